@@ -1,0 +1,39 @@
+package estimate
+
+import "errors"
+
+// The errors that every synopsis returns, wrapped with what was wrong. Test
+// for them with [errors.Is].
+var (
+	// ErrConfig: a Config is out of range. Nothing was built.
+	ErrConfig = errors.New("invalid configuration")
+	// ErrMismatch: two synopses cannot be compared or merged, because their
+	// Configs (sizes, widths or seeds) differ.
+	ErrMismatch = errors.New("configurations differ")
+	// ErrNoSamples: the synopses hold nothing the question can be answered
+	// from, for example no usable cell.
+	ErrNoSamples = errors.New("no usable samples")
+	// ErrEncoding: bytes are truncated, corrupt, or not of the expected kind.
+	// The receiver of the decoding is unchanged.
+	ErrEncoding = errors.New("invalid encoding")
+)
+
+// A Delay is an estimate of a distribution of one-way delays.
+type Delay struct {
+	Mean   float64 // nanoseconds; negative where the clocks are offset or the points swapped
+	StdDev float64 // nanoseconds
+	N      uint64  // effective sample size: how many packets the mean rests on
+}
+
+// An Interval is a confidence interval: it holds the true value with
+// probability at least Confidence, under the assumptions that the function
+// which made it states.
+type Interval struct {
+	Low, High  float64
+	Confidence float64 // 0 to 1
+}
+
+// Contains reports whether x is in the interval, ends included.
+func (i Interval) Contains(x float64) bool {
+	return i.Low <= x && x <= i.High
+}

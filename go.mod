@@ -1,0 +1,3 @@
+module github.com/hoplag/hoplag
+
+go 1.24

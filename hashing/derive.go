@@ -1,0 +1,57 @@
+package hashing
+
+import "math/bits"
+
+// The derivations below turn one well-mixed 64-bit hash into what a synopsis
+// needs: a row, a bank, a sampling decision, a sign, a second hash. They are
+// pure, inlined, and have no branch that depends on the hash. Row uses the
+// low half of the hash and Bank, Sampled use the high half, so that one hash
+// serves both independently.
+
+// Row maps the low 32 bits of h uniformly to [0, rows), rows ≤ 2^32, by
+// multiply-shift: no row is favoured by more than rows/2^32.
+func Row(h uint64, rows uint64) uint64 {
+	return uint64(uint32(h)) * rows >> 32
+}
+
+// RowMask maps h uniformly to [0, mask], where mask+1 is a power of two.
+func RowMask(h, mask uint64) uint64 {
+	return h & mask
+}
+
+// LeadingZeros returns the number of leading zeros of h's high 32 bits, 0 to
+// 32: at least z with probability 2^-z. Banks and power-of-two sampling are
+// chosen by it.
+func LeadingZeros(h uint64) int {
+	return bits.LeadingZeros32(uint32(h >> 32))
+}
+
+// Threshold returns the argument that makes [Sampled] true with probability
+// p, to within 2^-32; p below 0 counts as 0 and above 1 as 1.
+func Threshold(p float64) uint64 {
+	switch {
+	case !(p > 0):
+		return 0
+	case p >= 1:
+		return 1 << 32
+	}
+	return uint64(p*(1<<32) + 0.5)
+}
+
+// Sampled decides from h's high 32 bits whether a packet is sampled, with the
+// probability that threshold was made for. The answer is 1 or 0, for use as a
+// mask or an index.
+func Sampled(h, threshold uint64) uint64 {
+	return (h>>32 - threshold) >> 63
+}
+
+// Sign returns +1 or -1 with equal probability, from the low bit of h.
+func Sign(h uint64) int64 {
+	return 1 - int64(h&1)<<1
+}
+
+// Mix returns a second hash of h, independent of h and of Mix with any other
+// salt for all that a synopsis can see.
+func Mix(h, salt uint64) uint64 {
+	return mix(h^key1, salt*key4^key3)
+}

@@ -1,0 +1,120 @@
+// Package wire holds what every encoding of hoplag has in common: a record is
+//
+//	magic (4 bytes) · version (1 byte) · body · CRC-32C of all before (4 bytes)
+//
+// with big-endian fields of fixed width. Writers use Begin, the Append
+// functions of encoding/binary, AppendUint and Seal; readers use Open, which
+// checks magic, version and checksum before a byte of the body is looked at,
+// and a [Reader], which remembers its first error so that a decoder checks
+// once.
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+const (
+	headSize = 5 // magic and version
+	crcSize  = 4
+)
+
+// Overhead is how many bytes a record takes beside its body.
+const Overhead = headSize + crcSize
+
+// Begin appends the head of a record. magic has four bytes.
+func Begin(dst []byte, magic string, version uint8) []byte {
+	return append(append(dst, magic...), version)
+}
+
+// Seal appends the checksum of dst[start:], where start is the length that
+// dst had before Begin.
+func Seal(dst []byte, start int) []byte {
+	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+}
+
+// AppendUint appends the low 8·width bits of v, big-endian; width is 1 to 8.
+func AppendUint(dst []byte, v uint64, width int) []byte {
+	for shift := 8 * (width - 1); shift >= 0; shift -= 8 {
+		dst = append(dst, byte(v>>shift))
+	}
+	return dst
+}
+
+// Open checks a whole record's magic, version and checksum and returns a
+// Reader of its body. The error wraps [estimate.ErrEncoding].
+func Open(data []byte, magic string, version uint8) (Reader, error) {
+	if len(data) < Overhead {
+		return Reader{}, fmt.Errorf("%w: %d bytes, too short for a %q record of at least %d", estimate.ErrEncoding, len(data), magic, Overhead)
+	}
+	if string(data[:4]) != magic {
+		return Reader{}, fmt.Errorf("%w: magic %q, want %q", estimate.ErrEncoding, data[:4], magic)
+	}
+	if data[4] != version {
+		return Reader{}, fmt.Errorf("%w: %q record of version %d, this release reads version %d", estimate.ErrEncoding, magic, data[4], version)
+	}
+	body := data[:len(data)-crcSize]
+	if got, want := crc32.Checksum(body, castagnoli), binary.BigEndian.Uint32(data[len(body):]); got != want {
+		return Reader{}, fmt.Errorf("%w: checksum %08x, the %q record says %08x", estimate.ErrEncoding, got, magic, want)
+	}
+	return Reader{b: body[headSize:]}, nil
+}
+
+// A Reader reads the fields of a record's body in order. After a read past
+// the end it returns zeros, and Close reports the error.
+type Reader struct {
+	b     []byte
+	short bool
+}
+
+// Len returns how many bytes are left to read. Decoders compare it with the
+// size that a Config promises before they allocate.
+func (r *Reader) Len() int { return len(r.b) }
+
+// Bytes returns the next n bytes, without copying, or nil.
+func (r *Reader) Bytes(n int) []byte {
+	if n < 0 || n > len(r.b) {
+		r.short, r.b = true, nil
+		return nil
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+// Uint reads a big-endian number of width bytes, 1 to 8.
+func (r *Reader) Uint(width int) uint64 {
+	var v uint64
+	for _, b := range r.Bytes(width) {
+		v = v<<8 | uint64(b)
+	}
+	return v
+}
+
+// Uint8 reads one byte.
+func (r *Reader) Uint8() uint8 { return uint8(r.Uint(1)) }
+
+// Uint16 reads two bytes.
+func (r *Reader) Uint16() uint16 { return uint16(r.Uint(2)) }
+
+// Uint32 reads four bytes.
+func (r *Reader) Uint32() uint32 { return uint32(r.Uint(4)) }
+
+// Uint64 reads eight bytes.
+func (r *Reader) Uint64() uint64 { return r.Uint(8) }
+
+// Close reports a body that ended early or has bytes left over.
+func (r *Reader) Close() error {
+	if r.short {
+		return fmt.Errorf("%w: the record ends early", estimate.ErrEncoding)
+	}
+	if len(r.b) > 0 {
+		return fmt.Errorf("%w: %d bytes too many", estimate.ErrEncoding, len(r.b))
+	}
+	return nil
+}
