@@ -1,0 +1,169 @@
+package estimate
+
+import "math"
+
+// Beyond this the expansions that give the first guesses are as good as the
+// iterations, whose number grows with the root of the parameters.
+const largeParameter = 1e8
+
+// LogBinomial is the natural logarithm of the probability of k successes in n
+// independent trials, each of probability p:
+//
+//	ln [ n!/(k!(n−k)!) pᵏ (1−p)ⁿ⁻ᵏ ]
+//
+// Real n and k are allowed, with the gamma function for the factorials. It is
+// −Inf where k is impossible, and NaN for p outside [0, 1] or n negative.
+//
+// With k = 0 it is the logarithm of the probability that a cell of n packets
+// lost none of them, p being the loss.
+func LogBinomial(n, k, p float64) float64 {
+	switch {
+	case !(p >= 0 && p <= 1) || !(n >= 0) || math.IsInf(n, 1) || math.IsNaN(k):
+		return math.NaN()
+	case k < 0 || k > n:
+		return math.Inf(-1)
+	case n == 0:
+		return 0
+	case k == 0:
+		return n * math.Log1p(-p)
+	case k == n:
+		return n * math.Log(p)
+	case p == 0 || p == 1:
+		return math.Inf(-1)
+	}
+	return logBinomial(k, n-k, p, 1-p)
+}
+
+// logBinomial is [LogBinomial] of k successes and m failures, all arguments
+// positive, by Loader's method (2000): the factorials by Stirling's formula,
+// whose large terms cancel against the powers exactly and leave two
+// deviances. Differences of ln Γ would lose ten digits at n = 1e12.
+func logBinomial(k, m, p, q float64) float64 {
+	n := k + m
+	var excess float64 // k − np, rounded once
+	if p < q {
+		excess = math.FMA(-n, p, k)
+	} else {
+		excess = math.FMA(n, q, -m)
+	}
+	return stirlingError(n) - stirlingError(k) - stirlingError(m) -
+		deviance(n*p, excess) - deviance(n*q, -excess) -
+		0.5*math.Log(2*math.Pi*k*(m/n))
+}
+
+// incompleteBeta returns the regularized incomplete beta function I(x; a, b)
+// and its complement, for a, b > 0 and x+y = 1, both given so that neither
+// need lose digits. The smaller of the two results is computed, the other by
+// subtraction.
+func incompleteBeta(a, b, x, y float64) (lower, upper float64) {
+	switch {
+	case !(x > 0):
+		return 0, 1
+	case !(y > 0):
+		return 1, 0
+	}
+	if x > (a+1)/(a+b+2) {
+		upper, lower = incompleteBeta(b, a, y, x)
+		return lower, upper
+	}
+	lower = min(1, betaPower(a, b, x, y)/a*betaFraction(a, b, x))
+	return lower, 1 - lower
+}
+
+// betaPower is xᵃyᵇ/B(a,b): x·y times the density of the beta distribution.
+func betaPower(a, b, x, y float64) float64 {
+	return math.Exp(logBinomial(a, b, x, y)) * a * (b / (a + b))
+}
+
+// betaFraction is the continued fraction of the incomplete beta function
+// (Abramowitz and Stegun, 26.5.8), from its front by Lentz's method. It
+// converges in about as many steps as the root of the lesser parameter.
+func betaFraction(a, b, x float64) float64 {
+	c, d := 1.0, 1/nonZero(1-(a+b)*x/(a+1))
+	f := d
+	for i := 1.0; i < 1e7; i++ {
+		even := i * (b - i) * x / ((a + 2*i - 1) * (a + 2*i))
+		d, c = 1/nonZero(1+even*d), nonZero(1+even/c)
+		f *= c * d
+		odd := -(a + i) * (a + b + i) * x / ((a + 2*i) * (a + 2*i + 1))
+		d, c = 1/nonZero(1+odd*d), nonZero(1+odd/c)
+		f *= c * d
+		if math.Abs(c*d-1) < 1e-16 {
+			break
+		}
+	}
+	return f
+}
+
+// nonZero keeps Lentz's method from dividing by zero.
+func nonZero(x float64) float64 {
+	if math.Abs(x) < 1e-300 {
+		return 1e-300
+	}
+	return x
+}
+
+// betaQuantile is the x below which a beta variable with parameters a, b ≥ 1
+// is with probability lower, and above which with probability upper = 1 −
+// lower: both are given, and the smaller is inverted.
+func betaQuantile(lower, upper, a, b float64) float64 {
+	guess := roughBetaQuantile(lower, upper, a, b)
+	if min(a, b) > largeParameter {
+		return guess
+	}
+	return invert(func(x float64) (value, slope float64) {
+		y := 1 - x
+		l, u := incompleteBeta(a, b, x, y)
+		density := betaPower(a, b, x, y) / (x * y)
+		if lower < upper {
+			return math.Log(l / lower), density / l
+		}
+		return math.Log(upper / u), density / u
+	}, guess, 1)
+}
+
+// roughBetaQuantile is Carter's approximation (Abramowitz and Stegun,
+// 26.5.22), whose error, in deviations of the distribution, falls as the
+// lesser parameter rises.
+func roughBetaQuantile(lower, upper, a, b float64) float64 {
+	z := NormalQuantile(min(lower, upper))
+	if upper > lower {
+		z = -z
+	}
+	ra, rb := 1/(2*a-1), 1/(2*b-1)
+	h := 2 / (ra + rb)
+	l := (z*z - 3) / 6
+	w := z*math.Sqrt(h+l)/h - (rb-ra)*(l+5.0/6-2/(3*h))
+	return a / (a + b*math.Exp(2*w))
+}
+
+// StudentQuantile is the p-quantile of Student's distribution with the given
+// degrees of freedom, any positive number: −Inf at p = 0, +Inf at 1, NaN for
+// arguments outside their range.
+func StudentQuantile(p, degrees float64) float64 {
+	switch {
+	case !(p >= 0 && p <= 1) || !(degrees > 0):
+		return math.NaN()
+	case p == 0.5:
+		return 0
+	case p > 0.5:
+		return -StudentQuantile(1-p, degrees)
+	case p == 0:
+		return math.Inf(-1)
+	}
+	z := -NormalQuantile(p)
+	if degrees > largeParameter {
+		// Fisher's expansion about the normal quantile.
+		return -(z + z*(z*z+1)/(4*degrees) + z*(z*z*(5*z*z+16)+3)/(96*degrees*degrees))
+	}
+	middle := 2 * (0.5 - p) // probability of [−t, t]; the difference is exact
+	return -invert(func(t float64) (value, slope float64) {
+		x, y := 1/(1+t/degrees*t), 1/(1+degrees/t/t)
+		tails, body := incompleteBeta(degrees/2, 0.5, x, y)
+		density := 2 * betaPower(degrees/2, 0.5, x, y) / t
+		if p < 0.25 {
+			return math.Log(2 * p / tails), density / tails
+		}
+		return math.Log(body / middle), density / body
+	}, z, math.Inf(1))
+}

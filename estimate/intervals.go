@@ -1,0 +1,110 @@
+package estimate
+
+import "math"
+
+// Every interval below takes the confidence wanted, between 0 and 1, puts
+// half of what remains on either side, and answers bad arguments alike: where
+// nothing can be said (no samples, a deviation that is negative or not a
+// number, a confidence outside (0, 1)) the interval is the whole range that
+// the quantity has, with Confidence 1. It is never NaN and never too narrow
+// without saying so.
+
+var (
+	anywhere    = Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: 1}
+	nonNegative = Interval{Low: 0, High: math.Inf(1), Confidence: 1}
+	unit        = Interval{Low: 0, High: 1, Confidence: 1}
+)
+
+func between0And1(confidence float64) bool {
+	return confidence > 0 && confidence < 1
+}
+
+func finite(x float64) bool {
+	return math.Abs(x) <= math.MaxFloat64
+}
+
+// around is the interval of d.Mean plus and minus factor standard errors.
+func around(d Delay, factor, confidence float64) Interval {
+	if d.N == 0 || !finite(d.Mean) || !(d.StdDev >= 0) || !finite(factor) {
+		return anywhere
+	}
+	half := factor * (d.StdDev / math.Sqrt(float64(d.N)))
+	if !finite(half) {
+		return anywhere
+	}
+	return Interval{Low: d.Mean - half, High: d.Mean + half, Confidence: confidence}
+}
+
+// HoeffdingInterval is the interval of the mean delay that LDA gives, eq. (1):
+//
+//	Pr[|D − μ| ≥ εμ] ≤ 2 exp(−ε²Sμ² / 2σ²)
+//
+// with d.Mean for D, d.N for the effective sample size S and d.StdDev for σ:
+// a half width of σ√(2 ln(2/(1−confidence)) / S). It is wider than
+// [NormalInterval], by 19 % at 98 %, and by more at lower confidence. It holds
+// for delays with tails no heavier than the normal's, with σ known; where the
+// deviation is estimated from few cells, use [StudentInterval].
+func HoeffdingInterval(d Delay, confidence float64) Interval {
+	if !between0And1(confidence) {
+		return anywhere
+	}
+	return around(d, math.Sqrt(2*math.Log(2/(1-confidence))), confidence)
+}
+
+// NormalInterval is the central-limit interval of the mean delay: half width
+// zσ/√N. It holds for so many packets that their mean is normal and their
+// deviation as good as known: hundreds, and more where tails are heavy.
+func NormalInterval(d Delay, confidence float64) Interval {
+	if !between0And1(confidence) {
+		return anywhere
+	}
+	return around(d, -NormalQuantile((1-confidence)/2), confidence)
+}
+
+// StudentInterval is the interval of the mean delay where the deviation was
+// itself estimated, with the given degrees of freedom, as from few cells
+// ([Cells]). It is exact if what the deviation was estimated from is normal.
+func StudentInterval(d Delay, degrees uint64, confidence float64) Interval {
+	if !between0And1(confidence) || degrees == 0 {
+		return anywhere
+	}
+	return around(d, -StudentQuantile((1-confidence)/2, float64(degrees)), confidence)
+}
+
+// DeviationInterval is the chi-square interval of a deviation of which stdDev
+// is an estimate with the given degrees of freedom. It is exact if what it was
+// estimated from is normal, and too narrow for heavier tails, however many
+// the degrees of freedom.
+func DeviationInterval(stdDev float64, degrees uint64, confidence float64) Interval {
+	if !between0And1(confidence) || degrees == 0 || !(stdDev >= 0) || !finite(stdDev) {
+		return nonNegative
+	}
+	df, tail := float64(degrees), (1-confidence)/2
+	lower := chiSquareQuantile(tail, 1-tail, df)
+	upper := chiSquareQuantile(1-tail, tail, df)
+	return Interval{
+		Low:        stdDev * math.Sqrt(df/upper),
+		High:       min(stdDev*math.Sqrt(df/lower), math.Inf(1)),
+		Confidence: confidence,
+	}
+}
+
+// ProportionInterval is the Clopper–Pearson interval of a probability after
+// the given number of successes in independent trials, such as packets lost
+// of packets sent. It holds for every probability and every number of trials;
+// losses that come in bursts are not independent, and break it.
+func ProportionInterval(successes, trials uint64, confidence float64) Interval {
+	if !between0And1(confidence) || trials == 0 || successes > trials {
+		return unit
+	}
+	tail := (1 - confidence) / 2
+	hits, misses := float64(successes), float64(trials-successes)
+	i := Interval{Low: 0, High: 1, Confidence: confidence}
+	if successes > 0 {
+		i.Low = betaQuantile(tail, 1-tail, hits, misses+1)
+	}
+	if successes < trials {
+		i.High = betaQuantile(1-tail, tail, hits+1, misses)
+	}
+	return i
+}
