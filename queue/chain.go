@@ -1,0 +1,140 @@
+package queue
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A Chain is a [Hop] made of hops one after another. Next also gives back the
+// packets that the later hops dropped and the wires between them lost, with
+// their Fate, the Hop that did it and the time; those come out as soon as they
+// are known, not in order of time with the rest. Single user, no locks.
+//
+// Cross traffic can join at any hop and leaves after it. At equal times the
+// packets from the hop before go first.
+type Chain struct {
+	hops   []Hop
+	cross  []crossing // by hop
+	now    int64
+	inside int // packets sent that have not come out, cross traffic apart
+	drops  ring[Packet]
+}
+
+// crossing is the cross traffic that joins at one hop.
+type crossing struct {
+	source Source
+	head   Packet // its next packet
+}
+
+// NewChain returns a chain of hops, 1 to 255 of them. From now on they belong
+// to the chain. The error wraps [estimate.ErrConfig].
+func NewChain(hops ...Hop) (*Chain, error) {
+	if len(hops) < 1 || len(hops) > 255 {
+		return nil, fmt.Errorf("%w: chain of %d hops, want 1 to 255", estimate.ErrConfig, len(hops))
+	}
+	return &Chain{hops: hops, cross: make([]crossing, len(hops)), now: math.MinInt64}, nil
+}
+
+// Join lets the packets of a source into a hop, counted from 0, which has no
+// cross traffic yet. Call it before the first Send. The source may be endless.
+// The error wraps [estimate.ErrConfig].
+func (c *Chain) Join(hop int, source Source) error {
+	if hop < 0 || hop >= len(c.hops) {
+		return fmt.Errorf("%w: cross traffic at hop %d, want 0 to %d", estimate.ErrConfig, hop, len(c.hops)-1)
+	}
+	x := &c.cross[hop]
+	if x.source != nil {
+		return fmt.Errorf("%w: hop %d has cross traffic already", estimate.ErrConfig, hop)
+	}
+	x.source = source
+	x.advance()
+	return nil
+}
+
+// advance takes the source's next packet. A source that has ended is dropped.
+func (x *crossing) advance() {
+	if x.head = (Packet{}); !x.source.Next(&x.head) {
+		x.source = nil
+	}
+	x.head.cross = true
+}
+
+// join sends a hop the cross traffic that arrives before t.
+func (c *Chain) join(hop int, t int64) {
+	x := &c.cross[hop]
+	for x.source != nil && x.head.Time < t {
+		c.hops[hop].Send(&x.head)
+		x.advance()
+	}
+}
+
+// run moves packets from hop to hop up to time t.
+func (c *Chain) run(t int64) {
+	c.now = t
+	var p Packet
+	for i, hop := range c.hops {
+		for i > 0 && c.hops[i-1].Next(t, &p) {
+			if p.cross {
+				continue
+			}
+			if p.Fate != Passed {
+				p.Hop = uint8(i - 1)
+				c.drops.push(p)
+				continue
+			}
+			c.join(i, p.Time)
+			if fate := hop.Send(&p); fate != Passed {
+				p.Fate, p.Hop = fate, uint8(i)
+				c.drops.push(p)
+			}
+		}
+		c.join(i, t)
+	}
+}
+
+// Send implements [Hop]. The fate is that at the first hop.
+func (c *Chain) Send(p *Packet) Fate {
+	if p.Time < c.now {
+		return Refused
+	}
+	c.run(p.Time)
+	fate := c.hops[0].Send(p)
+	if fate == Passed {
+		c.inside++
+	}
+	return fate
+}
+
+// step is how far, in ns, Next looks ahead at a time while packets are inside.
+const step = 100_000
+
+// Next implements [Hop]. It looks no further ahead than until the last packet
+// is out, so that endless cross traffic does not keep it for ever.
+func (c *Chain) Next(until int64, p *Packet) bool {
+	last := len(c.hops) - 1
+	for {
+		if c.drops.len() > 0 {
+			*p = *c.drops.front()
+			c.drops.drop()
+			c.inside--
+			return true
+		}
+		for c.hops[last].Next(min(c.now, until), p) {
+			if p.cross {
+				continue
+			}
+			p.Hop = uint8(last)
+			if p.Fate == Passed {
+				p.Hop = uint8(last + 1)
+			}
+			c.inside--
+			return true
+		}
+		if c.inside == 0 || c.now >= until {
+			return false
+		}
+		c.run(min(until, c.now+step))
+	}
+}

@@ -1,0 +1,183 @@
+package queue
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A LinkConfig describes a link and the queue before it.
+type LinkConfig struct {
+	Rate        int64       // drain rate, bits per second, 1 to 10^15
+	Propagation int64       // ns from the transmitter to the far end, 0 to 10^15
+	Queue       QueueConfig // who may join the queue; the zero value: everybody
+	Loss        LossConfig  // on the wire, after the queue; the zero value: none
+	Seed        uint64      // for RED and Loss
+}
+
+// RLIConfig is the queue of RLI's evaluation (section IV-A): RED with room
+// for 10,000 packets, thresholds 4,000 and 9,000, weight 0.002, drop
+// probability up to 1/50, before a link of 10 Gb/s. The paper sets the
+// utilisation by the drain rate.
+var RLIConfig = LinkConfig{
+	Rate: 10e9,
+	Queue: QueueConfig{
+		Packets: 10000,
+		RED:     REDConfig{Min: 4000, Max: 9000, Weight: 0.002, Probability: 1.0 / 50, Typical: 500},
+	},
+}
+
+const maxTime = 1e15 // ns, eleven days: any longer delay is a mistake of units
+
+func (c LinkConfig) validate() error {
+	if c.Rate < 1 || c.Rate > 1e15 {
+		return fmt.Errorf("%w: rate of %d bit/s, want 1 to 10^15", estimate.ErrConfig, c.Rate)
+	}
+	if c.Propagation < 0 || c.Propagation > maxTime {
+		return fmt.Errorf("%w: propagation of %d ns, want 0 to 10^15", estimate.ErrConfig, c.Propagation)
+	}
+	if err := c.Queue.validate(); err != nil {
+		return err
+	}
+	return c.Loss.validate()
+}
+
+// A Link is a work-conserving first-come, first-served link. The memory it
+// takes is that of the longest backlog it has seen; once there, Send allocates
+// nothing. Single user, no locks.
+type Link struct {
+	gate    gate
+	server  server
+	wire    Loss
+	delay   int64         // propagation
+	now     int64         // the latest arrival
+	leaving ring[leaving] // the backlog
+	bytes   int64         // in the backlog
+	counts  Counts
+}
+
+// leaving is one packet of the backlog.
+type leaving struct {
+	gone  int64 // the first whole ns at which it has wholly left
+	bytes int32
+}
+
+// NewLink returns an idle link. The error wraps [estimate.ErrConfig].
+func NewLink(c LinkConfig) (*Link, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &Link{
+		gate:   newGate(c.Queue, c.Rate, c.Seed),
+		server: server{rate: uint64(c.Rate)},
+		wire:   newLoss(c.Loss, c.Seed),
+		delay:  c.Propagation,
+		now:    math.MinInt64,
+	}, nil
+}
+
+// Send puts a packet into the link's queue at time t and returns when its
+// last bit gets to the far end and its fate. A packet that is Lost on the wire
+// would have got there then; for one that never was on the wire the time is t.
+// Times must not decrease: a packet before an earlier one's time, or of less
+// than one byte, is Refused and changes nothing.
+func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
+	if t < l.now || bytes < 1 || bytes > math.MaxInt32 {
+		l.counts.add(Refused, 0)
+		return t, Refused
+	}
+	l.settle(t)
+	size := int32(bytes)
+	fate = l.gate.admit(t, l.leaving.len(), l.bytes, size)
+	if fate != Passed {
+		l.counts.add(fate, size)
+		if l.leaving.len() == 0 {
+			l.gate.idle(t)
+		}
+		return t, fate
+	}
+	done, gone := l.server.serve(t, size)
+	l.leaving.push(leaving{gone: gone, bytes: size})
+	l.bytes += int64(bytes)
+	if l.wire.Drop() {
+		fate = Lost
+	}
+	l.counts.add(fate, size)
+	return done + l.delay, fate
+}
+
+// settle brings the backlog to time t.
+func (l *Link) settle(t int64) {
+	l.now = t
+	for l.leaving.len() > 0 {
+		head := l.leaving.front()
+		if head.gone > t {
+			return
+		}
+		l.bytes -= int64(head.bytes)
+		if l.leaving.drop(); l.leaving.len() == 0 {
+			l.gate.idle(head.gone)
+		}
+	}
+}
+
+// Backlog returns how many packets and bytes have arrived and not yet wholly
+// left at time t, which must not be before the latest Send. Later Sends must
+// not be before t.
+func (l *Link) Backlog(t int64) (packets int, bytes int64) {
+	l.settle(max(t, l.now))
+	return l.leaving.len(), l.bytes
+}
+
+// Average returns RED's moving average of the backlog as of the latest
+// arrival, in the unit of the queue's limit; 0 without RED.
+func (l *Link) Average() float64 {
+	return l.gate.average
+}
+
+// Counts returns what became of the packets sent so far.
+func (l *Link) Counts() Counts {
+	return l.counts
+}
+
+// A server is a transmitter's clock. It keeps the instant at which the
+// transmitter falls free exactly, as whole nanoseconds and a remainder in
+// units of 1/rate ns, so that no rounding adds up over a busy period.
+type server struct {
+	rate uint64
+	free int64
+	rest uint64 // below rate
+}
+
+// serve transmits a packet as soon as the transmitter is free and t has come,
+// and returns when its last bit has left, rounded down and rounded up.
+func (s *server) serve(t int64, bytes int32) (done, gone int64) {
+	if s.free < t {
+		s.free, s.rest = t, 0
+	}
+	// 8·10^9·bytes is below 2^64: bytes is below 2^31.
+	work := uint64(bytes)*8e9 + s.rest
+	s.free += int64(work / s.rate)
+	s.rest = work % s.rate
+	return s.free, s.gone()
+}
+
+// gone returns the first whole ns at which the transmitter is free.
+func (s *server) gone() int64 {
+	if s.rest > 0 {
+		return s.free + 1
+	}
+	return s.free
+}
+
+// generator returns the generator for one purpose of an element.
+func generator(seed, purpose uint64) *rand.PCG {
+	return rand.NewPCG(seed, purpose)
+}
+
+// uniform returns a number in (0, 1), never 0 and never 1.
+func uniform(r *rand.PCG) float64 {
+	return (float64(r.Uint64()>>11) + 0.5) / (1 << 53)
+}

@@ -1,0 +1,90 @@
+package queue
+
+import "github.com/hoplag/hoplag/hashing"
+
+// A Packet is one packet on its way.
+type Packet struct {
+	Sent  int64          // ns: when it entered the first element, kept by all of them
+	Time  int64          // ns: when it got to where it is now
+	Flow  hashing.Flow   // its flow
+	ID    hashing.Packet // its identity
+	Seq   uint64         // its number in the stream, from 0; [Multipath] sets it, [Resequencer] reads it
+	Bytes int32          // on the wire, at least 1
+	Class Class          // for a [Scheduler]
+	Path  uint8          // which path of a [Multipath] it took
+	Hop   uint8          // which hop of a [Chain] dropped it, from 0; the number of hops if none did
+	Tag   uint8          // the caller's own mark (a reference packet, say); nothing here reads it
+	Fate  Fate           // what became of it
+
+	cross bool // joined a Chain at a hop and leaves after it
+}
+
+// A Fate is what became of a packet.
+type Fate uint8
+
+// The fates. Passed is the zero value.
+const (
+	Passed  Fate = iota // in transit or delivered
+	Full                // dropped: the queue was at its limit
+	Early               // dropped by RED at random, the average between its thresholds
+	Forced              // dropped by RED for certain, the average above its thresholds
+	Lost                // transmitted, and lost on the wire
+	Late                // dropped by a Resequencer: its successors had been released
+	Refused             // not simulated: out of order of time, or without bytes
+	fates
+)
+
+var fateNames = [fates]string{"passed", "full", "early", "forced", "lost", "late", "refused"}
+
+// String returns the fate's name in lower case.
+func (f Fate) String() string {
+	if f < fates {
+		return fateNames[f]
+	}
+	return "unknown fate"
+}
+
+// Counts says how many packets and bytes met each fate at one element.
+// Packets that are still in it count as Passed.
+type Counts struct {
+	Packets [fates]uint64 // indexed by Fate
+	Bytes   [fates]uint64
+}
+
+func (c *Counts) add(f Fate, bytes int32) {
+	c.Packets[f]++
+	c.Bytes[f] += uint64(max(bytes, 0))
+}
+
+// Sent returns how many packets were sent into the element.
+func (c *Counts) Sent() uint64 {
+	n := uint64(0)
+	for _, k := range c.Packets {
+		n += k
+	}
+	return n
+}
+
+// A Hop is an element that packets pass: they go in by Send in order of their
+// Time and come out by Next in order of their new Time.
+type Hop interface {
+	// Send puts a copy of *p into the hop at p.Time; p.Fate is not read. If
+	// the fate returned is Passed, the packet comes out of Next once, else it
+	// never does. Times must not decrease, from Send to Send nor from the
+	// until of a Next to a Send; a packet that breaks this is Refused.
+	Send(p *Packet) Fate
+	// Next stores in *p the next packet that comes out at or before until and
+	// reports whether there was one. Its Fate is Passed; or Lost, at the time
+	// it would have come out had the wire not lost it; or, from a [Chain],
+	// that at the hop which dropped it. Call it until it returns false before
+	// each Send, or only at the end, by Next(math.MaxInt64, p): what comes
+	// out does not depend on it.
+	Next(until int64, p *Packet) bool
+}
+
+// A Source yields packets in order of Time, with Sent equal to it.
+type Source interface {
+	// Next stores the next packet in *p and reports whether there was one.
+	// Fields that it does not set are zeroed.
+	Next(p *Packet) bool
+}
