@@ -1,0 +1,251 @@
+package hashing
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// The reasons why [Frame.Parse] refuses a frame.
+var (
+	// ErrNotIP: the frame carries something else, such as ARP, LLDP or a
+	// pseudowire. Count it and go on.
+	ErrNotIP = errors.New("hashing: frame carries no IP")
+
+	// ErrTruncated: the captured bytes end inside the headers that name the
+	// flow. A larger snap length would help.
+	ErrTruncated = errors.New("hashing: frame ends inside its headers")
+
+	// ErrMalformed: a header contradicts itself or the one below it.
+	ErrMalformed = errors.New("hashing: malformed IP header")
+
+	// ErrLink: the link type is none of the Link constants, so that no frame
+	// of that capture can be read.
+	ErrLink = errors.New("hashing: unsupported link type")
+)
+
+// A Frame is what two points need to know of one captured frame: who sent it
+// to whom, and the bytes that stay the same on the way.
+//
+// # What is hashed
+//
+// Digest covers 65 bytes, numbers big-endian as on the wire, absent fields
+// zero:
+//
+//	 0  16  source address, IPv4 as IPv4-mapped
+//	16  16  destination address; the final one, where an IPv6 routing header
+//	        of type 0, 2 or 4 (segment routing) still has segments to visit
+//	32   4  identification (16 bits in IPv4; in IPv6 the fragment header's 32)
+//	36   2  fragment offset in units of 8 bytes << 3 | more fragments
+//	38   2  length field of the IP header: total in IPv4, payload in IPv6
+//	40   1  protocol, that is the last next-header value in IPv6
+//	41  24  transport: of TCP the header without options (ports, sequence and
+//	        acknowledgement numbers, flags, window, checksum, urgent pointer)
+//	        and 4 bytes of payload; of any other protocol, and of fragments
+//	        after the first, the first 24 bytes
+//
+// They are the fields that RFC 4302 (the IP authentication header) counts as
+// immutable or predictable, as far as they tell packets apart. Left out are
+// those that routers rewrite: TTL and hop limit, DSCP and ECN, the IPv4 header
+// checksum, reserved bit and DF, the IPv6 flow label (RFC 6437 lets a router
+// clear or set it), IPv4 options and the contents of IPv6 extension headers
+// (timestamps, recorded and source routes); and all below IP: MAC addresses,
+// VLAN tags, MPLS labels, Ethernet padding. TCP options are left out because
+// the checksum covers them, and to bring the payload within the snap length.
+//
+// Two points thus agree unless something between them makes another packet of
+// it: address translation, tunnels that start or end between them, TCP
+// proxies and option rewriting, fragmentation of fragments, IPv4 source routes
+// (Dst is the next hop of one, not its end; routers drop them by default).
+// So do network cards: a capture on the sending host sees segments before the
+// card splits them and checksums before it fills them in, and one on the
+// receiving host may see them merged again. Capture beside the host, or turn
+// the offloads off.
+//
+// # Fragments
+//
+// A datagram's first fragment has ports and belongs to the datagram's flow.
+// Those after it have none: they belong to the flow with the same addresses
+// and protocol and ports 0, one for each pair of hosts, and their digests
+// tell them apart by identification, offset, length and first bytes.
+//
+// # Snap length
+//
+// The 24 bytes fit a snap length of 96 up to Ethernet, one VLAN tag, IPv6 and
+// TCP with timestamps (14+4+40+32+4 = 94), and one of 64 for IPv4 with
+// one tag and no options (14+4+20+24 = 62). They end where the IP length field
+// says that the packet does, wherever the capture ends. If it ends earlier,
+// Cut is set and the missing bytes count as zeros: then two points agree only
+// if both captures stop at the same byte of the packet, which a tag added
+// between them prevents.
+//
+// A Frame holds no reference to the bytes it was parsed from, and can be used
+// for the next frame. It is for one goroutine at a time.
+type Frame struct {
+	// Tuple names the flow. Ports are those of TCP, UDP, UDP-Lite, SCTP and
+	// DCCP, and zero for every other protocol. Tunnels (GRE, IP in IP, ESP)
+	// are flows of their own: what they carry is not looked into.
+	Tuple Tuple
+
+	// Length is the length in bytes of the IP datagram, header included,
+	// as the IP header has it, whatever was captured; or 0 if the header says
+	// 0, as in captures of segmentation offload and in IPv6 jumbograms.
+	Length int
+
+	// Fragment tells that the datagram was fragmented, first fragment
+	// included.
+	Fragment bool
+
+	// Cut tells that the capture ends before the last byte that Digest covers.
+	Cut bool
+
+	invariant [invariantSize]byte
+}
+
+// Offsets of the invariant bytes.
+const (
+	atSource      = 0
+	atDestination = 16
+	atID          = 32
+	atOffset      = 36
+	atLength      = 38
+	atProto       = 40
+	atTransport   = 41
+	invariantSize = atTransport + transportSize
+	transportSize = 24
+	tcpHeaderSize = 20
+
+	moreFragments = 1 // the flag beside the offset
+)
+
+// IP protocol numbers.
+const (
+	protoHopByHop    = 0
+	protoTCP         = 6
+	protoUDP         = 17
+	protoDCCP        = 33
+	protoRouting     = 43
+	protoFragment    = 44
+	protoAH          = 51
+	protoNone        = 59
+	protoDestination = 60
+	protoSCTP        = 132
+	protoUDPLite     = 136
+)
+
+// Digest returns the digest under seed of the bytes that do not change in
+// transit, by [Digest]; for a Frame not parsed, or refused, that of zeros.
+func (f *Frame) Digest(seed uint64) Packet {
+	return Digest(seed, f.invariant[:])
+}
+
+// Parse reads the headers of one frame, of which b may hold only the first
+// bytes. It never panics and allocates nothing. On error, one of [ErrNotIP],
+// [ErrTruncated], [ErrMalformed] and [ErrLink], f is the zero Frame.
+func (f *Frame) Parse(link Link, b []byte) error {
+	*f = Frame{}
+	packet, err := link.network(b)
+	if err != nil {
+		return err
+	}
+	if packet[0]>>4 == 4 {
+		err = f.parseIPv4(packet)
+	} else {
+		err = f.parseIPv6(packet)
+	}
+	if err != nil {
+		*f = Frame{}
+	}
+	return err
+}
+
+func (f *Frame) parseIPv4(b []byte) error {
+	if len(b) < 20 {
+		return ErrTruncated
+	}
+	be := binary.BigEndian
+	header := (*[20]byte)(b)
+	size, total := int(header[0]&15)*4, int(be.Uint16(header[2:4]))
+	length := total - size
+	if total == 0 {
+		length = unknown
+	}
+	switch {
+	case size < 20 || length < 0:
+		return ErrMalformed
+	case size > len(b):
+		return ErrTruncated
+	}
+
+	t := &f.Tuple
+	t.Src[10], t.Src[11] = 0xff, 0xff
+	t.Dst[10], t.Dst[11] = 0xff, 0xff
+	copy(t.Src[12:], header[12:16])
+	copy(t.Dst[12:], header[16:20])
+	t.Proto = header[9]
+	f.Length = total
+	copy(f.invariant[atID+2:atOffset], header[4:6])
+	copy(f.invariant[atLength:atProto], header[2:4])
+	// Flags come before the offset here, and after it in IPv6.
+	flags := be.Uint16(header[6:8])
+	later := f.setFragment(flags<<3 | flags>>13&moreFragments)
+	return f.parseTransport(b[size:], length, later)
+}
+
+// unknown stands for the length of a packet whose header does not tell: it
+// ends where the capture does, or later.
+const unknown = 1<<31 - 1
+
+// setFragment takes the offset as IPv6 has it, and tells whether this is a
+// fragment after the first.
+func (f *Frame) setFragment(offset uint16) (later bool) {
+	binary.BigEndian.PutUint16(f.invariant[atOffset:atLength], offset)
+	f.Fragment = offset != 0
+	return offset > moreFragments
+}
+
+// parseTransport completes f, whose tuple has all but the ports, from the
+// bytes after the IP headers. Of them, length were sent and data, or the
+// beginning of it, were captured.
+func (f *Frame) parseTransport(data []byte, length int, later bool) error {
+	if len(data) > length {
+		data = data[:length] // Ethernet padding
+	}
+	t := &f.Tuple
+	if !later && length >= 4 && hasPorts(t.Proto) {
+		if len(data) < 4 {
+			return ErrTruncated
+		}
+		t.SrcPort = binary.BigEndian.Uint16(data[:2])
+		t.DstPort = binary.BigEndian.Uint16(data[2:4])
+	}
+	copy(f.invariant[atSource:atDestination], t.Src[:])
+	copy(f.invariant[atDestination:atID], t.Dst[:])
+	f.invariant[atProto] = t.Proto
+
+	into := f.invariant[atTransport:]
+	if t.Proto == protoTCP && !later && len(data) >= tcpHeaderSize {
+		if size := int(data[12]>>4) * 4; size > tcpHeaderSize {
+			copy(into[:tcpHeaderSize], data)
+			f.copyInvariant(into[tcpHeaderSize:], data[min(size, len(data)):], length-size)
+			return nil
+		}
+	}
+	f.copyInvariant(into, data, length)
+	return nil
+}
+
+// copyInvariant fills into from data, the captured part of length bytes sent.
+func (f *Frame) copyInvariant(into, data []byte, length int) {
+	if copy(into, data) < min(len(into), length) {
+		f.Cut = true
+	}
+}
+
+// hasPorts tells whether a protocol's header begins with two 16-bit ports.
+func hasPorts(proto uint8) bool {
+	switch proto {
+	case protoTCP, protoUDP, protoDCCP, protoSCTP, protoUDPLite:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,82 @@
+package hashing
+
+import "encoding/binary"
+
+// maxExtensions bounds the extension headers of a packet. RFC 8200 expects
+// each kind at most once (destination options twice), which makes seven.
+const maxExtensions = 16
+
+func (f *Frame) parseIPv6(b []byte) error {
+	if len(b) < 40 {
+		return ErrTruncated
+	}
+	header, data := (*[40]byte)(b), b[40:]
+	length, next := int(binary.BigEndian.Uint16(header[4:6])), header[6]
+	f.Length = 40 + length
+	if length == 0 && next != protoNone {
+		f.Length, length = 0, unknown
+	}
+	copy(f.Tuple.Src[:], header[8:24])
+	copy(f.Tuple.Dst[:], header[24:40])
+	copy(f.invariant[atLength:atProto], header[4:6])
+
+	later := false
+	for n := 0; !later && isExtension(next); n++ {
+		if n == maxExtensions || length < 8 {
+			return ErrMalformed
+		}
+		if len(data) < 8 {
+			return ErrTruncated
+		}
+		size := 8 + int(data[1])*8
+		switch next {
+		case protoAH:
+			size = 8 + int(data[1])*4
+		case protoFragment:
+			size = 8
+			const reserved = 6 // between offset and flag
+			later = f.setFragment(binary.BigEndian.Uint16(data[2:4]) &^ reserved)
+			copy(f.invariant[atID:atOffset], data[4:8])
+		}
+		if size > length {
+			return ErrMalformed
+		}
+		if size > len(data) {
+			return ErrTruncated
+		}
+		if next == protoRouting {
+			f.setFinal(data[:size])
+		}
+		next, data, length = data[0], data[size:], length-size
+	}
+	f.Tuple.Proto = next
+	return f.parseTransport(data, length, later)
+}
+
+// isExtension tells the headers to walk over. Those that are always the last,
+// such as mobility and HIP, are protocols here: their bytes tell packets
+// apart.
+func isExtension(next uint8) bool {
+	switch next {
+	case protoHopByHop, protoRouting, protoFragment, protoAH, protoDestination:
+		return true
+	}
+	return false
+}
+
+// setFinal sets the destination to that of the last segment, if a routing
+// header still has segments to visit: until then the IPv6 header's
+// destination is only the next of them. A type that is not known (or whose
+// addresses are compressed) leaves the destination as it is.
+func (f *Frame) setFinal(routing []byte) {
+	const address = 16
+	if routing[3] == 0 || len(routing) < 8+address {
+		return
+	}
+	switch routing[2] {
+	case 0, 2: // source route (RFC 5095), home address (RFC 6275): in order
+		f.Tuple.Dst = [address]byte(routing[len(routing)-address:])
+	case 4: // segment routing (RFC 8754): last segment first
+		f.Tuple.Dst = [address]byte(routing[8:])
+	}
+}
