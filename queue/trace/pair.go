@@ -1,0 +1,167 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A Point is one of the two places that packets are seen at.
+type Point uint8
+
+// The two points, in the order packets pass them.
+const (
+	Ingress Point = iota
+	Egress
+)
+
+// String returns "ingress" or "egress".
+func (p Point) String() string {
+	switch p {
+	case Ingress:
+		return "ingress"
+	case Egress:
+		return "egress"
+	}
+	return fmt.Sprintf("Point(%d)", uint8(p))
+}
+
+// MaxBackstep is by how many nanoseconds a packet of a capture may be earlier
+// than one before it: 100 ms. Processors that serve several receive queues
+// write packets to a file slightly out of order, by far less. A clock that is
+// set is commonly stepped by more (NTP slews what is below 128 ms), and so are
+// files put together in the wrong order.
+const MaxBackstep = 100_000_000
+
+// The errors of a [Pair], wrapped with which capture and packet.
+var (
+	// ErrEmpty: a capture holds no packet at all.
+	ErrEmpty = errors.New("no packets")
+	// ErrTime: a packet has no time, or is more than MaxBackstep earlier than
+	// one before it.
+	ErrTime = errors.New("unusable time")
+	// ErrLink: the captures' link types differ and their frames cannot be
+	// compared.
+	ErrLink = errors.New("link types that cannot be compared")
+)
+
+// A Pair merges the captures of two points into one sequence in time order.
+// It belongs to one goroutine at a time.
+type Pair struct {
+	sides [2]pairSide
+	link  hashing.Link // of the first packet
+	seen  bool         // link is set
+	err   error        // what ended the sequence, returned ever after
+}
+
+type pairSide struct {
+	reader    *Reader
+	head      Record // the next to be delivered, if loaded
+	loaded    bool
+	ended     bool
+	packets   int64
+	latest    int64 // time, of those read so far
+	unordered int64
+}
+
+// NewPair returns a Pair of the captures in, of the ingress, and out, of the
+// egress, which it reads from then on; they are two different Readers.
+func NewPair(in, out *Reader) *Pair {
+	return &Pair{sides: [2]pairSide{{reader: in}, {reader: out}}}
+}
+
+// Next returns the next packet and the point that saw it. Its Frame is valid
+// until the next call.
+//
+// Packets come in the order of their times; at equal times ingress comes
+// first, so that no packet leaves before it has come. Each capture's packets
+// keep the order of its file. So where one holds a packet earlier than the
+// packet before it, by up to [MaxBackstep], it comes as late as it is in the
+// file and is counted by [Pair.Unordered].
+//
+// At the end of both captures the error is io.EOF. Any other names the point
+// and wraps [ErrEmpty], [ErrTime], [ErrLink] or an error of [Reader.Next]. It
+// may come up to one packet of either capture before its turn, and it is
+// final: every later call returns it again.
+//
+// Two link types can be compared where [hashing.Frame] understands both, as
+// it looks at what they carry only; a single one always can.
+func (p *Pair) Next() (Point, Record, error) {
+	if p.err != nil {
+		return 0, Record{}, p.err
+	}
+	for i := range p.sides {
+		if side := &p.sides[i]; !side.loaded && !side.ended {
+			if err := p.load(side); err != nil {
+				p.err = fmt.Errorf("%v capture: %w", Point(i), err)
+				return 0, Record{}, p.err
+			}
+		}
+	}
+	in, out := &p.sides[Ingress], &p.sides[Egress]
+	switch {
+	case in.loaded && (!out.loaded || in.head.Time <= out.head.Time):
+		in.loaded = false
+		return Ingress, in.head, nil
+	case out.loaded:
+		out.loaded = false
+		return Egress, out.head, nil
+	}
+	p.err = io.EOF
+	return 0, Record{}, p.err
+}
+
+// Unordered returns how many packets so far were earlier than one before them
+// in the point's capture.
+func (p *Pair) Unordered(point Point) int64 {
+	return p.sides[point].unordered
+}
+
+// load reads a side's next packet and checks that it fits the sequence.
+func (p *Pair) load(side *pairSide) error {
+	rec, err := side.reader.Next()
+	if err == io.EOF {
+		if side.packets == 0 {
+			return ErrEmpty
+		}
+		side.ended = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	side.packets++
+	if rec.Time == NoTime {
+		return fmt.Errorf("packet %d: %w: none, or not a possible one", side.packets, ErrTime)
+	}
+	if side.packets == 1 || rec.Time >= side.latest {
+		side.latest = rec.Time
+	} else {
+		// The difference of two times may exceed an int64, but not a uint64.
+		if back := uint64(side.latest) - uint64(rec.Time); back > MaxBackstep {
+			return fmt.Errorf("packet %d: %w: %d ns earlier than one before it, at most %d", side.packets, ErrTime, back, MaxBackstep)
+		}
+		side.unordered++
+	}
+	if !p.seen {
+		p.link, p.seen = rec.Link, true
+	}
+	if rec.Link != p.link && !(carriesIP(rec.Link) && carriesIP(p.link)) {
+		return fmt.Errorf("packet %d: %w: %d, where another has %d", side.packets, ErrLink, rec.Link, p.link)
+	}
+	side.head, side.loaded = rec, true
+	return nil
+}
+
+// carriesIP reports whether hashing.Frame understands the link type.
+func carriesIP(link hashing.Link) bool {
+	switch link {
+	case hashing.LinkNull, hashing.LinkEthernet, hashing.LinkRawBSD, hashing.LinkRawOpen,
+		hashing.LinkRaw, hashing.LinkLoop, hashing.LinkCooked, hashing.LinkIPv4,
+		hashing.LinkIPv6, hashing.LinkCooked2:
+		return true
+	}
+	return false
+}

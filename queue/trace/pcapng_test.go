@@ -1,0 +1,190 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// ngVariants returns pcapng files that each use one thing.
+func ngVariants() map[string][]byte {
+	files := map[string][]byte{}
+	for _, o := range byteOrders {
+		resolution := func(v byte) []byte { return ngOption(o, 9, v) }
+		offset := func(s int64) []byte { return ngOption(o, 14, o.AppendUint64(nil, uint64(s))...) }
+		comment := ngOption(o, 1, []byte("a comment")...)
+		end := ngOption(o, 0)
+
+		b := ngSection(o, nil, append(comment, end...)...)
+		b = ngIface(o, b, 1, 0, resolution(9)...)
+		b = ngIface(o, b, 101, 0, append(comment, resolution(128+20)...)...)
+		b = ngIface(o, b, 113, 0, append(offset(1_700_000_000), end...)...)
+		b = ngEnhanced(o, b, 2, 5, 5, "third", append(comment, end...)...)
+		b = ngEnhanced(o, b, 0, 6, 6, "first", comment...)
+		b = ngEnhanced(o, b, 1, 7<<20, 7, "second")
+		files["interfaces "+o.String()] = b
+
+		b = ngIface(o, ngSection(o, nil), 1, 4)
+		b = ngSimple(o, b, 100, "four")
+		b = ngSimple(o, b, 3, "thr")
+		files["simple "+o.String()] = b
+
+		// What follows the end of the options does not count.
+		b = ngIface(o, ngSection(o, nil), 1, 0, append(end, resolution(9)...)...)
+		b = ngEnhanced(o, b, 0, 1, 1, "x")
+		files["after the end "+o.String()] = b
+	}
+	// A section of the other order, with interfaces of its own.
+	b := bytes.Clone(files["interfaces LittleEndian"])
+	b = append(b, files["interfaces BigEndian"]...)
+	files["sections"] = ngIface(binary.LittleEndian, ngSection(binary.LittleEndian, b), 12, 0)
+	return files
+}
+
+func TestNGVariants(t *testing.T) {
+	interfaces := []Record{
+		{1_700_000_000_000_005_000, 113, 5, []byte("third")},
+		{6, 1, 6, []byte("first")},
+		{7_000_000_000, 101, 7, []byte("second")},
+	}
+	want := map[string][]Record{
+		"interfaces": interfaces,
+		"simple":     {{NoTime, 1, 100, []byte("four")}, {NoTime, 1, 3, []byte("thr")}},
+		"after the":  {{1000, 1, 1, []byte("x")}},
+		"sections":   append(interfaces[:3:3], interfaces...),
+	}
+	for name, file := range ngVariants() {
+		got, err := read(bytes.NewReader(file))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for prefix := range want {
+			if strings.HasPrefix(name, prefix) {
+				t.Log(name)
+				check(t, got, want[prefix])
+			}
+		}
+	}
+}
+
+func TestNGErrors(t *testing.T) {
+	o := binary.LittleEndian
+	section := slices.Clip(ngSection(o, nil))
+	iface := slices.Clip(ngIface(o, section, 1, 0))
+	edit := func(file []byte, at int, v byte) []byte {
+		file = bytes.Clone(file)
+		file[at] = v
+		return file
+	}
+	packet := ngEnhanced(o, iface, 0, 1, 1, "x")
+	head := len(iface)
+	tests := []struct {
+		name string
+		file []byte
+		say  string
+	}{
+		{"byte order", edit(section, 8, 0), "byte-order magic 003c2b1a"},
+		{"version", edit(section, 12, 2), "version 2.0"},
+		{"section length", edit(section, 4, 24), "block length 24"},
+		{"section trailer", edit(section, 24, 32), "28 at its head, 32 at its end"},
+		{"second section", append(section, edit(section, 8, 0)...), "section header: malformed"},
+		{"block length 0", words(o, section, 77, 0), "type 0x4d: malformed capture: block length 0"},
+		{"block length odd", words(o, section, 77, 15, 0, 0), "block length 15"},
+		{"unknown block's trailer", words(o, section, 77, 16, 0, 20), "16 at its head, 20 at its end"},
+		{"packet's trailer", edit(packet, len(packet)-4, 1), "at its end"},
+		{"short packet", ngBlock(o, iface, 6, make([]byte, 16)), "too short for its type"},
+		{"short obsolete packet", ngBlock(o, iface, 2, make([]byte, 16)), "too short for its type"},
+		{"short simple packet", ngBlock(o, iface, 3, nil), "too short for its type"},
+		{"short interface", ngBlock(o, section, 1, make([]byte, 4)), "too short for its type"},
+		{"no interface", ngEnhanced(o, section, 0, 1, 1, "x"), "packet of interface 0, the section has described 0"},
+		{"no such interface", ngEnhanced(o, iface, 1<<32-1, 1, 1, "x"), "interface 4294967295"},
+		{"no interface, simple", ngSimple(o, section, 1, "x"), "interface 0"},
+		{"interface of the section before", ngEnhanced(o, ngSection(o, iface), 0, 1, 1, "x"), "described 0"},
+		{"captured length beyond the block", edit(packet, head+20, 5), "captured length 5 in a block with room for 4"},
+		{"hostile captured length", edit(packet, head+23, 0xff), "captured length 4278190081"},
+		{"simple packet beyond the block", ngSimple(o, iface, 5, "four"), "captured length 5"},
+		{"hostile original length", edit(packet, head+27, 0x80), "original length"},
+		{"a block too large", words(o, iface, 6, bufferSize+4), "block of 524292 bytes"},
+		{"resolution of two bytes", ngIface(o, section, 1, 0, ngOption(o, 9, 6, 6)...), "resolution of 2 bytes"},
+		{"resolution too fine", ngIface(o, section, 1, 0, ngOption(o, 9, 29)...), "10^-29"},
+		{"offset of four bytes", ngIface(o, section, 1, 0, ngOption(o, 14, 0, 0, 0, 0)...), "offset of 4 bytes"},
+		{"offset of an age", ngIface(o, section, 1, 0, ngOption(o, 14, 0, 0, 0, 0, 0, 0, 1, 0)...), "offset of 281474976710656 s"},
+		{"option beyond the block", ngIface(o, section, 1, 0, 1, 0, 5, 0, 0, 0, 0, 0), "option 1 of 5 bytes, the block has 4 left"},
+	}
+	for _, test := range tests {
+		_, err := read(bytes.NewReader(test.file))
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), test.say) {
+			t.Errorf("%s: %v; want %v, saying %q", test.name, err, ErrFormat, test.say)
+		}
+	}
+}
+
+func TestNGInterfacesAreBounded(t *testing.T) {
+	o := binary.LittleEndian
+	_, err := read(endless(ngSection(o, nil), ngIface(o, nil, 1, 0), maxInterfaces))
+	if err != nil {
+		t.Errorf("%d interfaces: %v", maxInterfaces, err)
+	}
+	_, err = read(endless(ngSection(o, nil), ngIface(o, nil, 1, 0), maxInterfaces+1))
+	if !errors.Is(err, ErrFormat) {
+		t.Errorf("%d interfaces: %v", maxInterfaces+1, err)
+	}
+}
+
+// Every resolution there is, against rational arithmetic.
+func TestNGTime(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for v := range 256 {
+		var f ngInterface
+		if err := f.resolution(uint8(v)); err != nil {
+			if v <= 28 || v >= 128 {
+				t.Errorf("resolution %d: %v", v, err)
+			}
+			continue
+		}
+		base := int64(10)
+		if v >= 128 {
+			base = 2
+		}
+		power := new(big.Int).Exp(big.NewInt(base), big.NewInt(int64(v%128)), nil)
+		want := referenceIface{unit: new(big.Rat).SetFrac(big.NewInt(1), power)}
+		for i := range 200 {
+			f.epoch, want.offset = 0, 0
+			if i%2 == 1 {
+				want.offset = int64(random.Uint64()) / 1e9
+				f.epoch = want.offset * 1e9
+			}
+			units := random.Uint64() >> random.IntN(64)
+			if i == 0 {
+				units = math.MaxUint64
+			}
+			if got, want := f.time(units), want.nanoseconds(units); got != want {
+				t.Errorf("resolution %d, offset %d, time %d: %d ns, want %d", v, f.epoch, units, got, want)
+			}
+		}
+	}
+}
+
+// A block that is passed over may be cut off, too.
+func TestNGTruncatedVariants(t *testing.T) {
+	for name, file := range ngVariants() {
+		for n := range file {
+			got, err := read(bytes.NewReader(file[:n]))
+			want, end := reference(file[:n])
+			if end == bad {
+				t.Fatalf("%s cut at %d: the reference finds it malformed", name, n)
+			}
+			check(t, got, want)
+			if endingOf(err) != end || err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("%s cut at %d: %v, want %s", name, n, err, end)
+			}
+		}
+	}
+}
