@@ -1,0 +1,124 @@
+package lda
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// cell is a timestamp accumulator and its packet counter (T[i,j] and S[i,j]
+// in section III-C).
+type cell struct {
+	sum uint64
+
+	// tally has the packet count in its low half and the stream digest, the
+	// sum of the high halves of the packets' hashes, in its high half: one
+	// addition updates both. A sum serves as well as the usual XOR, commutes
+	// as well, and does not cancel when one packet comes twice. When the
+	// count wraps it carries into the digest, at both points alike.
+	tally uint64
+}
+
+// count is how many packets the cell has seen.
+func (c *cell) count() uint32 { return uint32(c.tally) }
+
+// span is where the packets with one number of leading zeros go.
+type span struct {
+	base, mask uint32
+}
+
+// unsampled is how many cells share the packets that no bank samples: enough
+// that counting them is not one long chain of additions to one address. A
+// power of two.
+const unsampled = 16
+
+// An Aggregator is one point's synopsis of an interval. New makes it, it
+// never grows, and it is for one goroutine: keep one a goroutine and Merge
+// them.
+type Aggregator struct {
+	cells  []cell   // the banks one after the other, then the unsampled
+	spans  [65]span // by bits.Len64 of the hash
+	config Config
+}
+
+// New returns an empty aggregator. The error wraps [estimate.ErrConfig].
+func New(c Config) (*Aggregator, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	a := &Aggregator{config: c, cells: make([]cell, c.cells()+unsampled)}
+	rest := span{uint32(c.cells()), unsampled - 1}
+	for length := range a.spans {
+		s, base := rest, uint32(0)
+		for _, b := range c.Banks {
+			if b.Rows > 0 && 64-length >= int(b.Shift) {
+				s = span{base, uint32(b.Rows - 1)}
+			}
+			base += uint32(b.Rows)
+		}
+		a.spans[length] = s
+	}
+	return a, nil
+}
+
+// Config returns the configuration that the aggregator was made with.
+func (a *Aggregator) Config() Config { return a.config }
+
+// Update records that packet p passed at time t, in nanoseconds since an
+// epoch that both points share (section III-C).
+func (a *Aggregator) Update(p hashing.Packet, t int64) {
+	// The hash's leading zeros choose the bank, its low-order bits the row.
+	// The 1 spares the processor the case of no bit; no bank tells 63
+	// leading zeros from 64.
+	s := &a.spans[bits.Len64(uint64(p)|1)]
+	c := &a.cells[s.base+uint32(p)&s.mask]
+	c.sum += uint64(t)
+	c.tally += uint64(p)>>32<<32 | 1
+}
+
+// UpdateBatch records that the packets passed at one time t, as a burst does
+// that is taken from a ring together.
+func (a *Aggregator) UpdateBatch(packets []hashing.Packet, t int64) {
+	for _, p := range packets {
+		a.Update(p, t)
+	}
+}
+
+// Merge adds what b saw at the same point: a shard of the traffic, or another
+// interval. The error wraps [estimate.ErrMismatch], and a is then unchanged.
+func (a *Aggregator) Merge(b *Aggregator) error {
+	if err := sameConfig(a, b); err != nil {
+		return err
+	}
+	for i := range a.cells {
+		a.cells[i].sum += b.cells[i].sum
+		a.cells[i].tally += b.cells[i].tally
+	}
+	return nil
+}
+
+// Reset empties the aggregator for the next interval.
+func (a *Aggregator) Reset() {
+	clear(a.cells)
+}
+
+// sampled are the cells of all banks.
+func (a *Aggregator) sampled() []cell { return a.cells[:len(a.cells)-unsampled] }
+
+// unsampledCount is how many packets no bank sampled.
+func (a *Aggregator) unsampledCount() uint64 {
+	var n uint64
+	for _, c := range a.cells[len(a.cells)-unsampled:] {
+		n += c.tally & (1<<32 - 1)
+	}
+	return n
+}
+
+func sameConfig(a, b *Aggregator) error {
+	if a.config != b.config {
+		return fmt.Errorf("lda: %w: %+v and %+v", estimate.ErrMismatch, a.config, b.config)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package lda
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// Limits of a Config.
+const (
+	MaxBanks = 4
+	MaxRows  = 1 << 24
+	MaxShift = 63
+)
+
+// A Config holds every size of an aggregator and the seed of its packet
+// digests. Two aggregators can be compared or merged only if their Configs
+// are equal.
+type Config struct {
+	// Seed is the seed that the caller gives to [hashing.Digest]. The
+	// aggregator does not hash again; it keeps the seed so that two points
+	// that hash differently are told so.
+	Seed uint64
+
+	// Banks are the arrays of cells, by ascending Shift; those without Rows
+	// are last and do not exist.
+	Banks [MaxBanks]Bank
+
+	// SumBits is the width of a timestamp sum in the encoding, 1 to 64. Sums
+	// wrap, and their differences are exact for any width so long as the
+	// delays of the packets of one cell add up to less than 2^(SumBits-1) ns:
+	// 549 s at 40.
+	SumBits uint8
+
+	// DigestBits is the width of a cell's stream digest, 0 to 32. Without
+	// one, a cell in which as many packets appeared as were lost is taken for
+	// usable.
+	DigestBits uint8
+}
+
+// A Bank is one array of cells and the share of the packets that it samples.
+type Bank struct {
+	// Rows is the number of cells (m in the paper), a power of two of at most
+	// MaxRows: the row is the low-order bits of the packet's hash.
+	Rows int
+
+	// Shift sets the sampling: a packet whose hash begins with at least Shift
+	// zeros, but fewer than the next bank's Shift, belongs to this bank. So
+	// the last bank samples 2^-Shift of the packets and every other one the
+	// same less what the next one takes. At most MaxShift.
+	Shift uint8
+}
+
+// DefaultConfig suits 10^5 to 10^7 packets an interval and losses up to a few
+// per cent: two banks of 1,024 cells of 9 bytes, of which the second samples
+// one packet in eight and the first the others.
+var DefaultConfig = Config{
+	Banks:   [MaxBanks]Bank{{Rows: 1024, Shift: 0}, {Rows: 1024, Shift: 3}},
+	SumBits: 40,
+}
+
+// Validate reports what is out of range. The error wraps [estimate.ErrConfig].
+func (c *Config) Validate() error {
+	bad := func(field string, got any, want string) error {
+		return fmt.Errorf("lda: %w: %s is %v, want %s", estimate.ErrConfig, field, got, want)
+	}
+	for j, b := range c.Banks {
+		name := fmt.Sprintf("Banks[%d]", j)
+		switch {
+		case b == Bank{} && j > 0:
+		case b.Rows < 1 || b.Rows > MaxRows || bits.OnesCount(uint(b.Rows)) != 1:
+			return bad(name+".Rows", b.Rows, fmt.Sprintf("a power of two from 1 to %d", MaxRows))
+		case b.Shift > MaxShift:
+			return bad(name+".Shift", b.Shift, fmt.Sprintf("0 to %d", MaxShift))
+		case j > 0 && c.Banks[j-1].Rows == 0:
+			return bad(name+".Rows", b.Rows, fmt.Sprintf("0, since Banks[%d] has none", j-1))
+		case j > 0 && b.Shift <= c.Banks[j-1].Shift:
+			return bad(name+".Shift", b.Shift, fmt.Sprintf("more than Banks[%d].Shift, which is %d", j-1, c.Banks[j-1].Shift))
+		}
+	}
+	if c.SumBits < 1 || c.SumBits > 64 {
+		return bad("SumBits", c.SumBits, "1 to 64")
+	}
+	if c.DigestBits > 32 {
+		return bad("DigestBits", c.DigestBits, "0 to 32")
+	}
+	return nil
+}
+
+// cells is how many cells the banks have together.
+func (c *Config) cells() int {
+	n := 0
+	for _, b := range c.Banks {
+		n += b.Rows
+	}
+	return n
+}
