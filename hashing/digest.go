@@ -11,8 +11,8 @@ import (
 type Packet uint64
 
 // The keys are the first 64-bit fractions of the square roots of the primes
-// 2, 3, 5, 7, 11 and 13 (the initial state of SHA-512), made odd: nothing up
-// our sleeve, and about half of the bits set.
+// 2, 3, 5, 7, 11 and 13 (the initial state of SHA-512): nothing up our sleeve,
+// odd, and about half of the bits set.
 const (
 	key0 = 0x6a09e667f3bcc909
 	key1 = 0xbb67ae8584caa73b
@@ -22,8 +22,9 @@ const (
 	key5 = 0x9b05688c2b3e6c1f
 )
 
-// mix folds the 128-bit product of its arguments: one multiplication, and
-// every bit of the result depends on every bit of both.
+// mix folds the 128-bit product of its arguments. One folding spreads a
+// difference over the word but leaves sequences of inputs recognisable, so
+// that whatever enters a digest passes through at least two.
 func mix(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	return hi ^ lo
@@ -32,32 +33,33 @@ func mix(a, b uint64) uint64 {
 // Digest returns the digest of b under seed, by folded 64×64→128-bit
 // multiplications that each absorb 16 bytes. It is the fast default for
 // traffic that nobody crafts against us. Whoever knows the seed can construct
-// collisions; against them use [SipHash].
+// collisions at will; against them use [SipHash].
 //
 // It is stable across processes, machines and releases: the golden values in
 // the tests do not change.
 func Digest(seed uint64, b []byte) Packet {
 	le := binary.LittleEndian
 	n := len(b)
-	x, y := seed^key0, seed^key4^uint64(n)
+	// Every factor of a product contains the seed: a factor of zero would
+	// swallow the other one, and nobody can aim at it without the seed.
+	x, y := seed+key0, (seed+key1)^uint64(n)
 	if n > 16 {
 		// Two chains, so that a processor can run two multiplications at
 		// once. The last 16 bytes are absorbed by their product; they may
 		// overlap the blocks before, so that no remainder is left.
-		tail := b[n-16:]
-		first, last := le.Uint64(tail[:8]), le.Uint64(tail[8:16])
-		for {
-			x = mix(le.Uint64(b[:8])^key1, le.Uint64(b[8:16])^x)
-			if len(b) <= 32 {
-				break
-			}
-			y = mix(le.Uint64(b[16:24])^key2, le.Uint64(b[24:32])^y)
-			b = b[32:]
-			if len(b) <= 16 {
-				break
+		tail := (*[16]byte)(b[n-16:])
+		s := x
+		x = mix(le.Uint64(b[:8])^s, le.Uint64(b[8:16])^y)
+		if n > 32 {
+			y = mix(le.Uint64(b[16:24])^s, le.Uint64(b[24:32])^y)
+			for len(b) > 48 {
+				x = mix(le.Uint64(b[32:40])^s, le.Uint64(b[40:48])^x)
+				b = b[16:]
 			}
 		}
-		return Packet(mix(first^x, last^y))
+		// An exclusive or on one side and a difference on the other, so that
+		// where the chains agree, swapping the last two words still matters.
+		return finish(le.Uint64(tail[:8])^x, le.Uint64(tail[8:])-y)
 	}
 	var first, last uint64
 	switch {
@@ -75,12 +77,17 @@ func Digest(seed uint64, b []byte) Packet {
 // 8-byte input, from meeting a symmetric product, which would map two inputs
 // to one value.
 func short(first, last, x, y uint64) Packet {
-	return Packet(mix(mix(first^key2, bits.RotateLeft64(last, 32)^x)^key3, y))
+	return finish(first^x, bits.RotateLeft64(last^y, 32))
+}
+
+// finish folds the last two factors and once more.
+func finish(a, b uint64) Packet {
+	return Packet(mix(mix(a, b), key2))
 }
 
 // Word returns the digest of one 64-bit word under seed, that of its eight
-// little-endian bytes, for packets that already carry an identity of that
-// size. It is inlined.
+// little-endian bytes: for packets that already carry an identity of that
+// size, and to widen a hash of fewer than 64 bits. It is inlined.
 func Word(seed, x uint64) Packet {
-	return short(x, x, seed^key0, seed^key4^8)
+	return short(x, x, seed+key0, (seed+key1)^8)
 }

@@ -2,6 +2,7 @@ package hashing
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"net/netip"
 )
 
@@ -53,11 +54,27 @@ func (t *Tuple) Reverse() Tuple {
 
 // Flow returns the tuple's digest under seed. Like [Digest] it is stable
 // across processes, machines and releases, and its bits are independent of
-// Digest's over the same bytes.
+// Digest's over the same bytes. Against whoever knows the seed use [SipHash]
+// over the bytes of [Tuple.Append].
 func (t *Tuple) Flow(seed uint64) Flow {
 	le := binary.LittleEndian
+	s, y := seed+key3, seed+key4
+	src := mix(le.Uint64(t.Src[:8])^s, le.Uint64(t.Src[8:])^y)
+	dst := mix(le.Uint64(t.Dst[:8])^s, le.Uint64(t.Dst[8:])^y)
 	ports := uint64(t.SrcPort)<<32 | uint64(t.DstPort)<<16 | uint64(t.Proto)
-	h := mix(le.Uint64(t.Src[:8])^key1, le.Uint64(t.Src[8:])^seed^key4)
-	h = mix(le.Uint64(t.Dst[:8])^key2, le.Uint64(t.Dst[8:])^h)
-	return Flow(mix(ports^key3, h^key5))
+	// The rotation keeps the two directions of a flow apart.
+	return Flow(mix(mix(ports^src, bits.RotateLeft64(dst, 32)), key5))
+}
+
+// TupleSize is the number of bytes that [Tuple.Append] appends.
+const TupleSize = 37
+
+// Append appends the tuple's canonical bytes for use with any family of this
+// package: source and destination address (16 bytes each), source and
+// destination port (big-endian), protocol.
+func (t *Tuple) Append(dst []byte) []byte {
+	dst = append(append(dst, t.Src[:]...), t.Dst[:]...)
+	dst = binary.BigEndian.AppendUint16(dst, t.SrcPort)
+	dst = binary.BigEndian.AppendUint16(dst, t.DstPort)
+	return append(dst, t.Proto)
 }
