@@ -4,19 +4,18 @@ import "math/bits"
 
 // The derivations below turn one well-mixed 64-bit hash into what a synopsis
 // needs: a row, a bank, a sampling decision, a sign, a second hash. They are
-// pure, inlined, and have no branch that depends on the hash. Row uses the
-// low half of the hash and Bank, Sampled use the high half, so that one hash
-// serves both independently.
+// pure, inlined, and have no branch that depends on the hash. Row and Sign use
+// the low half of the hash, LeadingZeros and Sampled the high half, so that
+// one hash gives a row together with a bank or a decision, independently.
+// LeadingZeros and Sampled of one hash are not independent; take the second
+// from Mix. A hash of fewer than 64 bits goes through Word first.
 
 // Row maps the low 32 bits of h uniformly to [0, rows), rows ≤ 2^32, by
-// multiply-shift: no row is favoured by more than rows/2^32.
+// multiply-shift: no row is favoured by more than rows/2^32. Where rows is a
+// power of two it costs what a mask would, and as it takes the topmost of the
+// low 32 bits, it leaves the lowest to Sign.
 func Row(h uint64, rows uint64) uint64 {
 	return uint64(uint32(h)) * rows >> 32
-}
-
-// RowMask maps h uniformly to [0, mask], where mask+1 is a power of two.
-func RowMask(h, mask uint64) uint64 {
-	return h & mask
 }
 
 // LeadingZeros returns the number of leading zeros of h's high 32 bits, 0 to
@@ -27,7 +26,7 @@ func LeadingZeros(h uint64) int {
 }
 
 // Threshold returns the argument that makes [Sampled] true with probability
-// p, to within 2^-32; p below 0 counts as 0 and above 1 as 1.
+// p, to within 2^-33; p below 0 and NaN count as 0, and p above 1 as 1.
 func Threshold(p float64) uint64 {
 	switch {
 	case !(p > 0):
@@ -40,18 +39,21 @@ func Threshold(p float64) uint64 {
 
 // Sampled decides from h's high 32 bits whether a packet is sampled, with the
 // probability that threshold was made for. The answer is 1 or 0, for use as a
-// mask or an index.
+// mask or an index. A packet that is sampled at one probability is sampled at
+// every higher one.
 func Sampled(h, threshold uint64) uint64 {
 	return (h>>32 - threshold) >> 63
 }
 
-// Sign returns +1 or -1 with equal probability, from the low bit of h.
+// Sign returns +1 or -1 with equal probability, from the low bit of h, which
+// [Row] of up to 2^24 rows all but ignores.
 func Sign(h uint64) int64 {
 	return 1 - int64(h&1)<<1
 }
 
 // Mix returns a second hash of h, independent of h and of Mix with any other
-// salt for all that a synopsis can see.
+// salt for all that a synopsis can see. h must be well mixed itself: for one
+// that is not, use [Word].
 func Mix(h, salt uint64) uint64 {
-	return mix(h^key1, salt*key4^key3)
+	return mix(h^key1, (salt*key4^key3)|1)
 }
