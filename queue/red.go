@@ -136,7 +136,8 @@ func (g *gate) early(t int64, backlog float64, empty bool) Fate {
 	// Count-corrected: drops are spread evenly instead of clustered, since
 	// with p_a = p_b/(1-count·p_b) the gaps between them are uniform.
 	g.since++
-	if left := 1 - float64(g.since)*chance; left <= 0 || uniform(g.random)*left < chance {
+	left := 1 - float64(g.since)*chance // none left: drop whatever is drawn
+	if uniform(g.random)*left < chance {
 		g.since = 0
 		return Early
 	}

@@ -1,0 +1,88 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/queue"
+)
+
+// Replay returns a source of the given packets, which must be in order of
+// Time. Each has its Sent set to its Time.
+func Replay(packets []queue.Packet) queue.Source {
+	return &replay{left: packets}
+}
+
+type replay struct{ left []queue.Packet }
+
+func (r *replay) Next(p *queue.Packet) bool {
+	if len(r.left) == 0 {
+		return false
+	}
+	*p, r.left = r.left[0], r.left[1:]
+	p.Sent = p.Time
+	return true
+}
+
+// Merge returns a source of all packets of the given ones, in order of Time;
+// at equal times those of an earlier argument go first. It ends when all have
+// ended.
+func Merge(sources ...queue.Source) queue.Source {
+	m := &merge{sources: sources, heads: make([]queue.Packet, len(sources)), live: make([]bool, len(sources))}
+	for i, s := range sources {
+		m.live[i] = s.Next(&m.heads[i])
+	}
+	return m
+}
+
+type merge struct {
+	sources []queue.Source
+	heads   []queue.Packet // the next of each
+	live    []bool
+}
+
+func (m *merge) Next(p *queue.Packet) bool {
+	first := -1
+	for i, live := range m.live {
+		if live && (first < 0 || m.heads[i].Time < m.heads[first].Time) {
+			first = i
+		}
+	}
+	if first < 0 {
+		return false
+	}
+	*p = m.heads[first]
+	m.live[first] = m.sources[first].Next(&m.heads[first])
+	return true
+}
+
+// Scale returns a source of the given one's packets with all times since its
+// first packet multiplied by a factor, over 0: recorded packets whose load is
+// u become a load of v by the factor u/v. The error wraps
+// [estimate.ErrConfig].
+func Scale(source queue.Source, factor float64) (queue.Source, error) {
+	if !(factor > 0 && factor < math.Inf(1)) {
+		return nil, fmt.Errorf("%w: time scaled by %v, want over 0", estimate.ErrConfig, factor)
+	}
+	return &scale{source: source, factor: factor}, nil
+}
+
+type scale struct {
+	source queue.Source
+	factor float64
+	origin int64
+	begun  bool
+}
+
+func (s *scale) Next(p *queue.Packet) bool {
+	if !s.source.Next(p) {
+		return false
+	}
+	if !s.begun {
+		s.origin, s.begun = p.Time, true
+	}
+	p.Time = s.origin + int64(float64(p.Time-s.origin)*s.factor)
+	p.Sent = p.Time
+	return true
+}

@@ -1,0 +1,133 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A Law is a family of delay distributions.
+type Law uint8
+
+// The laws.
+const (
+	// Even: uniform between Mean-Spread and Mean+Spread; constant where
+	// Spread is 0.
+	Even Law = iota
+	// Weibull: P(X ≤ x) = 1-exp(-(x/scale)^Shape). Delays in a backbone
+	// router were found to follow it with shapes of 0.6 to 0.8.
+	Weibull
+	// Pareto: P(X ≤ x) = 1-(x/scale)^-Shape from scale up. Shapes of 3 to 5
+	// are what LDA was tried with: the variance is finite, the tail heavy.
+	Pareto
+	laws
+)
+
+// A DelaysConfig describes independent delays. The scale of Weibull and Pareto
+// follows from the mean, as in section IV of the LDA paper, where the mean is
+// 200 ns.
+type DelaysConfig struct {
+	Law    Law
+	Mean   float64 // ns, over 0, at most 10^15
+	Shape  float64 // of Weibull, 0.1 to 100; of Pareto, over 1, at most 100; else 0
+	Spread float64 // of Even, ns, 0 to Mean; else 0
+	Seed   uint64
+}
+
+// Delays draws independent delays. Single user, no locks.
+type Delays struct {
+	config DelaysConfig
+	scale  float64 // of Weibull and Pareto, ns
+	random *rand.PCG
+	part   float64 // of a ns, owed by Next
+}
+
+// NewDelays returns a sequence of delays. The error wraps
+// [estimate.ErrConfig].
+func NewDelays(c DelaysConfig) (*Delays, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	d := &Delays{config: c, random: generator(c.Seed, 'd')}
+	switch c.Law {
+	case Weibull:
+		d.scale = c.Mean / math.Gamma(1+1/c.Shape)
+	case Pareto:
+		d.scale = paretoOf(c.Mean, c.Shape).scale
+	}
+	return d, nil
+}
+
+func (c DelaysConfig) validate() error {
+	if !(c.Mean > 0 && c.Mean <= 1e15) {
+		return fmt.Errorf("%w: mean delay of %v ns, want over 0 and at most 10^15", estimate.ErrConfig, c.Mean)
+	}
+	low, high := 0.0, 0.0 // of Shape
+	switch c.Law {
+	case Even:
+		if !(c.Spread >= 0 && c.Spread <= c.Mean) {
+			return fmt.Errorf("%w: spread of %v ns, want 0 to the mean, %v ns", estimate.ErrConfig, c.Spread, c.Mean)
+		}
+	case Weibull:
+		low, high = 0.1, 100
+	case Pareto:
+		low, high = math.Nextafter(1, 2), 100
+	default:
+		return fmt.Errorf("%w: delay law %d, want Even, Weibull or Pareto", estimate.ErrConfig, c.Law)
+	}
+	if !(c.Shape >= low && c.Shape <= high) {
+		return fmt.Errorf("%w: shape %v, want %v to %v", estimate.ErrConfig, c.Shape, low, high)
+	}
+	if c.Law != Even && c.Spread != 0 {
+		return fmt.Errorf("%w: spread of %v ns, want 0: Weibull and Pareto take a shape instead", estimate.ErrConfig, c.Spread)
+	}
+	return nil
+}
+
+// Draw returns the next delay in ns, unrounded.
+func (d *Delays) Draw() float64 {
+	if d.config.Law == Even && d.config.Spread == 0 {
+		return d.config.Mean
+	}
+	return d.Quantile(uniform(d.random))
+}
+
+// Next returns the next delay in whole ns. What rounding down leaves is added
+// to the one after, so that a sum of delays is exact to 1 ns.
+func (d *Delays) Next() int64 {
+	x := d.Draw() + d.part
+	whole := math.Floor(x)
+	d.part = x - whole
+	return int64(whole)
+}
+
+// Quantile returns the delay in ns that is not exceeded with probability u; u
+// is over 0 and below 1.
+func (d *Delays) Quantile(u float64) float64 {
+	switch d.config.Law {
+	case Weibull:
+		return d.scale * math.Pow(-math.Log1p(-u), 1/d.config.Shape)
+	case Pareto:
+		return pareto{d.scale, d.config.Shape}.exceeded(1 - u)
+	}
+	return d.config.Mean + d.config.Spread*(2*u-1)
+}
+
+// StdDev returns the distribution's standard deviation in ns; +Inf for Pareto
+// of shape 2 or less.
+func (d *Delays) StdDev() float64 {
+	k := d.config.Shape
+	switch d.config.Law {
+	case Weibull:
+		first := math.Gamma(1 + 1/k)
+		return d.scale * math.Sqrt(math.Gamma(1+2/k)-first*first)
+	case Pareto:
+		if k <= 2 {
+			return math.Inf(1)
+		}
+		return d.scale / (k - 1) * math.Sqrt(k/(k-2))
+	}
+	return d.config.Spread / math.Sqrt(3)
+}

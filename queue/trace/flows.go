@@ -1,0 +1,230 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/queue"
+)
+
+// A FlowsConfig describes flows that begin at random, are of heavy-tailed
+// sizes, and send as TCP does: a window of packets back to back, then
+// nothing until a round-trip time has passed since the first of them. The
+// window begins at 2 packets and doubles every round until it first backs off
+// or is at its largest; from then on it grows by one packet a round. Backing
+// off, by chance, halves it. The loop is not closed: what the queue does to
+// the packets changes nothing.
+type FlowsConfig struct {
+	Load  Load
+	Sizes Mix
+	// The number of packets of a flow is Pareto with this shape, over 0, cut
+	// to Least and Most (1 ≤ Least ≤ Most ≤ 2^20) and rounded down.
+	Shape       float64
+	Least, Most int
+	RTT         float64 // mean round-trip time, ns, over 0; flows have half of it to three halves, evenly
+	Access      int64   // at which a window is sent, bits per second, 1 to 10^15
+	Window      int     // the largest, in packets, 1 to 2^20
+	Backoff     float64 // chance that the window is halved after a round, 0 to 1
+	Start       int64   // ns
+	// Warmup is for how long flows have been beginning before Start, ns, 0 to
+	// 10^15: with none, the load builds up from nothing. The time it takes
+	// grows with it.
+	Warmup int64
+	Seed   uint64
+}
+
+// DefaultFlows is traffic of a 10 Gb/s link in a data centre: mostly mice, a
+// few elephants, round trips of 1 ms. Set the load and the seed.
+var DefaultFlows = FlowsConfig{
+	Load:  Load{Rate: 10e9, Utilisation: 0.55},
+	Sizes: IMIX,
+	Shape: 1.2, Least: 2, Most: 10000,
+	RTT: 1e6, Access: 10e9, Window: 64, Backoff: 0.02,
+	Warmup: 50e6,
+}
+
+// Flows is an endless [queue.Source] of such flows. Its memory grows with the
+// flows under way, which the load bounds, and is used again. Single user, no
+// locks.
+type Flows struct {
+	config FlowsConfig
+	labels labels
+	sizes  sizer
+	random *rand.PCG
+	counts packetCount
+	gap    float64 // between beginnings, mean, ns
+	start  int64   // of the warm-up
+
+	begins float64 // when the next flow does, ns since start
+	begun  uint64
+	flows  []flow
+	unused []int32 // places in flows
+	agenda agenda  // when each flow sends next
+}
+
+type flow struct {
+	number   uint64
+	rtt      float64
+	round    float64 // when this round began
+	left     int32   // packets
+	window   int32
+	inRound  int32 // packets still to send in it
+	avoiding bool  // past its first back-off: grows by one
+}
+
+// NewFlows returns a source; it has run through the warm-up. The error wraps
+// [estimate.ErrConfig].
+func NewFlows(c FlowsConfig) (*Flows, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	f := &Flows{
+		config: c,
+		labels: labels{seed: c.Seed},
+		sizes:  newSizer(c.Sizes, c.Seed),
+		random: generator(c.Seed, 'w'),
+		counts: newPacketCount(c.Least, c.Most, c.Shape),
+		start:  c.Start - c.Warmup,
+	}
+	f.gap = c.Sizes.Mean() * f.counts.mean() / c.Load.bytesPerNS()
+	f.begins = f.gap * exponential(f.random)
+	var p queue.Packet
+	for f.due() < float64(c.Warmup) {
+		f.Next(&p)
+	}
+	f.labels.sent = 0
+	return f, nil
+}
+
+func (c FlowsConfig) validate() error {
+	if err := c.Load.validate(); err != nil {
+		return err
+	}
+	if err := c.Sizes.validate(); err != nil {
+		return err
+	}
+	if !(c.Shape > 0 && c.Shape < math.Inf(1)) {
+		return fmt.Errorf("%w: Pareto shape %v, want over 0", estimate.ErrConfig, c.Shape)
+	}
+	if c.Least < 1 || c.Least > c.Most || c.Most > 1<<20 {
+		return fmt.Errorf("%w: flows of %d to %d packets, want 1 ≤ Least ≤ Most ≤ 2^20", estimate.ErrConfig, c.Least, c.Most)
+	}
+	if !(c.RTT > 0 && c.RTT < 1e15) {
+		return fmt.Errorf("%w: round-trip time of %v ns, want over 0 and below 10^15", estimate.ErrConfig, c.RTT)
+	}
+	if c.Access < 1 || c.Access > 1e15 {
+		return fmt.Errorf("%w: access rate of %d bit/s, want 1 to 10^15", estimate.ErrConfig, c.Access)
+	}
+	if c.Window < 1 || c.Window > 1<<20 {
+		return fmt.Errorf("%w: largest window of %d packets, want 1 to 2^20", estimate.ErrConfig, c.Window)
+	}
+	if !(c.Backoff >= 0 && c.Backoff <= 1) {
+		return fmt.Errorf("%w: chance to back off %v, want 0 to 1", estimate.ErrConfig, c.Backoff)
+	}
+	if c.Warmup < 0 || c.Warmup > 1e15 {
+		return fmt.Errorf("%w: warm-up of %d ns, want 0 to 10^15", estimate.ErrConfig, c.Warmup)
+	}
+	return nil
+}
+
+// due returns when the next packet is sent, ns since start, once the flow it
+// belongs to has begun.
+func (f *Flows) due() float64 {
+	for len(f.agenda) == 0 || f.begins <= f.agenda[0].at {
+		f.begin()
+	}
+	return f.agenda[0].at
+}
+
+// begin begins a flow.
+func (f *Flows) begin() {
+	place := int32(len(f.flows))
+	if n := len(f.unused); n > 0 {
+		place = f.unused[n-1]
+		f.unused = f.unused[:n-1]
+	} else {
+		f.flows = append(f.flows, flow{})
+	}
+	window := int32(min(2, f.config.Window))
+	f.flows[place] = flow{
+		number:  f.begun,
+		rtt:     f.config.RTT * (0.5 + uniform(f.random)),
+		round:   f.begins,
+		left:    f.counts.draw(f.random),
+		window:  window,
+		inRound: window,
+	}
+	f.agenda.push(event{at: f.begins, who: place})
+	f.begun++
+	f.begins += f.gap * exponential(f.random)
+}
+
+// Next implements [queue.Source]; it always returns true.
+func (f *Flows) Next(p *queue.Packet) bool {
+	now := f.due()
+	place := f.agenda[0].who
+	w := &f.flows[place]
+	bytes := f.sizes.draw()
+	f.labels.fill(p, f.start+int64(now), w.number, bytes)
+	w.left--
+	w.inRound--
+	if w.left == 0 {
+		f.unused = append(f.unused, place)
+		f.agenda.drop()
+		return true
+	}
+	sent := now + float64(bytes)*8e9/float64(f.config.Access)
+	if w.inRound == 0 {
+		sent = max(sent, w.round+w.rtt)
+		w.round = sent
+		f.adapt(w)
+	}
+	f.agenda.postpone(sent)
+	return true
+}
+
+// adapt sets a flow's window for the next round.
+func (f *Flows) adapt(w *flow) {
+	most := int32(f.config.Window)
+	switch {
+	case uniform(f.random) < f.config.Backoff:
+		w.window, w.avoiding = max(w.window/2, 1), true
+	case w.avoiding:
+		w.window = min(w.window+1, most)
+	default:
+		w.window = min(2*w.window, most)
+	}
+	w.inRound = w.window
+}
+
+// A packetCount is the distribution of a flow's number of packets: a Pareto
+// variable cut to [least, most+1) and rounded down.
+type packetCount struct {
+	least, most int
+	shape       float64
+	beyond      float64 // P(X ≥ most+1) before the cut
+}
+
+func newPacketCount(least, most int, shape float64) packetCount {
+	return packetCount{
+		least: least, most: most, shape: shape,
+		beyond: math.Pow(float64(most+1)/float64(least), -shape),
+	}
+}
+
+func (c packetCount) draw(r *rand.PCG) int32 {
+	tail := c.beyond + uniform(r)*(1-c.beyond)
+	n := float64(c.least) * math.Pow(tail, -1/c.shape)
+	return int32(min(max(int(n), c.least), c.most))
+}
+
+// mean returns the expected number, the sum of P(N ≥ n) over n.
+func (c packetCount) mean() float64 {
+	sum := float64(c.least)
+	for n := c.most; n > c.least; n-- {
+		sum += (math.Pow(float64(n)/float64(c.least), -c.shape) - c.beyond) / (1 - c.beyond)
+	}
+	return sum
+}

@@ -1,0 +1,132 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/queue"
+)
+
+// An OnOffConfig describes senders that alternate between sending at a
+// constant rate and silence, both for Pareto-distributed times. With shapes
+// below 2 their sum is bursty on every time scale (self-similar with Hurst
+// parameter (3-shape)/2). How long they are silent follows from the load.
+type OnOffConfig struct {
+	Load     Load
+	Sizes    Mix
+	Senders  int     // 1 to 2^20; each is one flow
+	Peak     int64   // rate of one sender while on, bits per second, 1 to 10^15
+	On       float64 // mean time on, ns, over 0
+	OnShape  float64 // of the Pareto distribution of the time on, over 1
+	OffShape float64 // of the time off, over 1
+	Start    int64   // ns
+	Seed     uint64
+}
+
+// OnOff is an endless [queue.Source] of on–off senders, in their stationary
+// state from the start. It takes about 70 bytes a sender. Single user, no
+// locks; nor does Next allocate.
+type OnOff struct {
+	labels  labels
+	sizes   sizer
+	random  *rand.PCG
+	on, off pareto
+	perByte float64 // ns at the peak rate
+	start   int64
+	senders []sender
+	agenda  agenda // when each sends next
+}
+
+type sender struct {
+	until float64 // when its time on ends, ns since start
+	bytes int32   // of its next packet
+}
+
+// NewOnOff returns a source. The error wraps [estimate.ErrConfig].
+func NewOnOff(c OnOffConfig) (*OnOff, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	share := c.share()
+	s := &OnOff{
+		labels:  labels{seed: c.Seed},
+		sizes:   newSizer(c.Sizes, c.Seed),
+		random:  generator(c.Seed, 'o'),
+		on:      paretoOf(c.On, c.OnShape),
+		off:     paretoOf(c.On*(1/share-1), c.OffShape),
+		perByte: 8e9 / float64(c.Peak),
+		start:   c.Start,
+		senders: make([]sender, c.Senders),
+	}
+	for i := range s.senders {
+		now := 0.0
+		if uniform(s.random) >= share {
+			now = s.off.residual(s.random)
+			s.senders[i].until = now + s.on.draw(s.random)
+		} else {
+			s.senders[i].until = s.on.residual(s.random)
+		}
+		at := s.schedule(&s.senders[i], now, uniform(s.random))
+		s.agenda.push(event{at: at, who: int32(i)})
+	}
+	return s, nil
+}
+
+// share is the part of the time that a sender is on.
+func (c OnOffConfig) share() float64 {
+	return c.Load.Utilisation * float64(c.Load.Rate) / (float64(c.Senders) * float64(c.Peak))
+}
+
+func (c OnOffConfig) validate() error {
+	if err := c.Load.validate(); err != nil {
+		return err
+	}
+	if err := c.Sizes.validate(); err != nil {
+		return err
+	}
+	if c.Senders < 1 || c.Senders > 1<<20 {
+		return fmt.Errorf("%w: %d senders, want 1 to 2^20", estimate.ErrConfig, c.Senders)
+	}
+	if c.Peak < 1 || c.Peak > 1e15 {
+		return fmt.Errorf("%w: peak rate of %d bit/s, want 1 to 10^15", estimate.ErrConfig, c.Peak)
+	}
+	if !(c.On > 0 && c.On < 1e15) {
+		return fmt.Errorf("%w: mean time on of %v ns, want over 0 and below 10^15", estimate.ErrConfig, c.On)
+	}
+	for _, shape := range [...]float64{c.OnShape, c.OffShape} {
+		if !(shape > 1 && shape < math.Inf(1)) {
+			return fmt.Errorf("%w: Pareto shape %v, want over 1", estimate.ErrConfig, shape)
+		}
+	}
+	if share := c.share(); !(share < 1) {
+		return fmt.Errorf("%w: %d senders of %d bit/s would have to be on for %.3g of the time, want less than 1: more senders or a higher peak",
+			estimate.ErrConfig, c.Senders, c.Peak, share)
+	}
+	return nil
+}
+
+// schedule draws a sender's next packet and returns when it is sent: when the
+// sender has been on, from now, for as long as this share of its bytes takes
+// at the peak rate. What a time on leaves of that is made up for in the next,
+// so that no packet is cut short and the mean rate is exact.
+func (s *OnOff) schedule(from *sender, now, share float64) float64 {
+	from.bytes = s.sizes.draw()
+	need := float64(from.bytes) * s.perByte * share
+	for now+need > from.until {
+		need -= from.until - now
+		now = from.until + s.off.draw(s.random)
+		from.until = now + s.on.draw(s.random)
+	}
+	return now + need
+}
+
+// Next implements [queue.Source]; it always returns true.
+func (s *OnOff) Next(p *queue.Packet) bool {
+	next := s.agenda[0]
+	from := &s.senders[next.who]
+	s.labels.fill(p, s.start+int64(next.at), uint64(next.who), from.bytes)
+	s.agenda.postpone(s.schedule(from, next.at, 1))
+	return true
+}

@@ -1,0 +1,111 @@
+package trace
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// generator returns the generator for one purpose of a source.
+func generator(seed, purpose uint64) *rand.PCG {
+	return rand.NewPCG(seed, purpose)
+}
+
+// uniform returns a number in (0, 1), never 0 and never 1.
+func uniform(r *rand.PCG) float64 {
+	return (float64(r.Uint64()>>11) + 0.5) / (1 << 53)
+}
+
+// exponential returns a number from the exponential distribution of mean 1.
+func exponential(r *rand.PCG) float64 {
+	return -math.Log(uniform(r))
+}
+
+// A pareto is the distribution P(X > x) = (x/scale)^-shape from scale up.
+type pareto struct {
+	scale, shape float64
+}
+
+// paretoOf returns the one with this mean; shape is over 1.
+func paretoOf(mean, shape float64) pareto {
+	return pareto{scale: mean * (shape - 1) / shape, shape: shape}
+}
+
+func (p pareto) mean() float64 { return p.scale * p.shape / (p.shape - 1) }
+
+// exceeded returns the x that X exceeds with probability tail.
+func (p pareto) exceeded(tail float64) float64 {
+	return p.scale * math.Pow(tail, -1/p.shape)
+}
+
+func (p pareto) draw(r *rand.PCG) float64 { return p.exceeded(uniform(r)) }
+
+// residual draws what is left of a period of this length that one happens to
+// look into: its density is P(X > x)/mean.
+func (p pareto) residual(r *rand.PCG) float64 {
+	area := uniform(r) * p.mean()
+	if area <= p.scale {
+		return area
+	}
+	// The tail's area up to x is scale/(shape-1)·(1-(x/scale)^(1-shape)).
+	rest := 1 - (area-p.scale)*(p.shape-1)/p.scale
+	return p.scale * math.Pow(rest, 1/(1-p.shape))
+}
+
+// An event is when something that an agenda knows by number happens next.
+type event struct {
+	at  float64 // ns since the source's start
+	who int32
+}
+
+// An agenda is a binary heap of events, the earliest first; of several at one
+// time, that of the smallest number.
+type agenda []event
+
+func (a agenda) less(i, j int) bool {
+	return a[i].at < a[j].at || a[i].at == a[j].at && a[i].who < a[j].who
+}
+
+func (a *agenda) push(e event) {
+	*a = append(*a, e)
+	h := *a
+	for i := len(h) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !h.less(i, parent) {
+			return
+		}
+		h[i], h[parent] = h[parent], h[i]
+		i = parent
+	}
+}
+
+// postpone moves the first event to a later time.
+func (a agenda) postpone(at float64) {
+	a[0].at = at
+	a.sink()
+}
+
+// drop removes the first event.
+func (a *agenda) drop() {
+	h := *a
+	last := len(h) - 1
+	h[0] = h[last]
+	*a = h[:last]
+	a.sink()
+}
+
+func (a agenda) sink() {
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= len(a) {
+			return
+		}
+		if child+1 < len(a) && a.less(child+1, child) {
+			child++
+		}
+		if !a.less(child, i) {
+			return
+		}
+		a[i], a[child] = a[child], a[i]
+		i = child
+	}
+}

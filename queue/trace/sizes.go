@@ -1,0 +1,94 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A Size is one packet size of a [Mix].
+type Size struct {
+	Bytes  int32   // 1 to 65,535
+	Weight float64 // its share of the packets, in proportion; 0 or more
+}
+
+// A Mix is a distribution of packet sizes. Unused places are zero.
+type Mix [4]Size
+
+// Mixes. The sizes are those of IP packets.
+var (
+	// IMIX is the "simple IMIX": 7 packets of 40 bytes to 4 of 576 and 1 of
+	// 1,500, 340.3 bytes on average.
+	IMIX = Mix{{40, 7}, {576, 4}, {1500, 1}}
+	// Bimodal is acknowledgements and full packets, half and half.
+	Bimodal = Mix{{40, 1}, {1500, 1}}
+)
+
+// Fixed returns the mix of packets of one size.
+func Fixed(bytes int32) Mix { return Mix{{bytes, 1}} }
+
+// Mean returns the average size of a packet, in bytes.
+func (m Mix) Mean() float64 {
+	sum, total := 0.0, 0.0
+	for _, s := range m {
+		sum += float64(s.Bytes) * s.Weight
+		total += s.Weight
+	}
+	return sum / total
+}
+
+func (m Mix) validate() error {
+	total := 0.0
+	for _, s := range m {
+		if !(s.Weight >= 0 && s.Weight < math.Inf(1)) {
+			return fmt.Errorf("%w: size of %d bytes has weight %v, want 0 or more", estimate.ErrConfig, s.Bytes, s.Weight)
+		}
+		if s.Weight > 0 && (s.Bytes < 1 || s.Bytes > 65535) {
+			return fmt.Errorf("%w: packet size of %d bytes, want 1 to 65535", estimate.ErrConfig, s.Bytes)
+		}
+		total += s.Weight
+	}
+	if !(total > 0 && total < math.Inf(1)) {
+		return fmt.Errorf("%w: packet sizes of total weight %v, want over 0", estimate.ErrConfig, total)
+	}
+	return nil
+}
+
+// A sizer draws from a Mix.
+type sizer struct {
+	upTo   [3]uint64 // the draws that choose each size but the last, cumulated
+	bytes  [4]int32
+	random *rand.PCG
+}
+
+func newSizer(m Mix, seed uint64) sizer {
+	s := sizer{random: generator(seed, 's')}
+	total := 0.0
+	for _, size := range m {
+		total += size.Weight
+	}
+	sum, last := 0.0, int32(0)
+	for i, size := range m {
+		sum += size.Weight
+		if size.Weight > 0 {
+			last = size.Bytes
+		}
+		s.bytes[i] = last
+		if i < len(s.upTo) {
+			s.upTo[i] = uint64(min(sum/total, 1) * (1 << 53))
+		}
+	}
+	return s
+}
+
+func (s *sizer) draw() int32 {
+	u := s.random.Uint64() >> 11
+	for i, up := range s.upTo {
+		if u < up {
+			return s.bytes[i]
+		}
+	}
+	return s.bytes[len(s.bytes)-1]
+}

@@ -1,0 +1,60 @@
+// # Synthetic traffic
+//
+// [Poisson], [OnOff] and [Flows] are endless sources of packets for the
+// switches of package queue, at a chosen utilisation of a chosen link:
+// independent arrivals, bursts on all time scales, and flows that send as TCP
+// does. [Merge], [Scale] and [Replay] make sources of others and of packets
+// in memory. [Delays] draws independent delays, for what does not need a
+// queue. All of them draw from PCG generators seeded by their Config and
+// stream in bounded memory; nothing reads a clock.
+//
+// What they are not: none reacts to loss or delay, and packet sizes are
+// independent of everything else.
+package trace
+
+import (
+	"fmt"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue"
+)
+
+// A Load is how much traffic to offer.
+type Load struct {
+	Rate        int64   // of the link it is meant for, bits per second, 1 to 10^15
+	Utilisation float64 // of that rate, over 0, at most 100: above 1 is overload
+}
+
+func (l Load) validate() error {
+	if l.Rate < 1 || l.Rate > 1e15 {
+		return fmt.Errorf("%w: rate of %d bit/s, want 1 to 10^15", estimate.ErrConfig, l.Rate)
+	}
+	if !(l.Utilisation > 0 && l.Utilisation <= 100) {
+		return fmt.Errorf("%w: utilisation %v, want over 0 and at most 100", estimate.ErrConfig, l.Utilisation)
+	}
+	return nil
+}
+
+// bytesPerNS returns the load in bytes per nanosecond.
+func (l Load) bytesPerNS() float64 { return l.Utilisation * float64(l.Rate) / 8e9 }
+
+// labels numbers the packets of a source and names its flows. Identities are
+// hashes of numbers, as scattered as those of real packets.
+type labels struct {
+	seed uint64
+	sent uint64
+}
+
+// fill makes *p the next packet.
+func (l *labels) fill(p *queue.Packet, time int64, flow uint64, bytes int32) {
+	*p = queue.Packet{
+		Sent:  time,
+		Time:  time,
+		Flow:  hashing.Flow(hashing.Mix(uint64(hashing.Word(l.seed, flow)), 'f')),
+		ID:    hashing.Word(l.seed, l.sent),
+		Seq:   l.sent,
+		Bytes: bytes,
+	}
+	l.sent++
+}
