@@ -155,13 +155,9 @@ func (p *Pair) load(side *pairSide) error {
 	return nil
 }
 
-// carriesIP reports whether hashing.Frame understands the link type.
+// carriesIP reports whether hashing.Frame understands the link type. An empty
+// frame tells: it is refused for its length, or else for its link type.
 func carriesIP(link hashing.Link) bool {
-	switch link {
-	case hashing.LinkNull, hashing.LinkEthernet, hashing.LinkRawBSD, hashing.LinkRawOpen,
-		hashing.LinkRaw, hashing.LinkLoop, hashing.LinkCooked, hashing.LinkIPv4,
-		hashing.LinkIPv6, hashing.LinkCooked2:
-		return true
-	}
-	return false
+	var f hashing.Frame
+	return !errors.Is(f.Parse(link, nil), hashing.ErrLink)
 }

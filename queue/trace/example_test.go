@@ -1,0 +1,71 @@
+package trace_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+// capture writes packets that pass a point at the given times.
+func capture(times ...int64) io.Reader {
+	var file bytes.Buffer
+	w, err := trace.NewWriter(&file, hashing.LinkRaw, 96)
+	if err != nil {
+		panic(err)
+	}
+	for i, at := range times {
+		frame := []byte{byte(i)}
+		if err := w.Write(trace.Record{Time: at, Link: hashing.LinkRaw, Length: len(frame), Frame: frame}); err != nil {
+			panic(err)
+		}
+	}
+	return &file
+}
+
+func ExampleReader_All() {
+	r, err := trace.NewReader(capture(1_000_000_000, 1_000_000_250))
+	if err != nil {
+		panic(err)
+	}
+	for rec, err := range r.All() {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(rec.Time, rec.Length, rec.Frame)
+	}
+	// Output:
+	// 1000000000 1 [0]
+	// 1000000250 1 [1]
+}
+
+func ExamplePair() {
+	in, err := trace.NewReader(capture(100, 200, 300))
+	if err != nil {
+		panic(err)
+	}
+	out, err := trace.NewReader(capture(150, 300, 350))
+	if err != nil {
+		panic(err)
+	}
+	pair := trace.NewPair(in, out)
+	for {
+		point, rec, err := pair.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(rec.Time, point, rec.Frame)
+	}
+	// Output:
+	// 100 ingress [0]
+	// 150 egress [0]
+	// 200 ingress [1]
+	// 300 ingress [2]
+	// 300 egress [1]
+	// 350 egress [2]
+}

@@ -1,0 +1,183 @@
+package trace
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// capture writes packets of one byte, all of one link type, at the times, and
+// reads them again.
+func capture(t testing.TB, link hashing.Link, times ...int64) *Reader {
+	t.Helper()
+	r, err := NewReader(bytes.NewReader(captureFile(t, link, times...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func captureFile(t testing.TB, link hashing.Link, times ...int64) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := NewWriter(&b, link, 96)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, at := range times {
+		if err := w.Write(Record{at, link, 1, []byte{byte(i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Bytes()
+}
+
+// A sighting is what a Pair yields, less the link type and length.
+type sighting struct {
+	point Point
+	time  int64
+	index byte // of the packet in its capture
+}
+
+func drain(p *Pair) ([]sighting, error) {
+	var all []sighting
+	for {
+		point, rec, err := p.Next()
+		if err == io.EOF {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, sighting{point, rec.Time, rec.Frame[0]})
+	}
+}
+
+func TestPairOrder(t *testing.T) {
+	const in, out = Ingress, Egress
+	tests := []struct {
+		name    string
+		in, out []int64
+		want    []sighting
+	}{
+		{"interleaved", []int64{10, 20, 30}, []int64{15, 25, 35},
+			[]sighting{{in, 10, 0}, {out, 15, 0}, {in, 20, 1}, {out, 25, 1}, {in, 30, 2}, {out, 35, 2}}},
+		{"ties", []int64{10, 10, 20}, []int64{10, 20, 20},
+			[]sighting{{in, 10, 0}, {in, 10, 1}, {out, 10, 0}, {in, 20, 2}, {out, 20, 1}, {out, 20, 2}}},
+		{"egress first", []int64{30}, []int64{10, 20},
+			[]sighting{{out, 10, 0}, {out, 20, 1}, {in, 30, 0}}},
+		{"ingress first", []int64{10, 20}, []int64{30},
+			[]sighting{{in, 10, 0}, {in, 20, 1}, {out, 30, 0}}},
+		{"unordered", []int64{100, 90, 120}, []int64{95, 110},
+			[]sighting{{out, 95, 0}, {in, 100, 0}, {in, 90, 1}, {out, 110, 1}, {in, 120, 2}}},
+	}
+	for _, test := range tests {
+		p := NewPair(capture(t, 1, test.in...), capture(t, 1, test.out...))
+		got, err := drain(p)
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s:\n got %v\nwant %v", test.name, got, test.want)
+		}
+		if _, _, err := p.Next(); err != io.EOF {
+			t.Errorf("%s: after the end: %v", test.name, err)
+		}
+	}
+}
+
+func TestPairUnordered(t *testing.T) {
+	// Steps back are measured from the latest packet so far.
+	p := NewPair(
+		capture(t, 1, 1e9, 1e9-MaxBackstep, 1e9-1, 1e9),
+		capture(t, 1, 1e9, 2e9, 2e9-1, 3e9))
+	if _, err := drain(p); err != nil {
+		t.Fatal(err)
+	}
+	if in, out := p.Unordered(Ingress), p.Unordered(Egress); in != 2 || out != 1 {
+		t.Errorf("unordered: %d at the ingress, %d at the egress; want 2 and 1", in, out)
+	}
+}
+
+func TestPairErrors(t *testing.T) {
+	reader := func(file []byte) *Reader {
+		t.Helper()
+		r, err := NewReader(bytes.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	files := small(t)
+	good := []int64{1e9, 2e9, 3e9}
+	whole := captureFile(t, 1, good...)
+	tests := []struct {
+		name    string
+		in, out *Reader
+		packets int // delivered before
+		want    error
+		say     string
+	}{
+		{"no ingress", capture(t, 1), capture(t, 1, good...), 0, ErrEmpty, "ingress capture: no packets"},
+		{"no egress", capture(t, 1, good...), capture(t, 1), 0, ErrEmpty, "egress capture: no packets"},
+		{"both empty", capture(t, 1), capture(t, 2), 0, ErrEmpty, "ingress"},
+		{"clock set back", capture(t, 1, 1e9, 2e9, 2e9-MaxBackstep-1), capture(t, 1, good...), 3, ErrTime,
+			"ingress capture: packet 3: unusable time: 100000001 ns earlier"},
+		{"no time", capture(t, 1, 1, 1), reader(files["pcapng BigEndian"]), 4, ErrTime, "egress capture: packet 3: unusable time: none"},
+		{"link types", capture(t, 1, good...), capture(t, 105, good...), 0, ErrLink, "egress capture: packet 1: link types that cannot be compared: 105, where another has 1"},
+		{"link types, neither known", capture(t, 105, good...), capture(t, 127, good...), 0, ErrLink, "127, where another has 105"},
+		{"cut off", capture(t, 1, good...), reader(whole[:len(whole)-1]), 4, io.ErrUnexpectedEOF, "egress capture: packet 3, at byte 58: 16 of at least 17 bytes"},
+	}
+	for _, test := range tests {
+		p := NewPair(test.in, test.out)
+		got, err := drain(p)
+		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.say) {
+			t.Errorf("%s: %v; want %v, saying %q", test.name, err, test.want, test.say)
+		}
+		if len(got) != test.packets {
+			t.Errorf("%s: %d packets delivered, want %d", test.name, len(got), test.packets)
+		}
+		if _, _, again := p.Next(); again != err {
+			t.Errorf("%s: after %v: %v", test.name, err, again)
+		}
+	}
+}
+
+func TestPairLinkTypes(t *testing.T) {
+	for _, links := range [][2]hashing.Link{
+		{hashing.LinkEthernet, hashing.LinkCooked}, {hashing.LinkRaw, hashing.LinkEthernet}, {105, 105},
+	} {
+		got, err := drain(NewPair(capture(t, links[0], 1, 2), capture(t, links[1], 3, 4)))
+		if err != nil || len(got) != 4 {
+			t.Errorf("%v: %d packets, %v", links, len(got), err)
+		}
+	}
+}
+
+func TestPairDoesNotAllocate(t *testing.T) {
+	times := make([]int64, 5000)
+	for i := range times {
+		times[i] = int64(i)
+	}
+	p := NewPair(capture(t, 1, times...), capture(t, 1, times...))
+	if allocs := testing.AllocsPerRun(len(times), func() {
+		if _, _, err := p.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}); allocs != 0 {
+		t.Errorf("%v allocations a packet", allocs)
+	}
+}
+
+func TestPointString(t *testing.T) {
+	for point, want := range map[Point]string{Ingress: "ingress", Egress: "egress", 7: "Point(7)"} {
+		if got := point.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
