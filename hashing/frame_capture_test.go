@@ -159,74 +159,77 @@ func TestFrameAllocatesNothing(t *testing.T) {
 	}
 }
 
+// twoPoint returns a capture of a two-point set.
+func twoPoint(t *testing.T, set, point string) []record {
+	t.Helper()
+	path := filepath.Join(dataDir, "twopoint", set, point+".pcap.gz")
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("captures not here: %v", err)
+	}
+	return readCapture(t, path)
+}
+
 // TestFrameTwoPoints holds digests to real traffic that nothing changed
-// between the points: what leaves the queue entered it, digests collide
-// nowhere, and few frames that differ are taken for one. (Those are packets
-// that were captured on two hops of their way, frames that differ in their
-// padding, and some whose payload a fuzzer changed.)
+// between the points: what leaves the queue entered it.
 func TestFrameTwoPoints(t *testing.T) {
 	for _, set := range []string{"tbf400m_512k", "tbf300m_2m", "htb2_reorder"} {
 		t.Run(set, func(t *testing.T) {
-			dir := filepath.Join(dataDir, "twopoint", set)
-			if _, err := os.Stat(dir); err != nil {
-				t.Skipf("captures not here: %v", err)
-			}
-			in := countDigests(t, filepath.Join(dir, "ingress.pcap.gz"))
-			out := countDigests(t, filepath.Join(dir, "egress.pcap.gz"))
-			more := 0
-			for digest, n := range out.digests {
-				if n > in.digests[digest] {
-					more++
+			inside := make(map[hashing.Packet]int)
+			count := func(point string, step int) {
+				var f hashing.Frame
+				var frames, notIP, refused, cut int
+				records := twoPoint(t, set, point)
+				for _, r := range records {
+					frames++
+					switch err := f.Parse(r.link, r.frame); {
+					case errors.Is(err, hashing.ErrNotIP):
+						notIP++
+					case err != nil:
+						refused++
+					default:
+						inside[f.Digest(1)] += step
+					}
+					if f.Cut {
+						cut++
+					}
 				}
+				t.Logf("%s: %d frames, %d not IP, %d refused, %d cut", point, frames, notIP, refused, cut)
 			}
-			if more > 0 {
-				t.Errorf("%d digests are more frequent at the egress than at the ingress", more)
+			count("ingress", +1)
+			t.Logf("%d distinct digests", len(inside))
+			count("egress", -1)
+			for digest, n := range inside {
+				if n < 0 {
+					t.Errorf("digest %#x is more frequent at the egress than at the ingress", digest)
+				}
 			}
 		})
 	}
 }
 
-type digestCount struct {
-	frames, notIP, refused, cut int
-	distinct                    map[string]bool // frames with IP
-	hashed                      map[string]bool // by the reference parser
-	digests                     map[hashing.Packet]int
-}
-
-func countDigests(t *testing.T, path string) digestCount {
-	c := digestCount{
-		distinct: make(map[string]bool),
-		hashed:   make(map[string]bool),
-		digests:  make(map[hashing.Packet]int),
-	}
+// TestFrameDistinct holds digests to whole frames on real traffic: no two
+// inputs collide, and few frames that differ are taken for one. (Those are
+// packets that were captured on two hops of their way, frames that differ in
+// their padding, and some whose payload a fuzzer changed.)
+func TestFrameDistinct(t *testing.T) {
+	frames := make(map[string]bool)
+	inputs := make(map[string]bool)
+	digests := make(map[hashing.Packet]bool)
 	var f hashing.Frame
-	for _, r := range readCapture(t, path) {
-		c.frames++
-		switch err := f.Parse(r.link, r.frame); {
-		case errors.Is(err, hashing.ErrNotIP):
-			c.notIP++
-			continue
-		case err != nil:
-			c.refused++
+	for _, r := range twoPoint(t, "tbf400m_512k", "ingress") {
+		if f.Parse(r.link, r.frame) != nil || frames[string(r.frame)] {
 			continue
 		}
-		if f.Cut {
-			c.cut++
-		}
-		c.digests[f.Digest(1)]++
-		if !c.distinct[string(r.frame)] {
-			c.distinct[string(r.frame)] = true
-			want, _ := slowParse(r.link, r.frame)
-			c.hashed[string(want.hashed)] = true
-		}
+		slow, _ := slowParse(r.link, r.frame)
+		frames[string(r.frame)] = true
+		inputs[string(slow.hashed)] = true
+		digests[f.Digest(1)] = true
 	}
-	t.Logf("%s: %d frames, %d not IP, %d refused, %d cut; %d distinct IP frames, %d distinct digests",
-		filepath.Base(path), c.frames, c.notIP, c.refused, c.cut, len(c.distinct), len(c.digests))
-	if len(c.digests) != len(c.hashed) {
-		t.Errorf("%d distinct inputs have %d distinct digests", len(c.hashed), len(c.digests))
+	t.Logf("%d distinct frames with IP, %d distinct inputs, %d distinct digests", len(frames), len(inputs), len(digests))
+	if len(digests) != len(inputs) {
+		t.Errorf("%d distinct inputs have %d distinct digests", len(inputs), len(digests))
 	}
-	if taken := len(c.distinct) - len(c.digests); taken > len(c.distinct)/1000 {
-		t.Errorf("%d of %d distinct frames share a digest with another", taken, len(c.distinct))
+	if taken := len(frames) - len(digests); taken > len(frames)/1000 {
+		t.Errorf("%d of %d distinct frames are taken for another", taken, len(frames))
 	}
-	return c
 }
