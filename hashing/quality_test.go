@@ -1,0 +1,251 @@
+package hashing_test
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// falseAlarm is the probability at which each statistical test of this
+// package would reject a perfect hash, were its seed drawn anew. The bounds
+// below hold for any sample size, so that no tolerance is left to taste.
+const falseAlarm = 1e-9
+
+// biasBound is how far from its probability the rate of an event in n trials
+// may be, in any of cells such rates (Hoeffding's inequality).
+func biasBound(trials, cells int) float64 {
+	return math.Sqrt(math.Log(2*float64(cells)/falseAlarm) / (2 * float64(trials)))
+}
+
+// rateBound is the same for rare events of probability p (Bernstein's
+// inequality).
+func rateBound(p float64, trials int) float64 {
+	x := math.Log(2/falseAlarm) / float64(trials)
+	return math.Sqrt(2*p*(1-p)*x) + 2*x/3
+}
+
+// chiSquareRange is where each of tests chi-square statistics with df degrees
+// of freedom must lie (Laurent and Massart 2000, Lemma 1). Too small a value
+// betrays a hash as well as too large a one: a counter fills buckets evenly.
+func chiSquareRange(df, tests int) (low, high float64) {
+	x := math.Log(2 * float64(tests) / falseAlarm)
+	spread := 2 * math.Sqrt(float64(df)*x)
+	return float64(df) - spread, float64(df) + spread + 2*x
+}
+
+// chiSquare is the statistic of counts that are equally likely.
+func chiSquare(counts []int) float64 {
+	total := 0
+	for _, c := range counts {
+		total += c
+	}
+	expected := float64(total) / float64(len(counts))
+	sum := 0.0
+	for _, c := range counts {
+		d := float64(c) - expected
+		sum += d * d / expected
+	}
+	return sum
+}
+
+// A tally counts, for each bit of the words added, how often it was set: the
+// counters stand upright, bit k of all 64 in one word.
+type tally [20]uint64
+
+func (t *tally) add(word uint64) {
+	for k := range t {
+		t[k], word = t[k]^word, t[k]&word
+		if word == 0 {
+			return
+		}
+	}
+}
+
+func (t *tally) count(bit int) (n int) {
+	for k := range t {
+		n |= int(t[k]>>bit&1) << k
+	}
+	return n
+}
+
+// worstAvalanche flips every bit of trials random inputs of n bytes and
+// returns the largest distance from one half of the rate at which a bit of
+// the hash, or for rotations above 0 the exclusive or of two bits that many
+// places apart, flips with it, and how many rates it looked at.
+func worstAvalanche(rng *rand.Rand, n, trials, rotations int, hash func(trial int, b []byte) uint64) (worst float64, cells int) {
+	tallies := make([][]tally, 8*n)
+	for i := range tallies {
+		tallies[i] = make([]tally, rotations+1)
+	}
+	b := make([]byte, n)
+	for trial := range trials {
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		h := hash(trial, b)
+		for i := range tallies {
+			b[i/8] ^= 1 << (i % 8)
+			flips := h ^ hash(trial, b)
+			b[i/8] ^= 1 << (i % 8)
+			tallies[i][0].add(flips)
+			for r := 1; r <= rotations; r++ {
+				tallies[i][r].add(flips ^ bits.RotateLeft64(flips, r))
+			}
+		}
+	}
+	for i := range tallies {
+		for r := range tallies[i] {
+			for bit := range 64 {
+				rate := float64(tallies[i][r].count(bit)) / float64(trials)
+				worst = max(worst, math.Abs(rate-0.5))
+				cells++
+			}
+		}
+	}
+	return worst, cells
+}
+
+// worstCounter hashes counters: in inputs of n bytes that are otherwise
+// constant, two bytes at each place count from 0 to 4095 in steps of stride.
+// It returns the smallest and the largest chi-square of 256 bucket loads, by
+// the derivations for rows and by the high half, and how many it looked at.
+func worstCounter(rng *rand.Rand, n, stride int, hash func(b []byte) uint64) (smallest, largest float64, tests int) {
+	smallest = math.Inf(1)
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	for at := 0; at+2 <= n; at++ {
+		var rows, highs [256]int
+		kept := binary.LittleEndian.Uint16(b[at:])
+		for count := range 4096 {
+			binary.LittleEndian.PutUint16(b[at:], uint16(count*stride))
+			h := hash(b)
+			rows[hashing.Row(h, 256)]++
+			highs[h>>56]++
+		}
+		binary.LittleEndian.PutUint16(b[at:], kept)
+		for _, counts := range [][]int{rows[:], highs[:]} {
+			x := chiSquare(counts)
+			smallest, largest = min(smallest, x), max(largest, x)
+			tests++
+		}
+	}
+	return smallest, largest, tests
+}
+
+// fnv is FNV-1a, whose last byte reaches few bits: the negative control.
+func fnv(b []byte) uint64 {
+	h := uint64(0xcbf29ce484222325)
+	for _, c := range b {
+		h = (h ^ uint64(c)) * 0x100000001b3
+	}
+	return h
+}
+
+// foldOnce folds one product of the last word and a factor that depends on
+// all others, well mixed but the same for a whole counter: what a digest
+// without a last step does. The second negative control.
+func foldOnce(b []byte) uint64 {
+	n := len(b) - 8
+	factor := uint64(hashing.Digest(1, b[:n]))
+	hi, lo := bits.Mul64(factor|1, binary.LittleEndian.Uint64(b[n:])^0x6a09e667f3bcc909)
+	return hi ^ lo
+}
+
+func TestDigestAvalanche(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for n := 1; n <= 128; n++ {
+		const trials = 1024
+		worst, cells := worstAvalanche(rng, n, trials, 0, func(trial int, b []byte) uint64 {
+			return uint64(hashing.Digest(uint64(trial), b))
+		})
+		if bound := biasBound(trials, 128*cells); worst > bound {
+			t.Errorf("length %d: a bit of the digest flips at a rate %.3f from one half, bound %.3f", n, worst, bound)
+		}
+	}
+	const trials = 1024
+	worst, cells := worstAvalanche(rng, 40, trials, 0, func(_ int, b []byte) uint64 { return fnv(b) })
+	if bound := biasBound(trials, 128*cells); worst <= bound {
+		t.Errorf("FNV-1a passes: %.3f, bound %.3f", worst, bound)
+	}
+}
+
+// One key throughout, and pairs of bits: no difference may be likelier than
+// another for the seed in use.
+func TestDigestBitIndependence(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 1))
+	lengths := []int{1, 2, 3, 4, 7, 8, 9, 13, 16, 17, 24, 25, 31, 32, 33, 40, 48, 49, 64, 65}
+	for _, n := range lengths {
+		const trials = 2048
+		rotations := 32
+		if n > 16 {
+			rotations = 4
+		}
+		worst, cells := worstAvalanche(rng, n, trials, rotations, func(_ int, b []byte) uint64 {
+			return uint64(hashing.Digest(7, b))
+		})
+		// Few inputs have one byte, so their flips are no independent draws:
+		// of 256 values at one seed, pairs repeat. Give those a seed a trial.
+		if n < 4 {
+			worst, cells = worstAvalanche(rng, n, trials, rotations, func(trial int, b []byte) uint64 {
+				return uint64(hashing.Digest(uint64(trial), b))
+			})
+		}
+		if bound := biasBound(trials, len(lengths)*cells); worst > bound {
+			t.Errorf("length %d: two bits of the digest flip together at a rate %.3f from one half, bound %.3f", n, worst, bound)
+		}
+	}
+	const trials = 2048
+	worst, cells := worstAvalanche(rng, 8, trials, 32, func(_ int, b []byte) uint64 {
+		h := uint64(hashing.Digest(7, b))
+		return h&^(1<<20) | h<<17&(1<<20) // bit 20 repeats bit 3
+	})
+	if bound := biasBound(trials, len(lengths)*cells); worst <= bound {
+		t.Errorf("a digest that repeats a bit passes: %.3f, bound %.3f", worst, bound)
+	}
+}
+
+// A change of the seed must change the digest as a change of the input does.
+func TestDigestSeedAvalanche(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	for _, n := range []int{0, 1, 4, 8, 16, 17, 32, 33, 40, 64, 96, 128} {
+		message := make([]byte, n)
+		for i := range message {
+			message[i] = byte(rng.Uint32())
+		}
+		const trials = 4096
+		worst, cells := worstAvalanche(rng, 8, trials, 0, func(_ int, seed []byte) uint64 {
+			return uint64(hashing.Digest(binary.LittleEndian.Uint64(seed), message))
+		})
+		if bound := biasBound(trials, 12*cells); worst > bound {
+			t.Errorf("length %d: a bit flips with the seed's at a rate %.3f from one half, bound %.3f", n, worst, bound)
+		}
+	}
+}
+
+func TestDigestCounters(t *testing.T) {
+	check := func(n, stride int, hash func([]byte) uint64) (ok bool, smallest, largest float64) {
+		rng := rand.New(rand.NewPCG(4, uint64(n)))
+		smallest, largest, tests := worstCounter(rng, n, stride, hash)
+		low, high := chiSquareRange(255, 2*127*max(tests, 1))
+		return smallest >= low && largest <= high, smallest, largest
+	}
+	for n := 2; n <= 128; n++ {
+		for _, stride := range []int{1, 16} {
+			ok, smallest, largest := check(n, stride, func(b []byte) uint64 { return uint64(hashing.Digest(7, b)) })
+			if !ok {
+				t.Errorf("length %d, stride %d: chi-square from %.0f to %.0f of 255 degrees of freedom", n, stride, smallest, largest)
+			}
+		}
+	}
+	for name, hash := range map[string]func([]byte) uint64{"FNV-1a": fnv, "one folded product": foldOnce} {
+		if ok, smallest, largest := check(40, 1, hash); ok {
+			t.Errorf("%s passes: chi-square from %.0f to %.0f", name, smallest, largest)
+		}
+	}
+}
