@@ -96,3 +96,9 @@ func (c *Config) cells() int {
 	}
 	return n
 }
+
+// MemorySize is how many bytes the cells of an aggregator take in memory.
+func (c *Config) MemorySize() int {
+	const cellSize = 16
+	return cellSize * (c.cells() + unsampled)
+}

@@ -68,7 +68,10 @@ capture egress0 out egress.pcap
 sleep 1
 
 # The clients.
-at $b iperf3 -c 10.77.1.1 -R -t 4 -P 2 -w 64K >/dev/null 2>&1 &
+for round in 1 2 3; do
+	at $b iperf3 -c 10.77.1.1 -R -t 1 -P 2 -w 64K >/dev/null 2>&1 || true
+	sleep 1
+done &
 bulk=$!
 at $b iperf3 -c 10.77.1.1 -p 5202 -R -u -b 1M -l 300 -t 5 >/dev/null 2>&1 &
 calls=$!

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+//go:embed testdata/ingress.pcap.gz testdata/egress.pcap.gz
+var shipped embed.FS
+
+// captures is an open capture pair.
+type captures struct {
+	names    [2]string
+	pair     *trace.Pair
+	progress progress
+	closers  []io.Closer
+}
+
+// open opens the two named captures, or the shipped ones if the names are
+// empty.
+func open(in, out string, stderr io.Writer) (*captures, error) {
+	c := &captures{names: [2]string{in, out}, progress: progress{w: stderr}}
+	var readers [2]*trace.Reader
+	for i, name := range c.names {
+		var src io.Reader
+		if name == "" {
+			c.names[i] = []string{"testdata/ingress.pcap.gz", "testdata/egress.pcap.gz"}[i]
+			data, err := shipped.ReadFile(c.names[i])
+			if err != nil {
+				return nil, err
+			}
+			src = bytes.NewReader(data)
+		} else {
+			file, err := os.Open(name)
+			if err != nil {
+				c.Close()
+				return nil, err
+			}
+			c.closers = append(c.closers, file)
+			if info, err := file.Stat(); err == nil {
+				c.progress.total += info.Size()
+			}
+			src = io.TeeReader(file, &c.progress)
+		}
+		r, err := trace.NewReader(src)
+		if err != nil {
+			c.Close()
+			return nil, fmt.Errorf("%s: %w", c.names[i], err)
+		}
+		readers[i] = r
+	}
+	c.pair = trace.NewPair(readers[0], readers[1])
+	return c, nil
+}
+
+// Close closes the files.
+func (c *captures) Close() {
+	for _, closer := range c.closers {
+		closer.Close()
+	}
+}
+
+// feed gives every packet of the pair to the meter.
+func (c *captures) feed(m *meter) error {
+	defer c.progress.end()
+	var f hashing.Frame
+	for {
+		point, rec, err := c.pair.Next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.Is(err, trace.ErrTime), errors.Is(err, trace.ErrLink):
+			return fmt.Errorf("%s and %s: %w", c.names[0], c.names[1], err)
+		case err != nil:
+			return fmt.Errorf("%w (-in %s, -out %s)", err, c.names[0], c.names[1])
+		}
+		c.progress.packets++
+		if err := f.Parse(rec.Link, rec.Frame); err != nil {
+			if errors.Is(err, hashing.ErrLink) {
+				return fmt.Errorf("%s: %w: %d", c.names[point], err, rec.Link)
+			}
+			m.skip(point)
+			continue
+		}
+		m.update(point, rec.Time, &f)
+	}
+}
+
+// progress tells on a terminal how far a long read has come.
+type progress struct {
+	w            io.Writer
+	total, bytes int64
+	packets      int64
+	start, shown time.Time
+}
+
+// Write counts bytes read and shows the progress twice a second.
+func (p *progress) Write(b []byte) (int, error) {
+	p.bytes += int64(len(b))
+	now := time.Now()
+	if p.start.IsZero() {
+		p.start, p.shown = now, now.Add(time.Second/2)
+	}
+	if now.Sub(p.shown) >= time.Second/2 && isTerminal(p.w) {
+		p.shown = now
+		rate := float64(p.packets) / now.Sub(p.start).Seconds()
+		fmt.Fprintf(p.w, "\r%3.0f %%  %s packets  %.1f M/s ", 100*float64(p.bytes)/float64(p.total), thousands(p.packets), rate/1e6)
+	}
+	return len(b), nil
+}
+
+func (p *progress) end() {
+	if p.shown.After(p.start.Add(time.Second / 2)) {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

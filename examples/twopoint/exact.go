@@ -1,0 +1,62 @@
+package main
+
+import (
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// maxStrays bounds how many packets the matcher remembers that came out
+// without having gone in. They only serve to explain what is wrong.
+const maxStrays = 1 << 20
+
+// matcher finds every packet's passage at both points, by remembering the
+// packets in flight. Identical packets are matched in order.
+type matcher struct {
+	flying  map[hashing.Packet][]passage
+	strays  map[hashing.Packet]int // came out first, so far
+	early   int64                  // came out before they went in
+	matched int64
+}
+
+// passage is one packet's, at the ingress.
+type passage struct {
+	time     int64
+	interval int
+}
+
+// exact is the true answer for one interval, over the packets sent in it.
+type exact struct {
+	sent   int64
+	delays estimate.Moments
+}
+
+func newMatcher() *matcher {
+	return &matcher{flying: map[hashing.Packet][]passage{}, strays: map[hashing.Packet]int{}}
+}
+
+// in records a packet at the ingress.
+func (m *matcher) in(p hashing.Packet, at passage) {
+	if n := m.strays[p]; n > 0 {
+		m.early++
+		m.strays[p] = n - 1
+	}
+	m.flying[p] = append(m.flying[p], at)
+}
+
+// out returns when the packet that is at the egress was at the ingress.
+func (m *matcher) out(p hashing.Packet) (passage, bool) {
+	queue := m.flying[p]
+	if len(queue) == 0 {
+		if len(m.strays) < maxStrays {
+			m.strays[p]++
+		}
+		return passage{}, false
+	}
+	if len(queue) == 1 {
+		delete(m.flying, p)
+	} else {
+		m.flying[p] = queue[1:]
+	}
+	m.matched++
+	return queue[0], true
+}

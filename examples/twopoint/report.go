@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/hoplag/hoplag/lda"
+)
+
+// report is what the program prints, as text or JSON.
+type report struct {
+	In             string     `json:"in"`
+	Out            string     `json:"out"`
+	Seconds        float64    `json:"seconds"`
+	IntervalLength int64      `json:"interval_ns"`
+	SkippedIn      int64      `json:"skipped_in"`
+	SkippedOut     int64      `json:"skipped_out"`
+	Unmatched      int64      `json:"unmatched_out"`
+	Config         lda.Config `json:"config"`
+	SynopsisBytes  int        `json:"synopsis_bytes"`
+	WireBytes      int        `json:"wire_bytes"`
+	Intervals      []row      `json:"intervals"`
+}
+
+// row is one interval. Mean and StdDev are nil where nothing arrived.
+type row struct {
+	Start           float64 `json:"start_seconds"`
+	Sent            figure  `json:"sent"`
+	Received        figure  `json:"received"`
+	Lost            figure  `json:"lost"`
+	Extra           uint64  `json:"extra"`
+	Mean            *figure `json:"mean_ns,omitempty"`
+	StdDev          *figure `json:"stddev_ns,omitempty"`
+	EffectiveSample uint64  `json:"effective_sample"`
+	Cells           int     `json:"cells"`
+	Usable          int     `json:"usable_cells"`
+	Replaced        int     `json:"replaced_cells"`
+	Problem         string  `json:"problem,omitempty"`
+}
+
+// figure is an estimate beside the truth.
+type figure struct {
+	Estimate float64 `json:"lda"`
+	Exact    float64 `json:"exact"`
+}
+
+// relative is the error relative to the truth, as a percentage.
+func (f figure) relative() string {
+	switch {
+	case f.Estimate == f.Exact:
+		return "0"
+	case f.Exact == 0:
+		return "of none"
+	}
+	return fmt.Sprintf("%+.2f %%", 100*(f.Estimate-f.Exact)/f.Exact)
+}
+
+func (r *report) writeJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}
+
+func (r *report) writeText(w io.Writer) error {
+	c := &r.Config
+	fmt.Fprintf(w, "from       %s\nto         %s\n", r.In, r.Out)
+	fmt.Fprintf(w, "           %.2f s", r.Seconds)
+	if r.SkippedIn+r.SkippedOut > 0 {
+		fmt.Fprintf(w, "; passed over %s and %s frames that are no IP packet", thousands(r.SkippedIn), thousands(r.SkippedOut))
+	}
+	if r.Unmatched > 0 {
+		fmt.Fprintf(w, "; %s packets came out that had not gone in", thousands(r.Unmatched))
+	}
+	fmt.Fprintf(w, "\nsynopsis   2 banks × %d cells, seed %d: %s bytes at each point, %s on the wire\n\n",
+		c.Banks[0].Rows, c.Seed, thousands(int64(r.SynopsisBytes)), thousands(int64(r.WireBytes)))
+	if len(r.Intervals) == 1 {
+		return r.Intervals[0].writeText(w)
+	}
+	return r.writeTable(w)
+}
+
+// writeText prints one interval, a line for each figure.
+func (i *row) writeText(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
+	line := func(name, estimate, exact, difference string) {
+		fmt.Fprintf(t, "%-20s\t%s\t%s\t%s\t\n", name, estimate, exact, difference)
+	}
+	line("", "LDA", "exact", "error")
+	for _, f := range []struct {
+		name string
+		figure
+	}{{"sent", i.Sent}, {"received", i.Received}, {"lost", i.Lost}} {
+		line(f.name, thousands(int64(f.Estimate)), thousands(int64(f.Exact)), thousands(int64(f.Estimate-f.Exact)))
+	}
+	line("loss", percent(i.Lost.Estimate, i.Sent.Estimate), percent(i.Lost.Exact, i.Sent.Exact), "")
+	if i.Mean != nil {
+		line("mean delay", duration(i.Mean.Estimate), duration(i.Mean.Exact), i.Mean.relative())
+		line("standard deviation", duration(i.StdDev.Estimate), duration(i.StdDev.Exact), i.StdDev.relative())
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\neffective sample size %s of %s packets, in %s usable cells of %s\n",
+		thousands(int64(i.EffectiveSample)), thousands(int64(i.Received.Estimate)), thousands(int64(i.Usable)), thousands(int64(i.Cells)))
+	if i.Replaced > 0 {
+		fmt.Fprintf(w, "%d cells had the right number of packets but not the same ones\n", i.Replaced)
+	}
+	if i.Problem != "" {
+		fmt.Fprintln(w, i.Problem)
+	}
+	return err
+}
+
+// writeTable prints a line for each interval.
+func (r *report) writeTable(w io.Writer) error {
+	highest := 0.0
+	for i := range r.Intervals {
+		if m := r.Intervals[i].Mean; m != nil {
+			highest = max(highest, m.Estimate)
+		}
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "start\tsent\tlost\t(exact)\tmean\t(exact)\terror\tdeviation\t(exact)\terror\tsample\tusable\t  mean delay")
+	for i := range r.Intervals {
+		w := &r.Intervals[i]
+		fmt.Fprintf(t, "%.3f s\t%s\t%s\t%s\t", w.Start, thousands(int64(w.Sent.Estimate)), thousands(int64(w.Lost.Estimate)), thousands(int64(w.Lost.Exact)))
+		if w.Mean == nil {
+			fmt.Fprintf(t, "-\t-\t-\t-\t-\t-\t%d\t%d of %d\t  %s\n", w.EffectiveSample, w.Usable, w.Cells, w.Problem)
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d of %d\t  %s\n",
+			duration(w.Mean.Estimate), duration(w.Mean.Exact), w.Mean.relative(),
+			duration(w.StdDev.Estimate), duration(w.StdDev.Exact), w.StdDev.relative(),
+			thousands(int64(w.EffectiveSample)), w.Usable, w.Cells, bar(w.Mean.Estimate, highest))
+	}
+	return t.Flush()
+}
+
+// bar draws a share of 20 characters, in eighths.
+func bar(value, highest float64) string {
+	if !(value > 0) || !(highest > 0) {
+		return ""
+	}
+	eighths := int(math.Round(160 * value / highest))
+	s := strings.Repeat("█", eighths/8)
+	if rest := eighths % 8; rest > 0 {
+		s += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+	}
+	return s
+}
+
+// duration prints nanoseconds with three decimals in the unit that suits them.
+func duration(ns float64) string {
+	size := math.Abs(ns)
+	switch {
+	case size >= 1e9:
+		return fmt.Sprintf("%.3f s", ns/1e9)
+	case size >= 1e6:
+		return fmt.Sprintf("%.3f ms", ns/1e6)
+	case size >= 1e3:
+		return fmt.Sprintf("%.3f µs", ns/1e3)
+	}
+	return fmt.Sprintf("%.2f ns", ns)
+}
+
+func percent(part, whole float64) string {
+	if whole == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f %%", 100*part/whole)
+}
+
+// thousands prints a number with its digits in groups of three.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
