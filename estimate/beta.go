@@ -40,12 +40,7 @@ func LogBinomial(n, k, p float64) float64 {
 // deviances. Differences of ln Γ would lose ten digits at n = 1e12.
 func logBinomial(k, m, p, q float64) float64 {
 	n := k + m
-	var excess float64 // k − np, rounded once
-	if p < q {
-		excess = math.FMA(-n, p, k)
-	} else {
-		excess = math.FMA(n, q, -m)
-	}
+	excess := excessOver(k, m, p, q)
 	return stirlingError(n) - stirlingError(k) - stirlingError(m) -
 		deviance(n*p, excess) - deviance(n*q, -excess) -
 		0.5*math.Log(2*math.Pi*k*(m/n))
@@ -66,7 +61,7 @@ func incompleteBeta(a, b, x, y float64) (lower, upper float64) {
 		upper, lower = incompleteBeta(b, a, y, x)
 		return lower, upper
 	}
-	lower = min(1, betaPower(a, b, x, y)/a*betaFraction(a, b, x))
+	lower = min(1, betaPower(a, b, x, y)/betaFraction(a, b, x, y))
 	return lower, 1 - lower
 }
 
@@ -75,24 +70,35 @@ func betaPower(a, b, x, y float64) float64 {
 	return math.Exp(logBinomial(a, b, x, y)) * a * (b / (a + b))
 }
 
-// betaFraction is the continued fraction of the incomplete beta function
-// (Abramowitz and Stegun, 26.5.8), from its front by Lentz's method. It
-// converges in about as many steps as the root of the lesser parameter.
-func betaFraction(a, b, x float64) float64 {
-	c, d := 1.0, 1/nonZero(1-(a+b)*x/(a+1))
-	f := d
-	for i := 1.0; i < 1e7; i++ {
-		even := i * (b - i) * x / ((a + 2*i - 1) * (a + 2*i))
-		d, c = 1/nonZero(1+even*d), nonZero(1+even/c)
-		f *= c * d
-		odd := -(a + i) * (a + b + i) * x / ((a + 2*i) * (a + 2*i + 1))
-		d, c = 1/nonZero(1+odd*d), nonZero(1+odd/c)
+// betaFraction is the denominator in I(x; a, b) = xᵃyᵇ/B(a,b) ÷ fraction, a
+// continued fraction (the even part of Abramowitz and Stegun, 26.5.8) whose
+// terms are all positive for x below about a/(a+b), evaluated from its front
+// by Lentz's method. It converges in about as many steps as the root of the
+// lesser parameter.
+func betaFraction(a, b, x, y float64) float64 {
+	distance := excessOver(a, b, x, y) + 1
+	f := nonZero(a * distance / (a + 1))
+	c, d := f, 0.0
+	for m := 1.0; m < 1e7; m++ {
+		s := a + 2*m
+		numerator := (a + m - 1) / (s - 1) * ((a + b + m - 1) / (s - 1)) * m * (b - m) * x * x
+		term := m + m*(b-m)*x/(s-1) + (a+m)*(distance+m*(1+y))/(s+1)
+		d, c = 1/nonZero(term+numerator*d), nonZero(term+numerator/c)
 		f *= c * d
 		if math.Abs(c*d-1) < 1e-16 {
 			break
 		}
 	}
 	return f
+}
+
+// excessOver is k − (k+m)p, with p+q = 1, rounded once from whichever of p
+// and q is the smaller and so has all its digits.
+func excessOver(k, m, p, q float64) float64 {
+	if p < q {
+		return math.FMA(-(k + m), p, k)
+	}
+	return math.FMA(k+m, q, -m)
 }
 
 // nonZero keeps Lentz's method from dividing by zero.
@@ -107,8 +113,12 @@ func nonZero(x float64) float64 {
 // is with probability lower, and above which with probability upper = 1 −
 // lower: both are given, and the smaller is inverted.
 func betaQuantile(lower, upper, a, b float64) float64 {
+	if a > b {
+		// The quantile may be so near 1 that no float64 tells them apart.
+		return 1 - betaQuantile(upper, lower, b, a)
+	}
 	guess := roughBetaQuantile(lower, upper, a, b)
-	if min(a, b) > largeParameter {
+	if a > largeParameter {
 		return guess
 	}
 	return invert(func(x float64) (value, slope float64) {

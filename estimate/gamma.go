@@ -31,7 +31,7 @@ var digammaSeries = [...]float64{
 // The positive root of ψ, to twice the precision of a float64.
 const (
 	digammaRoot     = 1.4616321449683622
-	digammaRootRest = 9.54999542997e-17
+	digammaRootRest = 9.5499954299656977e-17
 )
 
 // digammaNearRoot is the Taylor series at the root, about which every other

@@ -41,9 +41,10 @@ func around(d Delay, factor, confidence float64) Interval {
 //
 // with d.Mean for D, d.N for the effective sample size S and d.StdDev for σ:
 // a half width of σ√(2 ln(2/(1−confidence)) / S). It is wider than
-// [NormalInterval], by 19 % at 98 %, and by more at lower confidence. It holds
-// for delays with tails no heavier than the normal's, with σ known; where the
-// deviation is estimated from few cells, use [StudentInterval].
+// [NormalInterval], by 30 % at 98 % and more at lower confidence. As an
+// inequality it holds where tails are no heavier than the normal's and σ is
+// known; for other delays it is a central-limit interval with that margin.
+// Where the deviation was estimated from few cells, use [StudentInterval].
 func HoeffdingInterval(d Delay, confidence float64) Interval {
 	if !between0And1(confidence) {
 		return anywhere
@@ -84,7 +85,7 @@ func DeviationInterval(stdDev float64, degrees uint64, confidence float64) Inter
 	upper := chiSquareQuantile(1-tail, tail, df)
 	return Interval{
 		Low:        stdDev * math.Sqrt(df/upper),
-		High:       min(stdDev*math.Sqrt(df/lower), math.Inf(1)),
+		High:       stdDev * math.Sqrt(df/lower),
 		Confidence: confidence,
 	}
 }

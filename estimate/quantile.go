@@ -31,8 +31,9 @@ func (e Empirical) Quantile(p float64) (float64, error) {
 	if n == 0 || math.IsNaN(p) {
 		return 0, ErrNoSamples
 	}
-	// Ten times 0.7 is seven: what rounding p added must not add a rank.
-	rank := math.Ceil(p*float64(n) - 4e-16*float64(n))
+	// Seven hundredths of a hundred is seven, although the nearest float64
+	// to 0.07 makes it a little more: rounding must not add a rank.
+	rank := math.Ceil(p * float64(n) * (1 - 4e-16))
 	return e.sorted[int(min(max(rank, 1), float64(n)))-1], nil
 }
 

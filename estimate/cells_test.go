@@ -1,0 +1,227 @@
+package estimate
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+)
+
+// A cell of the tests: the sum of the delays of count packets.
+type cell struct {
+	sum   float64
+	count uint64
+}
+
+func collect(cells []cell) Cells {
+	var c Cells
+	for _, x := range cells {
+		c.Add(x.sum, x.count)
+	}
+	return c
+}
+
+// randomCells throws packets, whose delays draw makes, into cells.
+func randomCells(rng *rand.Rand, packets, cells int, draw func() float64) []cell {
+	out := make([]cell, cells)
+	for range packets {
+		x := &out[rng.IntN(cells)]
+		x.sum += draw()
+		x.count++
+	}
+	return out
+}
+
+// bigCells is the definition, in two passes with exact fractions.
+func bigCells(cells []cell) (mean, variance float64) {
+	ratio := func(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
+	sum, count, used := ratio(0), ratio(0), 0
+	for _, x := range cells {
+		sum.Add(sum, ratio(x.sum))
+		count.Add(count, ratio(float64(x.count)))
+		if x.count > 0 {
+			used++
+		}
+	}
+	d := sum.Quo(sum, count)
+	total := ratio(0)
+	for _, x := range cells {
+		if x.count > 0 {
+			n := ratio(float64(x.count))
+			r := ratio(x.sum)
+			r.Sub(r, new(big.Rat).Mul(n, d))
+			total.Add(total, r.Quo(r.Mul(r, r), n))
+		}
+	}
+	mean, _ = d.Float64()
+	variance, _ = total.Quo(total, ratio(float64(used-1))).Float64()
+	return mean, variance
+}
+
+func TestCellsAreTheFormula(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, offset := range []float64{0, 1e3, -1e6, 1e9, 1e12} {
+		cells := randomCells(rng, 300, 60, func() float64 { return offset + math.Round(200+10*rng.NormFloat64()) })
+		c := collect(cells)
+		mean, variance := bigCells(cells)
+		ulp := math.Nextafter(math.Abs(mean), math.Inf(1)) - math.Abs(mean)
+		if e := math.Abs(c.Mean() - mean); !(e <= 8*ulp) {
+			t.Errorf("offset %g: mean %v, want %v", offset, c.Mean(), mean)
+		}
+		// The mean's rounding, times a cell's count, against the cell's
+		// deviation.
+		tolerance := 1e-13 + 100*ulp/math.Sqrt(variance)
+		if e := off(c.Variance(), variance); !(e <= tolerance) {
+			t.Errorf("offset %g: variance %v, want %v, off by %.2g", offset, c.Variance(), variance, e)
+		}
+	}
+}
+
+// slowDegrees is Satterthwaite's rule in two passes.
+func slowDegrees(cells []cell) float64 {
+	mean, _ := bigCells(cells)
+	var squares Moments
+	for _, x := range cells {
+		if x.count > 0 {
+			r := x.sum - float64(x.count)*mean
+			squares.Add(r * r / float64(x.count))
+		}
+	}
+	m := float64(squares.N())
+	return 2 * m * squares.Mean() * squares.Mean() / squares.Variance()
+}
+
+func TestEffectiveDegrees(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 14))
+	fewer := 0
+	for range 200 {
+		offset := float64(rng.IntN(1e9))
+		drawn := randomCells(rng, 300, 2+rng.IntN(100), func() float64 { return offset + 1e3*rng.ExpFloat64() })
+		c := collect(drawn)
+		half := collect(drawn[:len(drawn)/2])
+		half.Merge(collect(drawn[len(drawn)/2:]))
+		most := float64(c.DegreesOfFreedom())
+		want := min(max(slowDegrees(drawn), 1), most)
+		if want < most {
+			fewer++
+		}
+		// A whole number is taken below it; rounding may take one away.
+		for _, got := range []uint64{c.effectiveDegrees(), half.effectiveDegrees()} {
+			if d := want - float64(got); !(d > -1e-3 && d < 1+1e-3) {
+				t.Errorf("%d cells: %d degrees, want %v", c.Cells(), got, want)
+			}
+		}
+	}
+	if fewer < 100 {
+		t.Errorf("only %d of 200 had less than one degree a cell", fewer)
+	}
+}
+
+// A clock offset shifts the mean by exactly itself: here by a power of two,
+// so that nothing is rounded.
+func TestCellsUnderClockOffset(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	cells := randomCells(rng, 500, 64, func() float64 { return float64(rng.IntN(1000)) })
+	near := collect(cells)
+	const offset = 1 << 30
+	for i := range cells {
+		cells[i].sum += offset * float64(cells[i].count)
+	}
+	far := collect(cells)
+	if e := far.Mean() - near.Mean() - offset; math.Abs(e) > 1e-6 {
+		t.Errorf("mean shifted by %g more than the offset", e)
+	}
+	if e := off(far.Variance(), near.Variance()); e > 1e-8 {
+		t.Errorf("variance %v became %v", near.Variance(), far.Variance())
+	}
+	if far.N() != near.N() || far.DegreesOfFreedom() != near.DegreesOfFreedom() {
+		t.Errorf("%+v became %+v", near, far)
+	}
+}
+
+func TestCellsMerge(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	cells := randomCells(rng, 500, 64, rng.ExpFloat64)
+	whole, left, right := collect(cells), collect(cells[:20]), collect(cells[20:])
+	left.Merge(right)
+	if left.N() != whole.N() || left.Cells() != whole.Cells() ||
+		off(left.Mean(), whole.Mean()) > 1e-14 || off(left.Variance(), whole.Variance()) > 1e-13 {
+		t.Errorf("merged %+v, want %+v", left, whole)
+	}
+}
+
+func TestFewCells(t *testing.T) {
+	var c Cells
+	c.Add(123, 0)
+	if c != (Cells{}) {
+		t.Errorf("a cell without packets left %+v", c)
+	}
+	if _, err := c.Delay(); !errors.Is(err, ErrNoSamples) {
+		t.Errorf("no cells: %v", err)
+	}
+	if i := c.MeanInterval(0.95); i != anywhere {
+		t.Errorf("no cells: %+v", i)
+	}
+	c.Add(30, 3)
+	if d, err := c.Delay(); err != nil || d != (Delay{Mean: 10, N: 3}) || c.DegreesOfFreedom() != 0 {
+		t.Errorf("one cell: %+v, %v", d, err)
+	}
+	if c.MeanInterval(0.95) != anywhere || c.DeviationInterval(0.95) != nonNegative {
+		t.Errorf("one cell: %+v, %+v", c.MeanInterval(0.95), c.DeviationInterval(0.95))
+	}
+}
+
+// A variance estimate must be right on average. The tolerance is 5 standard
+// errors of what was averaged: a false alarm in 1.7 million seeds.
+func TestCellsVarianceIsUnbiased(t *testing.T) {
+	const trials, packets, cells, mean = 2_000, 400, 100, 50.0
+	rng := rand.New(rand.NewPCG(11, 12))
+	var ours, uncentred, unweighted Moments
+	for range trials {
+		drawn := randomCells(rng, packets, cells, func() float64 { return mean + rng.ExpFloat64() })
+		c := collect(drawn)
+		ours.Add(c.Variance())
+
+		// Negative controls: squares of sums over packets, as if the mean
+		// were none; and cells taken as equals, whatever their counts.
+		squares := 0.0
+		var plain Moments
+		for _, x := range drawn {
+			squares += x.sum * x.sum
+			plain.Add(x.sum)
+		}
+		uncentred.Add(squares / packets)
+		unweighted.Add(plain.Variance() * cells / packets)
+	}
+	unbiased := func(m Moments) bool {
+		return math.Abs(m.Mean()-1) <= 5*m.StdDev()/math.Sqrt(trials)
+	}
+	if !unbiased(ours) {
+		t.Errorf("mean variance %.4f ± %.4f, want 1", ours.Mean(), ours.StdDev()/math.Sqrt(trials))
+	}
+	if unbiased(uncentred) || unbiased(unweighted) {
+		t.Errorf("the check accepts %.4f or %.4f", uncentred.Mean(), unweighted.Mean())
+	}
+}
+
+// Cells as registers hold them, of any sign and size, never make NaN.
+func FuzzCells(f *testing.F) {
+	f.Add(int64(1), uint64(1), int64(2), uint64(3), int64(4), uint64(0))
+	f.Add(int64(math.MaxInt64), uint64(1), int64(math.MinInt64), uint64(math.MaxUint32), int64(-1), uint64(1))
+	f.Add(int64(0), uint64(5), int64(0), uint64(5), int64(0), uint64(5))
+	f.Fuzz(func(t *testing.T, x int64, nx uint64, y int64, ny uint64, z int64, nz uint64) {
+		// Hardware counts packets in 32 bits.
+		nx, ny, nz = nx>>32, ny>>32, nz>>32
+		c := collect([]cell{{float64(x), nx}, {float64(y), ny}})
+		c.Merge(collect([]cell{{float64(z), nz}}))
+		d, err := c.Delay()
+		if (err != nil) != (nx+ny+nz == 0) {
+			t.Errorf("%d packets: %v", nx+ny+nz, err)
+		}
+		i, j := c.MeanInterval(0.9), c.DeviationInterval(0.9)
+		if !finite(d.Mean) || !(d.StdDev >= 0) || !(i.Low <= i.High) || !(j.Low <= j.High) {
+			t.Errorf("%+v: %+v, %+v, %+v", c, d, i, j)
+		}
+	})
+}

@@ -1,0 +1,24 @@
+// Package estimate holds the statistics that every synopsis of hoplag shares:
+// what a result is, how sure one may be of it, and the mathematics for both.
+//
+//   - [Delay], [Interval] and the errors are what Estimate returns, everywhere.
+//   - [Moments] accumulates mean and variance of samples; [Cells] does so where
+//     only sums over groups of packets are known, which is all that LDA, LDS
+//     and COLATE keep; [Difference] reads registers of narrow width.
+//   - Intervals of a mean: [HoeffdingInterval] is LDA's eq. (1),
+//     [NormalInterval] the tighter one for many packets, [StudentInterval] the
+//     one for few cells. [DeviationInterval] and [ProportionInterval] are for a
+//     deviation and for loss.
+//   - [Empirical] has quantiles, with intervals that hold for every
+//     distribution, and the CDF and percentiles of errors.
+//   - [Digamma] and the other special functions are what the papers need and
+//     package math lacks, good to a relative 1e-13.
+//   - Joint decoding solves for the mean delays of all flows that share cells
+//     at once.
+//
+// The intervals rest on assumptions that each states; they do not know of
+// losses that depend on delay, nor of clocks that are offset, which shift a
+// mean and its interval alike. Nothing here allocates, but for what
+// [NewEmpirical] is given and for joint decoding; nothing reads a clock or
+// draws a random number.
+package estimate
