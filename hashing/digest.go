@@ -42,7 +42,7 @@ func Digest(seed uint64, b []byte) Packet {
 	n := len(b)
 	// Every factor of a product contains the seed: a factor of zero would
 	// swallow the other one, and nobody can aim at it without the seed.
-	x, y := seed+key0, (seed+key1)^uint64(n)
+	x, y := seed+key0, seed+key1
 	if n > 16 {
 		// Two chains, so that a processor can run two multiplications at
 		// once. The last 16 bytes are absorbed by their product; they may
@@ -51,15 +51,15 @@ func Digest(seed uint64, b []byte) Packet {
 		s := x
 		x = mix(le.Uint64(b[:8])^s, le.Uint64(b[8:16])^y)
 		if n > 32 {
-			y = mix(le.Uint64(b[16:24])^s, le.Uint64(b[24:32])^y)
+			// The rotation keeps equal blocks from making equal chains,
+			// which the product below could not tell apart.
+			y = mix(le.Uint64(b[16:24])^s, le.Uint64(b[24:32])^bits.RotateLeft64(y, 32))
 			for len(b) > 48 {
 				x = mix(le.Uint64(b[32:40])^s, le.Uint64(b[40:48])^x)
 				b = b[16:]
 			}
 		}
-		// An exclusive or on one side and a difference on the other, so that
-		// where the chains agree, swapping the last two words still matters.
-		return finish(le.Uint64(tail[:8])^x, le.Uint64(tail[8:])-y)
+		return finish(le.Uint64(tail[:8])^x, le.Uint64(tail[8:])^y, n)
 	}
 	var first, last uint64
 	switch {
@@ -70,24 +70,25 @@ func Digest(seed uint64, b []byte) Packet {
 	case n > 0:
 		first = uint64(b[0])<<16 | uint64(b[n>>1])<<8 | uint64(b[n-1])
 	}
-	return short(first, last, x, y)
+	return short(first, last, x, y, n)
 }
 
 // short absorbs two words. The rotation keeps one word given twice, as by an
 // 8-byte input, from meeting a symmetric product, which would map two inputs
 // to one value.
-func short(first, last, x, y uint64) Packet {
-	return finish(first^x, bits.RotateLeft64(last^y, 32))
+func short(first, last, x, y uint64, n int) Packet {
+	return finish(first^x, bits.RotateLeft64(last^y, 32), n)
 }
 
-// finish folds the last two factors and once more.
-func finish(a, b uint64) Packet {
-	return Packet(mix(mix(a, b), key2))
+// finish folds the last two factors, and once more with the length, which no
+// bytes can cancel there.
+func finish(a, b uint64, n int) Packet {
+	return Packet(mix(mix(a, b), key2^uint64(n)))
 }
 
 // Word returns the digest of one 64-bit word under seed, that of its eight
 // little-endian bytes: for packets that already carry an identity of that
 // size, and to widen a hash of fewer than 64 bits. It is inlined.
 func Word(seed, x uint64) Packet {
-	return short(x, x, seed+key0, (seed+key1)^8)
+	return short(x, x, seed+key0, seed+key1, 8)
 }

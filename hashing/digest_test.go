@@ -1,0 +1,217 @@
+package hashing_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// slowDigest is the digest in arbitrary-precision arithmetic, written for
+// reading: the message is cut into blocks of two words, of which the last may
+// overlap the one before.
+func slowDigest(seed uint64, message []byte) uint64 {
+	const ( // fractions of the square roots of 2, 3 and 5
+		root2 = 0x6a09e667f3bcc909
+		root3 = 0xbb67ae8584caa73b
+		root5 = 0x3c6ef372fe94f82b
+	)
+	word := func(at int) uint64 {
+		var w [8]byte
+		copy(w[:], message[at:])
+		return binary.LittleEndian.Uint64(w[:])
+	}
+	n := len(message)
+	first, second := seed+root2, seed+root3
+	s := first
+	var a, b uint64
+	if n > 16 {
+		// The first block and every one from the third on enter the first
+		// chain, the second block enters the second.
+		for block := 0; block == 0 || 16*(block+1) < n; block++ {
+			low, high := word(16*block), word(16*block+8)
+			switch block {
+			case 0:
+				first = slowFold(low^s, high^second)
+			case 1:
+				second = slowFold(low^s, high^(second>>32|second<<32))
+			default:
+				first = slowFold(low^s, high^first)
+			}
+		}
+		a, b = word(n-16)^first, word(n-8)^second
+	} else {
+		var low, high uint64
+		switch {
+		case n >= 8:
+			low, high = word(0), word(n-8)
+		case n >= 4:
+			low, high = word(0)&0xffffffff, word(n-4)&0xffffffff
+		case n > 0:
+			low = uint64(message[0])*65536 + uint64(message[n/2])*256 + uint64(message[n-1])
+		}
+		swapped := high ^ second
+		a, b = low^first, swapped>>32|swapped<<32
+	}
+	return slowFold(slowFold(a, b), root5^uint64(n))
+}
+
+func slowFold(a, b uint64) uint64 {
+	product := new(big.Int).Mul(new(big.Int).SetUint64(a), new(big.Int).SetUint64(b))
+	low := new(big.Int).And(product, new(big.Int).SetUint64(^uint64(0)))
+	return new(big.Int).Rsh(product, 64).Uint64() ^ low.Uint64()
+}
+
+func TestDigestMatchesSlow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := 0; n <= 300; n++ {
+		message := randomBytes(rng, n)
+		seed := rng.Uint64()
+		if got, want := uint64(hashing.Digest(seed, message)), slowDigest(seed, message); got != want {
+			t.Errorf("length %d: digest %#x, want %#x", n, got, want)
+		}
+	}
+}
+
+func FuzzDigest(f *testing.F) {
+	for _, n := range []int{0, 1, 3, 4, 7, 8, 15, 16, 17, 32, 33, 48, 49, 64, 65} {
+		f.Add(uint64(n), make([]byte, n))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, message []byte) {
+		if got, want := uint64(hashing.Digest(seed, message)), slowDigest(seed, message); got != want {
+			t.Errorf("digest %#x, want %#x", got, want)
+		}
+	})
+}
+
+// The digests below are promised: two points that run different releases must
+// agree. They never change.
+func TestDigestGolden(t *testing.T) {
+	for _, g := range []struct {
+		seed   uint64
+		length int // of the bytes 0, 1, 2, …
+		want   hashing.Packet
+	}{
+	} {
+		if got := hashing.Digest(g.seed, counting(g.length)); got != g.want {
+			t.Errorf("Digest(%#x, 0..%d) = %#x, want %#x", g.seed, g.length, uint64(got), uint64(g.want))
+		}
+	}
+	if got, want := hashing.Word(7, 0x0123456789abcdef), hashing.Packet(1); got != want {
+		t.Errorf("Word(7, 0x0123456789abcdef) = %#x, want %#x", uint64(got), uint64(want))
+	}
+	if got, want := hashing.Mix(0x0123456789abcdef, 3), uint64(1); got != want {
+		t.Errorf("Mix(0x0123456789abcdef, 3) = %#x, want %#x", got, want)
+	}
+}
+
+func TestWordIsDigest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 1000 {
+		seed, x := rng.Uint64(), rng.Uint64()
+		if got, want := hashing.Word(seed, x), hashing.Digest(seed, binary.LittleEndian.AppendUint64(nil, x)); got != want {
+			t.Fatalf("Word(%#x, %#x) = %#x, Digest of its bytes %#x", seed, x, uint64(got), uint64(want))
+		}
+	}
+}
+
+// Digest reads b alone: neither what precedes nor what follows it in memory.
+func TestDigestReadsItsBytesAlone(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 2))
+	for n := 0; n <= 130; n++ {
+		message := randomBytes(rng, n)
+		around := append(append(randomBytes(rng, 64), message...), randomBytes(rng, 64)...)
+		if hashing.Digest(1, message) != hashing.Digest(1, around[64:64+n]) {
+			t.Errorf("length %d: the digest depends on bytes around the message", n)
+		}
+	}
+}
+
+// Inputs with structure, among which a multiplicative hash may collide:
+// repeated words, words swapped, zeros of every length, one bit set.
+func TestDigestStructured(t *testing.T) {
+	for _, seed := range []uint64{0, 1, 7, ^uint64(0)} {
+		seen := map[hashing.Packet][]byte{}
+		add := func(b []byte) {
+			h := hashing.Digest(seed, b)
+			if other, ok := seen[h]; ok && !bytes.Equal(b, other) {
+				t.Errorf("seed %#x: %x and %x have one digest", seed, b, other)
+			}
+			seen[h] = bytes.Clone(b)
+		}
+		for n := 0; n <= 128; n++ {
+			b := make([]byte, n)
+			add(b)
+			for i := range 8 * n {
+				b[i/8] ^= 1 << (i % 8)
+				add(b)
+				b[i/8] ^= 1 << (i % 8)
+			}
+		}
+		// All arrangements of three words, one of them all zeros, at up to
+		// six places.
+		words := []uint64{0, 1, 0x8000000000000000}
+		for places := 1; places <= 6; places++ {
+			for code, last := 0, power(len(words), places); code < last; code++ {
+				var b []byte
+				for k, rest := 0, code; k < places; k, rest = k+1, rest/len(words) {
+					b = binary.LittleEndian.AppendUint64(b, words[rest%len(words)])
+				}
+				add(b)
+			}
+		}
+	}
+}
+
+// Without the seed, nobody can choose a factor of zero: the constants of the
+// algorithm as input are nothing special under a seed that is not zero.
+func TestDigestNoUnkeyedZero(t *testing.T) {
+	constants := []uint64{0x6a09e667f3bcc909, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b}
+	const seed = 0x9e3779b97f4a7c15
+	seen := map[hashing.Packet]bool{}
+	n := 0
+	for _, c := range constants {
+		for at := 0; at < 40; at += 8 {
+			for other := range uint64(16) {
+				b := make([]byte, 40)
+				for i := range b {
+					b[i] = byte(other)
+				}
+				binary.LittleEndian.PutUint64(b[at:], c)
+				seen[hashing.Digest(seed, b)] = true
+				n++
+			}
+		}
+	}
+	if len(seen) != n {
+		t.Errorf("%d inputs with a constant of the algorithm have %d digests", n, len(seen))
+	}
+}
+
+func randomBytes(rng *rand.Rand, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+// counting returns the bytes 0, 1, 2, … n-1.
+func counting(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i)
+	}
+	return b
+}
+
+func power(base, exponent int) int {
+	p := 1
+	for range exponent {
+		p *= base
+	}
+	return p
+}
