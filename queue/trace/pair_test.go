@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"slices"
@@ -104,6 +105,21 @@ func TestPairUnordered(t *testing.T) {
 	}
 }
 
+// Times before 1970 are times like any other.
+func TestPairBeforeTheEpoch(t *testing.T) {
+	o := binary.LittleEndian
+	file := ngIface(o, ngSection(o, nil), 1, 0, ngOption(o, 14, o.AppendUint64(nil, 1<<64-10)...)...)
+	file = ngEnhanced(o, file, 0, 1, 1, "x")
+	r, err := NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := drain(NewPair(capture(t, 1, 1e9), r))
+	if want := []sighting{{Egress, -10e9 + 1000, 'x'}, {Ingress, 1e9, 0}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+}
+
 func TestPairErrors(t *testing.T) {
 	reader := func(file []byte) *Reader {
 		t.Helper()
@@ -131,7 +147,7 @@ func TestPairErrors(t *testing.T) {
 		{"no time", capture(t, 1, 1, 1), reader(files["pcapng BigEndian"]), 4, ErrTime, "egress capture: packet 3: unusable time: none"},
 		{"link types", capture(t, 1, good...), capture(t, 105, good...), 0, ErrLink, "egress capture: packet 1: link types that cannot be compared: 105, where another has 1"},
 		{"link types, neither known", capture(t, 105, good...), capture(t, 127, good...), 0, ErrLink, "127, where another has 105"},
-		{"cut off", capture(t, 1, good...), reader(whole[:len(whole)-1]), 4, io.ErrUnexpectedEOF, "egress capture: packet 3, at byte 58: 16 of at least 17 bytes"},
+		{"cut off", capture(t, 1, good...), reader(whole[:len(whole)-1]), 4, io.ErrUnexpectedEOF, "egress capture: packet 3, at byte 58: cut off, 16 of at least 17 bytes"},
 	}
 	for _, test := range tests {
 		p := NewPair(test.in, test.out)

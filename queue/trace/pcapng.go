@@ -21,7 +21,9 @@ import (
 //	packet, obsolete  interface (2) · drops (2) · as enhanced
 //	simple packet     original length (4) · frame, padded to 4
 //
-// An option is a code (2), a length (2) and a value padded to 4.
+// An option is a code (2), a length (2) and a value padded to 4. All total
+// lengths are multiples of 4, so that there is room for the padding wherever
+// there is room for what is padded.
 const (
 	ngSectionHeader  = 0x0a0d0d0a // the same in either byte order
 	ngInterfaceBlock = 1
@@ -39,10 +41,10 @@ const (
 
 	ngOptionEnd        = 0
 	ngOptionResolution = 9  // if_tsresol
-	ngOptionOffsetTime = 14 // if_tsoffset
+	ngOptionEpoch      = 14 // if_tsoffset
 
-	// maxInterfaces bounds what a hostile file can make us remember. A
-	// section of more exceeds what the obsolete packet block can address.
+	// maxInterfaces bounds what a hostile file can make us remember. It is
+	// how many the obsolete packet block can tell apart.
 	maxInterfaces = 1 << 16
 )
 
@@ -204,11 +206,11 @@ func (r *Reader) iface(b []byte) error {
 			break
 		}
 		options = options[4:]
-		if padded(size) > len(options) {
+		if size > len(options) {
 			return fmt.Errorf("%w: option %d of %d bytes, the block has %d left", ErrFormat, code, size, len(options))
 		}
 		value := options[:size]
-		options = options[padded(size):]
+		options = options[(size+3)&^3:]
 		switch code {
 		case ngOptionResolution:
 			if size != 1 {
@@ -217,7 +219,7 @@ func (r *Reader) iface(b []byte) error {
 			if err := f.resolution(value[0]); err != nil {
 				return err
 			}
-		case ngOptionOffsetTime:
+		case ngOptionEpoch:
 			if size != 8 {
 				return fmt.Errorf("%w: timestamp offset of %d bytes, want 8", ErrFormat, size)
 			}
@@ -323,11 +325,8 @@ func frameOf(b []byte, offset int, captured uint32) ([]byte, error) {
 		return nil, fmt.Errorf("%w: captured length %d, at most %d", ErrFormat, captured, MaxFrame)
 	}
 	end := offset + int(captured)
-	if room := len(b) - offset - ngTrailerSize; padded(int(captured)) > room {
+	if room := len(b) - offset - ngTrailerSize; int(captured) > room {
 		return nil, fmt.Errorf("%w: captured length %d in a block with room for %d", ErrFormat, captured, room)
 	}
 	return b[offset:end:end], nil
 }
-
-// padded rounds up to a multiple of 4.
-func padded(n int) int { return (n + 3) &^ 3 }

@@ -82,7 +82,7 @@ func NewReader(src io.Reader) (*Reader, error) {
 func (r *Reader) start() error {
 	magic, err := r.buf.Peek(4)
 	if err != nil {
-		return fmt.Errorf("a capture's magic number, %d of 4 bytes: %w", len(magic), early(err))
+		return fmt.Errorf("magic number, %d of 4 bytes: %w", len(magic), early(err))
 	}
 	if binary.BigEndian.Uint32(magic) == ngSectionHeader {
 		r.ng = true
@@ -100,10 +100,11 @@ func (r *Reader) start() error {
 // Next returns the next packet. Its Frame is valid until the next call.
 //
 // At the end of the capture the error is io.EOF. Any other names the packet
-// (the first is 1) and the offset of the bytes at fault in the decompressed
-// file, and wraps [io.ErrUnexpectedEOF] where the file is cut off, [ErrFormat], or
-// the error of the underlying reader. All packets before it have then been delivered. An
-// error is final: every later call returns it again.
+// (the first is 1) and where in the decompressed file the record at fault
+// begins, and wraps [io.ErrUnexpectedEOF] where the file is cut off,
+// [ErrFormat], or the error of the underlying reader. All packets before it
+// have then been delivered. An error is final: every later call returns it
+// again.
 func (r *Reader) Next() (Record, error) {
 	if r.err != nil {
 		return Record{}, r.err
@@ -111,7 +112,6 @@ func (r *Reader) Next() (Record, error) {
 	// The last record is in the buffer, so that this cannot fail.
 	r.buf.Discard(r.pending)
 	r.offset += int64(r.pending)
-	r.pending = 0
 
 	var rec Record
 	var err error
@@ -155,11 +155,12 @@ func (r *Reader) record(size int, time int64, link hashing.Link, length uint32, 
 }
 
 // peek returns the next n bytes of a record, n ≤ bufferSize, and leaves them
-// in the buffer. io.EOF is returned only where there is no byte left at all.
+// in the buffer. io.EOF is returned only where there is no byte left at all
+// and the file, if compressed, is whole.
 func (r *Reader) peek(n int) ([]byte, error) {
 	b, err := r.buf.Peek(n)
-	if err == io.EOF && len(b) > 0 {
-		err = fmt.Errorf("%d of at least %d bytes: %w", len(b), n, io.ErrUnexpectedEOF)
+	if err == io.EOF && len(b) > 0 || err == io.ErrUnexpectedEOF {
+		err = fmt.Errorf("cut off, %d of at least %d bytes: %w", len(b), n, io.ErrUnexpectedEOF)
 	}
 	return b, err
 }

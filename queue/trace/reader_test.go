@@ -205,6 +205,7 @@ func TestReadErrors(t *testing.T) {
 	old[7] = 3
 	wide := pcapFileHead(o, 0xa1b2c3d4, 1<<16)
 	packet := slices.Clip(pcapRecord(o, pcap, 1, 2, 3, "abc"))
+	zipped := zip(t, packet)
 	tests := []struct {
 		name string
 		file []byte
@@ -213,17 +214,18 @@ func TestReadErrors(t *testing.T) {
 	}{
 		{"empty", nil, io.ErrUnexpectedEOF, "0 of 4 bytes"},
 		{"three bytes", pcap[:3], io.ErrUnexpectedEOF, "3 of 4 bytes"},
-		{"half a header", pcap[:12], io.ErrUnexpectedEOF, "12 of at least 24 bytes"},
+		{"half a header", pcap[:12], io.ErrUnexpectedEOF, "cut off, 12 of at least 24 bytes"},
 		{"text", []byte("# not a capture at all"), ErrFormat, "23206e6f"},
 		{"a longer record header", pcapFileHead(o, 0xa1b2cd34, 1), ErrFormat, "a1b2cd34"},
 		{"an old version", old, ErrFormat, "version 2.3"},
 		{"a link type that is none", wide, ErrFormat, "link type 65536"},
-		{"half a packet header", packet[:30], io.ErrUnexpectedEOF, "packet 1, at byte 24: 6 of at least 16 bytes"},
-		{"half a packet", append(packet, packet[24:42]...), io.ErrUnexpectedEOF, "packet 2, at byte 43: 18 of at least 19 bytes"},
+		{"half a packet header", packet[:30], io.ErrUnexpectedEOF, "packet 1, at byte 24: cut off, 6 of at least 16 bytes"},
+		{"half a packet", append(packet, packet[24:42]...), io.ErrUnexpectedEOF, "packet 2, at byte 43: cut off, 18 of at least 19 bytes"},
 		{"a hostile length", words(o, packet, 0, 0, 1<<32-1, 0), ErrFormat, "packet 2, at byte 43: malformed capture: captured length 4294967295"},
 		{"a length of one too many", words(o, packet, 0, 0, MaxFrame+1, 0), ErrFormat, "captured length 262145, at most 262144"},
 		{"a hostile original length", pcapRecord(o, pcap, 1, 2, 1<<31, "abc"), ErrFormat, "original length 2147483648"},
-		{"half a gzip header", zip(t, packet)[:5], io.ErrUnexpectedEOF, "gzip header"},
+		{"half a gzip trailer", zipped[:len(zipped)-4], io.ErrUnexpectedEOF, "packet 2, at byte 43: cut off, 0 of at least 16 bytes"},
+		{"half a gzip header", zipped[:5], io.ErrUnexpectedEOF, "gzip header"},
 		{"a gzip header that is none", []byte("\x1f\x8b\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), gzip.ErrHeader, "gzip header"},
 	}
 	for _, test := range tests {

@@ -20,8 +20,9 @@ type Writer struct {
 	record  []byte // reused
 }
 
-// NewWriter returns a Writer of frames of one link type and writes the file's header. Of
-// each frame the first snaplen bytes are written, 1 to [MaxFrame].
+// NewWriter writes the header of a file of frames of one link type and
+// returns a Writer of its packets. Of each frame the first snaplen bytes are
+// written, 1 to [MaxFrame].
 func NewWriter(dst io.Writer, link hashing.Link, snaplen int) (*Writer, error) {
 	if snaplen < 1 || snaplen > MaxFrame {
 		return nil, fmt.Errorf("snap length %d, want 1 to %d", snaplen, MaxFrame)
