@@ -78,6 +78,7 @@ func (r *Reader) nextNG() (Record, error) {
 		}
 		switch kind {
 		case ngInterfaceBlock, ngEnhancedPacket, ngObsoletePacket, ngSimplePacket:
+			// These are read whole, below.
 		default:
 			if err := r.passOver(length); err != nil {
 				return Record{}, err
@@ -96,16 +97,8 @@ func (r *Reader) nextNG() (Record, error) {
 			r.offset += int64(len(b))
 		case ngSimplePacket:
 			return r.simplePacket(b)
-		case ngEnhancedPacket:
-			if len(b) < ngFrameOffset+ngTrailerSize {
-				return Record{}, tooShort(b)
-			}
-			return r.packet(b, r.order.uint32(b[8:]))
-		case ngObsoletePacket:
-			if len(b) < ngFrameOffset+ngTrailerSize {
-				return Record{}, tooShort(b)
-			}
-			return r.packet(b, uint32(r.order.uint16(b[8:])))
+		default:
+			return r.packet(b, kind)
 		}
 	}
 }
@@ -134,7 +127,7 @@ func (r *Reader) passOver(length uint32) error {
 	}
 	trailer, err := r.peek(ngTrailerSize)
 	if err != nil {
-		return early(err)
+		return fmt.Errorf("at the end of a block of %d bytes: %w", length, early(err))
 	}
 	if err := r.checkTrailer(trailer, length); err != nil {
 		return err
@@ -277,7 +270,14 @@ func (f *ngInterface) time(units uint64) int64 {
 }
 
 // packet reads an enhanced or obsolete packet block.
-func (r *Reader) packet(b []byte, index uint32) (Record, error) {
+func (r *Reader) packet(b []byte, kind uint32) (Record, error) {
+	if len(b) < ngFrameOffset+ngTrailerSize {
+		return Record{}, tooShort(b)
+	}
+	index := r.order.uint32(b[8:])
+	if kind == ngObsoletePacket {
+		index = uint32(r.order.uint16(b[8:]))
+	}
 	f, err := r.find(index)
 	if err != nil {
 		return Record{}, err
