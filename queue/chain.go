@@ -20,6 +20,7 @@ type Chain struct {
 	now    int64
 	inside int // packets sent that have not come out, cross traffic apart
 	drops  ring[Packet]
+	moving Packet // from one hop to the next; here so that it need not be allocated
 }
 
 // crossing is the cross traffic that joins at one hop.
@@ -73,21 +74,21 @@ func (c *Chain) join(hop int, t int64) {
 // run moves packets from hop to hop up to time t.
 func (c *Chain) run(t int64) {
 	c.now = t
-	var p Packet
+	p := &c.moving
 	for i, hop := range c.hops {
-		for i > 0 && c.hops[i-1].Next(t, &p) {
+		for i > 0 && c.hops[i-1].Next(t, p) {
 			if p.cross {
 				continue
 			}
 			if p.Fate != Passed {
 				p.Hop = uint8(i - 1)
-				c.drops.push(p)
+				c.drops.push(*p)
 				continue
 			}
 			c.join(i, p.Time)
-			if fate := hop.Send(&p); fate != Passed {
+			if fate := hop.Send(p); fate != Passed {
 				p.Fate, p.Hop = fate, uint8(i)
-				c.drops.push(p)
+				c.drops.push(*p)
 			}
 		}
 		c.join(i, t)

@@ -94,7 +94,7 @@ func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
 	if fate != Passed {
 		l.counts.add(fate, size)
 		if l.leaving.len() == 0 {
-			l.gate.idle(t)
+			l.gate.idle(t, 0)
 		}
 		return t, fate
 	}
@@ -118,7 +118,7 @@ func (l *Link) settle(t int64) {
 		}
 		l.bytes -= int64(head.bytes)
 		if l.leaving.drop(); l.leaving.len() == 0 {
-			l.gate.idle(head.gone)
+			l.gate.idle(l.server.free, l.server.part())
 		}
 	}
 }
@@ -163,6 +163,9 @@ func (s *server) serve(t int64, bytes int32) (done, gone int64) {
 	s.rest = work % s.rate
 	return s.free, s.gone()
 }
+
+// part returns the part of a ns after free at which the transmitter is free.
+func (s *server) part() float64 { return float64(s.rest) / float64(s.rate) }
 
 // gone returns the first whole ns at which the transmitter is free.
 func (s *server) gone() int64 {

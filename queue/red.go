@@ -70,7 +70,8 @@ type gate struct {
 	random    *rand.PCG
 	average   float64 // of the backlog (avg)
 	since     int     // packets since the last drop, -1 below Min (count)
-	emptiedAt int64   // when the queue last fell empty (q_time)
+	emptiedAt int64   // when the queue last fell empty (q_time),
+	part      float64 // and this part of a ns later
 }
 
 func newGate(c QueueConfig, rate int64, seed uint64) gate {
@@ -90,8 +91,8 @@ func newGate(c QueueConfig, rate int64, seed uint64) gate {
 	return g
 }
 
-// idle notes that the queue is empty as of t.
-func (g *gate) idle(t int64) { g.emptiedAt = t }
+// idle notes that the queue is empty as of t, and a part of a ns.
+func (g *gate) idle(t int64, part float64) { g.emptiedAt, g.part = t, part }
 
 // admit decides about a packet that arrives at time t to a backlog of so many
 // packets and bytes.
@@ -118,7 +119,7 @@ func (g *gate) early(t int64, backlog float64, empty bool) Fate {
 		// avg ← (1-w_q)^m·avg. The paper does not start the idle time afresh
 		// when the packet that ended it is dropped, and would count it twice;
 		// whoever calls idle does.
-		if m := float64(t-g.emptiedAt) / g.typical; g.average > 0 && m > 0 {
+		if m := (float64(t-g.emptiedAt) - g.part) / g.typical; g.average > 0 && m > 0 {
 			g.average *= math.Exp(m * g.logKeep)
 		}
 	} else {

@@ -113,7 +113,7 @@ func (s *Scheduler) Send(p *Packet) Fate {
 	if fate := q.gate.admit(p.Time, q.packets, q.bytes, p.Bytes); fate != Passed {
 		s.counts[p.Class].add(fate, p.Bytes)
 		if q.packets == 0 {
-			q.gate.idle(p.Time)
+			q.gate.idle(p.Time, 0)
 		}
 		return fate
 	}
@@ -146,7 +146,7 @@ func (s *Scheduler) run(t int64) {
 		q := &s.classes[s.serving]
 		q.bytes -= int64(s.size)
 		if q.packets--; q.packets == 0 {
-			q.gate.idle(s.server.gone())
+			q.gate.idle(s.server.free, s.server.part())
 		}
 		if s.classes[High].waiting.len()+s.classes[Low].waiting.len() > 0 {
 			s.serve()

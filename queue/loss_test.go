@@ -1,0 +1,150 @@
+package queue
+
+import (
+	"math"
+	"testing"
+)
+
+// runs counts how many packets, losses and episodes a process makes, and adds
+// up the lengths of episodes and their squares.
+func runs(drop func() bool, packets int) (lost, episodes int, lengths, squares float64) {
+	length := 0
+	for range packets {
+		if drop() {
+			lost++
+			length++
+			continue
+		}
+		if length > 0 {
+			episodes++
+			lengths += float64(length)
+			squares += float64(length) * float64(length)
+		}
+		length = 0
+	}
+	return lost, episodes, lengths, squares
+}
+
+// sigmas allows false alarms of 1 in 10^6.
+const sigmas = 4.9
+
+func TestLossRates(t *testing.T) {
+	const packets = 2_000_000
+	for _, c := range []LossConfig{
+		{Probability: 0.001}, {Probability: 0.3},
+		{Probability: 0.01, Burst: 1}, {Probability: 0.02, Burst: 10}, {Probability: 0.1, Burst: 100}, {Probability: 0.5, Burst: 2},
+	} {
+		loss, err := NewLoss(c, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lost, episodes, lengths, _ := runs(loss.Drop, packets)
+		// A two-state chain of correlation r has 1+r over 1-r times the
+		// variance of independent draws. It goes on losing with probability
+		// 1-1/burst and begins to with probability p/(burst(1-p)).
+		p, burst := c.Probability, c.Burst
+		mean := burst
+		r := 0.0
+		if burst > 0 {
+			r = 1 - 1/burst - p/(burst*(1-p))
+		} else {
+			mean = 1 / (1 - p)
+		}
+		rate := float64(lost) / packets
+		if sd := math.Sqrt(p * (1 - p) / packets * (1 + r) / (1 - r)); math.Abs(rate-p) > sigmas*sd {
+			t.Errorf("%+v: lost %v, want %v ± %v", c, rate, p, sigmas*sd)
+		}
+		got := lengths / float64(episodes)
+		if sd := math.Sqrt(mean * (mean - 1) / float64(episodes)); math.Abs(got-mean) > sigmas*sd+1e-12 {
+			t.Errorf("%+v: episodes of %v packets on average, want %v ± %v", c, got, mean, sigmas*sd)
+		}
+	}
+}
+
+// Episode lengths are exponential, in whole packets: the share of episodes
+// longer than k is (1-1/Burst)^k.
+func TestLossEpisodeLengths(t *testing.T) {
+	const burst, packets = 20.0, 4_000_000
+	check := func(drop func() bool) (worst float64) {
+		longer := make([]int, 101)
+		length, episodes := 0, 0
+		for range packets {
+			if drop() {
+				length++
+				continue
+			}
+			if length > 0 {
+				episodes++
+				for k := range min(length, len(longer)) {
+					longer[k]++
+				}
+			}
+			length = 0
+		}
+		for k := 1; k < len(longer); k++ {
+			p := math.Pow(1-1/burst, float64(k))
+			z := (float64(longer[k])/float64(episodes) - p) / math.Sqrt(p*(1-p)/float64(episodes))
+			worst = max(worst, math.Abs(z))
+		}
+		return worst
+	}
+	loss, err := NewLoss(LossConfig{Probability: 0.1, Burst: burst}, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if z := check(loss.Drop); z > sigmas+0.5 { // a hundred looks, not one: 10^-6·100 of 5.4 deviations
+		t.Errorf("episode lengths are %.1f deviations from exponential", z)
+	}
+	// Negative control: episodes of the same mean, uniform from 1 to 39.
+	random := generator(7, 0)
+	left, losing := 0, false
+	uniformEpisodes := func() bool {
+		if left == 0 {
+			if losing = !losing; losing {
+				left = 1 + int(random.Uint64()%39)
+			} else {
+				left = 180
+			}
+		}
+		left--
+		return losing
+	}
+	if z := check(uniformEpisodes); z <= sigmas+0.5 {
+		t.Errorf("negative control: uniform episodes pass, %.1f deviations", z)
+	}
+}
+
+func TestLossExtremes(t *testing.T) {
+	for p, want := range map[float64]int{0: 0, 1: 1000} {
+		loss, err := NewLoss(LossConfig{Probability: p}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lost, _, _, _ := runs(loss.Drop, 1000); lost != want {
+			t.Errorf("probability %v: %d of 1000 lost", p, lost)
+		}
+	}
+}
+
+// A lost packet takes its time on the link all the same.
+func TestLossIsAfterTheQueue(t *testing.T) {
+	plain, _ := NewLink(LinkConfig{Rate: 1e9})
+	lossy, err := NewLink(LinkConfig{Rate: 1e9, Loss: LossConfig{Probability: 0.5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := 0
+	for _, p := range bursty(2000, 3) {
+		want, _ := plain.Send(p.Time, int(p.Bytes))
+		got, fate := lossy.Send(p.Time, int(p.Bytes))
+		if got != want {
+			t.Fatalf("egress %d, want %d", got, want)
+		}
+		if fate == Lost {
+			lost++
+		}
+	}
+	if c := lossy.Counts(); lost == 0 || c.Packets[Lost] != uint64(lost) {
+		t.Errorf("%d lost, counted %d", lost, c.Packets[Lost])
+	}
+}

@@ -1,0 +1,117 @@
+package queue
+
+import (
+	"math"
+	"testing"
+)
+
+var testRED = REDConfig{Min: 4000, Max: 9000, Weight: 0.002, Probability: 0.02, Typical: 500}
+
+func TestREDCurve(t *testing.T) {
+	gentle := testRED
+	gentle.Gentle = true
+	for _, c := range []struct {
+		config  REDConfig
+		average float64
+		want    float64
+	}{
+		{testRED, 4000, 0},
+		{testRED, 5000, 0.004},
+		{testRED, 6500, 0.01},
+		{testRED, 8999.5, 0.02 * 4999.5 / 5000},
+		{testRED, 9000, 1},
+		{testRED, 1e6, 1},
+		{gentle, 6500, 0.01},
+		{gentle, 9000, 0.02},
+		{gentle, 13500, 0.51},
+		{gentle, 18000, 1},
+		{gentle, 1e6, 1},
+	} {
+		g := newGate(QueueConfig{RED: c.config}, 1e9, 1)
+		g.average = c.average
+		if got := g.chance(); math.Abs(got-c.want) > 1e-15 {
+			t.Errorf("gentle %v, average %v: drop probability %v, want %v", c.config.Gentle, c.average, got, c.want)
+		}
+	}
+}
+
+// A backlog that stands still lets the average stand still, and below Min and
+// from Max up the decision is certain.
+func TestREDRegions(t *testing.T) {
+	for _, c := range []struct {
+		backlog int
+		want    Fate
+	}{{3999, Passed}, {9000, Forced}, {20000, Forced}} {
+		g := newGate(QueueConfig{RED: testRED}, 1e9, 1)
+		g.average = float64(c.backlog)
+		for range 10000 {
+			if fate := g.admit(0, c.backlog, 0, 500); fate != c.want {
+				t.Fatalf("backlog %d: %v, want %v", c.backlog, fate, c.want)
+			}
+		}
+	}
+}
+
+// An idle queue forgets as if Typical packets had met it empty.
+func TestREDIdle(t *testing.T) {
+	g := newGate(QueueConfig{RED: testRED}, 4e9, 1) // 500 bytes take 1,000 ns
+	g.average = 1000
+	g.idle(7000, 0)
+	g.admit(7000+350*1000, 0, 0, 40)
+	want := 1000.0
+	for range 350 {
+		want *= 1 - testRED.Weight
+	}
+	if math.Abs(g.average-want) > 1e-9*want {
+		t.Errorf("average %v after 350 packets' time, want %v", g.average, want)
+	}
+}
+
+// The published point of counting: at a constant average the number of
+// packets from one drop to the next is uniform. With the count as in figure 2,
+// which is 1 for the first packet after a drop, it is so over 1 to 1/p_b-1.
+func TestREDGapsAreUniform(t *testing.T) {
+	const (
+		inverse = 100 // 1/p_b at the average of 6,500
+		gaps    = 50_000
+	)
+	bins := func(drop func() bool) []int {
+		seen := make([]int, inverse+1)
+		gap, first := 0, true
+		for n := 0; n < gaps; {
+			gap++
+			if !drop() {
+				continue
+			}
+			if !first { // the first gap began with a count of -1
+				seen[min(gap, inverse)]++
+				n++
+			}
+			gap, first = 0, false
+		}
+		return seen[1:]
+	}
+	// The statistic is chi-square of inverse-2 degrees of freedom; its limit
+	// is that by Wilson and Hilferty for false alarms of 1 in 10^6 (4.75
+	// deviations).
+	const freedom = inverse - 2
+	limit := freedom * math.Pow(1-2.0/(9*freedom)+4.75*math.Sqrt(2.0/(9*freedom)), 3)
+	check := func(seen []int) float64 {
+		sum := 0.0
+		for _, n := range seen[:inverse-1] {
+			want := float64(gaps) / (inverse - 1)
+			sum += (float64(n) - want) * (float64(n) - want) / want
+		}
+		return sum + float64(seen[inverse-1])*1e9 // none may be longer
+	}
+
+	g := newGate(QueueConfig{RED: testRED}, 1e9, 3)
+	g.average = 6500
+	if x := check(bins(func() bool { return g.admit(0, 6500, 0, 500) == Early })); x > limit {
+		t.Errorf("gaps between drops: chi-square %.1f, limit %.1f", x, limit)
+	}
+	random := generator(3, 0)
+	if x := check(bins(func() bool { return uniform(random) < 1.0/inverse })); x <= limit {
+		t.Errorf("negative control: gaps without count pass, chi-square %.1f, limit %.1f", x, limit)
+	}
+}

@@ -1,0 +1,275 @@
+package queue
+
+import (
+	"container/heap"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+)
+
+// reference is a switch above all readable: an event heap on exact rational
+// time, queues as slices, RED copied line by line from figure 2 of the 1993
+// paper. With one class it is a FIFO link, with two a strict-priority one.
+type reference struct {
+	rate        int64
+	propagation int64
+	queues      []*referenceQueue
+	events      eventHeap
+	serving     *referencePacket
+	done        []referencePacket // in order of departure or drop
+}
+
+type referencePacket struct {
+	number  int
+	class   int
+	bytes   int32
+	arrival int64
+	egress  int64
+	fate    Fate
+}
+
+type referenceQueue struct {
+	waiting []*referencePacket
+	packets int64 // with the one in service
+	bytes   int64
+	config  QueueConfig
+
+	avg    float64
+	count  int
+	qTime  *big.Rat
+	random *rand.PCG
+}
+
+const (
+	departure = iota // goes before an arrival at the same time
+	arrival
+)
+
+type referenceEvent struct {
+	time   *big.Rat
+	kind   int
+	packet *referencePacket
+}
+
+type eventHeap []referenceEvent
+
+func (h eventHeap) Len() int { return len(h) }
+func (h eventHeap) Less(i, j int) bool {
+	if c := h[i].time.Cmp(h[j].time); c != 0 {
+		return c < 0
+	}
+	if h[i].kind != h[j].kind {
+		return h[i].kind < h[j].kind
+	}
+	return h[i].packet.number < h[j].packet.number
+}
+func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *eventHeap) Push(x any)   { *h = append(*h, x.(referenceEvent)) }
+func (h *eventHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+func newReference(rate, propagation int64, seed uint64, queues ...QueueConfig) *reference {
+	r := &reference{rate: rate, propagation: propagation}
+	for i, c := range queues {
+		r.queues = append(r.queues, &referenceQueue{
+			config: c, count: -1, qTime: new(big.Rat), random: generator(seed+uint64(i), 'R'),
+		})
+	}
+	return r
+}
+
+func (r *reference) run(packets []Packet) []referencePacket {
+	for i := range packets {
+		p := &referencePacket{number: i, class: int(packets[i].Class) % len(r.queues), bytes: packets[i].Bytes, arrival: packets[i].Time}
+		heap.Push(&r.events, referenceEvent{new(big.Rat).SetInt64(p.arrival), arrival, p})
+	}
+	for len(r.events) > 0 {
+		e := heap.Pop(&r.events).(referenceEvent)
+		q := r.queues[e.packet.class]
+		if e.kind == departure {
+			e.packet.egress = floor(e.time) + r.propagation
+			r.done = append(r.done, *e.packet)
+			r.serving = nil
+			q.packets--
+			q.bytes -= int64(e.packet.bytes)
+			if q.packets == 0 {
+				q.qTime = e.time
+			}
+		} else if e.packet.fate = q.arrive(e.time, e.packet.bytes, r.rate); e.packet.fate == Passed {
+			q.waiting = append(q.waiting, e.packet)
+		} else {
+			e.packet.egress = e.packet.arrival
+			r.done = append(r.done, *e.packet)
+		}
+		for _, q := range r.queues { // the first class that waits is served
+			if r.serving == nil && len(q.waiting) > 0 {
+				r.serving = q.waiting[0]
+				q.waiting = q.waiting[1:]
+				end := big.NewRat(int64(r.serving.bytes)*8_000_000_000, r.rate)
+				heap.Push(&r.events, referenceEvent{end.Add(end, e.time), departure, r.serving})
+			}
+		}
+	}
+	return r.done
+}
+
+func floor(x *big.Rat) int64 {
+	return new(big.Int).Div(x.Num(), x.Denom()).Int64()
+}
+
+func (q *referenceQueue) arrive(time *big.Rat, size int32, rate int64) Fate {
+	length, limit, room := q.packets, int64(q.config.Packets), int64(1)
+	if q.config.Bytes > 0 {
+		length, limit, room = q.bytes, q.config.Bytes, int64(size)
+	}
+	if q.config.RED != (REDConfig{}) {
+		if fate := q.red(time, length, rate); fate != Passed {
+			return fate
+		}
+	}
+	if limit > 0 && length+room > limit {
+		return Full
+	}
+	q.packets++
+	q.bytes += int64(size)
+	return Passed
+}
+
+func (q *referenceQueue) red(time *big.Rat, length, rate int64) Fate {
+	c := q.config.RED
+	wq, minth, maxth, maxp := c.Weight, c.Min, c.Max, c.Probability
+	if q.packets > 0 {
+		q.avg = (1-wq)*q.avg + wq*float64(length)
+	} else {
+		idle, _ := new(big.Rat).Sub(time, q.qTime).Float64()
+		s := float64(c.Typical) * 8e9 / float64(rate)
+		q.avg = math.Pow(1-wq, idle/s) * q.avg
+		q.qTime = time // not in the figure: see the comment in early
+	}
+	var pb float64
+	switch {
+	case minth <= q.avg && q.avg < maxth:
+		pb = maxp * (q.avg - minth) / (maxth - minth)
+	case maxth <= q.avg && q.avg < 2*maxth && c.Gentle:
+		pb = maxp + (1-maxp)*(q.avg-maxth)/maxth
+	case maxth <= q.avg:
+		q.count = 0
+		return Forced
+	default:
+		q.count = -1
+		return Passed
+	}
+	q.count++
+	pa := 1.0
+	if float64(q.count)*pb < 1 {
+		pa = pb / (1 - float64(q.count)*pb)
+	}
+	if uniform(q.random) < pa {
+		q.count = 0
+		return Early
+	}
+	return Passed
+}
+
+// bursty returns packets in order of time that make queues fill and empty.
+func bursty(n int, seed uint64) []Packet {
+	random := generator(seed, 0)
+	packets := make([]Packet, n)
+	now, gap := int64(0), 100.0
+	for i := range packets {
+		if random.Uint64()%50 == 0 {
+			gap = []float64{0, 150, 400, 1000, 20000}[random.Uint64()%5]
+		}
+		now += int64(gap * -math.Log(uniform(random)))
+		packets[i] = Packet{
+			Sent: now, Time: now,
+			Flow: 0, Seq: uint64(i),
+			Bytes: []int32{1, 40, 40, 576, 1500}[random.Uint64()%5],
+			Class: Class(random.Uint64() % 2),
+		}
+	}
+	return packets
+}
+
+var referenceQueues = map[string]QueueConfig{
+	"unlimited":  {},
+	"one packet": {Packets: 1},
+	"packets":    {Packets: 40},
+	"bytes":      {Bytes: 9000},
+	"red":        {Packets: 100, RED: REDConfig{Min: 5, Max: 15, Weight: 0.1, Probability: 0.1, Typical: 500}},
+	"red bytes":  {Bytes: 60000, RED: REDConfig{Min: 3000, Max: 9000, Weight: 0.05, Probability: 0.1, Typical: 100}},
+	"red gentle": {Packets: 60, RED: REDConfig{Min: 3, Max: 10, Weight: 0.02, Probability: 0.2, Typical: 500, Gentle: true}},
+	"red eager":  {RED: REDConfig{Min: 0, Max: 4, Weight: 1, Probability: 1, Typical: 40}},
+}
+
+// 7 and 3 Gb/s leave remainders of whole nanoseconds, 8 does not: departures
+// and arrivals then fall on the same instant often.
+var referenceRates = []int64{3e9, 7e9 + 1, 8e9}
+
+func TestLinkIsReference(t *testing.T) {
+	packets := bursty(6000, 1)
+	for name, q := range referenceQueues {
+		for _, rate := range referenceRates {
+			want := make([]referencePacket, len(packets))
+			for _, p := range newReference(rate, 17, 5, q).run(packets) {
+				want[p.number] = p
+			}
+			link, err := NewLink(LinkConfig{Rate: rate, Propagation: 17, Queue: q, Seed: 5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fates := map[Fate]int{}
+			for i, p := range packets {
+				egress, fate := link.Send(p.Time, int(p.Bytes))
+				if egress != want[i].egress || fate != want[i].fate {
+					t.Fatalf("%s at %d bit/s: packet %d of %d bytes at %d: %d, %v; reference says %d, %v",
+						name, rate, i, p.Bytes, p.Time, egress, fate, want[i].egress, want[i].fate)
+				}
+				fates[fate]++
+			}
+			if name != "unlimited" && fates[Passed] > len(packets)*99/100 || fates[Passed] < 100 {
+				t.Errorf("%s at %d bit/s: fates %v show too little", name, rate, fates)
+			}
+		}
+	}
+}
+
+func TestSchedulerIsReference(t *testing.T) {
+	packets := bursty(6000, 2)
+	for name, q := range referenceQueues {
+		for _, rate := range referenceRates {
+			var want []referencePacket
+			drops := map[int]Fate{}
+			for _, p := range newReference(rate, 17, 5, q, q).run(packets) {
+				if p.fate != Passed {
+					drops[p.number] = p.fate
+				} else {
+					want = append(want, p)
+				}
+			}
+			s, err := NewScheduler(SchedulerConfig{Rate: rate, Propagation: 17, Queues: [Classes]QueueConfig{q, q}, Seed: 5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range packets {
+				if fate := s.Send(&packets[i]); fate != drops[i] {
+					t.Fatalf("%s at %d bit/s: packet %d is %v, reference says %v", name, rate, i, fate, drops[i])
+				}
+			}
+			var p Packet
+			for _, w := range want {
+				if !s.Next(math.MaxInt64, &p) || p.Time != w.egress || p.Seq != uint64(w.number) {
+					t.Fatalf("%s at %d bit/s: packet %d out at %d, reference says %d at %d", name, rate, p.Seq, p.Time, w.number, w.egress)
+				}
+			}
+			if s.Next(math.MaxInt64, &p) {
+				t.Fatalf("%s at %d bit/s: packet %d came out beyond the reference's last", name, rate, p.Seq)
+			}
+		}
+	}
+}
