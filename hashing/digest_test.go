@@ -94,8 +94,7 @@ func TestDigestGolden(t *testing.T) {
 		seed   uint64
 		length int // of the bytes 0, 1, 2, …
 		want   hashing.Packet
-	}{
-	} {
+	}{} {
 		if got := hashing.Digest(g.seed, counting(g.length)); got != g.want {
 			t.Errorf("Digest(%#x, 0..%d) = %#x, want %#x", g.seed, g.length, uint64(got), uint64(g.want))
 		}

@@ -97,6 +97,9 @@ func TestFlowGolden(t *testing.T) {
 		tuple hashing.Tuple
 		want  hashing.Flow
 	}{
+		{mustTuple(6, "10.0.0.1:80", "10.0.0.2:1234"), 0x1fa53b67a4dd3a06},
+		{mustTuple(6, "10.0.0.2:1234", "10.0.0.1:80"), 0x7d96ba36193f59d0},
+		{mustTuple(6, "[2001:db8::1]:53", "[2001:db8::2]:5353"), 0xb24b3b23b415e202},
 	} {
 		if got := g.tuple.Flow(7); got != g.want {
 			t.Errorf("%v -> %v: Flow(7) = %#x, want %#x", g.tuple.Source(), g.tuple.Destination(), uint64(got), uint64(g.want))
