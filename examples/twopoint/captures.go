@@ -9,7 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
@@ -18,6 +17,7 @@ var shipped embed.FS
 
 // captures is an open capture pair.
 type captures struct {
+	ipOnly   bool // pass over all else
 	names    [2]string
 	pair     *trace.Pair
 	progress progress
@@ -71,7 +71,7 @@ func (c *captures) Close() {
 // feed gives every packet of the pair to the meter.
 func (c *captures) feed(m *meter) error {
 	defer c.progress.end()
-	var f hashing.Frame
+	var p packet
 	for {
 		point, rec, err := c.pair.Next()
 		switch {
@@ -83,14 +83,13 @@ func (c *captures) feed(m *meter) error {
 			return fmt.Errorf("%w (-in %s, -out %s)", err, c.names[0], c.names[1])
 		}
 		c.progress.packets++
-		if err := f.Parse(rec.Link, rec.Frame); err != nil {
-			if errors.Is(err, hashing.ErrLink) {
-				return fmt.Errorf("%s: %w: %d", c.names[point], err, rec.Link)
-			}
-			m.skip(point)
+		if err := p.parse(rec); err != nil {
+			return fmt.Errorf("%s: %w: %d", c.names[point], err, rec.Link)
+		}
+		if c.ipOnly && !p.isIP() {
 			continue
 		}
-		m.update(point, rec.Time, &f)
+		m.update(point, rec.Time, &p)
 	}
 }
 

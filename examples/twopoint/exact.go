@@ -28,6 +28,20 @@ type passage struct {
 type exact struct {
 	sent   int64
 	delays estimate.Moments
+
+	// clear is without the packets that had an identical one before them
+	// that was not seen to leave. Which of the two a later sighting is of is
+	// then a guess. If neither is lost the guess does not change the mean,
+	// but if one is, a packet is given the delay of another, maybe of seconds,
+	// and its square spoils the deviation.
+	clear estimate.Moments
+}
+
+func (e *exact) add(delay int64, unique bool) {
+	e.delays.Add(float64(delay))
+	if unique {
+		e.clear.Add(float64(delay))
+	}
 }
 
 func newMatcher() *matcher {
@@ -43,14 +57,15 @@ func (m *matcher) in(p hashing.Packet, at passage) {
 	m.flying[p] = append(m.flying[p], at)
 }
 
-// out returns when the packet that is at the egress was at the ingress.
-func (m *matcher) out(p hashing.Packet) (passage, bool) {
+// out returns when the packet that is at the egress was at the ingress, if it
+// was, and whether it can have been no other packet.
+func (m *matcher) out(p hashing.Packet) (at passage, ok, unique bool) {
 	queue := m.flying[p]
 	if len(queue) == 0 {
 		if len(m.strays) < maxStrays {
 			m.strays[p]++
 		}
-		return passage{}, false
+		return passage{}, false, false
 	}
 	if len(queue) == 1 {
 		delete(m.flying, p)
@@ -58,5 +73,5 @@ func (m *matcher) out(p hashing.Packet) (passage, bool) {
 		m.flying[p] = queue[1:]
 	}
 	m.matched++
-	return queue[0], true
+	return queue[0], true, len(queue) == 1
 }

@@ -50,6 +50,7 @@ type options struct {
 	in, out  string
 	interval time.Duration
 	json     bool
+	ipOnly   bool
 	config   lda.Config
 }
 
@@ -63,6 +64,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer captures.Close()
+	captures.ipOnly = opt.ipOnly
 	m, err := newMeter(opt.config, opt.interval)
 	if err != nil {
 		return err
@@ -93,6 +95,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&opt.out, "out", "", "capture `file` after the delay (default: the one that ships)")
 	f.DurationVar(&opt.interval, "interval", 0, "`length` of a measurement interval, such as 1s; 0 is the whole capture")
 	f.BoolVar(&opt.json, "json", false, "print JSON instead of text; delays in nanoseconds")
+	f.BoolVar(&opt.ipOnly, "ip", false, "measure IP packets only, and pass over ARP, spanning tree and the like")
 	seed := f.Uint64("seed", 1, "seed of the packet digests")
 	rows := f.Int("rows", 512, "`cells` in each of the two banks, a power of two")
 	shift := f.Uint("shift", 3, "the second bank samples one packet in 2^`n`, the first bank the others; raise it for much loss")

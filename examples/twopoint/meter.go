@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/queue/trace"
 )
@@ -23,7 +22,7 @@ type meter struct {
 	first     int64 // time of the first packet
 	last      int64
 	packets   [2]int64
-	skipped   [2]int64
+	foreign   int64 // frames without IP that the egress alone saw
 	matcher   *matcher
 	intervals []interval
 	receiving int               // index of the receiver's interval
@@ -48,31 +47,35 @@ func newMeter(c lda.Config, length time.Duration) (*meter, error) {
 	return &meter{config: c, length: int64(length), matcher: newMatcher(), down: down}, nil
 }
 
-// skip counts a frame that carries no IP packet, or a broken one.
-func (m *meter) skip(point trace.Point) { m.skipped[point]++ }
-
 // update records a packet. Times do not descend by much.
-func (m *meter) update(point trace.Point, t int64, f *hashing.Frame) {
+func (m *meter) update(point trace.Point, t int64, p *packet) {
 	if m.packets[0]+m.packets[1] == 0 {
 		m.first = t
 	}
 	m.last = max(m.last, t)
 	m.packets[point]++
-	packet, identity := f.Digest(m.config.Seed), f.Digest(matchSeed)
+	digest, identity := p.digest(m.config.Seed), p.digest(matchSeed)
 	if point == trace.Ingress {
 		current := m.sending(t)
-		current.up.Update(packet, t)
+		current.up.Update(digest, t)
 		current.exact.sent++
 		m.matcher.in(identity, passage{t, len(m.intervals) - 1})
 		return
 	}
-	if at, ok := m.matcher.out(identity); ok {
-		m.intervals[at.interval].exact.delays.Add(float64(t - at.time))
+	at, ok, unique := m.matcher.out(identity)
+	if !ok && !p.isIP() {
+		// Spanning tree, LLDP, ARP: what stands between the points says this
+		// itself, and would not count it as passing through.
+		m.foreign++
+		return
+	}
+	if ok {
+		m.intervals[at.interval].exact.add(t-at.time, unique)
 		for m.receiving < at.interval { // the marker would have come by now
 			m.endInterval()
 		}
 	}
-	m.down.Update(packet, t)
+	m.down.Update(digest, t)
 }
 
 // sending returns the sender's interval at time t, a new one if the last has
@@ -125,9 +128,8 @@ func (m *meter) report() (*report, error) {
 	r := &report{
 		Config:         m.config,
 		Seconds:        float64(m.last-m.first) / 1e9,
-		SkippedIn:      m.skipped[trace.Ingress],
-		SkippedOut:     m.skipped[trace.Egress],
-		Unmatched:      m.packets[trace.Egress] - m.matcher.matched,
+		Foreign:        m.foreign,
+		Unmatched:      m.packets[trace.Egress] - m.foreign - m.matcher.matched,
 		SynopsisBytes:  m.config.MemorySize(),
 		WireBytes:      m.config.EncodedSize(),
 		IntervalLength: m.length,
@@ -144,10 +146,6 @@ func (m *meter) diagnose() error {
 	in, out := m.packets[trace.Ingress], m.packets[trace.Egress]
 	matched, early := m.matcher.matched, m.matcher.early
 	switch {
-	case in == 0:
-		return fmt.Errorf("the -in capture has no IP packet that could be read (%s frames skipped)", thousands(m.skipped[trace.Ingress]))
-	case out == 0:
-		return fmt.Errorf("the -out capture has no IP packet that could be read (%s frames skipped)", thousands(m.skipped[trace.Egress]))
 	case early > matched:
 		return fmt.Errorf("%s of %s packets are in -out before they are in -in: swap the two captures, or correct the clock of -out, which is behind", thousands(early), thousands(out))
 	case matched == 0:
@@ -176,9 +174,10 @@ func (i *interval) row(first int64) row {
 		return w
 	}
 	w.EffectiveSample = i.result.N
+	w.Ambiguous = delays.N() - i.exact.clear.N()
 	if delays.N() > 0 {
 		w.Mean = &figure{Estimate: i.result.Mean, Exact: delays.Mean()}
-		w.StdDev = &figure{Estimate: i.result.StdDev, Exact: math.Sqrt(delays.PopulationVariance())}
+		w.StdDev = &figure{Estimate: i.result.StdDev, Exact: math.Sqrt(i.exact.clear.PopulationVariance())}
 	}
 	return w
 }

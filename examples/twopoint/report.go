@@ -18,9 +18,8 @@ type report struct {
 	Out            string     `json:"out"`
 	Seconds        float64    `json:"seconds"`
 	IntervalLength int64      `json:"interval_ns"`
-	SkippedIn      int64      `json:"skipped_in"`
-	SkippedOut     int64      `json:"skipped_out"`
-	Unmatched      int64      `json:"unmatched_out"`
+	Foreign        int64      `json:"foreign_frames"`
+	Unmatched      int64      `json:"unmatched_packets"`
 	Config         lda.Config `json:"config"`
 	SynopsisBytes  int        `json:"synopsis_bytes"`
 	WireBytes      int        `json:"wire_bytes"`
@@ -36,6 +35,7 @@ type row struct {
 	Extra           uint64  `json:"extra"`
 	Mean            *figure `json:"mean_ns,omitempty"`
 	StdDev          *figure `json:"stddev_ns,omitempty"`
+	Ambiguous       uint64  `json:"ambiguous_packets"`
 	EffectiveSample uint64  `json:"effective_sample"`
 	Cells           int     `json:"cells"`
 	Usable          int     `json:"usable_cells"`
@@ -70,8 +70,8 @@ func (r *report) writeText(w io.Writer) error {
 	c := &r.Config
 	fmt.Fprintf(w, "from       %s\nto         %s\n", r.In, r.Out)
 	fmt.Fprintf(w, "           %.2f s", r.Seconds)
-	if r.SkippedIn+r.SkippedOut > 0 {
-		fmt.Fprintf(w, "; passed over %s and %s frames that are no IP packet", thousands(r.SkippedIn), thousands(r.SkippedOut))
+	if r.Foreign > 0 {
+		fmt.Fprintf(w, "; passed over %s frames without IP that only the second capture has", thousands(r.Foreign))
 	}
 	if r.Unmatched > 0 {
 		fmt.Fprintf(w, "; %s packets came out that had not gone in", thousands(r.Unmatched))
@@ -107,6 +107,9 @@ func (i *row) writeText(w io.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, "\neffective sample size %s of %s packets, in %s usable cells of %s\n",
 		thousands(int64(i.EffectiveSample)), thousands(int64(i.Received.Estimate)), thousands(int64(i.Usable)), thousands(int64(i.Cells)))
+	if i.Ambiguous > 0 {
+		fmt.Fprintf(w, "%s packets were identical to one sent before; the exact deviation leaves them out\n", thousands(int64(i.Ambiguous)))
+	}
 	if i.Replaced > 0 {
 		fmt.Fprintf(w, "%d cells had the right number of packets but not the same ones\n", i.Replaced)
 	}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// output runs the program and returns what it prints.
+func output(t *testing.T, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if err := run(args, &stdout, &stderr); err != nil {
+		t.Fatalf("twopoint %s: %v\n%s", strings.Join(args, " "), err, &stderr)
+	}
+	return stdout.String()
+}
+
+func decoded(t *testing.T, args ...string) report {
+	t.Helper()
+	var r report
+	if err := json.Unmarshal([]byte(output(t, append(args, "-json")...)), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// tolerance is how far an estimate from a random subset of the packets may be
+// from the mean over all of them, but for one run in 15,000 (four deviations,
+// with the correction for a finite population).
+func tolerance(w row) float64 {
+	n, all := float64(w.EffectiveSample), w.Received.Exact
+	return 4 * w.StdDev.Exact * math.Sqrt((1-n/all)/n)
+}
+
+func TestShippedCaptures(t *testing.T) {
+	r := decoded(t)
+	if len(r.Intervals) != 1 {
+		t.Fatalf("%d intervals, want 1", len(r.Intervals))
+	}
+	w := r.Intervals[0]
+	if w.Sent.Exact < 1000 || w.Lost.Exact == 0 {
+		t.Errorf("sent %v, lost %v: the shipped captures should have both", w.Sent.Exact, w.Lost.Exact)
+	}
+	for name, f := range map[string]figure{"sent": w.Sent, "received": w.Received, "lost": w.Lost} {
+		if f.Estimate != f.Exact {
+			t.Errorf("%s: %v, exact %v", name, f.Estimate, f.Exact)
+		}
+	}
+	if e := math.Abs(w.Mean.Estimate - w.Mean.Exact); e > tolerance(w) {
+		t.Errorf("mean %v, exact %v: off by more than %v", w.Mean.Estimate, w.Mean.Exact, tolerance(w))
+	}
+}
+
+func TestIntervals(t *testing.T) {
+	whole := decoded(t).Intervals[0]
+	r := decoded(t, "-interval", "500ms")
+	if want := int(math.Ceil(r.Seconds / 0.5)); len(r.Intervals) < want-1 || len(r.Intervals) > want {
+		t.Errorf("%d intervals of 0.5 s in %v s", len(r.Intervals), r.Seconds)
+	}
+	var sent, lost, lossless float64
+	for _, w := range r.Intervals {
+		sent += w.Sent.Estimate
+		lost += w.Lost.Estimate
+		if w.Lost.Exact == 0 {
+			lossless++
+			if math.Abs(w.Mean.Estimate-w.Mean.Exact) > 1e-6*w.Mean.Exact {
+				t.Errorf("at %v s nothing was lost, but the mean is %v, exact %v", w.Start, w.Mean.Estimate, w.Mean.Exact)
+			}
+		}
+	}
+	if sent != whole.Sent.Exact || lost != whole.Lost.Exact {
+		t.Errorf("intervals add up to %v sent and %v lost, want %v and %v", sent, lost, whole.Sent.Exact, whole.Lost.Exact)
+	}
+	if lossless == 0 {
+		t.Error("no interval without loss: nothing was checked to be exact")
+	}
+}
+
+func TestTextShowsEveryFigure(t *testing.T) {
+	text := output(t)
+	for _, want := range []string{"sent", "received", "lost", "mean delay", "standard deviation", "effective sample size", "usable cells", "bytes at each point", "on the wire"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if table := output(t, "-interval", "1s"); strings.Count(table, "\n") < 8 {
+		t.Errorf("want a line for each second:\n%s", table)
+	}
+}
+
+func TestSeedChangesTheSample(t *testing.T) {
+	a, b := decoded(t, "-seed", "1").Intervals[0], decoded(t, "-seed", "2").Intervals[0]
+	if a.Mean.Estimate == b.Mean.Estimate || a.Lost != b.Lost {
+		t.Errorf("seeds 1 and 2: means %v and %v, losses %v and %v", a.Mean.Estimate, b.Mean.Estimate, a.Lost, b.Lost)
+	}
+}
+
+func TestErrorsSayWhatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	in, out := filepath.Join("testdata", "ingress.pcap.gz"), filepath.Join("testdata", "egress.pcap.gz")
+	plain := inflate(t, in)
+	file := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	truncated := file("truncated.pcap", plain[:len(plain)-10])
+	noPackets := file("empty.pcap", plain[:24])
+	garbage := file("garbage", []byte("this is not a capture"))
+	other := bytes.Clone(plain)
+	for i := 24; i+16 <= len(other); { // other addresses in every packet
+		length := int(uint32(other[i+8]) | uint32(other[i+9])<<8)
+		other[i+16+14+12] ^= 0x55
+		i += 16 + length
+	}
+	different := file("different.pcap", other)
+	wireless := bytes.Clone(plain)
+	wireless[20] = 105 // IEEE 802.11
+	unsupported := file("wireless.pcap", wireless)
+
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"swapped", []string{"-in", out, "-out", in}, "swap the two captures"},
+		{"different traffic", []string{"-in", different, "-out", out}, "different traffic"},
+		{"truncated", []string{"-in", truncated, "-out", out}, "ingress capture"},
+		{"no packets", []string{"-in", in, "-out", noPackets}, "no packets"},
+		{"not a capture", []string{"-in", garbage, "-out", out}, "garbage"},
+		{"missing", []string{"-in", filepath.Join(dir, "none"), "-out", out}, "none"},
+		{"one only", []string{"-in", in}, "go together"},
+		{"unmatched link types", []string{"-in", unsupported, "-out", out}, "link types"},
+		{"both of an unsupported link type", []string{"-in", unsupported, "-out", unsupported}, "link type: 105"},
+		{"negative interval", []string{"-interval", "-1s"}, "at least 1ms"},
+		{"rows", []string{"-rows", "500"}, "power of two"},
+		{"shift", []string{"-shift", "64"}, "1 to 63"},
+		{"no shift", []string{"-shift", "0"}, "more than Banks[0].Shift"},
+		{"digest", []string{"-digest", "33"}, "0 to 32"},
+		{"stray argument", []string{"capture.pcap"}, "-in and -out"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var stdout bytes.Buffer
+			err := run(c.args, &stdout, io.Discard)
+			if err == nil {
+				t.Fatalf("no error; printed\n%s", &stdout)
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %q does not say %q", err, c.want)
+			}
+			if stdout.Len() > 0 {
+				t.Errorf("printed results beside the error:\n%s", &stdout)
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	var help bytes.Buffer
+	if err := run([]string{"-h"}, io.Discard, &help); err == nil {
+		t.Error("-h should stop the program")
+	}
+	for _, want := range []string{"-in", "-out", "-interval", "-json", "-seed", "usage"} {
+		if !strings.Contains(help.String(), want) {
+			t.Errorf("-h does not explain %s", want)
+		}
+	}
+}
+
+func inflate(t *testing.T, path string) []byte {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

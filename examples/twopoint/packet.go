@@ -1,0 +1,37 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+// packet is what a frame is known by at both points: an IP packet by what
+// does not change in transit, any other frame by all its bytes.
+type packet struct {
+	frame hashing.Frame
+	other []byte // the frame, where it carries no IP packet or a broken one
+}
+
+// parse sets p to the record's packet, valid as long as the record. The only
+// error is that of a link type that is not known.
+func (p *packet) parse(rec trace.Record) error {
+	p.other = nil
+	if err := p.frame.Parse(rec.Link, rec.Frame); err != nil {
+		if errors.Is(err, hashing.ErrLink) {
+			return err
+		}
+		p.other = rec.Frame
+	}
+	return nil
+}
+
+func (p *packet) isIP() bool { return p.other == nil }
+
+func (p *packet) digest(seed uint64) hashing.Packet {
+	if p.isIP() {
+		return p.frame.Digest(seed)
+	}
+	return hashing.Digest(seed, p.other)
+}
