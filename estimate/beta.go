@@ -2,8 +2,9 @@ package estimate
 
 import "math"
 
-// Beyond this the expansions that give the first guesses are as good as the
-// iterations, whose number grows with the root of the parameters.
+// largeParameter is where expansions take over from iterations, whose number
+// grows with the root of the parameters: beyond it the expansions are within a
+// millionth of a standard deviation.
 const largeParameter = 1e8
 
 // LogBinomial is the natural logarithm of the probability of k successes in n
@@ -48,7 +49,7 @@ func logBinomial(k, m, p, q float64) float64 {
 
 // incompleteBeta returns the regularized incomplete beta function I(x; a, b)
 // and its complement, for a, b > 0 and x+y = 1, both given so that neither
-// need lose digits. The smaller of the two results is computed, the other by
+// need lose digits. The one on x's side of the mean is computed, the other by
 // subtraction.
 func incompleteBeta(a, b, x, y float64) (lower, upper float64) {
 	switch {
@@ -57,12 +58,18 @@ func incompleteBeta(a, b, x, y float64) (lower, upper float64) {
 	case !(y > 0):
 		return 1, 0
 	}
+	// On either side of about the mean, the fraction of that side converges.
 	if x > (a+1)/(a+b+2) {
-		upper, lower = incompleteBeta(b, a, y, x)
-		return lower, upper
+		upper = betaTail(b, a, y, x)
+		return 1 - upper, upper
 	}
-	lower = min(1, betaPower(a, b, x, y)/betaFraction(a, b, x, y))
+	lower = betaTail(a, b, x, y)
 	return lower, 1 - lower
+}
+
+// betaTail is I(x; a, b) for x up to about the mean of the distribution.
+func betaTail(a, b, x, y float64) float64 {
+	return min(1, betaPower(a, b, x, y)/betaFraction(a, b, x, y))
 }
 
 // betaPower is xᵃyᵇ/B(a,b): x·y times the density of the beta distribution.
@@ -74,7 +81,7 @@ func betaPower(a, b, x, y float64) float64 {
 // continued fraction (the even part of Abramowitz and Stegun, 26.5.8) whose
 // terms are all positive for x below about a/(a+b), evaluated from its front
 // by Lentz's method. It converges in about as many steps as the root of the
-// lesser parameter.
+// lesser parameter; the bound on them is never reached.
 func betaFraction(a, b, x, y float64) float64 {
 	distance := excessOver(a, b, x, y) + 1
 	f := nonZero(a * distance / (a + 1))
@@ -85,7 +92,7 @@ func betaFraction(a, b, x, y float64) float64 {
 		term := m + m*(b-m)*x/(s-1) + (a+m)*(distance+m*(1+y))/(s+1)
 		d, c = 1/nonZero(term+numerator*d), nonZero(term+numerator/c)
 		f *= c * d
-		if math.Abs(c*d-1) < 1e-16 {
+		if math.Abs(c*d-1) < 0x1p-52 {
 			break
 		}
 	}

@@ -11,9 +11,9 @@ import "math"
 //	D  = ΣXᵢ / Σnᵢ
 //	σ² = Σ (Xᵢ − nᵢD)²/nᵢ ÷ (M − 1)
 //
-// are unbiased for given counts, where a sum of signs and squares (LDA §III-C)
-// would add the spread of the counts, times D, to that of the delays.
-// Both are computed in one stable pass. The zero value is empty and ready.
+// are unbiased for given counts. The squares of signed sums that LDA takes
+// instead, its eq. (5), carry the spread of the counts, times D, as well as
+// that of the delays. Both are computed in one stable pass. The zero value is empty and ready.
 //
 // A constant added to every delay, such as an offset between clocks, shifts
 // the mean and leaves the variance. Delays that depend on one another within

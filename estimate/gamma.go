@@ -125,8 +125,8 @@ func deviance(mean, excess float64) float64 {
 }
 
 // incompleteGamma returns the regularized incomplete gamma function P(a, x)
-// and its complement Q(a, x), for a > 0 and x ≥ 0. The smaller of the two is
-// computed, the other by subtraction.
+// and its complement Q(a, x), for a > 0 and x ≥ 0. The one on x's side of the
+// mean is computed, the other by subtraction.
 func incompleteGamma(a, x float64) (lower, upper float64) {
 	switch {
 	case !(x > 0):
@@ -153,7 +153,7 @@ func incompleteGamma(a, x float64) (lower, upper float64) {
 		b += 2
 		d, c = 1/nonZero(numerator*d+b), nonZero(b+numerator/c)
 		f *= c * d
-		if math.Abs(c*d-1) < 1e-16 {
+		if math.Abs(c*d-1) < 0x1p-52 {
 			break
 		}
 	}

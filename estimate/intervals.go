@@ -54,7 +54,9 @@ func HoeffdingInterval(d Delay, confidence float64) Interval {
 
 // NormalInterval is the central-limit interval of the mean delay: half width
 // zσ/√N. It holds for so many packets that their mean is normal and their
-// deviation as good as known: hundreds, and more where tails are heavy.
+// deviation as good as known: hundreds, and more where tails are heavy. Here
+// and in [HoeffdingInterval] a deviation of 0 is believed; where it is 0 for
+// want of samples, [StudentInterval] knows.
 func NormalInterval(d Delay, confidence float64) Interval {
 	if !between0And1(confidence) {
 		return anywhere
