@@ -18,7 +18,6 @@
 //
 // The intervals rest on assumptions that each states; they do not know of
 // losses that depend on delay, nor of clocks that are offset, which shift a
-// mean and its interval alike. Nothing here allocates, but for what
-// [NewEmpirical] is given and for joint decoding; nothing reads a clock or
-// draws a random number.
+// mean and its interval alike. Nothing here allocates but joint decoding;
+// nothing reads a clock or draws a random number.
 package estimate
