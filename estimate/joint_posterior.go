@@ -1,0 +1,144 @@
+package estimate
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+)
+
+// The variances that the regression leaves are the diagonal of the inverse of
+// S⁻¹ + AᵀD⁻¹A. Its own diagonal inverted is too small (it takes all other
+// flows as known), and so would be any count of a flow's own cells alone too
+// large. Two steps come closer:
+//
+// Messages. The noise that flow f sees in a cell is D plus a²v of every other
+// flow there, with their v as the rest of their cells leaves it. That is a
+// fixed point, found by sweeping over all entries: belief propagation for a
+// normal model. Where the cells of flows are drawn independently, so that few
+// flows meet twice, it is right to a per cent.
+//
+// Probes. Neighbouring cells, as of LDS, are met by the same flows more than
+// once, and then the messages are too small by a factor that depends on how
+// well a flow is known. For a random sign per flow, e, the products
+// e·(M⁻¹e) have the diagonal as their mean, but much noise. So the factor is
+// averaged over all flows about equally well known.
+const (
+	jointProbes = 4
+	jointSeed   = 0x6a6f696e74 // fixed: results must not differ between runs
+	// The error of a probe's solve need only be below its noise.
+	jointProbeTolerance = 1e-3
+	jointSweeps         = 50
+	jointSettled        = 0.01 // largest relative change of a variance in the last sweep
+	// Flows whose variance fell by the same half powers of two are one class.
+	jointClasses = 256
+	// A class's factor is used if its relative standard error is below this.
+	jointFactorError = 0.1
+)
+
+// posterior estimates the variance v that the regression leaves every flow.
+func (s *jointSystem) posterior(ctx context.Context, most int, work *jointProgress) ([]float64, error) {
+	v, err := s.messages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	class := func(f int) int {
+		return min(int(2*math.Log2(s.variance[f]/v[f])+1e-9), jointClasses-1)
+	}
+	var ratios [jointClasses]Moments
+	rng := rand.New(rand.NewPCG(jointSeed, jointSeed))
+	signs := make([]float64, len(v))
+	answer := make([]float64, len(v))
+	for range jointProbes {
+		for f := range signs {
+			signs[f] = float64(1 - 2*int(rng.Uint64()&1))
+		}
+		b := make([]float64, len(v))
+		copy(b, signs)
+		clear(answer)
+		if _, _, err := s.conjugateGradient(ctx, answer, b, jointProbeTolerance, most, work); err != nil {
+			return nil, err
+		}
+		for f, x := range answer {
+			if s.variance[f] > 0 {
+				ratios[class(f)].Add(signs[f] * x / v[f])
+			}
+		}
+	}
+
+	var factor [jointClasses]float64
+	last := 1.0
+	for i := range ratios {
+		// Two standard errors up; classes too few to tell take the factor of
+		// the last that was, as it levels off where flows are known well.
+		m := &ratios[i]
+		if n := m.N(); n > 1 {
+			wrong := math.Sqrt(m.Variance() / float64(n))
+			if wrong < jointFactorError*m.Mean() {
+				last = max(1, m.Mean()+2*wrong)
+			}
+		}
+		factor[i] = last
+	}
+	for f := range v {
+		if s.variance[f] > 0 {
+			v[f] = min(s.variance[f], v[f]*factor[class(f)])
+		}
+	}
+	return v, nil
+}
+
+// messages iterates the flows' variances to their fixed point.
+func (s *jointSystem) messages(ctx context.Context) ([]float64, error) {
+	v := append([]float64(nil), s.variance...)
+	// What each entry of Cells tells its flow, as a part of a²×trust, which is
+	// the most it could: 0 before the first sweep.
+	told := make([]float32, len(s.Cells))
+	noise := s.cell
+	for range jointSweeps {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		clear(noise)
+		for f := range v {
+			if v[f] == 0 {
+				continue
+			}
+			for r, share := range s.share {
+				a2 := s.Packets[f] * share * s.Packets[f] * share
+				at := (f*s.Rows + r) * s.CellsPerRow
+				for i, c := range s.run(f, r) {
+					noise[c] += a2 * s.without(v[f], float64(told[at+i])*a2*s.trust[c])
+				}
+			}
+		}
+		change := 0.0
+		for f := range v {
+			if v[f] == 0 {
+				continue
+			}
+			precision := 1 / s.variance[f]
+			for r, share := range s.share {
+				a2 := s.Packets[f] * share * s.Packets[f] * share
+				at := (f*s.Rows + r) * s.CellsPerRow
+				for i, c := range s.run(f, r) {
+					most := a2 * s.trust[c]
+					others := max(0, noise[c]-a2*s.without(v[f], float64(told[at+i])*most))
+					part := 1 / (1 + others*s.trust[c])
+					told[at+i] = float32(part)
+					precision += part * most
+				}
+			}
+			change = max(change, math.Abs(v[f]*precision-1))
+			v[f] = 1 / precision
+		}
+		if change < jointSettled {
+			break
+		}
+	}
+	return v, nil
+}
+
+// without is the variance that is left if precision told is taken away again.
+func (s *jointSystem) without(v, told float64) float64 {
+	return v / max(1-v*told, 1e-9)
+}

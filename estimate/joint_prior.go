@@ -1,0 +1,119 @@
+package estimate
+
+import (
+	"fmt"
+	"math"
+)
+
+// EstimatePrior estimates the three moments of the prior from the cells
+// alone. Mean is the mean delay of all packets. The two deviations are found
+// by the method of moments: with the notation of the covariance above, the
+// square of a cell's y has the mean
+//
+//	σ²·Σa + τ²·Σ(a² + a(1−share)),   without counts also + μ²·Σa(1−share)
+//
+// and these squares are fitted by least squares, weighted by the inverse of
+// their variance (twice their mean squared), again until the weights settle.
+// Large flows tell τ apart from σ. Where the cells do not tell them apart, the
+// doubtful one is taken as one standard error above 0: too small a deviation
+// would make the estimates surer than they are.
+//
+// It returns the errors of [JointProblem.Solve].
+func (p *JointProblem) EstimatePrior() (JointPrior, error) {
+	if err := p.validate(); err != nil {
+		return JointPrior{}, err
+	}
+	expected := p.expected()
+	var sum, packets float64
+	for c, n := range expected {
+		if n > 0 && p.usable(c) {
+			if p.Count != nil {
+				n = p.Count[c]
+			}
+			sum += p.Sum[c]
+			packets += n
+		}
+	}
+	if packets == 0 {
+		return JointPrior{}, fmt.Errorf("%w: no flow has a packet in a usable cell", ErrNoSamples)
+	}
+	mean := sum / packets
+
+	// Coefficients of τ² per cell; those of σ² are expected. What μ² adds is
+	// known, and has the coefficient fallen.
+	between := make([]float64, len(expected))
+	fallen := make([]float64, len(expected))
+	for f, w := range p.Packets {
+		for r, share := range p.shares() {
+			a := w * share
+			for _, c := range p.run(f, r) {
+				between[c] += a*a + a*(1-share)
+				fallen[c] += a * (1 - share)
+			}
+		}
+	}
+	if p.Count != nil {
+		clear(fallen)
+	}
+	square := make([]float64, len(expected))
+	p.centred(square, mean, expected)
+	var total, perUnit float64
+	for c, n := range expected {
+		if n > 0 && p.usable(c) {
+			square[c] = square[c]*square[c] - mean*mean*fallen[c]
+			total += square[c]
+			perUnit += n + between[c]
+		} else {
+			expected[c], between[c] = 0, 0
+		}
+	}
+	// A delay that never varies still leaves rounding.
+	floor := 1e-18*mean*mean + math.SmallestNonzeroFloat64
+	within2 := max(total/perUnit, floor)
+	between2 := within2
+	for range 50 {
+		w, b := fitTwo(square, expected, between, fallen, mean*mean, within2, between2)
+		w, b = max(w, floor), max(b, floor)
+		settled := math.Abs(w-within2) <= 1e-6*within2 && math.Abs(b-between2) <= 1e-6*between2
+		within2, between2 = w, b
+		if settled {
+			break
+		}
+	}
+	return JointPrior{Mean: mean, Between: math.Sqrt(between2), Within: math.Sqrt(within2)}, nil
+}
+
+// fitTwo is one weighted least-squares fit of y = σ²·p + τ²·q, with weights
+// from the values before. A coefficient below one standard error is set to
+// that, and the other fitted to what is left.
+func fitTwo(y, p, q, known []float64, knownScale, within2, between2 float64) (float64, float64) {
+	var pp, pq, qq, py, qy float64
+	for c := range y {
+		if p[c] == 0 {
+			continue
+		}
+		mean := within2*p[c] + between2*q[c] + knownScale*known[c]
+		w := 1 / (2 * mean * mean)
+		pp += w * p[c] * p[c]
+		pq += w * p[c] * q[c]
+		qq += w * q[c] * q[c]
+		py += w * p[c] * y[c]
+		qy += w * q[c] * y[c]
+	}
+	det := pp*qq - pq*pq
+	if !(det > 1e-12*pp*qq) {
+		// Every cell mixes the two alike: share the variance evenly.
+		v := (py + qy) / (pp + 2*pq + qq)
+		return v, v
+	}
+	within, between := (qq*py-pq*qy)/det, (pp*qy-pq*py)/det
+	if least := math.Sqrt(qq / det); within < least {
+		within = least
+		between = (qy - pq*within) / qq
+	}
+	if least := math.Sqrt(pp / det); between < least {
+		between = least
+		within = max((py-pq*between)/pp, 0)
+	}
+	return within, between
+}

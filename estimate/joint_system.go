@@ -1,0 +1,289 @@
+package estimate
+
+import (
+	"context"
+	"math"
+)
+
+// How joint decoding models the cells. Let flow f send w packets whose delays
+// are μ + g + e: μ the prior mean, g of variance τ² once per flow, e of
+// variance σ² once per packet. The mean over the packets sent, which is what
+// is asked for, then varies by ρ = τ² + σ²/w.
+//
+// Let a = w × rate ÷ k be the packets expected in a cell. Taking μ × count
+// from every cell removes μ exactly, however the packets fell. (Without
+// counts, μ × Σa is taken, and what remains of μ is noise like g and e.) The
+// packets fall multinomially, so flow f's part of the cells has the covariance
+//
+//	within a row:    κw·diag(a) + (ρ − κ)·aaᵀ,   κ = (τ² + σ²)/w,
+//	                 or (μ² + τ² + σ²)/w without counts
+//	between rows:    ρ·aaᵀ
+//
+// exactly: κ is what is saved because all of the flow's packets are somewhere
+// in the row. So the covariance of all cells is a diagonal plus one small
+// matrix per flow. For one row it is diag + a·s·aᵀ with s = ρ − κ, which is
+// what ridge regression inverts. For several rows the −κ blocks are spread:
+//
+//	the part θ of them   evenly over the flow's rows: s = ρ − θκ/rows
+//	the part 1 − θ       on the diagonal: κa² less noise
+//
+// with θ = 1 − 1/k, or 1 for one row of k > 1. This is exact for one row and
+// for k = 1, where a flow's packets are all in one cell and make no noise at
+// all; between them it overstates the noise of a flow's own cells, never that
+// of others.
+//
+// With D the diagonal, A the matrix of a, S the diagonal of s, the equations
+// (S⁻¹ + AᵀD⁻¹A) h = AᵀD⁻¹y are solved for h by conjugate gradients, one
+// unknown per flow. Their Jacobi preconditioner leaves 10 to 200 iterations,
+// where the equations of the cells, D + ASAᵀ, would need thousands. As
+// h = S·Aᵀz with z the weights of the cells, the flow's mean is
+// μ + ρ·aᵀz = μ + (ρ/s)·h, and its variance ρ − ρ²·aᵀ(D + ASAᵀ)⁻¹a
+// = ρ − (ρ/s)²·(s − v), where v is the variance that the regression leaves h.
+
+// jointSlack is noise beyond the model, as a part of all packets' variance:
+// clocks tick and hashes are not perfect. With k = 1 there is no other, and
+// the equations would have no solution if one cell did not fit.
+const jointSlack = 0.01
+
+// jointLeast keeps s above this part of ρ. For a flow of one packet, and for
+// small flows without counts, κ outweighs ρ; then what the flow would take off
+// the covariance between its cells is neglected.
+const jointLeast = 1e-3
+
+// A jointSystem is the equations of a JointProblem under a prior.
+type jointSystem struct {
+	*JointProblem
+	prior    JointPrior
+	share    []float64 // per row: a = packets × share
+	variance []float64 // per flow: s, 0 for a flow of no packets
+	diagonal []float64 // per flow: of S⁻¹ + AᵀD⁻¹A
+	trust    []float64 // per cell: D⁻¹, 0 where unusable
+	cell     []float64 // per cell: scratch
+	informed bool      // whether any flow has a packet in a usable cell
+}
+
+// perPacket is the variance that one packet of an unknown flow brings.
+func (p *JointProblem) perPacket(prior JointPrior) float64 {
+	v := prior.Between*prior.Between + prior.Within*prior.Within
+	if p.Count == nil {
+		v += prior.Mean * prior.Mean
+	}
+	return v
+}
+
+// ofMean is ρ, the variance of the mean of w packets of one flow.
+func (prior JointPrior) ofMean(w float64) float64 {
+	return prior.Between*prior.Between + prior.Within*prior.Within/max(w, 1)
+}
+
+func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
+	s := &jointSystem{
+		JointProblem: p, prior: prior, share: p.shares(),
+		variance: make([]float64, len(p.Packets)),
+		diagonal: make([]float64, len(p.Packets)),
+		trust:    make([]float64, len(p.Sum)),
+		cell:     make([]float64, len(p.Sum)),
+	}
+	packet := p.perPacket(prior)
+	spread := 1 - 1/float64(p.CellsPerRow) // θ
+	if p.Rows == 1 && p.CellsPerRow > 1 {
+		spread = 1
+	}
+
+	expected, saved := s.cell, s.trust // trust becomes D⁻¹ below
+	for f, w := range p.Packets {
+		saving := packet / max(w, 1) // κ
+		if w > 0 {
+			rho := prior.ofMean(w)
+			s.variance[f] = max(jointLeast*rho, rho-spread*saving/float64(p.Rows))
+		}
+		for r, share := range s.share {
+			a := w * share
+			for _, c := range s.run(f, r) {
+				expected[c] += a
+				saved[c] += (1 - spread) * saving * a * a
+			}
+		}
+	}
+	for c, n := range expected {
+		if n == 0 || !p.usable(c) {
+			s.trust[c] = 0
+			continue
+		}
+		s.informed = true
+		if p.Count != nil {
+			n = max(n, p.Count[c]) // packets of flows that are not listed
+		}
+		s.trust[c] = 1 / (max(0, n*packet-saved[c]) + jointSlack*n*packet)
+	}
+	for f, v := range s.variance {
+		if v > 0 {
+			s.diagonal[f] = 1 / v
+			for r, share := range s.share {
+				a := s.Packets[f] * share
+				for _, c := range s.run(f, r) {
+					s.diagonal[f] += a * a * s.trust[c]
+				}
+			}
+		}
+	}
+	return s
+}
+
+// run is the cells of flow f in row r.
+func (p *JointProblem) run(f, r int) []uint32 {
+	from := (f*p.Rows + r) * p.CellsPerRow
+	return p.Cells[from : from+p.CellsPerRow]
+}
+
+// gather is aᵀ of flow f times a vector of cells.
+func (s *jointSystem) gather(f int, cells []float64) float64 {
+	total := 0.0
+	for r, share := range s.share {
+		sum := 0.0
+		for _, c := range s.run(f, r) {
+			sum += cells[c]
+		}
+		total += share * sum
+	}
+	return s.Packets[f] * total
+}
+
+// centred puts what the prior mean does not explain of the cells into dst.
+func (p *JointProblem) centred(dst []float64, mean float64, expected []float64) {
+	for c, x := range p.Sum {
+		n := expected[c]
+		if p.Count != nil {
+			n = p.Count[c]
+		}
+		dst[c] = x - mean*n
+	}
+}
+
+// expected is, for each cell, how many packets of all flows should be in it.
+func (p *JointProblem) expected() []float64 {
+	n := make([]float64, len(p.Sum))
+	share := p.shares()
+	for f, w := range p.Packets {
+		for r := range share {
+			for _, c := range p.run(f, r) {
+				n[c] += w * share[r]
+			}
+		}
+	}
+	return n
+}
+
+// rightHandSide is AᵀD⁻¹y.
+func (s *jointSystem) rightHandSide() []float64 {
+	y := s.cell
+	s.centred(y, s.prior.Mean, s.expected())
+	for c, trust := range s.trust {
+		if trust == 0 {
+			y[c] = 0 // even where the sum is not a number
+		} else {
+			y[c] *= trust
+		}
+	}
+	b := make([]float64, len(s.variance))
+	for f := range b {
+		if s.variance[f] > 0 {
+			b[f] = s.gather(f, y)
+		}
+	}
+	return b
+}
+
+// multiply sets dst to (S⁻¹ + AᵀD⁻¹A) x and returns xᵀ dst.
+func (s *jointSystem) multiply(dst, x []float64) float64 {
+	u := s.cell
+	clear(u)
+	for f, v := range x {
+		if v == 0 {
+			continue
+		}
+		for r, share := range s.share {
+			add := s.Packets[f] * share * v
+			for _, c := range s.run(f, r) {
+				u[c] += add
+			}
+		}
+	}
+	for c, trust := range s.trust {
+		u[c] *= trust
+	}
+	product := 0.0
+	for f, v := range s.variance {
+		if v > 0 {
+			dst[f] = x[f]/v + s.gather(f, u)
+			product += x[f] * dst[f]
+		}
+	}
+	return product
+}
+
+// conjugateGradient solves the equations for x, which is zero at first, and
+// uses up b. It returns how many iterations it took and the relative residual
+// in the norm of the inverse diagonal.
+func (s *jointSystem) conjugateGradient(ctx context.Context, x, b []float64, tolerance float64, most int, work *jointProgress) (int, float64, error) {
+	defer work.next()
+	residual := b
+	direction := make([]float64, len(b))
+	image := make([]float64, len(b))
+	norm := 0.0
+	for f, r := range residual {
+		if s.variance[f] > 0 {
+			direction[f] = r / s.diagonal[f]
+			norm += r * direction[f]
+		}
+	}
+	first := norm
+	if first == 0 {
+		return 0, 0, ctx.Err()
+	}
+	for i := 1; ; i++ {
+		if err := ctx.Err(); err != nil {
+			return 0, 0, err
+		}
+		step := norm / s.multiply(image, direction)
+		next := 0.0
+		for f, d := range direction {
+			if s.variance[f] > 0 {
+				x[f] += step * d
+				residual[f] -= step * image[f]
+				next += residual[f] * residual[f] / s.diagonal[f]
+			}
+		}
+		relative := math.Sqrt(next / first)
+		work.residual(relative, tolerance)
+		if relative <= tolerance || i >= most {
+			return i, relative, nil
+		}
+		turn := next / norm
+		norm = next
+		for f := range direction {
+			if s.variance[f] > 0 {
+				direction[f] = residual[f]/s.diagonal[f] + turn*direction[f]
+			}
+		}
+	}
+}
+
+// finish turns the regression's effects h into means and its variances v into
+// deviations, in place.
+func (s *jointSystem) finish(mean, deviation []float64) {
+	packet := s.perPacket(s.prior)
+	for f, w := range s.Packets {
+		rho, v := s.prior.ofMean(w), s.variance[f]
+		if v == 0 {
+			mean[f] = s.prior.Mean
+			deviation[f] = math.Sqrt(rho)
+			continue
+		}
+		scale := rho / v
+		mean[f] = s.prior.Mean + scale*mean[f]
+		// A flow alone in its cells is left with the slack.
+		least := jointSlack * min(rho, packet/max(w, 1)) / float64(s.Rows)
+		deviation[f] = math.Sqrt(max(least, rho-scale*scale*(v-deviation[f])))
+	}
+}
