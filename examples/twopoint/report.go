@@ -57,7 +57,11 @@ func (f figure) relative() string {
 	case f.Exact == 0:
 		return "of none"
 	}
-	return fmt.Sprintf("%+.2f %%", 100*(f.Estimate-f.Exact)/f.Exact)
+	percentage := math.Round(1e4*(f.Estimate-f.Exact)/f.Exact) / 100
+	if percentage == 0 { // and not -0
+		return "0.00 %"
+	}
+	return fmt.Sprintf("%+.2f %%", percentage)
 }
 
 func (r *report) writeJSON(w io.Writer) error {

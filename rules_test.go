@@ -1,0 +1,186 @@
+package hoplag
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const module = "github.com/hoplag/hoplag"
+
+// allowed lists, for every library package, which packages of ours its code
+// may import. A package that is not listed is not a library package.
+var allowed = map[string][]string{
+	".":             {},
+	"hashing":       {},
+	"estimate":      {},
+	"internal/wire": {"estimate"},
+	"lda":           {"hashing", "estimate", "internal/wire"},
+	"lda/mplane":    {"hashing", "estimate", "internal/wire", "lda"},
+	"rli":           {"hashing", "estimate", "internal/wire"},
+	"lds":           {"hashing", "estimate", "internal/wire"},
+	"colate":        {"hashing", "estimate", "internal/wire"},
+	"queue":         {"hashing", "estimate"},
+	"queue/trace":   {"hashing", "estimate", "queue"},
+}
+
+// mayTouchFiles are the only library packages that may name files.
+var mayTouchFiles = []string{"colate", "queue/trace"}
+
+// forbidden are packages no library package imports: nothing in it reads a
+// clock, prints, talks to a network or goes behind the language's back.
+var forbidden = []string{"os", "net", "log", "log/slog", "unsafe", "C", "math/rand", "hash/maphash"}
+
+// sources calls f for every Go file of the module that is not a test.
+func sources(t *testing.T, f func(pkg, name string, file *ast.File)) {
+	t.Helper()
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			_, nested := os.Stat(filepath.Join(name, "go.mod"))
+			if name != "." && (nested == nil || strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		f(filepath.ToSlash(filepath.Dir(name)), name, file)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestImports(t *testing.T) {
+	seen := map[string]bool{}
+	sources(t, func(pkg, name string, file *ast.File) {
+		seen[pkg] = true
+		imports, library := allowed[pkg]
+		for _, spec := range file.Imports {
+			p, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if problem := importProblem(pkg, p, library, imports); problem != "" {
+				t.Errorf("%s imports %s: %s", name, p, problem)
+			}
+		}
+	})
+	for pkg := range seen {
+		_, library := allowed[pkg]
+		if program := pkg == "bench" || strings.HasPrefix(pkg, "bench/") || strings.HasPrefix(pkg, "examples/"); !library && !program {
+			t.Errorf("package %s is neither listed as a library package, nor an example, nor under bench", pkg)
+		}
+	}
+}
+
+// importProblem says what is wrong with an import, or nothing.
+func importProblem(pkg, imported string, library bool, allowed []string) string {
+	ours, isOurs := strings.CutPrefix(imported, module+"/")
+	switch {
+	case !isOurs && strings.Contains(strings.SplitN(imported, "/", 2)[0], "."):
+		return "not the standard library"
+	case !library:
+		return ""
+	case isOurs && !slices.Contains(allowed, ours):
+		return "of ours it may import only " + strings.Join(allowed, ", ")
+	case imported == "os" && slices.Contains(mayTouchFiles, pkg):
+		return ""
+	case slices.Contains(forbidden, imported), strings.HasPrefix(imported, "net/") && imported != "net/netip":
+		return "no library package may"
+	}
+	return ""
+}
+
+// The rules reject what they are there to reject.
+func TestImportRulesBite(t *testing.T) {
+	for _, c := range []struct{ pkg, imported string }{
+		{"hashing", module + "/estimate"},
+		{"lda", module + "/rli"},
+		{"queue", module + "/lda"},
+		{"lds", "os"},
+		{"hashing", "net"},
+		{"estimate", "math/rand"},
+		{"lda", "net/http"},
+		{"colate", "unsafe"},
+		{"estimate", "gonum.org/v1/gonum/stat"},
+	} {
+		if importProblem(c.pkg, c.imported, true, allowed[c.pkg]) == "" {
+			t.Errorf("%s may import %s", c.pkg, c.imported)
+		}
+	}
+}
+
+// TestNoClockNoPrinting looks for calls that no library package makes.
+func TestNoClockNoPrinting(t *testing.T) {
+	sources(t, func(pkg, name string, file *ast.File) {
+		if _, library := allowed[pkg]; !library {
+			return
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			id, ok := sel.X.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			call := id.Name + "." + sel.Sel.Name
+			if call == "time.Now" || call == "time.Since" || strings.HasPrefix(call, "fmt.Print") {
+				t.Errorf("%s: %s in a library package", name, call)
+			}
+			return true
+		})
+	})
+}
+
+func TestNoAssembly(t *testing.T) {
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && (path.Ext(name) == ".s" || path.Ext(name) == ".c") {
+			t.Errorf("%s: no assembly, no C", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDependencies holds go.mod to one dependency, for tests.
+func TestDependencies(t *testing.T) {
+	data, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var required []string
+	for _, line := range strings.Split(string(data), "\n") {
+		fields := strings.Fields(strings.TrimPrefix(line, "require"))
+		if len(fields) >= 2 && strings.Contains(fields[0], ".") {
+			required = append(required, fields[0])
+		}
+	}
+	if diff := cmp.Diff([]string{"github.com/google/go-cmp"}, required); diff != "" {
+		t.Errorf("go.mod requires other than go-cmp (-want +got):\n%s", diff)
+	}
+}
