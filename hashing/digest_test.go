@@ -94,15 +94,38 @@ func TestDigestGolden(t *testing.T) {
 		seed   uint64
 		length int // of the bytes 0, 1, 2, …
 		want   hashing.Packet
-	}{} {
+	}{
+		{7, 0, 0x79d8ea2a4bee3a65},
+		{7, 1, 0xebed45ac45d0900d},
+		{7, 3, 0x6c5e9905c3b85392},
+		{7, 4, 0x5010f6f1155a2b15},
+		{7, 7, 0xe4241b147a20b8c7},
+		{7, 8, 0x85a7718e3a315ffb},
+		{7, 13, 0x59ca5d6fb7d68407},
+		{7, 16, 0x2cffb5f15acf9320},
+		{7, 17, 0x12776c16cfacff80},
+		{7, 24, 0xaebbc6f7d035edb2},
+		{7, 32, 0xf0565b5a146e6d23},
+		{7, 33, 0xc9d38ad3043a402e},
+		{7, 40, 0xa6f27e6810cacc96},
+		{7, 48, 0xa51fd9550d97e292},
+		{7, 49, 0x5367e87b1d56890d},
+		{7, 64, 0xbc9a2bd832f9127e},
+		{7, 65, 0xee8de317f7983775},
+		{7, 96, 0xdd238dbdd234aee4},
+		{7, 128, 0x7626d3862d97c83f},
+		{0x0, 40, 0x23b096d76f562b87},
+		{0x1, 40, 0x97a6aac2d09fa744},
+		{0xffffffffffffffff, 40, 0x17ee0b8c62089553},
+	} {
 		if got := hashing.Digest(g.seed, counting(g.length)); got != g.want {
 			t.Errorf("Digest(%#x, 0..%d) = %#x, want %#x", g.seed, g.length, uint64(got), uint64(g.want))
 		}
 	}
-	if got, want := hashing.Word(7, 0x0123456789abcdef), hashing.Packet(1); got != want {
+	if got, want := hashing.Word(7, 0x0123456789abcdef), hashing.Packet(0x54b58ecab8da8920); got != want {
 		t.Errorf("Word(7, 0x0123456789abcdef) = %#x, want %#x", uint64(got), uint64(want))
 	}
-	if got, want := hashing.Mix(0x0123456789abcdef, 3), uint64(1); got != want {
+	if got, want := hashing.Mix(0x0123456789abcdef, 3), uint64(0x46e919cd0410a473); got != want {
 		t.Errorf("Mix(0x0123456789abcdef, 3) = %#x, want %#x", got, want)
 	}
 }

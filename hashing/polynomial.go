@@ -65,12 +65,13 @@ func (p *Polynomial) Bytes(b []byte) uint64 {
 
 // Word returns the hash of x mod 2^61−1, 0 to 2^61−2.
 func (p *Polynomial) Word(x uint64) uint64 {
-	return horner61(p.coefficients[:], x&prime61+x>>61)
+	return horner61(p.coefficients[:], x)
 }
 
-// horner61 evaluates at x ≤ 2^61+6 the polynomial with the given coefficients,
-// the highest power's first.
+// horner61 evaluates at x mod 2^61-1 the polynomial with the given
+// coefficients, the highest power's first.
 func horner61(coefficients []uint64, x uint64) uint64 {
+	x = x&prime61 + x>>61
 	var h uint64
 	for _, c := range coefficients {
 		h = multiply61(h, x) + c

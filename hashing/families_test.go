@@ -1,0 +1,144 @@
+package hashing_test
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// hasher is what every family does.
+type hasher interface {
+	Bytes([]byte) uint64
+	Word(uint64) uint64
+}
+
+// families are all families, for inputs of up to 64 bytes.
+var families = []struct {
+	name string
+	make func(seed uint64) hasher
+	bits int // of the hash
+	// oneWord tells that Word is Bytes of the word's bytes.
+	oneWord bool
+}{
+	{"H3", func(seed uint64) hasher { return must(hashing.NewH3(seed, 64)) }, 64, true},
+	{"Tabulation", func(seed uint64) hasher { return must(hashing.NewTabulation(seed, 64)) }, 64, true},
+	{"Toeplitz", func(seed uint64) hasher { return must(hashing.NewToeplitz(seed, 64)) }, 32, true},
+	{"Rabin", func(seed uint64) hasher { return hashing.NewRabin(seed) }, 64, true},
+	{"Polynomial", func(seed uint64) hasher { return hashing.NewPolynomial(seed) }, 61, false},
+	{"SipHash", func(seed uint64) hasher { return hashing.NewSipHash(seed) }, 64, true},
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestFamiliesWordIsBytes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 9))
+	for _, f := range families {
+		h := f.make(3)
+		for range 100 {
+			x := rng.Uint64()
+			got, want := h.Word(x), h.Bytes(binary.LittleEndian.AppendUint64(nil, x))
+			if f.oneWord && got != want {
+				t.Errorf("%s: Word(%#x) = %#x, its bytes %#x", f.name, x, got, want)
+			}
+			if got>>(f.bits-1)>>1 != 0 || want>>(f.bits-1)>>1 != 0 {
+				t.Errorf("%s: hashes %#x and %#x exceed %d bits", f.name, got, want, f.bits)
+			}
+		}
+	}
+}
+
+func TestFamiliesSeeds(t *testing.T) {
+	message := counting(40)
+	seen := map[uint64]string{}
+	for _, f := range families {
+		for seed := range uint64(20) {
+			h := f.make(seed).Bytes(message)
+			if h != f.make(seed).Bytes(message) {
+				t.Errorf("%s: seed %d gives two hashes", f.name, seed)
+			}
+			if other, ok := seen[h]; ok {
+				t.Errorf("%s with seed %d and %s give one hash", f.name, seed, other)
+			}
+			seen[h] = f.name
+		}
+	}
+}
+
+func TestFamiliesGolden(t *testing.T) {
+	for i, want := range []struct{ bytes, word uint64 }{
+		{0x8d4ee02a5a04fa10, 0xa531aec1ad453797}, // H3
+		{0x635a9e34e6176f0b, 0x4791214529ec34ae}, // Tabulation
+		{0x000000001664a646, 0x0000000010816127}, // Toeplitz
+		{0xf66bb0f7260cb991, 0xc607046a7382deb0}, // Rabin
+		{0x1eb9e98327e58333, 0x1498a5a299d1b1e0}, // Polynomial
+		{0x40ff4c8051fd4fbe, 0x869ce648a0eaf54e}, // SipHash
+	} {
+		f := families[i]
+		h := f.make(7)
+		if got := h.Bytes(counting(40)); got != want.bytes {
+			t.Errorf("%s: Bytes %#x, want %#x", f.name, got, want.bytes)
+		}
+		if got := h.Word(0x0123456789abcdef); got != want.word {
+			t.Errorf("%s: Word %#x, want %#x", f.name, got, want.word)
+		}
+	}
+}
+
+func TestFamiliesReject(t *testing.T) {
+	for name, check := range map[string]struct {
+		err  error
+		want string
+	}{
+		"H3 narrow":         {errorOf(hashing.NewH3(1, 7)), "7 input bytes, want 8 to 256"},
+		"H3 wide":           {errorOf(hashing.NewH3(1, 257)), "257 input bytes, want 8 to 256"},
+		"tabulation narrow": {errorOf(hashing.NewTabulation(1, -1)), "-1 input bytes, want 8 to 256"},
+		"tabulation wide":   {errorOf(hashing.NewTabulation(1, 257)), "257 input bytes, want 8 to 256"},
+		"Toeplitz narrow":   {errorOf(hashing.NewToeplitz(1, 35)), "35 input bytes, want 36 to 256"},
+		"Toeplitz wide":     {errorOf(hashing.NewToeplitz(1, 257)), "257 input bytes, want 36 to 256"},
+		"short key":         {errorOf(hashing.ToeplitzFromKey(make([]byte, 39))), "key of 39 bytes, want 40 to 260"},
+		"no key":            {errorOf(hashing.ToeplitzFromKey(nil)), "key of 0 bytes, want 40 to 260"},
+		"long key":          {errorOf(hashing.ToeplitzFromKey(make([]byte, 261))), "key of 261 bytes, want 40 to 260"},
+	} {
+		if check.err == nil || !strings.Contains(check.err.Error(), check.want) {
+			t.Errorf("%s: error %v, want one with %q", name, check.err, check.want)
+		}
+	}
+}
+
+func errorOf[T any](_ T, err error) error { return err }
+
+func TestNoAllocations(t *testing.T) {
+	message := counting(64)
+	tuple := mustTuple(6, "10.0.0.1:80", "[2001:db8::1]:1234")
+	var sink uint64
+	check := func(name string, f func()) {
+		t.Helper()
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+	for _, f := range families {
+		h := f.make(1)
+		check(f.name+".Bytes", func() { sink += h.Bytes(message) })
+		check(f.name+".Word", func() { sink += h.Word(sink) })
+	}
+	toeplitz := must(hashing.ToeplitzFromKey([]byte(hashing.RSSKey)))
+	check("Toeplitz.Tuple", func() { sink += toeplitz.Tuple(&tuple) })
+	check("Toeplitz.Addresses", func() { sink += toeplitz.Addresses(&tuple) })
+	sip := hashing.NewSipHash(1)
+	check("SipHash.Flow", func() { sink += uint64(sip.Flow(&tuple)) })
+	check("Digest", func() { sink += uint64(hashing.Digest(1, message)) })
+	check("Tuple.Flow", func() { sink += uint64(tuple.Flow(1)) })
+	check("Tuple.Append", func() {
+		var buf [hashing.TupleSize]byte
+		sink += uint64(tuple.Append(buf[:0])[3])
+	})
+}

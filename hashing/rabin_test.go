@@ -1,0 +1,230 @@
+package hashing_test
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// slowRabin divides polynomials over GF(2) bit by bit: the message after a
+// leading one, as one long number.
+func slowRabin(degree int, low uint64, message []byte) uint64 {
+	divisor := new(big.Int).SetUint64(low)
+	divisor.SetBit(divisor, degree, 1)
+	dividend := new(big.Int).SetBytes(append([]byte{1}, message...))
+	return remainderGF2(dividend, divisor).Uint64()
+}
+
+func remainderGF2(dividend, divisor *big.Int) *big.Int {
+	r := new(big.Int).Set(dividend)
+	for r.BitLen() >= divisor.BitLen() {
+		r.Xor(r, new(big.Int).Lsh(divisor, uint(r.BitLen()-divisor.BitLen())))
+	}
+	return r
+}
+
+var rabinPolynomials = []struct {
+	degree int
+	low    uint64
+}{
+	{8, 0x1b}, {9, 0x11}, {31, 9}, {53, 0x1da3358b4dc173}, {61, 0x27}, {63, 3}, {63, 0x3fe6b8a5bf378d83}, {64, 0x1b},
+}
+
+func TestRabinMatchesSlow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 6))
+	for _, p := range rabinPolynomials {
+		r, err := hashing.RabinFromPolynomial(p.degree, p.low)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for n := range 70 {
+			message := randomBytes(rng, n)
+			if got, want := r.Bytes(message), slowRabin(p.degree, p.low, message); got != want {
+				t.Errorf("degree %d, length %d: %#x, want %#x", p.degree, n, got, want)
+			}
+		}
+	}
+}
+
+func TestRabinFromSeed(t *testing.T) {
+	for seed := range uint64(20) {
+		next := hashing.FamilyKeys(seed, hashing.FamilyRabin)
+		low := next() | 1
+		for tries := 0; slowSmallestFactor(64, low) != 0; tries++ {
+			low = next() | 1
+		}
+		if got, want := hashing.NewRabin(seed).Bytes(counting(40)), slowRabin(64, low, counting(40)); got != want {
+			t.Errorf("seed %d: %#x, want %#x", seed, got, want)
+		}
+	}
+}
+
+// slowSmallestFactor finds a factor's degree by the definition of x^(2^i) in
+// arbitrary precision. For small degrees trial division checks it in turn.
+func slowSmallestFactor(degree int, low uint64) int {
+	p := new(big.Int).SetUint64(low)
+	p.SetBit(p, degree, 1)
+	power := big.NewInt(2)
+	for i := 1; i <= degree/2; i++ {
+		square := new(big.Int) // spreads the bits: (Σ xʲ)² = Σ x²ʲ
+		for j := range power.BitLen() {
+			square.SetBit(square, 2*j, power.Bit(j))
+		}
+		power = remainderGF2(square, p)
+		a, b := new(big.Int).Set(p), new(big.Int).Xor(power, big.NewInt(2))
+		for b.Sign() != 0 {
+			a, b = b, remainderGF2(a, b)
+		}
+		if a.BitLen() > 1 {
+			return i
+		}
+	}
+	return 0
+}
+
+func TestIrreducibleByTrialDivision(t *testing.T) {
+	for degree := 8; degree <= 12; degree++ {
+		irreducible := 0
+		for low := range uint64(1) << degree {
+			p := big.NewInt(int64(1<<degree | low))
+			want := 0
+			for d := int64(2); d < 1<<(degree/2+1); d++ {
+				divisor := big.NewInt(d)
+				if remainderGF2(p, divisor).Sign() == 0 {
+					want = divisor.BitLen() - 1
+					break
+				}
+			}
+			if got := hashing.SmallestFactor(degree, low); got != want {
+				t.Fatalf("x^%d+%#x: smallest factor of degree %d, want %d", degree, low, got, want)
+			}
+			if want == 0 {
+				irreducible++
+			}
+		}
+		// Gauss's formula counts them.
+		want := map[int]int{8: 30, 9: 56, 10: 99, 11: 186, 12: 335}[degree]
+		if irreducible != want {
+			t.Errorf("degree %d: %d irreducible polynomials, want %d", degree, irreducible, want)
+		}
+	}
+}
+
+func TestIrreducibleLarge(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 6))
+	for range 200 {
+		degree := 50 + rng.IntN(15)
+		low := rng.Uint64()>>(64-degree) | 1
+		if got, want := hashing.SmallestFactor(degree, low), slowSmallestFactor(degree, low); got != want {
+			t.Errorf("x^%d+%#x: smallest factor of degree %d, want %d", degree, low, got, want)
+		}
+	}
+}
+
+func TestRabinRejects(t *testing.T) {
+	for _, bad := range []struct {
+		degree int
+		low    uint64
+		want   string
+	}{
+		{7, 3, "degree 7, want 8 to 64"},
+		{65, 3, "degree 65, want 8 to 64"},
+		{-1, 3, "degree -1, want 8 to 64"},
+		{63, 1<<63 | 3, "leave x^63 out"},
+		{64, 0xbfe6b8a5bf378d83, "reducible"},
+		{32, 0x1edc6f41, "reducible, it has a factor of degree 1"},
+		{41, 0x3af4b284899 &^ (1 << 41), "reducible"},
+		{64, 0, "reducible, it has a factor of degree 1"},
+		{16, 0x15, "reducible"},
+	} {
+		r, err := hashing.RabinFromPolynomial(bad.degree, bad.low)
+		if err == nil || r != nil || !strings.Contains(err.Error(), bad.want) {
+			t.Errorf("degree %d, %#x: error %v, want one with %q", bad.degree, bad.low, err, bad.want)
+		}
+	}
+}
+
+func TestRabinPublished(t *testing.T) {
+	var published struct {
+		Messages []string `json:"messages_hex"`
+		Polys    map[string]struct {
+			Poly         string
+			Degree       int
+			Irreducible  bool
+			Fingerprints []string `json:"fingerprints_with_leading_1bit"`
+		}
+		Restic map[string]bool `json:"restic_tests"`
+	}
+	vectors(t, "rabin", &published)
+	lower := func(poly string) (int, uint64) {
+		p, ok := new(big.Int).SetString(poly, 0)
+		if !ok {
+			t.Fatalf("polynomial %q", poly)
+		}
+		degree := p.BitLen() - 1
+		return degree, p.SetBit(p, degree, 0).Uint64()
+	}
+	for name, p := range published.Polys {
+		degree, low := lower(p.Poly)
+		if degree != p.Degree {
+			t.Errorf("%s: degree %d, published %d", name, degree, p.Degree)
+		}
+		r, err := hashing.RabinFromPolynomial(degree, low)
+		if (err == nil) != p.Irreducible {
+			t.Errorf("%s: error %v, published irreducible: %v", name, err, p.Irreducible)
+		}
+		if err != nil {
+			continue
+		}
+		for i, message := range published.Messages {
+			if got := fmt.Sprintf("%x", r.Bytes(unhex(message))); got != p.Fingerprints[i] {
+				t.Errorf("%s, message %s: %s, want %s", name, message, got, p.Fingerprints[i])
+			}
+		}
+	}
+	for statement, holds := range published.Restic {
+		poly, _, _ := strings.Cut(statement, " ")
+		degree, low := lower(poly)
+		if _, err := hashing.RabinFromPolynomial(degree, low); (err == nil) != holds {
+			t.Errorf("%s is published as %v; error %v", statement, holds, err)
+		}
+	}
+}
+
+// Two messages of n bits collide for at most n/degree of the irreducible
+// polynomials of that degree: here all thirty of degree 8.
+func TestRabinGuarantee(t *testing.T) {
+	var all []*hashing.Rabin
+	for low := range uint64(256) {
+		if r, err := hashing.RabinFromPolynomial(8, low); err == nil {
+			all = append(all, r)
+		}
+	}
+	if len(all) != 30 {
+		t.Fatalf("%d irreducible polynomials of degree 8, want 30", len(all))
+	}
+	rng := rand.New(rand.NewPCG(3, 6))
+	worst := 0
+	for range 2000 {
+		a := randomBytes(rng, 6)
+		b := randomBytes(rng, 6)
+		collisions := 0
+		for _, r := range all {
+			if r.Bytes(a) == r.Bytes(b) {
+				collisions++
+			}
+		}
+		worst = max(worst, collisions)
+		if collisions > 6 {
+			t.Errorf("%x and %x collide for %d of 30 polynomials, at most 6 may", a, b, collisions)
+		}
+	}
+	if worst == 0 {
+		t.Error("no collision seen: the check sees nothing")
+	}
+}
