@@ -8,7 +8,9 @@ import (
 // The reasons why [Frame.Parse] refuses a frame.
 var (
 	// ErrNotIP: the frame carries something else, such as ARP, LLDP or a
-	// pseudowire. Count it and go on.
+	// pseudowire. Count it and go on. Whoever must account for every frame
+	// can identify it by [Digest] of all its captured bytes, as long as only
+	// switches are between the points.
 	ErrNotIP = errors.New("hashing: frame carries no IP")
 
 	// ErrTruncated: the captured bytes end inside the headers that name the
@@ -28,20 +30,21 @@ var (
 //
 // # What is hashed
 //
-// Digest covers 65 bytes, numbers big-endian as on the wire, absent fields
+// Digest covers 72 bytes, numbers big-endian as on the wire, absent fields
 // zero:
 //
 //	 0  16  source address, IPv4 as IPv4-mapped
 //	16  16  destination address; the final one, where an IPv6 routing header
 //	        of type 0, 2 or 4 (segment routing) still has segments to visit
-//	32   4  identification (16 bits in IPv4; in IPv6 the fragment header's 32)
-//	36   2  fragment offset in units of 8 bytes << 3 | more fragments
-//	38   2  length field of the IP header: total in IPv4, payload in IPv6
-//	40   1  protocol, that is the last next-header value in IPv6
-//	41  24  transport: of TCP the header without options (ports, sequence and
+//	32  24  transport: of TCP the header without options (ports, sequence and
 //	        acknowledgement numbers, flags, window, checksum, urgent pointer)
 //	        and 4 bytes of payload; of any other protocol, and of fragments
 //	        after the first, the first 24 bytes
+//	56   4  identification (16 bits in IPv4; in IPv6 the fragment header's 32)
+//	60   2  fragment offset in units of 8 bytes << 3 | more fragments
+//	62   2  length field of the IP header: total in IPv4, payload in IPv6
+//	64   1  protocol, that is the last next-header value in IPv6
+//	65   7  zero
 //
 // They are the fields that RFC 4302 (the IP authentication header) counts as
 // immutable or predictable, as far as they tell packets apart. Left out are
@@ -70,9 +73,9 @@ var (
 //
 // # Snap length
 //
-// The 24 bytes fit a snap length of 96 up to Ethernet, one VLAN tag, IPv6 and
-// TCP with timestamps (14+4+40+32+4 = 94), and one of 64 for IPv4 with
-// one tag and no options (14+4+20+24 = 62). They end where the IP length field
+// The 24 bytes fit a snap length of 96 even with one VLAN tag, IPv6 and TCP
+// timestamps (14+4+40+32+4 = 94), and one of 64 with one tag, IPv4 and no
+// options (14+4+20+24 = 62). They end where the IP length field
 // says that the packet does, wherever the capture ends. If it ends earlier,
 // Cut is set and the missing bytes count as zeros: then two points agree only
 // if both captures stop at the same byte of the packet, which a tag added
@@ -101,20 +104,17 @@ type Frame struct {
 	invariant [invariantSize]byte
 }
 
-// Offsets of the invariant bytes.
+// Offsets of the invariant bytes, multiples of 8 since Digest reads words.
 const (
 	atSource      = 0
 	atDestination = 16
-	atID          = 32
-	atOffset      = 36
-	atLength      = 38
-	atProto       = 40
-	atTransport   = 41
-	invariantSize = atTransport + transportSize
-	transportSize = 24
-	tcpHeaderSize = 20
+	atTransport   = 32
+	atID          = 56
+	atProto       = 64
+	invariantSize = 72
 
-	moreFragments = 1 // the flag beside the offset
+	transportSize = atID - atTransport
+	tcpHeaderSize = 20
 )
 
 // IP protocol numbers.
@@ -177,35 +177,35 @@ func (f *Frame) parseIPv4(b []byte) error {
 	}
 
 	t := &f.Tuple
-	t.Src[10], t.Src[11] = 0xff, 0xff
+	t.Src[10], t.Src[11] = 0xff, 0xff // IPv4-mapped
 	t.Dst[10], t.Dst[11] = 0xff, 0xff
 	copy(t.Src[12:], header[12:16])
 	copy(t.Dst[12:], header[16:20])
 	t.Proto = header[9]
 	f.Length = total
-	copy(f.invariant[atID+2:atOffset], header[4:6])
-	copy(f.invariant[atLength:atProto], header[2:4])
 	// Flags come before the offset here, and after it in IPv6.
 	flags := be.Uint16(header[6:8])
-	later := f.setFragment(flags<<3 | flags>>13&moreFragments)
-	return f.parseTransport(b[size:], length, later)
+	f.setID(uint32(be.Uint16(header[4:6])), flags<<3|flags>>13&moreFragments, uint16(total))
+	return f.parseTransport(b[size:], length, flags<<3 != 0)
 }
 
 // unknown stands for the length of a packet whose header does not tell: it
 // ends where the capture does, or later.
 const unknown = 1<<31 - 1
 
-// setFragment takes the offset as IPv6 has it, and tells whether this is a
-// fragment after the first.
-func (f *Frame) setFragment(offset uint16) (later bool) {
-	binary.BigEndian.PutUint16(f.invariant[atOffset:atLength], offset)
+// moreFragments is the flag beside a fragment offset.
+const moreFragments = 1
+
+// setID sets what tells a flow's packets and fragments apart at the IP layer;
+// offset has the form of IPv6, lengthField is the header's.
+func (f *Frame) setID(id uint32, offset, lengthField uint16) {
 	f.Fragment = offset != 0
-	return offset > moreFragments
+	binary.BigEndian.PutUint64(f.invariant[atID:], uint64(id)<<32|uint64(offset)<<16|uint64(lengthField))
 }
 
 // parseTransport completes f, whose tuple has all but the ports, from the
 // bytes after the IP headers. Of them, length were sent and data, or the
-// beginning of it, were captured.
+// beginning of it, were captured. A later fragment has no transport header.
 func (f *Frame) parseTransport(data []byte, length int, later bool) error {
 	if len(data) > length {
 		data = data[:length] // Ethernet padding
@@ -218,14 +218,14 @@ func (f *Frame) parseTransport(data []byte, length int, later bool) error {
 		t.SrcPort = binary.BigEndian.Uint16(data[:2])
 		t.DstPort = binary.BigEndian.Uint16(data[2:4])
 	}
-	copy(f.invariant[atSource:atDestination], t.Src[:])
-	copy(f.invariant[atDestination:atID], t.Dst[:])
+	copy(f.invariant[atSource:], t.Src[:])
+	copy(f.invariant[atDestination:], t.Dst[:])
 	f.invariant[atProto] = t.Proto
 
-	into := f.invariant[atTransport:]
+	into := f.invariant[atTransport:atID]
 	if t.Proto == protoTCP && !later && len(data) >= tcpHeaderSize {
 		if size := int(data[12]>>4) * 4; size > tcpHeaderSize {
-			copy(into[:tcpHeaderSize], data)
+			copy(into, data[:tcpHeaderSize])
 			f.copyInvariant(into[tcpHeaderSize:], data[min(size, len(data)):], length-size)
 			return nil
 		}

@@ -18,8 +18,9 @@ func (f *Frame) parseIPv6(b []byte) error {
 	}
 	copy(f.Tuple.Src[:], header[8:24])
 	copy(f.Tuple.Dst[:], header[24:40])
-	copy(f.invariant[atLength:atProto], header[4:6])
 
+	var id uint32
+	var offset uint16
 	later := false
 	for n := 0; !later && isExtension(next); n++ {
 		if n == maxExtensions || length < 8 {
@@ -35,8 +36,9 @@ func (f *Frame) parseIPv6(b []byte) error {
 		case protoFragment:
 			size = 8
 			const reserved = 6 // between offset and flag
-			later = f.setFragment(binary.BigEndian.Uint16(data[2:4]) &^ reserved)
-			copy(f.invariant[atID:atOffset], data[4:8])
+			offset = binary.BigEndian.Uint16(data[2:4]) &^ reserved
+			id = binary.BigEndian.Uint32(data[4:8])
+			later = offset > moreFragments
 		}
 		if size > length {
 			return ErrMalformed
@@ -50,6 +52,7 @@ func (f *Frame) parseIPv6(b []byte) error {
 		next, data, length = data[0], data[size:], length-size
 	}
 	f.Tuple.Proto = next
+	f.setID(id, offset, binary.BigEndian.Uint16(header[4:6]))
 	return f.parseTransport(data, length, later)
 }
 

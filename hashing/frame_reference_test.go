@@ -277,23 +277,21 @@ func (p slowPacket) transport(proto int, whole []byte, at, captured int) (slowFr
 	} else {
 		first(0, 24)
 	}
-	for _, part := range [][]byte{
-		f.tuple.Src[:],
-		f.tuple.Dst[:],
-		p.id,
-		{byte(p.offset >> 5), byte(p.offset<<3 | p.more)},
-		p.length,
-		{byte(proto)},
-	} {
-		f.hashed = append(f.hashed, part...)
-	}
+	field := func(b ...byte) { f.hashed = append(f.hashed, b...) }
+	field(f.tuple.Src[:]...)
+	field(f.tuple.Dst[:]...)
 	for _, i := range indices {
-		f.hashed = append(f.hashed, data[i])
+		field(data[i])
 		if at+i >= captured {
 			f.cut = true
 		}
 	}
-	f.hashed = append(f.hashed, make([]byte, 65-len(f.hashed))...)
+	field(make([]byte, 24-len(indices))...)
+	field(p.id...)
+	field(byte(p.offset>>5), byte(p.offset<<3|p.more))
+	field(p.length...)
+	field(byte(proto))
+	field(make([]byte, 7)...)
 	return f, nil
 }
 
