@@ -1,0 +1,171 @@
+package trace
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// known is one distribution with its exact values, in microseconds.
+type known struct {
+	Shape     string `json:"shape"`
+	Alpha     string `json:"alpha"`
+	Mean      string `json:"mean_us"`
+	StdDev    string `json:"std_f64hex"`
+	Quantiles map[string]struct {
+		Value string `json:"f64hex"`
+	} `json:"quantiles"`
+}
+
+func number(t *testing.T, s string) float64 {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// Quantiles and deviations against values of 60 digits.
+func TestDelaysExact(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", "numeric.json"))
+	if err != nil {
+		t.Skip("no reference values here:", err)
+	}
+	var values struct {
+		Weibull []known `json:"weibull_mean_0.2us"`
+		Pareto  []known `json:"pareto_mean_0.2us"`
+	}
+	if err := json.Unmarshal(data, &values); err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	check := func(law Law, shape string, k known) {
+		d := must(NewDelays(DelaysConfig{Law: law, Mean: 1000 * number(t, k.Mean), Shape: number(t, shape)}))(t)
+		near := func(what string, got, want float64) {
+			compared++
+			if math.Abs(got-want) > 1e-12*want {
+				t.Errorf("law %d, shape %s: %s is %v, want %v", law, shape, what, got, want)
+			}
+		}
+		if k.StdDev != "" {
+			near("standard deviation", d.StdDev(), 1000*number(t, k.StdDev))
+		}
+		for u, v := range k.Quantiles {
+			near("quantile "+u, d.Quantile(number(t, u)), 1000*number(t, v.Value))
+		}
+	}
+	for _, k := range values.Weibull {
+		check(Weibull, k.Shape, k)
+	}
+	for _, k := range values.Pareto {
+		check(Pareto, k.Alpha, k)
+	}
+	if compared < 50 {
+		t.Errorf("only %d values compared", compared)
+	}
+}
+
+// Closed forms that need no reference values.
+func TestDelaysKnownCases(t *testing.T) {
+	exponential := must(NewDelays(DelaysConfig{Law: Weibull, Mean: 200, Shape: 1}))(t)
+	pareto := must(NewDelays(DelaysConfig{Law: Pareto, Mean: 200, Shape: 3}))(t)
+	even := must(NewDelays(DelaysConfig{Mean: 200, Spread: 10}))(t)
+	for name, c := range map[string][2]float64{
+		"exponential median":    {exponential.Quantile(0.5), 200 * math.Ln2},
+		"exponential deviation": {exponential.StdDev(), 200},
+		"Pareto quantile":       {pareto.Quantile(0.875), 400.0 / 3 * 2},
+		"Pareto deviation":      {pareto.StdDev(), 200 / math.Sqrt(3)},
+		"even quantile":         {even.Quantile(0.25), 195},
+		"even deviation":        {even.StdDev(), 10 / math.Sqrt(3)},
+		"heavy deviation":       {must(NewDelays(DelaysConfig{Law: Pareto, Mean: 200, Shape: 2}))(t).StdDev(), math.Inf(1)},
+	} {
+		if c[0] != c[1] && math.Abs(c[0]-c[1]) > 1e-12*c[1] {
+			t.Errorf("%s: %v, want %v", name, c[0], c[1])
+		}
+	}
+}
+
+var delayConfigs = []DelaysConfig{
+	{Law: Weibull, Mean: 200, Shape: 0.6, Seed: 1}, {Law: Weibull, Mean: 200, Shape: 0.8, Seed: 2},
+	{Law: Pareto, Mean: 200, Shape: 3, Seed: 3}, {Law: Pareto, Mean: 200, Shape: 5, Seed: 4},
+	{Mean: 200, Spread: 10, Seed: 5},
+}
+
+// What is drawn has the mean asked for, to the precision of its own deviation,
+// and falls below each quantile as often as it should.
+func TestDelaysDrawn(t *testing.T) {
+	const n = 400_000
+	worst := func(d *Delays, draw func() float64) (z float64) {
+		quantiles := []float64{0.01, 0.1, 0.5, 0.9, 0.99, 0.999}
+		below := make([]float64, len(quantiles))
+		sum := 0.0
+		for range n {
+			x := draw()
+			sum += x
+			for i, u := range quantiles {
+				if x <= d.Quantile(u) {
+					below[i]++
+				}
+			}
+		}
+		z = math.Abs(sum/n-d.config.Mean) / (d.StdDev() / math.Sqrt(n))
+		for i, u := range quantiles {
+			z = max(z, math.Abs(below[i]-n*u)/math.Sqrt(n*u*(1-u)))
+		}
+		return z
+	}
+	for _, c := range delayConfigs {
+		d := must(NewDelays(c))(t)
+		if z := worst(d, d.Draw); z > limit {
+			t.Errorf("%+v: %.1f deviations off", c, z)
+		}
+		random := generator(c.Seed, 1)
+		if z := worst(d, func() float64 { return c.Mean * exponential(random) }); z <= limit {
+			t.Errorf("negative control: exponential delays pass for %+v, %.1f deviations", c, z)
+		}
+	}
+}
+
+// Whole delays add up to what was drawn.
+func TestDelaysWhole(t *testing.T) {
+	for _, c := range append(delayConfigs, DelaysConfig{Mean: 10.25}) {
+		d, exact := must(NewDelays(c))(t), must(NewDelays(c))(t)
+		sum, whole := 0.0, int64(0)
+		for range 10_000 {
+			sum += exact.Draw()
+			whole += d.Next()
+			if diff := sum - float64(whole); diff < -1e-3 || diff > 1+1e-3 {
+				t.Fatalf("%+v: whole delays sum to %d, exact ones to %v", c, whole, sum)
+			}
+		}
+	}
+}
+
+func TestDelaysConfigErrors(t *testing.T) {
+	for _, c := range []DelaysConfig{
+		{}, {Mean: math.NaN()}, {Mean: 1e16}, {Mean: 100, Spread: 101}, {Mean: 100, Spread: -1}, {Mean: 100, Shape: 1},
+		{Law: Weibull, Mean: 100}, {Law: Weibull, Mean: 100, Shape: math.NaN()}, {Law: Weibull, Mean: 100, Shape: 1, Spread: 1},
+		{Law: Pareto, Mean: 100, Shape: 1}, {Law: Pareto, Mean: 100, Shape: 101}, {Law: laws, Mean: 100},
+	} {
+		if _, err := NewDelays(c); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func BenchmarkDelays(b *testing.B) {
+	for name, c := range map[string]DelaysConfig{"weibull": delayConfigs[0], "pareto": delayConfigs[2]} {
+		b.Run(name, func(b *testing.B) {
+			d := must(NewDelays(c))(b)
+			for range b.N {
+				d.Next()
+			}
+		})
+	}
+}
