@@ -1,0 +1,108 @@
+package wire
+
+import (
+	"encoding/hex"
+	"errors"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// record is a record with one field of each width.
+func record() []byte {
+	b := Begin(nil, "TEST", 3)
+	b = append(b, 0x01)
+	b = AppendUint(b, 0x0203, 2)
+	b = AppendUint(b, 0xff04050607, 4) // the ff is above the width
+	b = AppendUint(b, 0x08090a0b0c, 5)
+	b = AppendUint(b, 0x0d0e0f1011121314, 8)
+	return Seal(b, 0)
+}
+
+func TestGoldenBytes(t *testing.T) {
+	// The checksum is that of an independent CRC-32C over the bytes before.
+	const want = "54455354" + "03" + "01" + "0203" + "04050607" + "08090a0b0c" + "0d0e0f1011121314" + "14a524f8"
+	if got := hex.EncodeToString(record()); got != want {
+		t.Errorf("record is\n%s, want\n%s", got, want)
+	}
+}
+
+func TestReadsWhatWasWritten(t *testing.T) {
+	r, err := Open(record(), "TEST", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Len() != 20 {
+		t.Errorf("body of %d bytes, want 20", r.Len())
+	}
+	if v := r.Uint8(); v != 1 {
+		t.Errorf("first field %#x", v)
+	}
+	if v := r.Uint16(); v != 0x0203 {
+		t.Errorf("second field %#x", v)
+	}
+	if v := r.Uint32(); v != 0x04050607 {
+		t.Errorf("third field %#x", v)
+	}
+	if v := r.Uint(5); v != 0x08090a0b0c {
+		t.Errorf("fourth field %#x", v)
+	}
+	if v := r.Uint64(); v != 0x0d0e0f1011121314 {
+		t.Errorf("fifth field %#x", v)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSealCoversOnlyItsRecord(t *testing.T) {
+	first := record()
+	both := Begin(first, "NEXT", 1)
+	both = Seal(both, len(first))
+	if _, err := Open(both[len(first):], "NEXT", 1); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEveryFlippedBitAndTruncationIsRefused(t *testing.T) {
+	good := record()
+	for i := range good {
+		for bit := range 8 {
+			bad := append([]byte(nil), good...)
+			bad[i] ^= 1 << bit
+			if _, err := Open(bad, "TEST", 3); !errors.Is(err, estimate.ErrEncoding) {
+				t.Errorf("byte %d, bit %d flipped: %v", i, bit, err)
+			}
+		}
+		if _, err := Open(good[:i], "TEST", 3); !errors.Is(err, estimate.ErrEncoding) {
+			t.Errorf("cut to %d bytes: %v", i, err)
+		}
+	}
+}
+
+func TestReadingPastTheEnd(t *testing.T) {
+	for _, n := range []int{5, -1} {
+		b := Seal(append(Begin(nil, "TEST", 1), 1, 2, 3, 4), 0)
+		r, err := Open(b, "TEST", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Bytes(n) != nil || r.Uint32() != 0 {
+			t.Errorf("reading %d bytes of 4, and more after that, gives something", n)
+		}
+		if err := r.Close(); !errors.Is(err, estimate.ErrEncoding) {
+			t.Errorf("after reading %d bytes of 4: %v", n, err)
+		}
+	}
+}
+
+func TestBytesLeftOver(t *testing.T) {
+	r, err := Open(record(), "TEST", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Uint64()
+	if err := r.Close(); !errors.Is(err, estimate.ErrEncoding) {
+		t.Errorf("12 bytes left over: %v", err)
+	}
+}
