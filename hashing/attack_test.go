@@ -1,0 +1,145 @@
+package hashing_test
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// craft returns n different packets of 40 bytes that have one digest under a
+// known seed: their first word makes the first factor zero, so that the
+// second word, which the factor swallows, is the attacker's to count in. The
+// last word is one that packets of the same digest share.
+func craft(seed uint64, last uint64, n int) [][]byte {
+	packets := make([][]byte, n)
+	for i := range packets {
+		b := counting(40)
+		binary.LittleEndian.PutUint64(b, seed+0x6a09e667f3bcc909)
+		binary.LittleEndian.PutUint64(b[8:], uint64(i))
+		binary.LittleEndian.PutUint64(b[32:], last)
+		packets[i] = b
+	}
+	return packets
+}
+
+const (
+	attackSeed    = 7
+	attackPackets = 4000
+	attackRows    = 256
+)
+
+// loads counts packets by row and those that are sampled at p.
+func loads(packets [][]byte, p float64, hash func([]byte) uint64) (rows [attackRows]int, sampled int) {
+	threshold := hashing.Threshold(p)
+	for _, b := range packets {
+		h := hash(b)
+		rows[hashing.Row(h, attackRows)]++
+		sampled += int(hashing.Sampled(h, threshold))
+	}
+	return rows, sampled
+}
+
+func TestCraftedPacketsFillOneCell(t *testing.T) {
+	packets := craft(attackSeed, 0, attackPackets)
+	known := func(b []byte) uint64 { return uint64(hashing.Digest(attackSeed, b)) }
+	row := hashing.Row(known(packets[0]), attackRows)
+	if rows, _ := loads(packets, 0.5, known); rows[row] != attackPackets {
+		t.Errorf("against a known seed %d of %d packets land in one cell: the attack is none", rows[row], attackPackets)
+	}
+
+	// Under a key that their maker does not have, the same packets spread as a
+	// random function spreads them.
+	low, high := chiSquareRange(attackRows-1, 2)
+	for name, hash := range map[string]func([]byte) uint64{
+		"SipHash":                   hashing.NewSipHash(0x5ec2e7).Bytes,
+		"Digest under another seed": func(b []byte) uint64 { return uint64(hashing.Digest(0x5ec2e7, b)) },
+	} {
+		rows, _ := loads(packets, 0.5, hash)
+		if x := chiSquare(rows[:]); x < low || x > high {
+			t.Errorf("%s: chi-square %.0f of %d degrees of freedom, range %.0f to %.0f", name, x, attackRows-1, low, high)
+		}
+	}
+}
+
+// Who knows the hash keeps packets out of the sample, or sends nothing else.
+func TestCraftedPacketsEvadeSampling(t *testing.T) {
+	const p = 0.25
+	known := func(b []byte) uint64 { return uint64(hashing.Digest(attackSeed, b)) }
+	sip := hashing.NewSipHash(0x5ec2e7).Bytes
+	for want := range uint64(2) {
+		var last uint64
+		for hashing.Sampled(known(craft(attackSeed, last, 1)[0]), hashing.Threshold(p)) != want {
+			last++
+		}
+		packets := craft(attackSeed, last, attackPackets)
+		if _, sampled := loads(packets, p, known); sampled != int(want)*attackPackets {
+			t.Errorf("%d of %d packets are sampled, the attack wants %d: it is none", sampled, attackPackets, int(want)*attackPackets)
+		}
+		_, sampled := loads(packets, p, sip)
+		rate, bound := float64(sampled)/attackPackets, rateBound(p, attackPackets)
+		if rate < p-bound || rate > p+bound {
+			t.Errorf("SipHash samples crafted packets at a rate of %.3f, want %.2f ± %.3f", rate, p, bound)
+		}
+	}
+}
+
+// A linear hash falls without its key: whoever sees a few hashes, or only
+// which packets share a cell, adds differences that change nothing.
+func TestCraftedPacketsAgainstLinearHashes(t *testing.T) {
+	h3 := must(hashing.NewH3(0x5ec2e7, 40))
+	// The hashes of packets with one bit set, as an attacker may learn them.
+	// By elimination some of their exclusive ors are zero: with 65
+	// differences of 64 bits, at least one; with 76, at least 2^12.
+	type difference struct {
+		hash uint64
+		bits [40]byte
+	}
+	var basis [64]*difference
+	var kernel [][40]byte
+	zero := h3.Bytes(make([]byte, 40))
+	for i := range 64 + 12 {
+		d := difference{}
+		d.bits[i/8] = 0x80 >> (i % 8)
+		d.hash = h3.Bytes(d.bits[:]) ^ zero
+		for bit := 63; bit >= 0 && d.hash != 0; bit-- {
+			if d.hash>>bit&1 == 0 {
+				continue
+			}
+			if basis[bit] == nil {
+				basis[bit] = &d
+				break
+			}
+			d.hash ^= basis[bit].hash
+			for k := range d.bits {
+				d.bits[k] ^= basis[bit].bits[k]
+			}
+		}
+		if d.hash == 0 {
+			kernel = append(kernel, d.bits)
+		}
+	}
+	if len(kernel) < 12 {
+		t.Fatalf("%d independent differences change nothing, want at least 12", len(kernel))
+	}
+	var packets [][]byte
+	for code := range attackPackets {
+		b := make([]byte, 40)
+		for k, bits := range kernel[:12] {
+			if code>>k&1 == 1 {
+				for i := range b {
+					b[i] ^= bits[i]
+				}
+			}
+		}
+		packets = append(packets, b)
+	}
+	if rows, _ := loads(packets, 0.5, h3.Bytes); rows[hashing.Row(zero, attackRows)] != attackPackets {
+		t.Error("the crafted packets do not share a cell")
+	}
+	low, high := chiSquareRange(attackRows-1, 1)
+	rows, _ := loads(packets, 0.5, hashing.NewSipHash(0x5ec2e7).Bytes)
+	if x := chiSquare(rows[:]); x < low || x > high {
+		t.Errorf("SipHash: chi-square %.0f, range %.0f to %.0f", x, low, high)
+	}
+}

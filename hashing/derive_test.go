@@ -1,0 +1,198 @@
+package hashing_test
+
+import (
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+func TestRowExact(t *testing.T) {
+	for _, rows := range []uint64{1, 2, 3, 5, 1000, 1024, 17500, 455334, 1<<31 + 1, 1 << 32} {
+		for _, low := range []uint64{0, 1, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+			for _, high := range []uint64{0, 0xffffffff << 32, 0x12345678 << 32} {
+				hi, lo := bits.Mul64(low, rows)
+				want := hi<<32 | lo>>32
+				if got := hashing.Row(high|low, rows); got != want || got >= rows {
+					t.Errorf("Row(%#x, %d) = %d, want %d", high|low, rows, got, want)
+				}
+			}
+		}
+	}
+	// Every row of a small number of them gets its share of the 2^32 values
+	// to within one: rows begin where i·2^32/rows, rounded up, lies.
+	for _, rows := range []uint64{3, 7, 1000} {
+		for i := range rows {
+			first := (i<<32 + rows - 1) / rows
+			if got := hashing.Row(first, rows); got != i {
+				t.Errorf("Row(%d, %d) = %d, want %d", first, rows, got, i)
+			}
+			if first > 0 {
+				if got := hashing.Row(first-1, rows); got != i-1 {
+					t.Errorf("Row(%d, %d) = %d, want %d", first-1, rows, got, i-1)
+				}
+			}
+		}
+	}
+}
+
+func TestLeadingZerosExact(t *testing.T) {
+	if got := hashing.LeadingZeros(0xffffffff); got != 32 {
+		t.Errorf("LeadingZeros of no high bit = %d, want 32", got)
+	}
+	for z := range 32 {
+		if got := hashing.LeadingZeros(1<<(63-z) | 0xffff); got != z {
+			t.Errorf("LeadingZeros(1<<%d) = %d, want %d", 63-z, got, z)
+		}
+	}
+}
+
+func TestThreshold(t *testing.T) {
+	for _, c := range []struct {
+		p    float64
+		want uint64
+	}{
+		{math.NaN(), 0}, {math.Inf(-1), 0}, {-1, 0}, {0, 0}, {0x1p-34, 0}, {0x1p-33, 1}, {0x1p-32, 1},
+		{0.25, 1 << 30}, {0.5, 1 << 31}, {1 - 0x1p-32, 1<<32 - 1}, {1 - 0x1p-40, 1 << 32}, {1, 1 << 32}, {2, 1 << 32}, {math.Inf(1), 1 << 32},
+	} {
+		if got := hashing.Threshold(c.p); got != c.want {
+			t.Errorf("Threshold(%v) = %d, want %d", c.p, got, c.want)
+		}
+	}
+}
+
+func TestSampledExact(t *testing.T) {
+	for _, threshold := range []uint64{0, 1, 2, 1 << 30, 1 << 31, 1<<32 - 1, 1 << 32} {
+		for _, high := range []uint64{0, 1, 1<<30 - 1, 1 << 30, 1<<31 - 1, 1 << 31, 1<<32 - 2, 1<<32 - 1} {
+			for _, low := range []uint64{0, 0xffffffff} {
+				want := uint64(0)
+				if high < threshold {
+					want = 1
+				}
+				if got := hashing.Sampled(high<<32|low, threshold); got != want {
+					t.Errorf("Sampled(%#x, %d) = %d, want %d", high<<32|low, threshold, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestSign(t *testing.T) {
+	if even, odd := hashing.Sign(2), hashing.Sign(3); even != 1 || odd != -1 {
+		t.Errorf("Sign gives %d and %d, want 1 and -1", even, odd)
+	}
+}
+
+// Two values that a synopsis derives from one identity must be independent:
+// chi-square of their joint distribution, over digests of a counter. The
+// negative controls are pairs that the documentation warns of.
+func TestDerivationsIndependent(t *testing.T) {
+	row := func(h uint64) int { return int(hashing.Row(h, 32)) }
+	odd := func(h uint64) int { return int(hashing.Row(h, 30)) } // not a power of two
+	bank := func(h uint64) int { return min(hashing.LeadingZeros(h), 3) }
+	quarter := hashing.Threshold(0.25)
+	sampled := func(h uint64) int { return int(hashing.Sampled(h, quarter)) }
+	sign := func(h uint64) int { return int(hashing.Sign(h)+1) / 2 }
+	mixed := func(salt uint64, f func(uint64) int) func(uint64) int {
+		return func(h uint64) int { return f(hashing.Mix(h, salt)) }
+	}
+	uniform := func(n int) []float64 {
+		p := make([]float64, n)
+		for i := range p {
+			p[i] = 1 / float64(n)
+		}
+		return p
+	}
+	banks := []float64{1. / 2, 1. / 4, 1. / 8, 1. / 8}
+	quarters := []float64{0.75, 0.25}
+	cases := []struct {
+		name   string
+		f, g   func(uint64) int
+		pf, pg []float64
+		holds  bool
+	}{
+		{"row and bank", row, bank, uniform(32), banks, true},
+		{"row of 30 and bank", odd, bank, uniform(30), banks, true},
+		{"row and sample", row, sampled, uniform(32), quarters, true},
+		{"row and sign", row, sign, uniform(32), uniform(2), true},
+		{"bank and sign", bank, sign, banks, uniform(2), true},
+		{"row and mixed row", row, mixed(1, row), uniform(32), uniform(32), true},
+		{"rows of two salts", mixed(0, row), mixed(1, row), uniform(32), uniform(32), true},
+		{"rows of 30 of two salts", mixed(2, odd), mixed(3, odd), uniform(30), uniform(30), true},
+		{"bank and mixed bank", bank, mixed(1, bank), banks, banks, true},
+		{"sample and mixed bank", sampled, mixed(1, bank), quarters, banks, true},
+		{"row and mixed bank", row, mixed(1, bank), uniform(32), banks, true},
+		{"sign and mixed sign", sign, mixed(1, sign), uniform(2), uniform(2), true},
+		{"sample and bank of one hash", sampled, bank, quarters, banks, false},
+		{"row with itself", row, row, uniform(32), uniform(32), false},
+		{"row and row of 30 of one hash", row, odd, uniform(32), uniform(30), false},
+	}
+	const n = 1 << 17
+	for _, c := range cases {
+		counts := make([][]int, len(c.pf))
+		for i := range counts {
+			counts[i] = make([]int, len(c.pg))
+		}
+		for i := range uint64(n) {
+			h := uint64(hashing.Word(7, i))
+			counts[c.f(h)][c.g(h)]++
+		}
+		x := 0.0
+		for i, p := range c.pf {
+			for j, q := range c.pg {
+				expected := n * p * q
+				x += (float64(counts[i][j]) - expected) * (float64(counts[i][j]) - expected) / expected
+			}
+		}
+		df := len(c.pf)*len(c.pg) - 1
+		low, high := chiSquareRange(df, len(cases))
+		if holds := x >= low && x <= high; holds != c.holds {
+			t.Errorf("%s: chi-square %.0f of %d degrees of freedom, range %.0f to %.0f, want inside: %v", c.name, x, df, low, high, c.holds)
+		}
+	}
+}
+
+// A flow's and a packet's bits must not be correlated, also where the packet
+// is hashed with the flow's own seed.
+func TestFlowAndPacketIndependent(t *testing.T) {
+	var counts [32 * 32]int
+	rng := rand.New(rand.NewPCG(1, 11))
+	for range 1 << 17 {
+		tuple := randomTuple(rng)
+		flow := hashing.Row(uint64(tuple.Flow(7)), 32)
+		packet := hashing.Row(uint64(hashing.Digest(7, tuple.Append(nil))), 32)
+		counts[flow*32+packet]++
+	}
+	low, high := chiSquareRange(len(counts)-1, 1)
+	if x := chiSquare(counts[:]); x < low || x > high {
+		t.Errorf("chi-square %.0f of %d degrees of freedom, range %.0f to %.0f", x, len(counts)-1, low, high)
+	}
+}
+
+// Mix must not merge hashes: it is no permutation, but close to one, so that
+// 2^20 values meet no more than random ones would.
+func TestMixCollisions(t *testing.T) {
+	seen := make(map[uint64]bool, 1<<20)
+	for i := range uint64(1 << 20) {
+		seen[hashing.Mix(uint64(hashing.Word(7, i)), 1)] = true
+	}
+	// The expected number of pairs that meet is 2^39/2^64 = 3e-8.
+	if len(seen) != 1<<20 {
+		t.Errorf("%d of %d values are lost", 1<<20-len(seen), 1<<20)
+	}
+}
+
+func TestMixAvalanche(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 11))
+	const trials = 1 << 13
+	// A hash that is mixed keeps its difference of one bit spread; the ends of
+	// the product have fewer carries, which is why Mix wants a mixed hash.
+	worst, cells := worstAvalanche(rng, 8, trials, 0, func(_ int, b []byte) uint64 {
+		return hashing.Mix(uint64(hashing.Digest(7, b)), 1)
+	})
+	if bound := biasBound(trials, cells); worst > bound {
+		t.Errorf("a bit flips at a rate %.3f from one half, bound %.3f", worst, bound)
+	}
+}
