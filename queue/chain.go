@@ -108,14 +108,15 @@ func (c *Chain) Send(p *Packet) Fate {
 	return fate
 }
 
-// step is how far, in ns, Next looks ahead at a time while packets are inside.
-const step = 100_000
+// firstStep is how far, in ns, Next first looks ahead while packets are inside;
+// while none comes out it doubles.
+const firstStep = 100_000
 
 // Next implements [Hop]. It looks no further ahead than until the last packet
 // is out, so that endless cross traffic does not keep it for ever.
 func (c *Chain) Next(until int64, p *Packet) bool {
 	last := len(c.hops) - 1
-	for {
+	for step := int64(firstStep); ; step *= 2 {
 		if c.drops.len() > 0 {
 			*p = *c.drops.front()
 			c.drops.drop()
@@ -136,6 +137,10 @@ func (c *Chain) Next(until int64, p *Packet) bool {
 		if c.inside == 0 || c.now >= until {
 			return false
 		}
-		c.run(min(until, c.now+step))
+		if uint64(until)-uint64(c.now) <= uint64(step) { // the difference may not fit int64
+			c.run(until)
+		} else {
+			c.run(c.now + step)
+		}
 	}
 }

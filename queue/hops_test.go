@@ -240,6 +240,32 @@ func TestPriorityOrder(t *testing.T) {
 	}
 }
 
+// Whatever the order of service, the link is never idle while a packet waits:
+// packets of one size leave at the same times.
+func TestWorkConservation(t *testing.T) {
+	packets := tracked(5000, 15)
+	for i := range packets {
+		packets[i].Bytes = 500
+	}
+	const rate = 7e9 + 1
+	fifo, _ := drive(must(NewFIFO(LinkConfig{Rate: rate}))(t), packets, 0)
+	for _, weights := range [][Classes]int{{}, {500, 500}, {1500, 100}} {
+		out, _ := drive(must(NewScheduler(SchedulerConfig{Rate: rate, Weights: weights}))(t), packets, 2)
+		reordered := 0
+		for i := range fifo {
+			if out[i].Time != fifo[i].Time {
+				t.Fatalf("weights %v: departure %d at %d, want %d", weights, i, out[i].Time, fifo[i].Time)
+			}
+			if out[i].Seq != fifo[i].Seq {
+				reordered++
+			}
+		}
+		if reordered < 100 {
+			t.Errorf("weights %v: only %d packets in another order: the test shows nothing", weights, reordered)
+		}
+	}
+}
+
 // While both classes wait, neither gets more than its share: service counted
 // in rounds differs by at most one round and, for each class, a packet.
 func TestWeightedShares(t *testing.T) {
@@ -313,6 +339,18 @@ func TestChainAddsUp(t *testing.T) {
 	}
 }
 
+// A chain waits out a long timeout without a step for every moment of it.
+func TestChainWaitsLong(t *testing.T) {
+	const week = 7 * 24 * 3600 * 1e9
+	r := must(NewResequencer(ResequencerConfig{Window: 8, Timeout: week}))(t)
+	chain := must(NewChain(must(NewFIFO(LinkConfig{Rate: 8e9}))(t), r))(t)
+	chain.Send(&Packet{Seq: 1, Time: -5, Bytes: 10}) // 0 never comes
+	var p Packet
+	if !chain.Next(math.MaxInt64, &p) || p.Time != 5+week {
+		t.Errorf("out at %d, want %d", p.Time, int64(5+week))
+	}
+}
+
 // Cross traffic at a hop is as if it had been sent into that link by hand, and
 // leaves after it.
 func TestCrossTraffic(t *testing.T) {
@@ -381,7 +419,7 @@ func TestConfigErrors(t *testing.T) {
 		return c
 	}
 	for name, c := range map[string]LinkConfig{
-		"rate 0":        bad(func(c *LinkConfig) { c.Rate = 0 }),
+		"rate 0":        bad(func(c *LinkConfig) { c.Rate = 999 }),
 		"rate":          bad(func(c *LinkConfig) { c.Rate = 1e15 + 1 }),
 		"propagation":   bad(func(c *LinkConfig) { c.Propagation = -1 }),
 		"both limits":   bad(func(c *LinkConfig) { c.Queue.Bytes = 1 }),

@@ -10,7 +10,7 @@ import (
 
 // A LinkConfig describes a link and the queue before it.
 type LinkConfig struct {
-	Rate        int64       // drain rate, bits per second, 1 to 10^15
+	Rate        int64       // drain rate, bits per second, 1,000 to 10^15
 	Propagation int64       // ns from the transmitter to the far end, 0 to 10^15
 	Queue       QueueConfig // who may join the queue; the zero value: everybody
 	Loss        LossConfig  // on the wire, after the queue; the zero value: none
@@ -20,20 +20,21 @@ type LinkConfig struct {
 // RLIConfig is the queue of RLI's evaluation (section IV-A): RED with room
 // for 10,000 packets, thresholds 4,000 and 9,000, weight 0.002, drop
 // probability up to 1/50, before a link of 10 Gb/s. The paper sets the
-// utilisation by the drain rate.
+// utilisation by the drain rate. It does not give the packet size for idle
+// times; 125 bytes is the average that it sizes the queue by.
 var RLIConfig = LinkConfig{
 	Rate: 10e9,
 	Queue: QueueConfig{
 		Packets: 10000,
-		RED:     REDConfig{Min: 4000, Max: 9000, Weight: 0.002, Probability: 1.0 / 50, Typical: 500},
+		RED:     REDConfig{Min: 4000, Max: 9000, Weight: 0.002, Probability: 1.0 / 50, Typical: 125},
 	},
 }
 
 const maxTime = 1e15 // ns, eleven days: any longer delay is a mistake of units
 
 func (c LinkConfig) validate() error {
-	if c.Rate < 1 || c.Rate > 1e15 {
-		return fmt.Errorf("%w: rate of %d bit/s, want 1 to 10^15", estimate.ErrConfig, c.Rate)
+	if c.Rate < 1000 || c.Rate > 1e15 {
+		return fmt.Errorf("%w: rate of %d bit/s, want 1000 to 10^15", estimate.ErrConfig, c.Rate)
 	}
 	if c.Propagation < 0 || c.Propagation > maxTime {
 		return fmt.Errorf("%w: propagation of %d ns, want 0 to 10^15", estimate.ErrConfig, c.Propagation)
@@ -71,7 +72,7 @@ func NewLink(c LinkConfig) (*Link, error) {
 	}
 	return &Link{
 		gate:   newGate(c.Queue, c.Rate, c.Seed),
-		server: server{rate: uint64(c.Rate)},
+		server: newServer(c.Rate),
 		wire:   newLoss(c.Loss, c.Seed),
 		delay:  c.Propagation,
 		now:    math.MinInt64,
@@ -149,6 +150,10 @@ type server struct {
 	rate uint64
 	free int64
 	rest uint64 // below rate
+}
+
+func newServer(rate int64) server {
+	return server{rate: uint64(rate), free: math.MinInt64}
 }
 
 // serve transmits a packet as soon as the transmitter is free and t has come,

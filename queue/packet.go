@@ -29,7 +29,7 @@ const (
 	Early               // dropped by RED at random, the average between its thresholds
 	Forced              // dropped by RED for certain, the average above its thresholds
 	Lost                // transmitted, and lost on the wire
-	Late                // dropped by a Resequencer: its successors had been released
+	Late                // dropped by a Resequencer: its successors had been released, or it is a duplicate
 	Refused             // not simulated: out of order of time, or without bytes
 	fates
 )

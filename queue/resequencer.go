@@ -21,7 +21,7 @@ type ResequencerConfig struct {
 
 // A Resequencer is a [Hop] that puts packets back in the order of their Seq.
 // It never lets them out of order: a packet that comes after its successors
-// were released is dropped as Late. A packet that stays away, because it was
+// were released is dropped as Late, and so is a duplicate. A packet that stays away, because it was
 // lost, delays its successors by up to Timeout. Single user, no locks.
 type Resequencer struct {
 	slots    []held // by Seq; a power of two of them
@@ -66,7 +66,7 @@ func (r *Resequencer) Send(p *Packet) Fate {
 	r.expire(p.Time)
 	slot := r.slot(p.Seq)
 	if p.Seq < r.waitsFor || p.Seq == slot.packet.Seq && slot.here {
-		r.counts.add(Late, p.Bytes) // or a duplicate
+		r.counts.add(Late, p.Bytes)
 		return Late
 	}
 	r.counts.add(Passed, p.Bytes)

@@ -20,7 +20,7 @@ const (
 // A SchedulerConfig describes a link that two classes of packets share, each
 // with a queue of its own.
 type SchedulerConfig struct {
-	Rate        int64                // drain rate, bits per second, 1 to 10^15
+	Rate        int64                // drain rate, bits per second, 1,000 to 10^15
 	Propagation int64                // ns from the transmitter to the far end, 0 to 10^15
 	Queues      [Classes]QueueConfig // who may join each class's queue
 	// Weights shares the link in proportion while both classes wait, by
@@ -89,7 +89,7 @@ func NewScheduler(c SchedulerConfig) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		strict: c.Weights == [Classes]int{},
-		server: server{rate: uint64(c.Rate)},
+		server: newServer(c.Rate),
 		wire:   newLoss(c.Loss, c.Seed),
 		delay:  c.Propagation,
 		now:    math.MinInt64,
