@@ -9,8 +9,8 @@ import (
 var (
 	// ErrNotIP: the frame carries something else, such as ARP, LLDP or a
 	// pseudowire. Count it and go on. Whoever must account for every frame
-	// can identify it by [Digest] of all its captured bytes, as long as only
-	// switches are between the points.
+	// can identify it by [Digest] of all its captured bytes, as long as
+	// nothing between the points rewrites those.
 	ErrNotIP = errors.New("hashing: frame carries no IP")
 
 	// ErrTruncated: the captured bytes end inside the headers that name the
@@ -47,8 +47,9 @@ var (
 //	65   7  zero
 //
 // They are the fields that RFC 4302 (the IP authentication header) counts as
-// immutable or predictable, as far as they tell packets apart. Left out are
-// those that routers rewrite: TTL and hop limit, DSCP and ECN, the IPv4 header
+// immutable or predictable, as far as they tell packets apart, and what places
+// a fragment, which stays until a fragment is split again. Left out are those
+// that routers rewrite: TTL and hop limit, DSCP and ECN, the IPv4 header
 // checksum, reserved bit and DF, the IPv6 flow label (RFC 6437 lets a router
 // clear or set it), IPv4 options and the contents of IPv6 extension headers
 // (timestamps, recorded and source routes); and all below IP: MAC addresses,
@@ -57,7 +58,7 @@ var (
 //
 // Two points thus agree unless something between them makes another packet of
 // it: address translation, tunnels that start or end between them, TCP
-// proxies and option rewriting, fragmentation of fragments, IPv4 source routes
+// proxies and option rewriting, fragmentation on the way, IPv4 source routes
 // (Dst is the next hop of one, not its end; routers drop them by default).
 // So do network cards: a capture on the sending host sees segments before the
 // card splits them and checksums before it fills them in, and one on the
@@ -75,11 +76,11 @@ var (
 //
 // The 24 bytes fit a snap length of 96 even with one VLAN tag, IPv6 and TCP
 // timestamps (14+4+40+32+4 = 94), and one of 64 with one tag, IPv4 and no
-// options (14+4+20+24 = 62). They end where the IP length field
-// says that the packet does, wherever the capture ends. If it ends earlier,
-// Cut is set and the missing bytes count as zeros: then two points agree only
-// if both captures stop at the same byte of the packet, which a tag added
-// between them prevents.
+// options (14+4+20+24 = 62). They end where the IP length field says that the
+// packet does, wherever the capture ends. If it ends earlier, Cut is set and
+// the missing bytes count as zeros: then two points agree only if both
+// captures stop at the same byte of the packet, which a tag added between them
+// prevents.
 //
 // A Frame holds no reference to the bytes it was parsed from, and can be used
 // for the next frame. It is for one goroutine at a time.
