@@ -95,7 +95,7 @@ func TestLoads(t *testing.T) {
 			}
 			return h * 0x9e3779b97f4a7c15
 		}, false},
-		{"FNV-1a", func(t *hashing.Tuple) uint64 { return fnv(t.Append(nil)) }, false},
+		{"FNV-1a", func(t *hashing.Tuple) uint64 { return fnv1a(t.Append(nil)) }, false},
 		{"Toeplitz as it is", toeplitz.Tuple, false},
 	}
 	failures := map[string]int{}

@@ -138,8 +138,8 @@ func worstCounter(rng *rand.Rand, n, stride int, hash func(b []byte) uint64) (sm
 	return smallest, largest, tests
 }
 
-// fnv is FNV-1a, whose last byte reaches few bits: the negative control.
-func fnv(b []byte) uint64 {
+// fnv1a is FNV-1a, whose last byte reaches few bits: the negative control.
+func fnv1a(b []byte) uint64 {
 	h := uint64(0xcbf29ce484222325)
 	for _, c := range b {
 		h = (h ^ uint64(c)) * 0x100000001b3
@@ -169,7 +169,7 @@ func TestDigestAvalanche(t *testing.T) {
 		}
 	}
 	const trials = 1024
-	worst, cells := worstAvalanche(rng, 40, trials, 0, func(_ int, b []byte) uint64 { return fnv(b) })
+	worst, cells := worstAvalanche(rng, 40, trials, 0, func(_ int, b []byte) uint64 { return fnv1a(b) })
 	if bound := biasBound(trials, 128*cells); worst <= bound {
 		t.Errorf("FNV-1a passes: %.3f, bound %.3f", worst, bound)
 	}
@@ -243,7 +243,7 @@ func TestDigestCounters(t *testing.T) {
 			}
 		}
 	}
-	for name, hash := range map[string]func([]byte) uint64{"FNV-1a": fnv, "one folded product": foldOnce} {
+	for name, hash := range map[string]func([]byte) uint64{"FNV-1a": fnv1a, "one folded product": foldOnce} {
 		if ok, smallest, largest := check(40, 1, hash); ok {
 			t.Errorf("%s passes: chi-square from %.0f to %.0f", name, smallest, largest)
 		}

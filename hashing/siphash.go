@@ -38,23 +38,30 @@ func SipHashFromKey(key [16]byte) SipHash {
 
 // Bytes returns the hash of b.
 func (s SipHash) Bytes(b []byte) uint64 {
-	v := s.start()
+	v0, v1, v2, v3 := s.start()
 	last := uint64(len(b)) << 56
 	for len(b) >= 8 {
-		v.absorb(binary.LittleEndian.Uint64(b))
+		word := binary.LittleEndian.Uint64(b)
+		v3 ^= word
+		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+		v0 ^= word
 		b = b[8:]
 	}
 	for i, c := range b {
 		last |= uint64(c) << (8 * i)
 	}
-	return v.finish(last)
+	return sipFinish(v0, v1, v2, v3, last)
 }
 
 // Word returns the hash of x's eight bytes, little-endian.
 func (s SipHash) Word(x uint64) uint64 {
-	v := s.start()
-	v.absorb(x)
-	return v.finish(8 << 56)
+	v0, v1, v2, v3 := s.start()
+	v3 ^= x
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0 ^= x
+	return sipFinish(v0, v1, v2, v3, 8<<56)
 }
 
 // Packet returns the hash of b as a packet's identity.
@@ -66,43 +73,29 @@ func (s SipHash) Flow(t *Tuple) Flow {
 	return Flow(s.Bytes(t.Append(buf[:0])))
 }
 
-// sipState is the four words that the algorithm calls v0 to v3.
-type sipState struct {
-	v0, v1, v2, v3 uint64
-}
-
 // start returns the state before the first word: the key, and the constants
 // that spell "somepseudorandomlygeneratedbytes".
-func (s SipHash) start() sipState {
-	return sipState{
-		s.k0 ^ 0x736f6d6570736575,
-		s.k1 ^ 0x646f72616e646f6d,
-		s.k0 ^ 0x6c7967656e657261,
-		s.k1 ^ 0x7465646279746573,
-	}
+func (s SipHash) start() (v0, v1, v2, v3 uint64) {
+	return s.k0 ^ 0x736f6d6570736575, s.k1 ^ 0x646f72616e646f6d,
+		s.k0 ^ 0x6c7967656e657261, s.k1 ^ 0x7465646279746573
 }
 
-// absorb takes in one word by two rounds.
-func (v *sipState) absorb(word uint64) {
-	v.v3 ^= word
-	v.round()
-	v.round()
-	v.v0 ^= word
+// sipFinish takes in the last word and returns the hash after four rounds.
+func sipFinish(v0, v1, v2, v3, last uint64) uint64 {
+	v3 ^= last
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0 ^= last
+	v2 ^= 0xff
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	return v0 ^ v1 ^ v2 ^ v3
 }
 
-// finish takes in the last word and returns the hash after four rounds.
-func (v *sipState) finish(last uint64) uint64 {
-	v.absorb(last)
-	v.v2 ^= 0xff
-	v.round()
-	v.round()
-	v.round()
-	v.round()
-	return v.v0 ^ v.v1 ^ v.v2 ^ v.v3
-}
-
-func (v *sipState) round() {
-	v0, v1, v2, v3 := v.v0, v.v1, v.v2, v.v3
+// sipRound is inlined, so that the four words stay in registers.
+func sipRound(v0, v1, v2, v3 uint64) (uint64, uint64, uint64, uint64) {
 	v0 += v1
 	v1 = bits.RotateLeft64(v1, 13) ^ v0
 	v0 = bits.RotateLeft64(v0, 32)
@@ -113,5 +106,5 @@ func (v *sipState) round() {
 	v2 += v1
 	v1 = bits.RotateLeft64(v1, 17) ^ v2
 	v2 = bits.RotateLeft64(v2, 32)
-	v.v0, v.v1, v.v2, v.v3 = v0, v1, v2, v3
+	return v0, v1, v2, v3
 }
