@@ -67,8 +67,12 @@ func Digest(seed uint64, b []byte) Packet {
 		first, last = le.Uint64(b), le.Uint64(b[n-8:])
 	case n >= 4:
 		first, last = uint64(le.Uint32(b)), uint64(le.Uint32(b[n-4:]))
-	case n > 0:
-		first = uint64(b[0])<<16 | uint64(b[n>>1])<<8 | uint64(b[n-1])
+	case n == 3:
+		first = uint64(le.Uint16(b)) | uint64(b[2])<<16
+	case n == 2:
+		first = uint64(le.Uint16(b))
+	case n == 1:
+		first = uint64(b[0])
 	}
 	return short(first, last, x, y, n)
 }

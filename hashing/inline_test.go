@@ -13,7 +13,7 @@ func TestInlined(t *testing.T) {
 	if err != nil {
 		t.Skipf("no go command to ask the compiler with: %v", err)
 	}
-	out, err := exec.Command(goCommand, "build", "-gcflags=-m", ".").CombinedOutput()
+	out, err := exec.Command(goCommand, "build", "-gcflags=-m -d=ssa/check_bce", ".").CombinedOutput()
 	if err != nil {
 		t.Skipf("the package does not build from here: %v", err)
 	}
@@ -24,5 +24,15 @@ func TestInlined(t *testing.T) {
 	}
 	if strings.Contains(string(out), ": can inline Digest\n") {
 		t.Error("Digest is inlined: the check sees nothing, or the documentation is out of date")
+	}
+	// Nor may Digest check a bound, but where it slices: the compiler sees
+	// that the length was looked at.
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "digest.go:") && strings.Contains(line, "Found IsInBounds") {
+			t.Errorf("a bounds check: %s", line)
+		}
+	}
+	if !strings.Contains(string(out), "Found IsInBounds") {
+		t.Error("no bounds check in the whole package: the check sees nothing")
 	}
 }
