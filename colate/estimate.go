@@ -1,0 +1,310 @@
+package colate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// Confidence is the confidence of the intervals in a [Result].
+const Confidence = 0.95
+
+// outside is how many of the estimates for absent flows are left out at
+// either end of an interval. If a flow's noise is one more draw of the same
+// kind, it falls among those with probability 2·outside/(Absent+1), 3 %. Five
+// would be enough for 95 %; the rest is room for what the flow's own packets
+// do, which is only modelled.
+const outside = 3
+
+// A Result is what two points say about the delays of one flow.
+type Result struct {
+	// Delay's Mean is the best estimate that the counters allow: with packet
+	// counts Counted, else Trimmed. N is how many of the flow's packets are in
+	// the counters used, in expectation where that is a part of them. StdDev
+	// means nothing unless DeviationKnown.
+	estimate.Delay
+
+	// Interval holds the mean delay of those packets with probability
+	// Confidence or more. It supposes that the packets of other flows fall in
+	// the flow's counters as they do in those of absent flows, which hashing
+	// sees to, and nothing of their number or delays. For a small flow among
+	// big ones it is many times wider than its mean, and says so.
+	Interval estimate.Interval
+
+	// DeviationKnown is false if the counters' spread does not exceed what
+	// other flows' packets explain.
+	DeviationKnown bool
+
+	// Linear is Theorem 2 applied to differences of counters, with the
+	// counters of absent flows for the noise: the same as [Theorem2] but for
+	// rounding where that is defined, and defined for sums that wrap.
+	Linear         float64
+	LinearInterval estimate.Interval
+
+	Counters int     // of the flow's counters, how many could be used
+	Share    float64 // the part of the flow's packets in the vectors used
+}
+
+// Estimate returns the delays from up to down of the flow that both
+// subvectors were gathered for, which had the given number of packets, known
+// from flow records. It allocates nothing.
+//
+// It returns [estimate.ErrMismatch] for subvectors of different Configs or
+// flows, [estimate.ErrNoSamples] if no counter can be believed (see §1.4), and
+// for a flow without packets. Points of different sizes are compared by
+// [Theorem2].
+//
+// The counters are of use only if the epochs added at both points cover the
+// flow's lifetime and hold the same packets but for a few at the ends.
+// Anything else shows as vectors that disagree.
+func Estimate(up, down *Subvector, packets uint64) (Result, error) {
+	c, err := compare(up, down)
+	if err != nil {
+		return Result{}, err
+	}
+	if packets == 0 {
+		return Result{}, fmt.Errorf("colate: %w: a flow of no packets", estimate.ErrNoSamples)
+	}
+	var own [MaxPerFlow]float64
+	var counts [MaxPerFlow]float64
+	usable := c.delays(0, own[:], counts[:])
+	noise, err := c.background()
+	if err != nil {
+		return Result{}, err
+	}
+	if usable == 0 {
+		return Result{}, fmt.Errorf("colate: %w: none of the flow's %d counters holds the same packets at both points",
+			estimate.ErrNoSamples, c.config.PerFlow)
+	}
+	// Not all counters of a flow are usable: those that are hold their part
+	// of its packets, in expectation.
+	e := estimator{
+		comparison: &c,
+		perCounter: float64(packets) * c.share / float64(c.config.PerFlow),
+		noise:      noise,
+	}
+	res := Result{Counters: usable, Share: c.share}
+	res.N = max(uint64(e.perCounter*float64(usable)+0.5), 1)
+	res.Linear, res.LinearInterval = e.linear(own[:usable])
+	if up.counts != nil {
+		var kept int
+		res.Mean, res.Interval, kept = e.counted(own[:usable], counts[:usable])
+		if kept > 0 {
+			var variance float64
+			variance, res.DeviationKnown = e.countedVariance(own[:kept], counts[:kept], res.Mean)
+			res.StdDev = math.Sqrt(variance)
+			return res, nil
+		}
+	}
+	variance := (squares(own[:usable])-noise.squares)/e.perCounter - res.Linear*res.Linear
+	if res.DeviationKnown = variance > 0; res.DeviationKnown {
+		res.StdDev = math.Sqrt(variance)
+	}
+	res.Mean, res.Interval = e.trimmed(own[:usable], res.Linear)
+	return res, nil
+}
+
+// background is what the counters of absent flows say about the packets of
+// others.
+type background struct {
+	sum     float64 // mean over counters of the sum of delays, ns
+	squares float64 // variance within a flow's counters of the same
+	count   float64 // mean over counters of the number of packets
+	median  float64 // median of the same
+}
+
+func (c *comparison) background() (background, error) {
+	var sums, counts [MaxPerFlow]float64
+	var medians [Absent]float64
+	var sum, spread, count, n float64
+	flows := 0
+	for i := range Absent {
+		usable := c.delays(1+i, sums[:], counts[:])
+		for j := range usable {
+			sum += sums[j]
+			count += counts[j]
+			n++
+		}
+		spread += squares(sums[:usable])
+		if usable > 0 {
+			medians[flows] = counts[0]
+			flows++
+		}
+	}
+	// An interval needs most of the absent flows.
+	if flows < Absent-outside+1 {
+		return background{}, fmt.Errorf("colate: %w: %d of %d absent flows have a counter that holds the same packets at both points",
+			estimate.ErrNoSamples, flows, Absent)
+	}
+	slices.Sort(medians[:flows])
+	return background{
+		sum: sum / n, squares: spread / float64(flows),
+		count: count / n, median: medians[flows/2],
+	}, nil
+}
+
+// An estimator has what the estimates below share.
+type estimator struct {
+	*comparison
+	perCounter float64 // packets of the flow expected in each counter
+	noise      background
+}
+
+// ownScale is n/(n−m) of Theorem 2: a flow's packets are part of the mean
+// counter too, which is taken off as noise.
+func (e *estimator) ownScale() float64 {
+	n, m := float64(e.config.Counters), float64(e.config.PerFlow)
+	return n / (n - m)
+}
+
+// linear is Theorem 2, eq. (4), on differences of counters.
+func (e *estimator) linear(own []float64) (float64, estimate.Interval) {
+	scale := e.ownScale() / e.perCounter
+	estimated := (mean(own) - e.noise.sum) * scale
+	var errors [Absent]float64
+	var sums, counts [MaxPerFlow]float64
+	for i := range errors {
+		usable := e.delays(1+i, sums[:], counts[:])
+		errors[i] = (mean(sums[:usable]) - e.noise.sum) * scale
+	}
+	return estimated, calibrated(estimated, &errors)
+}
+
+// trimmed is the mean of the middle half of the flow's counters: an elephant
+// of another flow in one of them does no harm. What trimming does to the
+// flow's own packets, and to the noise, is learned from absent flows that are
+// given as many packets as the flow has, spread over their counters by a
+// deterministic draw.
+func (e *estimator) trimmed(own []float64, guess float64) (float64, estimate.Interval) {
+	middle, width := middleHalf(own)
+	middle /= e.perCounter
+	var sums, counts, draws [MaxPerFlow]float64
+	noise := 0.0 // squared width of the middle half of the noise
+	for i := range Absent {
+		_, w := middleHalf(sums[:e.delays(1+i, sums[:], counts[:])])
+		noise += w * w / Absent
+	}
+	var errors [Absent]float64
+	// The second guess is good; the first may be far off.
+	for range 2 {
+		// A counter's share of the flow varies as its packets' squared
+		// delays, at least as those of an exponential delay do.
+		const normalWidth = 1.349 // of the middle half of the standard normal
+		spread := math.Sqrt(max(2*e.perCounter*guess*guess, (width*width-noise)/(normalWidth*normalWidth)))
+		bias := 0.0
+		for i := range errors {
+			usable := e.delays(1+i, sums[:], counts[:])
+			for j := range usable {
+				draws[j] = draw(e.up.flow, uint64(i*MaxPerFlow+j))
+			}
+			center := mean(draws[:usable])
+			for j := range usable {
+				sums[j] += e.perCounter*guess + spread*(draws[j]-center)
+			}
+			m, _ := middleHalf(sums[:usable])
+			errors[i] = m/e.perCounter - guess
+			bias += errors[i] / Absent
+		}
+		guess = middle - bias
+	}
+	return guess, calibrated(middle, &errors)
+}
+
+// counted uses the packet counts twice: to take off what each counter's
+// packets would have been delayed if all were delayed alike, so that only
+// what sets flows apart is noise, and to leave out counters that an elephant
+// shares, which gives itself away by its count and so without regard to its
+// delay. It moves the counters that it kept to the front of own and counts,
+// and returns how many they are; if none, the other results mean nothing.
+func (e *estimator) counted(own, counts []float64) (float64, estimate.Interval, int) {
+	common := e.noise.sum / max(e.noise.count, 1e-9) // the mean delay of all packets
+	limit := e.countLimit()
+	kept, excess := 0, 0.0
+	for j := range own {
+		if counts[j] <= limit {
+			own[kept], counts[kept] = own[j], counts[j]
+			excess += own[j] - counts[j]*common
+			kept++
+		}
+	}
+	if kept == 0 {
+		return 0, estimate.Interval{}, 0
+	}
+	estimated := common + excess/float64(kept)/e.perCounter
+
+	var errors [Absent]float64
+	var sums, other [MaxPerFlow]float64
+	dispersion, packets := 0.0, 0.0
+	for i := range errors {
+		usable, n, sum := e.delays(1+i, sums[:], other[:]), 0, 0.0
+		for j := range usable {
+			if other[j] <= limit-e.perCounter {
+				x := sums[j] - other[j]*common
+				sum += x
+				n++
+				dispersion += x * x
+				packets += other[j]
+			}
+		}
+		errors[i] = sum / float64(max(n, 1)) / e.perCounter
+	}
+	// Of the flow's own packets a random part is in the counters kept.
+	part := float64(kept) / float64(e.config.PerFlow)
+	squared := dispersion/max(packets, 1) + (estimated-common)*(estimated-common)
+	normal := -estimate.NormalQuantile((1 - Confidence) / 2)
+	half := normal * math.Sqrt(squared*(1-part)/(e.perCounter*float64(kept)))
+	i := calibrated(estimated, &errors)
+	i.Low -= half
+	i.High += half
+	return estimated, i, kept
+}
+
+// countLimit is the number of packets above which a counter of the flow must
+// hold more of others than most do: its own, those of others, and three
+// deviations, of a Poisson number.
+func (e *estimator) countLimit() float64 {
+	expected := e.perCounter + e.noise.median
+	return expected + 3*math.Sqrt(expected) + 2
+}
+
+// calibrated is the interval of an estimate whose errors are distributed as
+// those given, which it sorts.
+func calibrated(estimated float64, errors *[Absent]float64) estimate.Interval {
+	slices.Sort(errors[:])
+	return estimate.Interval{
+		Low:        estimated - errors[Absent-outside],
+		High:       estimated - errors[outside-1],
+		Confidence: Confidence,
+	}
+}
+
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(max(len(x), 1))
+}
+
+// middleHalf is the mean of the middle half of x, and from where to where it
+// reaches. It sorts x.
+func middleHalf(x []float64) (center, width float64) {
+	if len(x) == 0 {
+		return 0, 0
+	}
+	slices.Sort(x)
+	cut := len(x) / 4
+	half := x[cut : len(x)-cut]
+	return mean(half), half[len(half)-1] - half[0]
+}
+
+// draw is a draw from nearly the normal distribution: the sum of four even
+// ones, in standard units.
+func draw(f hashing.Flow, i uint64) float64 {
+	h := hashing.Mix(uint64(f)^0x636f6c617465, i)
+	sum := h&0xffff + h>>16&0xffff + h>>32&0xffff + h>>48
+	return (float64(sum)/65535 - 2) * math.Sqrt(3)
+}

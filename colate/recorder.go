@@ -1,0 +1,204 @@
+package colate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// ErrFull is wrapped where an epoch cannot hold what is to be added to it.
+var ErrFull = errors.New("epoch is full")
+
+// A Recorder is one point's counters (§3.1). It is made by New and never
+// grows: it holds the epoch that is being recorded and an empty one to go on
+// with when that ends. Whoever drives it asks Pending after Update, and where
+// an epoch is pending takes it, encodes it in its own time and gives it back
+// empty:
+//
+//	r.Update(flow, packet, now)
+//	if r.Pending() {
+//		full <- r.Take() // to a goroutine that appends it to a Store, resets it
+//	}                        // and sends it back for Give
+//
+// All but the writing itself is O(1). If the next epoch ends before an empty
+// one was given, it is lost, and Overruns says so.
+//
+// Single writer, no locks: one Recorder a goroutine, then Merge.
+type Recorder struct {
+	active *Epoch
+
+	// What Update needs of the Config, computed once.
+	seed       uint64
+	counters   uint64
+	perFlow    uint64
+	lastVector int
+	shift      uint8
+	timeMask   uint64
+	adder      cellAdder
+	one        uint64 // a packet, in the place of a counter's count
+	fillTime   uint64 // masks that choose what fills a vector:
+	fillPacket uint64 // its time stamps, or its packets
+	threshold  uint64
+
+	spare    *Epoch // empty, or nil while its taker has it
+	pending  *Epoch // ended, or nil
+	overruns uint64
+}
+
+// New returns an empty recorder. The error wraps [estimate.ErrConfig].
+func New(c Config) (*Recorder, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	r := &Recorder{
+		active:     newEpoch(c),
+		spare:      newEpoch(c),
+		seed:       c.Seed,
+		counters:   uint64(c.Counters),
+		perFlow:    uint64(c.PerFlow),
+		lastVector: c.Vectors - 1,
+		shift:      c.Shift,
+		timeMask:   c.timeMask(),
+		adder:      newCellAdder(&c),
+		fillTime:   math.MaxUint64,
+		threshold:  c.Threshold,
+	}
+	if c.CountBits > 0 {
+		r.one = 1 << c.sumBits()
+	}
+	if c.wraps() {
+		r.fillTime, r.fillPacket = 0, 1
+	}
+	if r.threshold == 0 {
+		r.threshold = math.MaxUint64
+	}
+	return r, nil
+}
+
+// Config returns the configuration that the recorder was made with.
+func (r *Recorder) Config() Config { return r.active.config }
+
+// Update records that packet p of flow f passed at time t, in nanoseconds
+// since an epoch that all points share. One hash, one counter. If there is no
+// room for it, the epoch ends before it and it begins the next.
+func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
+	stamp := uint64(t>>(r.shift&63)) & r.timeMask
+	at := position(r.seed, f, choice(p, r.perFlow), r.counters)
+	k := 0
+	if r.lastVector > 0 {
+		k = min(hashing.LeadingZeros(uint64(p)), r.lastVector)
+		at += uint64(k) * r.counters
+	}
+
+	// An epoch is almost never full, so the branches are foreseen.
+	e := r.active
+	v := &e.vectors[k&(MaxVectors-1)]
+	fill := v.Fill + (stamp&r.fillTime | r.fillPacket)
+	if at < uint64(len(e.narrow)) {
+		cell, ok := r.adder.add(uint64(e.narrow[at]), stamp|r.one)
+		if !ok || fill > r.threshold {
+			r.retry(f, p, t)
+			return
+		}
+		e.narrow[at] = uint32(cell)
+	} else {
+		cell, ok := r.adder.add(e.wide[at], stamp|r.one)
+		if !ok || fill > r.threshold {
+			r.retry(f, p, t)
+			return
+		}
+		e.wide[at] = cell
+	}
+	v.Fill = fill
+	v.Packets++
+	v.Digest += uint64(p)
+	if t < e.first {
+		e.first = t
+	}
+	if t > e.last {
+		e.last = t
+	}
+}
+
+// retry begins a new epoch with a packet that the last had no room for. An
+// empty epoch has room for any.
+func (r *Recorder) retry(f hashing.Flow, p hashing.Packet, t int64) {
+	r.Rotate()
+	r.Update(f, p, t)
+}
+
+// Rotate ends the epoch now, as at the end of an interval that the points
+// agree on. An epoch without packets does not end.
+func (r *Recorder) Rotate() {
+	if _, _, ok := r.active.Span(); !ok {
+		return
+	}
+	if r.spare == nil || r.pending != nil {
+		r.overruns++
+		r.active.Reset()
+		return
+	}
+	r.pending, r.active, r.spare = r.active, r.spare, nil
+}
+
+// Pending reports whether an ended epoch waits to be taken.
+func (r *Recorder) Pending() bool { return r.pending != nil }
+
+// Take hands over the ended epoch, or nil if there is none. It is the
+// caller's until given back.
+func (r *Recorder) Take() *Epoch {
+	e := r.pending
+	r.pending = nil
+	return e
+}
+
+// Give returns an epoch that was taken, after its Reset, for the recorder to
+// go on with. It returns [estimate.ErrMismatch] for an epoch of another
+// Config, and ErrFull for one that is not empty or not needed.
+func (r *Recorder) Give(e *Epoch) error {
+	if e.config != r.active.config {
+		return fmt.Errorf("colate: %w: %+v and %+v", estimate.ErrMismatch, e.config, r.active.config)
+	}
+	if _, _, ok := e.Span(); ok {
+		return fmt.Errorf("colate: %w: %d packets in an epoch that was given back", ErrFull, e.Packets())
+	}
+	if r.spare != nil || e == r.active || e == r.pending {
+		return fmt.Errorf("colate: %w: the recorder has all its epochs", ErrFull)
+	}
+	r.spare = e
+	return nil
+}
+
+// Current is the epoch that is being recorded, to be read, encoded or merged
+// from between two calls of Update.
+func (r *Recorder) Current() *Epoch { return r.active }
+
+// Overruns is how many epochs were lost because they ended while no empty one
+// was there.
+func (r *Recorder) Overruns() uint64 { return r.overruns }
+
+// Merge adds what shard b of the same point is recording now; epochs that b
+// has ended are to be taken from b. Where one epoch cannot hold both, r's ends
+// and b's is begun with. It returns [estimate.ErrMismatch] if the Configs differ.
+func (r *Recorder) Merge(b *Recorder) error {
+	err := r.active.Merge(b.active)
+	if errors.Is(err, ErrFull) {
+		r.Rotate()
+		err = r.active.Merge(b.active)
+	}
+	return err
+}
+
+// Reset empties the recorder. An ended epoch that was not taken is discarded
+// with the rest; one that was taken may still be given back.
+func (r *Recorder) Reset() {
+	r.active.Reset()
+	if r.pending != nil {
+		r.pending.Reset()
+		r.spare, r.pending = r.pending, nil
+	}
+	r.overruns = 0
+}
