@@ -1,0 +1,65 @@
+// Package hashing says who a packet is: it turns the bytes of a packet that
+// do not change on its way, and the 5-tuple of its flow, into the 64-bit
+// identities that every synopsis takes.
+//
+// # Identity
+//
+// Two points recognise a packet by computing the same hash of it, perhaps on
+// different machines, years and releases apart. So:
+//
+//   - Both points use the same function with the same seed over the same
+//     bytes. [Frame] picks those bytes out of a captured frame.
+//   - Every function here gives the same value on every machine and in every
+//     release; golden values in the tests hold it to that.
+//   - Never hash/maphash: its seed is local to one process, so that two points
+//     would agree on nothing. Nor Go's map order, pointers or addresses.
+//   - 10.0.0.1 and ::ffff:10.0.0.1 are one address, and an IPv6 zone is none
+//     of the packet's: see [MakeTuple].
+//   - Packets with the same bytes have one identity. A synopsis counts them in
+//     one cell, at both points.
+//
+// # Which function
+//
+// [Digest] and [Tuple.Flow], unless there is a reason. The others are software
+// twins of what hardware computes, or give a guarantee that somebody's proof
+// asks for. Each has the methods Bytes, over bytes, and Word, over one 64-bit
+// word.
+//
+//	            guarantee over the seed    bits  key, bits   time  choose it when
+//	Digest      none proven; see tests       64         64      1  nobody crafts packets
+//	SipHash     keyed PRF (computational)    64        128      6  somebody may
+//	H3          3-universal                  64  64 a bit       5  the switch hashes so
+//	Toeplitz    universal                    32   1 a bit       5  the adapter hashes so
+//	Rabin       n bits collide: n/2^d         d          d     23  the switch has a CRC engine
+//	Polynomial  4-universal                  61        305      6  the analysis asks for it
+//	Tabulation  3-universal, Chernoff        64  16384 a byte   5  loads must be bounded
+//
+// The time is for 40 bytes, in multiples of Digest's, on an AMD EPYC with Go
+// 1.26; "go test -bench Bytes" measures it anywhere, beside CRC-32C (2), FNV-1a
+// (8) and hash/maphash (1.2, on the processor's AES instructions).
+//
+// A hash of fewer than 64 bits, and Rabin's of any degree, goes through [Word]
+// before a row, a bank or a sampling decision is derived from it. Word is a
+// fixed function, so that hashes independent before are independent after.
+//
+// # Packets crafted against us
+//
+// Whoever chooses packets may want them all in one cell, or none of them
+// sampled. Only [SipHash] with a secret random key of 128 bits resists that,
+// whatever the attacker sees of its effects.
+//
+//   - Digest and Tuple.Flow: who knows the seed writes collisions down, without
+//     search. A secret seed keeps honest traffic spread and stops who cannot
+//     observe the outcome; nothing is proven beyond.
+//   - H3, Toeplitz, Rabin, and any CRC: linear. Some hashes, or which packets
+//     share a cell, give the key away, and collisions follow by elimination.
+//   - Tabulation and Polynomial: their guarantees hold for packets chosen
+//     without looking. Four hashes give the polynomial away, and the tables
+//     follow from one hash for each of their entries.
+//
+// # Concurrency
+//
+// Functions are pure. The families are read-only after construction; any
+// number of goroutines may share one. Nothing allocates but the constructors,
+// and [Tuple.Append] where its buffer is too small.
+package hashing

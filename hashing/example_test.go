@@ -1,0 +1,78 @@
+package hashing_test
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// One digest chooses a row, and by its other half a bank, without a second
+// hash.
+func ExampleDigest() {
+	header := []byte("the bytes of a packet that do not change")
+	h := uint64(hashing.Digest(7, header))
+	fmt.Printf("digest %016x, row %d of 1000, %d leading zeros\n", h, hashing.Row(h, 1000), hashing.LeadingZeros(h))
+	// Output:
+	// digest fb2cf4cb4487b95e, row 267 of 1000, 0 leading zeros
+}
+
+// A decision at probability p is 1 or 0, to be used without a branch.
+func ExampleSampled() {
+	threshold := hashing.Threshold(0.25)
+	var sampled uint64
+	for i := range uint64(100_000) {
+		sampled += hashing.Sampled(uint64(hashing.Word(7, i)), threshold)
+	}
+	fmt.Println(sampled, "of 100000")
+	// Output:
+	// 25061 of 100000
+}
+
+func ExampleTuple_Flow() {
+	tuple := hashing.MakeTuple(6, netip.MustParseAddrPort("10.0.0.1:40000"), netip.MustParseAddrPort("192.0.2.7:443"))
+	mapped := hashing.MakeTuple(6, netip.MustParseAddrPort("[::ffff:10.0.0.1]:40000"), netip.MustParseAddrPort("192.0.2.7:443"))
+	reverse := tuple.Reverse()
+	fmt.Println(tuple.Flow(7) == mapped.Flow(7), tuple.Flow(7) == reverse.Flow(7))
+	// Output:
+	// true false
+}
+
+// The hash in a receive descriptor, recomputed: the first packet of the
+// published verification suite.
+func ExampleToeplitz() {
+	rss, err := hashing.ToeplitzFromKey([]byte(hashing.RSSKey))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	tuple := hashing.MakeTuple(6, netip.MustParseAddrPort("66.9.149.187:2794"), netip.MustParseAddrPort("161.142.100.80:1766"))
+	fmt.Printf("with ports %08x, without %08x\n", rss.Tuple(&tuple), rss.Addresses(&tuple))
+	flow := hashing.Flow(hashing.Word(7, rss.Tuple(&tuple))) // 64 bits, for a synopsis
+	fmt.Printf("flow %016x\n", uint64(flow))
+	// Output:
+	// with ports 51ccc178, without 323e8fc2
+	// flow efc12a540a409d9f
+}
+
+func ExampleRabinFromPolynomial() {
+	r, err := hashing.RabinFromPolynomial(64, 0x1b) // x^64+x^4+x^3+x+1
+	fmt.Println(r != nil, err)
+	_, err = hashing.RabinFromPolynomial(32, 0x1edc6f41) // CRC-32C's
+	fmt.Println(err)
+	// Output:
+	// true <nil>
+	// hashing: Rabin polynomial x^32+0x1edc6f41 is reducible, it has a factor of degree 1
+}
+
+// Where packets may be crafted, a secret key identifies packets and flows.
+func ExampleSipHash() {
+	key := [16]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} // from crypto/rand, the same at both points
+	h := hashing.SipHashFromKey(key)
+	tuple := hashing.MakeTuple(6, netip.MustParseAddrPort("10.0.0.1:40000"), netip.MustParseAddrPort("192.0.2.7:443"))
+	fmt.Printf("flow %016x\n", uint64(h.Flow(&tuple)))
+	fmt.Printf("packet %016x\n", uint64(h.Packet([]byte("the bytes of a packet that do not change"))))
+	// Output:
+	// flow c23d264fc44de11b
+	// packet bd7f753a999659d9
+}
