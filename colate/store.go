@@ -67,6 +67,9 @@ func OpenStore(files FileSystem, options StoreOptions) (*Store, error) {
 			continue // an index, or not ours
 		}
 		seg, err := s.load(number)
+		if options.ReadOnly && errors.Is(err, fs.ErrNotExist) {
+			continue // its writer has removed it
+		}
 		if err != nil {
 			return nil, fmt.Errorf("colate: opening %s: %w", name, err)
 		}
@@ -184,6 +187,11 @@ func (s *Store) begin() error {
 	number := uint64(0)
 	if n := len(s.segments); n > 0 {
 		number = s.segments[n-1].number + 1
+	}
+	// After retention and a crash there may be an index left of an older
+	// segment of this number, and of this size some day.
+	if err := s.files.Remove(indexName(number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	f, err := s.files.Create(segmentName(number))
 	if err != nil {
