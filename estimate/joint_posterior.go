@@ -26,7 +26,7 @@ const (
 	jointProbes = 4
 	jointSeed   = 0x6a6f696e74 // fixed: results must not differ between runs
 	// The error of a probe's solve need only be below its noise.
-	jointProbeTolerance = 1e-3
+	jointProbeTolerance = 1e-2
 	jointSweeps         = 50
 	jointSettled        = 0.01 // largest relative change of a variance in the last sweep
 	// Flows whose variance fell by the same half powers of two are one class.
@@ -105,8 +105,8 @@ func (s *jointSystem) messages(ctx context.Context) ([]float64, error) {
 			}
 			for r, share := range s.share {
 				a2 := s.Packets[f] * share * s.Packets[f] * share
-				at := (f*s.Rows + r) * s.CellsPerRow
-				for i, c := range s.run(f, r) {
+				cells, at := s.run(f, r)
+				for i, c := range cells {
 					noise[c] += a2 * s.without(v[f], float64(told[at+i])*a2*s.trust[c])
 				}
 			}
@@ -119,8 +119,8 @@ func (s *jointSystem) messages(ctx context.Context) ([]float64, error) {
 			precision := 1 / s.variance[f]
 			for r, share := range s.share {
 				a2 := s.Packets[f] * share * s.Packets[f] * share
-				at := (f*s.Rows + r) * s.CellsPerRow
-				for i, c := range s.run(f, r) {
+				cells, at := s.run(f, r)
+				for i, c := range cells {
 					most := a2 * s.trust[c]
 					others := max(0, noise[c]-a2*s.without(v[f], float64(told[at+i])*most))
 					part := 1 / (1 + others*s.trust[c])

@@ -67,8 +67,9 @@ func (p *JointProblem) EstimatePrior() (JointPrior, error) {
 			expected[c], between[c] = 0, 0
 		}
 	}
-	// A delay that never varies still leaves rounding.
-	floor := 1e-18*mean*mean + math.SmallestNonzeroFloat64
+	// Where no delay ever varies, rounding still does; and no clock tells a
+	// thousandth of a nanosecond.
+	floor := 1e-18*mean*mean + 1e-6
 	within2 := max(total/perUnit, floor)
 	between2 := within2
 	for range 50 {

@@ -54,7 +54,8 @@ const jointLeast = 1e-3
 type jointSystem struct {
 	*JointProblem
 	prior    JointPrior
-	share    []float64 // per row: a = packets × share
+	share    []float64 // per run of cells: a = packets × share
+	span     int       // cells per run: all rows' in one run where they share alike
 	variance []float64 // per flow: s, 0 for a flow of no packets
 	diagonal []float64 // per flow: of S⁻¹ + AᵀD⁻¹A
 	trust    []float64 // per cell: D⁻¹, 0 where unusable
@@ -84,6 +85,10 @@ func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
 		trust:    make([]float64, len(p.Sum)),
 		cell:     make([]float64, len(p.Sum)),
 	}
+	s.span = p.CellsPerRow
+	if p.Rates == nil {
+		s.share, s.span = s.share[:1], p.Rows*p.CellsPerRow
+	}
 	packet := p.perPacket(prior)
 	spread := 1 - 1/float64(p.CellsPerRow) // θ
 	if p.Rows == 1 && p.CellsPerRow > 1 {
@@ -99,7 +104,8 @@ func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
 		}
 		for r, share := range s.share {
 			a := w * share
-			for _, c := range s.run(f, r) {
+			cells, _ := s.run(f, r)
+			for _, c := range cells {
 				expected[c] += a
 				saved[c] += (1 - spread) * saving * a * a
 			}
@@ -121,7 +127,8 @@ func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
 			s.diagonal[f] = 1 / v
 			for r, share := range s.share {
 				a := s.Packets[f] * share
-				for _, c := range s.run(f, r) {
+				cells, _ := s.run(f, r)
+				for _, c := range cells {
 					s.diagonal[f] += a * a * s.trust[c]
 				}
 			}
@@ -130,19 +137,20 @@ func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
 	return s
 }
 
-// run is the cells of flow f in row r.
-func (p *JointProblem) run(f, r int) []uint32 {
-	from := (f*p.Rows + r) * p.CellsPerRow
-	return p.Cells[from : from+p.CellsPerRow]
+// run is the r-th run of cells of flow f, and where in Cells it begins.
+func (s *jointSystem) run(f, r int) ([]uint32, int) {
+	from := (f*len(s.share) + r) * s.span
+	return s.Cells[from : from+s.span], from
 }
 
 // gather is aᵀ of flow f times a vector of cells.
-func (s *jointSystem) gather(f int, cells []float64) float64 {
+func (s *jointSystem) gather(f int, of []float64) float64 {
 	total := 0.0
 	for r, share := range s.share {
 		sum := 0.0
-		for _, c := range s.run(f, r) {
-			sum += cells[c]
+		cells, _ := s.run(f, r)
+		for _, c := range cells {
+			sum += of[c]
 		}
 		total += share * sum
 	}
@@ -204,7 +212,8 @@ func (s *jointSystem) multiply(dst, x []float64) float64 {
 		}
 		for r, share := range s.share {
 			add := s.Packets[f] * share * v
-			for _, c := range s.run(f, r) {
+			cells, _ := s.run(f, r)
+			for _, c := range cells {
 				u[c] += add
 			}
 		}
