@@ -39,8 +39,7 @@ type Recorder struct {
 	timeMask   uint64
 	adder      cellAdder
 	one        uint64 // a packet, in the place of a counter's count
-	fillTime   uint64 // masks that choose what fills a vector:
-	fillPacket uint64 // its time stamps, or its packets
+	timed      bool   // time stamps, not packets, fill a vector
 	threshold  uint64
 
 	spare    *Epoch // empty, or nil while its taker has it
@@ -63,14 +62,11 @@ func New(c Config) (*Recorder, error) {
 		shift:      c.Shift,
 		timeMask:   c.timeMask(),
 		adder:      newCellAdder(&c),
-		fillTime:   math.MaxUint64,
+		timed:      !c.wraps(),
 		threshold:  c.Threshold,
 	}
 	if c.CountBits > 0 {
 		r.one = 1 << c.sumBits()
-	}
-	if c.wraps() {
-		r.fillTime, r.fillPacket = 0, 1
 	}
 	if r.threshold == 0 {
 		r.threshold = math.MaxUint64
@@ -96,7 +92,10 @@ func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	// An epoch is almost never full, so the branches are foreseen.
 	e := r.active
 	v := &e.vectors[k&(MaxVectors-1)]
-	fill := v.Fill + (stamp&r.fillTime | r.fillPacket)
+	fill := v.Packets + 1
+	if r.timed {
+		fill = v.Fill + stamp
+	}
 	if at < uint64(len(e.narrow)) {
 		cell, ok := r.adder.add(uint64(e.narrow[at]), stamp|r.one)
 		if !ok || fill > r.threshold {
