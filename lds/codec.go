@@ -1,0 +1,138 @@
+package lds
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/wire"
+)
+
+// The record of a sketch, big-endian:
+//
+//	magic "HLDS", version 1
+//	seed 8 · rows 1 · columns 4 · spread 1 · rates 8 each of rows (IEEE 754)
+//	tolerance 8 (IEEE 754) · sum bits 1 · digest bits 1 · bytes 1 (0 or 1)
+//	cells, row by row: sum · count 4 · digest · byte sum 6 (if bytes is 1)
+//	CRC-32C 4
+//
+// with sum and digest in as few bytes as hold their bits, the upper ones zero.
+const (
+	magic      = "HLDS"
+	version    = 1
+	countBytes = 4
+	byteBytes  = 6
+)
+
+// AppendBinary appends the sketch's encoding to b. The error is always nil.
+func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
+	c := &s.config
+	start := len(b)
+	b = wire.Begin(b, magic, version)
+	b = binary.BigEndian.AppendUint64(b, c.Seed)
+	b = append(b, uint8(c.Rows))
+	b = binary.BigEndian.AppendUint32(b, uint32(c.Columns))
+	b = append(b, uint8(c.Spread))
+	for _, rate := range c.Rates[:c.Rows] {
+		b = binary.BigEndian.AppendUint64(b, math.Float64bits(rate))
+	}
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(c.Tolerance))
+	b = append(b, c.SumBits, c.DigestBits, 0)
+	if c.Bytes {
+		b[len(b)-1] = 1
+	}
+	for i := range s.cells {
+		b = appendBits(b, s.cells[i].sum, c.SumBits)
+		b = wire.AppendUint(b, uint64(s.cells[i].count()), countBytes)
+		b = appendBits(b, uint64(s.cells[i].digest()), c.DigestBits)
+		if c.Bytes {
+			b = wire.AppendUint(b, s.bytes[i], byteBytes)
+		}
+	}
+	return wire.Seal(b, start), nil
+}
+
+// MarshalBinary returns the sketch's encoding. The error is always nil.
+func (s *Sketch) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
+
+// UnmarshalBinary replaces the sketch, its Config included, by the one that
+// was encoded. On error, which wraps [estimate.ErrEncoding], it is unchanged.
+func (s *Sketch) UnmarshalBinary(data []byte) error {
+	r, err := wire.Open(data, magic, version)
+	if err != nil {
+		return err
+	}
+	c, err := readConfig(&r)
+	if err != nil {
+		return err
+	}
+	decoded := newSketch(c)
+	valid := true
+	for i := range decoded.cells {
+		sum := r.Uint(width(c.SumBits))
+		count := r.Uint(countBytes)
+		digest := r.Uint(width(c.DigestBits))
+		valid = valid && fits(sum, c.SumBits) && fits(digest, c.DigestBits)
+		decoded.cells[i] = cell{sum: uint64(estimate.SignExtend(sum, int(c.SumBits))), tally: digest<<32 | count}
+		if c.Bytes {
+			decoded.bytes[i] = r.Uint(byteBytes)
+		}
+	}
+	if !valid {
+		return fmt.Errorf("lds: %w: a cell has bits beyond its width", estimate.ErrEncoding)
+	}
+	if err := r.Close(); err != nil {
+		return err
+	}
+	*s = *decoded
+	return nil
+}
+
+// readConfig reads a valid Config that the rest of the record is as long as it
+// promises.
+func readConfig(r *wire.Reader) (Config, error) {
+	c := Config{
+		Seed:    r.Uint64(),
+		Rows:    int(r.Uint8()),
+		Columns: columns(r.Uint32()),
+		Spread:  int(r.Uint8()),
+	}
+	if c.Rows > MaxRows {
+		return Config{}, fmt.Errorf("lds: %w: %d rows, want 1 to %d", estimate.ErrEncoding, c.Rows, MaxRows)
+	}
+	for i := range c.Rows {
+		c.Rates[i] = math.Float64frombits(r.Uint64())
+	}
+	c.Tolerance = math.Float64frombits(r.Uint64())
+	c.SumBits, c.DigestBits = r.Uint8(), r.Uint8()
+	flag := r.Uint8()
+	c.Bytes = flag == 1
+	if err := c.Validate(); err != nil {
+		return Config{}, fmt.Errorf("%w: %w", estimate.ErrEncoding, err)
+	}
+	if flag > 1 {
+		return Config{}, fmt.Errorf("lds: %w: flag %d, want 0 or 1", estimate.ErrEncoding, flag)
+	}
+	if want := int64(c.Rows) * int64(c.Columns) * int64(c.CellBytes()); int64(r.Len()) != want {
+		return Config{}, fmt.Errorf("lds: %w: %d bytes of cells, want %d", estimate.ErrEncoding, r.Len(), want)
+	}
+	return c, nil
+}
+
+// columns keeps a number beyond MaxColumns invalid where an int has 32 bits.
+func columns(n uint32) int { return int(min(n, MaxColumns+1)) }
+
+// width is how many bytes hold the given number of bits.
+func width(bits uint8) int { return (int(bits) + 7) / 8 }
+
+// fits reports whether v has no bits above the given number.
+func fits(v uint64, bits uint8) bool { return v>>bits == 0 }
+
+// appendBits appends the low bits of v in as few bytes as hold them.
+func appendBits(b []byte, v uint64, bits uint8) []byte {
+	if bits == 0 {
+		return b
+	}
+	return wire.AppendUint(b, v&(1<<bits-1), width(bits))
+}

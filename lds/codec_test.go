@@ -1,0 +1,237 @@
+package lds
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/hex"
+	"errors"
+	"hash/crc32"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+func encode(t testing.TB, s encoding.BinaryMarshaler) []byte {
+	t.Helper()
+	b, err := s.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// reseal replaces the checksum of a record that was tampered with.
+func reseal(b []byte) []byte {
+	body := b[:len(b)-4]
+	sum := crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
+	return append(body, byte(sum>>24), byte(sum>>16), byte(sum>>8), byte(sum))
+}
+
+func golden(t testing.TB) *Sketch {
+	s := mustNew(t, Config{
+		Seed: 0x0123456789abcdef, Rows: 2, Columns: 3, Spread: 2, Rates: [MaxRows]float64{1, 0.5},
+		Tolerance: 0.25, SumBits: 40, DigestBits: 12, Bytes: true,
+	})
+	s.UpdateWeighted(0x80000000ffffffff, 0xfedcba9876543210, -2, 3, 1000)
+	s.UpdateWeighted(0x80000000ffffffff, 0x0f1e2d3c4b5a6978, 5, 3, 40)
+	return s
+}
+
+// TestGoldenBytes: of the flow's digest, 3 columns and the all-ones low half
+// make home column 2 of row 0, and the high half, 2^31, column 1 of row 1. In
+// row 0 both packets go one column further, around the end; row 1 sampled only
+// the first. Sums are 3·(−2+5) and 3·(−2), digests the low 12 bits of the
+// packets' sum.
+func TestGoldenBytes(t *testing.T) {
+	want := strings.Join(strings.Fields(`
+		484c4453 01
+		0123456789abcdef 02 00000003 02
+		3ff0000000000000 3fe0000000000000
+		3fd0000000000000 28 0c 01
+		0000000009 00000006 0b88 000000000c30
+		0000000000 00000000 0000 000000000000
+		0000000000 00000000 0000 000000000000
+		0000000000 00000000 0000 000000000000
+		fffffffffa 00000003 0210 000000000bb8
+		0000000000 00000000 0000 000000000000
+		65753f6c
+	`), "")
+	got := hex.EncodeToString(encode(t, golden(t)))
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	for name, c := range shapes() {
+		c.Seed = 99
+		up, _ := fill(t, c, packets(6, 500, 20))
+		b := encode(t, up)
+		var back Sketch
+		if err := back.UnmarshalBinary(b); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if back.Config() != c {
+			t.Errorf("%s: Config %+v, want %+v", name, back.Config(), c)
+		}
+		if !bytes.Equal(encode(t, &back), b) {
+			t.Errorf("%s: encoded again, the bytes differ", name)
+		}
+		prefixed, err := up.AppendBinary([]byte("before"))
+		if err != nil || !bytes.Equal(prefixed, append([]byte("before"), b...)) {
+			t.Errorf("%s: AppendBinary does not append", name)
+		}
+		if want := 5 + 14 + 8*c.Rows + 8 + 3 + c.Rows*c.Columns*c.CellBytes() + 4; len(b) != want {
+			t.Errorf("%s: %d bytes, want %d", name, len(b), want)
+		}
+	}
+}
+
+// TestDecodedGoesOn: a decoded sketch is as good as the one that was encoded.
+func TestDecodedGoesOn(t *testing.T) {
+	c := shapes()["spread"]
+	stream := packets(7, 600, 20)
+	up, down := fill(t, c, stream)
+	var a, b Sketch
+	if err := errors.Join(a.UnmarshalBinary(encode(t, up)), b.UnmarshalBinary(encode(t, down))); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range stream {
+		want, wantErr := Estimate(up, down, p.flow)
+		got, gotErr := Estimate(&a, &b, p.flow)
+		if got != want || !errors.Is(gotErr, wantErr) {
+			t.Fatalf("after decoding %+v, %v; before %+v, %v", got, gotErr, want, wantErr)
+		}
+	}
+	up.Update(1, 2, 3)
+	a.Update(1, 2, 3)
+	if !bytes.Equal(encode(t, up), encode(t, &a)) {
+		t.Error("an update after decoding does something else")
+	}
+}
+
+// malformed are records that must be refused, by what is wrong with them.
+func malformed(t testing.TB) map[string][]byte {
+	good := encode(t, golden(t))
+	tampered := func(at int, with ...byte) []byte {
+		b := bytes.Clone(good)
+		copy(b[at:], with)
+		return reseal(b)
+	}
+	const rates, tolerance, cells = 5 + 14, 5 + 14 + 16, 5 + 14 + 16 + 8 + 3
+	return map[string][]byte{
+		"empty":                nil,
+		"magic":                tampered(0, 'X'),
+		"version":              tampered(4, 2),
+		"checksum":             append(bytes.Clone(good[:len(good)-1]), good[len(good)-1]^1),
+		"no rows":              tampered(13, 0),
+		"too many rows":        tampered(13, 9),
+		"255 rows":             tampered(13, 255),
+		"no columns":           tampered(14, 0, 0, 0, 0),
+		"too many columns":     tampered(14, 0xff, 0xff, 0xff, 0xff),
+		"16 million columns":   tampered(14, 1, 0, 0, 0),
+		"spread 0":             tampered(18, 0),
+		"spread over columns":  tampered(18, 4),
+		"rate NaN":             tampered(rates, 0x7f, 0xf8),
+		"rate 2":               tampered(rates, 0x40, 0),
+		"rate 0":               tampered(rates, 0, 0),
+		"tolerance negative":   tampered(tolerance, 0xbf),
+		"tolerance minus zero": tampered(tolerance, 0x80, 0),
+		"tolerance infinite":   tampered(tolerance, 0x7f, 0xf0),
+		"sum bits 0":           tampered(tolerance+8, 0),
+		"sum bits 65":          tampered(tolerance+8, 65),
+		"sum bits narrower":    tampered(tolerance+8, 39),
+		"digest bits 33":       tampered(tolerance+9, 33),
+		"flag 2":               tampered(tolerance+10, 2),
+		"flag 0":               tampered(tolerance+10, 0),
+		"digest too wide":      tampered(cells+5+4, 0x10),
+		"a byte more":          reseal(append(bytes.Clone(good), 0)),
+		"a byte less":          reseal(bytes.Clone(good[:len(good)-1])),
+	}
+}
+
+func TestMalformedIsRefused(t *testing.T) {
+	for name, b := range malformed(t) {
+		s := golden(t)
+		before := encode(t, s)
+		if err := s.UnmarshalBinary(b); !errors.Is(err, estimate.ErrEncoding) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if !bytes.Equal(encode(t, s), before) {
+			t.Errorf("%s: the receiver changed", name)
+		}
+	}
+}
+
+func TestTruncatedIsRefused(t *testing.T) {
+	b := encode(t, golden(t))
+	for n := range b {
+		for _, cut := range [][]byte{b[:n], reseal(append(bytes.Clone(b[:n]), 0, 0, 0, 0))} {
+			var s Sketch
+			if err := s.UnmarshalBinary(cut); err == nil && len(cut) < len(b) {
+				t.Errorf("%d of %d bytes were accepted", n, len(b))
+			}
+		}
+	}
+}
+
+func FuzzUnmarshal(f *testing.F) {
+	f.Add(encode(f, golden(f)))
+	for _, b := range malformed(f) {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		// With the right checksum, so that what is behind it is reached.
+		if len(b) >= 4 {
+			b = reseal(bytes.Clone(b))
+		}
+		var s Sketch
+		if err := s.UnmarshalBinary(b); err != nil {
+			if !errors.Is(err, estimate.ErrEncoding) {
+				t.Errorf("error %v", err)
+			}
+			return
+		}
+		if !bytes.Equal(encode(t, &s), b) {
+			t.Error("encoded again, the bytes differ")
+		}
+		s.Update(1, 2, 3)
+		if _, err := Estimate(&s, &s, 1); err != nil && !errors.Is(err, estimate.ErrNoSamples) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestConfigIsValidated(t *testing.T) {
+	with := func(change func(*Config)) Config { c := DefaultConfig; change(&c); return c }
+	for want, c := range map[string]Config{
+		"Rows is 0, want 1 to 8":            with(func(c *Config) { c.Rows = 0 }),
+		"Rows is 9, want 1 to 8":            with(func(c *Config) { c.Rows = 9 }),
+		"Columns is -1, want 1 to 16777216": with(func(c *Config) { c.Columns = -1 }),
+		"Columns is 16777217":               with(func(c *Config) { c.Columns = MaxColumns + 1 }),
+		"Spread is 0, want 1 to 64":         with(func(c *Config) { c.Spread = 0 }),
+		"Spread is 65, want 1 to 64":        with(func(c *Config) { c.Spread = 65 }),
+		"Spread is 5, want 1 to 4":          with(func(c *Config) { c.Columns, c.Spread = 4, 5 }),
+		"Rates[3] is 0, want":               with(func(c *Config) { c.Rates[3] = 0 }),
+		"Rates[0] is 1.5, want":             with(func(c *Config) { c.Rates[0] = 1.5 }),
+		"Rates[0] is NaN, want":             with(func(c *Config) { c.Rates[0] = math.NaN() }),
+		"Rates[4] is 1, want 0 past the 4":  with(func(c *Config) { c.Rates[4] = 1 }),
+		"Tolerance is -0.1, want 0 to":      with(func(c *Config) { c.Tolerance = -0.1 }),
+		"Tolerance is NaN, want 0 to":       with(func(c *Config) { c.Tolerance = math.NaN() }),
+		"Tolerance is +Inf, want 0 to":      with(func(c *Config) { c.Tolerance = math.Inf(1) }),
+		"SumBits is 0, want 1 to 64":        with(func(c *Config) { c.SumBits = 0 }),
+		"SumBits is 65, want 1 to 64":       with(func(c *Config) { c.SumBits = 65 }),
+		"DigestBits is 33, want 0 to 32":    with(func(c *Config) { c.DigestBits = 33 }),
+	} {
+		s, err := New(c)
+		if s != nil || !errors.Is(err, estimate.ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	if _, err := New(DefaultConfig); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,124 @@
+package lds
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// Limits of a Config.
+const (
+	MaxRows    = 8
+	MaxColumns = 1 << 24
+	MaxSpread  = 64
+	MinRate    = 1.0 / (1 << 20)
+)
+
+// A Config holds every size of a sketch and the seed of its digests. Two
+// sketches can be compared or merged only if their Configs are equal.
+type Config struct {
+	// Seed is the seed that the caller gives to [hashing.Digest] and
+	// [hashing.Tuple.Flow]. The sketch keeps it so that two points that hash
+	// differently are told so. A new seed each interval gives every flow new
+	// neighbours.
+	Seed uint64
+
+	// Rows is the number of rows (R in the paper), 1 to MaxRows. Each packet
+	// updates one cell of each.
+	Rows int
+
+	// Columns is the number of cells in each row (C in section 2, C/R in
+	// section 3), 1 to MaxColumns.
+	Columns int
+
+	// Spread is how many neighbouring cells of a row a flow's packets are
+	// scattered over (k, the length of the virtual LDA), 1 to MaxSpread and
+	// at most Columns. With 1, a single lost packet costs its flow, and all
+	// flows in the same cell, that row.
+	Spread int
+
+	// Rates is the part of the packets that each row samples, MinRate to 1;
+	// those past Rows are zero. Rows of different rates are the banks of
+	// section 4.2.
+	Rates [MaxRows]float64
+
+	// Tolerance is by what part more packets than the least loaded of a
+	// flow's cells may hold another that is used with it (α), 0 to 1,000.
+	Tolerance float64
+
+	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums
+	// wrap, and their differences are exact for any width so long as the
+	// delays of the packets in one cell, times their weights, add up to less
+	// than 2^(SumBits-1) ns: 39 hours at 48.
+	SumBits uint8
+
+	// DigestBits is the width of a cell's stream digest on the wire, 0 to 32.
+	// A cell with other packets at one point than at the other, but as many,
+	// is taken for usable with probability 2^-DigestBits.
+	DigestBits uint8
+
+	// Bytes says whether cells also sum up packet lengths, 48 bits wide on
+	// the wire, for [Sketch.Bytes] and [Sketch.MeanPacketSize].
+	Bytes bool
+}
+
+// DefaultConfig is the paper's reference sketch, for about 150,000 flows an
+// interval and next to no loss: 4 rows of 17,500 cells of 12 bytes. Where
+// packets are lost, [Plan] with a Spread and Rates such as 1, 0.5, 0.1 and
+// 0.01 serves better.
+var DefaultConfig = Config{
+	Rows:       4,
+	Columns:    17500,
+	Spread:     1,
+	Rates:      [MaxRows]float64{1, 1, 1, 1},
+	Tolerance:  0.1,
+	SumBits:    48,
+	DigestBits: 16,
+}
+
+// Validate reports what is out of range. The error wraps [estimate.ErrConfig].
+func (c *Config) Validate() error {
+	bad := func(field string, got any, want string) error {
+		return fmt.Errorf("lds: %w: %s is %v, want %s", estimate.ErrConfig, field, got, want)
+	}
+	if c.Rows < 1 || c.Rows > MaxRows {
+		return bad("Rows", c.Rows, fmt.Sprintf("1 to %d", MaxRows))
+	}
+	if c.Columns < 1 || c.Columns > MaxColumns {
+		return bad("Columns", c.Columns, fmt.Sprintf("1 to %d", MaxColumns))
+	}
+	if most := min(MaxSpread, c.Columns); c.Spread < 1 || c.Spread > most {
+		return bad("Spread", c.Spread, fmt.Sprintf("1 to %d", most))
+	}
+	for r, rate := range c.Rates {
+		field := fmt.Sprintf("Rates[%d]", r)
+		switch {
+		case r >= c.Rows && rate != 0:
+			return bad(field, rate, fmt.Sprintf("0 past the %d rows", c.Rows))
+		case r < c.Rows && !(rate >= MinRate && rate <= 1):
+			return bad(field, rate, fmt.Sprintf("%.3g to 1", MinRate))
+		}
+	}
+	// -0 is refused too: it equals 0, but encodes differently.
+	if math.Signbit(c.Tolerance) || !(c.Tolerance <= 1000) {
+		return bad("Tolerance", c.Tolerance, "0 to 1,000")
+	}
+	if c.SumBits < 1 || c.SumBits > 64 {
+		return bad("SumBits", c.SumBits, "1 to 64")
+	}
+	if c.DigestBits > 32 {
+		return bad("DigestBits", c.DigestBits, "0 to 32")
+	}
+	return nil
+}
+
+// CellBytes is the size of a cell on the wire, and in a switch that stores it
+// so: 12 for DefaultConfig.
+func (c *Config) CellBytes() int {
+	n := width(c.SumBits) + countBytes + width(c.DigestBits)
+	if c.Bytes {
+		n += byteBytes
+	}
+	return n
+}

@@ -1,0 +1,152 @@
+package lds
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A Result is what two sketches say about one flow.
+type Result struct {
+	// Delay is the estimate of the flow's delays from the least contaminated
+	// of its cells: Mean by Fig. 6, StdDev count-conditioned over cells of
+	// one row, N the packets of the row that gave most (a packet is in every
+	// row and counts once).
+	estimate.Delay
+
+	// DegreesOfFreedom is what StdDev rests on: how many selected cells there
+	// are beyond the first of each row. With 0 the deviation is unknown, and
+	// StdDev is 0 and means nothing; that is always so with a Spread of 1. The
+	// relative error of a deviation is about 1/√(2·DegreesOfFreedom) at best,
+	// and flows that share the cells add their distance from this one.
+	DegreesOfFreedom uint64
+
+	// Sent and Received are at most the packets that the flow and its
+	// neighbours in the least loaded row had at each point, and at least the
+	// flow's own (exact bounds where a row samples every packet). Lost is the
+	// least difference over the rows, at least what the flow lost. Late
+	// packets of a previous interval and duplicates can hide losses.
+	Sent, Received, Lost uint64
+
+	// Of the flow's Rows × Spread cells, Usable had packets and the same ones
+	// at both points, and Selected of them made the estimate. Lossy had a
+	// different number at the two points, Reordered as many but not the same:
+	// packets crossed the interval's boundary, or one came where another was
+	// lost.
+	Usable, Selected, Lossy, Reordered int
+}
+
+// condition is what a pair of cells tells of its packets.
+type condition int
+
+const (
+	empty     condition = iota // no packet at either point
+	usable                     // the same packets, as far as the digest can tell
+	lossy                      // more at one point than at the other
+	reordered                  // as many, but not the same
+)
+
+// compare tells the condition of the cells at one index of two sketches.
+func compare(up, down *cell, digestBits uint8) condition {
+	switch differ := up.digest() ^ down.digest(); {
+	case up.count() != down.count():
+		return lossy
+	case uint64(differ)&(1<<digestBits-1) != 0:
+		return reordered
+	case up.count() == 0:
+		return empty
+	}
+	return usable
+}
+
+// Estimate returns the delay of flow f between two points from its cells in
+// their sketches of one interval (Fig. 6). Of the usable cells it takes the
+// least loaded, and those that hold up to Config.Tolerance more.
+//
+// Where rows sample at different rates, cells compare by an upper bound of the
+// packets they stand for, not as in [EstimateInverted]: a cell that sampled
+// few packets of many, by chance, is not taken for the purest. That pays where
+// delays within a flow differ, and few samples make a poor mean.
+//
+// It returns [estimate.ErrNoSamples] if no cell of the flow is usable or if the
+// sketches prove that the flow had no packets, and [estimate.ErrMismatch] if
+// the Configs differ.
+//
+// Flows that share the selected cells draw the mean towards theirs, the more
+// the larger they are beside f: [Decode] tells them apart. A clock offset
+// between the points shifts the mean by itself.
+func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
+	return estimateBy(up, down, f, atMost)
+}
+
+// EstimateInverted is Estimate as section 4.2 has it: cells of rows with
+// different rates compare by their counts divided by the rates. Where all
+// rates are 1 it is the same as Estimate.
+func EstimateInverted(up, down *Sketch, f hashing.Flow) (Result, error) {
+	return estimateBy(up, down, f, func(n, rate float64) float64 { return n / rate })
+}
+
+// estimateBy estimates with loads as the given function has them, of a cell's
+// count and its row's rate.
+func estimateBy(up, down *Sketch, f hashing.Flow, load func(n, rate float64) float64) (Result, error) {
+	if err := match(up, down); err != nil {
+		return Result{}, err
+	}
+	c := &up.config
+	var result Result
+	least := math.Inf(1)
+	for r := range c.Rows {
+		for offset := range c.Spread {
+			at := up.at(r, f, offset)
+			switch compare(&up.cells[at], &down.cells[at], c.DigestBits) {
+			case usable:
+				result.Usable++
+				least = min(least, load(float64(up.cells[at].count()), c.Rates[r]))
+			case lossy:
+				result.Lossy++
+			case reordered:
+				result.Reordered++
+			}
+		}
+	}
+	result.Sent, result.Received, result.Lost = up.Packets(f), down.Packets(f), lost(up, down, f)
+	if result.Usable == 0 || up.absent(f) {
+		return Result{}, estimate.ErrNoSamples
+	}
+
+	// A row's cells hold different packets, and so their sums tell of the
+	// deviation; cells of two rows hold the same ones.
+	var all estimate.Cells
+	var squares float64
+	for r := range c.Rows {
+		var row estimate.Cells
+		for offset := range c.Spread {
+			at := up.at(r, f, offset)
+			a, b := &up.cells[at], &down.cells[at]
+			if compare(a, b, c.DigestBits) == usable && load(float64(a.count()), c.Rates[r]) <= (1+c.Tolerance)*least {
+				result.Selected++
+				row.Add(float64(estimate.Difference(a.sum, b.sum, int(c.SumBits))), uint64(a.count()))
+			}
+		}
+		all.Merge(row)
+		squares += row.Variance() * float64(row.DegreesOfFreedom())
+		result.DegreesOfFreedom += row.DegreesOfFreedom()
+		result.N = max(result.N, row.N())
+	}
+	result.Mean = all.Mean()
+	if result.DegreesOfFreedom > 0 {
+		result.StdDev = math.Sqrt(squares / float64(result.DegreesOfFreedom))
+	}
+	return result, nil
+}
+
+// at is the index of a cell of flow f's virtual LDA in row r; offset is below
+// Spread.
+func (s *Sketch) at(r int, f hashing.Flow, offset int) int {
+	column := int(home(r, f, s.columns)) + offset
+	if column >= s.config.Columns {
+		column -= s.config.Columns
+	}
+	return r*s.config.Columns + column
+}

@@ -1,0 +1,403 @@
+package lds
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// slowEstimate is Fig. 6, with counts inverted as in section 4.2, over slow
+// sketches. Unlike the paper's text for a flow with empty cells, which would
+// divide by zero, it passes them over.
+func slowEstimate(up, down *slowSketch, f hashing.Flow) (mean float64, ok bool) {
+	type candidate struct{ S, N, inverted float64 }
+	var cells []candidate
+	least := math.Inf(1)
+	for i := range up.Rows {
+		for offset := range up.Spread {
+			at := [2]int{i, (up.home(i, f) + offset) % up.Columns}
+			a, b := up.cells[at], down.cells[at]
+			if a == nil || b == nil || a.N != b.N || (a.D-b.D)%(1<<up.DigestBits) != 0 {
+				continue
+			}
+			sum := float64(b.S.Int64() - a.S.Int64())
+			cells = append(cells, candidate{sum, float64(a.N), float64(a.N) / up.Rates[i]})
+			least = min(least, float64(a.N)/up.Rates[i])
+		}
+	}
+	var S, N float64
+	for _, c := range cells {
+		if c.inverted <= (1+up.Tolerance)*least {
+			S += c.S
+			N += c.N
+		}
+	}
+	return S / N, N > 0
+}
+
+func TestEstimateIsFigure6(t *testing.T) {
+	for name, c := range shapes() {
+		t.Run(name, func(t *testing.T) {
+			stream := packets(11, 2000, 80)
+			r := rand.New(rand.NewPCG(11, 2))
+			slowUp := &slowSketch{Config: c, cells: map[[2]int]*slowCell{}}
+			slowDown := &slowSketch{Config: c, cells: map[[2]int]*slowCell{}}
+			for i := range stream {
+				p := &stream[i]
+				p.lost = r.Float64() < 0.02
+				slowUp.update(*p, p.sent)
+				if !p.lost {
+					slowDown.update(*p, p.sent+p.delay)
+				}
+			}
+			up, down := fill(t, c, stream)
+			answered := 0
+			for i := range uint64(80) {
+				f := hashing.Flow(hashing.Word(1, i))
+				want, ok := slowEstimate(slowUp, slowDown, f)
+				got, err := EstimateInverted(up, down, f)
+				if errors.Is(err, estimate.ErrNoSamples) && (!ok || up.absent(f)) {
+					continue
+				}
+				if err != nil || !ok || math.Abs(got.Mean-want) > 1e-9*math.Abs(want) {
+					t.Errorf("flow %d: %+v, %v, want %v, %v", i, got, err, want, ok)
+				}
+				answered++
+			}
+			if answered == 0 && c.Columns > 10 {
+				t.Error("no flow was estimated")
+			}
+		})
+	}
+}
+
+// alone is a flow by itself, of n packets of the given delays.
+func alone(n int, delay func(i int) int64) []passed {
+	stream := packets(12, n, 1)
+	for i := range stream {
+		stream[i].delay = delay(i)
+	}
+	return stream
+}
+
+func TestOneFlowIsExact(t *testing.T) {
+	for name, c := range shapes() {
+		if name == "sampled, bytes" || name == "three rows" || name == "sampled" {
+			continue // the sampled packets' mean is not that of all
+		}
+		const n = 1000
+		stream := alone(n, func(i int) int64 { return 1000 + int64(i%10) })
+		up, down := fill(t, c, stream)
+		got, err := Estimate(up, down, stream[0].flow)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if c.Spread == 1 && (got.Mean != 1004.5 || got.N != n) {
+			t.Errorf("%s: mean %v of %d packets, want 1004.5 of %d", name, got.Mean, got.N, n)
+		}
+		// With a spread, the mean is over the selected cells: within 6 of
+		// its own deviations, 2.9 ns a packet.
+		if math.Abs(got.Mean-1004.5) > 6*2.9/math.Sqrt(float64(got.N)) {
+			t.Errorf("%s: mean %v of %d packets", name, got.Mean, got.N)
+		}
+		if got.Sent != n || got.Received != n || got.Lost != 0 || got.Lossy+got.Reordered != 0 {
+			t.Errorf("%s: %+v of %d packets without loss", name, got, n)
+		}
+	}
+}
+
+func TestClockOffsetShiftsTheMeanByItself(t *testing.T) {
+	for name, c := range shapes() {
+		for _, offset := range []int64{-5_000_000, 1, 40_000} {
+			stream := packets(13, 1000, 30)
+			up, down := fill(t, c, stream)
+			for i := range stream {
+				stream[i].delay += offset
+			}
+			_, shifted := fill(t, c, stream)
+			for i := range uint64(30) {
+				f := hashing.Flow(hashing.Word(1, i))
+				was, wasErr := Estimate(up, down, f)
+				is, isErr := Estimate(up, shifted, f)
+				if !errors.Is(isErr, wasErr) {
+					t.Fatalf("%s: %v with offset, %v without", name, isErr, wasErr)
+				}
+				if wasErr != nil {
+					continue
+				}
+				if math.Abs(is.Mean-was.Mean-float64(offset)) > 1e-6 || math.Abs(is.StdDev-was.StdDev) > 1e-4*(1+was.StdDev) {
+					t.Errorf("%s: offset %d moved %+v to %+v", name, offset, was.Delay, is.Delay)
+				}
+			}
+		}
+	}
+}
+
+func TestSwappedPointsAreNegative(t *testing.T) {
+	stream := alone(100, func(int) int64 { return 250 })
+	up, down := fill(t, DefaultConfig, stream)
+	got, err := Estimate(down, up, stream[0].flow)
+	if err != nil || got.Mean != -250 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestSumsWrapAtAnyWidth(t *testing.T) {
+	// Time stamps of today, in sums that have long wrapped: only the
+	// difference must fit.
+	for _, bits := range []uint8{20, 33, 48, 64} {
+		c := DefaultConfig
+		c.SumBits = bits
+		up, down := mustNew(t, c), mustNew(t, c)
+		for i := range int64(100) {
+			p := hashing.Packet(hashing.Word(1, uint64(i)))
+			up.Update(7, p, 1_763_600_000_000_000_000+i)
+			down.Update(7, p, 1_763_600_000_000_000_000+i+5000)
+		}
+		var a, b Sketch
+		if err := errors.Join(a.UnmarshalBinary(encode(t, up)), b.UnmarshalBinary(encode(t, down))); err != nil {
+			t.Fatal(err)
+		}
+		for _, pair := range [][2]*Sketch{{up, down}, {&a, &b}} {
+			if got, err := Estimate(pair[0], pair[1], 7); err != nil || got.Mean != 5000 {
+				t.Errorf("%d bits: %+v, %v", bits, got, err)
+			}
+		}
+	}
+}
+
+func TestLossIsNamed(t *testing.T) {
+	// One lost packet of a flow alone, spread over five cells: it spoils one
+	// of five in each row, and the rest are exact.
+	c := shapes()["spread"]
+	stream := alone(1000, func(int) int64 { return 777 })
+	stream[500].lost = true
+	up, down := fill(t, c, stream)
+	got, err := Estimate(up, down, stream[0].flow)
+	if err != nil || got.Mean != 777 || got.Lossy != c.Rows || got.Usable != c.Rows*4 || got.Lost != 1 || got.Sent != 1000 || got.Received != 999 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// Without a spread nothing is left.
+	up, down = fill(t, shapes()["plain"], stream)
+	if got, err = Estimate(up, down, stream[0].flow); !errors.Is(err, estimate.ErrNoSamples) || got != (Result{}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestReorderingAcrossTheIntervalIsNamed(t *testing.T) {
+	// The last packet is late for this interval downstream, and one of the
+	// interval before comes in its place: the counts agree.
+	c := shapes()["spread"]
+	stream := alone(1000, func(int) int64 { return 777 })
+	up, down := mustNew(t, c), mustNew(t, c)
+	for i, p := range stream {
+		if i > 0 {
+			up.Update(p.flow, p.packet, p.sent)
+		}
+		if i < 999 {
+			down.Update(p.flow, p.packet, p.sent+p.delay)
+		}
+	}
+	got, err := Estimate(up, down, stream[0].flow)
+	if err != nil || got.Mean != 777 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// Where both fell in one cell counts agree, and only the digest tells;
+	// else two cells have different counts.
+	if got.Lossy+2*got.Reordered != 2*c.Rows {
+		t.Errorf("%+v: want %d packets noticed", got, 2*c.Rows)
+	}
+	// Without a digest the mean is wrong, if both are in one cell.
+	c.DigestBits, c.Spread = 0, 1
+	up, down = mustNew(t, c), mustNew(t, c)
+	up.Update(1, 100, 0)
+	down.Update(1, 200, 1e9)
+	if got, err := Estimate(up, down, 1); err != nil || got.Mean != 1e9 {
+		t.Errorf("without a digest: %+v, %v", got, err)
+	}
+	c.DigestBits = 16
+	up, down = mustNew(t, c), mustNew(t, c)
+	up.Update(1, 100, 0)
+	down.Update(1, 200, 1e9)
+	if _, err := Estimate(up, down, 1); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("with a digest: %v", err)
+	}
+}
+
+func TestDuplicateIsNoticed(t *testing.T) {
+	// A packet that comes twice downstream where another was lost: the count
+	// is right, and so would be the XOR of three copies.
+	c := shapes()["plain"]
+	up, down := mustNew(t, c), mustNew(t, c)
+	for _, p := range []hashing.Packet{1, 1, 1} {
+		up.Update(1, p, 0)
+	}
+	for _, p := range []hashing.Packet{1, 2, 2} {
+		down.Update(1, p, 10)
+	}
+	if got, err := Estimate(up, down, 1); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestWrongSeedIsRefused(t *testing.T) {
+	a, b := DefaultConfig, DefaultConfig
+	b.Seed++
+	x, y := mustNew(t, a), mustNew(t, b)
+	x.Update(1, 2, 3)
+	y.Update(1, 2, 3)
+	before := encode(t, x)
+	for name, f := range map[string]func() error{
+		"Estimate":         func() error { _, err := Estimate(x, y, 1); return err },
+		"EstimateInverted": func() error { _, err := EstimateInverted(x, y, 1); return err },
+		"Merge":            func() error { return x.Merge(y) },
+		"Decode": func() error {
+			_, err := Decode(t.Context(), x, y, []hashing.Flow{1}, nil, estimate.JointOptions{})
+			return err
+		},
+	} {
+		if err := f(); !errors.Is(err, estimate.ErrMismatch) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if string(encode(t, x)) != string(before) {
+		t.Error("a refused Merge changed the sketch")
+	}
+}
+
+func TestAbsentFlowHasNoDelay(t *testing.T) {
+	// Half of the columns are taken, so that an absent flow finds others'
+	// packets in some rows and none in another.
+	c := shapes()["plain"]
+	up, down := mustNew(t, c), mustNew(t, c)
+	for i := range uint64(60) {
+		p := hashing.Packet(hashing.Word(2, i))
+		up.Update(hashing.Flow(hashing.Word(1, i)), p, 0)
+		down.Update(hashing.Flow(hashing.Word(1, i)), p, 10)
+	}
+	refused := 0
+	for i := uint64(1000); i < 1200; i++ {
+		f := hashing.Flow(hashing.Word(1, i))
+		got, err := Estimate(up, down, f)
+		if errors.Is(err, estimate.ErrNoSamples) {
+			refused++
+		} else if err != nil || up.Packets(f) == 0 {
+			t.Fatalf("%+v, %v, but %d packets", got, err, up.Packets(f))
+		}
+	}
+	// Each row is empty with probability (1−1/97)^60 = 0.54.
+	if refused < 150 {
+		t.Errorf("only %d of 200 absent flows were refused", refused)
+	}
+	empty := mustNew(t, c)
+	if _, err := Estimate(empty, empty, 1); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("empty sketches: %v", err)
+	}
+}
+
+// TestDeviation measures a flow alone with a spread of 64: the pooled variance
+// over rows is unbiased, and with M degrees of freedom the mean of n runs has
+// a relative deviation of at most √((2+κ)/M/n) or so, κ the excess kurtosis of
+// a cell's sum, which is small.
+func TestDeviation(t *testing.T) {
+	const runs, perRun, sigma = 40, 20000, 5000.0
+	c := Config{Rows: 2, Columns: 64, Spread: 64, Rates: [MaxRows]float64{1, 1}, Tolerance: 1000, SumBits: 48, DigestBits: 16}
+	measure := func(scale func(r Result) float64) (z float64) {
+		r := rand.New(rand.NewPCG(14, 14))
+		var ratio float64
+		for range runs {
+			up, down := mustNew(t, c), mustNew(t, c)
+			for range perRun {
+				p := hashing.Packet(r.Uint64())
+				up.Update(1, p, 0)
+				down.Update(1, p, int64(1e6+sigma*(r.ExpFloat64())))
+			}
+			got, err := Estimate(up, down, 1)
+			if err != nil || got.DegreesOfFreedom != 2*63 {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			ratio += scale(got) * scale(got) / (sigma * sigma) / runs
+		}
+		// The rows tell of the same packets and are dependent; count one.
+		return (ratio - 1) / math.Sqrt(2.0/63/runs)
+	}
+	// 5 deviations: a false alarm in 1.7 million.
+	if z := measure(func(r Result) float64 { return r.StdDev }); math.Abs(z) > 5 {
+		t.Errorf("the variance is off by %.1f of its deviations", z)
+	}
+	// Negative control: the deviation of a cell's mean times √N of all, a
+	// natural mistake in the number of cells (64 for 63 and 1 % of noise).
+	if z := measure(func(r Result) float64 { return r.StdDev * 1.15 }); math.Abs(z) <= 5 {
+		t.Errorf("the check does not notice a deviation 15 %% too large: %.1f", z)
+	}
+}
+
+func TestDeviationSaysWhenSpreadIsTooSmall(t *testing.T) {
+	stream := alone(500, func(i int) int64 { return int64(i) })
+	up, down := fill(t, DefaultConfig, stream)
+	got, err := Estimate(up, down, stream[0].flow)
+	if err != nil || got.DegreesOfFreedom != 0 || got.StdDev != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestBoundedComparison: what Estimate does beyond section 4.2, on a tenth of
+// the paper's multi-bank sketch and flows, where each flow's delays have two
+// modes. The errors of the large flows are compared by a sign test. Where all
+// packets of a flow have about one delay it is no gain, and that is the
+// negative control.
+func TestBoundedComparison(t *testing.T) {
+	c := multiBank(5)
+	c.Columns /= 10
+	compare := func(fast, slow float64) (better, worse int) {
+		r := rand.New(rand.NewPCG(15, 15))
+		up, down := mustNew(t, c), mustNew(t, c)
+		means := map[hashing.Flow]float64{}
+		for i := range uint64(14600) {
+			f := hashing.Flow(hashing.Word(1, i))
+			base, slowShare, total := 1e5+r.Float64()*fast, r.Float64(), 0.0
+			n := int(min(math.Pow(1-r.Float64(), -1/0.8), 20000))
+			for range n {
+				p, delay := hashing.Packet(r.Uint64()), base+r.ExpFloat64()*1e4
+				if r.Float64() < slowShare {
+					delay += slow
+				}
+				up.Update(f, p, 0)
+				down.Update(f, p, int64(delay))
+				total += math.Trunc(delay)
+			}
+			if n >= 100 {
+				means[f] = total / float64(n)
+			}
+		}
+		for f, mean := range means {
+			x, errX := Estimate(up, down, f)
+			y, errY := EstimateInverted(up, down, f)
+			if errX != nil || errY != nil {
+				t.Fatal(errX, errY)
+			}
+			switch ex, ey := math.Abs(x.Mean-mean), math.Abs(y.Mean-mean); {
+			case ex < ey:
+				better++
+			case ex > ey:
+				worse++
+			}
+		}
+		return better, worse
+	}
+	// 5 deviations of a fair coin: a false alarm in 3.5 million.
+	significant := func(better, worse int) bool {
+		return float64(better-worse) > 5*math.Sqrt(float64(better+worse))
+	}
+	if better, worse := compare(1e5, 8e5); !significant(better, worse) {
+		t.Errorf("better for %d flows, worse for %d", better, worse)
+	}
+	if better, worse := compare(1e6, 0); significant(better, worse) {
+		t.Errorf("better for %d flows, worse for %d, where it cannot be", better, worse)
+	}
+}

@@ -1,0 +1,143 @@
+package lds
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// Packets returns how many packets flow f had at most at this point: the
+// count of the least loaded of its rows, which counts those that share its
+// cells too (section 4.3, a count-min sketch). In rows that sample, the count
+// is inverted by the rate and no longer a strict bound; see [Plan] for how much
+// others add. It is 0 if the sketch proves that the flow had none.
+func (s *Sketch) Packets(f hashing.Flow) uint64 {
+	row, packets := s.quietest(f)
+	return s.invert(row, packets)
+}
+
+// Bytes returns how many bytes flow f had at most, from the row that
+// [Sketch.Packets] is from. Without Config.Bytes the error wraps
+// [estimate.ErrConfig].
+func (s *Sketch) Bytes(f hashing.Flow) (uint64, error) {
+	row, _ := s.quietest(f)
+	bytes, err := s.rowBytes(row, f)
+	return s.invert(row, bytes), err
+}
+
+// MeanPacketSize returns the mean length, in bytes, of the packets that
+// [Sketch.Packets] counts: flow f's, and those of flows that share its cells.
+// The error wraps [estimate.ErrConfig] without Config.Bytes, and
+// [estimate.ErrNoSamples] without packets.
+func (s *Sketch) MeanPacketSize(f hashing.Flow) (float64, error) {
+	row, packets := s.quietest(f)
+	bytes, err := s.rowBytes(row, f)
+	if err != nil {
+		return 0, err
+	}
+	if packets == 0 {
+		return 0, estimate.ErrNoSamples
+	}
+	return float64(bytes) / float64(packets), nil
+}
+
+// A FlowCount is a flow and at most how many packets it had.
+type FlowCount struct {
+	Flow    hashing.Flow
+	Packets uint64
+}
+
+// HeavyHitters appends to dst those of the candidates that [Sketch.Packets]
+// gives at least the threshold, the largest first. Where every row sees every
+// packet no heavy hitter is missed, but small flows that share their cells
+// with one in every row are listed too.
+func (s *Sketch) HeavyHitters(dst []FlowCount, candidates []hashing.Flow, threshold uint64) []FlowCount {
+	start := len(dst)
+	for _, f := range candidates {
+		if n := s.Packets(f); n >= threshold {
+			dst = append(dst, FlowCount{f, n})
+		}
+	}
+	slices.SortFunc(dst[start:], func(a, b FlowCount) int {
+		return cmp.Or(cmp.Compare(b.Packets, a.Packets), cmp.Compare(a.Flow, b.Flow))
+	})
+	return dst
+}
+
+// quietest is the row in which flow f's cells stand for the fewest packets,
+// and how many they hold.
+func (s *Sketch) quietest(f hashing.Flow) (row int, packets uint64) {
+	least := math.Inf(1)
+	for r := range s.config.Rows {
+		n := s.rowPackets(r, f)
+		if bound := atMost(float64(n), s.config.Rates[r]); bound < least {
+			row, packets, least = r, n, bound
+		}
+	}
+	return row, packets
+}
+
+// rowPackets is how many packets flow f's cells hold in row r.
+func (s *Sketch) rowPackets(r int, f hashing.Flow) (n uint64) {
+	for offset := range s.config.Spread {
+		n += uint64(s.cells[s.at(r, f, offset)].count())
+	}
+	return n
+}
+
+// rowBytes is how many bytes flow f's cells hold in row r.
+func (s *Sketch) rowBytes(r int, f hashing.Flow) (n uint64, err error) {
+	if s.bytes == nil {
+		return 0, fmt.Errorf("lds: %w: Bytes is false, the sketch has no byte sums", estimate.ErrConfig)
+	}
+	for offset := range s.config.Spread {
+		n += s.bytes[s.at(r, f, offset)]
+	}
+	return n, nil
+}
+
+// absent reports that flow f had no packet, because a row that sees every
+// packet saw none of it.
+func (s *Sketch) absent(f hashing.Flow) bool {
+	for r := range s.config.Rows {
+		if s.config.Rates[r] == 1 && s.rowPackets(r, f) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// invert is how many the n sampled by row r stand for.
+func (s *Sketch) invert(r int, n uint64) uint64 {
+	return uint64(math.Round(float64(n) / s.config.Rates[r]))
+}
+
+// lost is the least, over the rows, of how many packets fewer flow f's cells
+// hold downstream than upstream.
+func lost(up, down *Sketch, f hashing.Flow) uint64 {
+	var row int
+	var missing uint64
+	least := math.Inf(1)
+	for r := range up.config.Rows {
+		sent, received := up.rowPackets(r, f), down.rowPackets(r, f)
+		n := sent - min(sent, received)
+		if bound := atMost(float64(n), up.config.Rates[r]); bound < least {
+			row, missing, least = r, n, bound
+		}
+	}
+	return up.invert(row, missing)
+}
+
+// atMost is an upper bound, at three deviations of the sampling (Wilson's), of
+// how many there were of which n were sampled at the given rate. A row with a
+// low rate must not be taken for the least loaded because it happened to
+// sample little.
+func atMost(n, rate float64) float64 {
+	const deviations = 3.0
+	noise := (1 - rate) * deviations * (deviations/2 + math.Sqrt(n+deviations*deviations/4))
+	return (n + noise) / rate
+}

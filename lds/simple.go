@@ -1,0 +1,162 @@
+package lds
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/wire"
+)
+
+// A SimpleConfig holds every size of a [Simple] sketch and the seed of its
+// flow digests.
+type SimpleConfig struct {
+	Seed    uint64 // that the caller gives to [hashing.Tuple.Flow]
+	Rows    int    // 1 to MaxRows (R)
+	Columns int    // cells in each row, 1 to MaxColumns (C)
+	SumBits uint8  // width of a delay sum on the wire, 1 to 64; see Config
+}
+
+// DefaultSimpleConfig is as large as [DefaultConfig]: 4 rows of 17,500 cells,
+// of 10 bytes.
+var DefaultSimpleConfig = SimpleConfig{Rows: 4, Columns: 17500, SumBits: 48}
+
+// Validate reports what is out of range. The error wraps [estimate.ErrConfig].
+func (c *SimpleConfig) Validate() error {
+	full := DefaultConfig
+	full.Rows, full.Columns, full.SumBits = c.Rows, c.Columns, c.SumBits
+	full.Rates = fitRates(full.Rates, min(max(c.Rows, 1), MaxRows))
+	return full.Validate()
+}
+
+// Simple is the paper's SDS (section 2.2), for a receiver that knows each
+// packet's delay, because packets carry the time they were sent. It needs no
+// second sketch, no spread and no digest: a lost packet has no delay and
+// touches nothing.
+//
+// It is made by NewSimple, never grows, and is for one goroutine: keep one a
+// goroutine and Merge them.
+type Simple struct {
+	cells  []cell // the rows one after the other
+	config SimpleConfig
+}
+
+// NewSimple returns an empty sketch. The error wraps [estimate.ErrConfig].
+func NewSimple(c SimpleConfig) (*Simple, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &Simple{cells: make([]cell, c.Rows*c.Columns), config: c}, nil
+}
+
+// Config returns the configuration that the sketch was made with.
+func (s *Simple) Config() SimpleConfig { return s.config }
+
+// Update records a packet of flow f that was delayed by delay nanoseconds
+// (Fig. 2).
+func (s *Simple) Update(f hashing.Flow, delay int64) {
+	for r := range s.config.Rows {
+		s.cells[s.at(r, f)].add(uint64(delay), 1)
+	}
+}
+
+func (s *Simple) at(r int, f hashing.Flow) uint64 {
+	columns := uint64(s.config.Columns)
+	return uint64(r)*columns + home(r, f, columns)
+}
+
+// A SimpleResult is what an SDS says about one flow.
+type SimpleResult struct {
+	Mean float64 // nanoseconds
+	N    uint64  // packets in the cell that gave it: the flow's, and those of flows that share it
+}
+
+// Estimate returns the mean delay of flow f from the least loaded of its cells
+// (Fig. 3), or [estimate.ErrNoSamples] if the flow had no packet.
+func (s *Simple) Estimate(f hashing.Flow) (SimpleResult, error) {
+	least := &s.cells[s.at(0, f)]
+	for r := range s.config.Rows {
+		if c := &s.cells[s.at(r, f)]; c.count() < least.count() {
+			least = c
+		}
+	}
+	if least.count() == 0 {
+		return SimpleResult{}, estimate.ErrNoSamples
+	}
+	n := uint64(least.count())
+	return SimpleResult{Mean: float64(estimate.SignExtend(least.sum, int(s.config.SumBits))) / float64(n), N: n}, nil
+}
+
+// Merge adds what b saw to s. The error wraps [estimate.ErrMismatch] if the
+// Configs differ, and s is then unchanged.
+func (s *Simple) Merge(b *Simple) error {
+	if s.config != b.config {
+		return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, s.config, b.config)
+	}
+	for i, c := range b.cells {
+		s.cells[i].add(c.sum, c.tally)
+	}
+	return nil
+}
+
+// Reset empties the sketch for another interval.
+func (s *Simple) Reset() { clear(s.cells) }
+
+// The record of a Simple, big-endian:
+//
+//	magic "HSDS", version 1
+//	seed 8 · rows 1 · columns 4 · sum bits 1
+//	cells, row by row: sum, in as few bytes as hold its bits · count 4
+//	CRC-32C 4
+const (
+	simpleMagic   = "HSDS"
+	simpleVersion = 1
+)
+
+// AppendBinary appends the sketch's encoding to b. The error is always nil.
+func (s *Simple) AppendBinary(b []byte) ([]byte, error) {
+	start := len(b)
+	b = wire.Begin(b, simpleMagic, simpleVersion)
+	b = binary.BigEndian.AppendUint64(b, s.config.Seed)
+	b = append(b, uint8(s.config.Rows))
+	b = binary.BigEndian.AppendUint32(b, uint32(s.config.Columns))
+	b = append(b, s.config.SumBits)
+	for i := range s.cells {
+		b = appendBits(b, s.cells[i].sum, s.config.SumBits)
+		b = wire.AppendUint(b, uint64(s.cells[i].count()), countBytes)
+	}
+	return wire.Seal(b, start), nil
+}
+
+// MarshalBinary returns the sketch's encoding. The error is always nil.
+func (s *Simple) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
+
+// UnmarshalBinary replaces the sketch, its Config included, by the one that
+// was encoded. On error, which wraps [estimate.ErrEncoding], it is unchanged.
+func (s *Simple) UnmarshalBinary(data []byte) error {
+	r, err := wire.Open(data, simpleMagic, simpleVersion)
+	if err != nil {
+		return err
+	}
+	c := SimpleConfig{Seed: r.Uint64(), Rows: int(r.Uint8()), Columns: columns(r.Uint32()), SumBits: r.Uint8()}
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", estimate.ErrEncoding, err)
+	}
+	if want := int64(c.Rows) * int64(c.Columns) * int64(width(c.SumBits)+countBytes); int64(r.Len()) != want {
+		return fmt.Errorf("lds: %w: %d bytes of cells, want %d", estimate.ErrEncoding, r.Len(), want)
+	}
+	decoded := &Simple{cells: make([]cell, c.Rows*c.Columns), config: c}
+	for i := range decoded.cells {
+		sum := r.Uint(width(c.SumBits))
+		if !fits(sum, c.SumBits) {
+			return fmt.Errorf("lds: %w: a cell has bits beyond its width", estimate.ErrEncoding)
+		}
+		decoded.cells[i] = cell{sum: uint64(estimate.SignExtend(sum, int(c.SumBits))), tally: r.Uint(countBytes)}
+	}
+	if err := r.Close(); err != nil {
+		return err
+	}
+	*s = *decoded
+	return nil
+}

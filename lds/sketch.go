@@ -1,0 +1,190 @@
+package lds
+
+import (
+	"fmt"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// cell is s, n and d of section 2.3.4 in two words, of which a packet is added
+// to each: tally has the packet count in its low half and the digest, the sum
+// of the packets' hashes, in its high half. (The paper's digest is their XOR.
+// A sum finds a packet that came twice, and saves the hot path two
+// instructions of six.) A count that overflows carries into the digest, at
+// both points alike.
+type cell struct {
+	sum   uint64
+	tally uint64
+}
+
+func (c *cell) add(sum, tally uint64) {
+	c.sum += sum
+	c.tally += tally
+}
+
+func (c *cell) count() uint32 { return uint32(c.tally) }
+
+func (c *cell) digest() uint32 { return uint32(c.tally >> 32) }
+
+// tally is what a packet of the given weight adds to a cell's.
+func tally(p hashing.Packet, weight uint32) uint64 {
+	return uint64(p)<<32 | uint64(weight)
+}
+
+// A Sketch is one point's synopsis of an interval. It is made by New, never
+// grows, and is for one goroutine: keep one a goroutine and Merge them.
+type Sketch struct {
+	cells      []cell   // the rows one after the other
+	bytes      []uint64 // by cell, or nil
+	columns    uint64
+	spread     uint64
+	thresholds [MaxRows]uint64 // for hashing.Sampled
+	config     Config
+	plain      bool // four rows that see every packet, each flow in one cell of a row
+}
+
+// New returns an empty sketch. The error wraps [estimate.ErrConfig].
+func New(c Config) (*Sketch, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return newSketch(c), nil
+}
+
+// newSketch makes a sketch of a Config that was validated.
+func newSketch(c Config) *Sketch {
+	s := &Sketch{
+		cells:   make([]cell, c.Rows*c.Columns),
+		columns: uint64(c.Columns),
+		spread:  uint64(c.Spread),
+		config:  c,
+		plain:   c.Rows == 4 && c.Spread == 1 && c.Rates == [MaxRows]float64{1, 1, 1, 1} && !c.Bytes,
+	}
+	if c.Bytes {
+		s.bytes = make([]uint64, len(s.cells))
+	}
+	for r := range c.Rows {
+		s.thresholds[r] = hashing.Threshold(c.Rates[r])
+	}
+	return s
+}
+
+// Config returns the configuration that the sketch was made with.
+func (s *Sketch) Config() Config { return s.config }
+
+// Update records that packet p of flow f passed at time t, in nanoseconds
+// since an epoch that both points share (Fig. 5).
+func (s *Sketch) Update(f hashing.Flow, p hashing.Packet, t int64) {
+	s.add(f, uint64(p), uint64(t), tally(p, 1), 0)
+}
+
+// UpdateWeighted is Update for a packet that counts as weight packets (section
+// 4.1) and is bytes long. The weight is a policy of the caller, the same for
+// all packets of a flow and at both points; 1 is an ordinary flow's, and with 0
+// nothing is recorded. Flows of a greater weight are estimated better, at the
+// expense of those that share their cells. All counts that the package reports
+// are then weighted: divide by the flow's weight. bytes is ignored unless
+// Config.Bytes.
+func (s *Sketch) UpdateWeighted(f hashing.Flow, p hashing.Packet, t int64, weight, bytes uint32) {
+	if weight > 0 {
+		s.add(f, uint64(p), uint64(t)*uint64(weight), tally(p, weight), uint64(weight)*uint64(bytes))
+	}
+}
+
+// UpdateBatch records that the packets passed at the same time t, as a burst
+// that was taken from a ring together: packets[i] is of flows[i]. It panics if
+// there are fewer packets than flows.
+func (s *Sketch) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
+	packets = packets[:len(flows)]
+	if !s.plain {
+		for i, f := range flows {
+			s.Update(f, packets[i], t)
+		}
+		return
+	}
+	cells, columns, sum := s.cells, s.columns, uint64(t)
+	for i, f := range flows {
+		tally := tally(packets[i], 1)
+		first, second := uint64(f), flowWord(f, 1)
+		cells[hashing.Row(first, columns)].add(sum, tally)
+		cells[columns+hashing.Row(first>>32, columns)].add(sum, tally)
+		cells[2*columns+hashing.Row(second, columns)].add(sum, tally)
+		cells[3*columns+hashing.Row(second>>32, columns)].add(sum, tally)
+	}
+}
+
+// add adds sum, tally and bytes to the cells of packet p of flow f: in row r
+// to (r, (h_r(f) + h'_r(x)) mod C), as section 2.3.4 has it, if the row
+// samples p. There is no branch on what is sampled, and no call: Update is a
+// third faster for it.
+func (s *Sketch) add(f hashing.Flow, p, sum, tally, bytes uint64) {
+	if s.plain {
+		// Four rows that see every packet: all indices are known at once, so
+		// that the processor waits for the four cells together.
+		cells, columns := s.cells, s.columns
+		first, second := uint64(f), flowWord(f, 1)
+		cells[hashing.Row(first, columns)].add(sum, tally)
+		cells[columns+hashing.Row(first>>32, columns)].add(sum, tally)
+		cells[2*columns+hashing.Row(second, columns)].add(sum, tally)
+		cells[3*columns+hashing.Row(second>>32, columns)].add(sum, tally)
+		return
+	}
+	for r, threshold := range s.thresholds[:s.config.Rows&(2*MaxRows-1)] {
+		h := hashing.Mix(p, uint64(r))
+		column := home(r, f, s.columns) + hashing.Row(h, s.spread)
+		if column >= s.columns {
+			column -= s.columns
+		}
+		at, mask := uint64(r)*s.columns+column, -hashing.Sampled(h, threshold)
+		s.cells[at].add(sum&mask, tally&mask)
+		if s.bytes != nil {
+			s.bytes[at] += bytes & mask
+		}
+	}
+}
+
+// home is the first column of flow f's virtual LDA in row r (h_r(f)). Each
+// pair of rows takes the two halves of one word.
+func home(r int, f hashing.Flow, columns uint64) uint64 {
+	return hashing.Row(flowWord(f, r>>1)>>(r&1<<5), columns)
+}
+
+// flowWord is the flow's hash for a pair of rows: its digest for the first,
+// and hashes of it, independent of one another, for the rest.
+func flowWord(f hashing.Flow, pair int) uint64 {
+	if pair == 0 {
+		return uint64(f)
+	}
+	return hashing.Mix(uint64(f), uint64(pair))
+}
+
+// Merge adds what b saw to s: of another shard of the same point, or of
+// another interval if it is done at both points. The error wraps
+// [estimate.ErrMismatch] if the Configs differ, and s is then unchanged.
+func (s *Sketch) Merge(b *Sketch) error {
+	if err := match(s, b); err != nil {
+		return err
+	}
+	for i, c := range b.cells {
+		s.cells[i].add(c.sum, c.tally)
+	}
+	for i, bytes := range b.bytes {
+		s.bytes[i] += bytes
+	}
+	return nil
+}
+
+// Reset empties the sketch for another interval.
+func (s *Sketch) Reset() {
+	clear(s.cells)
+	clear(s.bytes)
+}
+
+// match reports how two sketches' Configs differ, if they do.
+func match(a, b *Sketch) error {
+	if a.config != b.config {
+		return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, a.config, b.config)
+	}
+	return nil
+}

@@ -1,0 +1,381 @@
+package lds
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// multiBank is the paper's sketch for lossy links (section 5.2), of rows that
+// sample at four rates.
+func multiBank(spread int) Config {
+	c := DefaultConfig
+	c.Columns *= spread
+	c.Spread = spread
+	c.Rates = [MaxRows]float64{1, 0.5, 0.1, 0.01}
+	return c
+}
+
+// shapes are Configs that take every path of the code: the unrolled one and
+// the general one, with and without wrapping, sampling, odd rows, bytes.
+func shapes() map[string]Config {
+	base := Config{Rows: 4, Columns: 97, Spread: 1, Rates: [MaxRows]float64{1, 1, 1, 1}, Tolerance: 0.1, SumBits: 48, DigestBits: 16}
+	with := func(change func(*Config)) Config { c := base; change(&c); return c }
+	return map[string]Config{
+		"plain":   base,
+		"one row": with(func(c *Config) { c.Rows, c.Rates = 1, [MaxRows]float64{1} }),
+		"eight rows": with(func(c *Config) {
+			c.Rows, c.Rates = 8, [MaxRows]float64{1, 1, 1, 1, 1, 1, 1, 1}
+		}),
+		"spread":         with(func(c *Config) { c.Spread = 5 }),
+		"spread is all":  with(func(c *Config) { c.Columns, c.Spread = 7, 7 }),
+		"sampled":        with(func(c *Config) { c.Spread, c.Rates = 5, [MaxRows]float64{1, 0.5, 0.1, 0.01} }),
+		"three rows":     with(func(c *Config) { c.Rows, c.Rates = 3, [MaxRows]float64{0.7, 1, 0.3} }),
+		"bytes":          with(func(c *Config) { c.Bytes = true }),
+		"one column":     with(func(c *Config) { c.Columns = 1 }),
+		"narrow":         with(func(c *Config) { c.SumBits, c.DigestBits = 33, 7 }),
+		"no digest":      with(func(c *Config) { c.DigestBits = 0 }),
+		"sampled, bytes": with(func(c *Config) { c.Bytes, c.Rates = true, [MaxRows]float64{0.5, 0.5, 0.5, 0.5} }),
+	}
+}
+
+// passed is one packet at both points.
+type passed struct {
+	flow     hashing.Flow
+	packet   hashing.Packet
+	sent     int64
+	delay    int64
+	lost     bool
+	weight   uint32
+	bytes    uint32
+	position int
+}
+
+// packets returns n scattered packets of some flows, sizes uneven.
+func packets(seed uint64, n, flows int) []passed {
+	r := rand.New(rand.NewPCG(seed, 1))
+	out := make([]passed, n)
+	for i := range out {
+		f := r.IntN(r.IntN(flows) + 1)
+		out[i] = passed{
+			flow:     hashing.Flow(hashing.Word(1, uint64(f))),
+			packet:   hashing.Packet(r.Uint64()),
+			sent:     r.Int64N(1e9),
+			delay:    1000 + r.Int64N(1e6),
+			weight:   1,
+			bytes:    40 + r.Uint32N(1400),
+			position: i,
+		}
+	}
+	return out
+}
+
+func fill(t testing.TB, c Config, stream []passed) (up, down *Sketch) {
+	t.Helper()
+	up, down = mustNew(t, c), mustNew(t, c)
+	for _, p := range stream {
+		up.UpdateWeighted(p.flow, p.packet, p.sent, p.weight, p.bytes)
+		if !p.lost {
+			down.UpdateWeighted(p.flow, p.packet, p.sent+p.delay, p.weight, p.bytes)
+		}
+	}
+	return up, down
+}
+
+func mustNew(t testing.TB, c Config) *Sketch {
+	t.Helper()
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// slowCell and slowSketch follow Fig. 5 to the letter, over maps and whole
+// numbers of any size.
+type slowCell struct {
+	S    *big.Int
+	N, D uint64
+	B    uint64
+}
+
+type slowSketch struct {
+	Config
+	cells map[[2]int]*slowCell
+}
+
+// part is ⌊h·n/2³²⌋ of a 32-bit hash.
+func part(h uint32, n int) int {
+	product := new(big.Int).Mul(big.NewInt(int64(h)), big.NewInt(int64(n)))
+	return int(product.Rsh(product, 32).Int64())
+}
+
+// halves are the high and low half of a hash.
+func halves(h uint64) (high, low uint32) {
+	b := binary.BigEndian.AppendUint64(nil, h)
+	return binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
+}
+
+func (s *slowSketch) home(i int, f hashing.Flow) int {
+	word := uint64(f)
+	if i >= 2 {
+		word = hashing.Mix(uint64(f), uint64(i/2))
+	}
+	high, low := halves(word)
+	if i%2 == 1 {
+		low = high
+	}
+	return part(low, s.Columns)
+}
+
+func (s *slowSketch) update(p passed, t int64) {
+	for i := range s.Rows {
+		sampling, offset := halves(hashing.Mix(uint64(p.packet), uint64(i)))
+		if float64(sampling) >= float64(hashing.Threshold(s.Rates[i])) {
+			continue
+		}
+		j := (s.home(i, p.flow) + part(offset, s.Spread)) % s.Columns
+		c := s.cells[[2]int{i, j}]
+		if c == nil {
+			c = &slowCell{S: new(big.Int)}
+			s.cells[[2]int{i, j}] = c
+		}
+		weighted := new(big.Int).Mul(big.NewInt(t), big.NewInt(int64(p.weight)))
+		c.S.Add(c.S, weighted)
+		c.N += uint64(p.weight)
+		c.D += uint64(uint32(p.packet))
+		c.B += uint64(p.weight) * uint64(p.bytes)
+	}
+}
+
+// dump shows a sketch's cells as the slow one has them.
+func (s *slowSketch) dump() []string {
+	var out []string
+	for at, c := range s.cells {
+		out = append(out, fmt.Sprint(at, c.S, c.N, uint32(c.D), c.B))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func dump(s *Sketch) []string {
+	var out []string
+	for i, c := range s.cells {
+		if c == (cell{}) {
+			continue
+		}
+		var bytes uint64
+		if s.bytes != nil {
+			bytes = s.bytes[i]
+		}
+		out = append(out, fmt.Sprint([2]int{i / s.config.Columns, i % s.config.Columns}, int64(c.sum), c.count(), c.digest(), bytes))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestUpdateIsFigure5(t *testing.T) {
+	for name, c := range shapes() {
+		t.Run(name, func(t *testing.T) {
+			slow := &slowSketch{Config: c, cells: map[[2]int]*slowCell{}}
+			fast := mustNew(t, c)
+			for _, p := range packets(1, 3000, 60) {
+				if !c.Bytes {
+					p.bytes = 0
+				}
+				if p.position%3 == 0 {
+					p.weight = 10
+				}
+				slow.update(p, p.sent)
+				if p.weight == 1 && !c.Bytes {
+					fast.Update(p.flow, p.packet, p.sent)
+				} else {
+					fast.UpdateWeighted(p.flow, p.packet, p.sent, p.weight, p.bytes)
+				}
+			}
+			if diff := cmp.Diff(slow.dump(), dump(fast)); diff != "" {
+				t.Errorf("slow and fast differ (-slow +fast):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUpdateBatchIsUpdate(t *testing.T) {
+	for name, c := range shapes() {
+		t.Run(name, func(t *testing.T) {
+			one, batch := mustNew(t, c), mustNew(t, c)
+			stream := packets(2, 500, 30)
+			var flows []hashing.Flow
+			var ids []hashing.Packet
+			for _, p := range stream {
+				one.Update(p.flow, p.packet, -77)
+				flows, ids = append(flows, p.flow), append(ids, p.packet)
+			}
+			for len(flows) > 0 {
+				n := min(32, len(flows))
+				batch.UpdateBatch(flows[:n], ids[:n], -77)
+				flows, ids = flows[n:], ids[n:]
+			}
+			if diff := cmp.Diff(dump(one), dump(batch)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestUpdateBatchWantsAPacketForEachFlow(t *testing.T) {
+	s := mustNew(t, DefaultConfig)
+	defer func() {
+		if recover() == nil {
+			t.Error("fewer packets than flows did not panic")
+		}
+		if len(dump(s)) > 0 {
+			t.Error("something was recorded before")
+		}
+	}()
+	s.UpdateBatch(make([]hashing.Flow, 3), make([]hashing.Packet, 2), 1)
+}
+
+func TestWeightIsThatManyPackets(t *testing.T) {
+	// But for the digest, which takes a packet once.
+	c := shapes()["spread"]
+	c.DigestBits = 0
+	one, many := mustNew(t, c), mustNew(t, c)
+	for _, p := range packets(3, 300, 20) {
+		one.UpdateWeighted(p.flow, p.packet, p.sent, 7, 0)
+		for range 7 {
+			many.Update(p.flow, p.packet, p.sent)
+		}
+		one.UpdateWeighted(p.flow, p.packet, p.sent, 0, 100) // records nothing
+	}
+	if diff := cmp.Diff(encode(t, one), encode(t, many)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMergedShardsAreOne(t *testing.T) {
+	for name, c := range shapes() {
+		t.Run(name, func(t *testing.T) {
+			stream := packets(4, 2000, 50)
+			whole, _ := fill(t, c, stream)
+			r := rand.New(rand.NewPCG(4, 4))
+			r.Shuffle(len(stream), func(i, j int) { stream[i], stream[j] = stream[j], stream[i] })
+			merged := mustNew(t, c)
+			for len(stream) > 0 {
+				n := min(1+r.IntN(700), len(stream))
+				shard, _ := fill(t, c, stream[:n])
+				stream = stream[n:]
+				if err := merged.Merge(shard); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(dump(whole), dump(merged)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestResetIsNew(t *testing.T) {
+	for name, c := range shapes() {
+		s, _ := fill(t, c, packets(5, 100, 10))
+		s.Reset()
+		if diff := cmp.Diff(encode(t, mustNew(t, c)), encode(t, s)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// sharedRows counts, among pairs of scattered flows that share row 0's column,
+// those that share row r's as well, beside what independence would give.
+func sharedRows(columnOf func(r int, f hashing.Flow) uint64, columns, rows int) (shared []int, expected float64) {
+	const flows = 60000
+	byColumn := make([][]hashing.Flow, columns)
+	for i := range uint64(flows) {
+		f := hashing.Flow(hashing.Word(9, i))
+		byColumn[columnOf(0, f)] = append(byColumn[columnOf(0, f)], f)
+	}
+	shared = make([]int, rows)
+	pairs := 0
+	for _, same := range byColumn {
+		for i, f := range same {
+			for _, g := range same[:i] {
+				pairs++
+				for r := range rows {
+					if columnOf(r, f) == columnOf(r, g) {
+						shared[r]++
+					}
+				}
+			}
+		}
+	}
+	return shared, float64(pairs) / float64(columns)
+}
+
+// tooMany reports a count beyond 5 deviations of a Poisson variable, which
+// seven of them exceed in one run of 250,000.
+func tooMany(n int, expected float64) bool {
+	return (float64(n)-expected)*(float64(n)-expected) > 25*expected
+}
+
+func TestRowsCollideIndependently(t *testing.T) {
+	const columns = 499
+	shared, expected := sharedRows(func(r int, f hashing.Flow) uint64 { return home(r, f, columns) }, columns, MaxRows)
+	for r := 1; r < MaxRows; r++ {
+		if tooMany(shared[r], expected) {
+			t.Errorf("of the pairs that share a cell of row 0, %d share row %d's too, expected %.0f", shared[r], r, expected)
+		}
+	}
+	// Negative control: rows that are rotations of one hash.
+	shared, _ = sharedRows(func(r int, f hashing.Flow) uint64 {
+		return (hashing.Row(uint64(f), columns) + uint64(r)*31) % columns
+	}, columns, 2)
+	if !tooMany(shared[1], expected) {
+		t.Error("the check does not notice rows that collide together")
+	}
+}
+
+func TestPacketsSpreadIndependentlyOfSampling(t *testing.T) {
+	// A chi-square over (offset in row 0, sampled by row 0, offset in row 1),
+	// and one that must fail, with the offset taken from the sampling bits.
+	const n, spread, rate = 200000, 5, 0.3
+	threshold := hashing.Threshold(rate)
+	statistic := func(offsets func(p uint64) (a, b uint64)) float64 {
+		var seen [2 * spread * spread]float64
+		for i := range uint64(n) {
+			p := uint64(hashing.Word(3, i))
+			a, b := offsets(p)
+			s := hashing.Sampled(hashing.Mix(p, 0), threshold)
+			seen[(s*spread+a)*spread+b]++
+		}
+		var x float64
+		for i, got := range seen {
+			want := n * (1 - rate) / spread / spread
+			if i >= spread*spread {
+				want = n * rate / spread / spread
+			}
+			x += (got - want) * (got - want) / want
+		}
+		return x
+	}
+	// 49 degrees of freedom: one in a million is above 110.
+	const limit = 110
+	good := statistic(func(p uint64) (a, b uint64) {
+		return hashing.Row(hashing.Mix(p, 0), spread), hashing.Row(hashing.Mix(p, 1), spread)
+	})
+	if good > limit {
+		t.Errorf("chi-square %.0f of 49 degrees of freedom", good)
+	}
+	bad := statistic(func(p uint64) (a, b uint64) {
+		return hashing.Row(hashing.Mix(p, 0)>>32, spread), hashing.Row(hashing.Mix(p, 1), spread)
+	})
+	if bad <= limit {
+		t.Errorf("chi-square %.0f: the check does not notice correlated bits", bad)
+	}
+}
