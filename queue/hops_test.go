@@ -296,6 +296,52 @@ func TestWeightedShares(t *testing.T) {
 	}
 }
 
+// A class that falls empty keeps nothing of its turn for later.
+func TestWeightsAreNotSaved(t *testing.T) {
+	s := must(NewScheduler(SchedulerConfig{Rate: 8e9, Weights: [Classes]int{1000, 1000}}))(t)
+	for i, p := range []Packet{
+		{Class: High, Bytes: 100}, // would leave 900 bytes
+		{Class: Low, Bytes: 500, Time: 5000},
+		{Class: High, Bytes: 900, Time: 5001}, {Class: High, Bytes: 900, Time: 5001},
+		{Class: Low, Bytes: 900, Time: 5001}, {Class: Low, Bytes: 900, Time: 5001},
+	} {
+		p.Seq = uint64(i)
+		s.Send(&p)
+	}
+	var p Packet
+	for _, want := range []uint64{0, 1, 2, 4, 3, 5} {
+		if !s.Next(math.MaxInt64, &p) || p.Seq != want {
+			t.Errorf("packet %d, want %d", p.Seq, want)
+		}
+	}
+}
+
+// Packets that come out at one time come out in the order they went in, and
+// numbers count the dropped.
+func TestMultipathNumbers(t *testing.T) {
+	link := LinkConfig{Rate: 8e9, Queue: QueueConfig{Packets: 2}}
+	m := must(NewMultipath(RoundRobin, 1, link, link, link, link))(t)
+	for i := range 13 {
+		want := Passed
+		if i >= 8 && i < 12 {
+			want = Full
+		}
+		at := int64(i / 12 * 1000)
+		if fate := m.Send(&Packet{Time: at, Bytes: 100}); fate != want {
+			t.Errorf("packet %d is %v, want %v", i, fate, want)
+		}
+	}
+	if fate := m.Send(&Packet{Time: 999, Bytes: 100}); fate != Refused {
+		t.Errorf("a packet before one on another path is %v", fate)
+	}
+	var p Packet
+	for _, want := range []uint64{0, 1, 2, 3, 4, 5, 6, 7, 12} {
+		if !m.Next(math.MaxInt64, &p) || p.Seq != want {
+			t.Errorf("packet %d, want %d", p.Seq, want)
+		}
+	}
+}
+
 func TestSpreads(t *testing.T) {
 	fast, slow := LinkConfig{Rate: 10e9, Propagation: 100}, LinkConfig{Rate: 10e9, Propagation: 40000}
 	packets := tracked(5000, 9)
@@ -377,6 +423,69 @@ func TestCrossTraffic(t *testing.T) {
 		end, _ := second.Send(middle, int(p.Bytes))
 		if out[i].Time != end || out[i].Seq != p.Seq {
 			t.Fatalf("packet %d out at %d, want %d at %d", out[i].Seq, out[i].Time, p.Seq, end)
+		}
+	}
+}
+
+// At equal times the packets from the hop before go first.
+func TestCrossTrafficGivesWay(t *testing.T) {
+	link := LinkConfig{Rate: 8e9}
+	chain := must(NewChain(must(NewFIFO(link))(t), must(NewFIFO(link))(t)))(t)
+	if err := chain.Join(1, &listed{{Time: 100, Bytes: 1000}, {Time: 2099, Bytes: 1000}}); err != nil {
+		t.Fatal(err)
+	}
+	chain.Send(&Packet{Time: 0, Bytes: 100}) // at the second hop at 100
+	chain.Send(&Packet{Time: 2000, Bytes: 100})
+	var p Packet
+	for _, want := range []int64{200, 2099 + 1000 + 100} {
+		if !chain.Next(math.MaxInt64, &p) || p.Time != want {
+			t.Errorf("out at %d, want %d", p.Time, want)
+		}
+	}
+}
+
+type listed []Packet
+
+func (l *listed) Next(p *Packet) bool {
+	if len(*l) == 0 {
+		return false
+	}
+	*p, *l = (*l)[0], (*l)[1:]
+	return true
+}
+
+// A chain says which hop did what.
+func TestChainHops(t *testing.T) {
+	clean := LinkConfig{Rate: 8e9}
+	narrow := LinkConfig{Rate: 1e9, Queue: QueueConfig{Packets: 1}}
+	lossy := LinkConfig{Rate: 8e9, Loss: LossConfig{Probability: 1}}
+	for _, c := range []struct {
+		links []LinkConfig
+		fate  Fate
+		hop   uint8
+	}{
+		{[]LinkConfig{clean, clean, clean}, Passed, 3},
+		{[]LinkConfig{clean, lossy, clean}, Lost, 1},
+		{[]LinkConfig{clean, clean, lossy}, Lost, 2},
+		{[]LinkConfig{clean, narrow, clean}, Full, 1},
+		{[]LinkConfig{clean, clean, narrow}, Full, 2},
+	} {
+		var hops []Hop
+		for _, l := range c.links {
+			hops = append(hops, must(NewFIFO(l))(t))
+		}
+		chain := must(NewChain(hops...))(t)
+		chain.Send(&Packet{Bytes: 100})
+		chain.Send(&Packet{Bytes: 100, Seq: 1})
+		var p Packet
+		found := false
+		for chain.Next(math.MaxInt64, &p) {
+			if p.Seq == 1 {
+				found = p.Fate == c.fate && p.Hop == c.hop
+			}
+		}
+		if !found {
+			t.Errorf("%v at hop %d not found", c.fate, c.hop)
 		}
 	}
 }

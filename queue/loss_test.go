@@ -114,6 +114,26 @@ func TestLossEpisodeLengths(t *testing.T) {
 	}
 }
 
+// A process is as likely to lose the first packet as any.
+func TestLossIsStationary(t *testing.T) {
+	const seeds, p = 20_000, 0.1
+	for _, burst := range []float64{0, 1, 50} {
+		lost := 0
+		for seed := range uint64(seeds) {
+			loss, err := NewLoss(LossConfig{Probability: p, Burst: burst}, seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if loss.Drop() {
+				lost++
+			}
+		}
+		if z := (float64(lost) - seeds*p) / math.Sqrt(seeds*p*(1-p)); math.Abs(z) > sigmas {
+			t.Errorf("burst %v: the first packet is lost %d times of %d", burst, lost, seeds)
+		}
+	}
+}
+
 func TestLossExtremes(t *testing.T) {
 	for p, want := range map[float64]int{0: 0, 1: 1000} {
 		loss, err := NewLoss(LossConfig{Probability: p}, 1)

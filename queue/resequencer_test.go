@@ -102,7 +102,7 @@ func TestResequencerTimeout(t *testing.T) {
 	send(2, 20, Passed) // held from here
 	send(2, 25, Late)   // a duplicate
 	send(4, 50, Passed)
-	send(1, 130, Late) // the wait ended at 120
+	send(1, 120, Late) // the wait ends now, before this packet
 	send(3, 140, Passed)
 	send(20, 150, Passed) // beyond the window: pushes it to 13
 	send(12, 160, Late)

@@ -60,6 +60,13 @@ func NewOnOff(c OnOffConfig) (*OnOff, error) {
 		start:   c.Start,
 		senders: make([]sender, c.Senders),
 	}
+	// A packet that is looked into while it is being sent is a long one more
+	// often than a packet is.
+	biased := c.Sizes
+	for i := range biased {
+		biased[i].Weight *= float64(biased[i].Bytes)
+	}
+	begun := newSizer(biased, ^c.Seed)
 	for i := range s.senders {
 		now := 0.0
 		if uniform(s.random) >= share {
@@ -68,6 +75,7 @@ func NewOnOff(c OnOffConfig) (*OnOff, error) {
 		} else {
 			s.senders[i].until = s.on.residual(s.random)
 		}
+		s.senders[i].bytes = begun.draw()
 		at := s.schedule(&s.senders[i], now, uniform(s.random))
 		s.agenda.push(event{at: at, who: int32(i)})
 	}
@@ -107,12 +115,10 @@ func (c OnOffConfig) validate() error {
 	return nil
 }
 
-// schedule draws a sender's next packet and returns when it is sent: when the
-// sender has been on, from now, for as long as this share of its bytes takes
-// at the peak rate. What a time on leaves of that is made up for in the next,
+// schedule returns when a sender sends its next packet: when it has been on,
+// from now, for as long as this share of the packet takes at the peak rate. What a time on leaves of that is made up for in the next,
 // so that no packet is cut short and the mean rate is exact.
 func (s *OnOff) schedule(from *sender, now, share float64) float64 {
-	from.bytes = s.sizes.draw()
 	need := float64(from.bytes) * s.perByte * share
 	for now+need > from.until {
 		need -= from.until - now
@@ -127,6 +133,7 @@ func (s *OnOff) Next(p *queue.Packet) bool {
 	next := s.agenda[0]
 	from := &s.senders[next.who]
 	s.labels.fill(p, s.start+int64(next.at), uint64(next.who), from.bytes)
+	from.bytes = s.sizes.draw()
 	s.agenda.postpone(s.schedule(from, next.at, 1))
 	return true
 }
