@@ -1,0 +1,151 @@
+package experiment
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/hoplag/hoplag/bench/plot"
+)
+
+// A Record is a Result as it is kept on disk, with what led to it. It says
+// nothing of when and where, so that the same seed gives the same bytes.
+type Record struct {
+	Name, Group, Title, Claim string
+
+	Seed   uint64
+	Quick  bool
+	Config json.RawMessage `json:",omitempty"`
+
+	Claims  []Claim  `json:",omitempty"`
+	Tables  []Table  `json:",omitempty"`
+	Notes   []string `json:",omitempty"`
+	Figures []Drawn  `json:",omitempty"`
+}
+
+// A Drawn figure is in a file of its own.
+type Drawn struct {
+	Name, Title, Caption string
+	File                 string // SVG, beside the record
+}
+
+// Command is what reproduces the record.
+func (r *Record) Command() string {
+	c := "go run ./bench -seed " + strconv.FormatUint(r.Seed, 10)
+	if r.Quick {
+		c += " -quick"
+	}
+	return c + " " + r.Name
+}
+
+// Save writes what an experiment found into a directory: NAME.json, NAME.csv
+// with every number plotted, and an SVG for each figure.
+func Save(dir string, e *Experiment, run *Run, result *Result) error {
+	config, err := json.Marshal(result.Config)
+	if err != nil {
+		return fmt.Errorf("%s: Config: %w", e.Name, err)
+	}
+	r := Record{
+		Name: e.Name, Group: e.Group, Title: e.Title, Claim: e.Claim,
+		Seed: run.Seed, Quick: run.Quick, Config: config,
+		Claims: result.Claims, Tables: result.Tables, Notes: result.Notes,
+	}
+	for i := range result.Figures {
+		f := &result.Figures[i]
+		name := joined(e.Name, f.Name)
+		svg, err := plot.SVG(f, name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		r.Figures = append(r.Figures, Drawn{Name: f.Name, Title: f.Title, Caption: f.Caption, File: name + ".svg"})
+		if err := os.WriteFile(filepath.Join(dir, name+".svg"), svg, 0o644); err != nil {
+			return err
+		}
+	}
+	if len(result.Figures) > 0 {
+		if err := os.WriteFile(filepath.Join(dir, e.Name+".csv"), r.csv(result.Figures), 0o644); err != nil {
+			return err
+		}
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(r); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, e.Name+".json"), out.Bytes(), 0o644)
+}
+
+// Load reads the record of an experiment from a directory. Without one, the
+// error wraps [fs.ErrNotExist].
+func Load(dir, name string) (*Record, error) {
+	path := filepath.Join(dir, name+".json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := new(Record)
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if r.Name != name {
+		return nil, fmt.Errorf("%s: the record of %q, want %q", path, r.Name, name)
+	}
+	return r, nil
+}
+
+// Missing reports whether Load's error means that there is no record.
+func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// csv lists every number plotted, one point a row, after comments that say
+// where they come from.
+func (r *Record) csv(figures []plot.Figure) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "# %s\n# command %s\n# seed %d\n# config %s\n", r.Title, r.Command(), r.Seed, r.Config)
+	w := csv.NewWriter(&out)
+	row := func(cells ...string) {
+		if err := w.Write(cells); err != nil {
+			panic(err) // a buffer takes everything
+		}
+	}
+	row("figure", "series", "x", "y", "low", "high")
+	for _, f := range figures {
+		for _, s := range f.Series {
+			for i := range s.Y {
+				low, high := "", ""
+				if s.Low != nil {
+					low, high = exact(s.Low[i]), exact(s.High[i])
+				}
+				x := float64(i)
+				if s.X != nil {
+					x = s.X[i]
+				}
+				at := exact(x)
+				if c := f.X.Categories; x == float64(int(x)) && x >= 0 && int(x) < len(c) {
+					at = c[int(x)]
+				}
+				row(joined(r.Name, f.Name), s.Name, at, exact(s.Y[i]), low, high)
+			}
+		}
+	}
+	w.Flush()
+	return out.Bytes()
+}
+
+// exact formats a number so that it reads back the same.
+func exact(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+// joined names a figure of an experiment.
+func joined(name, figure string) string {
+	if figure == "" {
+		return name
+	}
+	return name + "-" + figure
+}

@@ -1,0 +1,119 @@
+// Bench measures what the papers measured and sets it beside what they
+// reported: it runs the experiments that are named and writes, for each, a
+// CSV of every number plotted, a JSON of the findings and an SVG per figure,
+// and one report.html of everything in the directory.
+//
+//	go run ./bench                      # list the experiments
+//	go run ./bench lda-4 'lds-*' colate # some: names, patterns, beginnings
+//	go run ./bench -all -quick          # all, small: two minutes on two cores
+//	go run ./bench -all                 # all: an hour
+//	go run ./bench -readme README.md    # rewrite the tables in README.md from the results
+//
+// Results go to -out, out/ if not given. The same -seed gives the same bytes.
+//
+// The speed of the library is measured by go test:
+//
+//	go test -run '^$' -bench . ./bench | tee out/speed.txt
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/report"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := command(ctx, experiments(), os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// settings are what the command line says.
+type settings struct {
+	names  []string
+	all    bool
+	quick  bool
+	seed   uint64
+	out    string
+	jobs   int
+	readme string
+}
+
+func command(ctx context.Context, all []experiment.Experiment, args []string, stdout, stderr io.Writer) error {
+	set, err := parseSettings(args, stderr)
+	if err != nil {
+		return err
+	}
+	if set.readme != "" {
+		return rewriteTables(set.readme, set.out, stdout)
+	}
+	if !set.all && len(set.names) == 0 {
+		return list(all, set.quick, stdout)
+	}
+	chosen, err := choose(all, set)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(set.out, 0o755); err != nil {
+		return err
+	}
+	failed := runAll(ctx, chosen, set, stderr)
+	page := filepath.Join(set.out, "report.html")
+	if err := report.Write(page, set.out, all); err != nil {
+		return errors.Join(failed, err)
+	}
+	fmt.Fprintln(stdout, page)
+	return failed
+}
+
+func parseSettings(args []string, stderr io.Writer) (settings, error) {
+	var set settings
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.Usage = func() {
+		fmt.Fprint(stderr, `Measures what the papers measured, beside what they reported.
+
+usage: bench                       list the experiments
+       bench [flags] NAME...       run some; a NAME is an experiment, the beginning of
+                                   some names, or a pattern such as 'lda-*'
+       bench [flags] -all          run all of them
+       bench -readme FILE          rewrite the tables of FILE from the results in -out
+
+flags, which come before names:
+`)
+		f.PrintDefaults()
+	}
+	f.BoolVar(&set.all, "all", false, "run every experiment")
+	f.BoolVar(&set.quick, "quick", false, "smaller runs: minutes instead of an hour")
+	f.Uint64Var(&set.seed, "seed", 1, "`number` from which everything random follows")
+	f.StringVar(&set.out, "out", "out", "`directory` for the results; the report covers all that it holds")
+	f.IntVar(&set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), "how `many` experiments to run side by side")
+	f.StringVar(&set.readme, "readme", "", "rewrite the tables between markers in this `file`, and run nothing")
+	if err := f.Parse(args); err != nil {
+		return set, err
+	}
+	set.names = f.Args()
+	switch {
+	case set.all && len(set.names) > 0:
+		return set, fmt.Errorf("-all and %q: want one or the other (flags come before names)", set.names[0])
+	case set.readme != "" && (set.all || len(set.names) > 0):
+		return set, errors.New("-readme runs nothing: run the experiments first, then -readme alone")
+	case set.jobs < 1:
+		return set, fmt.Errorf("-j %d: want at least 1", set.jobs)
+	}
+	return set, nil
+}

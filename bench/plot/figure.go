@@ -1,0 +1,115 @@
+// Package plot draws the figures of the experiments as SVG: lines, markers,
+// bars, steps and bands on linear or logarithmic axes, with a legend below the
+// data. A figure is legible on a light and on a dark page, in black and white,
+// and to the colour-blind: series differ by marker and dash as well as colour.
+//
+// What cannot be drawn is left out and never moved: NaN and infinities, and
+// numbers of 0 or less on a logarithmic axis. A line breaks there. If that
+// happened the figure says how many points are not shown; if nothing is left
+// it says that there is no data. Every number is in the CSV all the same.
+package plot
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A Figure is one picture.
+type Figure struct {
+	Name    string // within the experiment, for file names: "4a"; "" for its only figure
+	Title   string
+	Caption string // a sentence or two for the report
+	X, Y    Axis
+	Series  []Series
+}
+
+// A Scale is how an axis maps numbers.
+type Scale uint8
+
+// The scales.
+const (
+	Linear Scale = iota
+	Log
+)
+
+// An Axis describes one axis. The zero value is linear and covers the data.
+type Axis struct {
+	Label string // with the unit: "loss rate (%)"
+	Scale Scale
+
+	// Min and Max are the axis's ends, where they are not equal; else the data
+	// decide. What lies beyond is cut off.
+	Min, Max float64
+
+	// Categories, on an X axis, are names for the whole numbers from 0 on, as
+	// for bars.
+	Categories []string
+}
+
+// A Kind is how a series is drawn.
+type Kind uint8
+
+// The kinds.
+const (
+	Lines   Kind = iota // a line with a marker at each point
+	Line                // a line alone: theory, the truth, many points
+	Markers             // markers alone
+	Steps               // a staircase that changes at each point: a CDF
+	Bars                // a bar from 0 (on a log axis, from the bottom); beside those of other series at the same X
+	Band                // the area between Low and High; Y is not drawn
+)
+
+// A Series is a named sequence of points.
+type Series struct {
+	Name string
+	Kind Kind
+	X, Y []float64 // of equal length; for Bars X may be nil, and counts from 0
+
+	// Low and High, if not nil, are the ends of each point's error bar.
+	Low, High []float64
+
+	// Paper marks what the paper's method gives, or its authors report. Such
+	// series are grey-blue and dashed; everything else has a colour of its own.
+	Paper bool
+}
+
+// Add appends a point.
+func (s *Series) Add(x, y float64) {
+	s.X = append(s.X, x)
+	s.Y = append(s.Y, y)
+}
+
+// AddRange appends a point with an error bar, or a piece of a Band.
+func (s *Series) AddRange(x, y, low, high float64) {
+	s.Add(x, y)
+	s.Low = append(s.Low, low)
+	s.High = append(s.High, high)
+}
+
+// Level is a line at a height, from x0 to x1: the truth, a limit.
+func Level(name string, y, x0, x1 float64) Series {
+	return Series{Name: name, Kind: Line, X: []float64{x0, x1}, Y: []float64{y, y}}
+}
+
+// CDF is the empirical distribution of samples, thinned to at most points
+// steps at evenly spaced probabilities (0 means 200) so that the picture stays
+// small. The samples are not changed. Those that are not numbers are dropped.
+func CDF(name string, samples []float64, points int) Series {
+	if points == 0 {
+		points = 200
+	}
+	sorted := slices.DeleteFunc(slices.Clone(samples), func(x float64) bool { return x != x })
+	slices.SortFunc(sorted, cmp.Compare[float64])
+	s := Series{Name: name, Kind: Steps}
+	n := len(sorted)
+	if n == 0 {
+		return s
+	}
+	s.Add(sorted[0], 0)
+	steps := min(n, points)
+	for i := range steps {
+		rank := int(int64(i+1) * int64(n) / int64(steps))
+		s.Add(sorted[rank-1], float64(rank)/float64(n))
+	}
+	return s
+}
