@@ -11,7 +11,7 @@ import (
 //
 //   - Guarantee: over a random choice among the irreducible polynomials of
 //     degree d, two messages of up to n bits agree with probability at most
-//     n/2^d. That is all: d bits that identify, and are not uniform. Messages
+//     about n/2^d. That is all: d bits that identify, and are not uniform. Messages
 //     shorter than d bits are their own fingerprints. Pass it through [Word]
 //     before a derivation of this package sees it.
 //   - Key: the polynomial, d bits.
