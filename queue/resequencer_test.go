@@ -119,3 +119,20 @@ func TestResequencerTimeout(t *testing.T) {
 		t.Errorf("packet %d came out beyond the last", p.Seq)
 	}
 }
+
+// The wait begins again when a packet is released.
+func TestResequencerWaitsAnew(t *testing.T) {
+	r := must(NewResequencer(ResequencerConfig{Window: 8, Timeout: 100}))(t)
+	for _, p := range []Packet{{Seq: 0, Time: 10}, {Seq: 2, Time: 20}, {Seq: 4, Time: 30}, {Seq: 1, Time: 60}} {
+		r.Send(&p)
+	}
+	var p Packet
+	for _, want := range []struct {
+		seq uint64
+		at  int64
+	}{{0, 10}, {1, 60}, {2, 60}, {4, 160}} {
+		if !r.Next(math.MaxInt64, &p) || p.Seq != want.seq || p.Time != want.at {
+			t.Errorf("packet %d out at %d, want %d at %d", p.Seq, p.Time, want.seq, want.at)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package queue
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+func TestRefused(t *testing.T) {
+	link := must(NewLink(LinkConfig{Rate: 1e9}))(t)
+	link.Send(100, 1000)
+	want, _ := link.Backlog(100)
+	for _, c := range []struct {
+		t     int64
+		bytes int
+	}{{99, 40}, {200, 0}, {200, -1}} {
+		if at, fate := link.Send(c.t, c.bytes); fate != Refused || at != c.t {
+			t.Errorf("Send(%d, %d) = %d, %v", c.t, c.bytes, at, fate)
+		}
+	}
+	if got, _ := link.Backlog(100); got != want || link.Counts().Packets[Refused] != 3 {
+		t.Errorf("backlog %d, want %d; counts %+v", got, want, link.Counts())
+	}
+	for name, hop := range hops(t) {
+		var p Packet
+		hop.Send(&Packet{Time: 1000, Bytes: 40})
+		hop.Next(2000, &p)
+		if fate := hop.Send(&Packet{Time: 900, Bytes: 40}); fate != Refused {
+			t.Errorf("%s: a packet before an earlier one is %v", name, fate)
+		}
+		if name == "strict" || name == "weighted" {
+			if fate := hop.Send(&Packet{Time: 3000, Bytes: 40, Class: Classes}); fate != Refused {
+				t.Errorf("%s: a packet of no class is %v", name, fate)
+			}
+		}
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	red := lossyLink.Queue.RED
+	bad := func(change func(*LinkConfig)) LinkConfig {
+		c := lossyLink
+		change(&c)
+		return c
+	}
+	for name, c := range map[string]LinkConfig{
+		"rate 0":        bad(func(c *LinkConfig) { c.Rate = 999 }),
+		"rate":          bad(func(c *LinkConfig) { c.Rate = 1e15 + 1 }),
+		"propagation":   bad(func(c *LinkConfig) { c.Propagation = -1 }),
+		"both limits":   bad(func(c *LinkConfig) { c.Queue.Bytes = 1 }),
+		"negative":      bad(func(c *LinkConfig) { c.Queue.Packets = -1 }),
+		"thresholds":    bad(func(c *LinkConfig) { c.Queue.RED.Max = red.Min }),
+		"threshold NaN": bad(func(c *LinkConfig) { c.Queue.RED.Min = math.NaN() }),
+		"weight 0":      bad(func(c *LinkConfig) { c.Queue.RED.Weight = 0 }),
+		"weight":        bad(func(c *LinkConfig) { c.Queue.RED.Weight = 1.5 }),
+		"probability":   bad(func(c *LinkConfig) { c.Queue.RED.Probability = 2 }),
+		"typical":       bad(func(c *LinkConfig) { c.Queue.RED.Typical = 0 }),
+		"loss":          bad(func(c *LinkConfig) { c.Loss.Probability = 1.1 }),
+		"loss NaN":      bad(func(c *LinkConfig) { c.Loss.Probability = math.NaN() }),
+		"burst":         bad(func(c *LinkConfig) { c.Loss.Burst = 0.5 }),
+		"burst short":   bad(func(c *LinkConfig) { c.Loss = LossConfig{Probability: 0.9, Burst: 2} }),
+	} {
+		if _, err := NewLink(c); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, err := range map[string]error{
+		"weights":        second(NewScheduler(SchedulerConfig{Rate: 1, Weights: [Classes]int{100, 0}})),
+		"scheduler rate": second(NewScheduler(SchedulerConfig{})),
+		"no path":        second(NewMultipath(ByFlow, 0)),
+		"spread":         second(NewMultipath(spreads, 0, lossyLink)),
+		"path":           second(NewMultipath(ByFlow, 0, lossyLink, LinkConfig{})),
+		"window":         second(NewResequencer(ResequencerConfig{})),
+		"timeout":        second(NewResequencer(ResequencerConfig{Window: 1, Timeout: -1})),
+		"empty chain":    second(NewChain()),
+		"burst":          second(NewLoss(LossConfig{Probability: 0.5, Burst: -1}, 0)),
+		"fifo":           second(NewFIFO(LinkConfig{})),
+		"hop":            must(NewChain(must(NewFIFO(lossyLink))(t)))(t).Join(1, &endless{}),
+	} {
+		if !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -1,0 +1,60 @@
+package trace_test
+
+import (
+	"fmt"
+
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+// Traffic like TCP's at 70 % of a link, and what it waits for there.
+func ExampleFlows() {
+	config := trace.DefaultFlows
+	config.Load.Utilisation = 0.7
+	config.Seed = 1
+	source, err := trace.NewFlows(config)
+	if err != nil {
+		panic(err)
+	}
+	link, err := queue.NewLink(queue.LinkConfig{Rate: config.Load.Rate})
+	if err != nil {
+		panic(err)
+	}
+	var p queue.Packet
+	var n, delay float64
+	for source.Next(&p); p.Time < 100e6; source.Next(&p) { // 100 ms
+		egress, _ := link.Send(p.Time, int(p.Bytes))
+		delay += float64(egress - p.Time)
+		n++
+	}
+	fmt.Printf("%.0f packets took %.0f µs on average\n", n, delay/n/1e3)
+	// Output: 251598 packets took 8 µs on average
+}
+
+// Recorded packets are brought to another load by stretching time.
+func ExampleScale() {
+	packets := []queue.Packet{
+		{Time: 1000, Bytes: 500}, {Time: 2000, Bytes: 500}, {Time: 3000, Bytes: 500}, {Time: 5000, Bytes: 500},
+	}
+	const rate, wanted = 1e9, 0.5
+	offered := 3 * 500 * 8e9 / rate / 4000 // up to the last packet
+	source, err := trace.Scale(trace.Replay(packets), offered/wanted)
+	if err != nil {
+		panic(err)
+	}
+	var p queue.Packet
+	for source.Next(&p) {
+		fmt.Print(p.Time, " ")
+	}
+	// Output: 1000 7000 13000 25000
+}
+
+// LDA's delays: Weibull of shape 0.6 and a mean of 200 ns.
+func ExampleDelays() {
+	delays, err := trace.NewDelays(trace.DelaysConfig{Law: trace.Weibull, Mean: 200, Shape: 0.6, Seed: 1})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("median %.1f ns, 99 %% below %.1f ns, deviation %.1f ns\n", delays.Quantile(0.5), delays.Quantile(0.99), delays.StdDev())
+	// Output: median 72.2 ns, 99 % below 1694.4 ns, deviation 351.6 ns
+}
