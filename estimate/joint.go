@@ -43,6 +43,10 @@ type JointProblem struct {
 	// known or decoded. Its length is the number of flows. A flow of 0 packets
 	// is allowed, and gets the prior.
 	Packets []float64
+	// Doubt is, for each flow, the standard deviation of Packets from the
+	// truth where they were decoded, taken as independent from flow to flow.
+	// Nil: Packets are exact.
+	Doubt []float64
 	// Cells holds Rows × CellsPerRow cell indices for each flow: those of
 	// flow f begin at f × Rows × CellsPerRow, row by row.
 	Cells []uint32
@@ -177,6 +181,8 @@ func (p *JointProblem) validate() error {
 		return fmt.Errorf("%w: %d counts for %d cells", ErrConfig, len(p.Count), cells)
 	case p.Unusable != nil && len(p.Unusable) != cells:
 		return fmt.Errorf("%w: %d unusable marks for %d cells", ErrConfig, len(p.Unusable), cells)
+	case p.Doubt != nil && len(p.Doubt) != flows:
+		return fmt.Errorf("%w: %d doubts for %d flows", ErrConfig, len(p.Doubt), flows)
 	case p.Rates != nil && len(p.Rates) != p.Rows:
 		return fmt.Errorf("%w: %d rates for %d rows", ErrConfig, len(p.Rates), p.Rows)
 	case len(p.Cells)%p.Rows != 0 || len(p.Cells)/p.Rows%p.CellsPerRow != 0 || len(p.Cells)/p.Rows/p.CellsPerRow != flows:
@@ -200,6 +206,11 @@ func (p *JointProblem) validate() error {
 	for i, c := range p.Cells {
 		if uint64(c) >= uint64(cells) {
 			return fmt.Errorf("%w: cell %d of flow %d, want below %d", ErrConfig, c, i/p.Rows/p.CellsPerRow, cells)
+		}
+	}
+	for f, d := range p.Doubt {
+		if !(d >= 0 && finite(d)) {
+			return fmt.Errorf("%w: doubt of %g packets in flow %d, want a finite number from 0", ErrConfig, d, f)
 		}
 	}
 	for f, w := range p.Packets {

@@ -52,6 +52,10 @@ func (p *JointProblem) EstimatePrior() (JointPrior, error) {
 			}
 		}
 	}
+	for c, v := range p.doubts() {
+		between[c] += v
+		fallen[c] += v
+	}
 	if p.Count != nil {
 		clear(fallen)
 	}

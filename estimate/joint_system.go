@@ -111,6 +111,12 @@ func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
 			}
 		}
 	}
+	// A packet that is put down to the wrong flow brings that flow's deviation.
+	doubt := p.doubts()
+	ofFlow := prior.Between * prior.Between
+	if p.Count == nil {
+		ofFlow += prior.Mean * prior.Mean
+	}
 	for c, n := range expected {
 		if n == 0 || !p.usable(c) {
 			s.trust[c] = 0
@@ -120,7 +126,11 @@ func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
 		if p.Count != nil {
 			n = max(n, p.Count[c]) // packets of flows that are not listed
 		}
-		s.trust[c] = 1 / (max(0, n*packet-saved[c]) + jointSlack*n*packet)
+		noise := max(0, n*packet-saved[c]) + jointSlack*n*packet
+		if doubt != nil {
+			noise += doubt[c] * ofFlow
+		}
+		s.trust[c] = 1 / noise
 	}
 	for f, v := range s.variance {
 		if v > 0 {
@@ -180,6 +190,24 @@ func (p *JointProblem) expected() []float64 {
 		}
 	}
 	return n
+}
+
+// doubts is, for each cell, the variance of how many of its packets are put
+// down to the right flow, or nil without Doubt.
+func (p *JointProblem) doubts() []float64 {
+	if p.Doubt == nil {
+		return nil
+	}
+	v := make([]float64, len(p.Sum))
+	share := p.shares()
+	for f, d := range p.Doubt {
+		for r := range share {
+			for _, c := range p.run(f, r) {
+				v[c] += d * d * share[r] * share[r]
+			}
+		}
+	}
+	return v
 }
 
 // rightHandSide is AᵀD⁻¹y.
@@ -294,5 +322,10 @@ func (s *jointSystem) finish(mean, deviation []float64) {
 		// A flow alone in its cells is left with the slack.
 		least := jointSlack * min(rho, packet/max(w, 1)) / float64(s.Rows)
 		deviation[f] = math.Sqrt(max(least, rho-scale*scale*(v-deviation[f])))
+		if s.Doubt != nil {
+			// What the flow's own count is off by, it is in all its cells
+			// alike, and scales the distance from the mean.
+			deviation[f] = math.Hypot(deviation[f], s.Doubt[f]/w*(mean[f]-s.prior.Mean))
+		}
 	}
 }

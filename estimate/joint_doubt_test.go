@@ -1,0 +1,56 @@
+package estimate
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// Counts that are off by a third, at random: with Doubt saying so the
+// intervals still cover, and without it they do not.
+func TestJointDoubt(t *testing.T) {
+	for _, name := range []string{"SDS", "LDS", "COLATE, counted"} {
+		w := simulateJoint(jointShapes[name], 31)
+		rng := rand.New(rand.NewPCG(31, 31))
+		w.Doubt = make([]float64, len(w.Packets))
+		exact := slices.Clone(w.Packets)
+		for f, n := range w.Packets {
+			w.Doubt[f] = n / 3
+			w.Packets[f] = n * (1 + (2*rng.Float64()-1)/math.Sqrt(3))
+		}
+		doubted := w.solve(t, JointOptions{})
+		for _, low := range []float64{1, 100} {
+			part, n := w.covered(doubted, low, math.Inf(1))
+			if least := lowestCoverage(n); part < least {
+				t.Errorf("%s, %g packets and more: %.4f covered, want %.4f", name, low, part, least)
+			}
+		}
+		// Negative control; small flows' estimates rest on the prior either way.
+		w.Doubt = nil
+		sure := w.solve(t, JointOptions{})
+		if part, n := w.covered(sure, 100, math.Inf(1)); part >= lowestCoverage(n) {
+			t.Errorf("%s: the check does not notice counts that are taken for exact: %.4f", name, part)
+		}
+		// No doubt is the same as exact counts.
+		w.Packets = exact
+		want := w.solve(t, JointOptions{})
+		w.Doubt = make([]float64, len(w.Packets))
+		got := w.solve(t, JointOptions{})
+		if !slices.Equal(got.Mean, want.Mean) || !slices.Equal(got.StdDev, want.StdDev) {
+			t.Errorf("%s: doubts of 0 change the result", name)
+		}
+	}
+}
+
+func TestJointDoubtErrors(t *testing.T) {
+	for _, doubt := range [][]float64{{}, {1}, {1, 1, 1, -1}, {1, 1, math.NaN(), 1}, {math.Inf(1), 1, 1, 1}} {
+		w := simulateJoint(jointShape{flows: 4, columns: 5, rows: 2, perRow: 2, counted: true}, 1)
+		w.Doubt = doubt
+		if _, err := w.Solve(context.Background(), JointOptions{}); !errors.Is(err, ErrConfig) {
+			t.Errorf("doubt %v: %v", doubt, err)
+		}
+	}
+}

@@ -1,0 +1,283 @@
+package lds
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// interval is traffic of the paper's kind, a twentieth of it: flow sizes are
+// Pareto, and each flow's delays have two modes.
+type interval struct {
+	flows   []hashing.Flow
+	packets []float64
+	means   []float64
+	mean    float64 // over all packets
+}
+
+func newInterval(seed uint64, up, down *Sketch, loss float64) interval {
+	const flows = 7300
+	r := rand.New(rand.NewPCG(seed, 1))
+	var v interval
+	var sum, packets float64
+	for i := range uint64(flows) {
+		f := hashing.Flow(hashing.Word(seed, i))
+		n := int(min(math.Pow(1-r.Float64(), -1/0.8), 20000))
+		fast, slow, share := 2e5*math.Exp(0.3*r.NormFloat64()), 8e5*math.Exp(0.3*r.NormFloat64()), 0.1
+		if r.Float64() < 0.4 {
+			share = 0.9
+		}
+		var total float64
+		for range n {
+			delay := fast
+			if r.Float64() < share {
+				delay = slow
+			}
+			delay = math.Trunc(delay + 3e4*r.ExpFloat64())
+			p := hashing.Packet(r.Uint64())
+			up.Update(f, p, 0)
+			if r.Float64() >= loss {
+				down.Update(f, p, int64(delay))
+			}
+			total += delay
+		}
+		v.flows, v.packets, v.means = append(v.flows, f), append(v.packets, float64(n)), append(v.means, total/float64(n))
+		sum += total
+		packets += float64(n)
+	}
+	v.mean = sum / packets
+	return v
+}
+
+// median is the median relative error of the means of flows of low to high
+// packets.
+func (v interval) median(means []float64, low, high float64) float64 {
+	var errs []float64
+	for i, n := range v.packets {
+		if n >= low && n <= high {
+			errs = append(errs, estimate.RelativeError(means[i], v.means[i]))
+		}
+	}
+	slices.Sort(errs)
+	return errs[len(errs)/2]
+}
+
+// coverage is how many deviations fewer than 95 % of the flows' means are in
+// their intervals, when those are widened by a factor; below 0 if more are.
+func (v interval) uncovered(r estimate.JointResult, factor float64) float64 {
+	missed := 0.0
+	for i, mean := range v.means {
+		r.StdDev[i] *= factor
+		if !r.Interval(i, 0.95).Contains(mean) {
+			missed++
+		}
+		r.StdDev[i] /= factor
+	}
+	n := float64(len(v.means))
+	return (missed - 0.05*n) / math.Sqrt(0.05*0.95*n)
+}
+
+func decodeShapes() map[string]Config {
+	plain := DefaultConfig
+	plain.Columns /= 20
+	spread := plain
+	spread.Columns, spread.Spread = 5*plain.Columns, 5
+	banks := multiBank(5)
+	banks.Columns /= 20
+	return map[string]Config{"plain": plain, "spread": spread, "banks": banks}
+}
+
+func TestDecode(t *testing.T) {
+	for name, c := range decodeShapes() {
+		t.Run(name, func(t *testing.T) {
+			up, down := mustNew(t, c), mustNew(t, c)
+			v := newInterval(71, up, down, 0)
+			paper := make([]float64, len(v.flows))
+			constant := make([]float64, len(v.flows))
+			for i, f := range v.flows {
+				r, err := Estimate(up, down, f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				paper[i], constant[i] = r.Mean, v.mean
+			}
+			known, err := Decode(t.Context(), up, down, v.flows, v.packets, estimate.JointOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			decoded, err := Decode(t.Context(), up, down, v.flows, nil, estimate.JointOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			// The bars are the project's own: a quarter of Fig. 6's error where
+			// counts are known and each row sees all, with sampling or decoded
+			// counts less than all of it.
+			bar := 0.25
+			if name == "banks" {
+				bar = 1
+			}
+			fig6 := v.median(paper, 100, math.Inf(1))
+			if got := v.median(known.Mean, 100, math.Inf(1)); got > bar*fig6 {
+				t.Errorf("median error of large flows %.4f, of Fig. 6 %.4f", got, fig6)
+			}
+			if got := v.median(decoded.Mean, 100, math.Inf(1)); got > fig6 {
+				t.Errorf("with decoded counts %.4f, of Fig. 6 %.4f", got, fig6)
+			}
+			for kind, r := range map[string]estimate.JointResult{"known": known, "decoded": decoded} {
+				if got, mean := v.median(r.Mean, 1, 9), v.median(constant, 1, 9); got > mean {
+					t.Errorf("counts %s: small flows' error %.4f, of the mean of all %.4f", kind, got, mean)
+				}
+				// At 4 deviations a false alarm in 30,000.
+				if z := v.uncovered(r, 1); z > 4 {
+					t.Errorf("counts %s: intervals miss by %.1f deviations more than 5 %%", kind, z)
+				}
+				// Negative control: intervals of half the width.
+				if z := v.uncovered(r, 0.5); z <= 4 {
+					t.Errorf("counts %s: the check does not notice intervals half as wide: %.1f", kind, z)
+				}
+			}
+			// Negative control: the counts of other flows.
+			wrong := slices.Clone(v.packets)
+			slices.Reverse(wrong)
+			confused, err := Decode(t.Context(), up, down, v.flows, wrong, estimate.JointOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := v.median(confused.Mean, 100, math.Inf(1)); got <= fig6 {
+				t.Errorf("wrong counts pass: %.4f", got)
+			}
+		})
+	}
+}
+
+func TestDecodeUnderLoss(t *testing.T) {
+	c := decodeShapes()["banks"]
+	up, down := mustNew(t, c), mustNew(t, c)
+	v := newInterval(72, up, down, 0.005)
+	paper := make([]float64, len(v.flows))
+	for i, f := range v.flows {
+		r, err := Estimate(up, down, f)
+		if err != nil && !errors.Is(err, estimate.ErrNoSamples) {
+			t.Fatal(err)
+		}
+		paper[i] = r.Mean
+	}
+	r, err := Decode(t.Context(), up, down, v.flows, v.packets, estimate.JointOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := v.median(r.Mean, 100, math.Inf(1)), v.median(paper, 100, math.Inf(1)); a > b {
+		t.Errorf("median error %.4f, of Fig. 6 %.4f", a, b)
+	}
+	if z := v.uncovered(r, 1); z > 4 {
+		t.Errorf("intervals miss by %.1f deviations more than 5 %%", z)
+	}
+}
+
+func TestDecodePackets(t *testing.T) {
+	for name, c := range decodeShapes() {
+		up, down := mustNew(t, c), mustNew(t, c)
+		v := newInterval(73, up, down, 0)
+		absent := hashing.Flow(hashing.Word(74, 1))
+		for i := uint64(2); !up.absent(absent) && i < 10000; i++ {
+			absent = hashing.Flow(hashing.Word(74, i))
+		}
+		keys := v.flows
+		if up.absent(absent) {
+			keys = append(slices.Clone(keys), absent)
+		}
+		got, doubt, err := up.DecodePackets(t.Context(), keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var errs, bounds []float64
+		var square, doubted float64
+		for i, n := range v.packets {
+			if !(got[i] >= 1) || !(doubt[i] >= 0) {
+				t.Fatalf("%s: %v ± %v packets", name, got[i], doubt[i])
+			}
+			if n >= 100 {
+				errs = append(errs, math.Abs(got[i]/n-1))
+				bounds = append(bounds, math.Abs(float64(up.Packets(v.flows[i]))/n-1))
+			}
+			square += (got[i] - n) * (got[i] - n)
+			doubted += doubt[i] * doubt[i]
+		}
+		slices.Sort(errs)
+		slices.Sort(bounds)
+		if a, b := errs[len(errs)/2], bounds[len(bounds)/2]; a > b {
+			t.Errorf("%s: median error %.3f of large flows, of the count-min bound %.3f", name, a, b)
+		}
+		if square > doubted {
+			t.Errorf("%s: mean square error %.1f, doubt says %.1f", name, square, doubted)
+		}
+		if len(keys) > len(v.flows) && (got[len(keys)-1] != 0 || doubt[len(keys)-1] != 0) {
+			t.Errorf("%s: %v packets of an absent flow", name, got[len(keys)-1])
+		}
+	}
+}
+
+func TestDecodeIsExactWithoutCollisions(t *testing.T) {
+	c := shapes()["plain"]
+	c.Columns = 10007
+	stream := packets(75, 300, 20)
+	up, down := fill(t, c, stream)
+	count, _ := sizes(stream)
+	sum := map[hashing.Flow]float64{}
+	for _, p := range stream {
+		sum[p.flow] += float64(p.delay)
+	}
+	var flows []hashing.Flow
+	for f := range count {
+		flows = append(flows, f)
+	}
+	slices.Sort(flows)
+	n, doubt, err := up.DecodePackets(t.Context(), flows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Decode(t.Context(), up, down, flows, nil, estimate.JointOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range flows {
+		if math.Abs(n[i]-float64(count[f])) > 1e-6 || doubt[i] > 1e-2 {
+			t.Errorf("%v ± %v packets, want %d", n[i], doubt[i], count[f])
+		}
+		// The solver's slack is 1 % of a packet's variance.
+		if math.Abs(r.Mean[i]-sum[f]/float64(count[f])) > 4*r.StdDev[i]+1 {
+			t.Errorf("mean %v ± %v, want %v", r.Mean[i], r.StdDev[i], sum[f]/float64(count[f]))
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	c := shapes()["plain"]
+	up, down := fill(t, c, packets(76, 300, 20))
+	flows := []hashing.Flow{hashing.Flow(hashing.Word(1, 0)), hashing.Flow(hashing.Word(1, 1))}
+	if _, err := Decode(t.Context(), up, down, flows, []float64{1}, estimate.JointOptions{}); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("one count for two flows: %v", err)
+	}
+	if _, err := Decode(t.Context(), up, down, nil, nil, estimate.JointOptions{}); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("no flows: %v", err)
+	}
+	empty := mustNew(t, c)
+	if _, err := Decode(t.Context(), empty, empty, flows, nil, estimate.JointOptions{}); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("no packets: %v", err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Decode(cancelled, up, down, flows, nil, estimate.JointOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, err := Decode(cancelled, up, down, flows, []float64{1, 1}, estimate.JointOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled, counts known: %v", err)
+	}
+}
