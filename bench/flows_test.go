@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lds"
+)
+
+// flowStream is the flow of each packet of packetStream: every one another,
+// so that no two packets find their cells near each other.
+var flowStream = sync.OnceValue(func() []hashing.Flow {
+	rng := rand.New(rand.NewPCG(1, 25))
+	flows := make([]hashing.Flow, streamLength)
+	for i := range flows {
+		flows[i] = hashing.Flow(rng.Uint64())
+	}
+	return flows
+})
+
+// BenchmarkLDSUpdate: 4 rows × 17,500 cells, 1.1 MiB, in each of which it
+// updates one. The floor updates four of as many cells, by the same hashes.
+func BenchmarkLDSUpdate(b *testing.B) {
+	packets, flows := packetStream(), flowStream()
+	cells := make([]floorCell, lds.DefaultConfig.Rows*lds.DefaultConfig.Columns)
+	n := uint64(len(cells))
+	floor := func(from, to int) {
+		t, packets := uint64(from), packets[from:to]
+		for i, f := range flows[from:to] {
+			p := packets[i]
+			for _, row := range [4]uint64{
+				hashing.Row(uint64(f), n), hashing.Row(uint64(f)>>32, n),
+				hashing.Row(uint64(p), n), hashing.Row(uint64(p)>>32, n),
+			} {
+				c := &cells[row]
+				c.sum += t + uint64(i)
+				c.count++
+			}
+		}
+	}
+	spread := lds.DefaultConfig
+	spread.Spread = 5
+	spread.Rates = [lds.MaxRows]float64{1, 0.5, 0.1, 0.01}
+	for _, c := range []struct {
+		name   string
+		config lds.Config
+		bar    float64
+	}{
+		{"4x17500-1MiB", lds.DefaultConfig, 1.5},
+		{"4x17500-1MiB-spread5-banks", spread, 0},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s := must(lds.New(c.config))
+			compare(b, streamLength, c.bar, func(from, to int) {
+				t, packets := int64(from), packets[from:to]
+				for i, f := range flows[from:to] {
+					s.Update(f, packets[i], t+int64(i))
+				}
+			}, floor)
+		})
+	}
+	b.Run("4x17500-1MiB-batch32", func(b *testing.B) {
+		s := must(lds.New(lds.DefaultConfig))
+		const burst = 32
+		compare(b, streamLength, 0, func(from, to int) {
+			for ; from < to; from += burst {
+				end := min(from+burst, to)
+				s.UpdateBatch(flows[from:end], packets[from:end], int64(from))
+			}
+		}, floor)
+	})
+}
+
+// BenchmarkCOLATEUpdate: 455,334 counters, 20 of them a flow's. The floor
+// updates one of as many counters of that size, by the same hashes. Epochs
+// that end are taken, emptied and given back, within the time measured.
+func BenchmarkCOLATEUpdate(b *testing.B) {
+	packets, flows := packetStream(), flowStream()
+	wide := colate.DefaultConfig
+	wide.Bits, wide.CountBits = 63, 16
+	vectors := colate.DefaultConfig
+	vectors.Vectors = 4
+	for _, c := range []struct {
+		name   string
+		config colate.Config
+		floor  loop
+		bar    float64
+	}{
+		{"32bit-1.7MiB", colate.DefaultConfig, counterFloor[uint32](packets, flows), 2.5},
+		{"63bit-3.5MiB", wide, counterFloor[uint64](packets, flows), 0},
+		{"32bit-4vectors-7MiB", vectors, counterFloor[uint32](packets, flows), 0},
+	} {
+		b.Run(fmt.Sprintf("%d-counters-%s", c.config.Counters, c.name), func(b *testing.B) {
+			r := must(colate.New(c.config))
+			compare(b, streamLength, c.bar, func(from, to int) {
+				t, packets := int64(from), packets[from:to]
+				for i, f := range flows[from:to] {
+					r.Update(f, packets[i], t+int64(i))
+					if r.Pending() {
+						e := r.Take()
+						e.Reset()
+						if err := r.Give(e); err != nil {
+							panic(err)
+						}
+					}
+				}
+			}, c.floor)
+		})
+	}
+}
+
+// counterFloor adds a timestamp to one random counter.
+func counterFloor[counter uint32 | uint64](packets []hashing.Packet, flows []hashing.Flow) loop {
+	counters := make([]counter, colate.DefaultConfig.Counters)
+	n := uint64(len(counters))
+	return func(from, to int) {
+		t, packets := from, packets[from:to]
+		for i, f := range flows[from:to] {
+			counters[hashing.Row(uint64(f)^uint64(packets[i]), n)] += counter(t + i)
+		}
+	}
+}

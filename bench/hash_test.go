@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"hash/crc32"
+	"hash/fnv"
+	"hash/maphash"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// hashed keeps the compiler from leaving hashes out.
+var hashed uint64
+
+// headerCount inputs of up to 64 bytes take 256 KiB: too many for a first-level
+// cache, as few as a data path has in hand.
+const headerCount = 1 << 12
+
+var headerStream = sync.OnceValue(func() *[headerCount][64]byte {
+	rng := rand.NewChaCha8([32]byte{1, 22})
+	headers := new([headerCount][64]byte)
+	for i := range headers {
+		rng.Read(headers[i][:])
+	}
+	return headers
+})
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// BenchmarkHash holds every family beside what the standard library offers,
+// all called through a function value; the lengths are a word, an IPv4
+// 5-tuple, IP and TCP headers, and a cache line.
+func BenchmarkHash(b *testing.B) {
+	headers := headerStream()
+	packets := make([]hashing.Packet, headerCount)
+	for i := range packets {
+		packets[i] = hashing.Digest(7, headers[i][:])
+	}
+	floor := cellFloor(packets)
+
+	seed := maphash.MakeSeed()
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
+	fnv1a := fnv.New64a()
+	for _, h := range []struct {
+		name string
+		hash func([]byte) uint64
+	}{
+		{"Digest", func(p []byte) uint64 { return uint64(hashing.Digest(7, p)) }},
+		{"H3", must(hashing.NewH3(7, 64)).Bytes},
+		{"Tabulation", must(hashing.NewTabulation(7, 64)).Bytes},
+		{"Toeplitz", must(hashing.NewToeplitz(7, 64)).Bytes},
+		{"Rabin", hashing.NewRabin(7).Bytes},
+		{"Polynomial", hashing.NewPolynomial(7).Bytes},
+		{"SipHash", hashing.NewSipHash(7).Bytes},
+		{"std-maphash", func(p []byte) uint64 { return maphash.Bytes(seed, p) }},
+		{"std-crc32c", func(p []byte) uint64 { return uint64(crc32.Checksum(p, castagnoli)) }},
+		{"std-fnv1a", func(p []byte) uint64 {
+			fnv1a.Reset()
+			fnv1a.Write(p)
+			return fnv1a.Sum64()
+		}},
+	} {
+		for _, n := range []int{8, 13, 40, 64} {
+			b.Run(fmt.Sprintf("%s/%dB", h.name, n), func(b *testing.B) {
+				compare(b, headerCount, 0, func(from, to int) {
+					var sum uint64
+					for i := range headers[from:to] {
+						sum += h.hash(headers[from+i][:n])
+					}
+					hashed = sum
+				}, floor)
+			})
+		}
+	}
+}
+
+// BenchmarkFlow hashes 5-tuples: 4,096 of them, 152 KiB.
+func BenchmarkFlow(b *testing.B) {
+	headers := headerStream()
+	tuples := make([]hashing.Tuple, headerCount)
+	packets := make([]hashing.Packet, headerCount)
+	for i := range tuples {
+		h := &headers[i]
+		tuples[i] = hashing.Tuple{
+			Src: [16]byte(h[:16]), Dst: [16]byte(h[16:32]),
+			SrcPort: uint16(h[32]) << 8, DstPort: uint16(h[33]), Proto: 6,
+		}
+		packets[i] = hashing.Packet(tuples[i].Flow(7))
+	}
+	sip := hashing.NewSipHash(7)
+	toeplitz := must(hashing.ToeplitzFromKey([]byte(hashing.RSSKey)))
+	for _, h := range []struct {
+		name string
+		hash func(*hashing.Tuple) uint64
+	}{
+		{"Tuple.Flow", func(t *hashing.Tuple) uint64 { return uint64(t.Flow(7)) }},
+		{"SipHash", func(t *hashing.Tuple) uint64 { return uint64(sip.Flow(t)) }},
+		{"Toeplitz", func(t *hashing.Tuple) uint64 { return toeplitz.Tuple(t) }},
+	} {
+		b.Run(h.name, func(b *testing.B) {
+			compare(b, headerCount, 0, func(from, to int) {
+				var sum uint64
+				for i := range tuples[from:to] {
+					sum += h.hash(&tuples[from+i])
+				}
+				hashed = sum
+			}, cellFloor(packets))
+		})
+	}
+}

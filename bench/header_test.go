@@ -1,0 +1,135 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+)
+
+// twoBanks is the aggregator that the speed bars are set for.
+var twoBanks = lda.Config{
+	Banks:   [lda.MaxBanks]lda.Bank{{Rows: 1024, Shift: 0}, {Rows: 1024, Shift: 3}},
+	SumBits: 40,
+}
+
+// BenchmarkHeaderToLDA is all that a data path does for a packet whose header
+// it has in hand: IP and TCP headers of 40 bytes → digest → update. The floor
+// reads the digests from an array of their own. The headers are few, as those
+// of packets that a receive ring holds at a time, or 80 MiB in a row.
+func BenchmarkHeaderToLDA(b *testing.B) {
+	for _, set := range []struct {
+		name  string
+		count int
+	}{
+		{"1024headers-40KiB", 1 << 10},
+		{"2M-headers-80MiB", 1 << 21},
+	} {
+		b.Run(set.name, func(b *testing.B) {
+			rng := rand.NewChaCha8([32]byte{1, 23})
+			headers := make([][40]byte, set.count)
+			packets := make([]hashing.Packet, set.count)
+			for i := range headers {
+				rng.Read(headers[i][:])
+				packets[i] = hashing.Digest(7, headers[i][:])
+			}
+			a := must(lda.New(twoBanks))
+			compare(b, set.count, 6.5, func(from, to int) {
+				t := int64(from)
+				some := headers[from:to]
+				for i := range some {
+					a.Update(hashing.Digest(7, some[i][:]), t+int64(i))
+				}
+			}, cellFloor(packets))
+		})
+	}
+}
+
+// BenchmarkFrame parses whole frames as captured, up to 96 bytes, and digests
+// what does not change on the way; with the flow, too, where a synopsis is kept
+// by flow. 4,096 frames, 384 KiB.
+func BenchmarkFrame(b *testing.B) {
+	for _, kind := range frameKinds {
+		frames := make([][]byte, headerCount)
+		packets := make([]hashing.Packet, headerCount)
+		rng := rand.New(rand.NewPCG(1, 24))
+		var f hashing.Frame
+		for i := range frames {
+			frames[i] = kind.make(rng)
+			if err := f.Parse(hashing.LinkEthernet, frames[i]); err != nil {
+				b.Fatalf("%s: %v", kind.name, err)
+			}
+			packets[i] = f.Digest(7)
+		}
+		parse := func(from, to int, then func() uint64) {
+			var sum uint64
+			for _, frame := range frames[from:to] {
+				if f.Parse(hashing.LinkEthernet, frame) == nil {
+					sum += then()
+				}
+			}
+			hashed = sum
+		}
+		for _, path := range []struct {
+			name string
+			then func() uint64
+		}{
+			{"parse", func() uint64 { return uint64(f.Length) }},
+			{"parse+digest", func() uint64 { return uint64(f.Digest(7)) }},
+			{"parse+digest+flow", func() uint64 { return uint64(f.Digest(7)) + uint64(f.Tuple.Flow(7)) }},
+		} {
+			b.Run(fmt.Sprintf("%s/%s", kind.name, path.name), func(b *testing.B) {
+				compare(b, headerCount, 0, func(from, to int) { parse(from, to, path.then) }, cellFloor(packets))
+			})
+		}
+	}
+}
+
+// frameKinds make frames of random addresses, ports and contents.
+var frameKinds = []struct {
+	name string
+	make func(*rand.Rand) []byte
+}{
+	{"ipv4-tcp", func(rng *rand.Rand) []byte {
+		b := randomBytes(rng, 96)
+		binary.BigEndian.PutUint16(b[12:], 0x0800)
+		ipv4(b[14:], 6)
+		b[14+20+12] = 8 << 4 // 12 bytes of options
+		return b
+	}},
+	{"ipv4-udp", func(rng *rand.Rand) []byte {
+		b := randomBytes(rng, 96)
+		binary.BigEndian.PutUint16(b[12:], 0x0800)
+		ipv4(b[14:], 17)
+		return b
+	}},
+	{"vlan-ipv6-tcp", func(rng *rand.Rand) []byte {
+		b := randomBytes(rng, 96)
+		binary.BigEndian.PutUint16(b[12:], 0x8100)
+		binary.BigEndian.PutUint16(b[16:], 0x86dd)
+		b[18] = 6 << 4
+		binary.BigEndian.PutUint16(b[22:], 1440) // payload
+		b[24] = 6                                // TCP
+		b[18+40+12] = 8 << 4
+		return b
+	}},
+}
+
+// ipv4 makes the head of b a header without options of a whole datagram.
+func ipv4(b []byte, proto uint8) {
+	b[0] = 4<<4 | 5
+	binary.BigEndian.PutUint16(b[2:], 1480)
+	b[6], b[7] = 0x40, 0 // don't fragment
+	b[9] = proto
+}
+
+func randomBytes(rng *rand.Rand, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
