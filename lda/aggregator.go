@@ -17,7 +17,8 @@ type cell struct {
 	// sum of the high halves of the packets' hashes, in its high half: one
 	// addition updates both. A sum serves as well as the usual XOR, commutes
 	// as well, and does not cancel when one packet comes twice. When the
-	// count wraps it carries into the digest, at both points alike.
+	// count wraps it carries into the digest, at both points alike. The high
+	// half, because in the low one the bits of the row are those of the cell.
 	tally uint64
 }
 
@@ -48,19 +49,25 @@ func New(c Config) (*Aggregator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Aggregator{config: c, cells: make([]cell, c.cells()+unsampled)}
+	a := &Aggregator{cells: make([]cell, c.allCells())}
+	a.configure(c)
+	return a, nil
+}
+
+// configure sets a valid Config of as many cells as there are.
+func (a *Aggregator) configure(c Config) {
+	a.config = c
 	rest := span{uint32(c.cells()), unsampled - 1}
 	for length := range a.spans {
 		s, base := rest, uint32(0)
-		for _, b := range c.Banks {
-			if b.Rows > 0 && 64-length >= int(b.Shift) {
+		for _, b := range c.Banks[:c.banks()] {
+			if 64-length >= int(b.Shift) {
 				s = span{base, uint32(b.Rows - 1)}
 			}
 			base += uint32(b.Rows)
 		}
 		a.spans[length] = s
 	}
-	return a, nil
 }
 
 // Config returns the configuration that the aggregator was made with.
@@ -79,10 +86,15 @@ func (a *Aggregator) Update(p hashing.Packet, t int64) {
 }
 
 // UpdateBatch records that the packets passed at one time t, as a burst does
-// that is taken from a ring together.
+// that is taken from a ring together. It is Update for each of them, with what
+// does not change between them loaded once.
 func (a *Aggregator) UpdateBatch(packets []hashing.Packet, t int64) {
+	cells, spans := a.cells, &a.spans
 	for _, p := range packets {
-		a.Update(p, t)
+		s := spans[bits.Len64(uint64(p)|1)]
+		c := &cells[s.base+uint32(p)&s.mask]
+		c.sum += uint64(t)
+		c.tally += uint64(p)>>32<<32 | 1
 	}
 }
 

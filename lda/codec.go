@@ -38,20 +38,24 @@ func (c *Config) EncodedSize() int {
 	return wire.Overhead + c.headSize() + c.cells()*c.cellSize()
 }
 
+// sumMask covers the bits of a sum that are kept.
+func (c *Config) sumMask() uint64 { return 1<<c.SumBits - 1 }
+
 func (c *Config) headSize() int { return 8 + 3 + 2*c.banks() + 8 }
 
 func (c *Config) cellSize() int { return 4 + bytesOf(c.DigestBits) + bytesOf(c.SumBits) }
 
-// banks is how many banks have rows.
-func (c *Config) banks() int {
-	n := 0
-	for n < MaxBanks && c.Banks[n].Rows > 0 {
-		n++
-	}
-	return n
-}
-
 func bytesOf(bits uint8) int { return (int(bits) + 7) / 8 }
+
+// append appends what the encoding says of the Config.
+func (c *Config) append(dst []byte) []byte {
+	dst = wire.AppendUint(dst, c.Seed, 8)
+	dst = append(dst, c.SumBits, c.DigestBits, uint8(c.banks()))
+	for _, b := range c.Banks[:c.banks()] {
+		dst = append(dst, uint8(bits.TrailingZeros(uint(b.Rows))), b.Shift)
+	}
+	return dst
+}
 
 // AppendBinary appends the encoding to dst. Equal states give equal bytes.
 // The error is always nil.
@@ -59,13 +63,9 @@ func (a *Aggregator) AppendBinary(dst []byte) ([]byte, error) {
 	c := &a.config
 	start := len(dst)
 	dst = wire.Begin(dst, magic, version)
-	dst = wire.AppendUint(dst, c.Seed, 8)
-	dst = append(dst, c.SumBits, c.DigestBits, uint8(c.banks()))
-	for _, b := range c.Banks[:c.banks()] {
-		dst = append(dst, uint8(bits.TrailingZeros(uint(b.Rows))), b.Shift)
-	}
+	dst = c.append(dst)
 	dst = wire.AppendUint(dst, a.unsampledCount(), 8)
-	sumMask, digestMask := uint64(1)<<c.SumBits-1, c.digestMask()
+	sumMask, digestMask := c.sumMask(), c.digestMask()
 	for i := range a.sampled() {
 		cell := &a.cells[i]
 		dst = wire.AppendUint(dst, uint64(cell.count()), 4)
@@ -83,43 +83,69 @@ func (a *Aggregator) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary replaces a's configuration and state by the encoded ones. The
 // error wraps [estimate.ErrEncoding], and a is then unchanged.
 func (a *Aggregator) UnmarshalBinary(data []byte) error {
-	r, err := wire.Open(data, magic, version)
+	r, c, err := openRecord(data)
 	if err != nil {
-		return fmt.Errorf("lda: %w", err)
-	}
-	c := Config{Seed: r.Uint64(), SumBits: r.Uint8(), DigestBits: r.Uint8()}
-	banks := int(r.Uint8())
-	if banks > MaxBanks {
-		return fmt.Errorf("lda: %w: %d banks, at most %d", estimate.ErrEncoding, banks, MaxBanks)
-	}
-	for j := range banks {
-		c.Banks[j] = Bank{Rows: 1 << min(r.Uint8(), 30), Shift: r.Uint8()}
-	}
-	if err := c.Validate(); err != nil {
-		return fmt.Errorf("lda: %w: %w", estimate.ErrEncoding, err)
-	}
-	if len(data) != c.EncodedSize() {
-		return fmt.Errorf("lda: %w: %d bytes, want %d for %+v", estimate.ErrEncoding, len(data), c.EncodedSize(), c)
+		return err
 	}
 	b, err := New(c)
 	if err != nil {
 		return err
 	}
+	if err := b.decodeState(r); err != nil {
+		return err
+	}
+	*a = *b
+	return nil
+}
+
+// openRecord checks everything but the state: after it, the size of data is
+// that of the Config, and the Reader is at the state.
+func openRecord(data []byte) (wire.Reader, Config, error) {
+	r, err := wire.Open(data, magic, version)
+	if err != nil {
+		return r, Config{}, fmt.Errorf("lda: %w", err)
+	}
+	c := Config{Seed: r.Uint64(), SumBits: r.Uint8(), DigestBits: r.Uint8()}
+	banks := int(r.Uint8())
+	if banks > MaxBanks {
+		return r, c, fmt.Errorf("lda: %w: %d banks, at most %d", estimate.ErrEncoding, banks, MaxBanks)
+	}
+	for j := range banks {
+		c.Banks[j] = Bank{Rows: 1 << min(r.Uint8(), 30), Shift: r.Uint8()}
+	}
+	if err := c.Validate(); err != nil {
+		return r, c, fmt.Errorf("lda: %w: %w", estimate.ErrEncoding, err)
+	}
+	if len(data) != c.EncodedSize() {
+		return r, c, fmt.Errorf("lda: %w: %d bytes, want %d for %+v", estimate.ErrEncoding, len(data), c.EncodedSize(), c)
+	}
+	return r, c, nil
+}
+
+// decodeState replaces the state by an encoded one of a's Config. After an
+// error it is part of each.
+func (a *Aggregator) decodeState(r wire.Reader) error {
+	c := &a.config
 	rest := r.Uint64()
 	if rest > unsampled*math.MaxUint32 {
 		return fmt.Errorf("lda: %w: %d packets not sampled, at most %d", estimate.ErrEncoding, rest, uint64(unsampled*math.MaxUint32))
 	}
-	cells := b.sampled()
+	cells := a.sampled()
+	var excess uint64 // bits that no encoding sets
 	for i := range cells {
 		count := r.Uint(4)
-		digest := r.Uint(bytesOf(c.DigestBits))
-		cells[i] = cell{tally: digest<<32 | count, sum: r.Uint(bytesOf(c.SumBits))}
+		tally := r.Uint(bytesOf(c.DigestBits))<<32 | count
+		sum := r.Uint(bytesOf(c.SumBits))
+		excess |= tally>>32<<32&^c.digestMask() | sum&^c.sumMask()
+		cells[i] = cell{sum: sum, tally: tally}
+	}
+	if excess != 0 {
+		return fmt.Errorf("lda: %w: a field of a cell is wider than %d bits of sum or %d of digest", estimate.ErrEncoding, c.SumBits, c.DigestBits)
 	}
 	if err := r.Close(); err != nil {
 		return fmt.Errorf("lda: %w", err)
 	}
-	b.setUnsampled(rest)
-	*a = *b
+	a.setUnsampled(rest)
 	return nil
 }
 
@@ -128,7 +154,7 @@ func (a *Aggregator) UnmarshalBinary(data []byte) error {
 func (a *Aggregator) setUnsampled(n uint64) {
 	rest := a.cells[len(a.cells)-unsampled:]
 	for i := range rest {
-		part := min(n, math.MaxUint32)
+		part := n / uint64(unsampled-i)
 		rest[i].tally = part
 		n -= part
 	}

@@ -99,7 +99,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	seed := f.Uint64("seed", 1, "seed of the packet digests")
 	rows := f.Int("rows", 512, "`cells` in each of the two banks, a power of two")
 	shift := f.Uint("shift", 3, "the second bank samples one packet in 2^`n`, the first bank the others; raise it for much loss")
-	digest := f.Uint("digest", 0, "`bits` of a digest in each cell that shows reordering, 0 to 32")
+	digest := f.Uint("digest", 0, "`bits` of a digest in each cell that shows reordering, 0 to 32 less -shift")
 	if err := f.Parse(args); err != nil {
 		return opt, err
 	}

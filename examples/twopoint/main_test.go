@@ -143,7 +143,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		{"both of an unsupported link type", []string{"-in", unsupported, "-out", unsupported}, "link type: 105"},
 		{"negative interval", []string{"-interval", "-1s"}, "at least 1ms"},
 		{"rows", []string{"-rows", "500"}, "power of two"},
-		{"shift", []string{"-shift", "64"}, "1 to 63"},
+		{"shift", []string{"-shift", "64"}, "1 to 32"},
 		{"no shift", []string{"-shift", "0"}, "more than Banks[0].Shift"},
 		{"digest", []string{"-digest", "33"}, "0 to 32"},
 		{"stray argument", []string{"capture.pcap"}, "-in and -out"},

@@ -1,0 +1,299 @@
+package lda
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math"
+	"math/rand/v2"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+func TestConfigSaysWhatIsWrong(t *testing.T) {
+	one := func(b Bank) [MaxBanks]Bank { return [MaxBanks]Bank{b} }
+	for _, c := range []struct {
+		config Config
+		want   string
+	}{
+		{Config{}, "Banks[0].Rows is 0"},
+		{Config{Banks: one(Bank{Rows: 1000}), SumBits: 40}, "Banks[0].Rows is 1000, want a power of two"},
+		{Config{Banks: one(Bank{Rows: -4}), SumBits: 40}, "Banks[0].Rows is -4"},
+		{Config{Banks: one(Bank{Rows: 2 * MaxRows}), SumBits: 40}, "Banks[0].Rows is 33554432"},
+		{Config{Banks: one(Bank{Rows: 1, Shift: 33}), SumBits: 40}, "Banks[0].Shift is 33, want 0 to 32"},
+		{Config{Banks: [MaxBanks]Bank{{Rows: 8}, {}, {Rows: 8, Shift: 4}}, SumBits: 40}, "Banks[2].Rows is 8, want 0"},
+		{Config{Banks: [MaxBanks]Bank{{Rows: 8, Shift: 2}, {Rows: 8, Shift: 2}}, SumBits: 40}, "more than Banks[0].Shift, which is 2"},
+		{Config{Banks: [MaxBanks]Bank{{Rows: 8}, {Shift: 2}}, SumBits: 40}, "Banks[1].Rows is 0"},
+		{Config{Banks: one(Bank{Rows: 8})}, "SumBits is 0, want 1 to 64"},
+		{Config{Banks: one(Bank{Rows: 8}), SumBits: 65}, "SumBits is 65"},
+		{Config{Banks: one(Bank{Rows: 8, Shift: 6}), SumBits: 40, DigestBits: 27}, "DigestBits is 27, want 0 to 26"},
+	} {
+		_, err := New(c.config)
+		if !errors.Is(err, estimate.ErrConfig) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want ErrConfig that says %q", c.config, err, c.want)
+		}
+	}
+	for _, c := range configs() {
+		if _, err := New(c); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestMismatch(t *testing.T) {
+	a := mustNewFor(t, twoBanks(1))
+	b := mustNewFor(t, twoBanks(2))
+	a.Update(1<<40, 1)
+	before, _ := a.MarshalBinary()
+	for name, f := range map[string]func() error{
+		"Merge":           func() error { return a.Merge(b) },
+		"Estimate":        func() error { _, err := Estimate(a, b); return err },
+		"Collapsed":       func() error { _, err := CollapsedVariance(a, b); return err },
+		"Paired":          func() error { _, err := PairedVariance(a, b); return err },
+		"AppendSamples":   func() error { _, err := AppendSamples(nil, a, b); return err },
+		"Classes, shared": func() error { all, _ := NewClasses(twoBanks(2), 2); return all.MergeInto(a, 1) },
+	} {
+		if err := f(); !errors.Is(err, estimate.ErrMismatch) {
+			t.Errorf("%s of two seeds: %v, want ErrMismatch", name, err)
+		}
+	}
+	if after, _ := a.MarshalBinary(); string(after) != string(before) {
+		t.Error("a refused Merge changed its receiver")
+	}
+}
+
+// Shards merged are one; the order of packets is nothing; a batch is its
+// packets one by one.
+func TestOrderAndShards(t *testing.T) {
+	for _, c := range configs() {
+		packets := traffic(3, c.Seed, 2000, 0.01, 0)
+		want, _ := pair(t, c, packets)
+		shards := [3]*Aggregator{mustNewFor(t, c), mustNewFor(t, c), mustNewFor(t, c)}
+		rng := rand.New(rand.NewPCG(5, 5))
+		for _, i := range rng.Perm(len(packets)) {
+			shards[rng.IntN(3)].Update(packets[i].id, packets[i].sent)
+		}
+		for _, s := range shards[1:] {
+			if err := shards[0].Merge(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		assertSame(t, "merged", shards[0], want)
+
+		one, batch := mustNewFor(t, c), mustNewFor(t, c)
+		var ids []hashing.Packet
+		for _, p := range packets {
+			one.Update(p.id, 12345)
+			ids = append(ids, p.id)
+		}
+		batch.UpdateBatch(ids[:7], 12345)
+		batch.UpdateBatch(ids[7:], 12345)
+		batch.UpdateBatch(nil, 1)
+		assertSame(t, "batch", batch, one)
+
+		one.Reset()
+		assertSame(t, "reset", one, mustNewFor(t, c))
+	}
+}
+
+func assertSame(t *testing.T, what string, got, want *Aggregator) {
+	t.Helper()
+	a, _ := got.MarshalBinary()
+	b, _ := want.MarshalBinary()
+	if string(a) != string(b) {
+		t.Errorf("%s: %+v differs", what, got.Config())
+	}
+}
+
+// An offset between the clocks shifts the mean by exactly itself and leaves
+// the deviation; swapped points negate the mean; both are reported.
+func TestClocks(t *testing.T) {
+	packets := traffic(4, 1, 3000, 0.01, 0)
+	up, down := pair(t, twoBanks(1), packets)
+	want, err := Estimate(up, down)
+	if err != nil || want.Negative != 0 {
+		t.Fatalf("%+v, %v; want none negative", want, err)
+	}
+	for _, offset := range []int64{-1_000_000, -7, 1, 1 << 30} {
+		late := mustNewFor(t, twoBanks(1))
+		for i := range packets {
+			if p := &packets[i]; !p.lost {
+				late.Update(p.id, p.received+offset)
+			}
+		}
+		r, err := Estimate(up, late)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const rounding = 1e-12
+		if math.Abs(r.Mean-(want.Mean+float64(offset))) > rounding*math.Abs(float64(offset))+1e-9 || !near(r.StdDev, want.StdDev, 1e-6) {
+			t.Errorf("offset %d: mean %v, deviation %v, want %v and %v", offset, r.Mean, r.StdDev, want.Mean+float64(offset), want.StdDev)
+		}
+		if offset == -1_000_000 && r.Negative != r.Usable {
+			t.Errorf("clock 1 ms behind: %d cells negative, want all %d", r.Negative, r.Usable)
+		}
+	}
+	swapped, err := Estimate(down, up)
+	if err != nil || !near(swapped.Mean, -want.Mean, 1e-12) || swapped.Negative != want.Usable || swapped.Extra != want.Lost {
+		t.Errorf("swapped: %+v, %v", swapped, err)
+	}
+}
+
+// Sums wrap at the width of the register; the answer does not show it.
+func TestSumsWrap(t *testing.T) {
+	c := Config{Banks: [MaxBanks]Bank{{Rows: 2}}, SumBits: 33}
+	up, down := mustNewFor(t, c), mustNewFor(t, c)
+	for i := range uint64(1000) {
+		up.Update(hashing.Word(0, i), math.MaxInt64-5)
+		down.Update(hashing.Word(0, i), math.MaxInt64-5+4_000_000) // a cell's sum: some 2^31
+	}
+	r, err := Estimate(up, down)
+	if err != nil || r.Mean != 4_000_000 || r.StdDev != 0 {
+		t.Errorf("%+v, %v; want 4 ms", r, err)
+	}
+}
+
+func TestOffset(t *testing.T) {
+	there := estimate.Delay{Mean: 5_000 + 700, N: 1}
+	back := estimate.Delay{Mean: 5_000 - 700, N: 1}
+	offset, bounds, err := Offset(there, back)
+	if err != nil || offset != 700 || bounds.Low != -4300 || bounds.High != 5700 {
+		t.Errorf("%v in %+v, %v; want 700 in -4300…5700", offset, bounds, err)
+	}
+	if _, _, err := Offset(there, estimate.Delay{}); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("one direction: %v", err)
+	}
+	if _, _, err := Offset(there, estimate.Delay{Mean: -6_000, N: 1}); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("negative round trip: %v", err)
+	}
+}
+
+func TestClasses(t *testing.T) {
+	c := twoBanks(1)
+	up, err := NewClasses(c, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	down, _ := NewClasses(c, 3)
+	singles := [3][2]*Aggregator{}
+	for class := range singles {
+		packets := traffic(uint64(class), c.Seed, 500, 0.01, 0)
+		singles[class][0], singles[class][1] = pair(t, c, packets)
+		feed(packets, func(p hashing.Packet, at int64) { up.Update(class, p, at) }, func(p hashing.Packet, at int64) { down.Update(class, p, at) })
+	}
+	for class := range singles {
+		assertSame(t, "class", up.Class(class), singles[class][0])
+		assertSame(t, "class", down.Class(class), singles[class][1])
+	}
+	sum, want := mustNewFor(t, c), singles[0][0]
+	if err := up.MergeInto(sum, 0, 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := want.Merge(singles[2][0]); err != nil {
+		t.Fatal(err)
+	}
+	assertSame(t, "subset", sum, want)
+	up.Reset()
+	assertSame(t, "reset", up.Class(1), mustNewFor(t, c))
+	if up.Len() != 3 {
+		t.Errorf("%d classes, want 3", up.Len())
+	}
+	for _, n := range []int{0, -1, 1 << 30} {
+		if _, err := NewClasses(c, n); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%d classes: %v, want ErrConfig", n, err)
+		}
+	}
+	if n := testing.AllocsPerRun(10, func() { NewClasses(c, 100) }); n > 3 {
+		t.Errorf("%v allocations for 100 classes, want one of cells, one of aggregators and their head", n)
+	}
+}
+
+func TestNoAllocation(t *testing.T) {
+	up, down := pair(t, DefaultConfig, traffic(1, 0, 3000, 0.01, 0))
+	buf := make([]byte, 0, up.config.EncodedSize())
+	samples := make([]float64, 0, 3072)
+	ids := []hashing.Packet{1, 2, 3}
+	var r Result
+	for name, f := range map[string]func(){
+		"Update":        func() { up.Update(5, 6) },
+		"UpdateBatch":   func() { up.UpdateBatch(ids, 6) },
+		"Merge":         func() { up.Merge(up) },
+		"Reset":         func() { up.Reset() },
+		"Estimate":      func() { r, _ = Estimate(down, down) },
+		"intervals":     func() { r.MeanInterval(0.98); r.DeviationInterval(0.98); r.LossInterval(0.98) },
+		"variances":     func() { CollapsedVariance(down, down); PairedVariance(down, down) },
+		"AppendSamples": func() { samples, _ = AppendSamples(samples[:0], down, down) },
+		"AppendBinary":  func() { buf, _ = up.AppendBinary(buf[:0]) },
+	} {
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+// A call costs as much as the rest of Update, and a second bounds check would
+// be in its loop.
+func TestUpdateIsInlined(t *testing.T) {
+	gobin, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("needs the go command")
+	}
+	out, err := exec.Command(gobin, "build", "-gcflags=-m -d=ssa/check_bce", ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, method := range []string{`\(\*Aggregator\)\.Update`, `\(\*Sender\)\.Update`, `\(\*Receiver\)\.Update`, `\(\*Classes\)\.Update`} {
+		if !regexp.MustCompile(`can inline ` + method + `\n`).Match(out) {
+			t.Errorf("%s cannot be inlined", method)
+		}
+	}
+	// The index of the cell depends on the hash; that of the span cannot be
+	// out of bounds.
+	if n := strings.Count(string(out), "aggregator.go"); n == 0 {
+		t.Fatal("the compiler says nothing of aggregator.go")
+	}
+	for name, want := range map[string]int{"Update": 1, "UpdateBatch": 1} {
+		from, to := linesOf(t, "aggregator.go", name)
+		got := 0
+		for _, m := range regexp.MustCompile(`aggregator\.go:(\d+):\d+: Found Is(Slice)?InBounds`).FindAllStringSubmatch(string(out), -1) {
+			if line := atoi(m[1]); line >= from && line <= to {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%s has %d bounds checks, want %d", name, got, want)
+		}
+	}
+}
+
+// linesOf returns where a method's body begins and ends.
+func linesOf(t *testing.T, file, method string) (from, to int) {
+	t.Helper()
+	fset := token.NewFileSet()
+	parsed, err := parser.ParseFile(fset, file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range parsed.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == method {
+			return fset.Position(f.Pos()).Line, fset.Position(f.End()).Line
+		}
+	}
+	t.Fatalf("no %s in %s", method, file)
+	return 0, 0
+}
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}

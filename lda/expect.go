@@ -1,0 +1,97 @@
+package lda
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// An Expectation is what an interval should give.
+type Expectation struct {
+	Packets float64 // sent
+	Loss    float64 // share of them lost, 0 to 1
+	Sample  float64 // effective sample size: packets in usable cells
+	Usable  float64 // cells that are usable and not empty
+	Alone   float64 // packets alone in their cell at both points: samples for quantiles
+}
+
+// Expect is what an interval of so many packets, of which the share loss is
+// lost at random, should give on average. It is exact for hashes that are
+// random: a packet that arrives is in the sample if none of the lost ones is
+// in its cell, so a bank of m rows that samples p of the packets adds
+//
+//	E[S] = pR·(1 − p/m)^L
+//
+// which eq. (2) bounds from below, and which is greatest at p = m/L.
+func (c *Config) Expect(packets, loss float64) Expectation {
+	e := Expectation{Packets: packets, Loss: loss}
+	lost := packets * loss
+	received := packets - lost
+	for j, b := range c.Banks[:c.banks()] {
+		p := c.rate(j)
+		m := float64(b.Rows)
+		avoid := math.Log1p(-p / m) // ln of the probability that a packet is not in a given cell
+		unspoilt := math.Exp(lost * avoid)
+		e.Sample += p * received * unspoilt
+		e.Usable += m * unspoilt * -math.Expm1(received*avoid)
+		e.Alone += p * received * math.Exp((packets-1)*avoid)
+	}
+	return e
+}
+
+// rate is the share of the packets that bank j samples (p).
+func (c *Config) rate(j int) float64 {
+	p := math.Ldexp(1, -int(c.Banks[j].Shift))
+	if j+1 < c.banks() {
+		p -= math.Ldexp(1, -int(c.Banks[j+1].Shift))
+	}
+	return p
+}
+
+// MeanError is the half width of the interval of the mean delay to expect
+// with the given confidence (see [Result.MeanInterval]), relative to the mean,
+// for delays whose deviation is variation times their mean; infinite where
+// there will be fewer than two usable cells.
+func (e Expectation) MeanError(variation, confidence float64) float64 {
+	if !(e.Usable >= 2) {
+		return math.Inf(1)
+	}
+	usable := estimate.StudentQuantile((1+confidence)/2, math.Floor(e.Usable)-1)
+	known := estimate.NormalQuantile((1 + confidence) / 2)
+	return math.Sqrt(2*math.Log(2/(1-confidence))/e.Sample) * variation * usable / known
+}
+
+// DeviationError is the standard error of the deviation to expect, relative to
+// it, of delays with light tails: 1/√(2(M−1)) from M usable cells. Heavy tails
+// add to it, by their excess kurtosis over the packets in a cell, inside a
+// root. It is infinite where there will be fewer than two usable cells.
+func (e Expectation) DeviationError() float64 {
+	if !(e.Usable >= 2) {
+		return math.Inf(1)
+	}
+	return 1 / math.Sqrt(2*(e.Usable-1))
+}
+
+// ShiftFor is the sampling shift that gives a bank of the given rows the
+// greatest effective sample when so many packets are lost: p = m/L, or the
+// nearest power of two below, which costs little of the sample, gains usable
+// cells, and is on the side on which an error in the loss harms less.
+func ShiftFor(rows int, lost float64) uint8 {
+	return shiftOf(float64(rows) / lost)
+}
+
+// PaperShiftFor is the sampling shift by the paper's p = αm/(L+1) of section
+// III-D, with α = 0.5 in its evaluation; or the nearest power of two below.
+func PaperShiftFor(rows int, lost, alpha float64) uint8 {
+	return shiftOf(alpha * float64(rows) / (lost + 1))
+}
+
+// shiftOf is the shift for a sampling probability of at most p.
+func shiftOf(p float64) uint8 {
+	for shift := range MaxShift {
+		if math.Ldexp(1, -shift) <= p {
+			return uint8(shift)
+		}
+	}
+	return MaxShift
+}

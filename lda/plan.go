@@ -1,0 +1,205 @@
+package lda
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A Demand is what traffic is expected and what is to be known of it.
+type Demand struct {
+	Packets           float64 // in an interval: 1 to 10^12
+	LowLoss, HighLoss float64 // the range of loss rates, 0 ≤ LowLoss ≤ HighLoss ≤ 0.9
+
+	// MeanError is the half width of the interval of the mean delay that is
+	// acceptable all over the range, relative to the mean, with the given
+	// Confidence. Variation is the deviation of the delays by their mean as
+	// far as known: 1 for exponential delays, 1.8 for Weibull delays of shape 0.6.
+	MeanError  float64 // over 0
+	Confidence float64 // 0.5 up to but not including 1
+	Variation  float64 // over 0
+
+	Banks     int  // how many may share the work, 1 to 4 with that for quantiles; 0 for the best number
+	Quantiles bool // add a thin bank that gives quantiles
+}
+
+// A Plan is a Config and what to expect of it.
+type Plan struct {
+	Demand Demand
+	Config Config
+	Expect []Expectation // at loss rates that rise from LowLoss to HighLoss
+}
+
+const (
+	planRows  = 16 // the least rows of a plan's bank
+	thinRows  = 1024
+	lossSteps = 9 // loss rates at which a plan is judged
+)
+
+// Size chooses banks, rows and sampling that meet a demand with the fewest
+// cells. Among ways to use as many cells it takes the one whose effective
+// sample, at the loss rate where it does worst, is the greatest share of what
+// all the cells could give in one bank made for that loss rate. The Config has
+// seed 0, 40-bit sums and no digest: set them as you like.
+//
+// The error wraps [estimate.ErrConfig]; it says so if no Config meets the
+// demand because even all packets are too few.
+func Size(d Demand) (Plan, error) {
+	if err := d.validate(); err != nil {
+		return Plan{}, err
+	}
+	losses := d.losses()
+	for rows := planRows; rows <= 1<<20; rows *= 2 {
+		c, ok := d.choose(rows, losses)
+		if !ok {
+			continue
+		}
+		p := Plan{Demand: d, Config: c}
+		for _, loss := range losses {
+			p.Expect = append(p.Expect, c.Expect(d.Packets, loss))
+		}
+		return p, nil
+	}
+	return Plan{}, fmt.Errorf("lda: %w: MeanError is %v, not within reach at Packets %v, HighLoss %v, Variation %v",
+		estimate.ErrConfig, d.MeanError, d.Packets, d.HighLoss, d.Variation)
+}
+
+func (d *Demand) validate() error {
+	most := MaxBanks
+	if d.Quantiles {
+		most--
+	}
+	for _, f := range []struct {
+		name string
+		got  float64
+		ok   bool
+		want string
+	}{
+		{"Packets", d.Packets, d.Packets >= 1 && d.Packets <= 1e12, "1 to 1e12"},
+		{"HighLoss", d.HighLoss, d.HighLoss >= 0 && d.HighLoss <= 0.9, "0 to 0.9"},
+		{"LowLoss", d.LowLoss, d.LowLoss >= 0 && d.LowLoss <= d.HighLoss, "0 to HighLoss"},
+		{"MeanError", d.MeanError, d.MeanError > 0, "over 0"},
+		{"Confidence", d.Confidence, d.Confidence >= 0.5 && d.Confidence < 1, "0.5 up to but not including 1"},
+		{"Variation", d.Variation, d.Variation > 0 && d.Variation < math.Inf(1), "over 0"},
+		{"Banks", float64(d.Banks), d.Banks >= 0 && d.Banks <= most, fmt.Sprintf("0 to %d beside that for quantiles", most)},
+	} {
+		if !f.ok {
+			return fmt.Errorf("lda: %w: %s is %v, want %s", estimate.ErrConfig, f.name, f.got, f.want)
+		}
+	}
+	return nil
+}
+
+// losses are spread evenly over the logarithm of the range, and LowLoss
+// itself, if it is 0, stands for less than one packet.
+func (d *Demand) losses() []float64 {
+	if d.LowLoss == d.HighLoss {
+		return []float64{d.HighLoss}
+	}
+	low := max(d.LowLoss, min(1/d.Packets, d.HighLoss/2))
+	var all []float64
+	for i := range lossSteps {
+		all = append(all, low*math.Pow(d.HighLoss/low, float64(i)/(lossSteps-1)))
+	}
+	all[0], all[lossSteps-1] = d.LowLoss, d.HighLoss
+	return all
+}
+
+// choose finds the best use of so many rows, if one meets the demand.
+func (d *Demand) choose(rows int, losses []float64) (Config, bool) {
+	most := MaxBanks
+	if d.Quantiles {
+		most--
+	}
+	best, bestShare := Config{}, -1.0
+	ideal := make([]float64, len(losses)) // of all rows in one bank, made for the loss
+	for i, loss := range losses {
+		c := Config{Banks: [MaxBanks]Bank{{Rows: rows, Shift: ShiftFor(rows, loss*d.Packets)}}}
+		ideal[i] = c.Expect(d.Packets, loss).Sample
+	}
+	for _, split := range splits(rows) {
+		banks := len(split)
+		if d.Banks > 0 && banks != d.Banks || banks > most {
+			continue
+		}
+		deepest := ShiftFor(split[banks-1], d.HighLoss*d.Packets) + 2
+		eachShifts(banks, min(deepest, MaxShift), func(shifts []uint8) {
+			c := Config{SumBits: 40}
+			for j := range split {
+				c.Banks[j] = Bank{Rows: split[j], Shift: shifts[j]}
+			}
+			if d.Quantiles && !d.addThin(&c, banks) {
+				return
+			}
+			share := math.Inf(1)
+			for i, loss := range losses {
+				e := c.Expect(d.Packets, loss)
+				if e.MeanError(d.Variation, d.Confidence) > d.MeanError {
+					return
+				}
+				share = min(share, e.Sample/ideal[i])
+			}
+			// More banks only for a gain that is worth having.
+			if share > bestShare*1.01 {
+				best, bestShare = c, share
+			}
+		})
+	}
+	return best, bestShare > 0
+}
+
+// addThin adds the bank for quantiles: of about one packet to a cell.
+func (d *Demand) addThin(c *Config, banks int) bool {
+	shift := uint8(max(0, math.Round(math.Log2(d.Packets/thinRows))))
+	c.Banks[banks] = Bank{Rows: thinRows, Shift: shift}
+	return shift > c.Banks[banks-1].Shift && shift <= MaxShift
+}
+
+// splits are the ways to make one to four banks of so many rows, each a power
+// of two: the equal ones, and of three banks those with one twice as large.
+func splits(rows int) [][]int {
+	half, quarter := rows/2, rows/4
+	return [][]int{
+		{rows},
+		{half, half},
+		{half, quarter, quarter}, {quarter, half, quarter}, {quarter, quarter, half},
+		{quarter, quarter, quarter, quarter},
+	}
+}
+
+// eachShifts calls f with all ascending sequences of n shifts up to last. f
+// does not keep its argument.
+func eachShifts(n int, last uint8, f func([]uint8)) {
+	shifts := make([]uint8, n)
+	var choose func(j int, from uint8)
+	choose = func(j int, from uint8) {
+		if j == n {
+			f(shifts)
+			return
+		}
+		for s := from; s <= last; s++ {
+			shifts[j] = s
+			choose(j+1, s+1)
+		}
+	}
+	choose(0, 0)
+}
+
+// String prints the plan, a line for each loss rate.
+func (p Plan) String() string {
+	var s strings.Builder
+	c := &p.Config
+	fmt.Fprintf(&s, "%.4g packets an interval, losses %.4g to %.4g %%\n", p.Demand.Packets, 100*p.Demand.LowLoss, 100*p.Demand.HighLoss)
+	for j, b := range c.Banks[:c.banks()] {
+		fmt.Fprintf(&s, "bank %d: %d cells, 1 packet in %.4g\n", j+1, b.Rows, 1/c.rate(j))
+	}
+	fmt.Fprintf(&s, "%d bytes in memory, %d on the wire\n\n", c.MemorySize(), c.EncodedSize())
+	fmt.Fprintf(&s, "%10s %12s %8s %14s %14s %10s\n", "loss", "sample", "cells", fmt.Sprintf("mean ±, %.4g %%", 100*p.Demand.Confidence), "deviation ±", "alone")
+	for _, e := range p.Expect {
+		fmt.Fprintf(&s, "%8.4g %% %12.0f %8.0f %12.3g %% %12.3g %% %10.0f\n", 100*e.Loss, e.Sample, e.Usable,
+			100*e.MeanError(p.Demand.Variation, p.Demand.Confidence), 100*e.DeviationError(), e.Alone)
+	}
+	return s.String()
+}

@@ -1,0 +1,326 @@
+package lda
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// reference is the update procedure of section III-C, step by step, with
+// numbers that do not overflow.
+type reference struct {
+	config Config
+	t      map[[2]int]*big.Int // T[i, j]: sums of timestamps
+	s      map[[2]int]int64    // S[i, j]: packets
+	digest map[[2]int]*big.Int // the stream digests
+	none   int64               // g(x) = 0: not sampled
+}
+
+func newReference(c Config) *reference {
+	return &reference{config: c, t: map[[2]int]*big.Int{}, s: map[[2]int]int64{}, digest: map[[2]int]*big.Int{}}
+}
+
+// bank is g(x): the last bank whose zeros the hash begins with.
+func (r *reference) bank(p hashing.Packet) int {
+	zeros := 0
+	for bit := 63; bit >= 0 && uint64(p)>>bit&1 == 0; bit-- {
+		zeros++
+	}
+	found := -1
+	for j, b := range r.config.Banks {
+		if b.Rows > 0 && zeros >= int(b.Shift) {
+			found = j
+		}
+	}
+	return found
+}
+
+func (r *reference) update(p hashing.Packet, t int64) {
+	j := r.bank(p)
+	if j < 0 {
+		r.none++
+		return
+	}
+	at := [2]int{int(uint64(p) % uint64(r.config.Banks[j].Rows)), j}
+	if r.t[at] == nil {
+		r.t[at], r.digest[at] = new(big.Int), new(big.Int)
+	}
+	r.t[at].Add(r.t[at], big.NewInt(t))
+	r.digest[at].Add(r.digest[at], new(big.Int).SetUint64(uint64(p)>>32))
+	r.s[at]++
+}
+
+// compare is section III-D's estimator, and the sums that eq. (5) and the
+// count-conditioned deviation take, by their definitions.
+func (up *reference) compare(down *reference) (r Result, collapsed, paired float64) {
+	var total big.Int
+	type usable struct{ x, n float64 }
+	var cells []usable
+	var pairSquares, pairPackets, allSquares, allPackets float64
+	modulus := new(big.Int).Lsh(big.NewInt(1), uint(up.config.DigestBits))
+	for j, b := range up.config.Banks {
+		var inBank []usable
+		sums := make([]*big.Int, b.Rows)
+		for i := range b.Rows {
+			at := [2]int{i, j}
+			ta, tb := zero(up.t[at]), zero(down.t[at])
+			sums[i] = new(big.Int).Sub(tb, ta)
+			sa, sb := up.s[at], down.s[at]
+			if sa == 0 && sb == 0 {
+				inBank = append(inBank, usable{}) // pairs with others
+				continue
+			}
+			r.Cells++
+			r.Lost += uint64(max(sa-sb, 0))
+			r.Extra += uint64(max(sb-sa, 0))
+			difference := new(big.Int).Sub(zero(up.digest[at]), zero(down.digest[at]))
+			same := difference.Mod(difference, modulus).Sign() == 0
+			if sa == sb && !same {
+				r.Replaced++
+			}
+			if sa == sb && same {
+				r.Usable++
+				if sums[i].Sign() < 0 {
+					r.Negative++
+				}
+				total.Add(&total, sums[i])
+				r.N += uint64(sa)
+				x, _ := new(big.Float).SetInt(sums[i]).Float64()
+				inBank = append(inBank, usable{x, float64(sa)})
+			}
+		}
+		for _, c := range inBank {
+			if c.n > 0 {
+				cells = append(cells, c)
+			}
+		}
+		for i := 0; i+1 < b.Rows; i += 2 {
+			even, odd := [2]int{i, j}, [2]int{i + 1, j}
+			na, nb := up.s[even]+up.s[odd], down.s[even]+down.s[odd]
+			da := new(big.Int).Add(zero(up.digest[even]), zero(up.digest[odd]))
+			db := new(big.Int).Add(zero(down.digest[even]), zero(down.digest[odd]))
+			d := da.Sub(da, db)
+			if na == nb && d.Mod(d, modulus).Sign() == 0 {
+				// Where one row lost as many packets as the other gained,
+				// the difference has lost its meaning and wraps.
+				f, _ := new(big.Float).SetInt(centre(new(big.Int).Sub(sums[i+1], sums[i]), up.config.SumBits)).Float64()
+				pairSquares += f * f
+				pairPackets += float64(na)
+			}
+		}
+		// The mean over pairings: each cell meets each other with equal
+		// probability, in half as many pairs as there are cells.
+		if m := float64(len(inBank)); m > 1 {
+			var squares float64
+			for a := range inBank {
+				allPackets += inBank[a].n
+				for b := range a {
+					squares += (inBank[a].x - inBank[b].x) * (inBank[a].x - inBank[b].x)
+				}
+			}
+			allSquares += m / 2 * squares / (m * (m - 1) / 2)
+		}
+	}
+	if up.none > down.none {
+		r.Lost += uint64(up.none - down.none)
+	} else {
+		r.Extra += uint64(down.none - up.none)
+	}
+	for _, side := range []struct {
+		from *reference
+		to   *uint64
+	}{{up, &r.Sent}, {down, &r.Received}} {
+		*side.to = uint64(side.from.none)
+		for _, n := range side.from.s {
+			*side.to += uint64(n)
+		}
+	}
+	all, _ := new(big.Float).SetInt(&total).Float64()
+	r.Mean = all / float64(r.N)
+	var chi float64
+	for _, c := range cells {
+		d := c.x - c.n*r.Mean
+		chi += d * d / c.n
+	}
+	r.StdDev = math.Sqrt(chi / float64(len(cells)-1))
+	return r, pairSquares/pairPackets - r.Mean*r.Mean, allSquares/allPackets - r.Mean*r.Mean
+}
+
+// centre is the number from -2^(bits-1) to 2^(bits-1)-1 that is congruent to
+// x.
+func centre(x *big.Int, bits uint8) *big.Int {
+	half := new(big.Int).Lsh(big.NewInt(1), uint(bits-1))
+	x = new(big.Int).Add(x, half)
+	x.Mod(x, new(big.Int).Lsh(half, 1))
+	return x.Sub(x, half)
+}
+
+func zero(x *big.Int) *big.Int {
+	if x == nil {
+		return new(big.Int)
+	}
+	return x
+}
+
+// twoBanks is small enough for cells to be of every kind.
+func twoBanks(seed uint64) Config {
+	return Config{Seed: seed, Banks: [MaxBanks]Bank{{Rows: 64, Shift: 0}, {Rows: 32, Shift: 2}}, SumBits: 40}
+}
+
+// configs are of every shape.
+func configs() []Config {
+	return []Config{
+		twoBanks(1),
+		{Seed: 2, Banks: [MaxBanks]Bank{{Rows: 128, Shift: 1}}, SumBits: 64, DigestBits: 16},
+		{Seed: 3, Banks: [MaxBanks]Bank{{Rows: 16, Shift: 1}, {Rows: 1, Shift: 3}, {Rows: 32, Shift: 4}, {Rows: 64, Shift: 6}}, SumBits: 33, DigestBits: 9},
+		{Seed: 4, Banks: [MaxBanks]Bank{{Rows: 256, Shift: 0}}, SumBits: 48, DigestBits: 32},
+		DefaultConfig,
+	}
+}
+
+// A packet is one that passes both points, unless lost, and at the second it
+// may come with others that were not at the first.
+type packet struct {
+	id         hashing.Packet
+	sent       int64
+	received   int64
+	lost, born bool
+}
+
+// traffic is packets with exponential delays around 20 µs, of which some are
+// lost and some appear.
+func traffic(seed, hashSeed uint64, n int, loss, birth float64) []packet {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	all := make([]packet, n)
+	now := int64(1_700_000_000_000_000_000)
+	for i := range all {
+		now += 1 + int64(rng.Uint64N(1000))
+		all[i] = packet{
+			id:       hashing.Word(hashSeed, uint64(i)),
+			sent:     now,
+			received: now + int64(20_000*rng.ExpFloat64()),
+			lost:     rng.Float64() < loss,
+			born:     rng.Float64() < birth,
+		}
+	}
+	return all
+}
+
+// feed updates the points with the packets, each at its own.
+func feed(packets []packet, up, down func(hashing.Packet, int64)) {
+	for i := range packets {
+		p := &packets[i]
+		if !p.born {
+			up(p.id, p.sent)
+		}
+		if !p.lost {
+			down(p.id, p.received)
+		}
+	}
+}
+
+func mustNewFor(t testing.TB, c Config) *Aggregator {
+	t.Helper()
+	a, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// pair returns the two points' aggregators after the packets.
+func pair(t testing.TB, c Config, packets []packet) (up, down *Aggregator) {
+	t.Helper()
+	up, down = mustNewFor(t, c), mustNewFor(t, c)
+	feed(packets, up.Update, down.Update)
+	return up, down
+}
+
+func near(got, want, relative float64) bool {
+	return math.Abs(got-want) <= relative*math.Abs(want)
+}
+
+func TestEqualsReference(t *testing.T) {
+	kinds := map[string]int{}
+	for _, c := range configs() {
+		for seed := range uint64(8) {
+			packets := traffic(seed, c.Seed, 3000, 0.01, 0.004*float64(seed%2))
+			up, down := pair(t, c, packets)
+			slowUp, slowDown := newReference(c), newReference(c)
+			feed(packets, slowUp.update, slowDown.update)
+			want, wantCollapsed, wantPaired := slowUp.compare(slowDown)
+
+			got, err := Estimate(up, down)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The delays of 3,000 packets are exact in float64: what is left
+			// is the rounding of a few hundred additions.
+			const rounding = 1e-11
+			if !near(got.Mean, want.Mean, rounding) || !near(got.StdDev, want.StdDev, rounding) {
+				t.Errorf("%+v: mean %v, deviation %v, want %v, %v", c, got.Mean, got.StdDev, want.Mean, want.StdDev)
+			}
+			kinds["replaced"] += got.Replaced
+			kinds["unsampled"] += int(up.unsampledCount())
+			kinds["unusable"] += got.Cells - got.Usable
+			got.Mean, got.StdDev, got.usable = want.Mean, want.StdDev, want.usable
+			if got != want {
+				t.Errorf("%+v:\ngot  %+v\nwant %+v", c, got, want)
+			}
+			collapsed, err := CollapsedVariance(up, down)
+			if err != nil || !near(collapsed, wantCollapsed, 1e-8) {
+				t.Errorf("%+v: eq. (5) %v, %v, want %v", c, collapsed, err, wantCollapsed)
+			}
+			paired, err := PairedVariance(up, down)
+			if err != nil || !near(paired, wantPaired, 1e-8) {
+				t.Errorf("%+v: all pairings %v, %v, want %v", c, paired, err, wantPaired)
+			}
+		}
+	}
+	for _, kind := range []string{"replaced", "unsampled", "unusable"} {
+		if kinds[kind] == 0 {
+			t.Errorf("no cell was %s: that case was not tried", kind)
+		}
+	}
+}
+
+// Figure 2: four rows, one loss.
+func TestPapersExample(t *testing.T) {
+	c := Config{Banks: [MaxBanks]Bank{{Rows: 4}}, SumBits: 40}
+	up, down := mustNewFor(t, c), mustNewFor(t, c)
+	for i, row := range []struct{ sent, nSent, received, nReceived uint64 }{
+		{120, 5, 180, 5}, {234, 10, 348, 9}, {15, 2, 37, 2}, {6, 1, 14, 1},
+	} {
+		up.cells[i] = cell{sum: row.sent, tally: row.nSent}
+		down.cells[i] = cell{sum: row.received, tally: row.nReceived}
+	}
+	r, err := Estimate(up, down)
+	if err != nil || r.Mean != 11.25 || r.N != 8 || r.Usable != 3 || r.Lost != 1 {
+		t.Errorf("%+v, %v; want mean 11.25 over 8 packets in 3 cells, 1 lost", r, err)
+	}
+}
+
+func TestNothingUsable(t *testing.T) {
+	up, down := pair(t, twoBanks(1), traffic(1, 1, 3000, 1, 0))
+	r, err := Estimate(up, down)
+	if !errors.Is(err, estimate.ErrNoSamples) || r.Sent != 3000 || r.Lost != 3000 || r.Received != 0 {
+		t.Errorf("all lost: %+v, %v; want ErrNoSamples and right counts", r, err)
+	}
+	for name, f := range map[string]func(a, b *Aggregator) (float64, error){"collapsed": CollapsedVariance, "paired": PairedVariance} {
+		if v, err := f(up, down); !errors.Is(err, estimate.ErrNoSamples) {
+			t.Errorf("all lost: %s variance %v, %v, want ErrNoSamples", name, v, err)
+		}
+	}
+	empty := mustNewFor(t, twoBanks(1))
+	if _, err := Estimate(empty, empty); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("empty: %v, want ErrNoSamples", err)
+	}
+	if !math.IsInf(r.MeanInterval(0.98).High, 1) || !math.IsInf(r.DeviationInterval(0.98).High, 1) {
+		t.Error("intervals of nothing are bounded")
+	}
+}

@@ -1,0 +1,91 @@
+package lda
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A Tuner picks the sampling of the next interval from the losses of the last.
+// It is a value without state, and computes in integers, so that two points
+// with equal Tuners derive the same Config from the same two numbers: see
+// [Receiver.AppendFeedback].
+type Tuner struct {
+	// Config has everything but the shifts, and is used until losses are
+	// known.
+	Config Config
+
+	// Quantiles makes the last bank a thin one, with about one packet to a
+	// cell, whatever the losses.
+	Quantiles bool
+}
+
+// tunerSpread is the logarithm to base 2 of the ratio of the losses that two
+// successive banks are tuned to. The first is tuned to the losses seen, with
+// an allowance for chance, the others to what would be a surprise.
+const tunerSpread = 3
+
+// Validate reports what is out of range. The error wraps [estimate.ErrConfig].
+func (t *Tuner) Validate() error {
+	if err := t.Config.Validate(); err != nil {
+		return err
+	}
+	if t.Quantiles && t.Config.banks() < 2 {
+		return fmt.Errorf("lda: %w: Quantiles is true, want false with one bank", estimate.ErrConfig)
+	}
+	return nil
+}
+
+// Next returns the Config for the next interval after one in which so many
+// packets were sent and lost. A Tuner that is not valid returns its Config.
+func (t Tuner) Next(sent, lost uint64) Config {
+	c := t.Config
+	if t.Validate() != nil {
+		return c
+	}
+	// The deviation of a number of losses is about its root. One loss more
+	// keeps an interval without any from being taken for a promise.
+	lost = min(lost+2*squareRoot(lost)+1, 1<<40)
+	banks := c.banks()
+	deepest := MaxShift - c.DigestBits
+	for j := range banks {
+		rows := uint64(c.Banks[j].Rows)
+		expected := lost << (tunerSpread * j)
+		if t.Quantiles && j == banks-1 {
+			expected = sent
+		}
+		shift := powersAbove(expected, rows)
+		if j > 0 {
+			shift = max(shift, c.Banks[j-1].Shift+1)
+		}
+		c.Banks[j].Shift = min(shift, deepest-uint8(banks-1-j))
+	}
+	return c
+}
+
+// powersAbove is the least s with rows·2^s ≥ n.
+func powersAbove(n, rows uint64) uint8 {
+	if n <= rows {
+		return 0
+	}
+	return uint8(bits.Len64((n - 1) / rows))
+}
+
+// squareRoot is the root of n, rounded up, by Newton's method.
+func squareRoot(n uint64) uint64 {
+	if n < 2 {
+		return n
+	}
+	x := uint64(1) << ((bits.Len64(n) + 1) / 2) // not below the root
+	for {
+		y := (x + n/x) / 2
+		if y >= x {
+			if x*x < n {
+				x++
+			}
+			return x
+		}
+		x = y
+	}
+}
