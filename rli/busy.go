@@ -1,0 +1,177 @@
+package rli
+
+import (
+	"math"
+	"math/bits"
+)
+
+// A period is a busy period of the link: from when a packet finds it idle
+// until it has sent everything.
+type period struct {
+	first int64   // departure of its first packet
+	lead  float64 // ns that that packet took, so that the period began at first − lead
+	end   int64   // latest departure
+	whole bool    // whether its beginning was seen
+}
+
+const periodSize = 32
+
+// place is how long the link had been busy when it began to send a packet
+// that took it size ns and departed at t.
+func (p *period) place(t int64, size float64) float64 {
+	return float64(t-p.first) + (p.lead - size)
+}
+
+// A point is a packet whose waiting time is known.
+type point struct {
+	place float64 // in its period
+	wait  float64
+}
+
+// An interval of the base delay that references allow: the part of the delay
+// that is neither waiting nor transmission (propagation, fixed processing, and
+// the offset of the clocks), as a difference from the origin.
+type bounds struct{ low, high float64 }
+
+var unbounded = bounds{math.Inf(-1), math.Inf(1)}
+
+func (b bounds) and(c bounds) bounds {
+	return bounds{max(b.low, c.low), min(b.high, c.high)}
+}
+
+func (b bounds) width() float64 { return b.high - b.low }
+
+// Trust is gained by so many references in a row that do not contradict each
+// other; every loss of it doubles the number, and every time that the number
+// is served again as many halves it.
+const (
+	leastProof = 16
+	mostProof  = 1 << 16
+)
+
+// memory is after how many references the oldest bounds are dropped, if the
+// newer ones suffice; so the base delay may drift.
+const memory = 256
+
+// A link is what is believed of the link.
+type link struct {
+	tolerance      float64
+	recent, before bounds
+	age            int // references in recent
+	agreed         int // references in a row without contradiction
+	proof          int // how many are wanted
+	servedTwice    int // agreed at which proof is halved
+}
+
+func newLink(tolerance int64) link {
+	// A reference's delay is the difference of two stamps, and its place of
+	// two others.
+	return link{tolerance: 2 * float64(tolerance), recent: unbounded, before: unbounded, proof: leastProof}
+}
+
+// fits reports whether the bounds do not contradict what is known.
+func (l *link) fits(b bounds) bool {
+	return l.recent.and(l.before).and(b).width() >= -l.tolerance
+}
+
+// learn takes in the bounds of one reference and reports whether they fit.
+// If they do not, everything known before is forgotten.
+func (l *link) learn(b bounds) bool {
+	if !l.fits(b) {
+		if l.trusted() {
+			l.proof = min(2*l.proof, mostProof)
+		}
+		l.agreed = 0
+		l.recent, l.before, l.age = b, unbounded, 1
+		return false
+	}
+	l.recent = l.recent.and(b)
+	l.age++
+	if l.age >= memory && l.recent.width() <= l.tolerance {
+		l.before, l.recent, l.age = l.recent, unbounded, 0
+	}
+	l.agreed++
+	if l.agreed >= 2*l.proof && l.proof > leastProof {
+		l.proof /= 2
+		l.agreed = l.proof
+	}
+	return true
+}
+
+// doubt takes trust away.
+func (l *link) doubt() {
+	if l.trusted() {
+		l.proof = min(2*l.proof, mostProof)
+	}
+	l.agreed = 0
+}
+
+// pinned reports whether the base delay is known.
+func (l *link) pinned() bool { return l.recent.and(l.before).width() <= l.tolerance }
+
+// trusted reports whether the link may be taken for work-conserving at the
+// configured rate.
+func (l *link) trusted() bool { return l.agreed >= l.proof && l.pinned() }
+
+// base is the base delay, if pinned.
+func (l *link) base() float64 {
+	b := l.recent.and(l.before)
+	return b.low + b.width()/2
+}
+
+// A shape is the learned course of the waiting time after the last known
+// point of a busy period: by how much it rises above the straight line from
+// that point to nothing at the period's end, in proportion to the time since
+// the point. It depends on that time and on the time until the end, told apart
+// by doublings.
+type shape struct {
+	levels [len(widths)][octaves * octaves]cell
+}
+
+// widths are the levels at which a shape is learned, in octaves, from fine to
+// coarse: where a cell has few samples it is completed by the one around it.
+var widths = [...]int{1, 2, 4, 8, octaves}
+
+const (
+	octaves = 32
+	// A cell is believed as much as the one around it when it has this many
+	// samples.
+	shrinkage = 4
+	// With more samples than this the older ones fade.
+	fading = 1024
+)
+
+type cell struct{ sum, samples float64 }
+
+func octave(x float64) int {
+	return min(bits.Len64(uint64(max(x, 0))), octaves-1)
+}
+
+// learn takes in a packet that waited for rise more than the straight line
+// says, since ns after the known point and left ns before the end.
+func (s *shape) learn(since, left, rise float64) {
+	if since < 1 {
+		return
+	}
+	i, k := octave(since), octave(left)
+	for level, width := range widths {
+		c := &s.levels[level][i/width*octaves+k/width]
+		if c.samples >= fading {
+			c.sum, c.samples = c.sum/2, c.samples/2
+		}
+		c.sum += rise / since
+		c.samples++
+	}
+}
+
+// rise is what it is expected to be.
+func (s *shape) rise(since, left float64) float64 {
+	i, k := octave(since), octave(left)
+	mean := 0.5
+	for level := len(widths) - 1; level >= 0; level-- {
+		width := widths[level]
+		c := &s.levels[level][i/width*octaves+k/width]
+		mean = (c.sum + shrinkage*mean) / (c.samples + shrinkage)
+	}
+	return since * mean
+}

@@ -1,0 +1,222 @@
+package rli
+
+import (
+	"cmp"
+	"encoding"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/wire"
+)
+
+// The encoding holds what was measured, and of the link nothing. Big-endian,
+// between the head and the CRC-32C of package wire:
+//
+//	seed 8 · rate 8 · reference bytes 4 · method 1 · tolerance 4 · buffer 4 ·
+//	flows 4 · sample 8 · hold 8 · inactive 8 · active 8 · buckets 2 · floor 8
+//	counts          8 each, in the order of Counts
+//	origin          8, the mean of all delays, rounded down; 0 without any
+//	total           count 8 · first 8 · last 8 · bytes 8 · sum 8 · squares 16
+//	total histogram 4 each bucket
+//	number of flows 4
+//	for each flow, by ascending hash: hash 8 · the same as for the total
+//
+// where sums are of the delays less the origin.
+const (
+	magic   = "HRLI"
+	version = 1
+
+	configSize = 8 + 8 + 4 + 1 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2 + 8
+	sumsSize   = recordSize - 8
+)
+
+var (
+	_ encoding.BinaryMarshaler   = (*Receiver)(nil)
+	_ encoding.BinaryAppender    = (*Receiver)(nil)
+	_ encoding.BinaryUnmarshaler = (*Receiver)(nil)
+)
+
+// AppendBinary appends the encoding to dst. Packets that wait for a reference
+// are not included: Flush first. Equal measurements give equal bytes, in
+// whatever order they were made. The error is always nil.
+func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
+	start := len(dst)
+	dst = wire.Begin(dst, magic, version)
+	dst = r.config.append(dst)
+	for _, n := range r.counts.list() {
+		dst = wire.AppendUint(dst, *n, 8)
+	}
+	origin, step := r.meanOrigin()
+	dst = wire.AppendUint(dst, uint64(origin), 8)
+	dst = appendSums(dst, r.total, step, r.histogram)
+
+	used := make([]int, 0, r.flows.used)
+	for i := range r.flows.records {
+		if r.flows.records[i].count > 0 {
+			used = append(used, i)
+		}
+	}
+	slices.SortFunc(used, func(a, b int) int {
+		return cmp.Compare(r.flows.records[a].flow, r.flows.records[b].flow)
+	})
+	dst = wire.AppendUint(dst, uint64(len(used)), 4)
+	for _, i := range used {
+		dst = wire.AppendUint(dst, uint64(r.flows.records[i].flow), 8)
+		dst = appendSums(dst, r.flows.records[i], step, r.flows.histogram(i))
+	}
+	return wire.Seal(dst, start), nil
+}
+
+// meanOrigin is the origin of the encoding, and how much less than the
+// receiver's it is.
+func (r *Receiver) meanOrigin() (origin, step int64) {
+	if r.total.count == 0 {
+		return 0, 0
+	}
+	n := int64(r.total.count)
+	mean := r.total.sum / n
+	if r.total.sum%n < 0 {
+		mean--
+	}
+	return r.origin + mean, -mean
+}
+
+func appendSums(dst []byte, sums record, step int64, histogram []uint32) []byte {
+	sums.shift(step)
+	for _, v := range [...]uint64{sums.count, uint64(sums.first), uint64(sums.last), sums.bytes, uint64(sums.sum), sums.squares.high, sums.squares.low} {
+		dst = wire.AppendUint(dst, v, 8)
+	}
+	for _, n := range histogram {
+		dst = wire.AppendUint(dst, uint64(n), 4)
+	}
+	return dst
+}
+
+func (c *Config) append(dst []byte) []byte {
+	dst = wire.AppendUint(dst, c.Seed, 8)
+	dst = wire.AppendUint(dst, uint64(c.Rate), 8)
+	dst = wire.AppendUint(dst, uint64(c.ReferenceBytes), 4)
+	dst = append(dst, uint8(c.Method))
+	dst = wire.AppendUint(dst, uint64(c.Tolerance), 4)
+	dst = wire.AppendUint(dst, uint64(c.Buffer), 4)
+	dst = wire.AppendUint(dst, uint64(c.Flows), 4)
+	dst = wire.AppendUint(dst, math.Float64bits(c.Sample), 8)
+	dst = wire.AppendUint(dst, math.Float64bits(c.Hold), 8)
+	dst = wire.AppendUint(dst, uint64(c.Inactive), 8)
+	dst = wire.AppendUint(dst, uint64(c.Active), 8)
+	dst = wire.AppendUint(dst, uint64(c.Buckets), 2)
+	return wire.AppendUint(dst, uint64(c.Floor), 8)
+}
+
+// size is how many bytes the encoding of so many flows takes.
+func (c *Config) size(flows int64) int64 {
+	sums := sumsSize + 4*int64(c.Buckets)
+	return wire.Overhead + configSize + 8*countFields + 8 + sums + 4 + flows*(8+sums)
+}
+
+// MarshalBinary returns the encoding. The error is always nil.
+func (r *Receiver) MarshalBinary() ([]byte, error) {
+	return r.AppendBinary(make([]byte, 0, r.config.size(int64(r.flows.used))))
+}
+
+// UnmarshalBinary replaces r's configuration and all it measured by the
+// encoded ones, and forgets the link, the references and the packets that
+// wait. The error wraps [estimate.ErrEncoding], and r is then unchanged.
+//
+// It allocates what the encoded Config asks for, [Config.MemorySize], which
+// can be far more than the encoding is long: do not decode what strangers send
+// without a look at its size.
+func (r *Receiver) UnmarshalBinary(data []byte) error {
+	d, err := wire.Open(data, magic, version)
+	if err != nil {
+		return fmt.Errorf("rli: %w", err)
+	}
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("rli: %w: "+format, append([]any{estimate.ErrEncoding}, args...)...)
+	}
+	c := readConfig(&d)
+	if err := c.Validate(); err != nil {
+		return fail("%w", err)
+	}
+	var counts Counts
+	for _, n := range counts.list() {
+		*n = d.Uint64()
+	}
+	origin := int64(d.Uint64())
+	b := &Receiver{}
+	// The flows are at least their lengths, so look for their number first.
+	flows := (int64(len(data)) - c.size(0)) / (c.size(1) - c.size(0))
+	if flows < 0 || flows > int64(c.Flows) || int64(len(data)) != c.size(flows) {
+		return fail("%d bytes do not hold up to %d flows", len(data), c.Flows)
+	}
+	if b, err = NewReceiver(c); err != nil {
+		return err
+	}
+	b.counts = counts
+	b.total = readSums(&d, b.histogram)
+	if n := d.Uint32(); int64(n) != flows {
+		return fail("%d flows, room for %d", n, flows)
+	}
+	packets := uint64(0)
+	for i := range flows {
+		f := hashing.Flow(d.Uint64())
+		at := b.flows.find(f)
+		sums := readSums(&d, b.flows.histogram(at))
+		sums.flow = f
+		if sums.count == 0 || sums.count > b.total.count-packets {
+			return fail("%d packets of flow %d of %d in all", sums.count, i, b.total.count)
+		}
+		packets += sums.count
+		if b.flows.records[at].count != 0 {
+			return fail("flow %#016x twice", uint64(f))
+		}
+		b.flows.claim(at, f)
+		b.flows.records[at] = sums
+	}
+	if err := d.Close(); err != nil {
+		return fmt.Errorf("rli: %w", err)
+	}
+	b.origin, b.hasOrigin = origin, b.total.count > 0
+	*r = *b
+	return nil
+}
+
+func readConfig(d *wire.Reader) Config {
+	return Config{
+		Seed:           d.Uint64(),
+		Rate:           int64(d.Uint64()),
+		ReferenceBytes: narrow(d.Uint32()),
+		Method:         Method(d.Uint8()),
+		Tolerance:      int64(d.Uint32()),
+		Buffer:         narrow(d.Uint32()),
+		Flows:          narrow(d.Uint32()),
+		Sample:         math.Float64frombits(d.Uint64()),
+		Hold:           math.Float64frombits(d.Uint64()),
+		Inactive:       int64(d.Uint64()),
+		Active:         int64(d.Uint64()),
+		Buckets:        int(d.Uint16()),
+		Floor:          int64(d.Uint64()),
+	}
+}
+
+// narrow makes an int of any size out of a number; one that is out of every
+// range becomes another that is.
+func narrow(n uint32) int { return int(min(n, math.MaxInt32)) }
+
+func readSums(d *wire.Reader, histogram []uint32) record {
+	sums := record{
+		count: d.Uint64(),
+		first: int64(d.Uint64()),
+		last:  int64(d.Uint64()),
+		bytes: d.Uint64(),
+		sum:   int64(d.Uint64()),
+	}
+	sums.squares = wide{d.Uint64(), d.Uint64()}
+	for i := range histogram {
+		histogram[i] = d.Uint32()
+	}
+	return sums
+}

@@ -1,0 +1,183 @@
+package rli
+
+import (
+	"fmt"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A Method is how a receiver estimates the delay of a packet.
+type Method uint8
+
+// The methods.
+const (
+	// BusyAware interpolates within busy periods of the link, and is Linear
+	// as long as the link has not shown that it may be believed; see the
+	// package's text. It needs Config.Rate.
+	BusyAware Method = iota
+	// Linear interpolates between the references on both sides: the RLI
+	// estimator, eq. (1).
+	Linear
+	// Left takes the delay of the reference before: the RLI-L estimator. It
+	// needs no buffer.
+	Left
+	methods
+)
+
+var methodNames = [methods]string{"busy-aware", "linear", "left"}
+
+// String returns the method's name in lower case.
+func (m Method) String() string {
+	if m < methods {
+		return methodNames[m]
+	}
+	return "unknown method"
+}
+
+// Limits of a Config.
+const (
+	MaxRate    = 1_000_000_000_000_000 // bits per second
+	MaxBuffer  = 1 << 24
+	MaxFlows   = 1 << 26
+	MaxBuckets = 1 << 10
+	MaxFloor   = 1 << 40 // ns
+	maxTimeout = 1 << 62 // ns
+	maxSize    = 1 << 16 // bytes of a reference packet
+)
+
+// A Config holds every size of a receiver. Two receivers can be merged only
+// if their Configs are equal.
+type Config struct {
+	// Seed is the seed that the caller gives to [hashing.Tuple.Flow]. It also
+	// keys the draws of Hold.
+	Seed uint64
+
+	// Rate is the rate of the link whose far end or transmitter the receiver
+	// is at, in bits per second, up to MaxRate; 0 where it is not known: then
+	// sizes of packets make no difference to their estimates, and Method must
+	// be Linear or Left.
+	Rate int64
+
+	// ReferenceBytes is the size of a reference packet on the link, counted
+	// as the sizes of other packets are; 1 to 65,536.
+	ReferenceBytes int
+
+	// Method estimates the packets.
+	Method Method
+
+	// Tolerance is by how many nanoseconds time stamps may be off, 1 to
+	// 10^6: their resolution, plus the jitter of whoever takes them. BusyAware
+	// reads a longer gap as an idle link, and a larger contradiction as a
+	// link that must not be believed.
+	Tolerance int64
+
+	// Buffer is for how many packets there is room to await the next
+	// reference: 1 to MaxBuffer, at least the injector's longest distance
+	// between references; 0 with Left. When it fills up, the packets in it
+	// are estimated from what was seen so far, and counted in
+	// Counts.Overflowed.
+	Buffer int
+
+	// Flows is for how many flows there is room, 1 to MaxFlows. When it is
+	// taken, packets of further flows are shed: counted in Counts.Shed, and
+	// still part of the total. The flows that have a record keep it whole.
+	Flows int
+
+	// Sample is the share of the flows that are measured, chosen by their
+	// hash, over 0 and up to 1.
+	Sample float64
+
+	// Hold is the probability that a packet of a sampled flow without a
+	// record begins one (sample and hold), over 0 and up to 1. A record once
+	// begun takes all packets of its flow.
+	Hold float64
+
+	// Inactive and Active are after how many nanoseconds without a packet, or
+	// since its first packet, a record is due for [Receiver.Expire]; 0 for
+	// never.
+	Inactive, Active int64
+
+	// Buckets is the length of the delay histograms, one of each flow and one
+	// of the total; 0 for none, up to MaxBuckets. Floor is the delay in
+	// nanoseconds, 8 to 2^40, at which their second bucket begins; the first
+	// is for all that is less, and the last for all that is more. From Floor
+	// on there are 8 buckets to each doubling, so that a quantile is within
+	// 1/16 of a delay of that rank. Four bytes a bucket and flow.
+	Buckets int
+	Floor   int64
+}
+
+// DefaultConfig is for a link whose rate is not known, up to 65,536 flows and
+// references of this package's wire form in UDP over IPv4. Set Rate and Method
+// to BusyAware where the rate is known.
+var DefaultConfig = Config{
+	ReferenceBytes: 28 + ReferenceSize,
+	Method:         Linear,
+	Tolerance:      2,
+	Buffer:         1024,
+	Flows:          65536,
+	Sample:         1,
+	Hold:           1,
+}
+
+// Validate reports what is out of range. The error wraps [estimate.ErrConfig].
+func (c *Config) Validate() error {
+	bad := func(field string, got any, want string) error {
+		return fmt.Errorf("rli: %w: %s is %v, want %s", estimate.ErrConfig, field, got, want)
+	}
+	share := func(p float64) bool { return p > 0 && p <= 1 }
+	switch {
+	case c.Method >= methods:
+		return bad("Method", uint8(c.Method), "BusyAware, Linear or Left")
+	case c.Rate < 0 || c.Rate > MaxRate:
+		return bad("Rate", c.Rate, "0 to 10^15")
+	case c.Rate == 0 && c.Method == BusyAware:
+		return bad("Rate", c.Rate, "1 to 10^15 for the busy-aware method")
+	case c.ReferenceBytes < 1 || c.ReferenceBytes > maxSize:
+		return bad("ReferenceBytes", c.ReferenceBytes, fmt.Sprintf("1 to %d", maxSize))
+	case c.Tolerance < 1 || c.Tolerance > 1e6:
+		return bad("Tolerance", c.Tolerance, "1 to 10^6")
+	case c.Method == Left && c.Buffer != 0:
+		return bad("Buffer", c.Buffer, "0 for the left method")
+	case c.Method != Left && (c.Buffer < 1 || c.Buffer > MaxBuffer):
+		return bad("Buffer", c.Buffer, fmt.Sprintf("1 to %d", MaxBuffer))
+	case c.Flows < 1 || c.Flows > MaxFlows:
+		return bad("Flows", c.Flows, fmt.Sprintf("1 to %d", MaxFlows))
+	case !share(c.Sample):
+		return bad("Sample", c.Sample, "over 0, up to 1")
+	case !share(c.Hold):
+		return bad("Hold", c.Hold, "over 0, up to 1")
+	case c.Inactive < 0 || c.Inactive > maxTimeout:
+		return bad("Inactive", c.Inactive, "0 to 2^62")
+	case c.Active < 0 || c.Active > maxTimeout:
+		return bad("Active", c.Active, "0 to 2^62")
+	case c.Buckets < 0 || c.Buckets > MaxBuckets || c.Buckets == 1:
+		return bad("Buckets", c.Buckets, fmt.Sprintf("0 or 2 to %d", MaxBuckets))
+	case c.Buckets == 0 && c.Floor != 0:
+		return bad("Floor", c.Floor, "0 without Buckets")
+	case c.Buckets > 0 && (c.Floor < 8 || c.Floor > MaxFloor):
+		return bad("Floor", c.Floor, "8 to 2^40")
+	}
+	return nil
+}
+
+// slots is how many places the table of flows has: a power of two of which
+// the flows take three quarters at most, so that searches are short.
+func (c *Config) slots() int {
+	n := 4
+	for n/4*3 < c.Flows {
+		n *= 2
+	}
+	return n
+}
+
+// MemorySize is how many bytes a receiver takes in memory, but for a few
+// hundred.
+func (c *Config) MemorySize() int64 {
+	size := int64(c.slots()) * (recordSize + 4*int64(c.Buckets))
+	size += int64(c.Buffer) * heldSize
+	if c.Method == BusyAware {
+		size += int64(c.Buffer+1)*periodSize + 16*int64(len(widths))*octaves*octaves
+	}
+	return size
+}

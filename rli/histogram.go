@@ -1,0 +1,48 @@
+package rli
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Delays are counted in buckets that are narrow in proportion to the delay:
+// with scale = 8·delay/floor, all of one bit length make an octave of 8
+// buckets, told apart by the three bits after the first.
+const perOctave = 8
+
+// bucketOf is the bucket of a delay in a histogram of the given length.
+func bucketOf(delay, floor int64, buckets int) int {
+	if delay < floor {
+		return 0
+	}
+	scaled := uint64(min(delay, math.MaxInt64/perOctave)) * perOctave / uint64(floor)
+	octave := bits.Len64(scaled) - 4
+	return min(1+perOctave*octave+int(scaled>>octave)-perOctave, buckets-1)
+}
+
+// edge is the least delay of a bucket from the second on.
+func edge(bucket int, floor int64) float64 {
+	octave, step := (bucket-1)/perOctave, (bucket-1)%perOctave
+	return math.Ldexp(float64(floor)/perOctave*float64(perOctave+step), octave)
+}
+
+// quantile is the middle of the bucket of the delay that a share p of all does
+// not exceed. It is 0 without delays.
+func quantile(histogram []uint32, floor int64, p float64) float64 {
+	total := uint64(0)
+	for _, n := range histogram {
+		total += uint64(n)
+	}
+	rank := uint64(math.Ceil(p * float64(total)))
+	last := len(histogram) - 1
+	for i, n := range histogram[:last] {
+		if rank <= uint64(n) {
+			if i == 0 {
+				return float64(floor) / 2
+			}
+			return (edge(i, floor) + edge(i+1, floor)) / 2
+		}
+		rank -= uint64(n)
+	}
+	return edge(last, floor)
+}

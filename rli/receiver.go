@@ -1,0 +1,326 @@
+package rli
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// held is a packet in the interpolation buffer.
+type held struct {
+	flow   hashing.Flow
+	time   int64
+	bytes  int32
+	period int32 // its busy period
+}
+
+const heldSize = 24
+
+// departure is the latest packet that left.
+type departure struct {
+	time      int64
+	bytes     int32
+	reference bool
+}
+
+// mark is a reference as the interpolation sees it.
+type mark struct {
+	seen     bool
+	received int64
+	delay    int64 // from the origin
+}
+
+// A Receiver estimates the delay of every packet that departs from a link,
+// and keeps the sums of each flow. NewReceiver makes it, it never grows, and
+// it is for one goroutine.
+type Receiver struct {
+	config    Config
+	threshold uint64 // for hashing.Sampled, of flows
+	hold      uint64 // of packets that begin a record
+	draws     uint64
+	perByte   float64 // ns that a byte takes on the link; 0 if not known
+
+	buffer  []held
+	waiting int // of the buffer
+	left    mark
+	latest  departure
+	begun   bool // whether there is one
+
+	// Delays are differences from the delay of the first reference.
+	origin    int64
+	hasOrigin bool
+	sequence  sequence
+
+	// For BusyAware:
+	link     link
+	shape    shape
+	periods  []period // of the packets in the buffer; the last is under way
+	current  int      // the last
+	leftHere bool     // whether the left reference is in periods[0]
+	leftAt   point    // if so, where
+	lesson   lesson
+
+	flows     table
+	total     record
+	histogram []uint32 // of the total
+	counts    Counts
+}
+
+// A lesson is a known point, in the period under way, that tells about the
+// shape once the period's end is known.
+type lesson struct {
+	given    bool
+	from, at point
+}
+
+// NewReceiver returns a receiver that has seen nothing. The error wraps
+// [estimate.ErrConfig].
+func NewReceiver(c Config) (*Receiver, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	r := &Receiver{
+		config:    c,
+		threshold: hashing.Threshold(c.Sample),
+		hold:      hashing.Threshold(c.Hold),
+		buffer:    make([]held, c.Buffer),
+		link:      newLink(c.Tolerance),
+		flows:     newTable(&c),
+		histogram: make([]uint32, c.Buckets),
+	}
+	if c.Rate > 0 {
+		r.perByte = 8e9 / float64(c.Rate)
+	}
+	if c.Method == BusyAware {
+		r.periods = make([]period, c.Buffer+1)
+	}
+	return r, nil
+}
+
+// Config returns the configuration that the receiver was made with.
+func (r *Receiver) Config() Config { return r.config }
+
+// Update tells of a packet of flow f and the given size, up to 2^31-1 bytes,
+// whose last bit departed at time t, in nanoseconds. Times must not decrease
+// over all calls of Update, Pass and Reference.
+func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
+	r.counts.Packets++
+	if r.config.Method == BusyAware {
+		r.depart(bytes, t, false)
+	}
+	if hashing.Sampled(uint64(f), r.threshold) == 0 {
+		r.counts.Unsampled++
+		return
+	}
+	if r.config.Method == Left {
+		r.estimateLeft(f, int32(bytes), t)
+		return
+	}
+	if r.waiting == len(r.buffer) {
+		r.counts.Overflowed += uint64(r.waiting)
+		r.settle(nil, nil)
+	}
+	r.buffer[r.waiting] = held{f, t, int32(bytes), int32(r.current)}
+	r.waiting++
+}
+
+// Pass tells of the departure of a packet that is not to be measured: one
+// that did not come by way of the injector, such as cross traffic that joined
+// the link's queue from another interface. BusyAware needs to know of all
+// departures; the other methods need not be told.
+func (r *Receiver) Pass(bytes int, t int64) {
+	r.counts.Passed++
+	if r.config.Method == BusyAware {
+		r.depart(bytes, t, false)
+	}
+}
+
+// Reference tells of a reference packet whose last bit departed at time
+// received. All packets that wait for it are estimated. One that came twice,
+// or after a later one, only counts as a departure.
+func (r *Receiver) Reference(p ReferencePacket, received int64) {
+	before := r.latest
+	found := false
+	if r.config.Method == BusyAware {
+		found = r.depart(r.config.ReferenceBytes, received, true)
+	}
+	r.counts.References++
+	if !r.sequence.accept(p.Sequence, received-p.Sent, &r.counts) {
+		return
+	}
+	if !r.hasOrigin {
+		r.origin, r.hasOrigin = received-p.Sent, true
+	}
+	right := mark{seen: true, received: received, delay: received - p.Sent - r.origin}
+	if r.config.Method != BusyAware {
+		r.settle(&right, nil)
+		r.left = right
+		return
+	}
+
+	size := float64(r.config.ReferenceBytes) * r.perByte
+	here := &r.periods[r.current]
+	itself := point{place: here.place(received, size), wait: float64(right.delay) - size}
+	known := itself // the point that the reference makes known, its base delay still in it
+	// The reference was sent at one instant with the packet before it. If that
+	// is here, directly before it, then its arrival is known as well.
+	behind := !found && p.Behind > 0 && !before.reference && before.bytes == int32(p.Behind)
+	if behind {
+		place := here.place(before.time, float64(before.bytes)*r.perByte)
+		known = point{place, itself.wait - (itself.place - place)}
+	}
+	b := bounds{math.Inf(-1), known.wait}
+	if here.whole {
+		b.low = known.wait - known.place
+	}
+	if behind && !r.link.fits(b) {
+		// Perhaps it was another packet of that size.
+		known, b.high = itself, itself.wait
+	}
+	r.verify(b)
+
+	base := r.link.base()
+	if !r.link.pinned() {
+		base = 0 // unused
+	}
+	known.wait = max(known.wait-base, 0)
+	itself.wait = max(itself.wait-base, 0)
+	r.settle(&right, &known)
+	r.teach(known)
+	r.left = right
+	r.leftHere, r.leftAt = true, itself
+}
+
+// verify confronts the link with the bounds of one more reference.
+func (r *Receiver) verify(b bounds) {
+	trusted := r.link.trusted()
+	if !r.link.learn(b) {
+		r.counts.Conflicts++
+	}
+	if trusted && !r.link.trusted() {
+		r.counts.Fallbacks++
+	}
+}
+
+// teach keeps the newest known point of the period under way until its end.
+func (r *Receiver) teach(known point) {
+	r.lesson.given = false
+	if from, ok := r.start(r.current); ok && r.link.pinned() {
+		r.lesson = lesson{given: true, from: from, at: known}
+	}
+}
+
+// Flush estimates the packets that wait for a reference from what was seen so
+// far: at the end of the traffic, or before results are read that are to
+// include them.
+func (r *Receiver) Flush() { r.settle(nil, nil) }
+
+// Reset forgets all that was measured, for the next interval. What is known of
+// the link, the latest reference and the packets that wait for the next one
+// are kept; call Flush first to count those to this interval.
+func (r *Receiver) Reset() {
+	r.flows.reset()
+	r.total = record{}
+	clear(r.histogram)
+	r.counts = Counts{}
+}
+
+// Merge adds the flows and counts of b, which saw other flows of the same
+// interval or another one. A flow's record goes in whole, or, where there is
+// no room, is shed whole. Packets that wait in b are not included. The error
+// wraps [estimate.ErrMismatch], and r is then unchanged.
+func (r *Receiver) Merge(b *Receiver) error {
+	if r.config != b.config {
+		return fmt.Errorf("rli: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
+	}
+	r.counts.add(&b.counts)
+	if b.total.count == 0 {
+		return nil
+	}
+	if !r.hasOrigin {
+		r.origin, r.hasOrigin = b.origin, true
+	}
+	step := b.origin - r.origin
+	total := b.total
+	total.shift(step)
+	r.total.merge(&total)
+	for i, n := range b.histogram {
+		r.histogram[i] += n
+	}
+	for i := range b.flows.records {
+		theirs := b.flows.records[i]
+		if theirs.count == 0 {
+			continue
+		}
+		theirs.shift(step)
+		at := r.flows.find(theirs.flow)
+		mine := &r.flows.records[at]
+		if mine.count == 0 && !r.flows.claim(at, theirs.flow) {
+			r.counts.Shed += theirs.count
+			continue
+		}
+		mine.merge(&theirs)
+		histogram := r.flows.histogram(at)
+		for k, n := range b.flows.histogram(i) {
+			histogram[k] += n
+		}
+	}
+	return nil
+}
+
+// depart follows the busy periods and reports whether the packet found the
+// link idle.
+func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
+	size := float64(bytes) * r.perByte
+	excess := float64(t-r.latest.time) - size
+	begun := r.begun
+	r.begun, r.latest = true, departure{t, int32(bytes), reference}
+	if begun && excess <= r.link.tolerance/2 {
+		r.periods[r.current].end = t
+		if excess < -r.link.tolerance/2 {
+			r.impossible()
+		}
+		return false
+	}
+	r.nextPeriod()
+	r.periods[r.current] = period{first: t, lead: size, end: t, whole: begun}
+	return begun
+}
+
+// nextPeriod closes the period under way, and makes another current.
+func (r *Receiver) nextPeriod() {
+	p := &r.periods[r.current]
+	if r.lesson.given {
+		l := &r.lesson
+		since, left := l.at.place-l.from.place, p.place(p.end, 0)-l.at.place
+		line := l.from.wait * left / (since + left)
+		r.shape.learn(since, left, l.at.wait-line)
+		l.given = false
+	}
+	if r.waiting > 0 && int(r.buffer[r.waiting-1].period) == r.current {
+		r.current++
+	} else if r.current == 0 {
+		r.leftHere = false
+	}
+}
+
+// impossible notes a packet that departed sooner after the one before than
+// the link can send it.
+func (r *Receiver) impossible() {
+	r.counts.Impossible++
+	if r.link.trusted() {
+		r.counts.Fallbacks++
+	}
+	r.link.doubt()
+}
+
+// start is the point from which a period's waiting times are known: the left
+// reference if it is in it, or else the beginning, if that was seen.
+func (r *Receiver) start(period int) (point, bool) {
+	if period == 0 && r.leftHere {
+		return r.leftAt, true
+	}
+	return point{}, r.periods[period].whole
+}

@@ -1,0 +1,46 @@
+package rli
+
+import "math/bits"
+
+// A sequence follows the numbers of one injector's references.
+type sequence struct {
+	begun bool
+	top   uint64 // the largest
+	seen  uint64 // which of top, top−1, … came: bit 0 is top
+	sent  int64  // when top was
+}
+
+// accept accounts for a reference and reports whether it is the first of its
+// number and later than all others, and so fit for interpolation.
+func (s *sequence) accept(number uint64, sent int64, c *Counts) bool {
+	if !s.begun {
+		*s = sequence{begun: true, top: number, seen: 1, sent: sent}
+		return true
+	}
+	if number > s.top {
+		ahead := number - s.top
+		c.Lost += ahead - 1
+		s.seen = s.seen<<min(ahead, 64) | 1
+		s.top, s.sent = number, sent
+		return true
+	}
+	back := s.top - number
+	if back < 64 && s.seen>>back&1 == 1 {
+		c.Duplicated++
+		return false
+	}
+	if back >= 64 && sent > s.sent {
+		// Sent after the one with the larger number: the injector began anew.
+		c.Restarts++
+		*s = sequence{begun: true, top: number, seen: 1, sent: sent}
+		return true
+	}
+	c.Reordered++
+	if back < uint64(bits.UintSize) {
+		s.seen |= 1 << back
+	}
+	if c.Lost > 0 {
+		c.Lost-- // it was counted when a later one came
+	}
+	return false
+}
