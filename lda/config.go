@@ -70,18 +70,20 @@ func (c *Config) Validate() error {
 	bad := func(field string, got any, want string) error {
 		return fmt.Errorf("lda: %w: %s is %v, want %s", estimate.ErrConfig, field, got, want)
 	}
+	badBank := func(j int, field string, got any, want string) error {
+		return bad(fmt.Sprintf("Banks[%d].%s", j, field), got, want)
+	}
 	for j, b := range c.Banks {
-		name := fmt.Sprintf("Banks[%d]", j)
 		switch {
 		case b == Bank{} && j > 0:
 		case b.Rows < 1 || b.Rows > MaxRows || bits.OnesCount(uint(b.Rows)) != 1:
-			return bad(name+".Rows", b.Rows, fmt.Sprintf("a power of two from 1 to %d", MaxRows))
+			return badBank(j, "Rows", b.Rows, fmt.Sprintf("a power of two from 1 to %d", MaxRows))
 		case b.Shift > MaxShift:
-			return bad(name+".Shift", b.Shift, fmt.Sprintf("0 to %d", MaxShift))
+			return badBank(j, "Shift", b.Shift, fmt.Sprintf("0 to %d", MaxShift))
 		case j > 0 && c.Banks[j-1].Rows == 0:
-			return bad(name+".Rows", b.Rows, fmt.Sprintf("0, since Banks[%d] has none", j-1))
+			return badBank(j, "Rows", b.Rows, fmt.Sprintf("0, since Banks[%d] has none", j-1))
 		case j > 0 && b.Shift <= c.Banks[j-1].Shift:
-			return bad(name+".Shift", b.Shift, fmt.Sprintf("more than Banks[%d].Shift, which is %d", j-1, c.Banks[j-1].Shift))
+			return badBank(j, "Shift", b.Shift, fmt.Sprintf("more than Banks[%d].Shift, which is %d", j-1, c.Banks[j-1].Shift))
 		}
 	}
 	if c.SumBits < 1 || c.SumBits > 64 {

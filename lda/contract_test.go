@@ -151,8 +151,8 @@ func TestSumsWrap(t *testing.T) {
 	c := Config{Banks: [MaxBanks]Bank{{Rows: 2}}, SumBits: 33}
 	up, down := mustNewFor(t, c), mustNewFor(t, c)
 	for i := range uint64(1000) {
-		up.Update(hashing.Word(0, i), math.MaxInt64-5)
-		down.Update(hashing.Word(0, i), math.MaxInt64-5+4_000_000) // a cell's sum: some 2^31
+		up.Update(hashing.Word(0, i), 1<<62)
+		down.Update(hashing.Word(0, i), 1<<62+4_000_000) // delays of a cell: 2e9, below 2^32
 	}
 	r, err := Estimate(up, down)
 	if err != nil || r.Mean != 4_000_000 || r.StdDev != 0 {
