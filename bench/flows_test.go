@@ -2,25 +2,12 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"sync"
 	"testing"
 
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
 )
-
-// flowStream is the flow of each packet of packetStream: every one another,
-// so that no two packets find their cells near each other.
-var flowStream = sync.OnceValue(func() []hashing.Flow {
-	rng := rand.New(rand.NewPCG(1, 25))
-	flows := make([]hashing.Flow, streamLength)
-	for i := range flows {
-		flows[i] = hashing.Flow(rng.Uint64())
-	}
-	return flows
-})
 
 // BenchmarkLDSUpdate: 4 rows × 17,500 cells, 1.1 MiB, in each of which it
 // updates one. The floor updates four of as many cells, by the same hashes.
@@ -37,8 +24,8 @@ func BenchmarkLDSUpdate(b *testing.B) {
 				hashing.Row(uint64(p), n), hashing.Row(uint64(p)>>32, n),
 			} {
 				c := &cells[row]
-				c.sum += t + uint64(i)
-				c.count++
+				c.Sum += t + uint64(i)
+				c.Count++
 			}
 		}
 	}

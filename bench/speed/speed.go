@@ -1,0 +1,118 @@
+// Package speed measures a loop over packets in multiples of a floor: the
+// least that any such structure could do for a packet, on the same stream of
+// hashes, in the same run. Path and floor are measured in turns, in slices so
+// short that what else happens on the machine mostly falls between them, and
+// the figure is the median of the slices' ratios: it is steady where times are
+// not.
+package speed
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A Loop handles packets from to to-1 of its stream.
+type Loop func(from, to int)
+
+// Slice is how many packets are measured at a time: mostly a fraction of a
+// millisecond.
+const Slice = 1 << 16
+
+// Compare measures path beside floor, on a stream of a power of two of
+// packets that is gone through again and again, and reports
+//
+//	ns/op     median time per packet
+//	Mpkt/s    the same as a rate, one core
+//	x-floor   how many times the floor's time per packet
+//	bar-x     how many it may be; not reported if bar is 0
+//
+// With fewer than three slices, as by -benchtime 1x, nothing is reported but
+// that it runs.
+func Compare(b *testing.B, stream int, bar float64, path, floor Loop) {
+	b.Helper()
+	length := min(Slice, stream)
+	times := make([]float64, 0, b.N/Slice+1)
+	ratios := make([]float64, 0, b.N/Slice+1)
+	b.ReportAllocs()
+	b.ResetTimer()
+	at := 0
+	for left := b.N; left > 0; left -= Slice {
+		n := min(left, Slice)
+		ours := perPacket(path, at, n, length)
+		// From the other half of the stream, so that neither finds in a cache
+		// what the other has just read.
+		least := perPacket(floor, (at+stream/2)%stream/length*length, n, length)
+		times, ratios = append(times, ours), append(ratios, ours/least)
+		at = (at + length) % stream
+	}
+	if len(times) < 3 {
+		return
+	}
+	b.ReportMetric(median(times), "ns/op")
+	b.ReportMetric(1e3/median(times), "Mpkt/s")
+	b.ReportMetric(median(ratios), "x-floor")
+	if bar > 0 {
+		b.ReportMetric(bar, "bar-x")
+	}
+}
+
+// perPacket is the time in nanoseconds that n packets take a loop, in passes
+// over the length packets at the given place of its stream.
+func perPacket(run Loop, at, n, length int) float64 {
+	start := time.Now()
+	for left := n; left > 0; left -= length {
+		run(at, at+min(left, length))
+	}
+	return float64(time.Since(start).Nanoseconds()) / float64(n)
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
+}
+
+// StreamLength is how many scattered hashes most benchmarks read: 16 MiB of
+// packets, and as much of flows where there are flows.
+const StreamLength = 1 << 21
+
+// Packets is a stream of scattered hashes, the same on every call.
+var Packets = sync.OnceValue(func() []hashing.Packet {
+	return scattered[hashing.Packet](21)
+})
+
+// Flows is the flow of each of Packets: every one another, so that no two
+// packets find their cells near each other.
+var Flows = sync.OnceValue(func() []hashing.Flow {
+	return scattered[hashing.Flow](25)
+})
+
+func scattered[hash ~uint64](seed uint64) []hash {
+	rng := rand.New(rand.NewPCG(1, seed))
+	hashes := make([]hash, StreamLength)
+	for i := range hashes {
+		hashes[i] = hash(rng.Uint64())
+	}
+	return hashes
+}
+
+// FloorCell is what the floor adds to.
+type FloorCell struct{ Sum, Count uint64 }
+
+// Floor adds a timestamp to, and counts, the cell out of 1,024 that the
+// packet's hash chooses.
+func Floor(packets []hashing.Packet) Loop {
+	cells := new([1024]FloorCell)
+	return func(from, to int) {
+		t := uint64(from)
+		for i, p := range packets[from:to] {
+			c := &cells[p&1023]
+			c.Sum += t + uint64(i)
+			c.Count++
+		}
+	}
+}
