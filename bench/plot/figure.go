@@ -6,7 +6,8 @@
 // What cannot be drawn is left out and never moved: NaN and infinities, and
 // numbers of 0 or less on a logarithmic axis. A line breaks there. If that
 // happened the figure says how many points are not shown; if nothing is left
-// it says that there is no data. Every number is in the CSV all the same.
+// it says that there is no data. An error bar whose end cannot be drawn goes
+// to the edge and has no cap there.
 package plot
 
 import (
@@ -38,7 +39,7 @@ type Axis struct {
 	Scale Scale
 
 	// Min and Max are the axis's ends, where they are not equal; else the data
-	// decide. What lies beyond is cut off.
+	// decide. What lies beyond is cut off without a word.
 	Min, Max float64
 
 	// Categories, on an X axis, are names for the whole numbers from 0 on, as
@@ -68,9 +69,21 @@ type Series struct {
 	// Low and High, if not nil, are the ends of each point's error bar.
 	Low, High []float64
 
-	// Paper marks what the paper's method gives, or its authors report. Such
-	// series are grey-blue and dashed; everything else has a colour of its own.
+	// Paper marks what the paper's method gives, or its authors report: dashed
+	// and hollow, where everything else is solid.
 	Paper bool
+
+	// Pair, if not 0, gives the series the colour and marker of all others of
+	// the same Pair: the paper's method and ours on one input, say.
+	Pair int
+}
+
+// x is where point i is.
+func (s *Series) x(i int) float64 {
+	if s.X == nil {
+		return float64(i)
+	}
+	return s.X[i]
 }
 
 // Add appends a point.

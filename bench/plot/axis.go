@@ -1,0 +1,211 @@
+package plot
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A ruler is an axis laid out: which numbers it covers and where they go.
+type ruler struct {
+	scale    Scale
+	min, max float64
+	from, to float64 // where min and max are, in pixels
+	ticks    []tick
+	minor    []float64 // lines between the ticks
+}
+
+type tick struct {
+	at    float64
+	label string
+	power int // if label is empty, the label is 10 to this power
+}
+
+// drawable reports whether a number has a place on an axis of this scale.
+func drawable(v float64, scale Scale) bool {
+	return !math.IsNaN(v) && !math.IsInf(v, 0) && (scale == Linear || v > 0)
+}
+
+// lay makes a ruler that covers values, which are drawable, or the axis's own
+// ends.
+func lay(a *Axis, values []float64, bars bool) ruler {
+	r := ruler{scale: a.Scale, min: a.Min, max: a.Max}
+	switch {
+	case a.Min != a.Max:
+	case len(a.Categories) > 0:
+		r.min, r.max = -0.5, float64(len(a.Categories))-0.5
+	default:
+		r.cover(values, bars)
+	}
+	switch {
+	case len(a.Categories) > 0:
+		for i, c := range a.Categories {
+			r.ticks = append(r.ticks, tick{at: float64(i), label: c})
+		}
+	case a.Scale == Log:
+		r.logTicks()
+	default:
+		r.linearTicks()
+	}
+	return r
+}
+
+// cover finds ends that leave the values some room, and bars something to
+// stand on.
+func (r *ruler) cover(values []float64, bars bool) {
+	if len(values) == 0 {
+		r.min, r.max = 0, 1
+		if r.scale == Log {
+			r.min = 0.1
+		}
+		return
+	}
+	r.min, r.max = math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		r.min, r.max = min(r.min, v), max(r.max, v)
+	}
+	if r.scale == Log {
+		low, high := math.Log10(r.min), math.Log10(r.max)
+		room := max(0.04*(high-low), 0.02)
+		if high == low {
+			room = 0.5
+		}
+		if bars {
+			low -= 0.3
+		}
+		// Far from 1 a power of ten may not be a number that floats have.
+		r.min = max(math.Pow(10, low-room), math.SmallestNonzeroFloat64)
+		r.max = min(math.Pow(10, high+room), math.MaxFloat64)
+		return
+	}
+	low, high := r.min, r.max
+	if high == low && !bars {
+		room := max(0.1*math.Abs(high), 1e-300)
+		if high == 0 {
+			room = 1
+		}
+		r.min, r.max = low-room, high+room
+		return
+	}
+	if bars || low > 0 && low < 0.4*high {
+		low = min(low, 0)
+	}
+	if bars || high < 0 && high > 0.4*low {
+		high = max(high, 0)
+	}
+	if high == low {
+		high = 1 // every bar is 0
+	}
+	room := 0.04 * (high - low)
+	r.min, r.max = low, high
+	if low != 0 {
+		r.min -= room
+	}
+	if high != 0 {
+		r.max += room
+	}
+}
+
+// linearTicks puts four to nine ticks at round numbers.
+func (r *ruler) linearTicks() {
+	step, decimals := roundStep(r.max/8 - r.min/8)
+	if step == 0 || math.IsInf(step, 0) {
+		return
+	}
+	large := max(math.Abs(r.min), math.Abs(r.max))
+	for k := math.Ceil(r.min/step - 1e-9); k*step <= r.max+1e-9*step && len(r.ticks) < 20; k++ {
+		r.ticks = append(r.ticks, tick{at: k * step, label: label(k*step, decimals, large)})
+	}
+}
+
+// roundStep is the 1, 2 or 5 times a power of ten at or above x, and how many
+// decimals it has.
+func roundStep(x float64) (step float64, decimals int) {
+	power := math.Floor(math.Log10(x))
+	base := math.Pow(10, power)
+	step = 10 * base
+	decimals = int(max(0, -power-1))
+	for _, m := range []float64{1, 2, 5} {
+		if m*base >= x*(1-1e-9) {
+			step, decimals = m*base, int(max(0, -power))
+			break
+		}
+	}
+	return step, decimals
+}
+
+// logTicks puts ticks at powers of ten: at every one, or some where there are
+// too many; at 2 and 5 times them where there are few; and at round numbers
+// where there is hardly one.
+func (r *ruler) logTicks() {
+	low, high := math.Log10(r.min), math.Log10(r.max)
+	decades := high - low
+	if decades < 0.8 {
+		r.linearTicks()
+		return
+	}
+	stride := math.Ceil(decades / 8)
+	plain := low > -4.5 && high < 6.5
+	add := func(v float64, power int) {
+		if v < r.min*(1-1e-9) || v > r.max*(1+1e-9) {
+			return
+		}
+		t := tick{at: v, power: power}
+		if plain {
+			t.label = label(v, max(0, -power), 1)
+		}
+		r.ticks = append(r.ticks, t)
+	}
+	for p := math.Floor(low); p <= math.Ceil(high); p++ {
+		base := math.Pow(10, p)
+		if math.Mod(p, stride) == 0 {
+			add(base, int(p))
+		}
+		if decades < 2 && plain {
+			add(2*base, int(p))
+			add(5*base, int(p))
+		}
+		if stride == 1 && decades < 5 {
+			for m := 2.0; m < 10; m++ {
+				if v := m * base; v > r.min && v < r.max {
+					r.minor = append(r.minor, v)
+				}
+			}
+		}
+	}
+}
+
+// label formats a tick with as many decimals as its axis needs, or, where
+// numbers on the axis are very large or small, with an exponent.
+func label(v float64, decimals int, large float64) string {
+	if v == 0 {
+		return "0"
+	}
+	s := strconv.FormatFloat(v, 'f', decimals, 64)
+	if large >= 1e7 || decimals > 6 {
+		s = strconv.FormatFloat(v, 'g', 3, 64)
+	} else if whole, rest, _ := strings.Cut(s, "."); len(strings.TrimPrefix(whole, "-")) > 4 {
+		for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
+			whole = whole[:i] + "," + whole[i:]
+		}
+		s = whole
+		if rest != "" {
+			s += "." + rest
+		}
+	}
+	return strings.ReplaceAll(s, "-", "−")
+}
+
+// at is where a drawable number goes, in pixels.
+func (r *ruler) at(v float64) float64 {
+	part := 0.0
+	if r.scale == Log {
+		part = (math.Log(v) - math.Log(r.min)) / (math.Log(r.max) - math.Log(r.min))
+	} else {
+		part = (v - r.min) / (r.max - r.min)
+	}
+	return r.from + part*(r.to-r.from)
+}
+
+// inside reports whether a drawable number is within the axis's ends.
+func (r *ruler) inside(v float64) bool { return v >= r.min && v <= r.max }
