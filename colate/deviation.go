@@ -31,7 +31,7 @@ func squares(sums []float64) float64 {
 // than three times the typical counter of the flow. ok is false if nothing is
 // left after that.
 func (e *estimator) countedVariance(own, counts []float64, flowMean float64) (variance float64, ok bool) {
-	common := e.noise.sum / max(e.noise.count, 1e-9)
+	common := e.noise.common
 	packets := 0.0
 	for _, n := range counts {
 		packets += n

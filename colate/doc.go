@@ -22,7 +22,8 @@
 // # What it assumes
 //
 //   - Clocks of all points are synchronised. An offset between them shifts
-//     every mean by exactly itself.
+//     every mean by itself; it shifts the delays of all packets in a counter
+//     alike, so that without counts to tell how many these are it adds to the noise.
 //   - Both points compute the same digests (see package hashing) with the same
 //     Config.
 //   - The epochs of both points that are added up hold the same packets. A

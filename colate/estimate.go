@@ -22,7 +22,8 @@ const outside = 3
 // A Result is what two points say about the delays of one flow.
 type Result struct {
 	// Delay's Mean is the best estimate that the counters allow: with packet
-	// counts Counted, else Trimmed. N is how many of the flow's packets are in
+	// counts, that conditioned on them; else a trimmed mean or Linear,
+	// whichever has the narrower interval. N is how many of the flow's packets are in
 	// the counters used, in expectation where that is a part of them. StdDev
 	// means nothing unless DeviationKnown.
 	estimate.Delay
@@ -103,7 +104,10 @@ func Estimate(up, down *Subvector, packets uint64) (Result, error) {
 	if res.DeviationKnown = variance > 0; res.DeviationKnown {
 		res.StdDev = math.Sqrt(variance)
 	}
-	res.Mean, res.Interval = e.trimmed(own[:usable], res.Linear)
+	res.Mean, res.Interval = e.trimmed(own[:usable])
+	if width(res.LinearInterval) < width(res.Interval) {
+		res.Mean, res.Interval = res.Linear, res.LinearInterval
+	}
 	return res, nil
 }
 
@@ -114,6 +118,7 @@ type background struct {
 	squares float64 // variance within a flow's counters of the same
 	count   float64 // mean over counters of the number of packets
 	median  float64 // median of the same
+	common  float64 // mean delay of all packets
 }
 
 func (c *comparison) background() (background, error) {
@@ -143,7 +148,23 @@ func (c *comparison) background() (background, error) {
 	return background{
 		sum: sum / n, squares: spread / float64(flows),
 		count: count / n, median: medians[flows/2],
+		common: sum / n / c.packetsPerCounter(count/n),
 	}, nil
+}
+
+// packetsPerCounter is how many packets a counter holds on average: as
+// counted, or as the vectors in use say.
+func (c *comparison) packetsPerCounter(counted float64) float64 {
+	if c.up.counts != nil {
+		return max(counted, 1e-9)
+	}
+	var packets uint64
+	for k := range c.config.Vectors {
+		if c.used[k] {
+			packets += c.up.vectors[k].Packets
+		}
+	}
+	return float64(packets) / float64(c.config.Counters)
 }
 
 // An estimator has what the estimates below share.
@@ -176,41 +197,38 @@ func (e *estimator) linear(own []float64) (float64, estimate.Interval) {
 // trimmed is the mean of the middle half of the flow's counters: an elephant
 // of another flow in one of them does no harm. What trimming does to the
 // flow's own packets, and to the noise, is learned from absent flows that are
-// given as many packets as the flow has, spread over their counters by a
-// deterministic draw.
-func (e *estimator) trimmed(own []float64, guess float64) (float64, estimate.Interval) {
-	middle, width := middleHalf(own)
-	middle /= e.perCounter
-	var sums, counts, draws [MaxPerFlow]float64
-	noise := 0.0 // squared width of the middle half of the noise
-	for i := range Absent {
-		_, w := middleHalf(sums[:e.delays(1+i, sums[:], counts[:])])
-		noise += w * w / Absent
-	}
+// given as many packets as the flow has. Their mean delay is that of all
+// packets or, where that can be ruled out for the flow, the nearest that
+// cannot. How scattered the delays are is not known, so the absent flows take
+// turns: a mean square of 1, 2, 4 and 8 times the squared mean.
+func (e *estimator) trimmed(own []float64) (float64, estimate.Interval) {
+	middle := middleHalf(own) / e.perCounter
 	var errors [Absent]float64
-	// The second guess is good; the first may be far off.
+	var sums, counts, shares [MaxPerFlow]float64
+	with := e.noise.common
+	var bias float64
+	var i estimate.Interval
 	for range 2 {
-		// A counter's share of the flow varies as its packets' squared
-		// delays, at least as those of an exponential delay do.
-		const normalWidth = 1.349 // of the middle half of the standard normal
-		spread := math.Sqrt(max(2*e.perCounter*guess*guess, (width*width-noise)/(normalWidth*normalWidth)))
-		bias := 0.0
-		for i := range errors {
-			usable := e.delays(1+i, sums[:], counts[:])
+		bias = 0
+		for a := range errors {
+			usable := e.delays(1+a, sums[:], counts[:])
+			// Gamma draws of a shape below 1/2 are too few to stand for anything.
+			shape := max(e.perCounter/float64(int(1)<<(a%4)), 0.5)
 			for j := range usable {
-				draws[j] = draw(e.up.flow, uint64(i*MaxPerFlow+j))
+				shares[j] = gammaDraw(e.up.flow, uint64(a*MaxPerFlow+j), shape)
 			}
-			center := mean(draws[:usable])
+			// The flow's sum of delays is what it is, however it is spread.
+			scale := e.perCounter * with / max(mean(shares[:usable]), 1e-9)
 			for j := range usable {
-				sums[j] += e.perCounter*guess + spread*(draws[j]-center)
+				sums[j] += shares[j] * scale
 			}
-			m, _ := middleHalf(sums[:usable])
-			errors[i] = m/e.perCounter - guess
-			bias += errors[i] / Absent
+			errors[a] = middleHalf(sums[:usable])/e.perCounter - with
+			bias += errors[a] / Absent
 		}
-		guess = middle - bias
+		i = calibrated(middle, &errors)
+		with = min(max(with, i.Low), i.High)
 	}
-	return guess, calibrated(middle, &errors)
+	return middle - bias, i
 }
 
 // counted uses the packet counts twice: to take off what each counter's
@@ -220,7 +238,7 @@ func (e *estimator) trimmed(own []float64, guess float64) (float64, estimate.Int
 // delay. It moves the counters that it kept to the front of own and counts,
 // and returns how many they are; if none, the other results mean nothing.
 func (e *estimator) counted(own, counts []float64) (float64, estimate.Interval, int) {
-	common := e.noise.sum / max(e.noise.count, 1e-9) // the mean delay of all packets
+	common := e.noise.common
 	limit := e.countLimit()
 	kept, excess := 0, 0.0
 	for j := range own {
@@ -281,6 +299,8 @@ func calibrated(estimated float64, errors *[Absent]float64) estimate.Interval {
 	}
 }
 
+func width(i estimate.Interval) float64 { return i.High - i.Low }
+
 func mean(x []float64) float64 {
 	sum := 0.0
 	for _, v := range x {
@@ -289,22 +309,21 @@ func mean(x []float64) float64 {
 	return sum / float64(max(len(x), 1))
 }
 
-// middleHalf is the mean of the middle half of x, and from where to where it
-// reaches. It sorts x.
-func middleHalf(x []float64) (center, width float64) {
-	if len(x) == 0 {
-		return 0, 0
-	}
+// middleHalf is the mean of the middle half of x. It sorts x.
+func middleHalf(x []float64) float64 {
 	slices.Sort(x)
 	cut := len(x) / 4
-	half := x[cut : len(x)-cut]
-	return mean(half), half[len(half)-1] - half[0]
+	return mean(x[cut : len(x)-cut])
 }
 
-// draw is a draw from nearly the normal distribution: the sum of four even
-// ones, in standard units.
-func draw(f hashing.Flow, i uint64) float64 {
-	h := hashing.Mix(uint64(f)^0x636f6c617465, i)
+// gammaDraw is draw number i of a flow from nearly the gamma distribution of
+// the given shape and mean 1, which is how the sum of a random number of
+// delays is distributed: Wilson and Hilferty's cube of a normal, and for that
+// the sum of four even draws.
+func gammaDraw(f hashing.Flow, i uint64, shape float64) float64 {
+	h := hashing.Mix(uint64(f), ^i)
 	sum := h&0xffff + h>>16&0xffff + h>>32&0xffff + h>>48
-	return (float64(sum)/65535 - 2) * math.Sqrt(3)
+	normal := (float64(sum)/65535 - 2) * math.Sqrt(3)
+	root := max(1-1/(9*shape)+normal/(3*math.Sqrt(shape)), 0)
+	return root * root * root
 }

@@ -72,6 +72,7 @@ func jointProblem(up, down []*Epoch, flows []FlowRecord) (*estimate.JointProblem
 		Sum:         make([]float64, c.Counters),
 		Rows:        1,
 		CellsPerRow: c.PerFlow,
+		Rates:       []float64{share},
 		Packets:     make([]float64, len(flows)),
 		Cells:       make([]uint32, 0, len(flows)*c.PerFlow),
 	}
@@ -95,7 +96,7 @@ func jointProblem(up, down []*Epoch, flows []FlowRecord) (*estimate.JointProblem
 		}
 	}
 	for f, record := range flows {
-		p.Packets[f] = float64(record.Packets) * share
+		p.Packets[f] = float64(record.Packets)
 		for j := range c.PerFlow {
 			p.Cells = append(p.Cells, uint32(position(c.Seed, record.Flow, uint64(j), uint64(c.Counters))))
 		}

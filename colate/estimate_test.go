@@ -1,0 +1,423 @@
+package colate
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A passage is one packet seen at two points.
+type passage struct {
+	flow     hashing.Flow
+	packet   hashing.Packet
+	sent, at int64
+}
+
+// traffic is heavy-tailed flows, interleaved, each with a mean delay of its own and
+// delays that are exponential above half of that.
+func traffic(seed uint64, flows int) []passage {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var all []passage
+	for i := range flows {
+		size := int(math.Min(math.Pow(1-rng.Float64(), -1/1.1), 3000))
+		mean := 100_000 + 400_000*rng.Float64()
+		for range size {
+			all = append(all, passage{
+				flow:   hashing.Flow(hashing.Mix(uint64(i), seed)),
+				packet: hashing.Packet(rng.Uint64()),
+				at:     int64(mean/2 + mean/2*rng.ExpFloat64()),
+			})
+		}
+	}
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for i := range all {
+		all[i].sent = int64(i) * 1000
+		all[i].at += all[i].sent
+	}
+	return all
+}
+
+// truth is what traffic did to one flow.
+type truth struct {
+	flow            hashing.Flow
+	packets         uint64
+	mean, deviation float64
+}
+
+// truths are those of all flows of at least so many packets, in order of the flows.
+func truths(all []passage, least uint64) []truth {
+	moments := map[hashing.Flow]*estimate.Moments{}
+	for _, p := range all {
+		if moments[p.flow] == nil {
+			moments[p.flow] = new(estimate.Moments)
+		}
+		moments[p.flow].Add(float64(p.at - p.sent))
+	}
+	var list []truth
+	for flow, m := range moments {
+		if m.N() >= least {
+			list = append(list, truth{flow, m.N(), m.Mean(), math.Sqrt(m.PopulationVariance())})
+		}
+	}
+	slices.SortFunc(list, func(a, b truth) int {
+		if a.flow < b.flow {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// recorded is what both points hold of some traffic.
+func recorded(t testing.TB, c Config, all []passage) (up, down *Recorder) {
+	t.Helper()
+	up, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	down, _ = New(c)
+	for _, p := range all {
+		up.Update(p.flow, p.packet, p.sent)
+		down.Update(p.flow, p.packet, p.at)
+	}
+	if up.Pending() || down.Pending() {
+		t.Fatal("an epoch ended")
+	}
+	return up, down
+}
+
+// A query asks two points, again and again, without new memory.
+type query struct {
+	t                    testing.TB
+	up, down             *Subvector
+	upEpochs, downEpochs []*Epoch
+}
+
+func newQuery(t testing.TB, up, down *Epoch) *query {
+	q := &query{t: t, upEpochs: []*Epoch{up}, downEpochs: []*Epoch{down}}
+	var err error
+	if q.up, err = NewSubvector(up.Config()); err != nil {
+		t.Fatal(err)
+	}
+	if q.down, err = NewSubvector(down.Config()); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func (q *query) gather(f hashing.Flow) (up, down *Subvector) {
+	q.t.Helper()
+	q.up.Reset(f)
+	q.down.Reset(f)
+	for _, e := range q.upEpochs {
+		if err := q.up.Add(e); err != nil {
+			q.t.Fatal(err)
+		}
+	}
+	for _, e := range q.downEpochs {
+		if err := q.down.Add(e); err != nil {
+			q.t.Fatal(err)
+		}
+	}
+	return q.up, q.down
+}
+
+func (q *query) estimate(f truth) Result {
+	q.t.Helper()
+	up, down := q.gather(f.flow)
+	r, err := Estimate(up, down, f.packets)
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	return r
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
+}
+
+// The shapes under which accuracy is tested: sums of nanoseconds that wrap,
+// with counts and without, and the paper's, whose sums are whole.
+var (
+	plainConfig   = Config{Seed: 3, Counters: 3000, PerFlow: 20, Bits: 40, Vectors: 1}
+	countedConfig = Config{Seed: 3, Counters: 3000, PerFlow: 20, Bits: 56, CountBits: 16, Vectors: 1}
+	paperConfig   = Config{Seed: 3, Counters: 3000, PerFlow: 20, Bits: 60, TimeBits: 40, Vectors: 1}
+)
+
+// shortfall is how far below n·p a binomial number may fall with a
+// probability of 10⁻⁴.
+func shortfall(n int, p float64) float64 {
+	return -estimate.NormalQuantile(1e-4) * math.Sqrt(float64(n)*p*(1-p))
+}
+
+// Intervals hold for as many flows as they say, of every size, with counts and
+// without. The paper's, from the same counters, are the negative control.
+func TestIntervalCoverage(t *testing.T) {
+	all := traffic(1, 15_000)
+	for name, c := range map[string]Config{"plain": plainConfig, "counted": countedConfig, "paper": paperConfig} {
+		t.Run(name, func(t *testing.T) {
+			up, down := recorded(t, c, all)
+			q := newQuery(t, up.Current(), down.Current())
+			check := func(name string, hits, n int) bool {
+				t.Logf("%s: %.1f %% of %d flows", name, 100*float64(hits)/float64(n), n)
+				return float64(hits) >= Confidence*float64(n)-shortfall(n, Confidence)
+			}
+			for _, least := range []uint64{2, 50} {
+				list := truths(all, least)
+				list = list[:min(len(list), 1000)]
+				ours, linear, papers := 0, 0, 0
+				for _, f := range list {
+					r := q.estimate(f)
+					if r.Interval.Contains(f.mean) {
+						ours++
+					}
+					if r.LinearInterval.Contains(f.mean) {
+						linear++
+					}
+					if c.TimeBits == 0 {
+						continue
+					}
+					i, err := Theorem2Interval(q.up, q.down, f.packets, Confidence)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if i.Contains(f.mean) {
+						papers++
+					}
+				}
+				if !check("ours", ours, len(list)) || !check("of Theorem 2, ours", linear, len(list)) {
+					t.Errorf("flows of %d packets or more: too few intervals hold", least)
+				}
+				if c.TimeBits != 0 && check("of Theorem 2, the paper's", papers, len(list)) {
+					t.Errorf("flows of %d packets or more: the paper's interval passes, so the test tests nothing", least)
+				}
+			}
+		})
+	}
+}
+
+// Theorem 2, Estimate without and with counts, and joint decoding, each better
+// than the one before.
+func TestAccuracy(t *testing.T) {
+	all := traffic(2, 15_000)
+	list := truths(all, 200)
+	errorsOf := func(c Config) (linear, best, joint, deviation float64) {
+		up, down := recorded(t, c, all)
+		q := newQuery(t, up.Current(), down.Current())
+		var records []FlowRecord
+		every := truths(all, 1)
+		for _, f := range every {
+			records = append(records, FlowRecord{f.flow, f.packets})
+		}
+		decoded, err := Joint(context.Background(), q.upEpochs, q.downEpochs, records, estimate.JointOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l, b, j, d []float64
+		for i, f := range every {
+			if f.packets < 200 {
+				continue
+			}
+			r := q.estimate(f)
+			l = append(l, estimate.RelativeError(r.Linear, f.mean))
+			b = append(b, estimate.RelativeError(r.Mean, f.mean))
+			j = append(j, estimate.RelativeError(decoded.Mean[i], f.mean))
+			if r.DeviationKnown {
+				d = append(d, estimate.RelativeError(r.StdDev, f.deviation))
+			} else {
+				d = append(d, math.Inf(1))
+			}
+		}
+		return median(l), median(b), median(j), median(d)
+	}
+	linear, trimmed, joint, deviation := errorsOf(plainConfig)
+	_, counted, jointCounted, countedDeviation := errorsOf(countedConfig)
+	t.Logf("%d flows: Theorem 2 %.3f, trimmed %.3f, counted %.3f, joint %.3f, joint and counted %.3f; deviation %.2f, counted %.2f",
+		len(list), linear, trimmed, counted, joint, jointCounted, deviation, countedDeviation)
+	if !(trimmed < linear/1.5 && counted < trimmed && joint < linear/5 && jointCounted < joint) {
+		t.Errorf("median errors not in this order")
+	}
+	if !(countedDeviation < deviation) {
+		t.Errorf("counts do not help the deviation")
+	}
+}
+
+// With packet counts, an offset between the clocks shifts a mean by exactly
+// itself and leaves the deviation.
+func TestClockOffset(t *testing.T) {
+	all := traffic(3, 3000)
+	f := truths(all, 500)[0]
+	up, down := recorded(t, countedConfig, all)
+	before := newQuery(t, up.Current(), down.Current()).estimate(f)
+	const offset = -2_345_678
+	for i := range all {
+		all[i].at += offset
+	}
+	up, down = recorded(t, countedConfig, all)
+	after := newQuery(t, up.Current(), down.Current()).estimate(f)
+	if got := after.Mean - before.Mean; math.Abs(got-offset) > 1e-6*math.Abs(offset) {
+		t.Errorf("the mean moved by %v, want %v", got, offset)
+	}
+	if got := after.Interval.Low - before.Interval.Low; math.Abs(got-offset) > 1e-6*math.Abs(offset) {
+		t.Errorf("the interval moved by %v, want %v", got, offset)
+	}
+	if before.DeviationKnown != after.DeviationKnown || math.Abs(after.StdDev-before.StdDev) > 1e-6*before.StdDev {
+		t.Errorf("the deviation changed from %v to %v", before.StdDev, after.StdDev)
+	}
+}
+
+// A flow alone at both points is measured exactly by Theorem 2 and by counts.
+// Linear knows the noise from a sample of counters alone, among which are some of
+// the flow's.
+func TestLoneFlow(t *testing.T) {
+	var all []passage
+	for i := range 100 {
+		all = append(all, passage{7, hashing.Packet(hashing.Mix(uint64(i), 1)), int64(i) * 1000, int64(i)*1000 + 250})
+	}
+	for _, c := range []Config{plainConfig, countedConfig, paperConfig} {
+		up, down := recorded(t, c, all)
+		q := newQuery(t, up.Current(), down.Current())
+		r := q.estimate(truth{flow: 7, packets: 100})
+		if !r.Interval.Contains(250) || math.Abs(r.Mean-250) > 0.01*250 || r.N != 100 || r.Counters != c.PerFlow || r.Share != 1 {
+			t.Errorf("%+v: %+v, want a mean of 250 of 100 packets", c, r)
+		}
+		if c.CountBits > 0 && math.Abs(r.Mean-250) > 1e-6 {
+			t.Errorf("with counts: mean %v", r.Mean)
+		}
+		if c.TimeBits > 0 {
+			if got, err := Theorem2(q.up, q.down, 100); err != nil || math.Abs(got-250) > 1e-6 {
+				t.Errorf("Theorem 2: %v, %v", got, err)
+			}
+		}
+	}
+}
+
+// If points choose j independently, the noise of time stamps does not cancel.
+func TestIndependentChoices(t *testing.T) {
+	all := traffic(4, 3000)
+	for i := range all {
+		// Clocks count from some time before: here two minutes.
+		all[i].sent += 120e9
+		all[i].at += 120e9
+	}
+	list := truths(all, 20)
+	medianError := func(q *query) float64 {
+		var x []float64
+		for _, f := range list {
+			up, down := q.gather(f.flow)
+			mean, err := Theorem2(up, down, f.packets)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x = append(x, estimate.RelativeError(mean, f.mean))
+		}
+		return median(x)
+	}
+	up, down := recorded(t, paperConfig, all)
+	agreed := medianError(newQuery(t, up.Current(), down.Current()))
+	other, _ := New(paperConfig)
+	for _, p := range all {
+		other.Update(p.flow, hashing.Packet(hashing.Mix(uint64(p.packet), 1)), p.at)
+	}
+	q := newQuery(t, up.Current(), other.Current())
+	independent := medianError(q)
+	t.Logf("median error %.3f; with independent choices %.0f", agreed, independent)
+	if independent < 1000*agreed {
+		t.Errorf("independent choices are only %.0f times worse", independent/agreed)
+	}
+	// Estimate notices.
+	if _, err := Estimate(q.up, q.down, 20); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("Estimate: %v, want ErrNoSamples", err)
+	}
+}
+
+// Epochs that end apart at the two points give what one long epoch gives.
+func TestEpochsAddUp(t *testing.T) {
+	all := traffic(5, 3000)
+	f := truths(all, 500)[0]
+	up, down := recorded(t, countedConfig, all)
+	want := newQuery(t, up.Current(), down.Current()).estimate(f)
+	split := func(at func(passage) int64, ends ...int) (epochs []*Epoch) {
+		r, _ := New(countedConfig)
+		for i, p := range all {
+			if slices.Contains(ends, i) {
+				r.Rotate()
+				e := r.Take()
+				epochs = append(epochs, e)
+				if err := r.Give(newEpoch(countedConfig)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.Update(p.flow, p.packet, at(p))
+		}
+		return append(epochs, r.Current())
+	}
+	q := newQuery(t, up.Current(), down.Current())
+	q.upEpochs = split(func(p passage) int64 { return p.sent }, 1000, 5000)
+	q.downEpochs = split(func(p passage) int64 { return p.at }, 2000, 2001, 7000)
+	if got := q.estimate(f); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+func TestEstimateErrors(t *testing.T) {
+	up, down := recorded(t, plainConfig, traffic(6, 100))
+	q := newQuery(t, up.Current(), down.Current())
+	a, b := q.gather(1)
+	if _, err := Estimate(a, b, 0); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("no packets: %v", err)
+	}
+	other := plainConfig
+	other.Seed++
+	c, _ := NewSubvector(other)
+	c.Reset(1)
+	if _, err := Estimate(a, c, 1); !errors.Is(err, estimate.ErrMismatch) {
+		t.Errorf("another seed: %v", err)
+	}
+	c, _ = NewSubvector(plainConfig)
+	c.Reset(2)
+	if _, err := Estimate(a, c, 1); !errors.Is(err, estimate.ErrMismatch) {
+		t.Errorf("another flow: %v", err)
+	}
+	c.Reset(1)
+	if _, err := Estimate(a, c, 1); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("no epochs: %v", err)
+	}
+	if _, err := Joint(context.Background(), nil, nil, nil, estimate.JointOptions{}); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("Joint of nothing: %v", err)
+	}
+	if _, err := Joint(context.Background(), q.upEpochs, []*Epoch{newEpoch(other)}, nil, estimate.JointOptions{}); !errors.Is(err, estimate.ErrMismatch) {
+		t.Errorf("Joint of two Configs: %v", err)
+	}
+}
+
+func TestQueryAllocations(t *testing.T) {
+	for _, c := range []Config{plainConfig, countedConfig} {
+		up, down := recorded(t, c, traffic(6, 1000))
+		q := newQuery(t, up.Current(), down.Current())
+		before := encoded(t, up.Current())
+		if n := testing.AllocsPerRun(20, func() {
+			q.up.Reset(1)
+			q.down.Reset(1)
+			if q.up.Add(up.Current()) != nil || q.down.Add(down.Current()) != nil {
+				t.Fatal("not added")
+			}
+			if _, err := Estimate(q.up, q.down, 10); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+		sums := slices.Clone(q.up.sums)
+		if _, err := Estimate(q.up, q.down, 10); err != nil || !slices.Equal(sums, q.up.sums) || !slices.Equal(before, encoded(t, up.Current())) {
+			t.Errorf("Estimate changed something: %v", err)
+		}
+	}
+}
