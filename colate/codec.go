@@ -125,7 +125,7 @@ func openEpoch(data []byte) (packedEpoch, error) {
 		Threshold: r.Uint64(),
 		Vectors:   int(r.Uint8()),
 	}}
-	if err := p.config.validate(); err != nil {
+	if err := p.config.Validate(); err != nil {
 		return packedEpoch{}, fmt.Errorf("colate: %w: %v", estimate.ErrEncoding, err)
 	}
 	p.first, p.last = int64(r.Uint64()), int64(r.Uint64())

@@ -67,20 +67,22 @@ type Config struct {
 	Vectors int
 }
 
-// DefaultConfig keeps a point's packets in 1.7 MiB: 455,334 counters of 32
-// bits, 20 to a flow, that each hold a count of up to 1,023 packets and a sum
-// of nanoseconds that wraps. Delays in one counter may add up to 2 ms; for
-// longer ones raise Shift or Bits.
+// DefaultConfig keeps 4 million packets of a point in 2.4 MiB of a store, 5 bits
+// a packet: 455,334 counters, 20 to a flow, that each hold a count of up to
+// 4,095 packets and a sum of nanoseconds that wraps. Delays in one counter may
+// add up to 2.1 s.
 var DefaultConfig = Config{
 	Counters:  455_334,
 	PerFlow:   20,
-	Bits:      32,
-	CountBits: 10,
+	Bits:      44,
+	CountBits: 12,
 	Threshold: 4_000_000,
 	Vectors:   1,
 }
 
-func (c *Config) validate() error {
+// Validate reports the first thing in c that is out of range, by an error
+// that wraps [estimate.ErrConfig].
+func (c *Config) Validate() error {
 	bad := func(field string, got any, want string) error {
 		return fmt.Errorf("colate: %w: %s is %v, want %s", estimate.ErrConfig, field, got, want)
 	}

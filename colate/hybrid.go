@@ -30,7 +30,7 @@ type Hybrid struct {
 // most 32 bits. CountBits must be 0 and Vectors 1. The error wraps
 // [estimate.ErrConfig].
 func NewHybrid(c Config, narrowBits uint8) (*Hybrid, error) {
-	if err := c.validate(); err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	if c.CountBits != 0 || c.Vectors != 1 {

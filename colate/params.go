@@ -135,7 +135,7 @@ func (p Parameters) Rounded(c Config) (Config, error) {
 	c.PerFlow = 2 * int(math.Round(min(p.PerFlow, 2*MaxPerFlow)/2))
 	c.Threshold = uint64(min(p.Threshold, 1<<63))
 	c.TimeBits = max(c.Bits, 3) - 2
-	return c, c.validate()
+	return c, c.Validate()
 }
 
 // BitsPerPacket is how much a store takes for a packet, if the mean time

@@ -49,7 +49,7 @@ type Recorder struct {
 
 // New returns an empty recorder. The error wraps [estimate.ErrConfig].
 func New(c Config) (*Recorder, error) {
-	if err := c.validate(); err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	r := &Recorder{

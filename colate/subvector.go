@@ -33,7 +33,7 @@ type Subvector struct {
 // NewSubvector returns an empty Subvector for flow 0 at points of Config c.
 // The error wraps [estimate.ErrConfig].
 func NewSubvector(c Config) (*Subvector, error) {
-	if err := c.validate(); err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	flows := (1 + Absent) * c.PerFlow
