@@ -34,13 +34,13 @@ func golden(t testing.TB) *Sketch {
 		Seed: 0x0123456789abcdef, Rows: 2, Columns: 3, Spread: 2, Rates: [MaxRows]float64{1, 0.5},
 		Tolerance: 0.25, SumBits: 40, DigestBits: 12, Bytes: true,
 	})
-	s.UpdateWeighted(0x80000000ffffffff, 0xfedcba9876543210, -2, 3, 1000)
-	s.UpdateWeighted(0x80000000ffffffff, 0x0f1e2d3c4b5a6978, 5, 3, 40)
+	s.UpdateWeighted(0xd000000000000000, 0xfedcba9876543210, -2, 3, 1000)
+	s.UpdateWeighted(0xd000000000000000, 0x0f1e2d3c4b5a6978, 5, 3, 40)
 	return s
 }
 
-// TestGoldenBytes: of the flow's digest, 3 columns and the all-ones low half
-// make home column 2 of row 0, and the high half, 2^31, column 1 of row 1. In
+// TestGoldenBytes: the flow's digest is 13/16 of 2^64, so home is column 2 of
+// row 0, as 3 × 13/16 = 2 7/16, and column 1 of row 1, as 3 × 7/16 = 1 5/16. In
 // row 0 both packets go one column further, around the end; row 1 sampled only
 // the first. Sums are 3·(−2+5) and 3·(−2), digests the low 12 bits of the
 // packets' sum.

@@ -109,8 +109,8 @@ func TestSimpleMergeAndReset(t *testing.T) {
 
 func simpleGolden(t testing.TB) *Simple {
 	s := mustNewSimple(t, SimpleConfig{Seed: 0x0123456789abcdef, Rows: 2, Columns: 3, SumBits: 20})
-	s.Update(0x80000000ffffffff, -5)
-	s.Update(0x80000000ffffffff, 2)
+	s.Update(0xd000000000000000, -5)
+	s.Update(0xd000000000000000, 2)
 	return s
 }
 
@@ -128,7 +128,7 @@ func TestSimpleGoldenBytes(t *testing.T) {
 	if err := back.UnmarshalBinary(encode(t, simpleGolden(t))); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := back.Estimate(0x80000000ffffffff); err != nil || r != (SimpleResult{Mean: -1.5, N: 2}) {
+	if r, err := back.Estimate(0xd000000000000000); err != nil || r != (SimpleResult{Mean: -1.5, N: 2}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
