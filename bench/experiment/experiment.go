@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"math/rand/v2"
 	"strconv"
 
@@ -160,4 +161,10 @@ func grouped(digits string) string {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return sign + digits
+}
+
+// RelativeError is how far an estimate is from the truth, as a fraction of the
+// truth.
+func RelativeError(estimate, truth float64) float64 {
+	return math.Abs(estimate-truth) / math.Abs(truth)
 }

@@ -1,0 +1,70 @@
+package figlda
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// frequencies are those of section IV-C: as often as an LDA is sent, as many
+// packets as it takes, as many bytes, and enough to compare with it.
+var frequencies = []float64{1, 7, 144, 10_000}
+
+// probe sends probes for one interval, at the times of a Poisson process of so
+// many a second. Each has a delay of the packets' law, and is lost if the
+// packet is that is sent when it is. They do not disturb the packets.
+func (p *Passage) probe(hertz float64, random *rand.Rand) (estimate.Delay, error) {
+	delays, err := p.Law.draw(random.Uint64())
+	if err != nil {
+		return estimate.Delay{}, err
+	}
+	var arrived estimate.Moments
+	for at := random.ExpFloat64() / hertz; at < 1; at += random.ExpFloat64() / hertz {
+		delay := delays.Draw()
+		if !p.Lost[int(at*float64(len(p.Lost)))] {
+			arrived.Add(delay)
+		}
+	}
+	return arrived.Delay()
+}
+
+// probing is what runs of probes at one loss rate gave.
+type probing struct {
+	mean, stdDev estimate.Moments // relative errors
+	worst        float64          // relative error of the mean
+	sample       estimate.Moments
+}
+
+// probes runs probes at a rate so many times. A run without a probe that
+// arrives has no mean, and one with fewer than two no deviation; both count as
+// answers of 0, an error of 100 %.
+func (p *Passage) probes(run *experiment.Run, hertz float64, runs int) (probing, error) {
+	random := run.Rand("probes " + experiment.Number(hertz) + " " + experiment.Number(p.LossRate))
+	var pr probing
+	for range runs {
+		d, err := p.probe(hertz, random)
+		if err != nil && !errors.Is(err, estimate.ErrNoSamples) {
+			return pr, err
+		}
+		off := experiment.RelativeError(d.Mean, p.Truth.Mean)
+		pr.mean.Add(off)
+		pr.worst = max(pr.worst, off)
+		pr.stdDev.Add(experiment.RelativeError(d.StdDev, p.Truth.StdDev))
+		pr.sample.Add(float64(d.N))
+	}
+	return pr, nil
+}
+
+// maximum returns the mean of the largest of so many absolute values of
+// standard normal numbers.
+func maximum(runs int) float64 {
+	sum := 0.0
+	const step = 1e-3
+	for x := step / 2; x < 10; x += step {
+		sum += step * (1 - math.Pow(math.Erf(x/math.Sqrt2), float64(runs)))
+	}
+	return sum
+}

@@ -1,0 +1,246 @@
+package figlda
+
+import (
+	"context"
+	"math"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+const (
+	meanDelay = 200       // ns
+	interval  = 1e9       // ns
+	sumBits   = 40        // as in section V
+	alpha     = 0.5       // of the sampling probability, section III-D
+	rows      = 1024      // of all banks together
+	probeSize = 64        // bytes, section IV-C
+	episode   = 100       // packets a loss episode, section IV-C
+	someLoss  = 0.0016    // where section IV-C gives the largest errors
+	runs      = 10        // with different hashes, per point
+	bound     = 0.98      // confidence of eq. (1) in section IV
+	fullSize  = 5_000_000 // packets
+	quickSize = fullSize / 10
+)
+
+// A Law is a distribution of delays that the paper tried.
+type Law struct {
+	Name   string
+	Delays trace.DelaysConfig // without its seed
+}
+
+// Laws are all that the paper tried, Weibull 0.6 (scale 0.133 µs) first: the
+// one with the largest deviation, which most of its figures are of.
+var Laws = []Law{
+	{"Weibull 0.6", trace.DelaysConfig{Law: trace.Weibull, Mean: meanDelay, Shape: 0.6}},
+	{"Weibull 0.8", trace.DelaysConfig{Law: trace.Weibull, Mean: meanDelay, Shape: 0.8}},
+	{"Pareto 3", trace.DelaysConfig{Law: trace.Pareto, Mean: meanDelay, Shape: 3}},
+	{"Pareto 5", trace.DelaysConfig{Law: trace.Pareto, Mean: meanDelay, Shape: 5}},
+}
+
+// draw returns a sequence of a law's delays.
+func (l Law) draw(seed uint64) (*trace.Delays, error) {
+	c := l.Delays
+	c.Seed = seed
+	return trace.NewDelays(c)
+}
+
+// losses are the loss rates of Figs. 4 and 5.
+var losses = []float64{0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2}
+
+// A Trace is the packets of one interval before any is lost: their delays in
+// ns, in the order of sending. A packet's number is its identity.
+type Trace struct {
+	Law    Law
+	Delays []int32
+}
+
+// NewTrace draws as many delays as the run's size asks for; the same for every
+// experiment of one seed.
+func NewTrace(run *experiment.Run, law Law) (*Trace, error) {
+	delays, err := law.draw(run.SeedOf("delays " + law.Name))
+	if err != nil {
+		return nil, err
+	}
+	t := &Trace{Law: law, Delays: make([]int32, run.Pick(quickSize, fullSize))}
+	for i := range t.Delays {
+		t.Delays[i] = int32(min(delays.Next(), math.MaxInt32))
+	}
+	return t, nil
+}
+
+// A Passage is a trace of which some packets have been lost on the way.
+type Passage struct {
+	*Trace
+	Lost     []bool
+	Losses   int
+	Truth    estimate.Delay // of the packets that arrived; StdDev is that of these packets, not of the law
+	LossRate float64        // share that was lost, which in episodes is not quite the share asked for
+}
+
+// Lose loses a share of the packets, one by one or in episodes of burst packets
+// on average.
+func (t *Trace) Lose(run *experiment.Run, share, burst float64) (*Passage, error) {
+	loss, err := queue.NewLoss(queue.LossConfig{Probability: share, Burst: burst}, run.SeedOf("loss "+experiment.Number(share)))
+	if err != nil {
+		return nil, err
+	}
+	p := &Passage{Trace: t, Lost: make([]bool, len(t.Delays))}
+	var arrived estimate.Moments
+	for i, d := range t.Delays {
+		if loss.Drop() {
+			p.Lost[i] = true
+			p.Losses++
+			continue
+		}
+		arrived.Add(float64(d))
+	}
+	if p.Truth, err = arrived.Delay(); err != nil {
+		return nil, err
+	}
+	p.Truth.StdDev = math.Sqrt(arrived.PopulationVariance())
+	p.LossRate = float64(p.Losses) / float64(len(t.Delays))
+	return p, nil
+}
+
+// Measure puts an aggregator at each end. Config.Seed tells the runs apart. Of
+// all packets only the share presampled is shown to them: 1, unless a sampling
+// probability is wanted that is not a power of two.
+func (p *Passage) Measure(c lda.Config, presampled float64) (up, down *lda.Aggregator, err error) {
+	if up, err = lda.New(c); err != nil {
+		return nil, nil, err
+	}
+	if down, err = lda.New(c); err != nil {
+		return nil, nil, err
+	}
+	threshold := hashing.Threshold(presampled)
+	distance := int64(interval) / int64(len(p.Delays))
+	for i, delay := range p.Delays {
+		id := hashing.Word(c.Seed, uint64(i))
+		if hashing.Sampled(uint64(id), threshold) == 0 {
+			continue
+		}
+		sent := int64(i) * distance
+		up.Update(id, sent)
+		if !p.Lost[i] {
+			down.Update(id, sent+int64(delay))
+		}
+	}
+	return up, down, nil
+}
+
+// A banking is a way to divide the cells into banks.
+type banking struct {
+	name  string
+	rows  []int
+	tuned []float64 // loss rate that each bank's sampling is for; nil: the actual one
+}
+
+// bankings are those of section IV-B. A bank's rows are a power of two here,
+// so the three banks are not of equal size.
+var bankings = []banking{
+	{"optimal", []int{rows}, nil},
+	{"two banks", []int{512, 512}, []float64{0.005, 0.1}},
+	{"three banks", []int{512, 256, 256}, []float64{0.001, 0.01, 0.1}},
+	{"four banks", []int{256, 256, 256, 256}, []float64{0.001, 0.01, 0.05, 0.1}},
+}
+
+var twoBanks = bankings[1]
+
+// config is the configuration for so many packets, and what part of them to
+// show it: the optimal one gets exactly p = αm/(L+1) by that, the others the
+// power of two below it.
+func (b banking) config(packets, lost int) (c lda.Config, presampled float64) {
+	c.SumBits = sumBits
+	if b.tuned == nil {
+		c.Banks[0] = lda.Bank{Rows: b.rows[0]}
+		return c, min(1, alpha*float64(b.rows[0])/float64(lost+1))
+	}
+	for j, r := range b.rows {
+		c.Banks[j] = lda.Bank{Rows: r, Shift: lda.PaperShiftFor(r, b.tuned[j]*float64(packets), alpha)}
+	}
+	return c, 1
+}
+
+// A point is what some runs at one loss rate gave.
+type point struct {
+	config   lda.Config // but for its seed
+	results  []lda.Result
+	means    estimate.Moments // relative error of the mean
+	worst    float64          // the greatest of them
+	sample   estimate.Moments // effective sample size
+	paper    estimate.Moments // relative error of the deviation by eq. (5)
+	ours     estimate.Moments // the same, count-conditioned
+	squares  float64          // sum of squared relative errors of the mean
+	expected float64          // effective sample size
+}
+
+// measure runs a configuration with so many different hashes. A deviation
+// whose square came out negative counts as 0. step is called after each run.
+func (p *Passage) measure(run *experiment.Run, b banking, runs int, step func() error) (*point, error) {
+	c, presampled := b.config(len(p.Delays), p.Losses)
+	pt := &point{config: c}
+	e := c.Expect(presampled*float64(len(p.Delays)), p.LossRate)
+	pt.expected = e.Sample
+	for r := range runs {
+		c.Seed = run.SeedOf("hash " + experiment.Number(float64(r)))
+		up, down, err := p.Measure(c, presampled)
+		if err != nil {
+			return nil, err
+		}
+		result, err := lda.Estimate(up, down)
+		if err != nil {
+			return nil, err
+		}
+		collapsed, err := lda.CollapsedVariance(up, down)
+		if err != nil {
+			return nil, err
+		}
+		pt.results = append(pt.results, result)
+		off := experiment.RelativeError(result.Mean, p.Truth.Mean)
+		pt.means.Add(off)
+		pt.worst = max(pt.worst, off)
+		pt.squares += off * off
+		pt.sample.Add(float64(result.N))
+		pt.paper.Add(experiment.RelativeError(math.Sqrt(max(0, collapsed)), p.Truth.StdDev))
+		pt.ours.Add(experiment.RelativeError(result.StdDev, p.Truth.StdDev))
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return pt, nil
+}
+
+// counter returns a function that tells one of total steps at each call.
+func counter(ctx context.Context, run *experiment.Run, total int) func() error {
+	done := 0
+	return func() error {
+		done++
+		return run.Progress(ctx, done, total)
+	}
+}
+
+// verdict judges an average of absolute errors of so many runs against an upper
+// limit.
+func verdict(average, limit float64, runs int) experiment.Verdict {
+	return experiment.Judge(average, limit, chance(runs))
+}
+
+// limited judges the same of a method of the paper's own.
+func limited(average, limit float64, runs int) experiment.Verdict {
+	if average > limit*(1+chance(runs)) {
+		return experiment.DoesNotHold
+	}
+	return experiment.AsGood
+}
+
+// chance is how far the mean of absolute errors of so many runs may be from
+// what it would be of very many, as a fraction, by chance: two standard
+// errors, for errors that are normal.
+func chance(runs int) float64 {
+	return 2 * math.Sqrt((math.Pi/2-1)/float64(runs))
+}
