@@ -3,6 +3,8 @@ package lds
 import (
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
+	"regexp"
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -80,5 +82,25 @@ func BenchmarkEstimate(b *testing.B) {
 		if _, err := Estimate(up, down, flows[i&(streamLength-1)]); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestUpdateIsInlined: Update is one call, to add, and that makes none.
+func TestUpdateIsInlined(t *testing.T) {
+	gobin, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("needs the go command")
+	}
+	out, err := exec.Command(gobin, "build", "-gcflags=-m", ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, name := range []string{`\(\*Sketch\)\.Update`, `\(\*cell\)\.add`, "split", "flowWord", "home", "tally"} {
+		if !regexp.MustCompile(`can inline ` + name + `\n`).Match(out) {
+			t.Errorf("%s cannot be inlined", name)
+		}
+	}
+	if !newSketch(DefaultConfig).plain {
+		t.Error("DefaultConfig does not take the short path")
 	}
 }

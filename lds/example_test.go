@@ -1,0 +1,170 @@
+package lds_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/netip"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lds"
+)
+
+// traffic calls pass for each packet of three flows: of 1,000 packets delayed
+// by about 20 µs, of 200 by 300 µs, and of 50 by 80 µs.
+func traffic(pass func(f hashing.Flow, p hashing.Packet, sent, delay int64)) {
+	for i, kind := range []struct{ packets, delay int64 }{{1000, 20_000}, {200, 300_000}, {50, 80_000}} {
+		tuple := hashing.MakeTuple(6,
+			netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 40_000),
+			netip.MustParseAddrPort("192.0.2.1:443"))
+		f := tuple.Flow(seed)
+		for j := range kind.packets {
+			p := hashing.Word(seed, uint64(i)<<32|uint64(j)) // a real program hashes the packet's bytes
+			pass(f, p, j*1_000_000, kind.delay+j%10)
+		}
+	}
+}
+
+// seed is shared by the points.
+const seed = 2
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
+}
+
+func Example() {
+	c := lds.DefaultConfig
+	c.Seed = seed
+	up, down := must(lds.New(c)), must(lds.New(c))
+	var flows []hashing.Flow // whose delay is asked for later
+	traffic(func(f hashing.Flow, p hashing.Packet, sent, delay int64) {
+		up.Update(f, p, sent)
+		down.Update(f, p, sent+delay)
+		if len(flows) == 0 || flows[len(flows)-1] != f {
+			flows = append(flows, f)
+		}
+	})
+
+	// The upstream point sends its sketch to the downstream point.
+	record := must(up.MarshalBinary())
+	var received lds.Sketch
+	if err := received.UnmarshalBinary(record); err != nil {
+		log.Fatal(err)
+	}
+	for _, f := range flows {
+		r := must(lds.Estimate(&received, down, f))
+		fmt.Printf("%.1f µs over %d packets, %d lost\n", r.Mean/1e3, r.N, r.Lost)
+	}
+	_, err := lds.Estimate(&received, down, 12345)
+	fmt.Println(errors.Is(err, estimate.ErrNoSamples))
+	// Output:
+	// 20.0 µs over 1000 packets, 0 lost
+	// 300.0 µs over 200 packets, 0 lost
+	// 80.0 µs over 50 packets, 0 lost
+	// true
+}
+
+// A sketch for a link that loses packets: flows are spread over five cells of a
+// row, and rows sample at different rates, so that some cells stay usable.
+func ExampleEstimate_loss() {
+	c := lds.DefaultConfig
+	c.Spread, c.Columns = 5, 5*c.Columns
+	c.Rates = [lds.MaxRows]float64{1, 0.5, 0.1, 0.01}
+	up, down := must(lds.New(c)), must(lds.New(c))
+	n := 0
+	var flow hashing.Flow
+	traffic(func(f hashing.Flow, p hashing.Packet, sent, delay int64) {
+		up.Update(f, p, sent)
+		if n++; n%200 != 0 { // one in 200 is lost
+			down.Update(f, p, sent+delay)
+		}
+		if flow == 0 {
+			flow = f
+		}
+	})
+	r := must(lds.Estimate(up, down, flow))
+	fmt.Printf("%.1f µs, %d of %d lost, %d cells lossy, %d usable\n", r.Mean/1e3, r.Lost, r.Sent, r.Lossy, r.Usable)
+	// Output: 20.0 µs, 5 of 1000 lost, 4 cells lossy, 16 usable
+}
+
+// In rows of two cells, three flows cannot but share them. Decode, which knows
+// the flows and how many packets they had, tells them apart.
+func ExampleDecode() {
+	c := lds.DefaultConfig
+	c.Columns = 2
+	up, down := must(lds.New(c)), must(lds.New(c))
+	var flows []hashing.Flow
+	var packets []float64
+	traffic(func(f hashing.Flow, p hashing.Packet, sent, delay int64) {
+		up.Update(f, p, sent)
+		down.Update(f, p, sent+delay)
+		if len(flows) == 0 || flows[len(flows)-1] != f {
+			flows, packets = append(flows, f), append(packets, 0)
+		}
+		packets[len(packets)-1]++
+	})
+	r := must(lds.Decode(context.Background(), up, down, flows, packets, estimate.JointOptions{}))
+	for i := range flows {
+		alone := must(lds.Estimate(up, down, flows[i]))
+		fmt.Printf("%3.0f µs ± %.0f, by Estimate %3.0f µs\n", r.Mean[i]/1e3, r.StdDev[i]/1e3, alone.Mean/1e3)
+	}
+	// Output:
+	//  20 µs ± 2, by Estimate  20 µs
+	// 299 µs ± 7, by Estimate 256 µs
+	//  81 µs ± 10, by Estimate  80 µs
+}
+
+// The paper's traffic: 146,000 flows, their sizes Pareto with shape 0.8.
+func ExamplePlan() {
+	sizes := lds.Pareto{Shape: 0.8, Scale: 1}
+	c, forecast, err := lds.Plan(lds.Demand{
+		Flows: 146_000, Sizes: sizes, Large: 50,
+		Failure: 0.05, // of the flows of more than 50 packets
+		Base:    lds.DefaultConfig,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d rows of %d columns, %d kB\n", c.Rows, c.Columns, forecast.Memory/1000)
+
+	// The figures of section 3.1.
+	fmt.Printf("Q(1) = %.2f, R = %.2f, q(4, z) = %.3f\n",
+		lds.SmallCollisions(0.0875, 1, 1), lds.OptimalRows(0.0875), lds.SmallCollisions(0.0875, 4, 1))
+	// Output:
+	// 3 rows of 24258 columns, 873 kB
+	// Q(1) = 0.91, R = 4.20, q(4, z) = 0.985
+}
+
+func ExamplePair() {
+	pair := must(lds.NewPair(lds.DefaultConfig))
+	for interval := range 3 {
+		for i := range 100 * (interval + 1) {
+			pair.Active().Update(7, hashing.Word(seed, uint64(i)), int64(i))
+		}
+		done := must(pair.Rotate()) // by the clock, in O(1)
+		// Another goroutine may read done, and give it back.
+		fmt.Println(done.Packets(7))
+		if err := pair.Release(done); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// 100
+	// 200
+	// 300
+}
+
+func ExampleSimple() {
+	s := must(lds.NewSimple(lds.DefaultSimpleConfig))
+	for i := range int64(100) {
+		s.Update(7, 5000+i%2)
+	}
+	r := must(s.Estimate(7))
+	fmt.Println(r.Mean, r.N)
+	// Output: 5000.5 100
+}
