@@ -125,7 +125,10 @@ func (l *link) base() float64 {
 // the point. It depends on that time and on the time until the end, told apart
 // by doublings.
 type shape struct {
-	levels [len(widths)][octaves * octaves]cell
+	levels  [len(widths)][octaves * octaves]cell
+	lessons int
+	next    int                        // lessons after which expected is worked out anew
+	expects [octaves * octaves]float64 // the levels' means together
 }
 
 // widths are the levels at which a shape is learned, in octaves, from fine to
@@ -133,7 +136,9 @@ type shape struct {
 var widths = [...]int{1, 2, 4, 8, octaves}
 
 const (
-	octaves = 32
+	octaves   = 32
+	shapeSize = (16*int64(len(widths)) + 8) * octaves * octaves
+
 	// A cell is believed as much as the one around it when it has this many
 	// samples.
 	shrinkage = 4
@@ -142,6 +147,12 @@ const (
 )
 
 type cell struct{ sum, samples float64 }
+
+func newShape() *shape {
+	s := &shape{}
+	s.workOut()
+	return s
+}
 
 func octave(x float64) int {
 	return min(bits.Len64(uint64(max(x, 0))), octaves-1)
@@ -162,16 +173,31 @@ func (s *shape) learn(since, left, rise float64) {
 		c.sum += rise / since
 		c.samples++
 	}
+	s.lessons++
+	if s.lessons == s.next {
+		s.workOut()
+	}
+}
+
+// workOut completes each level's average by that of the coarser one. Before
+// anything was learned it is a half, as of two packets of which the second
+// arrives at random while the first is sent.
+func (s *shape) workOut() {
+	for i := range octaves {
+		for k := range octaves {
+			mean := 0.5
+			for level := len(widths) - 1; level >= 0; level-- {
+				width := widths[level]
+				c := &s.levels[level][i/width*octaves+k/width]
+				mean = (c.sum + shrinkage*mean) / (c.samples + shrinkage)
+			}
+			s.expects[i*octaves+k] = mean
+		}
+	}
+	s.next = s.lessons + 1 + min(s.lessons/16, fading)
 }
 
 // rise is what it is expected to be.
 func (s *shape) rise(since, left float64) float64 {
-	i, k := octave(since), octave(left)
-	mean := 0.5
-	for level := len(widths) - 1; level >= 0; level-- {
-		width := widths[level]
-		c := &s.levels[level][i/width*octaves+k/width]
-		mean = (c.sum + shrinkage*mean) / (c.samples + shrinkage)
-	}
-	return since * mean
+	return since * s.expects[octave(since)*octaves+octave(left)]
 }

@@ -177,7 +177,7 @@ func (c *Config) MemorySize() int64 {
 	size := int64(c.slots()) * (recordSize + 4*int64(c.Buckets))
 	size += int64(c.Buffer) * heldSize
 	if c.Method == BusyAware {
-		size += int64(c.Buffer+1)*periodSize + 16*int64(len(widths))*octaves*octaves
+		size += int64(c.Buffer+1)*periodSize + shapeSize
 	}
 	return size
 }

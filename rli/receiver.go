@@ -14,9 +14,10 @@ type held struct {
 	time   int64
 	bytes  int32
 	period int32 // its busy period
+	delay  int64 // from the origin, once estimated
 }
 
-const heldSize = 24
+const heldSize = 32
 
 // departure is the latest packet that left.
 type departure struct {
@@ -55,7 +56,7 @@ type Receiver struct {
 
 	// For BusyAware:
 	link     link
-	shape    shape
+	shape    *shape
 	periods  []period // of the packets in the buffer; the last is under way
 	current  int      // the last
 	leftHere bool     // whether the left reference is in periods[0]
@@ -85,7 +86,7 @@ func NewReceiver(c Config) (*Receiver, error) {
 		config:    c,
 		threshold: hashing.Threshold(c.Sample),
 		hold:      hashing.Threshold(c.Hold),
-		buffer:    make([]held, c.Buffer),
+		buffer:    make([]held, max(c.Buffer, 1)),
 		link:      newLink(c.Tolerance),
 		flows:     newTable(&c),
 		histogram: make([]uint32, c.Buckets),
@@ -94,6 +95,7 @@ func NewReceiver(c Config) (*Receiver, error) {
 		r.perByte = 8e9 / float64(c.Rate)
 	}
 	if c.Method == BusyAware {
+		r.shape = newShape()
 		r.periods = make([]period, c.Buffer+1)
 	}
 	return r, nil
@@ -115,14 +117,16 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 		return
 	}
 	if r.config.Method == Left {
-		r.estimateLeft(f, int32(bytes), t)
+		r.buffer[0] = held{flow: f, time: t, bytes: int32(bytes)}
+		r.waiting = 1
+		r.settle(nil, nil)
 		return
 	}
 	if r.waiting == len(r.buffer) {
 		r.counts.Overflowed += uint64(r.waiting)
 		r.settle(nil, nil)
 	}
-	r.buffer[r.waiting] = held{f, t, int32(bytes), int32(r.current)}
+	r.buffer[r.waiting] = held{flow: f, time: t, bytes: int32(bytes), period: int32(r.current)}
 	r.waiting++
 }
 

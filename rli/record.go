@@ -23,18 +23,6 @@ type record struct {
 
 const recordSize = 64
 
-// add accumulates a packet with the given delay from the origin.
-func (r *record) add(delay int64, bytes int32, t int64) {
-	if r.count == 0 {
-		r.first = t
-	}
-	r.last = t
-	r.count++
-	r.bytes += uint64(bytes)
-	r.sum += delay
-	r.squares.addSquare(delay)
-}
-
 // merge accumulates all packets of b.
 func (r *record) merge(b *record) {
 	if b.count == 0 {
@@ -87,11 +75,6 @@ func (w *wide) add(b wide) {
 	var carry uint64
 	w.low, carry = bits.Add64(w.low, b.low, 0)
 	w.high, _ = bits.Add64(w.high, b.high, carry)
-}
-
-func (w *wide) addSquare(x int64) {
-	high, low := bits.Mul64(magnitude(x), magnitude(x))
-	w.add(wide{high, low})
 }
 
 // float is the value of a number that is not negative.

@@ -1,7 +1,7 @@
 package rli
 
 import (
-	"math"
+	"math/bits"
 
 	"github.com/hoplag/hoplag/hashing"
 )
@@ -12,6 +12,7 @@ import (
 func (r *Receiver) settle(right *mark, known *point) {
 	waiting := r.buffer[:r.waiting]
 	n := uint64(len(waiting))
+	estimated := true
 	switch {
 	case r.config.Method == BusyAware && r.link.trusted():
 		r.settleBusy(waiting, known)
@@ -26,6 +27,10 @@ func (r *Receiver) settle(right *mark, known *point) {
 		r.counts.Right += n
 	default:
 		r.counts.Unestimated += n
+		estimated = false
+	}
+	if estimated {
+		r.record(waiting)
 	}
 	r.waiting = 0
 	if r.current > 0 {
@@ -36,7 +41,7 @@ func (r *Receiver) settle(right *mark, known *point) {
 
 // settleLinear is eq. (1).
 func (r *Receiver) settleLinear(waiting []held, right *mark) {
-	left := &r.left
+	left := r.left
 	slope := 0.0
 	if right.received != left.received {
 		slope = float64(right.delay-left.delay) / float64(right.received-left.received)
@@ -44,26 +49,17 @@ func (r *Receiver) settleLinear(waiting []held, right *mark) {
 	for i := range waiting {
 		h := &waiting[i]
 		rise := float64(h.time-left.received)*slope + r.longer(h.bytes)
-		r.record(h.flow, h.bytes, h.time, left.delay+round(rise))
+		h.delay = left.delay + round(rise)
 	}
 }
 
-// settleFrom takes the delay of one reference.
+// settleFrom takes the delay of one reference: the RLI-L estimator (section
+// III-C) where it is the left one.
 func (r *Receiver) settleFrom(waiting []held, reference *mark) {
 	for i := range waiting {
 		h := &waiting[i]
-		r.record(h.flow, h.bytes, h.time, reference.delay+round(r.longer(h.bytes)))
+		h.delay = reference.delay + round(r.longer(h.bytes))
 	}
-}
-
-// estimateLeft is the RLI-L estimator (section III-C).
-func (r *Receiver) estimateLeft(f hashing.Flow, bytes int32, t int64) {
-	if !r.left.seen {
-		r.counts.Unestimated++
-		return
-	}
-	r.counts.Left++
-	r.record(f, bytes, t, r.left.delay+round(r.longer(bytes)))
 }
 
 // longer is how much longer than a reference the link takes to send a packet:
@@ -80,77 +76,125 @@ func (r *Receiver) longer(bytes int32) float64 {
 // end, by the learned shape.
 func (r *Receiver) settleBusy(waiting []held, known *point) {
 	base := r.link.base()
-	var p *period
-	var from point
-	var between bool         // whether the period's later point is known
-	var slope, until float64 // from there on; until is the place of the later point or the end
-	for i := range waiting {
-		h := &waiting[i]
-		if q := &r.periods[h.period]; p != q {
-			p = q
-			from, _ = r.start(int(h.period))
-			to := point{place: p.place(p.end, 0)}
-			between = known != nil && int(h.period) == r.current
-			if between {
-				to = *known
+	idle := uint64(0)
+	for len(waiting) > 0 {
+		index := waiting[0].period
+		n := 1
+		for n < len(waiting) && waiting[n].period == index {
+			n++
+		}
+		p := &r.periods[index]
+		from, _ := r.start(int(index))
+		to := point{place: p.place(p.end, 0)}
+		between := known != nil && int(index) == r.current
+		if between {
+			to = *known
+		}
+		slope := 0.0
+		if to.place > from.place {
+			slope = (to.wait - from.wait) / (to.place - from.place)
+		}
+		for i := range waiting[:n] {
+			h := &waiting[i]
+			size := float64(h.bytes) * r.perByte
+			place := p.place(h.time, size)
+			since := place - from.place
+			wait := from.wait + slope*since
+			if place <= 0 {
+				idle++
+			} else if !between {
+				wait += r.shape.rise(since, to.place-place)
 			}
-			slope, until = 0, to.place
-			if to.place > from.place {
-				slope = (to.wait - from.wait) / (to.place - from.place)
+			// A packet waits no longer than the link has been busy, and did
+			// not arrive before the known point.
+			wait = max(min(wait, from.wait+since), 0)
+			h.delay = round(base + size + wait)
+		}
+		r.counts.Busy += uint64(n)
+		waiting = waiting[n:]
+	}
+	r.counts.Busy -= idle
+	r.counts.Idle += idle
+}
+
+// record adds the packets' delays to their flows and the total.
+func (r *Receiver) record(packets []held) {
+	if len(packets) == 0 {
+		return
+	}
+	// Ask for all records before using the first, so that memory answers the
+	// questions together.
+	r.flows.touch(packets)
+
+	sum, squares, bytes := int64(0), wide{}, uint64(0)
+	for i := range packets {
+		h := &packets[i]
+		high, low := bits.Mul64(magnitude(h.delay), magnitude(h.delay))
+		square := wide{high, low}
+		sum += h.delay
+		squares.add(square)
+		bytes += uint64(h.bytes)
+
+		at := r.flows.find(h.flow)
+		flow := &r.flows.records[at]
+		if flow.count == 0 {
+			if !r.admit(at, h.flow) {
+				continue
 			}
+			flow.first = h.time
 		}
-		size := float64(h.bytes) * r.perByte
-		place := p.place(h.time, size)
-		since := place - from.place
-		wait := from.wait + slope*since
-		if !between {
-			wait += r.shape.rise(since, until-place)
+		flow.last = h.time
+		flow.count++
+		flow.bytes += uint64(h.bytes)
+		flow.sum += h.delay
+		flow.squares.add(square)
+		if r.config.Buckets > 0 {
+			bucket := bucketOf(r.origin+h.delay, r.config.Floor, r.config.Buckets)
+			r.flows.histogram(at)[bucket]++
 		}
-		// A packet waits no longer than the link has been busy, and did not
-		// arrive before the known point.
-		wait = max(min(wait, from.wait+since), 0)
-		if place <= 0 {
-			r.counts.Idle++
-		} else {
-			r.counts.Busy++
+	}
+
+	if r.total.count == 0 {
+		r.total.first = packets[0].time
+	}
+	r.total.last = packets[len(packets)-1].time
+	r.total.count += uint64(len(packets))
+	r.total.bytes += bytes
+	r.total.sum += sum
+	r.total.squares.add(squares)
+	if r.config.Buckets > 0 {
+		for i := range packets {
+			r.histogram[bucketOf(r.origin+packets[i].delay, r.config.Floor, r.config.Buckets)]++
 		}
-		r.record(h.flow, h.bytes, h.time, round(base+size+wait))
 	}
 }
 
-// record adds one packet's delay to its flow and the total.
-func (r *Receiver) record(f hashing.Flow, bytes int32, t, delay int64) {
-	r.total.add(delay, bytes, t)
-	bucket := 0
-	if len(r.histogram) > 0 {
-		bucket = bucketOf(r.origin+delay, r.config.Floor, len(r.histogram))
-		r.histogram[bucket]++
+// admit begins a record at place at of the table, if it is drawn and there is
+// room.
+func (r *Receiver) admit(at int, f hashing.Flow) bool {
+	if !r.drawn() {
+		r.counts.Unheld++
+		return false
 	}
-	i := r.flows.find(f)
-	flow := &r.flows.records[i]
-	if flow.count == 0 {
-		if !r.drawn(f) {
-			r.counts.Unheld++
-			return
-		}
-		if !r.flows.claim(i, f) {
-			r.counts.Shed++
-			return
-		}
+	if !r.flows.claim(at, f) {
+		r.counts.Shed++
+		return false
 	}
-	flow.add(delay, bytes, t)
-	if len(r.histogram) > 0 {
-		r.flows.histogram(i)[bucket]++
-	}
+	return true
 }
 
 // drawn decides whether a packet begins a record.
-func (r *Receiver) drawn(f hashing.Flow) bool {
-	if r.hold == 1<<32 {
+func (r *Receiver) drawn() bool {
+	if r.config.Hold == 1 {
 		return true
 	}
 	r.draws++
 	return hashing.Sampled(uint64(hashing.Word(r.config.Seed, r.draws)), r.hold) == 1
 }
 
-func round(x float64) int64 { return int64(math.Floor(x + 0.5)) }
+// round returns the nearest whole number. The conversion rounds towards zero,
+// so it is made from a positive number; 2^40 ns are 18 minutes.
+func round(x float64) int64 {
+	const up = 1 << 40
+	return int64(x+(up+0.5)) - up
+}

@@ -12,6 +12,7 @@ type table struct {
 	mask       uint64
 	used       int
 	limit      int
+	touched    uint64 // keeps the compiler from leaving touch out
 }
 
 func newTable(c *Config) table {
@@ -33,6 +34,16 @@ func (t *table) find(f hashing.Flow) int {
 		i = (i + 1) & t.mask
 	}
 	return int(i)
+}
+
+// touch reads where the packets' records are likely to be, so that they are
+// in the cache when they are searched one after the other.
+func (t *table) touch(packets []held) {
+	sum := uint64(0)
+	for i := range packets {
+		sum += t.records[uint64(packets[i].flow)&t.mask].count
+	}
+	t.touched = sum
 }
 
 // claim takes the empty place i for a new flow, unless the table is full.

@@ -1,0 +1,90 @@
+// Package rli is Reference Latency Interpolation: the one-way delay of every
+// packet, and so of every flow, through a queue, from reference packets that
+// the sender injects into the traffic with their time of sending. Only the
+// receiver keeps state: nothing is carried in any packet but the references,
+// and nothing is collected from the sender.
+//
+// # The machine
+//
+// An [Injector] at the sender is told of every packet and says when a
+// reference goes out: after so many packets, after so long, or at a rate that
+// falls with the link's utilisation. The reference follows directly behind a
+// packet, as at the same instant, and carries a [ReferencePacket].
+//
+// A [Receiver] at the far end of the queue is told of every departure. It
+// holds the packets in a buffer until the next reference, gives each one a
+// delay, and adds it to the record of its flow: count, sum and sum of squares,
+// and a histogram if wanted. There are three ways to give a packet its delay:
+//
+//   - [Left]: that of the reference before, as there is no buffer.
+//   - [Linear]: on the straight line between the references on both sides,
+//     over the time of departure; eq. (1).
+//   - [BusyAware]: see below.
+//
+// All three correct for the time that the link takes to send the packet, where
+// its rate is known.
+//
+// # Busy periods
+//
+// Where the receiver sees all departures of a link that sends at a known rate
+// whatever is there to be sent, the departures tell more than the references
+// do. A packet that departs later after the one before than its own
+// transmission takes found the link idle: it did not wait at all. It begins a
+// busy period, in which packets depart back to back, and none can have waited
+// for longer than the link had been busy. A reference tells when it arrived,
+// and when the packet directly before it did ([ReferencePacket.Behind]).
+//
+// Between two packets of a busy period whose waiting times are known, BusyAware
+// interpolates; the arrivals in between are taken to be spread evenly over
+// what was sent. After the last one, the waiting time falls to nothing by the
+// period's end; how far above the straight line it does so is learned, from
+// references, by time since the known packet and time left in the period.
+//
+// What is neither waiting nor transmission, the base delay, is learned too. A
+// reference that waited w and departed when the link had been busy for e has
+// 0 ≤ w ≤ e, which confines the base delay to an interval. The intervals of
+// all references must have a point in common. If they have not, or if packets
+// depart faster than the link's rate, then the rate is wrong, or the link does
+// not send all the time (a shaper, or a class of higher priority), or not all
+// departures were told of, or packets left out of order, or the clock was
+// stepped. The receiver counts it, is Linear from there on, and believes the
+// link again after a run of references that agree, of 16 at first, and twice
+// as many after every disappointment. A queue that is never empty tells no
+// base delay, and BusyAware is then Linear throughout.
+//
+// # What it assumes
+//
+// First come, first served: references and packets of a receiver share one
+// queue. The clocks of injector and receiver agree; an offset is added to every
+// mean, exactly, and changes no deviation, but a histogram's buckets. For
+// BusyAware, packets that join the queue from elsewhere must be told by
+// [Receiver.Pass]; for Linear and Left they need not.
+//
+// # What it cannot measure
+//
+// Packets that take another path than the references, or another class.
+// Within a busy period without reference, it knows the course of the waiting
+// time on average only: errors of one packet are of the order of its waiting
+// time, and means of flows are better by as much as they average over busy
+// periods. Loss, but for references. With references ahead of their packet, or
+// without the Behind field, the learned course is off by the one packet.
+//
+// # Source
+//
+// M. Lee, N. Duffield, R. R. Kompella, Not All Microseconds are Equal:
+// Fine-Grained Per-Flow Measurements with Reference Latency Interpolation,
+// SIGCOMM 2010; section numbers are of its extended version. Names and
+// symbols:
+//
+//	Adaptation              Algorithm 1   section III-B.1
+//	Adaptation.Smoothing    α
+//	Injector.Utilisation    u_est
+//	Linear                  RLI estimator, eq. (1), section III-C
+//	Left                    RLI-L estimator
+//	Config.Rate             l_c
+//	Config.ReferenceBytes   b
+//	record                  c, m, v: eq. (2) to (6)
+//
+// Beyond the paper are BusyAware, the Behind field, sequence numbers, and
+// histograms.
+package rli
