@@ -11,9 +11,9 @@ import "math/bits"
 // from Mix. A hash of fewer than 64 bits goes through Word first.
 
 // Row maps the low 32 bits of h uniformly to [0, rows), rows ≤ 2^32, by
-// multiply-shift: no row is favoured by more than rows/2^32. Where rows is a
-// power of two it costs what a mask would, and as it takes the topmost of the
-// low 32 bits, it leaves the lowest to Sign.
+// multiply-shift: no row is favoured by more than rows/2^32. It takes the
+// topmost of the low 32 bits and leaves the lowest to Sign. Where rows is a
+// power of two, a mask of the lowest bits is an instruction or two cheaper.
 func Row(h uint64, rows uint64) uint64 {
 	return uint64(uint32(h)) * rows >> 32
 }

@@ -139,6 +139,12 @@ func (f *Frame) Digest(seed uint64) Packet {
 	return Digest(seed, f.invariant[:])
 }
 
+// Append appends the 72 bytes that Digest covers to dst, for another family
+// of hashes, such as [SipHash] where traffic may be crafted.
+func (f *Frame) Append(dst []byte) []byte {
+	return append(dst, f.invariant[:]...)
+}
+
 // Parse reads the headers of one frame, of which b may hold only the first
 // bytes. It never panics and allocates nothing. On error, one of [ErrNotIP],
 // [ErrTruncated], [ErrMalformed] and [ErrLink], f is the zero Frame.
