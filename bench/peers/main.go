@@ -1,0 +1,47 @@
+// Peers holds hoplag beside what people use today to measure the delay of
+// packets within a process: match every packet that leaves with its arrival,
+// then record the delay. It is a module of its own, so that the library needs
+// none of it.
+//
+//	go test -run '^$' -bench . . | tee speed.txt
+//	go run . speed.txt    # rewrite the tables in README.md from that
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: peers FILE, the saved output of go test -bench .")
+		os.Exit(2)
+	}
+	if err := rewrite("README.md", os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "peers:", err)
+		os.Exit(1)
+	}
+}
+
+// rewrite replaces the tables of readme by those of the benchmarks in output.
+func rewrite(readme, output string) error {
+	saved, err := os.ReadFile(output)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		return err
+	}
+	run, err := parse(bytes.NewReader(saved))
+	if err != nil {
+		return fmt.Errorf("%s: %w", output, err)
+	}
+	replaced, err := fill(string(text), run, runtime.Version())
+	if err != nil {
+		return fmt.Errorf("%s: %w", readme, err)
+	}
+	return os.WriteFile(readme, []byte(replaced), 0o644)
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+const (
+	tracePackets  = 1 << 15
+	traceFlows    = 1 << 3 // so few that they share no counters
+	traceInFlight = 1000
+)
+
+func trace() *traffic {
+	s := newTraffic(traceFlows, traceInFlight)
+	s.last = tracePackets
+	return s
+}
+
+// pipelines make every pipeline over a traffic.
+func pipelines() []func(*traffic) pipeline {
+	all := []func(*traffic) pipeline{ldaPipeline, ldsPipeline, colatePipeline, mapFlowPipeline}
+	for i := range recorders() {
+		all = append(all,
+			func(s *traffic) pipeline { return mapPipeline(s, recorders()[i]) },
+			func(s *traffic) pipeline { return syncPipeline(s, recorders()[i]) },
+			func(s *traffic) pipeline { return tablePipeline(s, recorders()[i]) })
+	}
+	return all
+}
+
+// What is compared works: every pipeline tells the mean delay of a short
+// trace, and of each of its flows where it tells flows apart.
+func TestPipelines(t *testing.T) {
+	for _, make := range pipelines() {
+		s := trace()
+		p := make(s)
+		t.Run(p.name, func(t *testing.T) {
+			p.step(tracePackets + traceInFlight)
+			if err := check(p, s); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A matcher that takes what it finds for what it looks for is not let pass.
+func TestPipelinesReject(t *testing.T) {
+	s := trace()
+	r := newSum()
+	table := make([]int64, 2*traceInFlight)
+	for i := range tracePackets + traceInFlight {
+		if i < s.last {
+			table[uint64(s.packets[i])%uint64(len(table))] = int64(i) * gap
+		}
+		if j := i - s.inFlight; j >= 0 {
+			p := s.packets[j]
+			r.record(int64(j)*gap + delayOf(p) - table[uint64(p)%uint64(len(table))])
+		}
+	}
+	count := tracePackets
+	if check(matching("table without keys", nil, &count, r), s) == nil {
+		t.Error("a table without keys passes")
+	}
+}
+
+// check compares the means that p tells of a trace with the true ones.
+func check(p pipeline, s *traffic) error {
+	all, flows := &truth{}, map[hashing.Flow]*truth{}
+	for i := range tracePackets {
+		d := float64(delayOf(s.packets[i]))
+		all.add(d)
+		f := flows[s.flows[i]]
+		if f == nil {
+			f = &truth{}
+			flows[s.flows[i]] = f
+		}
+		f.add(d)
+	}
+	if p.mean != nil {
+		got, err := p.mean()
+		if err = all.check(got, err, p.tolerance); err != nil {
+			return err
+		}
+	}
+	if p.flowMean != nil {
+		for key, f := range flows {
+			got, err := p.flowMean(key)
+			if err = f.check(got, err, p.tolerance); err != nil {
+				return fmt.Errorf("flow %#x: %w", key, err)
+			}
+		}
+	}
+	return nil
+}
+
+// A truth is what the delays of some packets really were.
+type truth struct{ n, sum, square float64 }
+
+func (a *truth) add(d float64) {
+	a.n++
+	a.sum += d
+	a.square += d * d
+}
+
+// check allows an estimate its tolerance, and where it rests on a part of the
+// packets, drawn by their hashes, five standard deviations of the mean of so
+// many out of all: one false alarm in 10^6.
+func (a *truth) check(got estimate.Delay, err error, tolerance float64) error {
+	mean := a.sum / a.n
+	n := float64(got.N)
+	switch {
+	case err != nil:
+		return err
+	case n < a.n/2 || n > a.n:
+		return fmt.Errorf("the mean rests on %d packets of %.0f", got.N, a.n)
+	}
+	variance := a.square/a.n - mean*mean
+	allowed := tolerance*mean + 5*math.Sqrt(variance/n*(1-n/a.n))
+	if off := math.Abs(got.Mean - mean); !(off <= allowed) {
+		return fmt.Errorf("mean delay %.1f ns, want %.1f within %.2g", got.Mean, mean, allowed)
+	}
+	return nil
+}

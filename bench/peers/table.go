@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A result is one line of go test -bench: a benchmark and its metrics by unit.
+type result struct {
+	name    string // without "Benchmark" and the number of processors
+	metrics map[string]float64
+}
+
+// A run is the output of go test -bench.
+type run struct {
+	system  string // operating system, architecture, processor
+	results []result
+}
+
+var processors = regexp.MustCompile(`-\d+$`)
+
+// parse reads the output of go test -bench.
+func parse(r io.Reader) (run, error) {
+	var out run
+	var system []string
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		line := lines.Text()
+		for _, key := range []string{"goos: ", "goarch: ", "cpu: "} {
+			if value, ok := strings.CutPrefix(line, key); ok {
+				system = append(system, value)
+			}
+		}
+		fields := strings.Fields(line)
+		if len(fields) < 4 || !strings.HasPrefix(line, "Benchmark") {
+			continue
+		}
+		one := result{
+			name:    strings.TrimPrefix(processors.ReplaceAllString(fields[0], ""), "Benchmark"),
+			metrics: map[string]float64{},
+		}
+		// fields[1] is how often it ran; then come pairs.
+		for i := 2; i+1 < len(fields); i += 2 {
+			value, err := strconv.ParseFloat(fields[i], 64)
+			if err != nil {
+				return out, fmt.Errorf("%q: %w", line, err)
+			}
+			one.metrics[fields[i+1]] = value
+		}
+		out.results = append(out.results, one)
+	}
+	out.system = strings.Join(system, ", ")
+	if len(out.results) == 0 && lines.Err() == nil {
+		return out, fmt.Errorf("no benchmark in it")
+	}
+	return out, lines.Err()
+}
+
+// begin and end are around each table; begin names a benchmark and how to show
+// it:
+//
+//	<!-- table NAME UNIT... -->
+//
+// A row is the second part of a benchmark's name; there is a column for each
+// value of the third part, where there is one, and unit.
+var begin = regexp.MustCompile(`^<!-- table (\S+) (.+) -->$`)
+
+const (
+	end      = "<!-- end -->"
+	onSystem = "<!-- system -->"
+)
+
+// fill replaces what is between the markers of text.
+func fill(text string, run run, goVersion string) (string, error) {
+	var out []string
+	inside := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if inside && line != end {
+			continue
+		}
+		inside = false
+		out = append(out, line)
+		if line == onSystem {
+			out = append(out, "", fmt.Sprintf("Measured on %s, %s.", run.system, goVersion), "")
+			inside = true
+		}
+		if m := begin.FindStringSubmatch(line); m != nil {
+			table := run.table(m[1], strings.Fields(m[2]))
+			if table == nil {
+				return "", fmt.Errorf("%s: no such benchmark in the output", line)
+			}
+			out = append(append(append(out, ""), table...), "")
+			inside = true
+		}
+	}
+	if inside {
+		return "", fmt.Errorf("%s is missing", end)
+	}
+	return strings.Join(out, "\n") + "\n", nil
+}
+
+// table is the lines of a table of the benchmark's results, nil if it has
+// none.
+func (r *run) table(benchmark string, units []string) []string {
+	var rows, columns []string
+	cells := map[[2]string]map[string]float64{}
+	for _, one := range r.results {
+		name, rest, _ := strings.Cut(one.name, "/")
+		if name != benchmark {
+			continue
+		}
+		row, column, _ := strings.Cut(rest, "/")
+		if !slices.Contains(rows, row) {
+			rows = append(rows, row)
+		}
+		if !slices.Contains(columns, column) {
+			columns = append(columns, column)
+		}
+		cells[[2]string{row, column}] = one.metrics
+	}
+	if rows == nil {
+		return nil
+	}
+	head, rule := []string{""}, []string{"---"}
+	for _, column := range columns {
+		for _, unit := range units {
+			head = append(head, strings.TrimSpace(column+" "+unit))
+			rule = append(rule, "---:")
+		}
+	}
+	lines := []string{tableRow(head), tableRow(rule)}
+	for _, row := range rows {
+		line := []string{"`" + row + "`"}
+		for _, column := range columns {
+			for _, unit := range units {
+				value, ok := cells[[2]string{row, column}][unit]
+				shown := "–"
+				if ok {
+					shown = threeDigits(value)
+				}
+				line = append(line, shown)
+			}
+		}
+		lines = append(lines, tableRow(line))
+	}
+	return lines
+}
+
+func tableRow(cells []string) string {
+	return "| " + strings.Join(cells, " | ") + " |"
+}
+
+// threeDigits writes x with three significant digits, or more before the
+// point.
+func threeDigits(x float64) string {
+	for digits, limit := 0, 100.0; digits < 4; digits, limit = digits+1, limit/10 {
+		if x >= limit {
+			return strconv.FormatFloat(x, 'f', digits, 64)
+		}
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}
