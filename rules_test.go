@@ -26,7 +26,6 @@ var allowed = map[string][]string{
 	"estimate":      {},
 	"internal/wire": {"estimate"},
 	"lda":           {"hashing", "estimate", "internal/wire"},
-	"lda/mplane":    {"hashing", "estimate", "internal/wire", "lda"},
 	"rli":           {"hashing", "estimate", "internal/wire"},
 	"lds":           {"hashing", "estimate", "internal/wire"},
 	"colate":        {"hashing", "estimate", "internal/wire"},
