@@ -1,0 +1,229 @@
+package rli_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/queue/trace"
+	"github.com/hoplag/hoplag/rli"
+)
+
+// An event is a departure from a link.
+type event struct {
+	flow     hashing.Flow
+	bytes    int
+	time     int64
+	delay    int64 // the true one
+	kind     kind
+	ref      rli.ReferencePacket
+	estimate float64 // by a slow reference; NaN if none
+}
+
+type kind uint8
+
+const (
+	measured kind = iota
+	cross
+	reference
+)
+
+const (
+	linkRate       = 10e9
+	referenceBytes = 48
+)
+
+// source is traffic of one of three kinds at a utilisation of the link.
+func source(t testing.TB, name string, utilisation float64, seed uint64) queue.Source {
+	t.Helper()
+	load := trace.Load{Rate: linkRate, Utilisation: utilisation}
+	var s queue.Source
+	var err error
+	switch name {
+	case "poisson":
+		s, err = trace.NewPoisson(trace.PoissonConfig{Load: load, Sizes: trace.IMIX, Flows: 5000, Seed: seed})
+	case "flows":
+		c := trace.DefaultFlows
+		c.Load, c.Seed = load, seed
+		s, err = trace.NewFlows(c)
+	default:
+		t.Fatalf("no traffic %q", name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func adaptive() rli.InjectorConfig {
+	c := rli.InjectorConfig{Adaptive: rli.PaperAdaptation, ReferenceBytes: referenceBytes}
+	c.Adaptive.Rate = linkRate
+	return c
+}
+
+// pass sends n packets of a source and the references behind them through a
+// link, together with cross traffic if there is any.
+func pass(t testing.TB, c queue.LinkConfig, in rli.InjectorConfig, n int, src, other queue.Source) ([]event, *rli.Injector) {
+	t.Helper()
+	link, err := queue.NewLink(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	injector, err := rli.NewInjector(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []event
+	send := func(e event, at int64) {
+		if out, fate := link.Send(at, e.bytes); fate == queue.Passed {
+			e.time, e.delay = out, out-at
+			events = append(events, e)
+		}
+	}
+	var p, q queue.Packet
+	more := other != nil && other.Next(&q)
+	for i := 0; i < n && src.Next(&p); i++ {
+		for more && q.Time < p.Time {
+			send(event{bytes: int(q.Bytes), kind: cross}, q.Time)
+			more = other.Next(&q)
+		}
+		send(event{flow: p.Flow, bytes: int(p.Bytes)}, p.Time)
+		if ref, ok := injector.Packet(int(p.Bytes), p.Time); ok {
+			send(event{bytes: referenceBytes, kind: reference, ref: ref}, p.Time)
+		}
+	}
+	return events, injector
+}
+
+func config(m rli.Method) rli.Config {
+	c := rli.DefaultConfig
+	c.Rate, c.ReferenceBytes, c.Method, c.Flows = linkRate, referenceBytes, m, 1<<16
+	if m == rli.Left {
+		c.Buffer = 0
+	}
+	return c
+}
+
+func newReceiver(t testing.TB, c rli.Config) *rli.Receiver {
+	t.Helper()
+	r, err := rli.NewReceiver(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func tell(r *rli.Receiver, events []event) {
+	for i := range events {
+		switch e := &events[i]; e.kind {
+		case measured:
+			r.Update(e.flow, e.bytes, e.time)
+		case cross:
+			r.Pass(e.bytes, e.time)
+		case reference:
+			r.Reference(e.ref, e.time)
+		}
+	}
+}
+
+func receive(t testing.TB, c rli.Config, events []event) *rli.Receiver {
+	t.Helper()
+	r := newReceiver(t, c)
+	tell(r, events)
+	r.Flush()
+	return r
+}
+
+// slowPaper sets the estimates to those of eq. (1), or, if left, of RLI-L,
+// with all packets in memory. Packets outside all references take the delay
+// of the nearest.
+func slowPaper(events []event, left bool) {
+	var refs []int
+	for i := range events {
+		if events[i].kind == reference {
+			refs = append(refs, i)
+		}
+	}
+	next := 0 // of refs
+	for i := range events {
+		e := &events[i]
+		for next < len(refs) && refs[next] <= i {
+			next++
+		}
+		e.estimate = math.NaN()
+		if e.kind != measured {
+			continue
+		}
+		sizes := float64(e.bytes-referenceBytes) * 8e9 / linkRate // (b_j − b)/l_c in ns
+		delay := func(ref int) float64 { return float64(events[ref].time - events[ref].ref.Sent) }
+		switch {
+		case next > 0 && (left || next == len(refs)):
+			e.estimate = delay(refs[next-1]) + sizes
+		case next > 0:
+			l, r := refs[next-1], refs[next]
+			share := float64(e.time-events[l].time) / float64(events[r].time-events[l].time)
+			e.estimate = delay(l) + share*(delay(r)-delay(l)) + sizes
+		case !left && len(refs) > 0:
+			e.estimate = delay(refs[0]) + sizes
+		}
+	}
+}
+
+// compare holds a receiver's flows to the estimates of a slow reference. Every
+// delay is rounded to a nanosecond, so a mean may differ by half of one, and by
+// the error of its floating-point sum.
+func compare(t *testing.T, r *rli.Receiver, events []event) {
+	t.Helper()
+	type sums struct{ n, sum, squares float64 }
+	flows := map[hashing.Flow]*sums{}
+	n, all := 0, 0
+	for i := range events {
+		e := &events[i]
+		if e.kind != measured {
+			continue
+		}
+		if all++; math.IsNaN(e.estimate) {
+			continue
+		}
+		n++
+		s := flows[e.flow]
+		if s == nil {
+			s = &sums{}
+			flows[e.flow] = s
+		}
+		s.n++
+		s.sum += e.estimate
+		s.squares += e.estimate * e.estimate
+	}
+	if n < all/2 {
+		t.Fatalf("the reference estimated %d of %d packets", n, all)
+	}
+	if len(flows) != r.Flows() {
+		t.Errorf("%d flows, want %d", r.Flows(), len(flows))
+	}
+	const half = 0.5 + 1e-3
+	for f, s := range flows {
+		got, err := r.Estimate(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean := s.sum / s.n
+		dev := math.Sqrt(max(s.squares/s.n-mean*mean, 0))
+		if got.N != uint64(s.n) || math.Abs(got.Mean-mean) > half || math.Abs(got.StdDev-dev) > 2*half {
+			t.Fatalf("flow %#x: %+v, want mean %v, deviation %v of %v", f, got, mean, dev, s.n)
+		}
+	}
+}
+
+func TestPaperEstimators(t *testing.T) {
+	for _, name := range []string{"poisson", "flows"} {
+		for _, m := range []rli.Method{rli.Linear, rli.Left} {
+			t.Run(name+"/"+m.String(), func(t *testing.T) {
+				events, _ := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, name, 0.7, 1), nil)
+				slowPaper(events, m == rli.Left)
+				compare(t, receive(t, config(m), events), events)
+			})
+		}
+	}
+}
