@@ -1,6 +1,7 @@
 package lds
 
 import (
+	"encoding"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -23,6 +24,12 @@ const (
 	version    = 1
 	countBytes = 4
 	byteBytes  = 6
+)
+
+var (
+	_ encoding.BinaryMarshaler   = (*Sketch)(nil)
+	_ encoding.BinaryAppender    = (*Sketch)(nil)
+	_ encoding.BinaryUnmarshaler = (*Sketch)(nil)
 )
 
 // AppendBinary appends the sketch's encoding to b. The error is always nil.
@@ -95,7 +102,7 @@ func readConfig(r *wire.Reader) (Config, error) {
 	c := Config{
 		Seed:    r.Uint64(),
 		Rows:    int(r.Uint8()),
-		Columns: columns(r.Uint32()),
+		Columns: checkedColumns(r.Uint32()),
 		Spread:  int(r.Uint8()),
 	}
 	if c.Rows > MaxRows {
@@ -120,8 +127,9 @@ func readConfig(r *wire.Reader) (Config, error) {
 	return c, nil
 }
 
-// columns keeps a number beyond MaxColumns invalid where an int has 32 bits.
-func columns(n uint32) int { return int(min(n, MaxColumns+1)) }
+// checkedColumns keeps a number beyond MaxColumns invalid where an int has 32
+// bits.
+func checkedColumns(n uint32) int { return int(min(n, MaxColumns+1)) }
 
 // width is how many bytes hold the given number of bits.
 func width(bits uint8) int { return (int(bits) + 7) / 8 }

@@ -41,6 +41,19 @@
 // packet. Two packets with equal bytes look like one that came twice; both
 // points count both, and nothing is lost by it.
 //
+// # Choosing a Config
+//
+// With a Spread of 1, give a row about as many columns as there are flows if
+// most of them matter, and a tenth of that if only large ones do. Without loss,
+// fewer and larger rows have the smaller median error and the larger errors at
+// the far end: of 70,000 cells for 146,000 flows, one row had a quarter of the
+// median of four. Decode is as good with two, three or four. Against loss, a
+// flow should expect less than one lost packet in some of its cells: with a
+// Spread of k and a row that samples at p, it bears about k/p. A Tolerance
+// of 0.1 is the paper's; it takes in more cells, and less pure ones. Per-flow
+// state would be as large as a column for each flow, but its size is not known
+// before the flows come; a sketch's is, and Update takes no lookup.
+//
 // # Source
 //
 // J. Sanjuàs-Cuxart, P. Barlet-Ros, N. Duffield and R. Kompella, Sketching the

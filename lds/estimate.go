@@ -22,11 +22,10 @@ type Result struct {
 	// and flows that share the cells add their distance from this one.
 	DegreesOfFreedom uint64
 
-	// Sent and Received are at most the packets that the flow and its
-	// neighbours in the least loaded row had at each point, and at least the
-	// flow's own (exact bounds where a row samples every packet). Lost is the
-	// least difference over the rows, at least what the flow lost. Late
-	// packets of a previous interval and duplicates can hide losses.
+	// Sent and Received are [Sketch.Packets] of the two points: the flow's and
+	// some of its neighbours'. Lost is the least difference over the rows, at
+	// least what the flow lost; late packets of the previous interval and
+	// duplicates can hide losses.
 	Sent, Received, Lost uint64
 
 	// Of the flow's Rows × Spread cells, Usable had packets and the same ones
@@ -70,8 +69,9 @@ func compare(up, down *cell, digestBits uint8) condition {
 // delays within a flow differ, and few samples make a poor mean.
 //
 // It returns [estimate.ErrNoSamples] if no cell of the flow is usable or if the
-// sketches prove that the flow had no packets, and [estimate.ErrMismatch] if
-// the Configs differ.
+// sketches prove that the flow had no packets; all of the Result but its Delay
+// then still holds, so that it tells the loss of a flow that lost too much. It
+// returns [estimate.ErrMismatch] if the Configs differ.
 //
 // Flows that share the selected cells draw the mean towards theirs, the more
 // the larger they are beside f: [Decode] tells them apart. A clock offset
@@ -112,7 +112,7 @@ func estimateBy(up, down *Sketch, f hashing.Flow, load func(n, rate float64) flo
 	}
 	result.Sent, result.Received, result.Lost = up.Packets(f), down.Packets(f), lost(up, down, f)
 	if result.Usable == 0 || up.absent(f) {
-		return Result{}, estimate.ErrNoSamples
+		return result, estimate.ErrNoSamples
 	}
 
 	// A row's cells hold different packets, and so their sums tell of the

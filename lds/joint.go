@@ -23,7 +23,11 @@ import (
 //
 // The result has a mean and the deviation to be expected of it for each flow, in
 // the order of flows. A flow without a usable cell gets the mean of all, and a
-// deviation that says so. Decode allocates 4·Rows·Spread + 50 bytes or so a flow.
+// deviation that says so. Where flows have weights and a Spread above 1 or
+// Rates below, the deviations of heavy flows' neighbours are too small: to the
+// solver a weight is so many packets, each in a cell of its own choice.
+//
+// Decode allocates about 4·Rows·Spread + 90 bytes a flow and 40 a cell.
 //
 // It returns [estimate.ErrMismatch] if the Configs differ,
 // [estimate.ErrConfig] if packets does not fit flows, [estimate.ErrNoSamples]
@@ -137,7 +141,8 @@ func (s *Sketch) DecodePackets(ctx context.Context, flows []hashing.Flow) (packe
 		}
 	}
 	// A number between 1 and a bound b with the mean n has at most the variance
-	// (n−1)(b−n); and large flows are not off by more than b−n.
+	// (n−1)(b−n); and large flows are hardly off by more than b−n, which is
+	// what their neighbours were given.
 	doubt = make([]float64, len(flows))
 	for i, f := range flows {
 		if !s.absent(f) {

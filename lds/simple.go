@@ -1,6 +1,7 @@
 package lds
 
 import (
+	"encoding"
 	"encoding/binary"
 	"fmt"
 
@@ -35,8 +36,8 @@ func (c *SimpleConfig) Validate() error {
 // second sketch, no spread and no digest: a lost packet has no delay and
 // touches nothing.
 //
-// It is made by NewSimple, never grows, and is for one goroutine: keep one a
-// goroutine and Merge them.
+// It is made by NewSimple and never grows. It has a single writer and no locks:
+// keep one a goroutine and Merge them.
 type Simple struct {
 	cells  []cell // the rows one after the other
 	config SimpleConfig
@@ -114,6 +115,12 @@ const (
 	simpleVersion = 1
 )
 
+var (
+	_ encoding.BinaryMarshaler   = (*Simple)(nil)
+	_ encoding.BinaryAppender    = (*Simple)(nil)
+	_ encoding.BinaryUnmarshaler = (*Simple)(nil)
+)
+
 // AppendBinary appends the sketch's encoding to b. The error is always nil.
 func (s *Simple) AppendBinary(b []byte) ([]byte, error) {
 	start := len(b)
@@ -139,7 +146,7 @@ func (s *Simple) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return err
 	}
-	c := SimpleConfig{Seed: r.Uint64(), Rows: int(r.Uint8()), Columns: columns(r.Uint32()), SumBits: r.Uint8()}
+	c := SimpleConfig{Seed: r.Uint64(), Rows: int(r.Uint8()), Columns: checkedColumns(r.Uint32()), SumBits: r.Uint8()}
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", estimate.ErrEncoding, err)
 	}

@@ -80,7 +80,7 @@ const latticeSteps = 400
 // to which sizes are rounded up.
 func smallSum(mean float64, sizes Pareto, large float64) float64 {
 	step := max(1, large/latticeSteps)
-	steps := int(large / step)
+	steps := int(min(large, latticeSteps))
 	exactly := make([]float64, steps+1) // p(j), times j
 	for j := 1; j <= steps; j++ {
 		exactly[j] = float64(j) * (sizes.Tail(float64(j-1)*step) - sizes.Tail(float64(j)*step))

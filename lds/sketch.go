@@ -33,8 +33,9 @@ func tally(p hashing.Packet, weight uint32) uint64 {
 	return uint64(p)<<32 | uint64(weight)
 }
 
-// A Sketch is one point's synopsis of an interval. It is made by New, never
-// grows, and is for one goroutine: keep one a goroutine and Merge them.
+// A Sketch is one point's synopsis of an interval. It is made by New and never
+// grows. It has a single writer and no locks: keep one a goroutine and Merge
+// them. Functions that only read it may run at once while nobody writes.
 type Sketch struct {
 	cells      []cell   // the rows one after the other
 	bytes      []uint64 // by cell, or nil
@@ -118,8 +119,8 @@ func (s *Sketch) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t i
 
 // add adds sum, tally and bytes to the cells of packet p of flow f: in row r
 // to (r, (h_r(f) + h'_r(x)) mod C), as section 2.3.4 has it, if the row
-// samples p. There is no branch on what is sampled, and no call: Update is a
-// third faster for it.
+// samples p. There is no branch on what is sampled, and no call, which would be a
+// third of the time.
 func (s *Sketch) add(f hashing.Flow, p, sum, tally, bytes uint64) {
 	if s.plain {
 		// Four rows that see every packet: all indices are known at once, so
