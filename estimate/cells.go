@@ -109,11 +109,13 @@ func (c *Cells) MeanInterval(confidence float64) Interval {
 // 1,000 of exponential delays (M−1 degrees: 87 % and 86 %), but 71 % and 74 %
 // of Pareto delays of index 3 (39 % and 24 %), whose fourth moment is infinite.
 func (c *Cells) DeviationInterval(confidence float64) Interval {
-	return DeviationInterval(c.StdDev(), c.effectiveDegrees(), confidence)
+	return DeviationInterval(c.StdDev(), c.EffectiveDegrees(), confidence)
 }
 
-// effectiveDegrees is at least 1 where there are two cells.
-func (c *Cells) effectiveDegrees() uint64 {
+// EffectiveDegrees is how many degrees of freedom the variance would rest on
+// if the cells' sums were normal, by Satterthwaite's rule: at least 1 where
+// there are two cells, and at most [Cells.DegreesOfFreedom].
+func (c *Cells) EffectiveDegrees() uint64 {
 	degrees := c.DegreesOfFreedom()
 	if degrees == 0 {
 		return 0

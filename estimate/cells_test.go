@@ -107,7 +107,7 @@ func TestEffectiveDegrees(t *testing.T) {
 			fewer++
 		}
 		// A whole number is taken below it; rounding may take one away.
-		for _, got := range []uint64{c.effectiveDegrees(), half.effectiveDegrees()} {
+		for _, got := range []uint64{c.EffectiveDegrees(), half.EffectiveDegrees()} {
 			if d := want - float64(got); !(d > -1e-3 && d < 1+1e-3) {
 				t.Errorf("%d cells: %d degrees, want %v", c.Cells(), got, want)
 			}

@@ -19,7 +19,7 @@ import (
 // do not spoil it.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	hoeffding := estimate.HoeffdingInterval(r.Delay, confidence)
-	student := r.CentralLimitInterval(confidence)
+	student := estimate.StudentInterval(r.Delay, r.usable.EffectiveDegrees(), confidence)
 	if math.IsInf(hoeffding.High, 1) || math.IsInf(student.High, 1) {
 		return student
 	}
@@ -40,12 +40,19 @@ func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
 }
 
 // DeviationInterval is the chi-square interval of the deviation, see
-// [estimate.Cells.DeviationInterval]. It holds for delays with light tails.
-// The heavier they are, and the fewer packets a cell holds, the more often it
-// is too narrow, because no estimate of a deviation can know of rare long
-// delays that the sample lacks.
+// [estimate.Cells.DeviationInterval], with half the probability of a miss kept
+// as a margin, because its degrees of freedom are estimated, too. It holds for
+// delays with light tails. The heavier they are, and the fewer packets a cell
+// holds, the more often it is too narrow, because no estimate of a deviation
+// can know of rare long delays that the sample lacks: without the margin, and
+// with four packets to a cell, 98 % became 94 % for Weibull delays of shape
+// 0.6 and 77 % for Pareto delays of shape 3.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
-	return r.usable.DeviationInterval(confidence)
+	i := r.usable.DeviationInterval(1 - (1-confidence)/2)
+	if i.Confidence < 1 {
+		i.Confidence = confidence
+	}
+	return i
 }
 
 // Loss is the share of the packets that were lost, 0 if none was sent.

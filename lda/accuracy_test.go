@@ -1,0 +1,283 @@
+package lda
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+// falseAlarm is the probability with which a right estimator fails one of the
+// statistical tests below, whose seeds are fixed: 4.4 standard errors.
+const falseAlarm = 1e-5
+
+var sigmas = -estimate.NormalQuantile(falseAlarm / 2)
+
+// The delays that the paper evaluates with, all of mean 0.2 µs, here in units
+// of 1 ps so that rounding does not show; and its hardest case for eq. (5).
+var delayLaws = map[string]trace.DelaysConfig{
+	"Weibull 0.6": {Law: trace.Weibull, Mean: 200_000, Shape: 0.6, Seed: 1},
+	"Weibull 0.8": {Law: trace.Weibull, Mean: 200_000, Shape: 0.8, Seed: 2},
+	"Pareto 5":    {Law: trace.Pareto, Mean: 200_000, Shape: 5, Seed: 4},
+	"200±10":      {Law: trace.Even, Mean: 200_000, Spread: 10_000, Seed: 5},
+}
+
+// run is one interval, and the truth about those that arrived.
+type run struct {
+	up, down *Aggregator
+	truth    estimate.Moments
+	lost     int
+}
+
+// runs makes intervals of n packets with losses at random, each with fresh
+// delays, losses and hashes, and calls f with each. The points are reused.
+func runs(t *testing.T, c Config, law string, times, n int, loss float64, f func(*run)) {
+	t.Helper()
+	delays, err := trace.NewDelays(delayLaws[law])
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(21, math.Float64bits(loss)))
+	r := run{up: mustNewFor(t, c), down: mustNewFor(t, c)}
+	for range times {
+		r.up.Reset()
+		r.down.Reset()
+		r.truth, r.lost = estimate.Moments{}, 0
+		for i := range n {
+			p, now := hashing.Packet(rng.Uint64()), int64(i)*1000
+			r.up.Update(p, now)
+			if rng.Float64() < loss {
+				r.lost++
+				continue
+			}
+			d := delays.Next()
+			r.truth.Add(float64(d))
+			r.down.Update(p, now+d)
+		}
+		f(&r)
+	}
+}
+
+// tuned is one bank, sampled for the loss.
+func tuned(rows, n int, loss float64) Config {
+	return Config{Banks: [MaxBanks]Bank{{Rows: rows, Shift: ShiftFor(rows, float64(n)*loss)}}, SumBits: 64}
+}
+
+// The estimate of the mean is a sample mean over S packets drawn from the R
+// that arrived, whatever their delays. Its standardised error averages to
+// nothing over many runs.
+func TestMeanIsUnbiased(t *testing.T) {
+	const times, n = 1000, 1000
+	for _, loss := range []float64{0.01, 0.2} {
+		var z, naive estimate.Moments
+		runs(t, tuned(64, n, loss), "Weibull 0.8", times, n, loss, func(r *run) {
+			e, err := Estimate(r.up, r.down)
+			if err != nil {
+				return // too rare to matter: no usable cell
+			}
+			scale := math.Sqrt(r.truth.PopulationVariance() * (1/float64(e.N) - 1/float64(r.truth.N())))
+			if scale == 0 {
+				return
+			}
+			z.Add((e.Mean - r.truth.Mean()) / scale)
+			// Negative control: as if a cell with losses were usable, too.
+			var sum, count float64
+			for i := range r.up.sampled() {
+				sum += float64(int64(r.down.cells[i].sum - r.up.cells[i].sum))
+				count += float64(r.down.cells[i].count())
+			}
+			naive.Add((sum/count - r.truth.Mean()) / scale)
+		})
+		if z.N() < times*99/100 {
+			t.Fatalf("loss %v: %d runs of %d with an estimate", loss, z.N(), times)
+		}
+		tolerance := sigmas * math.Sqrt(z.Variance()/float64(z.N()))
+		if math.Abs(z.Mean()) > tolerance || z.Variance() > 1.3 {
+			t.Errorf("loss %v: standardised error %v ± %v, variance %v, want 0 and 1", loss, z.Mean(), tolerance, z.Variance())
+		}
+		if math.Abs(naive.Mean()) <= sigmas*math.Sqrt(naive.Variance()/times) {
+			t.Errorf("loss %v: using all cells passes too: %v", loss, naive.Mean())
+		}
+	}
+}
+
+// covered counts intervals that contain the truth.
+type covered struct{ hits, of int }
+
+func (c *covered) add(hit bool) {
+	c.of++
+	if hit {
+		c.hits++
+	}
+}
+
+// Of 1,000 intervals of 98 % at least 980 contain the truth, at every rate of
+// loss: that of the mean for all delays, that of the deviation for light
+// tails, and that of the loss, within chance.
+func TestCoverage(t *testing.T) {
+	const times, n, rows, confidence = 1000, 2000, 256, 0.98
+	enough := func(c covered) bool { return c.hits >= int(confidence*float64(c.of)) }
+	// The interval of the loss has no margin: its coverage may be 98 % to a
+	// hair, of which chance takes and gives.
+	slack := int(sigmas * math.Sqrt(times*confidence*(1-confidence)))
+	for _, law := range []string{"Weibull 0.6", "200±10"} {
+		for _, loss := range []float64{0.001, 0.01, 0.05, 0.1, 0.2} {
+			var mean, central, deviation, losses, narrow, sampled covered
+			runs(t, tuned(rows, n, loss), law, times, n, loss, func(r *run) {
+				e, _ := Estimate(r.up, r.down) // without samples, intervals are unbounded
+				truth := r.truth.Mean()
+				mean.add(e.MeanInterval(confidence).Contains(truth))
+				central.add(e.CentralLimitInterval(confidence).Contains(truth))
+				deviation.add(e.DeviationInterval(confidence).Contains(math.Sqrt(r.truth.Variance())))
+				losses.add(e.LossInterval(confidence).Contains(loss))
+				// Negative controls: as if all packets that came were in the
+				// sample; as if the loss were known from a tenth of them.
+				all := e.Delay
+				all.N = e.Received
+				narrow.add(estimate.HoeffdingInterval(all, confidence).Contains(truth))
+				sampled.add(estimate.ProportionInterval(10*e.Lost, 10*e.Sent, confidence).Contains(loss))
+			})
+			t.Logf("%s, loss %v: mean %d, central limit %d, deviation %d, loss %d of %d", law, loss, mean.hits, central.hits, deviation.hits, losses.hits, times)
+			if losses.hits += slack; !enough(mean) || !enough(losses) {
+				t.Errorf("%s, loss %v: mean covered %d times, loss %d, of %d", law, loss, mean.hits, losses.hits-slack, times)
+			}
+			if law == "200±10" && !enough(deviation) {
+				t.Errorf("%s, loss %v: deviation covered %d times of %d", law, loss, deviation.hits, times)
+			}
+			if loss >= 0.2 && enough(narrow) {
+				t.Errorf("%s, loss %v: an interval for another sample size covers %d times, too", law, loss, narrow.hits)
+			}
+			if sampled.hits += slack; enough(sampled) {
+				t.Errorf("%s, loss %v: an interval for ten times the packets covers %d times, too", law, loss, sampled.hits)
+			}
+		}
+	}
+}
+
+// The count-conditioned variance is unbiased, whatever the delays. The
+// squares of eq. (5), and of all pairings, are as well, but where the delays
+// vary little around a large mean they say almost nothing.
+func TestDeviation(t *testing.T) {
+	const times, n, loss = 2500, 250, 0.02
+	for law := range delayLaws {
+		var own, collapsed, paired, wrong estimate.Moments
+		runs(t, tuned(16, n, loss), law, times, n, loss, func(r *run) {
+			truth := r.truth.Variance()
+			e, err := Estimate(r.up, r.down)
+			byPairs, errPairs := PairedVariance(r.up, r.down)
+			byRows, errRows := CollapsedVariance(r.up, r.down)
+			if err != nil || errPairs != nil || errRows != nil || e.Usable < 2 {
+				return // so much lost that there is nothing to compare
+			}
+			own.Add(e.StdDev*e.StdDev/truth - 1)
+			// Negative control: M for M − 1, as for a population.
+			m := float64(e.Usable)
+			wrong.Add(e.StdDev*e.StdDev*(m-1)/m/truth - 1)
+			collapsed.Add(byRows/truth - 1)
+			paired.Add(byPairs/truth - 1)
+		})
+		if own.N() < times*9/10 {
+			t.Errorf("%s: only %d runs of %d", law, own.N(), times)
+		}
+		bias := func(m estimate.Moments) (bias, tolerance float64) {
+			return m.Mean(), sigmas * math.Sqrt(m.Variance()/float64(m.N()))
+		}
+		if b, tolerance := bias(own); math.Abs(b) > tolerance {
+			t.Errorf("%s: relative bias of the variance %v, tolerance %v", law, b, tolerance)
+		}
+		if b, tolerance := bias(wrong); law == "200±10" && math.Abs(b) <= tolerance {
+			t.Errorf("%s: dividing by M passes, too: bias %v, tolerance %v", law, b, tolerance)
+		}
+		t.Logf("%s: relative standard error of the variance: count-conditioned %.2f, eq. (5) %.2f, all pairings %.2f",
+			law, math.Sqrt(own.Variance()), math.Sqrt(collapsed.Variance()), math.Sqrt(paired.Variance()))
+		if own.Variance() > paired.Variance() || paired.Variance() > collapsed.Variance() {
+			t.Errorf("%s: variances %v, %v, %v do not ascend", law, own.Variance(), paired.Variance(), collapsed.Variance())
+		}
+		if law == "200±10" && paired.Variance() < 1 {
+			t.Errorf("%s: pairings see the deviation after all: %v", law, paired.Variance())
+		}
+	}
+}
+
+// A hundred intervals of a bank of 1,024 cells with a packet to a cell give
+// quantiles whose rank is off by what as many independent samples give, and by
+// less than what is asked.
+func TestQuantiles(t *testing.T) {
+	const n, loss = 1024, 0.02
+	c := Config{Banks: [MaxBanks]Bank{{Rows: 1024}}, SumBits: 40}
+	var samples, pairs []float64
+	runs(t, c, "Weibull 0.6", 100, n, loss, func(r *run) {
+		var err error
+		if samples, err = AppendSamples(samples, r.up, r.down); err != nil {
+			t.Fatal(err)
+		}
+		// Negative control: the means of cells of one or two packets.
+		for i := range r.up.sampled() {
+			s, d := &r.up.cells[i], &r.down.cells[i]
+			if k := s.count(); (k == 1 || k == 2) && d.count() == k {
+				pairs = append(pairs, float64(d.sum-s.sum)/float64(k))
+			}
+		}
+	})
+	delays, _ := trace.NewDelays(delayLaws["Weibull 0.6"])
+	// rankError is how far the empirical quantile is from the true one, in
+	// rank; both are of whole numbers.
+	rankError := func(e estimate.Empirical, p float64) float64 {
+		return math.Abs(e.CDF(delays.Quantile(p)) - p)
+	}
+	e, wrong := estimate.NewEmpirical(samples), estimate.NewEmpirical(pairs)
+	if want := 100 * n * math.Exp(-1) * (1 - loss); math.Abs(float64(e.N())-want) > sigmas*math.Sqrt(want) {
+		t.Errorf("%d samples, want %.0f", e.N(), want)
+	}
+	for _, c := range []struct{ p, bar float64 }{{0.5, 0.010}, {0.9, 0.006}, {0.99, 0.0025}} {
+		tolerance := min(c.bar, sigmas*math.Sqrt(c.p*(1-c.p)/float64(e.N())))
+		if got := rankError(e, c.p); got > tolerance {
+			t.Errorf("rank of p%v off by %v, tolerance %v", 100*c.p, got, tolerance)
+		}
+		if rankError(wrong, c.p) <= tolerance {
+			t.Errorf("p%v: means of two packets pass, too", 100*c.p)
+		}
+		x, err := e.Quantile(c.p)
+		if i := e.QuantileInterval(c.p, 0.98); err != nil || !i.Contains(x) {
+			t.Errorf("p%v is %v, %v, not in %+v", 100*c.p, x, err, i)
+		}
+	}
+}
+
+// What Expect says is what comes, on average.
+func TestExpect(t *testing.T) {
+	const times, n = 300, 2000
+	c := Config{Banks: [MaxBanks]Bank{{Rows: 64, Shift: 1}, {Rows: 32, Shift: 2}, {Rows: 128, Shift: 5}}, SumBits: 64}
+	for _, loss := range []float64{0, 0.01, 0.1, 0.5} {
+		var sample, usable, alone estimate.Moments
+		var eq2 float64
+		runs(t, c, "200±10", times, n, loss, func(r *run) {
+			e, _ := Estimate(r.up, r.down)
+			samples, _ := AppendSamples(nil, r.up, r.down)
+			sample.Add(float64(e.N))
+			usable.Add(float64(e.Usable))
+			alone.Add(float64(len(samples)))
+			eq2 += float64(e.N) / times
+		})
+		want := c.Expect(n, loss)
+		for name, f := range map[string]struct {
+			got  estimate.Moments
+			want float64
+		}{"sample": {sample, want.Sample}, "usable": {usable, want.Usable}, "alone": {alone, want.Alone}} {
+			// The number lost is random here and fixed in the expectation,
+			// which is convex in it: half its second difference is below
+			// 0.2 % of anything.
+			tolerance := sigmas*math.Sqrt(f.got.Variance()/times) + 0.002*f.want
+			if math.Abs(f.got.Mean()-f.want) > tolerance {
+				t.Errorf("loss %v: %s %v, expected %v ± %v", loss, name, f.got.Mean(), f.want, tolerance)
+			}
+			// Negative control: without the losses.
+			if free := c.Expect(n, 0); loss >= 0.1 && name == "sample" && math.Abs(f.got.Mean()-free.Sample*(1-loss)) <= tolerance {
+				t.Errorf("loss %v: an expectation without losses passes, too", loss)
+			}
+		}
+	}
+}
