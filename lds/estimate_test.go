@@ -229,6 +229,30 @@ func TestReorderingAcrossTheIntervalIsNamed(t *testing.T) {
 	}
 }
 
+// TestMergedIntervalsHeal: packets that cross the boundary between two
+// intervals spoil their cells in both, and none in the two together; and so do
+// packets that leave by another of two egress points.
+func TestMergedIntervalsHeal(t *testing.T) {
+	c := shapes()["plain"]
+	stream := alone(1000, func(int) int64 { return 777 })
+	up, down := [2]*Sketch{mustNew(t, c), mustNew(t, c)}, [2]*Sketch{mustNew(t, c), mustNew(t, c)}
+	for i, p := range stream {
+		up[i/500].Update(p.flow, p.packet, p.sent)
+		down[min(i+3, 999)/500].Update(p.flow, p.packet, p.sent+p.delay)
+	}
+	for i := range 2 {
+		if _, err := Estimate(up[i], down[i], stream[0].flow); !errors.Is(err, estimate.ErrNoSamples) {
+			t.Errorf("interval %d alone: %v", i, err)
+		}
+	}
+	if err := errors.Join(up[0].Merge(up[1]), down[0].Merge(down[1])); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Estimate(up[0], down[0], stream[0].flow); err != nil || got.Mean != 777 || got.N != 1000 {
+		t.Errorf("together: %+v, %v", got, err)
+	}
+}
+
 func TestDuplicateIsNoticed(t *testing.T) {
 	// A packet that comes twice downstream where another was lost: the count
 	// is right, and so would be the XOR of three copies.

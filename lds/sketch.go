@@ -182,8 +182,10 @@ func flowWord(f hashing.Flow, pair int) uint64 {
 	return uint64(f) * 0xb564ef22ec7aece5
 }
 
-// Merge adds what b saw to s: of another shard of the same point, or of
-// another interval if it is done at both points. The error wraps
+// Merge adds what b saw to s, as if s had seen it all: b is another shard of
+// the same point, or one of several points through which the traffic enters or
+// leaves, or another interval, if it is merged at both points. Packets that
+// were under way between two merged intervals spoil no cell. The error wraps
 // [estimate.ErrMismatch] if the Configs differ, and s is then unchanged.
 func (s *Sketch) Merge(b *Sketch) error {
 	if err := match(s, b); err != nil {
