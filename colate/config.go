@@ -52,6 +52,7 @@ type Config struct {
 	// Either way a flow's delays are exact so long as those of its and its
 	// neighbours' packets in one counter add up to less than half the
 	// modulus: 2^(TimeBits-1) units, or 2^(Bits-CountBits-1) if sums wrap.
+	// [Estimate] believes a quarter of that, to tell when they are not.
 	TimeBits uint8
 
 	// Threshold ends an epoch before the sum of the counters of one of its
@@ -67,14 +68,14 @@ type Config struct {
 	Vectors int
 }
 
-// DefaultConfig keeps 4 million packets of a point in 2.4 MiB of a store, 5 bits
+// DefaultConfig keeps 4 million packets of a point in 2.8 MiB of a store, 6 bits
 // a packet: 455,334 counters, 20 to a flow, that each hold a count of up to
 // 4,095 packets and a sum of nanoseconds that wraps. Delays in one counter may
-// add up to 2.1 s.
+// add up to 9 minutes, of which Estimate believes two.
 var DefaultConfig = Config{
 	Counters:  455_334,
 	PerFlow:   20,
-	Bits:      44,
+	Bits:      52,
 	CountBits: 12,
 	Threshold: 4_000_000,
 	Vectors:   1,

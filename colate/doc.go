@@ -35,7 +35,8 @@
 //     their epochs together ([Recorder.Rotate]), and query some time beyond
 //     either end of the flow's life.
 //   - The delays in one counter add up to less than half the modulus of its
-//     sum. Nothing can tell if they do not: see Config.TimeBits.
+//     sum: see Config.TimeBits. [Estimate] refuses a flow of which most
+//     counters hold more than a quarter of that; [Joint] cannot tell.
 //   - The number of a flow's packets is known. If packets of the flow were
 //     lost and byCount rules saved the counters, it is the number that passed.
 //

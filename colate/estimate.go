@@ -54,8 +54,9 @@ type Result struct {
 // from flow records. It allocates nothing.
 //
 // It returns [estimate.ErrMismatch] for subvectors of different Configs or
-// flows, [estimate.ErrNoSamples] if no counter can be believed (see §1.4), and
-// for a flow without packets. Points of different sizes are compared by
+// flows, and [estimate.ErrNoSamples] if no counter can be believed (see §1.4), if
+// the sums of delays are too large for the counters' width, and for a flow
+// without packets. Points of different sizes are compared by
 // [Theorem2].
 //
 // The counters are of use only if the epochs added at both points cover the
@@ -80,6 +81,10 @@ func Estimate(up, down *Subvector, packets uint64) (Result, error) {
 		return Result{}, fmt.Errorf("colate: %w: none of the flow's %d counters holds the same packets at both points",
 			estimate.ErrNoSamples, c.config.PerFlow)
 	}
+	if c.wrapped(own[:usable]) {
+		return Result{}, fmt.Errorf("colate: %w: the delays in the flow's counters come to a quarter of half their modulus, 2^%d ns, or have wrapped; raise Bits or TimeBits",
+			estimate.ErrNoSamples, c.config.modulus()+int(c.config.Shift)-1)
+	}
 	// Not all counters of a flow are usable: those that are hold their part
 	// of its packets, in expectation.
 	e := estimator{
@@ -91,9 +96,10 @@ func Estimate(up, down *Subvector, packets uint64) (Result, error) {
 	res.N = max(uint64(e.perCounter*float64(usable)+0.5), 1)
 	res.Linear, res.LinearInterval = e.linear(own[:usable])
 	if up.counts != nil {
-		var kept int
-		res.Mean, res.Interval, kept = e.counted(own[:usable], counts[:usable])
+		mean, interval, kept, held := e.counted(own[:usable], counts[:usable])
 		if kept > 0 {
+			res.Mean, res.Interval = mean, interval
+			res.N, res.Counters = uint64(max(held, 1)+0.5), kept
 			var variance float64
 			variance, res.DeviationKnown = e.countedVariance(own[:kept], counts[:kept], res.Mean)
 			res.StdDev = math.Sqrt(variance)
@@ -109,6 +115,21 @@ func Estimate(up, down *Subvector, packets uint64) (Result, error) {
 		res.Mean, res.Interval = res.Linear, res.LinearInterval
 	}
 	return res, nil
+}
+
+// wrapped reports whether most of the sums of delays are too large to be told
+// from sums that have wrapped. Those are as likely to be anything from minus to
+// plus half the modulus, so that of twenty 99 % of the time more than ten are
+// beyond a quarter of that.
+func (c *comparison) wrapped(sums []float64) bool {
+	limit := math.Ldexp(c.config.Unit(), c.config.modulus()-3)
+	large := 0
+	for _, x := range sums {
+		if math.Abs(x) > limit {
+			large++
+		}
+	}
+	return 2*large > len(sums)
 }
 
 // background is what the counters of absent flows say about the packets of
@@ -231,53 +252,98 @@ func (e *estimator) trimmed(own []float64) (float64, estimate.Interval) {
 	return middle - bias, i
 }
 
-// counted uses the packet counts twice: to take off what each counter's
+// counted uses the packet counts three times: to take off what each counter's
 // packets would have been delayed if all were delayed alike, so that only
-// what sets flows apart is noise, and to leave out counters that an elephant
+// what sets flows apart is noise; to leave out counters that an elephant
 // shares, which gives itself away by its count and so without regard to its
-// delay. It moves the counters that it kept to the front of own and counts,
-// and returns how many they are; if none, the other results mean nothing.
-func (e *estimator) counted(own, counts []float64) (float64, estimate.Interval, int) {
-	common := e.noise.common
-	limit := e.countLimit()
-	kept, excess := 0, 0.0
+// delay; and, where counters are left out, to tell how many of the flow's
+// packets are in the others. It moves the counters that it kept to the front
+// of own and counts, and returns how many they are and how many packets of the
+// flow they hold; if none, the other results mean nothing.
+func (e *estimator) counted(own, counts []float64) (estimated float64, i estimate.Interval, kept int, packets float64) {
+	limit, common := e.countLimit(), e.noise.common
+	excess, held := 0.0, 0.0
 	for j := range own {
 		if counts[j] <= limit {
 			own[kept], counts[kept] = own[j], counts[j]
 			excess += own[j] - counts[j]*common
+			held += counts[j]
 			kept++
 		}
 	}
 	if kept == 0 {
-		return 0, estimate.Interval{}, 0
+		return 0, estimate.Interval{}, 0, 0
 	}
-	estimated := common + excess/float64(kept)/e.perCounter
+	// How many of the flow's packets are in the counters kept is known from
+	// the number of counters, but for chance in how the flow spread, or from the
+	// counts, but for chance in those of others: whichever is less.
+	calm := e.calm(limit - e.perCounter)
+	part := float64(kept) / float64(e.config.PerFlow)
+	packets = e.perCounter * float64(kept)
+	byCount := calm.variance*float64(kept) < packets*(1-part)
+	if byCount {
+		packets = held - calm.count*float64(kept)
+	}
+	if packets <= 0 {
+		return 0, estimate.Interval{}, 0, 0
+	}
+	estimated = common + excess/packets
 
+	// Noise is what others deviate by and, by counts, that their number is not
+	// known.
+	deviation, unknown := estimated-common, 0.0
+	if byCount {
+		deviation, unknown = 0, deviation
+	}
 	var errors [Absent]float64
 	var sums, other [MaxPerFlow]float64
-	dispersion, packets := 0.0, 0.0
-	for i := range errors {
-		usable, n, sum := e.delays(1+i, sums[:], other[:]), 0, 0.0
-		for j := range usable {
+	for a := range errors {
+		n, sum := 0, 0.0
+		for j := range e.delays(1+a, sums[:], other[:]) {
 			if other[j] <= limit-e.perCounter {
-				x := sums[j] - other[j]*common
-				sum += x
+				sum += sums[j] - other[j]*common - (other[j]-calm.count)*unknown
 				n++
-				dispersion += x * x
-				packets += other[j]
 			}
 		}
-		errors[i] = sum / float64(max(n, 1)) / e.perCounter
+		errors[a] = sum / float64(max(n, 1)) * float64(kept) / packets
 	}
-	// Of the flow's own packets a random part is in the counters kept.
-	part := float64(kept) / float64(e.config.PerFlow)
-	squared := dispersion/max(packets, 1) + (estimated-common)*(estimated-common)
+	i = calibrated(estimated, &errors)
+	// The packets in the counters kept are a sample of the flow's.
 	normal := -estimate.NormalQuantile((1 - Confidence) / 2)
-	half := normal * math.Sqrt(squared*(1-part)/(e.perCounter*float64(kept)))
-	i := calibrated(estimated, &errors)
+	half := normal * math.Sqrt((calm.dispersion+deviation*deviation)*(1-part)/packets)
 	i.Low -= half
 	i.High += half
-	return estimated, i, kept
+	return estimated, i, kept, packets
+}
+
+// calm is what the counters of absent flows hold that have no more packets
+// than the limit.
+type calm struct {
+	count      float64 // mean number of packets
+	variance   float64 // of the same
+	dispersion float64 // variance of delays about the mean of all packets, ns²
+}
+
+func (e *estimator) calm(limit float64) calm {
+	var sums, other [MaxPerFlow]float64
+	n, packets, spread, squares := 0.0, 0.0, 0.0, 0.0
+	for a := range Absent {
+		for j := range e.delays(1+a, sums[:], other[:]) {
+			if other[j] <= limit {
+				x := sums[j] - other[j]*e.noise.common
+				n++
+				packets += other[j]
+				spread += other[j] * other[j]
+				squares += x * x
+			}
+		}
+	}
+	average := packets / max(n, 1)
+	return calm{
+		count:      average,
+		variance:   spread/max(n, 1) - average*average,
+		dispersion: squares / max(packets, 1),
+	}
 }
 
 // countLimit is the number of packets above which a counter of the flow must

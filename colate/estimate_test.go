@@ -367,6 +367,30 @@ func TestEpochsAddUp(t *testing.T) {
 	}
 }
 
+// Sums that are too narrow for the delays in them are refused.
+func TestTooNarrow(t *testing.T) {
+	all := traffic(7, 3000)
+	list := truths(all, 200)
+	for bits, want := range map[uint8]bool{40: false, 20: true, 18: true} {
+		c := plainConfig
+		c.Bits = bits
+		up, down := recorded(t, c, all)
+		q := newQuery(t, up.Current(), down.Current())
+		refused := 0
+		for _, f := range list {
+			a, b := q.gather(f.flow)
+			if _, err := Estimate(a, b, f.packets); errors.Is(err, estimate.ErrNoSamples) {
+				refused++
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want && refused < len(list)*9/10 || !want && refused > 0 {
+			t.Errorf("%d bits: %d of %d flows refused", bits, refused, len(list))
+		}
+	}
+}
+
 func TestEstimateErrors(t *testing.T) {
 	up, down := recorded(t, plainConfig, traffic(6, 100))
 	q := newQuery(t, up.Current(), down.Current())

@@ -26,7 +26,7 @@ func TestConfig(t *testing.T) {
 		{func(c *Config) { c.CountBits = 25 }, "CountBits is 25"},
 		{func(c *Config) { c.Bits, c.CountBits = 8, 8 }, "CountBits is 8, want 0 to 24 and below Bits, 8"},
 		{func(c *Config) { c.Shift = MaxShift + 1 }, "Shift is 41"},
-		{func(c *Config) { c.TimeBits = 33 }, "TimeBits is 33, want 0, or up to the sum's width, 32"},
+		{func(c *Config) { c.TimeBits = 41 }, "TimeBits is 41, want 0, or up to the sum's width, 40"},
 		{func(c *Config) { c.TimeBits, c.Threshold = 10, 1022 }, "Threshold is 1022"},
 		{func(c *Config) { c.Vectors = 0 }, "Vectors is 0"},
 		{func(c *Config) { c.Vectors = 9 }, "Vectors is 9, want 1 to 8"},

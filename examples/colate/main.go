@@ -1,0 +1,168 @@
+// Colate records real packets at two points, keeps what it recorded in two
+// directories, and answers later how long the packets of any one flow took.
+//
+//	go run ./examples/colate                       # all of it, over the captures that ship
+//	go run ./examples/colate record -dir kept      # record, and keep
+//	go run ./examples/colate list -dir kept        # the flows there were
+//	go run ./examples/colate query -dir kept -flow "tcp 10.0.0.1:80 10.0.0.2:1234"
+//
+// record reads one traffic stream captured before (-in) and after (-out)
+// whatever delays it, in pcap or pcapng, compressed by gzip or not, stamped by
+// clocks that agree. Each point has a COLATE recorder: shared counters that
+// take one update a packet. Every -epoch packets they are full and go to the
+// point's store, in DIR/ingress and DIR/egress. Nothing else is kept of the
+// packets. DIR/flows.csv stands for what a NetFlow collector would know: which
+// flows there were, with how many packets, and when.
+//
+// query reads the epochs of both stores that overlap the flow's lifetime, or
+// the window given by -from and -to, and nothing else. The flow's number of
+// packets comes from flows.csv, or from -packets. It prints the mean delay
+// with the interval that holds it with 95 % probability: for a flow of few
+// packets among big ones the counters hold mostly the others' delays, and the
+// interval says so.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/hoplag/hoplag/colate"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "colate:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+const usage = `Records packets at two points in shared counters, and answers later how long
+the packets of one flow took.
+
+usage: colate [record|list|query] [flags]
+
+  record  read a capture pair into the stores of a directory
+  list    print the flows that were recorded, largest first
+  query   print the delay of one flow
+  (none)  record the captures that ship into a temporary directory, and query
+          its largest flows
+
+Flags of a command: colate record -h, and so on.
+`
+
+func run(args []string, stdout, stderr io.Writer) error {
+	command := ""
+	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
+		command, args = args[0], args[1:]
+	}
+	switch command {
+	case "record":
+		opt, err := parseRecord(args, stderr)
+		if err != nil {
+			return err
+		}
+		return record(opt, stdout)
+	case "list":
+		f := flags("list", "Prints the flows that were recorded, largest first.", stderr)
+		dir := f.String("dir", "", "`directory` that record wrote")
+		top := f.Int("top", 20, "print so many `flows`, 0: all")
+		if err := parse(f, args, dir); err != nil {
+			return err
+		}
+		return list(*dir, *top, stdout)
+	case "query":
+		opt, err := parseQuery(args, stderr)
+		if err != nil {
+			return err
+		}
+		return query(opt, stdout)
+	case "":
+		return demonstrate(args, stdout, stderr)
+	}
+	fmt.Fprint(stderr, usage)
+	return fmt.Errorf("unknown command %q", command)
+}
+
+// demonstrate is all commands one after the other.
+func demonstrate(args []string, stdout, stderr io.Writer) error {
+	f := flag.NewFlagSet("colate", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.Usage = func() { fmt.Fprint(stderr, usage) }
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	dir, err := os.MkdirTemp("", "colate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	opt, err := parseRecord([]string{"-dir", dir}, stderr)
+	if err != nil {
+		return err
+	}
+	if err := record(opt, stdout); err != nil {
+		return err
+	}
+	flows, err := readFlows(dir)
+	if err != nil {
+		return err
+	}
+	for _, flow := range flows[:min(len(flows), 5)] {
+		fmt.Fprintln(stdout)
+		if err := query(queryOptions{dir: dir, flow: flow.tuple}, stdout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func flags(command, what string, stderr io.Writer) *flag.FlagSet {
+	f := flag.NewFlagSet("colate "+command, flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.Usage = func() {
+		fmt.Fprintf(stderr, "%s\n\nusage: colate %s [flags]\n\n", what, command)
+		f.PrintDefaults()
+	}
+	return f
+}
+
+// parse parses a command's flags, of which -dir must be given.
+func parse(f *flag.FlagSet, args []string, dir *string) error {
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if *dir == "" {
+		return errors.New("-dir is missing: where the stores are")
+	}
+	return nil
+}
+
+// points are the names of the two points' stores.
+var points = [2]string{"ingress", "egress"}
+
+// openStore opens the store of a point.
+func openStore(dir string, point int, options colate.StoreOptions) (*colate.Store, error) {
+	path := filepath.Join(dir, points[point])
+	if options.ReadOnly {
+		if _, err := os.Stat(path); err != nil {
+			return nil, err
+		}
+	}
+	files, err := colate.Dir(path)
+	if err != nil {
+		return nil, err
+	}
+	return colate.OpenStore(files, options)
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+// recordOptions are what the command line says.
+type recordOptions struct {
+	in, out, dir string
+	config       colate.Config
+}
+
+func parseRecord(args []string, stderr io.Writer) (recordOptions, error) {
+	opt := recordOptions{config: colate.Config{PerFlow: 100, CountBits: 12, Vectors: 1}}
+	f := flags("record", "Reads a capture pair into the stores of a directory.", stderr)
+	f.StringVar(&opt.in, "in", "examples/twopoint/testdata/ingress.pcap.gz", "capture `file` before the delay; pcap or pcapng, also .gz")
+	f.StringVar(&opt.out, "out", "examples/twopoint/testdata/egress.pcap.gz", "capture `file` after the delay")
+	f.StringVar(&opt.dir, "dir", "", "`directory` to keep the stores in, made if missing")
+	f.Uint64Var(&opt.config.Seed, "seed", 1, "seed of all digests")
+	f.IntVar(&opt.config.Counters, "counters", 16384, "`number` of counters of each point")
+	f.IntVar(&opt.config.PerFlow, "perflow", opt.config.PerFlow, "`number` of them that a flow is spread over")
+	f.Uint64Var(&opt.config.Threshold, "epoch", 20000, "`packets` after which the counters are stored")
+	bits := f.Uint("bits", 52, "`width` of a counter, 12 bits of which count packets")
+	if err := parse(f, args, &opt.dir); err != nil {
+		return opt, err
+	}
+	opt.config.Bits = uint8(min(*bits, 255))
+	return opt, opt.config.Validate()
+}
+
+// point is one of the two: its recorder and its store.
+type point struct {
+	recorder *colate.Recorder
+	store    *colate.Store
+	packets  int
+	other    int // frames that carry no IP, or are cut short
+	before   colate.Summary
+}
+
+// update records a packet and stores the epoch that it ended. A switch would
+// leave the writing to another thread; the recorder goes on meanwhile.
+func (p *point) update(flow hashing.Flow, packet hashing.Packet, t int64) error {
+	p.packets++
+	p.recorder.Update(flow, packet, t)
+	if !p.recorder.Pending() {
+		return nil
+	}
+	return p.keep()
+}
+
+func (p *point) keep() error {
+	e := p.recorder.Take()
+	if e == nil {
+		return nil
+	}
+	if err := p.store.Append(e); err != nil {
+		return err
+	}
+	e.Reset()
+	return p.recorder.Give(e)
+}
+
+// finish stores the epoch that is being recorded, and closes the store.
+func (p *point) finish() error {
+	p.recorder.Rotate()
+	return errors.Join(p.keep(), p.store.Close())
+}
+
+func record(opt recordOptions, stdout io.Writer) error {
+	var at [2]*point
+	for i := range at {
+		store, err := openStore(opt.dir, i, colate.StoreOptions{})
+		if err != nil {
+			return err
+		}
+		recorder, err := colate.New(opt.config)
+		if err != nil {
+			return err
+		}
+		at[i] = &point{recorder: recorder, store: store, before: store.Summary()}
+		for _, d := range store.Damages() {
+			fmt.Fprintf(stdout, "damaged: %v\n", d)
+		}
+	}
+	var readers [2]*trace.Reader
+	for i, name := range []string{opt.in, opt.out} {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if readers[i], err = trace.NewReader(f); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	flows := newFlowTable()
+	pair := trace.NewPair(readers[0], readers[1])
+	var frame hashing.Frame
+	for {
+		side, rec, err := pair.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		p := at[side]
+		if err := frame.Parse(rec.Link, rec.Frame); err != nil {
+			if errors.Is(err, hashing.ErrLink) {
+				return err
+			}
+			p.other++
+			continue
+		}
+		seed := opt.config.Seed
+		if err := p.update(frame.Tuple.Flow(seed), frame.Digest(seed), rec.Time); err != nil {
+			return err
+		}
+		flows.update(side, &frame.Tuple, rec.Time)
+	}
+	for i, p := range at {
+		if err := p.finish(); err != nil {
+			return err
+		}
+		now := p.store.Summary()
+		epochs, bytes := now.Epochs-p.before.Epochs, now.Bytes-p.before.Bytes
+		fmt.Fprintf(stdout, "%-8s %d packets in %d epochs, %d bytes: %.1f bits a packet (and %d frames without IP)\n",
+			points[i]+":", p.packets, epochs, bytes, float64(bytes)*8/float64(max(p.packets, 1)), p.other)
+	}
+	fmt.Fprintf(stdout, "flows:   %d\n", len(flows.flows))
+	return flows.write(opt.dir)
+}
