@@ -23,6 +23,7 @@ var delayLaws = map[string]trace.DelaysConfig{
 	"Weibull 0.8": {Law: trace.Weibull, Mean: 200_000, Shape: 0.8, Seed: 2},
 	"Pareto 5":    {Law: trace.Pareto, Mean: 200_000, Shape: 5, Seed: 4},
 	"200±10":      {Law: trace.Even, Mean: 200_000, Spread: 10_000, Seed: 5},
+	"even":        {Law: trace.Even, Mean: 200_000, Spread: 200_000, Seed: 6},
 }
 
 // run is one interval, and the truth about those that arrived.

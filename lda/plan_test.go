@@ -1,0 +1,268 @@
+package lda
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+func TestShifts(t *testing.T) {
+	for _, c := range []struct {
+		rows  int
+		lost  float64
+		own   uint8 // the least s with 2^-s ≤ m/L
+		paper uint8 // the least s with 2^-s ≤ m/(2(L+1))
+	}{
+		{1024, 0, 0, 0}, {1024, 500, 0, 0}, {1024, 511, 0, 0}, {1024, 512, 0, 1}, {1024, 1024, 0, 2},
+		{1024, 1025, 1, 2}, {1024, 50_000, 6, 7}, {1024, 1e6, 10, 11}, {1, 1e12, 32, 32},
+	} {
+		if got := ShiftFor(c.rows, c.lost); got != c.own {
+			t.Errorf("ShiftFor(%d, %v) = %d, want %d", c.rows, c.lost, got, c.own)
+		}
+		if got := PaperShiftFor(c.rows, c.lost, 0.5); got != c.paper {
+			t.Errorf("PaperShiftFor(%d, %v) = %d, want %d", c.rows, c.lost, got, c.paper)
+		}
+	}
+	// At 5 million packets, from the first loss that asks for sampling to a
+	// fifth: never less than the paper's choice gives, nor than four fifths of
+	// what any shift does.
+	for loss := 2e-4; loss < 0.2; loss *= 1.1 {
+		const n = 5e6
+		sample := func(shift uint8) float64 {
+			c := Config{Banks: [MaxBanks]Bank{{Rows: 1024, Shift: shift}}}
+			return c.Expect(n, loss).Sample
+		}
+		best := 0.0
+		for shift := range uint8(20) {
+			best = max(best, sample(shift))
+		}
+		own, paper := sample(ShiftFor(1024, n*loss)), sample(PaperShiftFor(1024, n*loss, 0.5))
+		if own < paper || own < 0.8*best {
+			t.Errorf("loss %v: sample %v, the paper's %v, the best %v", loss, own, paper, best)
+		}
+		// Eq. (2): at least α(1−α)·m/(L+1)·R with the paper's p, of which the
+		// power of two takes up to half.
+		if bound := 0.5 * 0.5 / 2 * 1024 / (n*loss + 1) * n * (1 - loss); paper < bound {
+			t.Errorf("loss %v: sample %v below the bound %v", loss, paper, bound)
+		}
+	}
+}
+
+var planDemand = Demand{
+	Packets: 1e6, LowLoss: 0.0001, HighLoss: 0.05,
+	MeanError: 0.1, Confidence: 0.98, Variation: 1,
+}
+
+func TestSize(t *testing.T) {
+	for name, change := range map[string]func(*Demand){
+		"as it is":      func(*Demand) {},
+		"tighter":       func(d *Demand) { d.MeanError = 0.03 },
+		"one bank":      func(d *Demand) { d.Banks = 1 },
+		"two banks":     func(d *Demand) { d.Banks = 2 },
+		"three banks":   func(d *Demand) { d.Banks = 3 },
+		"four banks":    func(d *Demand) { d.Banks = 4 },
+		"quantiles":     func(d *Demand) { d.Quantiles = true },
+		"no loss":       func(d *Demand) { d.LowLoss, d.HighLoss = 0, 0 },
+		"from no loss":  func(d *Demand) { d.LowLoss = 0 },
+		"few packets":   func(d *Demand) { d.Packets = 2000 },
+		"heavy tails":   func(d *Demand) { d.Variation = 3 },
+		"half is lost":  func(d *Demand) { d.HighLoss = 0.5 },
+		"one loss rate": func(d *Demand) { d.LowLoss = d.HighLoss },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := planDemand
+			change(&d)
+			p, err := Size(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Config.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			banks := p.Config.banks()
+			if d.Quantiles {
+				banks--
+				if alone := p.Expect[0].Alone; alone < 200 {
+					t.Errorf("%v packets alone in a cell", alone)
+				}
+			}
+			if d.Banks > 0 && banks != d.Banks {
+				t.Errorf("%d banks, want %d", banks, d.Banks)
+			}
+			for _, e := range p.Expect {
+				if got := e.MeanError(d.Variation, d.Confidence); !(got <= d.MeanError) {
+					t.Errorf("loss %v: error %v, want at most %v", e.Loss, got, d.MeanError)
+				}
+			}
+			if p.Expect[0].Loss != d.LowLoss || p.Expect[len(p.Expect)-1].Loss != d.HighLoss {
+				t.Errorf("losses from %v to %v", p.Expect[0].Loss, p.Expect[len(p.Expect)-1].Loss)
+			}
+			// Half the rows would not do, or not be allowed.
+			if rows := p.Config.cells() / 2; d.Banks == 1 && rows >= planRows {
+				shift := p.Config.Banks[0].Shift
+				for s := max(shift, 2) - 2; s < shift+3; s++ {
+					c := Config{Banks: [MaxBanks]Bank{{Rows: rows, Shift: s}}}
+					ok := true
+					for _, e := range p.Expect {
+						e = c.Expect(d.Packets, e.Loss)
+						ok = ok && e.MeanError(d.Variation, d.Confidence) <= d.MeanError
+					}
+					if ok {
+						t.Errorf("%d rows with shift %d would do", rows, s)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A plan's promise, kept: the interval that comes is as wide as was said, and
+// the error smaller.
+func TestPlanHolds(t *testing.T) {
+	d := planDemand
+	d.Packets, d.MeanError, d.HighLoss = 20_000, 0.15, 0.02
+	p, err := Size(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []Expectation{p.Expect[0], p.Expect[len(p.Expect)-1]} {
+		// Even delays from 0: their deviation is the mean by √3.
+		var width estimate.Moments
+		within := covered{}
+		c := p.Config
+		c.SumBits = 64
+		runs(t, c, "even", 50, int(d.Packets), e.Loss, func(r *run) {
+			got, err := Estimate(r.up, r.down)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := got.MeanInterval(d.Confidence)
+			width.Add((i.High - i.Low) / 2 / got.Mean)
+			within.add(estimate.RelativeError(got.Mean, r.truth.Mean()) <= d.MeanError)
+		})
+		want := e.MeanError(1/math.Sqrt(3), d.Confidence)
+		tolerance := sigmas*math.Sqrt(width.Variance()/50) + 0.05*want // the mean of roots is not the root of means
+		if math.Abs(width.Mean()-want) > tolerance {
+			t.Errorf("loss %v: half width %v ± %v, planned %v", e.Loss, width.Mean(), tolerance, want)
+		}
+		if within.hits != within.of {
+			t.Errorf("loss %v: error within the demand %d times of %d", e.Loss, within.hits, within.of)
+		}
+	}
+}
+
+func TestPlanIsPrinted(t *testing.T) {
+	d := planDemand
+	d.Quantiles = true
+	p, err := Size(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.String()
+	for _, want := range []string{"1e+06 packets", "bank 1:", "on the wire", "loss", "mean ±, 98 %", "deviation ±"} {
+		if !strings.Contains(s, want) {
+			t.Errorf("the plan does not say %q:\n%s", want, s)
+		}
+	}
+	if lines := strings.Count(s, "\n"); lines < 12 {
+		t.Errorf("%d lines:\n%s", lines, s)
+	}
+	t.Logf("\n%s", s)
+}
+
+func TestDemandSaysWhatIsWrong(t *testing.T) {
+	for want, change := range map[string]func(*Demand){
+		"Packets is 0":      func(d *Demand) { d.Packets = 0 },
+		"Packets is NaN":    func(d *Demand) { d.Packets = math.NaN() },
+		"HighLoss is 0.95":  func(d *Demand) { d.HighLoss = 0.95 },
+		"LowLoss is 0.06":   func(d *Demand) { d.LowLoss = 0.06 },
+		"MeanError is 0,":   func(d *Demand) { d.MeanError = 0 },
+		"Confidence is 1":   func(d *Demand) { d.Confidence = 1 },
+		"Variation is +Inf": func(d *Demand) { d.Variation = math.Inf(1) },
+		"Banks is 5":        func(d *Demand) { d.Banks = 5 },
+		"Banks is 4":        func(d *Demand) { d.Banks, d.Quantiles = 4, true },
+		"not within reach":  func(d *Demand) { d.MeanError = 1e-6 },
+		"not within reach ": func(d *Demand) { d.Packets = 10 },
+	} {
+		d := planDemand
+		change(&d)
+		if _, err := Size(d); !errors.Is(err, estimate.ErrConfig) || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
+			t.Errorf("%+v: %v, want ErrConfig that says %q", d, err, want)
+		}
+	}
+}
+
+// Whatever the numbers, the tuner's choice is a Config of the same size, and
+// near the best for the losses.
+func TestTuner(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 9))
+	for _, c := range configs() {
+		for _, quantiles := range []bool{false, c.banks() > 1} {
+			tuner := Tuner{Config: c, Quantiles: quantiles}
+			if err := tuner.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			for range 200 {
+				sent := rng.Uint64() >> rng.IntN(64)
+				lost := sent >> rng.IntN(64)
+				next := tuner.Next(sent, lost)
+				if err := next.Validate(); err != nil {
+					t.Fatalf("%+v after %d of %d lost: %v", next, lost, sent, err)
+				}
+				if next.EncodedSize() != c.EncodedSize() || next.Seed != c.Seed {
+					t.Fatalf("%+v is of another size than %+v", next, c)
+				}
+			}
+		}
+	}
+	one := Tuner{Config: Config{Banks: [MaxBanks]Bank{{Rows: 1024, Shift: 5}}, SumBits: 40}}
+	for _, loss := range []float64{0, 1e-4, 1e-3, 0.01, 0.1, 0.9} {
+		const n = 5_000_000
+		next := one.Next(n, uint64(loss*n))
+		best := 0.0
+		for shift := range uint8(20) {
+			c := Config{Banks: [MaxBanks]Bank{{Rows: 1024, Shift: shift}}}
+			best = max(best, c.Expect(n, loss).Sample)
+		}
+		if got := next.Expect(n, loss).Sample; got < 0.75*best {
+			t.Errorf("loss %v: sample %v, the best is %v", loss, got, best)
+		}
+	}
+	thin := Tuner{Config: DefaultConfig, Quantiles: true}
+	for _, n := range []float64{1e5, 1e6, 1e7, 1e9} {
+		next := thin.Next(uint64(n), 0)
+		if alone := next.Expect(n, 0).Alone; alone < 0.25*1024 {
+			t.Errorf("%v packets: %v samples for quantiles of 1,024 cells", n, alone)
+		}
+	}
+	for _, bad := range []Tuner{{}, {Config: one.Config, Quantiles: true}} {
+		if err := bad.Validate(); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+		if bad.Next(5, 5) != bad.Config {
+			t.Errorf("%+v tunes", bad)
+		}
+	}
+}
+
+func TestSquareRoot(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range 2000 {
+		n := uint64(i)
+		if i >= 1000 {
+			n = rng.Uint64() >> (24 + rng.IntN(40)) // losses are capped well below 2^64
+		}
+		want := new(big.Int).Sqrt(new(big.Int).SetUint64(n)).Uint64()
+		if want*want < n {
+			want++
+		}
+		if got := squareRoot(n); got != want {
+			t.Errorf("squareRoot(%d) = %d, want %d", n, got, want)
+		}
+	}
+}
