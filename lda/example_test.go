@@ -1,0 +1,117 @@
+package lda_test
+
+import (
+	"fmt"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+)
+
+// Two points, one interval: each counts every packet, one sends what it has
+// to the other, and mean delay and loss come out.
+func ExampleEstimate() {
+	up, _ := lda.New(lda.DefaultConfig)
+	down, _ := lda.New(lda.DefaultConfig)
+	for i := range int64(100_000) {
+		header := fmt.Appendf(nil, "the bytes of packet %d that do not change on the way", i)
+		p, now := hashing.Digest(lda.DefaultConfig.Seed, header), i*1000
+		up.Update(p, now)
+		if i%1000 != 0 { // one in a thousand is lost
+			down.Update(p, now+20_000+i%100) // 20 µs later
+		}
+	}
+	data, _ := up.MarshalBinary() // 27 KiB, to be sent to the other point
+
+	var sent lda.Aggregator
+	if err := sent.UnmarshalBinary(data); err != nil {
+		fmt.Println(err)
+	}
+	r, err := lda.Estimate(&sent, down)
+	fmt.Printf("mean %.1f ns, deviation %.0f ns, lost %d of %d, error %v\n", r.Mean, r.StdDev, r.Lost, r.Sent, err)
+	// Output:
+	// mean 20049.5 ns, deviation 29 ns, lost 100 of 100000, error <nil>
+}
+
+// Packets that are alone in their cell at both points are exact samples.
+func ExampleAppendSamples() {
+	c := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1024, Shift: 5}}, SumBits: 40}
+	up, _ := lda.New(c)
+	down, _ := lda.New(c)
+	for i := range uint64(30_000) { // one in 32 is sampled: about one to a cell
+		p, now := hashing.Word(c.Seed, i), int64(i)*1000
+		up.Update(p, now)
+		down.Update(p, now+int64(i%1000))
+	}
+	samples, err := lda.AppendSamples(nil, up, down)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	delays := estimate.NewEmpirical(samples)
+	for _, q := range []float64{0.5, 0.9, 0.99} {
+		x, _ := delays.Quantile(q)
+		i := delays.QuantileInterval(q, 0.98)
+		fmt.Printf("p%v %v ns (%v to %v)\n", 100*q, x, i.Low, i.High)
+	}
+	// Output:
+	// p50 486 ns (417 to 567)
+	// p90 924 ns (895 to 946)
+	// p99 987 ns (983 to +Inf)
+}
+
+// What to build for a million packets an interval of which up to a fiftieth
+// may be lost, and what to expect of it.
+func ExampleSize() {
+	plan, err := lda.Size(lda.Demand{
+		Packets: 1e6, LowLoss: 1e-4, HighLoss: 0.02,
+		MeanError: 0.05, Confidence: 0.98, Variation: 1,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(plan)
+	// Output:
+	// 1e+06 packets an interval, losses 0.01 to 2 %
+	// bank 1: 256 cells, 1 packet in 64
+	// 4352 bytes in memory, 2334 on the wire
+	//
+	//       loss       sample    cells   mean ±, 98 %    deviation ±      alone
+	//     0.01 %        15528      254         2.45 %         4.44 %          0
+	//  0.01939 %        15438      253         2.46 %         4.45 %          0
+	//  0.03761 %        15265      250         2.47 %         4.48 %          0
+	//  0.07293 %        14934      245          2.5 %         4.53 %          0
+	//   0.1414 %        14313      235         2.55 %         4.62 %          0
+	//   0.2742 %        13180      217         2.66 %         4.82 %          0
+	//   0.5318 %        11234      185         2.89 %         5.21 %          0
+	//    1.031 %         8240      136         3.38 %         6.08 %          0
+	//        2 %         4517       76         4.62 %         8.19 %          0
+}
+
+// An interval from Start to End, with control packets that are bytes for any
+// transport.
+func ExampleSender() {
+	tuner := lda.Tuner{Config: lda.DefaultConfig}
+	sender, _ := lda.NewSender(tuner, 1, 1500)
+	receiver, _ := lda.NewReceiver(tuner)
+	var reports []lda.Report
+
+	start, _ := sender.Start(nil)
+	reports, _ = receiver.Receive(start, reports)
+	for i := range uint64(1000) {
+		p, now := hashing.Word(lda.DefaultConfig.Seed, i), int64(i)*1000
+		sender.Update(p, now)
+		receiver.Update(p, now+300)
+	}
+	end, _ := sender.End(nil)
+	reports, _ = receiver.Receive(end, reports)
+	for part := range sender.Parts() {
+		reports, _ = receiver.Receive(part, reports)
+	}
+	for _, r := range reports {
+		fmt.Println("interval", r.Interval, "error", r.Err, "mean", r.Result.Mean)
+	}
+	// Output:
+	// interval 0 error <nil> mean 300
+}
