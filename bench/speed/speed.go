@@ -7,6 +7,7 @@
 package speed
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -19,12 +20,17 @@ import (
 // A Loop handles packets from to to-1 of its stream.
 type Loop func(from, to int)
 
-// Slice is how many packets are measured at a time: mostly a fraction of a
-// millisecond.
-const Slice = 1 << 16
+// A slice of the path takes about sliceTime, much less than what a scheduler
+// gives a program at a time, and has at most maxSlice packets. A slice of the
+// floor has as many, but at least minFloor, which are microseconds.
+const (
+	sliceTime = 500_000 // ns
+	maxSlice  = 1 << 16
+	minFloor  = 1 << 13
+)
 
-// Compare measures path beside floor, on a stream of a power of two of
-// packets that is gone through again and again, and reports
+// Compare measures path beside floor, on a stream of so many packets that is
+// gone through again and again, and reports
 //
 //	ns/op     median time per packet
 //	Mpkt/s    the same as a rate, one core
@@ -35,20 +41,22 @@ const Slice = 1 << 16
 // that it runs.
 func Compare(b *testing.B, stream int, bar float64, path, floor Loop) {
 	b.Helper()
-	length := min(Slice, stream)
-	times := make([]float64, 0, b.N/Slice+1)
-	ratios := make([]float64, 0, b.N/Slice+1)
+	times := make([]float64, 0, b.N/maxSlice+1)
+	ratios := make([]float64, 0, b.N/maxSlice+1)
 	b.ReportAllocs()
 	b.ResetTimer()
-	at := 0
-	for left := b.N; left > 0; left -= Slice {
-		n := min(left, Slice)
-		ours := perPacket(path, at, n, length)
-		// From the other half of the stream, so that neither finds in a cache
-		// what the other has just read.
-		least := perPacket(floor, (at+stream/2)%stream/length*length, n, length)
-		times, ratios = append(times, ours), append(ratios, ours/least)
-		at = (at + length) % stream
+	// The floor is half a stream away, so that neither finds in a cache what
+	// the other has just read.
+	ours, theirs := reader{path, stream, 0}, reader{floor, stream, stream / 2}
+	n, best := 1<<10, math.Inf(1)
+	for left := b.N; left > 0; {
+		n = min(n, left)
+		left -= n
+		took := ours.perPacket(n)
+		ratios = append(ratios, took/theirs.perPacket(min(max(n, minFloor), b.N)))
+		times = append(times, took)
+		best = min(best, took)
+		n = min(maxSlice, max(1, int(sliceTime/best)))
 	}
 	if len(times) < 3 {
 		return
@@ -61,12 +69,20 @@ func Compare(b *testing.B, stream int, bar float64, path, floor Loop) {
 	}
 }
 
-// perPacket is the time in nanoseconds that n packets take a loop, in passes
-// over the length packets at the given place of its stream.
-func perPacket(run Loop, at, n, length int) float64 {
+// A reader runs a loop round and round its stream.
+type reader struct {
+	loop       Loop
+	stream, at int
+}
+
+// perPacket is the time in nanoseconds that the next n packets take each.
+func (r *reader) perPacket(n int) float64 {
 	start := time.Now()
-	for left := n; left > 0; left -= length {
-		run(at, at+min(left, length))
+	for left := n; left > 0; {
+		end := min(r.at+left, r.stream)
+		r.loop(r.at, end)
+		left -= end - r.at
+		r.at = end % r.stream
 	}
 	return float64(time.Since(start).Nanoseconds()) / float64(n)
 }
