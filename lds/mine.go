@@ -13,8 +13,8 @@ import (
 // Packets returns how many packets flow f had at most at this point: the
 // count of the least loaded of its rows, which counts those that share its
 // cells too (section 4.3, a count-min sketch). In rows that sample, the count
-// is inverted by the rate and no longer a strict bound; see [Plan] for how much
-// others add. It is 0 if the sketch proves that the flow had none.
+// is inverted by the rate and no longer a strict bound. It is 0 if the sketch
+// proves that the flow had none.
 func (s *Sketch) Packets(f hashing.Flow) uint64 {
 	row, packets := s.quietest(f)
 	return s.invert(row, packets)

@@ -16,6 +16,7 @@ var ErrBusy = errors.New("lds: the previous interval's sketch is still in use")
 // at the two points; the cells it fell in then are lossy or reordered in both
 // intervals, and are left out of the estimates.
 type Pair struct {
+	config Config
 	active *Sketch
 	spare  chan *Sketch // holds the other sketch, empty, unless a reader has it
 }
@@ -27,7 +28,7 @@ func NewPair(c Config) (*Pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pair{active: active, spare: make(chan *Sketch, 1)}
+	p := &Pair{config: c, active: active, spare: make(chan *Sketch, 1)}
 	p.spare <- newSketch(c)
 	return p, nil
 }
@@ -53,8 +54,8 @@ func (p *Pair) Rotate() (*Sketch, error) {
 // Release empties a sketch that Rotate returned and gives it back. It returns
 // [estimate.ErrMismatch] for a sketch of another Config.
 func (p *Pair) Release(s *Sketch) error {
-	if err := match(p.active, s); err != nil {
-		return err
+	if s.config != p.config {
+		return mismatch(s.config, p.config)
 	}
 	s.Reset()
 	select {

@@ -93,7 +93,7 @@ func (s *Simple) Estimate(f hashing.Flow) (SimpleResult, error) {
 // Configs differ, and s is then unchanged.
 func (s *Simple) Merge(b *Simple) error {
 	if s.config != b.config {
-		return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, s.config, b.config)
+		return mismatch(s.config, b.config)
 	}
 	for i, c := range b.cells {
 		s.cells[i].add(c.sum, c.tally)

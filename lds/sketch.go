@@ -209,7 +209,11 @@ func (s *Sketch) Reset() {
 // match reports how two sketches' Configs differ, if they do.
 func match(a, b *Sketch) error {
 	if a.config != b.config {
-		return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, a.config, b.config)
+		return mismatch(a.config, b.config)
 	}
 	return nil
+}
+
+func mismatch[config Config | SimpleConfig](a, b config) error {
+	return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, a, b)
 }
