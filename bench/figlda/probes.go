@@ -13,6 +13,14 @@ import (
 // packets as it takes, as many bytes, and enough to compare with it.
 var frequencies = []float64{1, 7, 144, 10_000}
 
+// perSecond names a frequency.
+func perSecond(hertz float64) string {
+	if hertz == 1 {
+		return "1 probe a second"
+	}
+	return experiment.Number(hertz) + " probes a second"
+}
+
 // probe sends probes for one interval, at the times of a Poisson process of so
 // many a second. Each has a delay of the packets' law, and is lost if the
 // packet is that is sent when it is. They do not disturb the packets.

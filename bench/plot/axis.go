@@ -145,7 +145,7 @@ func (r *ruler) logTicks() {
 		return
 	}
 	stride := math.Ceil(decades / 8)
-	plain := low > -4.5 && high < 6.5
+	plain := low > -4.5 && high < 7.2
 	add := func(v float64, power int) {
 		if v < r.min*(1-1e-9) || v > r.max*(1+1e-9) {
 			return

@@ -251,7 +251,7 @@ func (c *canvas) axes() {
 		c.printf(`<text x="%s" y="%s" text-anchor="middle">%s</text>`+"\n", px((c.x.from+c.x.to)/2), px(c.y.from+c.below+lineHeight-2), escape(s))
 	}
 	if s := c.figure.Y.Label; s != "" {
-		x, y := px(c.x.from-c.beside-8), px((c.y.from+c.y.to)/2)
+		x, y := px(c.x.from-c.beside-13), px((c.y.from+c.y.to)/2)
 		c.printf(`<text x="%[1]s" y="%[2]s" text-anchor="middle" transform="rotate(-90 %[1]s %[2]s)">%[3]s</text>`+"\n", x, y, escape(s))
 	}
 	if c.shown == 0 {

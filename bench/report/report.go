@@ -1,9 +1,109 @@
 // Package report writes one page that a person can read from top to bottom:
-// what each paper claims, what was measured, the picture, and the verdict.
+// what each paper claims, what was measured, the picture, and the verdict in a
+// word. The page is one file: pictures and styles are inside, it loads nothing,
+// and follows the reader's choice of a light or dark page.
 package report
 
-import "github.com/hoplag/hoplag/bench/experiment"
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+)
+
+//go:embed report.html.tmpl
+var source string
+
+var page = template.Must(template.New("report").Funcs(template.FuncMap{
+	"sign":  func(v experiment.Verdict) string { return signs[v] },
+	"class": func(v experiment.Verdict) string { return strings.ReplaceAll(string(v), " ", "-") },
+	"kinds": func() []experiment.Verdict { return verdicts },
+}).Parse(source))
+
+var verdicts = []experiment.Verdict{experiment.Win, experiment.AsGood, experiment.Loss, experiment.DoesNotHold}
+
+var signs = map[experiment.Verdict]string{
+	experiment.Win: "▲", experiment.AsGood: "●", experiment.Loss: "▼", experiment.DoesNotHold: "✕",
+}
+
+// A section is one experiment on the page.
+type section struct {
+	experiment.Record
+	Measured bool
+	Possible bool // whether it can be measured at all yet
+	Pictures []picture
+	Settings string // the Config, indented
+	Counts   map[experiment.Verdict]int
+}
+
+type picture struct {
+	experiment.Drawn
+	SVG template.HTML
+}
+
+// A group is the experiments under one heading.
+type group struct {
+	Name     string
+	Sections []section
+}
 
 // Write writes the page for the results in a directory. Experiments without a
-// result are named as such.
-func Write(file, dir string, all []experiment.Experiment) error { return nil }
+// result have their place on it, and it is said so there.
+func Write(file, dir string, all []experiment.Experiment) error {
+	var groups []group
+	for i := range all {
+		s, err := load(dir, &all[i])
+		if err != nil {
+			return err
+		}
+		if n := len(groups); n == 0 || groups[n-1].Name != all[i].Group {
+			groups = append(groups, group{Name: all[i].Group})
+		}
+		last := &groups[len(groups)-1]
+		last.Sections = append(last.Sections, s)
+	}
+	var out bytes.Buffer
+	if err := page.Execute(&out, groups); err != nil {
+		return err
+	}
+	return os.WriteFile(file, out.Bytes(), 0o644)
+}
+
+// load makes an experiment's section from its record, if there is one.
+func load(dir string, e *experiment.Experiment) (section, error) {
+	s := section{Possible: e.Run != nil, Counts: map[experiment.Verdict]int{}}
+	s.Name, s.Title, s.Claim = e.Name, e.Title, e.Claim
+	r, err := experiment.Load(dir, e.Name)
+	if experiment.Missing(err) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	s.Record, s.Measured = *r, true
+	for _, c := range r.Claims {
+		s.Counts[c.Verdict]++
+	}
+	for _, f := range r.Figures {
+		svg, err := os.ReadFile(filepath.Join(dir, filepath.Base(f.File)))
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		// Drawn by us a moment ago, or by an earlier run.
+		s.Pictures = append(s.Pictures, picture{Drawn: f, SVG: template.HTML(svg)})
+	}
+	var settings bytes.Buffer
+	if len(r.Config) > 0 {
+		if err := json.Indent(&settings, r.Config, "", "  "); err != nil {
+			return s, fmt.Errorf("%s: %w", r.Name, err)
+		}
+	}
+	s.Settings = settings.String()
+	return s, nil
+}
