@@ -24,9 +24,9 @@ func parseRecord(args []string, stderr io.Writer) (recordOptions, error) {
 	f.StringVar(&opt.out, "out", "examples/twopoint/testdata/egress.pcap.gz", "capture `file` after the delay")
 	f.StringVar(&opt.dir, "dir", "", "`directory` to keep the stores in, made if missing")
 	f.Uint64Var(&opt.config.Seed, "seed", 1, "seed of all digests")
-	f.IntVar(&opt.config.Counters, "counters", 16384, "`number` of counters of each point")
+	f.IntVar(&opt.config.Counters, "counters", 4096, "`number` of counters of each point")
 	f.IntVar(&opt.config.PerFlow, "perflow", opt.config.PerFlow, "`number` of them that a flow is spread over")
-	f.Uint64Var(&opt.config.Threshold, "epoch", 20000, "`packets` after which the counters are stored")
+	f.Uint64Var(&opt.config.Threshold, "epoch", 4000, "`packets` after which the counters are stored")
 	bits := f.Uint("bits", 52, "`width` of a counter, 12 bits of which count packets")
 	if err := parse(f, args, &opt.dir); err != nil {
 		return opt, err
