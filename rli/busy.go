@@ -127,9 +127,13 @@ func (l *link) base() float64 {
 type shape struct {
 	levels  [len(widths)][octaves * octaves]cell
 	lessons int
-	next    int                        // lessons after which expected is worked out anew
-	expects [octaves * octaves]float64 // the levels' means together
+	next    int // lessons after which expected is worked out anew
+	expects [octaves * octaves]expectation
 }
+
+// An expectation is the levels' means together, and how far it is to be
+// believed, 0 to 1.
+type expectation struct{ mean, sure float64 }
 
 // widths are the levels at which a shape is learned, in octaves, from fine to
 // coarse: where a cell has few samples it is completed by the one around it.
@@ -137,11 +141,15 @@ var widths = [...]int{1, 2, 4, 8, octaves}
 
 const (
 	octaves   = 32
-	shapeSize = (16*int64(len(widths)) + 8) * octaves * octaves
+	shapeSize = (16*int64(len(widths)) + 16) * octaves * octaves
 
 	// A cell is believed as much as the one around it when it has this many
 	// samples.
 	shrinkage = 4
+	// An expectation is half believed with this many samples within so many
+	// octaves: other scales do not tell about it.
+	doubtful = 4
+	telling  = 4
 	// With more samples than this the older ones fade.
 	fading = 1024
 )
@@ -185,19 +193,22 @@ func (s *shape) learn(since, left, rise float64) {
 func (s *shape) workOut() {
 	for i := range octaves {
 		for k := range octaves {
-			mean := 0.5
+			e := expectation{mean: 0.5}
 			for level := len(widths) - 1; level >= 0; level-- {
 				width := widths[level]
 				c := &s.levels[level][i/width*octaves+k/width]
-				mean = (c.sum + shrinkage*mean) / (c.samples + shrinkage)
+				e.mean = (c.sum + shrinkage*e.mean) / (c.samples + shrinkage)
+				if width == telling {
+					e.sure = c.samples / (c.samples + doubtful)
+				}
 			}
-			s.expects[i*octaves+k] = mean
+			s.expects[i*octaves+k] = e
 		}
 	}
 	s.next = s.lessons + 1 + min(s.lessons/16, fading)
 }
 
-// rise is what it is expected to be.
-func (s *shape) rise(since, left float64) float64 {
-	return since * s.expects[octave(since)*octaves+octave(left)]
+// expect returns what part of since the rise is expected to be.
+func (s *shape) expect(since, left float64) *expectation {
+	return &s.expects[octave(since)*octaves+octave(left)]
 }

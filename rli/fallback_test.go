@@ -55,13 +55,13 @@ func TestFallback(t *testing.T) {
 		harmless bool // the method without the check does no harm
 	}{
 		{"rate 1 % too high", linkRate * 1.01, func() []event { return poisson(n) },
-			func(c rli.Counts) uint64 { return c.Conflicts }, false},
+			func(c rli.Counts) uint64 { return c.Conflicts }, true},
 		{"rate twice too high", linkRate * 2, func() []event { return poisson(n) },
 			func(c rli.Counts) uint64 { return c.Conflicts }, false},
 		{"rate 1 % too low", linkRate * 0.99, func() []event { return poisson(n) },
 			func(c rli.Counts) uint64 { return c.Impossible }, true},
 		{"rate a half too low", linkRate / 2, func() []event { return poisson(n) },
-			func(c rli.Counts) uint64 { return c.Impossible }, false},
+			func(c rli.Counts) uint64 { return c.Impossible }, true},
 		{"departures not told of", linkRate, func() []event {
 			events, _ := pass(t, queue.RLIConfig, adaptive(), n, source(t, "poisson", 0.4, 6), source(t, "poisson", 0.4, 7))
 			seen := events[:0]
@@ -86,7 +86,7 @@ func TestFallback(t *testing.T) {
 				e.delay += pauses - busy/12000*8000*9/10
 			}
 			return events
-		}, func(c rli.Counts) uint64 { return c.Conflicts }, true},
+		}, func(c rli.Counts) uint64 { return c.Conflicts }, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			events := test.events()
@@ -126,7 +126,7 @@ func TestTrustReturns(t *testing.T) {
 	if c.Conflicts != 1 || c.Fallbacks != 1 || !r.Trusted() {
 		t.Errorf("one step: trusted %v, %+v", r.Trusted(), c)
 	}
-	if least := uint64(len(events)) * 9 / 10; c.Idle+c.Busy < least {
+	if least := uint64(len(events)) * 8 / 10; c.Idle+c.Busy < least {
 		t.Errorf("%d packets by busy periods, want %d", c.Idle+c.Busy, least)
 	}
 }

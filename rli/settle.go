@@ -15,7 +15,7 @@ func (r *Receiver) settle(right *mark, known *point) {
 	estimated := true
 	switch {
 	case r.config.Method == BusyAware && r.link.trusted():
-		r.settleBusy(waiting, known)
+		r.settleBusy(waiting, right, known)
 	case r.left.seen && right != nil:
 		r.settleLinear(waiting, right)
 		r.counts.Linear += n
@@ -39,17 +39,31 @@ func (r *Receiver) settle(right *mark, known *point) {
 	}
 }
 
+// A line is the delay of a packet of a reference's size by eq. (1), from the
+// origin.
+type line struct {
+	begin        int64 // departure of the left reference
+	delay, slope float64
+}
+
+func (l *line) at(t int64) float64 { return l.delay + float64(t-l.begin)*l.slope }
+
+// paperLine is the line from the left reference to the right one; level if
+// there is none, or if they departed at the same instant.
+func (r *Receiver) paperLine(right *mark) line {
+	l := line{begin: r.left.received, delay: float64(r.left.delay)}
+	if right != nil && right.received != r.left.received {
+		l.slope = float64(right.delay-r.left.delay) / float64(right.received-r.left.received)
+	}
+	return l
+}
+
 // settleLinear is eq. (1).
 func (r *Receiver) settleLinear(waiting []held, right *mark) {
-	left := r.left
-	slope := 0.0
-	if right.received != left.received {
-		slope = float64(right.delay-left.delay) / float64(right.received-left.received)
-	}
+	line := r.paperLine(right)
 	for i := range waiting {
 		h := &waiting[i]
-		rise := float64(h.time-left.received)*slope + r.longer(h.bytes)
-		h.delay = left.delay + round(rise)
+		h.delay = round(line.at(h.time) + r.longer(h.bytes))
 	}
 }
 
@@ -73,10 +87,13 @@ func (r *Receiver) longer(bytes int32) float64 {
 // waits, or the left reference. If the new reference is in the same period,
 // arrivals between the two are taken to be spread evenly over what was sent.
 // Otherwise the period is over, and the waiting time returns to nothing at its
-// end, by the learned shape.
-func (r *Receiver) settleBusy(waiting []held, known *point) {
+// end, by the learned shape; by as much as that is not learned yet, it is that
+// of eq. (1).
+func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 	base := r.link.base()
-	idle := uint64(0)
+	line := r.paperLine(right)
+	line.delay -= base + float64(r.config.ReferenceBytes)*r.perByte // of the waiting time
+	idle, all := uint64(0), uint64(len(waiting))
 	for len(waiting) > 0 {
 		index := waiting[0].period
 		n := 1
@@ -100,22 +117,26 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 			place := p.place(h.time, size)
 			since := place - from.place
 			wait := from.wait + slope*since
+			// A packet waits no longer than the link has been busy, and did
+			// not arrive before the known point.
+			most := from.wait + since
 			if place <= 0 {
 				idle++
 			} else if !between {
-				wait += r.shape.rise(since, to.place-place)
+				e := r.shape.expect(since, to.place-place)
+				wait = clamp(wait+since*e.mean, most)
+				wait += (1 - e.sure) * (clamp(line.at(h.time), most) - wait)
 			}
-			// A packet waits no longer than the link has been busy, and did
-			// not arrive before the known point.
-			wait = max(min(wait, from.wait+since), 0)
-			h.delay = round(base + size + wait)
+			h.delay = round(base + size + clamp(wait, most))
 		}
-		r.counts.Busy += uint64(n)
 		waiting = waiting[n:]
 	}
-	r.counts.Busy -= idle
+	r.counts.Busy += all - idle
 	r.counts.Idle += idle
 }
+
+// clamp returns what of x is from 0 to most.
+func clamp(x, most float64) float64 { return max(min(x, most), 0) }
 
 // record adds the packets' delays to their flows and the total.
 func (r *Receiver) record(packets []held) {

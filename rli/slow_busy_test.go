@@ -74,8 +74,8 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 	var pendingAt, pendingFrom [2]float64
 	level := func(x float64, width int) int { return min(bits.Len64(uint64(max(x, 0))), 31) / width }
 	usable, nextUse := 0, 1
-	course := func(since, left float64) float64 {
-		mean := 0.5
+	course := func(since, left float64) (mean, sure float64) {
+		mean = 0.5
 		for _, width := range []int{32, 8, 4, 2, 1} {
 			n, sum := 0.0, 0.0
 			for _, l := range lessons[:usable] {
@@ -85,8 +85,11 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 				}
 			}
 			mean = (sum + 4*mean) / (n + 4)
+			if width == 4 {
+				sure = n / (n + 4)
+			}
 		}
-		return mean
+		return mean, sure
 	}
 
 	agreed, proof, conflicts := 0, 16, 0
@@ -169,7 +172,7 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 			if e.kind != measured {
 				continue
 			}
-			if !trusted() {
+			if !trusted() || left < 0 {
 				switch sizes := size(i) - size(r); {
 				case left < 0:
 					e.estimate = delay(r) + sizes
@@ -193,7 +196,11 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 					end := endOf(period[i])
 					w = fromWait * (end - place(i)) / (end - fromPlace)
 					if place(i) > 0 {
-						w += since * course(since, end-place(i))
+						mean, sure := course(since, end-place(i))
+						share := between(left, i) / between(left, r)
+						linear := delay(left) + share*(delay(r)-delay(left)) - size(r) - base
+						most := fromWait + since
+						w = sure*max(min(w+since*mean, most), 0) + (1-sure)*max(min(linear, most), 0)
 					}
 				}
 				e.estimate = base + size(i) + max(min(w, fromWait+since), 0)
