@@ -1,0 +1,105 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+const output = `goos: linux
+goarch: amd64
+pkg: github.com/hoplag/hoplag/bench/peers
+cpu: Some Processor
+BenchmarkCoin/heads/1K-8   	 100	  2.500 ns/op	  400.0 Mpkt/s	  3.25 x-floor	  0 B/op	  0 allocs/op
+BenchmarkCoin/heads/1M-8   	 100	  250.0 ns/op	  4.000 Mpkt/s	  1234.5 x-floor
+BenchmarkCoin/tails-and-edge/1K-8 	 100	  1.000 ns/op	  0.0123 x-floor
+BenchmarkMemory/coin-8 	 1	 16.00 MB-kept
+PASS
+ok  	github.com/hoplag/hoplag/bench/peers	18.815s
+`
+
+func TestTables(t *testing.T) {
+	run, err := parse(strings.NewReader(output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "before\n<!-- system -->\nold\n<!-- end -->\n" +
+		"<!-- table Coin x-floor -->\n<!-- end -->\nbetween\n<!-- table Memory MB-kept ns/op -->\n| old |\n\n<!-- end -->\nafter\n"
+	want := `before
+<!-- system -->
+
+Measured on linux, amd64, Some Processor, go1.99.
+
+<!-- end -->
+<!-- table Coin x-floor -->
+
+|  | 1K x-floor | 1M x-floor |
+| --- | ---: | ---: |
+| ` + "`heads`" + ` | 3.25 | 1234 |
+| ` + "`tails-and-edge`" + ` | 0.0123 | – |
+
+<!-- end -->
+between
+<!-- table Memory MB-kept ns/op -->
+
+|  | MB-kept | ns/op |
+| --- | ---: | ---: |
+| ` + "`coin`" + ` | 16.0 | – |
+
+<!-- end -->
+after
+`
+	got, err := fill(text, run, "go1.99")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if again, err := fill(got, run, "go1.99"); err != nil || again != got {
+		t.Errorf("filled again, %v:\n%s", err, again)
+	}
+}
+
+func TestTablesRefuse(t *testing.T) {
+	if _, err := parse(strings.NewReader("PASS\n")); err == nil {
+		t.Error("output without a benchmark passes")
+	}
+	if _, err := parse(strings.NewReader("BenchmarkCoin-8 1 fast ns/op\n")); err == nil {
+		t.Error("a time that is no number passes")
+	}
+	run, err := parse(strings.NewReader(output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"<!-- table Dice x-floor -->\n<!-- end -->\n",
+		"<!-- table Coin x-floor -->\nno end\n",
+	} {
+		if _, err := fill(text, run, ""); err == nil {
+			t.Errorf("%q passes", text)
+		}
+	}
+}
+
+// Every table of the README is of a benchmark that there is.
+func TestREADME(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := 0
+	for line := range strings.Lines(string(text)) {
+		if m := begin.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			tables++
+			switch m[1] {
+			case "Pipeline", "FlowPipeline", "Record", "Memory", "Matched", "Hash":
+			default:
+				t.Errorf("a table of %s, which is no benchmark", m[1])
+			}
+		}
+	}
+	if tables != 6 {
+		t.Errorf("%d tables, want 6", tables)
+	}
+}
