@@ -3,8 +3,8 @@
 // then record the delay. It is a module of its own, so that the library needs
 // none of it.
 //
-//	go test -run '^$' -bench . . | tee speed.txt
-//	go run . speed.txt    # rewrite the tables in README.md from that
+//	go test -run '^$' -bench . -benchtime 0.5s . | tee ../../out/peers.txt
+//	go run . ../../out/peers.txt    # rewrite the tables in README.md from that
 package main
 
 import (
