@@ -91,18 +91,35 @@ func (e *Epoch) Counter(k, i int) (sum, count uint64) {
 // cellIndex is where counter i of vector k is kept.
 func (c *Config) cellIndex(k, i int) int { return k*c.Counters + i }
 
+// In memory a counter is a word with the count in its low bits and the sum
+// above, so that a packet is one addition: sums that wrap go off the top, and
+// those that may not are compared with a limit. They may be wider there than
+// sumBits. cell and setCell translate to what a counter is in hardware: Bits
+// wide, the count in the high bits.
+
 func (e *Epoch) cell(at int) uint64 {
+	c := &e.config
+	word := e.word(at)
+	return word&(1<<c.CountBits-1)<<c.sumBits() | word>>c.CountBits&c.sumMask()
+}
+
+func (e *Epoch) setCell(at int, cell uint64) {
+	c := &e.config
+	e.setWord(at, cell&c.sumMask()<<c.CountBits|cell>>c.sumBits())
+}
+
+func (e *Epoch) word(at int) uint64 {
 	if e.wide != nil {
 		return e.wide[at]
 	}
 	return uint64(e.narrow[at])
 }
 
-func (e *Epoch) setCell(at int, cell uint64) {
+func (e *Epoch) setWord(at int, word uint64) {
 	if e.wide != nil {
-		e.wide[at] = cell
+		e.wide[at] = word
 	} else {
-		e.narrow[at] = uint32(cell)
+		e.narrow[at] = uint32(word)
 	}
 }
 
@@ -117,20 +134,19 @@ func (e *Epoch) Merge(o *Epoch) error {
 		return fmt.Errorf("colate: %w: %+v and %+v", estimate.ErrMismatch, e.config, o.config)
 	}
 	c := &e.config
-	sums := newCellAdder(c)
+	limits := newLimits(c)
 	for k := range e.vectors {
 		if fill := e.vectors[k].Fill + o.vectors[k].Fill; c.Threshold != 0 && fill > c.Threshold {
 			return fmt.Errorf("colate: %w: vector %d would be filled to %d, the threshold is %d", ErrFull, k, fill, c.Threshold)
 		}
 	}
 	for at := range e.cells() {
-		if _, ok := sums.add(e.cell(at), o.cell(at)); !ok {
+		if limits.exceeded(e.word(at), o.word(at)) {
 			return fmt.Errorf("colate: %w: counter %d of vector %d cannot hold both", ErrFull, at%c.Counters, at/c.Counters)
 		}
 	}
 	for at := range e.cells() {
-		cell, _ := sums.add(e.cell(at), o.cell(at))
-		e.setCell(at, cell)
+		e.setWord(at, e.word(at)+o.word(at))
 	}
 	for k := range e.vectors {
 		e.vectors[k].add(o.vectors[k])
@@ -139,22 +155,21 @@ func (e *Epoch) Merge(o *Epoch) error {
 	return nil
 }
 
-// cellAdder adds two packed counters.
-type cellAdder struct {
-	sumMask, sumLimit, countLimit uint64
+// limits say when a counter is full.
+type limits struct {
+	word  uint64 // the largest a counter may be; all bits where sums wrap
+	count uint64 // selects the count
 }
 
-func newCellAdder(c *Config) cellAdder {
-	a := cellAdder{sumMask: c.sumMask(), sumLimit: c.sumMask(), countLimit: 1<<c.Bits - 1}
+func newLimits(c *Config) limits {
+	l := limits{word: 1<<c.Bits - 1, count: 1<<c.CountBits - 1}
 	if c.wraps() {
-		a.sumLimit = math.MaxUint64
+		l.word = math.MaxUint64
 	}
-	return a
+	return l
 }
 
-// add returns the sum of two cells, and whether neither part overflowed.
-func (a cellAdder) add(x, y uint64) (cell uint64, ok bool) {
-	sum := x&a.sumMask + y&a.sumMask
-	count := x&^a.sumMask + y&^a.sumMask
-	return count | sum&a.sumMask, sum <= a.sumLimit && count <= a.countLimit
+// exceeded reports whether the sum of two counters is too much for one.
+func (l limits) exceeded(x, y uint64) bool {
+	return x&l.count+y&l.count > l.count || x+y > l.word
 }

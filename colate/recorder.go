@@ -37,8 +37,9 @@ type Recorder struct {
 	lastVector int
 	shift      uint8
 	timeMask   uint64
-	adder      cellAdder
-	one        uint64 // a packet, in the place of a counter's count
+	countBits  uint8
+	limits     limits
+	one        uint64 // what a packet adds to a count: 0 if there is none
 	timed      bool   // time stamps, not packets, fill a vector
 	threshold  uint64
 
@@ -61,12 +62,13 @@ func New(c Config) (*Recorder, error) {
 		lastVector: c.Vectors - 1,
 		shift:      c.Shift,
 		timeMask:   c.timeMask(),
-		adder:      newCellAdder(&c),
+		countBits:  c.CountBits,
+		limits:     newLimits(&c),
 		timed:      !c.wraps(),
 		threshold:  c.Threshold,
 	}
 	if c.CountBits > 0 {
-		r.one = 1 << c.sumBits()
+		r.one = 1
 	}
 	if r.threshold == 0 {
 		r.threshold = math.MaxUint64
@@ -89,27 +91,30 @@ func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 		at += uint64(k) * r.counters
 	}
 
-	// An epoch is almost never full, so the branches are foreseen.
+	// The number of packets or the sum of time stamps may fill the vector; the
+	// sum or the count may fill the counter, and of these the count by becoming 0.
+	// Almost never does any of them, so that the branches are foreseen.
 	e := r.active
 	v := &e.vectors[k&(MaxVectors-1)]
 	fill := v.Packets + 1
 	if r.timed {
 		fill = v.Fill + stamp
 	}
+	add := stamp<<(r.countBits&63) + r.one
 	if at < uint64(len(e.narrow)) {
-		cell, ok := r.adder.add(uint64(e.narrow[at]), stamp|r.one)
-		if !ok || fill > r.threshold {
+		word := uint64(e.narrow[at]) + add
+		if word > r.limits.word || word&r.limits.count < r.one || fill > r.threshold {
 			r.retry(f, p, t)
 			return
 		}
-		e.narrow[at] = uint32(cell)
+		e.narrow[at] = uint32(word)
 	} else {
-		cell, ok := r.adder.add(e.wide[at], stamp|r.one)
-		if !ok || fill > r.threshold {
+		word := e.wide[at] + add
+		if word > r.limits.word || word&r.limits.count < r.one || fill > r.threshold {
 			r.retry(f, p, t)
 			return
 		}
-		e.wide[at] = cell
+		e.wide[at] = word
 	}
 	v.Fill = fill
 	v.Packets++
@@ -120,6 +125,73 @@ func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	if t > e.last {
 		e.last = t
 	}
+}
+
+// UpdateBatch records that the packets passed at the same time t, as a burst
+// that was taken from a ring together: packets[i] of flows[i]. It panics if
+// there are fewer packets than flows.
+func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
+	packets = packets[:len(flows)]
+	stamp := uint64(t>>(r.shift&63)) & r.timeMask
+	for len(flows) > 0 {
+		n := 0
+		if r.lastVector == 0 {
+			n = r.addRun(flows, packets, stamp)
+			if n > 0 {
+				r.active.first, r.active.last = min(r.active.first, t), max(r.active.last, t)
+			}
+		}
+		// Where the run ended early there is no room, or more than one vector.
+		if n < len(flows) {
+			r.Update(flows[n], packets[n], t)
+			n++
+		}
+		flows, packets = flows[n:], packets[n:]
+	}
+}
+
+// addRun adds packets to a single vector until it or a counter is full, and
+// returns how many.
+func (r *Recorder) addRun(flows []hashing.Flow, packets []hashing.Packet, stamp uint64) int {
+	v := &r.active.vectors[0]
+	room := r.threshold - v.Packets
+	if r.timed {
+		room = (r.threshold - v.Fill) / max(stamp, 1)
+	}
+	run := int(min(room, uint64(len(flows))))
+	var n int
+	var digest uint64
+	if e := r.active; e.wide != nil {
+		n, digest = addWords(r, e.wide, flows[:run], packets[:run], stamp)
+	} else {
+		n, digest = addWords(r, e.narrow, flows[:run], packets[:run], stamp)
+	}
+	v.Packets += uint64(n)
+	v.Digest += digest
+	if v.Fill += stamp * uint64(n); !r.timed {
+		v.Fill = v.Packets
+	}
+	return n
+}
+
+// addWords is addRun's loop: everything that Update fetches anew for each
+// packet stays in registers.
+func addWords[Word uint32 | uint64](r *Recorder, words []Word, flows []hashing.Flow, packets []hashing.Packet, stamp uint64) (n int, digest uint64) {
+	seed, perFlow, counters := r.seed, r.perFlow, uint64(len(words))
+	limits, one := r.limits, r.one
+	add := stamp<<(r.countBits&63) + one
+	packets = packets[:len(flows)]
+	for i, f := range flows {
+		p := packets[i]
+		at := position(seed, f, choice(p, perFlow), counters)
+		word := uint64(words[at]) + add
+		if word > limits.word || word&limits.count < one {
+			return i, digest
+		}
+		words[at] = Word(word)
+		digest += uint64(p)
+	}
+	return len(flows), digest
 }
 
 // retry begins a new epoch with a packet that the last had no room for. An

@@ -220,6 +220,59 @@ func TestMergeFull(t *testing.T) {
 	}
 }
 
+// A batch is its packets one by one, wherever epochs end in it.
+func TestUpdateBatchIsUpdate(t *testing.T) {
+	for name, c := range configs {
+		for _, size := range []int{1, 7, 32} {
+			one, err := New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch, _ := New(c)
+			rng := rand.New(rand.NewPCG(8, 9))
+			now, ended := int64(-50_000), 0
+			for range 3000 / size {
+				flows, packets := make([]hashing.Flow, size), make([]hashing.Packet, size+1)
+				for i := range flows {
+					flows[i], packets[i] = hashing.Flow(rng.Uint64N(30)), hashing.Packet(rng.Uint64())
+				}
+				now += rng.Int64N(5000)
+				batch.UpdateBatch(flows, packets, now)
+				for i, f := range flows {
+					one.Update(f, packets[i], now)
+				}
+				if one.Pending() != batch.Pending() || one.Overruns() != batch.Overruns() {
+					t.Fatalf("%s: batches of %d end their epochs elsewhere", name, size)
+				}
+				if a, b := one.Take(), batch.Take(); a != nil {
+					ended++
+					if !bytes.Equal(encoded(t, a), encoded(t, b)) {
+						t.Fatalf("%s: batches of %d fill another epoch", name, size)
+					}
+					a.Reset()
+					b.Reset()
+					if err := errors.Join(one.Give(a), batch.Give(b)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if !bytes.Equal(encoded(t, one.Current()), encoded(t, batch.Current())) {
+				t.Errorf("%s: batches of %d leave another epoch", name, size)
+			}
+			if name == "wraps, limit" && ended == 0 {
+				t.Errorf("%s: no epoch ended", name)
+			}
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a flow without a packet was accepted")
+		}
+	}()
+	r := small(t)
+	r.UpdateBatch(make([]hashing.Flow, 3), make([]hashing.Packet, 2), 1)
+}
+
 func TestRecorderAllocations(t *testing.T) {
 	c := configs["wraps, limit"]
 	r, _ := New(c)
@@ -237,6 +290,11 @@ func TestRecorderAllocations(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("Update and handover: %v allocations", n)
+	}
+	r.Reset()
+	flows, packets := make([]hashing.Flow, 32), make([]hashing.Packet, 32)
+	if n := testing.AllocsPerRun(5, func() { r.UpdateBatch(flows, packets, 1) }); n != 0 {
+		t.Errorf("UpdateBatch: %v allocations", n)
 	}
 	r.Reset()
 	if n := testing.AllocsPerRun(10, func() {
