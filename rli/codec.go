@@ -76,11 +76,7 @@ func (r *Receiver) meanOrigin() (origin, step int64) {
 	if r.total.count == 0 {
 		return 0, 0
 	}
-	n := int64(r.total.count)
-	mean := r.total.sum / n
-	if r.total.sum%n < 0 {
-		mean--
-	}
+	mean := floorDivide(r.total.sum, int64(r.total.count))
 	return r.origin + mean, -mean
 }
 

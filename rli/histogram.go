@@ -33,7 +33,7 @@ func quantile(histogram []uint32, floor int64, p float64) float64 {
 	for _, n := range histogram {
 		total += uint64(n)
 	}
-	rank := uint64(math.Ceil(p * float64(total)))
+	rank := max(uint64(math.Ceil(p*float64(total))), 1)
 	last := len(histogram) - 1
 	for i, n := range histogram[:last] {
 		if rank <= uint64(n) {

@@ -151,7 +151,7 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		found = r.depart(r.config.ReferenceBytes, received, true)
 	}
 	r.counts.References++
-	if !r.sequence.accept(p.Sequence, received-p.Sent, &r.counts) {
+	if !r.sequence.accept(p.Sequence, p.Sent, &r.counts) {
 		return
 	}
 	if !r.hasOrigin {

@@ -51,7 +51,7 @@ func (r *record) shift(step int64) {
 // result is the record as an estimate, eq. (5) and (6).
 func (r *record) result(origin int64) Result {
 	n := int64(r.count)
-	middle := r.sum / n
+	middle := floorDivide(r.sum, n)
 	rest := float64(r.sum-n*middle) / float64(n) // mean less middle
 	around := *r
 	around.shift(-middle)
@@ -66,6 +66,16 @@ func (r *record) result(origin int64) Result {
 		First: r.first,
 		Last:  r.last,
 	}
+}
+
+// floorDivide is x/n rounded down, n over 0, so that it does not depend on
+// where the origin is.
+func floorDivide(x, n int64) int64 {
+	q := x / n
+	if x%n < 0 {
+		q--
+	}
+	return q
 }
 
 // A wide is a number of 128 bits in two's complement.

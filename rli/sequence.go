@@ -1,7 +1,5 @@
 package rli
 
-import "math/bits"
-
 // A sequence follows the numbers of one injector's references.
 type sequence struct {
 	begun bool
@@ -20,25 +18,25 @@ func (s *sequence) accept(number uint64, sent int64, c *Counts) bool {
 	if number > s.top {
 		ahead := number - s.top
 		c.Lost += ahead - 1
-		s.seen = s.seen<<min(ahead, 64) | 1
+		s.seen = s.seen<<ahead | 1
 		s.top, s.sent = number, sent
 		return true
 	}
-	back := s.top - number
-	if back < 64 && s.seen>>back&1 == 1 {
-		c.Duplicated++
-		return false
-	}
-	if back >= 64 && sent > s.sent {
+	if sent > s.sent {
 		// Sent after the one with the larger number: the injector began anew.
 		c.Restarts++
 		*s = sequence{begun: true, top: number, seen: 1, sent: sent}
 		return true
 	}
-	c.Reordered++
-	if back < uint64(bits.UintSize) {
-		s.seen |= 1 << back
+	// A shift by 64 or more gives 0: of a number so far back it is not known
+	// whether it came.
+	bit := uint64(1) << (s.top - number)
+	if s.seen&bit != 0 {
+		c.Duplicated++
+		return false
 	}
+	s.seen |= bit
+	c.Reordered++
 	if c.Lost > 0 {
 		c.Lost-- // it was counted when a later one came
 	}
