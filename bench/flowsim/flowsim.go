@@ -1,0 +1,198 @@
+// Package flowsim is traffic for the experiments that measure delay per flow:
+// an interval of flows of very different sizes, whose packets' delays have
+// nothing to do with those of their neighbours in time. It is in kind what
+// section 5 of the LDS paper was measured on (J. Sanjuàs-Cuxart, P.
+// Barlet-Ros, N. Duffield and R. Kompella, IMC 2011), a trace that was not
+// published.
+//
+// Sizes are Pareto from one packet on, cut off at the size at which they add up
+// to the packets asked for. A delay has two modes, as in Fig. 8 of that paper:
+// a fast path, at 200 µs in the median of the flows, and a slow one, at 800 µs;
+// the modes of a flow are log-normal around these, 30 % apart. Each packet takes
+// one of the two, independently; three flows of five take the slow one for 5 to
+// 15 % of their packets, the others for 85 to 95 %. On top of that comes an
+// exponential delay of 30 µs on average. A flow begins at any time, and sends
+// its packets at even distances for 20 s on average (exponential), or until the
+// interval ends.
+//
+// A Traffic holds its flows and not their packets, which are drawn again, the
+// same ones, each time they are asked for. It is only read after New, and may be
+// used by several goroutines.
+package flowsim
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"math/rand/v2"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// The modes of delays, in ns and shares.
+const (
+	fastDelay  = 200e3 // in the median of the flows
+	slowDelay  = 800e3
+	apart      = 0.3 // deviation of the logarithms of modes, over flows
+	jitter     = 30e3
+	rarely     = 0.05 // share of packets that take a flow's rarer path, at least
+	sometimes  = 0.15 // and at most
+	slowFlows  = 0.4  // share of flows for which that is the fast path
+	flowLength = 20.0 // seconds, on average
+)
+
+// A Config says how much traffic there is.
+type Config struct {
+	Flows   int     // 1 to 2^31 - 1
+	Packets int     // of all flows together, at least Flows; see Traffic.Packets
+	Shape   float64 // of the Pareto distribution of sizes, above 0
+	Seconds float64 // length of the interval, above 0
+	Seed    uint64  // of all that is random, keys included
+}
+
+// Paper is the scale of the LDS paper: its inbound trace, and the shape that
+// its section 3 fits to it. Set the seed.
+var Paper = Config{Flows: 146_000, Packets: 7_760_000, Shape: 0.8, Seconds: 287}
+
+// Scaled is a Config with this part of the flows and of the packets, in an
+// interval as long.
+func (c Config) Scaled(part float64) Config {
+	c.Flows = int(math.Round(part * float64(c.Flows)))
+	c.Packets = int(math.Round(part * float64(c.Packets)))
+	return c
+}
+
+// A Flow is one flow of the interval.
+type Flow struct {
+	Key  hashing.Flow
+	Size int // packets
+
+	// The truth, over all its packets: mean and population deviation, in ns.
+	Mean, StdDev float64
+
+	Start, Gap         float64 // of its packets, seconds
+	fast, slow, slowly float64 // modes in ns, and the share of the slow one
+	seed, index        uint64
+}
+
+// A Packet is one packet of a flow.
+type Packet struct {
+	ID    hashing.Packet
+	Sent  int64 // ns from the beginning of the interval
+	Delay int64 // ns
+}
+
+// Traffic is an interval's flows.
+type Traffic struct {
+	Config Config // that it was made with
+	Flows  []Flow
+
+	// Packets is how many there are: as many as the Config asks for, but for
+	// fewer than the flows that are cut off, and fewer yet where no flow needs
+	// to be.
+	Packets int
+	Cut     int     // packets of the largest flow possible
+	Mean    float64 // delay of all packets, ns
+}
+
+// New makes the traffic of a Config. The error wraps [estimate.ErrConfig].
+func New(c Config) (*Traffic, error) {
+	switch {
+	case c.Flows < 1 || c.Flows > math.MaxInt32:
+		return nil, fmt.Errorf("flowsim: %w: %d flows, want 1 to %d", estimate.ErrConfig, c.Flows, math.MaxInt32)
+	case c.Packets < c.Flows:
+		return nil, fmt.Errorf("flowsim: %w: %d packets of %d flows, want one each or more", estimate.ErrConfig, c.Packets, c.Flows)
+	case !(c.Shape > 0) || !(c.Seconds > 0) || math.IsInf(c.Shape, 1) || math.IsInf(c.Seconds, 1):
+		return nil, fmt.Errorf("flowsim: %w: shape %g and %g s, want both above 0", estimate.ErrConfig, c.Shape, c.Seconds)
+	}
+	random := rand.New(rand.NewPCG(c.Seed, 1))
+	sizes := make([]float64, c.Flows)
+	for i := range sizes {
+		sizes[i] = math.Pow(1-random.Float64(), -1/c.Shape)
+	}
+	t := &Traffic{Config: c, Flows: make([]Flow, c.Flows), Cut: cut(sizes, c.Packets)}
+	var total float64
+	for i := range t.Flows {
+		f := &t.Flows[i]
+		f.seed, f.index = c.Seed, uint64(i)
+		f.Key = hashing.Flow(hashing.Word(c.Seed, f.index))
+		f.Size = int(min(sizes[i], float64(t.Cut)))
+		f.fast = fastDelay * math.Exp(apart*random.NormFloat64())
+		f.slow = slowDelay * math.Exp(apart*random.NormFloat64())
+		f.slowly = rarely + (sometimes-rarely)*random.Float64()
+		if random.Float64() < slowFlows {
+			f.slowly = 1 - f.slowly
+		}
+		f.Gap = min(random.ExpFloat64()*flowLength, c.Seconds) / float64(f.Size)
+		f.Start = random.Float64() * (c.Seconds - f.Gap*float64(f.Size))
+		var delays estimate.Moments
+		for p := range f.Packets() {
+			delays.Add(float64(p.Delay))
+		}
+		f.Mean, f.StdDev = delays.Mean(), math.Sqrt(delays.PopulationVariance())
+		t.Packets += f.Size
+		total += f.Mean * float64(f.Size)
+	}
+	t.Mean = total / float64(t.Packets)
+	return t, nil
+}
+
+// cut is the largest size that flows may have for all to have at most so many
+// packets.
+func cut(sizes []float64, packets int) int {
+	low, high := 1, 1<<31-1 // packets of a flow: fit, and do not
+	for high-low > 1 {
+		middle := low + (high-low)/2
+		sum := 0.0
+		for _, x := range sizes {
+			sum += math.Floor(min(x, float64(middle)))
+		}
+		if sum > float64(packets) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return low
+}
+
+// A cursor draws a flow's packets one after the other.
+type cursor struct {
+	flow   *Flow
+	random *rand.Rand
+	sent   int // packets
+}
+
+func (f *Flow) cursor() cursor {
+	return cursor{flow: f, random: rand.New(rand.NewPCG(f.seed, f.index+2))}
+}
+
+// next is the flow's next packet. There is one as long as more says so.
+func (c *cursor) next() Packet {
+	f := c.flow
+	mode := f.fast
+	if c.random.Float64() < f.slowly {
+		mode = f.slow
+	}
+	p := Packet{
+		ID:    hashing.Word(^f.seed, f.index<<32|uint64(c.sent)),
+		Sent:  int64(1e9 * (f.Start + float64(c.sent)*f.Gap)),
+		Delay: int64(mode + jitter*c.random.ExpFloat64()),
+	}
+	c.sent++
+	return p
+}
+
+func (c *cursor) more() bool { return c.sent < c.flow.Size }
+
+// Packets are those of the flow, in the order in which they are sent.
+func (f *Flow) Packets() iter.Seq[Packet] {
+	return func(yield func(Packet) bool) {
+		for c := f.cursor(); c.more(); {
+			if !yield(c.next()) {
+				return
+			}
+		}
+	}
+}
