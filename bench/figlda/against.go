@@ -90,7 +90,7 @@ func runAgainstProbes(ctx context.Context, run *experiment.Run) (experiment.Resu
 		Figures: figures,
 		Claims:  againstProbesClaims(contests),
 		Config: map[string]any{
-			"packets": len(t.Delays), "runs": runs, "losses": shares, "law": t.Law, "alpha": alpha, "episode": episode,
+			"packets": len(t.Delays), "runs": runs, "losses": shares, "law": t.Law.Name, "mean delay ns": meanDelay, "alpha": alpha, "episode": episode,
 			"probes a second": frequencies, "lda": contests[0].lda.config,
 		},
 		Notes: []string{

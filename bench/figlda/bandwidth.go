@@ -114,7 +114,7 @@ func runBandwidth(ctx context.Context, run *experiment.Run) (experiment.Result, 
 			{What: "the same at every loss rate from 0.1 % to 20 %", Paper: "50–60", Ours: experiment.Number(lowest) + " to " + experiment.Number(highest), Verdict: between},
 		},
 		Config: map[string]any{
-			"packets": len(t.Delays), "hashes": hashes, "checks": checks, "losses": shares, "episode": episode, "law": t.Law,
+			"packets": len(t.Delays), "hashes": hashes, "checks": checks, "losses": shares, "episode": episode, "law": t.Law.Name, "mean delay ns": meanDelay,
 			"bytes of a probe": probeSize, "lda": config,
 		},
 		Notes: []string{

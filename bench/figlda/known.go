@@ -71,12 +71,16 @@ func runKnownLoss(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	b, outside, least := estimatesFigure(byLaw[0], passages)
 	samples, ratio := sampleTable(byLaw[0], passages, run)
 
+	var names []string
+	for _, law := range Laws {
+		names = append(names, law.Name)
+	}
 	result := experiment.Result{
 		Figures: []plot.Figure{a, b, c},
 		Tables:  []experiment.Table{samples},
 		Config: map[string]any{
 			"packets": run.Pick(quickSize, fullSize), "runs": runs, "rows": rows, "sum bits": sumBits,
-			"alpha": alpha, "losses": losses, "laws": Laws,
+			"alpha": alpha, "losses": losses, "laws": names, "mean delay ns": meanDelay,
 		},
 		Notes: []string{
 			"Sampling here is exactly p = αm/(L+1), as in the paper: a mask before the aggregator, whose one bank takes all that it is shown.",

@@ -42,8 +42,8 @@ func (p *Passage) probe(hertz float64, random *rand.Rand) (estimate.Delay, error
 // probing is what runs of probes at one loss rate gave.
 type probing struct {
 	mean, stdDev estimate.Moments // relative errors
-	worst        float64          // relative error of the mean
 	sample       estimate.Moments
+	errors       []float64 // relative error of the mean, by run
 }
 
 // probes runs probes at a rate so many times. A run without a probe that
@@ -59,7 +59,7 @@ func (p *Passage) probes(run *experiment.Run, hertz float64, runs int) (probing,
 		}
 		off := experiment.RelativeError(d.Mean, p.Truth.Mean)
 		pr.mean.Add(off)
-		pr.worst = max(pr.worst, off)
+		pr.errors = append(pr.errors, off)
 		pr.stdDev.Add(experiment.RelativeError(d.StdDev, p.Truth.StdDev))
 		pr.sample.Add(float64(d.N))
 	}

@@ -171,7 +171,7 @@ type point struct {
 	config   lda.Config // but for its seed
 	results  []lda.Result
 	means    estimate.Moments // relative error of the mean
-	worst    float64          // the greatest of them
+	errors   []float64        // the same, by run
 	sample   estimate.Moments // effective sample size
 	paper    estimate.Moments // relative error of the deviation by eq. (5)
 	ours     estimate.Moments // the same, count-conditioned
@@ -203,7 +203,7 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int, step func() 
 		pt.results = append(pt.results, result)
 		off := experiment.RelativeError(result.Mean, p.Truth.Mean)
 		pt.means.Add(off)
-		pt.worst = max(pt.worst, off)
+		pt.errors = append(pt.errors, off)
 		pt.squares += off * off
 		pt.sample.Add(float64(result.N))
 		pt.paper.Add(experiment.RelativeError(math.Sqrt(max(0, collapsed)), p.Truth.StdDev))

@@ -98,7 +98,7 @@ func runUnknownLoss(ctx context.Context, run *experiment.Run) (experiment.Result
 			{What: "sample at 20 % loss: four banks, against two", Paper: "four banks are the worst", Ours: small(four.sample.Mean()) + " against " + small(two.sample.Mean()), Verdict: fourWorst},
 		},
 		Config: map[string]any{
-			"packets": run.Pick(quickSize, fullSize), "runs": runs, "losses": losses, "law": t.Law, "alpha": alpha,
+			"packets": run.Pick(quickSize, fullSize), "runs": runs, "losses": losses, "law": t.Law.Name, "mean delay ns": meanDelay, "alpha": alpha,
 			"two banks": points[1][0].config, "three banks": points[2][0].config, "four banks": points[3][0].config,
 		},
 		Notes: []string{

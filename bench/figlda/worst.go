@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 )
@@ -13,13 +14,20 @@ var worstCase = experiment.Experiment{
 	Group:  Group,
 	Title:  "Largest error of ten runs at 0.16 % loss",
 	Claim:  "At 0.16 % loss, for which the two-bank LDA was tuned, no run is off by more than 0.17 %; of the probes, runs are off by up to 87 % at 7 a second, 13 % at 144 and 0.15 % at 10,000 (section IV-C).",
-	Weight: 3, Quick: 0.5,
+	Weight: 12, Quick: 1,
 	Run: runWorstCase,
 }
 
-// doubtful is the probability below which, or above one less which, the paper's
-// largest error does not fit its sample.
-const doubtful = 0.01
+// typicalLargest is the median, over repeats of the paper's ten runs, of the
+// largest error among them.
+func typicalLargest(errors []float64) float64 {
+	var largest []float64
+	for ten := range slices.Chunk(errors, runs) {
+		largest = append(largest, slices.Max(ten))
+	}
+	slices.Sort(largest)
+	return largest[len(largest)/2]
+}
 
 func runWorstCase(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
 	t, err := NewTrace(run, Laws[0])
@@ -36,17 +44,18 @@ func runWorstCase(ctx context.Context, run *experiment.Run) (experiment.Result, 
 		sample  float64
 		worst   float64
 	}{{name: "LDA, two banks", claimed: 0.0017}, {name: "7 probes a second", claimed: 0.87}, {name: "144 probes a second", claimed: 0.13}, {name: "10,000 probes a second", claimed: 0.0015}}
-	pt, err := p.measure(run, twoBanks, runs, counter(ctx, run, runs))
+	repeats := run.Pick(11, 21)
+	pt, err := p.measure(run, twoBanks, runs*repeats, counter(ctx, run, runs*repeats))
 	if err != nil {
 		return experiment.Result{}, err
 	}
-	methods[0].sample, methods[0].worst = pt.sample.Mean(), pt.worst
+	methods[0].sample, methods[0].worst = pt.sample.Mean(), typicalLargest(pt.errors)
 	for i, hertz := range frequencies[1:] {
-		pr, err := p.probes(run, hertz, runs)
+		pr, err := p.probes(run, hertz, runs*repeats)
 		if err != nil {
 			return experiment.Result{}, err
 		}
-		methods[i+1].sample, methods[i+1].worst = pr.sample.Mean(), pr.worst
+		methods[i+1].sample, methods[i+1].worst = pr.sample.Mean(), typicalLargest(pr.errors)
 	}
 
 	variation := p.Truth.StdDev / p.Truth.Mean
@@ -55,9 +64,10 @@ func runWorstCase(ctx context.Context, run *experiment.Run) (experiment.Result, 
 		Columns: []string{"method", "sample", "paper", "measured", "to expect of such a sample", "probability of the paper's or less"},
 	}
 	result := experiment.Result{
-		Config: map[string]any{"packets": len(t.Delays), "runs": runs, "loss": someLoss, "loss that came about": p.LossRate, "episode": episode, "law": t.Law, "lda": pt.config},
+		Config: map[string]any{"packets": len(t.Delays), "runs": runs, "repeats": repeats, "loss": someLoss, "loss that came about": p.LossRate, "episode": episode, "law": t.Law.Name, "mean delay ns": meanDelay, "lda": pt.config},
 		Notes: []string{
-			fmt.Sprintf("The mean of S independent delays whose deviation is c times their mean is off by c/√S in the root mean square, whichever way they are picked; %s delays have c = %.2f. The largest of ten such errors is %.2f times that on average. The last column is the chance that ten errors are all as small as the paper's largest: where it is next to nothing, the paper's numbers are not those of averages of so many independent delays. A claim is judged by it, and does not hold where it is below 1 %% or above 99 %%.", t.Law.Name, variation, maximum(runs)),
+			fmt.Sprintf("Ten runs were repeated %d times; of the largest errors the median is given. It is as good within a factor of 1.5.", repeats),
+			fmt.Sprintf("The mean of S independent delays whose deviation is c times their mean is off by c/√S in the root mean square, whichever way they are picked; %s delays have c = %.2f. The largest of ten such errors is %.2f times that on average. The last column is the chance that ten errors are all as small as the paper's largest: where it is next to nothing, the paper's numbers are not those of averages of so many independent delays.", t.Law.Name, variation, maximum(runs)),
 		},
 	}
 	for _, m := range methods {
@@ -65,7 +75,7 @@ func runWorstCase(ctx context.Context, run *experiment.Run) (experiment.Result, 
 		expected := one * maximum(runs)
 		chance := math.Pow(math.Erf(m.claimed/one/math.Sqrt2), runs)
 		v := experiment.AsGood
-		if chance < doubtful || chance > 1-doubtful {
+		if m.worst > 1.5*m.claimed || m.worst < m.claimed/1.5 {
 			v = experiment.DoesNotHold
 		}
 		table.Add(m.name, experiment.Number(m.sample), experiment.Percent(m.claimed), experiment.Percent(m.worst), experiment.Percent(expected), fmt.Sprintf("%.2g", chance))

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/plot"
+)
+
+// coins are experiments that take no time, with all that a Result has.
+func coins() []experiment.Experiment {
+	toss := func(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+		random := run.Rand("tosses")
+		s := plot.Series{Name: "heads"}
+		n := run.Pick(10, 100)
+		for i := range n {
+			if err := run.Progress(ctx, i, n); err != nil {
+				return experiment.Result{}, err
+			}
+			s.Add(float64(i), random.Float64())
+		}
+		t := experiment.Table{Name: "t", Columns: []string{"x", "y"}}
+		t.Add("first", experiment.Number(s.Y[0]))
+		return experiment.Result{
+			Figures: []plot.Figure{{Title: "Heads", Series: []plot.Series{s}}},
+			Claims:  []experiment.Claim{{What: "heads", Paper: "0.5", Ours: experiment.Number(s.Y[1]), Verdict: experiment.AsGood}},
+			Tables:  []experiment.Table{t},
+			Config:  map[string]int{"n": n},
+		}, nil
+	}
+	return []experiment.Experiment{
+		{Name: "coin-1", Group: "Coins", Title: "One", Claim: "Half.", Weight: 1, Run: toss},
+		{Name: "coin-2", Group: "Coins", Title: "Two", Claim: "Half.", Weight: 90, Run: toss},
+		{Name: "coin-10", Group: "Coins", Title: "Ten", Claim: "Half.", Weight: 2, Run: toss},
+		{Name: "die", Group: "Dice", Title: "Six", Claim: "A sixth.", Weight: 2, Run: toss},
+		{Name: "card", Group: "Cards", Title: "Aces", Claim: "One in 13."},
+	}
+}
+
+// commanded runs the command and returns what it prints.
+func commanded(all []experiment.Experiment, args ...string) (stdout, stderr string, err error) {
+	var o, e bytes.Buffer
+	err = command(context.Background(), all, args, &o, &e)
+	return o.String(), e.String(), err
+}
+
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		files[name] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// The same seed gives the same bytes, however many experiments run at once.
+func TestSameSeedSameBytes(t *testing.T) {
+	one, two, other := t.TempDir(), t.TempDir(), t.TempDir()
+	for dir, args := range map[string][]string{
+		one:   {"-all", "-seed", "5", "-j", "1"},
+		two:   {"-all", "-seed", "5", "-j", "3"},
+		other: {"-all", "-seed", "6"},
+	} {
+		if _, _, err := commanded(coins(), append(args, "-out", dir)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := contents(t, one)
+	if len(first) != 4*3+1 {
+		t.Errorf("%d files, want a CSV, JSON and SVG of 4 experiments and the report", len(first))
+	}
+	if diff := cmp.Diff(first, contents(t, two)); diff != "" {
+		t.Errorf("two runs of one seed differ: %s", diff)
+	}
+	if another := contents(t, other); another["coin-1.csv"] == first["coin-1.csv"] || another["report.html"] == first["report.html"] {
+		t.Error("another seed gives the same")
+	}
+}
+
+func TestList(t *testing.T) {
+	stdout, _, err := commanded(coins())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Coins\n", "coin-2", "1m30s", "not yet measured", "Dice", "-all"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the list lacks %q:\n%s", want, stdout)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string // names, or the error
+	}{
+		{"coin-1", "coin-1"}, // not coin-10 too
+		{"coin", "coin-1 coin-2 coin-10"},
+		{"coin-*", "coin-1 coin-2 coin-10"},
+		{"*-1*", "coin-1 coin-10"},
+		{"die coin-2 coin-2", "coin-2 die"},
+		{"coin-2b", "coin-2"}, // a figure of coin-2
+		{"coin-3", `no experiment "coin-3": did you mean coin-1, coin-2, coin-10?`},
+		{"dice coni-1", `no experiment "dice": did you mean die,`},
+		{"card", "card: not yet measured"},
+		{"[", "syntax error in pattern"},
+	} {
+		chosen, err := choose(coins(), settings{names: strings.Fields(c.args)})
+		var names []string
+		for _, e := range chosen {
+			names = append(names, e.Name)
+		}
+		if err != nil {
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: error %v, want %q", c.args, err, c.want)
+			}
+			continue
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%s: %s, want %s", c.args, got, c.want)
+		}
+	}
+	if all, err := choose(coins(), settings{all: true}); err != nil || len(all) != 4 {
+		t.Errorf("-all chooses %d, %v; want the 4 that can be run", len(all), err)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"-all coin-1":            "-all and \"coin-1\"",
+		"-j 0 -all":              "-j 0: want at least 1",
+		"-readme R.md -all":      "-readme runs nothing",
+		"-nonsense":              "flag provided but not defined",
+		"nothing":                "no experiment",
+		"-readme no/such/README": "no such file",
+	} {
+		if _, _, err := commanded(coins(), strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", args, err, want)
+		}
+	}
+	_, stderr, err := commanded(coins(), "-h")
+	if !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr, "beginning of") || !strings.Contains(stderr, "-quick") {
+		t.Errorf("-h: %v, %s", err, stderr)
+	}
+}
+
+// An experiment that fails is named, the others are saved all the same, and so
+// is the report.
+func TestFailure(t *testing.T) {
+	all := coins()
+	broken := errors.New("the coin is on its edge")
+	all[1].Run = func(context.Context, *experiment.Run) (experiment.Result, error) { return experiment.Result{}, broken }
+	dir := t.TempDir()
+	_, stderr, err := commanded(all, "-all", "-out", dir)
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "coin-2: the coin") {
+		t.Errorf("error %v", err)
+	}
+	if !strings.Contains(stderr, "coin-2 FAILED") || !strings.Contains(stderr, "coin-1 done") || strings.Count(stderr, "\n") != 4 {
+		t.Errorf("progress:\n%s", stderr)
+	}
+	if got := contents(t, dir); got["coin-10.csv"] == "" || got["coin-2.csv"] != "" || got["report.html"] == "" {
+		t.Error("not the right files")
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	all := coins()
+	run := all[1].Run // the first to begin, as the longest
+	all[1].Run = func(ctx context.Context, r *experiment.Run) (experiment.Result, error) {
+		cancel()
+		return run(ctx, r)
+	}
+	var stdout, stderr bytes.Buffer
+	dir := t.TempDir()
+	err := command(ctx, all, []string{"-all", "-j", "1", "-out", dir}, &stdout, &stderr)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "coin-1: not run") {
+		t.Errorf("error %v", err)
+	}
+	if got := contents(t, dir); len(got) != 1 || got["report.html"] == "" {
+		t.Errorf("%d files, want the report alone", len(got))
+	}
+}
+
+// Names are unique, fit for files, and everything has a title, a claim and a
+// time.
+func TestExperiments(t *testing.T) {
+	seen := map[string]bool{}
+	groups := map[string]bool{}
+	last := ""
+	var full, quick float64
+	for _, e := range experiments() {
+		if seen[e.Name] {
+			t.Errorf("%s is there twice", e.Name)
+		}
+		seen[e.Name] = true
+		if e.Group != last && groups[e.Group] {
+			t.Errorf("%s: the group %q is in two pieces", e.Name, e.Group)
+		}
+		groups[e.Group] = true
+		last = e.Group
+		if strings.Trim(e.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || e.Name == "speed" || e.Name == "peers" {
+			t.Errorf("%q is not a good name", e.Name)
+		}
+		if e.Title == "" || e.Claim == "" || e.Group == "" || e.Run != nil && e.Weight <= 0 {
+			t.Errorf("%s lacks a title, a claim, a group or a time", e.Name)
+		}
+		full += e.Weight
+		quick += e.Seconds(true)
+	}
+	const cores = 2
+	if full > cores*3600 || quick > cores*120 {
+		t.Errorf("%.0f s in full and %.0f s quick on one core, want an hour and 2 minutes on two", full, quick)
+	}
+}

@@ -1,0 +1,173 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hoplag/hoplag/bench/plot"
+)
+
+func TestNumber(t *testing.T) {
+	for want, x := range map[string]float64{
+		"0": 0, "1.23": 1.234, "0.0012": 0.0012, "10": 10, "144": 144, "1,000": 1000, "10,000": 10_000, "-1,234,567": -1234567,
+		"999": 999.4, "2.84e-12": 2.84e-12, "+Inf": math.Inf(1), "NaN": math.NaN(), "-Inf": math.Inf(-1),
+	} {
+		if got := Number(x); got != want {
+			t.Errorf("Number(%v) = %s, want %s", x, got, want)
+		}
+	}
+	for want, x := range map[string]float64{
+		"0 %": 0, "0.17 %": 0.0017, "3.1 %": 0.0312, "4 %": 0.04, "13 %": 0.131, "100 %": 1, "1,234 %": 12.34, "-20 %": -0.2,
+	} {
+		if got := Percent(x); got != want {
+			t.Errorf("Percent(%v) = %s, want %s", x, got, want)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		ours, claimed float64
+		want          Verdict
+	}{{1, 2, Win}, {1.9, 2, AsGood}, {2.1, 2, AsGood}, {3, 2, Loss}, {math.NaN(), 2, Loss}} {
+		if got := Judge(c.ours, c.claimed, 0.1); got != c.want {
+			t.Errorf("Judge(%v, %v) = %s, want %s", c.ours, c.claimed, got, c.want)
+		}
+	}
+}
+
+func TestRand(t *testing.T) {
+	r, same, other := Run{Seed: 1}, Run{Seed: 1}, Run{Seed: 2}
+	first := r.Rand("a").Uint64()
+	if first != same.Rand("a").Uint64() {
+		t.Error("one seed and purpose give two sequences")
+	}
+	if first == r.Rand("b").Uint64() || first == other.Rand("a").Uint64() || r.SeedOf("a") == r.SeedOf("b") || r.SeedOf("a") == other.SeedOf("a") {
+		t.Error("different seeds or purposes give one sequence")
+	}
+}
+
+func TestProgress(t *testing.T) {
+	var told []float64
+	r := Run{Report: func(done float64) { told = append(told, done) }}
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := r.Progress(ctx, 1, 4); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := r.Progress(ctx, 2, 4); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v once canceled", err)
+	}
+	if diff := cmp.Diff([]float64{0.25, 0.5}, told); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// found is a result with everything that there is, and numbers that JSON has
+// no word for.
+func found() *Result {
+	return &Result{
+		Claims: []Claim{{What: "error <of> the \"mean\"", Paper: "< 4 %", Ours: "3 %", Verdict: Win}},
+		Figures: []plot.Figure{
+			{Name: "a", Title: "First", Caption: "Caption.", Series: []plot.Series{{Name: "with, comma", X: []float64{1, 2}, Y: []float64{0.1, math.NaN()}, Low: []float64{0, 0}, High: []float64{1, math.Inf(1)}}}},
+			{Name: "b", Title: "Bars", X: plot.Axis{Categories: []string{"one", "two"}}, Series: []plot.Series{{Name: "s", Kind: plot.Bars, Y: []float64{1, 2}}}},
+		},
+		Tables: []Table{{Name: "t", Title: "Table", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}}},
+		Notes:  []string{"Note."},
+		Config: map[string]any{"packets": 10, "a": []int{1}},
+	}
+}
+
+func TestSaveAndLoad(t *testing.T) {
+	e := &Experiment{Name: "coin-1", Group: "Coins", Title: "Heads", Claim: "Half."}
+	run := &Run{Seed: 7, Quick: true}
+	var contents []map[string][]byte
+	for range 2 {
+		dir := t.TempDir()
+		if err := Save(dir, e, run, found()); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Load(dir, "coin-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "go run ./bench -seed 7 -quick coin-1"; r.Command() != want {
+			t.Errorf("command %q, want %q", r.Command(), want)
+		}
+		if r.Title != "Heads" || r.Claims[0] != found().Claims[0] || r.Figures[1].File != "coin-1-b.svg" || r.Tables[0].Rows[0][1] != "2" || r.Notes[0] != "Note." {
+			t.Errorf("loaded %+v", r)
+		}
+		files := map[string][]byte{}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range entries {
+			if files[f.Name()], err = os.ReadFile(filepath.Join(dir, f.Name())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		contents = append(contents, files)
+	}
+	if diff := cmp.Diff(contents[0], contents[1]); diff != "" {
+		t.Errorf("two saves of one result differ: %s", diff)
+	}
+	if len(contents[0]) != 4 {
+		t.Errorf("%d files, want a JSON, a CSV and two SVG", len(contents[0]))
+	}
+	want := strings.Join([]string{
+		"# Heads",
+		"# command go run ./bench -seed 7 -quick coin-1",
+		"# seed 7",
+		`# config {"a":[1],"packets":10}`,
+		"figure,series,x,y,low,high",
+		`coin-1-a,"with, comma",1,0.1,0,1`,
+		`coin-1-a,"with, comma",2,NaN,0,+Inf`,
+		"coin-1-b,s,one,1,,",
+		"coin-1-b,s,two,2,,",
+		"",
+	}, "\n")
+	if diff := cmp.Diff(want, string(contents[0]["coin-1.csv"])); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Load(dir, "coin-1"); !Missing(err) {
+		t.Errorf("error %v without a record", err)
+	}
+	for text, want := range map[string]string{"{": "unexpected end", `{"Name":"other"}`: `the record of "other"`} {
+		if err := os.WriteFile(filepath.Join(dir, "coin-1.json"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(dir, "coin-1"); err == nil || Missing(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v of %s, want %q", err, text, want)
+		}
+	}
+}
+
+// A figure or a Config that cannot be written is an error that names the
+// experiment, and leaves no record.
+func TestSaveErrors(t *testing.T) {
+	e := &Experiment{Name: "coin-1"}
+	for want, r := range map[string]*Result{
+		"coin-1: Config: ": {Config: math.NaN()},
+		"coin-1-a: plot: ": {Figures: []plot.Figure{{Name: "a", Series: []plot.Series{{X: []float64{1}}}}}},
+	} {
+		dir := t.TempDir()
+		if err := Save(dir, e, &Run{}, r); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+		if _, err := Load(dir, "coin-1"); !Missing(err) {
+			t.Errorf("a record is left: %v", err)
+		}
+	}
+}

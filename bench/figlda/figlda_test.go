@@ -1,0 +1,199 @@
+package figlda
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/lda"
+)
+
+var quick = &experiment.Run{Seed: 1, Quick: true}
+
+func passage(t *testing.T, law Law, share, burst float64) *Passage {
+	t.Helper()
+	tr, err := NewTrace(quick, law)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := tr.Lose(quick, share, burst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Without loss, an aggregator that samples every packet gives the mean of the
+// trace to the last bit; with a packet lost, it does not.
+func TestExact(t *testing.T) {
+	p := passage(t, Laws[0], 0, 0)
+	c := lda.Config{SumBits: sumBits}
+	c.Banks[0].Rows = rows
+	estimated := func() estimate.Delay {
+		up, down, err := p.Measure(c, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := lda.Estimate(up, down)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Delay
+	}
+	var sum int64
+	for _, d := range p.Delays {
+		sum += int64(d)
+	}
+	exact := float64(sum) / quickSize
+	if d := estimated(); d.N != quickSize || math.Abs(d.Mean-exact) > 1e-9*exact || math.Abs(p.Truth.Mean-exact) > 1e-9*exact {
+		t.Errorf("mean %v of %d packets, truth %v, want %v of %d", d.Mean, d.N, p.Truth.Mean, exact, quickSize)
+	}
+	p.Lost[7] = true
+	if d := estimated(); d.N == quickSize || d.Mean == exact {
+		t.Errorf("mean %v of %d packets although one was lost", d.Mean, d.N)
+	}
+}
+
+// The delays have the moments of their laws, those that the paper gives: a
+// mean of 200 ns and, for Weibull 0.6, a deviation of 0.35 µs. The tolerance
+// is five standard errors.
+func TestLaws(t *testing.T) {
+	for _, law := range Laws {
+		p := passage(t, law, 0, 0)
+		deviation := mustDraw(t, law).StdDev()
+		tolerance := 5 * deviation / math.Sqrt(quickSize)
+		if math.Abs(p.Truth.Mean-meanDelay) > tolerance {
+			t.Errorf("%s: mean %v ns, want %v ± %v", law.Name, p.Truth.Mean, meanDelay, tolerance)
+		}
+		if off := p.Truth.Mean*1.02 - meanDelay; off < tolerance {
+			t.Errorf("%s: a mean of 2 %% more would pass", law.Name)
+		}
+	}
+	if d := mustDraw(t, Laws[0]).StdDev(); math.Abs(d-350) > 5 {
+		t.Errorf("deviation of Weibull 0.6 is %v ns, the paper's 350", d)
+	}
+}
+
+func mustDraw(t *testing.T, law Law) interface{ StdDev() float64 } {
+	t.Helper()
+	d, err := law.draw(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// The sample of each way to divide the cells is the expected one. That of ten
+// runs varies by a few per cent at most: cells are usable or not as good as
+// independently, so the sample's relative deviation is below 1/√(usable cells).
+// The expectation at twice the loss is rejected.
+func TestSample(t *testing.T) {
+	p := passage(t, Laws[0], 0.01, 0)
+	for _, b := range bankings {
+		pt, err := p.measure(quick, b, runs, func() error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		usable := 0
+		for _, r := range pt.results {
+			usable += r.Usable
+		}
+		tolerance := 5 / math.Sqrt(float64(usable))
+		if off := experiment.RelativeError(pt.sample.Mean(), pt.expected); off > tolerance {
+			t.Errorf("%s: sample %v, expected %v ± %v", b.name, pt.sample.Mean(), pt.expected, tolerance)
+		}
+		_, presampled := b.config(len(p.Delays), p.Losses)
+		wrong := pt.config.Expect(presampled*float64(len(p.Delays)), 2*p.LossRate).Sample
+		if experiment.RelativeError(pt.sample.Mean(), wrong) < tolerance {
+			t.Errorf("%s: the sample to expect at twice the loss, %v, passes for %v", b.name, wrong, pt.sample.Mean())
+		}
+	}
+}
+
+// The optimal bank samples p = αm/(L+1), exactly.
+func TestOptimal(t *testing.T) {
+	c, p := bankings[0].config(1_000_000, 1023)
+	if p != 0.5 || c.Banks[0] != (lda.Bank{Rows: 1024}) {
+		t.Errorf("p = %v, banks %v", p, c.Banks)
+	}
+	if _, p := bankings[0].config(1_000_000, 10); p != 1 {
+		t.Errorf("p = %v with few losses", p)
+	}
+	for _, b := range bankings {
+		sum := 0
+		for _, r := range b.rows {
+			sum += r
+		}
+		if sum != rows {
+			t.Errorf("%s has %d cells, want %d", b.name, sum, rows)
+		}
+	}
+}
+
+// Episodes lose the share of packets asked for, in runs of 100 on average.
+func TestEpisodes(t *testing.T) {
+	p := passage(t, Laws[0], 0.1, episode)
+	var begun float64
+	for i, lost := range p.Lost {
+		if lost && (i == 0 || !p.Lost[i-1]) {
+			begun++
+		}
+	}
+	mean := float64(p.Losses) / begun
+	tolerance := 5 * episode / math.Sqrt(begun) // lengths are geometric: their deviation is about their mean
+	if math.Abs(mean-episode) > tolerance || math.Abs(1-episode) < tolerance {
+		t.Errorf("episodes of %v packets on average, want %v ± %v", mean, episode, tolerance)
+	}
+}
+
+// As many probes arrive as should, and their mean is off as it should be: by
+// the variation over the root of their number, times 0.8 for absolute errors.
+func TestProbes(t *testing.T) {
+	p := passage(t, Laws[0], 0.2, 0)
+	const hertz, trials = 10_000, 100
+	pr, err := p.probes(quick, hertz, trials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := hertz * (1 - p.LossRate)
+	if tolerance := 5 * math.Sqrt(want/trials); math.Abs(pr.sample.Mean()-want) > tolerance || hertz-want < tolerance {
+		t.Errorf("%v probes arrive, want %v ± %v", pr.sample.Mean(), want, tolerance)
+	}
+	off := math.Sqrt(2/math.Pi) * p.Truth.StdDev / p.Truth.Mean / math.Sqrt(want)
+	if ratio := pr.mean.Mean() / off; math.Abs(ratio-1) > 2.5*chance(trials) {
+		t.Errorf("average error %v, want %v", pr.mean.Mean(), off)
+	}
+}
+
+// The greatest of one is the average of absolute values, √(2/π); the greatest
+// of two is 2/√π of independent normal numbers' absolute values.
+func TestMaximum(t *testing.T) {
+	if got, want := maximum(1), math.Sqrt(2/math.Pi); math.Abs(got-want) > 1e-6 {
+		t.Errorf("maximum(1) = %v, want %v", got, want)
+	}
+	if got, want := maximum(2), 2/math.Sqrt(math.Pi); math.Abs(got-want) > 1e-6 {
+		t.Errorf("maximum(2) = %v, want %v", got, want)
+	}
+}
+
+func TestTypicalLargest(t *testing.T) {
+	errors := make([]float64, 3*runs)
+	errors[1], errors[runs], errors[3*runs-1] = 5, 1, 3
+	if got := typicalLargest(errors); got != 3 {
+		t.Errorf("median of 5, 1, 3 is %v", got)
+	}
+}
+
+// Experiments end when they are told to.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, e := range Experiments() {
+		if _, err := e.Run(ctx, &experiment.Run{Seed: 1, Quick: true}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v", e.Name, err)
+		}
+	}
+}
