@@ -1,6 +1,7 @@
 // Package experiment is what the experiments of this directory have in common:
 // what one is, what it is given, and what it returns. A group of experiments
-// is a package with one function, Experiments, that the command lists:
+// is a package with one function, Experiments, which experiments.go of the
+// command names:
 //
 //	func Experiments() []experiment.Experiment {
 //		return []experiment.Experiment{{
