@@ -174,7 +174,7 @@ func (c *Config) slots() int {
 // MemorySize is how many bytes a receiver takes in memory, but for a few
 // hundred.
 func (c *Config) MemorySize() int64 {
-	size := int64(c.slots()) * (recordSize + 4*int64(c.Buckets))
+	size := int64(c.slots()) * (recordSize + 1 + 4*int64(c.Buckets))
 	size += int64(c.Buffer) * heldSize
 	if c.Method == BusyAware {
 		size += int64(c.Buffer+1)*periodSize + shapeSize

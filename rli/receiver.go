@@ -14,10 +14,11 @@ type held struct {
 	time   int64
 	bytes  int32
 	period int32 // its busy period
+	at     int32 // where its flow's record is thought to be, once estimated
 	delay  int64 // from the origin, once estimated
 }
 
-const heldSize = 32
+const heldSize = 40
 
 // departure is the latest packet that left.
 type departure struct {

@@ -109,7 +109,9 @@ func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 		}
 		slope := 0.0
 		if to.place > from.place {
-			slope = (to.wait - from.wait) / (to.place - from.place)
+			// A packet waits no longer than the link has been busy, and did
+			// not arrive before the known point.
+			slope = min((to.wait-from.wait)/(to.place-from.place), 1)
 		}
 		for i := range waiting[:n] {
 			h := &waiting[i]
@@ -117,17 +119,15 @@ func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 			place := p.place(h.time, size)
 			since := place - from.place
 			wait := from.wait + slope*since
-			// A packet waits no longer than the link has been busy, and did
-			// not arrive before the known point.
-			most := from.wait + since
 			if place <= 0 {
 				idle++
 			} else if !between {
 				e := r.shape.expect(since, to.place-place)
+				most := from.wait + since
 				wait = clamp(wait+since*e.mean, most)
 				wait += (1 - e.sure) * (clamp(line.at(h.time), most) - wait)
 			}
-			h.delay = round(base + size + clamp(wait, most))
+			h.delay = round(base + size + wait)
 		}
 		waiting = waiting[n:]
 	}
@@ -143,9 +143,7 @@ func (r *Receiver) record(packets []held) {
 	if len(packets) == 0 {
 		return
 	}
-	// Ask for all records before using the first, so that memory answers the
-	// questions together.
-	r.flows.touch(packets)
+	r.flows.locate(packets)
 
 	sum, squares, bytes := int64(0), wide{}, uint64(0)
 	for i := range packets {
@@ -156,13 +154,17 @@ func (r *Receiver) record(packets []held) {
 		squares.add(square)
 		bytes += uint64(h.bytes)
 
-		at := r.flows.find(h.flow)
+		at := int(h.at)
 		flow := &r.flows.records[at]
-		if flow.count == 0 {
-			if !r.admit(at, h.flow) {
-				continue
+		if flow.flow != h.flow || flow.count == 0 {
+			at = r.flows.find(h.flow)
+			flow = &r.flows.records[at]
+			if flow.count == 0 {
+				if !r.admit(at, h.flow) {
+					continue
+				}
+				flow.first = h.time
 			}
-			flow.first = h.time
 		}
 		flow.last = h.time
 		flow.count++

@@ -3,22 +3,25 @@ package rli
 import "github.com/hoplag/hoplag/hashing"
 
 // A table holds the records of flows: open addressing with linear probing in
-// an array that never grows. A flow's search begins at the low bits of its
-// hash, of which sampling uses the high ones.
+// arrays that never grow. A flow's search begins at the low bits of its hash
+// and goes by tags, a byte for each record, which are near at hand where the
+// records are not.
 type table struct {
 	records    []record
+	tags       []uint8  // of the same places; 0 where there is no record
 	histograms []uint32 // of the same places
 	buckets    int
 	mask       uint64
 	used       int
 	limit      int
-	touched    uint64 // keeps the compiler from leaving touch out
+	touched    uint64 // keeps the compiler from leaving reads out
 }
 
 func newTable(c *Config) table {
 	n := c.slots()
 	return table{
 		records:    make([]record, n),
+		tags:       make([]uint8, n),
 		histograms: make([]uint32, n*c.Buckets),
 		buckets:    c.Buckets,
 		mask:       uint64(n - 1),
@@ -26,22 +29,43 @@ func newTable(c *Config) table {
 	}
 }
 
+// tag is never 0. It is made of all of the flow's bits, as the sampled flows
+// have the high ones in common and the neighbours in the table the low ones.
+func tag(f hashing.Flow) uint8 {
+	return uint8(uint64(f)*0x9e3779b97f4a7c15>>56) | 1
+}
+
 // find returns the place of a flow, or the empty one where its record would
 // be.
 func (t *table) find(f hashing.Flow) int {
-	i := uint64(f) & t.mask
-	for t.records[i].count != 0 && t.records[i].flow != f {
-		i = (i + 1) & t.mask
+	i := t.guess(f, uint64(f))
+	for t.tags[i] != 0 && t.records[i].flow != f {
+		i = t.guess(f, i+1)
 	}
 	return int(i)
 }
 
-// touch reads where the packets' records are likely to be, so that they are
-// in the cache when they are searched one after the other.
-func (t *table) touch(packets []held) {
+// guess returns the first place from i on that is empty or has the flow's tag.
+func (t *table) guess(f hashing.Flow, i uint64) uint64 {
+	tag := tag(f)
+	for {
+		i &= t.mask
+		if got := t.tags[i]; got == tag || got == 0 {
+			return i
+		}
+		i++
+	}
+}
+
+// locate guesses the places of the packets' records, and reads there, so that
+// memory brings them all together before they are needed one after the other.
+func (t *table) locate(packets []held) {
 	sum := uint64(0)
 	for i := range packets {
-		sum += t.records[uint64(packets[i].flow)&t.mask].count
+		h := &packets[i]
+		at := t.guess(h.flow, uint64(h.flow))
+		h.at = int32(at)
+		sum += t.records[at].count
 	}
 	t.touched = sum
 }
@@ -52,6 +76,7 @@ func (t *table) claim(i int, f hashing.Flow) bool {
 		return false
 	}
 	t.used++
+	t.tags[i] = tag(f)
 	t.records[i].flow = f
 	return true
 }
@@ -69,24 +94,24 @@ func (t *table) remove(i int) {
 	gap, at := uint64(i), uint64(i)
 	for {
 		at = (at + 1) & t.mask
-		r := &t.records[at]
-		if r.count == 0 {
+		if t.tags[at] == 0 {
 			break
 		}
-		home := uint64(r.flow) & t.mask
+		home := uint64(t.records[at].flow) & t.mask
 		if (at-home)&t.mask < (at-gap)&t.mask {
 			continue
 		}
-		t.records[gap] = *r
+		t.records[gap], t.tags[gap] = t.records[at], t.tags[at]
 		copy(t.histogram(int(gap)), t.histogram(int(at)))
 		gap = at
 	}
-	t.records[gap] = record{}
+	t.records[gap], t.tags[gap] = record{}, 0
 	clear(t.histogram(int(gap)))
 }
 
 func (t *table) reset() {
 	clear(t.records)
+	clear(t.tags)
 	clear(t.histograms)
 	t.used = 0
 }
