@@ -85,7 +85,7 @@ func (p *progress) erase() {
 // draw rewrites the line, at most ten times a second unless it must.
 func (p *progress) draw(must bool) {
 	now := time.Now()
-	if !p.terminal || !must && now.Sub(p.drawn) < 100*time.Millisecond {
+	if !p.terminal || p.finished == len(p.chosen) || !must && now.Sub(p.drawn) < 100*time.Millisecond {
 		return
 	}
 	p.drawn = now

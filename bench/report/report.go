@@ -24,6 +24,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"sign":  func(v experiment.Verdict) string { return signs[v] },
 	"class": func(v experiment.Verdict) string { return strings.ReplaceAll(string(v), " ", "-") },
 	"kinds": func() []experiment.Verdict { return verdicts },
+	"bound": func(s string) string { return strings.ReplaceAll(s, " %", "\u00a0%") }, // no line between a number and its %
 }).Parse(source))
 
 var verdicts = []experiment.Verdict{experiment.Win, experiment.AsGood, experiment.Loss, experiment.DoesNotHold}
