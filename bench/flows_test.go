@@ -18,15 +18,11 @@ func BenchmarkLDSUpdate(b *testing.B) {
 	floor := func(from, to int) {
 		t, packets := uint64(from), packets[from:to]
 		for i, f := range flows[from:to] {
-			p := packets[i]
-			for _, row := range [4]uint64{
-				hashing.Row(uint64(f), n), hashing.Row(uint64(f)>>32, n),
-				hashing.Row(uint64(p), n), hashing.Row(uint64(p)>>32, n),
-			} {
-				c := &cells[row]
-				c.Sum += t + uint64(i)
-				c.Count++
-			}
+			p, t := uint64(packets[i]), t+uint64(i)
+			cells[hashing.Row(uint64(f), n)].Add(t)
+			cells[hashing.Row(uint64(f)>>32, n)].Add(t)
+			cells[hashing.Row(p, n)].Add(t)
+			cells[hashing.Row(p>>32, n)].Add(t)
 		}
 	}
 	spread := lds.DefaultConfig

@@ -25,12 +25,12 @@ var inFlight = []struct {
 // benchmarkPipeline fills the pipeline once and goes on with it. The floor
 // adds a packet to a cell at both of its ends, which lie as far apart in the
 // stream.
-func benchmarkPipeline(b *testing.B, name string, flows int, make func(*traffic) pipeline) {
+func benchmarkPipeline(b *testing.B, name string, make func(*traffic) pipeline) {
 	for _, size := range inFlight {
 		var p pipeline
 		b.Run(name+"/"+size.name, func(b *testing.B) {
 			if p.step == nil {
-				p = make(newTraffic(flows, size.count))
+				p = make(newTraffic(flowCount, size.count))
 				p.step(2 * size.count)
 			}
 			arrive, leave := speed.Floor(speed.Packets()), speed.Floor(speed.Packets())
@@ -47,15 +47,15 @@ func benchmarkPipeline(b *testing.B, name string, flows int, make func(*traffic)
 // BenchmarkPipeline is one packet's arrival and departure, for the delay of
 // all packets: matching then recording, against updates at both ends.
 func BenchmarkPipeline(b *testing.B) {
-	benchmarkPipeline(b, "lda", flowCount, ldaPipeline)
+	benchmarkPipeline(b, "lda", ldaPipeline)
 	for i, r := range recorders() {
-		benchmarkPipeline(b, "map+"+r.name, flowCount, func(s *traffic) pipeline { return mapPipeline(s, recorders()[i]) })
+		benchmarkPipeline(b, "map+"+r.name, func(s *traffic) pipeline { return mapPipeline(s, recorders()[i]) })
 	}
 	for i, r := range recorders()[:2] {
-		benchmarkPipeline(b, "sync.Map+"+r.name, flowCount, func(s *traffic) pipeline { return syncPipeline(s, recorders()[i]) })
+		benchmarkPipeline(b, "sync.Map+"+r.name, func(s *traffic) pipeline { return syncPipeline(s, recorders()[i]) })
 	}
 	for i, r := range recorders()[:2] {
-		benchmarkPipeline(b, "table+"+r.name, flowCount, func(s *traffic) pipeline { return tablePipeline(s, recorders()[i]) })
+		benchmarkPipeline(b, "table+"+r.name, func(s *traffic) pipeline { return tablePipeline(s, recorders()[i]) })
 	}
 }
 
@@ -64,9 +64,9 @@ const flowCount = 1 << 16
 
 // BenchmarkFlowPipeline is the same for the delay of each of 65,536 flows.
 func BenchmarkFlowPipeline(b *testing.B) {
-	benchmarkPipeline(b, "lds", flowCount, ldsPipeline)
-	benchmarkPipeline(b, "colate", flowCount, colatePipeline)
-	benchmarkPipeline(b, "map+map", flowCount, mapFlowPipeline)
+	benchmarkPipeline(b, "lds", ldsPipeline)
+	benchmarkPipeline(b, "colate", colatePipeline)
+	benchmarkPipeline(b, "map+map", mapFlowPipeline)
 }
 
 // BenchmarkRecord records delays and nothing else, through a function value.
