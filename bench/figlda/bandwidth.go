@@ -15,7 +15,7 @@ var bandwidth = experiment.Experiment{
 	Group:  Group,
 	Title:  "Bandwidth of probes for equal accuracy",
 	Claim:  "Probes need 50 to 60 times the bandwidth of an LDA for results of similar accuracy (section IV-C).",
-	Weight: 25, Quick: 3,
+	Weight: 22, Quick: 2.5,
 	Run: runBandwidth,
 }
 
