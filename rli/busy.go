@@ -10,7 +10,7 @@ import (
 type period struct {
 	first int64   // departure of its first packet
 	lead  float64 // ns that that packet took, so that the period began at first − lead
-	end   int64   // latest departure
+	end   int64   // departure of its last packet so far, when packets are estimated
 	whole bool    // whether its beginning was seen
 }
 
@@ -162,8 +162,9 @@ func newShape() *shape {
 	return s
 }
 
+// octave is that of a time, not negative.
 func octave(x float64) int {
-	return min(bits.Len64(uint64(max(x, 0))), octaves-1)
+	return min(bits.Len64(uint64(int64(x))), octaves-1)
 }
 
 // learn takes in a packet that waited for rise more than the straight line

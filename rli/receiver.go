@@ -34,6 +34,9 @@ type mark struct {
 	delay    int64 // from the origin
 }
 
+// never is when the latest packet left before there was one.
+const never = math.MinInt64 / 2
+
 // A Receiver estimates the delay of every packet that departs from a link,
 // and keeps the sums of each flow. NewReceiver makes it, it never grows, and
 // it is for one goroutine.
@@ -48,7 +51,7 @@ type Receiver struct {
 	waiting int // of the buffer
 	left    mark
 	latest  departure
-	begun   bool // whether there is one
+	slack   float64 // Config.Tolerance
 
 	// Delays are differences from the delay of the first reference.
 	origin    int64
@@ -88,6 +91,8 @@ func NewReceiver(c Config) (*Receiver, error) {
 		threshold: hashing.Threshold(c.Sample),
 		hold:      hashing.Threshold(c.Hold),
 		buffer:    make([]held, max(c.Buffer, 1)),
+		latest:    departure{time: never},
+		slack:     float64(c.Tolerance),
 		link:      newLink(c.Tolerance),
 		flows:     newTable(&c),
 		histogram: make([]uint32, c.Buckets),
@@ -106,8 +111,8 @@ func NewReceiver(c Config) (*Receiver, error) {
 func (r *Receiver) Config() Config { return r.config }
 
 // Update tells of a packet of flow f and the given size, up to 2^31-1 bytes,
-// whose last bit departed at time t, in nanoseconds. Times must not decrease
-// over all calls of Update, Pass and Reference.
+// whose last bit departed at time t, in nanoseconds. Times are over
+// -2^62 and must not decrease over all calls of Update, Pass and Reference.
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	r.counts.Packets++
 	if r.config.Method == BusyAware {
@@ -280,23 +285,24 @@ func (r *Receiver) Merge(b *Receiver) error {
 func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
 	size := float64(bytes) * r.perByte
 	excess := float64(t-r.latest.time) - size
-	begun := r.begun
-	r.begun, r.latest = true, departure{t, int32(bytes), reference}
-	if begun && excess <= r.link.tolerance/2 {
-		r.periods[r.current].end = t
-		if excess < -r.link.tolerance/2 {
+	if excess <= r.slack {
+		if excess < -r.slack {
 			r.impossible()
 		}
+		r.latest = departure{t, int32(bytes), reference}
 		return false
 	}
+	begun := r.latest.time != never
 	r.nextPeriod()
-	r.periods[r.current] = period{first: t, lead: size, end: t, whole: begun}
+	r.periods[r.current] = period{first: t, lead: size, whole: begun}
+	r.latest = departure{t, int32(bytes), reference}
 	return begun
 }
 
 // nextPeriod closes the period under way, and makes another current.
 func (r *Receiver) nextPeriod() {
 	p := &r.periods[r.current]
+	p.end = r.latest.time
 	if r.lesson.given {
 		l := &r.lesson
 		since, left := l.at.place-l.from.place, p.place(p.end, 0)-l.at.place

@@ -93,17 +93,17 @@ func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 	base := r.link.base()
 	line := r.paperLine(right)
 	line.delay -= base + float64(r.config.ReferenceBytes)*r.perByte // of the waiting time
-	idle, all := uint64(0), uint64(len(waiting))
+	r.periods[r.current].end = r.latest.time
+	all, idle := len(waiting), 0
 	for len(waiting) > 0 {
-		index := waiting[0].period
-		n := 1
-		for n < len(waiting) && waiting[n].period == index {
-			n++
-		}
+		index := int(waiting[0].period)
 		p := &r.periods[index]
-		from, _ := r.start(int(index))
+		from, _ := r.start(index)
+		if p.place(waiting[0].time, float64(waiting[0].bytes)*r.perByte) <= 0 {
+			idle++ // it is the first of the period, the only one that did not wait
+		}
 		to := point{place: p.place(p.end, 0)}
-		between := known != nil && int(index) == r.current
+		between := known != nil && index == r.current
 		if between {
 			to = *known
 		}
@@ -113,15 +113,14 @@ func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 			// not arrive before the known point.
 			slope = min((to.wait-from.wait)/(to.place-from.place), 1)
 		}
-		for i := range waiting[:n] {
+		i := 0
+		for ; i < len(waiting) && int(waiting[i].period) == index; i++ {
 			h := &waiting[i]
 			size := float64(h.bytes) * r.perByte
 			place := p.place(h.time, size)
 			since := place - from.place
 			wait := from.wait + slope*since
-			if place <= 0 {
-				idle++
-			} else if !between {
+			if !between {
 				e := r.shape.expect(since, to.place-place)
 				most := from.wait + since
 				wait = clamp(wait+since*e.mean, most)
@@ -129,14 +128,22 @@ func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 			}
 			h.delay = round(base + size + wait)
 		}
-		waiting = waiting[n:]
+		waiting = waiting[i:]
 	}
-	r.counts.Busy += all - idle
-	r.counts.Idle += idle
+	r.counts.Busy += uint64(all - idle)
+	r.counts.Idle += uint64(idle)
 }
 
 // clamp returns what of x is from 0 to most.
-func clamp(x, most float64) float64 { return max(min(x, most), 0) }
+func clamp(x, most float64) float64 {
+	if x > most {
+		x = most
+	}
+	if x < 0 {
+		x = 0
+	}
+	return x
+}
 
 // record adds the packets' delays to their flows and the total.
 func (r *Receiver) record(packets []held) {
