@@ -12,7 +12,7 @@ import (
 
 var againstProbes = experiment.Experiment{
 	Name:   "lda-6",
-	Group:  Group,
+	Group:  group,
 	Title:  "Two banks against Poisson probes (Fig. 6a–c)",
 	Claim:  "With losses in episodes, the two-bank LDA is off by 0.2 to 4 %; probes of as many packets (7 a second) by almost 100 %, and of as many bytes (144 a second) by 11 % where LDA is below 1 % (loss rates below 1 %); the deviation by 3 to 9 % against 15 % below 5 % loss. Only 10,000 probes a second come near LDA (section IV-C, Fig. 6a–c).",
 	Weight: 4, Quick: 0.5,

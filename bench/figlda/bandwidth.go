@@ -12,7 +12,7 @@ import (
 
 var bandwidth = experiment.Experiment{
 	Name:   "lda-bandwidth",
-	Group:  Group,
+	Group:  group,
 	Title:  "Bandwidth of probes for equal accuracy",
 	Claim:  "Probes need 50 to 60 times the bandwidth of an LDA for results of similar accuracy (section IV-C).",
 	Weight: 22, Quick: 2.5,

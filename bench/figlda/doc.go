@@ -16,8 +16,8 @@ package figlda
 
 import "github.com/hoplag/hoplag/bench/experiment"
 
-// Group is the heading of these experiments.
-const Group = "LDA (aggregate delay)"
+// group is the heading of these experiments.
+const group = "LDA (aggregate delay)"
 
 // Experiments are those of the LDA paper.
 func Experiments() []experiment.Experiment {

@@ -168,22 +168,25 @@ func (b banking) config(packets, lost int) (c lda.Config, presampled float64) {
 
 // A point is what some runs at one loss rate gave.
 type point struct {
-	config   lda.Config // but for its seed
-	results  []lda.Result
-	means    estimate.Moments // relative error of the mean
-	errors   []float64        // the same, by run
-	sample   estimate.Moments // effective sample size
-	paper    estimate.Moments // relative error of the deviation by eq. (5)
-	ours     estimate.Moments // the same, count-conditioned
-	squares  float64          // sum of squared relative errors of the mean
-	expected float64          // effective sample size
+	config     lda.Config // but for its seed
+	presampled float64    // share of the packets shown to it
+	truth      estimate.Delay
+	received   int
+	results    []lda.Result
+	means      estimate.Moments // relative error of the mean
+	errors     []float64        // the same, by run
+	sample     estimate.Moments // effective sample size
+	paper      estimate.Moments // relative error of the deviation by eq. (5)
+	ours       estimate.Moments // the same, count-conditioned
+	squares    float64          // sum of squared relative errors of the mean
+	expected   float64          // effective sample size
 }
 
 // measure runs a configuration with so many different hashes. A deviation
 // whose square came out negative counts as 0. step is called after each run.
 func (p *Passage) measure(run *experiment.Run, b banking, runs int, step func() error) (*point, error) {
 	c, presampled := b.config(len(p.Delays), p.Losses)
-	pt := &point{config: c}
+	pt := &point{config: c, presampled: presampled, truth: p.Truth, received: len(p.Delays) - p.Losses}
 	e := c.Expect(presampled*float64(len(p.Delays)), p.LossRate)
 	pt.expected = e.Sample
 	for r := range runs {

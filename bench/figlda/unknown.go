@@ -11,7 +11,7 @@ import (
 
 var unknownLoss = experiment.Experiment{
 	Name:   "lda-5",
-	Group:  Group,
+	Group:  group,
 	Title:  "Several banks, for a loss rate that is not known (Fig. 5a–c)",
 	Claim:  "Two, three and four banks of 1,024 cells together, tuned to fixed loss rates, get samples not too far from those of one bank tuned to the actual loss, and errors that are much alike; four banks are the worst at high loss, and two banks suit most deployments (section IV-B, Fig. 5a–c).",
 	Weight: 12, Quick: 1,

@@ -11,7 +11,7 @@ import (
 
 var worstCase = experiment.Experiment{
 	Name:   "lda-max",
-	Group:  Group,
+	Group:  group,
 	Title:  "Largest error of ten runs at 0.16 % loss",
 	Claim:  "At 0.16 % loss, for which the two-bank LDA was tuned, no run is off by more than 0.17 %; of the probes, runs are off by up to 87 % at 7 a second, 13 % at 144 and 0.15 % at 10,000 (section IV-C).",
 	Weight: 8, Quick: 0.8,
