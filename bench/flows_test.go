@@ -85,16 +85,33 @@ func BenchmarkCOLATEUpdate(b *testing.B) {
 				t, packets := int64(from), packets[from:to]
 				for i, f := range flows[from:to] {
 					r.Update(f, packets[i], t+int64(i))
-					if r.Pending() {
-						e := r.Take()
-						e.Reset()
-						if err := r.Give(e); err != nil {
-							panic(err)
-						}
-					}
+					recycle(r)
 				}
 			}, c.floor)
 		})
+	}
+	b.Run("455334-counters-default-3.5MiB-batch32", func(b *testing.B) {
+		r := must(colate.New(colate.DefaultConfig))
+		const burst = 32
+		compare(b, streamLength, 0, func(from, to int) {
+			for ; from < to; from += burst {
+				end := min(from+burst, to)
+				r.UpdateBatch(flows[from:end], packets[from:end], int64(from))
+				recycle(r)
+			}
+		}, wideFloor)
+	})
+}
+
+// recycle takes, empties and gives back an epoch that has ended.
+func recycle(r *colate.Recorder) {
+	if !r.Pending() {
+		return
+	}
+	e := r.Take()
+	e.Reset()
+	if err := r.Give(e); err != nil {
+		panic(err)
 	}
 }
 
