@@ -104,9 +104,11 @@ func (a *Aggregator) Merge(b *Aggregator) error {
 	if err := sameConfig(a, b); err != nil {
 		return err
 	}
-	for i := range a.cells {
-		a.cells[i].sum += b.cells[i].sum
-		a.cells[i].tally += b.cells[i].tally
+	into, from := a.cells, b.cells[:len(a.cells)]
+	for i := range into {
+		c, d := &into[i], &from[i]
+		c.sum += d.sum
+		c.tally += d.tally
 	}
 	return nil
 }

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+)
+
+// streams are the packets of a large and of a small working set.
+func streams(b *testing.B, f func(b *testing.B, packets []hashing.Packet)) {
+	b.Run("stream-16MiB", func(b *testing.B) { f(b, packetStream()) })
+	b.Run("stream-64KiB", func(b *testing.B) { f(b, packetStream()[:1<<13]) })
+}
+
+// BenchmarkLDAUpdate is one packet at a time, with its own timestamp. The
+// aggregator is 32 KiB with two banks of 1,024 cells, 48 KiB with the default's
+// three.
+func BenchmarkLDAUpdate(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		config lda.Config
+		bar    float64
+	}{
+		{"2banks", twoBanks, 2.0},
+		{"default-3banks", lda.DefaultConfig, 0},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			streams(b, func(b *testing.B, packets []hashing.Packet) {
+				a := must(lda.New(c.config))
+				compare(b, len(packets), c.bar, func(from, to int) {
+					t := int64(from)
+					for i, p := range packets[from:to] {
+						a.Update(p, t+int64(i))
+					}
+				}, cellFloor(packets))
+			})
+		})
+	}
+}
+
+// BenchmarkLDABatch is bursts of 32 packets with one timestamp. The floor has
+// a timestamp for each packet, as for single packets.
+func BenchmarkLDABatch(b *testing.B) {
+	const burst = 32
+	streams(b, func(b *testing.B, packets []hashing.Packet) {
+		a := must(lda.New(twoBanks))
+		compare(b, len(packets), 1.3, func(from, to int) {
+			for ; from < to; from += burst {
+				a.UpdateBatch(packets[from:min(from+burst, to)], int64(from))
+			}
+		}, cellFloor(packets))
+	})
+}
+
+// BenchmarkLDASender updates through the state machine that ends intervals.
+func BenchmarkLDASender(b *testing.B) {
+	streams(b, func(b *testing.B, packets []hashing.Packet) {
+		s := must(lda.NewSender(lda.Tuner{Config: twoBanks}, 1, 1500))
+		must(s.Start(nil))
+		compare(b, len(packets), 0, func(from, to int) {
+			t := int64(from)
+			for i, p := range packets[from:to] {
+				s.Update(p, t+int64(i))
+			}
+		}, cellFloor(packets))
+	})
+}
+
+// BenchmarkLDAShards: two goroutines with a shard each against one, and the
+// shards then merged. Metric: how many times the packets in the same time; 1.8
+// is the bar, where two processors are free.
+func BenchmarkLDAShards(b *testing.B) {
+	packets := packetStream()
+	shards := []*lda.Aggregator{must(lda.New(twoBanks)), must(lda.New(twoBanks))}
+	update := func(a *lda.Aggregator, n int) {
+		for ; n > 0; n -= len(packets) {
+			for i, p := range packets[:min(n, len(packets))] {
+				a.Update(p, int64(i))
+			}
+		}
+	}
+	best := [2]time.Duration{1 << 62, 1 << 62}
+	n := min(b.N, 1<<20)
+	for left := b.N; left > 0; left -= n {
+		start := time.Now()
+		update(shards[0], n)
+		best[0] = min(best[0], time.Since(start))
+
+		start = time.Now()
+		var all sync.WaitGroup
+		for _, a := range shards {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				update(a, n)
+			}()
+		}
+		all.Wait()
+		best[1] = min(best[1], time.Since(start))
+	}
+	if err := shards[0].Merge(shards[1]); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(2*best[0].Seconds()/best[1].Seconds(), "x-one")
+	b.ReportMetric(1.8, "bar-x")
+}
+
+// BenchmarkLDAInterval is what an interval's end costs, with 1,024 cells of 9
+// bytes; the bar of Merge is 1 µs.
+func BenchmarkLDAInterval(b *testing.B) {
+	c := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1024}}, SumBits: 40}
+	up, down := must(lda.New(c)), must(lda.New(c))
+	for i, p := range packetStream() {
+		up.Update(p, int64(i))
+		if i%10_000 != 0 {
+			down.Update(p, int64(i)+500)
+		}
+	}
+	data := must(up.MarshalBinary())
+	for _, step := range []struct {
+		name string
+		run  func() error
+	}{
+		{"merge", func() error { return up.Merge(down) }},
+		{"estimate", func() error { _, err := lda.Estimate(down, down); return err }},
+		{"encode", func() error { var err error; data, err = down.AppendBinary(data[:0]); return err }},
+		{"decode", func() error { return up.UnmarshalBinary(data) }},
+		{"reset", func() error { up.Reset(); return nil }},
+	} {
+		b.Run(step.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := step.run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
