@@ -14,7 +14,7 @@ type held struct {
 	time   int64
 	bytes  int32
 	period int32 // its busy period
-	at     int32 // where its flow's record is thought to be, once estimated
+	at     int32 // once estimated, where its flow's record is thought to be; -1 for nowhere
 	delay  int64 // from the origin, once estimated
 }
 

@@ -135,15 +135,7 @@ func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 }
 
 // clamp returns what of x is from 0 to most.
-func clamp(x, most float64) float64 {
-	if x > most {
-		x = most
-	}
-	if x < 0 {
-		x = 0
-	}
-	return x
-}
+func clamp(x, most float64) float64 { return max(min(x, most), 0) }
 
 // record adds the packets' delays to their flows and the total.
 func (r *Receiver) record(packets []held) {
@@ -151,26 +143,30 @@ func (r *Receiver) record(packets []held) {
 		return
 	}
 	r.flows.locate(packets)
-
-	sum, squares, bytes := int64(0), wide{}, uint64(0)
+	records := r.flows.records
+	total := &r.total
+	if total.count == 0 {
+		total.first = packets[0].time
+	}
+	total.last = packets[len(packets)-1].time
+	total.count += uint64(len(packets))
+	sum, squares, bytes := total.sum, total.squares, total.bytes
 	for i := range packets {
 		h := &packets[i]
-		high, low := bits.Mul64(magnitude(h.delay), magnitude(h.delay))
+		size := magnitude(h.delay)
+		high, low := bits.Mul64(size, size)
 		square := wide{high, low}
 		sum += h.delay
 		squares.add(square)
 		bytes += uint64(h.bytes)
 
-		at := int(h.at)
-		flow := &r.flows.records[at]
+		flow := &records[h.at]
 		if flow.flow != h.flow || flow.count == 0 {
-			at = r.flows.find(h.flow)
-			flow = &r.flows.records[at]
-			if flow.count == 0 {
-				if !r.admit(at, h.flow) {
-					continue
-				}
-				flow.first = h.time
+			at := r.flows.find(h.flow)
+			h.at = int32(at)
+			flow = &records[at]
+			if flow.count == 0 && !r.admit(h) {
+				continue
 			}
 		}
 		flow.last = h.time
@@ -178,39 +174,39 @@ func (r *Receiver) record(packets []held) {
 		flow.bytes += uint64(h.bytes)
 		flow.sum += h.delay
 		flow.squares.add(square)
-		if r.config.Buckets > 0 {
-			bucket := bucketOf(r.origin+h.delay, r.config.Floor, r.config.Buckets)
-			r.flows.histogram(at)[bucket]++
-		}
 	}
-
-	if r.total.count == 0 {
-		r.total.first = packets[0].time
-	}
-	r.total.last = packets[len(packets)-1].time
-	r.total.count += uint64(len(packets))
-	r.total.bytes += bytes
-	r.total.sum += sum
-	r.total.squares.add(squares)
+	total.sum, total.squares, total.bytes = sum, squares, bytes
 	if r.config.Buckets > 0 {
-		for i := range packets {
-			r.histogram[bucketOf(r.origin+packets[i].delay, r.config.Floor, r.config.Buckets)]++
+		r.distribute(packets)
+	}
+}
+
+// distribute adds the packets' delays to the histograms.
+func (r *Receiver) distribute(packets []held) {
+	for i := range packets {
+		h := &packets[i]
+		bucket := bucketOf(r.origin+h.delay, r.config.Floor, r.config.Buckets)
+		r.histogram[bucket]++
+		if h.at >= 0 {
+			r.flows.histogram(int(h.at))[bucket]++
 		}
 	}
 }
 
-// admit begins a record at place at of the table, if it is drawn and there is
-// room.
-func (r *Receiver) admit(at int, f hashing.Flow) bool {
-	if !r.drawn() {
+// admit begins a packet's record at h.at, if it is drawn and there is room; if
+// not, the packet is nowhere.
+func (r *Receiver) admit(h *held) bool {
+	switch {
+	case !r.drawn():
 		r.counts.Unheld++
-		return false
-	}
-	if !r.flows.claim(at, f) {
+	case !r.flows.claim(int(h.at), h.flow):
 		r.counts.Shed++
-		return false
+	default:
+		r.flows.records[h.at].first = h.time
+		return true
 	}
-	return true
+	h.at = -1
+	return false
 }
 
 // drawn decides whether a packet begins a record.

@@ -38,34 +38,34 @@ func tag(f hashing.Flow) uint8 {
 // find returns the place of a flow, or the empty one where its record would
 // be.
 func (t *table) find(f hashing.Flow) int {
-	i := t.guess(f, uint64(f))
+	i := guess(t.tags, f, uint64(f))
 	for t.tags[i] != 0 && t.records[i].flow != f {
-		i = t.guess(f, i+1)
+		i = guess(t.tags, f, i+1)
 	}
 	return int(i)
 }
 
 // guess returns the first place from i on that is empty or has the flow's tag.
-func (t *table) guess(f hashing.Flow, i uint64) uint64 {
-	tag := tag(f)
-	for {
-		i &= t.mask
-		if got := t.tags[i]; got == tag || got == 0 {
-			return i
-		}
-		i++
+func guess(tags []uint8, f hashing.Flow, i uint64) uint64 {
+	tag, mask := tag(f), uint64(len(tags)-1)
+	i &= mask
+	for tags[i] != tag && tags[i] != 0 {
+		i = (i + 1) & mask
 	}
+	return i
 }
 
 // locate guesses the places of the packets' records, and reads there, so that
 // memory brings them all together before they are needed one after the other.
 func (t *table) locate(packets []held) {
+	tags := t.tags
+	records := t.records[:len(tags)]
 	sum := uint64(0)
 	for i := range packets {
 		h := &packets[i]
-		at := t.guess(h.flow, uint64(h.flow))
+		at := guess(tags, h.flow, uint64(h.flow))
 		h.at = int32(at)
-		sum += t.records[at].count
+		sum += records[at].count
 	}
 	t.touched = sum
 }
