@@ -143,6 +143,20 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// Flags may come after names.
+func TestFlagsAnywhere(t *testing.T) {
+	dir := t.TempDir()
+	if _, _, err := commanded(coins(), "-seed", "9", "die", "-out", dir, "coin-1", "-quick"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"die", "coin-1"} {
+		r, err := experiment.Load(dir, name)
+		if err != nil || r.Seed != 9 || !r.Quick {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"-all coin-1":            "-all and \"coin-1\"",

@@ -93,7 +93,7 @@ usage: bench                       list the experiments
        bench [flags] -all          run all of them
        bench -readme FILE          rewrite the tables of FILE from the results in -out
 
-flags, which come before names:
+flags:
 `)
 		f.PrintDefaults()
 	}
@@ -103,13 +103,19 @@ flags, which come before names:
 	f.StringVar(&set.out, "out", "out", "`directory` for the results; the report covers all that it holds")
 	f.IntVar(&set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), "how `many` experiments to run side by side")
 	f.StringVar(&set.readme, "readme", "", "rewrite the tables between markers in this `file`, and run nothing")
-	if err := f.Parse(args); err != nil {
-		return set, err
+	for { // flags may stand before, between and after names
+		if err := f.Parse(args); err != nil {
+			return set, err
+		}
+		if f.NArg() == 0 {
+			break
+		}
+		set.names = append(set.names, f.Arg(0))
+		args = f.Args()[1:]
 	}
-	set.names = f.Args()
 	switch {
 	case set.all && len(set.names) > 0:
-		return set, fmt.Errorf("-all and %q: want one or the other (flags come before names)", set.names[0])
+		return set, fmt.Errorf("-all and %q: want one or the other", set.names[0])
 	case set.readme != "" && (set.all || len(set.names) > 0):
 		return set, errors.New("-readme runs nothing: run the experiments first, then -readme alone")
 	case set.jobs < 1:
