@@ -3,6 +3,7 @@ package colate
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
@@ -131,6 +132,13 @@ func openEpoch(data []byte) (packedEpoch, error) {
 	p.first, p.last = int64(r.Uint64()), int64(r.Uint64())
 	for k := range p.config.Vectors {
 		p.vectors[k] = Vector{Packets: r.Uint64(), Digest: r.Uint64(), Fill: r.Uint64()}
+	}
+	var packets uint64
+	for _, v := range p.vectors {
+		packets += v.Packets
+	}
+	if empty := p.first == math.MaxInt64 && p.last == math.MinInt64; packets > 0 && p.first > p.last || packets == 0 && !empty {
+		return packedEpoch{}, fmt.Errorf("colate: %w: %d packets from %d to %d", estimate.ErrEncoding, packets, p.first, p.last)
 	}
 	if have, want := int64(r.Len()), p.config.packedSize(); have != want {
 		return packedEpoch{}, fmt.Errorf("colate: %w: %d bytes of counters, want %d", estimate.ErrEncoding, have, want)

@@ -85,6 +85,7 @@ func malformed(t testing.TB) map[string][]byte {
 		"shift":           change(config+16, 41),
 		"time bits":       change(config+17, 20),
 		"no vectors":      change(config+26, 0),
+		"last first":      change(config+27+8, 0x80),
 		"spare bits":      change(len(good)-5, good[len(good)-5]|1),
 	}
 }

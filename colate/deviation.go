@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// squares is m·S²: the sum over counters of what is expected of a flow's sum
-// of squared delays, S² being the sample variance of the counters' sums of
-// delays. Each packet chose its counter at random, so a counter's sum has the
-// variance E[D²]·p/m about the flow's mean counter, and that of noise. Here
-// it is divided by m: the mean squared delay is squares ÷ packets per counter.
+// squares is S², the sample variance of sums of delays over a flow's counters.
+// Packets choose their counters at random, so that in expectation it is the sum of
+// the squared delays of all that are in a counter: m·S² is Theorem 4's sum of
+// squares for the flow, averaged over all pairings of its counters, plus what
+// noise adds.
 func squares(sums []float64) float64 {
 	if len(sums) < 2 {
 		return 0
@@ -30,7 +30,7 @@ func squares(sums []float64) float64 {
 // absent flows show it. Both sides leave out counters that deviate by more
 // than three times the typical counter of the flow. ok is false if nothing is
 // left after that.
-func (e *estimator) countedVariance(own, counts []float64, flowMean float64) (variance float64, ok bool) {
+func (e *estimator) countedVariance(own, counts []float64) (variance float64, ok bool) {
 	common := e.noise.common
 	packets := 0.0
 	for _, n := range counts {

@@ -32,21 +32,23 @@
 //     that saw different packets disagree in number or digest and are not used;
 //     Config.Vectors says into how many the packets are divided for that, and
 //     Config.CountBits makes every counter tell by itself. So let points end
-//     their epochs together ([Recorder.Rotate]), and query some time beyond
-//     either end of the flow's life.
+//     their epochs together ([Recorder.Rotate]), query some time beyond either
+//     end of the flow's life, and keep a recorder at each end of each link: of a
+//     point that talks to several others, the paper keeps one vector for all of
+//     them, in which every packet of another link leaves its whole time stamp.
 //   - The delays in one counter add up to less than half the modulus of its
 //     sum: see Config.TimeBits. [Estimate] refuses a flow of which most
 //     counters hold more than a quarter of that; [Joint] cannot tell.
-//   - The number of a flow's packets is known. If packets of the flow were
-//     lost and byCount rules saved the counters, it is the number that passed.
+//   - The number of a flow's packets is known; where some were lost, of those
+//     that passed.
 //
 // # What it cannot measure
 //
 // The distribution of delays beyond mean and deviation; the order of packets;
-// loss, which other packages count. The mean of a small flow among big ones:
-// the noise in its counters is that of all packets that share them, and no
-// estimator of one flow alone can do better than [Result.Interval] says. [Joint]
-// can, with the records of the other flows.
+// loss, which other packages count. The mean of a small flow among big ones,
+// from its counters alone: they hold mostly the delays of others, and
+// [Result.Interval] is wide. [Joint] explains these by the records of the other
+// flows.
 //
 // # Time stamps
 //
@@ -55,9 +57,9 @@
 // promises less than 0.1 bit per packet; together, a time stamp is then below
 // 10³ on average, and for an epoch of minutes to hours the unit is a tenth of
 // a second to seconds. Delays of microseconds do not show in such a unit but
-// by chance: whether the clock ticks while a packet is on its way. The mean
-// over p packets of a delay d in a unit u is off by some √(u/(p·d)) of itself by that
-// alone. Microsecond units need counters that hold the sum of microsecond
+// by chance: whether the clock ticks while a packet is on its way, so that the
+// mean of p packets with a delay d much below the unit u is off by some √(u/(p·d))
+// of itself by that alone. Microsecond units need counters that hold the sum of microsecond
 // clocks, or sums that wrap: what a query needs is only differences, and these
 // are exact modulo a power of two so long as the sum of delays is not larger.
 // That is Config.TimeBits = 0, and what [DefaultConfig] does: then epochs end

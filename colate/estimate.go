@@ -23,16 +23,18 @@ const outside = 3
 type Result struct {
 	// Delay's Mean is the best estimate that the counters allow: with packet
 	// counts, that conditioned on them; else a trimmed mean or Linear,
-	// whichever has the narrower interval. N is how many of the flow's packets are in
-	// the counters used, in expectation where that is a part of them. StdDev
-	// means nothing unless DeviationKnown.
+	// whichever has the narrower interval. N is about how many of the flow's
+	// packets are in the counters used. StdDev means nothing unless
+	// DeviationKnown.
 	estimate.Delay
 
 	// Interval holds the mean delay of those packets with probability
 	// Confidence or more. It supposes that the packets of other flows fall in
 	// the flow's counters as they do in those of absent flows, which hashing
-	// sees to, and nothing of their number or delays. For a small flow among
-	// big ones it is many times wider than its mean, and says so.
+	// sees to, and nothing of their number or delays; of the flow itself, that
+	// its packets choose their counters at random, and of a trimmed mean, that
+	// the mean square of its delays is between 1 and 8 times the squared mean.
+	// For a small flow among big ones it is many times wider than its mean.
 	Interval estimate.Interval
 
 	// DeviationKnown is false if the counters' spread does not exceed what
@@ -57,7 +59,7 @@ type Result struct {
 // flows, and [estimate.ErrNoSamples] if no counter can be believed (see §1.4), if
 // the sums of delays are too large for the counters' width, and for a flow
 // without packets. Points of different sizes are compared by
-// [Theorem2].
+// [Theorem2], by sums of whole time stamps.
 //
 // The counters are of use only if the epochs added at both points cover the
 // flow's lifetime and hold the same packets but for a few at the ends.
@@ -101,7 +103,7 @@ func Estimate(up, down *Subvector, packets uint64) (Result, error) {
 			res.Mean, res.Interval = mean, interval
 			res.N, res.Counters = uint64(max(held, 1)+0.5), kept
 			var variance float64
-			variance, res.DeviationKnown = e.countedVariance(own[:kept], counts[:kept], res.Mean)
+			variance, res.DeviationKnown = e.countedVariance(own[:kept], counts[:kept])
 			res.StdDev = math.Sqrt(variance)
 			return res, nil
 		}
@@ -136,7 +138,7 @@ func (c *comparison) wrapped(sums []float64) bool {
 // others.
 type background struct {
 	sum     float64 // mean over counters of the sum of delays, ns
-	squares float64 // variance within a flow's counters of the same
+	squares float64 // mean over flows of squares
 	count   float64 // mean over counters of the number of packets
 	median  float64 // median of the same
 	common  float64 // mean delay of all packets
@@ -259,7 +261,8 @@ func (e *estimator) trimmed(own []float64) (float64, estimate.Interval) {
 // delay; and, where counters are left out, to tell how many of the flow's
 // packets are in the others. It moves the counters that it kept to the front
 // of own and counts, and returns how many they are and how many packets of the
-// flow they hold; if none, the other results mean nothing.
+// flow they hold. If it keeps none, it changes nothing, and the other results
+// mean nothing.
 func (e *estimator) counted(own, counts []float64) (estimated float64, i estimate.Interval, kept int, packets float64) {
 	limit, common := e.countLimit(), e.noise.common
 	excess, held := 0.0, 0.0
@@ -284,8 +287,8 @@ func (e *estimator) counted(own, counts []float64) (estimated float64, i estimat
 	if byCount {
 		packets = held - calm.count*float64(kept)
 	}
-	if packets <= 0 {
-		return 0, estimate.Interval{}, 0, 0
+	if packets < 1 { // there is nothing of the flow to be seen
+		byCount, packets = false, e.perCounter*float64(kept)
 	}
 	estimated = common + excess/packets
 

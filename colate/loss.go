@@ -13,7 +13,6 @@ type comparison struct {
 	config   *Config
 	used     [MaxVectors]bool
 	share    float64 // the part of all packets that the used vectors hold
-	byCount  bool    // no vector agrees; a counter is believed if its counts do
 }
 
 // compare chooses the vectors to be believed (§1.4). A packet that was lost,
@@ -49,7 +48,7 @@ func compare(up, down *Subvector) (comparison, error) {
 	for k := range c.config.Vectors {
 		c.used[k] = true
 	}
-	c.share, c.byCount = 1, true
+	c.share = 1
 	return c, nil
 }
 

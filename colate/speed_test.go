@@ -2,6 +2,8 @@ package colate
 
 import (
 	"math/rand/v2"
+	"os/exec"
+	"regexp"
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -130,5 +132,22 @@ func BenchmarkQuery(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// What Update and UpdateBatch call for every packet is inlined.
+func TestInlining(t *testing.T) {
+	command, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("needs the go command")
+	}
+	out, err := exec.Command(command, "build", "-gcflags=-m", ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, name := range []string{"choice", "position", `\(\*Recorder\)\.Pending`} {
+		if !regexp.MustCompile(`can inline ` + name + `\n`).Match(out) {
+			t.Errorf("%s cannot be inlined", name)
+		}
 	}
 }
