@@ -296,7 +296,7 @@ func (s *Store) Gather(v *Subvector, from, to int64) (Reading, error) {
 			r.Other++
 			return true
 		}
-		v.add(p, &p.vectors, p.first, p.last)
+		v.add(p, &p.vectors)
 		r.Epochs++
 		return true
 	})
@@ -349,26 +349,23 @@ func (s *Store) read(from, to int64, r *Reading, each func(*packedEpoch) bool) e
 			f.Close()
 		}
 	}()
-	var open, gone uint64 // numbers plus one
 	var payload []byte
-	for _, e := range found {
+	for i, e := range found {
 		name := segmentName(e.segment)
-		if gone == e.segment+1 {
-			continue
-		}
-		if open != e.segment+1 {
-			next, err := s.files.Open(name)
-			if errors.Is(err, fs.ErrNotExist) {
-				gone = e.segment + 1
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("colate: %w", err)
-			}
+		if i == 0 || e.segment != found[i-1].segment {
 			if f != nil {
 				f.Close()
 			}
-			f, open = next, e.segment+1
+			var err error
+			if f, err = s.files.Open(name); errors.Is(err, fs.ErrNotExist) {
+				f = nil
+			} else if err != nil {
+				f = nil
+				return fmt.Errorf("colate: %w", err)
+			}
+		}
+		if f == nil {
+			continue // retention has removed the segment
 		}
 		payload = slices.Grow(payload[:0], int(e.length))[:e.length]
 		err := readFull(f, payload, e.offset)

@@ -25,9 +25,8 @@ type Subvector struct {
 	sums   []uint64 // for each vector, each flow: sums of its counters, modulo 2^64
 	counts []uint64 // the same for packets; nil without CountBits
 
-	vectors     [MaxVectors]Vector
-	epochs      int
-	first, last int64
+	vectors [MaxVectors]Vector
+	epochs  int
 }
 
 // NewSubvector returns an empty Subvector for flow 0 at points of Config c.
@@ -54,7 +53,6 @@ func (s *Subvector) Reset(f hashing.Flow) {
 	clear(s.sums)
 	clear(s.counts)
 	s.flow, s.epochs, s.vectors = f, 0, [MaxVectors]Vector{}
-	s.first, s.last = 0, 0
 	c := &s.config
 	for i := range 1 + Absent {
 		flow := f
@@ -83,14 +81,14 @@ func (s *Subvector) Add(e *Epoch) error {
 	if e.config != s.config {
 		return fmt.Errorf("colate: %w: epoch of %+v, subvector of %+v", estimate.ErrMismatch, e.config, s.config)
 	}
-	s.add(e, &e.vectors, e.first, e.last)
+	s.add(e, &e.vectors)
 	return nil
 }
 
 // cells is an epoch's counters, packed or not.
 type cells interface{ cell(at int) uint64 }
 
-func (s *Subvector) add(cells cells, vectors *[MaxVectors]Vector, first, last int64) {
+func (s *Subvector) add(cells cells, vectors *[MaxVectors]Vector) {
 	c := &s.config
 	mask, shift := c.sumMask(), c.sumBits()
 	for k := range c.Vectors {
@@ -103,9 +101,5 @@ func (s *Subvector) add(cells cells, vectors *[MaxVectors]Vector, first, last in
 			}
 		}
 	}
-	if s.epochs == 0 {
-		s.first, s.last = first, last
-	}
-	s.first, s.last = min(s.first, first), max(s.last, last)
 	s.epochs++
 }
