@@ -254,6 +254,9 @@ func TestUpdateIsInlined(t *testing.T) {
 			t.Errorf("%s cannot be inlined", method)
 		}
 	}
+	if strconv.IntSize < 64 {
+		return // indices are computed in halves there, and checked more often
+	}
 	// The index of the cell depends on the hash; that of the span cannot be
 	// out of bounds.
 	if n := strings.Count(string(out), "aggregator.go"); n == 0 {
