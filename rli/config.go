@@ -11,10 +11,12 @@ type Method uint8
 
 // The methods.
 const (
+	// Auto is BusyAware where Config.Rate is known, and Linear where not.
+	Auto Method = iota
 	// BusyAware interpolates within busy periods of the link, and is Linear
 	// as long as the link has not shown that it may be believed; see the
 	// package's text. It needs Config.Rate.
-	BusyAware Method = iota
+	BusyAware
 	// Linear interpolates between the references on both sides: the RLI
 	// estimator, eq. (1).
 	Linear
@@ -24,7 +26,7 @@ const (
 	methods
 )
 
-var methodNames = [methods]string{"busy-aware", "linear", "left"}
+var methodNames = [methods]string{"auto", "busy-aware", "linear", "left"}
 
 // String returns the method's name in lower case.
 func (m Method) String() string {
@@ -62,7 +64,7 @@ type Config struct {
 	// as the sizes of other packets are; 1 to 65,536.
 	ReferenceBytes int
 
-	// Method estimates the packets.
+	// Method is how packets are estimated.
 	Method Method
 
 	// Tolerance is by how many nanoseconds time stamps may be off, 1 to
@@ -108,11 +110,11 @@ type Config struct {
 }
 
 // DefaultConfig is for a link whose rate is not known, up to 65,536 flows and
-// references of this package's wire form in UDP over IPv4. Set Rate and Method
-// to BusyAware where the rate is known.
+// references of this package's wire form in UDP over IPv4. Set Rate where it is
+// known.
 var DefaultConfig = Config{
 	ReferenceBytes: 28 + ReferenceSize,
-	Method:         Linear,
+	Method:         Auto,
 	Tolerance:      2,
 	Buffer:         1024,
 	Flows:          65536,
@@ -128,7 +130,7 @@ func (c *Config) Validate() error {
 	share := func(p float64) bool { return p > 0 && p <= 1 }
 	switch {
 	case c.Method >= methods:
-		return bad("Method", uint8(c.Method), "BusyAware, Linear or Left")
+		return bad("Method", uint8(c.Method), "one of the methods")
 	case c.Rate < 0 || c.Rate > MaxRate:
 		return bad("Rate", c.Rate, "0 to 10^15")
 	case c.Rate == 0 && c.Method == BusyAware:
@@ -161,6 +163,17 @@ func (c *Config) Validate() error {
 	return nil
 }
 
+// method is that which Method stands for.
+func (c *Config) method() Method {
+	switch {
+	case c.Method != Auto:
+		return c.Method
+	case c.Rate > 0:
+		return BusyAware
+	}
+	return Linear
+}
+
 // slots is how many places the table of flows has: a power of two of which
 // the flows take three quarters at most, so that searches are short.
 func (c *Config) slots() int {
@@ -175,8 +188,8 @@ func (c *Config) slots() int {
 // hundred.
 func (c *Config) MemorySize() int64 {
 	size := int64(c.slots()) * (recordSize + 1 + 4*int64(c.Buckets))
-	size += int64(c.Buffer) * heldSize
-	if c.Method == BusyAware {
+	size += int64(max(c.Buffer, 1)) * heldSize
+	if c.method() == BusyAware {
 		size += int64(c.Buffer+1)*periodSize + shapeSize
 	}
 	return size

@@ -19,7 +19,8 @@
 //   - [Left]: that of the reference before, as there is no buffer.
 //   - [Linear]: on the straight line between the references on both sides,
 //     over the time of departure; eq. (1).
-//   - [BusyAware]: see below.
+//   - [BusyAware]: see below. It is what [Auto] means where the link's rate is
+//     known.
 //
 // All three correct for the time that the link takes to send the packet, where
 // its rate is known.

@@ -74,7 +74,7 @@ func (r *Receiver) Counts() Counts { return r.counts }
 
 // Trusted reports whether the busy-aware method believes the link at present.
 func (r *Receiver) Trusted() bool {
-	return r.config.Method == BusyAware && r.link.trusted()
+	return r.method == BusyAware && r.link.trusted()
 }
 
 // Flows is how many flows have a record.

@@ -27,7 +27,7 @@ func Example() {
 		panic(err)
 	}
 	c := rli.DefaultConfig
-	c.Rate, c.Method, c.ReferenceBytes = rate, rli.BusyAware, 64
+	c.Rate, c.ReferenceBytes = rate, 64
 	receiver, err := rli.NewReceiver(c)
 	if err != nil {
 		panic(err)

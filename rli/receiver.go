@@ -42,6 +42,7 @@ const never = math.MinInt64 / 2
 // it is for one goroutine.
 type Receiver struct {
 	config    Config
+	method    Method // not Auto
 	threshold uint64 // for hashing.Sampled, of flows
 	hold      uint64 // of packets that begin a record
 	draws     uint64
@@ -88,6 +89,7 @@ func NewReceiver(c Config) (*Receiver, error) {
 	}
 	r := &Receiver{
 		config:    c,
+		method:    c.method(),
 		threshold: hashing.Threshold(c.Sample),
 		hold:      hashing.Threshold(c.Hold),
 		buffer:    make([]held, max(c.Buffer, 1)),
@@ -100,7 +102,7 @@ func NewReceiver(c Config) (*Receiver, error) {
 	if c.Rate > 0 {
 		r.perByte = 8e9 / float64(c.Rate)
 	}
-	if c.Method == BusyAware {
+	if c.method() == BusyAware {
 		r.shape = newShape()
 		r.periods = make([]period, c.Buffer+1)
 	}
@@ -115,14 +117,14 @@ func (r *Receiver) Config() Config { return r.config }
 // -2^62 and must not decrease over all calls of Update, Pass and Reference.
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	r.counts.Packets++
-	if r.config.Method == BusyAware {
+	if r.method == BusyAware {
 		r.depart(bytes, t, false)
 	}
 	if hashing.Sampled(uint64(f), r.threshold) == 0 {
 		r.counts.Unsampled++
 		return
 	}
-	if r.config.Method == Left {
+	if r.method == Left {
 		r.buffer[0] = held{flow: f, time: t, bytes: int32(bytes)}
 		r.waiting = 1
 		r.settle(nil, nil)
@@ -132,7 +134,8 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 		r.counts.Overflowed += uint64(r.waiting)
 		r.settle(nil, nil)
 	}
-	r.buffer[r.waiting] = held{flow: f, time: t, bytes: int32(bytes), period: int32(r.current)}
+	h := &r.buffer[r.waiting]
+	h.flow, h.time, h.bytes, h.period = f, t, int32(bytes), int32(r.current)
 	r.waiting++
 }
 
@@ -142,7 +145,7 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 // departures; the other methods need not be told.
 func (r *Receiver) Pass(bytes int, t int64) {
 	r.counts.Passed++
-	if r.config.Method == BusyAware {
+	if r.method == BusyAware {
 		r.depart(bytes, t, false)
 	}
 }
@@ -153,7 +156,7 @@ func (r *Receiver) Pass(bytes int, t int64) {
 func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	before := r.latest
 	found := false
-	if r.config.Method == BusyAware {
+	if r.method == BusyAware {
 		found = r.depart(r.config.ReferenceBytes, received, true)
 	}
 	r.counts.References++
@@ -164,7 +167,7 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		r.origin, r.hasOrigin = received-p.Sent, true
 	}
 	right := mark{seen: true, received: received, delay: received - p.Sent - r.origin}
-	if r.config.Method != BusyAware {
+	if r.method != BusyAware {
 		r.settle(&right, nil)
 		r.left = right
 		return
@@ -285,18 +288,18 @@ func (r *Receiver) Merge(b *Receiver) error {
 func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
 	size := float64(bytes) * r.perByte
 	excess := float64(t-r.latest.time) - size
-	if excess <= r.slack {
-		if excess < -r.slack {
-			r.impossible()
-		}
-		r.latest = departure{t, int32(bytes), reference}
-		return false
+	idle := false
+	if excess > r.slack {
+		idle = r.latest.time != never
+		r.nextPeriod()
+		r.periods[r.current] = period{first: t, lead: size, whole: idle}
+	} else if excess < -r.slack {
+		r.impossible()
 	}
-	begun := r.latest.time != never
-	r.nextPeriod()
-	r.periods[r.current] = period{first: t, lead: size, whole: begun}
-	r.latest = departure{t, int32(bytes), reference}
-	return begun
+	// Field by field: a copy of the whole would be read back before it is
+	// written.
+	r.latest.time, r.latest.bytes, r.latest.reference = t, int32(bytes), reference
+	return idle
 }
 
 // nextPeriod closes the period under way, and makes another current.

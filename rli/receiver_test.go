@@ -29,7 +29,7 @@ func TestConfig(t *testing.T) {
 	}
 	for i, c := range []rli.Config{
 		{},
-		change(func(c *rli.Config) { c.Method = 3 }),
+		change(func(c *rli.Config) { c.Method = 4 }),
 		change(func(c *rli.Config) { c.Rate = 0 }),
 		change(func(c *rli.Config) { c.Rate = -1 }),
 		change(func(c *rli.Config) { c.Rate = rli.MaxRate + 1 }),
@@ -54,6 +54,19 @@ func TestConfig(t *testing.T) {
 		if _, err := rli.NewReceiver(c); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("config %d: %v", i, err)
 		}
+	}
+}
+
+// TestAuto: the method is the busy-aware one where the rate is known.
+func TestAuto(t *testing.T) {
+	events, _ := pass(t, queue.RLIConfig, adaptive(), 5000, source(t, "poisson", 0.5, 1), nil)
+	c := config(rli.Auto)
+	if r := receive(t, c, events); !r.Trusted() || r.Counts().Idle == 0 {
+		t.Errorf("rate known: %+v", r.Counts())
+	}
+	c.Rate = 0
+	if r := receive(t, c, events); r.Trusted() || r.Counts().Linear == 0 {
+		t.Errorf("rate not known: %+v", r.Counts())
 	}
 }
 

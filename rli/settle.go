@@ -14,7 +14,7 @@ func (r *Receiver) settle(right *mark, known *point) {
 	n := uint64(len(waiting))
 	estimated := true
 	switch {
-	case r.config.Method == BusyAware && r.link.trusted():
+	case r.method == BusyAware && r.link.trusted():
 		r.settleBusy(waiting, right, known)
 	case r.left.seen && right != nil:
 		r.settleLinear(waiting, right)
