@@ -1,0 +1,233 @@
+package figreal
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+// A source is where a pair of captures is, and what is known of the queue
+// between them.
+type source struct {
+	name, title string
+	files       [2]string // from the project's root, ingress first
+	ships       bool      // with the project: an error where it is not there
+	period      int64     // ns: length of an interval where things are shown over time
+	rate        int64     // bits per second that the queue was shaped to; 0: it was not one queue
+	limit       int64     // bytes that it held
+}
+
+var sources = []source{
+	{
+		name: "shipped", title: "shipped pair", ships: true, period: 250e6, rate: 12e6, limit: 120_000,
+		files: [2]string{"examples/twopoint/testdata/ingress.pcap.gz", "examples/twopoint/testdata/egress.pcap.gz"},
+	},
+	beside("tbf400m_512k", "400 Mb/s, 512 kB", 400e6, 512_000),
+	beside("tbf300m_2m", "300 Mb/s, 2 MB", 300e6, 2_000_000),
+	beside("htb2_reorder", "two classes, reordered", 0, 0),
+}
+
+func beside(name, title string, rate, limit int64) source {
+	dir := "../shared/data/twopoint/" + name + "/"
+	return source{name: name, title: title, period: 250e6, rate: rate, limit: limit, files: [2]string{dir + "ingress.pcap.gz", dir + "egress.pcap.gz"}}
+}
+
+// hardware is a switch that loses nothing; both sides on one clock of 10 ns.
+var hardware = source{name: "switch", title: "hardware switch", files: [2]string{"../shared/data/switch/ingress.pcap", "../shared/data/switch/egress.pcap"}}
+
+// A capture is what passed both points, in memory.
+type capture struct {
+	source
+	packets []packet // in the order they came
+	leaving []int32  // the numbers of those that left, in that order
+	flows   []flow   // in the order of their first packets
+	lost    int
+	twins   int // packets that had an identical one under way when they left: which is which is a guess
+	others  int // frames that are not of IP, passed over
+}
+
+type packet struct {
+	id      hashing.Packet
+	in, out int64 // ns
+	flow    int32
+	bytes   int32 // on the link
+	lost    bool
+}
+
+func (p *packet) delay() float64 { return float64(p.out - p.in) }
+
+type flow struct {
+	key    hashing.Flow
+	sent   int
+	delays estimate.Moments // of the packets that arrived
+}
+
+// identity is the seed of what everything is matched by.
+const identity = 0x9e3779b97f4a7c15
+
+// load reads a pair of captures. The error wraps fs.ErrNotExist where they
+// are not there.
+func (s source) load() (*capture, error) {
+	var readers [2]*trace.Reader
+	for i, name := range s.files {
+		file, err := os.Open(filepath.FromSlash(name))
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		var src io.Reader = file
+		if strings.HasSuffix(name, ".gz") {
+			if src, err = gzip.NewReader(file); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		if readers[i], err = trace.NewReader(src); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	c := &capture{source: s}
+	if err := c.read(trace.NewPair(readers[0], readers[1])); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	return c, nil
+}
+
+func (c *capture) read(pair *trace.Pair) error {
+	flying := map[hashing.Packet][]int32{}
+	flows := map[hashing.Flow]int32{}
+	var frame hashing.Frame
+	for {
+		point, rec, err := pair.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if frame.Parse(rec.Link, rec.Frame) != nil {
+			c.others++
+			continue
+		}
+		id := frame.Digest(identity)
+		if point == trace.Ingress {
+			key := frame.Tuple.Flow(identity)
+			number, ok := flows[key]
+			if !ok {
+				number = int32(len(c.flows))
+				flows[key] = number
+				c.flows = append(c.flows, flow{key: key})
+			}
+			c.flows[number].sent++
+			flying[id] = append(flying[id], int32(len(c.packets)))
+			c.packets = append(c.packets, packet{id: id, in: rec.Time, flow: number, bytes: int32(rec.Length), lost: true})
+			continue
+		}
+		same := flying[id]
+		if len(same) == 0 {
+			return errors.New("a packet left that had not come: the two captures are not of the same traffic")
+		}
+		p := &c.packets[same[0]]
+		p.out, p.lost = rec.Time, false
+		if len(same) > 1 {
+			c.twins++
+		}
+		c.leaving = append(c.leaving, same[0])
+		c.flows[p.flow].delays.Add(p.delay())
+		if flying[id] = same[1:]; len(same) == 1 {
+			delete(flying, id)
+		}
+	}
+	c.lost = len(c.packets) - len(c.leaving)
+	if len(c.leaving) == 0 {
+		return estimate.ErrNoSamples
+	}
+	return nil
+}
+
+// loadAll reads the captures of all sources that are there, and says which
+// are not. Those that ship must be.
+func loadAll(from ...source) (there []*capture, notes []string, err error) {
+	for _, s := range from {
+		c, err := s.load()
+		switch {
+		case err == nil:
+			there = append(there, c)
+		case s.ships && errors.Is(err, fs.ErrNotExist):
+			return nil, nil, fmt.Errorf("run it from the project's root, where the shipped captures are found: %w", err)
+		case errors.Is(err, fs.ErrNotExist):
+			notes = append(notes, fmt.Sprintf("Without the captures %q, which are not part of the project: %s is not here.", s.title, s.files[0]))
+		default:
+			return nil, nil, err
+		}
+	}
+	return there, notes, nil
+}
+
+// flowKey is a flow's key and packetKey a packet's digest under a seed.
+func (c *capture) flowKey(seed uint64, number int32) hashing.Flow {
+	return hashing.Flow(hashing.Word(seed, uint64(c.flows[number].key)))
+}
+
+func packetKey(seed uint64, p *packet) hashing.Packet { return hashing.Word(seed, uint64(p.id)) }
+
+// flowKeys are the keys of all flows under a seed.
+func (c *capture) flowKeys(seed uint64) []hashing.Flow {
+	keys := make([]hashing.Flow, len(c.flows))
+	for i := range keys {
+		keys[i] = c.flowKey(seed, int32(i))
+	}
+	return keys
+}
+
+// observe tells two points' synopses of all packets, in order.
+func (c *capture) observe(seed uint64, up, down func(hashing.Flow, hashing.Packet, int64)) {
+	keys := c.flowKeys(seed)
+	for i := range c.packets {
+		p := &c.packets[i]
+		up(keys[p.flow], packetKey(seed, p), p.in)
+	}
+	for _, number := range c.leaving {
+		p := &c.packets[number]
+		down(keys[p.flow], packetKey(seed, p), p.out)
+	}
+}
+
+// truth is over all packets that left.
+func (c *capture) truth() estimate.Moments {
+	var all estimate.Moments
+	for _, number := range c.leaving {
+		all.Add(c.packets[number].delay())
+	}
+	return all
+}
+
+func (c *capture) loss() float64 { return float64(c.lost) / float64(len(c.packets)) }
+
+// seconds is from the first packet to the last.
+func (c *capture) seconds() float64 {
+	return float64(c.packets[len(c.packets)-1].in-c.packets[0].in) / 1e9
+}
+
+// offered is the rate of the packets that came, in bits per second.
+func (c *capture) offered() float64 {
+	bits := 0.0
+	for i := range c.packets {
+		bits += 8 * float64(c.packets[i].bytes)
+	}
+	return bits / c.seconds()
+}
+
+// linkConfig is the simulated queue that is most like the one recorded.
+func (c *capture) linkConfig() queue.LinkConfig {
+	return queue.LinkConfig{Rate: c.rate, Queue: queue.QueueConfig{Bytes: c.limit}}
+}

@@ -1,0 +1,20 @@
+// Package figreal holds all four synopses to real packets: the pair of
+// captures that ships with the two-point example, and, where they lie beside
+// the project in ../shared/data, pairs of some 213,000 packets each through
+// shaped queues and one of a hardware switch.
+//
+// The truth is exact: every packet that left is matched with one that had
+// come, identical ones in order, as in the two-point example. Only IP packets
+// count. A packet's identity under another seed is its identity here, hashed
+// again, so packets that look identical stay so.
+package figreal
+
+import "github.com/hoplag/hoplag/bench/experiment"
+
+// Group is the heading of these experiments.
+const Group = "Real packets"
+
+// Experiments are those of real packets.
+func Experiments() []experiment.Experiment {
+	return []experiment.Experiment{realLDA, realLDS, realRLI, realCOLATE, realFlows}
+}

@@ -1,0 +1,204 @@
+package figreal
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// large is from how many packets on a flow counts where one figure is given
+// for many flows.
+const large = 30
+
+// floor is the smallest relative error that is drawn: exact answers are common,
+// and a logarithmic axis has no place for them.
+const floor = 1e-5
+
+// A study compares answers about flows with the truth. Answers are a mean
+// delay in ns for each flow; NaN stands for none, which counts as an answer
+// of 0, an error of 100 %.
+type study struct {
+	truth []float64 // NaN where nothing arrived: the flow does not count
+	size  []int     // packets sent
+	least int       // fewest flows that make a point of a figure
+	large []int     // numbers of the flows that count where one figure is given for many
+}
+
+// study is that of the delays that were captured.
+func (c *capture) study() *study {
+	delays := make([]estimate.Moments, len(c.flows))
+	for i := range c.flows {
+		delays[i] = c.flows[i].delays
+	}
+	return c.studyOf(delays)
+}
+
+// studyOf is one of other delays of the same flows.
+func (c *capture) studyOf(delays []estimate.Moments) *study {
+	s := &study{least: 3}
+	for i := range c.flows {
+		truth := math.NaN()
+		if delays[i].N() > 0 {
+			truth = delays[i].Mean()
+		}
+		s.truth = append(s.truth, truth)
+		s.size = append(s.size, c.flows[i].sent)
+	}
+	s.large = s.flows(large, math.MaxInt)
+	return s
+}
+
+// thin keeps at most so many large flows, for answers that take long.
+func (s *study) thin(most int) { s.large = spread(s.large, most) }
+
+// spread picks at most so many of a list, evenly.
+func spread(list []int, most int) []int {
+	if len(list) <= most {
+		return list
+	}
+	picked := make([]int, most)
+	for k := range picked {
+		picked[k] = list[k*len(list)/most]
+	}
+	return picked
+}
+
+// flows are the numbers of flows of least to most packets that count.
+func (s *study) flows(least, most int) []int {
+	var list []int
+	for i, truth := range s.truth {
+		if !math.IsNaN(truth) && s.size[i] >= least && s.size[i] <= most {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// thinned are the large flows that count and of each bin of smaller ones at
+// most so many.
+func (s *study) thinned(most int) []int {
+	list := slices.Clone(s.large)
+	for _, b := range bins {
+		if b[0] < large {
+			list = append(list, spread(s.flows(b[0], min(b[1], large-1)), most)...)
+		}
+	}
+	return list
+}
+
+// relative are the errors of answers about flows.
+func (s *study) relative(answers []float64, flows []int) estimate.Empirical {
+	list := make([]float64, len(flows))
+	for k, i := range flows {
+		list[k] = 1
+		if !math.IsNaN(answers[i]) {
+			list[k] = experiment.RelativeError(answers[i], s.truth[i])
+		}
+	}
+	return estimate.NewEmpirical(list)
+}
+
+// median is the median error of the large flows; NaN without any.
+func (s *study) median(answers []float64) float64 {
+	return quantile(s.relative(answers, s.large), 0.5)
+}
+
+// rms is the root mean square error of the large flows, relative to that of
+// their delays: what matters where a bill is paid in time, not in ratios.
+func (s *study) rms(answers []float64) float64 {
+	var off, delays float64
+	for _, i := range s.large {
+		got := answers[i]
+		if math.IsNaN(got) {
+			got = 0
+		}
+		off += (got - s.truth[i]) * (got - s.truth[i])
+		delays += s.truth[i] * s.truth[i]
+	}
+	return math.Sqrt(off / delays)
+}
+
+// answered is the share of the large flows with an answer.
+func (s *study) answered(answers []float64) float64 {
+	n := 0
+	for _, i := range s.large {
+		if !math.IsNaN(answers[i]) {
+			n++
+		}
+	}
+	return float64(n) / float64(len(s.large))
+}
+
+func quantile(e estimate.Empirical, p float64) float64 {
+	q, err := e.Quantile(p)
+	if err != nil {
+		return math.NaN()
+	}
+	return q
+}
+
+// bins are ranges of flow sizes.
+var bins = [][2]int{{1, 1}, {2, 4}, {5, 9}, {10, 19}, {20, 49}, {50, 99}, {100, 199}, {200, 499}, {500, 999}, {1000, math.MaxInt}}
+
+// series is the median error of the flows of each bin, over their median
+// size. Flows that were not asked about do not count: asked nil means all.
+func (s *study) series(p plot.Series, answers []float64, asked []int) plot.Series {
+	p.Kind = plot.Lines
+	for _, b := range bins {
+		var in []int
+		if asked == nil {
+			in = s.flows(b[0], b[1])
+		}
+		for _, i := range asked {
+			if s.size[i] >= b[0] && s.size[i] <= b[1] {
+				in = append(in, i)
+			}
+		}
+		if len(in) < s.least {
+			continue
+		}
+		sizes := make([]float64, len(in))
+		for k, i := range in {
+			sizes[k] = float64(s.size[i])
+		}
+		p.Add(quantile(estimate.NewEmpirical(sizes), 0.5), 100*max(floor, quantile(s.relative(answers, in), 0.5)))
+	}
+	return p
+}
+
+// sizeFigure is one of errors over the size of flows.
+func sizeFigure(c *capture, what, caption string, series ...plot.Series) plot.Figure {
+	return plot.Figure{
+		Name: "size-" + c.name, Title: what + ", " + c.title,
+		Caption: fmt.Sprintf("Median error of the flows of similar size. %s Errors below %s are drawn there.", caption, experiment.Percent(floor)),
+		X:       plot.Axis{Label: "packets in the flow", Scale: plot.Log}, Y: errorAxis,
+		Series: series,
+	}
+}
+
+var errorAxis = plot.Axis{Label: "median relative error (%)", Scale: plot.Log}
+
+// nothing is an answer to be for each flow.
+func nothing(flows int) []float64 {
+	list := make([]float64, flows)
+	for i := range list {
+		list[i] = math.NaN()
+	}
+	return list
+}
+
+// sameForAll answers with one delay.
+func sameForAll(flows int, delay float64) []float64 {
+	list := make([]float64, flows)
+	for i := range list {
+		list[i] = delay
+	}
+	return list
+}
+
+// kilobytes prints a size.
+func kilobytes(bytes float64) string { return experiment.Number(bytes/1000) + " kB" }
