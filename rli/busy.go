@@ -42,8 +42,8 @@ func (b bounds) and(c bounds) bounds {
 func (b bounds) width() float64 { return b.high - b.low }
 
 // Trust is gained by so many references in a row that do not contradict each
-// other; every loss of it doubles the number, and every time that the number
-// is served again as many halves it.
+// other. Every loss of trust doubles the number, and as many again that agree
+// halve it.
 const (
 	leastProof = 16
 	mostProof  = 1 << 16
@@ -59,8 +59,7 @@ type link struct {
 	recent, before bounds
 	age            int // references in recent
 	agreed         int // references in a row without contradiction
-	proof          int // how many are wanted
-	servedTwice    int // agreed at which proof is halved
+	proof          int // how many of them it takes
 }
 
 func newLink(tolerance int64) link {
@@ -78,10 +77,7 @@ func (l *link) fits(b bounds) bool {
 // If they do not, everything known before is forgotten.
 func (l *link) learn(b bounds) bool {
 	if !l.fits(b) {
-		if l.trusted() {
-			l.proof = min(2*l.proof, mostProof)
-		}
-		l.agreed = 0
+		l.doubt()
 		l.recent, l.before, l.age = b, unbounded, 1
 		return false
 	}

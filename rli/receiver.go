@@ -113,8 +113,8 @@ func NewReceiver(c Config) (*Receiver, error) {
 func (r *Receiver) Config() Config { return r.config }
 
 // Update tells of a packet of flow f and the given size, up to 2^31-1 bytes,
-// whose last bit departed at time t, in nanoseconds. Times are over
-// -2^62 and must not decrease over all calls of Update, Pass and Reference.
+// whose last bit departed at time t, in nanoseconds, between -2^62 and 2^62.
+// Times must not decrease over all calls of Update, Pass and Reference.
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	r.counts.Packets++
 	if r.method == BusyAware {
@@ -172,14 +172,25 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		r.left = right
 		return
 	}
-
-	size := float64(r.config.ReferenceBytes) * r.perByte
-	here := &r.periods[r.current]
-	itself := point{place: here.place(received, size), wait: float64(right.delay) - size}
-	known := itself // the point that the reference makes known, its base delay still in it
 	// The reference was sent at one instant with the packet before it. If that
 	// is here, directly before it, then its arrival is known as well.
 	behind := !found && p.Behind > 0 && !before.reference && before.bytes == int32(p.Behind)
+	itself, known := r.place(&right, before, behind)
+	r.settle(&right, &known)
+	r.teach(known)
+	r.left = right
+	r.leftHere, r.leftAt = true, itself
+}
+
+// place confronts the link with a reference, and returns the reference as a
+// point of its busy period, and the point that it makes known: itself, or the
+// packet before it where that was sent at the same instant.
+func (r *Receiver) place(right *mark, before departure, behind bool) (itself, known point) {
+	size := float64(r.config.ReferenceBytes) * r.perByte
+	here := &r.periods[r.current]
+	// Of the waiting times the base delay is only taken away at the end.
+	itself = point{here.place(right.received, size), float64(right.delay) - size}
+	known = itself
 	if behind {
 		place := here.place(before.time, float64(before.bytes)*r.perByte)
 		known = point{place, itself.wait - (itself.place - place)}
@@ -193,17 +204,12 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		known, b.high = itself, itself.wait
 	}
 	r.verify(b)
-
-	base := r.link.base()
-	if !r.link.pinned() {
-		base = 0 // unused
+	if r.link.pinned() {
+		base := r.link.base()
+		known.wait = max(known.wait-base, 0)
+		itself.wait = max(itself.wait-base, 0)
 	}
-	known.wait = max(known.wait-base, 0)
-	itself.wait = max(itself.wait-base, 0)
-	r.settle(&right, &known)
-	r.teach(known)
-	r.left = right
-	r.leftHere, r.leftAt = true, itself
+	return itself, known
 }
 
 // verify confronts the link with the bounds of one more reference.
