@@ -2,6 +2,7 @@ package rli_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -128,5 +129,32 @@ func TestTrustReturns(t *testing.T) {
 	}
 	if least := uint64(len(events)) * 8 / 10; c.Idle+c.Busy < least {
 		t.Errorf("%d packets by busy periods, want %d", c.Idle+c.Busy, least)
+	}
+}
+
+// TestJitter: stamps that are up to 50 ns late contradict a tolerance of 2 ns,
+// and the method is RLI; with a tolerance of 50 it is as much better as ever.
+func TestJitter(t *testing.T) {
+	const jitter = 50
+	for _, name := range []string{"poisson", "flows"} {
+		events, _ := pass(t, queue.RLIConfig, adaptive(), 40000, source(t, name, 0.55, 11), nil)
+		random := rand.New(rand.NewPCG(1, 2))
+		last := int64(0)
+		for i := range events {
+			last = max(last, events[i].time+random.Int64N(jitter))
+			events[i].time = last
+		}
+		c := config(rli.BusyAware)
+		strict := receive(t, c, events)
+		c.Tolerance = jitter
+		lenient := receive(t, c, events)
+		linear := medianError(t, receive(t, config(rli.Linear), events), events)
+
+		if k := strict.Counts(); strict.Trusted() || k.Conflicts == 0 || medianError(t, strict, events) > 1.1*linear {
+			t.Errorf("%s: a tolerance of 2: %+v", name, k)
+		}
+		if k := lenient.Counts(); !lenient.Trusted() || k.Conflicts != 0 || medianError(t, lenient, events) > linear/4 {
+			t.Errorf("%s: a tolerance of %d: %v of %v, %+v", name, jitter, medianError(t, lenient, events), linear, k)
+		}
 	}
 }
