@@ -2,8 +2,6 @@ package lds
 
 import (
 	"context"
-	"fmt"
-	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -76,80 +74,4 @@ func (s *Sketch) cellsOf(flows []hashing.Flow) []uint32 {
 		}
 	}
 	return cells
-}
-
-// decodeRounds is how often DecodePackets shares out the counts: the error for
-// large flows falls little after that.
-const decodeRounds = 200
-
-// DecodePackets estimates how many packets each of the interval's flows sent,
-// from the counts of all cells at once. Each round shares every cell's count out
-// among its flows in proportion to what they are believed to have had
-// (expectation maximisation for Poisson counts), beginning with what
-// [Sketch.Packets] says. A flow has at least one packet, unless the sketch
-// proves that it has none.
-//
-// doubt[i] is how far packets[i] may be off, as a standard deviation; over many
-// flows the root mean square of the errors is below that of the doubts. The
-// error is the context's, once it is done.
-func (s *Sketch) DecodePackets(ctx context.Context, flows []hashing.Flow) (packets, doubt []float64, err error) {
-	c := &s.config
-	cells := s.cellsOf(flows)
-	perRow, perFlow := c.Spread, c.Rows*c.Spread
-	// share is the part of a flow's packets that a cell of it holds.
-	var share [MaxRows]float64
-	var shares float64
-	for r := range c.Rows {
-		share[r] = c.Rates[r] / float64(c.Spread)
-		shares += c.Rates[r]
-	}
-	packets = make([]float64, len(flows))
-	expected := make([]float64, len(s.cells))
-	certain := make([]float64, len(s.cells)) // of the one packet that each flow has
-	for i, f := range flows {
-		if s.absent(f) {
-			continue
-		}
-		// A small part of one is left to be shared out, so that a flow can grow.
-		packets[i] = max(float64(s.Packets(f))-1, 1e-3)
-		for j, at := range cells[i*perFlow : (i+1)*perFlow] {
-			certain[at] += share[j/perRow]
-		}
-	}
-	for range decodeRounds {
-		if err := ctx.Err(); err != nil {
-			return nil, nil, fmt.Errorf("lds: decoding packet counts: %w", err)
-		}
-		clear(expected)
-		for i, n := range packets {
-			for j, at := range cells[i*perFlow : (i+1)*perFlow] {
-				expected[at] += n * share[j/perRow]
-			}
-		}
-		// From here on expected is how many times what is expected there is.
-		for at := range expected {
-			if expected[at] > 0 {
-				expected[at] = max(0, float64(s.cells[at].count())-certain[at]) / expected[at]
-			}
-		}
-		for i, n := range packets {
-			var factor float64
-			for j, at := range cells[i*perFlow : (i+1)*perFlow] {
-				factor += share[j/perRow] * expected[at]
-			}
-			packets[i] = n * factor / shares
-		}
-	}
-	// A number between 1 and a bound b with the mean n has at most the variance
-	// (n−1)(b−n); and large flows are hardly off by more than b−n, which is
-	// what their neighbours were given.
-	doubt = make([]float64, len(flows))
-	for i, f := range flows {
-		if !s.absent(f) {
-			above := max(0, float64(s.Packets(f))-packets[i]-1)
-			doubt[i] = math.Sqrt(above * min(above, packets[i]))
-			packets[i]++
-		}
-	}
-	return packets, doubt, nil
 }

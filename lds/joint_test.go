@@ -281,3 +281,20 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Errorf("cancelled, counts known: %v", err)
 	}
 }
+
+func TestSteps(t *testing.T) {
+	next := 0.0
+	for b := range steps {
+		low, width := step(b)
+		if low != next || width < 1 {
+			t.Fatalf("step %d begins at %g and is %g wide, want %g", b, low, width, next)
+		}
+		next = low + width
+		if b < steps-1 && (stepOf(uint64(low)) != b || low < 1<<50 && stepOf(uint64(next)-1) != b) {
+			t.Fatalf("step %d of %g is %d, of %g is %d", b, low, stepOf(uint64(low)), next-1, stepOf(uint64(next)-1))
+		}
+	}
+	if next != 1<<64 || stepOf(1<<64-1) != steps-1 {
+		t.Errorf("steps end at %g, and the largest number's is %d of %d", next, stepOf(1<<64-1), steps)
+	}
+}
