@@ -67,8 +67,18 @@
 // Within a busy period without reference, it knows the course of the waiting
 // time on average only: errors of one packet are of the order of its waiting
 // time, and means of flows are better by as much as they average over busy
-// periods. Loss, but for references. With references ahead of their packet, or
-// without the Behind field, the learned course is off by the one packet.
+// periods. Loss, but for references.
+//
+// A reference directly behind a packet has waited for that packet too, while
+// most packets of an idle link wait for none. So at low load Linear and Left
+// overestimate, by more than the true delay where packets are small, and no
+// rate of injection mends it. References ahead of their packet would meet what
+// packets meet and make Linear several times more accurate there; but then the
+// packet behind each one waits for it, which BusyAware does not know of.
+// Injector and BusyAware therefore agree on behind, and on the field that says
+// so: without it a reference is taken to have come at any time, the base delay
+// is known only from references that found the link idle themselves, and the
+// learned course is that of references and not of packets.
 //
 // # Source
 //
