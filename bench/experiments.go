@@ -5,6 +5,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/figlda"
+	"github.com/hoplag/hoplag/bench/figreal"
 )
 
 // experiments are all there are, in the order of the list and the report. A new
@@ -12,6 +13,7 @@ import (
 func experiments() []experiment.Experiment {
 	return slices.Concat(
 		figlda.Experiments(),
+		figreal.Experiments(),
 		unmeasured,
 	)
 }

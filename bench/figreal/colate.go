@@ -18,7 +18,7 @@ var realCOLATE = experiment.Experiment{
 	Group:  Group,
 	Title:  "COLATE: the error of flows by their size and by memory",
 	Claim:  "Shared counters without packet counts give the mean delay of any flow by Theorem 2, the better the more packets it has; losses are met by several counter vectors, of which one that lost nothing is used (sections 1.4, 4.1 and 7, delays from simulated queues).",
-	Weight: 100, Quick: 7,
+	Weight: 20, Quick: 5,
 	Run: runCOLATE,
 }
 

@@ -227,11 +227,20 @@ func (m *measuredLDA) distribution(c *capture, t *experiment.Table) plot.Figure 
 	for i, delay := range m.samples {
 		few[i] = delay / unit
 	}
+	alone := plot.CDF("alone in a cell", few, 0)
+	alone.Pair = 2
+	band := plot.Series{Name: fmt.Sprintf("%.0f %% of such samples", 100*rankConfidence), Kind: plot.Band, Pair: 2}
+	const pieces = 200
+	off := estimate.RankError(len(few), rankConfidence)
+	for i := range pieces + 1 {
+		p := float64(i) / pieces
+		band.AddRange(quantile(m.exact, p)/unit, p, max(0, p-off), min(1, p+off))
+	}
 	return plot.Figure{
 		Name: "cdf-" + c.name, Title: "Distribution of delays, " + c.title,
-		Caption: fmt.Sprintf("All %d packets that arrived, and the %d that were alone in their cell of an LDA.", len(all), len(few)),
+		Caption: fmt.Sprintf("All %d packets that arrived, and the %d that were alone in their cell of an LDA, with the first seed. The band is how far chance may take that many.", len(all), len(few)),
 		X:       plot.Axis{Label: "delay (µs)", Scale: plot.Log}, Y: plot.Axis{Label: "share of packets", Max: 1},
-		Series: []plot.Series{plot.CDF("exact", all, 0), plot.CDF("alone in a cell", few, 0)},
+		Series: []plot.Series{band, plot.CDF("exact", all, 0), alone},
 	}
 }
 
@@ -368,7 +377,7 @@ func (all intervals) lossFigure(c *capture) plot.Figure {
 	}
 	return plot.Figure{
 		Name: "loss-" + c.name, Title: "Loss over time, " + c.title,
-		Caption: fmt.Sprintf("Every %.0f ms.", float64(c.period)/1e6),
+		Caption: fmt.Sprintf("Every %.0f ms. An LDA counts a packet that crosses the end of its interval as lost in one and as too many in the other, which is less than none lost.", float64(c.period)/1e6),
 		X:       plot.Axis{Label: "time (s)"}, Y: plot.Axis{Label: "packets lost a second"},
 		Series: []plot.Series{exact, got},
 	}

@@ -17,7 +17,7 @@ var realRLI = experiment.Experiment{
 	Group:  Group,
 	Title:  "RLI: the error of flows by their size",
 	Claim:  "With references injected at 1 in 10 to 1 in 300 packets, interpolation gives flows a median error of 10 to 12 % at high load and 30 % and more at low load; RLI-L, which needs no buffer, is worse (section IV-B, packets of backbone traces through a simulated queue).",
-	Weight: 5, Quick: 4,
+	Weight: 2, Quick: 2,
 	Run: runRLI,
 }
 
