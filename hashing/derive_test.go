@@ -1,9 +1,11 @@
 package hashing_test
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -89,6 +91,7 @@ func TestSign(t *testing.T) {
 // chi-square of their joint distribution, over digests of a counter. The
 // negative controls are pairs that the documentation warns of.
 func TestDerivationsIndependent(t *testing.T) {
+	heavy(t)
 	row := func(h uint64) int { return int(hashing.Row(h, 32)) }
 	odd := func(h uint64) int { return int(hashing.Row(h, 30)) } // not a power of two
 	bank := func(h uint64) int { return min(hashing.LeadingZeros(h), 3) }
@@ -157,42 +160,75 @@ func TestDerivationsIndependent(t *testing.T) {
 // A flow's and a packet's bits must not be correlated, also where the packet
 // is hashed with the flow's own seed.
 func TestFlowAndPacketIndependent(t *testing.T) {
-	var counts [32 * 32]int
-	rng := rand.New(rand.NewPCG(1, 11))
-	for range 1 << 17 {
-		tuple := randomTuple(rng)
-		flow := hashing.Row(uint64(tuple.Flow(7)), 32)
-		packet := hashing.Row(uint64(hashing.Digest(7, tuple.Append(nil))), 32)
-		counts[flow*32+packet]++
+	heavy(t)
+	const rows = 32
+	low, high := chiSquareRange(rows*rows-1, 1)
+	check := func(hash func(tuple *hashing.Tuple) hashing.Packet) float64 {
+		var counts [rows * rows]int
+		rng := rand.New(rand.NewPCG(1, 11))
+		for range 1 << 16 {
+			tuple := randomTuple(rng)
+			flow := hashing.Row(uint64(tuple.Flow(7)), rows)
+			counts[flow*rows+hashing.Row(uint64(hash(&tuple)), rows)]++
+		}
+		return chiSquare(counts[:])
 	}
-	low, high := chiSquareRange(len(counts)-1, 1)
-	if x := chiSquare(counts[:]); x < low || x > high {
-		t.Errorf("chi-square %.0f of %d degrees of freedom, range %.0f to %.0f", x, len(counts)-1, low, high)
+	if x := check(func(tuple *hashing.Tuple) hashing.Packet {
+		return hashing.Digest(7, tuple.Append(nil))
+	}); x < low || x > high {
+		t.Errorf("chi-square %.0f of %d degrees of freedom, range %.0f to %.0f", x, rows*rows-1, low, high)
+	}
+	// The negative control: one packet in four is hashed as its flow is.
+	if x := check(func(tuple *hashing.Tuple) hashing.Packet {
+		if tuple.Src[0]%4 == 0 {
+			return hashing.Packet(tuple.Flow(7))
+		}
+		return hashing.Digest(7, tuple.Append(nil))
+	}); x >= low && x <= high {
+		t.Errorf("packets hashed as flows pass: chi-square %.0f, range %.0f to %.0f", x, low, high)
 	}
 }
 
 // Mix must not merge hashes: it is no permutation, but close to one, so that
 // 2^20 values meet no more than random ones would.
 func TestMixCollisions(t *testing.T) {
-	seen := make(map[uint64]bool, 1<<20)
-	for i := range uint64(1 << 20) {
-		seen[hashing.Mix(uint64(hashing.Word(7, i)), 1)] = true
+	heavy(t)
+	lost := func(mix func(h uint64) uint64) int {
+		mixed := make([]uint64, 1<<20)
+		for i := range mixed {
+			mixed[i] = mix(uint64(hashing.Word(7, uint64(i))))
+		}
+		slices.Sort(mixed)
+		return len(mixed) - len(slices.Compact(mixed))
 	}
 	// The expected number of pairs that meet is 2^39/2^64 = 3e-8.
-	if len(seen) != 1<<20 {
-		t.Errorf("%d of %d values are lost", 1<<20-len(seen), 1<<20)
+	if n := lost(func(h uint64) uint64 { return hashing.Mix(h, 1) }); n != 0 {
+		t.Errorf("%d of %d values are lost", n, 1<<20)
+	}
+	// The negative control: half of the word mixed, so that 2^7 pairs meet.
+	if n := lost(func(h uint64) uint64 { return hashing.Mix(h>>32, 1) }); n == 0 {
+		t.Error("half a hash loses no value")
 	}
 }
 
 func TestMixAvalanche(t *testing.T) {
+	heavy(t)
 	rng := rand.New(rand.NewPCG(2, 11))
-	const trials = 1 << 13
-	// A hash that is mixed keeps its difference of one bit spread; the ends of
-	// the product have fewer carries, which is why Mix wants a mixed hash.
-	worst, cells := worstAvalanche(rng, 8, trials, 0, func(_ int, b []byte) uint64 {
+	check := func(hash func(b []byte) uint64) (worst, bound float64) {
+		const trials = 1 << 13
+		worst, cells := worstAvalanche(rng, 8, trials, 0, func(_ int, b []byte) uint64 { return hash(b) })
+		return worst, biasBound(trials, cells)
+	}
+	if worst, bound := check(func(b []byte) uint64 {
 		return hashing.Mix(uint64(hashing.Digest(7, b)), 1)
-	})
-	if bound := biasBound(trials, cells); worst > bound {
+	}); worst > bound {
 		t.Errorf("a bit flips at a rate %.3f from one half, bound %.3f", worst, bound)
+	}
+	// The negative control, and why Mix wants a mixed hash: a difference of
+	// one bit is spread by a single product, whose ends have few carries.
+	if worst, bound := check(func(b []byte) uint64 {
+		return hashing.Mix(binary.LittleEndian.Uint64(b), 1)
+	}); worst <= bound {
+		t.Errorf("a word that is not mixed passes: %.3f, bound %.3f", worst, bound)
 	}
 }

@@ -155,6 +155,7 @@ func TestDigestReadsItsBytesAlone(t *testing.T) {
 // Inputs with structure, among which a multiplicative hash may collide:
 // repeated words, words swapped, zeros of every length, one bit set.
 func TestDigestStructured(t *testing.T) {
+	heavy(t)
 	for _, seed := range []uint64{0, 1, 7, ^uint64(0)} {
 		seen := map[hashing.Packet][]byte{}
 		add := func(b []byte) {

@@ -172,6 +172,7 @@ func twoPoint(t *testing.T, set, point string) []record {
 // TestFrameTwoPoints holds digests to real traffic that nothing changed
 // between the points: what leaves the queue entered it.
 func TestFrameTwoPoints(t *testing.T) {
+	heavy(t)
 	for _, set := range []string{"tbf400m_512k", "tbf300m_2m", "htb2_reorder"} {
 		t.Run(set, func(t *testing.T) {
 			inside := make(map[hashing.Packet]int)
@@ -212,6 +213,7 @@ func TestFrameTwoPoints(t *testing.T) {
 // packets that were captured on two hops of their way, frames that differ in
 // their padding, and some whose payload a fuzzer changed.)
 func TestFrameDistinct(t *testing.T) {
+	heavy(t)
 	frames := make(map[string]bool)
 	inputs := make(map[string]bool)
 	digests := make(map[hashing.Packet]bool)

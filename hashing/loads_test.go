@@ -70,6 +70,7 @@ func sequential(n int, tuple func(i int) (src, dst uint32, sport, dport uint16))
 // Loads of 256 buckets, from both halves of the hash, are those of random
 // functions: neither worse nor, as a plain modulo of a counter is, better.
 func TestLoads(t *testing.T) {
+	heavy(t)
 	sip := hashing.NewSipHash(7)
 	toeplitz := must(hashing.ToeplitzFromKey([]byte(hashing.RSSKey)))
 	rabin := hashing.NewRabin(7)

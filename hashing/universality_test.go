@@ -29,6 +29,7 @@ func jointChiSquare(trials, bit int, words []uint64, draw func(seed uint64) hash
 // same check sees it end. The words are the hard ones: their exclusive or is
 // zero, and they are the corners of a rectangle in two bytes.
 func TestUniversality(t *testing.T) {
+	heavy(t)
 	h3 := func(seed uint64) hasher { return must(hashing.NewH3(seed, 8)) }
 	tabulation := func(seed uint64) hasher { return must(hashing.NewTabulation(seed, 8)) }
 	toeplitz := func(seed uint64) hasher { return must(hashing.NewToeplitz(seed, 36)) }
@@ -70,6 +71,7 @@ func (w widen) Word(x uint64) uint64  { return uint64(hashing.Word(1, w.hasher.W
 // Pairs of inputs that differ little collide, in the bits that choose one of
 // 64 rows, as often as they are guaranteed to and no oftener.
 func TestCollisionRates(t *testing.T) {
+	heavy(t)
 	pairs := [][2][]byte{}
 	base := counting(36)
 	for _, change := range []func(b []byte){
@@ -146,6 +148,7 @@ func (seed digestHasher) Word(x uint64) uint64  { return uint64(hashing.Word(uin
 // The hashes that claim 64 well-mixed bits avalanche with one seed throughout;
 // tables and linear hashes do so over the choice of seed.
 func TestFamiliesAvalanche(t *testing.T) {
+	heavy(t)
 	rng := rand.New(rand.NewPCG(1, 10))
 	check := func(name string, n, trials int, hash func(trial int, b []byte) uint64) {
 		t.Helper()

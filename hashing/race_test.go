@@ -1,0 +1,5 @@
+//go:build race
+
+package hashing_test
+
+func init() { racing = true }
