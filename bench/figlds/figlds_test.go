@@ -1,0 +1,154 @@
+package figlds
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/flowsim"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/lds"
+)
+
+func oneInterval(t *testing.T) *interval {
+	t.Helper()
+	iv, err := newInterval(&experiment.Run{Seed: 7, Quick: true}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return iv
+}
+
+func TestSameSeedSameResult(t *testing.T) {
+	var results [2]experiment.Result
+	for i := range results {
+		var err error
+		if results[i], err = bySize.Run(context.Background(), &experiment.Run{Seed: 7, Quick: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(results[0], results[1]); diff != "" {
+		t.Error(diff)
+	}
+	other, err := bySize.Run(context.Background(), &experiment.Run{Seed: 8, Quick: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cmp.Equal(results[0].Figures, other.Figures) {
+		t.Error("the seed makes no difference")
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, e := range Experiments() {
+		if _, err := e.Run(ctx, &experiment.Run{Seed: 7, Quick: true}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", e.Name, err)
+		}
+	}
+}
+
+// Sketches so large that next to no flow shares all of its cells are exact, and
+// what is lost is lost at the far end alone.
+func TestObserve(t *testing.T) {
+	iv := oneInterval(t)
+	c := lds.DefaultConfig
+	c.Columns, c.Tolerance = 1<<18, 0 // not another cell with a little of another flow
+	const share = 0.01
+	s, err := iv.observe(share, nil, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wrong, lost int
+	for i := range iv.Flows {
+		losses := uint64(0)
+		for p := range iv.Flows[i].Packets() {
+			if iv.loses(p, share) {
+				losses++
+			}
+		}
+		lost += int(losses)
+		r, err := lds.Estimate(s[0].up, s[0].down, iv.keys[i])
+		if r.Sent != uint64(iv.Flows[i].Size) || r.Lost != losses || losses == 0 && (err != nil || math.Abs(r.Mean-iv.Flows[i].Mean) > 1e-3) {
+			wrong++
+		}
+	}
+	// A flow meets another in a row with probability 0.054; in all, 8.6e-6.
+	if wrong > 3 {
+		t.Errorf("%d flows are not as they were sent", wrong)
+	}
+	n := float64(iv.Packets)
+	if want := share * n; math.Abs(float64(lost)-want) > 6*math.Sqrt(want) {
+		t.Errorf("%d packets lost, want about %.0f", lost, want)
+	}
+}
+
+// The baselines, against what they are by definition.
+func TestBaselines(t *testing.T) {
+	iv := oneInterval(t)
+	records, kept := iv.records(1)
+	if kept != len(iv.Flows) {
+		t.Fatalf("%d of %d flows have a record at a rate of 1", kept, len(iv.Flows))
+	}
+	two, points := iv.twoSamples(records), iv.multiPoint(records)
+	for i := range iv.Flows {
+		var first, last flowsim.Packet
+		n := 0
+		for p := range iv.Flows[i].Packets() {
+			if n == 0 {
+				first = p
+			}
+			last = p
+			n++
+		}
+		if got, _ := two(i); got != float64(first.Delay+last.Delay)/2 {
+			t.Fatalf("flow %d: two samples give %g, want the mean of %d and %d", i, got, first.Delay, last.Delay)
+		}
+		if n > 1 || i > 100 {
+			continue
+		}
+		// Literally: the samples of all flows at the one packet's time.
+		var sum, all float64
+		for _, r := range records {
+			for k, p := range []flowsim.Packet{r.first, r.last} {
+				if p.Sent == first.Sent && (k == 0 || r.first != r.last) {
+					sum += float64(p.Delay)
+					all++
+				}
+			}
+		}
+		if got, _ := points(i); math.Abs(got-sum/all) > 1e-3 {
+			t.Fatalf("flow %d: multi-point gives %g, want %g", i, got, sum/all)
+		}
+	}
+	// References are a sample of the packets: the mean of what is interpolated
+	// between them is that of all packets, within six deviations.
+	const perSecond = 1000
+	rli := iv.interpolated(perSecond)
+	weights := make([]float64, int(iv.Config.Seconds*perSecond)+2)
+	var delays estimate.Moments
+	var sum float64
+	for i := range iv.Flows {
+		mean, _ := rli(i)
+		sum += mean * iv.packets[i]
+		for p := range iv.Flows[i].Packets() {
+			delays.Add(float64(p.Delay))
+			x := float64(p.Sent) / 1e9 * perSecond
+			k := int(x)
+			weights[k] += 1 - (x - float64(k))
+			weights[k+1] += x - float64(k)
+		}
+	}
+	var squares float64
+	for _, w := range weights {
+		squares += w * w
+	}
+	n := float64(iv.Packets)
+	if got, chance := sum/n, delays.StdDev()*math.Sqrt(squares)/n; math.Abs(got-iv.Mean) > 6*chance {
+		t.Errorf("interpolation gives %g on average, want %g ± %g", got, iv.Mean, 6*chance)
+	}
+}
