@@ -5,6 +5,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/figlda"
+	"github.com/hoplag/hoplag/bench/figlds"
 	"github.com/hoplag/hoplag/bench/figreal"
 )
 
@@ -13,6 +14,7 @@ import (
 func experiments() []experiment.Experiment {
 	return slices.Concat(
 		figlda.Experiments(),
+		figlds.Experiments(),
 		figreal.Experiments(),
 		unmeasured,
 	)
