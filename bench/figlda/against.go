@@ -38,7 +38,7 @@ func runAgainstProbes(ctx context.Context, run *experiment.Run) (experiment.Resu
 			shares = append(shares, share)
 		}
 	}
-	step := counter(ctx, run, len(shares)*runs)
+	step := Counter(ctx, run, len(shares)*runs)
 	var contests []contest
 	for _, share := range shares {
 		p, err := t.Lose(run, share, episode)
@@ -60,10 +60,10 @@ func runAgainstProbes(ctx context.Context, run *experiment.Run) (experiment.Resu
 	}
 
 	figures := []plot.Figure{
-		{Name: "a", Title: "Effective sample size (Fig. 6a)", X: lossAxis, Y: plot.Axis{Label: "packets or probes", Scale: plot.Log},
+		{Name: "a", Title: "Effective sample size (Fig. 6a)", X: LossAxis, Y: plot.Axis{Label: "packets or probes", Scale: plot.Log},
 			Caption: fmt.Sprintf("Averages over %d runs of one second, %s delays, loss episodes of %d packets on average.", runs, t.Law.Name, episode)},
-		{Name: "b", Title: "Relative error of the average delay (Fig. 6b)", X: lossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log}, Caption: "The same runs."},
-		{Name: "c", Title: "Relative error of the standard deviation (Fig. 6c)", X: lossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log}, Caption: "The same runs."},
+		{Name: "b", Title: "Relative error of the average delay (Fig. 6b)", X: LossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log}, Caption: "The same runs."},
+		{Name: "c", Title: "Relative error of the standard deviation (Fig. 6c)", X: LossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log}, Caption: "The same runs."},
 	}
 	add := func(figure int, name string, paper bool, y func(contest) float64) {
 		s := plot.Series{Name: name, Paper: paper}
@@ -129,8 +129,8 @@ func againstProbesClaims(contests []contest) []experiment.Claim {
 		near = experiment.DoesNotHold
 	}
 	return []experiment.Claim{
-		{What: "LDA, relative error of the mean, from the lowest to the highest loss rate", Paper: "0.2–4 %", Ours: percent(first) + " to " + percent(last), Verdict: verdict(last, 0.04, runs)},
-		{What: "LDA, the same on average below 1 % loss", Paper: "< 1 %", Ours: percent(small), Verdict: verdict(small, 0.01, runs)},
+		{What: "LDA, relative error of the mean, from the lowest to the highest loss rate", Paper: "0.2–4 %", Ours: percent(first) + " to " + percent(last), Verdict: Verdict(last, 0.04, runs)},
+		{What: "LDA, the same on average below 1 % loss", Paper: "< 1 %", Ours: percent(small), Verdict: Verdict(small, 0.01, runs)},
 		{What: "as many packets as the LDA takes: 1 and 7 probes a second, average error at all loss rates", Paper: "almost 100 %", Ours: percent(one) + " and " + percent(seven), Verdict: holds(one, 1, n)},
 		{What: "144 probes a second, average error below 1 % loss", Paper: "11 %", Ours: percent(many), Verdict: holds(many, 0.11, n)},
 		{What: "10,000 probes a second come near LDA: average error below 1 % loss", Paper: "near", Ours: percent(frequent) + " against " + percent(small), Verdict: near},

@@ -32,12 +32,12 @@ func runBandwidth(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	}
 	shares := []float64{0.001, someLoss, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2}
 	checks := run.Pick(50, 200) // runs of probes at the rate that should be as good
-	step := counter(ctx, run, len(shares)*(hashes+1))
+	step := Counter(ctx, run, len(shares)*(hashes+1))
 
 	figure := plot.Figure{
 		Title:   "Probe bandwidth over LDA bandwidth for equal error of the average delay",
 		Caption: fmt.Sprintf("Root mean square error of %d runs of the two-bank LDA; the bars are its %.0f %% interval. Loss episodes of %d packets, %s delays.", hashes, 100*confidence, episode, t.Law.Name),
-		X:       lossAxis, Y: plot.Axis{Label: "times the bandwidth", Scale: plot.Log},
+		X:       LossAxis, Y: plot.Axis{Label: "times the bandwidth", Scale: plot.Log},
 	}
 	claimed := plot.Series{Name: "the paper's 50 to 60", Kind: plot.Band, Paper: true}
 	measured := plot.Series{Name: "two-bank LDA"}

@@ -20,7 +20,7 @@ var knownLoss = experiment.Experiment{
 }
 
 func runKnownLoss(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
-	step := counter(ctx, run, len(Laws)*len(losses)*runs)
+	step := Counter(ctx, run, len(Laws)*len(losses)*runs)
 	byLaw := make([][]*point, len(Laws))
 	for i, law := range Laws {
 		t, err := NewTrace(run, law)
@@ -72,12 +72,12 @@ func errorFigures(byLaw [][]*point) (a, c plot.Figure) {
 	a = plot.Figure{
 		Name: "a", Title: "Relative error of the average delay (Fig. 4a)",
 		Caption: fmt.Sprintf("Average over %d runs of one bank of %s cells, sampling p = 0.5·m/(L+1).", runs, experiment.Number(rows)),
-		X:       lossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
+		X:       LossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
 	}
 	c = plot.Figure{
 		Name: "c", Title: "Relative error of the standard deviation (Fig. 4c)",
 		Caption: "The same runs. Dashed: the paper's eq. (5). Solid: the count-conditioned deviation, from the same cells.",
-		X:       lossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
+		X:       LossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
 	}
 	for i, law := range Laws {
 		mean := plot.Series{Name: law.Name}
@@ -101,8 +101,8 @@ func meanClaims(byLaw [][]*point) []experiment.Claim {
 	low := worstOf(byLaw, mean, func(loss float64) bool { return loss < 0.001 })
 	high := worstOf(byLaw, mean, func(loss float64) bool { return loss == 0.2 })
 	return []experiment.Claim{
-		{What: "average relative error of the mean below 0.1 % loss, worst of the distributions", Paper: "< 0.3 %", Ours: experiment.Percent(low), Verdict: verdict(low, 0.003, runs)},
-		{What: "the same at 20 % loss", Paper: "< 4 %", Ours: experiment.Percent(high), Verdict: verdict(high, 0.04, runs)},
+		{What: "average relative error of the mean below 0.1 % loss, worst of the distributions", Paper: "< 0.3 %", Ours: experiment.Percent(low), Verdict: Verdict(low, 0.003, runs)},
+		{What: "the same at 20 % loss", Paper: "< 4 %", Ours: experiment.Percent(high), Verdict: Verdict(high, 0.04, runs)},
 	}
 }
 
@@ -138,7 +138,8 @@ func deviationClaims(byLaw [][]*point) []experiment.Claim {
 	return claims
 }
 
-var lossAxis = plot.Axis{Label: "loss rate (%)", Scale: plot.Log}
+// LossAxis is the X axis of most figures.
+var LossAxis = plot.Axis{Label: "loss rate (%)", Scale: plot.Log}
 
 // worstOf is the greatest value of any law at the loss rates that count.
 func worstOf(byLaw [][]*point, value func(*point) float64, counts func(loss float64) bool) float64 {
@@ -161,7 +162,7 @@ func estimatesFigure(points []*point) (f plot.Figure, inside experiment.Claim) {
 	f = plot.Figure{
 		Name: "b", Title: "Estimated average delay, " + Laws[0].Name + " (Fig. 4b)",
 		Caption: fmt.Sprintf("Five of the %d runs and the truth; the band is the 98 %% bound of eq. (1) for the run with the smallest sample.", runs),
-		X:       lossAxis, Y: plot.Axis{Label: "average delay (ns)"},
+		X:       LossAxis, Y: plot.Axis{Label: "average delay (ns)"},
 	}
 	band := plot.Series{Name: "98 % bound", Kind: plot.Band}
 	truth := plot.Series{Name: "truth", Kind: plot.Line}

@@ -218,8 +218,8 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int, step func() 
 	return pt, nil
 }
 
-// counter returns a function that tells one of total steps at each call.
-func counter(ctx context.Context, run *experiment.Run, total int) func() error {
+// Counter returns a function that tells one of total steps at each call.
+func Counter(ctx context.Context, run *experiment.Run, total int) func() error {
 	done := 0
 	return func() error {
 		done++
@@ -227,9 +227,9 @@ func counter(ctx context.Context, run *experiment.Run, total int) func() error {
 	}
 }
 
-// verdict judges an average of absolute errors of so many runs against an upper
+// Verdict judges an average of absolute errors of so many runs against an upper
 // limit.
-func verdict(average, limit float64, runs int) experiment.Verdict {
+func Verdict(average, limit float64, runs int) experiment.Verdict {
 	return experiment.Judge(average, limit, chance(runs))
 }
 

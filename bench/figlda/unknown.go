@@ -19,17 +19,17 @@ var unknownLoss = experiment.Experiment{
 }
 
 func runUnknownLoss(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
-	step := counter(ctx, run, len(bankings)*len(losses)*runs)
+	step := Counter(ctx, run, len(bankings)*len(losses)*runs)
 	t, err := NewTrace(run, Laws[0])
 	if err != nil {
 		return experiment.Result{}, err
 	}
 	figures := []plot.Figure{
-		{Name: "a", Title: "Effective sample size (Fig. 5a)", X: lossAxis, Y: plot.Axis{Label: "packets", Scale: plot.Log},
+		{Name: "a", Title: "Effective sample size (Fig. 5a)", X: LossAxis, Y: plot.Axis{Label: "packets", Scale: plot.Log},
 			Caption: fmt.Sprintf("Average over %d runs, %s delays. Lines without markers: the exact expectation.", runs, t.Law.Name)},
-		{Name: "b", Title: "Relative error of the average delay (Fig. 5b)", X: lossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
+		{Name: "b", Title: "Relative error of the average delay (Fig. 5b)", X: LossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
 			Caption: "The same runs."},
-		{Name: "c", Title: "Relative error of the standard deviation (Fig. 5c)", X: lossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
+		{Name: "c", Title: "Relative error of the standard deviation (Fig. 5c)", X: LossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
 			Caption: "The same runs. Dashed: the paper's eq. (5). Solid: count-conditioned, from the same cells."},
 	}
 	points := make([][]*point, len(bankings)) // by loss rate, for each banking
