@@ -112,6 +112,9 @@ var configs = map[string]Config{
 	"32 bits":       {Counters: 51, PerFlow: 2, Bits: 32, CountBits: 8, TimeBits: 20, Vectors: 2},
 	"wide":          {Counters: 51, PerFlow: 6, Bits: 63, CountBits: 5, TimeBits: 55, Vectors: 8},
 	"wide, wraps":   {Counters: 51, PerFlow: 6, Bits: 33, Vectors: 1},
+	"default":       {Counters: 51, PerFlow: 6, Bits: 52, CountBits: 12, Vectors: 1, Threshold: 700},
+	"default, full": {Counters: 51, PerFlow: 6, Bits: 40, CountBits: 4, Vectors: 1},
+	"default, unit": {Counters: 51, PerFlow: 6, Bits: 40, CountBits: 8, Vectors: 1, Shift: 10},
 }
 
 // record sends random packets to a recorder, and calls each with every epoch
