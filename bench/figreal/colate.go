@@ -17,8 +17,8 @@ var realCOLATE = experiment.Experiment{
 	Name:   "real-colate",
 	Group:  Group,
 	Title:  "COLATE: the error of flows by their size and by memory",
-	Claim:  "Shared counters without packet counts give the mean delay of any flow by Theorem 2, the better the more packets it has; losses are met by several counter vectors, of which one that lost nothing is used (sections 1.4, 4.1 and 7, delays from simulated queues).",
-	Weight: 20, Quick: 5,
+	Claim:  "By Theorem 2, with 20 of 455,334 shared counters to a flow, the mean delays of 95 % of the flows are within 5 % (section 6.2.1, recorded packets through simulated queues without loss). Losses are met by several counter vectors, of which one that lost nothing is used (section 1.4).",
+	Weight: 15, Quick: 5,
 	Run: runCOLATE,
 }
 
@@ -207,6 +207,24 @@ func runCOLATE(ctx context.Context, run *experiment.Run) (experiment.Result, err
 			where := fmt.Sprintf("%s, %s: ", c.title, kilobytes(float64(plain.bytes)))
 			claim := func(what string, old, ours float64) {
 				result.Claims = append(result.Claims, experiment.Claim{What: where + what, Paper: experiment.Percent(old), Ours: experiment.Percent(ours), Verdict: experiment.Judge(ours, old, 0.1)})
+			}
+			for _, by := range []struct {
+				name    string
+				answers []float64
+				ours    bool
+			}{{"Theorem 2, as if nothing were lost", plain.theorem, false}, {"counters that count, with all losses", counted.single, true}} {
+				within := s.relative(by.answers, s.large).CDF(0.05)
+				v := experiment.AsGood
+				switch {
+				case within < 0.95 && by.ours:
+					v = experiment.Loss
+				case within < 0.95:
+					v = experiment.DoesNotHold
+				}
+				result.Claims = append(result.Claims, experiment.Claim{
+					What:  where + fmt.Sprintf("flows of %d packets or more whose mean is within 5 %%, %s", large, by.name),
+					Paper: "95 %", Ours: experiment.Percent(within), Verdict: v,
+				})
 			}
 			claim(fmt.Sprintf("median error of flows of %d packets or more as if nothing were lost, Theorem 2 and trimmed mean", large), s.median(plain.theorem), s.median(plain.single))
 			claim("the same, Theorem 2 and joint decoding", s.median(plain.theorem), s.median(plainJoint))

@@ -15,7 +15,7 @@ var realFlows = experiment.Experiment{
 	Name:   "real-flows",
 	Group:  Group,
 	Title:  "All four side by side: the error of flows, with memory",
-	Claim:  "No paper compares its method with all the others on real delays. LDS claims to be right where neighbouring packets have nothing to do with each other, as behind two queues, and RLI is not (sections 1 and 5 of the LDS paper).",
+	Claim:  "No paper compares all four on the same delays. LDS claims to be right where neighbouring packets have nothing to do with each other, as behind two queues, and that RLI is not (sections 1 and 5.1 of the LDS paper).",
 	Weight: 4, Quick: 4,
 	Run: runFlows,
 }

@@ -17,7 +17,7 @@ var realLDA = experiment.Experiment{
 	Name:   "real-lda",
 	Group:  Group,
 	Title:  "LDA: mean, deviation, quantiles and loss beside the exact answer",
-	Claim:  "The paper has no real delays: its packets are from a trace, its delays are drawn (section IV). What it claims of them, that the mean is as good as a random sample of the packets in usable cells, should hold of real queues too, whose delays depend on one another and on loss, since cells are chosen by a hash.",
+	Claim:  "In the paper packets are from a trace and delays are drawn (section IV). What it claims of them, that the mean is as good as a random sample of the packets in usable cells, should hold of real queues too, whose delays depend on one another and on loss, since cells are chosen by a hash.",
 	Weight: 3, Quick: 2,
 	Run: runLDA,
 }

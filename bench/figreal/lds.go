@@ -15,7 +15,7 @@ var realLDS = experiment.Experiment{
 	Name:   "real-lds",
 	Group:  Group,
 	Title:  "LDS: the error of flows by their size and by memory",
-	Claim:  "A flow's least loaded cells tell its mean delay the better the larger it is, whatever the queues do to the order of packets; against losses, five times the cells, a spread over several of them, and rows that sample (sections 4 and 5, where delays are from simulated queues).",
+	Claim:  "Half a cell for each flow gives flows of 500 to 999 packets a median error of 1.2 %, and larger ones less, whatever delays do, on a link with next to no loss (section 5.1, two monitors in a real network). Where packets are lost, rows five times as long, a spread over five cells, and sampling by 1, 0.5, 0.1 and 0.01 keep an answer for every flow (section 5.2).",
 	Weight: 12, Quick: 5,
 	Run: runLDS,
 }
@@ -90,7 +90,7 @@ func runLDS(ctx context.Context, run *experiment.Run) (experiment.Result, error)
 	seed := run.SeedOf("lds")
 	result := experiment.Result{
 		Notes: append(notes,
-			"Real delays are of two kinds: a microsecond where the queue was empty, and up to tens of milliseconds where it was not. The mean of all, in the pictures for comparison, is wrong for most flows by a factor of hundreds.",
+			"Real delays are of two kinds: a microsecond where the queue was empty, and up to tens of milliseconds where it was not. The mean of all, in the pictures for comparison, is wrong for most flows by a factor of hundreds. How much a neighbour in a cell harms depends on how far apart delays are, so that relative errors do not carry over from the paper's network to these.",
 			"Joint decoding minimises the expected square of an error in time. A residue of one per cent of the mean of all is nothing to a flow that waited, and ten times the delay of one that did not. That is why the least loaded cell, which is often a flow's own, has the smaller relative error where most flows of a size did not wait, and joint decoding the smaller where they are large; by square errors see the table.",
 			"A lost packet makes its cells useless. With a spread of 1, a flow that lost one has no cell left and gets no answer from its cells, which counts as an error of 100 %; joint decoding then gives it what little the cells of its neighbours leave of the mean of all, which can be worse. Those are large flows that waited, and so they decide the root mean square. Sampling two of the rows, without a spread, gives most of them a cell back and costs the others little; it is not in the paper.",
 		),
@@ -126,6 +126,18 @@ func runLDS(ctx context.Context, run *experiment.Run) (experiment.Result, error)
 				if len(s.large) >= s.least {
 					paper.Add(x, 100*max(floor, old))
 					joint.Add(x, 100*max(floor, ours))
+				}
+				if in := s.flows(500, 999); cells == perFlow && k == 0 && len(in) >= 10 {
+					for _, by := range []struct {
+						name    string
+						answers []float64
+					}{{"least loaded", a.paper}, {"joint", a.joint}} {
+						got := quantile(s.relative(by.answers, in), 0.5)
+						result.Claims = append(result.Claims, experiment.Claim{
+							What:  fmt.Sprintf("%s: median error of the %d flows of 500 to 999 packets, %s, %.2f cells for each flow as in the paper", c.title, len(in), by.name, perFlow),
+							Paper: "1.2 %", Ours: experiment.Percent(got), Verdict: byThePaper(got, 0.012, by.name == "joint"),
+						})
+					}
 				}
 				if cells != perFlowLossy {
 					continue

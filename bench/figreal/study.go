@@ -108,7 +108,7 @@ func (s *study) median(answers []float64) float64 {
 }
 
 // rms is the root mean square error of the large flows, relative to that of
-// their delays: what matters where a bill is paid in time, not in ratios.
+// their delays: it is decided by those that waited long.
 func (s *study) rms(answers []float64) float64 {
 	var off, delays float64
 	for _, i := range s.large {
@@ -131,6 +131,23 @@ func (s *study) answered(answers []float64) float64 {
 		}
 	}
 	return float64(n) / float64(len(s.large))
+}
+
+// slack is how much an error may differ from one that was reported for other
+// traffic and count as the same.
+const slack = 0.5
+
+// byThePaper judges an error against what a paper reports: of its own method,
+// which then does not hold where it is greater, or of ours.
+func byThePaper(got, reported float64, ours bool) experiment.Verdict {
+	v := experiment.Judge(got, reported, slack)
+	switch {
+	case ours:
+		return v
+	case v == experiment.Loss:
+		return experiment.DoesNotHold
+	}
+	return experiment.AsGood
 }
 
 func quantile(e estimate.Empirical, p float64) float64 {
