@@ -92,7 +92,8 @@ func finish(a, b uint64, n int) Packet {
 
 // Word returns the digest of one 64-bit word under seed, that of its eight
 // little-endian bytes: for packets that already carry an identity of that
-// size, and to widen a hash of fewer than 64 bits. It is inlined.
+// size, and to widen a hash of fewer than 64 bits. It is inlined on 64-bit
+// machines.
 func Word(seed, x uint64) Packet {
 	return short(x, x, seed+key0, seed+key1, 8)
 }

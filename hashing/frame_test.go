@@ -596,47 +596,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// BenchmarkFrame parses and digests frames of 96 bytes that lie one behind
-// another, 6 MiB of them, as in a capture buffer.
-func BenchmarkFrame(b *testing.B) {
-	const (
-		seed   = 1
-		snap   = 96
-		frames = 1 << 16
-	)
-	payload := strings.Repeat("00", 60)
-	for _, bench := range []struct {
-		name  string
-		frame string
-	}{
-		{"IPv4", macs + "0800 45 00 05dc 1234 4000 40 06 beef 0a000001 0a000002 " + tcp + payload},
-		{"IPv4 with TCP options", macs + "0800 45 00 05dc 1234 4000 40 06 beef 0a000001 0a000002 " +
-			"03e8 01bb 01020304 05060708 8018 2000 cafe 0000 0101080a 00000001 00000002 " + payload},
-		{"IPv6", macs + "86dd 60000000 05dc 06 40 20010db8000000000000000000000001 20010db8000000000000000000000002 " + tcp + payload},
-		{"QinQ, MPLS, IPv4", macs + "88a8 0001 8100 0002 8847 00010040 000021ff 45 00 05dc 1234 4000 40 11 beef 0a000001 0a000002 " + tcp + payload},
-	} {
-		b.Run(bench.name, func(b *testing.B) {
-			buffer := bytes.Repeat(unhex(bench.frame)[:snap], frames)
-			var f hashing.Frame
-			var sum hashing.Packet
-			b.ReportAllocs()
-			b.SetBytes(snap)
-			i := 0
-			for b.Loop() {
-				if f.Parse(hashing.LinkEthernet, buffer[i:i+snap]) == nil {
-					sum += f.Digest(seed)
-				}
-				if i += snap; i == len(buffer) {
-					i = 0
-				}
-			}
-			if sum == 0 {
-				b.Fatal("nothing was parsed")
-			}
-		})
-	}
-}
-
 func TestFrameAppendGivesWhatDigestCovers(t *testing.T) {
 	for _, link := range []hashing.Link{hashing.LinkEthernet, hashing.LinkRaw} {
 		var f hashing.Frame

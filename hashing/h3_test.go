@@ -23,13 +23,19 @@ func slowH3(seed uint64, width int, message []byte) uint64 {
 }
 
 func TestH3MatchesSlow(t *testing.T) {
+	matchesSlow(t, slowH3, func(seed uint64, width int) hasher { return must(hashing.NewH3(seed, width)) })
+}
+
+// matchesSlow holds a family of inputs up to a width to its slow reference.
+func matchesSlow(t *testing.T, slow func(seed uint64, width int, message []byte) uint64, draw func(seed uint64, width int) hasher) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 4))
 	for _, width := range []int{8, 13, 40} {
 		seed := rng.Uint64()
-		h := must(hashing.NewH3(seed, width))
+		h := draw(seed, width)
 		for n := range width + 10 {
 			message := randomBytes(rng, n)
-			if got, want := h.Bytes(message), slowH3(seed, width, message); got != want {
+			if got, want := h.Bytes(message), slow(seed, width, message); got != want {
 				t.Errorf("width %d, length %d: %#x, want %#x", width, n, got, want)
 			}
 		}
@@ -62,17 +68,7 @@ func slowTabulation(seed uint64, width int, message []byte) uint64 {
 }
 
 func TestTabulationMatchesSlow(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	for _, width := range []int{8, 13, 40} {
-		seed := rng.Uint64()
-		h := must(hashing.NewTabulation(seed, width))
-		for n := range width + 10 {
-			message := randomBytes(rng, n)
-			if got, want := h.Bytes(message), slowTabulation(seed, width, message); got != want {
-				t.Errorf("width %d, length %d: %#x, want %#x", width, n, got, want)
-			}
-		}
-	}
+	matchesSlow(t, slowTabulation, func(seed uint64, width int) hasher { return must(hashing.NewTabulation(seed, width)) })
 }
 
 // The key material is SplitMix64, so that others can compute it.

@@ -2,6 +2,7 @@ package hashing_test
 
 import (
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -17,7 +18,11 @@ func TestInlined(t *testing.T) {
 	if err != nil {
 		t.Skipf("the package does not build from here: %v", err)
 	}
-	for _, name := range []string{"Row", "LeadingZeros", "Sampled", "Threshold", "Sign", "Mix", "Word", "short", "finish", "mix", "multiply61", "sipRound", "SipHash.start", "(*Rabin).absorb"} {
+	names := []string{"Row", "LeadingZeros", "Sampled", "Threshold", "Sign", "Mix", "short", "finish", "mix", "multiply61", "SipHash.start", "(*Rabin).absorb"}
+	if strconv.IntSize == 64 { // halves of words are too much code
+		names = append(names, "Word", "sipRound")
+	}
+	for _, name := range names {
 		if !strings.Contains(string(out), ": can inline "+name+"\n") {
 			t.Errorf("%s is not inlined", name)
 		}
