@@ -45,12 +45,19 @@
 //
 // With a Spread of 1, give a row about as many columns as there are flows if
 // most of them matter, and a tenth of that if only large ones do. Without loss,
-// fewer and larger rows have the smaller median error and the larger errors at
-// the far end: of 70,000 cells for 146,000 flows, one row had a quarter of the
-// median of four. Decode is as good with two, three or four. Against loss, a
-// flow should expect less than one lost packet in some of its cells: with a
-// Spread of k and a row that samples at p, it bears about k/p. A Tolerance
-// of 0.1 is the paper's; it takes in more cells, and less pure ones. Per-flow
+// fewer and larger rows have the smaller median error, and at the far end none
+// is much better: of 70,000 cells for 146,000 flows, one row had a fifth of the
+// median of four for flows of 100 packets and more (0.7 %, 3.3 %), and their
+// 95th percentiles were about equal. Decode, with known counts, had less than
+// both with any number of rows; with one it cannot tell flows apart that share a
+// cell, and from three on it is no better with more. Against loss, a flow should
+// expect less than one lost packet in some of its cells: with a Spread of k and a
+// row that samples at p, it bears about k/p. Rows of different Rates are for
+// large flows: at 0.5 % loss, of those of 1,000 packets and more, one in twenty
+// was off by more than 12 %, where rows that see every packet had no estimate
+// for two in five; for flows of 100 they cost some precision as long as loss is
+// below 1 %. A Tolerance of 0.1 is the paper's; it takes in more
+// cells, and less pure ones. Per-flow
 // state would be as large as a column for each flow, but its size is not known
 // before the flows come; a sketch's is, and Update takes no lookup.
 //

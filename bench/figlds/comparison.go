@@ -23,7 +23,7 @@ var comparison = experiment.Experiment{
 	Group:  Group,
 	Title:  "Error of flows' means, beside other methods (Fig. 9)",
 	Claim:  "With half as many cells as flows (17,500 × 4), the sketch is far more accurate than NetFlow's multi-point estimator at 1 and 10 % sampling, RLI with 1,000 probes a second and the mean of all packets, for flows of 1,000 packets and more, of 100 and more, and for all; with a tenth of that memory it still is; RLI is better than the multi-point estimator (section 5.1, Fig. 9).",
-	Weight: 40, Quick: 2,
+	Weight: 12, Quick: 1,
 	Run: runComparison,
 }
 

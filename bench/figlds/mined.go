@@ -15,7 +15,7 @@ var mined = experiment.Experiment{
 	Group:  Group,
 	Title:  "What else the cells tell: deviation, packets, loss, heavy hitters",
 	Claim:  "From the same cells follow a rough deviation of a flow's delay, its packets (never fewer than they were), its losses and the heavy hitters (section 4.3; without measurements).",
-	Weight: 40, Quick: 3,
+	Weight: 14, Quick: 2,
 	Run: runMined,
 }
 

@@ -15,7 +15,7 @@ var weighted = experiment.Experiment{
 	Group:  Group,
 	Title:  "Flows that count for more than others (Fig. 12)",
 	Claim:  "Of 90 % bronze, 9 % silver and 1 % gold flows, with weights such as 1, 10 and 100, those of a higher weight are measured far better than without weights, and bronze ones hardly worse, because few flows are of the others (section 5.3, Fig. 12).",
-	Weight: 60, Quick: 3,
+	Weight: 11, Quick: 2,
 	Run: runWeighted,
 }
 
