@@ -177,7 +177,7 @@ func (c *Config) method() Method {
 // slots is how many places the table of flows has: a power of two of which
 // the flows take three quarters at most, so that searches are short.
 func (c *Config) slots() int {
-	n := 4
+	n := group
 	for n/4*3 < c.Flows {
 		n *= 2
 	}

@@ -1,71 +1,93 @@
 package rli
 
-import "github.com/hoplag/hoplag/hashing"
+import (
+	"math/bits"
 
-// A table holds the records of flows: open addressing with linear probing in
-// arrays that never grow. A flow's search begins at the low bits of its hash
-// and goes by tags, a byte for each record, which are near at hand where the
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A table holds the records of flows in arrays that never grow, in groups of
+// eight. A flow's search begins at the group of the low bits of its hash, and
+// goes on to the next as long as groups are full. It goes by tags, a byte for
+// each record and a word for each group, which are near at hand where the
 // records are not.
 type table struct {
 	records    []record
-	tags       []uint8  // of the same places; 0 where there is no record
-	histograms []uint32 // of the same places
+	tags       []uint64 // of each group, its first record's lowest; 0 where there is no record
+	histograms []uint32 // of the same places as the records
 	buckets    int
-	mask       uint64
+	mask       uint64 // of groups
 	used       int
 	limit      int
 	touched    uint64 // keeps the compiler from leaving reads out
 }
 
+const (
+	group = 8
+	lows  = 0x0101010101010101 // the lowest bit of every tag
+	highs = 0x8080808080808080 // the highest, which is set where there is a record
+)
+
 func newTable(c *Config) table {
 	n := c.slots()
 	return table{
 		records:    make([]record, n),
-		tags:       make([]uint8, n),
+		tags:       make([]uint64, n/group),
 		histograms: make([]uint32, n*c.Buckets),
 		buckets:    c.Buckets,
-		mask:       uint64(n - 1),
+		mask:       uint64(n/group - 1),
 		limit:      c.Flows,
 	}
 }
 
 // tag is never 0. It is made of all of the flow's bits, as the sampled flows
 // have the high ones in common and the neighbours in the table the low ones.
-func tag(f hashing.Flow) uint8 {
-	return uint8(uint64(f)*0x9e3779b97f4a7c15>>56) | 1
+func tag(f hashing.Flow) uint64 {
+	return uint64(f)*0x9e3779b97f4a7c15>>57 | 0x80
 }
+
+// matches returns the highest bit of the tags in a group that are a flow's. A
+// tag behind one that matches may be told so by mistake.
+func matches(tags uint64, f hashing.Flow) uint64 {
+	x := tags ^ tag(f)*lows
+	return (x - lows) &^ x & highs
+}
+
+// first returns which tag of a group the lowest of some highest bits is of.
+func first(highest uint64) uint64 { return uint64(bits.TrailingZeros64(highest)) / group }
 
 // find returns the place of a flow, or the empty one where its record would
 // be.
 func (t *table) find(f hashing.Flow) int {
-	i := guess(t.tags, f, uint64(f))
-	for t.tags[i] != 0 && t.records[i].flow != f {
-		i = guess(t.tags, f, i+1)
+	for g := uint64(f) & t.mask; ; g = (g + 1) & t.mask {
+		tags := t.tags[g]
+		for m := matches(tags, f); m != 0; m &= m - 1 {
+			if i := g*group + first(m); t.records[i].flow == f && tags&(0x80<<(i%group*8)) != 0 {
+				return int(i)
+			}
+		}
+		if empty := ^tags & highs; empty != 0 {
+			// From another place in each group on: if it were the same, the
+			// memory cache would only have room for few groups.
+			from := uint64(f) >> 32
+			empty = bits.RotateLeft64(empty, -int(from%group*8))
+			return int(g*group + (first(empty)+from)%group)
+		}
 	}
-	return int(i)
-}
-
-// guess returns the first place from i on that is empty or has the flow's tag.
-func guess(tags []uint8, f hashing.Flow, i uint64) uint64 {
-	tag, mask := tag(f), uint64(len(tags)-1)
-	i &= mask
-	for tags[i] != tag && tags[i] != 0 {
-		i = (i + 1) & mask
-	}
-	return i
 }
 
 // locate guesses the places of the packets' records, and reads there, so that
 // memory brings them all together before they are needed one after the other.
 func (t *table) locate(packets []held) {
 	tags := t.tags
-	records := t.records[:len(tags)]
-	sum := uint64(0)
 	for i := range packets {
 		h := &packets[i]
-		at := guess(tags, h.flow, uint64(h.flow))
-		h.at = int32(at)
-		sum += records[at].count
+		g := uint64(h.flow) & uint64(len(tags)-1)
+		h.at = int32(g*group + first(matches(tags[g], h.flow))%group)
+	}
+	records, sum := t.records, uint64(0)
+	for i := range packets {
+		sum += records[packets[i].at].count
 	}
 	t.touched = sum
 }
@@ -76,7 +98,7 @@ func (t *table) claim(i int, f hashing.Flow) bool {
 		return false
 	}
 	t.used++
-	t.tags[i] = tag(f)
+	t.mark(i, tag(f))
 	t.records[i].flow = f
 	return true
 }
@@ -86,27 +108,38 @@ func (t *table) histogram(i int) []uint32 {
 	return t.histograms[i*t.buckets : (i+1)*t.buckets]
 }
 
-// remove empties place i and closes the gap, so that every record stays
-// within reach of its search: a later one moves into the gap unless its
-// search begins behind it.
+// mark sets the tag of place i.
+func (t *table) mark(i int, tag uint64) {
+	shift := i % group * 8
+	tags := &t.tags[i/group]
+	*tags = *tags&^(0xff<<shift) | tag<<shift
+}
+
+// remove empties place i. If its group was full, searches have gone past it:
+// a record behind it whose search began no later moves into the gap, and so on
+// with the gap that that one leaves.
 func (t *table) remove(i int) {
 	t.used--
-	gap, at := uint64(i), uint64(i)
-	for {
-		at = (at + 1) & t.mask
-		if t.tags[at] == 0 {
-			break
+	gap := i
+	// The tag at the gap stays until the end, so that a group is seen to have
+	// been full.
+	for g := uint64(i) / group; ^t.tags[g]&highs == 0; {
+		g = (g + 1) & t.mask
+		far := (g - uint64(gap)/group) & t.mask
+		for at := int(g * group); at < int(g*group+group); at++ {
+			occupied := t.tags[g]>>(at%group*8)&0x80 != 0
+			if occupied && (g-uint64(t.records[at].flow))&t.mask >= far {
+				t.records[gap] = t.records[at]
+				t.mark(gap, tag(t.records[at].flow))
+				copy(t.histogram(gap), t.histogram(at))
+				gap = at
+				break
+			}
 		}
-		home := uint64(t.records[at].flow) & t.mask
-		if (at-home)&t.mask < (at-gap)&t.mask {
-			continue
-		}
-		t.records[gap], t.tags[gap] = t.records[at], t.tags[at]
-		copy(t.histogram(int(gap)), t.histogram(int(at)))
-		gap = at
 	}
-	t.records[gap], t.tags[gap] = record{}, 0
-	clear(t.histogram(int(gap)))
+	t.records[gap] = record{}
+	t.mark(gap, 0)
+	clear(t.histogram(gap))
 }
 
 func (t *table) reset() {
