@@ -6,6 +6,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/figlda"
 	"github.com/hoplag/hoplag/bench/figlds"
+	"github.com/hoplag/hoplag/bench/figours"
 	"github.com/hoplag/hoplag/bench/figreal"
 )
 
@@ -15,6 +16,7 @@ func experiments() []experiment.Experiment {
 	return slices.Concat(
 		figlda.Experiments(),
 		figlds.Experiments(),
+		figours.Experiments(),
 		figreal.Experiments(),
 		unmeasured,
 	)

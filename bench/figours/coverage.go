@@ -1,0 +1,191 @@
+package figours
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/figlda"
+	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/queue"
+)
+
+var ldaCoverage = experiment.Experiment{
+	Name:   "ours-lda-coverage",
+	Group:  ldaGroup,
+	Title:  "Do 98 % intervals hold the truth 98 times in a hundred?",
+	Claim:  "The paper bounds the error of the mean by eq. (1), with the true deviation in it (section III-D). An interval that is printed has an estimated deviation, and should hold nevertheless; so should those of the loss and, where tails are light, of the deviation.",
+	Weight: 90, Quick: 3,
+	Run: runCoverage,
+}
+
+const (
+	confidence   = 0.98
+	coverageRuns = 1000
+)
+
+// covers counts which intervals of so many held the truth.
+type covers struct {
+	interval, paper, central, deviation, loss int
+}
+
+func runCoverage(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+	laws := allLaws()
+	packets := run.Pick(10_000, 500_000)
+	step := figlda.Counter(ctx, run, len(laws)*len(losses)*coverageRuns)
+	byLaw := make([][]covers, len(laws))
+	for i, law := range laws {
+		byLaw[i] = make([]covers, len(losses))
+		t, err := figlda.NewTrace(run, law)
+		if err != nil {
+			return experiment.Result{}, err
+		}
+		t.Delays = t.Delays[:packets]
+		for k, loss := range losses {
+			p, err := t.Lose(run, loss, 0)
+			if err != nil {
+				return experiment.Result{}, err
+			}
+			for r := range coverageRuns {
+				if err := byLaw[i][k].measure(p, run.SeedOf(fmt.Sprint("hash ", r))); err != nil {
+					return experiment.Result{}, err
+				}
+				if err := step(); err != nil {
+					return experiment.Result{}, err
+				}
+			}
+			if byLaw[i][k].loss, err = lossCoverage(run, fmt.Sprint(law.Name, loss), loss); err != nil {
+				return experiment.Result{}, err
+			}
+		}
+	}
+	result := experiment.Result{
+		Claims: coverageClaims(byLaw),
+		Config: map[string]any{"laws": laws, "losses": losses, "runs": coverageRuns, "packets": packets, "packets for loss": lossPackets, "rows": rows, "confidence": confidence},
+		Notes: []string{
+			fmt.Sprintf("One bank of 1,024 cells that samples the power of two at or below m/L of %d packets; %d runs with different hashes. The truth is the mean and the deviation of the packets that arrived. For the loss, every run loses other packets of %d, and the truth is the probability.", packets, coverageRuns, lossPackets),
+			"By chance alone, an interval that holds the truth with a probability of 98 % does so in 971 to 989 of 1,000 runs, 95 times in a hundred.",
+			"Where nearly all packets are in usable cells, at the lowest losses, every interval of the mean is wider than it need be: what is estimated has nearly all been seen.",
+			"The deviation's interval is as wide as the squares of the usable cells say. Of delays with heavy tails most samples lack the longest, and their squares do not show it; so the interval is too narrow as soon as the sample is small, as it is at high loss, and worst for Pareto 3, whose squares have no variance.",
+		},
+	}
+	for _, f := range []struct {
+		name, title string
+		count       func(*covers) int
+	}{
+		{"mean", "Interval of the mean, as printed", func(c *covers) int { return c.interval }},
+		{"eq1", "Interval of the mean by eq. (1), with the estimated deviation", func(c *covers) int { return c.paper }},
+		{"central", "Interval of the mean by the central limit theorem", func(c *covers) int { return c.central }},
+		{"deviation", "Interval of the deviation", func(c *covers) int { return c.deviation }},
+		{"loss", "Interval of the loss", func(c *covers) int { return c.loss }},
+	} {
+		figure := plot.Figure{
+			Name: f.name, Title: f.title, Caption: fmt.Sprintf("Of %d runs at each point.", coverageRuns),
+			X: figlda.LossAxis, Y: plot.Axis{Label: "intervals that hold the truth (%)"},
+		}
+		table := experiment.Table{Name: f.name, Title: fmt.Sprintf("%s: how many of %d hold the truth", f.title, coverageRuns), Columns: []string{"delays"}}
+		for _, loss := range losses {
+			table.Columns = append(table.Columns, experiment.Percent(loss))
+		}
+		for i, law := range laws {
+			s := plot.Series{Name: law.Name}
+			row := []string{law.Name}
+			for k, loss := range losses {
+				n := f.count(&byLaw[i][k])
+				s.Add(100*loss, 100*float64(n)/coverageRuns)
+				row = append(row, fmt.Sprint(n))
+			}
+			figure.Series = append(figure.Series, s)
+			table.Add(row...)
+		}
+		figure.Series = append(figure.Series, plot.Level("98 %", 100*confidence, 100*losses[0], 100*losses[len(losses)-1]))
+		result.Figures = append(result.Figures, figure)
+		result.Tables = append(result.Tables, table)
+	}
+	return result, nil
+}
+
+// measure adds a run's intervals of mean and deviation.
+func (c *covers) measure(p *figlda.Passage, seed uint64) error {
+	up, down, err := onBank(p, shareOf(lda.ShiftFor(rows, float64(p.Losses))), seed)
+	if err != nil {
+		return err
+	}
+	r, err := lda.Estimate(up, down)
+	if err != nil {
+		return err
+	}
+	count := func(n *int, i estimate.Interval, truth float64) {
+		if i.Contains(truth) {
+			*n++
+		}
+	}
+	count(&c.interval, r.MeanInterval(confidence), p.Truth.Mean)
+	count(&c.paper, estimate.HoeffdingInterval(r.Delay, confidence), p.Truth.Mean)
+	count(&c.central, r.CentralLimitInterval(confidence), p.Truth.Mean)
+	count(&c.deviation, r.DeviationInterval(confidence), p.Truth.StdDev)
+	return nil
+}
+
+const lossPackets = 20_000
+
+// lossCoverage is how many intervals hold the probability of a loss. It is
+// only the counts that matter, which an LDA knows exactly.
+func lossCoverage(run *experiment.Run, purpose string, probability float64) (int, error) {
+	loss, err := queue.NewLoss(queue.LossConfig{Probability: probability}, run.SeedOf("losses "+purpose))
+	if err != nil {
+		return 0, err
+	}
+	held := 0
+	for range coverageRuns {
+		r := lda.Result{Sent: lossPackets}
+		for range lossPackets {
+			if loss.Drop() {
+				r.Lost++
+			}
+		}
+		if r.LossInterval(confidence).Contains(probability) {
+			held++
+		}
+	}
+	return held, nil
+}
+
+// coverageClaims judge the lowest coverage of all points.
+func coverageClaims(byLaw [][]covers) []experiment.Claim {
+	var claims []experiment.Claim
+	for _, c := range []struct {
+		what  string
+		laws  []int
+		count func(*covers) int
+	}{
+		{"mean, as printed", []int{0, 1, 2, 3, 4}, func(c *covers) int { return c.interval }},
+		{"mean by eq. (1) with the estimated deviation", []int{0, 1, 2, 3, 4}, func(c *covers) int { return c.paper }},
+		{"mean by the central limit theorem", []int{0, 1, 2, 3, 4}, func(c *covers) int { return c.central }},
+		{"loss", []int{0, 1, 2, 3, 4}, func(c *covers) int { return c.loss }},
+		{"deviation, light tails: 200 ± 10 ns", []int{4}, func(c *covers) int { return c.deviation }},
+		{"deviation, Weibull 0.8", []int{1}, func(c *covers) int { return c.deviation }},
+		{"deviation, heavier tails: Weibull 0.6 and Pareto 5", []int{0, 3}, func(c *covers) int { return c.deviation }},
+		{"deviation, no fourth moment: Pareto 3", []int{pareto3}, func(c *covers) int { return c.deviation }},
+	} {
+		least := coverageRuns
+		for _, i := range c.laws {
+			for k := range byLaw[i] {
+				least = min(least, c.count(&byLaw[i][k]))
+			}
+		}
+		share := float64(least) / coverageRuns
+		// The least of so many is some standard errors low by chance: not
+		// judged a loss unless it is that at one in ten thousand.
+		v := experiment.AsGood
+		if estimate.ProportionInterval(uint64(least), coverageRuns, 0.9998).High < confidence {
+			v = experiment.Loss
+		}
+		claims = append(claims, experiment.Claim{
+			What: "98 % intervals of the " + c.what + ": lowest coverage at any loss rate", Paper: "98 %", Ours: fmt.Sprintf("%.1f %%", 100*share), Verdict: v,
+		})
+	}
+	return claims
+}
