@@ -56,10 +56,10 @@
 // large flows: at 0.5 % loss, of those of 1,000 packets and more, one in twenty
 // was off by more than 12 %, where rows that see every packet had no estimate
 // for two in five; for flows of 100 they cost some precision as long as loss is
-// below 1 %. A Tolerance of 0.1 is the paper's; it takes in more
-// cells, and less pure ones. Per-flow
-// state would be as large as a column for each flow, but its size is not known
-// before the flows come; a sketch's is, and Update takes no lookup.
+// below 1 %. A Tolerance of 0.1 is the paper's; it takes in more cells, and less
+// pure ones. Per-flow state would be as large as a column for each flow, but its
+// size is not known before the flows come; a sketch's is, and Update takes no
+// lookup.
 //
 // # Source
 //
