@@ -12,8 +12,8 @@ import (
 
 var joint = experiment.Experiment{
 	Name:   "ours-lds-joint",
-	Group:  Group,
-	Title:  "LDS: all flows decoded together, from the same cells",
+	Group:  "Ours: LDS",
+	Title:  "All flows decoded together, from the same cells",
 	Claim:  "Ours: given the flows' keys and packet counts, estimating all flows from all cells at once has at most a quarter of the median error of the paper's estimator (Fig. 6) for flows of 100 packets and more with 17,500 × 4 cells, is never worse than the mean of all packets for small flows, and tells for each flow how far off it may be.",
 	Weight: 55, Quick: 5,
 	Run: runJoint,
