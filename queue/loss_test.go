@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// runs counts how many packets, losses and episodes a process makes, and adds
-// up the lengths of episodes and their squares.
-func runs(drop func() bool, packets int) (lost, episodes int, lengths, squares float64) {
+// runs counts how many losses and episodes a process makes, and adds up the
+// lengths of episodes.
+func runs(drop func() bool, packets int) (lost, episodes int, lengths float64) {
 	length := 0
 	for range packets {
 		if drop() {
@@ -18,11 +18,10 @@ func runs(drop func() bool, packets int) (lost, episodes int, lengths, squares f
 		if length > 0 {
 			episodes++
 			lengths += float64(length)
-			squares += float64(length) * float64(length)
 		}
 		length = 0
 	}
-	return lost, episodes, lengths, squares
+	return lost, episodes, lengths
 }
 
 // sigmas allows false alarms of 1 in 10^6.
@@ -34,11 +33,6 @@ func TestLossRates(t *testing.T) {
 		{Probability: 0.001}, {Probability: 0.3},
 		{Probability: 0.01, Burst: 1}, {Probability: 0.02, Burst: 10}, {Probability: 0.1, Burst: 100}, {Probability: 0.5, Burst: 2},
 	} {
-		loss, err := NewLoss(c, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lost, episodes, lengths, _ := runs(loss.Drop, packets)
 		// A two-state chain of correlation r has 1+r over 1-r times the
 		// variance of independent draws. It goes on losing with probability
 		// 1-1/burst and begins to with probability p/(burst(1-p)).
@@ -50,13 +44,30 @@ func TestLossRates(t *testing.T) {
 		} else {
 			mean = 1 / (1 - p)
 		}
-		rate := float64(lost) / packets
-		if sd := math.Sqrt(p * (1 - p) / packets * (1 + r) / (1 - r)); math.Abs(rate-p) > sigmas*sd {
-			t.Errorf("%+v: lost %v, want %v ± %v", c, rate, p, sigmas*sd)
+		// check tells whether a process loses as many packets, in episodes as
+		// long, as it should.
+		check := func(process LossConfig) (rate, length float64, rateFits, lengthFits bool) {
+			loss, err := NewLoss(process, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lost, episodes, lengths := runs(loss.Drop, packets)
+			rate, length = float64(lost)/packets, lengths/float64(episodes)
+			rateFits = math.Abs(rate-p) <= sigmas*math.Sqrt(p*(1-p)/packets*(1+r)/(1-r))
+			lengthFits = math.Abs(length-mean) <= sigmas*math.Sqrt(mean*(mean-1)/float64(episodes))+1e-12
+			return rate, length, rateFits, lengthFits
 		}
-		got := lengths / float64(episodes)
-		if sd := math.Sqrt(mean * (mean - 1) / float64(episodes)); math.Abs(got-mean) > sigmas*sd+1e-12 {
-			t.Errorf("%+v: episodes of %v packets on average, want %v ± %v", c, got, mean, sigmas*sd)
+		if rate, length, rateFits, lengthFits := check(c); !rateFits || !lengthFits {
+			t.Errorf("%+v: lost %v in episodes of %v packets on average, want %v and %v", c, rate, length, p, mean)
+		}
+		fewer, longer := c, c
+		fewer.Probability /= 2
+		longer.Burst = 2 * max(burst, 1)
+		if rate, _, fits, _ := check(fewer); fits {
+			t.Errorf("negative control: %+v passes with half the losses, %v", c, rate)
+		}
+		if _, length, _, fits := check(longer); fits {
+			t.Errorf("negative control: %+v passes with longer episodes, of %v packets", c, length)
 		}
 	}
 }
@@ -118,18 +129,30 @@ func TestLossEpisodeLengths(t *testing.T) {
 func TestLossIsStationary(t *testing.T) {
 	const seeds, p = 20_000, 0.1
 	for _, burst := range []float64{0, 1, 50} {
-		lost := 0
-		for seed := range uint64(seeds) {
-			loss, err := NewLoss(LossConfig{Probability: p, Burst: burst}, seed)
-			if err != nil {
-				t.Fatal(err)
+		deviations := func(first func(*Loss) bool) float64 {
+			lost := 0.0
+			for seed := range uint64(seeds) {
+				loss, err := NewLoss(LossConfig{Probability: p, Burst: burst}, seed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if first(loss) {
+					lost++
+				}
 			}
-			if loss.Drop() {
-				lost++
-			}
+			return (lost - seeds*p) / math.Sqrt(seeds*p*(1-p))
 		}
-		if z := (float64(lost) - seeds*p) / math.Sqrt(seeds*p*(1-p)); math.Abs(z) > sigmas {
-			t.Errorf("burst %v: the first packet is lost %d times of %d", burst, lost, seeds)
+		if z := deviations((*Loss).Drop); math.Abs(z) > sigmas {
+			t.Errorf("burst %v: how often the first packet is lost is %.1f deviations off", burst, z)
+		}
+		if burst == 0 {
+			continue // it has no episodes to begin with
+		}
+		if z := deviations(func(loss *Loss) bool {
+			loss.losing = false
+			return loss.Drop()
+		}); math.Abs(z) <= sigmas {
+			t.Errorf("negative control: burst %v passes if it never begins with an episode, %.1f deviations", burst, z)
 		}
 	}
 }
@@ -140,7 +163,7 @@ func TestLossExtremes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if lost, _, _, _ := runs(loss.Drop, 1000); lost != want {
+		if lost, _, _ := runs(loss.Drop, 1000); lost != want {
 			t.Errorf("probability %v: %d of 1000 lost", p, lost)
 		}
 	}

@@ -212,6 +212,7 @@ var referenceQueues = map[string]QueueConfig{
 var referenceRates = []int64{3e9, 7e9 + 1, 8e9}
 
 func TestLinkIsReference(t *testing.T) {
+	Heavy(t)
 	packets := bursty(6000, 1)
 	for name, q := range referenceQueues {
 		for _, rate := range referenceRates {
@@ -240,6 +241,7 @@ func TestLinkIsReference(t *testing.T) {
 }
 
 func TestSchedulerIsReference(t *testing.T) {
+	Heavy(t)
 	packets := bursty(6000, 2)
 	for name, q := range referenceQueues {
 		for _, rate := range referenceRates {

@@ -58,6 +58,7 @@ func waits(t *testing.T, rate int64, n int, next func() (int64, int)) (cycles []
 // service time (Pollaczek and Khinchine). Times are rounded to 1 ns where S is
 // 12,000: nothing beside the tolerance, about half a percent.
 func TestMD1(t *testing.T) {
+	queue.Heavy(t)
 	const rate, bytes = 1e9, 1500
 	for _, load := range []float64{0.2, 0.55, 0.7, 0.88} {
 		source, err := trace.NewPoisson(trace.PoissonConfig{
@@ -85,6 +86,7 @@ func TestMD1(t *testing.T) {
 // Exponential service times: ρ·S/(1-ρ). Sizes average 50,000 bytes so that
 // rounding them to bytes is nothing beside the tolerance.
 func TestMM1(t *testing.T) {
+	queue.Heavy(t)
 	const bytes, n = 50_000.0, 1_000_000
 	exponential := func(r *rand.Rand) float64 { return -math.Log(1 - r.Float64()) }
 	for _, load := range []float64{0.2, 0.55, 0.7, 0.88} {
@@ -112,6 +114,7 @@ func TestMM1(t *testing.T) {
 // The tolerance is that of batch means. The queue forgets a deviation in about
 // (Max-Min)/(2·max_p) = 2,500 packets, a tenth of a batch.
 func TestREDHoldsTheAverage(t *testing.T) {
+	queue.Heavy(t)
 	const overload, batches, perBatch = 1.1, 40, 25_000
 	const rate = 1e9
 	red := queue.REDConfig{Min: 400, Max: 900, Weight: 0.002, Probability: 0.1, Typical: 500}

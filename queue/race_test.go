@@ -1,0 +1,5 @@
+//go:build race
+
+package queue
+
+func init() { racing = true }
