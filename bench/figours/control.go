@@ -27,7 +27,7 @@ func runControl(ctx context.Context, run *experiment.Run) (experiment.Result, er
 	memory := plot.Series{Name: "sender and receiver"}
 	outcome := plot.Figure{
 		Name: "outcome", Title: "What became of the intervals",
-		Caption: fmt.Sprintf("Every control packet is lost with 3 %%, duplicated with 3 %%, and each copy late by up to two intervals with 3 %% and damaged in up to 8 bits with 3 %%. %d intervals with a digest of 28 bits, %d without.", intervals, intervals/digestlessShare),
+		Caption: fmt.Sprintf("Every control packet is lost with 3 %%, duplicated with 3 %%, and each copy late by up to two intervals with 3 %% and damaged in up to 8 bits with 3 %%. %d intervals with a digest of 28 bits, %d without, whose synopsis takes fewer packets.", intervals, intervals/digestlessShare),
 		X:       plot.Axis{Categories: []string{"usable"}}, Y: plot.Axis{Label: "intervals (%)"},
 	}
 	for _, why := range reasons {

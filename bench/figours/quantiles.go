@@ -80,7 +80,7 @@ func (t *thinned) rankError(e estimate.Empirical, p float64) float64 {
 	if err != nil {
 		return 1
 	}
-	below, upTo := t.truth.CDF(math.Nextafter(q, 0)), t.truth.CDF(q)
+	below, upTo := t.truth.CDF(math.Nextafter(q, math.Inf(-1))), t.truth.CDF(q)
 	return max(0, below-p) - max(0, p-upTo)
 }
 
@@ -106,7 +106,7 @@ func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, 
 		Caption: fmt.Sprintf("Average of %d intervals of %d packets, %s lost, by how many packets are sampled.", quantileIntervals, packets, experiment.Percent(quantileLoss)),
 		X:       plot.Axis{Label: "packets a cell", Scale: plot.Log}, Y: plot.Axis{Label: "cells with one packet at both ends (%)"},
 	}
-	expected := plot.Series{Name: "λe^−λ of the packets that arrive", Kind: plot.Line}
+	expected := plot.Series{Name: "expected, λ·exp(−λ)", Kind: plot.Line}
 	for at := -4.0; at <= float64(fitting); at += 0.125 {
 		sampled := math.Exp2(at)
 		expected.Add(sampled, 100*(1-quantileLoss)*sampled*math.Exp(-sampled))
@@ -114,7 +114,7 @@ func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	measured := plot.Series{Name: "measured", Kind: plot.Markers}
 	ranks := plot.Figure{
 		Name: "ranks", Title: fmt.Sprintf("Which quantile it really is, %d intervals together", quantileIntervals),
-		Caption: "How far the rank of every quantile is off; the arrows' ends are what is asked of the median, the 90th and the 99th percentile.",
+		Caption: "How far the rank of every quantile is off; the bars are what is asked of the median, the 90th and the 99th percentile.",
 		X:       plot.Axis{Label: "quantile (%)"}, Y: plot.Axis{Label: "rank off by (percentage points)"},
 	}
 	table := experiment.Table{
