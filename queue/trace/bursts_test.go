@@ -45,6 +45,7 @@ func TestPoissonDispersion(t *testing.T) {
 // not smooth as it does Poisson's: the variance of the mean falls with the
 // time m as m^-(shape-1), not as 1/m.
 func TestOnOffIsBursty(t *testing.T) {
+	heavy(t)
 	const seeds = 60
 	slope := func(source queue.Source) float64 {
 		const fine, windows, coarse = 10e6, 1 << 10, 1 << 5
@@ -101,9 +102,9 @@ func TestParetoResidual(t *testing.T) {
 		return math.Pow(x/p.scale, -p.shape)
 	}
 	random := generator(4, 0)
-	draws := make([]float64, n)
-	for i := range draws {
-		draws[i] = p.residual(random)
+	left, whole := make([]float64, n), make([]float64, n)
+	for i := range left {
+		left[i], whole[i] = p.residual(random), p.draw(random)
 	}
 	for _, x := range []float64{10, 33, 40, 100, 1000} {
 		want := 0.0
@@ -111,14 +112,20 @@ func TestParetoResidual(t *testing.T) {
 		for i := range steps {
 			want += exceeds((float64(i)+0.5)*x/steps) * x / steps / 100
 		}
-		got := 0.0
-		for _, d := range draws {
-			if d <= x {
-				got += 1.0 / n
+		deviations := func(draws []float64) float64 {
+			got := 0.0
+			for _, d := range draws {
+				if d <= x {
+					got += 1.0 / n
+				}
 			}
+			return (got - want) / math.Sqrt(want*(1-want)/n)
 		}
-		if z := (got - want) / math.Sqrt(want*(1-want)/n); math.Abs(z) > limit {
-			t.Errorf("P(residual ≤ %v) = %.4f, want %.4f: %.1f deviations", x, got, want, z)
+		if z := deviations(left); math.Abs(z) > limit {
+			t.Errorf("P(residual ≤ %v) is %.1f deviations from %.4f", x, z, want)
+		}
+		if z := deviations(whole); math.Abs(z) <= limit {
+			t.Errorf("negative control: whole periods pass for residuals at %v, %.1f deviations", x, z)
 		}
 	}
 }

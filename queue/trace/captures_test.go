@@ -129,6 +129,7 @@ func TestSwitchPair(t *testing.T) {
 // packets by their bytes and length, where those are unique, must find it
 // again.
 func TestTwoPointPairs(t *testing.T) {
+	heavy(t)
 	for _, name := range []string{"tbf400m_512k", "tbf300m_2m", "htb2_reorder"} {
 		t.Run(name, func(t *testing.T) {
 			truth, err := os.ReadFile(dataPath(t, "twopoint", name, "truth.txt"))

@@ -10,6 +10,7 @@ import (
 
 // The mean is the sum over the distribution, written out by its definition.
 func TestPacketCount(t *testing.T) {
+	heavy(t)
 	for _, c := range []struct {
 		least, most int
 		shape       float64
@@ -25,19 +26,28 @@ func TestPacketCount(t *testing.T) {
 		if got := count.mean(); math.Abs(got-mean) > 1e-9*mean {
 			t.Errorf("%+v: mean %v, want %v", c, got, mean)
 		}
-		const draws = 400_000
-		random := generator(1, 0)
-		sum := 0.0
-		for range draws {
-			n := int(count.draw(random))
-			if n < c.least || n > c.most {
-				t.Fatalf("%+v: a flow of %d packets", c, n)
+		const draws = 100_000
+		within := limit*math.Sqrt(max(square-mean*mean, 0)/draws) + 1e-9
+		drawn := func(count packetCount) float64 {
+			random := generator(1, 0)
+			sum := 0.0
+			for range draws {
+				n := int(count.draw(random))
+				if n < c.least || n > c.most {
+					t.Fatalf("%+v: a flow of %d packets", c, n)
+				}
+				sum += float64(n)
 			}
-			sum += float64(n)
+			return sum / draws
 		}
-		deviation := math.Sqrt(max(square-mean*mean, 0) / draws)
-		if got := sum / draws; math.Abs(got-mean) > limit*deviation+1e-9 {
-			t.Errorf("%+v: %v packets on average, want %v ± %v", c, got, mean, limit*deviation)
+		if got := drawn(count); math.Abs(got-mean) > within {
+			t.Errorf("%+v: %v packets on average, want %v ± %v", c, got, mean, within)
+		}
+		if c.least == c.most {
+			continue
+		}
+		if got := drawn(newPacketCount(c.least, c.most, 1.2*c.shape)); math.Abs(got-mean) <= within {
+			t.Errorf("negative control: %+v passes with a larger shape, %v packets, want %v ± %v", c, got, mean, within)
 		}
 	}
 }
@@ -100,6 +110,11 @@ func TestWindows(t *testing.T) {
 		want := backoff * float64(compared)
 		if deviation := math.Sqrt(want * (1 - backoff)); compared < 500 || math.Abs(float64(halved)-want) > limit*deviation {
 			t.Errorf("backoff %v: %d windows halved and %d grown of %d", backoff, halved, grown, compared)
+		}
+		// Negative control: no other backoff fits.
+		const other = 0.5
+		if want := other * float64(compared); math.Abs(float64(halved)-want) <= limit*math.Sqrt(want*(1-other)) {
+			t.Errorf("backoff %v: %d windows halved of %d also fits one of %v", backoff, halved, compared, other)
 		}
 	}
 }

@@ -70,6 +70,7 @@ func TestRecordedBreaksOff(t *testing.T) {
 
 // Real arrivals replayed through the simulator.
 func TestRecordedCapture(t *testing.T) {
+	heavy(t)
 	s := NewRecorded(open(t, "twopoint", "tbf400m_512k", "ingress.pcap.gz"), 1)
 	link := must(queue.NewLink(queue.LinkConfig{Rate: 400e6, Queue: queue.QueueConfig{Bytes: 512 << 10}}))(t)
 	var p queue.Packet

@@ -11,6 +11,18 @@ import (
 // chance of 1 in 10^6.
 const limit = 4.9
 
+// racing tells that the race detector is watching.
+var racing bool
+
+// heavy begins a test that does a lot in one goroutine: there the race
+// detector has nothing to find, and takes ten times as long.
+func heavy(t *testing.T) {
+	t.Helper()
+	if racing {
+		t.Skip("a lot to do in one goroutine, and nothing for the race detector")
+	}
+}
+
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

@@ -41,6 +41,7 @@ func tScore(x []float64, want float64) float64 {
 // The load is the one asked for from the first packet on: many short runs of
 // different seeds average to it.
 func TestUtilisation(t *testing.T) {
+	heavy(t)
 	const seeds, over = 300, 20e6
 	// Times on of a packet or two, looked at for a few packets' time: it would
 	// show if a packet were cut short or the start were not stationary.

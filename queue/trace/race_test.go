@@ -1,0 +1,5 @@
+//go:build race
+
+package trace
+
+func init() { racing = true }
