@@ -12,6 +12,7 @@ import (
 // Counts that are off by a third, at random: with Doubt saying so the
 // intervals still cover, and without it they do not.
 func TestJointDoubt(t *testing.T) {
+	heavy(t)
 	for _, name := range []string{"SDS", "LDS", "COLATE, counted"} {
 		w := simulateJoint(jointShapes[name], 31)
 		rng := rand.New(rand.NewPCG(31, 31))

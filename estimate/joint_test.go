@@ -352,6 +352,7 @@ func lowestCoverage(n int) float64 {
 // The intervals cover, over all flows and in each class of size, though flow
 // means have two modes, sizes are Pareto, and no prior is given.
 func TestJointCoverage(t *testing.T) {
+	heavy(t)
 	for name, shape := range jointShapes {
 		t.Run(name, func(t *testing.T) {
 			w := simulateJoint(shape, 11)
@@ -434,6 +435,7 @@ func (w *jointWorld) leastLoaded() []float64 {
 // A quarter of the error of the least contaminated cell is promised for flows
 // of 100 packets and more.
 func TestJointBeatsTheLeastLoadedCell(t *testing.T) {
+	heavy(t)
 	w := simulateJoint(jointShapes["SDS"], 3)
 	joint, least := w.medianError(w.solve(t, JointOptions{}).Mean, 100), w.medianError(w.leastLoaded(), 100)
 	t.Logf("median error of flows of 100 packets: %.4f, least loaded cell %.4f", joint, least)
@@ -445,6 +447,7 @@ func TestJointBeatsTheLeastLoadedCell(t *testing.T) {
 // The estimated prior is the one flows were drawn from: the mean of variances
 // estimated from independent worlds is within what their spread allows.
 func TestJointPriorIsFound(t *testing.T) {
+	heavy(t)
 	for name, shape := range jointShapes {
 		t.Run(name, func(t *testing.T) {
 			shape.normal = true

@@ -114,6 +114,7 @@ func TestQuantileRanks(t *testing.T) {
 }
 
 func TestQuantileCoverage(t *testing.T) {
+	heavy(t)
 	const trials, n, confidence = 10_000, 40, 0.9
 	rng := rand.New(rand.NewPCG(2, 2))
 	for _, p := range []float64{0.1, 0.5, 0.9, 0.99} {

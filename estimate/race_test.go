@@ -1,0 +1,5 @@
+//go:build race
+
+package estimate
+
+func init() { racing = true }
