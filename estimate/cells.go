@@ -13,7 +13,8 @@ import "math"
 //
 // are unbiased for given counts. The squares of signed sums that LDA takes
 // instead, its eq. (5), carry the spread of the counts, times D, as well as
-// that of the delays. Both are computed in one stable pass. The zero value is empty and ready.
+// that of the delays. Both are computed in one stable pass. The zero value is
+// empty and ready.
 //
 // A constant added to every delay, such as an offset between clocks, shifts
 // the mean and leaves the variance. Delays that depend on one another within

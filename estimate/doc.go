@@ -9,15 +9,16 @@
 //     [NormalInterval] the tighter one for many packets, [StudentInterval] the
 //     one for few cells. [DeviationInterval] and [ProportionInterval] are for a
 //     deviation and for loss.
-//   - [Empirical] has quantiles, with intervals that hold for every
-//     distribution, and the CDF and percentiles of errors.
+//   - [Empirical] has quantiles of samples, with intervals that hold for every
+//     distribution, and their CDF; [RelativeError] makes samples of errors.
 //   - [Digamma] and the other special functions are what the papers need and
 //     package math lacks, good to a relative 1e-13.
-//   - Joint decoding solves for the mean delays of all flows that share cells
-//     at once.
+//   - [JointProblem] solves for the mean delays of all flows that share cells
+//     at once (joint decoding).
 //
 // The intervals rest on assumptions that each states; they do not know of
 // losses that depend on delay, nor of clocks that are offset, which shift a
-// mean and its interval alike. Nothing here allocates but joint decoding;
-// nothing reads a clock or draws a random number.
+// mean and its interval alike. Nothing here allocates but joint decoding, and
+// nothing reads a clock. Joint decoding draws signs from a generator of fixed
+// seed; nothing else is random, and the same input gives the same result.
 package estimate

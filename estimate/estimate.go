@@ -21,7 +21,7 @@ var (
 // A Delay is an estimate of a distribution of one-way delays.
 type Delay struct {
 	Mean   float64 // nanoseconds; negative where the clocks are offset or the points swapped
-	StdDev float64 // nanoseconds
+	StdDev float64 // nanoseconds, of the delays of packets (not of the error of Mean)
 	N      uint64  // effective sample size: how many packets the mean rests on
 }
 

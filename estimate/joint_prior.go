@@ -6,17 +6,19 @@ import (
 )
 
 // EstimatePrior estimates the three moments of the prior from the cells
-// alone. Mean is the mean delay of all packets. The two deviations are found
-// by the method of moments: with the notation of the covariance above, the
-// square of a cell's y has the mean
+// alone. Mean (μ) is the mean delay of all packets. The two deviations, τ
+// between flows and σ within, are found by the method of moments. Of a flow a
+// cell has the share s = rate ÷ CellsPerRow, and a = s × packets are expected
+// in it. What remains of the cell's sum when μ times its count (or, without
+// counts, times Σa) is taken off has a square of mean
 //
-//	σ²·Σa + τ²·Σ(a² + a(1−share)),   without counts also + μ²·Σa(1−share)
+//	σ²·Σa + τ²·Σ(a² + a(1−s)),   without counts also + μ²·Σa(1−s)
 //
-// and these squares are fitted by least squares, weighted by the inverse of
-// their variance (twice their mean squared), again until the weights settle.
-// Large flows tell τ apart from σ. Where the cells do not tell them apart, the
-// doubtful one is taken as one standard error above 0: too small a deviation
-// would make the estimates surer than they are.
+// summed over flows. These squares are fitted by least squares, weighted by
+// the inverse of their variance (twice their mean squared), again until the
+// weights settle. Large flows tell τ apart from σ. Where the cells do not tell
+// them apart, the doubtful one is taken as one standard error above 0: too
+// small a deviation would make the estimates surer than they are.
 //
 // It returns the errors of [JointProblem.Solve].
 func (p *JointProblem) EstimatePrior() (JointPrior, error) {

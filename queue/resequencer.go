@@ -21,8 +21,9 @@ type ResequencerConfig struct {
 
 // A Resequencer is a [Hop] that puts packets back in the order of their Seq.
 // It never lets them out of order: a packet that comes after its successors
-// were released is dropped as Late, and so is a duplicate. A packet that stays away, because it was
-// lost, delays its successors by up to Timeout. Single user, no locks.
+// were released is dropped as Late, and so is a duplicate. A packet that stays
+// away, because it was lost, delays its successors by up to Timeout. Single
+// user, no locks.
 type Resequencer struct {
 	slots    []held // by Seq; a power of two of them
 	window   uint64

@@ -35,4 +35,18 @@
 // The formats are those of the IETF drafts "PCAP Capture File Format"
 // (draft-ietf-opsawg-pcap) and "PCAP Next Generation (pcapng) Capture File
 // Format" (draft-ietf-opsawg-pcapng).
+//
+// # Synthetic traffic
+//
+// [Poisson], [OnOff] and [Flows] are endless sources of packets for the
+// switches of package queue, at a chosen utilisation of a chosen link:
+// independent arrivals, bursts on all time scales, and flows that send as TCP
+// does. [Recorded] makes a source of a capture, [Replay] of packets in memory,
+// [Merge] and [Scale] of other sources. [Delays] draws independent delays, for
+// what does not need a queue. All that is random is drawn from PCG generators
+// seeded by the Config; traffic streams in bounded memory, and nothing reads a
+// clock.
+//
+// What they are not: none reacts to loss or delay, and packet sizes are
+// independent of everything else.
 package trace

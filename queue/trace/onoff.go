@@ -116,8 +116,9 @@ func (c OnOffConfig) validate() error {
 }
 
 // schedule returns when a sender sends its next packet: when it has been on,
-// from now, for as long as this share of the packet takes at the peak rate. What a time on leaves of that is made up for in the next,
-// so that no packet is cut short and the mean rate is exact.
+// from now, for as long as this share of the packet takes at the peak rate.
+// What a time on leaves of that is made up for in the next, so that no packet
+// is cut short and the mean rate is exact.
 func (s *OnOff) schedule(from *sender, now, share float64) float64 {
 	need := float64(from.bytes) * s.perByte * share
 	for now+need > from.until {

@@ -1,15 +1,3 @@
-// # Synthetic traffic
-//
-// [Poisson], [OnOff] and [Flows] are endless sources of packets for the
-// switches of package queue, at a chosen utilisation of a chosen link:
-// independent arrivals, bursts on all time scales, and flows that send as TCP
-// does. [Merge], [Scale] and [Replay] make sources of others and of packets
-// in memory. [Delays] draws independent delays, for what does not need a
-// queue. All of them draw from PCG generators seeded by their Config and
-// stream in bounded memory; nothing reads a clock.
-//
-// What they are not: none reacts to loss or delay, and packet sizes are
-// independent of everything else.
 package trace
 
 import (
