@@ -37,10 +37,9 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "twopoint:", err)
-		}
+	err := run(os.Args[1:], os.Stdout, os.Stderr)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "twopoint:", err)
 		os.Exit(1)
 	}
 }
@@ -86,11 +85,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 func parse(args []string, stderr io.Writer) (options, error) {
 	var opt options
 	f := flag.NewFlagSet("twopoint", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.Usage = func() {
-		fmt.Fprint(stderr, "Measures delay and loss between two captures of one traffic stream, beside the exact answer.\n\nusage: twopoint [flags]\n\n")
-		f.PrintDefaults()
-	}
+	f.SetOutput(io.Discard) // the error that Parse returns is printed once
 	f.StringVar(&opt.in, "in", "", "capture `file` before the delay; pcap or pcapng, also .gz (default: the one that ships)")
 	f.StringVar(&opt.out, "out", "", "capture `file` after the delay (default: the one that ships)")
 	f.DurationVar(&opt.interval, "interval", 0, "`length` of a measurement interval, such as 1s; 0 is the whole capture")
@@ -100,10 +95,15 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	rows := f.Int("rows", 512, "`cells` in each of the two banks, a power of two")
 	shift := f.Uint("shift", 3, "the second bank samples one packet in 2^`n`, the first bank the others; raise it for much loss")
 	digest := f.Uint("digest", 0, "`bits` of a digest in each cell that shows reordering, 0 to 32 less -shift")
-	if err := f.Parse(args); err != nil {
-		return opt, err
-	}
+	err := f.Parse(args)
 	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stderr, "Measures delay and loss between two captures of one traffic stream, beside the exact answer.\n\nusage: twopoint [flags]\n\n")
+		f.SetOutput(stderr)
+		f.PrintDefaults()
+		return opt, err
+	case err != nil:
+		return opt, fmt.Errorf("%w; -h explains the flags", err)
 	case f.NArg() > 0:
 		return opt, fmt.Errorf("unexpected argument %q; captures are given by -in and -out", f.Arg(0))
 	case (opt.in == "") != (opt.out == ""):

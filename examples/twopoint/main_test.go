@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"flag"
 	"io"
 	"math"
 	"os"
@@ -147,6 +150,8 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		{"no shift", []string{"-shift", "0"}, "more than Banks[0].Shift"},
 		{"digest", []string{"-digest", "33"}, "0 to 32"},
 		{"stray argument", []string{"capture.pcap"}, "-in and -out"},
+		{"unknown flag", []string{"-bogus"}, "-bogus; -h explains"},
+		{"interval without a unit", []string{"-interval", "5"}, `"5" for flag -interval`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var stdout bytes.Buffer
@@ -164,10 +169,32 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
+// Clocks that disagree by minutes make delays that the cells cannot add up.
+func TestOverflowIsTold(t *testing.T) {
+	out := filepath.Join("testdata", "egress.pcap.gz")
+	late := inflate(t, out)
+	for i := 24; i+16 <= len(late); {
+		seconds := late[i : i+4]
+		binary.LittleEndian.PutUint32(seconds, binary.LittleEndian.Uint32(seconds)+120)
+		i += 16 + int(binary.LittleEndian.Uint32(late[i+8:]))
+	}
+	path := filepath.Join(t.TempDir(), "late.pcap")
+	if err := os.WriteFile(path, late, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "more than 40 bits hold"
+	if text := output(t, "-in", filepath.Join("testdata", "ingress.pcap.gz"), "-out", path); !strings.Contains(text, want) {
+		t.Errorf("no %q in\n%s", want, text)
+	}
+	if text := output(t); strings.Contains(text, want) {
+		t.Errorf("%q, but nothing overflows, in\n%s", want, text)
+	}
+}
+
 func TestHelp(t *testing.T) {
 	var help bytes.Buffer
-	if err := run([]string{"-h"}, io.Discard, &help); err == nil {
-		t.Error("-h should stop the program")
+	if err := run([]string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("-h should stop the program, and no more: %v", err)
 	}
 	for _, want := range []string{"-in", "-out", "-interval", "-json", "-seed", "usage"} {
 		if !strings.Contains(help.String(), want) {

@@ -135,7 +135,7 @@ func (m *meter) report() (*report, error) {
 		IntervalLength: m.length,
 	}
 	for i := range m.intervals {
-		r.Intervals = append(r.Intervals, m.intervals[i].row(m.first))
+		r.Intervals = append(r.Intervals, m.intervals[i].row(m))
 	}
 	return r, nil
 }
@@ -157,10 +157,10 @@ func (m *meter) diagnose() error {
 }
 
 // row puts the interval's estimates beside the truth.
-func (i *interval) row(first int64) row {
+func (i *interval) row(m *meter) row {
 	delays := &i.exact.delays
 	w := row{
-		Start:    float64(i.start-first) / 1e9,
+		Start:    float64(i.start-m.first) / 1e9,
 		Sent:     figure{Estimate: float64(i.result.Sent), Exact: float64(i.exact.sent)},
 		Received: figure{Estimate: float64(i.result.Received), Exact: float64(delays.N())},
 		Lost:     figure{Estimate: float64(i.result.Lost), Exact: float64(i.exact.sent - int64(delays.N()))},
@@ -178,6 +178,10 @@ func (i *interval) row(first int64) row {
 	if delays.N() > 0 {
 		w.Mean = &figure{Estimate: i.result.Mean, Exact: delays.Mean()}
 		w.StdDev = &figure{Estimate: i.result.StdDev, Exact: math.Sqrt(i.exact.clear.PopulationVariance())}
+	}
+	perCell := delays.Mean() * float64(delays.N()) / float64(m.config.Banks[0].Rows)
+	if bits := m.config.SumBits; math.Abs(perCell) >= math.Ldexp(1, int(bits)-1) {
+		w.Problem = fmt.Sprintf("a cell's delays add up to more than %d bits hold: bring the clocks together, or give a shorter -interval", bits)
 	}
 	return w
 }

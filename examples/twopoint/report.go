@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -143,7 +144,7 @@ func (r *report) writeTable(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d of %d\t  %s\n",
 			duration(w.Mean.Estimate), duration(w.Mean.Exact), w.Mean.relative(),
 			duration(w.StdDev.Estimate), duration(w.StdDev.Exact), w.StdDev.relative(),
-			thousands(int64(w.EffectiveSample)), w.Usable, w.Cells, bar(w.Mean.Estimate, highest))
+			thousands(int64(w.EffectiveSample)), w.Usable, w.Cells, cmp.Or(w.Problem, bar(w.Mean.Estimate, highest)))
 	}
 	return t.Flush()
 }

@@ -82,7 +82,7 @@ func NewReader(src io.Reader) (*Reader, error) {
 func (r *Reader) start() error {
 	magic, err := r.buf.Peek(4)
 	if err != nil {
-		return fmt.Errorf("magic number, %d of 4 bytes: %w", len(magic), early(err))
+		return fmt.Errorf("cut off in its magic number, %d of 4 bytes: %w", len(magic), early(err))
 	}
 	if binary.BigEndian.Uint32(magic) == ngSectionHeader {
 		r.ng = true
