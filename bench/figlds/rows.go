@@ -134,7 +134,7 @@ func runByRows(ctx context.Context, run *experiment.Run) (experiment.Result, err
 		},
 		Config: map[string]any{"intervals": intervals, "sketches": configs, "small": small, "large flows a cell": load},
 		Notes: []string{
-			"The paper's model blames a collision on one large flow. With few cells a row there are many flows to a cell, and their small ones add up: 8 flows to a cell with 4 rows bring more than 50 packets together far more often than one of them does.",
+			"The paper's model blames a collision on one large flow. With few cells a row there are many flows to a cell, and their small ones add up: 8 flows to a cell with 4 rows bring more than 50 packets together far more often than one of them does. SmallSums, which adds them up, takes sizes as continuous and without an end, and sees too many.",
 		},
 	}, nil
 }
