@@ -51,7 +51,7 @@ func (p Pareto) Tail(x float64) float64 {
 //
 // Many smaller flows together are to blame as well, the more there are to a
 // cell: of the paper's example, with four rows, it promises 0.985 where
-// [SmallSums] says 0.93, and two rows are better.
+// [SmallSums] says 0.93 and simulation 0.95, and two or three rows are better.
 func SmallCollisions(load float64, rows, spread int) float64 {
 	places := float64(rows) * float64(spread)
 	return 1 - min(1, math.Pow(load*places, places))
