@@ -9,7 +9,8 @@ import (
 )
 
 // TestREADMECode holds every piece of Go in the README to a tested example:
-// its lines stand, in order and but for indentation, in an example_test.go.
+// its lines stand, in order and but for indentation, in an example_test.go;
+// and what it prints, if the README says so, in an example's Output.
 func TestREADMECode(t *testing.T) {
 	examples, err := filepath.Glob("*/example_test.go")
 	if err != nil {
@@ -19,13 +20,16 @@ func TestREADMECode(t *testing.T) {
 	for _, name := range examples {
 		tested = append(tested, flat(read(t, name)))
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```(\n\n```\n(.*?)```)?").FindAllStringSubmatch(read(t, "README.md"), -1)
 	if len(blocks) == 0 {
 		t.Error("the README has no example")
 	}
 	for _, block := range blocks {
 		if !containsAny(tested, flat(block[1])) {
 			t.Errorf("the README has code that is not in a tested example:\n%s", block[1])
+		}
+		if printed := block[3]; printed != "" && !containsAny(tested, "// Output:\n// "+strings.ReplaceAll(strings.TrimSpace(flat(printed)), "\n", "\n// ")+"\n") {
+			t.Errorf("the README has output that is not a tested example's:\n%s", printed)
 		}
 	}
 	if containsAny(tested, flat("up, err := lda.New(a configuration that does not exist)")) {
