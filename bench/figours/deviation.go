@@ -19,7 +19,7 @@ var ldaDeviation = experiment.Experiment{
 	Group:  ldaGroup,
 	Title:  "Deviation: eq. (5), all pairings of rows, count-conditioned",
 	Claim:  "The paper's eq. (5) squares differences of cells whose counts differ by chance, and so measures that spread, times the mean, along with the delays': off by 20 to 50 % for Pareto delays (section IV-A). Conditioned on the counts, the same cells should be off by about what so many cells allow, 1/√(2M) with M usable, whatever the mean.",
-	Weight: 90, Quick: 3,
+	Weight: 60, Quick: 3,
 	Run: runDeviation,
 }
 
@@ -66,7 +66,7 @@ func runDeviation(ctx context.Context, run *experiment.Run) (experiment.Result, 
 		Notes: []string{
 			"One bank of 1,024 cells, sampling the power of two at or below m/L. A variance that comes out negative counts as a deviation of 0, an error of 100 %. The truth is the deviation of the packets that arrived.",
 			"What the cells allow is the mean error of a deviation from M normal sums, √(2/π)/√(2M): 1/√(2M) is their standard error. \"Every delay known\" is the deviation of as many packets, drawn from those that arrived, whose delays are all known, which needs a timestamp in every packet; no cells do better than that.",
-			"Pareto delays with shape 3 have a deviation but no fourth moment, so the square of a sample's deviation has no variance to speak of: it hangs on whether the sample has one of the few longest delays, which make up much of the whole trace's. At high loss, where the sample is small, that is most of the error, and known delays hardly help. Where the sample is large and cells hold many packets the cells' number limits it again.",
+			"Pareto delays with shape 3 have a deviation but no fourth moment, so the square of a sample's deviation has no variance to speak of: it hangs on whether the sample has one of the few longest delays, which make up much of the whole trace's. At high loss, where the sample is small, that is most of the error, and known delays help little: it is not the cells that are at fault. Where the sample is large, cells hold many packets and their number limits again.",
 		},
 	}
 	for i, law := range laws {
