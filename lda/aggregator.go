@@ -37,7 +37,7 @@ const unsampled = 16
 
 // An Aggregator is one point's synopsis of an interval. New makes it, it
 // never grows, and it is for one goroutine: keep one a goroutine and Merge
-// them.
+// them. The zero value is only good to decode into.
 type Aggregator struct {
 	cells  []cell   // the banks one after the other, then the unsampled
 	spans  [65]span // by bits.Len64 of the hash

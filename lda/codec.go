@@ -123,7 +123,7 @@ func openRecord(data []byte) (wire.Reader, Config, error) {
 }
 
 // decodeState replaces the state by an encoded one of a's Config. After an
-// error it is part of each.
+// error it is a mixture of the two.
 func (a *Aggregator) decodeState(r wire.Reader) error {
 	c := &a.config
 	rest := r.Uint64()

@@ -58,8 +58,8 @@ type Bank struct {
 // per cent: 27 KiB on the wire. The first two banks share most of the packets;
 // the third samples one in 1,024, so that at some 10^6 packets an interval a
 // third of its cells hold exactly one, whose delays give the quantiles (see
-// [AppendSamples]), and some of its cells survive a loss of everything but
-// little. For a known traffic [Size] does better.
+// [AppendSamples]), and some are usable even if nine packets in ten are lost.
+// For a known traffic [Size] does better.
 var DefaultConfig = Config{
 	Banks:   [MaxBanks]Bank{{Rows: 1024, Shift: 0}, {Rows: 1024, Shift: 3}, {Rows: 1024, Shift: 10}},
 	SumBits: 40,

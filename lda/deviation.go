@@ -27,27 +27,18 @@ import (
 // A bank of one row has no pairs. The error wraps [estimate.ErrMismatch] or
 // [estimate.ErrNoSamples].
 func CollapsedVariance(up, down *Aggregator) (float64, error) {
-	r, err := Estimate(up, down)
-	if err != nil {
-		return 0, err
-	}
-	// One comparison of the sums of the tallies compares counts and digests.
-	agree := up.config.digestMask() | (1<<32 - 1)
-	width := int(up.config.SumBits)
-	var squares, packets float64
-	base := 0
-	for _, b := range up.config.Banks {
-		for row := 0; row+1 < b.Rows; row += 2 {
-			s, d := up.cells[base+row:base+row+2], down.cells[base+row:base+row+2]
+	return bySquares(up, down, func(sent, received []cell, agree uint64, width int) (squares, packets float64) {
+		for row := 0; row+1 < len(sent); row += 2 {
+			s, d := sent[row:row+2], received[row:row+2]
+			// One comparison of the sums of the tallies compares counts and digests.
 			if (s[0].tally+s[1].tally-d[0].tally-d[1].tally)&agree == 0 {
 				signed := float64(estimate.Difference(s[1].sum-s[0].sum, d[1].sum-d[0].sum, width))
 				squares += signed * signed
 				packets += float64(s[0].count()) + float64(s[1].count())
 			}
 		}
-		base += b.Rows
-	}
-	return variance(squares, packets, r.Mean)
+		return squares, packets
+	})
 }
 
 // PairedVariance is the mean of [CollapsedVariance] over all ways to pair the
@@ -60,37 +51,42 @@ func CollapsedVariance(up, down *Aggregator) (float64, error) {
 // and the variance is F − D². It may come out negative, too. The errors are
 // the same.
 func PairedVariance(up, down *Aggregator) (float64, error) {
+	return bySquares(up, down, func(sent, received []cell, agree uint64, width int) (squares, packets float64) {
+		var sums estimate.Moments
+		for row := range sent {
+			s, d := &sent[row], &received[row]
+			if (s.tally^d.tally)&agree == 0 {
+				sums.Add(float64(estimate.Difference(s.sum, d.sum, width)))
+				packets += float64(s.count())
+			}
+		}
+		if sums.N() < 2 {
+			return 0, 0
+		}
+		return float64(sums.N()) * sums.Variance(), packets
+	})
+}
+
+// bySquares is eq. (3), rightly printed: F − D², where of each bank gives a
+// bank's squares and the number of packets that they are of. The bits of agree
+// are those in which the tallies of the same packets agree.
+func bySquares(up, down *Aggregator, of func(sent, received []cell, agree uint64, width int) (squares, packets float64)) (float64, error) {
 	r, err := Estimate(up, down)
 	if err != nil {
 		return 0, err
 	}
-	agree := up.config.digestMask() | (1<<32 - 1)
-	width := int(up.config.SumBits)
+	c := &up.config
 	var squares, packets float64
 	base := 0
-	for _, b := range up.config.Banks {
-		var sums estimate.Moments
-		var n float64
-		for row := range b.Rows {
-			s, d := &up.cells[base+row], &down.cells[base+row]
-			if (s.tally^d.tally)&agree == 0 {
-				sums.Add(float64(estimate.Difference(s.sum, d.sum, width)))
-				n += float64(s.count())
-			}
-		}
-		if sums.N() > 1 {
-			squares += float64(sums.N()) * sums.Variance()
-			packets += n
-		}
-		base += b.Rows
+	for _, b := range c.Banks[:c.banks()] {
+		end := base + b.Rows
+		s, n := of(up.cells[base:end], down.cells[base:end], c.digestMask()|(1<<32-1), int(c.SumBits))
+		squares += s
+		packets += n
+		base = end
 	}
-	return variance(squares, packets, r.Mean)
-}
-
-// variance is eq. (3), rightly printed.
-func variance(squares, packets, mean float64) (float64, error) {
 	if packets == 0 {
 		return 0, fmt.Errorf("lda: %w: no two rows of a bank to compare", estimate.ErrNoSamples)
 	}
-	return squares/packets - mean*mean, nil
+	return squares/packets - r.Mean*r.Mean, nil
 }

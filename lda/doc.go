@@ -37,8 +37,10 @@
 // a stream digest, a sum of its packets' hashes, which costs no time, as it is
 // always kept, and its width on the wire. On a capture of 213,000 packets of
 // which 7,077 were overtaken, cut by the clock into intervals of 100 ms, 1 % of
-// the cells that looked sound were not, which without a digest made 13
-// intervals absurd, and with 16 bits none.
+// the cells that looked sound were not, and the means off by 14 %, root mean
+// square; with intervals of 25 ms 3 % were not, and some means absurd. With 8
+// bits of digest one such cell in 256 is left, and with 16 next to none: the
+// means were off by 1.7 %.
 //
 // # What it cannot measure
 //

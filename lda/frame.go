@@ -84,7 +84,7 @@ func (f *frame) parse(data []byte) error {
 	case feedback:
 		ok = f.part == 0 && f.parts == 0 && len(f.payload) == 16
 	}
-	if !ok || f.interval == 1<<64-1 {
+	if !ok || f.interval == 1<<64-1 { // which has no next one
 		return fmt.Errorf("lda: control packet: %w: kind %d, interval %d, part %d of %d, %d bytes of payload",
 			estimate.ErrEncoding, f.kind, f.interval, f.part, f.parts, len(f.payload))
 	}

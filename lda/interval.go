@@ -34,7 +34,9 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 // CentralLimitInterval is the interval of the mean delay by the central limit
 // theorem, with Student's quantile for the usable cells' degrees of freedom:
 // three quarters as wide as [Result.MeanInterval] at 98 %, and without its
-// margin for delays whose sums over a cell are not normal yet.
+// margin for delays whose sums over a cell are not normal yet. Where that one
+// covered the mean in 99 % of 1,000 runs and more, at all losses from 0.01 to
+// 20 %, this one did in 97 % and more.
 func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
 	return r.usable.MeanInterval(confidence)
 }
@@ -44,9 +46,9 @@ func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
 // as a margin, because its degrees of freedom are estimated, too. It holds for
 // delays with light tails. The heavier they are, and the fewer packets a cell
 // holds, the more often it is too narrow, because no estimate of a deviation
-// can know of rare long delays that the sample lacks: without the margin, and
-// with four packets to a cell, 98 % became 94 % for Weibull delays of shape
-// 0.6 and 77 % for Pareto delays of shape 3.
+// can know of rare long delays that the sample lacks: with four packets to a
+// cell, 98 % became 97 % for Weibull delays, 96 % for Pareto delays of shape 5,
+// and 86 % for shape 3, where a few packets make most of the deviation.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	i := r.usable.DeviationInterval(1 - (1-confidence)/2)
 	if i.Confidence < 1 {

@@ -22,8 +22,11 @@ var (
 	// ErrCrossed: packets came that were not sent in the interval, since they
 	// or a marker were overtaken, or duplicated. Cells in which as many came
 	// as were lost would spoil the estimate and cannot be told from others
-	// without a digest. With one, Estimate leaves them out and the interval is
-	// usable.
+	// without a digest, so the interval is refused if any cell has more than
+	// were sent. Where none has, because all that came hide losses, nothing
+	// shows and the estimate is wrong: once in 135,000 intervals of 20 packets
+	// through a bad channel. With a digest, Estimate leaves such cells out and
+	// the interval is usable.
 	ErrCrossed = errors.New("packets of other intervals, and no digest")
 )
 

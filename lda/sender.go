@@ -1,13 +1,13 @@
 package lda
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/internal/wire"
 )
 
 // ErrTurn: Start was called in an interval, or End outside of one.
@@ -190,16 +190,9 @@ func (s *Sender) Feedback(data []byte) error {
 }
 
 func appendFeedbackCounts(dst []byte, sent, lost uint64) []byte {
-	return wire.AppendUint(wire.AppendUint(dst, sent, 8), lost, 8)
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, sent), lost)
 }
 
 func feedbackCounts(payload []byte) (sent, lost uint64) {
-	for i, b := range payload {
-		if i < 8 {
-			sent = sent<<8 | uint64(b)
-		} else {
-			lost = lost<<8 | uint64(b)
-		}
-	}
-	return sent, lost
+	return binary.BigEndian.Uint64(payload), binary.BigEndian.Uint64(payload[8:])
 }
