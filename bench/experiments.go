@@ -4,10 +4,12 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/figcolate"
 	"github.com/hoplag/hoplag/bench/figlda"
 	"github.com/hoplag/hoplag/bench/figlds"
 	"github.com/hoplag/hoplag/bench/figours"
 	"github.com/hoplag/hoplag/bench/figreal"
+	"github.com/hoplag/hoplag/bench/figrli"
 )
 
 // experiments are all there are, in the order of the list and the report. A new
@@ -15,7 +17,9 @@ import (
 func experiments() []experiment.Experiment {
 	return slices.Concat(
 		figlda.Experiments(),
+		figrli.Experiments(),
 		figlds.Experiments(),
+		figcolate.Experiments(),
 		figours.Experiments(),
 		figreal.Experiments(),
 		unmeasured,

@@ -1,0 +1,196 @@
+package figrli
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/estimate"
+)
+
+var accuracy = experiment.Experiment{
+	Name:   "rli-7",
+	Group:  group,
+	Title:  "Accuracy of flows' means and deviations (Figs. 7, 8 and 9)",
+	Claim:  "With adaptive injection RLI's median error is 10 to 12 % at high and moderate utilisation, and the 75th percentile below 20 %; about 30 % at low utilisation (section V-B, Fig. 7). It is less for flows with long delays, 12 % on average above 100 µs, and for flows of many packets: less than 11 % above 10, and 3 % above 100 (Fig. 8). The deviation's median error is below 12 % at high utilisation (Fig. 9).",
+	Weight: 60, Quick: 2.5,
+	Run: runAccuracy,
+}
+
+// levels are the utilisations of Fig. 7, and what the paper says of the median
+// there.
+var levels = []struct {
+	name                string
+	utilisation, median float64
+	paper               string
+}{
+	{"high", 0.88, 0.12, "10–12 %"},
+	{"moderate", 0.55, 0.12, "10–12 %"},
+	{"low", 0.20, 0.30, "about 30 %"},
+}
+
+func runAccuracy(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+	packets := run.Pick(100_000, 1_500_000)
+	kinds, notes, err := everyKind()
+	if err != nil {
+		return experiment.Result{}, err
+	}
+	result := experiment.Result{
+		Config: map[string]any{"packets": packets, "injector": adaptive},
+		Notes: append(notes,
+			"The paper's packets came over a link of 10 Gb/s before they met a slower one, so two of them never arrive at once. Drawn flows send whole windows at that rate side by side: delays change within a few packets, and lines between references miss it.",
+			"Of Fig. 8, errors are averages over flows, as in the paper. Of Fig. 9, flows whose packets all met the same delay do not count.",
+		),
+	}
+	table := experiment.Table{
+		Name: "errors", Title: "Relative error over flows: median / 75th percentile",
+		Columns: []string{"traffic", "utilisation", "mean delay", "loss", "references per packet", "mean: RLI-L", "RLI", "busy-aware", "deviation: RLI-L", "RLI", "busy-aware"},
+	}
+	steps, done := len(kinds)*len(levels), 0
+	for _, kind := range kinds {
+		cdfs := [2]plot.Figure{
+			{Name: "7-" + kind.slug, Title: "Error of flows' means, " + kind.name + " (Fig. 7)"},
+			{Name: "9a-" + kind.slug, Title: "Error of flows' deviations, " + kind.name + " (Fig. 9a)"},
+		}
+		for i := range cdfs {
+			cdfs[i].Caption = "Dashed: RLI. Solid: busy-aware, from the same packets and references."
+			cdfs[i].X = plot.Axis{Label: "relative error", Scale: plot.Log, Min: 1e-4, Max: 10}
+			cdfs[i].Y = plot.Axis{Label: "share of flows", Min: 0, Max: 1}
+		}
+		for _, level := range levels {
+			p, err := simulate(run, setting{kind: kind, utilisation: level.utilisation, packets: packets, injector: adaptive}, func() error { return run.Progress(ctx, done, steps) })
+			if err != nil {
+				return experiment.Result{}, err
+			}
+			done++
+			row := []string{kind.name, experiment.Percent(level.utilisation), duration(p.all.Mean()), experiment.Percent(p.loss()), experiment.Percent(p.cost.Rate())}
+			of := map[string]answers{}
+			for _, m := range methods {
+				a, _, err := p.measure(m)
+				if err != nil {
+					return experiment.Result{}, err
+				}
+				of[m.name] = a
+			}
+			for _, deviation := range []bool{false, true} {
+				for _, m := range methods {
+					list := of[m.name].mean
+					if deviation {
+						list = of[m.name].deviation
+					}
+					row = append(row, experiment.Percent(median(list))+" / "+experiment.Percent(quantile(list, 0.75)))
+					if m == byLeft {
+						continue
+					}
+					s := plot.CDF(m.name+", "+level.name, some(list), 150)
+					s.Paper, s.Pair = m.paper, 1+levelOf(level.name)
+					i := 0
+					if deviation {
+						i = 1
+					}
+					cdfs[i].Series = append(cdfs[i].Series, s)
+				}
+			}
+			table.Rows = append(table.Rows, row)
+			line, ours := of[byLine.name], of[byPeriod.name]
+			where := fmt.Sprintf("%s, %s", kind.name, experiment.Percent(level.utilisation))
+			result.Claims = append(result.Claims,
+				experiment.Claim{What: where + ": RLI's median error of the mean", Paper: level.paper, Ours: experiment.Percent(median(line.mean)), Verdict: atMost(median(line.mean), level.median)},
+				experiment.Claim{What: where + ": busy-aware, the same", Paper: experiment.Percent(median(line.mean)) + " (RLI here)", Ours: experiment.Percent(median(ours.mean)), Verdict: experiment.Judge(median(ours.mean), median(line.mean), 0.1)},
+			)
+			if level.name == "high" {
+				result.Claims = append(result.Claims,
+					experiment.Claim{What: where + ": RLI's 75th percentile", Paper: "< 20 %", Ours: experiment.Percent(quantile(line.mean, 0.75)), Verdict: atMost(quantile(line.mean, 0.75), 0.20)},
+					experiment.Claim{What: where + ": RLI's median error of the deviation", Paper: "< 12 %", Ours: experiment.Percent(median(line.deviation)), Verdict: atMost(median(line.deviation), 0.12)},
+					experiment.Claim{What: where + ": busy-aware, the same", Paper: experiment.Percent(median(line.deviation)) + " (RLI here)", Ours: experiment.Percent(median(ours.deviation)), Verdict: experiment.Judge(median(ours.deviation), median(line.deviation), 0.1)},
+				)
+				figures, claims := p.grouped(kind, line, ours)
+				result.Figures = append(result.Figures, figures...)
+				result.Claims = append(result.Claims, claims...)
+			}
+		}
+		result.Figures = append(result.Figures, cdfs[0], cdfs[1])
+	}
+	result.Tables = []experiment.Table{table}
+	return result, run.Progress(ctx, 1, 1)
+}
+
+func levelOf(name string) int {
+	for i := range levels {
+		if levels[i].name == name {
+			return i
+		}
+	}
+	return len(levels)
+}
+
+// grouped are Figs. 8a, 8b and 9b: average errors of flows by their true delay,
+// their number of packets, and their true deviation.
+func (p *passage) grouped(kind kind, line, ours answers) ([]plot.Figure, []experiment.Claim) {
+	of := func(by func(*flow) float64, errors func(answers) []float64, label, name, title string, scale float64) plot.Figure {
+		f := plot.Figure{
+			Name: name + "-" + kind.slug, Title: title,
+			Caption: fmt.Sprintf("Average relative error of the flows in each group, of at least ten; %s at %s.", kind.name, experiment.Percent(levels[0].utilisation)),
+			X:       plot.Axis{Label: label, Scale: plot.Log}, Y: plot.Axis{Label: "average relative error (%)", Scale: plot.Log},
+		}
+		for k, a := range []answers{line, ours} {
+			groups := map[int]*estimate.Moments{}
+			least, most := math.MaxInt, math.MinInt
+			for i, e := range errors(a) {
+				x := by(&p.flows[i])
+				if math.IsNaN(e) || !(x > 0) {
+					continue
+				}
+				g := int(math.Floor(2 * math.Log2(x)))
+				if groups[g] == nil {
+					groups[g] = new(estimate.Moments)
+				}
+				groups[g].Add(e)
+				least, most = min(least, g), max(most, g)
+			}
+			m := []method{byLine, byPeriod}[k]
+			s := plot.Series{Name: m.name, Paper: m.paper, Pair: k + 1}
+			for g := least; g <= most; g++ {
+				if groups[g] != nil && groups[g].N() >= 10 {
+					s.Add(math.Exp2((float64(g)+0.5)/2)*scale, 100*groups[g].Mean())
+				}
+			}
+			f.Series = append(f.Series, s)
+		}
+		return f
+	}
+	mean := func(a answers) []float64 { return a.mean }
+	deviation := func(a answers) []float64 { return a.deviation }
+	size := func(f *flow) float64 { return float64(f.delays.N()) }
+	figures := []plot.Figure{
+		of((*flow).mean, mean, "true mean delay of the flow (µs)", "8a", "Error by true delay (Fig. 8a)", 1e-3),
+		of(size, mean, "packets of the flow", "8b", "Error by size (Fig. 8b)", 1),
+		of((*flow).deviation, deviation, "true deviation of the flow's delays (µs)", "9b", "Error of the deviation by true deviation (Fig. 9b)", 1e-3),
+	}
+	var claims []experiment.Claim
+	claim := func(what, paper string, limit float64, errors func(answers) []float64, in func(*flow) bool) {
+		average := func(a answers) (float64, int) {
+			var m estimate.Moments
+			for i, e := range errors(a) {
+				if !math.IsNaN(e) && in(&p.flows[i]) {
+					m.Add(e)
+				}
+			}
+			return m.Mean(), int(m.N())
+		}
+		was, n := average(line)
+		is, _ := average(ours)
+		if n < 10 {
+			return
+		}
+		claims = append(claims, experiment.Claim{What: fmt.Sprintf("%s, %s: RLI's average error of %s (%d flows)", kind.name, experiment.Percent(levels[0].utilisation), what, n),
+			Paper: paper, Ours: experiment.Percent(was) + "; busy-aware " + experiment.Percent(is), Verdict: atMost(was, limit)})
+	}
+	claim("flows delayed by more than 100 µs", "about 12 %", 0.12, mean, func(f *flow) bool { return f.mean() > 100e3 })
+	claim("flows of more than 10 packets", "< 11 %", 0.11, mean, func(f *flow) bool { return f.delays.N() > 10 })
+	claim("flows of more than 100 packets", "about 3 %", 0.03, mean, func(f *flow) bool { return f.delays.N() > 100 })
+	claim("deviations above 100 µs", "< 20 %", 0.20, deviation, func(f *flow) bool { return f.deviation() > 100e3 })
+	return figures, claims
+}

@@ -1,0 +1,251 @@
+package figrli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/estimate"
+)
+
+var locality = experiment.Experiment{
+	Name:   "rli-1",
+	Group:  group,
+	Title:  "How alike delays of neighbours are (Figs. 1 and 2)",
+	Claim:  "Mean delays of flows range over 3 to 4 orders of magnitude; the mean delay of all packets in the same short window predicts a flow's far better than the mean over everything, and the better the shorter the window (section II, Figs. 1 and 2).",
+	Weight: 6, Quick: 0.6,
+	Run: runLocality,
+}
+
+// windows are those of the localised means, in ns. The paper's 0.1 ms, 10 ms
+// and 1 s are of 600 s of traffic.
+var windows = []int64{1e4, 1e5, 1e6, 1e7}
+
+// thresholds of bursts, in ns.
+var thresholds = []float64{300, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5}
+
+const localUtilisation = 0.88
+
+// waits are the queueing delays of the packets in the order of their sending,
+// without the time to send the packet itself.
+type wait struct {
+	at    int64
+	flow  int32
+	delay float64
+}
+
+func (p *passage) waits() []wait {
+	var list []wait
+	for i := range p.events {
+		if d := &p.events[i]; d.regular() {
+			list = append(list, wait{d.out - d.delay, d.flow, max(float64(d.delay)-float64(d.bytes)*8e9/rate, 0)})
+		}
+	}
+	return list
+}
+
+// localise returns each flow's mean wait, and what it is when each packet's is
+// replaced by the mean of all in its window; and how many packets the median
+// window has.
+func localise(list []wait, flows int, window int64) (actual, local []float64, packets float64) {
+	means := map[int64]*estimate.Moments{}
+	for i := range list {
+		w := list[i].at / window
+		if means[w] == nil {
+			means[w] = new(estimate.Moments)
+		}
+		means[w].Add(list[i].delay)
+	}
+	own, theirs := make([]estimate.Moments, flows), make([]estimate.Moments, flows)
+	for i := range list {
+		own[list[i].flow].Add(list[i].delay)
+		theirs[list[i].flow].Add(means[list[i].at/window].Mean())
+	}
+	for i := range own {
+		actual, local = append(actual, own[i].Mean()), append(local, theirs[i].Mean())
+	}
+	var sizes []float64
+	for _, m := range means {
+		sizes = append(sizes, float64(m.N()))
+	}
+	return actual, local, median(sizes)
+}
+
+// relative are the errors where the truth is not 0.
+func relative(answers []float64, truth []float64) []float64 {
+	var list []float64
+	for i := range truth {
+		if truth[i] > 0 {
+			list = append(list, estimate.RelativeError(answers[i], truth[i]))
+		}
+	}
+	return list
+}
+
+// bursts are the lengths of the runs of packets that waited longer than a
+// threshold, longest first: from the first one's sending to that of the packet
+// after the last.
+func bursts(list []wait, threshold float64) []float64 {
+	var lengths []float64
+	begin := -1
+	for i := range list {
+		if above := list[i].delay > threshold; above && begin < 0 {
+			begin = i
+		} else if !above && begin >= 0 {
+			lengths = append(lengths, float64(list[i].at-list[begin].at))
+			begin = -1
+		}
+	}
+	if begin >= 0 {
+		lengths = append(lengths, float64(list[len(list)-1].at-list[begin].at))
+	}
+	slices.SortFunc(lengths, func(a, b float64) int { return cmp.Compare(b, a) })
+	return lengths
+}
+
+func runLocality(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+	kinds := []kind{heavyTailed, onOff}
+	packets := run.Pick(150_000, 2_000_000)
+	result := experiment.Result{
+		Config: map[string]any{"packets": packets, "utilisation": localUtilisation, "windows ns": windows, "thresholds ns": thresholds},
+		Notes: []string{
+			"Delays are of queueing alone, as in the paper's section II. Flows of which no packet waited have no relative error and do not count.",
+			"The drawn traffic lasts less than a second, where the paper's lasts ten minutes, and its bursts are shorter, so the windows are.",
+		},
+	}
+	table := experiment.Table{Title: "Localised means: median relative error over flows (packets in the median window)", Columns: []string{"traffic", "flows' means, 99th over 1st percentile"}}
+	for _, w := range windows {
+		table.Columns = append(table.Columns, duration(float64(w)))
+	}
+	table.Columns = append(table.Columns, "mean over everything", "half of the time above the mean delay is in bursts over")
+	for k, kind := range kinds {
+		p, err := simulate(run, setting{kind: kind, utilisation: localUtilisation, packets: packets}, func() error { return run.Progress(ctx, k, len(kinds)) })
+		if err != nil {
+			return experiment.Result{}, err
+		}
+		list := p.waits()
+		var all estimate.Moments
+		for i := range list {
+			all.Add(list[i].delay)
+		}
+		figure := plot.Figure{
+			Name: "1-" + kind.slug, Title: "Localised mean delay against the actual one, " + kind.name + " (Fig. 1)",
+			Caption: fmt.Sprintf("Each mark is a flow; 400 of them. Utilisation %s.", experiment.Percent(localUtilisation)),
+			X:       plot.Axis{Label: "actual mean queueing delay of the flow (µs)", Scale: plot.Log}, Y: plot.Axis{Label: "predicted (µs)", Scale: plot.Log},
+		}
+		var row, errors []string
+		var medians []float64
+		var span string
+		random := run.Rand("flows shown")
+		var shown []int
+		for range 400 {
+			shown = append(shown, random.IntN(len(p.flows)))
+		}
+		least, most := math.Inf(1), 0.0
+		for i, w := range windows {
+			actual, local, size := localise(list, len(p.flows), w)
+			e := median(relative(local, actual))
+			medians = append(medians, e)
+			errors = append(errors, fmt.Sprintf("%s (%s)", experiment.Percent(e), experiment.Number(size)))
+			if i == 0 {
+				var positive []float64
+				for _, x := range actual {
+					if x > 0 {
+						positive = append(positive, x)
+					}
+				}
+				span = experiment.Number(quantile(positive, 0.99) / quantile(positive, 0.01))
+			}
+			if i == 2 {
+				continue // three sets of marks are enough
+			}
+			s := plot.Series{Name: duration(float64(w)), Kind: plot.Markers}
+			for _, f := range shown {
+				if actual[f] > 0 {
+					s.Add(actual[f]/1e3, local[f]/1e3)
+					least, most = min(least, actual[f]/1e3), max(most, actual[f]/1e3)
+				}
+			}
+			figure.Series = append(figure.Series, s)
+		}
+		actual, _, _ := localise(list, len(p.flows), windows[0])
+		flat := make([]float64, len(actual))
+		for i := range flat {
+			flat[i] = all.Mean()
+		}
+		everything := median(relative(flat, actual))
+		level := plot.Level("mean over everything", all.Mean()/1e3, least, most)
+		equal := plot.Series{Name: "equal", Kind: plot.Line, X: []float64{least, most}, Y: []float64{least, most}}
+		figure.Series = append(figure.Series, level, equal)
+		result.Figures = append(result.Figures, figure)
+
+		second := plot.Figure{
+			Name: "2-" + kind.slug, Title: "How long bursts last, " + kind.name + " (Fig. 2)",
+			Caption: "Share of the time that is in bursts at least so long in which delays exceed a threshold.",
+			X:       plot.Axis{Label: "length of the burst (µs)", Scale: plot.Log}, Y: plot.Axis{Label: "share of the time", Min: 0, Max: 1},
+		}
+		total := float64(list[len(list)-1].at - list[0].at)
+		for _, d := range thresholds {
+			s := plot.Series{Name: "over " + duration(d), Kind: plot.Line}
+			share, lengths := 0.0, bursts(list, d)
+			every := max(len(lengths)/300, 1)
+			for i, x := range lengths {
+				share += x / total
+				if x > 0 && (i%every == 0 || i < 40 || i == len(lengths)-1) {
+					s.Add(x/1e3, share)
+				}
+			}
+			if len(s.X) > 0 {
+				second.Series = append(second.Series, s)
+			}
+		}
+		result.Figures = append(result.Figures, second)
+		above, half := 0.0, 0.0
+		lengths := bursts(list, all.Mean())
+		for _, x := range lengths {
+			above += x
+		}
+		sum := 0.0
+		for _, x := range lengths {
+			if sum += x; sum >= above/2 {
+				half = x
+				break
+			}
+		}
+		row = append([]string{kind.name, span}, errors...)
+		table.Add(append(row, experiment.Percent(everything), duration(half))...)
+		shorter := experiment.AsGood
+		for i := 1; i < len(medians); i++ {
+			if medians[i] < medians[i-1]*0.95 {
+				shorter = experiment.DoesNotHold
+			}
+		}
+		far := experiment.AsGood
+		if medians[1] > everything/2 {
+			far = experiment.DoesNotHold
+		}
+		result.Claims = append(result.Claims,
+			experiment.Claim{What: kind.name + ": the shorter the window, the better (median error, " + duration(float64(windows[0])) + " to " + duration(float64(windows[len(windows)-1])) + ")", Paper: "so", Ours: experiment.Percent(medians[0]) + " to " + experiment.Percent(medians[len(medians)-1]), Verdict: shorter},
+			experiment.Claim{What: kind.name + ": median error of 0.1 ms windows, against the mean over everything", Paper: "far less", Ours: experiment.Percent(medians[1]) + " against " + experiment.Percent(everything), Verdict: far},
+		)
+	}
+	result.Tables = []experiment.Table{table}
+	return result, run.Progress(ctx, 1, 1)
+}
+
+// duration is a time in ns, in the unit that suits it.
+func duration(ns float64) string {
+	switch {
+	case ns < 1e3:
+		return experiment.Number(ns) + " ns"
+	case ns < 1e6:
+		return experiment.Number(ns/1e3) + " µs"
+	case ns < 1e9:
+		return experiment.Number(ns/1e6) + " ms"
+	}
+	return experiment.Number(ns/1e9) + " s"
+}

@@ -1,0 +1,112 @@
+package figrli
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+// rate is that of the link, in bits per second.
+const rate = 10e9
+
+// utilisations are those that the paper reports, and injected what share of
+// the packets its adaptive injector adds there (section V-A).
+var (
+	utilisations = []float64{0.20, 0.55, 0.70, 0.88}
+	injected     = []float64{0.10, 0.09, 0.048, 0.006}
+)
+
+// A kind of traffic.
+type kind struct {
+	name string // in sentences
+	slug string // in names of files
+	make func(load trace.Load, seed uint64) (queue.Source, error)
+}
+
+var (
+	poisson = kind{"Poisson arrivals", "poisson", func(load trace.Load, seed uint64) (queue.Source, error) {
+		return trace.NewPoisson(trace.PoissonConfig{Load: load, Sizes: trace.IMIX, Flows: 20000, Seed: seed})
+	}}
+	onOff = kind{"on–off senders", "onoff", func(load trace.Load, seed uint64) (queue.Source, error) {
+		return trace.NewOnOff(trace.OnOffConfig{Load: load, Sizes: trace.IMIX, Senders: 2000, Peak: 1e9, On: 20e3, OnShape: 1.4, OffShape: 1.2, Seed: seed})
+	}}
+	heavyTailed = kind{"heavy-tailed flows", "flows", func(load trace.Load, seed uint64) (queue.Source, error) {
+		c := trace.DefaultFlows
+		c.Load, c.Seed = load, seed
+		return trace.NewFlows(c)
+	}}
+	drawn = []kind{poisson, onOff, heavyTailed}
+)
+
+// recordings is where the capture is whose packets are replayed.
+var recordings = filepath.Join("..", "shared", "data", "twopoint", "tbf400m_512k", "ingress.pcap.gz")
+
+// recorded is the traffic of a capture, read once; nil, with a note that says
+// so, where it is not here.
+func recorded() (*kind, string, error) {
+	file, err := os.Open(recordings)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "Without recorded packets, which are not part of the project: " + filepath.ToSlash(recordings) + " is not here.", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	defer file.Close()
+	plain, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, "", err
+	}
+	reader, err := trace.NewReader(plain)
+	if err != nil {
+		return nil, "", err
+	}
+	source := trace.NewRecorded(reader, 1)
+	var packets []queue.Packet
+	var p queue.Packet
+	for source.Next(&p) {
+		packets = append(packets, p)
+	}
+	if err := source.Err(); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", recordings, err)
+	}
+	slices.SortStableFunc(packets, func(a, b queue.Packet) int { return int(min(max(a.Time-b.Time, -1), 1)) })
+	bits := 0.0
+	for i := range packets {
+		bits += 8 * float64(packets[i].Bytes)
+	}
+	offered := bits * 1e9 / float64(packets[len(packets)-1].Time-packets[0].Time)
+	return &kind{"recorded packets", "recorded", func(load trace.Load, _ uint64) (queue.Source, error) {
+		return trace.Scale(trace.Replay(packets), offered/(load.Utilisation*float64(load.Rate)))
+	}}, "", nil
+}
+
+// everyKind is the drawn kinds and, where it is here, the recorded one.
+func everyKind() ([]kind, []string, error) {
+	list := slices.Clone(drawn)
+	r, note, err := recorded()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case r == nil:
+		return list, []string{note}, nil
+	}
+	return append(list, *r), nil, nil
+}
+
+// source is a kind's packets at a utilisation: the same for every experiment
+// of one seed.
+func (k *kind) source(run *experiment.Run, utilisation float64) (queue.Source, error) {
+	return k.make(trace.Load{Rate: rate, Utilisation: utilisation}, run.SeedOf("traffic "+k.slug))
+}
+
+// identity is a packet's digest, by its number.
+func identity(number int32) hashing.Packet { return hashing.Word(1, uint64(number)) }
