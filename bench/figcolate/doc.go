@@ -1,0 +1,35 @@
+// Package figcolate measures what the evaluation of the COLATE paper measured:
+// M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow
+// Latency Measurement without Packet Probing and Time Stamping, SIGMETRICS
+// 2014, sections 3, 5 and 6. Fig. 1 is a diagram.
+//
+// The paper's traces are of one point each, and a queue was simulated to have
+// a second; here the traces, too, are simulated (see traffic.go): as many packets
+// to a flow as in the paper's Table 2, heavy-tailed, of senders with windows,
+// through a RED queue before a link of 10 Gb/s. A full run has 4 million
+// packets of each, all in one epoch; a quick run a tenth of the packets with a
+// tenth of the memory. Memory is that of the counters at one point, of 60 bits
+// each, so that no sum of nanoseconds overflows: the paper's 19 bits would need
+// a unit in which the delays do not show (see colate-10).
+//
+// The paper's estimators read plain sums of time stamps and ours the same
+// sums, or, where they are called counted, as many bits of which 16 count
+// packets. Both are told the number of the flow's packets, as from flow
+// records. No packet is lost: what RED drops, neither point records.
+package figcolate
+
+import "github.com/hoplag/hoplag/bench/experiment"
+
+// Headings of these experiments.
+const (
+	group = "COLATE (per-flow delay)"
+	ours  = "Ours"
+)
+
+// Experiments are those of the COLATE paper, and ours on the same traffic.
+func Experiments() []experiment.Experiment {
+	return []experiment.Experiment{
+		split, parameters, sizes, promise, deviations, triangle, storage, interpolation, countMin,
+		joint, countedDeviation, intervals, choice,
+	}
+}

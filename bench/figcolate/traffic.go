@@ -1,0 +1,197 @@
+package figcolate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+// Each trace has so many packets.
+const (
+	quickPackets = 400_000
+	fullPackets  = 4_000_000
+)
+
+// A kind of traffic stands for one of the paper's traces. The load is our
+// choice, as the paper does not give its own.
+type kind struct {
+	name  string
+	trace trace.FlowsConfig
+	red   queue.LinkConfig
+	paper string // flows, packets and duration of the trace (Table 2)
+	// What RLI does on the paper's trace (Table 3): packets to a reference.
+	references [2]float64
+}
+
+const linkRate = 10e9
+
+func flowsOf(utilisation, shape float64, most int) trace.FlowsConfig {
+	c := trace.DefaultFlows
+	c.Load = trace.Load{Rate: linkRate, Utilisation: utilisation}
+	c.Shape, c.Most = shape, most
+	return c
+}
+
+var (
+	backbone   = kind{"backbone", flowsOf(0.75, 1.1, 20_000), queue.RLIConfig, "CHIC: 3.01 M flows, 37.3 M packets in 5 min", [2]float64{18.66, 10}}
+	enterprise = kind{"enterprise", flowsOf(0.7, 0.7, 30_000), queue.RLIConfig, "ICSI: 0.387 M flows, 46.9 M packets in 41 h", [2]float64{17.19, 2.97}}
+	dataCentre = kind{"data centre", flowsOf(0.93, 0.85, 30_000), queue.RLIConfig, "DC: 0.439 M flows, 19.9 M packets in 65 min", [2]float64{245.7, 9.06}}
+	kinds      = []kind{backbone, enterprise, dataCentre}
+)
+
+// congested is the backbone at more than the link's rate, with the buffer that
+// section 6.1 gives the queue, half a second of it: delays are near 0.3 s, not
+// microseconds.
+func congested() kind {
+	k := kind{name: "backbone, overloaded", trace: flowsOf(1.5, 1.1, 20_000), paper: "none"}
+	const buffer = linkRate / 8 / 2 // bytes
+	k.red = queue.LinkConfig{Rate: linkRate, Queue: queue.QueueConfig{
+		Bytes: buffer,
+		RED:   queue.REDConfig{Min: 0.475 * buffer, Max: 0.95 * buffer, Weight: 0.002, Probability: 1.0 / 50, Typical: 340},
+	}}
+	return k
+}
+
+// A flow and the truth about it.
+type flow struct {
+	key     hashing.Flow
+	packets int
+	in, out float64 // sums of its time stamps at the two points, ns
+	delays  estimate.Moments
+}
+
+func (f *flow) mean() float64 { return f.delays.Mean() }
+
+// A passage is one packet at the two points.
+type passage struct {
+	flow    uint32
+	id      hashing.Packet
+	in, out int64 // ns since the trace began
+}
+
+// traffic is what passed both points.
+type traffic struct {
+	name     string
+	flows    []flow
+	packets  []passage
+	delays   estimate.Moments
+	dropped  int
+	duration float64 // s
+}
+
+// newTraffic runs a kind's trace through its queue.
+func newTraffic(ctx context.Context, run *experiment.Run, k kind) (*traffic, error) {
+	return newTrafficOf(ctx, run, k, run.Pick(quickPackets, fullPackets))
+}
+
+func newTrafficOf(ctx context.Context, run *experiment.Run, k kind, packets int) (*traffic, error) {
+	k.trace.Seed, k.red.Seed = run.SeedOf("trace "+k.name), run.SeedOf("queue "+k.name)
+	source, err := trace.NewFlows(k.trace)
+	if err != nil {
+		return nil, err
+	}
+	link, err := queue.NewLink(k.red)
+	if err != nil {
+		return nil, err
+	}
+	t := &traffic{name: k.name, packets: make([]passage, 0, packets)}
+	number := map[hashing.Flow]uint32{}
+	var p queue.Packet
+	for len(t.packets) < packets {
+		if source.Next(&p); len(t.packets)&0xffff == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		out, fate := link.Send(p.Time, int(p.Bytes))
+		if fate != queue.Passed {
+			t.dropped++
+			continue
+		}
+		i, known := number[p.Flow]
+		if !known {
+			i = uint32(len(t.flows))
+			number[p.Flow] = i
+			t.flows = append(t.flows, flow{key: p.Flow})
+		}
+		t.add(passage{i, p.ID, p.Time, out})
+	}
+	t.duration = float64(t.packets[packets-1].in) / 1e9
+	return t, nil
+}
+
+func (t *traffic) add(p passage) {
+	f := &t.flows[p.flow]
+	f.packets++
+	f.in += float64(p.in)
+	f.out += float64(p.out)
+	f.delays.Add(float64(p.out - p.in))
+	t.delays.Add(float64(p.out - p.in))
+	t.packets = append(t.packets, p)
+}
+
+// delayPart is the median over flows of what eq. (12) asks for: delays as a
+// part of time stamps.
+func (t *traffic) delayPart() float64 {
+	parts := make([]float64, len(t.flows))
+	for i, f := range t.flows {
+		parts[i] = (f.out - f.in) / (f.out + f.in)
+	}
+	return quantile(parts, 0.5)
+}
+
+// A class is flows by how many packets they have, both ends included.
+type class struct {
+	name        string
+	least, most int
+}
+
+const unlimited = 1<<31 - 1
+
+var (
+	large = class{"≥ 1,000", 1000, unlimited}
+	// bins divide the flows.
+	bins = []class{{"1", 1, 1}, {"2–9", 2, 9}, {"10–99", 10, 99}, {"100–999", 100, 999}, large}
+)
+
+func (c class) has(f *flow) bool { return c.least <= f.packets && f.packets <= c.most }
+
+// some returns the numbers of up to most of a class's flows, evenly chosen.
+func (t *traffic) some(c class, most int) []int {
+	var all []int
+	for i := range t.flows {
+		if c.has(&t.flows[i]) {
+			all = append(all, i)
+		}
+	}
+	if len(all) <= most {
+		return all
+	}
+	chosen := make([]int, most)
+	for i := range chosen {
+		chosen[i] = all[i*len(all)/most]
+	}
+	return chosen
+}
+
+// someOfEach returns up to most flows of every bin.
+func (t *traffic) someOfEach(most int) []int {
+	var chosen []int
+	for _, b := range bins {
+		chosen = append(chosen, t.some(b, most)...)
+	}
+	slices.Sort(chosen)
+	return chosen
+}
+
+// describe is the traffic in a table's cells.
+func (t *traffic) describe() []string {
+	return []string{
+		t.name, fmt.Sprint(len(t.packets)), fmt.Sprint(len(t.flows)), experiment.Number(float64(len(t.packets)) / float64(len(t.flows))),
+		experiment.Number(t.duration), experiment.Number(t.delays.Mean() / 1e3), experiment.Number(t.delays.StdDev() / 1e3),
+	}
+}
