@@ -10,11 +10,11 @@ import (
 // A Class is one of the two that a [Scheduler] tells apart.
 type Class uint8
 
-// The classes. High goes first under strict priority.
+// The classes.
 const (
-	High Class = iota
-	Low
-	Classes
+	High    Class = iota // goes first under strict priority
+	Low                  // goes second
+	Classes              // how many there are
 )
 
 // A SchedulerConfig describes a link that two classes of packets share, each
