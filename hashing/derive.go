@@ -13,7 +13,8 @@ import "math/bits"
 // Row maps the low 32 bits of h uniformly to [0, rows), rows ≤ 2^32, by
 // multiply-shift: no row is favoured by more than rows/2^32. It takes the
 // topmost of the low 32 bits and leaves the lowest to Sign. Where rows is a
-// power of two, a mask of the lowest bits is an instruction or two cheaper.
+// power of two, a mask of the lowest bits is an instruction or two cheaper; it
+// takes Sign's bit, which is then to be had from Mix.
 func Row(h uint64, rows uint64) uint64 {
 	return uint64(uint32(h)) * rows >> 32
 }
