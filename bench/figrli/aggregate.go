@@ -71,7 +71,7 @@ func runAggregate(ctx context.Context, run *experiment.Run) (experiment.Result, 
 		var few, many, losing, deviations, others estimate.Moments
 		better := 0
 		for _, u := range offered {
-			row := []string{kind.name, experiment.Percent(u)}
+			row := []string{kind.name, percent(u)}
 			for k, n := range numbers {
 				p, err := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: everyNth(packets / n)}, func() error { return run.Progress(ctx, done, steps) })
 				if err != nil {
@@ -92,7 +92,7 @@ func runAggregate(ctx context.Context, run *experiment.Run) (experiment.Result, 
 				ldaMean, ldaDeviation := off(l.Delay)
 				if k == 0 {
 					_, eq5 := off(estimate.Delay{StdDev: collapsed})
-					row = append(row, experiment.Percent(p.loss()), duration(p.all.Mean()), experiment.Percent(ldaMean)+" / "+experiment.Percent(ldaDeviation), experiment.Percent(eq5))
+					row = append(row, percent(p.loss()), duration(p.all.Mean()), percent(ldaMean)+" / "+percent(ldaDeviation), percent(eq5))
 					put(0, ldaMean, ldaDeviation)
 				}
 				for i, m := range []method{byLine, byPeriod} {
@@ -105,7 +105,7 @@ func runAggregate(ctx context.Context, run *experiment.Run) (experiment.Result, 
 						return experiment.Result{}, err
 					}
 					mean, deviation := off(total.Delay)
-					row = append(row, experiment.Percent(mean)+" / "+experiment.Percent(deviation))
+					row = append(row, percent(mean)+" / "+percent(deviation))
 					put(1+2*k+i, mean, deviation)
 					if m != byLine {
 						continue
@@ -133,12 +133,12 @@ func runAggregate(ctx context.Context, run *experiment.Run) (experiment.Result, 
 			more = experiment.DoesNotHold
 		}
 		result.Claims = append(result.Claims,
-			experiment.Claim{What: kind.name + ": RLI's error of the mean with 288 references, average over loads", Paper: "< 2.5 %", Ours: experiment.Percent(few.Mean()), Verdict: atMost(few.Mean(), 0.025)},
+			experiment.Claim{What: kind.name + ": RLI's error of the mean with 288 references, average over loads", Paper: "< 2.5 %", Ours: percent(few.Mean()), Verdict: atMost(few.Mean(), 0.025)},
 			experiment.Claim{What: kind.name + ": loads at which LDA's mean is better than RLI's with 288", Paper: "all", Ours: fmt.Sprintf("%d of %d", len(offered)-better, len(offered)), Verdict: more},
-			experiment.Claim{What: kind.name + ": RLI's deviation with 1,440, average over loads, against LDA's", Paper: "0.005 % against 1–27 %", Ours: experiment.Percent(deviations.Mean()) + " against " + experiment.Percent(others.Mean()), Verdict: atMost(deviations.Mean(), others.Mean()/100)},
+			experiment.Claim{What: kind.name + ": RLI's deviation with 1,440, average over loads, against LDA's", Paper: "0.005 % against 1–27 %", Ours: percent(deviations.Mean()) + " against " + percent(others.Mean()), Verdict: atMost(deviations.Mean(), others.Mean()/100)},
 		)
 		if many.N() > 0 {
-			result.Claims = append(result.Claims, experiment.Claim{What: kind.name + ": RLI's mean with 1,440, above 0.4 % loss, against LDA's", Paper: "< 0.3 % against 0.1–1.3 %", Ours: experiment.Percent(many.Mean()) + " against " + experiment.Percent(losing.Mean()), Verdict: atMost(many.Mean(), 0.003)})
+			result.Claims = append(result.Claims, experiment.Claim{What: kind.name + ": RLI's mean with 1,440, above 0.4 % loss, against LDA's", Paper: "< 0.3 % against 0.1–1.3 %", Ours: percent(many.Mean()) + " against " + percent(losing.Mean()), Verdict: atMost(many.Mean(), 0.003)})
 		}
 	}
 	result.Tables = []experiment.Table{table}

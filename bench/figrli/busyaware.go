@@ -55,10 +55,10 @@ func runBusyAware(ctx context.Context, run *experiment.Run) (experiment.Result, 
 			figure.Series[v] = plot.Series{Name: variants[v].name, Paper: variants[v].paper, Pair: v + 1}
 		}
 		for _, u := range utilisations {
-			row := []string{kind.name, experiment.Percent(u), ""}
+			row := []string{kind.name, percent(u), ""}
 			medians := make([]float64, len(variants))
 			for _, ahead := range []bool{false, true} {
-				p, err := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: adaptive, ahead: ahead}, func() error { return run.Progress(ctx, done, steps) })
+				p, err := simulate(run, setting{kind: kind, utilisation: u, packets: kind.enough(packets), injector: adaptive, ahead: ahead}, func() error { return run.Progress(ctx, done, steps) })
 				if err != nil {
 					return experiment.Result{}, err
 				}
@@ -76,11 +76,11 @@ func runBusyAware(ctx context.Context, run *experiment.Run) (experiment.Result, 
 						return experiment.Result{}, err
 					}
 					if v == 2 {
-						row[2] = experiment.Percent(float64(r.Counts().Idle) / float64(r.Counts().Packets))
+						row[2] = percent(float64(r.Counts().Idle) / float64(r.Counts().Packets))
 					}
 					medians[v] = median(a.mean)
 					upper := quantile(a.mean, 0.75)
-					row = append(row, fmt.Sprintf("%s / %s (%s)", experiment.Percent(medians[v]), experiment.Percent(upper), experiment.Percent(experiment.RelativeError(total.Mean, p.all.Mean()))))
+					row = append(row, fmt.Sprintf("%s / %s (%s)", percent(medians[v]), percent(upper), percent(experiment.RelativeError(total.Mean, p.all.Mean()))))
 					// A median of 0, where half of the flows always found the
 					// link idle, has no place on the axis.
 					figure.Series[v].AddRange(100*u, max(100*medians[v], shown), max(100*medians[v], shown), max(100*upper, shown))
@@ -98,10 +98,10 @@ func runBusyAware(ctx context.Context, run *experiment.Run) (experiment.Result, 
 			case ratio > 0.9:
 				verdict = experiment.AsGood
 			}
-			where := fmt.Sprintf("%s, %s", kind.name, experiment.Percent(u))
+			where := fmt.Sprintf("%s, %s", kind.name, percent(u))
 			result.Claims = append(result.Claims,
-				experiment.Claim{What: where + ": median error", Paper: text + " " + experiment.Percent(medians[1]), Ours: fmt.Sprintf("%s (%.2f of it)", experiment.Percent(medians[2]), medians[2]/medians[1]), Verdict: verdict},
-				experiment.Claim{What: where + ": against RLI with references ahead", Paper: experiment.Percent(medians[3]), Ours: experiment.Percent(medians[2]), Verdict: experiment.Judge(medians[2], medians[3], 0.1)},
+				experiment.Claim{What: where + ": median error", Paper: text + " " + percent(medians[1]), Ours: fmt.Sprintf("%s (%.2f of it)", percent(medians[2]), medians[2]/medians[1]), Verdict: verdict},
+				experiment.Claim{What: where + ": against RLI with references ahead", Paper: percent(medians[3]), Ours: percent(medians[2]), Verdict: experiment.Judge(medians[2], medians[3], 0.1)},
 			)
 		}
 		result.Figures = append(result.Figures, figure)

@@ -49,7 +49,7 @@ func runComparison(ctx context.Context, run *experiment.Run) (experiment.Result,
 			byLoad.Series[i] = plot.Series{Name: name, Paper: name != byPeriod.name, Pair: i + 1}
 		}
 		for _, u := range utilisations {
-			s := setting{kind: kind, utilisation: u, packets: packets, injector: adaptive}
+			s := setting{kind: kind, utilisation: u, packets: kind.enough(packets), injector: adaptive}
 			p, err := simulate(run, s, step)
 			if err != nil {
 				return experiment.Result{}, err
@@ -70,16 +70,16 @@ func runComparison(ctx context.Context, run *experiment.Run) (experiment.Result,
 				}
 				everywhere = append(everywhere, a.mean)
 			}
-			probed, err := simulate(run, setting{kind: kind, utilisation: u, packets: packets, probes: float64(p.cost.Elapsed) / float64(p.cost.References)}, step)
+			probed, err := simulate(run, setting{kind: kind, utilisation: u, packets: kind.enough(packets), probes: float64(p.cost.Elapsed) / float64(p.cost.References)}, step)
 			if err != nil {
 				return experiment.Result{}, err
 			}
 			done++
 			everywhere = append(everywhere, probed.byProbes())
 
-			row := []string{kind.name, experiment.Percent(u), fmt.Sprint(len(some(known.trajectory)))}
+			row := []string{kind.name, percent(u), fmt.Sprint(len(some(known.trajectory)))}
 			for _, list := range append(lists[:len(lists):len(lists)], everywhere...) {
-				row = append(row, experiment.Percent(median(list))+" / "+experiment.Percent(quantile(list, 0.75)))
+				row = append(row, percent(median(list))+" / "+percent(quantile(list, 0.75)))
 			}
 			table.Rows = append(table.Rows, row)
 			for i, list := range lists {
@@ -90,7 +90,7 @@ func runComparison(ctx context.Context, run *experiment.Run) (experiment.Result,
 					series = append(series, c)
 				}
 			}
-			where := fmt.Sprintf("%s, %s", kind.name, experiment.Percent(u))
+			where := fmt.Sprintf("%s, %s", kind.name, percent(u))
 			trajectory, multiflow, left, line, ours := median(lists[0]), median(lists[1]), median(lists[2]), median(lists[3]), median(lists[4])
 			if u == levels[0].utilisation {
 				order := experiment.AsGood
@@ -100,15 +100,15 @@ func runComparison(ctx context.Context, run *experiment.Run) (experiment.Result,
 				result.Claims = append(result.Claims,
 					experiment.Claim{What: where + ": trajectory sampling's median error over RLI's", Paper: "500", Ours: experiment.Number(trajectory / line), Verdict: atLeast(trajectory/line, 500)},
 					experiment.Claim{What: where + ": the multiflow estimator's over RLI's", Paper: "almost 100", Ours: experiment.Number(multiflow / line), Verdict: atLeast(multiflow/line, 90)},
-					experiment.Claim{What: where + ": RLI below RLI-L below multiflow below trajectory sampling", Paper: "in this order", Ours: experiment.Percent(line) + ", " + experiment.Percent(left) + ", " + experiment.Percent(multiflow) + ", " + experiment.Percent(trajectory), Verdict: order},
+					experiment.Claim{What: where + ": RLI below RLI-L below multiflow below trajectory sampling", Paper: "in this order", Ours: percent(line) + ", " + percent(left) + ", " + percent(multiflow) + ", " + percent(trajectory), Verdict: order},
 				)
 			} else {
 				result.Claims = append(result.Claims, experiment.Claim{What: where + ": the multiflow estimator's median error over RLI's", Paper: "often over 10", Ours: experiment.Number(multiflow / line), Verdict: atLeast(multiflow/line, 10)})
 			}
-			result.Claims = append(result.Claims, experiment.Claim{What: where + ": busy-aware's median error on the same flows", Paper: experiment.Percent(min(trajectory, multiflow, left, line)) + " (best of the others)", Ours: experiment.Percent(ours), Verdict: experiment.Judge(ours, min(trajectory, multiflow, left, line), 0.1)})
+			result.Claims = append(result.Claims, experiment.Claim{What: where + ": busy-aware's median error on the same flows", Paper: percent(min(trajectory, multiflow, left, line)) + " (best of the others)", Ours: percent(ours), Verdict: experiment.Judge(ours, min(trajectory, multiflow, left, line), 0.1)})
 		}
 		result.Figures = append(result.Figures, plot.Figure{
-			Name: "a-" + kind.slug, Title: fmt.Sprintf("Error of the sampled flows at %s, %s (Fig. 10a)", experiment.Percent(levels[0].utilisation), kind.name),
+			Name: "a-" + kind.slug, Title: fmt.Sprintf("Error of the sampled flows at %s, %s (Fig. 10a)", percent(levels[0].utilisation), kind.name),
 			Caption: "The flows that sampling finds, from their first sampled packet on.",
 			X:       plot.Axis{Label: "relative error of the mean delay", Scale: plot.Log, Min: 1e-5, Max: 10}, Y: plot.Axis{Label: "share of flows", Min: 0, Max: 1},
 			Series: series,

@@ -134,7 +134,7 @@ func runLocality(ctx context.Context, run *experiment.Run) (experiment.Result, e
 		}
 		figure := plot.Figure{
 			Name: "1-" + kind.slug, Title: "Localised mean delay against the actual one, " + kind.name + " (Fig. 1)",
-			Caption: fmt.Sprintf("Each mark is a flow; 400 of them. Utilisation %s.", experiment.Percent(localUtilisation)),
+			Caption: fmt.Sprintf("Each mark is a flow; 400 of them. Utilisation %s.", percent(localUtilisation)),
 			X:       plot.Axis{Label: "actual mean queueing delay of the flow (µs)", Scale: plot.Log}, Y: plot.Axis{Label: "predicted (µs)", Scale: plot.Log},
 		}
 		var row, errors []string
@@ -150,7 +150,7 @@ func runLocality(ctx context.Context, run *experiment.Run) (experiment.Result, e
 			actual, local, size := localise(list, len(p.flows), w)
 			e := median(relative(local, actual))
 			medians = append(medians, e)
-			errors = append(errors, fmt.Sprintf("%s (%s)", experiment.Percent(e), experiment.Number(size)))
+			errors = append(errors, fmt.Sprintf("%s (%s)", percent(e), experiment.Number(size)))
 			if i == 0 {
 				var positive []float64
 				for _, x := range actual {
@@ -217,7 +217,7 @@ func runLocality(ctx context.Context, run *experiment.Run) (experiment.Result, e
 			}
 		}
 		row = append([]string{kind.name, span}, errors...)
-		table.Add(append(row, experiment.Percent(everything), duration(half))...)
+		table.Add(append(row, percent(everything), duration(half))...)
 		shorter := experiment.AsGood
 		for i := 1; i < len(medians); i++ {
 			if medians[i] < medians[i-1]*0.95 {
@@ -229,8 +229,8 @@ func runLocality(ctx context.Context, run *experiment.Run) (experiment.Result, e
 			far = experiment.DoesNotHold
 		}
 		result.Claims = append(result.Claims,
-			experiment.Claim{What: kind.name + ": the shorter the window, the better (median error, " + duration(float64(windows[0])) + " to " + duration(float64(windows[len(windows)-1])) + ")", Paper: "so", Ours: experiment.Percent(medians[0]) + " to " + experiment.Percent(medians[len(medians)-1]), Verdict: shorter},
-			experiment.Claim{What: kind.name + ": median error of 0.1 ms windows, against the mean over everything", Paper: "far less", Ours: experiment.Percent(medians[1]) + " against " + experiment.Percent(everything), Verdict: far},
+			experiment.Claim{What: kind.name + ": the shorter the window, the better (median error, " + duration(float64(windows[0])) + " to " + duration(float64(windows[len(windows)-1])) + ")", Paper: "so", Ours: percent(medians[0]) + " to " + percent(medians[len(medians)-1]), Verdict: shorter},
+			experiment.Claim{What: kind.name + ": median error of 0.1 ms windows, against the mean over everything", Paper: "far less", Ours: percent(medians[1]) + " against " + percent(everything), Verdict: far},
 		)
 	}
 	result.Tables = []experiment.Table{table}

@@ -50,7 +50,7 @@ func runOverhead(ctx context.Context, run *experiment.Run) (experiment.Result, e
 		lost := plot.Series{Name: kind.name, Pair: k + 1}
 		most, change, fallen := 0.0, 0.0, 0.0
 		for _, u := range grades {
-			s := setting{kind: kind, utilisation: u, packets: packets}
+			s := setting{kind: kind, utilisation: u, packets: kind.enough(packets)}
 			without, err := simulate(run, s, step)
 			if err != nil {
 				return experiment.Result{}, err
@@ -86,8 +86,8 @@ func runOverhead(ctx context.Context, run *experiment.Run) (experiment.Result, e
 					}
 				}
 			}
-			table.Add(kind.name, experiment.Percent(u), experiment.Percent(with.cost.Rate()), experiment.Percent(share), duration(without.all.Mean()), duration(with.all.Mean()),
-				signed(quantile(changes, 0.1)), signed(median(changes)), signed(quantile(changes, 0.9)), experiment.Percent(without.loss()), experiment.Percent(with.loss()))
+			table.Add(kind.name, percent(u), percent(with.cost.Rate()), percent(share), duration(without.all.Mean()), duration(with.all.Mean()),
+				signed(quantile(changes, 0.1)), signed(median(changes)), signed(quantile(changes, 0.9)), percent(without.loss()), percent(with.loss()))
 			if u == 0.88 {
 				fallen = float64(len(down)) / float64(len(changes))
 				for i, list := range [][]float64{up, down} {
@@ -110,10 +110,10 @@ func runOverhead(ctx context.Context, run *experiment.Run) (experiment.Result, e
 			within = experiment.DoesNotHold
 		}
 		result.Claims = append(result.Claims,
-			experiment.Claim{What: kind.name + ": most of the capacity that references take", Paper: "about 0.1 %, so at most 0.2 %", Ours: experiment.Percent(most), Verdict: within},
-			experiment.Claim{What: kind.name + ": capacity at 95 %", Paper: "0.007 % (at 90 %)", Ours: experiment.Percent(last(taken.Y) / 100), Verdict: atMost(last(taken.Y)/100, 0.00007)},
+			experiment.Claim{What: kind.name + ": most of the capacity that references take", Paper: "about 0.1 %, so at most 0.2 %", Ours: percent(most), Verdict: within},
+			experiment.Claim{What: kind.name + ": capacity at 95 %", Paper: "0.007 % (at 90 %)", Ours: percent(last(taken.Y) / 100), Verdict: atMost(last(taken.Y)/100, 0.00007)},
 			experiment.Claim{What: kind.name + ": additional loss at 80 %", Paper: "at most 0.001 %", Ours: signedPercent(change), Verdict: atMost(max(change, 0), 0.00001)},
-			experiment.Claim{What: kind.name + ": flows whose mean delay falls, at 88 %", Paper: "about 10 %", Ours: experiment.Percent(fallen), Verdict: atMost(fallen, 0.10)},
+			experiment.Claim{What: kind.name + ": flows whose mean delay falls, at 88 %", Paper: "about 10 %", Ours: percent(fallen), Verdict: atMost(fallen, 0.10)},
 		)
 	}
 	result.Figures = []plot.Figure{capacity, delays, losses}
@@ -130,5 +130,5 @@ func signed(ns float64) string {
 }
 
 func signedPercent(x float64) string {
-	return fmt.Sprintf("%s%s", map[bool]string{true: "−", false: "+"}[x < 0], experiment.Percent(math.Abs(x)))
+	return fmt.Sprintf("%s%s", map[bool]string{true: "−", false: "+"}[x < 0], percent(math.Abs(x)))
 }

@@ -25,7 +25,7 @@ var quantiles = experiment.Experiment{
 const fewest = 100
 
 func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
-	packets := run.Pick(100_000, 1_500_000)
+	packets := run.Pick(150_000, 1_500_000)
 	kinds := drawn
 	shares := []float64{0.5, 0.99}
 	result := experiment.Result{
@@ -106,10 +106,10 @@ func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, 
 					return experiment.Result{}, err
 				}
 			}
-			row := []string{kind.name, experiment.Percent(u), fmt.Sprint(flows)}
+			row := []string{kind.name, percent(u), fmt.Sprint(flows)}
 			for k := range shares {
 				for i := range lists {
-					row = append(row, experiment.Percent(median(lists[i][k]))+" / "+experiment.Percent(quantile(lists[i][k], 0.75)))
+					row = append(row, percent(median(lists[i][k]))+" / "+percent(quantile(lists[i][k], 0.75)))
 				}
 				worst = max(worst, quantile(lists[0][k], 1))
 			}
@@ -119,7 +119,7 @@ func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, 
 				figure.Series[s].AddRange(100*u, 100*median(list), 100*median(list), 100*quantile(list, 0.75))
 			}
 			line, ours := median(lists[1][1]), median(lists[2][1])
-			result.Claims = append(result.Claims, experiment.Claim{What: fmt.Sprintf("%s, %s: median error of flows' 99th percentile, RLI's delays against busy-aware's", kind.name, experiment.Percent(u)), Paper: experiment.Percent(line) + " (RLI here)", Ours: experiment.Percent(ours), Verdict: experiment.Judge(ours, line, 0.1)})
+			result.Claims = append(result.Claims, experiment.Claim{What: fmt.Sprintf("%s, %s: median error of flows' 99th percentile, RLI's delays against busy-aware's", kind.name, percent(u)), Paper: percent(line) + " (RLI here)", Ours: percent(ours), Verdict: experiment.Judge(ours, line, 0.1)})
 		}
 		result.Figures = append(result.Figures, figure)
 	}
@@ -127,7 +127,7 @@ func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	if worst > 1.0/16+1e-9 {
 		verdict = experiment.Loss
 	}
-	result.Claims = append(result.Claims, experiment.Claim{What: "largest error of the histogram alone, of all flows", Paper: "1/16, 6.25 % (as documented)", Ours: experiment.Percent(worst), Verdict: verdict})
+	result.Claims = append(result.Claims, experiment.Claim{What: "largest error of the histogram alone, of all flows", Paper: "1/16, 6.25 % (as documented)", Ours: percent(worst), Verdict: verdict})
 	result.Tables = []experiment.Table{table}
 	return result, run.Progress(ctx, 1, 1)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/rli"
 )
@@ -57,7 +58,7 @@ func (p *passage) receive(c rli.Config, born []int32) (*rli.Receiver, error) {
 	return r, nil
 }
 
-// Errors are the flows' relative errors, by flow. NaN is no answer, or no truth
+// answers are the flows' relative errors, by flow. NaN is no answer, or no truth
 // to compare it with.
 type answers struct{ mean, deviation []float64 }
 
@@ -117,6 +118,18 @@ func quantile(list []float64, p float64) float64 {
 		return math.NaN()
 	}
 	return q
+}
+
+// percent formats a fraction: a dash where there is none, and 0 where only
+// rounding is left of it.
+func percent(x float64) string {
+	switch {
+	case math.IsNaN(x):
+		return "-"
+	case math.Abs(x) < 1e-9:
+		x = 0
+	}
+	return experiment.Percent(x)
 }
 
 func median(list []float64) float64 { return quantile(list, 0.5) }

@@ -30,16 +30,21 @@ type kind struct {
 	name string // in sentences
 	slug string // in names of files
 	make func(load trace.Load, seed uint64) (queue.Source, error)
+	all  int // how many packets there are, if not as many as one likes
 }
 
+// enough is so many packets of the kind or, of a recording, all: its beginning
+// is not like the rest.
+func (k *kind) enough(packets int) int { return max(packets, k.all) }
+
 var (
-	poisson = kind{"Poisson arrivals", "poisson", func(load trace.Load, seed uint64) (queue.Source, error) {
-		return trace.NewPoisson(trace.PoissonConfig{Load: load, Sizes: trace.IMIX, Flows: 20000, Seed: seed})
+	poisson = kind{name: "Poisson arrivals", slug: "poisson", make: func(load trace.Load, seed uint64) (queue.Source, error) {
+		return trace.NewPoisson(trace.PoissonConfig{Load: load, Sizes: trace.IMIX, Flows: 1000, Seed: seed})
 	}}
-	onOff = kind{"on–off senders", "onoff", func(load trace.Load, seed uint64) (queue.Source, error) {
+	onOff = kind{name: "on–off senders", slug: "onoff", make: func(load trace.Load, seed uint64) (queue.Source, error) {
 		return trace.NewOnOff(trace.OnOffConfig{Load: load, Sizes: trace.IMIX, Senders: 2000, Peak: 1e9, On: 20e3, OnShape: 1.4, OffShape: 1.2, Seed: seed})
 	}}
-	heavyTailed = kind{"heavy-tailed flows", "flows", func(load trace.Load, seed uint64) (queue.Source, error) {
+	heavyTailed = kind{name: "heavy-tailed flows", slug: "flows", make: func(load trace.Load, seed uint64) (queue.Source, error) {
 		c := trace.DefaultFlows
 		c.Load, c.Seed = load, seed
 		return trace.NewFlows(c)
@@ -84,7 +89,7 @@ func recorded() (*kind, string, error) {
 		bits += 8 * float64(packets[i].Bytes)
 	}
 	offered := bits * 1e9 / float64(packets[len(packets)-1].Time-packets[0].Time)
-	return &kind{"recorded packets", "recorded", func(load trace.Load, _ uint64) (queue.Source, error) {
+	return &kind{name: "recorded packets", slug: "recorded", all: len(packets), make: func(load trace.Load, _ uint64) (queue.Source, error) {
 		return trace.Scale(trace.Replay(packets), offered/(load.Utilisation*float64(load.Rate)))
 	}}, "", nil
 }

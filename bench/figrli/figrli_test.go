@@ -1,0 +1,195 @@
+package figrli
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+)
+
+var quick = &experiment.Run{Seed: 1, Quick: true}
+
+func mustPass(t *testing.T, s setting) *passage {
+	t.Helper()
+	p, err := simulate(quick, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A receiver that is told every delay knows every flow's mean and deviation;
+// one that interpolates does not.
+func TestExact(t *testing.T) {
+	p := mustPass(t, setting{kind: heavyTailed, utilisation: 0.7, packets: 20000, injector: adaptive})
+	r, err := p.exact()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := p.judge(r, p.flows)
+	if worst := quantile(a.mean, 1); worst > 1e-12 {
+		t.Errorf("worst error of a mean %v", worst)
+	}
+	if worst := quantile(a.deviation, 1); worst > 1e-6 {
+		t.Errorf("worst error of a deviation %v", worst)
+	}
+	if a, _, err = p.measure(byLine); err != nil || quantile(a.mean, 0.25) < 1e-3 {
+		t.Errorf("%v; a quarter of the flows are off by %v at most between references", err, quantile(a.mean, 0.25))
+	}
+}
+
+// A setting gives the same passage again. What is sent does not depend on the
+// references, and what arrives is as true as the flows say.
+func TestSimulate(t *testing.T) {
+	for _, kind := range drawn {
+		s := setting{kind: kind, utilisation: 0.55, packets: 5000, injector: everyNth(10)}
+		p, again := mustPass(t, s), mustPass(t, s)
+		if !reflect.DeepEqual(p, again) {
+			t.Errorf("%s: two runs differ", kind.name)
+		}
+		if len(p.stamps) != 500 || len(p.events) != 5500-p.lost {
+			t.Errorf("%s: %d references, %d departures, %d lost", kind.name, len(p.stamps), len(p.events), p.lost)
+		}
+		s.ahead = true
+		ahead := mustPass(t, s)
+		for i := range p.events {
+			// The reference and its packet, in either order.
+			if e := &p.events[i]; !e.regular() && p.events[i-1].regular() && ahead.events[i].regular() == ahead.events[i-1].regular() {
+				t.Fatalf("%s: the reference at %d is not ahead", kind.name, i)
+			}
+		}
+		s.injector, s.ahead = adaptive, false
+		if other := mustPass(t, s); !reflect.DeepEqual(p.sent, other.sent) {
+			t.Errorf("%s: other references, other packets", kind.name)
+		}
+		packets, sum := 0, 0.0
+		for i := range p.flows {
+			packets += int(p.flows[i].delays.N())
+			sum += p.flows[i].mean() * float64(p.flows[i].delays.N())
+		}
+		if packets+p.lost != len(p.sent) || math.Abs(sum/float64(packets)-p.all.Mean()) > 1e-9*p.all.Mean() {
+			t.Errorf("%s: %d packets of flows, %d lost, of %d", kind.name, packets, p.lost, len(p.sent))
+		}
+	}
+}
+
+// As many probes arrive as were asked for: a Poisson number.
+func TestProbes(t *testing.T) {
+	const gap = 10_000.0
+	p := mustPass(t, setting{kind: poisson, utilisation: 0.55, packets: 50000, probes: gap})
+	want := float64(p.sent[len(p.sent)-1]-p.sent[0]) / gap
+	got, tolerance := float64(len(p.stamps)), 5*math.Sqrt(want)
+	if math.Abs(got-want) > tolerance {
+		t.Errorf("%v probes, want %v ± %v", got, want, tolerance)
+	}
+	if math.Abs(1.2*want-want) < tolerance {
+		t.Error("a fifth more would pass")
+	}
+}
+
+// Means between two times are those of the samples there, one by one.
+func TestMeans(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var list samples
+	for range 50 {
+		list = append(list, sampleAt{random.Int64N(100), random.Float64()})
+	}
+	between := list.means()
+	for range 1000 {
+		from := random.Int64N(120) - 10
+		to := from + random.Int64N(20)
+		sum, n, before := 0.0, 0.0, list[0].delay
+		for _, s := range list {
+			if s.at >= from && s.at <= to {
+				sum += s.delay
+				n++
+			}
+			if s.at < from {
+				before = s.delay
+			}
+		}
+		want := before
+		if n > 0 {
+			want = sum / n
+		}
+		if got := between(from, to); math.Abs(got-want) > 1e-12 {
+			t.Fatalf("from %d to %d: %v, want %v", from, to, got, want)
+		}
+	}
+	if !math.IsNaN(samples(nil).means()(1, 2)) {
+		t.Error("a mean of nothing")
+	}
+}
+
+// The share of packets sampled is right, a flow begins with its first one, and
+// where it has no other packet its own sample is exact.
+func TestSample(t *testing.T) {
+	p := mustPass(t, setting{kind: heavyTailed, utilisation: 0.55, packets: 100000, injector: adaptive})
+	s := p.sample()
+	flows, alone := 0, 0
+	for i, born := range s.born {
+		if born < 0 {
+			if s.truth[i].delays.N() > 0 || !math.IsNaN(s.trajectory[i]) || !math.IsNaN(s.multiflow[i]) {
+				t.Fatalf("flow %d is known and not sampled", i)
+			}
+			continue
+		}
+		flows++
+		if s.truth[i].delays.N() == 1 {
+			alone++
+			if s.trajectory[i] != 0 {
+				t.Errorf("flow %d is off by %v from itself", i, s.trajectory[i])
+			}
+		}
+	}
+	// Each of the packets sampled, but for some flows sampled twice.
+	want := sampled * float64(len(p.sent)-p.lost)
+	if got, tolerance := float64(flows), 5*math.Sqrt(want); got > want+tolerance || got < want/2 {
+		t.Errorf("%v flows sampled, want up to %v ± %v", got, want, tolerance)
+	}
+	if alone == 0 {
+		t.Error("no flow that ends with its sample")
+	}
+}
+
+// Two windows: flow 0 waits 10 and 30, flow 1 waits 20 in the first.
+func TestLocalise(t *testing.T) {
+	list := []wait{{at: 1, flow: 0, delay: 10}, {at: 5, flow: 1, delay: 20}, {at: 12, flow: 0, delay: 30}}
+	actual, local, size := localise(list, 2, 10)
+	if !reflect.DeepEqual(actual, []float64{20, 20}) || !reflect.DeepEqual(local, []float64{22.5, 15}) || size != 1 {
+		t.Errorf("actual %v, local %v, %v packets", actual, local, size)
+	}
+	// Alone in its window, a packet is its own mean.
+	if _, local, _ := localise(list, 2, 1); !reflect.DeepEqual(local, actual) {
+		t.Errorf("local %v", local)
+	}
+}
+
+func TestBursts(t *testing.T) {
+	var list []wait
+	for i, delay := range []float64{1, 9, 9, 1, 9, 1, 9, 9} {
+		list = append(list, wait{at: int64(10 * i), delay: delay})
+	}
+	// The last one ends with the last packet.
+	if got := bursts(list, 5); !reflect.DeepEqual(got, []float64{20, 10, 10}) {
+		t.Errorf("bursts %v", got)
+	}
+	if got := bursts(list, 9); got != nil {
+		t.Errorf("bursts above the greatest %v", got)
+	}
+}
+
+// Experiments end when they are told to.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, e := range Experiments() {
+		if _, err := e.Run(ctx, &experiment.Run{Seed: 1, Quick: true}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v", e.Name, err)
+		}
+	}
+}
