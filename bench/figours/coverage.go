@@ -62,6 +62,10 @@ func runCoverage(ctx context.Context, run *experiment.Run) (experiment.Result, e
 	if err != nil {
 		return experiment.Result{}, err
 	}
+	ofFew, err := fewCoverage(run)
+	if err != nil {
+		return experiment.Result{}, err
+	}
 	result := experiment.Result{
 		Claims: append(coverageClaims(byLaw), coverageClaim("loss", leastLoss, lossRuns)),
 		Config: map[string]any{"laws": laws, "losses": losses, "runs": coverageRuns, "packets": packets, "packets for loss": lossPackets, "runs for loss": lossRuns, "rows": rows, "confidence": confidence},
@@ -104,7 +108,7 @@ func runCoverage(ctx context.Context, run *experiment.Run) (experiment.Result, e
 		result.Figures = append(result.Figures, figure)
 		result.Tables = append(result.Tables, table)
 	}
-	result.Figures = append(result.Figures, ofLoss)
+	result.Figures = append(result.Figures, ofLoss, ofFew)
 	return result, nil
 }
 
