@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"testing"
@@ -105,4 +106,40 @@ func TestBytesLeftOver(t *testing.T) {
 	if err := r.Close(); !errors.Is(err, estimate.ErrEncoding) {
 		t.Errorf("12 bytes left over: %v", err)
 	}
+}
+
+// Whatever the bytes, a record is what Begin and Seal make of its body, and
+// no sequence of reads gives more than the body has.
+func FuzzOpen(f *testing.F) {
+	f.Add(record(), []byte{8, 1, 2, 4})
+	f.Add(record()[:Overhead], []byte{1})
+	f.Add([]byte{}, []byte{})
+	f.Add(Seal(Begin(nil, "TEST", 3), 0), []byte{0, 255})
+	f.Fuzz(func(t *testing.T, data, reads []byte) {
+		r, err := Open(data, "TEST", 3)
+		if err != nil {
+			if !errors.Is(err, estimate.ErrEncoding) {
+				t.Errorf("error %v", err)
+			}
+			// A sealed record of the same bytes is read all the same.
+			data = Seal(append(Begin(nil, "TEST", 3), data...), 0)
+			if r, err = Open(data, "TEST", 3); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var body []byte
+		left := r.Len()
+		for _, n := range reads {
+			b := r.Bytes(int(int8(n)))
+			left -= len(b)
+			body = append(body, b...)
+		}
+		if err := r.Close(); err == nil {
+			if got := Seal(append(Begin(nil, "TEST", 3), body...), 0); !bytes.Equal(got, data) {
+				t.Errorf("%x was read from %x", got, data)
+			}
+		} else if !errors.Is(err, estimate.ErrEncoding) || left < 0 {
+			t.Errorf("error %v, %d bytes left", err, left)
+		}
+	})
 }
