@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -24,6 +25,9 @@ type flow struct {
 	packets     uint64 // that arrived
 	first, last int64  // at either point, ns
 }
+
+// flowsFile is what the flows of a recording are kept in.
+const flowsFile = "flows.csv"
 
 type flowTable struct{ flows map[hashing.Tuple]*flow }
 
@@ -50,7 +54,7 @@ func (t *flowTable) write(dir string) error {
 	slices.SortFunc(flows, func(a, b *flow) int {
 		return cmp.Or(cmp.Compare(b.packets, a.packets), cmp.Compare(a.first, b.first), strings.Compare(name(&a.tuple), name(&b.tuple)))
 	})
-	file, err := os.Create(filepath.Join(dir, "flows.csv"))
+	file, err := os.Create(filepath.Join(dir, flowsFile))
 	if err != nil {
 		return err
 	}
@@ -64,7 +68,10 @@ func (t *flowTable) write(dir string) error {
 
 // readFlows reads the directory's flows.csv.
 func readFlows(dir string) ([]flow, error) {
-	file, err := os.Open(filepath.Join(dir, "flows.csv"))
+	file, err := os.Open(filepath.Join(dir, flowsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: nothing was recorded in %s", err, dir)
+	}
 	if err != nil {
 		return nil, err
 	}

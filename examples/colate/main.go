@@ -6,6 +6,8 @@
 //	go run ./examples/colate list -dir kept        # the flows there were
 //	go run ./examples/colate query -dir kept -flow "tcp 10.0.0.1:80 10.0.0.2:1234"
 //
+// The captures that ship are found from the top of the project.
+//
 // record reads one traffic stream captured before (-in) and after (-out)
 // whatever delays it, in pcap or pcapng, compressed by gzip or not, stamped by
 // clocks that agree. Each point has a COLATE recorder: shared counters that
@@ -34,15 +36,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/hoplag/hoplag/colate"
 )
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "colate:", err)
-		}
+	err := run(os.Args[1:], os.Stdout, os.Stderr)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "colate:", strings.TrimPrefix(err.Error(), "colate: "))
 		os.Exit(1)
 	}
 }
@@ -56,9 +58,10 @@ usage: colate [record|list|query] [flags]
   list    print the flows that were recorded, largest first
   query   print the delay of one flow
   (none)  record the captures that ship into a temporary directory, and query
-          its largest flows
+          its largest flows, with the exact delays beside
 
-Flags of a command: colate record -h, and so on.
+Flags of a command: colate record -h, and so on. Times are of the captures'
+clocks. See the head of main.go for what is kept, and what an answer is worth.
 `
 
 func run(args []string, stdout, stderr io.Writer) error {
@@ -90,20 +93,19 @@ func run(args []string, stdout, stderr io.Writer) error {
 	case "":
 		return demonstrate(args, stdout, stderr)
 	}
-	fmt.Fprint(stderr, usage)
-	return fmt.Errorf("unknown command %q", command)
+	if command == "help" {
+		fmt.Fprint(stderr, usage)
+		return flag.ErrHelp
+	}
+	return fmt.Errorf("unknown command %q; there are record, list and query", command)
 }
 
 // demonstrate is all commands one after the other.
 func demonstrate(args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("colate", flag.ContinueOnError)
-	f.SetOutput(stderr)
 	f.Usage = func() { fmt.Fprint(stderr, usage) }
-	if err := f.Parse(args); err != nil {
+	if err := parseOnly(f, args); err != nil {
 		return err
-	}
-	if f.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	dir, err := os.MkdirTemp("", "colate")
 	if err != nil {
@@ -114,6 +116,7 @@ func demonstrate(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	opt.exact = newExact()
 	if err := record(opt, stdout); err != nil {
 		return err
 	}
@@ -126,14 +129,15 @@ func demonstrate(args []string, stdout, stderr io.Writer) error {
 		if err := query(queryOptions{dir: dir, flow: flow.tuple}, stdout); err != nil {
 			return err
 		}
+		opt.exact.print(flow.tuple, stdout)
 	}
 	return nil
 }
 
 func flags(command, what string, stderr io.Writer) *flag.FlagSet {
 	f := flag.NewFlagSet("colate "+command, flag.ContinueOnError)
-	f.SetOutput(stderr)
 	f.Usage = func() {
+		f.SetOutput(stderr)
 		fmt.Fprintf(stderr, "%s\n\nusage: colate %s [flags]\n\n", what, command)
 		f.PrintDefaults()
 	}
@@ -142,14 +146,29 @@ func flags(command, what string, stderr io.Writer) *flag.FlagSet {
 
 // parse parses a command's flags, of which -dir must be given.
 func parse(f *flag.FlagSet, args []string, dir *string) error {
-	if err := f.Parse(args); err != nil {
+	if err := parseOnly(f, args); err != nil {
 		return err
-	}
-	if f.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	if *dir == "" {
 		return errors.New("-dir is missing: where the stores are")
+	}
+	return nil
+}
+
+// parseOnly parses flags, with nothing after them. A mistake is one line: the
+// flags are printed only if they are asked for.
+func parseOnly(f *flag.FlagSet, args []string) error {
+	usage := f.Usage
+	f.Usage = func() {}
+	f.SetOutput(io.Discard)
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		usage()
+		return err
+	case err != nil:
+		return fmt.Errorf("%w (%s -h lists the flags)", err, f.Name())
+	case f.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	return nil
 }

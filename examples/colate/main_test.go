@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue/trace"
 )
@@ -58,6 +59,37 @@ func TestRecordListQuery(t *testing.T) {
 	}
 	if got := output(t, "query", "-dir", dir, "-flow", tuple, "-to", from, "-packets", "100"); !strings.Contains(got, "read 1 + 1 epochs") {
 		t.Errorf("a window of the first packet:\n%s", got)
+	}
+}
+
+// A second recording in one place would be added to the first.
+func TestRecordedAlready(t *testing.T) {
+	dir, _ := recorded(t)
+	args := append([]string{"record", "-dir", dir}, captures...)
+	if err := run(args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "has a recording already") {
+		t.Errorf("%q: %v", args, err)
+	}
+}
+
+// What is printed as exact is.
+func TestExact(t *testing.T) {
+	opt, err := parseRecord(append([]string{"-dir", t.TempDir()}, captures...), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt.exact = newExact()
+	if err := record(opt, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	sums, arrived := truth(t)
+	if len(arrived) != len(opt.exact.delays) {
+		t.Errorf("%d flows, want %d", len(opt.exact.delays), len(arrived))
+	}
+	for tuple, n := range arrived {
+		m := opt.exact.delays[tuple]
+		if m == nil || m.N() != uint64(n) || estimate.RelativeError(m.Mean(), sums[tuple]/float64(n)) > 1e-9 {
+			t.Errorf("%s: %+v, want %d packets and %v ns", name(&tuple), m, n, sums[tuple]/float64(n))
+		}
 	}
 }
 
@@ -190,7 +222,7 @@ func TestDamaged(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"-h"}, {"record", "-h"}, {"list", "-h"}, {"query", "-h"}} {
+	for _, args := range [][]string{{"-h"}, {"record", "-h"}, {"list", "-h"}, {"query", "-h"}, {"help"}} {
 		var stderr bytes.Buffer
 		if err := run(args, io.Discard, &stderr); !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr.String(), "usage: colate") {
 			t.Errorf("%q: %v, %q", args, err, &stderr)
@@ -202,10 +234,13 @@ func TestUsage(t *testing.T) {
 		want string
 	}{
 		{[]string{"erase"}, `unknown command "erase"`},
+		{[]string{"-n", "3"}, "colate -h lists the flags"},
+		{[]string{"list", "-n", "3"}, "colate list -h lists the flags"},
+		{[]string{"query", "-dir", dir}, "-flow is missing"},
 		{[]string{"record"}, "-dir is missing"},
 		{[]string{"record", "-dir", dir, "x"}, `unexpected argument "x"`},
 		{[]string{"record", "-dir", dir, "-counters", "3"}, "Counters is 3"},
-		{[]string{"record", "-dir", dir, "-bits", "300"}, "Bits is 255"},
+		{[]string{"record", "-dir", dir, "-bits", "300"}, "-bits is 300"},
 		{[]string{"record", "-dir", dir, "-in", "missing.pcap"}, "missing.pcap"},
 		{[]string{"list", "-dir", filepath.Join(dir, "nowhere")}, "flows.csv"},
 		{[]string{"query", "-dir", dir, "-flow", "tcp 1.2.3.4:5"}, "want a protocol, a source and a destination"},

@@ -30,6 +30,9 @@ func parseQuery(args []string, stderr io.Writer) (queryOptions, error) {
 	if err := parse(f, args, &opt.dir); err != nil {
 		return opt, err
 	}
+	if *flow == "" {
+		return opt, errors.New("-flow is missing: a 5-tuple as list prints it, \"tcp 10.0.0.1:80 10.0.0.2:1234\"")
+	}
 	var errs [3]error
 	opt.flow, errs[0] = parseName(*flow)
 	opt.from, errs[1] = parseTime("-from", *from)
@@ -43,7 +46,7 @@ func parseTime(name, s string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
-		return t, fmt.Errorf("%s: %w", name, err)
+		return t, fmt.Errorf("%s is %q, want a time as list prints it, %s", name, s, "2026-01-31T12:00:00.5Z")
 	}
 	return t, nil
 }
@@ -70,7 +73,7 @@ func (opt *queryOptions) known() error {
 		return nil
 	}
 	if opt.packets == 0 || opt.from.IsZero() || opt.to.IsZero() {
-		return fmt.Errorf("%s is not in flows.csv; give -packets, -from and -to", name(&opt.flow))
+		return fmt.Errorf("%s is not in flows.csv (colate list prints what is); for a flow that is not, give -packets, -from and -to", name(&opt.flow))
 	}
 	return nil
 }

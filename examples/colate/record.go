@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/hashing"
@@ -15,6 +18,7 @@ import (
 type recordOptions struct {
 	in, out, dir string
 	config       colate.Config
+	exact        *exact // matches packets too, if not nil
 }
 
 func parseRecord(args []string, stderr io.Writer) (recordOptions, error) {
@@ -31,7 +35,10 @@ func parseRecord(args []string, stderr io.Writer) (recordOptions, error) {
 	if err := parse(f, args, &opt.dir); err != nil {
 		return opt, err
 	}
-	opt.config.Bits = uint8(min(*bits, 255))
+	if *bits > colate.MaxBits {
+		return opt, fmt.Errorf("-bits is %d, want at most %d", *bits, colate.MaxBits)
+	}
+	opt.config.Bits = uint8(*bits)
 	return opt, opt.config.Validate()
 }
 
@@ -74,6 +81,24 @@ func (p *point) finish() error {
 }
 
 func record(opt recordOptions, stdout io.Writer) error {
+	// The captures come first: without them no store is begun.
+	var readers [2]*trace.Reader
+	for i, name := range []string{opt.in, opt.out} {
+		f, err := os.Open(name)
+		if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(name, "examples/") {
+			return fmt.Errorf("%w: the captures that ship are found from the top of the project; elsewhere, give -in and -out", err)
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if readers[i], err = trace.NewReader(f); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(opt.dir, flowsFile)); err == nil {
+		return fmt.Errorf("%s has a recording already; choose another -dir", opt.dir)
+	}
 	var at [2]*point
 	for i := range at {
 		store, err := openStore(opt.dir, i, colate.StoreOptions{})
@@ -87,17 +112,6 @@ func record(opt recordOptions, stdout io.Writer) error {
 		at[i] = &point{recorder: recorder, store: store, before: store.Summary()}
 		for _, d := range store.Damages() {
 			fmt.Fprintf(stdout, "damaged: %v\n", d)
-		}
-	}
-	var readers [2]*trace.Reader
-	for i, name := range []string{opt.in, opt.out} {
-		f, err := os.Open(name)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if readers[i], err = trace.NewReader(f); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	flows := newFlowTable()
@@ -120,8 +134,12 @@ func record(opt recordOptions, stdout io.Writer) error {
 			continue
 		}
 		seed := opt.config.Seed
-		if err := p.update(frame.Tuple.Flow(seed), frame.Digest(seed), rec.Time); err != nil {
+		packet := frame.Digest(seed)
+		if err := p.update(frame.Tuple.Flow(seed), packet, rec.Time); err != nil {
 			return err
+		}
+		if opt.exact != nil {
+			opt.exact.update(side, &frame.Tuple, packet, rec.Time)
 		}
 		flows.update(side, &frame.Tuple, rec.Time)
 	}
@@ -131,8 +149,11 @@ func record(opt recordOptions, stdout io.Writer) error {
 		}
 		now := p.store.Summary()
 		epochs, bytes := now.Epochs-p.before.Epochs, now.Bytes-p.before.Bytes
-		fmt.Fprintf(stdout, "%-8s %d packets in %d epochs, %d bytes: %.1f bits a packet (and %d frames without IP)\n",
-			points[i]+":", p.packets, epochs, bytes, float64(bytes)*8/float64(max(p.packets, 1)), p.other)
+		fmt.Fprintf(stdout, "%-8s %d packets in %d epochs, %d bytes: %.1f bits a packet\n",
+			points[i]+":", p.packets, epochs, bytes, float64(bytes)*8/float64(max(p.packets, 1)))
+		if p.other > 0 {
+			fmt.Fprintf(stdout, "         and %d frames without IP, not recorded\n", p.other)
+		}
 	}
 	fmt.Fprintf(stdout, "flows:   %d\n", len(flows.flows))
 	return flows.write(opt.dir)
