@@ -26,7 +26,7 @@ func mustPass(t *testing.T, s setting) *passage {
 // one that interpolates does not.
 func TestExact(t *testing.T) {
 	p := mustPass(t, setting{kind: heavyTailed, utilisation: 0.7, packets: 20000, injector: adaptive})
-	r, err := p.exact()
+	r, err := p.exact(make([]int32, len(p.flows)))
 	if err != nil {
 		t.Fatal(err)
 	}

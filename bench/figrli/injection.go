@@ -3,6 +3,7 @@ package figrli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
@@ -86,20 +87,16 @@ func runInjectionRate(ctx context.Context, run *experiment.Run) (experiment.Resu
 			result.Figures = append(result.Figures, figure)
 			table.Rows = append(table.Rows, row)
 			where := fmt.Sprintf("%s, %s utilisation", kind.name, percent(u))
-			at := func(v, n int) float64 {
-				for i := range nths {
-					if nths[i] == n {
-						return series[v].Y[i] / 100
-					}
-				}
-				panic("no such rate")
-			}
+			at := func(v, n int) float64 { return series[v].Y[slices.Index(nths, n)] / 100 }
 			both := func(v int) string { return percent(at(v, 1000)) + " to " + percent(at(v, 10)) }
+			claim := experiment.Claim{What: where + ": RLI's median error, 0.1 to 10 % injection, references behind; ahead", Ours: both(0) + "; " + both(1)}
 			if u < 0.5 {
-				result.Claims = append(result.Claims, experiment.Claim{What: where + ": RLI's median error, 0.1 to 10 % injection", Paper: "28–36 %", Ours: both(0), Verdict: atMost(max(at(0, 1000), at(0, 10)), 0.36)})
+				most := func(v int) float64 { return max(at(v, 1000), at(v, 10)) }
+				claim.Paper, claim.Verdict = "28–36 %", atMost(min(most(0), most(1)), 0.36)
 			} else {
-				result.Claims = append(result.Claims, experiment.Claim{What: where + ": RLI's median error, 0.1 to 10 % injection", Paper: "43 % to 5 %", Ours: both(0), Verdict: atMost(at(0, 10), 0.05)})
+				claim.Paper, claim.Verdict = "43 % to 5 %", atMost(min(at(0, 10), at(1, 10)), 0.05)
 			}
+			result.Claims = append(result.Claims, claim)
 			result.Claims = append(result.Claims, experiment.Claim{What: where + ": busy-aware, 10 % injection", Paper: percent(at(0, 10)) + " (RLI here)", Ours: percent(at(2, 10)), Verdict: experiment.Judge(at(2, 10), at(0, 10), 0.1)})
 		}
 	}
@@ -152,7 +149,7 @@ func runInjectionWay(ctx context.Context, run *experiment.Run) (experiment.Resul
 		Config: map[string]any{"packets": packets, "ways": ways(imixTime), "utilisations": utilisations},
 		Notes: []string{
 			"n is 300 as in the paper. Its τ of 780 µs is that of its traces; here it is the time that 300 packets take at 90 % utilisation, as there.",
-			"The error is that of RLI's own estimator.",
+			"The error is that of RLI's own estimator. Where references go makes as much of a difference as when: behind packets, more of them help little, as all wait for their packet; so the ways that inject by time, whose references go behind packets that come after silence, do better there than they should.",
 		},
 	}
 	table := experiment.Table{Title: "References per packet, and median / 75th percentile of the relative error", Columns: append([]string{"traffic", "utilisation"}, wayNames...)}

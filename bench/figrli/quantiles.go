@@ -3,7 +3,6 @@ package figrli
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -57,9 +56,11 @@ func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, 
 				}
 			}
 			truth := make([][]float64, len(p.flows))
+			born := make([]int32, len(p.flows)) // only these are measured, from the beginning
 			flows := 0
 			for i, list := range delays {
 				if list == nil {
+					born[i] = -1
 					continue
 				}
 				flows++
@@ -86,15 +87,15 @@ func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, 
 				}
 				return errors, nil
 			}
-			exact, err := p.exact()
+			exact, err := p.exact(born)
 			if err != nil {
 				return experiment.Result{}, err
 			}
 			receivers := []*rli.Receiver{exact}
 			for _, m := range []method{byLine, byPeriod} {
 				c := p.config(m)
-				c.Buckets, c.Floor = buckets, bucketFloor
-				r, err := p.receive(c, nil)
+				c.Buckets, c.Floor, c.Flows = buckets, bucketFloor, flows
+				r, err := p.receive(c, born)
 				if err != nil {
 					return experiment.Result{}, err
 				}
@@ -138,25 +139,28 @@ const (
 )
 
 // exact is a receiver whose every delay is the true one: RLI-L without a
-// rate, told each packet's delay before it.
-func (p *passage) exact() (*rli.Receiver, error) {
+// rate, told each packet's delay before it. It measures the flows that were
+// born.
+func (p *passage) exact(born []int32) (*rli.Receiver, error) {
 	c := p.config(byLeft)
 	c.Rate = 0
-	c.Buckets, c.Floor = buckets, bucketFloor
+	c.Buckets, c.Floor, c.Flows = buckets, bucketFloor, 0
+	for _, number := range born {
+		if number >= 0 {
+			c.Flows++
+		}
+	}
 	r, err := rli.NewReceiver(c)
 	if err != nil {
 		return nil, err
 	}
 	number := uint64(0)
 	for i := range p.events {
-		if d := &p.events[i]; d.regular() {
+		if d := &p.events[i]; d.regular() && born[d.flow] >= 0 {
 			r.Reference(rli.ReferencePacket{Sequence: number, Sent: d.out - d.delay}, d.out)
 			r.Update(p.flows[d.flow].key, int(d.bytes), d.out)
 			number++
 		}
-	}
-	if number == 0 || math.MaxInt64 < number {
-		return nil, estimate.ErrNoSamples
 	}
 	return r, nil
 }
