@@ -153,6 +153,26 @@ func TestRankError(t *testing.T) {
 	}
 }
 
+// A window's arrivals are its packets that were not lost.
+func TestWindow(t *testing.T) {
+	p := &figlda.Passage{Trace: &figlda.Trace{Delays: []int32{1, 2, 30, 50, 5}}, Lost: []bool{false, true, false, false, true}}
+	if m := arrivals(window(p, 1, 4)); m.N() != 2 || m.Mean() != 40 {
+		t.Errorf("%d packets arrived, mean %v; want 2, 40", m.N(), m.Mean())
+	}
+}
+
+// What chance explains is no loss, and what it does not is one.
+func TestCoverageClaim(t *testing.T) {
+	for _, c := range []struct {
+		held int
+		want experiment.Verdict
+	}{{1000, experiment.AsGood}, {980, experiment.AsGood}, {970, experiment.AsGood}, {955, experiment.Loss}, {0, experiment.Loss}} {
+		if got := coverageClaim("x", c.held, 1000).Verdict; got != c.want {
+			t.Errorf("%d of 1000: %s, want %s", c.held, got, c.want)
+		}
+	}
+}
+
 // The four tunings at a loss for which none of the powers of two fits.
 func TestTunings(t *testing.T) {
 	const lost = 5000
