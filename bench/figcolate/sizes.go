@@ -24,7 +24,7 @@ func runSizes(ctx context.Context, run *experiment.Run) (experiment.Result, erro
 	}
 	table := experiment.Table{
 		Title:   "The traces",
-		Columns: []string{"trace", "packets", "flows", "packets a flow", "seconds", "mean delay (µs)", "deviation (µs)", "flows ≥ 1,000", "stands for (Table 2)"},
+		Columns: []string{"trace", "packets", "flows", "packets a flow", "seconds", "mean delay (µs)", "deviation (µs)", "flows ≥ 1,000", "dropped by RED", "stands for (Table 2)"},
 	}
 	result := experiment.Result{}
 	configs := map[string]any{}
@@ -53,7 +53,7 @@ func runSizes(ctx context.Context, run *experiment.Run) (experiment.Result, erro
 				Verdict: holds(mice > 0 && elephants > 0),
 			})
 		}
-		table.Add(append(t.describe(), experiment.Number(float64(elephants)), k.paper)...)
+		table.Add(append(t.describe(), experiment.Number(float64(elephants)), experiment.Percent(float64(t.dropped)/float64(t.dropped+len(t.packets))), k.paper)...)
 		configs[k.name] = k.trace
 		if err := run.Progress(ctx, i+1, len(list)); err != nil {
 			return experiment.Result{}, err

@@ -1,0 +1,144 @@
+package figcolate
+
+import (
+	"context"
+	"math"
+	"reflect"
+	"testing"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+var quick = &experiment.Run{Seed: 1, Quick: true}
+
+func someTraffic(t *testing.T, k kind) *traffic {
+	t.Helper()
+	tr, err := newTrafficOf(context.Background(), quick, k, 20_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// What is said of flows is so of their packets.
+func TestTraffic(t *testing.T) {
+	for _, k := range append(kinds[:3:3], congested()) {
+		tr := someTraffic(t, k)
+		packets := make([]int, len(tr.flows))
+		sums := make([]float64, len(tr.flows))
+		last := int64(math.MinInt64)
+		for _, p := range tr.packets {
+			if p.out <= p.in || p.in < last {
+				t.Fatalf("%s: a packet came at %d after %d and left at %d", k.name, p.in, last, p.out)
+			}
+			last = p.in
+			packets[p.flow]++
+			sums[p.flow] += float64(p.out - p.in)
+		}
+		for i := range tr.flows {
+			f := &tr.flows[i]
+			if f.packets != packets[i] || math.Abs(f.mean()*float64(packets[i])-sums[i]) > 1e-9*sums[i] || math.Abs(f.out-f.in-sums[i]) > 1e-3 {
+				t.Errorf("%s: flow %d has %d packets of %v ns, want %d of %v in all", k.name, i, f.packets, f.mean(), packets[i], sums[i])
+			}
+		}
+	}
+	if a, b := someTraffic(t, backbone), someTraffic(t, backbone); !reflect.DeepEqual(a, b) {
+		t.Error("the same seed gives other traffic")
+	}
+}
+
+// A flow that shares its counters with no other has its exact mean, by all
+// estimators; with the others it has not.
+func TestAlone(t *testing.T) {
+	tr := someTraffic(t, enterprise)
+	biggest := 0
+	for i := range tr.flows {
+		if tr.flows[i].packets > tr.flows[biggest].packets {
+			biggest = i
+		}
+	}
+	alone := &traffic{flows: []flow{{key: tr.flows[biggest].key}}}
+	for _, p := range tr.packets {
+		if p.flow == uint32(biggest) {
+			p.flow = 0
+			alone.add(p)
+		}
+	}
+	off := func(tr *traffic, i int) []float64 {
+		all, err := tr.race(context.Background(), 1000, 1, []int{i})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var x []float64
+		for _, e := range all {
+			x = append(x, e.off[0])
+		}
+		return x
+	}
+	if x := off(alone, 0); x[0] > 1e-9 || x[1] > 1e-9 || x[2] > 0.01 {
+		t.Errorf("relative errors of a flow alone: %v", x)
+	}
+	if x := off(tr, biggest); x[0] < 1e-6 || x[1] < 1e-6 {
+		t.Errorf("relative errors of a flow among others: %v", x)
+	}
+}
+
+// A count-min sketch never says less than the truth, and the truth of a flow
+// that has a counter for itself.
+func TestSketch(t *testing.T) {
+	if sketchRows(0.95) != 3 || sketchColumns(0.05) != 55 {
+		t.Errorf("%d rows of %d, want 3 of 55", sketchRows(0.95), sketchColumns(0.05))
+	}
+	s := newSketch(3, 3*500)
+	truth := map[hashing.Flow]float64{}
+	for i := range uint64(3000) {
+		key := hashing.Flow(hashing.Word(1, i%300))
+		s.add(key, int64(i))
+		truth[key] += float64(i)
+	}
+	exact := 0
+	for key, sum := range truth {
+		got := s.sum(key)
+		if got < sum {
+			t.Errorf("flow %x: %v, less than %v", key, got, sum)
+		}
+		if got == sum {
+			exact++
+		}
+	}
+	// Alone in a row with probability e^(-300/500), and not in three with 9 %:
+	// 27 flows, give or take 5.
+	if exact < 250 || exact > 295 {
+		t.Errorf("%d of 300 flows are exact", exact)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	e := &errorsOf{}
+	for n := 1; n <= 1000; n *= 10 {
+		f := &flow{packets: n}
+		f.delays.Add(100)
+		e.add(f, 100+float64(n))
+		e.add(f, math.NaN())
+	}
+	if got := e.of(class{"", 10, 100}); len(got) != 4 || got[0] != 0.1 || !math.IsInf(got[1], 1) || got[2] != 1 {
+		t.Errorf("errors %v", got)
+	}
+	if got := e.within(class{"", 1, unlimited}, 0.1); got != 0.25 {
+		t.Errorf("%v within a tenth, want 0.25", got)
+	}
+}
+
+func TestSome(t *testing.T) {
+	tr := &traffic{flows: make([]flow, 100)}
+	for i := range tr.flows {
+		tr.flows[i].packets = 1 + i%2*999
+	}
+	if got := tr.some(large, 5); !reflect.DeepEqual(got, []int{1, 21, 41, 61, 81}) {
+		t.Errorf("chose %v", got)
+	}
+	if got := tr.some(large, 500); len(got) != 50 {
+		t.Errorf("chose %d of 50", len(got))
+	}
+}
