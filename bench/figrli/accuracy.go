@@ -57,7 +57,7 @@ func runAccuracy(ctx context.Context, run *experiment.Run) (experiment.Result, e
 			{Name: "9a-" + kind.slug, Title: "Error of flows' deviations, " + kind.name + " (Fig. 9a)"},
 		}
 		for i := range cdfs {
-			cdfs[i].Caption = "Dashed: RLI. Solid: busy-aware, from the same packets and references."
+			cdfs[i].Caption = "Both methods from the same packets and references."
 			cdfs[i].X = plot.Axis{Label: "relative error", Scale: plot.Log, Min: 1e-4, Max: 10}
 			cdfs[i].Y = plot.Axis{Label: "share of flows", Min: 0, Max: 1}
 		}
@@ -102,7 +102,7 @@ func runAccuracy(ctx context.Context, run *experiment.Run) (experiment.Result, e
 						continue
 					}
 					s := plot.CDF(m.name+", "+level.name, some(list), 150)
-					s.Paper, s.Pair = m.paper, 1+levelOf(level.name)
+					s.Paper = m.paper
 					i := 0
 					if deviation {
 						i = 1
@@ -144,21 +144,12 @@ func runAccuracy(ctx context.Context, run *experiment.Run) (experiment.Result, e
 	return result, run.Progress(ctx, 1, 1)
 }
 
-func levelOf(name string) int {
-	for i := range levels {
-		if levels[i].name == name {
-			return i
-		}
-	}
-	return len(levels)
-}
-
 // grouped are Figs. 8a, 8b and 9b: average errors of flows by their true delay,
 // their number of packets, and their true deviation.
 func (p *passage) grouped(kind kind, line, ours answers) ([]plot.Figure, []experiment.Claim) {
 	of := func(by func(*flow) float64, errors func(answers) []float64, label, name, title string, scale float64) plot.Figure {
 		f := plot.Figure{
-			Name: name + "-" + kind.slug, Title: title,
+			Name: name + "-" + kind.slug, Title: fmt.Sprintf(title, kind.name),
 			Caption: fmt.Sprintf("Average relative error of the flows in each group, of at least ten; %s at %s.", kind.name, percent(levels[0].utilisation)),
 			X:       plot.Axis{Label: label, Scale: plot.Log}, Y: plot.Axis{Label: "average relative error (%)", Scale: plot.Log},
 		}
@@ -192,9 +183,9 @@ func (p *passage) grouped(kind kind, line, ours answers) ([]plot.Figure, []exper
 	deviation := func(a answers) []float64 { return a.deviation }
 	size := func(f *flow) float64 { return float64(f.delays.N()) }
 	figures := []plot.Figure{
-		of((*flow).mean, mean, "true mean delay of the flow (µs)", "8a", "Error by true delay (Fig. 8a)", 1e-3),
-		of(size, mean, "packets of the flow", "8b", "Error by size (Fig. 8b)", 1),
-		of((*flow).deviation, deviation, "true deviation of the flow's delays (µs)", "9b", "Error of the deviation by true deviation (Fig. 9b)", 1e-3),
+		of((*flow).mean, mean, "true mean delay of the flow (µs)", "8a", "Error by true delay, %s (Fig. 8a)", 1e-3),
+		of(size, mean, "packets of the flow", "8b", "Error by size, %s (Fig. 8b)", 1),
+		of((*flow).deviation, deviation, "true deviation of the flow's delays (µs)", "9b", "Error of the deviation by true deviation, %s (Fig. 9b)", 1e-3),
 	}
 	var claims []experiment.Claim
 	claim := func(what, paper string, limit float64, errors func(answers) []float64, in func(*flow) bool) {

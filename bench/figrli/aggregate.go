@@ -58,11 +58,11 @@ func runAggregate(ctx context.Context, run *experiment.Run) (experiment.Result, 
 			names = append(names, fmt.Sprintf("RLI, %d references", n), fmt.Sprintf("busy-aware, %d", n))
 		}
 		figures := [2]plot.Figure{
-			{Name: "mean-" + kind.slug, Title: "Mean of all packets, " + kind.name + " (Fig. 11)", Y: plot.Axis{Label: "relative error of the mean (%)", Scale: plot.Log}},
+			{Name: "mean-" + kind.slug, Title: "Mean of all packets, " + kind.name + " (Fig. 11)", Y: plot.Axis{Label: "relative error of the mean (%)", Scale: plot.Log, Min: 1e-3, Max: 100}},
 			{Name: "deviation-" + kind.slug, Title: "Deviation of all packets, " + kind.name, Y: plot.Axis{Label: "relative error of the deviation (%)", Scale: plot.Log}},
 		}
 		for i := range figures {
-			figures[i].Caption = fmt.Sprintf("One interval of %d packets at each load. An error of exactly 0, as LDA's without loss, cannot be drawn.", packets)
+			figures[i].Caption = fmt.Sprintf("One interval of %d packets at each load. LDA without loss is exact, and off the scale.", packets)
 			figures[i].X = plot.Axis{Label: "offered load (% of the link)"}
 			for k, name := range names {
 				figures[i].Series = append(figures[i].Series, plot.Series{Name: name, Paper: k%2 == 1, Pair: 1 + (k+1)/2})

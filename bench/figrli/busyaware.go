@@ -48,7 +48,7 @@ func runBusyAware(ctx context.Context, run *experiment.Run) (experiment.Result, 
 		figure := plot.Figure{
 			Name: kind.slug, Title: "Median error of flows' means, " + kind.name,
 			Caption: "Adaptive injection; bars up to the 75th percentile. Hollow: the paper's estimators.",
-			X:       plot.Axis{Label: "utilisation (%)"}, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
+			X:       loadAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
 			Series: make([]plot.Series, len(variants)),
 		}
 		for v := range variants {

@@ -42,7 +42,7 @@ func runComparison(ctx context.Context, run *experiment.Run) (experiment.Result,
 		byLoad := plot.Figure{
 			Name: "b-" + kind.slug, Title: "Median error of the sampled flows by utilisation, " + kind.name + " (Fig. 10b)",
 			Caption: "The flows that sampling finds, from their first sampled packet on.",
-			X:       plot.Axis{Label: "utilisation (%)"}, Y: plot.Axis{Label: "median relative error (%)", Scale: plot.Log},
+			X:       loadAxis, Y: plot.Axis{Label: "median relative error (%)", Scale: plot.Log},
 			Series: make([]plot.Series, len(names)),
 		}
 		var series []plot.Series

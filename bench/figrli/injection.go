@@ -48,8 +48,8 @@ func runInjectionRate(ctx context.Context, run *experiment.Run) (experiment.Resu
 		for _, u := range loads {
 			figure := plot.Figure{
 				Name: fmt.Sprintf("%s-%.0f", kind.slug, 100*u), Title: fmt.Sprintf("Error against injection rate, %s, %s utilisation (Fig. 5)", kind.name, percent(u)),
-				Caption: "Median over flows; bars from the 25th to the 75th percentile.",
-				X:       plot.Axis{Label: "references per packet (%)", Scale: plot.Log}, Y: plot.Axis{Label: "relative error of the mean delay (%)", Scale: plot.Log},
+				Caption: "Median over flows; bars from the 25th to the 75th percentile. An error of nothing, where every packet has its reference, is off the scale.",
+				X:       plot.Axis{Label: "references per packet (%)", Scale: plot.Log}, Y: plot.Axis{Label: "relative error of the mean delay (%)", Scale: plot.Log, Min: 0.5, Max: 1000},
 			}
 			series := make([]plot.Series, len(variants))
 			for v := range variants {

@@ -39,9 +39,9 @@ func runOverhead(ctx context.Context, run *experiment.Run) (experiment.Result, e
 			"The share of capacity depends on the size of packets: one reference of 48 bytes to 10 packets is 1.4 % of the bytes where packets have 340 bytes on average, so 0.3 % of a link at 20 %. The paper's 0.1 % would want packets of about 1,000 bytes at that rate.",
 		),
 	}
-	capacity := plot.Figure{Name: "a", Title: "Capacity that references take (Fig. 12a)", X: plot.Axis{Label: "utilisation (%)"}, Y: plot.Axis{Label: "share of the link's capacity (%)", Scale: plot.Log}, Caption: "The adaptive injector, references of 48 bytes."}
-	losses := plot.Figure{Name: "c", Title: "Loss with references less loss without (Fig. 12c)", X: plot.Axis{Label: "utilisation (%)"}, Y: plot.Axis{Label: "percentage points"}, Caption: "The same packets with and without references."}
-	delays := plot.Figure{Name: "b", Title: "How much a flow's mean delay changes at 88 % (Fig. 12b)", X: plot.Axis{Label: "change (ns)", Scale: plot.Log, Min: 0.1, Max: 1e7}, Y: plot.Axis{Label: "share of all flows that change by at least so much", Scale: plot.Log}, Caption: "PI: flows whose mean delay rises with references. NI: flows whose falls."}
+	capacity := plot.Figure{Name: "a", Title: "Capacity that references take (Fig. 12a)", X: loadAxis, Y: plot.Axis{Label: "share of the link's capacity (%)", Scale: plot.Log}, Caption: "The adaptive injector, references of 48 bytes."}
+	losses := plot.Figure{Name: "c", Title: "Loss with references less loss without (Fig. 12c)", X: loadAxis, Y: plot.Axis{Label: "percentage points"}, Caption: "The same packets with and without references."}
+	delays := plot.Figure{Name: "b", Title: "How much a flow's mean delay changes at 88 % (Fig. 12b)", X: plot.Axis{Label: "change (µs)", Scale: plot.Log, Min: 1e-4, Max: 1e4}, Y: plot.Axis{Label: "share of all flows that change by at least so much", Scale: plot.Log}, Caption: "PI: flows whose mean delay rises with references. NI: flows whose falls."}
 	table := experiment.Table{Title: "With references and without", Columns: []string{"traffic", "utilisation", "references per packet", "capacity", "mean delay without", "with", "a flow's change: 10th percentile", "median", "90th", "loss without", "with"}}
 	steps, done := 2*len(kinds)*len(grades), 0
 	step := func() error { return run.Progress(ctx, done, steps) }
@@ -92,9 +92,9 @@ func runOverhead(ctx context.Context, run *experiment.Run) (experiment.Result, e
 				fallen = float64(len(down)) / float64(len(changes))
 				for i, list := range [][]float64{up, down} {
 					s := plot.Series{Name: kind.name + []string{", PI", ", NI"}[i], Kind: plot.Line, Paper: i == 1, Pair: k + 1}
-					for q := range 101 {
+					for q := range 100 {
 						if len(list) > 0 {
-							s.Add(quantile(list, float64(q)/100), float64(len(list))/float64(len(changes))*(1-float64(q)/100))
+							s.Add(quantile(list, float64(q)/100)/1e3, float64(len(list))/float64(len(changes))*(1-float64(q)/100))
 						}
 					}
 					if len(s.X) > 0 {

@@ -39,7 +39,7 @@ func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	done := 0
 	for _, kind := range kinds {
 		figure := plot.Figure{Name: kind.slug, Title: "Error of flows' 99th percentile, " + kind.name, Caption: fmt.Sprintf("Median over flows of %d packets and more; bars up to the 75th percentile.", fewest),
-			X: plot.Axis{Label: "utilisation (%)"}, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
+			X: loadAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
 			Series: []plot.Series{{Name: "RLI", Paper: true, Pair: 1}, {Name: "busy-aware", Pair: 2}, {Name: "histogram of true delays", Pair: 3}}}
 		for _, u := range utilisations {
 			p, err := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: adaptive}, func() error {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/queue/trace"
@@ -24,6 +25,9 @@ var (
 	utilisations = []float64{0.20, 0.55, 0.70, 0.88}
 	injected     = []float64{0.10, 0.09, 0.048, 0.006}
 )
+
+// loadAxis is for figures by utilisation.
+var loadAxis = plot.Axis{Label: "utilisation (%)", Min: 10, Max: 100}
 
 // A kind of traffic.
 type kind struct {
