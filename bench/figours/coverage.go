@@ -9,7 +9,6 @@ import (
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
-	"github.com/hoplag/hoplag/queue"
 )
 
 var ldaCoverage = experiment.Experiment{
@@ -34,30 +33,11 @@ type covers struct {
 func runCoverage(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
 	laws := allLaws()
 	packets := run.Pick(5_000, 500_000)
-	step := figlda.Counter(ctx, run, len(laws)*len(losses)*coverageRuns)
-	byLaw := make([][]covers, len(laws))
-	for i, law := range laws {
-		byLaw[i] = make([]covers, len(losses))
-		t, err := figlda.NewTrace(run, law)
-		if err != nil {
-			return experiment.Result{}, err
-		}
-		t.Delays = t.Delays[:packets]
-		for k, loss := range losses {
-			p, err := t.Lose(run, loss, 0)
-			if err != nil {
-				return experiment.Result{}, err
-			}
-			for r := range coverageRuns {
-				if err := byLaw[i][k].measure(p, run.SeedOf(fmt.Sprint("hash ", r))); err != nil {
-					return experiment.Result{}, err
-				}
-				if err := step(); err != nil {
-					return experiment.Result{}, err
-				}
-			}
-		}
+	byLaw, err := coverage(ctx, run, laws, packets)
+	if err != nil {
+		return experiment.Result{}, err
 	}
+	figures, tables := coverageFigures(laws, byLaw)
 	ofLoss, leastLoss, err := lossCoverage(run)
 	if err != nil {
 		return experiment.Result{}, err
@@ -66,16 +46,51 @@ func runCoverage(ctx context.Context, run *experiment.Run) (experiment.Result, e
 	if err != nil {
 		return experiment.Result{}, err
 	}
-	result := experiment.Result{
-		Claims: append(coverageClaims(byLaw), coverageClaim("loss", leastLoss, lossRuns)),
-		Config: map[string]any{"laws": laws, "losses": losses, "runs": coverageRuns, "packets": packets, "packets for loss": lossPackets, "runs for loss": lossRuns, "rows": rows, "confidence": confidence},
+	return experiment.Result{
+		Figures: append(figures, ofLoss, ofFew),
+		Tables:  tables,
+		Claims:  append(coverageClaims(byLaw), coverageClaim("loss", leastLoss, lossRuns)),
+		Config:  map[string]any{"laws": laws, "losses": losses, "runs": coverageRuns, "packets": packets, "packets for loss": lossPackets, "runs for loss": lossRuns, "rows": rows, "confidence": confidence},
 		Notes: []string{
 			fmt.Sprintf("One bank of 1,024 cells that samples the power of two at or below m/L of %d packets; %d runs with different hashes. The truth is the mean and the deviation of the packets that arrived. For the loss, every run of %d loses other packets of %d, and the truth is the probability.", packets, coverageRuns, lossRuns, lossPackets),
 			"By chance alone, an interval that holds the truth with a probability of 98 % does so in 971 to 989 of 1,000 runs, 95 times in a hundred.",
 			"Where nearly all packets are in usable cells, at the lowest losses, every interval of the mean is wider than it need be: what is estimated has nearly all been seen.",
 			"The deviation's interval is as wide as the squares of the usable cells say. Of delays with heavy tails most samples lack the longest, and their squares do not show it; so the interval is too narrow as soon as the sample is small, as it is at high loss, and worst for Pareto 3, whose squares have no variance.",
 		},
+	}, nil
+}
+
+// coverage counts by law and loss rate.
+func coverage(ctx context.Context, run *experiment.Run, laws []figlda.Law, packets int) ([][]covers, error) {
+	step := figlda.Counter(ctx, run, len(laws)*len(losses)*coverageRuns)
+	byLaw := make([][]covers, len(laws))
+	for i, law := range laws {
+		byLaw[i] = make([]covers, len(losses))
+		t, err := figlda.NewTrace(run, law)
+		if err != nil {
+			return nil, err
+		}
+		t.Delays = t.Delays[:packets]
+		for k, loss := range losses {
+			p, err := t.Lose(run, loss, 0)
+			if err != nil {
+				return nil, err
+			}
+			for r := range coverageRuns {
+				if err := byLaw[i][k].measure(p, run.SeedOf(fmt.Sprint("hash ", r))); err != nil {
+					return nil, err
+				}
+				if err := step(); err != nil {
+					return nil, err
+				}
+			}
+		}
 	}
+	return byLaw, nil
+}
+
+// coverageFigures are a figure and a table for each interval.
+func coverageFigures(laws []figlda.Law, byLaw [][]covers) (figures []plot.Figure, tables []experiment.Table) {
 	for _, f := range []struct {
 		name, title string
 		count       func(*covers) int
@@ -105,11 +120,10 @@ func runCoverage(ctx context.Context, run *experiment.Run) (experiment.Result, e
 			table.Add(row...)
 		}
 		figure.Series = append(figure.Series, nominal())
-		result.Figures = append(result.Figures, figure)
-		result.Tables = append(result.Tables, table)
+		figures = append(figures, figure)
+		tables = append(tables, table)
 	}
-	result.Figures = append(result.Figures, ofLoss, ofFew)
-	return result, nil
+	return figures, tables
 }
 
 // nominal is the line at 98 %.
@@ -137,45 +151,6 @@ func (c *covers) measure(p *figlda.Passage, seed uint64) error {
 	count(&c.central, r.CentralLimitInterval(confidence), p.Truth.Mean)
 	count(&c.deviation, r.DeviationInterval(confidence), p.Truth.StdDev)
 	return nil
-}
-
-const (
-	lossPackets = 5_000
-	lossRuns    = 5 * coverageRuns
-)
-
-// lossCoverage is how often intervals hold the probability of a loss, and how
-// often at least. It is only the counts that matter, which an LDA knows
-// exactly.
-func lossCoverage(run *experiment.Run) (f plot.Figure, least int, err error) {
-	f = plot.Figure{
-		Name: "loss", Title: "Interval of the loss", Caption: fmt.Sprintf("Of %d runs of %d packets at each point.", lossRuns, lossPackets),
-		X: figlda.LossAxis, Y: plot.Axis{Label: "intervals that hold the truth (%)"},
-	}
-	s := plot.Series{Name: "Clopper–Pearson"}
-	least = lossRuns
-	for _, probability := range losses {
-		loss, err := queue.NewLoss(queue.LossConfig{Probability: probability}, run.SeedOf(fmt.Sprint("losses ", probability)))
-		if err != nil {
-			return f, 0, err
-		}
-		held := 0
-		for range lossRuns {
-			r := lda.Result{Sent: lossPackets}
-			for range lossPackets {
-				if loss.Drop() {
-					r.Lost++
-				}
-			}
-			if r.LossInterval(confidence).Contains(probability) {
-				held++
-			}
-		}
-		least = min(least, held)
-		s.Add(100*probability, 100*float64(held)/lossRuns)
-	}
-	f.Series = []plot.Series{s, nominal()}
-	return f, least, nil
 }
 
 // coverageClaims judge the lowest coverage of all points.

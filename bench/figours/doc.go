@@ -9,6 +9,7 @@ package figours
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/figlda"
@@ -34,7 +35,7 @@ const (
 var narrow = figlda.Law{Name: "200 ± 10 ns", Delays: trace.DelaysConfig{Law: trace.Even, Mean: meanDelay, Spread: 10}}
 
 // allLaws are the paper's four and the narrow one.
-func allLaws() []figlda.Law { return append(figlda.Laws[:len(figlda.Laws):len(figlda.Laws)], narrow) }
+func allLaws() []figlda.Law { return append(slices.Clone(figlda.Laws), narrow) }
 
 // losses are the loss rates from 0.01 to 20 %.
 var losses = []float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2}

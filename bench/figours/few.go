@@ -9,7 +9,47 @@ import (
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/queue"
 )
+
+const (
+	lossPackets = 5_000
+	lossRuns    = 5 * coverageRuns
+)
+
+// lossCoverage is how often intervals hold the probability of a loss, and how
+// often at least. It is only the counts that matter, which an LDA knows
+// exactly.
+func lossCoverage(run *experiment.Run) (f plot.Figure, least int, err error) {
+	f = plot.Figure{
+		Name: "loss", Title: "Interval of the loss", Caption: fmt.Sprintf("Of %d runs of %d packets at each point.", lossRuns, lossPackets),
+		X: figlda.LossAxis, Y: plot.Axis{Label: "intervals that hold the truth (%)"},
+	}
+	s := plot.Series{Name: "Clopper–Pearson"}
+	least = lossRuns
+	for _, probability := range losses {
+		loss, err := queue.NewLoss(queue.LossConfig{Probability: probability}, run.SeedOf(fmt.Sprint("losses ", probability)))
+		if err != nil {
+			return f, 0, err
+		}
+		held := 0
+		for range lossRuns {
+			r := lda.Result{Sent: lossPackets}
+			for range lossPackets {
+				if loss.Drop() {
+					r.Lost++
+				}
+			}
+			if r.LossInterval(confidence).Contains(probability) {
+				held++
+			}
+		}
+		least = min(least, held)
+		s.Add(100*probability, 100*float64(held)/lossRuns)
+	}
+	f.Series = []plot.Series{s, nominal()}
+	return f, least, nil
+}
 
 // All runs together have the packets of a quick trace.
 const (

@@ -2,8 +2,11 @@ package figours
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"testing"
@@ -138,6 +141,45 @@ func TestCut(t *testing.T) {
 	without.add(c, wrong, right)
 	if with.wrong != 0 || with.answered != 0 || without.wrong != 1 || without.answered != 1 || without.squares.Mean() == 0 {
 		t.Errorf("with a digest %+v, without %+v", with, without)
+	}
+}
+
+// On real packets a digest finds cells that look sound, which spoil the mean.
+// The path is from the project's root.
+func TestDigestOnCapture(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	packets, err := figreal.Reordered()
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("needs a capture that is not part of the project: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCut(packets, 100e6)
+	right, err := c.measure(packets, digestConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := digestConfig
+	config.DigestBits = 0
+	none, err := c.measure(packets, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var with, without digested
+	with.add(c, right, right)
+	without.add(c, none, right)
+	if without.wrong == 0 || with.squares.Mean() >= without.squares.Mean() {
+		t.Errorf("with a digest %+v, without %+v", with, without)
+	}
+}
+
+// Without the capture there is a reason and no figure.
+func TestDigestWithoutCapture(t *testing.T) {
+	t.Chdir(t.TempDir())
+	r, err := runDigest(context.Background(), &experiment.Run{Seed: 1, Quick: true})
+	if err != nil || len(r.Notes) != 1 || len(r.Figures)+len(r.Claims) != 0 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

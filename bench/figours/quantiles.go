@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/figlda"
@@ -58,7 +59,7 @@ func thin(run *experiment.Run, p *figlda.Passage, packets int, shift uint8) (*th
 		if samples, err = lda.AppendSamples(samples, up, down); err != nil {
 			return nil, err
 		}
-		t.each = append(t.each, estimate.NewEmpirical(append([]float64(nil), samples[from:]...)))
+		t.each = append(t.each, estimate.NewEmpirical(slices.Clone(samples[from:])))
 		for k, delay := range w.Delays {
 			if !w.Lost[k] {
 				truth = append(truth, float64(delay))
@@ -170,7 +171,8 @@ func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	ranks.Series = append(ranks.Series, limits)
 	share.Series = []plot.Series{expected, measured}
 
-	best := math.Exp(-1) * (1 - quantileLoss)
+	best := math.Exp(-1) * (1 - quantileLoss) // share of the cells
+	theory := best * rows * quantileIntervals // samples
 	claims := []experiment.Claim{{
 		What: "cells that give a sample, at one packet a cell", Paper: fmt.Sprintf("%.1f %% expected", 100*best), Ours: fmt.Sprintf("%.1f %%", 100*cells.Mean()),
 		Verdict: experiment.Judge(best, cells.Mean(), 0.02),
@@ -186,7 +188,7 @@ func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, 
 		Config: map[string]any{"laws": laws, "loss": quantileLoss, "intervals": quantileIntervals, "packets": packets, "rows": rows, "shift": fitting},
 		Notes: []string{
 			"A quantile is judged by its rank among all packets that arrived in the intervals. Delays are whole nanoseconds, and many packets share one.",
-			fmt.Sprintf("By the theory of independent samples, %.0f of them put the rank of a median within %.2f percentage points, of a p99 within %.2f, two times in three.", best*rows*quantileIntervals, 100*rankDeviation(0.5, best*rows*quantileIntervals), 100*rankDeviation(0.99, best*rows*quantileIntervals)),
+			fmt.Sprintf("By the theory of independent samples, %.0f of them put the rank of a median within %.2f percentage points, of a p99 within %.2f, two times in three.", theory, 100*rankDeviation(0.5, theory), 100*rankDeviation(0.99, theory)),
 		},
 	}, nil
 }
