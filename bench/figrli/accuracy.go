@@ -15,7 +15,7 @@ var accuracy = experiment.Experiment{
 	Group:  group,
 	Title:  "Accuracy of flows' means and deviations (Figs. 7, 8 and 9)",
 	Claim:  "With adaptive injection RLI's median error is 10 to 12 % at high and moderate utilisation, and the 75th percentile below 20 %; about 30 % at low utilisation (section V-B, Fig. 7). It is less for flows with long delays, 12 % on average above 100 µs, and for flows of many packets: less than 11 % above 10, and 3 % above 100 (Fig. 8). The deviation's median error is below 12 % at high utilisation (Fig. 9).",
-	Weight: 60, Quick: 2.5,
+	Weight: 30, Quick: 1.5,
 	Run: runAccuracy,
 }
 

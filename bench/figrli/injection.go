@@ -15,7 +15,7 @@ var injectionRate = experiment.Experiment{
 	Group:  group,
 	Title:  "Error against injection rate (Fig. 5)",
 	Claim:  "With one reference in n packets, at 20 % utilisation the median error stays at 28 to 36 % whatever n is; at 70 % it falls from 43 % to 5 % at 10 % injection (section V-A, Fig. 5).",
-	Weight: 45, Quick: 2,
+	Weight: 25, Quick: 1.5,
 	Run: runInjectionRate,
 }
 
@@ -120,7 +120,7 @@ var injectionWay = experiment.Experiment{
 	Group:  group,
 	Title:  "When to inject (Fig. 6)",
 	Claim:  "Adaptive injection has the least error of four ways at every utilisation, and at 55 % half of the others', which are at 40 % and more (section V-A, Fig. 6). It injects 10 % at 20 % utilisation, 9 % at 55, 4.8 % at 70 and 0.6 % at 88.",
-	Weight: 60, Quick: 2.5,
+	Weight: 30, Quick: 1.5,
 	Run: runInjectionWay,
 }
 

@@ -17,7 +17,7 @@ var locality = experiment.Experiment{
 	Group:  group,
 	Title:  "How alike delays of neighbours are (Figs. 1 and 2)",
 	Claim:  "Mean delays of flows range over 3 to 4 orders of magnitude; the mean delay of all packets in the same short window predicts a flow's far better than the mean over everything, and the better the shorter the window (section II, Figs. 1 and 2).",
-	Weight: 6, Quick: 0.6,
+	Weight: 6, Quick: 0.5,
 	Run: runLocality,
 }
 

@@ -16,7 +16,7 @@ var quantiles = experiment.Experiment{
 	Group:  oursGroup,
 	Title:  "A flow's median and 99th percentile",
 	Claim:  "The paper keeps count, sum and sum of squares, and no distribution. A histogram of each flow, 8 buckets to a doubling, gives quantiles of its estimated delays within a sixteenth; what they are off by beyond that is the estimates' error.",
-	Weight: 25, Quick: 1.5,
+	Weight: 12, Quick: 1,
 	Run: runQuantiles,
 }
 
