@@ -168,16 +168,12 @@ func (r *Recorder) add(f hashing.Flow, p hashing.Packet, t int64, at uint64) {
 // there are fewer packets than flows.
 func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
 	packets = packets[:len(flows)]
-	stamp := uint64(t>>(r.shift&63)) & r.timeMask
 	for len(flows) > 0 {
 		n := 0
-		if r.lastVector == 1<<63 {
-			n = r.addRun(flows, packets, stamp)
-			if n > 0 {
-				r.active.first, r.active.last = min(r.active.first, t), max(r.active.last, t)
-			}
+		if r.plain {
+			n = r.addRun(flows, packets, t)
 		}
-		// Where the run ended early there is no room, or more than one vector.
+		// Where the run ended early there may be no room.
 		if n < len(flows) {
 			r.Update(flows[n], packets[n], t)
 			n++
@@ -186,45 +182,46 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 	}
 }
 
-// addRun adds packets to a single vector until it or a counter is full, and
-// returns how many.
-func (r *Recorder) addRun(flows []hashing.Flow, packets []hashing.Packet, stamp uint64) int {
-	v := &r.active.vectors[0]
-	room := r.threshold - v.Packets
-	if r.timed {
-		room = (r.threshold - v.Fill) / max(stamp, 1)
+// addRun adds packets, as Update does where plain, until the vector or a
+// counter may be full, and returns how many.
+func (r *Recorder) addRun(flows []hashing.Flow, packets []hashing.Packet, t int64) int {
+	e := r.active
+	v := &e.vectors[0]
+	run := int(min(r.threshold-v.Packets, uint64(len(flows))))
+	// A count is full if this becomes 0. Without counts it is the sum that
+	// does so, now and then; that ends the run and no more.
+	count := r.limits.count
+	if r.one == 0 {
+		count = math.MaxUint64
 	}
-	run := int(min(room, uint64(len(flows))))
+	add := uint64(t)<<(r.countBits&63) + r.one
 	var n int
 	var digest uint64
-	if e := r.active; e.wide != nil {
-		n, digest = addWords(r, e.wide, flows[:run], packets[:run], stamp)
+	if e.wide != nil {
+		n, digest = addWords(e.wide, r.seed, r.perFlow, add, count, flows[:run], packets[:run])
 	} else {
-		n, digest = addWords(r, e.narrow, flows[:run], packets[:run], stamp)
+		n, digest = addWords(e.narrow, r.seed, r.perFlow, add, count, flows[:run], packets[:run])
 	}
-	v.Packets += uint64(n)
-	v.Digest += digest
-	if v.Fill += stamp * uint64(n); !r.timed {
+	if n > 0 {
+		v.Packets += uint64(n)
 		v.Fill = v.Packets
+		v.Digest += digest
+		e.first, e.last = min(e.first, t), max(e.last, t)
 	}
 	return n
 }
 
-// addWords is addRun's loop: everything that Update fetches anew for each
-// packet stays in registers.
-func addWords[Word uint32 | uint64](r *Recorder, words []Word, flows []hashing.Flow, packets []hashing.Packet, stamp uint64) (n int, digest uint64) {
-	seed, perFlow, counters := r.seed, r.perFlow, uint64(len(words))
-	limits, one := r.limits, r.one
-	add := stamp<<(r.countBits&63) + one
+// addWords is addRun's loop. What it needs is few enough values to stay in
+// registers.
+func addWords[Word uint32 | uint64](words []Word, seed, perFlow, add, count uint64, flows []hashing.Flow, packets []hashing.Packet) (n int, digest uint64) {
 	packets = packets[:len(flows)]
-	for i, f := range flows {
-		p := packets[i]
-		at := position(seed, f, choice(p, perFlow), counters)
-		word := uint64(words[at]) + add
-		if word > limits.word || word&limits.count < one {
+	for i, p := range packets {
+		at := position(seed, flows[i], choice(p, perFlow), uint64(len(words)))
+		word := words[at] + Word(add)
+		if uint64(word)&count == 0 {
 			return i, digest
 		}
-		words[at] = Word(word)
+		words[at] = word
 		digest += uint64(p)
 	}
 	return len(flows), digest

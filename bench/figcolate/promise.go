@@ -106,7 +106,7 @@ func runPromise(ctx context.Context, run *experiment.Run) (experiment.Result, er
 	result.Figures = append(curves, best)
 	result.Tables = []experiment.Table{table}
 	result.Notes = []string{
-		fmt.Sprintf("A promise is kept where the curve passes above its mark. One run serves all three requirements: the equations of section 5 have no solution for these traces, as the last column says, so that there is nothing to set by α and β; what is set is the memory, of counters of %d bits, %d to a flow. For so many packets the paper's 0.1 bit would be a hundredth of the smallest memory here and less.", counterBits, countersEach),
+		fmt.Sprintf("A promise is kept where the curve passes above its mark. One run serves all three requirements: the equations of section 5 have no solution where delays are microseconds, as the last column says, so that there is nothing to set by α and β; what is set is the memory, of counters of %d bits, %d to a flow. For so many packets the paper's 0.1 bit would be a hundredth of the smallest memory here and less.", counterBits, countersEach),
 		"The requirements are put to the equations with t_min the least sum of time stamps of a flow of 1,000 packets, t_max the largest of any flow, and the delays as a part of the time stamps, eq. (12), as in the median of the flows. The last column says how many times the error allowed at one point, B, the equations find at best. They reckon with time units that fall in counters one by one, so that a finer unit alone would meet them, and change nothing.",
 		"Larger delays do not help Theorem 2 when both points add up the same packets, as the delays of others in a counter, its noise, are larger by as much: the overloaded trace shows it.",
 	}
