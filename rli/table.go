@@ -46,14 +46,16 @@ func tag(f hashing.Flow) uint64 {
 	return uint64(f)*0x9e3779b97f4a7c15>>57 | 0x80
 }
 
-// matches returns the highest bit of the tags in a group that are a flow's. A
-// tag behind one that matches may be told so by mistake.
+// matches returns the highest bits of the tags in a group that are a flow's. A
+// record's tag behind one that matches may be told so by mistake, but not an
+// empty place.
 func matches(tags uint64, f hashing.Flow) uint64 {
 	x := tags ^ tag(f)*lows
 	return (x - lows) &^ x & highs
 }
 
-// first returns which tag of a group the lowest of some highest bits is of.
+// first returns which tag of a group the lowest of some highest bits is of: 8
+// if there is none.
 func first(highest uint64) uint64 { return uint64(bits.TrailingZeros64(highest)) / group }
 
 // find returns the place of a flow, or the empty one where its record would
@@ -62,7 +64,7 @@ func (t *table) find(f hashing.Flow) int {
 	for g := uint64(f) & t.mask; ; g = (g + 1) & t.mask {
 		tags := t.tags[g]
 		for m := matches(tags, f); m != 0; m &= m - 1 {
-			if i := g*group + first(m); t.records[i].flow == f && tags&(0x80<<(i%group*8)) != 0 {
+			if i := g*group + first(m); t.records[i].flow == f {
 				return int(i)
 			}
 		}
