@@ -17,7 +17,7 @@ var countedDeviation = experiment.Experiment{
 	Group:  ours,
 	Title:  "COLATE: deviations with counts packed into the counters",
 	Claim:  "Ours: a counter that also counts its packets, in the high bits of the same word, makes the deviation work; from sums alone at m = 20 its median error is far too large, and no number of repetitions helps, as their limit is known in closed form.",
-	Weight: 60, Quick: 3,
+	Weight: 80, Quick: 4,
 	Run: runCountedDeviation,
 }
 

@@ -17,7 +17,7 @@ var deviations = experiment.Experiment{
 	Group:  group,
 	Title:  "The error of deviations, and virtual repetitions (Figs. 7 and 9)",
 	Claim:  "The deviation is off by less than 5 % for 91 % of the flows with 1,000 virtual repetitions, and for 98 % with 100,000: its error can be made as small as one likes (sections 4.2 and 6.2.2, Figs. 7 and 9).",
-	Weight: 60, Quick: 3,
+	Weight: 50, Quick: 1.5,
 	Run: runDeviations,
 }
 
@@ -41,7 +41,7 @@ func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result,
 		Caption: "The last mark is the closed form, which is what infinitely many repetitions give.",
 		X:       plot.Axis{Label: "virtual repetitions", Scale: plot.Log}, Y: plot.Axis{Label: "flows (%)", Min: 0, Max: 100},
 	}
-	table := experiment.Table{Title: "Deviation: median error, and flows within 5 %; 10 MB", Columns: []string{"trace", "flows", "1 repetition", "1,000", "closed form", "Estimate, counted", "no answer, closed form", "no answer, counted"}}
+	table := experiment.Table{Title: "Deviation: median error where there is an answer, and part of all flows within 5 %; 10 MB", Columns: []string{"trace", "flows", "1 repetition", "1,000", "closed form", "Estimate, counted", "no answer, closed form", "no answer, counted"}}
 	result := experiment.Result{Config: setting(run, map[string]any{"repetitions": gammas, "seed": seed, "memory, MB": 10})}
 	step := counter(ctx, run, len(kinds)*3)
 	for i, k := range kinds {
@@ -71,7 +71,7 @@ func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result,
 				return experiment.Result{}, err
 			}
 			for g, gamma := range gammas {
-				x, err := answered(colate.VirtualRepetitions(plain.sender, plain.receiver, uint64(f.packets), gamma, uint64(f.key)))
+				x, err := orNone(colate.VirtualRepetitions(plain.sender, plain.receiver, uint64(f.packets), gamma, uint64(f.key)))
 				if err != nil {
 					return experiment.Result{}, err
 				}
@@ -112,6 +112,8 @@ func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result,
 		if err := step(); err != nil {
 			return experiment.Result{}, err
 		}
+		median, answers := closed.answered(asked)
+		medianOurs, answersOurs := ours.answered(asked)
 		thousand := byGamma[3]
 		paper, mine := thousand.cdf(asked, k.name), ours.cdf(asked, k.name+", counted")
 		paper.Pair, mine.Pair = i+1, i+1
@@ -123,7 +125,8 @@ func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result,
 		line.Add(10*float64(gammas[len(gammas)-1]), 100*closed.within(asked, deviationLimit))
 		repetitions.Series = append(repetitions.Series, line)
 		cell := func(e *errorsOf) string {
-			return experiment.Percent(e.median(asked)) + "; " + experiment.Percent(e.within(asked, deviationLimit))
+			median, _ := e.answered(asked)
+			return experiment.Percent(median) + "; " + experiment.Percent(e.within(asked, deviationLimit))
 		}
 		table.Add(k.name, fmt.Sprint(len(chosen)), cell(byGamma[0]), cell(thousand), cell(closed), cell(ours), fmt.Sprint(none), fmt.Sprint(noneOurs))
 		within := thousand.within(asked, deviationLimit)
@@ -131,14 +134,14 @@ func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result,
 			experiment.Claim{What: k.name + ": flows within 5 %, 1,000 repetitions", Paper: "> 91 %", Ours: experiment.Percent(within), Verdict: holds(within > 0.91)},
 			experiment.Claim{What: k.name + ": the same, closed form and counted counters", Paper: experiment.Percent(closed.within(asked, deviationLimit)), Ours: experiment.Percent(ours.within(asked, deviationLimit)),
 				Verdict: experiment.Judge(1-ours.within(asked, deviationLimit), 1-closed.within(asked, deviationLimit), 0.01)},
-			experiment.Claim{What: k.name + ": median error, closed form and counted counters", Paper: experiment.Percent(closed.median(asked)), Ours: experiment.Percent(ours.median(asked)),
-				Verdict: experiment.Judge(ours.median(asked), closed.median(asked), 0.1)})
+			experiment.Claim{What: fmt.Sprintf("%s: median error where there is an answer, closed form (%d of %d flows) and counted counters (%d)", k.name, answers, len(chosen), answersOurs),
+				Paper: experiment.Percent(median), Ours: experiment.Percent(medianOurs), Verdict: experiment.Judge(medianOurs, median, 0.1)})
 	}
 	result.Figures = []plot.Figure{cdf, repetitions}
 	result.Tables = []experiment.Table{table}
 	result.Notes = []string{
 		"Repetitions average over pairings of the same 20 numbers, and their limit is known in closed form (m·S²). They cannot make up for what the 20 numbers do not tell: how many packets are in each. The sample variance of 20 sums has itself a deviation of a third, and it is mostly that of the number of packets.",
-		"Flows without an answer, as where the variance comes out negative, count as infinitely wrong.",
+		"Flows without an answer, as where the variance comes out negative, are not within 5 %, and in no median. Counted counters say that they do not know where most of what they hold is of other flows, whose delays vary more: with the bursts of the data centre that is most flows.",
 	}
 	return result, nil
 }

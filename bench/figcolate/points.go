@@ -103,7 +103,7 @@ func (p *points) theorem2(f *flow) (float64, error) {
 	if err := p.gather(f); err != nil {
 		return 0, err
 	}
-	return answered(colate.Theorem2(p.sender, p.receiver, uint64(f.packets)))
+	return orNone(colate.Theorem2(p.sender, p.receiver, uint64(f.packets)))
 }
 
 // estimate is ours; no samples is a result without N.
@@ -119,7 +119,8 @@ func (p *points) estimate(f *flow) (colate.Result, error) {
 	return r, err
 }
 
-func answered(x float64, err error) (float64, error) {
+// orNone makes no samples an answer that is not a number.
+func orNone(x float64, err error) (float64, error) {
 	if errors.Is(err, estimate.ErrNoSamples) {
 		return math.NaN(), nil
 	}
@@ -163,6 +164,18 @@ func (e *errorsOf) of(c class) []float64 {
 }
 
 func (e *errorsOf) median(c class) float64 { return quantile(e.of(c), 0.5) }
+
+// answered is the median of the errors of a class where there was an answer, and
+// to how many flows there was.
+func (e *errorsOf) answered(c class) (median float64, flows int) {
+	var x []float64
+	for _, off := range e.of(c) {
+		if !math.IsInf(off, 1) {
+			x = append(x, off)
+		}
+	}
+	return quantile(x, 0.5), len(x)
+}
 
 // within is the part of a class whose error is at most limit.
 func (e *errorsOf) within(c class, limit float64) float64 {

@@ -12,7 +12,7 @@ var sizes = experiment.Experiment{
 	Group:  group,
 	Title:  "Sizes of flows, and the traces (Table 2)",
 	Claim:  "The traces have both mice and elephants among their flows (section 6.1, Fig. 5).",
-	Weight: 15, Quick: 1.5,
+	Weight: 3, Quick: 0.6,
 	Run: runSizes,
 }
 
