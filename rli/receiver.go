@@ -125,7 +125,7 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 		return
 	}
 	if r.method == Left {
-		r.buffer[0] = held{flow: f, time: t, bytes: int32(bytes)}
+		r.buffer[0] = held{flow: f, time: t, bytes: int32(bytes), at: r.flows.guess(f)}
 		r.waiting = 1
 		r.settle(nil, nil)
 		return
@@ -135,7 +135,7 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 		r.settle(nil, nil)
 	}
 	h := &r.buffer[r.waiting]
-	h.flow, h.time, h.bytes, h.period = f, t, int32(bytes), int32(r.current)
+	h.flow, h.time, h.bytes, h.period, h.at = f, t, int32(bytes), int32(r.current), r.flows.guess(f)
 	r.waiting++
 }
 

@@ -60,10 +60,10 @@ func (r *Receiver) paperLine(right *mark) line {
 
 // settleLinear is eq. (1).
 func (r *Receiver) settleLinear(waiting []held, right *mark) {
-	line := r.paperLine(right)
+	line, perByte, own := r.paperLine(right), r.perByte, r.config.ReferenceBytes
 	for i := range waiting {
 		h := &waiting[i]
-		h.delay = round(line.at(h.time) + r.longer(h.bytes))
+		h.delay = round(line.at(h.time) + longer(h.bytes, own, perByte))
 	}
 }
 
@@ -72,14 +72,14 @@ func (r *Receiver) settleLinear(waiting []held, right *mark) {
 func (r *Receiver) settleFrom(waiting []held, reference *mark) {
 	for i := range waiting {
 		h := &waiting[i]
-		h.delay = reference.delay + round(r.longer(h.bytes))
+		h.delay = reference.delay + round(longer(h.bytes, r.config.ReferenceBytes, r.perByte))
 	}
 }
 
 // longer is how much longer than a reference the link takes to send a packet:
 // the last term of eq. (1).
-func (r *Receiver) longer(bytes int32) float64 {
-	return float64(int(bytes)-r.config.ReferenceBytes) * r.perByte
+func longer(bytes int32, reference int, perByte float64) float64 {
+	return float64(int(bytes)-reference) * perByte
 }
 
 // settleBusy estimates waiting times busy period by busy period. In each one
@@ -142,7 +142,7 @@ func (r *Receiver) record(packets []held) {
 	if len(packets) == 0 {
 		return
 	}
-	r.flows.locate(packets)
+	r.flows.fetch(packets)
 	records := r.flows.records
 	total := &r.total
 	if total.count == 0 {

@@ -78,15 +78,15 @@ func (t *table) find(f hashing.Flow) int {
 	}
 }
 
-// locate guesses the places of the packets' records, and reads there, so that
-// memory brings them all together before they are needed one after the other.
-func (t *table) locate(packets []held) {
-	tags := t.tags
-	for i := range packets {
-		h := &packets[i]
-		g := uint64(h.flow) & uint64(len(tags)-1)
-		h.at = int32(g*group + first(matches(tags[g], h.flow))%group)
-	}
+// guess returns where a flow's record is thought to be, without a look at it.
+func (t *table) guess(f hashing.Flow) int32 {
+	g := uint64(f) & t.mask
+	return int32(g*group + first(matches(t.tags[g], f))%group)
+}
+
+// fetch reads where the packets' records are thought to be, so that memory
+// brings them all together before they are needed one after the other.
+func (t *table) fetch(packets []held) {
 	records, sum := t.records, uint64(0)
 	for i := range packets {
 		sum += records[packets[i].at].count
