@@ -19,11 +19,18 @@ const Confidence = 0.95
 // do, which is only modelled.
 const outside = 3
 
+// fewest is how many packets a flow must have for each of its counters, on
+// average, for a trimmed mean to be tried. With fewer, most of its counters hold
+// none: those that do are what is trimmed, and how much that takes away depends
+// on how the flow's delays compare with those of others, which is the question.
+const fewest = 0.5
+
 // A Result is what two points say about the delays of one flow.
 type Result struct {
 	// Delay's Mean is the best estimate that the counters allow: with packet
 	// counts, that conditioned on them; else a trimmed mean or Linear,
-	// whichever has the narrower interval. N is about how many of the flow's
+	// whichever has the narrower interval, or Linear for a flow of fewer
+	// packets than half its counters. N is about how many of the flow's
 	// packets are in the counters used. StdDev means nothing unless
 	// DeviationKnown.
 	estimate.Delay
@@ -112,9 +119,11 @@ func Estimate(up, down *Subvector, packets uint64) (Result, error) {
 	if res.DeviationKnown = variance > 0; res.DeviationKnown {
 		res.StdDev = math.Sqrt(variance)
 	}
-	res.Mean, res.Interval = e.trimmed(own[:usable])
-	if width(res.LinearInterval) < width(res.Interval) {
-		res.Mean, res.Interval = res.Linear, res.LinearInterval
+	res.Mean, res.Interval = res.Linear, res.LinearInterval
+	if e.perCounter >= fewest {
+		if mean, interval := e.trimmed(own[:usable]); width(interval) <= width(res.Interval) {
+			res.Mean, res.Interval = mean, interval
+		}
 	}
 	return res, nil
 }

@@ -203,6 +203,50 @@ func TestIntervalCoverage(t *testing.T) {
 	}
 }
 
+// Intervals hold for flows of fewer packets than counters too, however slow
+// they were. A trimmed mean, which cuts off just the counters that their packets
+// are in, is the negative control.
+func TestFewSlowPackets(t *testing.T) {
+	all := traffic(4, 15_000)
+	rng := rand.New(rand.NewPCG(4, 2))
+	var slow []truth
+	for i := range 500 {
+		f := truth{flow: hashing.Flow(rng.Uint64()), packets: 1, mean: 0.5e9}
+		sent := int64(i) * 10_000
+		all = append(all, passage{f.flow, hashing.Packet(rng.Uint64()), sent, sent + int64(f.mean)})
+		slow = append(slow, f)
+	}
+	up, down := recorded(t, plainConfig, all)
+	q := newQuery(t, up.Current(), down.Current())
+	ours, trimmed := 0, 0
+	for _, f := range slow {
+		if q.estimate(f).Interval.Contains(f.mean) {
+			ours++
+		}
+		c, err := compare(q.up, q.down)
+		if err != nil {
+			t.Fatal(err)
+		}
+		noise, err := c.background()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var own, counts [MaxPerFlow]float64
+		e := estimator{&c, 1 / float64(plainConfig.PerFlow), noise}
+		if _, i := e.trimmed(own[:c.delays(0, own[:], counts[:])]); i.Contains(f.mean) {
+			trimmed++
+		}
+	}
+	t.Logf("%d and %d of %d intervals hold", ours, trimmed, len(slow))
+	least := Confidence*float64(len(slow)) - shortfall(len(slow), Confidence)
+	if float64(ours) < least {
+		t.Errorf("%d of %d intervals hold, want %.0f", ours, len(slow), least)
+	}
+	if float64(trimmed) >= least {
+		t.Errorf("%d of %d intervals of trimmed means hold, so the test tests nothing", trimmed, len(slow))
+	}
+}
+
 // Theorem 2, Estimate without and with counts, and joint decoding, each better
 // than the one before.
 func TestAccuracy(t *testing.T) {
