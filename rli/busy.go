@@ -12,6 +12,7 @@ type period struct {
 	lead  float64 // ns that that packet took, so that the period began at first − lead
 	end   int64   // departure of its last packet so far, when packets are estimated
 	whole bool    // whether its beginning was seen
+	held  int32   // how many packets before it are in the buffer
 }
 
 const periodSize = 32

@@ -10,15 +10,14 @@ import (
 
 // held is a packet in the interpolation buffer.
 type held struct {
-	flow   hashing.Flow
-	time   int64
-	bytes  int32
-	period int32 // its busy period
-	at     int32 // once estimated, where its flow's record is thought to be; -1 for nowhere
-	delay  int64 // from the origin, once estimated
+	flow  hashing.Flow
+	time  int64
+	delay int64 // from the origin, once estimated
+	bytes int32
+	at    int32 // where its flow's record is thought to be; -1 for nowhere
 }
 
-const heldSize = 40
+const heldSize = 32
 
 // departure is the latest packet that left.
 type departure struct {
@@ -135,7 +134,7 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 		r.settle(nil, nil)
 	}
 	h := &r.buffer[r.waiting]
-	h.flow, h.time, h.bytes, h.period, h.at = f, t, int32(bytes), int32(r.current), r.flows.guess(f)
+	h.flow, h.time, h.bytes, h.at = f, t, int32(bytes), r.flows.guess(f)
 	r.waiting++
 }
 
@@ -298,7 +297,7 @@ func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
 	if excess > r.slack {
 		idle = r.latest.time != never
 		r.nextPeriod()
-		r.periods[r.current] = period{first: t, lead: size, whole: idle}
+		r.periods[r.current] = period{first: t, lead: size, whole: idle, held: int32(r.waiting)}
 	} else if excess < -r.slack {
 		r.impossible()
 	}
@@ -319,7 +318,7 @@ func (r *Receiver) nextPeriod() {
 		r.shape.learn(since, left, l.at.wait-line)
 		l.given = false
 	}
-	if r.waiting > 0 && int(r.buffer[r.waiting-1].period) == r.current {
+	if r.waiting > int(p.held) {
 		r.current++
 	} else if r.current == 0 {
 		r.leftHere = false

@@ -35,6 +35,7 @@ func (r *Receiver) settle(right *mark, known *point) {
 	r.waiting = 0
 	if r.current > 0 {
 		r.periods[0] = r.periods[r.current]
+		r.periods[0].held = 0
 		r.current, r.leftHere = 0, false
 	}
 }
@@ -94,12 +95,18 @@ func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 	line := r.paperLine(right)
 	line.delay -= base + float64(r.config.ReferenceBytes)*r.perByte // of the waiting time
 	r.periods[r.current].end = r.latest.time
-	all, idle := len(waiting), 0
-	for len(waiting) > 0 {
-		index := int(waiting[0].period)
+	idle := 0
+	for index := range r.periods[:r.current+1] {
 		p := &r.periods[index]
+		packets := waiting[p.held:]
+		if index < r.current {
+			packets = waiting[p.held:r.periods[index+1].held]
+		}
+		if len(packets) == 0 {
+			continue
+		}
 		from, _ := r.start(index)
-		if p.place(waiting[0].time, float64(waiting[0].bytes)*r.perByte) <= 0 {
+		if p.place(packets[0].time, float64(packets[0].bytes)*r.perByte) <= 0 {
 			idle++ // it is the first of the period, the only one that did not wait
 		}
 		to := point{place: p.place(p.end, 0)}
@@ -113,9 +120,8 @@ func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 			// not arrive before the known point.
 			slope = min((to.wait-from.wait)/(to.place-from.place), 1)
 		}
-		i := 0
-		for ; i < len(waiting) && int(waiting[i].period) == index; i++ {
-			h := &waiting[i]
+		for i := range packets {
+			h := &packets[i]
 			size := float64(h.bytes) * r.perByte
 			place := p.place(h.time, size)
 			since := place - from.place
@@ -128,9 +134,8 @@ func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 			}
 			h.delay = round(base + size + wait)
 		}
-		waiting = waiting[i:]
 	}
-	r.counts.Busy += uint64(all - idle)
+	r.counts.Busy += uint64(len(waiting) - idle)
 	r.counts.Idle += uint64(idle)
 }
 
