@@ -67,7 +67,8 @@
 // Within a busy period without reference, it knows the course of the waiting
 // time on average only: errors of one packet are of the order of its waiting
 // time, and means of flows are better by as much as they average over busy
-// periods. Loss, but for references.
+// periods, down to a bias of a few per cent that they share. Loss, but for
+// references.
 //
 // A reference directly behind a packet has waited for that packet too, while
 // most packets of an idle link wait for none. So at low load Linear and Left
