@@ -33,7 +33,7 @@ func coins() []experiment.Experiment {
 		t.Add("first", experiment.Number(s.Y[0]))
 		return experiment.Result{
 			Figures: []plot.Figure{{Title: "Heads", Series: []plot.Series{s}}},
-			Claims:  []experiment.Claim{{What: "heads", Paper: "0.5", Ours: experiment.Number(s.Y[1]), Verdict: experiment.AsGood}},
+			Claims:  []experiment.Claim{{What: "heads", Paper: "0.5", Ours: experiment.Number(s.Y[1]), Verdict: experiment.AsGood, Headline: true}},
 			Tables:  []experiment.Table{t},
 			Config:  map[string]int{"n": n},
 		}, nil

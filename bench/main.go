@@ -59,7 +59,7 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 		return err
 	}
 	if set.readme != "" {
-		return rewriteTables(set.readme, set.out, stdout)
+		return rewriteTables(all, set.readme, set.out, stdout)
 	}
 	if !set.all && len(set.names) == 0 {
 		return list(all, set.quick, stdout)

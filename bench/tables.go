@@ -22,6 +22,7 @@ import (
 //
 //	<!-- bench:lda-4 -->          claims and verdicts of an experiment
 //	<!-- bench:lda-4/sample -->   one of its tables
+//	<!-- bench:headlines ours- --> headline claims of the experiments whose name matches
 //	<!-- bench:speed LDA|Floor --> benchmarks, those whose name matches
 //	<!-- bench:peers -->          the same of bench/peers
 //	...
@@ -42,12 +43,12 @@ var benchmarks = map[string]string{
 }
 
 // rewriteTables replaces all tables of a file, or, if anything is wrong, none.
-func rewriteTables(file, dir string, stdout io.Writer) error {
+func rewriteTables(all []experiment.Experiment, file, dir string, stdout io.Writer) error {
 	old, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	text, rewritten, err := replaceTables(string(old), dir)
+	text, rewritten, err := replaceTables(all, string(old), dir)
 	if err != nil {
 		return fmt.Errorf("%s is unchanged: %w", file, err)
 	}
@@ -64,7 +65,7 @@ func rewriteTables(file, dir string, stdout io.Writer) error {
 }
 
 // replaceTables returns the text with every table replaced, and their names.
-func replaceTables(text, dir string) (string, []string, error) {
+func replaceTables(all []experiment.Experiment, text, dir string) (string, []string, error) {
 	var out strings.Builder
 	var names []string
 	var problems []error
@@ -89,7 +90,7 @@ func replaceTables(text, dir string) (string, []string, error) {
 				problems = append(problems, fmt.Errorf("%s: want <!-- bench:NAME -->, <!-- bench:NAME/TABLE --> or <!-- bench:speed PATTERN -->", plain))
 				continue
 			}
-			table, err := markdownFor(dir, m[1], m[2], m[3])
+			table, err := markdownFor(all, dir, m[1], m[2], m[3])
 			if err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", plain, err))
 			}
@@ -106,15 +107,21 @@ func replaceTables(text, dir string) (string, []string, error) {
 }
 
 // markdownFor is the table that a marker asks for.
-func markdownFor(dir, name, table, pattern string) (string, error) {
+func markdownFor(all []experiment.Experiment, dir, name, table, pattern string) (string, error) {
 	if command, ok := benchmarks[name]; ok {
 		if table != "" {
 			return "", fmt.Errorf("%s has no tables by name: want %s PATTERN", name, name)
 		}
 		return speedTable(filepath.Join(dir, name+".txt"), command, pattern)
 	}
+	if name == "headlines" {
+		if table != "" {
+			return "", fmt.Errorf("headlines has no tables by name: want headlines PATTERN")
+		}
+		return headlines(all, dir, pattern)
+	}
 	if pattern != "" {
-		return "", fmt.Errorf("only speed and peers take a pattern")
+		return "", fmt.Errorf("only headlines, speed and peers take a pattern")
 	}
 	r, err := experiment.Load(dir, name)
 	if experiment.Missing(err) {
@@ -142,6 +149,52 @@ func markdownFor(dir, name, table, pattern string) (string, error) {
 		return "", fmt.Errorf("%s: Config: %w", name, err)
 	}
 	fmt.Fprintf(&out, "\n<sub>`%s`: seed %d, configuration `%s`</sub>\n", r.Command(), r.Seed, strings.ReplaceAll(config.String(), "`", "'"))
+	return out.String(), nil
+}
+
+// headlines is a table of the headline claims in the results on disk, of the
+// experiments whose names match, in the order of the list.
+func headlines(all []experiment.Experiment, dir, pattern string) (string, error) {
+	match, err := regexp.Compile(pattern)
+	if err != nil {
+		return "", err
+	}
+	var rows [][]string
+	var first *experiment.Record
+	for _, e := range all {
+		if !match.MatchString(e.Name) {
+			continue
+		}
+		r, err := experiment.Load(dir, e.Name)
+		if experiment.Missing(err) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		for _, c := range r.Claims {
+			if !c.Headline {
+				continue
+			}
+			rows = append(rows, []string{"`" + e.Name + "`", c.What, c.Paper, c.Ours, string(c.Verdict)})
+			if first == nil {
+				first = r
+			}
+			if r.Seed != first.Seed || r.Quick != first.Quick {
+				return "", fmt.Errorf("the results of %s and %s in %s are not of one seed and kind of run", first.Name, r.Name, dir)
+			}
+		}
+	}
+	if first == nil {
+		return "", fmt.Errorf("no result with a headline in %s matches %q: go run ./bench -all", dir, pattern)
+	}
+	var out strings.Builder
+	markdown(&out, []string{"experiment", "what", "paper", "measured", "verdict"}, rows, false)
+	kind := ""
+	if first.Quick {
+		kind = " -quick"
+	}
+	fmt.Fprintf(&out, "\n<sub>`go run ./bench -seed %d%s -all`: seed %d; each configuration is in `out/EXPERIMENT.json`</sub>\n", first.Seed, kind, first.Seed)
 	return out.String(), nil
 }
 

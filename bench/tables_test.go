@@ -34,7 +34,7 @@ func TestRewriteTables(t *testing.T) {
 	}
 	readme := filepath.Join(dir, "README.md")
 	old := "# Title\n\n<!-- bench:coin-1 -->\nold\n\nold\n<!-- /bench -->\nbetween\n" +
-		"<!-- bench:coin-1/t -->\n<!-- /bench -->\n<!-- bench:speed LDA -->\n<!-- /bench -->\n" +
+		"<!-- bench:coin-1/t -->\n<!-- /bench -->\n<!-- bench:headlines coin -->\n<!-- /bench -->\n<!-- bench:speed LDA -->\n<!-- /bench -->\n" +
 		"```\n<!-- bench:an-example -->\n```\nthe end, no newline"
 	if err := os.WriteFile(readme, []byte(old), 0o644); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestRewriteTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if stdout != "coin-1\ncoin-1/t\nspeed LDA\n" {
+		if stdout != "coin-1\ncoin-1/t\nheadlines coin\nspeed LDA\n" {
 			t.Errorf("it prints %q", stdout)
 		}
 		got, err := os.ReadFile(readme)
@@ -55,6 +55,9 @@ func TestRewriteTables(t *testing.T) {
 		want := "# Title\n\n<!-- bench:coin-1 -->\n" +
 			"| what | paper | measured | verdict |\n| --- | --- | --- | --- |\n| heads | 0.5 | Y1 | as good |\n" + source +
 			"between\n<!-- bench:coin-1/t -->\n| x | y |\n| --- | ---: |\n| first | Y0 |\n" + source +
+			"<!-- bench:headlines coin -->\n| experiment | what | paper | measured | verdict |\n| --- | --- | --- | --- | --- |\n" +
+			"| `coin-1` | heads | 0.5 | Y1 | as good |\n" +
+			"\n<sub>`go run ./bench -seed 1 -quick -all`: seed 1; each configuration is in `out/EXPERIMENT.json`</sub>\n<!-- /bench -->\n" +
 			"<!-- bench:speed LDA -->\n| benchmark | ns/op | Mpkt/s | x-floor | allocs/op |\n| --- | ---: | ---: | ---: | ---: |\n" +
 			"| LDA/two\\|banks | 1.2 | 833 | 2.2 | 0 |\n" +
 			"\n<sub>`go test -run '^$' -bench . ./bench | tee out/speed.txt`, on Some CPU: fast, linux/amd64</sub>\n<!-- /bench -->\n" +
@@ -97,7 +100,7 @@ func TestRewriteTablesRefuses(t *testing.T) {
 		"<!-- bench:coin-1/no -->\n<!-- /bench -->\n":              `has no table "no"`,
 		"<!-- bench:die -->\n<!-- /bench -->\n":                    "no result of die",
 		"<!-- bench:Die -->\n<!-- /bench -->\n":                    "want <!-- bench:NAME -->",
-		"<!-- bench:coin-1 LDA -->\n<!-- /bench -->\n":             "only speed and peers",
+		"<!-- bench:coin-1 LDA -->\n<!-- /bench -->\n":             "only headlines, speed and peers",
 		"<!-- bench:speed -->\n<!-- /bench -->\n":                  "go test -run",
 		"<!-- bench:speed/t -->\n<!-- /bench -->\n":                "no tables by name",
 		"<!-- bench:peers [ -->\n<!-- /bench -->\n":                "missing closing",

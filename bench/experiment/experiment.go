@@ -95,6 +95,10 @@ type Claim struct {
 	Paper   string // "< 4 %"
 	Ours    string // "3.1 %": see [Number] and [Percent]
 	Verdict Verdict
+
+	// Headline tells that the claim is what the experiment comes down to: it
+	// is shown where there is one line for each.
+	Headline bool
 }
 
 // A Verdict says in a word what came of a claim.

@@ -193,7 +193,7 @@ func deviationClaims(byLaw [][]deviations, runs int) []experiment.Claim {
 		claims = append(claims, experiment.Claim{
 			What:  "error of the count-conditioned deviation " + b.name + ", worst of Weibull, Pareto 5 and 200 ± 10 ns; asked for: at most " + experiment.Percent(b.asked),
 			Paper: "eq. (5): " + experiment.Percent(least) + " to " + experiment.Percent(most), Ours: experiment.Percent(worst),
-			Verdict: figlda.Verdict(worst, b.asked, runs),
+			Verdict: figlda.Verdict(worst, b.asked, runs), Headline: true,
 		})
 	}
 	for _, b := range bands {
