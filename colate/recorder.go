@@ -41,8 +41,13 @@ type Recorder struct {
 	limits     limits
 	one        uint64 // what a packet adds to a count: 0 if there is none
 	timed      bool   // time stamps, not packets, fill a vector
-	plain      bool   // one vector of wrapping sums of nanoseconds
 	threshold  uint64
+
+	// The same for one vector of wrapping sums of nanoseconds, which is what
+	// DefaultConfig is.
+	room  uint64 // threshold; 0 if the Config is another
+	scale uint64 // of the clock in a counter: 2^countBits
+	full  uint64 // selects of a counter what becomes 0 when it may be full
 
 	spare    *Epoch // empty, or nil while its taker has it
 	pending  *Epoch // ended, or nil
@@ -66,7 +71,6 @@ func New(c Config) (*Recorder, error) {
 		countBits:  c.CountBits,
 		limits:     newLimits(&c),
 		timed:      !c.wraps(),
-		plain:      c.Vectors == 1 && c.wraps() && c.Shift == 0,
 		threshold:  c.Threshold,
 	}
 	if c.CountBits > 0 {
@@ -74,6 +78,14 @@ func New(c Config) (*Recorder, error) {
 	}
 	if r.threshold == 0 {
 		r.threshold = math.MaxUint64
+	}
+	if c.Vectors == 1 && c.wraps() && c.Shift == 0 {
+		r.room = r.threshold
+	}
+	// Without counts a sum becomes 0 now and then, and is looked at twice.
+	r.scale, r.full = 1<<c.CountBits, r.limits.count
+	if r.full == 0 {
+		r.full = math.MaxUint64
 	}
 	return r, nil
 }
@@ -91,31 +103,30 @@ func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	at := position(r.seed, f, choice(p, r.perFlow), r.counters)
 	e := r.active
 	v := &e.vectors[0]
-	if packets := v.Packets + 1; r.plain && packets <= r.threshold {
-		word := uint64(t)<<(r.countBits&63) + r.one
-		fits := false
+	if packets := v.Packets + 1; packets <= r.room {
+		word := uint64(t)*r.scale + r.one
 		if at < uint64(len(e.wide)) {
-			word += e.wide[at]
-			if fits = word&r.limits.count >= r.one; fits {
-				e.wide[at] = word
+			if word += e.wide[at]; word&r.full == 0 {
+				r.add(f, p, t, at)
+				return
 			}
-		} else if at < uint64(len(e.narrow)) {
-			word += uint64(e.narrow[at])
-			if fits = word&r.limits.count >= r.one; fits {
-				e.narrow[at] = uint32(word)
+			e.wide[at] = word
+		} else {
+			if word = uint64(uint32(word) + e.narrow[at]); word&r.full == 0 {
+				r.add(f, p, t, at)
+				return
 			}
+			e.narrow[at] = uint32(word)
 		}
-		if fits {
-			v.Packets, v.Fill = packets, packets
-			v.Digest += uint64(p)
-			if t < e.first {
-				e.first = t
-			}
-			if t > e.last {
-				e.last = t
-			}
-			return
+		v.Packets, v.Fill = packets, packets
+		v.Digest += uint64(p)
+		if t < e.first {
+			e.first = t
 		}
+		if t > e.last {
+			e.last = t
+		}
+		return
 	}
 	r.add(f, p, t, at)
 }
@@ -170,7 +181,7 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 	packets = packets[:len(flows)]
 	for len(flows) > 0 {
 		n := 0
-		if r.plain {
+		if r.room > 0 {
 			n = r.addRun(flows, packets, t)
 		}
 		// Where the run ended early there may be no room.
@@ -182,25 +193,19 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 	}
 }
 
-// addRun adds packets, as Update does where plain, until the vector or a
+// addRun adds packets, as Update does where there is room, until the vector or a
 // counter may be full, and returns how many.
 func (r *Recorder) addRun(flows []hashing.Flow, packets []hashing.Packet, t int64) int {
 	e := r.active
 	v := &e.vectors[0]
-	run := int(min(r.threshold-v.Packets, uint64(len(flows))))
-	// A count is full if this becomes 0. Without counts it is the sum that
-	// does so, now and then; that ends the run and no more.
-	count := r.limits.count
-	if r.one == 0 {
-		count = math.MaxUint64
-	}
-	add := uint64(t)<<(r.countBits&63) + r.one
+	run := int(min(r.room-v.Packets, uint64(len(flows))))
+	add := uint64(t)*r.scale + r.one
 	var n int
 	var digest uint64
 	if e.wide != nil {
-		n, digest = addWords(e.wide, r.seed, r.perFlow, add, count, flows[:run], packets[:run])
+		n, digest = addWords(e.wide, r.seed, r.perFlow, add, r.full, flows[:run], packets[:run])
 	} else {
-		n, digest = addWords(e.narrow, r.seed, r.perFlow, add, count, flows[:run], packets[:run])
+		n, digest = addWords(e.narrow, r.seed, r.perFlow, add, r.full, flows[:run], packets[:run])
 	}
 	if n > 0 {
 		v.Packets += uint64(n)
@@ -213,12 +218,12 @@ func (r *Recorder) addRun(flows []hashing.Flow, packets []hashing.Packet, t int6
 
 // addWords is addRun's loop. What it needs is few enough values to stay in
 // registers.
-func addWords[Word uint32 | uint64](words []Word, seed, perFlow, add, count uint64, flows []hashing.Flow, packets []hashing.Packet) (n int, digest uint64) {
+func addWords[Word uint32 | uint64](words []Word, seed, perFlow, add, full uint64, flows []hashing.Flow, packets []hashing.Packet) (n int, digest uint64) {
 	packets = packets[:len(flows)]
 	for i, p := range packets {
 		at := position(seed, flows[i], choice(p, perFlow), uint64(len(words)))
 		word := words[at] + Word(add)
-		if uint64(word)&count == 0 {
+		if uint64(word)&full == 0 {
 			return i, digest
 		}
 		words[at] = word
