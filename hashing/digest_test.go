@@ -130,6 +130,20 @@ func TestDigestGolden(t *testing.T) {
 	}
 }
 
+func TestDigest40IsDigest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(40, 40))
+	for range 1000 {
+		var b [40]byte
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		seed := rng.Uint64()
+		if got, want := hashing.Digest40(seed, &b), hashing.Digest(seed, b[:]); got != want {
+			t.Fatalf("Digest40 of %x under %d is %x, Digest %x", b, seed, got, want)
+		}
+	}
+}
+
 func TestWordIsDigest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 1000 {
