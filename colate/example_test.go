@@ -86,7 +86,7 @@ func ExampleJoint() {
 	near := r.Mean[190] > 190_000 && r.Mean[190] < 200_000
 	fmt.Printf("flow 190, %d packets: near 195 µs: %v, expected error %.0f µs\n", records[190].Packets, near, r.StdDev[190]/1000)
 	// Output:
-	// flow 190, 1815 packets: near 195 µs: true, expected error 2 µs
+	// flow 190, 1815 packets: near 195 µs: true, expected error 3 µs
 }
 
 // What §5 derives for 1 MB, 95 % and 5 %.

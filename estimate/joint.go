@@ -55,10 +55,14 @@ type JointProblem struct {
 // A JointPrior is what is believed of any flow before its cells are read: a
 // delay is Mean, plus a deviation of the flow, plus a deviation of the packet.
 // Nothing but these three moments is assumed of the distributions, except that
-// a flow's delay does not depend on its size. Where large flows are, say, twice
-// as fast as small ones, the deviations of flows that their cells tell little
-// of are too small for the middle sizes: then intervals at a nominal 95 % were
-// seen to cover as little as 83 % of them. Cells that count suffer less.
+// a flow's delay does not depend on its size, and that deviations do not depend
+// on the delay.
+//
+// Of delays in queues neither is so. A caller's prior then gives the least
+// expected square error, but an error of a hundredth of a slow flow's delay is
+// many times the delay of a fast one, and intervals at a nominal 95 % were seen
+// to cover as little as 78 % of the flows of middle sizes. Without one,
+// [JointProblem.Solve] takes deviations in proportion to the delay.
 type JointPrior struct {
 	Mean    float64 // nanoseconds: the mean delay of flows
 	Between float64 // nanoseconds: standard deviation of flows' means around Mean
@@ -67,7 +71,9 @@ type JointPrior struct {
 
 // JointOptions tune [JointProblem.Solve]. The zero value is good.
 type JointOptions struct {
-	// Prior, or nil to use the problem's own [JointProblem.EstimatePrior].
+	// Prior is believed of all flows alike. Nil, which is better for nearly all
+	// traffic, lets every flow have a prior of its own, in proportion to what
+	// its cells suggest; see [JointProblem.Solve].
 	Prior *JointPrior
 	// Tolerance ends the iteration when the residual of the normal equations,
 	// in the norm of the inverse of their diagonal, is this part of the
@@ -89,10 +95,11 @@ type JointResult struct {
 	// that it sent, in nanoseconds.
 	Mean []float64
 	// StdDev is, for each flow, the root of the expected square of Mean's
-	// error, in nanoseconds.
+	// error, in nanoseconds; without a given prior, a deviation from which
+	// Interval covers, and that was 1.2 to 2 times as large on even traffic.
 	StdDev []float64
 
-	Prior      JointPrior // the prior used
+	Prior      JointPrior // the prior used, or what EstimatePrior says if none was given
 	Iterations int        // conjugate-gradient iterations of the solve for the means
 	Residual   float64    // relative, in the measure of JointOptions.Tolerance
 	Converged  bool       // whether Residual reached the tolerance
@@ -114,10 +121,24 @@ func (r *JointResult) Interval(f int, confidence float64) Interval {
 }
 
 // Solve estimates the mean delay of every flow from all cells at once: the
-// linear estimate of least expected square error under the prior. It holds
-// about 9 numbers per flow, 4 per cell, and 4 bytes per entry of Cells, and
-// takes time in proportion to Cells. The same problem gives the same bits on
-// the same machine; nothing in it is random but signs drawn from a fixed seed.
+// linear estimate of least expected square error under a prior.
+//
+// Without one in opts, it first guesses every flow's delay above the least, by
+// letting cells and flows agree on factors; then solves with deviations in
+// proportion to the guesses; and at last widens StdDev, over flows of similar
+// size alike, to what two halves of the cells differ by. This suits delays that
+// are a microsecond for most flows and milliseconds for others: the median
+// relative error of flows of 30 packets and more in captured traffic fell to
+// between a half and a hundredth of that under one prior for all. Even delays
+// lose nothing by it. Limits: without counts, delays are taken as above 0, so
+// that a clock's offset must be small; a flow in one cell only has no halves to
+// compare; and where there is half a cell to a flow or less, intervals for
+// 95 % were seen to cover as little as 89 % of the larger flows.
+//
+// It holds about 15 numbers per flow, 5 per cell, and 4 bytes per entry of
+// Cells, and takes time in proportion to Cells. The same problem gives the same
+// bits on the same machine; nothing in it is random but signs drawn from a
+// fixed seed.
 //
 // It returns [ErrConfig] where the problem's slices do not fit each other or
 // hold a value out of range, [ErrNoSamples] where no flow has a packet in a
@@ -135,40 +156,74 @@ func (p *JointProblem) Solve(ctx context.Context, opts JointOptions) (JointResul
 	if !(opts.Tolerance > 0 && opts.Tolerance < 1) || opts.MaxIterations < 0 {
 		return JointResult{}, fmt.Errorf("%w: tolerance %g and %d iterations, want below 1 and both above 0", ErrConfig, opts.Tolerance, opts.MaxIterations)
 	}
-	var prior JointPrior
-	if opts.Prior != nil {
-		prior = *opts.Prior
-		if !finite(prior.Mean) || !(prior.Between > 0) || !finite(prior.Between) || !(prior.Within >= 0) || !finite(prior.Within) {
-			return JointResult{}, fmt.Errorf("%w: prior %+v, want finite with Between above 0 and Within from 0", ErrConfig, prior)
-		}
-	} else {
-		var err error
-		if prior, err = p.EstimatePrior(); err != nil {
-			return JointResult{}, err
-		}
-	}
-
-	s := newJointSystem(p, prior)
-	if !s.informed {
-		return JointResult{}, fmt.Errorf("%w: no flow has a packet in a usable cell", ErrNoSamples)
-	}
 	work := jointProgress{report: opts.Progress, stages: 1 + jointProbes}
-	effect := make([]float64, len(p.Packets))
-	iterations, residual, err := s.conjugateGradient(ctx, effect, s.rightHandSide(), opts.Tolerance, opts.MaxIterations, &work)
+	if opts.Prior == nil {
+		return p.solveGuessed(ctx, opts, &work)
+	}
+	prior := *opts.Prior
+	if !finite(prior.Mean) || !(prior.Between > 0) || !finite(prior.Between) || !(prior.Within >= 0) || !finite(prior.Within) {
+		return JointResult{}, fmt.Errorf("%w: prior %+v, want finite with Between above 0 and Within from 0", ErrConfig, prior)
+	}
+	s := newJointSystem(p, prior)
+	r, err := s.solve(ctx, s.rightHandSide(), opts, &work)
 	if err != nil {
 		return JointResult{}, err
-	}
-	variance, err := s.posterior(ctx, opts.MaxIterations, &work)
-	if err != nil {
-		return JointResult{}, err
-	}
-	r := JointResult{
-		Mean: effect, StdDev: variance,
-		Prior: prior, Iterations: iterations, Residual: residual, Converged: residual <= opts.Tolerance,
 	}
 	s.finish(r.Mean, r.StdDev)
 	work.finish()
 	return r, nil
+}
+
+// solveGuessed solves without a prior from the caller.
+func (p *JointProblem) solveGuessed(ctx context.Context, opts JointOptions, work *jointProgress) (JointResult, error) {
+	prior, err := p.EstimatePrior()
+	if err != nil {
+		return JointResult{}, err
+	}
+	work.stages += 3
+	expected := p.expected()
+	whole, err := p.guess(ctx, prior.Mean, expected, -1, work)
+	if err != nil {
+		return JointResult{}, err
+	}
+	s, b := newGuessedSystem(p, prior, expected, whole)
+	r, err := s.solve(ctx, b, opts, work)
+	if err != nil {
+		return JointResult{}, err
+	}
+	s.finishGuessed(whole, r.Mean, r.StdDev)
+	even, err := p.guess(ctx, prior.Mean, expected, 0, work)
+	if err != nil {
+		return JointResult{}, err
+	}
+	odd, err := p.guess(ctx, prior.Mean, expected, 1, work)
+	if err != nil {
+		return JointResult{}, err
+	}
+	p.check(even, odd, r.StdDev)
+	work.finish()
+	return r, nil
+}
+
+// solve returns the regression's effects h as means and its variances v as
+// deviations, to be finished.
+func (s *jointSystem) solve(ctx context.Context, b []float64, opts JointOptions, work *jointProgress) (JointResult, error) {
+	if !s.informed {
+		return JointResult{}, fmt.Errorf("%w: no flow has a packet in a usable cell", ErrNoSamples)
+	}
+	effect := make([]float64, len(b))
+	iterations, residual, err := s.conjugateGradient(ctx, effect, b, opts.Tolerance, opts.MaxIterations, work)
+	if err != nil {
+		return JointResult{}, err
+	}
+	variance, err := s.posterior(ctx, opts.MaxIterations, work)
+	if err != nil {
+		return JointResult{}, err
+	}
+	return JointResult{
+		Mean: effect, StdDev: variance,
+		Prior: s.prior, Iterations: iterations, Residual: residual, Converged: residual <= opts.Tolerance,
+	}, nil
 }
 
 // validate reports the first thing that does not fit.
@@ -253,10 +308,14 @@ type jointProgress struct {
 
 // residual tells that the current solve has come to this relative residual.
 func (w *jointProgress) residual(now, tolerance float64) {
+	w.part(math.Log(now) / math.Log(tolerance))
+}
+
+// part tells how much of the current stage is done.
+func (w *jointProgress) part(part float64) {
 	if w.report == nil {
 		return
 	}
-	part := math.Log(now) / math.Log(tolerance)
 	w.done = max(w.done, (float64(w.stage)+min(max(part, 0), 1))/float64(w.stages+1))
 	w.report(w.done)
 }

@@ -29,9 +29,19 @@ func TestJointDoubt(t *testing.T) {
 				t.Errorf("%s, %g packets and more: %.4f covered, want %.4f", name, low, part, least)
 			}
 		}
-		// Negative control; small flows' estimates rest on the prior either way.
+		prior, err := w.EstimatePrior()
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := JointOptions{Prior: &prior}
+		doubted = w.solve(t, one)
+		if part, n := w.covered(doubted, 100, math.Inf(1)); part < lowestCoverage(n) {
+			t.Errorf("%s, one prior: %.4f covered, want %.4f", name, part, lowestCoverage(n))
+		}
+		// Negative control, under one prior as the halves' check would notice;
+		// small flows' estimates rest on the prior either way.
 		w.Doubt = nil
-		sure := w.solve(t, JointOptions{})
+		sure := w.solve(t, one)
 		if part, n := w.covered(sure, 100, math.Inf(1)); part >= lowestCoverage(n) {
 			t.Errorf("%s: the check does not notice counts that are taken for exact: %.4f", name, part)
 		}

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// How joint decoding models the cells. Let flow f send w packets whose delays
+// How joint decoding models the cells, here under a prior that is the same for
+// all flows (joint_guess.go has one for each). Let flow f send w packets whose delays
 // are μ + g + e: μ the prior mean, g of variance τ² once per flow, e of
 // variance σ² once per packet. The mean over the packets sent, which is what
 // is asked for, then varies by ρ = τ² + σ²/w.
@@ -54,6 +55,8 @@ const jointLeast = 1e-3
 type jointSystem struct {
 	*JointProblem
 	prior    JointPrior
+	before   []float64 // per flow: its mean before the cells are read, μ if there is a prior
+	rho      []float64 // per flow: ρ
 	share    []float64 // per run of cells: a = packets × share
 	span     int       // cells per run: all rows' in one run where they share alike
 	variance []float64 // per flow: s, 0 for a flow of no packets
@@ -77,30 +80,46 @@ func (prior JointPrior) ofMean(w float64) float64 {
 	return prior.Between*prior.Between + prior.Within*prior.Within/max(w, 1)
 }
 
-func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
+// emptyJointSystem has no equations yet, and every flow's mean and ρ of the prior.
+func emptyJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
 	s := &jointSystem{
 		JointProblem: p, prior: prior, share: p.shares(),
+		before:   make([]float64, len(p.Packets)),
+		rho:      make([]float64, len(p.Packets)),
 		variance: make([]float64, len(p.Packets)),
 		diagonal: make([]float64, len(p.Packets)),
 		trust:    make([]float64, len(p.Sum)),
 		cell:     make([]float64, len(p.Sum)),
 	}
+	for f, w := range p.Packets {
+		s.before[f], s.rho[f] = prior.Mean, prior.ofMean(w)
+	}
 	s.span = p.CellsPerRow
 	if p.Rates == nil {
 		s.share, s.span = s.share[:1], p.Rows*p.CellsPerRow
 	}
-	packet := p.perPacket(prior)
-	spread := 1 - 1/float64(p.CellsPerRow) // θ
+	return s
+}
+
+// spread is θ.
+func (p *JointProblem) spread() float64 {
 	if p.Rows == 1 && p.CellsPerRow > 1 {
-		spread = 1
+		return 1
 	}
+	return 1 - 1/float64(p.CellsPerRow)
+}
+
+// newJointSystem is the equations of a prior that is the same for all flows.
+func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
+	s := emptyJointSystem(p, prior)
+	packet := p.perPacket(prior)
+	spread := p.spread()
 
 	expected, saved := s.cell, s.trust // trust becomes D⁻¹ below
 	for f, w := range p.Packets {
 		saving := packet / max(w, 1) // κ
 		if w > 0 {
-			rho := prior.ofMean(w)
-			s.variance[f] = max(jointLeast*rho, rho-spread*saving/float64(p.Rows))
+			s.variance[f] = max(jointLeast*s.rho[f], s.rho[f]-spread*saving/float64(p.Rows))
 		}
 		for r, share := range s.share {
 			a := w * share
@@ -132,6 +151,11 @@ func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
 		}
 		s.trust[c] = 1 / noise
 	}
+	s.fillDiagonal()
+	return s
+}
+
+func (s *jointSystem) fillDiagonal() {
 	for f, v := range s.variance {
 		if v > 0 {
 			s.diagonal[f] = 1 / v
@@ -144,7 +168,6 @@ func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
 			}
 		}
 	}
-	return s
 }
 
 // run is the r-th run of cells of flow f, and where in Cells it begins.
@@ -221,6 +244,11 @@ func (s *jointSystem) rightHandSide() []float64 {
 			y[c] *= trust
 		}
 	}
+	return s.gathered(y)
+}
+
+// gathered is Aᵀ times a vector of cells.
+func (s *jointSystem) gathered(y []float64) []float64 {
 	b := make([]float64, len(s.variance))
 	for f := range b {
 		if s.variance[f] > 0 {
@@ -311,7 +339,7 @@ func (s *jointSystem) conjugateGradient(ctx context.Context, x, b []float64, tol
 func (s *jointSystem) finish(mean, deviation []float64) {
 	packet := s.perPacket(s.prior)
 	for f, w := range s.Packets {
-		rho, v := s.prior.ofMean(w), s.variance[f]
+		rho, v := s.rho[f], s.variance[f]
 		if v == 0 {
 			mean[f] = s.prior.Mean
 			deviation[f] = math.Sqrt(rho)

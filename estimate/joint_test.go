@@ -561,7 +561,7 @@ func TestJointMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		w.solve(t, JointOptions{})
 		runtime.ReadMemStats(&after)
-		got, bound := after.TotalAlloc-before.TotalAlloc, uint64(8*(30*len(w.Packets)+10*len(w.Sum))+4*len(w.Cells)+1<<16)
+		got, bound := after.TotalAlloc-before.TotalAlloc, uint64(8*(37*len(w.Packets)+20*len(w.Sum))+4*len(w.Cells)+1<<16)
 		if got > bound {
 			t.Errorf("%d flows: %d bytes allocated, want up to %d", len(w.Packets), got, bound)
 		}

@@ -114,9 +114,9 @@ func ExampleDecode() {
 		fmt.Printf("%3.0f µs ± %.0f, by Estimate %3.0f µs\n", r.Mean[i]/1e3, r.StdDev[i]/1e3, alone.Mean/1e3)
 	}
 	// Output:
-	//  20 µs ± 2, by Estimate  20 µs
-	// 299 µs ± 7, by Estimate 256 µs
-	//  81 µs ± 10, by Estimate  80 µs
+	//  20 µs ± 0, by Estimate  20 µs
+	// 300 µs ± 11, by Estimate 256 µs
+	//  80 µs ± 6, by Estimate  80 µs
 }
 
 // The paper's traffic: 146,000 flows, their sizes Pareto with shape 0.8.

@@ -1,0 +1,337 @@
+package estimate
+
+import (
+	"context"
+	"math"
+	"slices"
+)
+
+// Queues make delays uneven: most flows wait a microsecond, and a few tens of
+// milliseconds. What is little to the second is a thousand times the first,
+// so one deviation for all flows, and one for all packets, is far from the
+// truth for most. Where no prior is given, the deviations are therefore in
+// proportion to a first guess of each flow's delay x above the least:
+//
+//	Guess   every flow begins with the mean of all. In turn, every cell tells
+//	        its flows the factor that is between its mean delay and what they
+//	        guess, and every flow takes the mean of what it is told, weighted
+//	        by the packets it should have there, and half a packet of the
+//	        typical delay of flows of its size. Guesses stay above 0, and a
+//	        flow with one idle cell soon is idle in all.
+//	Solve   log x varies by as much as the guesses of flows of its size do, and
+//	        linearly by that times x about x; a packet varies by x about x.
+//	        With counts, a cell's packets are split as its count says, about
+//	        the mean of the cell's own flows instead of the mean of all.
+//	Check   a flow of which cells tell little may be as far off as flows are
+//		apart, and its deviation says so. The guesses from even and from odd
+//		cells alone are two of equal worth. Where they are farther apart than
+//		two deviations, these grow: as many times in all flows of similar size
+//		as makes intervals for 95 % hold 95 % of the distances.
+//
+// The guesses are the multiplicative ones that maximise the likelihood of sums
+// whose variance is in proportion to their mean, stopped early. The delay above
+// the least is relative to the least mean delay of a cell, so that clocks'
+// offset does not matter; without counts, there is no such thing to be seen,
+// and it is relative to 0 unless a sum is negative.
+const (
+	jointRounds  = 20  // of guessing: further ones fit noise
+	jointTypical = 0.5 // packets of typical delay that every flow has besides its own
+	// Logarithms of delays vary by this more than the guesses, which are even.
+	jointUneven = 1.0
+	// Relative variance of a packet's delay, at least: as of exponential ones.
+	jointPacket = 1.0
+	// A flow's guess changes by no more than e to this power down, and twofold
+	// up: farther off, proportion to the guess means nothing.
+	jointFall = 1.5
+	// A variance below this part of the one before the cells were read is not
+	// believed, nor for one packet a deviation below this part of the typical
+	// delay of flows of its size.
+	jointSurest        = 1e-4
+	jointLeastTypical  = 0.1
+	jointSizes         = 64 // classes of flow sizes, by powers of two
+	jointSizeShrink    = 20 // flows of all sizes that every class has besides its own
+	jointFewest        = 20 // flows of a class that its check takes
+	jointConfidence    = 0.95
+	jointEnoughPackets = 3 // root counts by which a cell may hold more than expected
+)
+
+// A jointGuess is a delay for each flow, above base.
+type jointGuess struct {
+	base, unit float64
+	above      []float64 // ns, not below unit
+	told       []float64 // per flow: part of its packets that its cells hold, 0: none
+}
+
+// sizeOf is the class of flows of w packets.
+func sizeOf(w float64) int {
+	return min(int(math.Log2(max(w, 1))), jointSizes-1)
+}
+
+// least is the delay that guesses are above, and the smallest guess.
+func (p *JointProblem) least(mean float64, expected []float64) (base, unit float64) {
+	if p.Count != nil {
+		base = math.Inf(1)
+	}
+	for c, n := range expected {
+		if n > 0 && p.usable(c) {
+			if p.Count != nil {
+				n = p.Count[c]
+			}
+			if n > 0 {
+				base = min(base, p.Sum[c]/n)
+			}
+		}
+	}
+	base = min(base, mean)
+	unit = max(1e-6*(mean-base), 1e-3)
+	return base - unit, unit
+}
+
+// guess runs the rounds on the cells whose number has the given parity, or on
+// all of them where that is below 0.
+func (p *JointProblem) guess(ctx context.Context, mean float64, expected []float64, parity int, work *jointProgress) (*jointGuess, error) {
+	defer work.next()
+	g := &jointGuess{above: make([]float64, len(p.Packets)), told: make([]float64, len(p.Packets))}
+	g.base, g.unit = p.least(mean, expected)
+	share := p.shares()
+	// held is, per cell, its packets for each expected one; sum, that of its
+	// delays above base.
+	held, sum := make([]float64, len(p.Sum)), make([]float64, len(p.Sum))
+	for c, n := range expected {
+		if n > 0 && p.usable(c) && (parity < 0 || c&1 == parity) {
+			held[c] = 1
+			if p.Count != nil {
+				held[c] = p.Count[c] / n
+			}
+			sum[c] = max(0, p.Sum[c]-g.base*held[c]*n)
+		}
+	}
+	for f := range g.above {
+		g.above[f] = max(mean-g.base, g.unit)
+		for r := range share {
+			for _, c := range p.run(f, r) {
+				g.told[f] += share[r] * held[c]
+			}
+		}
+	}
+	factor := make([]float64, len(p.Sum))
+	for round := range jointRounds {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		clear(factor)
+		for f, w := range p.Packets {
+			for r := range share {
+				x := w * share[r] * g.above[f]
+				for _, c := range p.run(f, r) {
+					factor[c] += x
+				}
+			}
+		}
+		for c, x := range factor {
+			if x > 0 {
+				factor[c] = sum[c] / x // times held, as the guess of the sum is x × held
+			}
+		}
+		typical, _ := p.typical(g)
+		for f, w := range p.Packets {
+			if g.told[f] == 0 || w == 0 {
+				continue
+			}
+			total := 0.0
+			for r := range share {
+				part := 0.0
+				for _, c := range p.run(f, r) {
+					part += factor[c]
+				}
+				total += share[r] * part
+			}
+			total = w*g.above[f]*total + jointTypical*math.Exp(typical[sizeOf(w)])
+			g.above[f] = max(g.unit, total/(w*g.told[f]+jointTypical))
+		}
+		work.part(float64(round+1) / jointRounds)
+	}
+	return g, nil
+}
+
+// typical is, for each class of sizes, the mean of the guesses' logarithms and
+// their variance.
+func (p *JointProblem) typical(g *jointGuess) (mean, variance [jointSizes]float64) {
+	var classes [jointSizes]Moments
+	var all Moments
+	for f, w := range p.Packets {
+		if w > 0 && g.told[f] > 0 {
+			classes[sizeOf(w)].Add(math.Log(g.above[f]))
+		}
+	}
+	for k := range classes {
+		all.Merge(classes[k])
+	}
+	spread := func(m *Moments) float64 {
+		if m.N() < 2 {
+			return 0
+		}
+		return m.Variance()
+	}
+	for k := range classes {
+		m := &classes[k]
+		own := float64(m.N()) / (float64(m.N()) + jointSizeShrink)
+		apart := 0.0
+		if m.N() > 0 {
+			apart = m.Mean() - all.Mean()
+		}
+		mean[k] = all.Mean() + own*apart
+		away := mean[k] - all.Mean()
+		variance[k] = own*spread(m) + (1-own)*(spread(&all)+away*away)
+	}
+	return mean, variance
+}
+
+// newGuessedSystem is the equations whose deviations are in proportion to a
+// guess, and their right-hand side.
+func newGuessedSystem(p *JointProblem, prior JointPrior, expected []float64, g *jointGuess) (*jointSystem, []float64) {
+	s := emptyJointSystem(p, prior)
+	typical, logarithm := p.typical(g)
+	var packets, squares float64
+	for f, w := range p.Packets {
+		packets += w
+		squares += w * g.above[f] * g.above[f]
+	}
+	within := max(jointPacket, prior.Within*prior.Within*packets/squares)
+
+	own := make([]float64, len(p.Packets))              // variance of a packet about its flow's guess
+	reference, y := s.cell, make([]float64, len(p.Sum)) // y is first what the means before explain
+	clear(reference)
+	for f, w := range p.Packets {
+		k, x := sizeOf(w), g.above[f]
+		square := x*x + math.Exp(2*typical[k])
+		own[f] = within * square
+		if w > 0 && g.told[f] > 0 {
+			s.before[f] = g.base + x*(1+typical[k]-math.Log(x))
+			s.rho[f] = (logarithm[k]+jointUneven)*square + own[f]/max(w, 1)
+		}
+		for r, share := range s.share {
+			a := w * share
+			cells, _ := s.run(f, r)
+			for _, c := range cells {
+				reference[c] += a * (g.base + x)
+				y[c] += a * s.before[f]
+			}
+		}
+	}
+	for c, n := range expected {
+		switch {
+		case p.Count == nil:
+			reference[c] = 0 // how many packets there are is not known
+		case n > 0:
+			reference[c] /= n
+		}
+	}
+	spread := p.spread()
+	noise := s.trust // becomes D⁻¹ below
+	for f, w := range p.Packets {
+		if w == 0 {
+			continue
+		}
+		total := 0.0
+		for r, share := range s.share {
+			a := w * share
+			cells, _ := s.run(f, r)
+			for _, c := range cells {
+				apart := g.base + g.above[f] - reference[c]
+				v := own[f] + apart*apart
+				total += v
+				noise[c] += a * v * (1 - (1-spread)*share + jointSlack)
+				if p.Doubt != nil {
+					noise[c] += p.Doubt[f] * p.Doubt[f] * share * share * v
+				}
+			}
+		}
+		if g.told[f] > 0 {
+			saving := total / float64(p.Rows*p.CellsPerRow) / max(w, 1)
+			s.variance[f] = max(jointLeast*s.rho[f], s.rho[f]-spread*saving/float64(p.Rows))
+		}
+	}
+	packet := p.perPacket(prior)
+	for c, n := range expected {
+		if n == 0 || !p.usable(c) || p.Count != nil && p.Count[c] == 0 {
+			s.trust[c], y[c] = 0, 0
+			continue
+		}
+		s.informed = true
+		v := noise[c] + n*jointSlack // a nanosecond of clocks
+		sum := p.Sum[c]
+		if p.Count != nil {
+			// As if there were as many packets as expected.
+			k := p.Count[c]
+			sum *= n / k
+			v += packet * max(0, k-n-jointEnoughPackets*math.Sqrt(k)) // of flows that are not listed
+			v *= n / k
+		}
+		s.trust[c] = 1 / v
+		y[c] = (sum - y[c]) / v
+	}
+	s.fillDiagonal()
+	return s, s.gathered(y)
+}
+
+// finishGuessed turns the regression's effects h into means and its variances
+// v into deviations, in place.
+func (s *jointSystem) finishGuessed(g *jointGuess, mean, deviation []float64) {
+	typical, _ := s.typical(g)
+	var squares [jointSizes]Moments
+	for f, w := range s.Packets {
+		squares[sizeOf(w)].Add(g.above[f] * g.above[f])
+	}
+	for f, w := range s.Packets {
+		rho, v, x := s.rho[f], s.variance[f], g.above[f]
+		if v == 0 {
+			mean[f], deviation[f] = s.prior.Mean, math.Sqrt(s.prior.ofMean(w))
+			continue
+		}
+		scale := rho / v
+		step := (s.before[f]+scale*mean[f]-g.base)/x - 1
+		if step < 0 {
+			step = math.Expm1(max(step, -jointFall))
+		}
+		x *= 1 + min(step, 1)
+		mean[f] = g.base + x
+		square := max(jointSurest*rho, rho-scale*scale*(v-deviation[f]))
+		// A flow of which cells tell little may be any, of its size or of all.
+		unknown := square / rho * max(s.prior.Between, math.Sqrt(squares[sizeOf(w)].Mean()))
+		square += unknown * unknown
+		if s.Doubt != nil {
+			off := s.Doubt[f] / w * x
+			square += off * off
+		}
+		least := jointLeastTypical * math.Exp(typical[sizeOf(w)]) / math.Sqrt(max(w, 1))
+		deviation[f] = math.Sqrt(square + least*least)
+	}
+}
+
+// check widens the deviations of flows of similar size by what the guesses
+// from two halves of the cells tell.
+func (p *JointProblem) check(even, odd *jointGuess, deviation []float64) {
+	var apart [jointSizes][]float64
+	for f, w := range p.Packets {
+		if w > 0 && even.told[f] > 0 && odd.told[f] > 0 {
+			distance := math.Abs(even.base + even.above[f] - odd.base - odd.above[f])
+			apart[sizeOf(w)] = append(apart[sizeOf(w)], distance/math.Sqrt2/deviation[f])
+		}
+	}
+	nominal := StudentQuantile((1+jointConfidence)/2, jointDegrees)
+	factor := 1.0 // classes of few flows take that of smaller ones
+	var factors [jointSizes]float64
+	for k, list := range apart {
+		if len(list) >= jointFewest {
+			slices.Sort(list)
+			factor = max(1, list[int(jointConfidence*float64(len(list)))]/nominal)
+		}
+		factors[k] = factor
+	}
+	for f, w := range p.Packets {
+		if even.told[f] > 0 || odd.told[f] > 0 {
+			deviation[f] *= factors[sizeOf(w)]
+		}
+	}
+}
