@@ -95,8 +95,9 @@ type JointResult struct {
 	// that it sent, in nanoseconds.
 	Mean []float64
 	// StdDev is, for each flow, the root of the expected square of Mean's
-	// error, in nanoseconds; without a given prior, a deviation from which
-	// Interval covers, and that was 1.2 to 2 times as large on even traffic.
+	// error, in nanoseconds. Without a given prior it is made for Interval to
+	// cover: simulated even delays had errors of a half of it, and those of
+	// flows of thousands of packets a tenth.
 	StdDev []float64
 
 	Prior      JointPrior // the prior used, or what EstimatePrior says if none was given
@@ -127,13 +128,17 @@ func (r *JointResult) Interval(f int, confidence float64) Interval {
 // letting cells and flows agree on factors; then solves with deviations in
 // proportion to the guesses; and at last widens StdDev, over flows of similar
 // size alike, to what two halves of the cells differ by. This suits delays that
-// are a microsecond for most flows and milliseconds for others: the median
-// relative error of flows of 30 packets and more in captured traffic fell to
-// between a half and a hundredth of that under one prior for all. Even delays
-// lose nothing by it. Limits: without counts, delays are taken as above 0, so
-// that a clock's offset must be small; a flow in one cell only has no halves to
-// compare; and where there is half a cell to a flow or less, intervals for
-// 95 % were seen to cover as little as 89 % of the larger flows.
+// are a microsecond for most flows and milliseconds for others: in captures of
+// ten thousand flows, the median relative error of those of 30 packets and more
+// fell to between four tenths and a hundredth of that under one prior for all,
+// and intervals for 95 % covered 96 % and more. Even delays lose nothing by it.
+//
+// Limits: a flow of few packets among many in all its cells is guessed near the
+// typical delay of its size, with a deviation as wide as delays are apart; and
+// a flow without a usable cell gets the mean of all. Flows that lost packets and
+// so their cells are often those that waited longest, which no deviation knows.
+// Without counts, delays are taken as above 0, so that a clock's offset must be
+// small. A flow in one cell only has no halves to compare.
 //
 // It holds about 15 numbers per flow, 5 per cell, and 4 bytes per entry of
 // Cells, and takes time in proportion to Cells. The same problem gives the same

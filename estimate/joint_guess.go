@@ -23,10 +23,11 @@ import (
 //	        With counts, a cell's packets are split as its count says, about
 //	        the mean of the cell's own flows instead of the mean of all.
 //	Check   a flow of which cells tell little may be as far off as flows are
-//		apart, and its deviation says so. The guesses from even and from odd
-//		cells alone are two of equal worth. Where they are farther apart than
-//		two deviations, these grow: as many times in all flows of similar size
-//		as makes intervals for 95 % hold 95 % of the distances.
+//	        apart, and its deviation says so. The guesses from even and from
+//	        odd cells alone are two of equal worth. Where they are farther
+//	        apart than deviations tell, these grow, of all flows of similar
+//	        size by one factor: that at which intervals for 95 %, times √2
+//	        for the difference of two, hold 95 % of the distances.
 //
 // The guesses are the multiplicative ones that maximise the likelihood of sums
 // whose variance is in proportion to their mean, stopped early. The delay above
@@ -36,7 +37,8 @@ import (
 const (
 	jointRounds  = 20  // of guessing: further ones fit noise
 	jointTypical = 0.5 // packets of typical delay that every flow has besides its own
-	// Logarithms of delays vary by this more than the guesses, which are even.
+	// The variance of delays' logarithms beyond that of the guesses, which are
+	// too even where cells tell little.
 	jointUneven = 1.0
 	// Relative variance of a packet's delay, at least: as of exponential ones.
 	jointPacket = 1.0
