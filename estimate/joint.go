@@ -131,7 +131,9 @@ func (r *JointResult) Interval(f int, confidence float64) Interval {
 // are a microsecond for most flows and milliseconds for others: in captures of
 // ten thousand flows, the median relative error of those of 30 packets and more
 // fell to between four tenths and a hundredth of that under one prior for all,
-// and intervals for 95 % covered 96 % and more. Even delays lose nothing by it.
+// and intervals for 95 % covered 96 % and more of all flows. On simulated delays
+// within a factor of four or so of each other it is from a third better to a
+// tenth worse, the latter with 80 flows to a cell or without counts.
 //
 // Limits: a flow of few packets among many in all its cells is guessed near the
 // typical delay of its size, with a deviation as wide as delays are apart; and
