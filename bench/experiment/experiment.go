@@ -80,6 +80,15 @@ func (r *Run) Progress(ctx context.Context, done, total int) error {
 	return ctx.Err()
 }
 
+// Steps returns a function that is Progress by one of total steps at each call.
+func (r *Run) Steps(ctx context.Context, total int) func() error {
+	done := 0
+	return func() error {
+		done++
+		return r.Progress(ctx, done, total)
+	}
+}
+
 // A Result is what an experiment found.
 type Result struct {
 	Claims  []Claim
@@ -122,6 +131,14 @@ func Judge(ours, claimed, slack float64) Verdict {
 		return AsGood
 	}
 	return Loss
+}
+
+// Holds judges a claim that is true or not.
+func Holds(is bool) Verdict {
+	if is {
+		return AsGood
+	}
+	return DoesNotHold
 }
 
 // A Table is shown in the report and can be copied into README.md. Cells are

@@ -45,7 +45,7 @@ func runCountedDeviation(ctx context.Context, run *experiment.Run) (experiment.R
 	}
 	paperLine, ourLine := plot.Series{Name: "closed form (γ = ∞)", Paper: true, Pair: 1}, plot.Series{Name: "counted", Pair: 2}
 	table := experiment.Table{Title: "Deviation, flows of 1,000 packets and more: median error, and flows without an answer", Columns: []string{"m", "closed form", "no answer", "counted", "no answer"}}
-	step := counter(ctx, run, len(perFlow))
+	step := run.Steps(ctx, len(perFlow))
 	var at20 [2]float64
 	for k, m := range perFlow {
 		closed, mine := &errorsOf{name: "closed form (γ = ∞)", paper: true}, &errorsOf{name: "counted"}

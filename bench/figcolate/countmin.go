@@ -66,8 +66,8 @@ func runCountMin(ctx context.Context, run *experiment.Run) (experiment.Result, e
 	bits := rows * columns * 19
 	result := experiment.Result{
 		Claims: []experiment.Claim{
-			{What: "counters of a sketch for one flow, α = 0.95, β = 0.05", Paper: "165", Ours: fmt.Sprint(rows * columns), Verdict: holds(rows*columns == 165)},
-			{What: "packets of a flow at which 19-bit counters for it alone take 0.1 bit a packet", Paper: "31,350", Ours: fmt.Sprint(10 * bits), Verdict: holds(10*bits == 31_350)},
+			{What: "counters of a sketch for one flow, α = 0.95, β = 0.05", Paper: "165", Ours: fmt.Sprint(rows * columns), Verdict: experiment.Holds(rows*columns == 165)},
+			{What: "packets of a flow at which 19-bit counters for it alone take 0.1 bit a packet", Paper: "31,350", Ours: fmt.Sprint(10 * bits), Verdict: experiment.Holds(10*bits == 31_350)},
 		},
 		Config: setting(run, map[string]any{"traffic": backbone.trace, "memories, MB": memories[:2], "rows": rows, "seed": seed}),
 		Notes:  []string{fmt.Sprintf("The sketch, too, is shared by all flows, and holds whole time stamps; its least sum is mostly of the same row at both points, and then the error is the delays of others in that one counter, as with COLATE. With fewer flows (%d) than a row has counters, most flows have one of their three for themselves and are exact, where COLATE spreads a flow over %d and always shares. It costs three memory updates a packet; and which flows are exact, nothing tells.", len(t.flows), countersEach)},
@@ -111,7 +111,7 @@ func runCountMin(ctx context.Context, run *experiment.Run) (experiment.Result, e
 		}
 		result.Figures = append(result.Figures, f)
 		result.Claims = append(result.Claims,
-			experiment.Claim{What: fmt.Sprintf("median error of flows of ≥ 1,000 packets, %v MB, count-min for all flows and COLATE by Theorem 2", mb), Paper: "COLATE's is smaller", Ours: percentFrom(cm.median(large)) + "; " + percentFrom(race[0].median(large)), Verdict: holds(race[0].median(large) < cm.median(large))},
+			experiment.Claim{What: fmt.Sprintf("median error of flows of ≥ 1,000 packets, %v MB, count-min for all flows and COLATE by Theorem 2", mb), Paper: "COLATE's is smaller", Ours: percentFrom(cm.median(large)) + "; " + percentFrom(race[0].median(large)), Verdict: experiment.Holds(race[0].median(large) < cm.median(large))},
 			experiment.Claim{What: "the same, count-min and joint decoding", Paper: percentFrom(cm.median(large)), Ours: percentFrom(race[2].median(large)), Verdict: experiment.Judge(race[2].median(large), cm.median(large), 0.1)})
 		if err := run.Progress(ctx, m+1, 2); err != nil {
 			return experiment.Result{}, err

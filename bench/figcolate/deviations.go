@@ -43,7 +43,7 @@ func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result,
 	}
 	table := experiment.Table{Title: "Deviation: median error where there is an answer, and part of all flows within 5 %; 10 MB", Columns: []string{"trace", "flows", "1 repetition", "1,000", "closed form", "Estimate, counted", "no answer, closed form", "no answer, counted"}}
 	result := experiment.Result{Config: setting(run, map[string]any{"repetitions": gammas, "seed": seed, "memory, MB": 10})}
-	step := counter(ctx, run, len(kinds)*3)
+	step := run.Steps(ctx, len(kinds)*3)
 	for i, k := range kinds {
 		t, err := newTraffic(ctx, run, k)
 		if err != nil {
@@ -131,7 +131,7 @@ func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result,
 		table.Add(k.name, fmt.Sprint(len(chosen)), cell(byGamma[0]), cell(thousand), cell(closed), cell(ours), fmt.Sprint(none), fmt.Sprint(noneOurs))
 		within := thousand.within(asked, deviationLimit)
 		result.Claims = append(result.Claims,
-			experiment.Claim{What: k.name + ": flows within 5 %, 1,000 repetitions", Paper: "> 91 %", Ours: experiment.Percent(within), Verdict: holds(within > 0.91)},
+			experiment.Claim{What: k.name + ": flows within 5 %, 1,000 repetitions", Paper: "> 91 %", Ours: experiment.Percent(within), Verdict: experiment.Holds(within > 0.91)},
 			experiment.Claim{What: k.name + ": the same, closed form and counted counters", Paper: experiment.Percent(closed.within(asked, deviationLimit)), Ours: experiment.Percent(ours.within(asked, deviationLimit)),
 				Verdict: experiment.Judge(1-ours.within(asked, deviationLimit), 1-closed.within(asked, deviationLimit), 0.01)},
 			experiment.Claim{What: fmt.Sprintf("%s: median error where there is an answer, closed form (%d of %d flows) and counted counters (%d)", k.name, answers, len(chosen), answersOurs),

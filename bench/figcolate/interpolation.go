@@ -35,7 +35,7 @@ func runInterpolation(ctx context.Context, run *experiment.Run) (experiment.Resu
 	asked := class{"≥ 100", 100, unlimited}
 	table := experiment.Table{Title: "Packets to a reference (Table 3), and flows of 100 packets and more", Columns: []string{"trace", "method", "packets to a reference", "the paper's", "median error", "within 5 %", "flows of all sizes within 5 %"}}
 	result := experiment.Result{Config: setting(run, map[string]any{"rates": rates, "memory of COLATE, MB": 10, "seed": seed})}
-	step := counter(ctx, run, len(kinds)*3)
+	step := run.Steps(ctx, len(kinds)*3)
 	for i, k := range kinds {
 		f := plot.Figure{
 			Name: "11" + string(rune('a'+i)), Title: "Error of means, " + k.name,
@@ -80,7 +80,7 @@ func runInterpolation(ctx context.Context, run *experiment.Run) (experiment.Resu
 				if method == rli.Linear {
 					result.Claims = append(result.Claims,
 						experiment.Claim{What: fmt.Sprintf("%s: median error of flows of ≥ 100 packets, RLI at %s and COLATE by Theorem 2", k.name, rate.name), Paper: "COLATE's is smaller",
-							Ours: experiment.Percent(e.median(asked)) + "; " + experiment.Percent(race[0].median(asked)), Verdict: holds(race[0].median(asked) < e.median(asked))},
+							Ours: experiment.Percent(e.median(asked)) + "; " + experiment.Percent(race[0].median(asked)), Verdict: experiment.Holds(race[0].median(asked) < e.median(asked))},
 						experiment.Claim{What: fmt.Sprintf("%s: the same, COLATE by joint decoding", k.name), Paper: experiment.Percent(e.median(asked)), Ours: experiment.Percent(race[2].median(asked)), Verdict: experiment.Judge(race[2].median(asked), e.median(asked), 0.1)})
 				}
 			}

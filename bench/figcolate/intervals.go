@@ -48,7 +48,7 @@ func runIntervals(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	}
 	table := experiment.Table{Title: "Coverage of 95 % intervals, and median half width", Columns: []string{"traffic", "packets of the flow", "flows", "the paper's", "ours, sums", "ours, counted", "joint, sums"}}
 	result := experiment.Result{Config: setting(run, map[string]any{"traffic": []any{config, backbone.trace, dataCentre.trace}, "counters": n, "seed": seed})}
-	step := counter(ctx, run, 2*len(all))
+	step := run.Steps(ctx, 2*len(all))
 	for pair, t := range all {
 		plain, err := t.record(sums(n, seed))
 		if err != nil {
@@ -123,7 +123,7 @@ func runIntervals(ctx context.Context, run *experiment.Run) (experiment.Result, 
 		coverage.Series = append(coverage.Series, lines[:2]...)
 		for m := range names[:3] {
 			share := float64(total[m].in) / float64(total[m].all)
-			verdict := holds(share >= colate.Confidence)
+			verdict := experiment.Holds(share >= colate.Confidence)
 			if m > 0 && share >= colate.Confidence {
 				verdict = experiment.Win
 			}

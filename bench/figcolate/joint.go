@@ -55,7 +55,7 @@ func runJoint(ctx context.Context, run *experiment.Run) (experiment.Result, erro
 	for _, i := range chosen {
 		mean.add(&t.flows[i], t.delays.Mean())
 	}
-	step := counter(ctx, run, 2*len(counters))
+	step := run.Steps(ctx, 2*len(counters))
 	for c, full := range counters {
 		n := scaled(run, full)
 		plain, err := t.record(sums(n, seed))

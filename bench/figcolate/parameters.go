@@ -36,7 +36,7 @@ func runParameters(_ context.Context, run *experiment.Run) (experiment.Result, e
 		return experiment.Result{}, err
 	}
 	claim := func(what string, paper, ours, slack float64) experiment.Claim {
-		return experiment.Claim{What: "the paper's example, " + what, Paper: experiment.Number(paper), Ours: experiment.Number(ours), Verdict: holds(math.Abs(ours/paper-1) <= slack)}
+		return experiment.Claim{What: "the paper's example, " + what, Paper: experiment.Number(paper), Ours: experiment.Number(ours), Verdict: experiment.Holds(math.Abs(ours/paper-1) <= slack)}
 	}
 	result := experiment.Result{
 		Claims: []experiment.Claim{
@@ -76,8 +76,8 @@ func runParameters(_ context.Context, run *experiment.Run) (experiment.Result, e
 			grown := most.Y[len(most.Y)-1] / most.Y[0]
 			memory := most.X[len(most.X)-1] / most.X[0]
 			result.Claims = append(result.Claims,
-				experiment.Claim{What: "storage of a packet with 0.25 MB and with 128 MB", Paper: "less with more memory", Ours: fmt.Sprintf("%.3f and %.3f bits", first, last), Verdict: holds(last < 0.9*first)},
-				experiment.Claim{What: "growth of T, of that of the memory", Paper: "more than 1", Ours: experiment.Number(grown / memory), Verdict: holds(grown > 1.1*memory)})
+				experiment.Claim{What: "storage of a packet with 0.25 MB and with 128 MB", Paper: "less with more memory", Ours: fmt.Sprintf("%.3f and %.3f bits", first, last), Verdict: experiment.Holds(last < 0.9*first)},
+				experiment.Claim{What: "growth of T, of that of the memory", Paper: "more than 1", Ours: experiment.Number(grown / memory), Verdict: experiment.Holds(grown > 1.1*memory)})
 		}
 	}
 	result.Figures = []plot.Figure{storage, threshold}

@@ -234,23 +234,6 @@ func errorAxis(least, most float64) plot.Axis {
 
 var shareAxis = plot.Axis{Label: "share of flows", Min: 0, Max: 1}
 
-// counter returns a function that tells one of total steps at each call.
-func counter(ctx context.Context, run *experiment.Run, total int) func() error {
-	done := 0
-	return func() error {
-		done++
-		return run.Progress(ctx, done, total)
-	}
-}
-
-// holds judges a claim that is true or not.
-func holds(is bool) experiment.Verdict {
-	if is {
-		return experiment.AsGood
-	}
-	return experiment.DoesNotHold
-}
-
 // bitsPerPacket is what an epoch takes in a store.
 func bitsPerPacket(counters, bits, packets int) float64 {
 	return float64(counters) * float64(bits) / float64(packets)

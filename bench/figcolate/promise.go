@@ -40,7 +40,7 @@ func runPromise(ctx context.Context, run *experiment.Run) (experiment.Result, er
 		Columns: []string{"trace", "memory (MB)", "bits a packet", "required", "Theorem 2", "Estimate, counted", "joint", "best error the equations find, of that allowed"},
 	}
 	list := append(append([]kind(nil), kinds...), congested())
-	step := counter(ctx, run, len(list)*(1+len(memories)))
+	step := run.Steps(ctx, len(list)*(1+len(memories)))
 	held, heldOurs, asked := 0, 0, 0
 	best := plot.Figure{
 		Name: "6d", Title: "Median error and memory, flows of 1,000 packets and more",
@@ -85,7 +85,7 @@ func runPromise(ctx context.Context, run *experiment.Run) (experiment.Result, er
 					result.Claims = append(result.Claims, experiment.Claim{
 						What:  fmt.Sprintf("%s, 10 MB, %v: flows of ≥ 1,000 packets within β by Theorem 2", k.name, r),
 						Paper: "≥ " + experiment.Percent(r.reliability), Ours: experiment.Percent(theorem.within(large, r.err)),
-						Verdict: holds(theorem.within(large, r.err) >= r.reliability),
+						Verdict: experiment.Holds(theorem.within(large, r.err) >= r.reliability),
 					})
 				}
 				result.Claims = append(result.Claims, experiment.Claim{
@@ -101,7 +101,7 @@ func runPromise(ctx context.Context, run *experiment.Run) (experiment.Result, er
 	}
 	result.Claims = append(result.Claims, experiment.Claim{
 		What:  fmt.Sprintf("promises kept of %d (four traces, three memories, three pairs), by Theorem 2 and by joint decoding", asked),
-		Paper: "all", Ours: fmt.Sprintf("%d and %d", held, heldOurs), Verdict: holds(held == asked),
+		Paper: "all", Ours: fmt.Sprintf("%d and %d", held, heldOurs), Verdict: experiment.Holds(held == asked),
 	})
 	result.Figures = append(curves, best)
 	result.Tables = []experiment.Table{table}

@@ -50,7 +50,7 @@ func runSizes(ctx context.Context, run *experiment.Run) (experiment.Result, erro
 			result.Claims = append(result.Claims, experiment.Claim{
 				What: k.name + ": flows of fewer than 10 packets; of 1,000 and more", Paper: "both kinds",
 				Ours:    experiment.Percent(float64(mice)/float64(len(packets))) + "; " + experiment.Percent(float64(elephants)/float64(len(packets))),
-				Verdict: holds(mice > 0 && elephants > 0),
+				Verdict: experiment.Holds(mice > 0 && elephants > 0),
 			})
 		}
 		table.Add(append(t.describe(), experiment.Number(float64(elephants)), experiment.Percent(float64(t.dropped)/float64(t.dropped+len(t.packets))), k.paper)...)

@@ -69,8 +69,8 @@ func runSplit(ctx context.Context, run *experiment.Run) (experiment.Result, erro
 		table.Add(c.name, fmt.Sprint(flows), experiment.Number(moments.Mean()), experiment.Number(median), experiment.Percent(float64(empty)/float64(len(ratios))),
 			experiment.Number(moments.StdDev()), experiment.Number(predicted))
 		result.Claims = append(result.Claims,
-			experiment.Claim{What: name + ": median of C_f / E[C_f]", Paper: "1", Ours: experiment.Number(median), Verdict: holds(math.Abs(median-1) < 0.1)},
-			experiment.Claim{What: name + ": deviation of C_f / E[C_f]", Paper: experiment.Number(predicted), Ours: experiment.Number(moments.StdDev()), Verdict: holds(moments.StdDev() < 2*predicted)})
+			experiment.Claim{What: name + ": median of C_f / E[C_f]", Paper: "1", Ours: experiment.Number(median), Verdict: experiment.Holds(math.Abs(median-1) < 0.1)},
+			experiment.Claim{What: name + ": deviation of C_f / E[C_f]", Paper: experiment.Number(predicted), Ours: experiment.Number(moments.StdDev()), Verdict: experiment.Holds(moments.StdDev() < 2*predicted)})
 	}
 	f.Series = append(f.Series, plot.Series{Name: "the paper's model", Kind: plot.Line, Paper: true, X: []float64{0, 1, 1, 4}, Y: []float64{0, 0, 1, 1}})
 	result.Figures = []plot.Figure{f}

@@ -48,7 +48,7 @@ func runStorage(ctx context.Context, run *experiment.Run) (experiment.Result, er
 	table := experiment.Table{Title: "Median error of means, flows of 1,000 packets and more", Columns: []string{"trace", "bits a packet", "counters", "Theorem 2", "Estimate, counted", "joint", "within 1 %, Theorem 2", "within 1 %, joint"}}
 	narrow := experiment.Table{Name: "literal", Title: "Counters of 19 bits, as many as 1 MB holds, Theorem 2", Columns: []string{"trace", "unit", "epochs", "bits a packet", "median error, flows ≥ 100"}}
 	result := experiment.Result{Config: setting(run, map[string]any{"bits a packet": stored, "units, 2^n ns": shifts, "seed": seed})}
-	step := counter(ctx, run, len(kinds)*(len(stored)+len(shifts)))
+	step := run.Steps(ctx, len(kinds)*(len(stored)+len(shifts)))
 	for i, k := range kinds {
 		t, err := newTraffic(ctx, run, k)
 		if err != nil {
@@ -70,7 +70,7 @@ func runStorage(ctx context.Context, run *experiment.Run) (experiment.Result, er
 			if b == 0 {
 				result.Claims = append(result.Claims, experiment.Claim{
 					What:  fmt.Sprintf("%s, %v bit a packet: flows of ≥ 1,000 packets within 1 %%, Theorem 2 (joint: %s)", k.name, bits, experiment.Percent(joint.within(large, 0.01))),
-					Paper: "≥ 99 %", Ours: experiment.Percent(theorem.within(large, 0.01)), Verdict: holds(theorem.within(large, 0.01) >= 0.99),
+					Paper: "≥ 99 %", Ours: experiment.Percent(theorem.within(large, 0.01)), Verdict: experiment.Holds(theorem.within(large, 0.01) >= 0.99),
 				})
 			}
 			if err := step(); err != nil {

@@ -35,7 +35,7 @@ func runTriangle(ctx context.Context, run *experiment.Run) (experiment.Result, e
 	}
 	var links []*traffic
 	var from, to []int
-	step := counter(ctx, run, 12)
+	step := run.Steps(ctx, 12)
 	for a := range 3 {
 		for b := range 3 {
 			if a == b {
@@ -98,7 +98,7 @@ func runTriangle(ctx context.Context, run *experiment.Run) (experiment.Result, e
 	f.Series = append(f.Series, each.cdf(asked, "all, a vector at each end"), decoded.cdf(asked, "all, joint"))
 	within := all.within(asked, 0.1)
 	result.Claims = []experiment.Claim{
-		{What: "flows of ≥ 100 packets within 10 %, one vector at a point (α = 0.90)", Paper: "≥ 90 %", Ours: experiment.Percent(within), Verdict: holds(within >= 0.9)},
+		{What: "flows of ≥ 100 packets within 10 %, one vector at a point (α = 0.90)", Paper: "≥ 90 %", Ours: experiment.Percent(within), Verdict: experiment.Holds(within >= 0.9)},
 		{What: "median error, one vector at a point and one for each end of a link, equal memory", Paper: experiment.Percent(all.median(asked)), Ours: experiment.Percent(each.median(asked)), Verdict: experiment.Judge(each.median(asked), all.median(asked), 0.1)},
 	}
 	result.Figures = []plot.Figure{f}

@@ -38,7 +38,7 @@ func runAgainstProbes(ctx context.Context, run *experiment.Run) (experiment.Resu
 			shares = append(shares, share)
 		}
 	}
-	step := Counter(ctx, run, len(shares)*runs)
+	step := run.Steps(ctx, len(shares)*runs)
 	var contests []contest
 	for _, share := range shares {
 		p, err := t.Lose(run, share, episode)

@@ -32,7 +32,7 @@ func runBandwidth(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	}
 	shares := []float64{0.001, someLoss, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2}
 	checks := run.Pick(50, 200) // runs of probes at the rate that should be as good
-	step := Counter(ctx, run, len(shares)*(hashes+1))
+	step := run.Steps(ctx, len(shares)*(hashes+1))
 
 	figure := plot.Figure{
 		Title:   "Probe bandwidth over LDA bandwidth for equal error of the average delay",

@@ -20,7 +20,7 @@ var knownLoss = experiment.Experiment{
 }
 
 func runKnownLoss(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
-	step := Counter(ctx, run, len(Laws)*len(losses)*runs)
+	step := run.Steps(ctx, len(Laws)*len(losses)*runs)
 	byLaw := make([][]*point, len(Laws))
 	for i, law := range Laws {
 		t, err := NewTrace(run, law)

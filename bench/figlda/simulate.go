@@ -1,7 +1,6 @@
 package figlda
 
 import (
-	"context"
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -216,15 +215,6 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int, step func() 
 		}
 	}
 	return pt, nil
-}
-
-// Counter returns a function that tells one of total steps at each call.
-func Counter(ctx context.Context, run *experiment.Run, total int) func() error {
-	done := 0
-	return func() error {
-		done++
-		return run.Progress(ctx, done, total)
-	}
 }
 
 // Verdict judges an average of absolute errors of so many runs against an upper

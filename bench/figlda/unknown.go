@@ -19,7 +19,7 @@ var unknownLoss = experiment.Experiment{
 }
 
 func runUnknownLoss(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
-	step := Counter(ctx, run, len(bankings)*len(losses)*runs)
+	step := run.Steps(ctx, len(bankings)*len(losses)*runs)
 	t, err := NewTrace(run, Laws[0])
 	if err != nil {
 		return experiment.Result{}, err

@@ -49,7 +49,7 @@ func runWorstCase(ctx context.Context, run *experiment.Run) (experiment.Result, 
 		worst   float64
 	}{{name: "LDA, two banks", claimed: 0.0017}, {name: "7 probes a second", claimed: 0.87}, {name: "144 probes a second", claimed: 0.13}, {name: "10,000 probes a second", claimed: 0.0015}}
 	repeats := run.Pick(11, 21)
-	pt, err := p.measure(run, twoBanks, runs*repeats, Counter(ctx, run, runs*repeats))
+	pt, err := p.measure(run, twoBanks, runs*repeats, run.Steps(ctx, runs*repeats))
 	if err != nil {
 		return experiment.Result{}, err
 	}

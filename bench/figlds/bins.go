@@ -35,7 +35,7 @@ func runBySize(ctx context.Context, run *experiment.Run) (experiment.Result, err
 	for i, r := range ranges {
 		byDelay[i] = &method{name: r.name}
 	}
-	step := counter(ctx, run, intervals*len(columnsOf))
+	step := run.Steps(ctx, intervals*len(columnsOf))
 	var configs []lds.Config
 	for n := range intervals {
 		iv, err := newInterval(run, n)
@@ -110,12 +110,12 @@ func runBySize(ctx context.Context, run *experiment.Run) (experiment.Result, err
 	result.Claims = append(result.Claims,
 		experiment.Claim{
 			What: "median error with 7,000 cells, " + classes[fromThousand].name + ", against the mean of all packets", Paper: "significantly better",
-			Ours: experiment.Percent(large) + " against " + experiment.Percent(small), Verdict: holds(large < small/2),
+			Ours: experiment.Percent(large) + " against " + experiment.Percent(small), Verdict: experiment.Holds(large < small/2),
 		},
 		experiment.Claim{
 			What: "errors by delay, " + classes[fromHundred].name + ": less than half the mean of all, near the mean, and above 1.75 times", Paper: "slightly larger at both ends",
 			Ours:    experiment.Percent(byDelay[0].median(fromHundred)) + ", " + experiment.Percent(byDelay[2].median(fromHundred)) + ", " + experiment.Percent(byDelay[4].median(fromHundred)),
-			Verdict: holds(byDelay[0].median(fromHundred) > byDelay[2].median(fromHundred) && byDelay[4].median(fromHundred) > byDelay[2].median(fromHundred)),
+			Verdict: experiment.Holds(byDelay[0].median(fromHundred) > byDelay[2].median(fromHundred) && byDelay[4].median(fromHundred) > byDelay[2].median(fromHundred)),
 		},
 	)
 	result.Tables = []experiment.Table{sizeTable(append(sketches, mean))}

@@ -38,7 +38,7 @@ func runComparison(ctx context.Context, run *experiment.Run) (experiment.Result,
 		sketches = append(sketches, &method{name: fmt.Sprintf("LDS %s × 4", experiment.Number(float64(columns)))})
 	}
 	var recorded, largeShare estimate.Moments
-	step := counter(ctx, run, 4*intervals)
+	step := run.Steps(ctx, 4*intervals)
 	var configs []lds.Config
 	for n := range intervals {
 		iv, err := newInterval(run, n)
@@ -133,7 +133,7 @@ func runComparison(ctx context.Context, run *experiment.Run) (experiment.Result,
 			result.Claims = append(result.Claims, experiment.Claim{
 				What: fmt.Sprintf("median error of %s, against the best of the others: %s", s.name, classes[c].name), Paper: paper,
 				Ours:    fmt.Sprintf("%s against %s (%s)", percent(s.median(c)), percent(b.median(c)), b.name),
-				Verdict: holds(s.median(c) < b.median(c)),
+				Verdict: experiment.Holds(s.median(c) < b.median(c)),
 			})
 		}
 	}
@@ -141,7 +141,7 @@ func runComparison(ctx context.Context, run *experiment.Run) (experiment.Result,
 	result.Claims = append(result.Claims,
 		experiment.Claim{
 			What: "share of all flows that are off by less than 10 %: LDS 17,500 × 4 against the multi-point estimator at 10 %", Paper: "consistently better",
-			Ours: percent(near(sketches[reference])) + " against " + percent(near(mpe[1])), Verdict: holds(near(sketches[reference]) > near(mpe[1])),
+			Ours: percent(near(sketches[reference])) + " against " + percent(near(mpe[1])), Verdict: experiment.Holds(near(sketches[reference]) > near(mpe[1])),
 		},
 		experiment.Claim{
 			What: "median error of LDS 17,500 × 4 against NetFlow's two samples of the flow itself, 10 %: " + classes[fromHundred].name, Paper: "not shown",
@@ -151,7 +151,7 @@ func runComparison(ctx context.Context, run *experiment.Run) (experiment.Result,
 		experiment.Claim{
 			What: "RLI is better than the multi-point estimator at 10 %: median, " + classes[fromHundred].name, Paper: "yes",
 			Ours:    percent(rli.median(fromHundred)) + " against " + percent(mpe[1].median(fromHundred)),
-			Verdict: holds(rli.median(fromHundred) < 0.95*mpe[1].median(fromHundred)),
+			Verdict: experiment.Holds(rli.median(fromHundred) < 0.95*mpe[1].median(fromHundred)),
 		},
 	)
 	return result, nil

@@ -62,7 +62,7 @@ func runJoint(ctx context.Context, run *experiment.Run) (experiment.Result, erro
 		races = append(races, r)
 		configs = append(configs, shape(run, s.columns, s.spread, s.rates...))
 	}
-	step := counter(ctx, run, intervals*len(races)*2)
+	step := run.Steps(ctx, intervals*len(races)*2)
 	for n := range intervals {
 		iv, err := newInterval(run, n)
 		if err != nil {

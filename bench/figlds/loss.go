@@ -46,7 +46,7 @@ func runUnderLoss(ctx context.Context, run *experiment.Run) (experiment.Result, 
 		return out
 	}
 	paper, ours, decoded := newMethods(), newMethods(), newMethods()
-	step := counter(ctx, run, 2*intervals*len(lossy))
+	step := run.Steps(ctx, 2*intervals*len(lossy))
 	var configs []lds.Config
 	for _, s := range sampled {
 		configs = append(configs, shape(run, spread*17500, spread, s.rates...))
@@ -125,7 +125,7 @@ func runUnderLoss(ctx context.Context, run *experiment.Run) (experiment.Result, 
 		for _, c := range []int{fromThousand, fromHundred} {
 			for l, share := range lossy {
 				full, few, banks := e.by[l][0], e.by[l][1], e.by[l][2]
-				claimed, judge := "better than both", holds
+				claimed, judge := "better than both", experiment.Holds
 				if !e.paper {
 					claimed, judge = "ours: better than both", kept
 				}

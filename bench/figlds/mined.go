@@ -44,7 +44,7 @@ func runMined(ctx context.Context, run *experiment.Run) (experiment.Result, erro
 	thresholds := []uint64{1000, 10_000}
 	hits := make([]struct{ listed, there, found float64 }, len(thresholds))
 	tooFew := 0
-	step := counter(ctx, run, 2*intervals)
+	step := run.Steps(ctx, 2*intervals)
 	for n := range intervals {
 		iv, err := newInterval(run, n)
 		if err != nil {
@@ -133,7 +133,7 @@ func runMined(ctx context.Context, run *experiment.Run) (experiment.Result, erro
 	percent := experiment.Percent
 	heavy := experiment.Table{Name: "heavy", Title: "Heavy hitters with 17,500 × 4 cells, all flows being candidates", Columns: []string{"packets at least", "there are", "listed", "found", "of the listed, true"}}
 	claims := []experiment.Claim{
-		{What: "flows whose packets are told too few, 17,500 × 4 cells", Paper: "none", Ours: experiment.Number(float64(tooFew)), Verdict: holds(tooFew == 0)},
+		{What: "flows whose packets are told too few, 17,500 × 4 cells", Paper: "none", Ours: experiment.Number(float64(tooFew)), Verdict: experiment.Holds(tooFew == 0)},
 	}
 	for t, h := range hits {
 		per := float64(intervals)
@@ -141,7 +141,7 @@ func runMined(ctx context.Context, run *experiment.Run) (experiment.Result, erro
 			percent(h.found/h.there), percent(h.found/h.listed))
 		claims = append(claims, experiment.Claim{
 			What:  fmt.Sprintf("heavy hitters of %s packets and more: found, and true of the listed", experiment.Number(float64(thresholds[t]))),
-			Paper: "all found", Ours: percent(h.found/h.there) + ", " + percent(h.found/h.listed), Verdict: holds(h.found == h.there),
+			Paper: "all found", Ours: percent(h.found/h.there) + ", " + percent(h.found/h.listed), Verdict: experiment.Holds(h.found == h.there),
 		})
 	}
 	c := fromHundred

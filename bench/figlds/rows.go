@@ -37,7 +37,7 @@ func runByRows(ctx context.Context, run *experiment.Run) (experiment.Result, err
 	}
 	spared := make([]coverage, len(rowsOf)) // large flows with a small collision in some row
 	var large, flows int
-	step := counter(ctx, run, intervals*(1+len(rowsOf)))
+	step := run.Steps(ctx, intervals*(1+len(rowsOf)))
 	for n := range intervals {
 		iv, err := newInterval(run, n)
 		if err != nil {
@@ -124,11 +124,11 @@ func runByRows(ctx context.Context, run *experiment.Run) (experiment.Result, err
 		}, f},
 		Tables: []experiment.Table{table},
 		Claims: []experiment.Claim{
-			{What: "large flows with a small collision in their row, 1 row", Paper: "0.91", Ours: fmt.Sprintf("%.3f", spared[0].share()), Verdict: holds(spared[0].share() > 0.89)},
-			{What: "in some of 4 rows", Paper: "0.985", Ours: fmt.Sprintf("%.3f", spared[four].share()), Verdict: holds(spared[four].share() > 0.975)},
-			{What: "number of rows with the most such flows", Paper: "4", Ours: fmt.Sprint(rowsOf[bestSpared]), Verdict: holds(rowsOf[bestSpared] == 4)},
+			{What: "large flows with a small collision in their row, 1 row", Paper: "0.91", Ours: fmt.Sprintf("%.3f", spared[0].share()), Verdict: experiment.Holds(spared[0].share() > 0.89)},
+			{What: "in some of 4 rows", Paper: "0.985", Ours: fmt.Sprintf("%.3f", spared[four].share()), Verdict: experiment.Holds(spared[four].share() > 0.975)},
+			{What: "number of rows with the most such flows", Paper: "4", Ours: fmt.Sprint(rowsOf[bestSpared]), Verdict: experiment.Holds(rowsOf[bestSpared] == 4)},
 			{What: "number of rows with the smallest median error by Fig. 6, " + classes[fromHundred].name, Paper: "4",
-				Ours: fmt.Sprintf("%d: %s, with 4: %s", rowsOf[best], paper[best].cell(fromHundred), paper[four].cell(fromHundred)), Verdict: holds(rowsOf[best] == 4)},
+				Ours: fmt.Sprintf("%d: %s, with 4: %s", rowsOf[best], paper[best].cell(fromHundred), paper[four].cell(fromHundred)), Verdict: experiment.Holds(rowsOf[best] == 4)},
 			{What: "joint decoding with 4 rows against Fig. 6 with its best number of rows, " + classes[fromHundred].name, Paper: percent(paper[best].median(fromHundred)),
 				Ours: percent(decoded[four].median(fromHundred)), Verdict: experiment.Judge(decoded[four].median(fromHundred), paper[best].median(fromHundred), 0.05)},
 		},

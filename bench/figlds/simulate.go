@@ -268,23 +268,6 @@ func same(mean float64) answer {
 	return func(int) (float64, bool) { return mean, true }
 }
 
-// counter returns a function that tells one of total steps at each call.
-func counter(ctx context.Context, run *experiment.Run, total int) func() error {
-	done := 0
-	return func() error {
-		done++
-		return run.Progress(ctx, done, total)
-	}
-}
-
-// holds judges a claim of the paper that is true or not.
-func holds(is bool) experiment.Verdict {
-	if is {
-		return experiment.AsGood
-	}
-	return experiment.DoesNotHold
-}
-
 // kept judges a claim of ours that is true or not.
 func kept(is bool) experiment.Verdict {
 	if is {

@@ -44,7 +44,7 @@ func runWeighted(ctx context.Context, run *experiment.Run) (experiment.Result, e
 	for _, c := range columns {
 		configs = append(configs, shape(run, c, 1, everything(4)...))
 	}
-	step := counter(ctx, run, intervals*len(weights))
+	step := run.Steps(ctx, intervals*len(weights))
 	for n := range intervals {
 		iv, err := newInterval(run, n)
 		if err != nil {
@@ -117,7 +117,7 @@ func runWeighted(ctx context.Context, run *experiment.Run) (experiment.Result, e
 				bronze, silver, gold := m[0].median(c), m[1].median(c), m[2].median(c)
 				result.Claims = append(result.Claims, experiment.Claim{
 					What: fmt.Sprintf("%s, weights %s, %s: gold before silver before bronze, medians", cells, name, classes[c].name), Paper: "in this order",
-					Ours: fmt.Sprintf("%s, %s, %s", percent(gold), percent(silver), percent(bronze)), Verdict: holds(gold < silver && silver < bronze),
+					Ours: fmt.Sprintf("%s, %s, %s", percent(gold), percent(silver), percent(bronze)), Verdict: experiment.Holds(gold < silver && silver < bronze),
 				})
 			}
 		}
@@ -126,12 +126,12 @@ func runWeighted(ctx context.Context, run *experiment.Run) (experiment.Result, e
 			bronze, before := found[s][2][0].median(c), found[s][0][0].median(c)
 			result.Claims = append(result.Claims, experiment.Claim{
 				What: fmt.Sprintf("%s, weights 1, 10 and 100: what they cost bronze, median, %s", cells, classes[c].name), Paper: "not highly penalised",
-				Ours: fmt.Sprintf("%s → %s, by a factor of %s", percent(before), percent(bronze), experiment.Number(bronze/before)), Verdict: holds(bronze < 1.25*before),
+				Ours: fmt.Sprintf("%s → %s, by a factor of %s", percent(before), percent(bronze), experiment.Number(bronze/before)), Verdict: experiment.Holds(bronze < 1.25*before),
 			})
 			gold, before := found[s][2][2].median(c), found[s][0][2].median(c)
 			result.Claims = append(result.Claims, experiment.Claim{
 				What: fmt.Sprintf("%s, weights 1, 10 and 100: what they bring gold, median, %s", cells, classes[c].name), Paper: "significantly better",
-				Ours: fmt.Sprintf("%s → %s, by a factor of %s", percent(before), percent(gold), experiment.Number(before/gold)), Verdict: holds(gold < before/2),
+				Ours: fmt.Sprintf("%s → %s, by a factor of %s", percent(before), percent(gold), experiment.Number(before/gold)), Verdict: experiment.Holds(gold < before/2),
 			})
 		}
 	}

@@ -62,7 +62,7 @@ func runCoverage(ctx context.Context, run *experiment.Run) (experiment.Result, e
 
 // coverage counts by law and loss rate.
 func coverage(ctx context.Context, run *experiment.Run, laws []figlda.Law, packets int) ([][]covers, error) {
-	step := figlda.Counter(ctx, run, len(laws)*len(losses)*coverageRuns)
+	step := run.Steps(ctx, len(laws)*len(losses)*coverageRuns)
 	byLaw := make([][]covers, len(laws))
 	for i, law := range laws {
 		byLaw[i] = make([]covers, len(losses))

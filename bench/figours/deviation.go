@@ -39,7 +39,7 @@ func (d *deviations) possible() float64 {
 func runDeviation(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
 	runs := run.Pick(10, 40)
 	laws := allLaws()
-	step := figlda.Counter(ctx, run, len(laws)*len(losses)*runs)
+	step := run.Steps(ctx, len(laws)*len(losses)*runs)
 	byLaw := make([][]deviations, len(laws))
 	for i, law := range laws {
 		byLaw[i] = make([]deviations, len(losses))

@@ -8,7 +8,6 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/figlda"
 	"github.com/hoplag/hoplag/bench/figreal"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
@@ -131,7 +130,7 @@ func runDigest(ctx context.Context, run *experiment.Run) (experiment.Result, err
 		return experiment.Result{}, err
 	}
 	seeds := run.Pick(5, 20)
-	step := figlda.Counter(ctx, run, len(digestLengths)*seeds)
+	step := run.Steps(ctx, len(digestLengths)*seeds)
 	of := make([][]digested, len(digestLengths)) // by width
 	for k, length := range digestLengths {
 		of[k] = make([]digested, len(digestWidths))

@@ -100,7 +100,7 @@ func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	packets := rows << fitting
 	laws := figlda.Laws
 	shifts := fitting + 4 // from no sampling on
-	step := figlda.Counter(ctx, run, len(laws)+shifts)
+	step := run.Steps(ctx, len(laws)+shifts)
 
 	share := plot.Figure{
 		Name: "share", Title: "Cells that give a sample",

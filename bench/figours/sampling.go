@@ -51,7 +51,7 @@ type sampled struct {
 func runSampling(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
 	const runs = 10
 	laws := figlda.Laws
-	step := figlda.Counter(ctx, run, len(laws)*len(losses)*len(tunings)*runs)
+	step := run.Steps(ctx, len(laws)*len(losses)*len(tunings)*runs)
 	of := make([][][]sampled, len(tunings)) // by tuning, law and loss rate
 	for j := range of {
 		of[j] = make([][]sampled, len(laws))
