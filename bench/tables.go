@@ -22,7 +22,7 @@ import (
 //
 //	<!-- bench:lda-4 -->          claims and verdicts of an experiment
 //	<!-- bench:lda-4/sample -->   one of its tables
-//	<!-- bench:headlines ours- --> headline claims of the experiments whose name matches
+//	<!-- bench:headlines ours- --> headline claims, and every loss, of the experiments whose name matches
 //	<!-- bench:speed LDA|Floor --> benchmarks, those whose name matches
 //	<!-- bench:peers -->          the same of bench/peers
 //	...
@@ -152,8 +152,8 @@ func markdownFor(all []experiment.Experiment, dir, name, table, pattern string) 
 	return out.String(), nil
 }
 
-// headlines is a table of the headline claims in the results on disk, of the
-// experiments whose names match, in the order of the list.
+// headlines is a table of the headline claims in the results on disk, and of
+// every loss, of the experiments whose names match, in the order of the list.
 func headlines(all []experiment.Experiment, dir, pattern string) (string, error) {
 	match, err := regexp.Compile(pattern)
 	if err != nil {
@@ -173,7 +173,7 @@ func headlines(all []experiment.Experiment, dir, pattern string) (string, error)
 			return "", err
 		}
 		for _, c := range r.Claims {
-			if !c.Headline {
+			if !c.Headline && c.Verdict != experiment.Loss {
 				continue
 			}
 			rows = append(rows, []string{"`" + e.Name + "`", c.What, c.Paper, c.Ours, string(c.Verdict)})

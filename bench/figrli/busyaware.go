@@ -100,7 +100,7 @@ func runBusyAware(ctx context.Context, run *experiment.Run) (experiment.Result, 
 			}
 			where := fmt.Sprintf("%s, %s", kind.name, percent(u))
 			result.Claims = append(result.Claims,
-				experiment.Claim{What: where + ": median error", Paper: text + " " + percent(medians[1]), Ours: fmt.Sprintf("%s (%.2f of it)", percent(medians[2]), medians[2]/medians[1]), Verdict: verdict, Headline: true},
+				experiment.Claim{What: where + ": median error", Paper: text + " " + percent(medians[1]), Ours: fmt.Sprintf("%s (%.2f of it)", percent(medians[2]), medians[2]/medians[1]), Verdict: verdict, Headline: kind.slug == heavyTailed.slug},
 				experiment.Claim{What: where + ": against RLI with references ahead", Paper: percent(medians[3]), Ours: percent(medians[2]), Verdict: experiment.Judge(medians[2], medians[3], 0.1)},
 			)
 		}
