@@ -56,6 +56,25 @@ func BenchmarkLDSUpdate(b *testing.B) {
 			}
 		}, floor)
 	})
+	b.Run("4x17500-1.6MiB-weights-bytes", func(b *testing.B) {
+		c := lds.DefaultConfig
+		c.Bytes = true
+		s := must(lds.New(c))
+		compare(b, streamLength, 0, func(from, to int) {
+			t, packets := int64(from), packets[from:to]
+			for i, f := range flows[from:to] {
+				s.UpdateWeighted(f, packets[i], t+int64(i), 1+uint32(f)%2, 500)
+			}
+		}, floor)
+	})
+	b.Run("simple-4x17500-1MiB", func(b *testing.B) {
+		s := must(lds.NewSimple(lds.DefaultSimpleConfig))
+		compare(b, streamLength, 0, func(from, to int) {
+			for i, f := range flows[from:to] {
+				s.Update(f, int64(i))
+			}
+		}, floor)
+	})
 }
 
 // BenchmarkCOLATEUpdate: 455,334 counters, 20 of them a flow's. The floor
@@ -112,6 +131,21 @@ func BenchmarkCOLATEUpdate(b *testing.B) {
 			}
 		}, wideFloor)
 	})
+}
+
+// BenchmarkCOLATEHybrid is the model of a fast and a slow memory, with half of
+// each counter's bits in either.
+func BenchmarkCOLATEHybrid(b *testing.B) {
+	packets, flows := packetStream(), flowStream()
+	c := colate.DefaultConfig
+	c.Bits, c.CountBits = 32, 0
+	h := must(colate.NewHybrid(c, 16))
+	compare(b, streamLength, 0, func(from, to int) {
+		t, packets := int64(from), packets[from:to]
+		for i, f := range flows[from:to] {
+			h.Update(f, packets[i], t+int64(i))
+		}
+	}, counterFloor[uint32](packets, flows))
 }
 
 // recycle takes, empties and gives back an epoch that has ended.

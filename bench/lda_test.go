@@ -69,6 +69,27 @@ func BenchmarkLDASender(b *testing.B) {
 	})
 }
 
+// BenchmarkLDAClasses is 64 classes of packets, 2 MiB together, that come mixed.
+// The floor updates one of as many cells, by the same hashes.
+func BenchmarkLDAClasses(b *testing.B) {
+	const classes = 64
+	packets, flows := packetStream(), flowStream()
+	all := must(lda.NewClasses(twoBanks, classes))
+	cells := make([]floorCell, classes*2048)
+	compare(b, streamLength, 0, func(from, to int) {
+		t, packets := int64(from), packets[from:to]
+		for i, f := range flows[from:to] {
+			all.Update(int(f%classes), packets[i], t+int64(i))
+		}
+	}, func(from, to int) {
+		t, packets := uint64(from), packets[from:to]
+		for i, f := range flows[from:to] {
+			at := uint64(f)%classes*2048 + uint64(packets[i])%2048
+			cells[at].Add(t + uint64(i))
+		}
+	})
+}
+
 // BenchmarkLDAShards: two goroutines with a shard each against one, and the
 // shards then merged. Metric: how many times the packets in the same time; 1.8
 // is the bar, where two processors are free.
