@@ -53,6 +53,11 @@
 // as many after every disappointment. A queue that is never empty tells no
 // base delay, and BusyAware is then Linear throughout.
 //
+// Linear goes on correcting for the time to send a packet at the rate that it
+// was told. That is right on a link that another class shares, and wrong behind
+// a shaper, which lets a packet pass at once or makes it wait, and takes no time
+// to send it: there, use Linear and tell it no rate.
+//
 // # What it assumes
 //
 // First come, first served: references and packets of a receiver share one
