@@ -38,8 +38,8 @@ var (
 
 // benchmarks are the names that mean speed, and the commands behind them.
 var benchmarks = map[string]string{
-	"speed": "go test -run '^$' -bench . ./bench | tee out/speed.txt",
-	"peers": "(cd bench/peers && go test -run '^$' -bench . .) | tee out/peers.txt",
+	"speed": "go test -run '^$' -bench . -benchtime 0.5s ./bench | tee out/speed.txt",
+	"peers": "(cd bench/peers && go test -run '^$' -bench . -benchtime 0.5s .) | tee out/peers.txt",
 }
 
 // rewriteTables replaces all tables of a file, or, if anything is wrong, none.

@@ -60,7 +60,7 @@ func TestRewriteTables(t *testing.T) {
 			"\n<sub>`go run ./bench -seed 1 -quick -all`: seed 1; each configuration is in `out/EXPERIMENT.json`</sub>\n<!-- /bench -->\n" +
 			"<!-- bench:speed LDA -->\n| benchmark | ns/op | Mpkt/s | x-floor | allocs/op |\n| --- | ---: | ---: | ---: | ---: |\n" +
 			"| LDA/two\\|banks | 1.2 | 833 | 2.2 | 0 |\n" +
-			"\n<sub>`go test -run '^$' -bench . ./bench | tee out/speed.txt`, on Some CPU: fast, linux/amd64</sub>\n<!-- /bench -->\n" +
+			"\n<sub>`go test -run '^$' -bench . -benchtime 0.5s ./bench | tee out/speed.txt`, on Some CPU: fast, linux/amd64</sub>\n<!-- /bench -->\n" +
 			"```\n<!-- bench:an-example -->\n```\nthe end, no newline"
 		want = strings.NewReplacer("Y0", plotted(t, dir, 0), "Y1", plotted(t, dir, 1)).Replace(want)
 		if diff := cmp.Diff(want, string(got)); diff != "" {

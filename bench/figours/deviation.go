@@ -200,7 +200,7 @@ func deviationClaims(byLaw [][]deviations, runs int) []experiment.Claim {
 		tail := byLaw[pareto3]
 		ours := b.worst(tail, ofOurs)
 		claims = append(claims, experiment.Claim{
-			What:  "the same for Pareto 3, " + b.name + "; with every delay known: " + experiment.Percent(b.worst(tail, ofKnown)) + "; asked for: at most " + experiment.Percent(b.asked),
+			What:  "error of the count-conditioned deviation for Pareto 3, " + b.name + "; with every delay known: " + experiment.Percent(b.worst(tail, ofKnown)) + "; asked for: at most " + experiment.Percent(b.asked),
 			Paper: "eq. (5): " + experiment.Percent(b.worst(tail, ofCollapsed)), Ours: experiment.Percent(ours),
 			Verdict: figlda.Verdict(ours, b.asked, runs),
 		})
