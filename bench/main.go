@@ -13,7 +13,7 @@
 //
 // The speed of the library is measured by go test:
 //
-//	go test -run '^$' -bench . ./bench | tee out/speed.txt
+//	go test -run '^$' -bench . -benchtime 0.5s ./bench | tee out/speed.txt
 package main
 
 import (
