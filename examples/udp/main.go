@@ -22,8 +22,8 @@
 // go beside the relay, as through a network for management.
 //
 // The feedback says how many were lost, from which both ends choose the
-// sampling. It comes when the next interval has begun, so it shows two rows
-// later.
+// sampling. It comes about when the next interval begins, just in time or not,
+// and so shows one or two rows later.
 //
 // The exact answer comes from remembering every datagram until it is seen
 // again, in a table that both ends reach only because they are one process.

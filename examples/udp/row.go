@@ -53,13 +53,13 @@ func (e *exact) arrived(number uint64, t int64) {
 type row struct {
 	Interval int         `json:"interval"`
 	Exact    answer      `json:"exact"`
-	LDA      answer      `json:"lda"`
+	LDA      *answer     `json:"lda"`        // nil if there is a problem
 	Range    *[2]float64 `json:"mean_98_ns"` // nil if unknown, with the deviation, for want of cells
 	Sample   uint64      `json:"effective_sample"`
 	Cells    int         `json:"cells"`
 	Usable   int         `json:"usable_cells"`
-	Shifts   []int       `json:"sampling_shifts"`   // of each bank
-	Problem  string      `json:"problem,omitempty"` // why LDA has no answer
+	Shifts   []int       `json:"sampling_shifts"` // of each bank
+	Problem  string      `json:"problem,omitempty"`
 }
 
 type answer struct {
@@ -90,7 +90,7 @@ func (e *exact) row(interval int, r *lda.Report) row {
 		w.Problem = r.Err.Error()
 		return w
 	}
-	w.LDA = answer{r.Result.Sent, r.Result.Received, r.Result.Lost, r.Result.Mean, r.Result.StdDev}
+	w.LDA = &answer{r.Result.Sent, r.Result.Received, r.Result.Lost, r.Result.Mean, r.Result.StdDev}
 	w.Sample, w.Cells, w.Usable = r.Result.N, r.Result.Cells, r.Result.Usable
 	if w.Usable > 1 {
 		in := r.Result.MeanInterval(0.98)
@@ -101,23 +101,23 @@ func (e *exact) row(interval int, r *lda.Report) row {
 
 const heading = `LDA's answer, and the exact one in brackets; delays in ms
 
- #   sent  received  lost           mean             98 % interval   deviation        usable cells  sampling, 1 in 2^
+ #     sent  received   lost           mean             98 % interval   deviation        usable cells  sampling, 1 in 2^
 `
 
 // String is the row below the heading.
 func (w *row) String() string {
-	truth := fmt.Sprintf("%2d %6d %9d", w.Interval, w.Exact.Sent, w.Exact.Received)
-	if w.Problem != "" {
-		return fmt.Sprintf("%s       %-8s       %-8s unusable: %s", truth,
-			fmt.Sprintf("(%d)", w.Exact.Lost), fmt.Sprintf("(%.3f)", w.Exact.Mean/1e6), w.Problem)
+	bracket := func(format string, x any) string { return fmt.Sprintf("("+format+")", x) }
+	lost, mean := bracket("%d", w.Exact.Lost), bracket("%.3f", w.Exact.Mean/1e6)
+	if w.LDA == nil {
+		return fmt.Sprintf("%2d %8s %9s       %-8s       %-8s unusable: %s", w.Interval,
+			bracket("%d", w.Exact.Sent), bracket("%d", w.Exact.Received), lost, mean, w.Problem)
 	}
 	in, deviation := "unknown", "-"
 	if w.Range != nil {
 		in = fmt.Sprintf("%.3f to %.3f", w.Range[0]/1e6, w.Range[1]/1e6)
 		deviation = fmt.Sprintf("%.3f", w.LDA.StdDev/1e6)
 	}
-	return fmt.Sprintf("%2d %6d %9d %5d %-8s %6.3f %-8s %16s %6s %-8s %6d of %3d  %v",
-		w.Interval, w.LDA.Sent, w.LDA.Received, w.LDA.Lost, fmt.Sprintf("(%d)", w.Exact.Lost),
-		w.LDA.Mean/1e6, fmt.Sprintf("(%.3f)", w.Exact.Mean/1e6), in,
-		deviation, fmt.Sprintf("(%.3f)", w.Exact.StdDev/1e6), w.Usable, w.Cells, w.Shifts)
+	return fmt.Sprintf("%2d %8d %9d %5d %-8s %6.3f %-8s %16s %6s %-8s %6d of %3d  %v",
+		w.Interval, w.LDA.Sent, w.LDA.Received, w.LDA.Lost, lost, w.LDA.Mean/1e6, mean, in,
+		deviation, bracket("%.3f", w.Exact.StdDev/1e6), w.Usable, w.Cells, w.Shifts)
 }
