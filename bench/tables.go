@@ -145,7 +145,7 @@ func markdownFor(all []experiment.Experiment, dir, name, table, pattern string) 
 		markdown(&out, r.Tables[i].Columns, r.Tables[i].Rows, true)
 	}
 	var config bytes.Buffer
-	if err := json.Indent(&config, r.Config, "", "  "); err != nil {
+	if err := json.Compact(&config, r.Config); err != nil {
 		return "", fmt.Errorf("%s: Config: %w", name, err)
 	}
 	fmt.Fprintf(&out, "\n<details><summary><sub><code>%s</code>: seed %d, configuration</sub></summary>\n\n```json\n%s\n```\n\n</details>\n", r.Command(), r.Seed, strings.TrimSpace(config.String()))

@@ -51,7 +51,7 @@ func TestRewriteTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		source := "\n<details><summary><sub><code>go run ./bench -seed 1 -quick coin-1</code>: seed 1, configuration</sub></summary>\n\n```json\n{\n  \"n\": 10\n}\n```\n\n</details>\n<!-- /bench -->\n"
+		source := "\n<details><summary><sub><code>go run ./bench -seed 1 -quick coin-1</code>: seed 1, configuration</sub></summary>\n\n```json\n{\"n\":10}\n```\n\n</details>\n<!-- /bench -->\n"
 		want := "# Title\n\n<!-- bench:coin-1 -->\n" +
 			"| what | paper | measured | verdict |\n| --- | --- | --- | --- |\n| heads | 0.5 | Y1 | as good |\n" + source +
 			"between\n<!-- bench:coin-1/t -->\n| x | y |\n| --- | ---: |\n| first | Y0 |\n" + source +
