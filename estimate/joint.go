@@ -60,9 +60,9 @@ type JointProblem struct {
 //
 // Of delays in queues neither is so. A caller's prior then gives the least
 // expected square error, but an error of a hundredth of a slow flow's delay is
-// many times the delay of a fast one, and intervals at a nominal 95 % were seen
-// to cover as little as 78 % of the flows of middle sizes. Without one,
-// [JointProblem.Solve] takes deviations in proportion to the delay.
+// many times the delay of a fast one, and where delay goes with size, intervals
+// cover too few of the flows of middle sizes. Without one, [JointProblem.Solve]
+// takes deviations in proportion to the delay.
 type JointPrior struct {
 	Mean    float64 // nanoseconds: the mean delay of flows
 	Between float64 // nanoseconds: standard deviation of flows' means around Mean
@@ -128,12 +128,11 @@ func (r *JointResult) Interval(f int, confidence float64) Interval {
 // letting cells and flows agree on factors; then solves with deviations in
 // proportion to the guesses; and at last widens StdDev, over flows of similar
 // size alike, to what two halves of the cells differ by. This suits delays that
-// are a microsecond for most flows and milliseconds for others: in captures of
-// ten thousand flows, the median relative error of those of 30 packets and more
-// fell to between four tenths and a hundredth of that under one prior for all,
-// and intervals for 95 % covered 96 % and more of all flows. On simulated delays
-// within a factor of four or so of each other it is from a third better to a
-// tenth worse, the latter with 80 flows to a cell or without counts.
+// are a microsecond for most flows and milliseconds for others, as in captured
+// traffic, where one prior for all flows leaves errors many times the delay of
+// a fast one. Where all delays are within a factor of four or so of each other
+// it is mostly as good as the one prior, with wider intervals; but somewhat
+// worse where dozens of flows share each cell, for the largest of them most.
 //
 // Limits: a flow of few packets among many in all its cells is guessed near the
 // typical delay of its size, with a deviation as wide as delays are apart; and

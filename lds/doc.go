@@ -61,6 +61,9 @@
 // size is not known before the flows come; a sketch's is, and Update takes no
 // lookup.
 //
+// These figures are those of the experiments lds-rows and lds-11 of the project's
+// bench.
+//
 // # Source
 //
 // J. Sanjuàs-Cuxart, P. Barlet-Ros, N. Duffield and R. Kompella, Sketching the

@@ -32,12 +32,14 @@ import (
 //
 // With a prior for all flows in opts, Decode is the better only by the square of
 // errors in time; in captured traffic, where most flows wait a microsecond and
-// some tens of milliseconds, its median relative error was then up to a hundred
-// times as large, and with a Spread of 5 ten times [Estimate]'s. Without
-// one, the usual way, it was below [Estimate]'s at every memory tried for flows
-// of 30 packets and more, but not for those of a few packets: of these most are
-// alone in some cell with others that did not wait either, which is all that
-// [Estimate] needs.
+// some tens of milliseconds, its median relative error is then larger than
+// [Estimate]'s. Without one, the usual way, it was below [Estimate]'s at every
+// memory tried for flows of 30 packets and more, but not for those of a few
+// packets: of these most are alone in some cell with others that did not wait
+// either, which is all that [Estimate] needs.
+//
+// These figures are those of the experiments ours-lds-joint and real-lds of the
+// project's bench.
 //
 // Decode holds about 8·Rows·Spread + 150 bytes a flow and 80 a cell.
 //
