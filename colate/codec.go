@@ -117,7 +117,7 @@ func openEpoch(data []byte) (packedEpoch, error) {
 	}
 	p := packedEpoch{config: Config{
 		Seed:      r.Uint64(),
-		Counters:  int(r.Uint32() & (1<<31 - 1)),
+		Counters:  r.Size(),
 		PerFlow:   int(r.Uint16()),
 		Bits:      r.Uint8(),
 		CountBits: r.Uint8(),

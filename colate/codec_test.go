@@ -79,6 +79,7 @@ func malformed(t testing.TB) map[string][]byte {
 		"a byte too few":  sealed(good[:len(good)-1]),
 		"a huge vector":   change(config+8, 0x03),
 		"beyond int":      change(config+8, 0xff),
+		"a bit too many":  change(config+8, 0x80),
 		"odd PerFlow":     change(config+13, 3),
 		"bits":            change(config+14, 64),
 		"count bits":      change(config+15, 19),

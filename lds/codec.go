@@ -102,7 +102,7 @@ func readConfig(r *wire.Reader) (Config, error) {
 	c := Config{
 		Seed:    r.Uint64(),
 		Rows:    int(r.Uint8()),
-		Columns: checkedColumns(r.Uint32()),
+		Columns: r.Size(),
 		Spread:  int(r.Uint8()),
 	}
 	if c.Rows > MaxRows {
@@ -126,10 +126,6 @@ func readConfig(r *wire.Reader) (Config, error) {
 	}
 	return c, nil
 }
-
-// checkedColumns keeps a number beyond MaxColumns invalid where an int has 32
-// bits.
-func checkedColumns(n uint32) int { return int(min(n, MaxColumns+1)) }
 
 // width is how many bytes hold the given number of bits.
 func width(bits uint8) int { return (int(bits) + 7) / 8 }

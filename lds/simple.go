@@ -146,7 +146,7 @@ func (s *Simple) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return err
 	}
-	c := SimpleConfig{Seed: r.Uint64(), Rows: int(r.Uint8()), Columns: checkedColumns(r.Uint32()), SumBits: r.Uint8()}
+	c := SimpleConfig{Seed: r.Uint64(), Rows: int(r.Uint8()), Columns: r.Size(), SumBits: r.Uint8()}
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", estimate.ErrEncoding, err)
 	}

@@ -184,11 +184,11 @@ func readConfig(d *wire.Reader) Config {
 	return Config{
 		Seed:           d.Uint64(),
 		Rate:           int64(d.Uint64()),
-		ReferenceBytes: narrow(d.Uint32()),
+		ReferenceBytes: d.Size(),
 		Method:         Method(d.Uint8()),
 		Tolerance:      int64(d.Uint32()),
-		Buffer:         narrow(d.Uint32()),
-		Flows:          narrow(d.Uint32()),
+		Buffer:         d.Size(),
+		Flows:          d.Size(),
 		Sample:         math.Float64frombits(d.Uint64()),
 		Hold:           math.Float64frombits(d.Uint64()),
 		Inactive:       int64(d.Uint64()),
@@ -197,10 +197,6 @@ func readConfig(d *wire.Reader) Config {
 		Floor:          int64(d.Uint64()),
 	}
 }
-
-// narrow makes an int of any size out of a number; one that is out of every
-// range becomes another that is.
-func narrow(n uint32) int { return int(min(n, math.MaxInt32)) }
 
 func readSums(d *wire.Reader, histogram []uint32) record {
 	sums := record{

@@ -13,6 +13,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -104,6 +105,11 @@ func (r *Reader) Uint16() uint16 { return uint16(r.Uint(2)) }
 
 // Uint32 reads four bytes.
 func (r *Reader) Uint32() uint32 { return uint32(r.Uint(4)) }
+
+// Size reads four bytes as a number of things. One that no int of 32 bits holds
+// becomes the greatest that does, so that it is as far out of range on every
+// machine.
+func (r *Reader) Size() int { return int(min(r.Uint32(), math.MaxInt32)) }
 
 // Uint64 reads eight bytes.
 func (r *Reader) Uint64() uint64 { return r.Uint(8) }
