@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -21,7 +18,7 @@ import (
 // A table in a Markdown file stands between two markers:
 //
 //	<!-- bench:lda-4 -->          claims and verdicts of an experiment
-//	<!-- bench:lda-4/sample -->   one of its tables
+//	<!-- bench:lda-4/sample -->   one of its tables or figures
 //	<!-- bench:headlines ours- --> headline claims, and every loss, of the experiments whose name matches
 //	<!-- bench:speed LDA|Floor --> benchmarks, those whose name matches
 //	<!-- bench:peers -->          the same of bench/peers
@@ -29,10 +26,11 @@ import (
 //	<!-- /bench -->
 //
 // What is between them is replaced by what the results on disk say, with the
-// command, seed and configuration they come from. Speed is read from speed.txt
+// command, seed and configuration they come from. A figure is copied to
+// bench/pictures beside the file. Speed is read from speed.txt
 // and peers.txt in the directory of the results: what go test -bench printed.
 var (
-	opening = regexp.MustCompile(`^<!-- bench:([a-z0-9-]+)(?:/([a-z0-9-]+))?(?: (.+?))? -->$`)
+	opening = regexp.MustCompile(`^<!-- bench:([a-z0-9-]+)(?:/([a-z0-9_-]+))?(?: (.+?))? -->$`)
 	closing = "<!-- /bench -->"
 )
 
@@ -58,10 +56,29 @@ func rewriteTables(all []experiment.Experiment, file, dir string, stdout io.Writ
 	if len(rewritten) == 0 {
 		return fmt.Errorf("%s has no marker such as <!-- bench:lda-4 -->", file)
 	}
+	for _, picture := range pictured.FindAllStringSubmatch(text, -1) {
+		if err := copyPicture(filepath.Join(filepath.Dir(file), picture[1]), filepath.Join(dir, filepath.Base(picture[1]))); err != nil {
+			return err
+		}
+	}
 	if text == string(old) {
 		return nil
 	}
 	return os.WriteFile(file, []byte(text), 0o644)
+}
+
+// pictured is a reference to a picture that is a figure of an experiment.
+var pictured = regexp.MustCompile(`\]\((bench/pictures/[a-z0-9_-]+\.svg)\)`)
+
+func copyPicture(to, from string) error {
+	svg, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(to, svg, 0o644)
 }
 
 // replaceTables returns the text with every table replaced, and their names.
@@ -106,16 +123,16 @@ func replaceTables(all []experiment.Experiment, text, dir string) (string, []str
 	return out.String(), names, errors.Join(problems...)
 }
 
-// markdownFor is the table that a marker asks for.
-func markdownFor(all []experiment.Experiment, dir, name, table, pattern string) (string, error) {
+// markdownFor is the table or figure that a marker asks for.
+func markdownFor(all []experiment.Experiment, dir, name, part, pattern string) (string, error) {
 	if command, ok := benchmarks[name]; ok {
-		if table != "" {
+		if part != "" {
 			return "", fmt.Errorf("%s has no tables by name: want %s PATTERN", name, name)
 		}
 		return speedTable(filepath.Join(dir, name+".txt"), command, pattern)
 	}
 	if name == "headlines" {
-		if table != "" {
+		if part != "" {
 			return "", fmt.Errorf("headlines has no tables by name: want headlines PATTERN")
 		}
 		return headlines(all, dir, pattern)
@@ -131,18 +148,22 @@ func markdownFor(all []experiment.Experiment, dir, name, table, pattern string) 
 		return "", err
 	}
 	var out strings.Builder
-	if table == "" {
+	table := slices.IndexFunc(r.Tables, func(t experiment.Table) bool { return t.Name == part })
+	figure := slices.IndexFunc(r.Figures, func(f experiment.Drawn) bool { return f.Name == part })
+	switch {
+	case part == "":
 		rows := make([][]string, 0, len(r.Claims))
 		for _, c := range r.Claims {
 			rows = append(rows, []string{c.What, c.Paper, c.Ours, string(c.Verdict)})
 		}
 		markdown(&out, []string{"what", "paper", "measured", "verdict"}, rows, false)
-	} else {
-		i := slices.IndexFunc(r.Tables, func(t experiment.Table) bool { return t.Name == table })
-		if i < 0 {
-			return "", fmt.Errorf("%s has no table %q", name, table)
-		}
-		markdown(&out, r.Tables[i].Columns, r.Tables[i].Rows, true)
+	case table >= 0:
+		markdown(&out, r.Tables[table].Columns, r.Tables[table].Rows, true)
+	case figure >= 0:
+		f := &r.Figures[figure]
+		fmt.Fprintf(&out, "![%s](bench/pictures/%s)\n\n%s\n", f.Title, f.File, f.Caption)
+	default:
+		return "", fmt.Errorf("%s has no table or figure %q", name, part)
 	}
 	var config bytes.Buffer
 	if err := json.Compact(&config, r.Config); err != nil {
@@ -224,122 +245,4 @@ func markdown(out *strings.Builder, columns []string, rows [][]string, numbers b
 	for _, r := range rows {
 		row(r)
 	}
-}
-
-// speedTable makes a table of what go test -bench printed, of the benchmarks
-// whose names match.
-func speedTable(file, command, pattern string) (string, error) {
-	match, err := regexp.Compile(pattern)
-	if err != nil {
-		return "", err
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, command)
-	}
-	p, err := parseBenchmarks(data)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
-	}
-	p.lines = slices.DeleteFunc(p.lines, func(l benchmark) bool { return !match.MatchString(l.name) })
-	if len(p.lines) == 0 {
-		return "", fmt.Errorf("%s has no benchmark that matches %q", file, pattern)
-	}
-	var units []string // that any of them has, in order of appearance
-	for _, l := range p.lines {
-		for _, u := range l.units {
-			if u != "B/op" && !slices.Contains(units, u) {
-				units = append(units, u)
-			}
-		}
-	}
-	// Allocations last, whatever else is reported.
-	slices.SortStableFunc(units, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
-	var rows [][]string
-	for _, l := range p.lines {
-		row := []string{l.name}
-		for _, u := range units {
-			cell := ""
-			if values := l.values[u]; len(values) > 0 {
-				cell = experiment.Number(middle(values))
-			}
-			row = append(row, cell)
-		}
-		rows = append(rows, row)
-	}
-	var out strings.Builder
-	markdown(&out, append([]string{"benchmark"}, units...), rows, true)
-	fmt.Fprintf(&out, "\n<sub>`%s`, on %s, %s/%s</sub>\n", command, p.cpu, p.goos, p.goarch)
-	return out.String(), nil
-}
-
-func rank(unit string) int {
-	if unit == "allocs/op" {
-		return 1
-	}
-	return 0
-}
-
-// A benchmark is one line of a run, or several of one name.
-type benchmark struct {
-	name   string
-	units  []string
-	values map[string][]float64 // by unit
-}
-
-type benchmarkRun struct {
-	goos, goarch, cpu string
-	lines             []benchmark
-}
-
-// cores is what go test adds to a benchmark's name.
-var cores = regexp.MustCompile(`-\d+$`)
-
-// parseBenchmarks reads what go test -bench prints.
-func parseBenchmarks(data []byte) (benchmarkRun, error) {
-	p := benchmarkRun{goos: "unknown", goarch: "unknown", cpu: "an unknown CPU"}
-	index := map[string]int{}
-	s := bufio.NewScanner(bytes.NewReader(data))
-	for s.Scan() {
-		line := s.Text()
-		if key, value, ok := strings.Cut(line, ": "); ok {
-			switch key {
-			case "goos":
-				p.goos = value
-			case "goarch":
-				p.goarch = value
-			case "cpu":
-				p.cpu = value
-			}
-		}
-		fields := strings.Fields(line)
-		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") || len(fields)%2 != 0 {
-			continue
-		}
-		name := cores.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), "")
-		i, ok := index[name]
-		if !ok {
-			i = len(p.lines)
-			index[name] = i
-			p.lines = append(p.lines, benchmark{name: name, values: map[string][]float64{}})
-		}
-		b := &p.lines[i]
-		for k := 2; k < len(fields); k += 2 {
-			v, err := strconv.ParseFloat(fields[k], 64)
-			if err != nil {
-				return p, fmt.Errorf("%q: %w", line, err)
-			}
-			unit := fields[k+1]
-			if len(b.values[unit]) == 0 {
-				b.units = append(b.units, unit)
-			}
-			b.values[unit] = append(b.values[unit], v)
-		}
-	}
-	return p, s.Err()
-}
-
-// middle is the median; of an even number, the upper of the two.
-func middle(values []float64) float64 {
-	return slices.Sorted(slices.Values(values))[len(values)/2]
 }

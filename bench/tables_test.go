@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -85,6 +86,44 @@ func plotted(t *testing.T, dir string, row int) string {
 	return experiment.Number(v)
 }
 
+// TestPictures has a figure copied to where the text shows it.
+func TestPictures(t *testing.T) {
+	dir := t.TempDir()
+	named := coins()[:1]
+	toss := named[0].Run
+	named[0].Run = func(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+		result, err := toss(ctx, run)
+		result.Figures[0].Name, result.Figures[0].Caption = "heads", "Fair."
+		return result, err
+	}
+	if _, _, err := commanded(named, "-out", dir, "coin-1"); err != nil {
+		t.Fatal(err)
+	}
+	readme := filepath.Join(t.TempDir(), "README.md")
+	if err := os.WriteFile(readme, []byte("<!-- bench:coin-1/heads -->\n<!-- /bench -->\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := commanded(named, "-out", dir, "-readme", readme); err != nil {
+		t.Fatal(err)
+	}
+	text := read(t, readme)
+	if want := "![Heads](bench/pictures/coin-1-heads.svg)\n\nFair.\n"; !strings.Contains(text, want) {
+		t.Errorf("the text is %q, want %q in it", text, want)
+	}
+	if got, want := read(t, filepath.Join(filepath.Dir(readme), "bench/pictures/coin-1-heads.svg")), read(t, filepath.Join(dir, "coin-1-heads.svg")); got != want {
+		t.Error("the picture is not the figure")
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 func TestRewriteTablesRefuses(t *testing.T) {
 	dir := t.TempDir()
 	if _, _, err := commanded(coins(), "-out", dir, "coin-1"); err != nil {
@@ -97,7 +136,7 @@ func TestRewriteTablesRefuses(t *testing.T) {
 		"no marker\n":                                              "has no marker",
 		"<!-- bench:coin-1 -->\n":                                  "has no <!-- /bench -->",
 		"<!-- bench:coin-1 -->\n<!-- bench:die -->\n":              "begins before",
-		"<!-- bench:coin-1/no -->\n<!-- /bench -->\n":              `has no table "no"`,
+		"<!-- bench:coin-1/no -->\n<!-- /bench -->\n":              `has no table or figure "no"`,
 		"<!-- bench:die -->\n<!-- /bench -->\n":                    "no result of die",
 		"<!-- bench:Die -->\n<!-- /bench -->\n":                    "want <!-- bench:NAME -->",
 		"<!-- bench:coin-1 LDA -->\n<!-- /bench -->\n":             "only headlines, speed and peers",
