@@ -17,7 +17,6 @@ var shipped embed.FS
 
 // captures is an open capture pair.
 type captures struct {
-	ipOnly   bool // pass over all else
 	names    [2]string
 	pair     *trace.Pair
 	progress progress
@@ -45,8 +44,10 @@ func open(in, out string, stderr io.Writer) (*captures, error) {
 				return nil, err
 			}
 			c.closers = append(c.closers, file)
-			if info, err := file.Stat(); err == nil {
+			if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
 				c.progress.total += info.Size()
+			} else {
+				c.progress.endless = true
 			}
 			src = io.TeeReader(file, &c.progress)
 		}
@@ -86,9 +87,8 @@ func (c *captures) feed(m *meter) error {
 		if err := p.parse(rec); err != nil {
 			return fmt.Errorf("%s: %w: %d", c.names[point], err, rec.Link)
 		}
-		if c.ipOnly && !p.isIP() {
-			continue
-		}
+		// Where link types differ, so do the bytes of what has no IP.
+		m.ipOnly = m.ipOnly || c.pair.Mixed()
 		m.update(point, rec.Time, &p)
 	}
 }
@@ -97,6 +97,7 @@ func (c *captures) feed(m *meter) error {
 type progress struct {
 	w            io.Writer
 	total, bytes int64
+	endless      bool // the total is not known, as of a pipe
 	packets      int64
 	start, shown time.Time
 }
@@ -110,10 +111,17 @@ func (p *progress) Write(b []byte) (int, error) {
 	}
 	if now.Sub(p.shown) >= time.Second/2 && isTerminal(p.w) {
 		p.shown = now
-		rate := float64(p.packets) / now.Sub(p.start).Seconds()
-		fmt.Fprintf(p.w, "\r%3.0f %%  %s packets  %.1f M/s ", 100*float64(p.bytes)/float64(p.total), thousands(p.packets), rate/1e6)
+		fmt.Fprintf(p.w, "\r%s ", p.line(now.Sub(p.start)))
 	}
 	return len(b), nil
+}
+
+func (p *progress) line(elapsed time.Duration) string {
+	s := fmt.Sprintf("%s packets  %.1f M/s", thousands(p.packets), float64(p.packets)/elapsed.Seconds()/1e6)
+	if p.endless {
+		return s
+	}
+	return fmt.Sprintf("%3.0f %%  %s", 100*float64(p.bytes)/float64(p.total), s)
 }
 
 func (p *progress) end() {

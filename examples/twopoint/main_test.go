@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -166,28 +165,6 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 				t.Errorf("printed results beside the error:\n%s", &stdout)
 			}
 		})
-	}
-}
-
-// Clocks that disagree by minutes make delays that the cells cannot add up.
-func TestOverflowIsTold(t *testing.T) {
-	out := filepath.Join("testdata", "egress.pcap.gz")
-	late := inflate(t, out)
-	for i := 24; i+16 <= len(late); {
-		seconds := late[i : i+4]
-		binary.LittleEndian.PutUint32(seconds, binary.LittleEndian.Uint32(seconds)+120)
-		i += 16 + int(binary.LittleEndian.Uint32(late[i+8:]))
-	}
-	path := filepath.Join(t.TempDir(), "late.pcap")
-	if err := os.WriteFile(path, late, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	const want = "more than 40 bits hold"
-	if text := output(t, "-in", filepath.Join("testdata", "ingress.pcap.gz"), "-out", path); !strings.Contains(text, want) {
-		t.Errorf("no %q in\n%s", want, text)
-	}
-	if text := output(t); strings.Contains(text, want) {
-		t.Errorf("%q, but nothing overflows, in\n%s", want, text)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/queue/trace"
 )
@@ -19,106 +20,155 @@ const matchSeed = 0x9e3779b97f4a7c15
 type meter struct {
 	config    lda.Config
 	length    int64 // of an interval in ns, 0 for one that never ends
+	ipOnly    bool  // pass over all else
 	first     int64 // time of the first packet
 	last      int64
 	packets   [2]int64
-	foreign   int64 // frames without IP that the egress alone saw
+	cut       [2]int64 // packets that the capture does not hold enough of
+	skipped   int64    // frames without IP or cut off within it, if ipOnly
+	foreign   int64    // frames without IP that the egress alone saw
+	order     inOrder
 	matcher   *matcher
 	intervals []interval
-	receiving int               // index of the receiver's interval
-	down      *lda.Aggregator   // of the receiver's interval
-	spare     []*lda.Aggregator // to be used again
+	receiving int         // index of the receiver's interval
+	down      *synopsis   // of the receiver's interval
+	spare     []*synopsis // to be used again
+}
+
+// synopsis is one point's of one interval. Beside the aggregator that is
+// measured it keeps one with sums of 64 bits, which only serves to tell
+// whether the narrow ones have overflowed.
+type synopsis struct{ measured, wide *lda.Aggregator }
+
+func newSynopsis(c lda.Config) (*synopsis, error) {
+	measured, err := lda.New(c)
+	if err != nil {
+		return nil, err
+	}
+	c.SumBits = 64
+	wide, err := lda.New(c)
+	return &synopsis{measured, wide}, err
+}
+
+func (s *synopsis) update(p hashing.Packet, t int64) {
+	s.measured.Update(p, t)
+	s.wide.Update(p, t)
+}
+
+func (s *synopsis) reset() {
+	s.measured.Reset()
+	s.wide.Reset()
 }
 
 // interval is one measurement interval, from the sender's side.
 type interval struct {
-	start  int64
-	exact  exact
-	up     *lda.Aggregator // until the receiver has ended the interval
-	result lda.Result
-	err    error
+	start      int64
+	exact      exact
+	up         *synopsis // until the receiver has ended the interval
+	result     lda.Result
+	err        error
+	overflowed bool
 }
 
 func newMeter(c lda.Config, length time.Duration) (*meter, error) {
-	down, err := lda.New(c)
+	down, err := newSynopsis(c)
 	if err != nil {
 		return nil, err
 	}
 	return &meter{config: c, length: int64(length), matcher: newMatcher(), down: down}, nil
 }
 
-// update records a packet. Times do not descend by much.
+// update records a packet, of a sequence as a [trace.Pair] gives it.
 func (m *meter) update(point trace.Point, t int64, p *packet) {
-	if m.packets[0]+m.packets[1] == 0 {
-		m.first = t
+	if p.cut {
+		m.cut[point]++
 	}
-	m.last = max(m.last, t)
-	m.packets[point]++
-	digest, identity := p.digest(m.config.Seed), p.digest(matchSeed)
-	if point == trace.Ingress {
-		current := m.sending(t)
-		current.up.Update(digest, t)
-		current.exact.sent++
-		m.matcher.in(identity, passage{t, len(m.intervals) - 1})
+	if m.ipOnly && !p.isIP() {
+		m.skipped++
 		return
 	}
-	at, ok, unique := m.matcher.out(identity)
-	if !ok && !p.isIP() {
+	m.order.add(sighting{point, t, p.digest(m.config.Seed), p.digest(matchSeed), p.noIP})
+	for m.order.ready() {
+		m.record(m.order.next())
+	}
+}
+
+// record records a packet. Times do not descend.
+func (m *meter) record(p sighting) {
+	if m.packets[0]+m.packets[1] == 0 {
+		m.first = p.time
+	}
+	m.last = p.time
+	m.packets[p.point]++
+	if p.point == trace.Ingress {
+		current := m.sending(p.time)
+		current.up.update(p.digest, p.time)
+		current.exact.sent++
+		m.matcher.in(p.identity, passage{p.time, len(m.intervals) - 1})
+		return
+	}
+	at, ok, unique := m.matcher.out(p.identity)
+	if !ok && p.noIP {
 		// Spanning tree, LLDP, ARP: what stands between the points says this
 		// itself, and would not count it as passing through.
 		m.foreign++
 		return
 	}
 	if ok {
-		m.intervals[at.interval].exact.add(t-at.time, unique)
+		m.intervals[at.interval].exact.add(p.time-at.time, unique)
 		for m.receiving < at.interval { // the marker would have come by now
 			m.endInterval()
 		}
 	}
-	m.down.Update(digest, t)
+	m.down.update(p.digest, p.time)
 }
 
 // sending returns the sender's interval at time t, a new one if the last has
 // ended.
 func (m *meter) sending(t int64) *interval {
 	n := len(m.intervals)
-	if n == 0 || m.length > 0 && t >= m.intervals[n-1].start+m.length {
+	if n == 0 || m.length > 0 && t-m.intervals[n-1].start >= m.length {
 		start := m.first
 		if m.length > 0 {
 			start += (t - m.first) / m.length * m.length
 		}
-		m.intervals = append(m.intervals, interval{start: start, up: m.aggregator()})
+		m.intervals = append(m.intervals, interval{start: start, up: m.synopsis()})
 	}
 	return &m.intervals[len(m.intervals)-1]
 }
 
-func (m *meter) aggregator() *lda.Aggregator {
+func (m *meter) synopsis() *synopsis {
 	if n := len(m.spare); n > 0 {
-		a := m.spare[n-1]
+		s := m.spare[n-1]
 		m.spare = m.spare[:n-1]
-		a.Reset()
-		return a
+		s.reset()
+		return s
 	}
-	a, err := lda.New(m.config)
+	s, err := newSynopsis(m.config)
 	if err != nil {
 		panic(err) // newMeter has checked the Config
 	}
-	return a
+	return s
 }
 
 // endInterval ends the receiver's interval.
 func (m *meter) endInterval() {
 	i := &m.intervals[m.receiving]
-	i.result, i.err = lda.Estimate(i.up, m.down)
+	i.result, i.err = lda.Estimate(i.up.measured, m.down.measured)
+	wide, _ := lda.Estimate(i.up.wide, m.down.wide)
+	i.overflowed = wide.Delay != i.result.Delay
 	m.spare = append(m.spare, i.up)
 	i.up = nil
-	m.down.Reset()
+	m.down.reset()
 	m.receiving++
 }
 
 // report ends what has not ended, and says how the estimates compare with the
 // truth; or what is wrong with the captures.
 func (m *meter) report() (*report, error) {
+	for !m.order.empty() {
+		m.record(m.order.next())
+	}
 	for m.receiving < len(m.intervals) {
 		m.endInterval()
 	}
@@ -126,10 +176,12 @@ func (m *meter) report() (*report, error) {
 		return nil, err
 	}
 	r := &report{
-		Config:         m.config,
+		Config:         newSettings(m.config),
 		Seconds:        float64(m.last-m.first) / 1e9,
-		Foreign:        m.foreign,
+		PassedOver:     m.skipped + m.foreign,
+		Early:          m.matcher.early,
 		Unmatched:      m.packets[trace.Egress] - m.foreign - m.matcher.matched,
+		Cut:            m.cut[trace.Ingress] + m.cut[trace.Egress],
 		SynopsisBytes:  m.config.MemorySize(),
 		WireBytes:      m.config.EncodedSize(),
 		IntervalLength: m.length,
@@ -146,14 +198,29 @@ func (m *meter) diagnose() error {
 	in, out := m.packets[trace.Ingress], m.packets[trace.Egress]
 	matched, early := m.matcher.matched, m.matcher.early
 	switch {
+	case in == 0:
+		return errors.New("none of the frames of -in carries IP")
+	case out == 0:
+		return errors.New("none of the frames of -out carries IP")
+	case m.last-m.first < 0: // wrapped
+		return errors.New("the times in the captures are more than 292 years apart")
 	case early > matched:
 		return fmt.Errorf("%s of %s packets are in -out before they are in -in: swap the two captures, or correct the clock of -out, which is behind", thousands(early), thousands(out))
 	case matched == 0:
-		return fmt.Errorf("captures of different traffic: none of %s packets of -out is among the %s of -in (address translation or a tunnel between the points changes packets, too)", thousands(out), thousands(in))
-	case matched < out/2:
-		return fmt.Errorf("only %s of %s packets of -out are in -in: the captures are of different traffic, or -in began later", thousands(matched), thousands(out))
+		return fmt.Errorf("captures of different traffic: none of %s packets of -out is among the %s of -in (address translation or a tunnel between the points changes packets, too)%s", thousands(out), thousands(in), m.cutting())
+	case matched < (out-m.foreign)/2:
+		return fmt.Errorf("only %s of %s packets of -out are in -in: the captures are of different traffic, or -in began later%s", thousands(matched), thousands(out), m.cutting())
 	}
 	return nil
+}
+
+// cutting tells of packets that cannot be recognised because of the snap
+// length.
+func (m *meter) cutting() string {
+	if m.cut == [2]int64{} {
+		return ""
+	}
+	return fmt.Sprintf("; or their snap lengths: %s of -in and %s of -out are %s", thousands(m.cut[trace.Ingress]), thousands(m.cut[trace.Egress]), cutShort)
 }
 
 // row puts the interval's estimates beside the truth.
@@ -169,19 +236,21 @@ func (i *interval) row(m *meter) row {
 		Usable:   i.result.Usable,
 		Replaced: i.result.Replaced,
 	}
-	if errors.Is(i.err, estimate.ErrNoSamples) {
+	switch {
+	case delays.N() == 0:
+		w.Problem = "none of the packets came out"
+		return w
+	case errors.Is(i.err, estimate.ErrNoSamples):
 		w.Problem = "no usable cell: more loss than the sampling is made for; raise -shift or -rows"
 		return w
+	case i.overflowed:
+		w.Problem = fmt.Sprintf("a cell's delays add up to more than %d bits hold: bring the clocks together, or give a shorter -interval", m.config.SumBits)
 	}
 	w.EffectiveSample = i.result.N
 	w.Ambiguous = delays.N() - i.exact.clear.N()
-	if delays.N() > 0 {
-		w.Mean = &figure{Estimate: i.result.Mean, Exact: delays.Mean()}
+	w.Mean = &figure{Estimate: i.result.Mean, Exact: delays.Mean()}
+	if i.exact.clear.N() > 0 {
 		w.StdDev = &figure{Estimate: i.result.StdDev, Exact: math.Sqrt(i.exact.clear.PopulationVariance())}
-	}
-	perCell := delays.Mean() * float64(delays.N()) / float64(m.config.Banks[0].Rows)
-	if bits := m.config.SumBits; math.Abs(perCell) >= math.Ldexp(1, int(bits)-1) {
-		w.Problem = fmt.Sprintf("a cell's delays add up to more than %d bits hold: bring the clocks together, or give a shorter -interval", bits)
 	}
 	return w
 }

@@ -12,18 +12,23 @@ import (
 type packet struct {
 	frame hashing.Frame
 	other []byte // the frame, where it carries no IP packet or a broken one
+	noIP  bool   // it carries none, whole or broken
+	cut   bool   // the capture ends within the bytes that tell IP packets apart
 }
 
 // parse sets p to the record's packet, valid as long as the record. The only
 // error is that of a link type that is not known.
 func (p *packet) parse(rec trace.Record) error {
+	err := p.frame.Parse(rec.Link, rec.Frame)
+	if errors.Is(err, hashing.ErrLink) {
+		return err
+	}
 	p.other = nil
-	if err := p.frame.Parse(rec.Link, rec.Frame); err != nil {
-		if errors.Is(err, hashing.ErrLink) {
-			return err
-		}
+	if err != nil {
 		p.other = rec.Frame
 	}
+	p.noIP = errors.Is(err, hashing.ErrNotIP)
+	p.cut = p.frame.Cut || errors.Is(err, hashing.ErrTruncated)
 	return nil
 }
 

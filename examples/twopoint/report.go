@@ -15,19 +15,44 @@ import (
 
 // report is what the program prints, as text or JSON.
 type report struct {
-	In             string     `json:"in"`
-	Out            string     `json:"out"`
-	Seconds        float64    `json:"seconds"`
-	IntervalLength int64      `json:"interval_ns"`
-	Foreign        int64      `json:"foreign_frames"`
-	Unmatched      int64      `json:"unmatched_packets"`
-	Config         lda.Config `json:"config"`
-	SynopsisBytes  int        `json:"synopsis_bytes"`
-	WireBytes      int        `json:"wire_bytes"`
-	Intervals      []row      `json:"intervals"`
+	In             string   `json:"in"`
+	Out            string   `json:"out"`
+	Seconds        float64  `json:"seconds"`
+	IntervalLength int64    `json:"interval_ns"`
+	PassedOver     int64    `json:"passed_over_frames"`
+	Unmatched      int64    `json:"unmatched_packets"`
+	Early          int64    `json:"early_packets"` // of the unmatched
+	Cut            int64    `json:"cut_packets"`
+	Config         settings `json:"config"`
+	SynopsisBytes  int      `json:"synopsis_bytes"`
+	WireBytes      int      `json:"wire_bytes"`
+	Intervals      []row    `json:"intervals"`
 }
 
-// row is one interval. Mean and StdDev are nil where nothing arrived.
+// settings is an aggregator's Config.
+type settings struct {
+	Seed       uint64 `json:"seed"`
+	Banks      []bank `json:"banks"`
+	SumBits    uint8  `json:"sum_bits"`
+	DigestBits uint8  `json:"digest_bits"`
+}
+
+type bank struct {
+	Rows  int   `json:"rows"`
+	Shift uint8 `json:"shift"`
+}
+
+func newSettings(c lda.Config) settings {
+	s := settings{Seed: c.Seed, SumBits: c.SumBits, DigestBits: c.DigestBits}
+	for _, b := range c.Banks {
+		if b.Rows > 0 {
+			s.Banks = append(s.Banks, bank{b.Rows, b.Shift})
+		}
+	}
+	return s
+}
+
+// row is one interval. Mean and StdDev are nil where they are not known.
 type row struct {
 	Start           float64 `json:"start_seconds"`
 	Sent            figure  `json:"sent"`
@@ -65,6 +90,11 @@ func (f figure) relative() string {
 	return fmt.Sprintf("%+.2f %%", percentage)
 }
 
+// columns are an estimated duration, the true one and the error.
+func (f figure) columns() string {
+	return duration(f.Estimate) + "\t" + duration(f.Exact) + "\t" + f.relative()
+}
+
 func (r *report) writeJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
@@ -74,14 +104,11 @@ func (r *report) writeJSON(w io.Writer) error {
 func (r *report) writeText(w io.Writer) error {
 	c := &r.Config
 	fmt.Fprintf(w, "from       %s\nto         %s\n", r.In, r.Out)
-	fmt.Fprintf(w, "           %.2f s", r.Seconds)
-	if r.Foreign > 0 {
-		fmt.Fprintf(w, "; passed over %s frames without IP that only the second capture has", thousands(r.Foreign))
+	fmt.Fprintf(w, "           %.2f s\n", r.Seconds)
+	for _, note := range r.notes() {
+		fmt.Fprintf(w, "           %s\n", note)
 	}
-	if r.Unmatched > 0 {
-		fmt.Fprintf(w, "; %s packets came out that had not gone in", thousands(r.Unmatched))
-	}
-	fmt.Fprintf(w, "\nsynopsis   2 banks × %d cells, seed %d: %s bytes at each point, %s on the wire\n\n",
+	fmt.Fprintf(w, "synopsis   2 banks × %d cells, seed %d: %s bytes at each point, %s on the wire\n\n",
 		c.Banks[0].Rows, c.Seed, thousands(int64(r.SynopsisBytes)), thousands(int64(r.WireBytes)))
 	if len(r.Intervals) == 1 {
 		return r.Intervals[0].writeText(w)
@@ -89,23 +116,50 @@ func (r *report) writeText(w io.Writer) error {
 	return r.writeTable(w)
 }
 
+// cutShort says why packets are not recognised that were captured in part.
+const cutShort = "cut off within the bytes that tell them apart, and both captures must cut them at the same byte (give both one snap length, best 96 or more)"
+
+// notes says what the captures have that spoils the figures.
+func (r *report) notes() []string {
+	var notes []string
+	if r.PassedOver > 0 {
+		notes = append(notes, fmt.Sprintf("passed over %s frames without whole IP headers", thousands(r.PassedOver)))
+	}
+	if n := r.Unmatched - r.Early; n > 0 {
+		note := thousands(n) + " packets came out that had not gone in"
+		if r.Config.DigestBits == 0 {
+			note += "; where they take the place of lost ones in a cell LDA is misled: give -digest 16"
+		}
+		notes = append(notes, note)
+	}
+	if r.Early > 0 {
+		notes = append(notes, thousands(r.Early)+" packets came out before they went in: the second clock is behind, or both captures have both directions; the exact figures count these as lost")
+	}
+	if r.Unmatched > 0 && r.Cut > 0 {
+		notes = append(notes, fmt.Sprintf("%s packets are %s", thousands(r.Cut), cutShort))
+	}
+	return notes
+}
+
 // writeText prints one interval, a line for each figure.
 func (i *row) writeText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
-	line := func(name, estimate, exact, difference string) {
-		fmt.Fprintf(t, "%-20s\t%s\t%s\t%s\t\n", name, estimate, exact, difference)
+	line := func(name, columns string) {
+		fmt.Fprintf(t, "%-20s\t%s\t\n", name, columns)
 	}
-	line("", "LDA", "exact", "error")
+	line("", "LDA\texact\terror")
 	for _, f := range []struct {
 		name string
 		figure
 	}{{"sent", i.Sent}, {"received", i.Received}, {"lost", i.Lost}} {
-		line(f.name, thousands(int64(f.Estimate)), thousands(int64(f.Exact)), thousands(int64(f.Estimate-f.Exact)))
+		line(f.name, thousands(int64(f.Estimate))+"\t"+thousands(int64(f.Exact))+"\t"+thousands(int64(f.Estimate-f.Exact)))
 	}
-	line("loss", percent(i.Lost.Estimate, i.Sent.Estimate), percent(i.Lost.Exact, i.Sent.Exact), "")
+	line("loss", percent(i.Lost.Estimate, i.Sent.Estimate)+"\t"+percent(i.Lost.Exact, i.Sent.Exact)+"\t")
 	if i.Mean != nil {
-		line("mean delay", duration(i.Mean.Estimate), duration(i.Mean.Exact), i.Mean.relative())
-		line("standard deviation", duration(i.StdDev.Estimate), duration(i.StdDev.Exact), i.StdDev.relative())
+		line("mean delay", i.Mean.columns())
+	}
+	if i.StdDev != nil {
+		line("standard deviation", i.StdDev.columns())
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -141,9 +195,11 @@ func (r *report) writeTable(w io.Writer) error {
 			fmt.Fprintf(t, "-\t-\t-\t-\t-\t-\t%d\t%d of %d\t  %s\n", w.EffectiveSample, w.Usable, w.Cells, w.Problem)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d of %d\t  %s\n",
-			duration(w.Mean.Estimate), duration(w.Mean.Exact), w.Mean.relative(),
-			duration(w.StdDev.Estimate), duration(w.StdDev.Exact), w.StdDev.relative(),
+		deviation := "-\t-\t-"
+		if w.StdDev != nil {
+			deviation = w.StdDev.columns()
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d\t  %s\n", w.Mean.columns(), deviation,
 			thousands(int64(w.EffectiveSample)), w.Usable, w.Cells, cmp.Or(w.Problem, bar(w.Mean.Estimate, highest)))
 	}
 	return t.Flush()

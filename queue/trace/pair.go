@@ -53,7 +53,8 @@ type Pair struct {
 	sides [2]pairSide
 	link  hashing.Link // of the first packet
 	seen  bool         // link is set
-	err   error        // what ended the sequence, returned ever after
+	mixed bool
+	err   error // what ended the sequence, returned ever after
 }
 
 type pairSide struct {
@@ -119,6 +120,11 @@ func (p *Pair) Unordered(point Point) int64 {
 	return p.sides[point].unordered
 }
 
+// Mixed tells whether the packets so far have more than one link type. The
+// first call of Next has looked at the first packet of both captures. Frames
+// without IP cannot be recognised then, as their bytes differ.
+func (p *Pair) Mixed() bool { return p.mixed }
+
 // load reads a side's next packet and checks that it fits the sequence.
 func (p *Pair) load(side *pairSide) error {
 	rec, err := side.reader.Next()
@@ -148,8 +154,11 @@ func (p *Pair) load(side *pairSide) error {
 	if !p.seen {
 		p.link, p.seen = rec.Link, true
 	}
-	if rec.Link != p.link && !(carriesIP(rec.Link) && carriesIP(p.link)) {
-		return fmt.Errorf("packet %d: %w: %d, where another has %d", side.packets, ErrLink, rec.Link, p.link)
+	if rec.Link != p.link {
+		if !carriesIP(rec.Link) || !carriesIP(p.link) {
+			return fmt.Errorf("packet %d: %w: %d, where another has %d", side.packets, ErrLink, rec.Link, p.link)
+		}
+		p.mixed = true
 	}
 	side.head, side.loaded = rec, true
 	return nil

@@ -168,9 +168,13 @@ func TestPairLinkTypes(t *testing.T) {
 	for _, links := range [][2]hashing.Link{
 		{hashing.LinkEthernet, hashing.LinkCooked}, {hashing.LinkRaw, hashing.LinkEthernet}, {105, 105},
 	} {
-		got, err := drain(NewPair(capture(t, links[0], 1, 2), capture(t, links[1], 3, 4)))
-		if err != nil || len(got) != 4 {
-			t.Errorf("%v: %d packets, %v", links, len(got), err)
+		p := NewPair(capture(t, links[0], 1, 2), capture(t, links[1], 3, 4))
+		if _, _, err := p.Next(); err != nil || p.Mixed() != (links[0] != links[1]) {
+			t.Errorf("%v: mixed %v after the first packet, %v", links, p.Mixed(), err)
+		}
+		got, err := drain(p)
+		if err != nil || len(got) != 3 {
+			t.Errorf("%v: %d more packets, %v", links, len(got), err)
 		}
 	}
 }

@@ -1,0 +1,359 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+// records returns the packets of one of the shipped captures.
+func records(t *testing.T, name string) []trace.Record {
+	t.Helper()
+	r, err := trace.NewReader(bytes.NewReader(inflate(t, filepath.Join("testdata", name))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []trace.Record
+	for rec, err := range r.All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Frame = bytes.Clone(rec.Frame)
+		all = append(all, rec)
+	}
+	return all
+}
+
+// write makes a capture file of the packets, all of one link type.
+func write(t *testing.T, snaplen int, records []trace.Record) string {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := trace.NewWriter(&b, records[0].Link, snaplen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rec := range records {
+		if err := w.Write(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "capture.pcap")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func shifted(records []trace.Record, by time.Duration) []trace.Record {
+	records = slices.Clone(records)
+	for i := range records {
+		records[i].Time += int64(by)
+	}
+	return records
+}
+
+// failure runs the program, which must fail, and returns its error.
+func failure(t *testing.T, args ...string) string {
+	t.Helper()
+	var stdout bytes.Buffer
+	err := run(args, &stdout, io.Discard)
+	if err == nil {
+		t.Fatalf("twopoint %s: no error; printed\n%s", strings.Join(args, " "), &stdout)
+	}
+	return err.Error()
+}
+
+// A capture may hold packets later than their time. The packets of a pair that
+// keeps the order and of one that does not are the same, and so is the answer,
+// even of packets that are identical to one shortly before.
+func TestOrderOfTheFileDoesNotMatter(t *testing.T) {
+	var files, mixed [2]string
+	random := rand.New(rand.NewPCG(1, 2))
+	for i, name := range []string{"ingress.pcap.gz", "egress.pcap.gz"} {
+		all := records(t, name)
+		twice := make([]trace.Record, 0, 2*len(all))
+		for _, rec := range all {
+			twice = append(twice, rec)
+			rec.Time += int64(time.Microsecond)
+			twice = append(twice, rec)
+		}
+		files[i] = write(t, trace.MaxFrame, twice)
+		late := make(map[int64]int64) // when a packet is written, by its time
+		for _, rec := range twice {
+			late[rec.Time] = rec.Time + random.Int64N(trace.MaxBackstep/2)
+		}
+		slices.SortStableFunc(twice, func(a, b trace.Record) int { return int(late[a.Time] - late[b.Time]) })
+		mixed[i] = write(t, trace.MaxFrame, twice)
+	}
+	for _, interval := range []string{"0", "1s"} {
+		want := decoded(t, "-in", files[0], "-out", files[1], "-interval", interval)
+		got := decoded(t, "-in", mixed[0], "-out", mixed[1], "-interval", interval)
+		want.In, want.Out, got.In, got.Out = "", "", "", ""
+		if want, got := marshal(t, want), marshal(t, got); got != want {
+			t.Errorf("-interval %s: out of order the answer is\n%s, in order\n%s", interval, got, want)
+		}
+	}
+}
+
+func marshal(t *testing.T, r report) string {
+	t.Helper()
+	b, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Clocks that disagree make delays that the cells cannot add up. By 25 s it is
+// only the fullest cells that overflow, and the mean is off by some per cent.
+func TestOverflowIsTold(t *testing.T) {
+	in, out := write(t, 96, records(t, "ingress.pcap.gz")), records(t, "egress.pcap.gz")
+	const told = "more than 40 bits hold"
+	for offset, overflows := range map[time.Duration]bool{
+		0: false, time.Second: false, 25 * time.Second: true, 2 * time.Minute: true,
+	} {
+		args := []string{"-in", in, "-out", write(t, 96, shifted(out, offset))}
+		w := decoded(t, args...).Intervals[0]
+		if off := math.Abs(w.Mean.Estimate-w.Mean.Exact) > tolerance(w); off != overflows {
+			t.Errorf("clocks %v apart: mean %v, exact %v; should be off: %v", offset, w.Mean.Estimate, w.Mean.Exact, overflows)
+		}
+		if text := output(t, args...); strings.Contains(text, told) != overflows {
+			t.Errorf("clocks %v apart: %q should be there: %v, in\n%s", offset, told, overflows, text)
+		}
+	}
+}
+
+func TestSnapLengths(t *testing.T) {
+	in, out := records(t, "ingress.pcap.gz"), records(t, "egress.pcap.gz")
+	short := decoded(t, "-in", write(t, 64, in), "-out", write(t, 64, out))
+	if w := short.Intervals[0]; w.Lost != decoded(t).Intervals[0].Lost || short.Cut == 0 {
+		t.Errorf("cut at the same byte: %d cut, lost %+v", short.Cut, w.Lost)
+	}
+	for _, c := range []struct {
+		in, out int
+		want    string
+	}{
+		{96, 64, "0 of -in and"}, {64, 96, "and 0 of -out"}, {34, 34, "of -in and"}, {20, 20, "of -in and"},
+	} {
+		err := failure(t, "-in", write(t, c.in, in), "-out", write(t, c.out, out))
+		if !strings.Contains(err, "snap lengths: ") || !strings.Contains(err, c.want) {
+			t.Errorf("snap lengths %d and %d: error %q does not say so", c.in, c.out, err)
+		}
+	}
+	// Few of them do not make the result worthless, but must be told.
+	some := slices.Clone(out)
+	for i := range some {
+		if i%10 == 0 {
+			some[i].Frame = some[i].Frame[:40]
+		}
+	}
+	if text := output(t, "-in", write(t, 96, in), "-out", write(t, 96, some)); !strings.Contains(text, "746 packets are cut off") {
+		t.Errorf("one packet in ten is cut off at one point, which is not told in\n%s", text)
+	}
+}
+
+// other returns a frame without IP.
+func other(at int64, kind byte) trace.Record {
+	frame := make([]byte, 60)
+	frame[12], frame[13], frame[20] = 0x08, 0x06, kind
+	return trace.Record{Time: at, Link: hashing.LinkEthernet, Length: len(frame), Frame: frame}
+}
+
+func TestFramesWithoutIP(t *testing.T) {
+	in, out := records(t, "ingress.pcap.gz"), records(t, "egress.pcap.gz")
+	start := in[0].Time
+	in = append([]trace.Record{other(start, 1), other(start, 2)}, in...)
+	out = append([]trace.Record{other(start+1000, 1), other(start+2000, 3)}, out...)
+	plain := decoded(t).Intervals[0]
+	check := func(name string, r report, sent, lost float64, passed int64) {
+		t.Helper()
+		w := r.Intervals[0]
+		if w.Sent.Exact != plain.Sent.Exact+sent || w.Lost.Exact != plain.Lost.Exact+lost || r.PassedOver != passed {
+			t.Errorf("%s: sent %v, lost %v, passed over %d; want %v and %v more than of IP, %d",
+				name, w.Sent.Exact, w.Lost.Exact, r.PassedOver, sent, lost, passed)
+		}
+		if w.Lost.Estimate != w.Lost.Exact || w.Sent.Estimate != w.Sent.Exact {
+			t.Errorf("%s: LDA counts %v sent and %v lost, exact %v and %v", name, w.Sent.Estimate, w.Lost.Estimate, w.Sent.Exact, w.Lost.Exact)
+		}
+	}
+	a, b := write(t, 96, in), write(t, 96, out)
+	check("by all bytes", decoded(t, "-in", a, "-out", b), 2, 1, 1)
+	check("-ip", decoded(t, "-in", a, "-out", b, "-ip"), 0, 0, 4)
+
+	// A cooked capture has other bytes before the EtherType.
+	cooked := slices.Clone(out)
+	for i := range cooked {
+		cooked[i].Link = hashing.LinkCooked
+		cooked[i].Frame = append(make([]byte, 14), cooked[i].Frame[12:]...)
+		cooked[i].Length += 2
+	}
+	check("other link type", decoded(t, "-in", a, "-out", write(t, 98, cooked)), 0, 0, 4)
+
+	// What a switch says itself may be most of what a quiet link carries.
+	quiet := slices.Clone(out[:5])
+	for i := range 20 {
+		quiet = append(quiet, other(out[5].Time, byte(10+i)))
+	}
+	check("quiet", decoded(t, "-in", a, "-out", write(t, 96, quiet)), 2, plain.Received.Exact-3+1, 21)
+
+	only := write(t, 96, []trace.Record{other(start, 1)})
+	for _, args := range [][]string{{"-in", only, "-out", b}, {"-in", a, "-out", only}} {
+		if err := failure(t, append(args, "-ip")...); !strings.Contains(err, "carries IP") {
+			t.Errorf("%v -ip: error %q does not say that there is no IP", args, err)
+		}
+	}
+}
+
+func TestNotes(t *testing.T) {
+	in, out := records(t, "ingress.pcap.gz"), records(t, "egress.pcap.gz")
+	a, b := write(t, 96, in), write(t, 96, out)
+	behind := write(t, 96, shifted(out, -time.Millisecond))
+	began := write(t, 96, in[1000:])
+	for _, c := range []struct {
+		name       string
+		args       []string
+		want, lack string
+	}{
+		{"nothing odd", []string{"-in", a, "-out", b}, "synopsis", "packets came out"},
+		{"clock a little behind", []string{"-in", a, "-out", behind}, "781 packets came out before they went in: the second clock is behind", "had not gone in"},
+		{"ingress began later", []string{"-in", began, "-out", b}, "packets came out that had not gone in; where they take the place of lost ones in a cell LDA is misled: give -digest 16", "before they went in"},
+		{"with digests", []string{"-in", began, "-out", b, "-digest", "16"}, "packets came out that had not gone in\n", "give -digest"},
+	} {
+		if text := output(t, c.args...); !strings.Contains(text, c.want) || strings.Contains(text, c.lack) {
+			t.Errorf("%s: want %q and not %q in\n%s", c.name, c.want, c.lack, text)
+		}
+	}
+}
+
+func TestLongestInterval(t *testing.T) {
+	r := decoded(t, "-interval", time.Duration(math.MaxInt64).String())
+	if len(r.Intervals) != 1 || r.Intervals[0].Sent.Exact != decoded(t).Intervals[0].Sent.Exact {
+		t.Errorf("%d intervals, want one of all packets", len(r.Intervals))
+	}
+}
+
+// passing feeds a meter with IP packets of one byte of identity each.
+type passing struct {
+	point trace.Point
+	time  int64
+	id    byte
+}
+
+func meterOf(t *testing.T, all ...passing) (*report, error) {
+	t.Helper()
+	opt, err := parse(nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newMeter(opt.config, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		frame := make([]byte, 24)
+		frame[0], frame[3], frame[20] = 0x45, 24, one.id
+		var p packet
+		if err := p.parse(trace.Record{Link: hashing.LinkRaw, Frame: frame}); err != nil {
+			t.Fatal(err)
+		}
+		m.update(one.point, one.time, &p)
+	}
+	return m.report()
+}
+
+func TestTimesBeforeTheEpoch(t *testing.T) {
+	const in, out, start = trace.Ingress, trace.Egress, math.MinInt64 + 1
+	r, err := meterOf(t,
+		passing{in, start, 1}, passing{out, start + 1000, 1},
+		passing{in, start + 25e8, 2}, passing{out, start + 25e8 + 3000, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Seconds != 2.500003 || len(r.Intervals) != 2 || r.Intervals[0].Mean.Exact != 1000 ||
+		r.Intervals[1].Start != 2 || r.Intervals[1].Mean.Exact != 3000 {
+		t.Errorf("%s", marshal(t, *r))
+	}
+	if r, err := meterOf(t, passing{in, start, 1}, passing{out, math.MaxInt64, 1}); err == nil || !strings.Contains(err.Error(), "292 years") {
+		t.Errorf("times that differ by more than an int64 holds: %v, %v", r, err)
+	}
+}
+
+// Where it is not known of any packet which of several it is, there is no
+// exact deviation; zero is not one.
+func TestNoExactDeviation(t *testing.T) {
+	r, err := meterOf(t,
+		passing{trace.Ingress, 0, 1}, passing{trace.Ingress, 15e8, 1}, passing{trace.Egress, 16e8, 1},
+		passing{trace.Ingress, 2e9, 2}, passing{trace.Egress, 2e9 + 100, 2},
+		passing{trace.Ingress, 4e9, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := r.Intervals[0]; first.Mean == nil || first.Mean.Exact != 16e8 || first.StdDev != nil {
+		t.Errorf("one packet of two identical ones: mean %+v, deviation %+v, want 1.6 s and none", first.Mean, first.StdDev)
+	}
+	if known := r.Intervals[2]; known.StdDev == nil {
+		t.Error("no deviation, though it is known")
+	}
+	if last := r.Intervals[3]; last.Mean != nil || last.Problem != "none of the packets came out" {
+		t.Errorf("nothing came out: %+v", last)
+	}
+	var text bytes.Buffer
+	if err := r.writeText(&text); err != nil || strings.Count(text.String(), " - ") < 3 {
+		t.Errorf("%v; want the missing figures as -, in\n%s", err, &text)
+	}
+	text.Reset()
+	if err := r.Intervals[0].writeText(&text); err != nil || strings.Contains(text.String(), "deviation  ") {
+		t.Errorf("%v; a deviation that is not known, in\n%s", err, &text)
+	}
+}
+
+func TestNamesInJSON(t *testing.T) {
+	var checkNames func(v any)
+	name := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
+	checkNames = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for key, value := range v {
+				if !name.MatchString(key) {
+					t.Errorf("name %q is not of lower-case words", key)
+				}
+				checkNames(value)
+			}
+		case []any:
+			for _, value := range v {
+				checkNames(value)
+			}
+		}
+	}
+	var all map[string]any
+	if err := json.Unmarshal([]byte(output(t, "-json")), &all); err != nil {
+		t.Fatal(err)
+	}
+	checkNames(all)
+	if n := len(decoded(t).Config.Banks); n != 2 {
+		t.Errorf("%d banks, want the two there are", n)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	p := progress{total: 200, bytes: 50, packets: 3_000_000}
+	if got, want := p.line(2*time.Second), " 25 %  3,000,000 packets  1.5 M/s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	p = progress{endless: true, bytes: 50, packets: 3_000_000}
+	if got, want := p.line(2*time.Second), "3,000,000 packets  1.5 M/s"; got != want {
+		t.Errorf("of a pipe %q, want %q", got, want)
+	}
+}
