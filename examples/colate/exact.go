@@ -29,7 +29,11 @@ func (e *exact) update(at trace.Point, tuple *hashing.Tuple, packet hashing.Pack
 	if len(came) == 0 {
 		return
 	}
-	e.waiting[packet] = came[1:]
+	if len(came) == 1 {
+		delete(e.waiting, packet)
+	} else {
+		e.waiting[packet] = came[1:]
+	}
 	if e.delays[*tuple] == nil {
 		e.delays[*tuple] = new(estimate.Moments)
 	}
