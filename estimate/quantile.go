@@ -25,7 +25,8 @@ func (e Empirical) N() int { return len(e.sorted) }
 
 // Quantile returns the smallest sample that at least the fraction p of the
 // samples do not exceed: always one of the samples. p outside [0, 1] counts
-// as the nearer end. Without samples it returns ErrNoSamples.
+// as the nearer end. Without samples, or for p not a number, it returns
+// ErrNoSamples.
 func (e Empirical) Quantile(p float64) (float64, error) {
 	n := len(e.sorted)
 	if n == 0 || math.IsNaN(p) {
