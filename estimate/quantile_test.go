@@ -113,6 +113,19 @@ func TestQuantileRanks(t *testing.T) {
 	}
 }
 
+// The median is beyond all of n samples on one side with probability 2^-n, so
+// that six, and not five, are enough to bound it by the extreme ones with 95 %.
+func TestQuantileIntervalAtTheExtremes(t *testing.T) {
+	samples := NewEmpirical([]float64{6, 2, 5, 3, 1, 4})
+	if got, want := samples.QuantileInterval(0.5, 0.95), (Interval{1, 6, 0.95}); got != want {
+		t.Errorf("six samples: %v, want %v", got, want)
+	}
+	samples = NewEmpirical([]float64{2, 5, 3, 1, 4})
+	if got, want := samples.QuantileInterval(0.5, 0.95), (Interval{math.Inf(-1), math.Inf(1), 0.95}); got != want {
+		t.Errorf("five samples: %v, want %v", got, want)
+	}
+}
+
 func TestQuantileCoverage(t *testing.T) {
 	heavy(t)
 	const trials, n, confidence = 10_000, 40, 0.9

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"math"
@@ -94,7 +95,7 @@ func TestOrderOfTheFileDoesNotMatter(t *testing.T) {
 		for _, rec := range twice {
 			late[rec.Time] = rec.Time + random.Int64N(trace.MaxBackstep/2)
 		}
-		slices.SortStableFunc(twice, func(a, b trace.Record) int { return int(late[a.Time] - late[b.Time]) })
+		slices.SortStableFunc(twice, func(a, b trace.Record) int { return cmp.Compare(late[a.Time], late[b.Time]) })
 		mixed[i] = write(t, trace.MaxFrame, twice)
 	}
 	for _, interval := range []string{"0", "1s"} {
