@@ -14,27 +14,27 @@
 // until it is seen again, which an aggregator never does.
 //
 // With -interval there is a row for each interval of that length in which
-// packets were sent, by the first capture's clock. In a
-// network the sender ends an interval by a marker packet, and the receiver
-// ends it when the marker arrives (section III of the paper). Captures hold
-// no markers, so the program stands in for them: the receiver's interval ends
-// with the first packet that was sent after the sender's had ended, which is
-// where a marker would be that is neither lost nor overtaken. Where packets
-// do overtake it, give -digest 16, so that the cells they spoil are seen.
+// packets were sent, by the first capture's clock. In a network the sender
+// ends an interval by a marker packet, and the receiver ends it when the
+// marker arrives (section III of the paper). Captures hold no markers, so the
+// program stands in for them: the receiver's interval ends with the first
+// packet that was sent after the sender's had ended, which is where a marker
+// would be that is neither lost nor overtaken. Where packets do overtake it,
+// give -digest 16, so that the cells they spoil are seen.
 //
 // Frames without IP, such as ARP, are recognised by all their bytes, where the
 // two captures have one link type. Those that only the second has come from
 // what stands between the points, and are passed over.
 //
-// -json prints one object with the same figures. Names say the unit: those in
-// _ns are nanoseconds, those in _seconds seconds from the first packet on, and
-// all others without a unit are numbers of packets, cells or bytes. Each
-// figure has the estimate as "lda" and the truth as "exact". Where nothing can
-// be said "mean_ns" or "stddev_ns" is absent, and "problem" says why if the
-// row is not to be trusted. Of the packets that came out, "unmatched_packets"
-// had not gone in before, "early_packets" of these went in later, and
-// "passed_over_frames" were not looked at; "cut_packets" is how many frames of
-// both captures are cut off so early that they may not be recognised.
+// -json prints one object with the same figures. Names that end in _ns are
+// nanoseconds, "seconds" is how long the captures last and "start_seconds"
+// counts from their first packet; the others are numbers of packets, frames,
+// cells and bytes. A figure has the estimate as "lda" and the truth as
+// "exact". Where nothing can be said "mean_ns" or "stddev_ns" is absent, and
+// where a row is not to be trusted "problem" says why. Of the packets that came
+// out, "unmatched_packets" had not gone in, of which "early_packets" went in
+// later. Of the frames of both captures, "passed_over_frames" were not measured
+// and "cut_packets" end so early that they may not be recognised.
 //
 // The captures that ship are recorded by record.sh: web pages, DNS, ping,
 // iperf3 over TCP and UDP, through a shaped queue that sometimes overflows.

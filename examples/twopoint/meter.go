@@ -205,7 +205,7 @@ func (m *meter) diagnose() error {
 	case m.last-m.first < 0: // wrapped
 		return errors.New("the times in the captures are more than 292 years apart")
 	case early > matched:
-		return fmt.Errorf("%s of %s packets are in -out before they are in -in: swap the two captures, or correct the clock of -out, which is behind", thousands(early), thousands(out))
+		return fmt.Errorf("%s of %s packets are in -out before they are in -in: swap the two captures, or correct the clock of -out, which is behind, or take one direction only, if they have both", thousands(early), thousands(out))
 	case matched == 0:
 		return fmt.Errorf("captures of different traffic: none of %s packets of -out is among the %s of -in (address translation or a tunnel between the points changes packets, too)%s", thousands(out), thousands(in), m.cutting())
 	case matched < (out-m.foreign)/2:
