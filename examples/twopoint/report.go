@@ -154,7 +154,8 @@ func (i *row) writeText(w io.Writer) error {
 	}{{"sent", i.Sent}, {"received", i.Received}, {"lost", i.Lost}} {
 		line(f.name, thousands(int64(f.Estimate))+"\t"+thousands(int64(f.Exact))+"\t"+thousands(int64(f.Estimate-f.Exact)))
 	}
-	line("loss", percent(i.Lost.Estimate, i.Sent.Estimate)+"\t"+percent(i.Lost.Exact, i.Sent.Exact)+"\t")
+	loss := figure{i.Lost.Estimate / i.Sent.Estimate, i.Lost.Exact / i.Sent.Exact} // something was sent
+	line("loss", percent(loss.Estimate)+"\t"+percent(loss.Exact)+"\t"+loss.relative())
 	if i.Mean != nil {
 		line("mean delay", i.Mean.columns())
 	}
@@ -232,11 +233,8 @@ func duration(ns float64) string {
 	return fmt.Sprintf("%.2f ns", ns)
 }
 
-func percent(part, whole float64) string {
-	if whole == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.3f %%", 100*part/whole)
+func percent(share float64) string {
+	return fmt.Sprintf("%.3f %%", 100*share)
 }
 
 // thousands prints a number with its digits in groups of three.
