@@ -249,7 +249,7 @@ func (i *interval) row(m *meter) row {
 	w.EffectiveSample = i.result.N
 	w.Ambiguous = delays.N() - i.exact.clear.N()
 	w.Mean = &figure{Estimate: i.result.Mean, Exact: delays.Mean()}
-	if i.exact.clear.N() > 0 {
+	if i.exact.clear.N() > 0 && i.result.Usable > 1 { // else it is not known to one of the two
 		w.StdDev = &figure{Estimate: i.result.StdDev, Exact: math.Sqrt(i.exact.clear.PopulationVariance())}
 	}
 	return w

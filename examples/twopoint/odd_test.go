@@ -292,11 +292,13 @@ func TestTimesBeforeTheEpoch(t *testing.T) {
 }
 
 // Where it is not known of any packet which of several it is, there is no
-// exact deviation; zero is not one.
-func TestNoExactDeviation(t *testing.T) {
+// exact deviation, and from one usable cell none by LDA; zero is not one.
+func TestNoDeviation(t *testing.T) {
 	r, err := meterOf(t,
 		passing{trace.Ingress, 0, 1}, passing{trace.Ingress, 15e8, 1}, passing{trace.Egress, 16e8, 1},
 		passing{trace.Ingress, 2e9, 2}, passing{trace.Egress, 2e9 + 100, 2},
+		passing{trace.Ingress, 3e9, 2}, passing{trace.Egress, 3e9 + 100, 2},
+		passing{trace.Ingress, 3e9 + 100, 3}, passing{trace.Egress, 3e9 + 300, 3},
 		passing{trace.Ingress, 4e9, 3})
 	if err != nil {
 		t.Fatal(err)
@@ -304,14 +306,17 @@ func TestNoExactDeviation(t *testing.T) {
 	if first := r.Intervals[0]; first.Mean == nil || first.Mean.Exact != 16e8 || first.StdDev != nil {
 		t.Errorf("one packet of two identical ones: mean %+v, deviation %+v, want 1.6 s and none", first.Mean, first.StdDev)
 	}
-	if known := r.Intervals[2]; known.StdDev == nil {
-		t.Error("no deviation, though it is known")
+	if one := r.Intervals[2]; one.Mean == nil || one.Usable != 1 || one.StdDev != nil {
+		t.Errorf("one usable cell: mean %+v, deviation %+v, want a mean and no deviation", one.Mean, one.StdDev)
 	}
-	if last := r.Intervals[3]; last.Mean != nil || last.Problem != "none of the packets came out" {
+	if known := r.Intervals[3]; known.StdDev == nil || known.StdDev.Exact != 50 {
+		t.Errorf("deviation %+v, exact 50", known.StdDev)
+	}
+	if last := r.Intervals[4]; last.Mean != nil || last.Problem != "none of the packets came out" {
 		t.Errorf("nothing came out: %+v", last)
 	}
 	var text bytes.Buffer
-	if err := r.writeText(&text); err != nil || strings.Count(text.String(), " - ") < 3 {
+	if err := r.writeText(&text); err != nil || strings.Count(text.String(), " - ") < 9 {
 		t.Errorf("%v; want the missing figures as -, in\n%s", err, &text)
 	}
 	text.Reset()
