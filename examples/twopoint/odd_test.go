@@ -232,8 +232,9 @@ func TestNotes(t *testing.T) {
 		{"ingress began later", []string{"-in", began, "-out", b}, "packets came out that had not gone in; where they take the place of lost ones in a cell LDA is misled: give -digest 16", "before they went in"},
 		{"with digests", []string{"-in", began, "-out", b, "-digest", "16"}, "packets came out that had not gone in\n", "give -digest"},
 	} {
-		if text := output(t, c.args...); !strings.Contains(text, c.want) || strings.Contains(text, c.lack) {
-			t.Errorf("%s: want %q and not %q in\n%s", c.name, c.want, c.lack, text)
+		text := output(t, c.args...)
+		if !strings.Contains(text, c.want) || strings.Contains(text, c.lack) || strings.Contains(text, "cut off") {
+			t.Errorf("%s: want %q, not %q and nothing cut off in\n%s", c.name, c.want, c.lack, text)
 		}
 	}
 }
@@ -291,11 +292,24 @@ func TestTimesBeforeTheEpoch(t *testing.T) {
 	}
 }
 
+// A packet leaves no sooner than it has come, whichever is read first.
+func TestNoDelay(t *testing.T) {
+	r, err := meterOf(t, passing{trace.Egress, 100, 1}, passing{trace.Egress, 150, 2}, passing{trace.Ingress, 100, 1}, passing{trace.Ingress, 90, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := r.Intervals[0]; w.Lost.Exact != 0 || w.Mean.Exact != 30 {
+		t.Errorf("lost %v, mean %+v; want 0 and 30", w.Lost.Exact, w.Mean)
+	}
+}
+
 // Where it is not known of any packet which of several it is, there is no
 // exact deviation, and from one usable cell none by LDA; zero is not one.
 func TestNoDeviation(t *testing.T) {
 	r, err := meterOf(t,
-		passing{trace.Ingress, 0, 1}, passing{trace.Ingress, 15e8, 1}, passing{trace.Egress, 16e8, 1},
+		passing{trace.Ingress, 0, 1}, passing{trace.Ingress, 0, 7},
+		passing{trace.Ingress, 15e8, 1}, passing{trace.Ingress, 15e8, 7},
+		passing{trace.Egress, 16e8, 1}, passing{trace.Egress, 16e8, 7},
 		passing{trace.Ingress, 2e9, 2}, passing{trace.Egress, 2e9 + 100, 2},
 		passing{trace.Ingress, 3e9, 2}, passing{trace.Egress, 3e9 + 100, 2},
 		passing{trace.Ingress, 3e9 + 100, 3}, passing{trace.Egress, 3e9 + 300, 3},
@@ -303,8 +317,8 @@ func TestNoDeviation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first := r.Intervals[0]; first.Mean == nil || first.Mean.Exact != 16e8 || first.StdDev != nil {
-		t.Errorf("one packet of two identical ones: mean %+v, deviation %+v, want 1.6 s and none", first.Mean, first.StdDev)
+	if first := r.Intervals[0]; first.Mean == nil || first.Mean.Exact != 16e8 || first.Usable != 2 || first.StdDev != nil {
+		t.Errorf("one packet of each two identical ones: mean %+v, deviation %+v of %d cells, want 1.6 s and none", first.Mean, first.StdDev, first.Usable)
 	}
 	if one := r.Intervals[2]; one.Mean == nil || one.Usable != 1 || one.StdDev != nil {
 		t.Errorf("one usable cell: mean %+v, deviation %+v, want a mean and no deviation", one.Mean, one.StdDev)
