@@ -140,6 +140,10 @@ func TestClocks(t *testing.T) {
 			t.Errorf("clock 1 ms behind: %d cells negative, want all %d", r.Negative, r.Usable)
 		}
 	}
+	nowhere, err := Estimate(up, up)
+	if err != nil || nowhere.Mean != 0 || nowhere.StdDev != 0 || nowhere.Negative != 0 {
+		t.Errorf("one point twice: %+v, %v; want delays of 0, which are not negative", nowhere, err)
+	}
 	swapped, err := Estimate(down, up)
 	if err != nil || !near(swapped.Mean, -want.Mean, 1e-12) || swapped.Negative != want.Usable || swapped.Extra != want.Lost {
 		t.Errorf("swapped: %+v, %v", swapped, err)
