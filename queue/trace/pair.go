@@ -53,8 +53,8 @@ type Pair struct {
 	sides [2]pairSide
 	link  hashing.Link // of the first packet
 	seen  bool         // link is set
-	mixed bool
-	err   error // what ended the sequence, returned ever after
+	mixed bool         // the other capture's first has another
+	err   error        // what ended the sequence, returned ever after
 }
 
 type pairSide struct {
@@ -120,9 +120,9 @@ func (p *Pair) Unordered(point Point) int64 {
 	return p.sides[point].unordered
 }
 
-// Mixed tells whether the packets so far have more than one link type. The
-// first call of Next has looked at the first packet of both captures. Frames
-// without IP cannot be recognised then, as their bytes differ.
+// Mixed tells, from the first call of Next on, whether the two captures begin
+// with packets of different link types. Frames without IP cannot be recognised
+// then, as their bytes differ.
 func (p *Pair) Mixed() bool { return p.mixed }
 
 // load reads a side's next packet and checks that it fits the sequence.
@@ -158,7 +158,7 @@ func (p *Pair) load(side *pairSide) error {
 		if !carriesIP(rec.Link) || !carriesIP(p.link) {
 			return fmt.Errorf("packet %d: %w: %d, where another has %d", side.packets, ErrLink, rec.Link, p.link)
 		}
-		p.mixed = true
+		p.mixed = p.mixed || side.packets == 1
 	}
 	side.head, side.loaded = rec, true
 	return nil

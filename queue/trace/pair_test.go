@@ -177,6 +177,19 @@ func TestPairLinkTypes(t *testing.T) {
 			t.Errorf("%v: %d more packets, %v", links, len(got), err)
 		}
 	}
+
+	// A capture of two interfaces, the second of another link type.
+	o := binary.LittleEndian
+	file := ngIface(o, ngIface(o, ngSection(o, nil), 1, 0), 101, 0)
+	file = ngEnhanced(o, ngEnhanced(o, file, 0, 1, 1, "x"), 1, 2, 1, "y")
+	r, err := NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPair(capture(t, 1, 1, 2), r)
+	if got, err := drain(p); err != nil || len(got) != 4 || p.Mixed() {
+		t.Errorf("both begin with Ethernet: %d packets, mixed %v, %v", len(got), p.Mixed(), err)
+	}
 }
 
 func TestPairDoesNotAllocate(t *testing.T) {
