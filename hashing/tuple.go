@@ -24,17 +24,10 @@ type Tuple struct {
 // other point could not agree on it.
 func MakeTuple(proto uint8, src, dst netip.AddrPort) Tuple {
 	return Tuple{
-		Src: as16(src.Addr()), Dst: as16(dst.Addr()),
+		Src: src.Addr().As16(), Dst: dst.Addr().As16(),
 		SrcPort: src.Port(), DstPort: dst.Port(),
 		Proto: proto,
 	}
-}
-
-func as16(a netip.Addr) [16]byte {
-	if !a.IsValid() {
-		return [16]byte{}
-	}
-	return a.As16()
 }
 
 // Source returns the tuple's source, an IPv4-mapped address as IPv4.
