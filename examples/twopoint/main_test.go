@@ -135,7 +135,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		want string
 	}{
 		{"swapped", []string{"-in", out, "-out", in}, "swap the two captures"},
-		{"different traffic", []string{"-in", different, "-out", out}, "different traffic"},
+		{"different traffic", []string{"-in", different, "-out", out}, "different traffic: none of 7,460 packets of -out is among the 7,830 of -in"},
 		{"truncated", []string{"-in", truncated, "-out", out}, "ingress capture"},
 		{"no packets", []string{"-in", in, "-out", noPackets}, "no packets"},
 		{"not a capture", []string{"-in", garbage, "-out", out}, "garbage"},

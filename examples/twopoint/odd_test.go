@@ -292,6 +292,20 @@ func TestTimesBeforeTheEpoch(t *testing.T) {
 	}
 }
 
+// A packet that came out first accounts for one that goes in, not for all that
+// are identical to it.
+func TestEarlyOnce(t *testing.T) {
+	r, err := meterOf(t, passing{trace.Egress, 0, 1},
+		passing{trace.Ingress, 10, 1}, passing{trace.Ingress, 20, 1},
+		passing{trace.Egress, 30, 1}, passing{trace.Egress, 40, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if received := r.Intervals[0].Received.Exact; r.Early != 1 || r.Unmatched != 1 || received != 2 {
+		t.Errorf("%d early of %d unmatched, %v received; want 1 of 1, and 2", r.Early, r.Unmatched, received)
+	}
+}
+
 // A packet leaves no sooner than it has come, whichever is read first.
 func TestNoDelay(t *testing.T) {
 	r, err := meterOf(t, passing{trace.Egress, 100, 1}, passing{trace.Egress, 150, 2}, passing{trace.Ingress, 100, 1}, passing{trace.Ingress, 90, 2})
