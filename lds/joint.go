@@ -15,13 +15,13 @@ import (
 // neighbours like noise.
 //
 // packets[i] is how many packets flows[i] sent, times its weight if it has one.
-// If packets is nil they are decoded from the counts, by [Sketch.DecodePackets];
-// the estimates are then worse, which StdDev includes: with 8 flows to a cell, a
-// third of [Estimate]'s median error for flows of 100 packets and more, where
-// known counts leave a tenth. With dozens of flows to a cell, counts no longer
-// tell a flow of some hundred packets from the many of a few; it is taken to be
-// as small as most, and [Estimate], which takes every flow for all there is in
-// its cell, is then nearer to the truth.
+// If packets is nil they are decoded from the counts, by [Sketch.DecodePackets].
+// With a flow to a cell the estimates are none the worse for it; with 8, they
+// have a fifth of [Estimate]'s median error for flows of 100 packets and more,
+// where known counts leave a tenth, and StdDev says so. With dozens of flows to a
+// cell, counts no longer tell a flow of some hundred packets from the many of a
+// few; it is taken to be as small as most, and [Estimate], which takes every flow
+// for all there is in its cell, is as near to the truth.
 //
 // The result has a mean and the deviation to be expected of it for each flow, in
 // the order of flows. A flow without a usable cell gets the mean of all, and a

@@ -117,20 +117,16 @@ func TestDecode(t *testing.T) {
 			}
 
 			// The bars are the project's own: a quarter of Fig. 6's error where
-			// counts are known and each row sees all, with sampling or decoded
-			// counts less than all of it.
+			// each row sees all, with sampling less than all of it.
 			bar := 0.25
 			if name == "banks" {
 				bar = 1
 			}
 			fig6 := v.median(paper, 100, math.Inf(1))
-			if got := v.median(known.Mean, 100, math.Inf(1)); got > bar*fig6 {
-				t.Errorf("median error of large flows %.4f, of Fig. 6 %.4f", got, fig6)
-			}
-			if got := v.median(decoded.Mean, 100, math.Inf(1)); got > fig6 {
-				t.Errorf("with decoded counts %.4f, of Fig. 6 %.4f", got, fig6)
-			}
 			for kind, r := range map[string]estimate.JointResult{"known": known, "decoded": decoded} {
+				if got := v.median(r.Mean, 100, math.Inf(1)); got > bar*fig6 {
+					t.Errorf("counts %s: median error of large flows %.4f, of Fig. 6 %.4f", kind, got, fig6)
+				}
 				if got, mean := v.median(r.Mean, 1, 9), v.median(constant, 1, 9); got > mean {
 					t.Errorf("counts %s: small flows' error %.4f, of the mean of all %.4f", kind, got, mean)
 				}
@@ -198,7 +194,7 @@ func TestDecodePackets(t *testing.T) {
 			t.Fatal(err)
 		}
 		var errs, bounds []float64
-		var square, doubted float64
+		var square, doubted, dozens, shrunk float64
 		for i, n := range v.packets {
 			if !(got[i] >= 1) || !(doubt[i] >= 0) {
 				t.Fatalf("%s: %v ± %v packets", name, got[i], doubt[i])
@@ -206,6 +202,12 @@ func TestDecodePackets(t *testing.T) {
 			if n >= 100 {
 				errs = append(errs, math.Abs(got[i]/n-1))
 				bounds = append(bounds, math.Abs(float64(up.Packets(v.flows[i]))/n-1))
+			}
+			if n >= 30 && n < 100 {
+				dozens++
+				if got[i] < n/3 {
+					shrunk++
+				}
 			}
 			square += (got[i] - n) * (got[i] - n)
 			doubted += doubt[i] * doubt[i]
@@ -215,12 +217,130 @@ func TestDecodePackets(t *testing.T) {
 		if a, b := errs[len(errs)/2], bounds[len(bounds)/2]; a > b {
 			t.Errorf("%s: median error %.3f of large flows, of the count-min bound %.3f", name, a, b)
 		}
-		if square > doubted {
-			t.Errorf("%s: mean square error %.1f, doubt says %.1f", name, square, doubted)
+		// Errors are no larger than the doubts say, and not much smaller.
+		// Negative control: doubts twice as large.
+		wrong := func(doubted float64) bool { return square > 1.1*doubted || square < doubted/2 }
+		if wrong(doubted) || !wrong(4*doubted) {
+			t.Errorf("%s: squares of errors %.1f, of doubts %.1f", name, square, doubted)
+		}
+		if shrunk > dozens/20 {
+			t.Errorf("%s: of %.0f flows of dozens of packets %.0f are taken for less than a third", name, dozens, shrunk)
 		}
 		if len(keys) > len(v.flows) && (got[len(keys)-1] != 0 || doubt[len(keys)-1] != 0) {
 			t.Errorf("%s: %v packets of an absent flow", name, got[len(keys)-1])
 		}
+	}
+}
+
+// TestDecodePacketsIsExact has two flows to a cell. The four rows then leave
+// nothing open, though half of all flows share every cell of theirs.
+func TestDecodePacketsIsExact(t *testing.T) {
+	c := decodeShapes()["plain"]
+	c.Columns *= 4
+	up, down := mustNew(t, c), mustNew(t, c)
+	v := newInterval(77, up, down, 0)
+	got, doubt, err := up.DecodePackets(t.Context(), v.flows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds := 0
+	for i, n := range v.packets {
+		if math.Abs(got[i]-n) >= 0.5 || doubt[i] >= 0.5 {
+			t.Errorf("%.2f ± %.2f packets, want %.0f", got[i], doubt[i], n)
+		}
+		if math.Abs(float64(up.Packets(v.flows[i]))-n) >= 0.5 {
+			bounds++
+		}
+	}
+	// Negative control: that there is something to be decoded.
+	if bounds < len(v.flows)/20 {
+		t.Errorf("the count-min bound is off for %d of %d flows only", bounds, len(v.flows))
+	}
+}
+
+// TestDecodePacketsWithFlowsMissing leaves out one flow in fifty. What they had
+// then passes for others', and the doubts must tell.
+func TestDecodePacketsWithFlowsMissing(t *testing.T) {
+	c := decodeShapes()["plain"]
+	up, down := mustNew(t, c), mustNew(t, c)
+	v := newInterval(78, up, down, 0)
+	_, complete, err := up.DecodePackets(t.Context(), v.flows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flows []hashing.Flow
+	var packets, before []float64
+	for i, f := range v.flows {
+		if i%50 != 0 {
+			flows, packets, before = append(flows, f), append(packets, v.packets[i]), append(before, complete[i])
+		}
+	}
+	got, doubt, err := up.DecodePackets(t.Context(), flows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := func(doubt []float64) bool {
+		var square, doubted float64
+		for i, n := range packets {
+			square += (got[i] - n) * (got[i] - n)
+			doubted += doubt[i] * doubt[i]
+		}
+		return square > 4*doubted
+	}
+	if wrong(doubt) {
+		t.Error("errors are more than twice the doubts")
+	}
+	// Negative control: the doubts of the complete list.
+	if !wrong(before) {
+		t.Error("the check does not notice doubts that do not tell")
+	}
+}
+
+// TestWeigh holds the weighing of sizes, by steps and where they are too wide, to
+// the sum over all sizes.
+func TestWeigh(t *testing.T) {
+	p := newSizePrior()
+	differs := func(told, deviation, mean, variance float64) bool {
+		var total, sum, squares float64
+		for n := 1.0; n <= max(told, 1)+20*deviation; n++ {
+			z := (n - told) / deviation
+			w := math.Pow(n, -1.8) * math.Exp(-z*z/2)
+			total += w
+			sum += w * n
+			squares += w * n * n
+		}
+		want := sum / total
+		wantVariance := squares/total - want*want
+		// A step is no wider than the deviation: the midpoint rule is good to
+		// far less than a twentieth of it. Large sizes that are known to a
+		// packet are not rounded.
+		if told > exact-1 && deviation < 1 {
+			return math.Abs(mean-want) > 0.5
+		}
+		return math.Abs(mean-want) > 0.05*deviation || math.Abs(variance-wantVariance) > 0.05*wantVariance+2*decodeLeast
+	}
+	passed, caught := 0, 0
+	for _, told := range []float64{-30, 0.4, 1, 3.3, 8, 15.7, 30, 105, 180, 5000} {
+		for _, deviation := range []float64{0.05, 0.4, 1, 1.9, 3, 9, 31, 400} {
+			if told < 1-3*deviation {
+				continue
+			}
+			mean, variance := p.weigh(told, deviation*deviation, math.Inf(1))
+			if differs(told, deviation, mean, variance) {
+				t.Errorf("told %g ± %g: %g ± %g", told, deviation, mean, math.Sqrt(variance))
+			}
+			if most, v := p.weigh(told, deviation*deviation, 7); !(most >= 1 && most <= 7 && v > 0) {
+				t.Errorf("told %g ± %g, at most 7: %g with a variance of %g", told, deviation, most, v)
+			}
+			// Negative control: what is told, as it is.
+			passed++
+			if differs(told, deviation, max(told, 1), deviation*deviation) {
+				caught++
+			}
+		}
+	}
+	if caught < passed/2 {
+		t.Errorf("of %d, %d would do without being weighed", passed, passed-caught)
 	}
 }
 

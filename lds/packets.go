@@ -4,89 +4,249 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/bits"
 
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// decodeRounds is how often DecodePackets shares out the counts: the error for
-// large flows falls little after that.
-const decodeRounds = 200
+// How DecodePackets decodes. A cell's count is the sum of its flows' packets in
+// it, so that what a flow had is what its cells hold less what the others had.
+// All are found together by expectation propagation (T. Minka, UAI 2001), in
+// rounds:
+//
+//	A row   tells each flow what its cells there leave for it when the others
+//	        are taken away as they are believed to be, and with what precision:
+//	        by the variances of the others, and by how packets fall into cells
+//	        and samples.
+//	A flow  weighs what its rows tell by how rare sizes are, and is believed to
+//	        have the mean and the variance of what comes out. A row hears these
+//	        without what it told itself, or it would take its echo for news.
+//
+// What a row tells moves only halfway to what it should be in each round, which
+// keeps the rounds from swinging. Where cells are farther from what is expected
+// of them than variances say, as when flows are missing from the list, all
+// variances grow by that.
+//
+// Where flows are spread, and rows sample, much is left open, and a flow of dozens
+// of packets is then too often believed to have had a few, which makes its delay
+// too long by as much. So there the counts have the last word: what is in a cell
+// beyond what is expected is shared out in proportion to that.
+const (
+	decodeRounds = 20 // errors fall little after that
+	decodeStep   = 0.5
+	shareRounds  = 30 // further ones fit noise
+	// No row is taken to have told more than this part of what is believed of a
+	// flow: without it there would be next to nothing left.
+	decodeMostTold = 0.75
+	// Variances below which no flow is taken away from others, and nothing is
+	// believed at all.
+	decodeSurest = 0.01
+	decodeLeast  = 1e-6
+	// A single cell has no more weight than this in how wrong variances are.
+	decodeMisfit = 100
+)
 
 // DecodePackets estimates how many packets each of the interval's flows sent,
-// from the counts of all cells at once. It begins with what is likely for each
-// flow by itself: that it is as large as it would have to be for its rows to
-// hold, beside it, what rows usually hold, all rows alike; large sizes being the
-// rarer (Pareto with the shape of the paper's traffic, 0.8). Each round then
-// shares every cell's count out among its flows in proportion to what they are
-// believed to have had (expectation maximisation for Poisson counts). A flow has
-// at least one packet, unless the sketch proves that it has none.
+// from the counts of all cells at once. Large sizes are taken to be the rarer
+// (Pareto with the shape of the paper's traffic, 0.8). A flow has at least one
+// packet, unless the sketch proves that it has none.
 //
-// doubt[i] is how far packets[i] may be off, as a standard deviation; over many
-// flows the root mean square of the errors is below that of the doubts unless
-// there are dozens of flows to a cell. The error is the context's, once it is
-// done.
+// doubt[i] is how far packets[i] may be off, as a standard deviation. Over all
+// flows, the root mean square of the errors is about that of the doubts. It is
+// larger for large flows where there are dozens to a cell, and where flows are
+// missing from the list. The error is the context's, once it is done.
 func (s *Sketch) DecodePackets(ctx context.Context, flows []hashing.Flow) (packets, doubt []float64, err error) {
-	if packets, doubt, err = s.likelyPackets(ctx, flows); err != nil {
+	c := &s.config
+	d := counting{
+		sketch: s, prior: newSizePrior(), cells: s.cellsOf(flows),
+		most: make([]float64, len(flows)),
+		told: make([]message, len(flows)*c.Rows), rest: make([]amount, len(s.cells)),
+	}
+	if d.mean, d.variance, err = s.likelyPackets(ctx, flows, d.prior); err != nil {
 		return nil, nil, err
 	}
-	c := &s.config
-	cells := s.cellsOf(flows)
-	perRow, perFlow := c.Spread, c.Rows*c.Spread
-	// share is the part of a flow's packets that a cell of it holds.
-	var share [MaxRows]float64
-	var shares float64
-	for r := range c.Rows {
-		share[r] = c.Rates[r] / float64(c.Spread)
-		shares += c.Rates[r]
+	for i, f := range flows {
+		d.most[i] = s.mostPackets(f)
 	}
-	expected := make([]float64, len(s.cells))
-	certain := make([]float64, len(s.cells)) // of the one packet that each flow has
-	for i := range flows {
-		if packets[i] == 0 {
-			continue
-		}
-		// A small part of one is left to be shared out, so that a flow can grow.
-		packets[i] = max(packets[i]-1, 1e-3)
-		for j, at := range cells[i*perFlow : (i+1)*perFlow] {
-			certain[at] += share[j/perRow]
-		}
-	}
+	step := 1.0
 	for range decodeRounds {
 		if err := decodingEnds(ctx); err != nil {
 			return nil, nil, err
 		}
-		clear(expected)
-		for i, n := range packets {
-			for j, at := range cells[i*perFlow : (i+1)*perFlow] {
-				expected[at] += n * share[j/perRow]
-			}
+		d.round(step)
+		step = decodeStep
+	}
+	if c.Spread > 1 {
+		d.shareOut()
+	}
+	for i, v := range d.variance {
+		d.variance[i] = math.Sqrt(v)
+	}
+	return d.mean, d.variance, nil
+}
+
+// counting is the state of DecodePackets.
+type counting struct {
+	sketch *Sketch
+	prior  *sizePrior
+	cells  []uint32  // of all flows, Rows × Spread each
+	told   []message // by the rows to the flows, Rows for each
+	rest   []amount  // what cells hold beyond what their flows are believed to have there
+
+	// What is believed of each flow's packets, and how many it had at most. With
+	// a variance of 0 it had none.
+	mean, variance, most []float64
+}
+
+// A message is a mean of packets, times its precision, and that.
+type message struct{ weighted, precision float64 }
+
+// An amount is a number of packets that is believed, and its variance.
+type amount struct{ packets, variance float64 }
+
+// round is one round, in which messages move by this part of the way.
+func (d *counting) round(step float64) {
+	c := &d.sketch.config
+	for at := range d.rest {
+		d.rest[at] = amount{packets: float64(d.sketch.cells[at].count())}
+	}
+	for i, v := range d.variance {
+		if v == 0 {
+			continue
 		}
-		// From here on expected is how many times what is expected there is.
-		for at := range expected {
-			if expected[at] > 0 {
-				expected[at] = max(0, float64(s.cells[at].count())-certain[at]) / expected[at]
+		for r := range c.Rows {
+			expected := d.expected(i, r)
+			for _, at := range d.run(i, r) {
+				d.rest[at].packets -= expected.packets
+				d.rest[at].variance += expected.variance
 			}
-		}
-		for i, n := range packets {
-			var factor float64
-			for j, at := range cells[i*perFlow : (i+1)*perFlow] {
-				factor += share[j/perRow] * expected[at]
-			}
-			packets[i] = n * factor / shares
 		}
 	}
-	// A number between 1 and a bound b with the mean n has at most the variance
-	// (n−1)(b−n); and large flows are hardly off by more than b−n, which is
-	// what their neighbours were given.
-	for i, f := range flows {
-		if doubt[i] > 0 {
-			above := max(0, float64(s.Packets(f))-packets[i]-1)
-			doubt[i] = min(doubt[i], math.Sqrt(above*min(above, packets[i])))
-			packets[i]++
+	misfit := d.misfit()
+	for i, v := range d.variance {
+		if v == 0 {
+			continue
+		}
+		var all message
+		for r := range c.Rows {
+			// Each cell by itself, where the flow's own packets are a noise of
+			// their number; then together, as those that are not in one cell
+			// are in another.
+			share := c.Rates[r] / float64(c.Spread)
+			own := share * d.mean[i]
+			expected := d.expected(i, r)
+			var row message
+			apart := 1 - c.Rates[r]
+			for _, at := range d.run(i, r) {
+				others := misfit*max(0, d.rest[at].variance-expected.variance) + decodeLeast
+				precision := share / (others + own)
+				row.weighted += precision * (d.rest[at].packets + expected.packets)
+				row.precision += precision * share
+				apart += precision * others
+			}
+			told := &d.told[i*c.Rows+r]
+			told.weighted += step * (row.weighted/apart - told.weighted)
+			told.precision += step * (row.precision/apart - told.precision)
+			all.weighted += told.weighted
+			all.precision += told.precision
+		}
+		d.mean[i], d.variance[i] = d.prior.weigh(all.weighted/all.precision, 1/all.precision, d.most[i])
+	}
+}
+
+// run is the cells of flow i in row r.
+func (d *counting) run(i, r int) []uint32 {
+	c := &d.sketch.config
+	return d.cells[(i*c.Rows+r)*c.Spread:][:c.Spread]
+}
+
+// expected is what flow i brings to each of its cells in row r, as it is believed
+// to be but for what that row told.
+func (d *counting) expected(i, r int) amount {
+	c := &d.sketch.config
+	mean, variance, told := d.mean[i], d.variance[i], d.told[i*c.Rows+r]
+	part := variance * told.precision
+	if part > decodeMostTold {
+		told.weighted *= decodeMostTold / part
+		part = decodeMostTold
+	}
+	mean = max((mean-variance*told.weighted)/(1-part), 1)
+	variance = max(variance, decodeSurest) / (1 - part)
+	// Two flows that meet in one cell of a row mostly meet in its neighbours,
+	// too, and what one is off by is then in all of these: so many times as if
+	// they were independent, over all distances between the two.
+	alike := 1 + float64((c.Spread-1)*(2*c.Spread-1))/float64(3*c.Spread)
+	share := c.Rates[r] / float64(c.Spread)
+	return amount{share * mean, alike*share*share*variance + share*(1-share)*mean}
+}
+
+// misfit is how much larger the squares of the cells' rests are than they should
+// be, and at least 1.
+func (d *counting) misfit() float64 {
+	var sum, cells float64
+	for _, at := range d.rest {
+		if at.variance > 0 {
+			sum += min(at.packets*at.packets/at.variance, decodeMisfit)
+			cells++
 		}
 	}
-	return packets, doubt, nil
+	return max(1, sum/max(1, cells))
+}
+
+// shareOut shares every cell's count out among its flows in proportion to what
+// they are believed to have there beyond their first packets, in rounds
+// (expectation maximisation for Poisson counts).
+func (d *counting) shareOut() {
+	c := &d.sketch.config
+	var rates float64
+	for _, rate := range c.Rates {
+		rates += rate
+	}
+	count := make([]float64, len(d.sketch.cells)) // beyond first packets
+	for at := range count {
+		count[at] = float64(d.sketch.cells[at].count())
+	}
+	for i, v := range d.variance {
+		if v == 0 {
+			continue
+		}
+		// Something is left, so that every flow can grow.
+		d.mean[i] = max(d.mean[i]-1, 1e-3)
+		for r := range c.Rows {
+			for _, at := range d.run(i, r) {
+				count[at] -= c.Rates[r] / float64(c.Spread)
+			}
+		}
+	}
+	times := make([]float64, len(count)) // what is expected, then what there is of it
+	for range shareRounds {
+		clear(times)
+		for i, n := range d.mean {
+			for r := range c.Rows {
+				for _, at := range d.run(i, r) {
+					times[at] += n * c.Rates[r] / float64(c.Spread)
+				}
+			}
+		}
+		for at, n := range times {
+			if n > 0 {
+				times[at] = max(0, count[at]) / n
+			}
+		}
+		for i, n := range d.mean {
+			var found float64
+			for r := range c.Rows {
+				for _, at := range d.run(i, r) {
+					found += times[at] * c.Rates[r] / float64(c.Spread)
+				}
+			}
+			d.mean[i] = n * found / rates
+		}
+	}
+	for i, v := range d.variance {
+		if v > 0 {
+			d.mean[i]++
+		}
+	}
 }
 
 // decodingEnds is the context's error, once it is done.
@@ -97,111 +257,14 @@ func decodingEnds(ctx context.Context) error {
 	return nil
 }
 
-// likelyPackets estimates the flows' packets one by one, and how far off that
-// is, as a standard deviation: the mean of what a flow may have had, weighted by
-// how likely its rows are to hold what is left for others. 0 and 0 for flows
-// that the sketch proves to have none.
-func (s *Sketch) likelyPackets(ctx context.Context, flows []hashing.Flow) (mean, deviation []float64, err error) {
-	const shape = 0.8
-	c := &s.config
-	// What others bring to a flow's cells is distributed like what any cells
-	// hold, because flows fall at random.
-	var others [MaxRows][steps]float64
-	for r := range c.Rows {
-		others[r] = s.density(r)
-	}
-	var sizes, spread, prior [steps]float64
-	for b := 1; b < steps; b++ {
-		low, width := step(b)
-		sizes[b] = low + (width-1)/2
-		spread[b] = (width*width - 1) / 12 // variance of a size in this step
-		prior[b] = width * math.Pow(sizes[b], -1-shape)
-	}
-	mean, deviation = make([]float64, len(flows)), make([]float64, len(flows))
-	for i, f := range flows {
-		if i%4096 == 0 {
-			if err := decodingEnds(ctx); err != nil {
-				return nil, nil, err
-			}
+// mostPackets is the most that flow f can have had: the least count of the rows
+// that see every packet.
+func (s *Sketch) mostPackets(f hashing.Flow) float64 {
+	most := math.Inf(1)
+	for r := range s.config.Rows {
+		if s.config.Rates[r] == 1 {
+			most = min(most, float64(s.rowPackets(r, f)))
 		}
-		if s.absent(f) {
-			continue
-		}
-		var held [MaxRows]float64
-		for r := range c.Rows {
-			held[r] = float64(s.rowPackets(r, f))
-		}
-		most := float64(s.Packets(f))
-		var total, sum, squares float64
-		for b := 1; b < steps && (b == 1 || sizes[b] <= most); b++ {
-			weight := prior[b]
-			for r := range c.Rows {
-				left := max(0, held[r]-sizes[b]*c.Rates[r])
-				weight *= others[r][stepOf(uint64(left+0.5))]
-			}
-			total += weight
-			sum += weight * sizes[b]
-			squares += weight * (sizes[b]*sizes[b] + spread[b])
-		}
-		mean[i] = sum / total
-		// Never 0, which is for flows that are not there.
-		deviation[i] = math.Sqrt(max(squares/total-mean[i]*mean[i], 1e-6))
 	}
-	return mean, deviation, nil
-}
-
-// density is the share of the places for a flow in row r, Spread cells next to
-// each other, that hold so many packets, per packet and by steps; smoothed over
-// neighbouring steps, and nowhere 0.
-func (s *Sketch) density(r int) (d [steps]float64) {
-	c := &s.config
-	cells := s.cells[r*c.Columns : (r+1)*c.Columns]
-	var held uint64
-	for _, at := range cells[:c.Spread] {
-		held += uint64(at.count())
-	}
-	var places [steps]float64
-	for i := range cells {
-		places[stepOf(held)]++
-		held += uint64(cells[(i+c.Spread)%c.Columns].count()) - uint64(cells[i].count())
-	}
-	kernel := [...]float64{0.1, 0.2, 0.4, 0.2, 0.1}
-	for b := range d {
-		var near, weights float64
-		for k, weight := range kernel {
-			if at := b + k - len(kernel)/2; at >= 0 && at < steps {
-				near += weight * places[at]
-				weights += weight
-			}
-		}
-		_, width := step(b)
-		d[b] = max(near/weights, 0.01) / float64(len(cells)) / width
-	}
-	return d
-}
-
-// Numbers of packets go in steps: each a step of its own below 16, eight to a
-// power of two from there on.
-const (
-	exact = 16
-	steps = exact + 8*(64-4)
-)
-
-// stepOf is the step of n.
-func stepOf(n uint64) int {
-	if n < exact {
-		return int(n)
-	}
-	length := bits.Len64(n)
-	return exact + 8*(length-5) + int(n>>(length-4)&7)
-}
-
-// step is the least number of a step and how many numbers it has.
-func step(b int) (low, width float64) {
-	if b < exact {
-		return float64(b), 1
-	}
-	octave, eighth := (b-exact)/8, (b-exact)%8
-	width = math.Ldexp(2, octave)
-	return float64(8+eighth) * width, width
+	return most
 }

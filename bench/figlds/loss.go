@@ -153,7 +153,7 @@ func runUnderLoss(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	result.Notes = []string{
 		"The figure of the paper has no numbers to compare with; the claims are of order, in this run. Flows of which every cell lost a packet have no estimate, an error of 100 %. That multi-bank is better than both holds where its median and its 95th percentile are the smallest.",
 		"By section 4.2, a cell of the 1 % row that happened to sample one packet out of hundreds passes for the purest, and the estimate rests on that packet. Where the delays of a flow are alike there is no harm in it, as it must have been on the paper's trace; here they have two modes. Estimate compares upper bounds instead.",
-		"Joint decoding weighs all usable cells, so that rows which sample little help it less than they help the others.",
+		"Joint decoding weighs all usable cells by what they are worth. A flow of some hundred packets keeps most of its cells at these losses, and a row that samples tells less of it than one that does not: the better the estimator, the smaller the median from rows at 100 %. What multi-bank is for are the flows that lose nearly all cells there, at the 95th percentile.",
 		"Packets are lost one by one, which is hard on a sketch: a flow of 10,000 packets loses 100 at 1 %, where a burst would spoil few cells.",
 	}
 	return result, nil

@@ -1,0 +1,151 @@
+package lds
+
+import (
+	"context"
+	"math"
+	"math/bits"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A sizePrior is what is believed of any flow's packets before cells are read, by
+// steps: the middle of each, the variance within it, and how likely it is.
+type sizePrior struct{ middle, within, likely [steps]float64 }
+
+// sizeShape is the shape of the Pareto distribution of sizes.
+const sizeShape = 0.8
+
+func newSizePrior() *sizePrior {
+	var p sizePrior
+	for b := 1; b < steps; b++ {
+		low, width := step(b)
+		p.middle[b] = low + (width-1)/2
+		p.within[b] = (width*width - 1) / 12
+		p.likely[b] = width * math.Pow(p.middle[b], -1-sizeShape)
+	}
+	return &p
+}
+
+// weigh returns mean and variance of a flow's packets, at most so many, of which
+// its rows tell a mean and a variance.
+func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
+	nearest := min(max(told, 1), most)
+	if _, width := step(stepOf(uint64(nearest + 1))); width > 1 && variance < width*width {
+		// Steps are too wide, but the prior is all but an exponential here.
+		slope := (1 + sizeShape) / nearest
+		return min(max(told-variance*slope, 1), most), variance / (1 - variance*slope/nearest)
+	}
+	reach := 5 * math.Sqrt(variance)
+	first, last := stepOf(uint64(max(1, nearest-reach))), stepOf(uint64(min(most, nearest+reach+0.5)))
+	least := p.middle[stepOf(uint64(nearest+0.5))] - told // so that not all weights are 0
+	var total, sum, squares float64
+	for b := first; b <= last; b++ {
+		off := p.middle[b] - told
+		weight := p.likely[b] * math.Exp((least*least-off*off)/(2*variance))
+		total += weight
+		sum += weight * p.middle[b]
+		squares += weight * p.middle[b] * p.middle[b]
+	}
+	mean := sum / total
+	return min(mean, most), max(squares/total-mean*mean, decodeLeast)
+}
+
+// likelyPackets estimates the flows' packets one by one, to begin with: mean and
+// variance of what a flow may have had, weighted by how likely its rows are to
+// hold what is left for others. 0 and 0 for flows that the sketch proves to have
+// none.
+func (s *Sketch) likelyPackets(ctx context.Context, flows []hashing.Flow, prior *sizePrior) (mean, variance []float64, err error) {
+	c := &s.config
+	// What others bring to a flow's cells is distributed like what any cells
+	// hold, because flows fall at random.
+	var others [MaxRows][steps]float64
+	for r := range c.Rows {
+		others[r] = s.density(r)
+	}
+	mean, variance = make([]float64, len(flows)), make([]float64, len(flows))
+	for i, f := range flows {
+		if i%4096 == 0 {
+			if err := decodingEnds(ctx); err != nil {
+				return nil, nil, err
+			}
+		}
+		if s.absent(f) {
+			continue
+		}
+		var held [MaxRows]float64
+		for r := range c.Rows {
+			held[r] = float64(s.rowPackets(r, f))
+		}
+		most := float64(s.Packets(f))
+		var total, sum, squares float64
+		for b := 1; b < steps && (b == 1 || prior.middle[b] <= most); b++ {
+			weight := prior.likely[b]
+			for r := range c.Rows {
+				left := max(0, held[r]-prior.middle[b]*c.Rates[r])
+				weight *= others[r][stepOf(uint64(left+0.5))]
+			}
+			total += weight
+			sum += weight * prior.middle[b]
+			squares += weight * (prior.middle[b]*prior.middle[b] + prior.within[b])
+		}
+		mean[i] = sum / total
+		variance[i] = max(squares/total-mean[i]*mean[i], decodeLeast)
+	}
+	return mean, variance, nil
+}
+
+// density is the share of the places for a flow in row r, Spread cells next to
+// each other, that hold so many packets, per packet and by steps; smoothed over
+// neighbouring steps, and nowhere 0.
+func (s *Sketch) density(r int) (d [steps]float64) {
+	c := &s.config
+	cells := s.cells[r*c.Columns : (r+1)*c.Columns]
+	var held uint64
+	for _, at := range cells[:c.Spread] {
+		held += uint64(at.count())
+	}
+	var places [steps]float64
+	for i := range cells {
+		places[stepOf(held)]++
+		held += uint64(cells[(i+c.Spread)%c.Columns].count()) - uint64(cells[i].count())
+	}
+	kernel := [...]float64{0.1, 0.2, 0.4, 0.2, 0.1}
+	for b := range d {
+		var near, weights float64
+		for k, weight := range kernel {
+			if at := b + k - len(kernel)/2; at >= 0 && at < steps {
+				near += weight * places[at]
+				weights += weight
+			}
+		}
+		_, width := step(b)
+		d[b] = max(near/weights, 0.01) / float64(len(cells)) / width
+	}
+	return d
+}
+
+// Numbers of packets go in steps: each a step of its own below 16, eight to a
+// power of two from there on.
+const (
+	exact = 16
+	steps = exact + 8*(64-4)
+)
+
+// stepOf is the step of n.
+func stepOf(n uint64) int {
+	if n < exact {
+		return int(n)
+	}
+	length := bits.Len64(n)
+	return exact + 8*(length-5) + int(n>>(length-4)&7)
+}
+
+// step is the least number of a step and how many numbers it has.
+func step(b int) (low, width float64) {
+	if b < exact {
+		return float64(b), 1
+	}
+	octave, eighth := (b-exact)/8, (b-exact)%8
+	width = math.Ldexp(2, octave)
+	return float64(8+eighth) * width, width
+}
