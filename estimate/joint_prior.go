@@ -17,8 +17,9 @@ import (
 // summed over flows. These squares are fitted by least squares, weighted by
 // the inverse of their variance (twice their mean squared), again until the
 // weights settle. Large flows tell τ apart from σ. Where the cells do not tell
-// them apart, the doubtful one is taken as one standard error above 0: too
-// small a deviation would make the estimates surer than they are.
+// them apart, the doubtful one is taken as one standard error above 0, or as all
+// there is if that is less: too small a deviation would make the estimates surer
+// than they are.
 //
 // It returns the errors of [JointProblem.Solve].
 func (p *JointProblem) EstimatePrior() (JointPrior, error) {
@@ -92,7 +93,9 @@ func (p *JointProblem) EstimatePrior() (JointPrior, error) {
 
 // fitTwo is one weighted least-squares fit of y = σ²·p + τ²·q, with weights
 // from the values before. A coefficient below one standard error is set to
-// that, and the other fitted to what is left.
+// that, and the other fitted to what is left; but to no more than explains all
+// the squares alone. A standard error grows with the values before, and of few
+// cells it can be larger than they are: over the rounds there would be no end.
 func fitTwo(y, p, q, known []float64, knownScale, within2, between2 float64) (float64, float64) {
 	var pp, pq, qq, py, qy float64
 	for c := range y {
@@ -114,13 +117,14 @@ func fitTwo(y, p, q, known []float64, knownScale, within2, between2 float64) (fl
 		return v, v
 	}
 	within, between := (qq*py-pq*qy)/det, (pp*qy-pq*py)/det
-	if least := math.Sqrt(qq / det); within < least {
-		within = least
-		between = (qy - pq*within) / qq
-	}
-	if least := math.Sqrt(pp / det); between < least {
-		between = least
-		within = max((py-pq*between)/pp, 0)
+	leastWithin := min(math.Sqrt(qq/det), max(py/pp, 0))
+	leastBetween := min(math.Sqrt(pp/det), max(qy/qq, 0))
+	if within < leastWithin {
+		within = leastWithin
+		between = max((qy-pq*within)/qq, leastBetween)
+	} else if between < leastBetween {
+		between = leastBetween
+		within = max((py-pq*between)/pp, leastWithin)
 	}
 	return within, between
 }

@@ -180,6 +180,30 @@ func TestJointPriorIsFound(t *testing.T) {
 	}
 }
 
+// Few cells do not tell the two deviations apart. Neither may be larger then
+// than it takes to explain all alone how far the cells are from the mean: with
+// flows of one cell a row, √flows and √packets of a cell times that. (A standard
+// error as the least of them, without that bound, came to 10^34 ns.)
+func TestJointPriorOfFewCells(t *testing.T) {
+	for seed := range uint64(100) {
+		w := simulateJoint(jointShape{flows: 130, columns: 2 + int(seed%8), rows: 4, perRow: 1, counted: true}, seed)
+		prior, err := w.EstimatePrior()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var farthest, most float64
+		for c, n := range w.Count {
+			if n > 0 {
+				farthest = max(farthest, math.Abs(w.Sum[c]/n-prior.Mean))
+				most = max(most, n)
+			}
+		}
+		if prior.Between > farthest*math.Sqrt(130) || prior.Within > farthest*math.Sqrt(most) {
+			t.Errorf("seed %d: %+v, with cells that are at most %g from the mean", seed, prior, farthest)
+		}
+	}
+}
+
 func TestJointClockOffset(t *testing.T) {
 	w := simulateJoint(jointShapes["LDS"], 2)
 	before := w.solve(t, JointOptions{Tolerance: 1e-12})

@@ -115,8 +115,8 @@ func ExampleDecode() {
 	}
 	// Output:
 	//  20 µs ± 0, by Estimate  20 µs
-	// 300 µs ± 11, by Estimate 256 µs
-	//  80 µs ± 6, by Estimate  80 µs
+	// 300 µs ± 12, by Estimate 256 µs
+	//  80 µs ± 8, by Estimate  80 µs
 }
 
 // The paper's traffic: 146,000 flows, their sizes Pareto with shape 0.8.
