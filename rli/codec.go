@@ -29,6 +29,10 @@ const (
 	magic   = "HRLI"
 	version = 1
 
+	// maxDecoded is how much memory an encoded Config that is not the
+	// receiver's own may ask for.
+	maxDecoded = 1 << 30
+
 	configSize = 8 + 8 + 4 + 1 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2 + 8
 	sumsSize   = recordSize - 8
 )
@@ -122,9 +126,9 @@ func (r *Receiver) MarshalBinary() ([]byte, error) {
 // encoded ones, and forgets the link, the references and the packets that
 // wait. The error wraps [estimate.ErrEncoding], and r is then unchanged.
 //
-// It allocates what the encoded Config asks for, [Config.MemorySize], which
-// can be far more than the encoding is long: do not decode what strangers send
-// without a look at its size.
+// It allocates what the encoded Config asks for, [Config.MemorySize], which can
+// be far more than the encoding is long. More than 1 GiB is refused, unless r
+// was made with that very Config.
 func (r *Receiver) UnmarshalBinary(data []byte) error {
 	d, err := wire.Open(data, magic, version)
 	if err != nil {
@@ -148,17 +152,31 @@ func (r *Receiver) UnmarshalBinary(data []byte) error {
 	if flows < 0 || flows > int64(c.Flows) || int64(len(data)) != c.size(flows) {
 		return fail("%d bytes do not hold up to %d flows", len(data), c.Flows)
 	}
+	if size := c.MemorySize(); size > maxDecoded && c != r.config {
+		return fail("a receiver of %d bytes of memory, want up to %d", size, maxDecoded)
+	}
 	if b, err = NewReceiver(c); err != nil {
 		return err
 	}
 	b.counts = counts
 	b.total = readSums(&d, b.histogram)
+	switch sum := b.total.sum; {
+	case b.total.count == 0 && (b.total != record{} || origin != 0):
+		return fail("delays of no packets")
+	case b.total.count > 0 && uint64(sum) >= b.total.count:
+		return fail("delays of %d packets less their origin add up to %d, want the mean rounded down", b.total.count, sum)
+	}
 	if n := d.Uint32(); int64(n) != flows {
 		return fail("%d flows, room for %d", n, flows)
 	}
 	packets := uint64(0)
+	before := hashing.Flow(0)
 	for i := range flows {
 		f := hashing.Flow(d.Uint64())
+		if i > 0 && f <= before {
+			return fail("flow %#016x after %#016x", uint64(f), uint64(before))
+		}
+		before = f
 		at := b.flows.find(f)
 		sums := readSums(&d, b.flows.histogram(at))
 		sums.flow = f
@@ -166,9 +184,6 @@ func (r *Receiver) UnmarshalBinary(data []byte) error {
 			return fail("%d packets of flow %d of %d in all", sums.count, i, b.total.count)
 		}
 		packets += sums.count
-		if b.flows.records[at].count != 0 {
-			return fail("flow %#016x twice", uint64(f))
-		}
 		b.flows.claim(at, f)
 		b.flows.records[at] = sums
 	}

@@ -224,6 +224,10 @@ func TestReceiverMalformed(t *testing.T) {
 		"number of flows":  {body + 75 + 160 + 8 + 68, "00000001"},
 		"a flow of no one": {body + 75 + 160 + 8 + 68 + 4 + 8, "0000000000000000"},
 		"a flow twice":     {body + 75 + 160 + 8 + 68 + 4, "0000000000000009"},
+		"out of order":     {body + 75 + 160 + 8 + 68 + 4, "000000000000000a"},
+		"not the mean":     {body + 75 + 160 + 8 + 32, "0000000000000003"},
+		"below the mean":   {body + 75 + 160 + 8 + 32, "ffffffffffffffff"},
+		"8 GiB of flows":   {body + 29, "04000000"},
 	} {
 		bad := bytes.Clone(good)
 		to, err := hex.DecodeString(change.to)
