@@ -282,3 +282,34 @@ func TestExpect(t *testing.T) {
 		}
 	}
 }
+
+// One cell that takes all packets, where the probability to miss it is 0.
+func TestExpectOfOneCell(t *testing.T) {
+	c := Config{Banks: [MaxBanks]Bank{{Rows: 1}}, SumBits: 40}
+	for _, want := range []Expectation{
+		{},
+		{Packets: 1, Sample: 1, Usable: 1, Alone: 1},
+		{Packets: 10, Sample: 10, Usable: 1},
+		{Packets: 10, Loss: 0.5},
+	} {
+		if got := c.Expect(want.Packets, want.Loss); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+}
+
+// The bound of eq. (1) takes the deviation for known: of few cells it is
+// widened by as much as Student's quantile exceeds the normal one.
+func TestMeanIntervalOfFewCells(t *testing.T) {
+	up, down := pair(t, Config{Banks: [MaxBanks]Bank{{Rows: 4}}, SumBits: 40}, traffic(3, 0, 3000, 0, 0))
+	r, err := Estimate(up, down)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound, i := estimate.HoeffdingInterval(r.Delay, 0.98), r.MeanInterval(0.98)
+	degrees := float64(r.usable.EffectiveDegrees())
+	want := estimate.StudentQuantile(0.99, degrees) / estimate.NormalQuantile(0.99)
+	if got := (i.High - i.Low) / (bound.High - bound.Low); want < 1.5 || !near(got, want, 1e-9) || i.Confidence != 0.98 {
+		t.Errorf("%+v is %v times %+v, want %v times", i, got, bound, want)
+	}
+}

@@ -438,6 +438,73 @@ func TestFeedback(t *testing.T) {
 	}
 }
 
+// A Receiver that is started anew does not know what the Sender was tuned to.
+// It refuses that, for no more than 17 intervals, and then both are tuned again.
+func TestReceiverStartsAnew(t *testing.T) {
+	tuner := Tuner{Config: controlConfig()}
+	tuner.Config.Banks[1].Shift = 9 // to be tuned away
+	l := newLink(t, tuner, tuner, testSession)
+	tell := func() (usable int) {
+		for i := range l.reports {
+			assertRight(t, &l.reports[i])
+			if err := l.sender.Feedback(l.receiver.AppendFeedback(nil, &l.reports[i])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		defer func() { l.reports = l.reports[:0] }()
+		return len(l.reports)
+	}
+	for range 3 {
+		l.run()
+		tell()
+	}
+	tuned := l.sender.next
+	if tuned == tuner.Config {
+		t.Fatal("not tuned")
+	}
+	var err error
+	if l.receiver, err = NewReceiver(tuner); err != nil {
+		t.Fatal(err)
+	}
+	usable := 0
+	for range 17 + 2 {
+		l.run()
+		usable += tell()
+	}
+	if usable < 2 || l.sender.next != tuned {
+		t.Errorf("%d intervals usable, tuned to %+v, before to %+v", usable, l.sender.next, tuned)
+	}
+}
+
+// Frames are as long as the mtu allows, and no longer.
+func TestFramesFitMTU(t *testing.T) {
+	tuner := Tuner{Config: controlConfig()}
+	size := tuner.Config.EncodedSize()
+	for mtu := frameSize + 1; mtu <= frameSize+size; mtu++ {
+		s, err := NewSender(tuner, 1, mtu)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start(nil)
+		s.End(nil)
+		bytes, longest := 0, 0
+		for data := range s.Parts() {
+			var f frame
+			if err := f.parse(data); err != nil {
+				t.Fatal(err)
+			}
+			bytes += len(f.payload)
+			longest = max(longest, len(data))
+		}
+		if longest > mtu || bytes != size || size%(mtu-frameSize) == 0 && longest != mtu {
+			t.Errorf("mtu %d: frames up to %d, %d bytes of %d", mtu, longest, bytes, size)
+		}
+	}
+	if _, err := NewSender(tuner, 1, frameSize); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("no room for a byte: %v", err)
+	}
+}
+
 // One goroutine updates both points while another sends and receives parts;
 // run with the race detector.
 func TestReadingDoesNotStopUpdating(t *testing.T) {

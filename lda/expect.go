@@ -30,11 +30,13 @@ func (c *Config) Expect(packets, loss float64) Expectation {
 	for j, b := range c.Banks[:c.banks()] {
 		p := c.rate(j)
 		m := float64(b.Rows)
-		avoid := math.Log1p(-p / m) // ln of the probability that a packet is not in a given cell
+		// ln of the probability that a packet is not in a given cell; of one cell
+		// that takes all of them, near enough to -∞ and still 0 times 0.
+		avoid := max(math.Log1p(-p/m), -math.MaxFloat64)
 		unspoilt := math.Exp(lost * avoid)
 		e.Sample += p * received * unspoilt
 		e.Usable += m * unspoilt * -math.Expm1(received*avoid)
-		e.Alone += p * received * math.Exp((packets-1)*avoid)
+		e.Alone += p * received * math.Exp(max(packets-1, 0)*avoid)
 	}
 	return e
 }

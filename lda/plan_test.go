@@ -233,6 +233,15 @@ func TestTuner(t *testing.T) {
 			t.Errorf("loss %v: sample %v, the best is %v", loss, got, best)
 		}
 	}
+	least := uint8(0)
+	for n := range 65 {
+		lost := uint64(1)<<n - 1
+		got := one.Next(math.MaxUint64, lost).Banks[0].Shift
+		if got < least {
+			t.Errorf("shift %d after %d lost, %d after half of that", got, lost, least)
+		}
+		least = got
+	}
 	thin := Tuner{Config: DefaultConfig, Quantiles: true}
 	for _, n := range []float64{1e5, 1e6, 1e7, 1e9} {
 		next := thin.Next(uint64(n), 0)

@@ -320,6 +320,12 @@ func TestNothingUsable(t *testing.T) {
 	if _, err := Estimate(empty, empty); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("empty: %v, want ErrNoSamples", err)
 	}
+	up, down = pair(t, Config{Banks: [MaxBanks]Bank{{Rows: 1}}, SumBits: 40}, traffic(1, 0, 100, 0, 0))
+	for name, f := range map[string]func(a, b *Aggregator) (float64, error){"collapsed": CollapsedVariance, "paired": PairedVariance} {
+		if v, err := f(up, down); !errors.Is(err, estimate.ErrNoSamples) {
+			t.Errorf("no two rows: %s variance %v, %v, want ErrNoSamples", name, v, err)
+		}
+	}
 	if !math.IsInf(r.MeanInterval(0.98).High, 1) || !math.IsInf(r.DeviationInterval(0.98).High, 1) {
 		t.Error("intervals of nothing are bounded")
 	}

@@ -33,7 +33,7 @@ type Sender struct {
 	next     Config // of the next interval
 	session  uint64
 	interval uint64 // the one that is open, or the next
-	heard    uint64 // feedback of the interval before this one was used
+	heard    uint64 // the interval after that of the last feedback that was used
 	room     int    // for the payload of a frame
 
 	open    *Aggregator // gets the packets; idle between intervals
@@ -56,8 +56,9 @@ type turn struct {
 // be a greater number: the time at which the process started will do.
 //
 // The Config of each interval is the tuner's: that for no losses known, or if
-// feedback comes, what the tuner makes of it. The error wraps
-// [estimate.ErrConfig].
+// feedback comes, what the tuner makes of it; and that for no losses known again
+// after 16 intervals without, since a Receiver that was started anew knows no
+// other. The error wraps [estimate.ErrConfig].
 func NewSender(t Tuner, session uint64, mtu int) (*Sender, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -99,6 +100,9 @@ func (s *Sender) Update(p hashing.Packet, t int64) { s.open.Update(p, t) }
 func (s *Sender) Start(dst []byte) ([]byte, error) {
 	if s.open != s.idle {
 		return dst, fmt.Errorf("lda: %w: interval %d has started", ErrTurn, s.interval)
+	}
+	if s.interval-s.heard > maxSilence {
+		s.next = s.tuner.Config
 	}
 	turn := &s.turns[s.interval%2]
 	if turn.dirty { // nobody asked for its Parts
@@ -164,10 +168,14 @@ func (s *Sender) Parts() iter.Seq[[]byte] {
 // Receiver still remembers the Config that it leads to.
 const maxFeedbackAge = 4
 
+// maxSilence is after how many intervals without feedback a tuned Config is
+// given up.
+const maxSilence = 16
+
 // Feedback takes what the Receiver's AppendFeedback made, and tunes the
 // intervals from the next Start on. Feedback that is lost leaves the Config as
-// it is; if it is late or a duplicate it is passed over. The error wraps
-// [estimate.ErrEncoding] or, for feedback that is not for this Sender,
+// it is, for 16 intervals; if it is late or a duplicate it is passed over. The
+// error wraps [estimate.ErrEncoding] or, for feedback that is not for this Sender,
 // [estimate.ErrMismatch].
 func (s *Sender) Feedback(data []byte) error {
 	var f frame

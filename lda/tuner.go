@@ -46,7 +46,8 @@ func (t Tuner) Next(sent, lost uint64) Config {
 	}
 	// The deviation of a number of losses is about its root. One loss more
 	// keeps an interval without any from being taken for a promise.
-	lost = min(lost+2*squareRoot(lost)+1, 1<<40)
+	lost = min(lost, 1<<40)
+	lost += 2*squareRoot(lost) + 1
 	banks := c.banks()
 	deepest := MaxShift - c.DigestBits
 	for j := range banks {
