@@ -36,8 +36,9 @@ type Store struct {
 	segments []*segment // by number; the last is being written if active is open
 
 	// The writer's alone.
-	active File // nil until the first Append, and between segments
-	fresh  bool // active's name has not been synced
+	active File  // nil until the first Append, and between segments
+	fresh  bool  // active's name has not been synced
+	failed error // of the Sync that failed, if one has
 	buffer []byte
 }
 
@@ -138,10 +139,13 @@ func (s *Store) writeIndex(seg *segment) error {
 
 // Append adds an epoch. It survives a crash once Sync has returned. An epoch
 // without packets is not kept. On error the epoch is not in the store, and
-// may be appended again.
+// may be appended again, but not after Sync has failed.
 func (s *Store) Append(e *Epoch) error {
 	if s.options.ReadOnly {
 		return fmt.Errorf("colate: %w", ErrReadOnly)
+	}
+	if s.failed != nil {
+		return s.failed
 	}
 	if _, _, ok := e.Span(); !ok {
 		return nil
@@ -204,11 +208,11 @@ func (s *Store) begin() error {
 	return nil
 }
 
-// complete syncs and closes the active segment and writes its index. Whatever
-// fails, the next Append begins another.
+// complete syncs and closes the active segment and writes its index. If that
+// fails, the next Append begins another segment all the same.
 func (s *Store) complete() error {
 	if s.active == nil {
-		return nil
+		return s.failed
 	}
 	err := s.Sync()
 	err = errors.Join(err, s.active.Close())
@@ -219,20 +223,23 @@ func (s *Store) complete() error {
 	return s.writeIndex(s.segments[len(s.segments)-1])
 }
 
-// Sync makes all epochs that were appended survive a crash.
+// Sync makes all epochs that were appended survive a crash. If it fails, no one
+// can tell which of them do, for what a disk failed to write may be taken for
+// written the next time: from then on Sync and Append fail, until the store is
+// opened again and shows what is there.
 func (s *Store) Sync() error {
-	if s.active == nil {
-		return nil
+	if s.active == nil || s.failed != nil {
+		return s.failed
 	}
-	if err := s.active.Sync(); err != nil {
-		return fmt.Errorf("colate: %w", err)
+	err := s.active.Sync()
+	if err == nil && s.fresh {
+		err = s.files.Sync()
 	}
-	if s.fresh {
-		if err := s.files.Sync(); err != nil {
-			return fmt.Errorf("colate: %w", err)
-		}
-		s.fresh = false
+	if err != nil {
+		s.failed = fmt.Errorf("colate: syncing: %w", err)
+		return s.failed
 	}
+	s.fresh = false
 	return nil
 }
 

@@ -405,22 +405,42 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// Once a sync has failed, nothing is promised any more: what was appended before
+// it may be lost, as here, whatever a later one says.
 func TestFaults(t *testing.T) {
 	files := newMemory()
 	s := openStore(t, files, StoreOptions{SegmentBytes: 1})
 	fill(t, s, 0, 2)
-	files.fail = errors.New("the disk is on fire")
-	for name, err := range map[string]error{
-		"Append": s.Append(epochAt(t, 2)), "Close": s.Close(), "DropBeyond": func() error { _, err := s.DropBeyond(0); return err }(),
-	} {
-		if name != "Close" && !errors.Is(err, files.fail) {
+	fault := errors.New("the disk is on fire")
+	files.fail = fault
+	fails := func(name string, err error) {
+		t.Helper()
+		if !errors.Is(err, fault) {
 			t.Errorf("%s: %v, want the disk's error", name, err)
 		}
 	}
+	fails("Append", s.Append(epochAt(t, 2)))
+	_, err := s.DropBeyond(0)
+	fails("DropBeyond", err)
 	files.fail = nil
-	fill(t, s, 2, 3)
-	if got, _ := contents(t, s); !slices.Equal(got, counted(0, 3)) {
+	fails("Append after a sync that failed", s.Append(epochAt(t, 2)))
+	fails("Sync after one that failed", s.Sync())
+	fails("Close after a sync that failed", s.Close())
+	if got, _ := contents(t, s); !slices.Equal(got, counted(0, 2)) {
 		t.Errorf("after the fault: epochs %v", got)
+	}
+
+	s = openStore(t, files.crash(0), StoreOptions{SegmentBytes: 1})
+	got, _ := contents(t, s)
+	if !slices.Equal(got, counted(0, 1)) {
+		t.Errorf("after a crash: epochs %v, want that which was synced", got)
+	}
+	fill(t, s, 1, 3)
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := contents(t, openStore(t, s.files.(*memory).crash(0), StoreOptions{})); !slices.Equal(got, counted(0, 3)) {
+		t.Errorf("opened again: epochs %v", got)
 	}
 }
 
