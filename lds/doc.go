@@ -26,7 +26,8 @@
 // # What it assumes
 //
 // Both points see the same packets, but for losses, and their clocks agree; an
-// offset is added to every mean. Flow and packet digests are of bytes that do
+// offset is added to every mean. A cell sees fewer than 2^32 packets, times their
+// weights, in an interval: its count is as wide. Flow and packet digests are of bytes that do
 // not change on the way, with one seed ([hashing.Digest],
 // [hashing.Tuple.Flow]): positions are taken from them without another keyed
 // hash, so where flows may be crafted use a keyed family and a secret seed.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -22,6 +23,8 @@ func TestConfig(t *testing.T) {
 		rli.DefaultConfig,
 		config(rli.BusyAware), config(rli.Linear), config(rli.Left),
 		change(func(c *rli.Config) { c.Buckets, c.Floor = 2, 8 }),
+		change(func(c *rli.Config) { c.Rate, c.ReferenceBytes, c.Tolerance = rli.MaxRate, 1<<16, 1e6 }),
+		change(func(c *rli.Config) { c.Inactive, c.Active, c.Buckets, c.Floor = 1<<62, 1<<62, 2, rli.MaxFloor }),
 	} {
 		if _, err := rli.NewReceiver(c); err != nil {
 			t.Errorf("config %d: %v", i, err)
@@ -53,6 +56,30 @@ func TestConfig(t *testing.T) {
 	} {
 		if _, err := rli.NewReceiver(c); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("config %d: %v", i, err)
+		}
+	}
+}
+
+// TestMemorySize: it is what a receiver allocates, but for a few hundred bytes
+// and what the allocator adds.
+func TestMemorySize(t *testing.T) {
+	for i, change := range []func(*rli.Config){
+		func(c *rli.Config) {},
+		func(c *rli.Config) { c.Flows = 100_000 },
+		func(c *rli.Config) { c.Buffer = 100_000 },
+		func(c *rli.Config) { c.Method, c.Buffer = rli.Linear, 100_000 },
+		func(c *rli.Config) { c.Buckets, c.Floor = 50, 8 },
+	} {
+		c := config(rli.BusyAware)
+		change(&c)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := newReceiver(t, c)
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(r)
+		got, want := float64(after.TotalAlloc-before.TotalAlloc), float64(c.MemorySize())
+		if got < want || got > 1.1*want+8192 {
+			t.Errorf("%d: allocates %v bytes, MemorySize says %v", i, got, want)
 		}
 	}
 }
@@ -231,6 +258,10 @@ func TestSequence(t *testing.T) {
 	r.Reference(ref(0, 2e6), at) // sent later than the larger number: begun anew
 	r.Reference(ref(1, 3e6), at)
 	want(rli.Counts{References: 11, Lost: 1 + 985 - 2, Reordered: 3, Duplicated: 2, Restarts: 1})
+	r = small(t, nil)
+	give(10)
+	give(10) // the first one again
+	want(rli.Counts{References: 2, Duplicated: 1})
 }
 
 // TestLateReferenceIsNoReference: packets are estimated as if it had not come.
@@ -385,6 +416,11 @@ func TestMerge(t *testing.T) {
 	got, _ := merged.Total()
 	if want, _ := whole.Total(); got != want {
 		t.Errorf("total %+v, want %+v", got, want)
+	}
+	// Every shard was told of every packet and reference.
+	counts, one := merged.Counts(), whole.Counts()
+	if counts.Packets != one.Packets || counts.Passed != 3*one.Packets+4*one.Passed || counts.References != 4*one.References {
+		t.Errorf("counts %+v, want those of 4 shards of %+v", counts, one)
 	}
 }
 
