@@ -136,6 +136,64 @@ func TestLossByCount(t *testing.T) {
 	}
 }
 
+// Joint, too, believes no vector that disagrees, and no counter that counted
+// otherwise at the other point; what it believes is the delays of the packets
+// that are there.
+func TestJointLoss(t *testing.T) {
+	all := traffic(23, 1000)
+	vectors, counted := plainConfig, countedConfig
+	vectors.Vectors, counted.Vectors = 4, 3
+	for name, c := range map[string]Config{"vectors": vectors, "counted": counted} {
+		lost := map[int]bool{in(all, 1, c.Vectors, 0): true}
+		if c.CountBits > 0 {
+			for i := range all {
+				lost[i] = i%100 == 0
+			}
+		}
+		q := without(t, c, all, lost)
+		sums, counts, unusable := make([]float64, c.Counters), make([]float64, c.Counters), make([]bool, c.Counters)
+		for i, p := range all {
+			at := position(c.Seed, p.flow, choice(p.packet, uint64(c.PerFlow)), uint64(c.Counters))
+			switch {
+			case c.CountBits == 0 && vectorOf(p.packet, c.Vectors) == 1:
+			case lost[i]:
+				unusable[at] = true
+			default:
+				sums[at] += float64(p.at - p.sent)
+				counts[at]++
+			}
+		}
+		records := []FlowRecord{{all[0].flow, 3}, {all[1].flow, 7}}
+		p, err := jointProblem(q.upEpochs, q.downEpochs, records)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantShare := 1.0
+		if c.CountBits == 0 {
+			wantShare -= c.Share(1)
+		}
+		if p.Rates[0] != wantShare || p.Packets[0] != 3 || p.Packets[1] != 7 {
+			t.Errorf("%s: share %v of %v packets, want %v", name, p.Rates, p.Packets, wantShare)
+		}
+		for i := range sums {
+			if p.Unusable != nil && p.Unusable[i] != unusable[i] {
+				t.Fatalf("%s: counter %d unusable: %v", name, i, p.Unusable[i])
+			}
+			if !unusable[i] && (p.Sum[i] != sums[i] || p.Count != nil && p.Count[i] != counts[i]) {
+				t.Fatalf("%s: counter %d holds %v, want %v of %v packets", name, i, p.Sum[i], sums[i], counts[i])
+			}
+		}
+		if (p.Unusable != nil) != (c.CountBits > 0) {
+			t.Errorf("%s: counters are marked: %v", name, p.Unusable != nil)
+		}
+		for i, cell := range p.Cells {
+			if want := position(c.Seed, records[i/c.PerFlow].Flow, uint64(i%c.PerFlow), uint64(c.Counters)); uint64(cell) != want {
+				t.Fatalf("%s: cell %d of a flow is %d, want %d", name, i, cell, want)
+			}
+		}
+	}
+}
+
 // Three points, each of which sends to both others: six links. The paper keeps
 // one vector at each point for all of them; but then the vectors of two points
 // hold other packets too, each with its whole time stamp.

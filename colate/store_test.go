@@ -405,6 +405,34 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// backwards is a FileSystem that lists its files in another order.
+type backwards struct{ *memory }
+
+func (b backwards) List() ([]string, error) {
+	names, err := b.memory.List()
+	slices.Reverse(names)
+	return names, err
+}
+
+// In whatever order the directory has them, the last segment is the last.
+func TestUnsortedDirectory(t *testing.T) {
+	files := backwards{newMemory()}
+	for i := range 4 {
+		s := openStore(t, files, StoreOptions{SegmentBytes: 1})
+		fill(t, s, 3*i, 3*i+3)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := openStore(t, files, StoreOptions{})
+	if got, damages := contents(t, s); !slices.Equal(got, counted(0, 12)) || damages != 0 {
+		t.Errorf("epochs %v, %d damages", got, damages)
+	}
+	if n, err := s.DropBefore(3000); n != 3 || err != nil {
+		t.Errorf("dropped %d, %v; want the first 3", n, err)
+	}
+}
+
 // Once a sync has failed, nothing is promised any more: what was appended before
 // it may be lost, as here, whatever a later one says.
 func TestFaults(t *testing.T) {
