@@ -89,6 +89,9 @@ func NewFlows(c FlowsConfig) (*Flows, error) {
 		start:  c.Start - c.Warmup,
 	}
 	f.gap = c.Sizes.Mean() * f.counts.mean() / c.Load.bytesPerNS()
+	if !(f.gap < maxGap) {
+		return nil, fmt.Errorf("%w: a flow would begin every %.3g ns, want below 10^15: a higher load, or shorter flows", estimate.ErrConfig, f.gap)
+	}
 	f.begins = f.gap * exponential(f.random)
 	var p queue.Packet
 	for f.due() < float64(c.Warmup) {

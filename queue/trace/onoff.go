@@ -18,7 +18,7 @@ type OnOffConfig struct {
 	Sizes    Mix
 	Senders  int     // 1 to 2^20; each is one flow
 	Peak     int64   // rate of one sender while on, bits per second, 1 to 10^15
-	On       float64 // mean time on, ns, over 0
+	On       float64 // mean time on, ns, at least a thousandth of what a packet takes at Peak
 	OnShape  float64 // of the Pareto distribution of the time on, over 1
 	OffShape float64 // of the time off, over 1
 	Start    int64   // ns
@@ -55,7 +55,7 @@ func NewOnOff(c OnOffConfig) (*OnOff, error) {
 		sizes:   newSizer(c.Sizes, c.Seed),
 		random:  generator(c.Seed, 'o'),
 		on:      paretoOf(c.On, c.OnShape),
-		off:     paretoOf(c.On*(1/share-1), c.OffShape),
+		off:     paretoOf(c.off(share), c.OffShape),
 		perByte: 8e9 / float64(c.Peak),
 		start:   c.Start,
 		senders: make([]sender, c.Senders),
@@ -87,6 +87,9 @@ func (c OnOffConfig) share() float64 {
 	return c.Load.Utilisation * float64(c.Load.Rate) / (float64(c.Senders) * float64(c.Peak))
 }
 
+// off is the mean time that a sender is silent, ns.
+func (c OnOffConfig) off(share float64) float64 { return c.On * (1/share - 1) }
+
 func (c OnOffConfig) validate() error {
 	if err := c.Load.validate(); err != nil {
 		return err
@@ -100,17 +103,22 @@ func (c OnOffConfig) validate() error {
 	if c.Peak < 1 || c.Peak > 1e15 {
 		return fmt.Errorf("%w: peak rate of %d bit/s, want 1 to 10^15", estimate.ErrConfig, c.Peak)
 	}
-	if !(c.On > 0 && c.On < 1e15) {
-		return fmt.Errorf("%w: mean time on of %v ns, want over 0 and below 10^15", estimate.ErrConfig, c.On)
+	if least := c.Sizes.Mean() * 8e6 / float64(c.Peak); !(c.On >= least && c.On < maxGap) {
+		return fmt.Errorf("%w: mean time on of %v ns, want at least a thousandth of a packet's at the peak rate, %v, and below 10^15", estimate.ErrConfig, c.On, least)
 	}
 	for _, shape := range [...]float64{c.OnShape, c.OffShape} {
 		if !(shape > 1 && shape < math.Inf(1)) {
 			return fmt.Errorf("%w: Pareto shape %v, want over 1", estimate.ErrConfig, shape)
 		}
 	}
-	if share := c.share(); !(share < 1) {
+	share := c.share()
+	if !(share < 1) {
 		return fmt.Errorf("%w: %d senders of %d bit/s would have to be on for %.3g of the time, want less than 1: more senders or a higher peak",
 			estimate.ErrConfig, c.Senders, c.Peak, share)
+	}
+	if off := c.off(share); !(off < maxGap) {
+		return fmt.Errorf("%w: %d senders of %d bit/s would have to be silent for %.3g ns at a time, want below 10^15: less time on, or fewer senders",
+			estimate.ErrConfig, c.Senders, c.Peak, off)
 	}
 	return nil
 }

@@ -50,8 +50,8 @@ func (m Mix) validate() error {
 		}
 		total += s.Weight
 	}
-	if !(total > 0 && total < math.Inf(1)) {
-		return fmt.Errorf("%w: packet sizes of total weight %v, want over 0", estimate.ErrConfig, total)
+	if !(total > 0 && total < 1e300) {
+		return fmt.Errorf("%w: packet sizes of total weight %v, want over 0 and below 1e300", estimate.ErrConfig, total)
 	}
 	return nil
 }

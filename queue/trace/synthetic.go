@@ -8,11 +8,16 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// A Load is how much traffic to offer.
+// A Load is how much traffic to offer, at least a byte in 10^12 ns.
 type Load struct {
 	Rate        int64   // of the link it is meant for, bits per second, 1 to 10^15
 	Utilisation float64 // of that rate, over 0, at most 100: above 1 is overload
 }
+
+const (
+	leastLoad = 1e-12 // bytes/ns: any less is a mistake of units
+	maxGap    = 1e15  // ns, eleven days, of means: any more is, too
+)
 
 func (l Load) validate() error {
 	if l.Rate < 1 || l.Rate > 1e15 {
@@ -20,6 +25,9 @@ func (l Load) validate() error {
 	}
 	if !(l.Utilisation > 0 && l.Utilisation <= 100) {
 		return fmt.Errorf("%w: utilisation %v, want over 0 and at most 100", estimate.ErrConfig, l.Utilisation)
+	}
+	if load := l.bytesPerNS(); load < leastLoad {
+		return fmt.Errorf("%w: utilisation %v of %d bit/s is %.3g bytes a ns, want at least %v", estimate.ErrConfig, l.Utilisation, l.Rate, load, leastLoad)
 	}
 	return nil
 }
