@@ -71,6 +71,7 @@ func tracked(n int, seed uint64) []Packet {
 	random := generator(seed, 2)
 	for i := range packets {
 		packets[i].Tag = uint8(i)
+		packets[i].Fate = Refused // not read
 		packets[i].ID = hashing.Packet(i + 1)
 		packets[i].Flow = hashing.Flow(random.Uint64() % 20)
 	}
@@ -116,6 +117,9 @@ func TestConservation(t *testing.T) {
 			if p.Sent != in.Sent || p.Flow != in.Flow || p.Bytes != in.Bytes || p.Class != in.Class || p.Tag != in.Tag {
 				t.Fatalf("%s: %+v went in, %+v came out", name, in, p)
 			}
+			if p.Fate == Refused {
+				t.Fatalf("%s: %+v came out with the fate that it went in with", name, p)
+			}
 			byFate[p.Fate]++
 			if p.Fate != Passed {
 				continue
@@ -130,6 +134,55 @@ func TestConservation(t *testing.T) {
 		}
 		if byFate[Passed] < 1000 || byFate[Lost] == 0 || byFate[Passed]+byFate[Lost] == len(packets) && len(out) == len(packets) {
 			t.Errorf("%s: fates %v of %d packets show too little", name, byFate, len(packets))
+		}
+	}
+}
+
+// Every element counts what it says and gives back, class by class and path by
+// path.
+func TestCounts(t *testing.T) {
+	packets := tracked(20000, 4)
+	for name, hop := range hops(t) {
+		var count func(Packet) Counts // of the packet's part of the hop
+		part := func(p Packet) int { return 0 }
+		switch h := hop.(type) {
+		case *FIFO:
+			count = func(Packet) Counts { return h.Counts() }
+		case *Scheduler:
+			part = func(p Packet) int { return int(p.Class) }
+			count = func(p Packet) Counts { return h.Counts(p.Class) }
+		case *Multipath:
+			if h.spread != RoundRobin { // else the path of a packet that was dropped is not told
+				continue
+			}
+			part = func(p Packet) int { return int(p.Path) }
+			count = func(p Packet) Counts { return h.Counts(int(p.Path)) }
+		default:
+			continue // a chain has none
+		}
+		out, fates := drive(hop, packets, 0)
+		want := map[int]*Counts{}
+		add := func(p Packet, f Fate) {
+			if want[part(p)] == nil {
+				want[part(p)] = &Counts{}
+			}
+			want[part(p)].Packets[f]++
+			want[part(p)].Bytes[f] += uint64(p.Bytes)
+		}
+		for i, fate := range fates {
+			if fate != Passed {
+				p := packets[i]
+				p.Path = uint8(i % 3)
+				add(p, fate)
+			}
+		}
+		for _, p := range out {
+			add(p, p.Fate)
+		}
+		for _, p := range out {
+			if got := count(p); got != *want[part(p)] {
+				t.Fatalf("%s, part %d: %+v, want %+v", name, part(p), got, *want[part(p)])
+			}
 		}
 	}
 }

@@ -31,6 +31,23 @@ func TestMultipathNumbers(t *testing.T) {
 	}
 }
 
+func TestMultipathTies(t *testing.T) {
+	var links []LinkConfig
+	for range 17 {
+		links = append(links, LinkConfig{Rate: 8e9})
+	}
+	m := must(NewMultipath(RoundRobin, 1, links...))(t)
+	for range 5 * len(links) {
+		m.Send(&Packet{Bytes: 100})
+	}
+	var p Packet
+	for want := range uint64(5 * len(links)) {
+		if !m.Next(math.MaxInt64, &p) || p.Seq != want {
+			t.Fatalf("packet %d, want %d", p.Seq, want)
+		}
+	}
+}
+
 func TestSpreads(t *testing.T) {
 	fast, slow := LinkConfig{Rate: 10e9, Propagation: 100}, LinkConfig{Rate: 10e9, Propagation: 40000}
 	packets := tracked(5000, 9)

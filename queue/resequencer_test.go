@@ -94,7 +94,7 @@ func TestResequencerTimeout(t *testing.T) {
 	r := must(NewResequencer(ResequencerConfig{Window: 8, Timeout: 100}))(t)
 	send := func(seq uint64, at int64, want Fate) {
 		t.Helper()
-		if fate := r.Send(&Packet{Seq: seq, Time: at, Bytes: 1}); fate != want {
+		if fate := r.Send(&Packet{Seq: seq, Time: at, Bytes: 1, Fate: Lost}); fate != want { // its Fate is not read
 			t.Errorf("packet %d at %d is %v, want %v", seq, at, fate, want)
 		}
 	}
@@ -111,12 +111,15 @@ func TestResequencerTimeout(t *testing.T) {
 		seq uint64
 		at  int64
 	}{{0, 10}, {2, 120}, {3, 140}, {4, 140}, {20, 250}} {
-		if !r.Next(math.MaxInt64, &p) || p.Seq != want.seq || p.Time != want.at {
-			t.Errorf("packet %d out at %d, want %d at %d", p.Seq, p.Time, want.seq, want.at)
+		if !r.Next(math.MaxInt64, &p) || p.Seq != want.seq || p.Time != want.at || p.Fate != Passed {
+			t.Errorf("packet %d, %v, out at %d, want %d at %d", p.Seq, p.Fate, p.Time, want.seq, want.at)
 		}
 	}
 	if r.Next(math.MaxInt64, &p) {
 		t.Errorf("packet %d came out beyond the last", p.Seq)
+	}
+	if got := r.Counts().Packets; got[Passed] != 5 || got[Late] != 3 {
+		t.Errorf("counts %v, want 5 passed and 3 late", got)
 	}
 }
 
