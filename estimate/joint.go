@@ -24,7 +24,7 @@ import (
 // A JointProblem is only read, and may be solved by several goroutines.
 type JointProblem struct {
 	// Sum is, for each cell, the sum of the delays of its packets in
-	// nanoseconds: receiver's sum minus sender's.
+	// nanoseconds: receiver's sum minus sender's, up to 10^30.
 	Sum []float64
 	// Count is, for each cell, how many packets it holds. Nil where the cells
 	// do not count; the estimates are then considerably worse.
@@ -36,12 +36,12 @@ type JointProblem struct {
 	Rows        int // how many cells each packet fell in, 1 or more
 	CellsPerRow int // how many cells of a row a flow's packets are spread over, 1 or more
 	// Rates is, for each row, the part of all packets that was recorded in it,
-	// sampled by a hash of the packet: above 0, up to 1. Nil: all of them.
+	// sampled by a hash of the packet: 10^-9 to 1. Nil: all of them.
 	Rates []float64
 
 	// Packets is, for each flow, how many packets it had before any sampling,
-	// known or decoded. Its length is the number of flows. A flow of 0 packets
-	// is allowed, and gets the prior.
+	// known or decoded, 10^-9 to 10^18. Its length is the number of flows. A flow
+	// of 0 packets is allowed, and gets the prior.
 	Packets []float64
 	// Doubt is, for each flow, the standard deviation of Packets from the
 	// truth where they were decoded, taken as independent from flow to flow.
@@ -167,8 +167,8 @@ func (p *JointProblem) Solve(ctx context.Context, opts JointOptions) (JointResul
 		return p.solveGuessed(ctx, opts, &work)
 	}
 	prior := *opts.Prior
-	if !finite(prior.Mean) || !(prior.Between > 0) || !finite(prior.Between) || !(prior.Within >= 0) || !finite(prior.Within) {
-		return JointResult{}, fmt.Errorf("%w: prior %+v, want finite with Between above 0 and Within from 0", ErrConfig, prior)
+	if !(math.Abs(prior.Mean) <= jointMostSum) || !(prior.Between > 0 && prior.Between <= jointMostSum) || !(prior.Within >= 0 && prior.Within <= jointMostSum) {
+		return JointResult{}, fmt.Errorf("%w: prior %+v, want up to %g, with Between above 0 and Within from 0", ErrConfig, prior, float64(jointMostSum))
 	}
 	s := newJointSystem(p, prior)
 	r, err := s.solve(ctx, s.rightHandSide(), opts, &work)
@@ -232,6 +232,14 @@ func (s *jointSystem) solve(ctx context.Context, b []float64, opts JointOptions,
 	}, nil
 }
 
+// The fourth powers of numbers beyond these need not fit a float64. No sum of
+// delays of 64 bits, and no count, comes near.
+const (
+	jointMostSum      = 1e30 // ns
+	jointMostPackets  = 1e18
+	jointLeastPackets = 1e-9 // packets, and the least rate
+)
+
 // validate reports the first thing that does not fit.
 func (p *JointProblem) validate() error {
 	cells, flows := len(p.Sum), len(p.Packets)
@@ -250,18 +258,18 @@ func (p *JointProblem) validate() error {
 		return fmt.Errorf("%w: %d cell indices for %d flows of %d × %d", ErrConfig, len(p.Cells), flows, p.Rows, p.CellsPerRow)
 	}
 	for r, rate := range p.Rates {
-		if !(rate > 0 && rate <= 1) {
-			return fmt.Errorf("%w: rate %g of row %d, want above 0 and up to 1", ErrConfig, rate, r)
+		if !(rate >= jointLeastPackets && rate <= 1) {
+			return fmt.Errorf("%w: rate %g of row %d, want %g to 1", ErrConfig, rate, r, jointLeastPackets)
 		}
 	}
 	for c, x := range p.Sum {
-		if p.usable(c) && !finite(x) {
-			return fmt.Errorf("%w: sum %g in cell %d, want a finite number", ErrConfig, x, c)
+		if p.usable(c) && !(math.Abs(x) <= jointMostSum) {
+			return fmt.Errorf("%w: sum %g in cell %d, want up to %g in size", ErrConfig, x, c, float64(jointMostSum))
 		}
 	}
 	for c, n := range p.Count {
-		if p.usable(c) && !(n >= 0 && finite(n)) {
-			return fmt.Errorf("%w: count %g in cell %d, want a finite number from 0", ErrConfig, n, c)
+		if p.usable(c) && !(n >= 0 && n <= jointMostPackets) {
+			return fmt.Errorf("%w: count %g in cell %d, want 0 to %g", ErrConfig, n, c, float64(jointMostPackets))
 		}
 	}
 	for i, c := range p.Cells {
@@ -270,13 +278,13 @@ func (p *JointProblem) validate() error {
 		}
 	}
 	for f, d := range p.Doubt {
-		if !(d >= 0 && finite(d)) {
-			return fmt.Errorf("%w: doubt of %g packets in flow %d, want a finite number from 0", ErrConfig, d, f)
+		if !(d >= 0 && d <= jointMostPackets) {
+			return fmt.Errorf("%w: doubt of %g packets in flow %d, want 0 to %g", ErrConfig, d, f, float64(jointMostPackets))
 		}
 	}
 	for f, w := range p.Packets {
-		if !(w >= 0 && finite(w)) {
-			return fmt.Errorf("%w: %g packets in flow %d, want a finite number from 0", ErrConfig, w, f)
+		if w != 0 && !(w >= jointLeastPackets && w <= jointMostPackets) {
+			return fmt.Errorf("%w: %g packets in flow %d, want 0, or %g to %g", ErrConfig, w, f, jointLeastPackets, float64(jointMostPackets))
 		}
 	}
 	return nil

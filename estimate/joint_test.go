@@ -307,6 +307,12 @@ func TestJointErrors(t *testing.T) {
 		"huge index":     func(w *jointWorld, _ *JointOptions) { w.Cells[3] = math.MaxUint32 },
 		"packets":        func(w *jointWorld, _ *JointOptions) { w.Packets[0] = -1 },
 		"packets NaN":    func(w *jointWorld, _ *JointOptions) { w.Packets[0] = math.NaN() },
+		"packets many":   func(w *jointWorld, _ *JointOptions) { w.Packets[0] = 1e19 },
+		"packets few":    func(w *jointWorld, _ *JointOptions) { w.Packets[0] = 1e-300 },
+		"sum large":      func(w *jointWorld, _ *JointOptions) { w.Sum[0] = -1e80 },
+		"count large":    func(w *jointWorld, _ *JointOptions) { w.Count[0] = 1e200 },
+		"rate small":     func(w *jointWorld, _ *JointOptions) { w.Rates = []float64{1, 1e-300} },
+		"prior large":    func(_ *jointWorld, o *JointOptions) { o.Prior = &JointPrior{Mean: 1, Between: 1e200} },
 		"sum":            func(w *jointWorld, _ *JointOptions) { w.Sum[0] = math.Inf(1) },
 		"count":          func(w *jointWorld, _ *JointOptions) { w.Count[0] = -1 },
 		"rates":          func(w *jointWorld, _ *JointOptions) { w.Rates = []float64{1} },
@@ -329,6 +335,48 @@ func TestJointErrors(t *testing.T) {
 
 // Whatever the cells hold, every estimate is a number and every deviation at
 // least 0, or there is an error.
+// Numbers at the ends of what is allowed, in any company, give finite answers.
+func TestJointExtremes(t *testing.T) {
+	for seed := range uint64(3000) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		any := func(of ...float64) float64 { return of[rng.IntN(len(of))] }
+		p := JointProblem{Rows: 1 + rng.IntN(3), CellsPerRow: 1 + rng.IntN(3)}
+		cells, counted := 1+rng.IntN(6), rng.IntN(2) == 0
+		for range cells {
+			p.Sum = append(p.Sum, any(0, 1, 1e6, 1e18, 1e30, 1e-300)*(rng.Float64()*2-1))
+			if counted {
+				p.Count = append(p.Count, any(0, 1, 5, 1e9, 1e18))
+			}
+		}
+		for range p.Rows {
+			p.Rates = append(p.Rates, any(1, 0.5, 1e-6, 1e-9))
+		}
+		for range 1 + rng.IntN(6) {
+			p.Packets = append(p.Packets, any(0, 1, 2, 100, 1e9, 1e18, 0.5, 1e-9))
+			p.Doubt = append(p.Doubt, any(0, 0, 1, 1e9, 1e18))
+			for range p.Rows * p.CellsPerRow {
+				p.Cells = append(p.Cells, uint32(rng.IntN(cells)))
+			}
+		}
+		opts := JointOptions{MaxIterations: 50}
+		if rng.IntN(3) == 0 {
+			opts.Prior = &JointPrior{Mean: any(0, 1, -1e30), Between: any(1, 1e30, 1e-300), Within: any(0, 1, 1e30)}
+		}
+		r, err := p.Solve(context.Background(), opts)
+		if err != nil {
+			if !errors.Is(err, ErrNoSamples) {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			continue
+		}
+		for f := range r.Mean {
+			if !finite(r.Mean[f]) || !(r.StdDev[f] >= 0) || !finite(r.StdDev[f]) || !finite(r.Prior.Between) || !finite(r.Prior.Within) {
+				t.Fatalf("seed %d: flow %d: %g ± %g, prior %+v", seed, f, r.Mean[f], r.StdDev[f], r.Prior)
+			}
+		}
+	}
+}
+
 func FuzzJoint(f *testing.F) {
 	f.Add(uint8(2), uint8(2), true, []byte("\x00\x01\x02\x03\x01\x02\x03\x04\xff\xfe\x01"))
 	f.Add(uint8(1), uint8(1), true, []byte{0, 0, 0, 0, 0, 0})
