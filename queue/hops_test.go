@@ -138,6 +138,36 @@ func TestConservation(t *testing.T) {
 	}
 }
 
+// Next gives what comes out at the very time that it is asked for, and nothing
+// later.
+func TestNextIsInclusive(t *testing.T) {
+	link := LinkConfig{Rate: 8e9, Propagation: 50}
+	for name, c := range map[string]struct {
+		hop  Hop
+		want int64 // when the second of two packets of 100 bytes comes out
+	}{
+		"fifo":        {must(NewFIFO(link))(t), 250},
+		"strict":      {must(NewScheduler(SchedulerConfig{Rate: 8e9, Propagation: 50}))(t), 250},
+		"multipath":   {must(NewMultipath(RoundRobin, 1, link, LinkConfig{Rate: 1e9}))(t), 800},
+		"resequencer": {must(NewResequencer(ResequencerConfig{Window: 2, Timeout: 30}))(t), 30},
+		"chain":       {must(NewChain(must(NewFIFO(link))(t), must(NewFIFO(link))(t)))(t), 400},
+	} {
+		for seq := range uint64(2) {
+			if fate := c.hop.Send(&Packet{Seq: 2 * seq, Bytes: 100}); fate != Passed { // with 1 missing, for the resequencer
+				t.Fatalf("%s: %v", name, fate)
+			}
+		}
+		var p Packet
+		n := 0
+		for c.hop.Next(c.want-1, &p) {
+			n++
+		}
+		if n != 1 || !c.hop.Next(c.want, &p) || p.Time != c.want || c.hop.Next(math.MaxInt64, &p) {
+			t.Errorf("%s: %d packets before %d, the next at %d", name, n, c.want, p.Time)
+		}
+	}
+}
+
 // Every element counts what it says and gives back, class by class and path by
 // path.
 func TestCounts(t *testing.T) {
