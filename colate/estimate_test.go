@@ -293,6 +293,41 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
+// What the counters of absent flows hold is told by the textbook's formulas.
+func TestCalm(t *testing.T) {
+	up, down := recorded(t, countedConfig, traffic(9, 5000))
+	q := newQuery(t, up.Current(), down.Current())
+	q.gather(1)
+	c, err := compare(q.up, q.down)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noise, err := c.background()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := estimator{&c, 5, noise}
+	for _, limit := range []float64{math.Inf(1), noise.median} {
+		var counts estimate.Moments
+		squares, packets := 0.0, 0.0
+		var sums, other [MaxPerFlow]float64
+		for a := range Absent {
+			for j := range c.delays(1+a, sums[:], other[:]) {
+				if other[j] <= limit {
+					counts.Add(other[j])
+					squares += math.Pow(sums[j]-other[j]*noise.common, 2)
+					packets += other[j]
+				}
+			}
+		}
+		got := e.calm(limit)
+		if !close9(got.count, counts.Mean()) || !close9(got.variance, counts.PopulationVariance()) || !close9(got.dispersion, squares/packets) {
+			t.Errorf("up to %v packets: %+v, want a mean of %v, a variance of %v, a dispersion of %v",
+				limit, got, counts.Mean(), counts.PopulationVariance(), squares/packets)
+		}
+	}
+}
+
 // What others' delays add to the spread of a flow's counters is taken off: of
 // flows that wait evenly, about half seem to deviate by less than nothing, so
 // that it is not known. (Where nothing is taken off, next to none.)

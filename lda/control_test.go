@@ -438,6 +438,31 @@ func TestFeedback(t *testing.T) {
 	}
 }
 
+// Feedback that is so old that the Receiver may have forgotten what it leads to
+// is passed over.
+func TestOldFeedback(t *testing.T) {
+	for age := range 8 {
+		tuner := Tuner{Config: controlConfig()}
+		tuner.Config.Banks[1].Shift = 9 // to be tuned away
+		l := newLink(t, tuner, tuner, testSession)
+		l.run()
+		first := l.receiver.AppendFeedback(nil, &l.reports[0])
+		for range age {
+			l.run()
+		}
+		if err := l.sender.Feedback(first); err != nil {
+			t.Fatal(err)
+		}
+		if tuned := l.sender.next != tuner.Config; tuned != (age < maxFeedbackAge) {
+			t.Errorf("%d intervals later feedback is used: %v", age, tuned)
+		}
+		l.run()
+		if n := l.receiver.Counters().Foreign; n != 0 {
+			t.Errorf("%d intervals later: %d control packets of a Config that was forgotten", age, n)
+		}
+	}
+}
+
 // A Receiver that is started anew does not know what the Sender was tuned to.
 // It refuses that, for no more than 17 intervals, and then both are tuned again.
 func TestReceiverStartsAnew(t *testing.T) {
