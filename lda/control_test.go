@@ -463,6 +463,30 @@ func TestOldFeedback(t *testing.T) {
 	}
 }
 
+// Feedback that was overtaken, or comes twice, is passed over.
+func TestOvertakenFeedback(t *testing.T) {
+	tuner := Tuner{Config: controlConfig()}
+	l := newLink(t, tuner, tuner, testSession)
+	for range 3 {
+		l.run()
+	}
+	for _, step := range []struct{ interval, lost, want uint64 }{{1, 10, 10}, {0, 100, 10}, {1, 100, 10}, {2, 100, 100}} {
+		f := frame{
+			kind: feedback, fingerprint: tuner.Config.Fingerprint(), session: testSession, interval: step.interval,
+			payload: appendFeedbackCounts(nil, perInterval, step.lost),
+		}
+		if err := l.sender.Feedback(f.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if want := tuner.Next(perInterval, step.want); l.sender.next != want {
+			t.Errorf("after feedback on interval %d: %+v, want %+v", step.interval, l.sender.next, want)
+		}
+	}
+	if tuner.Next(perInterval, 10) == tuner.Next(perInterval, 100) {
+		t.Error("the same Config for all losses, so the test tests nothing")
+	}
+}
+
 // A Receiver that is started anew does not know what the Sender was tuned to.
 // It refuses that, for no more than 17 intervals, and then both are tuned again.
 func TestReceiverStartsAnew(t *testing.T) {
