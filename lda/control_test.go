@@ -329,6 +329,31 @@ func TestSessionsAndGaps(t *testing.T) {
 	}
 }
 
+// A synopsis of another Config in frames that say otherwise is not believed.
+func TestForeignSynopsis(t *testing.T) {
+	tuner := Tuner{Config: controlConfig()}
+	other := controlConfig()
+	other.Seed++
+	record, _ := mustNewFor(t, other).MarshalBinary()
+	l := newLink(t, tuner, tuner, 1)
+	l.tamper = func(interval uint64, f frame, data []byte) [][]byte {
+		if interval == 1 && f.kind == part {
+			from, to := partBounds(len(record), int(f.part), int(f.parts))
+			f.payload = record[from:to]
+			data = f.append(nil)
+		}
+		return [][]byte{data}
+	}
+	for range 3 {
+		l.run()
+	}
+	for i, want := range []error{nil, estimate.ErrMismatch, nil} {
+		if got := l.reports[i].Err; !errors.Is(got, want) {
+			t.Errorf("interval %d: %v, want %v", i, got, want)
+		}
+	}
+}
+
 // Both points with different seeds: every frame is refused, and nothing is
 // estimated.
 func TestForeignSender(t *testing.T) {
