@@ -329,27 +329,34 @@ func TestSessionsAndGaps(t *testing.T) {
 	}
 }
 
-// A synopsis of another Config in frames that say otherwise is not believed.
+// A synopsis of another Config in frames that say otherwise is not believed, not
+// even one of the same size.
 func TestForeignSynopsis(t *testing.T) {
 	tuner := Tuner{Config: controlConfig()}
-	other := controlConfig()
-	other.Seed++
-	record, _ := mustNewFor(t, other).MarshalBinary()
-	l := newLink(t, tuner, tuner, 1)
-	l.tamper = func(interval uint64, f frame, data []byte) [][]byte {
-		if interval == 1 && f.kind == part {
-			from, to := partBounds(len(record), int(f.part), int(f.parts))
-			f.payload = record[from:to]
-			data = f.append(nil)
+	seed := controlConfig()
+	seed.Seed++
+	shape := Config{Seed: 1, Banks: [MaxBanks]Bank{{32, 0}, {32, 1}, {4, 2}, {2, 3}}, SumBits: 48}
+	for _, other := range []Config{seed, shape} {
+		record, _ := mustNewFor(t, other).MarshalBinary()
+		if len(record) != tuner.Config.EncodedSize() {
+			t.Fatalf("%d bytes, want %d", len(record), tuner.Config.EncodedSize())
 		}
-		return [][]byte{data}
-	}
-	for range 3 {
-		l.run()
-	}
-	for i, want := range []error{nil, estimate.ErrMismatch, nil} {
-		if got := l.reports[i].Err; !errors.Is(got, want) {
-			t.Errorf("interval %d: %v, want %v", i, got, want)
+		l := newLink(t, tuner, tuner, 1)
+		l.tamper = func(interval uint64, f frame, data []byte) [][]byte {
+			if interval == 1 && f.kind == part {
+				from, to := partBounds(len(record), int(f.part), int(f.parts))
+				f.payload = record[from:to]
+				data = f.append(nil)
+			}
+			return [][]byte{data}
+		}
+		for range 3 {
+			l.run()
+		}
+		for i, want := range []error{nil, estimate.ErrMismatch, nil} {
+			if got := l.reports[i].Err; !errors.Is(got, want) {
+				t.Errorf("interval %d: %v, want %v", i, got, want)
+			}
 		}
 	}
 }
