@@ -107,6 +107,26 @@ func TestSimpleMergeAndReset(t *testing.T) {
 	}
 }
 
+// A sum is as wide as Config says before it is encoded, too.
+func TestSimpleSumsWrap(t *testing.T) {
+	for _, step := range []struct{ delay, want int64 }{{1<<18 - 1, 1<<18 - 1}, {-1 << 18, -1 << 18}, {1 << 18, -1 << 18}} {
+		s := mustNewSimple(t, SimpleConfig{Rows: 2, Columns: 3, SumBits: 20})
+		s.Update(7, step.delay)
+		s.Update(7, step.delay) // 2^19 is one more than a sum of 20 bits holds
+		before, err := s.Estimate(7)
+		if err != nil || before.Mean != float64(step.want) {
+			t.Errorf("delays of %d: %+v, %v, want %d", step.delay, before, err, step.want)
+		}
+		var back Simple
+		if err := back.UnmarshalBinary(encode(t, s)); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := back.Estimate(7); err != nil || after != before {
+			t.Errorf("delays of %d: %+v, %v after encoding, %+v before", step.delay, after, err, before)
+		}
+	}
+}
+
 func simpleGolden(t testing.TB) *Simple {
 	s := mustNewSimple(t, SimpleConfig{Seed: 0x0123456789abcdef, Rows: 2, Columns: 3, SumBits: 20})
 	s.Update(0xd000000000000000, -5)
