@@ -33,7 +33,9 @@ func quantile(histogram []uint32, floor int64, p float64) float64 {
 	for _, n := range histogram {
 		total += uint64(n)
 	}
-	rank := max(uint64(math.Ceil(p*float64(total))), 1)
+	// Seven hundredths of a hundred is seven, although float64 makes it a little
+	// more: rounding must not add a rank.
+	rank := max(uint64(math.Ceil(p*float64(total)*(1-4e-16))), 1)
 	last := len(histogram) - 1
 	for i, n := range histogram[:last] {
 		if rank <= uint64(n) {

@@ -94,6 +94,26 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
+// TestRank: of 100 delays, k of them do not exceed that of k hundredths.
+func TestRank(t *testing.T) {
+	const floor = 64
+	one := make([]uint32, 102)
+	for i := range 100 {
+		one[1+i] = 1
+	}
+	for k := 1; k <= 100; k++ {
+		for _, step := range []struct {
+			p    float64
+			rank int
+		}{{float64(k) / 100, k}, {(float64(k) - 0.5) / 100, k}, {float64(k)/100 - 1e-9, k}, {min(float64(k)/100+1e-9, 1), min(k+1, 100)}} {
+			want := (edge(step.rank, floor) + edge(step.rank+1, floor)) / 2
+			if got := quantile(one, floor, step.p); got != want {
+				t.Errorf("quantile %v is %v, want %v, of rank %d", step.p, got, want, step.rank)
+			}
+		}
+	}
+}
+
 // TestLastBucket: beyond the buckets a quantile is where the last one begins.
 func TestLastBucket(t *testing.T) {
 	c := DefaultConfig
