@@ -313,3 +313,32 @@ func TestMeanIntervalOfFewCells(t *testing.T) {
 		t.Errorf("%+v is %v times %+v, want %v times", i, got, bound, want)
 	}
 }
+
+// Where the confidence asked for is none, an interval is the whole range and
+// says so.
+func TestConfidenceOutOfRange(t *testing.T) {
+	up, down := pair(t, twoBanks(1), traffic(3, 1, 3000, 0.01, 0))
+	r, err := Estimate(up, down)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inf := math.Inf(1)
+	for name, c := range map[string]struct {
+		of   func(float64) estimate.Interval
+		want estimate.Interval
+	}{
+		"mean":          {r.MeanInterval, estimate.Interval{Low: -inf, High: inf, Confidence: 1}},
+		"central limit": {r.CentralLimitInterval, estimate.Interval{Low: -inf, High: inf, Confidence: 1}},
+		"deviation":     {r.DeviationInterval, estimate.Interval{High: inf, Confidence: 1}},
+		"loss":          {r.LossInterval, estimate.Interval{High: 1, Confidence: 1}},
+	} {
+		for _, confidence := range []float64{-inf, -0.5, 0, 1, 1.5, inf, math.NaN()} {
+			if got := c.of(confidence); got != c.want {
+				t.Errorf("%s at %v: %+v, want %+v", name, confidence, got, c.want)
+			}
+		}
+		if got := c.of(0.9); got == c.want || got.Confidence != 0.9 {
+			t.Errorf("%s at 0.9: %+v", name, got)
+		}
+	}
+}

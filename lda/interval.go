@@ -50,6 +50,9 @@ func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
 // cell, 98 % became 97 % for Weibull delays, 96 % for Pareto delays of shape 5,
 // and 86 % for shape 3, where a few packets make most of the deviation.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
+	if !(confidence > 0) { // of which half the rest would be a confidence
+		return r.usable.DeviationInterval(confidence)
+	}
 	i := r.usable.DeviationInterval(1 - (1-confidence)/2)
 	if i.Confidence < 1 {
 		i.Confidence = confidence
