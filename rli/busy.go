@@ -103,6 +103,12 @@ func (l *link) doubt() {
 	l.agreed = 0
 }
 
+// shift adds to the base delay, as where the origin moves.
+func (l *link) shift(step float64) {
+	l.recent = bounds{l.recent.low + step, l.recent.high + step}
+	l.before = bounds{l.before.low + step, l.before.high + step}
+}
+
 // pinned reports whether the base delay is known.
 func (l *link) pinned() bool { return l.recent.and(l.before).width() <= l.tolerance }
 

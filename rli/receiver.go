@@ -53,7 +53,8 @@ type Receiver struct {
 	latest  departure
 	slack   float64 // Config.Tolerance
 
-	// Delays are differences from the delay of the first reference.
+	// Delays are differences from the delay of the first reference, or of the
+	// last before Reset.
 	origin    int64
 	hasOrigin bool
 	sequence  sequence
@@ -243,6 +244,20 @@ func (r *Receiver) Reset() {
 	r.total = record{}
 	clear(r.histogram)
 	r.counts = Counts{}
+	r.recentre()
+}
+
+// recentre makes the delay of the latest reference the origin, now that there
+// are no sums: if a clock was stepped, by years where it had not been set, sums
+// of differences from an origin before that would not fit.
+func (r *Receiver) recentre() {
+	step := r.left.delay
+	r.origin += step
+	r.left.delay = 0
+	if !r.link.pinned() { // else it is a difference from the base delay
+		r.leftAt.wait -= float64(step)
+	}
+	r.link.shift(-float64(step))
 }
 
 // Merge adds the flows and counts of b, which saw other flows of the same

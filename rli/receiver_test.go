@@ -330,6 +330,42 @@ func TestOffset(t *testing.T) {
 	}
 }
 
+// TestClockStepped: a clock that is stepped by years spoils the interval in which
+// it is, and none after.
+func TestClockStepped(t *testing.T) {
+	for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
+		for _, step := range []int64{0, 1 << 52, -1 << 52} { // of which two thousand do not fit
+			r := small(t, func(c *rli.Config) {
+				c.Method, c.Rate = m, 1e9
+				if m == rli.Left {
+					c.Buffer = 0
+				}
+			})
+			at, sequence, offset := int64(0), uint64(0), int64(0)
+			interval := func() {
+				r.Reset()
+				for range 5000 {
+					at += 1e6
+					r.Update(1, r.Config().ReferenceBytes, at)
+					at += 1e6
+					r.Reference(rli.ReferencePacket{Sequence: sequence, Sent: at - 777 - offset}, at)
+					sequence++
+				}
+				r.Flush()
+			}
+			interval()
+			offset = step
+			interval()
+			interval()
+			total, err := r.Total()
+			flow, errFlow := r.Estimate(1)
+			if err != nil || errFlow != nil || total != flow || flow.N != 5000 || flow.Mean != float64(777+offset) || flow.StdDev != 0 {
+				t.Errorf("%v, step %d: %+v, %v; %+v, %v", m, step, flow, errFlow, total, err)
+			}
+		}
+	}
+}
+
 // TestOneRecordOfAll: the total is what one flow of all packets is.
 func TestOneRecordOfAll(t *testing.T) {
 	events, _ := pass(t, queue.RLIConfig, adaptive(), 10000, source(t, "flows", 0.7, 2), nil)
