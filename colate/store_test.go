@@ -405,6 +405,26 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// Damage may hold what looks like the beginning of a frame, more than once.
+func TestFalseFrames(t *testing.T) {
+	frame, err := appendFrame(nil, epochAt(t, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	junk := append([]byte("..."+frameMagic+frameMagic+"...."+frameMagic), frame[4:20]...)
+	files := newMemory()
+	f, _ := files.Create(segmentName(0))
+	if _, err := f.Write(append(junk, frame...)); err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, files, StoreOptions{})
+	got, _ := contents(t, s)
+	damages := s.Damages()
+	if !slices.Equal(got, counted(0, 1)) || len(damages) != 1 || damages[0].Offset != 0 || damages[0].Bytes != int64(len(junk)) {
+		t.Errorf("epochs %v, damages %v; want the first %d bytes", got, damages, len(junk))
+	}
+}
+
 // backwards is a FileSystem that lists its files in another order.
 type backwards struct{ *memory }
 

@@ -41,7 +41,7 @@ type Counts struct {
 	Lost       uint64 // numbers left out between references
 	Duplicated uint64 // references of a number that had come
 	Reordered  uint64 // references of a number lower than one that had come
-	Restarts   uint64 // the injector began to number anew
+	Restarts   uint64 // the injector began to number anew: lower numbers that were sent later, or 65 in a row
 
 	// Why the busy-aware method did not believe the link.
 	Conflicts  uint64 // references that contradict what was known of the link

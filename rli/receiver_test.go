@@ -264,6 +264,30 @@ func TestSequence(t *testing.T) {
 	want(rli.Counts{References: 2, Duplicated: 1})
 }
 
+// TestRestartWithClockBehind: an injector that begins anew with a clock that has
+// not been set yet is believed after some of its references.
+func TestRestartWithClockBehind(t *testing.T) {
+	r := small(t, nil)
+	for n := range 100 {
+		r.Reference(ref(n, 1e15+int64(n)*1000), 1e15+int64(n)*1000+500)
+	}
+	begun := 0
+	for n := range 100 {
+		at := 2e15 + int64(n)*1000
+		r.Reference(ref(n, int64(n)*1000), at)
+		if begun == 0 && r.Counts().Restarts > 0 {
+			begun = n
+		}
+		if begun > 0 {
+			r.Update(1, 100, at)
+		}
+	}
+	r.Flush()
+	if res, err := r.Estimate(1); err != nil || res.Mean != 2e15 || begun != 64 || r.Counts().Restarts != 1 {
+		t.Errorf("%+v, %v, begun anew at reference %d, %+v", res, err, begun, r.Counts())
+	}
+}
+
 // TestLateReferenceIsNoReference: packets are estimated as if it had not come.
 func TestLateReferenceIsNoReference(t *testing.T) {
 	r := small(t, nil)

@@ -6,7 +6,12 @@ type sequence struct {
 	top   uint64 // the largest
 	seen  uint64 // which of top, top−1, … came: bit 0 is top
 	sent  int64  // when top was
+	late  int    // references in a row that were not accepted
 }
+
+// patience is how many references in a row may be late or duplicates. If even
+// more are, the injector began anew, and its clock is behind what it was.
+const patience = 64
 
 // accept accounts for a reference and reports whether it is the first of its
 // number and later than all others, and so fit for interpolation.
@@ -19,10 +24,11 @@ func (s *sequence) accept(number uint64, sent int64, c *Counts) bool {
 		ahead := number - s.top
 		c.Lost += ahead - 1
 		s.seen = s.seen<<ahead | 1
-		s.top, s.sent = number, sent
+		s.top, s.sent, s.late = number, sent, 0
 		return true
 	}
-	if sent > s.sent {
+	s.late++
+	if sent > s.sent || s.late > patience {
 		// Sent after the one with the larger number: the injector began anew.
 		c.Restarts++
 		*s = sequence{begun: true, top: number, seen: 1, sent: sent}
