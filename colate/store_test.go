@@ -396,12 +396,38 @@ func TestFullDisk(t *testing.T) {
 		if got, damages := contents(t, s); !slices.Equal(got, counted(0, 3)) || damages != 0 {
 			t.Fatalf("%d bytes of room: epochs %v", room, got)
 		}
+		left := int64(0)
+		for _, d := range s.Damages() {
+			left += d.Bytes
+		}
+		if left != int64(room%size) {
+			t.Fatalf("%d bytes of room: %d bytes of damage, want %d", room, left, room%size)
+		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := contents(t, openStore(t, files.crash(0), StoreOptions{})); !slices.Equal(got, counted(0, 3)) {
 			t.Fatalf("%d bytes of room: after a crash, epochs %v", room, got)
 		}
+	}
+}
+
+// A segment that no index describes, as after a crash, is read through once.
+func TestIndexIsMadeAgain(t *testing.T) {
+	files := newMemory()
+	s := openStore(t, files, StoreOptions{})
+	fill(t, s, 0, 20)
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	files = files.crash(0)
+	size := openStore(t, files, StoreOptions{}).Summary().Bytes
+	if files.read < size {
+		t.Errorf("%d bytes read of a segment of %d without an index", files.read, size)
+	}
+	files.read = 0
+	if got := openStore(t, files, StoreOptions{}).Summary(); got.Epochs != 20 || files.read > size/2 {
+		t.Errorf("%+v, %d bytes read of a segment of %d with an index", got, files.read, size)
 	}
 }
 
