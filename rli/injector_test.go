@@ -208,3 +208,31 @@ func TestInjectorConfig(t *testing.T) {
 		t.Errorf("distance %d of the paper's limits, want 300", got)
 	}
 }
+
+// TestAdaptiveEdges: at and beyond the limits of utilisation the rates are the
+// limits, also a reference for every packet.
+func TestAdaptiveEdges(t *testing.T) {
+	c := rli.InjectorConfig{ReferenceBytes: 64, Adaptive: rli.Adaptation{
+		Rate: 8e9, MinUtilisation: 0.25, MaxUtilisation: 0.5, MinRate: 1.0 / 40, MaxRate: 1, Smoothing: 1,
+	}}
+	for _, of := range []struct {
+		gap      int64 // ns between packets of 1,000 bytes, of 1 ns a byte
+		distance int
+	}{{1_000_000, 1}, {4000, 1}, {2000, 40}, {500, 40}} {
+		j := newInjector(t, c)
+		references, now := 0, int64(0)
+		const packets = 4000
+		for i := range packets {
+			now += of.gap
+			if _, ok := j.Packet(1000, now); ok && i >= packets/2 {
+				references++
+			}
+		}
+		if want := packets / 2 / of.distance; references != want {
+			t.Errorf("utilisation %v: %d references for %d packets, want %d", j.Utilisation(), references, packets/2, want)
+		}
+	}
+	if c.MaxDistance() != 40 {
+		t.Errorf("distance %d at most, want 40", c.MaxDistance())
+	}
+}
