@@ -501,6 +501,11 @@ func TestTooNarrow(t *testing.T) {
 func TestEstimateErrors(t *testing.T) {
 	up, down := recorded(t, plainConfig, traffic(6, 100))
 	q := newQuery(t, up.Current(), down.Current())
+	fresh, reset := q.up, *q.up
+	reset.at = make([]uint32, len(fresh.at))
+	if reset.Reset(0); fresh.Flow() != 0 || !slices.Equal(fresh.at, reset.at) {
+		t.Error("a new subvector is not that of flow 0")
+	}
 	a, b := q.gather(1)
 	if _, err := Estimate(a, b, 0); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("no packets: %v", err)

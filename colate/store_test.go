@@ -431,6 +431,54 @@ func TestIndexIsMadeAgain(t *testing.T) {
 	}
 }
 
+// locked is a FileSystem whose files cannot be opened.
+type locked struct {
+	*memory
+	err error
+}
+
+func (l *locked) Open(name string) (File, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	return l.memory.Open(name)
+}
+
+// What goes wrong when a store is asked is told, with the place.
+func TestReadFaults(t *testing.T) {
+	files := &locked{memory: newMemory()}
+	s := openStore(t, files, StoreOptions{})
+	fill(t, s, 0, 3)
+	v, err := NewSubvector(storeConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files.err = errors.New("too many open files")
+	if _, err := s.Gather(v, 0, 5000); !errors.Is(err, files.err) {
+		t.Errorf("Gather: %v", err)
+	}
+	n := 0
+	for e, err := range s.Epochs(0, 5000) {
+		if n++; e != nil || !errors.Is(err, files.err) {
+			t.Errorf("Epochs: %v, %v", e, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d errors, want one", n)
+	}
+	files.err = nil
+
+	whole := int64(frameSize) + storeConfig.EncodedSize()
+	files.names[segmentName(0)].data[whole+frameSize+30] ^= 1
+	r, err := s.Gather(v, 0, 5000)
+	if err != nil || r.Epochs != 2 || len(r.Damages) != 1 {
+		t.Fatalf("%+v, %v; want two epochs and a damage", r, err)
+	}
+	if d := r.Damages[0]; d.File != segmentName(0) || d.Offset != whole || d.Bytes != whole || !errors.Is(d.Reason, estimate.ErrEncoding) {
+		t.Errorf("%+v, want %d bytes from %d", d, whole, whole)
+	}
+}
+
 // Damage may hold what looks like the beginning of a frame, more than once.
 func TestFalseFrames(t *testing.T) {
 	frame, err := appendFrame(nil, epochAt(t, 0))
