@@ -20,7 +20,8 @@
 //
 // # The machine
 //
-// Time is int64 nanoseconds. A packet arrives whole at an instant, waits, is
+// Time is int64 nanoseconds, up to 2^62 in size, so that what delays add to it
+// fits. A packet arrives whole at an instant, waits, is
 // transmitted at the link's rate, and arrives after the propagation delay; no
 // other cost is modelled. Between the packets of a busy period the
 // transmitter never pauses (it is work-conserving) and its clock is exact:

@@ -62,7 +62,8 @@
 //
 // First come, first served: references and packets of a receiver share one
 // queue. The clocks of injector and receiver agree; an offset is added to every
-// mean, exactly, and changes no deviation, but a histogram's buckets. For
+// mean, exactly, and changes no deviation, but a histogram's buckets; a step of
+// one of them spoils the interval that it is in, up to the next Reset. For
 // BusyAware, packets that join the queue from elsewhere must be told by
 // [Receiver.Pass]; for Linear and Left they need not.
 //
