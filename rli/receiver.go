@@ -249,8 +249,10 @@ func (r *Receiver) Reset() {
 
 // recentre makes the delay of the latest reference the origin, now that there
 // are no sums: if a clock was stepped, by years where it had not been set, sums
-// of differences from an origin before that would not fit.
+// of differences from an origin before that would not fit. Without a reference
+// the next one, or a Merge, brings it.
 func (r *Receiver) recentre() {
+	r.hasOrigin = r.left.seen
 	step := r.left.delay
 	r.origin += step
 	r.left.delay = 0

@@ -378,11 +378,26 @@ func TestClockStepped(t *testing.T) {
 				r.Flush()
 			}
 			interval()
+			before := newReceiver(t, r.Config())
+			if err := before.Merge(r); err != nil {
+				t.Fatal(err)
+			}
 			offset = step
 			interval()
 			interval()
 			total, err := r.Total()
 			flow, errFlow := r.Estimate(1)
+			collected := small(t, func(c *rli.Config) { *c = r.Config() })
+			if err := collected.Merge(before); err != nil {
+				t.Fatal(err)
+			}
+			collected.Reset()
+			if err := collected.Merge(r); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := collected.Total(); got != total || err != nil {
+				t.Errorf("%v, step %d: merged %+v, %v, want %+v", m, step, got, err, total)
+			}
 			if err != nil || errFlow != nil || total != flow || flow.N != 5000 || flow.Mean != float64(777+offset) || flow.StdDev != 0 {
 				t.Errorf("%v, step %d: %+v, %v; %+v, %v", m, step, flow, errFlow, total, err)
 			}
