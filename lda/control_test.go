@@ -495,6 +495,39 @@ func TestOldFeedback(t *testing.T) {
 	}
 }
 
+// Of the Configs that a Sender may use, the Receiver forgets the one that was
+// neither derived nor used for the longest.
+func TestConfigsAreForgottenInOrder(t *testing.T) {
+	tuner := Tuner{Config: controlConfig()}
+	r, err := NewReceiver(tuner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []Config
+	for i := range uint8(8) {
+		c := controlConfig()
+		c.Banks[1].Shift = 5 + i
+		all = append(all, c)
+	}
+	for _, c := range all[:7] {
+		r.remember(c)
+	}
+	for _, used := range []int{0, 4} {
+		if c, ok := r.recall(all[used].Fingerprint()); !ok || c != all[used] {
+			t.Fatalf("Config %d is %+v, %v", used, c, ok)
+		}
+	}
+	r.remember(all[7])
+	for i, c := range all {
+		if got, ok := r.recall(c.Fingerprint()); ok != (i != 1) || ok && got != c {
+			t.Errorf("Config %d: %+v, %v", i, got, ok)
+		}
+	}
+	if c, ok := r.recall(tuner.Config.Fingerprint()); !ok || c != tuner.Config {
+		t.Error("the tuner's own Config is forgotten")
+	}
+}
+
 // Feedback that was overtaken, or comes twice, is passed over.
 func TestOvertakenFeedback(t *testing.T) {
 	tuner := Tuner{Config: controlConfig()}
