@@ -431,6 +431,25 @@ func TestIndexIsMadeAgain(t *testing.T) {
 	}
 }
 
+// A store that is opened to be read changes nothing, not even to make an index.
+func TestReadOnlyChangesNothing(t *testing.T) {
+	files := newMemory()
+	s := openStore(t, files, StoreOptions{})
+	fill(t, s, 0, 3) // and not closed
+	before, _ := files.List()
+	files.fail = errors.New("nothing is to be changed")
+	reader := openStore(t, files, StoreOptions{ReadOnly: true})
+	if got, _ := contents(t, reader); !slices.Equal(got, counted(0, 3)) {
+		t.Errorf("epochs %v", got)
+	}
+	if err := reader.Close(); err != nil {
+		t.Error(err)
+	}
+	if after, _ := files.List(); !slices.Equal(after, before) {
+		t.Errorf("files %v, before %v", after, before)
+	}
+}
+
 // locked is a FileSystem whose files cannot be opened.
 type locked struct {
 	*memory

@@ -341,4 +341,9 @@ func TestConfidenceOutOfRange(t *testing.T) {
 			t.Errorf("%s at 0.9: %+v", name, got)
 		}
 	}
+	// Half the probability of a miss is kept as a margin.
+	got, want := r.DeviationInterval(0.9), r.usable.DeviationInterval(0.95)
+	if got.Low != want.Low || got.High != want.High {
+		t.Errorf("deviation at 0.9: %+v, want %+v", got, want)
+	}
 }
