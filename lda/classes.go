@@ -22,9 +22,9 @@ func NewClasses(c Config, n int) (*Classes, error) {
 		return nil, err
 	}
 	each := c.allCells()
-	const most = 1 << 30 / 16 // cells: 1 GiB
-	if n < 1 || n > most/each {
-		return nil, fmt.Errorf("lda: %w: %d classes, want 1 to %d of %d bytes", estimate.ErrConfig, n, most/each, c.MemorySize())
+	most := max(1<<30/16/each, 1) // 1 GiB of cells
+	if n < 1 || n > most {
+		return nil, fmt.Errorf("lda: %w: %d classes, want 1 to %d of %d bytes", estimate.ErrConfig, n, most, c.MemorySize())
 	}
 	cells := make([]cell, n*each)
 	all := &Classes{aggregators: make([]Aggregator, n)}

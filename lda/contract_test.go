@@ -214,6 +214,11 @@ func TestClasses(t *testing.T) {
 			t.Errorf("%d classes: %v, want ErrConfig", n, err)
 		}
 	}
+	// One class is possible of any Config.
+	largest := Config{Banks: [MaxBanks]Bank{{MaxRows, 0}, {MaxRows, 1}, {MaxRows, 2}, {MaxRows, 3}}, SumBits: 40}
+	if _, err := NewClasses(largest, 2); !errors.Is(err, estimate.ErrConfig) || !strings.Contains(err.Error(), "2 classes, want 1 to 1") {
+		t.Errorf("two classes of the largest Config: %v", err)
+	}
 	if n := testing.AllocsPerRun(10, func() { NewClasses(c, 100) }); n > 3 {
 		t.Errorf("%v allocations for 100 classes, want one of cells, one of aggregators and their head", n)
 	}
