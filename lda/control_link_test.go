@@ -1,0 +1,124 @@
+package lda
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+const (
+	testSession = 100
+	testMTU     = 170 // six parts
+	perInterval = 200 // packets
+)
+
+func controlConfig() Config {
+	return Config{Seed: 1, Banks: [MaxBanks]Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 3}}, SumBits: 40, DigestBits: 16}
+}
+
+// link is a Sender and a Receiver, and what the test does to the frames
+// between them.
+type link struct {
+	t        testing.TB
+	sender   *Sender
+	receiver *Receiver
+	tamper   func(interval uint64, f frame, data []byte) [][]byte // what comes of a frame; nil: the frame
+	reports  []Report
+	errs     []error
+	ids      uint64
+	interval uint64
+}
+
+func newLink(t testing.TB, sender, receiver Tuner, session uint64) *link {
+	t.Helper()
+	s, err := NewSender(sender, session, testMTU)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewReceiver(receiver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &link{t: t, sender: s, receiver: r}
+}
+
+// deliver hands a frame to the receiver, or what becomes of it.
+func (l *link) deliver(data []byte) {
+	frames := [][]byte{data}
+	var f frame
+	if err := f.parse(data); err != nil {
+		l.t.Fatal(err)
+	}
+	if l.tamper != nil {
+		frames = l.tamper(l.interval, f, data)
+	}
+	for _, data := range frames {
+		var err error
+		if l.reports, err = l.receiver.Receive(data, l.reports); err != nil {
+			l.errs = append(l.errs, err)
+		}
+	}
+}
+
+// delayOf is the delay of all packets of an interval, so that an estimate is
+// right if it is exactly that.
+func delayOf(interval uint64) int64 { return int64(1000 + 10*interval) }
+
+// run passes an interval of packets, one in fifty lost.
+func (l *link) run() {
+	start, err := l.sender.Start(nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.deliver(start)
+	for range perInterval {
+		l.ids++
+		p, now := hashing.Word(1, l.ids), int64(l.ids*1000)
+		l.sender.Update(p, now)
+		if l.ids%50 != 0 {
+			l.receiver.Update(p, now+delayOf(l.interval))
+		}
+	}
+	end, err := l.sender.End(nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.deliver(end)
+	for data := range l.sender.Parts() {
+		if len(data) > testMTU {
+			l.t.Errorf("a part takes %d bytes, want at most %d", len(data), testMTU)
+		}
+		l.deliver(bytes.Clone(data))
+	}
+	l.interval++
+}
+
+// only tampers with one kind of frame of interval 2.
+func only(k kind, change func(f frame, data []byte) [][]byte) func(uint64, frame, []byte) [][]byte {
+	return func(interval uint64, f frame, data []byte) [][]byte {
+		if interval == 2 && f.kind == k && f.part == 0 {
+			return change(f, data)
+		}
+		return [][]byte{data}
+	}
+}
+
+func drop(frame, []byte) [][]byte         { return nil }
+func twice(_ frame, d []byte) [][]byte    { return [][]byte{d, d} }
+func corrupt(_ frame, d []byte) [][]byte  { d = bytes.Clone(d); d[len(d)/2] ^= 4; return [][]byte{d} }
+func truncate(_ frame, d []byte) [][]byte { return [][]byte{d[:len(d)-7]} }
+
+// foreign makes the frame one of a Sender with another Config.
+func foreign(f frame, _ []byte) [][]byte {
+	f.fingerprint++
+	return [][]byte{f.append(nil)}
+}
+
+func assertRight(t testing.TB, r *Report) {
+	t.Helper()
+	want := float64(delayOf(r.Interval))
+	if r.Err != nil || r.Result.Mean != want || r.Result.StdDev != 0 || r.Result.Sent != perInterval || r.Result.Lost != perInterval/50 {
+		t.Errorf("interval %d: %v, %+v; want mean %v exactly", r.Interval, r.Err, r.Result, want)
+	}
+}

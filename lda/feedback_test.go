@@ -1,0 +1,150 @@
+package lda
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// Feedback tunes the sender; the receiver, which derives the same Config,
+// keeps up, also when feedback is lost, late or comes twice.
+func TestFeedback(t *testing.T) {
+	tuner := Tuner{Config: controlConfig(), Quantiles: true}
+	tuner.Config.Banks[1].Shift = 9 // to be tuned away
+	l := newLink(t, tuner, tuner, testSession)
+	rng := rand.New(rand.NewPCG(2, 3))
+	var late [][]byte
+	var first []byte
+	used := map[Config]int{}
+	for range 200 {
+		seen := len(l.reports)
+		l.run()
+		for i := range l.reports[seen:] {
+			r := &l.reports[seen+i]
+			assertRight(t, r)
+			used[r.Config]++
+			data := l.receiver.AppendFeedback(nil, r)
+			late = append(late, data)
+			if first == nil {
+				first = data
+			}
+		}
+		for len(late) > 0 && rng.IntN(3) > 0 {
+			i := rng.IntN(len(late))
+			if err := l.sender.Feedback(late[i]); err != nil {
+				t.Fatal(err)
+			}
+			if rng.IntN(3) > 0 {
+				late = slices.Delete(late, i, i+1)
+			}
+		}
+	}
+	if len(l.reports) != 200 || len(used) < 2 {
+		t.Errorf("%d reports with %d Configs, want 200 with 2 or more", len(l.reports), len(used))
+	}
+	other := newLink(t, tuner, tuner, testSession+1)
+	for name, data := range map[string][]byte{
+		"marker":          func() []byte { d, _ := other.sender.Start(nil); return d }(),
+		"noise":           {1, 2, 3},
+		"another session": first,
+	} {
+		want := estimate.ErrEncoding
+		if name == "another session" {
+			want = estimate.ErrMismatch
+		}
+		if err := other.sender.Feedback(data); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+	if _, err := l.receiver.Receive(first, nil); !errors.Is(err, estimate.ErrEncoding) {
+		t.Errorf("feedback at a receiver: %v", err)
+	}
+	if d := l.receiver.AppendFeedback(nil, &Report{}); d != nil {
+		t.Errorf("feedback on nothing: %x", d)
+	}
+}
+
+// Feedback that is so old that the Receiver may have forgotten what it leads to
+// is passed over.
+func TestOldFeedback(t *testing.T) {
+	for age := range 8 {
+		tuner := Tuner{Config: controlConfig()}
+		tuner.Config.Banks[1].Shift = 9 // to be tuned away
+		l := newLink(t, tuner, tuner, testSession)
+		l.run()
+		first := l.receiver.AppendFeedback(nil, &l.reports[0])
+		for range age {
+			l.run()
+		}
+		if err := l.sender.Feedback(first); err != nil {
+			t.Fatal(err)
+		}
+		if tuned := l.sender.next != tuner.Config; tuned != (age < maxFeedbackAge) {
+			t.Errorf("%d intervals later feedback is used: %v", age, tuned)
+		}
+		l.run()
+		if n := l.receiver.Counters().Foreign; n != 0 {
+			t.Errorf("%d intervals later: %d control packets of a Config that was forgotten", age, n)
+		}
+	}
+}
+
+// Of the Configs that a Sender may use, the Receiver forgets the one that was
+// neither derived nor used for the longest.
+func TestConfigsAreForgottenInOrder(t *testing.T) {
+	tuner := Tuner{Config: controlConfig()}
+	r, err := NewReceiver(tuner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []Config
+	for i := range uint8(8) {
+		c := controlConfig()
+		c.Banks[1].Shift = 5 + i
+		all = append(all, c)
+	}
+	for _, c := range all[:7] {
+		r.remember(c)
+	}
+	for _, used := range []int{0, 4} {
+		if c, ok := r.recall(all[used].Fingerprint()); !ok || c != all[used] {
+			t.Fatalf("Config %d is %+v, %v", used, c, ok)
+		}
+	}
+	r.remember(all[7])
+	for i, c := range all {
+		if got, ok := r.recall(c.Fingerprint()); ok != (i != 1) || ok && got != c {
+			t.Errorf("Config %d: %+v, %v", i, got, ok)
+		}
+	}
+	if c, ok := r.recall(tuner.Config.Fingerprint()); !ok || c != tuner.Config {
+		t.Error("the tuner's own Config is forgotten")
+	}
+}
+
+// Feedback that was overtaken, or comes twice, is passed over.
+func TestOvertakenFeedback(t *testing.T) {
+	tuner := Tuner{Config: controlConfig()}
+	l := newLink(t, tuner, tuner, testSession)
+	for range 3 {
+		l.run()
+	}
+	for _, step := range []struct{ interval, lost, want uint64 }{{1, 10, 10}, {0, 100, 10}, {1, 100, 10}, {2, 100, 100}} {
+		f := frame{
+			kind: feedback, fingerprint: tuner.Config.Fingerprint(), session: testSession, interval: step.interval,
+			payload: appendFeedbackCounts(nil, perInterval, step.lost),
+		}
+		if err := l.sender.Feedback(f.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if want := tuner.Next(perInterval, step.want); l.sender.next != want {
+			t.Errorf("after feedback on interval %d: %+v, want %+v", step.interval, l.sender.next, want)
+		}
+	}
+	if tuner.Next(perInterval, 10) == tuner.Next(perInterval, 100) {
+		t.Error("the same Config for all losses, so the test tests nothing")
+	}
+}

@@ -1,0 +1,122 @@
+package rli_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/rli"
+)
+
+// TestIdleHour: nothing overflows or goes astray, and the packet after an hour
+// is between its references.
+func TestIdleHour(t *testing.T) {
+	const hour = 3600e9
+	for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
+		events, _ := pass(t, queue.RLIConfig, adaptive(), 5000, source(t, "poisson", 0.5, 1), nil)
+		late := events[:len(events):len(events)]
+		for _, e := range events {
+			e.time += hour
+			e.ref.Sent += hour
+			e.ref.Sequence += events[len(events)-1].ref.Sequence + 1000
+			late = append(late, e)
+		}
+		r := receive(t, config(m), late)
+		var truth, worst float64
+		for i := range events {
+			truth = max(truth, float64(events[i].delay))
+		}
+		for _, res := range r.All() {
+			worst = max(worst, res.Mean, -res.Mean)
+		}
+		// The largest packet may take 1.2 µs longer to send than a reference.
+		if worst > truth+1200 {
+			t.Errorf("%v: a mean of %v, no delay is over %v", m, worst, truth)
+		}
+		if m == rli.BusyAware && !r.Trusted() {
+			t.Errorf("an hour costs the trust: %+v", r.Counts())
+		}
+	}
+}
+
+// TestOffset: an offset between the clocks shifts every mean by exactly
+// itself, and nothing else.
+func TestOffset(t *testing.T) {
+	events, _ := pass(t, queue.RLIConfig, adaptive(), 10000, source(t, "flows", 0.7, 2), nil)
+	for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
+		plain := receive(t, config(m), events)
+		for _, offset := range []int64{-5, 1 << 20, -1 << 40} {
+			moved := make([]event, len(events))
+			copy(moved, events)
+			for i := range moved {
+				moved[i].ref.Sent -= offset
+			}
+			r := receive(t, config(m), moved)
+			if r.Counts() != plain.Counts() {
+				t.Fatalf("%v: %+v, want %+v", m, r.Counts(), plain.Counts())
+			}
+			for f, want := range plain.All() {
+				got, err := r.Estimate(f)
+				want.Mean += float64(offset)
+				// The means are sums of an integer and a fraction: their error
+				// is that of one addition of numbers of the offset's size.
+				exact := math.Abs(got.Mean-want.Mean) <= math.Abs(want.Mean)*0x1p-51
+				got.Mean = want.Mean
+				if err != nil || !exact || got != want {
+					t.Fatalf("%v, offset %d: %+v, want %+v", m, offset, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestClockStepped: a clock that is stepped by years spoils the interval in which
+// it is, and none after.
+func TestClockStepped(t *testing.T) {
+	for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
+		for _, step := range []int64{0, 1 << 52, -1 << 52} { // of which two thousand do not fit
+			r := small(t, func(c *rli.Config) {
+				c.Method, c.Rate = m, 1e9
+				if m == rli.Left {
+					c.Buffer = 0
+				}
+			})
+			at, sequence, offset := int64(0), uint64(0), int64(0)
+			interval := func() {
+				r.Reset()
+				for range 5000 {
+					at += 1e6
+					r.Update(1, r.Config().ReferenceBytes, at)
+					at += 1e6
+					r.Reference(rli.ReferencePacket{Sequence: sequence, Sent: at - 777 - offset}, at)
+					sequence++
+				}
+				r.Flush()
+			}
+			interval()
+			before := newReceiver(t, r.Config())
+			if err := before.Merge(r); err != nil {
+				t.Fatal(err)
+			}
+			offset = step
+			interval()
+			interval()
+			total, err := r.Total()
+			flow, errFlow := r.Estimate(1)
+			collected := small(t, func(c *rli.Config) { *c = r.Config() })
+			if err := collected.Merge(before); err != nil {
+				t.Fatal(err)
+			}
+			collected.Reset()
+			if err := collected.Merge(r); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := collected.Total(); got != total || err != nil {
+				t.Errorf("%v, step %d: merged %+v, %v, want %+v", m, step, got, err, total)
+			}
+			if err != nil || errFlow != nil || total != flow || flow.N != 5000 || flow.Mean != float64(777+offset) || flow.StdDev != 0 {
+				t.Errorf("%v, step %d: %+v, %v; %+v, %v", m, step, flow, errFlow, total, err)
+			}
+		}
+	}
+}

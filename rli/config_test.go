@@ -1,0 +1,96 @@
+package rli_test
+
+import (
+	"errors"
+	"math"
+	"runtime"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/rli"
+)
+
+func TestConfig(t *testing.T) {
+	change := func(f func(*rli.Config)) rli.Config {
+		c := config(rli.BusyAware)
+		f(&c)
+		return c
+	}
+	for i, c := range []rli.Config{
+		rli.DefaultConfig,
+		config(rli.BusyAware), config(rli.Linear), config(rli.Left),
+		change(func(c *rli.Config) { c.Buckets, c.Floor = 2, 8 }),
+		change(func(c *rli.Config) { c.Rate, c.ReferenceBytes, c.Tolerance = rli.MaxRate, 1<<16, 1e6 }),
+		change(func(c *rli.Config) { c.Inactive, c.Active, c.Buckets, c.Floor = 1<<62, 1<<62, 2, rli.MaxFloor }),
+	} {
+		if _, err := rli.NewReceiver(c); err != nil {
+			t.Errorf("config %d: %v", i, err)
+		}
+	}
+	for i, c := range []rli.Config{
+		{},
+		change(func(c *rli.Config) { c.Method = 4 }),
+		change(func(c *rli.Config) { c.Rate = 0 }),
+		change(func(c *rli.Config) { c.Rate = -1 }),
+		change(func(c *rli.Config) { c.Rate = rli.MaxRate + 1 }),
+		change(func(c *rli.Config) { c.ReferenceBytes = 0 }),
+		change(func(c *rli.Config) { c.ReferenceBytes = 1<<16 + 1 }),
+		change(func(c *rli.Config) { c.Tolerance = 0 }),
+		change(func(c *rli.Config) { c.Tolerance = 1e6 + 1 }),
+		change(func(c *rli.Config) { c.Buffer = 0 }),
+		change(func(c *rli.Config) { c.Buffer = rli.MaxBuffer + 1 }),
+		change(func(c *rli.Config) { c.Method = rli.Left }),
+		change(func(c *rli.Config) { c.Flows = 0 }),
+		change(func(c *rli.Config) { c.Flows = rli.MaxFlows + 1 }),
+		change(func(c *rli.Config) { c.Sample = 0 }),
+		change(func(c *rli.Config) { c.Sample = math.NaN() }),
+		change(func(c *rli.Config) { c.Hold = 1.1 }),
+		change(func(c *rli.Config) { c.Inactive = -1 }),
+		change(func(c *rli.Config) { c.Active = math.MaxInt64 }),
+		change(func(c *rli.Config) { c.Buckets, c.Floor = 1, 8 }),
+		change(func(c *rli.Config) { c.Buckets = 8 }),
+		change(func(c *rli.Config) { c.Floor = 8 }),
+	} {
+		if _, err := rli.NewReceiver(c); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("config %d: %v", i, err)
+		}
+	}
+}
+
+// TestMemorySize: it is what a receiver allocates, but for a few hundred bytes
+// and what the allocator adds.
+func TestMemorySize(t *testing.T) {
+	for i, change := range []func(*rli.Config){
+		func(c *rli.Config) {},
+		func(c *rli.Config) { c.Flows = 100_000 },
+		func(c *rli.Config) { c.Buffer = 100_000 },
+		func(c *rli.Config) { c.Method, c.Buffer = rli.Linear, 100_000 },
+		func(c *rli.Config) { c.Buckets, c.Floor = 50, 8 },
+	} {
+		c := config(rli.BusyAware)
+		change(&c)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := newReceiver(t, c)
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(r)
+		got, want := float64(after.TotalAlloc-before.TotalAlloc), float64(c.MemorySize())
+		if got < want || got > 1.1*want+8192 {
+			t.Errorf("%d: allocates %v bytes, MemorySize says %v", i, got, want)
+		}
+	}
+}
+
+// TestAuto: the method is the busy-aware one where the rate is known.
+func TestAuto(t *testing.T) {
+	events, _ := pass(t, queue.RLIConfig, adaptive(), 5000, source(t, "poisson", 0.5, 1), nil)
+	c := config(rli.Auto)
+	if r := receive(t, c, events); !r.Trusted() || r.Counts().Idle == 0 {
+		t.Errorf("rate known: %+v", r.Counts())
+	}
+	c.Rate = 0
+	if r := receive(t, c, events); r.Trusted() || r.Counts().Linear == 0 {
+		t.Errorf("rate not known: %+v", r.Counts())
+	}
+}

@@ -1,0 +1,101 @@
+package rli_test
+
+import (
+	"testing"
+
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/rli"
+)
+
+func TestSequence(t *testing.T) {
+	r := small(t, nil)
+	at := int64(0)
+	give := func(sequence int) {
+		at += 1e6
+		r.Reference(ref(sequence, 1000*int64(sequence)), at)
+	}
+	want := func(want rli.Counts) {
+		t.Helper()
+		if got := r.Counts(); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	for _, n := range []int{10, 11, 14} { // 12 and 13 are missing
+		give(n)
+	}
+	want(rli.Counts{References: 3, Lost: 2})
+	give(13) // late
+	give(14) // again
+	give(13) // again
+	want(rli.Counts{References: 6, Lost: 1, Reordered: 1, Duplicated: 2})
+	give(1000) // far ahead: 985 are missing
+	give(900)  // late by more than is remembered, so taken for the first of its number
+	give(900)
+	want(rli.Counts{References: 9, Lost: 1 + 985 - 2, Reordered: 3, Duplicated: 2})
+	r.Reference(ref(0, 2e6), at) // sent later than the larger number: begun anew
+	r.Reference(ref(1, 3e6), at)
+	want(rli.Counts{References: 11, Lost: 1 + 985 - 2, Reordered: 3, Duplicated: 2, Restarts: 1})
+	r = small(t, nil)
+	give(10)
+	give(10) // the first one again
+	want(rli.Counts{References: 2, Duplicated: 1})
+}
+
+// TestRestartWithClockBehind: an injector that begins anew with a clock that has
+// not been set yet is believed after some of its references.
+func TestRestartWithClockBehind(t *testing.T) {
+	r := small(t, nil)
+	for n := range 100 {
+		r.Reference(ref(n, 1e15+int64(n)*1000), 1e15+int64(n)*1000+500)
+	}
+	begun := 0
+	for n := range 100 {
+		at := 2e15 + int64(n)*1000
+		r.Reference(ref(n, int64(n)*1000), at)
+		if begun == 0 && r.Counts().Restarts > 0 {
+			begun = n
+		}
+		if begun > 0 {
+			r.Update(1, 100, at)
+		}
+	}
+	r.Flush()
+	if res, err := r.Estimate(1); err != nil || res.Mean != 2e15 || begun != 64 || r.Counts().Restarts != 1 {
+		t.Errorf("%+v, %v, begun anew at reference %d, %+v", res, err, begun, r.Counts())
+	}
+}
+
+// TestLateReferenceIsNoReference: packets are estimated as if it had not come.
+func TestLateReferenceIsNoReference(t *testing.T) {
+	r := small(t, nil)
+	r.Reference(ref(0, 0), 1000)
+	r.Reference(ref(2, 1000), 2000)
+	r.Update(1, 55, 2500)
+	r.Reference(ref(1, 0), 2600) // a delay of 2,600
+	r.Reference(ref(2, 0), 2700)
+	r.Reference(ref(3, 2000), 3000)
+	wantMean(t, r, 1, 1000, 1)
+}
+
+// TestLostReferences: the receiver does with those that are left.
+func TestLostReferences(t *testing.T) {
+	events, _ := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.5, 2), nil)
+	kept := events[:0]
+	lost := uint64(0)
+	for i, e := range events {
+		if e.kind == reference && e.ref.Sequence%3 == 1 && i < len(events)-100 {
+			// The reference was lost behind the link, so that it departed.
+			e.kind = cross
+			lost++
+		}
+		kept = append(kept, e)
+	}
+	r := receive(t, config(rli.BusyAware), kept)
+	c := r.Counts()
+	if c.Lost != lost || c.Conflicts != 0 || !r.Trusted() {
+		t.Errorf("lost %d: %+v", lost, c)
+	}
+	if busy, linear := medianError(t, r, kept), medianError(t, receive(t, config(rli.Linear), kept), kept); busy > linear/4 {
+		t.Errorf("median error %v, of RLI %v", busy, linear)
+	}
+}
