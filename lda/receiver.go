@@ -57,6 +57,10 @@ type Counters struct {
 // tell, or why they do not. Its memory is that of three aggregators and two
 // encodings, whatever comes.
 //
+// Control packets carry a checksum, not a signature. Whoever can send one can
+// make up an interval, and by a number far ahead have all honest ones taken for
+// late: where strangers can, bring them by an authenticated way.
+//
 // It is for one goroutine, except that while this one goes on updating another
 // one may call Receive with what is not a marker: no two calls of Receive at
 // once, and markers only where Update is. The last part of a synopsis costs

@@ -9,7 +9,8 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A ReferencePacket is what a reference packet tells the receiver.
+// A ReferencePacket is what a reference packet tells the receiver, which believes
+// it: its encoding has a checksum, not a signature.
 type ReferencePacket struct {
 	// Sequence numbers the references of one injector from 0, so that lost,
 	// duplicated and reordered ones are noticed.
