@@ -27,7 +27,6 @@ type meter struct {
 	cut       [2]int64 // packets that the capture does not hold enough of
 	skipped   int64    // frames without IP or cut off within it, if ipOnly
 	foreign   int64    // frames without IP that the egress alone saw
-	order     inOrder
 	matcher   *matcher
 	intervals []interval
 	receiving int         // index of the receiver's interval
@@ -78,7 +77,7 @@ func newMeter(c lda.Config, length time.Duration) (*meter, error) {
 	return &meter{config: c, length: int64(length), matcher: newMatcher(), down: down}, nil
 }
 
-// update records a packet, of a sequence as a [trace.Pair] gives it.
+// update records a packet. Times do not descend.
 func (m *meter) update(point trace.Point, t int64, p *packet) {
 	if p.cut {
 		m.cut[point]++
@@ -87,27 +86,20 @@ func (m *meter) update(point trace.Point, t int64, p *packet) {
 		m.skipped++
 		return
 	}
-	m.order.add(sighting{point, t, p.digest(m.config.Seed), p.digest(matchSeed), p.noIP})
-	for m.order.ready() {
-		m.record(m.order.next())
-	}
-}
-
-// record records a packet. Times do not descend.
-func (m *meter) record(p sighting) {
 	if m.packets[0]+m.packets[1] == 0 {
-		m.first = p.time
+		m.first = t
 	}
-	m.last = p.time
-	m.packets[p.point]++
-	if p.point == trace.Ingress {
-		current := m.sending(p.time)
-		current.up.update(p.digest, p.time)
+	m.last = t
+	m.packets[point]++
+	digest, identity := p.digest(m.config.Seed), p.digest(matchSeed)
+	if point == trace.Ingress {
+		current := m.sending(t)
+		current.up.update(digest, t)
 		current.exact.sent++
-		m.matcher.in(p.identity, passage{p.time, len(m.intervals) - 1})
+		m.matcher.in(identity, passage{t, len(m.intervals) - 1})
 		return
 	}
-	at, ok, unique := m.matcher.out(p.identity)
+	at, ok, unique := m.matcher.out(identity)
 	if !ok && p.noIP {
 		// Spanning tree, LLDP, ARP: what stands between the points says this
 		// itself, and would not count it as passing through.
@@ -115,12 +107,12 @@ func (m *meter) record(p sighting) {
 		return
 	}
 	if ok {
-		m.intervals[at.interval].exact.add(p.time-at.time, unique)
+		m.intervals[at.interval].exact.add(t-at.time, unique)
 		for m.receiving < at.interval { // the marker would have come by now
 			m.endInterval()
 		}
 	}
-	m.down.update(p.digest, p.time)
+	m.down.update(digest, t)
 }
 
 // sending returns the sender's interval at time t, a new one if the last has
@@ -166,9 +158,6 @@ func (m *meter) endInterval() {
 // report ends what has not ended, and says how the estimates compare with the
 // truth; or what is wrong with the captures.
 func (m *meter) report() (*report, error) {
-	for !m.order.empty() {
-		m.record(m.order.next())
-	}
 	for m.receiving < len(m.intervals) {
 		m.endInterval()
 	}

@@ -306,17 +306,6 @@ func TestEarlyOnce(t *testing.T) {
 	}
 }
 
-// A packet leaves no sooner than it has come, whichever is read first.
-func TestNoDelay(t *testing.T) {
-	r, err := meterOf(t, passing{trace.Egress, 100, 1}, passing{trace.Egress, 150, 2}, passing{trace.Ingress, 100, 1}, passing{trace.Ingress, 90, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w := r.Intervals[0]; w.Lost.Exact != 0 || w.Mean.Exact != 30 {
-		t.Errorf("lost %v, mean %+v; want 0 and 30", w.Lost.Exact, w.Mean)
-	}
-}
-
 // Where it is not known of any packet which of several it is, there is no
 // exact deviation, and from one usable cell none by LDA; zero is not one.
 func TestNoDeviation(t *testing.T) {

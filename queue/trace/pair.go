@@ -47,24 +47,26 @@ var (
 	ErrLink = errors.New("link types that cannot be compared")
 )
 
-// A Pair merges the captures of two points into one sequence in time order.
-// It belongs to one goroutine at a time.
+// A Pair merges the captures of two points into one sequence in time order. To
+// that end it holds what each capture has in MaxBackstep. It belongs to one
+// goroutine at a time.
 type Pair struct {
 	sides [2]pairSide
 	link  hashing.Link // of the first packet
 	seen  bool         // link is set
 	mixed bool         // the other capture's first has another
+	lent  []byte       // the frame that was returned last
+	spare [][]byte     // frames to be used again
 	err   error        // what ended the sequence, returned ever after
 }
 
 type pairSide struct {
 	reader    *Reader
-	head      Record // the next to be delivered, if loaded
-	loaded    bool
-	ended     bool
+	window    window
 	packets   int64
 	latest    int64 // time, of those read so far
 	unordered int64
+	err       error // what ended the capture: io.EOF, or what is wrong with it
 }
 
 // NewPair returns a Pair of the captures in, of the ingress, and out, of the
@@ -77,15 +79,14 @@ func NewPair(in, out *Reader) *Pair {
 // until the next call.
 //
 // Packets come in the order of their times; at equal times ingress comes
-// first, so that no packet leaves before it has come. Each capture's packets
-// keep the order of its file. So where one holds a packet earlier than the
-// packet before it, by up to [MaxBackstep], it comes as late as it is in the
-// file and is counted by [Pair.Unordered].
+// first, so that no packet leaves before it has come, and packets of one capture
+// keep the order of its file. A file may hold a packet later than one that
+// followed it by up to [MaxBackstep]; these are counted by [Pair.Unordered].
 //
 // At the end of both captures the error is io.EOF. Any other names the point
 // and wraps [ErrEmpty], [ErrTime], [ErrLink] or an error of [Reader.Next]. It
-// may come up to one packet of either capture before its turn, and it is
-// final: every later call returns it again.
+// comes when all packets before it in its capture have come, and it is final:
+// every later call returns it again.
 //
 // Two link types can be compared where [hashing.Frame] understands both, as
 // it looks at what they carry only; a single one always can.
@@ -93,29 +94,35 @@ func (p *Pair) Next() (Point, Record, error) {
 	if p.err != nil {
 		return 0, Record{}, p.err
 	}
+	if p.lent != nil {
+		p.spare, p.lent = append(p.spare, p.lent), nil
+	}
 	for i := range p.sides {
-		if side := &p.sides[i]; !side.loaded && !side.ended {
-			if err := p.load(side); err != nil {
-				p.err = fmt.Errorf("%v capture: %w", Point(i), err)
-				return 0, Record{}, p.err
-			}
+		side := &p.sides[i]
+		for side.err == nil && !side.settled() {
+			side.err = p.load(side)
+		}
+		if side.err != nil && side.err != io.EOF && side.window.empty() {
+			p.err = fmt.Errorf("%v capture: %w", Point(i), side.err)
+			return 0, Record{}, p.err
 		}
 	}
-	in, out := &p.sides[Ingress], &p.sides[Egress]
+	in, out := &p.sides[Ingress].window, &p.sides[Egress].window
+	point := Ingress
 	switch {
-	case in.loaded && (!out.loaded || in.head.Time <= out.head.Time):
-		in.loaded = false
-		return Ingress, in.head, nil
-	case out.loaded:
-		out.loaded = false
-		return Egress, out.head, nil
+	case in.empty() && out.empty():
+		p.err = io.EOF
+		return 0, Record{}, p.err
+	case in.empty(), !out.empty() && out.first().Time < in.first().Time:
+		point = Egress
 	}
-	p.err = io.EOF
-	return 0, Record{}, p.err
+	rec := p.sides[point].window.take()
+	p.lent = rec.Frame
+	return point, rec, nil
 }
 
-// Unordered returns how many packets so far were earlier than one before them
-// in the point's capture.
+// Unordered returns how many packets that were read so far were earlier than
+// one before them in the point's capture.
 func (p *Pair) Unordered(point Point) int64 {
 	return p.sides[point].unordered
 }
@@ -125,15 +132,18 @@ func (p *Pair) Unordered(point Point) int64 {
 // then, as their bytes differ.
 func (p *Pair) Mixed() bool { return p.mixed }
 
+// settled tells whether no packet can be read any more that comes before the
+// first one held.
+func (side *pairSide) settled() bool {
+	// The difference of two times may exceed an int64, but not a uint64.
+	return !side.window.empty() && uint64(side.latest)-uint64(side.window.first().Time) >= MaxBackstep
+}
+
 // load reads a side's next packet and checks that it fits the sequence.
 func (p *Pair) load(side *pairSide) error {
 	rec, err := side.reader.Next()
-	if err == io.EOF {
-		if side.packets == 0 {
-			return ErrEmpty
-		}
-		side.ended = true
-		return nil
+	if err == io.EOF && side.packets == 0 {
+		return ErrEmpty
 	}
 	if err != nil {
 		return err
@@ -145,7 +155,6 @@ func (p *Pair) load(side *pairSide) error {
 	if side.packets == 1 || rec.Time >= side.latest {
 		side.latest = rec.Time
 	} else {
-		// The difference of two times may exceed an int64, but not a uint64.
 		if back := uint64(side.latest) - uint64(rec.Time); back > MaxBackstep {
 			return fmt.Errorf("packet %d: %w: %d ns earlier than one before it, at most %d", side.packets, ErrTime, back, MaxBackstep)
 		}
@@ -160,7 +169,12 @@ func (p *Pair) load(side *pairSide) error {
 		}
 		p.mixed = p.mixed || side.packets == 1
 	}
-	side.head, side.loaded = rec, true
+	var frame []byte
+	if last := len(p.spare) - 1; last >= 0 {
+		frame, p.spare = p.spare[last], p.spare[:last]
+	}
+	rec.Frame = append(frame[:0], rec.Frame...)
+	side.window.add(rec)
 	return nil
 }
 
