@@ -91,7 +91,7 @@ usage: bench                       list the experiments
        bench [flags] NAME...       run some; a NAME is an experiment, the beginning of
                                    some names, or a pattern such as 'lda-*'
        bench [flags] -all          run all of them
-       bench -readme FILE          rewrite the tables of FILE from the results in -out
+       bench -readme FILE          rewrite the tables and figures of FILE from the results in -out
 
 flags:
 `)
@@ -102,7 +102,7 @@ flags:
 	f.Uint64Var(&set.seed, "seed", 1, "`number` from which everything random follows")
 	f.StringVar(&set.out, "out", "out", "`directory` for the results; the report covers all that it holds")
 	f.IntVar(&set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), "how `many` experiments to run side by side")
-	f.StringVar(&set.readme, "readme", "", "rewrite the tables between markers in this `file`, and run nothing")
+	f.StringVar(&set.readme, "readme", "", "rewrite the tables and figures between markers in this `file`, and run nothing")
 	for { // flags may stand before, between and after names
 		if err := f.Parse(args); err != nil {
 			return set, err

@@ -27,8 +27,8 @@ import (
 //
 // What is between them is replaced by what the results on disk say, with the
 // command, seed and configuration they come from. A figure is copied to
-// bench/pictures beside the file. Speed is read from speed.txt
-// and peers.txt in the directory of the results: what go test -bench printed.
+// bench/pictures beside the file. Speed is read from speed.txt and peers.txt in
+// the directory of the results: what go test -bench printed.
 var (
 	opening = regexp.MustCompile(`^<!-- bench:([a-z0-9-]+)(?:/([a-z0-9_-]+))?(?: (.+?))? -->$`)
 	closing = "<!-- /bench -->"

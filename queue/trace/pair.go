@@ -80,8 +80,8 @@ func NewPair(in, out *Reader) *Pair {
 //
 // Packets come in the order of their times; at equal times ingress comes
 // first, so that no packet leaves before it has come, and packets of one capture
-// keep the order of its file. A file may hold a packet later than one that
-// followed it by up to [MaxBackstep]; these are counted by [Pair.Unordered].
+// keep the order of its file. A file may hold a packet behind others whose times
+// are later by up to [MaxBackstep]: [Pair.Unordered] counts such packets.
 //
 // At the end of both captures the error is io.EOF. Any other names the point
 // and wraps [ErrEmpty], [ErrTime], [ErrLink] or an error of [Reader.Next]. It
