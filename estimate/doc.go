@@ -2,6 +2,7 @@
 // what a result is, how sure one may be of it, and the mathematics for both.
 //
 //   - [Delay], [Interval] and the errors are what Estimate returns, everywhere.
+//   - [Rotation] lets one writer go on while readers have the interval before.
 //   - [Moments] accumulates mean and variance of samples; [Cells] does so where
 //     only sums over groups of packets are known, which is all that LDA, LDS
 //     and COLATE keep; [Difference] reads registers of narrow width.

@@ -1,6 +1,9 @@
 package estimate
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // The errors that every synopsis returns, wrapped with what was wrong. Test
 // for them with [errors.Is].
@@ -17,6 +20,16 @@ var (
 	// The receiver of the decoding is unchanged.
 	ErrEncoding = errors.New("invalid encoding")
 )
+
+// Invalid says which field of a package's Config is wrong: its value, and what
+// it may be.
+//
+//	lda: invalid configuration: Rows is 3, want a power of two from 1 to 16777216
+//
+// The error wraps [ErrConfig].
+func Invalid(pkg, field string, got any, want string) error {
+	return fmt.Errorf("%s: %w: %s is %v, want %s", pkg, ErrConfig, field, got, want)
+}
 
 // A Delay is an estimate of a distribution of one-way delays.
 type Delay struct {
