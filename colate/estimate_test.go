@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -17,15 +18,15 @@ import (
 func TestAccuracy(t *testing.T) {
 	all := traffic(2, 15_000)
 	list := truths(all, 200)
-	errorsOf := func(c Config) (linear, best, joint, deviation float64) {
+	errorsOf := func(c Config) (linear, best, together, deviation float64) {
 		up, down := recorded(t, c, all)
 		q := newQuery(t, up.Current(), down.Current())
-		var records []FlowRecord
+		var records []joint.FlowRecord
 		every := truths(all, 1)
 		for _, f := range every {
-			records = append(records, FlowRecord{f.flow, f.packets})
+			records = append(records, joint.FlowRecord{Flow: f.flow, Packets: float64(f.packets)})
 		}
-		decoded, err := Joint(context.Background(), q.upEpochs, q.downEpochs, records, estimate.JointOptions{})
+		decoded, err := Joint(context.Background(), q.upEpochs, q.downEpochs, records, joint.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,11 +47,11 @@ func TestAccuracy(t *testing.T) {
 		}
 		return median(l), median(b), median(j), median(d)
 	}
-	linear, trimmed, joint, deviation := errorsOf(plainConfig)
+	linear, trimmed, together, deviation := errorsOf(plainConfig)
 	_, counted, jointCounted, countedDeviation := errorsOf(countedConfig)
 	t.Logf("%d flows: Theorem 2 %.3f, trimmed %.3f, counted %.3f, joint %.3f, joint and counted %.3f; deviation %.2f, counted %.2f",
-		len(list), linear, trimmed, counted, joint, jointCounted, deviation, countedDeviation)
-	if !(trimmed < linear/1.5 && counted < trimmed && joint < linear/5 && jointCounted < joint) {
+		len(list), linear, trimmed, counted, together, jointCounted, deviation, countedDeviation)
+	if !(trimmed < linear/1.5 && counted < trimmed && together < linear/5 && jointCounted < together) {
 		t.Errorf("median errors not in this order")
 	}
 	if !(countedDeviation < deviation) {
@@ -291,10 +292,10 @@ func TestEstimateErrors(t *testing.T) {
 	if _, err := Estimate(a, c, 1); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("no epochs: %v", err)
 	}
-	if _, err := Joint(context.Background(), nil, nil, nil, estimate.JointOptions{}); !errors.Is(err, estimate.ErrNoSamples) {
+	if _, err := Joint(context.Background(), nil, nil, nil, joint.Options{}); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("Joint of nothing: %v", err)
 	}
-	if _, err := Joint(context.Background(), q.upEpochs, []*Epoch{newEpoch(other)}, nil, estimate.JointOptions{}); !errors.Is(err, estimate.ErrMismatch) {
+	if _, err := Joint(context.Background(), q.upEpochs, []*Epoch{newEpoch(other)}, nil, joint.Options{}); !errors.Is(err, estimate.ErrMismatch) {
 		t.Errorf("Joint of two Configs: %v", err)
 	}
 }

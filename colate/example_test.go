@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/colate"
-	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -65,11 +65,11 @@ func ExampleJoint() {
 	}
 	down, _ := colate.New(c)
 	rng := rand.New(rand.NewPCG(3, 4))
-	var records []colate.FlowRecord
+	var records []joint.FlowRecord
 	for i := range uint64(200) {
 		f := hashing.Flow(hashing.Word(0, i))
 		packets := 10 + i*i/20
-		records = append(records, colate.FlowRecord{Flow: f, Packets: packets})
+		records = append(records, joint.FlowRecord{Flow: f, Packets: float64(packets)})
 		for range packets {
 			p := hashing.Packet(rng.Uint64())
 			sent := rng.Int64N(1e9)
@@ -77,14 +77,14 @@ func ExampleJoint() {
 			down.Update(f, p, sent+int64(100_000+500*i))
 		}
 	}
-	r, err := colate.Joint(context.Background(), []*colate.Epoch{up.Current()}, []*colate.Epoch{down.Current()}, records, estimate.JointOptions{})
+	r, err := colate.Joint(context.Background(), []*colate.Epoch{up.Current()}, []*colate.Epoch{down.Current()}, records, joint.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	// Flow 190 was delayed by 195 µs.
 	near := r.Mean[190] > 190_000 && r.Mean[190] < 200_000
-	fmt.Printf("flow 190, %d packets: near 195 µs: %v, expected error %.0f µs\n", records[190].Packets, near, r.StdDev[190]/1000)
+	fmt.Printf("flow 190, %.0f packets: near 195 µs: %v, expected error %.0f µs\n", records[190].Packets, near, r.StdDev[190]/1000)
 	// Output:
 	// flow 190, 1815 packets: near 195 µs: true, expected error 3 µs
 }

@@ -5,15 +5,8 @@ import (
 	"fmt"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/estimate/joint"
 )
-
-// A FlowRecord says that a flow existed and how many packets it had, as
-// NetFlow does.
-type FlowRecord struct {
-	Flow    hashing.Flow
-	Packets uint64
-}
 
 // Joint decodes the mean delays of all flows of an interval at once, given
 // the records of as many of them as possible: it explains every counter by
@@ -35,21 +28,21 @@ type FlowRecord struct {
 // It returns [estimate.ErrMismatch] for epochs of different Configs, and
 // [estimate.ErrNoSamples] where no vector holds the same packets at both points and
 // there are no packet counts to go by instead.
-func Joint(ctx context.Context, up, down []*Epoch, flows []FlowRecord, opts estimate.JointOptions) (estimate.JointResult, error) {
+func Joint(ctx context.Context, up, down []*Epoch, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	p, err := jointProblem(up, down, flows)
 	if err != nil {
-		return estimate.JointResult{}, err
+		return joint.Result{}, err
 	}
 	r, err := p.Solve(ctx, opts)
 	if err != nil {
-		return estimate.JointResult{}, fmt.Errorf("colate: %w", err)
+		return joint.Result{}, fmt.Errorf("colate: %w", err)
 	}
 	return r, nil
 }
 
 // jointProblem adds up the vectors in use, which map flows alike, and the
 // epochs: one row of Counters cells.
-func jointProblem(up, down []*Epoch, flows []FlowRecord) (*estimate.JointProblem, error) {
+func jointProblem(up, down []*Epoch, flows []joint.FlowRecord) (*joint.Problem, error) {
 	if len(up) == 0 || len(down) == 0 {
 		return nil, fmt.Errorf("colate: %w: %d and %d epochs", estimate.ErrNoSamples, len(up), len(down))
 	}
@@ -75,12 +68,13 @@ func jointProblem(up, down []*Epoch, flows []FlowRecord) (*estimate.JointProblem
 	if used == 0 {
 		return nil, fmt.Errorf("colate: %w: no vector holds the same packets at both points", estimate.ErrNoSamples)
 	}
-	p := &estimate.JointProblem{
+	p := &joint.Problem{
 		Sum:         make([]float64, c.Counters),
 		Rows:        1,
 		CellsPerRow: c.PerFlow,
 		Rates:       []float64{share},
 		Packets:     make([]float64, len(flows)),
+		Doubt:       make([]float64, len(flows)),
 		Cells:       make([]uint32, 0, len(flows)*c.PerFlow),
 	}
 	if c.CountBits > 0 {
@@ -103,7 +97,7 @@ func jointProblem(up, down []*Epoch, flows []FlowRecord) (*estimate.JointProblem
 		}
 	}
 	for f, record := range flows {
-		p.Packets[f] = float64(record.Packets)
+		p.Packets[f], p.Doubt[f] = record.Packets, record.Doubt
 		for j := range c.PerFlow {
 			p.Cells = append(p.Cells, uint32(position(c.Seed, record.Flow, uint64(j), uint64(c.Counters))))
 		}

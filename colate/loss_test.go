@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -163,7 +164,7 @@ func TestJointLoss(t *testing.T) {
 				counts[at]++
 			}
 		}
-		records := []FlowRecord{{all[0].flow, 3}, {all[1].flow, 7}}
+		records := []joint.FlowRecord{{Flow: all[0].flow, Packets: 3}, {Flow: all[1].flow, Packets: 7}}
 		p, err := jointProblem(q.upEpochs, q.downEpochs, records)
 		if err != nil {
 			t.Fatal(err)

@@ -14,12 +14,10 @@
 //     distribution, and their CDF; [RelativeError] makes samples of errors.
 //   - [Digamma] and the other special functions are what the papers need and
 //     package math lacks, good to a relative 1e-13.
-//   - [JointProblem] solves for the mean delays of all flows that share cells
-//     at once (joint decoding).
 //
 // The intervals rest on assumptions that each states; they do not know of
 // losses that depend on delay, nor of clocks that are offset, which shift a
-// mean and its interval alike. Nothing here allocates but joint decoding, and
-// nothing reads a clock. Joint decoding draws signs from a generator of fixed
-// seed; nothing else is random, and the same input gives the same result.
+// mean and its interval alike. Nothing reads a clock or is random: the same input
+// gives the same result. Package joint, beneath this one, finds the mean delays
+// of all flows that share cells.
 package estimate

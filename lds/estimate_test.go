@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -281,7 +282,7 @@ func TestWrongSeedIsRefused(t *testing.T) {
 		"EstimateInverted": func() error { _, err := EstimateInverted(x, y, 1); return err },
 		"Merge":            func() error { return x.Merge(y) },
 		"Decode": func() error {
-			_, err := Decode(t.Context(), x, y, []hashing.Flow{1}, nil, estimate.JointOptions{})
+			_, err := Decode(t.Context(), x, y, []joint.FlowRecord{{Flow: 1}}, joint.Options{})
 			return err
 		},
 	} {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
 )
@@ -98,19 +99,18 @@ func ExampleDecode() {
 	c := lds.DefaultConfig
 	c.Columns = 2
 	up, down := must(lds.New(c)), must(lds.New(c))
-	var flows []hashing.Flow
-	var packets []float64
+	var flows []joint.FlowRecord
 	traffic(func(f hashing.Flow, p hashing.Packet, sent, delay int64) {
 		up.Update(f, p, sent)
 		down.Update(f, p, sent+delay)
-		if len(flows) == 0 || flows[len(flows)-1] != f {
-			flows, packets = append(flows, f), append(packets, 0)
+		if len(flows) == 0 || flows[len(flows)-1].Flow != f {
+			flows = append(flows, joint.FlowRecord{Flow: f})
 		}
-		packets[len(packets)-1]++
+		flows[len(flows)-1].Packets++
 	})
-	r := must(lds.Decode(context.Background(), up, down, flows, packets, estimate.JointOptions{}))
+	r := must(lds.Decode(context.Background(), up, down, flows, joint.Options{}))
 	for i := range flows {
-		alone := must(lds.Estimate(up, down, flows[i]))
+		alone := must(lds.Estimate(up, down, flows[i].Flow))
 		fmt.Printf("%3.0f µs ± %.0f, by Estimate %3.0f µs\n", r.Mean[i]/1e3, r.StdDev[i]/1e3, alone.Mean/1e3)
 	}
 	// Output:

@@ -2,20 +2,22 @@ package lds
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
 
 // Decode estimates the mean delays of all the interval's flows together, from
-// all usable cells at once ([estimate.JointProblem]): what a flow's neighbours
+// all usable cells at once ([joint.Problem]): what a flow's neighbours
 // add to its cells is explained by their other cells instead of being put up
-// with. It needs the keys of the flows that were there, each once, as from flow
+// with. It needs the flows that were there, each once, as from flow
 // records of either point; flows that are left out draw the estimates of their
 // neighbours like noise.
 //
-// packets[i] is how many packets flows[i] sent, times its weight if it has one.
-// If packets is nil they are decoded from the counts, by [Sketch.DecodePackets].
+// A record has how many packets its flow sent, times its weight if it has one.
+// Those that are 0 are decoded from the counts, by [Sketch.DecodePackets].
 // With a flow to a cell the estimates are none the worse for it; with 8, they
 // have a fifth of [Estimate]'s median error for flows of 100 packets and more,
 // where known counts leave a tenth, and StdDev says so. With dozens of flows to a
@@ -44,21 +46,26 @@ import (
 // Decode holds about 8·Rows·Spread + 150 bytes a flow and 80 a cell.
 //
 // It returns [estimate.ErrMismatch] if the Configs differ,
-// [estimate.ErrConfig] if packets does not fit flows, [estimate.ErrNoSamples]
+// [estimate.ErrConfig] for packets or doubts out of range, [estimate.ErrNoSamples]
 // if no cell is usable, and the context's error once it is done.
-func Decode(ctx context.Context, up, down *Sketch, flows []hashing.Flow, packets []float64, opts estimate.JointOptions) (estimate.JointResult, error) {
+func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	if err := match(up, down); err != nil {
-		return estimate.JointResult{}, err
+		return joint.Result{}, err
 	}
-	var doubt []float64
-	if packets == nil {
-		var err error
-		if packets, doubt, err = up.DecodePackets(ctx, flows); err != nil {
-			return estimate.JointResult{}, err
+	keys, packets, doubt := columns(flows)
+	if slices.Contains(packets, 0) {
+		decoded, doubts, err := up.DecodePackets(ctx, keys)
+		if err != nil {
+			return joint.Result{}, err
+		}
+		for i, n := range packets {
+			if n == 0 {
+				packets[i], doubt[i] = decoded[i], doubts[i]
+			}
 		}
 	}
 	c := &up.config
-	problem := estimate.JointProblem{
+	problem := joint.Problem{
 		Sum:         make([]float64, len(up.cells)),
 		Count:       make([]float64, len(up.cells)),
 		Unusable:    make([]bool, len(up.cells)),
@@ -67,7 +74,7 @@ func Decode(ctx context.Context, up, down *Sketch, flows []hashing.Flow, packets
 		Rates:       c.Rates[:c.Rows],
 		Packets:     packets,
 		Doubt:       doubt,
-		Cells:       up.cellsOf(flows),
+		Cells:       up.cellsOf(keys),
 	}
 	for i := range up.cells {
 		a, b := &up.cells[i], &down.cells[i]
@@ -77,6 +84,15 @@ func Decode(ctx context.Context, up, down *Sketch, flows []hashing.Flow, packets
 		problem.Unusable[i] = condition == lossy || condition == reordered
 	}
 	return problem.Solve(ctx, opts)
+}
+
+// columns takes flow records apart.
+func columns(flows []joint.FlowRecord) (keys []hashing.Flow, packets, doubt []float64) {
+	keys, packets, doubt = make([]hashing.Flow, len(flows)), make([]float64, len(flows)), make([]float64, len(flows))
+	for i, f := range flows {
+		keys[i], packets[i], doubt[i] = f.Flow, f.Packets, f.Doubt
+	}
+	return keys, packets, doubt
 }
 
 // cellsOf returns the indices of the flows' cells, Rows × Spread for each.

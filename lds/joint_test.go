@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -55,6 +56,18 @@ func newInterval(seed uint64, up, down *Sketch, loss float64) interval {
 	return v
 }
 
+// records are flows with their packets, or with none known where those are nil.
+func records(flows []hashing.Flow, packets []float64) []joint.FlowRecord {
+	all := make([]joint.FlowRecord, len(flows))
+	for i, f := range flows {
+		all[i].Flow = f
+		if packets != nil {
+			all[i].Packets = packets[i]
+		}
+	}
+	return all
+}
+
 // median is the median relative error of the means of flows of low to high
 // packets.
 func (v interval) median(means []float64, low, high float64) float64 {
@@ -70,11 +83,11 @@ func (v interval) median(means []float64, low, high float64) float64 {
 
 // coverage is how many deviations fewer than 95 % of the flows' means are in
 // their intervals, when those are widened by a factor; below 0 if more are.
-func (v interval) uncovered(r estimate.JointResult, factor float64) float64 {
+func (v interval) uncovered(r joint.Result, factor float64) float64 {
 	missed := 0.0
 	for i, mean := range v.means {
 		r.StdDev[i] *= factor
-		if !r.Interval(i, 0.95).Contains(mean) {
+		if !r.MeanInterval(i, 0.95).Contains(mean) {
 			missed++
 		}
 		r.StdDev[i] /= factor
@@ -107,11 +120,11 @@ func TestDecode(t *testing.T) {
 				}
 				paper[i], constant[i] = r.Mean, v.mean
 			}
-			known, err := Decode(t.Context(), up, down, v.flows, v.packets, estimate.JointOptions{})
+			known, err := Decode(t.Context(), up, down, records(v.flows, v.packets), joint.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			decoded, err := Decode(t.Context(), up, down, v.flows, nil, estimate.JointOptions{})
+			decoded, err := Decode(t.Context(), up, down, records(v.flows, nil), joint.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +136,7 @@ func TestDecode(t *testing.T) {
 				bar = 1
 			}
 			fig6 := v.median(paper, 100, math.Inf(1))
-			for kind, r := range map[string]estimate.JointResult{"known": known, "decoded": decoded} {
+			for kind, r := range map[string]joint.Result{"known": known, "decoded": decoded} {
 				if got := v.median(r.Mean, 100, math.Inf(1)); got > bar*fig6 {
 					t.Errorf("counts %s: median error of large flows %.4f, of Fig. 6 %.4f", kind, got, fig6)
 				}
@@ -142,7 +155,7 @@ func TestDecode(t *testing.T) {
 			// Negative control: the counts of other flows.
 			wrong := slices.Clone(v.packets)
 			slices.Reverse(wrong)
-			confused, err := Decode(t.Context(), up, down, v.flows, wrong, estimate.JointOptions{})
+			confused, err := Decode(t.Context(), up, down, records(v.flows, wrong), joint.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +178,7 @@ func TestDecodeUnderLoss(t *testing.T) {
 		}
 		paper[i] = r.Mean
 	}
-	r, err := Decode(t.Context(), up, down, v.flows, v.packets, estimate.JointOptions{})
+	r, err := Decode(t.Context(), up, down, records(v.flows, v.packets), joint.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +376,7 @@ func TestDecodeIsExactWithoutCollisions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Decode(t.Context(), up, down, flows, nil, estimate.JointOptions{})
+	r, err := Decode(t.Context(), up, down, records(flows, nil), joint.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,22 +395,22 @@ func TestDecodeRefuses(t *testing.T) {
 	c := shapes()["plain"]
 	up, down := fill(t, c, packets(76, 300, 20))
 	flows := []hashing.Flow{hashing.Flow(hashing.Word(1, 0)), hashing.Flow(hashing.Word(1, 1))}
-	if _, err := Decode(t.Context(), up, down, flows, []float64{1}, estimate.JointOptions{}); !errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("one count for two flows: %v", err)
+	if _, err := Decode(t.Context(), up, down, records(flows, []float64{1, -1}), joint.Options{}); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("fewer than no packets: %v", err)
 	}
-	if _, err := Decode(t.Context(), up, down, nil, nil, estimate.JointOptions{}); !errors.Is(err, estimate.ErrNoSamples) {
+	if _, err := Decode(t.Context(), up, down, nil, joint.Options{}); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("no flows: %v", err)
 	}
 	empty := mustNew(t, c)
-	if _, err := Decode(t.Context(), empty, empty, flows, nil, estimate.JointOptions{}); !errors.Is(err, estimate.ErrNoSamples) {
+	if _, err := Decode(t.Context(), empty, empty, records(flows, nil), joint.Options{}); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("no packets: %v", err)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Decode(cancelled, up, down, flows, nil, estimate.JointOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := Decode(cancelled, up, down, records(flows, nil), joint.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := Decode(cancelled, up, down, flows, []float64{1, 1}, estimate.JointOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := Decode(cancelled, up, down, records(flows, []float64{1, 1}), joint.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled, counts known: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
 	"github.com/hoplag/hoplag/queue/trace"
@@ -92,11 +93,11 @@ func TestRealCaptures(t *testing.T) {
 				keys = append(keys, f)
 			}
 			slices.Sort(keys)
-			var packets []float64
+			var records []joint.FlowRecord
 			for _, f := range keys {
-				packets = append(packets, float64(flows[f].sent))
+				records = append(records, joint.FlowRecord{Flow: f, Packets: float64(flows[f].sent)})
 			}
-			joint := must(lds.Decode(t.Context(), up, down, keys, packets, estimate.JointOptions{}))
+			decoded := must(lds.Decode(t.Context(), up, down, records, joint.Options{}))
 			var one, all, mean []float64
 			for i, f := range keys {
 				x := flows[f]
@@ -112,7 +113,7 @@ func TestRealCaptures(t *testing.T) {
 					t.Errorf("flow of %d packets: %d sent", x.sent, r.Sent)
 				}
 				one = append(one, estimate.RelativeError(r.Mean, truth)) // 100 % without a usable cell
-				all = append(all, estimate.RelativeError(joint.Mean[i], truth))
+				all = append(all, estimate.RelativeError(decoded.Mean[i], truth))
 				mean = append(mean, estimate.RelativeError(total/received, truth))
 			}
 			if len(one) < 100 {

@@ -98,7 +98,7 @@ func runIntervals(ctx context.Context, run *experiment.Run) (experiment.Result, 
 				if err != nil {
 					return experiment.Result{}, err
 				}
-				for m, interval := range []estimate.Interval{paper, trimmed.Interval, single.Interval, decoded.Interval(i, colate.Confidence)} {
+				for m, interval := range []estimate.Interval{paper, trimmed.Interval, single.Interval, decoded.MeanInterval(i, colate.Confidence)} {
 					if interval.Contains(f.mean()) {
 						in[m]++
 						total[m].in++

@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/bench/plot"
 )
 
-var joint = experiment.Experiment{
+var jointDecoding = experiment.Experiment{
 	Name:   "ours-colate-joint",
 	Group:  ours,
 	Title:  "COLATE: all flows decoded together, from the same counters",

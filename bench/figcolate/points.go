@@ -10,6 +10,7 @@ import (
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 )
 
 // Counters of the experiments: bits of one, of which count packets where any do,
@@ -128,12 +129,12 @@ func orNone(x float64, err error) (float64, error) {
 }
 
 // joint decodes all flows.
-func (p *points) joint(ctx context.Context, t *traffic) (estimate.JointResult, error) {
-	records := make([]colate.FlowRecord, len(t.flows))
+func (p *points) joint(ctx context.Context, t *traffic) (joint.Result, error) {
+	records := make([]joint.FlowRecord, len(t.flows))
 	for i := range t.flows {
-		records[i] = colate.FlowRecord{Flow: t.flows[i].key, Packets: uint64(t.flows[i].packets)}
+		records[i] = joint.FlowRecord{Flow: t.flows[i].key, Packets: float64(t.flows[i].packets)}
 	}
-	return colate.Joint(ctx, []*colate.Epoch{p.up}, []*colate.Epoch{p.down}, records, estimate.JointOptions{})
+	return colate.Joint(ctx, []*colate.Epoch{p.up}, []*colate.Epoch{p.down}, records, joint.Options{})
 }
 
 // Errors of one method, by flow.

@@ -7,10 +7,11 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/lds"
 )
 
-var joint = experiment.Experiment{
+var jointDecoding = experiment.Experiment{
 	Name:   "ours-lds-joint",
 	Group:  "Ours: LDS",
 	Title:  "All flows decoded together, from the same cells",
@@ -167,10 +168,10 @@ func runJoint(ctx context.Context, run *experiment.Run) (experiment.Result, erro
 }
 
 // cover counts flows whose mean is in their interval.
-func (iv *interval) cover(r *estimate.JointResult, by []coverage) {
+func (iv *interval) cover(r *joint.Result, by []coverage) {
 	for i := range iv.Flows {
 		f := &iv.Flows[i]
-		in := r.Interval(i, confidence).Contains(f.Mean)
+		in := r.MeanInterval(i, confidence).Contains(f.Mean)
 		for c := range classes {
 			if classes[c].has(f) {
 				by[c].all++

@@ -10,6 +10,7 @@ import (
 	"github.com/hoplag/hoplag/bench/flowsim"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
 )
@@ -258,8 +259,15 @@ func (iv *interval) estimated(s points, by func(up, down *lds.Sketch, f hashing.
 }
 
 // decode is joint decoding, with packets of each flow or nil.
-func (iv *interval) decode(ctx context.Context, s points, packets []float64) (*estimate.JointResult, answer, error) {
-	r, err := lds.Decode(ctx, s.up, s.down, iv.keys, packets, estimate.JointOptions{})
+func (iv *interval) decode(ctx context.Context, s points, packets []float64) (*joint.Result, answer, error) {
+	records := make([]joint.FlowRecord, len(iv.keys))
+	for i, key := range iv.keys {
+		records[i].Flow = key
+		if packets != nil {
+			records[i].Packets = packets[i]
+		}
+	}
+	r, err := lds.Decode(ctx, s.up, s.down, records, joint.Options{})
 	return &r, func(i int) (float64, bool) { return r.Mean[i], true }, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -94,11 +95,11 @@ func (c *capture) askCOLATE(ctx context.Context, seed uint64, config colate.Conf
 }
 
 func (c *capture) decodeCOLATE(ctx context.Context, keys []hashing.Flow, up, down *colate.Epoch) ([]float64, error) {
-	records := make([]colate.FlowRecord, len(keys))
+	records := make([]joint.FlowRecord, len(keys))
 	for i, key := range keys {
-		records[i] = colate.FlowRecord{Flow: key, Packets: c.flows[i].delays.N()}
+		records[i] = joint.FlowRecord{Flow: key, Packets: float64(c.flows[i].delays.N())}
 	}
-	r, err := colate.Joint(ctx, []*colate.Epoch{up}, []*colate.Epoch{down}, records, estimate.JointOptions{})
+	r, err := colate.Joint(ctx, []*colate.Epoch{up}, []*colate.Epoch{down}, records, joint.Options{})
 	return r.Mean, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/lds"
 )
 
@@ -56,9 +57,10 @@ func (c *capture) askLDS(ctx context.Context, seed uint64, config lds.Config, ce
 	c.observe(seed, up.Update, down.Update)
 	keys := c.flowKeys(seed)
 	a := &ldsAnswers{bytes: config.Rows * config.Columns * config.CellBytes(), paper: nothing(len(keys))}
-	packets := make([]float64, len(keys))
+	known, unknown := make([]joint.FlowRecord, len(keys)), make([]joint.FlowRecord, len(keys))
 	for i, key := range keys {
-		packets[i] = float64(c.flows[i].sent)
+		known[i] = joint.FlowRecord{Flow: key, Packets: float64(c.flows[i].sent)}
+		unknown[i] = joint.FlowRecord{Flow: key}
 		switch r, err := lds.Estimate(up, down, key); {
 		case err == nil:
 			a.paper[i] = r.Mean
@@ -66,13 +68,13 @@ func (c *capture) askLDS(ctx context.Context, seed uint64, config lds.Config, ce
 			return nil, err
 		}
 	}
-	joint, err := lds.Decode(ctx, up, down, keys, packets, estimate.JointOptions{})
+	decoded, err := lds.Decode(ctx, up, down, known, joint.Options{})
 	if err != nil {
 		return nil, err
 	}
-	a.joint = joint.Mean
+	a.joint = decoded.Mean
 	a.withoutCounts = func() ([]float64, error) {
-		r, err := lds.Decode(ctx, up, down, keys, nil, estimate.JointOptions{})
+		r, err := lds.Decode(ctx, up, down, unknown, joint.Options{})
 		return r.Mean, err
 	}
 	return a, nil

@@ -1,4 +1,4 @@
-package estimate
+package joint
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 // The equations, written out: a dense covariance of all cells, one flow's
 // contribution at a time, its Cholesky factor, and μ + ρ·aᵀK⁻¹y.
-func denseJoint(p *JointProblem, prior JointPrior) (mean, deviation []float64) {
+func dense(p *Problem, prior Prior) (mean, deviation []float64) {
 	var index []int // usable cells that hold something
 	total := make([]float64, len(p.Sum))
 	a := make([][]float64, len(p.Packets))
@@ -119,16 +119,16 @@ func denseJoint(p *JointProblem, prior JointPrior) (mean, deviation []float64) {
 	return mean, deviation
 }
 
-func TestJointIsTheDenseSolution(t *testing.T) {
-	for name, shape := range jointShapes {
+func TestIsTheDenseSolution(t *testing.T) {
+	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
 			shape.flows, shape.columns = 80, 40
-			w := simulateJoint(shape, 7)
+			w := simulate(shape, 7)
 			w.Packets[5] = 0
 			w.Unusable = make([]bool, len(w.Sum))
 			w.Unusable[3], w.Unusable[17] = true, true
-			want, deviation := denseJoint(&w.JointProblem, w.prior)
-			got := w.solve(t, JointOptions{Prior: &w.prior, Tolerance: 1e-13})
+			want, deviation := dense(&w.Problem, w.prior)
+			got := w.solve(t, Options{Prior: &w.prior, Tolerance: 1e-13})
 			var ratio float64
 			for f := range want {
 				if d := math.Abs(got.Mean[f] - want[f]); !(d <= 1e-8*w.prior.Between) {
@@ -140,7 +140,7 @@ func TestJointIsTheDenseSolution(t *testing.T) {
 			// The control: a dense solution of another prior is far off.
 			wrong := w.prior
 			wrong.Within *= 1.01
-			other, _ := denseJoint(&w.JointProblem, wrong)
+			other, _ := dense(&w.Problem, wrong)
 			if math.Abs(other[0]-want[0]) <= 1e-8*w.prior.Between {
 				t.Errorf("a 1 %% larger deviation is not told apart: %g, %g", other[0], want[0])
 			}
@@ -150,23 +150,23 @@ func TestJointIsTheDenseSolution(t *testing.T) {
 
 // Where no two flows meet in more than one cell and none in a ring, messages
 // are exact, up to how far they settle.
-func TestJointMessagesOnATree(t *testing.T) {
-	p := JointProblem{
+func TestMessagesOnATree(t *testing.T) {
+	p := Problem{
 		Sum: []float64{900, 5000, 800, 700, 3000}, Count: []float64{9, 45, 8, 6, 32},
 		Rows: 1, CellsPerRow: 2,
 		Packets: []float64{20, 60, 10, 10},
 		Cells:   []uint32{0, 1, 1, 2, 1, 3, 3, 4},
 	}
-	prior := JointPrior{Mean: 100, Between: 40, Within: 20}
-	_, want := denseJoint(&p, prior)
-	s := newJointSystem(&p, prior)
+	prior := Prior{Mean: 100, Between: 40, Within: 20}
+	_, want := dense(&p, prior)
+	s := newSystem(&p, prior)
 	got, err := s.messages(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.finish(make([]float64, len(got)), got)
 	for f := range got {
-		if math.Abs(got[f]/want[f]-1) > jointSettled {
+		if math.Abs(got[f]/want[f]-1) > settledChange {
 			t.Errorf("flow %d: deviation %g, dense %g", f, got[f], want[f])
 		}
 	}
@@ -174,12 +174,12 @@ func TestJointMessagesOnATree(t *testing.T) {
 
 // The model of one row is the covariance of packets thrown into cells: here by
 // listing every way three packets can fall.
-func TestJointCovarianceByEnumeration(t *testing.T) {
-	prior := JointPrior{Mean: 7, Between: 3, Within: 2}
+func TestCovarianceByEnumeration(t *testing.T) {
+	prior := Prior{Mean: 7, Between: 3, Within: 2}
 	for _, counted := range []bool{false, true} {
 		for perRow := 1; perRow <= 3; perRow++ {
 			const packets = 3
-			p := JointProblem{Sum: make([]float64, perRow), Rows: 1, CellsPerRow: perRow, Packets: []float64{packets}}
+			p := Problem{Sum: make([]float64, perRow), Rows: 1, CellsPerRow: perRow, Packets: []float64{packets}}
 			mean := prior.Mean
 			if counted {
 				p.Count = make([]float64, perRow)
@@ -188,7 +188,7 @@ func TestJointCovarianceByEnumeration(t *testing.T) {
 			for c := range perRow {
 				p.Cells = append(p.Cells, uint32(c))
 			}
-			s := newJointSystem(&p, prior)
+			s := newSystem(&p, prior)
 			ways := int(math.Pow(float64(perRow), packets))
 			for c := range perRow {
 				for d := range perRow {
@@ -213,10 +213,10 @@ func TestJointCovarianceByEnumeration(t *testing.T) {
 					a := packets / float64(perRow)
 					got := s.variance[0] * a * a
 					if c == d {
-						got += 1/s.trust[c] - jointSlack*a*p.perPacket(prior)
+						got += 1/s.trust[c] - slack*a*p.perPacket(prior)
 					}
-					// Without counts κ may outweigh ρ; see jointLeast.
-					if s.variance[0] > jointLeast*prior.ofMean(packets) && math.Abs(got-want) > 1e-12*math.Abs(want) {
+					// Without counts κ may outweigh ρ; see leastPart.
+					if s.variance[0] > leastPart*prior.ofMean(packets) && math.Abs(got-want) > 1e-12*math.Abs(want) {
 						t.Errorf("counted %v, %d cells: covariance of %d, %d is %g, enumerated %g", counted, perRow, c, d, got, want)
 					}
 				}

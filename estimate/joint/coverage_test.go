@@ -1,17 +1,19 @@
-package estimate
+package joint
 
 import (
 	"math"
 	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // covered is the part of the flows of low to high packets whose truth is in
 // the 95 % interval, and how many there are.
-func (w *jointWorld) covered(r JointResult, low, high float64) (part float64, n int) {
+func (w *world) covered(r Result, low, high float64) (part float64, n int) {
 	for f, packets := range w.Packets {
 		if packets >= low && packets <= high {
 			n++
-			if r.Interval(f, 0.95).Contains(w.truth[f]) {
+			if r.MeanInterval(f, 0.95).Contains(w.truth[f]) {
 				part++
 			}
 		}
@@ -19,24 +21,24 @@ func (w *jointWorld) covered(r JointResult, low, high float64) (part float64, n 
 	return part / float64(n), n
 }
 
-// jointClassesOfSize are the sizes of flows that intervals must cover alike.
-var jointClassesOfSize = [][2]float64{{1, math.Inf(1)}, {1, 9}, {10, 99}, {100, math.Inf(1)}}
+// sizeClasses are the sizes of flows that intervals must cover alike.
+var sizeClasses = [][2]float64{{1, math.Inf(1)}, {1, 9}, {10, 99}, {100, math.Inf(1)}}
 
 // lowestCoverage is what n flows that are covered with 95 % fall below with a
 // probability of 1e-6.
 func lowestCoverage(n int) float64 {
-	return 0.95 + NormalQuantile(1e-6)*math.Sqrt(0.95*0.05/float64(n))
+	return 0.95 + estimate.NormalQuantile(1e-6)*math.Sqrt(0.95*0.05/float64(n))
 }
 
 // The intervals cover, over all flows and in each class of size, though flow
 // means have two modes, sizes are Pareto, and no prior is given.
-func TestJointCoverage(t *testing.T) {
+func TestCoverage(t *testing.T) {
 	heavy(t)
-	for name, shape := range jointShapes {
+	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
-			w := simulateJoint(shape, 11)
-			r := w.solve(t, JointOptions{})
-			for _, class := range jointClassesOfSize {
+			w := simulate(shape, 11)
+			r := w.solve(t, Options{})
+			for _, class := range sizeClasses {
 				part, n := w.covered(r, class[0], class[1])
 				t.Logf("%g to %g packets: %.4f of %d flows", class[0], class[1], part, n)
 				if part < lowestCoverage(n) {
@@ -45,11 +47,11 @@ func TestJointCoverage(t *testing.T) {
 			}
 			// Controls: a prior that believes all flows alike, and one that
 			// believes packets exact, must be caught by the same check.
-			for _, wrong := range []JointPrior{
+			for _, wrong := range []Prior{
 				{Mean: w.prior.Mean, Between: w.prior.Between / 10, Within: w.prior.Within},
 				{Mean: w.prior.Mean, Between: w.prior.Between / 10, Within: w.prior.Within / 10},
 			} {
-				r := w.solve(t, JointOptions{Prior: &wrong})
+				r := w.solve(t, Options{Prior: &wrong})
 				if part, n := w.covered(r, 1, math.Inf(1)); part >= lowestCoverage(n) {
 					t.Errorf("with prior %+v the intervals still cover %.4f of %d", wrong, part, n)
 				}
@@ -60,13 +62,13 @@ func TestJointCoverage(t *testing.T) {
 
 // The deviations are the size of the errors: where everything is normal, the
 // mean square of error over deviation is 1 for the model's exact case.
-func TestJointDeviationIsTheError(t *testing.T) {
-	shape := jointShapes["COLATE, counted"]
+func TestDeviationIsTheError(t *testing.T) {
+	shape := shapes["COLATE, counted"]
 	shape.normal = true
-	w := simulateJoint(shape, 5)
-	r := w.solve(t, JointOptions{Prior: &w.prior})
+	w := simulate(shape, 5)
+	r := w.solve(t, Options{Prior: &w.prior})
 	check := func(scale float64) (float64, float64) {
-		var m Moments
+		var m estimate.Moments
 		for f, truth := range w.truth {
 			z := (r.Mean[f] - truth) / (scale * r.StdDev[f])
 			m.Add(z * z)
@@ -75,7 +77,7 @@ func TestJointDeviationIsTheError(t *testing.T) {
 	}
 	// Errors of flows that share cells are not independent; twice the deviation
 	// of independent ones allows for it.
-	alarm := -2 * NormalQuantile(1e-6)
+	alarm := -2 * estimate.NormalQuantile(1e-6)
 	if mean, wrong := check(1); math.Abs(mean-1) > alarm*wrong {
 		t.Errorf("mean square of error over deviation is %g, want 1 ± %g", mean, alarm*wrong)
 	}

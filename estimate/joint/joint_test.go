@@ -1,4 +1,4 @@
-package estimate
+package joint
 
 import (
 	"context"
@@ -9,30 +9,32 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
-// A jointWorld is simulated traffic: packets really thrown into cells, and the
+// A world is simulated traffic: packets really thrown into cells, and the
 // mean delay that each flow's packets really had.
-type jointWorld struct {
-	JointProblem
+type world struct {
+	Problem
 	truth []float64
-	prior JointPrior // the moments that the flows were drawn from
+	prior Prior // the moments that the flows were drawn from
 }
 
-// jointShape says what to simulate.
-type jointShape struct {
+// shape says what to simulate.
+type shape struct {
 	flows, columns, rows, perRow int
 	adjacent, counted            bool      // a run of neighbouring cells, as in LDS; cells that count
 	rates                        []float64 // of rows
 	normal                       bool      // flow means normal, not two-mode
 }
 
-// simulateJoint draws Pareto flow sizes, flow means from two skewed modes (one
+// simulate draws Pareto flow sizes, flow means from two skewed modes (one
 // in four flows four times as slow), lognormal packet delays whose deviation is
 // half their flow's mean, and throws every packet into a cell of every row.
-func simulateJoint(s jointShape, seed uint64) *jointWorld {
+func simulate(s shape, seed uint64) *world {
 	rng := rand.New(rand.NewPCG(seed, 20))
-	w := &jointWorld{truth: make([]float64, s.flows)}
+	w := &world{truth: make([]float64, s.flows)}
 	w.Rows, w.CellsPerRow, w.Rates = s.rows, s.perRow, s.rates
 	w.Sum = make([]float64, s.rows*s.columns)
 	count := make([]float64, len(w.Sum))
@@ -88,7 +90,7 @@ func simulateJoint(s jointShape, seed uint64) *jointWorld {
 	return w
 }
 
-var jointShapes = map[string]jointShape{
+var shapes = map[string]shape{
 	"SDS":             {flows: 4000, columns: 500, rows: 4, perRow: 1, counted: true},
 	"LDS":             {flows: 4000, columns: 1500, rows: 3, perRow: 4, adjacent: true, counted: true},
 	"LDS, rates":      {flows: 4000, columns: 1500, rows: 3, perRow: 4, adjacent: true, counted: true, rates: []float64{1, 0.5, 0.1}},
@@ -96,7 +98,7 @@ var jointShapes = map[string]jointShape{
 	"COLATE, counted": {flows: 4000, columns: 3000, rows: 1, perRow: 20, counted: true},
 }
 
-func (w *jointWorld) solve(t testing.TB, opts JointOptions) JointResult {
+func (w *world) solve(t testing.TB, opts Options) Result {
 	t.Helper()
 	r, err := w.Solve(context.Background(), opts)
 	if err != nil {
@@ -109,11 +111,11 @@ func (w *jointWorld) solve(t testing.TB, opts JointOptions) JointResult {
 }
 
 // medianError is the median relative error of flows of at least so many packets.
-func (w *jointWorld) medianError(mean []float64, least float64) float64 {
+func (w *world) medianError(mean []float64, least float64) float64 {
 	var e []float64
 	for f, packets := range w.Packets {
 		if packets >= least {
-			e = append(e, RelativeError(mean[f], w.truth[f]))
+			e = append(e, estimate.RelativeError(mean[f], w.truth[f]))
 		}
 	}
 	slices.Sort(e)
@@ -122,7 +124,7 @@ func (w *jointWorld) medianError(mean []float64, least float64) float64 {
 
 // leastLoaded is what LDS does without flow records: the mean of a flow's cell
 // that has the fewest packets.
-func (w *jointWorld) leastLoaded() []float64 {
+func (w *world) leastLoaded() []float64 {
 	mean := make([]float64, len(w.Packets))
 	width := w.Rows * w.CellsPerRow
 	for f := range mean {
@@ -135,10 +137,10 @@ func (w *jointWorld) leastLoaded() []float64 {
 
 // A quarter of the error of the least contaminated cell is promised for flows
 // of 100 packets and more.
-func TestJointBeatsTheLeastLoadedCell(t *testing.T) {
+func TestBeatsTheLeastLoadedCell(t *testing.T) {
 	heavy(t)
-	w := simulateJoint(jointShapes["SDS"], 3)
-	joint, least := w.medianError(w.solve(t, JointOptions{}).Mean, 100), w.medianError(w.leastLoaded(), 100)
+	w := simulate(shapes["SDS"], 3)
+	joint, least := w.medianError(w.solve(t, Options{}).Mean, 100), w.medianError(w.leastLoaded(), 100)
 	t.Logf("median error of flows of 100 packets: %.4f, least loaded cell %.4f", joint, least)
 	if joint > least/4 {
 		t.Errorf("median error %.4f is more than a quarter of the least loaded cell's %.4f", joint, least)
@@ -147,15 +149,15 @@ func TestJointBeatsTheLeastLoadedCell(t *testing.T) {
 
 // The estimated prior is the one flows were drawn from: the mean of variances
 // estimated from independent worlds is within what their spread allows.
-func TestJointPriorIsFound(t *testing.T) {
+func TestPriorIsFound(t *testing.T) {
 	heavy(t)
-	for name, shape := range jointShapes {
+	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
 			shape.normal = true
-			var between, within Moments
-			var prior JointPrior
+			var between, within estimate.Moments
+			var prior Prior
 			for seed := range uint64(24) {
-				w := simulateJoint(shape, 100+seed)
+				w := simulate(shape, 100+seed)
 				prior = w.prior
 				got, err := w.EstimatePrior()
 				if err != nil {
@@ -164,8 +166,8 @@ func TestJointPriorIsFound(t *testing.T) {
 				between.Add(got.Between * got.Between)
 				within.Add(got.Within * got.Within)
 			}
-			alarm := -StudentQuantile(0.5e-6, 23)
-			check := func(what string, m *Moments, want float64) bool {
+			alarm := -estimate.StudentQuantile(0.5e-6, 23)
+			check := func(what string, m *estimate.Moments, want float64) bool {
 				wrong := alarm * math.Sqrt(m.Variance()/24)
 				t.Logf("%s variance %.4g ± %.2g, want %.4g", what, m.Mean(), wrong, want)
 				return math.Abs(m.Mean()-want) <= wrong
@@ -184,9 +186,9 @@ func TestJointPriorIsFound(t *testing.T) {
 // than it takes to explain all alone how far the cells are from the mean: with
 // flows of one cell a row, √flows and √packets of a cell times that. (A standard
 // error as the least of them, without that bound, came to 10^34 ns.)
-func TestJointPriorOfFewCells(t *testing.T) {
+func TestPriorOfFewCells(t *testing.T) {
 	for seed := range uint64(100) {
-		w := simulateJoint(jointShape{flows: 130, columns: 2 + int(seed%8), rows: 4, perRow: 1, counted: true}, seed)
+		w := simulate(shape{flows: 130, columns: 2 + int(seed%8), rows: 4, perRow: 1, counted: true}, seed)
 		prior, err := w.EstimatePrior()
 		if err != nil {
 			t.Fatal(err)
@@ -204,14 +206,14 @@ func TestJointPriorOfFewCells(t *testing.T) {
 	}
 }
 
-func TestJointClockOffset(t *testing.T) {
-	w := simulateJoint(jointShapes["LDS"], 2)
-	before := w.solve(t, JointOptions{Tolerance: 1e-12})
+func TestClockOffset(t *testing.T) {
+	w := simulate(shapes["LDS"], 2)
+	before := w.solve(t, Options{Tolerance: 1e-12})
 	const offset = -3e6
 	for c := range w.Sum {
 		w.Sum[c] += offset * w.Count[c]
 	}
-	after := w.solve(t, JointOptions{Tolerance: 1e-12})
+	after := w.solve(t, Options{Tolerance: 1e-12})
 	for f := range before.Mean {
 		if math.Abs(after.Mean[f]-before.Mean[f]-offset) > 1e-6*w.prior.Between ||
 			math.Abs(after.StdDev[f]/before.StdDev[f]-1) > 1e-6 {
@@ -221,44 +223,44 @@ func TestJointClockOffset(t *testing.T) {
 }
 
 // What an unusable cell holds changes no bit; neither does running again.
-func TestJointUnusableAndDeterministic(t *testing.T) {
-	w := simulateJoint(jointShapes["LDS"], 2)
+func TestUnusableAndDeterministic(t *testing.T) {
+	w := simulate(shapes["LDS"], 2)
 	w.Unusable = make([]bool, len(w.Sum))
 	for c := range w.Unusable {
 		w.Unusable[c] = c%7 == 0
 	}
-	before := w.solve(t, JointOptions{})
+	before := w.solve(t, Options{})
 	for c, bad := range w.Unusable {
 		if bad {
 			w.Sum[c], w.Count[c] = math.NaN(), math.Inf(-1)
 		}
 	}
-	after := w.solve(t, JointOptions{})
+	after := w.solve(t, Options{})
 	if !slices.Equal(before.Mean, after.Mean) || !slices.Equal(before.StdDev, after.StdDev) {
 		t.Error("what an unusable cell holds changes the estimates")
 	}
 	for c := range w.Unusable {
 		w.Unusable[c] = true
 	}
-	if _, err := w.Solve(context.Background(), JointOptions{}); !errors.Is(err, ErrNoSamples) {
+	if _, err := w.Solve(context.Background(), Options{}); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("all cells unusable: %v", err)
 	}
-	if _, err := w.Solve(context.Background(), JointOptions{Prior: &w.prior}); !errors.Is(err, ErrNoSamples) {
+	if _, err := w.Solve(context.Background(), Options{Prior: &w.prior}); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("all cells unusable, prior given: %v", err)
 	}
 }
 
-func TestJointProgressAndCancel(t *testing.T) {
-	w := simulateJoint(jointShapes["LDS"], 2)
+func TestProgressAndCancel(t *testing.T) {
+	w := simulate(shapes["LDS"], 2)
 	var steps []float64
-	w.solve(t, JointOptions{Progress: func(done float64) { steps = append(steps, done) }})
+	w.solve(t, Options{Progress: func(done float64) { steps = append(steps, done) }})
 	if !slices.IsSorted(steps) || steps[0] < 0 || steps[len(steps)-1] != 1 {
 		t.Errorf("progress %v", steps)
 	}
 	for _, at := range []int{0, 5, len(steps) / 2, len(steps) - 3} {
 		ctx, cancel := context.WithCancel(context.Background())
 		step := 0
-		_, err := w.Solve(ctx, JointOptions{Progress: func(float64) {
+		_, err := w.Solve(ctx, Options{Progress: func(float64) {
 			if step == at {
 				cancel()
 			}
@@ -269,7 +271,7 @@ func TestJointProgressAndCancel(t *testing.T) {
 		}
 		cancel()
 	}
-	r, err := w.Solve(context.Background(), JointOptions{MaxIterations: 1})
+	r, err := w.Solve(context.Background(), Options{MaxIterations: 1})
 	if err != nil || r.Converged || r.Iterations != 1 {
 		t.Errorf("one iteration: %v, converged %v after %d", err, r.Converged, r.Iterations)
 	}
@@ -277,14 +279,14 @@ func TestJointProgressAndCancel(t *testing.T) {
 
 // Memory is in proportion to flows, cells and entries, with the constants that
 // Solve's comment gives (what is dropped on the way counted too).
-func TestJointMemory(t *testing.T) {
+func TestMemory(t *testing.T) {
 	for _, size := range []int{1, 4} {
-		shape := jointShapes["COLATE"]
+		shape := shapes["COLATE"]
 		shape.flows, shape.columns = shape.flows*size, shape.columns*size
-		w := simulateJoint(shape, 2)
+		w := simulate(shape, 2)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		w.solve(t, JointOptions{})
+		w.solve(t, Options{})
 		runtime.ReadMemStats(&after)
 		got, bound := after.TotalAlloc-before.TotalAlloc, uint64(8*(37*len(w.Packets)+20*len(w.Sum))+4*len(w.Cells)+1<<16)
 		if got > bound {
@@ -293,42 +295,42 @@ func TestJointMemory(t *testing.T) {
 	}
 }
 
-func TestJointErrors(t *testing.T) {
-	good := func() *jointWorld {
-		return simulateJoint(jointShape{flows: 4, columns: 5, rows: 2, perRow: 2, counted: true}, 1)
+func TestErrors(t *testing.T) {
+	good := func() *world {
+		return simulate(shape{flows: 4, columns: 5, rows: 2, perRow: 2, counted: true}, 1)
 	}
-	for name, spoil := range map[string]func(w *jointWorld, o *JointOptions){
-		"no rows":        func(w *jointWorld, _ *JointOptions) { w.Rows = 0 },
-		"no cells a row": func(w *jointWorld, _ *JointOptions) { w.CellsPerRow = -1 },
-		"counts":         func(w *jointWorld, _ *JointOptions) { w.Count = w.Count[1:] },
-		"marks":          func(w *jointWorld, _ *JointOptions) { w.Unusable = []bool{true} },
-		"indices":        func(w *jointWorld, _ *JointOptions) { w.Cells = w.Cells[1:] },
-		"index":          func(w *jointWorld, _ *JointOptions) { w.Cells[3] = 10 },
-		"huge index":     func(w *jointWorld, _ *JointOptions) { w.Cells[3] = math.MaxUint32 },
-		"packets":        func(w *jointWorld, _ *JointOptions) { w.Packets[0] = -1 },
-		"packets NaN":    func(w *jointWorld, _ *JointOptions) { w.Packets[0] = math.NaN() },
-		"packets many":   func(w *jointWorld, _ *JointOptions) { w.Packets[0] = 1e19 },
-		"packets few":    func(w *jointWorld, _ *JointOptions) { w.Packets[0] = 1e-300 },
-		"sum large":      func(w *jointWorld, _ *JointOptions) { w.Sum[0] = -1e80 },
-		"count large":    func(w *jointWorld, _ *JointOptions) { w.Count[0] = 1e200 },
-		"rate small":     func(w *jointWorld, _ *JointOptions) { w.Rates = []float64{1, 1e-300} },
-		"prior large":    func(_ *jointWorld, o *JointOptions) { o.Prior = &JointPrior{Mean: 1, Between: 1e200} },
-		"sum":            func(w *jointWorld, _ *JointOptions) { w.Sum[0] = math.Inf(1) },
-		"count":          func(w *jointWorld, _ *JointOptions) { w.Count[0] = -1 },
-		"rates":          func(w *jointWorld, _ *JointOptions) { w.Rates = []float64{1} },
-		"rate":           func(w *jointWorld, _ *JointOptions) { w.Rates = []float64{1, 0} },
-		"tolerance":      func(_ *jointWorld, o *JointOptions) { o.Tolerance = 1 },
-		"iterations":     func(_ *jointWorld, o *JointOptions) { o.MaxIterations = -1 },
-		"prior":          func(_ *jointWorld, o *JointOptions) { o.Prior = &JointPrior{Mean: 1, Within: 1} },
-		"prior NaN":      func(_ *jointWorld, o *JointOptions) { o.Prior = &JointPrior{Mean: math.NaN(), Between: 1} },
+	for name, spoil := range map[string]func(w *world, o *Options){
+		"no rows":        func(w *world, _ *Options) { w.Rows = 0 },
+		"no cells a row": func(w *world, _ *Options) { w.CellsPerRow = -1 },
+		"counts":         func(w *world, _ *Options) { w.Count = w.Count[1:] },
+		"marks":          func(w *world, _ *Options) { w.Unusable = []bool{true} },
+		"indices":        func(w *world, _ *Options) { w.Cells = w.Cells[1:] },
+		"index":          func(w *world, _ *Options) { w.Cells[3] = 10 },
+		"huge index":     func(w *world, _ *Options) { w.Cells[3] = math.MaxUint32 },
+		"packets":        func(w *world, _ *Options) { w.Packets[0] = -1 },
+		"packets NaN":    func(w *world, _ *Options) { w.Packets[0] = math.NaN() },
+		"packets many":   func(w *world, _ *Options) { w.Packets[0] = 1e19 },
+		"packets few":    func(w *world, _ *Options) { w.Packets[0] = 1e-300 },
+		"sum large":      func(w *world, _ *Options) { w.Sum[0] = -1e80 },
+		"count large":    func(w *world, _ *Options) { w.Count[0] = 1e200 },
+		"rate small":     func(w *world, _ *Options) { w.Rates = []float64{1, 1e-300} },
+		"prior large":    func(_ *world, o *Options) { o.Prior = &Prior{Mean: 1, Between: 1e200} },
+		"sum":            func(w *world, _ *Options) { w.Sum[0] = math.Inf(1) },
+		"count":          func(w *world, _ *Options) { w.Count[0] = -1 },
+		"rates":          func(w *world, _ *Options) { w.Rates = []float64{1} },
+		"rate":           func(w *world, _ *Options) { w.Rates = []float64{1, 0} },
+		"tolerance":      func(_ *world, o *Options) { o.Tolerance = 1 },
+		"iterations":     func(_ *world, o *Options) { o.MaxIterations = -1 },
+		"prior":          func(_ *world, o *Options) { o.Prior = &Prior{Mean: 1, Within: 1} },
+		"prior NaN":      func(_ *world, o *Options) { o.Prior = &Prior{Mean: math.NaN(), Between: 1} },
 	} {
-		w, opts := good(), JointOptions{}
+		w, opts := good(), Options{}
 		spoil(w, &opts)
-		if _, err := w.Solve(context.Background(), opts); !errors.Is(err, ErrConfig) {
+		if _, err := w.Solve(context.Background(), opts); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := (&JointProblem{Rows: 1, CellsPerRow: 1}).Solve(context.Background(), JointOptions{}); !errors.Is(err, ErrNoSamples) {
+	if _, err := (&Problem{Rows: 1, CellsPerRow: 1}).Solve(context.Background(), Options{}); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("nothing at all: %v", err)
 	}
 }
@@ -336,11 +338,11 @@ func TestJointErrors(t *testing.T) {
 // Whatever the cells hold, every estimate is a number and every deviation at
 // least 0, or there is an error.
 // Numbers at the ends of what is allowed, in any company, give finite answers.
-func TestJointExtremes(t *testing.T) {
+func TestExtremes(t *testing.T) {
 	for seed := range uint64(3000) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		any := func(of ...float64) float64 { return of[rng.IntN(len(of))] }
-		p := JointProblem{Rows: 1 + rng.IntN(3), CellsPerRow: 1 + rng.IntN(3)}
+		p := Problem{Rows: 1 + rng.IntN(3), CellsPerRow: 1 + rng.IntN(3)}
 		cells, counted := 1+rng.IntN(6), rng.IntN(2) == 0
 		for range cells {
 			p.Sum = append(p.Sum, any(0, 1, 1e6, 1e18, 1e30, 1e-300)*(rng.Float64()*2-1))
@@ -358,13 +360,13 @@ func TestJointExtremes(t *testing.T) {
 				p.Cells = append(p.Cells, uint32(rng.IntN(cells)))
 			}
 		}
-		opts := JointOptions{MaxIterations: 50}
+		opts := Options{MaxIterations: 50}
 		if rng.IntN(3) == 0 {
-			opts.Prior = &JointPrior{Mean: any(0, 1, -1e30), Between: any(1, 1e30, 1e-300), Within: any(0, 1, 1e30)}
+			opts.Prior = &Prior{Mean: any(0, 1, -1e30), Between: any(1, 1e30, 1e-300), Within: any(0, 1, 1e30)}
 		}
 		r, err := p.Solve(context.Background(), opts)
 		if err != nil {
-			if !errors.Is(err, ErrNoSamples) {
+			if !errors.Is(err, estimate.ErrNoSamples) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			continue
@@ -384,7 +386,7 @@ func FuzzJoint(f *testing.F) {
 	f.Add(uint8(0), uint8(3), false, []byte("00000"))
 	f.Add(uint8(4), uint8(1), true, []byte{1, 2, 3, 4, 5, 9, 8, 7, 6, 5})
 	f.Fuzz(func(t *testing.T, rows, perRow uint8, counted bool, data []byte) {
-		p := JointProblem{Rows: int(rows%4) + 1, CellsPerRow: int(perRow%4) + 1}
+		p := Problem{Rows: int(rows%4) + 1, CellsPerRow: int(perRow%4) + 1}
 		const cells = 9
 		width := p.Rows * p.CellsPerRow
 		for len(data) > width && len(p.Packets) < 40 {
@@ -403,7 +405,7 @@ func FuzzJoint(f *testing.F) {
 		if counted {
 			p.Count = count
 		}
-		r, err := p.Solve(context.Background(), JointOptions{MaxIterations: 200})
+		r, err := p.Solve(context.Background(), Options{MaxIterations: 200})
 		if err != nil {
 			return
 		}
@@ -415,18 +417,18 @@ func FuzzJoint(f *testing.F) {
 	})
 }
 
-func ExampleJointProblem_Solve() {
+func ExampleProblem_Solve() {
 	// Two rows of three cells. Flow 0 sent 100 packets of 50 µs, flow 1 sent 10
 	// of 90 µs, flow 2 sent 50 of 20 µs. Flows 0 and 1 share a cell in the first row,
 	// flows 1 and 2 in the second.
-	p := JointProblem{
+	p := Problem{
 		Sum:   []float64{5.9e6, 1e6, 0, 5e6, 1.9e6, 0},
 		Count: []float64{110, 50, 0, 100, 60, 0},
 		Rows:  2, CellsPerRow: 1,
 		Packets: []float64{100, 10, 50},
 		Cells:   []uint32{0, 3, 0, 4, 1, 4},
 	}
-	r, err := p.Solve(context.Background(), JointOptions{})
+	r, err := p.Solve(context.Background(), Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -444,10 +446,10 @@ func ExampleJointProblem_Solve() {
 func BenchmarkJoint(b *testing.B) {
 	for _, columns := range []int{45_500, 455_000} {
 		b.Run(fmt.Sprint(columns), func(b *testing.B) {
-			w := simulateJoint(jointShape{flows: 300_000, columns: columns, rows: 1, perRow: 20}, 1)
+			w := simulate(shape{flows: 300_000, columns: columns, rows: 1, perRow: 20}, 1)
 			b.ReportAllocs()
 			for b.Loop() {
-				r := w.solve(b, JointOptions{})
+				r := w.solve(b, Options{})
 				b.ReportMetric(float64(r.Iterations), "iterations")
 			}
 		})

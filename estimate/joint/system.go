@@ -1,4 +1,4 @@
-package estimate
+package joint
 
 import (
 	"context"
@@ -41,20 +41,20 @@ import (
 // μ + ρ·aᵀz = μ + (ρ/s)·h, and its variance ρ − ρ²·aᵀ(D + ASAᵀ)⁻¹a
 // = ρ − (ρ/s)²·(s − v), where v is the variance that the regression leaves h.
 
-// jointSlack is noise beyond the model, as a part of all packets' variance:
+// slack is noise beyond the model, as a part of all packets' variance:
 // clocks tick and hashes are not perfect. With k = 1 there is no other, and
 // the equations would have no solution if one cell did not fit.
-const jointSlack = 0.01
+const slack = 0.01
 
-// jointLeast keeps s above this part of ρ. For a flow of one packet, and for
+// leastPart keeps s above this part of ρ. For a flow of one packet, and for
 // small flows without counts, κ outweighs ρ; then what the flow would take off
 // the covariance between its cells is neglected.
-const jointLeast = 1e-3
+const leastPart = 1e-3
 
-// A jointSystem is the equations of a JointProblem under a prior.
-type jointSystem struct {
-	*JointProblem
-	prior    JointPrior
+// A system is the equations of a Problem under a prior.
+type system struct {
+	*Problem
+	prior    Prior
 	before   []float64 // per flow: its mean before the cells are read, μ if there is a prior
 	rho      []float64 // per flow: ρ
 	share    []float64 // per run of cells: a = packets × share
@@ -67,7 +67,7 @@ type jointSystem struct {
 }
 
 // perPacket is the variance that one packet of an unknown flow brings.
-func (p *JointProblem) perPacket(prior JointPrior) float64 {
+func (p *Problem) perPacket(prior Prior) float64 {
 	v := prior.Between*prior.Between + prior.Within*prior.Within
 	if p.Count == nil {
 		v += prior.Mean * prior.Mean
@@ -76,14 +76,14 @@ func (p *JointProblem) perPacket(prior JointPrior) float64 {
 }
 
 // ofMean is ρ, the variance of the mean of w packets of one flow.
-func (prior JointPrior) ofMean(w float64) float64 {
+func (prior Prior) ofMean(w float64) float64 {
 	return prior.Between*prior.Between + prior.Within*prior.Within/max(w, 1)
 }
 
-// emptyJointSystem has no equations yet, and every flow's mean and ρ of the prior.
-func emptyJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
-	s := &jointSystem{
-		JointProblem: p, prior: prior, share: p.shares(),
+// emptySystem has no equations yet, and every flow's mean and ρ of the prior.
+func emptySystem(p *Problem, prior Prior) *system {
+	s := &system{
+		Problem: p, prior: prior, share: p.shares(),
 		before:   make([]float64, len(p.Packets)),
 		rho:      make([]float64, len(p.Packets)),
 		variance: make([]float64, len(p.Packets)),
@@ -102,16 +102,16 @@ func emptyJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
 }
 
 // spread is θ.
-func (p *JointProblem) spread() float64 {
+func (p *Problem) spread() float64 {
 	if p.Rows == 1 && p.CellsPerRow > 1 {
 		return 1
 	}
 	return 1 - 1/float64(p.CellsPerRow)
 }
 
-// newJointSystem is the equations of a prior that is the same for all flows.
-func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
-	s := emptyJointSystem(p, prior)
+// newSystem is the equations of a prior that is the same for all flows.
+func newSystem(p *Problem, prior Prior) *system {
+	s := emptySystem(p, prior)
 	packet := p.perPacket(prior)
 	spread := p.spread()
 
@@ -119,7 +119,7 @@ func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
 	for f, w := range p.Packets {
 		saving := packet / max(w, 1) // κ
 		if w > 0 {
-			s.variance[f] = max(jointLeast*s.rho[f], s.rho[f]-spread*saving/float64(p.Rows))
+			s.variance[f] = max(leastPart*s.rho[f], s.rho[f]-spread*saving/float64(p.Rows))
 		}
 		for r, share := range s.share {
 			a := w * share
@@ -145,7 +145,7 @@ func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
 		if p.Count != nil {
 			n = max(n, p.Count[c]) // packets of flows that are not listed
 		}
-		noise := max(0, n*packet-saved[c]) + jointSlack*n*packet
+		noise := max(0, n*packet-saved[c]) + slack*n*packet
 		if doubt != nil {
 			noise += doubt[c] * ofFlow
 		}
@@ -155,7 +155,7 @@ func newJointSystem(p *JointProblem, prior JointPrior) *jointSystem {
 	return s
 }
 
-func (s *jointSystem) fillDiagonal() {
+func (s *system) fillDiagonal() {
 	for f, v := range s.variance {
 		if v > 0 {
 			s.diagonal[f] = 1 / v
@@ -171,13 +171,13 @@ func (s *jointSystem) fillDiagonal() {
 }
 
 // run is the r-th run of cells of flow f, and where in Cells it begins.
-func (s *jointSystem) run(f, r int) ([]uint32, int) {
+func (s *system) run(f, r int) ([]uint32, int) {
 	from := (f*len(s.share) + r) * s.span
 	return s.Cells[from : from+s.span], from
 }
 
 // gather is aᵀ of flow f times a vector of cells.
-func (s *jointSystem) gather(f int, of []float64) float64 {
+func (s *system) gather(f int, of []float64) float64 {
 	total := 0.0
 	for r, share := range s.share {
 		sum := 0.0
@@ -191,7 +191,7 @@ func (s *jointSystem) gather(f int, of []float64) float64 {
 }
 
 // centred puts what the prior mean does not explain of the cells into dst.
-func (p *JointProblem) centred(dst []float64, mean float64, expected []float64) {
+func (p *Problem) centred(dst []float64, mean float64, expected []float64) {
 	for c, x := range p.Sum {
 		n := expected[c]
 		if p.Count != nil {
@@ -202,7 +202,7 @@ func (p *JointProblem) centred(dst []float64, mean float64, expected []float64) 
 }
 
 // expected is, for each cell, how many packets of all flows should be in it.
-func (p *JointProblem) expected() []float64 {
+func (p *Problem) expected() []float64 {
 	n := make([]float64, len(p.Sum))
 	share := p.shares()
 	for f, w := range p.Packets {
@@ -217,7 +217,7 @@ func (p *JointProblem) expected() []float64 {
 
 // doubts is, for each cell, the variance of how many of its packets are put
 // down to the right flow, or nil without Doubt.
-func (p *JointProblem) doubts() []float64 {
+func (p *Problem) doubts() []float64 {
 	if p.Doubt == nil {
 		return nil
 	}
@@ -234,7 +234,7 @@ func (p *JointProblem) doubts() []float64 {
 }
 
 // rightHandSide is AᵀD⁻¹y.
-func (s *jointSystem) rightHandSide() []float64 {
+func (s *system) rightHandSide() []float64 {
 	y := s.cell
 	s.centred(y, s.prior.Mean, s.expected())
 	for c, trust := range s.trust {
@@ -248,7 +248,7 @@ func (s *jointSystem) rightHandSide() []float64 {
 }
 
 // gathered is Aᵀ times a vector of cells.
-func (s *jointSystem) gathered(y []float64) []float64 {
+func (s *system) gathered(y []float64) []float64 {
 	b := make([]float64, len(s.variance))
 	for f := range b {
 		if s.variance[f] > 0 {
@@ -259,7 +259,7 @@ func (s *jointSystem) gathered(y []float64) []float64 {
 }
 
 // multiply sets dst to (S⁻¹ + AᵀD⁻¹A) x and returns xᵀ dst.
-func (s *jointSystem) multiply(dst, x []float64) float64 {
+func (s *system) multiply(dst, x []float64) float64 {
 	u := s.cell
 	clear(u)
 	for f, v := range x {
@@ -290,7 +290,7 @@ func (s *jointSystem) multiply(dst, x []float64) float64 {
 // conjugateGradient solves the equations for x, which is zero at first, and
 // uses up b. It returns how many iterations it took and the relative residual
 // in the norm of the inverse diagonal.
-func (s *jointSystem) conjugateGradient(ctx context.Context, x, b []float64, tolerance float64, most int, work *jointProgress) (int, float64, error) {
+func (s *system) conjugateGradient(ctx context.Context, x, b []float64, tolerance float64, most int, work *progress) (int, float64, error) {
 	defer work.next()
 	residual := b
 	direction := make([]float64, len(b))
@@ -336,7 +336,7 @@ func (s *jointSystem) conjugateGradient(ctx context.Context, x, b []float64, tol
 
 // finish turns the regression's effects h into means and its variances v into
 // deviations, in place.
-func (s *jointSystem) finish(mean, deviation []float64) {
+func (s *system) finish(mean, deviation []float64) {
 	packet := s.perPacket(s.prior)
 	for f, w := range s.Packets {
 		rho, v := s.rho[f], s.variance[f]
@@ -348,7 +348,7 @@ func (s *jointSystem) finish(mean, deviation []float64) {
 		scale := rho / v
 		mean[f] = s.prior.Mean + scale*mean[f]
 		// A flow alone in its cells is left with the slack.
-		least := jointSlack * min(rho, packet/max(w, 1)) / float64(s.Rows)
+		least := slack * min(rho, packet/max(w, 1)) / float64(s.Rows)
 		deviation[f] = math.Sqrt(max(least, rho-scale*scale*(v-deviation[f])))
 		if s.Doubt != nil {
 			// What the flow's own count is off by, it is in all its cells

@@ -1,9 +1,11 @@
-package estimate
+package joint
 
 import (
 	"context"
 	"math"
 	"math/rand/v2"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // The variances that the regression leaves are the diagonal of the inverse of
@@ -23,39 +25,39 @@ import (
 // e·(M⁻¹e) have the diagonal as their mean, but much noise. So the factor is
 // averaged over all flows about equally well known.
 const (
-	jointProbes = 4
-	jointSeed   = 0x6a6f696e74 // fixed: results must not differ between runs
+	probes    = 4
+	probeSeed = 0x6a6f696e74 // fixed: results must not differ between runs
 	// The error of a probe's solve need only be below its noise.
-	jointProbeTolerance = 1e-2
-	jointSweeps         = 50
-	jointSettled        = 0.01 // largest relative change of a variance in the last sweep
+	probeTolerance = 1e-2
+	sweeps         = 50
+	settledChange  = 0.01 // largest relative change of a variance in the last sweep
 	// Flows whose variance fell by the same half powers of two are one class.
-	jointClasses = 256
+	knownClasses = 256
 	// A class's factor is used if its relative standard error is below this.
-	jointFactorError = 0.1
+	factorError = 0.1
 )
 
 // posterior estimates the variance v that the regression leaves every flow.
-func (s *jointSystem) posterior(ctx context.Context, most int, work *jointProgress) ([]float64, error) {
+func (s *system) posterior(ctx context.Context, most int, work *progress) ([]float64, error) {
 	v, err := s.messages(ctx)
 	if err != nil {
 		return nil, err
 	}
 	class := func(f int) int {
-		return min(int(2*math.Log2(s.variance[f]/v[f])+1e-9), jointClasses-1)
+		return min(int(2*math.Log2(s.variance[f]/v[f])+1e-9), knownClasses-1)
 	}
-	var ratios [jointClasses]Moments
-	rng := rand.New(rand.NewPCG(jointSeed, jointSeed))
+	var ratios [knownClasses]estimate.Moments
+	rng := rand.New(rand.NewPCG(probeSeed, probeSeed))
 	signs := make([]float64, len(v))
 	answer := make([]float64, len(v))
-	for range jointProbes {
+	for range probes {
 		for f := range signs {
 			signs[f] = float64(1 - 2*int(rng.Uint64()&1))
 		}
 		b := make([]float64, len(v))
 		copy(b, signs)
 		clear(answer)
-		if _, _, err := s.conjugateGradient(ctx, answer, b, jointProbeTolerance, most, work); err != nil {
+		if _, _, err := s.conjugateGradient(ctx, answer, b, probeTolerance, most, work); err != nil {
 			return nil, err
 		}
 		for f, x := range answer {
@@ -65,7 +67,7 @@ func (s *jointSystem) posterior(ctx context.Context, most int, work *jointProgre
 		}
 	}
 
-	var factor [jointClasses]float64
+	var factor [knownClasses]float64
 	last := 1.0
 	for i := range ratios {
 		// Two standard errors up; classes too few to tell take the factor of
@@ -73,7 +75,7 @@ func (s *jointSystem) posterior(ctx context.Context, most int, work *jointProgre
 		m := &ratios[i]
 		if n := m.N(); n > 1 {
 			wrong := math.Sqrt(m.Variance() / float64(n))
-			if wrong < jointFactorError*m.Mean() {
+			if wrong < factorError*m.Mean() {
 				last = max(1, m.Mean()+2*wrong)
 			}
 		}
@@ -88,13 +90,13 @@ func (s *jointSystem) posterior(ctx context.Context, most int, work *jointProgre
 }
 
 // messages iterates the flows' variances to their fixed point.
-func (s *jointSystem) messages(ctx context.Context) ([]float64, error) {
+func (s *system) messages(ctx context.Context) ([]float64, error) {
 	v := append([]float64(nil), s.variance...)
 	// What each entry of Cells tells its flow, as a part of a²×trust, which is
 	// the most it could: 0 before the first sweep.
 	told := make([]float32, len(s.Cells))
 	noise := s.cell
-	for range jointSweeps {
+	for range sweeps {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -131,7 +133,7 @@ func (s *jointSystem) messages(ctx context.Context) ([]float64, error) {
 			change = max(change, math.Abs(v[f]*precision-1))
 			v[f] = 1 / precision
 		}
-		if change < jointSettled {
+		if change < settledChange {
 			break
 		}
 	}
@@ -139,6 +141,6 @@ func (s *jointSystem) messages(ctx context.Context) ([]float64, error) {
 }
 
 // without is the variance that is left if precision told is taken away again.
-func (s *jointSystem) without(v, told float64) float64 {
+func (s *system) without(v, told float64) float64 {
 	return v / max(1-v*told, 1e-9)
 }

@@ -1,4 +1,4 @@
-package estimate
+package joint
 
 import (
 	"context"
@@ -6,12 +6,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // queueing makes a world's delays those of a queue: nine flows in ten wait some
 // hundred nanoseconds, and one in ten some ten milliseconds, larger ones less.
-func queueing(s jointShape, seed uint64) *jointWorld {
-	w := simulateJoint(s, seed)
+func queueing(s shape, seed uint64) *world {
+	w := simulate(s, seed)
 	rng := rand.New(rand.NewPCG(seed, 21))
 	clear(w.Sum)
 	clear(w.Count)
@@ -40,16 +42,16 @@ func queueing(s jointShape, seed uint64) *jointWorld {
 
 // Where delays are thousands of times apart, a prior of each flow's own has a
 // tenth of the median error of one prior for all, and its intervals cover.
-func TestJointQueues(t *testing.T) {
+func TestQueues(t *testing.T) {
 	heavy(t)
-	for name, shape := range jointShapes {
+	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
 			w := queueing(shape, 41)
 			prior, err := w.EstimatePrior()
 			if err != nil {
 				t.Fatal(err)
 			}
-			one, own := w.solve(t, JointOptions{Prior: &prior}), w.solve(t, JointOptions{})
+			one, own := w.solve(t, Options{Prior: &prior}), w.solve(t, Options{})
 			for _, least := range []float64{1, 30} {
 				a, b := w.medianError(own.Mean, least), w.medianError(one.Mean, least)
 				t.Logf("%g packets and more: median error %.4g, with one prior %.4g", least, a, b)
@@ -57,7 +59,7 @@ func TestJointQueues(t *testing.T) {
 					t.Errorf("%g packets and more: median error %g, with one prior %g", least, a, b)
 				}
 			}
-			for _, class := range jointClassesOfSize {
+			for _, class := range sizeClasses {
 				part, n := w.covered(own, class[0], class[1])
 				t.Logf("%g to %g packets: %.4f of %d flows", class[0], class[1], part, n)
 				if part < lowestCoverage(n) {
@@ -77,9 +79,9 @@ func TestJointQueues(t *testing.T) {
 
 // A guess is the delay above the least in cells of one flow each, whatever the
 // clocks' offset.
-func TestJointGuessAlone(t *testing.T) {
+func TestGuessAlone(t *testing.T) {
 	for _, offset := range []float64{0, -5e6, 3e9} {
-		p := JointProblem{
+		p := Problem{
 			Rows: 1, CellsPerRow: 2,
 			Packets: []float64{1000, 1000, 1000},
 			Cells:   []uint32{0, 1, 2, 3, 4, 5},
@@ -89,7 +91,7 @@ func TestJointGuessAlone(t *testing.T) {
 			p.Sum = append(p.Sum, 500*(d+offset), 500*(d+offset))
 			p.Count = append(p.Count, 500, 500)
 		}
-		g, err := p.guess(context.Background(), offset+7e5, p.expected(), -1, &jointProgress{})
+		g, err := p.guess(context.Background(), offset+7e5, p.expected(), -1, &progress{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +101,7 @@ func TestJointGuessAlone(t *testing.T) {
 				t.Errorf("offset %g: flow %d: %g, want %g", offset, f, got, d)
 			}
 		}
-		r, err := p.Solve(context.Background(), JointOptions{})
+		r, err := p.Solve(context.Background(), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,17 +114,17 @@ func TestJointGuessAlone(t *testing.T) {
 }
 
 // Where all delays are the same, or none is above 0, nothing is divided by 0.
-func TestJointGuessOfNothing(t *testing.T) {
+func TestGuessOfNothing(t *testing.T) {
 	for _, delay := range []float64{0, 4546, -70} {
 		for _, counted := range []bool{true, false} {
-			w := simulateJoint(jointShape{flows: 50, columns: 40, rows: 2, perRow: 2, counted: true}, 9)
+			w := simulate(shape{flows: 50, columns: 40, rows: 2, perRow: 2, counted: true}, 9)
 			for c, n := range w.Count {
 				w.Sum[c] = delay * n
 			}
 			if !counted {
 				w.Count = nil
 			}
-			r, err := w.Solve(context.Background(), JointOptions{})
+			r, err := w.Solve(context.Background(), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,11 +143,11 @@ func TestJointGuessOfNothing(t *testing.T) {
 
 // The deviations of flows of a class grow as halves are apart, and not below
 // what they were.
-func TestJointCheck(t *testing.T) {
+func TestCheck(t *testing.T) {
 	const flows = 200
-	p := JointProblem{Packets: make([]float64, flows)}
-	even := &jointGuess{above: make([]float64, flows), told: make([]float64, flows)}
-	odd := &jointGuess{above: make([]float64, flows), told: make([]float64, flows)}
+	p := Problem{Packets: make([]float64, flows)}
+	even := &guesses{above: make([]float64, flows), told: make([]float64, flows)}
+	odd := &guesses{above: make([]float64, flows), told: make([]float64, flows)}
 	deviation := make([]float64, flows)
 	for f := range flows {
 		p.Packets[f] = 1
@@ -159,7 +161,7 @@ func TestJointCheck(t *testing.T) {
 	if deviation[0] != 10 {
 		t.Errorf("halves that agree change a deviation of 10 to %g", deviation[0])
 	}
-	if want := 1000 / math.Sqrt2 / StudentQuantile(0.975, jointDegrees); math.Abs(deviation[flows-1]-want) > 1e-9 {
+	if want := 1000 / math.Sqrt2 / estimate.StudentQuantile(0.975, degrees); math.Abs(deviation[flows-1]-want) > 1e-9 {
 		t.Errorf("halves apart by 1000: deviation %g, want %g", deviation[flows-1], want)
 	}
 }

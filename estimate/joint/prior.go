@@ -1,8 +1,10 @@
-package estimate
+package joint
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // EstimatePrior estimates the three moments of the prior from the cells
@@ -21,10 +23,10 @@ import (
 // there is if that is less: too small a deviation would make the estimates surer
 // than they are.
 //
-// It returns the errors of [JointProblem.Solve].
-func (p *JointProblem) EstimatePrior() (JointPrior, error) {
+// It returns the errors of [Problem.Solve].
+func (p *Problem) EstimatePrior() (Prior, error) {
 	if err := p.validate(); err != nil {
-		return JointPrior{}, err
+		return Prior{}, err
 	}
 	expected := p.expected()
 	var sum, packets float64
@@ -38,7 +40,7 @@ func (p *JointProblem) EstimatePrior() (JointPrior, error) {
 		}
 	}
 	if packets == 0 {
-		return JointPrior{}, fmt.Errorf("%w: no flow has a packet in a usable cell", ErrNoSamples)
+		return Prior{}, fmt.Errorf("%w: no flow has a packet in a usable cell", estimate.ErrNoSamples)
 	}
 	mean := sum / packets
 
@@ -88,7 +90,7 @@ func (p *JointProblem) EstimatePrior() (JointPrior, error) {
 			break
 		}
 	}
-	return JointPrior{Mean: mean, Between: math.Sqrt(between2), Within: math.Sqrt(within2)}, nil
+	return Prior{Mean: mean, Between: math.Sqrt(between2), Within: math.Sqrt(within2)}, nil
 }
 
 // fitTwo is one weighted least-squares fit of y = σ²·p + τ²·q, with weights

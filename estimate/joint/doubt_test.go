@@ -1,4 +1,4 @@
-package estimate
+package joint
 
 import (
 	"context"
@@ -7,14 +7,16 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // Counts that are off by a third, at random: with Doubt saying so the
 // intervals still cover, and without it they do not.
-func TestJointDoubt(t *testing.T) {
+func TestDoubt(t *testing.T) {
 	heavy(t)
 	for _, name := range []string{"SDS", "LDS", "COLATE, counted"} {
-		w := simulateJoint(jointShapes[name], 31)
+		w := simulate(shapes[name], 31)
 		rng := rand.New(rand.NewPCG(31, 31))
 		w.Doubt = make([]float64, len(w.Packets))
 		exact := slices.Clone(w.Packets)
@@ -22,7 +24,7 @@ func TestJointDoubt(t *testing.T) {
 			w.Doubt[f] = n / 3
 			w.Packets[f] = n * (1 + (2*rng.Float64()-1)/math.Sqrt(3))
 		}
-		doubted := w.solve(t, JointOptions{})
+		doubted := w.solve(t, Options{})
 		for _, low := range []float64{1, 100} {
 			part, n := w.covered(doubted, low, math.Inf(1))
 			if least := lowestCoverage(n); part < least {
@@ -33,7 +35,7 @@ func TestJointDoubt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		one := JointOptions{Prior: &prior}
+		one := Options{Prior: &prior}
 		doubted = w.solve(t, one)
 		if part, n := w.covered(doubted, 100, math.Inf(1)); part < lowestCoverage(n) {
 			t.Errorf("%s, one prior: %.4f covered, want %.4f", name, part, lowestCoverage(n))
@@ -47,20 +49,20 @@ func TestJointDoubt(t *testing.T) {
 		}
 		// No doubt is the same as exact counts.
 		w.Packets = exact
-		want := w.solve(t, JointOptions{})
+		want := w.solve(t, Options{})
 		w.Doubt = make([]float64, len(w.Packets))
-		got := w.solve(t, JointOptions{})
+		got := w.solve(t, Options{})
 		if !slices.Equal(got.Mean, want.Mean) || !slices.Equal(got.StdDev, want.StdDev) {
 			t.Errorf("%s: doubts of 0 change the result", name)
 		}
 	}
 }
 
-func TestJointDoubtErrors(t *testing.T) {
+func TestDoubtErrors(t *testing.T) {
 	for _, doubt := range [][]float64{{}, {1}, {1, 1, 1, -1}, {1, 1, math.NaN(), 1}, {math.Inf(1), 1, 1, 1}} {
-		w := simulateJoint(jointShape{flows: 4, columns: 5, rows: 2, perRow: 2, counted: true}, 1)
+		w := simulate(shape{flows: 4, columns: 5, rows: 2, perRow: 2, counted: true}, 1)
 		w.Doubt = doubt
-		if _, err := w.Solve(context.Background(), JointOptions{}); !errors.Is(err, ErrConfig) {
+		if _, err := w.Solve(context.Background(), Options{}); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("doubt %v: %v", doubt, err)
 		}
 	}

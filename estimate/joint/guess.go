@@ -1,9 +1,11 @@
-package estimate
+package joint
 
 import (
 	"context"
 	"math"
 	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // Queues make delays uneven: most flows wait a microsecond, and a few tens of
@@ -35,30 +37,30 @@ import (
 // offset does not matter; without counts, there is no such thing to be seen,
 // and it is relative to 0 unless a sum is negative.
 const (
-	jointRounds  = 20  // of guessing: further ones fit noise
-	jointTypical = 0.5 // packets of typical delay that every flow has besides its own
+	guessRounds    = 20  // of guessing: further ones fit noise
+	typicalPackets = 0.5 // packets of typical delay that every flow has besides its own
 	// The variance of delays' logarithms beyond that of the guesses, which are
 	// too even where cells tell little.
-	jointUneven = 1.0
+	uneven = 1.0
 	// Relative variance of a packet's delay, at least: as of exponential ones.
-	jointPacket = 1.0
+	packetVariance = 1.0
 	// A flow's guess changes by no more than e to this power down, and twofold
 	// up: farther off, proportion to the guess means nothing.
-	jointFall = 1.5
+	mostFall = 1.5
 	// A variance below this part of the one before the cells were read is not
 	// believed, nor for one packet a deviation below this part of the typical
 	// delay of flows of its size.
-	jointSurest        = 1e-4
-	jointLeastTypical  = 0.1
-	jointSizes         = 64 // classes of flow sizes, by powers of two
-	jointSizeShrink    = 20 // flows of all sizes that every class has besides its own
-	jointFewest        = 20 // flows of a class that its check takes
-	jointConfidence    = 0.95
-	jointEnoughPackets = 3 // root counts by which a cell may hold more than expected
+	surest            = 1e-4
+	leastTypical      = 0.1
+	sizeCount         = 64 // classes of flow sizes, by powers of two
+	sizeShrink        = 20 // flows of all sizes that every class has besides its own
+	fewestFlows       = 20 // flows of a class that its check takes
+	checkedConfidence = 0.95
+	enoughPackets     = 3 // root counts by which a cell may hold more than expected
 )
 
-// A jointGuess is a delay for each flow, above base.
-type jointGuess struct {
+// A guesses is a delay for each flow, above base.
+type guesses struct {
 	base, unit float64
 	above      []float64 // ns, not below unit
 	told       []float64 // per flow: part of its packets that its cells hold, 0: none
@@ -66,11 +68,11 @@ type jointGuess struct {
 
 // sizeOf is the class of flows of w packets.
 func sizeOf(w float64) int {
-	return min(int(math.Log2(max(w, 1))), jointSizes-1)
+	return min(int(math.Log2(max(w, 1))), sizeCount-1)
 }
 
 // least is the delay that guesses are above, and the smallest guess.
-func (p *JointProblem) least(mean float64, expected []float64) (base, unit float64) {
+func (p *Problem) least(mean float64, expected []float64) (base, unit float64) {
 	if p.Count != nil {
 		base = math.Inf(1)
 	}
@@ -91,9 +93,9 @@ func (p *JointProblem) least(mean float64, expected []float64) (base, unit float
 
 // guess runs the rounds on the cells whose number has the given parity, or on
 // all of them where that is below 0.
-func (p *JointProblem) guess(ctx context.Context, mean float64, expected []float64, parity int, work *jointProgress) (*jointGuess, error) {
+func (p *Problem) guess(ctx context.Context, mean float64, expected []float64, parity int, work *progress) (*guesses, error) {
 	defer work.next()
-	g := &jointGuess{above: make([]float64, len(p.Packets)), told: make([]float64, len(p.Packets))}
+	g := &guesses{above: make([]float64, len(p.Packets)), told: make([]float64, len(p.Packets))}
 	g.base, g.unit = p.least(mean, expected)
 	share := p.shares()
 	// held is, per cell, its packets for each expected one; sum, that of its
@@ -117,7 +119,7 @@ func (p *JointProblem) guess(ctx context.Context, mean float64, expected []float
 		}
 	}
 	factor := make([]float64, len(p.Sum))
-	for round := range jointRounds {
+	for round := range guessRounds {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -148,19 +150,19 @@ func (p *JointProblem) guess(ctx context.Context, mean float64, expected []float
 				}
 				total += share[r] * part
 			}
-			total = w*g.above[f]*total + jointTypical*math.Exp(typical[sizeOf(w)])
-			g.above[f] = max(g.unit, total/(w*g.told[f]+jointTypical))
+			total = w*g.above[f]*total + typicalPackets*math.Exp(typical[sizeOf(w)])
+			g.above[f] = max(g.unit, total/(w*g.told[f]+typicalPackets))
 		}
-		work.part(float64(round+1) / jointRounds)
+		work.part(float64(round+1) / guessRounds)
 	}
 	return g, nil
 }
 
 // typical is, for each class of sizes, the mean of the guesses' logarithms and
 // their variance.
-func (p *JointProblem) typical(g *jointGuess) (mean, variance [jointSizes]float64) {
-	var classes [jointSizes]Moments
-	var all Moments
+func (p *Problem) typical(g *guesses) (mean, variance [sizeCount]float64) {
+	var classes [sizeCount]estimate.Moments
+	var all estimate.Moments
 	for f, w := range p.Packets {
 		if w > 0 && g.told[f] > 0 {
 			classes[sizeOf(w)].Add(math.Log(g.above[f]))
@@ -169,7 +171,7 @@ func (p *JointProblem) typical(g *jointGuess) (mean, variance [jointSizes]float6
 	for k := range classes {
 		all.Merge(classes[k])
 	}
-	spread := func(m *Moments) float64 {
+	spread := func(m *estimate.Moments) float64 {
 		if m.N() < 2 {
 			return 0
 		}
@@ -177,7 +179,7 @@ func (p *JointProblem) typical(g *jointGuess) (mean, variance [jointSizes]float6
 	}
 	for k := range classes {
 		m := &classes[k]
-		own := float64(m.N()) / (float64(m.N()) + jointSizeShrink)
+		own := float64(m.N()) / (float64(m.N()) + sizeShrink)
 		apart := 0.0
 		if m.N() > 0 {
 			apart = m.Mean() - all.Mean()
@@ -191,15 +193,15 @@ func (p *JointProblem) typical(g *jointGuess) (mean, variance [jointSizes]float6
 
 // newGuessedSystem is the equations whose deviations are in proportion to a
 // guess, and their right-hand side.
-func newGuessedSystem(p *JointProblem, prior JointPrior, expected []float64, g *jointGuess) (*jointSystem, []float64) {
-	s := emptyJointSystem(p, prior)
+func newGuessedSystem(p *Problem, prior Prior, expected []float64, g *guesses) (*system, []float64) {
+	s := emptySystem(p, prior)
 	typical, logarithm := p.typical(g)
 	var packets, squares float64
 	for f, w := range p.Packets {
 		packets += w
 		squares += w * g.above[f] * g.above[f]
 	}
-	within := max(jointPacket, prior.Within*prior.Within*packets/squares)
+	within := max(packetVariance, prior.Within*prior.Within*packets/squares)
 
 	own := make([]float64, len(p.Packets))              // variance of a packet about its flow's guess
 	reference, y := s.cell, make([]float64, len(p.Sum)) // y is first what the means before explain
@@ -210,7 +212,7 @@ func newGuessedSystem(p *JointProblem, prior JointPrior, expected []float64, g *
 		own[f] = within * square
 		if w > 0 && g.told[f] > 0 {
 			s.before[f] = g.base + x*(1+typical[k]-math.Log(x))
-			s.rho[f] = (logarithm[k]+jointUneven)*square + own[f]/max(w, 1)
+			s.rho[f] = (logarithm[k]+uneven)*square + own[f]/max(w, 1)
 		}
 		for r, share := range s.share {
 			a := w * share
@@ -243,7 +245,7 @@ func newGuessedSystem(p *JointProblem, prior JointPrior, expected []float64, g *
 				apart := g.base + g.above[f] - reference[c]
 				v := own[f] + apart*apart
 				total += v
-				noise[c] += a * v * (1 - (1-spread)*share + jointSlack)
+				noise[c] += a * v * (1 - (1-spread)*share + slack)
 				if p.Doubt != nil {
 					noise[c] += p.Doubt[f] * p.Doubt[f] * share * share * v
 				}
@@ -251,7 +253,7 @@ func newGuessedSystem(p *JointProblem, prior JointPrior, expected []float64, g *
 		}
 		if g.told[f] > 0 {
 			saving := total / float64(p.Rows*p.CellsPerRow) / max(w, 1)
-			s.variance[f] = max(jointLeast*s.rho[f], s.rho[f]-spread*saving/float64(p.Rows))
+			s.variance[f] = max(leastPart*s.rho[f], s.rho[f]-spread*saving/float64(p.Rows))
 		}
 	}
 	packet := p.perPacket(prior)
@@ -261,13 +263,13 @@ func newGuessedSystem(p *JointProblem, prior JointPrior, expected []float64, g *
 			continue
 		}
 		s.informed = true
-		v := noise[c] + n*jointSlack // a nanosecond of clocks
+		v := noise[c] + n*slack // a nanosecond of clocks
 		sum := p.Sum[c]
 		if p.Count != nil {
 			// As if there were as many packets as expected.
 			k := p.Count[c]
 			sum *= n / k
-			v += packet * max(0, k-n-jointEnoughPackets*math.Sqrt(k)) // of flows that are not listed
+			v += packet * max(0, k-n-enoughPackets*math.Sqrt(k)) // of flows that are not listed
 			v *= n / k
 		}
 		s.trust[c] = 1 / v
@@ -279,9 +281,9 @@ func newGuessedSystem(p *JointProblem, prior JointPrior, expected []float64, g *
 
 // finishGuessed turns the regression's effects h into means and its variances
 // v into deviations, in place.
-func (s *jointSystem) finishGuessed(g *jointGuess, mean, deviation []float64) {
+func (s *system) finishGuessed(g *guesses, mean, deviation []float64) {
 	typical, _ := s.typical(g)
-	var squares [jointSizes]Moments
+	var squares [sizeCount]estimate.Moments
 	for f, w := range s.Packets {
 		squares[sizeOf(w)].Add(g.above[f] * g.above[f])
 	}
@@ -294,11 +296,11 @@ func (s *jointSystem) finishGuessed(g *jointGuess, mean, deviation []float64) {
 		scale := rho / v
 		step := (s.before[f]+scale*mean[f]-g.base)/x - 1
 		if step < 0 {
-			step = math.Expm1(max(step, -jointFall))
+			step = math.Expm1(max(step, -mostFall))
 		}
 		x *= 1 + min(step, 1)
 		mean[f] = g.base + x
-		square := max(jointSurest*rho, rho-scale*scale*(v-deviation[f]))
+		square := max(surest*rho, rho-scale*scale*(v-deviation[f]))
 		// A flow of which cells tell little may be any, of its size or of all.
 		unknown := square / rho * max(s.prior.Between, math.Sqrt(squares[sizeOf(w)].Mean()))
 		square += unknown * unknown
@@ -306,28 +308,28 @@ func (s *jointSystem) finishGuessed(g *jointGuess, mean, deviation []float64) {
 			off := s.Doubt[f] / w * x
 			square += off * off
 		}
-		least := jointLeastTypical * math.Exp(typical[sizeOf(w)]) / math.Sqrt(max(w, 1))
+		least := leastTypical * math.Exp(typical[sizeOf(w)]) / math.Sqrt(max(w, 1))
 		deviation[f] = math.Sqrt(square + least*least)
 	}
 }
 
 // check widens the deviations of flows of similar size by what the guesses
 // from two halves of the cells tell.
-func (p *JointProblem) check(even, odd *jointGuess, deviation []float64) {
-	var apart [jointSizes][]float64
+func (p *Problem) check(even, odd *guesses, deviation []float64) {
+	var apart [sizeCount][]float64
 	for f, w := range p.Packets {
 		if w > 0 && even.told[f] > 0 && odd.told[f] > 0 {
 			distance := math.Abs(even.base + even.above[f] - odd.base - odd.above[f])
 			apart[sizeOf(w)] = append(apart[sizeOf(w)], distance/math.Sqrt2/deviation[f])
 		}
 	}
-	nominal := StudentQuantile((1+jointConfidence)/2, jointDegrees)
+	nominal := estimate.StudentQuantile((1+checkedConfidence)/2, degrees)
 	factor := 1.0 // classes of few flows take that of smaller ones
-	var factors [jointSizes]float64
+	var factors [sizeCount]float64
 	for k, list := range apart {
-		if len(list) >= jointFewest {
+		if len(list) >= fewestFlows {
 			slices.Sort(list)
-			factor = max(1, list[int(jointConfidence*float64(len(list)))]/nominal)
+			factor = max(1, list[int(checkedConfidence*float64(len(list)))]/nominal)
 		}
 		factors[k] = factor
 	}

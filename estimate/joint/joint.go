@@ -1,12 +1,14 @@
-package estimate
+package joint
 
 import (
 	"context"
 	"fmt"
 	"math"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
-// A JointProblem is what one interval of a shared synopsis says about the
+// A Problem is what one interval of a shared synopsis says about the
 // mean delays of all its flows: cells that many flows share, and for each flow
 // the cells its packets fell in and how many packets it had.
 //
@@ -21,8 +23,8 @@ import (
 // listed count as so many independent ones of unknown flows, which
 // understates what one large unlisted flow does to its cells.
 //
-// A JointProblem is only read, and may be solved by several goroutines.
-type JointProblem struct {
+// A Problem is only read, and may be solved by several goroutines.
+type Problem struct {
 	// Sum is, for each cell, the sum of the delays of its packets in
 	// nanoseconds: receiver's sum minus sender's, up to 10^30.
 	Sum []float64
@@ -52,7 +54,7 @@ type JointProblem struct {
 	Cells []uint32
 }
 
-// A JointPrior is what is believed of any flow before its cells are read: a
+// A Prior is what is believed of any flow before its cells are read: a
 // delay is Mean, plus a deviation of the flow, plus a deviation of the packet.
 // Nothing but these three moments is assumed of the distributions, except that
 // a flow's delay does not depend on its size, and that deviations do not depend
@@ -61,27 +63,27 @@ type JointProblem struct {
 // Of delays in queues neither is so. A caller's prior then gives the least
 // expected square error, but an error of a hundredth of a slow flow's delay is
 // many times the delay of a fast one, and where delay goes with size, intervals
-// cover too few of the flows of middle sizes. Without one, [JointProblem.Solve]
+// cover too few of the flows of middle sizes. Without one, [Problem.Solve]
 // takes deviations in proportion to the delay.
-type JointPrior struct {
+type Prior struct {
 	Mean    float64 // nanoseconds: the mean delay of flows
 	Between float64 // nanoseconds: standard deviation of flows' means around Mean
 	Within  float64 // nanoseconds: standard deviation of packets around their flow's mean
 }
 
-// JointOptions tune [JointProblem.Solve]. The zero value is good.
-type JointOptions struct {
+// Options tune [Problem.Solve]. The zero value is good.
+type Options struct {
 	// Prior is believed of all flows alike. Nil, which is better for nearly all
 	// traffic, lets every flow have a prior of its own, in proportion to what
-	// its cells suggest; see [JointProblem.Solve].
-	Prior *JointPrior
+	// its cells suggest; see [Problem.Solve].
+	Prior *Prior
 	// Tolerance ends the iteration when the residual of the normal equations,
 	// in the norm of the inverse of their diagonal, is this part of the
 	// right-hand side's. 0 means 1e-5, at which the error of the iteration is
 	// far below that of the estimates.
 	Tolerance float64
 	// MaxIterations of one linear solve; 0 means 1,000. Reaching it is not an
-	// error: see JointResult.Converged.
+	// error: see Result.Converged.
 	MaxIterations int
 	// Progress, if not nil, is called from the solving goroutine after every
 	// iteration with the part of the work that is done, from 0 to 1. It never
@@ -89,36 +91,36 @@ type JointOptions struct {
 	Progress func(done float64)
 }
 
-// A JointResult is a mean delay for every flow.
-type JointResult struct {
+// A Result is a mean delay for every flow.
+type Result struct {
 	// Mean is, for each flow, the estimate of the mean delay over the packets
 	// that it sent, in nanoseconds.
 	Mean []float64
 	// StdDev is, for each flow, the root of the expected square of Mean's
-	// error, in nanoseconds. Without a given prior it is made for Interval to
+	// error, in nanoseconds. Without a given prior it is made for MeanInterval to
 	// cover: simulated even delays had errors of a half of it, and those of
 	// flows of thousands of packets a tenth.
 	StdDev []float64
 
-	Prior      JointPrior // the prior used, or what EstimatePrior says if none was given
-	Iterations int        // conjugate-gradient iterations of the solve for the means
-	Residual   float64    // relative, in the measure of JointOptions.Tolerance
-	Converged  bool       // whether Residual reached the tolerance
+	Prior      Prior   // the prior used, or what EstimatePrior says if none was given
+	Iterations int     // conjugate-gradient iterations of the solve for the means
+	Residual   float64 // relative, in the measure of Options.Tolerance
+	Converged  bool    // whether Residual reached the tolerance
 }
 
-// jointDegrees are the degrees of freedom of Interval's Student distribution.
+// degrees are the degrees of freedom of MeanInterval's Student distribution.
 // The errors of small flows have the skew and the modes of the delays
 // themselves, of which only two moments are known: where packets are either
 // fast or slow, normal quantiles for 95 % cover some 90 % of the flows of one
 // packet. This is a margin, not a derivation; it widens the 95 % interval by
 // 31 %.
-const jointDegrees = 5
+const degrees = 5
 
-// Interval is the interval of flow f's mean at the given confidence, between
+// MeanInterval is the interval of flow f's mean at the given confidence, between
 // 0 and 1: as many deviations to both sides as Student's distribution with 5
 // degrees of freedom says (2.57 at 95 %).
-func (r *JointResult) Interval(f int, confidence float64) Interval {
-	return StudentInterval(Delay{Mean: r.Mean[f], StdDev: r.StdDev[f], N: 1}, jointDegrees, confidence)
+func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
+	return estimate.StudentInterval(estimate.Delay{Mean: r.Mean[f], StdDev: r.StdDev[f], N: 1}, degrees, confidence)
 }
 
 // Solve estimates the mean delay of every flow from all cells at once: the
@@ -146,12 +148,12 @@ func (r *JointResult) Interval(f int, confidence float64) Interval {
 // bits on the same machine; nothing in it is random but signs drawn from a
 // fixed seed.
 //
-// It returns [ErrConfig] where the problem's slices do not fit each other or
-// hold a value out of range, [ErrNoSamples] where no flow has a packet in a
+// It returns [estimate.ErrConfig] where the problem's slices do not fit each other or
+// hold a value out of range, [estimate.ErrNoSamples] where no flow has a packet in a
 // usable cell, and the context's error once the context is done.
-func (p *JointProblem) Solve(ctx context.Context, opts JointOptions) (JointResult, error) {
+func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	if err := p.validate(); err != nil {
-		return JointResult{}, err
+		return Result{}, err
 	}
 	if opts.Tolerance == 0 {
 		opts.Tolerance = 1e-5
@@ -160,20 +162,20 @@ func (p *JointProblem) Solve(ctx context.Context, opts JointOptions) (JointResul
 		opts.MaxIterations = 1000
 	}
 	if !(opts.Tolerance > 0 && opts.Tolerance < 1) || opts.MaxIterations < 0 {
-		return JointResult{}, fmt.Errorf("%w: tolerance %g and %d iterations, want below 1 and both above 0", ErrConfig, opts.Tolerance, opts.MaxIterations)
+		return Result{}, fmt.Errorf("%w: tolerance %g and %d iterations, want below 1 and both above 0", estimate.ErrConfig, opts.Tolerance, opts.MaxIterations)
 	}
-	work := jointProgress{report: opts.Progress, stages: 1 + jointProbes}
+	work := progress{report: opts.Progress, stages: 1 + probes}
 	if opts.Prior == nil {
 		return p.solveGuessed(ctx, opts, &work)
 	}
 	prior := *opts.Prior
-	if !(math.Abs(prior.Mean) <= jointMostSum) || !(prior.Between > 0 && prior.Between <= jointMostSum) || !(prior.Within >= 0 && prior.Within <= jointMostSum) {
-		return JointResult{}, fmt.Errorf("%w: prior %+v, want up to %g, with Between above 0 and Within from 0", ErrConfig, prior, float64(jointMostSum))
+	if !(math.Abs(prior.Mean) <= mostSum) || !(prior.Between > 0 && prior.Between <= mostSum) || !(prior.Within >= 0 && prior.Within <= mostSum) {
+		return Result{}, fmt.Errorf("%w: prior %+v, want up to %g, with Between above 0 and Within from 0", estimate.ErrConfig, prior, float64(mostSum))
 	}
-	s := newJointSystem(p, prior)
+	s := newSystem(p, prior)
 	r, err := s.solve(ctx, s.rightHandSide(), opts, &work)
 	if err != nil {
-		return JointResult{}, err
+		return Result{}, err
 	}
 	s.finish(r.Mean, r.StdDev)
 	work.finish()
@@ -181,30 +183,30 @@ func (p *JointProblem) Solve(ctx context.Context, opts JointOptions) (JointResul
 }
 
 // solveGuessed solves without a prior from the caller.
-func (p *JointProblem) solveGuessed(ctx context.Context, opts JointOptions, work *jointProgress) (JointResult, error) {
+func (p *Problem) solveGuessed(ctx context.Context, opts Options, work *progress) (Result, error) {
 	prior, err := p.EstimatePrior()
 	if err != nil {
-		return JointResult{}, err
+		return Result{}, err
 	}
 	work.stages += 3
 	expected := p.expected()
 	whole, err := p.guess(ctx, prior.Mean, expected, -1, work)
 	if err != nil {
-		return JointResult{}, err
+		return Result{}, err
 	}
 	s, b := newGuessedSystem(p, prior, expected, whole)
 	r, err := s.solve(ctx, b, opts, work)
 	if err != nil {
-		return JointResult{}, err
+		return Result{}, err
 	}
 	s.finishGuessed(whole, r.Mean, r.StdDev)
 	even, err := p.guess(ctx, prior.Mean, expected, 0, work)
 	if err != nil {
-		return JointResult{}, err
+		return Result{}, err
 	}
 	odd, err := p.guess(ctx, prior.Mean, expected, 1, work)
 	if err != nil {
-		return JointResult{}, err
+		return Result{}, err
 	}
 	p.check(even, odd, r.StdDev)
 	work.finish()
@@ -213,20 +215,20 @@ func (p *JointProblem) solveGuessed(ctx context.Context, opts JointOptions, work
 
 // solve returns the regression's effects h as means and its variances v as
 // deviations, to be finished.
-func (s *jointSystem) solve(ctx context.Context, b []float64, opts JointOptions, work *jointProgress) (JointResult, error) {
+func (s *system) solve(ctx context.Context, b []float64, opts Options, work *progress) (Result, error) {
 	if !s.informed {
-		return JointResult{}, fmt.Errorf("%w: no flow has a packet in a usable cell", ErrNoSamples)
+		return Result{}, fmt.Errorf("%w: no flow has a packet in a usable cell", estimate.ErrNoSamples)
 	}
 	effect := make([]float64, len(b))
 	iterations, residual, err := s.conjugateGradient(ctx, effect, b, opts.Tolerance, opts.MaxIterations, work)
 	if err != nil {
-		return JointResult{}, err
+		return Result{}, err
 	}
 	variance, err := s.posterior(ctx, opts.MaxIterations, work)
 	if err != nil {
-		return JointResult{}, err
+		return Result{}, err
 	}
-	return JointResult{
+	return Result{
 		Mean: effect, StdDev: variance,
 		Prior: s.prior, Iterations: iterations, Residual: residual, Converged: residual <= opts.Tolerance,
 	}, nil
@@ -235,74 +237,74 @@ func (s *jointSystem) solve(ctx context.Context, b []float64, opts JointOptions,
 // The fourth powers of numbers beyond these need not fit a float64. No sum of
 // delays of 64 bits, and no count, comes near.
 const (
-	jointMostSum      = 1e30 // ns
-	jointMostPackets  = 1e18
-	jointLeastPackets = 1e-9 // packets, and the least rate
+	mostSum      = 1e30 // ns
+	mostPackets  = 1e18
+	leastPackets = 1e-9 // packets, and the least rate
 )
 
 // validate reports the first thing that does not fit.
-func (p *JointProblem) validate() error {
+func (p *Problem) validate() error {
 	cells, flows := len(p.Sum), len(p.Packets)
 	switch {
 	case p.Rows < 1 || p.CellsPerRow < 1:
-		return fmt.Errorf("%w: %d rows of %d cells per flow, want at least 1 of 1", ErrConfig, p.Rows, p.CellsPerRow)
+		return fmt.Errorf("%w: %d rows of %d cells per flow, want at least 1 of 1", estimate.ErrConfig, p.Rows, p.CellsPerRow)
 	case p.Count != nil && len(p.Count) != cells:
-		return fmt.Errorf("%w: %d counts for %d cells", ErrConfig, len(p.Count), cells)
+		return fmt.Errorf("%w: %d counts for %d cells", estimate.ErrConfig, len(p.Count), cells)
 	case p.Unusable != nil && len(p.Unusable) != cells:
-		return fmt.Errorf("%w: %d unusable marks for %d cells", ErrConfig, len(p.Unusable), cells)
+		return fmt.Errorf("%w: %d unusable marks for %d cells", estimate.ErrConfig, len(p.Unusable), cells)
 	case p.Doubt != nil && len(p.Doubt) != flows:
-		return fmt.Errorf("%w: %d doubts for %d flows", ErrConfig, len(p.Doubt), flows)
+		return fmt.Errorf("%w: %d doubts for %d flows", estimate.ErrConfig, len(p.Doubt), flows)
 	case p.Rates != nil && len(p.Rates) != p.Rows:
-		return fmt.Errorf("%w: %d rates for %d rows", ErrConfig, len(p.Rates), p.Rows)
+		return fmt.Errorf("%w: %d rates for %d rows", estimate.ErrConfig, len(p.Rates), p.Rows)
 	case len(p.Cells)%p.Rows != 0 || len(p.Cells)/p.Rows%p.CellsPerRow != 0 || len(p.Cells)/p.Rows/p.CellsPerRow != flows:
-		return fmt.Errorf("%w: %d cell indices for %d flows of %d × %d", ErrConfig, len(p.Cells), flows, p.Rows, p.CellsPerRow)
+		return fmt.Errorf("%w: %d cell indices for %d flows of %d × %d", estimate.ErrConfig, len(p.Cells), flows, p.Rows, p.CellsPerRow)
 	}
 	for r, rate := range p.Rates {
-		if !(rate >= jointLeastPackets && rate <= 1) {
-			return fmt.Errorf("%w: rate %g of row %d, want %g to 1", ErrConfig, rate, r, jointLeastPackets)
+		if !(rate >= leastPackets && rate <= 1) {
+			return fmt.Errorf("%w: rate %g of row %d, want %g to 1", estimate.ErrConfig, rate, r, leastPackets)
 		}
 	}
 	for c, x := range p.Sum {
-		if p.usable(c) && !(math.Abs(x) <= jointMostSum) {
-			return fmt.Errorf("%w: sum %g in cell %d, want up to %g in size", ErrConfig, x, c, float64(jointMostSum))
+		if p.usable(c) && !(math.Abs(x) <= mostSum) {
+			return fmt.Errorf("%w: sum %g in cell %d, want up to %g in size", estimate.ErrConfig, x, c, float64(mostSum))
 		}
 	}
 	for c, n := range p.Count {
-		if p.usable(c) && !(n >= 0 && n <= jointMostPackets) {
-			return fmt.Errorf("%w: count %g in cell %d, want 0 to %g", ErrConfig, n, c, float64(jointMostPackets))
+		if p.usable(c) && !(n >= 0 && n <= mostPackets) {
+			return fmt.Errorf("%w: count %g in cell %d, want 0 to %g", estimate.ErrConfig, n, c, float64(mostPackets))
 		}
 	}
 	for i, c := range p.Cells {
 		if uint64(c) >= uint64(cells) {
-			return fmt.Errorf("%w: cell %d of flow %d, want below %d", ErrConfig, c, i/p.Rows/p.CellsPerRow, cells)
+			return fmt.Errorf("%w: cell %d of flow %d, want below %d", estimate.ErrConfig, c, i/p.Rows/p.CellsPerRow, cells)
 		}
 	}
 	for f, d := range p.Doubt {
-		if !(d >= 0 && d <= jointMostPackets) {
-			return fmt.Errorf("%w: doubt of %g packets in flow %d, want 0 to %g", ErrConfig, d, f, float64(jointMostPackets))
+		if !(d >= 0 && d <= mostPackets) {
+			return fmt.Errorf("%w: doubt of %g packets in flow %d, want 0 to %g", estimate.ErrConfig, d, f, float64(mostPackets))
 		}
 	}
 	for f, w := range p.Packets {
-		if w != 0 && !(w >= jointLeastPackets && w <= jointMostPackets) {
-			return fmt.Errorf("%w: %g packets in flow %d, want 0, or %g to %g", ErrConfig, w, f, jointLeastPackets, float64(jointMostPackets))
+		if w != 0 && !(w >= leastPackets && w <= mostPackets) {
+			return fmt.Errorf("%w: %g packets in flow %d, want 0, or %g to %g", estimate.ErrConfig, w, f, leastPackets, float64(mostPackets))
 		}
 	}
 	return nil
 }
 
-func (p *JointProblem) usable(cell int) bool {
+func (p *Problem) usable(cell int) bool {
 	return p.Unusable == nil || !p.Unusable[cell]
 }
 
 // run is the cells of flow f in row r.
-func (p *JointProblem) run(f, r int) []uint32 {
+func (p *Problem) run(f, r int) []uint32 {
 	from := (f*p.Rows + r) * p.CellsPerRow
 	return p.Cells[from : from+p.CellsPerRow]
 }
 
 // shares is, for each row, the part of a flow's packets that is expected in
 // each of its cells there.
-func (p *JointProblem) shares() []float64 {
+func (p *Problem) shares() []float64 {
 	s := make([]float64, p.Rows)
 	for r := range s {
 		s[r] = 1 / float64(p.CellsPerRow)
@@ -313,20 +315,20 @@ func (p *JointProblem) shares() []float64 {
 	return s
 }
 
-// A jointProgress turns the residuals of several solves into one fraction.
-type jointProgress struct {
+// A progress turns the residuals of several solves into one fraction.
+type progress struct {
 	report        func(float64)
 	stages, stage int
 	done          float64
 }
 
 // residual tells that the current solve has come to this relative residual.
-func (w *jointProgress) residual(now, tolerance float64) {
+func (w *progress) residual(now, tolerance float64) {
 	w.part(math.Log(now) / math.Log(tolerance))
 }
 
 // part tells how much of the current stage is done.
-func (w *jointProgress) part(part float64) {
+func (w *progress) part(part float64) {
 	if w.report == nil {
 		return
 	}
@@ -334,9 +336,9 @@ func (w *jointProgress) part(part float64) {
 	w.report(w.done)
 }
 
-func (w *jointProgress) next() { w.stage++ }
+func (w *progress) next() { w.stage++ }
 
-func (w *jointProgress) finish() {
+func (w *progress) finish() {
 	if w.report != nil {
 		w.report(1)
 	}
