@@ -21,17 +21,22 @@ const module = "github.com/hoplag/hoplag"
 // allowed lists, for every library package, which packages of ours its code
 // may import. A package that is not listed is not a library package.
 var allowed = map[string][]string{
-	".":              {},
-	"hashing":        {},
-	"estimate":       {},
-	"estimate/joint": {"hashing", "estimate"},
-	"internal/wire":  {"estimate"},
-	"lda":            {"hashing", "estimate", "internal/wire"},
-	"rli":            {"hashing", "estimate", "internal/wire"},
-	"lds":            {"hashing", "estimate", "estimate/joint", "internal/wire"},
-	"colate":         {"hashing", "estimate", "estimate/joint", "internal/wire"},
-	"queue":          {"hashing", "estimate"},
-	"queue/trace":    {"hashing", "estimate", "queue"},
+	".":                {"hashing", "estimate", "estimate/clock", "lda", "lds", "colate", "internal/wire", "internal/session"},
+	"hashing":          {},
+	"estimate":         {},
+	"estimate/clock":   {"estimate"},
+	"estimate/joint":   {"hashing", "estimate"},
+	"internal/heap":    {},
+	"internal/session": {"hashing", "estimate", "internal/wire"},
+	"internal/wire":    {"estimate"},
+	"lda":              {"hashing", "estimate", "internal/wire", "internal/session"},
+	"lda/kernel":       {"hashing", "estimate", "lda", "lds"},
+	"lda/mplane":       {"hashing", "estimate", "estimate/clock", "lda", "internal/heap", "internal/wire", "internal/session"},
+	"rli":              {"hashing", "estimate", "internal/wire", "internal/session"},
+	"lds":              {"hashing", "estimate", "estimate/joint", "internal/wire", "internal/session"},
+	"colate":           {"hashing", "estimate", "estimate/joint", "estimate/clock", "internal/wire", "internal/session"},
+	"queue":            {"hashing", "estimate", "internal/heap"},
+	"queue/trace":      {"hashing", "estimate", "queue", "internal/heap"},
 }
 
 // mayTouchFiles are the only library packages that may name files.

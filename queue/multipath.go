@@ -7,6 +7,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/heap"
 )
 
 // A Spread says how packets are spread over paths.
@@ -31,7 +32,7 @@ type Multipath struct {
 	random *rand.PCG
 	sent   uint64
 	latest int64 // until of the latest Next
-	onWay  packetHeap
+	onWay  heap.Heap[underway]
 }
 
 // NewMultipath returns idle links side by side, 1 to 256 of them. The seed is
@@ -74,7 +75,7 @@ func (m *Multipath) Send(p *Packet) Fate {
 	}
 	out := *p
 	out.Time, out.Seq, out.Path, out.Fate = egress, seq, uint8(path), fate
-	m.onWay.push(out)
+	m.onWay.Push(underway{out})
 	return Passed
 }
 
@@ -95,53 +96,17 @@ func (m *Multipath) Next(until int64, p *Packet) bool {
 	if len(m.onWay) == 0 || m.onWay[0].Time > until {
 		return false
 	}
-	*p = m.onWay.pop()
+	*p = m.onWay.Pop().Packet
 	return true
 }
 
 // Counts returns what became of the packets sent over a path.
 func (m *Multipath) Counts(path int) Counts { return m.links[path].counts }
 
-// A packetHeap is a binary heap by Time, then Seq. (container/heap would
-// allocate for every packet.)
-type packetHeap []Packet
+// An underway packet leaves its path at its Time.
+type underway struct{ Packet }
 
-func (h packetHeap) less(i, j int) bool {
-	return h[i].Time < h[j].Time || h[i].Time == h[j].Time && h[i].Seq < h[j].Seq
-}
-
-func (h *packetHeap) push(p Packet) {
-	*h = append(*h, p)
-	s := *h
-	for i := len(s) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !s.less(i, parent) {
-			return
-		}
-		s[i], s[parent] = s[parent], s[i]
-		i = parent
-	}
-}
-
-func (h *packetHeap) pop() Packet {
-	s := *h
-	top := s[0]
-	last := len(s) - 1
-	s[0] = s[last]
-	s = s[:last]
-	*h = s
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			return top
-		}
-		if child+1 < last && s.less(child+1, child) {
-			child++
-		}
-		if !s.less(child, i) {
-			return top
-		}
-		s[i], s[child] = s[child], s[i]
-		i = child
-	}
+// Before orders packets by Time, then Seq.
+func (p underway) Before(q underway) bool {
+	return p.Time < q.Time || p.Time == q.Time && p.Seq < q.Seq
 }

@@ -159,7 +159,7 @@ func (f *Flows) begin() {
 		window:  window,
 		inRound: window,
 	}
-	f.agenda.push(event{at: f.begins, who: place})
+	f.agenda.Push(event{at: f.begins, who: place})
 	f.begun++
 	f.begins += f.gap * exponential(f.random)
 }
@@ -175,7 +175,7 @@ func (f *Flows) Next(p *queue.Packet) bool {
 	w.inRound--
 	if w.left == 0 {
 		f.unused = append(f.unused, place)
-		f.agenda.drop()
+		f.agenda.Pop()
 		return true
 	}
 	sent := now + float64(bytes)*8e9/float64(f.config.Access)
@@ -184,7 +184,7 @@ func (f *Flows) Next(p *queue.Packet) bool {
 		w.round = sent
 		f.adapt(w)
 	}
-	f.agenda.postpone(sent)
+	f.agenda.Replace(event{at: sent, who: f.agenda[0].who})
 	return true
 }
 

@@ -77,7 +77,7 @@ func NewOnOff(c OnOffConfig) (*OnOff, error) {
 		}
 		s.senders[i].bytes = begun.draw()
 		at := s.schedule(&s.senders[i], now, uniform(s.random))
-		s.agenda.push(event{at: at, who: int32(i)})
+		s.agenda.Push(event{at: at, who: int32(i)})
 	}
 	return s, nil
 }
@@ -143,6 +143,6 @@ func (s *OnOff) Next(p *queue.Packet) bool {
 	from := &s.senders[next.who]
 	s.labels.fill(p, s.start+int64(next.at), uint64(next.who), from.bytes)
 	from.bytes = s.sizes.draw()
-	s.agenda.postpone(s.schedule(from, next.at, 1))
+	s.agenda.Replace(event{at: s.schedule(from, next.at, 1), who: next.who})
 	return true
 }

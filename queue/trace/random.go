@@ -3,6 +3,8 @@ package trace
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/hoplag/hoplag/internal/heap"
 )
 
 // generator returns the generator for one purpose of a source.
@@ -57,55 +59,11 @@ type event struct {
 	who int32
 }
 
-// An agenda is a binary heap of events, the earliest first; of several at one
-// time, that of the smallest number.
-type agenda []event
-
-func (a agenda) less(i, j int) bool {
-	return a[i].at < a[j].at || a[i].at == a[j].at && a[i].who < a[j].who
+// Before orders events by their time; of several at one time, the smallest
+// number is first.
+func (e event) Before(f event) bool {
+	return e.at < f.at || e.at == f.at && e.who < f.who
 }
 
-func (a *agenda) push(e event) {
-	*a = append(*a, e)
-	h := *a
-	for i := len(h) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !h.less(i, parent) {
-			return
-		}
-		h[i], h[parent] = h[parent], h[i]
-		i = parent
-	}
-}
-
-// postpone moves the first event to a later time.
-func (a agenda) postpone(at float64) {
-	a[0].at = at
-	a.sink()
-}
-
-// drop removes the first event.
-func (a *agenda) drop() {
-	h := *a
-	last := len(h) - 1
-	h[0] = h[last]
-	*a = h[:last]
-	a.sink()
-}
-
-func (a agenda) sink() {
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= len(a) {
-			return
-		}
-		if child+1 < len(a) && a.less(child+1, child) {
-			child++
-		}
-		if !a.less(child, i) {
-			return
-		}
-		a[i], a[child] = a[child], a[i]
-		i = child
-	}
-}
+// An agenda is the events to come, the earliest first.
+type agenda = heap.Heap[event]
