@@ -27,7 +27,7 @@ func list(all []experiment.Experiment, quick bool, w io.Writer) error {
 			group = e.Group
 			fmt.Fprintln(t, group)
 		}
-		if e.Run == nil {
+		if !e.Possible() {
 			fmt.Fprintf(t, "  %s\tnot yet measured\t%s\n", e.Name, e.Title)
 			continue
 		}
@@ -63,7 +63,7 @@ func choose(all []experiment.Experiment, set settings) ([]experiment.Experiment,
 	}
 	var chosen []experiment.Experiment
 	for i, e := range all {
-		if e.Run != nil && (set.all || wanted[i]) {
+		if e.Possible() && (set.all || wanted[i]) {
 			chosen = append(chosen, e)
 		}
 	}
@@ -94,7 +94,7 @@ func matching(all []experiment.Experiment, name string) ([]int, error) {
 		if len(found) == 0 {
 			continue
 		}
-		runnable := slices.DeleteFunc(slices.Clone(found), func(i int) bool { return all[i].Run == nil })
+		runnable := slices.DeleteFunc(slices.Clone(found), func(i int) bool { return !all[i].Possible() })
 		if len(runnable) == 0 {
 			return nil, fmt.Errorf("%s: not yet measured: there is nothing to run", all[found[0]].Name)
 		}

@@ -19,30 +19,23 @@ import (
 
 // coins are experiments that take no time, with all that a Result has.
 func coins() []experiment.Experiment {
-	toss := func(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+	toss := func(run *experiment.Run) {
 		random := run.Rand("tosses")
 		s := plot.Series{Name: "heads"}
 		n := run.Pick(10, 100)
-		for i := range n {
-			if err := run.Progress(ctx, i, n); err != nil {
-				return experiment.Result{}, err
-			}
+		for i := range run.Times(n) {
 			s.Add(float64(i), random.Float64())
 		}
-		t := experiment.Table{Name: "t", Columns: []string{"x", "y"}}
-		t.Add("first", experiment.Number(s.Y[0]))
-		return experiment.Result{
-			Figures: []plot.Figure{{Title: "Heads", Series: []plot.Series{s}}},
-			Claims:  []experiment.Claim{{What: "heads", Paper: "0.5", Ours: experiment.Number(s.Y[1]), Verdict: experiment.AsGood, Headline: true}},
-			Tables:  []experiment.Table{t},
-			Config:  map[string]int{"n": n},
-		}, nil
+		run.Figure(plot.Figure{Title: "Heads", Series: []plot.Series{s}})
+		run.Table("t", "", "x", "y").Add("first", experiment.Number(s.Y[0]))
+		run.Claim("heads", "0.5", experiment.Number(s.Y[1]), experiment.AsGood).Headline = true
+		run.Config("n", n)
 	}
 	return []experiment.Experiment{
-		{Name: "coin-1", Group: "Coins", Title: "One", Claim: "Half.", Weight: 1, Run: toss},
-		{Name: "coin-2", Group: "Coins", Title: "Two", Claim: "Half.", Weight: 90, Run: toss},
-		{Name: "coin-10", Group: "Coins", Title: "Ten", Claim: "Half.", Weight: 2, Run: toss},
-		{Name: "die", Group: "Dice", Title: "Six", Claim: "A sixth.", Weight: 2, Run: toss},
+		{Name: "coin-1", Group: "Coins", Title: "One", Claim: "Half.", Weight: 1, Measure: toss},
+		{Name: "coin-2", Group: "Coins", Title: "Two", Claim: "Half.", Weight: 90, Measure: toss},
+		{Name: "coin-10", Group: "Coins", Title: "Ten", Claim: "Half.", Weight: 2, Measure: toss},
+		{Name: "die", Group: "Dice", Title: "Six", Claim: "A sixth.", Weight: 2, Measure: toss},
 		{Name: "card", Group: "Cards", Title: "Aces", Claim: "One in 13."},
 	}
 }
@@ -168,10 +161,12 @@ func TestUsage(t *testing.T) {
 	} {
 		if _, _, err := commanded(coins(), strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", args, err, want)
+		} else if code := exitCode(err); code != 2 && !strings.Contains(args, "no/such") {
+			t.Errorf("%s: exit code %d, want 2", args, code)
 		}
 	}
 	_, stderr, err := commanded(coins(), "-h")
-	if !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr, "beginning of") || !strings.Contains(stderr, "-quick") {
+	if exitCode(err) != 0 || !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr, "beginning of") || !strings.Contains(stderr, "-quick") {
 		t.Errorf("-h: %v, %s", err, stderr)
 	}
 }
@@ -181,10 +176,10 @@ func TestUsage(t *testing.T) {
 func TestFailure(t *testing.T) {
 	all := coins()
 	broken := errors.New("the coin is on its edge")
-	all[1].Run = func(context.Context, *experiment.Run) (experiment.Result, error) { return experiment.Result{}, broken }
+	all[1].Measure = func(run *experiment.Run) { run.Try(broken) }
 	dir := t.TempDir()
 	_, stderr, err := commanded(all, "-all", "-out", dir)
-	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "coin-2: the coin") {
+	if exitCode(err) != 1 || !errors.Is(err, broken) || !strings.Contains(err.Error(), "coin-2: the coin") {
 		t.Errorf("error %v", err)
 	}
 	if !strings.Contains(stderr, "coin-2 FAILED") || !strings.Contains(stderr, "coin-1 done") || strings.Count(stderr, "\n") != 4 {
@@ -198,10 +193,10 @@ func TestFailure(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	all := coins()
-	run := all[1].Run // the first to begin, as the longest
-	all[1].Run = func(ctx context.Context, r *experiment.Run) (experiment.Result, error) {
+	measure := all[1].Measure // the first to begin, as the longest
+	all[1].Measure = func(run *experiment.Run) {
 		cancel()
-		return run(ctx, r)
+		measure(run)
 	}
 	var stdout, stderr bytes.Buffer
 	dir := t.TempDir()
@@ -234,7 +229,7 @@ func TestExperiments(t *testing.T) {
 		if strings.Trim(e.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || e.Name == "speed" || e.Name == "peers" {
 			t.Errorf("%q is not a good name", e.Name)
 		}
-		if e.Title == "" || e.Claim == "" || e.Group == "" || e.Run != nil && e.Weight <= 0 {
+		if e.Title == "" || e.Claim == "" || e.Group == "" || e.Possible() && e.Weight <= 0 {
 			t.Errorf("%s lacks a title, a claim, a group or a time", e.Name)
 		}
 		full += e.Weight

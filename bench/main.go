@@ -34,13 +34,29 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := command(ctx, experiments(), os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-		}
-		os.Exit(1)
+	err := command(ctx, experiments(), os.Args[1:], os.Stdout, os.Stderr)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
 	}
+	os.Exit(exitCode(err))
 }
+
+// exitCode is 0 for success and help, 2 for a wrong command line, and 1 for an
+// experiment or file that failed.
+func exitCode(err error) int {
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.As(err, new(usageError)):
+		return 2
+	}
+	return 1
+}
+
+// A usageError is a wrong command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
 
 // settings are what the command line says.
 type settings struct {
@@ -56,7 +72,7 @@ type settings struct {
 func command(ctx context.Context, all []experiment.Experiment, args []string, stdout, stderr io.Writer) error {
 	set, err := parseSettings(args, stderr)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	if set.readme != "" {
 		return rewriteTables(all, set.readme, set.out, stdout)
@@ -66,7 +82,7 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 	}
 	chosen, err := choose(all, set)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	if err := os.MkdirAll(set.out, 0o755); err != nil {
 		return err
@@ -83,8 +99,9 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	var set settings
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.Usage = func() {
+	f.SetOutput(io.Discard) // main tells the error, once
+	usage := func() {
+		f.SetOutput(stderr)
 		fmt.Fprint(stderr, `Measures what the papers measured, beside what they reported.
 
 usage: bench                       list the experiments
@@ -97,15 +114,19 @@ flags:
 `)
 		f.PrintDefaults()
 	}
+	f.Usage = func() {}
 	f.BoolVar(&set.all, "all", false, "run every experiment")
-	f.BoolVar(&set.quick, "quick", false, "smaller runs: minutes instead of an hour")
+	f.BoolVar(&set.quick, "quick", false, "smaller runs, without verdicts: minutes instead of an hour")
 	f.Uint64Var(&set.seed, "seed", 1, "`number` from which everything random follows")
 	f.StringVar(&set.out, "out", "out", "`directory` for the results; the report covers all that it holds")
 	f.IntVar(&set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), "how `many` experiments to run side by side")
 	f.StringVar(&set.readme, "readme", "", "rewrite the tables and figures between markers in this `file`, and run nothing")
 	for { // flags may stand before, between and after names
-		if err := f.Parse(args); err != nil {
+		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+			usage()
 			return set, err
+		} else if err != nil {
+			return set, fmt.Errorf("%w (-h explains)", err)
 		}
 		if f.NArg() == 0 {
 			break

@@ -49,7 +49,7 @@ func runOne(ctx context.Context, e *experiment.Experiment, set settings, report 
 		return fmt.Errorf("%s: not run: %w", e.Name, err)
 	}
 	run := &experiment.Run{Seed: set.seed, Quick: set.quick, Report: report}
-	result, err := e.Run(ctx, run)
+	result, err := e.Execute(ctx, run)
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.Name, err)
 	}

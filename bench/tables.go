@@ -152,11 +152,11 @@ func markdownFor(all []experiment.Experiment, dir, name, part, pattern string) (
 	figure := slices.IndexFunc(r.Figures, func(f experiment.Drawn) bool { return f.Name == part })
 	switch {
 	case part == "":
-		rows := make([][]string, 0, len(r.Claims))
+		var rows [][]string
 		for _, c := range r.Claims {
-			rows = append(rows, []string{c.What, c.Paper, c.Ours, string(c.Verdict)})
+			rows = append(rows, claimCells(r, &c))
 		}
-		markdown(&out, []string{"what", "paper", "measured", "verdict"}, rows, false)
+		markdown(&out, claimColumns(r), rows, false)
 	case table >= 0:
 		markdown(&out, r.Tables[table].Columns, r.Tables[table].Rows, true)
 	case figure >= 0:
@@ -171,6 +171,21 @@ func markdownFor(all []experiment.Experiment, dir, name, part, pattern string) (
 	}
 	fmt.Fprintf(&out, "\n<details><summary><sub><code>%s</code>: seed %d, configuration</sub></summary>\n\n```json\n%s\n```\n\n</details>\n", r.Command(), r.Seed, strings.TrimSpace(config.String()))
 	return out.String(), nil
+}
+
+// claimColumns and claimCells are a table's of claims. Quick runs give no
+// verdicts.
+func claimColumns(r *experiment.Record) []string {
+	columns := []string{"what", "paper", "measured", "verdict"}
+	if r.Quick {
+		columns = columns[:3]
+	}
+	return columns
+}
+
+func claimCells(r *experiment.Record, c *experiment.Claim) []string {
+	cells := []string{c.What, c.Paper, c.Ours, string(c.Verdict)}
+	return cells[:len(claimColumns(r))]
 }
 
 // headlines is a table of the headline claims in the results on disk, and of
@@ -197,7 +212,7 @@ func headlines(all []experiment.Experiment, dir, pattern string) (string, error)
 			if !c.Headline && c.Verdict != experiment.Loss {
 				continue
 			}
-			rows = append(rows, []string{"`" + e.Name + "`", c.What, c.Paper, c.Ours, string(c.Verdict)})
+			rows = append(rows, append([]string{"`" + e.Name + "`"}, claimCells(r, &c)...))
 			if first == nil {
 				first = r
 			}
@@ -210,7 +225,7 @@ func headlines(all []experiment.Experiment, dir, pattern string) (string, error)
 		return "", fmt.Errorf("no result with a headline in %s matches %q: go run ./bench -all", dir, pattern)
 	}
 	var out strings.Builder
-	markdown(&out, []string{"experiment", "what", "paper", "measured", "verdict"}, rows, false)
+	markdown(&out, append([]string{"experiment"}, claimColumns(first)...), rows, false)
 	kind := ""
 	if first.Quick {
 		kind = " -quick"

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/plot"
 )
 
 const spoken = `goos: linux
@@ -27,7 +27,7 @@ ok  	github.com/hoplag/hoplag/bench	1.0s
 
 func TestRewriteTables(t *testing.T) {
 	dir := t.TempDir()
-	if _, _, err := commanded(coins(), "-out", dir, "-quick", "coin-1"); err != nil {
+	if _, _, err := commanded(coins(), "-out", dir, "coin-1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "speed.txt"), []byte(spoken), 0o644); err != nil {
@@ -52,13 +52,13 @@ func TestRewriteTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		source := "\n<details><summary><sub><code>go run ./bench -seed 1 -quick coin-1</code>: seed 1, configuration</sub></summary>\n\n```json\n{\"n\":10}\n```\n\n</details>\n<!-- /bench -->\n"
+		source := "\n<details><summary><sub><code>go run ./bench -seed 1 coin-1</code>: seed 1, configuration</sub></summary>\n\n```json\n{\"n\":100}\n```\n\n</details>\n<!-- /bench -->\n"
 		want := "# Title\n\n<!-- bench:coin-1 -->\n" +
 			"| what | paper | measured | verdict |\n| --- | --- | --- | --- |\n| heads | 0.5 | Y1 | as good |\n" + source +
 			"between\n<!-- bench:coin-1/t -->\n| x | y |\n| --- | ---: |\n| first | Y0 |\n" + source +
 			"<!-- bench:headlines coin -->\n| experiment | what | paper | measured | verdict |\n| --- | --- | --- | --- | --- |\n" +
 			"| `coin-1` | heads | 0.5 | Y1 | as good |\n" +
-			"\n<sub>`go run ./bench -seed 1 -quick -all`: seed 1; each configuration is in `out/EXPERIMENT.json`</sub>\n<!-- /bench -->\n" +
+			"\n<sub>`go run ./bench -seed 1 -all`: seed 1; each configuration is in `out/EXPERIMENT.json`</sub>\n<!-- /bench -->\n" +
 			"<!-- bench:speed LDA -->\n| benchmark | ns/op | Mpkt/s | x-floor | allocs/op |\n| --- | ---: | ---: | ---: | ---: |\n" +
 			"| LDA/two\\|banks | 1.2 | 833 | 2.2 | 0 |\n" +
 			"\n<sub>`go test -run '^$' -bench . -benchtime 0.5s ./bench | tee out/speed.txt`, on Some CPU: fast, linux/amd64</sub>\n<!-- /bench -->\n" +
@@ -66,6 +66,28 @@ func TestRewriteTables(t *testing.T) {
 		want = strings.NewReplacer("Y0", plotted(t, dir, 0), "Y1", plotted(t, dir, 1)).Replace(want)
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Fatal(diff)
+		}
+	}
+}
+
+// What a quick run finds has no verdicts, nor a column for them.
+func TestQuickTables(t *testing.T) {
+	dir := t.TempDir()
+	if _, _, err := commanded(coins(), "-out", dir, "-quick", "coin-1"); err != nil {
+		t.Fatal(err)
+	}
+	text, _, err := replaceTables(coins(), "<!-- bench:coin-1 -->\n<!-- /bench -->\n<!-- bench:headlines coin -->\n<!-- /bench -->\n", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| what | paper | measured |\n", "| experiment | what | paper | measured |\n", "-quick -all"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the tables lack %q:\n%s", want, text)
+		}
+	}
+	for name, data := range contents(t, dir) {
+		if strings.Contains(data+text, "as good</td>") || strings.Contains(data+text, "as good |") || strings.Contains(data, `"Verdict"`) {
+			t.Errorf("%s has a verdict of a quick run", name)
 		}
 	}
 }
@@ -90,11 +112,10 @@ func plotted(t *testing.T, dir string, row int) string {
 func TestPictures(t *testing.T) {
 	dir := t.TempDir()
 	named := coins()[:1]
-	toss := named[0].Run
-	named[0].Run = func(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
-		result, err := toss(ctx, run)
-		result.Figures[0].Name, result.Figures[0].Caption = "heads", "Fair."
-		return result, err
+	toss := named[0].Measure
+	named[0].Measure = func(run *experiment.Run) {
+		toss(run)
+		run.Figure(plot.Figure{Name: "heads", Title: "Heads", Caption: "Fair."})
 	}
 	if _, _, err := commanded(named, "-out", dir, "coin-1"); err != nil {
 		t.Fatal(err)

@@ -1,36 +1,37 @@
 // Package experiment is what the experiments of this directory have in common:
-// what one is, what it is given, and what it returns. A group of experiments
-// is a package with one function, Experiments, which experiments.go of the
-// command names:
+// what one is, what it is given, and how it says what it found. A group of
+// experiments is a package with one function, Experiments, which experiments.go
+// of the command names:
 //
 //	func Experiments() []experiment.Experiment {
 //		return []experiment.Experiment{{
 //			Name: "coin-1", Group: "Coins", Title: "Heads against tosses",
-//			Claim:  "Half of all tosses are heads (section 2, Fig. 1).",
-//			Weight: 20, // seconds that the full run takes, roughly
-//			Run:    heads,
+//			Claim:   "Half of all tosses are heads (section 2, Fig. 1).",
+//			Weight:  20, // seconds that the full run takes, roughly
+//			Measure: heads,
 //		}}
 //	}
 //
-//	func heads(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
-//		random := run.Rand("tosses") // a generator of its own, from the seed
+//	func heads(run *experiment.Run) {
+//		coin := experiment.Try(mint.Strike(1)) // an error ends the run
+//		random := run.Rand("tosses")           // a generator of its own, from the seed
+//		f := run.Figure(plot.Figure{
+//			Name: "1", Title: "Share of heads",
+//			X:    plot.Axis{Label: "tosses", Scale: plot.Log}, Y: plot.Axis{Label: "heads"},
+//		})
 //		share := plot.Series{Name: "measured"}
-//		for i := range run.Pick(10, 100) { // quick, full
-//			if err := run.Progress(ctx, i, run.Pick(10, 100)); err != nil {
-//				return experiment.Result{}, err // interrupted
-//			}
-//			share.Add(float64(i), toss(random, i))
+//		for i := range run.Times(run.Pick(10, 100)) { // quick, full; tells progress, ends when interrupted
+//			share.Add(float64(i), coin.Toss(random))
 //		}
-//		return experiment.Result{
-//			Figures: []plot.Figure{{
-//				Name: "1", Title: "Share of heads",
-//				X:    plot.Axis{Label: "tosses", Scale: plot.Log}, Y: plot.Axis{Label: "heads"},
-//				Series: []plot.Series{share},
-//			}},
-//			Claims: []experiment.Claim{{What: "share", Paper: "0.5", Ours: experiment.Number(x), Verdict: experiment.AsGood}},
-//			Config: config, // everything that was chosen; any value that encodes to JSON
-//		}, nil
+//		f.Series = append(f.Series, share)
+//		run.Between("share of heads", "0.5", share.Y[0], 0.5, 0.5, 0.1)
+//		run.Config("coin", coin) // everything that was chosen; any value that encodes to JSON
 //	}
+//
+// What a run tells is kept in the order it is told: Figure, Table, Note, Config,
+// and claims by Beats, Within, Between, Holds, Keeps or Claim. Loops are Each
+// and Times; SweepOver measures several methods over an axis, and package
+// perflow scores answers about many flows.
 //
 // The same seed must give the same result, bit for bit: draw from run.Rand, or
 // give run.Seed to a Config; never read a clock, and never let the order of a

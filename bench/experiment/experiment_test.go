@@ -1,8 +1,6 @@
 package experiment
 
 import (
-	"context"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -54,25 +52,9 @@ func TestRand(t *testing.T) {
 	}
 }
 
-func TestProgress(t *testing.T) {
-	var told []float64
-	r := Run{Report: func(done float64) { told = append(told, done) }}
-	ctx, cancel := context.WithCancel(context.Background())
-	if err := r.Progress(ctx, 1, 4); err != nil {
-		t.Error(err)
-	}
-	cancel()
-	if err := r.Progress(ctx, 2, 4); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v once canceled", err)
-	}
-	if diff := cmp.Diff([]float64{0.25, 0.5}, told); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// found is a result with everything that there is, and numbers that JSON has
+// everything is a result with everything that there is, and numbers that JSON has
 // no word for.
-func found() *Result {
+func everything() *Result {
 	return &Result{
 		Claims: []Claim{{What: "error <of> the \"mean\"", Paper: "< 4 %", Ours: "3 %", Verdict: Win}},
 		Figures: []plot.Figure{
@@ -91,7 +73,7 @@ func TestSaveAndLoad(t *testing.T) {
 	var contents []map[string][]byte
 	for range 2 {
 		dir := t.TempDir()
-		if err := Save(dir, e, run, found()); err != nil {
+		if err := Save(dir, e, run, everything()); err != nil {
 			t.Fatal(err)
 		}
 		r, err := Load(dir, "coin-1")
@@ -101,7 +83,7 @@ func TestSaveAndLoad(t *testing.T) {
 		if want := "go run ./bench -seed 7 -quick coin-1"; r.Command() != want {
 			t.Errorf("command %q, want %q", r.Command(), want)
 		}
-		if r.Title != "Heads" || r.Claims[0] != found().Claims[0] || r.Figures[1].File != "coin-1-b.svg" || r.Tables[0].Rows[0][1] != "2" || r.Notes[0] != "Note." {
+		if r.Title != "Heads" || r.Claims[0] != everything().Claims[0] || r.Figures[1].File != "coin-1-b.svg" || r.Tables[0].Rows[0][1] != "2" || r.Notes[0] != "Note." {
 			t.Errorf("loaded %+v", r)
 		}
 		files := map[string][]byte{}

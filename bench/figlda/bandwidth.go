@@ -77,7 +77,7 @@ func runBandwidth(ctx context.Context, run *experiment.Run) (experiment.Result, 
 			if err != nil {
 				return experiment.Result{}, err
 			}
-			off := experiment.RelativeError(d.Mean, p.Truth.Mean)
+			off := estimate.RelativeError(d.Mean, p.Truth.Mean)
 			squares += off * off
 		}
 		if err := step(); err != nil {

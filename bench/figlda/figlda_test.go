@@ -102,12 +102,12 @@ func TestSample(t *testing.T) {
 			usable += r.Usable
 		}
 		tolerance := 5 / math.Sqrt(float64(usable))
-		if off := experiment.RelativeError(pt.sample.Mean(), pt.expected); off > tolerance {
+		if off := estimate.RelativeError(pt.sample.Mean(), pt.expected); off > tolerance {
 			t.Errorf("%s: sample %v, expected %v ± %v", b.name, pt.sample.Mean(), pt.expected, tolerance)
 		}
 		_, presampled := b.config(len(p.Delays), p.Losses)
 		wrong := pt.config.Expect(presampled*float64(len(p.Delays)), 2*p.LossRate).Sample
-		if experiment.RelativeError(pt.sample.Mean(), wrong) < tolerance {
+		if estimate.RelativeError(pt.sample.Mean(), wrong) < tolerance {
 			t.Errorf("%s: the sample to expect at twice the loss, %v, passes for %v", b.name, wrong, pt.sample.Mean())
 		}
 	}

@@ -57,10 +57,10 @@ func (p *Passage) probes(run *experiment.Run, hertz float64, runs int) (probing,
 		if err != nil && !errors.Is(err, estimate.ErrNoSamples) {
 			return pr, err
 		}
-		off := experiment.RelativeError(d.Mean, p.Truth.Mean)
+		off := estimate.RelativeError(d.Mean, p.Truth.Mean)
 		pr.mean.Add(off)
 		pr.errors = append(pr.errors, off)
-		pr.stdDev.Add(experiment.RelativeError(d.StdDev, p.Truth.StdDev))
+		pr.stdDev.Add(estimate.RelativeError(d.StdDev, p.Truth.StdDev))
 		pr.sample.Add(float64(d.N))
 	}
 	return pr, nil

@@ -203,13 +203,13 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int, step func() 
 			return nil, err
 		}
 		pt.results = append(pt.results, result)
-		off := experiment.RelativeError(result.Mean, p.Truth.Mean)
+		off := estimate.RelativeError(result.Mean, p.Truth.Mean)
 		pt.means.Add(off)
 		pt.errors = append(pt.errors, off)
 		pt.squares += off * off
 		pt.sample.Add(float64(result.N))
-		pt.paper.Add(experiment.RelativeError(math.Sqrt(max(0, collapsed)), p.Truth.StdDev))
-		pt.ours.Add(experiment.RelativeError(result.StdDev, p.Truth.StdDev))
+		pt.paper.Add(estimate.RelativeError(math.Sqrt(max(0, collapsed)), p.Truth.StdDev))
+		pt.ours.Add(estimate.RelativeError(result.StdDev, p.Truth.StdDev))
 		if err := step(); err != nil {
 			return nil, err
 		}

@@ -93,7 +93,7 @@ func (d *deviations) measure(p *figlda.Passage, seed uint64, random *rand.Rand) 
 	if err != nil {
 		return err
 	}
-	off := func(deviation float64) float64 { return experiment.RelativeError(deviation, p.Truth.StdDev) }
+	off := func(deviation float64) float64 { return estimate.RelativeError(deviation, p.Truth.StdDev) }
 	d.collapsed.Add(off(math.Sqrt(max(0, collapsed))))
 	d.paired.Add(off(math.Sqrt(max(0, paired))))
 	d.ours.Add(off(result.StdDev))

@@ -116,7 +116,7 @@ func (d *digested) add(c *cut, results, right []lda.Result) {
 		if r.Mean < 0 || r.Mean > c.longest || r.StdDev > c.longest {
 			d.absurd++
 		}
-		off := experiment.RelativeError(r.Mean, exact.Mean())
+		off := estimate.RelativeError(r.Mean, exact.Mean())
 		d.squares.Add(off * off)
 	}
 }

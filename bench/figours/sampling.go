@@ -103,7 +103,7 @@ func (s *sampled) measure(p *figlda.Passage, seed uint64) error {
 		return err
 	}
 	s.sample.Add(float64(result.N))
-	s.mean.Add(experiment.RelativeError(result.Mean, p.Truth.Mean))
+	s.mean.Add(estimate.RelativeError(result.Mean, p.Truth.Mean))
 	c := up.Config()
 	s.expected = c.Expect(s.share*float64(len(p.Delays)), p.LossRate).Sample
 	return nil

@@ -1,14 +1,12 @@
 package figreal
 
 import (
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -85,13 +83,7 @@ func (s source) load() (*capture, error) {
 			return nil, err
 		}
 		defer file.Close()
-		var src io.Reader = file
-		if strings.HasSuffix(name, ".gz") {
-			if src, err = gzip.NewReader(file); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-		}
-		if readers[i], err = trace.NewReader(src); err != nil {
+		if readers[i], err = trace.NewReader(file); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}

@@ -155,7 +155,7 @@ func (c *capture) measureLDA(run *experiment.Run, config lda.Config) (*measuredL
 			return nil, err
 		}
 		square := func(of *estimate.Moments, got, truth float64) {
-			e := experiment.RelativeError(got, truth)
+			e := estimate.RelativeError(got, truth)
 			of.Add(e * e)
 		}
 		square(&mean, r.Mean, m.truth.Mean())
@@ -400,7 +400,7 @@ func (all intervals) claims(c *capture) []experiment.Claim {
 			}
 			if !crossed && w.sent == int(w.exact.N()) {
 				lossless++
-				if experiment.RelativeError(w.result.Mean, w.exact.Mean()) < 1e-9 {
+				if estimate.RelativeError(w.result.Mean, w.exact.Mean()) < 1e-9 {
 					exactly++
 				}
 			}

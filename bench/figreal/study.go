@@ -96,7 +96,7 @@ func (s *study) relative(answers []float64, flows []int) estimate.Empirical {
 	for k, i := range flows {
 		list[k] = 1
 		if !math.IsNaN(answers[i]) {
-			list[k] = experiment.RelativeError(answers[i], s.truth[i])
+			list[k] = estimate.RelativeError(answers[i], s.truth[i])
 		}
 	}
 	return estimate.NewEmpirical(list)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/estimate"
 )
 
 var busyAware = experiment.Experiment{
@@ -80,7 +81,7 @@ func runBusyAware(ctx context.Context, run *experiment.Run) (experiment.Result, 
 					}
 					medians[v] = median(a.mean)
 					upper := quantile(a.mean, 0.75)
-					row = append(row, fmt.Sprintf("%s / %s (%s)", percent(medians[v]), percent(upper), percent(experiment.RelativeError(total.Mean, p.all.Mean()))))
+					row = append(row, fmt.Sprintf("%s / %s (%s)", percent(medians[v]), percent(upper), percent(estimate.RelativeError(total.Mean, p.all.Mean()))))
 					// A median of 0, where half of the flows always found the
 					// link idle, has no place on the axis.
 					figure.Series[v].AddRange(100*u, max(100*medians[v], shown), max(100*medians[v], shown), max(100*upper, shown))

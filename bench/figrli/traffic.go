@@ -1,7 +1,6 @@
 package figrli
 
 import (
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -70,11 +69,7 @@ func recorded() (*kind, string, error) {
 		return nil, "", err
 	}
 	defer file.Close()
-	plain, err := gzip.NewReader(file)
-	if err != nil {
-		return nil, "", err
-	}
-	reader, err := trace.NewReader(plain)
+	reader, err := trace.NewReader(file)
 	if err != nil {
 		return nil, "", err
 	}

@@ -78,7 +78,7 @@ func Write(file, dir string, all []experiment.Experiment) error {
 
 // load makes an experiment's section from its record, if there is one.
 func load(dir string, e *experiment.Experiment) (section, error) {
-	s := section{Possible: e.Run != nil, Counts: map[experiment.Verdict]int{}}
+	s := section{Possible: e.Possible(), Counts: map[experiment.Verdict]int{}}
 	s.Name, s.Title, s.Claim = e.Name, e.Title, e.Claim
 	r, err := experiment.Load(dir, e.Name)
 	if experiment.Missing(err) {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"context"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -19,12 +18,10 @@ import (
 // and one that cannot be run.
 func written(t *testing.T) string {
 	t.Helper()
-	run := func(context.Context, *experiment.Run) (experiment.Result, error) {
-		return experiment.Result{}, errors.New("not called")
-	}
+	run := func(run *experiment.Run) { run.Try(errors.New("not called")) }
 	all := []experiment.Experiment{
-		{Name: "coin-1", Group: "Coins & co", Title: "Heads <1>", Claim: "Half of \"all\" tosses.", Run: run},
-		{Name: "coin-2", Group: "Coins & co", Title: "Two", Claim: "A quarter.", Run: run},
+		{Name: "coin-1", Group: "Coins & co", Title: "Heads <1>", Claim: "Half of \"all\" tosses.", Measure: run},
+		{Name: "coin-2", Group: "Coins & co", Title: "Two", Claim: "A quarter.", Measure: run},
 		{Name: "card", Group: "Cards", Title: "Aces", Claim: "One in 13."},
 	}
 	dir := t.TempDir()

@@ -1,0 +1,91 @@
+package experiment
+
+// A Claim sets what was measured beside what was claimed.
+type Claim struct {
+	What    string  // the quantity and where: "mean error at 20 % loss, Weibull 0.6"
+	Paper   string  // "< 4 %"
+	Ours    string  // "3.1 %": see [Number] and [Percent]
+	Verdict Verdict `json:",omitempty"` // none in a quick run
+
+	// Headline tells that the claim is what the experiment comes down to: it
+	// is shown where there is one line for each.
+	Headline bool
+}
+
+// A Verdict says in a word what came of a claim.
+type Verdict string
+
+// The verdicts.
+const (
+	Win         Verdict = "win"           // better than claimed, or than the paper's method in the same run
+	AsGood      Verdict = "as good"       // the claim holds; no difference that matters
+	Loss        Verdict = "loss"          // worse than claimed, or than the paper's method in the same run
+	DoesNotHold Verdict = "does not hold" // the paper's claim could not be reproduced, and not for want of our doing as it does
+)
+
+// Judge compares what was measured with what was claimed, both of a quantity
+// that is better the smaller it is: within a factor of 1 ± slack it is as good.
+func Judge(ours, claimed, slack float64) Verdict {
+	switch {
+	case ours < claimed*(1-slack):
+		return Win
+	case ours <= claimed*(1+slack):
+		return AsGood
+	}
+	return Loss
+}
+
+// Holds judges a claim that is true or not.
+func Holds(is bool) Verdict {
+	if is {
+		return AsGood
+	}
+	return DoesNotHold
+}
+
+// Claim adds a claim, and returns it so that it can be made a headline:
+//
+//	run.Claim("largest error", "0.17 %", experiment.Percent(worst), verdict).Headline = true
+func (r *Run) Claim(what, paper, ours string, v Verdict) *Claim {
+	c := &Claim{What: what, Paper: paper, Ours: ours, Verdict: v}
+	r.found.claims = append(r.found.claims, c)
+	return c
+}
+
+// Holds adds a claim of a paper that is true or not: as good, or does not hold.
+func (r *Run) Holds(what, paper, ours string, is bool) *Claim {
+	return r.Claim(what, paper, ours, Holds(is))
+}
+
+// Keeps adds a claim of ours that is true or not: a win or a loss.
+func (r *Run) Keeps(what, paper, ours string, is bool) *Claim {
+	v := Loss
+	if is {
+		v = Win
+	}
+	return r.Claim(what, paper, ours, v)
+}
+
+// Beats adds a contest of two errors in one run, ours and that of the paper's
+// method: within a factor of 1 ± slack they are as good.
+func (r *Run) Beats(what string, ours, theirs, slack float64) *Claim {
+	return r.Claim(what, Percent(theirs), Percent(ours), Judge(ours, theirs, slack))
+}
+
+// Within adds an error of ours and the limit that the paper claims for it: a
+// win below, a loss above it, and as good within a factor of 1 ± slack.
+func (r *Run) Within(what, paper string, ours, limit, slack float64) *Claim {
+	return r.Claim(what, paper, Percent(ours), Judge(ours, limit, slack))
+}
+
+// Between adds an error of the paper's own method and the range that the paper
+// gives for it, judged at both ends: as good from low to high, with a factor of
+// 1 ± slack allowed, and else the claim does not hold. Low is 0 where the paper
+// gives an upper limit alone.
+func (r *Run) Between(what, paper string, got, low, high, slack float64) *Claim {
+	return r.Holds(what, paper, Percent(got), IsBetween(got, low, high, slack))
+}
+
+// IsBetween reports whether a number is in a range that is widened by a factor
+// of 1 ± slack.
+func IsBetween(x, low, high, slack float64) bool { return x >= low*(1-slack) && x <= high*(1+slack) }

@@ -1,0 +1,110 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+)
+
+// A Run is what an experiment is given, and where it leaves what it finds.
+type Run struct {
+	Seed  uint64
+	Quick bool // a smaller run of the same, all experiments in 2 minutes together; it gives no verdicts
+
+	// Report, if not nil, is told how far the run has come, from 0 to 1.
+	Report func(done float64)
+
+	ctx      context.Context
+	from, to float64 // the part of the run that is under way
+	found    findings
+}
+
+// Rand returns a generator for one purpose of the run: the same for the same
+// seed and purpose, and independent of those for others.
+func (r *Run) Rand(purpose string) *rand.Rand {
+	return rand.New(rand.NewPCG(r.Seed, r.SeedOf(purpose)))
+}
+
+// SeedOf returns a seed for one purpose of the run, for what takes a seed
+// rather than a generator.
+func (r *Run) SeedOf(purpose string) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s", r.Seed, purpose)
+	return rand.NewPCG(r.Seed, h.Sum64()).Uint64()
+}
+
+// Pick returns the size for the kind of run.
+func (r *Run) Pick(quick, full int) int {
+	if r.Quick {
+		return quick
+	}
+	return full
+}
+
+// Context is done when the run is interrupted: for what takes a context.
+func (r *Run) Context() context.Context {
+	if r.ctx == nil {
+		return context.Background()
+	}
+	return r.ctx
+}
+
+// An ended run is what Check panics with.
+type ended struct{ err error }
+
+func (e ended) Error() string { return e.err.Error() }
+func (e ended) Unwrap() error { return e.err }
+
+// Check ends the run with the error, if there is one. It is for the goroutine
+// that the experiment runs on: it panics, and Execute returns the error.
+func Check(err error) {
+	if err != nil {
+		panic(ended{err})
+	}
+}
+
+// Try returns the value, or ends the run with the error:
+//
+//	sketch := experiment.Try(lda.New(config))
+func Try[T any](value T, err error) T {
+	Check(err)
+	return value
+}
+
+// Try2 is Try for two values.
+func Try2[A, B any](a A, b B, err error) (A, B) {
+	Check(err)
+	return a, b
+}
+
+// Try ends the run with the error, if there is one. It is Check, beside the
+// run's other methods.
+func (r *Run) Try(err error) { Check(err) }
+
+// Execute runs the experiment. Once ctx is done it returns early, with ctx's
+// error. A quick run has no verdicts: it is too small for them.
+func (e *Experiment) Execute(ctx context.Context, run *Run) (result Result, err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case ended:
+			result, err = Result{}, p.err
+		default:
+			panic(p)
+		}
+	}()
+	if e.Measure != nil {
+		run.ctx, run.from, run.to, run.found = ctx, 0, 1, findings{}
+		e.Measure(run)
+		result = run.found.result()
+	} else if result, err = e.Run(ctx, run); err != nil {
+		return Result{}, err
+	}
+	if run.Quick {
+		for i := range result.Claims {
+			result.Claims[i].Verdict = ""
+		}
+	}
+	return result, ctx.Err()
+}

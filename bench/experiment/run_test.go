@@ -1,0 +1,186 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hoplag/hoplag/bench/plot"
+)
+
+// execute runs an experiment and returns what it found and the progress that
+// it told.
+func execute(ctx context.Context, run Run, measure func(*Run)) (Result, []float64, error) {
+	var told []float64
+	run.Report = func(done float64) { told = append(told, done) }
+	e := Experiment{Name: "coin-1", Measure: measure}
+	result, err := e.Execute(ctx, &run)
+	return result, told, err
+}
+
+// An error ends the run wherever it comes up, and nothing is found.
+func TestTry(t *testing.T) {
+	broken := errors.New("the coin is on its edge")
+	toss := func() (int, error) { return 0, broken }
+	for name, measure := range map[string]func(*Run){
+		"Try":     func(run *Run) { Try(toss()) },
+		"Try2":    func(run *Run) { Try2(1, 2, broken) },
+		"run.Try": func(run *Run) { run.Try(broken) },
+		"the loop": func(run *Run) {
+			for range run.Times(3) {
+				run.Try(broken)
+			}
+		},
+	} {
+		after := false
+		result, _, err := execute(t.Context(), Run{}, func(run *Run) {
+			run.Note("before")
+			measure(run)
+			after = true
+		})
+		if !errors.Is(err, broken) || after || result.Notes != nil {
+			t.Errorf("%s: error %v, went on %v, notes %v", name, err, after, result.Notes)
+		}
+	}
+	if a, b := Try2(1, "b", nil); Try(2, nil) != 2 || a != 1 || b != "b" {
+		t.Error("values are lost")
+	}
+	defer func() {
+		if recover() != "a bug" {
+			t.Error("a panic that is none of Try's does not show")
+		}
+	}()
+	execute(t.Context(), Run{}, func(*Run) { panic("a bug") })
+}
+
+// Loops divide the part of the run that the loop around them has come to.
+func TestProgress(t *testing.T) {
+	_, told, err := execute(t.Context(), Run{}, func(run *Run) {
+		for i, n := range Each(run, []int{2, 1}) {
+			if n != 2-i {
+				t.Errorf("element %d is %d", i, n)
+			}
+			for range run.Times(n) {
+			}
+		}
+	})
+	if diff := cmp.Diff([]float64{0.25, 0.5, 0.5, 1, 1}, told); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	_, told, _ = execute(t.Context(), Run{}, func(run *Run) {
+		for k := range 2 {
+			run.Part(k, 2)
+			for range run.Times(2) {
+			}
+		}
+	})
+	if diff := cmp.Diff([]float64{0, 0.25, 0.5, 0.5, 0.75, 1}, told); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An interrupted run ends at the next turn of a loop.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	turns := 0
+	_, _, err := execute(ctx, Run{}, func(run *Run) {
+		for range run.Times(10) {
+			if turns++; turns == 3 {
+				cancel()
+			}
+		}
+	})
+	if !errors.Is(err, context.Canceled) || turns != 3 {
+		t.Errorf("error %v after %d turns", err, turns)
+	}
+}
+
+// What is found comes in the order in which it is told, and figures and
+// tables may grow after others have begun.
+func TestFound(t *testing.T) {
+	measure := func(run *Run) {
+		a, first := run.Figure(plot.Figure{Name: "a"}), run.Table("t", "Title", "x", "y")
+		run.Figures(plot.Figure{Name: "b"}, plot.Figure{Name: "c"})
+		run.Table("u", "")
+		a.Series = append(a.Series, plot.Series{Name: "late"})
+		first.Add("1", "2")
+		run.Note("one", "two")
+		run.Notef("%d", 3)
+		run.Config("n", 1)
+		run.Config("m", 2)
+		run.Beats("b", 0.1, 0.2, 0.1).Headline = true
+		run.Within("w", "< 3 %", 0.04, 0.03, 0.1)
+		run.Between("B", "20–50 %", 0.1, 0.2, 0.5, 0.1)
+		run.Holds("h", "yes", "yes", true)
+		run.Keeps("k", "yes", "no", false)
+		run.Claim("c", "p", "o", AsGood)
+	}
+	want := Result{
+		Claims: []Claim{
+			{What: "b", Paper: "20 %", Ours: "10 %", Verdict: Win, Headline: true},
+			{What: "w", Paper: "< 3 %", Ours: "4 %", Verdict: Loss},
+			{What: "B", Paper: "20–50 %", Ours: "10 %", Verdict: DoesNotHold},
+			{What: "h", Paper: "yes", Ours: "yes", Verdict: AsGood},
+			{What: "k", Paper: "yes", Ours: "no", Verdict: Loss},
+			{What: "c", Paper: "p", Ours: "o", Verdict: AsGood},
+		},
+		Figures: []plot.Figure{{Name: "a", Series: []plot.Series{{Name: "late"}}}, {Name: "b"}, {Name: "c"}},
+		Tables:  []Table{{Name: "t", Title: "Title", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}}, {Name: "u"}},
+		Notes:   []string{"one", "two", "3"},
+		Config:  map[string]any{"n": 1, "m": 2},
+	}
+	got, _, err := execute(t.Context(), Run{}, measure)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	// A quick run finds the same, without verdicts.
+	for i := range want.Claims {
+		want.Claims[i].Verdict = ""
+	}
+	got, _, _ = execute(t.Context(), Run{Quick: true}, measure)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestIsBetween(t *testing.T) {
+	for x, want := range map[float64]bool{0.17: false, 0.19: true, 0.3: true, 0.54: true, 0.56: false, math.NaN(): false} {
+		if IsBetween(x, 0.2, 0.5, 0.1) != want {
+			t.Errorf("IsBetween(%v) is %v", x, !want)
+		}
+	}
+}
+
+// Every method is shown the same input at a place, and lines and rows are of
+// what it measured there.
+func TestSweep(t *testing.T) {
+	var s *Sweep[int, string, float64]
+	inputs := 0
+	_, told, err := execute(t.Context(), Run{}, func(run *Run) {
+		s = SweepOver(run, []int{1, 2}, []string{"a", "bb"}, func(place int) int {
+			inputs++
+			return 10 * place
+		}, func(in int, m string) float64 { return float64(in + len(m)) })
+	})
+	if err != nil || inputs != 2 || len(told) != 6 || told[5] != 1 {
+		t.Fatalf("error %v, %d inputs, progress %v", err, inputs, told)
+	}
+	lines := s.Lines(func(k int, m string) plot.Series { return plot.Series{Name: m, Pair: k + 1} },
+		func(line *plot.Series, place int, found float64) { line.Add(float64(place), found) })
+	want := []plot.Series{{Name: "a", Pair: 1, X: []float64{1, 2}, Y: []float64{11, 21}}, {Name: "bb", Pair: 2, X: []float64{1, 2}, Y: []float64{12, 22}}}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Error(diff)
+	}
+	var table Table
+	s.Rows(&table, func(place int) string { return fmt.Sprint(place) }, func(found float64) string { return Number(found) })
+	if diff := cmp.Diff([][]string{{"1", "11", "12"}, {"2", "21", "22"}}, table.Rows); diff != "" {
+		t.Error(diff)
+	}
+	if got := s.Worst(1, func(place int) bool { return place < 2 }, func(x float64) float64 { return x }); got != 12 {
+		t.Errorf("worst %v, want 12", got)
+	}
+}

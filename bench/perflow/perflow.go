@@ -1,0 +1,228 @@
+// Package perflow scores methods that answer about many flows: the errors of
+// a method, by how many packets the flows have.
+//
+//	joint := perflow.New("joint", perflow.Infinite)
+//	for i := range flows {
+//		joint.Add(flows[i].packets, answers[i], flows[i].mean) // NaN is no answer
+//	}
+//	run.Beats("median error, flows of 100 packets and more", joint.Median(large), other.Median(large), 0.1)
+//	figure.Series = append(figure.Series, joint.ByClass(classes, 0.5))
+package perflow
+
+import (
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A Class is flows by how many packets they have, both ends included.
+type Class struct {
+	Name        string
+	Least, Most int
+}
+
+// Unlimited is a Class's Most where there is no limit.
+const Unlimited = math.MaxInt32
+
+// Has reports whether a flow of so many packets is in the class.
+func (c Class) Has(packets int) bool { return c.Least <= packets && packets <= c.Most }
+
+// Axis is an X axis with a place for each class, from 0.
+func Axis(classes []Class) plot.Axis {
+	a := plot.Axis{Label: "packets of the flow"}
+	for _, c := range classes {
+		a.Categories = append(a.Categories, c.Name)
+	}
+	return a
+}
+
+// What the error of a flow without an answer is.
+var (
+	Infinite = math.Inf(1)
+	Whole    = 1.0        // as of an answer of 0
+	LeftOut  = math.NaN() // such flows do not count
+)
+
+// Errors are the relative errors of one method.
+type Errors struct {
+	Look plot.Series // Name, Paper, Pair and Kind of what is drawn
+
+	none  float64 // the error of a flow without an answer
+	flows []scored
+	ends  []int // of the intervals that Next ended, in flows
+}
+
+type scored struct {
+	packets  int
+	off      float64
+	answered bool
+}
+
+// New returns a method without errors so far. None is the error of a flow
+// without an answer: Infinite, Whole or LeftOut.
+func New(name string, none float64) *Errors {
+	return &Errors{Look: plot.Series{Name: name}, none: none}
+}
+
+// ByPaper marks the method as the paper's.
+func (e *Errors) ByPaper() *Errors {
+	e.Look.Paper = true
+	return e
+}
+
+// Add adds the answer about a flow, NaN if there was none.
+func (e *Errors) Add(packets int, got, truth float64) {
+	if math.IsNaN(got) {
+		e.flows = append(e.flows, scored{packets, e.none, false})
+		return
+	}
+	e.flows = append(e.flows, scored{packets, estimate.RelativeError(got, truth), true})
+}
+
+// Next says that flows of another interval follow: ranges are over intervals.
+func (e *Errors) Next() { e.ends = append(e.ends, len(e.flows)) }
+
+// Missing is how many flows of a class had no answer.
+func (e *Errors) Missing(c Class) int {
+	n := 0
+	for i := range e.flows {
+		if f := &e.flows[i]; !f.answered && c.Has(f.packets) {
+			n++
+		}
+	}
+	return n
+}
+
+// Answered are the errors of the flows of a class that had an answer.
+func (e *Errors) Answered(c Class) []float64 {
+	return errorsOf(e.flows, func(f *scored) bool { return f.answered && c.Has(f.packets) })
+}
+
+// Of are the errors of the flows of a class that count, in the order in which
+// they were added.
+func (e *Errors) Of(c Class) []float64 { return errorsIn(e.flows, c) }
+
+func errorsIn(flows []scored, c Class) []float64 {
+	return errorsOf(flows, func(f *scored) bool { return c.Has(f.packets) && !math.IsNaN(f.off) })
+}
+
+func errorsOf(flows []scored, counts func(*scored) bool) []float64 {
+	var list []float64
+	for i := range flows {
+		if counts(&flows[i]) {
+			list = append(list, flows[i].off)
+		}
+	}
+	return list
+}
+
+// Quantile is one of the errors of a class, NaN if there are none.
+func (e *Errors) Quantile(c Class, p float64) float64 { return Quantile(e.Of(c), p) }
+
+// Median is that of the errors of a class, NaN if there are none.
+func (e *Errors) Median(c Class) float64 { return e.Quantile(c, 0.5) }
+
+// Within is the part of a class whose error is at most limit.
+func (e *Errors) Within(c Class, limit float64) float64 {
+	list := e.Of(c)
+	n := 0
+	for _, off := range list {
+		if off <= limit {
+			n++
+		}
+	}
+	return float64(n) / float64(len(list))
+}
+
+// Cell is a table's cell: some quantiles of the errors of a class.
+func (e *Errors) Cell(c Class, quantiles ...float64) string {
+	cell := ""
+	for i, p := range quantiles {
+		if i > 0 {
+			cell += " / "
+		}
+		cell += experiment.Percent(e.Quantile(c, p))
+	}
+	return cell
+}
+
+// CDF is the distribution of the errors of a class, in per cent.
+func (e *Errors) CDF(c Class) plot.Series {
+	list := e.Of(c)
+	for i := range list {
+		list[i] = 100 * min(list[i], 1e6)
+	}
+	s := e.line()
+	cdf := plot.CDF(s.Name, list, 0)
+	s.Kind, s.X, s.Y = cdf.Kind, cdf.X, cdf.Y
+	return s
+}
+
+// ByClass is a quantile of the errors of each class, in per cent, at the
+// class's place on the axis. Where there are several intervals, bars are from
+// the least to the greatest quantile of an interval.
+func (e *Errors) ByClass(classes []Class, p float64) plot.Series {
+	s := e.line()
+	for i, c := range classes {
+		y := e.Quantile(c, p)
+		switch each := e.byInterval(c, p); {
+		case math.IsNaN(y):
+		case len(each) == 0:
+			s.Add(float64(i), 100*y)
+		default:
+			s.AddRange(float64(i), 100*y, 100*slices.Min(each), 100*slices.Max(each))
+		}
+	}
+	return s
+}
+
+// byInterval is a quantile of a class's errors for each interval that has any;
+// nothing without intervals.
+func (e *Errors) byInterval(c Class, p float64) []float64 {
+	var each []float64
+	from := 0
+	for _, end := range e.ends {
+		if q := Quantile(errorsIn(e.flows[from:end], c), p); !math.IsNaN(q) {
+			each = append(each, q)
+		}
+		from = end
+	}
+	return each
+}
+
+func (e *Errors) line() plot.Series {
+	return plot.Series{Name: e.Look.Name, Kind: e.Look.Kind, Paper: e.Look.Paper, Pair: e.Look.Pair}
+}
+
+// Quantile is one of the numbers of a list that are any, NaN if there are
+// none. The list is not changed.
+func Quantile(list []float64, p float64) float64 {
+	q, err := estimate.NewEmpirical(Known(list)).Quantile(p)
+	if err != nil {
+		return math.NaN()
+	}
+	return q
+}
+
+// Known returns the numbers of a list, without NaN.
+func Known(list []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(list), math.IsNaN)
+}
+
+// Unanswered returns so many answers that are none.
+func Unanswered(flows int) []float64 { return slices.Repeat([]float64{math.NaN()}, flows) }
+
+// Spread picks at most so many of a list, evenly.
+func Spread[T any](list []T, most int) []T {
+	if len(list) <= most {
+		return list
+	}
+	picked := make([]T, most)
+	for i := range picked {
+		picked[i] = list[i*len(list)/most]
+	}
+	return picked
+}

@@ -1,0 +1,81 @@
+package perflow
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hoplag/hoplag/bench/plot"
+)
+
+var (
+	small = Class{"1–9", 1, 9}
+	large = Class{"≥ 10", 10, Unlimited}
+	both  = []Class{small, large}
+)
+
+// scoredBy adds the same flows, two of them in a second interval, to a method
+// for which no answer counts as none.
+func scoredBy(none float64) *Errors {
+	e := New("method", none).ByPaper()
+	e.Add(1, 11, 10)
+	e.Add(9, math.NaN(), 10)
+	e.Add(10, 20, 10)
+	e.Next()
+	e.Add(5, 13, 10)
+	e.Add(1000, 10, 10)
+	e.Next()
+	return e
+}
+
+func TestClasses(t *testing.T) {
+	e := scoredBy(Whole)
+	if got := e.Of(small); len(got) != 3 || got[1] != 1 {
+		t.Errorf("errors %v of small flows", got)
+	}
+	if got := scoredBy(LeftOut).Of(small); len(got) != 2 {
+		t.Errorf("errors %v although one had no answer", got)
+	}
+	if got := scoredBy(Infinite).Quantile(small, 1); !math.IsInf(got, 1) {
+		t.Errorf("largest error %v, want infinity for no answer", got)
+	}
+	if e.Missing(small) != 1 || e.Missing(large) != 0 || len(e.Answered(small)) != 2 {
+		t.Errorf("%d and %d without an answer, want 1 and 0", e.Missing(small), e.Missing(large))
+	}
+	if got := e.Within(small, 0.31); math.Abs(got-2.0/3) > 1e-12 {
+		t.Errorf("%v within 31 %%, want two of three", got)
+	}
+	if !math.IsNaN(e.Median(Class{"none", 20, 30})) {
+		t.Error("a class without flows has a median")
+	}
+	if got := e.Cell(large, 0, 1); got != "0 % / 100 %" {
+		t.Errorf("cell %q", got)
+	}
+}
+
+func TestSeries(t *testing.T) {
+	want := plot.Series{Name: "method", Paper: true, X: []float64{0, 1}, Y: []float64{30, 0}, Low: []float64{10, 0}, High: []float64{30, 100}}
+	close := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
+	if diff := cmp.Diff(want, scoredBy(Whole).ByClass(both, 0.5), close); diff != "" {
+		t.Error(diff)
+	}
+	one := New("method", Whole)
+	one.Add(1, 11, 10)
+	if diff := cmp.Diff(plot.Series{Name: "method", X: []float64{0}, Y: []float64{10}}, one.ByClass(both, 0.5), close); diff != "" {
+		t.Error(diff)
+	}
+	if got := scoredBy(Whole).CDF(large); !got.Paper || got.Kind != plot.Steps || got.X[len(got.X)-1] != 100 {
+		t.Errorf("distribution %+v", got)
+	}
+}
+
+func TestSpread(t *testing.T) {
+	list := []int{0, 1, 2, 3, 4, 5, 6}
+	if diff := cmp.Diff([]int{0, 2, 4}, Spread(list, 3)); diff != "" {
+		t.Error(diff)
+	}
+	if len(Spread(list, 7)) != 7 {
+		t.Error("some are missing although there is room for all")
+	}
+}
