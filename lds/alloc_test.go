@@ -32,11 +32,4 @@ func TestNothingAllocates(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("Simple allocates %v times", n)
 	}
-	p, _ := NewPair(shapes()["plain"])
-	if n := testing.AllocsPerRun(20, func() {
-		done, _ := p.Rotate()
-		_ = p.Release(done)
-	}); n > 0 {
-		t.Errorf("Pair allocates %v times", n)
-	}
 }

@@ -44,7 +44,10 @@ type Config struct {
 	Rates [MaxRows]float64
 
 	// Tolerance is by what part more packets than the least loaded of a
-	// flow's cells may hold another that is used with it (α), 0 to 1,000.
+	// flow's cells may hold another that is used with it (α), 0 to 1,000. With
+	// a Spread of 1 every cell holds the same packets of the flow, so that a
+	// second one adds those of others only: 0 is best. The paper takes 0.1
+	// with a Spread of 5.
 	Tolerance float64
 
 	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums
@@ -72,7 +75,6 @@ var DefaultConfig = Config{
 	Columns:    17500,
 	Spread:     1,
 	Rates:      [MaxRows]float64{1, 1, 1, 1},
-	Tolerance:  0.1,
 	SumBits:    48,
 	DigestBits: 16,
 }

@@ -19,7 +19,7 @@
 // larger the flow, the less they matter. [Decode], given the keys of the
 // interval's flows, takes all cells apart at once and is several times more
 // accurate. The sketches also tell loss, packets, bytes, mean packet size and
-// heavy hitters. [Pair] measures interval after interval, and [Plan] sizes a
+// heavy hitters. [NewRotation] measures interval after interval, and [Plan] sizes a
 // sketch. [Simple], the paper's SDS, is for packets that carry the time they
 // were sent.
 //
@@ -57,8 +57,7 @@
 // large flows: at 0.5 % loss, of those of 1,000 packets and more, one in twenty
 // was off by more than 12 %, where rows that see every packet had no estimate
 // for two in five; for flows of 100 they cost some precision as long as loss is
-// below 1 %. A Tolerance of 0.1 is the paper's; it takes in more cells, and less
-// pure ones. Per-flow state would be as large as a column for each flow, but its
+// below 1 %. Per-flow state would be as large as a column for each flow, but its
 // size is not known before the flows come; a sketch's is, and Update takes no
 // lookup.
 //

@@ -36,29 +36,6 @@ type Result struct {
 	Usable, Selected, Lossy, Reordered int
 }
 
-// condition is what a pair of cells tells of its packets.
-type condition int
-
-const (
-	empty     condition = iota // no packet at either point
-	usable                     // the same packets, as far as the digest can tell
-	lossy                      // more at one point than at the other
-	reordered                  // as many, but not the same
-)
-
-// compare tells the condition of the cells at one index of two sketches.
-func compare(up, down *cell, digestBits uint8) condition {
-	switch differ := up.digest() ^ down.digest(); {
-	case up.count() != down.count():
-		return lossy
-	case uint64(differ)&(1<<digestBits-1) != 0:
-		return reordered
-	case up.count() == 0:
-		return empty
-	}
-	return usable
-}
-
 // Estimate returns the delay of flow f between two points from its cells in
 // their sketches of one interval (Fig. 6). Of the usable cells it takes the
 // least loaded, and those that hold up to Config.Tolerance more.
@@ -139,14 +116,4 @@ func estimateBy(up, down *Sketch, f hashing.Flow, load func(n, rate float64) flo
 		result.StdDev = math.Sqrt(squares / float64(result.DegreesOfFreedom))
 	}
 	return result, nil
-}
-
-// at is the index of a cell of flow f's virtual LDA in row r; offset is below
-// Spread.
-func (s *Sketch) at(r int, f hashing.Flow, offset int) int {
-	column := int(home(r, f, s.columns)) + offset
-	if column >= s.config.Columns {
-		column -= s.config.Columns
-	}
-	return r*s.config.Columns + column
 }

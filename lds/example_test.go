@@ -140,16 +140,16 @@ func ExamplePlan() {
 	// Q(1) = 0.91, R = 4.20, q(4, z) = 0.985
 }
 
-func ExamplePair() {
-	pair := must(lds.NewPair(lds.DefaultConfig))
+func ExampleNewRotation() {
+	rotation := must(lds.NewRotation(lds.DefaultConfig))
 	for interval := range 3 {
 		for i := range 100 * (interval + 1) {
-			pair.Active().Update(7, hashing.Word(seed, uint64(i)), int64(i))
+			rotation.Active().Update(7, hashing.Word(seed, uint64(i)), int64(i))
 		}
-		done := must(pair.Rotate()) // by the clock, in O(1)
+		done := must(rotation.Rotate()) // by the clock, in O(1)
 		// Another goroutine may read done, and give it back.
 		fmt.Println(done.Packets(7))
-		if err := pair.Release(done); err != nil {
+		if err := rotation.Release(done); err != nil {
 			log.Fatal(err)
 		}
 	}

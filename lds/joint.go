@@ -94,16 +94,3 @@ func columns(flows []joint.FlowRecord) (keys []hashing.Flow, packets, doubt []fl
 	}
 	return keys, packets, doubt
 }
-
-// cellsOf returns the indices of the flows' cells, Rows × Spread for each.
-func (s *Sketch) cellsOf(flows []hashing.Flow) []uint32 {
-	cells := make([]uint32, 0, len(flows)*s.config.Rows*s.config.Spread)
-	for _, f := range flows {
-		for r := range s.config.Rows {
-			for offset := range s.config.Spread {
-				cells = append(cells, uint32(s.at(r, f, offset)))
-			}
-		}
-	}
-	return cells
-}

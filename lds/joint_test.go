@@ -130,14 +130,14 @@ func TestDecode(t *testing.T) {
 			}
 
 			// The bars are the project's own: a quarter of Fig. 6's error where
-			// each row sees all, with sampling less than all of it.
-			bar := 0.25
+			// each row sees all, a little more where counts are decoded, and with sampling less than all of it.
+			bars := map[string]float64{"known": 0.25, "decoded": 0.3}
 			if name == "banks" {
-				bar = 1
+				bars = map[string]float64{"known": 1, "decoded": 1}
 			}
 			fig6 := v.median(paper, 100, math.Inf(1))
 			for kind, r := range map[string]joint.Result{"known": known, "decoded": decoded} {
-				if got := v.median(r.Mean, 100, math.Inf(1)); got > bar*fig6 {
+				if got := v.median(r.Mean, 100, math.Inf(1)); got > bars[kind]*fig6 {
 					t.Errorf("counts %s: median error of large flows %.4f, of Fig. 6 %.4f", kind, got, fig6)
 				}
 				if got, mean := v.median(r.Mean, 1, 9), v.median(constant, 1, 9); got > mean {

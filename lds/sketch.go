@@ -75,6 +75,17 @@ func newSketch(c Config) *Sketch {
 // Config returns the configuration that the sketch was made with.
 func (s *Sketch) Config() Config { return s.config }
 
+// NewRotation returns two empty sketches in turn, for one interval after
+// another without a pause. The error wraps [estimate.ErrConfig].
+//
+// Both points rotate at the same time by their clocks. A packet that is under
+// way at that moment is in different intervals at the two points, and spoils
+// the cells it fell in for [Estimate] and [Decode] in both; an [Accumulator]
+// puts such intervals together.
+func NewRotation(c Config) (*estimate.Rotation[*Sketch], error) {
+	return estimate.NewRotation(func() (*Sketch, error) { return New(c) })
+}
+
 // Update records that packet p of flow f passed at time t, in nanoseconds
 // since an epoch that both points share (Fig. 5).
 func (s *Sketch) Update(f hashing.Flow, p hashing.Packet, t int64) {
@@ -180,6 +191,52 @@ func flowWord(f hashing.Flow, pair int) uint64 {
 		return uint64(f) * 0xaf251af3b0f025b5
 	}
 	return uint64(f) * 0xb564ef22ec7aece5
+}
+
+// at is the index of a cell of flow f's virtual LDA in row r; offset is below
+// Spread.
+func (s *Sketch) at(r int, f hashing.Flow, offset int) int {
+	column := int(home(r, f, s.columns)) + offset
+	if column >= s.config.Columns {
+		column -= s.config.Columns
+	}
+	return r*s.config.Columns + column
+}
+
+// cellsOf returns the indices of the flows' cells, Rows × Spread for each.
+func (s *Sketch) cellsOf(flows []hashing.Flow) []uint32 {
+	cells := make([]uint32, 0, len(flows)*s.config.Rows*s.config.Spread)
+	for _, f := range flows {
+		for r := range s.config.Rows {
+			for offset := range s.config.Spread {
+				cells = append(cells, uint32(s.at(r, f, offset)))
+			}
+		}
+	}
+	return cells
+}
+
+// condition is what a pair of cells tells of its packets.
+type condition int
+
+const (
+	empty     condition = iota // no packet at either point
+	usable                     // the same packets, as far as the digest can tell
+	lossy                      // more at one point than at the other
+	reordered                  // as many, but not the same
+)
+
+// compare tells the condition of the cells at one index of two sketches.
+func compare(up, down *cell, digestBits uint8) condition {
+	switch differ := up.digest() ^ down.digest(); {
+	case up.count() != down.count():
+		return lossy
+	case uint64(differ)&(1<<digestBits-1) != 0:
+		return reordered
+	case up.count() == 0:
+		return empty
+	}
+	return usable
 }
 
 // Merge adds what b saw to s, as if s had seen it all: b is another shard of

@@ -57,7 +57,7 @@ func TestInterrupted(t *testing.T) {
 func TestObserve(t *testing.T) {
 	iv := oneInterval(t)
 	c := lds.DefaultConfig
-	c.Columns, c.Tolerance = 1<<18, 0 // not another cell with a little of another flow
+	c.Columns = 1 << 18
 	const share = 0.01
 	s, err := iv.observe(share, nil, c)
 	if err != nil {

@@ -52,6 +52,9 @@ func newInterval(run *experiment.Run, number int) (*interval, error) {
 func shape(run *experiment.Run, columns, spread int, rates ...float64) lds.Config {
 	c := lds.DefaultConfig
 	c.Columns, c.Spread, c.Rows = columns, spread, len(rates)
+	if spread > 1 {
+		c.Tolerance = 0.1 // section 5.2
+	}
 	if run.Quick {
 		c.Columns = int(part * float64(columns))
 	}

@@ -34,9 +34,9 @@ var sketches = []struct {
 	name   string
 	config lds.Config
 }{
-	{"spread 1", lds.Config{Rows: 4, Spread: 1, Rates: [lds.MaxRows]float64{1, 1, 1, 1}, Tolerance: 0.1, SumBits: 48, DigestBits: 16}},
+	{"spread 1", lds.Config{Rows: 4, Spread: 1, Rates: [lds.MaxRows]float64{1, 1, 1, 1}, SumBits: 48, DigestBits: 16}},
 	{"spread 5, sampled", lds.Config{Rows: 4, Spread: 5, Rates: [lds.MaxRows]float64{1, 0.5, 0.1, 0.01}, Tolerance: 0.1, SumBits: 48, DigestBits: 16}},
-	{"spread 1, two rows sampled", lds.Config{Rows: 4, Spread: 1, Rates: [lds.MaxRows]float64{1, 1, 0.1, 0.01}, Tolerance: 0.1, SumBits: 48, DigestBits: 16}},
+	{"spread 1, two rows sampled", lds.Config{Rows: 4, Spread: 1, Rates: [lds.MaxRows]float64{1, 1, 0.1, 0.01}, SumBits: 48, DigestBits: 16}},
 }
 
 // ldsAnswers is what two sketches say of all flows of a capture.
