@@ -7,7 +7,6 @@ import (
 	"github.com/hoplag/hoplag/bench/figcolate"
 	"github.com/hoplag/hoplag/bench/figlda"
 	"github.com/hoplag/hoplag/bench/figlds"
-	"github.com/hoplag/hoplag/bench/figours"
 	"github.com/hoplag/hoplag/bench/figreal"
 	"github.com/hoplag/hoplag/bench/figrli"
 )
@@ -20,7 +19,6 @@ func experiments() []experiment.Experiment {
 		figrli.Experiments(),
 		figlds.Experiments(),
 		figcolate.Experiments(),
-		figours.Experiments(),
 		figreal.Experiments(),
 		unmeasured,
 	)

@@ -12,6 +12,9 @@
 // when they are sent does not matter. A quick run has 500,000 packets, and
 // sampling probabilities ten times as high, so that where sampling is below 1
 // the sample is as large as in the full run.
+//
+// Experiments that begin with ours-lda set what is ours beside what is the
+// paper's, on the same packets and with the same memory.
 package figlda
 
 import "github.com/hoplag/hoplag/bench/experiment"
@@ -19,7 +22,8 @@ import "github.com/hoplag/hoplag/bench/experiment"
 // group is the heading of these experiments.
 const group = "LDA (aggregate delay)"
 
-// Experiments are those of the LDA paper.
+// Experiments are those of the LDA paper, and then our own.
 func Experiments() []experiment.Experiment {
-	return []experiment.Experiment{knownLoss, unknownLoss, againstProbes, worstCase, bandwidth}
+	return []experiment.Experiment{knownLoss, unknownLoss, againstProbes, worstCase, bandwidth,
+		ldaDeviation, ldaSampling, ldaQuantiles, ldaCoverage, ldaDigest, ldaControl}
 }

@@ -1,4 +1,4 @@
-package figours
+package figlda
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/figlda"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
@@ -15,7 +14,7 @@ import (
 
 var ldaQuantiles = experiment.Experiment{
 	Name:   "ours-lda-quantiles",
-	Group:  ldaGroup,
+	Group:  ours,
 	Title:  "Quantiles from packets that are alone in their cell",
 	Claim:  "The paper has the mean and the deviation of the delays and nothing else of their distribution (section III-A). A bank so thin that many cells hold one packet, 37 % of them at one packet a cell, gives exact delays of packets picked by a hash: quantiles for the asking.",
 	Weight: 2.5, Quick: 0.4,
@@ -40,13 +39,13 @@ type thinned struct {
 }
 
 // window is some packets of a passage.
-func window(p *figlda.Passage, from, to int) *figlda.Passage {
-	return &figlda.Passage{Trace: &figlda.Trace{Law: p.Law, Delays: p.Delays[from:to]}, Lost: p.Lost[from:to]}
+func window(p *Passage, from, to int) *Passage {
+	return &Passage{Trace: &Trace{Law: p.Law, Delays: p.Delays[from:to]}, Lost: p.Lost[from:to]}
 }
 
 // thin cuts a passage into intervals and puts on each a bank that samples one
 // packet in 2^shift.
-func thin(run *experiment.Run, p *figlda.Passage, packets int, shift uint8) (*thinned, error) {
+func thin(run *experiment.Run, p *Passage, packets int, shift uint8) (*thinned, error) {
 	var t thinned
 	var samples, truth []float64
 	for i := range quantileIntervals {
@@ -98,7 +97,7 @@ func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	// At this shift there is one packet to a cell.
 	fitting := run.Pick(2, 5)
 	packets := rows << fitting
-	laws := figlda.Laws
+	laws := Laws
 	shifts := fitting + 4 // from no sampling on
 	step := run.Steps(ctx, len(laws)+shifts)
 
@@ -125,7 +124,7 @@ func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	var worst [3]float64
 	var cells estimate.Moments
 	for i, law := range laws {
-		err := passages(ctx, run, law, []float64{quantileLoss}, func(_ int, p *figlda.Passage) error {
+		err := passages(ctx, run, law, []float64{quantileLoss}, func(_ int, p *Passage) error {
 			t, err := thin(run, p, packets, uint8(fitting))
 			if err != nil {
 				return err

@@ -1,4 +1,4 @@
-package figours
+package figlda
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/figlda"
 	"github.com/hoplag/hoplag/bench/figreal"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -197,7 +196,7 @@ func TestRankError(t *testing.T) {
 
 // A window's arrivals are its packets that were not lost.
 func TestWindow(t *testing.T) {
-	p := &figlda.Passage{Trace: &figlda.Trace{Delays: []int32{1, 2, 30, 50, 5}}, Lost: []bool{false, true, false, false, true}}
+	p := &Passage{Trace: &Trace{Delays: []int32{1, 2, 30, 50, 5}}, Lost: []bool{false, true, false, false, true}}
 	if m := arrivals(window(p, 1, 4)); m.N() != 2 || m.Mean() != 40 {
 		t.Errorf("%d packets arrived, mean %v; want 2, 40", m.N(), m.Mean())
 	}
@@ -232,7 +231,7 @@ func TestTunings(t *testing.T) {
 // A bank that is shown a share is the bank with that shift.
 func TestShareIsShift(t *testing.T) {
 	run := &experiment.Run{Seed: 1, Quick: true}
-	err := passages(context.Background(), run, narrow, []float64{0.01}, func(_ int, p *figlda.Passage) error {
+	err := passages(context.Background(), run, narrow, []float64{0.01}, func(_ int, p *Passage) error {
 		const shift = 3
 		up, down, err := onBank(p, shareOf(shift), 7)
 		if err != nil {

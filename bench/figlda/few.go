@@ -1,11 +1,10 @@
-package figours
+package figlda
 
 import (
 	"errors"
 	"fmt"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/figlda"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
@@ -23,11 +22,11 @@ const (
 func lossCoverage(run *experiment.Run) (f plot.Figure, least int, err error) {
 	f = plot.Figure{
 		Name: "loss", Title: "Interval of the loss", Caption: fmt.Sprintf("Of %d runs of %d packets at each point.", lossRuns, lossPackets),
-		X: figlda.LossAxis, Y: plot.Axis{Label: "intervals that hold the truth (%)"},
+		X: LossAxis, Y: plot.Axis{Label: "intervals that hold the truth (%)"},
 	}
 	s := plot.Series{Name: "Clopper–Pearson"}
 	least = lossRuns
-	for _, probability := range losses {
+	for _, probability := range ourLosses {
 		loss, err := queue.NewLoss(queue.LossConfig{Probability: probability}, run.SeedOf(fmt.Sprint("losses ", probability)))
 		if err != nil {
 			return f, 0, err
@@ -68,7 +67,7 @@ func fewCoverage(run *experiment.Run) (plot.Figure, error) {
 	}
 	var least, most float64
 	for _, law := range allLaws() {
-		t, err := figlda.NewTrace(run, law)
+		t, err := NewTrace(run, law)
 		if err != nil {
 			return f, err
 		}
@@ -110,7 +109,7 @@ func fewCoverage(run *experiment.Run) (plot.Figure, error) {
 }
 
 // arrivals are the delays of a window's packets that arrived.
-func arrivals(w *figlda.Passage) *estimate.Moments {
+func arrivals(w *Passage) *estimate.Moments {
 	var m estimate.Moments
 	for i, delay := range w.Delays {
 		if !w.Lost[i] {

@@ -1,4 +1,4 @@
-package figours
+package figlda
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/figlda"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -16,7 +15,7 @@ import (
 
 var ldaDeviation = experiment.Experiment{
 	Name:   "ours-lda-deviation",
-	Group:  ldaGroup,
+	Group:  ours,
 	Title:  "Deviation: eq. (5), all pairings of rows, count-conditioned",
 	Claim:  "The paper's eq. (5) squares differences of cells whose counts differ by chance, and so measures that spread, times the mean, along with the delays': off by 20 to 50 % for Pareto delays (section IV-A). Conditioned on the counts, the same cells should be off by about what so many cells allow, 1/√(2M) with M usable, whatever the mean.",
 	Weight: 60, Quick: 3,
@@ -39,11 +38,11 @@ func (d *deviations) possible() float64 {
 func runDeviation(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
 	runs := run.Pick(10, 40)
 	laws := allLaws()
-	step := run.Steps(ctx, len(laws)*len(losses)*runs)
+	step := run.Steps(ctx, len(laws)*len(ourLosses)*runs)
 	byLaw := make([][]deviations, len(laws))
 	for i, law := range laws {
-		byLaw[i] = make([]deviations, len(losses))
-		err := passages(ctx, run, law, losses, func(k int, p *figlda.Passage) error {
+		byLaw[i] = make([]deviations, len(ourLosses))
+		err := passages(ctx, run, law, ourLosses, func(k int, p *Passage) error {
 			random := run.Rand(fmt.Sprint("known ", i, k))
 			for r := range runs {
 				if err := byLaw[i][k].measure(p, run.SeedOf(fmt.Sprint("hash ", r)), random); err != nil {
@@ -61,8 +60,8 @@ func runDeviation(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	}
 	result := experiment.Result{
 		Tables: []experiment.Table{deviationTable(laws, byLaw)},
-		Claims: deviationClaims(byLaw, runs),
-		Config: map[string]any{"laws": laws, "losses": losses, "runs": runs, "rows": rows, "sum bits": sumBits},
+		Claims: bandClaims(byLaw, runs),
+		Config: map[string]any{"laws": laws, "losses": ourLosses, "runs": runs, "rows": rows, "sum bits": sumBits},
 		Notes: []string{
 			"One bank of 1,024 cells, sampling the power of two at or below m/L. A variance that comes out negative counts as a deviation of 0, an error of 100 %. The truth is the deviation of the packets that arrived.",
 			"What the cells allow is the mean error of a deviation from M normal sums, √(2/π)/√(2M): 1/√(2M) is their standard error. \"Every delay known\" is the deviation of as many packets, drawn from those that arrived, whose delays are all known, which needs a timestamp in every packet; no cells do better than that.",
@@ -76,7 +75,7 @@ func runDeviation(ctx context.Context, run *experiment.Run) (experiment.Result, 
 }
 
 // measure adds a run.
-func (d *deviations) measure(p *figlda.Passage, seed uint64, random *rand.Rand) error {
+func (d *deviations) measure(p *Passage, seed uint64, random *rand.Rand) error {
 	up, down, err := onBank(p, shareOf(lda.ShiftFor(rows, float64(p.Losses))), seed)
 	if err != nil {
 		return err
@@ -110,14 +109,14 @@ func (d *deviations) measure(p *figlda.Passage, seed uint64, random *rand.Rand) 
 	return nil
 }
 
-func deviationFigure(name string, law figlda.Law, points []deviations, runs int) plot.Figure {
+func deviationFigure(name string, law Law, points []deviations, runs int) plot.Figure {
 	collapsed := plot.Series{Name: "eq. (5)", Paper: true}
 	paired := plot.Series{Name: "all pairings of rows"}
 	ours := plot.Series{Name: "count-conditioned"}
 	possible := plot.Series{Name: "what M cells allow, from 1/√(2M)", Kind: plot.Line}
 	known := plot.Series{Name: "every delay known", Kind: plot.Line}
 	for k := range points {
-		x, d := 100*losses[k], &points[k]
+		x, d := 100*ourLosses[k], &points[k]
 		collapsed.Add(x, 100*d.collapsed.Mean())
 		paired.Add(x, 100*d.paired.Mean())
 		ours.Add(x, 100*d.ours.Mean())
@@ -127,7 +126,7 @@ func deviationFigure(name string, law figlda.Law, points []deviations, runs int)
 	return plot.Figure{
 		Name: name, Title: "Relative error of the standard deviation, " + law.Name,
 		Caption: fmt.Sprintf("Average of %d runs; all from the same cells.", runs),
-		X:       figlda.LossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
+		X:       LossAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
 		Series: []plot.Series{collapsed, paired, ours, possible, known},
 	}
 }
@@ -145,7 +144,7 @@ var bands = []band{{"up to 0.1 % loss", 0, 0.001, 0.03}, {"at 1 % loss", 0.01, 0
 func (b band) worst(points []deviations, value func(*deviations) float64) float64 {
 	worst := 0.0
 	for k := range points {
-		if losses[k] >= b.low && losses[k] <= b.high {
+		if ourLosses[k] >= b.low && ourLosses[k] <= b.high {
 			worst = max(worst, value(&points[k]))
 		}
 	}
@@ -159,7 +158,7 @@ var (
 	ofKnown     = func(d *deviations) float64 { return d.known.Mean() }
 )
 
-func deviationTable(laws []figlda.Law, byLaw [][]deviations) experiment.Table {
+func deviationTable(laws []Law, byLaw [][]deviations) experiment.Table {
 	t := experiment.Table{
 		Name: "deviation", Title: "Relative error of the deviation, average of the runs, at the worst loss rate of each range",
 		Columns: []string{"delays", "loss rate", "eq. (5)", "all pairings", "count-conditioned", "what M cells allow", "every delay known", "asked for"},
@@ -179,7 +178,7 @@ func deviationTable(laws []figlda.Law, byLaw [][]deviations) experiment.Table {
 // pareto3 is the law without a fourth moment, by its place among all.
 const pareto3 = 2
 
-func deviationClaims(byLaw [][]deviations, runs int) []experiment.Claim {
+func bandClaims(byLaw [][]deviations, runs int) []experiment.Claim {
 	var claims []experiment.Claim
 	for _, b := range bands {
 		worst, least, most := 0.0, math.Inf(1), 0.0
@@ -193,7 +192,7 @@ func deviationClaims(byLaw [][]deviations, runs int) []experiment.Claim {
 		claims = append(claims, experiment.Claim{
 			What:  "error of the count-conditioned deviation " + b.name + ", worst of Weibull, Pareto 5 and 200 ± 10 ns; asked for: at most " + experiment.Percent(b.asked),
 			Paper: "eq. (5): " + experiment.Percent(least) + " to " + experiment.Percent(most), Ours: experiment.Percent(worst),
-			Verdict: figlda.Verdict(worst, b.asked, runs), Headline: true,
+			Verdict: Verdict(worst, b.asked, runs), Headline: true,
 		})
 	}
 	for _, b := range bands {
@@ -202,7 +201,7 @@ func deviationClaims(byLaw [][]deviations, runs int) []experiment.Claim {
 		claims = append(claims, experiment.Claim{
 			What:  "error of the count-conditioned deviation for Pareto 3, " + b.name + "; with every delay known: " + experiment.Percent(b.worst(tail, ofKnown)) + "; asked for: at most " + experiment.Percent(b.asked),
 			Paper: "eq. (5): " + experiment.Percent(b.worst(tail, ofCollapsed)), Ours: experiment.Percent(ours),
-			Verdict: figlda.Verdict(ours, b.asked, runs),
+			Verdict: Verdict(ours, b.asked, runs),
 		})
 	}
 	return claims

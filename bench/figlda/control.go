@@ -1,4 +1,4 @@
-package figours
+package figlda
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 var ldaControl = experiment.Experiment{
 	Name:   "ours-lda-control",
-	Group:  ldaGroup,
+	Group:  ours,
 	Title:  "Control packets through a channel that loses, duplicates, delays and flips bits",
 	Claim:  "The paper sends a synopsis and markers in band and leaves their loss to the implementation (sections III, V). An interval whose control packets suffer should be reported as unusable, with the reason; none should give a wrong answer, and memory should stay as it is.",
 	Weight: 3, Quick: 0.1,

@@ -1,4 +1,4 @@
-package figours
+package figlda
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/figlda"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
@@ -14,7 +13,7 @@ import (
 
 var ldaSampling = experiment.Experiment{
 	Name:   "ours-lda-sampling",
-	Group:  ldaGroup,
+	Group:  ours,
 	Title:  "Sampling: p = 0.5·m/(L+1), p = m/L, and powers of two",
 	Claim:  "The paper samples with p = αm/(L+1) and α = 0.5, which maximises the bound of eq. (2), E[S] ≥ α(1 − α)·mR/(L+1) (sections III-D, IV). The expectation itself, pR·(1 − p/m)^L, is greatest at p = m/L: a sample 21 % larger, so an error of the mean about 9 % smaller.",
 	Weight: 12, Quick: 1.5,
@@ -28,8 +27,6 @@ type tuning struct {
 	share func(lost float64) float64
 }
 
-const alpha = 0.5
-
 var tunings = []tuning{
 	{"p = 0.5·m/(L+1)", true, func(lost float64) float64 { return min(1, alpha*rows/(lost+1)) }},
 	{"the power of two below", true, func(lost float64) float64 { return shareOf(lda.PaperShiftFor(rows, lost, alpha)) }},
@@ -37,8 +34,8 @@ var tunings = []tuning{
 	{"the power of two below that", false, func(lost float64) float64 { return shareOf(lda.ShiftFor(rows, lost)) }},
 }
 
-// ours is how far behind one of the paper's tunings its counterpart is.
-const ours = 2
+// atBest is how far behind one of the paper's tunings its counterpart is.
+const atBest = 2
 
 // sampled is what some runs of a tuning at one loss rate gave.
 type sampled struct {
@@ -50,17 +47,17 @@ type sampled struct {
 
 func runSampling(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
 	const runs = 10
-	laws := figlda.Laws
-	step := run.Steps(ctx, len(laws)*len(losses)*len(tunings)*runs)
+	laws := Laws
+	step := run.Steps(ctx, len(laws)*len(ourLosses)*len(tunings)*runs)
 	of := make([][][]sampled, len(tunings)) // by tuning, law and loss rate
 	for j := range of {
 		of[j] = make([][]sampled, len(laws))
 		for i := range of[j] {
-			of[j][i] = make([]sampled, len(losses))
+			of[j][i] = make([]sampled, len(ourLosses))
 		}
 	}
 	for i, law := range laws {
-		err := passages(ctx, run, law, losses, func(k int, p *figlda.Passage) error {
+		err := passages(ctx, run, law, ourLosses, func(k int, p *Passage) error {
 			for j, tune := range tunings {
 				s := &of[j][i][k]
 				s.share = tune.share(float64(p.Losses))
@@ -83,7 +80,7 @@ func runSampling(ctx context.Context, run *experiment.Run) (experiment.Result, e
 		Figures: samplingFigures(of, runs),
 		Tables:  []experiment.Table{samplingTable(of)},
 		Claims:  samplingClaims(of, runs),
-		Config:  map[string]any{"laws": laws, "losses": losses, "runs": runs, "rows": rows, "sum bits": sumBits, "alpha": alpha},
+		Config:  map[string]any{"laws": laws, "losses": ourLosses, "runs": runs, "rows": rows, "sum bits": sumBits, "alpha": alpha},
 		Notes: []string{
 			"Where the probability is 1 because few packets are lost, all tunings but the power of two below 0.5·m/(L+1) take every packet.",
 			"A power of two at or below p = m/L is, where it is not the same, as likely to be near it as near half of it, where the paper's is; it costs up to 18 % of the sample, where the paper's costs up to 36 % of its own.",
@@ -93,7 +90,7 @@ func runSampling(ctx context.Context, run *experiment.Run) (experiment.Result, e
 }
 
 // measure adds a run.
-func (s *sampled) measure(p *figlda.Passage, seed uint64) error {
+func (s *sampled) measure(p *Passage, seed uint64) error {
 	up, down, err := onBank(p, s.share, seed)
 	if err != nil {
 		return err
@@ -111,12 +108,12 @@ func (s *sampled) measure(p *figlda.Passage, seed uint64) error {
 
 func samplingFigures(of [][][]sampled, runs int) []plot.Figure {
 	sample := plot.Figure{
-		Name: "sample", Title: "Effective sample, of the most that is possible", X: figlda.LossAxis,
+		Name: "sample", Title: "Effective sample, of the most that is possible", X: LossAxis,
 		Y:       plot.Axis{Label: "share of the expectation at p = m/L (%)"},
 		Caption: fmt.Sprintf("Markers: average of %d runs and %d distributions. Lines: the exact expectation.", runs, len(of[0])),
 	}
 	mean := plot.Figure{
-		Name: "mean", Title: "Relative error of the average delay, " + figlda.Laws[0].Name, X: figlda.LossAxis,
+		Name: "mean", Title: "Relative error of the average delay, " + Laws[0].Name, X: LossAxis,
 		Y:       plot.Axis{Label: "relative error (%)", Scale: plot.Log},
 		Caption: fmt.Sprintf("Average of %d runs.", runs),
 	}
@@ -124,8 +121,8 @@ func samplingFigures(of [][][]sampled, runs int) []plot.Figure {
 		got := plot.Series{Name: tune.name, Pair: j + 1, Kind: plot.Markers, Paper: tune.paper}
 		expected := plot.Series{Pair: j + 1, Kind: plot.Line, Paper: tune.paper}
 		off := plot.Series{Name: tune.name, Pair: j + 1, Paper: tune.paper}
-		for k, loss := range losses {
-			best := of[ours][0][k].expected
+		for k, loss := range ourLosses {
+			best := of[atBest][0][k].expected
 			var all estimate.Moments
 			for i := range of[j] {
 				all.Merge(of[j][i][k].sample)
@@ -145,7 +142,7 @@ func worstMean(byLaw [][]sampled, counts func(loss float64) bool) float64 {
 	worst := 0.0
 	for _, points := range byLaw {
 		for k := range points {
-			if counts(losses[k]) {
+			if counts(ourLosses[k]) {
 				worst = max(worst, points[k].mean.Mean())
 			}
 		}
@@ -161,7 +158,7 @@ func samplingTable(of [][][]sampled) experiment.Table {
 	for _, tune := range tunings {
 		t.Columns = append(t.Columns, tune.name)
 	}
-	for k, loss := range losses {
+	for k, loss := range ourLosses {
 		row := []string{experiment.Percent(loss)}
 		for j := range tunings {
 			s := &of[j][0][k]
@@ -194,8 +191,8 @@ func samplingClaims(of [][][]sampled, runs int) []experiment.Claim {
 	mean := func(s *sampled) float64 { return s.mean.Mean() }
 	ratio := func(x float64) string { return fmt.Sprintf("%.2f times", x) }
 	for j, kind := range []string{"with the exact probability", "with a power of two"} {
-		more := compare(of[ours+j], of[j], sample)
-		less := compare(of[ours+j], of[j], mean)
+		more := compare(of[atBest+j], of[j], sample)
+		less := compare(of[atBest+j], of[j], mean)
 		claims = append(claims, experiment.Claim{
 			What: "sample at p = m/L over that at p = 0.5·m/(L+1), " + kind + ", where the latter is below 1", Paper: "1", Ours: ratio(more),
 			Verdict: experiment.Judge(1/more, 1, 0.02),
@@ -212,10 +209,10 @@ func samplingClaims(of [][][]sampled, runs int) []experiment.Claim {
 		{"below 0.1 % loss", 0.003, func(loss float64) bool { return loss < 0.001 }},
 		{"at 20 % loss", 0.04, func(loss float64) bool { return loss == 0.2 }},
 	} {
-		got := worstMean(of[ours+1], c.at)
+		got := worstMean(of[atBest+1], c.at)
 		claims = append(claims, experiment.Claim{
 			What:  "error of the mean " + c.name + " with the power of two below m/L, worst of the distributions",
-			Paper: "< " + experiment.Percent(c.limit), Ours: experiment.Percent(got), Verdict: figlda.Verdict(got, c.limit, runs),
+			Paper: "< " + experiment.Percent(c.limit), Ours: experiment.Percent(got), Verdict: Verdict(got, c.limit, runs),
 		})
 	}
 	return claims

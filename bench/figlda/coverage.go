@@ -1,11 +1,10 @@
-package figours
+package figlda
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/figlda"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
@@ -13,7 +12,7 @@ import (
 
 var ldaCoverage = experiment.Experiment{
 	Name:   "ours-lda-coverage",
-	Group:  ldaGroup,
+	Group:  ours,
 	Title:  "Do 98 % intervals hold the truth 98 times in a hundred?",
 	Claim:  "The paper bounds the error of the mean by eq. (1), with the true deviation in it (section III-D). An interval that is printed has an estimated deviation, and should hold nevertheless; so should those of the loss and, where tails are light, of the deviation.",
 	Weight: 65, Quick: 2.5,
@@ -50,7 +49,7 @@ func runCoverage(ctx context.Context, run *experiment.Run) (experiment.Result, e
 		Figures: append(figures, ofLoss, ofFew),
 		Tables:  tables,
 		Claims:  append(coverageClaims(byLaw), coverageClaim("loss", leastLoss, lossRuns)),
-		Config:  map[string]any{"laws": laws, "losses": losses, "runs": coverageRuns, "packets": packets, "packets for loss": lossPackets, "runs for loss": lossRuns, "rows": rows, "confidence": confidence},
+		Config:  map[string]any{"laws": laws, "losses": ourLosses, "runs": coverageRuns, "packets": packets, "packets for loss": lossPackets, "runs for loss": lossRuns, "rows": rows, "confidence": confidence},
 		Notes: []string{
 			fmt.Sprintf("One bank of 1,024 cells that samples the power of two at or below m/L of %d packets; %d runs with different hashes. The truth is the mean and the deviation of the packets that arrived. For the loss, every run of %d loses other packets of %d, and the truth is the probability.", packets, coverageRuns, lossRuns, lossPackets),
 			"By chance alone, an interval that holds the truth with a probability of 98 % does so in 971 to 989 of 1,000 runs, 95 times in a hundred.",
@@ -61,17 +60,17 @@ func runCoverage(ctx context.Context, run *experiment.Run) (experiment.Result, e
 }
 
 // coverage counts by law and loss rate.
-func coverage(ctx context.Context, run *experiment.Run, laws []figlda.Law, packets int) ([][]covers, error) {
-	step := run.Steps(ctx, len(laws)*len(losses)*coverageRuns)
+func coverage(ctx context.Context, run *experiment.Run, laws []Law, packets int) ([][]covers, error) {
+	step := run.Steps(ctx, len(laws)*len(ourLosses)*coverageRuns)
 	byLaw := make([][]covers, len(laws))
 	for i, law := range laws {
-		byLaw[i] = make([]covers, len(losses))
-		t, err := figlda.NewTrace(run, law)
+		byLaw[i] = make([]covers, len(ourLosses))
+		t, err := NewTrace(run, law)
 		if err != nil {
 			return nil, err
 		}
 		t.Delays = t.Delays[:packets]
-		for k, loss := range losses {
+		for k, loss := range ourLosses {
 			p, err := t.Lose(run, loss, 0)
 			if err != nil {
 				return nil, err
@@ -90,7 +89,7 @@ func coverage(ctx context.Context, run *experiment.Run, laws []figlda.Law, packe
 }
 
 // coverageFigures are a figure and a table for each interval.
-func coverageFigures(laws []figlda.Law, byLaw [][]covers) (figures []plot.Figure, tables []experiment.Table) {
+func coverageFigures(laws []Law, byLaw [][]covers) (figures []plot.Figure, tables []experiment.Table) {
 	for _, f := range []struct {
 		name, title string
 		count       func(*covers) int
@@ -102,16 +101,16 @@ func coverageFigures(laws []figlda.Law, byLaw [][]covers) (figures []plot.Figure
 	} {
 		figure := plot.Figure{
 			Name: f.name, Title: f.title, Caption: fmt.Sprintf("Of %d runs at each point.", coverageRuns),
-			X: figlda.LossAxis, Y: plot.Axis{Label: "intervals that hold the truth (%)"},
+			X: LossAxis, Y: plot.Axis{Label: "intervals that hold the truth (%)"},
 		}
 		table := experiment.Table{Name: f.name, Title: fmt.Sprintf("%s: how many of %d hold the truth", f.title, coverageRuns), Columns: []string{"delays"}}
-		for _, loss := range losses {
+		for _, loss := range ourLosses {
 			table.Columns = append(table.Columns, experiment.Percent(loss))
 		}
 		for i, law := range laws {
 			s := plot.Series{Name: law.Name}
 			row := []string{law.Name}
-			for k, loss := range losses {
+			for k, loss := range ourLosses {
 				n := f.count(&byLaw[i][k])
 				s.Add(100*loss, 100*float64(n)/coverageRuns)
 				row = append(row, fmt.Sprint(n))
@@ -128,11 +127,11 @@ func coverageFigures(laws []figlda.Law, byLaw [][]covers) (figures []plot.Figure
 
 // nominal is the line at 98 %.
 func nominal() plot.Series {
-	return plot.Level("98 %", 100*confidence, 100*losses[0], 100*losses[len(losses)-1])
+	return plot.Level("98 %", 100*confidence, 100*ourLosses[0], 100*ourLosses[len(ourLosses)-1])
 }
 
 // measure adds a run's intervals of mean and deviation.
-func (c *covers) measure(p *figlda.Passage, seed uint64) error {
+func (c *covers) measure(p *Passage, seed uint64) error {
 	up, down, err := onBank(p, shareOf(lda.ShiftFor(rows, float64(p.Losses))), seed)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package figours
+package figlda
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 var ldaDigest = experiment.Experiment{
 	Name:   "ours-lda-digest",
-	Group:  ldaGroup,
+	Group:  ours,
 	Title:  "Stream digest: intervals cut by the clock, behind a queue that reorders",
 	Claim:  "The paper asks for a path that does not reorder and for markers in the stream (sections II, III). Without them a cell that loses a packet to the next interval and gains one from the interval before looks sound, and its sum is off by the length of an interval. A digest of each cell's packets, a byte or two of it on the wire, should find such cells.",
 	Weight: 2.5, Quick: 0.8,

@@ -1,4 +1,4 @@
-package figours
+package figlda
 
 import (
 	"bytes"

@@ -1,0 +1,56 @@
+package figlda
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+// ours is the heading of the experiments that set what is ours beside what is
+// the paper's, on the same packets and with the same memory.
+const ours = "Ours: LDA"
+
+// narrow is a law that the paper did not try: a path on which delays vary
+// little around what light and switches take.
+var narrow = Law{Name: "200 ± 10 ns", Delays: trace.DelaysConfig{Law: trace.Even, Mean: meanDelay, Spread: 10}}
+
+// allLaws are the paper's four and the narrow one.
+func allLaws() []Law { return append(slices.Clone(Laws), narrow) }
+
+// ourLosses are the loss rates from 0.01 to 20 %.
+var ourLosses = []float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2}
+
+// onBank shows a bank of 1,024 cells the sampled share of the packets.
+func onBank(p *Passage, share float64, seed uint64) (up, down *lda.Aggregator, err error) {
+	c := lda.Config{Seed: seed, SumBits: sumBits}
+	c.Banks[0].Rows = rows
+	return p.Measure(c, share)
+}
+
+// shareOf is the share that a shift samples.
+func shareOf(shift uint8) float64 { return math.Ldexp(1, -int(shift)) }
+
+// passages calls f with every loss rate of a law's packets.
+func passages(ctx context.Context, run *experiment.Run, law Law, losses []float64, f func(k int, p *Passage) error) error {
+	t, err := NewTrace(run, law)
+	if err != nil {
+		return err
+	}
+	for k, share := range losses {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p, err := t.Lose(run, share, 0)
+		if err != nil {
+			return err
+		}
+		if err := f(k, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
