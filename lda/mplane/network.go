@@ -1,0 +1,147 @@
+package mplane
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// MaxRouters is how many routers a Network may have.
+const MaxRouters = 1 << 20
+
+// A Router is the number of a router in its Network, from 0.
+type Router int32
+
+// A Link leads from one router to another. Its opposite, if there is one, is a
+// link of its own.
+type Link struct {
+	From, To Router
+	Weight   float64 // the routing cost, more than 0
+}
+
+// A Network is a map of routers and weighted links, as the routers' own
+// link-state protocol has it. Fill it with AddLink or [ReadWeights]; then any
+// number of goroutines may read it.
+type Network struct {
+	names   []string
+	numbers map[string]Router
+	links   [][]Link // by the router that they leave, by the router that they lead to
+	into    [][]Link // by the router that they lead to, in any order
+}
+
+// NewNetwork returns an empty network.
+func NewNetwork() *Network {
+	return &Network{numbers: map[string]Router{}}
+}
+
+// AddRouter adds a router, if it is new, and returns its number. The error
+// wraps [estimate.ErrConfig].
+func (n *Network) AddRouter(name string) (Router, error) {
+	if r, ok := n.numbers[name]; ok {
+		return r, nil
+	}
+	if name == "" {
+		return 0, invalid("router's name", `""`, "at least one character")
+	}
+	if len(n.names) == MaxRouters {
+		return 0, invalid("number of routers", MaxRouters+1, fmt.Sprintf("at most %d", MaxRouters))
+	}
+	r := Router(len(n.names))
+	n.names = append(n.names, name)
+	n.numbers[name] = r
+	n.links = append(n.links, nil)
+	n.into = append(n.into, nil)
+	return r, nil
+}
+
+// AddLink adds a link, and the routers at its ends if they are new. The error
+// wraps [estimate.ErrConfig].
+func (n *Network) AddLink(from, to string, weight float64) error {
+	if from == to {
+		return invalid("link", fmt.Sprintf("from %q to itself", from), "two routers")
+	}
+	if !(weight > 0) || math.IsInf(weight, 1) {
+		return invalid("weight", weight, "a finite number above 0")
+	}
+	f, err := n.AddRouter(from)
+	if err != nil {
+		return err
+	}
+	t, err := n.AddRouter(to)
+	if err != nil {
+		return err
+	}
+	at, found := n.find(f, t)
+	if found {
+		return invalid("link", fmt.Sprintf("from %q to %q twice", from, to), "one")
+	}
+	l := Link{f, t, weight}
+	n.links[f] = slices.Insert(n.links[f], at, l)
+	n.into[t] = append(n.into[t], l)
+	return nil
+}
+
+// RemoveLink takes a link out, as when it failed, and reports whether there
+// was one.
+func (n *Network) RemoveLink(from, to Router) bool {
+	if !n.has(from) || !n.has(to) {
+		return false
+	}
+	at, found := n.find(from, to)
+	if found {
+		n.links[from] = slices.Delete(n.links[from], at, at+1)
+		n.into[to] = slices.DeleteFunc(n.into[to], func(l Link) bool { return l.From == from })
+	}
+	return found
+}
+
+// find returns where a link is among those of its router, or would be.
+func (n *Network) find(from, to Router) (int, bool) {
+	return slices.BinarySearchFunc(n.links[from], to, func(l Link, to Router) int { return cmp.Compare(l.To, to) })
+}
+
+func (n *Network) has(r Router) bool { return r >= 0 && int(r) < len(n.names) }
+
+// Clone returns a copy that changes apart from n.
+func (n *Network) Clone() *Network {
+	c := &Network{names: slices.Clone(n.names), numbers: maps.Clone(n.numbers)}
+	for r := range n.names {
+		c.links = append(c.links, slices.Clone(n.links[r]))
+		c.into = append(c.into, slices.Clone(n.into[r]))
+	}
+	return c
+}
+
+// Routers is how many routers there are.
+func (n *Network) Routers() int { return len(n.names) }
+
+// LinkCount is how many links there are, each direction one.
+func (n *Network) LinkCount() int {
+	count := 0
+	for _, links := range n.links {
+		count += len(links)
+	}
+	return count
+}
+
+// Name returns a router's name.
+func (n *Network) Name(r Router) string { return n.names[r] }
+
+// Router returns the router of a name.
+func (n *Network) Router(name string) (Router, bool) {
+	r, ok := n.numbers[name]
+	return r, ok
+}
+
+// Links returns the links that leave a router, in the order of the routers
+// that they lead to. They are the network's: do not change them.
+func (n *Network) Links(r Router) []Link { return n.links[r] }
+
+// invalid is the error for a value out of range.
+func invalid(field string, got any, want string) error {
+	return estimate.Invalid("mplane", field, got, want)
+}

@@ -1,0 +1,123 @@
+package mplane
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+func TestReadWeights(t *testing.T) {
+	n, err := ReadWeights(strings.NewReader("# a map\n\nSan+Jose,+CA4062 Anaheim,+CA4101 2.5\nAnaheim,+CA4101\tSan+Jose%2c%20CA4062 3\na\\2Bb x 1e-3\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for r := range n.Routers() {
+		names = append(names, n.Name(Router(r)))
+	}
+	if diff := cmp.Diff([]string{"San Jose, CA4062", "Anaheim, CA4101", "a+b", "x"}, names); diff != "" {
+		t.Error(diff)
+	}
+	want := []Link{{From: 1, To: 0, Weight: 3}}
+	if diff := cmp.Diff(want, n.Links(1)); diff != "" || n.LinkCount() != 3 {
+		t.Errorf("%d links; %s", n.LinkCount(), diff)
+	}
+}
+
+func TestReadWeightsErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"a b":             "line 1: 2 fields",
+		"a b 1\na b c d":  "line 2: 4 fields",
+		"a b one":         `weight "one" is not a number`,
+		"a b 0":           "weight is 0",
+		"a b -1":          "weight is -1",
+		"a b NaN":         "weight is NaN",
+		"a b +Inf":        "weight is +Inf",
+		"a a 1":           `from "a" to itself`,
+		"a b 1\na b 2":    `line 2: mplane: invalid configuration: link is from "a" to "b" twice`,
+		"a%2 b 1":         "two hexadecimal digits",
+		"a% b 1":          "two hexadecimal digits",
+		"a b%+1 1":        "two hexadecimal digits",
+		"a \\zz 1":        "two hexadecimal digits",
+		"x y 1\n\x00 y 1": "",
+	} {
+		_, err := ReadWeights(strings.NewReader(text))
+		if want == "" {
+			if err != nil {
+				t.Errorf("%q: %v", text, err)
+			}
+			continue
+		}
+		if !errors.Is(err, estimate.ErrEncoding) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+	if _, err := ReadWeights(strings.NewReader(strings.Repeat("x", 1<<20))); err == nil {
+		t.Error("a line of a megabyte is taken")
+	}
+}
+
+func FuzzReadWeights(f *testing.F) {
+	f.Add("San+Jose,+CA4062 Anaheim,+CA4101 2.5\n")
+	f.Add("a%20b c\\41 1e300\nb c 1\nc b 1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		n, err := ReadWeights(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for r := range n.Routers() {
+			if _, ok := n.Router(n.Name(Router(r))); !ok {
+				t.Errorf("router %d has a name that is not found", r)
+			}
+		}
+		if n.Routers() > 0 {
+			n.Paths(0, Router(n.Routers()-1))
+		}
+	})
+}
+
+func TestPaths(t *testing.T) {
+	n := NewNetwork()
+	both(t, n, "a", "b", 1)
+	both(t, n, "b", "d", 1)
+	both(t, n, "a", "c", 0.1)
+	both(t, n, "c", "d", 1.9)
+	both(t, n, "a", "d", 2.1)
+	if diff := cmp.Diff([][]Router{{0, 1, 2}, {0, 3, 2}}, n.Paths(0, 2)); diff != "" {
+		t.Error(diff)
+	}
+	if n.Paths(0, 0) != nil || n.Paths(0, 9) != nil || n.Paths(-1, 0) != nil {
+		t.Error("paths to itself, or nowhere")
+	}
+	if !n.RemoveLink(0, 1) || n.RemoveLink(0, 1) || n.RemoveLink(7, 0) {
+		t.Error("a link is not removed once")
+	}
+	if diff := cmp.Diff([][]Router{{0, 3, 2}}, n.Paths(0, 2)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A ladder of n rungs has 2^n equal-cost paths: they are told apart up to a
+// limit, and soon.
+func TestPathsAreLimited(t *testing.T) {
+	n := NewNetwork()
+	name := func(i int, side string) string { return side + strings.Repeat("x", i) }
+	for i := range 40 {
+		for _, side := range []string{"l", "r"} {
+			both(t, n, name(i, "m"), name(i, side), 1)
+			both(t, n, name(i, side), name(i+1, "m"), 1)
+		}
+	}
+	end, _ := n.Router(name(40, "m"))
+	start, _ := n.Router("m")
+	if got := len(n.Paths(start, end)); got != MaxPaths {
+		t.Errorf("%d paths, want %d", got, MaxPaths)
+	}
+	if _, err := n.PlanUpgrades(t.Context(), UpgradeDemand{Count: 3}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,139 @@
+package mplane
+
+import (
+	"slices"
+
+	"github.com/hoplag/hoplag/internal/heap"
+)
+
+// A pathTree holds every shortest path from one source, equal-cost ones too:
+// the routers in the order of their distance, each after those that it is
+// reached through.
+type pathTree struct {
+	routers []Router
+	counts  []uint16 // how many of before each router has
+	before  []int32  // positions of the last routers but one, one router's after another's
+}
+
+// A distance is a router on the frontier of a search.
+type distance struct {
+	cost   float64
+	router Router
+}
+
+// Before orders the frontier by cost, then by number.
+func (d distance) Before(e distance) bool {
+	return d.cost < e.cost || d.cost == e.cost && d.router < e.router
+}
+
+// A pathSearch finds shortest paths by Dijkstra's algorithm, from one source
+// after another.
+type pathSearch struct {
+	network  *Network
+	cost     []float64
+	position []int32 // in the tree, or unsettled
+	frontier heap.Heap[distance]
+}
+
+const (
+	unsettled = -1
+	unseen    = -1
+
+	// sameCost is by how much of themselves two costs may differ and be equal:
+	// what additions of weights round.
+	sameCost = 1e-12
+)
+
+func newPathSearch(n *Network) *pathSearch {
+	return &pathSearch{network: n, cost: make([]float64, n.Routers()), position: make([]int32, n.Routers())}
+}
+
+// from returns the tree of a source.
+func (s *pathSearch) from(source Router) pathTree {
+	for r := range s.position {
+		s.position[r], s.cost[r] = unsettled, unseen
+	}
+	var t pathTree
+	s.cost[source] = 0
+	s.frontier.Push(distance{0, source})
+	for len(s.frontier) > 0 {
+		d := s.frontier.Pop()
+		if s.position[d.router] != unsettled {
+			continue
+		}
+		s.settle(&t, d)
+		for _, l := range s.network.links[d.router] {
+			if c := d.cost + l.Weight; s.cost[l.To] == unseen || c < s.cost[l.To]*(1-sameCost) {
+				s.cost[l.To] = c
+				s.frontier.Push(distance{c, l.To})
+			}
+		}
+	}
+	return t
+}
+
+// settle makes a router the next of the tree, behind every settled one through
+// which it costs as little to reach.
+func (s *pathSearch) settle(t *pathTree, d distance) {
+	count := uint16(0)
+	for _, l := range s.network.into[d.router] {
+		if at := s.position[l.From]; at != unsettled && s.cost[l.From]+l.Weight <= d.cost*(1+sameCost) {
+			t.before = append(t.before, at)
+			count++
+		}
+	}
+	s.position[d.router] = int32(len(t.routers))
+	t.routers, t.counts = append(t.routers, d.router), append(t.counts, count)
+}
+
+// MaxPaths is how many equal-cost paths between two routers are told apart.
+const MaxPaths = 64
+
+// Paths returns the shortest paths from one router to another, each with both
+// ends: all of equal cost, in the order of their routers' numbers, but at most
+// MaxPaths. There is none where to cannot be reached, or is from.
+func (n *Network) Paths(from, to Router) [][]Router {
+	if !n.has(from) || !n.has(to) || from == to {
+		return nil
+	}
+	t := newPathSearch(n).from(from)
+	at := slices.Index(t.routers, to)
+	if at < 0 {
+		return nil
+	}
+	return t.paths(t.starts(), int32(at), func(Router) bool { return true })
+}
+
+// starts returns where each router's part of before begins.
+func (t *pathTree) starts() []int32 {
+	starts := make([]int32, len(t.counts)+1)
+	for i, n := range t.counts {
+		starts[i+1] = starts[i] + int32(n)
+	}
+	return starts
+}
+
+// paths lists the paths to the router at a position whose inner routers all
+// pass, at most MaxPaths, in the order of their routers' numbers.
+func (t *pathTree) paths(starts []int32, at int32, passes func(Router) bool) (paths [][]Router) {
+	var tail []Router
+	var walk func(at int32)
+	walk = func(at int32) {
+		tail = append(tail, t.routers[at])
+		defer func() { tail = tail[:len(tail)-1] }()
+		if at == 0 {
+			path := slices.Clone(tail)
+			slices.Reverse(path)
+			paths = append(paths, path)
+			return
+		}
+		for _, b := range t.before[starts[at]:starts[at+1]] {
+			if len(paths) < MaxPaths && (b == 0 || passes(t.routers[b])) {
+				walk(b)
+			}
+		}
+	}
+	walk(at)
+	slices.SortFunc(paths, slices.Compare[[]Router])
+	return paths
+}

@@ -1,0 +1,241 @@
+package mplane
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A Deployment says what can measure in a network.
+type Deployment struct {
+	Upgraded []Router // m-routers: they measure their inside by LDA, and probe
+	Servers  []Router // routers with a measurement server beside them (m-servers), which probes
+	Classes  int      // classes of packets that m-routers measure apart (MEC, section II-C); 0 is one
+}
+
+// A SegmentID names one stretch of the network in one direction: the way
+// through an m-router, from the neighbour a packet comes from to the one it
+// goes on to, or the way from one monitor, m-router or m-server, to another.
+type SegmentID struct {
+	From, To Router
+	Via      Router // the m-router whose inside it is, or Outside
+	Path     uint32 // digest of the routers between From and To; 0 for a link
+	Class    uint16 // of packets, from 0; inside m-routers only
+}
+
+// Outside is the Via of segments that are not inside a router.
+const Outside Router = -1
+
+// Internal reports whether the segment is inside an m-router.
+func (id SegmentID) Internal() bool { return id.Via != Outside }
+
+// A Segment is a stretch between two monitors and the routers on it.
+type Segment struct {
+	ID   SegmentID
+	Hops []Router // from From to To, both among them: more than two on a virtual link
+}
+
+// Virtual reports whether the segment passes routers that do not measure.
+func (s Segment) Virtual() bool { return len(s.Hops) > 2 }
+
+// A Plan says who measures what. It does not change; any number of goroutines
+// may read it.
+type Plan struct {
+	network   *Network
+	upgraded  []bool
+	monitors  []bool
+	classes   int
+	sets      map[Router][]Segment
+	neighbour [][]Router // by router, those with a link to or from it
+}
+
+// Plan works out every monitor's m-set (section VI): the segments that it
+// probes. Each shortest path to each other monitor is cut at the first
+// m-router on it, which measures the rest. Equal-cost paths are segments of
+// their own, at most MaxPaths between two routers. The error wraps
+// [estimate.ErrConfig].
+func (n *Network) Plan(d Deployment) (*Plan, error) {
+	if d.Classes < 0 || d.Classes > 1<<16 {
+		return nil, invalid("Classes", d.Classes, "0 to 65536")
+	}
+	p := &Plan{network: n.Clone(), classes: max(d.Classes, 1), sets: map[Router][]Segment{}}
+	var err error
+	if p.upgraded, err = n.set("Upgraded", d.Upgraded); err != nil {
+		return nil, err
+	}
+	if p.monitors, err = n.set("Servers", d.Servers); err != nil {
+		return nil, err
+	}
+	for _, r := range d.Upgraded {
+		p.monitors[r] = true
+	}
+	p.neighbour = make([][]Router, n.Routers())
+	search := newPathSearch(p.network)
+	for r := range Router(n.Routers()) {
+		p.neighbour[r] = p.network.neighbours(r)
+		if p.monitors[r] {
+			p.sets[r] = p.set(search.from(r))
+		}
+	}
+	return p, nil
+}
+
+// neighbours returns the routers with a link to or from r, in order.
+func (n *Network) neighbours(r Router) []Router {
+	var all []Router
+	for _, l := range n.links[r] {
+		all = append(all, l.To)
+	}
+	for _, l := range n.into[r] {
+		all = append(all, l.From)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// set returns the m-set of a tree's source.
+func (p *Plan) set(t pathTree) []Segment {
+	var set []Segment
+	starts := t.starts()
+	for at, r := range t.routers[1:] {
+		if !p.monitors[r] {
+			continue
+		}
+		for _, hops := range t.paths(starts, int32(at+1), func(r Router) bool { return !p.upgraded[r] }) {
+			set = append(set, Segment{ID: outside(hops), Hops: hops})
+		}
+	}
+	slices.SortFunc(set, func(a, b Segment) int { return slices.Compare(a.Hops, b.Hops) })
+	return set
+}
+
+// outside names the segment along some routers.
+func outside(hops []Router) SegmentID {
+	id := SegmentID{From: hops[0], To: hops[len(hops)-1], Via: Outside}
+	if between := hops[1 : len(hops)-1]; len(between) > 0 {
+		var b []byte
+		for _, r := range between {
+			b = binary.BigEndian.AppendUint32(b, uint32(r))
+		}
+		id.Path = uint32(hashing.Digest(0, b)) | 1
+	}
+	return id
+}
+
+// Network returns the network that the plan is for. Do not change it.
+func (p *Plan) Network() *Network { return p.network }
+
+// Upgraded reports whether a router is an m-router.
+func (p *Plan) Upgraded(r Router) bool { return p.upgraded[r] }
+
+// MSet returns the segments that a router's monitor probes, by the routers on
+// them: none if it has no monitor. They are the plan's: do not change them.
+func (p *Plan) MSet(r Router) []Segment { return p.sets[r] }
+
+// Internal returns the segments inside an m-router, Σd² of them over all
+// m-routers times the classes: one for each neighbour that a packet may come
+// from and each that it may go to. Other routers have none.
+func (p *Plan) Internal(r Router) []SegmentID {
+	if !p.upgraded[r] {
+		return nil
+	}
+	var ids []SegmentID
+	for _, from := range p.neighbour[r] {
+		for _, to := range p.neighbour[r] {
+			for class := range p.classes {
+				ids = append(ids, SegmentID{From: from, To: to, Via: r, Class: uint16(class)})
+			}
+		}
+	}
+	return ids
+}
+
+// Has reports whether the plan has a segment.
+func (p *Plan) Has(id SegmentID) bool {
+	n := p.network
+	if !n.has(id.From) || !n.has(id.To) {
+		return false
+	}
+	if id.Internal() {
+		return n.has(id.Via) && p.upgraded[id.Via] && int(id.Class) < p.classes && id.Path == 0 &&
+			slices.Contains(p.neighbour[id.Via], id.From) && slices.Contains(p.neighbour[id.Via], id.To)
+	}
+	return slices.ContainsFunc(p.sets[id.From], func(s Segment) bool { return s.ID == id })
+}
+
+// Along cuts a path into its segments, in order: those between monitors, and
+// the insides of the m-routers between them, for packets of a class. The path
+// begins and ends at monitors and takes shortest paths, as [Network.Paths]
+// gives them. The error wraps [estimate.ErrConfig].
+func (p *Plan) Along(path []Router, class int) ([]SegmentID, error) {
+	if len(path) < 2 || slices.ContainsFunc(path, func(r Router) bool { return !p.network.has(r) }) {
+		return nil, invalid("path", path, fmt.Sprintf("at least two routers from 0 to %d", p.network.Routers()-1))
+	}
+	if class < 0 || class >= p.classes {
+		return nil, invalid("class", class, fmt.Sprintf("0 to %d", p.classes-1))
+	}
+	var ids []SegmentID
+	begin := 0
+	for i := 1; i < len(path); i++ {
+		last := i == len(path)-1
+		if !last && !p.upgraded[path[i]] {
+			continue
+		}
+		id := outside(path[begin : i+1])
+		if !p.Has(id) {
+			return nil, invalid("path", path, fmt.Sprintf("one whose part %v a monitor probes", path[begin:i+1]))
+		}
+		ids = append(ids, id)
+		if !last {
+			ids = append(ids, SegmentID{From: path[i-1], To: path[i+1], Via: path[i], Class: uint16(class)})
+		}
+		begin = i
+	}
+	return ids, nil
+}
+
+// A Change is what a new plan has and an old one has not, and the reverse.
+type Change struct{ Added, Removed []Segment }
+
+// Change compares the m-sets of p with those of the plan after it.
+func (p *Plan) Change(after *Plan) Change {
+	return Change{Added: after.without(p), Removed: p.without(after)}
+}
+
+// without returns the segments between monitors that another plan has not.
+func (p *Plan) without(other *Plan) []Segment {
+	var missing []Segment
+	for r := range Router(p.network.Routers()) {
+		for _, s := range p.sets[r] {
+			if !other.Has(s.ID) {
+				missing = append(missing, s)
+			}
+		}
+	}
+	return missing
+}
+
+// A Transition measures by two plans while routing converges: monitors probe
+// the m-sets of both until a deadline, so that all paths are covered before
+// and after (section VI).
+type Transition struct {
+	Old, New *Plan
+	Until    int64 // ns: from then on, by New alone
+}
+
+// MSet returns the segments that a router's monitor probes at a time.
+func (t *Transition) MSet(r Router, now int64) []Segment {
+	set := t.New.MSet(r)
+	if now >= t.Until || t.Old == nil {
+		return set
+	}
+	both := slices.Clone(set)
+	for _, s := range t.Old.MSet(r) {
+		if !t.New.Has(s.ID) {
+			both = append(both, s)
+		}
+	}
+	return both
+}

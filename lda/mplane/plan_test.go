@@ -1,0 +1,187 @@
+package mplane
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// toy is a network with the shortest paths of Figs. 7 and 8: the figures'
+// costs are not in the text, these give the m-sets that it names.
+func toy(t *testing.T) *Network {
+	t.Helper()
+	n := NewNetwork()
+	for _, l := range []struct {
+		a, b   string
+		weight float64
+	}{{"A", "B", 2}, {"A", "F", 1}, {"B", "F", 2}, {"F", "C", 2}, {"F", "E", 2}, {"C", "D", 1}, {"D", "E", 1}} {
+		both(t, n, l.a, l.b, l.weight)
+	}
+	return n
+}
+
+func both(t *testing.T, n *Network, a, b string, weight float64) {
+	t.Helper()
+	if err := errors.Join(n.AddLink(a, b, weight), n.AddLink(b, a, weight)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func routers(t *testing.T, n *Network, names ...string) []Router {
+	t.Helper()
+	var rs []Router
+	for _, name := range names {
+		r, ok := n.Router(name)
+		if !ok {
+			t.Fatalf("no router %s", name)
+		}
+		rs = append(rs, r)
+	}
+	return rs
+}
+
+// toyPlan upgrades C and F, as Fig. 7(b) does; the others have servers.
+func toyPlan(t *testing.T, n *Network) *Plan {
+	t.Helper()
+	p, err := n.Plan(Deployment{Upgraded: routers(t, n, "C", "F"), Servers: routers(t, n, "A", "B", "D", "E"), Classes: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// hops writes segments as the names of their routers.
+func hops(n *Network, segments []Segment) []string {
+	var all []string
+	for _, s := range segments {
+		name := ""
+		for _, r := range s.Hops {
+			name += n.Name(r)
+		}
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// The m-sets of Fig. 8: A's is {B, F}, C's {F, D, E}, and F's has A, B, E and
+// D₂, the second shortest path to D, which leads through E; the first one,
+// through C, is C's. C itself is in F's set, too: the figure's caption leaves
+// it out, and section VI's rule, that m-routers probe the links between them,
+// does not.
+func TestToyMSets(t *testing.T) {
+	n := toy(t)
+	p := toyPlan(t, n)
+	for name, want := range map[string][]string{
+		"A": {"AB", "AF"},
+		"C": {"CD", "CDE", "CF"},
+		"F": {"FA", "FB", "FC", "FE", "FED"},
+		"D": {"DC", "DE", "DEF"},
+	} {
+		if diff := cmp.Diff(want, hops(n, p.MSet(routers(t, n, name)[0]))); diff != "" {
+			t.Errorf("m-set of %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Inside an m-router of degree d there are d² segments, for each class.
+func TestInternalSegments(t *testing.T) {
+	n := toy(t)
+	p := toyPlan(t, n)
+	for name, want := range map[string]int{"F": 2 * 16, "C": 2 * 4, "A": 0} {
+		r := routers(t, n, name)[0]
+		ids := p.Internal(r)
+		if len(ids) != want {
+			t.Errorf("%d segments inside %s, want %d", len(ids), name, want)
+		}
+		for _, id := range ids {
+			if !p.Has(id) || !id.Internal() {
+				t.Errorf("the plan has not its own segment %+v", id)
+			}
+		}
+	}
+}
+
+// A path is the segments between monitors and the insides of m-routers.
+func TestAlong(t *testing.T) {
+	n := toy(t)
+	p := toyPlan(t, n)
+	r := routers(t, n, "A", "F", "C", "D")
+	got, err := p.Along(r, 1)
+	want := []SegmentID{
+		{From: r[0], To: r[1], Via: Outside},
+		{From: r[0], To: r[2], Via: r[1], Class: 1},
+		{From: r[1], To: r[2], Via: Outside},
+		{From: r[1], To: r[3], Via: r[2], Class: 1},
+		{From: r[2], To: r[3], Via: Outside},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	// Every shortest path between any two routers can be cut, and its parts
+	// join up.
+	for from := range Router(n.Routers()) {
+		for to := range Router(n.Routers()) {
+			for _, path := range n.Paths(from, to) {
+				ids, err := p.Along(path, 0)
+				if err != nil || ids[0].From != from || ids[len(ids)-1].To != to {
+					t.Errorf("path %v: %v, %v", path, ids, err)
+				}
+			}
+		}
+	}
+	for _, bad := range [][]Router{nil, r[:1], {r[0], r[3]}, {r[0], 99}, {-1, r[0]}} {
+		if _, err := p.Along(bad, 0); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("path %v: error %v", bad, err)
+		}
+	}
+	if _, err := p.Along(r, 2); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("class 2 of 2: error %v", err)
+	}
+}
+
+// When a link fails, the segments around it are probed by both plans until the
+// deadline, and by the new one alone from then on.
+func TestTransition(t *testing.T) {
+	n := toy(t)
+	before := toyPlan(t, n)
+	f, c := routers(t, n, "F")[0], routers(t, n, "C")[0]
+	n.RemoveLink(f, c)
+	n.RemoveLink(c, f)
+	after := toyPlan(t, n)
+	if got := before.MSet(f); len(got) != 5 {
+		t.Error("a plan changed with the network that it was made from")
+	}
+	change := before.Change(after)
+	if diff := cmp.Diff([]string{"CDEF", "FEDC"}, hops(n, change.Added)); diff != "" {
+		t.Errorf("added (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"CF", "FC"}, hops(n, change.Removed)); diff != "" {
+		t.Errorf("removed (-want +got):\n%s", diff)
+	}
+	tr := Transition{Old: before, New: after, Until: 1000}
+	if got := hops(n, tr.MSet(f, 999)); !slices.Contains(got, "FC") || !slices.Contains(got, "FEDC") {
+		t.Errorf("before the deadline F probes %v", got)
+	}
+	if got := hops(n, tr.MSet(f, 1000)); slices.Contains(got, "FC") {
+		t.Errorf("after the deadline F probes %v", got)
+	}
+}
+
+func TestPlanErrors(t *testing.T) {
+	n := toy(t)
+	for name, d := range map[string]Deployment{
+		"a router that is not there": {Upgraded: []Router{6}},
+		"a negative router":          {Servers: []Router{-1}},
+		"a router twice":             {Upgraded: []Router{1, 1}},
+		"too many classes":           {Classes: 1 << 20},
+	} {
+		if _, err := n.Plan(d); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package mplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// slowPaths is Algorithm 1's set S of paths, path by path, above all readable.
+type slowPaths map[string][]Router
+
+func slowAllPaths(n *Network) slowPaths {
+	s := slowPaths{}
+	for from := range Router(n.Routers()) {
+		for to := range Router(n.Routers()) {
+			for _, p := range n.Paths(from, to) {
+				s[fmt.Sprint(p)] = p
+			}
+		}
+	}
+	return s
+}
+
+// split cuts all paths at a router.
+func (s slowPaths) split(r Router) slowPaths {
+	after := slowPaths{}
+	for key, p := range s {
+		at := slices.Index(p, r)
+		if at <= 0 || at == len(p)-1 {
+			after[key] = p
+			continue
+		}
+		for _, part := range [][]Router{p[:at+1], p[at:]} {
+			after[fmt.Sprint(part)] = part
+		}
+	}
+	return after
+}
+
+func (s slowPaths) coverage() Coverage {
+	c := Coverage{Probes: int64(len(s))}
+	for _, p := range s {
+		hops := len(p) - 1
+		c.Hops += int64(hops)
+		if c.Shortest == 0 || hops < c.Shortest {
+			c.Shortest = hops
+		}
+		c.Longest = max(c.Longest, hops)
+	}
+	c.MeanSegment = float64(c.Hops) / float64(c.Probes)
+	return c
+}
+
+// most is the router with the greatest sum over the paths that it is inside.
+func (s slowPaths) most(routers int, weight func(p []Router) int) Router {
+	count := make([]int, routers)
+	for _, p := range s {
+		for _, r := range p[1 : len(p)-1] {
+			count[r] += weight(p)
+		}
+	}
+	return Router(slices.Index(count, slices.Max(count)))
+}
+
+// small is a random connected network with many paths of equal cost.
+func small(t *testing.T, seed uint64, routers int) *Network {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 0))
+	n := NewNetwork()
+	for i := 1; i < routers; i++ {
+		for _, j := range []int{r.IntN(i), r.IntN(i)} {
+			w := float64(1 + r.IntN(3))
+			if n.AddLink(fmt.Sprint(i), fmt.Sprint(j), w) == nil {
+				if err := n.AddLink(fmt.Sprint(j), fmt.Sprint(i), w); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	return n
+}
+
+// Counting along trees chooses what Algorithm 1 chooses path by path, and
+// finds the same coverage.
+func TestUpgradesAgainstAlgorithm1(t *testing.T) {
+	for seed := range uint64(10) {
+		n := small(t, seed, 25)
+		for order, weight := range map[Order]func([]Router) int{
+			ByPaths: func([]Router) int { return 1 },
+			ByHops:  func(p []Router) int { return len(p) - 1 },
+		} {
+			plan, err := n.PlanUpgrades(t.Context(), UpgradeDemand{Count: 6, Order: order})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := slowAllPaths(n)
+			if diff := cmp.Diff(s.coverage(), plan.Before); diff != "" {
+				t.Fatalf("seed %d, before (-slow +fast):\n%s", seed, diff)
+			}
+			for k, step := range plan.Steps {
+				r := s.most(n.Routers(), weight)
+				s = s.split(r)
+				if diff := cmp.Diff(Step{r, s.coverage()}, step); diff != "" {
+					t.Fatalf("seed %d, order %d, step %d (-slow +fast):\n%s", seed, order, k, diff)
+				}
+			}
+		}
+	}
+}
+
+// No choice of three routers gets below the bound, and none is more than the
+// promised share better than the greedy one.
+func TestBound(t *testing.T) {
+	for seed := range uint64(5) {
+		n := small(t, seed, 14)
+		plan, err := n.PlanUpgrades(t.Context(), UpgradeDemand{Count: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := plan.Before.Hops
+		all := slowAllPaths(n)
+		for a := range Router(14) {
+			for b := range a {
+				for c := range b {
+					best = min(best, all.split(a).split(b).split(c).coverage().Hops)
+				}
+			}
+		}
+		greedy := plan.Steps[2].Hops
+		if plan.Bound > best || best > greedy {
+			t.Errorf("seed %d: bound %d, best %d, greedy %d: want them in order", seed, plan.Bound, best, greedy)
+		}
+		if won, could := plan.Before.Hops-greedy, plan.Before.Hops-best; float64(won) < (1-1/2.71828)*float64(could) {
+			t.Errorf("seed %d: %d hops are won, the best is %d", seed, won, could)
+		}
+	}
+}
+
+// Planning on from upgraded routers is as going on.
+func TestUpgradedBefore(t *testing.T) {
+	n := small(t, 3, 25)
+	whole, err := n.PlanUpgrades(t.Context(), UpgradeDemand{Count: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, err := n.PlanUpgrades(t.Context(), UpgradeDemand{Count: 3, Upgraded: []Router{whole.Steps[0].Router, whole.Steps[1].Router}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(whole.Steps[2:], rest.Steps); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUpgradeErrors(t *testing.T) {
+	n := small(t, 1, 5)
+	for name, d := range map[string]UpgradeDemand{
+		"too many":       {Count: 6},
+		"too many more":  {Count: 5, Upgraded: []Router{1}},
+		"negative":       {Count: -1},
+		"no such order":  {Count: 1, Order: 9},
+		"no such router": {Count: 1, Upgraded: []Router{5}},
+		"a router twice": {Count: 1, Upgraded: []Router{2, 2}},
+	} {
+		if _, err := n.PlanUpgrades(t.Context(), d); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := n.PlanUpgrades(ctx, UpgradeDemand{Count: 1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v after cancelling", err)
+	}
+	if plan, err := NewNetwork().PlanUpgrades(t.Context(), UpgradeDemand{}); err != nil || plan.Before != (Coverage{}) {
+		t.Errorf("an empty network: %+v, %v", plan, err)
+	}
+}
+
+// On the Sprint map 45 of 315 routers cut the probe hop count a hundredfold,
+// and 50 bring the mean segment to 1.5 hops (section VI-A, Fig. 9).
+func TestSprint(t *testing.T) {
+	f, err := os.Open("../../../shared/data/topology/as1239.weights")
+	if err != nil {
+		t.Skipf("no map: %v", err)
+	}
+	defer f.Close()
+	n, err := ReadWeights(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.Routers() != 315 || n.LinkCount() != 1944 {
+		t.Errorf("%d routers and %d links, want 315 and 1944", n.Routers(), n.LinkCount())
+	}
+	for _, order := range []Order{ByHops, ByPaths} {
+		p, err := n.PlanUpgrades(t.Context(), UpgradeDemand{Count: 50, Order: order})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before, after := p.Before.Hops, p.Steps[44].Hops; after*100 > before {
+			t.Errorf("order %d: probe hop count from %d to %d", order, before, after)
+		}
+		if mean := p.Steps[49].MeanSegment; mean > 1.5 {
+			t.Errorf("order %d: mean segment %.2f hops with 50 upgrades", order, mean)
+		}
+	}
+	random, err := n.PlanUpgrades(t.Context(), UpgradeDemand{Count: 45, Order: AtRandom, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if random.Steps[44].Hops*100 < random.Before.Hops {
+		t.Error("routers chosen at random do as well: the figure means nothing")
+	}
+}

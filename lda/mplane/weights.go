@@ -1,0 +1,78 @@
+package mplane
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// ReadWeights reads a map in Rocketfuel's weights.intra format: a line for
+// each link, with the two routers' names and the link's weight between them
+// white space. A plus in a name stands for a space, and %XX or \XX for the
+// byte of that hexadecimal number. Empty lines and those that begin with # are
+// passed over. The error wraps [estimate.ErrEncoding] and names the line.
+func ReadWeights(r io.Reader) (*Network, error) {
+	n := NewNetwork()
+	lines := bufio.NewScanner(r)
+	for number := 1; lines.Scan(); number++ {
+		if err := n.readLink(lines.Text()); err != nil {
+			return nil, fmt.Errorf("mplane: %w: line %d: %v", estimate.ErrEncoding, number, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("mplane: reading weights: %w", err)
+	}
+	return n, nil
+}
+
+// readLink adds the link of a line.
+func (n *Network) readLink(line string) error {
+	fields := strings.Fields(line)
+	if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+		return nil
+	}
+	if len(fields) != 3 {
+		return fmt.Errorf("%d fields, want two names and a weight", len(fields))
+	}
+	from, err := unescape(fields[0])
+	if err != nil {
+		return err
+	}
+	to, err := unescape(fields[1])
+	if err != nil {
+		return err
+	}
+	weight, err := strconv.ParseFloat(fields[2], 64)
+	if err != nil {
+		return fmt.Errorf("weight %q is not a number", fields[2])
+	}
+	return n.AddLink(from, to, weight)
+}
+
+// unescape returns the name that a field stands for.
+func unescape(field string) (string, error) {
+	if !strings.ContainsAny(field, `+%\`) {
+		return field, nil
+	}
+	var name strings.Builder
+	for i := 0; i < len(field); i++ {
+		switch field[i] {
+		case '+':
+			name.WriteByte(' ')
+		case '%', '\\':
+			code, err := strconv.ParseUint(field[i+1:min(i+3, len(field))], 16, 8)
+			if err != nil || i+2 >= len(field) {
+				return "", fmt.Errorf("name %q: %q is not followed by two hexadecimal digits", field, field[i])
+			}
+			name.WriteByte(byte(code))
+			i += 2
+		default:
+			name.WriteByte(field[i])
+		}
+	}
+	return name.String(), nil
+}
