@@ -11,8 +11,8 @@ import (
 
 // An encoded epoch is a record of internal/wire:
 //
-//	magic "CLT1" · version 1
-//	Seed 8 · Counters 4 · PerFlow 2 · Bits 1 · CountBits 1 · Shift 1 · TimeBits 1 ·
+//	magic "HCLT" · version 2
+//	Identity 8 · Counters 4 · PerFlow 2 · Bits 1 · CountBits 1 · Shift 1 · TimeBits 1 ·
 //	Threshold 8 · Vectors 1
 //	first packet 8 · last packet 8
 //	for each vector: packets 8 · digest 8 · fill 8
@@ -20,8 +20,8 @@ import (
 //	byte is filled up with zeros
 //	CRC-32C 4
 const (
-	epochMagic   = "CLT1"
-	epochVersion = 1
+	epochMagic   = "HCLT"
+	epochVersion = 2
 
 	configSize = 27
 	spanSize   = 16
@@ -40,7 +40,7 @@ func (c *Config) EncodedSize() int64 {
 func (e *Epoch) AppendBinary(dst []byte) ([]byte, error) {
 	be, c, start := binary.BigEndian, &e.config, len(dst)
 	dst = wire.Begin(dst, epochMagic, epochVersion)
-	dst = be.AppendUint64(dst, c.Seed)
+	dst = be.AppendUint64(dst, c.Identity)
 	dst = be.AppendUint32(dst, uint32(c.Counters))
 	dst = be.AppendUint16(dst, uint16(c.PerFlow))
 	dst = append(dst, c.Bits, c.CountBits, c.Shift, c.TimeBits)
@@ -116,7 +116,7 @@ func openEpoch(data []byte) (packedEpoch, error) {
 		return packedEpoch{}, fmt.Errorf("colate: %w", err)
 	}
 	p := packedEpoch{config: Config{
-		Seed:      r.Uint64(),
+		Identity:  r.Uint64(),
 		Counters:  r.Size(),
 		PerFlow:   int(r.Uint16()),
 		Bits:      r.Uint8(),

@@ -16,12 +16,16 @@ const (
 	MaxShift    = 40
 )
 
-// A Config holds every size of a recorder and the seed of its hash. What two
+// A Config holds every size of a recorder and the identity of its hash. What two
 // points must share to be compared is said at [Estimate].
 type Config struct {
-	// Seed keys the hash that maps a flow to its counters. Two points with the
-	// same seed and Counters map alike.
-	Seed uint64
+	// Identity says what packets and flows are hashed with: the
+	// [hashing.Fingerprint] of a seed, or that of a [hashing.SipHash]. What is
+	// stored carries it, so that it must not be the secret itself. It also
+	// enters the choice of a flow's counters, which nobody can follow who does
+	// not know the flow's keyed digest: two points with the same Identity and
+	// Counters map alike.
+	Identity uint64
 
 	// Counters is how many counters a vector has (n), more than PerFlow and at
 	// most MaxCounters.
@@ -155,6 +159,6 @@ func choice(p hashing.Packet, perFlow uint64) uint64 {
 }
 
 // position is H(f, j) (§3.1): where a flow's counter j is in each vector.
-func position(seed uint64, f hashing.Flow, j, counters uint64) uint64 {
-	return hashing.Row(hashing.Mix(uint64(f)^seed, j), counters)
+func position(identity uint64, f hashing.Flow, j, counters uint64) uint64 {
+	return hashing.Row(hashing.Mix(uint64(f)^identity, j), counters)
 }

@@ -277,7 +277,7 @@ func TestEstimateErrors(t *testing.T) {
 		t.Errorf("no packets: %v", err)
 	}
 	other := plainConfig
-	other.Seed++
+	other.Identity++
 	c, _ := NewSubvector(other)
 	c.Reset(1)
 	if _, err := Estimate(a, c, 1); !errors.Is(err, estimate.ErrMismatch) {

@@ -28,9 +28,9 @@ func Example() {
 		up.Update(f, p, sent)
 		down.Update(f, p, sent+delay)
 	}
-	slow := hashing.Word(c.Seed, 7)
+	slow := hashing.Word(c.Identity, 7)
 	for i := range int64(40_000) {
-		pass(hashing.Flow(hashing.Word(c.Seed, uint64(100+i%2000))), i*1000, 45_000+rng.Int64N(10_000))
+		pass(hashing.Flow(hashing.Word(c.Identity, uint64(100+i%2000))), i*1000, 45_000+rng.Int64N(10_000))
 		if i%80 == 0 {
 			pass(hashing.Flow(slow), i*1000, 75_000+rng.Int64N(10_000))
 		}

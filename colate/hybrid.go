@@ -48,7 +48,7 @@ func NewHybrid(c Config, narrowBits uint8) (*Hybrid, error) {
 func (h *Hybrid) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	c := &h.config
 	stamp := uint64(t>>(c.Shift&63)) & c.timeMask()
-	at := position(c.Seed, f, choice(p, uint64(c.PerFlow)), uint64(c.Counters))
+	at := position(c.Identity, f, choice(p, uint64(c.PerFlow)), uint64(c.Counters))
 	mask := uint64(1)<<h.bits - 1
 	low := uint64(h.narrow[at]) + stamp&mask
 	h.narrow[at] = uint32(low & mask)

@@ -99,7 +99,7 @@ func jointProblem(up, down []*Epoch, flows []joint.FlowRecord) (*joint.Problem, 
 	for f, record := range flows {
 		p.Packets[f], p.Doubt[f] = record.Packets, record.Doubt
 		for j := range c.PerFlow {
-			p.Cells = append(p.Cells, uint32(position(c.Seed, record.Flow, uint64(j), uint64(c.Counters))))
+			p.Cells = append(p.Cells, uint32(position(c.Identity, record.Flow, uint64(j), uint64(c.Counters))))
 		}
 	}
 	return p, nil

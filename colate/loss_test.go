@@ -154,7 +154,7 @@ func TestJointLoss(t *testing.T) {
 		q := without(t, c, all, lost)
 		sums, counts, unusable := make([]float64, c.Counters), make([]float64, c.Counters), make([]bool, c.Counters)
 		for i, p := range all {
-			at := position(c.Seed, p.flow, choice(p.packet, uint64(c.PerFlow)), uint64(c.Counters))
+			at := position(c.Identity, p.flow, choice(p.packet, uint64(c.PerFlow)), uint64(c.Counters))
 			switch {
 			case c.CountBits == 0 && vectorOf(p.packet, c.Vectors) == 1:
 			case lost[i]:
@@ -188,7 +188,7 @@ func TestJointLoss(t *testing.T) {
 			t.Errorf("%s: counters are marked: %v", name, p.Unusable != nil)
 		}
 		for i, cell := range p.Cells {
-			if want := position(c.Seed, records[i/c.PerFlow].Flow, uint64(i%c.PerFlow), uint64(c.Counters)); uint64(cell) != want {
+			if want := position(c.Identity, records[i/c.PerFlow].Flow, uint64(i%c.PerFlow), uint64(c.Counters)); uint64(cell) != want {
 				t.Fatalf("%s: cell %d of a flow is %d, want %d", name, i, cell, want)
 			}
 		}

@@ -24,7 +24,7 @@ func TestTheorem2(t *testing.T) {
 		c := e.Config()
 		own, total := 0.0, 0.0
 		for j := range c.PerFlow {
-			h := uint64(uint32(hashing.Mix(uint64(f.flow)^c.Seed, uint64(j)))) * uint64(c.Counters) >> 32
+			h := uint64(uint32(hashing.Mix(uint64(f.flow)^c.Identity, uint64(j)))) * uint64(c.Counters) >> 32
 			x, _ := e.Counter(0, int(h))
 			own += float64(x)
 		}

@@ -49,7 +49,7 @@ func replay(t *testing.T, name string, up, down *colate.Recorder) []*realFlow {
 	waiting := map[hashing.Packet][]int64{}
 	flows := map[hashing.Flow]*realFlow{}
 	var frame hashing.Frame
-	seed := up.Config().Seed
+	seed := up.Config().Identity
 	for {
 		point, rec, err := pair.Next()
 		if err == io.EOF {
@@ -96,7 +96,7 @@ func replay(t *testing.T, name string, up, down *colate.Recorder) []*realFlow {
 func TestRealCoverage(t *testing.T) {
 	for _, name := range []string{"tbf400m_512k", "tbf300m_2m", "htb2_reorder"} {
 		t.Run(name, func(t *testing.T) {
-			c := colate.Config{Seed: 9, Counters: 455_334, PerFlow: 20, Bits: 52, CountBits: 16, Vectors: 1}
+			c := colate.Config{Identity: 9, Counters: 455_334, PerFlow: 20, Bits: 52, CountBits: 16, Vectors: 1}
 			up, err := colate.New(c)
 			if err != nil {
 				t.Fatal(err)

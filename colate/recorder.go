@@ -31,7 +31,7 @@ type Recorder struct {
 	active *Epoch
 
 	// What Update needs of the Config, computed once.
-	seed       uint64
+	identity   uint64
 	counters   uint64
 	perFlow    uint64
 	lastVector uint64 // the bit of a digest that chooses the last vector, if none above it does
@@ -62,7 +62,7 @@ func New(c Config) (*Recorder, error) {
 	r := &Recorder{
 		active:     newEpoch(c),
 		spare:      newEpoch(c),
-		seed:       c.Seed,
+		identity:   c.Identity,
 		counters:   uint64(c.Counters),
 		perFlow:    uint64(c.PerFlow),
 		lastVector: 1 << (64 - c.Vectors),
@@ -100,7 +100,7 @@ func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	// What DefaultConfig needs, in half as many instructions as add takes:
 	// their number is what the time is spent on. That the clock is not taken
 	// modulo the sum's width here leaves bits above it that no one reads.
-	at := position(r.seed, f, choice(p, r.perFlow), r.counters)
+	at := position(r.identity, f, choice(p, r.perFlow), r.counters)
 	e := r.active
 	v := &e.vectors[0]
 	if packets := v.Packets + 1; packets <= r.room {
@@ -203,9 +203,9 @@ func (r *Recorder) addRun(flows []hashing.Flow, packets []hashing.Packet, t int6
 	var n int
 	var digest uint64
 	if e.wide != nil {
-		n, digest = addWords(e.wide, r.seed, r.perFlow, add, r.full, flows[:run], packets[:run])
+		n, digest = addWords(e.wide, r.identity, r.perFlow, add, r.full, flows[:run], packets[:run])
 	} else {
-		n, digest = addWords(e.narrow, r.seed, r.perFlow, add, r.full, flows[:run], packets[:run])
+		n, digest = addWords(e.narrow, r.identity, r.perFlow, add, r.full, flows[:run], packets[:run])
 	}
 	if n > 0 {
 		v.Packets += uint64(n)
@@ -218,10 +218,10 @@ func (r *Recorder) addRun(flows []hashing.Flow, packets []hashing.Packet, t int6
 
 // addWords is addRun's loop. What it needs is few enough values to stay in
 // registers.
-func addWords[Word uint32 | uint64](words []Word, seed, perFlow, add, full uint64, flows []hashing.Flow, packets []hashing.Packet) (n int, digest uint64) {
+func addWords[Word uint32 | uint64](words []Word, identity, perFlow, add, full uint64, flows []hashing.Flow, packets []hashing.Packet) (n int, digest uint64) {
 	packets = packets[:len(flows)]
 	for i, p := range packets {
-		at := position(seed, flows[i], choice(p, perFlow), uint64(len(words)))
+		at := position(identity, flows[i], choice(p, perFlow), uint64(len(words)))
 		word := words[at] + Word(add)
 		if uint64(word)&full == 0 {
 			return i, digest

@@ -37,7 +37,7 @@ func (r *reference) update(f hashing.Flow, p hashing.Packet, t int64) {
 		vector++
 	}
 	j := uint64(uint32(p)) * uint64(c.PerFlow) >> 32
-	h := uint64(uint32(hashing.Mix(uint64(f)^c.Seed, j))) * uint64(c.Counters) >> 32
+	h := uint64(uint32(hashing.Mix(uint64(f)^c.Identity, j))) * uint64(c.Counters) >> 32
 	cell := [2]int{vector, int(h)}
 
 	sumBits := int(c.Bits - c.CountBits)
@@ -105,7 +105,7 @@ func (r *referenceEpoch) equal(t *testing.T, e *Epoch) {
 // configs are the shapes a recorder can have, small.
 var configs = map[string]Config{
 	"wraps":         {Counters: 50, PerFlow: 4, Bits: 24, Vectors: 1},
-	"wraps, counts": {Counters: 50, PerFlow: 4, Bits: 30, CountBits: 6, Vectors: 1, Seed: 7},
+	"wraps, counts": {Counters: 50, PerFlow: 4, Bits: 30, CountBits: 6, Vectors: 1, Identity: 7},
 	"wraps, limit":  {Counters: 50, PerFlow: 4, Bits: 24, Vectors: 1, Threshold: 300},
 	"paper":         {Counters: 50, PerFlow: 4, Bits: 19, TimeBits: 15, Shift: 3, Vectors: 1, Threshold: 1 << 20},
 	"paper, loss":   {Counters: 50, PerFlow: 4, Bits: 19, TimeBits: 15, Shift: 3, Vectors: 3, Threshold: 1 << 20},

@@ -16,13 +16,13 @@ import (
 
 // A segment is a file of frames, one after the other:
 //
-//	magic "CLTF" · payload length 4 · first packet 8 · last packet 8 · CRC-32C of all these 4
+//	magic "HCLF" · payload length 4 · first packet 8 · last packet 8 · CRC-32C of all these 4
 //	payload: an encoded epoch, which ends with a CRC-32C of its own
 //
 // It is only ever appended to, and by the Store that made it. Once it is
 // complete, an index says where its frames are:
 //
-//	magic "CLTI" · version 1
+//	magic "HCLI" · version 1
 //	size of the segment 8
 //	frames 4 · for each: offset 8 · payload length 4 · first 8 · last 8
 //	damages 4 · for each: offset 8 · bytes 8
@@ -30,10 +30,10 @@ import (
 //
 // The index is a convenience: without it the segment is read through.
 const (
-	frameMagic = "CLTF"
+	frameMagic = "HCLF"
 	frameSize  = 28
 
-	indexMagic   = "CLTI"
+	indexMagic   = "HCLI"
 	indexVersion = 1
 	entrySize    = 28
 	damageSize   = 16

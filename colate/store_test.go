@@ -169,7 +169,7 @@ func TestGatherReadsOverlapping(t *testing.T) {
 		t.Error("gathered from the store it differs from what was recorded")
 	}
 	other := storeConfig
-	other.Seed++
+	other.Identity++
 	o, _ := NewSubvector(other)
 	if r, err := s.Gather(o, 0, 1500); err != nil || r.Other != 2 || o.Epochs() != 0 {
 		t.Errorf("another Config: %+v, %v", r, err)

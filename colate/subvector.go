@@ -61,7 +61,7 @@ func (s *Subvector) Reset(f hashing.Flow) {
 		}
 		own := s.at[i*c.PerFlow:][:c.PerFlow]
 		for j := range own {
-			own[j] = uint32(position(c.Seed, flow, uint64(j), uint64(c.Counters)))
+			own[j] = uint32(position(c.Identity, flow, uint64(j), uint64(c.Counters)))
 		}
 	}
 }

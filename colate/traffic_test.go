@@ -13,9 +13,9 @@ import (
 // The shapes under which accuracy is tested: sums of nanoseconds that wrap,
 // with counts and without, and the paper's, whose sums are whole.
 var (
-	plainConfig   = Config{Seed: 3, Counters: 3000, PerFlow: 20, Bits: 40, Vectors: 1}
-	countedConfig = Config{Seed: 3, Counters: 3000, PerFlow: 20, Bits: 56, CountBits: 16, Vectors: 1}
-	paperConfig   = Config{Seed: 3, Counters: 3000, PerFlow: 20, Bits: 60, TimeBits: 40, Vectors: 1}
+	plainConfig   = Config{Identity: 3, Counters: 3000, PerFlow: 20, Bits: 40, Vectors: 1}
+	countedConfig = Config{Identity: 3, Counters: 3000, PerFlow: 20, Bits: 56, CountBits: 16, Vectors: 1}
+	paperConfig   = Config{Identity: 3, Counters: 3000, PerFlow: 20, Bits: 60, TimeBits: 40, Vectors: 1}
 )
 
 // A passage is one packet seen at two points.

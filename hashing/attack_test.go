@@ -13,9 +13,10 @@ import (
 // last word is one that packets of the same digest share.
 func craft(seed uint64, last uint64, n int) [][]byte {
 	packets := make([][]byte, n)
+	key, _ := slowSplit(seed, root3+2*40)
 	for i := range packets {
 		b := counting(40)
-		binary.LittleEndian.PutUint64(b, seed+0x6a09e667f3bcc909)
+		binary.LittleEndian.PutUint64(b, key)
 		binary.LittleEndian.PutUint64(b[8:], uint64(i))
 		binary.LittleEndian.PutUint64(b[32:], last)
 		packets[i] = b

@@ -30,6 +30,16 @@ func mix(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
+// split makes two keys from a seed: one for each factor of a product. They come
+// from the halves of the seed's product with an odd constant of 64 bits. Their
+// exclusive or is the low half, which differs for every two seeds. So a pair of
+// inputs that exchanges the factors collides under one seed alone, and no change
+// of the input undoes a change of the seed where one word meets both keys.
+func split(seed, constant uint64) (x, y uint64) {
+	hi, lo := bits.Mul64(seed^key0, constant)
+	return hi ^ lo, hi
+}
+
 // Digest returns the digest of b under seed, by folded 64×64→128-bit
 // multiplications that each absorb 16 bytes. It is the fast default for
 // traffic that nobody crafts against us. Whoever knows the seed can construct
@@ -40,9 +50,10 @@ func mix(a, b uint64) uint64 {
 func Digest(seed uint64, b []byte) Packet {
 	le := binary.LittleEndian
 	n := len(b)
-	// Every factor of a product contains the seed: a factor of zero would
-	// swallow the other one, and nobody can aim at it without the seed.
-	x, y := seed+key0, seed+key1
+	// The length enters with the seed, where no bytes can cancel it. Every
+	// factor of a product contains a key: a factor of zero would swallow the
+	// other one, and nobody can aim at it without the seed.
+	x, y := split(seed, key1+2*uint64(n))
 	if n > 16 {
 		// Two chains, so that a processor can run two multiplications at
 		// once. The last 16 bytes are absorbed by their product; they may
@@ -59,7 +70,7 @@ func Digest(seed uint64, b []byte) Packet {
 				b = b[16:]
 			}
 		}
-		return finish(le.Uint64(tail[:8])^x, le.Uint64(tail[8:])^y, n)
+		return finish(le.Uint64(tail[:8])^x, le.Uint64(tail[8:])^y)
 	}
 	var first, last uint64
 	switch {
@@ -74,30 +85,31 @@ func Digest(seed uint64, b []byte) Packet {
 	case n == 1:
 		first = uint64(b[0])
 	}
-	return short(first, last, x, y, n)
+	return short(first, last, x, y)
 }
 
 // Digest40 is [Digest] of 40 bytes, such as an IPv4 header and the 20 bytes of
 // transport behind it: the same value, sooner, as the length is known.
 func Digest40(seed uint64, b *[40]byte) Packet {
 	le := binary.LittleEndian
-	x, y := seed+key0, seed+key1
-	first := mix(le.Uint64(b[:8])^x, le.Uint64(b[8:16])^y)
-	second := mix(le.Uint64(b[16:24])^x, le.Uint64(b[24:32])^bits.RotateLeft64(y, 32))
-	return finish(le.Uint64(b[24:32])^first, le.Uint64(b[32:])^second, len(b))
+	// All loads come first, so that cache misses overlap.
+	b0, b1, b2, b3, b4 := le.Uint64(b[:8]), le.Uint64(b[8:16]), le.Uint64(b[16:24]), le.Uint64(b[24:32]), le.Uint64(b[32:])
+	x, y := split(seed, key1+2*uint64(len(b)))
+	first := mix(b0^x, b1^y)
+	second := mix(b2^x, b3^bits.RotateLeft64(y, 32))
+	return finish(b3^first, b4^second)
 }
 
 // short absorbs two words. The rotation keeps one word given twice, as by an
 // 8-byte input, from meeting a symmetric product, which would map two inputs
 // to one value.
-func short(first, last, x, y uint64, n int) Packet {
-	return finish(first^x, bits.RotateLeft64(last^y, 32), n)
+func short(first, last, x, y uint64) Packet {
+	return finish(first^x, bits.RotateLeft64(last^y, 32))
 }
 
-// finish folds the last two factors, and once more with the length, which no
-// bytes can cancel there.
-func finish(a, b uint64, n int) Packet {
-	return Packet(mix(mix(a, b), key2^uint64(n)))
+// finish folds the last two factors, and once more.
+func finish(a, b uint64) Packet {
+	return Packet(mix(mix(a, b), key2))
 }
 
 // Word returns the digest of one 64-bit word under seed, that of its eight
@@ -105,5 +117,6 @@ func finish(a, b uint64, n int) Packet {
 // size, and to widen a hash of fewer than 64 bits. It is inlined on 64-bit
 // machines.
 func Word(seed, x uint64) Packet {
-	return short(x, x, seed+key0, seed+key1, 8)
+	hi, lo := bits.Mul64(seed^key0, key1+2*8) // split and short, within the budget
+	return finish(x^hi^lo, bits.RotateLeft64(x^hi, 32))
 }

@@ -29,7 +29,7 @@ func ExampleFrame() {
 	}
 	// Output:
 	// 192.0.2.1:40000 → 192.0.2.10:53 29 bytes
-	// flow 330dfb376ba0f1ba packet 5e6eac0808bb7807
+	// flow 21209ac9f336ae08 packet ba511f3fa8d71b04
 	// 192.0.2.1:40000 → 192.0.2.10:53 29 bytes
-	// flow 330dfb376ba0f1ba packet 5e6eac0808bb7807
+	// flow 21209ac9f336ae08 packet ba511f3fa8d71b04
 }

@@ -51,9 +51,9 @@ func (t *Tuple) Reverse() Tuple {
 // over the bytes of [Tuple.Append].
 func (t *Tuple) Flow(seed uint64) Flow {
 	le := binary.LittleEndian
-	s, y := seed+key3, seed+key4
-	src := mix(le.Uint64(t.Src[:8])^s, le.Uint64(t.Src[8:])^y)
-	dst := mix(le.Uint64(t.Dst[:8])^s, le.Uint64(t.Dst[8:])^y)
+	x, y := split(seed, key3)
+	src := mix(le.Uint64(t.Src[:8])^x, le.Uint64(t.Src[8:])^y)
+	dst := mix(le.Uint64(t.Dst[:8])^x, le.Uint64(t.Dst[8:])^y)
 	ports := uint64(t.SrcPort)<<32 | uint64(t.DstPort)<<16 | uint64(t.Proto)
 	// The rotation keeps the two directions of a flow apart.
 	return Flow(mix(mix(ports^src, bits.RotateLeft64(dst, 32)), key5))

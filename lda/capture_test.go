@@ -112,7 +112,7 @@ func TestRealQueues(t *testing.T) {
 			covered := 0
 			for seed := range uint64(seeds) {
 				config := DefaultConfig
-				config.Seed = seed
+				config.Identity = seed
 				points := [2]*Aggregator{mustNewFor(t, config), mustNewFor(t, config)}
 				for i := range packets {
 					p := &packets[i]
@@ -156,7 +156,7 @@ func TestDigestFindsCrossingPackets(t *testing.T) {
 	var of [2]figures
 	var worst [2]float64
 	for k, digestBits := range []uint8{0, 16} {
-		config := Config{Seed: 1, Banks: [MaxBanks]Bank{{Rows: 512, Shift: 0}, {Rows: 512, Shift: 3}}, SumBits: 64, DigestBits: digestBits}
+		config := Config{Identity: 1, Banks: [MaxBanks]Bank{{Rows: 512, Shift: 0}, {Rows: 512, Shift: 3}}, SumBits: 64, DigestBits: digestBits}
 		points := [2]*Aggregator{mustNewFor(t, config), mustNewFor(t, config)}
 		end := int64(length)
 		for i := range packets {
@@ -176,7 +176,7 @@ func TestDigestFindsCrossingPackets(t *testing.T) {
 				points[1].Reset()
 				end += length * ((at-end)/length + 1)
 			}
-			points[p.point].Update(p.digest(config.Seed), p.time)
+			points[p.point].Update(p.digest(config.Identity), p.time)
 		}
 	}
 	t.Logf("no digest: %+v, longest mean %.3g ms; 16 bits: %+v, %.3g ms", of[0], worst[0]/1e6, of[1], worst[1]/1e6)

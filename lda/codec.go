@@ -12,7 +12,7 @@ import (
 
 // The encoding, big-endian, between the head and the CRC-32C of package wire:
 //
-//	seed            8 bytes
+//	identity        8 bytes
 //	sum bits        1
 //	digest bits     1
 //	banks           1
@@ -24,7 +24,7 @@ import (
 // V). Bits above a field's width are zero.
 const (
 	magic   = "HLDA"
-	version = 1
+	version = 2
 )
 
 var (
@@ -49,7 +49,7 @@ func bytesOf(bits uint8) int { return (int(bits) + 7) / 8 }
 
 // append appends what the encoding says of the Config.
 func (c *Config) append(dst []byte) []byte {
-	dst = wire.AppendUint(dst, c.Seed, 8)
+	dst = wire.AppendUint(dst, c.Identity, 8)
 	dst = append(dst, c.SumBits, c.DigestBits, uint8(c.banks()))
 	for _, b := range c.Banks[:c.banks()] {
 		dst = append(dst, uint8(bits.TrailingZeros(uint(b.Rows))), b.Shift)
@@ -105,7 +105,7 @@ func openRecord(data []byte) (wire.Reader, Config, error) {
 	if err != nil {
 		return r, Config{}, fmt.Errorf("lda: %w", err)
 	}
-	c := Config{Seed: r.Uint64(), SumBits: r.Uint8(), DigestBits: r.Uint8()}
+	c := Config{Identity: r.Uint64(), SumBits: r.Uint8(), DigestBits: r.Uint8()}
 	banks := int(r.Uint8())
 	if banks > MaxBanks {
 		return r, c, fmt.Errorf("lda: %w: %d banks, at most %d", estimate.ErrEncoding, banks, MaxBanks)

@@ -19,13 +19,13 @@ var golden = struct {
 	config Config
 	hex    string
 }{
-	Config{Seed: 0x0102030405060708, Banks: [MaxBanks]Bank{{Rows: 2, Shift: 1}}, SumBits: 20, DigestBits: 12},
-	"484c444101" + // magic, version
-		"0102030405060708" + "14" + "0c" + "01" + "01" + "01" + // seed, sums, digest, banks, log2 of rows, shift
+	Config{Identity: 0x0102030405060708, Banks: [MaxBanks]Bank{{Rows: 2, Shift: 1}}, SumBits: 20, DigestBits: 12},
+	"484c444102" + // magic, version
+		"0102030405060708" + "14" + "0c" + "01" + "01" + "01" + // identity, sums, digest, banks, log2 of rows, shift
 		"0000000000000001" + // not sampled
 		"00000001" + "0444" + "0fffff" + // row 0: one packet, digest, sum
 		"00000002" + "0223" + "000007" + // row 1: two
-		"e84b16ac",
+		"8be75f20",
 }
 
 func goldenState(t testing.TB) *Aggregator {
@@ -62,7 +62,7 @@ func TestGolden(t *testing.T) {
 
 func TestRoundTrip(t *testing.T) {
 	for _, c := range configs() {
-		up, down := pair(t, c, traffic(6, c.Seed, 2000, 0.02, 0.002))
+		up, down := pair(t, c, traffic(6, c.Identity, 2000, 0.02, 0.002))
 		prefix := []byte("kept")
 		data, err := up.AppendBinary(prefix)
 		if err != nil || !bytes.HasPrefix(data, prefix) {
@@ -102,7 +102,7 @@ var malformed = []struct {
 }{
 	{"empty", func(b []byte) []byte { return nil }, "too short"},
 	{"magic", func(b []byte) []byte { b[0] = 'X'; return reseal(b) }, "magic"},
-	{"version", func(b []byte) []byte { b[4] = 2; return reseal(b) }, "version"},
+	{"version", func(b []byte) []byte { b[4] = 3; return reseal(b) }, "version"},
 	{"checksum", func(b []byte) []byte { b[20]++; return b }, "checksum"},
 	{"sum bits", func(b []byte) []byte { b[13] = 0; return reseal(b) }, "SumBits"},
 	{"digest bits", func(b []byte) []byte { b[14] = 33; return reseal(b) }, "DigestBits"},

@@ -18,10 +18,12 @@ const (
 // digests. Two aggregators can be compared or merged only if their Configs
 // are equal.
 type Config struct {
-	// Seed is the seed that the caller gives to [hashing.Digest]. The
-	// aggregator does not hash again; it keeps the seed so that two points
-	// that hash differently are told so.
-	Seed uint64
+	// Identity says what packets are hashed with: the [hashing.Fingerprint]
+	// of a seed, or that of a [hashing.SipHash]. The aggregator does not hash
+	// again; it keeps the identity so that two points that hash differently
+	// are told so. Encodings carry it, so that it must not be the secret
+	// itself. 0 claims nothing.
+	Identity uint64
 
 	// Banks are the arrays of cells, by ascending Shift; those without Rows
 	// are last and do not exist.

@@ -73,7 +73,7 @@ func TestMismatch(t *testing.T) {
 // packets one by one.
 func TestOrderAndShards(t *testing.T) {
 	for _, c := range configs() {
-		packets := traffic(3, c.Seed, 2000, 0.01, 0)
+		packets := traffic(3, c.Identity, 2000, 0.01, 0)
 		want, _ := pair(t, c, packets)
 		shards := [3]*Aggregator{mustNewFor(t, c), mustNewFor(t, c), mustNewFor(t, c)}
 		rng := rand.New(rand.NewPCG(5, 5))
@@ -188,7 +188,7 @@ func TestClasses(t *testing.T) {
 	down, _ := NewClasses(c, 3)
 	singles := [3][2]*Aggregator{}
 	for class := range singles {
-		packets := traffic(uint64(class), c.Seed, 500, 0.01, 0)
+		packets := traffic(uint64(class), c.Identity, 500, 0.01, 0)
 		singles[class][0], singles[class][1] = pair(t, c, packets)
 		feed(packets, func(p hashing.Packet, at int64) { up.Update(class, p, at) }, func(p hashing.Packet, at int64) { down.Update(class, p, at) })
 	}

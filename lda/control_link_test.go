@@ -14,7 +14,7 @@ const (
 )
 
 func controlConfig() Config {
-	return Config{Seed: 1, Banks: [MaxBanks]Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 3}}, SumBits: 40, DigestBits: 16}
+	return Config{Identity: 1, Banks: [MaxBanks]Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 3}}, SumBits: 40, DigestBits: 16}
 }
 
 // link is a Sender and a Receiver, and what the test does to the frames

@@ -50,8 +50,8 @@ func TestSessionsAndGaps(t *testing.T) {
 func TestForeignSynopsis(t *testing.T) {
 	tuner := Tuner{Config: controlConfig()}
 	seed := controlConfig()
-	seed.Seed++
-	shape := Config{Seed: 1, Banks: [MaxBanks]Bank{{32, 0}, {32, 1}, {4, 2}, {2, 3}}, SumBits: 48}
+	seed.Identity++
+	shape := Config{Identity: 1, Banks: [MaxBanks]Bank{{32, 0}, {32, 1}, {4, 2}, {2, 3}}, SumBits: 48}
 	for _, other := range []Config{seed, shape} {
 		record, _ := mustNewFor(t, other).MarshalBinary()
 		if len(record) != tuner.Config.EncodedSize() {
@@ -81,7 +81,7 @@ func TestForeignSynopsis(t *testing.T) {
 // estimated.
 func TestForeignSender(t *testing.T) {
 	other := controlConfig()
-	other.Seed++
+	other.Identity++
 	l := newLink(t, Tuner{Config: other}, Tuner{Config: controlConfig()}, 1)
 	l.run()
 	if len(l.reports) != 0 || len(l.errs) != 8 {

@@ -20,7 +20,7 @@ import (
 //	              of feedback: packets sent 8, packets lost 8
 const (
 	frameMagic   = "HLDC"
-	frameVersion = 1
+	frameVersion = 2
 	frameHead    = 1 + 8 + 8 + 8 + 2 + 2
 	frameSize    = wire.Overhead + frameHead // without payload
 	maxParts     = 1<<16 - 1

@@ -214,7 +214,7 @@ func TestTuner(t *testing.T) {
 				if err := next.Validate(); err != nil {
 					t.Fatalf("%+v after %d of %d lost: %v", next, lost, sent, err)
 				}
-				if next.EncodedSize() != c.EncodedSize() || next.Seed != c.Seed {
+				if next.EncodedSize() != c.EncodedSize() || next.Identity != c.Identity {
 					t.Fatalf("%+v is of another size than %+v", next, c)
 				}
 			}

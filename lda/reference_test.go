@@ -169,16 +169,16 @@ func zero(x *big.Int) *big.Int {
 
 // twoBanks is small enough for cells to be of every kind.
 func twoBanks(seed uint64) Config {
-	return Config{Seed: seed, Banks: [MaxBanks]Bank{{Rows: 64, Shift: 0}, {Rows: 32, Shift: 2}}, SumBits: 40}
+	return Config{Identity: seed, Banks: [MaxBanks]Bank{{Rows: 64, Shift: 0}, {Rows: 32, Shift: 2}}, SumBits: 40}
 }
 
 // configs are of every shape.
 func configs() []Config {
 	return []Config{
 		twoBanks(1),
-		{Seed: 2, Banks: [MaxBanks]Bank{{Rows: 128, Shift: 1}}, SumBits: 64, DigestBits: 16},
-		{Seed: 3, Banks: [MaxBanks]Bank{{Rows: 16, Shift: 1}, {Rows: 1, Shift: 3}, {Rows: 32, Shift: 4}, {Rows: 64, Shift: 6}}, SumBits: 33, DigestBits: 9},
-		{Seed: 4, Banks: [MaxBanks]Bank{{Rows: 256, Shift: 0}}, SumBits: 48, DigestBits: 32},
+		{Identity: 2, Banks: [MaxBanks]Bank{{Rows: 128, Shift: 1}}, SumBits: 64, DigestBits: 16},
+		{Identity: 3, Banks: [MaxBanks]Bank{{Rows: 16, Shift: 1}, {Rows: 1, Shift: 3}, {Rows: 32, Shift: 4}, {Rows: 64, Shift: 6}}, SumBits: 33, DigestBits: 9},
+		{Identity: 4, Banks: [MaxBanks]Bank{{Rows: 256, Shift: 0}}, SumBits: 48, DigestBits: 32},
 		DefaultConfig,
 	}
 }
@@ -249,7 +249,7 @@ func TestEqualsReference(t *testing.T) {
 	kinds := map[string]int{}
 	for _, c := range configs() {
 		for seed := range uint64(8) {
-			packets := traffic(seed, c.Seed, 3000, 0.01, 0.004*float64(seed%2))
+			packets := traffic(seed, c.Identity, 3000, 0.01, 0.004*float64(seed%2))
 			up, down := pair(t, c, packets)
 			slowUp, slowDown := newReference(c), newReference(c)
 			feed(packets, slowUp.update, slowDown.update)

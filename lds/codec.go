@@ -12,8 +12,8 @@ import (
 
 // The record of a sketch, big-endian:
 //
-//	magic "HLDS", version 1
-//	seed 8 · rows 1 · columns 4 · spread 1 · rates 8 each of rows (IEEE 754)
+//	magic "HLDS", version 2
+//	identity 8 · rows 1 · columns 4 · spread 1 · rates 8 each of rows (IEEE 754)
 //	tolerance 8 (IEEE 754) · sum bits 1 · digest bits 1 · bytes 1 (0 or 1)
 //	cells, row by row: sum · count 4 · digest · byte sum 6 (if bytes is 1)
 //	CRC-32C 4
@@ -21,7 +21,7 @@ import (
 // with sum and digest in as few bytes as hold their bits, the upper ones zero.
 const (
 	magic      = "HLDS"
-	version    = 1
+	version    = 2
 	countBytes = 4
 	byteBytes  = 6
 )
@@ -37,7 +37,7 @@ func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 	c := &s.config
 	start := len(b)
 	b = wire.Begin(b, magic, version)
-	b = binary.BigEndian.AppendUint64(b, c.Seed)
+	b = binary.BigEndian.AppendUint64(b, c.Identity)
 	b = append(b, uint8(c.Rows))
 	b = binary.BigEndian.AppendUint32(b, uint32(c.Columns))
 	b = append(b, uint8(c.Spread))
@@ -100,10 +100,10 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 // promises.
 func readConfig(r *wire.Reader) (Config, error) {
 	c := Config{
-		Seed:    r.Uint64(),
-		Rows:    int(r.Uint8()),
-		Columns: r.Size(),
-		Spread:  int(r.Uint8()),
+		Identity: r.Uint64(),
+		Rows:     int(r.Uint8()),
+		Columns:  r.Size(),
+		Spread:   int(r.Uint8()),
 	}
 	if c.Rows > MaxRows {
 		return Config{}, fmt.Errorf("lds: %w: %d rows, want 1 to %d", estimate.ErrEncoding, c.Rows, MaxRows)

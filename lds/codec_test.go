@@ -31,7 +31,7 @@ func reseal(b []byte) []byte {
 
 func golden(t testing.TB) *Sketch {
 	s := mustNew(t, Config{
-		Seed: 0x0123456789abcdef, Rows: 2, Columns: 3, Spread: 2, Rates: [MaxRows]float64{1, 0.5},
+		Identity: 0x0123456789abcdef, Rows: 2, Columns: 3, Spread: 2, Rates: [MaxRows]float64{1, 0.5},
 		Tolerance: 0.25, SumBits: 40, DigestBits: 12, Bytes: true,
 	})
 	s.UpdateWeighted(0xd000000000000000, 0xfedcba9876543210, -2, 3, 1000)
@@ -46,7 +46,7 @@ func golden(t testing.TB) *Sketch {
 // packets' sum.
 func TestGoldenBytes(t *testing.T) {
 	want := strings.Join(strings.Fields(`
-		484c4453 01
+		484c4453 02
 		0123456789abcdef 02 00000003 02
 		3ff0000000000000 3fe0000000000000
 		3fd0000000000000 28 0c 01
@@ -56,7 +56,7 @@ func TestGoldenBytes(t *testing.T) {
 		0000000000 00000000 0000 000000000000
 		fffffffffa 00000003 0210 000000000bb8
 		0000000000 00000000 0000 000000000000
-		65753f6c
+		e6c4bfb4
 	`), "")
 	got := hex.EncodeToString(encode(t, golden(t)))
 	if got != want {
@@ -66,7 +66,7 @@ func TestGoldenBytes(t *testing.T) {
 
 func TestRoundTrip(t *testing.T) {
 	for name, c := range shapes() {
-		c.Seed = 99
+		c.Identity = 99
 		up, _ := fill(t, c, packets(6, 500, 20))
 		b := encode(t, up)
 		var back Sketch
@@ -125,7 +125,7 @@ func malformed(t testing.TB) map[string][]byte {
 	return map[string][]byte{
 		"empty":                nil,
 		"magic":                tampered(0, 'X'),
-		"version":              tampered(4, 2),
+		"version":              tampered(4, 3),
 		"checksum":             append(bytes.Clone(good[:len(good)-1]), good[len(good)-1]^1),
 		"no rows":              tampered(13, 0),
 		"too many rows":        tampered(13, 9),

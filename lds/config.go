@@ -15,14 +15,15 @@ const (
 	MinRate    = 1.0 / (1 << 20)
 )
 
-// A Config holds every size of a sketch and the seed of its digests. Two
+// A Config holds every size of a sketch and the identity of its digests. Two
 // sketches can be compared or merged only if their Configs are equal.
 type Config struct {
-	// Seed is the seed that the caller gives to [hashing.Digest] and
-	// [hashing.Tuple.Flow]. The sketch keeps it so that two points that hash
-	// differently are told so. A new seed each interval gives every flow new
-	// neighbours.
-	Seed uint64
+	// Identity says what packets and flows are hashed with: the
+	// [hashing.Fingerprint] of a seed, or that of a [hashing.SipHash]. The
+	// sketch keeps it so that two points that hash differently are told so;
+	// encodings carry it, so that it must not be the secret itself. A new
+	// seed each interval gives every flow new neighbours.
+	Identity uint64
 
 	// Rows is the number of rows (R in the paper), 1 to MaxRows. Each packet
 	// updates one cell of each.

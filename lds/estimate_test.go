@@ -272,7 +272,7 @@ func TestDuplicateIsNoticed(t *testing.T) {
 
 func TestWrongSeedIsRefused(t *testing.T) {
 	a, b := DefaultConfig, DefaultConfig
-	b.Seed++
+	b.Identity++
 	x, y := mustNew(t, a), mustNew(t, b)
 	x.Update(1, 2, 3)
 	y.Update(1, 2, 3)

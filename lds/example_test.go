@@ -40,7 +40,7 @@ func must[T any](v T, err error) T {
 
 func Example() {
 	c := lds.DefaultConfig
-	c.Seed = seed
+	c.Identity = seed
 	up, down := must(lds.New(c)), must(lds.New(c))
 	var flows []hashing.Flow // whose delay is asked for later
 	traffic(func(f hashing.Flow, p hashing.Packet, sent, delay int64) {
@@ -90,7 +90,7 @@ func ExampleEstimate_loss() {
 	})
 	r := must(lds.Estimate(up, down, flow))
 	fmt.Printf("%.1f µs, %d of %d lost, %d cells lossy, %d usable\n", r.Mean/1e3, r.Lost, r.Sent, r.Lossy, r.Usable)
-	// Output: 20.0 µs, 5 of 1000 lost, 4 cells lossy, 16 usable
+	// Output: 20.0 µs, 5 of 1000 lost, 6 cells lossy, 14 usable
 }
 
 // In rows of two cells, three flows cannot but share them. Decode, which knows
@@ -114,9 +114,9 @@ func ExampleDecode() {
 		fmt.Printf("%3.0f µs ± %.0f, by Estimate %3.0f µs\n", r.Mean[i]/1e3, r.StdDev[i]/1e3, alone.Mean/1e3)
 	}
 	// Output:
-	//  20 µs ± 0, by Estimate  20 µs
-	// 300 µs ± 12, by Estimate 256 µs
-	//  80 µs ± 8, by Estimate  80 µs
+	//  20 µs ± 0, by Estimate  21 µs
+	// 300 µs ± 20, by Estimate 300 µs
+	//  80 µs ± 13, by Estimate  80 µs
 }
 
 // The paper's traffic: 146,000 flows, their sizes Pareto with shape 0.8.

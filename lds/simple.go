@@ -10,13 +10,13 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A SimpleConfig holds every size of a [Simple] sketch and the seed of its
+// A SimpleConfig holds every size of a [Simple] sketch and the identity of its
 // flow digests.
 type SimpleConfig struct {
-	Seed    uint64 // that the caller gives to [hashing.Tuple.Flow]
-	Rows    int    // 1 to MaxRows (R)
-	Columns int    // cells in each row, 1 to MaxColumns (C)
-	SumBits uint8  // width of a delay sum on the wire, 1 to 64; see Config
+	Identity uint64 // that the caller gives to [hashing.Tuple.Flow]
+	Rows     int    // 1 to MaxRows (R)
+	Columns  int    // cells in each row, 1 to MaxColumns (C)
+	SumBits  uint8  // width of a delay sum on the wire, 1 to 64; see Config
 }
 
 // DefaultSimpleConfig is as large as [DefaultConfig]: 4 rows of 17,500 cells,
@@ -106,13 +106,13 @@ func (s *Simple) Reset() { clear(s.cells) }
 
 // The record of a Simple, big-endian:
 //
-//	magic "HSDS", version 1
-//	seed 8 · rows 1 · columns 4 · sum bits 1
+//	magic "HSDS", version 2
+//	identity 8 · rows 1 · columns 4 · sum bits 1
 //	cells, row by row: sum, in as few bytes as hold its bits · count 4
 //	CRC-32C 4
 const (
 	simpleMagic   = "HSDS"
-	simpleVersion = 1
+	simpleVersion = 2
 )
 
 var (
@@ -125,7 +125,7 @@ var (
 func (s *Simple) AppendBinary(b []byte) ([]byte, error) {
 	start := len(b)
 	b = wire.Begin(b, simpleMagic, simpleVersion)
-	b = binary.BigEndian.AppendUint64(b, s.config.Seed)
+	b = binary.BigEndian.AppendUint64(b, s.config.Identity)
 	b = append(b, uint8(s.config.Rows))
 	b = binary.BigEndian.AppendUint32(b, uint32(s.config.Columns))
 	b = append(b, s.config.SumBits)
@@ -146,7 +146,7 @@ func (s *Simple) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return err
 	}
-	c := SimpleConfig{Seed: r.Uint64(), Rows: int(r.Uint8()), Columns: r.Size(), SumBits: r.Uint8()}
+	c := SimpleConfig{Identity: r.Uint64(), Rows: int(r.Uint8()), Columns: r.Size(), SumBits: r.Uint8()}
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", estimate.ErrEncoding, err)
 	}

@@ -101,7 +101,7 @@ func TestSimpleMergeAndReset(t *testing.T) {
 	if !bytes.Equal(encode(t, a), encode(t, mustNewSimple(t, c))) {
 		t.Error("Reset leaves something")
 	}
-	c.Seed++
+	c.Identity++
 	if err := a.Merge(mustNewSimple(t, c)); !errors.Is(err, estimate.ErrMismatch) {
 		t.Error(err)
 	}
@@ -128,7 +128,7 @@ func TestSimpleSumsWrap(t *testing.T) {
 }
 
 func simpleGolden(t testing.TB) *Simple {
-	s := mustNewSimple(t, SimpleConfig{Seed: 0x0123456789abcdef, Rows: 2, Columns: 3, SumBits: 20})
+	s := mustNewSimple(t, SimpleConfig{Identity: 0x0123456789abcdef, Rows: 2, Columns: 3, SumBits: 20})
 	s.Update(0xd000000000000000, -5)
 	s.Update(0xd000000000000000, 2)
 	return s
@@ -136,7 +136,7 @@ func simpleGolden(t testing.TB) *Simple {
 
 func TestSimpleGoldenBytes(t *testing.T) {
 	want := strings.Join(strings.Fields(`
-		48534453 01 0123456789abcdef 02 00000003 14
+		48534453 02 0123456789abcdef 02 00000003 14
 		000000 00000000  000000 00000000  0ffffd 00000002
 		000000 00000000  0ffffd 00000002  000000 00000000
 	`), "")

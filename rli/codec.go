@@ -15,7 +15,7 @@ import (
 // The encoding holds what was measured, and of the link nothing. Big-endian,
 // between the head and the CRC-32C of package wire:
 //
-//	seed 8 · rate 8 · reference bytes 4 · method 1 · tolerance 4 · buffer 4 ·
+//	identity 8 · rate 8 · reference bytes 4 · method 1 · tolerance 4 · buffer 4 ·
 //	flows 4 · sample 8 · hold 8 · inactive 8 · active 8 · buckets 2 · floor 8
 //	counts          8 each, in the order of Counts
 //	origin          8, the mean of all delays, rounded down; 0 without any
@@ -27,7 +27,7 @@ import (
 // where sums are of the delays less the origin.
 const (
 	magic   = "HRLI"
-	version = 1
+	version = 2
 
 	// maxDecoded is how much memory an encoded Config that is not the
 	// receiver's own may ask for.
@@ -96,7 +96,7 @@ func appendSums(dst []byte, sums record, step int64, histogram []uint32) []byte 
 }
 
 func (c *Config) append(dst []byte) []byte {
-	dst = wire.AppendUint(dst, c.Seed, 8)
+	dst = wire.AppendUint(dst, c.Identity, 8)
 	dst = wire.AppendUint(dst, uint64(c.Rate), 8)
 	dst = wire.AppendUint(dst, uint64(c.ReferenceBytes), 4)
 	dst = append(dst, uint8(c.Method))
@@ -197,7 +197,7 @@ func (r *Receiver) UnmarshalBinary(data []byte) error {
 
 func readConfig(d *wire.Reader) Config {
 	return Config{
-		Seed:           d.Uint64(),
+		Identity:       d.Uint64(),
 		Rate:           int64(d.Uint64()),
 		ReferenceBytes: d.Size(),
 		Method:         Method(d.Uint8()),

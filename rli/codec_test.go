@@ -91,7 +91,7 @@ func FuzzReferencePacket(f *testing.F) {
 // tiny is a receiver with little in it.
 func tiny(t testing.TB) *rli.Receiver {
 	c := rli.Config{
-		Seed: 1, Rate: 1e9, ReferenceBytes: 50, Method: rli.Linear, Tolerance: 2,
+		Identity: 1, Rate: 1e9, ReferenceBytes: 50, Method: rli.Linear, Tolerance: 2,
 		Buffer: 4, Flows: 3, Sample: 1, Hold: 1, Inactive: 10, Active: 20, Buckets: 3, Floor: 16,
 	}
 	r := newReceiver(t, c)
@@ -108,7 +108,7 @@ func TestReceiverGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "48524c49" + "01" +
+	want := "48524c49" + "02" +
 		"0000000000000001" + "000000003b9aca00" + "00000032" + "02" + "00000002" + "00000004" + "00000003" +
 		"3ff0000000000000" + "3ff0000000000000" + "000000000000000a" + "0000000000000014" + "0003" + "0000000000000010"
 	zero := "0000000000000000"

@@ -50,9 +50,10 @@ const (
 // A Config holds every size of a receiver. Two receivers can be merged only
 // if their Configs are equal.
 type Config struct {
-	// Seed is the seed that the caller gives to [hashing.Tuple.Flow]. It also
-	// keys the draws of Hold.
-	Seed uint64
+	// Identity says what flows are hashed with: the [hashing.Fingerprint] of
+	// a seed, or that of a [hashing.SipHash]. Encodings carry it, so that it
+	// must not be the secret itself. It also starts the draws of Hold.
+	Identity uint64
 
 	// Rate is the rate of the link whose far end or transmitter the receiver
 	// is at, in bits per second, up to MaxRate; 0 where it is not known: then

@@ -54,7 +54,7 @@ func TestMergeOrder(t *testing.T) {
 		}
 	}
 	other := c
-	other.Seed++
+	other.Identity++
 	if err := parts[0].Merge(newReceiver(t, other)); !errors.Is(err, estimate.ErrMismatch) {
 		t.Errorf("other configuration: %v", err)
 	}

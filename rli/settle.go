@@ -220,7 +220,7 @@ func (r *Receiver) drawn() bool {
 		return true
 	}
 	r.draws++
-	return hashing.Sampled(uint64(hashing.Word(r.config.Seed, r.draws)), r.hold) == 1
+	return hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.draws)), r.hold) == 1
 }
 
 // round returns the nearest whole number. The conversion rounds towards zero,

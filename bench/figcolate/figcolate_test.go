@@ -66,7 +66,7 @@ func TestAlone(t *testing.T) {
 		}
 	}
 	off := func(tr *traffic, i int) []float64 {
-		all, err := tr.race(context.Background(), 1000, 1, []int{i})
+		all, err := tr.race(context.Background(), 1000, 3, []int{i})
 		if err != nil {
 			t.Fatal(err)
 		}

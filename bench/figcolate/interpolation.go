@@ -126,7 +126,7 @@ func interpolate(run *experiment.Run, k kind, least, most float64, method rli.Me
 		return nil, 0, err
 	}
 	c := rli.DefaultConfig
-	c.Seed, c.Rate, c.Method, c.Flows = seed, linkRate, method, 1<<20
+	c.Identity, c.Rate, c.Method, c.Flows = seed, linkRate, method, 1<<20
 	adaptive := rli.PaperAdaptation
 	adaptive.MinRate, adaptive.MaxRate = least, most
 	injector, err := rli.NewInjector(rli.InjectorConfig{Adaptive: adaptive, ReferenceBytes: c.ReferenceBytes})

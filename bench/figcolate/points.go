@@ -25,7 +25,7 @@ const (
 
 // sums is a recorder of plain sums of time stamps, as the paper has it.
 func sums(counters int, seed uint64) colate.Config {
-	return colate.Config{Seed: seed, Counters: counters, PerFlow: countersEach, Bits: counterBits, TimeBits: stampBits, Vectors: 1}
+	return colate.Config{Identity: seed, Counters: counters, PerFlow: countersEach, Bits: counterBits, TimeBits: stampBits, Vectors: 1}
 }
 
 // counted is one of as many bits, some of which count packets.

@@ -113,7 +113,7 @@ func runStorage(ctx context.Context, run *experiment.Run) (experiment.Result, er
 // begins with each trace.
 func (t *traffic) literal(run *experiment.Run, shift uint8, seed uint64, most int) (bits float64, epochs int, off float64, err error) {
 	c := colate.Config{
-		Seed: seed, Counters: scaled(run, megabyte/19), PerFlow: countersEach, Bits: 19, Vectors: 1,
+		Identity: seed, Counters: scaled(run, megabyte/19), PerFlow: countersEach, Bits: 19, Vectors: 1,
 		Shift: shift, TimeBits: min(32-shift, 17), Threshold: uint64(float64(scaled(run, 1e6)) * 8e4),
 	}
 	up, down, err := newRecorders(c)

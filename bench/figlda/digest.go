@@ -82,7 +82,7 @@ func (c *cut) measure(packets []figreal.Passing, config lda.Config) ([]lda.Resul
 	}
 	for i := range packets {
 		p := &packets[i]
-		id := hashing.Word(config.Seed, uint64(p.ID))
+		id := hashing.Word(config.Identity, uint64(p.ID))
 		ups.Update(c.of(p.In), id, p.In)
 		if !p.Lost {
 			downs.Update(c.of(p.Out), id, p.Out)
@@ -137,7 +137,7 @@ func runDigest(ctx context.Context, run *experiment.Run) (experiment.Result, err
 		c := newCut(packets, length)
 		for s := range seeds {
 			config := digestConfig
-			config.Seed = run.SeedOf(fmt.Sprint("hash ", s))
+			config.Identity = run.SeedOf(fmt.Sprint("hash ", s))
 			right, err := c.measure(packets, config)
 			if err != nil {
 				return experiment.Result{}, err

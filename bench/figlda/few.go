@@ -81,7 +81,7 @@ func fewCoverage(run *experiment.Run) (plot.Figure, error) {
 			var sample estimate.Moments
 			for r := range coverageRuns {
 				w := window(p, r*fewPackets, (r+1)*fewPackets)
-				c := lda.Config{Seed: run.SeedOf(fmt.Sprint("few ", r)), SumBits: sumBits}
+				c := lda.Config{Identity: run.SeedOf(fmt.Sprint("few ", r)), SumBits: sumBits}
 				c.Banks[0] = lda.Bank{Rows: few, Shift: lda.ShiftFor(few, fewLoss*fewPackets)}
 				up, down, err := w.Measure(c, 1)
 				if err != nil {

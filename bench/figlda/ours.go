@@ -26,7 +26,7 @@ var ourLosses = []float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2}
 
 // onBank shows a bank of 1,024 cells the sampled share of the packets.
 func onBank(p *Passage, share float64, seed uint64) (up, down *lda.Aggregator, err error) {
-	c := lda.Config{Seed: seed, SumBits: sumBits}
+	c := lda.Config{Identity: seed, SumBits: sumBits}
 	c.Banks[0].Rows = rows
 	return p.Measure(c, share)
 }

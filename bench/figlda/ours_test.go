@@ -237,7 +237,7 @@ func TestShareIsShift(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		c := lda.Config{Seed: 7, SumBits: sumBits, Banks: [lda.MaxBanks]lda.Bank{{Rows: rows, Shift: shift}}}
+		c := lda.Config{Identity: 7, SumBits: sumBits, Banks: [lda.MaxBanks]lda.Bank{{Rows: rows, Shift: shift}}}
 		up2, down2, err := p.Measure(c, 1)
 		if err != nil {
 			return err

@@ -119,7 +119,7 @@ func (p *Passage) Measure(c lda.Config, presampled float64) (up, down *lda.Aggre
 	threshold := hashing.Threshold(presampled)
 	distance := int64(interval) / int64(len(p.Delays))
 	for i, delay := range p.Delays {
-		id := hashing.Word(c.Seed, uint64(i))
+		id := hashing.Word(c.Identity, uint64(i))
 		if hashing.Sampled(uint64(id), threshold) == 0 {
 			continue
 		}
@@ -189,7 +189,7 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int, step func() 
 	e := c.Expect(presampled*float64(len(p.Delays)), p.LossRate)
 	pt.expected = e.Sample
 	for r := range runs {
-		c.Seed = run.SeedOf("hash " + experiment.Number(float64(r)))
+		c.Identity = run.SeedOf("hash " + experiment.Number(float64(r)))
 		up, down, err := p.Measure(c, presampled)
 		if err != nil {
 			return nil, err

@@ -92,9 +92,9 @@ const (
 // soakConfig is of the size that suits them.
 func soakConfig(digestBits uint8) lda.Config {
 	return lda.Config{
-		Seed:    1,
-		Banks:   [lda.MaxBanks]lda.Bank{{Rows: 16, Shift: 0}, {Rows: 8, Shift: 2}},
-		SumBits: sumBits, DigestBits: digestBits,
+		Identity: 1,
+		Banks:    [lda.MaxBanks]lda.Bank{{Rows: 16, Shift: 0}, {Rows: 8, Shift: 2}},
+		SumBits:  sumBits, DigestBits: digestBits,
 	}
 }
 
@@ -143,7 +143,7 @@ func soak(random *rand.Rand, intervals int, config lda.Config, look func(done in
 		send(buf)
 		for k := range soakPackets {
 			now := int64(i*soakPackets+k) * 1000
-			p := hashing.Word(config.Seed, uint64(now))
+			p := hashing.Word(config.Identity, uint64(now))
 			sender.Update(p, now)
 			if random.IntN(20) > 0 {
 				receiver.Update(p, now+delay(session, number))

@@ -48,7 +48,7 @@ type colateAnswers struct {
 // have the packets that arrived. Answers are to the flows asked about; joint
 // decoding, if asked for, is of all.
 func (c *capture) askCOLATE(ctx context.Context, seed uint64, config colate.Config, counters float64, withLost bool, asked []int) (*colateAnswers, error) {
-	config.Seed = seed
+	config.Identity = seed
 	config.Counters = max(2*config.PerFlow, int(counters*float64(len(c.flows))/float64(config.Vectors)))
 	up, down, err := pair(colate.New, config)
 	if err != nil {

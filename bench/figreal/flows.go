@@ -99,7 +99,7 @@ func runFlows(ctx context.Context, run *experiment.Run) (experiment.Result, erro
 // contenders asks all four synopses about a capture's flows.
 func (c *capture) contenders(ctx context.Context, seed uint64, s *study) ([]contender, error) {
 	config := lda.DefaultConfig
-	config.Seed = seed
+	config.Identity = seed
 	up, down, err := pair(lda.New, config)
 	if err != nil {
 		return nil, err

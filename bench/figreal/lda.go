@@ -134,16 +134,16 @@ func (c *capture) measureLDA(run *experiment.Run, config lda.Config) (*measuredL
 	deviation := math.Sqrt(m.truth.PopulationVariance())
 	var mean, paper, ours, expected estimate.Moments
 	for i := range hashes {
-		config.Seed = run.SeedOf(fmt.Sprint("lda ", i))
+		config.Identity = run.SeedOf(fmt.Sprint("lda ", i))
 		up, down, err := pair(lda.New, config)
 		if err != nil {
 			return nil, err
 		}
 		for i := range c.packets {
 			p := &c.packets[i]
-			up.Update(packetKey(config.Seed, p), p.in)
+			up.Update(packetKey(config.Identity, p), p.in)
 			if !p.lost {
-				down.Update(packetKey(config.Seed, p), p.out)
+				down.Update(packetKey(config.Identity, p), p.out)
 			}
 		}
 		r, err := lda.Estimate(up, down)
@@ -310,7 +310,7 @@ func (c *capture) overTime(config lda.Config) (intervals, error) {
 	}
 	for i := range c.packets {
 		p := &c.packets[i]
-		ups[of(p)].Update(packetKey(config.Seed, p), p.in)
+		ups[of(p)].Update(packetKey(config.Identity, p), p.in)
 		all[of(p)].sent++
 	}
 	receiving := 0
@@ -324,7 +324,7 @@ func (c *capture) overTime(config lda.Config) (intervals, error) {
 		for receiving < of(p) { // the marker would have come by now
 			end()
 		}
-		down.Update(packetKey(config.Seed, p), p.out)
+		down.Update(packetKey(config.Identity, p), p.out)
 		all[of(p)].exact.Add(p.delay())
 		if of(p) != receiving {
 			all[of(p)].crossed, all[receiving].crossed = true, true

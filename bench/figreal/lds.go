@@ -48,7 +48,7 @@ type ldsAnswers struct {
 
 // askLDS measures a capture by sketches of so many cells a flow.
 func (c *capture) askLDS(ctx context.Context, seed uint64, config lds.Config, cells float64) (*ldsAnswers, error) {
-	config.Seed = seed
+	config.Identity = seed
 	config.Columns = max(config.Spread, int(cells*float64(len(c.flows))/float64(config.Rows)))
 	up, down, err := pair(lds.New, config)
 	if err != nil {

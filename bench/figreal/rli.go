@@ -107,7 +107,7 @@ func (c *capture) receive(config rli.Config, list []departure) ([]float64, *rli.
 	if err != nil {
 		return nil, nil, err
 	}
-	keys := c.flowKeys(config.Seed)
+	keys := c.flowKeys(config.Identity)
 	for i := range list {
 		d := &list[i]
 		if d.reference {
@@ -130,7 +130,7 @@ func (c *capture) receive(config rli.Config, list []departure) ([]float64, *rli.
 // are not corrected for.
 func (c *capture) receiverConfig(seed uint64, method rli.Method, rate int64) rli.Config {
 	config := rli.DefaultConfig
-	config.Seed, config.Method, config.Rate = seed, method, rate
+	config.Identity, config.Method, config.Rate = seed, method, rate
 	config.Flows = max(64, 1<<bits.Len(uint(len(c.flows))))
 	if method == rli.Left {
 		config.Buffer = 0

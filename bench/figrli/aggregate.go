@@ -34,7 +34,7 @@ func runAggregate(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	}
 	numbers := []int{288, 1440}
 	c := lda.DefaultConfig
-	c.Seed = run.SeedOf("lda")
+	c.Identity = run.SeedOf("lda")
 	result := experiment.Result{
 		Config: map[string]any{"packets": packets, "references": numbers, "offered": offered, "lda": c},
 		Notes: []string{

@@ -126,7 +126,7 @@ func demonstrate(args []string, stdout, stderr io.Writer) error {
 	}
 	for _, flow := range flows[:min(len(flows), 5)] {
 		fmt.Fprintln(stdout)
-		if err := query(queryOptions{dir: dir, flow: flow.tuple}, stdout); err != nil {
+		if err := query(queryOptions{dir: dir, seed: 1, flow: flow.tuple}, stdout); err != nil {
 			return err
 		}
 		opt.exact.print(flow.tuple, stdout)

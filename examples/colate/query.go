@@ -17,6 +17,7 @@ type queryOptions struct {
 	flow     hashing.Tuple
 	from, to time.Time // zero: the flow's lifetime
 	packets  uint64    // 0: as recorded
+	seed     uint64
 }
 
 func parseQuery(args []string, stderr io.Writer) (queryOptions, error) {
@@ -27,6 +28,7 @@ func parseQuery(args []string, stderr io.Writer) (queryOptions, error) {
 	from := f.String("from", "", "beginning of the `time` window, RFC 3339 (default: the flow's first packet)")
 	to := f.String("to", "", "end of the `time` window (default: the flow's last packet)")
 	f.Uint64Var(&opt.packets, "packets", 0, "`number` of the flow's packets in that window (default: as in flows.csv)")
+	f.Uint64Var(&opt.seed, "seed", 1, "`seed` that record was given")
 	if err := parse(f, args, &opt.dir); err != nil {
 		return opt, err
 	}
@@ -131,7 +133,10 @@ func gather(store *colate.Store, opt queryOptions, read *colate.Reading) (*colat
 	if err != nil {
 		return nil, err
 	}
-	v.Reset(opt.flow.Flow(config.Seed))
+	if config.Identity != hashing.Fingerprint(opt.seed) {
+		return nil, fmt.Errorf("-seed %d is not the one that was recorded with", opt.seed)
+	}
+	v.Reset(opt.flow.Flow(opt.seed))
 	*read, err = store.Gather(v, opt.from.UnixNano(), opt.to.UnixNano())
 	return v, err
 }

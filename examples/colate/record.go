@@ -18,6 +18,7 @@ import (
 type recordOptions struct {
 	in, out, dir string
 	config       colate.Config
+	seed         uint64 // of all digests
 	exact        *exact // matches packets too, if not nil
 }
 
@@ -27,7 +28,7 @@ func parseRecord(args []string, stderr io.Writer) (recordOptions, error) {
 	f.StringVar(&opt.in, "in", "examples/twopoint/testdata/ingress.pcap.gz", "capture `file` before the delay; pcap or pcapng, also .gz")
 	f.StringVar(&opt.out, "out", "examples/twopoint/testdata/egress.pcap.gz", "capture `file` after the delay")
 	f.StringVar(&opt.dir, "dir", "", "`directory` to keep the stores in, made if missing")
-	f.Uint64Var(&opt.config.Seed, "seed", 1, "seed of all digests")
+	f.Uint64Var(&opt.seed, "seed", 1, "seed of all digests; the stores keep its fingerprint only, and query needs it again")
 	f.IntVar(&opt.config.Counters, "counters", 4096, "`number` of counters of each point")
 	f.IntVar(&opt.config.PerFlow, "perflow", opt.config.PerFlow, "`number` of them that a flow is spread over")
 	f.Uint64Var(&opt.config.Threshold, "epoch", 4000, "`packets` after which the counters are stored")
@@ -38,7 +39,7 @@ func parseRecord(args []string, stderr io.Writer) (recordOptions, error) {
 	if *bits > colate.MaxBits {
 		return opt, fmt.Errorf("-bits is %d, want at most %d", *bits, colate.MaxBits)
 	}
-	opt.config.Bits = uint8(*bits)
+	opt.config.Bits, opt.config.Identity = uint8(*bits), hashing.Fingerprint(opt.seed)
 	return opt, opt.config.Validate()
 }
 
@@ -133,9 +134,8 @@ func record(opt recordOptions, stdout io.Writer) error {
 			p.other++
 			continue
 		}
-		seed := opt.config.Seed
-		packet := frame.Digest(seed)
-		if err := p.update(frame.Tuple.Flow(seed), packet, rec.Time); err != nil {
+		packet := frame.Digest(opt.seed)
+		if err := p.update(frame.Tuple.Flow(opt.seed), packet, rec.Time); err != nil {
 			return err
 		}
 		if opt.exact != nil {

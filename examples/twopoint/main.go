@@ -48,6 +48,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -65,6 +66,7 @@ type options struct {
 	interval time.Duration
 	json     bool
 	ipOnly   bool
+	seed     uint64
 	config   lda.Config
 }
 
@@ -78,7 +80,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer captures.Close()
-	m, err := newMeter(opt.config, opt.interval)
+	m, err := newMeter(opt.config, opt.seed, opt.interval)
 	if err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.DurationVar(&opt.interval, "interval", 0, "`length` of a measurement interval, such as 1s; 0 is the whole capture")
 	f.BoolVar(&opt.json, "json", false, "print JSON instead of text; delays in nanoseconds")
 	f.BoolVar(&opt.ipOnly, "ip", false, "measure IP packets only, and pass over ARP, spanning tree and the like")
-	seed := f.Uint64("seed", 1, "seed of the packet digests")
+	f.Uint64Var(&opt.seed, "seed", 1, "seed of the packet digests")
 	rows := f.Int("rows", 512, "`cells` in each of the two banks, a power of two")
 	shift := f.Uint("shift", 3, "the second bank samples one packet in 2^`n`, the first bank the others; raise it for much loss")
 	digest := f.Uint("digest", 0, "`bits` of a digest in each cell that shows reordering, 0 to 32 less -shift")
@@ -131,7 +133,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return opt, fmt.Errorf("-digest %d: want 0 to 32", *digest)
 	}
 	opt.config = lda.Config{
-		Seed:       *seed,
+		Identity:   hashing.Fingerprint(opt.seed),
 		Banks:      [lda.MaxBanks]lda.Bank{{Rows: *rows, Shift: 0}, {Rows: *rows, Shift: uint8(*shift)}},
 		SumBits:    40,
 		DigestBits: uint8(*digest),

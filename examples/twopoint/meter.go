@@ -19,6 +19,7 @@ const matchSeed = 0x9e3779b97f4a7c15
 // meter measures one stream, by aggregators and exactly.
 type meter struct {
 	config    lda.Config
+	seed      uint64
 	length    int64 // of an interval in ns, 0 for one that never ends
 	ipOnly    bool  // pass over all else
 	first     int64 // time of the first packet
@@ -69,12 +70,12 @@ type interval struct {
 	overflowed bool
 }
 
-func newMeter(c lda.Config, length time.Duration) (*meter, error) {
+func newMeter(c lda.Config, seed uint64, length time.Duration) (*meter, error) {
 	down, err := newSynopsis(c)
 	if err != nil {
 		return nil, err
 	}
-	return &meter{config: c, length: int64(length), matcher: newMatcher(), down: down}, nil
+	return &meter{config: c, seed: seed, length: int64(length), matcher: newMatcher(), down: down}, nil
 }
 
 // update records a packet. Times do not descend.
@@ -91,7 +92,7 @@ func (m *meter) update(point trace.Point, t int64, p *packet) {
 	}
 	m.last = t
 	m.packets[point]++
-	digest, identity := p.digest(m.config.Seed), p.digest(matchSeed)
+	digest, identity := p.digest(m.seed), p.digest(matchSeed)
 	if point == trace.Ingress {
 		current := m.sending(t)
 		current.up.update(digest, t)

@@ -259,7 +259,7 @@ func meterOf(t *testing.T, all ...passing) (*report, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := newMeter(opt.config, time.Second)
+	m, err := newMeter(opt.config, opt.seed, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

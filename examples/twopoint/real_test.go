@@ -56,7 +56,7 @@ func load(t *testing.T, in, out string) []passed {
 // measure feeds the packets to the program's meter.
 func measure(t *testing.T, packets []passed, c lda.Config) row {
 	t.Helper()
-	m, err := newMeter(c, 0)
+	m, err := newMeter(c, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,14 +112,13 @@ func TestRealQueues(t *testing.T) {
 			}
 			var total float64
 			for seed := range seeds {
-				config.Seed = uint64(seed + 1)
-				up, down := aggregate(t, packets, config)
+				up, down := aggregate(t, packets, config, uint64(seed+1))
 				r, err := lda.Estimate(up, down)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if float64(r.Lost) != truth.Lost.Exact || r.Extra != 0 {
-					t.Errorf("seed %d: %d lost and %d extra, exact %v and 0", config.Seed, r.Lost, r.Extra, truth.Lost.Exact)
+					t.Errorf("seed %d: %d lost and %d extra, exact %v and 0", seed+1, r.Lost, r.Extra, truth.Lost.Exact)
 				}
 				total += math.Abs(r.Mean-truth.Mean.Exact) / truth.Mean.Exact
 			}
@@ -135,7 +134,7 @@ func TestRealQueues(t *testing.T) {
 }
 
 // aggregate feeds one aggregator at each point.
-func aggregate(t *testing.T, packets []passed, c lda.Config) (up, down *lda.Aggregator) {
+func aggregate(t *testing.T, packets []passed, c lda.Config, seed uint64) (up, down *lda.Aggregator) {
 	t.Helper()
 	var sides [2]*lda.Aggregator
 	for i := range sides {
@@ -147,7 +146,7 @@ func aggregate(t *testing.T, packets []passed, c lda.Config) (up, down *lda.Aggr
 	}
 	for i := range packets {
 		p := &packets[i]
-		sides[p.point].Update(p.packet.digest(c.Seed), p.time)
+		sides[p.point].Update(p.packet.digest(seed), p.time)
 	}
 	return sides[trace.Ingress], sides[trace.Egress]
 }

@@ -31,7 +31,7 @@ type report struct {
 
 // settings is an aggregator's Config.
 type settings struct {
-	Seed       uint64 `json:"seed"`
+	Identity   string `json:"identity"` // hexadecimal
 	Banks      []bank `json:"banks"`
 	SumBits    uint8  `json:"sum_bits"`
 	DigestBits uint8  `json:"digest_bits"`
@@ -43,7 +43,7 @@ type bank struct {
 }
 
 func newSettings(c lda.Config) settings {
-	s := settings{Seed: c.Seed, SumBits: c.SumBits, DigestBits: c.DigestBits}
+	s := settings{Identity: fmt.Sprintf("%016x", c.Identity), SumBits: c.SumBits, DigestBits: c.DigestBits}
 	for _, b := range c.Banks {
 		if b.Rows > 0 {
 			s.Banks = append(s.Banks, bank{b.Rows, b.Shift})
@@ -108,8 +108,8 @@ func (r *report) writeText(w io.Writer) error {
 	for _, note := range r.notes() {
 		fmt.Fprintf(w, "           %s\n", note)
 	}
-	fmt.Fprintf(w, "synopsis   2 banks × %d cells, seed %d: %s bytes at each point, %s on the wire\n\n",
-		c.Banks[0].Rows, c.Seed, thousands(int64(r.SynopsisBytes)), thousands(int64(r.WireBytes)))
+	fmt.Fprintf(w, "synopsis   2 banks × %d cells, identity %s: %s bytes at each point, %s on the wire\n\n",
+		c.Banks[0].Rows, c.Identity, thousands(int64(r.SynopsisBytes)), thousands(int64(r.WireBytes)))
 	if len(r.Intervals) == 1 {
 		return r.Intervals[0].writeText(w)
 	}

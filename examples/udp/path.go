@@ -63,7 +63,7 @@ func measure(ctx context.Context, opt options, show func(*row)) ([]row, error) {
 	}
 	// A digest in each cell, because nobody promises that UDP keeps the order.
 	tuner := lda.Tuner{Config: lda.Config{
-		Seed:       opt.seed,
+		Identity:   hashing.Fingerprint(opt.seed),
 		Banks:      [lda.MaxBanks]lda.Bank{{Rows: 128, Shift: 0}, {Rows: 128, Shift: 3}},
 		SumBits:    40,
 		DigestBits: 16,
