@@ -114,7 +114,7 @@ func ExampleDecode() {
 		fmt.Printf("%3.0f µs ± %.0f, by Estimate %3.0f µs\n", r.Mean[i]/1e3, r.StdDev[i]/1e3, alone.Mean/1e3)
 	}
 	// Output:
-	//  20 µs ± 0, by Estimate  21 µs
+	//  20 µs ± 0, by Estimate  20 µs
 	// 300 µs ± 20, by Estimate 300 µs
 	//  80 µs ± 13, by Estimate  80 µs
 }
