@@ -1,20 +1,29 @@
 package estimate
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Cells estimates the mean and deviation of delays of which only sums over
 // groups are known: each cell is the sum of the delays of count packets, and
 // the groups were made without regard to the delays. A cell's sum has mean
-// count·μ and variance count·σ², whatever the distribution, so with sums Xᵢ
+// count·μ and variance count·σ², whatever the distribution. So with sums Xᵢ
 // and counts nᵢ over M cells
 //
 //	D  = ΣXᵢ / Σnᵢ
-//	σ² = Σ (Xᵢ − nᵢD)²/nᵢ ÷ (M − 1)
+//	yᵢ = (Xᵢ − nᵢD)²/nᵢ
+//	σ² = Σ wᵢyᵢ / Σ wᵢ(1 − nᵢ/Σnⱼ)
 //
-// are unbiased for given counts. The squares of signed sums that LDA takes
-// instead, its eq. (5), carry the spread of the counts, times D, as well as
-// that of the delays. Both are computed in one stable pass. The zero value is
-// empty and ready.
+// are unbiased for given counts and weights. The variance of yᵢ is
+// σ⁴(2 + κ/nᵢ), with κ the excess kurtosis of the delays, so the best weights
+// are 1/(2 + κ/nᵢ): equal ones for light tails, and by count for heavy ones,
+// of which a cell of one packet says little. κ is estimated from the cells
+// themselves, class by class of similar count.
+//
+// The squares of signed sums that LDA takes instead, its eq. (5), carry the
+// spread of the counts, times D, as well as that of the delays. The zero value
+// is empty and ready.
 //
 // A constant added to every delay, such as an offset between clocks, shifts
 // the mean and leaves the variance. Delays that depend on one another within
@@ -22,8 +31,19 @@ import "math"
 //
 // Single writer, no locks: one Cells per goroutine, then [Cells.Merge].
 type Cells struct {
+	classes [cellClasses]cellClass
+	pooled  uint64 // means that were taken off by Pool
+}
+
+// cellClasses is how many classes of counts there are: 1 to 3, 4 to 15, and
+// so on by factors of four; the last has no end.
+const cellClasses = 10
+
+// A cellClass has the cells of similar count.
+type cellClass struct {
 	cells   uint64
 	packets Moments   // weighted by count, of the cells' means
+	inverse float64   // sum of 1/count
 	powers  powerSums // of the cells' means about that mean
 }
 
@@ -34,60 +54,236 @@ func (c *Cells) Add(sum float64, count uint64) {
 	if count == 0 {
 		return
 	}
-	n, before := float64(count), c.packets.mean
+	class := &c.classes[min((bits.Len64(count)-1)/2, cellClasses-1)]
+	n, before := float64(count), class.packets.mean
 	// One rounding: the product is not rounded before the mean is taken off.
 	excess := math.FMA(-n, before, sum)
-	c.packets.absorb(excess, count)
-	shift := c.packets.mean - before
-	c.powers.shift(shift)
-	c.powers.add(excess/n-shift, n)
-	c.cells++
+	class.packets.absorb(excess, count)
+	shift := class.packets.mean - before
+	class.powers.shift(shift)
+	class.powers.add(excess/n-shift, n)
+	class.inverse += 1 / n
+	class.cells++
 }
 
-// Merge accumulates all cells of b.
+// Merge accumulates all cells of b, of packets with the same mean delay.
 func (c *Cells) Merge(b Cells) {
-	before := c.packets.mean
+	for i := range c.classes {
+		c.classes[i].merge(&b.classes[i])
+	}
+	c.pooled += b.pooled
+}
+
+func (c *cellClass) merge(b *cellClass) {
+	before, powers := c.packets.mean, b.powers
 	c.cells += b.cells
 	c.packets.Merge(b.packets)
+	c.inverse += b.inverse
 	c.powers.shift(c.packets.mean - before)
-	b.powers.shift(c.packets.mean - b.packets.mean)
+	powers.shift(c.packets.mean - b.packets.mean)
 	for k := range c.powers {
-		c.powers[k] += b.powers[k]
+		c.powers[k] += powers[k]
 	}
 }
 
+// Pool accumulates the cells of b as of packets whose mean delay is another,
+// as in another interval: the deviation is about b's own mean, and costs a
+// degree of freedom. The mean of c no longer means anything, if b is not the
+// first.
+func (c *Cells) Pool(b Cells) {
+	if b.N() == 0 {
+		return
+	}
+	if c.N() > 0 {
+		shift := c.Mean() - b.Mean()
+		for i := range b.classes {
+			b.classes[i].packets.mean += shift
+		}
+		c.pooled++
+	}
+	c.Merge(b)
+}
+
 // Cells is how many cells with packets were accumulated (M).
-func (c *Cells) Cells() uint64 { return c.cells }
+func (c *Cells) Cells() uint64 {
+	var m uint64
+	for i := range c.classes {
+		m += c.classes[i].cells
+	}
+	return m
+}
 
 // N is how many packets they hold (Σnᵢ).
-func (c *Cells) N() uint64 { return c.packets.n }
+func (c *Cells) N() uint64 {
+	var n uint64
+	for i := range c.classes {
+		n += c.classes[i].packets.n
+	}
+	return n
+}
 
 // Mean is the mean delay of the packets (D), in the unit of the sums. Without
 // packets it is 0 and means nothing: ask [Cells.N] first.
-func (c *Cells) Mean() float64 { return c.packets.mean }
+func (c *Cells) Mean() float64 {
+	var all Moments
+	for i := range c.classes {
+		all.Merge(c.classes[i].packets)
+	}
+	return all.mean
+}
 
-// DegreesOfFreedom is how many cells there are beyond the first: what the
-// variance rests on. With none, the deviation is unknown.
+// DegreesOfFreedom is how many cells there are beyond the first, and beyond
+// the first of each that was pooled: what the variance rests on. With none, the
+// deviation is unknown.
 func (c *Cells) DegreesOfFreedom() uint64 {
-	return max(c.cells, 1) - 1
+	means := 1 + c.pooled
+	return max(c.Cells(), means) - means
+}
+
+// A cellFit is what the cells tell about the variance.
+type cellFit struct {
+	variance float64 // σ²
+	kurtosis float64 // κ, at least 0
+	degrees  float64 // of freedom that the variance has, by Satterthwaite's rule
+	crossed  float64 // the same, if the cells hold all the packets in question
+}
+
+// kurtosisRounds is how often weights and kurtosis are adapted to each other.
+const kurtosisRounds = 3
+
+// A weight is 1/(2 + κ/n) along a class, as a line through its mean count: flat
+// for light tails, and proportional to n for heavy ones.
+type weight struct{ flat, slope float64 }
+
+func (k *cellClass) weight(kurtosis float64) weight {
+	n := float64(k.packets.n) / float64(k.cells)
+	below := 2*n + kurtosis
+	slope := kurtosis / (below * below)
+	return weight{flat: n/below - slope*n, slope: slope}
+}
+
+// cellSquares are, of each class, the sums of yᵢ, nᵢyᵢ and yᵢ² about one mean.
+type cellSquares struct{ plain, counted, quartic float64 }
+
+// squares are the classes' squares about the mean of all.
+func (c *Cells) squares() (squares [cellClasses]cellSquares) {
+	mean := c.Mean()
+	for i := range c.classes {
+		k := &c.classes[i]
+		d := mean - k.packets.mean
+		powers := k.powers
+		powers.shift(d)
+		squares[i] = cellSquares{k.packets.squares + float64(k.packets.n)*d*d, powers[2], powers[4]}
+	}
+	return squares
+}
+
+// fit estimates the variance. There is at least one degree of freedom.
+func (c *Cells) fit() cellFit {
+	squares, total := c.squares(), float64(c.N())
+	correction := float64(c.Cells()-1) / float64(c.DegreesOfFreedom())
+	weigh := func(of func(k *cellClass) weight) float64 {
+		var sum, by float64
+		for i := range c.classes {
+			if k := &c.classes[i]; k.cells > 0 {
+				w, n := of(k), float64(k.packets.n)
+				sum += w.flat*squares[i].plain + w.slope*squares[i].counted
+				by += w.flat*(float64(k.cells)-n/total) + w.slope*(n-k.powers[0]/total)
+			}
+		}
+		return max(sum/by, 0) * correction
+	}
+	f := cellFit{variance: weigh(func(*cellClass) weight { return weight{slope: 1} })}
+	for range kurtosisRounds {
+		f.kurtosis = 0
+		for i := range c.classes {
+			if k := &c.classes[i]; k.cells >= 2 && f.variance > 0 {
+				// The kurtosis that this class is nearly sure of: less twice its
+				// standard error if tails are light.
+				m := float64(k.cells)
+				excess := squares[i].quartic/(f.variance*f.variance) - 3*m - 2*math.Sqrt(96*m)
+				f.kurtosis = max(f.kurtosis, excess/k.inverse)
+			}
+		}
+		f.variance = weigh(func(k *cellClass) weight { return k.weight(f.kurtosis) })
+	}
+	f.degrees, f.crossed = c.satterthwaite(&f, &squares)
+	return f
+}
+
+// satterthwaite compares the variance of the weighted squares with their mean.
+// Where the cells hold all packets in question, what makes tails vary from
+// sample to sample does not count: it is there.
+func (c *Cells) satterthwaite(f *cellFit, squares *[cellClasses]cellSquares) (degrees, crossed float64) {
+	most := float64(c.DegreesOfFreedom())
+	var by, variance, cross float64
+	for i := range c.classes {
+		if k := &c.classes[i]; k.cells > 0 {
+			m := float64(k.cells)
+			w := 1 / (2 + f.kurtosis*k.inverse/m)
+			by += w * m
+			variance += w * w * max(squares[i].quartic-squares[i].plain*squares[i].plain/m, 0)
+			cross += w * w * m
+		}
+	}
+	square := f.variance * f.variance * by * by
+	limit := func(d float64) float64 {
+		if d >= 0 && d < most {
+			return max(d, 1)
+		}
+		return most
+	}
+	all := float64(c.Cells())
+	return limit(2 * square * all / (variance * max(all-1, 1))), limit(by * by / cross)
 }
 
 // Variance is the unbiased estimate of the variance of the delay of a packet
 // (σ²). Without degrees of freedom it is 0 and means nothing.
 func (c *Cells) Variance() float64 {
-	if c.cells < 2 {
+	if c.DegreesOfFreedom() == 0 {
 		return 0
 	}
-	return c.packets.squares / float64(c.cells-1)
+	return c.fit().variance
 }
 
 // StdDev is the square root of [Cells.Variance].
 func (c *Cells) StdDev() float64 { return math.Sqrt(c.Variance()) }
 
+// Kurtosis is the excess kurtosis of the delay of a packet as far as the cells
+// are sure of it, 0 if they know of none: see [Cells] for what it is for.
+func (c *Cells) Kurtosis() float64 {
+	if c.DegreesOfFreedom() == 0 {
+		return 0
+	}
+	return c.fit().kurtosis
+}
+
+// leastCells is how many cells a class needs for the normal approximation.
+const leastCells = 30
+
+// Disagreement is by how many standard errors the mean of one class of cells,
+// those of similar count, is away from that of all: a few by chance, and many
+// where sums are wrong. Each class is judged by the spread of its own cells,
+// whatever the tails; those of fewer than 30 cells are not judged.
+func (c *Cells) Disagreement() float64 {
+	mean, worst := c.Mean(), 0.0
+	for i := range c.classes {
+		k := &c.classes[i]
+		if k.cells < leastCells || k.cells == c.Cells() {
+			continue
+		}
+		n := float64(k.packets.n)
+		spread := max(k.powers[2], 0) + n*c.Variance() // the variances of sums
+		rounding := 1 + math.Abs(mean)*1e-12
+		worst = max(worst, math.Abs(k.packets.mean-mean)/(math.Sqrt(spread)/n+rounding))
+	}
+	return worst
+}
+
 // Delay returns mean, deviation and number of packets as a result, or
 // ErrNoSamples. Of a single cell the deviation is 0, because it is unknown.
 func (c *Cells) Delay() (Delay, error) {
-	if c.packets.n == 0 {
+	if c.N() == 0 {
 		return Delay{}, ErrNoSamples
 	}
 	return Delay{Mean: c.Mean(), StdDev: c.StdDev(), N: c.N()}, nil
@@ -104,7 +300,7 @@ func (c *Cells) MeanInterval(confidence float64) Interval {
 // [DeviationInterval] with the degrees of freedom that the cells' squares
 // really have. Those of cells with normal sums have M−1; where delays have
 // heavy tails and cells few packets, the squares vary more and are worth
-// fewer, by Satterthwaite's rule 2·M·mean²/variance of the squares, floored
+// fewer, by Satterthwaite's rule 2·mean²/variance of their mean, floored
 // and at least 1. It is still an estimate from finitely many squares: of 95 %
 // asked with 5 delays a cell, it covered 93 % with 100 cells and 94 % with
 // 1,000 of exponential delays (M−1 degrees: 87 % and 86 %), but 71 % and 74 %
@@ -117,18 +313,24 @@ func (c *Cells) DeviationInterval(confidence float64) Interval {
 // if the cells' sums were normal, by Satterthwaite's rule: at least 1 where
 // there are two cells, and at most [Cells.DegreesOfFreedom].
 func (c *Cells) EffectiveDegrees() uint64 {
-	degrees := c.DegreesOfFreedom()
-	if degrees == 0 {
+	if c.DegreesOfFreedom() == 0 {
 		return 0
 	}
-	// The squares are (Xᵢ − nᵢD)²/nᵢ = nᵢ·(mean of the cell − D)².
-	m := float64(c.cells)
-	mean := c.packets.squares / m
-	variance := (c.powers[4] - m*mean*mean) / (m - 1)
-	if effective := 2 * m * mean * mean / variance; effective >= 0 && effective < float64(degrees) {
-		return uint64(max(effective, 1))
+	return uint64(c.fit().degrees)
+}
+
+// PopulationDegrees are the [Cells.EffectiveDegrees] of the deviation of a
+// population of packets of which the cells hold the given share, 0 to 1. Where
+// they hold all, the rarest long delays are among them, so that heavy tails
+// cost nothing: the squares of a cell's sum only vary by the products of delays
+// of packets that share a cell.
+func (c *Cells) PopulationDegrees(share float64) uint64 {
+	if c.DegreesOfFreedom() == 0 {
+		return 0
 	}
-	return degrees
+	f := c.fit()
+	share = min(max(share, 0), 1)
+	return uint64(1 / (share/f.crossed + (1-share)/min(f.degrees, f.crossed)))
 }
 
 // powerSums are, for k = 0…4, the sums over cells of their count squared times

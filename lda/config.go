@@ -30,9 +30,9 @@ type Config struct {
 	Banks [MaxBanks]Bank
 
 	// SumBits is the width of a timestamp sum in the encoding, 1 to 64. Sums
-	// wrap, and their differences are exact for any width so long as the
-	// delays of the packets of one cell add up to less than 2^(SumBits-1) ns:
-	// 549 s at 40.
+	// wrap; Estimate finds out how often, so long as the delays of the packets
+	// of the emptiest cell, the clocks' offset included, add up to less than
+	// 2^(SumBits-1) ns: 549 s at 40, and 292 years at 64.
 	SumBits uint8
 
 	// DigestBits is the width of a cell's stream digest, 0 to 32 less the
@@ -56,15 +56,16 @@ type Bank struct {
 	Shift uint8
 }
 
-// DefaultConfig suits 10^5 to 10^7 packets an interval and losses up to some
-// per cent: 27 KiB on the wire. The first two banks share most of the packets;
-// the third samples one in 1,024, so that at some 10^6 packets an interval a
-// third of its cells hold exactly one, whose delays give the quantiles (see
-// [AppendSamples]), and some are usable even if nine packets in ten are lost.
-// For a known traffic [Size] does better.
+// DefaultConfig suits 10^4 to 10^7 packets an interval, losses of 0 to 30 %,
+// delays of 1 µs to 10 s and any offset between clocks: 70 KiB on the wire. The
+// first bank takes most packets, and each other one the sixteenth part of those
+// of the one before: at any of these loads and losses some bank's cells are
+// mostly usable, and some hold just one packet, whose delays give the quantiles
+// (see [AppendSamples]). For a known traffic [Size] does better.
 var DefaultConfig = Config{
-	Banks:   [MaxBanks]Bank{{Rows: 1024, Shift: 0}, {Rows: 1024, Shift: 3}, {Rows: 1024, Shift: 10}},
-	SumBits: 40,
+	Banks:      [MaxBanks]Bank{{Rows: 2048, Shift: 0}, {Rows: 1024, Shift: 4}, {Rows: 1024, Shift: 8}, {Rows: 1024, Shift: 12}},
+	SumBits:    64,
+	DigestBits: 16,
 }
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].

@@ -6,7 +6,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Result is what two aggregators tell about one interval.
+// A Result is what two aggregators tell about an interval, or an [Accumulator]
+// about many.
 type Result struct {
 	// Delay is over the packets of the usable cells: the mean of section
 	// III-D (D, with N = S the effective sample size), and the
@@ -24,27 +25,53 @@ type Result struct {
 	// number of the two is missed.
 	Lost, Extra uint64
 
+	// Crossed is how many packets passed the two points in different
+	// intervals, at least; an Accumulator knows, Estimate does not.
+	Crossed uint64
+
+	// Spoken is how many of the received packets the mean and the deviation
+	// speak of: those of intervals with a usable cell. Of one interval it is
+	// Received.
+	Spoken uint64
+
 	Cells    int // cells that saw a packet at either point
 	Usable   int // of these, how many have the same packets at both points, as far as count and digest tell
 	Replaced int // of these, how many agree in count and not in digest: as many lost as appeared
 	Negative int // usable cells whose delays add up to less than 0: the clocks are offset, or the points swapped
 
-	usable estimate.Cells
+	// What the intervals rest on. Degrees of 0 mean that nothing is known.
+	MeanError        float64 // standard error of the mean as that of all packets spoken of
+	MeanDegrees      uint64  // degrees of freedom that MeanError rests on
+	DeviationDegrees uint64  // degrees of freedom that StdDev rests on
 }
 
 // Estimate compares the upstream and the downstream point's aggregator of
 // one interval. Neither is changed. The error wraps [estimate.ErrMismatch] if
-// their Configs differ, and [estimate.ErrNoSamples] if no cell is usable; in
-// the latter case the counts of the Result are still right.
+// their Configs differ, [estimate.ErrNoSamples] if no cell is usable, and
+// [ErrContradiction] if the usable ones cannot all be right; in the latter
+// cases the counts of the Result are still right.
 //
-// A delay that is negative is reported as it is measured. See [Offset] for
-// what to do about clocks that disagree.
+// A delay that is negative is reported as it is measured: the clocks disagree,
+// or the points are swapped.
 func Estimate(up, down *Aggregator) (Result, error) {
 	if err := sameConfig(up, down); err != nil {
 		return Result{}, err
 	}
-	var r Result
-	width := int(up.config.SumBits)
+	r := count(up, down)
+	r.Spoken = r.Received
+	usable := sums{sent: up.sampled(), received: down.sampled(), agree: up.config.digestMask() | (1<<32 - 1)}
+	found, err := settle(&usable, int(up.config.SumBits))
+	if err != nil {
+		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.Usable, r.Cells)
+	}
+	var all sample
+	all.add(&found, r.Received)
+	all.report(&r)
+	return r, nil
+}
+
+// count compares the numbers of packets.
+func count(up, down *Aggregator) (r Result) {
 	digest := up.config.digestMask()
 	sent, received := up.sampled(), down.sampled()
 	for i := range sent {
@@ -60,20 +87,10 @@ func Estimate(up, down *Aggregator) (Result, error) {
 			r.Replaced++
 		default:
 			r.Usable++
-			total := estimate.Difference(s.sum, d.sum, width)
-			if total < 0 {
-				r.Negative++
-			}
-			r.usable.Add(float64(total), uint64(s.count()))
 		}
 	}
 	r.add(up.unsampledCount(), down.unsampledCount())
-
-	var err error
-	if r.Delay, err = r.usable.Delay(); err != nil {
-		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, none of %d cells usable", err, r.Sent, r.Received, r.Cells)
-	}
-	return r, nil
+	return r
 }
 
 // add accounts for a group of packets.

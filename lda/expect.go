@@ -51,16 +51,15 @@ func (c *Config) rate(j int) float64 {
 }
 
 // MeanError is the half width of the interval of the mean delay to expect
-// with the given confidence (see [Result.MeanInterval]), relative to the mean,
-// for delays whose deviation is variation times their mean; infinite where
-// there will be fewer than two usable cells.
+// with the given confidence (see [Result.CentralLimitInterval]), relative to
+// the mean, for delays whose deviation is variation times their mean; infinite
+// where there will be fewer than two usable cells.
 func (e Expectation) MeanError(variation, confidence float64) float64 {
 	if !(e.Usable >= 2) {
 		return math.Inf(1)
 	}
-	usable := estimate.StudentQuantile((1+confidence)/2, math.Floor(e.Usable)-1)
-	known := estimate.NormalQuantile((1 + confidence) / 2)
-	return math.Sqrt(2*math.Log(2/(1-confidence))/e.Sample) * variation * usable / known
+	unseen := max(0, 1-e.Sample/(e.Packets*(1-e.Loss)))
+	return estimate.StudentQuantile((1+confidence)/2, math.Floor(e.Usable)-1) * variation * math.Sqrt(unseen/e.Sample)
 }
 
 // DeviationError is the standard error of the deviation to expect, relative to

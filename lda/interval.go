@@ -6,56 +6,88 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// MeanInterval is the interval of the mean delay to print: the bound of eq.
-// (1), [estimate.HoeffdingInterval], widened as Student's distribution is
-// against the normal, since the deviation is not known but estimated from the
-// usable cells. With fewer than two of them it is unbounded.
+// tailReach is how many times longer than the mean delay, or than the deviation
+// if that is greater, an unseen packet is taken to be at most.
+const tailReach = 1000
+
+// MeanInterval is the interval of the mean delay of the packets that arrived
+// (Spoken of them): the bound of eq. (1), [estimate.HoeffdingInterval], for as
+// many packets as were not seen, widened as Student's distribution is against
+// the normal, since the deviation is estimated; and on the upper side by what
+// the sample may have missed.
 //
-// It holds for the mean of the packets that arrived in the interval, and no
-// less for the mean of the process that they are a sample of; for the former
-// it is wider than need be where most packets are in usable cells. Packets are
-// in cells by their hash, whatever their delay, so delays that depend on one
-// another in time, and losses that come in bursts or with the longest delays,
-// do not spoil it.
+// No sample knows of delays so rare that it has none of them. Of a share
+// [Result.Unseen] of the packets it may have none, and if each of them takes
+// up to 1,000 times the mean, or the deviation where that is greater, the
+// mean is that much greater. Where all packets are in usable cells nothing is
+// missed, and the interval is as narrow as rounding.
+//
+// Packets are in cells by their hash, whatever their delay, so delays that
+// depend on one another in time, and losses that come in bursts or with the
+// longest delays, do not spoil it. An offset between clocks shifts it.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
-	hoeffding := estimate.HoeffdingInterval(r.Delay, confidence)
-	student := estimate.StudentInterval(r.Delay, r.usable.EffectiveDegrees(), confidence)
-	if math.IsInf(hoeffding.High, 1) || math.IsInf(student.High, 1) {
-		return student
+	i := r.CentralLimitInterval(confidence)
+	if math.IsInf(i.High, 1) {
+		return i
 	}
-	normal := estimate.NormalInterval(r.Delay, confidence)
-	half := hoeffding.High - r.Mean
-	if normal.High > r.Mean {
-		half *= (student.High - r.Mean) / (normal.High - r.Mean)
+	normal := -estimate.NormalQuantile((1 - confidence) / 2)
+	if normal > 0 {
+		half := (i.High - r.Mean) * math.Sqrt(2*math.Log(2/(1-confidence))) / normal
+		i.Low, i.High = r.Mean-half, r.Mean+half
 	}
-	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
+	i.High += r.Unseen(confidence) * tailReach * max(math.Abs(r.Mean), r.StdDev)
+	return i
 }
 
 // CentralLimitInterval is the interval of the mean delay by the central limit
-// theorem, with Student's quantile for the usable cells' degrees of freedom:
-// three quarters as wide as [Result.MeanInterval] at 98 %, and without its
-// margin for delays whose sums over a cell are not normal yet. Where that one
-// covered the mean in 99 % of 1,000 runs and more, at all losses from 0.01 to
-// 20 %, this one did in 97 % and more.
+// theorem, with Student's quantile: three quarters as wide as eq. (1) at 98 %,
+// without its margin for delays whose sums over a cell are not normal yet, and
+// without [Result.MeanInterval]'s for what was not seen. It suits delays whose
+// tails are known to be light.
 func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
-	return r.usable.MeanInterval(confidence)
+	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: min(r.N, 1)}, r.MeanDegrees, confidence)
+	rounding := r.rounding()
+	i.Low -= rounding
+	i.High += rounding
+	return i
 }
 
-// DeviationInterval is the chi-square interval of the deviation, see
-// [estimate.Cells.DeviationInterval], with half the probability of a miss kept
-// as a margin, because its degrees of freedom are estimated, too. It holds for
-// delays with light tails. The heavier they are, and the fewer packets a cell
-// holds, the more often it is too narrow, because no estimate of a deviation
-// can know of rare long delays that the sample lacks: with four packets to a
-// cell, 98 % became 97 % for Weibull delays, 96 % for Pareto delays of shape 5,
-// and 86 % for shape 3, where a few packets make most of the deviation.
-func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
-	if !(confidence > 0) { // of which half the rest would be a confidence
-		return r.usable.DeviationInterval(confidence)
+// rounding is by how much floating-point arithmetic may be off.
+func (r *Result) rounding() float64 { return math.Abs(r.Mean)*0x1p-50 + r.StdDev*0x1p-30 }
+
+// Unseen is the greatest share of the received packets that may all have been
+// outside usable cells, with the given confidence: of rare long delays that
+// make up less, the estimates may know nothing. It is 0 where all packets were
+// in usable cells, and 1 for bad arguments.
+func (r *Result) Unseen(confidence float64) float64 {
+	if !(confidence > 0 && confidence < 1) || r.Spoken == 0 {
+		return 1
 	}
-	i := r.usable.DeviationInterval(1 - (1-confidence)/2)
+	share := float64(r.N) / float64(r.Spoken)
+	if share >= 1 {
+		return 0
+	}
+	// None of k packets is in a usable cell with probability (1-share)^k.
+	k := math.Log((1-confidence)/2) / math.Log1p(-share)
+	return min(k/float64(r.Spoken), 1-share)
+}
+
+// DeviationInterval is the chi-square interval of the deviation of the delays
+// of the packets that arrived, see [estimate.Cells.PopulationDegrees], with
+// half the probability of a miss kept as a margin, because its degrees of
+// freedom are estimated, too; and wider above by what [Result.Unseen] packets
+// may add, as [Result.MeanInterval] is.
+func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
+	if !(confidence > 0 && confidence < 1) {
+		return estimate.DeviationInterval(r.StdDev, 0, confidence)
+	}
+	i := estimate.DeviationInterval(r.StdDev, r.DeviationDegrees, 1-(1-confidence)/2)
 	if i.Confidence < 1 {
 		i.Confidence = confidence
+		reach := tailReach * max(math.Abs(r.Mean), r.StdDev)
+		i.High = math.Sqrt(i.High*i.High + r.Unseen(confidence)*reach*reach)
+		rounding := r.rounding()
+		i.Low, i.High = max(0, i.Low-rounding), i.High+rounding
 	}
 	return i
 }

@@ -1,0 +1,164 @@
+package lda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// ErrContradiction: the cells that look usable cannot all be right. Their sums
+// have wrapped too often to tell by how much, or their means differ by more
+// than chance explains. No mean is given.
+var ErrContradiction = errors.New("cells contradict each other")
+
+// A settlement is what usable cells come to, once their wrapped sums are
+// settled. Sums of delays are relative to base for each packet, so that an
+// offset between clocks, however large, costs no digits.
+type settlement struct {
+	base     int64
+	cells    estimate.Cells
+	negative int // cells whose delays add up to less than 0
+}
+
+// sums are what a settlement is made of: the usable cells of two points that
+// are compared, or groups of packets that are whole.
+type sums struct {
+	sent, received []cell
+	agree          uint64 // bits of the tallies in which usable cells agree
+	groups         []group
+}
+
+// A group is a number of packets and the sum of their delays, wrapped.
+type group struct{ packets, sum uint64 }
+
+// len is how many sums there are, with those of unusable cells.
+func (s *sums) len() int { return len(s.sent) + len(s.groups) }
+
+// at returns the number of packets of a sum, 0 if it is not usable, and the sum
+// of their delays, wrapped.
+func (s *sums) at(i int) (packets, sum uint64) {
+	if i < len(s.groups) {
+		return s.groups[i].packets, s.groups[i].sum
+	}
+	up, down := &s.sent[i-len(s.groups)], &s.received[i-len(s.groups)]
+	if (up.tally^down.tally)&s.agree != 0 {
+		return 0, 0
+	}
+	return uint64(up.count()), down.sum - up.sum
+}
+
+// settle finds how often the sums of cells, of which only the low bits are
+// known, have wrapped. The cells of the fewest packets are taken to have a
+// total delay below 2^(bits-1) ns in size; their mean tells what to expect of
+// the cells with more, which are taken by rising count, each for the value
+// nearest to what is expected. A line through all cells, sum against count,
+// then shows a multiple of 2^bits at count 0 if the first ones had wrapped,
+// too, which begins it anew.
+func settle(all *sums, width int) (settlement, error) {
+	var present uint64 // bit i: there are counts of i+1 bits
+	least, first := uint64(math.MaxUint64), uint64(0)
+	for i := range all.len() {
+		n, sum := all.at(i)
+		if n == 0 {
+			continue
+		}
+		present |= 1 << (bits.Len64(n) - 1)
+		if n < least {
+			least, first = n, sum
+		}
+	}
+	if present == 0 {
+		return settlement{}, estimate.ErrNoSamples
+	}
+	base := int64(math.Round(float64(estimate.SignExtend(first, width)) / float64(least)))
+	for range 4 {
+		var l line
+		l.run(all, present, base, width)
+		intercept, slope, doubt := l.fit()
+		modulus := math.Ldexp(1, width)
+		if math.Abs(intercept) > modulus/2 {
+			base += int64(math.Round(slope))
+			continue
+		}
+		if l.widest >= modulus/4 || 5*doubt > modulus/2 {
+			return settlement{}, fmt.Errorf("%w: sums of %d bits have wrapped, and delays vary too much to tell how often", ErrContradiction, width)
+		}
+		s := settlement{base: base + int64(math.Round(l.sum/l.packets))}
+		s.fill(all, width)
+		if z := s.cells.Disagreement(); z > tooFar {
+			return settlement{}, fmt.Errorf("%w: means of full and of sparse cells differ by %.3g standard errors", ErrContradiction, z)
+		}
+		return s, nil
+	}
+	return settlement{}, fmt.Errorf("%w: no number of wraps of %d bits fits all sums", ErrContradiction, width)
+}
+
+// tooFar is by how many standard errors means may differ. Chance takes 30
+// normal squares there once in 10^8.
+const tooFar = 8
+
+// fill adds up the cells, relative to the base.
+func (s *settlement) fill(all *sums, width int) {
+	for i := range all.len() {
+		n, sum := all.at(i)
+		if n == 0 {
+			continue
+		}
+		x := float64(estimate.SignExtend(sum-n*uint64(s.base), width))
+		s.cells.Add(x, n)
+		if x+float64(n)*float64(s.base) < 0 {
+			s.negative++
+		}
+	}
+}
+
+// A line is the least-squares fit of sums, relative to a base for each packet,
+// to counts: the variance of a sum is in proportion to the count.
+type line struct {
+	cells, packets, inverse float64 // M, Σn, Σ1/n
+	sum, mean, squares      float64 // Σx, Σx/n, Σx²/n
+	widest                  float64 // greatest distance of a sum from what was expected
+}
+
+// run takes the cells by rising count, to powers of two.
+func (l *line) run(all *sums, present uint64, base int64, width int) {
+	for ; present != 0; present &= present - 1 {
+		size := bits.TrailingZeros64(present) + 1
+		for i := range all.len() {
+			n, sum := all.at(i)
+			if bits.Len64(n) != size {
+				continue
+			}
+			expected := int64(0)
+			if l.packets > 0 {
+				expected = int64(math.Round(l.sum / l.packets))
+			}
+			off := float64(estimate.SignExtend(sum-n*uint64(base+expected), width))
+			l.widest = max(l.widest, math.Abs(off))
+			x, count := off+float64(n)*float64(expected), float64(n)
+			l.cells++
+			l.packets += count
+			l.inverse += 1 / count
+			l.sum += x
+			l.mean += x / count
+			l.squares += x * x / count
+		}
+	}
+}
+
+// fit returns where the line is at count 0, its slope, and the standard error
+// of the former. Where all counts are alike there is no line: the sums are
+// taken as they are.
+func (l *line) fit() (intercept, slope, doubt float64) {
+	spread := l.packets*l.inverse - l.cells*l.cells
+	if l.cells < 3 || spread <= 1e-9*l.cells*l.cells {
+		return 0, l.sum / l.packets, 0
+	}
+	intercept = (l.packets*l.mean - l.cells*l.sum) / spread
+	slope = (l.inverse*l.sum - l.cells*l.mean) / spread
+	variance := (l.squares - intercept*l.mean - slope*l.sum) / (l.cells - 2)
+	return intercept, slope, math.Sqrt(max(variance, 0) * l.packets / spread)
+}

@@ -1,0 +1,149 @@
+package lda
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// filled returns the cells of two points after n packets of which none is lost,
+// whose delays are about the mean, without passing them one by one: the counts
+// of cells are a normal approximation, and so are the sums of delays.
+func filled(t *testing.T, c Config, n, mean, deviation float64, seed uint64) (up, down *Aggregator) {
+	t.Helper()
+	up, down = mustNewFor(t, c), mustNewFor(t, c)
+	rng := rand.New(rand.NewPCG(seed, 7))
+	base := 0
+	for j, b := range c.Banks[:c.banks()] {
+		for i := range b.Rows {
+			expected := c.rate(j) * n / float64(b.Rows)
+			k := math.Round(max(0, expected+math.Sqrt(expected)*rng.NormFloat64()))
+			if expected < 10 {
+				k = poisson(rng, expected)
+			}
+			total := math.Round(k*mean + math.Sqrt(k)*deviation*rng.NormFloat64())
+			sent, digest := rng.Uint64(), rng.Uint64()<<32
+			// Float64 holds the part of the sum that is not a multiple of k.
+			delays := uint64(int64(mean))*uint64(k) + uint64(int64(total-k*mean))
+			up.cells[base+i] = cell{sum: sent, tally: digest | uint64(k)}
+			down.cells[base+i] = cell{sum: sent + delays, tally: digest | uint64(k)}
+		}
+		base += b.Rows
+	}
+	return up, down
+}
+
+func poisson(rng *rand.Rand, mean float64) float64 {
+	k, product := 0.0, rng.Float64()
+	for limit := math.Exp(-mean); product > limit; product *= rng.Float64() {
+		k++
+	}
+	return k
+}
+
+// Sums of 40 bits wrap after 1,100 s: 10^7 packets of 80 ms wrap in every cell
+// of the first bank, and clocks that are far apart in those of one packet.
+func TestWrappedSumsAreUnwrapped(t *testing.T) {
+	narrow := Config{Banks: [MaxBanks]Bank{{Rows: 1024, Shift: 0}, {Rows: 1024, Shift: 3}, {Rows: 1024, Shift: 10}}, SumBits: 40}
+	one := Config{Banks: [MaxBanks]Bank{{Rows: 1024}}, SumBits: 40}
+	const ms, s, day = 1e6, 1e9, 86400e9
+	misled := 0
+	for _, c := range []struct {
+		name                     string
+		config                   Config
+		packets, mean, deviation float64
+	}{
+		{"80 ms", narrow, 1e7, 80 * ms, 20 * ms},
+		{"130 ms", narrow, 1e7, 130 * ms, 30 * ms},
+		{"400 ms", narrow, 2e6, 400 * ms, 100 * ms},
+		{"1 s", narrow, 1e6, s, 0.3 * s},
+		{"offset of 5 s", narrow, 1e7, 5*s + 100, 0.1 * ms},
+		{"offset of -5 s", narrow, 1e7, -5*s + 100, 0.1 * ms},
+		{"80 ms, one bank", one, 1e7, 80 * ms, 20 * ms},
+		{"-300 ms, one bank", one, 1e7, -300 * ms, 20 * ms},
+		{"six days apart", DefaultConfig, 1e7, 6*day + 100, ms},
+		{"a year apart", DefaultConfig, 1e7, 365*day + 100, ms},
+		{"a year behind", DefaultConfig, 1e4, -365*day + 100, ms},
+		{"280 years apart", DefaultConfig, 1e6, 102200 * day, ms},
+		{"10 s", DefaultConfig, 1e7, 10 * s, 10 * s},
+		{"nothing", DefaultConfig, 1e5, 0, 0},
+	} {
+		for seed := range uint64(4) {
+			up, down := filled(t, c.config, c.packets, c.mean, c.deviation, seed)
+			r, err := Estimate(up, down)
+			if err != nil {
+				t.Errorf("%s: %v", c.name, err)
+				continue
+			}
+			tolerance := 6*c.deviation/math.Sqrt(float64(r.N)) + math.Abs(c.mean)*1e-15
+			if math.Abs(r.Mean-c.mean) > tolerance || math.Abs(r.StdDev-c.deviation) > 0.15*c.deviation {
+				t.Errorf("%s: mean %v, deviation %v, want %v ± %v, %v", c.name, r.Mean, r.StdDev, c.mean, tolerance, c.deviation)
+			}
+			// Negative control: sums are taken for what their bits say.
+			var total, packets float64
+			for i := range up.sampled() {
+				total += float64(estimate.Difference(up.cells[i].sum, down.cells[i].sum, int(c.config.SumBits)))
+				packets += float64(up.cells[i].count())
+			}
+			if math.Abs(total/packets-c.mean) > 10*tolerance {
+				misled++
+			}
+		}
+	}
+	if misled < 30 {
+		t.Errorf("sums that are not unwrapped mislead only %d times of 56", misled)
+	}
+}
+
+// Where nothing tells how often sums have wrapped, there is no mean.
+func TestHopelessWrapping(t *testing.T) {
+	one := Config{Banks: [MaxBanks]Bank{{Rows: 1024}}, SumBits: 40}
+	for _, c := range []struct{ packets, mean, deviation float64 }{{1e7, 80e9, 80e9}, {1e7, 1e9, 5e9}, {1e6, 1e12, 1e12}} {
+		for seed := range uint64(5) {
+			up, down := filled(t, one, c.packets, c.mean, c.deviation, seed)
+			r, err := Estimate(up, down)
+			if !errors.Is(err, ErrContradiction) || r.Mean != 0 || r.Sent == 0 {
+				t.Errorf("%+v: %+v, %v; want counts and ErrContradiction", c, r, err)
+			}
+		}
+	}
+}
+
+// Banks whose means differ cannot both be right.
+func TestContradictionBetweenBanks(t *testing.T) {
+	for _, shift := range []int64{0, 1_000_000} {
+		up, down := filled(t, DefaultConfig, 1e6, 5e6, 1e6, 1)
+		for i := 0; i < DefaultConfig.Banks[0].Rows; i++ {
+			down.cells[i].sum += uint64(shift) * uint64(down.cells[i].count())
+		}
+		_, err := Estimate(up, down)
+		if got := errors.Is(err, ErrContradiction); got != (shift != 0) {
+			t.Errorf("one bank off by %d ns: %v", shift, err)
+		}
+	}
+}
+
+// Delays with the heaviest tails are no contradiction.
+func TestHeavyTailsAreNoContradiction(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		up, down := mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
+		for i := range int64(20_000) {
+			p, delay := hashing.Packet(rng.Uint64()), 1e6*math.Exp(2*rng.NormFloat64())
+			if seed%2 == 0 {
+				if delay = 1e6 * rng.ExpFloat64(); rng.IntN(10_000) == 0 {
+					delay *= 1000
+				}
+			}
+			up.Update(p, 1000*i)
+			down.Update(p, 1000*i+int64(delay))
+		}
+		if _, err := Estimate(up, down); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
