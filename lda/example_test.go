@@ -33,7 +33,7 @@ func ExampleEstimate() {
 	r, err := lda.Estimate(&sent, down)
 	fmt.Printf("mean %.1f ns, deviation %.0f ns, lost %d of %d, error %v\n", r.Mean, r.StdDev, r.Lost, r.Sent, err)
 	// Output:
-	// mean 20049.5 ns, deviation 29 ns, lost 100 of 100000, error <nil>
+	// mean 20049.6 ns, deviation 28 ns, lost 100 of 100000, error <nil>
 }
 
 // Packets that are alone in their cell at both points are exact samples.
@@ -77,19 +77,21 @@ func ExampleSize() {
 	fmt.Print(plan)
 	// Output:
 	// 1e+06 packets an interval, losses 0.01 to 2 %
-	// bank 1: 256 cells, 1 packet in 64
-	// 4352 bytes in memory, 2334 on the wire
+	// bank 1: 64 cells, 1 packet in 4.267
+	// bank 2: 128 cells, 1 packet in 128
+	// bank 3: 64 cells, 1 packet in 128
+	// 4352 bytes in memory, 2338 on the wire
 	//
 	//       loss       sample    cells   mean ±, 98 %    deviation ±      alone
-	//     0.01 %        15528      254         2.45 %         4.44 %          0
-	//  0.01939 %        15438      253         2.46 %         4.45 %          0
-	//  0.03761 %        15265      250         2.47 %         4.48 %          0
-	//  0.07293 %        14934      245          2.5 %         4.53 %          0
-	//   0.1414 %        14313      235         2.55 %         4.62 %          0
-	//   0.2742 %        13180      217         2.66 %         4.82 %          0
-	//   0.5318 %        11234      185         2.89 %         5.21 %          0
-	//    1.031 %         8240      136         3.38 %         6.08 %          0
-	//        2 %         4517       76         4.62 %         8.19 %          0
+	//     0.01 %       177861      235        0.504 %         4.62 %          0
+	//  0.01939 %       130385      220        0.605 %         4.77 %          0
+	//  0.03761 %        74051      202        0.829 %         4.98 %          0
+	//  0.07293 %        30738      185         1.32 %         5.21 %          0
+	//   0.1414 %        15027      172          1.9 %         5.41 %          0
+	//   0.2742 %        12175      154         2.12 %         5.72 %          0
+	//   0.5318 %         9677      126         2.38 %         6.33 %          0
+	//    1.031 %         6315       86         2.97 %         7.65 %          0
+	//        2 %         2925       43         4.47 %         10.9 %          0
 }
 
 // An interval from Start to End, with control packets that are bytes for any

@@ -187,7 +187,6 @@ func TestDemandSaysWhatIsWrong(t *testing.T) {
 		"Banks is 5":        func(d *Demand) { d.Banks = 5 },
 		"Banks is 4":        func(d *Demand) { d.Banks, d.Quantiles = 4, true },
 		"not within reach":  func(d *Demand) { d.MeanError = 1e-6 },
-		"not within reach ": func(d *Demand) { d.Packets = 10 },
 	} {
 		d := planDemand
 		change(&d)
