@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	"internal/heap":    {},
 	"internal/session": {"hashing", "estimate", "internal/wire"},
 	"internal/wire":    {"estimate"},
-	"lda":              {"hashing", "estimate", "internal/wire", "internal/session"},
+	"lda":              {"hashing", "estimate", "estimate/clock", "internal/wire", "internal/session"},
 	"lda/kernel":       {"hashing", "estimate", "lda", "lds"},
 	"lda/mplane":       {"hashing", "estimate", "estimate/clock", "lda", "internal/heap", "internal/wire", "internal/session"},
 	"rli":              {"hashing", "estimate", "internal/wire", "internal/session"},

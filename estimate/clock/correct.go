@@ -1,0 +1,72 @@
+package clock
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A Corrected delay is what would have been measured had the clocks agreed.
+type Corrected struct {
+	// Delay has the mean less the clock's offset, and the deviation less what
+	// the drift added.
+	estimate.Delay
+
+	// Certain and Likely are what the clock leaves open: between these the
+	// mean of the measured packets is, by the intervals of the same names of
+	// the [Reading], sampling error apart. [Corrected.Total] has both.
+	Certain, Likely estimate.Interval
+}
+
+// Correct subtracts the reading from a delay that was measured from the near
+// point to the far one; for one measured back, use [Reading.Reverse]. The
+// reading is to be of the mean time of the packets, and spread the standard
+// deviation of their times, in nanoseconds, by which the drift widened the
+// delays: that of an interval of length T evenly filled is T/√12.
+func (r Reading) Correct(measured estimate.Delay, spread float64) Corrected {
+	variance := measured.StdDev*measured.StdDev - r.Drift*r.Drift*spread*spread
+	c := Corrected{Delay: measured}
+	c.Mean -= r.Offset
+	c.StdDev = math.Sqrt(max(0, variance))
+	c.Certain = within(measured.Mean, r.Certain)
+	c.Likely = within(measured.Mean, r.Likely)
+	return c
+}
+
+// within is what an interval of the offset makes of a measured delay. No mean
+// of delays is less than nothing.
+func within(measured float64, offset estimate.Interval) estimate.Interval {
+	return estimate.Interval{
+		Low:        max(0, measured-offset.High),
+		High:       max(0, measured-offset.Low),
+		Confidence: offset.Confidence,
+	}
+}
+
+// Shift is an interval of measured delays, as of their mean or a quantile,
+// less the offset: the sampling error stays apart from what the clock adds.
+func (r Reading) Shift(i estimate.Interval) estimate.Interval {
+	i.Low -= r.Offset
+	i.High -= r.Offset
+	return i
+}
+
+// Total adds what an interval of the offset leaves open ([Reading.Certain] or
+// [Reading.Likely]) to a sampling error: an interval of measured delays. Its
+// confidence is that both hold.
+func Total(measured, offset estimate.Interval) estimate.Interval {
+	return estimate.Interval{
+		Low:        max(0, measured.Low-offset.High),
+		High:       max(0, measured.High-offset.Low),
+		Confidence: max(0, measured.Confidence+offset.Confidence-1),
+	}
+}
+
+// Apply subtracts from the delay of each packet what the clocks disagreed by
+// at its time, in place: delays and times, by the near point's clock, go
+// together. Use [Reading.Reverse] for the direction back.
+func (r Reading) Apply(delays []float64, times []int64) {
+	for i := range delays[:min(len(delays), len(times))] {
+		delays[i] -= r.Offset + r.Drift*float64(times[i]-r.Time)
+	}
+}

@@ -1,0 +1,255 @@
+package clock
+
+import (
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A point is a mark beside the time that a fit is for: at x, the offset (or
+// its opposite) is at most y.
+type point struct{ x, y float64 }
+
+// A fit is what the marks of a window say at one time, its origin: the line
+// offset + drift·x that keeps the greatest margin from the bounds of both
+// directions, and the polygon of all lines that keep a given one.
+type fit struct {
+	origin        int64
+	hulls         [2][]point // lower convex hulls, by ascending x
+	maxDrift      float64
+	wander        float64
+	drift, offset float64 // the latter at the origin, less the tracker's base
+	margin        float64 // by which the line keeps away from each bound
+	excess        float64 // how far margin may be above the true least delay, likely
+	short         float64 // how far it is below what it was earlier in the window
+
+	points [2][]point // all of them, by ascending x
+	rest   []point    // scratch: those not peeled
+}
+
+// spacings is how many steps between the lowest residuals tell how densely
+// they lie above the floor, and excessFactor how far below the lowest of them
+// the floor may be, in units of those steps together: for residuals whose
+// number grows as the square of the distance from the floor, once in 40 times
+// (if it grows in proportion, once in 600). With r of rank 1 and 1+spacings,
+// (r₁−floor)/(r₁₊ₛ−floor) is the root of a beta variable, (1, s).
+const spacings = 5
+
+var excessFactor = func() float64 {
+	share := math.Sqrt(1 - math.Pow(0.025, 1.0/spacings))
+	return share / (1 - share)
+}()
+
+// reset empties the fit for another origin.
+func (f *fit) reset(origin int64, c *Config) {
+	*f = fit{origin: origin, maxDrift: c.MaxDrift, wander: c.Wander, hulls: f.hulls, points: f.points, rest: f.rest}
+	for d := range f.hulls {
+		f.hulls[d], f.points[d] = f.hulls[d][:0], f.points[d][:0]
+	}
+}
+
+// add takes marks of one direction. Bounds far from the origin are looser by
+// as much as the rate may have wandered.
+func (f *fit) add(direction int, marks []mark) {
+	for _, m := range marks {
+		if m.wrong {
+			continue
+		}
+		x := float64(m.t - f.origin)
+		f.points[direction] = append(f.points[direction], point{x, m.y + f.wander*math.Abs(x)})
+	}
+}
+
+// solve finds the line after dropping as many layers of hulls as there may be
+// outliers: a wrong bound that cuts off any line is on one of them. It reports
+// whether both directions have enough samples, and do not contradict each
+// other. With one direction alone it finds the drift.
+func (f *fit) solve(outliers int) bool {
+	for d := range f.hulls {
+		slices.SortFunc(f.points[d], byX)
+		f.hulls[d] = f.outermost(f.hulls[d], f.points[d], outliers)
+	}
+	switch {
+	case f.both():
+		return f.solveBoth(outliers)
+	case len(f.hulls[there]) > 0:
+		f.solveOne(there, 1, outliers)
+	case len(f.hulls[back]) > 0:
+		f.solveOne(back, -1, outliers)
+	}
+	return false
+}
+
+// both reports whether there are bounds of both directions.
+func (f *fit) both() bool { return len(f.hulls[there]) > 0 && len(f.hulls[back]) > 0 }
+
+// outermost is the hull of points, in place of an old one, without its
+// outermost layers.
+func (f *fit) outermost(hull, points []point, layers int) []point {
+	f.rest = append(f.rest[:0], points...)
+	rest := f.rest
+	for range layers {
+		hull, rest = peel(hull[:0], rest, f.maxDrift)
+	}
+	return lowerHull(hull[:0], rest, f.maxDrift)
+}
+
+// solveBoth maximises the margin, a concave function of the drift.
+func (f *fit) solveBoth(outliers int) bool {
+	f.drift = f.ascend(-f.maxDrift, f.maxDrift, func(a float64) float64 {
+		_, x := support(f.hulls[there], a)
+		_, z := support(f.hulls[back], -a)
+		return z - x
+	})
+	upper, _ := support(f.hulls[there], f.drift)
+	lower, _ := support(f.hulls[back], -f.drift)
+	f.offset, f.margin = (upper-lower)/2, (upper+lower)/2
+	f.excess = (f.spread(there, 1, outliers) + f.spread(back, -1, outliers)) / 2
+	return f.margin >= 0
+}
+
+// solveOne finds the drift from one direction alone: the line below all
+// bounds that comes closest to them on average (Moon, Skelly and Towsley,
+// Estimation and removal of clock skew from network delay measurements, 1999).
+func (f *fit) solveOne(direction int, sign float64, outliers int) {
+	// What the rate may have wandered would tilt the line here, where nothing
+	// holds it from the other side.
+	points := f.points[direction]
+	for i := range points {
+		points[i].y -= f.wander * math.Abs(points[i].x)
+	}
+	f.hulls[direction] = f.outermost(f.hulls[direction][:0], points, outliers)
+	mean := f.meanX(direction)
+	f.drift = sign * f.ascend(-f.maxDrift, f.maxDrift, func(a float64) float64 {
+		_, x := support(f.hulls[direction], a)
+		return mean - x
+	})
+	f.margin = math.NaN()
+	f.excess = f.spread(direction, sign, outliers)
+}
+
+// ascend returns where a concave function that has the slope given is
+// greatest between low and high.
+func (f *fit) ascend(low, high float64, slope func(float64) float64) float64 {
+	for range 64 {
+		middle := low + (high-low)/2
+		if slope(middle) > 0 {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low + (high-low)/2
+}
+
+// spread is how far below the lowest bounds of one direction, as the line
+// sees them, the floor may be that more samples would show.
+func (f *fit) spread(direction int, sign float64, outliers int) float64 {
+	var lowest [MaxOutliers + 1 + spacings]float64
+	least := lowest[:outliers+1+spacings]
+	for i := range least {
+		least[i] = math.Inf(1)
+	}
+	for _, p := range f.points[direction] {
+		r := p.y - sign*f.drift*p.x
+		for i := range least {
+			if r < least[i] {
+				r, least[i] = least[i], r
+			}
+		}
+	}
+	if math.IsInf(least[outliers+spacings], 1) {
+		return math.Inf(1)
+	}
+	return excessFactor * (least[outliers+spacings] - least[outliers])
+}
+
+// gap is twice the margin of the best line of one drift.
+func (f *fit) gap(drift float64) float64 {
+	upper, _ := support(f.hulls[there], drift)
+	lower, _ := support(f.hulls[back], -drift)
+	return upper + lower
+}
+
+// drifts returns between what drifts lines keep the margin.
+func (f *fit) drifts(margin float64) (low, high float64) {
+	return f.edge(margin, -f.maxDrift), f.edge(margin, f.maxDrift)
+}
+
+func (f *fit) edge(margin, outside float64) float64 {
+	if f.gap(outside) >= 2*margin {
+		return outside
+	}
+	inside := f.drift
+	for range 64 {
+		middle := inside + (outside-inside)/2
+		if f.gap(middle) >= 2*margin {
+			inside = middle
+		} else {
+			outside = middle
+		}
+	}
+	return outside
+}
+
+// offsets returns between what values the lines that keep the margin are at
+// x, less the tracker's base.
+func (f *fit) offsets(margin, x float64) (low, high float64) {
+	from, to := f.drifts(margin)
+	a := f.ascend(from, to, func(a float64) float64 {
+		_, at := support(f.hulls[there], a)
+		return x - at
+	})
+	upper, _ := support(f.hulls[there], a)
+	high = upper - margin + a*x
+	a = f.ascend(from, to, func(a float64) float64 {
+		_, at := support(f.hulls[back], -a)
+		return at - x
+	})
+	lower, _ := support(f.hulls[back], -a)
+	return margin - lower + a*x, high
+}
+
+// likelyDriftOneWay returns the drifts of the lines below one direction's
+// bounds that are, on average, no further from them than the best by what the
+// floor may be off.
+func (f *fit) likelyDriftOneWay() estimate.Interval {
+	direction, sign := there, 1.0
+	if len(f.hulls[there]) == 0 {
+		direction, sign = back, -1
+	}
+	mean := f.meanX(direction)
+	height := func(a float64) float64 {
+		y, _ := support(f.hulls[direction], a)
+		return y + a*mean
+	}
+	best := sign * f.drift
+	least := height(best) - f.excess
+	ends := [2]float64{-f.maxDrift, f.maxDrift}
+	for i, outside := range ends {
+		inside := best
+		if height(outside) >= least {
+			continue
+		}
+		for range 64 {
+			middle := inside + (outside-inside)/2
+			if height(middle) >= least {
+				inside = middle
+			} else {
+				outside = middle
+			}
+		}
+		ends[i] = outside
+	}
+	low, high := min(sign*ends[0], sign*ends[1]), max(sign*ends[0], sign*ends[1])
+	return estimate.Interval{Low: low - f.wander, High: high + f.wander, Confidence: likely}
+}
+
+func (f *fit) meanX(direction int) float64 {
+	mean := 0.0
+	for _, p := range f.points[direction] {
+		mean += p.x / float64(len(f.points[direction]))
+	}
+	return mean
+}

@@ -1,0 +1,68 @@
+package clock
+
+import (
+	"cmp"
+	"sort"
+)
+
+func byX(p, q point) int {
+	if c := cmp.Compare(p.x, q.x); c != 0 {
+		return c
+	}
+	return cmp.Compare(p.y, q.y)
+}
+
+// lowerHull appends to dst the vertices of the lower convex hull of points,
+// which are sorted by x, that a line of a slope within ±steepest can rest on.
+func lowerHull(dst, points []point, steepest float64) []point {
+	first := len(dst)
+	for _, p := range points {
+		for n := len(dst); n-first >= 2 && !turnsLeft(dst[n-2], dst[n-1], p); n-- {
+			dst = dst[:n-1]
+		}
+		if n := len(dst); n > first && dst[n-1].x == p.x {
+			continue // sorted: the first of one x is the lowest
+		}
+		dst = append(dst, p)
+	}
+	// At the ends the hull is steeper than any line that is asked for.
+	for n := len(dst); n-first >= 2 && dst[n-1].y-dst[n-2].y > steepest*(dst[n-1].x-dst[n-2].x); n-- {
+		dst = dst[:n-1]
+	}
+	skip := first
+	for skip+1 < len(dst) && dst[skip].y-dst[skip+1].y > steepest*(dst[skip+1].x-dst[skip].x) {
+		skip++
+	}
+	return append(dst[:first], dst[skip:]...)
+}
+
+// turnsLeft reports whether r is above the line through p and q.
+func turnsLeft(p, q, r point) bool {
+	return (q.x-p.x)*(r.y-p.y) > (r.x-p.x)*(q.y-p.y)
+}
+
+// peel appends the hull of points to dst and returns, in place, the points
+// that are not on it.
+func peel(dst, points []point, steepest float64) (hull, rest []point) {
+	hull = lowerHull(dst, points, steepest)
+	on := hull[len(dst):]
+	rest = points[:0]
+	for _, p := range points {
+		if len(on) > 0 && on[0] == p {
+			on = on[1:]
+			continue
+		}
+		rest = append(rest, p)
+	}
+	return hull, rest
+}
+
+// support returns by how much the line of a slope through (0, 0) can be raised
+// until it rests on the hull, and the abscissa of the vertex that it rests on.
+func support(hull []point, slope float64) (height, x float64) {
+	// The edges' slopes ascend; the vertex is where they pass the line's.
+	i := sort.Search(len(hull)-1, func(i int) bool {
+		return hull[i+1].y-hull[i].y >= slope*(hull[i+1].x-hull[i].x)
+	})
+	return hull[i].y - slope*hull[i].x, hull[i].x
+}

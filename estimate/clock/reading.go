@@ -1,0 +1,132 @@
+package clock
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A Reading says by how much the far point's clock is ahead of the near
+// point's at one time, and how sure that is.
+type Reading struct {
+	Time   int64   // by the near point's clock
+	Offset float64 // nanoseconds that the far clock is ahead
+	Drift  float64 // by how much faster it runs, as a fraction: 3e-5 is 30 ppm
+
+	// Certain holds the offset whatever the delays were, since none is less
+	// than nothing: it is as long as the shortest round trip, less what the
+	// drift adds. Confidence is 1. It rests on the samples, but for
+	// [Config.Outliers] of them, and on the limits of the Config.
+	//
+	// Likely holds it if the least delays of the two directions are equal, to
+	// [Config.Asymmetry], with a probability of at least Confidence.
+	Certain, Likely estimate.Interval
+
+	// CertainDrift and LikelyDrift are the same for the drift.
+	CertainDrift, LikelyDrift estimate.Interval
+
+	// RoundTrip is the shortest round trip that was seen, in nanoseconds: the
+	// least delay there, together with the least back.
+	RoundTrip float64
+
+	// Stepped tells that the clock stepped, or changed its rate at once, in
+	// the latest interval, near Time or after it. Certain and Likely then hold
+	// the offsets before and after.
+	Stepped bool
+}
+
+// At returns the reading of a time by the near point's clock. The further the
+// time is from the latest interval, the wider are the intervals.
+//
+// The error wraps [estimate.ErrNoSamples] where the offset is not known, as
+// where there are samples of one direction only. The Reading then has what is
+// known: Drift and LikelyDrift of one direction, and intervals without ends.
+func (t *Tracker) At(time int64) (Reading, error) {
+	if !t.known {
+		return t.oneWay(time), fmt.Errorf("clock: %w: offset of clocks needs both directions", estimate.ErrNoSamples)
+	}
+	r := t.reading(t.now, time)
+	if t.stepped && time <= t.cut {
+		r = t.reading(t.before, time).and(r)
+		r.Stepped = true
+	}
+	if time > t.doubtFrom {
+		r.Certain = anywhere
+	}
+	return r, nil
+}
+
+var anywhere = estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: 1}
+
+// Between is the reading of the middle of an interval whose packets are not
+// told apart, with intervals that hold at any time of it where the clock
+// stepped.
+func (t *Tracker) Between(from, to int64) (Reading, error) {
+	r, err := t.At(from + (to-from)/2)
+	if stepped := t.stepped && t.cut > from && t.cut < to; err != nil || !stepped && to <= t.doubtFrom {
+		return r, err
+	}
+	for _, end := range [2]int64{from, to} {
+		other, _ := t.At(end)
+		r = r.and(other)
+	}
+	return r, nil
+}
+
+// and is r with intervals that hold what those of s do, too.
+func (r Reading) and(s Reading) Reading {
+	r.Certain, r.Likely = union(r.Certain, s.Certain), union(r.Likely, s.Likely)
+	r.CertainDrift, r.LikelyDrift = union(r.CertainDrift, s.CertainDrift), union(r.LikelyDrift, s.LikelyDrift)
+	r.Stepped = r.Stepped || s.Stepped
+	return r
+}
+
+func union(a, b estimate.Interval) estimate.Interval {
+	return estimate.Interval{Low: min(a.Low, b.Low), High: max(a.High, b.High), Confidence: min(a.Confidence, b.Confidence)}
+}
+
+const likely = 0.95 // confidence of likely intervals
+
+// reading is what a fit says of a time.
+func (t *Tracker) reading(f *fit, time int64) Reading {
+	x := float64(time - f.origin)
+	b := float64(t.base)
+	strayed := t.config.Wander * math.Abs(x)
+	floor := max(0, f.margin-f.excess-t.config.Asymmetry/2)
+	offsets := func(margin, confidence float64) estimate.Interval {
+		low, high := f.offsets(margin, x)
+		return estimate.Interval{Low: b + low - strayed, High: b + high + strayed, Confidence: confidence}
+	}
+	drifts := func(margin, confidence float64) estimate.Interval {
+		low, high := f.drifts(margin)
+		return estimate.Interval{Low: low - t.config.Wander, High: high + t.config.Wander, Confidence: confidence}
+	}
+	return Reading{
+		Time: time, Offset: b + f.offset + f.drift*x, Drift: f.drift,
+		Certain: offsets(-f.short, 1), Likely: offsets(floor, likely),
+		CertainDrift: drifts(-f.short, 1), LikelyDrift: drifts(floor, likely),
+		RoundTrip: 2 * f.margin,
+	}
+}
+
+// oneWay is what is known without an offset.
+func (t *Tracker) oneWay(time int64) Reading {
+	drifts := estimate.Interval{Low: -t.config.MaxDrift, High: t.config.MaxDrift, Confidence: 1}
+	r := Reading{Time: time, Certain: anywhere, Likely: anywhere, CertainDrift: drifts, LikelyDrift: drifts, RoundTrip: math.Inf(1)}
+	if f := t.now; len(f.hulls[there])+len(f.hulls[back]) > 0 && math.IsNaN(f.margin) {
+		r.Drift = f.drift
+		r.LikelyDrift = f.likelyDriftOneWay()
+	}
+	return r
+}
+
+// Reverse is the same reading as the far point sees it: for delays from there
+// to the near point.
+func (r Reading) Reverse() Reading {
+	r.Offset, r.Drift = -r.Offset, -r.Drift
+	for _, i := range []*estimate.Interval{&r.Certain, &r.Likely, &r.CertainDrift, &r.LikelyDrift} {
+		i.Low, i.High = -i.High, -i.Low
+	}
+	return r
+}

@@ -1,0 +1,222 @@
+package clock
+
+import "math"
+
+// markWrong marks the fresh marks that the window excludes, if they are no
+// more than outliers may be, and the most of their direction are not of them. Otherwise the clock has stepped.
+func (t *Tracker) markWrong() {
+	if !t.known {
+		return
+	}
+	e := t.expect(-t.now.short)
+	for d := range t.fresh {
+		wrong := 0
+		for _, m := range t.fresh[d] {
+			if m.y < e.least(d, m.t) {
+				wrong++
+			}
+		}
+		if wrong > t.config.Outliers || 2*wrong >= len(t.fresh[d]) {
+			continue
+		}
+		for i, m := range t.fresh[d] {
+			t.fresh[d][i].wrong = m.y < e.least(d, m.t)
+		}
+	}
+}
+
+// An expectation is the least that the marks of the latest interval can be if
+// the clock went on as before: a line for each direction.
+type expectation struct {
+	from  int64
+	start [2]float64
+	slope [2]float64
+}
+
+// least is the least expected at a time.
+func (e *expectation) least(direction int, at int64) float64 {
+	return e.start[direction] + e.slope[direction]*float64(at-e.from)
+}
+
+// expect looks ahead to the latest interval's times, for least delays of
+// margin. The polygon's lower edge is concave over time and the upper one
+// convex, so that their chords are on the safe side.
+func (t *Tracker) expect(margin float64) expectation {
+	e := expectation{from: t.latest.from}
+	var ends [2][2]float64
+	for i, at := range [2]int64{t.latest.from, t.latest.to} {
+		x := float64(at - t.now.origin)
+		low, high := t.now.offsets(margin, x)
+		strayed := t.config.Wander * math.Abs(x)
+		ends[there][i], ends[back][i] = low+margin-strayed, -high+margin-strayed
+	}
+	for d := range ends {
+		e.start[d] = ends[d][0]
+		if long := float64(t.latest.to - t.latest.from); long > 0 {
+			e.slope[d] = (ends[d][1] - ends[d][0]) / long
+		}
+	}
+	return e
+}
+
+// solve fits the window with the fresh marks in place of its oldest interval.
+// Where the clock has stepped, it forgets what was before.
+func (t *Tracker) solve() {
+	t.spare.reset(t.latest.middle(), &t.config)
+	for i := range t.slots {
+		if i == t.next || !t.slots[i].full {
+			continue
+		}
+		for d := range t.slots[i].marks {
+			t.spare.add(d, t.slots[i].marks[d])
+		}
+	}
+	for d := range t.fresh {
+		t.spare.add(d, t.fresh[d])
+	}
+	agree := t.spare.solve(t.config.Outliers)
+	if t.broken(agree) {
+		t.step()
+		return
+	}
+	doubtful := int64(math.MaxInt64)
+	if t.known {
+		doubtful = t.doubtful()
+	}
+	t.now, t.spare, t.known = t.spare, t.now, agree
+	t.doubtFrom = doubtful
+}
+
+// doubtful is from when on the latest interval may be of the time after a step
+// that shows in too few samples to be told from outliers: since the one before
+// them.
+func (t *Tracker) doubtful() int64 {
+	from := int64(math.MaxInt64)
+	e := t.expect(max(0, t.now.margin-2*t.now.excess))
+	for d := range t.fresh {
+		last := t.latest.from
+		for i, m := range t.fresh[d] {
+			if m.y >= e.least(d, m.t)-t.config.MinStep {
+				last = m.t
+				continue
+			}
+			if i >= len(t.fresh[d])-t.config.layers() {
+				from = min(from, last)
+			}
+			break
+		}
+	}
+	return from
+}
+
+// broken reports whether the fit of the whole window, in t.spare, shows that
+// the clock did not go on as before. A step lowers the bounds of one direction
+// and raises those of the other, so that both the time before it and the time
+// after it have a wider margin than the two together; where a path got
+// shorter, only the time before has. What is not clear is taken for a step:
+// that costs precision for a while, and the other mistake the truth.
+func (t *Tracker) broken(agree bool) bool {
+	if !t.spare.both() || !t.known && agree {
+		return false
+	}
+	floor, widest := math.Inf(-1), math.Inf(-1)
+	for i := range t.slots {
+		if i != t.next && t.slots[i].full {
+			floor, widest = max(floor, t.slots[i].floor), max(widest, t.slots[i].margin)
+		}
+	}
+	if agree && t.spare.margin >= floor-t.config.MinStep {
+		t.spare.short = max(0, widest-t.spare.margin)
+		return false
+	}
+	_, cut := t.violations(t.config.Outliers)
+	t.fitAlone(cut, t.config.Outliers)
+	if shorter := t.alone.margin < floor-t.config.MinStep; agree && shorter && t.alone.both() {
+		t.spare.short = max(0, widest-t.spare.margin)
+		return false
+	}
+	return true
+}
+
+// fitAlone fits the fresh marks by themselves, from when the step was noticed.
+func (t *Tracker) fitAlone(cut int64, outliers int) {
+	t.alone.reset(t.latest.middle(), &t.config)
+	for d := range t.fresh {
+		t.scratchMarks = after(t.scratchMarks[:0], t.fresh[d], cut)
+		t.alone.add(d, t.scratchMarks)
+	}
+	t.alone.solve(outliers)
+}
+
+// after appends to dst the marks from a time on. They are of one packet each:
+// the mean of several may be over both sides of a step.
+func after(dst, marks list, cut int64) list {
+	for _, m := range marks {
+		if m.t >= cut && m.packets <= 1 {
+			dst = append(dst, m)
+		}
+	}
+	return dst
+}
+
+// violations looks for fresh marks that are lower than the clock can make them
+// by going on as before. It returns how many there are and a time from which
+// on they are all of the time after the step, if they show one: but for as
+// many outliers as there may be, the first of them, and as long after it as
+// the packets took that were under way. Without any it is the beginning of
+// the interval.
+func (t *Tracker) violations(outliers int) (count int, cut int64) {
+	if !t.known {
+		return 0, t.latest.from
+	}
+	var earliest [MaxOutliers + 1]int64
+	times := earliest[:outliers+1]
+	for i := range times {
+		times[i] = math.MaxInt64
+	}
+	floor := max(0, t.now.margin-2*t.now.excess)
+	e := t.expect(floor)
+	deepest := 0.0
+	for d := range t.fresh {
+		for _, m := range t.fresh[d] {
+			depth := e.least(d, m.t) - m.y
+			if depth <= t.config.MinStep {
+				continue
+			}
+			count++
+			deepest = max(deepest, depth)
+			at := m.t
+			for i := range times {
+				if at < times[i] {
+					at, times[i] = times[i], at
+				}
+			}
+		}
+	}
+	if count <= outliers {
+		return count, t.latest.from
+	}
+	// A packet under way that was late enough not to be mistaken does no harm:
+	// only delays shorter than the step do, or, if the step is longer than the
+	// round trip, those that do not contradict what is after it.
+	underWay := 2 * min(deepest+t.now.margin, 4*t.now.margin+t.config.MinStep)
+	return count, times[outliers] + int64(underWay)
+}
+
+// step begins a new window with what fitAlone took.
+func (t *Tracker) step() {
+	_, cut := t.violations(t.config.Outliers)
+	if t.known {
+		t.before, t.now = t.now, t.before
+		t.cut, t.stepped = cut, true
+	}
+	t.now, t.alone = t.alone, t.now
+	t.known = t.now.both() && t.now.margin >= 0
+	t.forget()
+	for d := range t.fresh {
+		t.fresh[d] = after(t.fresh[d][:0], t.fresh[d], cut)
+	}
+	if t.now.margin < 0 {
+		t.fresh[there], t.fresh[back] = t.fresh[there][:0], t.fresh[back][:0]
+	}
+}

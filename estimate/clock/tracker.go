@@ -1,0 +1,213 @@
+package clock
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A Tracker follows the clock of a far point as the near point's clock sees
+// it, from interval to interval. New makes it, and it is for one goroutine.
+type Tracker struct {
+	config Config
+	base   int64   // offsets are kept as what they are more than this
+	slots  []slot  // a ring: what is left of the window's intervals
+	next   int     // the slot of the next interval
+	fresh  [2]list // the marks of the interval that is being added
+
+	now, spare, alone *fit // now is of the window; the others are room to solve in
+	known             bool // now has an offset
+	latest            span // of the times of the interval that was added last
+
+	// What was known before the latest step, and when that was noticed.
+	before  *fit
+	stepped bool
+	cut     int64
+
+	// From doubtFrom on, the last samples of the latest interval are either
+	// wrong, or the first after a step.
+	doubtFrom int64
+
+	scratch, layers []point
+	scratchMarks    list
+}
+
+// A list is marks by ascending time.
+type list []mark
+
+// A slot is the lowest marks of one interval, both ways.
+type slot struct {
+	marks  [2]list
+	full   bool
+	margin float64 // of the window at that time
+	floor  float64 // how much of it was true delay, likely
+}
+
+type span struct{ from, to int64 }
+
+func (s span) middle() int64 { return s.from + (s.to-s.from)/2 }
+
+// New returns a tracker that knows nothing yet. The error wraps
+// [estimate.ErrConfig].
+func New(c Config) (*Tracker, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &Tracker{config: c, slots: make([]slot, c.Window), now: new(fit), spare: new(fit), alone: new(fit), before: new(fit)}, nil
+}
+
+// Config returns the configuration that the tracker was made with.
+func (t *Tracker) Config() Config { return t.config }
+
+// Reset forgets everything.
+func (t *Tracker) Reset() {
+	t.forget()
+	t.known, t.stepped, t.latest, t.doubtFrom = false, false, span{}, math.MaxInt64
+	t.now.reset(0, &t.config)
+}
+
+// forget empties the window.
+func (t *Tracker) forget() {
+	for i := range t.slots {
+		s := &t.slots[i]
+		s.marks[there], s.marks[back], s.full = s.marks[there][:0], s.marks[back][:0], false
+	}
+}
+
+// Add takes the samples of one interval, from the near point to the far one
+// and back, in any order; neither is kept. Either may be empty. It is
+// O(n log n) and allocates nothing once its buffers have grown.
+//
+// The error wraps [estimate.ErrNoSamples] where the window has samples of one
+// direction only, or such as contradict each other; ask [Tracker.At] for what
+// is known of the drift then. Samples that say nothing (no packets) are an
+// [estimate.ErrConfig], and nothing is added.
+func (t *Tracker) Add(forth, home []Sample) (Reading, error) {
+	for _, samples := range [2][]Sample{forth, home} {
+		for _, s := range samples {
+			if s.Packets == 0 {
+				return Reading{}, estimate.Invalid("clock", "a sample's Packets", s.Packets, "at least 1")
+			}
+		}
+	}
+	t.doubtFrom = math.MaxInt64
+	if len(forth)+len(home) > 0 {
+		t.take(forth, home)
+		t.markWrong()
+		t.solve()
+	}
+	t.store()
+	return t.At(t.latest.middle())
+}
+
+// take unwraps the samples into fresh marks, by ascending time.
+func (t *Tracker) take(forth, home []Sample) {
+	if !t.known && t.empty() {
+		t.base = firstBase(forth, home)
+	}
+	t.rebase()
+	all := span{math.MaxInt64, math.MinInt64}
+	for d, samples := range [2][]Sample{forth, home} {
+		t.fresh[d] = t.fresh[d][:0]
+		for _, s := range samples {
+			t.fresh[d] = append(t.fresh[d], s.mark(d, t.base, &t.config))
+			all = span{min(all.from, s.Time), max(all.to, s.Time)}
+		}
+		slices.SortFunc(t.fresh[d], func(a, b mark) int { return cmp.Compare(a.t, b.t) })
+	}
+	// The near clock was set back, or what came between was lost.
+	if !t.empty() && (all.to <= t.latest.from || all.from-t.latest.to > maxGap) {
+		t.Reset()
+	}
+	t.latest = all
+}
+
+// maxGap is the longest pause, in nanoseconds, over which the window is kept:
+// a day.
+const maxGap = 86_400e9
+
+// empty reports whether the window is.
+func (t *Tracker) empty() bool {
+	return !slices.ContainsFunc(t.slots, func(s slot) bool { return s.full })
+}
+
+// firstBase is a first guess of the offset: that of the sample of the fewest
+// packets.
+func firstBase(forth, home []Sample) int64 {
+	least, base := uint32(math.MaxUint32), int64(0)
+	for d, samples := range [2][]Sample{forth, home} {
+		for _, s := range samples {
+			if s.Packets < least {
+				least, base = s.Packets, s.Delay/int64(s.Packets)
+				if d == back {
+					base = -base
+				}
+			}
+		}
+	}
+	return base
+}
+
+// rebase keeps the base within a second of the offset, so that the sums of
+// cells unwrap to what they are.
+func (t *Tracker) rebase() {
+	if !t.known || math.Abs(t.now.offset) < 1e9 {
+		return
+	}
+	shift := math.Round(t.now.offset)
+	t.base += int64(shift)
+	for i := range t.slots {
+		for d, sign := range [2]float64{1, -1} {
+			for j := range t.slots[i].marks[d] {
+				t.slots[i].marks[d][j].y -= sign * shift
+			}
+		}
+	}
+	for _, f := range [2]*fit{t.now, t.before} {
+		f.offset -= shift
+		for d, sign := range [2]float64{1, -1} {
+			for j := range f.hulls[d] {
+				f.hulls[d][j].y -= sign * shift
+			}
+		}
+	}
+}
+
+// store puts the lowest fresh marks into the ring, in place of the oldest
+// interval's.
+func (t *Tracker) store() {
+	s := &t.slots[t.next]
+	t.next = (t.next + 1) % len(t.slots)
+	s.full, s.floor, s.margin = true, math.Inf(-1), math.Inf(-1)
+	if t.known {
+		s.floor, s.margin = t.now.margin-2*t.now.excess, t.now.margin
+	}
+	for d := range t.fresh {
+		s.marks[d] = t.lowest(s.marks[d][:0], t.fresh[d])
+		t.fresh[d] = t.fresh[d][:0]
+	}
+}
+
+// lowest appends to dst the marks that can matter later: those on the outer
+// layers of hulls, as many as outliers are dropped and residuals ranked.
+func (t *Tracker) lowest(dst, marks list) list {
+	origin := t.latest.from
+	t.scratch, t.layers = t.scratch[:0], t.layers[:0]
+	for _, m := range marks {
+		if !m.wrong {
+			t.scratch = append(t.scratch, point{float64(m.t - origin), m.y})
+		}
+	}
+	slices.SortFunc(t.scratch, byX)
+	rest := t.scratch
+	for range t.config.layers() {
+		t.layers, rest = peel(t.layers, rest, t.config.MaxDrift)
+	}
+	slices.SortFunc(t.layers, byX)
+	for _, p := range t.layers {
+		dst = append(dst, mark{t: origin + int64(p.x), y: p.y})
+	}
+	return dst
+}

@@ -1,0 +1,198 @@
+package clock
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A pair of different packets taken for one does not break the clock, whatever
+// it says.
+func TestOutliers(t *testing.T) {
+	for _, wrong := range []float64{-5e8, -2e6, -4e5, 3e8} {
+		w := newWorld(8, steady(1e6, 3e-5), [2]float64{5e5, 5e5}, 370, independent(hops(1)), independent(hops(1)))
+		tracker := must(New(DefaultConfig))
+		spoilt := DefaultConfig
+		spoilt.Outliers = 0
+		control, missed := must(New(spoilt)), false
+		for i := range 60 {
+			s := w.interval(1e9)
+			if i%16 == 5 {
+				d := i % 2
+				s[d][len(s[d])/2].Delay += int64(wrong)
+			}
+			r, err := tracker.Add(s[there], s[back])
+			truth := w.theta(float64(r.Time - epoch))
+			if err != nil || !r.Certain.Contains(truth) || r.Stepped || math.Abs(r.Offset-truth) > 1e4 {
+				t.Errorf("outlier of %g: interval %d: %v, truth %.0f, %+v", wrong, i, err, truth, r)
+			}
+			r, err = control.Add(s[there], s[back])
+			missed = missed || err != nil || r.Stepped || math.Abs(r.Offset-truth) > 1e4
+		}
+		if !missed && wrong < 0 {
+			t.Errorf("outlier of %g: a tracker that is told of no outliers does as well", wrong)
+		}
+	}
+}
+
+// Sums of 40 bits, of any offset, and a clock that leaves their range.
+func TestWrappedSums(t *testing.T) {
+	for _, offset := range []float64{0, 1e8, -7e11, 5.4975581e11, 1e16} {
+		w := newWorld(9, steady(offset, 9e-4), [2]float64{5e5, 5e5}, 370, independent(hops(1)), independent(hops(1)))
+		tracker := must(New(DefaultConfig))
+		const mask = 1<<40 - 1
+		for i := range 30 {
+			s := w.interval(1e9)
+			for d := range s {
+				for j, x := range s[d] {
+					sent, received := uint64(x.Time)&mask, uint64(x.Time+x.Delay)&mask
+					of := There
+					if d == back {
+						sent, received = uint64(x.Time-x.Delay)&mask, uint64(x.Time)&mask
+						of = Back
+					}
+					s[d][j] = of(sent, received, 1, 40, w.now-5e8)
+				}
+			}
+			r, err := tracker.Add(s[there], s[back])
+			if err != nil {
+				t.Fatal(err)
+			}
+			truth := w.theta(float64(r.Time - epoch))
+			if e := math.Remainder(r.Offset-truth, 1<<40); math.Abs(e) > 1e4 {
+				t.Errorf("offset %g, interval %d: off by %g", offset, i, e)
+			}
+		}
+	}
+}
+
+// Cells of several packets bound the offset too.
+func TestFullerCells(t *testing.T) {
+	w := newWorld(10, steady(1e8, 3e-5), [2]float64{5e5, 5e5}, 1000, independent(hops(1)), independent(hops(1)))
+	tracker := must(New(DefaultConfig))
+	for range 20 {
+		s := w.interval(1e9)
+		var cells [2][]Sample
+		for d := range s {
+			for j := 0; j+4 <= len(s[d]); j += 4 {
+				var sent, received uint64
+				for _, x := range s[d][j : j+4] {
+					if d == there {
+						sent, received = sent+uint64(x.Time), received+uint64(x.Time+x.Delay)
+					} else {
+						sent, received = sent+uint64(x.Time-x.Delay), received+uint64(x.Time)
+					}
+				}
+				of := There
+				if d == back {
+					of = Back
+				}
+				cells[d] = append(cells[d], of(sent, received, 4, 40, w.now-5e8))
+			}
+		}
+		r, err := tracker.Add(cells[there], cells[back])
+		truth := w.theta(float64(r.Time - epoch))
+		if err != nil || !r.Certain.Contains(truth) || math.Abs(r.Offset-truth) > 2e4 {
+			t.Errorf("%v: truth %.0f, %+v", err, truth, r)
+		}
+	}
+}
+
+// One direction alone gives the drift and says that it does not give more.
+func TestOneDirection(t *testing.T) {
+	for d := range 2 {
+		w := newWorld(11, steady(1e8, 3e-5), [2]float64{5e5, 5e5}, 370, queueing(0.8, 1e5, exponential))
+		tracker := must(New(DefaultConfig))
+		for i := range 16 {
+			s := w.interval(1e9)
+			s[1-d] = nil
+			r, err := tracker.Add(s[there], s[back])
+			if !errors.Is(err, estimate.ErrNoSamples) {
+				t.Fatalf("error %v", err)
+			}
+			if !math.IsInf(r.Certain.Low, -1) || !math.IsInf(r.Likely.High, 1) {
+				t.Errorf("%+v", r)
+			}
+			if e := math.Abs(r.Drift - 3e-5); i >= 10 && (e > 0.05e-6 || !r.LikelyDrift.Contains(3e-5)) {
+				t.Errorf("direction %d, interval %d: drift off by %.3f ppm, %+v", d, i, e*1e6, r.LikelyDrift)
+			}
+		}
+	}
+}
+
+func TestAddAllocatesNothing(t *testing.T) {
+	w := newWorld(12, steady(1e8, 3e-5), [2]float64{5e5, 5e5}, 370, independent(hops(1)))
+	tracker := must(New(DefaultConfig))
+	next := func() {
+		s := w.interval(1e9)
+		if _, err := tracker.Add(s[there], s[back]); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 50 {
+		next()
+	}
+	s := w.interval(1e9)
+	if n := testing.AllocsPerRun(1, func() {
+		if _, err := tracker.Add(s[there], s[back]); err != nil {
+			t.Error(err)
+		}
+	}); n > 0 {
+		t.Errorf("Add allocates %v times", n)
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	for name, spoil := range map[string]func(*Config){
+		"Window":     func(c *Config) { c.Window = 0 },
+		"MaxDrift":   func(c *Config) { c.MaxDrift = math.NaN() },
+		"Wander":     func(c *Config) { c.Wander = 0.1 },
+		"Outliers":   func(c *Config) { c.Outliers = -1 },
+		"MinStep":    func(c *Config) { c.MinStep = math.Inf(1) },
+		"Resolution": func(c *Config) { c.Resolution = -1 },
+		"Asymmetry":  func(c *Config) { c.Asymmetry = math.NaN() },
+		"SumBits":    func(c *Config) { c.SumBits = 65 },
+	} {
+		c := DefaultConfig
+		spoil(&c)
+		if _, err := New(c); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	tracker := must(New(DefaultConfig))
+	if _, err := tracker.Add([]Sample{{}}, nil); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("a sample without packets: %v", err)
+	}
+	if _, err := tracker.Add(nil, nil); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("no samples: %v", err)
+	}
+}
+
+// Whatever the samples are, the tracker says no NaN and does not panic.
+func FuzzTracker(f *testing.F) {
+	f.Add(int64(0), int64(5), int64(7), int64(-3), uint32(1), int64(1e9))
+	f.Add(int64(math.MaxInt64), int64(math.MinInt64), int64(math.MinInt64), int64(math.MaxInt64), uint32(math.MaxUint32), int64(-1e9))
+	f.Fuzz(func(t *testing.T, at, forth, home, step int64, packets uint32, gap int64) {
+		c := DefaultConfig
+		c.SumBits = 1 + int(packets%64)
+		tracker := must(New(c))
+		for i := range int64(20) {
+			r, err := tracker.Add(
+				[]Sample{{at + i*gap, forth + i*step, packets | 1}, {at - i*gap, forth, 1}},
+				[]Sample{{at + i*gap, home, 1}, {at, home - i*step, 1}})
+			if err != nil {
+				continue
+			}
+			for _, x := range []float64{r.Offset, r.Drift, r.Certain.Low, r.Certain.High, r.Likely.Low, r.Likely.High, r.RoundTrip} {
+				if math.IsNaN(x) {
+					t.Fatalf("%+v", r)
+				}
+			}
+			if r.Certain.Low > r.Certain.High || r.Likely.Low > r.Likely.High {
+				t.Fatalf("%+v", r)
+			}
+		}
+	})
+}
