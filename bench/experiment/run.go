@@ -2,9 +2,12 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // A Run is what an experiment is given, and where it leaves what it finds.
@@ -76,6 +79,15 @@ func Try[T any](value T, err error) T {
 func Try2[A, B any](a A, b B, err error) (A, B) {
 	Check(err)
 	return a, b
+}
+
+// Answer is Try for an estimate, and reports whether there is one: where there
+// were no samples the run goes on.
+func Answer[T any](value T, err error) (T, bool) {
+	if errors.Is(err, estimate.ErrNoSamples) {
+		return value, false
+	}
+	return Try(value, err), true
 }
 
 // Try ends the run with the error, if there is one. It is Check, beside the

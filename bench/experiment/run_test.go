@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // execute runs an experiment and returns what it found and the progress that
@@ -28,6 +29,7 @@ func TestTry(t *testing.T) {
 	toss := func() (int, error) { return 0, broken }
 	for name, measure := range map[string]func(*Run){
 		"Try":     func(run *Run) { Try(toss()) },
+		"Answer":  func(run *Run) { Answer(toss()) },
 		"Try2":    func(run *Run) { Try2(1, 2, broken) },
 		"run.Try": func(run *Run) { run.Try(broken) },
 		"the loop": func(run *Run) {
@@ -48,6 +50,12 @@ func TestTry(t *testing.T) {
 	}
 	if a, b := Try2(1, "b", nil); Try(2, nil) != 2 || a != 1 || b != "b" {
 		t.Error("values are lost")
+	}
+	if _, ok := Answer(2, estimate.ErrNoSamples); ok {
+		t.Error("no samples are an answer")
+	}
+	if x, ok := Answer(2, nil); x != 2 || !ok {
+		t.Error("an answer is lost")
 	}
 	defer func() {
 		if recover() != "a bug" {

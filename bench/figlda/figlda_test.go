@@ -15,14 +15,8 @@ var quick = &experiment.Run{Seed: 1, Quick: true}
 
 func passage(t *testing.T, law Law, share, burst float64) *Passage {
 	t.Helper()
-	tr, err := NewTrace(quick, law)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tr.Lose(quick, share, burst)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := NewTrace(quick, law)
+	p := tr.Lose(quick, share, burst)
 	return p
 }
 
@@ -33,10 +27,7 @@ func TestExact(t *testing.T) {
 	c := lda.Config{SumBits: sumBits}
 	c.Banks[0].Rows = rows
 	estimated := func() estimate.Delay {
-		up, down, err := p.Measure(c, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		up, down := p.Measure(c, 1)
 		r, err := lda.Estimate(up, down)
 		if err != nil {
 			t.Fatal(err)
@@ -79,10 +70,7 @@ func TestLaws(t *testing.T) {
 
 func mustDraw(t *testing.T, law Law) interface{ StdDev() float64 } {
 	t.Helper()
-	d, err := law.draw(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := law.draw(1)
 	return d
 }
 
@@ -93,10 +81,7 @@ func mustDraw(t *testing.T, law Law) interface{ StdDev() float64 } {
 func TestSample(t *testing.T) {
 	p := passage(t, Laws[0], 0.01, 0)
 	for _, b := range bankings {
-		pt, err := p.measure(quick, b, runs, func() error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		pt := p.measure(quick, b, runs)
 		usable := 0
 		for _, r := range pt.results {
 			usable += r.Usable
@@ -154,10 +139,7 @@ func TestEpisodes(t *testing.T) {
 func TestProbes(t *testing.T) {
 	p := passage(t, Laws[0], 0.2, 0)
 	const hertz, trials = 10_000, 100
-	pr, err := p.probes(quick, hertz, trials)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pr := p.probes(quick, hertz, trials)
 	want := hertz * (1 - p.LossRate)
 	if tolerance := 5 * math.Sqrt(want/trials); math.Abs(pr.sample.Mean()-want) > tolerance || hertz-want < tolerance {
 		t.Errorf("%v probes arrive, want %v ± %v", pr.sample.Mean(), want, tolerance)

@@ -1,7 +1,7 @@
 package figlda
 
 import (
-	"context"
+	"iter"
 	"math"
 	"slices"
 
@@ -25,7 +25,7 @@ func allLaws() []Law { return append(slices.Clone(Laws), narrow) }
 var ourLosses = []float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2}
 
 // onBank shows a bank of 1,024 cells the sampled share of the packets.
-func onBank(p *Passage, share float64, seed uint64) (up, down *lda.Aggregator, err error) {
+func onBank(p *Passage, share float64, seed uint64) (up, down *lda.Aggregator) {
 	c := lda.Config{Identity: seed, SumBits: sumBits}
 	c.Banks[0].Rows = rows
 	return p.Measure(c, share)
@@ -34,23 +34,14 @@ func onBank(p *Passage, share float64, seed uint64) (up, down *lda.Aggregator, e
 // shareOf is the share that a shift samples.
 func shareOf(shift uint8) float64 { return math.Ldexp(1, -int(shift)) }
 
-// passages calls f with every loss rate of a law's packets.
-func passages(ctx context.Context, run *experiment.Run, law Law, losses []float64, f func(k int, p *Passage) error) error {
-	t, err := NewTrace(run, law)
-	if err != nil {
-		return err
-	}
-	for k, share := range losses {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		p, err := t.Lose(run, share, 0)
-		if err != nil {
-			return err
-		}
-		if err := f(k, p); err != nil {
-			return err
+// passages are a law's packets at every loss rate, by its number.
+func passages(run *experiment.Run, law Law, losses []float64) iter.Seq2[int, *Passage] {
+	t := NewTrace(run, law)
+	return func(yield func(int, *Passage) bool) {
+		for k, share := range experiment.Each(run, losses) {
+			if !yield(k, t.Lose(run, share, 0)) {
+				return
+			}
 		}
 	}
-	return nil
 }

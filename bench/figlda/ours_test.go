@@ -1,7 +1,6 @@
 package figlda
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"math"
@@ -30,7 +29,7 @@ func heap() uint64 {
 func TestSoak(t *testing.T) {
 	const intervals, slack = 20_000, 64 << 10
 	var early, late uint64
-	s, err := soak(rand.New(rand.NewPCG(11, 12)), intervals, soakConfig(28), func(done int, s *lda.Sender, r *lda.Receiver) error {
+	s := soak(quick, rand.New(rand.NewPCG(11, 12)), intervals, soakConfig(28), func(done int, s *lda.Sender, r *lda.Receiver) {
 		switch done {
 		case intervals / 10:
 			early = heap()
@@ -39,11 +38,7 @@ func TestSoak(t *testing.T) {
 		}
 		runtime.KeepAlive(s)
 		runtime.KeepAlive(r)
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if s.wrong > 0 {
 		t.Errorf("%d wrong estimates", s.wrong)
 	}
@@ -69,10 +64,7 @@ func TestSoak(t *testing.T) {
 // Without a digest, packets that cross spoil cells: the channel does what it
 // should, and such intervals must be refused where they show.
 func TestSoakWithoutDigest(t *testing.T) {
-	s, err := soak(rand.New(rand.NewPCG(13, 14)), 20_000, soakConfig(0), func(int, *lda.Sender, *lda.Receiver) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := soak(quick, rand.New(rand.NewPCG(13, 14)), 20_000, soakConfig(0), func(int, *lda.Sender, *lda.Receiver) {})
 	if s.crossed == 0 || s.wrong > s.crossed/2 {
 		t.Errorf("%d refused that would have been wrong, %d not; want some, and few if any", s.crossed, s.wrong)
 	}
@@ -113,10 +105,7 @@ func TestCut(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	config := digestConfig
-	results, err := c.measure(packets, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := c.measure(packets, config)
 	if r := results[0]; r.Sent != 2 || r.Received != 1 || r.Mean != 10 {
 		t.Errorf("first interval: %+v", r)
 	}
@@ -126,15 +115,9 @@ func TestCut(t *testing.T) {
 	// In a single cell the lost packet and the one too many cancel, but for
 	// the digest; then the second interval's answer is wrong.
 	config.Banks = [lda.MaxBanks]lda.Bank{{Rows: 1}}
-	right, err := c.measure(packets, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	right := c.measure(packets, config)
 	config.DigestBits = 0
-	wrong, err := c.measure(packets, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wrong := c.measure(packets, config)
 	var with, without digested
 	with.add(c, right, right)
 	without.add(c, wrong, right)
@@ -155,16 +138,10 @@ func TestDigestOnCapture(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newCut(packets, 100e6)
-	right, err := c.measure(packets, digestConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	right := c.measure(packets, digestConfig)
 	config := digestConfig
 	config.DigestBits = 0
-	none, err := c.measure(packets, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	none := c.measure(packets, config)
 	var with, without digested
 	with.add(c, right, right)
 	without.add(c, none, right)
@@ -176,7 +153,7 @@ func TestDigestOnCapture(t *testing.T) {
 // Without the capture there is a reason and no figure.
 func TestDigestWithoutCapture(t *testing.T) {
 	t.Chdir(t.TempDir())
-	r, err := runDigest(context.Background(), &experiment.Run{Seed: 1, Quick: true})
+	r, err := ldaDigest.Execute(t.Context(), &experiment.Run{Seed: 1, Quick: true})
 	if err != nil || len(r.Notes) != 1 || len(r.Figures)+len(r.Claims) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -208,7 +185,7 @@ func TestCoverageClaim(t *testing.T) {
 		held int
 		want experiment.Verdict
 	}{{1000, experiment.AsGood}, {980, experiment.AsGood}, {970, experiment.AsGood}, {955, experiment.Loss}, {0, experiment.Loss}} {
-		if got := coverageClaim("x", c.held, 1000).Verdict; got != c.want {
+		if got := judgeLowest(new(experiment.Run), "x", c.held, 1000).Verdict; got != c.want {
 			t.Errorf("%d of 1000: %s, want %s", c.held, got, c.want)
 		}
 	}
@@ -230,27 +207,14 @@ func TestTunings(t *testing.T) {
 
 // A bank that is shown a share is the bank with that shift.
 func TestShareIsShift(t *testing.T) {
-	run := &experiment.Run{Seed: 1, Quick: true}
-	err := passages(context.Background(), run, narrow, []float64{0.01}, func(_ int, p *Passage) error {
+	for _, p := range passages(quick, narrow, []float64{0.01}) {
 		const shift = 3
-		up, down, err := onBank(p, shareOf(shift), 7)
-		if err != nil {
-			return err
-		}
 		c := lda.Config{Identity: 7, SumBits: sumBits, Banks: [lda.MaxBanks]lda.Bank{{Rows: rows, Shift: shift}}}
-		up2, down2, err := p.Measure(c, 1)
-		if err != nil {
-			return err
-		}
-		a, errA := lda.Estimate(up, down)
-		b, errB := lda.Estimate(up2, down2)
+		a, errA := lda.Estimate(onBank(p, shareOf(shift), 7))
+		b, errB := lda.Estimate(p.Measure(c, 1))
 		if errA != nil || errB != nil || a.Delay != b.Delay || a.Usable != b.Usable || b.N == 0 {
 			t.Errorf("%+v, %v; with a shift %+v, %v", a, errA, b, errB)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -259,7 +223,7 @@ func TestRepeats(t *testing.T) {
 	results := make([]experiment.Result, 3)
 	for i, seed := range []uint64{1, 1, 2} {
 		var err error
-		if results[i], err = runControl(context.Background(), &experiment.Run{Seed: seed, Quick: true}); err != nil {
+		if results[i], err = ldaControl.Execute(t.Context(), &experiment.Run{Seed: seed, Quick: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,7 +1,6 @@
 package figlda
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 
@@ -23,12 +22,10 @@ func perSecond(hertz float64) string {
 
 // probe sends probes for one interval, at the times of a Poisson process of so
 // many a second. Each has a delay of the packets' law, and is lost if the
-// packet is that is sent when it is. They do not disturb the packets.
-func (p *Passage) probe(hertz float64, random *rand.Rand) (estimate.Delay, error) {
-	delays, err := p.Law.draw(random.Uint64())
-	if err != nil {
-		return estimate.Delay{}, err
-	}
+// packet is that is sent when it is. They do not disturb the packets. Where no
+// probe arrives all is 0.
+func (p *Passage) probe(hertz float64, random *rand.Rand) estimate.Delay {
+	delays := p.Law.draw(random.Uint64())
 	var arrived estimate.Moments
 	for at := random.ExpFloat64() / hertz; at < 1; at += random.ExpFloat64() / hertz {
 		delay := delays.Draw()
@@ -36,7 +33,8 @@ func (p *Passage) probe(hertz float64, random *rand.Rand) (estimate.Delay, error
 			arrived.Add(delay)
 		}
 	}
-	return arrived.Delay()
+	d, _ := experiment.Answer(arrived.Delay())
+	return d
 }
 
 // probing is what runs of probes at one loss rate gave.
@@ -49,21 +47,18 @@ type probing struct {
 // probes runs probes at a rate so many times. A run without a probe that
 // arrives has no mean, and one with fewer than two no deviation; both count as
 // answers of 0, an error of 100 %.
-func (p *Passage) probes(run *experiment.Run, hertz float64, runs int) (probing, error) {
+func (p *Passage) probes(run *experiment.Run, hertz float64, runs int) probing {
 	random := run.Rand("probes " + experiment.Number(hertz) + " " + experiment.Number(p.LossRate))
 	var pr probing
 	for range runs {
-		d, err := p.probe(hertz, random)
-		if err != nil && !errors.Is(err, estimate.ErrNoSamples) {
-			return pr, err
-		}
+		d := p.probe(hertz, random)
 		off := estimate.RelativeError(d.Mean, p.Truth.Mean)
 		pr.mean.Add(off)
 		pr.errors = append(pr.errors, off)
 		pr.stdDev.Add(estimate.RelativeError(d.StdDev, p.Truth.StdDev))
 		pr.sample.Add(float64(d.N))
 	}
-	return pr, nil
+	return pr
 }
 
 // maximum returns the mean of the largest of so many absolute values of

@@ -42,10 +42,10 @@ var Laws = []Law{
 }
 
 // draw returns a sequence of a law's delays.
-func (l Law) draw(seed uint64) (*trace.Delays, error) {
+func (l Law) draw(seed uint64) *trace.Delays {
 	c := l.Delays
 	c.Seed = seed
-	return trace.NewDelays(c)
+	return experiment.Try(trace.NewDelays(c))
 }
 
 // losses are the loss rates of Figs. 4 and 5.
@@ -60,16 +60,13 @@ type Trace struct {
 
 // NewTrace draws as many delays as the run's size asks for; the same for every
 // experiment of one seed.
-func NewTrace(run *experiment.Run, law Law) (*Trace, error) {
-	delays, err := law.draw(run.SeedOf("delays " + law.Name))
-	if err != nil {
-		return nil, err
-	}
+func NewTrace(run *experiment.Run, law Law) *Trace {
+	delays := law.draw(run.SeedOf("delays " + law.Name))
 	t := &Trace{Law: law, Delays: make([]int32, run.Pick(quickSize, fullSize))}
 	for i := range t.Delays {
 		t.Delays[i] = int32(min(delays.Next(), math.MaxInt32))
 	}
-	return t, nil
+	return t
 }
 
 // A Passage is a trace of which some packets have been lost on the way.
@@ -83,11 +80,8 @@ type Passage struct {
 
 // Lose loses a share of the packets, one by one or in episodes of burst packets
 // on average.
-func (t *Trace) Lose(run *experiment.Run, share, burst float64) (*Passage, error) {
-	loss, err := queue.NewLoss(queue.LossConfig{Probability: share, Burst: burst}, run.SeedOf("loss "+experiment.Number(share)))
-	if err != nil {
-		return nil, err
-	}
+func (t *Trace) Lose(run *experiment.Run, share, burst float64) *Passage {
+	loss := experiment.Try(queue.NewLoss(queue.LossConfig{Probability: share, Burst: burst}, run.SeedOf("loss "+experiment.Number(share))))
 	p := &Passage{Trace: t, Lost: make([]bool, len(t.Delays))}
 	var arrived estimate.Moments
 	for i, d := range t.Delays {
@@ -98,24 +92,18 @@ func (t *Trace) Lose(run *experiment.Run, share, burst float64) (*Passage, error
 		}
 		arrived.Add(float64(d))
 	}
-	if p.Truth, err = arrived.Delay(); err != nil {
-		return nil, err
-	}
+	p.Truth = experiment.Try(arrived.Delay())
 	p.Truth.StdDev = math.Sqrt(arrived.PopulationVariance())
 	p.LossRate = float64(p.Losses) / float64(len(t.Delays))
-	return p, nil
+	return p
 }
 
-// Measure puts an aggregator at each end. Config.Seed tells the runs apart. Of
+// Measure puts an aggregator at each end. Config.Identity tells the runs apart. Of
 // all packets only the share presampled is shown to them: 1, unless a sampling
 // probability is wanted that is not a power of two.
-func (p *Passage) Measure(c lda.Config, presampled float64) (up, down *lda.Aggregator, err error) {
-	if up, err = lda.New(c); err != nil {
-		return nil, nil, err
-	}
-	if down, err = lda.New(c); err != nil {
-		return nil, nil, err
-	}
+func (p *Passage) Measure(c lda.Config, presampled float64) (up, down *lda.Aggregator) {
+	up = experiment.Try(lda.New(c))
+	down = experiment.Try(lda.New(c))
 	threshold := hashing.Threshold(presampled)
 	distance := int64(interval) / int64(len(p.Delays))
 	for i, delay := range p.Delays {
@@ -129,7 +117,7 @@ func (p *Passage) Measure(c lda.Config, presampled float64) (up, down *lda.Aggre
 			down.Update(id, sent+int64(delay))
 		}
 	}
-	return up, down, nil
+	return up, down
 }
 
 // A banking is a way to divide the cells into banks.
@@ -182,26 +170,16 @@ type point struct {
 }
 
 // measure runs a configuration with so many different hashes. A deviation
-// whose square came out negative counts as 0. step is called after each run.
-func (p *Passage) measure(run *experiment.Run, b banking, runs int, step func() error) (*point, error) {
+// whose square came out negative counts as 0.
+func (p *Passage) measure(run *experiment.Run, b banking, runs int) *point {
 	c, presampled := b.config(len(p.Delays), p.Losses)
 	pt := &point{config: c, presampled: presampled, truth: p.Truth, received: len(p.Delays) - p.Losses}
-	e := c.Expect(presampled*float64(len(p.Delays)), p.LossRate)
-	pt.expected = e.Sample
-	for r := range runs {
+	pt.expected = c.Expect(presampled*float64(len(p.Delays)), p.LossRate).Sample
+	for r := range run.Times(runs) {
 		c.Identity = run.SeedOf("hash " + experiment.Number(float64(r)))
-		up, down, err := p.Measure(c, presampled)
-		if err != nil {
-			return nil, err
-		}
-		result, err := lda.Estimate(up, down)
-		if err != nil {
-			return nil, err
-		}
-		collapsed, err := lda.CollapsedVariance(up, down)
-		if err != nil {
-			return nil, err
-		}
+		up, down := p.Measure(c, presampled)
+		result := experiment.Try(lda.Estimate(up, down))
+		collapsed := experiment.Try(lda.CollapsedVariance(up, down))
 		pt.results = append(pt.results, result)
 		off := estimate.RelativeError(result.Mean, p.Truth.Mean)
 		pt.means.Add(off)
@@ -210,25 +188,8 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int, step func() 
 		pt.sample.Add(float64(result.N))
 		pt.paper.Add(estimate.RelativeError(math.Sqrt(max(0, collapsed)), p.Truth.StdDev))
 		pt.ours.Add(estimate.RelativeError(result.StdDev, p.Truth.StdDev))
-		if err := step(); err != nil {
-			return nil, err
-		}
 	}
-	return pt, nil
-}
-
-// Verdict judges an average of absolute errors of so many runs against an upper
-// limit.
-func Verdict(average, limit float64, runs int) experiment.Verdict {
-	return experiment.Judge(average, limit, chance(runs))
-}
-
-// limited judges the same of a method of the paper's own.
-func limited(average, limit float64, runs int) experiment.Verdict {
-	if average > limit*(1+chance(runs)) {
-		return experiment.DoesNotHold
-	}
-	return experiment.AsGood
+	return pt
 }
 
 // chance is how far the mean of absolute errors of so many runs may be from

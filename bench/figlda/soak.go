@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 
+	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -98,28 +99,27 @@ func soakConfig(digestBits uint8) lda.Config {
 	}
 }
 
+// delayOf is the delay of all packets of an interval, which its neighbours have
+// not.
+func delayOf(session, interval uint64) int64 { return int64(1000 + (session*soakRestart+interval)%997) }
+
 // soak runs intervals through the channel, in both directions. All packets of
-// an interval have one delay that its neighbours have not, so an estimate is
-// right only if it is that and deviates by 0. After each interval look is
-// called.
-func soak(random *rand.Rand, intervals int, config lda.Config, look func(done int, s *lda.Sender, r *lda.Receiver) error) (*soaked, error) {
+// an interval have one delay, so an estimate is right only if it is that and
+// deviates by 0. After each interval look is called.
+func soak(run *experiment.Run, random *rand.Rand, intervals int, config lda.Config,
+	look func(done int, s *lda.Sender, r *lda.Receiver)) *soaked {
 	tuner := lda.Tuner{Config: config}
-	receiver, err := lda.NewReceiver(tuner)
-	if err != nil {
-		return nil, err
-	}
+	receiver := experiment.Try(lda.NewReceiver(tuner))
 	var sender *lda.Sender
 	var result soaked
-	delay := func(session, interval uint64) int64 { return int64(1000 + (session*soakRestart+interval)%997) }
 	var reports []lda.Report
 	back := &channel{random: random, handed: func(data []byte) { _ = sender.Feedback(data) }} // whatever it says of damage
 	there := &channel{random: random}
 	there.handed = func(data []byte) {
 		reports, _ = receiver.Receive(data, reports[:0]) // counted in receiver.Counters
 		for i := range reports {
-			r := &reports[i]
-			result.add(r, delay(r.Session, r.Interval))
-			if data := receiver.AppendFeedback(nil, r); data != nil {
+			result.add(&reports[i])
+			if data := receiver.AppendFeedback(nil, &reports[i]); data != nil {
 				back.send(data)
 			}
 		}
@@ -129,50 +129,39 @@ func soak(random *rand.Rand, intervals int, config lda.Config, look func(done in
 		result.bytes += len(data)
 		there.send(data)
 	}
-	var buf []byte
-	for i := range intervals {
+	for i := range run.Times(intervals) {
 		session, number := uint64(i/soakRestart), uint64(i%soakRestart)
 		if number == 0 {
-			if sender, err = lda.NewSender(tuner, session, 128); err != nil {
-				return nil, err
-			}
+			sender = experiment.Try(lda.NewSender(tuner, session, 128))
 		}
-		if buf, err = sender.Start(buf[:0]); err != nil {
-			return nil, err
-		}
-		send(buf)
+		send(experiment.Try(sender.Start(nil)))
 		for k := range soakPackets {
 			now := int64(i*soakPackets+k) * 1000
 			p := hashing.Word(config.Identity, uint64(now))
 			sender.Update(p, now)
 			if random.IntN(20) > 0 {
-				receiver.Update(p, now+delay(session, number))
+				receiver.Update(p, now+delayOf(session, number))
 			}
 			there.step()
 			back.step()
 		}
-		if buf, err = sender.End(buf[:0]); err != nil {
-			return nil, err
-		}
-		send(buf)
+		send(experiment.Try(sender.End(nil)))
 		for data := range sender.Parts() {
 			send(data)
 		}
-		if err := look(i+1, sender, receiver); err != nil {
-			return nil, err
-		}
+		look(i+1, sender, receiver)
 	}
 	for _, r := range receiver.Flush(nil) {
-		result.add(&r, delay(r.Session, r.Interval))
+		result.add(&r)
 	}
 	result.counters = receiver.Counters()
-	return &result, nil
+	return &result
 }
 
 // add judges a report by the delay that every packet of its interval had.
-func (s *soaked) add(r *lda.Report, delay int64) {
+func (s *soaked) add(r *lda.Report) {
 	s.reported += int(r.Interval - r.First + 1)
-	right := r.Result.Mean == float64(delay) && r.Result.StdDev == 0
+	right := r.Result.Mean == float64(delayOf(r.Session, r.Interval)) && r.Result.StdDev == 0
 	switch {
 	case r.Err == nil && right:
 		s.usable++
