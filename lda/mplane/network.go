@@ -2,12 +2,14 @@ package mplane
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 )
 
 // MaxRouters is how many routers a Network may have.
@@ -144,4 +146,15 @@ func (n *Network) Links(r Router) []Link { return n.links[r] }
 // invalid is the error for a value out of range.
 func invalid(field string, got any, want string) error {
 	return estimate.Invalid("mplane", field, got, want)
+}
+
+// Fingerprint tells networks apart that number routers differently: it is a
+// digest of their names in order. Links do not matter.
+func (n *Network) Fingerprint() uint64 {
+	var b []byte
+	for _, name := range n.names {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(name)))
+		b = append(b, name...)
+	}
+	return uint64(hashing.Digest(0, b))
 }

@@ -162,7 +162,31 @@ func (p *Plan) Has(id SegmentID) bool {
 		return n.has(id.Via) && p.upgraded[id.Via] && int(id.Class) < p.classes && id.Path == 0 &&
 			slices.Contains(p.neighbour[id.Via], id.From) && slices.Contains(p.neighbour[id.Via], id.To)
 	}
-	return slices.ContainsFunc(p.sets[id.From], func(s Segment) bool { return s.ID == id })
+	_, ok := p.probed(id)
+	return ok
+}
+
+// probed returns a segment between monitors.
+func (p *Plan) probed(id SegmentID) (Segment, bool) {
+	set := p.sets[id.From]
+	at := slices.IndexFunc(set, func(s Segment) bool { return s.ID == id })
+	if at < 0 {
+		return Segment{}, false
+	}
+	return set[at], true
+}
+
+// opposite returns the segment along the same routers the other way, if the
+// plan has it.
+func (p *Plan) opposite(id SegmentID) (SegmentID, bool) {
+	s, ok := p.probed(id)
+	if !ok {
+		return id, false
+	}
+	hops := slices.Clone(s.Hops)
+	slices.Reverse(hops)
+	back, ok := p.probed(outside(hops))
+	return back.ID, ok
 }
 
 // Along cuts a path into its segments, in order: those between monitors, and

@@ -1,0 +1,167 @@
+package mplane
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/wire"
+)
+
+// A Measurement is what a monitor found of a segment in one interval.
+type Measurement struct {
+	Segment    SegmentID
+	Sent, Lost uint64 // packets, or probes
+	Delay      estimate.Delay
+
+	// Error is the standard error of Delay.Mean, in nanoseconds: of an
+	// [lda.Result] the half width of its MeanInterval over the quantile of
+	// that confidence.
+	Error float64
+}
+
+// check says what is wrong with a measurement.
+func (m *Measurement) check() error {
+	finite := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+	switch {
+	case m.Lost > m.Sent:
+		return invalid("Lost", m.Lost, fmt.Sprintf("at most Sent, which is %d", m.Sent))
+	case !finite(m.Delay.Mean):
+		return invalid("Delay.Mean", m.Delay.Mean, "a finite number")
+	case !finite(m.Delay.StdDev) || m.Delay.StdDev < 0:
+		return invalid("Delay.StdDev", m.Delay.StdDev, "a finite number, at least 0")
+	case !finite(m.Error) || m.Error < 0:
+		return invalid("Error", m.Error, "a finite number, at least 0")
+	}
+	return nil
+}
+
+// A Report is one measurement state packet (MSP, section VI): what a monitor
+// measured of some of its segments in one interval.
+type Report struct {
+	Monitor  Router
+	Interval uint64 // numbered alike at all monitors: its start over its length
+	Network  uint64 // Network.Fingerprint: whether sender and receiver number routers alike
+
+	Measurements []Measurement
+}
+
+// The encoding, big-endian, between the head and the CRC-32C of package wire,
+// with a tag of 16 bytes behind it if there is a key:
+//
+//	network, interval                  8 bytes each
+//	monitor, number of measurements    4, 2
+//	for each measurement:
+//	from, to, via, path, class         4 4 4 4 2
+//	sent, lost, packets in the mean    8 8 8
+//	mean, deviation, error             8 8 8, IEEE 754
+//
+// There is no sequence number: a report says the same whenever it comes, and
+// whenever it comes again.
+const (
+	magic           = "HLMS"
+	version         = 1
+	reportHead      = 2*8 + 4 + 2
+	measurementSize = 4*4 + 2 + 6*8
+	tagSize         = 16
+
+	// MaxMeasurements is how many measurements a report may hold: what fits a
+	// datagram of 1,400 bytes.
+	MaxMeasurements = (1400 - wire.Overhead - tagSize - reportHead) / measurementSize
+)
+
+// AppendReport appends the encoding of a report to dst, with a tag by the key
+// if it is not empty. The error wraps [estimate.ErrConfig].
+func AppendReport(dst []byte, r Report, key []byte) ([]byte, error) {
+	if len(r.Measurements) > MaxMeasurements {
+		return dst, invalid("number of measurements", len(r.Measurements), fmt.Sprintf("at most %d", MaxMeasurements))
+	}
+	for i := range r.Measurements {
+		if err := r.Measurements[i].check(); err != nil {
+			return dst, err
+		}
+	}
+	start := len(dst)
+	dst = wire.Begin(dst, magic, version)
+	dst = wire.AppendUint(dst, r.Network, 8)
+	dst = wire.AppendUint(dst, r.Interval, 8)
+	dst = wire.AppendUint(dst, uint64(r.Monitor), 4)
+	dst = wire.AppendUint(dst, uint64(len(r.Measurements)), 2)
+	for i := range r.Measurements {
+		dst = appendMeasurement(dst, &r.Measurements[i])
+	}
+	dst = wire.Seal(dst, start)
+	if len(key) > 0 {
+		dst = append(dst, tag(key, dst[start:])...)
+	}
+	return dst, nil
+}
+
+func appendMeasurement(dst []byte, m *Measurement) []byte {
+	for _, r := range []uint32{uint32(m.Segment.From), uint32(m.Segment.To), uint32(m.Segment.Via), m.Segment.Path} {
+		dst = wire.AppendUint(dst, uint64(r), 4)
+	}
+	dst = wire.AppendUint(dst, uint64(m.Segment.Class), 2)
+	for _, v := range []uint64{m.Sent, m.Lost, m.Delay.N} {
+		dst = wire.AppendUint(dst, v, 8)
+	}
+	for _, x := range []float64{m.Delay.Mean, m.Delay.StdDev, m.Error} {
+		dst = wire.AppendUint(dst, math.Float64bits(x), 8)
+	}
+	return dst
+}
+
+// tag authenticates a record.
+func tag(key, record []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write(record)
+	return h.Sum(nil)[:tagSize]
+}
+
+// DecodeReport decodes and checks a report that AppendReport encoded with the
+// same key. The error wraps [estimate.ErrEncoding].
+func DecodeReport(data, key []byte) (Report, error) {
+	if len(key) > 0 {
+		if len(data) < tagSize {
+			return Report{}, fmt.Errorf("mplane: %w: %d bytes, too short for a tag", estimate.ErrEncoding, len(data))
+		}
+		record := data[:len(data)-tagSize]
+		if !hmac.Equal(tag(key, record), data[len(record):]) {
+			return Report{}, fmt.Errorf("mplane: %w: the tag is not by this key", estimate.ErrEncoding)
+		}
+		data = record
+	}
+	b, err := wire.Open(data, magic, version)
+	if err != nil {
+		return Report{}, fmt.Errorf("mplane: %w", err)
+	}
+	r := Report{Network: b.Uint64(), Interval: b.Uint64(), Monitor: Router(b.Uint32())}
+	count := int(b.Uint16())
+	if count > MaxMeasurements || b.Len() != count*measurementSize {
+		return Report{}, fmt.Errorf("mplane: %w: %d bytes of %d measurements, want %d", estimate.ErrEncoding, b.Len(), count, count*measurementSize)
+	}
+	for range count {
+		m := decodeMeasurement(&b)
+		if err := m.check(); err != nil {
+			return Report{}, fmt.Errorf("mplane: %w: %w", estimate.ErrEncoding, err)
+		}
+		r.Measurements = append(r.Measurements, m)
+	}
+	if err := b.Close(); err != nil {
+		return Report{}, fmt.Errorf("mplane: %w", err)
+	}
+	return r, nil
+}
+
+func decodeMeasurement(b *wire.Reader) Measurement {
+	m := Measurement{Segment: SegmentID{
+		From: Router(b.Uint32()), To: Router(b.Uint32()), Via: Router(b.Uint32()), Path: b.Uint32(), Class: b.Uint16(),
+	}}
+	m.Sent, m.Lost, m.Delay.N = b.Uint64(), b.Uint64(), b.Uint64()
+	m.Delay.Mean = math.Float64frombits(b.Uint64())
+	m.Delay.StdDev = math.Float64frombits(b.Uint64())
+	m.Error = math.Float64frombits(b.Uint64())
+	return m
+}

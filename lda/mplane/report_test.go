@@ -1,0 +1,112 @@
+package mplane
+
+import (
+	"encoding/hex"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+func someReport() Report {
+	return Report{Monitor: 3, Interval: 1_700_000_000, Network: 0x0123456789abcdef, Measurements: []Measurement{
+		{Segment: SegmentID{From: 1, To: 2, Via: 3, Class: 7}, Sent: 1000, Lost: 3, Delay: estimate.Delay{Mean: 1234.5, StdDev: 67.25, N: 890}, Error: 2.5},
+		{Segment: SegmentID{From: 3, To: 5, Via: Outside, Path: 0xdeadbeef}, Sent: 10, Delay: estimate.Delay{Mean: -1e6, N: 10}},
+	}}
+}
+
+// The bytes of an encoding do not change from release to release.
+func TestReportGolden(t *testing.T) {
+	data, err := AppendReport(nil, someReport(), []byte("key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "484c4d53010123456789abcdef000000006553f100000000030002" +
+		"00000001000000020000000300000000000700000000000003e80000000000000003000000000000037a" +
+		"40934a00000000004050d000000000004004000000000000" +
+		"0000000300000005ffffffffdeadbeef0000000000000000000a0000000000000000000000000000000a" +
+		"c12e84800000000000000000000000000000000000000000"
+	if got := hex.EncodeToString(data[:len(data)-tagSize-4]); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if len(data) != len(want)/2+4+tagSize {
+		t.Errorf("%d bytes with checksum and tag", len(data))
+	}
+	got, err := DecodeReport(data, []byte("key"))
+	if diff := cmp.Diff(someReport(), got); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+}
+
+// A report that is cut short or has any bit wrong is refused, with a tag and
+// without.
+func TestReportDamage(t *testing.T) {
+	for _, key := range [][]byte{nil, []byte("key")} {
+		data, err := AppendReport(nil, someReport(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range data {
+			if _, err := DecodeReport(data[:n], key); !errors.Is(err, estimate.ErrEncoding) {
+				t.Fatalf("the first %d bytes: error %v", n, err)
+			}
+		}
+		for bit := range 8 * len(data) {
+			data[bit/8] ^= 1 << (bit % 8)
+			if _, err := DecodeReport(data, key); !errors.Is(err, estimate.ErrEncoding) {
+				t.Fatalf("bit %d: error %v", bit, err)
+			}
+			data[bit/8] ^= 1 << (bit % 8)
+		}
+		if _, err := DecodeReport(append(data, 0), key); !errors.Is(err, estimate.ErrEncoding) {
+			t.Errorf("a byte more: error %v", err)
+		}
+	}
+}
+
+// A full report fits a datagram; one more measurement, or one that says what
+// cannot be, is refused.
+func TestReportLimits(t *testing.T) {
+	r := Report{Measurements: make([]Measurement, MaxMeasurements)}
+	data, err := AppendReport(nil, r, []byte("key"))
+	if err != nil || len(data) > 1400 {
+		t.Errorf("%d bytes, error %v", len(data), err)
+	}
+	r.Measurements = append(r.Measurements, Measurement{})
+	if _, err := AppendReport(nil, r, nil); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("%d measurements: error %v", len(r.Measurements), err)
+	}
+	for name, m := range map[string]Measurement{
+		"more lost than sent": {Sent: 1, Lost: 2},
+		"no mean":             {Delay: estimate.Delay{Mean: math.NaN()}},
+		"infinite mean":       {Delay: estimate.Delay{Mean: math.Inf(-1)}},
+		"negative deviation":  {Delay: estimate.Delay{StdDev: -1}},
+		"infinite error":      {Error: math.Inf(1)},
+	} {
+		if _, err := AppendReport(nil, Report{Measurements: []Measurement{m}}, nil); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func FuzzDecodeReport(f *testing.F) {
+	data, err := AppendReport(nil, someReport(), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add(data[:len(data)-measurementSize])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := DecodeReport(data, nil)
+		if err != nil {
+			return
+		}
+		again, err := AppendReport(nil, r, nil)
+		if err != nil || string(again) != string(data) {
+			t.Errorf("decoded and encoded again: %x, %v; want %x", again, err, data)
+		}
+	})
+}

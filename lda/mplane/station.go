@@ -1,0 +1,268 @@
+package mplane
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// Errors of reports that a Station does not take, or not all of.
+var (
+	// ErrInterval: the report is of an interval that is no longer kept, or yet
+	// to come.
+	ErrInterval = errors.New("interval not kept")
+	// ErrUnplanned: the report is of a segment that is in no plan, or by a
+	// router that does not measure it.
+	ErrUnplanned = errors.New("segment not planned")
+)
+
+// A StationConfig says what a monitoring station expects.
+type StationConfig struct {
+	Plan *Plan
+	Key  []byte // of the reports' tags; empty for none
+
+	// Length is how long an interval takes, in nanoseconds. Intervals are
+	// numbered by the clock, time over Length, so that no report can pretend
+	// to be of a later time.
+	Length int64
+
+	// History is how many intervals are kept, 8 to 10,000; 0 is 64. A segment's
+	// own history is what Localise compares it with.
+	History int
+
+	// Wander is by how many nanoseconds a clock may leave its own course from
+	// one interval to the next and be believed rather than the delays of all
+	// segments around it; 0 is 1,000.
+	Wander float64
+}
+
+// A Station collects what monitors report, segment by segment and interval by
+// interval. Any number of goroutines may use it.
+type Station struct {
+	config      StationConfig
+	fingerprint uint64
+
+	mu       sync.Mutex
+	plans    []*Plan // those in force, the latest first
+	until    int64   // when the second one ends
+	segments map[SegmentID]*segment
+	latest   uint64 // interval reported of
+	begun    bool
+	counts   StationCounts
+	course   course
+}
+
+// StationCounts says what became of the reports.
+type StationCounts struct {
+	Reports       uint64 // taken
+	Refused       uint64 // damaged, forged, of another network or of another time
+	Unplanned     uint64 // measurements of segments that were not expected
+	Repeated      uint64 // measurements that came again: a report was duplicated or replayed
+	Contradictory uint64 // measurements of what had been measured, and differently
+}
+
+// A segment is the history of one.
+type segment struct {
+	id     SegmentID
+	values []value // by interval modulo their number
+}
+
+// A value is a segment's measurement in an interval.
+type value struct {
+	Measurement
+	interval uint64
+	known    bool
+	disputed bool
+}
+
+// NewStation returns a station without history. The error wraps
+// [estimate.ErrConfig].
+func NewStation(c StationConfig) (*Station, error) {
+	if c.Plan == nil {
+		return nil, invalid("Plan", "nil", "a plan")
+	}
+	if c.History == 0 {
+		c.History = 64
+	}
+	if c.Wander == 0 {
+		c.Wander = 1000
+	}
+	if c.History < 8 || c.History > 10_000 {
+		return nil, invalid("History", c.History, "8 to 10000")
+	}
+	if !(c.Wander > 0) || math.IsInf(c.Wander, 1) {
+		return nil, invalid("Wander", c.Wander, "a finite number above 0")
+	}
+	if c.Length <= 0 {
+		return nil, invalid("Length", c.Length, "more than 0 ns")
+	}
+	c.Key = slices.Clone(c.Key)
+	return &Station{
+		config:      c,
+		fingerprint: c.Plan.network.Fingerprint(),
+		plans:       []*Plan{c.Plan},
+		segments:    map[SegmentID]*segment{},
+	}, nil
+}
+
+// Replan puts a new plan in force after a topology change. Segments of the
+// old one are taken, too, until a time. The error wraps
+// [estimate.ErrMismatch] if the plans number routers differently.
+func (s *Station) Replan(p *Plan, until int64) error {
+	if p.network.Fingerprint() != s.fingerprint {
+		return fmt.Errorf("mplane: %w: the plan is for other routers", estimate.ErrMismatch)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plans, s.until = []*Plan{p, s.plans[0]}, until
+	return nil
+}
+
+// Receive takes a report at a time, in nanoseconds. What it says of segments
+// that are planned is stored, also where other parts are refused. The error
+// wraps [estimate.ErrEncoding] for what is no report by this key,
+// [estimate.ErrMismatch] for one of another network, ErrInterval or
+// ErrUnplanned. A report that comes again changes nothing.
+func (s *Station) Receive(now int64, data []byte) (Report, error) {
+	r, err := DecodeReport(data, s.config.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		err = s.admit(now, &r)
+	}
+	if err != nil {
+		s.counts.Refused++
+		return Report{}, err
+	}
+	s.counts.Reports++
+	s.retire(now)
+	var unplanned SegmentID
+	count := 0
+	for i := range r.Measurements {
+		if m := &r.Measurements[i]; !s.planned(m.Segment, r.Monitor) {
+			unplanned = m.Segment
+			count++
+		} else {
+			s.store(m, r.Interval)
+		}
+	}
+	if count > 0 {
+		s.counts.Unplanned += uint64(count)
+		return r, fmt.Errorf("mplane: %w: %d of %d measurements by router %d, the last of %+v", ErrUnplanned, count, len(r.Measurements), r.Monitor, unplanned)
+	}
+	return r, nil
+}
+
+// ahead is how many intervals a monitor's clock may be ahead of the station's.
+const ahead = 2
+
+// admit checks whether a report is of this network and about now.
+func (s *Station) admit(now int64, r *Report) error {
+	if r.Network != s.fingerprint {
+		return fmt.Errorf("mplane: %w: report of network %#x, the plan's is %#x", estimate.ErrMismatch, r.Network, s.fingerprint)
+	}
+	last := uint64(max(now, 0)/s.config.Length) + ahead
+	oldest := last - min(last, uint64(s.config.History-1))
+	if r.Interval < oldest || r.Interval > last {
+		return fmt.Errorf("mplane: %w: %d of router %d, want %d to %d", ErrInterval, r.Interval, r.Monitor, oldest, last)
+	}
+	if !s.begun || r.Interval > s.latest {
+		s.begun, s.latest = true, r.Interval
+	}
+	return nil
+}
+
+// retire drops the old plan when its time is over, and what only it had.
+func (s *Station) retire(now int64) {
+	if len(s.plans) > 1 && now >= s.until {
+		s.plans = s.plans[:1]
+		maps.DeleteFunc(s.segments, func(id SegmentID, _ *segment) bool { return !s.plans[0].Has(id) })
+	}
+}
+
+// planned reports whether a monitor may measure a segment.
+func (s *Station) planned(id SegmentID, by Router) bool {
+	if id.Internal() && by != id.Via || !id.Internal() && by != id.From && by != id.To {
+		return false
+	}
+	return slices.ContainsFunc(s.plans, func(p *Plan) bool { return p.Has(id) })
+}
+
+// store keeps a measurement. Of two that differ it keeps neither: both are
+// disputed.
+func (s *Station) store(m *Measurement, interval uint64) {
+	g := s.segments[m.Segment]
+	if g == nil {
+		g = &segment{id: m.Segment, values: make([]value, s.config.History)}
+		s.segments[m.Segment] = g
+	}
+	v := &g.values[interval%uint64(len(g.values))]
+	if v.known && v.interval == interval {
+		if v.Measurement == *m {
+			s.counts.Repeated++
+		} else {
+			v.disputed = true
+			s.counts.Contradictory++
+		}
+		return
+	}
+	*v = value{Measurement: *m, interval: interval, known: true}
+}
+
+// at returns what is known of a segment in an interval.
+func (g *segment) at(interval uint64) *value {
+	if g == nil {
+		return nil
+	}
+	if v := &g.values[interval%uint64(len(g.values))]; v.known && !v.disputed && v.interval == interval {
+		return v
+	}
+	return nil
+}
+
+// Segment returns what was reported of a segment in an interval, and whether
+// anything was that is not disputed.
+func (s *Station) Segment(id SegmentID, interval uint64) (Measurement, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v := s.segments[id].at(interval); v != nil {
+		return v.Measurement, true
+	}
+	return Measurement{}, false
+}
+
+// Missing returns the segments of the present plan of which nothing is known
+// in an interval, or only what is disputed.
+func (s *Station) Missing(interval uint64) []SegmentID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.plans[0]
+	var missing []SegmentID
+	for r := range Router(len(p.monitors)) {
+		for _, probed := range p.sets[r] {
+			if s.segments[probed.ID].at(interval) == nil {
+				missing = append(missing, probed.ID)
+			}
+		}
+	}
+	return missing
+}
+
+// Latest returns the latest interval that anything was reported of.
+func (s *Station) Latest() (interval uint64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.latest, s.begun
+}
+
+// Counts returns what became of the reports so far.
+func (s *Station) Counts() StationCounts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts
+}

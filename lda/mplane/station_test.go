@@ -1,0 +1,361 @@
+package mplane
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+const second = int64(1e9)
+
+// A world is a network whose segments have delays that are known, measured by
+// routers whose clocks are not.
+type world struct {
+	t       *testing.T
+	plan    *Plan
+	station *Station
+	random  *rand.Rand
+	key     []byte
+
+	offset, drift []float64             // ns, and ns an interval, by router
+	usual         map[SegmentID]float64 // ns
+	slow          map[SegmentID]float64 // ns more
+	lossy         map[SegmentID]float64 // share of packets
+	dropReport    func(Report) bool
+}
+
+func newWorld(t *testing.T, p *Plan, seed uint64) *world {
+	t.Helper()
+	key := []byte("the key of all reports")
+	s, err := NewStation(StationConfig{Plan: p, Key: key, Length: second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		t: t, plan: p, station: s, random: rand.New(rand.NewPCG(seed, 0)), key: key,
+		usual: map[SegmentID]float64{}, slow: map[SegmentID]float64{}, lossy: map[SegmentID]float64{},
+	}
+	n := p.Network().Routers()
+	for range n {
+		w.offset = append(w.offset, (w.random.Float64()-0.5)*2e8)
+		w.drift = append(w.drift, (w.random.Float64()-0.5)*1e5) // ±50 ppm
+	}
+	for r := range Router(n) {
+		for _, probed := range p.MSet(r) {
+			// Both directions take about as long, as on one wire.
+			w.usual[probed.ID] = 1e6*float64(len(probed.Hops)-1)*float64(3+(probed.ID.From+probed.ID.To)%5) + w.random.Float64()*2e4
+		}
+		for _, id := range p.Internal(r) {
+			w.usual[id] = 2e4 + w.random.Float64()*1e5
+		}
+	}
+	return w
+}
+
+// report sends the station everything that is measured in an interval.
+func (w *world) report(interval uint64) {
+	for r := range Router(w.plan.Network().Routers()) {
+		var ids []SegmentID
+		for _, probed := range w.plan.MSet(r) {
+			ids = append(ids, probed.ID)
+		}
+		for part := range slices.Chunk(append(ids, w.plan.Internal(r)...), MaxMeasurements) {
+			report := Report{Monitor: r, Interval: interval, Network: w.plan.Network().Fingerprint()}
+			for _, id := range part {
+				report.Measurements = append(report.Measurements, w.measure(id, interval))
+			}
+			if w.dropReport != nil && w.dropReport(report) {
+				continue
+			}
+			w.send(report)
+		}
+	}
+}
+
+func (w *world) send(r Report) {
+	w.t.Helper()
+	data, err := AppendReport(nil, r, w.key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.station.Receive(int64(r.Interval)*second, data); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// measure is what the monitors find: 5 % of the mean is chance.
+func (w *world) measure(id SegmentID, interval uint64) Measurement {
+	mean := w.truth(id)
+	if !id.Internal() {
+		mean += w.ahead(id.To, interval) - w.ahead(id.From, interval)
+	}
+	m := Measurement{Segment: id, Sent: 10_000, Error: 0.02 * w.usual[id], Delay: estimate.Delay{StdDev: 0.5 * w.usual[id], N: 5000}}
+	m.Delay.Mean = mean + w.random.NormFloat64()*0.05*w.usual[id]
+	m.Lost = uint64(float64(m.Sent) * (0.002*w.random.Float64() + w.lossy[id]))
+	return m
+}
+
+func (w *world) truth(id SegmentID) float64 { return w.usual[id] + w.slow[id] }
+
+func (w *world) ahead(r Router, interval uint64) float64 {
+	return w.offset[r] + w.drift[r]*float64(interval)
+}
+
+// Of segments between clocks 100 ms apart that drift by 50 ppm, a path is put
+// together within its stated interval.
+func TestPathDelay(t *testing.T) {
+	n := toy(t)
+	w := newWorld(t, toyPlan(t, n), 1)
+	for interval := range uint64(10) {
+		w.report(interval)
+	}
+	path := routers(t, n, "A", "F", "C", "D")
+	got, err := w.station.Path(path, 0, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, variance, kept := 0.0, 0.0, 1.0
+	for _, id := range got.Segments {
+		want += w.truth(id)
+		variance += math.Pow(0.5*w.usual[id], 2)
+		m, ok := w.station.Segment(id, 9)
+		if !ok {
+			t.Fatalf("nothing known of %+v", id)
+		}
+		kept *= 1 - float64(m.Lost)/float64(m.Sent)
+	}
+	if !got.MeanInterval(0.999).Contains(want) {
+		t.Errorf("mean %.0f ± %.0f ± %.0f, want %.0f", got.Mean, got.Error, got.Clock, want)
+	}
+	// Both directions are alike within 20 µs each of three links, so half of
+	// the difference finds the offsets to about that.
+	if off := math.Abs(got.Mean - want); off > 0.1*want {
+		t.Errorf("mean %.0f, want %.0f within 10 %%", got.Mean, want)
+	}
+	if math.Abs(got.StdDev-math.Sqrt(variance)) > 1 || math.Abs(got.Loss-(1-kept)) > 1e-12 || got.N != 5000 {
+		t.Errorf("deviation %v, loss %v, N %d; want %v, %v, 5000", got.StdDev, got.Loss, got.N, math.Sqrt(variance), 1-kept)
+	}
+}
+
+// A router that has become slow is found, and nothing else is named; when
+// nothing is slow, nothing is named, though clocks drift and one is stepped.
+func TestLocalise(t *testing.T) {
+	n := toy(t)
+	path := routers(t, n, "A", "F", "C", "D")
+	alarms, found, runs := 0, 0, 60
+	for seed := range uint64(runs) {
+		w := newWorld(t, toyPlan(t, n), seed)
+		ids, err := w.plan.Along(path, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fault := ids[seed%uint64(len(ids))]
+		for interval := range uint64(21) {
+			if interval == 18 {
+				w.offset[path[2]] += 3e6 // a clock is set
+			}
+			if interval == 20 {
+				w.slow[fault] = 2 * w.usual[fault]
+			}
+			w.report(interval)
+			if interval >= 17 && interval < 20 {
+				v, err := w.station.Localise(path, 0, interval, Target{Mean: 1})
+				if err != nil || !v.Broken || len(v.Unknown) > 0 {
+					t.Fatalf("%+v, %v", v, err)
+				}
+				alarms += len(v.Suspects)
+			}
+		}
+		v, err := w.station.Localise(path, 0, 20, Target{Mean: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(v.Suspects) == 1 && v.Suspects[0].Segment == fault && v.Suspects[0].Excess > w.usual[fault] {
+			found++
+		} else {
+			t.Logf("seed %d: fault %+v of %.0f ns, suspects %+v", seed, fault, w.usual[fault], v.Suspects)
+		}
+	}
+	if found < runs-1 || alarms > 2 {
+		t.Errorf("%d of %d faults found, %d false alarms in %d looks", found, runs, alarms, 3*runs)
+	}
+}
+
+// A segment that loses more than it used to is named, too.
+func TestLocaliseLoss(t *testing.T) {
+	n := toy(t)
+	path := routers(t, n, "A", "F", "C", "D")
+	w := newWorld(t, toyPlan(t, n), 7)
+	ids, _ := w.plan.Along(path, 0)
+	for interval := range uint64(20) {
+		if interval == 19 {
+			w.lossy[ids[3]] = 0.05
+		}
+		w.report(interval)
+	}
+	v, err := w.station.Localise(path, 0, 19, Target{Loss: 0.02})
+	if err != nil || !v.Broken || len(v.Suspects) != 1 || v.Suspects[0].Segment != ids[3] || v.Suspects[0].ExcessLoss < 0.04 {
+		t.Errorf("%+v, %v; want segment %+v", v, err, ids[3])
+	}
+}
+
+// What was not reported is said to be missing, not taken for good.
+func TestMissing(t *testing.T) {
+	n := toy(t)
+	path := routers(t, n, "A", "F", "C", "D")
+	w := newWorld(t, toyPlan(t, n), 1)
+	for interval := range uint64(12) {
+		w.report(interval)
+	}
+	w.dropReport = func(r Report) bool { return r.Monitor == path[1] }
+	w.report(12)
+	got, err := w.station.Path(path, 0, 12)
+	if !errors.Is(err, estimate.ErrNoSamples) || len(got.Missing) != 2 {
+		t.Errorf("%+v, %v; want two segments missing", got, err)
+	}
+	v, err := w.station.Localise(path, 0, 12, Target{})
+	if err != nil || len(v.Unknown) != 2 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if missing := w.station.Missing(12); len(missing) != len(w.plan.MSet(path[1])) {
+		t.Errorf("%d segments missing, want those of one m-set, %d", len(missing), len(w.plan.MSet(path[1])))
+	}
+	if _, err := w.station.Path(path[:1], 0, 12); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("a path of one router: error %v", err)
+	}
+}
+
+// Reports that are forged, damaged, of another network, of another time, of
+// what was not planned, that come again or contradict one another.
+func TestBadReports(t *testing.T) {
+	n := toy(t)
+	w := newWorld(t, toyPlan(t, n), 1)
+	a, f := routers(t, n, "A")[0], routers(t, n, "F")[0]
+	id := w.plan.MSet(a)[0].ID
+	m := w.measure(id, 100)
+	good := Report{Monitor: a, Interval: 100, Network: n.Fingerprint(), Measurements: []Measurement{m}}
+	now := 100 * second
+	try := func(name string, r Report, key []byte, want error) {
+		t.Helper()
+		data, err := AppendReport(nil, r, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.station.Receive(now, data); !errors.Is(err, want) {
+			t.Errorf("%s: error %v, want %v", name, err, want)
+		}
+	}
+	with := func(change func(*Report)) Report {
+		r := good
+		r.Measurements = slices.Clone(good.Measurements)
+		change(&r)
+		return r
+	}
+	try("no tag", good, nil, estimate.ErrEncoding)
+	try("another key", good, []byte("x"), estimate.ErrEncoding)
+	try("another network", with(func(r *Report) { r.Network++ }), w.key, estimate.ErrMismatch)
+	try("of the future", with(func(r *Report) { r.Interval = 103 }), w.key, ErrInterval)
+	try("of the far future", with(func(r *Report) { r.Interval = math.MaxUint64 }), w.key, ErrInterval)
+	try("of long ago", with(func(r *Report) { r.Interval = 100 - 62 }), w.key, ErrInterval)
+	try("no such router", with(func(r *Report) { r.Monitor = -7 }), w.key, ErrUnplanned)
+	try("somebody else's segment", with(func(r *Report) { r.Monitor = f; r.Measurements[0].Segment.To = 1 }), w.key, ErrUnplanned)
+	try("no such segment", with(func(r *Report) { r.Measurements[0].Segment.Path = 5 }), w.key, ErrUnplanned)
+	if _, ok := w.station.Segment(id, 100); ok {
+		t.Error("a bad report was stored")
+	}
+	try("a good one", good, w.key, nil)
+	try("the same again", good, w.key, nil)
+	if got, ok := w.station.Segment(id, 100); !ok || got != m {
+		t.Errorf("%+v, want %+v", got, m)
+	}
+	try("another of the same", with(func(r *Report) { r.Measurements[0].Lost++ }), w.key, nil)
+	if _, ok := w.station.Segment(id, 100); ok {
+		t.Error("one of two contradictory measurements is believed")
+	}
+	want := StationCounts{Reports: 6, Refused: 6, Unplanned: 3, Repeated: 1, Contradictory: 1}
+	if diff := cmp.Diff(want, w.station.Counts()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// After a change of topology both plans' reports are taken until the deadline.
+func TestReplan(t *testing.T) {
+	n := toy(t)
+	w := newWorld(t, toyPlan(t, n), 1)
+	w.report(1)
+	f, c := routers(t, n, "F")[0], routers(t, n, "C")[0]
+	old := outside([]Router{f, c})
+	n.RemoveLink(f, c)
+	n.RemoveLink(c, f)
+	after := toyPlan(t, n)
+	if err := w.station.Replan(after, 5*second); err != nil {
+		t.Fatal(err)
+	}
+	send := func(id SegmentID, interval uint64) error {
+		data, err := AppendReport(nil, Report{Monitor: id.From, Interval: interval, Network: n.Fingerprint(), Measurements: []Measurement{{Segment: id, Sent: 1}}}, w.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.station.Receive(int64(interval)*second, data)
+		return err
+	}
+	newest := w.plan.Change(after).Added[0].ID
+	if err := errors.Join(send(old, 4), send(newest, 4), send(newest, 5)); err != nil {
+		t.Error(err)
+	}
+	if err := send(old, 5); !errors.Is(err, ErrUnplanned) {
+		t.Errorf("after the deadline: error %v", err)
+	}
+	if err := w.station.Replan(toyPlan(t, small2(t)), 0); !errors.Is(err, estimate.ErrMismatch) {
+		t.Errorf("a plan of other routers: error %v", err)
+	}
+}
+
+// small2 is the toy network with its routers numbered differently.
+func small2(t *testing.T) *Network {
+	n := NewNetwork()
+	for _, name := range []string{"F", "E", "D", "C", "B", "A"} {
+		if _, err := n.AddRouter(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+func TestStationConfig(t *testing.T) {
+	p := toyPlan(t, toy(t))
+	for name, c := range map[string]StationConfig{
+		"no plan":         {Length: 1},
+		"no length":       {Plan: p},
+		"short history":   {Plan: p, Length: 1, History: 7},
+		"endless history": {Plan: p, Length: 1, History: 1 << 20},
+		"wander":          {Plan: p, Length: 1, Wander: math.NaN()},
+	} {
+		if _, err := NewStation(c); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// What two clocks do is told from what a segment does; a solver that takes the
+// mean instead of the median of what is around would not.
+func TestSolveClocksSpares(t *testing.T) {
+	edges := []edge{
+		{0, 1, 1000, 1}, {1, 0, -1000, 1}, // the clock of 1 is 1,000 ns ahead
+		{1, 2, -1000, 1}, {2, 1, 1000, 1},
+		{0, 2, 5000, 1}, {2, 0, 0, 1}, // one direction of one link is slow
+		{0, 3, 0, 1}, {3, 0, 0, 1}, {3, 2, 0, 1}, {2, 3, 0, 1},
+	}
+	got := solveClocks(edges, make([]float64, 4), 100)
+	for r, want := range []float64{0, 1000, 0, 0} {
+		if math.Abs(got[r]-got[0]-want) > 20 {
+			t.Errorf("the clock of %d is %.1f ahead, want %.0f", r, got[r]-got[0], want)
+		}
+	}
+}
