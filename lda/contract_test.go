@@ -164,21 +164,6 @@ func TestSumsWrap(t *testing.T) {
 	}
 }
 
-func TestOffset(t *testing.T) {
-	there := estimate.Delay{Mean: 5_000 + 700, N: 1}
-	back := estimate.Delay{Mean: 5_000 - 700, N: 1}
-	offset, bounds, err := Offset(there, back)
-	if err != nil || offset != 700 || bounds.Low != -4300 || bounds.High != 5700 {
-		t.Errorf("%v in %+v, %v; want 700 in -4300…5700", offset, bounds, err)
-	}
-	if _, _, err := Offset(there, estimate.Delay{}); !errors.Is(err, estimate.ErrNoSamples) {
-		t.Errorf("one direction: %v", err)
-	}
-	if _, _, err := Offset(there, estimate.Delay{Mean: -6_000, N: 1}); !errors.Is(err, estimate.ErrNoSamples) {
-		t.Errorf("negative round trip: %v", err)
-	}
-}
-
 func TestClasses(t *testing.T) {
 	c := twoBanks(1)
 	up, err := NewClasses(c, 3)

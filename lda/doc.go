@@ -23,13 +23,14 @@
 //	Size, Expect, ShiftFor, Tuner            which Config; what to expect of it
 //	Sender, Receiver                         intervals and control packets
 //	Classes                                  many aggregators by class of packet
-//	Offset                                   clocks that disagree
+//	AppendClockSamples                       what clocks that disagree are known by
 //
 // # Assumptions
 //
 // Both points hash the same bytes, which do not change on the way, with one
-// seed ([hashing.Frame] finds them), and their clocks agree: an offset adds to
-// the mean as it is, and shows only where it makes delays negative. Intervals
+// seed ([hashing.Frame] finds them). Clocks that disagree add their offset to
+// the mean as it is, which shows only where it makes delays negative; where
+// both directions are measured, package estimate/clock takes it out. Intervals
 // are of the same packets at both points, as where markers in the stream end
 // them and nothing overtakes. Where packets are overtaken, or markers are not
 // in the stream, some cells lose as many packets as they gain and look sound,
