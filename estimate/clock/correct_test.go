@@ -1,0 +1,76 @@
+package clock
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// Means lose the offset, deviations what the drift added, and intervals say
+// apart what the packets and what the clocks leave open.
+func TestCorrect(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	theta := steady(7e7, 1e-4)
+	r := Reading{
+		Time: epoch + 5e8, Offset: theta(5e8), Drift: 1e-4,
+		Certain: estimate.Interval{Low: theta(5e8) - 2e5, High: theta(5e8) + 3e5, Confidence: 1},
+		Likely:  estimate.Interval{Low: theta(5e8) - 1e3, High: theta(5e8) + 1e3, Confidence: 0.95},
+	}
+	var measured, truth, back estimate.Moments
+	var delays []float64
+	var times []int64
+	for range 20_000 {
+		at := 1e9 * rng.Float64()
+		delay := 2e5 + 1e4*rng.ExpFloat64()
+		truth.Add(delay)
+		measured.Add(delay + theta(at))
+		back.Add(delay - theta(at))
+		delays, times = append(delays, delay+theta(at)), append(times, epoch+int64(at))
+	}
+	of := func(m *estimate.Moments) estimate.Delay {
+		d, err := m.Delay()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	const spread = 1e9 / 3.4641016
+	there, home := r.Correct(of(&measured), spread), r.Reverse().Correct(of(&back), spread)
+	for name, c := range map[string]Corrected{"there": there, "back": home} {
+		// The times' mean is the middle to within 1e9/√12/√20000 ns.
+		if e := math.Abs(c.Mean - truth.Mean()); e > 5*1e-4*spread/math.Sqrt(20_000) {
+			t.Errorf("%s: mean %.0f, want %.0f", name, c.Mean, truth.Mean())
+		}
+		if e := math.Abs(c.StdDev/truth.StdDev() - 1); e > 0.1 {
+			t.Errorf("%s: deviation %.0f, want %.0f", name, c.StdDev, truth.StdDev())
+		}
+		if c.Certain.Low != max(0, c.Certain.Low) || !c.Certain.Contains(truth.Mean()) || c.N != 20_000 {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+	if measured.StdDev() < 2*truth.StdDev() {
+		t.Error("the drift did not widen the delays: a bad comparison")
+	}
+	if w := there.Likely.High - there.Likely.Low; math.Abs(w-2e3) > 1e-3 {
+		t.Errorf("likely %+v", there.Likely)
+	}
+
+	sampling := estimate.NormalInterval(of(&measured), 0.95)
+	alone, total := r.Shift(sampling), Total(sampling, r.Likely)
+	if math.Abs(alone.High-alone.Low-(sampling.High-sampling.Low)) > 1e-3 || alone.Confidence != 0.95 {
+		t.Errorf("sampling error alone %+v", alone)
+	}
+	if w := total.High - total.Low - (alone.High - alone.Low); math.Abs(w-2e3) > 1e-3 || math.Abs(total.Confidence-0.9) > 1e-9 {
+		t.Errorf("in total %+v", total)
+	}
+
+	// Quantiles need every packet's own correction.
+	r.Apply(delays, times)
+	for i, d := range delays {
+		if d < 2e5-1 {
+			t.Fatalf("packet %d: %v ns, less than the least", i, d)
+		}
+	}
+}
