@@ -24,6 +24,8 @@ const (
 	version    = 2
 	countBytes = 4
 	byteBytes  = 6
+
+	headerBytes = 5 + 8 + 1 + 4 + 1 + 8 + 3 + 4 // all but rates and cells
 )
 
 var (

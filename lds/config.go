@@ -125,3 +125,14 @@ func (c *Config) CellBytes() int {
 	}
 	return n
 }
+
+// EncodedSize is the size of a sketch's encoding in bytes.
+func (c *Config) EncodedSize() int { return headerBytes + 8*c.Rows + c.Rows*c.Columns*c.CellBytes() }
+
+// MemorySize is how many bytes the cells of a sketch take in memory.
+func (c *Config) MemorySize() int {
+	if c.Bytes {
+		return 24 * c.Rows * c.Columns
+	}
+	return 16 * c.Rows * c.Columns
+}

@@ -19,7 +19,8 @@
 // larger the flow, the less they matter. [Decode], given the keys of the
 // interval's flows, takes all cells apart at once and is several times more
 // accurate. The sketches also tell loss, packets, bytes, mean packet size and
-// heavy hitters. [NewRotation] measures interval after interval, and [Plan] sizes a
+// heavy hitters. [NewRotation] measures interval after interval, an
+// [Accumulator] adds intervals up so that losses cost little, and [Plan] sizes a
 // sketch. [Simple], the paper's SDS, is for packets that carry the time they
 // were sent.
 //

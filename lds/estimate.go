@@ -2,6 +2,7 @@ package lds
 
 import (
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -22,10 +23,21 @@ type Result struct {
 	// and flows that share the cells add their distance from this one.
 	DegreesOfFreedom uint64
 
+	// MeanError is the root of the square that Mean's error is expected to
+	// have, in nanoseconds, +Inf where the cells do not tell: with one row. It
+	// is what [Result.MeanInterval] is made of.
+	MeanError float64
+
+	// Share is the part of the flow's packets that the answer rests on, as far
+	// as counts tell: 1, unless cells of a flow that is spread are unusable or
+	// runs of an [Accumulator] leave some out.
+	Share float64
+
 	// Sent and Received are [Sketch.Packets] of the two points: the flow's and
-	// some of its neighbours'. Lost is the least difference over the rows, at
-	// least what the flow lost; late packets of the previous interval and
-	// duplicates can hide losses.
+	// some of its neighbours'. Lost is at most how many packets the flow lost:
+	// the least difference over the rows that see every packet, which counts
+	// the losses of neighbours too. Duplicates can hide losses, and so can
+	// packets that were on their way when the interval began.
 	Sent, Received, Lost uint64
 
 	// Of the flow's Rows × Spread cells, Usable had packets and the same ones
@@ -94,26 +106,42 @@ func estimateBy(up, down *Sketch, f hashing.Flow, load func(n, rate float64) flo
 
 	// A row's cells hold different packets, and so their sums tell of the
 	// deviation; cells of two rows hold the same ones.
-	var all estimate.Cells
-	var squares float64
+	var rows [MaxRows]estimate.Cells
+	var parts [MaxRows]int
 	for r := range c.Rows {
-		var row estimate.Cells
 		for offset := range c.Spread {
 			at := up.at(r, f, offset)
 			a, b := &up.cells[at], &down.cells[at]
 			if compare(a, b, c.DigestBits) == usable && load(float64(a.count()), c.Rates[r]) <= (1+c.Tolerance)*least {
 				result.Selected++
-				row.Add(float64(estimate.Difference(a.sum, b.sum, int(c.SumBits))), uint64(a.count()))
+				parts[r]++
+				rows[r].Add(float64(estimate.Difference(a.sum, b.sum, int(c.SumBits))), uint64(a.count()))
 			}
 		}
-		all.Merge(row)
-		squares += row.Variance() * float64(row.DegreesOfFreedom())
-		result.DegreesOfFreedom += row.DegreesOfFreedom()
-		result.N = max(result.N, row.N())
 	}
-	result.Mean = all.Mean()
-	if result.DegreesOfFreedom > 0 {
-		result.StdDev = math.Sqrt(squares / float64(result.DegreesOfFreedom))
-	}
+	result.Mean = result.deviate(&rows)
+	result.Share = float64(slices.Max(parts[:])) / float64(c.Spread)
+	result.MeanError = meanError(up, down, f, result.Mean, least)
 	return result, nil
+}
+
+// deviate sets StdDev and what it rests on, and N, by the selected cells of
+// each row, and returns the mean of all cells.
+func (r *Result) deviate(rows *[MaxRows]estimate.Cells) (mean float64) {
+	var all estimate.Cells
+	var squares float64
+	for i := range rows {
+		row := &rows[i]
+		if row.N() == 0 {
+			continue
+		}
+		all.Merge(*row)
+		squares += row.Variance() * float64(row.DegreesOfFreedom())
+		r.DegreesOfFreedom += row.DegreesOfFreedom()
+		r.N = max(r.N, row.N())
+	}
+	if r.DegreesOfFreedom > 0 {
+		r.StdDev = math.Sqrt(squares / float64(r.DegreesOfFreedom))
+	}
+	return all.Mean()
 }

@@ -168,3 +168,29 @@ func ExampleSimple() {
 	fmt.Println(r.Mean, r.N)
 	// Output: 5000.5 100
 }
+
+// One packet in a hundred is lost, so that few cells have all their packets of
+// a second: compared fifty times, most have, most of the time.
+func ExampleAccumulator() {
+	c := lds.DefaultConfig
+	a := must(lds.NewAccumulator(c))
+	up, down := must(lds.New(c)), must(lds.New(c))
+	n := 0
+	for interval := range uint64(50) {
+		for i := range interval + 20 {
+			p := hashing.Word(interval, i)
+			up.Update(7, p, 0)
+			if n++; n%100 != 0 {
+				down.Update(7, p, 200_000)
+			}
+		}
+		if err := a.Add(interval, up, down); err != nil {
+			log.Fatal(err)
+		}
+		up.Reset()
+		down.Reset()
+	}
+	r := must(a.Estimate(7))
+	fmt.Printf("%.0f µs, from %.0f %% of the %d packets, of which %d were lost\n", r.Mean/1e3, 100*r.Share, r.Sent, r.Lost)
+	// Output: 200 µs, from 50 % of the 2225 packets, of which 20 were lost
+}

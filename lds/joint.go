@@ -74,7 +74,7 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 		Rates:       c.Rates[:c.Rows],
 		Packets:     packets,
 		Doubt:       doubt,
-		Cells:       up.cellsOf(keys),
+		Cells:       c.cellsOf(keys),
 	}
 	for i := range up.cells {
 		a, b := &up.cells[i], &down.cells[i]

@@ -55,17 +55,21 @@ const (
 // larger for large flows where there are dozens to a cell, and where flows are
 // missing from the list. The error is the context's, once it is done.
 func (s *Sketch) DecodePackets(ctx context.Context, flows []hashing.Flow) (packets, doubt []float64, err error) {
-	c := &s.config
+	return s.counts().decode(ctx, flows)
+}
+
+// decode is DecodePackets.
+func (c counts) decode(ctx context.Context, flows []hashing.Flow) (packets, doubt []float64, err error) {
 	d := counting{
-		sketch: s, prior: newSizePrior(), cells: s.cellsOf(flows),
+		counts: c, prior: newSizePrior(), cells: c.cellsOf(flows),
 		most: make([]float64, len(flows)),
-		told: make([]message, len(flows)*c.Rows), rest: make([]amount, len(s.cells)),
+		told: make([]message, len(flows)*c.Rows), rest: make([]amount, len(c.held)),
 	}
-	if d.mean, d.variance, err = s.likelyPackets(ctx, flows, d.prior); err != nil {
+	if d.mean, d.variance, err = c.likelyPackets(ctx, flows, d.prior); err != nil {
 		return nil, nil, err
 	}
 	for i, f := range flows {
-		d.most[i] = s.mostPackets(f)
+		d.most[i] = c.most(f)
 	}
 	step := 1.0
 	for range decodeRounds {
@@ -86,11 +90,11 @@ func (s *Sketch) DecodePackets(ctx context.Context, flows []hashing.Flow) (packe
 
 // counting is the state of DecodePackets.
 type counting struct {
-	sketch *Sketch
-	prior  *sizePrior
-	cells  []uint32  // of all flows, Rows × Spread each
-	told   []message // by the rows to the flows, Rows for each
-	rest   []amount  // what cells hold beyond what their flows are believed to have there
+	counts
+	prior *sizePrior
+	cells []uint32  // of all flows, Rows × Spread each
+	told  []message // by the rows to the flows, Rows for each
+	rest  []amount  // what cells hold beyond what their flows are believed to have there
 
 	// What is believed of each flow's packets, and how many it had at most. With
 	// a variance of 0 it had none.
@@ -105,9 +109,9 @@ type amount struct{ packets, variance float64 }
 
 // round is one round, in which messages move by this part of the way.
 func (d *counting) round(step float64) {
-	c := &d.sketch.config
+	c := d.Config
 	for at := range d.rest {
-		d.rest[at] = amount{packets: float64(d.sketch.cells[at].count())}
+		d.rest[at] = amount{packets: float64(d.held[at])}
 	}
 	for i, v := range d.variance {
 		if v == 0 {
@@ -155,14 +159,14 @@ func (d *counting) round(step float64) {
 
 // run is the cells of flow i in row r.
 func (d *counting) run(i, r int) []uint32 {
-	c := &d.sketch.config
+	c := d.Config
 	return d.cells[(i*c.Rows+r)*c.Spread:][:c.Spread]
 }
 
 // expected is what flow i brings to each of its cells in row r, as it is believed
 // to be but for what that row told.
 func (d *counting) expected(i, r int) amount {
-	c := &d.sketch.config
+	c := d.Config
 	mean, variance, told := d.mean[i], d.variance[i], d.told[i*c.Rows+r]
 	part := variance * told.precision
 	if part > decodeMostTold {
@@ -196,14 +200,14 @@ func (d *counting) misfit() float64 {
 // they are believed to have there beyond their first packets, in rounds
 // (expectation maximisation for Poisson counts).
 func (d *counting) shareOut() {
-	c := &d.sketch.config
+	c := d.Config
 	var rates float64
 	for _, rate := range c.Rates {
 		rates += rate
 	}
-	count := make([]float64, len(d.sketch.cells)) // beyond first packets
+	count := make([]float64, len(d.held)) // beyond first packets
 	for at := range count {
-		count[at] = float64(d.sketch.cells[at].count())
+		count[at] = float64(d.held[at])
 	}
 	for i, v := range d.variance {
 		if v == 0 {
@@ -255,16 +259,4 @@ func decodingEnds(ctx context.Context) error {
 		return fmt.Errorf("lds: decoding packet counts: %w", err)
 	}
 	return nil
-}
-
-// mostPackets is the most that flow f can have had: the least count of the rows
-// that see every packet.
-func (s *Sketch) mostPackets(f hashing.Flow) float64 {
-	most := math.Inf(1)
-	for r := range s.config.Rows {
-		if s.config.Rates[r] == 1 {
-			most = min(most, float64(s.rowPackets(r, f)))
-		}
-	}
-	return most
 }

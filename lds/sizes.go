@@ -51,17 +51,10 @@ func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 }
 
 // likelyPackets estimates the flows' packets one by one, to begin with: mean and
-// variance of what a flow may have had, weighted by how likely its rows are to
-// hold what is left for others. 0 and 0 for flows that the sketch proves to have
-// none.
-func (s *Sketch) likelyPackets(ctx context.Context, flows []hashing.Flow, prior *sizePrior) (mean, variance []float64, err error) {
-	c := &s.config
-	// What others bring to a flow's cells is distributed like what any cells
-	// hold, because flows fall at random.
-	var others [MaxRows][steps]float64
-	for r := range c.Rows {
-		others[r] = s.density(r)
-	}
+// variance of what a flow may have had. 0 and 0 for flows that the counts prove
+// to have none.
+func (c counts) likelyPackets(ctx context.Context, flows []hashing.Flow, prior *sizePrior) (mean, variance []float64, err error) {
+	others := c.densities()
 	mean, variance = make([]float64, len(flows)), make([]float64, len(flows))
 	for i, f := range flows {
 		if i%4096 == 0 {
@@ -69,45 +62,61 @@ func (s *Sketch) likelyPackets(ctx context.Context, flows []hashing.Flow, prior 
 				return nil, nil, err
 			}
 		}
-		if s.absent(f) {
-			continue
+		if !c.absent(f) {
+			mean[i], variance[i] = c.likely(f, prior, &others)
 		}
-		var held [MaxRows]float64
-		for r := range c.Rows {
-			held[r] = float64(s.rowPackets(r, f))
-		}
-		most := float64(s.Packets(f))
-		var total, sum, squares float64
-		for b := 1; b < steps && (b == 1 || prior.middle[b] <= most); b++ {
-			weight := prior.likely[b]
-			for r := range c.Rows {
-				left := max(0, held[r]-prior.middle[b]*c.Rates[r])
-				weight *= others[r][stepOf(uint64(left+0.5))]
-			}
-			total += weight
-			sum += weight * prior.middle[b]
-			squares += weight * (prior.middle[b]*prior.middle[b] + prior.within[b])
-		}
-		mean[i] = sum / total
-		variance[i] = max(squares/total-mean[i]*mean[i], decodeLeast)
 	}
 	return mean, variance, nil
+}
+
+// likely is mean and variance of what flow f may have had, weighted by how
+// likely its rows are to hold what is left for others.
+func (c counts) likely(f hashing.Flow, prior *sizePrior, others *densities) (mean, variance float64) {
+	var held [MaxRows]float64
+	for r := range c.Rows {
+		held[r] = float64(c.place(r, f))
+	}
+	most := c.bound(f)
+	var total, sum, squares float64
+	for b := 1; b < steps && (b == 1 || prior.middle[b] <= most); b++ {
+		weight := prior.likely[b]
+		for r := range c.Rows {
+			left := max(0, held[r]-prior.middle[b]*c.Rates[r])
+			weight *= others[r][stepOf(uint64(left+0.5))]
+		}
+		total += weight
+		sum += weight * prior.middle[b]
+		squares += weight * (prior.middle[b]*prior.middle[b] + prior.within[b])
+	}
+	mean = sum / total
+	return mean, max(squares/total-mean*mean, decodeLeast)
+}
+
+// densities are, by row, how likely places are to hold so many packets.
+type densities [MaxRows][steps]float64
+
+// densities are what others bring to a flow's cells: it is distributed like
+// what any cells hold, because flows fall at random.
+func (c counts) densities() (d densities) {
+	for r := range c.Rows {
+		d[r] = c.density(r)
+	}
+	return d
 }
 
 // density is the share of the places for a flow in row r, Spread cells next to
 // each other, that hold so many packets, per packet and by steps; smoothed over
 // neighbouring steps, and nowhere 0.
-func (s *Sketch) density(r int) (d [steps]float64) {
-	c := &s.config
-	cells := s.cells[r*c.Columns : (r+1)*c.Columns]
+func (c counts) density(r int) (d [steps]float64) {
+	cells := c.held[r*c.Columns : (r+1)*c.Columns]
 	var held uint64
-	for _, at := range cells[:c.Spread] {
-		held += uint64(at.count())
+	for _, n := range cells[:c.Spread] {
+		held += n
 	}
 	var places [steps]float64
 	for i := range cells {
 		places[stepOf(held)]++
-		held += uint64(cells[(i+c.Spread)%c.Columns].count()) - uint64(cells[i].count())
+		held += cells[(i+c.Spread)%c.Columns] - cells[i]
 	}
 	kernel := [...]float64{0.1, 0.2, 0.4, 0.2, 0.1}
 	for b := range d {

@@ -195,21 +195,24 @@ func flowWord(f hashing.Flow, pair int) uint64 {
 
 // at is the index of a cell of flow f's virtual LDA in row r; offset is below
 // Spread.
-func (s *Sketch) at(r int, f hashing.Flow, offset int) int {
-	column := int(home(r, f, s.columns)) + offset
-	if column >= s.config.Columns {
-		column -= s.config.Columns
+func (s *Sketch) at(r int, f hashing.Flow, offset int) int { return s.config.at(r, f, offset) }
+
+// at is the same of any sketch of this Config.
+func (c *Config) at(r int, f hashing.Flow, offset int) int {
+	column := int(home(r, f, uint64(c.Columns))) + offset
+	if column >= c.Columns {
+		column -= c.Columns
 	}
-	return r*s.config.Columns + column
+	return r*c.Columns + column
 }
 
 // cellsOf returns the indices of the flows' cells, Rows × Spread for each.
-func (s *Sketch) cellsOf(flows []hashing.Flow) []uint32 {
-	cells := make([]uint32, 0, len(flows)*s.config.Rows*s.config.Spread)
+func (c *Config) cellsOf(flows []hashing.Flow) []uint32 {
+	cells := make([]uint32, 0, len(flows)*c.Rows*c.Spread)
 	for _, f := range flows {
-		for r := range s.config.Rows {
-			for offset := range s.config.Spread {
-				cells = append(cells, uint32(s.at(r, f, offset)))
+		for r := range c.Rows {
+			for offset := range c.Spread {
+				cells = append(cells, uint32(c.at(r, f, offset)))
 			}
 		}
 	}

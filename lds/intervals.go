@@ -1,0 +1,72 @@
+package lds
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// intervalDegrees are the degrees of freedom of the Student distribution that
+// MeanInterval takes, for the tails that errors have beyond their squares.
+const intervalDegrees = 4
+
+// MeanInterval is the interval of the flow's mean at the given confidence,
+// between 0 and 1: Student's, of MeanError. Where that is infinite, so is the
+// interval.
+func (r *Result) MeanInterval(confidence float64) estimate.Interval {
+	if r.N == 0 || math.IsInf(r.MeanError, 1) {
+		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
+	}
+	return estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: 1}, intervalDegrees, confidence)
+}
+
+// DeviationInterval is the interval of the packets' deviation at the given
+// confidence, from DegreesOfFreedom; from 0 to +Inf where these are 0. It is
+// of the packets in the selected cells: those of flows that share them add
+// their distance.
+func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
+	if r.DegreesOfFreedom == 0 {
+		return estimate.Interval{High: math.Inf(1), Confidence: confidence}
+	}
+	return estimate.DeviationInterval(r.StdDev, r.DegreesOfFreedom, confidence)
+}
+
+// meanError is what the mean of flow f's least loaded cell is expected to be
+// off by. Of what others bring to it the other rows tell: what they hold beyond
+// it, of mean λ, is of the same kind, and the least of R such loads has a mean
+// of about λ/R. How far those others are from the flow is told by how far the
+// rows are apart.
+func meanError(up, down *Sketch, f hashing.Flow, mean, least float64) float64 {
+	c := &up.config
+	var beyond, square, rows, told float64
+	for r := range c.Rows {
+		var row estimate.Cells
+		for offset := range c.Spread {
+			at := up.at(r, f, offset)
+			a, b := &up.cells[at], &down.cells[at]
+			if compare(a, b, c.DigestBits) == usable {
+				row.Add(float64(estimate.Difference(a.sum, b.sum, int(c.SumBits))), uint64(a.count()))
+			}
+		}
+		if row.N() == 0 {
+			continue
+		}
+		more := atMost(float64(row.N()), c.Rates[r])/float64(row.Cells()) - least
+		rows++
+		if more > 0 {
+			beyond += more
+			apart := (row.Mean() - mean) * (more + least) / more
+			square += apart * apart
+			told++
+		}
+	}
+	if rows < 2 {
+		return math.Inf(1)
+	}
+	if told == 0 {
+		return 0
+	}
+	others := min(least, beyond/(rows-1)/rows)
+	return others / least * math.Sqrt(square/told)
+}
