@@ -86,6 +86,15 @@ func (c *cellClass) merge(b *cellClass) {
 	}
 }
 
+// Shift adds d to the delay of every packet.
+func (c *Cells) Shift(d float64) {
+	for i := range c.classes {
+		if c.classes[i].cells > 0 {
+			c.classes[i].packets.mean += d
+		}
+	}
+}
+
 // Pool accumulates the cells of b as of packets whose mean delay is another,
 // as in another interval: the deviation is about b's own mean, and costs a
 // degree of freedom. The mean of c no longer means anything, if b is not the
@@ -95,10 +104,7 @@ func (c *Cells) Pool(b Cells) {
 		return
 	}
 	if c.N() > 0 {
-		shift := c.Mean() - b.Mean()
-		for i := range b.classes {
-			b.classes[i].packets.mean += shift
-		}
+		b.Shift(c.Mean() - b.Mean())
 		c.pooled++
 	}
 	c.Merge(b)

@@ -1,8 +1,10 @@
 package estimate
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // The errors that every synopsis returns, wrapped with what was wrong. Test
@@ -49,4 +51,42 @@ type Interval struct {
 // Contains reports whether x is in the interval, ends included.
 func (i Interval) Contains(x float64) bool {
 	return i.Low <= x && x <= i.High
+}
+
+// Bounded reports whether both ends are finite.
+func (i Interval) Bounded() bool { return finite(i.Low) && finite(i.High) }
+
+// intervalJSON has null for an end that is infinite.
+type intervalJSON struct {
+	Low, High  *float64
+	Confidence float64
+}
+
+// MarshalJSON encodes an end that is infinite, which JSON has no number for, as
+// null.
+func (i Interval) MarshalJSON() ([]byte, error) {
+	j := intervalJSON{Confidence: i.Confidence}
+	if finite(i.Low) {
+		j.Low = &i.Low
+	}
+	if finite(i.High) {
+		j.High = &i.High
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON decodes what MarshalJSON made. After an error i is unchanged.
+func (i *Interval) UnmarshalJSON(data []byte) error {
+	var j intervalJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return fmt.Errorf("estimate: %w: %w", ErrEncoding, err)
+	}
+	*i = Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: j.Confidence}
+	if j.Low != nil {
+		i.Low = *j.Low
+	}
+	if j.High != nil {
+		i.High = *j.High
+	}
+	return nil
 }

@@ -1,7 +1,9 @@
 package estimate_test
 
 import (
+	"encoding/json"
 	"errors"
+	"math"
 	"sync"
 	"testing"
 
@@ -141,5 +143,26 @@ func TestInvalidNamesValueAndRange(t *testing.T) {
 	err := estimate.Invalid("lda", "Rows", 3, "a power of two from 1 to 16777216")
 	if want := "lda: invalid configuration: Rows is 3, want a power of two from 1 to 16777216"; err.Error() != want || !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("%q, want %q, of ErrConfig", err, want)
+	}
+}
+
+func TestIntervalInJSON(t *testing.T) {
+	for _, want := range []estimate.Interval{
+		{Low: 1.5, High: 2.25, Confidence: 0.98},
+		{Low: math.Inf(-1), High: 3, Confidence: 0.9},
+		{Low: math.Inf(-1), High: math.Inf(1), Confidence: 1},
+	} {
+		data, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := estimate.Interval{Low: 7}
+		if err := json.Unmarshal(data, &got); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", data, got, err, want)
+		}
+	}
+	kept := estimate.Interval{Low: 7}
+	if err := json.Unmarshal([]byte(`{"Low":"x"}`), &kept); err == nil || kept.Low != 7 {
+		t.Errorf("%+v, %v", kept, err)
 	}
 }

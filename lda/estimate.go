@@ -25,6 +25,10 @@ type Result struct {
 	// number of the two is missed.
 	Lost, Extra uint64
 
+	// Outstanding is how many packets were sent and neither received nor yet
+	// given up for lost: Lost may still grow by as much. Of one interval it is 0.
+	Outstanding uint64
+
 	// Crossed is how many packets passed the two points in different
 	// intervals, at least; an Accumulator knows, Estimate does not.
 	Crossed uint64
@@ -33,6 +37,11 @@ type Result struct {
 	// speak of: those of intervals with a usable cell. Of one interval it is
 	// Received.
 	Spoken uint64
+
+	// Strays is how many packets may have passed the points in different
+	// intervals and are missing from the sample for that, at most; slow ones
+	// are more likely to. An Accumulator knows where they belong.
+	Strays uint64
 
 	Cells    int // cells that saw a packet at either point
 	Usable   int // of these, how many have the same packets at both points, as far as count and digest tell
@@ -58,7 +67,7 @@ func Estimate(up, down *Aggregator) (Result, error) {
 		return Result{}, err
 	}
 	r := count(up, down)
-	r.Spoken = r.Received
+	r.Spoken, r.Strays = r.Received, min(r.Lost, r.Extra)+uint64(r.Replaced)
 	usable := sums{sent: up.sampled(), received: down.sampled(), agree: up.config.digestMask() | (1<<32 - 1)}
 	found, err := settle(&usable, int(up.config.SumBits))
 	if err != nil {

@@ -57,19 +57,20 @@ func (r *Result) rounding() float64 { return math.Abs(r.Mean)*0x1p-50 + r.StdDev
 
 // Unseen is the greatest share of the received packets that may all have been
 // outside usable cells, with the given confidence: of rare long delays that
-// make up less, the estimates may know nothing. It is 0 where all packets were
+// make up less, the estimates may know nothing. Strays count, as they may be the
+// slow ones. It is 0 where all packets were
 // in usable cells, and 1 for bad arguments.
 func (r *Result) Unseen(confidence float64) float64 {
 	if !(confidence > 0 && confidence < 1) || r.Spoken == 0 {
 		return 1
 	}
-	share := float64(r.N) / float64(r.Spoken)
+	share, strays := float64(r.N)/float64(r.Spoken), float64(r.Strays)/float64(r.Spoken)
 	if share >= 1 {
 		return 0
 	}
 	// None of k packets is in a usable cell with probability (1-share)^k.
 	k := math.Log((1-confidence)/2) / math.Log1p(-share)
-	return min(k/float64(r.Spoken), 1-share)
+	return min(k/float64(r.Spoken)+strays, 1-share)
 }
 
 // DeviationInterval is the chi-square interval of the deviation of the delays
@@ -103,7 +104,11 @@ func (r *Result) Loss() float64 {
 // LossInterval is the Clopper–Pearson interval of the probability that a
 // packet is lost. The number lost in this interval is known exactly, sampled
 // or not; how well it tells what to expect of the next is what this says, for
-// losses independent of one another.
+// losses independent of one another. Outstanding packets may be lost or not.
 func (r *Result) LossInterval(confidence float64) estimate.Interval {
-	return estimate.ProportionInterval(min(r.Lost, r.Sent), r.Sent, confidence)
+	i := estimate.ProportionInterval(min(r.Lost, r.Sent), r.Sent, confidence)
+	if r.Outstanding > 0 {
+		i.High = estimate.ProportionInterval(min(r.Lost+r.Outstanding, r.Sent), r.Sent, confidence).High
+	}
+	return i
 }

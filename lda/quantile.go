@@ -1,25 +1,71 @@
 package lda
 
 import (
+	"fmt"
+
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// AppendSamples appends the delay, in nanoseconds, of every packet that was
-// alone in its cell at both points. These are exact delays of packets chosen
-// by their hash, whatever the delay, so they are a sample to take quantiles
-// from, by [estimate.NewEmpirical]; those of several intervals can be put
-// together. The error wraps [estimate.ErrMismatch].
+// A Distribution is that of the delays of packets of which each is known
+// exactly: those alone in their cell at both points. They are chosen by their
+// hash, whatever the delay, so they are a sample of all packets that arrived.
+type Distribution struct {
+	samples estimate.Empirical
+}
+
+func newDistribution(samples []float64) Distribution {
+	return Distribution{estimate.NewEmpirical(samples)}
+}
+
+// Distribute returns the distribution of the delays of an interval. The error
+// wraps [estimate.ErrMismatch].
 //
 // A bank that samples so few packets that there are λ to a cell gives e^−λ·λ
 // samples a cell, 0.37 at the best, λ = 1, and still 0.27 at twice or 0.30 at
 // half of it; the samples of a fuller bank vanish soon: at λ = 8 it is one cell
-// in 370. What such a thin bank costs is that its cells add next to nothing to the
-// mean, which rests on how many packets are in usable cells. A loss of l takes
-// the share l of the samples, and no more.
+// in 370. A loss of l takes the share l of the samples, and no more.
 //
 // Samples from 1,024 cells are some 370, so that the rank of a median is off
 // by 2 percentage points and that of a p99 by 0.4, typically; of a hundred
-// intervals, together, by a tenth of that.
+// intervals, together (see [Accumulator]), by a tenth of that.
+func Distribute(up, down *Aggregator) (Distribution, error) {
+	samples, err := AppendSamples(nil, up, down)
+	return newDistribution(samples), err
+}
+
+// Samples is how many packets the distribution rests on.
+func (d Distribution) Samples() int { return d.samples.N() }
+
+// Empirical has the samples themselves.
+func (d Distribution) Empirical() estimate.Empirical { return d.samples }
+
+// A Quantile is the delay, in nanoseconds, that a share P of the packets do
+// not exceed.
+type Quantile struct {
+	P, Delay float64
+	Interval estimate.Interval // by order statistics: it holds for every distribution
+	Samples  int
+}
+
+// Quantile returns the p-quantile of the delays, with the interval that holds
+// it with the given confidence. It is refused, with an error that wraps
+// [estimate.ErrNoSamples], if the samples are too few to bound it: a p99 takes
+// 368 for 95 % confidence.
+func (d Distribution) Quantile(p, confidence float64) (Quantile, error) {
+	q := Quantile{P: p, Interval: d.samples.QuantileInterval(p, confidence), Samples: d.samples.N()}
+	var err error
+	q.Delay, err = d.samples.Quantile(p)
+	if err == nil && !q.Interval.Bounded() {
+		err = estimate.ErrNoSamples
+	}
+	if err != nil {
+		return Quantile{P: p, Samples: q.Samples}, fmt.Errorf("lda: %w: %d delays do not bound quantile %v with confidence %v", err, q.Samples, p, confidence)
+	}
+	return q, nil
+}
+
+// AppendSamples appends the delay, in nanoseconds, of every packet that was
+// alone in its cell at both points. The error wraps [estimate.ErrMismatch].
 func AppendSamples(dst []float64, up, down *Aggregator) ([]float64, error) {
 	if err := sameConfig(up, down); err != nil {
 		return dst, err

@@ -148,6 +148,7 @@ func (up *reference) compare(down *reference) (r Result, collapsed, paired float
 	}
 	r.StdDev = all.StdDev()
 	r.Spoken = r.Received
+	r.Strays = min(r.Lost, r.Extra) + uint64(r.Replaced)
 	return r, pairSquares/pairPackets - r.Mean*r.Mean, allSquares/allPackets - r.Mean*r.Mean
 }
 

@@ -17,6 +17,7 @@ type sample struct {
 	mean      estimate.Moments // of the intervals' means, by packets received
 	within    estimate.Cells   // of each interval about its own mean
 	variance  float64          // Σ R²σ²/N of the intervals, for the mean of a process
+	excess    float64          // Σ R²·(variance of the mean that is due to copies)
 	fourth    float64          // Σ (R²σ²/N)²/degrees
 	noise     float64          // Σ Rσ²/N
 	packets   uint64           // in usable cells (N)
@@ -30,7 +31,8 @@ func (s *sample) add(found *settlement, received uint64) {
 		s.base = found.base
 	}
 	s.intervals++
-	n, r := found.cells.N(), float64(received)
+	n, r := float64(found.cells.N()), float64(received)
+	n *= n / found.squares // the effective number, if some count more than once
 	s.within.Pool(found.cells)
 	s.mean.AddN(float64(found.base-s.base)+found.cells.Mean(), received)
 	// Of few cells the deviation is as uncertain as that of all so far.
@@ -38,15 +40,16 @@ func (s *sample) add(found *settlement, received uint64) {
 	if degrees < 8 && s.intervals > 1 {
 		degrees, variance = max(s.within.EffectiveDegrees(), degrees), max(s.within.Variance(), variance)
 	}
-	of := r * r * variance / float64(n)
+	of := r * r * variance / n
 	s.variance += of
-	s.noise += r * variance / float64(n)
+	s.excess += found.excess * (r / float64(found.cells.N())) * (r / float64(found.cells.N()))
+	s.noise += r * variance / n
 	if degrees > 0 {
 		s.fourth += of * of / float64(degrees)
 	}
 	s.spoken += received
-	s.packets += n
-	s.usable += int(found.cells.Cells())
+	s.packets += found.packets
+	s.usable += found.distinct
 	s.negative += found.negative
 }
 
@@ -57,6 +60,9 @@ func (s *sample) report(r *Result) {
 	r.Mean = float64(s.base) + s.mean.Mean()
 	unseen := max(0, 1-float64(s.packets)/total) // finite population: the packets seen are no guess
 	r.DeviationDegrees = s.within.PopulationDegrees(1 - unseen)
+	if s.excess > 0 { // some cells stand for others
+		r.DeviationDegrees = s.within.EffectiveDegrees()
+	}
 	if r.DeviationDegrees == 0 {
 		if unseen == 0 {
 			r.MeanDegrees = 1
@@ -65,7 +71,7 @@ func (s *sample) report(r *Result) {
 	}
 	between := max(0, s.mean.PopulationVariance()-s.noise/total*unseen)
 	r.StdDev = math.Sqrt(s.within.Variance() + between)
-	r.MeanError = math.Sqrt(s.variance*unseen) / total
+	r.MeanError = math.Sqrt(s.variance*unseen+s.excess) / total
 	r.MeanDegrees = r.DeviationDegrees
 	if s.fourth > 0 {
 		r.MeanDegrees = uint64(max(1, s.variance*s.variance/s.fourth))

@@ -20,7 +20,11 @@ var ErrContradiction = errors.New("cells contradict each other")
 type settlement struct {
 	base     int64
 	cells    estimate.Cells
-	negative int // cells whose delays add up to less than 0
+	packets  uint64  // of all cells, each counted once
+	squares  float64 // of the same, each counted as often as the square of its cell's copies
+	excess   float64 // variance of the sum of delays that is due to copies
+	distinct int     // cells, each counted once
+	negative int     // cells whose delays add up to less than 0
 }
 
 // sums are what a settlement is made of: the usable cells of two points that
@@ -31,8 +35,12 @@ type sums struct {
 	groups         []group
 }
 
-// A group is a number of packets and the sum of their delays, wrapped.
-type group struct{ packets, sum uint64 }
+// A group is a number of packets and the sum of their delays, wrapped. It counts
+// copies times.
+type group struct {
+	packets, sum uint64
+	copies       int
+}
 
 // len is how many sums there are, with those of unusable cells.
 func (s *sums) len() int { return len(s.sent) + len(s.groups) }
@@ -48,6 +56,14 @@ func (s *sums) at(i int) (packets, sum uint64) {
 		return 0, 0
 	}
 	return uint64(up.count()), down.sum - up.sum
+}
+
+// copies is how often a sum counts.
+func (s *sums) copies(i int) int {
+	if i < len(s.groups) {
+		return s.groups[i].copies
+	}
+	return 1
 }
 
 // settle finds how often the sums of cells, of which only the low bits are
@@ -88,7 +104,8 @@ func settle(all *sums, width int) (settlement, error) {
 		}
 		s := settlement{base: base + int64(math.Round(l.sum/l.packets))}
 		s.fill(all, width)
-		if z := s.cells.Disagreement(); z > tooFar {
+		// Groups of slow packets span more time and hold more of them.
+		if z := s.cells.Disagreement(); len(all.groups) == 0 && z > tooFar {
 			return settlement{}, fmt.Errorf("%w: means of full and of sparse cells differ by %.3g standard errors", ErrContradiction, z)
 		}
 		return s, nil
@@ -108,7 +125,14 @@ func (s *settlement) fill(all *sums, width int) {
 			continue
 		}
 		x := float64(estimate.SignExtend(sum-n*uint64(s.base), width))
-		s.cells.Add(x, n)
+		copies := all.copies(i)
+		for range copies {
+			s.cells.Add(x, n)
+		}
+		s.packets += n
+		s.squares += float64(n) * float64(copies) * float64(copies)
+		s.excess += x * x * float64(copies) * float64(copies-1)
+		s.distinct++
 		if x+float64(n)*float64(s.base) < 0 {
 			s.negative++
 		}

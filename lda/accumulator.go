@@ -1,0 +1,311 @@
+package lda
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// An Accumulator adds up what two points saw over many intervals. The points
+// compare often, so that a loss, a lost report or a refused interval costs
+// little, and report seldom, over as many intervals as a good answer takes.
+//
+//	total, err := lda.NewAccumulator(config)
+//	for each interval, in order {
+//		err = total.Add(interval, up, down)
+//	}
+//	result, err := total.Estimate()
+//	p99, err := total.Distribution().Quantile(0.99, 0.95)
+//	total.Reset()
+//
+// Clocks may cut the intervals: a packet that passes the points in different
+// intervals spoils nothing. Each cell is followed by its level, the packets
+// counted upstream less those counted downstream since the beginning (see
+// [estimate.Levels]); between cuts of equal level it holds the same packets at
+// both points, and its delays add up exactly. With no loss every packet is in
+// the sample in the end, whatever its delay. A loss costs one cell the packets
+// between the cuts around it.
+//
+// Memory is fixed, and Add allocates nothing. For one goroutine.
+type Accumulator struct {
+	config   Config
+	levels   *estimate.Levels
+	groups   []group // room for those of one interval
+	baseline []int32 // by cell, what was outstanding at the last gap
+	last     uint64  // interval
+	started  bool
+
+	outstanding [maxSpan]int64 // by cut: packets sent less received since the beginning
+
+	net     int64   // packets sent less received since the beginning
+	counts  Result  // Sent, Received, Lost and Extra up to the last gap, Cells
+	rest    int64   // packets sent less received of those that no bank samples
+	changed uint64  // differences between the points' counts, by cell and interval
+	sample  sample  // of whole strata
+	open    stratum // the one that is being filled
+	alone   reservoir
+}
+
+// A stratum is a run of intervals whose cells are taken together: one, unless
+// it has too few.
+type stratum struct {
+	settlement
+	received uint64
+}
+
+// stratumCells is how many groups of packets make a stratum.
+const stratumCells = 30
+
+// patience is for how many intervals a packet may be outstanding before it is
+// taken for lost, if nothing passes its cell. Should it still come, it is lost
+// no more.
+const patience = 8
+
+// NewAccumulator returns an empty accumulator for aggregators of one Config; a
+// [Tuner] may change the shifts. The error wraps [estimate.ErrConfig].
+func NewAccumulator(c Config) (*Accumulator, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	a := &Accumulator{
+		config:   c,
+		levels:   estimate.NewLevels(c.cells(), c.SumBits, c.DigestBits),
+		groups:   make([]group, 0, c.cells()),
+		baseline: make([]int32, c.cells()),
+		alone:    newReservoir(),
+	}
+	return a, nil
+}
+
+// MemorySize is how many bytes the accumulator takes: about 230 for each cell.
+func (a *Accumulator) MemorySize() int {
+	return a.levels.MemorySize() + 16*cap(a.groups) + 4*len(a.baseline) + 16*cap(a.alone.samples)
+}
+
+// Reset begins the next report. Every cell is followed on: packets that are on
+// their way belong to the report in which their cell comes back to its level.
+func (a *Accumulator) Reset() {
+	for i := range a.baseline {
+		a.baseline[i] = a.levels.Lost(i, patience)
+	}
+	a.counts, a.rest, a.changed, a.sample, a.open = Result{}, 0, 0, sample{}, stratum{}
+	a.alone.reset()
+}
+
+// Gap says that the next interval does not follow on the last, whatever its
+// number: a point was restarted, or its clock set. The packets that were on
+// their way are left out.
+func (a *Accumulator) Gap() {
+	for i := range a.baseline {
+		a.counts.addNet(int64(a.levels.Lost(i, patience)) - int64(a.baseline[i]))
+		a.baseline[i] = a.levels.Outstanding(i)
+	}
+	a.levels.Gap()
+	a.started = false
+}
+
+// Add takes what both points saw of an interval. Intervals come by ascending
+// number; where one is missing, the packets that were on their way around it
+// are left out. After an error nothing has changed: it wraps
+// [estimate.ErrMismatch] if a Config differs in more than shifts, and
+// [ErrTurn] if the interval is not after the last.
+//
+// An interval whose cells contradict each other is left out, too, and the
+// error wraps [ErrContradiction].
+func (a *Accumulator) Add(interval uint64, up, down *Aggregator) error {
+	if err := sameConfig(up, down); err != nil {
+		return err
+	}
+	if !a.config.sameButShifts(&up.config) {
+		return fmt.Errorf("lda: %w: %+v and %+v", estimate.ErrMismatch, up.config, a.config)
+	}
+	if a.started && interval <= a.last {
+		return fmt.Errorf("lda: %w: interval %d after %d", ErrTurn, interval, a.last)
+	}
+	if a.started && interval != a.last+1 || a.config != up.config {
+		a.Gap()
+	}
+	a.config, a.last, a.started = up.config, interval, true
+	received := a.cut(up, down)
+	a.levels.Next()
+	return a.settle(received)
+}
+
+// sameButShifts reports whether two Configs have the same cells.
+func (c *Config) sameButShifts(o *Config) bool {
+	x := *c
+	for j := range x.Banks {
+		x.Banks[j].Shift = o.Banks[j].Shift
+	}
+	return x == *o
+}
+
+// addNet accounts for packets lost, or if negative, for extra ones.
+func (r *Result) addNet(lost int64) {
+	if lost > 0 {
+		r.Lost += uint64(lost)
+	} else {
+		r.Extra += uint64(-lost)
+	}
+}
+
+// cut compares the cells at the end of an interval and collects the groups of
+// packets that are whole. It returns how many packets were received.
+func (a *Accumulator) cut(up, down *Aggregator) (received uint64) {
+	a.groups = a.groups[:0]
+	sent, got := up.sampled(), down.sampled()
+	bank, end := 0, a.config.Banks[0].Rows
+	for i := range sent {
+		if i == end {
+			bank++
+			end += a.config.Banks[bank].Rows
+		}
+		s, d := &sent[i], &got[i]
+		if n := s.count(); n != 0 || d.count() != 0 {
+			a.counts.Cells++
+			a.counts.Sent += uint64(n)
+			a.net += int64(n)
+			received += uint64(d.count())
+			a.changed += uint64(max(n, d.count()) - min(n, d.count()))
+		}
+		g, ok := a.levels.Cut(i, estimate.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
+		if ok {
+			a.groups = append(a.groups, group{packets: uint64(g.Packets), sum: uint64(g.Sum), copies: a.copies(bank, g.From, g.To)})
+		}
+	}
+	restSent, restReceived := up.unsampledCount(), down.unsampledCount()
+	a.counts.Sent += restSent
+	a.net += int64(restSent)
+	a.rest += int64(restSent - restReceived)
+	received += restReceived
+	a.counts.Received += received
+	a.net -= int64(received)
+	a.outstanding[(a.levels.Cuts()+1)%maxSpan] = a.net
+	return received
+}
+
+// maxSpan is over how many cuts the losses are remembered.
+const maxSpan = 1024
+
+// copies is how often a group counts. A loss in its cell would have spoilt it,
+// so that groups of slow packets, which span many intervals, are spared less
+// often than others: with so many losses to a cell in the intervals that it
+// spans beyond one, λ, by e^−λ. It counts e^λ times, rounded up or down at
+// random.
+func (a *Accumulator) copies(bank int, from, to uint32) int {
+	last := to - 1
+	if from >= last {
+		return 1
+	}
+	first := max(from, last-min(last, maxSpan-1))
+	lost := float64(a.outstanding[last%maxSpan] - a.outstanding[first%maxSpan])
+	lambda := lost * a.config.rate(bank) / float64(a.config.Banks[bank].Rows)
+	if lambda < 0.03 { // numbers on their way vary by as much
+		return 1
+	}
+	weight := math.Exp(min(lambda, maxWeight))
+	whole := math.Floor(weight)
+	if a.alone.uniform() <= weight-whole {
+		whole++
+	}
+	return int(whole)
+}
+
+// maxWeight is the logarithm of how often a group counts at most.
+const maxWeight = 4
+
+// settle adds the interval's groups to the open stratum, and that to the sample
+// if it is full.
+func (a *Accumulator) settle(received uint64) error {
+	a.open.received += received
+	if len(a.groups) == 0 {
+		return nil
+	}
+	width := int(a.config.SumBits)
+	found, err := settle(&sums{groups: a.groups}, width)
+	if err != nil {
+		a.open.received -= received
+		return fmt.Errorf("lda: interval %d: %w", a.last, err)
+	}
+	a.sampleAlone(&found, received)
+	a.open.merge(&found)
+	if a.open.cells.Cells() >= stratumCells {
+		a.sample.add(&a.open.settlement, a.open.received)
+		a.open = stratum{}
+	}
+	return nil
+}
+
+// merge adds another interval's cells.
+func (s *stratum) merge(found *settlement) {
+	if s.cells.Cells() == 0 {
+		s.settlement = *found
+		return
+	}
+	cells := found.cells
+	cells.Shift(float64(found.base - s.base))
+	s.cells.Merge(cells)
+	s.packets += found.packets
+	s.squares += found.squares
+	s.excess += found.excess
+	s.distinct += found.distinct
+	s.negative += found.negative
+}
+
+// sampleAlone keeps delays of packets that are a group each.
+func (a *Accumulator) sampleAlone(found *settlement, received uint64) {
+	alone := 0
+	for _, g := range a.groups {
+		if g.packets == 1 {
+			alone += g.copies
+		}
+	}
+	for _, g := range a.groups {
+		if g.packets == 1 {
+			off := estimate.SignExtend(g.sum-uint64(found.base), int(a.config.SumBits))
+			a.alone.add(float64(found.base)+float64(off), float64(g.copies)*float64(received)/float64(alone))
+		}
+	}
+}
+
+// Estimate is what is known so far: the mean and deviation of the packets
+// received since the beginning or the last Reset, and their loss. Each interval
+// counts by the packets received in it, whatever share of them is in groups
+// that are whole. It changes nothing. The error wraps [estimate.ErrNoSamples]
+// if there is no such group yet; the counts are right all the same.
+//
+// A packet counts as lost when others have passed its cell since, or after some
+// intervals, eight at most; until then it is Outstanding.
+func (a *Accumulator) Estimate() (Result, error) {
+	r := a.counts
+	outstanding := int64(0)
+	for i := range a.baseline {
+		lost := a.levels.Lost(i, patience)
+		r.addNet(int64(lost) - int64(a.baseline[i]))
+		outstanding += int64(a.levels.Outstanding(i) - lost)
+	}
+	r.addNet(a.rest)
+	r.Outstanding = uint64(max(outstanding, 0))
+	r.Crossed = (max(a.changed, r.Lost+r.Extra) - r.Lost - r.Extra) / 2
+	s := a.sample
+	if a.open.cells.Cells() > 0 {
+		s.add(&a.open.settlement, a.open.received)
+	}
+	if s.packets == 0 {
+		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, no cell came back to a level it had", estimate.ErrNoSamples, r.Sent, r.Received)
+	}
+	s.report(&r)
+	return r, nil
+}
+
+// Distribution is that of the delays of packets that were alone in their cell,
+// between two cuts of equal level. Of many it keeps 4,096, chosen at random so
+// that every received packet is represented alike.
+func (a *Accumulator) Distribution() Distribution {
+	samples := make([]float64, len(a.alone.samples))
+	for i, s := range a.alone.samples {
+		samples[i] = s.delay
+	}
+	return newDistribution(samples)
+}
