@@ -111,7 +111,9 @@ func TestCrossingSpoilsNothing(t *testing.T) {
 func TestAccumulatedCoverage(t *testing.T) {
 	lognormal := func(r *rand.Rand, _ float64) float64 { return 4e6 * math.Exp(1.5*r.NormFloat64()-1.125) }
 	congested := func(at float64) bool { return int(at/(5*cutInterval))%2 == 1 }
-	for name, c := range map[string]struct{ delay, loss func(*rand.Rand, float64) float64 }{
+	for name, c := range map[string]struct {
+		delay, loss func(*rand.Rand, float64) float64
+	}{
 		"exponential, 5 %":  {exponential(5e6), always(0.05)},
 		"lognormal, 5 %":    {lognormal, always(0.05)},
 		"exponential, 20 %": {exponential(5e6), always(0.2)},
