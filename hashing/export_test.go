@@ -16,6 +16,7 @@ var (
 	Canonical61    = canonical61
 	Horner61       = horner61
 	SmallestFactor = smallestFactor
+	Split          = split
 )
 
 // KeysAt is the key generator started at state.
