@@ -116,6 +116,17 @@ var frameKinds = []struct {
 		b[18+40+12] = 8 << 4
 		return b
 	}},
+	{"vxlan-ipv4-tcp", func(rng *rand.Rand) []byte {
+		b := randomBytes(rng, 128)
+		binary.BigEndian.PutUint16(b[12:], 0x0800)
+		ipv4(b[14:], 17)
+		binary.BigEndian.PutUint16(b[36:], 4789)
+		b[42] = 8 // a network identifier
+		binary.BigEndian.PutUint16(b[50+12:], 0x0800)
+		ipv4(b[64:], 6)
+		binary.BigEndian.PutUint16(b[66:], 1400)
+		return b
+	}},
 }
 
 // ipv4 makes the head of b a header without options of a whole datagram.

@@ -57,13 +57,30 @@ var (
 // the checksum covers them, and to bring the payload within the snap length.
 //
 // Two points thus agree unless something between them makes another packet of
-// it: address translation, tunnels that start or end between them, TCP
-// proxies and option rewriting, fragmentation on the way, IPv4 source routes
+// it: address translation, tunnels that are not looked into and start or end
+// between them, TCP proxies and option rewriting, fragmentation on the way, IPv4 source routes
 // (Dst is the next hop of one, not its end; routers drop them by default).
 // So do network cards: a capture on the sending host sees segments before the
 // card splits them and checksums before it fills them in, and one on the
 // receiving host may see them merged again. Capture beside the host, or turn
 // the offloads off.
+//
+// # Tunnels
+//
+// The packets of a tunnel have one pair of addresses, and often neither an
+// identification nor a checksum of their own: the bytes above are the same for
+// thousands of them. So the packet is the one inside: Parse looks into IP in
+// IP, GRE (with Ethernet, PPP, MPLS and ERSPAN in it), EtherIP, MPLS over IP
+// and UDP, and, by their destination port, VXLAN (4789, 8472), VXLAN-GPE
+// (4790), Geneve (6081) and GTP-U (2152). A point within the tunnel and one
+// before or behind it then agree. Fragments are not looked into, and where no
+// whole IP header is inside, as of ARP or encrypted traffic, the packet remains
+// the outer one.
+//
+// A packet in VXLAN takes two and a half times as long to parse as one without,
+// 40 ns instead of 16 (go test -bench Frame ./bench). A snap
+// length of 128 covers the inner packet of VXLAN over IPv4, of 160 that over
+// IPv6.
 //
 // # Fragments
 //
@@ -85,18 +102,22 @@ var (
 // A Frame holds no reference to the bytes it was parsed from, and can be used
 // for the next frame. It is for one goroutine at a time.
 type Frame struct {
-	// Tuple names the flow. Ports are those of TCP, UDP, UDP-Lite, SCTP and
-	// DCCP, and zero for every other protocol. Tunnels (GRE, IP in IP, ESP)
-	// are flows of their own: what they carry is not looked into.
+	// Tuple names the flow: that of the innermost packet that was looked into.
+	// Ports are those of TCP, UDP, UDP-Lite, SCTP and DCCP, and zero for every
+	// other protocol.
 	Tuple Tuple
 
-	// Length is the length in bytes of the IP datagram, header included,
-	// as the IP header has it, whatever was captured; or 0 if the header says
-	// 0, as in captures of segmentation offload and in IPv6 jumbograms.
+	// Length is the length in bytes of the outermost IP datagram, header
+	// included, as the IP header has it, whatever was captured; or 0 if the
+	// header says 0, as in captures of segmentation offload and in IPv6
+	// jumbograms.
 	Length int
 
-	// Fragment tells that the datagram was fragmented, first fragment
-	// included.
+	// Tunnels is how many tunnels were looked into.
+	Tunnels int
+
+	// Fragment tells that the innermost datagram was fragmented, first
+	// fragment included.
 	Fragment bool
 
 	// Cut tells that the capture ends before the last byte that Digest covers.
@@ -121,16 +142,21 @@ const (
 // IP protocol numbers.
 const (
 	protoHopByHop    = 0
+	protoIPv4        = 4
 	protoTCP         = 6
 	protoUDP         = 17
 	protoDCCP        = 33
+	protoIPv6        = 41
 	protoRouting     = 43
 	protoFragment    = 44
+	protoGRE         = 47
 	protoAH          = 51
 	protoNone        = 59
 	protoDestination = 60
+	protoEtherIP     = 97
 	protoSCTP        = 132
 	protoUDPLite     = 136
+	protoMPLS        = 137
 )
 
 // Digest returns the digest under seed of the bytes that do not change in
@@ -145,29 +171,49 @@ func (f *Frame) Append(dst []byte) []byte {
 	return append(dst, f.invariant[:]...)
 }
 
+// DefaultDepth is how many tunnels [Frame.Parse] looks into.
+const DefaultDepth = 2
+
 // Parse reads the headers of one frame, of which b may hold only the first
-// bytes. It never panics and allocates nothing. On error, one of [ErrNotIP],
+// bytes. It looks into tunnels, one in another, up to [DefaultDepth] of them.
+// It never panics and allocates nothing. On error, one of [ErrNotIP],
 // [ErrTruncated], [ErrMalformed] and [ErrLink], f is the zero Frame.
 func (f *Frame) Parse(link Link, b []byte) error {
+	return f.ParseDepth(link, b, DefaultDepth)
+}
+
+// ParseDepth is Parse that looks into depth tunnels at most: 0 is for
+// measuring tunnels as flows of their own. Two points must choose the same
+// depth.
+func (f *Frame) ParseDepth(link Link, b []byte, depth int) error {
 	*f = Frame{}
 	packet, err := link.network(b)
 	if err != nil {
 		return err
 	}
-	if packet[0]>>4 == 4 {
-		err = f.parseIPv4(packet)
-	} else {
-		err = f.parseIPv6(packet)
-	}
+	payload, err := f.parseIP(packet)
 	if err != nil {
 		*f = Frame{}
+		return err
 	}
-	return err
+	if depth > 0 && mayTunnel(&f.Tuple) {
+		f.enter(payload, depth)
+	}
+	return nil
 }
 
-func (f *Frame) parseIPv4(b []byte) error {
+// parseIP parses a packet that begins with an IP header. It returns the bytes
+// captured after the IP headers, or none of a fragment.
+func (f *Frame) parseIP(packet []byte) (payload []byte, err error) {
+	if packet[0]>>4 == 4 {
+		return f.parseIPv4(packet)
+	}
+	return f.parseIPv6(packet)
+}
+
+func (f *Frame) parseIPv4(b []byte) (payload []byte, err error) {
 	if len(b) < 20 {
-		return ErrTruncated
+		return nil, ErrTruncated
 	}
 	be := binary.BigEndian
 	header := (*[20]byte)(b)
@@ -178,9 +224,9 @@ func (f *Frame) parseIPv4(b []byte) error {
 	}
 	switch {
 	case size < 20 || length < 0:
-		return ErrMalformed
+		return nil, ErrMalformed
 	case size > len(b):
-		return ErrTruncated
+		return nil, ErrTruncated
 	}
 
 	t := &f.Tuple
@@ -212,15 +258,16 @@ func (f *Frame) setID(id uint32, offset, lengthField uint16) {
 
 // parseTransport completes f, whose tuple has all but the ports, from the
 // bytes after the IP headers. Of them, length were sent and data, or the
-// beginning of it, were captured. A later fragment has no transport header.
-func (f *Frame) parseTransport(data []byte, length int, later bool) error {
+// beginning of it, were captured. A later fragment has no transport header. It
+// returns data without what follows the packet, or nothing of a fragment.
+func (f *Frame) parseTransport(data []byte, length int, later bool) ([]byte, error) {
 	if len(data) > length {
 		data = data[:length] // Ethernet padding
 	}
 	t := &f.Tuple
 	if !later && length >= 4 && hasPorts(t.Proto) {
 		if len(data) < 4 {
-			return ErrTruncated
+			return nil, ErrTruncated
 		}
 		t.SrcPort = binary.BigEndian.Uint16(data[:2])
 		t.DstPort = binary.BigEndian.Uint16(data[2:4])
@@ -234,11 +281,14 @@ func (f *Frame) parseTransport(data []byte, length int, later bool) error {
 		if size := int(data[12]>>4) * 4; size > tcpHeaderSize {
 			copy(into, data[:tcpHeaderSize])
 			f.copyInvariant(into[tcpHeaderSize:], data[min(size, len(data)):], length-size)
-			return nil
+			return nil, nil // nothing is carried in TCP
 		}
 	}
 	f.copyInvariant(into, data, length)
-	return nil
+	if f.Fragment {
+		return nil, nil
+	}
+	return data, nil
 }
 
 // copyInvariant fills into from data, the captured part of length bytes sent.

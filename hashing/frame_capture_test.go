@@ -106,9 +106,9 @@ func checkAgainstReference(t testing.TB, link hashing.Link, frame []byte) error 
 		}
 		return err
 	}
-	if f.Tuple != want.tuple || f.Length != want.length || f.Fragment != want.fragment || f.Cut != want.cut {
-		t.Errorf("link %d, frame %x:\n got %v length %d, fragment %v, cut %v\nwant %v length %d, fragment %v, cut %v", link, frame,
-			f.Tuple, f.Length, f.Fragment, f.Cut, want.tuple, want.length, want.fragment, want.cut)
+	if f.Tuple != want.tuple || f.Length != want.length || f.Fragment != want.fragment || f.Cut != want.cut || f.Tunnels != want.tunnels {
+		t.Errorf("link %d, frame %x:\n got %v length %d, fragment %v, cut %v, tunnels %d\nwant %v length %d, fragment %v, cut %v, tunnels %d", link, frame,
+			f.Tuple, f.Length, f.Fragment, f.Cut, f.Tunnels, want.tuple, want.length, want.fragment, want.cut, want.tunnels)
 	}
 	if got, want := f.Digest(seed), hashing.Digest(seed, want.hashed); got != want {
 		t.Errorf("link %d, frame %x: digest %#x, reference %#x", link, frame, got, want)

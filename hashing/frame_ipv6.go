@@ -6,9 +6,9 @@ import "encoding/binary"
 // each kind at most once (destination options twice), which makes seven.
 const maxExtensions = 16
 
-func (f *Frame) parseIPv6(b []byte) error {
+func (f *Frame) parseIPv6(b []byte) (payload []byte, err error) {
 	if len(b) < 40 {
-		return ErrTruncated
+		return nil, ErrTruncated
 	}
 	header, data := (*[40]byte)(b), b[40:]
 	length, next := int(binary.BigEndian.Uint16(header[4:6])), header[6]
@@ -24,10 +24,10 @@ func (f *Frame) parseIPv6(b []byte) error {
 	later := false
 	for n := 0; !later && isExtension(next); n++ {
 		if n == maxExtensions || length < 8 {
-			return ErrMalformed
+			return nil, ErrMalformed
 		}
 		if len(data) < 8 {
-			return ErrTruncated
+			return nil, ErrTruncated
 		}
 		size := 8 + int(data[1])*8
 		switch next {
@@ -41,10 +41,10 @@ func (f *Frame) parseIPv6(b []byte) error {
 			later = offset > moreFragments
 		}
 		if size > length {
-			return ErrMalformed
+			return nil, ErrMalformed
 		}
 		if size > len(data) {
-			return ErrTruncated
+			return nil, ErrTruncated
 		}
 		if next == protoRouting {
 			f.setFinal(data[:size])

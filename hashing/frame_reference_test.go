@@ -15,12 +15,34 @@ type slowFrame struct {
 	length        int
 	fragment, cut bool
 	hashed        []byte
+	tunnels       int
+	payload       []byte // captured, behind the IP headers
 }
 
 // slowParse is a reference for Frame.Parse, above all readable: it copies the
 // packet, fills what the capture cut with zeros, and reads the fields off the
 // whole.
 func slowParse(link hashing.Link, frame []byte) (slowFrame, error) {
+	return slowParseDepth(link, frame, 2)
+}
+
+func slowParseDepth(link hashing.Link, frame []byte, depth int) (slowFrame, error) {
+	f, err := slowOuter(link, frame)
+	for ; err == nil && depth > 0; depth-- {
+		inner, innerErr := slowInner(f)
+		if innerErr == hashing.ErrTruncated {
+			f.cut = true
+		}
+		if innerErr != nil {
+			break
+		}
+		inner.length, inner.tunnels = f.length, f.tunnels+1
+		f = inner
+	}
+	return f, err
+}
+
+func slowOuter(link hashing.Link, frame []byte) (slowFrame, error) {
 	switch link {
 	case hashing.LinkEthernet: // destination, source, EtherType
 		return slowAfter(frame, 14, func() (slowFrame, error) {
@@ -55,7 +77,7 @@ func slowParse(link hashing.Link, frame []byte) (slowFrame, error) {
 	case hashing.LinkIPv6:
 		return slowIP(frame, 6)
 	}
-	return slowFrame{}, hashing.ErrLink
+	return slowRare(link, frame)
 }
 
 // slowAfter calls next if a header of size bytes was captured.
@@ -79,20 +101,29 @@ func slowEther(etherType int, rest []byte) (slowFrame, error) {
 	case etherType == 0x8847, etherType == 0x8848:
 		return slowMPLS(rest)
 	case etherType == 0x8864:
-		return slowAfter(rest, 8, func() (slowFrame, error) {
+		return slowAfter(rest, 6, func() (slowFrame, error) {
 			if rest[0] != 0x11 || rest[1] != 0 {
 				return slowFrame{}, hashing.ErrNotIP
 			}
-			switch number(rest[6:8]) {
-			case 0x0021:
-				return slowIP(rest[8:], 4)
-			case 0x0057:
-				return slowIP(rest[8:], 6)
-			case 0x0281:
-				return slowMPLS(rest[8:])
-			}
-			return slowFrame{}, hashing.ErrNotIP
+			return slowPPP(rest[6:])
 		})
+	case etherType == 0x8926: // two interfaces
+		return slowAfter(rest, 6, func() (slowFrame, error) { return slowEther(number(rest[4:6]), rest[6:]) })
+	case etherType == 0x8903: // a tree and hops, then a frame
+		return slowAfter(rest, 16, func() (slowFrame, error) { return slowOuter(hashing.LinkEthernet, rest[2:]) })
+	case etherType == 0x88e7: // a service, then a frame
+		return slowAfter(rest, 18, func() (slowFrame, error) { return slowOuter(hashing.LinkEthernet, rest[4:]) })
+	case etherType == 0x88e5: // flags, length, number, perhaps 8 bytes of channel
+		size := 6
+		if len(rest) > 0 && rest[0]&0x20 != 0 {
+			size = 14
+		}
+		if len(rest) > 0 && rest[0]&0x0c != 0 {
+			return slowFrame{}, hashing.ErrNotIP
+		}
+		return slowAfter(rest, size+2, func() (slowFrame, error) { return slowEther(number(rest[size:size+2]), rest[size+2:]) })
+	case etherType == 0x894f:
+		return slowNSH(rest)
 	case etherType <= 1500:
 		snap := []byte{0xaa, 0xaa, 0x03, 0, 0, 0}
 		if !bytes.HasPrefix(rest, snap) && !bytes.HasPrefix(snap, rest) {
@@ -107,8 +138,11 @@ func slowEther(etherType int, rest []byte) (slowFrame, error) {
 
 func slowMPLS(stack []byte) (slowFrame, error) {
 	return slowAfter(stack, 4, func() (slowFrame, error) {
-		if stack[2]%2 == 1 { // the last label
-			return slowIP(stack[4:], 0)
+		if rest := stack[4:]; stack[2]%2 == 1 { // the last label
+			if len(rest) > 0 && rest[0] < 16 { // a control word
+				return slowAfter(rest, 4, func() (slowFrame, error) { return slowOuter(hashing.LinkEthernet, rest[4:]) })
+			}
+			return slowIP(rest, 0)
 		}
 		return slowMPLS(stack[4:])
 	})
@@ -249,6 +283,7 @@ func wholePacket(captured []byte, length int) []byte {
 func (p slowPacket) transport(proto int, whole []byte, at, captured int) (slowFrame, error) {
 	f := slowFrame{length: p.total, fragment: p.offset > 0 || p.more > 0}
 	data := whole[at:]
+	f.payload = whole[at:min(max(at, captured), len(whole))]
 
 	var sourcePort, destinationPort int
 	switch proto {

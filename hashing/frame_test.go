@@ -88,6 +88,43 @@ func TestFrameEncapsulations(t *testing.T) {
 		{"null, Darwin", hashing.LinkNull, "0000001e ", v6},
 		{"loop", hashing.LinkLoop, "00000002 ", v4},
 		{"loop IPv6", hashing.LinkLoop, "00000018 ", v6},
+		{"802.1ah", hashing.LinkEthernet, macs + "88a8 0001 88e7 00123456 " + macs + "8100 0002 0800 ", v4},
+		{"MACsec", hashing.LinkEthernet, macs + "88e5 00 00 00000001 0800 ", v4},
+		{"MACsec with a channel", hashing.LinkEthernet, macs + "88e5 20 00 00000001 0200000000010001 86dd ", v6},
+		{"VN-tag", hashing.LinkEthernet, macs + "8926 80010002 8100 0001 0800 ", v4},
+		{"FabricPath", hashing.LinkEthernet, macs + "8903 0060 " + macs + "0800 ", v4},
+		{"NSH", hashing.LinkEthernet, macs + "894f 0fc6 01 01 00000101 00000001 00000002 00000003 00000004 ", v4},
+		{"NSH of Ethernet", hashing.LinkEthernet, macs + "894f 0fc2 02 03 00000101 " + macs + "86dd ", v6},
+		{"pseudowire", hashing.LinkEthernet, macs + "8847 00010040 000021ff 00000000 " + macs + "0800 ", v4},
+		{"PPPoE, short", hashing.LinkEthernet, macs + "8864 11 00 0001 0032 21 ", v4},
+		{"PPPoE link", hashing.LinkPPPoE, "11 00 0001 0032 57 ", v6},
+		{"PPP", hashing.LinkPPP, "ff03 0021 ", v4},
+		{"PPP, short", hashing.LinkPPP, "57 ", v6},
+		{"PPP, serial", hashing.LinkPPPSerial, "ff03 0281 000021ff ", v4},
+		{"PPP, serial, Cisco", hashing.LinkPPPSerial, "0f00 0800 ", v4},
+		{"PPP with direction", hashing.LinkPPPDir, "01 ff03 21 ", v4},
+		{"HDLC", hashing.LinkHDLC, "0f00 8847 000021ff ", v4},
+		{"HDLC with direction", hashing.LinkHDLCDir, "00 8f00 86dd ", v6},
+		{"Frame Relay", hashing.LinkRelay, "1841 03 cc ", v4},
+		{"Frame Relay IPv6, padded", hashing.LinkRelay, "1841 03 00 8e ", v6},
+		{"Frame Relay, four bytes, Cisco", hashing.LinkRelay, "18 40 02 41 0800 ", v4},
+		{"Frame Relay SNAP", hashing.LinkRelayDir, "00 1841 03 00 80 000000 0800 ", v4},
+		{"Frame Relay bridged", hashing.LinkRelay, "1841 03 00 80 0080c2 0007 " + macs + "0800 ", v4},
+		{"802.11", hashing.LinkWireless, "0801 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 ", v4},
+		{"802.11 QoS between access points", hashing.LinkWireless, "8803 0000 020000000001 020000000002 020000000003 3012 020000000004 0000 aaaa03 000000 86dd ", v6},
+		{"radiotap", hashing.LinkRadiotap, "0000 0900 00000000 00 0802 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 ", v4},
+		{"ATM", hashing.LinkATM, "aaaa03 000000 0800 ", v4},
+		{"SunATM", hashing.LinkSunATM, "02 00 0021 aaaa03 000000 86dd ", v6},
+		{"SLIP", hashing.LinkSLIP, "00 700000000000000000000000000000 ", v4},
+		{"IPsec, decrypted", hashing.LinkEncrypted, "02000000 00001234 00000000 ", v4},
+		{"IPNET", hashing.LinkIPNET, "01 02 0000 00000030 00000001 00000000 00000000 00000000 ", v4},
+		{"ARCNET", hashing.LinkARCNET, "01 02 0000 d4 00 0001 ", v4},
+		{"ARCNET IPv6", hashing.LinkARCNET, "01 02 0000 c4 00 0001 ", v6},
+		{"InfiniBand", hashing.LinkIPoIB, strings.Repeat("00", 40) + "0800 0000 ", v4},
+		{"Broadcom tag", hashing.LinkBroadcom, macs + "00000001 8100 0001 0800 ", v4},
+		{"Broadcom tag in front", hashing.LinkBroadcom0, "00000001 " + macs + "0800 ", v4},
+		{"Marvell tag", hashing.LinkDSA, macs + "c0000001 86dd ", v6},
+		{"Marvell tag, extended", hashing.LinkEDSA, macs + "dada 0000 c0000001 0800 ", v4},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -151,7 +188,7 @@ func TestFramePackets(t *testing.T) {
 			tuple(33, "10.0.0.1:53", "10.0.0.2:4096"), 32, false, false},
 		{"ICMP", "45 00 001c 0000 0000 40 01 0000 0a000001 0a000002 0800 1234 0001 0002",
 			tuple(1, "10.0.0.1:0", "10.0.0.2:0"), 28, false, false},
-		{"GRE", "45 00 002c 0000 0000 40 2f 0000 0a000001 0a000002 00000800 4500 0014 0000 0000 40 fd 0000 c0000201 c0000202",
+		{"GRE", "45 00 002c 0000 0000 40 2f 0000 0a000001 0a000002 00000801 4500 0014 0000 0000 40 fd 0000 c0000201 c0000202",
 			tuple(47, "10.0.0.1:0", "10.0.0.2:0"), 44, false, false},
 		{"AH of IPv4", "45 00 0024 0000 0000 40 33 0000 0a000001 0a000002 06 01 0000 00000001 00000002 03e801bb",
 			tuple(51, "10.0.0.1:0", "10.0.0.2:0"), 36, false, false},
@@ -251,7 +288,12 @@ func TestFrameRefused(t *testing.T) {
 		{"spanning tree", hashing.LinkEthernet, macs + "0026 424203 0000", hashing.ErrNotIP},
 		{"SNAP of an organisation", hashing.LinkEthernet, macs + "0026 aaaa03 00000c 2000", hashing.ErrNotIP},
 		{"between lengths and types", hashing.LinkEthernet, macs + "05dd aaaa03 000000 0800 " + tcp4, hashing.ErrNotIP},
-		{"pseudowire", hashing.LinkEthernet, macs + "8847 000021ff 00000000 " + macs, hashing.ErrNotIP},
+		{"pseudowire of ARP", hashing.LinkEthernet, macs + "8847 000021ff 00000000 " + macs + "0806", hashing.ErrNotIP},
+		{"MACsec, encrypted", hashing.LinkEthernet, macs + "88e5 0c 00 00000001 0800 " + tcp4, hashing.ErrNotIP},
+		{"NSH of too few words", hashing.LinkEthernet, macs + "894f 0fc1 01 01 00000101 " + tcp4, hashing.ErrMalformed},
+		{"802.11, encrypted", hashing.LinkWireless, "0841 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 " + tcp4, hashing.ErrNotIP},
+		{"802.11 beacon", hashing.LinkWireless, "8000 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 " + tcp4, hashing.ErrNotIP},
+		{"Frame Relay LMI", hashing.LinkRelay, "0001 03 08 0075 " + tcp4, hashing.ErrNotIP},
 		{"PPPoE echo", hashing.LinkEthernet, macs + "8864 11 00 0001 000a c021 0901", hashing.ErrNotIP},
 		{"PPPoE discovery code", hashing.LinkEthernet, macs + "8864 11 09 0001 0000 0021 " + tcp4, hashing.ErrNotIP},
 		{"cooked ARP", hashing.LinkCooked, "0000 0001 0006 0200000000010000 0806 0001", hashing.ErrNotIP},
@@ -272,7 +314,7 @@ func TestFrameRefused(t *testing.T) {
 		{"IPv4 options cut", hashing.LinkRaw, "4f 00 0100" + tcp4[10:] + tcp, hashing.ErrTruncated},
 		{"endless labels", hashing.LinkEthernet, macs + "8847 " + strings.Repeat("00002040", 20), hashing.ErrTruncated},
 
-		{"802.11", 105, macs, hashing.ErrLink},
+		{"Bluetooth", 201, macs, hashing.ErrLink},
 		{"no link", 65535, "", hashing.ErrLink},
 	}
 	for _, test := range tests {
@@ -332,6 +374,9 @@ func FuzzParse(f *testing.F) {
 		{hashing.LinkCooked, "0000 0001 0006 0200000000010000 0800 " + tcp4},
 		{hashing.LinkCooked2, "86dd 0000 00000002 0001 00 06 0200000000010000 " + tcp6},
 		{hashing.LinkNull, "02000000 " + tcp4},
+		{hashing.LinkRelay, "1841 03 00 80 000000 0800 " + tcp4 + tcp},
+		{hashing.LinkRadiotap, "0000 0900 00000000 00 8802 0000 020000000001 020000000002 020000000003 3012 0000 aaaa03 000000 0800 " + tcp4 + tcp},
+		{hashing.LinkNFLOG, "02 00 0000 0800 0100 08000103 3400 0900 " + tcp4 + tcp + data},
 		{hashing.LinkRaw, "46 00 0024 0000 2000 40 11 0000 0a000001 0a000002 94040000 0035 1000 000c 0000 01020304"},
 		{hashing.LinkRaw, "60000000 0038 00 40 20010db8000000000000000000000001 20010db8000000000000000000000002 2b 00 010400000000 " +
 			"2c 02 04 01 00000000 20010db800000000000000000000000a 33 00 0001 00000007 11 00 0000 00000001 0035 1000 0008 0000"},
@@ -339,6 +384,10 @@ func FuzzParse(f *testing.F) {
 		frame := unhex(seed.frame)
 		f.Add(uint16(seed.link), frame)
 		f.Add(uint16(seed.link), frame[:len(frame)-10])
+	}
+	for _, tunnel := range tunnels {
+		f.Add(uint16(hashing.LinkRaw), unhex(tunnel.header(48)+tcp4+tcp+data))
+		f.Add(uint16(hashing.LinkRaw), unhex(tunnel.header(68)+tcp6+tcp+data))
 	}
 	f.Fuzz(func(t *testing.T, link uint16, frame []byte) {
 		checkAgainstReference(t, hashing.Link(link), frame[:len(frame):len(frame)])

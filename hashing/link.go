@@ -11,35 +11,57 @@ type Link uint16
 
 // The link types that [Frame] understands.
 const (
-	LinkNull     Link = 0   // BSD loopback: 4-byte address family, capturer's byte order
-	LinkEthernet Link = 1   // Ethernet
-	LinkRawBSD   Link = 12  // raw IP, as some BSDs number it
-	LinkRawOpen  Link = 14  // raw IP, as OpenBSD numbers it
-	LinkRaw      Link = 101 // raw IPv4 or IPv6
-	LinkLoop     Link = 108 // OpenBSD loopback: 4-byte address family, big-endian
-	LinkCooked   Link = 113 // Linux cooked capture v1
-	LinkIPv4     Link = 228 // raw IPv4
-	LinkIPv6     Link = 229 // raw IPv6
-	LinkCooked2  Link = 276 // Linux cooked capture v2
+	LinkNull      Link = 0   // BSD loopback: 4-byte address family, capturer's byte order
+	LinkEthernet  Link = 1   // Ethernet
+	LinkSLIP      Link = 8   // SLIP, as BSD/OS and NetBSD capture it
+	LinkPPP       Link = 9   // PPP, with or without address and control bytes
+	LinkRawBSD    Link = 12  // raw IP, as some BSDs number it
+	LinkRawOpen   Link = 14  // raw IP, as OpenBSD numbers it
+	LinkPPPSerial Link = 50  // PPP in HDLC-like framing, or Cisco HDLC
+	LinkPPPoE     Link = 51  // PPPoE session
+	LinkATM       Link = 100 // LLC over ATM (RFC 1483)
+	LinkRaw       Link = 101 // raw IPv4 or IPv6
+	LinkHDLC      Link = 104 // Cisco HDLC
+	LinkWireless  Link = 105 // IEEE 802.11
+	LinkATMIP     Link = 106 // classical IP over ATM on Linux
+	LinkRelay     Link = 107 // Frame Relay
+	LinkLoop      Link = 108 // OpenBSD loopback: 4-byte address family, big-endian
+	LinkEncrypted Link = 109 // OpenBSD's interface of decrypted IPsec
+	LinkCooked    Link = 113 // Linux cooked capture v1
+	LinkSunATM    Link = 123 // SunATM
+	LinkRadiotap  Link = 127 // IEEE 802.11 behind a radiotap header
+	LinkARCNET    Link = 129 // ARCNET on Linux
+	LinkPPPDir    Link = 204 // a byte of direction, and PPP
+	LinkHDLCDir   Link = 205 // a byte of direction, and Cisco HDLC
+	LinkRelayDir  Link = 206 // a byte of direction, and Frame Relay
+	LinkIPNET     Link = 226 // Solaris IP observability
+	LinkIPv4      Link = 228 // raw IPv4
+	LinkIPv6      Link = 229 // raw IPv6
+	LinkNFLOG     Link = 239 // Linux netfilter log
+	LinkIPoIB     Link = 242 // IP over InfiniBand, behind a global routing header
+	LinkCooked2   Link = 276 // Linux cooked capture v2
+	LinkBroadcom  Link = 281 // Ethernet with a Broadcom switch tag behind the addresses
+	LinkBroadcom0 Link = 282 // Ethernet behind a Broadcom switch tag
+	LinkDSA       Link = 284 // Ethernet with a Marvell switch tag behind the addresses
+	LinkEDSA      Link = 285 // Ethernet with an extended Marvell switch tag
 )
 
-// EtherTypes, and the PPP protocol numbers of the same protocols.
-const (
-	typeIPv4       = 0x0800
-	typeIPv6       = 0x86dd
-	typeVLAN       = 0x8100 // IEEE 802.1Q
-	typeQinQ       = 0x88a8 // IEEE 802.1ad
-	typeQinQ9100   = 0x9100 // what came before 802.1ad
-	typeQinQ9200   = 0x9200
-	typeMPLS       = 0x8847
-	typeMPLSMulti  = 0x8848
-	typePPPoE      = 0x8864 // session stage
-	maxEtherLength = 1500   // up to here the field is an IEEE 802.3 length
-
-	pppIPv4 = 0x0021
-	pppIPv6 = 0x0057
-	pppMPLS = 0x0281
-)
+// typed are the link types whose header says at a fixed place what EtherType
+// follows: where that is, and how long the header is.
+var typed = [...]struct {
+	link     Link
+	at, size int
+}{
+	{LinkCooked, 14, 16},
+	{LinkCooked2, 0, 20},
+	{LinkHDLC, 2, 4},
+	{LinkHDLCDir, 3, 5},
+	{LinkIPoIB, 40, 44},
+	{LinkBroadcom, 16, 18},
+	{LinkBroadcom0, 16, 18},
+	{LinkDSA, 16, 18},
+	{LinkEDSA, 20, 22},
+}
 
 // network strips the link layer of b and returns what begins with the version
 // field of an IP header.
@@ -51,16 +73,6 @@ func (l Link) network(b []byte) ([]byte, error) {
 			return nil, ErrTruncated
 		}
 		return etherPayload(be.Uint16(b[12:14]), b[14:])
-	case LinkCooked:
-		if len(b) < 16 {
-			return nil, ErrTruncated
-		}
-		return etherPayload(be.Uint16(b[14:16]), b[16:])
-	case LinkCooked2:
-		if len(b) < 20 {
-			return nil, ErrTruncated
-		}
-		return etherPayload(be.Uint16(b[:2]), b[20:])
 	case LinkNull, LinkLoop:
 		if len(b) < 4 {
 			return nil, ErrTruncated
@@ -73,78 +85,61 @@ func (l Link) network(b []byte) ([]byte, error) {
 	case LinkIPv6:
 		return version(6, b)
 	}
+	for _, t := range typed {
+		if t.link == l {
+			if len(b) < t.size {
+				return nil, ErrTruncated
+			}
+			return etherPayload(be.Uint16(b[t.at:]), b[t.size:])
+		}
+	}
+	return l.rare(b)
+}
+
+// rare is network for the link types with a form of their own.
+func (l Link) rare(b []byte) ([]byte, error) {
+	switch l {
+	case LinkPPP, LinkPPPSerial:
+		return serialPayload(b)
+	case LinkPPPDir:
+		return after(1, b, serialPayload)
+	case LinkPPPoE:
+		return sessionPayload(b)
+	case LinkRelay:
+		return relayPayload(b)
+	case LinkRelayDir:
+		return after(1, b, relayPayload)
+	case LinkWireless:
+		return wirelessPayload(b)
+	case LinkRadiotap:
+		return radiotapPayload(b)
+	case LinkATM, LinkATMIP:
+		return etherPayload(0, b)
+	case LinkSunATM:
+		return after(4, b, func(b []byte) ([]byte, error) { return etherPayload(0, b) })
+	case LinkSLIP:
+		return after(16, b, eitherVersion)
+	case LinkIPNET:
+		return after(24, b, eitherVersion)
+	case LinkEncrypted:
+		if len(b) < 12 {
+			return nil, ErrTruncated
+		}
+		return familyPayload(binary.BigEndian.Uint32(b), b[12:])
+	case LinkARCNET:
+		return arcnetPayload(b)
+	case LinkNFLOG:
+		return logPayload(b)
+	}
 	return nil, ErrLink
 }
 
-// etherPayload follows an EtherType through tags, label stacks and sessions.
-// Each turn consumes at least four bytes. Cooked captures number a few kinds
-// of frame below 1500, where Ethernet has lengths; those that can carry IP
-// have the same LLC header after it.
-func etherPayload(etherType uint16, b []byte) ([]byte, error) {
-	be := binary.BigEndian
-	for {
-		switch etherType {
-		case typeIPv4:
-			return version(4, b)
-		case typeIPv6:
-			return version(6, b)
-		case typeVLAN, typeQinQ, typeQinQ9100, typeQinQ9200:
-			if len(b) < 4 {
-				return nil, ErrTruncated
-			}
-			etherType, b = be.Uint16(b[2:4]), b[4:]
-		case typeMPLS, typeMPLSMulti:
-			return labelledPayload(b)
-		case typePPPoE:
-			return sessionPayload(b)
-		default:
-			if etherType > maxEtherLength {
-				return nil, ErrNotIP
-			}
-			// LLC with a SNAP header whose organisation is 0: an EtherType.
-			const snap = "\xaa\xaa\x03\x00\x00\x00"
-			if string(b[:min(len(b), len(snap))]) != snap[:min(len(b), len(snap))] {
-				return nil, ErrNotIP
-			}
-			if len(b) < 8 {
-				return nil, ErrTruncated
-			}
-			etherType, b = be.Uint16(b[6:8]), b[8:]
-		}
-	}
-}
-
-// labelledPayload pops an MPLS label stack. Nothing in it says what follows,
-// so the IP version field must (RFC 4928).
-func labelledPayload(b []byte) ([]byte, error) {
-	for len(b) >= 4 {
-		bottom := b[2]&1 != 0
-		b = b[4:]
-		if bottom {
-			return eitherVersion(b)
-		}
-	}
-	return nil, ErrTruncated
-}
-
-// sessionPayload strips a PPPoE session header and the PPP protocol number
-// (RFC 2516).
-func sessionPayload(b []byte) ([]byte, error) {
-	if len(b) < 8 {
+// after strips a header of size bytes.
+func after(size int, b []byte, next func([]byte) ([]byte, error)) ([]byte, error) {
+	if len(b) < size {
 		return nil, ErrTruncated
 	}
-	if b[0] != 0x11 || b[1] != 0 {
-		return nil, ErrNotIP // version 1, type 1, code 0: session data
-	}
-	switch binary.BigEndian.Uint16(b[6:8]) {
-	case pppIPv4:
-		return version(4, b[8:])
-	case pppIPv6:
-		return version(6, b[8:])
-	case pppMPLS:
-		return labelledPayload(b[8:])
-	}
-	return nil, ErrNotIP
+	return next(b[size:])
 }
 
 // familyPayload takes the address family in either byte order: families are

@@ -1,0 +1,247 @@
+package hashing
+
+import "encoding/binary"
+
+// UDP destination ports of tunnels.
+const (
+	portGTP       = 2152
+	portVXLAN     = 4789
+	portVXLANGPE  = 4790
+	portGeneve    = 6081
+	portMPLS      = 6635
+	portVXLANOld  = 8472 // that Linux began with
+	udpHeaderSize = 8
+)
+
+// EtherTypes that occur in tunnels alone.
+const (
+	typeBridged   = 0x6558 // Ethernet
+	typePPP       = 0x880b
+	typeERSPAN    = 0x88be // version I, or II if the GRE header has a sequence number
+	typeERSPANIII = 0x22eb
+)
+
+// mayTunnel tells whether a packet is of a kind that carries others.
+func mayTunnel(t *Tuple) bool {
+	switch t.Proto {
+	case protoUDP:
+		switch t.DstPort {
+		case portGTP, portVXLAN, portVXLANGPE, portGeneve, portMPLS, portVXLANOld:
+			return true
+		}
+		return false
+	case protoIPv4, protoIPv6, protoGRE, protoEtherIP, protoMPLS:
+		return true
+	}
+	return false
+}
+
+// enter makes f the packet inside it, up to depth times. payload is what
+// follows f's IP headers. Where it cannot, f remains what it is; if only for
+// want of captured bytes, it is cut, as a longer capture of it would be
+// entered.
+func (f *Frame) enter(payload []byte, depth int) {
+	for ; depth > 0 && !f.Fragment && mayTunnel(&f.Tuple); depth-- {
+		var inner Frame
+		packet, err := carried(&f.Tuple, payload)
+		if err == nil {
+			payload, err = inner.parseIP(packet)
+		}
+		if err != nil {
+			f.Cut = f.Cut || err == ErrTruncated
+			return
+		}
+		inner.Length, inner.Tunnels = f.Length, f.Tunnels+1
+		*f = inner
+	}
+}
+
+// carried returns what begins with the version field of the IP header that a
+// tunnel's payload holds.
+func carried(t *Tuple, b []byte) ([]byte, error) {
+	switch t.Proto {
+	case protoIPv4:
+		return version(4, b)
+	case protoIPv6:
+		return version(6, b)
+	case protoGRE:
+		return grePayload(b)
+	case protoMPLS:
+		return labelledPayload(b)
+	case protoEtherIP: // RFC 3378
+		if len(b) < 2 {
+			return nil, ErrTruncated
+		}
+		if b[0] != 0x30 {
+			return nil, ErrNotIP
+		}
+		return LinkEthernet.network(b[2:])
+	}
+	if len(b) < udpHeaderSize+4 {
+		return nil, ErrTruncated
+	}
+	b = b[udpHeaderSize:]
+	switch t.DstPort {
+	case portVXLAN, portVXLANOld, portVXLANGPE:
+		return vxlanPayload(b, t.DstPort == portVXLANGPE)
+	case portGeneve:
+		return genevePayload(b)
+	case portGTP:
+		return gtpPayload(b)
+	}
+	return labelledPayload(b)
+}
+
+// vxlanPayload strips a VXLAN header (RFC 7348), of which the generic one
+// (draft-ietf-nvo3-vxlan-gpe) says what follows.
+func vxlanPayload(b []byte, generic bool) ([]byte, error) {
+	if len(b) < 8 {
+		return nil, ErrTruncated
+	}
+	flags, next := b[0], b[3]
+	b = b[8:]
+	if flags&0x08 == 0 {
+		return nil, ErrNotIP // no network identifier
+	}
+	if generic && flags&0x04 != 0 {
+		return servicePayload(next, b)
+	}
+	return LinkEthernet.network(b)
+}
+
+// servicePayload follows the next protocol of VXLAN-GPE and NSH (RFC 8300).
+func servicePayload(next byte, b []byte) ([]byte, error) {
+	switch next {
+	case 1:
+		return version(4, b)
+	case 2:
+		return version(6, b)
+	case 3:
+		return LinkEthernet.network(b)
+	case 4:
+		return nshPayload(b)
+	case 5:
+		return labelledPayload(b)
+	}
+	return nil, ErrNotIP
+}
+
+// nshPayload strips a network service header, which says its length in words.
+func nshPayload(b []byte) ([]byte, error) {
+	if len(b) < 8 {
+		return nil, ErrTruncated
+	}
+	size, next := int(b[1]&0x3f)*4, b[3]
+	switch {
+	case size < 8:
+		return nil, ErrMalformed
+	case size > len(b):
+		return nil, ErrTruncated
+	case next == 4:
+		return nil, ErrNotIP // no header within itself
+	}
+	return servicePayload(next, b[size:])
+}
+
+// genevePayload strips a Geneve header and its options (RFC 8926).
+func genevePayload(b []byte) ([]byte, error) {
+	if len(b) < 8 {
+		return nil, ErrTruncated
+	}
+	size := 8 + int(b[0]&0x3f)*4
+	if b[0]>>6 != 0 {
+		return nil, ErrNotIP // another version
+	}
+	if size > len(b) {
+		return nil, ErrTruncated
+	}
+	return bridgedPayload(binary.BigEndian.Uint16(b[2:4]), b[size:])
+}
+
+// bridgedPayload is etherPayload where the type may say Ethernet.
+func bridgedPayload(etherType uint16, b []byte) ([]byte, error) {
+	if etherType == typeBridged {
+		return LinkEthernet.network(b)
+	}
+	return etherPayload(etherType, b)
+}
+
+// gtpPayload strips the header of user data in GTP (3GPP TS 29.281, 5.1).
+func gtpPayload(b []byte) ([]byte, error) {
+	if len(b) < 8 {
+		return nil, ErrTruncated
+	}
+	const userData = 255
+	flags := b[0]
+	if flags>>4 != 3 || b[1] != userData { // version 1, not GTP'
+		return nil, ErrNotIP
+	}
+	if flags&7 == 0 {
+		return eitherVersion(b[8:])
+	}
+	// Four more bytes end in the kind of the next extension header. Each of
+	// them says its length in words, and ends so, too.
+	if len(b) < 12 {
+		return nil, ErrTruncated
+	}
+	kind := b[11]
+	b = b[12:]
+	for flags&4 != 0 && kind != 0 {
+		if len(b) == 0 {
+			return nil, ErrTruncated
+		}
+		size := int(b[0]) * 4
+		if size == 0 {
+			return nil, ErrMalformed
+		}
+		if size > len(b) {
+			return nil, ErrTruncated
+		}
+		kind, b = b[size-1], b[size:]
+	}
+	return eitherVersion(b)
+}
+
+// grePayload strips a GRE header (RFC 2784, RFC 2890; RFC 2637 for PPP).
+func grePayload(b []byte) ([]byte, error) {
+	if len(b) < 4 {
+		return nil, ErrTruncated
+	}
+	const checksum, routing, key, sequence, acknowledgement = 0x8000, 0x4000, 0x2000, 0x1000, 0x0080
+	flags, etherType := binary.BigEndian.Uint16(b[:2]), binary.BigEndian.Uint16(b[2:4])
+	size := 4
+	for _, field := range [...]uint16{checksum, key, sequence} {
+		if flags&field != 0 {
+			size += 4
+		}
+	}
+	pointToPoint := flags&7 == 1 && etherType == typePPP
+	if pointToPoint && flags&acknowledgement != 0 {
+		size += 4
+	}
+	switch {
+	case flags&routing != 0, flags&7 != 0 && !pointToPoint:
+		return nil, ErrNotIP
+	case etherType == typeERSPAN && flags&sequence != 0:
+		size += 8
+	case etherType == typeERSPANIII:
+		size += 12
+		if len(b) < size {
+			return nil, ErrTruncated
+		}
+		if b[size-1]&1 != 0 { // a subheader of the platform
+			size += 8
+		}
+	}
+	if size > len(b) {
+		return nil, ErrTruncated
+	}
+	b = b[size:]
+	switch etherType {
+	case typeERSPAN, typeERSPANIII:
+		return LinkEthernet.network(b)
+	case typePPP:
+		return pppPayload(b)
+	}
+	return bridgedPayload(etherType, b)
+}

@@ -1,0 +1,186 @@
+package hashing_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// Outer headers as tunnels have them: no identification, no UDP checksum.
+func outerIPv4(proto, size int) string {
+	return fmt.Sprintf("45 00 %04x 0000 4000 40 %02x 0000 c6336401 c6336402 ", 20+size, proto)
+}
+
+func outerUDP(port, size int) string {
+	return outerIPv4(17, 8+size) + fmt.Sprintf("c001 %04x %04x 0000 ", port, 8+size)
+}
+
+func outerUDPv6(port, size int) string {
+	return fmt.Sprintf("60000000 %04x 11 40 20010db8000000000000000000000011 20010db8000000000000000000000012 c001 %04x %04x 0000 ",
+		8+size, port, 8+size)
+}
+
+// tunnels make the headers before a packet of size bytes.
+var tunnels = []struct {
+	name   string
+	ipv6   bool // what is inside
+	header func(size int) string
+}{
+	{"IP in IP", false, func(n int) string { return outerIPv4(4, n) }},
+	{"6in4", true, func(n int) string { return outerIPv4(41, n) }},
+	{"GRE", false, func(n int) string { return outerIPv4(47, 4+n) + "0000 0800 " }},
+	{"GRE with key, checksum and sequence", true, func(n int) string {
+		return outerIPv4(47, 16+n) + "b000 86dd 00000000 00000007 00000001 "
+	}},
+	{"NVGRE", false, func(n int) string { return outerIPv4(47, 22+n) + "2000 6558 00123400 " + macs + "0800 " }},
+	{"PPTP", false, func(n int) string { return outerIPv4(47, 18+n) + "3081 880b 0030 0001 00000001 00000001 0021 " }},
+	{"ERSPAN I", false, func(n int) string { return outerIPv4(47, 18+n) + "0000 88be " + macs + "0800 " }},
+	{"ERSPAN II", false, func(n int) string {
+		return outerIPv4(47, 30+n) + "1000 88be 00000001 1064 0001 00000001 " + macs + "0800 "
+	}},
+	{"ERSPAN III", true, func(n int) string {
+		return outerIPv4(47, 42+n) + "1000 22eb 00000001 2064 0001 12345678 0000 0001 0000000000000000 " + macs + "86dd "
+	}},
+	{"MPLS in GRE", false, func(n int) string { return outerIPv4(47, 8+n) + "0000 8847 000021ff " }},
+	{"MPLS in IP", false, func(n int) string { return outerIPv4(137, 4+n) + "000021ff " }},
+	{"MPLS in UDP", true, func(n int) string { return outerUDP(6635, 4+n) + "000021ff " }},
+	{"EtherIP", false, func(n int) string { return outerIPv4(97, 16+n) + "3000 " + macs + "0800 " }},
+	{"VXLAN", false, func(n int) string { return outerUDP(4789, 22+n) + "08000000 00001200 " + macs + "0800 " }},
+	{"VXLAN with a tag", true, func(n int) string { return outerUDP(8472, 26+n) + "08000000 00001200 " + macs + "8100 0001 86dd " }},
+	{"VXLAN over IPv6", false, func(n int) string { return outerUDPv6(4789, 22+n) + "08000000 00001200 " + macs + "0800 " }},
+	{"VXLAN-GPE", false, func(n int) string { return outerUDP(4790, 8+n) + "0c000001 00001200 " }},
+	{"VXLAN-GPE and NSH", true, func(n int) string {
+		return outerUDP(4790, 16+n) + "0c000004 00001200 0fc2 02 02 00000101 "
+	}},
+	{"Geneve", false, func(n int) string { return outerUDP(6081, 22+n) + "0000 6558 00001200 " + macs + "0800 " }},
+	{"Geneve with options", true, func(n int) string {
+		return outerUDP(6081, 16+n) + "0200 86dd 00001200 0102 03 01 deadbeef "
+	}},
+	{"GTP", false, func(n int) string { return outerUDP(2152, 8+n) + "30ff 0030 00000001 " }},
+	{"GTP with an extension", true, func(n int) string {
+		return outerUDP(2152, 20+n) + "34ff 0030 00000001 0000 00 85 01 0109 85 01 0109 00 "
+	}},
+}
+
+// A packet is the same within a tunnel and outside.
+func TestTunnels(t *testing.T) {
+	for _, tunnel := range tunnels {
+		t.Run(tunnel.name, func(t *testing.T) {
+			packet := tcp4 + tcp + data
+			if tunnel.ipv6 {
+				packet = tcp6 + tcp + data
+			}
+			size := len(unhex(packet))
+			header := tunnel.header(size)
+			frame := unhex(header + packet)
+			want := mustParse(t, hashing.LinkRaw, unhex(packet))
+			want.Length, want.Tunnels = len(frame), 1
+			if got := mustParse(t, hashing.LinkRaw, frame); got != want {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+			for n := range len(frame) + 1 {
+				checkAgainstReference(t, hashing.LinkRaw, frame[:n:n])
+			}
+			// Without depth it is a flow of its own.
+			var outer hashing.Frame
+			if err := outer.ParseDepth(hashing.LinkRaw, frame, 0); err != nil || outer.Tunnels != 0 || outer.Tuple == want.Tuple {
+				t.Errorf("depth 0: %+v, %v", outer, err)
+			}
+			// A fragment is not looked into.
+			if frame[0]>>4 == 4 {
+				frame[6] = 0x20
+				if f := mustParse(t, hashing.LinkRaw, frame); f.Tunnels != 0 || !f.Fragment {
+					t.Errorf("a fragment: %+v", f)
+				}
+			}
+		})
+	}
+}
+
+// Parse looks so deep and no deeper.
+func TestTunnelDepth(t *testing.T) {
+	packet := tcp4 + tcp + data
+	for range 4 {
+		packet = outerIPv4(4, len(unhex(packet))) + packet
+	}
+	for depth := range 7 {
+		var f hashing.Frame
+		if err := f.ParseDepth(hashing.LinkRaw, unhex(packet), depth); err != nil || f.Tunnels != min(depth, 4) {
+			t.Errorf("depth %d: %d tunnels, %v", depth, f.Tunnels, err)
+		}
+		if f.Length != 128 {
+			t.Errorf("depth %d: length %d, want 128 of the outermost", depth, f.Length)
+		}
+		want, _ := slowParseDepth(hashing.LinkRaw, unhex(packet), depth)
+		if f.Tuple != want.tuple || f.Digest(3) != hashing.Digest(3, want.hashed) {
+			t.Errorf("depth %d: %v, want %v", depth, f.Tuple, want.tuple)
+		}
+	}
+}
+
+// What a tunnel carries and does not count for IP leaves it as it is; what the
+// capture ends within is told.
+func TestTunnelsNotEntered(t *testing.T) {
+	arp := outerUDP(4789, 64) + "08000000 00001200 " + macs + "0806 0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000002 " + strings.Repeat("00", 18)
+	if f := mustParse(t, hashing.LinkRaw, unhex(arp)); f.Tunnels != 0 || f.Cut || f.Tuple.DstPort != 4789 {
+		t.Errorf("ARP in VXLAN: %+v", f)
+	}
+	whole := unhex(outerUDP(4789, 22+48) + "08000000 00001200 " + macs + "0800 " + tcp4 + tcp + data)
+	if f := mustParse(t, hashing.LinkRaw, whole[:60:60]); f.Tunnels != 0 || !f.Cut {
+		t.Errorf("cut in the inner header: %+v", f)
+	}
+	if f := mustParse(t, hashing.LinkRaw, whole[:78:78]); f.Tunnels != 1 || !f.Cut {
+		t.Errorf("cut in the inner transport: %+v", f)
+	}
+}
+
+// An honest tunnel repeats what its outer headers say: its packets are told
+// apart by what is inside.
+func TestHonestTunnels(t *testing.T) {
+	const packets = 100_000
+	for _, tunnel := range tunnels {
+		if tunnel.ipv6 {
+			continue // their packets have no identification that counts up
+		}
+		header := tunnel.header(28)
+		frame := unhex(header + "45 00 001c 0000 0000 40 11 0000 0a000001 0a000002 0035 1000 0008 0000")
+		inner := len(frame) - 28
+		rng := rand.New(rand.NewPCG(1, 12))
+		distinct := map[hashing.Packet]bool{}
+		flat := map[hashing.Packet]bool{}
+		var f hashing.Frame
+		for i := range packets {
+			binary.BigEndian.PutUint16(frame[inner+4:], uint16(i)) // identification
+			binary.BigEndian.PutUint16(frame[inner+20:], uint16(rng.Uint32N(400)+1024))
+			if err := f.Parse(hashing.LinkRaw, frame); err != nil {
+				t.Fatal(err)
+			}
+			distinct[f.Digest(1)] = true
+			f.ParseDepth(hashing.LinkRaw, frame, 0)
+			flat[f.Digest(1)] = true
+		}
+		// Of pairs with one identification 65,536 apart, one in 400 has one port.
+		if len(distinct) < packets-200 {
+			t.Errorf("%s: %d packets have %d digests", tunnel.name, packets, len(distinct))
+		}
+		t.Logf("%s: %d digests, %d without looking inside", tunnel.name, len(distinct), len(flat))
+	}
+}
+
+// The packet of a netfilter log message is among its attributes.
+func TestNetfilterLog(t *testing.T) {
+	packet := unhex(tcp4 + tcp + data)
+	message := unhex("02 00 0000 0800 0100 08000103 0500 0a00 41 000000 3400 0900")
+	want := mustParse(t, hashing.LinkRaw, packet)
+	if got := mustParse(t, hashing.LinkNFLOG, append(message, packet...)); got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	var f hashing.Frame
+	if err := f.Parse(hashing.LinkNFLOG, message[:12]); err != hashing.ErrTruncated {
+		t.Errorf("no payload: %v", err)
+	}
+}
