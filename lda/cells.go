@@ -24,3 +24,12 @@ func (a *Aggregator) AddCells(words []uint64) error {
 	}
 	return nil
 }
+
+// AppendCells appends the words that AddCells takes, so that adding them to an
+// empty aggregator of the same Config makes an equal one.
+func (a *Aggregator) AppendCells(words []uint64) []uint64 {
+	for i := range a.cells {
+		words = append(words, a.cells[i].sum, a.cells[i].tally)
+	}
+	return words
+}

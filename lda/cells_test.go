@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -53,5 +54,8 @@ func TestAddCells(t *testing.T) {
 	got, _ := added.MarshalBinary()
 	if !bytes.Equal(got, want) {
 		t.Error("added cells make another aggregator than the same packets")
+	}
+	if words := added.AppendCells(nil); !slices.Equal(words, updated.AppendCells(nil)) || len(words) != config.MemorySize()/8 {
+		t.Error("the cells come back changed")
 	}
 }
