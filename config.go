@@ -1,0 +1,117 @@
+package hoplag
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/lda"
+)
+
+// A Config says how a [Point] measures. The zero value is a good one, but for
+// the Key: whoever can reach a point without one can read it and answer in its
+// place. Points that are compared need equal Key, Cut and Cells.
+type Config struct {
+	// Key is the secret that the points share, of any length: packets are
+	// hashed and records are signed with what is derived from it. It never
+	// travels. A random one of 16 bytes or more cannot be guessed.
+	Key string
+
+	// Name is what reports call this point: at most 255 bytes.
+	Name string
+
+	// Cut is how often what was counted is cut off and kept for followers to
+	// fetch: 1 ms to an hour, or 0 for 100 ms. Cuts are aligned to the wall
+	// clock. Shorter ones lose less to each lost packet, and cost more to send.
+	Cut time.Duration
+
+	// Report is how long the intervals are that are reported: a multiple of
+	// Cut, or 0 for ten cuts.
+	Report time.Duration
+
+	// Cells are the sizes of the counters, or the zero value for
+	// [lda.DefaultConfig]. The identity in it is set by the Key.
+	Cells lda.Config
+
+	// History is how many bytes of cuts are kept for followers that come late:
+	// 4 KiB to 1 GiB, or 0 for 4 MiB.
+	History int
+}
+
+// withDefaults is the Config with its zeros replaced.
+func (c Config) withDefaults() Config {
+	if c.Cut == 0 {
+		c.Cut = 100 * time.Millisecond
+	}
+	if c.Report == 0 {
+		c.Report = 10 * c.Cut
+	}
+	if c.Cells == (lda.Config{}) {
+		c.Cells = lda.DefaultConfig
+		c.Cells.DigestBits = 20
+	}
+	if c.History == 0 {
+		c.History = 4 << 20
+	}
+	return c
+}
+
+// Validate reports what is out of range. The error wraps
+// [estimate.ErrConfig].
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	bad := func(field string, got any, want string) error {
+		return estimate.Invalid("hoplag", field, got, want)
+	}
+	switch {
+	case len(c.Name) > 255:
+		return bad("Name", fmt.Sprintf("%d bytes long", len(c.Name)), "at most 255")
+	case c.Cut < time.Millisecond || c.Cut > time.Hour:
+		return bad("Cut", c.Cut, "1ms to 1h, or 0 for 100ms")
+	case c.Report < c.Cut || c.Report%c.Cut != 0 || c.Report > 24*time.Hour:
+		return bad("Report", c.Report, fmt.Sprintf("a multiple of Cut, which is %v, of at most 24h, or 0 for ten cuts", c.Cut))
+	case c.History < 4<<10 || c.History > 1<<30:
+		return bad("History", c.History, "4096 to 1073741824 bytes, or 0 for 4194304")
+	}
+	cells := c.lda()
+	if err := cells.Validate(); err != nil {
+		return fmt.Errorf("hoplag: Cells: %w", err)
+	}
+	return nil
+}
+
+// MemorySize is how many bytes a point takes at most: counters for both
+// directions, twice for every shard and once more, logs of what passed, and
+// the history of cuts.
+func (c Config) MemorySize() int {
+	c = c.withDefaults()
+	cells := c.lda()
+	const logs = maxLogs * logSize * 24 // where very many goroutines are interrupted
+	return 2*(2*c.shards()+1)*cells.MemorySize() + 2*c.shards()*logs + c.History
+}
+
+// shards is how many parts of a direction can be written to at once.
+func (c Config) shards() int { return min(runtime.GOMAXPROCS(0), 8) }
+
+// lda is the Config of the counters of all packets.
+func (c Config) lda() lda.Config {
+	cells := c.Cells
+	cells.Identity = c.derive("identity")
+	return cells
+}
+
+// seed is what packets and flows are hashed with.
+func (c Config) seed() uint64 { return c.derive("packets") }
+
+// derive makes a number of the key that tells nothing of other such numbers.
+func (c Config) derive(purpose string) uint64 {
+	return binary.BigEndian.Uint64(c.deriveKey(purpose))
+}
+
+func (c Config) deriveKey(purpose string) []byte {
+	sum := sha256.Sum256([]byte("hoplag 1 " + purpose + "\x00" + c.Key))
+	return sum[:]
+}

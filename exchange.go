@@ -1,0 +1,115 @@
+package hoplag
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// ErrForged: bytes were not signed with this point's Key, or were changed on
+// the way, or answer another request.
+var ErrForged = errors.New("not signed with this point's Key")
+
+// A follower asks a point for the cuts after those that it has, and the point
+// answers at once. Both travel between the head and the checksum of package
+// wire, signed as a record is:
+//
+//	request:  identity 8 · nonce 16 · session 8 · through 8 · limit 4
+//	reply:    identity 8 · nonce 16 · now 8 · length of name 1, name ·
+//	          number of records 4 · for each: length 4, record
+//
+// The nonce makes every reply an answer to one request, so that no reply can be
+// used twice.
+const (
+	requestMagic = "HLPQ"
+	replyMagic   = "HLPA"
+	nonceSize    = 16
+
+	// maxReply bounds the records of a reply, in bytes, unless one alone is
+	// longer.
+	maxReply = 1 << 20
+)
+
+type request struct {
+	nonce [nonceSize]byte
+	at    position
+	limit int
+}
+
+func newRequest(at position) request {
+	q := request{at: at, limit: maxReply}
+	rand.Read(q.nonce[:]) // never fails
+	return q
+}
+
+func (s *sealer) request(q request) []byte {
+	b := append(s.begin(requestMagic), q.nonce[:]...)
+	b = binary.BigEndian.AppendUint64(b, q.at.session)
+	b = binary.BigEndian.AppendUint64(b, uint64(q.at.through))
+	return s.seal(binary.BigEndian.AppendUint32(b, uint32(q.limit)))
+}
+
+// A reply is the cuts that a request asked for.
+type reply struct {
+	now     int64  // by the point's clock
+	name    string // of the point
+	records [][]byte
+}
+
+// Answer answers the request of a follower, however it came here. The reply
+// tells it what passed since; it is up to a megabyte long. The error wraps
+// [ErrForged], [estimate.ErrMismatch] or [estimate.ErrEncoding].
+func (p *Point) Answer(message []byte) ([]byte, error) {
+	r, err := p.seal.open(message, requestMagic)
+	if err != nil {
+		return nil, fmt.Errorf("hoplag: request: %w", err)
+	}
+	var q request
+	copy(q.nonce[:], r.Bytes(nonceSize))
+	q.at = position{r.Uint64(), int64(r.Uint64())}
+	q.limit = r.Size()
+	if err := r.Close(); err != nil {
+		return nil, fmt.Errorf("hoplag: request: %w", err)
+	}
+	p.mu.Lock()
+	cuts := p.history.since(q.at, min(q.limit, maxReply))
+	p.mu.Unlock()
+
+	b := append(p.seal.begin(replyMagic), q.nonce[:]...)
+	b = binary.BigEndian.AppendUint64(b, uint64(p.clock.now()))
+	b = append(append(b, uint8(len(p.config.Name))), p.config.Name...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(cuts)))
+	for _, c := range cuts {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(c.data)))
+		b = append(b, c.data...)
+	}
+	return p.seal.seal(b), nil
+}
+
+// reply decodes the reply to a request.
+func (s *sealer) reply(q request, data []byte) (reply, error) {
+	r, err := s.open(data, replyMagic)
+	if err != nil {
+		return reply{}, fmt.Errorf("hoplag: reply: %w", err)
+	}
+	if string(r.Bytes(nonceSize)) != string(q.nonce[:]) {
+		return reply{}, fmt.Errorf("hoplag: reply: %w: it answers another request", ErrForged)
+	}
+	p := reply{now: int64(r.Uint64())}
+	p.name = string(r.Bytes(int(r.Uint8())))
+	for range r.Size() {
+		record := r.Bytes(r.Size())
+		if record == nil {
+			break
+		}
+		p.records = append(p.records, record)
+	}
+	if err := r.Close(); err != nil {
+		return reply{}, fmt.Errorf("hoplag: reply: %w", err)
+	}
+	return p, nil
+}
+
+// ErrSilent: no word of the other point for a whole interval.
+var ErrSilent = errors.New("the other point is silent")

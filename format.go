@@ -1,0 +1,137 @@
+package hoplag
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// String is the report in one line:
+//
+//	a → b  39.14 ms ± 0.21 ms, deviation 27.75 ms, p50 31.20 ms, p99 98.10 ms, sent 7830, lost 370 (4.73 %); clocks: not known
+func (r Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s → %s  %v", name(r.From), name(r.To), r.Forth)
+	if !errors.Is(r.Back.Err, ErrIdle) {
+		fmt.Fprintf(&b, "; back %v", r.Back)
+	}
+	fmt.Fprintf(&b, "; clocks: %v", r.Clock)
+	if r.Begins {
+		b.WriteString("; begins anew")
+	}
+	if r.Err != nil {
+		fmt.Fprintf(&b, "; %v", r.Err)
+	}
+	return b.String()
+}
+
+func name(s string) string {
+	if s == "" {
+		return "?"
+	}
+	return s
+}
+
+// String is the delay in one line, the mean with half of its 95 % interval.
+func (d Delay) String() string {
+	var b strings.Builder
+	if d.Err != nil {
+		b.WriteString(d.Err.Error())
+	} else {
+		fmt.Fprintf(&b, "%s ± %s, deviation %s", Format(d.Mean), Format(half(d.MeanInterval95)), Format(d.StdDev))
+		for _, q := range d.Quantiles {
+			fmt.Fprintf(&b, ", p%g %s", 100*q.Share, Format(q.Delay))
+		}
+	}
+	if d.Sent+d.Received > 0 {
+		fmt.Fprintf(&b, ", sent %d, lost %d (%.2f %%)", d.Sent, d.Lost, 100*d.Loss())
+	}
+	if d.Extra > 0 {
+		fmt.Fprintf(&b, ", extra %d", d.Extra)
+	}
+	return b.String()
+}
+
+// String is what is known of the clock, in short.
+func (c Clock) String() string {
+	if !c.Known {
+		if c.Apart.Abs() > 100*time.Millisecond {
+			return fmt.Sprintf("not known, about %v apart", c.Apart.Round(10*time.Millisecond))
+		}
+		return "not known"
+	}
+	return fmt.Sprintf("offset %s ± %s, drift %.3g ppm", Format(c.Offset), Format(half(c.Likely)), 1e6*c.Drift)
+}
+
+func half(i estimate.Interval) float64 { return (i.High - i.Low) / 2 }
+
+// Format writes nanoseconds with four digits and a unit, as "39.14 ms".
+func Format(ns float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}} {
+		// What would round to 1,000 of a unit is 1 of the next.
+		if math.Abs(ns) >= 0.99995*u.size {
+			return digits(ns/u.size) + " " + u.name
+		}
+	}
+	return digits(ns) + " ns"
+}
+
+// digits writes x with four significant digits, of which one is before the
+// point.
+func digits(x float64) string {
+	switch a := math.Abs(x); {
+	case math.IsInf(x, 0):
+		return "∞"
+	case a >= 999.95:
+		return fmt.Sprintf("%.0f", x)
+	case a >= 99.995:
+		return fmt.Sprintf("%.1f", x)
+	case a >= 9.9995:
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.3f", x)
+}
+
+// LogValue makes a group of a report: what passed, the delays, and what is
+// wrong.
+func (r Report) LogValue() slog.Value {
+	attrs := []slog.Attr{
+		slog.String("from", r.From), slog.String("to", r.To), slog.Time("start", r.Start),
+		slog.Any("forth", r.Forth),
+	}
+	if !errors.Is(r.Back.Err, ErrIdle) {
+		attrs = append(attrs, slog.Any("back", r.Back))
+	}
+	attrs = append(attrs, slog.String("clocks", r.Clock.String()))
+	if r.Begins {
+		attrs = append(attrs, slog.Bool("begins", true))
+	}
+	if r.Err != nil {
+		attrs = append(attrs, slog.Any("err", r.Err))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// LogValue makes a group of a delay.
+func (d Delay) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.Uint64("sent", d.Sent), slog.Uint64("received", d.Received), slog.Uint64("lost", d.Lost)}
+	if d.Err != nil {
+		return slog.GroupValue(append(attrs, slog.Any("err", d.Err))...)
+	}
+	attrs = append(attrs,
+		slog.Duration("mean", d.MeanDuration()),
+		slog.Duration("low", duration(d.MeanInterval95.Low)), slog.Duration("high", duration(d.MeanInterval95.High)),
+		slog.Duration("deviation", d.StdDevDuration()))
+	for _, q := range d.Quantiles {
+		attrs = append(attrs, slog.Duration(fmt.Sprintf("p%g", 100*q.Share), duration(q.Delay)))
+	}
+	return slog.GroupValue(attrs...)
+}

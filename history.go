@@ -1,0 +1,54 @@
+package hoplag
+
+// A history is the latest cuts of a point, encoded, for followers to fetch.
+type history struct {
+	limit, size int // bytes
+	cuts        []stored
+}
+
+type stored struct {
+	session uint64
+	through int64
+	data    []byte
+}
+
+// add keeps a cut and lets go of the oldest ones that there is no room for.
+func (h *history) add(s stored) {
+	h.cuts = append(h.cuts, s)
+	h.size += len(s.data)
+	for h.size > h.limit && len(h.cuts) > 1 {
+		h.size -= len(h.cuts[0].data)
+		h.cuts[0].data = nil
+		h.cuts = h.cuts[1:]
+	}
+}
+
+// since returns the cuts after a position, as many as fit the limit but at
+// least one. Who has none of the cuts yet begins with the latest; who has
+// cuts that are gone continues with the oldest there is.
+func (h *history) since(at position, limit int) []stored {
+	cuts := h.cuts
+	if at == (position{}) && len(cuts) > 0 {
+		cuts = cuts[len(cuts)-1:]
+	}
+	for i := len(cuts) - 1; i >= 0; i-- {
+		if cuts[i].session == at.session && cuts[i].through <= at.through {
+			cuts = cuts[i+1:]
+			break
+		}
+	}
+	size := 0
+	for i := range cuts {
+		if size += len(cuts[i].data); size > limit && i > 0 {
+			return cuts[:i]
+		}
+	}
+	return cuts
+}
+
+// A position says up to where a follower has a point's cuts: the zero value,
+// that it has none.
+type position struct {
+	session uint64
+	through int64
+}

@@ -1,0 +1,244 @@
+package hoplag
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A pairing takes the cuts of two points, one by one, and finds which of them
+// end at the same moment. What came between is compared, whatever the clocks
+// say: cells are matched by level, so that it does not matter how exactly.
+type pairing struct {
+	seal  sealer
+	cut   int64 // length, ns
+	feeds [2]feed
+	lag   int64 // of a moment, the number at the second point less that at the first
+
+	warm   bool // the sums below begin at a moment that both points know
+	begins bool // nothing was compared since
+	sums   [2][2]*tally
+	ends   [2]int64 // the cut of each point up to which they go
+	added  bool     // since the last pair
+	taken  bool     // the sums are the last pair's
+}
+
+// The two points, and the two directions, as indices.
+const (
+	first  = 0
+	second = 1
+	forth  = 0
+	back   = 1
+)
+
+// A feed is the cuts of one point.
+type feed struct {
+	at      position // of the latest
+	queue   []queued
+	name    string
+	ahead   least // by how much our clock is ahead of the point's
+	retired []uint64
+}
+
+type queued struct {
+	record
+	fresh bool // does not continue the record before
+}
+
+func newPairing(c Config) *pairing {
+	p := &pairing{seal: newSealer(c), cut: int64(c.Cut)}
+	for i := range p.sums {
+		p.sums[i] = [2]*tally{newTally(&c), newTally(&c)}
+	}
+	return p
+}
+
+// take takes a record of a point; those that were taken before are passed over.
+func (p *pairing) take(point int, data []byte) error {
+	r, err := p.seal.decode(data)
+	if err != nil {
+		return err
+	}
+	f := &p.feeds[point]
+	same := r.session == f.at.session
+	switch {
+	case same && r.through <= f.at.through, f.isRetired(r.session):
+		return nil
+	case same && r.after < f.at.through:
+		return fmt.Errorf("hoplag: record: %w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding, r.after, r.through, f.at.through)
+	case !same && f.at != (position{}):
+		f.retire(f.at.session)
+		f.ahead = least{}
+	}
+	f.queue = append(f.queue, queued{r, !same || r.after > f.at.through})
+	f.at = position{r.session, r.through}
+	return nil
+}
+
+// maxRetired is how many sessions that ended are remembered.
+const maxRetired = 64
+
+func (f *feed) retire(session uint64) {
+	f.retired = append(f.retired, session)
+	if len(f.retired) > maxRetired {
+		f.retired = f.retired[1:]
+	}
+}
+
+func (f *feed) isRetired(session uint64) bool {
+	for _, s := range f.retired {
+		if s == session {
+			return true
+		}
+	}
+	return false
+}
+
+// A least is the least of the latest numbers.
+type least struct {
+	now, before int64
+	n           int
+}
+
+// leastOf is of how many numbers, at least, a least is.
+const leastOf = 32
+
+func (l *least) add(x int64) {
+	if l.n%leastOf == 0 {
+		if l.n == 0 {
+			l.now = math.MaxInt64
+		}
+		l.before, l.now = l.now, math.MaxInt64
+	}
+	l.n++
+	l.now = min(l.now, x)
+}
+
+func (l *least) value() int64 {
+	if l.n == 0 {
+		return 0
+	}
+	return min(l.before, l.now)
+}
+
+// apart is by how much the second point's clock is ahead of the first's, as
+// far as the transport tells: to a round trip, or how long records take.
+func (p *pairing) apart() time.Duration {
+	return time.Duration(p.feeds[first].ahead.value() - p.feeds[second].ahead.value())
+}
+
+// align chooses which cuts correspond. It changes its mind only where another
+// choice is clearly better.
+func (p *pairing) align() {
+	apart := float64(p.apart()) / float64(p.cut)
+	if !p.warm || math.Abs(apart-float64(p.lag)) > 0.75 {
+		p.lag = int64(math.Round(apart))
+	}
+}
+
+// A pair is what two points counted between two moments, by point and
+// direction. It is good until the next one.
+type pair struct {
+	tallies [2][2]*tally
+	through int64 // by the second point's numbers
+	begins  bool  // what was on its way before is unknown
+}
+
+// maxQueue is how many cuts of a point wait for those of the other one apart.
+const maxQueue = 64
+
+// next returns the next pair, if both points' cuts are there.
+func (p *pairing) next() (pair, bool) {
+	if p.taken {
+		p.clear()
+	}
+	for {
+		p.align()
+		if !p.warm && !p.start() {
+			return pair{}, false
+		}
+		lead := p.ends[first] + p.lag - p.ends[second]
+		if lead == 0 && p.added {
+			r := pair{p.sums, p.ends[second], p.begins}
+			p.taken, p.begins = true, false
+			return r, true
+		}
+		behind, other := first, second
+		if lead > 0 {
+			behind, other = second, first
+		}
+		if len(p.feeds[behind].queue) == 0 {
+			// What the other one counted meanwhile can be added up already.
+			if len(p.feeds[other].queue) < maxQueue {
+				return pair{}, false
+			}
+			behind = other
+		}
+		if p.feeds[behind].queue[0].fresh {
+			p.warm = false
+			continue
+		}
+		p.add(behind)
+	}
+}
+
+// start finds a moment at which a cut of both points begins.
+func (p *pairing) start() bool {
+	for {
+		a, b := &p.feeds[first], &p.feeds[second]
+		a.shorten()
+		b.shorten()
+		if len(a.queue) == 0 || len(b.queue) == 0 {
+			return false
+		}
+		u, d := &a.queue[0], &b.queue[0]
+		switch lead := u.after + p.lag - d.after; {
+		case lead < 0:
+			a.pop()
+		case lead > 0:
+			b.pop()
+		default:
+			p.clear()
+			p.ends = [2]int64{u.after, d.after}
+			u.fresh, d.fresh = false, false
+			p.warm, p.begins = true, true
+			return true
+		}
+	}
+}
+
+// add adds the next cut of a point to what is being compared.
+func (p *pairing) add(point int) {
+	q := p.feeds[point].pop()
+	p.ends[point], p.added = q.through, true
+	for direction, t := range [2]*tally{q.forth, q.back} {
+		if t != nil {
+			p.sums[point][direction].merge(t)
+		}
+	}
+}
+
+func (p *pairing) clear() {
+	p.taken, p.added = false, false
+	for i := range p.sums {
+		for _, t := range p.sums[i] {
+			t.reset()
+		}
+	}
+}
+
+// shorten lets go of cuts that nothing will be compared with.
+func (f *feed) shorten() {
+	for len(f.queue) > maxQueue {
+		f.pop()
+	}
+}
+
+func (f *feed) pop() queued {
+	q := f.queue[0]
+	f.queue[0] = queued{}
+	f.queue = f.queue[1:]
+	return q
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package hoplag
+
+func init() { raceEnabled = true }

@@ -1,0 +1,145 @@
+package hoplag
+
+import (
+	"errors"
+	"time"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
+)
+
+// ErrIdle: no packet passed in the interval.
+var ErrIdle = errors.New("no packets")
+
+// A Report says how packets got on between two points in one interval.
+// Intervals are reported in order and once each.
+type Report struct {
+	Number int64         // of the interval: Start in units of Length
+	Start  time.Time     // by the clock of the point that reports
+	Length time.Duration // Config.Report
+	From   string        // Config.Name of the first point, as far as it is known
+	To     string        // and of the second
+
+	Forth Delay // of packets that passed the first point and then the second
+	Back  Delay // of those that passed the second and then the first, as Back.Passed said
+	Clock Clock // of the first point, as the second one's clock sees it
+
+	// Begins tells that one of the points began anew in this interval: it was
+	// started, its clock was stepped, or it was out of reach for longer than
+	// its Config.History. What was on its way then is not counted.
+	Begins bool
+
+	// Err tells that the interval could not be compared, or not wholly:
+	// [ErrSilent], or why the first point cannot be reached. The rest is of
+	// what could be compared; what comes late counts for a later interval.
+	Err error
+}
+
+// A Delay is the one-way delay of the packets of one direction. Numbers are in
+// nanoseconds; [Delay.MeanDuration] and the like have them as time.Duration.
+type Delay struct {
+	// Sent and Received count what passed the point that comes first, and the
+	// other one, in the interval. Packets on their way at its ends are in one
+	// of them only. Lost is how many were found missing in the interval, ten
+	// seconds late at most, and Extra how many turned up that were never sent,
+	// or had been taken for lost. For ten seconds after Begins both may be off
+	// by a few of the packets that were on their way then.
+	Sent, Received, Lost, Extra uint64
+
+	// Delay has the mean, the deviation, and of how many packets: all those
+	// that are known to have passed both points, and were not reported before.
+	// Where Clock.Known, the clocks' difference has been taken off.
+	estimate.Delay
+
+	// MeanInterval95 and DeviationInterval95 hold the mean and the deviation
+	// of all packets in 95 of 100 reports. What the clocks add is not in them:
+	// see ClockInterval.
+	MeanInterval95, DeviationInterval95 estimate.Interval
+
+	// ClockInterval is where the mean is for sure, whatever the clocks, were
+	// it not for the sampling; without ends where Clock is not known.
+	ClockInterval estimate.Interval
+
+	Quantiles []Quantile // of p50, p90 and p99, those that are known
+
+	// Err is nil where there is a mean. Else it is [ErrIdle], wraps
+	// [estimate.ErrNoSamples], or says what is wrong.
+	Err error
+}
+
+// A Quantile is a delay that a share of the packets do not exceed.
+type Quantile struct {
+	Share    float64           // 0.5 for the median
+	Delay    float64           // nanoseconds
+	Interval estimate.Interval // holds it in 95 of 100 reports
+	N        int               // of how many packets
+}
+
+// MeanDuration is the mean.
+func (d *Delay) MeanDuration() time.Duration { return duration(d.Mean) }
+
+// StdDevDuration is the standard deviation.
+func (d *Delay) StdDevDuration() time.Duration { return duration(d.StdDev) }
+
+// Quantile returns the quantile of a share, and whether it is known.
+func (d *Delay) Quantile(share float64) (time.Duration, bool) {
+	for _, q := range d.Quantiles {
+		if q.Share == share {
+			return duration(q.Delay), true
+		}
+	}
+	return 0, false
+}
+
+// Loss is which share of the packets sent was lost, 0 to 1.
+func (d *Delay) Loss() float64 {
+	if d.Sent == 0 {
+		return 0
+	}
+	return min(1, float64(d.Lost)/float64(d.Sent))
+}
+
+func duration(ns float64) time.Duration { return time.Duration(ns) }
+
+// A Clock says what is known of the difference of two points' clocks.
+type Clock struct {
+	// Known tells that packets were measured both ways, and that delays are
+	// corrected by Offset and Drift. Without that a mean is off by as much as
+	// the clocks are apart.
+	Known bool
+
+	Offset    float64           // nanoseconds that the first point's clock is ahead of the second's
+	Drift     float64           // how much faster it runs: 3e-5 is 30 ppm
+	Certain   estimate.Interval // of the offset, whatever the delays were
+	Likely    estimate.Interval // of the offset, if the least delays of both directions are equal
+	RoundTrip float64           // nanoseconds: the shortest that was seen
+	Stepped   bool              // the clock stepped in this interval
+
+	// Apart is by how much the second point's clock is ahead, as far as the
+	// transport between the points tells: to about the time that it takes.
+	Apart time.Duration
+}
+
+func (c *Clock) set(r clock.Reading) {
+	c.Known = true
+	c.Offset, c.Drift = r.Offset, r.Drift
+	c.Certain, c.Likely = r.Certain, r.Likely
+	c.RoundTrip, c.Stepped = r.RoundTrip, r.Stepped
+}
+
+// correct takes the clocks' difference off. The packets are taken to be spread
+// evenly over the interval.
+func (d *Delay) correct(r clock.Reading, length time.Duration) {
+	const evenly = 0.28867513459481287 // 1/√12
+	if d.Err != nil {
+		return
+	}
+	c := r.Correct(d.Delay, evenly*float64(length))
+	d.Delay, d.ClockInterval = c.Delay, c.Certain
+	d.MeanInterval95 = r.Shift(d.MeanInterval95)
+	for i := range d.Quantiles {
+		q := &d.Quantiles[i]
+		q.Delay -= r.Offset
+		q.Interval = r.Shift(q.Interval)
+	}
+}

@@ -1,0 +1,47 @@
+package hoplag
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// stepLimit is by how much the wall clock may differ from what it was set to
+// when the timeline began, plus the time since, before that is a step.
+const stepLimit = 100 * time.Microsecond
+
+// A timeline tells the time in nanoseconds since 1970. It reads the monotonic
+// clock, which is cheaper than the wall clock and never steps, and notices
+// when the wall clock is set to another time.
+type timeline struct {
+	base time.Time
+	wall atomic.Int64 // the wall clock's time at base
+	set  func() int64 // what the wall clock says the time at base was
+}
+
+func newTimeline() *timeline {
+	t := &timeline{base: time.Now()}
+	t.wall.Store(t.base.UnixNano())
+	t.set = func() int64 {
+		now := time.Now()
+		return now.UnixNano() - int64(now.Sub(t.base))
+	}
+	return t
+}
+
+// now is the time.
+func (t *timeline) now() int64 { return t.wall.Load() + int64(time.Since(t.base)) }
+
+// follow sets the timeline to the wall clock if that was stepped, and reports
+// whether it was. The wall clock and the monotonic one are read one after the
+// other, so that what a single reading says may be the scheduler's doing.
+func (t *timeline) follow() bool {
+	var set int64
+	for range 5 {
+		set = t.set()
+		if d := time.Duration(set - t.wall.Load()); d.Abs() <= stepLimit {
+			return false
+		}
+	}
+	t.wall.Store(set)
+	return true
+}
