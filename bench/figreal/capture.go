@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
@@ -37,11 +38,13 @@ var sources = []source{
 
 func beside(name, title string, rate, limit int64) source {
 	dir := "../shared/data/twopoint/" + name + "/"
-	return source{name: name, title: title, period: 250e6, rate: rate, limit: limit, files: [2]string{dir + "ingress.pcap.gz", dir + "egress.pcap.gz"}}
+	return source{name: name, title: title, period: 250e6, rate: rate, limit: limit,
+		files: [2]string{dir + "ingress.pcap.gz", dir + "egress.pcap.gz"}}
 }
 
 // hardware is a switch that loses nothing; both sides on one clock of 10 ns.
-var hardware = source{name: "switch", title: "hardware switch", files: [2]string{"../shared/data/switch/ingress.pcap", "../shared/data/switch/egress.pcap"}}
+var hardware = source{name: "switch", title: "hardware switch",
+	files: [2]string{"../shared/data/switch/ingress.pcap", "../shared/data/switch/egress.pcap"}}
 
 // A capture is what passed both points, in memory.
 type capture struct {
@@ -146,23 +149,23 @@ func (c *capture) read(pair *trace.Pair) error {
 	return nil
 }
 
-// loadAll reads the captures of all sources that are there, and says which
+// loadAll reads the captures of all sources that are there, and notes which
 // are not. Those that ship must be.
-func loadAll(from ...source) (there []*capture, notes []string, err error) {
+func loadAll(run *experiment.Run, from ...source) (there []*capture) {
 	for _, s := range from {
 		c, err := s.load()
 		switch {
 		case err == nil:
 			there = append(there, c)
 		case s.ships && errors.Is(err, fs.ErrNotExist):
-			return nil, nil, fmt.Errorf("run it from the project's root, where the shipped captures are found: %w", err)
+			run.Try(fmt.Errorf("run it from the project's root, where the shipped captures are found: %w", err))
 		case errors.Is(err, fs.ErrNotExist):
-			notes = append(notes, fmt.Sprintf("Without the captures %q, which are not part of the project: %s is not here.", s.title, s.files[0]))
+			run.Notef("Without the captures %q, which are not part of the project: %s is not here.", s.title, s.files[0])
 		default:
-			return nil, nil, err
+			run.Try(err)
 		}
 	}
-	return there, notes, nil
+	return there
 }
 
 // flowKey is a flow's key and packetKey a packet's digest under a seed.
@@ -192,6 +195,11 @@ func (c *capture) observe(seed uint64, up, down func(hashing.Flow, hashing.Packe
 		p := &c.packets[number]
 		down(keys[p.flow], packetKey(seed, p), p.out)
 	}
+}
+
+// pair makes the synopses of two points.
+func pair[C, S any](make func(C) (S, error), c C) (up, down S) {
+	return experiment.Try(make(c)), experiment.Try(make(c))
 }
 
 // truth is over all packets that left.

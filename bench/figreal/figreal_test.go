@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/estimate"
 )
 
@@ -76,7 +77,7 @@ func TestStudy(t *testing.T) {
 		median, rms, answered float64
 	}{
 		{"right", []float64{silent, 1000, 5000, silent}, 0, 0, 1},
-		{"none", nothing(4), 1, 1, 0},
+		{"none", perflow.Unanswered(4), 1, 1, 0},
 		{"twice as long", []float64{1, 2000, 10000, 1}, 1, 1, 1},
 		{"one of two", []float64{silent, 1000, silent, silent}, 0, 5 / math.Sqrt(26), 0.5},
 		{"same for all", sameForAll(4, 5000), 0, 4 / math.Sqrt(26), 1},
@@ -118,7 +119,7 @@ func TestRepeats(t *testing.T) {
 	for _, e := range Experiments() {
 		t.Run(e.Name, func(t *testing.T) {
 			result := func(seed uint64) experiment.Result {
-				r, err := e.Run(context.Background(), &experiment.Run{Seed: seed, Quick: true})
+				r, err := e.Execute(t.Context(), &experiment.Run{Seed: seed, Quick: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -128,7 +129,8 @@ func TestRepeats(t *testing.T) {
 			if !reflect.DeepEqual(first, result(1)) {
 				t.Error("two runs of one seed differ")
 			}
-			if other := result(2); reflect.DeepEqual(first.Claims, other.Claims) && reflect.DeepEqual(first.Figures, other.Figures) && e.Name != "real-rli" {
+			if other := result(2); reflect.DeepEqual(first.Claims, other.Claims) && reflect.DeepEqual(first.Figures,
+				other.Figures) && e.Name != "real-rli" {
 				t.Error("seeds 1 and 2 give the same") // RLI draws nothing
 			}
 			if notes := strings.Join(first.Notes, "\n"); !strings.Contains(notes, "is not here") {
@@ -143,7 +145,7 @@ func TestStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, e := range Experiments() {
-		if _, err := e.Run(ctx, &experiment.Run{Seed: 1, Quick: true}); !errors.Is(err, context.Canceled) {
+		if _, err := e.Execute(ctx, &experiment.Run{Seed: 1, Quick: true}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want it canceled", e.Name, err)
 		}
 	}
@@ -152,7 +154,7 @@ func TestStops(t *testing.T) {
 // Elsewhere than in the project's root the error says what is the matter.
 func TestElsewhere(t *testing.T) {
 	t.Chdir(t.TempDir())
-	_, _, err := loadAll(sources...)
+	_, err := realLDS.Execute(t.Context(), &experiment.Run{})
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v, want that there are no captures", err)
 	}

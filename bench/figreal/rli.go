@@ -1,12 +1,12 @@
 package figreal
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/bits"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/queue"
@@ -14,12 +14,13 @@ import (
 )
 
 var realRLI = experiment.Experiment{
-	Name:   "real-rli",
-	Group:  Group,
-	Title:  "RLI: the error of flows by their size",
-	Claim:  "With references at 1 in 10 to 1 in 300 packets, the median error of all flows is 10 to 12 % at a load of 55 % and more, and about 30 % at lower load (section V-B, packets of backbone traces through a simulated queue).",
+	Name:  "real-rli",
+	Group: Group,
+	Title: "RLI: the error of flows by their size",
+	Claim: "With references at 1 in 10 to 1 in 300 packets, the median error of all flows is 10 to 12 % at a load of 55 % and more, and " +
+		"about 30 % at lower load (section V-B, packets of backbone traces through a simulated queue).",
 	Weight: 2, Quick: 2,
-	Run: runRLI,
+	Measure: measureRLI,
 }
 
 // methods are those of a receiver, the paper's first.
@@ -45,15 +46,9 @@ type departure struct {
 // simulate sends the packets that came, at the times they came, through a
 // simulated link like the queue that was recorded, with references. The
 // study is of the delays there.
-func (c *capture) simulate() (list []departure, s *study, all estimate.Moments, counts queue.Counts, err error) {
-	link, err := queue.NewLink(c.linkConfig())
-	if err != nil {
-		return nil, nil, all, counts, err
-	}
-	injector, err := rli.NewInjector(rli.InjectorConfig{Every: every, ReferenceBytes: rli.DefaultConfig.ReferenceBytes})
-	if err != nil {
-		return nil, nil, all, counts, err
-	}
+func (c *capture) simulate() (list []departure, s *study, all estimate.Moments, counts queue.Counts) {
+	link := experiment.Try(queue.NewLink(c.linkConfig()))
+	injector := experiment.Try(rli.NewInjector(rli.InjectorConfig{Every: every, ReferenceBytes: rli.DefaultConfig.ReferenceBytes}))
 	delays := make([]estimate.Moments, len(c.flows))
 	now := int64(math.MinInt64)
 	for i := range c.packets {
@@ -70,16 +65,13 @@ func (c *capture) simulate() (list []departure, s *study, all estimate.Moments, 
 			}
 		}
 	}
-	return list, c.studyOf(delays), all, link.Counts(), nil
+	return list, c.studyOf(delays), all, link.Counts()
 }
 
 // follow lets a reference without length follow every so many packets of
 // those that were captured: it leaves when its packet left.
-func (c *capture) follow() ([]departure, error) {
-	injector, err := rli.NewInjector(rli.InjectorConfig{Every: every, ReferenceBytes: 1})
-	if err != nil {
-		return nil, err
-	}
+func (c *capture) follow() []departure {
+	injector := experiment.Try(rli.NewInjector(rli.InjectorConfig{Every: every, ReferenceBytes: 1}))
 	stamps := map[int32]rli.ReferencePacket{}
 	now := int64(math.MinInt64)
 	for i := range c.packets {
@@ -98,15 +90,12 @@ func (c *capture) follow() ([]departure, error) {
 			list = append(list, departure{reference: true, at: now, stamp: stamp})
 		}
 	}
-	return list, nil
+	return list
 }
 
 // receive is what a receiver says of the flows of a capture.
-func (c *capture) receive(config rli.Config, list []departure) ([]float64, *rli.Receiver, error) {
-	r, err := rli.NewReceiver(config)
-	if err != nil {
-		return nil, nil, err
-	}
+func (c *capture) receive(config rli.Config, list []departure) ([]float64, *rli.Receiver) {
+	r := experiment.Try(rli.NewReceiver(config))
 	keys := c.flowKeys(config.Identity)
 	for i := range list {
 		d := &list[i]
@@ -117,13 +106,13 @@ func (c *capture) receive(config rli.Config, list []departure) ([]float64, *rli.
 		}
 	}
 	r.Flush()
-	answers := nothing(len(keys))
+	answers := perflow.Unanswered(len(keys))
 	for i, key := range keys {
 		if got, err := r.Estimate(key); err == nil {
 			answers[i] = got.Mean
 		}
 	}
-	return answers, r, nil
+	return answers, r
 }
 
 // receiverConfig has room for the flows of a capture. Without a rate, sizes
@@ -138,112 +127,98 @@ func (c *capture) receiverConfig(seed uint64, method rli.Method, rate int64) rli
 	return config
 }
 
-func runRLI(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
-	captures, notes, err := loadAll(sources...)
-	if err != nil {
-		return experiment.Result{}, err
-	}
+func measureRLI(run *experiment.Run) {
+	captures := loadAll(run, sources...)
 	seed := run.SeedOf("rli")
-	result := experiment.Result{
-		Notes: append(notes,
-			fmt.Sprintf("Simulated: the captured packets, at the times and of the sizes they came, through a drop-tail link of the rate and limit that the recorded queue was shaped to, with a reference of %d bytes behind every %dth packet in the same queue. The truth is the simulated delay.", rli.DefaultConfig.ReferenceBytes, every),
-			fmt.Sprintf("Captured: the departures as they were. No references were sent then, so one without length is imagined directly behind every %dth packet; it leaves when its packet left, and is lost if that was.", every),
-			"A shaper is not a link. Its token bucket lets packets pass at once while there are tokens, and then at its rate in bursts, and no packet takes time to send. So departures contradict the rate, and the busy-aware receiver never believes it: it interpolates as RLI does. It is worse than RLI all the same where delays are short, because it must be told a rate, and then corrects for the time that packets would take to send at it. RLI was told none there. Behind a shaper, use Linear and no rate.",
-			"Two classes of packets that overtake each other break what interpolation stands on, that a packet's delay is near its neighbours'.",
-		),
-		Config: map[string]any{"every": every, "receiver": rli.DefaultConfig, "seed": seed},
-	}
-	table := experiment.Table{
-		Title:   fmt.Sprintf("Flows of at least %d packets", large),
-		Columns: []string{"capture", "delays", "load", "mean delay", "loss", "median error, RLI-L", "RLI", "busy-aware", "r.m.s. error, RLI-L", "RLI", "busy-aware", "packets that busy-aware believed the link for"},
-	}
-	for ci, c := range captures {
+	run.Notef("Simulated: the captured packets, at the times and of the sizes they came, through a drop-tail link of the rate and limit "+
+		"that the recorded queue was shaped to, with a reference of %d bytes behind every %dth packet in the same queue. "+
+		"The truth is the simulated delay.", rli.DefaultConfig.ReferenceBytes, every)
+	run.Notef("Captured: the departures as they were. No references were sent then, so one without length is imagined directly behind "+
+		"every %dth packet; it leaves when its packet left, and is lost if that was.", every)
+	run.Note(
+		"A shaper is not a link. Its token bucket lets packets pass at once while there are tokens, and then at its rate in bursts, and no "+
+			"packet takes time to send. So departures contradict the rate, and the busy-aware receiver never believes it: "+
+			"it interpolates as RLI does. It is worse than RLI all the same where delays are short, because it must be told a rate, and then "+
+			"corrects for the time that packets would take to send at it. RLI was told none there. Behind a shaper, use Linear and no rate.",
+		"Two classes of packets that overtake each other break what interpolation stands on, that a packet's delay is near its neighbours'.",
+	)
+	run.Config("every", every, "receiver", rli.DefaultConfig, "seed", seed)
+	table := run.Table("", fmt.Sprintf("Flows of at least %d packets", large), "capture", "delays", "load", "mean delay", "loss",
+		"median error, RLI-L", "RLI", "busy-aware", "r.m.s. error, RLI-L", "RLI", "busy-aware", "packets that busy-aware believed the link for")
+	for _, c := range experiment.Each(run, captures) {
 		load := "-"
 		if c.rate > 0 {
 			load = experiment.Percent(c.offered() / float64(c.rate))
-		}
-		compare := func(kind, title, caption string, list []departure, s *study, rate int64, row []string) error {
-			var series []plot.Series
-			var medians, squares []float64
-			believed := "-"
-			for k, m := range methods {
-				if m.kind == rli.BusyAware && rate == 0 {
-					medians, squares = append(medians, math.NaN()), append(squares, math.NaN())
-					continue
-				}
-				told := rate
-				if kind == "captured" && m.kind != rli.BusyAware {
-					told = 0
-				}
-				answers, r, err := c.receive(c.receiverConfig(seed, m.kind, told), list)
-				if err != nil {
-					return err
-				}
-				series = append(series, s.series(plot.Series{Name: m.name, Paper: m.paper, Pair: k + 1}, answers, nil))
-				medians, squares = append(medians, s.median(answers)), append(squares, s.rms(answers))
-				if kind == "simulated" && m.kind != rli.Left {
-					reported, text := 0.12, "10–12 %"
-					if c.offered() < 0.5*float64(c.rate) {
-						reported, text = 0.3, "about 30 %"
-					}
-					all := quantile(s.relative(answers, s.flows(1, math.MaxInt)), 0.5)
-					result.Claims = append(result.Claims, experiment.Claim{
-						What:  fmt.Sprintf("%s, %s: median error of all flows, %s", c.title, kind, m.name),
-						Paper: text, Ours: experiment.Percent(all), Verdict: byThePaper(all, reported, !m.paper),
-					})
-				}
-				if m.kind == rli.BusyAware {
-					n := r.Counts()
-					believed = experiment.Percent(float64(n.Idle+n.Busy) / float64(n.Packets))
-				}
-			}
-			figure := sizeFigure(c, title, caption, series...)
-			figure.Name = kind + "-" + c.name
-			result.Figures = append(result.Figures, figure)
-			for _, list := range [][]float64{medians, squares} {
-				for _, x := range list {
-					row = append(row, percentOrDash(x))
-				}
-			}
-			table.Rows = append(table.Rows, append(row, believed))
-			claim := func(what string, old, ours float64) {
-				result.Claims = append(result.Claims, experiment.Claim{What: fmt.Sprintf("%s, %s: %s", c.title, kind, what), Paper: experiment.Percent(old), Ours: experiment.Percent(ours), Verdict: experiment.Judge(ours, old, 0.1)})
-			}
-			if rate > 0 {
-				claim(fmt.Sprintf("median error of flows of %d packets or more, RLI and busy-aware", large), medians[1], medians[2])
-				claim("root mean square error of the same", squares[1], squares[2])
-			}
-			return nil
-		}
-		if c.rate > 0 {
-			list, s, all, counts, err := c.simulate()
-			if err != nil {
-				return experiment.Result{}, err
-			}
+			list, s, all, counts := c.simulate()
 			dropped := float64(counts.Packets[queue.Full]) / float64(counts.Sent())
-			if err := compare("simulated", "RLI through a simulated link", "Dashed: the paper's methods.", list, s, c.rate,
-				[]string{c.title, "simulated", load, duration(all.Mean()), experiment.Percent(dropped)}); err != nil {
-				return experiment.Result{}, err
-			}
+			i := interpolation{c, "simulated", "RLI through a simulated link", "Dashed: the paper's methods.", list, s}
+			table.Add(i.compare(run, seed, load, duration(all.Mean()), experiment.Percent(dropped))...)
 		}
-		if err := run.Progress(ctx, 2*ci+1, 2*len(captures)); err != nil {
-			return experiment.Result{}, err
+		truth := c.truth()
+		i := interpolation{c, "captured", "RLI on captured delays", "Dashed: the paper's methods. References are imagined.", c.follow(),
+			c.study()}
+		table.Add(i.compare(run, seed, load, duration(truth.Mean()), experiment.Percent(c.loss()))...)
+	}
+}
+
+// An interpolation is what receivers are shown of a capture.
+type interpolation struct {
+	*capture
+	kind, title, caption string
+	list                 []departure
+	study                *study
+}
+
+// compare draws and judges what each method makes of it, and returns a row of
+// the table.
+func (i *interpolation) compare(run *experiment.Run, seed uint64, cells ...string) []string {
+	var series []plot.Series
+	medians, squares := perflow.Unanswered(len(methods)), perflow.Unanswered(len(methods))
+	believed := "-"
+	for k, m := range methods {
+		if m.kind == rli.BusyAware && i.rate == 0 {
+			continue
 		}
-		list, err := c.follow()
-		if err != nil {
-			return experiment.Result{}, err
+		told := i.rate
+		if i.kind == "captured" && m.kind != rli.BusyAware {
+			told = 0
 		}
-		all := c.truth()
-		if err := compare("captured", "RLI on captured delays", "Dashed: the paper's methods. References are imagined.", list, c.study(), c.rate,
-			[]string{c.title, "captured", load, duration(all.Mean()), experiment.Percent(c.loss())}); err != nil {
-			return experiment.Result{}, err
+		answers, r := i.receive(i.receiverConfig(seed, m.kind, told), i.list)
+		series = append(series, i.study.series(plot.Series{Name: m.name, Paper: m.paper, Pair: k + 1}, answers, nil))
+		medians[k], squares[k] = i.study.median(answers), i.study.rms(answers)
+		if i.kind == "simulated" && m.kind != rli.Left {
+			i.judgeAll(run, m.name, answers, m.paper)
 		}
-		if err := run.Progress(ctx, 2*ci+2, 2*len(captures)); err != nil {
-			return experiment.Result{}, err
+		if m.kind == rli.BusyAware {
+			n := r.Counts()
+			believed = experiment.Percent(float64(n.Idle+n.Busy) / float64(n.Packets))
 		}
 	}
-	result.Tables = []experiment.Table{table}
-	return result, nil
+	figure := sizeFigure(i.capture, i.title, i.caption, series)
+	figure.Name = i.kind + "-" + i.name
+	run.Figures(figure)
+	if i.rate > 0 {
+		where := fmt.Sprintf("%s, %s: ", i.capture.title, i.kind)
+		run.Beats(where+fmt.Sprintf("median error of flows of %d packets or more, RLI and busy-aware", large), medians[2], medians[1], 0.1)
+		run.Beats(where+"root mean square error of the same", squares[2], squares[1], 0.1)
+	}
+	row := append([]string{i.capture.title, i.kind}, cells...)
+	for _, x := range append(medians, squares...) {
+		row = append(row, percentOrDash(x))
+	}
+	return append(row, believed)
+}
+
+// judgeAll judges the median error of all flows by what the paper reports at
+// such a load.
+func (i *interpolation) judgeAll(run *experiment.Run, method string, answers []float64, paper bool) {
+	reported, text := 0.12, "10–12 %"
+	if i.offered() < 0.5*float64(i.rate) {
+		reported, text = 0.3, "about 30 %"
+	}
+	all := perflow.Quantile(i.study.relative(answers, i.study.flows(1, math.MaxInt)), 0.5)
+	run.Claim(fmt.Sprintf("%s, %s: median error of all flows, %s", i.capture.title, i.kind, method), text, experiment.Percent(all),
+		byThePaper(all, reported, !paper))
 }
 
 func percentOrDash(x float64) string {

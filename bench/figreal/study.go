@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -53,19 +54,7 @@ func (c *capture) studyOf(delays []estimate.Moments) *study {
 }
 
 // thin keeps at most so many large flows, for answers that take long.
-func (s *study) thin(most int) { s.large = spread(s.large, most) }
-
-// spread picks at most so many of a list, evenly.
-func spread(list []int, most int) []int {
-	if len(list) <= most {
-		return list
-	}
-	picked := make([]int, most)
-	for k := range picked {
-		picked[k] = list[k*len(list)/most]
-	}
-	return picked
-}
+func (s *study) thin(most int) { s.large = perflow.Spread(s.large, most) }
 
 // flows are the numbers of flows of least to most packets that count.
 func (s *study) flows(least, most int) []int {
@@ -84,27 +73,27 @@ func (s *study) thinned(most int) []int {
 	list := slices.Clone(s.large)
 	for _, b := range bins {
 		if b[0] < large {
-			list = append(list, spread(s.flows(b[0], min(b[1], large-1)), most)...)
+			list = append(list, perflow.Spread(s.flows(b[0], min(b[1], large-1)), most)...)
 		}
 	}
 	return list
 }
 
 // relative are the errors of answers about flows.
-func (s *study) relative(answers []float64, flows []int) estimate.Empirical {
+func (s *study) relative(answers []float64, flows []int) []float64 {
 	list := make([]float64, len(flows))
 	for k, i := range flows {
-		list[k] = 1
+		list[k] = perflow.Whole
 		if !math.IsNaN(answers[i]) {
 			list[k] = estimate.RelativeError(answers[i], s.truth[i])
 		}
 	}
-	return estimate.NewEmpirical(list)
+	return list
 }
 
 // median is the median error of the large flows; NaN without any.
 func (s *study) median(answers []float64) float64 {
-	return quantile(s.relative(answers, s.large), 0.5)
+	return perflow.Quantile(s.relative(answers, s.large), 0.5)
 }
 
 // rms is the root mean square error of the large flows, relative to that of
@@ -150,14 +139,6 @@ func byThePaper(got, reported float64, ours bool) experiment.Verdict {
 	return experiment.AsGood
 }
 
-func quantile(e estimate.Empirical, p float64) float64 {
-	q, err := e.Quantile(p)
-	if err != nil {
-		return math.NaN()
-	}
-	return q
-}
-
 // bins are ranges of flow sizes.
 var bins = [][2]int{{1, 1}, {2, 4}, {5, 9}, {10, 19}, {20, 49}, {50, 99}, {100, 199}, {200, 499}, {500, 999}, {1000, math.MaxInt}}
 
@@ -182,39 +163,33 @@ func (s *study) series(p plot.Series, answers []float64, asked []int) plot.Serie
 		for k, i := range in {
 			sizes[k] = float64(s.size[i])
 		}
-		p.Add(quantile(estimate.NewEmpirical(sizes), 0.5), 100*max(floor, quantile(s.relative(answers, in), 0.5)))
+		p.Add(perflow.Quantile(sizes, 0.5), 100*max(floor, perflow.Quantile(s.relative(answers, in), 0.5)))
 	}
 	return p
 }
 
 // sizeFigure is one of errors over the size of flows.
-func sizeFigure(c *capture, what, caption string, series ...plot.Series) plot.Figure {
+func sizeFigure(c *capture, what, caption string, series []plot.Series) plot.Figure {
 	return plot.Figure{
 		Name: "size-" + c.name, Title: what + ", " + c.title,
-		Caption: fmt.Sprintf("Median error of the flows of similar size. %s Errors below %s are drawn there.", caption, experiment.Percent(floor)),
-		X:       plot.Axis{Label: "packets in the flow", Scale: plot.Log}, Y: errorAxis,
+		Caption: fmt.Sprintf("Median error of the flows of similar size. %s Errors below %s are drawn there.", caption,
+			experiment.Percent(floor)),
+		X: plot.Axis{Label: "packets in the flow", Scale: plot.Log}, Y: errorAxis,
 		Series: series,
 	}
 }
 
 var errorAxis = plot.Axis{Label: "median relative error (%)", Scale: plot.Log}
 
-// nothing is an answer to be for each flow.
-func nothing(flows int) []float64 {
-	list := make([]float64, flows)
-	for i := range list {
-		list[i] = math.NaN()
-	}
-	return list
-}
-
 // sameForAll answers with one delay.
-func sameForAll(flows int, delay float64) []float64 {
-	list := make([]float64, flows)
-	for i := range list {
-		list[i] = delay
+func sameForAll(flows int, delay float64) []float64 { return slices.Repeat([]float64{delay}, flows) }
+
+// memoryFigure is one of errors over memory.
+func memoryFigure(c *capture, what, caption string, series []plot.Series) plot.Figure {
+	return plot.Figure{
+		Name: "memory-" + c.name, Title: what + ": error and memory, " + c.title, Caption: caption,
+		X: plot.Axis{Label: "memory at each point (kB)", Scale: plot.Log}, Y: errorAxis, Series: series,
 	}
-	return list
 }
 
 // kilobytes prints a size.
