@@ -29,7 +29,7 @@
 //
 // Of pcapng: name resolutions, statistics, decryption secrets, comments,
 // custom and all other blocks, which are passed over; nor pcap of a version
-// other than 2.4, its variants with longer record headers, and the formats of
+// beyond 2.4, its variants with longer record headers, and the formats of
 // other tools. The time zone of a pcap header is ignored, as other readers do.
 //
 // The formats are those of the IETF drafts "PCAP Capture File Format"

@@ -48,15 +48,16 @@ var (
 )
 
 // A Pair merges the captures of two points into one sequence in time order. To
-// that end it holds what each capture has in MaxBackstep. It belongs to one
-// goroutine at a time.
+// that end it holds what each capture has in [MaxBackstep], but at most 2^20
+// packets and 128 MiB of frames of each: then the earliest comes, and a packet
+// that is earlier still is an [ErrTime]. It belongs to one goroutine at a time.
 type Pair struct {
 	sides [2]pairSide
 	link  hashing.Link // of the first packet
 	seen  bool         // link is set
 	mixed bool         // the other capture's first has another
 	lent  []byte       // the frame that was returned last
-	spare [][]byte     // frames to be used again
+	from  Point        // where it came from
 	err   error        // what ended the sequence, returned ever after
 }
 
@@ -65,6 +66,8 @@ type pairSide struct {
 	window    window
 	packets   int64
 	latest    int64 // time, of those read so far
+	passed    int64 // time of the last one returned
+	returned  bool  // there was one
 	unordered int64
 	err       error // what ended the capture: io.EOF, or what is wrong with it
 }
@@ -95,7 +98,8 @@ func (p *Pair) Next() (Point, Record, error) {
 		return 0, Record{}, p.err
 	}
 	if p.lent != nil {
-		p.spare, p.lent = append(p.spare, p.lent), nil
+		p.sides[p.from].window.giveBack(p.lent)
+		p.lent = nil
 	}
 	for i := range p.sides {
 		side := &p.sides[i]
@@ -116,8 +120,10 @@ func (p *Pair) Next() (Point, Record, error) {
 	case in.empty(), !out.empty() && out.first().Time < in.first().Time:
 		point = Egress
 	}
-	rec := p.sides[point].window.take()
-	p.lent = rec.Frame
+	side := &p.sides[point]
+	rec := side.window.take()
+	side.passed, side.returned = rec.Time, true
+	p.lent, p.from = rec.Frame, point
 	return point, rec, nil
 }
 
@@ -133,10 +139,10 @@ func (p *Pair) Unordered(point Point) int64 {
 func (p *Pair) Mixed() bool { return p.mixed }
 
 // settled tells whether no packet can be read any more that comes before the
-// first one held.
+// first one held, or none more can be held.
 func (side *pairSide) settled() bool {
 	// The difference of two times may exceed an int64, but not a uint64.
-	return !side.window.empty() && uint64(side.latest)-uint64(side.window.first().Time) >= MaxBackstep
+	return side.window.full() || !side.window.empty() && uint64(side.latest)-uint64(side.window.first().Time) >= MaxBackstep
 }
 
 // load reads a side's next packet and checks that it fits the sequence.
@@ -160,6 +166,10 @@ func (p *Pair) load(side *pairSide) error {
 		}
 		side.unordered++
 	}
+	if side.returned && rec.Time < side.passed {
+		return fmt.Errorf("packet %d: %w: %d ns earlier than one that came before all that there is room to hold, %d packets or %d bytes",
+			side.packets, ErrTime, side.passed-rec.Time, maxHeld, maxHeldBytes)
+	}
 	if !p.seen {
 		p.link, p.seen = rec.Link, true
 	}
@@ -169,11 +179,6 @@ func (p *Pair) load(side *pairSide) error {
 		}
 		p.mixed = p.mixed || side.packets == 1
 	}
-	var frame []byte
-	if last := len(p.spare) - 1; last >= 0 {
-		frame, p.spare = p.spare[last], p.spare[:last]
-	}
-	rec.Frame = append(frame[:0], rec.Frame...)
 	side.window.add(rec)
 	return nil
 }

@@ -31,6 +31,7 @@ const (
 type pcapFile struct {
 	link  hashing.Link
 	scale uint32 // nanoseconds in a unit of the fraction
+	minor uint16 // version
 }
 
 func (r *Reader) pcapHeader() error {
@@ -56,9 +57,11 @@ func (r *Reader) pcapFields() error {
 	if err != nil {
 		return err
 	}
-	if major, minor := r.order.uint16(b[4:]), r.order.uint16(b[6:]); major != 2 || minor != 4 {
-		return fmt.Errorf("%w: version %d.%d, want 2.4", ErrFormat, major, minor)
+	major, minor := r.order.uint16(b[4:]), r.order.uint16(b[6:])
+	if major != 2 || minor > 4 {
+		return fmt.Errorf("%w: version %d.%d, want 2.0 to 2.4", ErrFormat, major, minor)
 	}
+	r.pcap.minor = minor
 	link := r.order.uint32(b[20:]) & pcapLinkMask
 	if link > math.MaxUint16 {
 		return fmt.Errorf("%w: link type %d, at most %d", ErrFormat, link, math.MaxUint16)
@@ -74,6 +77,11 @@ func (r *Reader) nextPcap() (Record, error) {
 		return Record{}, err
 	}
 	captured, length := r.order.uint32(b[8:]), r.order.uint32(b[12:])
+	// Before version 2.3 the lengths were the other way round; of 2.3 there
+	// are both.
+	if r.pcap.minor < 3 || r.pcap.minor == 3 && captured > length {
+		captured, length = length, captured
+	}
 	if captured > MaxFrame {
 		return Record{}, fmt.Errorf("%w: captured length %d, at most %d", ErrFormat, captured, MaxFrame)
 	}

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"bufio"
-	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,7 +34,7 @@ var ErrFormat = errors.New("malformed capture")
 type Record struct {
 	Time   int64        // nanoseconds since the Unix epoch, or NoTime
 	Link   hashing.Link // what Frame begins with
-	Length int          // bytes the packet had on the link; at least len(Frame)
+	Length int          // bytes the packet had on the link; at least len(Frame), at most 2^31-1
 	Frame  []byte       // the bytes captured; valid until the next call
 }
 
@@ -67,7 +66,7 @@ func NewReader(src io.Reader) (*Reader, error) {
 	}
 	src = raw
 	if string(magic) == "\x1f\x8b" {
-		if src, err = gzip.NewReader(raw); err != nil {
+		if src, err = newUnzip(raw); err != nil {
 			return nil, fmt.Errorf("gzip header: %w", early(err))
 		}
 	}
@@ -147,11 +146,8 @@ func (r *Reader) All() iter.Seq2[Record, error] {
 
 // record makes a Record, holding on to size bytes until the next call.
 func (r *Reader) record(size int, time int64, link hashing.Link, length uint32, frame []byte) (Record, error) {
-	if length > math.MaxInt32 {
-		return Record{}, fmt.Errorf("%w: original length %d, at most %d", ErrFormat, length, math.MaxInt32)
-	}
 	r.pending = size
-	return Record{Time: time, Link: link, Length: max(int(length), len(frame)), Frame: frame}, nil
+	return Record{Time: time, Link: link, Length: max(int(min(length, math.MaxInt32)), len(frame)), Frame: frame}, nil
 }
 
 // peek returns the next n bytes of a record, n ≤ bufferSize, and leaves them

@@ -202,7 +202,7 @@ func TestReadErrors(t *testing.T) {
 	o := binary.BigEndian
 	pcap := slices.Clip(pcapFileHead(o, 0xa1b2c3d4, 1))
 	old := bytes.Clone(pcap)
-	old[7] = 3
+	old[7] = 5
 	wide := pcapFileHead(o, 0xa1b2c3d4, 1<<16)
 	packet := slices.Clip(pcapRecord(o, pcap, 1, 2, 3, "abc"))
 	zipped := zip(t, packet)
@@ -217,13 +217,15 @@ func TestReadErrors(t *testing.T) {
 		{"half a header", pcap[:12], io.ErrUnexpectedEOF, "cut off, 12 of at least 24 bytes"},
 		{"text", []byte("# not a capture at all"), ErrFormat, "23206e6f"},
 		{"a longer record header", pcapFileHead(o, 0xa1b2cd34, 1), ErrFormat, "a1b2cd34"},
-		{"an old version", old, ErrFormat, "version 2.3"},
+		{"a new version", old, ErrFormat, "version 2.5"},
 		{"a link type that is none", wide, ErrFormat, "link type 65536"},
 		{"half a packet header", packet[:30], io.ErrUnexpectedEOF, "packet 1, at byte 24: cut off, 6 of at least 16 bytes"},
 		{"half a packet", append(packet, packet[24:42]...), io.ErrUnexpectedEOF, "packet 2, at byte 43: cut off, 18 of at least 19 bytes"},
 		{"a hostile length", words(o, packet, 0, 0, 1<<32-1, 0), ErrFormat, "packet 2, at byte 43: malformed capture: captured length 4294967295"},
 		{"a length of one too many", words(o, packet, 0, 0, MaxFrame+1, 0), ErrFormat, "captured length 262145, at most 262144"},
-		{"a hostile original length", pcapRecord(o, pcap, 1, 2, 1<<31, "abc"), ErrFormat, "original length 2147483648"},
+		{"bytes behind gzip", append(slices.Clone(zipped), "and more"...), ErrFormat, "packet 2, at byte 43: malformed capture: the compressed data have ended"},
+		{"bytes behind gzip and zeros", append(slices.Clone(zipped), "\x00\x00and more"...), ErrFormat, "what follows them is no gzip"},
+		{"half a member behind gzip", append(slices.Clone(zipped), zipped[:5]...), io.ErrUnexpectedEOF, "cut off"},
 		{"half a gzip trailer", zipped[:len(zipped)-4], io.ErrUnexpectedEOF, "packet 2, at byte 43: cut off, 0 of at least 16 bytes"},
 		{"half a gzip header", zipped[:5], io.ErrUnexpectedEOF, "gzip header"},
 		{"a gzip header that is none", []byte("\x1f\x8b\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), gzip.ErrHeader, "gzip header"},

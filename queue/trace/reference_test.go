@@ -65,7 +65,7 @@ func referencePcap(file []byte) ([]Record, ending) {
 		return nil, cut
 	}
 	link := o.Uint32(file[20:24]) & 0x03ffffff
-	if o.Uint16(file[4:6]) != 2 || o.Uint16(file[6:8]) != 4 || link > 65535 {
+	if o.Uint16(file[4:6]) != 2 || o.Uint16(file[6:8]) > 4 || link > 65535 {
 		return nil, bad
 	}
 	var recs []Record
@@ -74,6 +74,9 @@ func referencePcap(file []byte) ([]Record, ending) {
 			return recs, cut
 		}
 		captured, length := o.Uint32(rest[8:12]), o.Uint32(rest[12:16])
+		if minor := o.Uint16(file[6:8]); minor < 3 || minor == 3 && captured > length {
+			captured, length = length, captured
+		}
 		if captured > 262144 {
 			return recs, bad
 		}
@@ -81,7 +84,7 @@ func referencePcap(file []byte) ([]Record, ending) {
 			return recs, cut
 		}
 		if length > math.MaxInt32 {
-			return recs, bad
+			length = math.MaxInt32
 		}
 		rec := Record{NoTime, hashing.Link(link), int(length), rest[16 : 16+captured]}
 		if fraction := int64(o.Uint32(rest[4:8])) * unit; fraction < 1_000_000_000 {
@@ -249,10 +252,10 @@ func referencePacket(o binary.ByteOrder, kind uint32, body []byte, ifaces []refe
 	default:
 		return rec, false
 	}
-	if uint64(iface) >= uint64(len(ifaces)) || captured > 262144 || length > math.MaxInt32 || (int(captured)+3)/4*4 > len(data) {
+	if uint64(iface) >= uint64(len(ifaces)) || captured > 262144 || (int(captured)+3)/4*4 > len(data) {
 		return rec, false
 	}
-	rec = Record{NoTime, hashing.Link(ifaces[iface].link), max(int(length), int(captured)), data[:captured]}
+	rec = Record{NoTime, hashing.Link(ifaces[iface].link), max(int(min(length, math.MaxInt32)), int(captured)), data[:captured]}
 	if kind != 3 {
 		rec.Time = ifaces[iface].nanoseconds(uint64(o.Uint32(body[4:8]))<<32 | uint64(o.Uint32(body[8:12])))
 	}

@@ -1,35 +1,65 @@
 package trace
 
-// A window holds packets in the order of their times, and those of one time in
-// the order in which they were added.
+import "github.com/hoplag/hoplag/internal/heap"
+
+// How much a window holds at most, of packets and of their bytes. Times that
+// stand still, or frames of 256 KiB, would else hold any memory; 10^6 packets
+// in MaxBackstep are 10 million a second.
+const (
+	maxHeld      = 1 << 20
+	maxHeldBytes = 128 << 20
+	maxSpareSize = 4 << 10 // of a buffer that is kept for another frame
+)
+
+// A window holds packets and gives them back in the order of their times, and
+// those of one time in the order in which they were added.
 type window struct {
-	records []Record
-	taken   int // of the records, from the first on
+	heap  heap.Heap[held]
+	added uint64
+	bytes int      // of the buffers of frames, spare ones included
+	spare [][]byte // to be used again
 }
 
-func (w *window) empty() bool { return w.taken == len(w.records) }
+// held is a packet with its place.
+type held struct {
+	Record
+	place uint64
+}
+
+// Before makes a heap's first packet the earliest.
+func (h held) Before(o held) bool {
+	return h.Time < o.Time || h.Time == o.Time && h.place < o.place
+}
+
+func (w *window) empty() bool { return len(w.heap) == 0 }
+
+// full tells whether a packet must go before another comes.
+func (w *window) full() bool { return len(w.heap) >= maxHeld || w.bytes >= maxHeldBytes }
 
 // first is the earliest packet of a window that is not empty.
-func (w *window) first() *Record { return &w.records[w.taken] }
+func (w *window) first() *Record { return &w.heap[0].Record }
 
-// take removes it.
-func (w *window) take() Record {
-	rec := w.records[w.taken]
-	w.records[w.taken] = Record{}
-	w.taken++
-	return rec
+// take removes it. Its Frame is to be given back.
+func (w *window) take() Record { return w.heap.Pop().Record }
+
+// add puts a packet in its place. It copies the frame.
+func (w *window) add(rec Record) {
+	var frame []byte
+	if last := len(w.spare) - 1; last >= 0 {
+		frame, w.spare = w.spare[last], w.spare[:last]
+		w.bytes -= cap(frame)
+	}
+	rec.Frame = append(frame[:0], rec.Frame...)
+	w.bytes += cap(rec.Frame)
+	w.heap.Push(held{rec, w.added})
+	w.added++
 }
 
-// add puts a packet in its place, which is near the end.
-func (w *window) add(rec Record) {
-	if w.taken > len(w.records)/2 {
-		w.records = w.records[:copy(w.records, w.records[w.taken:])]
-		w.taken = 0
+// giveBack takes a frame that is not needed any more.
+func (w *window) giveBack(frame []byte) {
+	if cap(frame) <= maxSpareSize {
+		w.spare = append(w.spare, frame)
+		return
 	}
-	w.records = append(w.records, rec)
-	i := len(w.records) - 1
-	for ; i > w.taken && rec.Time < w.records[i-1].Time; i-- {
-		w.records[i] = w.records[i-1]
-	}
-	w.records[i] = rec
+	w.bytes -= cap(frame)
 }

@@ -1,0 +1,185 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Before version 2.3 of the format a record's lengths were the other way round.
+func TestOldVersions(t *testing.T) {
+	o := binary.LittleEndian
+	for minor := range byte(5) {
+		head := pcapFileHead(o, 0xa1b2c3d4, 1)
+		head[6] = minor
+		rec := words(o, slices.Clone(head), 1, 2, 3, 9)
+		if minor < 3 {
+			rec = words(o, slices.Clone(head), 1, 2, 9, 3)
+		}
+		recs, err := read(bytes.NewReader(append(rec, "abc"...)))
+		if err != nil || len(recs) != 1 || recs[0].Length != 9 || string(recs[0].Frame) != "abc" {
+			t.Errorf("version 2.%d: %v, %v", minor, recs, err)
+		}
+	}
+	// Of 2.3 there are both.
+	head := pcapFileHead(o, 0xa1b2c3d4, 1)
+	head[6] = 3
+	recs, err := read(bytes.NewReader(append(words(o, head, 1, 2, 9, 3), "abc"...)))
+	if err != nil || len(recs) != 1 || recs[0].Length != 9 {
+		t.Errorf("version 2.3, swapped: %v, %v", recs, err)
+	}
+}
+
+// A length that no packet has does no harm.
+func TestHugeOriginalLength(t *testing.T) {
+	o := binary.LittleEndian
+	for _, length := range []uint32{1 << 31, math.MaxUint32} {
+		recs, err := read(bytes.NewReader(pcapRecord(o, pcapFileHead(o, 0xa1b2c3d4, 1), 1, 2, length, "abc")))
+		if err != nil || len(recs) != 1 || recs[0].Length != math.MaxInt32 {
+			t.Errorf("length %d: %v, %v", length, recs, err)
+		}
+	}
+}
+
+// Zeros behind the compressed data are padding.
+func TestPaddedGzip(t *testing.T) {
+	file := captureFile(t, 1, 1, 2, 3)
+	recs, err := read(bytes.NewReader(append(zip(t, file), make([]byte, 10_000)...)))
+	if err != nil || len(recs) != 3 {
+		t.Errorf("%d packets, %v", len(recs), err)
+	}
+}
+
+// backwards are n times in blocks of MaxBackstep, each from its end to its
+// beginning.
+func backwards(n int) []int64 {
+	times := make([]int64, n)
+	const block = 50_000
+	for i := range times {
+		times[i] = 1e18 + int64(i/block)*MaxBackstep + int64(block-i%block)*(MaxBackstep/block)
+	}
+	return times
+}
+
+// Packets come at a cost that does not grow with how far out of order they
+// are. Sorting by insertion took 88 s for these.
+func TestPairOutOfOrder(t *testing.T) {
+	heavy(t)
+	const packets = 160_000
+	p := NewPair(capture(t, 1, backwards(packets)...), capture(t, 1, backwards(packets)...))
+	start, n, last := time.Now(), 0, int64(0)
+	for {
+		_, rec, err := p.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.Time < last {
+			t.Fatalf("%d after %d", rec.Time, last)
+		}
+		last = rec.Time
+		n++
+	}
+	if n != 2*packets {
+		t.Errorf("%d packets, want %d", n, 2*packets)
+	}
+	if d := time.Since(start); d > 10*time.Second { // on a very busy machine
+		t.Errorf("%v for %d packets", d, n)
+	}
+}
+
+// Times that stand still do not fill the memory.
+func TestPairHoldsSoMuch(t *testing.T) {
+	heavy(t)
+	still := make([]int64, maxHeld+1000)
+	for i := range still {
+		still[i] = 5
+	}
+	p := NewPair(capture(t, 1, append(still, 4)...), capture(t, 1, 1))
+	n := 0
+	var err error
+	for err == nil {
+		if _, _, err = p.Next(); err == nil {
+			n++
+		}
+		if held := len(p.sides[Ingress].window.heap); held > maxHeld {
+			t.Fatalf("%d packets held", held)
+		}
+	}
+	if !errors.Is(err, ErrTime) || n != len(still)+1 {
+		t.Errorf("%d packets, %v", n, err)
+	}
+}
+
+// Nor do frames, whatever the order of large and small ones.
+func TestPairHoldsSoManyBytes(t *testing.T) {
+	heavy(t)
+	rng := rand.New(rand.NewPCG(5, 5))
+	var w window
+	for range 20_000 {
+		for w.full() {
+			w.giveBack(w.take().Frame)
+		}
+		w.add(Record{Time: rng.Int64(), Frame: make([]byte, []int{40, MaxFrame}[rng.IntN(2)])})
+		sum := 0
+		for _, b := range w.spare {
+			sum += cap(b)
+		}
+		if w.bytes > maxHeldBytes+MaxFrame || sum > w.bytes {
+			t.Fatalf("%d bytes, %d of them spare", w.bytes, sum)
+		}
+	}
+	held := 0
+	for _, h := range w.heap {
+		held += cap(h.Frame)
+	}
+	for _, b := range w.spare {
+		held += cap(b)
+	}
+	if held != w.bytes {
+		t.Errorf("%d bytes, counted %d", held, w.bytes)
+	}
+}
+
+// BenchmarkPairOrders merges packets in the order of their times, in random order
+// within MaxBackstep, and backwards.
+func BenchmarkPairOrders(b *testing.B) {
+	const packets = 500_000
+	rng := rand.New(rand.NewPCG(1, 9))
+	sorted, random := make([]int64, packets), make([]int64, packets)
+	for i := range sorted {
+		sorted[i] = 1e18 + int64(i)*2000
+		random[i] = sorted[i] - rng.Int64N(MaxBackstep)
+	}
+	for name, times := range map[string][]int64{"sorted": sorted, "random": random, "backwards": backwards(packets)} {
+		b.Run(name, func(b *testing.B) {
+			file := captureFile(b, 1, times...)
+			n := 0
+			for b.Loop() {
+				var readers [2]*Reader
+				for i := range readers {
+					readers[i], _ = NewReader(bytes.NewReader(file))
+				}
+				p := NewPair(readers[0], readers[1])
+				for {
+					if _, _, err := p.Next(); err != nil {
+						if err != io.EOF {
+							b.Fatal(err)
+						}
+						break
+					}
+					n++
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/packet")
+		})
+	}
+}

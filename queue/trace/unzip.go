@@ -1,0 +1,63 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+)
+
+// unzip decompresses gzip streams, one behind the other. What follows them
+// and is none is told by name: everything before it has then been read.
+type unzip struct {
+	raw *bufio.Reader
+	z   *gzip.Reader
+}
+
+func newUnzip(raw *bufio.Reader) (*unzip, error) {
+	z, err := gzip.NewReader(raw)
+	if err != nil {
+		return nil, err
+	}
+	z.Multistream(false)
+	return &unzip{raw, z}, nil
+}
+
+// Read reads on in the next stream where one ends.
+func (u *unzip) Read(p []byte) (int, error) {
+	for {
+		n, err := u.z.Read(p)
+		if err != io.EOF {
+			return n, err
+		}
+		if n > 0 {
+			return n, nil
+		}
+		magic, err := u.raw.Peek(2)
+		if err == io.EOF && len(magic) == 0 {
+			return 0, io.EOF
+		}
+		if string(magic) != "\x1f\x8b" {
+			return u.padding()
+		}
+		if err := u.z.Reset(u.raw); err != nil {
+			return 0, early(err)
+		}
+		u.z.Multistream(false)
+	}
+}
+
+// padding passes over zeros, with which tapes and block devices end.
+func (u *unzip) padding() (int, error) {
+	var b [4096]byte
+	for {
+		n, err := u.raw.Read(b[:])
+		if len(bytes.TrimRight(b[:n], "\x00")) > 0 {
+			return 0, fmt.Errorf("%w: the compressed data have ended, and what follows them is no gzip", ErrFormat)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}
