@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/figclock"
 	"github.com/hoplag/hoplag/bench/figcolate"
 	"github.com/hoplag/hoplag/bench/figlda"
 	"github.com/hoplag/hoplag/bench/figlds"
@@ -19,6 +20,7 @@ func experiments() []experiment.Experiment {
 		figrli.Experiments(),
 		figlds.Experiments(),
 		figcolate.Experiments(),
+		figclock.Experiments(),
 		figreal.Experiments(),
 		unmeasured,
 	)

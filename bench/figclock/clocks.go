@@ -1,0 +1,171 @@
+package figclock
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/plot"
+)
+
+var clocks = experiment.Experiment{
+	Name: "ours-clock", Group: "Clocks that disagree",
+	Title: "Offset and drift of clocks from the synopses",
+	Claim: "One-way delays need clocks that agree, as every one of the papers assumes. Cells of one packet of both directions say what the " +
+		"clocks differ by: at loads where means are off by milliseconds, to a fraction of a microsecond, without a probe.",
+	Weight: 80, Quick: 1,
+	Measure: measureClocks,
+}
+
+// An axis is what one figure varies.
+type axis struct {
+	name, title string
+	x           plot.Axis
+	values      []float64
+	set         func(s *setting, value float64)
+	only        []float64 // values of a quick run
+}
+
+var axes = []axis{
+	{"load", "Error of the offset against load, both ways alike", plot.Axis{Label: "load (%)"},
+		[]float64{10, 30, 50, 70, 80, 90, 95}, func(s *setting, v float64) { s.load = [2]float64{v / 100, v / 100} }, []float64{50, 90}},
+	{"uneven", "Error of the offset against the load there, with 20 % back, bursts", plot.Axis{Label: "load there (%)"},
+		[]float64{10, 30, 50, 70, 80, 90, 95}, func(s *setting, v float64) { s.load, s.bursts = [2]float64{v / 100, 0.2}, true }, []float64{80}},
+	{"packets", "Error of the offset against packets", plot.Axis{Label: "packets a second, each way", Scale: plot.Log},
+		[]float64{100, 1e3, 1e4, 1e5, 1e6}, func(s *setting, v float64) { s.packets = v }, []float64{1e3}},
+	{"loss", "Error of the offset against loss", plot.Axis{Label: "loss rate (%)"},
+		[]float64{0, 1, 5, 10, 20, 30}, func(s *setting, v float64) { s.loss = v / 100 }, []float64{10}},
+	{"window", "Error of the offset against the window", plot.Axis{Label: "window (s)", Scale: plot.Log},
+		[]float64{1, 2, 5, 10, 20, 50}, func(s *setting, v float64) { s.seconds = int(v) }, []float64{2}},
+	{"asymmetry", "Error of the offset against the asymmetry of the path", plot.Axis{Label: "least delay there less that back (µs)", Scale: plot.Log},
+		[]float64{0.1, 1, 10, 100, 500}, func(s *setting, v float64) { s.floor = [2]float64{5e5 + v*1e3/2, 5e5 - v*1e3/2} }, []float64{100}},
+}
+
+func measureClocks(run *experiment.Run) {
+	runs := run.Pick(2, 24)
+	found := map[string][][]outcome{}
+	var tally coverage
+	for i, a := range axes {
+		run.Part(i, len(axes))
+		values := a.values
+		if run.Quick {
+			values = a.only
+		}
+		for _, v := range experiment.Each(run, values) {
+			set := usual
+			a.set(&set, v)
+			rng := run.Rand(fmt.Sprint(a.name, " ", v))
+			var all []outcome
+			for range run.Times(runs) {
+				o := measure(rng, set)
+				all = append(all, o)
+				tally.add(&set, &o)
+			}
+			found[a.name] = append(found[a.name], all)
+		}
+		draw(run, a, values, found[a.name])
+		tabulate(run, a, values, found[a.name])
+	}
+	picture(run)
+	if !run.Quick {
+		judge(run, found, tally)
+	}
+	run.Config("runs", runs, "packets a second", usual.packets, "floor ns", usual.floor[0], "ahead ns", ahead, "gaining", gaining,
+		"probe bytes", probeBytes, "polls", polls)
+	run.Notef("Each point is the median of %d runs of %d seconds; %g packets a second and a load of 80 %% each way, %g %% lost, where the "+
+		"figure does not say otherwise. Least delays are %g µs each way. NTP's filter and the shortest of probes are held to what the clock "+
+		"was when their exchange was sent: the drift since then is not counted against them.",
+		runs, usual.seconds, usual.packets, 100*usual.loss, usual.floor[0]/1e3)
+	run.Note("Probes of equal bytes, put through the same line, do better than cells, since every one is a sample, where a cell is one only if " +
+		"it holds one packet; what cells save is to send, answer and tell apart some 300 probes a second each way. Means do well, and " +
+		"best of all at a million packets a second, where both directions are loaded alike for long enough; where they are not, nothing " +
+		"tells, and they are off by milliseconds. An asymmetry of the path, a difference of the least delays, goes into every method's " +
+		"offset by a half. The error of the drift stays near 0.05 ppm however long the window is, since the rate is granted to wander by " +
+		"0.1 ppm.")
+}
+
+// A coverage counts the intervals that hold the truth. The likely ones are of
+// paths whose least delays are equal, as they assume.
+type coverage struct{ certain, likely, all, symmetric int }
+
+func (c *coverage) add(set *setting, o *outcome) {
+	c.all++
+	if !o.excluded {
+		c.certain++
+	}
+	if set.floor[0] == set.floor[1] {
+		c.symmetric++
+		if !o.missed {
+			c.likely++
+		}
+	}
+}
+
+// draw makes the figures of one axis: errors of the offset, and of the drift
+// where that is told.
+func draw(run *experiment.Run, a axis, values []float64, found [][]outcome) {
+	f := run.Figure(plot.Figure{Name: a.name, Title: a.title, X: a.x, Y: plot.Axis{Label: "error of the offset (µs)", Scale: plot.Log}})
+	for m := range single {
+		line := looks[m]
+		for i, v := range values {
+			line.Add(v, typical(found[i], func(o *outcome) float64 { return o.offset[m] })/1e3)
+		}
+		f.Series = append(f.Series, line)
+	}
+	if a.name != "load" && a.name != "window" {
+		return
+	}
+	f = run.Figure(plot.Figure{Name: a.name + "-drift", Title: "Error of the drift against the " + a.name, X: a.x,
+		Y: plot.Axis{Label: "error of the drift (ppm)", Scale: plot.Log}})
+	for _, m := range []int{means, probed, last, ours, single} {
+		line := looks[m]
+		for i, v := range values {
+			line.Add(v, 1e6*typical(found[i], func(o *outcome) float64 { return o.drift[m] }))
+		}
+		f.Series = append(f.Series, line)
+	}
+}
+
+// tabulate lists the figures' numbers, and the widths of our intervals.
+func tabulate(run *experiment.Run, a axis, values []float64, found [][]outcome) {
+	t := run.Table(a.name, a.title+" (µs)", a.x.Label, "means", "NTP's filter", "probes of equal bytes", "their line", "cells, 1 s", "cells",
+		"certain ±", "likely ±", "drift (ppm)")
+	for i, v := range values {
+		cells := []string{experiment.Number(v)}
+		for m := range single {
+			cells = append(cells, number(typical(found[i], func(o *outcome) float64 { return o.offset[m] })/1e3))
+		}
+		t.Add(append(cells,
+			number(typical(found[i], func(o *outcome) float64 { return o.certain / 2 })/1e3),
+			number(typical(found[i], func(o *outcome) float64 { return o.likely / 2 })/1e3),
+			number(1e6*typical(found[i], func(o *outcome) float64 { return o.drift[ours] })))...)
+	}
+}
+
+func number(x float64) string {
+	if math.IsNaN(x) {
+		return "–"
+	}
+	return experiment.Number(x)
+}
+
+func judge(run *experiment.Run, found map[string][][]outcome, c coverage) {
+	eighty := found["uneven"][4]
+	micro := func(m int) string {
+		return experiment.Number(typical(eighty, func(o *outcome) float64 { return o.offset[m] })/1e3) + " µs"
+	}
+	beats := func(what string, m int) *experiment.Claim {
+		ns := func(m int) float64 { return typical(eighty, func(o *outcome) float64 { return o.offset[m] }) }
+		return run.Claim("error of the offset, bursts, loads of 80 and 20 %, beside "+what, micro(m), micro(ours),
+			experiment.Judge(ns(ours), ns(m), 0.1))
+	}
+	beats("means", means).Headline = true
+	beats("NTP's filter", filter)
+	beats("the shortest of probes of equal bytes", equal)
+	beats("these probes through the same line", probed)
+	drift := 1e6 * typical(found["window"][3], func(o *outcome) float64 { return o.drift[ours] })
+	run.Keeps("error of the drift in 10 s at 80 % load", "≤ 0.1 ppm", experiment.Number(drift)+" ppm", drift <= 0.1)
+	run.Keeps("certain intervals that hold the offset", "all", fmt.Sprintf("%d of %d", c.certain, c.all), c.certain == c.all)
+	run.Keeps("likely intervals that hold it, of symmetric paths", "95 %", fmt.Sprintf("%d of %d", c.likely, c.symmetric),
+		float64(c.likely) >= 0.95*float64(c.symmetric))
+}
