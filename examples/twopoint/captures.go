@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -69,11 +70,15 @@ func (c *captures) Close() {
 	}
 }
 
-// feed gives every packet of the pair to the meter.
-func (c *captures) feed(m *meter) error {
+// feed gives every packet of the pair to the meter, up to what is wrong with
+// one of the captures.
+func (c *captures) feed(ctx context.Context, m *meter) error {
 	defer c.progress.end()
 	var p packet
 	for {
+		if c.progress.packets%1024 == 0 && ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
 		point, rec, err := c.pair.Next()
 		switch {
 		case err == io.EOF:
@@ -81,7 +86,7 @@ func (c *captures) feed(m *meter) error {
 		case errors.Is(err, trace.ErrTime), errors.Is(err, trace.ErrLink):
 			return fmt.Errorf("%s and %s: %w", c.names[0], c.names[1], err)
 		case err != nil:
-			return fmt.Errorf("%w (-in %s, -out %s)", err, c.names[0], c.names[1])
+			return fmt.Errorf("%w (-before %s, -after %s)", err, c.names[0], c.names[1])
 		}
 		c.progress.packets++
 		if err := p.parse(rec); err != nil {

@@ -3,10 +3,10 @@
 // two small synopses say beside the exact answer.
 //
 //	go run ./examples/twopoint                                    # the captures that ship with it
-//	go run ./examples/twopoint -in a.pcap -out b.pcap.gz          # your own
+//	go run ./examples/twopoint -before a.pcap -after b.pcap.gz    # your own
 //	go run ./examples/twopoint -interval 1s -json
 //
-// The captures hold one traffic stream before (-in) and after (-out) whatever
+// The captures hold one traffic stream before (-before) and after (-after) whatever
 // delays it, in pcap or pcapng, compressed by gzip or not, stamped by clocks
 // that agree. The first is fed to the sender's aggregator and the second to
 // the receiver's; each packet goes there by a digest of the bytes that do not
@@ -36,16 +36,24 @@
 // later. Of the frames of both captures, "passed_over_frames" were not measured
 // and "cut_packets" end so early that they may not be recognised.
 //
+// Where a capture is damaged or cut off, and where Ctrl-C ends the reading, the
+// report is of what came before, it says so ("stopped" in JSON), and the exit
+// code is 1; it is 2 for wrong flags.
+//
 // The captures that ship are recorded by record.sh: web pages, DNS, ping,
 // iperf3 over TCP and UDP, through a shaped queue that sometimes overflows.
 package main
 
 import (
+	"bufio"
+	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"time"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -53,29 +61,41 @@ import (
 )
 
 func main() {
-	err := run(os.Args[1:], os.Stdout, os.Stderr)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "twopoint:", err)
-		os.Exit(1)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
 	}
+	fmt.Fprintln(os.Stderr, "twopoint:", err)
+	if errors.Is(err, errUsage) {
+		os.Exit(2)
+	}
+	os.Exit(1)
 }
+
+// errUsage is wrapped by what is wrong with the command line.
+var errUsage = errors.New("usage")
 
 // options are what the command line says.
 type options struct {
-	in, out  string
-	interval time.Duration
-	json     bool
-	ipOnly   bool
-	seed     uint64
-	config   lda.Config
+	before, after string
+	interval      time.Duration
+	json          bool
+	ipOnly        bool
+	seed          uint64
+	config        lda.Config
 }
 
-func run(args []string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	opt, err := parse(args, stderr)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		return usageError{err}
+	}
 	if err != nil {
 		return err
 	}
-	captures, err := open(opt.in, opt.out, stderr)
+	captures, err := open(opt.before, opt.after, stderr)
 	if err != nil {
 		return err
 	}
@@ -85,26 +105,38 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	m.ipOnly = opt.ipOnly
-	if err := captures.feed(m); err != nil {
-		return err
+	stopped := captures.feed(ctx, m)
+	if stopped != nil && m.matcher.matched == 0 {
+		return stopped
 	}
 	r, err := m.report()
 	if err != nil {
-		return err
+		return cmp.Or(stopped, err)
 	}
 	r.In, r.Out = captures.names[0], captures.names[1]
-	if opt.json {
-		return r.writeJSON(stdout)
+	if stopped != nil {
+		r.Stopped = stopped.Error()
 	}
-	return r.writeText(stdout)
+	out := bufio.NewWriter(stdout)
+	if opt.json {
+		err = r.writeJSON(out)
+	} else {
+		err = r.writeText(out)
+	}
+	return cmp.Or(err, out.Flush(), stopped)
 }
+
+// usageError is what is wrong with the command line.
+type usageError struct{ error }
+
+func (usageError) Is(target error) bool { return target == errUsage }
 
 func parse(args []string, stderr io.Writer) (options, error) {
 	var opt options
 	f := flag.NewFlagSet("twopoint", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // the error that Parse returns is printed once
-	f.StringVar(&opt.in, "in", "", "capture `file` before the delay; pcap or pcapng, also .gz (default: the one that ships)")
-	f.StringVar(&opt.out, "out", "", "capture `file` after the delay (default: the one that ships)")
+	f.StringVar(&opt.before, "before", "", "capture `file` before the delay; pcap or pcapng, also .gz (default: the one that ships)")
+	f.StringVar(&opt.after, "after", "", "capture `file` after the delay (default: the one that ships)")
 	f.DurationVar(&opt.interval, "interval", 0, "`length` of a measurement interval, such as 1s; 0 is the whole capture")
 	f.BoolVar(&opt.json, "json", false, "print JSON instead of text; delays in nanoseconds")
 	f.BoolVar(&opt.ipOnly, "ip", false, "measure IP packets only, and pass over ARP, spanning tree and the like")
@@ -122,9 +154,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	case err != nil:
 		return opt, fmt.Errorf("%w; -h explains the flags", err)
 	case f.NArg() > 0:
-		return opt, fmt.Errorf("unexpected argument %q; captures are given by -in and -out", f.Arg(0))
-	case (opt.in == "") != (opt.out == ""):
-		return opt, errors.New("-in and -out go together: a capture before and one after the delay")
+		return opt, fmt.Errorf("unexpected argument %q; captures are given by -before and -after", f.Arg(0))
+	case (opt.before == "") != (opt.after == ""):
+		return opt, errors.New("-before and -after go together: a capture before and one after the delay")
 	case opt.interval != 0 && opt.interval < time.Millisecond:
 		return opt, fmt.Errorf("-interval %v: want at least 1ms, or 0 for the whole capture", opt.interval)
 	case *shift > lda.MaxShift:

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -18,7 +18,7 @@ import (
 func output(t *testing.T, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if err := run(args, &stdout, &stderr); err != nil {
+	if err := run(t.Context(), args, &stdout, &stderr); err != nil {
 		t.Fatalf("twopoint %s: %v\n%s", strings.Join(args, " "), err, &stderr)
 	}
 	return stdout.String()
@@ -118,7 +118,10 @@ func TestSeedChangesTheSample(t *testing.T) {
 func TestErrorsSayWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	in, out := filepath.Join("testdata", "ingress.pcap.gz"), filepath.Join("testdata", "egress.pcap.gz")
-	plain := inflate(t, in)
+	plain, err := os.ReadFile(write(t, 96, records(t, "ingress.pcap.gz")))
+	if err != nil {
+		t.Fatal(err)
+	}
 	file := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -126,7 +129,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		}
 		return path
 	}
-	truncated := file("truncated.pcap", plain[:len(plain)-10])
+	truncated := file("truncated.pcap", plain[:24+16+10])
 	noPackets := file("empty.pcap", plain[:24])
 	garbage := file("garbage", []byte("this is not a capture"))
 	other := bytes.Clone(plain)
@@ -136,36 +139,36 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		i += 16 + length
 	}
 	different := file("different.pcap", other)
-	wireless := bytes.Clone(plain)
-	wireless[20] = 105 // IEEE 802.11
-	unsupported := file("wireless.pcap", wireless)
+	foreign := bytes.Clone(plain)
+	foreign[20] = 201 // Bluetooth
+	unsupported := file("foreign.pcap", foreign)
 
 	for _, c := range []struct {
 		name string
 		args []string
 		want string
 	}{
-		{"swapped", []string{"-in", out, "-out", in}, "swap the two captures"},
-		{"different traffic", []string{"-in", different, "-out", out}, "different traffic: none of 7,460 packets of -out is among the 7,830 of -in"},
-		{"truncated", []string{"-in", truncated, "-out", out}, "ingress capture"},
-		{"no packets", []string{"-in", in, "-out", noPackets}, "no packets"},
-		{"not a capture", []string{"-in", garbage, "-out", out}, "garbage"},
-		{"missing", []string{"-in", filepath.Join(dir, "none"), "-out", out}, "none"},
-		{"one only", []string{"-in", in}, "go together"},
-		{"unmatched link types", []string{"-in", unsupported, "-out", out}, "link types"},
-		{"both of an unsupported link type", []string{"-in", unsupported, "-out", unsupported}, "link type: 105"},
+		{"swapped", []string{"-before", out, "-after", in}, "swap the two captures"},
+		{"different traffic", []string{"-before", different, "-after", out}, "different traffic: none of 7,460 packets of -after is among the 7,830 of -before"},
+		{"truncated at once", []string{"-before", truncated, "-after", out}, "ingress capture: packet 1"},
+		{"no packets", []string{"-before", in, "-after", noPackets}, "no packets"},
+		{"not a capture", []string{"-before", garbage, "-after", out}, "garbage"},
+		{"missing", []string{"-before", filepath.Join(dir, "none"), "-after", out}, "none"},
+		{"one only", []string{"-before", in}, "go together"},
+		{"unmatched link types", []string{"-before", unsupported, "-after", out}, "link types"},
+		{"both of an unsupported link type", []string{"-before", unsupported, "-after", unsupported}, "link type: 201"},
 		{"negative interval", []string{"-interval", "-1s"}, "at least 1ms"},
 		{"rows", []string{"-rows", "500"}, "power of two"},
 		{"shift", []string{"-shift", "64"}, "1 to 32"},
 		{"no shift", []string{"-shift", "0"}, "more than Banks[0].Shift"},
 		{"digest", []string{"-digest", "33"}, "0 to 32"},
-		{"stray argument", []string{"capture.pcap"}, "-in and -out"},
+		{"stray argument", []string{"capture.pcap"}, "-before and -after"},
 		{"unknown flag", []string{"-bogus"}, "-bogus; -h explains"},
 		{"interval without a unit", []string{"-interval", "5"}, `"5" for flag -interval`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var stdout bytes.Buffer
-			err := run(c.args, &stdout, io.Discard)
+			err := run(t.Context(), c.args, &stdout, io.Discard)
 			if err == nil {
 				t.Fatalf("no error; printed\n%s", &stdout)
 			}
@@ -181,30 +184,93 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	var help bytes.Buffer
-	if err := run([]string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
+	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h should stop the program, and no more: %v", err)
 	}
-	for _, want := range []string{"-in", "-out", "-interval", "-json", "-seed", "usage"} {
+	for _, want := range []string{"-before", "-after", "-interval", "-json", "-seed", "usage"} {
 		if !strings.Contains(help.String(), want) {
 			t.Errorf("-h does not explain %s", want)
 		}
 	}
 }
 
-func inflate(t *testing.T, path string) []byte {
+// What comes before the damage is measured, and that there is damage is told
+// beside it and by the exit code.
+func TestDamagedCapture(t *testing.T) {
+	plain, err := os.ReadFile(write(t, 96, records(t, "ingress.pcap.gz")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(t.TempDir(), "damaged.pcap")
+	if err := os.WriteFile(damaged, plain[:len(plain)*3/4], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"-json", "-interval=1s"} {
+		var stdout bytes.Buffer
+		err := run(t.Context(), []string{"-before", damaged, "-after", "testdata/egress.pcap.gz", format}, &stdout, io.Discard)
+		if !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: %v", format, err)
+		}
+		if !strings.Contains(stdout.String(), "stopped") || !strings.Contains(stdout.String(), "cut off") {
+			t.Errorf("%s: the report does not say that it is of a part:\n%s", format, &stdout)
+		}
+		var r report
+		if format == "-json" {
+			if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+				t.Fatal(err)
+			}
+			if w := r.Intervals[0]; w.Sent.Exact < 5000 || w.Sent.Exact > 7800 || math.Abs(w.Mean.Estimate-w.Mean.Exact) > tolerance(w) {
+				t.Errorf("of three quarters: %+v", w)
+			}
+		}
+	}
+}
+
+// Ctrl-C leaves what was measured so far, whole JSON included.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	m, err := newMeter(mustParse(t).config, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := open("", "", io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := c.feed(ctx, m); err == nil || err.Error() != "interrupted" {
+		t.Errorf("%v", err)
+	}
+}
+
+// A report that cannot be written is an error.
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{nil, {"-json"}, {"-interval", "1s"}} {
+		if err := run(t.Context(), args, full, io.Discard); err == nil {
+			t.Errorf("%q to a full disk: no error", args)
+		}
+	}
+}
+
+func mustParse(t *testing.T) options {
 	t.Helper()
-	file, err := os.Open(path)
+	opt, err := parse(nil, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
+	return opt
+}
+
+// What is wrong with the flags is told apart from what is wrong with the data.
+func TestUsageErrors(t *testing.T) {
+	for want, args := range map[bool][]string{true: {"-rows", "500"}, false: {"-before", "none", "-after", "none"}} {
+		if err := run(t.Context(), args, io.Discard, io.Discard); errors.Is(err, errUsage) != want {
+			t.Errorf("%q: %v", args, err)
+		}
 	}
-	data, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }

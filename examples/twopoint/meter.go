@@ -68,7 +68,12 @@ type interval struct {
 	result     lda.Result
 	err        error
 	overflowed bool
+	late       bool // ended although its packets may still have been under way
 }
+
+// maxPending is how many intervals the receiver may be behind the sender.
+// Each takes the memory of two synopses until it has ended.
+const maxPending = 512
 
 func newMeter(c lda.Config, seed uint64, length time.Duration) (*meter, error) {
 	down, err := newSynopsis(c)
@@ -109,6 +114,9 @@ func (m *meter) update(point trace.Point, t int64, p *packet) {
 	}
 	if ok {
 		m.intervals[at.interval].exact.add(t-at.time, unique)
+		if at.interval < m.receiving && m.intervals[at.interval].late && m.receiving < len(m.intervals) {
+			m.intervals[m.receiving].late = true // it has the packet in its place
+		}
 		for m.receiving < at.interval { // the marker would have come by now
 			m.endInterval()
 		}
@@ -124,6 +132,10 @@ func (m *meter) sending(t int64) *interval {
 		start := m.first
 		if m.length > 0 {
 			start += (t - m.first) / m.length * m.length
+		}
+		if n-m.receiving >= maxPending {
+			m.intervals[m.receiving].late = true
+			m.endInterval()
 		}
 		m.intervals = append(m.intervals, interval{start: start, up: m.synopsis()})
 	}
@@ -189,17 +201,17 @@ func (m *meter) diagnose() error {
 	matched, early := m.matcher.matched, m.matcher.early
 	switch {
 	case in == 0:
-		return errors.New("none of the frames of -in carries IP")
+		return errors.New("none of the frames of -before carries IP")
 	case out == 0:
-		return errors.New("none of the frames of -out carries IP")
+		return errors.New("none of the frames of -after carries IP")
 	case m.last-m.first < 0: // wrapped
 		return errors.New("the times in the captures are more than 292 years apart")
 	case early > matched:
-		return fmt.Errorf("%s of %s packets are in -out before they are in -in: swap the two captures, or correct the clock of -out, which is behind, or take one direction only, if they have both", thousands(early), thousands(out))
+		return fmt.Errorf("%s of %s packets are in -after before they are in -before: swap the two captures, or correct the clock of -after, which is behind, or take one direction only, if they have both", thousands(early), thousands(out))
 	case matched == 0:
-		return fmt.Errorf("captures of different traffic: none of %s packets of -out is among the %s of -in (address translation or a tunnel between the points changes packets, too)%s", thousands(out), thousands(in), m.cutting())
+		return fmt.Errorf("captures of different traffic: none of %s packets of -after is among the %s of -before (address translation or a tunnel between the points changes packets, too)%s", thousands(out), thousands(in), m.cutting())
 	case matched < (out-m.foreign)/2:
-		return fmt.Errorf("only %s of %s packets of -out are in -in: the captures are of different traffic, or -in began later%s", thousands(matched), thousands(out), m.cutting())
+		return fmt.Errorf("only %s of %s packets of -after are in -before: the captures are of different traffic, or -before began later%s", thousands(matched), thousands(out), m.cutting())
 	}
 	return nil
 }
@@ -210,7 +222,7 @@ func (m *meter) cutting() string {
 	if m.cut == [2]int64{} {
 		return ""
 	}
-	return fmt.Sprintf("; or their snap lengths: %s of -in and %s of -out are %s", thousands(m.cut[trace.Ingress]), thousands(m.cut[trace.Egress]), cutShort)
+	return fmt.Sprintf("; or their snap lengths: %s of -before and %s of -after are %s", thousands(m.cut[trace.Ingress]), thousands(m.cut[trace.Egress]), cutShort)
 }
 
 // row puts the interval's estimates beside the truth.
@@ -227,6 +239,9 @@ func (i *interval) row(m *meter) row {
 		Replaced: i.result.Replaced,
 	}
 	switch {
+	case i.late:
+		w.Problem = fmt.Sprintf("packets were under way for %d intervals: give a longer -interval", maxPending)
+		return w
 	case delays.N() == 0:
 		w.Problem = "none of the packets came out"
 		return w

@@ -22,7 +22,12 @@ import (
 // records returns the packets of one of the shipped captures.
 func records(t *testing.T, name string) []trace.Record {
 	t.Helper()
-	r, err := trace.NewReader(bytes.NewReader(inflate(t, filepath.Join("testdata", name))))
+	file, err := os.Open(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := trace.NewReader(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +74,7 @@ func shifted(records []trace.Record, by time.Duration) []trace.Record {
 func failure(t *testing.T, args ...string) string {
 	t.Helper()
 	var stdout bytes.Buffer
-	err := run(args, &stdout, io.Discard)
+	err := run(t.Context(), args, &stdout, io.Discard)
 	if err == nil {
 		t.Fatalf("twopoint %s: no error; printed\n%s", strings.Join(args, " "), &stdout)
 	}
@@ -99,8 +104,8 @@ func TestOrderOfTheFileDoesNotMatter(t *testing.T) {
 		mixed[i] = write(t, trace.MaxFrame, twice)
 	}
 	for _, interval := range []string{"0", "1s"} {
-		want := decoded(t, "-in", files[0], "-out", files[1], "-interval", interval)
-		got := decoded(t, "-in", mixed[0], "-out", mixed[1], "-interval", interval)
+		want := decoded(t, "-before", files[0], "-after", files[1], "-interval", interval)
+		got := decoded(t, "-before", mixed[0], "-after", mixed[1], "-interval", interval)
 		want.In, want.Out, got.In, got.Out = "", "", "", ""
 		if want, got := marshal(t, want), marshal(t, got); got != want {
 			t.Errorf("-interval %s: out of order the answer is\n%s, in order\n%s", interval, got, want)
@@ -125,7 +130,7 @@ func TestClocksApartAreNoHarm(t *testing.T) {
 	for offset, overflows := range map[time.Duration]bool{
 		0: false, time.Second: false, 25 * time.Second: false, 2 * time.Minute: false,
 	} {
-		args := []string{"-in", in, "-out", write(t, 96, shifted(out, offset))}
+		args := []string{"-before", in, "-after", write(t, 96, shifted(out, offset))}
 		w := decoded(t, args...).Intervals[0]
 		if off := math.Abs(w.Mean.Estimate-w.Mean.Exact) > tolerance(w); off != overflows {
 			t.Errorf("clocks %v apart: mean %v, exact %v; should be off: %v", offset, w.Mean.Estimate, w.Mean.Exact, overflows)
@@ -138,7 +143,7 @@ func TestClocksApartAreNoHarm(t *testing.T) {
 
 func TestSnapLengths(t *testing.T) {
 	in, out := records(t, "ingress.pcap.gz"), records(t, "egress.pcap.gz")
-	short := decoded(t, "-in", write(t, 64, in), "-out", write(t, 64, out))
+	short := decoded(t, "-before", write(t, 64, in), "-after", write(t, 64, out))
 	if w := short.Intervals[0]; w.Lost != decoded(t).Intervals[0].Lost || short.Cut == 0 {
 		t.Errorf("cut at the same byte: %d cut, lost %+v", short.Cut, w.Lost)
 	}
@@ -146,9 +151,9 @@ func TestSnapLengths(t *testing.T) {
 		in, out int
 		want    string
 	}{
-		{96, 64, "0 of -in and"}, {64, 96, "and 0 of -out"}, {34, 34, "of -in and"}, {20, 20, "of -in and"},
+		{96, 64, "0 of -before and"}, {64, 96, "and 0 of -after"}, {34, 34, "of -before and"}, {20, 20, "of -before and"},
 	} {
-		err := failure(t, "-in", write(t, c.in, in), "-out", write(t, c.out, out))
+		err := failure(t, "-before", write(t, c.in, in), "-after", write(t, c.out, out))
 		if !strings.Contains(err, "snap lengths: ") || !strings.Contains(err, c.want) {
 			t.Errorf("snap lengths %d and %d: error %q does not say so", c.in, c.out, err)
 		}
@@ -160,7 +165,7 @@ func TestSnapLengths(t *testing.T) {
 			some[i].Frame = some[i].Frame[:40]
 		}
 	}
-	if text := output(t, "-in", write(t, 96, in), "-out", write(t, 96, some)); !strings.Contains(text, "746 packets are cut off") {
+	if text := output(t, "-before", write(t, 96, in), "-after", write(t, 96, some)); !strings.Contains(text, "746 packets are cut off") {
 		t.Errorf("one packet in ten is cut off at one point, which is not told in\n%s", text)
 	}
 }
@@ -190,8 +195,8 @@ func TestFramesWithoutIP(t *testing.T) {
 		}
 	}
 	a, b := write(t, 96, in), write(t, 96, out)
-	check("by all bytes", decoded(t, "-in", a, "-out", b), 2, 1, 1)
-	check("-ip", decoded(t, "-in", a, "-out", b, "-ip"), 0, 0, 4)
+	check("by all bytes", decoded(t, "-before", a, "-after", b), 2, 1, 1)
+	check("-ip", decoded(t, "-before", a, "-after", b, "-ip"), 0, 0, 4)
 
 	// A cooked capture has other bytes before the EtherType.
 	cooked := slices.Clone(out)
@@ -200,17 +205,17 @@ func TestFramesWithoutIP(t *testing.T) {
 		cooked[i].Frame = append(make([]byte, 14), cooked[i].Frame[12:]...)
 		cooked[i].Length += 2
 	}
-	check("other link type", decoded(t, "-in", a, "-out", write(t, 98, cooked)), 0, 0, 4)
+	check("other link type", decoded(t, "-before", a, "-after", write(t, 98, cooked)), 0, 0, 4)
 
 	// What a switch says itself may be most of what a quiet link carries.
 	quiet := slices.Clone(out[:5])
 	for i := range 20 {
 		quiet = append(quiet, other(out[5].Time, byte(10+i)))
 	}
-	check("quiet", decoded(t, "-in", a, "-out", write(t, 96, quiet)), 2, plain.Received.Exact-3+1, 21)
+	check("quiet", decoded(t, "-before", a, "-after", write(t, 96, quiet)), 2, plain.Received.Exact-3+1, 21)
 
 	only := write(t, 96, []trace.Record{other(start, 1)})
-	for _, args := range [][]string{{"-in", only, "-out", b}, {"-in", a, "-out", only}} {
+	for _, args := range [][]string{{"-before", only, "-after", b}, {"-before", a, "-after", only}} {
 		if err := failure(t, append(args, "-ip")...); !strings.Contains(err, "carries IP") {
 			t.Errorf("%v -ip: error %q does not say that there is no IP", args, err)
 		}
@@ -227,10 +232,10 @@ func TestNotes(t *testing.T) {
 		args       []string
 		want, lack string
 	}{
-		{"nothing odd", []string{"-in", a, "-out", b}, "synopsis", "packets came out"},
-		{"clock a little behind", []string{"-in", a, "-out", behind}, "781 packets came out before they went in: the second clock is behind", "had not gone in"},
-		{"ingress began later", []string{"-in", began, "-out", b}, "packets came out that had not gone in; where they take the place of lost ones in a cell LDA is misled: give -digest 16", "before they went in"},
-		{"with digests", []string{"-in", began, "-out", b, "-digest", "16"}, "packets came out that had not gone in\n", "give -digest"},
+		{"nothing odd", []string{"-before", a, "-after", b}, "synopsis", "packets came out"},
+		{"clock a little behind", []string{"-before", a, "-after", behind}, "781 packets came out before they went in: the second clock is behind", "had not gone in"},
+		{"ingress began later", []string{"-before", began, "-after", b}, "packets came out that had not gone in; where they take the place of lost ones in a cell LDA is misled: give -digest 16", "before they went in"},
+		{"with digests", []string{"-before", began, "-after", b, "-digest", "16"}, "packets came out that had not gone in\n", "give -digest"},
 	} {
 		text := output(t, c.args...)
 		if !strings.Contains(text, c.want) || strings.Contains(text, c.lack) || strings.Contains(text, "cut off") {

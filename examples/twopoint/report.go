@@ -26,6 +26,7 @@ type report struct {
 	Config         settings `json:"config"`
 	SynopsisBytes  int      `json:"synopsis_bytes"`
 	WireBytes      int      `json:"wire_bytes"`
+	Stopped        string   `json:"stopped,omitempty"`
 	Intervals      []row    `json:"intervals"`
 }
 
@@ -122,6 +123,9 @@ const cutShort = "cut off within the bytes that tell them apart, and both captur
 // notes says what the captures have that spoils the figures.
 func (r *report) notes() []string {
 	var notes []string
+	if r.Stopped != "" {
+		notes = append(notes, "stopped: "+r.Stopped)
+	}
 	if r.PassedOver > 0 {
 		notes = append(notes, fmt.Sprintf("passed over %s frames without whole IP headers", thousands(r.PassedOver)))
 	}
