@@ -8,6 +8,7 @@ import (
 	"github.com/hoplag/hoplag/bench/figcolate"
 	"github.com/hoplag/hoplag/bench/figlda"
 	"github.com/hoplag/hoplag/bench/figlds"
+	"github.com/hoplag/hoplag/bench/figmplane"
 	"github.com/hoplag/hoplag/bench/figreal"
 	"github.com/hoplag/hoplag/bench/figrli"
 )
@@ -22,13 +23,6 @@ func experiments() []experiment.Experiment {
 		figcolate.Experiments(),
 		figclock.Experiments(),
 		figreal.Experiments(),
-		unmeasured,
+		figmplane.Experiments(),
 	)
 }
-
-// unmeasured have their place and cannot be run yet.
-var unmeasured = []experiment.Experiment{{
-	Name: "mplane-9", Group: "MPLANE",
-	Title: "Probes and localisation against upgraded routers",
-	Claim: "On the Sprint map (315 routers), upgrading about 15 % of the routers in a good order cuts the probes' hop count a hundredfold, and about a sixth brings the average segment from 4 hops to 1.5 (section VI, Fig. 9).",
-}}

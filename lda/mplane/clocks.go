@@ -9,8 +9,9 @@ import (
 // A course is how far the clock of every router is ahead, interval by
 // interval, as all segments between routers tell together. A clock's step
 // shows in every segment that ends or begins there, in opposite directions; a
-// slow segment shows in itself alone. What explains more with less is
-// believed: the least sum of absolute residuals.
+// slow segment shows in itself alone. What explains everything with the
+// fewest surprises is believed: however far off it is, a surprise counts
+// little more than once.
 type course struct {
 	ahead    [][]float64 // ns, by interval since the first, by router
 	first    uint64      // interval
@@ -19,7 +20,10 @@ type course struct {
 
 // A baseline is a segment's usual mean delay without clocks, and how far from
 // it means usually are.
-type baseline struct{ mean, spread float64 }
+type baseline struct {
+	mean, spread float64
+	intervals    int // that they are from
+}
 
 // An edge says that the clock of router to is ahead of that of router from by
 // difference, in ns, give or take scale.
@@ -30,56 +34,140 @@ type edge struct {
 }
 
 const (
-	reweightings = 30 // of the least-squares problems whose limit is least absolute residuals
+	reweightings = 20 // of the least-squares problems that least surprise is solved by
 	sweeps       = 20 // over all routers, of each problem
 )
 
-// solveClocks returns for every router by how much its clock is ahead so that
-// the residuals of the edges, each over its scale, have the least absolute
-// sum: by least squares, reweighted, each solved router by router. Half-way
-// what was expected joins in: a clock that is about as far ahead as that,
-// within the scale, stays so, and one that is not was stepped, and is free.
-func solveClocks(edges []edge, expected []float64, scale float64) []float64 {
-	x := slices.Clone(expected)
-	around := make([][]int32, len(x))
-	for i, e := range edges {
-		around[e.from] = append(around[e.from], int32(i))
-		around[e.to] = append(around[e.to], int32(i))
-	}
-	weights := make([]float64, len(edges))
-	prior := make([]float64, len(x))
-	for round := range reweightings {
-		for i, e := range edges {
-			residual := math.Abs(e.difference - x[e.to] + x[e.from])
-			weights[i] = 1 / (e.scale * max(residual, e.scale*1e-3))
-		}
-		for r := range x {
-			prior[r] = 1e-30 // next to nothing: routers that no edge reaches stay as they were
-			if off := x[r] - expected[r]; round >= reweightings/2 {
-				prior[r] = 1 / (scale*scale + off*off)
-			}
-		}
-		for range sweeps {
-			sweep(x, edges, weights, around, expected, prior)
-		}
-	}
-	return x
+// A clockSolver solves for the clocks of one interval.
+type clockSolver struct {
+	edges    []edge
+	around   [][]int32 // edges by router
+	expected []float64
+	scale    float64 // of what is expected
+	x        []float64
 }
 
-// sweep solves each router's clock with all others as they are.
-func sweep(x []float64, edges []edge, weights []float64, around [][]int32, expected, prior []float64) {
-	for r, is := range around {
-		sum, total := prior[r]*expected[r], prior[r]
-		for _, i := range is {
-			e := &edges[i]
-			if e.to == Router(r) {
-				sum += weights[i] * (x[e.from] + e.difference)
-			} else {
-				sum += weights[i] * (x[e.to] - e.difference)
+func newClockSolver(edges []edge, expected []float64, scale float64) *clockSolver {
+	s := &clockSolver{edges: edges, around: make([][]int32, len(expected)), expected: expected, scale: scale, x: slices.Clone(expected)}
+	for i, e := range edges {
+		s.around[e.from] = append(s.around[e.from], int32(i))
+		s.around[e.to] = append(s.around[e.to], int32(i))
+	}
+	return s
+}
+
+// surprise is what it counts that a clock is off by so many times its scale: as
+// unlikely as by the Cauchy distribution. A segment counts no more than slow:
+// that it is slow happens, however well its usual delay is known.
+func surprise(off float64) float64 { return math.Log1p(off * off) }
+
+const slow = 10
+
+// spread finds the clocks when nothing is expected of them: the least sum of
+// absolute residuals.
+func (s *clockSolver) spread() {
+	for range 2 * reweightings {
+		s.solve(func(off, scale float64) float64 { return 1 / (scale * max(math.Abs(off), scale*1e-3)) }, 1e-30)
+	}
+}
+
+// jump sets each clock to what surprises least with all others as they are:
+// what was expected, or what one of its segments says. A clock that was set is
+// found so; what everything together says, settle does.
+func (s *clockSolver) jump() {
+	for range 3 {
+		for r, is := range s.around {
+			best, least := s.expected[r], math.Inf(1)
+			try := func(x float64) {
+				if cost := s.cost(Router(r), x); cost < least {
+					best, least = x, cost
+				}
 			}
-			total += weights[i]
+			try(s.expected[r])
+			try(s.x[r])
+			for _, i := range is {
+				try(s.says(i, Router(r)))
+			}
+			s.x[r] = best
 		}
-		x[r] = sum / total
+	}
+}
+
+// settle moves the clocks to where everything together surprises least nearby.
+func (s *clockSolver) settle() []float64 {
+	for range reweightings {
+		s.solve(func(off, scale float64) float64 { return 1 / (scale*scale + off*off) }, 1)
+	}
+	return s.x
+}
+
+// best is the less surprising of two ways to the clocks: from what is
+// expected, which a single clock may leave, and from where all segments
+// together put them, which finds clocks that move together, as when their
+// drift is not known yet.
+func (s *clockSolver) best() []float64 {
+	s.jump()
+	one := slices.Clone(s.settle())
+	cost := s.total()
+	copy(s.x, s.expected)
+	s.spread()
+	s.jump()
+	if s.settle(); s.total() < cost {
+		return s.x
+	}
+	return one
+}
+
+// total is how surprising all clocks and segments together are.
+func (s *clockSolver) total() float64 {
+	sum := 0.0
+	for r, x := range s.x {
+		sum += surprise((x - s.expected[r]) / s.scale)
+	}
+	for _, e := range s.edges {
+		sum += min(surprise((e.difference-s.x[e.to]+s.x[e.from])/e.scale), slow)
+	}
+	return sum
+}
+
+// says is where a segment puts the clock at one of its ends.
+func (s *clockSolver) says(i int32, r Router) float64 {
+	e := &s.edges[i]
+	if e.to == r {
+		return s.x[e.from] + e.difference
+	}
+	return s.x[e.to] - e.difference
+}
+
+// cost is how surprising a clock would be at x.
+func (s *clockSolver) cost(r Router, x float64) float64 {
+	cost := surprise((x - s.expected[r]) / s.scale)
+	for _, i := range s.around[r] {
+		cost += min(surprise((x-s.says(i, r))/s.edges[i].scale), slow)
+	}
+	return cost
+}
+
+// solve makes each clock the weighted mean of what its segments say and of
+// what was expected, whose weight is multiplied by prior.
+func (s *clockSolver) solve(weight func(off, scale float64) float64, prior float64) {
+	weights := make([]float64, len(s.edges))
+	for i, e := range s.edges {
+		weights[i] = weight(e.difference-s.x[e.to]+s.x[e.from], e.scale)
+	}
+	expect := make([]float64, len(s.x))
+	for r := range expect {
+		expect[r] = prior * weight(s.x[r]-s.expected[r], s.scale)
+	}
+	for range sweeps {
+		for r, is := range s.around {
+			sum, total := expect[r]*s.expected[r], expect[r]
+			for _, i := range is {
+				sum += weights[i] * s.says(i, Router(r))
+				total += weights[i]
+			}
+			s.x[r] = sum / total
+		}
 	}
 }
 
@@ -110,11 +198,13 @@ func (s *Station) begin(interval uint64) {
 		}
 		v, back := g.at(c.first), s.opposite(id).at(c.first)
 		if v != nil && back != nil {
-			edges = append(edges, edge{id.From, id.To, (v.Delay.Mean - back.Delay.Mean) / 2, s.scale(v, 0)})
+			edges = append(edges, edge{id.From, id.To, (v.Delay.Mean - back.Delay.Mean) / 2, s.scale(v, baseline{})})
 		}
 	}
 	expected := make([]float64, s.plans[0].network.Routers())
-	c.ahead = [][]float64{solveClocks(sorted(edges), expected, 1e12)}
+	solver := newClockSolver(sorted(edges), expected, 1e12)
+	solver.spread()
+	c.ahead = [][]float64{solver.settle()}
 	c.baseline = map[SegmentID]baseline{}
 	s.settle(c.first)
 }
@@ -145,20 +235,39 @@ func (s *Station) earliest(interval uint64) uint64 {
 // advance solves one interval after the last.
 func (s *Station) advance(interval uint64) {
 	c := &s.course
-	expected := slices.Clone(c.ahead[len(c.ahead)-1])
-	if n := len(c.ahead); n > 1 { // a clock that drifts goes on drifting
-		for r, before := range c.ahead[n-2] {
-			expected[r] += expected[r] - before
-		}
-	}
+	expected := c.expected()
 	var edges []edge
 	for id, base := range c.baseline {
 		if v := s.segments[id].at(interval); v != nil {
-			edges = append(edges, edge{id.From, id.To, v.Delay.Mean - base.mean, s.scale(v, base.spread)})
+			edges = append(edges, edge{id.From, id.To, v.Delay.Mean - base.mean, s.scale(v, base)})
 		}
 	}
-	c.ahead = append(c.ahead, solveClocks(sorted(edges), expected, s.config.Wander))
+	scale := s.config.Wander
+	if len(c.ahead) < MinHistory {
+		scale = 1e-4 * float64(s.config.Length) // the drift of poor clocks
+	}
+	solver := newClockSolver(sorted(edges), expected, scale)
+	c.ahead = append(c.ahead, solver.best())
 	s.settle(interval)
+}
+
+// expected is where the clocks should be in the next interval: on from the
+// last by the drift of the latest ones, a median, so that a step is none.
+func (c *course) expected() []float64 {
+	last := len(c.ahead) - 1
+	expected := slices.Clone(c.ahead[last])
+	recent := c.ahead[max(0, last-8):]
+	if len(recent) < 2 {
+		return expected
+	}
+	drifts := make([]float64, len(recent)-1)
+	for r := range expected {
+		for k := range drifts {
+			drifts[k] = recent[k+1][r] - recent[k][r]
+		}
+		expected[r] += median(drifts)
+	}
+	return expected
 }
 
 // sorted puts edges into an order of their own, that of a map being another
@@ -170,9 +279,13 @@ func sorted(edges []edge) []edge {
 	return edges
 }
 
-// scale is how well a measurement between two clocks is known to be as usual.
-func (s *Station) scale(v *value, spread float64) float64 {
-	return math.Hypot(math.Hypot(v.Error, spread), s.config.Wander/10)
+// scale is how well a measurement between two clocks is known to be as usual:
+// until enough intervals tell how means vary, no better than its packets do.
+func (s *Station) scale(v *value, b baseline) float64 {
+	if b.intervals < MinHistory {
+		b.spread = v.Delay.StdDev
+	}
+	return math.Hypot(math.Hypot(v.Error, b.spread), s.config.Wander/10)
 }
 
 // settle brings each segment's baseline, its usual delay without clocks, to an
@@ -184,7 +297,7 @@ func (s *Station) settle(interval uint64) {
 		}
 		if usual := s.past(g, interval+1); len(usual) > 0 {
 			mean, spread := middle(usual)
-			s.course.baseline[id] = baseline{mean, spread}
+			s.course.baseline[id] = baseline{mean, spread, len(usual)}
 		}
 	}
 }

@@ -1,0 +1,39 @@
+package figmplane
+
+import (
+	"context"
+	"testing"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/lda/mplane"
+)
+
+// A world whose packets all take as long names nothing, and names the one
+// segment that then takes twice as long.
+func TestWatch(t *testing.T) {
+	var o outcome
+	e := experiment.Experiment{Name: "watch", Measure: func(run *experiment.Run) {
+		for seed := range uint64(4) {
+			o.watch(run, seed+40, 1, 2)
+		}
+	}}
+	if _, err := e.Execute(context.Background(), &experiment.Run{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if o.runs != 4 || o.looks != 8 || o.named < 3 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestMakeMap(t *testing.T) {
+	run := &experiment.Run{Seed: 1}
+	n, again := makeMap(run.Rand("map"), 100, 3), makeMap(run.Rand("map"), 100, 3)
+	if n.Routers() != 100 || n.LinkCount() < 400 || n.LinkCount() != again.LinkCount() {
+		t.Errorf("%d routers, %d and %d links", n.Routers(), n.LinkCount(), again.LinkCount())
+	}
+	for r := range n.Routers() - 1 {
+		if len(n.Paths(99, mplane.Router(r))) == 0 {
+			t.Errorf("router %d cannot be reached", r)
+		}
+	}
+}
