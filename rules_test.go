@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"lda/kernel":       {"hashing", "estimate", "lda", "lds"},
 	"lda/mplane":       {"hashing", "estimate", "estimate/clock", "lda", "internal/heap", "internal/wire", "internal/session"},
 	"rli":              {"hashing", "estimate", "internal/wire", "internal/session"},
-	"lds":              {"hashing", "estimate", "estimate/joint", "internal/wire", "internal/session"},
+	"lds":              {"hashing", "estimate", "estimate/joint", "estimate/clock", "internal/wire", "internal/session"},
 	"colate":           {"hashing", "estimate", "estimate/joint", "estimate/clock", "internal/wire", "internal/session"},
 	"queue":            {"hashing", "estimate", "internal/heap"},
 	"queue/trace":      {"hashing", "estimate", "queue", "internal/heap"},

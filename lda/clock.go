@@ -32,3 +32,17 @@ func AppendClockSamples(
 	}
 	return dst, nil
 }
+
+// Correct makes of the far point's aggregator what its clock would have made
+// of it had it agreed with the near point's. After that mean, deviation and
+// quantiles are right, packet by packet, however much the clocks drifted within
+// the interval; what remains open is in the reading's intervals. reading is of
+// the middle of the interval.
+func (a *Aggregator) Correct(reading clock.Reading) {
+	cells := a.sampled()
+	for i := range cells {
+		if c := &cells[i]; c.count() > 0 {
+			c.sum = reading.NearSum(c.sum, uint64(c.count()), int(a.config.SumBits))
+		}
+	}
+}

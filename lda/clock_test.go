@@ -126,3 +126,63 @@ func TestClocksThatDisagree(t *testing.T) {
 		t.Errorf("different Configs: %v", err)
 	}
 }
+
+// A corrected aggregator says of every packet what one would whose clock
+// agrees: the mean, the deviation and the samples.
+func TestCorrect(t *testing.T) {
+	const start = 1_790_000_000_000_000_000
+	config := lda.DefaultConfig
+	var all [3]*lda.Aggregator
+	for i := range all {
+		a, err := lda.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[i] = a
+	}
+	up, exact, far := all[0], all[1], all[2]
+	ahead := func(at int64) int64 { return -100_000_000 + (at-start)/10_000 }
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range uint64(50_000) {
+		packet := hashing.Word(2, i)
+		at := start + rng.Int64N(1e9)
+		received := at + 200_000 + rng.Int64N(5_000)
+		up.Update(packet, at)
+		exact.Update(packet, received)
+		far.Update(packet, received+ahead(received))
+	}
+	reading := clock.Reading{Time: start + 5e8, Offset: float64(ahead(start + 5e8)), Drift: 1e-4}
+	uncorrected, err := lda.Estimate(up, far)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far.Correct(reading)
+	got, err := lda.Estimate(up, far)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := lda.Estimate(up, exact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(got.Mean-want.Mean) > 1 || math.Abs(got.StdDev-want.StdDev) > 2 {
+		t.Errorf("mean %.1f, deviation %.1f; with clocks that agree %.1f and %.1f", got.Mean, got.StdDev, want.Mean, want.StdDev)
+	}
+	// Negative control: the offset alone leaves what the drift added.
+	if uncorrected.StdDev < 5*want.StdDev {
+		t.Errorf("uncorrected, the deviation is %.1f", uncorrected.StdDev)
+	}
+	right, err := lda.AppendSamples(nil, up, exact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, err := lda.AppendSamples(nil, up, far)
+	if err != nil || len(samples) != len(right) {
+		t.Fatalf("%v, %d samples of %d", err, len(samples), len(right))
+	}
+	for i := range samples {
+		if math.Abs(samples[i]-right[i]) > 2 {
+			t.Fatalf("a packet took %.0f ns, and is said to have taken %.0f", right[i], samples[i])
+		}
+	}
+}
