@@ -22,7 +22,7 @@ func TestNumber(t *testing.T) {
 		}
 	}
 	for want, x := range map[string]float64{
-		"0 %": 0, "0.17 %": 0.0017, "3.1 %": 0.0312, "4 %": 0.04, "13 %": 0.131, "100 %": 1, "1,234 %": 12.34, "-20 %": -0.2,
+		"0 %": 1e-12, "-": math.NaN(), "0.17 %": 0.0017, "3.1 %": 0.0312, "4 %": 0.04, "13 %": 0.131, "100 %": 1, "1,234 %": 12.34, "-20 %": -0.2,
 	} {
 		if got := Percent(x); got != want {
 			t.Errorf("Percent(%v) = %s, want %s", x, got, want)
@@ -58,8 +58,10 @@ func everything() *Result {
 	return &Result{
 		Claims: []Claim{{What: "error <of> the \"mean\"", Paper: "< 4 %", Ours: "3 %", Verdict: Win}},
 		Figures: []plot.Figure{
-			{Name: "a", Title: "First", Caption: "Caption.", Series: []plot.Series{{Name: "with, comma", X: []float64{1, 2}, Y: []float64{0.1, math.NaN()}, Low: []float64{0, 0}, High: []float64{1, math.Inf(1)}}}},
-			{Name: "b", Title: "Bars", X: plot.Axis{Categories: []string{"one", "two"}}, Series: []plot.Series{{Name: "s", Kind: plot.Bars, Y: []float64{1, 2}}}},
+			{Name: "a", Title: "First", Caption: "Caption.", Series: []plot.Series{{Name: "with, comma", X: []float64{1, 2},
+				Y: []float64{0.1, math.NaN()}, Low: []float64{0, 0}, High: []float64{1, math.Inf(1)}}}},
+			{Name: "b", Title: "Bars", X: plot.Axis{Categories: []string{"one", "two"}},
+				Series: []plot.Series{{Name: "s", Kind: plot.Bars, Y: []float64{1, 2}}}},
 		},
 		Tables: []Table{{Name: "t", Title: "Table", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}}},
 		Notes:  []string{"Note."},

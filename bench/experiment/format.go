@@ -1,6 +1,9 @@
 package experiment
 
-import "strconv"
+import (
+	"math"
+	"strconv"
+)
 
 // Number formats x for people, to three significant digits.
 func Number(x float64) string {
@@ -10,8 +13,15 @@ func Number(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// Percent formats a fraction as a percentage, to two significant digits.
+// Percent formats a fraction as a percentage, to two significant digits: a dash
+// where there is none, and 0 where only rounding is left of it.
 func Percent(x float64) string {
+	switch {
+	case math.IsNaN(x):
+		return "-"
+	case math.Abs(x) < 1e-9:
+		x = 0
+	}
 	if x >= 0.1 || x <= -0.1 {
 		return grouped(strconv.FormatFloat(100*x, 'f', 0, 64)) + " %"
 	}

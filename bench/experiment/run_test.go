@@ -179,7 +179,8 @@ func TestSweep(t *testing.T) {
 	}
 	lines := s.Lines(func(k int, m string) plot.Series { return plot.Series{Name: m, Pair: k + 1} },
 		func(line *plot.Series, place int, found float64) { line.Add(float64(place), found) })
-	want := []plot.Series{{Name: "a", Pair: 1, X: []float64{1, 2}, Y: []float64{11, 21}}, {Name: "bb", Pair: 2, X: []float64{1, 2}, Y: []float64{12, 22}}}
+	want := []plot.Series{{Name: "a", Pair: 1, X: []float64{1, 2}, Y: []float64{11, 21}},
+		{Name: "bb", Pair: 2, X: []float64{1, 2}, Y: []float64{12, 22}}}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Error(diff)
 	}

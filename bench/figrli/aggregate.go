@@ -1,7 +1,6 @@
 package figrli
 
 import (
-	"context"
 	"fmt"
 	"math"
 
@@ -12,12 +11,14 @@ import (
 )
 
 var aggregate = experiment.Experiment{
-	Name:   "rli-11",
-	Group:  group,
-	Title:  "Mean and deviation of all packets, beside LDA (Fig. 11)",
-	Claim:  "At the same bandwidth, 288 references an interval, LDA's mean is better than RLI's, which is below 2.5 %. With 1,440 RLI is below 0.3 % where loss exceeds 0.4 %, and LDA between 0.1 and 1.3 %; with less loss LDA is better. RLI's deviation is about a thousand times better than LDA's, 0.005 % against 1 to 27 % (section V-C, Fig. 11).",
+	Name:  "rli-11",
+	Group: group,
+	Title: "Mean and deviation of all packets, beside LDA (Fig. 11)",
+	Claim: "At the same bandwidth, 288 references an interval, LDA's mean is better than RLI's, which is below 2.5 %. " +
+		"With 1,440 RLI is below 0.3 % where loss exceeds 0.4 %, and LDA between 0.1 and 1.3 %; with less loss LDA is better. " +
+		"RLI's deviation is about a thousand times better than LDA's, 0.005 % against 1 to 27 % (section V-C, Fig. 11).",
 	Weight: 8, Quick: 0.6,
-	Run: runAggregate,
+	Measure: measureAggregate,
 }
 
 // perInterval is how many packets the paper's interval of one second has.
@@ -26,7 +27,7 @@ const perInterval = 400_000
 // offered loads, up to overload: what loss there is comes of them.
 var offered = []float64{0.70, 0.88, 0.92, 0.95, 0.98, 1.02, 1.08}
 
-func runAggregate(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+func measureAggregate(run *experiment.Run) {
 	packets := run.Pick(perInterval/4, perInterval)
 	kinds := []kind{onOff, heavyTailed}
 	if run.Quick {
@@ -35,127 +36,130 @@ func runAggregate(ctx context.Context, run *experiment.Run) (experiment.Result, 
 	numbers := []int{288, 1440}
 	c := lda.DefaultConfig
 	c.Identity = run.SeedOf("lda")
-	result := experiment.Result{
-		Config: map[string]any{"packets": packets, "references": numbers, "offered": offered, "lda": c},
-		Notes: []string{
-			"References are one in so many packets, to come to 288 or 1,440 an interval. LDA is of this library's default size, with its count-conditioned deviation; RLI sees no packet at the sender.",
-			"RLI's truth and LDA's are the same: all packets that arrived.",
-		},
-	}
-	table := experiment.Table{
-		Title:   "Relative error of the mean / of the deviation of all packets",
-		Columns: []string{"traffic", "offered", "loss", "mean delay", "LDA", "LDA, eq. (5)"},
-	}
+	run.Config("packets", packets, "references", numbers, "offered", offered, "lda", c)
+	run.Note(
+		"References are one in so many packets, to come to 288 or 1,440 an interval. LDA is of this library's default size, with its "+
+			"count-conditioned deviation; RLI sees no packet at the sender.",
+		"RLI's truth and LDA's are the same: all packets that arrived.",
+	)
+	table := run.Table("", "Relative error of the mean / of the deviation of all packets", "traffic", "offered", "loss", "mean delay", "LDA",
+		"LDA, eq. (5)")
+	names := []string{"LDA"}
 	for _, n := range numbers {
-		for _, m := range []method{byLine, byPeriod} {
-			table.Columns = append(table.Columns, fmt.Sprintf("%s, %d", m.name, n))
-		}
+		table.Columns = append(table.Columns, fmt.Sprintf("%s, %d", byLine.name, n), fmt.Sprintf("%s, %d", byPeriod.name, n))
+		names = append(names, fmt.Sprintf("RLI, %d references", n), fmt.Sprintf("busy-aware, %d", n))
 	}
-	steps, done := len(kinds)*len(offered)*len(numbers), 0
-	for _, kind := range kinds {
-		names := []string{"LDA"}
-		for _, n := range numbers {
-			names = append(names, fmt.Sprintf("RLI, %d references", n), fmt.Sprintf("busy-aware, %d", n))
-		}
-		figures := [2]plot.Figure{
-			{Name: "mean-" + kind.slug, Title: "Mean of all packets, " + kind.name + " (Fig. 11)", Y: plot.Axis{Label: "relative error of the mean (%)", Scale: plot.Log, Min: 1e-3, Max: 100}},
-			{Name: "deviation-" + kind.slug, Title: "Deviation of all packets, " + kind.name, Y: plot.Axis{Label: "relative error of the deviation (%)", Scale: plot.Log}},
-		}
-		for i := range figures {
-			figures[i].Caption = fmt.Sprintf("One interval of %d packets at each load. LDA without loss is exact, and off the scale.", packets)
-			figures[i].X = plot.Axis{Label: "offered load (% of the link)"}
+	for _, kind := range experiment.Each(run, kinds) {
+		figure := func(name, title string, y plot.Axis) *plot.Figure {
+			f := run.Figure(plot.Figure{
+				Name: name + "-" + kind.slug, Title: title, X: plot.Axis{Label: "offered load (% of the link)"}, Y: y,
+				Caption: fmt.Sprintf("One interval of %d packets at each load. LDA without loss is exact, and off the scale.", packets),
+			})
 			for k, name := range names {
-				figures[i].Series = append(figures[i].Series, plot.Series{Name: name, Paper: k%2 == 1, Pair: 1 + (k+1)/2})
+				f.Series = append(f.Series, plot.Series{Name: name, Paper: k%2 == 1, Pair: 1 + (k+1)/2})
 			}
+			return f
 		}
-		var few, many, losing, deviations, others estimate.Moments
-		better := 0
-		for _, u := range offered {
-			row := []string{kind.name, percent(u)}
-			for k, n := range numbers {
-				p, err := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: everyNth(packets / n)}, func() error { return run.Progress(ctx, done, steps) })
-				if err != nil {
-					return experiment.Result{}, err
-				}
-				done++
-				off := func(d estimate.Delay) (mean, deviation float64) {
-					return estimate.RelativeError(d.Mean, p.all.Mean()), estimate.RelativeError(d.StdDev, p.deviation())
-				}
-				put := func(i int, mean, deviation float64) {
-					figures[0].Series[i].Add(100*u, 100*mean)
-					figures[1].Series[i].Add(100*u, 100*deviation)
-				}
-				l, collapsed, err := p.aggregated(c)
-				if err != nil {
-					return experiment.Result{}, err
-				}
-				ldaMean, ldaDeviation := off(l.Delay)
-				if k == 0 {
-					_, eq5 := off(estimate.Delay{StdDev: collapsed})
-					row = append(row, percent(p.loss()), duration(p.all.Mean()), percent(ldaMean)+" / "+percent(ldaDeviation), percent(eq5))
-					put(0, ldaMean, ldaDeviation)
-				}
-				for i, m := range []method{byLine, byPeriod} {
-					r, err := p.receive(p.config(m), nil)
-					if err != nil {
-						return experiment.Result{}, err
-					}
-					total, err := r.Total()
-					if err != nil {
-						return experiment.Result{}, err
-					}
-					mean, deviation := off(total.Delay)
-					row = append(row, percent(mean)+" / "+percent(deviation))
-					put(1+2*k+i, mean, deviation)
-					if m != byLine {
-						continue
-					}
-					if k == 0 {
-						few.Add(mean)
-						if mean <= ldaMean {
-							better++
-						}
-					} else {
-						deviations.Add(deviation)
-						others.Add(ldaDeviation)
-						if p.loss() > 0.004 {
-							many.Add(mean)
-							losing.Add(ldaMean)
-						}
-					}
-				}
+		means := figure("mean", "Mean of all packets, "+kind.name+" (Fig. 11)",
+			plot.Axis{Label: "relative error of the mean (%)", Scale: plot.Log, Min: 1e-3, Max: 100})
+		deviations := figure("deviation", "Deviation of all packets, "+kind.name,
+			plot.Axis{Label: "relative error of the deviation (%)", Scale: plot.Log})
+		var of tally
+		for _, u := range experiment.Each(run, offered) {
+			o := overall{row: []string{kind.name, experiment.Percent(u)}}
+			for k, n := range experiment.Each(run, numbers) {
+				p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: everyNth(packets / n)})
+				of.add(k, p.loss(), o.measure(p, c, k))
 			}
-			table.Rows = append(table.Rows, row)
+			for i, off := range o.off {
+				means.Series[i].Add(100*u, 100*off.mean)
+				deviations.Series[i].Add(100*u, 100*off.deviation)
+			}
+			table.Add(o.row...)
 		}
-		result.Figures = append(result.Figures, figures[0], figures[1])
-		more := experiment.AsGood
-		if 2*better > len(offered) {
-			more = experiment.DoesNotHold
-		}
-		result.Claims = append(result.Claims,
-			experiment.Claim{What: kind.name + ": RLI's error of the mean with 288 references, average over loads", Paper: "< 2.5 %", Ours: percent(few.Mean()), Verdict: atMost(few.Mean(), 0.025)},
-			experiment.Claim{What: kind.name + ": loads at which LDA's mean is better than RLI's with 288", Paper: "all", Ours: fmt.Sprintf("%d of %d", len(offered)-better, len(offered)), Verdict: more},
-			experiment.Claim{What: kind.name + ": RLI's deviation with 1,440, average over loads, against LDA's", Paper: "0.005 % against 1–27 %", Ours: percent(deviations.Mean()) + " against " + percent(others.Mean()), Verdict: atMost(deviations.Mean(), others.Mean()/100)},
-		)
-		if many.N() > 0 {
-			result.Claims = append(result.Claims, experiment.Claim{What: kind.name + ": RLI's mean with 1,440, above 0.4 % loss, against LDA's", Paper: "< 0.3 % against 0.1–1.3 %", Ours: percent(many.Mean()) + " against " + percent(losing.Mean()), Verdict: atMost(many.Mean(), 0.003)})
-		}
+		of.judge(run, kind.name)
 	}
-	result.Tables = []experiment.Table{table}
-	return result, run.Progress(ctx, 1, 1)
+}
+
+// An offset is how far mean and deviation are off, as fractions.
+type offset struct{ mean, deviation float64 }
+
+func (p *passage) off(d estimate.Delay) offset {
+	return offset{estimate.RelativeError(d.Mean, p.all.Mean()), estimate.RelativeError(d.StdDev, p.deviation())}
+}
+
+// overall is what LDA and RLI say of all packets at one load.
+type overall struct {
+	row []string
+	off []offset // LDA's, and RLI's and busy-aware's for each number of references
+}
+
+// measure adds what is said with one number of references, and returns LDA's
+// offset and RLI's.
+func (o *overall) measure(p *passage, c lda.Config, k int) [2]offset {
+	l, collapsed := p.aggregated(c)
+	ofLDA := p.off(l.Delay)
+	if k == 0 {
+		eq5 := p.off(estimate.Delay{StdDev: collapsed})
+		o.row = append(o.row, experiment.Percent(p.loss()), duration(p.all.Mean()), ofLDA.String(), experiment.Percent(eq5.deviation))
+		o.off = append(o.off, ofLDA)
+	}
+	for _, m := range []method{byLine, byPeriod} {
+		off := p.off(experiment.Try(p.receive(p.config(m), nil).Total()).Delay)
+		o.row = append(o.row, off.String())
+		o.off = append(o.off, off)
+	}
+	return [2]offset{ofLDA, o.off[len(o.off)-2]}
+}
+
+func (o offset) String() string {
+	return experiment.Percent(o.mean) + " / " + experiment.Percent(o.deviation)
+}
+
+// A tally adds up over loads what claims are about.
+type tally struct {
+	few, many, losing, deviations, others estimate.Moments
+	loads, better                         int
+}
+
+// add takes LDA's offset and RLI's, with few references or, k being 1, many.
+func (t *tally) add(k int, loss float64, of [2]offset) {
+	byLDA, byRLI := of[0], of[1]
+	if k == 0 {
+		t.loads++
+		t.few.Add(byRLI.mean)
+		if byRLI.mean <= byLDA.mean {
+			t.better++
+		}
+		return
+	}
+	t.deviations.Add(byRLI.deviation)
+	t.others.Add(byLDA.deviation)
+	if loss > 0.004 {
+		t.many.Add(byRLI.mean)
+		t.losing.Add(byLDA.mean)
+	}
+}
+
+func (t *tally) judge(run *experiment.Run, name string) {
+	percent := experiment.Percent
+	run.Holds(name+": RLI's error of the mean with 288 references, average over loads", "< 2.5 %", percent(t.few.Mean()),
+		upTo(t.few.Mean(), 0.025))
+	run.Holds(name+": loads at which LDA's mean is better than RLI's with 288", "all", fmt.Sprintf("%d of %d", t.loads-t.better, t.loads),
+		2*t.better <= t.loads)
+	run.Holds(name+": RLI's deviation with 1,440, average over loads, against LDA's", "0.005 % against 1–27 %",
+		percent(t.deviations.Mean())+" against "+percent(t.others.Mean()), upTo(t.deviations.Mean(), t.others.Mean()/100))
+	if t.many.N() > 0 {
+		run.Holds(name+": RLI's mean with 1,440, above 0.4 % loss, against LDA's", "< 0.3 % against 0.1–1.3 %",
+			percent(t.many.Mean())+" against "+percent(t.losing.Mean()), upTo(t.many.Mean(), 0.003))
+	}
 }
 
 // aggregated is what a pair of LDAs at both ends says, and the deviation by
 // eq. (5) of LDA's paper.
-func (p *passage) aggregated(c lda.Config) (r lda.Result, collapsed float64, err error) {
-	up, err := lda.New(c)
-	if err != nil {
-		return r, 0, err
-	}
-	down, err := lda.New(c)
-	if err != nil {
-		return r, 0, err
-	}
+func (p *passage) aggregated(c lda.Config) (r lda.Result, collapsed float64) {
+	up := experiment.Try(lda.New(c))
+	down := experiment.Try(lda.New(c))
 	for i, at := range p.sent {
 		up.Update(identity(int32(i)), at)
 	}
@@ -164,9 +168,6 @@ func (p *passage) aggregated(c lda.Config) (r lda.Result, collapsed float64, err
 			down.Update(identity(d.number), d.out)
 		}
 	}
-	if r, err = lda.Estimate(up, down); err != nil {
-		return r, 0, err
-	}
-	variance, err := lda.CollapsedVariance(up, down)
-	return r, math.Sqrt(max(variance, 0)), err
+	r = experiment.Try(lda.Estimate(up, down))
+	return r, math.Sqrt(max(experiment.Try(lda.CollapsedVariance(up, down)), 0))
 }

@@ -1,9 +1,11 @@
 package figrli
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
@@ -33,9 +35,10 @@ func (p *passage) sample() *sampling {
 		first, last sampleAt
 	}
 	records := make([]record, len(p.flows))
-	s := &sampling{born: make([]int32, len(p.flows)), truth: make([]flow, len(p.flows)), trajectory: nothing(len(p.flows)), multiflow: nothing(len(p.flows))}
-	for i := range s.born {
-		s.born[i] = -1
+	n := len(p.flows)
+	s := &sampling{
+		born: slices.Repeat([]int32{-1}, n), truth: make([]flow, n),
+		trajectory: perflow.Unanswered(n), multiflow: perflow.Unanswered(n),
 	}
 	for i := range p.events {
 		d := &p.events[i]
@@ -87,15 +90,7 @@ type samples []sampleAt
 // means returns the mean of the samples from a time to another, and that of
 // the nearest before where there are none. It sorts them.
 func (s samples) means() func(from, to int64) float64 {
-	slices.SortFunc(s, func(a, b sampleAt) int {
-		switch {
-		case a.at < b.at:
-			return -1
-		case a.at > b.at:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(s, func(a, b sampleAt) int { return cmp.Compare(a.at, b.at) })
 	sums := make([]float64, len(s)+1)
 	for i := range s {
 		sums[i+1] = sums[i] + s[i].delay
@@ -126,10 +121,7 @@ func (s samples) means() func(from, to int64) float64 {
 // that arrived from a flow's first packet to its last.
 func (p *passage) byProbes() []float64 {
 	var probes samples
-	first, last := make([]int64, len(p.flows)), make([]int64, len(p.flows))
-	for i := range first {
-		first[i] = math.MinInt64
-	}
+	first, last := slices.Repeat([]int64{math.MinInt64}, len(p.flows)), make([]int64, len(p.flows))
 	for i := range p.events {
 		d := &p.events[i]
 		if !d.regular() {
@@ -142,7 +134,7 @@ func (p *passage) byProbes() []float64 {
 		last[d.flow] = d.out
 	}
 	between := probes.means()
-	errors := nothing(len(p.flows))
+	errors := perflow.Unanswered(len(p.flows))
 	for i := range p.flows {
 		if m := between(first[i], last[i]); !math.IsNaN(m) {
 			errors[i] = estimate.RelativeError(m, p.flows[i].mean())

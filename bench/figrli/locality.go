@@ -2,7 +2,6 @@ package figrli
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -13,12 +12,13 @@ import (
 )
 
 var locality = experiment.Experiment{
-	Name:   "rli-1",
-	Group:  group,
-	Title:  "How alike delays of neighbours are (Figs. 1 and 2)",
-	Claim:  "Mean delays of flows range over 3 to 4 orders of magnitude; the mean delay of all packets in the same short window predicts a flow's far better than the mean over everything, and the better the shorter the window (section II, Figs. 1 and 2).",
+	Name:  "rli-1",
+	Group: group,
+	Title: "How alike delays of neighbours are (Figs. 1 and 2)",
+	Claim: "Mean delays of flows range over 3 to 4 orders of magnitude; the mean delay of all packets in the same short window predicts " +
+		"a flow's far better than the mean over everything, and the better the shorter the window (section II, Figs. 1 and 2).",
 	Weight: 6, Quick: 0.5,
-	Run: runLocality,
+	Measure: measureLocality,
 }
 
 // windows are those of the localised means, in ns. The paper's 0.1 ms, 10 ms
@@ -107,134 +107,122 @@ func bursts(list []wait, threshold float64) []float64 {
 	return lengths
 }
 
-func runLocality(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
-	kinds := []kind{heavyTailed, onOff}
+func measureLocality(run *experiment.Run) {
 	packets := run.Pick(150_000, 2_000_000)
-	result := experiment.Result{
-		Config: map[string]any{"packets": packets, "utilisation": localUtilisation, "windows ns": windows, "thresholds ns": thresholds},
-		Notes: []string{
-			"Delays are of queueing alone, as in the paper's section II. Flows of which no packet waited have no relative error and do not count.",
-			"The drawn traffic lasts less than a second, where the paper's lasts ten minutes, and its bursts are shorter, so the windows are.",
-		},
-	}
-	table := experiment.Table{Title: "Localised means: median relative error over flows (packets in the median window)", Columns: []string{"traffic", "flows' means, 99th over 1st percentile"}}
+	run.Config("packets", packets, "utilisation", localUtilisation, "windows ns", windows, "thresholds ns", thresholds)
+	run.Note(
+		"Delays are of queueing alone, as in the paper's section II. Flows of which no packet waited have no relative error and do not count.",
+		"The drawn traffic lasts less than a second, where the paper's lasts ten minutes, and its bursts are shorter, so the windows are.",
+	)
+	table := run.Table("", "Localised means: median relative error over flows (packets in the median window)", "traffic",
+		"flows' means, 99th over 1st percentile")
 	for _, w := range windows {
 		table.Columns = append(table.Columns, duration(float64(w)))
 	}
 	table.Columns = append(table.Columns, "mean over everything", "half of the time above the mean delay is in bursts over")
-	for k, kind := range kinds {
-		p, err := simulate(run, setting{kind: kind, utilisation: localUtilisation, packets: packets}, func() error { return run.Progress(ctx, k, len(kinds)) })
-		if err != nil {
-			return experiment.Result{}, err
-		}
+	for _, kind := range experiment.Each(run, []kind{heavyTailed, onOff}) {
+		p := simulate(run, setting{kind: kind, utilisation: localUtilisation, packets: packets})
 		list := p.waits()
 		var all estimate.Moments
 		for i := range list {
 			all.Add(list[i].delay)
 		}
-		figure := plot.Figure{
-			Name: "1-" + kind.slug, Title: "Localised mean delay against the actual one, " + kind.name + " (Fig. 1)",
-			Caption: fmt.Sprintf("Each mark is a flow; 400 of them. Utilisation %s.", percent(localUtilisation)),
-			X:       plot.Axis{Label: "actual mean queueing delay of the flow (µs)", Scale: plot.Log}, Y: plot.Axis{Label: "predicted (µs)", Scale: plot.Log},
+		cells, medians, everything := drawLocal(run, kind, list, len(p.flows), all.Mean())
+		drawBursts(run, kind, list)
+		row := append(append([]string{kind.name}, cells...), experiment.Percent(everything), duration(halfInBursts(bursts(list, all.Mean()))))
+		table.Add(row...)
+		shorter := true
+		for i := 1; i < len(medians); i++ {
+			shorter = shorter && medians[i] >= medians[i-1]*0.95
 		}
-		var row, errors []string
-		var medians []float64
-		var span string
-		random := run.Rand("flows shown")
-		var shown []int
-		for range 400 {
-			shown = append(shown, random.IntN(len(p.flows)))
+		run.Holds(kind.name+": the shorter the window, the better (median error, "+duration(float64(windows[0]))+" to "+duration(float64(windows[len(windows)-1]))+")",
+			"so", experiment.Percent(medians[0])+" to "+experiment.Percent(last(medians)), shorter)
+		run.Holds(kind.name+": median error of 0.1 ms windows, against the mean over everything", "far less",
+			experiment.Percent(medians[1])+" against "+experiment.Percent(everything), medians[1] <= everything/2)
+	}
+}
+
+// drawLocal is Fig. 1. It returns the span of the flows' means and each
+// window's median error as cells of the table, those errors, and that of the
+// mean over everything.
+func drawLocal(run *experiment.Run, kind kind, list []wait, flows int, mean float64) (cells []string, medians []float64,
+	everything float64) {
+	figure := run.Figure(plot.Figure{
+		Name: "1-" + kind.slug, Title: "Localised mean delay against the actual one, " + kind.name + " (Fig. 1)",
+		Caption: fmt.Sprintf("Each mark is a flow; 400 of them. Utilisation %s.", experiment.Percent(localUtilisation)),
+		X:       plot.Axis{Label: "actual mean queueing delay of the flow (µs)", Scale: plot.Log},
+		Y:       plot.Axis{Label: "predicted (µs)", Scale: plot.Log},
+	})
+	random := run.Rand("flows shown")
+	var shown []int
+	for range 400 {
+		shown = append(shown, random.IntN(flows))
+	}
+	least, most := math.Inf(1), 0.0
+	for i, w := range windows {
+		actual, local, size := localise(list, flows, w)
+		if i == 0 {
+			positive := slices.DeleteFunc(slices.Clone(actual), func(x float64) bool { return !(x > 0) })
+			cells = append(cells, experiment.Number(quantile(positive, 0.99)/quantile(positive, 0.01)))
+			everything = median(relative(slices.Repeat([]float64{mean}, flows), actual))
 		}
-		least, most := math.Inf(1), 0.0
-		for i, w := range windows {
-			actual, local, size := localise(list, len(p.flows), w)
-			e := median(relative(local, actual))
-			medians = append(medians, e)
-			errors = append(errors, fmt.Sprintf("%s (%s)", percent(e), experiment.Number(size)))
-			if i == 0 {
-				var positive []float64
-				for _, x := range actual {
-					if x > 0 {
-						positive = append(positive, x)
-					}
-				}
-				span = experiment.Number(quantile(positive, 0.99) / quantile(positive, 0.01))
+		e := median(relative(local, actual))
+		medians = append(medians, e)
+		cells = append(cells, fmt.Sprintf("%s (%s)", experiment.Percent(e), experiment.Number(size)))
+		if i == 2 {
+			continue // three sets of marks are enough
+		}
+		s := plot.Series{Name: duration(float64(w)), Kind: plot.Markers}
+		for _, f := range shown {
+			if actual[f] > 0 {
+				s.Add(actual[f]/1e3, local[f]/1e3)
+				least, most = min(least, actual[f]/1e3), max(most, actual[f]/1e3)
 			}
-			if i == 2 {
-				continue // three sets of marks are enough
+		}
+		figure.Series = append(figure.Series, s)
+	}
+	figure.Series = append(figure.Series, plot.Level("mean over everything", mean/1e3, least, most),
+		plot.Series{Name: "equal", Kind: plot.Line, X: []float64{least, most}, Y: []float64{least, most}})
+	return cells, medians, everything
+}
+
+// drawBursts is Fig. 2.
+func drawBursts(run *experiment.Run, kind kind, list []wait) {
+	figure := run.Figure(plot.Figure{
+		Name: "2-" + kind.slug, Title: "How long bursts last, " + kind.name + " (Fig. 2)",
+		Caption: "Share of the time that is in bursts at least so long in which delays exceed a threshold.",
+		X:       plot.Axis{Label: "length of the burst (µs)", Scale: plot.Log}, Y: plot.Axis{Label: "share of the time", Min: 0, Max: 1},
+	})
+	total := float64(list[len(list)-1].at - list[0].at)
+	for _, d := range thresholds {
+		s := plot.Series{Name: "over " + duration(d), Kind: plot.Line}
+		share, lengths := 0.0, bursts(list, d)
+		every := max(len(lengths)/300, 1)
+		for i, x := range lengths {
+			share += x / total
+			if x > 0 && (i%every == 0 || i < 40 || i == len(lengths)-1) {
+				s.Add(x/1e3, share)
 			}
-			s := plot.Series{Name: duration(float64(w)), Kind: plot.Markers}
-			for _, f := range shown {
-				if actual[f] > 0 {
-					s.Add(actual[f]/1e3, local[f]/1e3)
-					least, most = min(least, actual[f]/1e3), max(most, actual[f]/1e3)
-				}
-			}
+		}
+		if len(s.X) > 0 {
 			figure.Series = append(figure.Series, s)
 		}
-		actual, _, _ := localise(list, len(p.flows), windows[0])
-		flat := make([]float64, len(actual))
-		for i := range flat {
-			flat[i] = all.Mean()
-		}
-		everything := median(relative(flat, actual))
-		level := plot.Level("mean over everything", all.Mean()/1e3, least, most)
-		equal := plot.Series{Name: "equal", Kind: plot.Line, X: []float64{least, most}, Y: []float64{least, most}}
-		figure.Series = append(figure.Series, level, equal)
-		result.Figures = append(result.Figures, figure)
-
-		second := plot.Figure{
-			Name: "2-" + kind.slug, Title: "How long bursts last, " + kind.name + " (Fig. 2)",
-			Caption: "Share of the time that is in bursts at least so long in which delays exceed a threshold.",
-			X:       plot.Axis{Label: "length of the burst (µs)", Scale: plot.Log}, Y: plot.Axis{Label: "share of the time", Min: 0, Max: 1},
-		}
-		total := float64(list[len(list)-1].at - list[0].at)
-		for _, d := range thresholds {
-			s := plot.Series{Name: "over " + duration(d), Kind: plot.Line}
-			share, lengths := 0.0, bursts(list, d)
-			every := max(len(lengths)/300, 1)
-			for i, x := range lengths {
-				share += x / total
-				if x > 0 && (i%every == 0 || i < 40 || i == len(lengths)-1) {
-					s.Add(x/1e3, share)
-				}
-			}
-			if len(s.X) > 0 {
-				second.Series = append(second.Series, s)
-			}
-		}
-		result.Figures = append(result.Figures, second)
-		above, half := 0.0, 0.0
-		lengths := bursts(list, all.Mean())
-		for _, x := range lengths {
-			above += x
-		}
-		sum := 0.0
-		for _, x := range lengths {
-			if sum += x; sum >= above/2 {
-				half = x
-				break
-			}
-		}
-		row = append([]string{kind.name, span}, errors...)
-		table.Add(append(row, percent(everything), duration(half))...)
-		shorter := experiment.AsGood
-		for i := 1; i < len(medians); i++ {
-			if medians[i] < medians[i-1]*0.95 {
-				shorter = experiment.DoesNotHold
-			}
-		}
-		far := experiment.AsGood
-		if medians[1] > everything/2 {
-			far = experiment.DoesNotHold
-		}
-		result.Claims = append(result.Claims,
-			experiment.Claim{What: kind.name + ": the shorter the window, the better (median error, " + duration(float64(windows[0])) + " to " + duration(float64(windows[len(windows)-1])) + ")", Paper: "so", Ours: percent(medians[0]) + " to " + percent(medians[len(medians)-1]), Verdict: shorter},
-			experiment.Claim{What: kind.name + ": median error of 0.1 ms windows, against the mean over everything", Paper: "far less", Ours: percent(medians[1]) + " against " + percent(everything), Verdict: far},
-		)
 	}
-	result.Tables = []experiment.Table{table}
-	return result, run.Progress(ctx, 1, 1)
+}
+
+// halfInBursts is the length of the bursts, longest first, from which on they
+// are half of all.
+func halfInBursts(lengths []float64) float64 {
+	all, sum := 0.0, 0.0
+	for _, x := range lengths {
+		all += x
+	}
+	for _, x := range lengths {
+		if sum += x; sum >= all/2 {
+			return x
+		}
+	}
+	return 0
 }
 
 // duration is a time in ns, in the unit that suits it.

@@ -1,136 +1,116 @@
 package figrli
 
 import (
-	"context"
 	"fmt"
-	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/rli"
 )
 
 var quantiles = experiment.Experiment{
-	Name:   "ours-rli-quantiles",
-	Group:  oursGroup,
-	Title:  "A flow's median and 99th percentile",
-	Claim:  "The paper keeps count, sum and sum of squares, and no distribution. A histogram of each flow, 8 buckets to a doubling, gives quantiles of its estimated delays within a sixteenth; what they are off by beyond that is the estimates' error.",
+	Name:  "ours-rli-quantiles",
+	Group: oursGroup,
+	Title: "A flow's median and 99th percentile",
+	Claim: "The paper keeps count, sum and sum of squares, and no distribution. A histogram of each flow, 8 buckets to a doubling, gives " +
+		"quantiles of its estimated delays within a sixteenth; what they are off by beyond that is the estimates' error.",
 	Weight: 12, Quick: 1,
-	Run: runQuantiles,
+	Measure: measureQuantiles,
 }
 
 // fewest packets that a flow's 99th percentile is asked of.
 const fewest = 100
 
-func runQuantiles(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+// quantileShares are the quantiles asked of a flow.
+var quantileShares = [2]float64{0.5, 0.99}
+
+func measureQuantiles(run *experiment.Run) {
 	packets := run.Pick(150_000, 1_500_000)
-	kinds := drawn
-	shares := []float64{0.5, 0.99}
-	result := experiment.Result{
-		Config: map[string]any{"packets": packets, "injector": adaptive, "fewest": fewest, "buckets": buckets, "floor": bucketFloor},
-		Notes: []string{
-			fmt.Sprintf("Flows of at least %d packets that arrived. Each receiver has %d buckets a flow from %d ns on, which is %d bytes.", fewest, buckets, bucketFloor, 4*buckets),
-			"The histogram's own error is that of a receiver that is told each packet's true delay, by a reference of the packet's size at each: at most 1/16 by design.",
-		},
-	}
-	table := experiment.Table{Title: "Relative error of quantiles over flows: median / 75th percentile", Columns: []string{"traffic", "utilisation", "flows", "median: histogram alone", "RLI", "busy-aware", "99th: histogram alone", "RLI", "busy-aware"}}
+	run.Config("packets", packets, "injector", adaptive, "fewest", fewest, "buckets", buckets, "floor", bucketFloor)
+	run.Notef("Flows of at least %d packets that arrived. Each receiver has %d buckets a flow from %d ns on, which is %d bytes.", fewest,
+		buckets, bucketFloor, 4*buckets)
+	run.Note("The histogram's own error is that of a receiver that is told each packet's true delay, by a reference of the packet's size " +
+		"at each: at most 1/16 by design.")
+	table := run.Table("", "Relative error of quantiles over flows: median / 75th percentile", "traffic", "utilisation", "flows",
+		"median: histogram alone", "RLI", "busy-aware", "99th: histogram alone", "RLI", "busy-aware")
 	worst := 0.0
-	done := 0
-	for _, kind := range kinds {
-		figure := plot.Figure{Name: kind.slug, Title: "Error of flows' 99th percentile, " + kind.name, Caption: fmt.Sprintf("Median over flows of %d packets and more; bars up to the 75th percentile.", fewest),
-			X: loadAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
-			Series: []plot.Series{{Name: "RLI", Paper: true, Pair: 1}, {Name: "busy-aware", Pair: 2}, {Name: "histogram of true delays", Pair: 3}}}
-		for _, u := range utilisations {
-			p, err := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: adaptive}, func() error {
-				return run.Progress(ctx, done, len(kinds)*len(utilisations))
-			})
-			if err != nil {
-				return experiment.Result{}, err
-			}
-			done++
-			delays := make([][]float64, len(p.flows))
-			for i := range p.events {
-				if d := &p.events[i]; d.regular() && p.flows[d.flow].delays.N() >= fewest {
-					delays[d.flow] = append(delays[d.flow], float64(d.delay))
-				}
-			}
-			truth := make([][]float64, len(p.flows))
-			born := make([]int32, len(p.flows)) // only these are measured, from the beginning
-			flows := 0
-			for i, list := range delays {
-				if list == nil {
-					born[i] = -1
-					continue
-				}
-				flows++
-				slices.Sort(list)
-				e := estimate.NewEmpirical(list)
-				for _, q := range shares {
-					x, err := e.Quantile(q)
-					if err != nil {
-						return experiment.Result{}, err
-					}
-					truth[i] = append(truth[i], x)
-				}
-			}
-			off := func(r *rli.Receiver) ([2][]float64, error) {
-				errors := [2][]float64{nothing(len(p.flows)), nothing(len(p.flows))}
-				for i := range truth {
-					for k := range truth[i] {
-						x, err := r.Quantile(p.flows[i].key, shares[k])
-						if err != nil {
-							return errors, err
-						}
-						errors[k][i] = estimate.RelativeError(x, truth[i][k])
-					}
-				}
-				return errors, nil
-			}
-			exact, err := p.exact(born)
-			if err != nil {
-				return experiment.Result{}, err
-			}
-			receivers := []*rli.Receiver{exact}
-			for _, m := range []method{byLine, byPeriod} {
+	for _, kind := range experiment.Each(run, drawn) {
+		figure := run.Figure(plot.Figure{
+			Name: kind.slug, Title: "Error of flows' 99th percentile, " + kind.name,
+			Caption: fmt.Sprintf("Median over flows of %d packets and more; bars up to the 75th percentile.", fewest),
+			X:       loadAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
+			Series: []plot.Series{{Name: "RLI", Paper: true, Pair: 1}, {Name: "busy-aware", Pair: 2}, {Name: "histogram of true delays", Pair: 3}},
+		})
+		for _, u := range experiment.Each(run, utilisations) {
+			p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: adaptive})
+			truth, born, flows := p.quantiles()
+			lists := [3][2][]float64{p.quantilesOff(p.exact(born), truth)}
+			for i, m := range []method{byLine, byPeriod} {
 				c := p.config(m)
 				c.Buckets, c.Floor, c.Flows = buckets, bucketFloor, flows
-				r, err := p.receive(c, born)
-				if err != nil {
-					return experiment.Result{}, err
-				}
-				receivers = append(receivers, r)
+				lists[1+i] = p.quantilesOff(p.receive(c, born), truth)
 			}
-			var lists [3][2][]float64
-			for i, r := range receivers {
-				if lists[i], err = off(r); err != nil {
-					return experiment.Result{}, err
-				}
-			}
-			row := []string{kind.name, percent(u), fmt.Sprint(flows)}
-			for k := range shares {
+			row := []string{kind.name, experiment.Percent(u), fmt.Sprint(flows)}
+			for k := range quantileShares {
 				for i := range lists {
-					row = append(row, percent(median(lists[i][k]))+" / "+percent(quantile(lists[i][k], 0.75)))
+					row = append(row, spread(lists[i][k]))
 				}
 				worst = max(worst, quantile(lists[0][k], 1))
 			}
-			table.Rows = append(table.Rows, row)
+			table.Add(row...)
 			for s, i := range []int{1, 2, 0} {
-				list := lists[i][1]
-				figure.Series[s].AddRange(100*u, 100*median(list), 100*median(list), 100*quantile(list, 0.75))
+				middle := 100 * median(lists[i][1])
+				figure.Series[s].AddRange(100*u, middle, middle, 100*quantile(lists[i][1], 0.75))
 			}
 			line, ours := median(lists[1][1]), median(lists[2][1])
-			result.Claims = append(result.Claims, experiment.Claim{What: fmt.Sprintf("%s, %s: median error of flows' 99th percentile, RLI's delays against busy-aware's", kind.name, percent(u)), Paper: percent(line) + " (RLI here)", Ours: percent(ours), Verdict: experiment.Judge(ours, line, 0.1)})
+			run.Within(fmt.Sprintf("%s, %s: median error of flows' 99th percentile, RLI's delays against busy-aware's", kind.name,
+				experiment.Percent(u)),
+				experiment.Percent(line)+" (RLI here)", ours, line, 0.1)
 		}
-		result.Figures = append(result.Figures, figure)
 	}
 	verdict := experiment.AsGood
 	if worst > 1.0/16+1e-9 {
 		verdict = experiment.Loss
 	}
-	result.Claims = append(result.Claims, experiment.Claim{What: "largest error of the histogram alone, of all flows", Paper: "1/16, 6.25 % (as documented)", Ours: percent(worst), Verdict: verdict})
-	result.Tables = []experiment.Table{table}
-	return result, run.Progress(ctx, 1, 1)
+	run.Claim("largest error of the histogram alone, of all flows", "1/16, 6.25 % (as documented)", experiment.Percent(worst), verdict)
+}
+
+// quantiles are the true ones of the flows that have packets enough; which are
+// measured, from the beginning; and how many.
+func (p *passage) quantiles() (truth [][]float64, born []int32, flows int) {
+	delays := make([][]float64, len(p.flows))
+	for i := range p.events {
+		if d := &p.events[i]; d.regular() && p.flows[d.flow].delays.N() >= fewest {
+			delays[d.flow] = append(delays[d.flow], float64(d.delay))
+		}
+	}
+	truth, born = make([][]float64, len(p.flows)), make([]int32, len(p.flows))
+	for i, list := range delays {
+		if list == nil {
+			born[i] = -1
+			continue
+		}
+		flows++
+		for _, q := range quantileShares {
+			truth[i] = append(truth[i], quantile(list, q))
+		}
+	}
+	return truth, born, flows
+}
+
+// quantilesOff are the relative errors of a receiver's quantiles, by flow.
+func (p *passage) quantilesOff(r *rli.Receiver, truth [][]float64) (off [2][]float64) {
+	for k, q := range quantileShares {
+		off[k] = perflow.Unanswered(len(p.flows))
+		for i := range truth {
+			if truth[i] != nil {
+				off[k][i] = estimate.RelativeError(experiment.Try(r.Quantile(p.flows[i].key, q)), truth[i][k])
+			}
+		}
+	}
+	return off
 }
 
 const (
@@ -141,7 +121,7 @@ const (
 // exact is a receiver whose every delay is the true one: RLI-L without a
 // rate, told each packet's delay before it. It measures the flows that were
 // born.
-func (p *passage) exact(born []int32) (*rli.Receiver, error) {
+func (p *passage) exact(born []int32) *rli.Receiver {
 	c := p.config(byLeft)
 	c.Rate = 0
 	c.Buckets, c.Floor, c.Flows = buckets, bucketFloor, 0
@@ -150,10 +130,7 @@ func (p *passage) exact(born []int32) (*rli.Receiver, error) {
 			c.Flows++
 		}
 	}
-	r, err := rli.NewReceiver(c)
-	if err != nil {
-		return nil, err
-	}
+	r := experiment.Try(rli.NewReceiver(c))
 	number := uint64(0)
 	for i := range p.events {
 		if d := &p.events[i]; d.regular() && born[d.flow] >= 0 {
@@ -162,5 +139,5 @@ func (p *passage) exact(born []int32) (*rli.Receiver, error) {
 			number++
 		}
 	}
-	return r, nil
+	return r
 }

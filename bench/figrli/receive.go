@@ -1,10 +1,10 @@
 package figrli
 
 import (
-	"math"
 	"math/bits"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/rli"
 )
@@ -38,11 +38,8 @@ func (p *passage) config(m method) rli.Config {
 // receive is what a receiver makes of the departures. born, if not nil, is for
 // each flow the number of the packet from which on it is measured, negative for
 // never; all others only pass.
-func (p *passage) receive(c rli.Config, born []int32) (*rli.Receiver, error) {
-	r, err := rli.NewReceiver(c)
-	if err != nil {
-		return nil, err
-	}
+func (p *passage) receive(c rli.Config, born []int32) *rli.Receiver {
+	r := experiment.Try(rli.NewReceiver(c))
 	for i := range p.events {
 		d := &p.events[i]
 		switch {
@@ -55,7 +52,7 @@ func (p *passage) receive(c rli.Config, born []int32) (*rli.Receiver, error) {
 		}
 	}
 	r.Flush()
-	return r, nil
+	return r
 }
 
 // answers are the flows' relative errors, by flow. NaN is no answer, or no truth
@@ -65,7 +62,7 @@ type answers struct{ mean, deviation []float64 }
 // judge compares a receiver with the truth about flows, of as many as the
 // passage has.
 func (p *passage) judge(r *rli.Receiver, truth []flow) answers {
-	a := answers{nothing(len(truth)), nothing(len(truth))}
+	a := answers{perflow.Unanswered(len(truth)), perflow.Unanswered(len(truth))}
 	for i := range truth {
 		f := &truth[i]
 		if f.delays.N() == 0 {
@@ -84,52 +81,15 @@ func (p *passage) judge(r *rli.Receiver, truth []flow) answers {
 }
 
 // measure is what a method is off by, for all flows.
-func (p *passage) measure(m method) (answers, *rli.Receiver, error) {
-	r, err := p.receive(p.config(m), nil)
-	if err != nil {
-		return answers{}, nil, err
-	}
-	return p.judge(r, p.flows), r, nil
+func (p *passage) measure(m method) (answers, *rli.Receiver) {
+	r := p.receive(p.config(m), nil)
+	return p.judge(r, p.flows), r
 }
 
-func nothing(n int) []float64 {
-	list := make([]float64, n)
-	for i := range list {
-		list[i] = math.NaN()
-	}
-	return list
-}
+func quantile(list []float64, p float64) float64 { return perflow.Quantile(list, p) }
+func median(list []float64) float64              { return perflow.Quantile(list, 0.5) }
 
-// some are the numbers of a list that are any.
-func some(list []float64) []float64 {
-	var known []float64
-	for _, x := range list {
-		if !math.IsNaN(x) {
-			known = append(known, x)
-		}
-	}
-	return known
+// spread is a table's cell: the median and the 75th percentile of errors.
+func spread(list []float64) string {
+	return experiment.Percent(median(list)) + " / " + experiment.Percent(quantile(list, 0.75))
 }
-
-// quantile is that of the numbers that are any, or NaN.
-func quantile(list []float64, p float64) float64 {
-	q, err := estimate.NewEmpirical(some(list)).Quantile(p)
-	if err != nil {
-		return math.NaN()
-	}
-	return q
-}
-
-// percent formats a fraction: a dash where there is none, and 0 where only
-// rounding is left of it.
-func percent(x float64) string {
-	switch {
-	case math.IsNaN(x):
-		return "-"
-	case math.Abs(x) < 1e-9:
-		x = 0
-	}
-	return experiment.Percent(x)
-}
-
-func median(list []float64) float64 { return quantile(list, 0.5) }

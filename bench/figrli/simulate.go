@@ -68,77 +68,84 @@ func (p *passage) deviation() float64 { return math.Sqrt(p.all.PopulationVarianc
 
 func (p *passage) loss() float64 { return float64(p.lost) / float64(len(p.sent)) }
 
-// simulate sends packets through the queue. step, if not nil, is called now and
-// then, and ends it with its error.
-func simulate(run *experiment.Run, s setting, step func() error) (*passage, error) {
-	source, err := s.kind.source(run, s.utilisation)
-	if err != nil {
-		return nil, err
-	}
-	link, err := queue.NewLink(queue.RLIConfig)
-	if err != nil {
-		return nil, err
-	}
-	var injector *rli.Injector
+// simulate sends packets through the queue.
+func simulate(run *experiment.Run, s setting) *passage {
+	source := s.kind.source(run, s.utilisation)
+	w := &wire{setting: s, link: experiment.Try(queue.NewLink(queue.RLIConfig)), numbers: map[hashing.Flow]int32{}}
+	w.sent, w.events = make([]int64, 0, s.packets), make([]departure, 0, s.packets*11/10)
 	if s.injector != (rli.InjectorConfig{}) {
-		if injector, err = rli.NewInjector(s.injector); err != nil {
-			return nil, err
-		}
+		w.injector = experiment.Try(rli.NewInjector(s.injector))
 	}
 	random := run.Rand("probes")
-	p := &passage{sent: make([]int64, 0, s.packets), events: make([]departure, 0, s.packets*11/10)}
-	numbers := map[hashing.Flow]int32{}
 	next := math.Inf(1) // probe
-	refer := func(stamp rli.ReferencePacket, now int64) {
-		if out, fate := link.Send(now, referenceBytes); fate == queue.Passed {
-			p.events = append(p.events, departure{flow: -1, bytes: referenceBytes, stamp: int32(len(p.stamps)), out: out, delay: out - now})
-			p.stamps = append(p.stamps, stamp)
-		}
-	}
 	var packet queue.Packet
 	for i := 0; i < s.packets && source.Next(&packet); i++ {
-		if i%(1<<14) == 0 && step != nil {
-			if err := step(); err != nil {
-				return nil, err
-			}
+		if i%(1<<14) == 0 {
+			run.Alive()
 		}
-		now := packet.Time
 		if i == 0 && s.probes > 0 {
-			next = float64(now) + random.ExpFloat64()*s.probes
+			next = float64(packet.Time) + random.ExpFloat64()*s.probes
 		}
-		for next < float64(now) {
-			refer(rli.ReferencePacket{}, int64(next))
+		for next < float64(packet.Time) {
+			w.refer(rli.ReferencePacket{}, int64(next))
 			next += random.ExpFloat64() * s.probes
 		}
-		var stamp rli.ReferencePacket
-		due := false
-		if injector != nil {
-			stamp, due = injector.Packet(int(packet.Bytes), now)
-		}
-		if due && s.ahead {
-			stamp.Behind = 0
-			refer(stamp, now)
-		}
-		p.sent = append(p.sent, now)
-		if out, fate := link.Send(now, int(packet.Bytes)); fate == queue.Passed {
-			number, ok := numbers[packet.Flow]
-			if !ok {
-				number = int32(len(p.flows))
-				numbers[packet.Flow] = number
-				p.flows = append(p.flows, flow{key: packet.Flow})
-			}
-			p.events = append(p.events, departure{number: int32(i), flow: number, bytes: packet.Bytes, out: out, delay: out - now})
-			p.flows[number].delays.Add(float64(out - now))
-			p.all.Add(float64(out - now))
-		} else {
-			p.lost++
-		}
-		if due && !s.ahead {
-			refer(stamp, now)
-		}
+		w.send(&packet)
 	}
-	if injector != nil {
-		p.cost = injector.Overhead()
+	if w.injector != nil {
+		w.cost = w.injector.Overhead()
 	}
-	return p, nil
+	return &w.passage
+}
+
+// A wire sends packets, references and probes, and writes down what arrives.
+type wire struct {
+	passage
+	setting
+	link     *queue.Link
+	injector *rli.Injector
+	numbers  map[hashing.Flow]int32
+}
+
+func (w *wire) send(packet *queue.Packet) {
+	now := packet.Time
+	var stamp rli.ReferencePacket
+	due := false
+	if w.injector != nil {
+		stamp, due = w.injector.Packet(int(packet.Bytes), now)
+	}
+	if due && w.ahead {
+		stamp.Behind = 0
+		w.refer(stamp, now)
+	}
+	if out, fate := w.link.Send(now, int(packet.Bytes)); fate == queue.Passed {
+		w.arrive(packet, out)
+	} else {
+		w.lost++
+	}
+	w.sent = append(w.sent, now)
+	if due && !w.ahead {
+		w.refer(stamp, now)
+	}
+}
+
+func (w *wire) arrive(packet *queue.Packet, out int64) {
+	number, ok := w.numbers[packet.Flow]
+	if !ok {
+		number = int32(len(w.flows))
+		w.numbers[packet.Flow] = number
+		w.flows = append(w.flows, flow{key: packet.Flow})
+	}
+	delay := out - packet.Time
+	w.events = append(w.events, departure{number: int32(len(w.sent)), flow: number, bytes: packet.Bytes, out: out, delay: delay})
+	w.flows[number].delays.Add(float64(delay))
+	w.all.Add(float64(delay))
+}
+
+// refer sends a reference or a probe.
+func (w *wire) refer(stamp rli.ReferencePacket, now int64) {
+	if out, fate := w.link.Send(now, referenceBytes); fate == queue.Passed {
+		w.events = append(w.events, departure{flow: -1, bytes: referenceBytes, stamp: int32(len(w.stamps)), out: out, delay: out - now})
+		w.stamps = append(w.stamps, stamp)
+	}
 }

@@ -1,6 +1,7 @@
 package figrli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,7 +46,8 @@ var (
 		return trace.NewPoisson(trace.PoissonConfig{Load: load, Sizes: trace.IMIX, Flows: 1000, Seed: seed})
 	}}
 	onOff = kind{name: "on–off senders", slug: "onoff", make: func(load trace.Load, seed uint64) (queue.Source, error) {
-		return trace.NewOnOff(trace.OnOffConfig{Load: load, Sizes: trace.IMIX, Senders: 2000, Peak: 1e9, On: 20e3, OnShape: 1.4, OffShape: 1.2, Seed: seed})
+		return trace.NewOnOff(trace.OnOffConfig{Load: load, Sizes: trace.IMIX, Senders: 2000, Peak: 1e9, On: 20e3, OnShape: 1.4, OffShape: 1.2,
+			Seed: seed})
 	}}
 	heavyTailed = kind{name: "heavy-tailed flows", slug: "flows", make: func(load trace.Load, seed uint64) (queue.Source, error) {
 		c := trace.DefaultFlows
@@ -58,31 +60,26 @@ var (
 // recordings is where the capture is whose packets are replayed.
 var recordings = filepath.Join("..", "shared", "data", "twopoint", "tbf400m_512k", "ingress.pcap.gz")
 
-// recorded is the traffic of a capture, read once; nil, with a note that says
-// so, where it is not here.
-func recorded() (*kind, string, error) {
+// recorded is the traffic of a capture; nil, with a note that says so, where it
+// is not here.
+func recorded(run *experiment.Run) *kind {
 	file, err := os.Open(recordings)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "Without recorded packets, which are not part of the project: " + filepath.ToSlash(recordings) + " is not here.", nil
+		run.Note("Without recorded packets, which are not part of the project: " + filepath.ToSlash(recordings) + " is not here.")
+		return nil
 	}
-	if err != nil {
-		return nil, "", err
-	}
+	run.Try(err)
 	defer file.Close()
-	reader, err := trace.NewReader(file)
-	if err != nil {
-		return nil, "", err
-	}
-	source := trace.NewRecorded(reader, 1)
+	source := trace.NewRecorded(experiment.Try(trace.NewReader(file)), 1)
 	var packets []queue.Packet
 	var p queue.Packet
 	for source.Next(&p) {
 		packets = append(packets, p)
 	}
 	if err := source.Err(); err != nil {
-		return nil, "", fmt.Errorf("%s: %w", recordings, err)
+		run.Try(fmt.Errorf("%s: %w", recordings, err))
 	}
-	slices.SortStableFunc(packets, func(a, b queue.Packet) int { return int(min(max(a.Time-b.Time, -1), 1)) })
+	slices.SortStableFunc(packets, func(a, b queue.Packet) int { return cmp.Compare(a.Time, b.Time) })
 	bits := 0.0
 	for i := range packets {
 		bits += 8 * float64(packets[i].Bytes)
@@ -90,26 +87,21 @@ func recorded() (*kind, string, error) {
 	offered := bits * 1e9 / float64(packets[len(packets)-1].Time-packets[0].Time)
 	return &kind{name: "recorded packets", slug: "recorded", all: len(packets), make: func(load trace.Load, _ uint64) (queue.Source, error) {
 		return trace.Scale(trace.Replay(packets), offered/(load.Utilisation*float64(load.Rate)))
-	}}, "", nil
+	}}
 }
 
 // everyKind is the drawn kinds and, where it is here, the recorded one.
-func everyKind() ([]kind, []string, error) {
-	list := slices.Clone(drawn)
-	r, note, err := recorded()
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case r == nil:
-		return list, []string{note}, nil
+func everyKind(run *experiment.Run) []kind {
+	if r := recorded(run); r != nil {
+		return append(slices.Clone(drawn), *r)
 	}
-	return append(list, *r), nil, nil
+	return drawn
 }
 
 // source is a kind's packets at a utilisation: the same for every experiment
 // of one seed.
-func (k *kind) source(run *experiment.Run, utilisation float64) (queue.Source, error) {
-	return k.make(trace.Load{Rate: rate, Utilisation: utilisation}, run.SeedOf("traffic "+k.slug))
+func (k *kind) source(run *experiment.Run, utilisation float64) queue.Source {
+	return experiment.Try(k.make(trace.Load{Rate: rate, Utilisation: utilisation}, run.SeedOf("traffic "+k.slug)))
 }
 
 // identity is a packet's digest, by its number.
