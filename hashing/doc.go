@@ -17,6 +17,9 @@
 //     of the packet's: see [MakeTuple].
 //   - Packets with the same bytes have one identity. A synopsis counts them in
 //     one cell, at both points.
+//   - No secret travels: what is written down carries the [Fingerprint] of the
+//     seed or key, a Config's Identity, by which two points know that they hash
+//     alike.
 //
 // # Which function
 //
@@ -46,8 +49,11 @@
 // # Packets crafted against us
 //
 // Whoever chooses packets may want them all in one cell, or none of them
-// sampled. Only [SipHash] with a secret random key of 128 bits resists that,
-// whatever the attacker sees of its effects.
+// sampled. Only [SipHash] with a secret random key of 128 bits keeps different
+// packets apart, whatever the attacker sees of its effects. No key keeps copies
+// of one packet apart: whoever sends the same bytes ten thousand times fills
+// one cell, or is in no sample at all. The synopses say what they make of that
+// (SECURITY.md has the table).
 //
 //   - Digest and Tuple.Flow: who knows the seed writes collisions down, without
 //     search. A secret seed keeps honest traffic spread and stops who cannot

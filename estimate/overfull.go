@@ -1,0 +1,56 @@
+package estimate
+
+import "math"
+
+// overfullChance is how often a group of honest cells has one beyond
+// [CountLimit].
+const overfullChance = 1e-6
+
+// CountLimit returns the largest count that a cell may have by chance, where n
+// cells share packets by their hashes and cell i has count(i): beyond it is one
+// cell in n, once in a million times. A fuller one holds copies: identical
+// packets have one hash, and are in one cell however many they are. At a mean
+// of λ packets a cell, √(2λ·ln(10⁶n)) copies of one packet go unnoticed.
+//
+// The mean is that of the cells within the limit, so that copies do not raise
+// it. A cell's count is Poisson's, whose upper tail at c is below
+// exp(c − λ − c·ln(c/λ)).
+func CountLimit(n int, count func(i int) uint64) uint64 {
+	limit := uint64(math.MaxUint64)
+	for {
+		cells, packets := 0, 0.0
+		for i := range n {
+			if c := count(i); c <= limit {
+				cells++
+				packets += float64(c)
+			}
+		}
+		if cells == 0 {
+			return limit
+		}
+		next := poissonLimit(packets/float64(cells), cells, math.Log(float64(n)/overfullChance))
+		if next >= limit {
+			return limit
+		}
+		limit = next
+	}
+}
+
+// poissonLimit is the smallest count whose tail is below e^-rarity, for a mean
+// that was estimated from so many cells.
+func poissonLimit(mean float64, cells int, rarity float64) uint64 {
+	mean += 3*math.Sqrt(mean/float64(cells)) + 1e-9
+	rare := func(c float64) bool { return c*math.Log(c/mean)-c+mean >= rarity }
+	low, high := mean, mean+1
+	for !rare(high) {
+		high += high - mean
+	}
+	for high-low > 0.5 {
+		if middle := (low + high) / 2; rare(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return uint64(math.Ceil(high))
+}
