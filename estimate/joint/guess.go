@@ -56,7 +56,12 @@ const (
 	sizeShrink        = 20 // flows of all sizes that every class has besides its own
 	fewestFlows       = 20 // flows of a class that its check takes
 	checkedConfidence = 0.95
-	enoughPackets     = 3 // root counts by which a cell may hold more than expected
+	// A flow of which the cells leave less than this part of the variance is
+	// what the equations say.
+	determinedLeft = 0.05
+	clockNoise     = 0.01 // ns² for each packet
+	partSteps      = 4    // in how many pieces a flow is that Parts leave some of out
+	enoughPackets  = 3    // root counts by which a cell may hold more than expected
 )
 
 // A guesses is a delay for each flow, above base.
@@ -66,13 +71,8 @@ type guesses struct {
 	told       []float64 // per flow: part of its packets that its cells hold, 0: none
 }
 
-// sizeOf is the class of flows of w packets.
-func sizeOf(w float64) int {
-	return min(int(math.Log2(max(w, 1))), sizeCount-1)
-}
-
 // least is the delay that guesses are above, and the smallest guess.
-func (p *Problem) least(mean float64, expected []float64) (base, unit float64) {
+func (p *weighted) least(mean float64, expected []float64) (base, unit float64) {
 	if p.Count != nil {
 		base = math.Inf(1)
 	}
@@ -93,11 +93,10 @@ func (p *Problem) least(mean float64, expected []float64) (base, unit float64) {
 
 // guess runs the rounds on the cells whose number has the given parity, or on
 // all of them where that is below 0.
-func (p *Problem) guess(ctx context.Context, mean float64, expected []float64, parity int, work *progress) (*guesses, error) {
+func (p *weighted) guess(ctx context.Context, mean float64, expected []float64, parity int, work *progress) (*guesses, error) {
 	defer work.next()
 	g := &guesses{above: make([]float64, len(p.Packets)), told: make([]float64, len(p.Packets))}
 	g.base, g.unit = p.least(mean, expected)
-	share := p.shares()
 	// held is, per cell, its packets for each expected one; sum, that of its
 	// delays above base.
 	held, sum := make([]float64, len(p.Sum)), make([]float64, len(p.Sum))
@@ -112,60 +111,49 @@ func (p *Problem) guess(ctx context.Context, mean float64, expected []float64, p
 	}
 	for f := range g.above {
 		g.above[f] = max(mean-g.base, g.unit)
-		for r := range share {
-			for _, c := range p.run(f, r) {
-				g.told[f] += share[r] * held[c]
-			}
-		}
+		g.told[f] = p.gather(f, held)
 	}
 	factor := make([]float64, len(p.Sum))
 	for round := range guessRounds {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		clear(factor)
-		for f, w := range p.Packets {
-			for r := range share {
-				x := w * share[r] * g.above[f]
-				for _, c := range p.run(f, r) {
-					factor[c] += x
-				}
-			}
-		}
-		for c, x := range factor {
-			if x > 0 {
-				factor[c] = sum[c] / x // times held, as the guess of the sum is x × held
-			}
-		}
-		typical, _ := p.typical(g)
-		for f, w := range p.Packets {
-			if g.told[f] == 0 || w == 0 {
-				continue
-			}
-			total := 0.0
-			for r := range share {
-				part := 0.0
-				for _, c := range p.run(f, r) {
-					part += factor[c]
-				}
-				total += share[r] * part
-			}
-			total = w*g.above[f]*total + typicalPackets*math.Exp(typical[sizeOf(w)])
-			g.above[f] = max(g.unit, total/(w*g.told[f]+typicalPackets))
-		}
+		p.agree(g, factor, sum)
 		work.part(float64(round+1) / guessRounds)
 	}
 	return g, nil
 }
 
+// agree is one round of guessing, for which factor is scratch.
+func (p *weighted) agree(g *guesses, factor, sum []float64) {
+	clear(factor)
+	p.scatter(factor, func(f int) float64 { return g.above[f] })
+	for c, x := range factor {
+		if x > 0 {
+			factor[c] = sum[c] / x // times held, as the guess of the sum is x × held
+		}
+	}
+	typical, _ := p.typical(g)
+	for k, x := range typical {
+		typical[k] = typicalPackets * math.Exp(x)
+	}
+	for f, w := range p.Packets {
+		if g.told[f] == 0 || w == 0 {
+			continue
+		}
+		total := w*g.above[f]*p.gather(f, factor) + typical[p.class[f]]
+		g.above[f] = max(g.unit, total/(w*g.told[f]+typicalPackets))
+	}
+}
+
 // typical is, for each class of sizes, the mean of the guesses' logarithms and
 // their variance.
-func (p *Problem) typical(g *guesses) (mean, variance [sizeCount]float64) {
+func (p *weighted) typical(g *guesses) (mean, variance [sizeCount]float64) {
 	var classes [sizeCount]estimate.Moments
 	var all estimate.Moments
 	for f, w := range p.Packets {
 		if w > 0 && g.told[f] > 0 {
-			classes[sizeOf(w)].Add(math.Log(g.above[f]))
+			classes[p.class[f]].Add(math.Log(g.above[f]))
 		}
 	}
 	for k := range classes {
@@ -193,7 +181,7 @@ func (p *Problem) typical(g *guesses) (mean, variance [sizeCount]float64) {
 
 // newGuessedSystem is the equations whose deviations are in proportion to a
 // guess, and their right-hand side.
-func newGuessedSystem(p *Problem, prior Prior, expected []float64, g *guesses) (*system, []float64) {
+func newGuessedSystem(p *weighted, prior Prior, expected []float64, g *guesses) (*system, []float64) {
 	s := emptySystem(p, prior)
 	typical, logarithm := p.typical(g)
 	var packets, squares float64
@@ -207,20 +195,17 @@ func newGuessedSystem(p *Problem, prior Prior, expected []float64, g *guesses) (
 	reference, y := s.cell, make([]float64, len(p.Sum)) // y is first what the means before explain
 	clear(reference)
 	for f, w := range p.Packets {
-		k, x := sizeOf(w), g.above[f]
+		k, x := p.class[f], g.above[f]
 		square := x*x + math.Exp(2*typical[k])
 		own[f] = within * square
 		if w > 0 && g.told[f] > 0 {
 			s.before[f] = g.base + x*(1+typical[k]-math.Log(x))
 			s.rho[f] = (logarithm[k]+uneven)*square + own[f]/max(w, 1)
 		}
-		for r, share := range s.share {
-			a := w * share
-			cells, _ := s.run(f, r)
-			for _, c := range cells {
-				reference[c] += a * (g.base + x)
-				y[c] += a * s.before[f]
-			}
+		for i, c := range s.run(f) {
+			a := w * s.of(f*s.width+i)
+			reference[c] += a * (g.base + x)
+			y[c] += a * s.before[f]
 		}
 	}
 	for c, n := range expected {
@@ -238,17 +223,18 @@ func newGuessedSystem(p *Problem, prior Prior, expected []float64, g *guesses) (
 			continue
 		}
 		total := 0.0
-		for r, share := range s.share {
+		for i, c := range s.run(f) {
+			share := s.of(f*s.width + i)
 			a := w * share
-			cells, _ := s.run(f, r)
-			for _, c := range cells {
-				apart := g.base + g.above[f] - reference[c]
-				v := own[f] + apart*apart
-				total += v
-				noise[c] += a * v * (1 - (1-spread)*share + slack)
-				if p.Doubt != nil {
-					noise[c] += p.Doubt[f] * p.Doubt[f] * share * share * v
-				}
+			apart := g.base + g.above[f] - reference[c]
+			v := own[f] + apart*apart
+			total += v
+			noise[c] += a * v * (1 - (1-spread)*share + s.slack)
+			if p.Doubt != nil {
+				noise[c] += p.Doubt[f] * p.Doubt[f] * share * share * v
+			}
+			if p.Parts != nil && p.Parts[f*s.width+i] > 0 {
+				noise[c] += a * a * (1/float64(p.Parts[f*s.width+i]) - 1) * apart * apart / partSteps
 			}
 		}
 		if g.told[f] > 0 {
@@ -263,19 +249,24 @@ func newGuessedSystem(p *Problem, prior Prior, expected []float64, g *guesses) (
 			continue
 		}
 		s.informed = true
-		v := noise[c] + n*slack // a nanosecond of clocks
+		v := noise[c] + n*clockNoise
 		sum := p.Sum[c]
 		if p.Count != nil {
 			// As if there were as many packets as expected.
 			k := p.Count[c]
 			sum *= n / k
-			v += packet * max(0, k-n-enoughPackets*math.Sqrt(k)) // of flows that are not listed
+			switch {
+			case p.slack == slackExact:
+				v += packet * (k - n) * (k - n) // as all counts should be right
+			default:
+				v += packet * max(0, k-n-enoughPackets*math.Sqrt(k)) // of flows that are not listed
+			}
 			v *= n / k
 		}
 		s.trust[c] = 1 / v
 		y[c] = (sum - y[c]) / v
 	}
-	s.fillDiagonal()
+	s.invertDiagonal()
 	return s, s.gathered(y)
 }
 
@@ -284,8 +275,8 @@ func newGuessedSystem(p *Problem, prior Prior, expected []float64, g *guesses) (
 func (s *system) finishGuessed(g *guesses, mean, deviation []float64) {
 	typical, _ := s.typical(g)
 	var squares [sizeCount]estimate.Moments
-	for f, w := range s.Packets {
-		squares[sizeOf(w)].Add(g.above[f] * g.above[f])
+	for f := range s.Packets {
+		squares[s.class[f]].Add(g.above[f] * g.above[f])
 	}
 	for f, w := range s.Packets {
 		rho, v, x := s.rho[f], s.variance[f], g.above[f]
@@ -294,33 +285,47 @@ func (s *system) finishGuessed(g *guesses, mean, deviation []float64) {
 			continue
 		}
 		scale := rho / v
-		step := (s.before[f]+scale*mean[f]-g.base)/x - 1
-		if step < 0 {
-			step = math.Expm1(max(step, -mostFall))
-		}
-		x *= 1 + min(step, 1)
-		mean[f] = g.base + x
-		square := max(surest*rho, rho-scale*scale*(v-deviation[f]))
-		// A flow of which cells tell little may be any, of its size or of all.
-		unknown := square / rho * max(s.prior.Between, math.Sqrt(squares[sizeOf(w)].Mean()))
-		square += unknown * unknown
+		solved := s.before[f] + scale*mean[f]
+		square := rho - scale*scale*(v-deviation[f])
+		doubt := 0.0
 		if s.Doubt != nil {
-			off := s.Doubt[f] / w * x
-			square += off * off
+			doubt = s.Doubt[f] / w
 		}
-		least := leastTypical * math.Exp(typical[sizeOf(w)]) / math.Sqrt(max(w, 1))
-		deviation[f] = math.Sqrt(square + least*least)
+		determined := s.determined(f, deviation[f])
+		if determined && s.slack == slackExact {
+			mean[f], deviation[f] = solved, math.Sqrt(max(square, s.slack*surest*rho))
+			continue
+		}
+		step := (solved-g.base)/x - 1
+		if !determined {
+			if step < 0 {
+				step = math.Expm1(max(step, -mostFall))
+			}
+			step = min(step, 1)
+		}
+		x *= 1 + step
+		mean[f] = g.base + x
+		square = max(surest*rho, square)
+		// A flow of which cells tell little may be any, of its size or of all.
+		unknown := square / rho * max(s.prior.Between, math.Sqrt(squares[s.class[f]].Mean()))
+		least := leastTypical * math.Exp(typical[s.class[f]]) / math.Sqrt(max(w, 1))
+		deviation[f] = math.Sqrt(square + unknown*unknown + doubt*doubt*x*x + least*least)
 	}
 }
 
+// determined reports whether the cells leave flow f so little of the variance
+// that it had before that the guess has no say any more.
+func (s *system) determined(f int, left float64) bool { return left < determinedLeft*s.variance[f] }
+
 // check widens the deviations of flows of similar size by what the guesses
-// from two halves of the cells tell.
-func (p *Problem) check(even, odd *guesses, deviation []float64) {
+// from two halves of the cells tell. Flows that all cells together determine
+// are guessed too badly from a half of them to say anything.
+func (p *weighted) check(even, odd *guesses, determined []bool, deviation []float64) {
 	var apart [sizeCount][]float64
 	for f, w := range p.Packets {
-		if w > 0 && even.told[f] > 0 && odd.told[f] > 0 {
+		if w > 0 && even.told[f] > 0 && odd.told[f] > 0 && !determined[f] {
 			distance := math.Abs(even.base + even.above[f] - odd.base - odd.above[f])
-			apart[sizeOf(w)] = append(apart[sizeOf(w)], distance/math.Sqrt2/deviation[f])
+			apart[p.class[f]] = append(apart[p.class[f]], distance/math.Sqrt2/deviation[f])
 		}
 	}
 	nominal := estimate.StudentQuantile((1+checkedConfidence)/2, degrees)
@@ -333,9 +338,9 @@ func (p *Problem) check(even, odd *guesses, deviation []float64) {
 		}
 		factors[k] = factor
 	}
-	for f, w := range p.Packets {
-		if even.told[f] > 0 || odd.told[f] > 0 {
-			deviation[f] *= factors[sizeOf(w)]
+	for f := range p.Packets {
+		if (even.told[f] > 0 || odd.told[f] > 0) && !determined[f] {
+			deviation[f] *= factors[p.class[f]]
 		}
 	}
 }

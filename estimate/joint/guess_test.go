@@ -91,7 +91,9 @@ func TestGuessAlone(t *testing.T) {
 			p.Sum = append(p.Sum, 500*(d+offset), 500*(d+offset))
 			p.Count = append(p.Count, 500, 500)
 		}
-		g, err := p.guess(context.Background(), offset+7e5, p.expected(), -1, &progress{})
+		q := weigh(&p)
+		q.classify()
+		g, err := q.guess(context.Background(), offset+7e5, q.expected(), -1, &progress{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +147,7 @@ func TestGuessOfNothing(t *testing.T) {
 // what they were.
 func TestCheck(t *testing.T) {
 	const flows = 200
-	p := Problem{Packets: make([]float64, flows)}
+	p := Problem{Rows: 1, CellsPerRow: 1, Packets: make([]float64, flows)}
 	even := &guesses{above: make([]float64, flows), told: make([]float64, flows)}
 	odd := &guesses{above: make([]float64, flows), told: make([]float64, flows)}
 	deviation := make([]float64, flows)
@@ -157,7 +159,9 @@ func TestCheck(t *testing.T) {
 		}
 		even.told[f], odd.told[f], deviation[f] = 1, 1, 10
 	}
-	p.check(even, odd, deviation)
+	q := weigh(&p)
+	q.classify()
+	q.check(even, odd, make([]bool, flows), deviation)
 	if deviation[0] != 10 {
 		t.Errorf("halves that agree change a deviation of 10 to %g", deviation[0])
 	}

@@ -52,6 +52,10 @@ type Problem struct {
 	// Cells holds Rows × CellsPerRow cell indices for each flow: those of
 	// flow f begin at f × Rows × CellsPerRow, row by row.
 	Cells []uint32
+	// Parts is, for each of Cells, the part of the flow's packets there that
+	// Sum and Count rest on, 0 to 1, where they leave some out that were there
+	// at other times. Nil: all of them.
+	Parts []float32
 }
 
 // A Prior is what is believed of any flow before its cells are read: a
@@ -79,12 +83,15 @@ type Options struct {
 	Prior *Prior
 	// Tolerance ends the iteration when the residual of the normal equations,
 	// in the norm of the inverse of their diagonal, is this part of the
-	// right-hand side's. 0 means 1e-5, at which the error of the iteration is
-	// far below that of the estimates.
+	// right-hand side's. 0 means one at which the error of the iteration is
+	// far below that of the estimates: 1e-4, or 1e-5 where cells determine all
+	// flows.
 	Tolerance float64
 	// MaxIterations of one linear solve; 0 means 1,000. Reaching it is not an
 	// error: see Result.Converged.
 	MaxIterations int
+	// MeansOnly leaves StdDev out, which takes half the time or more.
+	MeansOnly bool
 	// Progress, if not nil, is called from the solving goroutine after every
 	// iteration with the part of the work that is done, from 0 to 1. It never
 	// falls, and ends at 1.
@@ -97,10 +104,15 @@ type Result struct {
 	// that it sent, in nanoseconds.
 	Mean []float64
 	// StdDev is, for each flow, the root of the expected square of Mean's
-	// error, in nanoseconds. Without a given prior it is made for MeanInterval to
-	// cover: simulated even delays had errors of a half of it, and those of
-	// flows of thousands of packets a tenth.
+	// error, in nanoseconds. Without a given prior it is made for MeanInterval
+	// to cover. Nil with Options.MeansOnly.
 	StdDev []float64
+	// Usable is, for each flow, how many usable cells hold packets of it, up to
+	// 65,535. Where it is 0 nothing is known of the flow, and Mean is that of
+	// all.
+	Usable []uint16
+	// Packets are those of the Problem, known or decoded.
+	Packets []float64
 
 	Prior      Prior   // the prior used, or what EstimatePrior says if none was given
 	Iterations int     // conjugate-gradient iterations of the solve for the means
@@ -118,8 +130,12 @@ const degrees = 5
 
 // MeanInterval is the interval of flow f's mean at the given confidence, between
 // 0 and 1: as many deviations to both sides as Student's distribution with 5
-// degrees of freedom says (2.57 at 95 %).
+// degrees of freedom says (2.57 at 95 %). It is unbounded for a flow without a
+// usable cell, and without StdDev.
 func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
+	if r.Usable[f] == 0 || r.StdDev == nil {
+		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
+	}
 	return estimate.StudentInterval(estimate.Delay{Mean: r.Mean[f], StdDev: r.StdDev[f], N: 1}, degrees, confidence)
 }
 
@@ -155,8 +171,12 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	if err := p.validate(); err != nil {
 		return Result{}, err
 	}
+	q := weigh(p)
 	if opts.Tolerance == 0 {
-		opts.Tolerance = 1e-5
+		opts.Tolerance = q.slack / 100
+		if q.slack == slackExact {
+			opts.Tolerance = q.slack / 10
+		}
 	}
 	if opts.MaxIterations == 0 {
 		opts.MaxIterations = 1000
@@ -164,31 +184,39 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	if !(opts.Tolerance > 0 && opts.Tolerance < 1) || opts.MaxIterations < 0 {
 		return Result{}, fmt.Errorf("%w: tolerance %g and %d iterations, want below 1 and both above 0", estimate.ErrConfig, opts.Tolerance, opts.MaxIterations)
 	}
-	work := progress{report: opts.Progress, stages: 1 + probes}
+	work := progress{report: opts.Progress, stages: 2}
+	if !opts.MeansOnly {
+		work.stages += probes
+	}
 	if opts.Prior == nil {
-		return p.solveGuessed(ctx, opts, &work)
+		return q.solveGuessed(ctx, opts, &work)
 	}
 	prior := *opts.Prior
 	if !(math.Abs(prior.Mean) <= mostSum) || !(prior.Between > 0 && prior.Between <= mostSum) || !(prior.Within >= 0 && prior.Within <= mostSum) {
 		return Result{}, fmt.Errorf("%w: prior %+v, want up to %g, with Between above 0 and Within from 0", estimate.ErrConfig, prior, float64(mostSum))
 	}
-	s := newSystem(p, prior)
+	s := newSystem(q, prior)
 	r, err := s.solve(ctx, s.rightHandSide(), opts, &work)
 	if err != nil {
 		return Result{}, err
 	}
 	s.finish(r.Mean, r.StdDev)
+	s.mark(&r, opts)
 	work.finish()
 	return r, nil
 }
 
 // solveGuessed solves without a prior from the caller.
-func (p *Problem) solveGuessed(ctx context.Context, opts Options, work *progress) (Result, error) {
-	prior, err := p.EstimatePrior()
+func (p *weighted) solveGuessed(ctx context.Context, opts Options, work *progress) (Result, error) {
+	prior, err := p.estimatePrior()
 	if err != nil {
 		return Result{}, err
 	}
-	work.stages += 3
+	work.stages++
+	if !opts.MeansOnly {
+		work.stages += 2
+	}
+	p.classify()
 	expected := p.expected()
 	whole, err := p.guess(ctx, prior.Mean, expected, -1, work)
 	if err != nil {
@@ -199,18 +227,44 @@ func (p *Problem) solveGuessed(ctx context.Context, opts Options, work *progress
 	if err != nil {
 		return Result{}, err
 	}
+	determined := make([]bool, len(p.Packets))
+	for f, left := range r.StdDev {
+		determined[f] = s.slack == slackExact && s.determined(f, left)
+	}
 	s.finishGuessed(whole, r.Mean, r.StdDev)
-	even, err := p.guess(ctx, prior.Mean, expected, 0, work)
-	if err != nil {
-		return Result{}, err
+	s.mark(&r, opts)
+	if !opts.MeansOnly {
+		even, err := p.guess(ctx, prior.Mean, expected, 0, work)
+		if err != nil {
+			return Result{}, err
+		}
+		odd, err := p.guess(ctx, prior.Mean, expected, 1, work)
+		if err != nil {
+			return Result{}, err
+		}
+		p.check(even, odd, determined, r.StdDev)
 	}
-	odd, err := p.guess(ctx, prior.Mean, expected, 1, work)
-	if err != nil {
-		return Result{}, err
-	}
-	p.check(even, odd, r.StdDev)
 	work.finish()
 	return r, nil
+}
+
+// mark tells of each flow how many cells it is known from, and drops the
+// deviations that nobody asked for.
+func (s *system) mark(r *Result, opts Options) {
+	if opts.MeansOnly {
+		r.StdDev = nil
+	}
+	r.Packets = s.Packets
+	r.Usable = make([]uint16, len(s.Packets))
+	for f, w := range s.Packets {
+		n := 0
+		for i, c := range s.run(f) {
+			if w > 0 && s.trust[c] > 0 && s.of(f*s.width+i) > 0 {
+				n++
+			}
+		}
+		r.Usable[f] = uint16(min(n, math.MaxUint16))
+	}
 }
 
 // solve returns the regression's effects h as means and its variances v as
@@ -224,7 +278,7 @@ func (s *system) solve(ctx context.Context, b []float64, opts Options, work *pro
 	if err != nil {
 		return Result{}, err
 	}
-	variance, err := s.posterior(ctx, opts.MaxIterations, work)
+	variance, err := s.posterior(ctx, opts, work)
 	if err != nil {
 		return Result{}, err
 	}
@@ -284,6 +338,14 @@ func (p *Problem) validate() error {
 			return fmt.Errorf("%w: doubt of %g packets in flow %d, want 0 to %g", estimate.ErrConfig, d, f, float64(mostPackets))
 		}
 	}
+	if p.Parts != nil && len(p.Parts) != len(p.Cells) {
+		return fmt.Errorf("%w: %d parts for %d cell indices", estimate.ErrConfig, len(p.Parts), len(p.Cells))
+	}
+	for i, part := range p.Parts {
+		if !(part >= 0 && part <= 1) {
+			return fmt.Errorf("%w: part %g of flow %d, want 0 to 1", estimate.ErrConfig, part, i/p.Rows/p.CellsPerRow)
+		}
+	}
 	for f, w := range p.Packets {
 		if w != 0 && !(w >= leastPackets && w <= mostPackets) {
 			return fmt.Errorf("%w: %g packets in flow %d, want 0, or %g to %g", estimate.ErrConfig, w, f, leastPackets, float64(mostPackets))
@@ -294,25 +356,6 @@ func (p *Problem) validate() error {
 
 func (p *Problem) usable(cell int) bool {
 	return p.Unusable == nil || !p.Unusable[cell]
-}
-
-// run is the cells of flow f in row r.
-func (p *Problem) run(f, r int) []uint32 {
-	from := (f*p.Rows + r) * p.CellsPerRow
-	return p.Cells[from : from+p.CellsPerRow]
-}
-
-// shares is, for each row, the part of a flow's packets that is expected in
-// each of its cells there.
-func (p *Problem) shares() []float64 {
-	s := make([]float64, p.Rows)
-	for r := range s {
-		s[r] = 1 / float64(p.CellsPerRow)
-		if p.Rates != nil {
-			s[r] *= p.Rates[r]
-		}
-	}
-	return s
 }
 
 // A progress turns the residuals of several solves into one fraction.

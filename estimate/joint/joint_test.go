@@ -21,6 +21,12 @@ type world struct {
 	prior Prior // the moments that the flows were drawn from
 }
 
+// run is the cells of flow f in row r.
+func (w *world) run(f, r int) []uint32 {
+	from := (f*w.Rows + r) * w.CellsPerRow
+	return w.Cells[from : from+w.CellsPerRow]
+}
+
 // shape says what to simulate.
 type shape struct {
 	flows, columns, rows, perRow int

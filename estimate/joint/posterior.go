@@ -25,11 +25,12 @@ import (
 // e·(M⁻¹e) have the diagonal as their mean, but much noise. So the factor is
 // averaged over all flows about equally well known.
 const (
-	probes    = 4
+	probes    = 2
 	probeSeed = 0x6a6f696e74 // fixed: results must not differ between runs
 	// The error of a probe's solve need only be below its noise.
-	probeTolerance = 1e-2
-	sweeps         = 50
+	probeTolerance = 3e-2
+	sweeps         = 20
+	fewSweeps      = 5    // to tell which flows are known well
 	settledChange  = 0.01 // largest relative change of a variance in the last sweep
 	// Flows whose variance fell by the same half powers of two are one class.
 	knownClasses = 256
@@ -38,10 +39,17 @@ const (
 )
 
 // posterior estimates the variance v that the regression leaves every flow.
-func (s *system) posterior(ctx context.Context, most int, work *progress) ([]float64, error) {
-	v, err := s.messages(ctx)
-	if err != nil {
-		return nil, err
+func (s *system) posterior(ctx context.Context, opts Options, work *progress) ([]float64, error) {
+	if opts.MeansOnly && opts.Prior != nil {
+		return nil, nil
+	}
+	rounds := sweeps
+	if opts.MeansOnly {
+		rounds = fewSweeps
+	}
+	v, err := s.messages(ctx, rounds, work)
+	if err != nil || opts.MeansOnly {
+		return v, err
 	}
 	class := func(f int) int {
 		return min(int(2*math.Log2(s.variance[f]/v[f])+1e-9), knownClasses-1)
@@ -55,9 +63,13 @@ func (s *system) posterior(ctx context.Context, most int, work *progress) ([]flo
 			signs[f] = float64(1 - 2*int(rng.Uint64()&1))
 		}
 		b := make([]float64, len(v))
-		copy(b, signs)
+		for f, sign := range signs {
+			if s.variance[f] > 0 {
+				b[f] = sign
+			}
+		}
 		clear(answer)
-		if _, _, err := s.conjugateGradient(ctx, answer, b, probeTolerance, most, work); err != nil {
+		if _, _, err := s.conjugateGradient(ctx, answer, b, probeTolerance, opts.MaxIterations, work); err != nil {
 			return nil, err
 		}
 		for f, x := range answer {
@@ -89,55 +101,60 @@ func (s *system) posterior(ctx context.Context, most int, work *progress) ([]flo
 	return v, nil
 }
 
-// messages iterates the flows' variances to their fixed point.
-func (s *system) messages(ctx context.Context) ([]float64, error) {
+// messages iterates the flows' variances to their fixed point, or for so many
+// rounds.
+func (s *system) messages(ctx context.Context, rounds int, work *progress) ([]float64, error) {
+	defer work.next()
 	v := append([]float64(nil), s.variance...)
 	// What each entry of Cells tells its flow, as a part of a²×trust, which is
 	// the most it could: 0 before the first sweep.
 	told := make([]float32, len(s.Cells))
-	noise := s.cell
-	for range sweeps {
+	for round := range rounds {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		clear(noise)
-		for f := range v {
-			if v[f] == 0 {
-				continue
-			}
-			for r, share := range s.share {
-				a2 := s.Packets[f] * share * s.Packets[f] * share
-				cells, at := s.run(f, r)
-				for i, c := range cells {
-					noise[c] += a2 * s.without(v[f], float64(told[at+i])*a2*s.trust[c])
-				}
-			}
-		}
-		change := 0.0
-		for f := range v {
-			if v[f] == 0 {
-				continue
-			}
-			precision := 1 / s.variance[f]
-			for r, share := range s.share {
-				a2 := s.Packets[f] * share * s.Packets[f] * share
-				cells, at := s.run(f, r)
-				for i, c := range cells {
-					most := a2 * s.trust[c]
-					others := max(0, noise[c]-a2*s.without(v[f], float64(told[at+i])*most))
-					part := 1 / (1 + others*s.trust[c])
-					told[at+i] = float32(part)
-					precision += part * most
-				}
-			}
-			change = max(change, math.Abs(v[f]*precision-1))
-			v[f] = 1 / precision
-		}
-		if change < settledChange {
+		if s.sweep(v, told) < settledChange {
 			break
 		}
+		work.part(float64(round+1) / float64(rounds))
 	}
 	return v, nil
+}
+
+// sweep is one round of messages. It returns the largest relative change of a
+// variance.
+func (s *system) sweep(v []float64, told []float32) (change float64) {
+	noise := s.cell
+	clear(noise)
+	for f, w := range s.Packets {
+		if v[f] == 0 {
+			continue
+		}
+		at := f * s.width
+		for i, c := range s.run(f) {
+			a := w * s.of(at+i)
+			noise[c] += a * a * s.without(v[f], float64(told[at+i])*a*a*s.trust[c])
+		}
+	}
+	for f, w := range s.Packets {
+		if v[f] == 0 {
+			continue
+		}
+		at := f * s.width
+		precision := 1 / s.variance[f]
+		for i, c := range s.run(f) {
+			a := w * s.of(at+i)
+			a2 := a * a
+			most := a2 * s.trust[c]
+			others := max(0, noise[c]-a2*s.without(v[f], float64(told[at+i])*most))
+			part := 1 / (1 + others*s.trust[c])
+			told[at+i] = float32(part)
+			precision += part * most
+		}
+		change = max(change, math.Abs(v[f]*precision-1))
+		v[f] = 1 / precision
+	}
+	return change
 }
 
 // without is the variance that is left if precision told is taken away again.

@@ -28,6 +28,10 @@ func (p *Problem) EstimatePrior() (Prior, error) {
 	if err := p.validate(); err != nil {
 		return Prior{}, err
 	}
+	return weigh(p).estimatePrior()
+}
+
+func (p *weighted) estimatePrior() (Prior, error) {
 	expected := p.expected()
 	var sum, packets float64
 	for c, n := range expected {
@@ -49,12 +53,11 @@ func (p *Problem) EstimatePrior() (Prior, error) {
 	between := make([]float64, len(expected))
 	fallen := make([]float64, len(expected))
 	for f, w := range p.Packets {
-		for r, share := range p.shares() {
+		for i, c := range p.run(f) {
+			share := p.of(f*p.width + i)
 			a := w * share
-			for _, c := range p.run(f, r) {
-				between[c] += a*a + a*(1-share)
-				fallen[c] += a * (1 - share)
-			}
+			between[c] += a*a + a*(1-share)
+			fallen[c] += a * (1 - share)
 		}
 	}
 	for c, v := range p.doubts() {

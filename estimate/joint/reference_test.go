@@ -62,7 +62,7 @@ func dense(p *Problem, prior Prior) (mean, deviation []float64) {
 				}
 			}
 		}
-		cov[i][i] = max(0, noise) + 0.01*n*packet
+		cov[i][i] = max(0, noise) + weigh(p).slack*n*packet
 	}
 	rho := make([]float64, len(a))
 	for f, w := range p.Packets {
@@ -159,8 +159,8 @@ func TestMessagesOnATree(t *testing.T) {
 	}
 	prior := Prior{Mean: 100, Between: 40, Within: 20}
 	_, want := dense(&p, prior)
-	s := newSystem(&p, prior)
-	got, err := s.messages(context.Background())
+	s := newSystem(weigh(&p), prior)
+	got, err := s.messages(context.Background(), 100, &progress{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestCovarianceByEnumeration(t *testing.T) {
 			for c := range perRow {
 				p.Cells = append(p.Cells, uint32(c))
 			}
-			s := newSystem(&p, prior)
+			s := newSystem(weigh(&p), prior)
 			ways := int(math.Pow(float64(perRow), packets))
 			for c := range perRow {
 				for d := range perRow {
@@ -213,7 +213,7 @@ func TestCovarianceByEnumeration(t *testing.T) {
 					a := packets / float64(perRow)
 					got := s.variance[0] * a * a
 					if c == d {
-						got += 1/s.trust[c] - slack*a*p.perPacket(prior)
+						got += 1/s.trust[c] - s.slack*a*p.perPacket(prior)
 					}
 					// Without counts κ may outweigh ρ; see leastPart.
 					if s.variance[0] > leastPart*prior.ofMean(packets) && math.Abs(got-want) > 1e-12*math.Abs(want) {

@@ -41,11 +41,6 @@ import (
 // μ + ρ·aᵀz = μ + (ρ/s)·h, and its variance ρ − ρ²·aᵀ(D + ASAᵀ)⁻¹a
 // = ρ − (ρ/s)²·(s − v), where v is the variance that the regression leaves h.
 
-// slack is noise beyond the model, as a part of all packets' variance:
-// clocks tick and hashes are not perfect. With k = 1 there is no other, and
-// the equations would have no solution if one cell did not fit.
-const slack = 0.01
-
 // leastPart keeps s above this part of ρ. For a flow of one packet, and for
 // small flows without counts, κ outweighs ρ; then what the flow would take off
 // the covariance between its cells is neglected.
@@ -53,14 +48,12 @@ const leastPart = 1e-3
 
 // A system is the equations of a Problem under a prior.
 type system struct {
-	*Problem
+	*weighted
 	prior    Prior
 	before   []float64 // per flow: its mean before the cells are read, μ if there is a prior
 	rho      []float64 // per flow: ρ
-	share    []float64 // per run of cells: a = packets × share
-	span     int       // cells per run: all rows' in one run where they share alike
 	variance []float64 // per flow: s, 0 for a flow of no packets
-	diagonal []float64 // per flow: of S⁻¹ + AᵀD⁻¹A
+	inverse  []float64 // per flow: of the diagonal of S⁻¹ + AᵀD⁻¹A
 	trust    []float64 // per cell: D⁻¹, 0 where unusable
 	cell     []float64 // per cell: scratch
 	informed bool      // whether any flow has a packet in a usable cell
@@ -81,22 +74,18 @@ func (prior Prior) ofMean(w float64) float64 {
 }
 
 // emptySystem has no equations yet, and every flow's mean and ρ of the prior.
-func emptySystem(p *Problem, prior Prior) *system {
+func emptySystem(p *weighted, prior Prior) *system {
 	s := &system{
-		Problem: p, prior: prior, share: p.shares(),
+		weighted: p, prior: prior,
 		before:   make([]float64, len(p.Packets)),
 		rho:      make([]float64, len(p.Packets)),
 		variance: make([]float64, len(p.Packets)),
-		diagonal: make([]float64, len(p.Packets)),
+		inverse:  make([]float64, len(p.Packets)),
 		trust:    make([]float64, len(p.Sum)),
 		cell:     make([]float64, len(p.Sum)),
 	}
 	for f, w := range p.Packets {
 		s.before[f], s.rho[f] = prior.Mean, prior.ofMean(w)
-	}
-	s.span = p.CellsPerRow
-	if p.Rates == nil {
-		s.share, s.span = s.share[:1], p.Rows*p.CellsPerRow
 	}
 	return s
 }
@@ -110,7 +99,7 @@ func (p *Problem) spread() float64 {
 }
 
 // newSystem is the equations of a prior that is the same for all flows.
-func newSystem(p *Problem, prior Prior) *system {
+func newSystem(p *weighted, prior Prior) *system {
 	s := emptySystem(p, prior)
 	packet := p.perPacket(prior)
 	spread := p.spread()
@@ -121,13 +110,10 @@ func newSystem(p *Problem, prior Prior) *system {
 		if w > 0 {
 			s.variance[f] = max(leastPart*s.rho[f], s.rho[f]-spread*saving/float64(p.Rows))
 		}
-		for r, share := range s.share {
-			a := w * share
-			cells, _ := s.run(f, r)
-			for _, c := range cells {
-				expected[c] += a
-				saved[c] += (1 - spread) * saving * a * a
-			}
+		for i, c := range s.run(f) {
+			a := w * s.of(f*s.width+i)
+			expected[c] += a
+			saved[c] += (1 - spread) * saving * a * a
 		}
 	}
 	// A packet that is put down to the wrong flow brings that flow's deviation.
@@ -145,49 +131,29 @@ func newSystem(p *Problem, prior Prior) *system {
 		if p.Count != nil {
 			n = max(n, p.Count[c]) // packets of flows that are not listed
 		}
-		noise := max(0, n*packet-saved[c]) + slack*n*packet
+		noise := max(0, n*packet-saved[c]) + s.slack*n*packet
 		if doubt != nil {
 			noise += doubt[c] * ofFlow
 		}
 		s.trust[c] = 1 / noise
 	}
-	s.fillDiagonal()
+	s.invertDiagonal()
 	return s
 }
 
-func (s *system) fillDiagonal() {
+// invertDiagonal fills inverse. It is 0 for flows without packets, which have
+// no equation.
+func (s *system) invertDiagonal() {
 	for f, v := range s.variance {
 		if v > 0 {
-			s.diagonal[f] = 1 / v
-			for r, share := range s.share {
-				a := s.Packets[f] * share
-				cells, _ := s.run(f, r)
-				for _, c := range cells {
-					s.diagonal[f] += a * a * s.trust[c]
-				}
+			diagonal := 1 / v
+			for i, c := range s.run(f) {
+				a := s.Packets[f] * s.of(f*s.width+i)
+				diagonal += a * a * s.trust[c]
 			}
+			s.inverse[f] = 1 / diagonal
 		}
 	}
-}
-
-// run is the r-th run of cells of flow f, and where in Cells it begins.
-func (s *system) run(f, r int) ([]uint32, int) {
-	from := (f*len(s.share) + r) * s.span
-	return s.Cells[from : from+s.span], from
-}
-
-// gather is aᵀ of flow f times a vector of cells.
-func (s *system) gather(f int, of []float64) float64 {
-	total := 0.0
-	for r, share := range s.share {
-		sum := 0.0
-		cells, _ := s.run(f, r)
-		for _, c := range cells {
-			sum += of[c]
-		}
-		total += share * sum
-	}
-	return s.Packets[f] * total
 }
 
 // centred puts what the prior mean does not explain of the cells into dst.
@@ -201,33 +167,17 @@ func (p *Problem) centred(dst []float64, mean float64, expected []float64) {
 	}
 }
 
-// expected is, for each cell, how many packets of all flows should be in it.
-func (p *Problem) expected() []float64 {
-	n := make([]float64, len(p.Sum))
-	share := p.shares()
-	for f, w := range p.Packets {
-		for r := range share {
-			for _, c := range p.run(f, r) {
-				n[c] += w * share[r]
-			}
-		}
-	}
-	return n
-}
-
 // doubts is, for each cell, the variance of how many of its packets are put
 // down to the right flow, or nil without Doubt.
-func (p *Problem) doubts() []float64 {
+func (p *weighted) doubts() []float64 {
 	if p.Doubt == nil {
 		return nil
 	}
 	v := make([]float64, len(p.Sum))
-	share := p.shares()
 	for f, d := range p.Doubt {
-		for r := range share {
-			for _, c := range p.run(f, r) {
-				v[c] += d * d * share[r] * share[r]
-			}
+		for i, c := range p.run(f) {
+			off := d * p.of(f*p.width+i)
+			v[c] += off * off
 		}
 	}
 	return v
@@ -252,7 +202,7 @@ func (s *system) gathered(y []float64) []float64 {
 	b := make([]float64, len(s.variance))
 	for f := range b {
 		if s.variance[f] > 0 {
-			b[f] = s.gather(f, y)
+			b[f] = s.Packets[f] * s.gather(f, y)
 		}
 	}
 	return b
@@ -262,26 +212,67 @@ func (s *system) gathered(y []float64) []float64 {
 func (s *system) multiply(dst, x []float64) float64 {
 	u := s.cell
 	clear(u)
-	for f, v := range x {
-		if v == 0 {
-			continue
-		}
-		for r, share := range s.share {
-			add := s.Packets[f] * share * v
-			cells, _ := s.run(f, r)
-			for _, c := range cells {
-				u[c] += add
-			}
-		}
+	switch {
+	case s.part != nil:
+		s.scatter(u, func(f int) float64 { return x[f] })
+	case s.width == 4:
+		s.scatterFour(u, x)
+	default:
+		s.scatterEvenly(u, x)
 	}
 	for c, trust := range s.trust {
 		u[c] *= trust
 	}
+	if s.part == nil && s.width == 4 {
+		return s.gatherFour(dst, x, u)
+	}
 	product := 0.0
 	for f, v := range s.variance {
 		if v > 0 {
-			dst[f] = x[f]/v + s.gather(f, u)
+			dst[f] = x[f]/v + s.Packets[f]*s.gather(f, u)
 			product += x[f] * dst[f]
+		}
+	}
+	return product
+}
+
+// scatterEvenly is scatter where all entries weigh alike.
+func (s *system) scatterEvenly(u, x []float64) {
+	cells := s.Cells
+	for f, w := range s.Packets {
+		add := w * s.uniform * x[f]
+		for _, c := range cells[:s.width] {
+			u[c] += add
+		}
+		cells = cells[s.width:]
+	}
+}
+
+// scatterFour is scatterEvenly for four cells each, gatherFour the rest of
+// multiply: most sketches have four rows, and decoding spends its time here.
+func (s *system) scatterFour(u, x []float64) {
+	cells := s.Cells
+	for f, w := range s.Packets {
+		add := w * s.uniform * x[f]
+		c := (*[4]uint32)(cells)
+		u[c[0]] += add
+		u[c[1]] += add
+		u[c[2]] += add
+		u[c[3]] += add
+		cells = cells[4:]
+	}
+}
+
+func (s *system) gatherFour(dst, x, u []float64) (product float64) {
+	cells := s.Cells
+	for f, w := range s.Packets {
+		c := (*[4]uint32)(cells)
+		sum := u[c[0]] + u[c[1]] + u[c[2]] + u[c[3]]
+		cells = cells[4:]
+		if v := s.variance[f]; v > 0 {
+			y := x[f]/v + w*s.uniform*sum
+			dst[f] = y
+			product += x[f] * y
 		}
 	}
 	return product
@@ -297,10 +288,8 @@ func (s *system) conjugateGradient(ctx context.Context, x, b []float64, toleranc
 	image := make([]float64, len(b))
 	norm := 0.0
 	for f, r := range residual {
-		if s.variance[f] > 0 {
-			direction[f] = r / s.diagonal[f]
-			norm += r * direction[f]
-		}
+		direction[f] = r * s.inverse[f]
+		norm += r * direction[f]
 	}
 	first := norm
 	if first == 0 {
@@ -312,12 +301,11 @@ func (s *system) conjugateGradient(ctx context.Context, x, b []float64, toleranc
 		}
 		step := norm / s.multiply(image, direction)
 		next := 0.0
-		for f, d := range direction {
-			if s.variance[f] > 0 {
-				x[f] += step * d
-				residual[f] -= step * image[f]
-				next += residual[f] * residual[f] / s.diagonal[f]
-			}
+		for f, inverse := range s.inverse {
+			x[f] += step * direction[f]
+			r := residual[f] - step*image[f]
+			residual[f] = r
+			next += r * r * inverse
 		}
 		relative := math.Sqrt(next / first)
 		work.residual(relative, tolerance)
@@ -326,29 +314,32 @@ func (s *system) conjugateGradient(ctx context.Context, x, b []float64, toleranc
 		}
 		turn := next / norm
 		norm = next
-		for f := range direction {
-			if s.variance[f] > 0 {
-				direction[f] = residual[f]/s.diagonal[f] + turn*direction[f]
-			}
+		for f, inverse := range s.inverse {
+			direction[f] = residual[f]*inverse + turn*direction[f]
 		}
 	}
 }
 
 // finish turns the regression's effects h into means and its variances v into
-// deviations, in place.
+// deviations, in place. Without variances there are only means.
 func (s *system) finish(mean, deviation []float64) {
 	packet := s.perPacket(s.prior)
 	for f, w := range s.Packets {
 		rho, v := s.rho[f], s.variance[f]
-		if v == 0 {
-			mean[f] = s.prior.Mean
+		scale := 0.0
+		if v > 0 {
+			scale = rho / v
+		}
+		mean[f] = s.prior.Mean + scale*mean[f]
+		switch {
+		case deviation == nil:
+			continue
+		case v == 0:
 			deviation[f] = math.Sqrt(rho)
 			continue
 		}
-		scale := rho / v
-		mean[f] = s.prior.Mean + scale*mean[f]
 		// A flow alone in its cells is left with the slack.
-		least := slack * min(rho, packet/max(w, 1)) / float64(s.Rows)
+		least := s.slack * min(rho, packet/max(w, 1)) / float64(s.Rows)
 		deviation[f] = math.Sqrt(max(least, rho-scale*scale*(v-deviation[f])))
 		if s.Doubt != nil {
 			// What the flow's own count is off by, it is in all its cells

@@ -1,0 +1,124 @@
+package joint
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// determinedWorld has flows in one cell of each row. Most wait about a
+// microsecond; some of them, slow many times longer.
+func determinedWorld(flows int, seed uint64, slow float64) *world {
+	const rows, columns = 4, 1000
+	r := rand.New(rand.NewPCG(seed, 5))
+	w := &world{Problem: Problem{
+		Rows: rows, CellsPerRow: 1,
+		Sum: make([]float64, rows*columns), Count: make([]float64, rows*columns),
+		Packets: make([]float64, flows), Cells: make([]uint32, flows*rows),
+	}, truth: make([]float64, flows)}
+	for f := range flows {
+		n := math.Floor(min(20000, math.Pow(1-r.Float64(), -1/0.8)))
+		delay := 1200 * math.Exp(0.3*r.NormFloat64())
+		if r.IntN(10) == 0 {
+			delay *= slow * math.Exp(r.NormFloat64())
+		}
+		w.Packets[f], w.truth[f] = n, delay
+		for k := range rows {
+			c := k*columns + r.IntN(columns)
+			w.Cells[f*rows+k] = uint32(c)
+			w.Sum[c] += n * delay
+			w.Count[c] += n
+		}
+	}
+	return w
+}
+
+// Where there are fewer flows than cells, the equations have one solution, and
+// nothing holds it back: neither slack nor clamps.
+func TestDeterminedFlowsAreExact(t *testing.T) {
+	heavy(t)
+	w := determinedWorld(3200, 3, 3)
+	r := w.solve(t, Options{})
+	if got := w.medianError(r.Mean, 1); got > 0.01 {
+		t.Errorf("median error %.4f", got)
+	}
+	if part, n := w.covered(r, 1, math.Inf(1)); part < lowestCoverage(n) {
+		t.Errorf("%.4f of %d flows covered", part, n)
+	}
+	// Negative control: more flows than cells, which no equation tells apart.
+	other := determinedWorld(6400, 3, 3)
+	if got := other.medianError(other.solve(t, Options{}).Mean, 1); got < 0.01 {
+		t.Errorf("median error %.4f of more flows than cells", got)
+	}
+}
+
+// Flows that are missing from the list, and a cell that is wrong, are noise
+// where they are and not everywhere.
+func TestDeterminedFlowsBearMissingOnes(t *testing.T) {
+	heavy(t)
+	w := determinedWorld(3000, 4, 1e4)
+	w.Packets, w.truth, w.Cells = w.Packets[30:], w.truth[30:], w.Cells[30*4:]
+	r := w.solve(t, Options{})
+	if part, n := w.covered(r, 1, math.Inf(1)); part < lowestCoverage(n) {
+		t.Errorf("%.4f of %d flows covered", part, n)
+	}
+}
+
+// Means are the same without deviations, but for flows on the edge of being
+// determined.
+func TestMeansOnly(t *testing.T) {
+	heavy(t)
+	w := determinedWorld(4500, 6, 1e4)
+	with, without := w.solve(t, Options{}), w.solve(t, Options{MeansOnly: true})
+	if without.StdDev != nil || !math.IsInf(without.MeanInterval(0, 0.95).High, 1) {
+		t.Error("deviations that nobody asked for")
+	}
+	if a, b := w.medianError(with.Mean, 1), w.medianError(without.Mean, 1); b > 1.05*a {
+		t.Errorf("median error %.4f without deviations, %.4f with", b, a)
+	}
+}
+
+// A flow's cells hold the half of its packets that Parts say: it is as if
+// there had been half as many.
+func TestParts(t *testing.T) {
+	w := determinedWorld(3000, 7, 3)
+	w.Parts = make([]float32, len(w.Cells))
+	clear(w.Sum)
+	clear(w.Count)
+	for f, n := range w.Packets {
+		for i, c := range w.Cells[4*f : 4*f+4] {
+			part := float64(1+(f+i)%4) / 4
+			w.Parts[4*f+i] = float32(part)
+			w.Sum[c] += part * n * w.truth[f]
+			w.Count[c] += part * n
+		}
+	}
+	told := w.medianError(w.solve(t, Options{}).Mean, 1)
+	w.Parts = nil
+	untold := w.medianError(w.solve(t, Options{}).Mean, 1)
+	if told > 0.6*untold {
+		t.Errorf("median error %.4f with parts, %.4f without", told, untold)
+	}
+	w.Parts = []float32{1}
+	if _, err := w.Solve(context.Background(), Options{}); err == nil {
+		t.Error("one part for all entries")
+	}
+}
+
+// A flow in no usable cell is marked.
+func TestUsableIsMarked(t *testing.T) {
+	w := determinedWorld(3000, 8, 3)
+	w.Unusable = make([]bool, len(w.Sum))
+	for i, c := range w.Cells[:4] {
+		w.Unusable[c] = i < 4
+	}
+	w.Unusable[w.Cells[4]] = true
+	r := w.solve(t, Options{})
+	if r.Usable[0] != 0 || r.Usable[1] != 3 || r.Usable[2] < 3 {
+		t.Errorf("%v cells usable, want 0, 3 and 3 or 4", r.Usable[:3])
+	}
+	if !math.IsInf(r.MeanInterval(0, 0.95).Low, -1) {
+		t.Errorf("interval %v of a flow without a cell", r.MeanInterval(0, 0.95))
+	}
+}

@@ -1,0 +1,144 @@
+package joint
+
+import (
+	"math"
+	"math/bits"
+)
+
+// A weighted is a Problem with the weights of its entries: the part of a
+// flow's packets that is expected in each of its cells.
+type weighted struct {
+	*Problem
+	width   int       // cells of a flow
+	uniform float64   // of all entries, if part is nil
+	part    []float32 // by entry
+	exact   bool      // every flow's packets are all in one cell of each row, and counted
+	slack   float64   // see slack
+	class   []uint8   // of flows' sizes
+}
+
+// slack is noise beyond the model, as a part of all packets' variance:
+// clocks tick and hashes are not perfect. Where each flow's packets are all in
+// one cell of a row there is no other, and the equations would have no solution
+// if one cell did not fit. Where there are fewer flows than cells then, the
+// equations determine all of them, and slack is in the way.
+const (
+	slack      = 0.01
+	slackExact = 1e-4
+)
+
+// weigh returns p with its weights.
+func weigh(p *Problem) *weighted {
+	q := &weighted{Problem: p, width: p.Rows * p.CellsPerRow, uniform: 1 / float64(p.CellsPerRow), slack: slack}
+	uniform := p.Parts == nil
+	for _, rate := range p.Rates {
+		uniform = uniform && rate == 1
+	}
+	if uniform {
+		q.exact = p.CellsPerRow == 1 && !p.doubtful() && p.Count != nil
+		if q.exact && p.flows() < p.usableCells() {
+			q.slack = slackExact
+		}
+		return q
+	}
+	q.part = make([]float32, len(p.Cells))
+	for i := range q.part {
+		part := q.uniform
+		if p.Rates != nil {
+			part *= p.Rates[i%q.width/p.CellsPerRow]
+		}
+		if p.Parts != nil {
+			part *= float64(p.Parts[i])
+		}
+		q.part[i] = float32(part)
+	}
+	return q
+}
+
+// doubtful reports whether any flow's packets are in doubt.
+func (p *Problem) doubtful() bool {
+	for _, d := range p.Doubt {
+		if d > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// flows is how many have packets.
+func (p *Problem) flows() (n int) {
+	for _, w := range p.Packets {
+		if w > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *Problem) usableCells() (n int) {
+	for c := range p.Sum {
+		if p.usable(c) && p.Count[c] > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// of is the weight of an entry of Cells.
+func (p *weighted) of(i int) float64 {
+	if p.part == nil {
+		return p.uniform
+	}
+	return float64(p.part[i])
+}
+
+// run is the cells of flow f.
+func (p *weighted) run(f int) []uint32 { return p.Cells[f*p.width : (f+1)*p.width] }
+
+// scatter adds to each cell what weigh is of the flows in it: of flow f, x of f
+// for each packet.
+func (p *weighted) scatter(u []float64, x func(f int) float64) {
+	at := 0
+	for f, w := range p.Packets {
+		v := w * x(f)
+		for i, c := range p.run(f) {
+			u[c] += v * p.of(at+i)
+		}
+		at += p.width
+	}
+}
+
+// gather is what flow f's entries weigh of the values of their cells.
+func (p *weighted) gather(f int, of []float64) float64 {
+	cells, total := p.run(f), 0.0
+	if p.part == nil {
+		for _, c := range cells {
+			total += of[c]
+		}
+		return total * p.uniform
+	}
+	for i, part := range p.part[f*p.width : (f+1)*p.width] {
+		total += float64(part) * of[cells[i]]
+	}
+	return total
+}
+
+// classify puts flows into classes of size.
+func (p *weighted) classify() {
+	p.class = make([]uint8, len(p.Packets))
+	for f, w := range p.Packets {
+		p.class[f] = uint8(sizeOf(w))
+	}
+}
+
+// sizeOf is the class of flows of w packets.
+func sizeOf(w float64) int {
+	return min(bits.Len64(uint64(min(max(w, 1), math.MaxInt64)))-1, sizeCount-1)
+}
+
+// expected is, for each cell, how many packets of all flows should be in it.
+func (p *weighted) expected() []float64 {
+	n := make([]float64, len(p.Sum))
+	p.scatter(n, func(int) float64 { return 1 })
+	return n
+}
