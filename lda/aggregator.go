@@ -130,6 +130,15 @@ func (a *Aggregator) unsampledCount() uint64 {
 	return n
 }
 
+// packets is how many packets there are, sampled or not.
+func (a *Aggregator) packets() uint64 {
+	n := a.unsampledCount()
+	for i := range a.sampled() {
+		n += uint64(a.cells[i].count())
+	}
+	return n
+}
+
 func sameConfig(a, b *Aggregator) error {
 	if a.config != b.config {
 		return fmt.Errorf("lda: %w: %+v and %+v", estimate.ErrMismatch, a.config, b.config)

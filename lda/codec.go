@@ -2,11 +2,14 @@ package lda
 
 import (
 	"encoding"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/session"
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
@@ -25,6 +28,8 @@ import (
 const (
 	magic   = "HLDA"
 	version = 2
+
+	checksumSize = 4 // at the end
 )
 
 var (
@@ -158,4 +163,46 @@ func (a *Aggregator) setUnsampled(n uint64) {
 		rest[i].tally = part
 		n -= part
 	}
+}
+
+// decodePartly replaces the state by the cells of an encoding that came, and
+// empties the others at both points. It returns the share of cells that came.
+func (a *Aggregator) decodePartly(record *session.Record, down *Aggregator) float64 {
+	c := &a.config
+	size, came := c.cellSize(), 0
+	begin := wire.Overhead - checksumSize + c.headSize()
+	cells := a.sampled()
+	for i := range cells {
+		at := begin + i*size
+		cells[i] = cell{}
+		if !record.Has(at, at+size) {
+			down.cells[i] = cell{}
+			continue
+		}
+		came++
+		field := func(bytes int) uint64 {
+			v := uint64(0)
+			for range bytes {
+				v = v<<8 | uint64(record.Data[at])
+				at++
+			}
+			return v
+		}
+		cells[i].tally = field(4)
+		cells[i].tally |= field(bytesOf(c.DigestBits)) << 32
+		cells[i].sum = field(bytesOf(c.SumBits))
+	}
+	a.setUnsampled(0)
+	if record.Has(begin-8, begin) {
+		a.setUnsampled(binary.BigEndian.Uint64(record.Data[begin-8:]))
+	} else {
+		down.setUnsampled(0)
+	}
+	return float64(came) / float64(len(cells))
+}
+
+// Fingerprint identifies a Config in control packets.
+func (c *Config) Fingerprint() uint64 {
+	var buf [8 + 3 + 2*MaxBanks]byte
+	return uint64(hashing.Digest(0, c.append(buf[:0])))
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/session"
 )
 
 const (
@@ -23,11 +24,14 @@ type link struct {
 	t        testing.TB
 	sender   *Sender
 	receiver *Receiver
-	tamper   func(interval uint64, f frame, data []byte) [][]byte // what comes of a frame; nil: the frame
+	tamper   func(interval uint64, f session.Frame, data []byte) [][]byte // what comes of a frame; nil: the frame
+	parse    session.Key                                                  // of the sender
 	reports  []Report
 	errs     []error
 	ids      uint64
 	interval uint64
+
+	afterStart func()
 }
 
 func newLink(t testing.TB, sender, receiver Tuner, session uint64) *link {
@@ -43,11 +47,11 @@ func newLink(t testing.TB, sender, receiver Tuner, session uint64) *link {
 	return &link{t: t, sender: s, receiver: r}
 }
 
-// deliver hands a frame to the receiver, or what becomes of it.
+// deliver hands a session.Frame to the receiver, or what becomes of it.
 func (l *link) deliver(data []byte) {
 	frames := [][]byte{data}
-	var f frame
-	if err := f.parse(data); err != nil {
+	var f session.Frame
+	if err := f.Parse(data, &l.parse); err != nil {
 		l.t.Fatal(err)
 	}
 	if l.tamper != nil {
@@ -72,6 +76,9 @@ func (l *link) run() {
 		l.t.Fatal(err)
 	}
 	l.deliver(start)
+	if l.afterStart != nil {
+		l.afterStart()
+	}
 	for range perInterval {
 		l.ids++
 		p, now := hashing.Word(1, l.ids), int64(l.ids*1000)
@@ -94,25 +101,29 @@ func (l *link) run() {
 	l.interval++
 }
 
-// only tampers with one kind of frame of interval 2.
-func only(k kind, change func(f frame, data []byte) [][]byte) func(uint64, frame, []byte) [][]byte {
-	return func(interval uint64, f frame, data []byte) [][]byte {
-		if interval == 2 && f.kind == k && f.part == 0 {
+// only tampers with one kind of session.Frame of interval 2.
+func only(k session.Kind, change func(f session.Frame, data []byte) [][]byte) func(uint64, session.Frame, []byte) [][]byte {
+	return func(interval uint64, f session.Frame, data []byte) [][]byte {
+		if interval == 2 && f.Kind == k && f.Part == 0 {
 			return change(f, data)
 		}
 		return [][]byte{data}
 	}
 }
 
-func drop(frame, []byte) [][]byte         { return nil }
-func twice(_ frame, d []byte) [][]byte    { return [][]byte{d, d} }
-func corrupt(_ frame, d []byte) [][]byte  { d = bytes.Clone(d); d[len(d)/2] ^= 4; return [][]byte{d} }
-func truncate(_ frame, d []byte) [][]byte { return [][]byte{d[:len(d)-7]} }
+func drop(session.Frame, []byte) [][]byte      { return nil }
+func twice(_ session.Frame, d []byte) [][]byte { return [][]byte{d, d} }
+func corrupt(_ session.Frame, d []byte) [][]byte {
+	d = bytes.Clone(d)
+	d[len(d)/2] ^= 4
+	return [][]byte{d}
+}
+func truncate(_ session.Frame, d []byte) [][]byte { return [][]byte{d[:len(d)-7]} }
 
-// foreign makes the frame one of a Sender with another Config.
-func foreign(f frame, _ []byte) [][]byte {
-	f.fingerprint++
-	return [][]byte{f.append(nil)}
+// foreign makes the session.Frame one of a Sender with another Config.
+func foreign(f session.Frame, _ []byte) [][]byte {
+	f.Fingerprint++
+	return [][]byte{f.Append(nil, new(session.Key))}
 }
 
 func assertRight(t testing.TB, r *Report) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/session"
 )
 
 // A sender that starts again has a greater session; frames of the one before
@@ -27,7 +28,7 @@ func TestSessionsAndGaps(t *testing.T) {
 	l.interval = 0
 	l.run()
 	l.deliver(old)
-	l.tamper = func(uint64, frame, []byte) [][]byte { return nil }
+	l.tamper = func(uint64, session.Frame, []byte) [][]byte { return nil }
 	l.run()
 	l.run()
 	l.tamper = nil
@@ -58,11 +59,11 @@ func TestForeignSynopsis(t *testing.T) {
 			t.Fatalf("%d bytes, want %d", len(record), tuner.Config.EncodedSize())
 		}
 		l := newLink(t, tuner, tuner, 1)
-		l.tamper = func(interval uint64, f frame, data []byte) [][]byte {
-			if interval == 1 && f.kind == part {
-				from, to := partBounds(len(record), int(f.part), int(f.parts))
-				f.payload = record[from:to]
-				data = f.append(nil)
+		l.tamper = func(interval uint64, f session.Frame, data []byte) [][]byte {
+			if interval == 1 && f.Kind == session.Part {
+				from, to := session.PartBounds(len(record), int(f.Part), int(f.Parts))
+				f.Payload = record[from:to]
+				data = f.Append(nil, new(session.Key))
 			}
 			return [][]byte{data}
 		}

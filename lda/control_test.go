@@ -10,15 +10,16 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/session"
 )
 
 // Whatever becomes of the control packets of interval 2, it is reported once,
 // usable or with the reason, and all others are right.
 func TestControlPackets(t *testing.T) {
-	hold := func(k kind, release func(f frame) bool) func(uint64, frame, []byte) [][]byte {
+	hold := func(k session.Kind, release func(f session.Frame) bool) func(uint64, session.Frame, []byte) [][]byte {
 		var held [][]byte
-		return func(interval uint64, f frame, data []byte) [][]byte {
-			if interval == 2 && f.kind == k && f.part == 0 {
+		return func(interval uint64, f session.Frame, data []byte) [][]byte {
+			if interval == 2 && f.Kind == k && f.Part == 0 {
 				held = append(held, data)
 				return nil
 			}
@@ -32,51 +33,55 @@ func TestControlPackets(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		tamper func(uint64, frame, []byte) [][]byte
+		tamper func(uint64, session.Frame, []byte) [][]byte
 		want   error // of interval 2; nil: usable
 		cause  error // that the report also wraps
+		partly bool  // only some cells came
 		count  Counters
 	}{
 		{name: "nothing"},
-		{name: "start lost", tamper: only(startMarker, drop), want: ErrStart, count: Counters{Stale: 6}},
-		{name: "end lost", tamper: only(endMarker, drop), want: ErrEnd},
-		{name: "part lost", tamper: only(part, drop), want: ErrParts},
-		{name: "start twice", tamper: only(startMarker, twice), count: Counters{Duplicate: 1}},
-		{name: "end twice", tamper: only(endMarker, twice), count: Counters{Duplicate: 1}},
-		{name: "part twice", tamper: only(part, twice), count: Counters{Duplicate: 1}},
-		{name: "start corrupt", tamper: only(startMarker, corrupt), want: ErrStart, cause: estimate.ErrEncoding, count: Counters{Corrupt: 1, Stale: 6}},
-		{name: "end corrupt", tamper: only(endMarker, corrupt), want: ErrEnd, cause: estimate.ErrEncoding, count: Counters{Corrupt: 1}},
-		{name: "part corrupt", tamper: only(part, corrupt), want: ErrParts, cause: estimate.ErrEncoding, count: Counters{Corrupt: 1}},
-		{name: "part cut off", tamper: only(part, truncate), want: ErrParts, cause: estimate.ErrEncoding, count: Counters{Corrupt: 1}},
-		{name: "start foreign", tamper: only(startMarker, foreign), want: ErrStart, cause: estimate.ErrMismatch, count: Counters{Foreign: 1, Stale: 6}},
-		{name: "part foreign", tamper: only(part, foreign), want: ErrParts, cause: estimate.ErrMismatch, count: Counters{Foreign: 1}},
-		{name: "start after end", tamper: hold(startMarker, func(f frame) bool { return f.kind == endMarker }), want: ErrStart, count: Counters{Stale: 7}},
-		{name: "end after next start", tamper: hold(endMarker, func(f frame) bool { return f.kind == startMarker }), want: ErrEnd, count: Counters{Stale: 1}},
-		{name: "first part last", tamper: hold(part, func(f frame) bool { return f.part == 5 })},
-		{name: "part in the next interval", tamper: hold(part, func(f frame) bool { return f.kind == startMarker })},
-		{name: "part an interval late", tamper: hold(part, func(f frame) bool { return f.kind == part && f.part == 5 && f.interval == 3 }), want: ErrParts, count: Counters{Stale: 1}},
-		{name: "parts before the end", tamper: func() func(uint64, frame, []byte) [][]byte {
+		{name: "start lost", tamper: only(session.Start, drop), want: ErrStart, count: Counters{Stale: 6}},
+		{name: "end lost", tamper: only(session.End, drop), want: ErrEnd},
+		{name: "part lost", tamper: only(session.Part, drop), partly: true},
+		{name: "start twice", tamper: only(session.Start, twice), count: Counters{Duplicate: 1}},
+		{name: "end twice", tamper: only(session.End, twice), count: Counters{Duplicate: 1}},
+		{name: "part twice", tamper: only(session.Part, twice), count: Counters{Duplicate: 1}},
+		{name: "start corrupt", tamper: only(session.Start, corrupt), want: ErrStart, cause: estimate.ErrEncoding, count: Counters{Corrupt: 1, Stale: 6}},
+		{name: "end corrupt", tamper: only(session.End, corrupt), want: ErrEnd, cause: estimate.ErrEncoding, count: Counters{Corrupt: 1}},
+		{name: "part corrupt", tamper: only(session.Part, corrupt), partly: true, count: Counters{Corrupt: 1}},
+		{name: "part cut off", tamper: only(session.Part, truncate), partly: true, count: Counters{Corrupt: 1}},
+		{name: "start foreign", tamper: only(session.Start, foreign), want: ErrStart, cause: estimate.ErrMismatch, count: Counters{Foreign: 1, Stale: 6}},
+		{name: "part foreign", tamper: only(session.Part, foreign), partly: true, count: Counters{Foreign: 1}},
+		{name: "start after end", tamper: hold(session.Start, func(f session.Frame) bool { return f.Kind == session.End }), want: ErrStart, count: Counters{Stale: 7}},
+		{name: "end after next start", tamper: hold(session.End, func(f session.Frame) bool { return f.Kind == session.Start }), want: ErrEnd, count: Counters{Stale: 1}},
+		{name: "first part last", tamper: hold(session.Part, func(f session.Frame) bool { return f.Part == 5 })},
+		{name: "part in the next interval", tamper: hold(session.Part, func(f session.Frame) bool { return f.Kind == session.Start })},
+		{name: "part an interval late", tamper: hold(session.Part, func(f session.Frame) bool { return f.Kind == session.Part && f.Part == 5 && f.Interval == 3 }), partly: true, count: Counters{Stale: 1}},
+		{name: "parts before the end", tamper: func() func(uint64, session.Frame, []byte) [][]byte {
 			var end []byte
-			return func(interval uint64, f frame, data []byte) [][]byte {
+			return func(interval uint64, f session.Frame, data []byte) [][]byte {
 				switch {
-				case interval != 2 || f.kind == startMarker:
+				case interval != 2 || f.Kind == session.Start:
 					return [][]byte{data}
-				case f.kind == endMarker:
+				case f.Kind == session.End:
 					end = data
 					return nil
-				case f.part == 5:
+				case f.Part == 5:
 					return [][]byte{data, end}
 				}
 				return [][]byte{data}
 			}
 		}()},
-		{name: "part of another size", tamper: only(part, func(f frame, _ []byte) [][]byte { f.payload = f.payload[1:]; return [][]byte{f.append(nil)} }), want: ErrParts, cause: estimate.ErrEncoding, count: Counters{Corrupt: 1}},
-		{name: "synopsis altered, checksums right", tamper: only(part, func(f frame, _ []byte) [][]byte {
-			f.payload = bytes.Clone(f.payload)
-			f.payload[40]++
-			return [][]byte{f.append(nil)}
+		{name: "part of another size", tamper: only(session.Part, func(f session.Frame, _ []byte) [][]byte {
+			f.Payload = f.Payload[1:]
+			return [][]byte{f.Append(nil, new(session.Key))}
+		}), partly: true, count: Counters{Corrupt: 1}},
+		{name: "synopsis altered, checksums right", tamper: only(session.Part, func(f session.Frame, _ []byte) [][]byte {
+			f.Payload = bytes.Clone(f.Payload)
+			f.Payload[40]++
+			return [][]byte{f.Append(nil, new(session.Key))}
 		}), want: estimate.ErrEncoding},
-		{name: "noise", tamper: only(startMarker, func(_ frame, d []byte) [][]byte { return [][]byte{nil, {1, 2, 3}, d} }), count: Counters{Corrupt: 2}},
+		{name: "noise", tamper: only(session.Start, func(_ session.Frame, d []byte) [][]byte { return [][]byte{nil, {1, 2, 3}, d} }), count: Counters{Corrupt: 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tuner := Tuner{Config: controlConfig()}
@@ -100,6 +105,16 @@ func TestControlPackets(t *testing.T) {
 						t.Errorf("interval 2: %v, want %v, %v", r.Err, c.want, c.cause)
 					}
 					continue
+				}
+				if i == 2 && c.partly {
+					if want := float64(delayOf(2)); r.Err != nil || r.Result.Mean != want || r.Result.StdDev != 0 || r.Came < 0.7 || r.Came > 0.9 ||
+						!r.Result.MeanInterval(0.98).Contains(want) || r.Result.Spoken != perInterval*49/50 {
+						t.Errorf("interval 2: %+v, want mean %v of most cells", r, want)
+					}
+					continue
+				}
+				if r.Came != 1 {
+					t.Errorf("interval %d: %v of the cells came", i, r.Came)
 				}
 				assertRight(t, r)
 			}
@@ -149,7 +164,7 @@ func TestTurns(t *testing.T) {
 	if _, err := s.Start(nil); !errors.Is(err, ErrTurn) {
 		t.Errorf("Start twice: %v", err)
 	}
-	for _, mtu := range []int{-1, 0, frameSize} {
+	for _, mtu := range []int{-1, 0, session.FrameSize} {
 		if _, err := NewSender(Tuner{Config: controlConfig()}, 1, mtu); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("mtu %d: %v, want ErrConfig", mtu, err)
 		}
@@ -180,7 +195,7 @@ func TestPartsNotTaken(t *testing.T) {
 func TestFramesFitMTU(t *testing.T) {
 	tuner := Tuner{Config: controlConfig()}
 	size := tuner.Config.EncodedSize()
-	for mtu := frameSize + 1; mtu <= frameSize+size; mtu++ {
+	for mtu := session.FrameSize + 1; mtu <= session.FrameSize+size; mtu++ {
 		s, err := NewSender(tuner, 1, mtu)
 		if err != nil {
 			t.Fatal(err)
@@ -189,18 +204,18 @@ func TestFramesFitMTU(t *testing.T) {
 		s.End(nil)
 		bytes, longest := 0, 0
 		for data := range s.Parts() {
-			var f frame
-			if err := f.parse(data); err != nil {
+			var f session.Frame
+			if err := f.Parse(data, new(session.Key)); err != nil {
 				t.Fatal(err)
 			}
-			bytes += len(f.payload)
+			bytes += len(f.Payload)
 			longest = max(longest, len(data))
 		}
-		if longest > mtu || bytes != size || size%(mtu-frameSize) == 0 && longest != mtu {
+		if longest > mtu || bytes != size || size%(mtu-session.FrameSize) == 0 && longest != mtu {
 			t.Errorf("mtu %d: frames up to %d, %d bytes of %d", mtu, longest, bytes, size)
 		}
 	}
-	if _, err := NewSender(tuner, 1, frameSize); !errors.Is(err, estimate.ErrConfig) {
+	if _, err := NewSender(tuner, 1, session.FrameSize); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("no room for a byte: %v", err)
 	}
 }

@@ -66,15 +66,21 @@ func Estimate(up, down *Aggregator) (Result, error) {
 	if err := sameConfig(up, down); err != nil {
 		return Result{}, err
 	}
+	return compare(up, down, down.packets())
+}
+
+// compare estimates the delay of so many packets that were received, of which
+// the aggregators have some.
+func compare(up, down *Aggregator, received uint64) (Result, error) {
 	r := count(up, down)
-	r.Spoken, r.Strays = r.Received, min(r.Lost, r.Extra)+uint64(r.Replaced)
+	r.Spoken, r.Strays = received, min(r.Lost, r.Extra)+uint64(r.Replaced)
 	usable := sums{sent: up.sampled(), received: down.sampled(), agree: up.config.digestMask() | (1<<32 - 1)}
 	found, err := settle(&usable, int(up.config.SumBits))
 	if err != nil {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.Usable, r.Cells)
 	}
 	var all sample
-	all.add(&found, r.Received)
+	all.add(&found, received)
 	all.report(&r)
 	return r, nil
 }

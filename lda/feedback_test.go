@@ -1,12 +1,14 @@
 package lda
 
 import (
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/session"
 )
 
 // Feedback tunes the sender; the receiver, which derives the same Config,
@@ -82,7 +84,7 @@ func TestOldFeedback(t *testing.T) {
 		if err := l.sender.Feedback(first); err != nil {
 			t.Fatal(err)
 		}
-		if tuned := l.sender.next != tuner.Config; tuned != (age < maxFeedbackAge) {
+		if tuned := l.sender.next != tuner.Config; tuned != (age < 4) {
 			t.Errorf("%d intervals later feedback is used: %v", age, tuned)
 		}
 		l.run()
@@ -133,11 +135,11 @@ func TestOvertakenFeedback(t *testing.T) {
 		l.run()
 	}
 	for _, step := range []struct{ interval, lost, want uint64 }{{1, 10, 10}, {0, 100, 10}, {1, 100, 10}, {2, 100, 100}} {
-		f := frame{
-			kind: feedback, fingerprint: tuner.Config.Fingerprint(), session: testSession, interval: step.interval,
-			payload: appendFeedbackCounts(nil, perInterval, step.lost),
+		f := session.Frame{
+			Kind: session.Feedback, Fingerprint: tuner.Config.Fingerprint(), Session: testSession, Interval: step.interval,
+			Payload: binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, perInterval), step.lost),
 		}
-		if err := l.sender.Feedback(f.append(nil)); err != nil {
+		if err := l.sender.Feedback(f.Append(nil, new(session.Key))); err != nil {
 			t.Fatal(err)
 		}
 		if want := tuner.Next(perInterval, step.want); l.sender.next != want {

@@ -1,17 +1,16 @@
 package lda
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/session"
 )
 
-// ErrTurn: Start was called in an interval, or End outside of one.
-var ErrTurn = errors.New("start and end of an interval out of turn")
+// ErrTurn: Start was called in an interval, or End outside of one; or an
+// interval does not come after the one before.
+var ErrTurn = session.ErrTurn
 
 // A Sender is the upstream point through many intervals: two aggregators by
 // turns, and the control packets that tell the downstream point's [Receiver]
@@ -29,51 +28,54 @@ var ErrTurn = errors.New("start and end of an interval out of turn")
 // It is for one goroutine, except that another one may use Parts while this
 // one goes on updating, if it is done before this one calls End.
 type Sender struct {
-	tuner    Tuner
-	next     Config // of the next interval
-	session  uint64
-	interval uint64 // the one that is open, or the next
-	heard    uint64 // the interval after that of the last feedback that was used
-	room     int    // for the payload of a frame
+	control *session.Sender
+	tuner   Tuner
+	next    Config // of the next interval
 
-	open    *Aggregator // gets the packets; idle between intervals
-	idle    *Aggregator
-	turns   [2]turn // of even and odd intervals
-	closed  *turn   // whose synopsis Parts sends
-	control []byte  // the last frame of Parts
+	open   *Aggregator // gets the packets; idle between intervals
+	idle   *Aggregator
+	turns  [2]turn // of even and odd intervals
+	closed *turn   // whose synopsis Parts sends
 }
 
 // turn is one of the aggregators that are used by turns.
 type turn struct {
 	aggregator *Aggregator
-	interval   uint64
 	dirty      bool   // not empty
 	record     []byte // encoding of a finished interval; empty until Parts needs it
 }
 
-// NewSender returns a Sender. Every frame is at most mtu bytes. The session
-// tells its frames from those of a Sender before it, after a restart, and must
-// be a greater number: the time at which the process started will do.
+// NewSender returns a Sender. Every frame is at most mtu bytes. The number of
+// the session tells its frames from those of a Sender before it, after a
+// restart: the time at which the process started will do. A Receiver follows a
+// greater number at once, if there is a key, and any other after three markers.
 //
 // The Config of each interval is the tuner's: that for no losses known, or if
 // feedback comes, what the tuner makes of it; and that for no losses known again
 // after 16 intervals without, since a Receiver that was started anew knows no
 // other. The error wraps [estimate.ErrConfig].
-func NewSender(t Tuner, session uint64, mtu int) (*Sender, error) {
+func NewSender(t Tuner, number uint64, mtu int) (*Sender, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	size := t.Config.EncodedSize()
-	least := frameSize + max(1, (size+maxParts-1)/maxParts)
-	if mtu < least {
-		return nil, fmt.Errorf("lda: %w: mtu is %d, want at least %d", estimate.ErrConfig, mtu, least)
+	control, err := session.NewSender("lda", number, mtu, t.Config.EncodedSize())
+	if err != nil {
+		return nil, err
 	}
-	s := &Sender{tuner: t, next: t.Config, session: session, room: mtu - frameSize, idle: newIdle()}
+	s := &Sender{control: control, tuner: t, next: t.Config, idle: newIdle()}
 	s.open = s.idle
 	for i := range s.turns {
 		s.turns[i].aggregator = mustNew(t.Config)
 	}
 	return s, nil
+}
+
+// SetKey tags every control packet with SipHash under a secret key, which the
+// Receiver has, too, and takes only feedback with such a tag: strangers can then
+// make up nothing, and send nothing again. The error wraps
+// [estimate.ErrConfig] if a tag is too long for the mtu.
+func (s *Sender) SetKey(key [16]byte) error {
+	return s.control.SetKey("lda", session.NewKey(key))
 }
 
 // newIdle returns an aggregator for the packets between intervals, which
@@ -95,44 +97,44 @@ func mustNew(c Config) *Aggregator {
 // nothing.
 func (s *Sender) Update(p hashing.Packet, t int64) { s.open.Update(p, t) }
 
-// Start begins an interval and appends its marker to dst. The error is
+// ClockSet says that this point's clock was set by a step. The interval that is
+// open is refused, since its sums are of two clocks.
+func (s *Sender) ClockSet() { s.control.ClockSet() }
+
+// Start begins an interval and appends its marker to dst. The error wraps
 // [ErrTurn].
 func (s *Sender) Start(dst []byte) ([]byte, error) {
-	if s.open != s.idle {
-		return dst, fmt.Errorf("lda: %w: interval %d has started", ErrTurn, s.interval)
-	}
-	if s.interval-s.heard > maxSilence {
+	if s.control.Silence() > maxSilence {
 		s.next = s.tuner.Config
 	}
-	turn := &s.turns[s.interval%2]
+	next := s.next
+	dst, err := s.control.Start(dst, next.Fingerprint())
+	if err != nil {
+		return dst, fmt.Errorf("lda: %w", err)
+	}
+	turn := &s.turns[s.control.Interval()%2]
 	if turn.dirty { // nobody asked for its Parts
 		turn.aggregator.Reset()
 	}
 	turn.dirty = true
-	turn.interval = s.interval
 	turn.record = turn.record[:0]
-	if turn.aggregator.config != s.next {
-		turn.aggregator.configure(s.next)
+	if turn.aggregator.config != next {
+		turn.aggregator.configure(next)
 	}
 	s.open = turn.aggregator
-	return s.marker(startMarker, turn).append(dst), nil
+	return dst, nil
 }
 
-// End ends the interval and appends its marker to dst. The error is
+// End ends the interval and appends its marker to dst. The error wraps
 // [ErrTurn].
 func (s *Sender) End(dst []byte) ([]byte, error) {
-	if s.open == s.idle {
-		return dst, fmt.Errorf("lda: %w: interval %d has not started", ErrTurn, s.interval)
+	turn := &s.turns[s.control.Interval()%2]
+	dst, err := s.control.End(dst)
+	if err != nil {
+		return dst, fmt.Errorf("lda: %w", err)
 	}
-	turn := &s.turns[s.interval%2]
-	s.open = s.idle
-	s.closed = turn
-	s.interval++
-	return s.marker(endMarker, turn).append(dst), nil
-}
-
-func (s *Sender) marker(k kind, turn *turn) *frame {
-	return &frame{kind: k, fingerprint: turn.aggregator.config.Fingerprint(), session: s.session, interval: turn.interval}
+	s.open, s.closed = s.idle, turn
+	return dst, nil
 }
 
 // Parts are the frames that carry the synopsis of the interval that ended
@@ -147,26 +149,13 @@ func (s *Sender) Parts() iter.Seq[[]byte] {
 		}
 		if len(turn.record) == 0 {
 			turn.record, _ = turn.aggregator.AppendBinary(turn.record) // its error is always nil
+			s.control.Sent(turn.aggregator.packets())
 			turn.aggregator.Reset()
 			turn.dirty = false
 		}
-		f := s.marker(part, turn)
-		parts := (len(turn.record) + s.room - 1) / s.room
-		f.parts = uint16(parts)
-		for i := range parts {
-			from, to := partBounds(len(turn.record), i, parts)
-			f.part, f.payload = uint16(i), turn.record[from:to]
-			s.control = f.append(s.control[:0])
-			if !yield(s.control) {
-				return
-			}
-		}
+		s.control.Parts(turn.record)(yield)
 	}
 }
-
-// maxFeedbackAge is how many intervals old feedback may be, so few that the
-// Receiver still remembers the Config that it leads to.
-const maxFeedbackAge = 4
 
 // maxSilence is after how many intervals without feedback a tuned Config is
 // given up.
@@ -175,32 +164,15 @@ const maxSilence = 16
 // Feedback takes what the Receiver's AppendFeedback made, and tunes the
 // intervals from the next Start on. Feedback that is lost leaves the Config as
 // it is, for 16 intervals; if it is late or a duplicate it is passed over. The
-// error wraps [estimate.ErrEncoding] or, for feedback that is not for this Sender,
-// [estimate.ErrMismatch].
+// error wraps [estimate.ErrEncoding], [ErrForged] or, for feedback that is not
+// for this Sender, or on packets that it did not send, [estimate.ErrMismatch].
 func (s *Sender) Feedback(data []byte) error {
-	var f frame
-	if err := f.parse(data); err != nil {
-		return err
+	sent, lost, ok, err := s.control.Feedback(data, s.tuner.Config.Fingerprint())
+	if err != nil {
+		return fmt.Errorf("lda: feedback: %w", err)
 	}
-	switch {
-	case f.kind != feedback:
-		return fmt.Errorf("lda: %w: control packet of kind %d is no feedback", estimate.ErrEncoding, f.kind)
-	case f.session != s.session, f.interval >= s.interval, f.fingerprint != s.tuner.Config.Fingerprint():
-		return fmt.Errorf("lda: %w: feedback on interval %d of session %d, here is interval %d of session %d",
-			estimate.ErrMismatch, f.interval, f.session, s.interval, s.session)
-	case f.interval < s.heard || f.interval+maxFeedbackAge < s.interval:
-		return nil
+	if ok {
+		s.next = s.tuner.Next(sent, lost)
 	}
-	s.heard = f.interval + 1
-	sent, lost := feedbackCounts(f.payload)
-	s.next = s.tuner.Next(sent, lost)
 	return nil
-}
-
-func appendFeedbackCounts(dst []byte, sent, lost uint64) []byte {
-	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, sent), lost)
-}
-
-func feedbackCounts(payload []byte) (sent, lost uint64) {
-	return binary.BigEndian.Uint64(payload), binary.BigEndian.Uint64(payload[8:])
 }

@@ -1,0 +1,162 @@
+package session
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+var (
+	noKey Key
+	key   = NewKey([16]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
+)
+
+func sample() Frame {
+	return Frame{Kind: Part, Fingerprint: 0x0102030405060708, Session: 9, Interval: 10, Part: 1, Parts: 3, Payload: []byte{0xaa, 0xbb}}
+}
+
+func TestGoldenFrames(t *testing.T) {
+	f := sample()
+	const body = "484f5043" + "01" + "03" + "00" + "0102030405060708" + "0000000000000009" + "000000000000000a" + "0001" + "0003" + "aabb"
+	plain := hex.EncodeToString(f.Append(nil, &noKey))
+	if plain[:len(plain)-8] != body || len(plain)/2 != FrameSize+2 {
+		t.Errorf("frame is\n%s, want\n%s and a checksum", plain, body)
+	}
+	tagged := f.Append(nil, &key)
+	if len(tagged) != FrameSize+2+TagSize || tagged[6] != flagTagged {
+		t.Errorf("tagged frame is %x", tagged)
+	}
+	// SipHash-2-4 itself is held to its authors' vectors in package hashing.
+	if got, want := hex.EncodeToString(tagged[len(tagged)-12:len(tagged)-4]), hex.EncodeToString(tagOf(tagged[:len(tagged)-12])); got != want {
+		t.Errorf("tag %s, want %s", got, want)
+	}
+}
+
+func tagOf(b []byte) []byte {
+	h := key.hash.Bytes(b)
+	out := make([]byte, 8)
+	for i := range out {
+		out[i] = byte(h >> (56 - 8*i))
+	}
+	return out
+}
+
+func TestFramesSurvive(t *testing.T) {
+	for _, f := range []Frame{
+		sample(),
+		{Kind: Start, Session: 1, Interval: 1<<64 - 2},
+		{Kind: End, ClockSet: true, Fingerprint: 5},
+		{Kind: Feedback, Payload: make([]byte, 16)},
+	} {
+		for _, k := range []*Key{&noKey, &key} {
+			var got Frame
+			data := f.Append([]byte("before"), k)
+			if err := got.Parse(data[6:], k); err != nil {
+				t.Fatal(err)
+			}
+			if len(got.Payload) == 0 {
+				got.Payload = nil
+			}
+			if !reflect.DeepEqual(got, f) {
+				t.Errorf("%+v became %+v", f, got)
+			}
+		}
+	}
+}
+
+// Without the key no frame can be changed: not by a flipped bit, even under a
+// checksum that is right, not by cutting it, not by another key or none.
+func TestTagsBite(t *testing.T) {
+	f := sample()
+	good := f.Append(nil, &key)
+	check := func(what string, data []byte, want error) {
+		t.Helper()
+		got := Frame{Session: 77}
+		if err := got.Parse(data, &key); !errors.Is(err, want) || got.Session != 77 {
+			t.Errorf("%s: %v, %+v, want %v", what, err, got, want)
+		}
+	}
+	other := NewKey([16]byte{1})
+	check("another key", f.Append(nil, &other), ErrForged)
+	check("no tag", f.Append(nil, &noKey), ErrForged)
+	for i := range good {
+		check("cut", good[:i], estimate.ErrEncoding)
+	}
+	for i := 7; i < len(good)-4; i++ {
+		bad := bytes.Clone(good[:len(good)-4])
+		bad[i] ^= 0x10
+		check("changed", seal(bad), ErrForged)
+	}
+	var got Frame
+	if err := got.Parse(good, &noKey); !errors.Is(err, estimate.ErrMismatch) {
+		t.Errorf("a tag where there is no key: %v", err)
+	}
+}
+
+func TestImpossibleFrames(t *testing.T) {
+	for _, f := range []Frame{
+		{Kind: 0}, {Kind: 9}, {Kind: Start, Interval: 1<<64 - 1}, {Kind: Start, Part: 1}, {Kind: End, Payload: []byte{1}},
+		{Kind: Part}, {Kind: Part, Part: 3, Parts: 3}, {Kind: Start, ClockSet: true}, {Kind: Feedback, Parts: 1},
+	} {
+		got := Frame{Session: 77}
+		if err := got.Parse(f.Append(nil, &noKey), &noKey); !errors.Is(err, estimate.ErrEncoding) || got.Session != 77 {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+}
+
+// Has is what comparing every byte with its part gives.
+func TestRecordHas(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		size := 1 + rng.IntN(60)
+		parts := 1 + rng.IntN(size)
+		r := Record{Data: make([]byte, size), have: make([]bool, parts), parts: parts}
+		came := make([]bool, size)
+		for i := range parts {
+			r.have[i] = rng.IntN(3) > 0
+			from, to := PartBounds(size, i, parts)
+			for k := from; k < to; k++ {
+				came[k] = r.have[i]
+			}
+		}
+		from := rng.IntN(size)
+		to := from + 1 + rng.IntN(size-from)
+		want := true
+		for _, c := range came[from:to] {
+			want = want && c
+		}
+		if got := r.Has(from, to); got != want {
+			t.Errorf("%d bytes in %d parts, of which %v came: bytes %d to %d: %v, want %v", size, parts, r.have, from, to, got, want)
+		}
+	}
+	if (&Record{Data: make([]byte, 5)}).Has(0, 1) {
+		t.Error("nothing came, and it has a byte")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	frame := sample()
+	f.Add(frame.Append(nil, &noKey))
+	f.Add(frame.Append(nil, &key))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, k := range []*Key{&noKey, &key} {
+			for _, data := range [][]byte{data, seal(bytes.Clone(data))} {
+				var got Frame
+				err := got.Parse(data, k)
+				if err == nil && !bytes.Equal(got.Append(nil, k), data) {
+					t.Errorf("%x is read as %+v", data, got)
+				}
+				if err != nil && !errors.Is(err, estimate.ErrEncoding) && !errors.Is(err, estimate.ErrMismatch) && !errors.Is(err, ErrForged) {
+					t.Errorf("%v", err)
+				}
+			}
+		}
+	})
+}

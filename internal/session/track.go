@@ -1,0 +1,68 @@
+package session
+
+// A track is a sender and how far it has come.
+type track struct {
+	session uint64
+	next    uint64 // intervals before have begun
+	seen    int    // markers that followed on each other
+}
+
+const (
+	// maxAhead is how many intervals a marker may be ahead of the next.
+	maxAhead = 8
+	// convincing is how many markers of another track, following on each other
+	// while none came of the present one, make it the present one.
+	convincing = 3
+)
+
+// follows reports whether a marker is of the interval that is open, or next, or
+// soon after.
+func (t *track) follows(f *Frame) bool {
+	return f.Session == t.session && f.Interval+1 >= t.next && f.Interval <= t.next+maxAhead
+}
+
+// judge decides what a marker is: of the present track, the first of a new one,
+// or to be ignored. A greater session is that of a sender that was started
+// again, and is followed at once. A marker of a lower one, or far from the
+// present interval, may be of a sender whose clock was set back, or of a
+// stranger: it has to be followed by others, and none of the present track.
+//
+// With a key no marker can be made up, only sent again; it is then of an
+// interval or a session that has passed.
+func (r *Receiver[R]) judge(f *Frame) (present, fresh bool) {
+	if r.now.follows(f) {
+		r.rival = track{}
+		return true, false
+	}
+	tagged := r.key.set
+	switch {
+	case tagged && f.Session == r.now.session:
+		return f.Interval >= r.now.next, false
+	case f.Session > r.now.session:
+		return false, true
+	}
+	if r.rival.seen == 0 || !r.rival.follows(f) {
+		r.rival = track{session: f.Session}
+	}
+	r.rival.next = f.Interval + 1
+	r.rival.seen++
+	return false, r.rival.seen >= convincing
+}
+
+// adopt makes a marker's track the present one, and reports the intervals of it
+// that were missed.
+func (r *Receiver[R]) adopt(f *Frame, reports []Report[R]) []Report[R] {
+	reports = r.Flush(reports)
+	first := uint64(0)
+	switch f.Session {
+	case r.now.session:
+		first = min(r.now.next, f.Interval)
+	case r.before.session:
+		first = min(r.before.next, f.Interval)
+	}
+	if f.Session != r.now.session {
+		r.before = r.now
+	}
+	r.now, r.rival = track{session: f.Session, next: first}, track{}
+	return r.skip(f.Interval, reports)
+}

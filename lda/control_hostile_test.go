@@ -1,0 +1,267 @@
+package lda
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/session"
+)
+
+var testKey = [16]byte{1, 2, 3}
+
+// keyedLink returns a link whose points have a key.
+func keyedLink(t *testing.T) *link {
+	t.Helper()
+	tuner := Tuner{Config: controlConfig()}
+	l := newLink(t, tuner, tuner, testSession)
+	l.parse = session.NewKey(testKey)
+	if err := l.sender.SetKey(testKey); err != nil {
+		t.Fatal(err)
+	}
+	l.receiver.SetKey(testKey)
+	return l
+}
+
+// Frames with a tag are taken; whatever is made up, altered or sent again is
+// counted and changes nothing.
+func TestKeyKeepsStrangersOut(t *testing.T) {
+	l := keyedLink(t)
+	none, wrong := session.Key{}, session.NewKey([16]byte{9})
+	var recorded [][]byte
+	l.tamper = func(interval uint64, f session.Frame, data []byte) [][]byte {
+		recorded = append(recorded, bytes.Clone(data))
+		frames := [][]byte{data}
+		for _, key := range []*session.Key{&none, &wrong} {
+			forged := f
+			forged.Interval += 1 << 62
+			frames = append(frames, forged.Append(nil, key))
+			forged.Interval, forged.Session = f.Interval, 1<<63
+			frames = append(frames, forged.Append(nil, key))
+		}
+		// A frame of long ago, sent again.
+		return append(frames, recorded[int(interval*7)%len(recorded)])
+	}
+	const intervals = 20
+	for range intervals {
+		l.run()
+	}
+	l.reports = l.receiver.Flush(l.reports)
+	if len(l.reports) != intervals {
+		t.Fatalf("%d reports, want %d: %+v", len(l.reports), intervals, l.reports)
+	}
+	for i := range l.reports {
+		assertRight(t, &l.reports[i])
+	}
+	if c := l.receiver.Counters(); c.Forged != uint64(4*len(recorded)) || c.Stale+c.Duplicate == 0 {
+		t.Errorf("%+v, want %d forged", c, 4*len(recorded))
+	}
+	for _, err := range l.errs {
+		if !errors.Is(err, ErrForged) {
+			t.Errorf("%v, want ErrForged", err)
+		}
+	}
+	feedback := l.receiver.AppendFeedback(nil, &l.reports[intervals-1])
+	if err := l.sender.Feedback(feedback); err != nil {
+		t.Error(err)
+	}
+	f := session.Frame{Kind: session.Feedback, Fingerprint: l.sender.next.Fingerprint(), Session: testSession, Interval: intervals - 1, Payload: make([]byte, 16)}
+	if err := l.sender.Feedback(f.Append(nil, &none)); !errors.Is(err, ErrForged) {
+		t.Errorf("feedback without a tag: %v", err)
+	}
+}
+
+// A receiver without a key does not take tagged frames: it could not tell.
+func TestKeyOnOneSide(t *testing.T) {
+	l := keyedLink(t)
+	l.receiver.SetKey([16]byte{5})
+	l.run()
+	if n := l.receiver.Counters().Forged; n != 8 || len(l.reports) != 0 {
+		t.Errorf("another key: %d forged, reports %+v", n, l.reports)
+	}
+	l = keyedLink(t)
+	var err error
+	if l.receiver, err = NewReceiver(Tuner{Config: controlConfig()}); err != nil {
+		t.Fatal(err)
+	}
+	l.run()
+	if n := l.receiver.Counters().Foreign; n != 8 || len(l.reports) != 0 || !errors.Is(l.errs[0], estimate.ErrMismatch) {
+		t.Errorf("no key: %d foreign, %v, reports %+v", n, l.errs, l.reports)
+	}
+	if _, err := NewSender(Tuner{Config: controlConfig()}, 1, session.FrameSize+1); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := NewSender(Tuner{Config: controlConfig()}, 1, session.FrameSize+1)
+	if err := s.SetKey(testKey); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("no room for a tag: %v", err)
+	}
+}
+
+// Without a key, no forged frame silences a receiver for longer than three
+// markers take: all but a few intervals around it are right.
+func TestOneFrameSilencesNobody(t *testing.T) {
+	for name, forge := range map[string]func(f *session.Frame){
+		"far ahead":         func(f *session.Frame) { f.Interval = 1 << 63 },
+		"some ahead":        func(f *session.Frame) { f.Interval += 7 },
+		"greatest session":  func(f *session.Frame) { f.Session = 1<<64 - 1 },
+		"least session":     func(f *session.Frame) { f.Session = 0 },
+		"another and ahead": func(f *session.Frame) { f.Session, f.Interval = 1<<64-1, 1<<63 },
+	} {
+		for _, kind := range []session.Kind{session.Start, session.End} {
+			tuner := Tuner{Config: controlConfig()}
+			l := newLink(t, tuner, tuner, testSession)
+			l.tamper = func(interval uint64, f session.Frame, data []byte) [][]byte {
+				if interval == 5 && f.Kind == kind {
+					forge(&f)
+					return [][]byte{data, f.Append(nil, new(session.Key))}
+				}
+				return [][]byte{data}
+			}
+			const intervals = 15
+			for range intervals {
+				l.run()
+			}
+			good := map[uint64]bool{}
+			for i := range l.reports {
+				if r := &l.reports[i]; r.Err == nil {
+					assertRight(t, r)
+					good[r.Interval] = true
+				}
+			}
+			if len(good) < intervals-4 || !good[intervals-1] {
+				t.Errorf("%s, kind %d: intervals %v are good", name, kind, good)
+			}
+		}
+	}
+}
+
+// A sender that was started again is followed, whatever its session's number,
+// and every interval is reported, also those that were missed.
+func TestRestartWithAnyNumber(t *testing.T) {
+	for _, number := range []uint64{testSession + 1, testSession - 1, 0} {
+		for _, withKey := range []bool{false, true} {
+			tuner := Tuner{Config: controlConfig()}
+			l := newLink(t, tuner, tuner, testSession)
+			if withKey {
+				l = keyedLink(t)
+			}
+			for range 5 {
+				l.run()
+			}
+			var err error
+			if l.sender, err = NewSender(tuner, number, testMTU); err != nil {
+				t.Fatal(err)
+			}
+			if withKey {
+				if err := l.sender.SetKey(testKey); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l.interval = 0
+			before := len(l.reports)
+			for range 10 {
+				l.run()
+			}
+			next, good := uint64(0), 0
+			for _, r := range l.reports[before:] {
+				if r.Session != number || r.First != next {
+					t.Errorf("session %d: report on %d to %d of session %d, want from %d", number, r.First, r.Interval, r.Session, next)
+				}
+				next = r.Interval + 1
+				if r.Err == nil {
+					assertRight(t, &r)
+					good++
+				}
+			}
+			if want := map[bool]int{true: 10, false: 8}[number > testSession]; next != 10 || good < want {
+				t.Errorf("session %d, key %v: %d intervals reported, %d good, want %d", number, withKey, next, good, want)
+			}
+		}
+	}
+}
+
+// A point that is told that its clock was set refuses the interval, and only
+// that.
+func TestClockSet(t *testing.T) {
+	for _, side := range []string{"upstream", "downstream"} {
+		tuner := Tuner{Config: controlConfig()}
+		l := newLink(t, tuner, tuner, testSession)
+		for i := range 6 {
+			l.tamper = func(_ uint64, f session.Frame, data []byte) [][]byte {
+				if f.Kind == session.Start && side == "downstream" && i == 2 {
+					l.reports, _ = l.receiver.Receive(data, l.reports)
+					l.receiver.ClockSet()
+					return nil
+				}
+				return [][]byte{data}
+			}
+			if side == "upstream" && i == 2 {
+				l.afterStart = l.sender.ClockSet
+			}
+			l.run()
+			l.afterStart = nil
+			l.sender.ClockSet() // between intervals it spoils nothing
+			l.receiver.ClockSet()
+		}
+		for i := range l.reports {
+			if i == 2 {
+				if !errors.Is(l.reports[2].Err, ErrStep) {
+					t.Errorf("%s: %v, want ErrStep", side, l.reports[2].Err)
+				}
+				continue
+			}
+			assertRight(t, &l.reports[i])
+		}
+	}
+}
+
+// Feedback that nobody can have sent tunes nothing.
+func TestFeedbackOnPacketsNeverSent(t *testing.T) {
+	tuner := Tuner{Config: controlConfig()}
+	l := newLink(t, tuner, tuner, testSession)
+	l.run()
+	for _, c := range []struct{ sent, lost uint64 }{{1 << 40, 1 << 39}, {perInterval + 1, 0}, {100, 101}} {
+		data := l.receiver.control.AppendFeedback(nil, testSession, 0, c.sent, c.lost)
+		if err := l.sender.Feedback(data); !errors.Is(err, estimate.ErrMismatch) || l.sender.next != tuner.Config {
+			t.Errorf("%+v: %v, tuned to %+v", c, err, l.sender.next)
+		}
+	}
+}
+
+// Whichever parts are lost, the cells that came are right.
+func TestLostPartsCostTheirCells(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	tuner := Tuner{Config: controlConfig()}
+	l := newLink(t, tuner, tuner, testSession)
+	lost := map[uint64]int{}
+	l.tamper = func(interval uint64, f session.Frame, data []byte) [][]byte {
+		if f.Kind == session.Part && rng.IntN(3) == 0 {
+			lost[interval]++
+			return nil
+		}
+		return [][]byte{data}
+	}
+	const intervals = 200
+	for range intervals {
+		l.run()
+	}
+	l.reports = l.receiver.Flush(l.reports)
+	usable := 0
+	for i := range l.reports {
+		r := &l.reports[i]
+		if n := lost[r.Interval]; n == 6 && !errors.Is(r.Err, ErrParts) || n == 0 && r.Came != 1 || r.Came > 1-float64(n-1)/6 {
+			t.Errorf("interval %d, %d parts of 6 lost: %v of the cells came, %v", r.Interval, n, r.Came, r.Err)
+		}
+		if r.Err == nil {
+			usable++
+			if want := float64(delayOf(r.Interval)); r.Result.Mean != want || !r.Result.MeanInterval(0.98).Contains(want) {
+				t.Errorf("interval %d: %+v, want mean %v", r.Interval, r.Result, want)
+			}
+		}
+	}
+	if len(l.reports) != intervals || usable < intervals*95/100 {
+		t.Errorf("%d reports, %d usable, of %d", len(l.reports), usable, intervals)
+	}
+}
