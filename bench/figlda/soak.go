@@ -78,6 +78,7 @@ var reasons = []struct {
 // soaked is what came of a soak.
 type soaked struct {
 	reported, usable int
+	partly           int // usable, of some cells only, as parts were lost
 	wrong            int // reported as good, and not
 	crossed          int // refused because packets crossed, and rightly
 	because          [4]int
@@ -165,6 +166,9 @@ func (s *soaked) add(r *lda.Report) {
 	switch {
 	case r.Err == nil && right:
 		s.usable++
+		if r.Came < 1 {
+			s.partly++
+		}
 	case r.Err == nil:
 		s.wrong++
 	case errors.Is(r.Err, lda.ErrCrossed) && !right:
