@@ -15,9 +15,10 @@ var ErrForged = errors.New("not signed with this point's Key")
 // answers at once. Both travel between the head and the checksum of package
 // wire, signed as a record is:
 //
-//	request:  identity 8 · nonce 16 · session 8 · through 8 · limit 4
+//	request:  identity 8 · nonce 16 · session 8 · through 8
 //	reply:    identity 8 · nonce 16 · now 8 · length of name 1, name ·
-//	          number of records 4 · for each: length 4, record
+//	          1 if there are more records, or 0 · number of records 4 ·
+//	          for each: length 4, record
 //
 // The nonce makes every reply an answer to one request, so that no reply can be
 // used twice.
@@ -34,11 +35,13 @@ const (
 type request struct {
 	nonce [nonceSize]byte
 	at    position
-	limit int
 }
 
+// requestNonce is where the nonce stands in an encoded request.
+const requestNonce = 5 + 8
+
 func newRequest(at position) request {
-	q := request{at: at, limit: maxReply}
+	q := request{at: at}
 	rand.Read(q.nonce[:]) // never fails
 	return q
 }
@@ -46,8 +49,7 @@ func newRequest(at position) request {
 func (s *sealer) request(q request) []byte {
 	b := append(s.begin(requestMagic), q.nonce[:]...)
 	b = binary.BigEndian.AppendUint64(b, q.at.session)
-	b = binary.BigEndian.AppendUint64(b, uint64(q.at.through))
-	return s.seal(binary.BigEndian.AppendUint32(b, uint32(q.limit)))
+	return s.seal(binary.BigEndian.AppendUint64(b, uint64(q.at.through)))
 }
 
 // A reply is the cuts that a request asked for.
@@ -55,36 +57,47 @@ type reply struct {
 	now     int64  // by the point's clock
 	name    string // of the point
 	records [][]byte
+	more    bool // are there
 }
 
 // Answer answers the request of a follower, however it came here. The reply
 // tells it what passed since; it is up to a megabyte long. The error wraps
 // [ErrForged], [estimate.ErrMismatch] or [estimate.ErrEncoding].
-func (p *Point) Answer(message []byte) ([]byte, error) {
+func (p *Point) Answer(request []byte) ([]byte, error) {
+	reply, _, err := p.answer(request, maxReply)
+	return reply, err
+}
+
+// answer is Answer with records of at most limit bytes.
+func (p *Point) answer(message []byte, limit int) ([]byte, [nonceSize]byte, error) {
+	var q request
 	r, err := p.seal.open(message, requestMagic)
 	if err != nil {
-		return nil, fmt.Errorf("hoplag: request: %w", err)
+		return nil, q.nonce, fmt.Errorf("hoplag: request: %w", err)
 	}
-	var q request
 	copy(q.nonce[:], r.Bytes(nonceSize))
 	q.at = position{r.Uint64(), int64(r.Uint64())}
-	q.limit = r.Size()
 	if err := r.Close(); err != nil {
-		return nil, fmt.Errorf("hoplag: request: %w", err)
+		return nil, q.nonce, fmt.Errorf("hoplag: request: %w", err)
 	}
 	p.mu.Lock()
-	cuts := p.history.since(q.at, min(q.limit, maxReply))
+	cuts, more := p.history.since(q.at, limit)
 	p.mu.Unlock()
 
 	b := append(p.seal.begin(replyMagic), q.nonce[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.clock.now()))
 	b = append(append(b, uint8(len(p.config.Name))), p.config.Name...)
+	if more {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
 	b = binary.BigEndian.AppendUint32(b, uint32(len(cuts)))
 	for _, c := range cuts {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(c.data)))
 		b = append(b, c.data...)
 	}
-	return p.seal.seal(b), nil
+	return p.seal.seal(b), q.nonce, nil
 }
 
 // reply decodes the reply to a request.
@@ -98,6 +111,7 @@ func (s *sealer) reply(q request, data []byte) (reply, error) {
 	}
 	p := reply{now: int64(r.Uint64())}
 	p.name = string(r.Bytes(int(r.Uint8())))
+	p.more = r.Uint8() == 1
 	for range r.Size() {
 		record := r.Bytes(r.Size())
 		if record == nil {

@@ -68,7 +68,7 @@ func (f *follower) wake() int64 {
 // fetch takes what there is of both points.
 func (f *follower) fetch(ctx context.Context) {
 	f.point.mu.Lock()
-	cuts := f.point.history.since(f.local, f.point.config.History)
+	cuts, _ := f.point.history.since(f.local, f.point.config.History)
 	f.point.mu.Unlock()
 	for _, c := range cuts {
 		f.local = position{c.session, c.through}
@@ -110,7 +110,7 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	}
 	// The other clock was read between before and after.
 	feed.ahead.add(before + (after-before)/2 - r.now)
-	return len(r.records) > 0 && len(data) > maxReply/2, nil
+	return r.more && len(r.records) > 0, nil
 }
 
 // wait waits until a time by the point's clock.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -218,55 +216,4 @@ func TestFollowSurvivesSilence(t *testing.T) {
 			t.Errorf("%d packets in %d intervals", received, n)
 		}
 	})
-}
-
-func TestServeHTTP(t *testing.T) {
-	a, err := NewPoint(Config{Key: "k", Name: "a", Cut: 10 * time.Millisecond, Report: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	c := a.Config()
-	c.Name = "b"
-	b, err := NewPoint(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	server := httptest.NewServer(a)
-	defer server.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	n := 0
-	for r := range b.Follow(ctx, server.URL) {
-		a.PassedNumber(uint64(n))
-		b.PassedNumber(uint64(n))
-		if r.Forth.Err == nil && r.From == "a" {
-			break
-		}
-		if n++; n > 200 {
-			t.Fatal(r)
-		}
-	}
-
-	c.Key = "another"
-	stranger, err := NewPoint(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stranger.Close()
-	for r := range stranger.Follow(ctx, server.URL) {
-		if r.Err == nil {
-			t.Errorf("a stranger gets %v", r)
-		}
-		break
-	}
-	response, err := http.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	if response.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("GET gives %s", response.Status)
-	}
 }

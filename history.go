@@ -18,15 +18,14 @@ func (h *history) add(s stored) {
 	h.size += len(s.data)
 	for h.size > h.limit && len(h.cuts) > 1 {
 		h.size -= len(h.cuts[0].data)
-		h.cuts[0].data = nil
 		h.cuts = h.cuts[1:]
 	}
 }
 
 // since returns the cuts after a position, as many as fit the limit but at
-// least one. Who has none of the cuts yet begins with the latest; who has
+// least one, and whether there are more. Who has none of the cuts yet begins with the latest; who has
 // cuts that are gone continues with the oldest there is.
-func (h *history) since(at position, limit int) []stored {
+func (h *history) since(at position, limit int) (found []stored, more bool) {
 	cuts := h.cuts
 	if at == (position{}) && len(cuts) > 0 {
 		cuts = cuts[len(cuts)-1:]
@@ -40,10 +39,10 @@ func (h *history) since(at position, limit int) []stored {
 	size := 0
 	for i := range cuts {
 		if size += len(cuts[i].data); size > limit && i > 0 {
-			return cuts[:i]
+			return cuts[:i], true
 		}
 	}
-	return cuts
+	return cuts, false
 }
 
 // A position says up to where a follower has a point's cuts: the zero value,

@@ -1,0 +1,197 @@
+package hoplag
+
+import (
+	"cmp"
+	"encoding/json"
+	"expvar"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Metrics keeps the latest report of each pair of points, and totals, for
+// monitoring: as a page for Prometheus ([Metrics.ServeHTTP]) and as an
+// [expvar.Var]. The zero value is ready.
+//
+//	var metrics hoplag.Metrics
+//	http.Handle("/metrics", &metrics)
+//	for r := range b.Follow(ctx, url) {
+//		metrics.Add(r)
+//	}
+type Metrics struct {
+	mu    sync.Mutex
+	pairs map[[2]string]*totals
+}
+
+var _ expvar.Var = (*Metrics)(nil)
+
+// totals are of one pair of points.
+type totals struct {
+	latest          Report
+	reports, failed uint64
+	paths           [2]pathTotals
+}
+
+type pathTotals struct {
+	sent, received, lost, extra, measured uint64
+	delay                                 float64 // of those measured, seconds
+}
+
+// Add takes a report.
+func (m *Metrics) Add(r Report) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := [2]string{r.From, r.To}
+	t := m.pairs[key]
+	if t == nil {
+		if m.pairs == nil {
+			m.pairs = map[[2]string]*totals{}
+		}
+		t = new(totals)
+		m.pairs[key] = t
+	}
+	t.latest = r
+	t.reports++
+	if r.Err != nil {
+		t.failed++
+	}
+	for i, d := range [2]Delay{r.Forth, r.Back} {
+		p := &t.paths[i]
+		p.sent += d.Sent
+		p.received += d.Received
+		p.lost += d.Lost
+		p.extra += d.Extra
+		if d.Err == nil {
+			p.measured += d.N
+			p.delay += d.Mean * float64(d.N) / 1e9
+		}
+	}
+}
+
+// String is the latest reports as a JSON array, by the names of the points.
+func (m *Metrics) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	reports := []Report{}
+	for _, t := range m.sorted() {
+		reports = append(reports, t.latest)
+	}
+	data, err := json.Marshal(reports)
+	if err != nil {
+		return fmt.Sprintf("%q", err)
+	}
+	return string(data)
+}
+
+// sorted are the pairs by their names.
+func (m *Metrics) sorted() []*totals {
+	return slices.SortedFunc(maps.Values(m.pairs), func(a, b *totals) int {
+		return cmp.Or(strings.Compare(a.latest.From, b.latest.From), strings.Compare(a.latest.To, b.latest.To))
+	})
+}
+
+// ServeHTTP writes the metrics in the text format that Prometheus reads.
+func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	m.WriteTo(w)
+}
+
+// WriteTo writes the metrics in the text format that Prometheus reads. Delays
+// are a summary: quantiles of the latest interval, sum and count of all.
+func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
+	m.mu.Lock()
+	var b strings.Builder
+	pairs := m.sorted()
+	for _, f := range families {
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
+		for _, t := range pairs {
+			f.write(&b, t, fmt.Sprintf(`from=%s,to=%s`, label(t.latest.From), label(t.latest.To)))
+		}
+	}
+	m.mu.Unlock()
+	n, err := io.WriteString(w, b.String())
+	return int64(n), err
+}
+
+// A family is the metrics of one name.
+type family struct {
+	name, kind, help string
+	write            func(b *strings.Builder, t *totals, labels string)
+}
+
+var families = []family{
+	perPath("hoplag_packets_sent_total", "counter", "Packets that passed the point that comes first.",
+		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.sent), true }),
+	perPath("hoplag_packets_received_total", "counter", "Packets that passed the point that comes second.",
+		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.received), true }),
+	perPath("hoplag_packets_lost_total", "counter", "Packets that were found missing.",
+		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.lost), true }),
+	perPath("hoplag_packets_extra_total", "counter", "Packets that were received and never sent, or taken for lost before.",
+		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.extra), true }),
+	{"hoplag_delay_seconds", "summary", "One-way delay: quantiles of the latest interval; all that were measured.", writeSummary},
+	perPath("hoplag_delay_mean_seconds", "gauge", "Mean one-way delay of the latest interval.",
+		func(d *Delay, _ *pathTotals) (float64, bool) { return d.Mean / 1e9, d.Err == nil }),
+	perPath("hoplag_delay_mean_low_seconds", "gauge", "Lower end of the mean's 95 % interval.",
+		func(d *Delay, _ *pathTotals) (float64, bool) { return d.MeanInterval95.Low / 1e9, d.Err == nil }),
+	perPath("hoplag_delay_mean_high_seconds", "gauge", "Upper end of the mean's 95 % interval.",
+		func(d *Delay, _ *pathTotals) (float64, bool) { return d.MeanInterval95.High / 1e9, d.Err == nil }),
+	perPath("hoplag_delay_deviation_seconds", "gauge", "Standard deviation of the one-way delay of the latest interval.",
+		func(d *Delay, _ *pathTotals) (float64, bool) { return d.StdDev / 1e9, d.Err == nil }),
+	perPair("hoplag_reports_total", "counter", "Intervals that were reported.",
+		func(t *totals) (float64, bool) { return float64(t.reports), true }),
+	perPair("hoplag_reports_failed_total", "counter", "Intervals in which the first point could not be compared.",
+		func(t *totals) (float64, bool) { return float64(t.failed), true }),
+	perPair("hoplag_clock_known", "gauge", "1 if delays are corrected by the clocks' difference.",
+		func(t *totals) (float64, bool) { return map[bool]float64{true: 1}[t.latest.Clock.Known], true }),
+	perPair("hoplag_clock_offset_seconds", "gauge", "By how much the first point's clock is ahead of the second's.",
+		func(t *totals) (float64, bool) { return t.latest.Clock.Offset / 1e9, t.latest.Clock.Known }),
+	perPair("hoplag_clock_drift_ratio", "gauge", "By how much faster the first point's clock runs.",
+		func(t *totals) (float64, bool) { return t.latest.Clock.Drift, t.latest.Clock.Known }),
+}
+
+// perPair is a family with one value for a pair, if it is known.
+func perPair(name, kind, help string, value func(t *totals) (float64, bool)) family {
+	return family{name, kind, help, func(b *strings.Builder, t *totals, labels string) {
+		if v, ok := value(t); ok {
+			fmt.Fprintf(b, "%s{%s} %s\n", name, labels, number(v))
+		}
+	}}
+}
+
+// perPath is a family with one value for each direction.
+func perPath(name, kind, help string, value func(d *Delay, p *pathTotals) (float64, bool)) family {
+	return family{name, kind, help, func(b *strings.Builder, t *totals, labels string) {
+		for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
+			if v, ok := value(d, &t.paths[i]); ok {
+				fmt.Fprintf(b, "%s{%s,direction=%q} %s\n", name, labels, directions[i], number(v))
+			}
+		}
+	}}
+}
+
+var directions = [2]string{"forth", "back"}
+
+func writeSummary(b *strings.Builder, t *totals, labels string) {
+	const name = "hoplag_delay_seconds"
+	for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
+		labels := fmt.Sprintf("%s,direction=%q", labels, directions[i])
+		for _, q := range d.Quantiles {
+			fmt.Fprintf(b, "%s{%s,quantile=\"%s\"} %s\n", name, labels, number(q.Share), number(q.Delay/1e9))
+		}
+		fmt.Fprintf(b, "%s_sum{%s} %s\n", name, labels, number(t.paths[i].delay))
+		fmt.Fprintf(b, "%s_count{%s} %d\n", name, labels, t.paths[i].measured)
+	}
+}
+
+// label quotes a label's value as the exposition format asks for.
+func label(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(s, "�")) + `"`
+}
+
+// number writes a value: the format's infinities are +Inf and -Inf.
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
