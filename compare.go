@@ -7,6 +7,8 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/clock"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lds"
 )
 
 // A comparison makes reports of the cuts of two points: one for each interval
@@ -19,6 +21,8 @@ type comparison struct {
 	clocks  *clock.Tracker
 	samples [2][]clock.Sample
 
+	seen func(direction int, since int64) []hashing.Flow // the flows to report
+
 	current int64 // number of the report that is being made
 	paired  int64 // the latest cut that was compared
 	begun   bool  // current and paired mean something
@@ -28,10 +32,7 @@ type comparison struct {
 func newComparison(c Config) *comparison {
 	k := clock.DefaultConfig
 	k.SumBits = int(c.Cells.SumBits)
-	tracker, err := clock.New(k)
-	if err != nil {
-		panic(err) // SumBits was validated
-	}
+	tracker := must(clock.New(k)) // SumBits was validated
 	return &comparison{
 		config:  c,
 		cuts:    int64(c.Report / c.Cut),
@@ -134,6 +135,11 @@ func (c *comparison) report(err error) Report {
 	}
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
 		*into = c.routes[d].delay()
+		if c.config.Flows > 0 && c.seen != nil {
+			a := c.routes[d].flows
+			into.Flows, into.UnknownFlows = flowDelays(a, c.seen(d, c.current*c.cuts))
+			a.Reset()
+		}
 		c.samples[d] = c.samples[d][:0]
 	}
 	if unknown == nil {
@@ -157,6 +163,8 @@ type route struct {
 	unknown        []int32 // by cell: outstanding after the first cut, on their way, or counted at one point only
 	cells          estimate.Cells
 	singles        []float64
+	flows          *lds.Accumulator // nil without Config.Flows
+	pairs          uint64
 }
 
 // patience is how long a packet is awaited before it is taken for lost.
@@ -168,11 +176,15 @@ func newRoute(c Config) *route {
 	for _, b := range cells.Banks {
 		n += b.Rows
 	}
-	return &route{
+	r := &route{
 		levels:   estimate.NewLevels(n, cells.SumBits, cells.DigestBits),
 		patience: uint32(max(1, patience/c.Cut)),
 		unknown:  make([]int32, n),
 	}
+	if c.Flows > 0 {
+		r.flows = must(lds.NewAccumulator(c.lds()))
+	}
+	return r
 }
 
 // begin forgets what was on its way.
@@ -180,6 +192,9 @@ func (w *route) begin() {
 	w.levels.Reset()
 	w.lost = 0
 	clear(w.unknown)
+	if w.flows != nil {
+		w.flows.Reset()
+	}
 }
 
 // compare takes what both points counted between two moments, and returns the
@@ -205,6 +220,9 @@ func (w *route) compare(up, down *tally) []estimate.Group {
 		}
 	}
 	w.levels.Next()
+	if w.pairs++; w.flows != nil {
+		must(0, w.flows.Add(w.pairs, up.flows, down.flows))
+	}
 	switch cuts := w.levels.Cuts(); cuts {
 	case 1:
 		for i := range w.unknown {

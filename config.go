@@ -36,6 +36,11 @@ type Config struct {
 	// [lda.DefaultConfig]. The identity in it is set by the Key.
 	Cells lda.Config
 
+	// Flows is how many flows there are at most to tell apart in an interval of
+	// Report, up to a million, or 0 for none: each costs 128 bytes a direction
+	// and shard, and 5 KB a direction where reports are made.
+	Flows int
+
 	// History is how many bytes of cuts are kept for followers that come late:
 	// 4 KiB to 1 GiB, or 0 for 4 MiB.
 	History int
@@ -73,6 +78,8 @@ func (c Config) Validate() error {
 		return bad("Cut", c.Cut, "1ms to 1h, or 0 for 100ms")
 	case c.Report < c.Cut || c.Report%c.Cut != 0 || c.Report > 24*time.Hour:
 		return bad("Report", c.Report, fmt.Sprintf("a multiple of Cut, which is %v, of at most 24h, or 0 for ten cuts", c.Cut))
+	case c.Flows < 0 || c.Flows > maxFlows:
+		return bad("Flows", c.Flows, "0 to 1048576")
 	case c.History < 4<<10 || c.History > 1<<30:
 		return bad("History", c.History, "4096 to 1073741824 bytes, or 0 for 4194304")
 	}
@@ -88,9 +95,13 @@ func (c Config) Validate() error {
 // the history of cuts.
 func (c Config) MemorySize() int {
 	c = c.withDefaults()
-	cells := c.lda()
+	cells, flows := c.lda(), c.lds()
+	tally := cells.MemorySize()
+	if c.Flows > 0 {
+		tally += flows.MemorySize()
+	}
 	const logs = maxLogs * logSize * 24 // where very many goroutines are interrupted
-	return 2*(2*c.shards()+1)*cells.MemorySize() + 2*c.shards()*logs + c.History
+	return 2*(2*c.shards()+1)*tally + 2*c.shards()*logs + c.History
 }
 
 // shards is how many parts of a direction can be written to at once.

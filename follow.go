@@ -8,6 +8,8 @@ import (
 	"iter"
 	"net/http"
 	"time"
+
+	"github.com/hoplag/hoplag/hashing"
 )
 
 // An Exchange brings a request to another point's [Point.Answer] and returns
@@ -28,6 +30,7 @@ func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		f := follower{point: p, ask: ask, compare: newComparison(p.config)}
 		f.compare.pairing.feeds[second].name = p.config.Name
+		f.compare.seen = func(direction int, since int64) []hashing.Flow { return p.census.since(nil, direction, since) }
 		f.compare.begin(p.number(p.clock.now()) - 1)
 		for p.wait(ctx, f.wake()) == nil {
 			f.fetch(ctx)

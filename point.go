@@ -23,6 +23,7 @@ type Point struct {
 	clock  *timeline
 	seal   sealer
 	total  [2]*tally // room for a cut to be added up in
+	census census
 
 	closing chan struct{}
 	closed  sync.WaitGroup
@@ -151,6 +152,9 @@ func (p *Point) cut() {
 			t := s.rotate()
 			p.total[i].merge(t)
 			s.release(t)
+		}
+		if p.config.Flows > 0 {
+			p.census.add(i, p.total[i].seen, ended, ended-3*int64(p.config.Report/p.config.Cut))
 		}
 	}
 	r := record{session: p.session, after: p.through, through: ended, forth: p.total[0], back: p.total[1]}

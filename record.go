@@ -5,6 +5,7 @@ import (
 	"compress/flate"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lds"
 )
 
 // A record is what a point counted between two cuts. It travels as
@@ -22,8 +24,9 @@ import (
 //	cut        8, Config.Cut in nanoseconds
 //	after      8, number of the cut before
 //	through    8, number of this cut
-//	sizes      4 and 4, of the two encodings that follow; 0: no packets
-//	tallies    DEFLATE of the encodings: first to last point, and back
+//	sizes      4 × 4, of the encodings that follow; 0: no packets
+//	tallies    DEFLATE of the encodings: first to last point, all packets and
+//	           flows, and the same back
 //
 // between the head and the checksum of package wire, with the first tagSize
 // bytes of the HMAC-SHA256 of all that behind it.
@@ -95,9 +98,15 @@ func (s *sealer) record(r record) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(r.through))
 	var plain []byte
 	for _, t := range [2]*tally{r.forth, r.back} {
+		any := t != nil && !t.empty()
 		before := len(plain)
-		if t != nil && !t.empty() {
-			plain, _ = t.all.AppendBinary(plain) // never fails
+		if any {
+			plain = must(t.all.AppendBinary(plain)) // never fails
+		}
+		b = binary.BigEndian.AppendUint32(b, uint32(len(plain)-before))
+		before = len(plain)
+		if any && t.flows != nil {
+			plain = must(t.flows.AppendBinary(plain))
 		}
 		b = binary.BigEndian.AppendUint32(b, uint32(len(plain)-before))
 	}
@@ -117,7 +126,10 @@ func (s *sealer) decode(data []byte) (record, error) {
 	rec := record{session: r.Uint64()}
 	cut := time.Duration(r.Uint64())
 	rec.after, rec.through = int64(r.Uint64()), int64(r.Uint64())
-	sizes := [2]int{r.Size(), r.Size()}
+	var sizes [4]int
+	for i := range sizes {
+		sizes[i] = r.Size()
+	}
 	packed := r.Bytes(r.Len())
 	if err := r.Close(); err != nil {
 		return record{}, fmt.Errorf("hoplag: record: %w", err)
@@ -130,7 +142,7 @@ func (s *sealer) decode(data []byte) (record, error) {
 	}
 	plain := flate.NewReader(bytes.NewReader(packed))
 	for i, into := range [2]**tally{&rec.forth, &rec.back} {
-		if *into, err = s.decodeTally(plain, sizes[i]); err != nil {
+		if *into, err = s.decodeTally(plain, sizes[2*i], sizes[2*i+1]); err != nil {
 			return record{}, fmt.Errorf("hoplag: record: %w", err)
 		}
 	}
@@ -140,25 +152,46 @@ func (s *sealer) decode(data []byte) (record, error) {
 	return rec, nil
 }
 
-// decodeTally decodes a tally of the Config from the next size bytes.
-func (s *sealer) decodeTally(r io.Reader, size int) (*tally, error) {
-	if size == 0 {
+// decodeTally decodes a tally of the Config: encodings of so many bytes.
+func (s *sealer) decodeTally(r io.Reader, all, flows int) (*tally, error) {
+	if all == 0 && flows == 0 {
 		return nil, nil
 	}
 	cells := s.config.lda()
-	if most := cells.EncodedSize(); size > most {
-		return nil, fmt.Errorf("%w: %d bytes of counters, want %d: are Cells the same at both points?", estimate.ErrMismatch, size, most)
-	}
-	data := make([]byte, size)
-	if _, err := io.ReadFull(r, data); err != nil {
-		return nil, fmt.Errorf("%w: %v", estimate.ErrEncoding, err)
-	}
 	t := &tally{all: new(lda.Aggregator)}
-	if err := t.all.UnmarshalBinary(data); err != nil {
+	if err := decodePart(r, all, cells.EncodedSize(), "Cells", t.all); err != nil {
 		return nil, err
 	}
 	if got := t.all.Config(); got != cells {
 		return nil, fmt.Errorf("%w: Cells are %+v at the other point and %+v here", estimate.ErrMismatch, got, cells)
 	}
+	if s.config.Flows == 0 {
+		// What the other point knows of flows is of no use here.
+		_, err := io.CopyN(io.Discard, r, int64(flows))
+		return t, err
+	}
+	if flows == 0 {
+		return t, nil
+	}
+	columns := s.config.lds()
+	t.flows = new(lds.Sketch)
+	if err := decodePart(r, flows, columns.EncodedSize(), "Flows", t.flows); err != nil {
+		return nil, err
+	}
+	if got := t.flows.Config(); got != columns {
+		return nil, fmt.Errorf("%w: Flows differ: %+v at the other point and %+v here", estimate.ErrMismatch, got, columns)
+	}
 	return t, nil
+}
+
+// decodePart decodes the next size bytes, of which there are to be want.
+func decodePart(r io.Reader, size, want int, field string, into encoding.BinaryUnmarshaler) error {
+	if size != want {
+		return fmt.Errorf("%w: %d bytes of counters, want %d: are %s the same at both points?", estimate.ErrMismatch, size, want, field)
+	}
+	data := make([]byte, size)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return fmt.Errorf("%w: %v", estimate.ErrEncoding, err)
+	}
+	return into.UnmarshalBinary(data)
 }

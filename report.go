@@ -62,6 +62,12 @@ type Delay struct {
 
 	Quantiles []Quantile // of p50, p90 and p99, those that are known
 
+	// Flows are the delays of the flows that passed the second point, with
+	// Config.Flows, the slowest first; UnknownFlows is how many of them the
+	// counters do not tell from the rest.
+	Flows        []FlowDelay `json:",omitempty"`
+	UnknownFlows int         `json:",omitempty"`
+
 	// Err is nil where there is a mean. Else it is [ErrIdle], wraps
 	// [estimate.ErrNoSamples], or says what is wrong.
 	Err error
@@ -141,5 +147,10 @@ func (d *Delay) correct(r clock.Reading, length time.Duration) {
 		q := &d.Quantiles[i]
 		q.Delay -= r.Offset
 		q.Interval = r.Shift(q.Interval)
+	}
+	for i := range d.Flows {
+		f := &d.Flows[i]
+		f.Mean -= r.Offset
+		f.MeanInterval95 = r.Shift(f.MeanInterval95)
 	}
 }

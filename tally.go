@@ -1,35 +1,76 @@
 package hoplag
 
-import "github.com/hoplag/hoplag/lda"
+import (
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lds"
+)
 
 // A tally adds up the packets of one direction between two cuts.
 type tally struct {
 	all   *lda.Aggregator
-	words []uint64 // room for its cells
+	flows *lds.Sketch // nil without Config.Flows
+	words []uint64    // room for the cells of all
+
+	// Which flows passed, as many as Config.Flows.
+	seen    map[hashing.Flow]struct{}
+	mostly  hashing.Flow // the flow of the packet before
+	maxSeen int
 }
 
+// newTally returns an empty tally for a Config that was validated.
 func newTally(c *Config) *tally {
-	all, err := lda.New(c.lda())
-	if err != nil {
-		panic(err) // the Config was validated
+	t := &tally{all: must(lda.New(c.lda()))}
+	if c.Flows > 0 {
+		t.flows = must(lds.New(c.lds()))
+		t.seen, t.maxSeen = map[hashing.Flow]struct{}{}, c.Flows
 	}
-	return &tally{all: all}
+	return t
+}
+
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
 }
 
 func (t *tally) add(entries []entry) {
 	for i := range entries {
-		t.all.Update(entries[i].packet, entries[i].time)
+		e := &entries[i]
+		t.all.Update(e.packet, e.time)
+		if e.flow == 0 || t.flows == nil {
+			continue
+		}
+		t.flows.Update(e.flow, e.packet, e.time)
+		if e.flow != t.mostly && len(t.seen) < t.maxSeen {
+			t.seen[e.flow] = struct{}{}
+			t.mostly = e.flow
+		}
 	}
 }
 
 // merge adds another tally of the same Config.
 func (t *tally) merge(o *tally) {
-	if err := t.all.Merge(o.all); err != nil {
-		panic(err)
+	must(0, t.all.Merge(o.all))
+	if t.flows != nil && o.flows != nil {
+		must(0, t.flows.Merge(o.flows))
+	}
+	for f := range o.seen {
+		if len(t.seen) < t.maxSeen {
+			t.seen[f] = struct{}{}
+		}
 	}
 }
 
-func (t *tally) reset() { t.all.Reset() }
+func (t *tally) reset() {
+	t.all.Reset()
+	if t.flows != nil {
+		t.flows.Reset()
+	}
+	clear(t.seen)
+	t.mostly = 0
+}
 
 // empty reports whether nothing was counted.
 func (t *tally) empty() bool { return t.packets() == 0 }

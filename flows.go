@@ -1,0 +1,96 @@
+package hoplag
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lds"
+)
+
+// A FlowDelay is the one-way delay of a flow.
+type FlowDelay struct {
+	Flow   hashing.Flow // as [Point.Flow] names it
+	Mean   float64      // nanoseconds
+	StdDev float64      // nanoseconds, 0 where it is not known
+	Sent   uint64       // at most how many of its packets were sent
+	Lost   uint64       // at most how many of them were lost
+	Share  float64      // which part of its packets the answer rests on
+
+	// MeanInterval95 holds the mean of all its packets in 95 of 100 reports,
+	// but for what the clocks add.
+	MeanInterval95 estimate.Interval
+}
+
+// lds is the Config of the counters of flows: eight cells a flow. Two rows see
+// every packet; the sampled ones are for flows that always have packets on
+// their way, whose cells in the others are never empty.
+func (c Config) lds() lds.Config {
+	return lds.Config{
+		Identity: c.derive("identity"),
+		Rows:     4, Columns: max(64, 2*c.Flows), Spread: 1, Rates: [lds.MaxRows]float64{1, 1, 1.0 / 8, 1.0 / 64},
+		SumBits: 64, DigestBits: 24,
+	}
+}
+
+// maxFlows bounds Config.Flows.
+const maxFlows = 1 << 20
+
+// A census remembers which flows passed a point in the latest intervals.
+type census struct {
+	mu   sync.Mutex
+	last [2]map[hashing.Flow]int64 // the latest cut that a flow was in, by direction
+}
+
+// add takes the flows of a cut, and forgets those that were not seen after the
+// cut before.
+func (c *census) add(direction int, flows map[hashing.Flow]struct{}, cut, before int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last[direction] == nil {
+		c.last[direction] = map[hashing.Flow]int64{}
+	}
+	last := c.last[direction]
+	for f := range flows {
+		last[f] = cut
+	}
+	for f, seen := range last {
+		if seen <= before {
+			delete(last, f)
+		}
+	}
+}
+
+// since appends the flows that were seen in a cut or later.
+func (c *census) since(dst []hashing.Flow, direction int, cut int64) []hashing.Flow {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for f, seen := range c.last[direction] {
+		if seen >= cut {
+			dst = append(dst, f)
+		}
+	}
+	return dst
+}
+
+// flowDelays asks for all flows and puts the slowest first. It returns how many
+// have no answer.
+func flowDelays(a *lds.Accumulator, flows []hashing.Flow) (known []FlowDelay, unknown int) {
+	for _, f := range flows {
+		r, err := a.Estimate(f)
+		if err != nil {
+			unknown++
+			continue
+		}
+		known = append(known, FlowDelay{
+			Flow: f, Mean: r.Mean, StdDev: r.StdDev, Sent: r.Sent, Lost: r.Lost, Share: r.Share,
+			MeanInterval95: r.MeanInterval(0.95),
+		})
+	}
+	slices.SortFunc(known, func(a, b FlowDelay) int {
+		return cmp.Or(-cmp.Compare(a.Mean, b.Mean), cmp.Compare(a.Flow, b.Flow))
+	})
+	return known, unknown
+}
