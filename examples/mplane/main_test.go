@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func outputOf(t *testing.T, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := run(t.Context(), args, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// In every interval from when a router is slow, the station names segments of
+// that router alone, and before it names none.
+func TestSlowRouterIsFound(t *testing.T) {
+	for _, args := range [][]string{{"-json"}, {"-json", "-seed", "2"}, {"-json", "-slow", "Paris"}} {
+		named := 0
+		for line := range strings.Lines(outputOf(t, args...)) {
+			var row struct {
+				Interval     int
+				Named, Exact []struct{ Name string }
+			}
+			if err := json.Unmarshal([]byte(line), &row); err != nil {
+				t.Fatal(err)
+			}
+			exact := map[string]bool{}
+			for _, s := range row.Exact {
+				exact[s.Name] = true
+			}
+			for _, s := range row.Named {
+				if named++; !exact[s.Name] {
+					t.Errorf("%v: interval %d: %s is named, true are %v", args, row.Interval, s.Name, row.Exact)
+				}
+			}
+		}
+		if named < 20 {
+			t.Errorf("%v: segments are named %d times", args, named)
+		}
+	}
+}
+
+// With few routers upgraded the right stretch between them is named.
+func TestPartlyUpgraded(t *testing.T) {
+	out := outputOf(t, "-upgrade", "8")
+	if !strings.Contains(out, "Hamburg … Frankfurt +3") && !strings.Contains(out, "Frankfurt … Hamburg +3") {
+		t.Errorf("the stretch around the slow router is not named:\n%s", out)
+	}
+}
+
+func TestPicture(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "map.svg")
+	outputOf(t, "-svg", file)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal(data, new(struct{})); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"prefers-color-scheme:dark", ">Berlin<", `class="ring"`, `class="true"`} {
+		if !bytes.Contains(data, []byte(want)) {
+			t.Errorf("the picture has no %s", want)
+		}
+	}
+}
+
+func TestMapOfAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ring.weights")
+	ring := "a b 1\nb c 1\nc d 1\nd a 1\nb a 1\nc b 1\nd c 1\na d 1\n"
+	if err := os.WriteFile(file, []byte(ring), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out := outputOf(t, "-map", file, "-flows", "4"); !strings.Contains(out, "4 routers, 8 links") {
+		t.Error(out)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	for want, args := range map[string][]string{
+		"-intervals is 3":       {"-intervals", "3"},
+		"-flows is 0":           {"-flows", "0"},
+		"-upgrade is 99":        {"-upgrade", "99"},
+		`-slow is "Atlantis"`:   {"-slow", "Atlantis"},
+		`argument "x"`:          {"x"},
+		"flag provided but not": {"-x"},
+	} {
+		if err := run(t.Context(), args, io.Discard, io.Discard); !errors.Is(err, errUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want %q", args, err, want)
+		}
+	}
+	var help bytes.Buffer
+	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-svg") {
+		t.Errorf("-h: error %v, says %s", err, help.String())
+	}
+	if err := run(t.Context(), []string{"-map", "no such file"}, io.Discard, io.Discard); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A pipe that is closed ends the program with its error.
+func TestOutputFails(t *testing.T) {
+	r, w := io.Pipe()
+	r.Close()
+	if err := run(t.Context(), nil, w, io.Discard); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("error %v", err)
+	}
+}

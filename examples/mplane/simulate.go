@@ -1,0 +1,221 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/mplane"
+	"github.com/hoplag/hoplag/queue"
+)
+
+// An event is a packet's arrival at a router.
+type event struct {
+	time  int64
+	flow  *flow
+	hop   int
+	id    hashing.Packet
+	seq   uint64
+	bytes int
+	began int64 // when the packet entered the segment that it is on
+}
+
+// Before orders events by time.
+func (e event) Before(f event) bool { return e.time < f.time || e.time == f.time && e.seq < f.seq }
+
+// A finding is what the station says of an interval, and what is true.
+type finding struct {
+	interval uint64
+	paths    int // with a target
+	missed   int // their target
+	unknown  int // cannot be put together: a report is missing
+	suspects []suspect
+	exact    []suspect // segments that really took longer than usual, by 100 µs and more
+}
+
+// A suspect is a segment, and by how many paths' verdicts.
+type suspect struct {
+	segment mplane.SegmentID
+	excess  float64 // ns
+	sure    float64
+	paths   int
+}
+
+// interval lets the packets of an interval through, reports, and asks the
+// station about every flow.
+func (w *world) interval(interval uint64) (finding, error) {
+	start := int64(interval) * second
+	for _, f := range w.flows {
+		for t := w.random.ExpFloat64() / flowRate; t < simulated; t += w.random.ExpFloat64() / flowRate {
+			w.packets++
+			w.events.Push(event{
+				time: start + int64(t*1e9), flow: f, id: hashing.Packet(w.random.Uint64()), seq: w.packets, bytes: 64 + w.random.IntN(1400),
+			})
+		}
+	}
+	for len(w.events) > 0 {
+		w.arrive(w.events.Pop(), interval)
+	}
+	if err := w.report(interval); err != nil {
+		return finding{}, err
+	}
+	found, err := w.judge(interval)
+	for _, m := range w.meters {
+		m.shown = m.truth / max(float64(m.packets), 1)
+		m.up.Reset()
+		m.down.Reset()
+		m.truth, m.packets = 0, 0
+	}
+	return found, err
+}
+
+// arrive takes a packet through a router.
+func (w *world) arrive(e event, interval uint64) {
+	h := &e.flow.hops[e.hop]
+	clock := int64(w.ahead[h.router] + w.drift[h.router]*float64(interval))
+	h.inEnd.end(&e, e.time, clock)
+	h.inBegin.begin(&e, e.time, clock)
+	if h.queue == nil {
+		return
+	}
+	t := e.time
+	if h.router == w.slow && interval >= w.slowFrom {
+		t += slowBy
+	}
+	egress, fate := h.queue.Send(t, e.bytes)
+	if fate != queue.Passed {
+		return
+	}
+	h.outEnd.end(&e, egress, clock)
+	h.outBegin.begin(&e, egress, clock)
+	e.time, e.hop = egress+h.wire, e.hop+1
+	w.events.Push(e)
+}
+
+// begin and end tell a meter, if there is one, of a packet at one of its ends.
+func (m *meter) begin(e *event, t, clock int64) {
+	if m != nil {
+		m.up.Update(e.id, t+clock)
+		e.began = t
+	}
+}
+
+func (m *meter) end(e *event, t, clock int64) {
+	if m != nil {
+		m.down.Update(e.id, t+clock)
+		m.truth += float64(t - e.began)
+		m.packets++
+	}
+}
+
+// report sends what every monitor measured, but for reports that are lost.
+func (w *world) report(interval uint64) error {
+	measured := make([][]mplane.Measurement, w.network.Routers())
+	for _, id := range w.ids {
+		m := w.meters[id]
+		r, err := lda.Estimate(m.up, m.down)
+		if err != nil {
+			continue // nothing passed, or too much was lost: the segment is missing
+		}
+		monitor := id.From
+		if id.Internal() {
+			monitor = id.Via
+		}
+		measured[monitor] = append(measured[monitor], mplane.Measurement{
+			Segment: id, Sent: r.Sent, Lost: min(r.Lost, r.Sent), Delay: r.Delay, Error: r.MeanError,
+		})
+	}
+	for monitor, all := range measured {
+		for part := range slices.Chunk(all, mplane.MaxMeasurements) {
+			data, err := mplane.AppendReport(nil, mplane.Report{
+				Monitor: mplane.Router(monitor), Interval: interval, Network: w.network.Fingerprint(), Measurements: part,
+			}, key)
+			if err != nil {
+				return err
+			}
+			if w.random.Float64() < reportLoss {
+				continue
+			}
+			if _, err := w.station.Receive(int64(interval)*second, data); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// judge asks the station about every flow's path: first what is usual, then
+// whether it keeps its target, and if not, what explains that.
+func (w *world) judge(interval uint64) (finding, error) {
+	found := finding{interval: interval}
+	named := map[mplane.SegmentID]suspect{}
+	for _, f := range w.flows {
+		v, err := w.station.Localise(f.path, 0, interval, mplane.Target{Mean: f.target})
+		if err != nil {
+			return found, err
+		}
+		if interval < learning {
+			f.sum += v.Path.Mean
+			if interval == learning-1 {
+				f.target = f.sum/learning + above
+			}
+			continue
+		}
+		found.paths++
+		switch {
+		case len(v.Path.Missing) > 0:
+			found.unknown++
+		case v.Broken:
+			found.missed++
+			for _, s := range v.Suspects {
+				n := named[s.Segment]
+				named[s.Segment] = suspect{segment: s.Segment, excess: s.Excess, sure: s.Sure, paths: n.paths + 1}
+			}
+		}
+	}
+	found.suspects = ranked(named)
+	found.exact = w.truth(interval)
+	return found, nil
+}
+
+// truth are the segments through the slow router that packets passed.
+func (w *world) truth(interval uint64) []suspect {
+	slow := map[mplane.SegmentID]suspect{}
+	if interval >= w.slowFrom {
+		for _, f := range w.flows {
+			w.slowed(f, slow)
+		}
+	}
+	return ranked(slow)
+}
+
+// slowed finds the segments of a flow that the slow router is on.
+func (w *world) slowed(f *flow, slow map[mplane.SegmentID]suspect) {
+	var on *meter // the segment that the packet is on
+	for i := range f.hops {
+		h := &f.hops[i]
+		if h.inBegin != nil {
+			on = h.inBegin
+		}
+		if h.router == w.slow && h.queue != nil && on != nil {
+			slow[on.id] = suspect{segment: on.id, excess: float64(slowBy), paths: slow[on.id].paths + 1}
+		}
+		if h.outBegin != nil {
+			on = h.outBegin
+		}
+	}
+}
+
+// ranked are suspects by the number of paths.
+func ranked(all map[mplane.SegmentID]suspect) []suspect {
+	var list []suspect
+	for _, s := range all {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b suspect) int {
+		return cmp.Or(cmp.Compare(b.paths, a.paths), cmp.Compare(fmt.Sprint(a.segment), fmt.Sprint(b.segment)))
+	})
+	return list
+}
