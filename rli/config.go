@@ -2,6 +2,7 @@ package rli
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -160,6 +161,8 @@ func (c *Config) Validate() error {
 		return bad("Floor", c.Floor, "0 without Buckets")
 	case c.Buckets > 0 && (c.Floor < 8 || c.Floor > MaxFloor):
 		return bad("Floor", c.Floor, "8 to 2^40")
+	case c.MemorySize() > math.MaxInt: // of 32 bits
+		return bad("Flows", c.Flows, fmt.Sprintf("fewer: %d bytes are more than this machine can address", c.MemorySize()))
 	}
 	return nil
 }

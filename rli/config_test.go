@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -92,5 +93,16 @@ func TestAuto(t *testing.T) {
 	c.Rate = 0
 	if r := receive(t, c, events); r.Trusted() || r.Counts().Linear == 0 {
 		t.Errorf("rate not known: %+v", r.Counts())
+	}
+}
+
+// A Config whose memory a machine of 32 bits cannot address is refused there,
+// and accepted elsewhere.
+func TestMoreThanAddressable(t *testing.T) {
+	c := rli.DefaultConfig
+	c.Flows, c.Buckets, c.Floor = rli.MaxFlows, rli.MaxBuckets, 1000
+	err := c.Validate()
+	if refused := errors.Is(err, estimate.ErrConfig); refused != (strconv.IntSize == 32) {
+		t.Errorf("%d bytes with an int of %d bits: %v", c.MemorySize(), strconv.IntSize, err)
 	}
 }

@@ -272,6 +272,12 @@ func FuzzReader(f *testing.F) {
 	for _, file := range ngVariants() {
 		f.Add(file)
 	}
+	o := binary.LittleEndian
+	for minor := range byte(4) {
+		old := pcapFileHead(o, 0xa1b2c3d4, 1)
+		old[6] = minor
+		f.Add(append(words(o, old, 1, 2, 3, 1<<31), "abc"...))
+	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		got, err := read(bytes.NewReader(file))
 		pieces, errPieces := read(iotest.HalfReader(bytes.NewReader(file)))

@@ -18,8 +18,8 @@ var racing bool
 // detector has nothing to find, and takes ten times as long.
 func heavy(t *testing.T) {
 	t.Helper()
-	if racing {
-		t.Skip("a lot to do in one goroutine, and nothing for the race detector")
+	if racing || testing.Short() {
+		t.Skip("a lot to do in one goroutine, and nothing for the race detector or an emulator")
 	}
 }
 
