@@ -42,6 +42,9 @@ var allowed = map[string][]string{
 // mayTouchFiles are the only library packages that may name files.
 var mayTouchFiles = []string{"colate", "queue/trace"}
 
+// mayUseUnsafe is the only library package that talks to the kernel.
+const mayUseUnsafe = "lda/kernel"
+
 // forbidden are packages that no library package imports: it does not read
 // files but through what it is given, log, talk to a network, draw from an
 // unseeded generator, or go behind the language's back.
@@ -116,7 +119,8 @@ func importProblem(pkg, imported string, library bool, allowed []string) string 
 		return ""
 	case isOurs && !slices.Contains(allowed, ours):
 		return "of ours it may import only " + strings.Join(allowed, ", ")
-	case imported == "os" && slices.Contains(mayTouchFiles, pkg), pkg == frontDoor && slices.Contains(mayFrontDoor, imported):
+	case imported == "os" && slices.Contains(mayTouchFiles, pkg), pkg == frontDoor && slices.Contains(mayFrontDoor, imported),
+		imported == "unsafe" && pkg == mayUseUnsafe:
 		return ""
 	case slices.Contains(forbidden, imported), strings.HasPrefix(imported, "net/") && imported != "net/netip":
 		return "no library package may"

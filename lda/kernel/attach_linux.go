@@ -1,0 +1,154 @@
+package kernel
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// Attach types of programs.
+const (
+	attachXDP        = 37
+	attachTCXIngress = 46
+	attachTCXEgress  = 47
+)
+
+// Attach begins to count what passes at a hook of an interface of the calling
+// thread's network namespace, until Close or the end of the process. A Point
+// may be attached to several interfaces, such as those of a bond, or of a
+// host's every port, so long as no packet passes more than one of them.
+//
+// Before Linux 6.6, which brought tcx, Ingress and Egress are attached as tc
+// filters under a clsact queueing discipline. Those outlive a process that is
+// killed: the next Attach to the interface replaces them.
+func (p *Point) Attach(name string, hook Hook) error {
+	if err := p.attach(name, hook, true); err != nil {
+		return fmt.Errorf("kernel: attaching to %s of %s: %w", hook, name, err)
+	}
+	return nil
+}
+
+func (p *Point) attach(name string, hook Hook, tcx bool) error {
+	if p.closed {
+		return syscall.EBADF
+	}
+	if hook < Ingress || hook > XDP {
+		return p.config.invalid("Hook", hook, "Ingress, Egress or XDP")
+	}
+	index, link, err := lookInterface(name)
+	if err != nil {
+		return err
+	}
+	program, err := p.program(hook, link)
+	if err != nil {
+		return err
+	}
+	kind := map[Hook]uint32{Ingress: attachTCXIngress, Egress: attachTCXEgress, XDP: attachXDP}[hook]
+	if tcx || hook == XDP {
+		descriptor, err := newLink(program, index, kind)
+		switch {
+		case err == nil:
+			p.closers = append(p.closers, func() { syscall.Close(descriptor) })
+			return nil
+		case hook == XDP:
+			return explainXDP(err)
+		case err != syscall.EINVAL && err != syscall.EOPNOTSUPP:
+			return explain("tcx", err)
+		}
+	}
+	remove, err := attachFilter(program, index, hook)
+	if err != nil {
+		return explain("no tcx, and of clsact", err)
+	}
+	p.closers = append(p.closers, remove)
+	return nil
+}
+
+// explainXDP says why XDP cannot be had.
+func explainXDP(err error) error {
+	switch err {
+	case syscall.EBUSY:
+		return fmt.Errorf("%w: another XDP program is attached: %w", ErrKernel, err)
+	case syscall.EOPNOTSUPP, syscall.EINVAL, syscall.ERANGE:
+		return fmt.Errorf("%w: the driver has no XDP, or not with this MTU or these offloads (ethtool -K … lro off): use Ingress: %w", ErrKernel, err)
+	}
+	return explain("XDP", err)
+}
+
+// program returns a program for a hook and a link layer, loading the first of
+// its kind.
+func (p *Point) program(hook Hook, link hashing.Link) (int, error) {
+	key := programKind{hook == XDP, link}
+	if descriptor, ok := p.programs[key]; ok {
+		return descriptor, nil
+	}
+	g := &program{config: p.config, hook: hook, raw: link == hashing.LinkRaw, cells: p.cells, control: p.control, lanes: p.lanes, after: p.after}
+	code := g.generate()
+	var descriptor int
+	var err error
+	if hook == XDP {
+		descriptor, err = loadProgram(progXDP, attachXDP, xdpFragments, code)
+	} else {
+		descriptor, err = loadProgram(progSchedule, 0, 0, code)
+	}
+	if err != nil {
+		return -1, err
+	}
+	p.programs[key] = descriptor
+	p.closers = append(p.closers, func() { syscall.Close(descriptor) })
+	return descriptor, nil
+}
+
+// programKind is what programs of one Point differ in.
+type programKind struct {
+	xdp  bool
+	link hashing.Link
+}
+
+// An interfaceRequest is the kernel's struct ifreq.
+type interfaceRequest struct {
+	name [syscall.IFNAMSIZ]byte
+	data [24]byte
+}
+
+// lookInterface returns an interface's index, and what its packets begin with.
+func lookInterface(name string) (index int, link hashing.Link, err error) {
+	var request interfaceRequest
+	if len(name) == 0 || len(name) >= len(request.name) {
+		return 0, 0, fmt.Errorf("no such interface: %w", syscall.ENODEV)
+	}
+	copy(request.name[:], name)
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer syscall.Close(socket)
+	if err := request.do(socket, syscall.SIOCGIFINDEX); err != nil {
+		return 0, 0, fmt.Errorf("no such interface: %w", err)
+	}
+	index = int(*(*int32)(unsafe.Pointer(&request.data)))
+	if err := request.do(socket, syscall.SIOCGIFHWADDR); err != nil {
+		return 0, 0, err
+	}
+	const rawIP, none = 519, 0xfffe
+	switch hardware := *(*uint16)(unsafe.Pointer(&request.data)); hardware {
+	case syscall.ARPHRD_ETHER, syscall.ARPHRD_LOOPBACK:
+		return index, hashing.LinkEthernet, nil
+	case rawIP, none, syscall.ARPHRD_PPP, syscall.ARPHRD_TUNNEL, syscall.ARPHRD_TUNNEL6, syscall.ARPHRD_SIT, syscall.ARPHRD_IPGRE:
+		return index, hashing.LinkRaw, nil
+	default:
+		return 0, 0, fmt.Errorf("%w: the interface's packets begin with neither Ethernet nor IP (ARPHRD %d)", ErrKernel, hardware)
+	}
+}
+
+func (r *interfaceRequest) do(socket int, command uintptr) error {
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(socket), command, uintptr(unsafe.Pointer(r)))
+	runtime.KeepAlive(r)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package kernel
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+)
+
+// Clocks of the system.
+const (
+	systemRealtime  = 0
+	systemMonotonic = 1
+	systemBoot      = 7
+	systemTAI       = 11
+)
+
+// A clock knows by what the stamps of programs differ from the clock that was
+// asked for. The offset of Wall to Boot is a constant until somebody sets the
+// wall clock, as daemons that discipline a clock change the speed of both: so
+// one measurement serves until another one contradicts it.
+type clock struct {
+	kind        Clock
+	offset      int64
+	uncertainty int64
+	last        int64
+}
+
+// begin reads the clock for the first time.
+func (c *clock) begin() error {
+	if _, err := now(systemBoot); err != nil {
+		return explain("CLOCK_BOOTTIME", err)
+	}
+	if c.kind == Wall {
+		c.offset, c.uncertainty = measureOffset()
+	}
+	c.last = c.read()
+	return nil
+}
+
+// cut ends an interval: from when to when it went, what is to be added to its
+// stamps, and ErrStep if that changed within it.
+func (c *clock) cut() (start, end, offset int64, err error) {
+	start, offset = c.last, c.offset
+	if c.kind == Wall {
+		measured, uncertainty := measureOffset()
+		switch change := measured - c.offset; {
+		case max(change, -change) > c.uncertainty+uncertainty:
+			err = fmt.Errorf("%w: by %d ns", ErrStep, change)
+			c.offset, c.uncertainty = measured, uncertainty
+		case uncertainty < c.uncertainty:
+			// A better measurement of the same: taken at the next step only,
+			// so that all intervals in between have one offset.
+		}
+	}
+	c.last = c.read()
+	return start, c.last, offset, err
+}
+
+// read returns the time by the clock that was asked for.
+func (c *clock) read() int64 {
+	system := map[Clock]uintptr{Wall: systemBoot, Boot: systemBoot, TAI: systemTAI, Coarse: systemMonotonic}[c.kind]
+	t, _ := now(system)
+	return t + c.offset
+}
+
+// measureOffset returns the wall clock's offset to the time since boot, and by
+// how much that may be wrong: half of the shortest of some times between two
+// readings of the one with a reading of the other in between.
+func measureOffset() (offset, uncertainty int64) {
+	const tries = 16
+	uncertainty = 1<<63 - 1
+	for range tries {
+		before, _ := now(systemBoot)
+		wall, _ := now(systemRealtime)
+		after, _ := now(systemBoot)
+		if half := (after-before)/2 + 1; half < uncertainty {
+			offset, uncertainty = wall-(before+after)/2, half
+		}
+	}
+	return offset, uncertainty
+}
+
+// now reads a clock of the system.
+func now(clock uintptr) (int64, error) {
+	var t syscall.Timespec
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
+		return 0, errno
+	}
+	return t.Nano(), nil
+}

@@ -1,0 +1,198 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lds"
+)
+
+var (
+	// ErrUnsupported: this is not Linux, or not one of the architectures that
+	// the package knows (little-endian ones: amd64, arm64, riscv64, loong64,
+	// 386, arm).
+	ErrUnsupported = errors.New("not supported on this system")
+
+	// ErrPrivilege: the process lacks CAP_BPF or CAP_NET_ADMIN, which root has.
+	ErrPrivilege = errors.New("not permitted")
+
+	// ErrKernel: the kernel, or the interface, lacks what was asked for.
+	ErrKernel = errors.New("not offered by this kernel")
+
+	// ErrOffload: packets passed in bundles that the point cannot tell apart
+	// into packets. The interval's other packets were counted.
+	ErrOffload = errors.New("bundles of segments that cannot be told apart")
+
+	// ErrStep: the wall clock was set during the interval, or an interval
+	// before it that was not given back, so that its times mean nothing.
+	ErrStep = errors.New("the clock was set during the interval")
+)
+
+// A Hook is where on an interface packets are counted.
+type Hook uint8
+
+const (
+	// Ingress sees packets as they come in from the driver, after the
+	// card or the kernel may have merged them (GRO).
+	Ingress Hook = iota + 1
+
+	// Egress sees packets on their way out, before the interface's queue
+	// (qdisc), so that the time that they wait in it is part of the delay to
+	// the next point.
+	Egress
+
+	// XDP sees packets as they come in, before all else: it is the earliest
+	// and the cheapest hook, and nothing is merged yet. Linux 5.18.
+	XDP
+)
+
+func (h Hook) String() string {
+	switch h {
+	case Ingress:
+		return "ingress"
+	case Egress:
+		return "egress"
+	case XDP:
+		return "XDP"
+	}
+	return fmt.Sprintf("Hook(%d)", uint8(h))
+}
+
+// A Clock is what packets are stamped with.
+type Clock uint8
+
+const (
+	// Wall is the time since 1970 by the system's clock. Packets are stamped
+	// with the time since the machine started, and the offset between the two
+	// is measured at each rotation, so that setting the clock cannot pass
+	// unseen: see ErrStep. For points on two machines.
+	Wall Clock = iota
+
+	// Boot is the time since the machine started, sleep included. For points
+	// on one machine.
+	Boot
+
+	// TAI is the kernel's international atomic time, which is Wall plus leap
+	// seconds if a time daemon has said how many. It is exact across
+	// machines that PTP keeps, and follows the clock when that is set, without
+	// a word. Linux 6.1.
+	TAI
+
+	// Coarse is Boot less sleep, as of the latest tick, 1 to 10 ms apart: it
+	// saves some 30 ns a packet. A stamp is up to a tick old. Means of delays
+	// stay right, as both points' stamps are half a tick old on average, to
+	// about 0.4 ticks / √n for n packets that are spread over as many ticks;
+	// with fewer ticks than packets, n is the number of ticks. Deviations and
+	// quantiles below some ticks mean nothing. For points on one machine.
+	Coarse
+)
+
+func (c Clock) String() string {
+	if names := [...]string{"wall", "boot", "TAI", "coarse"}; int(c) < len(names) {
+		return names[c]
+	}
+	return fmt.Sprintf("Clock(%d)", uint8(c))
+}
+
+// A Config says what a Point counts, and by which clock.
+type Config struct {
+	// Seed is what packets and flows are hashed with: the same at both points,
+	// and a secret where traffic may be crafted. See [Digest].
+	Seed uint64
+
+	// Checksums makes the transport checksum part of a packet's identity,
+	// which then is that of [hashing.Frame.Digest]. Points on the wire may want
+	// that. In a host it takes interfaces without offloads: see the package's
+	// documentation.
+	Checksums bool
+
+	// LDA are the sizes of the cells. Its Identity is zero or [Fingerprint],
+	// which New sets.
+	LDA lda.Config
+
+	// LDS are the sizes of a sketch of delays per flow; with none, the zero
+	// Config, there is no sketch. Its Identity is zero or [Fingerprint], and
+	// it counts no bytes.
+	LDS lds.Config
+
+	// Clock is what packets are stamped with.
+	Clock Clock
+}
+
+// DefaultConfig has the cells of [lda.DefaultConfig].
+var DefaultConfig = Config{LDA: lda.DefaultConfig}
+
+// Validate reports what is out of range. The error wraps [estimate.ErrConfig].
+func (c *Config) Validate() error {
+	if err := c.LDA.Validate(); err != nil {
+		return fmt.Errorf("kernel: %w", err)
+	}
+	want := Fingerprint(c.Seed, c.Checksums)
+	if id := c.LDA.Identity; id != 0 && id != want {
+		return c.invalid("LDA.Identity", id, fmt.Sprintf("0 or the fingerprint %d", want))
+	}
+	if c.LDS != (lds.Config{}) {
+		if err := c.LDS.Validate(); err != nil {
+			return fmt.Errorf("kernel: %w", err)
+		}
+		if c.LDS.Bytes {
+			return c.invalid("LDS.Bytes", true, "false")
+		}
+		if id := c.LDS.Identity; id != 0 && id != want {
+			return c.invalid("LDS.Identity", id, fmt.Sprintf("0 or the fingerprint %d", want))
+		}
+	}
+	if c.Clock > Coarse {
+		return c.invalid("Clock", c.Clock, "Wall, Boot, TAI or Coarse")
+	}
+	if size := c.laneSize(); size > maxMemory/2 {
+		return c.invalid("the memory of a processor", size, fmt.Sprintf("at most %d bytes", maxMemory/2))
+	}
+	return nil
+}
+
+func (c *Config) invalid(field string, got any, want string) error {
+	return estimate.Invalid("kernel", field, got, want)
+}
+
+// A processor's lane is its counters and some scratch, the cells of the LDA, and
+// those of the sketch.
+const (
+	cellSize     = 16
+	countersSize = 128
+	maxMemory    = 1 << 28 // what the verifier lets a program address
+)
+
+func (c *Config) ldaCells() int { return c.LDA.MemorySize() / cellSize }
+func (c *Config) ldsCells() int { return c.LDS.Rows * c.LDS.Columns }
+
+// laneSize is how many bytes one processor takes for one interval, a multiple
+// of a cache line, so that no two processors share one.
+func (c *Config) laneSize() int {
+	const line = 64
+	return (countersSize + cellSize*(c.ldaCells()+c.ldsCells()) + line - 1) / line * line
+}
+
+// MemorySize is how many bytes of the kernel's memory a Point takes on a
+// machine of so many processors, rounded up to a power of two: each has cells
+// of its own for the present interval and for the one before.
+func (c *Config) MemorySize(processors int) int {
+	lanes := 1
+	for lanes < processors {
+		lanes *= 2
+	}
+	return 2 * lanes * c.laneSize()
+}
+
+// Counters are the frames that a Point passed over, and why, and how many
+// packets came in bundles.
+type Counters struct {
+	NotIP     uint64 // frames that carry no IP, such as ARP
+	Truncated uint64 // frames that end inside their headers
+	Malformed uint64 // frames whose headers contradict themselves
+	Deep      uint64 // frames with more headers than the program follows
+	Bundles   uint64 // bundles of segments that were not counted: see ErrOffload
+	Segments  uint64 // packets that were counted out of bundles
+}

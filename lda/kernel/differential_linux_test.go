@@ -1,0 +1,266 @@
+package kernel
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lds"
+)
+
+func closeDescriptor(d int) { syscall.Close(d) }
+
+var dataDir = filepath.Join("..", "..", "..", "shared", "data")
+
+// testConfig has every bit of a cell in its encoding.
+var testConfig = Config{
+	Seed:  0x123456789abcdef0,
+	Clock: Boot,
+	LDA:   lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 512, Shift: 0}, {Rows: 64, Shift: 2}, {Rows: 32, Shift: 5}}, SumBits: 64, DigestBits: 27},
+	LDS: lds.Config{Rows: 5, Columns: 301, Spread: 3, Rates: [lds.MaxRows]float64{1, 1, 0.5, 0.25, 1}, Tolerance: 0.1,
+		SumBits: 64, DigestBits: 32},
+}
+
+// A twin does in Go what a Point does in the kernel, with hashing.Frame, which
+// has nothing in common with the program.
+type twin struct {
+	point *Point
+	want  *Interval
+	link  hashing.Link
+	run   runner
+	now   int64
+
+	frames, refused int
+	total           struct{ Counted, NotIP, Malformed, Truncated uint64 }
+}
+
+func newTwin(t *testing.T, p *Point, hook Hook, link hashing.Link) *twin {
+	want, err := p.newInterval()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &twin{point: p, want: want, link: link, run: runner{program: p.loadTest(t, hook, link == hashing.LinkRaw, true)}, now: 1e18}
+}
+
+// update gives one frame to both.
+func (w *twin) update(frame []byte) error {
+	w.now += 1234567
+	w.frames++
+	w.point.setTime(w.now)
+	if _, err := w.run.run(frame, 1); err == syscall.EINVAL {
+		w.refused++ // as newer kernels do with pieces of IP headers
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("frame %x: %w", frame, err)
+	}
+	w.expect(frame)
+	return nil
+}
+
+// expect gives one frame to the twin in Go.
+func (w *twin) expect(frame []byte) {
+	var f hashing.Frame
+	switch err := f.Parse(w.link, frame); err {
+	case nil:
+	case hashing.ErrNotIP:
+		w.want.Counters.NotIP++
+		w.total.NotIP++
+		return
+	case hashing.ErrTruncated:
+		w.want.Counters.Truncated++
+		w.total.Truncated++
+		return
+	default:
+		w.want.Counters.Malformed++
+		w.total.Malformed++
+		return
+	}
+	w.total.Counted++
+	c := &w.point.config
+	packet := Digest(c.Seed, &f)
+	if c.Checksums {
+		packet = f.Digest(c.Seed)
+	}
+	w.want.Aggregator.Update(packet, w.now)
+	if w.want.Sketch != nil {
+		w.want.Sketch.Update(f.Tuple.Flow(c.Seed), packet, w.now)
+	}
+}
+
+// compare reads the kernel's interval and says how it differs, if it does. Both
+// begin anew.
+func (w *twin) compare(t *testing.T) (differs bool) {
+	t.Helper()
+	got, err := w.point.Rotate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pair := range [][2]interface{ MarshalBinary() ([]byte, error) }{{got.Aggregator, w.want.Aggregator}, {got.Sketch, w.want.Sketch}} {
+		if w.want.Sketch == nil && pair[1] == any(w.want.Sketch) {
+			continue
+		}
+		a, _ := pair[0].MarshalBinary()
+		b, _ := pair[1].MarshalBinary()
+		if !bytes.Equal(a, b) {
+			t.Logf("the %T differs", pair[0])
+			differs = true
+		}
+	}
+	refusals := func(c Counters) Counters {
+		// hashing.Frame looks at LLC headers byte by byte, and follows any
+		// number of labels.
+		c.NotIP += c.Truncated + c.Deep
+		c.Truncated, c.Deep, c.Segments = 0, 0, 0
+		return c
+	}
+	differs = differs || refusals(got.Counters) != refusals(w.want.Counters)
+	if err := w.point.Release(got); err != nil {
+		t.Fatal(err)
+	}
+	w.want.Reset()
+	return differs
+}
+
+// check gives frames to both, and finds one that they take for something else.
+func (w *twin) check(t *testing.T, frames [][]byte) {
+	t.Helper()
+	const batch = 50000
+	for len(frames) > 0 {
+		some := frames[:min(batch, len(frames))]
+		frames = frames[len(some):]
+		for w.differ(t, some) {
+			if len(some) == 1 {
+				t.Fatalf("link %d: differs: %s", w.link, hex.EncodeToString(some[0]))
+			}
+			half := some[:len(some)/2]
+			if w.differ(t, half) {
+				some = half
+			} else {
+				some = some[len(some)/2:]
+			}
+		}
+	}
+}
+
+// differ gives frames to both, and tells whether they come to differ.
+func (w *twin) differ(t *testing.T, frames [][]byte) bool {
+	t.Helper()
+	for _, frame := range frames {
+		if err := w.update(frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w.compare(t)
+}
+
+// report says what was compared, and fails if that was little.
+func (w *twin) report(t *testing.T, hook Hook) {
+	t.Logf("%v, link %d: %d frames, %d of them not taken by hand: %+v", hook, w.link, w.frames, w.refused, w.total)
+	if w.refused > w.frames/10 {
+		t.Error("more than a tenth was not compared")
+	}
+}
+
+// captures returns the frames of all captures of a kind of link, each as far
+// as the kernel takes frames by hand.
+func captures(t *testing.T) map[hashing.Link][][]byte {
+	if _, err := os.Stat(dataDir); err != nil {
+		t.Skipf("captures not here: %v", err)
+	}
+	frames := make(map[hashing.Link][][]byte)
+	err := filepath.WalkDir(dataDir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.Contains(path, ".pcap") {
+			return err
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		var source io.Reader = file
+		if strings.HasSuffix(path, ".gz") {
+			if source, err = gzip.NewReader(file); err != nil {
+				return err
+			}
+		}
+		data, err := io.ReadAll(source)
+		if err != nil {
+			return err
+		}
+		link, some := splitCapture(data)
+		frames[link] = append(frames[link], some...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return frames
+}
+
+// splitCapture splits a pcap file as far as it is one.
+func splitCapture(data []byte) (link hashing.Link, frames [][]byte) {
+	if len(data) < 24 {
+		return 0, nil
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if data[0] == 0xa1 {
+		order = binary.BigEndian
+	}
+	if magic := order.Uint32(data); magic != 0xa1b2c3d4 && magic != 0xa1b23c4d {
+		return 0, nil
+	}
+	link = hashing.Link(order.Uint32(data[20:]))
+	for data = data[24:]; len(data) >= 16; {
+		size := order.Uint32(data[8:])
+		data = data[16:]
+		size = min(size, uint32(len(data)))
+		frames = append(frames, data[:size:size])
+		data = data[size:]
+	}
+	return link, frames
+}
+
+const (
+	leastByHand = 15 // the kernel wants more than an Ethernet header
+	mostByHand  = 3000
+)
+
+// byHand returns the frames that the kernel takes.
+func byHand(frames [][]byte) (fit [][]byte) {
+	for _, f := range frames {
+		if len(f) >= leastByHand {
+			fit = append(fit, f[:min(len(f), mostByHand)])
+		}
+	}
+	return fit
+}
+
+func TestDifferentialCaptures(t *testing.T) {
+	p := newPoint(t, testConfig)
+	for link, frames := range captures(t) {
+		if link == hashing.LinkRawBSD || link == hashing.LinkIPv4 || link == hashing.LinkIPv6 {
+			link = hashing.LinkRaw
+		}
+		if link != hashing.LinkEthernet && link != hashing.LinkRaw {
+			continue
+		}
+		frames = byHand(frames)
+		t.Logf("link %d: %d frames", link, len(frames))
+		for _, hook := range []Hook{Ingress, XDP} {
+			w := newTwin(t, p, hook, link)
+			w.check(t, frames)
+			w.report(t, hook)
+		}
+	}
+}

@@ -1,0 +1,19 @@
+package kernel
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// explain says what an error of the kernel means for whoever wanted something.
+func explain(what string, err error) error {
+	switch err {
+	case nil:
+		return nil
+	case syscall.EPERM, syscall.EACCES:
+		return fmt.Errorf("%s: %w: want root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN: %w", what, ErrPrivilege, err)
+	case syscall.ENOSYS:
+		return fmt.Errorf("%s: %w: want CONFIG_BPF_SYSCALL: %w", what, ErrKernel, err)
+	}
+	return fmt.Errorf("%s: %w: %w", what, ErrKernel, err)
+}

@@ -1,0 +1,147 @@
+package kernel
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lds"
+)
+
+// A Point counts packets in the kernel. Rotate, Attach and Close are for one
+// goroutine at a time; Release may be called by another.
+type Point struct {
+	config  Config
+	lanes   int
+	cells   int // descriptors of maps
+	control int
+	barrier *barrier
+
+	memory    []uint64 // of the cells: two halves, each of all lanes
+	flags     []uint64 // of the control map
+	sum       []uint64 // of a half's lanes, cells only
+	rotation  *estimate.Rotation[*Interval]
+	clock     clock
+	carry     error // of a rotation that found the reader busy
+	programs  map[programKind]int
+	closers   []func() // in reverse
+	closed    bool
+	processor int // how many of the lanes have one
+
+	after func(*program) // in tests: see program
+}
+
+// New makes a Point that is attached to nothing yet. The error wraps
+// [estimate.ErrConfig], [ErrPrivilege], [ErrKernel] or [ErrUnsupported].
+func New(c Config) (*Point, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c.LDA.Identity = Fingerprint(c.Seed, c.Checksums)
+	if c.LDS != (lds.Config{}) {
+		c.LDS.Identity = c.LDA.Identity
+	}
+	p := &Point{config: c, programs: make(map[programKind]int)}
+	if err := p.open(); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("kernel: %w", err)
+	}
+	return p, nil
+}
+
+// open makes the maps and maps them.
+func (p *Point) open() (err error) {
+	if p.processor, err = processors(); err != nil {
+		return err
+	}
+	for p.lanes = 1; p.lanes < p.processor; p.lanes *= 2 {
+	}
+	size := p.config.MemorySize(p.processor)
+	if size > maxMemory {
+		return p.config.invalid(fmt.Sprintf("the memory for %d processors", p.processor), size, fmt.Sprintf("at most %d bytes", maxMemory))
+	}
+	if p.rotation, err = estimate.NewRotation(p.newInterval); err != nil {
+		return err
+	}
+	if p.cells, p.memory, err = p.openMap(size); err != nil {
+		return err
+	}
+	if p.control, p.flags, err = p.openMap(controlSize); err != nil {
+		return err
+	}
+	if p.barrier, err = newBarrier(); err != nil {
+		return err
+	}
+	p.closers = append(p.closers, p.barrier.close)
+	p.sum = make([]uint64, 2*(p.config.ldaCells()+p.config.ldsCells()))
+	p.clock = clock{kind: p.config.Clock}
+	return p.clock.begin()
+}
+
+// openMap makes a map of one value, and maps it.
+func (p *Point) openMap(size int) (descriptor int, memory []uint64, err error) {
+	if descriptor, err = newMap(arrayMap, 4, uint32(size), 1, mappable); err != nil {
+		return -1, nil, err
+	}
+	p.closers = append(p.closers, func() { syscall.Close(descriptor) })
+	memory, unmap, err := mapMemory(descriptor, size)
+	if err == nil {
+		p.closers = append(p.closers, unmap)
+	}
+	return descriptor, memory, err
+}
+
+// Config returns the Config that the Point was made with, and the Identity that
+// New set in it.
+func (p *Point) Config() Config { return p.config }
+
+// Close detaches the Point from all hooks and frees what it has in the kernel.
+// What was counted since the last Rotate is lost. A second Close does nothing.
+func (p *Point) Close() error {
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		p.closers[i]()
+	}
+	p.closers, p.closed = nil, true
+	return nil
+}
+
+// An Interval is what a Point counted between two rotations. Its synopses are
+// ordinary ones, to be encoded, merged and compared like those of any other
+// point with the same Config.
+type Interval struct {
+	Aggregator *lda.Aggregator
+	Sketch     *lds.Sketch // nil without Config.LDS
+	Counters   Counters
+
+	// Start and End are when the interval began and ended, by the Point's
+	// clock. Packets that were stamped within some microseconds of either may
+	// belong to the neighbour.
+	Start, End int64
+
+	// ClockError is by how much the time stamps' offset to the wall clock may be
+	// wrong, in nanoseconds: all of them alike, and alike in all intervals
+	// until the clock is set. Zero for clocks other than Wall.
+	ClockError int64
+}
+
+// Reset empties the interval, for the Rotation that holds it.
+func (i *Interval) Reset() {
+	a, s := i.Aggregator, i.Sketch
+	a.Reset()
+	if s != nil {
+		s.Reset()
+	}
+	*i = Interval{Aggregator: a, Sketch: s}
+}
+
+func (p *Point) newInterval() (i *Interval, err error) {
+	i = new(Interval)
+	if i.Aggregator, err = lda.New(p.config.LDA); err != nil {
+		return nil, err
+	}
+	if p.config.LDS.Rows > 0 {
+		i.Sketch, err = lds.New(p.config.LDS)
+	}
+	return i, err
+}

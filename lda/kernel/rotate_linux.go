@@ -1,0 +1,137 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// Rotate ends the interval and returns what was counted in it, which is the
+// caller's until Release. Packets go on being counted, each in one interval:
+// one word switches the programs to other cells, and then Rotate waits until
+// the last program that may have seen the old word has ended, some
+// milliseconds. Reading takes some 20 µs for a processor that saw packets and
+// the cells of [lda.DefaultConfig].
+//
+// If the interval before was not given back, the error is [estimate.ErrBusy],
+// and what was counted is part of the next interval. [ErrStep] and
+// [ErrOffload] come with an interval, which must be released, and whose times,
+// or number of packets, are not to be relied upon.
+func (p *Point) Rotate() (*Interval, error) {
+	if p.closed {
+		return nil, fmt.Errorf("kernel: %w", syscall.EBADF)
+	}
+	half := p.flags[controlActive/8] & 1
+	atomic.StoreUint64(&p.flags[controlActive/8], 1-half)
+	if err := p.barrier.wait(); err != nil {
+		return nil, fmt.Errorf("kernel: %w", err)
+	}
+	i := p.rotation.Active()
+	start, end, offset, clockErr := p.clock.cut()
+	if i.Start == 0 {
+		i.Start = start
+	}
+	i.End, i.ClockError = end, p.clock.uncertainty
+	p.collect(i, int(half), uint64(offset))
+	p.carry = errors.Join(p.carry, clockErr)
+	done, err := p.rotation.Rotate()
+	if err != nil {
+		return nil, fmt.Errorf("kernel: %w", err)
+	}
+	err, p.carry = p.carry, nil
+	if done.Counters.Bundles > 0 {
+		err = errors.Join(err, fmt.Errorf("%w: %d of them; want: ethtool -K INTERFACE tso off gso off gro off lro off",
+			ErrOffload, done.Counters.Bundles))
+	}
+	if err != nil {
+		return done, fmt.Errorf("kernel: %w", err)
+	}
+	return done, nil
+}
+
+// Release empties an interval that Rotate returned and gives it back. For
+// anything else the error is [estimate.ErrRelease].
+func (p *Point) Release(i *Interval) error {
+	if err := p.rotation.Release(i); err != nil {
+		return fmt.Errorf("kernel: %w", err)
+	}
+	return nil
+}
+
+// collect adds the lanes of a half to an interval and empties them. An offset
+// is added to each packet's time.
+func (p *Point) collect(i *Interval, half int, offset uint64) {
+	stride := p.config.laneSize() / 8
+	clear(p.sum)
+	for lane := range p.processor {
+		words := p.memory[(half*p.lanes+lane)*stride:][:stride]
+		addCounters(&i.Counters, words)
+		cells := words[countersSize/8:][:len(p.sum)]
+		for j, v := range cells {
+			p.sum[j] += v
+		}
+		clear(words)
+	}
+	for j := 0; j < len(p.sum) && offset != 0; j += 2 {
+		p.sum[j] += offset * uint64(uint32(p.sum[j+1]))
+	}
+	own := 2 * p.config.ldaCells()
+	// Their errors are of lengths, which are right.
+	i.Aggregator.AddCells(p.sum[:own])
+	if i.Sketch != nil {
+		i.Sketch.AddCells(p.sum[own:])
+	}
+}
+
+func addCounters(c *Counters, words []uint64) {
+	c.Truncated += words[counterTruncated]
+	c.NotIP += words[counterNotIP]
+	c.Malformed += words[counterMalformed]
+	c.Deep += words[counterDeep]
+	c.Bundles += words[counterBundles]
+	c.Segments += words[counterSegments]
+}
+
+// A barrier waits for programs. The kernel promises, since 4.20, that when a
+// map in a map has been exchanged no program runs any more that may have seen
+// the old one; it does so for readers of snapshots, as this one is.
+type barrier struct {
+	outer int
+	inner [2]int
+	turn  int
+}
+
+func newBarrier() (*barrier, error) {
+	b := &barrier{outer: -1, inner: [2]int{-1, -1}}
+	for i := range b.inner {
+		descriptor, err := newMap(arrayMap, 4, 4, 1, 0)
+		if err != nil {
+			b.close()
+			return nil, err
+		}
+		b.inner[i] = descriptor
+	}
+	attributes := struct{ kind, key, value, entries, flags, inner uint32 }{arrayOfMapsMap, 4, 4, 1, 0, uint32(b.inner[0])}
+	descriptor, err := bpf(mapCreate, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes))
+	if err != nil {
+		b.close()
+		return nil, explain("map of maps", err)
+	}
+	b.outer = descriptor
+	return b, nil
+}
+
+func (b *barrier) wait() error {
+	b.turn = 1 - b.turn
+	return explain("exchanging a map", updateMap(b.outer, 0, uint32(b.inner[b.turn])))
+}
+
+func (b *barrier) close() {
+	for _, descriptor := range append(b.inner[:], b.outer) {
+		if descriptor >= 0 {
+			syscall.Close(descriptor)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package kernel
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"syscall"
+	"unsafe"
+)
+
+// Commands of bpf(2).
+const (
+	mapCreate  = 0
+	mapUpdate  = 2
+	progLoad   = 5
+	objPin     = 6
+	progTest   = 10
+	objInfo    = 15
+	linkCreate = 28
+)
+
+// numbers are those of the system calls bpf and setns, on the little-endian
+// architectures that have them.
+var numbers = map[string][2]uintptr{
+	"386":     {357, 346},
+	"amd64":   {321, 308},
+	"arm":     {386, 375},
+	"arm64":   {280, 268},
+	"loong64": {280, 268},
+	"riscv64": {280, 268},
+}
+
+// maxTries bounds how often a call is repeated that a signal interrupted, such
+// as those by which Go's runtime preempts: the verifier gives up on any.
+const maxTries = 1000
+
+// bpf makes the system call bpf(2). Its attributes are a struct of the
+// kernel's, as long as they are known here.
+func bpf(command int, attributes unsafe.Pointer, size uintptr) (int, error) {
+	number := numbers[runtime.GOARCH][0]
+	if number == 0 {
+		return -1, ErrUnsupported
+	}
+	for try := 0; ; try++ {
+		r, _, errno := syscall.Syscall(number, uintptr(command), uintptr(attributes), size)
+		switch {
+		case (errno == syscall.EAGAIN || errno == syscall.EINTR) && try < maxTries:
+		case errno != 0:
+			return -1, errno
+		default:
+			return int(r), nil
+		}
+	}
+}
+
+// pointer is a pointer as bpf takes it, 64 bits wide everywhere. The caller
+// keeps what it points to alive.
+func pointer(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) }
+
+// newMap makes a map. The first failure for want of privilege may be one of
+// lockable memory, which kernels before 5.11 charge maps to.
+func newMap(kind, key, value, entries, flags uint32) (int, error) {
+	attributes := struct{ kind, key, value, entries, flags uint32 }{kind, key, value, entries, flags}
+	descriptor, err := bpf(mapCreate, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes))
+	if err == syscall.EPERM {
+		const memlock, infinity = 8, ^uint64(0)
+		syscall.Setrlimit(memlock, &syscall.Rlimit{Cur: infinity, Max: infinity})
+		descriptor, err = bpf(mapCreate, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes))
+	}
+	if err != nil {
+		return -1, explain(fmt.Sprintf("map of %d × %d bytes", entries, value), err)
+	}
+	return descriptor, nil
+}
+
+// Kinds of maps.
+const (
+	arrayMap       = 2
+	arrayOfMapsMap = 12
+
+	mappable = 1 << 10 // flag: user space may map the values
+)
+
+// Kinds of programs.
+const (
+	progSchedule = 3 // tc
+	progXDP      = 6
+
+	xdpFragments = 1 << 5 // flag: packets may lie in several buffers
+)
+
+// loadProgram loads a program, after the kernel has verified it.
+func loadProgram(kind, attach, flags uint32, code []instruction) (int, error) {
+	license := [...]byte{'M', 'I', 'T', 0}
+	attributes := struct {
+		kind, count            uint32
+		code, license          uint64
+		logLevel, logSize      uint32
+		log                    uint64
+		version, flags         uint32
+		name                   [16]byte
+		interfaceIndex, attach uint32
+	}{
+		kind: kind, count: uint32(len(code)), code: pointer(unsafe.Pointer(&code[0])),
+		license: pointer(unsafe.Pointer(&license)), flags: flags, name: [16]byte{'h', 'o', 'p', 'l', 'a', 'g'}, attach: attach,
+	}
+	descriptor, err := bpf(progLoad, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes))
+	if err == nil || err == syscall.EPERM {
+		return descriptor, explain("program", err)
+	}
+	// Once more for what the verifier has to say: its last lines.
+	log := make([]byte, 1<<20)
+	attributes.logLevel, attributes.logSize, attributes.log = 1, uint32(len(log)), pointer(unsafe.Pointer(&log[0]))
+	if descriptor, err := bpf(progLoad, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes)); err == nil {
+		return descriptor, nil
+	}
+	runtime.KeepAlive(code)
+	text, _, _ := strings.Cut(string(log), "\x00")
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return -1, explain("program", fmt.Errorf("%w; the verifier: %s", err, strings.Join(lines[max(0, len(lines)-4):], "; ")))
+}
+
+// newLink attaches a program to a hook of an interface until the link's
+// descriptor is closed, be it by the end of the process.
+func newLink(program, interfaceIndex int, attach uint32) (int, error) {
+	attributes := struct {
+		program, target, attach, flags uint32
+		rest                           [48]byte
+	}{program: uint32(program), target: uint32(interfaceIndex), attach: attach}
+	return bpf(linkCreate, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes))
+}
+
+// updateMap sets the value of a key of four bytes.
+func updateMap(descriptor int, key, value uint32) error {
+	attributes := struct {
+		descriptor, pad   uint32
+		key, value, flags uint64
+	}{descriptor: uint32(descriptor), key: pointer(unsafe.Pointer(&key)), value: pointer(unsafe.Pointer(&value))}
+	_, err := bpf(mapUpdate, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes))
+	runtime.KeepAlive(&key)
+	runtime.KeepAlive(&value)
+	return err
+}
+
+// mapMemory maps the only value of a map as words.
+func mapMemory(descriptor, size int) ([]uint64, func(), error) {
+	page := syscall.Getpagesize()
+	memory, err := syscall.Mmap(descriptor, 0, (size+page-1)/page*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, nil, explain("mapping a map", err)
+	}
+	return unsafe.Slice((*uint64)(unsafe.Pointer(&memory[0])), size/8), func() { syscall.Munmap(memory) }, nil
+}
