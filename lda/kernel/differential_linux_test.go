@@ -71,7 +71,7 @@ func (w *twin) update(frame []byte) error {
 // expect gives one frame to the twin in Go.
 func (w *twin) expect(frame []byte) {
 	var f hashing.Frame
-	switch err := f.Parse(w.link, frame); err {
+	switch err := f.ParseDepth(w.link, frame, 0); err {
 	case nil:
 	case hashing.ErrNotIP:
 		w.want.Counters.NotIP++

@@ -19,11 +19,12 @@
 // New generates a program for the kernel's virtual machine (eBPF) from the
 // Config, assembles it and loads it with the standard library alone: no
 // compiler, no cgo, nothing installed. It parses frames as [hashing.Frame] does
-// (tags, labels, PPPoE, IPv4 with options, IPv6 with extension headers,
+// without looking into tunnels, that is, by [hashing.Frame.ParseDepth] with
+// depth 0 (tags, labels, PPPoE, IPv4 with options, IPv6 with extension headers,
 // fragments), hashes them as [hashing.Digest] does, and adds the time to one
 // cell of the LDA and one of each row of the sketch. Frames that it passes over
-// are counted, by reason: see [Counters]. It follows up to 8 tags and 8 labels,
-// and looks into no tunnel; deeper frames are counted as such.
+// are counted, by reason: see [Counters]. It follows up to 8 tags and 8 labels;
+// deeper frames are counted as such.
 //
 // Each processor has cells of its own, so that none waits for another, and has
 // them twice: Rotate tells all programs by one word to use the other ones, and

@@ -9,14 +9,8 @@ const (
 	maxOffset     = 0x7fff // of a header in the frame
 )
 
-// EtherTypes and IP protocols.
+// IP protocols.
 const (
-	typeIPv4  = 0x0800
-	typeIPv6  = 0x86dd
-	typeMPLS  = 0x8847
-	typeMPLS2 = 0x8848
-	typePPPoE = 0x8864
-
 	protoHopByHop    = 0
 	protoRouting     = 43
 	protoFragment    = 44
@@ -77,66 +71,6 @@ func (p *program) version() {
 	p.need(1)
 	p.load(byte1, r1, r8, 0)
 	p.with(opRight, r1, 4)
-}
-
-// parseEthernet walks over the link layer, by EtherTypes in r2 as they were
-// loaded. r5 counts the turns.
-func (p *program) parseEthernet(either, ip4, ip6 label) {
-	tag, labels, session := p.label(), p.label(), p.label()
-	p.need(14)
-	p.load(half, r2, r8, 12)
-	p.with(opAdd, r8, 14)
-	p.with(opMove, r5, 0)
-	byType := p.here()
-	p.jumpWith(ifEqual, r2, swapped(typeIPv4), ip4)
-	p.jumpWith(ifEqual, r2, swapped(typeIPv6), ip6)
-	for _, t := range []uint16{0x8100, 0x88a8, 0x9100, 0x9200} {
-		p.jumpWith(ifEqual, r2, swapped(t), tag)
-	}
-	p.jumpWith(ifEqual, r2, swapped(typeMPLS), labels)
-	p.jumpWith(ifEqual, r2, swapped(typeMPLS2), labels)
-	p.jumpWith(ifEqual, r2, swapped(typePPPoE), session)
-	p.swap(r2, 16)
-	p.jumpWith(ifGreater, r2, 1500, p.notIP)
-
-	// LLC with a SNAP header of organisation 0: an EtherType.
-	p.need(8)
-	p.load(word, r2, r8, 0)
-	p.jumpWith(ifNotEqual, r2, 0x0003aaaa, p.notIP)
-	p.load(half, r2, r8, 4)
-	p.jumpWith(ifNotEqual, r2, 0, p.notIP)
-	p.load(half, r2, r8, 6)
-	p.with(opAdd, r8, 8)
-	turn := p.here()
-	p.with(opAdd, r5, 1)
-	p.jumpWith(ifGreater, r5, maxTags, p.deep)
-	p.goTo(byType)
-
-	p.place(tag)
-	p.need(4)
-	p.load(half, r2, r8, 2)
-	p.with(opAdd, r8, 4)
-	p.goTo(turn)
-
-	p.place(session) // version 1, type 1, code 0: PPPoE session data
-	p.need(8)
-	p.load(half, r2, r8, 0)
-	p.jumpWith(ifNotEqual, r2, 0x11, p.notIP)
-	p.load(half, r2, r8, 6)
-	p.with(opAdd, r8, 8)
-	p.jumpWith(ifEqual, r2, swapped(0x0021), ip4)
-	p.jumpWith(ifEqual, r2, swapped(0x0057), ip6)
-	p.jumpWith(ifNotEqual, r2, swapped(0x0281), p.notIP)
-
-	p.place(labels)
-	for range maxLabels {
-		p.need(4)
-		p.load(byte1, r2, r8, 2)
-		p.with(opAdd, r8, 4)
-		p.with(opAnd, r2, 1)
-		p.jumpWith(ifNotEqual, r2, 0, either)
-	}
-	p.goTo(p.deep)
 }
 
 // bound puts on the stack where in the frame the IP packet begins, or its
