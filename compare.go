@@ -1,13 +1,13 @@
 package hoplag
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lds"
 )
 
@@ -26,7 +26,8 @@ type comparison struct {
 	current int64 // number of the report that is being made
 	paired  int64 // the latest cut that was compared
 	begun   bool  // current and paired mean something
-	fresh   bool  // a session began in the present report
+	fresh   bool  // a session began in the present report, or settled
+	settles int   // pairs until what was on its way when the session began has come
 }
 
 func newComparison(c Config) *comparison {
@@ -83,6 +84,11 @@ func (c *comparison) next(now int64) (Report, bool) {
 // maxBehind is how many reports may be missing before they are given up.
 const maxBehind = 60
 
+// settling is for how many cuts packets that were on their way when a session
+// began may turn up, or seem lost where they were counted at one point only. It
+// is longer than the patience of package lda.
+const settling = 10
+
 // take compares a pair.
 func (c *comparison) take(p pair) {
 	if p.begins {
@@ -90,8 +96,9 @@ func (c *comparison) take(p pair) {
 			route.begin()
 		}
 		c.clocks.Reset()
-		c.fresh = true
+		c.fresh, c.settles = true, settling
 	}
+	c.settles--
 	near := (p.through + 1) * int64(c.config.Cut)
 	for d, route := range c.routes {
 		up, down := p.tallies[first][d], p.tallies[second][d]
@@ -133,42 +140,44 @@ func (c *comparison) report(err error) Report {
 	if unknown == nil {
 		r.Clock.set(reading)
 	}
+	readings := [2]*clock.Reading{}
+	if unknown == nil {
+		reverse := reading.Reverse()
+		readings = [2]*clock.Reading{&reverse, &reading}
+	}
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
-		*into = c.routes[d].delay()
+		*into = c.routes[d].delay(readings[d], c.config.Report)
 		if c.config.Flows > 0 && c.seen != nil {
 			a := c.routes[d].flows
 			into.Flows, into.UnknownFlows = flowDelays(a, c.seen(d, c.current*c.cuts))
 			a.Reset()
+			if readings[d] != nil {
+				into.correctFlows(*readings[d])
+			}
 		}
 		c.samples[d] = c.samples[d][:0]
 	}
-	if unknown == nil {
-		r.Forth.correct(reading.Reverse(), c.config.Report)
-		r.Back.correct(reading, c.config.Report)
+	if c.fresh {
+		r.Forth.Lost, r.Forth.Extra, r.Back.Lost, r.Back.Extra = 0, 0, 0, 0
 	}
 	c.current++
-	c.fresh = false
+	c.fresh = c.settles > 0
 	return r
 }
 
 // A route compares the counters of one direction.
 type route struct {
-	levels   *estimate.Levels
-	patience uint32
-	words    [2][]uint64
-	groups   []estimate.Group
+	total *lda.Accumulator
+	flows *lds.Accumulator // nil without Config.Flows
+	pairs uint64           // that were compared
+	err   error            // why one of them was left out of the report
 
-	sent, received uint64
-	lost           int64   // that were reported
-	unknown        []int32 // by cell: outstanding after the first cut, on their way, or counted at one point only
-	cells          estimate.Cells
-	singles        []float64
-	flows          *lds.Accumulator // nil without Config.Flows
-	pairs          uint64
+	// For the clocks: single packets, though they cross the cuts.
+	levels *estimate.Levels
+	cells  int
+	words  [2][]uint64
+	groups []estimate.Group
 }
-
-// patience is how long a packet is awaited before it is taken for lost.
-const patience = 10 * time.Second
 
 func newRoute(c Config) *route {
 	cells := c.lda()
@@ -177,9 +186,9 @@ func newRoute(c Config) *route {
 		n += b.Rows
 	}
 	r := &route{
-		levels:   estimate.NewLevels(n, cells.SumBits, cells.DigestBits),
-		patience: uint32(max(1, patience/c.Cut)),
-		unknown:  make([]int32, n),
+		total:  must(lda.NewAccumulator(cells)),
+		levels: estimate.NewLevels(n, cells.SumBits, cells.DigestBits),
+		cells:  n,
 	}
 	if c.Flows > 0 {
 		r.flows = must(lds.NewAccumulator(c.lds()))
@@ -187,98 +196,61 @@ func newRoute(c Config) *route {
 	return r
 }
 
-// begin forgets what was on its way.
+// begin says that what was on its way is unknown.
 func (w *route) begin() {
+	w.total.Gap()
 	w.levels.Reset()
-	w.lost = 0
-	clear(w.unknown)
 	if w.flows != nil {
 		w.flows.Reset()
 	}
 }
 
 // compare takes what both points counted between two moments, and returns the
-// groups of packets that passed both.
+// groups of packets that are known to have passed both.
 func (w *route) compare(up, down *tally) []estimate.Group {
+	w.pairs++
+	if err := w.total.Add(w.pairs, up.all, down.all); err != nil {
+		w.err = err
+	}
+	if w.flows != nil {
+		must(0, w.flows.Add(w.pairs, up.flows, down.flows))
+	}
 	w.groups = w.groups[:0]
 	w.words[0] = up.all.AppendCells(w.words[0][:0])
 	w.words[1] = down.all.AppendCells(w.words[1][:0])
-	w.sent += up.packets()
-	w.received += down.packets()
-	s, r := w.words[0], w.words[1]
-	for i := range w.unknown {
-		g, ok := w.levels.Cut(i, estimate.CellPair{
-			SentSum: s[2*i], SentTally: s[2*i+1],
-			ReceivedSum: r[2*i], ReceivedTally: r[2*i+1],
-		})
-		if ok {
+	for i := range w.cells {
+		s, r := w.words[0][2*i:], w.words[1][2*i:]
+		if g, ok := w.levels.Cut(i, estimate.CellPair{SentSum: s[0], SentTally: s[1], ReceivedSum: r[0], ReceivedTally: r[1]}); ok {
 			w.groups = append(w.groups, g)
-			w.cells.Add(float64(g.Sum), uint64(g.Packets))
-			if g.Packets == 1 {
-				w.singles = append(w.singles, float64(g.Sum))
-			}
 		}
 	}
 	w.levels.Next()
-	if w.pairs++; w.flows != nil {
-		must(0, w.flows.Add(w.pairs, up.flows, down.flows))
-	}
-	switch cuts := w.levels.Cuts(); cuts {
-	case 1:
-		for i := range w.unknown {
-			w.unknown[i] = w.levels.Outstanding(i)
-		}
-	case w.patience + 1:
-		for i := range w.unknown {
-			w.unknown[i] = w.atBeginning(i)
-		}
-	}
 	return w.groups
 }
 
-// atBeginning is how many packets of a cell that look lost passed about when
-// the comparison began: as many as may be. They were counted at one point only.
-func (w *route) atBeginning(i int) int32 {
-	lost := w.levels.Lost(i, w.patience)
-	if u := w.unknown[i]; u > 0 {
-		return min(max(lost, 0), u)
-	} else {
-		return max(min(lost, 0), u)
-	}
-}
-
-// delay ends a report.
-func (w *route) delay() Delay {
-	d := Delay{Sent: w.sent, Received: w.received}
-	var lost int64
-	for i := range w.unknown {
-		lost += int64(w.levels.Lost(i, w.patience) - w.atBeginning(i))
-	}
-	if lost > w.lost {
-		d.Lost = uint64(lost - w.lost)
-	} else {
-		d.Extra = uint64(w.lost - lost)
-	}
-	w.lost = lost
-	delay, err := w.cells.Delay()
-	d.Delay = delay
-	switch {
-	case w.sent+w.received == 0:
+// delay ends a report. The clocks' difference is taken off by reading, if that
+// is not nil.
+func (w *route) delay(reading *clock.Reading, length time.Duration) Delay {
+	result, err := w.total.Estimate()
+	d := Delay{Result: result, Err: cmp.Or(w.err, err)}
+	if d.Sent+d.Received == 0 {
 		d.Err = ErrIdle
-	case errors.Is(err, estimate.ErrNoSamples):
-		d.Err = fmt.Errorf("%w: %d packets passed the first point and %d the second, none of them is known to have passed both", err, w.sent, w.received)
-	default:
-		d.MeanInterval95 = w.cells.MeanInterval(0.95)
-		d.DeviationInterval95 = w.cells.DeviationInterval(0.95)
-		e := estimate.NewEmpirical(w.singles)
-		for _, q := range []float64{0.5, 0.9, 0.99} {
-			if v, err := e.Quantile(q); err == nil {
-				d.Quantiles = append(d.Quantiles, Quantile{Share: q, Delay: v, Interval: e.QuantileInterval(q, 0.95), N: len(w.singles)})
+	}
+	if d.Err == nil {
+		samples := w.total.Distribution()
+		for _, p := range []float64{0.5, 0.9, 0.99} {
+			if q, err := samples.Quantile(p, confidence); err == nil {
+				d.Quantiles = append(d.Quantiles, q)
 			}
 		}
+		if reading != nil {
+			d.correct(*reading, length)
+		}
+		d.MeanInterval95, d.DeviationInterval95 = d.MeanInterval(confidence), d.DeviationInterval(confidence)
 	}
-	w.sent, w.received = 0, 0
-	w.cells = estimate.Cells{}
-	w.singles = w.singles[:0]
+	w.total.Reset()
+	w.err = nil
 	return d
 }
+
+const confidence = 0.95

@@ -88,9 +88,6 @@ func (l *link) reports(n int) []Report {
 	return all
 }
 
-// In the first seconds what was on its way at the beginning can look like a
-// packet lost, or too many.
-
 // Without loss every report has the exact mean, although packets are on their
 // way at every cut, and intervals are consecutive.
 func TestFollow(t *testing.T) {
@@ -102,13 +99,16 @@ func TestFollow(t *testing.T) {
 			if i > 0 && r.Number-l.b.number(r.Start.UnixNano())/10 != 0 {
 				t.Errorf("report %d starts at %v", r.Number, r.Start)
 			}
+			if r.Begins {
+				if i > 1 {
+					t.Error("the beginning lasts long")
+				}
+				continue
+			}
 			if r.Err != nil || r.From != "a" || r.To != "b" || r.Clock.Known {
 				t.Errorf("%v", r)
 			}
-			if i == 0 {
-				continue // what was on its way at the beginning is missing
-			}
-			if d := r.Forth; d.Err != nil || d.Lost+d.Extra > 1 || d.Sent < 998 || d.Sent > 1002 || math.Abs(d.Mean-14.5e6) > 0.1e6 {
+			if d := r.Forth; d.Err != nil || d.Lost+d.Extra > 0 || d.Sent < 998 || d.Sent > 1002 || math.Abs(d.Mean-14.5e6) > 0.1e6 {
 				t.Errorf("%v", r)
 			}
 			if !errors.Is(r.Back.Err, ErrIdle) {
@@ -139,7 +139,7 @@ func TestFollowCorrectsClocks(t *testing.T) {
 					if math.Abs(r.Forth.Mean-3.4995e6) > 50e3 || math.Abs(r.Back.Mean-3.2495e6) > 50e3 {
 						t.Errorf("%v", r)
 					}
-					if r.Forth.Lost+r.Back.Lost+r.Forth.Extra+r.Back.Extra > 3 {
+					if r.Forth.Lost+r.Back.Lost+r.Forth.Extra+r.Back.Extra > 0 {
 						t.Errorf("%v", r)
 					}
 				}
@@ -148,7 +148,7 @@ func TestFollowCorrectsClocks(t *testing.T) {
 	}
 }
 
-// What is lost is counted, exactly, within ten seconds; and the mean is near.
+// What is lost is counted, exactly, within a second; and the mean is near.
 func TestFollowCountsLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t, Config{Key: "k"}, 0)
@@ -166,8 +166,8 @@ func TestFollowCountsLoss(t *testing.T) {
 				t.Errorf("%v", r)
 			}
 		}
-		// Those of the last ten seconds may be missing, and the first few.
-		if want := sent / 100; lost > want || lost < want-100-1 {
+		// Those of the last second may be missing, and of the first two.
+		if want := sent / 100; lost > want || lost < want-30-1 {
 			t.Errorf("%d lost of %d, want %d", lost, sent, want)
 		}
 	})

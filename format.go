@@ -13,7 +13,7 @@ import (
 
 // String is the report in one line:
 //
-//	a → b  39.14 ms ± 0.21 ms, deviation 27.75 ms, p50 31.20 ms, p99 98.10 ms, sent 7830, lost 370 (4.73 %); clocks: not known
+//	a → b  39.14 ms (38.92 ms to 39.40 ms), deviation 27.75 ms, p50 31.20 ms, p90 75.31 ms, sent 7830, lost 370 (4.73 %); clocks: not known
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s → %s  %v", name(r.From), name(r.To), r.Forth)
@@ -37,15 +37,16 @@ func name(s string) string {
 	return s
 }
 
-// String is the delay in one line, the mean with half of its 95 % interval.
+// String is the delay in one line, the mean with its 95 % interval.
 func (d Delay) String() string {
 	var b strings.Builder
 	if d.Err != nil {
 		b.WriteString(d.Err.Error())
 	} else {
-		fmt.Fprintf(&b, "%s ± %s, deviation %s", Format(d.Mean), Format(half(d.MeanInterval95)), Format(d.StdDev))
+		i := d.MeanInterval95
+		fmt.Fprintf(&b, "%s (%s to %s), deviation %s", Format(d.Mean), Format(i.Low), Format(i.High), Format(d.StdDev))
 		for _, q := range d.Quantiles {
-			fmt.Fprintf(&b, ", p%g %s", 100*q.Share, Format(q.Delay))
+			fmt.Fprintf(&b, ", p%g %s", 100*q.P, Format(q.Delay))
 		}
 	}
 	if d.Sent+d.Received > 0 {
@@ -72,6 +73,12 @@ func half(i estimate.Interval) float64 { return (i.High - i.Low) / 2 }
 
 // Format writes nanoseconds with four digits and a unit, as "39.14 ms".
 func Format(ns float64) string {
+	switch {
+	case math.IsInf(ns, 1):
+		return "∞"
+	case math.IsInf(ns, -1):
+		return "-∞"
+	}
 	for _, u := range []struct {
 		size float64
 		name string
@@ -88,8 +95,6 @@ func Format(ns float64) string {
 // point.
 func digits(x float64) string {
 	switch a := math.Abs(x); {
-	case math.IsInf(x, 0):
-		return "∞"
 	case a >= 999.95:
 		return fmt.Sprintf("%.0f", x)
 	case a >= 99.995:
@@ -131,7 +136,7 @@ func (d Delay) LogValue() slog.Value {
 		slog.Duration("low", duration(d.MeanInterval95.Low)), slog.Duration("high", duration(d.MeanInterval95.High)),
 		slog.Duration("deviation", d.StdDevDuration()))
 	for _, q := range d.Quantiles {
-		attrs = append(attrs, slog.Duration(fmt.Sprintf("p%g", 100*q.Share), duration(q.Delay)))
+		attrs = append(attrs, slog.Duration(fmt.Sprintf("p%g", 100*q.P), duration(q.Delay)))
 	}
 	return slog.GroupValue(attrs...)
 }

@@ -181,7 +181,7 @@ func writeSummary(b *strings.Builder, t *totals, labels string) {
 	for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
 		labels := fmt.Sprintf("%s,direction=%q", labels, directions[i])
 		for _, q := range d.Quantiles {
-			fmt.Fprintf(b, "%s{%s,quantile=\"%s\"} %s\n", name, labels, number(q.Share), number(q.Delay/1e9))
+			fmt.Fprintf(b, "%s{%s,quantile=\"%s\"} %s\n", name, labels, number(q.P), number(q.Delay/1e9))
 		}
 		fmt.Fprintf(b, "%s_sum{%s} %s\n", name, labels, number(t.paths[i].delay))
 		fmt.Fprintf(b, "%s_count{%s} %d\n", name, labels, t.paths[i].measured)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/clock"
+	"github.com/hoplag/hoplag/lda"
 )
 
 // ErrIdle: no packet passed in the interval.
@@ -26,7 +27,8 @@ type Report struct {
 
 	// Begins tells that one of the points began anew in this interval: it was
 	// started, its clock was stepped, or it was out of reach for longer than
-	// its Config.History. What was on its way then is not counted.
+	// its Config.History; or ten cuts before. What was on its way then is not
+	// counted, and Lost and Extra are 0 because they are not known.
 	Begins bool
 
 	// Err tells that the interval could not be compared, or not wholly:
@@ -38,29 +40,28 @@ type Report struct {
 // A Delay is the one-way delay of the packets of one direction. Numbers are in
 // nanoseconds; [Delay.MeanDuration] and the like have them as time.Duration.
 type Delay struct {
-	// Sent and Received count what passed the point that comes first, and the
-	// other one, in the interval. Packets on their way at its ends are in one
-	// of them only. Lost is how many were found missing in the interval, ten
-	// seconds late at most, and Extra how many turned up that were never sent,
-	// or had been taken for lost. For ten seconds after Begins both may be off
-	// by a few of the packets that were on their way then.
-	Sent, Received, Lost, Extra uint64
-
-	// Delay has the mean, the deviation, and of how many packets: all those
-	// that are known to have passed both points, and were not reported before.
+	// Result has the mean and the deviation of the delays of the packets that
+	// were received, and what passed: Sent and Received count what passed the
+	// point that comes first, and the other one, in the interval; packets on
+	// their way at its ends are in one of them only. Lost is how many were
+	// found missing in the interval: when others had overtaken them for sure,
+	// or eight cuts later. What is taken for lost and comes still is Extra,
+	// as duplicates are.
+	//
 	// Where Clock.Known, the clocks' difference has been taken off.
-	estimate.Delay
+	lda.Result
 
 	// MeanInterval95 and DeviationInterval95 hold the mean and the deviation
-	// of all packets in 95 of 100 reports. What the clocks add is not in them:
-	// see ClockInterval.
+	// in at least 95 of 100 reports. What the clocks add is not in them.
+	// [lda.Result.MeanInterval] gives it for another confidence.
 	MeanInterval95, DeviationInterval95 estimate.Interval
 
-	// ClockInterval is where the mean is for sure, whatever the clocks, were
-	// it not for the sampling; without ends where Clock is not known.
+	// ClockInterval is where the mean is for sure, whatever the delays of the
+	// two directions, were it not for the sampling. It is empty where the
+	// clocks are not known.
 	ClockInterval estimate.Interval
 
-	Quantiles []Quantile // of p50, p90 and p99, those that are known
+	Quantiles []lda.Quantile // of p50, p90 and p99, those that are known
 
 	// Flows are the delays of the flows that passed the second point, with
 	// Config.Flows, the slowest first; UnknownFlows is how many of them the
@@ -73,14 +74,6 @@ type Delay struct {
 	Err error
 }
 
-// A Quantile is a delay that a share of the packets do not exceed.
-type Quantile struct {
-	Share    float64           // 0.5 for the median
-	Delay    float64           // nanoseconds
-	Interval estimate.Interval // holds it in 95 of 100 reports
-	N        int               // of how many packets
-}
-
 // MeanDuration is the mean.
 func (d *Delay) MeanDuration() time.Duration { return duration(d.Mean) }
 
@@ -90,19 +83,11 @@ func (d *Delay) StdDevDuration() time.Duration { return duration(d.StdDev) }
 // Quantile returns the quantile of a share, and whether it is known.
 func (d *Delay) Quantile(share float64) (time.Duration, bool) {
 	for _, q := range d.Quantiles {
-		if q.Share == share {
+		if q.P == share {
 			return duration(q.Delay), true
 		}
 	}
 	return 0, false
-}
-
-// Loss is which share of the packets sent was lost, 0 to 1.
-func (d *Delay) Loss() float64 {
-	if d.Sent == 0 {
-		return 0
-	}
-	return min(1, float64(d.Lost)/float64(d.Sent))
 }
 
 func duration(ns float64) time.Duration { return time.Duration(ns) }
@@ -137,17 +122,17 @@ func (c *Clock) set(r clock.Reading) {
 // evenly over the interval.
 func (d *Delay) correct(r clock.Reading, length time.Duration) {
 	const evenly = 0.28867513459481287 // 1/√12
-	if d.Err != nil {
-		return
-	}
 	c := r.Correct(d.Delay, evenly*float64(length))
 	d.Delay, d.ClockInterval = c.Delay, c.Certain
-	d.MeanInterval95 = r.Shift(d.MeanInterval95)
 	for i := range d.Quantiles {
 		q := &d.Quantiles[i]
 		q.Delay -= r.Offset
 		q.Interval = r.Shift(q.Interval)
 	}
+}
+
+// correctFlows does the same for the flows.
+func (d *Delay) correctFlows(r clock.Reading) {
 	for i := range d.Flows {
 		f := &d.Flows[i]
 		f.Mean -= r.Offset
