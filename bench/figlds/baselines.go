@@ -32,7 +32,7 @@ func (iv *interval) interpolated(perSecond float64) answer {
 		references = append(references, references[i])
 	}
 	random.Shuffle(n, func(i, j int) { references[i], references[j] = references[j], references[i] })
-	return func(i int) (float64, bool) {
+	return func(i int) float64 {
 		f := &iv.Flows[i]
 		var sum float64
 		for p := range f.Packets() {
@@ -40,7 +40,7 @@ func (iv *interval) interpolated(perSecond float64) answer {
 			k := int(x)
 			sum += references[k] + (references[k+1]-references[k])*(x-float64(k))
 		}
-		return sum / float64(f.Size), true
+		return sum / float64(f.Size)
 	}
 }
 
@@ -91,23 +91,23 @@ func (iv *interval) multiPoint(records []*record) answer {
 		n, _ := slices.BinarySearchFunc(samples, t, func(p flowsim.Packet, t int64) int { return cmp.Compare(p.Sent, t) })
 		return n
 	}
-	return func(i int) (float64, bool) {
+	return func(i int) float64 {
 		r := records[i]
 		if r == nil {
-			return iv.Mean, true
+			return iv.Mean
 		}
 		a, b := before(r.first.Sent), before(r.last.Sent+1)
-		return (sums[b] - sums[a]) / float64(b-a), true
+		return (sums[b] - sums[a]) / float64(b-a)
 	}
 }
 
 // twoSamples is the mean of the flow's own first and last sample: the better
 // estimate where neighbours in time have nothing to do with each other.
 func (iv *interval) twoSamples(records []*record) answer {
-	return func(i int) (float64, bool) {
+	return func(i int) float64 {
 		if r := records[i]; r != nil {
-			return float64(r.first.Delay+r.last.Delay) / 2, true
+			return float64(r.first.Delay+r.last.Delay) / 2
 		}
-		return iv.Mean, true
+		return iv.Mean
 	}
 }

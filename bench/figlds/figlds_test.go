@@ -15,25 +15,21 @@ import (
 
 func oneInterval(t *testing.T) *interval {
 	t.Helper()
-	iv, err := newInterval(&experiment.Run{Seed: 7, Quick: true}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return iv
+	return newInterval(&experiment.Run{Seed: 7, Quick: true}, 0)
 }
 
 func TestSameSeedSameResult(t *testing.T) {
 	var results [2]experiment.Result
 	for i := range results {
 		var err error
-		if results[i], err = bySize.Run(context.Background(), &experiment.Run{Seed: 7, Quick: true}); err != nil {
+		if results[i], err = bySize.Execute(t.Context(), &experiment.Run{Seed: 7, Quick: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if diff := cmp.Diff(results[0], results[1]); diff != "" {
 		t.Error(diff)
 	}
-	other, err := bySize.Run(context.Background(), &experiment.Run{Seed: 8, Quick: true})
+	other, err := bySize.Execute(t.Context(), &experiment.Run{Seed: 8, Quick: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +42,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, e := range Experiments() {
-		if _, err := e.Run(ctx, &experiment.Run{Seed: 7, Quick: true}); !errors.Is(err, context.Canceled) {
+		if _, err := e.Execute(ctx, &experiment.Run{Seed: 7, Quick: true}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", e.Name, err)
 		}
 	}
@@ -59,10 +55,7 @@ func TestObserve(t *testing.T) {
 	c := lds.DefaultConfig
 	c.Columns = 1 << 18
 	const share = 0.01
-	s, err := iv.observe(share, nil, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := iv.observe(share, nil, c)
 	var wrong, lost int
 	for i := range iv.Flows {
 		losses := uint64(0)
@@ -105,7 +98,7 @@ func TestBaselines(t *testing.T) {
 			last = p
 			n++
 		}
-		if got, _ := two(i); got != float64(first.Delay+last.Delay)/2 {
+		if got := two(i); got != float64(first.Delay+last.Delay)/2 {
 			t.Fatalf("flow %d: two samples give %g, want the mean of %d and %d", i, got, first.Delay, last.Delay)
 		}
 		if n > 1 || i > 100 {
@@ -121,7 +114,7 @@ func TestBaselines(t *testing.T) {
 				}
 			}
 		}
-		if got, _ := points(i); math.Abs(got-sum/all) > 1e-3 {
+		if got := points(i); math.Abs(got-sum/all) > 1e-3 {
 			t.Fatalf("flow %d: multi-point gives %g, want %g", i, got, sum/all)
 		}
 	}
@@ -133,7 +126,7 @@ func TestBaselines(t *testing.T) {
 	var delays estimate.Moments
 	var sum float64
 	for i := range iv.Flows {
-		mean, _ := rli(i)
+		mean := rli(i)
 		sum += mean * iv.packets[i]
 		for p := range iv.Flows[i].Packets() {
 			delays.Add(float64(p.Delay))

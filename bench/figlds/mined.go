@@ -1,22 +1,23 @@
 package figlds
 
 import (
-	"context"
 	"fmt"
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
 )
 
 var mined = experiment.Experiment{
-	Name:   "lds-mined",
-	Group:  Group,
-	Title:  "What else the cells tell: deviation, packets, loss, heavy hitters",
-	Claim:  "From the same cells follow a rough deviation of a flow's delay, its packets (never fewer than they were), its losses and the heavy hitters (section 4.3; without measurements).",
+	Name:  "lds-mined",
+	Group: Group,
+	Title: "What else the cells tell: deviation, packets, loss, heavy hitters",
+	Claim: "From the same cells follow a rough deviation of a flow's delay, its packets (never fewer than they were), its losses and the " +
+		"heavy hitters (section 4.3; without measurements).",
 	Weight: 14, Quick: 2,
-	Run: runMined,
+	Measure: measureMined,
 }
 
 // spreads are over how many cells of a row flows are scattered for the
@@ -28,148 +29,148 @@ const (
 	minedLoss    = 0.005 // for the losses
 )
 
-func runMined(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+// A mine is what else was found in the cells.
+type mine struct {
+	deviations              []*method // by spread
+	countMin, decoded, lost *method
+	hits                    []hit // by threshold
+	tooFew                  int   // flows whose packets were told too few
+}
+
+// A hit is how many heavy hitters were listed, are there, and were found.
+type hit struct {
+	threshold            uint64
+	listed, there, found float64
+}
+
+func measureMined(run *experiment.Run) {
 	intervals := run.Pick(3, 4)
-	deviations := make([]*method, len(spreads))
+	m := &mine{
+		countMin: newMethod("least row (section 4.3)"), decoded: newMethod("decoded together (DecodePackets)"), lost: newMethod("losses"),
+		hits: []hit{{threshold: 1000}, {threshold: 10_000}},
+	}
+	m.countMin.Look.Paper = true
 	var configs []lds.Config
-	for i, k := range spreads {
-		deviations[i] = &method{name: fmt.Sprintf("k = %d", k)}
+	for _, k := range spreads {
+		m.deviations = append(m.deviations, newMethod(fmt.Sprintf("k = %d", k)))
 		configs = append(configs, shape(run, minedColumns, k, everything(4)...))
 	}
 	banks := shape(run, minedColumns, spread, multiBank...)
-	plain := shape(run, 17500, 1, everything(4)...)
-	countMin := &method{name: "least row (section 4.3)"}
-	decoded := &method{name: "decoded together (DecodePackets)"}
-	lost := &method{name: "losses"}
-	thresholds := []uint64{1000, 10_000}
-	hits := make([]struct{ listed, there, found float64 }, len(thresholds))
-	tooFew := 0
-	step := run.Steps(ctx, 2*intervals)
-	for n := range intervals {
-		iv, err := newInterval(run, n)
-		if err != nil {
-			return experiment.Result{}, err
-		}
-		observed, err := iv.observe(0, nil, append(configs, plain)...)
-		if err != nil {
-			return experiment.Result{}, err
-		}
-		afterLoss, err := iv.observe(minedLoss, nil, banks)
-		if err != nil {
-			return experiment.Result{}, err
-		}
-		if err := step(); err != nil {
-			return experiment.Result{}, err
-		}
-		losses := make([]float64, len(iv.Flows))
-		for i := range iv.Flows {
-			for p := range iv.Flows[i].Packets() {
-				if iv.loses(p, minedLoss) {
-					losses[i]++
-				}
-			}
-		}
-		for i, s := range observed[:len(spreads)] {
-			deviations[i].addOf(iv, func(i int) (got, truth float64, ok bool) {
-				r, err := lds.Estimate(s.up, s.down, iv.keys[i])
-				return r.StdDev, iv.Flows[i].StdDev, err == nil && r.DegreesOfFreedom > 0
-			}, nil)
-		}
-		lost.addOf(iv, func(i int) (got, truth float64, ok bool) {
-			r, _ := lds.Estimate(afterLoss[0].up, afterLoss[0].down, iv.keys[i]) // Lost is told without a delay, too
-			return float64(r.Lost), losses[i], true
-		}, func(i int) bool { return losses[i] > 0 })
+	configs = append(configs, shape(run, 17500, 1, everything(4)...))
+	for n := range run.Times(intervals) {
+		iv := newInterval(run, n)
+		observed := iv.observe(0, nil, configs...)
+		run.Alive()
+		afterLoss := iv.observe(minedLoss, nil, banks)
+		m.digDelays(iv, observed[:len(spreads)], afterLoss[0])
+		m.digPackets(run, iv, observed[len(spreads)].up)
+	}
+	m.draw(run, intervals)
+	m.judge(run, intervals)
+	run.Config("intervals", intervals, "sketches", append(configs, banks), "loss", minedLoss)
+	run.Note("The deviation needs several usable cells in one row; flows for which there are none count as an error of 100 %. " +
+		"The neighbours in the cells add the distance of their means from the flow's own, which here is as large as what is looked for.")
+}
 
-		s := observed[len(spreads)].up
-		packets, _, err := s.DecodePackets(ctx, iv.keys)
-		if err != nil {
-			return experiment.Result{}, err
-		}
-		countMin.addOf(iv, func(i int) (got, truth float64, ok bool) {
-			got = float64(s.Packets(iv.keys[i]))
-			if got < iv.packets[i] {
-				tooFew++
+// digDelays takes deviations, and the losses of the flows that lost packets.
+func (m *mine) digDelays(iv *interval, observed []points, afterLoss points) {
+	for i, s := range observed {
+		m.deviations[i].addOf(iv, func(i int) float64 {
+			if r, err := lds.Estimate(s.up, s.down, iv.keys[i]); err == nil && r.DegreesOfFreedom > 0 {
+				return r.StdDev
 			}
-			return got, iv.packets[i], true
-		}, nil)
-		decoded.addOf(iv, func(i int) (got, truth float64, ok bool) { return packets[i], iv.packets[i], true }, nil)
-		for t, threshold := range thresholds {
-			sizes := make(map[uint64]uint64, len(iv.keys))
-			for i, f := range iv.keys {
-				sizes[uint64(f)] = uint64(iv.Flows[i].Size)
-				if iv.packets[i] >= float64(threshold) {
-					hits[t].there++
-				}
+			return math.NaN()
+		}, func(i int) float64 { return iv.Flows[i].StdDev }, nil)
+	}
+	losses := make([]float64, len(iv.Flows))
+	for i := range iv.Flows {
+		for p := range iv.Flows[i].Packets() {
+			if iv.loses(p, minedLoss) {
+				losses[i]++
 			}
-			for _, h := range s.HeavyHitters(nil, iv.keys, threshold) {
-				hits[t].listed++
-				if sizes[uint64(h.Flow)] >= threshold {
-					hits[t].found++
-				}
-			}
-		}
-		if err := step(); err != nil {
-			return experiment.Result{}, err
 		}
 	}
+	m.lost.addOf(iv, func(i int) float64 {
+		r, _ := lds.Estimate(afterLoss.up, afterLoss.down, iv.keys[i]) // Lost is told without a delay, too
+		return float64(r.Lost)
+	}, func(i int) float64 { return losses[i] }, func(i int) bool { return losses[i] > 0 })
+}
 
-	deviation := plot.Figure{
+// digPackets takes the flows' packets, and heavy hitters.
+func (m *mine) digPackets(run *experiment.Run, iv *interval, s *lds.Sketch) {
+	truth := func(i int) float64 { return iv.packets[i] }
+	packets, _ := experiment.Try2(s.DecodePackets(run.Context(), iv.keys))
+	m.decoded.addOf(iv, func(i int) float64 { return packets[i] }, truth, nil)
+	m.countMin.addOf(iv, func(i int) float64 {
+		got := float64(s.Packets(iv.keys[i]))
+		if got < iv.packets[i] {
+			m.tooFew++
+		}
+		return got
+	}, truth, nil)
+	sizes := make(map[hashing.Flow]uint64, len(iv.keys))
+	for i, f := range iv.keys {
+		sizes[f] = uint64(iv.Flows[i].Size)
+	}
+	for t := range m.hits {
+		h := &m.hits[t]
+		for i := range iv.packets {
+			if iv.packets[i] >= float64(h.threshold) {
+				h.there++
+			}
+		}
+		for _, listed := range s.HeavyHitters(nil, iv.keys, h.threshold) {
+			h.listed++
+			if sizes[listed.Flow] >= h.threshold {
+				h.found++
+			}
+		}
+	}
+}
+
+func (m *mine) draw(run *experiment.Run, intervals int) {
+	deviation := run.Figure(plot.Figure{
 		Name: "a", Title: "Relative error of the deviation of a flow's delay, flows of 1,000 packets and more",
-		Caption: fmt.Sprintf("Count-conditioned, over the flows of %d intervals; 4 rows of %s cells, no loss.", intervals, experiment.Number(minedColumns)),
-		X:       errorAxis(0.1), Y: shareAxis,
+		Caption: fmt.Sprintf("Count-conditioned, over the flows of %d intervals; 4 rows of %s cells, no loss.", intervals,
+			experiment.Number(minedColumns)),
+		X: errorAxis(0.1), Y: shareAxis,
+	})
+	for _, d := range m.deviations {
+		deviation.Series = append(deviation.Series, d.cdf(fromThousand))
 	}
-	for _, m := range deviations {
-		deviation.Series = append(deviation.Series, m.cdf(fromThousand))
-	}
-	packets := plot.Figure{
+	run.Figure(plot.Figure{
 		Name: "b", Title: "Median relative error of a flow's packets, 17,500 × 4 cells",
 		Caption: "The same intervals; bars from the lowest to the highest median of an interval.",
-		X:       binAxis(), Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
-	}
-	paper := countMin.byBin(countMin.name, false)
-	paper.Paper = true
-	packets.Series = []plot.Series{paper, decoded.byBin(decoded.name, false)}
-
-	percent := experiment.Percent
-	heavy := experiment.Table{Name: "heavy", Title: "Heavy hitters with 17,500 × 4 cells, all flows being candidates", Columns: []string{"packets at least", "there are", "listed", "found", "of the listed, true"}}
-	claims := []experiment.Claim{
-		{What: "flows whose packets are told too few, 17,500 × 4 cells", Paper: "none", Ours: experiment.Number(float64(tooFew)), Verdict: experiment.Holds(tooFew == 0)},
-	}
-	for t, h := range hits {
-		per := float64(intervals)
-		heavy.Add(experiment.Number(float64(thresholds[t])), experiment.Number(math.Round(h.there/per)), experiment.Number(math.Round(h.listed/per)),
-			percent(h.found/h.there), percent(h.found/h.listed))
-		claims = append(claims, experiment.Claim{
-			What:  fmt.Sprintf("heavy hitters of %s packets and more: found, and true of the listed", experiment.Number(float64(thresholds[t]))),
-			Paper: "all found", Ours: percent(h.found/h.there) + ", " + percent(h.found/h.listed), Verdict: experiment.Holds(h.found == h.there),
-		})
-	}
-	c := fromHundred
-	claims = append(claims,
-		experiment.Claim{What: "median error of a flow's packets, " + classes[c].name + ": least row, and decoded together", Paper: percent(countMin.median(c)), Ours: percent(decoded.median(c)),
-			Verdict: experiment.Judge(decoded.median(c), countMin.median(c), 0.05)},
-	)
-	table := experiment.Table{Name: "deviation", Title: "Relative error of the deviation: median / 95th percentile", Columns: []string{"cells a row (k)", "≥ 100 packets", "≥ 1,000 packets", "≥ 10,000 packets"}}
-	for i, k := range spreads {
-		m := deviations[i]
-		table.Add(fmt.Sprint(k), m.cell(fromHundred), m.cell(fromThousand), m.cell(len(classes)-1))
-	}
-	losses := experiment.Table{
-		Name: "loss", Title: fmt.Sprintf("Relative error of a flow's losses, at %s loss, of flows that lost packets: median / 95th percentile", percent(minedLoss)),
-		Columns: []string{"sketch", "≥ 100 packets", "≥ 1,000 packets", "≥ 10,000 packets"},
-	}
-	losses.Add("87,500 × 4, k = 5, multi-bank", lost.cell(fromHundred), lost.cell(fromThousand), lost.cell(len(classes)-1))
-	claims = append(claims, experiment.Claim{
-		What: fmt.Sprintf("median error of the deviation, %s, k = %d and k = %d", classes[fromThousand].name, spreads[0], spreads[len(spreads)-1]), Paper: "rough",
-		Ours: percent(deviations[0].median(fromThousand)) + " and " + percent(deviations[len(spreads)-1].median(fromThousand)), Verdict: experiment.AsGood,
+		X:       binAxis, Y: offAxis, Series: []plot.Series{m.countMin.byBin(), m.decoded.byBin()},
 	})
-	return experiment.Result{
-		Figures: []plot.Figure{deviation, packets},
-		Tables:  []experiment.Table{table, heavy, losses},
-		Claims:  claims,
-		Config:  map[string]any{"intervals": intervals, "sketches": append(configs, plain, banks), "loss": minedLoss},
-		Notes: []string{
-			"The deviation needs several usable cells in one row; flows for which there are none count as an error of 100 %. The neighbours in the cells add the distance of their means from the flow's own, which here is as large as what is looked for.",
-		},
-	}, nil
+}
+
+func (m *mine) judge(run *experiment.Run, intervals int) {
+	percent, number := experiment.Percent, experiment.Number
+	run.Holds("flows whose packets are told too few, 17,500 × 4 cells", "none", number(float64(m.tooFew)), m.tooFew == 0)
+	largest := len(classes) - 1
+	table := run.Table("deviation", "Relative error of the deviation: median / 95th percentile", "cells a row (k)", "≥ 100 packets",
+		"≥ 1,000 packets", "≥ 10,000 packets")
+	for i, k := range spreads {
+		table.Add(append([]string{fmt.Sprint(k)}, m.deviations[i].cells(fromHundred, fromThousand, largest)...)...)
+	}
+	heavy := run.Table("heavy", "Heavy hitters with 17,500 × 4 cells, all flows being candidates", "packets at least", "there are",
+		"listed", "found", "of the listed, true")
+	for _, h := range m.hits {
+		per := float64(intervals)
+		heavy.Add(number(float64(h.threshold)), number(math.Round(h.there/per)), number(math.Round(h.listed/per)), percent(h.found/h.there),
+			percent(h.found/h.listed))
+		run.Holds(fmt.Sprintf("heavy hitters of %s packets and more: found, and true of the listed", number(float64(h.threshold))), "all found",
+			percent(h.found/h.there)+", "+percent(h.found/h.listed), h.found == h.there)
+	}
+	run.Beats("median error of a flow's packets, "+classes[fromHundred].Name+": least row, and decoded together",
+		m.decoded.median(fromHundred), m.countMin.median(fromHundred), 0.05)
+	losses := run.Table("loss", fmt.Sprintf("Relative error of a flow's losses, at %s loss, of flows that lost packets: "+
+		"median / 95th percentile", percent(minedLoss)),
+		"sketch", "≥ 100 packets", "≥ 1,000 packets", "≥ 10,000 packets")
+	losses.Add(append([]string{"87,500 × 4, k = 5, multi-bank"}, m.lost.cells(fromHundred, fromThousand, largest)...)...)
+	last := len(spreads) - 1
+	run.Claim(fmt.Sprintf("median error of the deviation, %s, k = %d and k = %d", classes[fromThousand].Name, spreads[0], spreads[last]),
+		"rough",
+		percent(m.deviations[0].median(fromThousand))+" and "+percent(m.deviations[last].median(fromThousand)), experiment.AsGood)
 }

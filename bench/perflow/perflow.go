@@ -30,6 +30,16 @@ const Unlimited = math.MaxInt32
 // Has reports whether a flow of so many packets is in the class.
 func (c Class) Has(packets int) bool { return c.Least <= packets && packets <= c.Most }
 
+// Classes makes classes of names, least and greatest numbers of packets by
+// turns: Classes("1", 1, 1, "2–9", 2, 9).
+func Classes(namesAndEnds ...any) []Class {
+	var all []Class
+	for c := range slices.Chunk(namesAndEnds, 3) {
+		all = append(all, Class{c[0].(string), c[1].(int), c[2].(int)})
+	}
+	return all
+}
+
 // Axis is an X axis with a place for each class, from 0.
 func Axis(classes []Class) plot.Axis {
 	a := plot.Axis{Label: "packets of the flow"}

@@ -12,7 +12,7 @@ import (
 var (
 	small = Class{"1–9", 1, 9}
 	large = Class{"≥ 10", 10, Unlimited}
-	both  = []Class{small, large}
+	both  = Classes("1–9", 1, 9, "≥ 10", 10, Unlimited)
 )
 
 // scoredBy adds the same flows, two of them in a second interval, to a method
@@ -30,6 +30,9 @@ func scoredBy(none float64) *Errors {
 }
 
 func TestClasses(t *testing.T) {
+	if diff := cmp.Diff([]Class{small, large}, both); diff != "" {
+		t.Error(diff)
+	}
 	e := scoredBy(Whole)
 	if got := e.Of(small); len(got) != 3 || got[1] != 1 {
 		t.Errorf("errors %v of small flows", got)
