@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	".":                {"hashing", "estimate", "estimate/clock", "lda", "lds", "colate", "internal/wire", "internal/session"},
 	"hashing":          {},
 	"estimate":         {},
-	"estimate/clock":   {"estimate"},
+	"estimate/clock":   {"estimate", "internal/wire"},
 	"estimate/joint":   {"hashing", "estimate"},
 	"internal/heap":    {},
 	"internal/session": {"hashing", "estimate", "internal/wire"},

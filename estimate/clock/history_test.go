@@ -1,0 +1,112 @@
+package clock
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+func someHistory(t *testing.T) (*History, func(float64) float64) {
+	t.Helper()
+	w := newWorld(4, func(at float64) float64 {
+		x := 5e7 - 3e-5*at
+		if at > 52.3e9 {
+			x += 2e6
+		}
+		return x
+	}, [2]float64{5e5, 5e5}, 370, independent(hops(1)), independent(hops(1)))
+	h, err := NewHistory(10e9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracker := must(New(DefaultConfig))
+	for range 90 {
+		s := w.interval(1e9)
+		if _, err := tracker.Add(s[there], s[back]); err != nil {
+			t.Fatal(err)
+		}
+		r, err := tracker.Between(w.now-1e9, w.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Add(r)
+	}
+	return h, w.theta
+}
+
+// Months later the clock of every epoch is known as it was then.
+func TestHistory(t *testing.T) {
+	h, theta := someHistory(t)
+	if h.Len() < 9 || h.Len() > 10 {
+		t.Errorf("%d slots of 90 s", h.Len())
+	}
+	for at := int64(epoch + 1e9); at < epoch+89e9; at += 7e8 {
+		r, err := h.At(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		truth := theta(float64(at - epoch))
+		if !r.Certain.Contains(truth) {
+			t.Errorf("%v: %.0f not in %+v", at, truth, r.Certain)
+		}
+		if stepped := h.slot(at) == h.slot(epoch+52.3e9); stepped != r.Stepped {
+			t.Errorf("%v: stepped %v", at, r.Stepped)
+		}
+		if e := math.Abs(r.Offset - truth); e > 5e3 && !r.Stepped {
+			t.Errorf("%v: off by %.0f ns", at, e)
+		}
+	}
+	if _, err := h.At(epoch + 200e9); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("after the history: %v", err)
+	}
+}
+
+func TestHistoryEncoding(t *testing.T) {
+	h, _ := someHistory(t)
+	data, err := h.MarshalBinary()
+	if err != nil || len(data) != h.EncodedSize() {
+		t.Fatalf("%d bytes of %d, %v", len(data), h.EncodedSize(), err)
+	}
+	var again History
+	if err := again.UnmarshalBinary(data); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(h, &again, cmp.AllowUnexported(History{})); diff != "" {
+		t.Error(diff)
+	}
+	for n := range data {
+		if err := again.UnmarshalBinary(data[:n]); !errors.Is(err, estimate.ErrEncoding) {
+			t.Fatalf("%d bytes of %d: %v", n, len(data), err)
+		}
+	}
+	if again.Len() != h.Len() {
+		t.Error("a failed decoding changed the history")
+	}
+	if _, err := NewHistory(0); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("slots of no length: %v", err)
+	}
+}
+
+func FuzzHistory(f *testing.F) {
+	h := &History{every: 5, readings: []Reading{{Time: 3, Stepped: true}, {Time: -9 + 20, Offset: 5}}}
+	data, err := h.MarshalBinary()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var h History
+		if h.UnmarshalBinary(data) != nil {
+			return
+		}
+		again, err := h.MarshalBinary()
+		if err != nil || !bytes.Equal(again, data) {
+			t.Errorf("%x became %x, %v", data, again, err)
+		}
+	})
+}
