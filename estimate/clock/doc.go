@@ -8,10 +8,17 @@
 //	...
 //	forth, err = lda.AppendClockSamples(forth[:0], sent, received, clock.There, middle)
 //	home, err = lda.AppendClockSamples(home[:0], farSent, nearReceived, clock.Back, middle)
-//	reading, err := tracker.Add(forth, home)
+//	_, err = tracker.Add(forth, home)
 //	...
-//	corrected := reading.Correct(result.Delay, spread)           // of delays there
-//	corrected = reading.Reverse().Correct(back.Delay, spread)    // of delays back
+//	reading, err = tracker.At(middle)
+//	received.Correct(reading) // the far point's synopsis of the direction there
+//	farSent.Correct(reading)  // and of the direction back
+//
+// After that whatever is estimated from the synopses is what points would have
+// measured whose clocks agree. Who has only the estimates corrects these, by
+// [Reading.Correct]; references of RLI take [Reading.NearTime]; records that are
+// compared months later take a [History]; and [SolveNetwork] puts many points
+// together. The front door does it all by itself.
 //
 // # How it works
 //
@@ -50,9 +57,11 @@
 // tracker notices and starts again from there ([Reading.Stepped]). What
 // changes in one direction only is a path, not a clock. A rate that wanders by
 // more than [Config.Wander] is followed in the same way. Between two noticed
-// changes the certain interval never gets shorter than it was when the window
-// had its widest margin, so that a step too small to notice does not make it
-// false. A few samples may be wrong: see [Config.Outliers].
+// changes the certain interval is longer than the samples need, by twice what
+// the margin has lost since it was widest, so that a step too small to notice
+// does not make it false. A few samples may be wrong: see [Config.Outliers].
+//
+// A path and a clock that change in one interval are not told apart.
 //
 // # Together with NTP and PTP
 //
@@ -61,6 +70,20 @@
 // here, from traffic that is there anyway, in the same intervals as the delays.
 // PTP with hardware stamps and aware switches is better than this; where it
 // runs, the reading checks it.
+//
+// # Figures
+//
+// Two network namespaces, shaped queues, and a far clock that is 80 ms behind,
+// drifts by 50 millionths one way and the other, wanders and is set twice: of
+// 2,398 intervals in ten minutes the corrected means were off by 0.42 µs
+// (median), 1.23 µs (95 %), 2.93 µs at most, and of 47,924 certain intervals
+// none excluded the truth:
+//
+//	go test -run TestLive -live 10m -timeout 20m -v ./bench/figclock
+//
+// Beside means, NTP's filter and probes, at loads from 10 to 95 %:
+//
+//	go run ./bench ours-clock
 //
 // With one direction alone the offset is unknowable, and [Tracker.Add] says
 // [estimate.ErrNoSamples]; the Reading still has the drift, by the line below

@@ -15,9 +15,12 @@ type Reading struct {
 	Drift  float64 // by how much faster it runs, as a fraction: 3e-5 is 30 ppm
 
 	// Certain holds the offset whatever the delays were, since none is less
-	// than nothing: it is as long as the shortest round trip, less what the
-	// drift adds. Confidence is 1. It rests on the samples, but for
-	// [Config.Outliers] of them, and on the limits of the Config.
+	// than nothing: it is about as long as the shortest round trip.
+	// Confidence is 1. It rests on the samples, but for [Config.Outliers] of
+	// them, on the limits of the Config, and on the clock's going on as it did
+	// until a sample shows a step: the first after it that queues delay by
+	// less than the step. Where samples leave open whether there was one, the
+	// interval has no ends.
 	//
 	// Likely holds it if the least delays of the two directions are equal, to
 	// [Config.Asymmetry], with a probability of at least Confidence.
@@ -52,7 +55,7 @@ func (t *Tracker) At(time int64) (Reading, error) {
 		r.Stepped = true
 	}
 	if time > t.doubtFrom {
-		r.Certain = anywhere
+		r.Certain, r.Likely = anywhere, anywhere
 	}
 	return r, nil
 }

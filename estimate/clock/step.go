@@ -64,7 +64,7 @@ func (t *Tracker) expect(margin float64) expectation {
 func (t *Tracker) solve() {
 	t.spare.reset(t.latest.middle(), &t.config)
 	for i := range t.slots {
-		if i == t.next || !t.slots[i].full {
+		if i == t.next {
 			continue
 		}
 		for d := range t.slots[i].marks {
@@ -75,16 +75,42 @@ func (t *Tracker) solve() {
 		t.spare.add(d, t.fresh[d])
 	}
 	agree := t.spare.solve(t.config.Outliers)
-	if t.broken(agree) {
-		t.step()
-		return
-	}
-	doubtful := int64(math.MaxInt64)
 	if t.known {
-		doubtful = t.doubtful()
+		t.doubtFrom = t.doubtful()
 	}
-	t.now, t.spare, t.known = t.spare, t.now, agree
-	t.doubtFrom = doubtful
+	floor, widest := t.margins()
+	switch {
+	case !t.spare.both() || !t.known && agree:
+		t.spare.short = 2 * max(0, widest-t.spare.margin)
+		t.now, t.spare, t.known = t.spare, t.now, agree
+	case !t.broken(agree, floor):
+		t.spare.short = 2 * max(0, widest-t.spare.margin)
+		t.now, t.spare = t.spare, t.now
+	case t.known && !agree && t.unclear():
+		t.later = true
+		t.doubtFrom = min(t.doubtFrom, t.latest.to)
+	default:
+		t.step(widest)
+	}
+}
+
+// margins are the widest margin of the window lately, and the widest that was
+// likely true delay. They are of the path alone, and outlast steps.
+func (t *Tracker) margins() (floor, widest float64) {
+	floor, widest = math.Inf(-1), math.Inf(-1)
+	for i := range t.slots {
+		if i != t.next {
+			floor, widest = max(floor, t.slots[i].floor), max(widest, t.slots[i].margin)
+		}
+	}
+	return floor, widest
+}
+
+// unclear reports whether the fresh marks contradict the window, but are too
+// few to tell when the clock stepped, or whether it did. They wait for more.
+func (t *Tracker) unclear() bool {
+	count, _ := t.violations(t.config.Outliers)
+	return count <= t.config.Outliers
 }
 
 // doubtful is from when on the latest interval may be of the time after a step
@@ -110,32 +136,21 @@ func (t *Tracker) doubtful() int64 {
 }
 
 // broken reports whether the fit of the whole window, in t.spare, shows that
-// the clock did not go on as before. A step lowers the bounds of one direction
-// and raises those of the other, so that both the time before it and the time
-// after it have a wider margin than the two together; where a path got
-// shorter, only the time before has. What is not clear is taken for a step:
-// that costs precision for a while, and the other mistake the truth.
-func (t *Tracker) broken(agree bool) bool {
-	if !t.spare.both() || !t.known && agree {
-		return false
-	}
-	floor, widest := math.Inf(-1), math.Inf(-1)
-	for i := range t.slots {
-		if i != t.next && t.slots[i].full {
-			floor, widest = max(floor, t.slots[i].floor), max(widest, t.slots[i].margin)
-		}
-	}
+// the clock did not go on as before, where floor is the margin to expect. A
+// step lowers the bounds of one direction and raises those of the other, so
+// that both the time before it and the time after it have a wider margin than
+// the two together; where a path got shorter, only the time before has. What
+// is not clear is taken for a step: that costs precision for a while, and the
+// other mistake the truth.
+func (t *Tracker) broken(agree bool, floor float64) bool {
 	if agree && t.spare.margin >= floor-t.config.MinStep {
-		t.spare.short = max(0, widest-t.spare.margin)
 		return false
 	}
 	_, cut := t.violations(t.config.Outliers)
 	t.fitAlone(cut, t.config.Outliers)
-	if shorter := t.alone.margin < floor-t.config.MinStep; agree && shorter && t.alone.both() {
-		t.spare.short = max(0, widest-t.spare.margin)
-		return false
-	}
-	return true
+	shorter := t.alone.both() && t.alone.margin < floor-t.config.MinStep
+	together := t.spare.margin >= t.alone.margin-2*t.alone.excess-t.config.MinStep
+	return !agree || !shorter || !together
 }
 
 // fitAlone fits the fresh marks by themselves, from when the step was noticed.
@@ -203,8 +218,9 @@ func (t *Tracker) violations(outliers int) (count int, cut int64) {
 	return count, times[outliers] + int64(underWay)
 }
 
-// step begins a new window with what fitAlone took.
-func (t *Tracker) step() {
+// step begins a new window with what fitAlone took. Where that has a narrower
+// margin than there was, the clock may not have gone straight since.
+func (t *Tracker) step(widest float64) {
 	_, cut := t.violations(t.config.Outliers)
 	if t.known {
 		t.before, t.now = t.now, t.before
@@ -212,6 +228,7 @@ func (t *Tracker) step() {
 	}
 	t.now, t.alone = t.alone, t.now
 	t.known = t.now.both() && t.now.margin >= 0
+	t.now.short = 2 * max(0, widest-t.now.margin)
 	t.forget()
 	for d := range t.fresh {
 		t.fresh[d] = after(t.fresh[d][:0], t.fresh[d], cut)

@@ -12,10 +12,10 @@ import (
 // it, from interval to interval. New makes it, and it is for one goroutine.
 type Tracker struct {
 	config Config
-	base   int64   // offsets are kept as what they are more than this
-	slots  []slot  // a ring: what is left of the window's intervals
-	next   int     // the slot of the next interval
-	fresh  [2]list // the marks of the interval that is being added
+	base   int64  // offsets are kept as what they are more than this
+	slots  []slot // a ring: what is left of the window's intervals
+	next   int    // the slot of the next interval
+	fresh  pair   // the marks of the interval that is being added
 
 	now, spare, alone *fit // now is of the window; the others are room to solve in
 	known             bool // now has an offset
@@ -30,6 +30,10 @@ type Tracker struct {
 	// wrong, or the first after a step.
 	doubtFrom int64
 
+	// The marks of the latest interval stay fresh until later ones tell what
+	// they mean.
+	later bool
+
 	scratch, layers []point
 	scratchMarks    list
 }
@@ -37,10 +41,21 @@ type Tracker struct {
 // A list is marks by ascending time.
 type list []mark
 
+// A pair is the marks of both directions.
+type pair [2]list
+
+// shift makes the marks what they are by a base that is greater by as much.
+func (p *pair) shift(by float64) {
+	for d, sign := range [2]float64{1, -1} {
+		for i := range p[d] {
+			p[d][i].y -= sign * by
+		}
+	}
+}
+
 // A slot is the lowest marks of one interval, both ways.
 type slot struct {
-	marks  [2]list
-	full   bool
+	marks  pair
 	margin float64 // of the window at that time
 	floor  float64 // how much of it was true delay, likely
 }
@@ -55,7 +70,9 @@ func New(c Config) (*Tracker, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &Tracker{config: c, slots: make([]slot, c.Window), now: new(fit), spare: new(fit), alone: new(fit), before: new(fit)}, nil
+	t := &Tracker{config: c, slots: make([]slot, c.Window), now: new(fit), spare: new(fit), alone: new(fit), before: new(fit)}
+	t.Reset()
+	return t, nil
 }
 
 // Config returns the configuration that the tracker was made with.
@@ -64,15 +81,19 @@ func (t *Tracker) Config() Config { return t.config }
 // Reset forgets everything.
 func (t *Tracker) Reset() {
 	t.forget()
+	for i := range t.slots {
+		t.slots[i].floor, t.slots[i].margin = math.Inf(-1), math.Inf(-1)
+	}
+	t.fresh[there], t.fresh[back] = t.fresh[there][:0], t.fresh[back][:0]
 	t.known, t.stepped, t.latest, t.doubtFrom = false, false, span{}, math.MaxInt64
 	t.now.reset(0, &t.config)
 }
 
-// forget empties the window.
+// forget empties the window of marks.
 func (t *Tracker) forget() {
 	for i := range t.slots {
 		s := &t.slots[i]
-		s.marks[there], s.marks[back], s.full = s.marks[there][:0], s.marks[back][:0], false
+		s.marks[there], s.marks[back] = s.marks[there][:0], s.marks[back][:0]
 	}
 }
 
@@ -92,34 +113,42 @@ func (t *Tracker) Add(forth, home []Sample) (Reading, error) {
 			}
 		}
 	}
-	t.doubtFrom = math.MaxInt64
+	t.doubtFrom, t.later = math.MaxInt64, false
 	if len(forth)+len(home) > 0 {
 		t.take(forth, home)
 		t.markWrong()
 		t.solve()
 	}
-	t.store()
+	if !t.later {
+		t.store()
+	}
 	return t.At(t.latest.middle())
 }
 
 // take unwraps the samples into fresh marks, by ascending time.
 func (t *Tracker) take(forth, home []Sample) {
-	if !t.known && t.empty() {
-		t.base = firstBase(forth, home)
-	}
-	t.rebase()
 	all := span{math.MaxInt64, math.MinInt64}
-	for d, samples := range [2][]Sample{forth, home} {
-		t.fresh[d] = t.fresh[d][:0]
+	for _, samples := range [2][]Sample{forth, home} {
 		for _, s := range samples {
-			t.fresh[d] = append(t.fresh[d], s.mark(d, t.base, &t.config))
 			all = span{min(all.from, s.Time), max(all.to, s.Time)}
 		}
-		slices.SortFunc(t.fresh[d], func(a, b mark) int { return cmp.Compare(a.t, b.t) })
 	}
 	// The near clock was set back, or what came between was lost.
 	if !t.empty() && (all.to <= t.latest.from || all.from-t.latest.to > maxGap) {
 		t.Reset()
+	}
+	if !t.known && t.empty() {
+		t.base = firstBase(forth, home)
+	}
+	t.rebase()
+	for d, samples := range [2][]Sample{forth, home} {
+		for _, s := range samples {
+			t.fresh[d] = append(t.fresh[d], s.mark(d, t.base, &t.config))
+		}
+		slices.SortFunc(t.fresh[d], func(a, b mark) int { return cmp.Compare(a.t, b.t) })
+		if len(t.fresh[d]) > 0 {
+			all.from = min(all.from, t.fresh[d][0].t)
+		}
 	}
 	t.latest = all
 }
@@ -130,7 +159,8 @@ const maxGap = 86_400e9
 
 // empty reports whether the window is.
 func (t *Tracker) empty() bool {
-	return !slices.ContainsFunc(t.slots, func(s slot) bool { return s.full })
+	return len(t.fresh[there])+len(t.fresh[back]) == 0 &&
+		!slices.ContainsFunc(t.slots, func(s slot) bool { return len(s.marks[there])+len(s.marks[back]) > 0 })
 }
 
 // firstBase is a first guess of the offset: that of the sample of the fewest
@@ -159,12 +189,9 @@ func (t *Tracker) rebase() {
 	shift := math.Round(t.now.offset)
 	t.base += int64(shift)
 	for i := range t.slots {
-		for d, sign := range [2]float64{1, -1} {
-			for j := range t.slots[i].marks[d] {
-				t.slots[i].marks[d][j].y -= sign * shift
-			}
-		}
+		t.slots[i].marks.shift(shift)
 	}
+	t.fresh.shift(shift)
 	for _, f := range [2]*fit{t.now, t.before} {
 		f.offset -= shift
 		for d, sign := range [2]float64{1, -1} {
@@ -180,7 +207,7 @@ func (t *Tracker) rebase() {
 func (t *Tracker) store() {
 	s := &t.slots[t.next]
 	t.next = (t.next + 1) % len(t.slots)
-	s.full, s.floor, s.margin = true, math.Inf(-1), math.Inf(-1)
+	s.floor, s.margin = math.Inf(-1), math.Inf(-1)
 	if t.known {
 		s.floor, s.margin = t.now.margin-2*t.now.excess, t.now.margin
 	}
