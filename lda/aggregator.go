@@ -54,6 +54,12 @@ func New(c Config) (*Aggregator, error) {
 	return a, nil
 }
 
+// NewRotation returns two aggregators by turns, for one interval after another
+// without a pause. The error wraps [estimate.ErrConfig].
+func NewRotation(c Config) (*estimate.Rotation[*Aggregator], error) {
+	return estimate.NewRotation(func() (*Aggregator, error) { return New(c) })
+}
+
 // configure sets a valid Config of as many cells as there are.
 func (a *Aggregator) configure(c Config) {
 	a.config = c

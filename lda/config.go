@@ -70,9 +70,7 @@ var DefaultConfig = Config{
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (c *Config) Validate() error {
-	bad := func(field string, got any, want string) error {
-		return fmt.Errorf("lda: %w: %s is %v, want %s", estimate.ErrConfig, field, got, want)
-	}
+	bad := func(field string, got any, want string) error { return estimate.Invalid("lda", field, got, want) }
 	badBank := func(j int, field string, got any, want string) error {
 		return bad(fmt.Sprintf("Banks[%d].%s", j, field), got, want)
 	}

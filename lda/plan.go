@@ -86,7 +86,7 @@ func (d *Demand) validate() error {
 		{"Banks", float64(d.Banks), d.Banks >= 0 && d.Banks <= most, fmt.Sprintf("0 to %d beside that for quantiles", most)},
 	} {
 		if !f.ok {
-			return fmt.Errorf("lda: %w: %s is %v, want %s", estimate.ErrConfig, f.name, f.got, f.want)
+			return estimate.Invalid("lda", f.name, f.got, f.want)
 		}
 	}
 	return nil

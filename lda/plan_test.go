@@ -232,6 +232,15 @@ func TestTuner(t *testing.T) {
 			t.Errorf("loss %v: sample %v, the best is %v", loss, got, best)
 		}
 	}
+	// The first interval of a congestion has an estimate, after one without loss.
+	for _, n := range []float64{1e5, 1e6, 1e7} {
+		next := Tuner{Config: DefaultConfig}.Next(uint64(n), 0)
+		for _, loss := range []float64{0.01, 0.05, 0.3} {
+			if e := next.Expect(n, loss); e.Sample < 300 || e.Usable < 100 {
+				t.Errorf("%v packets, loss %v after none: %+v", n, loss, e)
+			}
+		}
+	}
 	least := uint8(0)
 	for n := range 65 {
 		lost := uint64(1)<<n - 1

@@ -1,7 +1,6 @@
 package lda
 
 import (
-	"fmt"
 	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -21,10 +20,9 @@ type Tuner struct {
 	Quantiles bool
 }
 
-// tunerSpread is the logarithm to base 2 of the ratio of the losses that two
-// successive banks are tuned to. The first is tuned to the losses seen, with
-// an allowance for chance, the others to what would be a surprise.
-const tunerSpread = 3
+// congestion is the logarithm to base 2 of one over the share of packets lost
+// that the deepest bank is tuned to.
+const congestion = 2
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (t *Tuner) Validate() error {
@@ -32,13 +30,17 @@ func (t *Tuner) Validate() error {
 		return err
 	}
 	if t.Quantiles && t.Config.banks() < 2 {
-		return fmt.Errorf("lda: %w: Quantiles is true, want false with one bank", estimate.ErrConfig)
+		return estimate.Invalid("lda", "Quantiles", true, "false with one bank")
 	}
 	return nil
 }
 
 // Next returns the Config for the next interval after one in which so many
-// packets were sent and lost. A Tuner that is not valid returns its Config.
+// packets were sent and lost. The first bank is tuned to the losses seen, with
+// an allowance for chance; the last, but for one for quantiles, to the loss of
+// a quarter of what is sent, so that the first interval of a congestion is not
+// missed; and those between evenly between, by powers of two. A Tuner that is
+// not valid returns its Config.
 func (t Tuner) Next(sent, lost uint64) Config {
 	c := t.Config
 	if t.Validate() != nil {
@@ -49,12 +51,17 @@ func (t Tuner) Next(sent, lost uint64) Config {
 	lost = min(lost, 1<<40)
 	lost += 2*squareRoot(lost) + 1
 	banks := c.banks()
+	tuned := banks // without the one for quantiles
+	if t.Quantiles {
+		tuned--
+	}
+	span := bits.Len64(max(sent>>congestion, lost)) - bits.Len64(lost)
 	deepest := MaxShift - c.DigestBits
 	for j := range banks {
 		rows := uint64(c.Banks[j].Rows)
-		expected := lost << (tunerSpread * j)
-		if t.Quantiles && j == banks-1 {
-			expected = sent
+		expected := sent
+		if j < tuned {
+			expected = lost << (span * j / max(1, tuned-1))
 		}
 		shift := powersAbove(expected, rows)
 		if j > 0 {
