@@ -25,5 +25,6 @@ const group = "LDA (aggregate delay)"
 // Experiments are those of the LDA paper, and then our own.
 func Experiments() []experiment.Experiment {
 	return []experiment.Experiment{knownLoss, unknownLoss, againstProbes, worstCase, bandwidth,
-		ldaDeviation, ldaSampling, ldaQuantiles, ldaCoverage, ldaDigest, ldaControl}
+		ldaDeviation, ldaSampling, ldaQuantiles, ldaCoverage, ldaDigest, ldaControl,
+		ldaRight, ldaDefaults}
 }
