@@ -286,8 +286,13 @@ func (s *summary) meanError(r *Result, purity, own float64) float64 {
 	off := r.Mean - s.mean
 	others := (1 - purity) * (1 - purity) * (off*off + 2*s.deviation*s.deviation)
 	scale := max(r.Mean*r.Mean, s.mean*s.mean)
-	missed := (1-r.Share)*(1-r.Share)/4 + (1-r.Share)/r.Share/max(1, own)
-	return math.Sqrt(others + scale*missed)
+	return math.Sqrt(others + scale*missed(r.Share, own))
+}
+
+// missed is the relative variance of a mean that rests on a share of so many
+// packets: of those it leaves out, and of which those are.
+func missed(share, packets float64) float64 {
+	return (1-share)*(1-share)/4 + (1-share)/share/max(1, packets)
 }
 
 // tally counts what is known of a flow whether or not it has an answer.

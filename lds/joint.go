@@ -2,6 +2,7 @@ package lds
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -26,9 +27,8 @@ import (
 // for all there is in its cell, is as near to the truth.
 //
 // The result has a mean and the deviation to be expected of it for each flow, in
-// the order of flows. A flow without a usable cell gets the mean of all, and a
-// deviation that says so: where most flows did not wait, that is far off for
-// most of them. Where flows have weights and a Spread above 1 or Rates below,
+// the order of flows. A flow without a usable cell is marked:
+// its Usable is 0. Where flows have weights and a Spread above 1 or Rates below,
 // the deviations of heavy flows' neighbours are too small: to the solver a
 // weight is so many packets, each in a cell of its own choice.
 //
@@ -45,36 +45,19 @@ import (
 //
 // Decode holds about 8·Rows·Spread + 150 bytes a flow and 80 a cell.
 //
-// It returns [estimate.ErrMismatch] if the Configs differ,
-// [estimate.ErrConfig] for packets or doubts out of range, [estimate.ErrNoSamples]
-// if no cell is usable, and the context's error once it is done.
+// It returns [estimate.ErrMismatch] if the Configs differ, [estimate.ErrConfig]
+// for packets or doubts out of range and for a flow that is listed twice,
+// [estimate.ErrNoSamples] if no cell is usable, and the context's error once it
+// is done.
 func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	if err := match(up, down); err != nil {
 		return joint.Result{}, err
 	}
-	keys, packets, doubt := columns(flows)
-	if slices.Contains(packets, 0) {
-		decoded, doubts, err := up.DecodePackets(ctx, keys)
-		if err != nil {
-			return joint.Result{}, err
-		}
-		for i, n := range packets {
-			if n == 0 {
-				packets[i], doubt[i] = decoded[i], doubts[i]
-			}
-		}
-	}
 	c := &up.config
 	problem := joint.Problem{
-		Sum:         make([]float64, len(up.cells)),
-		Count:       make([]float64, len(up.cells)),
-		Unusable:    make([]bool, len(up.cells)),
-		Rows:        c.Rows,
-		CellsPerRow: c.Spread,
-		Rates:       c.Rates[:c.Rows],
-		Packets:     packets,
-		Doubt:       doubt,
-		Cells:       c.cellsOf(keys),
+		Sum:      make([]float64, len(up.cells)),
+		Count:    make([]float64, len(up.cells)),
+		Unusable: make([]bool, len(up.cells)),
 	}
 	for i := range up.cells {
 		a, b := &up.cells[i], &down.cells[i]
@@ -83,14 +66,56 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 		condition := compare(a, b, c.DigestBits)
 		problem.Unusable[i] = condition == lossy || condition == reordered
 	}
-	return problem.Solve(ctx, opts)
+	return up.counts().solve(ctx, &problem, flows, opts)
 }
 
-// columns takes flow records apart.
-func columns(flows []joint.FlowRecord) (keys []hashing.Flow, packets, doubt []float64) {
-	keys, packets, doubt = make([]hashing.Flow, len(flows)), make([]float64, len(flows)), make([]float64, len(flows))
-	for i, f := range flows {
-		keys[i], packets[i], doubt[i] = f.Flow, f.Packets, f.Doubt
+// solve adds the flows to a problem of cells that there is a Config of, decodes
+// the packets that are not known, and solves it.
+func (c counts) solve(ctx context.Context, p *joint.Problem, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
+	keys, err := keysOf(flows)
+	if err != nil {
+		return joint.Result{}, err
 	}
-	return keys, packets, doubt
+	if slices.ContainsFunc(flows, func(f joint.FlowRecord) bool { return f.Packets == 0 }) {
+		report := opts.Progress
+		if flows, err = c.decode(ctx, flows, half(report, 0)); err != nil {
+			return joint.Result{}, err
+		}
+		opts.Progress = half(report, 0.5)
+	}
+	p.Rows, p.CellsPerRow, p.Rates, p.Cells = c.Rows, c.Spread, c.Rates[:c.Rows], c.cellsOf(keys)
+	p.Packets, p.Doubt = make([]float64, len(flows)), make([]float64, len(flows))
+	for i, f := range flows {
+		p.Packets[i], p.Doubt[i] = f.Packets, f.Doubt
+	}
+	r, err := p.Solve(ctx, opts)
+	if err != nil {
+		return joint.Result{}, fmt.Errorf("lds: %w", err)
+	}
+	return r, nil
+}
+
+// half makes of a report of the whole one of half of the work, after the part
+// that is done.
+func half(report func(float64), done float64) func(float64) {
+	if report == nil {
+		return nil
+	}
+	return func(part float64) { report(done + part/2) }
+}
+
+// keysOf returns the flows' keys, or an error if one is there twice.
+func keysOf(flows []joint.FlowRecord) ([]hashing.Flow, error) {
+	keys := make([]hashing.Flow, len(flows))
+	for i, f := range flows {
+		keys[i] = f.Flow
+	}
+	sorted := slices.Clone(keys)
+	slices.Sort(sorted)
+	for i := 1; i < len(sorted); i++ {
+		if sorted[i] == sorted[i-1] {
+			return nil, fmt.Errorf("lds: %w: flow %#x is listed twice", estimate.ErrConfig, uint64(sorted[i]))
+		}
+	}
+	return keys, nil
 }

@@ -190,6 +190,23 @@ func TestDecodeUnderLoss(t *testing.T) {
 	}
 }
 
+// decodePackets takes the records of DecodePackets apart.
+func decodePackets(t *testing.T, s *Sketch, flows []hashing.Flow) (packets, doubt []float64, err error) {
+	t.Helper()
+	var reports []float64
+	all, err := s.DecodePackets(t.Context(), flows, func(done float64) { reports = append(reports, done) })
+	for i, f := range all {
+		if f.Flow != flows[i] {
+			t.Fatalf("record %d is of flow %d, want %d", i, f.Flow, flows[i])
+		}
+		packets, doubt = append(packets, f.Packets), append(doubt, f.Doubt)
+	}
+	if !slices.IsSorted(reports) || reports[len(reports)-1] != 1 {
+		t.Errorf("progress %v", reports)
+	}
+	return packets, doubt, err
+}
+
 func TestDecodePackets(t *testing.T) {
 	for name, c := range decodeShapes() {
 		up, down := mustNew(t, c), mustNew(t, c)
@@ -202,7 +219,7 @@ func TestDecodePackets(t *testing.T) {
 		if up.absent(absent) {
 			keys = append(slices.Clone(keys), absent)
 		}
-		got, doubt, err := up.DecodePackets(t.Context(), keys)
+		got, doubt, err := decodePackets(t, up, keys)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +269,7 @@ func TestDecodePacketsIsExact(t *testing.T) {
 	c.Columns *= 4
 	up, down := mustNew(t, c), mustNew(t, c)
 	v := newInterval(77, up, down, 0)
-	got, doubt, err := up.DecodePackets(t.Context(), v.flows)
+	got, doubt, err := decodePackets(t, up, v.flows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +294,7 @@ func TestDecodePacketsWithFlowsMissing(t *testing.T) {
 	c := decodeShapes()["plain"]
 	up, down := mustNew(t, c), mustNew(t, c)
 	v := newInterval(78, up, down, 0)
-	_, complete, err := up.DecodePackets(t.Context(), v.flows)
+	_, complete, err := decodePackets(t, up, v.flows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +305,7 @@ func TestDecodePacketsWithFlowsMissing(t *testing.T) {
 			flows, packets, before = append(flows, f), append(packets, v.packets[i]), append(before, complete[i])
 		}
 	}
-	got, doubt, err := up.DecodePackets(t.Context(), flows)
+	got, doubt, err := decodePackets(t, up, flows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +389,7 @@ func TestDecodeIsExactWithoutCollisions(t *testing.T) {
 		flows = append(flows, f)
 	}
 	slices.Sort(flows)
-	n, doubt, err := up.DecodePackets(t.Context(), flows)
+	n, doubt, err := decodePackets(t, up, flows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,5 +446,41 @@ func TestSteps(t *testing.T) {
 	}
 	if next != 1<<64 || stepOf(1<<64-1) != steps-1 {
 		t.Errorf("steps end at %g, and the largest number's is %d of %d", next, stepOf(1<<64-1), steps)
+	}
+}
+
+// TestDecodeReportsBoth: decoding counts and then means is one work, reported
+// without a fall, and a flow listed twice is refused.
+func TestDecodeReportsBoth(t *testing.T) {
+	up, down := fill(t, shapes()["plain"], packets(77, 300, 20))
+	flows := []hashing.Flow{hashing.Flow(hashing.Word(1, 0)), hashing.Flow(hashing.Word(1, 1))}
+	var reports []float64
+	if _, err := Decode(t.Context(), up, down, records(flows, nil), joint.Options{Progress: func(done float64) { reports = append(reports, done) }}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.IsSorted(reports) || reports[0] <= 0 || reports[len(reports)-1] != 1 {
+		t.Errorf("progress %v", reports)
+	}
+	if _, err := Decode(t.Context(), up, down, records(append(flows, flows[0]), nil), joint.Options{}); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("a flow listed twice: %v", err)
+	}
+	if _, err := up.DecodePackets(t.Context(), append(flows, flows[0]), nil); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("a flow listed twice: %v", err)
+	}
+}
+
+// TestKnownPacketsStay: of two flows in one cell, the one that is known leaves
+// the rest to the other.
+func TestKnownPacketsStay(t *testing.T) {
+	c := shapes()["one column"]
+	up := mustNew(t, c)
+	flows := []hashing.Flow{hashing.Flow(hashing.Word(1, 0)), hashing.Flow(hashing.Word(1, 1))}
+	for i := range uint64(100) {
+		up.Update(flows[i&3/3], hashing.Word(2, i), 0)
+	}
+	list := records(flows, []float64{75, 0})
+	got, err := up.counts().decode(t.Context(), list, nil)
+	if err != nil || got[0] != list[0] || math.Abs(got[1].Packets-25) > 0.5 {
+		t.Errorf("%+v, %v; want 75 and 25 packets", got, err)
 	}
 }

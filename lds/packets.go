@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -46,46 +48,77 @@ const (
 )
 
 // DecodePackets estimates how many packets each of the interval's flows sent,
-// from the counts of all cells at once. Large sizes are taken to be the rarer
-// (Pareto with the shape of the paper's traffic, 0.8). A flow has at least one
-// packet, unless the sketch proves that it has none.
+// from the counts of all cells at once, and returns a record of each, as
+// [Decode] takes them. Large sizes are taken to be the rarer (Pareto with the
+// shape of the paper's traffic, 0.8). A flow has at least one packet, unless
+// the sketch proves that it has none.
 //
-// doubt[i] is how far packets[i] may be off, as a standard deviation. Over all
+// Doubt is how far Packets may be off, as a standard deviation. Over all
 // flows, the root mean square of the errors is about that of the doubts. It is
 // larger for large flows where there are dozens to a cell, and where flows are
-// missing from the list. The error is the context's, once it is done.
-func (s *Sketch) DecodePackets(ctx context.Context, flows []hashing.Flow) (packets, doubt []float64, err error) {
-	return s.counts().decode(ctx, flows)
+// missing from the list.
+//
+// progress, if not nil, is told which part of the work is done, from 0 to 1.
+// The error is [estimate.ErrConfig] if a flow is listed twice, and the
+// context's, once it is done.
+func (s *Sketch) DecodePackets(ctx context.Context, flows []hashing.Flow, progress func(done float64)) ([]joint.FlowRecord, error) {
+	records := make([]joint.FlowRecord, len(flows))
+	for i, f := range flows {
+		records[i].Flow = f
+	}
+	if _, err := keysOf(records); err != nil {
+		return nil, err
+	}
+	return s.counts().decode(ctx, records, progress)
 }
 
-// decode is DecodePackets.
-func (c counts) decode(ctx context.Context, flows []hashing.Flow) (packets, doubt []float64, err error) {
-	d := counting{
-		counts: c, prior: newSizePrior(), cells: c.cellsOf(flows),
-		most: make([]float64, len(flows)),
-		told: make([]message, len(flows)*c.Rows), rest: make([]amount, len(c.held)),
-	}
-	if d.mean, d.variance, err = c.likelyPackets(ctx, flows, d.prior); err != nil {
-		return nil, nil, err
-	}
+// decode decodes the packets of those flows of which they are 0.
+func (c counts) decode(ctx context.Context, flows []joint.FlowRecord, progress func(done float64)) ([]joint.FlowRecord, error) {
+	keys, n := make([]hashing.Flow, len(flows)), len(flows)
 	for i, f := range flows {
-		d.most[i] = c.most(f)
+		keys[i] = f.Flow
+	}
+	d := counting{
+		counts: c, prior: newSizePrior(), cells: c.cellsOf(keys),
+		fixed: make([]bool, n), mean: make([]float64, n), variance: make([]float64, n), most: make([]float64, n),
+		told: make([]message, n*c.Rows), rest: make([]amount, len(c.held)),
+	}
+	others := c.densities()
+	for i, f := range flows {
+		if i%4096 == 0 {
+			if err := decodingEnds(ctx); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case f.Packets > 0:
+			d.fixed[i], d.mean[i], d.variance[i] = true, f.Packets, max(f.Doubt*f.Doubt, decodeLeast)
+		case !c.absent(f.Flow):
+			d.mean[i], d.variance[i] = c.likely(f.Flow, d.prior, &others)
+		}
+		d.most[i] = c.most(f.Flow)
 	}
 	step := 1.0
-	for range decodeRounds {
+	for round := range decodeRounds {
 		if err := decodingEnds(ctx); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		d.round(step)
 		step = decodeStep
+		if progress != nil {
+			progress(float64(round+1) / decodeRounds)
+		}
 	}
 	if c.Spread > 1 {
 		d.shareOut()
 	}
-	for i, v := range d.variance {
-		d.variance[i] = math.Sqrt(v)
+	records := slices.Clone(flows)
+	for i, fixed := range d.fixed {
+		if !fixed {
+			records[i].Packets, records[i].Doubt = d.mean[i], math.Sqrt(d.variance[i])
+		}
 	}
-	return d.mean, d.variance, nil
+	return records, nil
 }
 
 // counting is the state of DecodePackets.
@@ -97,8 +130,9 @@ type counting struct {
 	rest  []amount  // what cells hold beyond what their flows are believed to have there
 
 	// What is believed of each flow's packets, and how many it had at most. With
-	// a variance of 0 it had none.
+	// a variance of 0 it had none. Those that were known are fixed.
 	mean, variance, most []float64
+	fixed                []bool
 }
 
 // A message is a mean of packets, times its precision, and that.
@@ -127,7 +161,7 @@ func (d *counting) round(step float64) {
 	}
 	misfit := d.misfit()
 	for i, v := range d.variance {
-		if v == 0 {
+		if v == 0 || d.fixed[i] {
 			continue
 		}
 		var all message
@@ -213,11 +247,16 @@ func (d *counting) shareOut() {
 		if v == 0 {
 			continue
 		}
-		// Something is left, so that every flow can grow.
-		d.mean[i] = max(d.mean[i]-1, 1e-3)
+		taken := 1.0
+		if d.fixed[i] {
+			taken = d.mean[i]
+		} else {
+			// Something is left, so that every flow can grow.
+			d.mean[i] = max(d.mean[i]-1, 1e-3)
+		}
 		for r := range c.Rows {
 			for _, at := range d.run(i, r) {
-				count[at] -= c.Rates[r] / float64(c.Spread)
+				count[at] -= taken * c.Rates[r] / float64(c.Spread)
 			}
 		}
 	}
@@ -225,6 +264,9 @@ func (d *counting) shareOut() {
 	for range shareRounds {
 		clear(times)
 		for i, n := range d.mean {
+			if d.fixed[i] {
+				continue
+			}
 			for r := range c.Rows {
 				for _, at := range d.run(i, r) {
 					times[at] += n * c.Rates[r] / float64(c.Spread)
@@ -237,6 +279,9 @@ func (d *counting) shareOut() {
 			}
 		}
 		for i, n := range d.mean {
+			if d.fixed[i] {
+				continue
+			}
 			var found float64
 			for r := range c.Rows {
 				for _, at := range d.run(i, r) {
@@ -247,7 +292,7 @@ func (d *counting) shareOut() {
 		}
 	}
 	for i, v := range d.variance {
-		if v > 0 {
+		if v > 0 && !d.fixed[i] {
 			d.mean[i]++
 		}
 	}

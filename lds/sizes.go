@@ -1,7 +1,6 @@
 package lds
 
 import (
-	"context"
 	"math"
 	"math/bits"
 
@@ -48,25 +47,6 @@ func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	}
 	mean := sum / total
 	return min(mean, most), max(squares/total-mean*mean, decodeLeast)
-}
-
-// likelyPackets estimates the flows' packets one by one, to begin with: mean and
-// variance of what a flow may have had. 0 and 0 for flows that the counts prove
-// to have none.
-func (c counts) likelyPackets(ctx context.Context, flows []hashing.Flow, prior *sizePrior) (mean, variance []float64, err error) {
-	others := c.densities()
-	mean, variance = make([]float64, len(flows)), make([]float64, len(flows))
-	for i, f := range flows {
-		if i%4096 == 0 {
-			if err := decodingEnds(ctx); err != nil {
-				return nil, nil, err
-			}
-		}
-		if !c.absent(f) {
-			mean[i], variance[i] = c.likely(f, prior, &others)
-		}
-	}
-	return mean, variance, nil
 }
 
 // likely is mean and variance of what flow f may have had, weighted by how

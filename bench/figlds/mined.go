@@ -99,8 +99,8 @@ func (m *mine) digDelays(iv *interval, observed []points, afterLoss points) {
 // digPackets takes the flows' packets, and heavy hitters.
 func (m *mine) digPackets(run *experiment.Run, iv *interval, s *lds.Sketch) {
 	truth := func(i int) float64 { return iv.packets[i] }
-	packets, _ := experiment.Try2(s.DecodePackets(run.Context(), iv.keys))
-	m.decoded.addOf(iv, func(i int) float64 { return packets[i] }, truth, nil)
+	packets := experiment.Try(s.DecodePackets(run.Context(), iv.keys, nil))
+	m.decoded.addOf(iv, func(i int) float64 { return packets[i].Packets }, truth, nil)
 	m.countMin.addOf(iv, func(i int) float64 {
 		got := float64(s.Packets(iv.keys[i]))
 		if got < iv.packets[i] {

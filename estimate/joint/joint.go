@@ -111,6 +111,9 @@ type Result struct {
 	// 65,535. Where it is 0 nothing is known of the flow, and Mean is that of
 	// all.
 	Usable []uint16
+	// Share is, for each flow, the part of its packets that the best of its
+	// usable cells rests on: 1 without Problem.Parts, and 0 without a cell.
+	Share []float32
 	// Packets are those of the Problem, known or decoded.
 	Packets []float64
 
@@ -255,12 +258,18 @@ func (s *system) mark(r *Result, opts Options) {
 		r.StdDev = nil
 	}
 	r.Packets = s.Packets
-	r.Usable = make([]uint16, len(s.Packets))
+	r.Usable, r.Share = make([]uint16, len(s.Packets)), make([]float32, len(s.Packets))
 	for f, w := range s.Packets {
 		n := 0
 		for i, c := range s.run(f) {
-			if w > 0 && s.trust[c] > 0 && s.of(f*s.width+i) > 0 {
+			at := f*s.width + i
+			if w > 0 && s.trust[c] > 0 && s.of(at) > 0 {
 				n++
+				part := float32(1)
+				if s.Parts != nil {
+					part = s.Parts[at]
+				}
+				r.Share[f] = max(r.Share[f], part)
 			}
 		}
 		r.Usable[f] = uint16(min(n, math.MaxUint16))
