@@ -63,7 +63,9 @@
 // First come, first served: references and packets of a receiver share one
 // queue. The clocks of injector and receiver agree; an offset is added to every
 // mean, exactly, and changes no deviation, but a histogram's buckets; a step of
-// one of them spoils the interval that it is in, up to the next Reset. For
+// one of them spoils the interval that it is in, up to the next Reset. Where
+// package estimate/clock knows by how much they disagree, its Reading.NearTime
+// of the time that a reference was sent takes that out, drift and all. For
 // BusyAware, packets that join the queue from elsewhere must be told by
 // [Receiver.Pass]; for Linear and Left they need not.
 //
