@@ -26,8 +26,9 @@
 //
 // # What it assumes
 //
-// Both points see the same packets, but for losses, and their clocks agree; an
-// offset is added to every mean. A cell sees fewer than 2^32 packets, times their
+// Both points see the same packets, but for losses. An offset between their
+// clocks is added to every mean; where packets go both ways, package
+// estimate/clock finds it and [Sketch.Correct] takes it out. A cell sees fewer than 2^32 packets, times their
 // weights, in an interval: its count is as wide. Flow and packet digests are of bytes that do
 // not change on the way, with one seed ([hashing.Digest],
 // [hashing.Tuple.Flow]): positions are taken from them without another keyed
