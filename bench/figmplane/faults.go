@@ -20,8 +20,8 @@ var faults = experiment.Experiment{
 // Every run watches a path for as long as history, and then something may be
 // slow.
 const (
-	history     = 24 // intervals
-	packetsEach = 4000
+	history     = 18 // intervals
+	packetsEach = 6000
 	lostReports = 0.01
 )
 
@@ -92,7 +92,7 @@ func (w *world) alarm(suspects []mplane.Suspect) bool {
 }
 
 func measureFaults(run *experiment.Run) {
-	runs := run.Pick(15, 1000)
+	runs := run.Pick(10, 500)
 	table := run.Table("faults", "Faults that are named", "upgraded", "delay of the slow segment", "runs", "named first", "named alone", "not measured, and said",
 		"false alarms, of looks")
 	f := run.Figure(plot.Figure{Name: "named", Title: "Slow segments that are named", X: plot.Axis{Label: "delay of the slow segment (times its usual)"},
@@ -104,7 +104,7 @@ func measureFaults(run *experiment.Run) {
 			var o outcome
 			n := runs
 			if times != 1 {
-				n = run.Pick(5, 200)
+				n = run.Pick(3, 40)
 			}
 			for i := range run.Times(n) {
 				o.watch(run, uint64(i), share, times)
