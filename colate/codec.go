@@ -1,180 +1,183 @@
 package colate
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// An encoded epoch is a record of internal/wire:
+// An encoded epoch is a record of internal/wire, the head:
 //
 //	magic "HCLT" · version 2
-//	Identity 8 · Counters 4 · PerFlow 2 · Bits 1 · CountBits 1 · Shift 1 · TimeBits 1 ·
-//	Threshold 8 · Vectors 1
-//	first packet 8 · last packet 8
-//	for each vector: packets 8 · digest 8 · fill 8
-//	for each vector, each counter: Bits bits, most significant first; the last
-//	byte is filled up with zeros
+//	Identity 8 · Counters 4 · PerFlow 2 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8
+//	start of the epoch 8 · packets 8
+//	for each block: its length 2
 //	CRC-32C 4
+//
+// and then the blocks (block.go), one after the other. There are as many as it
+// takes for none to have more than 256 counters, all of one size but the last.
 const (
 	epochMagic   = "HCLT"
-	epochVersion = 2
+	epochVersion = 3
 
-	configSize = 27
-	spanSize   = 16
-	vectorSize = 24
+	fixedSize = 42 // of the head, without overhead and lengths
 )
 
-// packedSize is how many bytes the counters take.
-func (c *Config) packedSize() int64 { return (c.MemoryBits() + 7) / 8 }
+// blocks is how many blocks an epoch has, blockSize how many counters each of
+// them but the last, and blockOf the counters of block i.
+func (c *Config) blocks() int { return (c.Counters + blockCounters - 1) / blockCounters }
 
-// EncodedSize is the size of an encoded epoch in bytes.
-func (c *Config) EncodedSize() int64 {
-	return wire.Overhead + configSize + spanSize + vectorSize*int64(c.Vectors) + c.packedSize()
+func (c *Config) blockSize() int { return (c.Counters + c.blocks() - 1) / c.blocks() }
+
+func (c *Config) blockOf(i int) (from, to int) {
+	size := c.blockSize()
+	return min(i*size, c.Counters), min((i+1)*size, c.Counters)
 }
 
+// headSize is the size of an encoded epoch's head.
+func (c *Config) headSize() int { return wire.Overhead + fixedSize + 2*c.blocks() }
+
 // AppendBinary appends the encoding of the epoch. It returns no error.
-func (e *Epoch) AppendBinary(dst []byte) ([]byte, error) {
-	be, c, start := binary.BigEndian, &e.config, len(dst)
+func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
+	be, c, start := binary.BigEndian, &r.config, len(dst)
 	dst = wire.Begin(dst, epochMagic, epochVersion)
 	dst = be.AppendUint64(dst, c.Identity)
 	dst = be.AppendUint32(dst, uint32(c.Counters))
 	dst = be.AppendUint16(dst, uint16(c.PerFlow))
-	dst = append(dst, c.Bits, c.CountBits, c.Shift, c.TimeBits)
-	dst = be.AppendUint64(dst, c.Threshold)
-	dst = append(dst, uint8(c.Vectors))
-	dst = be.AppendUint64(dst, uint64(e.first))
-	dst = be.AppendUint64(dst, uint64(e.last))
-	for _, v := range e.vectors[:c.Vectors] {
-		dst = be.AppendUint64(dst, v.Packets)
-		dst = be.AppendUint64(dst, v.Digest)
-		dst = be.AppendUint64(dst, v.Fill)
-	}
-	dst = e.appendCells(dst)
-	return wire.Seal(dst, start), nil
-}
-
-// appendCells packs the counters. Of wide ones the high bits go first, so that
-// never more than 32 bits join the 7 that may be waiting for a whole byte.
-func (e *Epoch) appendCells(dst []byte) []byte {
-	high := max(int(e.config.Bits)-32, 0)
-	low := int(e.config.Bits) - high
-	var held uint64
-	var bits int
-	put := func(v uint64, width int) {
-		held, bits = held<<width|v&(1<<width-1), bits+width
-		for bits >= 8 {
-			bits -= 8
-			dst = append(dst, byte(held>>bits))
+	dst = append(dst, c.Bits, c.CountBits, c.DigestBits, c.Shift)
+	dst = be.AppendUint64(dst, uint64(c.Period))
+	dst = be.AppendUint64(dst, uint64(r.start))
+	dst = be.AppendUint64(dst, r.packets)
+	lengths := len(dst)
+	dst = append(dst, make([]byte, c.headSize()-(lengths-start))...) // and the checksum
+	codec := newBlockCodec(c, r.start)
+	words := make([]uint64, c.blockSize())
+	for i := range c.blocks() {
+		from, to := c.blockOf(i)
+		for at := from; at < to; at++ {
+			words[at-from] = r.word(at)
 		}
+		before := len(dst)
+		dst = codec.append(dst, words[:to-from])
+		be.PutUint16(dst[lengths+2*i:], uint16(len(dst)-before))
 	}
-	for at := range e.cells() {
-		cell := e.cell(at)
-		if high > 0 {
-			put(cell>>32, high)
-		}
-		put(cell, low)
-	}
-	if bits > 0 {
-		put(0, 8-bits)
-	}
-	return dst
+	wire.Seal(dst[:start+c.headSize()-4], start)
+	return dst, nil
 }
 
 // MarshalBinary returns the encoding of the epoch.
-func (e *Epoch) MarshalBinary() ([]byte, error) {
-	return e.AppendBinary(make([]byte, 0, e.config.EncodedSize()))
-}
+func (r *Recorder) MarshalBinary() ([]byte, error) { return r.AppendBinary(nil) }
 
 // UnmarshalBinary decodes an epoch of any Config. On error, which wraps
-// [estimate.ErrEncoding], the epoch is unchanged.
-func (e *Epoch) UnmarshalBinary(data []byte) error {
-	p, err := openEpoch(data)
+// [estimate.ErrEncoding], the recorder is unchanged.
+func (r *Recorder) UnmarshalBinary(data []byte) error {
+	decoded, err := decodeEpoch(data)
 	if err != nil {
-		return err
+		return fmt.Errorf("colate: %w", err)
 	}
-	*e = *p.unpack()
+	// There is one encoding of each state.
+	if again, _ := decoded.AppendBinary(make([]byte, 0, len(data))); !bytes.Equal(again, data) {
+		return fmt.Errorf("colate: %w: not as an epoch is encoded", estimate.ErrEncoding)
+	}
+	*r = *decoded
 	return nil
 }
 
-// A packedEpoch is an encoded epoch that was checked but not unpacked: a query
-// reads a few thousand of its counters.
-type packedEpoch struct {
-	config      Config
-	first, last int64
-	vectors     [MaxVectors]Vector
-	packed      []byte
+// decodeEpoch decodes an epoch and checks all that is checked by a checksum.
+func decodeEpoch(data []byte) (*Recorder, error) {
+	h, err := openEpoch(data)
+	if err != nil {
+		return nil, err
+	}
+	decoded := newRecorder(h.config)
+	decoded.start, decoded.packets = h.start, h.packets
+	var scratch []byte
+	for i := range h.config.blocks() {
+		from, to := h.config.blockOf(i)
+		if scratch, err = h.codec.read(decoded.words[from:to], data[h.offsets[i]:h.offsets[i+1]], scratch); err != nil {
+			return nil, err
+		}
+	}
+	return decoded, nil
 }
 
-// openEpoch checks an encoded epoch as a whole. The counters stay in data.
-func openEpoch(data []byte) (packedEpoch, error) {
+// An epochHead is the head of an encoded epoch: what is in it, and where.
+type epochHead struct {
+	config  Config
+	start   int64
+	packets uint64
+	codec   blockCodec
+	offsets []int64 // of the blocks, and the end
+}
+
+// headLength is the size of the head of the encoded epoch that begins with
+// these bytes, or 0.
+func headLength(data []byte) int {
+	if len(data) < wire.Overhead+fixedSize {
+		return 0
+	}
+	c := Config{Counters: int(min(binary.BigEndian.Uint32(data[13:]), MaxCounters+1))}
+	if c.Counters < 1 || c.Counters > MaxCounters {
+		return 0
+	}
+	return c.headSize()
+}
+
+// openEpoch reads the head of an encoded epoch, and checks its length. The
+// blocks are not looked at.
+func openEpoch(data []byte) (*epochHead, error) {
+	n := headLength(data)
+	if n == 0 || n > len(data) {
+		return nil, fmt.Errorf("%w: the head of an epoch ends early", estimate.ErrEncoding)
+	}
+	h, err := openHead(data[:n])
+	if err != nil {
+		return nil, err
+	}
+	if have, want := int64(len(data)), h.offsets[len(h.offsets)-1]; have != want {
+		return nil, fmt.Errorf("%w: an epoch of %d bytes, want %d", estimate.ErrEncoding, have, want)
+	}
+	return h, nil
+}
+
+// openHead reads the head of an encoded epoch.
+func openHead(data []byte) (*epochHead, error) {
 	r, err := wire.Open(data, epochMagic, epochVersion)
 	if err != nil {
-		return packedEpoch{}, fmt.Errorf("colate: %w", err)
+		return nil, err
 	}
-	p := packedEpoch{config: Config{
-		Identity:  r.Uint64(),
-		Counters:  r.Size(),
-		PerFlow:   int(r.Uint16()),
-		Bits:      r.Uint8(),
-		CountBits: r.Uint8(),
-		Shift:     r.Uint8(),
-		TimeBits:  r.Uint8(),
-		Threshold: r.Uint64(),
-		Vectors:   int(r.Uint8()),
+	h := &epochHead{config: Config{
+		Identity:   r.Uint64(),
+		Counters:   r.Size(),
+		PerFlow:    int(r.Uint16()),
+		Bits:       r.Uint8(),
+		CountBits:  r.Uint8(),
+		DigestBits: r.Uint8(),
+		Shift:      r.Uint8(),
+		Period:     int64(r.Uint64()),
 	}}
-	if err := p.config.Validate(); err != nil {
-		return packedEpoch{}, fmt.Errorf("colate: %w: %v", estimate.ErrEncoding, err)
+	c := &h.config
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %v", estimate.ErrEncoding, err)
 	}
-	p.first, p.last = int64(r.Uint64()), int64(r.Uint64())
-	for k := range p.config.Vectors {
-		p.vectors[k] = Vector{Packets: r.Uint64(), Digest: r.Uint64(), Fill: r.Uint64()}
+	h.start, h.packets = int64(r.Uint64()), r.Uint64()
+	if h.start%c.Period != 0 || h.packets == 0 && h.start != 0 {
+		return nil, fmt.Errorf("%w: an epoch of %d packets from %d on", estimate.ErrEncoding, h.packets, h.start)
 	}
-	var packets uint64
-	for _, v := range p.vectors {
-		packets += v.Packets
+	if r.Len() != 2*c.blocks() {
+		return nil, fmt.Errorf("%w: %d bytes of lengths, want %d", estimate.ErrEncoding, r.Len(), 2*c.blocks())
 	}
-	if empty := p.first == math.MaxInt64 && p.last == math.MinInt64; packets > 0 && p.first > p.last || packets == 0 && !empty {
-		return packedEpoch{}, fmt.Errorf("colate: %w: %d packets from %d to %d", estimate.ErrEncoding, packets, p.first, p.last)
+	h.codec = newBlockCodec(c, h.start)
+	h.offsets = make([]int64, c.blocks()+1)
+	h.offsets[0] = int64(len(data))
+	for i := range c.blocks() {
+		h.offsets[i+1] = h.offsets[i] + int64(r.Uint16())
 	}
-	if have, want := int64(r.Len()), p.config.packedSize(); have != want {
-		return packedEpoch{}, fmt.Errorf("colate: %w: %d bytes of counters, want %d", estimate.ErrEncoding, have, want)
-	}
-	p.packed = r.Bytes(r.Len())
 	if err := r.Close(); err != nil {
-		return packedEpoch{}, fmt.Errorf("colate: %w", err)
+		return nil, err
 	}
-	if spare := int64(len(p.packed))*8 - p.config.MemoryBits(); p.packed[len(p.packed)-1]&(1<<spare-1) != 0 {
-		return packedEpoch{}, fmt.Errorf("colate: %w: the last byte is not filled up with zeros", estimate.ErrEncoding)
-	}
-	return p, nil
-}
-
-func (p *packedEpoch) unpack() *Epoch {
-	e := newEpoch(p.config)
-	e.first, e.last, e.vectors = p.first, p.last, p.vectors
-	for at := range e.cells() {
-		e.setCell(at, p.cell(at))
-	}
-	return e
-}
-
-func (p *packedEpoch) cell(at int) uint64 {
-	return readBits(p.packed, int64(at)*int64(p.config.Bits), int(p.config.Bits))
-}
-
-// readBits reads width bits, 1 to 63, most significant first, from bit on.
-func readBits(b []byte, bit int64, width int) uint64 {
-	b = b[bit/8:]
-	skip := int(bit % 8)
-	if len(b) > 8 {
-		v := binary.BigEndian.Uint64(b)<<skip | uint64(b[8])>>(8-skip)
-		return v >> (64 - width)
-	}
-	var last [9]byte
-	copy(last[:], b)
-	return readBits(last[:], int64(skip), width)
+	return h, nil
 }

@@ -11,144 +11,120 @@ import (
 const (
 	MaxCounters = 1 << 26
 	MaxPerFlow  = 4096
-	MaxBits     = 63
-	MaxVectors  = 8
-	MaxShift    = 40
+	MaxPeriod   = 1 << 53 // ns: 104 days
 )
 
-// A Config holds every size of a recorder and the identity of its hash. What two
-// points must share to be compared is said at [Estimate].
+// A Config holds every size of a recorder. Two points are compared if their
+// Configs differ in no more than Period.
 type Config struct {
-	// Identity says what packets and flows are hashed with: the
-	// [hashing.Fingerprint] of a seed, or that of a [hashing.SipHash]. What is
-	// stored carries it, so that it must not be the secret itself. It also
-	// enters the choice of a flow's counters, which nobody can follow who does
-	// not know the flow's keyed digest: two points with the same Identity and
-	// Counters map alike.
+	// Identity is the fingerprint of the seed or key that flows and packets
+	// are hashed with: points with another hash other packets, and are not
+	// compared. It is public, and also decides where a flow's counters are.
 	Identity uint64
 
-	// Counters is how many counters a vector has (n), more than PerFlow and at
-	// most MaxCounters.
+	// Counters is how many counters a recorder has (n): more than PerFlow and
+	// at most MaxCounters.
 	Counters int
 
-	// PerFlow is how many counters the packets of one flow are spread over
-	// (m), an even number from 2 to MaxPerFlow.
+	// PerFlow is how many counters the packets of a flow are spread over (m):
+	// 2 to MaxPerFlow.
 	PerFlow int
 
-	// Bits is the width of a counter (b), 8 to MaxBits. Counters of up to 32
-	// bits take 4 bytes of memory, wider ones 8; in a store each takes Bits.
+	// Bits is the width of a counter (b), 16 to 64: a count of packets in
+	// CountBits, a sum of their digests in DigestBits, and a sum of their
+	// times in the rest, 8 bits at least. All three wrap. A query uses
+	// differences only: those of times are exact while the delays of a
+	// counter's packets in one period add up to less than half of what the
+	// sum can hold. [Accumulator.Estimate] refuses a flow whose counters hold
+	// more than a quarter of that half.
 	Bits uint8
 
-	// CountBits is how many of a counter's high bits hold its number of
-	// packets, 0 to 24 and less than Bits; 0 is the paper's counter, which
-	// holds a sum alone. An epoch ends before a count can overflow.
+	// CountBits is the width of the count, 4 to 24. No flow may have more
+	// than 2^CountBits × PerFlow / 2 packets in a period: it is refused.
 	CountBits uint8
 
-	// Shift sets the time unit to 2^Shift nanoseconds, 0 to MaxShift.
+	// DigestBits is the width of the sum of digests, 4 to 24. Counters that
+	// hold as many packets at both points, but not the same, are taken for
+	// equal once in 2^DigestBits times.
+	DigestBits uint8
+
+	// Shift sets the unit of time to 2^Shift nanoseconds, 0 to 40. A packet's
+	// delay is off by 0.4 units, in the mean by nothing.
 	Shift uint8
 
-	// TimeBits is the width of a time stamp, 1 to Bits-CountBits: the clock
-	// in units, modulo 2^TimeBits. An epoch ends before a sum can overflow,
-	// which is early unless TimeBits is several bits below the sum's width.
-	// 0 lets the sums wrap instead, as registers do: the clock is taken
-	// modulo the sum, and no epoch ends because of a sum.
-	//
-	// Either way a flow's delays are exact so long as those of its and its
-	// neighbours' packets in one counter add up to less than half the
-	// modulus: 2^(TimeBits-1) units, or 2^(Bits-CountBits-1) if sums wrap.
-	// [Estimate] believes a quarter of that, to tell when they are not.
-	TimeBits uint8
-
-	// Threshold ends an epoch before the sum of the counters of one of its
-	// vectors exceeds it (T), in time units; where sums wrap, before a
-	// vector's number of packets does. 0 sets none. An epoch has room for one packet at
-	// least, so any other is at least 2^TimeBits-1.
-	Threshold uint64
-
-	// Vectors is how many counter vectors share the packets, 1 to MaxVectors:
-	// the first records half of the packets, the second a quarter, and so on,
-	// the last as many as the one before it. With 1 there is no protection
-	// from loss but what CountBits gives.
-	Vectors int
+	// Period is how long an epoch lasts in nanoseconds, 1 to MaxPeriod. Epochs
+	// end where the clock is at a multiple of it, so that all points cut alike.
+	Period int64
 }
 
-// DefaultConfig keeps 4 million packets of a point in 2.8 MiB of a store, 6 bits
-// a packet: 455,334 counters, 20 to a flow, that each hold a count of up to
-// 4,095 packets and a sum of nanoseconds that wraps. Delays in one counter may
-// add up to 9 minutes, of which Estimate believes two.
+// DefaultConfig keeps a minute of 70,000 packets a second in 2.7 MB of a
+// store, 5 bits a packet: 455,334 counters, 20 to a flow, in units of 64 ns.
+// The delays in one counter may add up to 9 minutes in each minute.
+// Identity is 0, the fingerprint of no seed.
 var DefaultConfig = Config{
-	Counters:  455_334,
-	PerFlow:   20,
-	Bits:      52,
-	CountBits: 12,
-	Threshold: 4_000_000,
-	Vectors:   1,
+	Counters:   455_334,
+	PerFlow:    20,
+	Bits:       64,
+	CountBits:  16,
+	DigestBits: 12,
+	Shift:      6,
+	Period:     60e9,
 }
 
 // Validate reports the first thing in c that is out of range, by an error
 // that wraps [estimate.ErrConfig].
 func (c *Config) Validate() error {
-	bad := func(field string, got any, want string) error {
-		return fmt.Errorf("colate: %w: %s is %v, want %s", estimate.ErrConfig, field, got, want)
+	bad := func(field string, got any, want string, args ...any) error {
+		return estimate.Invalid("colate", field, got, fmt.Sprintf(want, args...))
 	}
 	switch {
-	case c.PerFlow < 2 || c.PerFlow > MaxPerFlow || c.PerFlow%2 != 0:
-		return bad("PerFlow", c.PerFlow, fmt.Sprintf("an even number from 2 to %d", MaxPerFlow))
+	case c.PerFlow < 2 || c.PerFlow > MaxPerFlow:
+		return bad("PerFlow", c.PerFlow, "2 to %d", MaxPerFlow)
 	case c.Counters <= c.PerFlow || c.Counters > MaxCounters:
-		return bad("Counters", c.Counters, fmt.Sprintf("more than PerFlow, %d, and at most %d", c.PerFlow, MaxCounters))
-	case c.Bits < 8 || c.Bits > MaxBits:
-		return bad("Bits", c.Bits, fmt.Sprintf("8 to %d", MaxBits))
-	case c.CountBits > 24 || c.CountBits >= c.Bits:
-		return bad("CountBits", c.CountBits, fmt.Sprintf("0 to 24 and below Bits, %d", c.Bits))
-	case c.Shift > MaxShift:
-		return bad("Shift", c.Shift, fmt.Sprintf("0 to %d", MaxShift))
-	case c.TimeBits > c.sumBits():
-		return bad("TimeBits", c.TimeBits, fmt.Sprintf("0, or up to the sum's width, %d", c.sumBits()))
-	case c.Threshold != 0 && c.Threshold < c.timeMask() && !c.wraps():
-		return bad("Threshold", c.Threshold, fmt.Sprintf("0, or at least the largest time stamp, %d", c.timeMask()))
-	case c.Vectors < 1 || c.Vectors > MaxVectors:
-		return bad("Vectors", c.Vectors, fmt.Sprintf("1 to %d", MaxVectors))
+		return bad("Counters", c.Counters, "more than PerFlow, %d, and at most %d", c.PerFlow, MaxCounters)
+	case c.Bits < 16 || c.Bits > 64:
+		return bad("Bits", c.Bits, "16 to 64")
+	case c.CountBits < 4 || c.CountBits > 24:
+		return bad("CountBits", c.CountBits, "4 to 24")
+	case c.DigestBits < 4 || c.DigestBits > 24:
+		return bad("DigestBits", c.DigestBits, "4 to 24")
+	case c.Bits < c.lowBits()+8:
+		return bad("Bits", c.Bits, "8 more than CountBits and DigestBits, %d, at least", c.lowBits())
+	case c.Shift > 40:
+		return bad("Shift", c.Shift, "0 to 40")
+	case c.Period < 1 || c.Period > MaxPeriod:
+		return bad("Period", c.Period, "1 to %d ns", int64(MaxPeriod))
 	}
 	return nil
 }
 
-// wraps reports whether sums wrap, rather than end the epoch.
-func (c *Config) wraps() bool { return c.TimeBits == 0 }
-
-// sumBits is the width of the part of a counter that holds the sum.
-func (c *Config) sumBits() uint8 { return c.Bits - c.CountBits }
-
-// sumMask selects the sum of a counter.
-func (c *Config) sumMask() uint64 { return 1<<c.sumBits() - 1 }
-
-// modulus is the number of bits in which differences of sums are exact.
-func (c *Config) modulus() int {
-	if c.wraps() {
-		return int(c.sumBits())
-	}
-	return int(c.TimeBits)
-}
-
-// timeMask selects from a clock in units what is added to a counter.
-func (c *Config) timeMask() uint64 { return 1<<c.modulus() - 1 }
-
-// Unit is the time unit in nanoseconds.
+// Unit is the unit of time in nanoseconds.
 func (c *Config) Unit() float64 { return float64(uint64(1) << c.Shift) }
 
-// Share is the part of all packets that vector k records.
-func (c *Config) Share(k int) float64 {
-	if k == c.Vectors-1 && k > 0 {
-		k--
-	} else if c.Vectors == 1 {
-		return 1
-	}
-	return 1 / float64(uint64(2)<<k)
+// EncodedSize is the most bytes that an encoded epoch can take: of one with
+// packets in every counter, it takes some six or seven tenths of that.
+func (c *Config) EncodedSize() int {
+	most := (c.Counters*(c.widest()) + 7) / 8
+	return c.headSize() + most + c.blocks()*(blockOverhead+1)
 }
 
-// MemoryBits is how many bits the counters of a point take in hardware and,
-// beside a header, in a store: Vectors × Counters × Bits.
-func (c *Config) MemoryBits() int64 {
-	return int64(c.Vectors) * int64(c.Counters) * int64(c.Bits)
+// MemorySize is how many bytes a recorder's counters take in memory. In
+// hardware they take Counters × Bits bits.
+func (c *Config) MemorySize() int { return 8 * c.Counters }
+
+// lowBits is the width of count and digest together, the low part of a
+// counter; sumBits that of the sum above them.
+func (c *Config) lowBits() uint8 { return c.CountBits + c.DigestBits }
+func (c *Config) sumBits() uint8 { return c.Bits - c.lowBits() }
+
+// widthMask selects the bits of a word that are in the counter.
+func (c *Config) widthMask() uint64 { return 1<<(c.Bits-1)<<1 - 1 }
+
+// comparable returns c without what two points may differ in.
+func (c *Config) comparable() Config {
+	d := *c
+	d.Period = 0
+	return d
 }
 
 // choice is the number j, 0 to PerFlow-1, of the counter of its flow that a
@@ -158,7 +134,7 @@ func choice(p hashing.Packet, perFlow uint64) uint64 {
 	return hashing.Row(uint64(p), perFlow)
 }
 
-// position is H(f, j) (§3.1): where a flow's counter j is in each vector.
+// position is H(f, j) (§3.1): where a flow's counter j is.
 func position(identity uint64, f hashing.Flow, j, counters uint64) uint64 {
 	return hashing.Row(hashing.Mix(uint64(f)^identity, j), counters)
 }

@@ -10,18 +10,19 @@ import (
 // A FileSystem is the directory that a [Store] keeps its files in. [Dir] is
 // the real one; tests put faults into theirs.
 type FileSystem interface {
+	// Lock makes the directory if it is missing and keeps other writers out,
+	// until it is closed. It returns ErrLocked if there is one.
+	Lock() (io.Closer, error)
 	// List returns the names of all files.
 	List() ([]string, error)
 	// Open opens a file to be read. A file that does not exist gives an error
 	// that is fs.ErrNotExist.
 	Open(name string) (File, error)
-	// Create makes a file, empty even if there was one.
+	// Create makes a file that must not exist, to be appended to and read.
 	Create(name string) (File, error)
-	// Rename gives a file another name, in one step, replacing what had it.
-	Rename(from, to string) error
 	// Remove deletes a file.
 	Remove(name string) error
-	// Sync makes what Create, Rename and Remove did survive a crash.
+	// Sync makes what Create and Remove did survive a crash.
 	Sync() error
 }
 
@@ -30,23 +31,41 @@ type File interface {
 	io.ReaderAt
 	io.Writer // appends
 	io.Closer
+	// Truncate cuts the file to a size, from where Write goes on.
+	Truncate(size int64) error
 	// Sync makes what was written survive a crash.
 	Sync() error
 	// Size returns the file's length in bytes.
 	Size() (int64, error)
 }
 
-// Dir returns the file system of one directory, which is made if missing.
-func Dir(path string) (FileSystem, error) {
-	if err := os.MkdirAll(path, 0o777); err != nil {
-		return nil, err
-	}
-	return dir(path), nil
-}
+// ErrLocked is returned where a store has a writer already.
+var ErrLocked = errors.New("the store has a writer already")
+
+// Dir returns the file system of one directory. Only who writes to it makes
+// it.
+func Dir(path string) FileSystem { return dir(path) }
 
 type dir string
 
+// lockName is the file that a writer holds. It stays, and says nothing.
+const lockName = "LOCK"
+
 func (d dir) path(name string) string { return filepath.Join(string(d), name) }
+
+func (d dir) Lock() (io.Closer, error) {
+	if err := os.MkdirAll(string(d), 0o777); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(d.path(lockName), os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
 
 func (d dir) List() ([]string, error) {
 	entries, err := os.ReadDir(string(d))
@@ -66,14 +85,12 @@ func (d dir) Open(name string) (File, error) {
 }
 
 func (d dir) Create(name string) (File, error) {
-	f, err := os.Create(d.path(name))
+	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
 	if err != nil {
 		return nil, err
 	}
 	return file{f}, nil
 }
-
-func (d dir) Rename(from, to string) error { return os.Rename(d.path(from), d.path(to)) }
 
 func (d dir) Remove(name string) error { return os.Remove(d.path(name)) }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 
@@ -16,50 +15,53 @@ import (
 
 // A segment is a file of frames, one after the other:
 //
-//	magic "HCLF" · payload length 4 · first packet 8 · last packet 8 · CRC-32C of all these 4
-//	payload: an encoded epoch, which ends with a CRC-32C of its own
+//	magic "HCLG" · payload length 4 · length of its head 4 · start 8 · end 8 · CRC-32C of all these 4
+//	payload: an encoded epoch (codec.go)
 //
-// It is only ever appended to, and by the Store that made it. Once it is
-// complete, an index says where its frames are:
+// It is only ever appended to, and by the Store that made it. One that is
+// complete ends with an index, which says where its frames are, and with where
+// that is:
 //
-//	magic "HCLI" · version 1
-//	size of the segment 8
-//	frames 4 · for each: offset 8 · payload length 4 · first 8 · last 8
+//	magic "HCLI" · version 2
+//	frames 4 · for each: offset of the payload 8 · payload length 4 · length of its head 4 · start 8 · end 8
 //	damages 4 · for each: offset 8 · bytes 8
 //	CRC-32C 4
+//	offset of the index 8 · magic "HCLX" 4
 //
 // The index is a convenience: without it the segment is read through.
 const (
-	frameMagic = "HCLF"
-	frameSize  = 28
+	frameMagic = "HCLG"
+	frameSize  = 32
 
 	indexMagic   = "HCLI"
-	indexVersion = 1
-	entrySize    = 28
+	indexVersion = 2
+	entrySize    = 32
 	damageSize   = 16
+	trailerMagic = "HCLX"
+	trailerSize  = 12
 
 	segmentSuffix = ".colate"
-	indexSuffix   = ".index"
-	partSuffix    = ".part" // of an index that is being written
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // segment is what a Store knows of a file.
 type segment struct {
-	number  uint64
-	size    int64
-	entries []entry
-	damages []Damage
+	number   uint64
+	size     int64 // of the frames and damages that are known
+	complete bool
+	entries  []entry
+	damages  []Damage
 }
 
 // entry is where an epoch is, and its span.
 type entry struct {
-	segment     uint64
-	offset      int64 // of the payload
-	length      uint32
-	first, last int64
+	segment    uint64
+	offset     int64 // of the payload
+	length     uint32
+	head       uint32
+	start, end int64
 }
+
+func (e *entry) overlaps(from, to int64) bool { return e.start <= to && e.end > from }
 
 // A Damage is a part of a store's files that holds no whole epoch.
 type Damage struct {
@@ -78,7 +80,6 @@ func (d Damage) String() string {
 }
 
 func segmentName(number uint64) string { return fmt.Sprintf("%016x%s", number, segmentSuffix) }
-func indexName(number uint64) string   { return fmt.Sprintf("%016x%s", number, indexSuffix) }
 
 // numberOf is the number in a name that segmentName made.
 func numberOf(name string) (uint64, bool) {
@@ -87,89 +88,86 @@ func numberOf(name string) (uint64, bool) {
 }
 
 // appendFrame appends an epoch's frame.
-func appendFrame(dst []byte, e *Epoch) ([]byte, error) {
-	start := len(dst)
+func appendFrame(dst []byte, r *Recorder) []byte {
+	from := len(dst)
 	dst = append(dst, make([]byte, frameSize)...)
-	dst, err := e.AppendBinary(dst)
-	if err != nil {
-		return dst, err
-	}
-	length := len(dst) - start - frameSize
-	if int64(length) > math.MaxUint32 {
-		return dst, fmt.Errorf("colate: %w: an epoch of %d bytes, a store takes up to 2^32-1", estimate.ErrConfig, length)
-	}
-	head := append(dst[start:start], frameMagic...)
-	head = binary.BigEndian.AppendUint32(head, uint32(length))
-	head = binary.BigEndian.AppendUint64(head, uint64(e.first))
-	head = binary.BigEndian.AppendUint64(head, uint64(e.last))
+	dst, _ = r.AppendBinary(dst) // which does not fail
+	start, end, _ := r.Span()
+	head := append(dst[from:from], frameMagic...)
+	head = binary.BigEndian.AppendUint32(head, uint32(len(dst)-from-frameSize))
+	head = binary.BigEndian.AppendUint32(head, uint32(r.config.headSize()))
+	head = binary.BigEndian.AppendUint64(head, uint64(start))
+	head = binary.BigEndian.AppendUint64(head, uint64(end))
 	binary.BigEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
-	return dst, nil
+	return dst
 }
 
-// parseFrame reads a frame's head.
-func parseFrame(head []byte) (length uint32, first, last int64, ok bool) {
+// parseFrame reads the head of a frame at an offset. It is none unless all of
+// the frame is before the given end.
+func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 	be := binary.BigEndian
-	if len(head) < frameSize || string(head[:4]) != frameMagic || crc32.Checksum(head[:24], castagnoli) != be.Uint32(head[24:]) {
-		return 0, 0, 0, false
+	if len(head) < frameSize || string(head[:4]) != frameMagic || crc32.Checksum(head[:28], castagnoli) != be.Uint32(head[28:]) {
+		return entry{}, false
 	}
-	return be.Uint32(head[4:]), int64(be.Uint64(head[8:])), int64(be.Uint64(head[16:])), true
+	e := entry{
+		segment: number, offset: offset + frameSize, length: be.Uint32(head[4:]), head: be.Uint32(head[8:]),
+		start: int64(be.Uint64(head[12:])), end: int64(be.Uint64(head[20:])),
+	}
+	return e, e.head <= e.length && int64(e.length) <= end-e.offset
 }
 
-// scan reads a segment through. What is not a whole frame is damage; after it
-// the next frame is looked for at every byte, so that one bad byte costs one
-// epoch at most. An error is one of reading.
-func scan(f io.ReaderAt, number uint64, size int64) (*segment, error) {
-	s := &segment{number: number, size: size}
-	name := segmentName(number)
+// scan reads a segment through, from what is known of it to size, and adds what
+// it finds. What is not a whole frame is damage; after it the next frame is
+// looked for at every byte, so that one bad byte costs one epoch at most. An
+// error is one of reading.
+func (s *segment) scan(f io.ReaderAt, size int64) error {
 	var payload []byte
-	damage := func(offset, end int64, reason error) {
-		if last := len(s.damages) - 1; last >= 0 && s.damages[last].Offset+s.damages[last].Bytes == offset {
-			s.damages[last].Bytes += end - offset
-			return
+	head := make([]byte, frameSize)
+	for s.size < size {
+		head = head[:min(frameSize, size-s.size)]
+		if err := readFull(f, head, s.size); err != nil {
+			return err
 		}
-		s.damages = append(s.damages, Damage{File: name, Offset: offset, Bytes: end - offset, Reason: reason})
-	}
-	for offset := int64(0); offset < size; {
-		head := make([]byte, min(frameSize, size-offset))
-		if err := readFull(f, head, offset); err != nil {
-			return nil, err
-		}
-		length, first, last, ok := parseFrame(head)
-		end := offset + frameSize + int64(length)
-		if !ok || end > size {
-			reason := fmt.Errorf("colate: %w: not the beginning of a whole frame", estimate.ErrEncoding)
-			if ok {
-				reason = fmt.Errorf("colate: %w: a frame of %d bytes ends after %d", estimate.ErrEncoding, end-offset, size-offset)
-			}
-			next, err := findFrame(f, offset+1, size)
+		e, ok := parseFrame(head, s.number, s.size, size)
+		if !ok {
+			next, err := findFrame(f, s.number, s.size+1, size)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			damage(offset, next, reason)
-			offset = next
+			s.damage(next, fmt.Errorf("%w: not the beginning of a whole frame", estimate.ErrEncoding))
 			continue
 		}
-		if int64(cap(payload)) < int64(length) {
-			payload = make([]byte, length)
+		if int64(cap(payload)) < int64(e.length) {
+			payload = make([]byte, e.length)
 		}
-		payload = payload[:length]
-		if err := readFull(f, payload, offset+frameSize); err != nil {
-			return nil, err
+		payload = payload[:e.length]
+		if err := readFull(f, payload, e.offset); err != nil {
+			return err
 		}
-		e := entry{segment: number, offset: offset + frameSize, length: length, first: first, last: last}
-		if _, err := e.open(payload); err != nil {
-			damage(offset, end, err)
-		} else {
-			s.entries = append(s.entries, e)
+		end := e.offset + int64(e.length)
+		if err := e.check(payload); err != nil {
+			s.damage(end, err)
+			continue
 		}
-		offset = end
+		s.entries = append(s.entries, e)
+		s.size = end
 	}
-	return s, nil
+	return nil
 }
 
-// findFrame returns the first offset from which on there is a head of a frame,
-// or size.
-func findFrame(f io.ReaderAt, from, size int64) (int64, error) {
+// damage notes that there is no frame from the end of what is known to end.
+func (s *segment) damage(end int64, reason error) {
+	if last := len(s.damages) - 1; last >= 0 && s.damages[last].Offset+s.damages[last].Bytes == s.size {
+		s.damages[last].Bytes += end - s.size
+	} else {
+		s.damages = append(s.damages, Damage{File: segmentName(s.number), Offset: s.size, Bytes: end - s.size, Reason: reason})
+	}
+	s.size = end
+}
+
+// findFrame returns the first offset from which on there is a head of a whole
+// frame, or size. It reads what it passes once.
+func findFrame(f io.ReaderAt, number uint64, from, size int64) (int64, error) {
 	buffer := make([]byte, 1<<16)
 	for from < size {
 		part := buffer[:min(int64(len(buffer)), size-from)]
@@ -182,7 +180,7 @@ func findFrame(f io.ReaderAt, from, size int64) (int64, error) {
 				break
 			}
 			at += next
-			if _, _, _, ok := parseFrame(part[at:]); ok {
+			if _, ok := parseFrame(part[at:], number, from+int64(at), size); ok {
 				return from + int64(at), nil
 			}
 		}
@@ -194,16 +192,31 @@ func findFrame(f io.ReaderAt, from, size int64) (int64, error) {
 	return size, nil
 }
 
-// open checks the payload of an entry.
-func (e entry) open(payload []byte) (packedEpoch, error) {
-	p, err := openEpoch(payload)
-	if err == nil && (p.first != e.first || p.last != e.last) {
-		err = fmt.Errorf("colate: %w: frame and epoch disagree about their span", estimate.ErrEncoding)
+// open reads the head of the entry's payload, and checks that it is one.
+func (e *entry) open(head []byte) (*epochHead, error) {
+	h, err := openHead(head)
+	if err != nil {
+		return nil, err
 	}
-	return p, err
+	if h.start != e.start || h.start+h.config.Period != e.end || h.offsets[len(h.offsets)-1] != int64(e.length) {
+		return nil, fmt.Errorf("%w: frame and epoch disagree about their span or length", estimate.ErrEncoding)
+	}
+	return h, nil
 }
 
-func (e entry) overlaps(from, to int64) bool { return e.first <= to && e.last >= from }
+// check checks a payload's checksums, all of them.
+func (e *entry) check(payload []byte) error {
+	h, err := e.open(payload[:e.head])
+	if err != nil {
+		return err
+	}
+	for i := range h.config.blocks() {
+		if !sealedBlock(payload[h.offsets[i]:h.offsets[i+1]]) {
+			return fmt.Errorf("%w: checksum of block %d of counters", estimate.ErrEncoding, i)
+		}
+	}
+	return nil
+}
 
 // readFull reads len(b) bytes at offset, or fails.
 func readFull(f io.ReaderAt, b []byte, offset int64) error {
@@ -217,46 +230,74 @@ func readFull(f io.ReaderAt, b []byte, offset int64) error {
 	return err
 }
 
-// appendIndex appends the segment's index.
+// appendIndex appends the segment's index and trailer.
 func (s *segment) appendIndex(dst []byte) []byte {
 	be, start := binary.BigEndian, len(dst)
 	dst = wire.Begin(dst, indexMagic, indexVersion)
-	dst = be.AppendUint64(dst, uint64(s.size))
 	dst = be.AppendUint32(dst, uint32(len(s.entries)))
 	for _, e := range s.entries {
 		dst = be.AppendUint64(dst, uint64(e.offset))
 		dst = be.AppendUint32(dst, e.length)
-		dst = be.AppendUint64(dst, uint64(e.first))
-		dst = be.AppendUint64(dst, uint64(e.last))
+		dst = be.AppendUint32(dst, e.head)
+		dst = be.AppendUint64(dst, uint64(e.start))
+		dst = be.AppendUint64(dst, uint64(e.end))
 	}
 	dst = be.AppendUint32(dst, uint32(len(s.damages)))
 	for _, d := range s.damages {
 		dst = be.AppendUint64(dst, uint64(d.Offset))
 		dst = be.AppendUint64(dst, uint64(d.Bytes))
 	}
-	return wire.Seal(dst, start)
+	dst = wire.Seal(dst, start)
+	dst = be.AppendUint64(dst, uint64(s.size))
+	return append(dst, trailerMagic...)
 }
 
-// parseIndex reads the index of a segment of the given size.
+// readIndex reads the index of a segment of the given size in all, if it has
+// one.
+func readIndex(f io.ReaderAt, number uint64, size int64) (*segment, error) {
+	none := fmt.Errorf("%w: no index", estimate.ErrEncoding)
+	trailer := make([]byte, trailerSize)
+	if size < trailerSize {
+		return nil, none
+	}
+	if err := readFull(f, trailer, size-trailerSize); err != nil {
+		return nil, err
+	}
+	at := int64(binary.BigEndian.Uint64(trailer))
+	if string(trailer[8:]) != trailerMagic || at < 0 || at > size-trailerSize {
+		return nil, none
+	}
+	data := make([]byte, size-trailerSize-at)
+	if err := readFull(f, data, at); err != nil {
+		return nil, err
+	}
+	return parseIndex(data, number, at)
+}
+
+// parseIndex reads the index of a segment with frames of the given size. The
+// frames lie one behind the other, so that no part of the segment is named
+// twice.
 func parseIndex(data []byte, number uint64, size int64) (*segment, error) {
-	bad := func(what string) error { return fmt.Errorf("colate: %w: %s", estimate.ErrEncoding, what) }
+	bad := func(what string) error { return fmt.Errorf("%w: %s", estimate.ErrEncoding, what) }
 	r, err := wire.Open(data, indexMagic, indexVersion)
 	if err != nil {
-		return nil, fmt.Errorf("colate: %w", err)
+		return nil, err
 	}
-	if r.Uint64() != uint64(size) {
-		return nil, bad("index of a segment of another size")
-	}
-	s := &segment{number: number, size: size}
+	s := &segment{number: number, size: size, complete: true}
 	count := r.Uint32()
 	if int64(count)*entrySize > int64(r.Len()) {
 		return nil, bad("index ends early")
 	}
+	free := int64(0)
 	for range count {
-		e := entry{segment: number, offset: int64(r.Uint64()), length: r.Uint32(), first: int64(r.Uint64()), last: int64(r.Uint64())}
-		if e.offset < frameSize || e.offset > size || int64(e.length) > size-e.offset {
-			return nil, bad("index points outside its segment")
+		e := entry{
+			segment: number, offset: int64(r.Uint64()), length: r.Uint32(), head: r.Uint32(),
+			start: int64(r.Uint64()), end: int64(r.Uint64()),
 		}
+		if e.offset < free+frameSize || e.offset > size || int64(e.length) > size-e.offset || e.head > e.length {
+			return nil, bad("index points outside its segment, or twice to one place")
+		}
+		free = e.offset + int64(e.length)
 		s.entries = append(s.entries, e)
 	}
 	count = r.Uint32()
@@ -267,7 +308,7 @@ func parseIndex(data []byte, number uint64, size int64) (*segment, error) {
 		s.damages = append(s.damages, Damage{File: segmentName(number), Offset: int64(r.Uint64()), Bytes: int64(r.Uint64())})
 	}
 	if err := r.Close(); err != nil {
-		return nil, fmt.Errorf("colate: %w", err)
+		return nil, err
 	}
 	return s, nil
 }

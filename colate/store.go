@@ -3,6 +3,7 @@ package colate
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"slices"
@@ -17,17 +18,19 @@ type StoreOptions struct {
 	// next one begun; 0 means 64 MiB. What retention removes are segments.
 	SegmentBytes int64
 	// ReadOnly opens a store that another process may be writing to, as it is
-	// now: nothing is repaired, and Append and retention fail.
+	// now (see Refresh): nothing is repaired, and Append and retention fail.
 	ReadOnly bool
 }
 
 // A Store keeps the epochs of one point in a directory, for months: in
-// segments that are only appended to, with an index for each that is complete.
-// What Sync has returned from survives a crash at any byte; what is damaged
-// costs no more than the epochs it is part of, and is reported.
+// segments that are only appended to, and end with an index when they are
+// complete. What Sync has returned from survives a crash at any byte; what is
+// damaged costs no more than the epochs it is part of, and is reported.
 //
 // One writer (Append, Sync, DropBefore, DropBeyond, Close) and any number of
-// readers may use a Store at the same time. Only one process may write.
+// readers may use a Store at the same time. A second writer, of this process
+// or another, is refused with [ErrLocked]. [FileSystem] and the formats of
+// segments and epochs are in the package's documentation.
 type Store struct {
 	files   FileSystem
 	options StoreOptions
@@ -36,6 +39,7 @@ type Store struct {
 	segments []*segment // by number; the last is being written if active is open
 
 	// The writer's alone.
+	lock   io.Closer
 	active File  // nil until the first Append, and between segments
 	fresh  bool  // active's name has not been synced
 	failed error // of the Sync that failed, if one has
@@ -46,114 +50,132 @@ type Store struct {
 // changed.
 var ErrReadOnly = errors.New("store is read-only")
 
-// OpenStore opens the store in a directory, or begins one. Segments that no
-// index describes, as after a crash, are read through; Damages says what could
-// not be saved. The error is one of the file system, which alone can keep a
-// store from opening.
+// OpenStore opens the store in a directory, or begins one. Segments without an
+// index, as after a crash, are read through. Damages says what could not be
+// saved, be it a segment that cannot be read. The error is that there is a
+// writer already, or that the directory cannot be read.
 func OpenStore(files FileSystem, options StoreOptions) (*Store, error) {
 	if options.SegmentBytes < 0 {
-		return nil, fmt.Errorf("colate: %w: segments of %d bytes, want 0 or more", estimate.ErrConfig, options.SegmentBytes)
+		return nil, estimate.Invalid("colate", "SegmentBytes", options.SegmentBytes, "0 or more")
 	}
 	if options.SegmentBytes == 0 {
 		options.SegmentBytes = 64 << 20
 	}
-	names, err := files.List()
-	if err != nil {
-		return nil, fmt.Errorf("colate: %w", err)
-	}
 	s := &Store{files: files, options: options}
+	if !options.ReadOnly {
+		var err error
+		if s.lock, err = files.Lock(); err != nil {
+			return nil, fmt.Errorf("colate: %w", err)
+		}
+	}
+	if err := s.Refresh(); err != nil {
+		if s.lock != nil {
+			s.lock.Close()
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// Refresh looks for what another process has written and removed since the
+// store was opened to be read. What its writer is about to write, at the end of
+// the last segment, is no damage. A store that is not read-only is as it is.
+func (s *Store) Refresh() error {
+	if s.segments != nil && !s.options.ReadOnly {
+		return nil
+	}
+	names, err := s.files.List()
+	if err != nil {
+		return fmt.Errorf("colate: %w", err)
+	}
+	s.mu.RLock()
+	known := map[uint64]*segment{}
+	for _, seg := range s.segments {
+		known[seg.number] = seg
+	}
+	s.mu.RUnlock()
+	segments := []*segment{}
 	for _, name := range names {
 		number, ok := numberOf(name)
 		if !ok {
-			continue // an index, or not ours
+			continue // not ours
 		}
-		seg, err := s.load(number)
-		if options.ReadOnly && errors.Is(err, fs.ErrNotExist) {
-			continue // its writer has removed it
+		seg := known[number]
+		if seg == nil || !seg.complete {
+			if seg = s.load(number, seg); seg == nil {
+				continue // its writer has removed it
+			}
 		}
-		if err != nil {
-			return nil, fmt.Errorf("colate: opening %s: %w", name, err)
-		}
-		s.segments = append(s.segments, seg)
+		segments = append(segments, seg)
 	}
-	slices.SortFunc(s.segments, func(a, b *segment) int {
+	slices.SortFunc(segments, func(a, b *segment) int {
 		if a.number < b.number {
 			return -1
 		}
 		return 1
 	})
-	return s, nil
+	if n := len(segments); s.options.ReadOnly && n > 0 && !segments[n-1].complete {
+		segments[n-1].forgetTail()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.segments = segments
+	return nil
 }
 
-// load learns what is in a segment, from its index if that fits, else from
-// the segment, and then makes the index for the next time.
-func (s *Store) load(number uint64) (*segment, error) {
+// forgetTail forgets damage at the end.
+func (s *segment) forgetTail() {
+	if n := len(s.damages); n > 0 && s.damages[n-1].Offset+s.damages[n-1].Bytes == s.size {
+		s.size = s.damages[n-1].Offset
+		s.damages = s.damages[:n-1]
+	}
+}
+
+// load learns what is in a segment, from its index if there is one, else from
+// what comes behind that which is known of it. It returns nil if the segment
+// is not there.
+func (s *Store) load(number uint64, known *segment) *segment {
 	f, err := s.files.Open(segmentName(number))
-	if err != nil {
-		return nil, err
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
+	seg := &segment{number: number}
+	if known != nil {
+		*seg = *known
+		seg.entries, seg.damages = slices.Clone(known.entries), slices.Clone(known.damages)
 	}
-	if data, err := s.readAll(indexName(number)); err == nil {
-		if seg, err := parseIndex(data, number, size); err == nil {
-			return seg, nil
+	var size int64
+	if err == nil {
+		defer f.Close()
+		size, err = f.Size()
+	}
+	if err == nil {
+		if indexed, err := readIndex(f, number, size); err == nil {
+			return indexed
 		}
+		err = seg.scan(f, size)
 	}
-	seg, err := scan(f, number, size)
-	if err != nil || s.options.ReadOnly {
-		return seg, err
-	}
-	return seg, s.writeIndex(seg)
-}
-
-func (s *Store) readAll(name string) ([]byte, error) {
-	f, err := s.files.Open(name)
 	if err != nil {
-		return nil, err
+		seg.damage(max(size, seg.size), err)
 	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	data := make([]byte, size)
-	return data, readFull(f, data, 0)
-}
-
-// writeIndex puts a segment's index in place, whole or not at all.
-func (s *Store) writeIndex(seg *segment) error {
-	name := indexName(seg.number)
-	f, err := s.files.Create(name + partSuffix)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(seg.appendIndex(nil))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return errors.Join(s.files.Rename(name+partSuffix, name), s.files.Sync())
+	return seg
 }
 
 // Append adds an epoch. It survives a crash once Sync has returned. An epoch
 // without packets is not kept. On error the epoch is not in the store, and
 // may be appended again, but not after Sync has failed.
-func (s *Store) Append(e *Epoch) error {
+func (s *Store) Append(r *Recorder) error {
 	if s.options.ReadOnly {
 		return fmt.Errorf("colate: %w", ErrReadOnly)
 	}
 	if s.failed != nil {
 		return s.failed
 	}
-	if _, _, ok := e.Span(); !ok {
+	start, end, ok := r.Span()
+	if !ok {
 		return nil
 	}
-	var err error
-	if s.buffer, err = appendFrame(s.buffer[:0], e); err != nil {
-		return err
-	}
+	s.buffer = appendFrame(s.buffer[:0], r)
 	if s.active != nil && s.segments[len(s.segments)-1].size >= s.options.SegmentBytes {
 		if err := s.complete(); err != nil {
 			return fmt.Errorf("colate: completing a segment: %w", err)
@@ -166,24 +188,38 @@ func (s *Store) Append(e *Epoch) error {
 	}
 	seg := s.segments[len(s.segments)-1]
 	if n, err := s.active.Write(s.buffer); err != nil {
-		// What was written of the frame stays where it is, as damage; no
-		// complete epoch is put at risk to remove it.
-		s.mu.Lock()
-		if n > 0 {
-			seg.damages = append(seg.damages, Damage{File: segmentName(seg.number), Offset: seg.size, Bytes: int64(n), Reason: err})
-			seg.size += int64(n)
-		}
-		s.mu.Unlock()
-		return fmt.Errorf("colate: appending an epoch: %w", errors.Join(err, s.complete()))
+		return fmt.Errorf("colate: appending an epoch: %w", errors.Join(err, s.takeBack(int64(n), err)))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seg.entries = append(seg.entries, entry{
 		segment: seg.number, offset: seg.size + frameSize, length: uint32(len(s.buffer) - frameSize),
-		first: e.first, last: e.last,
+		head: uint32(r.config.headSize()), start: start, end: end,
 	})
 	seg.size += int64(len(s.buffer))
 	return nil
+}
+
+// takeBack removes what was written of a frame, which nobody has been promised.
+// If that cannot be, it stays where it is, as damage.
+func (s *Store) takeBack(n int64, reason error) error {
+	seg := s.segments[len(s.segments)-1]
+	if n > 0 && s.active.Truncate(seg.size) != nil {
+		s.mu.Lock()
+		seg.damage(seg.size+n, reason)
+		s.mu.Unlock()
+		return s.complete()
+	}
+	if seg.size > 0 {
+		return nil
+	}
+	// A segment that holds nothing is litter.
+	err := errors.Join(s.active.Close(), s.files.Remove(segmentName(seg.number)))
+	s.active = nil
+	s.mu.Lock()
+	s.segments = s.segments[:len(s.segments)-1]
+	s.mu.Unlock()
+	return err
 }
 
 // begin creates the next segment.
@@ -192,35 +228,43 @@ func (s *Store) begin() error {
 	if n := len(s.segments); n > 0 {
 		number = s.segments[n-1].number + 1
 	}
-	// After retention and a crash there may be an index left of an older
-	// segment of this number, and of this size some day.
-	if err := s.files.Remove(indexName(number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	f, err := s.files.Create(segmentName(number))
+	for errors.Is(err, fs.ErrExist) { // by another writer, where files cannot be locked
+		number++
+		f, err = s.files.Create(segmentName(number))
+	}
 	if err != nil {
 		return err
 	}
 	s.active, s.fresh = f, true
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.segments = append(s.segments, &segment{number: number})
+	s.segments = append(slices.Clip(s.segments), &segment{number: number})
 	return nil
 }
 
-// complete syncs and closes the active segment and writes its index. If that
-// fails, the next Append begins another segment all the same.
+// complete syncs the active segment, writes its index and closes it. Without
+// an index, as on a full disk, it is read through when the store is opened.
 func (s *Store) complete() error {
 	if s.active == nil {
 		return s.failed
 	}
 	err := s.Sync()
+	seg := s.segments[len(s.segments)-1]
+	if err == nil {
+		if _, failed := s.active.Write(seg.appendIndex(nil)); failed != nil {
+			failed = s.active.Truncate(seg.size)
+			err = failed
+		} else {
+			err = s.Sync()
+		}
+	}
 	err = errors.Join(err, s.active.Close())
 	s.active = nil
-	if err != nil {
-		return err
-	}
-	return s.writeIndex(s.segments[len(s.segments)-1])
+	s.mu.Lock()
+	seg.complete = true
+	s.mu.Unlock()
+	return err
 }
 
 // Sync makes all epochs that were appended survive a crash. If it fails, no one
@@ -243,14 +287,22 @@ func (s *Store) Sync() error {
 	return nil
 }
 
-// Close syncs the store and completes its last segment.
-func (s *Store) Close() error { return s.complete() }
+// Close syncs the store, completes its last segment and lets another write.
+func (s *Store) Close() error {
+	err := s.complete()
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+		s.lock = nil
+		s.options.ReadOnly = true
+	}
+	return err
+}
 
 // A Summary says what is in a store.
 type Summary struct {
 	Epochs, Segments int
 	Bytes            int64 // without indexes
-	First, Last      int64 // ns: the span of all epochs, if there are any
+	Start, End       int64 // ns: the span of all epochs, if there are any
 }
 
 // Summary returns what is in the store now.
@@ -262,10 +314,10 @@ func (s *Store) Summary() Summary {
 		sum.Bytes += seg.size
 		for _, e := range seg.entries {
 			if sum.Epochs == 0 {
-				sum.First, sum.Last = e.first, e.last
+				sum.Start, sum.End = e.start, e.end
 			}
 			sum.Epochs++
-			sum.First, sum.Last = min(sum.First, e.first), max(sum.Last, e.last)
+			sum.Start, sum.End = min(sum.Start, e.start), max(sum.End, e.end)
 		}
 	}
 	return sum
@@ -284,62 +336,11 @@ func (s *Store) Damages() []Damage {
 	return all
 }
 
-// A Reading says what a query read.
-type Reading struct {
-	Epochs  int      // that were added
-	Other   int      // that overlap but were recorded with another Config
-	Bytes   int64    // read
-	Damages []Damage // found: epochs that overlap and cannot be read
-}
-
-// Gather adds to v all epochs that overlap the time from from to to, ends
-// included, in nanoseconds: the flow's lifetime at this point. It reads these
-// alone. An epoch that retention removes meanwhile is missing. The error is
-// one of the file system; v then holds a part of the epochs.
-func (s *Store) Gather(v *Subvector, from, to int64) (Reading, error) {
-	var r Reading
-	err := s.read(from, to, &r, func(p *packedEpoch) bool {
-		if p.config != v.config {
-			r.Other++
-			return true
-		}
-		v.add(p, &p.vectors)
-		r.Epochs++
-		return true
-	})
-	return r, err
-}
-
-// Epochs returns the epochs that overlap the time from from to to, in the
-// order they were appended, for [Joint]. An epoch that cannot be read comes as
-// nil with an error, and the rest follow.
-func (s *Store) Epochs(from, to int64) iter.Seq2[*Epoch, error] {
-	return func(yield func(*Epoch, error) bool) {
-		var r Reading
-		told := 0
-		tell := func() bool {
-			for ; told < len(r.Damages); told++ {
-				if !yield(nil, fmt.Errorf("colate: %s: %w", r.Damages[told].File, r.Damages[told].Reason)) {
-					return false
-				}
-			}
-			return true
-		}
-		stopped := false
-		err := s.read(from, to, &r, func(p *packedEpoch) bool {
-			stopped = !tell() || !yield(p.unpack(), nil)
-			return !stopped
-		})
-		if !stopped && tell() && err != nil {
-			yield(nil, err)
-		}
-	}
-}
-
-// read calls each with the epochs that overlap, until it returns false. The
-// counters are valid until it returns.
-func (s *Store) read(from, to int64, r *Reading, each func(*packedEpoch) bool) error {
+// find returns the epochs that overlap the time from from to to, in order of
+// when they began.
+func (s *Store) find(from, to int64) []entry {
 	s.mu.RLock()
+	defer s.mu.RUnlock()
 	var found []entry
 	for _, seg := range s.segments {
 		for _, e := range seg.entries {
@@ -348,89 +349,88 @@ func (s *Store) read(from, to int64, r *Reading, each func(*packedEpoch) bool) e
 			}
 		}
 	}
-	s.mu.RUnlock()
-
-	var f File
-	defer func() {
-		if f != nil {
-			f.Close()
+	slices.SortStableFunc(found, func(a, b entry) int {
+		if a.start < b.start {
+			return -1
 		}
-	}()
-	var payload []byte
-	for i, e := range found {
-		name := segmentName(e.segment)
-		if i == 0 || e.segment != found[i-1].segment {
-			if f != nil {
-				f.Close()
-			}
-			var err error
-			if f, err = s.files.Open(name); errors.Is(err, fs.ErrNotExist) {
-				f = nil
-			} else if err != nil {
-				f = nil
-				return fmt.Errorf("colate: %w", err)
-			}
-		}
-		if f == nil {
-			continue // retention has removed the segment
-		}
-		payload = slices.Grow(payload[:0], int(e.length))[:e.length]
-		err := readFull(f, payload, e.offset)
-		r.Bytes += int64(e.length)
-		var p packedEpoch
-		if err == nil {
-			p, err = e.open(payload)
-		}
-		if err != nil {
-			r.Damages = append(r.Damages, Damage{File: name, Offset: e.offset - frameSize, Bytes: frameSize + int64(e.length), Reason: err})
-			continue
-		}
-		if !each(&p) {
-			return nil
-		}
-	}
-	return nil
+		return int(min(a.start-b.start, 1))
+	})
+	return found
 }
 
-// DropBefore removes the segments whose epochs all ended before t, in
-// nanoseconds, and returns how many epochs that were. The segment that is being
-// written stays.
+// Epochs returns the epochs that overlap the time from from to to, ends
+// included, in nanoseconds, in order of when they began. An epoch that cannot be
+// read comes as nil with an error, and the rest follow. One that retention
+// removes meanwhile is missing.
+func (s *Store) Epochs(from, to int64) iter.Seq2[*Recorder, error] {
+	return func(yield func(*Recorder, error) bool) {
+		reader := epochReader{store: s}
+		defer reader.close()
+		for _, e := range s.find(from, to) {
+			r, err := reader.whole(&e)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				r, err = nil, fmt.Errorf("colate: %s: %w", segmentName(e.segment), err)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// DropBefore removes the segments whose epochs all ended by t, in nanoseconds,
+// and returns how many epochs that were. The segment that is being written
+// stays. An epoch of a clock that ran ahead keeps its own segment only.
 func (s *Store) DropBefore(t int64) (int, error) {
 	return s.drop(func(seg *segment, _ int64) bool {
-		return !slices.ContainsFunc(seg.entries, func(e entry) bool { return e.last >= t })
+		if s.active != nil && seg == s.segments[len(s.segments)-1] {
+			return false
+		}
+		return !slices.ContainsFunc(seg.entries, func(e entry) bool { return e.end > t })
 	})
 }
 
-// DropBeyond removes the oldest segments until the rest take no more than the
-// given number of bytes, and returns how many epochs that were. The segment
-// that is being written stays.
+// DropBeyond removes the oldest segments, in the order they were written, until
+// the rest take no more than the given number of bytes, and returns how many
+// epochs that were. It works on a full disk, and completes and removes the
+// segment that is being written if need be.
 func (s *Store) DropBeyond(bytes int64) (int, error) {
 	return s.drop(func(_ *segment, total int64) bool { return total > bytes })
 }
 
-// drop removes complete segments, from the oldest on, so long as old says so
-// of the oldest, given the size of all that is left.
-func (s *Store) drop(old func(oldest *segment, total int64) bool) (epochs int, err error) {
+// drop removes the segments of which old says so, given the size of all that
+// are left.
+func (s *Store) drop(old func(seg *segment, total int64) bool) (epochs int, err error) {
 	if s.options.ReadOnly {
 		return 0, fmt.Errorf("colate: %w", ErrReadOnly)
 	}
 	total := s.Summary().Bytes
-	for len(s.segments) > 0 {
-		oldest := s.segments[0]
-		if s.active != nil && len(s.segments) == 1 || !old(oldest, total) {
-			break
+	for i := 0; i < len(s.segments); {
+		seg := s.segments[i]
+		if !old(seg, total) {
+			i++
+			continue
 		}
-		if err := s.files.Remove(segmentName(oldest.number)); err != nil {
+		if s.active != nil && i == len(s.segments)-1 {
+			if err := errors.Join(s.active.Close(), s.failed); err != nil {
+				return epochs, fmt.Errorf("colate: %w", err)
+			}
+			s.active = nil
+		}
+		if err := s.files.Remove(segmentName(seg.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return epochs, fmt.Errorf("colate: %w", err)
 		}
 		s.mu.Lock()
-		s.segments = slices.Clone(s.segments[1:])
+		s.segments = slices.Concat(s.segments[:i], s.segments[i+1:])
 		s.mu.Unlock()
-		total -= oldest.size
-		epochs += len(oldest.entries)
-		if err := s.files.Remove(indexName(oldest.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return epochs, fmt.Errorf("colate: %w", err)
-		}
+		total -= seg.size
+		epochs += len(seg.entries)
 	}
-	return epochs, s.files.Sync()
+	if err := s.files.Sync(); err != nil {
+		return epochs, fmt.Errorf("colate: %w", err)
+	}
+	return epochs, nil
 }

@@ -1,4 +1,4 @@
-package colate
+package paper
 
 import (
 	"fmt"
@@ -27,18 +27,17 @@ type Hybrid struct {
 
 // NewHybrid returns an empty hybrid vector with narrow counters of the given
 // width, 1 to 31 bits and below Bits, and wide ones that hold the rest, at
-// most 32 bits. CountBits must be 0 and Vectors 1. The error wraps
+// most 32 bits. Vectors must be 1. The error wraps
 // [estimate.ErrConfig].
 func NewHybrid(c Config, narrowBits uint8) (*Hybrid, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if c.CountBits != 0 || c.Vectors != 1 {
-		return nil, fmt.Errorf("colate: %w: a hybrid has CountBits 0 and 1 vector, not %d and %d",
-			estimate.ErrConfig, c.CountBits, c.Vectors)
+	if c.Vectors != 1 {
+		return nil, estimate.Invalid("paper", "Vectors", c.Vectors, "1 for a hybrid")
 	}
 	if narrowBits < 1 || narrowBits > 31 || narrowBits >= c.Bits || c.Bits-narrowBits > 32 {
-		return nil, fmt.Errorf("colate: %w: narrow counters are %d bits, want 1 to 31, below Bits, %d, and within 32 of it",
+		return nil, fmt.Errorf("paper: %w: narrow counters are %d bits, want 1 to 31, below Bits, %d, and within 32 of it",
 			estimate.ErrConfig, narrowBits, c.Bits)
 	}
 	return &Hybrid{config: c, bits: narrowBits, narrow: make([]uint32, c.Counters), wide: make([]uint32, c.Counters)}, nil
@@ -48,7 +47,7 @@ func NewHybrid(c Config, narrowBits uint8) (*Hybrid, error) {
 func (h *Hybrid) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	c := &h.config
 	stamp := uint64(t>>(c.Shift&63)) & c.timeMask()
-	at := position(c.Identity, f, choice(p, uint64(c.PerFlow)), uint64(c.Counters))
+	at := position(c.Identity, f, hashing.Row(uint64(p), uint64(c.PerFlow)), uint64(c.Counters))
 	mask := uint64(1)<<h.bits - 1
 	low := uint64(h.narrow[at]) + stamp&mask
 	h.narrow[at] = uint32(low & mask)

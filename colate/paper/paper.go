@@ -1,4 +1,4 @@
-package colate
+package paper
 
 import (
 	"fmt"
@@ -8,21 +8,6 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// This file holds the paper's own estimators, equation by equation, on plain
-// sums of time stamps. [Estimate] is better at all of them.
-
-// absolute returns the vector to go by and checks that its sums are what the
-// paper's are: of whole time stamps.
-func (s *Subvector) absolute(k int) error {
-	switch {
-	case s.config.wraps():
-		return fmt.Errorf("colate: %w: sums that wrap (TimeBits 0) have no value by themselves", estimate.ErrNoSamples)
-	case k < 0:
-		return fmt.Errorf("colate: %w: no vector holds as many packets at both points", estimate.ErrNoSamples)
-	}
-	return nil
-}
-
 // paperVector is the vector that the paper's rule chooses, or the only one:
 // without vectors to choose from the paper assumes that nothing is lost.
 func paperVector(up, down *Subvector) int {
@@ -30,11 +15,6 @@ func paperVector(up, down *Subvector) int {
 		return 0
 	}
 	return MostSampled(up, down)
-}
-
-// own returns the sums of the flow's counters in vector k.
-func (s *Subvector) own(k int) []uint64 {
-	return s.sums[k*len(s.at):][:s.config.PerFlow]
 }
 
 // timeSum is Theorem 2, eq. (4): the estimate of the sum of the flow's time
@@ -49,11 +29,11 @@ func (s *Subvector) timeSum(k int) float64 {
 }
 
 // sameTime reports whether sums of time stamps at two points may be
-// subtracted. Unlike for [Estimate], the sizes may differ.
+// subtracted. The sizes may differ.
 func sameTime(up, down *Subvector) error {
 	u, d := up.config, down.config
 	if u.Shift != d.Shift || u.TimeBits != d.TimeBits || u.Vectors != d.Vectors || up.flow != down.flow {
-		return fmt.Errorf("colate: %w: time units 2^%d and 2^%d ns, time stamps of %d and %d bits, %d and %d vectors, flows %016x and %016x",
+		return fmt.Errorf("paper: %w: time units 2^%d and 2^%d ns, time stamps of %d and %d bits, %d and %d vectors, flows %016x and %016x",
 			estimate.ErrMismatch, u.Shift, d.Shift, u.TimeBits, d.TimeBits, u.Vectors, d.Vectors, up.flow, down.flow)
 	}
 	return nil
@@ -64,7 +44,7 @@ func sameTime(up, down *Subvector) error {
 // of any size, but then the noise of the time stamps of others does not
 // cancel: the error is that of sums of time stamps, not of delays. It returns
 // [estimate.ErrMismatch] where time units differ, and [estimate.ErrNoSamples] where
-// sums wrap, no vector has as many packets at both points, or packets is 0.
+// no vector has as many packets at both points, or packets is 0.
 func Theorem2(up, down *Subvector, packets uint64) (float64, error) {
 	k, p, err := paperFlow(up, down, packets)
 	if err != nil {
@@ -80,11 +60,11 @@ func paperFlow(up, down *Subvector, packets uint64) (k int, p float64, err error
 		return 0, 0, err
 	}
 	k = paperVector(up, down)
-	if err := up.absolute(k); err != nil {
-		return 0, 0, err
+	if k < 0 {
+		return 0, 0, fmt.Errorf("paper: %w: no vector holds as many packets at both points", estimate.ErrNoSamples)
 	}
 	if packets == 0 || up.epochs == 0 || down.epochs == 0 {
-		return 0, 0, fmt.Errorf("colate: %w: %d packets, %d and %d epochs", estimate.ErrNoSamples, packets, up.epochs, down.epochs)
+		return 0, 0, fmt.Errorf("paper: %w: %d packets, %d and %d epochs", estimate.ErrNoSamples, packets, up.epochs, down.epochs)
 	}
 	return k, float64(packets) * up.config.Share(k), nil
 }
@@ -101,7 +81,7 @@ func Theorem2Interval(up, down *Subvector, packets uint64, confidence float64) (
 		return estimate.Interval{}, err
 	}
 	if !(confidence > 0 && confidence < 1) {
-		return estimate.Interval{}, fmt.Errorf("colate: %w: confidence is %v, want between 0 and 1", estimate.ErrConfig, confidence)
+		return estimate.Interval{}, fmt.Errorf("paper: %w: confidence is %v, want between 0 and 1", estimate.ErrConfig, confidence)
 	}
 	each := (1 + confidence) / 2 // eq. (11)
 	deviations := math.Sqrt2 * math.Erfinv(each)
@@ -126,7 +106,7 @@ func unitVariance(own, total, counters, perFlow float64) float64 {
 
 // Denoise is Theorem 3: it appends to dst the maximum-likelihood estimates of
 // what the flow's own packets contributed to each of its counters in vector
-// k, in units. It returns [estimate.ErrNoSamples] where sums wrap or no epoch was
+// k, in units. It returns [estimate.ErrNoSamples] if no epoch was
 // added.
 //
 // Eq. (7) has the same solution for every counter: with ξ = S − w, what
@@ -135,14 +115,11 @@ func unitVariance(own, total, counters, perFlow float64) float64 {
 // the mean counter of others, and no difference between two of them changes:
 // the deviation of Theorem 4 is the same without Theorem 3.
 func (s *Subvector) Denoise(dst []float64, k int) ([]float64, error) {
-	if k >= s.config.Vectors {
-		k = -1
-	}
-	if err := s.absolute(k); err != nil {
-		return dst, err
+	if k < 0 || k >= s.config.Vectors {
+		return dst, estimate.Invalid("paper", "vector", k, fmt.Sprintf("0 to %d", s.config.Vectors-1))
 	}
 	if s.epochs == 0 {
-		return dst, fmt.Errorf("colate: %w: no epochs", estimate.ErrNoSamples)
+		return dst, fmt.Errorf("paper: %w: no epochs", estimate.ErrNoSamples)
 	}
 	others := noisePerCounter(float64(s.vectors[k].Fill)-s.timeSum(k), float64(s.config.Counters))
 	for _, x := range s.own(k) {
@@ -186,7 +163,7 @@ func VirtualRepetitions(up, down *Subvector, packets uint64, repetitions int, se
 		return 0, err
 	}
 	if repetitions < 1 {
-		return 0, fmt.Errorf("colate: %w: %d repetitions, want at least 1", estimate.ErrConfig, repetitions)
+		return 0, fmt.Errorf("paper: %w: %d repetitions, want at least 1", estimate.ErrConfig, repetitions)
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
 	sum := 0.0
@@ -219,7 +196,7 @@ func denoisedDelays(up, down *Subvector, packets uint64) (delays []float64, p fl
 		return nil, 0, err
 	}
 	if up.config.PerFlow != down.config.PerFlow {
-		return nil, 0, fmt.Errorf("colate: %w: %d and %d counters per flow", estimate.ErrMismatch, up.config.PerFlow, down.config.PerFlow)
+		return nil, 0, fmt.Errorf("paper: %w: %d and %d counters per flow", estimate.ErrMismatch, up.config.PerFlow, down.config.PerFlow)
 	}
 	received, err := down.Denoise(nil, k)
 	if err != nil {
@@ -243,7 +220,26 @@ func paperDeviation(up, down *Subvector, packets uint64, meanSquare float64) (fl
 	}
 	variance := meanSquare - mean*mean
 	if !(variance >= 0) {
-		return 0, fmt.Errorf("colate: %w: the variance comes out as %g ns²", estimate.ErrNoSamples, variance)
+		return 0, fmt.Errorf("paper: %w: the variance comes out as %g ns²", estimate.ErrNoSamples, variance)
 	}
 	return math.Sqrt(variance), nil
+}
+
+// squares is S², the sample variance of sums of delays over a flow's counters.
+// Packets choose their counters at random, so that in expectation it is the sum of
+// the squared delays of all that are in a counter: m·S² is Theorem 4's sum of
+// squares for the flow, averaged over all pairings of its counters, plus what
+// noise adds.
+func squares(sums []float64) float64 {
+	if len(sums) < 2 {
+		return 0
+	}
+	center, s := 0.0, 0.0
+	for _, x := range sums {
+		center += x / float64(len(sums))
+	}
+	for _, x := range sums {
+		s += (x - center) * (x - center)
+	}
+	return s / float64(len(sums)-1)
 }

@@ -1,4 +1,4 @@
-package colate
+package paper
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package colate
+package paper
 
 import (
 	"fmt"
@@ -40,7 +40,7 @@ func (r Requirements) deviations() float64 {
 
 func (r Requirements) validate() error {
 	bad := func(field string, got float64, want string) error {
-		return fmt.Errorf("colate: %w: %s is %g, want %s", estimate.ErrConfig, field, got, want)
+		return fmt.Errorf("paper: %w: %s is %g, want %s", estimate.ErrConfig, field, got, want)
 	}
 	inside := func(x, low, high float64) bool { return x > low && x < high }
 	switch {
@@ -86,10 +86,10 @@ func (r Requirements) Solve() (Parameters, error) {
 	unmet := func(p Parameters) bool { return r.excess(p) > 0 }
 	switch {
 	case unmet(r.parameters(low)):
-		return Parameters{}, fmt.Errorf("colate: %w: no number of counters is accurate enough for flows as small as Least, %g: at best the error is %.3g times what Error and DelayPart allow",
+		return Parameters{}, fmt.Errorf("paper: %w: no number of counters is accurate enough for flows as small as Least, %g: at best the error is %.3g times what Error and DelayPart allow",
 			estimate.ErrConfig, r.Least, math.Sqrt(1+r.excess(r.parameters(low))))
 	case !unmet(r.parameters(high)):
-		return Parameters{}, fmt.Errorf("colate: %w: every number of counters is accurate enough; Error, %g, or Least, %g, can be lower",
+		return Parameters{}, fmt.Errorf("paper: %w: every number of counters is accurate enough; Error, %g, or Least, %g, can be lower",
 			estimate.ErrConfig, r.Error, r.Least)
 	}
 	return r.parameters(r.search(low, high, unmet)), nil

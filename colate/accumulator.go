@@ -1,0 +1,337 @@
+package colate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+)
+
+// Absent is how many flows that never were an [Accumulator] follows beside
+// those it was made for. What an estimate says about them is noise and nothing
+// else, so they calibrate it: see [Result.MeanInterval].
+const Absent = 199
+
+// An Accumulator follows some flows through the epochs of two points, one pair
+// of epochs after the other, and adds up the delays of what both recorded.
+//
+//	a, err := colate.NewAccumulator(config, flows)
+//	for each minute {
+//		err = a.Add(up, down)
+//	}
+//	r, err := a.Estimate(0) // of flows[0]
+//
+// Its size does not depend on how many epochs it takes: 4 MB for one flow of
+// [DefaultConfig], and 20 kB for each one more.
+//
+// Single writer, no locks.
+type Accumulator struct {
+	config Config // without what points may differ in
+	flows  []joint.FlowRecord
+	at     []uint32 // counters: PerFlow of each flow, then those of absent flows
+	order  []uint32 // cells, by counter
+	table  *cellTable
+
+	own       []ownTally
+	absent    []tally // Absent for each flow
+	reference float64 // a delay that is taken off all packets', for precision
+	begun     bool
+	epochs    int     // pairs that were added
+	missing   int     // pairs of which one point's epoch was missing
+	packets   float64 // at the second point, in pairs
+
+	// Of the present chunk: groups of each cell, how many packets it has.
+	groups [][]group
+	memory []group
+	totals []float64
+}
+
+// NewAccumulator returns an empty Accumulator for flows at points of Config c.
+// A record of 0 packets is of a flow whose number of packets is not known, and
+// is then read from the counters, where it shows. The error wraps
+// [estimate.ErrConfig].
+func NewAccumulator(c Config, flows []joint.FlowRecord) (*Accumulator, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if len(flows) == 0 {
+		return nil, estimate.Invalid("colate", "number of flows", 0, "at least 1")
+	}
+	for i, f := range flows {
+		if !(f.Packets >= 0 && f.Packets < 1<<60) || !(f.Doubt >= 0 && f.Doubt < 1<<60) {
+			return nil, estimate.Invalid("colate", fmt.Sprintf("flow %d", i), f, "packets and doubt from 0 to 2^60")
+		}
+	}
+	m := c.PerFlow
+	cells := (len(flows) + Absent) * m
+	a := &Accumulator{
+		config: c.comparable(), flows: slices.Clone(flows),
+		at: make([]uint32, cells), order: make([]uint32, cells),
+		table: newCellTable(c, cells, mostCuts),
+		own:   make([]ownTally, len(flows)), absent: make([]tally, len(flows)*Absent),
+		groups: make([][]group, cells), totals: make([]float64, cells),
+	}
+	for i, f := range flows {
+		for j := range m {
+			a.at[i*m+j] = uint32(position(c.Identity, f.Flow, uint64(j), uint64(c.Counters)))
+		}
+	}
+	for i := range Absent {
+		for j := range m {
+			a.at[(len(flows)+i)*m+j] = c.neighbour(a.at[j], i)
+		}
+	}
+	for i := range a.order {
+		a.order[i] = uint32(i)
+	}
+	slices.SortFunc(a.order, func(i, j uint32) int { return int(a.at[i]) - int(a.at[j]) })
+	return a, nil
+}
+
+// neighbour is the counter that an absent flow has in place of this one: any
+// would do, and one in the same block is read with it.
+func (c *Config) neighbour(at uint32, absent int) uint32 {
+	from, to := c.blockOf(int(at) / c.blockSize())
+	length := to - from
+	if length == 1 { // an odd one, at the end
+		return uint32(absent % c.Counters)
+	}
+	return uint32(from + (int(at)-from+1+absent%(length-1))%length)
+}
+
+// Reset empties the accumulator, which then follows other flows: as many as
+// before.
+func (a *Accumulator) Reset() {
+	a.table.clear()
+	clear(a.own)
+	clear(a.absent)
+	a.begun, a.epochs, a.missing, a.packets, a.reference = false, 0, 0, 0, 0
+}
+
+// Config returns the configuration of the epochs that can be added.
+func (a *Accumulator) Config() Config { return a.config }
+
+// Epochs is how many pairs of epochs were added, and of how many times more
+// only one point's epoch was there.
+func (a *Accumulator) Epochs() (pairs, missing int) { return a.epochs, a.missing }
+
+// Add adds what two points recorded in the same epoch. Epochs are added in the
+// order of time. It returns [estimate.ErrMismatch] for epochs of other Configs
+// or of different times.
+func (a *Accumulator) Add(up, down *Recorder) error {
+	for _, r := range []*Recorder{up, down} {
+		if r.config.comparable() != a.config {
+			return fmt.Errorf("colate: %w: epoch of %+v, accumulator of %+v", estimate.ErrMismatch, r.config, a.config)
+		}
+	}
+	if up.packets == 0 || down.packets == 0 {
+		if up.packets != down.packets {
+			a.missing++
+		}
+		return nil
+	}
+	if up.start != down.start || up.config.Period != down.config.Period {
+		return fmt.Errorf("colate: %w: epochs of %d and %d ns from %d and %d on", estimate.ErrMismatch,
+			up.config.Period, down.config.Period, up.start, down.start)
+	}
+	for i, at := range a.at {
+		a.table.put(i, up.words[at], down.words[at])
+	}
+	a.end(down.packets)
+	return nil
+}
+
+// end ends a pair of epochs that was put into the table.
+func (a *Accumulator) end(packets uint64) {
+	a.epochs++
+	a.packets += float64(packets)
+	if a.table.epochs++; a.table.epochs == a.table.room {
+		a.flush()
+	}
+}
+
+// flush adds the table to the tallies, and empties it.
+func (a *Accumulator) flush() {
+	if a.table.epochs == 0 {
+		return
+	}
+	a.memory = a.memory[:0]
+	for i := range a.groups {
+		a.totals[i] = a.table.total(i)
+		from := len(a.memory)
+		a.memory = a.table.groups(a.memory, i)
+		a.groups[i] = a.memory[from:len(a.memory):len(a.memory)]
+	}
+	m := a.config.PerFlow
+	others := newOthers(a.totals[len(a.flows)*m:])
+	if !a.begun {
+		a.reference, a.begun = a.meanDelay(), true
+	}
+	for f := range a.flows {
+		a.tallyFlow(f, others)
+	}
+	a.table.clear()
+}
+
+// meanDelay is that of the packets in absent flows' groups.
+func (a *Accumulator) meanDelay() float64 {
+	sum, n := 0.0, 0.0
+	for _, groups := range a.groups[len(a.flows)*a.config.PerFlow:] {
+		for i := range groups {
+			sum += groups[i].sum
+			n += float64(groups[i].count)
+		}
+	}
+	return sum / max(n, 1)
+}
+
+// others says how many packets of other flows a cell has: typically, and how
+// many more are too many to be believed in.
+type others struct{ typical, room float64 }
+
+func newOthers(totals []float64) others {
+	sorted := slices.Clone(totals)
+	slices.Sort(sorted)
+	middle, high := sorted[len(sorted)/2], sorted[len(sorted)*9/10]
+	return others{middle, 2 * (high - middle)}
+}
+
+// limits are the numbers of packets up to which a cell of a flow with this
+// median, and one of an absent flow, is taken. A cell beyond is shared with an
+// elephant, which gives itself away by its count, without regard to its delay.
+func (o others) limits(median float64) (own, absent float64) {
+	room := max(o.room, 3*math.Sqrt(median)+2)
+	return median + room, o.typical + room
+}
+
+// tallyFlow adds the table's groups of one flow, and those of all absent flows
+// that are taken for it: in the same places, where its own packets let a group
+// be. So what noise does to it, it does to them.
+func (a *Accumulator) tallyFlow(f int, others others) {
+	m := a.config.PerFlow
+	first := f * m
+	var sorted [MaxPerFlow]float64
+	copy(sorted[:m], a.totals[first:first+m])
+	slices.Sort(sorted[:m])
+	limit, limitAbsent := others.limits(sorted[m/2])
+
+	own := &a.own[f]
+	var covered [MaxPerFlow]uint64
+	var seen exposure
+	for j := range m {
+		if a.totals[first+j] <= limit {
+			covered[j] = cover(a.groups[first+j])
+			seen.add(covered[j])
+		}
+	}
+	for e := range a.table.epochs {
+		n := 0.0
+		for j := range m {
+			n += a.table.packets(first+j, e)
+		}
+		own.all += n
+		if seen[e] > 0 {
+			own.open += n
+		}
+	}
+	largest := math.Ldexp(a.config.Unit(), int(a.config.sumBits())-3)
+	for j := range m {
+		if covered[j] == 0 {
+			continue
+		}
+		for i := range a.groups[first+j] {
+			g := &a.groups[first+j][i]
+			own.add(g, seen.weight(g, float64(m)), a.reference)
+			if math.Abs(g.sum) > largest {
+				own.large++
+			}
+		}
+	}
+	for i := range Absent {
+		a.tallyAbsent(&a.absent[f*Absent+i], (len(a.flows)+i)*m, covered[:m], limitAbsent)
+	}
+}
+
+// tallyAbsent adds an absent flow's groups that are covered.
+func (a *Accumulator) tallyAbsent(t *tally, first int, covered []uint64, limit float64) {
+	var seen exposure
+	for j, mask := range covered {
+		if a.totals[first+j] > limit {
+			continue
+		}
+		for i := range a.groups[first+j] {
+			if of := a.groups[first+j][i].mask(); of&^mask == 0 {
+				seen.add(of)
+			}
+		}
+	}
+	for j, mask := range covered {
+		if a.totals[first+j] > limit {
+			continue
+		}
+		for i := range a.groups[first+j] {
+			if g := &a.groups[first+j][i]; g.mask()&^mask == 0 {
+				t.add(g, seen.weight(g, float64(len(covered))), a.reference)
+			}
+		}
+	}
+}
+
+// Flows returns the records that the accumulator was made for.
+func (a *Accumulator) Flows() []joint.FlowRecord { return slices.Clone(a.flows) }
+
+// A tally adds up a flow's groups: their delays less the reference, and their
+// packets, each group for as many as it stands for; and as they are, for the
+// deviation.
+type tally struct {
+	sum, count float64 // weighted
+
+	seen    float64 // groups, those without packets too
+	groups  float64 // that have packets
+	excess  float64 // Σ delays
+	packets float64 // Σ packets
+	squares float64 // Σ delays²/packets
+}
+
+func (t *tally) add(g *group, weight, reference float64) {
+	if t.seen++; g.count == 0 {
+		return
+	}
+	n := float64(g.count)
+	x := g.sum - n*reference
+	t.sum += weight * x
+	t.count += weight * n
+	t.groups++
+	t.excess += x
+	t.packets += n
+	t.squares += x * x / n
+}
+
+// variance is that of a packet's delay, from how groups differ.
+func (t *tally) variance() float64 {
+	if t.groups < 2 {
+		return 0
+	}
+	return max(t.squares-t.excess*t.excess/t.packets, 0) / (t.groups - 1)
+}
+
+// An ownTally is that of a flow that was asked for.
+type ownTally struct {
+	tally
+	fourth    float64 // Σ (delays²/packets)²
+	weights   float64 // Σ weight² × packets
+	all, open float64 // packets in the flow's cells, and of those in epochs with a group
+	large     float64 // groups that may have wrapped
+}
+
+func (t *ownTally) add(g *group, weight, reference float64) {
+	t.tally.add(g, weight, reference)
+	if g.count > 0 {
+		n := float64(g.count)
+		x := g.sum - n*reference
+		t.fourth += (x * x / n) * (x * x / n)
+		t.weights += weight * weight * n
+	}
+}

@@ -1,0 +1,253 @@
+package colate
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// Counters are encoded in blocks of blockCounters, the last of fewer, each of
+// which is read alone:
+//
+//	parameter k of counts 1 · base width of sums 1
+//	bits, most significant first, for each counter:
+//	  count  0 for a counter that is 0, and then no more; else the count, or
+//	         2^CountBits if that is 0. Its high bits, all but k, as so many
+//	         ones and a zero, the low k as they are; from maxOnes on as
+//	         maxOnes ones and CountBits+1 bits
+//	  digest DigestBits
+//	  sum    less count × middle of the epoch and half the count, modulo the
+//	         sum's width, signed, as 2x or -2x-1: base width and half the
+//	         length of the count, rounded up, but at most the sum's width
+//	zeros to the next byte
+//	CRC-32C 4
+//
+// The sum of the times of n packets is close to n times the middle of the
+// epoch; what is left has some log2(Period) + log2(n)/2 bits, where a sum has
+// half as many more.
+const (
+	blockCounters = 256
+	blockOverhead = 6
+	maxOnes       = 24
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A blockCodec has what blocks of an epoch share.
+type blockCodec struct {
+	countBits, digestBits, sumBits uint
+	middle                         uint64 // of the epoch, in units
+}
+
+func newBlockCodec(c *Config, start int64) blockCodec {
+	return blockCodec{
+		countBits: uint(c.CountBits), digestBits: uint(c.DigestBits), sumBits: uint(c.sumBits()),
+		middle: uint64((start + c.Period/2) >> c.Shift),
+	}
+}
+
+// widest is the most bits a counter takes in a block.
+func (c *Config) widest() int {
+	return maxOnes + 1 + int(c.CountBits) + int(c.DigestBits) + int(c.sumBits())
+}
+
+// split takes a word apart: its count as encoded, the rest of its sum, and its
+// digest.
+func (b *blockCodec) split(word uint64) (count, digest, sum uint64) {
+	if word == 0 {
+		return 0, 0, 0
+	}
+	count = word & (1<<b.countBits - 1)
+	if count == 0 {
+		count = 1 << b.countBits
+	}
+	digest = word >> b.countBits & (1<<b.digestBits - 1)
+	rest := word>>(b.countBits+b.digestBits) - b.expected(count)
+	signed := estimate.SignExtend(rest, int(b.sumBits))
+	return count, digest, uint64(signed<<1) ^ uint64(signed>>63)
+}
+
+// join is the word that split took apart.
+func (b *blockCodec) join(count, digest, sum uint64) uint64 {
+	signed := sum>>1 ^ -(sum & 1)
+	total := (signed + b.expected(count)) & (1<<b.sumBits - 1)
+	return total<<(b.countBits+b.digestBits) | digest<<b.countBits | count&(1<<b.countBits-1)
+}
+
+// expected is the sum that so many packets have in the middle of the epoch,
+// with what their digests carry into it.
+func (b *blockCodec) expected(count uint64) uint64 { return count*b.middle + count/2 }
+
+// sumWidth is how many bits the rest of a sum takes.
+func (b *blockCodec) sumWidth(base uint, count uint64) uint {
+	return min(b.sumBits, base+(uint(bits.Len64(count))+1)/2)
+}
+
+// append appends a block of words.
+func (b *blockCodec) append(dst []byte, words []uint64) []byte {
+	start := len(dst)
+	var total, base uint64
+	for _, word := range words {
+		count, _, sum := b.split(word)
+		total += count
+		if need, has := uint64(bits.Len64(sum)), uint64(bits.Len64(count)+1)/2; need > has+base {
+			base = need - has
+		}
+	}
+	k := b.parameter(words, total)
+	w := bitWriter{dst: append(dst, byte(k), byte(base))}
+	for _, word := range words {
+		count, digest, sum := b.split(word)
+		w.putCount(count, k, b.countBits)
+		if count > 0 {
+			w.put(digest, b.digestBits)
+			w.put(sum, b.sumWidth(uint(base), count))
+		}
+	}
+	dst = w.end()
+	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+}
+
+// parameter is the k of counts that add up to total: of the length of the mean
+// and its neighbours, that which takes least.
+func (b *blockCodec) parameter(words []uint64, total uint64) uint {
+	guess := uint(bits.Len64(total / uint64(len(words))))
+	best, least := uint(0), ^uint(0)
+	for k := max(guess, 2) - 2; k <= min(guess, b.countBits); k++ {
+		size := uint(0)
+		for _, word := range words {
+			count, _, _ := b.split(word)
+			size += countWidth(count, k, b.countBits)
+		}
+		if size < least {
+			best, least = k, size
+		}
+	}
+	return best
+}
+
+func countWidth(count uint64, k, countBits uint) uint {
+	if ones := uint(count >> k); ones < maxOnes {
+		return ones + 1 + k
+	}
+	return maxOnes + countBits + 1
+}
+
+// read reads a block, checksum and all, into words. The error wraps
+// [estimate.ErrEncoding], and then words hold nothing of use. scratch is for
+// its use, and is returned to be used again.
+func (b *blockCodec) read(words []uint64, data, scratch []byte) ([]byte, error) {
+	bad := func(what string) ([]byte, error) { return scratch, fmt.Errorf("%w: %s", estimate.ErrEncoding, what) }
+	if !sealedBlock(data) {
+		return bad("checksum of a block of counters")
+	}
+	body := data[:len(data)-4]
+	k, base := uint(body[0]), uint(body[1])
+	if k > b.countBits || base > 64 {
+		return bad("parameters of a block of counters")
+	}
+	// Behind the end there is room for a look.
+	scratch = append(append(scratch[:0], body[2:]...), make([]byte, 16)...)
+	r := bitReader{data: scratch, limit: uint(len(body)-2) * 8}
+	for i := range words {
+		count := r.count(k, b.countBits)
+		if count > 1<<b.countBits {
+			return bad("a count out of range")
+		}
+		words[i] = 0
+		if count > 0 {
+			digest := r.take(b.digestBits)
+			words[i] = b.join(count, digest, r.take(b.sumWidth(base, count)))
+		}
+		if r.at > r.limit {
+			return bad("a block ends early")
+		}
+	}
+	if spare := r.limit - r.at; spare >= 8 || r.take(spare) != 0 {
+		return bad("a block of counters does not end where it should")
+	}
+	return scratch, nil
+}
+
+// sealedBlock reports whether the checksum of a block is right.
+func sealedBlock(data []byte) bool {
+	if len(data) < blockOverhead {
+		return false
+	}
+	body := data[:len(data)-4]
+	return crc32.Checksum(body, castagnoli) == binary.BigEndian.Uint32(data[len(body):])
+}
+
+// A bitWriter appends bits, most significant first.
+type bitWriter struct {
+	dst    []byte
+	held   uint64
+	length uint // of held, below 8 between puts
+}
+
+// put appends the low width bits of v, up to 64.
+func (w *bitWriter) put(v uint64, width uint) {
+	if width > 32 {
+		w.put(v>>32, width-32)
+		width = 32
+	}
+	w.held = w.held<<width | v&(1<<width-1)
+	w.length += width
+	for w.length >= 8 {
+		w.length -= 8
+		w.dst = append(w.dst, byte(w.held>>w.length))
+	}
+}
+
+func (w *bitWriter) putCount(count uint64, k, countBits uint) {
+	if ones := uint(count >> k); ones < maxOnes {
+		w.put(1<<(ones+1)-2, ones+1)
+		w.put(count, k)
+		return
+	}
+	w.put(1<<maxOnes-1, maxOnes)
+	w.put(count, countBits+1)
+}
+
+// end fills up the last byte.
+func (w *bitWriter) end() []byte {
+	if w.length > 0 {
+		w.put(0, 8-w.length)
+	}
+	return w.dst
+}
+
+// A bitReader reads bits. data is 16 bytes longer than limit, which at may
+// exceed after a count or a sum of what is no block.
+type bitReader struct {
+	data      []byte
+	at, limit uint
+}
+
+// peek is the next 57 bits at least, from the highest bit down.
+func (r *bitReader) peek() uint64 {
+	if r.at > r.limit {
+		return 0
+	}
+	return binary.BigEndian.Uint64(r.data[r.at/8:]) << (r.at % 8)
+}
+
+// take reads width bits, up to 56.
+func (r *bitReader) take(width uint) uint64 {
+	v := r.peek() >> (64 - width)
+	r.at += width
+	return v
+}
+
+func (r *bitReader) count(k, countBits uint) uint64 {
+	ones := uint(bits.LeadingZeros64(^r.peek()))
+	if ones >= maxOnes {
+		r.at += maxOnes
+		return r.take(countBits + 1)
+	}
+	r.at += ones + 1
+	return uint64(ones)<<k | r.take(k)
+}

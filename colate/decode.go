@@ -1,0 +1,151 @@
+package colate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+)
+
+// Decode estimates the mean delays of all flows of an epoch at once, given the
+// records of as many of them as possible: it explains every counter by the
+// flows that share it, where [Estimate] takes all flows but one for noise.
+// Flows that are missing from the records are noise still. For more than one
+// epoch see [Path.Decode].
+//
+// The result's flows are in the order of the records. A flow none of whose
+// counters holds the same packets at both points gets the mean of all flows
+// like it, and an interval as wide as flows are apart. Decode allocates; over
+// 455,334 counters and 300,000 flows it takes seconds, and ends early with ctx.
+//
+// It returns [estimate.ErrMismatch] for epochs of different Configs or times,
+// and [estimate.ErrNoSamples] where no counter holds the same packets at both
+// points.
+func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
+	d := newDifferences(up.config)
+	if up.config.comparable() != down.config.comparable() || up.start != down.start {
+		return joint.Result{}, fmt.Errorf("colate: %w: %+v from %d on and %+v from %d on", estimate.ErrMismatch, up.config, up.start, down.config, down.start)
+	}
+	for i := range up.words {
+		d.table.put(i, up.words[i], down.words[i])
+	}
+	d.end(down.packets)
+	return d.decode(ctx, flows, opts)
+}
+
+// Decode is [Decode] for the epochs of two stores that overlap the time from
+// from to to. It holds the counters of a few epochs, whatever the time: 45 MB
+// for those of [DefaultConfig], beside what solving takes. Progress in opts
+// begins when all are read.
+func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int64, opts joint.Options) (joint.Result, Coverage, error) {
+	q := newQuery(p, from, to)
+	defer q.close()
+	var d *differences
+	var all []uint32
+	err := q.run(ctx, func(c Config) error {
+		d = newDifferences(c)
+		all = make([]uint32, c.Counters)
+		for i := range all {
+			all[i] = uint32(i)
+		}
+		return nil
+	}, func(s *step) error {
+		packets, err := q.cells(s, all, all, d.table)
+		if err == nil {
+			d.end(packets)
+		}
+		return err
+	}, func() {})
+	if err != nil {
+		return joint.Result{}, q.coverage, err
+	}
+	r, err := d.decode(ctx, flows, opts)
+	return r, q.coverage, err
+}
+
+// differences accumulates what all counters say about epochs.
+type differences struct {
+	config  Config
+	table   *cellTable
+	sums    []float64
+	counts  []float64
+	covered []float64 // packets of the epochs in which a counter had a group
+	packets float64   // of all epochs
+	epoch   []float64 // packets of each epoch in the table
+}
+
+// differencesRoom is how many epochs are matched by level at a time.
+const differencesRoom = 8
+
+func newDifferences(c Config) *differences {
+	return &differences{
+		config: c, table: newCellTable(c, c.Counters, differencesRoom),
+		sums: make([]float64, c.Counters), counts: make([]float64, c.Counters), covered: make([]float64, c.Counters),
+	}
+}
+
+// end ends a pair of epochs that was put into the table.
+func (d *differences) end(packets uint64) {
+	d.packets += float64(packets)
+	d.epoch = append(d.epoch, float64(packets))
+	if d.table.epochs++; d.table.epochs == d.table.room {
+		d.flush()
+	}
+}
+
+func (d *differences) flush() {
+	var groups []group
+	for i := range d.sums {
+		groups = d.table.groups(groups[:0], i)
+		for k := range groups {
+			g := &groups[k]
+			d.sums[i] += g.sum
+			d.counts[i] += float64(g.count)
+			for e := g.from; e < g.to; e++ {
+				d.covered[i] += d.epoch[e]
+			}
+		}
+	}
+	d.epoch = d.epoch[:0]
+	d.table.clear()
+}
+
+// leastCovered is the part of all packets that the epochs of a counter's
+// groups must have for the counter to stand for all.
+const leastCovered = 0.5
+
+// problem scales each counter's groups to all epochs.
+func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
+	d.flush()
+	c := &d.config
+	p := &joint.Problem{
+		Sum: make([]float64, c.Counters), Count: make([]float64, c.Counters), Unusable: make([]bool, c.Counters),
+		Rows: 1, CellsPerRow: c.PerFlow,
+		Packets: make([]float64, len(flows)), Doubt: make([]float64, len(flows)),
+		Cells: make([]uint32, 0, len(flows)*c.PerFlow),
+	}
+	for i := range d.sums {
+		part := d.covered[i] / max(d.packets, 1)
+		if part < leastCovered {
+			p.Unusable[i] = true
+			continue
+		}
+		p.Sum[i], p.Count[i] = d.sums[i]/part, d.counts[i]/part
+	}
+	for i, f := range flows {
+		p.Packets[i], p.Doubt[i] = f.Packets, f.Doubt
+		for j := range c.PerFlow {
+			p.Cells = append(p.Cells, uint32(position(c.Identity, f.Flow, uint64(j), uint64(c.Counters))))
+		}
+	}
+	return p
+}
+
+func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
+	r, err := d.problem(flows).Solve(ctx, opts)
+	if err != nil {
+		return joint.Result{}, fmt.Errorf("colate: %w", err)
+	}
+	return r, nil
+}

@@ -1,0 +1,48 @@
+// Package paper is COLATE as its paper has it: counters of plain sums of time
+// stamps, epochs that end before one overflows, and the paper's estimators,
+// equation by equation.
+//
+// It is there to be compared with, and to check the paper by. Package colate
+// does better at all of it with as many bits.
+//
+//	up, err := paper.New(config)
+//	up.Update(flow, packet, now) // for each packet, and the same at the other point
+//	s, err := paper.NewSubvector(config)
+//	s.Reset(flow)
+//	s.Add(up.Current())
+//	mean, err := paper.Theorem2(s, other, packets)
+//
+// # Time stamps
+//
+// The paper adds the current time to a counter of 19 bits, in a unit that it does
+// not name. Its example lets an epoch's time stamps come to T = 8×10¹⁰ and
+// promises less than 0.1 bit per packet; together, a time stamp is then below
+// 10³ on average, and for an epoch of minutes to hours the unit is a tenth of
+// a second to seconds. Delays of microseconds do not show in such a unit but
+// by chance: whether the clock ticks while a packet is on its way, so that the
+// mean of p packets with a delay d much below the unit u is off by some √(u/(p·d))
+// of itself by that alone. Microsecond units need counters that hold the sum of
+// microsecond clocks.
+//
+// # Source
+//
+// M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow
+// Latency Measurement without Packet Probing and Time Stamping, SIGMETRICS
+// 2014.
+//
+//	paper        here                                      where
+//	n            Config.Counters                           §3.1
+//	m            Config.PerFlow                            §3.1
+//	b            Config.Bits                               §3.1
+//	C_X          one vector of an [Epoch]                  §3.1
+//	S_X^f        [Subvector]                               §3.1
+//	H(f, j)      position                                  §3.1
+//	t_X          Vector.Fill                               §3.2
+//	T            Config.Threshold                          §5
+//	t̃_f,X        Subvector.timeSum, eq. (4)                §4.1
+//	μ̃_f          [Theorem2], eq. (3)                       §4.1
+//	w̃_f,X        [Subvector.Denoise], eq. (7)              §4.2.1
+//	γ            repetitions of [VirtualRepetitions]       §4.2.2
+//	M, α, β      [Requirements]                            §5
+//	B            [Requirements.TimeError], eq. (12)        §5.1
+package paper

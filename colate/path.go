@@ -1,0 +1,247 @@
+package colate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+)
+
+// A Path is two points that packets pass one after the other, by what their
+// stores keep. Any number of goroutines may query it, while the stores are
+// written.
+type Path struct{ Up, Down *Store }
+
+// An Answer is what a query says about one flow: a Result, or why there is
+// none.
+type Answer struct {
+	Result
+	Err error // wraps [estimate.ErrNoSamples]
+}
+
+// A Coverage says what a query could go by.
+type Coverage struct {
+	// Start and End are the span of the epochs that overlap the window, which
+	// is what answers are about: whole epochs, of flows that had the packets
+	// of their records in them.
+	Start, End int64
+	// Epochs is how many pairs of epochs were compared, Missing what parts of
+	// the span were not, and why.
+	Epochs  int
+	Missing []Missing
+	// Bytes were read, of both stores.
+	Bytes int64
+	// Damages are what was found to be unreadable.
+	Damages []Damage
+}
+
+// A Missing is a span for which the points could not be compared.
+type Missing struct {
+	Start, End int64
+	Reason     error
+}
+
+// Estimate returns what two stores say about a flow in the time from from to
+// to, in nanoseconds, ends included. It reads of each epoch the counters of the
+// flow, and others in the same blocks.
+//
+//	answer, coverage, err := path.Estimate(ctx, joint.FlowRecord{Flow: flow, Packets: 5000}, from, to)
+//
+// The errors are ctx's, one of the file system, [estimate.ErrNoSamples] if no
+// epoch overlaps the time, and the answer's.
+func (p Path) Estimate(ctx context.Context, flow joint.FlowRecord, from, to int64) (Result, Coverage, error) {
+	answers, coverage, err := p.EstimateAll(ctx, []joint.FlowRecord{flow}, from, to)
+	if err != nil {
+		return Result{}, coverage, err
+	}
+	return answers[0].Result, coverage, answers[0].Err
+}
+
+// EstimateAll is Estimate for many flows, which reads the epochs once. Answers
+// are in the order of the flows.
+func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, to int64) ([]Answer, Coverage, error) {
+	q := newQuery(p, from, to)
+	defer q.close()
+	var a *Accumulator
+	err := q.run(ctx, func(c Config) (err error) {
+		a, err = NewAccumulator(c, flows)
+		return err
+	}, func(s *step) error {
+		packets, err := q.cells(s, a.at, a.order, a.table)
+		if err == nil {
+			a.end(packets)
+		}
+		return err
+	}, func() { a.missing++ })
+	if err != nil {
+		return nil, q.coverage, err
+	}
+	answers := make([]Answer, len(flows))
+	for i := range answers {
+		if err := ctx.Err(); err != nil {
+			return nil, q.coverage, err
+		}
+		answers[i].Result, answers[i].Err = a.Estimate(i)
+	}
+	return answers, q.coverage, nil
+}
+
+// A query walks through the epochs of both points.
+type query struct {
+	up, down epochReader
+	found    [2][]entry
+	coverage Coverage
+	sums     [2][]uint64
+}
+
+// A step is a span that begins and ends with epochs of both points: one of
+// each, as a rule; more after a restart, or where one Period is a multiple of
+// the other.
+type step struct {
+	start, end int64
+	entries    [2][]entry
+}
+
+func newQuery(p Path, from, to int64) *query {
+	return &query{
+		up: epochReader{store: p.Up}, down: epochReader{store: p.Down},
+		found: [2][]entry{p.Up.find(from, to), p.Down.find(from, to)},
+	}
+}
+
+func (q *query) close() {
+	q.up.close()
+	q.down.close()
+}
+
+// run calls begin once, with the Config of the window's first epoch that can
+// be read, and each for every step; missing where it could not be compared.
+func (q *query) run(ctx context.Context, begin func(Config) error, each func(*step) error, missing func()) error {
+	c, err := q.config()
+	if err != nil {
+		return err
+	}
+	if err := begin(c); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s, ok := q.next()
+		if !ok {
+			q.coverage.Bytes = q.up.bytes + q.down.bytes
+			return nil
+		}
+		if first {
+			q.coverage.Start = s.start
+		}
+		q.coverage.End = max(q.coverage.End, s.end)
+		err := q.complete(s)
+		if err == nil {
+			err = each(s)
+		}
+		if err != nil {
+			q.coverage.Missing = append(q.coverage.Missing, Missing{s.start, s.end, err})
+			missing()
+			continue
+		}
+		q.coverage.Epochs++
+	}
+}
+
+// complete reports which point has no epoch in a step.
+func (q *query) complete(s *step) error {
+	for i, point := range []string{"first", "second"} {
+		if len(s.entries[i]) == 0 {
+			return fmt.Errorf("colate: %w: no epoch at the %s point", estimate.ErrNoSamples, point)
+		}
+	}
+	return nil
+}
+
+// next takes the next step from what was found.
+func (q *query) next() (*step, bool) {
+	s := new(step)
+	begun := false
+	for {
+		// The epoch that begins first, if it is part of the step.
+		next := -1
+		for i, found := range q.found {
+			if len(found) > 0 && (next < 0 || found[0].start < q.found[next][0].start) {
+				next = i
+			}
+		}
+		if next < 0 || begun && q.found[next][0].start >= s.end {
+			return s, begun
+		}
+		e := q.found[next][0]
+		q.found[next] = q.found[next][1:]
+		if !begun {
+			begun, s.start, s.end = true, e.start, e.end
+		}
+		s.end = max(s.end, e.end)
+		s.entries[next] = append(s.entries[next], e)
+	}
+}
+
+// config is that of the first epoch that can be read.
+func (q *query) config() (Config, error) {
+	for i, r := range []*epochReader{&q.up, &q.down} {
+		for _, e := range q.found[i] {
+			if h, err := r.head(&e); err == nil {
+				return h.config, nil
+			}
+		}
+	}
+	return Config{}, fmt.Errorf("colate: %w: no epoch overlaps the window (%d and %d that cannot be read)",
+		estimate.ErrNoSamples, len(q.found[0]), len(q.found[1]))
+}
+
+// cells puts what a step has in these counters into a table, and returns how
+// many packets the second point has. If it fails, the table is unchanged.
+func (q *query) cells(s *step, at, order []uint32, table *cellTable) (packets uint64, err error) {
+	for i, r := range []*epochReader{&q.up, &q.down} {
+		if q.sums[i] == nil {
+			q.sums[i] = make([]uint64, len(at))
+		}
+		clear(q.sums[i])
+		for k := range s.entries[i] {
+			h, err := r.cells(&s.entries[i][k], at, order, q.sums[i], &table.config)
+			if err != nil {
+				if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOther) {
+					q.damaged(&s.entries[i][k], err)
+				}
+				return 0, fmt.Errorf("colate: %w", err)
+			}
+			if i == 1 {
+				packets += h.packets
+			}
+		}
+	}
+	for i := range at {
+		table.put(i, q.sums[0][i], q.sums[1][i])
+	}
+	return packets, nil
+}
+
+func (q *query) damaged(e *entry, err error) {
+	q.coverage.Damages = append(q.coverage.Damages, Damage{
+		File: segmentName(e.segment), Offset: e.offset - frameSize, Bytes: frameSize + int64(e.length), Reason: err,
+	})
+}
+
+// cells adds an epoch's counters to sums, if it is of that Config.
+func (r *epochReader) cells(e *entry, at, order []uint32, sums []uint64, c *Config) (*epochHead, error) {
+	h, err := r.head(e)
+	if err != nil {
+		return nil, err
+	}
+	if h.config.comparable() != c.comparable() {
+		return nil, errOther
+	}
+	return h, r.add(e, h, at, order, sums)
+}

@@ -1,0 +1,121 @@
+package colate
+
+import (
+	"fmt"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// An epochReader reads epochs of a store, as much of each as is asked for. It
+// keeps a segment open until another is needed.
+type epochReader struct {
+	store  *Store
+	file   File
+	number uint64
+
+	data, scratch []byte
+	words         []uint64
+	bytes         int64 // that were read
+}
+
+func (r *epochReader) close() {
+	if r.file != nil {
+		r.file.Close()
+		r.file = nil
+	}
+}
+
+// read returns a part of an entry's payload, which is good until the next.
+func (r *epochReader) read(e *entry, from, to int64) ([]byte, error) {
+	if r.file == nil || r.number != e.segment {
+		r.close()
+		f, err := r.store.files.Open(segmentName(e.segment))
+		if err != nil {
+			return nil, err
+		}
+		r.file, r.number = f, e.segment
+	}
+	if int64(cap(r.data)) < to-from {
+		r.data = make([]byte, to-from)
+	}
+	r.data = r.data[:to-from]
+	r.bytes += to - from
+	return r.data, readFull(r.file, r.data, e.offset+from)
+}
+
+// head reads the head of an epoch.
+func (r *epochReader) head(e *entry) (*epochHead, error) {
+	data, err := r.read(e, 0, int64(e.head))
+	if err != nil {
+		return nil, err
+	}
+	return e.open(data)
+}
+
+// whole reads all of an epoch.
+func (r *epochReader) whole(e *entry) (*Recorder, error) {
+	data, err := r.read(e, 0, int64(e.length))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := e.open(data[:e.head]); err != nil {
+		return nil, err
+	}
+	return decodeEpoch(data)
+}
+
+// add adds the counters at these places, in order, to the sums of the same
+// number. Blocks of which many are asked for are read together.
+func (r *epochReader) add(e *entry, h *epochHead, at []uint32, order []uint32, sums []uint64) error {
+	c := &h.config
+	size := c.blockSize()
+	if len(r.words) < size {
+		r.words = make([]uint64, size)
+	}
+	// More than one block in four: all of them at once.
+	if 4*distinct(at, order, size) > c.blocks() {
+		data, err := r.read(e, int64(e.head), int64(e.length))
+		if err != nil {
+			return err
+		}
+		return r.addBlocks(h, at, order, sums, func(block int) ([]byte, error) {
+			return data[h.offsets[block]-int64(e.head) : h.offsets[block+1]-int64(e.head)], nil
+		})
+	}
+	return r.addBlocks(h, at, order, sums, func(block int) ([]byte, error) {
+		return r.read(e, h.offsets[block], h.offsets[block+1])
+	})
+}
+
+// distinct is how many blocks the places are in.
+func distinct(at, order []uint32, size int) int {
+	n, last := 0, -1
+	for _, i := range order {
+		if block := int(at[i]) / size; block != last {
+			n, last = n+1, block
+		}
+	}
+	return n
+}
+
+func (r *epochReader) addBlocks(h *epochHead, at, order []uint32, sums []uint64, block func(int) ([]byte, error)) error {
+	size, last := h.config.blockSize(), -1
+	for _, i := range order {
+		if number := int(at[i]) / size; number != last {
+			from, to := h.config.blockOf(number)
+			data, err := block(number)
+			if err != nil {
+				return err
+			}
+			if r.scratch, err = h.codec.read(r.words[:to-from], data, r.scratch); err != nil {
+				return fmt.Errorf("block %d: %w", number, err)
+			}
+			last = number
+		}
+		sums[i] += r.words[int(at[i])%size]
+	}
+	return nil
+}
+
+// errOther says that an epoch cannot be used beside others.
+var errOther = fmt.Errorf("%w: recorded with another Config", estimate.ErrMismatch)
