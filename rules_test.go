@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"rli":              {"hashing", "estimate", "internal/wire", "internal/session"},
 	"lds":              {"hashing", "estimate", "estimate/joint", "estimate/clock", "internal/wire", "internal/session"},
 	"colate":           {"hashing", "estimate", "estimate/joint", "estimate/clock", "internal/wire", "internal/session"},
+	"colate/paper":     {"hashing", "estimate"},
 	"queue":            {"hashing", "estimate", "internal/heap"},
 	"queue/trace":      {"hashing", "estimate", "queue", "internal/heap"},
 }

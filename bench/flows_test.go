@@ -1,10 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/colate/paper"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
 )
@@ -79,38 +79,23 @@ func BenchmarkLDSUpdate(b *testing.B) {
 
 // BenchmarkCOLATEUpdate: 455,334 counters, 20 of them a flow's. The floor
 // updates one of as many counters of the same bytes in memory, by the same
-// hashes. Epochs that end are taken, emptied and given back, within the time
-// measured.
+// hashes. Whether the epoch is over is asked for each packet.
 func BenchmarkCOLATEUpdate(b *testing.B) {
 	packets, flows := packetStream(), flowStream()
-	narrow := colate.DefaultConfig
-	narrow.Bits, narrow.CountBits = 32, 10
-	vectors := colate.DefaultConfig
-	vectors.Vectors = 4
-	wideFloor := counterFloor[uint64](packets, flows)
-	for _, c := range []struct {
-		name   string
-		config colate.Config
-		floor  loop
-		bar    float64
-	}{
-		{"default-3.5MiB", colate.DefaultConfig, wideFloor, 2.5},
-		{"32bit-1.7MiB", narrow, counterFloor[uint32](packets, flows), 2.5},
-		{"4vectors-14MiB", vectors, wideFloor, 0},
-	} {
-		b.Run(fmt.Sprintf("%d-counters-%s", c.config.Counters, c.name), func(b *testing.B) {
-			r := must(colate.New(c.config))
-			compare(b, streamLength, c.bar, func(from, to int) {
-				t, packets := int64(from), packets[from:to]
-				for i, f := range flows[from:to] {
-					r.Update(f, packets[i], t+int64(i))
-					if r.Pending() {
-						recycle(r)
-					}
+	floor := counterFloor[uint64](packets, flows)
+	r := must(colate.New(colate.DefaultConfig))
+	b.Run("455334-counters-default-3.5MiB", func(b *testing.B) {
+		compare(b, streamLength, 2.5, func(from, to int) {
+			t, packets := int64(from), packets[from:to]
+			for i, f := range flows[from:to] {
+				now := t + int64(i)
+				if r.Due(now) {
+					r.Reset()
 				}
-			}, c.floor)
-		})
-	}
+				r.Update(f, packets[i], now)
+			}
+		}, floor)
+	})
 	b.Run("455334-counters-3.5MiB-nothing-but-a-call", func(b *testing.B) {
 		counters := make([]uint64, colate.DefaultConfig.Counters)
 		compare(b, streamLength, 0, func(from, to int) {
@@ -118,18 +103,16 @@ func BenchmarkCOLATEUpdate(b *testing.B) {
 			for i, f := range flows[from:to] {
 				calledFloor(counters, f, packets[i], t+int64(i))
 			}
-		}, wideFloor)
+		}, floor)
 	})
 	b.Run("455334-counters-default-3.5MiB-batch32", func(b *testing.B) {
-		r := must(colate.New(colate.DefaultConfig))
 		const burst = 32
 		compare(b, streamLength, 0, func(from, to int) {
 			for ; from < to; from += burst {
 				end := min(from+burst, to)
 				r.UpdateBatch(flows[from:end], packets[from:end], int64(from))
-				recycle(r)
 			}
-		}, wideFloor)
+		}, floor)
 	})
 }
 
@@ -137,27 +120,14 @@ func BenchmarkCOLATEUpdate(b *testing.B) {
 // each counter's bits in either.
 func BenchmarkCOLATEHybrid(b *testing.B) {
 	packets, flows := packetStream(), flowStream()
-	c := colate.DefaultConfig
-	c.Bits, c.CountBits = 32, 0
-	h := must(colate.NewHybrid(c, 16))
+	c := paper.Config{Counters: colate.DefaultConfig.Counters, PerFlow: colate.DefaultConfig.PerFlow, Bits: 32, TimeBits: 20, Vectors: 1}
+	h := must(paper.NewHybrid(c, 16))
 	compare(b, streamLength, 0, func(from, to int) {
 		t, packets := int64(from), packets[from:to]
 		for i, f := range flows[from:to] {
 			h.Update(f, packets[i], t+int64(i))
 		}
 	}, counterFloor[uint32](packets, flows))
-}
-
-// recycle takes, empties and gives back an epoch that has ended.
-func recycle(r *colate.Recorder) {
-	if !r.Pending() {
-		return
-	}
-	e := r.Take()
-	e.Reset()
-	if err := r.Give(e); err != nil {
-		panic(err)
-	}
 }
 
 // calledFloor is the floor's work for one packet behind a call, as that of any

@@ -53,6 +53,11 @@ type Accumulator struct {
 // is then read from the counters, where it shows. The error wraps
 // [estimate.ErrConfig].
 func NewAccumulator(c Config, flows []joint.FlowRecord) (*Accumulator, error) {
+	return newAccumulator(c, flows, mostCuts)
+}
+
+// newAccumulator matches so many epochs at a time.
+func newAccumulator(c Config, flows []joint.FlowRecord, room int) (*Accumulator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -69,7 +74,7 @@ func NewAccumulator(c Config, flows []joint.FlowRecord) (*Accumulator, error) {
 	a := &Accumulator{
 		config: c.comparable(), flows: slices.Clone(flows),
 		at: make([]uint32, cells), order: make([]uint32, cells),
-		table: newCellTable(c, cells, mostCuts),
+		table: newCellTable(c, cells, room),
 		own:   make([]ownTally, len(flows)), absent: make([]tally, len(flows)*Absent),
 		groups: make([][]group, cells), totals: make([]float64, cells),
 	}
@@ -220,35 +225,46 @@ func (a *Accumulator) tallyFlow(f int, others others) {
 	own := &a.own[f]
 	var covered [MaxPerFlow]uint64
 	var seen exposure
+	kept := 0
 	for j := range m {
 		if a.totals[first+j] <= limit {
+			kept++
 			covered[j] = cover(a.groups[first+j])
 			seen.add(covered[j])
 		}
 	}
 	for e := range a.table.epochs {
-		n := 0.0
+		all, in := 0.0, 0.0
 		for j := range m {
-			n += a.table.packets(first+j, e)
+			n := a.table.packets(first+j, e)
+			if all += n; a.totals[first+j] <= limit {
+				in += n
+			}
 		}
-		own.all += n
+		own.all += all
 		if seen[e] > 0 {
-			own.open += n
+			own.open += all
+			own.present += in * float64(m) / float64(kept)
 		}
 	}
 	largest := math.Ldexp(a.config.Unit(), int(a.config.sumBits())-3)
+	var sums epochSums
 	for j := range m {
-		if covered[j] == 0 {
-			continue
-		}
 		for i := range a.groups[first+j] {
 			g := &a.groups[first+j][i]
-			own.add(g, seen.weight(g, float64(m)), a.reference)
+			if covered[j] == 0 || g.count == 0 {
+				continue
+			}
+			own.add(g, seen.weight(g, float64(m)), a.reference, &sums)
+			n := float64(g.count)
+			own.stands += seen.weight(g, float64(m)) * seen.weight(g, float64(m)) * n
 			if math.Abs(g.sum) > largest {
 				own.large++
 			}
 		}
 	}
+	own.addSpread(sums[:a.table.epochs], &seen, float64(m))
+	own.addFourth(a.groups[first:first+m], covered[:m], a.reference, &sums)
 	for i := range Absent {
 		a.tallyAbsent(&a.absent[f*Absent+i], (len(a.flows)+i)*m, covered[:m], limitAbsent)
 	}
@@ -257,6 +273,7 @@ func (a *Accumulator) tallyFlow(f int, others others) {
 // tallyAbsent adds an absent flow's groups that are covered.
 func (a *Accumulator) tallyAbsent(t *tally, first int, covered []uint64, limit float64) {
 	var seen exposure
+	var sums epochSums
 	for j, mask := range covered {
 		if a.totals[first+j] > limit {
 			continue
@@ -264,6 +281,7 @@ func (a *Accumulator) tallyAbsent(t *tally, first int, covered []uint64, limit f
 		for i := range a.groups[first+j] {
 			if of := a.groups[first+j][i].mask(); of&^mask == 0 {
 				seen.add(of)
+				t.seen = true
 			}
 		}
 	}
@@ -272,66 +290,13 @@ func (a *Accumulator) tallyAbsent(t *tally, first int, covered []uint64, limit f
 			continue
 		}
 		for i := range a.groups[first+j] {
-			if g := &a.groups[first+j][i]; g.mask()&^mask == 0 {
-				t.add(g, seen.weight(g, float64(len(covered))), a.reference)
+			if g := &a.groups[first+j][i]; g.count > 0 && g.mask()&^mask == 0 {
+				t.add(g, seen.weight(g, float64(len(covered))), a.reference, &sums)
 			}
 		}
 	}
+	t.addSpread(sums[:a.table.epochs], &seen, float64(len(covered)))
 }
 
 // Flows returns the records that the accumulator was made for.
 func (a *Accumulator) Flows() []joint.FlowRecord { return slices.Clone(a.flows) }
-
-// A tally adds up a flow's groups: their delays less the reference, and their
-// packets, each group for as many as it stands for; and as they are, for the
-// deviation.
-type tally struct {
-	sum, count float64 // weighted
-
-	seen    float64 // groups, those without packets too
-	groups  float64 // that have packets
-	excess  float64 // Σ delays
-	packets float64 // Σ packets
-	squares float64 // Σ delays²/packets
-}
-
-func (t *tally) add(g *group, weight, reference float64) {
-	if t.seen++; g.count == 0 {
-		return
-	}
-	n := float64(g.count)
-	x := g.sum - n*reference
-	t.sum += weight * x
-	t.count += weight * n
-	t.groups++
-	t.excess += x
-	t.packets += n
-	t.squares += x * x / n
-}
-
-// variance is that of a packet's delay, from how groups differ.
-func (t *tally) variance() float64 {
-	if t.groups < 2 {
-		return 0
-	}
-	return max(t.squares-t.excess*t.excess/t.packets, 0) / (t.groups - 1)
-}
-
-// An ownTally is that of a flow that was asked for.
-type ownTally struct {
-	tally
-	fourth    float64 // Σ (delays²/packets)²
-	weights   float64 // Σ weight² × packets
-	all, open float64 // packets in the flow's cells, and of those in epochs with a group
-	large     float64 // groups that may have wrapped
-}
-
-func (t *ownTally) add(g *group, weight, reference float64) {
-	t.tally.add(g, weight, reference)
-	if g.count > 0 {
-		n := float64(g.count)
-		x := g.sum - n*reference
-		t.fourth += (x * x / n) * (x * x / n)
-		t.weights += weight * weight * n
-	}
-}

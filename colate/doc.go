@@ -1,102 +1,118 @@
-// Package colate is COLATE: every point records the times of all packets that
-// pass it in a few shared counters, which are kept for months, and the delays
-// of any flow between any two points are asked for later, when it is known
-// which flow mattered.
+// Package colate is COLATE: a point records the times of all packets that pass
+// it in a few shared counters and keeps them for months. The delays of any flow
+// between two such points are asked for later, when it is known which flow
+// mattered.
+//
+//	store, err := colate.OpenStore(colate.Dir("kept/ingress"), colate.StoreOptions{})
+//	rotation, err := colate.NewRotation(config)
+//	for {                                       // at each of the two points
+//		if rotation.Active().Due(now) {         // every minute
+//			done, err := rotation.Rotate()
+//			go keep(store, rotation, done)      // Append, then Release
+//		}
+//		rotation.Active().Update(flow, packet, now)
+//	}
+//
+//	path := colate.Path{Up: ingress, Down: egress} // months later
+//	r, coverage, err := path.Estimate(ctx, joint.FlowRecord{Flow: flow, Packets: 5000}, from, to)
+//	fmt.Println(r.Mean, r.MeanInterval(0.95))
 //
 // # The machine
 //
-// A point has a vector of n counters of b bits. A flow f owns m of them, at
-// H(f, 1) to H(f, m), and shares each with whoever else hashes there. A packet
-// of the flow chooses one of the m by its own digest, so that every point
-// chooses alike, and adds its time to it. That is all: one hash, one memory
-// update, no time stamp in the packet and no state per flow. When a counter
-// could overflow, or the vector has seen enough, the vector is handed over as
-// an epoch by exchanging it for an empty one, and kept in a [Store].
+// A point has n counters. A flow owns m of them, chosen by its hash, and shares
+// each with whoever else hashes there. A packet of the flow chooses one of the m
+// by its own digest, so that every point chooses alike, and adds its time, its
+// digest and 1 to it. That is all: one hash, one memory update, no time stamp in
+// the packet and no state per flow. At each multiple of a period of the clock
+// the counters go to a [Store], and empty ones take over.
 //
-// A query ([Subvector], [Store.Gather], [Estimate]) adds up the epochs of both
-// points that overlap the flow's lifetime and subtracts them, counter by
-// counter. What is left in a counter is the sum of the delays of the packets
-// that fell in it: the flow's, and as noise those of others. Given the number
-// of the flow's packets, from flow records, the mean and the deviation follow.
+// A query compares the two points' counters epoch by epoch. Where a counter has
+// the same count and digest at both, the same packets fell in it, and what its
+// sums of times differ by is the sum of their delays: the flow's, and as noise
+// those of others. Where one packet was lost, the counter is left out of that
+// epoch, and the flow's others stand for it. Packets on their way when the clock
+// cuts are found by level: see cellTable. These differences are added up, over
+// an hour or a year. Given the flow's number of packets, as flow records have
+// it, the mean and the deviation follow.
+//
+// What a store takes follows from packets and counters. With nine packets a
+// counter and minute, as [DefaultConfig] has at 70,000 packets a second, a
+// packet takes 5 bits: 3.9 GB a day and point; at 7,000 packets a second, with
+// as many counters, 27 bits or 2.0 GB a day; with a tenth of the counters 5
+// bits again, 0.4 GB. [Plan] reckons it for a rate and a number of bytes, and
+// [Store.DropBefore] and [Store.DropBeyond] remove what is old.
 //
 // # What it assumes
 //
 //   - Clocks of all points are synchronised. An offset between them shifts
-//     every mean by itself; it shifts the delays of all packets in a counter
-//     alike, so that without counts to tell how many these are it adds to the noise.
+//     every mean by itself.
 //   - Both points compute the same digests (see package hashing) with the same
 //     Config.
-//   - The epochs of both points that are added up hold the same packets. A
-//     packet that only one point recorded, be it lost or in an epoch that the
-//     query did not reach, leaves its whole time stamp in one counter. Vectors
-//     that saw different packets disagree in number or digest and are not used;
-//     Config.Vectors says into how many the packets are divided for that, and
-//     Config.CountBits makes every counter tell by itself. So let points end
-//     their epochs together ([Recorder.Rotate]), query some time beyond either
-//     end of the flow's life, and keep a recorder at each end of each link: of a
-//     point that talks to several others, the paper keeps one vector for all of
-//     them, in which every packet of another link leaves its whole time stamp.
-//   - The delays in one counter add up to less than half the modulus of its
-//     sum: see Config.TimeBits. [Estimate] refuses a flow of which most
-//     counters hold more than a quarter of that; [Joint] cannot tell.
-//   - The number of a flow's packets is known; where some were lost, of those
-//     that passed.
+//   - The number of a flow's packets that passed both points is known, or how
+//     well it is known ([joint.FlowRecord]'s Doubt). A flow large enough to be
+//     seen by its counters needs no record.
+//   - A recorder is at each end of each link. Packets that only one of two
+//     points sees spoil the counter they are in for an epoch, as losses do.
+//   - The delays in one counter and epoch add up to less than half of what the
+//     sum can hold: see Config.Bits.
 //
 // # What it cannot measure
 //
 // The distribution of delays beyond mean and deviation; the order of packets;
 // loss, which other packages count. The mean of a small flow among big ones,
 // from its counters alone: they hold mostly the delays of others, and
-// [Result.Interval] is wide. [Joint] explains these by the records of the other
-// flows.
+// [Result.MeanInterval] is wide. [Path.Decode] explains these by the records
+// of the other flows. A flow of so many packets that each of its counters
+// loses one in each epoch has no answer; a shorter Period gives it one.
 //
-// # Time stamps
+// Copies of one packet have one digest. Where a copy is lost and another is on
+// its way when the clock cuts, one is taken for the other.
 //
-// The paper adds the current time to a counter of 19 bits, in a unit that it does
-// not name. Its example lets an epoch's time stamps come to T = 8×10¹⁰ and
-// promises less than 0.1 bit per packet; together, a time stamp is then below
-// 10³ on average, and for an epoch of minutes to hours the unit is a tenth of
-// a second to seconds. Delays of microseconds do not show in such a unit but
-// by chance: whether the clock ticks while a packet is on its way, so that the
-// mean of p packets with a delay d much below the unit u is off by some √(u/(p·d))
-// of itself by that alone. Microsecond units need counters that hold the sum of microsecond
-// clocks, or sums that wrap: what a query needs is only differences, and these
-// are exact modulo a power of two so long as the sum of delays is not larger.
-// That is Config.TimeBits = 0, and what [DefaultConfig] does: then epochs end
-// by their number of packets, or when their points agree, and never because a
-// sum was full.
+// # The format
 //
-// # Estimators
+// A store is a directory of segments, 0000000000000000.colate and so on, and a
+// file LOCK. A segment is a sequence of frames, and, when it is complete, an
+// index and a trailer. All numbers are big-endian.
 //
-// The paper's are in functions of their own, faithful to its equations:
-// [Theorem2], [Theorem2Interval], [Subvector.Denoise], [VirtualRepetitions],
-// [ClosedForm] and [Requirements.Solve]. [Estimate] does better with the same
-// counters: a trimmed mean that an elephant of another flow cannot drag along;
-// with packet counts, what is common to all packets taken off, and counters
-// left out by count alone; and an interval that is calibrated by flows that
-// never were.
+//	frame     magic "HCLG" · payload length 4 · length of its head 4 · start 8 · end 8 · CRC-32C of all these 4
+//	          payload: an epoch
+//	index     magic "HCLI" · version 2
+//	          frames 4 · for each: offset of the payload 8 · its length 4 · length of its head 4 · start 8 · end 8
+//	          damages 4 · for each: offset 8 · bytes 8
+//	          CRC-32C of the index 4
+//	trailer   offset of the index 8 · magic "HCLX"
+//
+//	epoch     head: magic "HCLT" · version 3
+//	          Identity 8 · Counters 4 · PerFlow 2 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8
+//	          start 8 · packets 8
+//	          for each block: its length 2
+//	          CRC-32C of the head 4
+//	          blocks, of up to 256 counters each, all of one size but the last
+//	block     parameter k of counts 1 · base width of sums 1
+//	          bits, most significant first, for each counter:
+//	            count: 0 for a counter that is 0, and then no more; else the count, or 2^CountBits if
+//	            that is 0. All but its low k bits as so many ones and a zero, then the low k; from 24 ones
+//	            on as 24 ones and CountBits+1 bits
+//	            digest: DigestBits
+//	            sum: less count × (start + Period/2) in units, less half the count, modulo its width,
+//	            signed, x as 2x or -2x-1: base width and half the length of the count, rounded up, but at
+//	            most the sum's width
+//	          zeros to the next byte
+//	          CRC-32C of the block 4
 //
 // # Source
 //
 // M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow
 // Latency Measurement without Packet Probing and Time Stamping, SIGMETRICS
-// 2014.
+// 2014. Package colate/paper has its machine and estimators as they are in the
+// paper.
 //
 //	paper        here                                      where
 //	n            Config.Counters                           §3.1
 //	m            Config.PerFlow                            §3.1
 //	b            Config.Bits                               §3.1
-//	C_X          one vector of an [Epoch]                  §3.1
-//	S_X^f        [Subvector]                               §3.1
+//	C_X          the counters of a [Recorder]              §3.1
 //	H(f, j)      position                                  §3.1
 //	j            choice, from the packet's digest          §3.1
-//	t_X          Vector.Fill                               §3.2
-//	T            Config.Threshold                          §5
-//	p_f          packets                                   §4.1
-//	t̃_f,X        Subvector.timeSum, eq. (4)                §4.1
-//	μ̃_f          [Theorem2], eq. (3)                       §4.1
-//	w̃_f,X        [Subvector.Denoise], eq. (7)              §4.2.1
-//	γ            repetitions of [VirtualRepetitions]       §4.2.2
-//	M, α, β      [Requirements]                            §5
-//	B            [Requirements.TimeError], eq. (12)        §5.1
+//	p_f          FlowRecord.Packets                        §4.1
 package colate

@@ -32,28 +32,54 @@ type Result struct {
 
 	errors   [Absent]float64 // of the mean, as of absent flows, in order
 	own      float64         // standard deviation of the error that comes on top
+	bias     float64         // and what may, as packets that cross a cut wait longer, or less long
 	variance float64         // of delays, below 0 too
 	apart    float64         // what was taken off it as the flow's mean is not that of others
 	spreads  [Absent]float64 // errors of variance, as of absent flows, in order
 	degrees  float64         // of freedom that the variance has beside
 }
 
-// Estimate returns the mean delay, and more, of one flow from epochs at two
-// points: that of all its packets, of which the record says how many passed
-// both. For more than one pair of epochs see [Accumulator], and for those of
-// stores [Path.Estimate].
+// An Answer is what a query says about one of several flows: a Result, or why
+// there is none.
+type Answer struct {
+	Result
+	Err error // wraps [estimate.ErrNoSamples]
+}
+
+// Estimate returns the mean delay, and more, of a flow in an epoch at two
+// points: of all its packets, of which the record says how many passed both.
+// For more than one pair of epochs see [Accumulator], and for those of stores
+// [Path.Estimate].
 //
 // It returns [estimate.ErrMismatch] for epochs of different Configs or times,
 // and [estimate.ErrNoSamples] as [Accumulator.Estimate] does.
 func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
-	a, err := NewAccumulator(up.config, []joint.FlowRecord{flow})
+	answers, err := EstimateAll(up, down, []joint.FlowRecord{flow})
 	if err != nil {
 		return Result{}, err
 	}
-	if err := a.Add(up, down); err != nil {
-		return Result{}, err
+	return answers[0].Result, answers[0].Err
+}
+
+// EstimateAll is Estimate for many flows, with answers in their order.
+func EstimateAll(up, down *Recorder, flows []joint.FlowRecord) ([]Answer, error) {
+	a, err := newAccumulator(up.config, flows, 1)
+	if err != nil {
+		return nil, err
 	}
-	return a.Estimate(0)
+	if err := a.Add(up, down); err != nil {
+		return nil, err
+	}
+	return a.answers(), nil
+}
+
+// answers are those about all flows.
+func (a *Accumulator) answers() []Answer {
+	answers := make([]Answer, len(a.flows))
+	for i := range answers {
+		answers[i].Result, answers[i].Err = a.Estimate(i)
+	}
+	return answers
 }
 
 // Estimate returns what the epochs so far say about flow i. It returns
@@ -73,7 +99,7 @@ func (a *Accumulator) Estimate(i int) (Result, error) {
 	switch {
 	case a.epochs == 0:
 		return none("no epoch of both points")
-	case own.packets == 0:
+	case own.packets == 0 || own.count == 0:
 		return none("none of the flow's %d counters holds the same packets at both points", a.config.PerFlow)
 	case 2*own.large > own.groups:
 		return none("the delays in the flow's counters come to a quarter of half their modulus, 2^%d ns, or have wrapped; raise Bits or Shift",
@@ -88,6 +114,9 @@ func (a *Accumulator) Estimate(i int) (Result, error) {
 	}
 	e := estimator{own: own, noise: noise, absent: absent}
 	e.share = own.open / own.all * float64(a.epochs) / float64(a.epochs+a.missing)
+	// A cell in which packets cross a cut has a group less often: groups stand
+	// for fewer packets than there are.
+	e.stood = min(own.count/own.present, 1)
 	if e.share < 0.5 {
 		return none("each of the flow's counters lost a packet in epochs with %.0f %% of its packets", 100*(1-e.share))
 	}
@@ -111,12 +140,13 @@ func newNoise(absent []tally) (n noise, usable int) {
 	var counts, variances [Absent]float64
 	for i := range absent {
 		t := &absent[i]
-		if t.seen > 0 {
+		if t.seen {
 			usable++
 		}
 		sum += t.sum
 		n.count += t.count / Absent
-		counts[i], variances[i] = t.count, t.variance()
+		counts[i] = t.count
+		variances[i], _ = t.variance()
 	}
 	if n.count > 0 {
 		n.common = sum / (n.count * Absent)
@@ -135,6 +165,7 @@ type estimator struct {
 	absent []tally
 	noise  noise
 	share  float64
+	stood  float64 // for which part of the packets in its cells groups stand
 
 	packets float64 // of the flow, that the tallies stand for
 	counted float64 // 0 to 1: the part of that which is as counted, not as recorded
@@ -149,9 +180,9 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 		e.packets, e.counted = counted, 1
 		return counted > 3*e.noise.spread && counted >= 1
 	}
-	e.packets = record.Packets * e.share
+	e.packets = record.Packets * e.share * e.stood
 	// Which packets were in the epochs that are not seen is not known.
-	e.doubt = math.Hypot(record.Doubt*e.share, record.Packets*(1-e.share)/2)
+	e.doubt = math.Hypot(record.Doubt*e.share, record.Packets*(1-e.share)/2) * e.stood
 	if e.doubt > 0 {
 		variance := e.noise.spread*e.noise.spread + 1
 		e.counted = e.doubt * e.doubt / (e.doubt*e.doubt + variance)
@@ -167,12 +198,12 @@ func (e *estimator) result(reference float64) Result {
 	// are known: only what sets flows apart is left.
 	above := (own.sum - own.count*noise.common) / e.packets
 	r := Result{
-		Packets: e.packets / e.share,
+		Packets: e.packets / e.share / e.stood,
 		Share:   e.share,
 		Groups:  int(own.groups),
 	}
 	r.Mean = reference + noise.common + above
-	stands := own.weights / own.count // for how many packets one in a group stands
+	stands := own.stands / own.count // for how many packets one in a group stands
 	r.N = uint64(max(e.packets/stands, 1) + 0.5)
 	for i := range e.absent {
 		t := &e.absent[i]
@@ -184,6 +215,10 @@ func (e *estimator) result(reference float64) Result {
 	sampled := (stands - 1) / e.packets * (max(r.variance, noise.variance) + above*above)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	r.own = math.Sqrt(max(sampled, 0) + recorded*recorded)
+	// A packet crosses a cut with a probability in proportion to its delay, so
+	// that the delays of those that do are larger by variance/mean.
+	deviation := math.Sqrt(max(r.variance, noise.variance))
+	r.bias = (1 - e.stood) * deviation * max(deviation/math.Max(math.Abs(r.Mean), 1), 1)
 	return r
 }
 
@@ -195,15 +230,16 @@ func (e *estimator) deviation(r *Result, above float64) {
 	// How far the flow's mean is from others' is itself off, and its square too large.
 	off := (r.errors[Absent*84/100] - r.errors[Absent*16/100]) / 2
 	r.apart = (1 - part) * max(above*above-off*off, 0)
-	r.variance = (own.variance()-(1-part)*noise.variance)/part - r.apart
+	mixed, within := own.variance()
+	r.variance = (mixed-(1-part)*noise.variance)/part - r.apart
 	for i := range e.absent {
-		r.spreads[i] = (1 - part) / part * (e.absent[i].variance() - noise.variance)
+		v, _ := e.absent[i].variance()
+		r.spreads[i] = (1 - part) / part * (v - noise.variance)
 	}
 	slices.Sort(r.spreads[:])
-	// Satterthwaite's degrees of freedom of a mean of squares.
-	average := own.squares / own.groups
-	if of := (own.fourth/own.groups - average*average) / own.groups; of > 0 {
-		r.degrees = min(2*average*average/of, own.groups-1)
+	// Half of them: where delays have heavy tails, the squares do not show it.
+	if r.degrees = own.freedom() / 2; within > 0 {
+		r.degrees *= mixed * mixed / (within * within)
 	}
 	if r.DeviationKnown = r.variance > 0 && r.degrees >= 1; r.DeviationKnown {
 		r.StdDev = math.Sqrt(r.variance)
@@ -225,7 +261,7 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	}
 	low, high := tails(&r.errors, confidence)
 	half := -estimate.NormalQuantile((1-confidence)/2) * r.own
-	i.Low, i.High = r.Mean-high-half, r.Mean-low+half
+	i.Low, i.High = r.Mean-high-half-r.bias, r.Mean-low+half+r.bias
 	return i
 }
 

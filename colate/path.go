@@ -15,13 +15,6 @@ import (
 // written.
 type Path struct{ Up, Down *Store }
 
-// An Answer is what a query says about one flow: a Result, or why there is
-// none.
-type Answer struct {
-	Result
-	Err error // wraps [estimate.ErrNoSamples]
-}
-
 // A Coverage says what a query could go by.
 type Coverage struct {
 	// Start and End are the span of the epochs that overlap the window, which
@@ -79,14 +72,7 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 	if err != nil {
 		return nil, q.coverage, err
 	}
-	answers := make([]Answer, len(flows))
-	for i := range answers {
-		if err := ctx.Err(); err != nil {
-			return nil, q.coverage, err
-		}
-		answers[i].Result, answers[i].Err = a.Estimate(i)
-	}
-	return answers, q.coverage, nil
+	return a.answers(), q.coverage, ctx.Err()
 }
 
 // A query walks through the epochs of both points.

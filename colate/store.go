@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"math"
 	"slices"
 	"sync"
 
@@ -296,6 +297,19 @@ func (s *Store) Close() error {
 		s.options.ReadOnly = true
 	}
 	return err
+}
+
+// Config returns the configuration of the latest epoch that can be read, or
+// [estimate.ErrNoSamples] if there is none.
+func (s *Store) Config() (Config, error) {
+	reader := epochReader{store: s}
+	defer reader.close()
+	for _, e := range slices.Backward(s.find(math.MinInt64, math.MaxInt64)) {
+		if h, err := reader.head(&e); err == nil {
+			return h.config, nil
+		}
+	}
+	return Config{}, fmt.Errorf("colate: %w: no epoch in the store can be read", estimate.ErrNoSamples)
 }
 
 // A Summary says what is in a store.

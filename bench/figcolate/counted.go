@@ -2,14 +2,13 @@ package figcolate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/colate"
-	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/colate/paper"
 )
 
 var countedDeviation = experiment.Experiment{
@@ -50,47 +49,41 @@ func runCountedDeviation(ctx context.Context, run *experiment.Run) (experiment.R
 	for k, m := range perFlow {
 		closed, mine := &errorsOf{name: "closed form (γ = ∞)", paper: true}, &errorsOf{name: "counted"}
 		var none [2]int
-		for v, c := range []colate.Config{sums(n, seed), counted(n, seed)} {
-			c.PerFlow = m
-			p, err := t.record(c)
+		plain, counting := sums(n, seed), counted(n, seed)
+		plain.PerFlow, counting.PerFlow = m, m
+		papers, err := t.record(plain)
+		if err != nil {
+			return experiment.Result{}, err
+		}
+		ours, err := t.count(counting)
+		if err != nil {
+			return experiment.Result{}, err
+		}
+		asked := t.some(large, most)
+		if k == 0 {
+			asked = chosen
+		}
+		answers, err := ours.estimate(t, asked)
+		if err != nil {
+			return experiment.Result{}, err
+		}
+		for a, i := range asked {
+			f := &t.flows[i]
+			if f.packets == 1 {
+				continue
+			}
+			if err := papers.gather(f); err != nil {
+				return experiment.Result{}, err
+			}
+			theirs, err := orNone(paper.ClosedForm(papers.sender, papers.receiver, uint64(f.packets)))
 			if err != nil {
 				return experiment.Result{}, err
 			}
-			asked := t.some(large, most)
-			if k == 0 {
-				asked = chosen
-			}
-			for _, i := range asked {
-				f := &t.flows[i]
-				truth := math.Sqrt(f.delays.PopulationVariance())
-				if f.packets == 1 {
-					continue
-				}
-				var x float64
-				if v == 0 {
-					if err := p.gather(f); err != nil {
-						return experiment.Result{}, err
-					}
-					x, err = colate.ClosedForm(p.sender, p.receiver, uint64(f.packets))
-					if err != nil && !errors.Is(err, estimate.ErrNoSamples) {
-						return experiment.Result{}, err
-					}
-					if err != nil {
-						x = math.NaN()
-					}
-				} else {
-					r, err := p.estimate(f)
-					if err != nil {
-						return experiment.Result{}, err
-					}
-					if x = r.StdDev; !r.DeviationKnown {
-						x = math.NaN()
-					}
-				}
+			for v, x := range []float64{theirs, deviationOf(&answers[a])} {
 				if math.IsNaN(x) && large.has(f) {
 					none[v]++
 				}
-				[]*errorsOf{closed, mine}[v].addTo(f, x, truth)
+				[]*errorsOf{closed, mine}[v].addTo(f, x, math.Sqrt(f.delays.PopulationVariance()))
 			}
 		}
 		if k == 0 {
@@ -123,4 +116,12 @@ func runCountedDeviation(ctx context.Context, run *experiment.Run) (experiment.R
 		"Memory is equal: the counts take 16 of the 60 bits, and the sums wrap in what is left.",
 	}
 	return result, nil
+}
+
+// deviationOf is the deviation of an answer, or not a number.
+func deviationOf(a *colate.Answer) float64 {
+	if !a.DeviationKnown {
+		return math.NaN()
+	}
+	return a.StdDev
 }

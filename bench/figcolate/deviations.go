@@ -2,14 +2,12 @@ package figcolate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
-	"github.com/hoplag/hoplag/colate"
-	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/colate/paper"
 )
 
 var deviations = experiment.Experiment{
@@ -71,18 +69,18 @@ func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result,
 				return experiment.Result{}, err
 			}
 			for g, gamma := range gammas {
-				x, err := orNone(colate.VirtualRepetitions(plain.sender, plain.receiver, uint64(f.packets), gamma, uint64(f.key)))
+				x, err := orNone(paper.VirtualRepetitions(plain.sender, plain.receiver, uint64(f.packets), gamma, uint64(f.key)))
 				if err != nil {
 					return experiment.Result{}, err
 				}
 				byGamma[g].addTo(f, x, truth)
 			}
-			x, err := colate.ClosedForm(plain.sender, plain.receiver, uint64(f.packets))
-			if errors.Is(err, estimate.ErrNoSamples) {
-				none++
-				x = math.NaN()
-			} else if err != nil {
+			x, err := orNone(paper.ClosedForm(plain.sender, plain.receiver, uint64(f.packets)))
+			if err != nil {
 				return experiment.Result{}, err
+			}
+			if math.IsNaN(x) {
+				none++
 			}
 			closed.addTo(f, x, truth)
 			if err := ctx.Err(); err != nil {
@@ -92,20 +90,19 @@ func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result,
 		if err := step(); err != nil {
 			return experiment.Result{}, err
 		}
-		counting, err := t.record(counted(n, seed))
+		counting, err := t.count(counted(n, seed))
 		if err != nil {
 			return experiment.Result{}, err
 		}
-		for _, j := range chosen {
+		found, err := counting.estimate(t, chosen)
+		if err != nil {
+			return experiment.Result{}, err
+		}
+		for a, j := range chosen {
 			f := &t.flows[j]
-			r, err := counting.estimate(f)
-			if err != nil {
-				return experiment.Result{}, err
-			}
-			x := r.StdDev
-			if !r.DeviationKnown {
+			x := deviationOf(&found[a])
+			if math.IsNaN(x) {
 				noneOurs++
-				x = math.NaN()
 			}
 			ours.addTo(f, x, math.Sqrt(f.delays.PopulationVariance()))
 		}
@@ -115,9 +112,9 @@ func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result,
 		median, answers := closed.answered(asked)
 		medianOurs, answersOurs := ours.answered(asked)
 		thousand := byGamma[3]
-		paper, mine := thousand.cdf(asked, k.name), ours.cdf(asked, k.name+", counted")
-		paper.Pair, mine.Pair = i+1, i+1
-		cdf.Series = append(cdf.Series, paper, mine)
+		theirs, mine := thousand.cdf(asked, k.name), ours.cdf(asked, k.name+", counted")
+		theirs.Pair, mine.Pair = i+1, i+1
+		cdf.Series = append(cdf.Series, theirs, mine)
 		line := plot.Series{Name: k.name, Paper: true, Pair: i + 1}
 		for g, gamma := range gammas {
 			line.Add(float64(gamma), 100*byGamma[g].within(asked, deviationLimit))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
-	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/colate/paper"
 )
 
 var parameters = experiment.Experiment{
@@ -21,7 +21,7 @@ var parameters = experiment.Experiment{
 
 // example are requirements that have the paper's example for their solution;
 // t_min and t_max are those that do so, as the paper does not give its own.
-var example = colate.Requirements{
+var example = paper.Requirements{
 	MemoryBits: megabyte, Reliability: 0.95, Error: 0.05, DelayPart: 1,
 	Most: 3_514_677, Least: 85_003.2604580,
 }

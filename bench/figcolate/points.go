@@ -9,6 +9,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/colate/paper"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 )
@@ -18,21 +19,23 @@ import (
 const (
 	counterBits  = 60
 	countBits    = 16
+	digestBits   = 4
 	stampBits    = 40
 	countersEach = 20
 	megabyte     = 1 << 23 // bits
 )
 
 // sums is a recorder of plain sums of time stamps, as the paper has it.
-func sums(counters int, seed uint64) colate.Config {
-	return colate.Config{Identity: seed, Counters: counters, PerFlow: countersEach, Bits: counterBits, TimeBits: stampBits, Vectors: 1}
+func sums(counters int, seed uint64) paper.Config {
+	return paper.Config{Identity: seed, Counters: counters, PerFlow: countersEach, Bits: counterBits, TimeBits: stampBits, Vectors: 1}
 }
 
-// counted is one of as many bits, some of which count packets.
+// counted is one of as many bits, some of which count packets, in one epoch.
 func counted(counters int, seed uint64) colate.Config {
-	c := sums(counters, seed)
-	c.TimeBits, c.CountBits = 0, countBits
-	return c
+	return colate.Config{
+		Identity: seed, Counters: counters, PerFlow: countersEach, Bits: counterBits,
+		CountBits: countBits, DigestBits: digestBits, Period: colate.MaxPeriod,
+	}
 }
 
 // countersIn is how many counters some memory has, in a full run.
@@ -48,37 +51,34 @@ func scaled(run *experiment.Run, counters float64) int {
 	return max(int(counters), 2*countersEach)
 }
 
-// points are the epochs of the two ends, and what a query needs.
+// points are the paper's epochs of the two ends, and what a query needs.
 type points struct {
-	up, down         *colate.Epoch
-	sender, receiver *colate.Subvector
+	up, down         *paper.Epoch
+	sender, receiver *paper.Subvector
 }
 
 var errEpochs = errors.New("the traffic did not fit one epoch")
 
-// newRecorders are those of two ends.
-func newRecorders(c colate.Config) (up, down *colate.Recorder, err error) {
-	if up, err = colate.New(c); err == nil {
-		down, err = colate.New(c)
+// newRecorders are the paper's of two ends.
+func newRecorders(c paper.Config) (up, down *paper.Recorder, err error) {
+	if up, err = paper.New(c); err == nil {
+		down, err = paper.New(c)
 	}
 	return up, down, err
 }
 
 // read makes the recorders' current epochs ready to be asked.
-func read(up, down *colate.Recorder) (*points, error) {
-	if up.Pending() || down.Pending() {
-		return nil, errEpochs
-	}
+func read(up, down *paper.Recorder) (*points, error) {
 	p := &points{up: up.Current(), down: down.Current()}
 	var err error
-	if p.sender, err = colate.NewSubvector(up.Config()); err == nil {
-		p.receiver, err = colate.NewSubvector(down.Config())
+	if p.sender, err = paper.NewSubvector(up.Config()); err == nil {
+		p.receiver, err = paper.NewSubvector(down.Config())
 	}
 	return p, err
 }
 
-// record lets two recorders of a Config see all packets.
-func (t *traffic) record(c colate.Config) (*points, error) {
+// record lets two of the paper's recorders see all packets.
+func (t *traffic) record(c paper.Config) (*points, error) {
 	up, down, err := newRecorders(c)
 	if err != nil {
 		return nil, err
@@ -86,8 +86,9 @@ func (t *traffic) record(c colate.Config) (*points, error) {
 	for i := range t.packets {
 		p := &t.packets[i]
 		key := t.flows[p.flow].key
-		up.Update(key, p.id, p.in)
-		down.Update(key, p.id, p.out)
+		if up.Update(key, p.id, p.in) != nil || down.Update(key, p.id, p.out) != nil {
+			return nil, errEpochs
+		}
 	}
 	return read(up, down)
 }
@@ -104,20 +105,25 @@ func (p *points) theorem2(f *flow) (float64, error) {
 	if err := p.gather(f); err != nil {
 		return 0, err
 	}
-	return orNone(colate.Theorem2(p.sender, p.receiver, uint64(f.packets)))
+	return orNone(paper.Theorem2(p.sender, p.receiver, uint64(f.packets)))
 }
 
-// estimate is ours; no samples is a result without N.
-func (p *points) estimate(f *flow) (colate.Result, error) {
-	if err := p.gather(f); err != nil {
-		return colate.Result{}, err
+// joint decodes all flows from sums alone.
+func (p *points) joint(ctx context.Context, t *traffic) (joint.Result, error) {
+	c := p.sender.Config()
+	problem := joint.Problem{
+		Sum: make([]float64, c.Counters), Rows: 1, CellsPerRow: c.PerFlow,
+		Packets: make([]float64, len(t.flows)), Cells: make([]uint32, 0, len(t.flows)*c.PerFlow),
 	}
-	r, err := colate.Estimate(p.sender, p.receiver, uint64(f.packets))
-	if errors.Is(err, estimate.ErrNoSamples) {
-		err = nil
-		r.Mean = math.NaN()
+	for i := range problem.Sum {
+		problem.Sum[i] = float64(int64(p.down.Counter(0, i)-p.up.Counter(0, i))) * c.Unit()
 	}
-	return r, err
+	for i := range t.flows {
+		problem.Packets[i] = float64(t.flows[i].packets)
+		p.sender.Reset(t.flows[i].key)
+		problem.Cells = append(problem.Cells, p.sender.Positions()...)
+	}
+	return problem.Solve(ctx, joint.Options{})
 }
 
 // orNone makes no samples an answer that is not a number.
@@ -128,13 +134,55 @@ func orNone(x float64, err error) (float64, error) {
 	return x, err
 }
 
+// countedPoints are our recorders of the two ends.
+type countedPoints struct{ up, down *colate.Recorder }
+
+// count lets two of our recorders see all packets.
+func (t *traffic) count(c colate.Config) (*countedPoints, error) {
+	p := new(countedPoints)
+	var err error
+	if p.up, err = colate.New(c); err != nil {
+		return nil, err
+	}
+	if p.down, err = colate.New(c); err != nil {
+		return nil, err
+	}
+	for i := range t.packets {
+		packet := &t.packets[i]
+		key := t.flows[packet.flow].key
+		p.up.Update(key, packet.id, packet.in)
+		p.down.Update(key, packet.id, packet.out)
+	}
+	return p, nil
+}
+
+// estimate is ours, of these flows; no samples is a mean that is not a number.
+func (p *countedPoints) estimate(t *traffic, asked []int) ([]colate.Answer, error) {
+	records := make([]joint.FlowRecord, len(asked))
+	for i, f := range asked {
+		records[i] = t.flowRecord(f)
+	}
+	answers, err := colate.EstimateAll(p.up, p.down, records)
+	for i := range answers {
+		if answers[i].Err != nil {
+			answers[i].Mean = math.NaN()
+		}
+	}
+	return answers, err
+}
+
 // joint decodes all flows.
-func (p *points) joint(ctx context.Context, t *traffic) (joint.Result, error) {
+func (p *countedPoints) joint(ctx context.Context, t *traffic) (joint.Result, error) {
 	records := make([]joint.FlowRecord, len(t.flows))
 	for i := range t.flows {
-		records[i] = joint.FlowRecord{Flow: t.flows[i].key, Packets: float64(t.flows[i].packets)}
+		records[i] = t.flowRecord(i)
 	}
-	return colate.Joint(ctx, []*colate.Epoch{p.up}, []*colate.Epoch{p.down}, records, joint.Options{})
+	return colate.Decode(ctx, p.up, p.down, records, joint.Options{})
+}
+
+// flowRecord is what a collector knows of flow i.
+func (t *traffic) flowRecord(i int) joint.FlowRecord {
+	return joint.FlowRecord{Flow: t.flows[i].key, Packets: float64(t.flows[i].packets)}
 }
 
 // Errors of one method, by flow.
@@ -243,6 +291,6 @@ func bitsPerPacket(counters, bits, packets int) float64 {
 // setting says how a recorder was made, for a record's Config.
 func setting(run *experiment.Run, more map[string]any) map[string]any {
 	more["packets"] = run.Pick(quickPackets, fullPackets)
-	more["counters"] = fmt.Sprintf("%d of %d bits to a flow; time stamps of %d bits in ns, or sums that wrap beside counts of %d bits", countersEach, counterBits, stampBits, countBits)
+	more["counters"] = fmt.Sprintf("%d of %d bits to a flow; time stamps of %d bits in ns, or sums that wrap beside counts of %d bits and digests of %d", countersEach, counterBits, stampBits, countBits, digestBits)
 	return more
 }

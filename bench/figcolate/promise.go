@@ -7,7 +7,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
-	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/colate/paper"
 )
 
 var promise = experiment.Experiment{
@@ -133,16 +133,16 @@ func (t *traffic) race(ctx context.Context, counters int, seed uint64, asked []i
 		theorem.add(f, got)
 		joint.add(f, decoded.Mean[i])
 	}
-	counting, err := t.record(counted(counters, seed))
+	counting, err := t.count(counted(counters, seed))
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range asked {
-		r, err := counting.estimate(&t.flows[i])
-		if err != nil {
-			return nil, err
-		}
-		single.add(&t.flows[i], r.Mean)
+	answers, err := counting.estimate(t, asked)
+	if err != nil {
+		return nil, err
+	}
+	for k, i := range asked {
+		single.add(&t.flows[i], answers[k].Mean)
 	}
 	return []*errorsOf{theorem, single, joint}, nil
 }
@@ -167,7 +167,7 @@ func promiseFigure(name string, k kind, all []*errorsOf) plot.Figure {
 // solve says what section 5 finds for a requirement: by how much the error of
 // one point's sum is too large with whatever parameters, or that there are some.
 func (t *traffic) solve(megabytes float64, r requirement) string {
-	q := colate.Requirements{
+	q := paper.Requirements{
 		MemoryBits: megabytes * megabyte, Reliability: r.reliability, Error: r.err,
 		DelayPart: t.delayPart(), Least: math.Inf(1),
 	}

@@ -2,12 +2,13 @@ package figcolate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
-	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/colate/paper"
 )
 
 var storage = experiment.Experiment{
@@ -112,7 +113,7 @@ func runStorage(ctx context.Context, run *experiment.Run) (experiment.Result, er
 // epoch, and returns what that stores and the median error of Theorem 2. Time
 // begins with each trace.
 func (t *traffic) literal(run *experiment.Run, shift uint8, seed uint64, most int) (bits float64, epochs int, off float64, err error) {
-	c := colate.Config{
+	c := paper.Config{
 		Identity: seed, Counters: scaled(run, megabyte/19), PerFlow: countersEach, Bits: 19, Vectors: 1,
 		Shift: shift, TimeBits: min(32-shift, 17), Threshold: uint64(float64(scaled(run, 1e6)) * 8e4),
 	}
@@ -122,14 +123,14 @@ func (t *traffic) literal(run *experiment.Run, shift uint8, seed uint64, most in
 	}
 	asked := class{"≥ 100", 100, unlimited}
 	chosen := t.some(asked, most)
-	type pair struct{ sender, receiver *colate.Subvector }
+	type pair struct{ sender, receiver *paper.Subvector }
 	gathered := make([]pair, len(chosen))
 	for i, j := range chosen {
-		s, err := colate.NewSubvector(c)
+		s, err := paper.NewSubvector(c)
 		if err != nil {
 			return 0, 0, 0, err
 		}
-		r, err := colate.NewSubvector(c)
+		r, err := paper.NewSubvector(c)
 		if err != nil {
 			return 0, 0, 0, err
 		}
@@ -137,49 +138,31 @@ func (t *traffic) literal(run *experiment.Run, shift uint8, seed uint64, most in
 		r.Reset(t.flows[j].key)
 		gathered[i] = pair{s, r}
 	}
-	add := func(e *colate.Epoch, point func(pair) *colate.Subvector) error {
+	add := func(e *paper.Epoch, point func(pair) *paper.Subvector) {
+		if e == nil {
+			return
+		}
 		epochs++
 		for _, p := range gathered {
-			if err := point(p).Add(e); err != nil {
-				return err
-			}
+			err = errors.Join(err, point(p).Add(e))
 		}
-		return nil
 	}
-	take := func(r *colate.Recorder, point func(pair) *colate.Subvector) error {
-		if !r.Pending() {
-			return nil
-		}
-		e := r.Take()
-		if err := add(e, point); err != nil {
-			return err
-		}
-		e.Reset()
-		return r.Give(e)
-	}
-	ofSender, ofReceiver := func(p pair) *colate.Subvector { return p.sender }, func(p pair) *colate.Subvector { return p.receiver }
+	ofSender, ofReceiver := func(p pair) *paper.Subvector { return p.sender }, func(p pair) *paper.Subvector { return p.receiver }
 	for i := range t.packets {
 		p := &t.packets[i]
 		key := t.flows[p.flow].key
-		up.Update(key, p.id, p.in)
-		down.Update(key, p.id, p.out)
-		if err := take(up, ofSender); err != nil {
-			return 0, 0, 0, err
-		}
-		if err := take(down, ofReceiver); err != nil {
-			return 0, 0, 0, err
-		}
+		add(up.Update(key, p.id, p.in), ofSender)
+		add(down.Update(key, p.id, p.out), ofReceiver)
 	}
-	if err := add(up.Current(), ofSender); err != nil {
-		return 0, 0, 0, err
-	}
-	if err := add(down.Current(), ofReceiver); err != nil {
+	add(up.Current(), ofSender)
+	add(down.Current(), ofReceiver)
+	if err != nil {
 		return 0, 0, 0, err
 	}
 	found := &errorsOf{}
 	for i, j := range chosen {
 		f := &t.flows[j]
-		x, err := orNone(colate.Theorem2(gathered[i].sender, gathered[i].receiver, uint64(f.packets)))
+		x, err := orNone(paper.Theorem2(gathered[i].sender, gathered[i].receiver, uint64(f.packets)))
 		if err != nil {
 			return 0, 0, 0, err
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
-	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/colate/paper"
 )
 
 var triangle = experiment.Experiment{
@@ -26,10 +26,10 @@ func runTriangle(ctx context.Context, run *experiment.Run) (experiment.Result, e
 	n := countersIn(run, 10)
 	// The points' recorders: one each, as the paper has it; and at equal
 	// memory one for each end of a link.
-	var shared [3]*colate.Recorder
+	var shared [3]*paper.Recorder
 	var err error
 	for i := range shared {
-		if shared[i], err = colate.New(sums(n, seed)); err != nil {
+		if shared[i], err = paper.New(sums(n, seed)); err != nil {
 			return experiment.Result{}, err
 		}
 	}

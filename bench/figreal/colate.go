@@ -10,8 +10,10 @@ import (
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/colate/paper"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
 )
 
 var realCOLATE = experiment.Experiment{
@@ -32,59 +34,108 @@ const countersPerFlow = 45
 // flow here has packets enough to overflow it.
 const counting = 16
 
-// recorders are the ways to use a counter, without the number of counters.
-var recorders = struct{ plain, counted, vectors colate.Config }{
-	plain:   colate.Config{PerFlow: 20, Bits: 52, Vectors: 1},
-	counted: colate.Config{PerFlow: 20, Bits: 52, CountBits: counting, Vectors: 1},
-	vectors: colate.Config{PerFlow: 20, Bits: 52, Vectors: colate.MaxVectors},
+// recorders are the ways to use a counter, without the number of counters: the
+// paper's plain sums, and those that count too.
+var recorders = struct {
+	plain, vectors paper.Config
+	counted        colate.Config
+}{
+	plain:   paper.Config{PerFlow: 20, Bits: 60, TimeBits: 42, Vectors: 1},
+	vectors: paper.Config{PerFlow: 20, Bits: 60, TimeBits: 42, Vectors: paper.MaxVectors},
+	counted: colate.Config{PerFlow: 20, Bits: 60, CountBits: counting, DigestBits: 4, Period: colate.MaxPeriod},
 }
 
 // colateAnswers is what two recorders say of flows.
 type colateAnswers struct {
-	bytes           int64
-	theorem, single []float64        // Theorem 2; Estimate
-	joint           func() []float64 // Joint, of all flows
+	bytes int64
+	means []float64        // of each flow asked about by itself
+	joint func() []float64 // of all flows, decoded together
 }
 
-// askCOLATE measures a capture by so many counters for each flow. Flow records
-// have the packets that arrived. Answers are to the flows asked about; joint
-// decoding, if asked for, is of all.
-func (c *capture) askCOLATE(run *experiment.Run, seed uint64, config colate.Config, counters float64, withLost bool,
-	asked []int) *colateAnswers {
-	config.Identity = seed
-	config.Counters = max(2*config.PerFlow, int(counters*float64(len(c.flows))/float64(config.Vectors)))
-	up, down := pair(colate.New, config)
+// counters is how many a vector has with so many for each flow.
+func (c *capture) counters(perFlow, vectors int, each float64) int {
+	return max(2*perFlow, int(each*float64(len(c.flows))/float64(vectors)))
+}
+
+// pass shows a capture's packets to two points.
+func (c *capture) pass(seed uint64, withLost bool, up, down func(f hashing.Flow, p hashing.Packet, t int64)) []hashing.Flow {
 	keys := c.flowKeys(seed)
 	for i := range c.packets {
 		if p := &c.packets[i]; withLost || !p.lost {
-			up.Update(keys[p.flow], packetKey(seed, p), p.in)
+			up(keys[p.flow], packetKey(seed, p), p.in)
 		}
 	}
 	for _, number := range c.leaving {
 		p := &c.packets[number]
-		down.Update(keys[p.flow], packetKey(seed, p), p.out)
+		down(keys[p.flow], packetKey(seed, p), p.out)
 	}
-	if up.Pending() || down.Pending() {
-		run.Try(errors.New("a capture did not fit an epoch"))
+	return keys
+}
+
+// askPaper measures a capture by so many of the paper's counters for each
+// flow. Flow records have the packets that arrived.
+func (c *capture) askPaper(run *experiment.Run, seed uint64, config paper.Config, counters float64, withLost bool,
+	asked []int) *colateAnswers {
+	config.Identity, config.Counters = seed, c.counters(config.PerFlow, config.Vectors, counters)
+	up, down := pair(paper.New, config)
+	sender, receiver := pair(paper.NewSubvector, config)
+	update := func(r *paper.Recorder) func(hashing.Flow, hashing.Packet, int64) {
+		return func(f hashing.Flow, p hashing.Packet, t int64) {
+			if r.Update(f, p, t) != nil {
+				run.Try(errors.New("a capture did not fit an epoch"))
+			}
+		}
 	}
-	a := &colateAnswers{bytes: config.MemoryBits() / 8, theorem: perflow.Unanswered(len(keys)), single: perflow.Unanswered(len(keys))}
-	sender, receiver := pair(colate.NewSubvector, config)
+	keys := c.pass(seed, withLost, update(up), update(down))
+	a := &colateAnswers{bytes: config.MemoryBits() / 8, means: perflow.Unanswered(len(keys))}
 	for _, i := range asked {
 		sender.Reset(keys[i])
 		receiver.Reset(keys[i])
 		run.Try(errors.Join(sender.Add(up.Current()), receiver.Add(down.Current())))
-		if r, ok := experiment.Answer(colate.Estimate(sender, receiver, c.flows[i].delays.N())); ok {
-			a.theorem[i], a.single[i] = r.Linear, r.Mean
+		if mean, ok := experiment.Answer(paper.Theorem2(sender, receiver, c.flows[i].delays.N())); ok {
+			a.means[i] = mean
 		}
 		run.Alive()
 	}
 	a.joint = func() []float64 {
-		records := make([]joint.FlowRecord, len(keys))
-		for i, key := range keys {
-			records[i] = joint.FlowRecord{Flow: key, Packets: float64(c.flows[i].delays.N())}
+		problem := joint.Problem{Sum: make([]float64, config.Counters), Rows: 1, CellsPerRow: config.PerFlow}
+		for i := range problem.Sum {
+			problem.Sum[i] = float64(int64(down.Current().Counter(0, i)-up.Current().Counter(0, i))) * config.Unit()
 		}
-		epochs := func(r *colate.Recorder) []*colate.Epoch { return []*colate.Epoch{r.Current()} }
-		return experiment.Try(colate.Joint(run.Context(), epochs(up), epochs(down), records, joint.Options{})).Mean
+		for i, key := range keys {
+			problem.Packets = append(problem.Packets, float64(c.flows[i].delays.N()))
+			sender.Reset(key)
+			problem.Cells = append(problem.Cells, sender.Positions()...)
+		}
+		return experiment.Try(problem.Solve(run.Context(), joint.Options{})).Mean
+	}
+	return a
+}
+
+// askCOLATE measures a capture by so many counters for each flow, as askPaper
+// does.
+func (c *capture) askCOLATE(run *experiment.Run, seed uint64, counters float64, withLost bool, asked []int) *colateAnswers {
+	config := recorders.counted
+	config.Identity, config.Counters = seed, c.counters(config.PerFlow, 1, counters)
+	up, down := pair(colate.New, config)
+	keys := c.pass(seed, withLost, up.Update, down.Update)
+	records := make([]joint.FlowRecord, len(keys))
+	for i, key := range keys {
+		records[i] = joint.FlowRecord{Flow: key, Packets: float64(c.flows[i].delays.N())}
+	}
+	some := make([]joint.FlowRecord, len(asked))
+	for k, i := range asked {
+		some[k] = records[i]
+	}
+	answers := experiment.Try(colate.EstimateAll(up, down, some))
+	a := &colateAnswers{bytes: int64(config.Counters) * int64(config.Bits) / 8, means: perflow.Unanswered(len(keys))}
+	for k, i := range asked {
+		if answers[k].Err == nil {
+			a.means[i] = answers[k].Mean
+		}
+	}
+	a.joint = func() []float64 {
+		return experiment.Try(colate.Decode(run.Context(), up, down, records, joint.Options{})).Mean
 	}
 	return a
 }
@@ -98,12 +149,11 @@ func measureCOLATE(run *experiment.Run) {
 	most := run.Pick(15, 300) // small flows asked about, of each bin
 	seed := run.SeedOf("colate")
 	run.Note(
-		"Theorem 2 is read from sums that wrap, as differences of counters; that it is the same but for rounding, package colate's tests "+
-			"show. With lost packets it has no answer here: every vector, and with eight the least of them still sees one packet in 128, lost "+
-			"packets and disagrees. So Theorem 2, the trimmed mean and joint decoding without counts are shown the packets that arrived, as if "+
-			"none had been lost; the counters that count are shown all, as they were.",
+		"With lost packets Theorem 2 has no answer here: every vector, and with eight the least of them still sees one packet in 128, lost "+
+			"packets and disagrees. So Theorem 2 and joint decoding without counts are shown the packets that arrived, as if none had been "+
+			"lost; the counters that count are shown all, as they were.",
 		"Noise in a counter is the delays of other flows' packets. Where most packets do not wait and some wait ten thousand times as long, "+
-			"that noise exceeds the delay of a flow that did not wait: Theorem 2 and the trimmed mean, which ask of each flow alone, cannot "+
+			"that noise exceeds the delay of a flow that did not wait: Theorem 2, which asks of each flow alone, cannot "+
 			"find it. Joint decoding can, as it knows what most of the noise is; and counts tell one flow which of its counters hold no other "+
 			"flow's packets.",
 	)
@@ -111,14 +161,13 @@ func measureCOLATE(run *experiment.Run) {
 		"small flows", most, "large flows", large, "seed", seed)
 	table := run.Table("", fmt.Sprintf("Flows of at least %d packets, %d counters of %d bits for each flow", large, countersPerFlow,
 		recorders.plain.Bits),
-		"capture", "memory", "counters", "packets", "with an answer", "median error, Theorem 2", "of one flow, ours", "joint",
-		"r.m.s. error, Theorem 2", "of one flow, ours", "joint")
+		"capture", "memory", "counters", "packets", "with an answer", "median error, of one flow", "joint",
+		"r.m.s. error, of one flow", "joint")
 	for _, c := range experiment.Each(run, captures) {
 		w := &countedCapture{capture: c, study: c.study(), seed: seed}
 		w.thin(run.Pick(200, math.MaxInt))
 		lines := []plot.Series{
 			{Name: "Theorem 2, nothing lost", Paper: true, Pair: 1},
-			{Name: "trimmed, nothing lost", Pair: 1},
 			{Name: "joint, nothing lost", Pair: 2},
 			{Name: "counters that count", Pair: 3},
 			{Name: "joint, counters that count", Pair: 4},
@@ -161,30 +210,30 @@ type countedCapture struct {
 }
 
 func (w *countedCapture) ask(run *experiment.Run, counters float64, flows []int) {
-	w.plain = w.askCOLATE(run, w.seed, recorders.plain, counters, false, flows)
-	w.counted = w.askCOLATE(run, w.seed, recorders.counted, counters, true, flows)
+	w.plain = w.askPaper(run, w.seed, recorders.plain, counters, false, flows)
+	w.counted = w.askCOLATE(run, w.seed, counters, true, flows)
 	w.plainJoint, w.countedJoint = w.plain.joint(), w.counted.joint()
 }
 
 // answers are those of the lines drawn.
 func (w *countedCapture) answers() [][]float64 {
-	return [][]float64{w.plain.theorem, w.plain.single, w.plainJoint, w.counted.single, w.countedJoint}
+	return [][]float64{w.plain.means, w.plainJoint, w.counted.means, w.countedJoint}
 }
 
 // judge adds the rows and claims at the paper's memory.
 func (w *countedCapture) judge(run *experiment.Run, table *experiment.Table) {
-	arrived := w.askCOLATE(run, w.seed, recorders.counted, countersPerFlow, false, w.study.large)
+	arrived := w.askCOLATE(run, w.seed, countersPerFlow, false, w.study.large)
 	arrivedJoint := arrived.joint()
 	row := func(kind, packets string, a *colateAnswers, joint []float64) {
-		cells := []string{w.title, kilobytes(float64(a.bytes)), kind, packets, experiment.Percent(w.answered(a.single))}
+		cells := []string{w.title, kilobytes(float64(a.bytes)), kind, packets, experiment.Percent(w.answered(a.means))}
 		for _, off := range []func([]float64) float64{w.median, w.rms} {
-			for _, list := range [][]float64{a.theorem, a.single, joint} {
+			for _, list := range [][]float64{a.means, joint} {
 				cells = append(cells, experiment.Percent(off(list)))
 			}
 		}
 		table.Add(cells...)
 	}
-	row("sums", "that arrived", w.plain, w.plainJoint)
+	row("sums (Theorem 2)", "that arrived", w.plain, w.plainJoint)
 	row("sums and counts", "that arrived", arrived, arrivedJoint)
 	row("sums and counts", "all", w.counted, w.countedJoint)
 
@@ -197,29 +246,28 @@ func (w *countedCapture) judge(run *experiment.Run, table *experiment.Table) {
 		run.Claim(where+fmt.Sprintf("flows of %d packets or more whose mean is within 5 %%, %s", large, what), "95 %",
 			experiment.Percent(share), failed)
 	}
-	within("Theorem 2, as if nothing were lost", w.plain.theorem, experiment.DoesNotHold)
-	within("counters that count, with all losses", w.counted.single, experiment.Loss)
-	theorem := w.median(w.plain.theorem)
-	run.Beats(where+fmt.Sprintf("median error of flows of %d packets or more as if nothing were lost, Theorem 2 and trimmed mean", large),
-		w.median(w.plain.single), theorem, 0.1)
-	run.Beats(where+"the same, Theorem 2 and joint decoding", w.median(w.plainJoint), theorem, 0.1)
-	run.Beats(where+"the same, Theorem 2 as if nothing were lost and counters that count with all losses", w.median(w.counted.single),
+	within("Theorem 2, as if nothing were lost", w.plain.means, experiment.DoesNotHold)
+	within("counters that count, with all losses", w.counted.means, experiment.Loss)
+	theorem := w.median(w.plain.means)
+	run.Beats(where+fmt.Sprintf("median error of flows of %d packets or more as if nothing were lost, Theorem 2 and joint decoding", large),
+		w.median(w.plainJoint), theorem, 0.1)
+	run.Beats(where+"the same, Theorem 2 as if nothing were lost and counters that count with all losses", w.median(w.counted.means),
 		theorem, 0.1)
 	run.Beats(where+"the same by joint decoding, without counts and with, nothing lost", w.median(arrivedJoint), w.median(w.plainJoint), 0.1)
-	run.Beats(where+"root mean square error, Theorem 2 and joint decoding", w.rms(w.plainJoint), w.rms(w.plain.theorem), 0.1)
+	run.Beats(where+"root mean square error, Theorem 2 and joint decoding", w.rms(w.plainJoint), w.rms(w.plain.means), 0.1)
 }
 
 // judgeVectors counts the answers of several vectors under the capture's loss.
 func (w *countedCapture) judgeVectors(run *experiment.Run) {
 	some := w.study.large[:min(len(w.study.large), 50)]
-	vectors := w.askCOLATE(run, w.seed, recorders.vectors, countersPerFlow, true, some)
+	vectors := w.askPaper(run, w.seed, recorders.vectors, countersPerFlow, true, some)
 	answers := 0
 	for _, i := range some {
-		if !math.IsNaN(vectors.theorem[i]) {
+		if !math.IsNaN(vectors.means[i]) {
 			answers++
 		}
 	}
 	run.Holds(fmt.Sprintf("%s: large flows, of %d, with an answer by %d vectors without counts, %s of the packets lost", w.title, len(some),
-		colate.MaxVectors, experiment.Percent(w.loss())),
+		paper.MaxVectors, experiment.Percent(w.loss())),
 		"all", fmt.Sprint(answers), answers == len(some))
 }

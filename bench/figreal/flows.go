@@ -115,13 +115,12 @@ func (c *capture) contenders(run *experiment.Run, seed uint64, s *study) []conte
 		contender{"LDS, spread 5", memory, "", lossy.paper})
 
 	counters := perFlowLossy * float64(8*sketches[0].config.CellBytes()) / float64(recorders.plain.Bits)
-	plain := c.askCOLATE(run, seed, recorders.plain, counters, false, s.large)
+	plain := c.askPaper(run, seed, recorders.plain, counters, false, s.large)
 	joint := plain.joint()
-	counted := c.askCOLATE(run, seed, recorders.counted, counters, true, s.large)
+	counted := c.askCOLATE(run, seed, counters, true, s.large)
 	memory = kilobytes(float64(plain.bytes))
 	return append(list,
-		contender{"COLATE, Theorem 2", memory, "the flow's record; nothing lost", plain.theorem},
-		contender{"COLATE, trimmed", memory, "the flow's record; nothing lost", plain.single},
-		contender{"COLATE, counting", memory, "the flow's record", counted.single},
+		contender{"COLATE, Theorem 2", memory, "the flow's record; nothing lost", plain.means},
+		contender{"COLATE, counting", memory, "the flow's record", counted.means},
 		contender{"COLATE, joint", memory, "all flow records; nothing lost", joint})
 }

@@ -121,7 +121,7 @@ func BenchmarkMemory(b *testing.B) {
 			}
 			return ends
 		}, func(kept any) int {
-			return len(must(kept.([2]*colate.Recorder)[0].Current().MarshalBinary()))
+			return len(must(kept.([2]*colate.Recorder)[0].MarshalBinary()))
 		}},
 		{"map", func() any {
 			m := mapMatcher{}

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lds"
@@ -95,56 +96,40 @@ func ldsPipeline(s *traffic) pipeline {
 	}
 }
 
-// colatePipeline updates a recorder at either end; of the epochs that end, the
+// colatePipeline updates a recorder at either end; when an epoch is over, the
 // counters are emptied as if they had been stored.
 func colatePipeline(s *traffic) pipeline {
 	up, down := must(colate.New(colate.DefaultConfig)), must(colate.New(colate.DefaultConfig))
 	mask := len(s.packets) - 1
+	update := func(r *colate.Recorder, f hashing.Flow, p hashing.Packet, t int64) {
+		if r.Due(t) {
+			r.Reset()
+		}
+		r.Update(f, p, t)
+	}
 	return pipeline{
 		name: "colate",
 		step: func(n int) {
 			for i, end := s.take(n); i < end; i++ {
 				if i < s.last {
-					up.Update(s.flows[i&mask], s.packets[i&mask], int64(i)*gap)
-					if up.Pending() {
-						recycle(up)
-					}
+					update(up, s.flows[i&mask], s.packets[i&mask], int64(i)*gap)
 				}
 				if j := i - s.inFlight; j >= 0 {
 					p := s.packets[j&mask]
-					down.Update(s.flows[j&mask], p, int64(j)*gap+delayOf(p))
-					if down.Pending() {
-						recycle(down)
-					}
+					update(down, s.flows[j&mask], p, int64(j)*gap+delayOf(p))
 				}
 			}
 		},
 		flowMean: func(f hashing.Flow) (estimate.Delay, error) {
-			var own uint64
+			var own float64
 			for i := range min(s.last, len(s.packets)) {
 				if s.flows[i] == f {
 					own++
 				}
 			}
-			ends := [2]*colate.Subvector{}
-			for i, r := range []*colate.Recorder{up, down} {
-				ends[i] = must(colate.NewSubvector(colate.DefaultConfig))
-				ends[i].Reset(f)
-				if err := ends[i].Add(r.Current()); err != nil {
-					return estimate.Delay{}, err
-				}
-			}
-			r, err := colate.Estimate(ends[0], ends[1], own)
+			r, err := colate.Estimate(up, down, joint.FlowRecord{Flow: f, Packets: own})
 			return r.Delay, err
 		},
-		tolerance: 1e-9, // few flows do not meet in a counter
-	}
-}
-
-func recycle(r *colate.Recorder) {
-	e := r.Take()
-	e.Reset()
-	if err := r.Give(e); err != nil {
-		panic(err)
+		tolerance: 1e-3, // times are in units of 64 ns
 	}
 }

@@ -74,3 +74,9 @@ func MostSampled(up, down *Subvector) int {
 	}
 	return -1
 }
+
+// Config returns the configuration of the epochs that can be added.
+func (s *Subvector) Config() Config { return s.config }
+
+// Positions are where the flow's counters are in each vector, H(f, j).
+func (s *Subvector) Positions() []uint32 { return s.at }

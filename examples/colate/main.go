@@ -5,28 +5,30 @@
 //	go run ./examples/colate record -dir kept      # record, and keep
 //	go run ./examples/colate list -dir kept        # the flows there were
 //	go run ./examples/colate query -dir kept -flow "tcp 10.0.0.1:80 10.0.0.2:1234"
+//	go run ./examples/colate rank -dir kept        # the slowest of them
 //
 // The captures that ship are found from the top of the project.
 //
 // record reads one traffic stream captured before (-in) and after (-out)
 // whatever delays it, in pcap or pcapng, compressed by gzip or not, stamped by
 // clocks that agree. Each point has a COLATE recorder: shared counters that
-// take one update a packet. Every -epoch packets they are full and go to the
-// point's store, in DIR/ingress and DIR/egress. Nothing else is kept of the
-// packets. DIR/flows.csv stands for what a NetFlow collector would know: which
-// flows there were, with how many packets, and when.
+// take one update a packet. Every -period of the clock they go to the point's
+// store, in DIR/ingress and DIR/egress. Nothing else is kept of the packets.
+// DIR/flows.csv stands for what a NetFlow collector would know: which flows
+// there were, with how many packets, and when.
 //
 // The captures that ship lose one packet in twenty. A counter that lost one
-// counts fewer packets at the egress and is not believed, so a flow is spread
-// over more counters (-perflow) than where little is lost; and there are only
-// 8,000 packets for them, which is why each takes 55 bits of the stores.
+// says nothing of that epoch, and the flow's other counters stand for it. There
+// are only 8,000 packets for 4,096 counters, which is why each takes so many
+// bits of the stores: a counter is worth its bits where it counts ten packets.
 //
 // query reads the epochs of both stores that overlap the flow's lifetime, or
-// the window given by -from and -to, and nothing else. The flow's number of
-// packets comes from flows.csv, or from -packets. It prints the mean delay
-// with the interval that holds it with 95 % probability: for a flow of few
-// packets among big ones the counters hold mostly the others' delays, and the
-// interval says so.
+// the window given by -from and -to, and of these the few counters that it
+// needs. The flow's number of packets comes from flows.csv, or from -packets.
+// It prints the mean delay with the interval that holds it with 95 %
+// probability: for a flow of few packets among big ones the counters hold
+// mostly the others' delays, and the interval says so. rank does the same for
+// all flows of a window in one pass.
 package main
 
 import (
@@ -52,11 +54,12 @@ func main() {
 const usage = `Records packets at two points in shared counters, and answers later how long
 the packets of one flow took.
 
-usage: colate [record|list|query] [flags]
+usage: colate [record|list|query|rank] [flags]
 
   record  read a capture pair into the stores of a directory
   list    print the flows that were recorded, largest first
   query   print the delay of one flow
+  rank    print the slowest flows of a window
   (none)  record the captures that ship into a temporary directory, and query
           its largest flows, with the exact delays beside
 
@@ -80,16 +83,22 @@ func run(args []string, stdout, stderr io.Writer) error {
 		f := flags("list", "Prints the flows that were recorded, largest first.", stderr)
 		dir := f.String("dir", "", "`directory` that record wrote")
 		top := f.Int("top", 20, "print so many `flows`, 0: all")
-		if err := parse(f, args, dir); err != nil {
+		if err := parseDir(f, args, dir); err != nil {
 			return err
 		}
 		return list(*dir, *top, stdout)
 	case "query":
-		opt, err := parseQuery(args, stderr)
-		if err != nil {
+		var opt queryOptions
+		if err := windowFlags(&opt, command, "Prints the delay of one flow.", stderr)(args); err != nil {
 			return err
 		}
 		return query(opt, stdout)
+	case "rank":
+		var opt queryOptions
+		if err := windowFlags(&opt, command, "Prints the flows of a window, slowest first.", stderr)(args); err != nil {
+			return err
+		}
+		return rank(opt, stdout)
 	case "":
 		return demonstrate(args, stdout, stderr)
 	}
@@ -97,7 +106,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		fmt.Fprint(stderr, usage)
 		return flag.ErrHelp
 	}
-	return fmt.Errorf("unknown command %q; there are record, list and query", command)
+	return fmt.Errorf("unknown command %q; there are record, list, query and rank", command)
 }
 
 // demonstrate is all commands one after the other.
@@ -144,8 +153,8 @@ func flags(command, what string, stderr io.Writer) *flag.FlagSet {
 	return f
 }
 
-// parse parses a command's flags, of which -dir must be given.
-func parse(f *flag.FlagSet, args []string, dir *string) error {
+// parseDir parses a command's flags, of which -dir must be given.
+func parseDir(f *flag.FlagSet, args []string, dir *string) error {
 	if err := parseOnly(f, args); err != nil {
 		return err
 	}
@@ -178,15 +187,5 @@ var points = [2]string{"ingress", "egress"}
 
 // openStore opens the store of a point.
 func openStore(dir string, point int, options colate.StoreOptions) (*colate.Store, error) {
-	path := filepath.Join(dir, points[point])
-	if options.ReadOnly {
-		if _, err := os.Stat(path); err != nil {
-			return nil, err
-		}
-	}
-	files, err := colate.Dir(path)
-	if err != nil {
-		return nil, err
-	}
-	return colate.OpenStore(files, options)
+	return colate.OpenStore(colate.Dir(filepath.Join(dir, points[point])), options)
 }

@@ -2,14 +2,17 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/estimate"
@@ -39,7 +42,7 @@ func output(t *testing.T, args ...string) string {
 
 func TestRecordListQuery(t *testing.T) {
 	dir, said := recorded(t)
-	if !strings.Contains(said, "ingress: 7830 packets in 2 epochs") || !strings.Contains(said, "bits a packet") {
+	if !strings.Contains(said, "ingress: 7830 packets in 14 epochs") || !strings.Contains(said, "bits a packet") {
 		t.Errorf("record said\n%s", said)
 	}
 	listed := strings.Split(strings.TrimSpace(output(t, "list", "-dir", dir, "-top", "3")), "\n")
@@ -49,15 +52,15 @@ func TestRecordListQuery(t *testing.T) {
 	fields := strings.Fields(listed[0])
 	tuple := strings.Join(fields[5:], " ")
 	whole := output(t, "query", "-dir", dir, "-flow", tuple)
-	if !strings.Contains(whole, "  mean ") || !strings.Contains(whole, "read 2 + 2 epochs") {
+	if !strings.Contains(whole, "  mean ") || !strings.Contains(whole, " pairs of epochs, ") {
 		t.Errorf("query of %s printed\n%s", tuple, whole)
 	}
-	// The window may be given, and then one epoch is enough for half of it.
+	// The window may be given, and then one epoch is enough for a part of it.
 	from, to := fields[2], fields[4]
 	if got := output(t, "query", "-dir", dir, "-flow", tuple, "-from", from, "-to", to); got != whole {
 		t.Errorf("with its lifetime given, the flow has\n%s, not\n%s", got, whole)
 	}
-	if got := output(t, "query", "-dir", dir, "-flow", tuple, "-to", from, "-packets", "100"); !strings.Contains(got, "read 1 + 1 epochs") {
+	if got := output(t, "query", "-dir", dir, "-flow", tuple, "-to", from, "-packets", "100"); !strings.Contains(got, "1 pairs of epochs") {
 		t.Errorf("a window of the first packet:\n%s", got)
 	}
 }
@@ -116,10 +119,11 @@ func TestAgainstTruth(t *testing.T) {
 		r := estimated(t, dir, f)
 		mean := sums[f.tuple] / float64(f.packets)
 		n++
-		if r.Interval.Contains(mean) {
+		interval := r.MeanInterval(confidence)
+		if interval.Contains(mean) {
 			hits++
 		} else {
-			t.Logf("%s, %d packets: %v to %v, is %v", name(&f.tuple), f.packets, duration(r.Interval.Low), duration(r.Interval.High), duration(mean))
+			t.Logf("%s, %d packets: %v to %v, is %v", name(&f.tuple), f.packets, duration(interval.Low), duration(interval.High), duration(mean))
 		}
 	}
 	t.Logf("%d of %d intervals hold", hits, n)
@@ -134,25 +138,36 @@ func TestAgainstTruth(t *testing.T) {
 func estimated(t *testing.T, dir string, f flow) colate.Result {
 	t.Helper()
 	opt := queryOptions{dir: dir, seed: 1, flow: f.tuple}
-	if err := opt.known(); err != nil {
-		t.Fatal(err)
+	answers, _, err := ask(&opt, []flow{f}, f.first, f.last)
+	if err != nil || answers[0].Err != nil {
+		t.Fatal(err, answers[0].Err)
 	}
-	var found [2]*colate.Subvector
-	for i := range found {
-		store, err := openStore(dir, i, colate.StoreOptions{ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
+	return answers[0].Result
+}
+
+// All flows of a window come in one pass, the slowest first.
+func TestRank(t *testing.T) {
+	dir, _ := recorded(t)
+	said := output(t, "rank", "-dir", dir, "-top", "5", "-least", "50")
+	lines := strings.Split(strings.TrimSpace(said), "\n")
+	if len(lines) != 7 {
+		t.Fatalf("rank printed\n%s", said)
+	}
+	last := time.Duration(math.MaxInt64)
+	for _, line := range lines[2:] {
+		mean, err := time.ParseDuration(strings.Fields(line)[0])
+		if err != nil || mean > last {
+			t.Errorf("%v after %v, %v", mean, last, err)
 		}
-		var read colate.Reading
-		if found[i], err = gather(store, opt, &read); err != nil {
-			t.Fatal(err)
-		}
+		last = mean
 	}
-	r, err := colate.Estimate(found[0], found[1], opt.packets)
-	if err != nil {
-		t.Fatal(err)
+	var list []described
+	if err := json.Unmarshal([]byte(output(t, "rank", "-dir", dir, "-json")), &list); err != nil || len(list) == 0 || list[0].Mean < list[len(list)-1].Mean {
+		t.Errorf("-json: %v, %d flows", err, len(list))
 	}
-	return r
+	if err := run([]string{"rank", "-dir", dir, "-least", "1000000"}, io.Discard, io.Discard); err == nil {
+		t.Error("no flow is large enough, and no error")
+	}
 }
 
 // truth remembers every packet until it is seen again.
@@ -206,7 +221,9 @@ func TestDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data[len(data)/4] ^= 1
+	for i := range data[:len(data)/2] {
+		data[i] ^= 1
+	}
 	if err := os.WriteFile(segments[0], data, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +239,7 @@ func TestDamaged(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"-h"}, {"record", "-h"}, {"list", "-h"}, {"query", "-h"}, {"help"}} {
+	for _, args := range [][]string{{"-h"}, {"record", "-h"}, {"list", "-h"}, {"query", "-h"}, {"rank", "-h"}, {"help"}} {
 		var stderr bytes.Buffer
 		if err := run(args, io.Discard, &stderr); !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr.String(), "usage: colate") {
 			t.Errorf("%q: %v, %q", args, err, &stderr)

@@ -1,45 +1,70 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
+
+// confidence is that of the intervals that are printed.
+const confidence = 0.95
 
 // queryOptions are what the command line says.
 type queryOptions struct {
 	dir      string
-	flow     hashing.Tuple
-	from, to time.Time // zero: the flow's lifetime
-	packets  uint64    // 0: as recorded
 	seed     uint64
+	flow     hashing.Tuple
+	from, to time.Time // zero: the flow's lifetime, or all time
+	packets  float64   // 0: as recorded
+	json     bool
+
+	top, least int // of rank
 }
 
-func parseQuery(args []string, stderr io.Writer) (queryOptions, error) {
-	var opt queryOptions
-	f := flags("query", "Prints the delay of one flow.", stderr)
+// windowFlags are those that query and rank share. The functions they return
+// tell what was given.
+func windowFlags(opt *queryOptions, command, what string, stderr io.Writer) (parse func(args []string) error) {
+	f := flags(command, what, stderr)
 	f.StringVar(&opt.dir, "dir", "", "`directory` that record wrote")
-	flow := f.String("flow", "", "`5-tuple` as list prints it: \"tcp 10.0.0.1:80 10.0.0.2:1234\"")
-	from := f.String("from", "", "beginning of the `time` window, RFC 3339 (default: the flow's first packet)")
-	to := f.String("to", "", "end of the `time` window (default: the flow's last packet)")
-	f.Uint64Var(&opt.packets, "packets", 0, "`number` of the flow's packets in that window (default: as in flows.csv)")
 	f.Uint64Var(&opt.seed, "seed", 1, "`seed` that record was given")
-	if err := parse(f, args, &opt.dir); err != nil {
-		return opt, err
+	f.BoolVar(&opt.json, "json", false, "print JSON")
+	from := f.String("from", "", "beginning of the `time` window, RFC 3339 (default: the first packet)")
+	to := f.String("to", "", "end of the `time` window (default: the last packet)")
+	var flow *string
+	if command == "query" {
+		flow = f.String("flow", "", "`5-tuple` as list prints it: \"tcp 10.0.0.1:80 10.0.0.2:1234\"")
+		f.Float64Var(&opt.packets, "packets", 0, "`number` of the flow's packets in that window (default: as in flows.csv)")
+	} else {
+		f.IntVar(&opt.top, "top", 20, "print so many `flows`, 0: all")
+		f.IntVar(&opt.least, "least", 20, "rank flows of so many `packets` or more")
 	}
-	if *flow == "" {
-		return opt, errors.New("-flow is missing: a 5-tuple as list prints it, \"tcp 10.0.0.1:80 10.0.0.2:1234\"")
+	return func(args []string) error {
+		if err := parseDir(f, args, &opt.dir); err != nil {
+			return err
+		}
+		var errs [3]error
+		opt.from, errs[0] = parseTime("-from", *from)
+		opt.to, errs[1] = parseTime("-to", *to)
+		switch {
+		case flow == nil:
+		case *flow == "":
+			errs[2] = errors.New("-flow is missing: a 5-tuple as list prints it, \"tcp 10.0.0.1:80 10.0.0.2:1234\"")
+		default:
+			opt.flow, errs[2] = parseName(*flow)
+		}
+		return errors.Join(errs[:]...)
 	}
-	var errs [3]error
-	opt.flow, errs[0] = parseName(*flow)
-	opt.from, errs[1] = parseTime("-from", *from)
-	opt.to, errs[2] = parseTime("-to", *to)
-	return opt, errors.Join(errs[:]...)
 }
 
 func parseTime(name, s string) (time.Time, error) {
@@ -53,92 +78,197 @@ func parseTime(name, s string) (time.Time, error) {
 	return t, nil
 }
 
-// known completes a query from what the flow collector knows.
-func (opt *queryOptions) known() error {
+// window is the time asked for, of something that had its own.
+func (opt *queryOptions) window(first, last int64) (from, to int64) {
+	if !opt.from.IsZero() {
+		first = opt.from.UnixNano()
+	}
+	if !opt.to.IsZero() {
+		last = opt.to.UnixNano()
+	}
+	return first, last
+}
+
+// known is what the flow collector knows of the flow, or the command line.
+func (opt *queryOptions) known() (flow, error) {
 	flows, err := readFlows(opt.dir)
 	if err != nil {
-		return err
+		return flow{}, err
 	}
 	for _, f := range flows {
-		if f.tuple != opt.flow {
-			continue
+		if f.tuple == opt.flow {
+			return f, nil
 		}
-		if opt.packets == 0 {
-			opt.packets = f.packets
-		}
-		if opt.from.IsZero() {
-			opt.from = time.Unix(0, f.first)
-		}
-		if opt.to.IsZero() {
-			opt.to = time.Unix(0, f.last)
-		}
-		return nil
 	}
 	if opt.packets == 0 || opt.from.IsZero() || opt.to.IsZero() {
-		return fmt.Errorf("%s is not in flows.csv (colate list prints what is); for a flow that is not, give -packets, -from and -to", name(&opt.flow))
+		return flow{}, fmt.Errorf("%s is not in flows.csv (colate list prints what is); for a flow that is not, give -packets, -from and -to", name(&opt.flow))
 	}
-	return nil
+	return flow{tuple: opt.flow}, nil
+}
+
+// openPath opens both points' stores to be read.
+func openPath(opt *queryOptions) (colate.Path, error) {
+	var stores [2]*colate.Store
+	for i := range stores {
+		store, err := openStore(opt.dir, i, colate.StoreOptions{ReadOnly: true})
+		if err != nil {
+			return colate.Path{}, err
+		}
+		config, err := store.Config()
+		if err != nil {
+			return colate.Path{}, fmt.Errorf("%s: %w", points[i], err)
+		}
+		if config.Identity != hashing.Fingerprint(opt.seed) {
+			return colate.Path{}, fmt.Errorf("-seed %d is not the one that was recorded with", opt.seed)
+		}
+		stores[i] = store
+	}
+	return colate.Path{Up: stores[0], Down: stores[1]}, nil
+}
+
+// ask asks the stores about flows.
+func ask(opt *queryOptions, flows []flow, from, to int64) ([]colate.Answer, colate.Coverage, error) {
+	path, err := openPath(opt)
+	if err != nil {
+		return nil, colate.Coverage{}, err
+	}
+	records := make([]joint.FlowRecord, len(flows))
+	for i, f := range flows {
+		records[i] = joint.FlowRecord{Flow: f.tuple.Flow(opt.seed), Packets: float64(f.packets)}
+	}
+	answers, coverage, err := path.EstimateAll(context.Background(), records, from, to)
+	coverage.Damages = slices.Concat(path.Up.Damages(), path.Down.Damages(), coverage.Damages)
+	return answers, coverage, err
 }
 
 func query(opt queryOptions, stdout io.Writer) error {
-	if err := opt.known(); err != nil {
-		return err
-	}
-	var found [2]*colate.Subvector
-	var read [2]colate.Reading
-	for i := range found {
-		store, err := openStore(opt.dir, i, colate.StoreOptions{ReadOnly: true})
-		if err != nil {
-			return err
-		}
-		if found[i], err = gather(store, opt, &read[i]); err != nil {
-			return fmt.Errorf("%s: %w", points[i], err)
-		}
-		for _, d := range read[i].Damages {
-			fmt.Fprintf(stdout, "damaged: %v\n", d)
-		}
-	}
-	fmt.Fprintf(stdout, "%s, %d packets\n", name(&opt.flow), opt.packets)
-	fmt.Fprintf(stdout, "  read %d + %d epochs, %d bytes\n", read[0].Epochs, read[1].Epochs, read[0].Bytes+read[1].Bytes)
-	r, err := colate.Estimate(found[0], found[1], opt.packets)
+	f, err := opt.known()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "  mean %v, %.0f %% between %v and %v\n", duration(r.Mean),
-		100*r.Interval.Confidence, duration(r.Interval.Low), duration(r.Interval.High))
+	if opt.packets != 0 {
+		f.packets = uint64(opt.packets)
+	}
+	from, to := opt.window(f.first, f.last)
+	answers, coverage, err := ask(&opt, []flow{f}, from, to)
+	if !opt.json {
+		printCoverage(&coverage, stdout)
+	}
+	if err != nil {
+		return err
+	}
+	if opt.json {
+		return json.NewEncoder(stdout).Encode(describe(&f, &answers[0], &coverage))
+	}
+	fmt.Fprintf(stdout, "%s, %d packets\n", name(&opt.flow), f.packets)
+	if err := answers[0].Err; err != nil {
+		return err
+	}
+	r := &answers[0].Result
+	mean, deviation := r.MeanInterval(confidence), r.DeviationInterval(confidence)
+	fmt.Fprintf(stdout, "  mean %v, %.0f %% between %v and %v\n", duration(r.Mean), 100*confidence, duration(mean.Low), duration(mean.High))
 	if r.DeviationKnown {
-		fmt.Fprintf(stdout, "  deviation %v\n", duration(r.StdDev))
+		fmt.Fprintf(stdout, "  deviation %v, between %v and %v\n", duration(r.StdDev), duration(deviation.Low), duration(deviation.High))
 	} else {
 		fmt.Fprintf(stdout, "  deviation lost in the noise of other flows\n")
 	}
-	fmt.Fprintf(stdout, "  from %d of the flow's %d counters\n", r.Counters, found[0].Config().PerFlow)
+	fmt.Fprintf(stdout, "  from %d groups of packets, with %.0f %% of the flow's\n", r.Groups, 100*min(float64(r.N)/r.Packets, 1))
 	return nil
 }
 
-// gather reads what a store has about the flow, under the Config of its
-// latest epoch.
-func gather(store *colate.Store, opt queryOptions, read *colate.Reading) (*colate.Subvector, error) {
-	var config colate.Config
-	known := false
-	for e, err := range store.Epochs(opt.from.UnixNano(), opt.to.UnixNano()) {
-		if err == nil {
-			config, known = e.Config(), true
-			break
+// printCoverage says what was there to go by.
+func printCoverage(c *colate.Coverage, stdout io.Writer) {
+	for _, d := range c.Damages {
+		fmt.Fprintf(stdout, "damaged: %v\n", d)
+	}
+	for _, m := range c.Missing {
+		fmt.Fprintf(stdout, "missing: %s to %s: %v\n", when(m.Start), when(m.End), m.Reason)
+	}
+	if c.Epochs > 0 {
+		fmt.Fprintf(stdout, "%d pairs of epochs, %s to %s, %d bytes read\n", c.Epochs, when(c.Start), when(c.End), c.Bytes)
+	}
+}
+
+func when(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+
+// rank prints the flows of a window, slowest first.
+func rank(opt queryOptions, stdout io.Writer) error {
+	all, err := readFlows(opt.dir)
+	if err != nil {
+		return err
+	}
+	from, to := opt.window(math.MinInt64, math.MaxInt64)
+	flows := slices.DeleteFunc(all, func(f flow) bool {
+		return f.packets < uint64(opt.least) || f.first > to || f.last < from
+	})
+	if len(flows) == 0 {
+		return fmt.Errorf("no flow of %d packets or more in that time", opt.least)
+	}
+	answers, coverage, err := ask(&opt, flows, from, to)
+	if err != nil {
+		return err
+	}
+	order := make([]int, 0, len(flows))
+	for i := range answers {
+		if answers[i].Err == nil {
+			order = append(order, i)
 		}
 	}
-	if !known {
-		return nil, errors.New("no epoch overlaps that time")
+	slices.SortFunc(order, func(i, j int) int { return -cmp.Compare(answers[i].Mean, answers[j].Mean) })
+	answered := len(order)
+	if opt.top > 0 {
+		order = order[:min(opt.top, len(order))]
 	}
-	v, err := colate.NewSubvector(config)
-	if err != nil {
-		return nil, err
+	if opt.json {
+		list := make([]described, len(order))
+		for k, i := range order {
+			list[k] = describe(&flows[i], &answers[i], &coverage)
+		}
+		return json.NewEncoder(stdout).Encode(list)
 	}
-	if config.Identity != hashing.Fingerprint(opt.seed) {
-		return nil, fmt.Errorf("-seed %d is not the one that was recorded with", opt.seed)
+	printCoverage(&coverage, stdout)
+	fmt.Fprintf(stdout, "%d of %d flows of %d packets or more have an answer\n", answered, len(flows), opt.least)
+	for _, i := range order {
+		mean := answers[i].MeanInterval(confidence)
+		fmt.Fprintf(stdout, "%10v  %10v to %-10v  %8d packets  %s\n", duration(answers[i].Mean), duration(mean.Low), duration(mean.High),
+			flows[i].packets, name(&flows[i].tuple))
 	}
-	v.Reset(opt.flow.Flow(opt.seed))
-	*read, err = store.Gather(v, opt.from.UnixNano(), opt.to.UnixNano())
-	return v, err
+	return nil
+}
+
+// A described answer is what -json prints, times in nanoseconds.
+type described struct {
+	Flow              string            `json:"flow"`
+	Packets           uint64            `json:"packets"`
+	Mean              float64           `json:"mean"`
+	MeanInterval      estimate.Interval `json:"meanInterval"`
+	Deviation         *float64          `json:"deviation,omitempty"`
+	Start             string            `json:"start"`
+	End               string            `json:"end"`
+	Epochs            int               `json:"epochs"`
+	Missing           int               `json:"missing"`
+	Error             string            `json:"error,omitempty"`
+	BytesRead         int64             `json:"bytesRead"`
+	DamagedPlaces     int               `json:"damagedPlaces"`
+	PacketsUsed       uint64            `json:"packetsUsed"`
+	DeviationInterval []float64         `json:"deviationInterval,omitempty"`
+}
+
+func describe(f *flow, a *colate.Answer, c *colate.Coverage) described {
+	d := described{
+		Flow: name(&f.tuple), Packets: f.packets, Start: when(c.Start), End: when(c.End),
+		Epochs: c.Epochs, Missing: len(c.Missing), BytesRead: c.Bytes, DamagedPlaces: len(c.Damages),
+	}
+	if a.Err != nil {
+		d.Error = a.Err.Error()
+		return d
+	}
+	d.Mean, d.MeanInterval, d.PacketsUsed = a.Mean, a.MeanInterval(confidence), a.N
+	if a.DeviationKnown {
+		interval := a.DeviationInterval(confidence)
+		d.Deviation, d.DeviationInterval = &a.StdDev, []float64{interval.Low, interval.High}
+	}
+	return d
 }
 
 // duration is a number of nanoseconds to be read by people.

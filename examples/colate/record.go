@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue/trace"
 )
@@ -17,69 +19,67 @@ import (
 // recordOptions are what the command line says.
 type recordOptions struct {
 	in, out, dir string
+	period       time.Duration
 	config       colate.Config
 	seed         uint64 // of all digests
 	exact        *exact // matches packets too, if not nil
 }
 
 func parseRecord(args []string, stderr io.Writer) (recordOptions, error) {
-	opt := recordOptions{config: colate.Config{PerFlow: 100, CountBits: 12, Vectors: 1}}
+	opt := recordOptions{config: colate.Config{CountBits: 12, DigestBits: 12}}
 	f := flags("record", "Reads a capture pair into the stores of a directory.", stderr)
 	f.StringVar(&opt.in, "in", "examples/twopoint/testdata/ingress.pcap.gz", "capture `file` before the delay; pcap or pcapng, also .gz")
 	f.StringVar(&opt.out, "out", "examples/twopoint/testdata/egress.pcap.gz", "capture `file` after the delay")
 	f.StringVar(&opt.dir, "dir", "", "`directory` to keep the stores in, made if missing")
-	f.Uint64Var(&opt.seed, "seed", 1, "seed of all digests; the stores keep its fingerprint only, and query needs it again")
+	f.Uint64Var(&opt.seed, "seed", 1, "`secret` seed of all digests, which is not kept: a query needs it too")
 	f.IntVar(&opt.config.Counters, "counters", 4096, "`number` of counters of each point")
-	f.IntVar(&opt.config.PerFlow, "perflow", opt.config.PerFlow, "`number` of them that a flow is spread over")
-	f.Uint64Var(&opt.config.Threshold, "epoch", 4000, "`packets` after which the counters are stored")
-	bits := f.Uint("bits", 52, "`width` of a counter, 12 bits of which count packets")
-	if err := parse(f, args, &opt.dir); err != nil {
+	f.IntVar(&opt.config.PerFlow, "perflow", 20, "`number` of them that a flow is spread over")
+	f.DurationVar(&opt.period, "period", 500*time.Millisecond, "`time` between the cuts of the clock at which the counters are stored")
+	bits := f.Uint("bits", 60, "`width` of a counter, 12 bits of which count packets and 12 tell which they were")
+	if err := parseDir(f, args, &opt.dir); err != nil {
 		return opt, err
 	}
-	if *bits > colate.MaxBits {
-		return opt, fmt.Errorf("-bits is %d, want at most %d", *bits, colate.MaxBits)
+	if *bits > 64 {
+		return opt, fmt.Errorf("-bits is %d, want at most 64", *bits)
 	}
-	opt.config.Bits, opt.config.Identity = uint8(*bits), hashing.Fingerprint(opt.seed)
+	opt.config.Identity = hashing.Fingerprint(opt.seed)
+	opt.config.Bits, opt.config.Period = uint8(*bits), int64(opt.period)
 	return opt, opt.config.Validate()
 }
 
-// point is one of the two: its recorder and its store.
+// point is one of the two: its recorders and its store.
 type point struct {
-	recorder *colate.Recorder
+	rotation *estimate.Rotation[*colate.Recorder]
 	store    *colate.Store
 	packets  int
 	other    int // frames that carry no IP, or are cut short
 	before   colate.Summary
 }
 
-// update records a packet and stores the epoch that it ended. A switch would
-// leave the writing to another thread; the recorder goes on meanwhile.
+// update records a packet, after storing the epoch that is over. A switch
+// would leave the writing to another thread; the rotation's other recorder goes
+// on meanwhile.
 func (p *point) update(flow hashing.Flow, packet hashing.Packet, t int64) error {
 	p.packets++
-	p.recorder.Update(flow, packet, t)
-	if !p.recorder.Pending() {
-		return nil
+	if p.rotation.Active().Due(t) {
+		if err := p.keep(); err != nil {
+			return err
+		}
 	}
-	return p.keep()
+	p.rotation.Active().Update(flow, packet, t)
+	return nil
 }
 
 func (p *point) keep() error {
-	e := p.recorder.Take()
-	if e == nil {
-		return nil
-	}
-	if err := p.store.Append(e); err != nil {
+	done, err := p.rotation.Rotate()
+	if err != nil {
 		return err
 	}
-	e.Reset()
-	return p.recorder.Give(e)
+	return errors.Join(p.store.Append(done), p.rotation.Release(done))
 }
 
 // finish stores the epoch that is being recorded, and closes the store.
-func (p *point) finish() error {
-	p.recorder.Rotate()
-	return errors.Join(p.keep(), p.store.Close())
-}
+func (p *point) finish() error { return errors.Join(p.keep(), p.store.Close()) }
 
 func record(opt recordOptions, stdout io.Writer) error {
 	// The captures come first: without them no store is begun.
@@ -106,11 +106,11 @@ func record(opt recordOptions, stdout io.Writer) error {
 		if err != nil {
 			return err
 		}
-		recorder, err := colate.New(opt.config)
+		rotation, err := colate.NewRotation(opt.config)
 		if err != nil {
 			return err
 		}
-		at[i] = &point{recorder: recorder, store: store, before: store.Summary()}
+		at[i] = &point{rotation: rotation, store: store, before: store.Summary()}
 		for _, d := range store.Damages() {
 			fmt.Fprintf(stdout, "damaged: %v\n", d)
 		}

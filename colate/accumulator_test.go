@@ -1,0 +1,430 @@
+package colate
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// records are those of flows of 10 packets.
+func records(flows ...hashing.Flow) []joint.FlowRecord {
+	var list []joint.FlowRecord
+	for _, f := range flows {
+		list = append(list, joint.FlowRecord{Flow: f, Packets: 10})
+	}
+	return list
+}
+
+// recordsOf are those of these flows.
+func recordsOf(list []truth) []joint.FlowRecord {
+	var all []joint.FlowRecord
+	for _, f := range list {
+		all = append(all, joint.FlowRecord{Flow: f.flow, Packets: float64(f.packets)})
+	}
+	return all
+}
+
+// A world is what happens to traffic between two points.
+type world struct {
+	config Config
+	loss   float64
+	offset int64 // of the second point's clock
+	seed   uint64
+}
+
+// cut lets both points record, and returns their epochs by start, and who
+// arrived.
+func (w world) cut(t testing.TB, all []passage) (epochs map[int64]*[2]*Recorder, arrived []passage) {
+	rng := rand.New(rand.NewPCG(w.seed, 9))
+	epochs = map[int64]*[2]*Recorder{}
+	add := func(point int, p passage, at int64) {
+		start := at / w.config.Period
+		if epochs[start] == nil {
+			epochs[start] = new([2]*Recorder)
+			for i := range epochs[start] {
+				epochs[start][i], _ = New(w.config)
+			}
+		}
+		epochs[start][point].Update(p.flow, p.packet, at)
+	}
+	for _, p := range all {
+		add(0, p, p.sent)
+		if rng.Float64() >= w.loss {
+			add(1, p, p.at+w.offset)
+			arrived = append(arrived, p)
+		}
+	}
+	return epochs, arrived
+}
+
+// follow adds all epochs, in the order of time.
+func (w world) follow(t testing.TB, epochs map[int64]*[2]*Recorder, flows []joint.FlowRecord) *Accumulator {
+	t.Helper()
+	a, err := NewAccumulator(w.config, flows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := int64(0)
+	for start := range epochs {
+		last = max(last, start)
+	}
+	for start := range last + 1 {
+		if pair := epochs[start]; pair != nil {
+			if err := a.Add(pair[0], pair[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return a
+}
+
+// shortfall is how far below n·p a binomial number may fall with a
+// probability of 10⁻⁴.
+func shortfall(n int, p float64) float64 {
+	return -estimate.NormalQuantile(1e-4) * math.Sqrt(float64(n)*p*(1-p))
+}
+
+// Intervals hold for as many flows as they say, of every size, with loss,
+// sampled records and an offset of the clocks, and in one epoch as in many.
+// Believing every counter, whether it lost a packet or not, is the negative
+// control.
+func TestIntervalCoverage(t *testing.T) {
+	all := traffic(1, 12_000)
+	const confidence = 0.95
+	for name, w := range map[string]struct {
+		world
+		sampled float64
+		blind   bool
+	}{
+		"one epoch":              {world: world{config: testConfig}},
+		"cut":                    {world: world{config: cutAt(4e6)}},
+		"cut, 1 % lost":          {world: world{config: cutAt(4e6), loss: 0.01}},
+		"cut, 5 % lost":          {world: world{config: cutAt(2e6), loss: 0.05}},
+		"cut, lost, offset":      {world: world{config: cutAt(4e6), loss: 0.01, offset: 300_000}},
+		"cut, lost, 1:10 record": {world: world{config: cutAt(4e6), loss: 0.01}, sampled: 0.1},
+		"every counter believed": {world: world{config: cutAt(4e6), loss: 0.01}, blind: true},
+	} {
+		w.seed = 3
+		epochs, arrived := w.cut(t, all)
+		for _, least := range []uint64{2, 50} {
+			if w.blind && least > 2 {
+				continue // of large flows, wide intervals hold something
+			}
+			list := truths(arrived, least)
+			list = list[:min(len(list), 400)]
+			flows := recordsOf(list)
+			if w.sampled > 0 {
+				sample(flows, w.sampled)
+			}
+			if w.blind {
+				for _, pair := range epochs {
+					believe(pair)
+				}
+			}
+			a := w.follow(t, epochs, flows)
+			hits, n := 0, 0
+			for i, f := range list {
+				r, err := a.Estimate(i)
+				if errors.Is(err, estimate.ErrNoSamples) {
+					continue
+				}
+				n++
+				interval := r.MeanInterval(confidence)
+				if interval.Contains(f.mean+float64(w.offset)) && interval.High-interval.Low < 200*f.mean {
+					hits++
+				}
+			}
+			t.Logf("%s, flows of %d packets or more: %d of %d intervals hold, of %d flows", name, least, hits, n, len(list))
+			good := float64(hits) >= confidence*float64(n)-shortfall(n, confidence)
+			if good == w.blind || n < 10 {
+				t.Errorf("%s, flows of %d packets or more: %d of %d intervals hold", name, least, hits, n)
+			}
+		}
+	}
+}
+
+func cutAt(period int64) Config {
+	c := testConfig
+	c.Period = period
+	return c
+}
+
+// sample makes records those of a collector that sees one packet in 1/p.
+func sample(flows []joint.FlowRecord, p float64) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for i := range flows {
+		seen := 0
+		for range int(flows[i].Packets) {
+			if rng.Float64() < p {
+				seen++
+			}
+		}
+		flows[i].Packets = float64(seen) / p
+		flows[i].Doubt = math.Sqrt(max(flows[i].Packets, 1/p) * (1 - p) / p)
+	}
+}
+
+// believe makes the counts and digests of a pair agree, as if nothing had been
+// lost.
+func believe(pair *[2]*Recorder) {
+	low := uint64(1)<<pair[0].config.lowBits() - 1
+	for i := range pair[0].words {
+		pair[0].words[i] = pair[0].words[i]&^low | pair[1].words[i]&low
+	}
+}
+
+// Groups are whole, whatever crossed the cuts, and without loss they have next to
+// every packet. Of one cell, packet by packet.
+func TestGroupsAreWhole(t *testing.T) {
+	c := Config{Counters: 4, PerFlow: 2, Bits: 64, CountBits: 16, DigestBits: 16, Period: 1}
+	rng := rand.New(rand.NewPCG(8, 8))
+	for _, loss := range []float64{0, 0.02} {
+		counted, sent := 0, 0
+		for range 400 {
+			table := newCellTable(c, 1, mostCuts)
+			type packet struct {
+				digest   uint64
+				from, to int
+				in, out  int64
+			}
+			var packets []packet
+			for e := range 50 {
+				for range rng.IntN(4) {
+					p := packet{digest: rng.Uint64() >> 48, from: e, in: int64(e*1000) + rng.Int64N(1000)}
+					p.out = p.in + int64(300*rng.ExpFloat64())
+					p.to = int(p.out / 1000)
+					if rng.Float64() < loss {
+						p.to = -1
+					}
+					packets = append(packets, p)
+				}
+			}
+			word := func(p packet, at int64) uint64 { return uint64(at)<<32 + p.digest<<16 + 1 }
+			for e := range mostCuts {
+				var up, down uint64
+				for _, p := range packets {
+					if p.from == e {
+						up += word(p, p.in)
+					}
+					if p.to == e {
+						down += word(p, p.out)
+					}
+				}
+				table.put(0, up, down)
+				table.epochs++
+			}
+			for _, g := range table.groups(nil, 0) {
+				var sum float64
+				n := 0
+				for _, p := range packets {
+					if p.to >= int(g.from) && p.to < int(g.to) {
+						n++
+						sum += float64(p.out)
+					}
+					if p.from >= int(g.from) && p.from < int(g.to) {
+						sum -= float64(p.in)
+					}
+				}
+				if n != int(g.count) || sum != g.sum {
+					t.Fatalf("loss %v: a group from %d to %d of %d packets with %v, want %d with %v", loss, g.from, g.to, g.count, g.sum, n, sum)
+				}
+				counted += n
+			}
+			sent += len(packets)
+		}
+		if part := float64(counted) / float64(sent); part < 0.7 || loss == 0 && part < 0.99 {
+			t.Errorf("loss %v: groups have %.3f of the packets", loss, part)
+		}
+	}
+}
+
+// A window of any length wraps no more than one epoch does; delays that do not
+// fit the sum of one are refused.
+func TestWrapping(t *testing.T) {
+	all := traffic(7, 3000)
+	for sumBits, refused := range map[uint8]bool{36: false, 26: false, 18: true} {
+		c := cutAt(2e6)
+		c.Bits, c.CountBits, c.DigestBits = 28+sumBits, 16, 12
+		w := world{config: c}
+		epochs, arrived := w.cut(t, all)
+		list := truths(arrived, 300)
+		a := w.follow(t, epochs, recordsOf(list))
+		answered := 0
+		for i, f := range list {
+			r, err := a.Estimate(i)
+			if errors.Is(err, estimate.ErrNoSamples) {
+				continue
+			}
+			answered++
+			if interval := r.MeanInterval(0.999); !interval.Contains(f.mean) {
+				t.Errorf("sums of %d bits: a mean of %v is not in %v", sumBits, f.mean, interval)
+			}
+		}
+		// All delays of a flow of 300 come to some 2^26 ns, of 2 ms to 2^22.
+		t.Logf("sums of %d bits: %d of %d flows have an answer", sumBits, answered, len(list))
+		if refused && answered > len(list)/10 || !refused && answered < len(list) {
+			t.Errorf("sums of %d bits: %d of %d flows have an answer", sumBits, answered, len(list))
+		}
+	}
+}
+
+// A flow of most of the packets, whose counts wrap many times in each epoch,
+// neither ends an epoch nor spoils others; its own mean is right where the
+// record of it can be checked, and else refused.
+func TestElephant(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	all := traffic(4, 6000)
+	n := len(all)
+	for i := range n {
+		at := all[rng.IntN(n)].sent
+		all = append(all, passage{flow: 1, packet: hashing.Packet(rng.Uint64()), sent: at, at: at + 900_000})
+		_ = i
+	}
+	c := cutAt(4e6)
+	c.CountBits = 12
+	w := world{config: c, loss: 0.002}
+	epochs, arrived := w.cut(t, all)
+	list := truths(arrived, 50)
+	a := w.follow(t, epochs, recordsOf(list))
+	hits, answered := 0, 0
+	for i, f := range list {
+		r, err := a.Estimate(i)
+		if err != nil {
+			continue
+		}
+		answered++
+		if interval := r.MeanInterval(0.95); interval.Contains(f.mean) {
+			hits++
+		} else if f.flow == 1 {
+			t.Errorf("the elephant: %v is not in %v", f.mean, interval)
+		}
+	}
+	t.Logf("%d of %d flows have an answer, %d hold", answered, len(list), hits)
+	if answered < len(list)*9/10 || float64(hits) < 0.95*float64(answered)-shortfall(answered, 0.95) {
+		t.Errorf("%d of %d flows have an answer, %d hold", answered, len(list), hits)
+	}
+	narrow := w
+	narrow.config.CountBits = 4
+	epochs, _ = narrow.cut(t, all)
+	a = narrow.follow(t, epochs, []joint.FlowRecord{{Flow: 1, Packets: float64(n)}})
+	if _, err := a.Estimate(0); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("an elephant that 4 bits cannot count: %v", err)
+	}
+}
+
+// An offset between the clocks shifts a mean by exactly itself.
+func TestClockOffset(t *testing.T) {
+	all := traffic(3, 3000)
+	list := truths(all, 500)[:1]
+	estimateWith := func(offset int64) Result {
+		w := world{config: testConfig, offset: offset}
+		epochs, _ := w.cut(t, all)
+		r, err := w.follow(t, epochs, recordsOf(list)).Estimate(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	const offset = 2_345_678
+	before, after := estimateWith(0), estimateWith(offset)
+	if got := after.Mean - before.Mean; math.Abs(got-offset) > 1e-6*offset {
+		t.Errorf("the mean moved by %v, want %v", got, offset)
+	}
+	if got := after.MeanInterval(0.9).Low - before.MeanInterval(0.9).Low; math.Abs(got-offset) > 1e-6*offset {
+		t.Errorf("the interval moved by %v, want %v", got, offset)
+	}
+	if math.Abs(after.StdDev-before.StdDev) > 1e-6*before.StdDev {
+		t.Errorf("the deviation changed from %v to %v", before.StdDev, after.StdDev)
+	}
+}
+
+// A flow alone at both points is measured exactly, with its record or without.
+func TestLoneFlow(t *testing.T) {
+	up, _ := New(testConfig)
+	down, _ := New(testConfig)
+	for i := range int64(100) {
+		p := hashing.Packet(hashing.Mix(uint64(i), 1))
+		up.Update(7, p, i*1000)
+		down.Update(7, p, i*1000+250)
+	}
+	for _, packets := range []float64{100, 0} {
+		r, err := Estimate(up, down, joint.FlowRecord{Flow: 7, Packets: packets})
+		if err != nil || math.Abs(r.Mean-250) > 1e-6 || r.N != 100 || math.Abs(r.Packets-100) > 5 || r.Share != 1 {
+			t.Errorf("recorded as %v packets: %+v, %v; want a mean of 250 of 100 packets", packets, r.Delay, err)
+		}
+		if i := r.MeanInterval(0.95); math.Abs(i.Low-250) > 1e-6 || math.Abs(i.High-250) > 1e-6 {
+			t.Errorf("its interval is %v", i)
+		}
+	}
+}
+
+func TestEstimateErrors(t *testing.T) {
+	up, down := recorded(t, testConfig, traffic(6, 100))
+	other := testConfig
+	other.Identity++
+	foreign, _ := New(other)
+	foreign.Update(1, 2, 3)
+	if _, err := Estimate(up, foreign, records(1)[0]); !errors.Is(err, estimate.ErrMismatch) {
+		t.Errorf("another identity: %v", err)
+	}
+	later, _ := New(cutAt(1000))
+	later.Update(1, 2, 5000)
+	if _, err := Estimate(up, later, records(1)[0]); !errors.Is(err, estimate.ErrMismatch) {
+		t.Errorf("another time: %v", err)
+	}
+	empty, _ := New(testConfig)
+	if _, err := Estimate(up, empty, records(1)[0]); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("nothing at the second point: %v", err)
+	}
+	if _, err := NewAccumulator(testConfig, nil); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("no flows: %v", err)
+	}
+	for _, bad := range []float64{-1, math.NaN(), math.Inf(1)} {
+		if _, err := NewAccumulator(testConfig, []joint.FlowRecord{{Packets: bad}}); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%v packets: %v", bad, err)
+		}
+	}
+	a, _ := NewAccumulator(testConfig, records(1))
+	if _, err := a.Estimate(0); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("no epochs: %v", err)
+	}
+	if _, err := a.Estimate(1); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("a flow that is not there: %v", err)
+	}
+	if _, err := Decode(t.Context(), up, foreign, records(1), joint.Options{}); !errors.Is(err, estimate.ErrMismatch) {
+		t.Errorf("decoding another identity: %v", err)
+	}
+	// Reset makes it new.
+	if err := errors.Join(a.Add(up, down), a.Add(up, empty)); err != nil {
+		t.Fatal(err)
+	}
+	if pairs, missing := a.Epochs(); pairs != 1 || missing != 1 {
+		t.Errorf("%d pairs, %d missing", pairs, missing)
+	}
+	a.Reset()
+	if _, err := a.Estimate(0); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("after Reset: %v", err)
+	}
+}
+
+// A query of many epochs allocates nothing after the first of them.
+func TestAccumulatorAllocations(t *testing.T) {
+	up, down := recorded(t, testConfig, traffic(6, 500))
+	a, _ := NewAccumulator(testConfig, records(1, 2, 3))
+	add := func() {
+		for range 3 * mostCuts {
+			if err := a.Add(up, down); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	add()
+	if n := testing.AllocsPerRun(1, add); n > 3*1 {
+		t.Errorf("%v allocations for %d epochs, want one a chunk", n, 3*mostCuts)
+	}
+}

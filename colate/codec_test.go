@@ -1,0 +1,269 @@
+package colate
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"hash/crc32"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// sealed makes a record out of a body that was tampered with.
+func sealed(data []byte) []byte {
+	body := bytes.Clone(data[:len(data)-4])
+	sum := crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
+	return append(body, byte(sum>>24), byte(sum>>16), byte(sum>>8), byte(sum))
+}
+
+// sealedOrSame lets a fuzzer past a checksum at the end.
+func sealedOrSame(data []byte) []byte {
+	if len(data) < 9 {
+		return data
+	}
+	return sealed(data)
+}
+
+// The fields of an epoch of three packets, checked by hand.
+func TestGolden(t *testing.T) {
+	r, err := New(Config{
+		Identity: 0x0102030405060708, Counters: 5, PerFlow: 2, Bits: 24, CountBits: 4, DigestBits: 4, Shift: 10, Period: 0x400000,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Update(1, 0x8000000000000001, 1<<20)
+	r.Update(1, 0x3000000080000002, 3<<20)
+	r.Update(1, 0xa000000000000003, 2<<20+5)
+	const want = "" +
+		"48434c5403" + // magic "HCLT", version 3
+		"0102030405060708" + // identity
+		"00000005000218" + "04040a" + // 5 counters, 2 to a flow, of 24 bits, 4 of them the count, 4 the digest; unit 2^10 ns
+		"0000000000400000" + "0000000000000000" + "0000000000000003" + // period, start, packets
+		"000b" + "434779f8" + // one block of 11 bytes; CRC-32C
+		"000b" + // counts as so many ones, sums of 11 bits and half the length of the count
+		// 10 0011 100000000000: one packet, digest 3, 1,024 units after the middle;
+		// 0, 0, 0: three counters without;
+		// 110 0010 011111111111: two packets, of digests 8 and 10 all but what was
+		// carried, that come to 1,024 units less than twice the middle and the carry.
+		"8e000627ff" + "ad0c898c"
+	got := hex.EncodeToString(encoded(t, r))
+	if got != want {
+		t.Errorf("encoded\n%s, want\n%s", got, want)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	for name, c := range configs {
+		for _, packets := range []int{0, 1, 30, 1000, 20_000} {
+			r, _ := New(c)
+			some(c, packets, r.Update)
+			data := encoded(t, r)
+			if len(data) > c.EncodedSize() {
+				t.Errorf("%s: %d bytes, EncodedSize says up to %d", name, len(data), c.EncodedSize())
+			}
+			var back Recorder
+			if err := back.UnmarshalBinary(data); err != nil {
+				t.Fatalf("%s, %d packets: %v", name, packets, err)
+			}
+			if !bytes.Equal(encoded(t, &back), data) || back.Config() != c || back.Packets() != uint64(packets) {
+				t.Errorf("%s, %d packets: decoded and encoded again, it differs", name, packets)
+			}
+			for i := range c.Counters {
+				if back.word(i) != r.word(i) {
+					t.Fatalf("%s, %d packets: counter %d is %#x, want %#x", name, packets, i, back.word(i), r.word(i))
+				}
+			}
+			prefix := []byte("before")
+			if appended, err := r.AppendBinary(prefix); err != nil || !bytes.Equal(appended, append(prefix, data...)) {
+				t.Errorf("%s: AppendBinary: %v, or not the same bytes", name, err)
+			}
+			// A decoded recorder goes on.
+			back.Update(1, 2, 3)
+			r.Update(1, 2, 3)
+			if !bytes.Equal(encoded(t, &back), encoded(t, r)) {
+				t.Errorf("%s: a decoded recorder does not go on as the other does", name)
+			}
+		}
+	}
+}
+
+// Blocks hold any words, of whatever epoch, in no more bits than was said.
+func TestBlocksOfAnything(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for name, c := range configs {
+		codec := newBlockCodec(&c, 0)
+		for _, length := range []int{1, 2, 7, 256} {
+			words := make([]uint64, length)
+			for i := range words {
+				words[i] = rng.Uint64() >> rng.IntN(64) & c.widthMask()
+				if rng.IntN(3) == 0 {
+					words[i] = uint64(rng.IntN(4)) << c.CountBits & c.widthMask() // a count that wrapped to 0
+				}
+			}
+			data := codec.append(nil, words)
+			if most := blockOverhead + (length*c.widest()+7)/8; len(data) > most {
+				t.Errorf("%s: a block of %d counters takes %d bytes, want up to %d", name, length, len(data), most)
+			}
+			back := make([]uint64, length)
+			if _, err := codec.read(back, data, nil); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for i := range words {
+				if back[i] != words[i] {
+					t.Fatalf("%s: word %d is %#x, want %#x", name, i, back[i], words[i])
+				}
+			}
+			for n := range data {
+				if _, err := codec.read(back, data[:n], nil); !errors.Is(err, estimate.ErrEncoding) {
+					t.Fatalf("%s: %d of %d bytes: %v", name, n, len(data), err)
+				}
+			}
+		}
+	}
+}
+
+// An epoch of some packets a counter takes little more than its entropy: that
+// of the digest, of the count, and of how far a sum is from the middle.
+func TestSizes(t *testing.T) {
+	c := DefaultConfig
+	c.Counters = 10_000
+	for _, packets := range []int{1_000, 10_000, 90_000} {
+		r, _ := New(c)
+		rng := rand.New(rand.NewPCG(1, 1))
+		for range packets {
+			r.Update(hashing.Flow(rng.Uint64()), hashing.Packet(rng.Uint64()), rng.Int64N(c.Period))
+		}
+		size := len(encoded(t, r))
+		t.Logf("%d packets in %d counters: %.1f bits a packet, %.1f a counter", packets, c.Counters, float64(8*size)/float64(packets), float64(8*size)/float64(c.Counters))
+		// 31 bits of time and 12 of digest where there is one packet; a count, and
+		// 1.5 bits of time more, where there are nine.
+		used := 0
+		for i := range c.Counters {
+			if r.word(i) != 0 {
+				used++
+			}
+		}
+		if limit := float64(used)*(12+32+1.5) + float64(c.Counters)*4.5; float64(8*size) > limit {
+			t.Errorf("%d packets take %d bits, want up to %.0f", packets, 8*size, limit)
+		}
+	}
+}
+
+// malformed are encodings of which each is wrong in one way.
+func malformed(t testing.TB) map[string][]byte {
+	c := Config{Counters: 5, PerFlow: 2, Bits: 24, CountBits: 4, DigestBits: 4, Period: 1000}
+	r, _ := New(c)
+	some(c, 10, func(f hashing.Flow, p hashing.Packet, now int64) { r.Update(f, p, 5_000_000+now/1000) })
+	good := encoded(t, r)
+	head := c.headSize()
+	change := func(offset int, b byte) []byte {
+		return append(sealed(append(append(bytes.Clone(good[:offset]), b), good[offset+1:head]...)), good[head:]...)
+	}
+	block := func(data []byte) []byte { return append(bytes.Clone(good[:head]), sealed(data)...) }
+	tail := func(offset int, b byte) []byte {
+		data := bytes.Clone(good[head:])
+		data[offset] = b
+		return block(data)
+	}
+	const config = 5
+	return map[string][]byte{
+		"nothing":               nil,
+		"another magic":         change(0, 'X'),
+		"another version":       change(4, 9),
+		"checksum of the head":  append(append(bytes.Clone(good[:head-1]), good[head-1]^1), good[head:]...),
+		"checksum of the block": append(bytes.Clone(good[:len(good)-1]), good[len(good)-1]^1),
+		"a byte too many":       append(bytes.Clone(good), 0),
+		"a byte too few":        good[:len(good)-1],
+		"a huge vector":         change(config+8, 0x03),
+		"beyond int":            change(config+8, 0xff),
+		"no counters":           change(config+11, 0),
+		"PerFlow":               change(config+13, 1),
+		"bits":                  change(config+14, 65),
+		"count bits":            change(config+15, 25),
+		"digest bits":           change(config+16, 3),
+		"shift":                 change(config+17, 41),
+		"no period":             change(config+24, 0xfd),
+		"start not aligned":     change(config+33, good[config+33]+1),
+		"no packets":            change(config+41, 0),
+		"length":                change(head-5, good[head-5]+1),
+		"parameter of counts":   tail(0, 5),
+		"base of sums":          tail(1, 65),
+		"wasteful base":         tail(1, 16),
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	c := configs["unit"]
+	r, _ := New(c)
+	some(c, 100, r.Update)
+	before := encoded(t, r)
+	refused := func(name string, data []byte) {
+		if err := r.UnmarshalBinary(data); !errors.Is(err, estimate.ErrEncoding) {
+			t.Errorf("%s: %v, want an ErrEncoding", name, err)
+		}
+	}
+	for name, data := range malformed(t) {
+		refused(name, data)
+	}
+	for n := range before {
+		refused("truncated", before[:n])
+	}
+	for n := range before {
+		changed := bytes.Clone(before)
+		changed[n] ^= 1 << (n % 8)
+		refused("a bit flipped", changed)
+	}
+	if !bytes.Equal(encoded(t, r), before) {
+		t.Error("a failed decoding changed the epoch")
+	}
+}
+
+// Whatever the bytes, what is accepted is what would be encoded; and what is
+// allocated is bounded by what is there.
+func FuzzEpoch(f *testing.F) {
+	for _, data := range malformed(f) {
+		f.Add(data)
+	}
+	for _, c := range configs {
+		r, _ := New(c)
+		some(c, 20, r.Update)
+		f.Add(encoded(f, r))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, data := range [][]byte{data, resealed(data)} {
+			var r Recorder
+			if err := r.UnmarshalBinary(data); err != nil {
+				if !errors.Is(err, estimate.ErrEncoding) {
+					t.Errorf("%v is no ErrEncoding", err)
+				}
+				continue
+			}
+			if !bytes.Equal(encoded(t, &r), data) {
+				t.Error("accepted what encodes otherwise")
+			}
+		}
+	})
+}
+
+// resealed lets the fuzzer past all checksums of an epoch.
+func resealed(data []byte) []byte {
+	n := headLength(data)
+	if n == 0 || n > len(data) {
+		return data
+	}
+	fixed := sealed(data[:n])
+	h, err := openHead(fixed)
+	if err != nil || h.offsets[len(h.offsets)-1] != int64(len(data)) {
+		return data
+	}
+	for i := range h.config.blocks() {
+		if block := data[h.offsets[i]:h.offsets[i+1]]; len(block) >= 4 {
+			fixed = append(fixed, sealed(block)...)
+		}
+	}
+	return fixed
+}

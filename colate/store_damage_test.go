@@ -1,0 +1,222 @@
+package colate
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// Whatever was synced is there after a crash that left any number of bytes of
+// what was not, and one that left none.
+func TestCrash(t *testing.T) {
+	files := newMemory()
+	s := openStore(t, files, StoreOptions{SegmentBytes: int64(sizeOf(t, 0, 2))})
+	fill(t, s, 0, 5) // the fifth begins the third segment
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, 5, 6)
+	size := sizeOf(t, 5, 6)
+	for keep := 0; keep <= size; keep++ {
+		after := openStore(t, files.crash(keep), StoreOptions{})
+		want := 5 + keep/size
+		if got, _ := contents(t, after); !slices.Equal(got, numbers(0, want)) {
+			t.Fatalf("%d bytes of the last epoch left: epochs %v, want %d", keep, got, want)
+		}
+		wantDamages := 1
+		if keep%size == 0 {
+			wantDamages = 0
+		}
+		if got := after.Damages(); len(got) != wantDamages || wantDamages == 1 && got[0].Bytes != int64(keep) {
+			t.Fatalf("%d bytes of the last epoch left: damages %v", keep, got)
+		}
+		fill(t, after, 10, 11)
+		if got, _ := contents(t, after); !slices.Contains(got, 10) {
+			t.Fatal("nothing can be appended after a crash")
+		}
+	}
+}
+
+// A store of which any byte was changed, or that was cut anywhere, gives back
+// every epoch but the one that was hit, or those behind the cut, and says so.
+func TestEveryByte(t *testing.T) {
+	files := newMemory()
+	s := openStore(t, files, StoreOptions{})
+	fill(t, s, 0, 3)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := segmentName(0)
+	whole := files.names[name].data
+	var ends []int
+	for i := range 3 {
+		ends = append(ends, sizeOf(t, 0, i+1))
+	}
+	damaged := func(data []byte) (found []int, reports int) {
+		after := newMemory()
+		after.names[name] = &memoryFile{fs: after, data: data}
+		opened := openStore(t, after, StoreOptions{})
+		found, reports = contents(t, opened)
+		return found, reports + len(opened.Damages())
+	}
+	for at := range whole {
+		hit, _ := slices.BinarySearch(ends, at+1)
+		for _, flip := range []byte{0x01, 0x10, 0xff} {
+			changed := slices.Clone(whole)
+			changed[at] ^= flip
+			got, reports := damaged(changed)
+			// An index can do without heads, and frames without an index.
+			want := slices.DeleteFunc(numbers(0, 3), func(i int) bool { return i == hit })
+			inHead := hit < 3 && at < ends[hit]-len(encoded(t, epochAt(t, hit)))
+			if inHead || hit == 3 {
+				want = numbers(0, 3)
+			}
+			if !slices.Equal(got, want) || hit < 3 && !inHead && reports != 1 {
+				t.Fatalf("byte %d changed by %#x: epochs %v, want %v; %d reports", at, flip, got, want, reports)
+			}
+			// The same without an index to help.
+			if at < ends[2] {
+				want = slices.DeleteFunc(numbers(0, 3), func(i int) bool { return i == hit })
+				if got, reports := damaged(changed[:ends[2]]); !slices.Equal(got, want) || reports != 1 {
+					t.Fatalf("byte %d changed by %#x, no index: epochs %v, want %v; %d reports", at, flip, got, want, reports)
+				}
+			}
+		}
+		if got, _ := damaged(whole[:at]); !slices.Equal(got, numbers(0, min(countUpTo(ends, at), 3))) {
+			t.Fatalf("cut at %d: epochs %v", at, got)
+		}
+	}
+}
+
+// countUpTo is how many ends are at or before at.
+func countUpTo(ends []int, at int) int {
+	n := 0
+	for _, end := range ends {
+		if end <= at {
+			n++
+		}
+	}
+	return n
+}
+
+// A complete segment is not read through again; the index of another does not
+// pass for its own, even of the same size.
+func TestIndexIsOfItsSegment(t *testing.T) {
+	files := newMemory()
+	s := openStore(t, files, StoreOptions{})
+	fill(t, s, 0, 20)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files.read = 0
+	opened := openStore(t, files, StoreOptions{ReadOnly: true})
+	if got := opened.Summary(); got.Epochs != 20 || files.read > int64(20*entrySize+100) {
+		t.Errorf("%+v, %d bytes read to open it", got, files.read)
+	}
+	data := files.names[segmentName(0)].data
+	index := data[sizeOf(t, 0, 20):]
+	other := append(bytes.Repeat([]byte{7}, sizeOf(t, 0, 20)), index...)
+	files.names[segmentName(1)] = &memoryFile{fs: files, data: other}
+	opened = openStore(t, files, StoreOptions{ReadOnly: true})
+	if got, damages := contents(t, opened); !slices.Equal(got, numbers(0, 20)) || damages != 20 {
+		t.Errorf("with another's index: %v, %d damages, want each of its 20 entries refused", got, damages)
+	}
+}
+
+// Damage may hold what looks like the beginning of a frame, more than once.
+func TestFalseFrames(t *testing.T) {
+	frame := appendFrame(nil, epochAt(t, 0))
+	junk := append([]byte("..."+frameMagic+frameMagic+"...."+frameMagic), frame[4:20]...)
+	files := newMemory()
+	files.names[segmentName(0)] = &memoryFile{fs: files, data: append(junk, frame...)}
+	s := openStore(t, files, StoreOptions{ReadOnly: true})
+	got, _ := contents(t, s)
+	damages := s.Damages()
+	if !slices.Equal(got, numbers(0, 1)) || len(damages) != 1 || damages[0].Offset != 0 || damages[0].Bytes != int64(len(junk)) {
+		t.Errorf("epochs %v, damages %v; want the first %d bytes", got, damages, len(junk))
+	}
+}
+
+// Crafted files do not make a store read more than a few times what is there:
+// heads of frames without their payloads, and an index that names one place
+// over and over.
+func TestAmplification(t *testing.T) {
+	head := appendFrame(nil, epochAt(t, 0))[:frameSize]
+	files := newMemory()
+	heads := bytes.Repeat(head, 4000)
+	heads = append(heads, appendFrame(nil, epochAt(t, 1))[:frameSize]...)
+	files.names[segmentName(0)] = &memoryFile{fs: files, data: heads}
+	s := openStore(t, files, StoreOptions{ReadOnly: true})
+	contents(t, s)
+	if most := int64(10 * len(heads)); files.read > most {
+		t.Errorf("%d bytes read of %d", files.read, len(heads))
+	}
+	e := entry{offset: frameSize, length: 1000, head: 100, start: 0, end: 1000}
+	for name, entries := range map[string][]entry{
+		"twice to one place": {e, e},
+		"overlapping":        {e, {offset: frameSize + 500, length: 400, head: 100}},
+		"beyond the end":     {{offset: frameSize, length: 2000, head: 100}},
+		"no room for a head": {{offset: frameSize - 1, length: 10, head: 10}},
+		"head and no more":   {{offset: frameSize, length: 10, head: 11}},
+	} {
+		index := (&segment{size: 1500, entries: entries}).appendIndex(nil)
+		if _, err := parseIndex(index[:len(index)-trailerSize], 0, 1500); !errors.Is(err, estimate.ErrEncoding) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzSegment(f *testing.F) {
+	frame := func(i int) []byte { return appendFrame(nil, epochAt(f, i)) }
+	good := append(frame(1), frame(2)...)
+	f.Add(good)
+	f.Add(good[1:])
+	f.Add(good[:len(good)-1])
+	f.Add(append([]byte(frameMagic), good...))
+	f.Add(append(bytes.Repeat([]byte("H"), 1<<16-3), frame(3)...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := &segment{number: 1}
+		if err := s.scan(bytes.NewReader(data), int64(len(data))); err != nil {
+			t.Fatal(err)
+		}
+		// Entries and damages cover the segment, once.
+		covered := int64(0)
+		for _, e := range s.entries {
+			covered += frameSize + int64(e.length)
+		}
+		for _, d := range s.damages {
+			covered += d.Bytes
+		}
+		if covered != int64(len(data)) || s.size != covered {
+			t.Errorf("%d of %d bytes accounted for", covered, len(data))
+		}
+		whole := s.appendIndex(slices.Clone(data))
+		back, err := readIndex(bytes.NewReader(whole), 1, int64(len(whole)))
+		if err != nil || !slices.Equal(back.entries, s.entries) || len(back.damages) != len(s.damages) {
+			t.Errorf("its index says otherwise: %v", err)
+		}
+	})
+}
+
+func FuzzIndex(f *testing.F) {
+	s := &segment{number: 1, size: 1000, entries: []entry{{1, 32, 100, 60, 3, 4}}, damages: []Damage{{Offset: 132, Bytes: 868}}}
+	index := s.appendIndex(nil)
+	f.Add(index[:len(index)-trailerSize])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, data := range [][]byte{data, sealedOrSame(data)} {
+			s, err := parseIndex(data, 1, 1000)
+			if err != nil {
+				if !errors.Is(err, estimate.ErrEncoding) {
+					t.Errorf("%v is no ErrEncoding", err)
+				}
+				continue
+			}
+			if again := s.appendIndex(nil); !bytes.Equal(again[:len(again)-trailerSize], data) {
+				t.Error("accepted what encodes otherwise")
+			}
+		}
+	})
+}

@@ -1,0 +1,200 @@
+package colate
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A disk that fills up costs the epoch that no longer fits, which can be
+// appended when there is room again, and leaves no litter.
+func TestFullDisk(t *testing.T) {
+	one, two := sizeOf(t, 0, 1), sizeOf(t, 0, 2)
+	for room := range two + 1 {
+		files := newMemory()
+		s := openStore(t, files, StoreOptions{})
+		files.room = room
+		written := 0
+		for i := range 2 {
+			if err := s.Append(epochAt(t, i)); err == nil {
+				written++
+			} else if !errors.Is(err, errFull) {
+				t.Fatal(err)
+			} else {
+				break
+			}
+		}
+		want := 0
+		if room >= one {
+			want++
+		}
+		if room >= two {
+			want++
+		}
+		if written != want {
+			t.Fatalf("%d bytes of room: %d epochs", room, written)
+		}
+		used := 0
+		for _, f := range files.names {
+			used += len(f.data)
+		}
+		if used != sizeOf(t, 0, written) || written == 0 && len(files.names) != 0 {
+			t.Fatalf("%d bytes of room: %d bytes in %d files for %d epochs", room, used, len(files.names), written)
+		}
+		if err := s.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		if room%7 == 0 { // retention frees a full disk
+			if n, err := s.DropBeyond(0); n != written || err != nil || len(files.names) != 0 {
+				t.Fatalf("%d bytes of room: %d dropped, %v, %d files left", room, n, err, len(files.names))
+			}
+			written = 0
+		}
+		files.room = -1
+		fill(t, s, written, 3)
+		if got, damages := contents(t, s); !slices.Equal(got, numbers(0, 3)) || damages != 0 || len(s.Damages()) != 0 {
+			t.Fatalf("%d bytes of room: epochs %v, damages %v", room, got, s.Damages())
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := contents(t, openStore(t, files.crash(0), StoreOptions{})); !slices.Equal(got, numbers(0, 3)) {
+			t.Fatalf("%d bytes of room: after a crash, epochs %v", room, got)
+		}
+	}
+}
+
+// Where there is no room for an index, the segment goes without.
+func TestNoRoomForAnIndex(t *testing.T) {
+	files := newMemory()
+	s := openStore(t, files, StoreOptions{})
+	fill(t, s, 0, 2)
+	files.room = 10
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(files.names[segmentName(0)].data); got != sizeOf(t, 0, 2) {
+		t.Errorf("%d bytes, want no part of an index", got)
+	}
+	after := openStore(t, files.crash(0), StoreOptions{})
+	if got, _ := contents(t, after); !slices.Equal(got, numbers(0, 2)) || len(after.Damages()) != 0 {
+		t.Errorf("epochs %v, damages %v", got, after.Damages())
+	}
+}
+
+// unreadable is a FileSystem of which one file cannot be opened.
+type unreadable struct {
+	*memory
+	name string
+	err  error
+}
+
+func (u *unreadable) Open(name string) (File, error) {
+	if name == u.name {
+		return nil, u.err
+	}
+	return u.memory.Open(name)
+}
+
+// One segment that cannot be read does not stop the rest, and is told.
+func TestUnreadableSegment(t *testing.T) {
+	files := &unreadable{memory: newMemory(), err: errors.New("bad sector")}
+	s := openStore(t, files, StoreOptions{SegmentBytes: 1})
+	fill(t, s, 0, 3)
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	files.name = segmentName(1)
+	var got []int
+	failures := 0
+	for e, err := range s.Epochs(0, 5000) {
+		if err != nil {
+			failures++
+			if !errors.Is(err, files.err) {
+				t.Errorf("%v", err)
+			}
+			continue
+		}
+		start, _, _ := e.Span()
+		got = append(got, int(start/1000))
+	}
+	if !slices.Equal(got, []int{0, 2}) || failures != 1 {
+		t.Errorf("epochs %v, %d errors", got, failures)
+	}
+	files.locked = false
+	opened := openStore(t, files, StoreOptions{})
+	if got, _ := contents(t, opened); !slices.Equal(got, []int{0, 2}) {
+		t.Errorf("opened with a segment that cannot be read: epochs %v", got)
+	}
+	if d := opened.Damages(); len(d) != 1 || d[0].File != files.name || !errors.Is(d[0].Reason, files.err) {
+		t.Errorf("damages %v", d)
+	}
+	fill(t, opened, 3, 4)
+	if _, err := opened.DropBefore(2000); err != nil {
+		t.Error(err)
+	}
+}
+
+// Once a sync has failed, nothing is promised any more: what was appended before
+// it may be lost, as here, whatever a later one says.
+func TestFaults(t *testing.T) {
+	files := newMemory()
+	s := openStore(t, files, StoreOptions{SegmentBytes: 1})
+	fill(t, s, 0, 2)
+	fault := errors.New("the disk is on fire")
+	files.fail = fault
+	fails := func(name string, err error) {
+		t.Helper()
+		if !errors.Is(err, fault) {
+			t.Errorf("%s: %v, want the disk's error", name, err)
+		}
+	}
+	fails("Append", s.Append(epochAt(t, 2)))
+	_, err := s.DropBeyond(0)
+	fails("DropBeyond", err)
+	files.fail = nil
+	fails("Append after a sync that failed", s.Append(epochAt(t, 2)))
+	fails("Sync after one that failed", s.Sync())
+	fails("Close after a sync that failed", s.Close())
+	if got, _ := contents(t, s); !slices.Equal(got, numbers(0, 2)) {
+		t.Errorf("after the fault: epochs %v", got)
+	}
+
+	s = openStore(t, files.crash(0), StoreOptions{SegmentBytes: 1})
+	if got, _ := contents(t, s); !slices.Equal(got, numbers(0, 1)) {
+		t.Errorf("after a crash: epochs %v, want that which was synced", got)
+	}
+	fill(t, s, 1, 3)
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := contents(t, openStore(t, s.files.(*memory).crash(0), StoreOptions{})); !slices.Equal(got, numbers(0, 3)) {
+		t.Errorf("opened again: epochs %v", got)
+	}
+}
+
+// What goes wrong when two stores are asked is told, with the place, and the
+// rest is answered.
+func TestQueryDamage(t *testing.T) {
+	var stores [2]*Store
+	var files [2]*memory
+	for i := range stores {
+		files[i] = newMemory()
+		stores[i] = openStore(t, files[i], StoreOptions{})
+		fill(t, stores[i], 0, 4)
+	}
+	at := sizeOf(t, 0, 1) + frameSize + 58
+	files[1].names[segmentName(0)].data[at] ^= 1
+	_, c, err := Path{stores[0], stores[1]}.EstimateAll(t.Context(), records(1, 2), 0, 5000)
+	if err != nil || c.Epochs != 3 || len(c.Missing) != 1 || len(c.Damages) != 1 {
+		t.Fatalf("%+v, %v; want three pairs, and one missing", c, err)
+	}
+	if m := c.Missing[0]; m.Start != 1000 || m.End != 2000 || !errors.Is(m.Reason, estimate.ErrEncoding) {
+		t.Errorf("missing %+v", m)
+	}
+	if d := c.Damages[0]; d.File != segmentName(0) || d.Offset != int64(sizeOf(t, 0, 1)) || d.Bytes != int64(sizeOf(t, 1, 2)) {
+		t.Errorf("damage %+v", d)
+	}
+}

@@ -1,0 +1,270 @@
+package colate
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// memory is a FileSystem that counts what is read, forgets on crash what was
+// not synced, and fails when told to.
+type memory struct {
+	mu     sync.Mutex
+	names  map[string]*memoryFile
+	synced map[string]*memoryFile // what names would be after a crash
+	read   int64
+	fail   error // of every change, if not nil
+	room   int   // bytes that can still be written; below 0, all
+	locked bool
+}
+
+type memoryFile struct {
+	fs     *memory
+	data   []byte
+	synced int
+}
+
+func newMemory() *memory {
+	return &memory{names: map[string]*memoryFile{}, synced: map[string]*memoryFile{}, room: -1}
+}
+
+// An unlock ends a lock.
+type unlock struct{ m *memory }
+
+func (u unlock) Close() error {
+	u.m.mu.Lock()
+	defer u.m.mu.Unlock()
+	u.m.locked = false
+	return nil
+}
+
+func (m *memory) Lock() (io.Closer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.locked {
+		return nil, ErrLocked
+	}
+	m.locked = true
+	return unlock{m}, nil
+}
+
+func (m *memory) List() ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.names)), nil
+}
+
+func (m *memory) Open(name string) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, ok := m.names[name]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return f, nil
+}
+
+func (m *memory) Create(name string) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fail != nil {
+		return nil, m.fail
+	}
+	if m.names[name] != nil {
+		return nil, fs.ErrExist
+	}
+	f := &memoryFile{fs: m}
+	m.names[name] = f
+	return f, nil
+}
+
+func (m *memory) Remove(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fail != nil {
+		return m.fail
+	}
+	if _, ok := m.names[name]; !ok {
+		return fs.ErrNotExist
+	}
+	delete(m.names, name)
+	return nil
+}
+
+func (m *memory) Sync() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fail != nil {
+		return m.fail
+	}
+	m.synced = maps.Clone(m.names)
+	return nil
+}
+
+// crash returns what a disk would hold after one: of what was not synced,
+// nothing but, in the files, keep bytes more each.
+func (m *memory) crash(keep int) *memory {
+	after := newMemory()
+	for name, f := range m.synced {
+		n := min(f.synced+keep, len(f.data))
+		after.names[name] = &memoryFile{fs: after, data: bytes.Clone(f.data[:n]), synced: n}
+	}
+	return after
+}
+
+func (f *memoryFile) ReadAt(b []byte, offset int64) (int, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if offset >= int64(len(f.data)) {
+		return 0, io.EOF
+	}
+	n := copy(b, f.data[offset:])
+	f.fs.read += int64(n)
+	if n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f *memoryFile) Write(b []byte) (int, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if f.fs.fail != nil {
+		return 0, f.fs.fail
+	}
+	n := len(b)
+	if f.fs.room >= 0 {
+		n = min(n, f.fs.room)
+		f.fs.room -= n
+	}
+	f.data = append(f.data, b[:n]...)
+	if n < len(b) {
+		return n, errFull
+	}
+	return n, nil
+}
+
+func (f *memoryFile) Sync() error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if f.fs.fail != nil {
+		return f.fs.fail
+	}
+	f.synced = len(f.data)
+	return nil
+}
+
+func (f *memoryFile) Truncate(size int64) error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if f.fs.fail != nil {
+		return f.fs.fail
+	}
+	if f.fs.room >= 0 {
+		f.fs.room += len(f.data) - int(size)
+	}
+	f.data = f.data[:size]
+	f.synced = min(f.synced, len(f.data))
+	return nil
+}
+
+func (f *memoryFile) Size() (int64, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	return int64(len(f.data)), nil
+}
+
+func (f *memoryFile) Close() error { return nil }
+
+var errFull = errors.New("no space left")
+
+// storeConfig has epochs of few bytes.
+var storeConfig = Config{Counters: 20, PerFlow: 2, Bits: 32, CountBits: 8, DigestBits: 8, Period: 1000}
+
+// epochAt is an epoch of two packets, at 1000·i and 500 ns later.
+func epochAt(t testing.TB, i int) *Recorder {
+	r, err := New(storeConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for half := range 2 {
+		r.Update(hashing.Flow(i), hashing.Packet(hashing.Mix(uint64(i), uint64(half))), int64(i*1000+half*500))
+	}
+	return r
+}
+
+func openStore(t testing.TB, files FileSystem, options StoreOptions) *Store {
+	t.Helper()
+	s, err := OpenStore(files, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// fill appends epochs from to to-1.
+func fill(t testing.TB, s *Store, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		if err := s.Append(epochAt(t, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// contents reads everything and returns the numbers of the epochs and how
+// many reports of damage there were.
+func contents(t testing.TB, s *Store) (found []int, damages int) {
+	t.Helper()
+	for e, err := range s.Epochs(math.MinInt64, math.MaxInt64) {
+		if err != nil {
+			if !errors.Is(err, estimate.ErrEncoding) {
+				t.Fatal(err)
+			}
+			damages++
+			continue
+		}
+		first, _, _ := e.Span()
+		number := int(first / 1000)
+		if !bytes.Equal(encoded(t, e), encoded(t, epochAt(t, number))) {
+			t.Fatalf("epoch %d came back changed", number)
+		}
+		found = append(found, number)
+	}
+	return found, damages
+}
+
+// sizeOf is how many bytes epochs from to to-1 take in a segment.
+func sizeOf(t testing.TB, from, to int) int {
+	size := 0
+	for i := from; i < to; i++ {
+		size += len(appendFrame(nil, epochAt(t, i)))
+	}
+	return size
+}
+
+func encoded(t testing.TB, r *Recorder) []byte {
+	t.Helper()
+	data, err := r.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func numbers(from, to int) []int {
+	var all []int
+	for i := from; i < to; i++ {
+		all = append(all, i)
+	}
+	return all
+}

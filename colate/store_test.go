@@ -1,0 +1,297 @@
+package colate
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+func TestStore(t *testing.T) {
+	files := Dir(filepath.Join(t.TempDir(), "made", "when written"))
+	options := StoreOptions{SegmentBytes: int64(sizeOf(t, 0, 3))}
+	s := openStore(t, files, options)
+	empty, _ := New(storeConfig)
+	if err := s.Append(empty); err != nil || s.Summary().Epochs != 0 {
+		t.Errorf("an epoch without packets: %v, %d kept", err, s.Summary().Epochs)
+	}
+	fill(t, s, 0, 10)
+	if got, _ := contents(t, s); !slices.Equal(got, numbers(0, 10)) {
+		t.Errorf("before Close: epochs %v", got)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(epochAt(t, 10)); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("appending to a closed store: %v", err)
+	}
+	// Opened again, it goes on in a segment of its own.
+	s = openStore(t, files, options)
+	if len(s.Damages()) != 0 {
+		t.Errorf("damages: %v", s.Damages())
+	}
+	fill(t, s, 10, 12)
+	want := Summary{Epochs: 12, Segments: s.Summary().Segments, Bytes: int64(sizeOf(t, 0, 12)), Start: 0, End: 12000}
+	if got := s.Summary(); got != want || got.Segments < 4 {
+		t.Errorf("summary %+v, want %+v", got, want)
+	}
+	reader := openStore(t, files, StoreOptions{ReadOnly: true})
+	if got, _ := contents(t, reader); !slices.Equal(got, numbers(0, 12)) {
+		t.Errorf("a reader sees epochs %v", got)
+	}
+	if c, err := reader.Config(); err != nil || c != storeConfig {
+		t.Errorf("its Config is %+v, %v", c, err)
+	}
+	if err := reader.Append(epochAt(t, 1)); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("appending to a reader: %v", err)
+	}
+	if _, err := reader.DropBefore(1); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("dropping from a reader: %v", err)
+	}
+	if _, err := OpenStore(files, StoreOptions{SegmentBytes: -1}); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("negative segments: %v", err)
+	}
+}
+
+// A store that is opened to be read makes no directory, and changes nothing.
+func TestReadOnlyChangesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "missing")
+	if _, err := OpenStore(Dir(path), StoreOptions{ReadOnly: true}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("opening what is not there: %v", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a reader made a directory: %v", err)
+	}
+	files := newMemory()
+	s := openStore(t, files, StoreOptions{})
+	fill(t, s, 0, 3) // and not closed
+	before, _ := files.List()
+	files.fail = errors.New("nothing is to be changed")
+	reader := openStore(t, files, StoreOptions{ReadOnly: true})
+	if got, _ := contents(t, reader); !slices.Equal(got, numbers(0, 3)) {
+		t.Errorf("epochs %v", got)
+	}
+	if err := reader.Close(); err != nil {
+		t.Error(err)
+	}
+	if after, _ := files.List(); !slices.Equal(after, before) {
+		t.Errorf("files %v, before %v", after, before)
+	}
+}
+
+// While one writer writes, no other does, of this process or through other
+// files; and a segment is made once, whatever happens.
+func TestTwoWriters(t *testing.T) {
+	path := t.TempDir()
+	s := openStore(t, Dir(path), StoreOptions{})
+	fill(t, s, 0, 12)
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenStore(Dir(path), StoreOptions{}); !errors.Is(err, ErrLocked) {
+		t.Errorf("a second writer: %v, want ErrLocked", err)
+	}
+	if _, err := Dir(path).Create(segmentName(0)); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a segment that is there is made again: %v", err)
+	}
+	fill(t, s, 12, 13)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := openStore(t, Dir(path), StoreOptions{})
+	fill(t, second, 13, 14)
+	if got, _ := contents(t, second); !slices.Equal(got, numbers(0, 14)) {
+		t.Errorf("epochs %v", got)
+	}
+
+	// Where files cannot be locked, each has segments of its own.
+	files := newMemory()
+	one := openStore(t, files, StoreOptions{})
+	files.locked = false
+	two := openStore(t, files, StoreOptions{})
+	for i := range 6 {
+		fill(t, []*Store{one, two}[i%2], i, i+1)
+	}
+	if err := errors.Join(one.Close(), two.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := contents(t, openStore(t, files, StoreOptions{})); !slices.Equal(got, numbers(0, 6)) {
+		t.Errorf("of two writers: epochs %v", got)
+	}
+}
+
+// A reader that refreshes sees what was written and removed since. The tail
+// that its writer is about to write is no damage.
+func TestRefresh(t *testing.T) {
+	files := newMemory()
+	s := openStore(t, files, StoreOptions{SegmentBytes: int64(sizeOf(t, 0, 2))})
+	reader := openStore(t, files, StoreOptions{ReadOnly: true})
+	for i := range 9 {
+		fill(t, s, i, i+1)
+		live := files.names[segmentName(s.segments[len(s.segments)-1].number)]
+		whole := live.data
+		live.data = append(slices.Clone(whole), appendFrame(nil, epochAt(t, 99))[:5+7*i]...)
+		files.read = 0
+		if err := reader.Refresh(); err != nil {
+			t.Fatal(err)
+		}
+		if files.read > int64(3*sizeOf(t, 0, 2)) {
+			t.Errorf("to see one more epoch, %d bytes were read", files.read)
+		}
+		if got, _ := contents(t, reader); !slices.Equal(got, numbers(0, i+1)) || len(reader.Damages()) != 0 {
+			t.Fatalf("after epoch %d: %v, damages %v", i, got, reader.Damages())
+		}
+		live.data = whole
+	}
+	if n, err := s.DropBefore(4000); err != nil || n != 4 {
+		t.Fatalf("%d dropped, %v", n, err)
+	}
+	if got, damages := contents(t, reader); !slices.Equal(got, numbers(4, 9)) || damages != 0 {
+		t.Errorf("of what was removed, a reader says %v, %d damages", got, damages)
+	}
+	if err := reader.Refresh(); err != nil || reader.Summary().Epochs != 5 {
+		t.Errorf("%+v, %v", reader.Summary(), err)
+	}
+}
+
+// backwards is a FileSystem that lists its files in another order.
+type backwards struct{ *memory }
+
+func (b backwards) List() ([]string, error) {
+	names, err := b.memory.List()
+	slices.Reverse(names)
+	return names, err
+}
+
+// In whatever order the directory has them, the last segment is the last.
+func TestUnsortedDirectory(t *testing.T) {
+	files := backwards{newMemory()}
+	for i := range 4 {
+		s := openStore(t, files, StoreOptions{SegmentBytes: 1})
+		fill(t, s, 3*i, 3*i+3)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := openStore(t, files, StoreOptions{})
+	if got, damages := contents(t, s); !slices.Equal(got, numbers(0, 12)) || damages != 0 {
+		t.Errorf("epochs %v, %d damages", got, damages)
+	}
+	if n, err := s.DropBefore(3000); n != 3 || err != nil {
+		t.Errorf("dropped %d, %v; want the first 3", n, err)
+	}
+}
+
+func TestRetention(t *testing.T) {
+	files := newMemory()
+	s := openStore(t, files, StoreOptions{SegmentBytes: 1}) // one epoch each
+	fill(t, s, 0, 9)
+	check := func(what string, dropped int, err error, want, from int) {
+		t.Helper()
+		if got, _ := contents(t, s); err != nil || dropped != want || !slices.Equal(got, numbers(from, 9)) {
+			t.Errorf("%s: %d dropped, %v, epochs %v left; want %d, from %d on", what, dropped, err, got, want, from)
+		}
+	}
+	n, err := s.DropBefore(2999)
+	check("before the end of epoch 2", n, err, 2, 2)
+	n, err = s.DropBefore(3000)
+	check("at its end", n, err, 1, 3)
+	n, err = s.DropBeyond(int64(sizeOf(t, 6, 9)))
+	check("to the size of 3", n, err, 3, 6)
+	n, err = s.DropBefore(math.MaxInt64)
+	check("all but what is being written", n, err, 2, 8)
+	n, err = s.DropBeyond(0)
+	check("all", n, err, 1, 9)
+	if len(files.names) != 0 {
+		t.Errorf("files left: %v", files.names)
+	}
+	fill(t, s, 20, 21)
+	if got, _ := contents(t, s); !slices.Equal(got, numbers(20, 21)) {
+		t.Errorf("after dropping all, it goes on with %v", got)
+	}
+}
+
+// A clock that ran ahead, or back, keeps its own segment only.
+func TestClockJump(t *testing.T) {
+	s := openStore(t, newMemory(), StoreOptions{SegmentBytes: 1})
+	for _, i := range []int{0, 1, 1_000_000, 2, 3, 0, 4} {
+		fill(t, s, i, i+1)
+	}
+	if got, _ := contents(t, s); !slices.Equal(got, []int{0, 0, 1, 2, 3, 4, 1_000_000}) {
+		t.Errorf("epochs %v", got)
+	}
+	if n, err := s.DropBefore(3000); n != 4 || err != nil {
+		t.Errorf("%d dropped, %v", n, err)
+	}
+	if got, _ := contents(t, s); !slices.Equal(got, []int{3, 4, 1_000_000}) {
+		t.Errorf("epochs %v left", got)
+	}
+}
+
+// Readers see whole epochs, in order and without gaps, while one writer
+// appends and drops.
+func TestReadersAndWriter(t *testing.T) {
+	s := openStore(t, Dir(t.TempDir()), StoreOptions{SegmentBytes: 1000})
+	const epochs = 300
+	var readers sync.WaitGroup
+	done := make(chan struct{})
+	failed := make(chan error, 4)
+	read := func() error {
+		for last := false; !last; {
+			select {
+			case <-done:
+				last = true
+			default:
+			}
+			previous := int64(-1)
+			for e, err := range s.Epochs(math.MinInt64, math.MaxInt64) {
+				if err != nil {
+					return err
+				}
+				start, _, _ := e.Span()
+				if previous >= 0 && start <= previous {
+					return fmt.Errorf("epoch at %d after %d", start, previous)
+				}
+				previous = start
+			}
+			if last && previous != (epochs-1)*1000 {
+				return fmt.Errorf("the last epoch seen is at %d", previous)
+			}
+			s.Summary()
+			s.Damages()
+		}
+		return nil
+	}
+	for range 4 {
+		readers.Add(1)
+		go func() {
+			defer readers.Done()
+			if err := read(); err != nil {
+				failed <- err
+			}
+		}()
+	}
+	for i := range epochs {
+		if err := s.Append(epochAt(t, i)); err != nil {
+			t.Fatal(err)
+		}
+		if i%50 == 49 {
+			if _, err := s.DropBefore(int64(i-20) * 1000); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	close(done)
+	readers.Wait()
+	close(failed)
+	for err := range failed {
+		t.Error(err)
+	}
+}
