@@ -168,8 +168,8 @@ func TestDeviation(t *testing.T) {
 		runs(t, tuned(16, n, loss), law, times, n, loss, func(r *run) {
 			truth := r.truth.Variance()
 			e, err := Estimate(r.up, r.down)
-			byPairs, errPairs := PairedVariance(r.up, r.down)
-			byRows, errRows := CollapsedVariance(r.up, r.down)
+			byPairs, errPairs := Paper.PairedVariance(r.up, r.down)
+			byRows, errRows := Paper.CollapsedVariance(r.up, r.down)
 			if err != nil || errPairs != nil || errRows != nil || e.Usable < 2 {
 				return // so much lost that there is nothing to compare
 			}

@@ -124,7 +124,7 @@ func TestRealQueues(t *testing.T) {
 				}
 				meanError += estimate.RelativeError(r.Mean, mean) / seeds
 				deviationError += estimate.RelativeError(r.StdDev, deviation) / seeds
-				v, err := CollapsedVariance(points[0], points[1])
+				v, err := Paper.CollapsedVariance(points[0], points[1])
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -61,7 +61,7 @@ type Bank struct {
 // first bank takes most packets, and each other one the sixteenth part of those
 // of the one before: at any of these loads and losses some bank's cells are
 // mostly usable, and some hold just one packet, whose delays give the quantiles
-// (see [AppendSamples]). For a known traffic [Size] does better.
+// (see [AppendSamples]). For a known traffic [Plan] does better.
 var DefaultConfig = Config{
 	Banks:      [MaxBanks]Bank{{Rows: 2048, Shift: 0}, {Rows: 1024, Shift: 4}, {Rows: 1024, Shift: 8}, {Rows: 1024, Shift: 12}},
 	SumBits:    64,

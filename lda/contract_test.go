@@ -55,8 +55,8 @@ func TestMismatch(t *testing.T) {
 	for name, f := range map[string]func() error{
 		"Merge":           func() error { return a.Merge(b) },
 		"Estimate":        func() error { _, err := Estimate(a, b); return err },
-		"Collapsed":       func() error { _, err := CollapsedVariance(a, b); return err },
-		"Paired":          func() error { _, err := PairedVariance(a, b); return err },
+		"Collapsed":       func() error { _, err := Paper.CollapsedVariance(a, b); return err },
+		"Paired":          func() error { _, err := Paper.PairedVariance(a, b); return err },
 		"AppendSamples":   func() error { _, err := AppendSamples(nil, a, b); return err },
 		"Classes, shared": func() error { all, _ := NewClasses(twoBanks(2), 2); return all.MergeInto(a, 1) },
 	} {
@@ -222,7 +222,7 @@ func TestNoAllocation(t *testing.T) {
 		"Reset":         func() { up.Reset() },
 		"Estimate":      func() { r, _ = Estimate(down, down) },
 		"intervals":     func() { r.MeanInterval(0.98); r.DeviationInterval(0.98); r.LossInterval(0.98) },
-		"variances":     func() { CollapsedVariance(down, down); PairedVariance(down, down) },
+		"variances":     func() { Paper.CollapsedVariance(down, down); Paper.PairedVariance(down, down) },
 		"AppendSamples": func() { samples, _ = AppendSamples(samples[:0], down, down) },
 		"AppendBinary":  func() { buf, _ = up.AppendBinary(buf[:0]) },
 	} {

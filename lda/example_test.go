@@ -65,8 +65,8 @@ func ExampleAppendSamples() {
 
 // What to build for a million packets an interval of which up to a fiftieth
 // may be lost, and what to expect of it.
-func ExampleSize() {
-	plan, err := lda.Size(lda.Demand{
+func ExamplePlan() {
+	plan, err := lda.Plan(lda.Demand{
 		Packets: 1e6, LowLoss: 1e-4, HighLoss: 0.02,
 		MeanError: 0.05, Confidence: 0.98, Variation: 1,
 	})
@@ -77,21 +77,20 @@ func ExampleSize() {
 	fmt.Print(plan)
 	// Output:
 	// 1e+06 packets an interval, losses 0.01 to 2 %
-	// bank 1: 64 cells, 1 packet in 4.267
-	// bank 2: 128 cells, 1 packet in 128
-	// bank 3: 64 cells, 1 packet in 128
-	// 4352 bytes in memory, 2338 on the wire
+	// bank 1: 256 cells, 1 packet in 64
+	// 4352 bytes in memory, 3614 on the wire
 	//
+	// in 95 % of intervals at least
 	//       loss       sample    cells   mean ±, 98 %    deviation ±      alone
-	//     0.01 %       177861      235        0.504 %         4.62 %          0
-	//  0.01939 %       130385      220        0.605 %         4.77 %          0
-	//  0.03761 %        74051      202        0.829 %         4.98 %          0
-	//  0.07293 %        30738      185         1.32 %         5.21 %          0
-	//   0.1414 %        15027      172          1.9 %         5.41 %          0
-	//   0.2742 %        12175      154         2.12 %         5.72 %          0
-	//   0.5318 %         9677      126         2.38 %         6.33 %          0
-	//    1.031 %         6315       86         2.97 %         7.65 %          0
-	//        2 %         2925       43         4.47 %         10.9 %          0
+	//     0.01 %        15269      252         2.08 %         4.46 %          0
+	//  0.01939 %        15143      250         2.09 %         4.48 %          0
+	//  0.03761 %        14914      246          2.1 %         4.52 %          0
+	//  0.07293 %        14502      239         2.14 %         4.59 %          0
+	//   0.1414 %        13767      227          2.2 %         4.71 %          0
+	//   0.2742 %        12496      206         2.32 %         4.94 %          0
+	//   0.5318 %        10411      172         2.58 %         5.41 %          0
+	//    1.031 %         7348      122         3.15 %         6.43 %          0
+	//        2 %         3730       63         4.72 %         9.02 %          0
 }
 
 // An interval from Start to End, with control packets that are bytes for any

@@ -13,6 +13,8 @@ type Expectation struct {
 	Sample  float64 // effective sample size: packets in usable cells
 	Usable  float64 // cells that are usable and not empty
 	Alone   float64 // packets alone in their cell at both points: samples for quantiles
+
+	surely float64 // standard deviations below the average that it is
 }
 
 // Expect is what an interval of so many packets, of which the share loss is
@@ -59,7 +61,9 @@ func (e Expectation) MeanError(variation, confidence float64) float64 {
 		return math.Inf(1)
 	}
 	unseen := max(0, 1-e.Sample/(e.Packets*(1-e.Loss)))
-	return estimate.StudentQuantile((1+confidence)/2, math.Floor(e.Usable)-1) * variation * math.Sqrt(unseen/e.Sample)
+	width := estimate.StudentQuantile((1+confidence)/2, math.Floor(e.Usable)-1) * variation * math.Sqrt(unseen/e.Sample)
+	// The deviation that the width rests on is itself an estimate.
+	return width * (1 + e.surely*e.DeviationError()*math.Sqrt(1+variation*variation))
 }
 
 // DeviationError is the standard error of the deviation to expect, relative to
@@ -79,12 +83,6 @@ func (e Expectation) DeviationError() float64 {
 // cells, and is on the side on which an error in the loss harms less.
 func ShiftFor(rows int, lost float64) uint8 {
 	return shiftOf(float64(rows) / lost)
-}
-
-// PaperShiftFor is the sampling shift by the paper's p = αm/(L+1) of section
-// III-D, with α = 0.5 in its evaluation; or the nearest power of two below.
-func PaperShiftFor(rows int, lost, alpha float64) uint8 {
-	return shiftOf(alpha * float64(rows) / (lost + 1))
 }
 
 // shiftOf is the shift for a sampling probability of at most p.

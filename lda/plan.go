@@ -13,23 +13,40 @@ type Demand struct {
 	Packets           float64 // in an interval: 1 to 10^12
 	LowLoss, HighLoss float64 // the range of loss rates, 0 ≤ LowLoss ≤ HighLoss ≤ 0.9
 
+	// Burst is how many packets are lost one after another, on average: 0 or 1
+	// if they are lost independently. Numbers lost vary the more from interval
+	// to interval.
+	Burst float64
+
 	// MeanError is the half width of the interval of the mean delay that is
 	// acceptable all over the range, relative to the mean, with the given
-	// Confidence. Variation is the deviation of the delays by their mean as
-	// far as known: 1 for exponential delays, 1.8 for Weibull delays of shape 0.6.
+	// Confidence (see [Result.CentralLimitInterval]). Variation is the deviation
+	// of the delays by their mean as far as known: 1 for exponential delays, 1.8
+	// for Weibull delays of shape 0.6.
 	MeanError  float64 // over 0
 	Confidence float64 // 0.5 up to but not including 1
 	Variation  float64 // over 0
+
+	// Share is of how many intervals that is asked, 0.5 up to but not including
+	// 1: 0.5 is about what comes on average. 0 stands for 0.95.
+	Share float64
+
+	// GreatestDelay is the longest delay to expect, in nanoseconds, with the
+	// offset of the clocks: it decides how wide sums are. 0 stands for any.
+	GreatestDelay float64
 
 	Banks     int  // how many may share the work, 1 to 4 with that for quantiles; 0 for the best number
 	Quantiles bool // add a thin bank that gives quantiles
 }
 
-// A Plan is a Config and what to expect of it.
-type Plan struct {
+// A Forecast is a Config and what to expect of it.
+type Forecast struct {
 	Demand Demand
 	Config Config
-	Expect []Expectation // at loss rates that rise from LowLoss to HighLoss
+
+	// Expect has what the demanded share of intervals gives at least, at loss
+	// rates that rise from LowLoss to HighLoss.
+	Expect []Expectation
 }
 
 const (
@@ -38,32 +55,76 @@ const (
 	lossSteps = 9 // loss rates at which a plan is judged
 )
 
-// Size chooses banks, rows and sampling that meet a demand with the fewest
-// cells. Among ways to use as many cells it takes the one whose effective
-// sample, at the loss rate where it does worst, is the greatest share of what
-// all the cells could give in one bank made for that loss rate. The Config has
-// seed 0, 40-bit sums and no digest: set them as you like.
+// Plan chooses banks, rows and sampling that meet a demand with the fewest
+// cells, in the demanded share of intervals. Among ways to use as many cells it
+// takes the one whose effective sample, at the loss rate where it does worst,
+// is the greatest share of what all the cells could give in one bank made for
+// that loss rate. The Config has identity 0 and digests of 16 bits: set them as
+// you like.
 //
 // The error wraps [estimate.ErrConfig]; it says so if no Config meets the
 // demand because even all packets are too few.
-func Size(d Demand) (Plan, error) {
+func Plan(d Demand) (Forecast, error) {
 	if err := d.validate(); err != nil {
-		return Plan{}, err
+		return Forecast{}, err
 	}
+	if d.Share == 0 {
+		d.Share = 0.95
+	}
+	d.Burst = max(d.Burst, 1)
 	losses := d.losses()
 	for rows := planRows; rows <= 1<<20; rows *= 2 {
 		c, ok := d.choose(rows, losses)
 		if !ok {
 			continue
 		}
-		p := Plan{Demand: d, Config: c}
+		c.SumBits = d.sumBits(&c)
+		f := Forecast{Demand: d, Config: c}
 		for _, loss := range losses {
-			p.Expect = append(p.Expect, c.Expect(d.Packets, loss))
+			f.Expect = append(f.Expect, d.atLeast(&c, loss, estimate.NormalQuantile(d.Share)))
 		}
-		return p, nil
+		return f, nil
 	}
-	return Plan{}, fmt.Errorf("lda: %w: MeanError is %v, not within reach at Packets %v, HighLoss %v, Variation %v",
+	return Forecast{}, fmt.Errorf("lda: %w: MeanError is %v, not within reach at Packets %v, HighLoss %v, Variation %v",
 		estimate.ErrConfig, d.MeanError, d.Packets, d.HighLoss, d.Variation)
+}
+
+// atLeast is what the demanded share of intervals gives, if so many packets are
+// lost on average: the number of lost ones, and with it that of spoilt cells,
+// is high, and the cells that it spares are few, by z standard deviations.
+func (d *Demand) atLeast(c *Config, loss, z float64) Expectation {
+	lost := d.Packets * loss
+	lost = min(lost+z*math.Sqrt(lost*(2*d.Burst-1)), d.Packets)
+	e := c.Expect(d.Packets, lost/d.Packets)
+	received := d.Packets - lost
+	var sample, usable float64 // variances
+	for j, b := range c.Banks[:c.banks()] {
+		m, density := float64(b.Rows), c.rate(j)*received/float64(b.Rows)
+		unspoilt := math.Exp(lost * max(math.Log1p(-c.rate(j)/m), -math.MaxFloat64))
+		sample += m * unspoilt * ((1-unspoilt)*density*density + density*(1-c.rate(j)))
+		used := unspoilt * -math.Expm1(-density)
+		usable += m * used * (1 - used)
+	}
+	e.Loss = loss
+	e.Sample = max(0, e.Sample-z*math.Sqrt(sample))
+	e.Usable = max(0, e.Usable-z*math.Sqrt(usable))
+	e.surely = z
+	return e
+}
+
+// sumBits is the least number of whole bytes in which the sums of the sparsest
+// bank's cells do not wrap: the others are unwrapped by them.
+func (d *Demand) sumBits(c *Config) uint8 {
+	if d.GreatestDelay == 0 {
+		return 64
+	}
+	least := math.Inf(1)
+	for j, b := range c.Banks[:c.banks()] {
+		n := c.rate(j) * d.Packets / float64(b.Rows)
+		least = min(least, max(1, n+3*math.Sqrt(n)))
+	}
+	needed := math.Log2(least*d.GreatestDelay) + 2
+	return uint8(min(64, 8*math.Ceil(needed/8)))
 }
 
 func (d *Demand) validate() error {
@@ -82,6 +143,9 @@ func (d *Demand) validate() error {
 		{"LowLoss", d.LowLoss, d.LowLoss >= 0 && d.LowLoss <= d.HighLoss, "0 to HighLoss"},
 		{"MeanError", d.MeanError, d.MeanError > 0, "over 0"},
 		{"Confidence", d.Confidence, d.Confidence >= 0.5 && d.Confidence < 1, "0.5 up to but not including 1"},
+		{"Burst", d.Burst, d.Burst == 0 || d.Burst >= 1 && d.Burst <= d.Packets, "0, or 1 to Packets"},
+		{"Share", d.Share, d.Share == 0 || d.Share >= 0.5 && d.Share < 1, "0, or 0.5 up to but not including 1"},
+		{"GreatestDelay", d.GreatestDelay, d.GreatestDelay >= 0 && d.GreatestDelay < 1<<62, "0 up to but not including 2^62"},
 		{"Variation", d.Variation, d.Variation > 0 && d.Variation < math.Inf(1), "over 0"},
 		{"Banks", float64(d.Banks), d.Banks >= 0 && d.Banks <= most, fmt.Sprintf("0 to %d beside that for quantiles", most)},
 	} {
@@ -114,6 +178,7 @@ func (d *Demand) choose(rows int, losses []float64) (Config, bool) {
 		most--
 	}
 	best, bestShare := Config{}, -1.0
+	z := estimate.NormalQuantile(d.Share)
 	ideal := make([]float64, len(losses)) // of all rows in one bank, made for the loss
 	for i, loss := range losses {
 		c := Config{Banks: [MaxBanks]Bank{{Rows: rows, Shift: ShiftFor(rows, loss*d.Packets)}}}
@@ -125,8 +190,8 @@ func (d *Demand) choose(rows int, losses []float64) (Config, bool) {
 			continue
 		}
 		deepest := ShiftFor(split[banks-1], d.HighLoss*d.Packets) + 2
-		eachShifts(banks, min(deepest, MaxShift), func(shifts []uint8) {
-			c := Config{SumBits: 40}
+		eachShifts(banks, min(deepest, MaxShift-16), func(shifts []uint8) {
+			c := Config{SumBits: 64, DigestBits: 16}
 			for j := range split {
 				c.Banks[j] = Bank{Rows: split[j], Shift: shifts[j]}
 			}
@@ -135,7 +200,7 @@ func (d *Demand) choose(rows int, losses []float64) (Config, bool) {
 			}
 			share := math.Inf(1)
 			for i, loss := range losses {
-				e := c.Expect(d.Packets, loss)
+				e := d.atLeast(&c, loss, z)
 				if e.MeanError(d.Variation, d.Confidence) > d.MeanError {
 					return
 				}
@@ -154,7 +219,7 @@ func (d *Demand) choose(rows int, losses []float64) (Config, bool) {
 func (d *Demand) addThin(c *Config, banks int) bool {
 	shift := uint8(max(0, math.Round(math.Log2(d.Packets/thinRows))))
 	c.Banks[banks] = Bank{Rows: thinRows, Shift: shift}
-	return shift > c.Banks[banks-1].Shift && shift <= MaxShift
+	return shift > c.Banks[banks-1].Shift && shift <= MaxShift-c.DigestBits
 }
 
 // splits are the ways to make one to four banks of so many rows, each a power
@@ -187,8 +252,8 @@ func eachShifts(n int, last uint8, f func([]uint8)) {
 	choose(0, 0)
 }
 
-// String prints the plan, a line for each loss rate.
-func (p Plan) String() string {
+// String prints the forecast, a line for each loss rate.
+func (p Forecast) String() string {
 	var s strings.Builder
 	c := &p.Config
 	fmt.Fprintf(&s, "%.4g packets an interval, losses %.4g to %.4g %%\n", p.Demand.Packets, 100*p.Demand.LowLoss, 100*p.Demand.HighLoss)
@@ -196,6 +261,7 @@ func (p Plan) String() string {
 		fmt.Fprintf(&s, "bank %d: %d cells, 1 packet in %.4g\n", j+1, b.Rows, 1/c.rate(j))
 	}
 	fmt.Fprintf(&s, "%d bytes in memory, %d on the wire\n\n", c.MemorySize(), c.EncodedSize())
+	fmt.Fprintf(&s, "in %.4g %% of intervals at least\n", 100*p.Demand.Share)
 	fmt.Fprintf(&s, "%10s %12s %8s %14s %14s %10s\n", "loss", "sample", "cells", fmt.Sprintf("mean ±, %.4g %%", 100*p.Demand.Confidence), "deviation ±", "alone")
 	for _, e := range p.Expect {
 		fmt.Fprintf(&s, "%8.4g %% %12.0f %8.0f %12.3g %% %12.3g %% %10.0f\n", 100*e.Loss, e.Sample, e.Usable,

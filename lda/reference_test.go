@@ -274,11 +274,11 @@ func TestEqualsReference(t *testing.T) {
 			if got != want {
 				t.Errorf("%+v:\ngot  %+v\nwant %+v", c, got, want)
 			}
-			collapsed, err := CollapsedVariance(up, down)
+			collapsed, err := Paper.CollapsedVariance(up, down)
 			if err != nil || !near(collapsed, wantCollapsed, 1e-8) {
 				t.Errorf("%+v: eq. (5) %v, %v, want %v", c, collapsed, err, wantCollapsed)
 			}
-			paired, err := PairedVariance(up, down)
+			paired, err := Paper.PairedVariance(up, down)
 			if err != nil || !near(paired, wantPaired, 1e-8) {
 				t.Errorf("%+v: all pairings %v, %v, want %v", c, paired, err, wantPaired)
 			}
@@ -313,7 +313,7 @@ func TestNothingUsable(t *testing.T) {
 	if !errors.Is(err, estimate.ErrNoSamples) || r.Sent != 3000 || r.Lost != 3000 || r.Received != 0 {
 		t.Errorf("all lost: %+v, %v; want ErrNoSamples and right counts", r, err)
 	}
-	for name, f := range map[string]func(a, b *Aggregator) (float64, error){"collapsed": CollapsedVariance, "paired": PairedVariance} {
+	for name, f := range map[string]func(a, b *Aggregator) (float64, error){"collapsed": Paper.CollapsedVariance, "paired": Paper.PairedVariance} {
 		if v, err := f(up, down); !errors.Is(err, estimate.ErrNoSamples) {
 			t.Errorf("all lost: %s variance %v, %v, want ErrNoSamples", name, v, err)
 		}
@@ -323,7 +323,7 @@ func TestNothingUsable(t *testing.T) {
 		t.Errorf("empty: %v, want ErrNoSamples", err)
 	}
 	up, down = pair(t, Config{Banks: [MaxBanks]Bank{{Rows: 1}}, SumBits: 40}, traffic(1, 0, 100, 0, 0))
-	for name, f := range map[string]func(a, b *Aggregator) (float64, error){"collapsed": CollapsedVariance, "paired": PairedVariance} {
+	for name, f := range map[string]func(a, b *Aggregator) (float64, error){"collapsed": Paper.CollapsedVariance, "paired": Paper.PairedVariance} {
 		if v, err := f(up, down); !errors.Is(err, estimate.ErrNoSamples) {
 			t.Errorf("no two rows: %s variance %v, %v, want ErrNoSamples", name, v, err)
 		}

@@ -68,7 +68,7 @@ func deviationErrors(run *experiment.Run, random *rand.Rand, law tail, packets i
 		scale = truth.Mean()
 	}
 	r := experiment.Try(lda.Estimate(up, down))
-	variance := experiment.Try(lda.CollapsedVariance(up, down))
+	variance := experiment.Try(lda.Paper.CollapsedVariance(up, down))
 	return math.Abs(r.StdDev-want) / scale, math.Abs(math.Sqrt(max(variance, 0))-want) / scale
 }
 

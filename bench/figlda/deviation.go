@@ -74,8 +74,8 @@ func measureDeviation(run *experiment.Run) {
 func (d *deviations) measure(p *Passage, seed uint64, random *rand.Rand) {
 	up, down := onBank(p, shareOf(lda.ShiftFor(rows, float64(p.Losses))), seed)
 	result := experiment.Try(lda.Estimate(up, down))
-	collapsed := experiment.Try(lda.CollapsedVariance(up, down))
-	paired := experiment.Try(lda.PairedVariance(up, down))
+	collapsed := experiment.Try(lda.Paper.CollapsedVariance(up, down))
+	paired := experiment.Try(lda.Paper.PairedVariance(up, down))
 	off := func(deviation float64) float64 { return estimate.RelativeError(deviation, p.Truth.StdDev) }
 	d.collapsed.Add(off(math.Sqrt(max(0, collapsed))))
 	d.paired.Add(off(math.Sqrt(max(0, paired))))

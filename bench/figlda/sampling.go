@@ -30,7 +30,7 @@ type tuning struct {
 
 var tunings = []tuning{
 	{"p = 0.5·m/(L+1)", true, func(lost float64) float64 { return min(1, alpha*rows/(lost+1)) }},
-	{"the power of two below", true, func(lost float64) float64 { return shareOf(lda.PaperShiftFor(rows, lost, alpha)) }},
+	{"the power of two below", true, func(lost float64) float64 { return shareOf(lda.Paper.ShiftFor(rows, lost, alpha)) }},
 	{"p = m/L", false, func(lost float64) float64 { return min(1, rows/lost) }},
 	{"the power of two below that", false, func(lost float64) float64 { return shareOf(lda.ShiftFor(rows, lost)) }},
 }

@@ -148,7 +148,7 @@ func (b banking) config(packets, lost int) (c lda.Config, presampled float64) {
 		return c, min(1, alpha*float64(b.rows[0])/float64(lost+1))
 	}
 	for j, r := range b.rows {
-		c.Banks[j] = lda.Bank{Rows: r, Shift: lda.PaperShiftFor(r, b.tuned[j]*float64(packets), alpha)}
+		c.Banks[j] = lda.Bank{Rows: r, Shift: lda.Paper.ShiftFor(r, b.tuned[j]*float64(packets), alpha)}
 	}
 	return c, 1
 }
@@ -179,7 +179,7 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int) *point {
 		c.Identity = run.SeedOf("hash " + experiment.Number(float64(r)))
 		up, down := p.Measure(c, presampled)
 		result := experiment.Try(lda.Estimate(up, down))
-		collapsed := experiment.Try(lda.CollapsedVariance(up, down))
+		collapsed := experiment.Try(lda.Paper.CollapsedVariance(up, down))
 		pt.results = append(pt.results, result)
 		off := estimate.RelativeError(result.Mean, p.Truth.Mean)
 		pt.means.Add(off)

@@ -137,7 +137,7 @@ func (c *capture) measureLDA(run *experiment.Run, config lda.Config) *measuredLD
 			}
 		}
 		r := experiment.Try(lda.Estimate(up, down))
-		collapsed := experiment.Try(lda.CollapsedVariance(up, down))
+		collapsed := experiment.Try(lda.Paper.CollapsedVariance(up, down))
 		square := func(of *estimate.Moments, got, truth float64) {
 			e := estimate.RelativeError(got, truth)
 			of.Add(e * e)

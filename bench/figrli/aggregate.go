@@ -169,5 +169,5 @@ func (p *passage) aggregated(c lda.Config) (r lda.Result, collapsed float64) {
 		}
 	}
 	r = experiment.Try(lda.Estimate(up, down))
-	return r, math.Sqrt(max(experiment.Try(lda.CollapsedVariance(up, down)), 0))
+	return r, math.Sqrt(max(experiment.Try(lda.Paper.CollapsedVariance(up, down)), 0))
 }

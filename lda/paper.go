@@ -2,9 +2,18 @@ package lda
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 )
+
+// Paper has the paper's own formulas where this package has others, to be
+// compared: the deviation by eq. (5), the variance of that, and the rate of
+// sampling of section III-D.
+var Paper PaperFormulas
+
+// PaperFormulas are the formulas of the paper. See [Paper].
+type PaperFormulas struct{}
 
 // Besides the count-conditioned deviation of [Estimate] there are the paper's
 // estimator of the second moment, eq. (5), and the mean of that estimator over
@@ -26,7 +35,7 @@ import (
 // agree; S̃ is the packets of these. It is unclipped and may come out negative.
 // A bank of one row has no pairs. The error wraps [estimate.ErrMismatch] or
 // [estimate.ErrNoSamples].
-func CollapsedVariance(up, down *Aggregator) (float64, error) {
+func (PaperFormulas) CollapsedVariance(up, down *Aggregator) (float64, error) {
 	return bySquares(up, down, func(sent, received []cell, agree uint64, width int) (squares, packets float64) {
 		for row := 0; row+1 < len(sent); row += 2 {
 			s, d := sent[row:row+2], received[row:row+2]
@@ -41,7 +50,7 @@ func CollapsedVariance(up, down *Aggregator) (float64, error) {
 	})
 }
 
-// PairedVariance is the mean of [CollapsedVariance] over all ways to pair the
+// PairedVariance is the mean of [PaperFormulas.CollapsedVariance] over all ways to pair the
 // usable rows of each bank, instead of the one that the hash gives: of M rows
 // with delay sums X a random pairing has squares that add up to M·S² on
 // average, where S² is the sample variance of X. So
@@ -50,7 +59,7 @@ func CollapsedVariance(up, down *Aggregator) (float64, error) {
 //
 // and the variance is F − D². It may come out negative, too. The errors are
 // the same.
-func PairedVariance(up, down *Aggregator) (float64, error) {
+func (PaperFormulas) PairedVariance(up, down *Aggregator) (float64, error) {
 	return bySquares(up, down, func(sent, received []cell, agree uint64, width int) (squares, packets float64) {
 		var sums estimate.Moments
 		for row := range sent {
@@ -65,6 +74,28 @@ func PairedVariance(up, down *Aggregator) (float64, error) {
 		}
 		return float64(sums.N()) * sums.Variance(), packets
 	})
+}
+
+// CollapsedBound is the bound of section III-E on the variance of F, the second
+// moment that eq. (5) estimates from a sample of the received packets, whose
+// delays have the given means of squares and of fourth powers:
+//
+//	Var[F] ≤ 1/R² · ((R−S̃)/S̃ · Σ w⁴ + 2 Σ w²w'²)
+//
+// with the second sum over ordered pairs of different packets. It is infinite
+// without a sample.
+func (PaperFormulas) CollapsedBound(received, sample uint64, square, fourth float64) float64 {
+	r, s := float64(received), float64(sample)
+	if sample == 0 || received == 0 {
+		return math.Inf(1)
+	}
+	return max(r-s, 0)/s*fourth/r + 2*max(square*square-fourth/r, 0)
+}
+
+// ShiftFor is the sampling shift by p = αm/(L+1) of section III-D, with α = 0.5
+// in its evaluation; or the nearest power of two below.
+func (PaperFormulas) ShiftFor(rows int, lost, alpha float64) uint8 {
+	return shiftOf(alpha * float64(rows) / (lost + 1))
 }
 
 // bySquares is eq. (3), rightly printed: F − D², where of each bank gives a
