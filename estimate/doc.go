@@ -17,7 +17,7 @@
 //
 // The intervals rest on assumptions that each states; they do not know of
 // losses that depend on delay, nor of clocks that are offset, which shift a
-// mean and its interval alike: see package clock beneath this one. Nothing reads a clock or is random: the same input
-// gives the same result. Package joint, beneath this one, finds the mean delays
-// of all flows that share cells.
+// mean and its interval alike. Nothing reads a clock or is random: the same
+// input gives the same result. Beneath this package, joint finds the mean delays
+// of all flows that share cells, and clock by how much two points' clocks differ.
 package estimate
