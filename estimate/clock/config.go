@@ -6,10 +6,11 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Limits of a Config.
+// Limits of a Config, and of samples.
 const (
 	MaxWindow   = 4096
 	MaxOutliers = 8
+	MaxPackets  = 64 // of a sample that counts
 )
 
 // A Config says what is known of the clocks before anything is measured. The

@@ -15,7 +15,9 @@ type Sample struct {
 	Delay int64
 
 	// Packets is how many there were, at least 1. The delay of one is a bound
-	// of the clocks' offset; the mean of several is a weaker one.
+	// of the clocks' offset; the mean of several is a weaker one. Samples of
+	// more than [MaxPackets] are ignored: they say next to nothing, and their
+	// sums may have wrapped.
 	Packets uint32
 }
 

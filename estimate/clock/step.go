@@ -3,7 +3,8 @@ package clock
 import "math"
 
 // markWrong marks the fresh marks that the window excludes, if they are no
-// more than outliers may be, and the most of their direction are not of them. Otherwise the clock has stepped.
+// more than outliers may be, and most of their direction are not of them.
+// Otherwise the clock has stepped.
 func (t *Tracker) markWrong() {
 	if !t.known {
 		return
@@ -16,11 +17,9 @@ func (t *Tracker) markWrong() {
 				wrong++
 			}
 		}
-		if wrong > t.config.Outliers || 2*wrong >= len(t.fresh[d]) {
-			continue
-		}
+		few := wrong <= t.config.Outliers && 2*wrong < len(t.fresh[d])
 		for i, m := range t.fresh[d] {
-			t.fresh[d][i].wrong = m.y < e.least(d, m.t)
+			t.fresh[d][i].wrong = few && m.y < e.least(d, m.t)
 		}
 	}
 }

@@ -120,3 +120,44 @@ func TestWander(t *testing.T) {
 		})
 	}
 }
+
+// One packet each way in an interval, and pauses: after a step a while goes by
+// in which nothing is certain, and then the offset is right.
+func TestStepOfAnIdleLink(t *testing.T) {
+	for _, jump := range []float64{5e6, -5e6, 1e9} {
+		theta := func(now float64) float64 {
+			x := 3e7 - 1e-5*now
+			if now > 40.5e9 {
+				x += jump
+			}
+			return x
+		}
+		tracker := must(New(DefaultConfig))
+		right, waited := 0, 0
+		for i := range 70 {
+			at := float64(i) * 1e9
+			forth := []Sample{{epoch + int64(at) + 3e8, int64(math.Ceil(5e5 + theta(at+3e8+5e5))), 1}}
+			home := []Sample{{epoch + int64(at) + 7e8, int64(math.Ceil(5e5 - theta(at+7e8-5e5))), 1}}
+			if i%8 == 1 {
+				forth, home = nil, nil
+			}
+			// What is of so many packets counts for nothing, and spoils nothing.
+			forth = append(forth, Sample{epoch + int64(at), math.MinInt64, MaxPackets + 1})
+			r, err := tracker.Add(forth, home)
+			if err != nil {
+				waited++
+				continue
+			}
+			truth := theta(float64(r.Time - epoch))
+			if !r.Certain.Contains(truth) {
+				t.Errorf("step of %g, interval %d: %.0f not in %+v", jump, i, truth, r.Certain)
+			}
+			if math.Abs(truth-r.Offset) < 1e5 && i > 60 {
+				right++
+			}
+		}
+		if right < 5 || waited > 12 {
+			t.Errorf("step of %g: right in %d intervals late, unknown in %d", jump, right, waited)
+		}
+	}
+}

@@ -85,7 +85,7 @@ func (t *Tracker) Reset() {
 		t.slots[i].floor, t.slots[i].margin = math.Inf(-1), math.Inf(-1)
 	}
 	t.fresh[there], t.fresh[back] = t.fresh[there][:0], t.fresh[back][:0]
-	t.known, t.stepped, t.latest, t.doubtFrom = false, false, span{}, math.MaxInt64
+	t.known, t.stepped, t.later, t.latest, t.doubtFrom = false, false, false, span{}, math.MaxInt64
 	t.now.reset(0, &t.config)
 }
 
@@ -113,9 +113,8 @@ func (t *Tracker) Add(forth, home []Sample) (Reading, error) {
 			}
 		}
 	}
-	t.doubtFrom, t.later = math.MaxInt64, false
-	if len(forth)+len(home) > 0 {
-		t.take(forth, home)
+	if t.take(forth, home) {
+		t.doubtFrom, t.later = math.MaxInt64, false
 		t.markWrong()
 		t.solve()
 	}
@@ -125,13 +124,19 @@ func (t *Tracker) Add(forth, home []Sample) (Reading, error) {
 	return t.At(t.latest.middle())
 }
 
-// take unwraps the samples into fresh marks, by ascending time.
-func (t *Tracker) take(forth, home []Sample) {
+// take unwraps the samples into fresh marks, by ascending time, and reports
+// whether there are any that count.
+func (t *Tracker) take(forth, home []Sample) bool {
 	all := span{math.MaxInt64, math.MinInt64}
 	for _, samples := range [2][]Sample{forth, home} {
 		for _, s := range samples {
-			all = span{min(all.from, s.Time), max(all.to, s.Time)}
+			if s.Packets <= MaxPackets {
+				all = span{min(all.from, s.Time), max(all.to, s.Time)}
+			}
 		}
+	}
+	if all.from > all.to {
+		return false
 	}
 	// The near clock was set back, or what came between was lost.
 	if !t.empty() && (all.to <= t.latest.from || all.from-t.latest.to > maxGap) {
@@ -143,6 +148,9 @@ func (t *Tracker) take(forth, home []Sample) {
 	t.rebase()
 	for d, samples := range [2][]Sample{forth, home} {
 		for _, s := range samples {
+			if s.Packets > MaxPackets {
+				continue
+			}
 			t.fresh[d] = append(t.fresh[d], s.mark(d, t.base, &t.config))
 		}
 		slices.SortFunc(t.fresh[d], func(a, b mark) int { return cmp.Compare(a.t, b.t) })
@@ -151,6 +159,7 @@ func (t *Tracker) take(forth, home []Sample) {
 		}
 	}
 	t.latest = all
+	return true
 }
 
 // maxGap is the longest pause, in nanoseconds, over which the window is kept:
