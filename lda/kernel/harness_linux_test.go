@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"unsafe"
+
+	"github.com/hoplag/hoplag/lda"
 )
 
 // newPoint makes a Point, or skips the test where that is not permitted.
@@ -80,3 +82,9 @@ func (r *runner) run(frame []byte, repeat int) (nanoseconds uint32, err error) {
 }
 
 func isOffload(err error) bool { return errors.Is(err, ErrOffload) }
+
+// estimateSelf returns how many packets an interval has.
+func estimateSelf(i *Interval) (uint64, error) {
+	r, err := lda.Estimate(i.Aggregator, i.Aggregator)
+	return r.Sent, err
+}

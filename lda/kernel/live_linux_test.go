@@ -1,0 +1,460 @@
+package kernel
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/hoplag/hoplag/lda"
+)
+
+// A link is two network namespaces and a virtual cable between them.
+type wire struct {
+	a, b string // namespaces, in which the ends are called eth0
+
+	socketSegments uint64 // that the receiving socket was given
+}
+
+// received returns how many segments a socket says it was given: unlike the
+// namespace it looks into bundles.
+func received(c *net.TCPConn) (n uint64) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	raw.Control(func(fd uintptr) {
+		var info [256]byte // struct tcp_info
+		const atSegments = 140
+		size := uint32(len(info))
+		syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.IPPROTO_TCP, syscall.TCP_INFO,
+			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+		n = uint64(*(*uint32)(unsafe.Pointer(&info[atSegments])))
+	})
+	return n
+}
+
+var wires int
+
+// newWire makes a link whose end a has a queue, or skips the test.
+func newWire(t testing.TB, queue string) *wire {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make network namespaces")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("needs iproute2")
+	}
+	wires++
+	w := &wire{a: fmt.Sprintf("hk%d.%da", os.Getpid(), wires), b: fmt.Sprintf("hk%d.%db", os.Getpid(), wires)}
+	t.Cleanup(func() {
+		exec.Command("ip", "netns", "del", w.a).Run()
+		exec.Command("ip", "netns", "del", w.b).Run()
+	})
+	commands := `netns add A
+netns add B
+link add eth0 netns A type veth peer name eth0 netns B
+-n A addr add 10.99.0.1/24 dev eth0 nodad
+-n B addr add 10.99.0.2/24 dev eth0 nodad
+-n A link set eth0 up
+-n B link set eth0 up`
+	for i, line := range strings.Split(commands, "\n") {
+		if i == 2 { // no packets but the test's
+			for _, ns := range []string{w.a, w.b} {
+				if err := in(ns, silenceIPv6); err != nil {
+					t.Skipf("sysctl: %v", err)
+				}
+			}
+		}
+		line = strings.NewReplacer("netns A", "netns "+w.a, "netns B", "netns "+w.b, "-n A", "-n "+w.a, "-n B", "-n "+w.b,
+			"add A", "add "+w.a, "add B", "add "+w.b).Replace(line)
+		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+			t.Skipf("ip %s: %v: %s", line, err, out)
+		}
+	}
+	if queue != "" {
+		args := append([]string{"-n", w.a, "qdisc", "add", "dev", "eth0", "root"}, strings.Fields(queue)...)
+		if out, err := exec.Command("tc", args...).CombinedOutput(); err != nil {
+			t.Skipf("tc %s: %v: %s", queue, err, out)
+		}
+	}
+	return w
+}
+
+func silenceIPv6() error {
+	for _, name := range []string{"all", "default"} {
+		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte("1"), 0); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// in runs f on a thread of its own in a network namespace.
+func in(namespace string, f func() error) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		result <- func() error {
+			file, err := os.Open(filepath.Join("/var/run/netns", namespace))
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			const network = 0x40000000
+			if _, _, errno := syscall.RawSyscall(numbers[runtime.GOARCH][1], file.Fd(), network, 0); errno != 0 {
+				return errno
+			}
+			return f()
+		}()
+	}()
+	return <-result
+}
+
+// attach attaches a point to an end of the link.
+func (w *wire) attach(t testing.TB, p *Point, namespace string, hook Hook) {
+	t.Helper()
+	if err := in(namespace, func() error { return p.attach("eth0", hook, true) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// drop attaches to end a, behind the point, a program that drops one bundle or
+// packet in 200.
+func (w *wire) drop(t testing.TB, p *Point) {
+	var a assembler
+	pass := a.label()
+	a.call(7) // random number
+	a.move(r1, r0)
+	a.with(opMove, r0, scheduleNext)
+	a.set(r2, 1<<32/200)
+	a.do(opMove32, r1, r1)
+	a.jump(ifGreater, r1, r2, pass)
+	const drop = 2
+	a.with(opMove, r0, drop)
+	a.place(pass)
+	a.exit()
+	program := p.loadCode(t, Egress, a.assemble())
+	err := in(w.a, func() error {
+		index, _, err := lookInterface("eth0")
+		if err != nil {
+			return err
+		}
+		link, err := newLink(program, index, attachTCXEgress)
+		if err == nil {
+			p.closers = append(p.closers, func() { closeDescriptor(link) })
+		}
+		return err
+	})
+	if err != nil {
+		t.Skipf("dropping program: %v", err)
+	}
+}
+
+// segments returns how many TCP segments a namespace's own count says it sent.
+func segments(t testing.TB, namespace string) (sent uint64) {
+	t.Helper()
+	err := in(namespace, func() error {
+		data, err := os.ReadFile("/proc/thread-self/net/snmp")
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, line := range strings.Split(string(data), "\n") {
+			fields := strings.Fields(line)
+			if len(fields) == 0 || fields[0] != "Tcp:" {
+				continue
+			}
+			if names == nil {
+				names = fields
+				continue
+			}
+			for i, name := range names {
+				if name == "OutSegs" {
+					sent, err = strconv.ParseUint(fields[i], 10, 64)
+				}
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sent
+}
+
+// sendTCP sends so many bytes through the link.
+func (w *wire) sendTCP(n int) error {
+	var listener net.Listener
+	err := in(w.b, func() (err error) {
+		listener, err = net.Listen("tcp4", "10.99.0.2:5000")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	finished := make(chan error, 1)
+	go func() {
+		c, err := listener.Accept()
+		if err == nil {
+			var got int64
+			if got, err = io.Copy(io.Discard, c); err == nil && got != int64(n) {
+				err = fmt.Errorf("received %d bytes of %d", got, n)
+			}
+			w.socketSegments = received(c.(*net.TCPConn)) + 1 // acknowledging the close to come
+			c.Close()
+		}
+		finished <- err
+	}()
+	var c net.Conn
+	if err := in(w.a, func() (err error) {
+		c, err = net.Dial("tcp4", "10.99.0.2:5000")
+		return err
+	}); err != nil {
+		return err
+	}
+	block := bytes.Repeat([]byte("0123456789abcdef"), 4096)
+	for left := n; left > 0; {
+		sent, err := c.Write(block[:min(left, len(block))])
+		if err != nil {
+			return err
+		}
+		left -= sent
+	}
+	c.Close()
+	return <-finished
+}
+
+// A match matches packets one by one, in maps of the kernel.
+type match struct {
+	times, sums int
+	totals      []uint64 // of the delays, and of packets
+}
+
+func newMatch(t testing.TB, p *Point) *match {
+	t.Helper()
+	const hashMap = 1
+	times, err := newMap(hashMap, 8, 8, 1<<20, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &match{times: times}
+	if m.sums, m.totals, err = p.openMap(4096); err != nil {
+		t.Fatal(err)
+	}
+	p.closers = append(p.closers, func() { closeDescriptor(times) })
+	return m
+}
+
+// key points r2 at the digest and r1 to the map.
+func (m *match) key(p *program) {
+	p.store(double, fp, stackScratch, r8)
+	p.move(r2, fp)
+	p.with(opAdd, r2, stackScratch)
+	p.setMap(r1, mapDescriptor, m.times)
+}
+
+// up remembers when a packet passed.
+func (m *match) up(p *program) {
+	m.key(p)
+	p.move(r3, fp)
+	p.with(opAdd, r3, stackTime)
+	p.with(opMove, r4, 0)
+	p.call(2) // update
+}
+
+// down adds up the delay of a packet that is remembered, and forgets it.
+func (m *match) down(p *program) {
+	unknown := p.label()
+	m.key(p)
+	p.call(1) // lookup
+	p.jumpWith(ifEqual, r0, 0, unknown)
+	p.load(double, r1, r0, 0)
+	p.load(double, r2, fp, stackTime)
+	p.do(opSub, r2, r1)
+	p.setMap(r1, mapValue, m.sums)
+	p.emit(opAtomic, r1, r2, 0, 0)
+	p.with(opMove, r2, 1)
+	p.emit(opAtomic, r1, r2, 8, 0)
+	m.key(p)
+	p.call(3) // delete
+	p.place(unknown)
+}
+
+// A pair is a point at each end of a link, and what both counted.
+type pair struct {
+	up, down  *Point
+	exact     *match
+	total     *lda.Accumulator
+	interval  uint64
+	wholeUp   *lda.Aggregator // all intervals in one
+	wholeDown *lda.Aggregator
+	// How many packets the intervals have together, and bundled segments.
+	sent, received, upSegments, downSegments uint64
+}
+
+func newPair(t testing.TB, w *wire, config Config, hook Hook) *pair {
+	t.Helper()
+	p := &pair{up: newPoint(t, config), down: newPoint(t, config)}
+	p.exact = newMatch(t, p.up)
+	p.up.after, p.down.after = p.exact.up, p.exact.down
+	var err error
+	if p.total, err = lda.NewAccumulator(p.up.Config().LDA); err != nil {
+		t.Fatal(err)
+	}
+	p.wholeUp, _ = lda.New(p.up.Config().LDA)
+	p.wholeDown, _ = lda.New(p.up.Config().LDA)
+	w.attach(t, p.down, w.b, hook)
+	w.attach(t, p.up, w.a, Egress)
+	return p
+}
+
+// rotate ends an interval at both points.
+func (p *pair) rotate() error {
+	up, err := p.up.Rotate()
+	if err != nil {
+		return err
+	}
+	down, err := p.down.Rotate()
+	if err != nil {
+		return err
+	}
+	one, _ := lda.Estimate(up.Aggregator, down.Aggregator) // for its counts; crossed packets spoil the rest
+	p.sent += one.Sent
+	p.received += one.Received
+	p.upSegments += up.Counters.Segments
+	p.downSegments += down.Counters.Segments
+	p.interval++
+	if err := errors.Join(p.wholeUp.Merge(up.Aggregator), p.wholeDown.Merge(down.Aggregator)); err != nil {
+		return err
+	}
+	if err := p.total.Add(p.interval, up.Aggregator, down.Aggregator); err != nil {
+		return err
+	}
+	if err := p.up.Release(up); err != nil {
+		return err
+	}
+	return p.down.Release(down)
+}
+
+// rotateDuring rotates every 50 ms while f runs, and twice after it.
+func (p *pair) rotateDuring(f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	for {
+		select {
+		case err := <-done:
+			time.Sleep(300 * time.Millisecond)
+			for range 2 {
+				if err == nil {
+					err = p.rotate()
+				}
+			}
+			return err
+		case <-time.After(50 * time.Millisecond):
+			if err := p.rotate(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// TCP with all offloads on, through queues that cut bundles or leave them, and
+// drop packets: the kernel's own counts of segments are met exactly over tens
+// of intervals, and the mean is that of matching packet by packet.
+func TestTCPOffloads(t *testing.T) {
+	for _, c := range []struct {
+		name, queue string
+		hook        Hook
+		merge       bool
+		bytes       int
+	}{
+		{"bundles", "tbf rate 400mbit burst 100kb limit 4mb", Ingress, false, 40e6},
+		{"cut", "tbf rate 300mbit burst 5kb limit 4mb", Ingress, false, 20e6},
+		{"cut and merged", "tbf rate 400mbit burst 100kb limit 4mb", Ingress, true, 20e6},
+		{"XDP", "tbf rate 300mbit burst 5kb limit 4mb", XDP, false, 20e6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWire(t, c.queue)
+			if c.merge {
+				const setTSO, setGRO = 0x1f, 0x2c // the sender cuts behind its queue, and the receiver merges
+				err := errors.Join(in(w.a, func() error { return setOffload(setTSO, 0) }), in(w.b, func() error { return setOffload(setGRO, 1) }))
+				if err != nil {
+					t.Skipf("offloads: %v", err)
+				}
+			}
+			config := DefaultConfig
+			config.Clock = Boot
+			p := newPair(t, w, config, c.hook)
+			if c.name == "bundles" {
+				w.drop(t, p.up)
+			}
+			out := segments(t, w.a)
+			if err := p.rotateDuring(func() error { return w.sendTCP(c.bytes) }); err != nil {
+				t.Fatal(err)
+			}
+			outAfter := segments(t, w.a)
+			if want := outAfter - out; p.sent != want {
+				t.Errorf("sent %d segments, the kernel says %d", p.sent, want)
+			}
+			if p.received != w.socketSegments {
+				t.Errorf("received %d segments, the socket says %d", p.received, w.socketSegments)
+			}
+			r, err := p.total.Estimate()
+			if err != nil {
+				t.Fatal(err)
+			}
+			exact := float64(p.exact.totals[0]) / float64(p.exact.totals[1])
+			t.Logf("%d intervals, sent %d (%d in bundles), received %d (%d in bundles), matched %d, mean %.0f ns, exact %.0f ns (%+.2f %%), sample %d",
+				p.interval, p.sent, p.upSegments, p.received, p.downSegments, p.exact.totals[1], r.Mean, exact, 100*(r.Mean/exact-1), r.N)
+			if lost := r.Lost + r.Outstanding - r.Extra; lost != p.sent-p.received {
+				t.Errorf("lost %d, want %d", lost, p.sent-p.received)
+			}
+			if p.exact.totals[1] != p.received {
+				t.Errorf("%d packets matched one by one, of %d received: they are not known again", p.exact.totals[1], p.received)
+			}
+			// Without loss, all packets are in the sample of all intervals together.
+			if whole, err := lda.Estimate(p.wholeUp, p.wholeDown); p.sent == p.received {
+				if err != nil || math.Abs(whole.Mean-exact) > 1 {
+					t.Errorf("mean of the intervals together %.0f ns, exact %.0f ns, error %v", whole.Mean, exact, err)
+				}
+			} else if math.Abs(r.Mean/exact-1) > 0.02 {
+				t.Errorf("mean %.0f ns, exact %.0f ns", r.Mean, exact)
+			}
+			if p.upSegments == 0 {
+				t.Error("no bundles were sent: the test tries nothing")
+			}
+			if c.merge && p.downSegments == 0 {
+				t.Error("no segments were merged: the test tries nothing")
+			}
+		})
+	}
+}
+
+// setOffload turns an offload of eth0 on or off (SIOCETHTOOL).
+func setOffload(command, data uint32) error {
+	value := struct{ command, data uint32 }{command, data}
+	var r interfaceRequest
+	copy(r.name[:], "eth0")
+	*(*unsafe.Pointer)(unsafe.Pointer(&r.data)) = unsafe.Pointer(&value)
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM, 0)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(socket)
+	const ethtool = 0x8946
+	return r.do(socket, ethtool)
+}

@@ -1,0 +1,268 @@
+package kernel
+
+import (
+	"errors"
+	"math"
+	"net"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// sendUDP sends so many datagrams from each of some goroutines.
+func (w *wire) sendUDP(senders, each int) error {
+	errs := make([]error, senders)
+	var group sync.WaitGroup
+	for i := range senders {
+		group.Go(func() {
+			var c net.Conn
+			errs[i] = in(w.a, func() (err error) {
+				c, err = net.Dial("udp4", "10.99.0.2:6000")
+				return err
+			})
+			for n := 0; n < each && errs[i] == nil; {
+				_, err := c.Write([]byte{byte(i), byte(n), byte(n >> 8), byte(n >> 16)})
+				switch {
+				case err == nil:
+					n++
+				case !errors.Is(err, syscall.ECONNREFUSED): // of an earlier one: this one was not sent
+					errs[i] = err
+				}
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// Rotations lose and double no packet, however many processors send meanwhile.
+func TestRotateLosesNothing(t *testing.T) {
+	w := newWire(t, "")
+	config := DefaultConfig
+	config.Clock = Boot
+	p := newPoint(t, config)
+	w.attach(t, p, w.a, Egress)
+	// Until the neighbour's address is known, few datagrams wait for it.
+	if err := w.sendUDP(1, 1); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	if warm, err := p.Rotate(); err != nil || p.Release(warm) != nil {
+		t.Fatal(err)
+	}
+	const senders, each = 4, 30_000
+	done := make(chan error, 1)
+	go func() { done <- w.sendUDP(senders, each) }()
+	var counted uint64
+	var last int64
+	intervals := 0
+	rotate := func() {
+		i, err := p.Rotate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last != 0 && i.Start != last || i.End <= i.Start {
+			t.Errorf("interval from %d to %d after one to %d", i.Start, i.End, last)
+		}
+		last = i.End
+		r, _ := estimateSelf(i)
+		counted += r
+		intervals++
+		if err := p.Release(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for running := true; running; rotate() {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			running = false
+		default:
+		}
+	}
+	rotate()
+	if counted != senders*each {
+		t.Errorf("%d packets counted in %d intervals, want %d", counted, intervals, senders*each)
+	}
+	t.Logf("%d packets in %d intervals", counted, intervals)
+}
+
+// Without tcx, tc filters do the same, and go with the Point.
+func TestFilter(t *testing.T) {
+	w := newWire(t, "")
+	p := newPoint(t, DefaultConfig)
+	for _, hook := range []Hook{Egress, Ingress} {
+		if err := in(w.a, func() error { return p.attach("eth0", hook, false) }); err != nil {
+			t.Fatal(err)
+		}
+		// As after a process that was killed.
+		if err := in(w.a, func() error { return p.attach("eth0", hook, false) }); err != nil {
+			t.Fatalf("again: %v", err)
+		}
+	}
+	if err := w.sendUDP(1, 1000); err != nil {
+		t.Fatal(err)
+	}
+	i, err := p.Rotate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := estimateSelf(i); n < 1000 { // and what ICMP answers
+		t.Errorf("%d packets counted, want 1000 at least", n)
+	}
+	filters := func() string {
+		out, err := exec.Command("tc", "-n", w.a, "filter", "show", "dev", "eth0", "egress").CombinedOutput()
+		if err != nil {
+			t.Skipf("tc: %v: %s", err, out)
+		}
+		return string(out)
+	}
+	if !strings.Contains(filters(), "hoplag") {
+		t.Errorf("no filter is shown: %q", filters())
+	}
+	p.Close()
+	if strings.Contains(filters(), "hoplag") {
+		t.Errorf("the filter stays after Close: %q", filters())
+	}
+}
+
+// A reader that keeps an interval costs nothing but a longer next one; foreign
+// intervals are refused; a closed Point says so.
+func TestRelease(t *testing.T) {
+	p := newPoint(t, testConfig)
+	w := newTwin(t, p, Ingress, 1)
+	frame := make([]byte, 60)
+	frame[12], frame[14], frame[17] = 8, 0x45, 40
+	first, err := p.Rotate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := w.update(frame); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Rotate(); !errors.Is(err, estimate.ErrBusy) {
+			t.Errorf("error %v, want ErrBusy", err)
+		}
+	}
+	if err := p.Release(new(Interval)); !errors.Is(err, estimate.ErrRelease) {
+		t.Errorf("a foreign interval: error %v, want ErrRelease", err)
+	}
+	if err := p.Release(first); err != nil {
+		t.Fatal(err)
+	}
+	second, err := p.Rotate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := estimateSelf(second); n != 2 {
+		t.Errorf("%d packets after two rotations that found the reader busy, want 2", n)
+	}
+	p.Close()
+	p.Close()
+	if _, err := p.Rotate(); !errors.Is(err, syscall.EBADF) {
+		t.Errorf("closed: error %v, want EBADF", err)
+	}
+	if err := p.Attach("lo", Ingress); !errors.Is(err, syscall.EBADF) {
+		t.Errorf("closed: error %v, want EBADF", err)
+	}
+}
+
+func TestAttachErrors(t *testing.T) {
+	p := newPoint(t, DefaultConfig)
+	if err := p.Attach("no-such-device", Ingress); !errors.Is(err, syscall.ENODEV) {
+		t.Errorf("error %v, want ENODEV", err)
+	}
+	if err := p.Attach("lo", 0); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("error %v, want ErrConfig", err)
+	}
+}
+
+// Stamps are those of the clock that was asked for.
+func TestClocks(t *testing.T) {
+	for _, kind := range []Clock{Wall, Boot, TAI, Coarse} {
+		t.Run(kind.String(), func(t *testing.T) {
+			config := testConfig
+			config.Clock = kind
+			p := newPoint(t, config)
+			run := runner{program: p.loadTest(t, Ingress, false, false)}
+			frame := make([]byte, 60)
+			frame[12], frame[14], frame[17] = 8, 0x45, 40
+			before := p.clock.read()
+			if _, err := run.run(frame, 1); err != nil {
+				t.Fatal(err)
+			}
+			after := p.clock.read()
+			stamps := make([]uint64, 0, 1)
+			lane := p.config.laneSize() / 8
+			for at := 0; at < len(p.memory); at += lane {
+				for c := range p.config.ldaCells() {
+					if cell := p.memory[at+countersSize/8+2*c:]; uint32(cell[1]) == 1 {
+						stamps = append(stamps, cell[0])
+					}
+				}
+			}
+			if len(stamps) != 1 {
+				t.Fatalf("%d stamps, want one", len(stamps))
+			}
+			stamp := int64(stamps[0]) + p.clock.offset
+			tick := int64(0)
+			if kind == Coarse {
+				tick = int64(10 * time.Millisecond)
+			}
+			if stamp < before-tick || stamp > after {
+				t.Errorf("stamp %d, want from %d to %d", stamp, before, after)
+			}
+			if kind == Wall {
+				if now := time.Now().UnixNano(); math.Abs(float64(now-stamp)) > 10e9 {
+					t.Errorf("stamp %d at %d", stamp, now)
+				}
+			}
+		})
+	}
+}
+
+// Setting the wall clock is seen, once.
+func TestClockStep(t *testing.T) {
+	p := newPoint(t, testConfig)
+	p.clock = clock{kind: Wall}
+	if err := p.clock.begin(); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if _, _, _, err := p.clock.cut(); err != nil {
+			t.Fatalf("nobody set the clock: %v", err)
+		}
+	}
+	p.clock.offset -= 50_000 // as if somebody had set it forward by 50 µs
+	i, err := p.Rotate()
+	if !errors.Is(err, ErrStep) || i == nil {
+		t.Errorf("error %v, want ErrStep", err)
+	}
+	if err := p.Release(i); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Rotate(); err != nil {
+		t.Errorf("the interval after: %v", err)
+	}
+}
+
+func TestProcessors(t *testing.T) {
+	for list, want := range map[string]int{"0\n": 1, "0-3\n": 4, "0-3,8-11\n": 12, "0,5": 6} {
+		if n, err := parseProcessors(list); n != want || err != nil {
+			t.Errorf("%q: %d, %v, want %d", list, n, err, want)
+		}
+	}
+	for _, list := range []string{"", "a", "0-", "70000"} {
+		if n, err := parseProcessors(list); err == nil {
+			t.Errorf("%q: %d, want an error", list, n)
+		}
+	}
+}
