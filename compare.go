@@ -2,6 +2,7 @@ package hoplag
 
 import (
 	"cmp"
+	"math"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -28,6 +29,10 @@ type comparison struct {
 	begun   bool  // current and paired mean something
 	fresh   bool  // a session began in the present report, or settled
 	settles int   // pairs until what was on its way when the session began has come
+
+	held    *Report // ended, and waiting for release
+	after   int64   // pairs since its end
+	reading clock.Reading
 }
 
 func newComparison(c Config) *comparison {
@@ -54,7 +59,14 @@ func (c *comparison) last(report int64) int64 { return (report+1)*c.cuts - 1 }
 // next returns the next report if its interval has been compared, or if now,
 // a cut of the second point's clock, is so much later that it will not be.
 func (c *comparison) next(now int64) (Report, bool) {
-	for !c.begun || c.paired < c.last(c.current) {
+	for {
+		if c.held != nil && c.after >= c.hold() {
+			return c.release(), true
+		}
+		if c.begun && c.held == nil && c.paired >= c.last(c.current) {
+			c.end(nil)
+			continue
+		}
 		pair, ok := c.pairing.next()
 		if !ok {
 			break
@@ -63,6 +75,7 @@ func (c *comparison) next(now int64) (Report, bool) {
 			c.begin(pair.through - 1)
 		}
 		c.take(pair)
+		c.after++
 	}
 	if !c.begun {
 		return Report{}, false
@@ -70,16 +83,20 @@ func (c *comparison) next(now int64) (Report, bool) {
 	if jump := floorDiv(now, c.cuts) - c.current; jump < -1 || jump > maxBehind {
 		// The clock was stepped: there are no reports of the time between.
 		c.current += jump
-		return Report{}, false
 	}
-	switch {
-	case c.paired >= c.last(c.current):
-		return c.report(nil), true
-	case now > c.last(c.current)+c.cuts+2:
-		return c.report(ErrSilent), true
+	late := now - c.last(c.current) - 2
+	if c.held == nil && late > c.cuts {
+		c.end(ErrSilent)
+	}
+	if c.held != nil && late > c.hold()-c.cuts {
+		return c.release(), true
 	}
 	return Report{}, false
 }
+
+// hold is for how many cuts a report waits for packets that were received in
+// its interval and are known to have passed both points a little later.
+func (c *comparison) hold() int64 { return min(2, c.cuts) }
 
 // maxBehind is how many reports may be missing before they are given up.
 const maxBehind = 60
@@ -122,10 +139,11 @@ func (c *comparison) sample(direction int, g estimate.Group, near int64) clock.S
 	return clock.There(g.Sent, received, g.Packets, bits, near)
 }
 
-// report ends the present report.
-func (c *comparison) report(err error) Report {
+// end ends the present report and begins the next one. The report is held back
+// until it is released.
+func (c *comparison) end(err error) {
 	start := c.current * int64(c.config.Report)
-	r := Report{
+	r := &Report{
 		Number: c.current,
 		Start:  time.Unix(0, start).UTC(),
 		Length: c.config.Report,
@@ -136,33 +154,47 @@ func (c *comparison) report(err error) Report {
 	}
 	r.Clock.Apart = c.pairing.apart()
 	_, unknown := c.clocks.Add(c.samples[back], c.samples[forth])
-	reading, _ := c.clocks.Between(start, start+int64(c.config.Report))
 	if unknown == nil {
-		r.Clock.set(reading)
-	}
-	readings := [2]*clock.Reading{}
-	if unknown == nil {
-		reverse := reading.Reverse()
-		readings = [2]*clock.Reading{&reverse, &reading}
+		c.reading, _ = c.clocks.Between(start, start+int64(c.config.Report))
+		r.Clock.set(c.reading)
 	}
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
-		*into = c.routes[d].delay(readings[d], c.config.Report)
-		if c.config.Flows > 0 && c.seen != nil {
-			a := c.routes[d].flows
-			into.Flows, into.UnknownFlows = flowDelays(a, c.seen(d, c.current*c.cuts))
-			a.Reset()
-			if readings[d] != nil {
-				into.correctFlows(*readings[d])
-			}
-		}
 		c.samples[d] = c.samples[d][:0]
+		*into = c.routes[d].delay()
+		if c.fresh {
+			into.Lost, into.Extra = 0, 0
+		}
+		if c.config.Flows > 0 && c.seen != nil {
+			flows := c.routes[d].flows
+			into.Flows, into.UnknownFlows = flowDelays(flows, c.seen(d, c.current*c.cuts))
+			flows.Reset()
+		}
 	}
-	if c.fresh {
-		r.Forth.Lost, r.Forth.Extra, r.Back.Lost, r.Back.Extra = 0, 0, 0, 0
-	}
+	c.held, c.after = r, 0
 	c.current++
 	c.fresh = c.settles > 0
-	return r
+}
+
+// release returns the report that was held back. Now it is known what was on
+// its way at the end of its interval.
+func (c *comparison) release() Report {
+	r := c.held
+	c.held = nil
+	for d, delay := range [2]*Delay{&r.Forth, &r.Back} {
+		if delay.Err == nil {
+			delay.Edge = c.routes[d].edge(delay)
+		}
+	}
+	if r.Clock.Known {
+		r.Forth.correct(c.reading.Reverse(), c.config.Report)
+		r.Back.correct(c.reading, c.config.Report)
+	}
+	for _, d := range [2]*Delay{&r.Forth, &r.Back} {
+		if d.Err == nil {
+			d.MeanInterval95, d.DeviationInterval95 = d.MeanInterval(confidence), d.DeviationInterval(confidence)
+		}
+	}
+	return *r
 }
 
 // A route compares the counters of one direction.
@@ -177,6 +209,43 @@ type route struct {
 	cells  int
 	words  [2][]uint64
 	groups []estimate.Group
+
+	start            uint32 // the cut that the present report begins after
+	crossed, carried crossing
+}
+
+// A crossing is groups of packets of which some were received before a report
+// begins, and some after. The report counts all of them.
+type crossing struct {
+	packets float64
+	base    int64   // ns
+	excess  float64 // of the delays, over base each
+}
+
+func (x *crossing) add(g estimate.Group) {
+	if x.packets == 0 {
+		x.base = g.Sum / int64(g.Packets)
+	}
+	x.packets += float64(g.Packets)
+	x.excess += float64(g.Sum - int64(g.Packets)*x.base)
+}
+
+// off is by how much the delays differ from a mean, altogether.
+func (x *crossing) off(mean float64) float64 {
+	return math.Abs(x.excess + x.packets*(float64(x.base)-mean))
+}
+
+// edge is by how much the mean may be off because of packets that were received
+// in one interval and count in another: those of the groups that cross the ends
+// of the report that ended last. Their delays are known, but not which of them
+// were received on which side.
+func (w *route) edge(d *Delay) float64 {
+	const errors = 2 // standard errors
+	if d.Received == 0 {
+		return 0
+	}
+	chance := errors * d.StdDev * math.Sqrt(w.carried.packets+w.crossed.packets)
+	return (w.carried.off(d.Mean) + w.crossed.off(d.Mean) + chance) / float64(d.Received)
 }
 
 func newRoute(c Config) *route {
@@ -200,6 +269,7 @@ func newRoute(c Config) *route {
 func (w *route) begin() {
 	w.total.Gap()
 	w.levels.Reset()
+	w.start, w.crossed = 0, crossing{}
 	if w.flows != nil {
 		w.flows.Reset()
 	}
@@ -222,15 +292,17 @@ func (w *route) compare(up, down *tally) []estimate.Group {
 		s, r := w.words[0][2*i:], w.words[1][2*i:]
 		if g, ok := w.levels.Cut(i, estimate.CellPair{SentSum: s[0], SentTally: s[1], ReceivedSum: r[0], ReceivedTally: r[1]}); ok {
 			w.groups = append(w.groups, g)
+			if g.From < w.start {
+				w.crossed.add(g)
+			}
 		}
 	}
 	w.levels.Next()
 	return w.groups
 }
 
-// delay ends a report. The clocks' difference is taken off by reading, if that
-// is not nil.
-func (w *route) delay(reading *clock.Reading, length time.Duration) Delay {
+// delay ends a report.
+func (w *route) delay() Delay {
 	result, err := w.total.Estimate()
 	d := Delay{Result: result, Err: cmp.Or(w.err, err)}
 	if d.Sent+d.Received == 0 {
@@ -243,13 +315,10 @@ func (w *route) delay(reading *clock.Reading, length time.Duration) Delay {
 				d.Quantiles = append(d.Quantiles, q)
 			}
 		}
-		if reading != nil {
-			d.correct(*reading, length)
-		}
-		d.MeanInterval95, d.DeviationInterval95 = d.MeanInterval(confidence), d.DeviationInterval(confidence)
 	}
 	w.total.Reset()
 	w.err = nil
+	w.start, w.carried, w.crossed = w.levels.Cuts(), w.crossed, crossing{}
 	return d
 }
 

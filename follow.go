@@ -60,11 +60,14 @@ type follower struct {
 }
 
 // wake is when to look at the points again: when the present report can be
-// complete, or soon if it should be. The other point's cuts are up to half a
-// cut later than ours.
+// complete, or soon if it should be or nothing was compared yet. The other
+// point's cuts are up to half a cut later than ours.
 func (f *follower) wake() int64 {
 	cut := int64(f.point.config.Cut)
-	due := (f.compare.last(f.compare.current)+1)*cut + cut*6/10
+	if !f.compare.pairing.warm && f.err == nil {
+		return f.point.clock.now() + cut
+	}
+	due := (f.compare.last(f.compare.current)+1+f.compare.hold())*cut + cut*6/10
 	return max(due, f.point.clock.now()+cut)
 }
 

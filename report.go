@@ -53,8 +53,13 @@ type Delay struct {
 
 	// MeanInterval95 and DeviationInterval95 hold the mean and the deviation
 	// in at least 95 of 100 reports. What the clocks add is not in them.
-	// [lda.Result.MeanInterval] gives it for another confidence.
+	// [Delay.MeanInterval] gives it for another confidence.
 	MeanInterval95, DeviationInterval95 estimate.Interval
+
+	// Edge is by how many nanoseconds the mean may be off because packets
+	// that were received close to an end of the interval may count in the one
+	// before or after. It is in the intervals.
+	Edge float64
 
 	// ClockInterval is where the mean is for sure, whatever the delays of the
 	// two directions, were it not for the sampling. It is empty where the
@@ -79,6 +84,15 @@ func (d *Delay) MeanDuration() time.Duration { return duration(d.Mean) }
 
 // StdDevDuration is the standard deviation.
 func (d *Delay) StdDevDuration() time.Duration { return duration(d.StdDev) }
+
+// MeanInterval is the interval of the mean, of [lda.Result.MeanInterval] and
+// for what crossed the ends of the interval.
+func (d *Delay) MeanInterval(confidence float64) estimate.Interval {
+	i := d.Result.MeanInterval(confidence)
+	i.Low -= d.Edge
+	i.High += d.Edge
+	return i
+}
 
 // Quantile returns the quantile of a share, and whether it is known.
 func (d *Delay) Quantile(share float64) (time.Duration, bool) {
@@ -122,6 +136,9 @@ func (c *Clock) set(r clock.Reading) {
 // evenly over the interval.
 func (d *Delay) correct(r clock.Reading, length time.Duration) {
 	const evenly = 0.28867513459481287 // 1/√12
+	if d.Err != nil {
+		return
+	}
 	c := r.Correct(d.Delay, evenly*float64(length))
 	d.Delay, d.ClockInterval = c.Delay, c.Certain
 	for i := range d.Quantiles {
@@ -129,10 +146,6 @@ func (d *Delay) correct(r clock.Reading, length time.Duration) {
 		q.Delay -= r.Offset
 		q.Interval = r.Shift(q.Interval)
 	}
-}
-
-// correctFlows does the same for the flows.
-func (d *Delay) correctFlows(r clock.Reading) {
 	for i := range d.Flows {
 		f := &d.Flows[i]
 		f.Mean -= r.Offset

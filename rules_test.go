@@ -113,6 +113,9 @@ func TestImports(t *testing.T) {
 // importProblem says what is wrong with an import, or nothing.
 func importProblem(pkg, imported string, library bool, allowed []string) string {
 	ours, isOurs := strings.CutPrefix(imported, module+"/")
+	if imported == module {
+		ours, isOurs = frontDoor, true
+	}
 	switch {
 	case !isOurs && strings.Contains(strings.SplitN(imported, "/", 2)[0], "."):
 		return "not the standard library"
@@ -140,6 +143,7 @@ func TestImportRulesBite(t *testing.T) {
 		{"estimate", "math/rand"},
 		{"lda", "net/http"},
 		{".", "os"},
+		{"lda", module},
 		{".", "net/rpc"},
 		{"colate", "unsafe"},
 		{"estimate", "gonum.org/v1/gonum/stat"},
