@@ -1,6 +1,7 @@
 package hoplag
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -13,8 +14,9 @@ import (
 //
 //	magic 4 · nonce of the request 16 · index of the piece 2 · pieces 2 · bytes
 //
-// What a stranger slips in spoils the reply's tag and no more; a reply of which
-// a piece is lost is asked for again.
+// What a stranger slips in spoils the reply's tag and no more. Where pieces are
+// lost, the request is sent again as it is, and answered as before, until all
+// of them are there.
 const (
 	pieceMagic = "HLPD"
 	pieceHead  = 4 + nonceSize + 4
@@ -25,7 +27,10 @@ const (
 	maxPacketReply = 32 << 10
 
 	// retryAfter is how long the next piece of a reply is waited for.
-	retryAfter = 200 * time.Millisecond
+	retryAfter = 100 * time.Millisecond
+
+	// keptReplies is how many replies a point keeps, to give them again.
+	keptReplies = 16
 )
 
 // ServePacket answers the followers that send datagrams, until the connection
@@ -34,6 +39,11 @@ const (
 // and replay requests can have replies sent elsewhere.
 func (p *Point) ServePacket(conn net.PacketConn) error {
 	buffer := make([]byte, maxRequest)
+	var kept [keptReplies]struct {
+		request string
+		pieces  [][]byte
+	}
+	next := 0
 	for {
 		n, from, err := conn.ReadFrom(buffer)
 		if errors.Is(err, net.ErrClosed) {
@@ -42,21 +52,36 @@ func (p *Point) ServePacket(conn net.PacketConn) error {
 		if err != nil {
 			return fmt.Errorf("hoplag: %w", err)
 		}
-		reply, nonce, err := p.answer(buffer[:n], maxPacketReply)
-		if err != nil {
-			continue
+		at := 0
+		for at < keptReplies && (kept[at].pieces == nil || kept[at].request != string(buffer[:n])) {
+			at++
 		}
-		pieces := (len(reply) + pieceSize - 1) / pieceSize
-		for i := range pieces {
-			b := append([]byte(pieceMagic), nonce[:]...)
-			b = binary.BigEndian.AppendUint16(b, uint16(i))
-			b = binary.BigEndian.AppendUint16(b, uint16(pieces))
-			b = append(b, reply[i*pieceSize:min(len(reply), (i+1)*pieceSize)]...)
-			if _, err := conn.WriteTo(b, from); err != nil {
+		if at == keptReplies {
+			reply, nonce, err := p.answer(buffer[:n], maxPacketReply)
+			if err != nil {
+				continue
+			}
+			at, next = next, (next+1)%keptReplies
+			kept[at].request, kept[at].pieces = string(buffer[:n]), cutUp(reply, nonce)
+		}
+		for _, piece := range kept[at].pieces {
+			if _, err := conn.WriteTo(piece, from); err != nil {
 				break // as if it were lost
 			}
 		}
 	}
+}
+
+// cutUp cuts a reply into datagrams.
+func cutUp(reply []byte, nonce [nonceSize]byte) (pieces [][]byte) {
+	count := (len(reply) + pieceSize - 1) / pieceSize
+	for i := range count {
+		b := append([]byte(pieceMagic), nonce[:]...)
+		b = binary.BigEndian.AppendUint16(b, uint16(i))
+		b = binary.BigEndian.AppendUint16(b, uint16(count))
+		pieces = append(pieces, append(b, reply[i*pieceSize:min(len(reply), (i+1)*pieceSize)]...))
+	}
+	return pieces
 }
 
 // Datagrams exchanges over a connected socket with a point's
@@ -66,50 +91,52 @@ func Datagrams(conn net.Conn) Exchange {
 	return func(ctx context.Context, request []byte) ([]byte, error) {
 		stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 		defer stop()
+		var r assembly
+		copy(r.nonce[:], request[min(len(request), requestNonce):])
 		for {
 			if _, err := conn.Write(request); err != nil && ctx.Err() == nil {
 				// A port that was closed a moment ago may be open again.
-				time.Sleep(retryAfter / 4)
+				time.Sleep(retryAfter / 2)
 			}
-			reply, err := readPieces(ctx, conn, request)
-			if err == nil || ctx.Err() != nil {
-				return reply, err
+			err := r.read(conn)
+			if err == nil {
+				return bytes.Join(r.pieces, nil), nil
+			}
+			if ctx.Err() != nil {
+				return nil, fmt.Errorf("hoplag: no whole reply: %w", err)
 			}
 		}
 	}
 }
 
-// readPieces puts the pieces of the reply to a request together.
-func readPieces(ctx context.Context, conn net.Conn, request []byte) ([]byte, error) {
-	nonce := request[requestNonce : requestNonce+nonceSize]
-	var pieces [][]byte
-	missing := -1
+// An assembly is the pieces of the reply to a request that have come.
+type assembly struct {
+	nonce   [nonceSize]byte
+	pieces  [][]byte
+	missing int
+}
+
+// read reads pieces until all are there, or none has come for a while.
+func (r *assembly) read(conn net.Conn) error {
 	buffer := make([]byte, pieceHead+pieceSize+1)
-	for missing != 0 {
+	for r.pieces == nil || r.missing > 0 {
 		conn.SetReadDeadline(time.Now().Add(retryAfter))
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("hoplag: no whole reply: %w", err)
-		}
 		n, err := conn.Read(buffer)
 		if err != nil {
-			return nil, fmt.Errorf("hoplag: %w", err)
+			return err
 		}
 		b := buffer[:n]
-		if n < pieceHead || string(b[:4]) != pieceMagic || string(b[4:4+nonceSize]) != string(nonce) {
+		if n < pieceHead || string(b[:4]) != pieceMagic || string(b[4:4+nonceSize]) != string(r.nonce[:]) {
 			continue
 		}
 		index, count := int(binary.BigEndian.Uint16(b[4+nonceSize:])), int(binary.BigEndian.Uint16(b[6+nonceSize:]))
-		if missing < 0 {
-			pieces, missing = make([][]byte, count), count
+		if r.pieces == nil {
+			r.pieces, r.missing = make([][]byte, count), count
 		}
-		if count == len(pieces) && index < count && pieces[index] == nil {
-			pieces[index] = append([]byte{}, b[pieceHead:]...)
-			missing--
+		if count == len(r.pieces) && index < count && r.pieces[index] == nil {
+			r.pieces[index] = append([]byte{}, b[pieceHead:]...)
+			r.missing--
 		}
 	}
-	var reply []byte
-	for _, piece := range pieces {
-		reply = append(reply, piece...)
-	}
-	return reply, nil
+	return nil
 }
