@@ -63,8 +63,12 @@ func (r *Run) Notef(format string, args ...any) { r.Note(fmt.Sprintf(format, arg
 //	run.Config("packets", packets, "losses", losses, "lda", config)
 //
 // Values are anything that encodes to JSON. Called again, it adds to what was
-// said.
+// said. A single value is all that was chosen.
 func (r *Run) Config(namesAndValues ...any) {
+	if len(namesAndValues) == 1 {
+		r.found.config = namesAndValues[0]
+		return
+	}
 	all, _ := r.found.config.(map[string]any)
 	if all == nil {
 		all = map[string]any{}

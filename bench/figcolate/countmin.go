@@ -1,7 +1,6 @@
 package figcolate
 
 import (
-	"context"
 	"fmt"
 	"math"
 
@@ -11,12 +10,13 @@ import (
 )
 
 var countMin = experiment.Experiment{
-	Name:   "colate-cm",
-	Group:  group,
-	Title:  "COLATE and count-min sketches",
-	Claim:  "For β = 0.05 and α = 0.95 a count-min sketch needs 165 counters and three memory accesses, for every flow by itself: 3,135 bits a flow, as many as COLATE at 0.1 bit a packet for flows of 31,350 packets (section 6.5).",
+	Name:  "colate-cm",
+	Group: group,
+	Title: "COLATE and count-min sketches",
+	Claim: "For β = 0.05 and α = 0.95 a count-min sketch needs 165 counters and three memory accesses, for every flow by itself: " +
+		"3,135 bits a flow, as many as COLATE at 0.1 bit a packet for flows of 31,350 packets (section 6.5).",
 	Weight: 25, Quick: 2,
-	Run: runCountMin,
+	Measure: measureCountMin,
 }
 
 // sketchRows is the number of rows for a reliability, ⌈ln 1/(1−α)⌉, and
@@ -55,26 +55,24 @@ func (s *sketch) sum(key hashing.Flow) float64 {
 	return least
 }
 
-func runCountMin(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+func measureCountMin(run *experiment.Run) {
 	most := run.Pick(200, 1000)
 	seed := run.SeedOf("count-min")
-	t, err := newTraffic(ctx, run, backbone)
-	if err != nil {
-		return experiment.Result{}, err
-	}
+	t := newTraffic(run, backbone)
 	rows, columns := sketchRows(0.95), sketchColumns(0.05)
 	bits := rows * columns * 19
-	result := experiment.Result{
-		Claims: []experiment.Claim{
-			{What: "counters of a sketch for one flow, α = 0.95, β = 0.05", Paper: "165", Ours: fmt.Sprint(rows * columns), Verdict: experiment.Holds(rows*columns == 165)},
-			{What: "packets of a flow at which 19-bit counters for it alone take 0.1 bit a packet", Paper: "31,350", Ours: fmt.Sprint(10 * bits), Verdict: experiment.Holds(10*bits == 31_350)},
-		},
-		Config: setting(run, map[string]any{"traffic": backbone.trace, "memories, MB": memories[:2], "rows": rows, "seed": seed}),
-		Notes:  []string{fmt.Sprintf("The sketch, too, is shared by all flows, and holds whole time stamps; its least sum is mostly of the same row at both points, and then the error is the delays of others in that one counter, as with COLATE. With fewer flows (%d) than a row has counters, most flows have one of their three for themselves and are exact, where COLATE spreads a flow over %d and always shares. It costs three memory updates a packet; and which flows are exact, nothing tells.", len(t.flows), countersEach)},
-	}
-	table := experiment.Table{Title: "Median error of means, and flows of 1,000 packets and more within 5 %", Columns: []string{"memory (MB)", "method", "1", "2–9", "10–99", "100–999", "≥ 1,000", "within 5 %"}}
+	run.Holds("counters of a sketch for one flow, α = 0.95, β = 0.05", "165", fmt.Sprint(rows*columns), rows*columns == 165)
+	run.Holds("packets of a flow at which 19-bit counters for it alone take 0.1 bit a packet", "31,350", fmt.Sprint(10*bits),
+		10*bits == 31_350)
+	configure(run, "traffic", backbone.trace, "memories, MB", memories[:2], "rows", rows, "seed", seed)
+	run.Note(fmt.Sprintf("The sketch, too, is shared by all flows, and holds whole time stamps; its least sum is mostly of the same row "+
+		"at both points, and then the error is the delays of others in that one counter, as with COLATE. With fewer flows (%d) than a row "+
+		"has counters, most flows have one of their three for themselves and are exact, where COLATE spreads a flow over %d and always "+
+		"shares. It costs three memory updates a packet; and which flows are exact, nothing tells.", len(t.flows), countersEach))
+	table := run.Table("", "Median error of means, and flows of 1,000 packets and more within 5 %", "memory (MB)", "method", "1", "2–9",
+		"10–99", "100–999", "≥ 1,000", "within 5 %")
 	chosen := t.someOfEach(most)
-	for m, mb := range memories[:2] {
+	for m, mb := range experiment.Each(run, memories[:2]) {
 		n := countersIn(run, mb)
 		up, down := newSketch(rows, n), newSketch(rows, n)
 		for i := range t.packets {
@@ -83,10 +81,7 @@ func runCountMin(ctx context.Context, run *experiment.Run) (experiment.Result, e
 			up.add(key, p.in)
 			down.add(key, p.out)
 		}
-		race, err := t.race(ctx, n, seed, chosen)
-		if err != nil {
-			return experiment.Result{}, err
-		}
+		race := t.race(run, n, seed, chosen)
 		cm := &errorsOf{name: "count-min"}
 		for _, i := range chosen {
 			f := &t.flows[i]
@@ -94,8 +89,9 @@ func runCountMin(ctx context.Context, run *experiment.Run) (experiment.Result, e
 		}
 		f := plot.Figure{
 			Name: string(rune('a' + m)), Title: fmt.Sprintf("Median error of means by size, %v MB, %s", mb, t.name),
-			Caption: fmt.Sprintf("A count-min sketch of %d rows and COLATE's counters, of the same memory. Errors below a thousandth of a per cent are drawn there.", rows),
-			X:       binAxis(), Y: errorAxis(0, 0),
+			Caption: fmt.Sprintf("A count-min sketch of %d rows and COLATE's counters, of the same memory. Errors below a thousandth of a per "+
+				"cent are drawn there.", rows),
+			X: binAxis, Y: errorAxis(0, 0),
 		}
 		for _, e := range append([]*errorsOf{cm}, race...) {
 			s := e.byBin(e.name)
@@ -109,16 +105,13 @@ func runCountMin(ctx context.Context, run *experiment.Run) (experiment.Result, e
 			}
 			table.Add(append(cells, experiment.Percent(e.within(large, 0.05)))...)
 		}
-		result.Figures = append(result.Figures, f)
-		result.Claims = append(result.Claims,
-			experiment.Claim{What: fmt.Sprintf("median error of flows of ≥ 1,000 packets, %v MB, count-min for all flows and COLATE by Theorem 2", mb), Paper: "COLATE's is smaller", Ours: percentFrom(cm.median(large)) + "; " + percentFrom(race[0].median(large)), Verdict: experiment.Holds(race[0].median(large) < cm.median(large))},
-			experiment.Claim{What: "the same, count-min and joint decoding", Paper: percentFrom(cm.median(large)), Ours: percentFrom(race[2].median(large)), Verdict: experiment.Judge(race[2].median(large), cm.median(large), 0.1)})
-		if err := run.Progress(ctx, m+1, 2); err != nil {
-			return experiment.Result{}, err
-		}
+		run.Figures(f)
+		run.Holds(fmt.Sprintf("median error of flows of ≥ 1,000 packets, %v MB, count-min for all flows and COLATE by Theorem 2", mb),
+			"COLATE's is smaller", percentFrom(cm.median(large))+"; "+percentFrom(race[0].median(large)), race[0].median(large) < cm.median(large))
+		run.Claim("the same, count-min and joint decoding", percentFrom(cm.median(large)), percentFrom(race[2].median(large)),
+			experiment.Judge(race[2].median(large), cm.median(large), 0.1))
 	}
-	result.Tables = []experiment.Table{table}
-	return result, nil
+
 }
 
 // percentFrom is a percentage, or that there is nothing but rounding.

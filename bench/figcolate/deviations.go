@@ -1,7 +1,6 @@
 package figcolate
 
 import (
-	"context"
 	"fmt"
 	"math"
 
@@ -11,50 +10,42 @@ import (
 )
 
 var deviations = experiment.Experiment{
-	Name:   "colate-7",
-	Group:  group,
-	Title:  "The error of deviations, and virtual repetitions (Figs. 7 and 9)",
-	Claim:  "The deviation is off by less than 5 % for 91 % of the flows with 1,000 virtual repetitions, and for 98 % with 100,000: its error can be made as small as one likes (sections 4.2 and 6.2.2, Figs. 7 and 9).",
+	Name:  "colate-7",
+	Group: group,
+	Title: "The error of deviations, and virtual repetitions (Figs. 7 and 9)",
+	Claim: "The deviation is off by less than 5 % for 91 % of the flows with 1,000 virtual repetitions, and for 98 % with 100,000: " +
+		"its error can be made as small as one likes (sections 4.2 and 6.2.2, Figs. 7 and 9).",
 	Weight: 50, Quick: 1.5,
-	Run: runDeviations,
+	Measure: measureDeviations,
 }
 
 const deviationLimit = 0.05
 
-func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+func measureDeviations(run *experiment.Run) {
 	most := run.Pick(60, 300)
 	gammas := []int{1, 10, 100, 1000, 10_000, 100_000}
 	if run.Quick {
 		gammas = gammas[:4]
 	}
 	seed := run.SeedOf("deviations")
-	asked := class{"≥ 100", 100, unlimited}
 	cdf := plot.Figure{
 		Name: "7", Title: "Error of deviations, flows of 100 packets and more",
-		Caption: fmt.Sprintf("Dashed: %d virtual repetitions, where the paper has 91 %% of flows within 5 %%. Solid: counters of the same memory that count their packets.", 1000),
-		X:       errorAxis(0.1, 1e5), Y: shareAxis,
+		Caption: fmt.Sprintf("Dashed: %d virtual repetitions, where the paper has 91 %% of flows within 5 %%. Solid: "+
+			"counters of the same memory that count their packets.", 1000),
+		X: errorAxis(0.1, 1e5), Y: shareAxis,
 	}
 	repetitions := plot.Figure{
 		Name: "9", Title: "Flows whose deviation is within 5 %, and virtual repetitions",
 		Caption: "The last mark is the closed form, which is what infinitely many repetitions give.",
 		X:       plot.Axis{Label: "virtual repetitions", Scale: plot.Log}, Y: plot.Axis{Label: "flows (%)", Min: 0, Max: 100},
 	}
-	table := experiment.Table{Title: "Deviation: median error where there is an answer, and part of all flows within 5 %; 10 MB", Columns: []string{"trace", "flows", "1 repetition", "1,000", "closed form", "Estimate, counted", "no answer, closed form", "no answer, counted"}}
-	result := experiment.Result{Config: setting(run, map[string]any{"repetitions": gammas, "seed": seed, "memory, MB": 10})}
-	step := run.Steps(ctx, len(kinds)*3)
-	for i, k := range kinds {
-		t, err := newTraffic(ctx, run, k)
-		if err != nil {
-			return experiment.Result{}, err
-		}
-		if err := step(); err != nil {
-			return experiment.Result{}, err
-		}
+	table := run.Table("", "Deviation: median error where there is an answer, and part of all flows within 5 %; 10 MB", "trace", "flows",
+		"1 repetition", "1,000", "closed form", "Estimate, counted", "no answer, closed form", "no answer, counted")
+	configure(run, "repetitions", gammas, "seed", seed, "memory, MB", 10)
+	for i, k := range experiment.Each(run, kinds) {
+		t := newTraffic(run, k)
 		n := countersIn(run, 10)
-		plain, err := t.record(sums(n, seed))
-		if err != nil {
-			return experiment.Result{}, err
-		}
+		plain := t.record(sums(n, seed))
 		chosen := t.some(asked, most)
 		byGamma := make([]*errorsOf, len(gammas))
 		for g := range gammas {
@@ -65,39 +56,20 @@ func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result,
 		for _, j := range chosen {
 			f := &t.flows[j]
 			truth := math.Sqrt(f.delays.PopulationVariance())
-			if err := plain.gather(f); err != nil {
-				return experiment.Result{}, err
-			}
+			plain.gather(f)
 			for g, gamma := range gammas {
-				x, err := orNone(paper.VirtualRepetitions(plain.sender, plain.receiver, uint64(f.packets), gamma, uint64(f.key)))
-				if err != nil {
-					return experiment.Result{}, err
-				}
+				x := orNone(paper.VirtualRepetitions(plain.sender, plain.receiver, uint64(f.packets), gamma, uint64(f.key)))
 				byGamma[g].addTo(f, x, truth)
 			}
-			x, err := orNone(paper.ClosedForm(plain.sender, plain.receiver, uint64(f.packets)))
-			if err != nil {
-				return experiment.Result{}, err
-			}
+			x := orNone(paper.ClosedForm(plain.sender, plain.receiver, uint64(f.packets)))
 			if math.IsNaN(x) {
 				none++
 			}
 			closed.addTo(f, x, truth)
-			if err := ctx.Err(); err != nil {
-				return experiment.Result{}, err
-			}
+			run.Alive()
 		}
-		if err := step(); err != nil {
-			return experiment.Result{}, err
-		}
-		counting, err := t.count(counted(n, seed))
-		if err != nil {
-			return experiment.Result{}, err
-		}
-		found, err := counting.estimate(t, chosen)
-		if err != nil {
-			return experiment.Result{}, err
-		}
+		counting := t.count(counted(n, seed))
+		found := counting.estimate(t, chosen)
 		for a, j := range chosen {
 			f := &t.flows[j]
 			x := deviationOf(&found[a])
@@ -105,9 +77,6 @@ func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result,
 				noneOurs++
 			}
 			ours.addTo(f, x, math.Sqrt(f.delays.PopulationVariance()))
-		}
-		if err := step(); err != nil {
-			return experiment.Result{}, err
 		}
 		median, answers := closed.answered(asked)
 		medianOurs, answersOurs := ours.answered(asked)
@@ -125,20 +94,24 @@ func runDeviations(ctx context.Context, run *experiment.Run) (experiment.Result,
 			median, _ := e.answered(asked)
 			return experiment.Percent(median) + "; " + experiment.Percent(e.within(asked, deviationLimit))
 		}
-		table.Add(k.name, fmt.Sprint(len(chosen)), cell(byGamma[0]), cell(thousand), cell(closed), cell(ours), fmt.Sprint(none), fmt.Sprint(noneOurs))
+		table.Add(k.name, fmt.Sprint(len(chosen)), cell(byGamma[0]), cell(thousand), cell(closed), cell(ours), fmt.Sprint(none),
+			fmt.Sprint(noneOurs))
 		within := thousand.within(asked, deviationLimit)
-		result.Claims = append(result.Claims,
-			experiment.Claim{What: k.name + ": flows within 5 %, 1,000 repetitions", Paper: "> 91 %", Ours: experiment.Percent(within), Verdict: experiment.Holds(within > 0.91)},
-			experiment.Claim{What: k.name + ": the same, closed form and counted counters", Paper: experiment.Percent(closed.within(asked, deviationLimit)), Ours: experiment.Percent(ours.within(asked, deviationLimit)),
-				Verdict: experiment.Judge(1-ours.within(asked, deviationLimit), 1-closed.within(asked, deviationLimit), 0.01)},
-			experiment.Claim{What: fmt.Sprintf("%s: median error where there is an answer, closed form (%d of %d flows) and counted counters (%d)", k.name, answers, len(chosen), answersOurs),
-				Paper: experiment.Percent(median), Ours: experiment.Percent(medianOurs), Verdict: experiment.Judge(medianOurs, median, 0.1)})
+		run.Holds(k.name+": flows within 5 %, 1,000 repetitions", "> 91 %", experiment.Percent(within), within > 0.91)
+		run.Claim(k.name+": the same, closed form and counted counters", experiment.Percent(closed.within(asked, deviationLimit)),
+			experiment.Percent(ours.within(asked, deviationLimit)), experiment.Judge(1-ours.within(asked, deviationLimit),
+				1-closed.within(asked, deviationLimit), 0.01))
+		run.Beats(fmt.Sprintf("%s: median error where there is an answer, closed form (%d of %d flows) and counted counters (%d)", k.name,
+			answers, len(chosen), answersOurs), medianOurs, median, 0.1)
 	}
-	result.Figures = []plot.Figure{cdf, repetitions}
-	result.Tables = []experiment.Table{table}
-	result.Notes = []string{
-		"Repetitions average over pairings of the same 20 numbers, and their limit is known in closed form (m·S²). They cannot make up for what the 20 numbers do not tell: how many packets are in each. The sample variance of 20 sums has itself a deviation of a third, and it is mostly that of the number of packets.",
-		"Flows without an answer, as where the variance comes out negative, are not within 5 %, and in no median. Counted counters say that they do not know where most of what they hold is of other flows, whose delays vary more: with the bursts of the data centre that is most flows.",
-	}
-	return result, nil
+	run.Figures(cdf, repetitions)
+
+	run.Note(
+		"Repetitions average over pairings of the same 20 numbers, and their limit is known in closed form (m·S²). "+
+			"They cannot make up for what the 20 numbers do not tell: how many packets are in each. The sample variance of 20 sums has itself a "+
+			"deviation of a third, and it is mostly that of the number of packets.",
+		"Flows without an answer, as where the variance comes out negative, are not within 5 %, and in no median. Counted counters say that "+
+			"they do not know where most of what they hold is of other flows, whose delays vary more: with the bursts of the data centre that "+
+			"is most flows.",
+	)
 }

@@ -1,12 +1,12 @@
 package figcolate
 
 import (
-	"context"
 	"math"
 	"reflect"
 	"testing"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -14,11 +14,7 @@ var quick = &experiment.Run{Seed: 1, Quick: true}
 
 func someTraffic(t *testing.T, k kind) *traffic {
 	t.Helper()
-	tr, err := newTrafficOf(context.Background(), quick, k, 20_000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
+	return newTrafficOf(quick, k, 20_000)
 }
 
 // What is said of flows is so of their packets.
@@ -66,10 +62,7 @@ func TestAlone(t *testing.T) {
 		}
 	}
 	off := func(tr *traffic, i int) []float64 {
-		all, err := tr.race(context.Background(), 1000, 3, []int{i})
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := tr.race(quick, 1000, 3, []int{i})
 		var x []float64
 		for _, e := range all {
 			x = append(x, e.off[0])
@@ -122,10 +115,10 @@ func TestErrors(t *testing.T) {
 		e.add(f, 100+float64(n))
 		e.add(f, math.NaN())
 	}
-	if got := e.of(class{"", 10, 100}); len(got) != 4 || got[0] != 0.1 || !math.IsInf(got[1], 1) || got[2] != 1 {
+	if got := e.of(perflow.Class{Least: 10, Most: 100}); len(got) != 4 || got[0] != 0.1 || !math.IsInf(got[1], 1) || got[2] != 1 {
 		t.Errorf("errors %v", got)
 	}
-	if got := e.within(class{"", 1, unlimited}, 0.1); got != 0.25 {
+	if got := e.within(every, 0.1); got != 0.25 {
 		t.Errorf("%v within a tenth, want 0.25", got)
 	}
 }

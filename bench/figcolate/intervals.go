@@ -1,7 +1,6 @@
 package figcolate
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -11,63 +10,47 @@ import (
 )
 
 var intervals = experiment.Experiment{
-	Name:   "ours-colate-intervals",
-	Group:  ours,
-	Title:  "COLATE: intervals that hold",
-	Claim:  "The paper's analysis takes time stamps to be smeared over counters unit by unit (section 3.2), and the interval that follows is to hold with the probability asked for; ours is calibrated by the counters of flows that never were, and is to hold at least as often as it says.",
+	Name:  "ours-colate-intervals",
+	Group: ours,
+	Title: "COLATE: intervals that hold",
+	Claim: "The paper's analysis takes time stamps to be smeared over counters unit by unit (section 3.2), and the interval that follows " +
+		"is to hold with the probability asked for; ours is calibrated by the counters of flows that never were, and is to hold at least as " +
+		"often as it says.",
 	Weight: 30, Quick: 6,
-	Run: runIntervals,
+	Measure: measureIntervals,
 }
 
 // confidence is asked for.
 const confidence = 0.95
 
-func runIntervals(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+func measureIntervals(run *experiment.Run) {
 	most := run.Pick(200, 1500)
 	seed := run.SeedOf("intervals")
 	var all []*traffic
-	own, config, err := ownDelays(run)
-	if err != nil {
-		return experiment.Result{}, err
-	}
+	own, config := ownDelays(run)
 	all = append(all, own)
 	for _, k := range []kind{backbone, dataCentre} {
-		t, err := newTraffic(ctx, run, k)
-		if err != nil {
-			return experiment.Result{}, err
-		}
+		t := newTraffic(run, k)
 		all = append(all, t)
 	}
 	n := scaled(run, 455_000)
 	coverage := plot.Figure{
 		Name: "coverage", Title: fmt.Sprintf("Flows whose mean is in its 95 %% interval, %d counters", n),
 		Caption: "Dashed: the paper's. Solid: ours, of as many bits, some of which count.",
-		X:       binAxis(), Y: plot.Axis{Label: "flows (%)", Min: 0, Max: 100},
+		X:       binAxis, Y: plot.Axis{Label: "flows (%)", Min: 0, Max: 100},
 	}
 	widths := plot.Figure{
 		Name: "width", Title: "Half the width of intervals, median, " + own.name,
 		Caption: "Relative to the mean delay. What is wider than its mean says only that little is known.",
-		X:       binAxis(), Y: plot.Axis{Label: "half width (%)", Scale: plot.Log},
+		X:       binAxis, Y: plot.Axis{Label: "half width (%)", Scale: plot.Log},
 	}
-	table := experiment.Table{Title: "Coverage of 95 % intervals, and median half width", Columns: []string{"traffic", "packets of the flow", "flows", "the paper's", "ours", "joint, sums"}}
-	result := experiment.Result{Config: setting(run, map[string]any{"traffic": []any{config, backbone.trace, dataCentre.trace}, "counters": n, "seed": seed})}
-	step := run.Steps(ctx, 2*len(all))
-	for pair, t := range all {
-		plain, err := t.record(sums(n, seed))
-		if err != nil {
-			return experiment.Result{}, err
-		}
-		counting, err := t.count(counted(n, seed))
-		if err != nil {
-			return experiment.Result{}, err
-		}
-		decoded, err := plain.joint(ctx, t)
-		if err != nil {
-			return experiment.Result{}, err
-		}
-		if err := step(); err != nil {
-			return experiment.Result{}, err
-		}
+	table := run.Table("", "Coverage of 95 % intervals, and median half width", "traffic", "packets of the flow", "flows", "the paper's",
+		"ours", "joint, sums")
+	configure(run, "traffic", []any{config, backbone.trace, dataCentre.trace}, "counters", n, "seed", seed)
+	for pair, t := range experiment.Each(run, all) {
+		plain := t.record(sums(n, seed))
+		counting := t.count(counted(n, seed))
+		decoded := plain.joint(run, t)
 		names := []string{"the paper's", "ours", "joint"}
 		lines, breadths := make([]plot.Series, len(names)), make([]plot.Series, len(names))
 		for m, name := range names {
@@ -84,19 +67,11 @@ func runIntervals(ctx context.Context, run *experiment.Run) (experiment.Result, 
 			}
 			var in [3]int
 			var half [3][]float64
-			answers, err := counting.estimate(t, chosen)
-			if err != nil {
-				return experiment.Result{}, err
-			}
+			answers := counting.estimate(t, chosen)
 			for k, i := range chosen {
 				f := &t.flows[i]
-				if err := plain.gather(f); err != nil {
-					return experiment.Result{}, err
-				}
-				theirs, err := paper.Theorem2Interval(plain.sender, plain.receiver, uint64(f.packets), confidence)
-				if err != nil {
-					return experiment.Result{}, err
-				}
+				plain.gather(f)
+				theirs := experiment.Try(paper.Theorem2Interval(plain.sender, plain.receiver, uint64(f.packets), confidence))
 				for m, interval := range []estimate.Interval{theirs, answers[k].MeanInterval(confidence), decoded.MeanInterval(i, confidence)} {
 					if interval.Contains(f.mean()) {
 						in[m]++
@@ -106,12 +81,12 @@ func runIntervals(ctx context.Context, run *experiment.Run) (experiment.Result, 
 					half[m] = append(half[m], (interval.High-interval.Low)/2/f.mean())
 				}
 			}
-			cells := []string{t.name, bin.name, fmt.Sprint(len(chosen))}
+			cells := []string{t.name, bin.Name, fmt.Sprint(len(chosen))}
 			for m := range names {
 				share := float64(in[m]) / float64(len(chosen))
 				width := quantile(half[m], 0.5)
 				if len(chosen) >= 100 && share < lowest[m] {
-					lowest[m], where[m] = share, bin.name
+					lowest[m], where[m] = share, bin.Name
 				}
 				lines[m].Add(float64(b), 100*share)
 				breadths[m].Add(float64(b), 100*width)
@@ -126,21 +101,16 @@ func runIntervals(ctx context.Context, run *experiment.Run) (experiment.Result, 
 			if m > 0 && share >= confidence {
 				verdict = experiment.Win
 			}
-			result.Claims = append(result.Claims, experiment.Claim{
-				What:  fmt.Sprintf("%s: coverage of 95 %% intervals over %d flows, and of the worst size, %s", t.name, total[m].all, names[m]),
-				Paper: "≥ 95 %", Ours: fmt.Sprintf("%.1f %%; at least %.1f %% (flows of %s)", 100*share, 100*lowest[m], where[m]), Verdict: verdict,
-			})
+			run.Claim(fmt.Sprintf("%s: coverage of 95 %% intervals over %d flows, and of the worst size, %s", t.name, total[m].all, names[m]),
+				"≥ 95 %", fmt.Sprintf("%.1f %%; at least %.1f %% (flows of %s)", 100*share, 100*lowest[m], where[m]), verdict)
 		}
 		if pair == 0 {
 			widths.Series = breadths
 		}
-		if err := step(); err != nil {
-			return experiment.Result{}, err
-		}
 	}
 	coverage.Series = append(coverage.Series, plot.Level("asked for", 100*confidence, 0, float64(len(bins)-1)))
-	result.Figures = []plot.Figure{coverage, widths}
-	result.Tables = []experiment.Table{table}
-	result.Notes = []string{"Flows of every size are asked for alike, so that large ones are far more of those counted than they are of the traffic. The interval of joint decoding supposes that a flow's delays do not depend on its size; the others do not."}
-	return result, nil
+	run.Figures(coverage, widths)
+
+	run.Note("Flows of every size are asked for alike, so that large ones are far more of those counted than they are of the traffic. " +
+		"The interval of joint decoding supposes that a flow's delays do not depend on its size; the others do not.")
 }

@@ -1,7 +1,6 @@
 package figcolate
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -10,25 +9,23 @@ import (
 )
 
 var jointDecoding = experiment.Experiment{
-	Name:   "ours-colate-joint",
-	Group:  ours,
-	Title:  "COLATE: all flows decoded together, from the same counters",
-	Claim:  "Ours: given the interval's flow records, which COLATE has the number of packets from anyway, estimating all flows from all counters at once has at most a fifth of the median error of Theorem 2 for flows of 1,000 packets and more.",
+	Name:  "ours-colate-joint",
+	Group: ours,
+	Title: "COLATE: all flows decoded together, from the same counters",
+	Claim: "Ours: given the interval's flow records, which COLATE has the number of packets from anyway, estimating all flows from all " +
+		"counters at once has at most a fifth of the median error of Theorem 2 for flows of 1,000 packets and more.",
 	Weight: 60, Quick: 4,
-	Run: runJoint,
+	Measure: measureJoint,
 }
 
 // ownDelays is traffic whose flows have delays of their own, which have
 // nothing to do with those of their neighbours in time.
-func ownDelays(run *experiment.Run) (*traffic, flowsim.Config, error) {
+func ownDelays(run *experiment.Run) (*traffic, flowsim.Config) {
 	c := flowsim.Config{Flows: 300_000, Packets: fullPackets, Shape: 1, Seconds: 60, Seed: run.SeedOf("own delays")}
 	if run.Quick {
 		c = c.Scaled(float64(quickPackets) / fullPackets)
 	}
-	simulated, err := flowsim.New(c)
-	if err != nil {
-		return nil, c, err
-	}
+	simulated := experiment.Try(flowsim.New(c))
 	t := &traffic{name: "flows with delays of their own", flows: make([]flow, len(simulated.Flows)), duration: c.Seconds}
 	for i := range simulated.Flows {
 		f := &simulated.Flows[i]
@@ -37,60 +34,36 @@ func ownDelays(run *experiment.Run) (*traffic, flowsim.Config, error) {
 			t.add(passage{uint32(i), p.ID, p.Sent, p.Sent + p.Delay})
 		}
 	}
-	return t, c, nil
+	return t, c
 }
 
-func runJoint(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+func measureJoint(run *experiment.Run) {
 	most := run.Pick(300, 2000)
 	seed := run.SeedOf("joint")
-	t, config, err := ownDelays(run)
-	if err != nil {
-		return experiment.Result{}, err
-	}
+	t, config := ownDelays(run)
 	counters := []float64{45_500, 455_000}
-	result := experiment.Result{Config: setting(run, map[string]any{"traffic": config, "counters in a full run": counters, "seed": seed})}
-	table := experiment.Table{Title: "Median error of means", Columns: []string{"counters", "bits a packet", "method", "1", "2–9", "10–99", "100–999", "≥ 1,000"}}
+	configure(run, "traffic", config, "counters in a full run", counters, "seed", seed)
+	table := run.Table("", "Median error of means", "counters", "bits a packet", "method", "1", "2–9", "10–99", "100–999", "≥ 1,000")
 	chosen := t.someOfEach(most)
 	mean := &errorsOf{name: "mean of all packets"}
 	for _, i := range chosen {
 		mean.add(&t.flows[i], t.delays.Mean())
 	}
-	step := run.Steps(ctx, 2*len(counters))
-	for c, full := range counters {
+	for c, full := range experiment.Each(run, counters) {
 		n := scaled(run, full)
-		plain, err := t.record(sums(n, seed))
-		if err != nil {
-			return experiment.Result{}, err
-		}
+		plain := t.record(sums(n, seed))
 		theorem, decoded := &errorsOf{name: "Theorem 2", paper: true}, &errorsOf{name: "joint"}
-		all, err := plain.joint(ctx, t)
-		if err != nil {
-			return experiment.Result{}, err
-		}
+		all := plain.joint(run, t)
 		for _, i := range chosen {
 			f := &t.flows[i]
-			x, err := plain.theorem2(f)
-			if err != nil {
-				return experiment.Result{}, err
-			}
+			x := plain.theorem2(f)
 			theorem.add(f, x)
 			decoded.add(f, all.Mean[i])
 		}
-		if err := step(); err != nil {
-			return experiment.Result{}, err
-		}
-		counting, err := t.count(counted(n, seed))
-		if err != nil {
-			return experiment.Result{}, err
-		}
+		counting := t.count(counted(n, seed))
 		single, countedJoint := &errorsOf{name: "counted"}, &errorsOf{name: "joint, counted"}
-		if all, err = counting.joint(ctx, t); err != nil {
-			return experiment.Result{}, err
-		}
-		answers, err := counting.estimate(t, chosen)
-		if err != nil {
-			return experiment.Result{}, err
-		}
+		all = counting.joint(run, t)
+		answers := counting.estimate(t, chosen)
 		for k, i := range chosen {
 			single.add(&t.flows[i], answers[k].Mean)
 			countedJoint.add(&t.flows[i], all.Mean[i])
@@ -98,7 +71,7 @@ func runJoint(ctx context.Context, run *experiment.Run) (experiment.Result, erro
 		f := plot.Figure{
 			Name: string(rune('a' + c)), Title: fmt.Sprintf("Median error of means by size, %d counters", n),
 			Caption: fmt.Sprintf("%d flows, %d packets, one epoch; counters of %d bits, counted or not.", len(t.flows), len(t.packets), counterBits),
-			X:       binAxis(), Y: errorAxis(0, 0),
+			X:       binAxis, Y: errorAxis(0, 0),
 		}
 		for _, e := range []*errorsOf{theorem, decoded, single, countedJoint, mean} {
 			f.Series = append(f.Series, e.byBin(e.name))
@@ -108,21 +81,19 @@ func runJoint(ctx context.Context, run *experiment.Run) (experiment.Result, erro
 			}
 			table.Add(cells...)
 		}
-		result.Figures = append(result.Figures, f)
+		run.Figures(f)
 		ratio := decoded.median(large) / theorem.median(large)
 		verdict := experiment.Loss
 		if ratio <= 0.2 {
 			verdict = experiment.Win
 		}
 		where := fmt.Sprintf("%d counters: median error of flows of ≥ 1,000 packets, ", n)
-		result.Claims = append(result.Claims,
-			experiment.Claim{What: where + "Theorem 2 and joint (to be at most a fifth)", Paper: experiment.Percent(theorem.median(large)), Ours: experiment.Percent(decoded.median(large)), Verdict: verdict, Headline: true},
-			experiment.Claim{What: where + "Theorem 2 and Estimate with counts in the same bits", Paper: experiment.Percent(theorem.median(large)), Ours: experiment.Percent(single.median(large)), Verdict: experiment.Judge(single.median(large), theorem.median(large), 0.1)})
-		if err := step(); err != nil {
-			return experiment.Result{}, err
-		}
+		run.Claim(where+"Theorem 2 and joint (to be at most a fifth)", experiment.Percent(theorem.median(large)),
+			experiment.Percent(decoded.median(large)), verdict).Headline = true
+		run.Beats(where+"Theorem 2 and Estimate with counts in the same bits", single.median(large), theorem.median(large), 0.1)
 	}
-	result.Tables = []experiment.Table{table}
-	result.Notes = []string{"For small flows no estimator finds more in the counters than the mean of all packets would say; joint decoding falls back on it, Theorem 2 does not. " + fmt.Sprintf("All packets: mean %s µs, deviation %s µs.", experiment.Number(t.delays.Mean()/1e3), experiment.Number(t.delays.StdDev()/1e3)) + " A quick run has a tenth of the flows, packets and counters."}
-	return result, nil
+
+	run.Note("For small flows no estimator finds more in the counters than the mean of all packets would say; joint decoding falls back " +
+		"on it, Theorem 2 does not. " + fmt.Sprintf("All packets: mean %s µs, deviation %s µs.", experiment.Number(t.delays.Mean()/1e3),
+		experiment.Number(t.delays.StdDev()/1e3)) + " A quick run has a tenth of the flows, packets and counters.")
 }

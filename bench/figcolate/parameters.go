@@ -1,7 +1,6 @@
 package figcolate
 
 import (
-	"context"
 	"fmt"
 	"math"
 
@@ -11,12 +10,14 @@ import (
 )
 
 var parameters = experiment.Experiment{
-	Name:   "colate-3",
-	Group:  group,
-	Title:  "Storage and threshold against memory (Figs. 3 and 4)",
-	Claim:  "Solving eqs. (13), (14), (15) and (22) for the parameters, more memory at a point needs less storage, as the threshold T grows faster than the memory (section 5.2, Figs. 3 and 4); 1 MB, α = 0.95, β = 0.05 give n = 455,334, b = 19, m = 20, T = 8×10¹⁰ (section 6.2.1).",
+	Name:  "colate-3",
+	Group: group,
+	Title: "Storage and threshold against memory (Figs. 3 and 4)",
+	Claim: "Solving eqs. (13), (14), (15) and (22) for the parameters, more memory at a point needs less storage, as the threshold T " +
+		"grows faster than the memory (section 5.2, Figs. 3 and 4); 1 MB, α = 0.95, β = 0.05 give n = 455,334, b = 19, m = 20, T = " +
+		"8×10¹⁰ (section 6.2.1).",
 	Weight: 0.2, Quick: 0.1,
-	Run: runParameters,
+	Measure: measureParameters,
 }
 
 // example are requirements that have the paper's example for their solution;
@@ -30,30 +31,27 @@ var example = paper.Requirements{
 // example stores 0.1 bit a packet.
 const exampleStamp = 0.1 * 8e10 / megabyte
 
-func runParameters(_ context.Context, run *experiment.Run) (experiment.Result, error) {
-	p, err := example.Solve()
-	if err != nil {
-		return experiment.Result{}, err
+func measureParameters(run *experiment.Run) {
+	p := experiment.Try(example.Solve())
+	judge := func(what string, paper, ours, slack float64) {
+		run.Holds("the paper's example, "+what, experiment.Number(paper), experiment.Number(ours), math.Abs(ours/paper-1) <= slack)
 	}
-	claim := func(what string, paper, ours, slack float64) experiment.Claim {
-		return experiment.Claim{What: "the paper's example, " + what, Paper: experiment.Number(paper), Ours: experiment.Number(ours), Verdict: experiment.Holds(math.Abs(ours/paper-1) <= slack)}
-	}
-	result := experiment.Result{
-		Claims: []experiment.Claim{
-			claim("n", 455_334, p.Counters, 0.01), claim("b, rounded up", 19, math.Ceil(p.Bits), 0),
-			claim("m", 20, p.PerFlow, 0.05), claim("T", 8e10, p.Threshold, 0.05),
-		},
-		Config: example,
-	}
+	judge("n", 455_334, p.Counters, 0.01)
+	judge("b, rounded up", 19, math.Ceil(p.Bits), 0)
+	judge("m", 20, p.PerFlow, 0.05)
+	judge("T", 8e10, p.Threshold, 0.05)
+	run.Config(example)
 	storage := plot.Figure{
 		Name: "3", Title: "Permanent storage and memory",
-		Caption: fmt.Sprintf("Solutions of the paper's four equations, for a mean time stamp of %.0f units, the largest with which its example takes 0.1 bit, and for t_min as it must be in that example or off by so much.", exampleStamp),
-		X:       plot.Axis{Label: "memory at a point (MB)", Scale: plot.Log}, Y: plot.Axis{Label: "bits a packet", Scale: plot.Log, Min: 0.01, Max: 1},
+		Caption: fmt.Sprintf("Solutions of the paper's four equations, for a mean time stamp of %.0f units, the largest with which its "+
+			"example takes 0.1 bit, and for t_min as it must be in that example or off by so much.", exampleStamp),
+		X: plot.Axis{Label: "memory at a point (MB)", Scale: plot.Log},
+		Y: plot.Axis{Label: "bits a packet", Scale: plot.Log, Min: 0.01, Max: 1},
 	}
 	threshold := storage
 	threshold.Name, threshold.Title, threshold.Caption = "4", "Threshold and memory", "The same solutions."
 	threshold.Y = plot.Axis{Label: "T (time units)", Scale: plot.Log}
-	table := experiment.Table{Title: "Solutions by memory", Columns: []string{"t_min, of the example's", "memory (MB)", "n", "b", "m", "T", "bits a packet"}}
+	table := run.Table("", "Solutions by memory", "t_min, of the example's", "memory (MB)", "n", "b", "m", "T", "bits a packet")
 	for i, t := range []struct {
 		name  string
 		least float64
@@ -62,29 +60,30 @@ func runParameters(_ context.Context, run *experiment.Run) (experiment.Result, e
 		for mb := 0.25; mb <= 128; mb *= 2 {
 			r := example
 			r.MemoryBits, r.Least = mb*megabyte, r.Least*t.least
-			p, err := r.Solve()
-			if err != nil {
-				return experiment.Result{}, err
-			}
+			p := experiment.Try(r.Solve())
 			bits.Add(mb, p.BitsPerPacket(exampleStamp))
 			most.Add(mb, p.Threshold)
-			table.Add(fmt.Sprint(t.least), experiment.Number(mb), experiment.Number(p.Counters), experiment.Number(p.Bits), experiment.Number(p.PerFlow), experiment.Number(p.Threshold), experiment.Number(p.BitsPerPacket(exampleStamp)))
+			table.Add(fmt.Sprint(t.least), experiment.Number(mb), experiment.Number(p.Counters), experiment.Number(p.Bits),
+				experiment.Number(p.PerFlow), experiment.Number(p.Threshold), experiment.Number(p.BitsPerPacket(exampleStamp)))
 		}
 		storage.Series, threshold.Series = append(storage.Series, bits), append(threshold.Series, most)
 		if i == 1 {
 			first, last := bits.Y[0], bits.Y[len(bits.Y)-1]
 			grown := most.Y[len(most.Y)-1] / most.Y[0]
 			memory := most.X[len(most.X)-1] / most.X[0]
-			result.Claims = append(result.Claims,
-				experiment.Claim{What: "storage of a packet with 0.25 MB and with 128 MB", Paper: "less with more memory", Ours: fmt.Sprintf("%.3f and %.3f bits", first, last), Verdict: experiment.Holds(last < 0.9*first)},
-				experiment.Claim{What: "growth of T, of that of the memory", Paper: "more than 1", Ours: experiment.Number(grown / memory), Verdict: experiment.Holds(grown > 1.1*memory)})
+			run.Holds("storage of a packet with 0.25 MB and with 128 MB", "less with more memory", fmt.Sprintf("%.3f and %.3f bits", first, last),
+				last < 0.9*first)
+			run.Holds("growth of T, of that of the memory", "more than 1", experiment.Number(grown/memory), grown > 1.1*memory)
 		}
 	}
-	result.Figures = []plot.Figure{storage, threshold}
-	result.Tables = []experiment.Table{table}
-	result.Notes = []string{
-		"By eqs. (13) and (14) a packet takes b·2^(1−b) times its mean time stamp: the width of a counter decides, and the memory does not occur. By the other two the width hardly depends on the memory either. What moves it is t_min, of which a thousandth changes everything: by eqs. (14) and (15) m·T/n is nearly t_max whatever the memory, which leaves eq. (22) to fix t_min rather than the parameters. The paper's Figs. 3 and 4 must be of something else that grows with the memory.",
-		"Eq. (22) is taken with (n−m)² where the paper prints n−m. The example holds only with a part of the delays in the time stamps (eq. 12) of 1, that is, for delays as large as the time stamps themselves: see colate-6 for what the equations say about real ones.",
-	}
-	return result, nil
+	run.Figures(storage, threshold)
+
+	run.Note(
+		"By eqs. (13) and (14) a packet takes b·2^(1−b) times its mean time stamp: the width of a counter decides, and the memory does "+
+			"not occur. By the other two the width hardly depends on the memory either. What moves it is t_min, of which a thousandth changes "+
+			"everything: by eqs. (14) and (15) m·T/n is nearly t_max whatever the memory, which leaves eq. (22) to fix t_min rather than the "+
+			"parameters. The paper's Figs. 3 and 4 must be of something else that grows with the memory.",
+		"Eq. (22) is taken with (n−m)² where the paper prints n−m. The example holds only with a part of the delays in the time stamps "+
+			"(eq. 12) of 1, that is, for delays as large as the time stamps themselves: see colate-6 for what the equations say about real ones.",
+	)
 }

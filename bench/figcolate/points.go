@@ -1,12 +1,12 @@
 package figcolate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/colate/paper"
@@ -59,57 +59,46 @@ type points struct {
 
 var errEpochs = errors.New("the traffic did not fit one epoch")
 
-// newRecorders are the paper's of two ends.
-func newRecorders(c paper.Config) (up, down *paper.Recorder, err error) {
-	if up, err = paper.New(c); err == nil {
-		down, err = paper.New(c)
-	}
-	return up, down, err
+// pair makes two of a kind, for the two ends.
+func pair[C, T any](make func(C) (T, error), c C) (up, down T) {
+	return experiment.Try(make(c)), experiment.Try(make(c))
 }
 
 // read makes the recorders' current epochs ready to be asked.
-func read(up, down *paper.Recorder) (*points, error) {
+func read(up, down *paper.Recorder) *points {
 	p := &points{up: up.Current(), down: down.Current()}
-	var err error
-	if p.sender, err = paper.NewSubvector(up.Config()); err == nil {
-		p.receiver, err = paper.NewSubvector(down.Config())
-	}
-	return p, err
+	p.sender, p.receiver = pair(paper.NewSubvector, up.Config())
+	return p
 }
 
 // record lets two of the paper's recorders see all packets.
-func (t *traffic) record(c paper.Config) (*points, error) {
-	up, down, err := newRecorders(c)
-	if err != nil {
-		return nil, err
-	}
+func (t *traffic) record(c paper.Config) *points {
+	up, down := pair(paper.New, c)
 	for i := range t.packets {
 		p := &t.packets[i]
 		key := t.flows[p.flow].key
 		if up.Update(key, p.id, p.in) != nil || down.Update(key, p.id, p.out) != nil {
-			return nil, errEpochs
+			experiment.Check(errEpochs)
 		}
 	}
 	return read(up, down)
 }
 
 // gather reads a flow's counters at both ends.
-func (p *points) gather(f *flow) error {
+func (p *points) gather(f *flow) {
 	p.sender.Reset(f.key)
 	p.receiver.Reset(f.key)
-	return errors.Join(p.sender.Add(p.up), p.receiver.Add(p.down))
+	experiment.Check(errors.Join(p.sender.Add(p.up), p.receiver.Add(p.down)))
 }
 
 // theorem2 is the paper's answer, NaN if there is none.
-func (p *points) theorem2(f *flow) (float64, error) {
-	if err := p.gather(f); err != nil {
-		return 0, err
-	}
+func (p *points) theorem2(f *flow) float64 {
+	p.gather(f)
 	return orNone(paper.Theorem2(p.sender, p.receiver, uint64(f.packets)))
 }
 
 // joint decodes all flows from sums alone.
-func (p *points) joint(ctx context.Context, t *traffic) (joint.Result, error) {
+func (p *points) joint(run *experiment.Run, t *traffic) joint.Result {
 	c := p.sender.Config()
 	problem := joint.Problem{
 		Sum: make([]float64, c.Counters), Rows: 1, CellsPerRow: c.PerFlow,
@@ -123,61 +112,55 @@ func (p *points) joint(ctx context.Context, t *traffic) (joint.Result, error) {
 		p.sender.Reset(t.flows[i].key)
 		problem.Cells = append(problem.Cells, p.sender.Positions()...)
 	}
-	return problem.Solve(ctx, joint.Options{})
+	return experiment.Try(problem.Solve(run.Context(), joint.Options{}))
 }
 
 // orNone makes no samples an answer that is not a number.
-func orNone(x float64, err error) (float64, error) {
-	if errors.Is(err, estimate.ErrNoSamples) {
-		return math.NaN(), nil
+func orNone(x float64, err error) float64 {
+	if x, ok := experiment.Answer(x, err); ok {
+		return x
 	}
-	return x, err
+	return math.NaN()
 }
 
 // countedPoints are our recorders of the two ends.
 type countedPoints struct{ up, down *colate.Recorder }
 
 // count lets two of our recorders see all packets.
-func (t *traffic) count(c colate.Config) (*countedPoints, error) {
+func (t *traffic) count(c colate.Config) *countedPoints {
 	p := new(countedPoints)
-	var err error
-	if p.up, err = colate.New(c); err != nil {
-		return nil, err
-	}
-	if p.down, err = colate.New(c); err != nil {
-		return nil, err
-	}
+	p.up, p.down = pair(colate.New, c)
 	for i := range t.packets {
 		packet := &t.packets[i]
 		key := t.flows[packet.flow].key
 		p.up.Update(key, packet.id, packet.in)
 		p.down.Update(key, packet.id, packet.out)
 	}
-	return p, nil
+	return p
 }
 
 // estimate is ours, of these flows; no samples is a mean that is not a number.
-func (p *countedPoints) estimate(t *traffic, asked []int) ([]colate.Answer, error) {
+func (p *countedPoints) estimate(t *traffic, asked []int) []colate.Answer {
 	records := make([]joint.FlowRecord, len(asked))
 	for i, f := range asked {
 		records[i] = t.flowRecord(f)
 	}
-	answers, err := colate.EstimateAll(p.up, p.down, records)
+	answers := experiment.Try(colate.EstimateAll(p.up, p.down, records))
 	for i := range answers {
 		if answers[i].Err != nil {
 			answers[i].Mean = math.NaN()
 		}
 	}
-	return answers, err
+	return answers
 }
 
 // joint decodes all flows.
-func (p *countedPoints) joint(ctx context.Context, t *traffic) (joint.Result, error) {
+func (p *countedPoints) joint(run *experiment.Run, t *traffic) joint.Result {
 	records := make([]joint.FlowRecord, len(t.flows))
 	for i := range t.flows {
 		records[i] = t.flowRecord(i)
 	}
-	return colate.Decode(ctx, p.up, p.down, records, joint.Options{})
+	return experiment.Try(colate.Decode(run.Context(), p.up, p.down, records, joint.Options{}))
 }
 
 // flowRecord is what a collector knows of flow i.
@@ -202,21 +185,21 @@ func (e *errorsOf) addTo(f *flow, got, truth float64) {
 }
 
 // of are the errors for one class of flows.
-func (e *errorsOf) of(c class) []float64 {
+func (e *errorsOf) of(c perflow.Class) []float64 {
 	var x []float64
 	for i, f := range e.flows {
-		if c.has(f) {
+		if c.Has(f.packets) {
 			x = append(x, e.off[i])
 		}
 	}
 	return x
 }
 
-func (e *errorsOf) median(c class) float64 { return quantile(e.of(c), 0.5) }
+func (e *errorsOf) median(c perflow.Class) float64 { return quantile(e.of(c), 0.5) }
 
 // answered is the median of the errors of a class where there was an answer, and
 // to how many flows there was.
-func (e *errorsOf) answered(c class) (median float64, flows int) {
+func (e *errorsOf) answered(c perflow.Class) (median float64, flows int) {
 	var x []float64
 	for _, off := range e.of(c) {
 		if !math.IsInf(off, 1) {
@@ -227,7 +210,7 @@ func (e *errorsOf) answered(c class) (median float64, flows int) {
 }
 
 // within is the part of a class whose error is at most limit.
-func (e *errorsOf) within(c class, limit float64) float64 {
+func (e *errorsOf) within(c perflow.Class, limit float64) float64 {
 	x := e.of(c)
 	n := 0
 	for _, off := range x {
@@ -239,7 +222,7 @@ func (e *errorsOf) within(c class, limit float64) float64 {
 }
 
 // cdf is the distribution of a class's errors, in per cent.
-func (e *errorsOf) cdf(c class, name string) plot.Series {
+func (e *errorsOf) cdf(c perflow.Class, name string) plot.Series {
 	x := e.of(c)
 	for i := range x {
 		x[i] = 100 * min(x[i], 1e6)
@@ -260,22 +243,9 @@ func (e *errorsOf) byBin(name string) plot.Series {
 	return s
 }
 
-// quantile sorts the samples. It is NaN if there are none.
-func quantile(samples []float64, p float64) float64 {
-	q, err := estimate.NewEmpirical(samples).Quantile(p)
-	if err != nil {
-		return math.NaN()
-	}
-	return q
-}
+func quantile(list []float64, p float64) float64 { return perflow.Quantile(list, p) }
 
-func binAxis() plot.Axis {
-	a := plot.Axis{Label: "packets of the flow"}
-	for _, b := range bins {
-		a.Categories = append(a.Categories, b.name)
-	}
-	return a
-}
+var binAxis = perflow.Axis(bins)
 
 func errorAxis(least, most float64) plot.Axis {
 	return plot.Axis{Label: "relative error (%)", Scale: plot.Log, Min: least, Max: most}
@@ -288,9 +258,11 @@ func bitsPerPacket(counters, bits, packets int) float64 {
 	return float64(counters) * float64(bits) / float64(packets)
 }
 
-// setting says how a recorder was made, for a record's Config.
-func setting(run *experiment.Run, more map[string]any) map[string]any {
-	more["packets"] = run.Pick(quickPackets, fullPackets)
-	more["counters"] = fmt.Sprintf("%d of %d bits to a flow; time stamps of %d bits in ns, or sums that wrap beside counts of %d bits and digests of %d", countersEach, counterBits, stampBits, countBits, digestBits)
-	return more
+// configure says how a recorder was made, and more.
+func configure(run *experiment.Run, more ...any) {
+	run.Config(more...)
+	run.Config("packets", run.Pick(quickPackets, fullPackets),
+		"counters", fmt.Sprintf("%d of %d bits to a flow; time stamps of %d bits in ns, or sums that wrap beside counts of %d bits and "+
+			"digests of %d",
+			countersEach, counterBits, stampBits, countBits, digestBits))
 }

@@ -1,7 +1,6 @@
 package figcolate
 
 import (
-	"context"
 	"fmt"
 	"math"
 
@@ -11,12 +10,13 @@ import (
 )
 
 var promise = experiment.Experiment{
-	Name:   "colate-6",
-	Group:  group,
-	Title:  "The error of means, and what was promised",
-	Claim:  "The mean delay of any flow is off by at most β of itself with probability α or more, whichever of 1, 10 and 100 MB of memory and of (α, β) = (0.90, 0.10), (0.95, 0.05), (0.99, 0.01) are asked for (section 6.2.1, Fig. 6).",
+	Name:  "colate-6",
+	Group: group,
+	Title: "The error of means, and what was promised",
+	Claim: "The mean delay of any flow is off by at most β of itself with probability α or more, whichever of 1, 10 and 100 MB of " +
+		"memory and of (α, β) = (0.90, 0.10), (0.95, 0.05), (0.99, 0.01) are asked for (section 6.2.1, Fig. 6).",
 	Weight: 150, Quick: 6,
-	Run: runPromise,
+	Measure: measurePromise,
 }
 
 // A requirement is a pair that the paper promises.
@@ -30,17 +30,14 @@ func (r requirement) String() string {
 
 var memories = []float64{1, 10, 100} // MB
 
-func runPromise(ctx context.Context, run *experiment.Run) (experiment.Result, error) {
+func measurePromise(run *experiment.Run) {
 	most := run.Pick(300, 2000)
 	seed := run.SeedOf("promise")
 	configs := map[string]any{}
-	result := experiment.Result{Config: setting(run, map[string]any{"memories, MB": memories, "traffic": configs, "seed": seed})}
-	table := experiment.Table{
-		Title:   "Part of the flows of 1,000 packets and more whose mean is within β",
-		Columns: []string{"trace", "memory (MB)", "bits a packet", "required", "Theorem 2", "Estimate, counted", "joint", "best error the equations find, of that allowed"},
-	}
+	configure(run, "memories, MB", memories, "traffic", configs, "seed", seed)
+	table := run.Table("", "Part of the flows of 1,000 packets and more whose mean is within β", "trace", "memory (MB)", "bits a packet",
+		"required", "Theorem 2", "Estimate, counted", "joint", "best error the equations find, of that allowed")
 	list := append(append([]kind(nil), kinds...), congested())
-	step := run.Steps(ctx, len(list)*(1+len(memories)))
 	held, heldOurs, asked := 0, 0, 0
 	best := plot.Figure{
 		Name: "6d", Title: "Median error and memory, flows of 1,000 packets and more",
@@ -48,21 +45,13 @@ func runPromise(ctx context.Context, run *experiment.Run) (experiment.Result, er
 		X:       plot.Axis{Label: "memory at a point (MB)", Scale: plot.Log}, Y: errorAxis(0, 0),
 	}
 	curves := make([]plot.Figure, len(kinds))
-	for i, k := range list {
-		t, err := newTraffic(ctx, run, k)
-		if err != nil {
-			return experiment.Result{}, err
-		}
+	for i, k := range experiment.Each(run, list) {
+		t := newTraffic(run, k)
 		configs[k.name] = k.trace
-		if err := step(); err != nil {
-			return experiment.Result{}, err
-		}
-		paperLine, jointLine := plot.Series{Name: k.name + ", Theorem 2", Paper: true, Pair: i + 1}, plot.Series{Name: k.name + ", joint", Pair: i + 1}
-		for _, mb := range memories {
-			all, err := t.race(ctx, countersIn(run, mb), seed, t.some(large, most))
-			if err != nil {
-				return experiment.Result{}, err
-			}
+		paperLine, jointLine := plot.Series{Name: k.name + ", Theorem 2", Paper: true, Pair: i + 1},
+			plot.Series{Name: k.name + ", joint", Pair: i + 1}
+		for _, mb := range experiment.Each(run, memories) {
+			all := t.race(run, countersIn(run, mb), seed, t.some(large, most))
 			theorem, single, joint := all[0], all[1], all[2]
 			paperLine.Add(mb, 100*theorem.median(large))
 			jointLine.Add(mb, 100*joint.median(large))
@@ -75,76 +64,59 @@ func runPromise(ctx context.Context, run *experiment.Run) (experiment.Result, er
 					heldOurs++
 				}
 				table.Add(k.name, experiment.Number(mb), experiment.Number(bitsPerPacket(countersIn(run, mb), counterBits, len(t.packets))), r.String(),
-					experiment.Percent(theorem.within(large, r.err)), experiment.Percent(single.within(large, r.err)), experiment.Percent(joint.within(large, r.err)), t.solve(mb, r))
+					experiment.Percent(theorem.within(large, r.err)), experiment.Percent(single.within(large, r.err)),
+					experiment.Percent(joint.within(large, r.err)), t.solve(mb, r))
 			}
 			if mb == 10 {
 				if i < len(kinds) {
 					curves[i] = promiseFigure(string(rune('a'+i)), k, all)
 				}
 				for _, r := range requirements {
-					result.Claims = append(result.Claims, experiment.Claim{
-						What:  fmt.Sprintf("%s, 10 MB, %v: flows of ≥ 1,000 packets within β by Theorem 2", k.name, r),
-						Paper: "≥ " + experiment.Percent(r.reliability), Ours: experiment.Percent(theorem.within(large, r.err)),
-						Verdict: experiment.Holds(theorem.within(large, r.err) >= r.reliability),
-					})
+					run.Holds(fmt.Sprintf("%s, 10 MB, %v: flows of ≥ 1,000 packets within β by Theorem 2", k.name, r),
+						"≥ "+experiment.Percent(r.reliability), experiment.Percent(theorem.within(large, r.err)),
+						theorem.within(large, r.err) >= r.reliability)
 				}
-				result.Claims = append(result.Claims, experiment.Claim{
-					What:  k.name + ", 10 MB: median error of flows of ≥ 1,000 packets, Theorem 2 and joint decoding",
-					Paper: experiment.Percent(theorem.median(large)), Ours: experiment.Percent(joint.median(large)), Verdict: experiment.Judge(joint.median(large), theorem.median(large), 0.1),
-				})
-			}
-			if err := step(); err != nil {
-				return experiment.Result{}, err
+				run.Beats(k.name+", 10 MB: median error of flows of ≥ 1,000 packets, Theorem 2 and joint decoding", joint.median(large),
+					theorem.median(large), 0.1)
 			}
 		}
 		best.Series = append(best.Series, paperLine, jointLine)
 	}
-	result.Claims = append(result.Claims, experiment.Claim{
-		What:  fmt.Sprintf("promises kept of %d (four traces, three memories, three pairs), by Theorem 2 and by joint decoding", asked),
-		Paper: "all", Ours: fmt.Sprintf("%d and %d", held, heldOurs), Verdict: experiment.Holds(held == asked),
-	})
-	result.Figures = append(curves, best)
-	result.Tables = []experiment.Table{table}
-	result.Notes = []string{
-		fmt.Sprintf("A promise is kept where the curve passes above its mark. One run serves all three requirements: the equations of section 5 have no solution where delays are microseconds, as the last column says, so that there is nothing to set by α and β; what is set is the memory, of counters of %d bits, %d to a flow. For so many packets the paper's 0.1 bit would be a hundredth of the smallest memory here and less.", counterBits, countersEach),
-		"The requirements are put to the equations with t_min the least sum of time stamps of a flow of 1,000 packets, t_max the largest of any flow, and the delays as a part of the time stamps, eq. (12), as in the median of the flows. The last column says how many times the error allowed at one point, B, the equations find at best. They reckon with time units that fall in counters one by one, so that a finer unit alone would meet them, and change nothing.",
-		"Larger delays do not help Theorem 2 when both points add up the same packets, as the delays of others in a counter, its noise, are larger by as much: the overloaded trace shows it.",
-	}
-	return result, nil
+	run.Holds(fmt.Sprintf("promises kept of %d (four traces, three memories, three pairs), by Theorem 2 and by joint decoding", asked),
+		"all", fmt.Sprintf("%d and %d", held, heldOurs), held == asked)
+	run.Figures(append(curves, best)...)
+
+	run.Note(
+		fmt.Sprintf("A promise is kept where the curve passes above its mark. One run serves all three requirements: "+
+			"the equations of section 5 have no solution where delays are microseconds, as the last column says, so that there is nothing to "+
+			"set by α and β; what is set is the memory, of counters of %d bits, %d to a flow. For so many packets the paper's 0.1 bit would "+
+			"be a hundredth of the smallest memory here and less.", counterBits, countersEach),
+		"The requirements are put to the equations with t_min the least sum of time stamps of a flow of 1,000 packets, t_max the largest of "+
+			"any flow, and the delays as a part of the time stamps, eq. (12), as in the median of the flows. The last column says how many "+
+			"times the error allowed at one point, B, the equations find at best. They reckon with time units that fall in counters one by "+
+			"one, so that a finer unit alone would meet them, and change nothing.",
+		"Larger delays do not help Theorem 2 when both points add up the same packets, as the delays of others in a counter, its noise, are "+
+			"larger by as much: the overloaded trace shows it.",
+	)
 }
 
 // race asks the paper's estimator and ours, at equal memory, about flows.
-func (t *traffic) race(ctx context.Context, counters int, seed uint64, asked []int) ([]*errorsOf, error) {
+func (t *traffic) race(run *experiment.Run, counters int, seed uint64, asked []int) []*errorsOf {
 	theorem, single, joint := &errorsOf{name: "Theorem 2", paper: true}, &errorsOf{name: "Estimate, counted"}, &errorsOf{name: "joint"}
-	plain, err := t.record(sums(counters, seed))
-	if err != nil {
-		return nil, err
-	}
-	decoded, err := plain.joint(ctx, t)
-	if err != nil {
-		return nil, err
-	}
+	plain := t.record(sums(counters, seed))
+	decoded := plain.joint(run, t)
 	for _, i := range asked {
 		f := &t.flows[i]
-		got, err := plain.theorem2(f)
-		if err != nil {
-			return nil, err
-		}
+		got := plain.theorem2(f)
 		theorem.add(f, got)
 		joint.add(f, decoded.Mean[i])
 	}
-	counting, err := t.count(counted(counters, seed))
-	if err != nil {
-		return nil, err
-	}
-	answers, err := counting.estimate(t, asked)
-	if err != nil {
-		return nil, err
-	}
+	counting := t.count(counted(counters, seed))
+	answers := counting.estimate(t, asked)
 	for k, i := range asked {
 		single.add(&t.flows[i], answers[k].Mean)
 	}
-	return []*errorsOf{theorem, single, joint}, nil
+	return []*errorsOf{theorem, single, joint}
 }
 
 func promiseFigure(name string, k kind, all []*errorsOf) plot.Figure {
@@ -174,7 +146,7 @@ func (t *traffic) solve(megabytes float64, r requirement) string {
 	for i := range t.flows {
 		f := &t.flows[i]
 		q.Most = max(q.Most, f.in)
-		if large.has(f) {
+		if large.Has(f.packets) {
 			q.Least = min(q.Least, f.in)
 		}
 	}

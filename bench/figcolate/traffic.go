@@ -1,11 +1,11 @@
 package figcolate
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
@@ -39,10 +39,13 @@ func flowsOf(utilisation, shape float64, most int) trace.FlowsConfig {
 }
 
 var (
-	backbone   = kind{"backbone", flowsOf(0.75, 1.1, 20_000), queue.RLIConfig, "CHIC: 3.01 M flows, 37.3 M packets in 5 min", [2]float64{18.66, 10}}
-	enterprise = kind{"enterprise", flowsOf(0.7, 0.7, 30_000), queue.RLIConfig, "ICSI: 0.387 M flows, 46.9 M packets in 41 h", [2]float64{17.19, 2.97}}
-	dataCentre = kind{"data centre", flowsOf(0.93, 0.85, 30_000), queue.RLIConfig, "DC: 0.439 M flows, 19.9 M packets in 65 min", [2]float64{245.7, 9.06}}
-	kinds      = []kind{backbone, enterprise, dataCentre}
+	backbone = kind{"backbone", flowsOf(0.75, 1.1, 20_000), queue.RLIConfig, "CHIC: 3.01 M flows, 37.3 M packets in 5 min",
+		[2]float64{18.66, 10}}
+	enterprise = kind{"enterprise", flowsOf(0.7, 0.7, 30_000), queue.RLIConfig, "ICSI: 0.387 M flows, 46.9 M packets in 41 h",
+		[2]float64{17.19, 2.97}}
+	dataCentre = kind{"data centre", flowsOf(0.93, 0.85, 30_000), queue.RLIConfig, "DC: 0.439 M flows, 19.9 M packets in 65 min",
+		[2]float64{245.7, 9.06}}
+	kinds = []kind{backbone, enterprise, dataCentre}
 )
 
 // congested is the backbone at more than the link's rate, with the buffer that
@@ -86,26 +89,20 @@ type traffic struct {
 }
 
 // newTraffic runs a kind's trace through its queue.
-func newTraffic(ctx context.Context, run *experiment.Run, k kind) (*traffic, error) {
-	return newTrafficOf(ctx, run, k, run.Pick(quickPackets, fullPackets))
+func newTraffic(run *experiment.Run, k kind) *traffic {
+	return newTrafficOf(run, k, run.Pick(quickPackets, fullPackets))
 }
 
-func newTrafficOf(ctx context.Context, run *experiment.Run, k kind, packets int) (*traffic, error) {
+func newTrafficOf(run *experiment.Run, k kind, packets int) *traffic {
 	k.trace.Seed, k.red.Seed = run.SeedOf("trace "+k.name), run.SeedOf("queue "+k.name)
-	source, err := trace.NewFlows(k.trace)
-	if err != nil {
-		return nil, err
-	}
-	link, err := queue.NewLink(k.red)
-	if err != nil {
-		return nil, err
-	}
+	source := experiment.Try(trace.NewFlows(k.trace))
+	link := experiment.Try(queue.NewLink(k.red))
 	t := &traffic{name: k.name, packets: make([]passage, 0, packets)}
 	number := map[hashing.Flow]uint32{}
 	var p queue.Packet
 	for len(t.packets) < packets {
-		if source.Next(&p); len(t.packets)&0xffff == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+		if source.Next(&p); len(t.packets)&0xffff == 0 {
+			run.Alive()
 		}
 		out, fate := link.Send(p.Time, int(p.Bytes))
 		if fate != queue.Passed {
@@ -121,7 +118,7 @@ func newTrafficOf(ctx context.Context, run *experiment.Run, k kind, packets int)
 		t.add(passage{i, p.ID, p.Time, out})
 	}
 	t.duration = float64(t.packets[packets-1].in) / 1e9
-	return t, nil
+	return t
 }
 
 func (t *traffic) add(p passage) {
@@ -144,38 +141,24 @@ func (t *traffic) delayPart() float64 {
 	return quantile(parts, 0.5)
 }
 
-// A class is flows by how many packets they have, both ends included.
-type class struct {
-	name        string
-	least, most int
-}
-
-const unlimited = 1<<31 - 1
-
+// bins divide the flows, and asked are those that most claims are about.
 var (
-	large = class{"≥ 1,000", 1000, unlimited}
-	// bins divide the flows.
-	bins = []class{{"1", 1, 1}, {"2–9", 2, 9}, {"10–99", 10, 99}, {"100–999", 100, 999}, large}
+	bins  = perflow.Classes("1", 1, 1, "2–9", 2, 9, "10–99", 10, 99, "100–999", 100, 999, "≥ 1,000", 1000, perflow.Unlimited)
+	large = bins[4]
+	asked = perflow.Class{Name: "≥ 100", Least: 100, Most: perflow.Unlimited}
+	few   = perflow.Class{Name: "small", Least: 1, Most: 99}
+	every = perflow.Class{Name: "all", Least: 1, Most: perflow.Unlimited}
 )
 
-func (c class) has(f *flow) bool { return c.least <= f.packets && f.packets <= c.most }
-
 // some returns the numbers of up to most of a class's flows, evenly chosen.
-func (t *traffic) some(c class, most int) []int {
+func (t *traffic) some(c perflow.Class, most int) []int {
 	var all []int
 	for i := range t.flows {
-		if c.has(&t.flows[i]) {
+		if c.Has(t.flows[i].packets) {
 			all = append(all, i)
 		}
 	}
-	if len(all) <= most {
-		return all
-	}
-	chosen := make([]int, most)
-	for i := range chosen {
-		chosen[i] = all[i*len(all)/most]
-	}
-	return chosen
+	return perflow.Spread(all, most)
 }
 
 // someOfEach returns up to most flows of every bin.
