@@ -165,12 +165,13 @@ func (a *Aggregator) setUnsampled(n uint64) {
 	}
 }
 
-// decodePartly replaces the state by the cells of an encoding that came, and
-// empties the others at both points. It returns the share of cells that came.
-func (a *Aggregator) decodePartly(record *session.Record, down *Aggregator) float64 {
+// decodePartly replaces the state by the cells that came of an encoding, which
+// begins somewhere in a record, and empties the others at both points. It
+// returns the share of cells that came.
+func (a *Aggregator) decodePartly(record *session.Record, start int, down *Aggregator) float64 {
 	c := &a.config
 	size, came := c.cellSize(), 0
-	begin := wire.Overhead - checksumSize + c.headSize()
+	begin := start + wire.Overhead - checksumSize + c.headSize()
 	cells := a.sampled()
 	for i := range cells {
 		at := begin + i*size

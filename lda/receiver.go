@@ -182,36 +182,38 @@ func (r slots) Discard(slot int) { r.down[slot].Reset() }
 
 // Compare decodes what came of the upstream point's synopsis and compares it.
 func (r slots) Compare(slot int, record *session.Record) (compared, error) {
-	down := r.down[slot]
+	c, err := compareRecord(r.up, r.down[slot], record, 0)
+	r.remember(r.tuner.Next(c.result.Sent, min(c.result.Lost, c.result.Sent)))
+	return c, err
+}
+
+// compareRecord decodes into up what came of an encoding, which begins somewhere
+// in a record and has the Config of down, and compares it with that.
+func compareRecord(up, down *Aggregator, record *session.Record, start int) (compared, error) {
 	c, received := compared{came: 1}, down.packets()
-	if record.Has(0, len(record.Data)) {
-		if err := r.decode(record.Data, down.config); err != nil {
+	end := start + down.config.EncodedSize()
+	if record.Has(start, end) {
+		state, config, err := openRecord(record.Data[start:end])
+		if err != nil {
+			return compared{}, err
+		}
+		if config != down.config {
+			return compared{}, fmt.Errorf("lda: %w: %+v and %+v", estimate.ErrMismatch, config, down.config)
+		}
+		up.configure(config)
+		if err := up.decodeState(state); err != nil {
 			return compared{}, err
 		}
 	} else {
-		r.up.configure(down.config)
-		c.came = r.up.decodePartly(record, down)
+		up.configure(down.config)
+		c.came = up.decodePartly(record, start, down)
 	}
 	var err error
-	c.result, err = compare(r.up, down, received)
-	r.remember(r.tuner.Next(c.result.Sent, min(c.result.Lost, c.result.Sent)))
+	c.result, err = compare(up, down, received)
 	if err == nil && c.result.Extra > 0 && down.config.DigestBits == 0 {
 		err = fmt.Errorf("lda: %w: %d of them", ErrCrossed, c.result.Extra)
 	}
 	return c, err
-}
-
-// decode reads a whole record, which is of the Config.
-func (r slots) decode(data []byte, want Config) error {
-	state, config, err := openRecord(data)
-	if err != nil {
-		return err
-	}
-	if config != want {
-		return fmt.Errorf("lda: %w: %+v and %+v", estimate.ErrMismatch, config, want)
-	}
-	r.up.configure(config)
-	return r.up.decodeState(state)
 }
 
 // recall finds the Config with a fingerprint among those that the Sender may

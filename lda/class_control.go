@@ -1,0 +1,202 @@
+package lda
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/session"
+)
+
+// A ClassSender is a [Sender] for many classes of packets: the markers are
+// common to all, and the parts carry the synopses of all classes.
+type ClassSender struct {
+	control *session.Sender
+	open    *Classes
+	idle    *Classes
+	turns   [2]*Classes // of even and odd intervals
+	closed  *Classes    // whose synopses Parts sends
+	record  []byte      // of the closed ones; empty until Parts needs it
+}
+
+// NewClassSender returns a ClassSender of n classes with one Config; for the
+// rest see [NewSender]. The error wraps [estimate.ErrConfig].
+func NewClassSender(c Config, n int, number uint64, mtu int) (*ClassSender, error) {
+	s := new(ClassSender)
+	var err error
+	for i := range s.turns {
+		if s.turns[i], err = NewClasses(c, n); err != nil {
+			return nil, err
+		}
+	}
+	if s.control, err = session.NewSender("lda", number, mtu, n*c.EncodedSize()); err != nil {
+		return nil, err
+	}
+	s.idle = idleClasses(n)
+	s.open = s.idle
+	return s, nil
+}
+
+// idleClasses are for the packets between intervals.
+func idleClasses(n int) *Classes {
+	all := &Classes{aggregators: make([]Aggregator, n)}
+	for i := range all.aggregators {
+		all.aggregators[i] = *newIdle()
+	}
+	return all
+}
+
+// SetKey tags every control packet, see [Sender.SetKey].
+func (s *ClassSender) SetKey(key [16]byte) error {
+	return s.control.SetKey("lda", session.NewKey(key))
+}
+
+// Update records that packet p of a class passed at time t. Between intervals
+// it does nothing. It panics if there is no such class.
+func (s *ClassSender) Update(class int, p hashing.Packet, t int64) { s.open.Update(class, p, t) }
+
+// ClockSet says that this point's clock was set, see [Sender.ClockSet].
+func (s *ClassSender) ClockSet() { s.control.ClockSet() }
+
+// Start begins an interval and appends its marker to dst. The error wraps
+// [ErrTurn].
+func (s *ClassSender) Start(dst []byte) ([]byte, error) {
+	turn := s.turns[s.control.Interval()%2]
+	dst, err := s.control.Start(dst, classesFingerprint(turn))
+	if err != nil {
+		return dst, fmt.Errorf("lda: %w", err)
+	}
+	turn.Reset()
+	s.open = turn
+	return dst, nil
+}
+
+// End ends the interval and appends its marker to dst. The error wraps
+// [ErrTurn].
+func (s *ClassSender) End(dst []byte) ([]byte, error) {
+	turn := s.turns[s.control.Interval()%2]
+	dst, err := s.control.End(dst)
+	if err != nil {
+		return dst, fmt.Errorf("lda: %w", err)
+	}
+	s.open, s.closed, s.record = s.idle, turn, s.record[:0]
+	return dst, nil
+}
+
+// Parts are the frames that carry the synopses, see [Sender.Parts].
+func (s *ClassSender) Parts() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if s.closed == nil {
+			return
+		}
+		if len(s.record) == 0 {
+			for i := range s.closed.aggregators {
+				s.record, _ = s.closed.aggregators[i].AppendBinary(s.record) // its error is always nil
+			}
+		}
+		s.control.Parts(s.record)(yield)
+	}
+}
+
+// classesFingerprint is of the Config and of how many classes there are.
+func classesFingerprint(all *Classes) uint64 {
+	c := all.aggregators[0].config
+	return uint64(hashing.Word(c.Fingerprint(), uint64(all.Len())))
+}
+
+// A ClassReport is the outcome of an interval for all classes. See [Report].
+type ClassReport struct {
+	First, Interval uint64
+	Session         uint64
+	Err             error         // nil if the classes' own errors tell
+	Classes         []ClassResult // by class; nil if Err is not
+}
+
+// A ClassResult is the outcome of an interval for one class.
+type ClassResult struct {
+	Err    error // nil if Result is good
+	Result Result
+	Came   float64 // share of the cells that came
+}
+
+// A ClassReceiver is a [Receiver] for many classes of packets.
+type ClassReceiver struct {
+	control *session.Receiver[[]ClassResult]
+	target  *Classes
+	idle    *Classes
+	down    [2]*Classes
+	up      *Aggregator
+	reports []session.Report[[]ClassResult]
+}
+
+// NewClassReceiver returns a ClassReceiver for a ClassSender with as many
+// classes and an equal Config. The error wraps [estimate.ErrConfig].
+func NewClassReceiver(c Config, n int) (*ClassReceiver, error) {
+	r := new(ClassReceiver)
+	var err error
+	for i := range r.down {
+		if r.down[i], err = NewClasses(c, n); err != nil {
+			return nil, err
+		}
+	}
+	r.up, r.idle = mustNew(c), idleClasses(n)
+	r.target = r.idle
+	r.control = session.NewReceiver("lda", classSlots{r}, n*c.EncodedSize(), classesFingerprint(r.down[0]))
+	return r, nil
+}
+
+// SetKey takes only control packets with a tag, see [Receiver.SetKey].
+func (r *ClassReceiver) SetKey(key [16]byte) { r.control.SetKey(session.NewKey(key)) }
+
+// Update records that packet p of a class passed at time t. Between intervals
+// it does nothing. It panics if there is no such class.
+func (r *ClassReceiver) Update(class int, p hashing.Packet, t int64) { r.target.Update(class, p, t) }
+
+// ClockSet says that this point's clock was set, see [Receiver.ClockSet].
+func (r *ClassReceiver) ClockSet() { r.control.ClockSet() }
+
+// Counters returns how many control packets were of no use.
+func (r *ClassReceiver) Counters() Counters { return r.control.Counters() }
+
+// Receive takes a control packet and appends the reports that it leads to, see
+// [Receiver.Receive].
+func (r *ClassReceiver) Receive(data []byte, reports []ClassReport) ([]ClassReport, error) {
+	var err error
+	r.reports, err = r.control.Receive(data, r.reports[:0])
+	return r.appendReports(reports), err
+}
+
+// Flush reports on the intervals that are not decided, see [Receiver.Flush].
+func (r *ClassReceiver) Flush(reports []ClassReport) []ClassReport {
+	r.reports = r.control.Flush(r.reports[:0])
+	return r.appendReports(reports)
+}
+
+func (r *ClassReceiver) appendReports(reports []ClassReport) []ClassReport {
+	for _, in := range r.reports {
+		reports = append(reports, ClassReport{First: in.First, Interval: in.Interval, Session: in.Session, Err: in.Err, Classes: in.Result})
+	}
+	return reports
+}
+
+// classSlots are the ClassReceiver as package session sees it.
+type classSlots struct{ *ClassReceiver }
+
+func (r classSlots) Known(fingerprint uint64) bool {
+	return fingerprint == classesFingerprint(r.down[0])
+}
+func (r classSlots) Open(slot int, _ uint64) { r.target = r.down[slot] }
+func (r classSlots) Idle()                   { r.target = r.idle }
+func (r classSlots) Discard(slot int)        { r.down[slot].Reset() }
+
+// Compare compares class by class.
+func (r classSlots) Compare(slot int, record *session.Record) ([]ClassResult, error) {
+	down := r.down[slot]
+	results := make([]ClassResult, down.Len())
+	size := len(record.Data) / down.Len()
+	for i := range results {
+		c, err := compareRecord(r.up, down.Class(i), record, i*size)
+		results[i] = ClassResult{Err: err, Result: c.result, Came: c.came}
+	}
+	return results, nil
+}
