@@ -7,6 +7,7 @@
 //	go run ./bench lda-4 'lds-*' colate # some: names, patterns, beginnings
 //	go run ./bench -all -quick          # all, small: two minutes on two cores
 //	go run ./bench -all                 # all: an hour
+//	go run ./bench -soak 10m            # every machine under hostile load
 //	go run ./bench -readme README.md    # rewrite the tables in README.md from the results
 //
 // Results go to -out, out/ if not given. The same -seed gives the same bytes.
@@ -26,9 +27,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/report"
+	"github.com/hoplag/hoplag/bench/soak"
 )
 
 func main() {
@@ -67,12 +70,16 @@ type settings struct {
 	out    string
 	jobs   int
 	readme string
+	soak   time.Duration
 }
 
 func command(ctx context.Context, all []experiment.Experiment, args []string, stdout, stderr io.Writer) error {
 	set, err := parseSettings(args, stderr)
 	if err != nil {
 		return usageError{err}
+	}
+	if set.soak > 0 {
+		return soak.Run(ctx, set.soak, set.seed, stdout, func(line string) { fmt.Fprintln(stderr, line) })
 	}
 	if set.readme != "" {
 		return rewriteTables(all, set.readme, set.out, stdout)
@@ -108,6 +115,7 @@ usage: bench                       list the experiments
        bench [flags] NAME...       run some; a NAME is an experiment, the beginning of
                                    some names, or a pattern such as 'lda-*'
        bench [flags] -all          run all of them
+       bench -soak 10m             run every machine under hostile load, and say what was tried
        bench -readme FILE          rewrite the tables and figures of FILE from the results in -out
 
 flags:
@@ -121,6 +129,7 @@ flags:
 	f.StringVar(&set.out, "out", "out", "`directory` for the results; the report covers all that it holds")
 	f.IntVar(&set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), "how `many` experiments to run side by side")
 	f.StringVar(&set.readme, "readme", "", "rewrite the tables and figures between markers in this `file`, and run nothing")
+	f.DurationVar(&set.soak, "soak", 0, "run every machine under hostile load for so `long`, and no experiment")
 	for { // flags may stand before, between and after names
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 			usage()
@@ -139,6 +148,8 @@ flags:
 		return set, fmt.Errorf("-all and %q: want one or the other", set.names[0])
 	case set.readme != "" && (set.all || len(set.names) > 0):
 		return set, errors.New("-readme runs nothing: run the experiments first, then -readme alone")
+	case set.soak < 0 || set.soak > 0 && (set.all || len(set.names) > 0 || set.readme != ""):
+		return set, fmt.Errorf("-soak %v: want a length of time, and nothing else to run", set.soak)
 	case set.jobs < 1:
 		return set, fmt.Errorf("-j %d: want at least 1", set.jobs)
 	}

@@ -1,0 +1,344 @@
+package soak
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"math/rand/v2"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lds"
+	"github.com/hoplag/hoplag/queue/trace"
+	"github.com/hoplag/hoplag/rli"
+)
+
+// all makes the machines.
+func all() ([]machine, error) {
+	aggregates, err := newAggregates()
+	if err != nil {
+		return nil, err
+	}
+	sketches, err := newSketches()
+	if err != nil {
+		return nil, err
+	}
+	receiver, err := newReceiver()
+	if err != nil {
+		return nil, err
+	}
+	control, err := newControl()
+	if err != nil {
+		return nil, err
+	}
+	return []machine{
+		{"frames", frames},
+		{"captures", captures},
+		{"lda", aggregates},
+		{"lda control", control},
+		{"lds", sketches},
+		{"rli", receiver},
+	}, nil
+}
+
+// damage changes some bytes, cuts some off or adds some.
+func damage(random *rand.Rand, b []byte) []byte {
+	b = bytes.Clone(b)
+	for range random.IntN(8) {
+		if len(b) > 0 {
+			b[random.IntN(len(b))] = byte(random.Uint32())
+		}
+	}
+	switch random.IntN(4) {
+	case 0:
+		b = b[:random.IntN(len(b)+1)]
+	case 1:
+		b = append(b, byte(random.Uint32()))
+	}
+	return b
+}
+
+// templates are frames of a tunnel in a tunnel, to be damaged.
+var templates = [][]byte{
+	[]byte("\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02\x81\x00\x00\x01\x08\x00\x45\x00\x00\x62\x00\x00\x40\x00\x40\x11\x00\x00\xc6\x33\x64\x01\xc6\x33\x64\x02\xc0\x01\x12\xb5\x00\x4e\x00\x00\x08\x00\x00\x00\x00\x00\x12\x00" +
+		"\x02\x00\x00\x00\x00\x03\x02\x00\x00\x00\x00\x04\x08\x00\x45\x00\x00\x30\x12\x34\x40\x00\x40\x2f\xbe\xef\x0a\x00\x00\x01\x0a\x00\x00\x02\x30\x00\x08\x00\x00\x00\x00\x07\x00\x00\x00\x01\x45\x00\x00\x10\x00\x01\x00\x00\x40\x11\x00\x00"),
+	[]byte("\x60\x00\x00\x00\x00\x38\x00\x40\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x2b\x00\x01\x04\x00\x00\x00\x00" +
+		"\x2c\x02\x04\x01\x00\x00\x00\x00\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x0a\x33\x00\x00\x01\x00\x00\x00\x07\x11\x00\x00\x00\x00\x00\x00\x01\x00\x35\x08\x68\x00\x08\x00\x00"),
+}
+
+// frames parses damaged frames, as of every kind of link.
+func frames(random *rand.Rand) (tried, refused int, err error) {
+	var f hashing.Frame
+	for range 2000 {
+		link := hashing.Link(random.IntN(300))
+		if random.IntN(2) == 0 {
+			link = []hashing.Link{hashing.LinkEthernet, hashing.LinkRaw}[random.IntN(2)]
+		}
+		tried++
+		if f.ParseDepth(link, damage(random, templates[random.IntN(len(templates))]), random.IntN(4)) != nil {
+			refused++
+			if f != (hashing.Frame{}) {
+				return tried, refused, errors.New("a refused frame has something in it")
+			}
+		}
+	}
+	return tried, refused, nil
+}
+
+// captures merges two damaged captures.
+func captures(random *rand.Rand) (tried, refused int, err error) {
+	var file bytes.Buffer
+	w, err := trace.NewWriter(&file, hashing.LinkRaw, 96)
+	if err != nil {
+		return 0, 0, err
+	}
+	for range 200 {
+		rec := trace.Record{Time: 1e18 + random.Int64N(trace.MaxBackstep), Link: hashing.LinkRaw, Length: 96, Frame: make([]byte, random.IntN(96))}
+		if err := w.Write(rec); err != nil {
+			return 0, 0, err
+		}
+	}
+	var readers [2]*trace.Reader
+	for i := range readers {
+		tried++
+		if readers[i], err = trace.NewReader(bytes.NewReader(damage(random, file.Bytes()))); err != nil {
+			return tried, tried, nil
+		}
+	}
+	pair := trace.NewPair(readers[0], readers[1])
+	for {
+		if _, _, err := pair.Next(); err == io.EOF {
+			return tried, refused, nil
+		} else if err != nil {
+			return tried, tried, nil
+		}
+	}
+}
+
+// reseal gives a damaged record the checksum that it should have.
+func reseal(data []byte) {
+	if n := len(data) - 4; n > 0 {
+		binary.BigEndian.PutUint32(data[n:], crc32.Checksum(data[:n], crc32.MakeTable(crc32.Castagnoli)))
+	}
+}
+
+// codec is what every synopsis can do.
+type codec interface {
+	encoding.BinaryMarshaler
+	encoding.BinaryUnmarshaler
+}
+
+// decode gives a synopsis damaged records of itself: it takes only what encodes
+// to the same bytes again, and is left as it was by the others.
+func decode(random *rand.Rand, s codec) (tried, refused int, err error) {
+	before, err := s.MarshalBinary()
+	if err != nil {
+		return 0, 0, err
+	}
+	for range 4 {
+		data := damage(random, before)
+		if random.IntN(2) == 0 {
+			reseal(data)
+		}
+		tried++
+		wrong := s.UnmarshalBinary(data)
+		after, err := s.MarshalBinary()
+		switch {
+		case err != nil:
+			return tried, refused, err
+		case wrong != nil && !bytes.Equal(after, before):
+			return tried, refused, fmt.Errorf("changed by a record that was refused: %w", wrong)
+		case wrong == nil && !bytes.Equal(after, data):
+			return tried, refused, errors.New("took a record and encodes another")
+		case wrong != nil:
+			refused++
+		}
+		if err := s.UnmarshalBinary(before); err != nil {
+			return tried, refused, err
+		}
+	}
+	return tried, refused, nil
+}
+
+// hostileTime is now, mostly.
+func hostileTime(random *rand.Rand, now int64) int64 {
+	switch random.IntN(1000) {
+	case 0:
+		return math.MinInt64
+	case 1:
+		return math.MaxInt64
+	case 2:
+		return int64(random.Uint64())
+	}
+	return now
+}
+
+// hostilePacket is a new one, mostly, or one of a few again.
+func hostilePacket(random *rand.Rand) hashing.Packet {
+	if random.IntN(3) == 0 {
+		return hashing.Word(1, uint64(random.IntN(3)))
+	}
+	return hashing.Packet(random.Uint64())
+}
+
+// finite says what of a delay is no number.
+func finite(d estimate.Delay) error {
+	for _, x := range [2]float64{d.Mean, d.StdDev} {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("the answer is %+v", d)
+		}
+	}
+	return nil
+}
+
+func newAggregates() (func(*rand.Rand) (int, int, error), error) {
+	var points [2]*lda.Aggregator
+	for i := range points {
+		var err error
+		if points[i], err = lda.New(lda.DefaultConfig); err != nil {
+			return nil, err
+		}
+	}
+	return func(random *rand.Rand) (tried, refused int, err error) {
+		for _, a := range points {
+			a.Reset()
+		}
+		for i := range 5000 {
+			p, now := hostilePacket(random), int64(i)*1000
+			for _, a := range points[random.IntN(20)/19:] {
+				a.Update(p, hostileTime(random, now))
+			}
+		}
+		for _, f := range []func() (lda.Result, error){
+			func() (lda.Result, error) { return lda.Estimate(points[0], points[1]) },
+			func() (lda.Result, error) { r, _, err := lda.EstimateRest(points[0], points[1]); return r, err },
+		} {
+			r, wrong := f()
+			tried++
+			if wrong != nil {
+				refused++
+			} else if err := finite(r.Delay); err != nil {
+				return tried, refused, err
+			}
+		}
+		n, no, err := decode(random, points[1])
+		return tried + n, refused + no, err
+	}, nil
+}
+
+func newControl() (func(*rand.Rand) (int, int, error), error) {
+	tuner := lda.Tuner{Config: lda.DefaultConfig}
+	receiver, err := lda.NewReceiver(tuner)
+	if err != nil {
+		return nil, err
+	}
+	var reports []lda.Report
+	return func(random *rand.Rand) (tried, refused int, err error) {
+		sender, err := lda.NewSender(tuner, random.Uint64(), 1400)
+		if err != nil {
+			return 0, 0, err
+		}
+		give := func(data []byte) {
+			for range 1 + random.IntN(2) {
+				tried++
+				var wrong error
+				if reports, wrong = receiver.Receive(damage(random, data), reports[:0]); wrong != nil {
+					refused++
+				}
+			}
+		}
+		for range 4 {
+			start, err := sender.Start(nil)
+			if err != nil {
+				return tried, refused, err
+			}
+			give(start)
+			for i := range 500 {
+				p := hostilePacket(random)
+				sender.Update(p, hostileTime(random, int64(i)))
+				receiver.Update(p, hostileTime(random, int64(i)))
+			}
+			end, err := sender.End(nil)
+			if err != nil {
+				return tried, refused, err
+			}
+			give(end)
+			for part := range sender.Parts() {
+				give(part)
+			}
+		}
+		return tried, refused, nil
+	}, nil
+}
+
+func newSketches() (func(*rand.Rand) (int, int, error), error) {
+	c := lds.DefaultConfig
+	c.Columns = 500
+	var points [2]*lds.Sketch
+	for i := range points {
+		var err error
+		if points[i], err = lds.New(c); err != nil {
+			return nil, err
+		}
+	}
+	return func(random *rand.Rand) (tried, refused int, err error) {
+		for _, s := range points {
+			s.Reset()
+		}
+		for i := range 3000 {
+			f, p := hashing.Flow(hashing.Word(2, uint64(random.IntN(300)))), hostilePacket(random)
+			for _, s := range points[random.IntN(20)/19:] {
+				s.Update(f, p, hostileTime(random, int64(i)*1000))
+			}
+		}
+		for k := range uint64(300) {
+			tried++
+			r, wrong := lds.Estimate(points[0], points[1], hashing.Flow(hashing.Word(2, k)))
+			if wrong != nil {
+				refused++
+			} else if err := finite(r.Delay); err != nil {
+				return tried, refused, err
+			}
+		}
+		n, no, err := decode(random, points[0])
+		return tried + n, refused + no, err
+	}, nil
+}
+
+func newReceiver() (func(*rand.Rand) (int, int, error), error) {
+	c := rli.DefaultConfig
+	c.Rate, c.Flows = 1e9, 500
+	r, err := rli.NewReceiver(c)
+	if err != nil {
+		return nil, err
+	}
+	return func(random *rand.Rand) (tried, refused int, err error) {
+		now := int64(0)
+		for range 3000 {
+			now += random.Int64N(20_000)
+			tried++
+			switch random.IntN(20) {
+			case 0:
+				r.Reference(rli.ReferencePacket{Sent: hostileTime(random, now-random.Int64N(50_000)), Sequence: random.Uint64N(1000)}, hostileTime(random, now))
+			case 1:
+				if _, wrong := r.Estimate(hashing.Flow(random.Uint64())); wrong != nil {
+					refused++
+				}
+			default:
+				r.Update(hashing.Flow(hashing.Word(3, random.Uint64N(2000))), random.IntN(1600), hostileTime(random, now))
+			}
+		}
+		if total, wrong := r.Total(); wrong == nil {
+			if err := finite(total.Delay); err != nil {
+				return tried, refused, err
+			}
+		}
+		return tried, refused, nil
+	}, nil
+}

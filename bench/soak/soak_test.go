@@ -1,0 +1,56 @@
+package soak
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRun(t *testing.T) {
+	var out bytes.Buffer
+	if err := Run(t.Context(), 300*time.Millisecond, 1, &out, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"frames", "captures", "lda control", "lds", "rli", "live heap"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+}
+
+// Ctrl-C ends a soak early, with a report.
+func TestRunInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	if err := Run(ctx, time.Hour, 1, &out, func(string) {}); err != nil || !strings.Contains(out.String(), "machine") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
+// What a soak is there to find is found.
+func TestFailuresAreTold(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	var counts tally
+	err := counts.run(&machine{"m", func(*rand.Rand) (int, int, error) { panic("out of range") }}, random)
+	if err == nil || !strings.Contains(err.Error(), "panic: out of range") {
+		t.Errorf("a panic: %v", err)
+	}
+	if _, _, err := decode(random, &forgetful{1}); err == nil || !strings.Contains(err.Error(), "changed by a record") {
+		t.Errorf("a decoder that changes its receiver: %v", err)
+	}
+}
+
+// forgetful changes although it refuses.
+type forgetful struct{ n byte }
+
+func (f *forgetful) MarshalBinary() ([]byte, error) { return []byte{f.n, 0, 0, 0}, nil }
+
+func (f *forgetful) UnmarshalBinary(data []byte) error {
+	f.n++
+	return errors.New("refused")
+}
