@@ -50,7 +50,7 @@ func measure(rng *rand.Rand, set setting) outcome {
 	trackers := [methods]*clock.Tracker{}
 	for _, m := range []int{probed, last, ours, single} {
 		c := clock.DefaultConfig
-		c.Window = max(1, set.seconds)
+		c.Window, c.Asymmetry = max(1, set.seconds), 0
 		if m == last {
 			c.Window = 1
 		}

@@ -43,7 +43,9 @@ type Config struct {
 	Resolution float64
 
 	// Asymmetry is by how much the least delays of the two directions may
-	// differ, in nanoseconds. Only the likely interval depends on it.
+	// differ, in nanoseconds: a few microseconds between machines of one kind
+	// in one building, milliseconds across a continent where routes differ.
+	// Only the likely interval depends on it, and is as much longer.
 	Asymmetry float64
 
 	// SumBits is the width of the sums that the samples come from, 1 to 64:
@@ -51,8 +53,8 @@ type Config struct {
 	SumBits int
 }
 
-// DefaultConfig suits quartz clocks that NTP or nothing disciplines, and
-// samples of one-second intervals from 40-bit sums.
+// DefaultConfig suits quartz clocks that NTP or nothing disciplines, a path
+// within a building, and samples of one-second intervals from 40-bit sums.
 var DefaultConfig = Config{
 	Window:   16,
 	MaxDrift: 1e-3,
@@ -61,6 +63,7 @@ var DefaultConfig = Config{
 	MinStep:  1000,
 
 	Resolution: 1,
+	Asymmetry:  10_000,
 	SumBits:    40,
 }
 

@@ -36,9 +36,9 @@
 // [Reading.Certain] is where the line can lie at all. It is as long as the
 // shortest round trip, so that on a path of 10 ms it says ±5 ms, and it makes
 // no assumption of the path. [Reading.Likely] assumes that the shortest delays
-// there and back are equal, and says how far the shortest that were seen may
-// be from those that more packets would show: microseconds or less where
-// queues run empty now and then.
+// there and back differ by no more than [Config.Asymmetry], and adds to half of
+// that how far the shortest that were seen may be from those that more packets
+// would show: a microsecond or less where queues run empty now and then.
 //
 // # What remains unknowable
 //
