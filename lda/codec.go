@@ -48,9 +48,7 @@ func (c *Config) sumMask() uint64 { return 1<<c.SumBits - 1 }
 
 func (c *Config) headSize() int { return 8 + 3 + 2*c.banks() + 8 }
 
-func (c *Config) cellSize() int { return 4 + bytesOf(c.DigestBits) + bytesOf(c.SumBits) }
-
-func bytesOf(bits uint8) int { return (int(bits) + 7) / 8 }
+func (c *Config) cellSize() int { return 4 + wire.BytesOf(c.DigestBits) + wire.BytesOf(c.SumBits) }
 
 // append appends what the encoding says of the Config.
 func (c *Config) append(dst []byte) []byte {
@@ -70,12 +68,11 @@ func (a *Aggregator) AppendBinary(dst []byte) ([]byte, error) {
 	dst = wire.Begin(dst, magic, version)
 	dst = c.append(dst)
 	dst = wire.AppendUint(dst, a.unsampledCount(), 8)
-	sumMask, digestMask := c.sumMask(), c.digestMask()
 	for i := range a.sampled() {
 		cell := &a.cells[i]
 		dst = wire.AppendUint(dst, uint64(cell.count()), 4)
-		dst = wire.AppendUint(dst, cell.tally&digestMask>>32, bytesOf(c.DigestBits))
-		dst = wire.AppendUint(dst, cell.sum&sumMask, bytesOf(c.SumBits))
+		dst = wire.AppendBits(dst, cell.tally>>32, c.DigestBits)
+		dst = wire.AppendBits(dst, cell.sum, c.SumBits)
 	}
 	return wire.Seal(dst, start), nil
 }
@@ -121,8 +118,8 @@ func openRecord(data []byte) (wire.Reader, Config, error) {
 	if err := c.Validate(); err != nil {
 		return r, c, fmt.Errorf("lda: %w: %w", estimate.ErrEncoding, err)
 	}
-	if len(data) != c.EncodedSize() {
-		return r, c, fmt.Errorf("lda: %w: %d bytes, want %d for %+v", estimate.ErrEncoding, len(data), c.EncodedSize(), c)
+	if err := r.Expect(8 + int64(c.cells())*int64(c.cellSize())); err != nil {
+		return r, c, fmt.Errorf("lda: %w after %+v", err, c)
 	}
 	return r, c, nil
 }
@@ -136,16 +133,10 @@ func (a *Aggregator) decodeState(r wire.Reader) error {
 		return fmt.Errorf("lda: %w: %d packets not sampled, at most %d", estimate.ErrEncoding, rest, uint64(unsampled*math.MaxUint32))
 	}
 	cells := a.sampled()
-	var excess uint64 // bits that no encoding sets
 	for i := range cells {
 		count := r.Uint(4)
-		tally := r.Uint(bytesOf(c.DigestBits))<<32 | count
-		sum := r.Uint(bytesOf(c.SumBits))
-		excess |= tally>>32<<32&^c.digestMask() | sum&^c.sumMask()
-		cells[i] = cell{sum: sum, tally: tally}
-	}
-	if excess != 0 {
-		return fmt.Errorf("lda: %w: a field of a cell is wider than %d bits of sum or %d of digest", estimate.ErrEncoding, c.SumBits, c.DigestBits)
+		tally := r.Bits(c.DigestBits)<<32 | count
+		cells[i] = cell{sum: r.Bits(c.SumBits), tally: tally}
 	}
 	if err := r.Close(); err != nil {
 		return fmt.Errorf("lda: %w", err)
@@ -190,8 +181,8 @@ func (a *Aggregator) decodePartly(record *session.Record, start int, down *Aggre
 			return v
 		}
 		cells[i].tally = field(4)
-		cells[i].tally |= field(bytesOf(c.DigestBits)) << 32
-		cells[i].sum = field(bytesOf(c.SumBits))
+		cells[i].tally |= field(wire.BytesOf(c.DigestBits)) << 32
+		cells[i].sum = field(wire.BytesOf(c.SumBits))
 	}
 	a.setUnsampled(0)
 	if record.Has(begin-8, begin) {

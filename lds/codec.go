@@ -52,9 +52,9 @@ func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 		b[len(b)-1] = 1
 	}
 	for i := range s.cells {
-		b = appendBits(b, s.cells[i].sum, c.SumBits)
+		b = wire.AppendBits(b, s.cells[i].sum, c.SumBits)
 		b = wire.AppendUint(b, uint64(s.cells[i].count()), countBytes)
-		b = appendBits(b, uint64(s.cells[i].digest()), c.DigestBits)
+		b = wire.AppendBits(b, uint64(s.cells[i].digest()), c.DigestBits)
 		if c.Bytes {
 			b = wire.AppendUint(b, s.bytes[i], byteBytes)
 		}
@@ -70,29 +70,22 @@ func (s *Sketch) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
 func (s *Sketch) UnmarshalBinary(data []byte) error {
 	r, err := wire.Open(data, magic, version)
 	if err != nil {
-		return err
+		return fmt.Errorf("lds: %w", err)
 	}
 	c, err := readConfig(&r)
 	if err != nil {
 		return err
 	}
 	decoded := newSketch(c)
-	valid := true
 	for i := range decoded.cells {
-		sum := r.Uint(width(c.SumBits))
-		count := r.Uint(countBytes)
-		digest := r.Uint(width(c.DigestBits))
-		valid = valid && fits(sum, c.SumBits) && fits(digest, c.DigestBits)
+		sum, count, digest := r.Bits(c.SumBits), r.Uint(countBytes), r.Bits(c.DigestBits)
 		decoded.cells[i] = cell{sum: uint64(estimate.SignExtend(sum, int(c.SumBits))), tally: digest<<32 | count}
 		if c.Bytes {
 			decoded.bytes[i] = r.Uint(byteBytes)
 		}
 	}
-	if !valid {
-		return fmt.Errorf("lds: %w: a cell has bits beyond its width", estimate.ErrEncoding)
-	}
 	if err := r.Close(); err != nil {
-		return err
+		return fmt.Errorf("lds: %w", err)
 	}
 	*s = *decoded
 	return nil
@@ -123,22 +116,8 @@ func readConfig(r *wire.Reader) (Config, error) {
 	if flag > 1 {
 		return Config{}, fmt.Errorf("lds: %w: flag %d, want 0 or 1", estimate.ErrEncoding, flag)
 	}
-	if want := int64(c.Rows) * int64(c.Columns) * int64(c.CellBytes()); int64(r.Len()) != want {
-		return Config{}, fmt.Errorf("lds: %w: %d bytes of cells, want %d", estimate.ErrEncoding, r.Len(), want)
+	if err := r.Expect(int64(c.Rows) * int64(c.Columns) * int64(c.CellBytes())); err != nil {
+		return Config{}, fmt.Errorf("lds: cells: %w", err)
 	}
 	return c, nil
-}
-
-// width is how many bytes hold the given number of bits.
-func width(bits uint8) int { return (int(bits) + 7) / 8 }
-
-// fits reports whether v has no bits above the given number.
-func fits(v uint64, bits uint8) bool { return v>>bits == 0 }
-
-// appendBits appends the low bits of v in as few bytes as hold them.
-func appendBits(b []byte, v uint64, bits uint8) []byte {
-	if bits == 0 {
-		return b
-	}
-	return wire.AppendUint(b, v&(1<<bits-1), width(bits))
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/wire"
 )
 
 // Limits of a Config.
@@ -119,7 +120,7 @@ func (c *Config) Validate() error {
 // CellBytes is the size of a cell on the wire, and in a switch that stores it
 // so: 12 for DefaultConfig.
 func (c *Config) CellBytes() int {
-	n := width(c.SumBits) + countBytes + width(c.DigestBits)
+	n := wire.BytesOf(c.SumBits) + countBytes + wire.BytesOf(c.DigestBits)
 	if c.Bytes {
 		n += byteBytes
 	}

@@ -130,7 +130,7 @@ func (s *Simple) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.BigEndian.AppendUint32(b, uint32(s.config.Columns))
 	b = append(b, s.config.SumBits)
 	for i := range s.cells {
-		b = appendBits(b, s.cells[i].sum, s.config.SumBits)
+		b = wire.AppendBits(b, s.cells[i].sum, s.config.SumBits)
 		b = wire.AppendUint(b, uint64(s.cells[i].count()), countBytes)
 	}
 	return wire.Seal(b, start), nil
@@ -144,25 +144,22 @@ func (s *Simple) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
 func (s *Simple) UnmarshalBinary(data []byte) error {
 	r, err := wire.Open(data, simpleMagic, simpleVersion)
 	if err != nil {
-		return err
+		return fmt.Errorf("lds: %w", err)
 	}
 	c := SimpleConfig{Identity: r.Uint64(), Rows: int(r.Uint8()), Columns: r.Size(), SumBits: r.Uint8()}
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", estimate.ErrEncoding, err)
 	}
-	if want := int64(c.Rows) * int64(c.Columns) * int64(width(c.SumBits)+countBytes); int64(r.Len()) != want {
-		return fmt.Errorf("lds: %w: %d bytes of cells, want %d", estimate.ErrEncoding, r.Len(), want)
+	if err := r.Expect(int64(c.Rows) * int64(c.Columns) * int64(wire.BytesOf(c.SumBits)+countBytes)); err != nil {
+		return fmt.Errorf("lds: cells: %w", err)
 	}
 	decoded := &Simple{cells: make([]cell, c.Rows*c.Columns), config: c}
 	for i := range decoded.cells {
-		sum := r.Uint(width(c.SumBits))
-		if !fits(sum, c.SumBits) {
-			return fmt.Errorf("lds: %w: a cell has bits beyond its width", estimate.ErrEncoding)
-		}
+		sum := r.Bits(c.SumBits)
 		decoded.cells[i] = cell{sum: uint64(estimate.SignExtend(sum, int(c.SumBits))), tally: r.Uint(countBytes)}
 	}
 	if err := r.Close(); err != nil {
-		return err
+		return fmt.Errorf("lds: %w", err)
 	}
 	*s = *decoded
 	return nil

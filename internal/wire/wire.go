@@ -28,7 +28,8 @@ const (
 // Overhead is how many bytes a record takes beside its body.
 const Overhead = headSize + crcSize
 
-// Begin appends the head of a record. magic has four bytes.
+// Begin appends the head of a record. magic has four bytes: H for hoplag, and
+// three capital letters for the kind of record.
 func Begin(dst []byte, magic string, version uint8) []byte {
 	return append(append(dst, magic...), version)
 }
@@ -45,6 +46,15 @@ func AppendUint(dst []byte, v uint64, width int) []byte {
 		dst = append(dst, byte(v>>shift))
 	}
 	return dst
+}
+
+// BytesOf is how many bytes hold a field of so many bits.
+func BytesOf(bits uint8) int { return (int(bits) + 7) / 8 }
+
+// AppendBits appends the low bits of v, up to 64 of them, in as few bytes as
+// hold them.
+func AppendBits(dst []byte, v uint64, bits uint8) []byte {
+	return AppendUint(dst, v&(1<<bits-1), BytesOf(bits))
 }
 
 // Open checks a whole record's magic, version and checksum and returns a
@@ -69,8 +79,9 @@ func Open(data []byte, magic string, version uint8) (Reader, error) {
 // A Reader reads the fields of a record's body in order. After a read past
 // the end it returns zeros, and Close reports the error.
 type Reader struct {
-	b     []byte
-	short bool
+	b      []byte
+	short  bool
+	excess bool // of a field of Bits
 }
 
 // Len returns how many bytes are left to read. Decoders compare it with the
@@ -97,6 +108,23 @@ func (r *Reader) Uint(width int) uint64 {
 	return v
 }
 
+// Bits reads a field as AppendBits appends it. Bits above those are an error,
+// which Close reports: equal states have equal bytes.
+func (r *Reader) Bits(bits uint8) uint64 {
+	v := r.Uint(BytesOf(bits))
+	r.excess = r.excess || v>>bits != 0
+	return v
+}
+
+// Expect reports how many bytes are left to read if there are not just so
+// many: what a Config promises, before anything is allocated for it.
+func (r *Reader) Expect(bytes int64) error {
+	if int64(len(r.b)) != bytes || r.short {
+		return fmt.Errorf("%w: %d bytes, want %d", estimate.ErrEncoding, len(r.b), bytes)
+	}
+	return nil
+}
+
 // Uint8 reads one byte.
 func (r *Reader) Uint8() uint8 { return uint8(r.Uint(1)) }
 
@@ -114,13 +142,17 @@ func (r *Reader) Size() int { return int(min(r.Uint32(), math.MaxInt32)) }
 // Uint64 reads eight bytes.
 func (r *Reader) Uint64() uint64 { return r.Uint(8) }
 
-// Close reports a body that ended early or has bytes left over.
+// Close reports a body that ended early, has bytes left over or bits beyond a
+// field's.
 func (r *Reader) Close() error {
 	if r.short {
 		return fmt.Errorf("%w: the record ends early", estimate.ErrEncoding)
 	}
 	if len(r.b) > 0 {
 		return fmt.Errorf("%w: %d bytes too many", estimate.ErrEncoding, len(r.b))
+	}
+	if r.excess {
+		return fmt.Errorf("%w: a field is wider than its bits", estimate.ErrEncoding)
 	}
 	return nil
 }

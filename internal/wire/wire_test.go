@@ -143,3 +143,30 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+// A field of some bits is read as it was appended, and one that has more is
+// told.
+func TestBits(t *testing.T) {
+	for bits := range uint8(65) {
+		want := uint64(0xfedcba9876543210) & (1<<bits - 1)
+		r := Reader{b: AppendBits(nil, 0xfedcba9876543210, bits)}
+		if len(r.b) != BytesOf(bits) || r.Expect(int64(BytesOf(bits))) != nil {
+			t.Errorf("%d bits in %d bytes", bits, len(r.b))
+		}
+		if got := r.Bits(bits); got != want || r.Close() != nil {
+			t.Errorf("%d bits: %x, want %x, %v", bits, got, want, r.Close())
+		}
+		if bits%8 == 0 {
+			continue
+		}
+		over := Reader{b: AppendUint(nil, 1<<bits, BytesOf(bits))}
+		over.Bits(bits)
+		if err := over.Close(); !errors.Is(err, estimate.ErrEncoding) {
+			t.Errorf("a bit beyond %d: %v", bits, err)
+		}
+	}
+	r := Reader{b: make([]byte, 3)}
+	if err := r.Expect(2); !errors.Is(err, estimate.ErrEncoding) {
+		t.Errorf("3 bytes for 2: %v", err)
+	}
+}
