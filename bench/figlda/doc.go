@@ -26,5 +26,5 @@ const group = "LDA (aggregate delay)"
 func Experiments() []experiment.Experiment {
 	return []experiment.Experiment{knownLoss, unknownLoss, againstProbes, worstCase, bandwidth,
 		ldaDeviation, ldaSampling, ldaQuantiles, ldaCoverage, ldaDigest, ldaControl,
-		ldaRight, ldaDefaults}
+		ldaRight, ldaDefaults, ldaAccumulated}
 }
