@@ -33,6 +33,8 @@ type comparison struct {
 	held    *Report // ended, and waiting for release
 	after   int64   // pairs since its end
 	reading clock.Reading
+
+	from, to int64 // the moments between which the report's pairs are
 }
 
 func newComparison(c Config) *comparison {
@@ -75,6 +77,7 @@ func (c *comparison) next(now int64) (Report, bool) {
 			c.begin(pair.through - 1)
 		}
 		c.take(pair)
+		c.paired = min(c.paired, now) // in case the clock was set back
 		c.after++
 	}
 	if !c.begun {
@@ -83,6 +86,7 @@ func (c *comparison) next(now int64) (Report, bool) {
 	if jump := floorDiv(now, c.cuts) - c.current; jump < -1 || jump > maxBehind {
 		// The clock was stepped: there are no reports of the time between.
 		c.current += jump
+		c.paired = c.current*c.cuts - 1
 	}
 	late := now - c.last(c.current) - 2
 	if c.held == nil && late > c.cuts {
@@ -117,6 +121,10 @@ func (c *comparison) take(p pair) {
 	}
 	c.settles--
 	near := (p.through + 1) * int64(c.config.Cut)
+	if p.begins {
+		c.from = near - int64(c.config.Cut)
+	}
+	c.to = near
 	for d, route := range c.routes {
 		up, down := p.tallies[first][d], p.tallies[second][d]
 		if d == back {
@@ -155,9 +163,10 @@ func (c *comparison) end(err error) {
 	r.Clock.Apart = c.pairing.apart()
 	_, unknown := c.clocks.Add(c.samples[back], c.samples[forth])
 	if unknown == nil {
-		c.reading, _ = c.clocks.Between(start, start+int64(c.config.Report))
+		c.reading, _ = c.clocks.Between(c.from, c.to)
 		r.Clock.set(c.reading)
 	}
+	c.from = c.to
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
 		c.samples[d] = c.samples[d][:0]
 		*into = c.routes[d].delay()

@@ -54,7 +54,7 @@ func (s *sealer) request(q request) []byte {
 
 // A reply is the cuts that a request asked for.
 type reply struct {
-	now     int64  // by the point's clock
+	now     int64  // by the point's clock, as in its latest session
 	name    string // of the point
 	records [][]byte
 	more    bool // are there
@@ -82,10 +82,11 @@ func (p *Point) answer(message []byte, limit int) ([]byte, [nonceSize]byte, erro
 	}
 	p.mu.Lock()
 	cuts, more := p.history.since(q.at, limit)
+	wall := p.history.latest().wall // the clock may have been set since
 	p.mu.Unlock()
 
 	b := append(p.seal.begin(replyMagic), q.nonce[:]...)
-	b = binary.BigEndian.AppendUint64(b, uint64(p.clock.now()))
+	b = binary.BigEndian.AppendUint64(b, uint64(wall+p.clock.elapsed()))
 	b = append(append(b, uint8(len(p.config.Name))), p.config.Name...)
 	if more {
 		b = append(b, 1)

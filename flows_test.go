@@ -20,12 +20,12 @@ func TestFollowFlows(t *testing.T) {
 		delay := func(flow int) time.Duration { return time.Duration(1+flow) * time.Millisecond }
 		names := map[hashing.Flow]int{}
 		for flow := range 40 {
-			name := l.a.Flow([]byte{byte(flow)})
+			name := l.a.Load().Flow([]byte{byte(flow)})
 			names[name] = flow
 			l.all.Go(func() {
 				for i := 0; l.ctx.Err() == nil; i++ {
 					id := binary.BigEndian.AppendUint32([]byte{byte(flow)}, uint32(i))
-					l.a.PassedIn(name, id)
+					l.a.Load().PassedIn(name, id)
 					l.all.Go(func() {
 						time.Sleep(delay(flow))
 						l.b.PassedIn(name, id)

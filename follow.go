@@ -76,13 +76,12 @@ func (f *follower) fetch(ctx context.Context) {
 	f.point.mu.Lock()
 	cuts, _ := f.point.history.since(f.local, f.point.config.History)
 	f.point.mu.Unlock()
+	here := &f.compare.pairing.feeds[second]
 	for _, c := range cuts {
 		f.local = position{c.session, c.through}
-		if err := f.compare.pairing.take(second, c.data); err != nil {
-			f.err = err // unreachable: our own
-		}
+		must(0, f.compare.pairing.take(second, c.data)) // our own
+		here.see(-c.wall)
 	}
-	f.compare.pairing.feeds[second].ahead.add(0)
 
 	ctx, cancel := context.WithTimeout(ctx, max(f.point.config.Report, time.Second))
 	defer cancel()
@@ -98,12 +97,12 @@ func (f *follower) fetch(ctx context.Context) {
 func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	p, feed := f.point, &f.compare.pairing.feeds[first]
 	q := newRequest(feed.at)
-	before := p.clock.now()
+	before := p.clock.elapsed()
 	data, err := f.ask(ctx, p.seal.request(q))
 	if err != nil {
 		return false, err
 	}
-	after := p.clock.now()
+	after := p.clock.elapsed()
 	r, err := p.seal.reply(q, data)
 	if err != nil {
 		return false, err
@@ -115,7 +114,7 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 		}
 	}
 	// The other clock was read between before and after.
-	feed.ahead.add(before + (after-before)/2 - r.now)
+	feed.see(before + (after-before)/2 - r.now)
 	return r.more && len(r.records) > 0, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,9 @@ import (
 
 // link is two points and traffic between them, in a synctest bubble.
 type link struct {
-	a, b   *Point
+	a      atomic.Pointer[Point]
+	b      *Point
+	steps  map[*Point]*atomic.Int64 // by how much a point's clock was set since
 	ctx    context.Context
 	cancel context.CancelFunc
 	all    sync.WaitGroup
@@ -25,15 +28,15 @@ func newLink(t *testing.T, c Config, ahead time.Duration) *link {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
+	theirs, theirStep := stepped(ahead)
+	ours, ourStep := stepped(0)
 	l := &link{}
-	other := newTimeline()
-	other.wall.Add(int64(ahead))
-	set := other.wall.Load()
-	other.set = func() int64 { return set }
 	c.Name = "a"
-	l.a = newPoint(c.withDefaults(), other)
+	a := newPoint(c.withDefaults(), theirs)
+	l.a.Store(a)
 	c.Name = "b"
-	l.b = newPoint(c.withDefaults(), newTimeline())
+	l.b = newPoint(c.withDefaults(), ours)
+	l.steps = map[*Point]*atomic.Int64{a: theirStep, l.b: ourStep}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
@@ -41,13 +44,13 @@ func newLink(t *testing.T, c Config, ahead time.Duration) *link {
 func (l *link) close() {
 	l.cancel()
 	l.all.Wait()
-	l.a.Close()
+	l.a.Load().Close()
 	l.b.Close()
 }
 
 // exchange is the transport: a takes the requests.
 func (l *link) exchange(_ context.Context, request []byte) ([]byte, error) {
-	return l.a.Answer(request)
+	return l.a.Load().Answer(request)
 }
 
 // send sends a message every period, each after the delay that is given for
@@ -61,7 +64,7 @@ func (l *link) send(period time.Duration, forth, back func(i int) time.Duration)
 			go func() {
 				defer l.all.Done()
 				id := uint64(i)
-				l.a.PassedNumber(id)
+				l.a.Load().PassedNumber(id)
 				if d := forth(i); d >= 0 {
 					time.Sleep(d)
 					l.b.PassedNumber(id)
@@ -69,7 +72,7 @@ func (l *link) send(period time.Duration, forth, back func(i int) time.Duration)
 				if back != nil {
 					l.b.Back.PassedNumber(id)
 					time.Sleep(back(i))
-					l.a.Back.PassedNumber(id)
+					l.a.Load().Back.PassedNumber(id)
 				}
 			}()
 			time.Sleep(period)
@@ -186,7 +189,7 @@ func TestFollowSurvivesSilence(t *testing.T) {
 			if s := time.Since(began).Seconds(); s > 3 && s < 8 {
 				return nil, cut
 			}
-			return l.a.Answer(request)
+			return l.a.Load().Answer(request)
 		}
 		var silent, received uint64
 		var last int64

@@ -9,7 +9,16 @@ type history struct {
 type stored struct {
 	session uint64
 	through int64
+	wall    int64 // timeline.wall in the session
 	data    []byte
+}
+
+// latest is the latest cut, or the zero value.
+func (h *history) latest() stored {
+	if len(h.cuts) == 0 {
+		return stored{}
+	}
+	return h.cuts[len(h.cuts)-1]
 }
 
 // add keeps a cut and lets go of the oldest ones that there is no room for.

@@ -38,13 +38,15 @@ type feed struct {
 	at      position // of the latest
 	queue   []queued
 	name    string
-	ahead   least // by how much our clock is ahead of the point's
+	ahead   *least // of the latest session: by how much a clock of ours is ahead of the point's
+	used    *least // the same of the session that is being compared
 	retired []uint64
 }
 
 type queued struct {
 	record
 	fresh bool // does not continue the record before
+	ahead *least
 }
 
 func newPairing(c Config) *pairing {
@@ -70,9 +72,11 @@ func (p *pairing) take(point int, data []byte) error {
 		return fmt.Errorf("hoplag: record: %w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding, r.after, r.through, f.at.through)
 	case !same && f.at != (position{}):
 		f.retire(f.at.session)
-		f.ahead = least{}
 	}
-	f.queue = append(f.queue, queued{r, !same || r.after > f.at.through})
+	if !same {
+		f.ahead = new(least)
+	}
+	f.queue = append(f.queue, queued{r, !same || r.after > f.at.through, f.ahead})
 	f.at = position{r.session, r.through}
 	return nil
 }
@@ -117,7 +121,7 @@ func (l *least) add(x int64) {
 }
 
 func (l *least) value() int64 {
-	if l.n == 0 {
+	if l == nil || l.n == 0 {
 		return 0
 	}
 	return min(l.before, l.now)
@@ -126,7 +130,14 @@ func (l *least) value() int64 {
 // apart is by how much the second point's clock is ahead of the first's, as
 // far as the transport tells: to a round trip, or how long records take.
 func (p *pairing) apart() time.Duration {
-	return time.Duration(p.feeds[first].ahead.value() - p.feeds[second].ahead.value())
+	return time.Duration(p.feeds[first].used.value() - p.feeds[second].used.value())
+}
+
+// see says by how much a clock of ours that is never set is ahead of a point's.
+func (f *feed) see(ahead int64) {
+	if f.ahead != nil {
+		f.ahead.add(ahead)
+	}
 }
 
 // align chooses which cuts correspond. It changes its mind only where another
@@ -155,8 +166,9 @@ func (p *pairing) next() (pair, bool) {
 		p.clear()
 	}
 	for {
-		p.align()
-		if !p.warm && !p.start() {
+		if p.warm {
+			p.align()
+		} else if !p.start() {
 			return pair{}, false
 		}
 		lead := p.ends[first] + p.lag - p.ends[second]
@@ -193,6 +205,8 @@ func (p *pairing) start() bool {
 		if len(a.queue) == 0 || len(b.queue) == 0 {
 			return false
 		}
+		a.used, b.used = a.queue[0].ahead, b.queue[0].ahead
+		p.align()
 		u, d := &a.queue[0], &b.queue[0]
 		switch lead := u.after + p.lag - d.after; {
 		case lead < 0:

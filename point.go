@@ -176,7 +176,7 @@ func (p *Point) keep(r record) {
 	data := p.seal.record(r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.history.add(stored{r.session, r.through, data})
+	p.history.add(stored{r.session, r.through, p.clock.wall.Load(), data})
 	close(p.waiting)
 	p.waiting = make(chan struct{})
 }

@@ -29,7 +29,10 @@ func newTimeline() *timeline {
 }
 
 // now is the time.
-func (t *timeline) now() int64 { return t.wall.Load() + int64(time.Since(t.base)) }
+func (t *timeline) now() int64 { return t.wall.Load() + t.elapsed() }
+
+// elapsed is the time since the timeline began, whatever the wall clock says.
+func (t *timeline) elapsed() int64 { return int64(time.Since(t.base)) }
 
 // follow sets the timeline to the wall clock if that was stepped, and reports
 // whether it was. The wall clock and the monotonic one are read one after the
