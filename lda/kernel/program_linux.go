@@ -103,9 +103,7 @@ const (
 
 // generate returns the instructions.
 func (p *program) generate() []instruction {
-	for _, l := range []*label{&p.start, &p.count, &p.segment, &p.out, &p.pull, &p.notIP, &p.truncated, &p.malformed, &p.deep, &p.lump} {
-		*l = p.label()
-	}
+	p.labels()
 	p.begin()
 	p.parse()
 	p.place(p.count)
@@ -123,6 +121,13 @@ func (p *program) generate() []instruction {
 	p.exit()
 	p.refusals()
 	return p.assemble()
+}
+
+// labels makes the labels that several files use.
+func (p *program) labels() {
+	for _, l := range []*label{&p.start, &p.count, &p.segment, &p.out, &p.pull, &p.notIP, &p.truncated, &p.malformed, &p.deep, &p.lump} {
+		*l = p.label()
+	}
 }
 
 // begin finds the lane and takes the time.
