@@ -25,6 +25,10 @@ func BenchmarkLDSUpdate(b *testing.B) {
 			cells[hashing.Row(p>>32, n)].Add(t)
 		}
 	}
+	plain := lds.DefaultConfig
+	plain.Rates = [lds.MaxRows]float64{1, 1, 1, 1}
+	banks := plain
+	banks.Rates = [lds.MaxRows]float64{1, 1, 0.1, 0.01}
 	spread := lds.DefaultConfig
 	spread.Spread = 5
 	spread.Rates = [lds.MaxRows]float64{1, 0.5, 0.1, 0.01}
@@ -33,8 +37,9 @@ func BenchmarkLDSUpdate(b *testing.B) {
 		config lds.Config
 		bar    float64
 	}{
-		{"4x17500-1MiB", lds.DefaultConfig, 1.5},
-		{"4x17500-1MiB-spread5-banks", spread, 0},
+		{"4x17500-1MiB", plain, 1.5},
+		{"4x17500-1MiB-banks", banks, 1.5},
+		{"4x17500-1MiB-spread5-banks", spread, 2.5},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			s := must(lds.New(c.config))

@@ -90,7 +90,7 @@ func ExampleEstimate_loss() {
 	})
 	r := must(lds.Estimate(up, down, flow))
 	fmt.Printf("%.1f µs, %d of %d lost, %d cells lossy, %d usable\n", r.Mean/1e3, r.Lost, r.Sent, r.Lossy, r.Usable)
-	// Output: 20.0 µs, 5 of 1000 lost, 6 cells lossy, 14 usable
+	// Output: 20.0 µs, 5 of 1000 lost, 5 cells lossy, 13 usable
 }
 
 // In rows of two cells, three flows cannot but share them. Decode, which knows

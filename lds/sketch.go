@@ -24,6 +24,12 @@ func (c *cell) add(sum, tally uint64) {
 	c.tally += tally
 }
 
+// sample is add if chosen is below the threshold, without a branch.
+func (c *cell) sample(sum, tally, chosen, threshold uint64) {
+	mask := -((chosen - threshold) >> 63)
+	c.add(sum&mask, tally&mask)
+}
+
 func (c *cell) count() uint32 { return uint32(c.tally) }
 
 func (c *cell) digest() uint32 { return uint32(c.tally >> 32) }
@@ -43,7 +49,33 @@ type Sketch struct {
 	spread     uint64
 	thresholds [MaxRows]uint64 // for hashing.Sampled
 	config     Config
-	plain      bool // four rows that see every packet, each flow in one cell of a row
+	path       path
+}
+
+// A path is a kind of Config that Update has code of its own for.
+type path uint8
+
+const (
+	general path = iota
+	plain        // four rows that see every packet, each flow in one cell of a row
+	banks        // the same, but that the last two rows sample few
+	four         // four rows, otherwise any
+)
+
+// pathOf is which path a valid Config takes.
+func pathOf(c *Config) path {
+	const few = 1.0 / 8 // or less is worth a branch, which is seldom taken then
+	switch r := &c.Rates; {
+	case c.Rows != 4 || c.Bytes:
+		return general
+	case c.Spread != 1 || r[0] < 1 || r[1] < 1:
+		return four
+	case r[2] == 1 && r[3] == 1:
+		return plain
+	case r[2] <= few && r[3] <= r[2]:
+		return banks
+	}
+	return four
 }
 
 // New returns an empty sketch. The error wraps [estimate.ErrConfig].
@@ -61,7 +93,7 @@ func newSketch(c Config) *Sketch {
 		columns: uint64(c.Columns),
 		spread:  uint64(c.Spread),
 		config:  c,
-		plain:   c.Rows == 4 && c.Spread == 1 && c.Rates == [MaxRows]float64{1, 1, 1, 1} && !c.Bytes,
+		path:    pathOf(&c),
 	}
 	if c.Bytes {
 		s.bytes = make([]uint64, len(s.cells))
@@ -110,13 +142,14 @@ func (s *Sketch) UpdateWeighted(f hashing.Flow, p hashing.Packet, t int64, weigh
 // there are fewer packets than flows.
 func (s *Sketch) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
 	packets = packets[:len(flows)]
-	if !s.plain {
+	sum := uint64(t)
+	if s.path != plain {
 		for i, f := range flows {
-			s.Update(f, packets[i], t)
+			s.add(f, uint64(packets[i]), sum, tally(packets[i], 1), 0)
 		}
 		return
 	}
-	cells, columns, sum := s.cells, s.columns, uint64(t)
+	cells, columns := s.cells, s.columns
 	for i, f := range flows {
 		tally := tally(packets[i], 1)
 		i, j := split(flowWord(f, 0), columns)
@@ -130,34 +163,77 @@ func (s *Sketch) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t i
 
 // add adds sum, tally and bytes to the cells of packet p of flow f: in row r
 // to (r, (h_r(f) + h'_r(x)) mod C), as section 2.3.4 has it, if the row
-// samples p. There is no branch on what is sampled, and no call, which would be a
-// third of the time.
+// samples p. It makes no call, which would be a third of the time.
 func (s *Sketch) add(f hashing.Flow, p, sum, tally, bytes uint64) {
-	if s.plain {
-		// Four rows that see every packet: all indices are known at once, so
-		// that the processor waits for the four cells together.
-		cells, columns := s.cells, s.columns
+	cells, columns := s.cells, s.columns
+	switch s.path {
+	case plain, banks:
+		// All indices are known at once, so that the processor waits for the
+		// cells together.
 		i, j := split(flowWord(f, 0), columns)
-		k, l := split(flowWord(f, 1), columns)
 		cells[i].add(sum, tally)
 		cells[columns+j].add(sum, tally)
+		if s.path == banks && sampling(p) >= s.thresholds[2] {
+			return
+		}
+		k, l := split(flowWord(f, 1), columns)
 		cells[2*columns+k].add(sum, tally)
+		if s.path == banks && sampling(p) >= s.thresholds[3] {
+			return
+		}
 		cells[3*columns+l].add(sum, tally)
 		return
+	case four:
+		s.addFour(f, p, sum, tally)
+		return
 	}
+	s.addGeneral(f, p, sum, tally, bytes)
+}
+
+// addFour is add for four rows.
+func (s *Sketch) addFour(f hashing.Flow, p, sum, tally uint64) {
+	chosen, offsets := sampling(p), uint64(0)
+	if s.spread > 1 {
+		offsets = hashing.Mix(p, 0)
+	}
+	i, j := split(flowWord(f, 0), s.columns)
+	k, l := split(flowWord(f, 1), s.columns)
+	i, j = s.along(i, offsets), s.along(j, offsets>>16)
+	k, l = s.along(k, offsets>>32), s.along(l, offsets>>48)
+	cells, columns, t := s.cells, s.columns, &s.thresholds
+	cells[i].sample(sum, tally, chosen, t[0])
+	cells[columns+j].sample(sum, tally, chosen, t[1])
+	cells[2*columns+k].sample(sum, tally, chosen, t[2])
+	cells[3*columns+l].sample(sum, tally, chosen, t[3])
+}
+
+// along is the column so far along a flow's virtual LDA as the low 16 bits of
+// a hash say.
+func (s *Sketch) along(home, offset uint64) uint64 {
+	column := home + offset&0xffff*s.spread>>16
+	return column - s.columns&-((s.columns-1-column)>>63)
+}
+
+// addGeneral is add for any Config. It does not branch on what is sampled.
+func (s *Sketch) addGeneral(f hashing.Flow, p, sum, tally, bytes uint64) {
+	chosen := sampling(p)
+	var offsets uint64
 	for r, threshold := range s.thresholds[:s.config.Rows&(2*MaxRows-1)] {
-		h := hashing.Mix(p, uint64(r))
-		column := home(r, f, s.columns) + hashing.Row(h, s.spread)
-		if column >= s.columns {
-			column -= s.columns
+		if r&3 == 0 && s.spread > 1 {
+			offsets = hashing.Mix(p, uint64(r>>2))
 		}
-		at, mask := uint64(r)*s.columns+column, -hashing.Sampled(h, threshold)
-		s.cells[at].add(sum&mask, tally&mask)
+		at := uint64(r)*s.columns + s.along(home(r, f, s.columns), offsets)
+		offsets >>= 16
+		s.cells[at].sample(sum, tally, chosen, threshold)
 		if s.bytes != nil {
-			s.bytes[at] += bytes & mask
+			s.bytes[at] += bytes & -((chosen - threshold) >> 63)
 		}
 	}
 }
+
+// sampling is what a row's threshold is compared with: the same for all rows,
+// so that what one samples is a part of what a row of a higher rate does.
+func sampling(p uint64) uint64 { return hashing.Mix(p, MaxRows) >> 32 }
 
 // home is the first column of flow f's virtual LDA in row r (h_r(f)).
 func home(r int, f hashing.Flow, columns uint64) uint64 {

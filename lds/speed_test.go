@@ -34,12 +34,12 @@ func TestUpdateIsInlined(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, name := range []string{`\(\*Sketch\)\.Update`, `\(\*cell\)\.add`, "split", "flowWord", "home", "tally"} {
+	for _, name := range []string{`\(\*Sketch\)\.Update`, `\(\*cell\)\.add`, "split", "flowWord", "home", "tally", "sampling"} {
 		if !regexp.MustCompile(`can inline ` + name + `\n`).Match(out) {
 			t.Errorf("%s cannot be inlined", name)
 		}
 	}
-	if !newSketch(DefaultConfig).plain {
-		t.Error("DefaultConfig does not take the short path")
+	if newSketch(DefaultConfig).path == general {
+		t.Error("DefaultConfig does not take a short path")
 	}
 }

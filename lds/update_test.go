@@ -1,7 +1,6 @@
 package lds
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -35,6 +34,7 @@ func shapes() map[string]Config {
 		}),
 		"spread":         with(func(c *Config) { c.Spread = 5 }),
 		"spread is all":  with(func(c *Config) { c.Columns, c.Spread = 7, 7 }),
+		"banks":          with(func(c *Config) { c.Rates = [MaxRows]float64{1, 1, 0.1, 0.01} }),
 		"sampled":        with(func(c *Config) { c.Spread, c.Rates = 5, [MaxRows]float64{1, 0.5, 0.1, 0.01} }),
 		"three rows":     with(func(c *Config) { c.Rows, c.Rates = 3, [MaxRows]float64{0.7, 1, 0.3} }),
 		"bytes":          with(func(c *Config) { c.Bytes = true }),
@@ -116,12 +116,6 @@ func part(h uint32, n int) int {
 	return int(product.Rsh(product, 32).Int64())
 }
 
-// halves are the high and low half of a hash.
-func halves(h uint64) (high, low uint32) {
-	b := binary.BigEndian.AppendUint64(nil, h)
-	return binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
-}
-
 // home takes the flow's word as a part of one, and multiplies it by the number
 // of columns: the whole part is the even row's column, the rest is the part for
 // the odd row.
@@ -137,7 +131,8 @@ func (s *slowSketch) home(i int, f hashing.Flow) int {
 
 func (s *slowSketch) update(p passed, t int64) {
 	for i := range s.Rows {
-		sampling, offset := halves(hashing.Mix(uint64(p.packet), uint64(i)))
+		sampling := uint32(hashing.Mix(uint64(p.packet), MaxRows) >> 32)
+		offset := uint32(hashing.Mix(uint64(p.packet), uint64(i/4))>>(16*(i%4))) << 16
 		if float64(sampling) >= float64(hashing.Threshold(s.Rates[i])) {
 			continue
 		}
