@@ -80,7 +80,8 @@ func TestReplayedPackets(t *testing.T) {
 	}
 }
 
-// The same for one flow: it has no answer, and a wrong one never.
+// The same for one flow: only rows that sampled none of the copies answer, and
+// a wrong answer there is never.
 func TestReplayedFlow(t *testing.T) {
 	up, down := must(lds.New(lds.DefaultConfig)), must(lds.New(lds.DefaultConfig))
 	rng := rand.New(rand.NewPCG(12, 7))
@@ -92,7 +93,8 @@ func TestReplayedFlow(t *testing.T) {
 			down.Update(f, p, now+1e9)
 		}
 	}
-	if r, err := lds.Estimate(up, down, hashing.Flow(hashing.Word(3, 0))); !errors.Is(err, estimate.ErrNoSamples) {
+	r, err := lds.Estimate(up, down, hashing.Flow(hashing.Word(3, 0)))
+	if !errors.Is(err, estimate.ErrNoSamples) && (err != nil || math.Abs(r.Mean-50_000) > 1 || r.Usable > 2) {
 		t.Errorf("the flow: %+v, %v", r, err)
 	}
 	answered := 0

@@ -141,7 +141,7 @@ func TestClockOffsetShiftsTheMeanByItself(t *testing.T) {
 
 func TestSwappedPointsAreNegative(t *testing.T) {
 	stream := alone(100, func(int) int64 { return 250 })
-	up, down := fill(t, DefaultConfig, stream)
+	up, down := fill(t, lossless, stream)
 	got, err := Estimate(down, up, stream[0].flow)
 	if err != nil || got.Mean != -250 {
 		t.Errorf("%+v, %v", got, err)
@@ -152,7 +152,7 @@ func TestSumsWrapAtAnyWidth(t *testing.T) {
 	// Time stamps of today, in sums that have long wrapped: only the
 	// difference must fit.
 	for _, bits := range []uint8{20, 33, 48, 64} {
-		c := DefaultConfig
+		c := lossless
 		c.SumBits = bits
 		up, down := mustNew(t, c), mustNew(t, c)
 		for i := range int64(100) {
@@ -271,7 +271,7 @@ func TestDuplicateIsNoticed(t *testing.T) {
 }
 
 func TestWrongSeedIsRefused(t *testing.T) {
-	a, b := DefaultConfig, DefaultConfig
+	a, b := lossless, lossless
 	b.Identity++
 	x, y := mustNew(t, a), mustNew(t, b)
 	x.Update(1, 2, 3)
@@ -364,7 +364,7 @@ func TestDeviation(t *testing.T) {
 
 func TestDeviationSaysWhenSpreadIsTooSmall(t *testing.T) {
 	stream := alone(500, func(i int) int64 { return int64(i) })
-	up, down := fill(t, DefaultConfig, stream)
+	up, down := fill(t, lossless, stream)
 	got, err := Estimate(up, down, stream[0].flow)
 	if err != nil || got.DegreesOfFreedom != 0 || got.StdDev != 0 {
 		t.Errorf("%+v, %v", got, err)

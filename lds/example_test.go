@@ -97,7 +97,7 @@ func ExampleEstimate_loss() {
 // the flows and how many packets they had, tells them apart.
 func ExampleDecode() {
 	c := lds.DefaultConfig
-	c.Columns = 2
+	c.Columns, c.Rates = 2, [lds.MaxRows]float64{1, 1, 1, 1}
 	up, down := must(lds.New(c)), must(lds.New(c))
 	var flows []joint.FlowRecord
 	traffic(func(f hashing.Flow, p hashing.Packet, sent, delay int64) {
@@ -122,7 +122,7 @@ func ExampleDecode() {
 // The paper's traffic: 146,000 flows, their sizes Pareto with shape 0.8.
 func ExamplePlan() {
 	sizes := lds.Pareto{Shape: 0.8, Scale: 1}
-	c, forecast, err := lds.Plan(lds.Demand{
+	plan, err := lds.Plan(lds.Demand{
 		Flows: 146_000, Sizes: sizes, Large: 50,
 		Failure: 0.05, // of the flows of more than 50 packets
 		Base:    lds.DefaultConfig,
@@ -130,7 +130,7 @@ func ExamplePlan() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%d rows of %d columns, %d kB\n", c.Rows, c.Columns, forecast.Memory/1000)
+	fmt.Printf("%d rows of %d columns, %d kB\n", plan.Config.Rows, plan.Config.Columns, plan.Memory/1000)
 
 	// The figures of section 3.1.
 	fmt.Printf("Q(1) = %.2f, R = %.2f, q(4, z) = %.3f\n",
@@ -192,5 +192,5 @@ func ExampleAccumulator() {
 	}
 	r := must(a.Estimate(7))
 	fmt.Printf("%.0f µs, from %.0f %% of the %d packets, of which %d were lost\n", r.Mean/1e3, 100*r.Share, r.Sent, r.Lost)
-	// Output: 200 µs, from 50 % of the 2225 packets, of which 20 were lost
+	// Output: 200 µs, from 83 % of the 2225 packets, of which 20 were lost
 }

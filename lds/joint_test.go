@@ -97,7 +97,7 @@ func (v interval) uncovered(r joint.Result, factor float64) float64 {
 }
 
 func decodeShapes() map[string]Config {
-	plain := DefaultConfig
+	plain := lossless
 	plain.Columns /= 20
 	spread := plain
 	spread.Columns, spread.Spread = 5*plain.Columns, 5

@@ -53,7 +53,7 @@ func TestPacketsAndBytesAreUpperBounds(t *testing.T) {
 }
 
 func TestBytesNeedsByteSums(t *testing.T) {
-	s := mustNew(t, DefaultConfig)
+	s := mustNew(t, lossless)
 	s.UpdateWeighted(1, 2, 3, 1, 1500)
 	if _, err := s.Bytes(1); !errors.Is(err, estimate.ErrConfig) {
 		t.Error(err)
@@ -61,7 +61,7 @@ func TestBytesNeedsByteSums(t *testing.T) {
 	if _, err := s.MeanPacketSize(1); !errors.Is(err, estimate.ErrConfig) {
 		t.Error(err)
 	}
-	c := DefaultConfig
+	c := lossless
 	c.Bytes = true
 	if _, err := mustNew(t, c).MeanPacketSize(1); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Error(err)

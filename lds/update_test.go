@@ -14,7 +14,7 @@ import (
 // multiBank is the paper's sketch for lossy links (section 5.2), of rows that
 // sample at four rates.
 func multiBank(spread int) Config {
-	c := DefaultConfig
+	c := lossless
 	c.Columns *= spread
 	c.Spread = spread
 	c.Rates = [MaxRows]float64{1, 0.5, 0.1, 0.01}
@@ -226,7 +226,7 @@ func TestUpdateBatchIsUpdate(t *testing.T) {
 }
 
 func TestUpdateBatchWantsAPacketForEachFlow(t *testing.T) {
-	s := mustNew(t, DefaultConfig)
+	s := mustNew(t, lossless)
 	defer func() {
 		if recover() == nil {
 			t.Error("fewer packets than flows did not panic")

@@ -53,6 +53,7 @@ func TestInterrupted(t *testing.T) {
 func TestObserve(t *testing.T) {
 	iv := oneInterval(t)
 	c := lds.DefaultConfig
+	c.Rates = [lds.MaxRows]float64{1, 1, 1, 1}
 	c.Columns = 1 << 18
 	const share = 0.01
 	s := iv.observe(share, nil, c)

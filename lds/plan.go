@@ -1,0 +1,232 @@
+package lds
+
+import (
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A Demand is what a sketch is planned for.
+type Demand struct {
+	Flows int    // how many flows there are in an interval (n), at least 1
+	Sizes Pareto // how large they are
+
+	// Large is from how many packets on a flow is to be measured well (x), at
+	// least 1: so many packets of other flows, over all its cells in a row, are
+	// a small collision.
+	Large float64
+
+	// Loss is the part of the packets that is lost, 0 to 0.5. A flow is measured
+	// well only where a cell with a small collision loses no packet.
+	Loss float64
+
+	// Comparisons is in how many parts the interval is compared, for an
+	// [Accumulator]: 1 to 1,024, or 0 for as many as Failure needs, and one
+	// without Failure.
+	Comparisons int
+
+	// Failure is what part of the large flows may be measured badly (ε), above
+	// 0 and below 1. Zero means as few as fit into Memory.
+	Failure float64
+
+	// Memory is how many bytes a sketch may have on the wire. Zero means as
+	// many as Failure needs.
+	Memory int
+
+	// Base gives what is not planned: identity, spread, widths, tolerance. Its
+	// rates are kept too if they fit the rows planned; otherwise rows see every
+	// packet, or where packets are lost some of them sample, if that is better.
+	Base Config
+}
+
+// A Forecast is a planned sketch and what to expect of it.
+type Forecast struct {
+	Config      Config
+	Comparisons int     // parts that an interval is to be compared in
+	Load        float64 // large flows per cell (z)
+	Failure     float64 // the part of large flows that are measured badly
+	Survivable  float64 // how many large flows are measured well
+	Memory      int     // bytes of cells on the wire
+}
+
+const (
+	// Of 70,000 cells, more rows than four were no better for large flows, and
+	// worse by half with joint decoding: lds-rows of the project's bench.
+	mostPlannedRows = 4
+	mostComparisons = 1 << 10
+	// Packets of others, as a part of a flow's, that a cell with a small
+	// collision holds about.
+	usualCollision = 0.5
+)
+
+// Plan returns a sketch for a demand: with Failure alone the smallest, with
+// Memory alone the one with the fewest failures that fits, and with both the
+// smallest, if it fits. The error wraps [estimate.ErrConfig].
+//
+// It tries one to four rows with [SmallSums], and comes to fewer and larger
+// rows than [OptimalRows] and [TargetRows], with which the promise would not be
+// kept. Where packets are lost, it tries rows that sample too, and comparing
+// more often before more memory, which costs less.
+func Plan(d Demand) (Forecast, error) {
+	if err := d.validate(); err != nil {
+		return Forecast{}, err
+	}
+	least, most := d.Comparisons, d.Comparisons
+	if d.Comparisons == 0 {
+		least, most = 1, 1
+		if d.Failure > 0 && d.Loss > 0 {
+			most = mostComparisons
+		}
+	}
+	var best Forecast
+	var failed error
+	for n := least; n <= most; n *= 2 {
+		f, err := d.plan(n)
+		if err != nil {
+			failed = err
+			continue
+		}
+		// Comparing twice as often costs twice the bytes, and is worth it where
+		// the sketch is less than half as large.
+		if best.Memory == 0 || f.Memory*f.Comparisons < best.Memory*best.Comparisons {
+			best = f
+		}
+	}
+	if best.Memory == 0 {
+		return Forecast{}, failed
+	}
+	if err := best.Config.Validate(); err != nil {
+		return Forecast{}, err
+	}
+	return best, nil
+}
+
+func (d *Demand) validate() error {
+	c := &d.Base
+	cellBytes := c.CellBytes()
+	bad := func(field string, got any, want string) error { return estimate.Invalid("lds", field, got, want) }
+	switch {
+	case d.Flows < 1:
+		return bad("Flows", d.Flows, "1 or more")
+	case !(d.Sizes.Shape > 0 && d.Sizes.Scale > 0):
+		return bad("Sizes", d.Sizes, "a positive shape and scale")
+	case !(d.Large >= 1):
+		return bad("Large", d.Large, "1 or more")
+	case !(d.Loss >= 0 && d.Loss <= 0.5):
+		return bad("Loss", d.Loss, "0 to 0.5")
+	case d.Comparisons < 0 || d.Comparisons > mostComparisons:
+		return bad("Comparisons", d.Comparisons, fmt.Sprintf("0 to %d", mostComparisons))
+	case !(d.Failure >= 0 && d.Failure < 1):
+		return bad("Failure", d.Failure, "0 to below 1")
+	case c.Spread < 1 || c.Spread > MaxSpread:
+		return bad("Base.Spread", c.Spread, fmt.Sprintf("1 to %d", MaxSpread))
+	case d.Memory < 0 || d.Memory == 0 && d.Failure == 0:
+		return bad("Memory", d.Memory, "more than 0 where Failure is not given")
+	case d.Memory > 0 && d.Memory < cellBytes*c.Spread:
+		return bad("Memory", d.Memory, fmt.Sprintf("at least a row of %d cells, %d bytes", c.Spread, cellBytes*c.Spread))
+	}
+	return nil
+}
+
+// plan plans for a number of comparisons.
+func (d *Demand) plan(comparisons int) (Forecast, error) {
+	c := d.Base
+	cellBytes := c.CellBytes()
+	c.Rows = 0
+	least := math.Inf(1)
+	for rows := 1; rows <= mostPlannedRows; rows++ {
+		for _, rates := range d.rates(rows) {
+			fails := func(columns int) float64 { return d.failure(rows, columns, comparisons, rates) }
+			columns := min(d.Memory/cellBytes/rows, MaxColumns)
+			if d.Failure > 0 {
+				columns = fewestColumns(c.Spread, func(columns int) bool { return fails(columns) <= d.Failure })
+			}
+			if columns < c.Spread || columns > MaxColumns {
+				continue
+			}
+			// What is to be least: cells, or failures.
+			cost := float64(rows) * float64(columns)
+			if d.Failure == 0 {
+				cost = fails(columns)
+			}
+			if cost < least {
+				c.Rows, c.Columns, c.Rates, least = rows, columns, rates, cost
+			}
+		}
+	}
+	need := c.Rows * c.Columns * cellBytes
+	switch {
+	case c.Rows == 0:
+		return Forecast{}, estimate.Invalid("lds", "Failure", d.Failure, fmt.Sprintf("what %d rows of %d columns can reach", mostPlannedRows, MaxColumns))
+	case d.Memory > 0 && need > d.Memory:
+		return Forecast{}, estimate.Invalid("lds", "Memory", d.Memory, fmt.Sprintf("at least %d for a Failure of %g", need, d.Failure))
+	}
+	large := float64(d.Flows) * d.Sizes.Tail(d.Large)
+	failure := d.failure(c.Rows, c.Columns, comparisons, c.Rates)
+	return Forecast{
+		Config: c, Comparisons: comparisons, Memory: need,
+		Load:       large / float64(c.Rows) / float64(c.Columns),
+		Failure:    failure,
+		Survivable: large * (1 - failure),
+	}, nil
+}
+
+// rates are the rates to try for so many rows.
+func (d *Demand) rates(rows int) [][MaxRows]float64 {
+	if fitted := fitRates(d.Base.Rates, rows); d.Loss == 0 {
+		return [][MaxRows]float64{fitted}
+	}
+	all := fitRates([MaxRows]float64{}, rows)
+	choices := [][MaxRows]float64{all}
+	for first := rows - 1; first > 0; first-- { // of the rows that sample
+		rates := all
+		for r, rate := first, 0.1; r < rows; r, rate = r+1, rate/10 {
+			rates[r] = rate
+		}
+		choices = append(choices, rates)
+	}
+	return choices
+}
+
+// failure is the part of large flows that have no cell with a small collision
+// of which no packet is lost. As [SmallSums] it takes cells for independent.
+func (d *Demand) failure(rows, columns, comparisons int, rates [MaxRows]float64) float64 {
+	spread := float64(d.Base.Spread)
+	small := smallSum(float64(d.Flows)/float64(columns)*spread, d.Sizes, d.Large)
+	none := 1.0
+	for _, rate := range rates[:rows] {
+		packets := rate * d.Large * (1 + usualCollision) / spread
+		whole := math.Exp(-d.Loss * packets / float64(comparisons))
+		sampled := 1.0
+		if rate < 1 {
+			sampled = -math.Expm1(-rate * d.Large)
+		}
+		none *= math.Pow(1-small*whole*sampled, spread)
+	}
+	return none
+}
+
+// fewestColumns is the least number of columns, from least on, that is enough;
+// beyond MaxColumns if not even that is.
+func fewestColumns(least int, enough func(columns int) bool) int {
+	return least + sort.Search(MaxColumns+1-least, func(more int) bool { return enough(least + more) })
+}
+
+// fitRates returns the rates if there is one for each row and none beyond, and
+// otherwise rates of 1.
+func fitRates(rates [MaxRows]float64, rows int) [MaxRows]float64 {
+	fit := true
+	for r, rate := range rates {
+		fit = fit && (rate != 0) == (r < rows)
+	}
+	if fit {
+		return rates
+	}
+	rates = [MaxRows]float64{}
+	for r := range rows {
+		rates[r] = 1
+	}
+	return rates
+}
