@@ -44,8 +44,8 @@
 //
 // # What it assumes
 //
-//   - Clocks of all points are synchronised. An offset between them shifts
-//     every mean by itself.
+//   - An offset between the points' clocks shifts every mean by itself. Where
+//     package estimate/clock measured it, [Path.Clock] takes it out.
 //   - Both points compute the same digests (see package hashing) with the same
 //     Config.
 //   - The number of a flow's packets that passed both points is known, or how

@@ -5,15 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
 // A Path is two points that packets pass one after the other, by what their
 // stores keep. Any number of goroutines may query it, while the stores are
 // written.
-type Path struct{ Up, Down *Store }
+type Path struct {
+	Up, Down *Store
+
+	// Clock is by how much the second point's clock was ahead of the first's
+	// all that time, if it was measured and kept beside the stores. The second
+	// point's times are corrected by it, epoch by epoch; an epoch without a
+	// reading is Missing. Clocks may be apart by much less than a Period.
+	Clock *clock.History
+}
 
 // A Coverage says what a query could go by.
 type Coverage struct {
@@ -29,6 +39,8 @@ type Coverage struct {
 	Bytes int64
 	// Damages are what was found to be unreadable.
 	Damages []Damage
+	// Clocks is what the points' clocks leave open of the answers.
+	Clocks Clocks
 }
 
 // A Missing is a span for which the points could not be compared.
@@ -81,6 +93,8 @@ type query struct {
 	found    [2][]entry
 	coverage Coverage
 	sums     [2][]uint64
+	one      []uint64 // of one epoch that is corrected
+	clock    *clock.History
 }
 
 // A step is a span that begins and ends with epochs of both points: one of
@@ -95,6 +109,7 @@ func newQuery(p Path, from, to int64) *query {
 	return &query{
 		up: epochReader{store: p.Up}, down: epochReader{store: p.Down},
 		found: [2][]entry{p.Up.find(from, to), p.Down.find(from, to)},
+		clock: p.Clock,
 	}
 }
 
@@ -190,13 +205,23 @@ func (q *query) config() (Config, error) {
 // cells puts what a step has in these counters into a table, and returns how
 // many packets the second point has. If it fails, the table is unchanged.
 func (q *query) cells(s *step, at, order []uint32, table *cellTable) (packets uint64, err error) {
+	readings, err := q.readings(s)
+	if err != nil {
+		return 0, err
+	}
 	for i, r := range []*epochReader{&q.up, &q.down} {
 		if q.sums[i] == nil {
 			q.sums[i] = make([]uint64, len(at))
 		}
 		clear(q.sums[i])
 		for k := range s.entries[i] {
-			h, err := r.cells(&s.entries[i][k], at, order, q.sums[i], &table.config)
+			sums := q.sums[i]
+			if i == 1 && readings != nil {
+				q.one = slices.Grow(q.one[:0], len(at))[:len(at)]
+				clear(q.one)
+				sums = q.one
+			}
+			h, err := r.cells(&s.entries[i][k], at, order, sums, &table.config)
 			if err != nil {
 				if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOther) {
 					q.damaged(&s.entries[i][k], err)
@@ -206,10 +231,18 @@ func (q *query) cells(s *step, at, order []uint32, table *cellTable) (packets ui
 			if i == 1 {
 				packets += h.packets
 			}
+			if i == 1 && readings != nil {
+				for j, word := range sums {
+					q.sums[i][j] += table.config.nearWord(word, readings[k])
+				}
+			}
 		}
 	}
 	for i := range at {
 		table.put(i, q.sums[0][i], q.sums[1][i])
+	}
+	for _, r := range readings {
+		q.coverage.Clocks.include(r)
 	}
 	return packets, nil
 }

@@ -187,7 +187,7 @@ func TestQueryDamage(t *testing.T) {
 	}
 	at := sizeOf(t, 0, 1) + frameSize + 58
 	files[1].names[segmentName(0)].data[at] ^= 1
-	_, c, err := Path{stores[0], stores[1]}.EstimateAll(t.Context(), records(1, 2), 0, 5000)
+	_, c, err := Path{Up: stores[0], Down: stores[1]}.EstimateAll(t.Context(), records(1, 2), 0, 5000)
 	if err != nil || c.Epochs != 3 || len(c.Missing) != 1 || len(c.Damages) != 1 {
 		t.Fatalf("%+v, %v; want three pairs, and one missing", c, err)
 	}

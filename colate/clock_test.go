@@ -1,0 +1,135 @@
+package colate
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
+	"github.com/hoplag/hoplag/estimate/joint"
+)
+
+// Months later the delays of flows are what they were, though the second
+// point's clock was 40 ms ahead, gained 30 millionths, and was set once.
+func TestPathCorrectsClocks(t *testing.T) {
+	const period, epochs = 1e9, 6
+	config := testConfig
+	config.Period, config.Shift = period, 6
+	ahead := func(at int64) float64 {
+		x := 40e6 + 3e-5*float64(at)
+		if at >= 4*period {
+			x += 5e6
+		}
+		return x
+	}
+	history, err := clock.NewHistory(period)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stores [3]*Store // first point, second, and second with a clock that agrees
+	for i := range stores {
+		stores[i] = openStore(t, newMemory(), StoreOptions{})
+	}
+	all := traffic(5, 3000)
+	for epoch := range int64(epochs) {
+		var rec [3]*Recorder
+		for i := range rec {
+			if rec[i], err = New(config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, p := range all {
+			if int64(i%epochs) != epoch {
+				continue
+			}
+			// Spread over the middle of the epoch: what the cut does is another question.
+			sent := epoch*period + 1e8 + int64(i)*(7e8/int64(len(all)))
+			at := sent + p.at - p.sent
+			rec[0].Update(p.flow, p.packet, sent)
+			rec[1].Update(p.flow, p.packet, at+int64(ahead(at)))
+			rec[2].Update(p.flow, p.packet, at)
+		}
+		for i, r := range rec {
+			if err := stores[i].Append(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		middle := epoch*period + period/2
+		offset := ahead(middle)
+		history.Add(clock.Reading{
+			Time: middle, Offset: offset, Drift: 3e-5,
+			Certain: estimate.Interval{Low: offset - 2e5, High: offset + 3e5, Confidence: 1},
+			Likely:  estimate.Interval{Low: offset - 1e3, High: offset + 1e3, Confidence: 0.95},
+		})
+	}
+	agree := Path{Up: stores[0], Down: stores[2]}
+	apart := Path{Up: stores[0], Down: stores[1]}
+	corrected := Path{Up: stores[0], Down: stores[1], Clock: history}
+	for _, flow := range truths(all, 1000) {
+		record := joint.FlowRecord{Flow: flow.flow, Packets: float64(flow.packets)}
+		want, _, err := agree.Estimate(t.Context(), record, 0, epochs*period)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Negative control: uncorrected, the mean is off by 40 ms.
+		if r, coverage, err := apart.Estimate(t.Context(), record, 0, epochs*period); err == nil && math.Abs(r.Mean-want.Mean) < 30e6 || coverage.Clocks.Known {
+			t.Errorf("uncorrected: %v, clocks %+v", r.Mean, coverage.Clocks)
+		}
+		got, coverage, err := corrected.Estimate(t.Context(), record, 0, epochs*period)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(got.Mean-want.Mean) > 2*config.Unit() || math.Abs(got.StdDev/want.StdDev-1) > 0.01 {
+			t.Errorf("mean %.0f, deviation %.0f; where clocks agree %.0f and %.0f", got.Mean, got.StdDev, want.Mean, want.StdDev)
+		}
+		k := coverage.Clocks
+		if !k.Known || math.Abs(k.Certain.Low+2e5) > 1e-3 || math.Abs(k.Certain.High-3e5) > 1e-3 || math.Abs(k.Likely.High-1e3) > 1e-3 {
+			t.Errorf("clocks %+v", k)
+		}
+	}
+	// Epochs of which the clock is not known are not used.
+	short, err := clock.NewHistory(period)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := int64(period / 2); at < 3*period; at += period {
+		r, err := history.At(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short.Add(r)
+	}
+	flow := truths(all, 1000)[0]
+	_, coverage, err := Path{Up: stores[0], Down: stores[1], Clock: short}.Estimate(t.Context(),
+		joint.FlowRecord{Flow: flow.flow, Packets: float64(flow.packets) / 2}, 0, epochs*period)
+	if err != nil || coverage.Epochs != 3 || len(coverage.Missing) != 3 || !errors.Is(coverage.Missing[0].Reason, estimate.ErrNoSamples) {
+		t.Errorf("%v, %+v", err, coverage)
+	}
+}
+
+// A corrected epoch is the one that a clock that agrees records, to half a unit
+// a counter.
+func TestRecorderCorrect(t *testing.T) {
+	config := testConfig
+	config.Shift = 3
+	all := traffic(6, 500)
+	_, down := recorded(t, config, all)
+	far, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reading := clock.Reading{Time: all[len(all)/2].sent, Offset: -7e8 + 0.5, Drift: -1e-4}
+	for _, p := range all {
+		far.Update(p.flow, p.packet, p.at+int64(math.Round(reading.Ahead(p.at))))
+	}
+	far.Correct(reading)
+	for i := range far.words {
+		n := float64(down.words[i] & (1<<config.CountBits - 1))
+		off := float64(estimate.Difference(down.words[i]>>config.lowBits(), far.words[i]>>config.lowBits(), int(config.sumBits())))
+		// Stamps lose up to a unit each, to the same side at both.
+		if math.Abs(off) > 0.5+n || (down.words[i]^far.words[i])&(1<<config.lowBits()-1) != 0 {
+			t.Fatalf("counter %d of %.0f packets: off by %.0f units", i, n, off)
+		}
+	}
+}
