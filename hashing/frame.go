@@ -58,8 +58,9 @@ var (
 //
 // Two points thus agree unless something between them makes another packet of
 // it: address translation, tunnels that are not looked into and start or end
-// between them, TCP proxies and option rewriting, fragmentation on the way, IPv4 source routes
-// (Dst is the next hop of one, not its end; routers drop them by default).
+// between them, TCP proxies and option rewriting, fragmentation on the way,
+// IPv4 source routes (Dst is the next hop of one, not its end; routers drop
+// them by default).
 // So do network cards: a capture on the sending host sees segments before the
 // card splits them and checksums before it fills them in, and one on the
 // receiving host may see them merged again. Capture beside the host, or turn
@@ -91,7 +92,7 @@ var (
 //
 // # Snap length
 //
-// The 24 bytes fit a snap length of 96 even with one VLAN tag, IPv6 and TCP
+// Without a tunnel, the 24 bytes fit a snap length of 96 even with one VLAN tag, IPv6 and TCP
 // timestamps (14+4+40+32+4 = 94), and one of 64 with one tag, IPv4 and no
 // options (14+4+20+24 = 62). They end where the IP length field says that the
 // packet does, wherever the capture ends. If it ends earlier, Cut is set and

@@ -43,9 +43,6 @@ func (c *Config) EncodedSize() int {
 	return wire.Overhead + c.headSize() + c.cells()*c.cellSize()
 }
 
-// sumMask covers the bits of a sum that are kept.
-func (c *Config) sumMask() uint64 { return 1<<c.SumBits - 1 }
-
 func (c *Config) headSize() int { return 8 + 3 + 2*c.banks() + 8 }
 
 func (c *Config) cellSize() int { return 4 + wire.BytesOf(c.DigestBits) + wire.BytesOf(c.SumBits) }
