@@ -1,0 +1,174 @@
+// Package c holds the C twin of an LDA point to what Go does.
+package c
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+const seed = 0x1234_5678_9abc_def0
+
+// compile builds the C point.
+func compile(t *testing.T) string {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		cc, err = exec.LookPath("gcc")
+	}
+	if err != nil {
+		t.Skip("no C compiler here")
+	}
+	point := filepath.Join(t.TempDir(), "point")
+	if out, err := exec.Command(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-o", point, filepath.Join("src", "point.c")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return point
+}
+
+// plain reports whether a frame is one that the C point reads: IP on Ethernet,
+// without extension headers.
+func plain(frame []byte) bool {
+	at := 12
+	for len(frame) >= at+6 && (binary.BigEndian.Uint16(frame[at:]) == 0x8100 || binary.BigEndian.Uint16(frame[at:]) == 0x88a8) {
+		at += 4
+	}
+	if len(frame) < at+2+20 {
+		return false
+	}
+	switch binary.BigEndian.Uint16(frame[at:]) {
+	case 0x0800:
+		return binary.BigEndian.Uint16(frame[at+4:]) > 0
+	case 0x86dd:
+		return len(frame) >= at+2+40 && !bytes.ContainsRune([]byte{0, 43, 44, 51, 60}, rune(frame[at+8])) && binary.BigEndian.Uint16(frame[at+6:]) > 0
+	}
+	return false
+}
+
+// Over a capture, the C point gives every packet the same identity, puts it
+// into the same cell, and encodes the same bytes.
+func TestTwin(t *testing.T) {
+	point := compile(t)
+	for _, capture := range captures(t) {
+		t.Run(filepath.Base(filepath.Dir(capture))+"/"+filepath.Base(capture), func(t *testing.T) {
+			config := lda.DefaultConfig
+			config.Identity = hashing.Fingerprint(seed)
+			frames, want, encoded := measure(t, capture, config)
+			cmd := exec.Command(point, fmt.Sprint(uint64(seed)), "-v")
+			cmd.Env = append(os.Environ(), fmt.Sprintf("IDENTITY=%d", config.Identity))
+			cmd.Stdin = bytes.NewReader(frames)
+			var out, told bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &told
+			if err := cmd.Run(); err != nil {
+				t.Fatal(err)
+			}
+			compare(t, want, &told)
+			if !bytes.Equal(out.Bytes(), encoded) {
+				t.Errorf("the encodings of %d and %d bytes differ", out.Len(), len(encoded))
+			}
+		})
+	}
+}
+
+// captures are the one that ships, and others where they are.
+func captures(t *testing.T) []string {
+	shipped := filepath.Join("..", "twopoint", "testdata", "ingress.pcap.gz")
+	others, err := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", "twopoint", "*", "*gress.pcap.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]string{shipped}, others...)
+}
+
+// measure feeds a capture to an aggregator, and returns the frames as the C
+// point reads them, what it is to tell of each packet, and its encoding.
+func measure(t *testing.T, capture string, config lda.Config) (frames []byte, told []string, encoded []byte) {
+	t.Helper()
+	file, err := os.Open(capture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	reader, err := trace.NewReader(bufio.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := lda.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := cells{config: config, state: map[int][2]uint64{}}
+	const most = 20_000
+	for len(told) < most {
+		p, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f hashing.Frame
+		if !plain(p.Frame) || f.ParseDepth(hashing.LinkEthernet, p.Frame, 0) != nil {
+			continue
+		}
+		frames = binary.BigEndian.AppendUint64(frames, uint64(p.Time))
+		frames = binary.BigEndian.AppendUint32(frames, uint32(len(p.Frame)))
+		frames = append(frames, p.Frame...)
+		id := f.Digest(seed)
+		a.Update(id, p.Time)
+		told = append(told, slow.update(id, p.Time))
+	}
+	if encoded, err = a.MarshalBinary(); err != nil {
+		t.Fatal(err)
+	}
+	return frames, told, encoded
+}
+
+// cells are an aggregator's cells, above all readable.
+type cells struct {
+	config lda.Config
+	state  map[int][2]uint64 // sum and tally
+}
+
+// update adds a packet to its cell and tells of it as the C point does.
+func (c *cells) update(p hashing.Packet, t int64) string {
+	at, base := -1, 0
+	for _, b := range c.config.Banks {
+		if bits.LeadingZeros64(uint64(p)) >= int(b.Shift) {
+			at = base + int(uint64(p)%uint64(b.Rows))
+		}
+		base += b.Rows
+	}
+	state := c.state[at]
+	state[0] += uint64(t)
+	state[1] += uint64(p)>>32<<32 + 1
+	c.state[at] = state
+	return fmt.Sprintf("%016x %d %016x %016x", uint64(p), at, state[0], state[1])
+}
+
+// compare holds what the C point tells of each packet against what it should.
+func compare(t *testing.T, want []string, told io.Reader) {
+	t.Helper()
+	lines := bufio.NewScanner(told)
+	n := 0
+	for ; lines.Scan(); n++ {
+		if n >= len(want) || lines.Text() != want[n] {
+			t.Fatalf("packet %d: %s, want %s", n, lines.Text(), want[min(n, len(want)-1)])
+		}
+	}
+	if n != len(want) {
+		t.Errorf("%d packets, want %d", n, len(want))
+	}
+}
