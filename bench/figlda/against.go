@@ -119,8 +119,34 @@ func judgeContests(run *experiment.Run, contests []contest) {
 	near("144 probes a second, average error below 1 % loss", "11 %", average(0.01, atProbes(2)), 0.11)
 	run.Holds("10,000 probes a second come near LDA: average error below 1 % loss", "near", percent(frequent)+" against "+percent(small),
 		frequent <= 3*small)
+	judgeWidths(run, contests)
 	run.Between("deviation by eq. (5), average error below 5 % loss", "3–9 %", eq5, 0.03, 0.09, chance(runs))
 	run.Beats("deviation, count-conditioned, from the same cells", ours, eq5, 0.1)
 	near("deviation from 144 probes a second, average error below 5 % loss", "about 15 %",
 		average(0.05, func(c contest) float64 { return c.probes[2].stdDev.Mean() }), 0.15)
+}
+
+// judgeWidths judges the intervals of eq. (1) of every run, and the greatest
+// error where the banks are tuned to the loss.
+func judgeWidths(run *experiment.Run, contests []contest) {
+	var low, high, worst float64
+	for _, c := range contests {
+		for k, result := range c.lda.results {
+			d := result.Delay
+			d.StdDev = c.lda.truth.StdDev
+			half := (estimate.HoeffdingInterval(d, bound).High - d.Mean) / c.lda.truth.Mean
+			switch {
+			case c.loss < 0.001:
+				low = max(low, half)
+			case c.loss <= 0.1:
+				high = max(high, half)
+			}
+			if c.loss < 0.003 {
+				worst = max(worst, c.lda.errors[k])
+			}
+		}
+	}
+	run.Between("half width of the 98 % intervals by eq. (1) below 0.1 % loss, greatest of all runs", "≤ 25 % of the mean", low, 0, 0.25, 0)
+	run.Between("the same up to 10 % loss", "a factor below 2", high, 0, 1, 0)
+	run.Between("greatest error of the mean of all runs where the loss is about what a bank is tuned to", "0.17 %", worst, 0, 0.0017, chance(1))
 }
