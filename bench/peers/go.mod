@@ -1,6 +1,6 @@
 module github.com/hoplag/hoplag/bench/peers
 
-go 1.24
+go 1.25.0
 
 replace github.com/hoplag/hoplag => ../..
 
@@ -13,6 +13,7 @@ require (
 	github.com/hoplag/hoplag v0.0.0
 	github.com/prometheus/client_golang v1.23.2
 	github.com/prometheus/client_model v0.6.2
+	github.com/prometheus/common v0.66.1
 	github.com/zeebo/xxh3 v1.1.0
 )
 
@@ -21,7 +22,6 @@ require (
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/kr/text v0.2.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
-	github.com/prometheus/common v0.66.1 // indirect
 	github.com/prometheus/procfs v0.16.1 // indirect
 	github.com/valyala/fastrand v1.1.0 // indirect
 	github.com/valyala/histogram v1.2.0 // indirect
