@@ -1,8 +1,6 @@
 package experiment
 
 import (
-	"context"
-
 	"github.com/hoplag/hoplag/bench/plot"
 )
 
@@ -21,13 +19,10 @@ type Experiment struct {
 
 	// Measure does it, and tells the run what it finds. An error ends it by Try.
 	Measure func(run *Run)
-
-	// Run is the older form of Measure.
-	Run func(ctx context.Context, run *Run) (Result, error)
 }
 
 // Possible reports whether there is anything to run.
-func (e *Experiment) Possible() bool { return e.Measure != nil || e.Run != nil }
+func (e *Experiment) Possible() bool { return e.Measure != nil }
 
 // Seconds is how long the experiment takes, roughly, on one core.
 func (e *Experiment) Seconds(quick bool) float64 {

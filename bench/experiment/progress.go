@@ -1,9 +1,6 @@
 package experiment
 
-import (
-	"context"
-	"iter"
-)
+import "iter"
 
 // Each goes through a list, and tells the progress of the run as it goes: one
 // Each inside another divides the part of the run that the outer one has come
@@ -53,23 +50,5 @@ func (r *Run) Alive() { Check(r.Context().Err()) }
 func (r *Run) tell(done float64) {
 	if r.Report != nil {
 		r.Report(done)
-	}
-}
-
-// Progress tells that done of total equal parts are done, and returns the
-// context's error once it is over.
-func (r *Run) Progress(ctx context.Context, done, total int) error {
-	if total > 0 {
-		r.tell(float64(done) / float64(total))
-	}
-	return ctx.Err()
-}
-
-// Steps returns a function that is Progress by one of total steps at each call.
-func (r *Run) Steps(ctx context.Context, total int) func() error {
-	done := 0
-	return func() error {
-		done++
-		return r.Progress(ctx, done, total)
 	}
 }

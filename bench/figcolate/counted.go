@@ -29,7 +29,6 @@ func measureCountedDeviation(run *experiment.Run) {
 	n := scaled(run, full)
 	perFlow := []int{20, 40, 80, 160, 320, 640, 1280}
 	configure(run, "traffic", config, "counters in a full run", full, "m", perFlow, "seed", seed)
-	chosen := t.someOfEach(most)
 	size := plot.Figure{
 		Name: "size", Title: fmt.Sprintf("Median error of deviations by size, %d counters, m = %d", n, countersEach),
 		Caption: "Dashed: the paper's estimator from sums. Solid: with counts in the same bits.",
@@ -45,31 +44,11 @@ func measureCountedDeviation(run *experiment.Run) {
 		"no answer", "counted", "no answer")
 	var at20 [2]float64
 	for k, m := range experiment.Each(run, perFlow) {
-		closed, mine := &errorsOf{name: "closed form (γ = ∞)", paper: true}, &errorsOf{name: "counted"}
-		var none [2]int
-		plain, counting := sums(n, seed), counted(n, seed)
-		plain.PerFlow, counting.PerFlow = m, m
-		papers := t.record(plain)
-		ours := t.count(counting)
 		asked := t.some(large, most)
 		if k == 0 {
-			asked = chosen
+			asked = t.someOfEach(most)
 		}
-		answers := ours.estimate(t, asked)
-		for a, i := range asked {
-			f := &t.flows[i]
-			if f.packets == 1 {
-				continue
-			}
-			papers.gather(f)
-			theirs := orNone(paper.ClosedForm(papers.sender, papers.receiver, uint64(f.packets)))
-			for v, x := range []float64{theirs, deviationOf(&answers[a])} {
-				if math.IsNaN(x) && large.Has(f.packets) {
-					none[v]++
-				}
-				[]*errorsOf{closed, mine}[v].addTo(f, x, math.Sqrt(f.delays.PopulationVariance()))
-			}
-		}
+		closed, mine, none := t.deviations(m, n, seed, asked)
 		if k == 0 {
 			size.Series = []plot.Series{closed.byBin(closed.name), mine.byBin(mine.name)}
 			at20 = [2]float64{closed.median(large), mine.median(large)}
@@ -98,6 +77,31 @@ func measureCountedDeviation(run *experiment.Run) {
 			"missing means that most had none.",
 		"Memory is equal: the counts take 16 of the 60 bits, and the sums wrap in what is left.",
 	)
+}
+
+// deviations are the errors of the closed form and of ours, with m counters to a
+// flow, and how many large flows had no answer.
+func (t *traffic) deviations(m, n int, seed uint64, asked []int) (closed, mine *errorsOf, none [2]int) {
+	closed, mine = &errorsOf{name: "closed form (γ = ∞)", paper: true}, &errorsOf{name: "counted"}
+	plain, counting := sums(n, seed), counted(n, seed)
+	plain.PerFlow, counting.PerFlow = m, m
+	papers := t.record(plain)
+	answers := t.count(counting).estimate(t, asked)
+	for a, i := range asked {
+		f := &t.flows[i]
+		if f.packets == 1 {
+			continue
+		}
+		papers.gather(f)
+		theirs := orNone(paper.ClosedForm(papers.sender, papers.receiver, uint64(f.packets)))
+		for v, x := range []float64{theirs, deviationOf(&answers[a])} {
+			if math.IsNaN(x) && large.Has(f.packets) {
+				none[v]++
+			}
+			[]*errorsOf{closed, mine}[v].addTo(f, x, math.Sqrt(f.delays.PopulationVariance()))
+		}
+	}
+	return closed, mine, none
 }
 
 // deviationOf is the deviation of an answer, or not a number.

@@ -45,41 +45,16 @@ func measureDeviations(run *experiment.Run) {
 	for i, k := range experiment.Each(run, kinds) {
 		t := newTraffic(run, k)
 		n := countersIn(run, 10)
-		plain := t.record(sums(n, seed))
 		chosen := t.some(asked, most)
-		byGamma := make([]*errorsOf, len(gammas))
-		for g := range gammas {
-			byGamma[g] = &errorsOf{paper: true}
-		}
-		closed, ours := &errorsOf{paper: true}, &errorsOf{}
-		none, noneOurs := 0, 0
-		for _, j := range chosen {
-			f := &t.flows[j]
-			truth := math.Sqrt(f.delays.PopulationVariance())
-			plain.gather(f)
-			for g, gamma := range gammas {
-				x := orNone(paper.VirtualRepetitions(plain.sender, plain.receiver, uint64(f.packets), gamma, uint64(f.key)))
-				byGamma[g].addTo(f, x, truth)
-			}
-			x := orNone(paper.ClosedForm(plain.sender, plain.receiver, uint64(f.packets)))
-			if math.IsNaN(x) {
-				none++
-			}
-			closed.addTo(f, x, truth)
-			run.Alive()
-		}
-		counting := t.count(counted(n, seed))
-		found := counting.estimate(t, chosen)
+		byGamma, closed := t.repeat(run, sums(n, seed), gammas, chosen)
+		ours := &errorsOf{}
+		found := t.count(counted(n, seed)).estimate(t, chosen)
 		for a, j := range chosen {
 			f := &t.flows[j]
-			x := deviationOf(&found[a])
-			if math.IsNaN(x) {
-				noneOurs++
-			}
-			ours.addTo(f, x, math.Sqrt(f.delays.PopulationVariance()))
+			ours.addTo(f, deviationOf(&found[a]), math.Sqrt(f.delays.PopulationVariance()))
 		}
-		median, answers := closed.answered(asked)
-		medianOurs, answersOurs := ours.answered(asked)
+		_, answers := closed.answered(asked)
+		_, answersOurs := ours.answered(asked)
 		thousand := byGamma[3]
 		theirs, mine := thousand.cdf(asked, k.name), ours.cdf(asked, k.name+", counted")
 		theirs.Pair, mine.Pair = i+1, i+1
@@ -90,19 +65,9 @@ func measureDeviations(run *experiment.Run) {
 		}
 		line.Add(10*float64(gammas[len(gammas)-1]), 100*closed.within(asked, deviationLimit))
 		repetitions.Series = append(repetitions.Series, line)
-		cell := func(e *errorsOf) string {
-			median, _ := e.answered(asked)
-			return experiment.Percent(median) + "; " + experiment.Percent(e.within(asked, deviationLimit))
-		}
-		table.Add(k.name, fmt.Sprint(len(chosen)), cell(byGamma[0]), cell(thousand), cell(closed), cell(ours), fmt.Sprint(none),
-			fmt.Sprint(noneOurs))
-		within := thousand.within(asked, deviationLimit)
-		run.Holds(k.name+": flows within 5 %, 1,000 repetitions", "> 91 %", experiment.Percent(within), within > 0.91)
-		run.Claim(k.name+": the same, closed form and counted counters", experiment.Percent(closed.within(asked, deviationLimit)),
-			experiment.Percent(ours.within(asked, deviationLimit)), experiment.Judge(1-ours.within(asked, deviationLimit),
-				1-closed.within(asked, deviationLimit), 0.01))
-		run.Beats(fmt.Sprintf("%s: median error where there is an answer, closed form (%d of %d flows) and counted counters (%d)", k.name,
-			answers, len(chosen), answersOurs), medianOurs, median, 0.1)
+		table.Add(k.name, fmt.Sprint(len(chosen)), byGamma[0].answersCell(), thousand.answersCell(), closed.answersCell(), ours.answersCell(),
+			fmt.Sprint(len(chosen)-answers), fmt.Sprint(len(chosen)-answersOurs))
+		judgeDeviations(run, k.name, thousand, closed, ours)
 	}
 	run.Figures(cdf, repetitions)
 
@@ -114,4 +79,45 @@ func measureDeviations(run *experiment.Run) {
 			"they do not know where most of what they hold is of other flows, whose delays vary more: with the bursts of the data centre that "+
 			"is most flows.",
 	)
+}
+
+func judgeDeviations(run *experiment.Run, name string, thousand, closed, ours *errorsOf) {
+	median, answers := closed.answered(asked)
+	medianOurs, answersOurs := ours.answered(asked)
+	within := thousand.within(asked, deviationLimit)
+	run.Holds(name+": flows within 5 %, 1,000 repetitions", "> 91 %", experiment.Percent(within), within > 0.91)
+	run.Claim(name+": the same, closed form and counted counters", experiment.Percent(closed.within(asked, deviationLimit)),
+		experiment.Percent(ours.within(asked, deviationLimit)), experiment.Judge(1-ours.within(asked, deviationLimit),
+			1-closed.within(asked, deviationLimit), 0.01))
+	run.Beats(fmt.Sprintf("%s: median error where there is an answer, closed form (%d of %d flows) and counted counters (%d)", name,
+		answers, len(ours.off), answersOurs), medianOurs, median, 0.1)
+}
+
+// repeat are the errors of virtual repetitions, by their number, and of the
+// closed form.
+func (t *traffic) repeat(run *experiment.Run, c paper.Config, gammas, chosen []int) (byGamma []*errorsOf, closed *errorsOf) {
+	plain := t.record(c)
+	for range gammas {
+		byGamma = append(byGamma, &errorsOf{paper: true})
+	}
+	closed = &errorsOf{paper: true}
+	for _, j := range chosen {
+		f := &t.flows[j]
+		truth := math.Sqrt(f.delays.PopulationVariance())
+		plain.gather(f)
+		for g, gamma := range gammas {
+			x := orNone(paper.VirtualRepetitions(plain.sender, plain.receiver, uint64(f.packets), gamma, uint64(f.key)))
+			byGamma[g].addTo(f, x, truth)
+		}
+		closed.addTo(f, orNone(paper.ClosedForm(plain.sender, plain.receiver, uint64(f.packets))), truth)
+		run.Alive()
+	}
+	return byGamma, closed
+}
+
+// answersCell is the median error where there is an answer, and the part of all
+// flows within the limit.
+func (e *errorsOf) answersCell() string {
+	median, _ := e.answered(asked)
+	return experiment.Percent(median) + "; " + experiment.Percent(e.within(asked, deviationLimit))
 }

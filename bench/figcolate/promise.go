@@ -3,6 +3,7 @@ package figcolate
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
@@ -31,14 +32,13 @@ func (r requirement) String() string {
 var memories = []float64{1, 10, 100} // MB
 
 func measurePromise(run *experiment.Run) {
-	most := run.Pick(300, 2000)
-	seed := run.SeedOf("promise")
+	most, seed := run.Pick(300, 2000), run.SeedOf("promise")
 	configs := map[string]any{}
 	configure(run, "memories, MB", memories, "traffic", configs, "seed", seed)
 	table := run.Table("", "Part of the flows of 1,000 packets and more whose mean is within β", "trace", "memory (MB)", "bits a packet",
 		"required", "Theorem 2", "Estimate, counted", "joint", "best error the equations find, of that allowed")
-	list := append(append([]kind(nil), kinds...), congested())
-	held, heldOurs, asked := 0, 0, 0
+	list := append(slices.Clone(kinds), congested())
+	var held, heldOurs int
 	best := plot.Figure{
 		Name: "6d", Title: "Median error and memory, flows of 1,000 packets and more",
 		Caption: "Theorem 2 (dashed) and joint decoding of the same counters.",
@@ -48,15 +48,13 @@ func measurePromise(run *experiment.Run) {
 	for i, k := range experiment.Each(run, list) {
 		t := newTraffic(run, k)
 		configs[k.name] = k.trace
-		paperLine, jointLine := plot.Series{Name: k.name + ", Theorem 2", Paper: true, Pair: i + 1},
-			plot.Series{Name: k.name + ", joint", Pair: i + 1}
+		lines := []plot.Series{{Name: k.name + ", Theorem 2", Paper: true, Pair: i + 1}, {Name: k.name + ", joint", Pair: i + 1}}
 		for _, mb := range experiment.Each(run, memories) {
 			all := t.race(run, countersIn(run, mb), seed, t.some(large, most))
 			theorem, single, joint := all[0], all[1], all[2]
-			paperLine.Add(mb, 100*theorem.median(large))
-			jointLine.Add(mb, 100*joint.median(large))
+			lines[0].Add(mb, 100*theorem.median(large))
+			lines[1].Add(mb, 100*joint.median(large))
 			for _, r := range requirements {
-				asked++
 				if theorem.within(large, r.err) >= r.reliability {
 					held++
 				}
@@ -71,21 +69,15 @@ func measurePromise(run *experiment.Run) {
 				if i < len(kinds) {
 					curves[i] = promiseFigure(string(rune('a'+i)), k, all)
 				}
-				for _, r := range requirements {
-					run.Holds(fmt.Sprintf("%s, 10 MB, %v: flows of ≥ 1,000 packets within β by Theorem 2", k.name, r),
-						"≥ "+experiment.Percent(r.reliability), experiment.Percent(theorem.within(large, r.err)),
-						theorem.within(large, r.err) >= r.reliability)
-				}
-				run.Beats(k.name+", 10 MB: median error of flows of ≥ 1,000 packets, Theorem 2 and joint decoding", joint.median(large),
-					theorem.median(large), 0.1)
+				judgePromise(run, k.name, theorem, joint)
 			}
 		}
-		best.Series = append(best.Series, paperLine, jointLine)
+		best.Series = append(best.Series, lines...)
 	}
-	run.Holds(fmt.Sprintf("promises kept of %d (four traces, three memories, three pairs), by Theorem 2 and by joint decoding", asked),
-		"all", fmt.Sprintf("%d and %d", held, heldOurs), held == asked)
+	promises := len(list) * len(memories) * len(requirements)
+	run.Holds(fmt.Sprintf("promises kept of %d (four traces, three memories, three pairs), by Theorem 2 and by joint decoding", promises),
+		"all", fmt.Sprintf("%d and %d", held, heldOurs), held == promises)
 	run.Figures(append(curves, best)...)
-
 	run.Note(
 		fmt.Sprintf("A promise is kept where the curve passes above its mark. One run serves all three requirements: "+
 			"the equations of section 5 have no solution where delays are microseconds, as the last column says, so that there is nothing to "+
@@ -98,6 +90,17 @@ func measurePromise(run *experiment.Run) {
 		"Larger delays do not help Theorem 2 when both points add up the same packets, as the delays of others in a counter, its noise, are "+
 			"larger by as much: the overloaded trace shows it.",
 	)
+}
+
+func judgePromise(run *experiment.Run, name string, theorem, joint *errorsOf) {
+	for _, r := range requirements {
+		within := theorem.within(large, r.err)
+		run.Holds(fmt.Sprintf("%s, 10 MB, %v: flows of ≥ 1,000 packets within β by Theorem 2", name, r),
+			"≥ "+experiment.Percent(r.reliability),
+			experiment.Percent(within), within >= r.reliability)
+	}
+	run.Beats(name+", 10 MB: median error of flows of ≥ 1,000 packets, Theorem 2 and joint decoding", joint.median(large),
+		theorem.median(large), 0.1)
 }
 
 // race asks the paper's estimator and ours, at equal memory, about flows.

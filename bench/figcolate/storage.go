@@ -40,13 +40,6 @@ func measureStorage(run *experiment.Run) {
 		Caption: "Theorem 2, 1 MB, by the unit of time: the coarser, the fewer epochs are stored (see the table), and the less of a delay shows.",
 		X:       plot.Axis{Label: "unit of time (ms)", Scale: plot.Log}, Y: errorAxis(0, 0),
 	}
-	bars := plot.Figure{
-		Name: "10", Title: "Bits a packet by memory",
-		Caption: "What one epoch of a trace's packets takes, 4 million in a full run. An epoch of more packets takes less for each, and is " +
-			"less accurate: see the next figure.",
-		X: plot.Axis{Label: "memory at a point", Categories: []string{"1 MB", "10 MB", "100 MB"}},
-		Y: plot.Axis{Label: "bits a packet", Scale: plot.Log, Min: 0.01, Max: 1000},
-	}
 	table := run.Table("", "Median error of means, flows of 1,000 packets and more", "trace", "bits a packet", "counters", "Theorem 2",
 		"Estimate, counted", "joint", "within 1 %, Theorem 2", "within 1 %, joint")
 	narrow := run.Table("literal", "Counters of 19 bits, as many as 1 MB holds, Theorem 2", "trace", "unit", "epochs", "bits a packet",
@@ -81,21 +74,32 @@ func measureStorage(run *experiment.Run) {
 		}
 		literal.Series = append(literal.Series, line)
 	}
-	bar := plot.Series{Name: fmt.Sprintf("%d bits a counter, any trace", counterBits), Kind: plot.Bars}
-	for m, mb := range experiment.Each(run, memories) {
-		bar.Add(float64(m), bitsPerPacket(countersIn(run, mb), counterBits, run.Pick(quickPackets, fullPackets)))
-	}
-	claimed := plot.Level("the paper's claim, whatever the memory", paperBits, -0.5, 2.5)
-	claimed.Paper = true
-	bars.Series = []plot.Series{bar, claimed}
-	run.Figures(bars, accuracy, literal)
-
+	run.Figures(memoryBars(run), accuracy, literal)
 	run.Note(
 		"At a given number of bits for a packet the length of the epoch does not matter to how many packets share a counter. "+
 			"What matters is how many counters there are for a flow: with fewer than flows have each, every estimator tends to the mean of all.",
 		"The paper does not name its time unit. In its example a mean time stamp is below 10³ units at 0.1 bit a packet: "+
 			"a unit of a millisecond for an epoch of a second. Then a delay of microseconds shows only where the clock ticks meanwhile.",
 	)
+}
+
+// memoryBars is what a packet takes by memory, and what the paper claims.
+func memoryBars(run *experiment.Run) plot.Figure {
+	bars := plot.Figure{
+		Name: "10", Title: "Bits a packet by memory",
+		Caption: "What one epoch of a trace's packets takes, 4 million in a full run. An epoch of more packets takes less for each, and is " +
+			"less accurate: see the next figure.",
+		X: plot.Axis{Label: "memory at a point", Categories: []string{"1 MB", "10 MB", "100 MB"}},
+		Y: plot.Axis{Label: "bits a packet", Scale: plot.Log, Min: 0.01, Max: 1000},
+	}
+	bar := plot.Series{Name: fmt.Sprintf("%d bits a counter, any trace", counterBits), Kind: plot.Bars}
+	for m, mb := range memories {
+		bar.Add(float64(m), bitsPerPacket(countersIn(run, mb), counterBits, run.Pick(quickPackets, fullPackets)))
+	}
+	claimed := plot.Level("the paper's claim, whatever the memory", paperBits, -0.5, 2.5)
+	claimed.Paper = true
+	bars.Series = []plot.Series{bar, claimed}
+	return bars
 }
 
 // literal records by counters of 19 bits in units of 2^shift ns, epoch by

@@ -24,31 +24,7 @@ func measureTriangle(run *experiment.Run) {
 	most := run.Pick(100, 400)
 	seed := run.SeedOf("triangle")
 	n := countersIn(run, 10)
-	// The points' recorders: one each, as the paper has it; and at equal
-	// memory one for each end of a link.
-	var shared [3]*paper.Recorder
-	for i := range shared {
-		shared[i] = experiment.Try(paper.New(sums(n, seed)))
-	}
-	var links []*traffic
-	var from, to []int
-	for a := range 3 {
-		for b := range 3 {
-			if a == b {
-				continue
-			}
-			k := enterprise
-			k.name = fmt.Sprintf("%c to %c", 'A'+a, 'A'+b)
-			t := newTrafficOf(run, k, run.Pick(quickPackets, fullPackets)/6)
-			for i := range t.packets {
-				p := &t.packets[i]
-				key := t.flows[p.flow].key
-				shared[a].Update(key, p.id, p.in)
-				shared[b].Update(key, p.id, p.out)
-			}
-			links, from, to = append(links, t), append(from, a), append(to, b)
-		}
-	}
+	shared, links := newTriangle(run, sums(n, seed))
 	f := plot.Figure{
 		Title: "Error of means on the six links of a triangle, 10 MB at each point",
 		Caption: "Flows of 100 packets and more. Dashed: one vector at a point, for all its links, by Theorem 2. Else: " +
@@ -59,9 +35,9 @@ func measureTriangle(run *experiment.Run) {
 		"a vector at each end of a link, Theorem 2", "the same, counted", "the same, joint")
 
 	all, each, decoded := &errorsOf{}, &errorsOf{}, &errorsOf{}
-	for i, t := range experiment.Each(run, links) {
+	for _, t := range experiment.Each(run, links) {
 		chosen := t.some(asked, most)
-		p := read(shared[from[i]], shared[to[i]])
+		p := read(shared[t.from], shared[t.to])
 		paper := &errorsOf{paper: true}
 		for _, j := range chosen {
 			x := p.theorem2(&t.flows[j])
@@ -85,4 +61,36 @@ func measureTriangle(run *experiment.Run) {
 	run.Note("A packet of another link is in the vector of one of the two points only, and leaves its whole time stamp in the difference: " +
 		"seconds, against microseconds of delay. So a vector is needed for each end of each link, each of which then holds the same packets " +
 		"as the one at the other end.")
+}
+
+// A link is its traffic, from one point to another.
+type link struct {
+	*traffic
+	from, to int
+}
+
+// newTriangle lets three points see the traffic of all six links, each with one
+// recorder, as the paper has it.
+func newTriangle(run *experiment.Run, c paper.Config) (shared [3]*paper.Recorder, links []link) {
+	for i := range shared {
+		shared[i] = experiment.Try(paper.New(c))
+	}
+	for a := range 3 {
+		for b := range 3 {
+			if a == b {
+				continue
+			}
+			k := enterprise
+			k.name = fmt.Sprintf("%c to %c", 'A'+a, 'A'+b)
+			t := newTrafficOf(run, k, run.Pick(quickPackets, fullPackets)/6)
+			for i := range t.packets {
+				p := &t.packets[i]
+				key := t.flows[p.flow].key
+				shared[a].Update(key, p.id, p.in)
+				shared[b].Update(key, p.id, p.out)
+			}
+			links = append(links, link{t, a, b})
+		}
+	}
+	return shared, links
 }

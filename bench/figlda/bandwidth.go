@@ -65,20 +65,25 @@ func measureBandwidth(run *experiment.Run) {
 		X: LossAxis, Y: plot.Axis{Label: "times the bandwidth", Scale: plot.Log},
 		Series: []plot.Series{claimed, measured},
 	})
-	v := experiment.AsGood
-	switch {
-	case tuned > paperHigh:
-		v = experiment.Win
-	case tuned < paperLow:
-		v = experiment.Loss
-	}
-	run.Claim("bandwidth of probes for the error of the LDA at 0.16 % loss, in times the LDA's", "50–60", experiment.Number(tuned), v)
+	run.Claim("bandwidth of probes for the error of the LDA at 0.16 % loss, in times the LDA's", "50–60", experiment.Number(tuned),
+		ratioVerdict(tuned, paperLow, paperHigh))
 	run.Holds("the same at every loss rate from 0.1 % to 20 %", "50–60", experiment.Number(lowest)+" to "+experiment.Number(highest),
 		lowest >= paperLow)
 	run.Config("packets", len(t.Delays), "hashes", hashes, "checks", checks, "losses", shares, "episode", episode, "law", t.Law.Name,
 		"mean delay ns", meanDelay, "bytes of a probe", probeSize)
 	run.Note("An LDA is sent once an interval in its encoding; a probe has 64 bytes. How many probes are as good follows from the variation " +
 		"of the delays, c²/error²; the fourth column checks it by sending them.")
+}
+
+// ratioVerdict judges a ratio that is the better the greater it is.
+func ratioVerdict(ratio, low, high float64) experiment.Verdict {
+	switch {
+	case ratio > high:
+		return experiment.Win
+	case ratio < low:
+		return experiment.Loss
+	}
+	return experiment.AsGood
 }
 
 // probesFor is how many probes a second are off by a root mean square error:
