@@ -74,7 +74,7 @@ func Estimate(up, down *Aggregator) (Result, error) {
 func compare(up, down *Aggregator, received uint64) (Result, error) {
 	r := count(up, down)
 	r.Spoken, r.Strays = received, min(r.Lost, r.Extra)+uint64(r.Replaced)
-	usable := sums{sent: up.sampled(), received: down.sampled(), agree: up.config.digestMask() | (1<<32 - 1)}
+	usable := usableSums(up, down)
 	found, err := settle(&usable, int(up.config.SumBits))
 	if err != nil {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.Usable, r.Cells)
@@ -83,6 +83,12 @@ func compare(up, down *Aggregator, received uint64) (Result, error) {
 	all.add(&found, received)
 	all.report(&r)
 	return r, nil
+}
+
+// usableSums are the sums of the cells that have the same packets at both
+// points.
+func usableSums(up, down *Aggregator) sums {
+	return sums{sent: up.sampled(), received: down.sampled(), agree: up.config.digestMask() | (1<<32 - 1)}
 }
 
 // count compares the numbers of packets.

@@ -1,6 +1,7 @@
 package lda
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -65,18 +66,24 @@ func (d Distribution) Quantile(p, confidence float64) (Quantile, error) {
 }
 
 // AppendSamples appends the delay, in nanoseconds, of every packet that was
-// alone in its cell at both points. The error wraps [estimate.ErrMismatch].
+// alone in its cell at both points. The error wraps [estimate.ErrMismatch], or
+// [ErrContradiction] where sums have wrapped and nothing tells how often.
 func AppendSamples(dst []float64, up, down *Aggregator) ([]float64, error) {
 	if err := sameConfig(up, down); err != nil {
 		return dst, err
 	}
+	usable := usableSums(up, down)
 	width := int(up.config.SumBits)
-	digest := up.config.digestMask()
-	sent, received := up.sampled(), down.sampled()
-	for i := range sent {
-		s, d := &sent[i], &received[i]
-		if s.count() == 1 && d.count() == 1 && (s.tally^d.tally)&digest == 0 {
-			dst = append(dst, float64(estimate.Difference(s.sum, d.sum, width)))
+	found, err := settle(&usable, width)
+	if errors.Is(err, estimate.ErrNoSamples) {
+		return dst, nil
+	}
+	if err != nil {
+		return dst, fmt.Errorf("lda: %w", err)
+	}
+	for i := range usable.len() {
+		if n, sum := usable.at(i); n == 1 {
+			dst = append(dst, float64(found.base)+float64(estimate.SignExtend(sum-uint64(found.base), width)))
 		}
 	}
 	return dst, nil

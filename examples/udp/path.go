@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	crypto "crypto/rand"
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
@@ -75,6 +76,14 @@ func measure(ctx context.Context, opt options, show func(*row)) ([]row, error) {
 	if p.receiver, err = lda.NewReceiver(tuner); err != nil {
 		return nil, err
 	}
+	// Strangers can send to these ports, too: control packets are tagged. Two
+	// processes would have to share the key.
+	var key [16]byte
+	_, _ = crypto.Read(key[:]) // it never fails
+	if err := p.sender.SetKey(key); err != nil {
+		return nil, err
+	}
+	p.receiver.SetKey(key)
 	var running sync.WaitGroup
 	running.Add(2)
 	go func() {
