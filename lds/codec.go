@@ -38,7 +38,20 @@ var (
 func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 	c := &s.config
 	start := len(b)
-	b = wire.Begin(b, magic, version)
+	b = c.appendTo(wire.Begin(b, magic, version))
+	for i := range s.cells {
+		b = wire.AppendBits(b, s.cells[i].sum, c.SumBits)
+		b = wire.AppendUint(b, uint64(s.cells[i].count()), countBytes)
+		b = wire.AppendBits(b, uint64(s.cells[i].digest()), c.DigestBits)
+		if c.Bytes {
+			b = wire.AppendUint(b, s.bytes[i], byteBytes)
+		}
+	}
+	return wire.Seal(b, start), nil
+}
+
+// appendTo appends the Config.
+func (c *Config) appendTo(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, c.Identity)
 	b = append(b, uint8(c.Rows))
 	b = binary.BigEndian.AppendUint32(b, uint32(c.Columns))
@@ -51,15 +64,7 @@ func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 	if c.Bytes {
 		b[len(b)-1] = 1
 	}
-	for i := range s.cells {
-		b = wire.AppendBits(b, s.cells[i].sum, c.SumBits)
-		b = wire.AppendUint(b, uint64(s.cells[i].count()), countBytes)
-		b = wire.AppendBits(b, uint64(s.cells[i].digest()), c.DigestBits)
-		if c.Bytes {
-			b = wire.AppendUint(b, s.bytes[i], byteBytes)
-		}
-	}
-	return wire.Seal(b, start), nil
+	return b
 }
 
 // MarshalBinary returns the sketch's encoding. The error is always nil.
@@ -76,6 +81,9 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := r.Expect(int64(c.Rows) * int64(c.Columns) * int64(c.CellBytes())); err != nil {
+		return fmt.Errorf("lds: cells: %w", err)
+	}
 	decoded := newSketch(c)
 	for i := range decoded.cells {
 		sum, count, digest := r.Bits(c.SumBits), r.Uint(countBytes), r.Bits(c.DigestBits)
@@ -91,8 +99,7 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// readConfig reads a valid Config that the rest of the record is as long as it
-// promises.
+// readConfig reads a valid Config.
 func readConfig(r *wire.Reader) (Config, error) {
 	c := Config{
 		Identity: r.Uint64(),
@@ -115,9 +122,6 @@ func readConfig(r *wire.Reader) (Config, error) {
 	}
 	if flag > 1 {
 		return Config{}, fmt.Errorf("lds: %w: flag %d, want 0 or 1", estimate.ErrEncoding, flag)
-	}
-	if err := r.Expect(int64(c.Rows) * int64(c.Columns) * int64(c.CellBytes())); err != nil {
-		return Config{}, fmt.Errorf("lds: cells: %w", err)
 	}
 	return c, nil
 }
