@@ -93,7 +93,8 @@ type reading struct {
 	run       *run
 	packets   float64 // of the flow, at most, in the run
 	purity    float64 // part of the run's packets that are the flow's, at most
-	deviation float64 // relative
+	noise     float64 // relative variance, by sampling
+	deviation float64 // relative variance in all
 	used      bool
 }
 
@@ -158,8 +159,12 @@ func (a *Accumulator) purity(expected, n float64) float64 {
 const leastShare = 0.1
 
 // mostImpure is by how much more than the best one a reading may be off to be
-// used for packets that are in no better one, as a relative variance.
-const mostImpure = 0.1
+// used for packets that are in no better one, as a relative variance, where
+// better ones have enoughShare of the flow's packets.
+const (
+	mostImpure  = 0.1
+	enoughShare = 0.5
+)
 
 // Estimate returns the delay of flow f over all intervals. It reads the runs
 // of the flow's cells that hold the fewest packets of others, as [Estimate]
@@ -190,7 +195,8 @@ func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 					continue
 				}
 				one.purity = a.purity(one.packets, float64(one.run.packets))
-				one.deviation = (1-one.purity)*(1-one.purity) + (1-c.Rates[r])/max(1, one.packets)
+				one.noise = (1 - c.Rates[r]) / max(1, min(one.packets, float64(one.run.packets)))
+				one.deviation = (1-one.purity)*(1-one.purity) + one.noise
 				list.add(one)
 			}
 		}
@@ -198,24 +204,25 @@ func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	if list.used == 0 {
 		return result, estimate.ErrNoSamples
 	}
-	purity := a.read(&result, &p, &list)
+	purity, noise := a.read(&result, &p, &list)
 	if result.Share < leastShare {
 		return result, estimate.ErrNoSamples
 	}
 	own, variance := s.likely(f, s.prior, &s.others)
 	own = max(own-math.Sqrt(variance), 1)
-	result.MeanError = s.meanError(&result, purity*min(1, own/p.total), own)
+	result.MeanError = s.meanError(&result, purity*min(1, own/p.total), own, noise)
 	return result, nil
 }
 
 // read takes the mean of readings, each weighted by the packets of the flow
-// that no better one has, and returns what part of them are the flow's.
-func (a *Accumulator) read(result *Result, p *profile, list *readings) (purity float64) {
+// that no better one has, and returns what part of them are the flow's and the relative variance that
+// rows make by sampling.
+func (a *Accumulator) read(result *Result, p *profile, list *readings) (purity, noise float64) {
 	var rows [MaxRows]estimate.Cells
 	var covered, sum float64
 	for i := range list.best[:list.used] {
 		one := &list.best[i]
-		if one.deviation > list.best[0].deviation+mostImpure {
+		if one.deviation > list.best[0].deviation+mostImpure && covered > enoughShare*p.total {
 			break
 		}
 		one.used = true
@@ -232,12 +239,13 @@ func (a *Accumulator) read(result *Result, p *profile, list *readings) (purity f
 		covered += gain
 		sum += gain * one.run.sum / float64(one.run.packets)
 		purity += gain * one.purity
+		noise += gain * gain * one.noise
 		rows[one.row].Add(one.run.sum, uint64(one.run.packets))
 	}
 	result.deviate(&rows)
 	result.Mean = sum / covered
 	result.Share = min(1, covered/p.total)
-	return purity / covered
+	return purity / covered, noise / (covered * covered)
 }
 
 // gain is what part of a flow's packets of a span of time the last reading has
@@ -282,11 +290,11 @@ func (a *Accumulator) both(r, other *run, span int) float64 {
 // that of all, more or less their deviation. Packets that are in no run are
 // taken to be as far from the others as their mean is from 0: losses are where
 // delays are long.
-func (s *summary) meanError(r *Result, purity, own float64) float64 {
+func (s *summary) meanError(r *Result, purity, own, noise float64) float64 {
 	off := r.Mean - s.mean
 	others := (1 - purity) * (1 - purity) * (off*off + 2*s.deviation*s.deviation)
 	scale := max(r.Mean*r.Mean, s.mean*s.mean)
-	return math.Sqrt(others + scale*missed(r.Share, own))
+	return math.Sqrt(others + scale*(noise+missed(r.Share, own)))
 }
 
 // missed is the relative variance of a mean that rests on a share of so many

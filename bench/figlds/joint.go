@@ -12,7 +12,7 @@ import (
 
 var jointDecoding = experiment.Experiment{
 	Name:  "ours-lds-joint",
-	Group: "Ours: LDS",
+	Group: oursGroup,
 	Title: "All flows decoded together, from the same cells",
 	Claim: "Ours: given the flows' keys and packet counts, estimating all flows from all cells at once has at most a quarter of the " +
 		"median error of the paper's estimator (Fig. 6) for flows of 100 packets and more with 17,500 × 4 cells, is never worse than the " +

@@ -192,7 +192,12 @@ func (iv *interval) decode(run *experiment.Run, s points, packets []float64) (*j
 		}
 	}
 	r := experiment.Try(lds.Decode(run.Context(), s.up, s.down, records, joint.Options{}))
-	return &r, func(i int) float64 { return r.Mean[i] }
+	return &r, func(i int) float64 {
+		if r.Usable[i] == 0 {
+			return math.NaN()
+		}
+		return r.Mean[i]
+	}
 }
 
 // same answers with one mean for all flows.

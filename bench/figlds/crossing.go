@@ -1,0 +1,231 @@
+package figlds
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/flowsim"
+	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/lds"
+)
+
+var accumulated = experiment.Experiment{
+	Name:  "ours-lds-accumulate",
+	Group: oursGroup,
+	Title: "Comparing often: errors and answers under loss, where clocks cut the intervals",
+	Claim: "Ours: a loss spoils a cell until the next comparison only, and packets that cross the cuts of clocks spoil nothing; so with a hundred " +
+		"comparisons most large flows have an answer at 1 % loss, where one comparison leaves few, and intervals hold.",
+	Weight: 60, Quick: 10,
+	Measure: measureAccumulated,
+}
+
+const oursGroup = "Ours: LDS"
+
+var (
+	comparisonsOf = []int{1, 10, 40, 100, 300}
+	crossingLoss  = []float64{0, 0.001, 0.01, 0.05}
+)
+
+// crossingConfig is a sketch of 4 × 17,500 cells at the paper's scale.
+func crossingConfig(run *experiment.Run) lds.Config { return shape(run, 17500, 1, 1, 1, 0.1, 0.01) }
+
+// An accumulation is what came of a number of comparisons at a loss.
+type accumulation struct {
+	loss           float64
+	comparisons    int
+	read, decoded  *method
+	covered        [2]coverage // of flows of 100 packets and more, read and decoded
+	answered       coverage    // of the same, by reading
+	sparse, packed int         // bytes of all records of a point
+}
+
+func measureAccumulated(run *experiment.Run) {
+	iv := newInterval(run, 0)
+	config := crossingConfig(run)
+	packets := iv.packetsOf(run)
+	var list []*accumulation
+	for _, loss := range experiment.Each(run, crossingLoss) {
+		for _, n := range experiment.Each(run, comparisonsOf) {
+			a := &accumulation{loss: loss, comparisons: n, read: newMethod("read"), decoded: newMethod("decoded")}
+			a.measure(run, iv, iv.crossed(run, config, packets, a))
+			list = append(list, a)
+		}
+	}
+	drawAccumulated(run, list)
+	judgeAccumulated(run, list)
+	run.Config("sketch", config, "losses", crossingLoss, "comparisons", comparisonsOf)
+	run.Note(
+		"Both points cut by their clocks, and packets that are on their way then are counted in different intervals. Delays are about a "+
+			"millisecond, an interval is 287 s: a packet seldom crosses a cut, but there are always some that do.",
+		"Bytes are what a point sends in all, by AppendSparse and by AppendBinary.",
+		"Packets are lost one by one. Flows of 1,000 packets and more lose ten at 1 %, so that one comparison leaves none of the cells that see "+
+			"every packet.",
+	)
+}
+
+// crossed accumulates the interval's packets, compared by the clock.
+func (iv *interval) crossed(run *experiment.Run, config lds.Config, packets [][]flowsim.Packet, a *accumulation) *lds.Accumulator {
+	acc := experiment.Try(lds.NewAccumulator(config))
+	up, down := experiment.Try(lds.New(config)), experiment.Try(lds.New(config))
+	for k, part := range iv.cut(packets, a) {
+		run.Alive()
+		up.Reset()
+		down.Reset()
+		for _, at := range part[0] {
+			p := &packets[at>>32][uint32(at)]
+			up.Update(iv.keys[at>>32], p.ID, p.Sent)
+		}
+		for _, at := range part[1] {
+			p := &packets[at>>32][uint32(at)]
+			down.Update(iv.keys[at>>32], p.ID, p.Sent+p.Delay)
+		}
+		a.sparse += len(experiment.Try(up.AppendSparse(nil)))
+		a.packed += config.EncodedSize()
+		experiment.Check(acc.Add(uint64(k), up, down))
+	}
+	return acc
+}
+
+// cut deals the packets into intervals, as each point's clock has it: a packet
+// is its flow << 32 | its number.
+func (iv *interval) cut(packets [][]flowsim.Packet, a *accumulation) [][2][]uint64 {
+	length := int64(iv.Config.Seconds*1e9)/int64(a.comparisons) + 1
+	parts := make([][2][]uint64, a.comparisons+1)
+	for i, flow := range packets {
+		for j, p := range flow {
+			at := uint64(i)<<32 | uint64(j)
+			k := int(p.Sent / length)
+			parts[k][0] = append(parts[k][0], at)
+			if !iv.loses(p, a.loss) {
+				k = int((p.Sent + p.Delay) / length)
+				parts[k][1] = append(parts[k][1], at)
+			}
+		}
+	}
+	return parts
+}
+
+// packetsOf are the packets of every flow.
+func (iv *interval) packetsOf(run *experiment.Run) [][]flowsim.Packet {
+	all := make([][]flowsim.Packet, len(iv.Flows))
+	for i := range iv.Flows {
+		if i%4096 == 0 {
+			run.Alive()
+		}
+		for p := range iv.Flows[i].Packets() {
+			all[i] = append(all[i], p)
+		}
+	}
+	return all
+}
+
+func (a *accumulation) measure(run *experiment.Run, iv *interval, acc *lds.Accumulator) {
+	records := make([]joint.FlowRecord, len(iv.keys))
+	for i, key := range iv.keys {
+		records[i] = joint.FlowRecord{Flow: key, Packets: iv.packets[i]}
+	}
+	decoded := experiment.Try(acc.Decode(run.Context(), records, joint.Options{}))
+	truths := iv.received(a.loss)
+	a.read.addOf(iv, func(i int) float64 {
+		r, err := acc.Estimate(iv.keys[i])
+		large := classes[fromHundred].Has(iv.Flows[i].Size)
+		if large {
+			a.answered.all++
+		}
+		if err != nil {
+			return math.NaN()
+		}
+		if large {
+			a.answered.in++
+			a.covered[0].add(r.MeanInterval(confidence).Contains(truths(i)))
+		}
+		return r.Mean
+	}, truths, nil)
+	a.decoded.addOf(iv, func(i int) float64 {
+		if decoded.Usable[i] == 0 {
+			return math.NaN()
+		}
+		if classes[fromHundred].Has(iv.Flows[i].Size) {
+			a.covered[1].add(decoded.MeanInterval(i, confidence).Contains(truths(i)))
+		}
+		return decoded.Mean[i]
+	}, truths, nil)
+}
+
+// received are the means of the packets that arrived.
+func (iv *interval) received(loss float64) answer {
+	means := make([]float64, len(iv.Flows))
+	for i := range iv.Flows {
+		f := &iv.Flows[i]
+		var sum, n float64
+		for p := range f.Packets() {
+			if !iv.loses(p, loss) {
+				sum += float64(p.Delay)
+				n++
+			}
+		}
+		means[i] = f.Mean
+		if n > 0 {
+			means[i] = sum / n
+		}
+	}
+	return func(i int) float64 { return means[i] }
+}
+
+func (c *coverage) add(in bool) {
+	c.all++
+	if in {
+		c.in++
+	}
+}
+
+func drawAccumulated(run *experiment.Run, list []*accumulation) {
+	f := run.Figure(plot.Figure{
+		Name: "a", Title: "Median error of flows of 100 packets and more, by comparisons",
+		Caption: "Dashed: read from cells. Solid: joint decoding, packets known. A flow without an answer counts as 100 %.",
+		X:       plot.Axis{Label: "comparisons", Scale: plot.Log}, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
+	})
+	table := run.Table("comparisons", "Comparing often, flows of 100 packets and more", "loss", "comparisons", "MB sparse", "MB in full",
+		"answered", "read: median / 95th percentile", "in 95 % intervals", "decoded", "in 95 % intervals", "≥ 1,000 packets: read", "decoded")
+	for k, loss := range crossingLoss {
+		read := plot.Series{Name: experiment.Percent(loss) + " lost, read", Paper: true, Pair: k + 1}
+		decoded := plot.Series{Name: experiment.Percent(loss) + " lost, decoded", Pair: k + 1}
+		for _, a := range list {
+			if a.loss != loss {
+				continue
+			}
+			read.Add(float64(a.comparisons), 100*a.read.median(fromHundred))
+			decoded.Add(float64(a.comparisons), 100*a.decoded.median(fromHundred))
+			table.Add(experiment.Percent(loss), fmt.Sprint(a.comparisons), experiment.Number(float64(a.sparse)/1e6), experiment.Number(float64(a.packed)/1e6),
+				experiment.Percent(a.answered.share()), a.read.cell(fromHundred), experiment.Percent(a.covered[0].share()),
+				a.decoded.cell(fromHundred), experiment.Percent(a.covered[1].share()), a.read.cell(fromThousand), a.decoded.cell(fromThousand))
+		}
+		f.Series = append(f.Series, read, decoded)
+	}
+}
+
+func judgeAccumulated(run *experiment.Run, list []*accumulation) {
+	at := func(loss float64, n int) *accumulation {
+		for _, a := range list {
+			if a.loss == loss && a.comparisons == n {
+				return a
+			}
+		}
+		return nil
+	}
+	once, often := at(0.01, 1), at(0.01, 100)
+	run.Beats("1 % loss, flows of 100 packets and more, median by one comparison and by 100, read from cells",
+		often.read.median(fromHundred), once.read.median(fromHundred), 0.05)
+	run.Beats("the same, joint decoding", often.decoded.median(fromHundred), once.decoded.median(fromHundred), 0.05).Headline = true
+	lowest := 1.0
+	for _, a := range list {
+		for _, c := range a.covered {
+			if c.all > 0 {
+				lowest = min(lowest, c.share())
+			}
+		}
+	}
+	run.Keeps("lowest coverage of 95 % intervals, any loss and number of comparisons", "ours: ≥ 95 %", experiment.Percent(lowest), lowest >= confidence)
+}
