@@ -10,29 +10,28 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// Months later the delays of flows are what they were, though the second
-// point's clock was 40 ms ahead, gained 30 millionths, and was set once.
-func TestPathCorrectsClocks(t *testing.T) {
-	const period, epochs = 1e9, 6
-	config := testConfig
-	config.Period, config.Shift = period, 6
+const clockPeriod, clockEpochs = 1e9, 6
+
+// storesApart keeps traffic at the first point, at the second, whose clock is 40
+// ms ahead, gains 30 millionths and is set once, and at the second with a clock
+// that agrees.
+func storesApart(t *testing.T, config Config, all []passage) (stores [3]*Store, history *clock.History) {
+	t.Helper()
 	ahead := func(at int64) float64 {
 		x := 40e6 + 3e-5*float64(at)
-		if at >= 4*period {
+		if at >= 4*clockPeriod {
 			x += 5e6
 		}
 		return x
 	}
-	history, err := clock.NewHistory(period)
+	history, err := clock.NewHistory(clockPeriod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var stores [3]*Store // first point, second, and second with a clock that agrees
 	for i := range stores {
 		stores[i] = openStore(t, newMemory(), StoreOptions{})
 	}
-	all := traffic(5, 3000)
-	for epoch := range int64(epochs) {
+	for epoch := range int64(clockEpochs) {
 		var rec [3]*Recorder
 		for i := range rec {
 			if rec[i], err = New(config); err != nil {
@@ -40,11 +39,11 @@ func TestPathCorrectsClocks(t *testing.T) {
 			}
 		}
 		for i, p := range all {
-			if int64(i%epochs) != epoch {
+			if int64(i%clockEpochs) != epoch {
 				continue
 			}
-			// Spread over the middle of the epoch: what the cut does is another question.
-			sent := epoch*period + 1e8 + int64(i)*(7e8/int64(len(all)))
+			// In the middle of the epoch: what the cut does is another question.
+			sent := epoch*clockPeriod + 1e8 + int64(i)*(7e8/int64(len(all)))
 			at := sent + p.at - p.sent
 			rec[0].Update(p.flow, p.packet, sent)
 			rec[1].Update(p.flow, p.packet, at+int64(ahead(at)))
@@ -55,7 +54,7 @@ func TestPathCorrectsClocks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		middle := epoch*period + period/2
+		middle := epoch*clockPeriod + clockPeriod/2
 		offset := ahead(middle)
 		history.Add(clock.Reading{
 			Time: middle, Offset: offset, Drift: 3e-5,
@@ -63,20 +62,30 @@ func TestPathCorrectsClocks(t *testing.T) {
 			Likely:  estimate.Interval{Low: offset - 1e3, High: offset + 1e3, Confidence: 0.95},
 		})
 	}
+	return stores, history
+}
+
+// Months later the delays of flows are what they were, though clocks disagreed.
+func TestPathCorrectsClocks(t *testing.T) {
+	config := testConfig
+	config.Period, config.Shift = clockPeriod, 6
+	all := traffic(5, 3000)
+	stores, history := storesApart(t, config, all)
 	agree := Path{Up: stores[0], Down: stores[2]}
 	apart := Path{Up: stores[0], Down: stores[1]}
 	corrected := Path{Up: stores[0], Down: stores[1], Clock: history}
 	for _, flow := range truths(all, 1000) {
 		record := joint.FlowRecord{Flow: flow.flow, Packets: float64(flow.packets)}
-		want, _, err := agree.Estimate(t.Context(), record, 0, epochs*period)
+		want, _, err := agree.Estimate(t.Context(), record, 0, clockEpochs*clockPeriod)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// Negative control: uncorrected, the mean is off by 40 ms.
-		if r, coverage, err := apart.Estimate(t.Context(), record, 0, epochs*period); err == nil && math.Abs(r.Mean-want.Mean) < 30e6 || coverage.Clocks.Known {
+		r, coverage, err := apart.Estimate(t.Context(), record, 0, clockEpochs*clockPeriod)
+		if err == nil && math.Abs(r.Mean-want.Mean) < 30e6 || coverage.Clocks.Known {
 			t.Errorf("uncorrected: %v, clocks %+v", r.Mean, coverage.Clocks)
 		}
-		got, coverage, err := corrected.Estimate(t.Context(), record, 0, epochs*period)
+		got, coverage, err := corrected.Estimate(t.Context(), record, 0, clockEpochs*clockPeriod)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,12 +97,19 @@ func TestPathCorrectsClocks(t *testing.T) {
 			t.Errorf("clocks %+v", k)
 		}
 	}
-	// Epochs of which the clock is not known are not used.
-	short, err := clock.NewHistory(period)
+}
+
+// Epochs of which the clock is not known are not used.
+func TestPathLeavesOutUnknownClocks(t *testing.T) {
+	config := testConfig
+	config.Period, config.Shift = clockPeriod, 6
+	all := traffic(5, 3000)
+	stores, history := storesApart(t, config, all)
+	short, err := clock.NewHistory(clockPeriod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at := int64(period / 2); at < 3*period; at += period {
+	for at := int64(clockPeriod / 2); at < 3*clockPeriod; at += clockPeriod {
 		r, err := history.At(at)
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +118,7 @@ func TestPathCorrectsClocks(t *testing.T) {
 	}
 	flow := truths(all, 1000)[0]
 	_, coverage, err := Path{Up: stores[0], Down: stores[1], Clock: short}.Estimate(t.Context(),
-		joint.FlowRecord{Flow: flow.flow, Packets: float64(flow.packets) / 2}, 0, epochs*period)
+		joint.FlowRecord{Flow: flow.flow, Packets: float64(flow.packets) / 2}, 0, clockEpochs*clockPeriod)
 	if err != nil || coverage.Epochs != 3 || len(coverage.Missing) != 3 || !errors.Is(coverage.Missing[0].Reason, estimate.ErrNoSamples) {
 		t.Errorf("%v, %+v", err, coverage)
 	}

@@ -22,6 +22,20 @@ type path struct {
 	load     float64
 }
 
+func newPath(t *testing.T, seed uint64, load float64) *path {
+	config := lda.DefaultConfig
+	config.DigestBits = 16
+	up, err := lda.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	down, err := lda.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &path{rng: rand.New(rand.NewPCG(seed, 4)), up: up, down: down, load: load}
+}
+
 // interval sends a second's packets: theta is the far clock less the near one,
 // sentFar that the far point sends. It returns the true mean delay.
 func (p *path) interval(end float64, theta func(float64) float64, sentFar bool) (mean float64) {
@@ -58,21 +72,8 @@ func (p *path) interval(end float64, theta func(float64) float64, sentFar bool) 
 // directions come out right to microseconds, and what is left to the clock is
 // said apart.
 func TestClocksThatDisagree(t *testing.T) {
-	config := lda.DefaultConfig
-	config.DigestBits = 16
-	newPath := func(seed uint64, load float64) *path {
-		up, err := lda.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		down, err := lda.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &path{rng: rand.New(rand.NewPCG(seed, 4)), up: up, down: down, load: load}
-	}
 	theta := func(now float64) float64 { return -100e6 + 30e-6*now }
-	forth, home := newPath(1, 0.8), newPath(2, 0.3)
+	forth, home := newPath(t, 1, 0.8), newPath(t, 2, 0.3)
 	tracker, err := clock.New(clock.DefaultConfig)
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,8 @@ var axes = []axis{
 		[]float64{0, 1, 5, 10, 20, 30}, func(s *setting, v float64) { s.loss = v / 100 }, []float64{10}},
 	{"window", "Error of the offset against the window", plot.Axis{Label: "window (s)", Scale: plot.Log},
 		[]float64{1, 2, 5, 10, 20, 50}, func(s *setting, v float64) { s.seconds = int(v) }, []float64{2}},
-	{"asymmetry", "Error of the offset against the asymmetry of the path", plot.Axis{Label: "least delay there less that back (µs)", Scale: plot.Log},
+	{"asymmetry", "Error of the offset against the asymmetry of the path",
+		plot.Axis{Label: "least delay there less that back (µs)", Scale: plot.Log},
 		[]float64{0.1, 1, 10, 100, 500}, func(s *setting, v float64) { s.floor = [2]float64{5e5 + v*1e3/2, 5e5 - v*1e3/2} }, []float64{100}},
 }
 
@@ -76,8 +77,8 @@ func measureClocks(run *experiment.Run) {
 		"figure does not say otherwise. Least delays are %g µs each way. NTP's filter and the shortest of probes are held to what the clock "+
 		"was when their exchange was sent: the drift since then is not counted against them.",
 		runs, usual.seconds, usual.packets, 100*usual.loss, usual.floor[0]/1e3)
-	run.Note("Probes of equal bytes, put through the same line, do better than cells, since every one is a sample, where a cell is one only if " +
-		"it holds one packet; what cells save is to send, answer and tell apart some 300 probes a second each way. Means do well, and " +
+	run.Note("Probes of equal bytes, put through the same line, do better than cells, since every one is a sample, where a cell is one " +
+		"only if it holds one packet; what cells save is to send, answer and tell apart some 300 probes a second each way. Means do well, and " +
 		"best of all at a million packets a second, where both directions are loaded alike for long enough; where they are not, nothing " +
 		"tells, and they are off by milliseconds. An asymmetry of the path, a difference of the least delays, goes into every method's " +
 		"offset by a half. The error of the drift stays near 0.05 ppm however long the window is, since the rate is granted to wander by " +

@@ -12,7 +12,8 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-var liveFor = flag.Duration("live", 6*time.Second, "how long TestLive runs: go test -run TestLive -live 10m -timeout 20m -v ./bench/figclock")
+// The long run is go test -run TestLive -live 10m -timeout 20m -v ./bench/figclock.
+var liveFor = flag.Duration("live", 6*time.Second, "how long TestLive runs")
 
 // A falseClock is what the far point's stamps are taken through: it is set
 // wrong, drifts by 50 millionths one way and then the other, wanders, and is

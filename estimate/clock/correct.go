@@ -20,9 +20,11 @@ type Corrected struct {
 
 // Correct subtracts the reading from a delay that was measured from the near
 // point to the far one; for one measured back, use [Reading.Reverse]. The
-// reading is to be of the mean time of the packets, and spread the standard
-// deviation of their times, in nanoseconds, by which the drift widened the
-// delays: that of an interval of length T evenly filled is T/√12.
+// reading is to be of the mean time of the packets: the drift between that and
+// the reading's time is an error that no interval has room for, and cells that
+// are corrected one by one do not have ([Reading.NearSum]). spread is the
+// standard deviation of the packets' times, in nanoseconds, by which the drift
+// widened the delays: that of an interval of length T evenly filled is T/√12.
 func (r Reading) Correct(measured estimate.Delay, spread float64) Corrected {
 	variance := measured.StdDev*measured.StdDev - r.Drift*r.Drift*spread*spread
 	c := Corrected{Delay: measured}
