@@ -130,7 +130,7 @@ func (c *comparison) take(p pair) {
 		if d == back {
 			up, down = down, up
 		}
-		for _, g := range route.compare(up, down) {
+		for _, g := range route.compare(up, down, p.through > c.last(c.current)) {
 			c.samples[d] = append(c.samples[d], c.sample(d, g, near))
 		}
 	}
@@ -219,8 +219,10 @@ type route struct {
 	words  [2][]uint64
 	groups []estimate.Group
 
-	start            uint32 // the cut that the present report begins after
-	crossed, carried crossing
+	start   uint32   // the cut that the present report begins after
+	crossed crossing // its beginning, and so the end of the report before
+	astride crossing // its end
+	carried crossing // either end of the report before, as far as was known when it ended
 }
 
 // A crossing is groups of packets of which some were received before a report
@@ -237,6 +239,16 @@ func (x *crossing) add(g estimate.Group) {
 	}
 	x.packets += float64(g.Packets)
 	x.excess += float64(g.Sum - int64(g.Packets)*x.base)
+}
+
+// plus is both.
+func (x crossing) plus(y crossing) crossing {
+	if x.packets == 0 {
+		return y
+	}
+	x.excess += y.excess + y.packets*float64(y.base-x.base)
+	x.packets += y.packets
+	return x
 }
 
 // off is by how much the delays differ from a mean, altogether.
@@ -278,15 +290,16 @@ func newRoute(c Config) *route {
 func (w *route) begin() {
 	w.total.Gap()
 	w.levels.Reset()
-	w.start, w.crossed = 0, crossing{}
+	w.start, w.crossed, w.astride = 0, crossing{}, crossing{}
 	if w.flows != nil {
 		w.flows.Reset()
 	}
 }
 
 // compare takes what both points counted between two moments, and returns the
-// groups of packets that are known to have passed both.
-func (w *route) compare(up, down *tally) []estimate.Group {
+// groups of packets that are known to have passed both. If the time between
+// straddles the end of the report, they may belong to the next one.
+func (w *route) compare(up, down *tally, straddles bool) []estimate.Group {
 	w.pairs++
 	if err := w.total.Add(w.pairs, up.all, down.all); err != nil {
 		w.err = err
@@ -303,6 +316,9 @@ func (w *route) compare(up, down *tally) []estimate.Group {
 			w.groups = append(w.groups, g)
 			if g.From < w.start {
 				w.crossed.add(g)
+			}
+			if straddles {
+				w.astride.add(g)
 			}
 		}
 	}
@@ -327,7 +343,8 @@ func (w *route) delay() Delay {
 	}
 	w.total.Reset()
 	w.err = nil
-	w.start, w.carried, w.crossed = w.levels.Cuts(), w.crossed, crossing{}
+	w.carried, w.crossed, w.astride = w.crossed.plus(w.astride), w.astride, crossing{}
+	w.start = w.levels.Cuts()
 	return d
 }
 
