@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -110,7 +111,7 @@ func (c Config) shards() int { return min(runtime.GOMAXPROCS(0), 8) }
 // lda is the Config of the counters of all packets.
 func (c Config) lda() lda.Config {
 	cells := c.Cells
-	cells.Identity = c.derive("identity")
+	cells.Identity = hashing.Fingerprint(c.seed())
 	return cells
 }
 

@@ -34,6 +34,7 @@ type Direction struct {
 	shards []*shard
 	next   atomic.Uint32 // counts logs, to spread them over the shards
 	pool   sync.Pool     // of *handle
+	kept   atomic.Pointer[keeper]
 }
 
 // newDirection returns a direction whose shards keep tallies that make makes.
@@ -84,4 +85,15 @@ func (d *Direction) RecordIn(flow hashing.Flow, at time.Time, packets ...hashing
 		h.log.append(entry{time: at.UnixNano(), packet: p, flow: flow})
 	}
 	d.pool.Put(h)
+}
+
+// fold adds up what was put down so far.
+func (d *Direction) fold() {
+	for _, s := range d.shards {
+		s.mu.Lock()
+		for _, l := range s.logs {
+			l.fold()
+		}
+		s.mu.Unlock()
+	}
 }

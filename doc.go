@@ -6,7 +6,7 @@
 //
 //	// process A                                    // process B
 //	a, err := hoplag.NewPoint(hoplag.Config{Key: k})    b, err := hoplag.NewPoint(hoplag.Config{Key: k})
-//	http.Handle("/hoplag", a)                       for r := range b.Follow(ctx, "http://a/hoplag") {
+//	http.Handle("/hoplag", a)                           for r := range b.Follow(ctx, "http://a/hoplag") {
 //	                                                    slog.Info("delay", "a→b", r)
 //	a.Passed(id) // in any goroutine                }
 //	                                                b.Passed(id)
@@ -28,6 +28,24 @@
 // Then the clocks' offset and drift are found from the same counters, and
 // delays are right to microseconds, or to whatever the two paths' least delays
 // differ by, even where clocks are days apart.
+//
+// # Flows, stores, fleets
+//
+// With [Config.Flows] and [Direction.PassedIn] each report has the delay of
+// every flow, the slowest first. [Direction.Keep] puts what passes into a store
+// that is asked months later. A [Pair] compares two points by the records that
+// a message bus brings ([Point.Records]); [Metrics] shows reports to
+// Prometheus and expvar. [Point.FollowOver] follows over connections, datagrams
+// ([Dial]) or any [Exchange] of bytes.
+//
+// # How it works
+//
+// A point adds the times and the hashes of what passes to the counters of
+// package lda, and every tenth of a second keeps what they grew by. A follower
+// fetches these cuts, finds which of its own were made at the same moments, and
+// compares counter by counter: where as much came out as went in, by number and
+// digest, the times differ by the delays, whatever is on its way at a cut (see
+// [estimate.Levels]). A lost packet spoils one counter until the next cut.
 //
 // # When not to use it
 //

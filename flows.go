@@ -29,7 +29,7 @@ type FlowDelay struct {
 // their way, whose cells in the others are never empty.
 func (c Config) lds() lds.Config {
 	return lds.Config{
-		Identity: c.derive("identity"),
+		Identity: hashing.Fingerprint(c.seed()),
 		Rows:     4, Columns: max(64, 2*c.Flows), Spread: 1, Rates: [lds.MaxRows]float64{1, 1, 1.0 / 8, 1.0 / 64},
 		SumBits: 64, DigestBits: 24,
 	}

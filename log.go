@@ -58,6 +58,9 @@ func (l *log) flush() {
 func (l *log) fold() {
 	n := l.n.Load()
 	l.shard.active.add(l.entries[l.folded:n])
+	if l.shard.keeper != nil {
+		l.shard.keeper.add(l.entries[l.folded:n])
+	}
 	l.folded = n
 }
 
@@ -68,6 +71,7 @@ type shard struct {
 	spare  *tally // empty
 	logs   []*log
 	free   []*log // those that no pool has
+	keeper *keeper
 	_      [64]byte
 }
 

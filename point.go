@@ -77,6 +77,12 @@ func (p *Point) Close() error {
 	}
 	p.mu.Unlock()
 	p.closed.Wait()
+	for _, d := range []*Direction{p.Direction, p.Back} {
+		if k := d.kept.Swap(nil); k != nil {
+			d.fold()
+			k.close()
+		}
+	}
 	return nil
 }
 
@@ -152,6 +158,9 @@ func (p *Point) cut() {
 			t := s.rotate()
 			p.total[i].merge(t)
 			s.release(t)
+		}
+		if k := d.kept.Load(); k != nil {
+			k.cut(p.clock.now())
 		}
 		if p.config.Flows > 0 {
 			p.census.add(i, p.total[i].seen, ended, ended-3*int64(p.config.Report/p.config.Cut))

@@ -16,6 +16,7 @@ func TestREADMECode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	examples = append(examples, "example_test.go")
 	var tested []string
 	for _, name := range examples {
 		tested = append(tested, flat(read(t, name)))

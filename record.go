@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/wire"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lds"
@@ -50,7 +51,7 @@ type sealer struct {
 }
 
 func newSealer(c Config) sealer {
-	return sealer{config: c, identity: c.derive("identity"), key: c.deriveKey("records")}
+	return sealer{config: c, identity: hashing.Fingerprint(c.seed()), key: c.deriveKey("records")}
 }
 
 // tag appends to a message its HMAC.

@@ -1,0 +1,88 @@
+package hoplag
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// Keep puts what passes this way, flow by flow, into a store, where the delays
+// of any flow can be asked for months later: see package colate. The epochs of
+// the Config go there as they end, until the point is closed; the Config's
+// Identity is set by the point's Key. What the store does not take is lost, and
+// failed is told, from a goroutine of its own; it may be nil.
+//
+// It is to be called before anything passes, once for a direction. The error
+// wraps [estimate.ErrConfig].
+func (d *Direction) Keep(store *colate.Store, c colate.Config, failed func(error)) error {
+	c.Identity = hashing.Fingerprint(d.seed)
+	rotation, err := colate.NewRotation(c)
+	if err != nil {
+		return fmt.Errorf("hoplag: %w", err)
+	}
+	k := &keeper{rotation: rotation, store: store, failed: failed}
+	if !d.kept.CompareAndSwap(nil, k) {
+		return fmt.Errorf("hoplag: %w: the direction has a store already", estimate.ErrConfig)
+	}
+	for _, s := range d.shards {
+		s.mu.Lock()
+		s.keeper = k
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// A keeper records for a store.
+type keeper struct {
+	mu       sync.Mutex
+	rotation *estimate.Rotation[*colate.Recorder]
+	store    *colate.Store
+	failed   func(error)
+	writing  sync.WaitGroup
+}
+
+// add records the packets whose flow was named.
+func (k *keeper) add(entries []entry) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := k.rotation.Active()
+	for i := range entries {
+		if e := &entries[i]; e.flow != 0 {
+			r.Update(e.flow, e.packet, e.time)
+		}
+	}
+}
+
+// cut ends the epoch, if it is over, and has it written down.
+func (k *keeper) cut(now int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.rotation.Active().Due(now) {
+		return
+	}
+	done, err := k.rotation.Rotate()
+	if err != nil {
+		return // the store is slow: the epoch goes on, and ends later
+	}
+	k.writing.Go(func() { k.write(done) })
+}
+
+func (k *keeper) write(done *colate.Recorder) {
+	if err := k.store.Append(done); err != nil && k.failed != nil {
+		k.failed(fmt.Errorf("hoplag: %w", err))
+	}
+	must(0, k.rotation.Release(done))
+}
+
+// close writes down what there is of the present epoch.
+func (k *keeper) close() {
+	k.writing.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if done, err := k.rotation.Rotate(); err == nil {
+		k.write(done)
+	}
+}
