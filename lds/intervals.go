@@ -11,6 +11,11 @@ import (
 // MeanInterval takes, for the tails that errors have beyond their squares.
 const intervalDegrees = 4
 
+// fewRows is by how much wider the interval is if the distance of others is
+// told by one, two or three rows: the 97.5 % quantiles of Student's
+// distribution, beside that of intervalDegrees.
+var fewRows = [...]float64{0, 4.58, 1.55, 1.15, 1}
+
 // MeanInterval is the interval of the flow's mean at the given confidence,
 // between 0 and 1: Student's, of MeanError. Where that is infinite, so is the
 // interval.
@@ -34,9 +39,9 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 
 // meanError is what the mean of flow f's least loaded cell is expected to be
 // off by. Of what others bring to it the other rows tell: what they hold beyond
-// it, of mean λ, is of the same kind, and the least of R such loads has a mean
-// of about λ/R. How far those others are from the flow is told by how far the
-// rows are apart.
+// it is of the same kind, and its mean is no less than what the least loaded
+// cell is expected to hold of others. How far those others are from the flow is
+// told by how far the rows are apart; of few rows, by little.
 func meanError(up, down *Sketch, f hashing.Flow, mean, least float64) float64 {
 	c := &up.config
 	var beyond, square, rows, told float64
@@ -67,6 +72,6 @@ func meanError(up, down *Sketch, f hashing.Flow, mean, least float64) float64 {
 	if told == 0 {
 		return 0
 	}
-	others := min(least, beyond/(rows-1)/rows)
-	return others / least * math.Sqrt(square/told)
+	others := min(least, beyond/(rows-1))
+	return others / least * math.Sqrt(square/told) * fewRows[min(int(told), len(fewRows)-1)]
 }

@@ -1,10 +1,7 @@
 package lds
 
 import (
-	"cmp"
-	"fmt"
 	"math"
-	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -45,29 +42,6 @@ func (s *Sketch) MeanPacketSize(f hashing.Flow) (float64, error) {
 	return float64(bytes) / float64(packets), nil
 }
 
-// A FlowCount is a flow and at most how many packets it had.
-type FlowCount struct {
-	Flow    hashing.Flow
-	Packets uint64
-}
-
-// HeavyHitters appends to dst those of the candidates that [Sketch.Packets]
-// gives at least the threshold, the largest first. Where every row sees every
-// packet no heavy hitter is missed, but small flows that share their cells
-// with one in every row are listed too.
-func (s *Sketch) HeavyHitters(dst []FlowCount, candidates []hashing.Flow, threshold uint64) []FlowCount {
-	start := len(dst)
-	for _, f := range candidates {
-		if n := s.Packets(f); n >= threshold {
-			dst = append(dst, FlowCount{f, n})
-		}
-	}
-	slices.SortFunc(dst[start:], func(a, b FlowCount) int {
-		return cmp.Or(cmp.Compare(b.Packets, a.Packets), cmp.Compare(a.Flow, b.Flow))
-	})
-	return dst
-}
-
 // quietest is the row in which flow f's cells stand for the fewest packets,
 // and how many they hold.
 func (s *Sketch) quietest(f hashing.Flow) (row int, packets uint64) {
@@ -92,7 +66,7 @@ func (s *Sketch) rowPackets(r int, f hashing.Flow) (n uint64) {
 // rowBytes is how many bytes flow f's cells hold in row r.
 func (s *Sketch) rowBytes(r int, f hashing.Flow) (n uint64, err error) {
 	if s.bytes == nil {
-		return 0, fmt.Errorf("lds: %w: Bytes is false, the sketch has no byte sums", estimate.ErrConfig)
+		return 0, noBytes()
 	}
 	for offset := range s.config.Spread {
 		n += s.bytes[s.at(r, f, offset)]
@@ -116,20 +90,24 @@ func (s *Sketch) invert(r int, n uint64) uint64 {
 	return uint64(math.Round(float64(n) / s.config.Rates[r]))
 }
 
-// lost is the least, over the rows, of how many packets fewer flow f's cells
-// hold downstream than upstream.
+// lost is the least, over the rows that see every packet, of how many packets
+// fewer flow f's cells hold downstream than upstream. Where all rows sample, it
+// is the least of the bounds by what they sampled.
 func lost(up, down *Sketch, f hashing.Flow) uint64 {
-	var row int
-	var missing uint64
-	least := math.Inf(1)
+	all, sampled := math.Inf(1), math.Inf(1)
 	for r := range up.config.Rows {
 		sent, received := up.rowPackets(r, f), down.rowPackets(r, f)
-		n := sent - min(sent, received)
-		if bound := atMost(float64(n), up.config.Rates[r]); bound < least {
-			row, missing, least = r, n, bound
+		missing := float64(sent - min(sent, received))
+		if rate := up.config.Rates[r]; rate == 1 {
+			all = min(all, missing)
+		} else {
+			sampled = min(sampled, atMost(missing, rate))
 		}
 	}
-	return up.invert(row, missing)
+	if !math.IsInf(all, 1) {
+		return uint64(all)
+	}
+	return uint64(math.Round(sampled))
 }
 
 // atMost is an upper bound, at three deviations of the sampling (Wilson's), of

@@ -119,7 +119,7 @@ func (m *mine) digPackets(run *experiment.Run, iv *interval, s *lds.Sketch) {
 				h.there++
 			}
 		}
-		for _, listed := range s.HeavyHitters(nil, iv.keys, h.threshold) {
+		for _, listed := range experiment.Try(s.HeavyHitters(run.Context(), iv.keys, float64(h.threshold))) {
 			h.listed++
 			if sizes[listed.Flow] >= h.threshold {
 				h.found++
