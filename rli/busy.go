@@ -159,6 +159,14 @@ const (
 
 type cell struct{ sum, samples float64 }
 
+func (c *cell) add(x float64) {
+	if c.samples >= fading {
+		c.sum, c.samples = c.sum/2, c.samples/2
+	}
+	c.sum += x
+	c.samples++
+}
+
 func newShape() *shape {
 	s := &shape{}
 	s.workOut()
@@ -178,12 +186,7 @@ func (s *shape) learn(since, left, rise float64) {
 	}
 	i, k := octave(since), octave(left)
 	for level, width := range widths {
-		c := &s.levels[level][i/width*octaves+k/width]
-		if c.samples >= fading {
-			c.sum, c.samples = c.sum/2, c.samples/2
-		}
-		c.sum += rise / since
-		c.samples++
+		s.levels[level][i/width*octaves+k/width].add(rise / since)
 	}
 	s.lessons++
 	if s.lessons == s.next {

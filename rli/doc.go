@@ -18,7 +18,7 @@
 //
 //   - [Left]: that of the reference before, as there is no buffer.
 //   - [Linear]: on the straight line between the references on both sides,
-//     over the time of departure; eq. (1).
+//     or the packets that they name, over the time of departure; eq. (1).
 //   - [BusyAware]: see below. It is what [Auto] means where the link's rate is
 //     known.
 //
@@ -79,15 +79,17 @@
 // references.
 //
 // A reference directly behind a packet has waited for that packet too, while
-// most packets of an idle link wait for none. So at low load Linear and Left
-// overestimate, by more than the true delay where packets are small, and no
-// rate of injection mends it. References ahead of their packet would meet what
-// packets meet and make Linear several times more accurate there; but then the
-// packet behind each one waits for it, which BusyAware does not know of.
-// Injector and BusyAware therefore agree on behind, and on the field that says
-// so: without it a reference is taken to have come at any time, the base delay
-// is known only from references that found the link idle themselves, and the
-// learned course is that of references and not of packets.
+// most packets of an idle link wait for none. So straight lines do not go
+// through the reference, but through the packet that it was sent behind:
+// [ReferencePacket.Behind] names its size, and if a packet of that size departed
+// right before the reference, its delay is known exactly. Without the field a
+// reference is taken to have come at any time; then Linear and Left overestimate
+// at low load, by more than the true delay where packets are small, and BusyAware
+// learns less.
+//
+// Where no reference follows, because the buffer is full or was flushed, the
+// last known delay is held, by Linear, and by BusyAware as far as the link's
+// state and what was learned of it allow.
 //
 // # Source
 //

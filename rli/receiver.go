@@ -26,10 +26,11 @@ type departure struct {
 	reference bool
 }
 
-// mark is a reference as the interpolation sees it.
+// mark is what a reference tells of straight lines: the delay of a packet of
+// its size that departed at a time.
 type mark struct {
 	seen     bool
-	received int64
+	departed int64
 	delay    int64 // from the origin
 }
 
@@ -51,6 +52,7 @@ type Receiver struct {
 	waiting int // of the buffer
 	left    mark
 	latest  departure
+	nearest int64   // ns by which a reference followed the packet that it named, at least
 	slack   float64 // Config.Tolerance
 
 	// Delays are differences from the delay of the first reference, or of the
@@ -67,6 +69,7 @@ type Receiver struct {
 	leftHere bool     // whether the left reference is in periods[0]
 	leftAt   point    // if so, where
 	lesson   lesson
+	ahead    *shape // the same as shape where the period's end is not known
 
 	flows     table
 	total     record
@@ -94,6 +97,7 @@ func NewReceiver(c Config) (*Receiver, error) {
 		hold:      hashing.Threshold(c.Hold),
 		buffer:    make([]held, max(c.Buffer, 1)),
 		latest:    departure{time: never},
+		nearest:   math.MaxInt64,
 		slack:     float64(c.Tolerance),
 		link:      newLink(c.Tolerance),
 		flows:     newTable(&c),
@@ -103,7 +107,7 @@ func NewReceiver(c Config) (*Receiver, error) {
 		r.perByte = 8e9 / float64(c.Rate)
 	}
 	if c.method() == BusyAware {
-		r.shape = newShape()
+		r.shape, r.ahead = newShape(), newShape()
 		r.periods = make([]period, c.Buffer+1)
 	}
 	return r, nil
@@ -119,6 +123,8 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	r.counts.Packets++
 	if r.method == BusyAware {
 		r.depart(bytes, t, false)
+	} else {
+		r.latest.time, r.latest.bytes, r.latest.reference = t, int32(bytes), false
 	}
 	if hashing.Sampled(uint64(f), r.threshold) == 0 {
 		r.counts.Unsampled++
@@ -147,6 +153,8 @@ func (r *Receiver) Pass(bytes int, t int64) {
 	r.counts.Passed++
 	if r.method == BusyAware {
 		r.depart(bytes, t, false)
+	} else {
+		r.latest = departure{time: t, bytes: int32(bytes)}
 	}
 }
 
@@ -158,6 +166,8 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	found := false
 	if r.method == BusyAware {
 		found = r.depart(r.config.ReferenceBytes, received, true)
+	} else {
+		r.latest = departure{time: received, bytes: int32(r.config.ReferenceBytes), reference: true}
 	}
 	r.counts.References++
 	if !r.sequence.accept(p.Sequence, p.Sent, &r.counts) {
@@ -166,30 +176,52 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	if !r.hasOrigin {
 		r.origin, r.hasOrigin = received-p.Sent, true
 	}
-	right := mark{seen: true, received: received, delay: received - p.Sent - r.origin}
+	own := mark{seen: true, departed: received, delay: received - p.Sent - r.origin}
+	right := own
+	named := r.follows(&p, received, before)
+	if named {
+		right.departed = before.time
+		right.delay += before.time - received - round(longer(before.bytes, r.config.ReferenceBytes, r.perByte))
+	}
 	if r.method != BusyAware {
 		r.settle(&right, nil)
 		r.left = right
 		return
 	}
-	// The reference was sent at one instant with the packet before it. If that
-	// is here, directly before it, then its arrival is known as well.
-	behind := !found && p.Behind > 0 && !before.reference && before.bytes == int32(p.Behind)
-	itself, known := r.place(&right, before, behind)
+	if !named || found {
+		before = departure{}
+	}
+	itself, known := r.place(&own, before)
 	r.settle(&right, &known)
 	r.teach(known)
 	r.left = right
 	r.leftHere, r.leftAt = true, itself
 }
 
+// follows reports whether the packet before a reference is the one that it was
+// sent with, at one instant: it is of that size, and the reference departed
+// right after it. How soon that is follows from the rate, and is learned, as
+// the rate may not be known.
+func (r *Receiver) follows(p *ReferencePacket, received int64, before departure) bool {
+	if p.Behind == 0 || before.reference || before.bytes != int32(p.Behind) || received < before.time {
+		return false
+	}
+	gap := received - before.time
+	near := float64(gap) <= float64(r.config.ReferenceBytes)*r.perByte+r.slack
+	learned := r.nearest < math.MaxInt64 && gap <= 2*r.nearest
+	r.nearest = min(r.nearest, gap)
+	return near && r.perByte > 0 || learned
+}
+
 // place confronts the link with a reference, and returns the reference as a
 // point of its busy period, and the point that it makes known: itself, or the
-// packet before it where that was sent at the same instant.
-func (r *Receiver) place(right *mark, before departure, behind bool) (itself, known point) {
+// packet before it where that was sent at the same instant and is given.
+func (r *Receiver) place(own *mark, before departure) (itself, known point) {
 	size := float64(r.config.ReferenceBytes) * r.perByte
 	here := &r.periods[r.current]
+	behind := before.bytes > 0
 	// Of the waiting times the base delay is only taken away at the end.
-	itself = point{here.place(right.received, size), float64(right.delay) - size}
+	itself = point{here.place(own.departed, size), float64(own.delay) - size}
 	known = itself
 	if behind {
 		place := here.place(before.time, float64(before.bytes)*r.perByte)
@@ -228,6 +260,7 @@ func (r *Receiver) teach(known point) {
 	r.lesson.given = false
 	if from, ok := r.start(r.current); ok && r.link.pinned() {
 		r.lesson = lesson{given: true, from: from, at: known}
+		r.ahead.learn(known.place-from.place, from.wait, known.wait-from.wait)
 	}
 }
 

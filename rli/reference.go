@@ -21,9 +21,9 @@ type ReferencePacket struct {
 
 	// Behind is the size of the packet that was sent at that same instant
 	// directly before it, or 0 where there was none or it is too large for
-	// the field. With it a reference also tells the exact delay of that
-	// packet. (A reference that goes out when a packet does always waits for
-	// it, so its own delay is not what packets meet.)
+	// the field. With it a reference tells the exact delay of that packet.
+	// (A reference that goes out when a packet does always waits for it, so
+	// its own delay is not what packets meet.)
 	Behind uint16
 }
 

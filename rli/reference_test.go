@@ -135,6 +135,23 @@ func receive(t testing.TB, c rli.Config, events []event) *rli.Receiver {
 	return r
 }
 
+// markOf is where a line goes through at a reference: the packet that it was
+// sent with, if that departed right before it, its delay made that of a
+// reference's size, and else the reference itself.
+func markOf(events []event, ref int) event {
+	e := events[ref]
+	e.estimate = float64(e.time - e.ref.Sent)
+	if ref == 0 || events[ref-1].kind == reference || events[ref-1].bytes != int(e.ref.Behind) {
+		return e
+	}
+	gap := e.time - events[ref-1].time
+	if gap < 0 || float64(gap) > referenceBytes*8e9/linkRate+2 {
+		return e
+	}
+	longer := float64(events[ref-1].bytes-referenceBytes) * 8e9 / linkRate
+	return event{time: events[ref-1].time, estimate: e.estimate - float64(gap) - math.Round(longer)}
+}
+
 // slowPaper sets the estimates to those of eq. (1), or, if left, of RLI-L,
 // with all packets in memory. Packets outside all references take the delay
 // of the nearest.
@@ -156,13 +173,14 @@ func slowPaper(events []event, left bool) {
 			continue
 		}
 		sizes := float64(e.bytes-referenceBytes) * 8e9 / linkRate // (b_j − b)/l_c in ns
-		delay := func(ref int) float64 { return float64(events[ref].time - events[ref].ref.Sent) }
+		at := func(ref int) int64 { return markOf(events, ref).time }
+		delay := func(ref int) float64 { return markOf(events, ref).estimate }
 		switch {
 		case next > 0 && (left || next == len(refs)):
 			e.estimate = delay(refs[next-1]) + sizes
 		case next > 0:
 			l, r := refs[next-1], refs[next]
-			share := float64(e.time-events[l].time) / float64(events[r].time-events[l].time)
+			share := float64(e.time-at(l)) / float64(at(r)-at(l))
 			e.estimate = delay(l) + share*(delay(r)-delay(l)) + sizes
 		case !left && len(refs) > 0:
 			e.estimate = delay(refs[0]) + sizes

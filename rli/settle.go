@@ -52,9 +52,9 @@ func (l *line) at(t int64) float64 { return l.delay + float64(t-l.begin)*l.slope
 // paperLine is the line from the left reference to the right one; level if
 // there is none, or if they departed at the same instant.
 func (r *Receiver) paperLine(right *mark) line {
-	l := line{begin: r.left.received, delay: float64(r.left.delay)}
-	if right != nil && right.received != r.left.received {
-		l.slope = float64(right.delay-r.left.delay) / float64(right.received-r.left.received)
+	l := line{begin: r.left.departed, delay: float64(r.left.delay)}
+	if right != nil && right.departed != r.left.departed {
+		l.slope = float64(right.delay-r.left.delay) / float64(right.departed-r.left.departed)
 	}
 	return l
 }
@@ -89,7 +89,8 @@ func longer(bytes int32, reference int, perByte float64) float64 {
 // arrivals between the two are taken to be spread evenly over what was sent.
 // Otherwise the period is over, and the waiting time returns to nothing at its
 // end, by the learned shape; by as much as that is not learned yet, it is that
-// of eq. (1).
+// of eq. (1). If the period is not over and no reference has come, because the
+// buffer is full or was flushed, see level.
 func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 	base := r.link.base()
 	line := r.paperLine(right)
@@ -111,6 +112,10 @@ func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 		}
 		to := point{place: p.place(p.end, 0)}
 		between := known != nil && index == r.current
+		if known == nil && index == r.current {
+			r.level(packets, p, from, base)
+			continue
+		}
 		if between {
 			to = *known
 		}
@@ -137,6 +142,19 @@ func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 	}
 	r.counts.Busy += uint64(len(waiting) - idle)
 	r.counts.Idle += uint64(idle)
+}
+
+// level estimates packets of a period that is under way, from its last known
+// point on: how the waiting time goes on is learned, by itself and the time
+// since.
+func (r *Receiver) level(packets []held, p *period, from point, base float64) {
+	for i := range packets {
+		h := &packets[i]
+		size := float64(h.bytes) * r.perByte
+		since := max(p.place(h.time, size)-from.place, 0)
+		e := r.ahead.expect(since, from.wait)
+		h.delay = round(base + size + clamp(from.wait+since*e.mean, from.wait+since))
+	}
 }
 
 // clamp returns what of x is from 0 to most.

@@ -52,6 +52,9 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 		return float64(events[i].time - events[i].ref.Sent - (events[refs[0]].time - events[refs[0]].ref.Sent))
 	}
 
+	// Straight lines go through these, of each reference so far.
+	marks := map[int]event{}
+
 	type interval struct{ low, high float64 }
 	recent, older := []interval{}, []interval{}
 	cut := func(extra ...interval) interval {
@@ -160,6 +163,9 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 				agreed = proof
 			}
 		}
+		mark := markOf(events, r)
+		mark.estimate -= float64(events[refs[0]].time - events[refs[0]].ref.Sent)
+		marks[r] = mark
 		base := cut().low + wide(cut())/2
 		pinned := wide(cut()) <= 2*tolerance
 		if !pinned {
@@ -175,10 +181,9 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 			if !trusted() || left < 0 {
 				switch sizes := size(i) - size(r); {
 				case left < 0:
-					e.estimate = delay(r) + sizes
+					e.estimate = marks[r].estimate + sizes
 				default:
-					share := float64(e.time-events[left].time) / float64(events[r].time-events[left].time)
-					e.estimate = delay(left) + share*(delay(r)-delay(left)) + sizes
+					e.estimate = straight(marks[left], marks[r], e.time) + sizes
 				}
 			} else {
 				fromPlace, fromWait := 0.0, 0.0
@@ -197,8 +202,7 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 					w = fromWait * (end - place(i)) / (end - fromPlace)
 					if place(i) > 0 {
 						mean, sure := course(since, end-place(i))
-						share := between(left, i) / between(left, r)
-						linear := delay(left) + share*(delay(r)-delay(left)) - size(r) - base
+						linear := straight(marks[left], marks[r], e.time) - size(r) - base
 						most := fromWait + since
 						w = sure*max(min(w+since*mean, most), 0) + (1-sure)*max(min(linear, most), 0)
 					}
@@ -219,6 +223,12 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 		left, leftWait, done = r, ownWait, r+1
 	}
 	return conflicts
+}
+
+// straight is the line through two marks at time t.
+func straight(left, right event, t int64) float64 {
+	share := float64(t-left.time) / float64(right.time-left.time)
+	return left.estimate + share*(right.estimate-left.estimate)
 }
 
 // TestBusyAware holds the receiver to the slow one, packet for packet, up to

@@ -26,12 +26,13 @@ var nths = []int{1000, 300, 100, 30, 10, 5, 2, 1}
 func measureInjectionRate(run *experiment.Run) {
 	packets := run.Pick(50_000, 500_000)
 	loads := []float64{0.2, 0.7}
-	variants := []variant{{byLine, false, "RLI"}, {byLine, true, "RLI, references ahead of packets"}, {byPeriod, false, "busy-aware"}}
+	variants := []variant{
+		{method: byLine, name: "RLI"}, {method: byLine, ahead: true, name: "RLI, references ahead of packets"}, {method: byPeriod, name: "busy-aware"},
+	}
 	run.Config("packets", packets, "n", nths, "utilisations", loads)
 	run.Note(
-		"A reference directly behind a packet waits until that one is sent. At low load most packets wait for none, so RLI's line runs "+
-			"through delays that packets do not meet, and no rate of injection mends that. Ahead of its packet a reference meets what packets "+
-			"meet; but the packet waits for it, and the busy-aware method, which is better than both, wants it behind.",
+		"A reference directly behind a packet waits until that one is sent, so RLI's line goes through the packet, which the reference "+
+			"names. A reference ahead of its packet meets what packets meet; but the packet waits for it.",
 		"References add to the load: where every packet has one of 48 bytes, by a seventh.",
 	)
 	table := run.Table("", "Median relative error over flows, RLI / RLI with references ahead / busy-aware", "traffic", "utilisation")

@@ -2,6 +2,7 @@ package figrli
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
@@ -33,6 +34,17 @@ func (p *passage) config(m method) rli.Config {
 		c.Buffer = 0
 	}
 	return c
+}
+
+// unnamed is the passage with references that do not tell which packet they
+// were sent behind.
+func (p *passage) unnamed() *passage {
+	q := *p
+	q.stamps = slices.Clone(p.stamps)
+	for i := range q.stamps {
+		q.stamps[i].Behind = 0
+	}
+	return &q
 }
 
 // receive is what a receiver makes of the departures. born, if not nil, is for
