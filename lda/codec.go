@@ -113,7 +113,7 @@ func openRecord(data []byte) (wire.Reader, Config, error) {
 		c.Banks[j] = Bank{Rows: 1 << min(r.Uint8(), 30), Shift: r.Uint8()}
 	}
 	if err := c.Validate(); err != nil {
-		return r, c, fmt.Errorf("lda: %w: %w", estimate.ErrEncoding, err)
+		return r, c, fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
 	}
 	if err := r.Expect(8 + int64(c.cells())*int64(c.cellSize())); err != nil {
 		return r, c, fmt.Errorf("lda: %w after %+v", err, c)

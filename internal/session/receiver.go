@@ -121,8 +121,7 @@ func (r *Receiver[R]) Counters() Counters { return r.counters }
 func (r *Receiver[R]) Receive(data []byte, reports []Report[R]) ([]Report[R], error) {
 	var f Frame
 	if err := r.read(data, &f); err != nil {
-		r.trouble = err
-		return reports, err
+		return reports, r.reject(err)
 	}
 	if f.Kind == Part {
 		return r.part(&f, reports)
@@ -143,6 +142,12 @@ func (r *Receiver[R]) Receive(data []byte, reports []Report[R]) ([]Report[R], er
 	return r.end(&f, reports), nil
 }
 
+// reject remembers what is wrong with a control packet, for the next report.
+func (r *Receiver[R]) reject(err error) error {
+	r.trouble = fmt.Errorf("control packet: %w", err)
+	return fmt.Errorf("%s: %w", r.pkg, r.trouble)
+}
+
 // read parses a frame and counts what is wrong with it.
 func (r *Receiver[R]) read(data []byte, f *Frame) error {
 	err := f.Parse(data, &r.key)
@@ -151,12 +156,12 @@ func (r *Receiver[R]) read(data []byte, f *Frame) error {
 	}
 	if err != nil {
 		r.count(err)
-		return fmt.Errorf("%s: control packet: %w", r.pkg, err)
+		return err
 	}
 	if !r.point.Known(f.Fingerprint) {
 		r.counters.Foreign++
-		return fmt.Errorf("%s: control packet: %w: fingerprint %016x, here %016x: other sizes, widths or seed",
-			r.pkg, estimate.ErrMismatch, f.Fingerprint, r.fingerprint)
+		return fmt.Errorf("%w: fingerprint %016x, here %016x: other sizes, widths or seed",
+			estimate.ErrMismatch, f.Fingerprint, r.fingerprint)
 	}
 	return nil
 }
@@ -232,9 +237,8 @@ func (r *Receiver[R]) part(f *Frame, reports []Report[R]) ([]Report[R], error) {
 	}
 	if to-from != len(f.Payload) || parts != record.parts {
 		r.counters.Corrupt++
-		r.trouble = fmt.Errorf("%s: control packet: %w: part %d of %d has %d bytes, want %d of %d",
-			r.pkg, estimate.ErrEncoding, i, parts, len(f.Payload), to-from, record.parts)
-		return reports, r.trouble
+		return reports, r.reject(fmt.Errorf("%w: part %d of %d has %d bytes, want %d of %d",
+			estimate.ErrEncoding, i, parts, len(f.Payload), to-from, record.parts))
 	}
 	if record.have[i] {
 		r.counters.Duplicate++
