@@ -39,6 +39,7 @@ type Accumulator struct {
 	outstanding [maxSpan]int64 // by cut: packets sent less received since the beginning
 
 	net     int64   // packets sent less received since the beginning
+	load    float64 // packets sent in an interval, on average over the last ones
 	counts  Result  // Sent, Received, Lost and Extra up to the last gap, Cells
 	rest    int64   // packets sent less received of those that no bank samples
 	changed uint64  // differences between the points' counts, by cell and interval
@@ -80,7 +81,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 
 // MemorySize is how many bytes the accumulator takes: about 230 for each cell.
 func (a *Accumulator) MemorySize() int {
-	return a.levels.MemorySize() + 16*cap(a.groups) + 4*len(a.baseline) + 16*cap(a.alone.samples)
+	return a.levels.MemorySize() + 16*cap(a.groups) + 4*len(a.baseline) + 24*cap(a.alone.samples)
 }
 
 // Reset begins the next report. Every cell is followed on: packets that are on
@@ -155,6 +156,11 @@ func (r *Result) addNet(lost int64) {
 func (a *Accumulator) cut(up, down *Aggregator) (received uint64) {
 	a.groups = a.groups[:0]
 	sent, got := up.sampled(), down.sampled()
+	if n := float64(up.packets()); a.load == 0 {
+		a.load = n
+	} else {
+		a.load += (n - a.load) / 8
+	}
 	bank, end := 0, a.config.Banks[0].Rows
 	for i := range sent {
 		if i == end {
@@ -171,7 +177,11 @@ func (a *Accumulator) cut(up, down *Aggregator) (received uint64) {
 		}
 		g, ok := a.levels.Cut(i, estimate.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
 		if ok {
-			a.groups = append(a.groups, group{packets: uint64(g.Packets), sum: uint64(g.Sum), copies: a.copies(bank, g.From, g.To)})
+			of := group{packets: uint64(g.Packets), sum: uint64(g.Sum), copies: a.copies(bank, g.From, g.To)}
+			if of.packets == 1 {
+				of.alone = float64(of.copies) * a.rarity(bank, g.To-g.From)
+			}
+			a.groups = append(a.groups, of)
 		}
 	}
 	restSent, restReceived := up.unsampledCount(), down.unsampledCount()
@@ -255,18 +265,28 @@ func (s *stratum) merge(found *settlement) {
 
 // sampleAlone keeps delays of packets that are a group each.
 func (a *Accumulator) sampleAlone(found *settlement, received uint64) {
-	alone := 0
+	total := 0.0
 	for _, g := range a.groups {
-		if g.packets == 1 {
-			alone += g.copies
-		}
+		total += g.alone
 	}
 	for _, g := range a.groups {
-		if g.packets == 1 {
+		if g.alone > 0 {
 			off := estimate.SignExtend(g.sum-uint64(found.base), int(a.config.SumBits))
-			a.alone.add(float64(found.base)+float64(off), float64(g.copies)*float64(received)/float64(alone))
+			a.alone.add(float64(found.base)+float64(off), float64(received)*g.alone/total)
 		}
 	}
+}
+
+// rarity is how many packets one stands for that was alone over so many
+// intervals: with λ packets to a cell and interval, as many times fewer stay
+// alone as an interval longer, e^λ. Of fuller banks too few are alone at all.
+func (a *Accumulator) rarity(bank int, intervals uint32) float64 {
+	const fullest, most = 1.5, 4
+	density := a.config.rate(bank) * a.load / float64(a.config.Banks[bank].Rows)
+	if density > fullest {
+		return 0
+	}
+	return math.Exp(min(density*float64(intervals-1), most))
 }
 
 // Estimate is what is known so far: the mean and deviation of the packets
@@ -300,12 +320,8 @@ func (a *Accumulator) Estimate() (Result, error) {
 }
 
 // Distribution is that of the delays of packets that were alone in their cell,
-// between two cuts of equal level. Of many it keeps 4,096, chosen at random so
-// that every received packet is represented alike.
+// between two cuts of equal level. Of many it keeps up to 4,096, chosen at random
+// so that every received packet is represented alike.
 func (a *Accumulator) Distribution() Distribution {
-	samples := make([]float64, len(a.alone.samples))
-	for i, s := range a.alone.samples {
-		samples[i] = s.delay
-	}
-	return newDistribution(samples)
+	return newDistribution(a.alone.delays())
 }

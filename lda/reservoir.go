@@ -1,6 +1,9 @@
 package lda
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A reservoir keeps a sample of weighted delays: those whose keys, exponential
 // variables divided by the weight, are least.
@@ -9,7 +12,7 @@ type reservoir struct {
 	state   uint64
 }
 
-type keyed struct{ key, delay float64 }
+type keyed struct{ key, delay, weight float64 }
 
 const reservoirSize = 4096
 
@@ -30,7 +33,7 @@ func (r *reservoir) uniform() float64 {
 }
 
 func (r *reservoir) add(delay, weight float64) {
-	s := keyed{key: -math.Log(r.uniform()) / weight, delay: delay}
+	s := keyed{key: -math.Log(r.uniform()) / weight, delay: delay, weight: weight}
 	if len(r.samples) < cap(r.samples) {
 		r.samples = append(r.samples, s)
 		i := len(r.samples) - 1
@@ -57,4 +60,33 @@ func (r *reservoir) add(delay, weight float64) {
 		i = child
 	}
 	r.samples[i] = s
+}
+
+// delays are a sample in which every packet is represented alike. Whatever was
+// kept stands for its weight by the probability that it was; of those that
+// stand for less than others a part is left out. None is taken to stand for more
+// than four times what half of them do.
+func (r *reservoir) delays() []float64 {
+	if len(r.samples) == 0 {
+		return nil
+	}
+	stands := make([]float64, len(r.samples))
+	for i, s := range r.samples {
+		kept := 1.0
+		if len(r.samples) == cap(r.samples) {
+			kept = -math.Expm1(-s.weight * r.samples[0].key)
+		}
+		stands[i] = s.weight / kept
+	}
+	sorted := slices.Clone(stands)
+	slices.Sort(sorted)
+	most := min(sorted[len(sorted)-1], 4*sorted[len(sorted)/2])
+	random := reservoir{state: r.state}
+	var delays []float64
+	for i, s := range r.samples {
+		if random.uniform()*most <= stands[i] {
+			delays = append(delays, s.delay)
+		}
+	}
+	return delays
 }

@@ -40,6 +40,7 @@ type sums struct {
 type group struct {
 	packets, sum uint64
 	copies       int
+	alone        float64 // of one packet, how many delays it stands for
 }
 
 // len is how many sums there are, with those of unusable cells.
