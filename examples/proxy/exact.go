@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"math"
+	"sync"
+	"time"
+)
+
+// exact remembers every packet of the demo, by all its bytes, from one half
+// to the other: what a point never does. A nil exact does nothing.
+type exact struct {
+	mu   sync.Mutex
+	seed maphash.Seed
+	ways [2]way
+}
+
+// A way is one direction: forth or back.
+type way struct {
+	under   map[uint64]time.Time // sent and not received
+	seconds map[int64]*tally     // what was received, by second
+}
+
+// A tally adds up delays, in nanoseconds.
+type tally struct {
+	received     int
+	sum, squares float64
+}
+
+func newExact() *exact {
+	e := &exact{seed: maphash.MakeSeed()}
+	for i := range e.ways {
+		e.ways[i] = way{under: map[uint64]time.Time{}, seconds: map[int64]*tally{}}
+	}
+	return e
+}
+
+// passed remembers that a packet left one half, or came to the other.
+func (e *exact) passed(direction int, first bool, packet []byte) {
+	if e == nil {
+		return
+	}
+	now := time.Now()
+	id := maphash.Bytes(e.seed, packet)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := &e.ways[direction]
+	if first {
+		w.under[id] = now
+		return
+	}
+	sent, ok := w.under[id]
+	if !ok {
+		return
+	}
+	delete(w.under, id)
+	t := w.seconds[now.Unix()]
+	if t == nil {
+		t = &tally{}
+		w.seconds[now.Unix()] = t
+	}
+	delay := float64(now.Sub(sent))
+	t.received++
+	t.sum += delay
+	t.squares += delay * delay
+}
+
+// take returns what was received in a second, and forgets it and all before.
+func (e *exact) take(direction int, second int64) (mean, deviation float64, received int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := &e.ways[direction]
+	t := w.seconds[second]
+	for at := range w.seconds {
+		if at <= second {
+			delete(w.seconds, at)
+		}
+	}
+	if t == nil {
+		return 0, 0, 0
+	}
+	n := float64(t.received)
+	mean = t.sum / n
+	return mean, math.Sqrt(max(t.squares/n-mean*mean, 0)), t.received
+}
+
+// A pieces tells exact of the same pieces of a stream as the point's.
+type pieces struct {
+	exact     *exact
+	direction int
+	first     bool
+	name      []byte
+	bytes     int
+}
+
+// Write counts bytes.
+func (p *pieces) Write(b []byte) (int, error) {
+	before := p.bytes / every
+	p.bytes += len(b)
+	for number := before; number < p.bytes/every; number++ {
+		p.exact.passed(p.direction, p.first, binary.BigEndian.AppendUint64(p.name[:nameSize:nameSize], uint64(number)))
+	}
+	return len(b), nil
+}

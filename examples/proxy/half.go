@@ -1,0 +1,236 @@
+package main
+
+import (
+	"crypto/rand"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// flows is how many flows are told apart at most.
+const flows = 4096
+
+// every is how many bytes of a stream make a packet of it.
+const every = 1024
+
+// A half is one of the two ends of the proxy: it takes datagrams and
+// connections at one address and forwards them to another, and tells its point
+// of what passes between the halves.
+type half struct {
+	point   *hoplag.Point
+	ingress bool
+	to      string
+
+	packets net.PacketConn
+	streams net.Listener
+	dial    func(network, address string) (net.Conn, error)
+
+	mu    sync.Mutex
+	peers map[string]*peer // by the address of who sends to us
+	conns map[net.Conn]bool
+	exact *exact // nil but in the demo
+	bare  bool   // forward without measuring
+}
+
+// A peer is who sends us datagrams, and the socket that forwards them.
+type peer struct {
+	conn net.Conn
+	flow hashing.Flow // the same at both halves
+	used time.Time
+}
+
+// newHalf begins to forward.
+func newHalf(ingress bool, key, listen, to string) (*half, error) {
+	name := map[bool]string{true: "ingress", false: "egress"}[ingress]
+	point, err := hoplag.NewPoint(hoplag.Config{Key: key, Name: name, Flows: flows})
+	if err != nil {
+		return nil, err
+	}
+	h := &half{point: point, ingress: ingress, to: to, dial: net.Dial, peers: map[string]*peer{}, conns: map[net.Conn]bool{}}
+	if h.streams, err = net.Listen("tcp", listen); err != nil {
+		point.Close()
+		return nil, err
+	}
+	// The same port for datagrams, also where any was asked for.
+	if h.packets, err = net.ListenPacket("udp", h.streams.Addr().String()); err != nil {
+		h.streams.Close()
+		point.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// start begins to forward, once everything is set.
+func (h *half) start() {
+	go h.relay()
+	go h.accept()
+}
+
+// address is where the half takes datagrams and connections.
+func (h *half) address() string { return h.streams.Addr().String() }
+
+// close ends the forwarding, and everything that is open.
+func (h *half) close() {
+	h.packets.Close()
+	h.streams.Close()
+	h.mu.Lock()
+	for _, p := range h.peers {
+		p.conn.Close()
+	}
+	for c := range h.conns {
+		c.Close()
+	}
+	h.mu.Unlock()
+	h.point.Close()
+}
+
+// relay forwards the datagrams of every peer, each by a socket of its own, so
+// that replies find the way back.
+func (h *half) relay() {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, from, err := h.packets.ReadFrom(buffer)
+		if err != nil {
+			return
+		}
+		p, err := h.peer(from)
+		if err != nil {
+			continue // as where the target cannot be resolved: the datagram is lost
+		}
+		h.passed(h.point.Direction, 0, p, buffer[:n])
+		p.conn.Write(buffer[:n])
+	}
+}
+
+// passed tells of a datagram between the halves.
+func (h *half) passed(d *hoplag.Direction, way int, p *peer, datagram []byte) {
+	if h.bare {
+		return
+	}
+	d.PassedIn(p.flow, datagram)
+	h.exact.passed(way, h.ingress == (way == 0), datagram)
+}
+
+// idle is after how long a peer that is silent is forgotten.
+const idle = time.Minute
+
+// peer returns the socket that forwards what comes from an address.
+func (h *half) peer(from net.Addr) (*peer, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	if p := h.peers[from.String()]; p != nil {
+		p.used = now
+		return p, nil
+	}
+	for name, p := range h.peers {
+		if now.Sub(p.used) > idle {
+			p.conn.Close()
+			delete(h.peers, name)
+		}
+	}
+	conn, err := h.dial("udp", h.to)
+	if err != nil {
+		return nil, err
+	}
+	name := "udp " + from.String()
+	if h.ingress { // the egress half sees this socket as the peer
+		name = "udp " + conn.LocalAddr().String()
+	}
+	p := &peer{conn: conn, flow: h.point.Flow([]byte(name)), used: now}
+	h.peers[from.String()] = p
+	go h.replies(p, from)
+	return p, nil
+}
+
+// replies forwards what comes back to a peer.
+func (h *half) replies(p *peer, to net.Addr) {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := p.conn.Read(buffer)
+		if err != nil {
+			return
+		}
+		h.passed(h.point.Back, 1, p, buffer[:n])
+		h.packets.WriteTo(buffer[:n], to)
+	}
+}
+
+// accept forwards connections.
+func (h *half) accept() {
+	for {
+		conn, err := h.streams.Accept()
+		if err != nil {
+			return
+		}
+		go h.forward(conn)
+	}
+}
+
+// nameSize is how many random bytes name a stream: the ingress half sends them
+// to the egress half before all others, as addresses may be translated between
+// them.
+const nameSize = 16
+
+// forward forwards one connection, both ways, and tells of the bytes that pass
+// between the halves.
+func (h *half) forward(from net.Conn) {
+	defer from.Close()
+	to, err := h.dial("tcp", h.to)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	defer h.opened(from, to)()
+	name := make([]byte, nameSize)
+	if h.ingress {
+		rand.Read(name) // never fails
+		to.Write(name)  // if this fails, so does what follows
+	} else if _, err := io.ReadFull(from, name); err != nil {
+		return
+	}
+	forth, back := h.told(h.point.Direction, 0, name), h.told(h.point.Back, 1, name)
+	var done sync.WaitGroup
+	done.Go(func() { pipe(from, to, back) })
+	pipe(to, from, forth)
+	done.Wait()
+}
+
+// told is what to write a stream's bytes to.
+func (h *half) told(d *hoplag.Direction, way int, name []byte) io.Writer {
+	w := d.Stream(string(name), every)
+	if h.exact == nil {
+		return w
+	}
+	return io.MultiWriter(w, &pieces{exact: h.exact, direction: way, first: h.ingress == (way == 0), name: name})
+}
+
+// pipe copies a stream, tells of it, and passes its end on.
+func pipe(to, from net.Conn, told io.Writer) {
+	io.Copy(to, io.TeeReader(from, told))
+	if half, ok := to.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+	}
+}
+
+// opened keeps connections to be closed with the half, and returns what
+// forgets them.
+func (h *half) opened(conns ...net.Conn) (closed func()) {
+	set := func(open bool) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, c := range conns {
+			if open {
+				h.conns[c] = true
+			} else {
+				delete(h.conns, c)
+			}
+		}
+	}
+	set(true)
+	return func() { set(false) }
+}

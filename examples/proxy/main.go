@@ -1,0 +1,186 @@
+// Proxy forwards UDP datagrams and TCP connections in two halves with any
+// network between them, and measures that network: delay, loss, the clocks of
+// both halves and the slowest flows, in both directions.
+//
+//	go run ./examples/proxy -demo                    # everything on this machine, beside the exact answer
+//
+//	proxy -role egress  -listen :7001 -to server:80 -reports ingress:7002 -page :8080 -key …
+//	proxy -role ingress -listen :7000 -to egress:7001 -reports :7002 -key …
+//
+// Clients connect to the ingress half, which forwards to the egress half, which
+// forwards to the server. Each half says which datagrams, and which pieces of
+// the byte streams, pass it. The egress half asks the ingress half for its
+// counters over one authenticated connection, prints a row a second, and serves
+// a live page and /metrics for Prometheus.
+//
+// A datagram is its own identity. Of a TCP connection between the halves both
+// see the same bytes, though in other pieces: every 1,024th byte of the stream,
+// by its position, is a packet that passes when that byte does.
+//
+// -demo runs both halves, a network between them that is slow, limited, jittery
+// and lossy, and traffic. It needs no root. Ctrl-C ends everything cleanly.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/hoplag/hoplag"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "proxy:", err)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "proxy:", err)
+		os.Exit(1)
+	}
+}
+
+// errUsage is wrapped by what is wrong with the command line.
+var errUsage = errors.New("usage")
+
+// options are what the command line says.
+type options struct {
+	role, listen, to, reports, page, key string
+	demo, json                           bool
+	duration                             time.Duration
+	impair                               impairment
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("proxy", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.role, "role", "", "`half` to be: ingress or egress")
+	flags.StringVar(&o.listen, "listen", "", "`address` to take datagrams and connections at")
+	flags.StringVar(&o.to, "to", "", "`address` to forward them to")
+	flags.StringVar(&o.reports, "reports", "", "`address` at which the ingress half answers, and the egress half asks")
+	flags.StringVar(&o.page, "page", "", "`address` to serve the live page and /metrics at (egress, demo)")
+	flags.StringVar(&o.key, "key", os.Getenv("HOPLAG_KEY"), "`secret` that both halves share (default: $HOPLAG_KEY)")
+	flags.BoolVar(&o.demo, "demo", false, "run both halves, a bad network between them, and traffic")
+	flags.BoolVar(&o.json, "json", false, "print a report as a JSON object a second")
+	flags.DurationVar(&o.duration, "duration", 0, "end after this `time` (default: never)")
+	flags.Int64Var(&o.impair.rate, "rate", 20, "demo: bandwidth in `Mbit/s`, 1 to 10000")
+	flags.DurationVar(&o.impair.delay, "delay", 20*time.Millisecond, "demo: least delay, each way, up to 10s")
+	flags.DurationVar(&o.impair.jitter, "jitter", 3*time.Millisecond, "demo: mean of a further random delay, up to 10s; datagrams overtake each other")
+	flags.Float64Var(&o.impair.loss, "loss", 0.01, "demo: share of datagrams that are lost, 0 to 1")
+	flags.Usage = func() {
+		fmt.Fprintln(stderr, "Proxy forwards UDP and TCP in two halves and measures the network between them.")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return o, err
+	} else if err != nil {
+		return o, fmt.Errorf("%w: %v", errUsage, err)
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("%w: argument %q, want none", errUsage, flags.Arg(0))
+	}
+	return o, o.check()
+}
+
+// usage is an error of the command line.
+func usage(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
+}
+
+// check says what is missing or out of range.
+func (o *options) check() error {
+	if o.duration < 0 {
+		return usage("-duration is %v, want at least 0", o.duration)
+	}
+	if o.demo {
+		if o.role != "" {
+			return usage("-role is %q, want none with -demo", o.role)
+		}
+		return o.impair.check()
+	}
+	if o.role != "ingress" && o.role != "egress" {
+		return usage("-role is %q, want ingress or egress, or -demo", o.role)
+	}
+	for _, needed := range []struct{ name, value string }{{"-listen", o.listen}, {"-to", o.to}, {"-reports", o.reports}} {
+		if _, _, err := net.SplitHostPort(needed.value); err != nil {
+			return usage("%s is %q, want host:port", needed.name, needed.value)
+		}
+	}
+	if len(o.key) < 16 {
+		return usage("-key has %d characters, want at least 16: anybody who guesses it can read and forge reports", len(o.key))
+	}
+	return nil
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	if o.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.duration)
+		defer cancel()
+	}
+	if o.demo {
+		return demo(ctx, o, stdout, stderr)
+	}
+	h, err := newHalf(o.role == "ingress", o.key, o.listen, o.to)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	h.start()
+	if o.role == "ingress" {
+		l, err := net.Listen("tcp", o.reports)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		go h.point.Serve(l)
+		fmt.Fprintf(stderr, "forwarding %s to %s, reports at %s\n", h.address(), o.to, l.Addr())
+		<-ctx.Done()
+		return nil
+	}
+	fmt.Fprintf(stderr, "forwarding %s to %s, reports from %s\n", h.address(), o.to, o.reports)
+	return h.report(ctx, hoplag.Dial("tcp", o.reports), o, nil, stdout, stderr)
+}
+
+// report prints what the egress half finds, a row a second, and serves the page.
+func (h *half) report(ctx context.Context, ask hoplag.Exchange, o options, exact *exact, stdout, stderr io.Writer) error {
+	view := newView()
+	if o.page != "" {
+		l, err := net.Listen("tcp", o.page)
+		if err != nil {
+			return err
+		}
+		server := view.serve(l)
+		defer server.Close()
+		fmt.Fprintf(stderr, "live page at http://%s/, metrics at http://%s/metrics\n", local(l.Addr()), local(l.Addr()))
+	}
+	rows := &rows{w: stdout, json: o.json, exact: exact}
+	for r := range h.point.FollowOver(ctx, ask) {
+		view.add(r)
+		if rows.add(r); rows.err != nil {
+			return rows.err
+		}
+	}
+	return nil
+}
+
+// local is an address that a browser on this machine can open.
+func local(a net.Addr) string {
+	return strings.Replace(a.String(), "[::]", "localhost", 1)
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	_ "embed"
+	"encoding/json"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hoplag/hoplag"
+)
+
+//go:embed page.html
+var page []byte
+
+// kept is how many reports the page shows: ten minutes.
+const kept = 600
+
+// A view keeps the latest reports for the page, and the metrics.
+type view struct {
+	metrics hoplag.Metrics
+	mu      sync.Mutex
+	reports []hoplag.Report
+}
+
+func newView() *view { return &view{} }
+
+func (v *view) add(r hoplag.Report) {
+	v.metrics.Add(r)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.reports = append(v.reports, r)
+	if len(v.reports) > kept {
+		v.reports = append(v.reports[:0], v.reports[1:]...)
+	}
+}
+
+// serve answers browsers and Prometheus until it is closed.
+func (v *view) serve(l net.Listener) *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'")
+		w.Write(page)
+	})
+	mux.Handle("GET /metrics", &v.metrics)
+	mux.HandleFunc("GET /reports", func(w http.ResponseWriter, r *http.Request) {
+		v.mu.Lock()
+		data, err := json.Marshal(v.reports)
+		v.mu.Unlock()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(data)
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go server.Serve(l)
+	return server
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hoplag/hoplag"
+)
+
+// The demo measures both ways at once, finds the clocks, and its means are
+// those of the impairment, beside exact ones.
+func TestDemo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	var out bytes.Buffer
+	args := []string{"-demo", "-json", "-duration", "6s", "-loss", "0", "-jitter", "1ms", "-rate", "100"}
+	if err := run(t.Context(), args, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	good := 0
+	for line := range strings.Lines(out.String()) {
+		var r hoplag.Report
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Forth.Err == nil && r.Back.Err == nil && r.Clock.Known {
+			good++
+			for _, d := range []hoplag.Delay{r.Forth, r.Back} {
+				if low := 15e6; d.ClockInterval.High < low || d.Mean < low || d.Mean > 3e9 {
+					t.Errorf("mean %s of a delay of 20 ms and more: %v", hoplag.Format(d.Mean), r)
+				}
+			}
+		}
+	}
+	if good == 0 {
+		t.Errorf("no report of both directions with clocks:\n%s", out.String())
+	}
+}
+
+// Rows for people have the exact answer beside.
+func TestDemoRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-demo", "-duration", "4s"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "exact mean") || !strings.Contains(out.String(), " ms") {
+		t.Errorf("rows:\n%s", out.String())
+	}
+}
+
+// pair runs an echo service and both halves before it.
+func pair(t testing.TB, bare bool) (ingress, egress *half) {
+	server, err := echo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.close)
+	const key = "a key of sixteen bytes and more"
+	if egress, err = newHalf(false, key, "127.0.0.1:0", server.address()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(egress.close)
+	if ingress, err = newHalf(true, key, "127.0.0.1:0", egress.address()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ingress.close)
+	ingress.bare, egress.bare = bare, bare
+	ingress.start()
+	egress.start()
+	return ingress, egress
+}
+
+// What goes in comes back, through both halves: datagrams and streams with
+// their ends.
+func TestForward(t *testing.T) {
+	ingress, _ := pair(t, false)
+	udp, err := net.Dial("udp", ingress.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	b := make([]byte, 100)
+	for try := range 100 {
+		udp.SetDeadline(time.Now().Add(time.Second))
+		fmt.Fprintf(udp, "datagram %d", try)
+		if n, err := udp.Read(b); err == nil && strings.HasPrefix(string(b[:n]), "datagram ") {
+			break
+		} else if try == 99 {
+			t.Errorf("no datagram came back: %v", err)
+		}
+	}
+	tcp, err := net.Dial("tcp", ingress.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	text := strings.Repeat("a stream of bytes ", 10_000)
+	go func() {
+		io.WriteString(tcp, text)
+		tcp.(*net.TCPConn).CloseWrite()
+	}()
+	if got, err := io.ReadAll(tcp); err != nil || string(got) != text {
+		t.Errorf("%d bytes of %d came back, error %v", len(got), len(text), err)
+	}
+}
+
+func TestPage(t *testing.T) {
+	v := newView()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.serve(l).Close()
+	for range kept + 5 {
+		v.add(hoplag.Report{From: "a", To: "b"})
+	}
+	for path, want := range map[string]string{"/": "prefers-color-scheme:dark", "/metrics": `hoplag_reports_total{from="a",to="b"} 605`, "/reports": `"From":"a"`} {
+		response, err := http.Get("http://" + l.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != 200 || !bytes.Contains(body, []byte(want)) {
+			t.Errorf("%s: status %d, %.300s; want %s", path, response.StatusCode, body, want)
+		}
+		for _, outside := range []string{"http://", "https://", "src="} {
+			if path == "/" && bytes.Contains(bytes.ReplaceAll(body, []byte("http://www.w3.org/2000/svg"), nil), []byte(outside)) {
+				t.Errorf("the page has something from outside: %s", outside)
+			}
+		}
+	}
+	if len(v.reports) != kept {
+		t.Errorf("%d reports are kept, want %d", len(v.reports), kept)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	for want, args := range map[string][]string{
+		`-role is ""`:           {},
+		`-role is "middle"`:     {"-role", "middle"},
+		`-listen is "x"`:        {"-role", "egress", "-listen", "x", "-to", "a:1", "-reports", "a:2"},
+		"-key has 5 characters": {"-role", "egress", "-listen", ":1", "-to", "a:1", "-reports", "a:2", "-key", "short"},
+		"-loss is 2":            {"-demo", "-loss", "2"},
+		"-rate is 0":            {"-demo", "-rate", "0"},
+		"-delay is 1m0s":        {"-demo", "-delay", "1m"},
+		`argument "x"`:          {"-demo", "x"},
+		"flag provided but not": {"-x"},
+	} {
+		if err := run(t.Context(), args, io.Discard, io.Discard); !errors.Is(err, errUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want %q", args, err, want)
+		}
+	}
+	if err := run(t.Context(), []string{"-h"}, io.Discard, io.Discard); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("-h: error %v", err)
+	}
+}
+
+// A pipe that is closed ends the program with its error.
+func TestOutputFails(t *testing.T) {
+	r, w := io.Pipe()
+	r.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := run(ctx, []string{"-demo"}, w, io.Discard); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// BenchmarkForward forwards datagrams through one half to a socket that drops
+// them, measured and bare by turns: measuring should cost at most 5 %.
+func BenchmarkForward(b *testing.B) {
+	for _, bare := range []bool{true, false} {
+		b.Run(map[bool]string{true: "bare", false: "measured"}[bare], func(b *testing.B) {
+			sink, err := net.ListenPacket("udp", "127.0.0.1:0")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer sink.Close()
+			h, err := newHalf(true, "a key of sixteen bytes and more", "127.0.0.1:0", sink.LocalAddr().String())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer h.close()
+			h.bare = bare
+			p, err := h.peer(sink.LocalAddr())
+			if err != nil {
+				b.Fatal(err)
+			}
+			datagram := make([]byte, 200)
+			for b.Loop() {
+				h.passed(h.point.Direction, 0, p, datagram)
+				p.conn.Write(datagram)
+			}
+		})
+	}
+}
+
+// The reports come over one connection that only the key opens.
+func TestReportsAreAuthenticated(t *testing.T) {
+	ingress, _ := pair(t, false)
+	stranger, err := hoplag.NewPoint(hoplag.Config{Key: "another key of sixteen bytes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	page := httptest.NewServer(ingress.point)
+	defer page.Close()
+	failed := false
+	for r := range stranger.Follow(t.Context(), page.URL) {
+		failed = r.Err != nil
+		break
+	}
+	if !failed {
+		t.Error("a stranger is answered")
+	}
+}
