@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -36,7 +37,7 @@ func (p *Point) attach(name string, hook Hook, tcx bool) error {
 		return syscall.EBADF
 	}
 	if hook < Ingress || hook > XDP {
-		return p.config.invalid("Hook", hook, "Ingress, Egress or XDP")
+		return fmt.Errorf("%w: want Ingress, Egress or XDP", estimate.ErrConfig)
 	}
 	index, link, err := lookInterface(name)
 	if err != nil {

@@ -24,6 +24,8 @@ const (
 // TCP, UDP, UDP-Lite and SCTP taken for zero. A sending host fills that in
 // last, in the network card as a rule, so that a point inside the host does
 // not see it. For the other point, where that is not a Point: a capture, say.
+// It parses frames by [hashing.Frame.ParseDepth] with depth 0, as a Point looks
+// into no tunnel.
 func Digest(seed uint64, f *hashing.Frame) hashing.Packet {
 	var b [frameSize]byte
 	f.Append(b[:0])

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lds"
 )
 
 // header makes a frame with random contents: Ethernet, some tags, IP of either
@@ -107,6 +108,9 @@ func TestDifferentialMutations(t *testing.T) {
 	for _, checksums := range []bool{false, true} {
 		config := testConfig
 		config.Checksums = checksums
+		if checksums { // and the sketch that most have
+			config.LDS = lds.DefaultConfig
+		}
 		p := newPoint(t, config)
 		for _, hook := range []Hook{Ingress, XDP} {
 			var frames [][]byte

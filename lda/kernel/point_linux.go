@@ -27,7 +27,7 @@ type Point struct {
 	programs  map[programKind]int
 	closers   []func() // in reverse
 	closed    bool
-	processor int // how many of the lanes have one
+	processor int // how many lanes have a processor
 
 	after func(*program) // in tests: see program
 }
@@ -59,7 +59,7 @@ func (p *Point) open() (err error) {
 	}
 	size := p.config.MemorySize(p.processor)
 	if size > maxMemory {
-		return p.config.invalid(fmt.Sprintf("the memory for %d processors", p.processor), size, fmt.Sprintf("at most %d bytes", maxMemory))
+		return fmt.Errorf("%w: %d bytes for %d processors, want at most %d: fewer cells", estimate.ErrConfig, size, p.processor, maxMemory)
 	}
 	if p.rotation, err = estimate.NewRotation(p.newInterval); err != nil {
 		return err
