@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lds"
 )
 
 // updateLDA does what lda.Aggregator.Update does with the digest in r8.
@@ -66,30 +67,25 @@ func (p *program) updateLDS() {
 	}
 	p.flow()
 	base := countersSize + cellSize*p.config.ldaCells()
+	if c.Rates != allOnes(c.Rows) { // what the rows' thresholds are compared with
+		p.rowHash(lds.MaxRows)
+		p.with(opRight, r1, 32)
+		p.store(double, fp, stackScratch+8, r1)
+	}
 	for r := range c.Rows {
-		skip := p.label()
-		plain := c.Spread == 1 && c.Rates[r] == 1
-		if !plain {
-			p.rowHash(uint64(r))
-			if c.Rates[r] < 1 {
-				p.move(r2, r1)
-				p.with(opRight, r2, 32)
-				p.set(r3, hashing.Threshold(c.Rates[r]))
-				p.jump(ifNotLess, r2, r3, skip)
-			}
-			p.do(opMove32, r1, r1)
-			p.with(opMul, r1, int32(c.Spread))
-			p.with(opRight, r1, 32)
+		if r%4 == 0 && c.Spread > 1 { // offsets of four rows
+			p.rowHash(uint64(r / 4))
 			p.store(double, fp, stackScratch, r1)
 		}
+		skip := p.label()
+		if c.Rates[r] < 1 {
+			p.load(double, r1, fp, stackScratch+8)
+			p.set(r2, hashing.Threshold(c.Rates[r]))
+			p.jump(ifNotLess, r1, r2, skip)
+		}
 		p.home(r)
-		if !plain {
-			within := p.label()
-			p.load(double, r1, fp, stackScratch)
-			p.do(opAdd, r2, r1)
-			p.jumpWith(ifLess, r2, int32(c.Columns), within)
-			p.with(opSub, r2, int32(c.Columns))
-			p.place(within)
+		if c.Spread > 1 {
+			p.along(r)
 		}
 		// The verifier does not see that products by the number of columns
 		// stay below it.
@@ -103,7 +99,31 @@ func (p *program) updateLDS() {
 	}
 }
 
-// rowHash sets r1 to hashing.Mix of the digest for a row.
+// allOnes are the rates of rows that see every packet.
+func allOnes(rows int) (rates [lds.MaxRows]float64) {
+	for r := range rows {
+		rates[r] = 1
+	}
+	return rates
+}
+
+// along moves the column in r2 along the flow's virtual LDA, as a row's 16 bits
+// of the offsets say.
+func (p *program) along(row int) {
+	c := &p.config.LDS
+	within := p.label()
+	p.load(double, r1, fp, stackScratch)
+	p.with(opRight, r1, int32(16*(row%4)))
+	p.with(opAnd, r1, 0xffff)
+	p.with(opMul, r1, int32(c.Spread))
+	p.with(opRight, r1, 16)
+	p.do(opAdd, r2, r1)
+	p.jumpWith(ifLess, r2, int32(c.Columns), within)
+	p.with(opSub, r2, int32(c.Columns))
+	p.place(within)
+}
+
+// rowHash sets r1 to hashing.Mix of the digest.
 func (p *program) rowHash(row uint64) {
 	var salt uint64 = saltMul
 	p.move(r1, r8)
