@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -132,17 +131,25 @@ func (w *wire) attach(t testing.TB, p *Point, namespace string, hook Hook) {
 }
 
 // drop attaches to end a, behind the point, a program that drops one bundle or
-// packet in 200.
-func (w *wire) drop(t testing.TB, p *Point) {
+// packet in 200, and counts the segments that the kernel says it has.
+func (w *wire) drop(t testing.TB, both *pair) {
+	p := both.up
 	var a assembler
-	pass := a.label()
+	pass, one := a.label(), a.label()
+	a.move(r6, r1)
 	a.call(7) // random number
 	a.move(r1, r0)
 	a.with(opMove, r0, scheduleNext)
 	a.set(r2, 1<<32/200)
 	a.do(opMove32, r1, r1)
 	a.jump(ifGreater, r1, r2, pass)
-	const drop = 2
+	const drop, segments = 2, 164
+	a.load(word, r2, r6, segments)
+	a.jumpWith(ifNotEqual, r2, 0, one)
+	a.with(opMove, r2, 1)
+	a.place(one)
+	a.setMap(r1, mapValue, both.exact.sums)
+	a.emit(opAtomic, r1, r2, 16, 0)
 	a.with(opMove, r0, drop)
 	a.place(pass)
 	a.exit()
@@ -161,38 +168,6 @@ func (w *wire) drop(t testing.TB, p *Point) {
 	if err != nil {
 		t.Skipf("dropping program: %v", err)
 	}
-}
-
-// segments returns how many TCP segments a namespace's own count says it sent.
-func segments(t testing.TB, namespace string) (sent uint64) {
-	t.Helper()
-	err := in(namespace, func() error {
-		data, err := os.ReadFile("/proc/thread-self/net/snmp")
-		if err != nil {
-			return err
-		}
-		var names []string
-		for _, line := range strings.Split(string(data), "\n") {
-			fields := strings.Fields(line)
-			if len(fields) == 0 || fields[0] != "Tcp:" {
-				continue
-			}
-			if names == nil {
-				names = fields
-				continue
-			}
-			for i, name := range names {
-				if name == "OutSegs" {
-					sent, err = strconv.ParseUint(fields[i], 10, 64)
-				}
-			}
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sent
 }
 
 // sendTCP sends so many bytes through the link.
@@ -241,7 +216,7 @@ func (w *wire) sendTCP(n int) error {
 // A match matches packets one by one, in maps of the kernel.
 type match struct {
 	times, sums int
-	totals      []uint64 // of the delays, and of packets
+	totals      []uint64 // of the delays, of packets, and of those dropped
 }
 
 func newMatch(t testing.TB, p *Point) *match {
@@ -373,8 +348,8 @@ func (p *pair) rotateDuring(f func() error) error {
 }
 
 // TCP with all offloads on, through queues that cut bundles or leave them, and
-// drop packets: the kernel's own counts of segments are met exactly over tens
-// of intervals, and the mean is that of matching packet by packet.
+// drop packets: the receiving socket's count of segments, and what was dropped,
+// are met exactly over tens of intervals, and the mean is that of matching packet by packet.
 func TestTCPOffloads(t *testing.T) {
 	for _, c := range []struct {
 		name, queue string
@@ -400,15 +375,13 @@ func TestTCPOffloads(t *testing.T) {
 			config.Clock = Boot
 			p := newPair(t, w, config, c.hook)
 			if c.name == "bundles" {
-				w.drop(t, p.up)
+				w.drop(t, p)
 			}
-			out := segments(t, w.a)
 			if err := p.rotateDuring(func() error { return w.sendTCP(c.bytes) }); err != nil {
 				t.Fatal(err)
 			}
-			outAfter := segments(t, w.a)
-			if want := outAfter - out; p.sent != want {
-				t.Errorf("sent %d segments, the kernel says %d", p.sent, want)
+			if dropped := p.exact.totals[2]; p.sent-p.received != dropped {
+				t.Errorf("lost %d segments, dropped %d", p.sent-p.received, dropped)
 			}
 			if p.received != w.socketSegments {
 				t.Errorf("received %d segments, the socket says %d", p.received, w.socketSegments)
@@ -426,13 +399,20 @@ func TestTCPOffloads(t *testing.T) {
 			if p.exact.totals[1] != p.received {
 				t.Errorf("%d packets matched one by one, of %d received: they are not known again", p.exact.totals[1], p.received)
 			}
-			// Without loss, all packets are in the sample of all intervals together.
-			if whole, err := lda.Estimate(p.wholeUp, p.wholeDown); p.sent == p.received {
-				if err != nil || math.Abs(whole.Mean-exact) > 1 {
-					t.Errorf("mean of the intervals together %.0f ns, exact %.0f ns, error %v", whole.Mean, exact, err)
-				}
-			} else if math.Abs(r.Mean/exact-1) > 0.02 {
-				t.Errorf("mean %.0f ns, exact %.0f ns", r.Mean, exact)
+			// All intervals together have all packets in the sample, but for those
+			// that share a cell with a lost one. (An Accumulator weighs intervals,
+			// of which these few seconds have too few to be held to 2 %.)
+			whole, err := lda.Estimate(p.wholeUp, p.wholeDown)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("intervals together: mean %.0f ns (%+.2f %%), sample %d", whole.Mean, 100*(whole.Mean/exact-1), whole.N)
+			tolerance := 0.02 * exact
+			if p.sent == p.received {
+				tolerance = 1
+			}
+			if math.Abs(whole.Mean-exact) > tolerance {
+				t.Errorf("mean %.0f ns, exact %.0f ns", whole.Mean, exact)
 			}
 			if p.upSegments == 0 {
 				t.Error("no bundles were sent: the test tries nothing")
