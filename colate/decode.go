@@ -3,6 +3,7 @@ package colate
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
@@ -14,9 +15,10 @@ import (
 // Flows that are missing from the records are noise still. For more than one
 // epoch see [Path.Decode].
 //
-// The result's flows are in the order of the records. A flow none of whose
-// counters holds the same packets at both points gets the mean of all flows
-// like it, and an interval as wide as flows are apart. Decode allocates; over
+// The result's flows are in the order of the records. Of a flow none of whose
+// counters holds the same packets at both points it says so (Usable is 0): its
+// mean is then that of all, and its interval as wide as flows are apart. Decode
+// allocates; over
 // 455,334 counters and 300,000 flows it takes seconds, and ends early with ctx.
 //
 // It returns [estimate.ErrMismatch] for epochs of different Configs or times,
@@ -72,6 +74,7 @@ type differences struct {
 	counts  []float64
 	covered []float64 // packets of the epochs in which a counter had a group
 	packets float64   // of all epochs
+	lost    float64   // of these, in counters without a group
 	epoch   []float64 // packets of each epoch in the table
 }
 
@@ -94,17 +97,36 @@ func (d *differences) end(packets uint64) {
 	}
 }
 
+// flush adds the table's groups, each for as many as it stands for: of the
+// packets of an epoch, which had few counters left or many.
 func (d *differences) flush() {
 	var groups []group
+	var all, in [differencesRoom]float64
+	for i := range d.sums {
+		groups = d.table.groups(groups[:0], i)
+		mask := cover(groups)
+		for e := range d.table.epochs {
+			n := d.table.packets(i, e)
+			if all[e] += n; mask>>e&1 != 0 {
+				in[e] += n
+			}
+		}
+	}
+	for e := range d.table.epochs {
+		d.lost += all[e] - in[e]
+	}
 	for i := range d.sums {
 		groups = d.table.groups(groups[:0], i)
 		for k := range groups {
 			g := &groups[k]
-			d.sums[i] += g.sum
-			d.counts[i] += float64(g.count)
+			weight := 0.0
 			for e := g.from; e < g.to; e++ {
-				d.covered[i] += d.epoch[e]
+				w := all[e] / max(in[e], 1)
+				weight += w / float64(g.to-g.from)
+				d.covered[i] += w * d.epoch[e]
 			}
+			d.sums[i] += weight * g.sum
+			d.counts[i] += weight * float64(g.count)
 		}
 	}
 	d.epoch = d.epoch[:0]
@@ -133,8 +155,12 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 		}
 		p.Sum[i], p.Count[i] = d.sums[i]/part, d.counts[i]/part
 	}
+	// A flow that was there for one epoch has only so many counters in it: how
+	// many of its packets are in them is chance.
+	usable := 1 - d.lost/max(d.packets, 1)
+	chance := math.Sqrt((1 - usable) / (max(usable, 1e-3) * float64(c.PerFlow)))
 	for i, f := range flows {
-		p.Packets[i], p.Doubt[i] = f.Packets, f.Doubt
+		p.Packets[i], p.Doubt[i] = f.Packets, math.Hypot(f.Doubt, chance*f.Packets)
 		for j := range c.PerFlow {
 			p.Cells = append(p.Cells, uint32(position(c.Identity, f.Flow, uint64(j), uint64(c.Counters))))
 		}

@@ -30,6 +30,6 @@ const (
 func Experiments() []experiment.Experiment {
 	return []experiment.Experiment{
 		split, parameters, sizes, promise, deviations, triangle, storage, interpolation, countMin,
-		jointDecoding, countedDeviation, intervals, choice,
+		jointDecoding, countedDeviation, intervals, choice, hour,
 	}
 }

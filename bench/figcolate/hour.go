@@ -1,0 +1,324 @@
+package figcolate
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
+	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+var hour = experiment.Experiment{
+	Name:  "ours-colate-hour",
+	Group: ours,
+	Title: "COLATE: 1,000 flows over an hour, under loss",
+	Claim: "Ours: two stores of an hour in epochs of a minute answer for any flow what its mean delay was, whatever was lost on the way, " +
+		"with intervals that hold as often as they say: compared and subtracted epoch by epoch, where sums over the hour have no counter " +
+		"left that lost nothing.",
+	Weight: 90, Quick: 12,
+	Measure: measureHour,
+}
+
+const (
+	hourMinutes   = 60
+	hourRate      = 10_000.0 // packets a second, an elephant's among them
+	hourElephant  = 0.3      // of them
+	hourOffset    = 2_000_000
+	hourLoad      = 9.0 // packets to a counter and minute
+	hourSampling  = 0.01
+	hourAsked     = 1000
+	burstSeconds  = 0.02 // of all, in which half of the losses are and delays are threefold
+	burstSlowness = 3.0
+)
+
+// An hourFlow is one flow of the hour, and what became of it.
+type hourFlow struct {
+	key        hashing.Flow
+	rate       float64 // packets a second
+	start, end float64 // s
+	mean       float64 // ns, where there is no burst
+	delays     estimate.Moments
+}
+
+// hourFlows are an elephant and flows of all sizes, each of which is there for
+// some minutes. The larger of them wait longer.
+func hourFlows(run *experiment.Run, rate float64) []hourFlow {
+	rng := run.Rand("hour flows")
+	flows := []hourFlow{{key: hashing.Flow(rng.Uint64()), rate: rate * hourElephant, end: 60 * hourMinutes, mean: 400_000}}
+	for packets := 0.0; packets < rate*(1-hourElephant)*60*hourMinutes; {
+		n := min(20*math.Pow(1-rng.Float64(), -1/1.1), 50_000*rate/hourRate)
+		length := min(10+600*rng.ExpFloat64(), 60*hourMinutes)
+		start := rng.Float64() * (60*hourMinutes - length)
+		flows = append(flows, hourFlow{
+			key: hashing.Flow(rng.Uint64()), rate: n / length, start: start, end: start + length,
+			mean: 100_000 * (1 + math.Log10(n)) * math.Exp(0.7*rng.NormFloat64()),
+		})
+		packets += n
+	}
+	return flows
+}
+
+// An hourPoint is one of the two: what it records, and its store.
+type hourPoint struct {
+	recorders [2]*colate.Recorder // of this minute and the next
+	store     *colate.Store
+	packets   float64
+}
+
+func newHourPoint(dir string, c colate.Config) *hourPoint {
+	p := &hourPoint{store: experiment.Try(colate.OpenStore(colate.Dir(dir), colate.StoreOptions{}))}
+	for i := range p.recorders {
+		p.recorders[i] = experiment.Try(colate.New(c))
+	}
+	return p
+}
+
+// update records a packet in the epoch that the point's clock says.
+func (p *hourPoint) update(f hashing.Flow, packet hashing.Packet, t, end int64) {
+	next := 0
+	if t >= end {
+		next = 1
+	}
+	p.recorders[next].Update(f, packet, t)
+	p.packets++
+}
+
+// cut keeps the epoch that is over.
+func (p *hourPoint) cut() {
+	experiment.Check(p.store.Append(p.recorders[0]))
+	p.recorders[0].Reset()
+	p.recorders[0], p.recorders[1] = p.recorders[1], p.recorders[0]
+}
+
+// passHour lets both points record an hour. Each packet's delay is drawn by
+// itself, so that most overtake another.
+func passHour(run *experiment.Run, dir string, c colate.Config, flows []hourFlow, loss float64) colate.Path {
+	up, down := newHourPoint(filepath.Join(dir, "up"), c), newHourPoint(filepath.Join(dir, "down"), c)
+	rng := run.Rand(fmt.Sprint("hour ", loss))
+	for minute := range run.Times(hourMinutes) {
+		end := int64(minute+1) * c.Period
+		for i := range flows {
+			f := &flows[i]
+			from, to := max(f.start, float64(60*minute)), min(f.end, float64(60*minute+60))
+			for range poisson(rng, f.rate*(to-from)) {
+				at := from + rng.Float64()*(to-from)
+				delay, lost := f.mean*math.Exp(rng.NormFloat64()-0.5), loss/2
+				if burst(run.Seed, int64(at)) {
+					delay, lost = burstSlowness*delay, loss/2+loss/2/burstSeconds
+				}
+				sent, packet := int64(at*1e9), hashing.Packet(rng.Uint64())
+				up.update(f.key, packet, sent, end)
+				if rng.Float64() >= lost {
+					down.update(f.key, packet, sent+int64(delay)+hourOffset, end)
+					f.delays.Add(float64(int64(delay) + hourOffset))
+				}
+			}
+		}
+		up.cut()
+		down.cut()
+	}
+	down.cut()
+	experiment.Check(up.store.Close())
+	experiment.Check(down.store.Close())
+	return colate.Path{Up: up.store, Down: down.store}
+}
+
+// burst reports whether a second is one of congestion.
+func burst(seed uint64, second int64) bool {
+	return float64(hashing.Mix(uint64(second), seed)>>11)/(1<<53) < burstSeconds
+}
+
+// poisson draws a number of packets.
+func poisson(rng *rand.Rand, mean float64) int {
+	if !(mean > 0) {
+		return 0
+	}
+	if mean > 500 {
+		return int(max(mean+math.Sqrt(mean)*rng.NormFloat64()+0.5, 0))
+	}
+	n, product := 0, rng.Float64()
+	for limit := math.Exp(-mean); product > limit; n++ {
+		product *= rng.Float64()
+	}
+	return n
+}
+
+// hourClasses divide the flows asked about.
+var hourClasses = []perflow.Class{
+	{Name: "100–999", Least: 100, Most: 999}, {Name: "1,000–9,999", Least: 1000, Most: 9999}, {Name: "≥ 10,000", Least: 10_000, Most: perflow.Unlimited},
+}
+
+func measureHour(run *experiment.Run) {
+	rate := hourRate
+	if run.Quick {
+		rate /= 10
+	}
+	c := colate.DefaultConfig
+	c.Identity, c.Counters = run.SeedOf("hour"), int(rate*60/hourLoad)
+	table := run.Table("", "Flows of an hour, and their 95 % intervals",
+		"loss", "flow records", "method", "packets of the flow", "flows", "no answer", "median error", "intervals that hold", "median half width")
+	costs := run.Table("costs", "What it takes", "loss", "packets", "bits a packet", "read for one flow (kB)", "for 1,000 flows (MB)", "the elephant")
+	coverage := run.Figure(plot.Figure{
+		Name: "coverage", Title: "Flows of an hour whose mean is in its 95 % interval",
+		Caption: "An elephant of 30 % of the packets among them, clocks 2 ms apart, packets that overtake each other, half of the losses in bursts.",
+		X:       plot.Axis{Label: "packets lost (%)"}, Y: plot.Axis{Label: "flows (%)", Min: 0, Max: 100},
+	})
+	coverage.Series = []plot.Series{{Name: "all records"}, {Name: "records of one packet in 100"}, {Name: "joint, all records"}}
+	dir := experiment.Try(os.MkdirTemp("", "hour"))
+	defer os.RemoveAll(dir)
+	for _, loss := range experiment.Each(run, []float64{0, 0.001, 0.01}) {
+		h := &hourRun{run: run, loss: loss, flows: hourFlows(run, rate), table: table}
+		h.path = passHour(run, filepath.Join(dir, fmt.Sprint(loss)), c, h.flows, loss)
+		h.choose()
+		for k := range coverage.Series {
+			coverage.Series[k].Add(100*loss, 100*h.ask(k))
+		}
+		costs.Add(h.costs()...)
+	}
+	coverage.Series = append(coverage.Series, plot.Level("asked for", 95, 0, 1))
+	run.Config("packets a second", rate, "elephant", hourElephant, "recorder", c, "clock offset, ns", hourOffset, "seconds of bursts", burstSeconds)
+	run.Note("The truth is the mean over the packets that arrived. Half of the losses are even and half in bursts, of 2 % of all seconds, "+
+		"in which delays are threefold; larger flows wait longer. Records have the packets that arrived, or one in 100 of them, with the "+
+		"doubt that comes of it; a record of none is left out.",
+		"The elephant has 9,000 packets in each of its counters and minute. Where one in a thousand is lost, each of them loses some in "+
+			"each minute, and it has no answer: a shorter period would give it one, as Plan says.")
+}
+
+// An hourRun is an hour under some loss, to be asked about.
+type hourRun struct {
+	run   *experiment.Run
+	loss  float64
+	flows []hourFlow
+	path  colate.Path
+	asked []int
+	table *experiment.Table
+	read  int64
+}
+
+// choose takes as many flows of each class as there are, up to a third.
+func (h *hourRun) choose() {
+	for _, class := range hourClasses {
+		var all []int
+		for i := 1; i < len(h.flows); i++ {
+			if class.Has(int(h.flows[i].delays.N())) {
+				all = append(all, i)
+			}
+		}
+		h.asked = append(h.asked, perflow.Spread(all, (hourAsked-len(h.asked))/(len(hourClasses)))...)
+	}
+}
+
+// record is what a collector knows of a flow that sees so many of its packets.
+func (h *hourRun) record(i int, rng *rand.Rand, sampling float64) (joint.FlowRecord, bool) {
+	f := &h.flows[i]
+	r := joint.FlowRecord{Flow: f.key, Packets: float64(f.delays.N())}
+	if sampling < 1 {
+		r.Packets = float64(poisson(rng, r.Packets*sampling)) / sampling
+		r.Doubt = math.Sqrt(r.Packets / sampling)
+	}
+	return r, r.Packets > 0
+}
+
+// ask asks in one of three ways and returns the share of intervals that hold,
+// in the class where it is least.
+func (h *hourRun) ask(way int) float64 {
+	method := []string{"Estimate", "Estimate", "joint"}[way]
+	sampling := []float64{1, hourSampling, 1}[way]
+	rng := h.run.Rand(fmt.Sprint("records ", h.loss, way))
+	var records []joint.FlowRecord
+	var asked []int
+	for _, i := range h.asked {
+		if r, ok := h.record(i, rng, sampling); ok {
+			records, asked = append(records, r), append(asked, i)
+		}
+	}
+	means, intervals := make([]float64, len(asked)), make([]estimate.Interval, len(asked))
+	const until = 60 * hourMinutes * 1_000_000_000
+	if method == "joint" {
+		all := make([]joint.FlowRecord, len(h.flows))
+		for i := range h.flows {
+			all[i], _ = h.record(i, rng, 1)
+		}
+		r, _ := experiment.Try2(h.path.Decode(h.run.Context(), all, 0, until, joint.Options{}))
+		for k, i := range asked {
+			means[k], intervals[k] = r.Mean[i], r.MeanInterval(i, 0.95)
+		}
+	} else {
+		answers, coverage := experiment.Try2(h.path.EstimateAll(h.run.Context(), records, 0, until))
+		h.read = coverage.Bytes
+		for k := range answers {
+			means[k] = math.NaN()
+			if answers[k].Err == nil {
+				means[k], intervals[k] = answers[k].Mean, answers[k].MeanInterval(0.95)
+			}
+		}
+	}
+	kind := "all packets"
+	if sampling < 1 {
+		kind = fmt.Sprintf("one in %.0f", 1/sampling)
+	}
+	return h.tell(method, kind, asked, means, intervals)
+}
+
+// tell adds the rows of an answer.
+func (h *hourRun) tell(method, kind string, asked []int, means []float64, intervals []estimate.Interval) float64 {
+	least := 1.0
+	for _, class := range hourClasses {
+		e := perflow.New(method, perflow.LeftOut)
+		hits, answered := 0, 0
+		var widths []float64
+		for k, i := range asked {
+			f := &h.flows[i]
+			if !class.Has(int(f.delays.N())) {
+				continue
+			}
+			e.Add(int(f.delays.N()), means[k], f.delays.Mean())
+			if math.IsNaN(means[k]) {
+				continue
+			}
+			answered++
+			widths = append(widths, (intervals[k].High-intervals[k].Low)/2/f.delays.Mean())
+			if intervals[k].Contains(f.delays.Mean()) {
+				hits++
+			}
+		}
+		share := float64(hits) / float64(max(answered, 1))
+		h.table.Add(experiment.Percent(h.loss), kind, method, class.Name, fmt.Sprint(answered+e.Missing(class)), fmt.Sprint(e.Missing(class)),
+			experiment.Percent(e.Median(class)), fmt.Sprintf("%.1f %%", 100*share), experiment.Percent(perflow.Quantile(widths, 0.5)))
+		if answered >= 20 {
+			least = min(least, share)
+		}
+		if answered >= 100 {
+			h.run.Keeps(fmt.Sprintf("%s lost, %s, records of %s: 95 %% intervals of %d flows of %s packets that hold",
+				experiment.Percent(h.loss), method, kind, answered, class.Name), "≥ 95 %", fmt.Sprintf("%.1f %%", 100*share), share >= 0.95)
+		}
+	}
+	return least
+}
+
+// costs is a row of what the stores and a query take.
+func (h *hourRun) costs() []string {
+	summary := h.path.Up.Summary()
+	packets := 0.0
+	for _, f := range h.flows {
+		packets += float64(f.delays.N())
+	}
+	elephant, _ := h.record(0, nil, 1)
+	answer := "no answer"
+	r, coverage, err := h.path.Estimate(h.run.Context(), elephant, 0, 60*hourMinutes*1_000_000_000)
+	if err == nil {
+		i := r.MeanInterval(0.95)
+		answer = fmt.Sprintf("%.4g ms, %.4g to %.4g; is %.4g", r.Mean/1e6, i.Low/1e6, i.High/1e6, h.flows[0].delays.Mean()/1e6)
+	}
+	return []string{experiment.Percent(h.loss), experiment.Number(packets / (1 - h.loss)),
+		experiment.Number(8 * float64(summary.Bytes) / packets * (1 - h.loss)),
+		experiment.Number(float64(coverage.Bytes) / 1e3), experiment.Number(float64(h.read) / 1e6), answer}
+}

@@ -1,0 +1,121 @@
+package colate
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+)
+
+// decoded decodes all flows of a world, from stores.
+func (w world) decoded(t *testing.T, all []passage, flows func([]truth) []joint.FlowRecord) ([]truth, joint.Result) {
+	t.Helper()
+	epochs, arrived := w.cut(t, all)
+	list := truths(arrived, 1)
+	r, coverage, err := w.stored(t, epochs).Decode(t.Context(), flows(list), math.MinInt64, math.MaxInt64, joint.Options{})
+	// The last epoch is of packets on their way.
+	if err != nil || len(coverage.Missing) > 1 {
+		t.Fatal(err, coverage.Missing)
+	}
+	return list, r
+}
+
+// stored keeps epochs in two stores.
+func (w world) stored(t *testing.T, epochs map[int64]*[2]*Recorder) Path {
+	t.Helper()
+	var stores [2]*Store
+	for i := range stores {
+		stores[i] = openStore(t, newMemory(), StoreOptions{SegmentBytes: 100_000})
+		for _, pair := range epochs {
+			if err := stores[i].Append(pair[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return Path{stores[0], stores[1]}
+}
+
+// Joint decoding is far better than asking of each flow alone, and its intervals
+// hold, in every class of sizes, where delays go with the size of a flow and
+// packets are lost.
+func TestDecode(t *testing.T) {
+	for name, loss := range map[string]float64{"nothing lost": 0, "1 % lost": 0.01, "5 % lost": 0.05} {
+		w := world{config: cutAt(4e6), loss: loss, seed: 4}
+		all := traffic(2, 10_000)
+		bySize(all)
+		list, r := w.decoded(t, all, recordsOf)
+		for _, class := range [][2]uint64{{1, 9}, {10, 99}, {100, 1e9}} {
+			hits, n := 0, 0
+			var off []float64
+			for i, f := range list {
+				if f.packets < class[0] || f.packets > class[1] {
+					continue
+				}
+				n++
+				off = append(off, estimate.RelativeError(r.Mean[i], f.mean))
+				if interval := r.MeanInterval(i, 0.95); interval.Contains(f.mean) {
+					hits++
+				}
+			}
+			t.Logf("%s, flows of %d to %d packets: median error %.3f, %d of %d intervals hold", name, class[0], class[1], median(off), hits, n)
+			if float64(hits) < 0.95*float64(n)-shortfall(n, 0.95) {
+				t.Errorf("%s, flows of %d to %d packets: %d of %d intervals hold", name, class[0], class[1], hits, n)
+			}
+			if slices.Sort(off); class[0] >= 100 && off[len(off)/2] > 0.05 {
+				t.Errorf("%s, large flows: median error %.3f", name, off[len(off)/2])
+			}
+		}
+	}
+}
+
+// bySize makes delays grow with the root of the flow's size.
+func bySize(all []passage) {
+	sizes := map[uint64]float64{}
+	for _, p := range all {
+		sizes[uint64(p.flow)]++
+	}
+	rng := rand.New(rand.NewPCG(6, 6))
+	for i := range all {
+		p := &all[i]
+		p.at = p.sent + int64(20_000*math.Sqrt(sizes[uint64(p.flow)])*(0.5+0.5*rng.ExpFloat64()))
+	}
+}
+
+// What was decoded over a window is what the epochs' packets say: of counters in
+// which nothing was lost, the sums and counts of all of them.
+func TestDecodeAddsUp(t *testing.T) {
+	all := traffic(5, 1000)
+	w := world{config: cutAt(3e6)}
+	epochs, _ := w.cut(t, all)
+	d := newDifferences(w.config)
+	for start := range int64(100) {
+		if pair := epochs[start]; pair != nil {
+			for i := range pair[0].words {
+				d.table.put(i, pair[0].words[i], pair[1].words[i])
+			}
+			d.end(pair[1].packets)
+		}
+	}
+	p := d.problem(nil)
+	sums, counts := make([]float64, len(p.Sum)), make([]float64, len(p.Sum))
+	for _, packet := range all {
+		at := position(w.config.Identity, packet.flow, choice(packet.packet, uint64(w.config.PerFlow)), uint64(w.config.Counters))
+		sums[at] += float64(packet.at - packet.sent)
+		counts[at]++
+	}
+	exact := 0
+	for i := range sums {
+		if p.Unusable[i] {
+			continue
+		}
+		if math.Abs(p.Sum[i]-sums[i]) < 0.01*sums[i] && math.Abs(p.Count[i]-counts[i]) < 0.01*counts[i] || counts[i] == 0 {
+			exact++
+		}
+	}
+	if exact < len(sums)*8/10 {
+		t.Errorf("%d of %d counters have what passed", exact, len(sums))
+	}
+}

@@ -1,0 +1,145 @@
+package colate
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+)
+
+// From two stores come the answers that an Accumulator gives, in whatever order
+// the epochs were kept; a query of one flow reads what it needs of them.
+func TestPath(t *testing.T) {
+	all := traffic(11, 3000)
+	w := world{config: cutAt(2e6), loss: 0.01}
+	w.config.Counters = 50_000
+	epochs, arrived := w.cut(t, all)
+	list := truths(arrived, 100)
+	path := w.stored(t, epochs)
+	want := w.follow(t, epochs, recordsOf(list))
+	got, coverage, err := path.EstimateAll(t.Context(), recordsOf(list), math.MinInt64, math.MaxInt64)
+	if err != nil || len(coverage.Missing) > 0 || coverage.Start != 0 {
+		t.Fatal(err, coverage)
+	}
+	for i := range list {
+		r, err := want.Estimate(i)
+		if (err == nil) != (got[i].Err == nil) || r != got[i].Result {
+			t.Fatalf("flow %d: %+v, %v from stores; %+v, %v from memory", i, got[i].Delay, got[i].Err, r.Delay, err)
+		}
+	}
+	whole := coverage.Bytes
+	_, coverage, err = path.Estimate(t.Context(), recordsOf(list)[0], math.MinInt64, math.MaxInt64)
+	if err != nil || coverage.Bytes > whole/4 {
+		t.Errorf("%v; for one flow %d bytes are read, for all %d", err, coverage.Bytes, whole)
+	}
+	_, coverage, err = path.Estimate(t.Context(), recordsOf(list)[0], 4e6, 6e6-1)
+	if err != nil || coverage.Epochs != 1 || coverage.Start != 4e6 || coverage.End != 6e6 {
+		t.Errorf("a window of one epoch: %+v, %v", coverage, err)
+	}
+	if _, _, err := path.Estimate(t.Context(), recordsOf(list)[0], -10, -5); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("a window before all: %v", err)
+	}
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := path.EstimateAll(done, recordsOf(list), 0, math.MaxInt64); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, _, err := path.Decode(done, recordsOf(list), 0, math.MaxInt64, joint.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// A point that was restarted within an epoch has two of it; one whose Period is
+// twice as long has one for two of the other's. Both are compared all the same;
+// where one point has nothing, or another Config, that is told, and its
+// packets are not taken for none.
+func TestUnevenEpochs(t *testing.T) {
+	all := traffic(12, 3000)
+	w := world{config: cutAt(2e6)}
+	epochs, arrived := w.cut(t, all)
+	list := truths(arrived, 300)
+	plain, _, err := w.stored(t, epochs).EstimateAll(t.Context(), recordsOf(list), 0, math.MaxInt64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(name string, path Path, missing int) {
+		t.Helper()
+		answers, coverage, err := path.EstimateAll(t.Context(), recordsOf(list), 0, math.MaxInt64)
+		if err != nil || len(coverage.Missing) != missing {
+			t.Fatalf("%s: %v, %+v", name, err, coverage.Missing)
+		}
+		for i, f := range list {
+			a := &answers[i]
+			if a.Err != nil || plain[i].Err != nil {
+				t.Errorf("%s: %v, %v", name, a.Err, plain[i].Err)
+				continue
+			}
+			if interval := a.MeanInterval(0.999); !interval.Contains(f.mean) {
+				t.Errorf("%s: a mean of %v is not in %v", name, f.mean, interval)
+			}
+		}
+	}
+
+	// Restarted in epoch 3.
+	again := w.stored(t, epochs)
+	halves := [2]*Recorder{}
+	for i := range halves {
+		halves[i], _ = New(w.config)
+	}
+	n := 0
+	for _, p := range all {
+		if p.at/2e6 == 3 {
+			halves[n%2].Update(p.flow, p.packet, p.at)
+			n++
+		}
+	}
+	again.Down = openStore(t, newMemory(), StoreOptions{})
+	for start, pair := range epochs {
+		if start != 3 {
+			if err := again.Down.Append(pair[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := errors.Join(again.Down.Append(halves[0]), again.Down.Append(halves[1])); err != nil {
+		t.Fatal(err)
+	}
+	check("restarted", again, 0)
+
+	// Twice the Period.
+	double := world{config: cutAt(4e6)}
+	long, _ := double.cut(t, all)
+	check("another Period", Path{w.stored(t, epochs).Up, double.stored(t, long).Down}, 0)
+
+	// An epoch is missing, another is of another Config.
+	less := w.stored(t, epochs)
+	less.Down = openStore(t, newMemory(), StoreOptions{})
+	other := w.config
+	other.Identity++
+	for start, pair := range epochs {
+		r := pair[1]
+		switch start {
+		case 5:
+			continue
+		case 7:
+			r, _ = New(other)
+			r.Update(1, 2, 7*2e6)
+		}
+		if err := less.Down.Append(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, coverage, err := less.EstimateAll(t.Context(), recordsOf(list), 0, math.MaxInt64)
+	if err != nil || len(coverage.Missing) != 2 {
+		t.Fatalf("%v, %+v", err, coverage.Missing)
+	}
+	slices.SortFunc(coverage.Missing, func(a, b Missing) int { return int(a.Start - b.Start) })
+	if m := coverage.Missing; m[0].Start != 5*2e6 || m[1].Start != 7*2e6 || !errors.Is(m[0].Reason, estimate.ErrNoSamples) || !errors.Is(m[1].Reason, estimate.ErrMismatch) {
+		t.Errorf("missing: %+v", m)
+	}
+	check("two epochs missing", less, 2)
+}
