@@ -30,7 +30,7 @@ func sealedOrSame(data []byte) []byte {
 // The fields of an epoch of three packets, checked by hand.
 func TestGolden(t *testing.T) {
 	r, err := New(Config{
-		Identity: 0x0102030405060708, Counters: 5, PerFlow: 2, Bits: 24, CountBits: 4, DigestBits: 4, Shift: 10, Period: 0x400000,
+		Identity: 0x0102030405060708, Counters: 5, PerFlow: 2, Bits: 28, CountBits: 4, DigestBits: 8, Shift: 10, Period: 0x400000,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -41,15 +41,15 @@ func TestGolden(t *testing.T) {
 	const want = "" +
 		"48434c5403" + // magic "HCLT", version 3
 		"0102030405060708" + // identity
-		"00000005000218" + "04040a" + // 5 counters, 2 to a flow, of 24 bits, 4 of them the count, 4 the digest; unit 2^10 ns
+		"0000000500021c" + "04080a" + // 5 counters, 2 to a flow, of 28 bits, 4 of them the count, 8 the digest; unit 2^10 ns
 		"0000000000400000" + "0000000000000000" + "0000000000000003" + // period, start, packets
-		"000b" + "434779f8" + // one block of 11 bytes; CRC-32C
+		"000c" + "401f2c90" + // one block of 12 bytes; CRC-32C
 		"000b" + // counts as so many ones, sums of 11 bits and half the length of the count
-		// 10 0011 100000000000: one packet, digest 3, 1,024 units after the middle;
+		// 10 00110000 100000000000: one packet, digest 0x30, 1,024 units after the middle;
 		// 0, 0, 0: three counters without;
-		// 110 0010 011111111111: two packets, of digests 8 and 10 all but what was
+		// 110 00100000 011111111111: two packets, of digests 0x80 and 0xa0 all but what was
 		// carried, that come to 1,024 units less than twice the middle and the carry.
-		"8e000627ff" + "ad0c898c"
+		"8c20006207ff" + "110da4bc"
 	got := hex.EncodeToString(encoded(t, r))
 	if got != want {
 		t.Errorf("encoded\n%s, want\n%s", got, want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
@@ -69,6 +70,7 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 // differences accumulates what all counters say about epochs.
 type differences struct {
 	config  Config
+	period  int64
 	table   *cellTable
 	sums    []float64
 	counts  []float64
@@ -83,7 +85,7 @@ const differencesRoom = 8
 
 func newDifferences(c Config) *differences {
 	return &differences{
-		config: c, table: newCellTable(c, c.Counters, differencesRoom),
+		config: c, period: c.Period, table: newCellTable(c, c.Counters, differencesRoom),
 		sums: make([]float64, c.Counters), counts: make([]float64, c.Counters), covered: make([]float64, c.Counters),
 	}
 }
@@ -115,10 +117,14 @@ func (d *differences) flush() {
 	for e := range d.table.epochs {
 		d.lost += all[e] - in[e]
 	}
+	likely := d.likely()
 	for i := range d.sums {
 		groups = d.table.groups(groups[:0], i)
 		for k := range groups {
 			g := &groups[k]
+			if !likely.is(g) {
+				continue
+			}
 			weight := 0.0
 			for e := g.from; e < g.to; e++ {
 				w := all[e] / max(in[e], 1)
@@ -131,6 +137,39 @@ func (d *differences) flush() {
 	}
 	d.epoch = d.epoch[:0]
 	d.table.clear()
+}
+
+// A likelihood tells groups from levels that were equal by chance. Of those, the
+// times of different packets are subtracted, which are some part of a Period
+// apart, where most groups' delays are alike within far less.
+type likelihood struct{ mean, spread, apart float64 }
+
+func (l likelihood) is(g *group) bool {
+	off := math.Abs(g.sum - float64(g.count)*l.mean)
+	return off <= l.apart || off <= float64(g.count)*l.spread
+}
+
+// likely learns from the first group of each counter.
+func (d *differences) likely() likelihood {
+	var means, off []float64
+	var groups []group
+	for i := range d.sums {
+		groups = d.table.groups(groups[:0], i)
+		if len(groups) > 0 && groups[0].count > 0 {
+			means = append(means, groups[0].sum/float64(groups[0].count))
+		}
+	}
+	if len(means) == 0 {
+		return likelihood{apart: math.Inf(1)}
+	}
+	slices.Sort(means)
+	l := likelihood{mean: means[len(means)/2], apart: float64(d.period) / 100}
+	for _, x := range means {
+		off = append(off, math.Abs(x-l.mean))
+	}
+	slices.Sort(off)
+	l.spread = 300 * max(off[len(off)/2], d.config.Unit())
+	return l
 }
 
 // leastCovered is the part of all packets that the epochs of a counter's

@@ -24,10 +24,10 @@ type Recorder struct {
 	// What Update needs of the Config, computed once.
 	identity    uint64
 	perFlow     uint64
-	shift       uint8 // of the clock
-	lowBits     uint8
-	digestShift uint8 // of a packet's digest, so that DigestBits are left
-	countBits   uint8
+	timeMask    uint64 // selects the time in a word
+	digestMask  uint64 // and the digest
+	timeShift   uint8  // up, from the clock to there
+	digestShift uint8  // down, from a packet's highest bits
 
 	start  int64 // of the epoch, where there are packets
 	config Config
@@ -51,10 +51,10 @@ func newRecorder(c Config) *Recorder {
 		words:       make([]uint64, c.Counters),
 		identity:    c.Identity,
 		perFlow:     uint64(c.PerFlow),
-		shift:       c.Shift,
-		lowBits:     c.lowBits(),
-		digestShift: 64 - c.DigestBits,
-		countBits:   c.CountBits,
+		timeMask:    ^uint64(0) << c.lowBits(),
+		digestMask:  (1<<c.DigestBits - 1) << c.CountBits,
+		timeShift:   c.lowBits() - c.Shift,
+		digestShift: 64 - c.lowBits(),
 		config:      c,
 	}
 }
@@ -95,10 +95,12 @@ func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 		r.begin(t)
 	}
 	r.packets++
-	r.words[at] += uint64(t>>(r.shift&63))<<(r.lowBits&63) + uint64(p)>>(r.digestShift&63)<<(r.countBits&63) + 1
+	r.words[at] += uint64(t)<<(r.timeShift&63)&r.timeMask + uint64(p)>>(r.digestShift&63)&r.digestMask + 1
 }
 
-// begin aligns the epoch to the clock.
+// begin aligns the epoch to the clock. It is not inlined: an epoch does it once.
+//
+//go:noinline
 func (r *Recorder) begin(t int64) {
 	r.start = t - t%r.config.Period
 	if r.start > t {
@@ -119,11 +121,11 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 	packets = packets[:len(flows)]
 	r.packets += uint64(len(flows))
 	words, identity, perFlow := r.words, r.identity, r.perFlow
-	add := uint64(t>>(r.shift&63))<<(r.lowBits&63) + 1
-	digestShift, countBits := r.digestShift&63, r.countBits&63
+	add := uint64(t)<<(r.timeShift&63)&r.timeMask + 1
+	digestShift, digestMask := r.digestShift&63, r.digestMask
 	for i, p := range packets {
 		at := position(identity, flows[i], choice(p, perFlow), uint64(len(words)))
-		words[at] += uint64(p)>>digestShift<<countBits + add
+		words[at] += uint64(p)>>digestShift&digestMask + add
 	}
 }
 

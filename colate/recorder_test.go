@@ -217,7 +217,7 @@ func TestConfig(t *testing.T) {
 		"CountBits":          func(c *Config) { c.CountBits = 3 },
 		"DigestBits":         func(c *Config) { c.DigestBits = 25 },
 		"no room for a sum":  func(c *Config) { c.Bits = c.CountBits + c.DigestBits + 7 },
-		"Shift":              func(c *Config) { c.Shift = 41 },
+		"Shift":              func(c *Config) { c.Shift = c.CountBits + c.DigestBits + 1 },
 		"Period":             func(c *Config) { c.Period = 0 },
 		"Period, too long":   func(c *Config) { c.Period = MaxPeriod + 1 },
 	} {
