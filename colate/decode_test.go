@@ -35,7 +35,7 @@ func (w world) stored(t *testing.T, epochs map[int64]*[2]*Recorder) Path {
 			}
 		}
 	}
-	return Path{stores[0], stores[1]}
+	return Path{Up: stores[0], Down: stores[1]}
 }
 
 // Joint decoding is far better than asking of each flow alone, and its intervals

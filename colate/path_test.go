@@ -113,7 +113,7 @@ func TestUnevenEpochs(t *testing.T) {
 	// Twice the Period.
 	double := world{config: cutAt(4e6)}
 	long, _ := double.cut(t, all)
-	check("another Period", Path{w.stored(t, epochs).Up, double.stored(t, long).Down}, 0)
+	check("another Period", Path{Up: w.stored(t, epochs).Up, Down: double.stored(t, long).Down}, 0)
 
 	// An epoch is missing, another is of another Config.
 	less := w.stored(t, epochs)
