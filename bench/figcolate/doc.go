@@ -15,7 +15,8 @@
 // The paper's estimators read plain sums of time stamps and ours the same
 // sums, or, where they are called counted, as many bits of which 16 count
 // packets. Both are told the number of the flow's packets, as from flow
-// records. No packet is lost: what RED drops, neither point records.
+// records. No packet is lost: what RED drops, neither point records. Only
+// ours-colate-hour has losses, an hour of epochs, and stores.
 package figcolate
 
 import "github.com/hoplag/hoplag/bench/experiment"
