@@ -9,10 +9,10 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// Absent is how many flows that never were an [Accumulator] follows beside
+// absentFlows is how many flows that never were an [Accumulator] follows beside
 // those it was made for. What an estimate says about them is noise and nothing
 // else, so they calibrate it: see [Result.MeanInterval].
-const Absent = 199
+const absentFlows = 199
 
 // An Accumulator follows some flows through the epochs of two points, one pair
 // of epochs after the other, and adds up the delays of what both recorded.
@@ -35,12 +35,14 @@ type Accumulator struct {
 	table  *cellTable
 
 	own       []ownTally
-	absent    []tally // Absent for each flow
+	absent    []tally // absentFlows for each flow
 	reference float64 // a delay that is taken off all packets', for precision
 	begun     bool
 	epochs    int     // pairs that were added
-	missing   int     // pairs of which one point's epoch was missing
-	packets   float64 // at the second point, in pairs
+	missing   int     // pairs of which only one point has packets
+	unread    int     // pairs that could not be read
+	sent      float64 // packets at the first point, in pairs that were read
+	unseen    float64 // of these, in pairs of which the second has none
 
 	// Of the present chunk: groups of each cell, how many packets it has.
 	groups [][]group
@@ -70,12 +72,12 @@ func newAccumulator(c Config, flows []joint.FlowRecord, room int) (*Accumulator,
 		}
 	}
 	m := c.PerFlow
-	cells := (len(flows) + Absent) * m
+	cells := (len(flows) + absentFlows) * m
 	a := &Accumulator{
 		config: c.comparable(), flows: slices.Clone(flows),
 		at: make([]uint32, cells), order: make([]uint32, cells),
 		table: newCellTable(c, cells, room),
-		own:   make([]ownTally, len(flows)), absent: make([]tally, len(flows)*Absent),
+		own:   make([]ownTally, len(flows)), absent: make([]tally, len(flows)*absentFlows),
 		groups: make([][]group, cells), totals: make([]float64, cells),
 	}
 	for i, f := range flows {
@@ -83,7 +85,7 @@ func newAccumulator(c Config, flows []joint.FlowRecord, room int) (*Accumulator,
 			a.at[i*m+j] = uint32(position(c.Identity, f.Flow, uint64(j), uint64(c.Counters)))
 		}
 	}
-	for i := range Absent {
+	for i := range absentFlows {
 		for j := range m {
 			a.at[(len(flows)+i)*m+j] = c.neighbour(a.at[j], i)
 		}
@@ -112,7 +114,8 @@ func (a *Accumulator) Reset() {
 	a.table.clear()
 	clear(a.own)
 	clear(a.absent)
-	a.begun, a.epochs, a.missing, a.packets, a.reference = false, 0, 0, 0, 0
+	a.begun, a.epochs, a.missing, a.unread = false, 0, 0, 0
+	a.sent, a.unseen, a.reference = 0, 0, 0
 }
 
 // Config returns the configuration of the epochs that can be added.
@@ -120,7 +123,14 @@ func (a *Accumulator) Config() Config { return a.config }
 
 // Epochs is how many pairs of epochs were added, and of how many times more
 // only one point's epoch was there.
-func (a *Accumulator) Epochs() (pairs, missing int) { return a.epochs, a.missing }
+func (a *Accumulator) Epochs() (pairs, missing int) { return a.epochs, a.missing + a.unread }
+
+// read is the part of the packets that is in epochs that were read at both
+// points.
+func (a *Accumulator) read() float64 {
+	pairs := float64(a.epochs + a.missing)
+	return (1 - a.unseen/a.sent) * pairs / (pairs + float64(a.unread))
+}
 
 // Add adds what two points recorded in the same epoch. Epochs are added in the
 // order of time. It returns [estimate.ErrMismatch] for epochs of other Configs
@@ -131,27 +141,32 @@ func (a *Accumulator) Add(up, down *Recorder) error {
 			return fmt.Errorf("colate: %w: epoch of %+v, accumulator of %+v", estimate.ErrMismatch, r.config, a.config)
 		}
 	}
-	if up.packets == 0 || down.packets == 0 {
-		if up.packets != down.packets {
-			a.missing++
-		}
-		return nil
-	}
-	if up.start != down.start || up.config.Period != down.config.Period {
+	both := up.packets != 0 && down.packets != 0
+	if both && (up.start != down.start || up.config.Period != down.config.Period) {
 		return fmt.Errorf("colate: %w: epochs of %d and %d ns from %d and %d on", estimate.ErrMismatch,
 			up.config.Period, down.config.Period, up.start, down.start)
 	}
 	for i, at := range a.at {
 		a.table.put(i, up.words[at], down.words[at])
 	}
-	a.end(down.packets)
+	a.end(up.packets, down.packets)
 	return nil
 }
 
-// end ends a pair of epochs that was put into the table.
-func (a *Accumulator) end(packets uint64) {
-	a.epochs++
-	a.packets += float64(packets)
+// end ends a pair of epochs that was put into the table. One of which only the
+// second point has packets is of what was on its way; one of which only the
+// first has, of what was, or is lost, with the point's records perhaps.
+func (a *Accumulator) end(up, down uint64) {
+	a.sent += float64(up)
+	switch {
+	case up > 0 && down > 0:
+		a.epochs++
+	case up > 0 || down > 0:
+		a.missing++
+	}
+	if down == 0 {
+		a.unseen += float64(up)
+	}
 	if a.table.epochs++; a.table.epochs == a.table.room {
 		a.flush()
 	}
@@ -265,8 +280,8 @@ func (a *Accumulator) tallyFlow(f int, others others) {
 	}
 	own.addSpread(sums[:a.table.epochs], &seen, float64(m))
 	own.addFourth(a.groups[first:first+m], covered[:m], a.reference, &sums)
-	for i := range Absent {
-		a.tallyAbsent(&a.absent[f*Absent+i], (len(a.flows)+i)*m, covered[:m], limitAbsent)
+	for i := range absentFlows {
+		a.tallyAbsent(&a.absent[f*absentFlows+i], (len(a.flows)+i)*m, covered[:m], limitAbsent)
 	}
 }
 
@@ -279,7 +294,7 @@ func (a *Accumulator) tallyAbsent(t *tally, first int, covered []uint64, limit f
 			continue
 		}
 		for i := range a.groups[first+j] {
-			if of := a.groups[first+j][i].mask(); of&^mask == 0 {
+			if of := a.groups[first+j][i].mask; of&^mask == 0 {
 				seen.add(of)
 				t.seen = true
 			}
@@ -290,13 +305,10 @@ func (a *Accumulator) tallyAbsent(t *tally, first int, covered []uint64, limit f
 			continue
 		}
 		for i := range a.groups[first+j] {
-			if g := &a.groups[first+j][i]; g.count > 0 && g.mask()&^mask == 0 {
+			if g := &a.groups[first+j][i]; g.count > 0 && g.mask&^mask == 0 {
 				t.add(g, seen.weight(g, float64(len(covered))), a.reference, &sums)
 			}
 		}
 	}
 	t.addSpread(sums[:a.table.epochs], &seen, float64(len(covered)))
 }
-
-// Flows returns the records that the accumulator was made for.
-func (a *Accumulator) Flows() []joint.FlowRecord { return slices.Clone(a.flows) }

@@ -9,10 +9,6 @@ import (
 // mostCuts is how many epochs a cellTable can hold: as many as a mask has bits.
 const mostCuts = 64
 
-// farthest is how many epochs later a counter's level is looked for again.
-// Farther than that an equal level is more and more likely to be so by chance.
-const farthest = 8
-
 // A cellTable holds what some counters of both points say over some epochs.
 //
 // It matches them by level. The low bits of a word, count and digest, taken at
@@ -32,14 +28,19 @@ type cellTable struct {
 	counts []uint32 // for each cell, each epoch: packets at the second point
 }
 
-// A group is the packets of one cell between two cuts of equal level.
+// A group is the packets of one cell between two cuts of equal level, but for
+// those of groups in between, which are at a level of their own: as those that
+// pass while one packet is long on its way.
 type group struct {
-	sum      float64 // of delays, ns
-	count    uint32
-	from, to uint8 // epochs from, up to but without to
+	sum   float64 // of delays, ns
+	mask  uint64  // the epochs that it has
+	count uint32
 }
 
-func (g *group) mask() uint64 { return 1<<(g.to-1)<<1 - 1<<g.from }
+// one returns the epoch of a group that has only one.
+func (g *group) one() (epoch int, ok bool) {
+	return bits.TrailingZeros64(g.mask), g.mask&(g.mask-1) == 0
+}
 
 func newCellTable(c Config, cells, room int) *cellTable {
 	return &cellTable{
@@ -70,30 +71,44 @@ func (t *cellTable) total(i int) float64 {
 	return n
 }
 
-// groups appends the groups of cell i, the first that there are.
+// groups appends the groups of cell i.
 func (t *cellTable) groups(dst []group, i int) []group {
+	return t.between(dst, t.prefix[i*(t.room+1):], t.counts[i*t.room:], 0, t.epochs)
+}
+
+// between appends the groups from one cut to another. From each cut it goes to
+// the next of the same level.
+func (t *cellTable) between(dst []group, prefix []uint64, counts []uint32, from, to int) []group {
 	c := &t.config
 	low := uint64(1)<<c.lowBits() - 1
-	prefix := t.prefix[i*(t.room+1):][:t.epochs+1]
-	counts := t.counts[i*t.room:][:t.epochs]
-	for from := 0; from < t.epochs; {
-		to, last := from+1, min(from+farthest, t.epochs)
-		for to <= last && (prefix[to]^prefix[from])&low != 0 {
-			to++
+	for a := from; a < to; {
+		b := a + 1
+		for b <= to && (prefix[b]^prefix[a])&low != 0 {
+			b++
 		}
-		if to > last {
-			from++
+		if b > to {
+			a++
 			continue
 		}
-		var n uint32
-		for _, count := range counts[from:to] {
-			n += count
+		sum := estimate.SignExtend((prefix[b]-prefix[a])>>c.lowBits(), int(c.sumBits()))
+		rest := group{sum: float64(sum) * c.Unit(), mask: 1<<(b-1)<<1 - 1<<a}
+		for _, n := range counts[a:b] {
+			rest.count += n
 		}
-		sum := estimate.SignExtend((prefix[to]-prefix[from])>>c.lowBits(), int(c.sumBits()))
-		if n > 0 || sum == 0 { // else the levels are equal by chance
-			dst = append(dst, group{float64(sum) * c.Unit(), n, uint8(from), uint8(to)})
+		whole := rest.count
+		if inner := len(dst); b > a+2 {
+			dst = t.between(dst, prefix, counts, a+1, b-1)
+			for k := range dst[inner:] {
+				g := &dst[inner+k]
+				rest.sum -= g.sum
+				rest.count -= g.count
+				rest.mask &^= g.mask
+			}
 		}
-		from = to
+		if whole > 0 || sum == 0 { // else the levels are equal by chance
+			dst = append(dst, rest)
+		}
+		a = b
 	}
 	return dst
 }
@@ -101,7 +116,7 @@ func (t *cellTable) groups(dst []group, i int) []group {
 // cover is the epochs that are in some group.
 func cover(groups []group) (mask uint64) {
 	for i := range groups {
-		mask |= groups[i].mask()
+		mask |= groups[i].mask
 	}
 	return mask
 }
@@ -119,12 +134,13 @@ func (x *exposure) add(mask uint64) {
 // groups stand for all of the flow's cells: packets are spread over them at
 // random, and those of a cell that lost none are like those of any other.
 func (x *exposure) weight(g *group, cells float64) float64 {
-	if g.to == g.from+1 {
-		return cells / float64(x[g.from])
+	if e, ok := g.one(); ok {
+		return cells / float64(x[e])
 	}
-	sum := 0.0
-	for e := g.from; e < g.to; e++ {
-		sum += cells / float64(x[e])
+	sum, n := 0.0, 0.0
+	for mask := g.mask; mask != 0; mask &= mask - 1 {
+		sum += cells / float64(x[bits.TrailingZeros64(mask)])
+		n++
 	}
-	return sum / float64(g.to-g.from)
+	return sum / n
 }

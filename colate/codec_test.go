@@ -138,7 +138,8 @@ func TestSizes(t *testing.T) {
 			r.Update(hashing.Flow(rng.Uint64()), hashing.Packet(rng.Uint64()), rng.Int64N(c.Period))
 		}
 		size := len(encoded(t, r))
-		t.Logf("%d packets in %d counters: %.1f bits a packet, %.1f a counter", packets, c.Counters, float64(8*size)/float64(packets), float64(8*size)/float64(c.Counters))
+		t.Logf("%d packets in %d counters: %.1f bits a packet, %.1f a counter", packets, c.Counters,
+			float64(8*size)/float64(packets), float64(8*size)/float64(c.Counters))
 		// 31 bits of time and 12 of digest where there is one packet; a count, and
 		// 1.5 bits of time more, where there are nine.
 		used := 0

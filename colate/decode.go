@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -28,7 +29,8 @@ import (
 func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	d := newDifferences(up.config)
 	if up.config.comparable() != down.config.comparable() || up.start != down.start {
-		return joint.Result{}, fmt.Errorf("colate: %w: %+v from %d on and %+v from %d on", estimate.ErrMismatch, up.config, up.start, down.config, down.start)
+		return joint.Result{}, fmt.Errorf("colate: %w: %+v from %d on and %+v from %d on", estimate.ErrMismatch,
+			up.config, up.start, down.config, down.start)
 	}
 	for i := range up.words {
 		d.table.put(i, up.words[i], down.words[i])
@@ -54,7 +56,7 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 		}
 		return nil
 	}, func(s *step) error {
-		packets, err := q.cells(s, all, all, d.table)
+		_, packets, err := q.cells(s, all, all, d.table)
 		if err == nil {
 			d.end(packets)
 		}
@@ -126,9 +128,11 @@ func (d *differences) flush() {
 				continue
 			}
 			weight := 0.0
-			for e := g.from; e < g.to; e++ {
+			epochs := float64(bits.OnesCount64(g.mask))
+			for mask := g.mask; mask != 0; mask &= mask - 1 {
+				e := bits.TrailingZeros64(mask)
 				w := all[e] / max(in[e], 1)
-				weight += w / float64(g.to-g.from)
+				weight += w / epochs
 				d.covered[i] += w * d.epoch[e]
 			}
 			d.sums[i] += weight * g.sum

@@ -30,13 +30,13 @@ type Result struct {
 	// one epoch, the answer rests on.
 	Groups int
 
-	errors   [Absent]float64 // of the mean, as of absent flows, in order
-	own      float64         // standard deviation of the error that comes on top
-	bias     float64         // and what may, as packets that cross a cut wait longer, or less long
-	variance float64         // of delays, below 0 too
-	apart    float64         // what was taken off it as the flow's mean is not that of others
-	spreads  [Absent]float64 // errors of variance, as of absent flows, in order
-	degrees  float64         // of freedom that the variance has beside
+	errors   [absentFlows]float64 // of the mean, as of absent flows, in order
+	own      float64              // standard deviation of the error that comes on top
+	bias     float64              // and what may, as packets that cross a cut wait longer, or less long
+	variance float64              // of delays, below 0 too
+	apart    float64              // what was taken off it as the flow's mean is not that of others
+	spreads  [absentFlows]float64 // errors of variance, as of absent flows, in order
+	degrees  float64              // of freedom that the variance has beside
 }
 
 // An Answer is what a query says about one of several flows: a Result, or why
@@ -84,8 +84,8 @@ func (a *Accumulator) answers() []Answer {
 
 // Estimate returns what the epochs so far say about flow i. It returns
 // [estimate.ErrNoSamples] where half of the flow's packets or more were in
-// epochs in which each of its counters lost a packet, where counters are too
-// narrow for its delays or packets, and where the record does not say how many
+// epochs in which each of its counters lost a packet, or on their way where the
+// clock cut, where counters are too narrow for its delays or packets, and where the record does not say how many
 // packets it has and the counters cannot.
 func (a *Accumulator) Estimate(i int) (Result, error) {
 	if i < 0 || i >= len(a.flows) {
@@ -107,18 +107,21 @@ func (a *Accumulator) Estimate(i int) (Result, error) {
 	case record.Packets/float64(a.epochs*a.config.PerFlow) > math.Ldexp(1, int(a.config.CountBits)-1):
 		return none("the flow's %g packets are too many to be counted by %d bits", record.Packets, a.config.CountBits)
 	}
-	absent := a.absent[i*Absent:][:Absent]
+	absent := a.absent[i*absentFlows:][:absentFlows]
 	noise, usable := newNoise(absent)
-	if usable < Absent-Absent/100 {
+	if usable < absentFlows-absentFlows/100 {
 		return none("too few counters hold the same packets at both points to tell what noise is")
 	}
 	e := estimator{own: own, noise: noise, absent: absent}
-	e.share = own.open / own.all * float64(a.epochs) / float64(a.epochs+a.missing)
+	e.share = own.open / own.all * a.read()
 	// A cell in which packets cross a cut has a group less often: groups stand
 	// for fewer packets than there are.
 	e.stood = min(own.count/own.present, 1)
 	if e.share < 0.5 {
 		return none("each of the flow's counters lost a packet in epochs with %.0f %% of its packets", 100*(1-e.share))
+	}
+	if e.stood < 0.5 {
+		return none("of the flow's packets %.0f %% cross the cuts of the clock; a longer Period leaves fewer", 100*(1-e.stood))
 	}
 	if !e.countPackets(record) {
 		return none("the counters do not tell the flow's packets from others'")
@@ -137,24 +140,24 @@ type noise struct {
 // newNoise also returns how many of the absent flows have a usable counter.
 func newNoise(absent []tally) (n noise, usable int) {
 	sum := 0.0
-	var counts, variances [Absent]float64
+	var counts, variances [absentFlows]float64
 	for i := range absent {
 		t := &absent[i]
 		if t.seen {
 			usable++
 		}
 		sum += t.sum
-		n.count += t.count / Absent
+		n.count += t.count / absentFlows
 		counts[i] = t.count
 		variances[i], _ = t.variance()
 	}
 	if n.count > 0 {
-		n.common = sum / (n.count * Absent)
+		n.common = sum / (n.count * absentFlows)
 	}
 	slices.Sort(counts[:])
 	slices.Sort(variances[:])
-	n.spread = (counts[Absent*84/100] - counts[Absent*16/100]) / 2
-	n.variance = variances[Absent/2]
+	n.spread = (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
+	n.variance = variances[absentFlows/2]
 	return n, usable
 }
 
@@ -216,9 +219,10 @@ func (e *estimator) result(reference float64) Result {
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	r.own = math.Sqrt(max(sampled, 0) + recorded*recorded)
 	// A packet crosses a cut with a probability in proportion to its delay, so
-	// that the delays of those that do are larger by variance/mean.
+	// that the delays of those that do are larger by variance/mean: twice that, as
+	// the variance is of those that did not.
 	deviation := math.Sqrt(max(r.variance, noise.variance))
-	r.bias = (1 - e.stood) * deviation * max(deviation/math.Max(math.Abs(r.Mean), 1), 1)
+	r.bias = 2 * (1 - e.stood) * deviation * max(deviation/math.Max(math.Abs(r.Mean), 1), 1)
 	return r
 }
 
@@ -228,7 +232,7 @@ func (e *estimator) deviation(r *Result, above float64) {
 	own, noise := e.own, &e.noise
 	part := min(float64(r.N)/own.packets, 1)
 	// How far the flow's mean is from others' is itself off, and its square too large.
-	off := (r.errors[Absent*84/100] - r.errors[Absent*16/100]) / 2
+	off := (r.errors[absentFlows*84/100] - r.errors[absentFlows*16/100]) / 2
 	r.apart = (1 - part) * max(above*above-off*off, 0)
 	mixed, within := own.variance()
 	r.variance = (mixed-(1-part)*noise.variance)/part - r.apart
@@ -266,17 +270,17 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 }
 
 // tails are the errors between which one more of the same kind is.
-func tails(errors *[Absent]float64, confidence float64) (low, high float64) {
-	// It is among the rank first or last with probability 2·rank/(Absent+1),
+func tails(errors *[absentFlows]float64, confidence float64) (low, high float64) {
+	// It is among the rank first or last with probability 2·rank/(absentFlows+1),
 	// which is six tenths of what may be: the rest is room for what the
 	// flow's own packets do, which is only modelled.
-	rank := 0.6 * (1 - confidence) / 2 * (Absent + 1)
+	rank := 0.6 * (1 - confidence) / 2 * (absentFlows + 1)
 	beyond := 1.0
 	if rank < 1 {
 		beyond = math.Sqrt(1 / rank)
 	}
 	whole := max(int(rank), 1)
-	return min(errors[whole-1], 0) * beyond, max(errors[Absent-whole], 0) * beyond
+	return min(errors[whole-1], 0) * beyond, max(errors[absentFlows-whole], 0) * beyond
 }
 
 // DeviationInterval holds the standard deviation of the flow's delays with the

@@ -75,12 +75,12 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 		a, err = NewAccumulator(c, flows)
 		return err
 	}, func(s *step) error {
-		packets, err := q.cells(s, a.at, a.order, a.table)
+		up, down, err := q.cells(s, a.at, a.order, a.table)
 		if err == nil {
-			a.end(packets)
+			a.end(up, down)
 		}
 		return err
-	}, func() { a.missing++ })
+	}, func() { a.unread++ })
 	if err != nil {
 		return nil, q.coverage, err
 	}
@@ -119,7 +119,7 @@ func (q *query) close() {
 }
 
 // run calls begin once, with the Config of the window's first epoch that can
-// be read, and each for every step; missing where it could not be compared.
+// be read, and each for every step; missing where that fails.
 func (q *query) run(ctx context.Context, begin func(Config) error, each func(*step) error, missing func()) error {
 	c, err := q.config()
 	if err != nil {
@@ -141,21 +141,20 @@ func (q *query) run(ctx context.Context, begin func(Config) error, each func(*st
 			q.coverage.Start = s.start
 		}
 		q.coverage.End = max(q.coverage.End, s.end)
-		err := q.complete(s)
-		if err == nil {
-			err = each(s)
-		}
+		err := each(s)
 		if err != nil {
-			q.coverage.Missing = append(q.coverage.Missing, Missing{s.start, s.end, err})
 			missing()
+		} else if err = s.complete(); err == nil {
+			q.coverage.Epochs++
 			continue
 		}
-		q.coverage.Epochs++
+		q.coverage.Missing = append(q.coverage.Missing, Missing{s.start, s.end, err})
 	}
 }
 
-// complete reports which point has no epoch in a step.
-func (q *query) complete(s *step) error {
+// complete reports which point has no epoch in a step. It counts as one without
+// packets, as at the end of traffic, when the last of it is on its way.
+func (s *step) complete() error {
 	for i, point := range []string{"first", "second"} {
 		if len(s.entries[i]) == 0 {
 			return fmt.Errorf("colate: %w: no epoch at the %s point", estimate.ErrNoSamples, point)
@@ -203,12 +202,13 @@ func (q *query) config() (Config, error) {
 }
 
 // cells puts what a step has in these counters into a table, and returns how
-// many packets the second point has. If it fails, the table is unchanged.
-func (q *query) cells(s *step, at, order []uint32, table *cellTable) (packets uint64, err error) {
+// many packets each point has. If it fails, the table is unchanged.
+func (q *query) cells(s *step, at, order []uint32, table *cellTable) (up, down uint64, err error) {
 	readings, err := q.readings(s)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
+	packets := [2]*uint64{&up, &down}
 	for i, r := range []*epochReader{&q.up, &q.down} {
 		if q.sums[i] == nil {
 			q.sums[i] = make([]uint64, len(at))
@@ -226,11 +226,9 @@ func (q *query) cells(s *step, at, order []uint32, table *cellTable) (packets ui
 				if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOther) {
 					q.damaged(&s.entries[i][k], err)
 				}
-				return 0, fmt.Errorf("colate: %w", err)
+				return 0, 0, fmt.Errorf("colate: %w", err)
 			}
-			if i == 1 {
-				packets += h.packets
-			}
+			*packets[i] += h.packets
 			if i == 1 && readings != nil {
 				for j, word := range sums {
 					q.sums[i][j] += table.config.nearWord(word, readings[k])
@@ -244,7 +242,7 @@ func (q *query) cells(s *step, at, order []uint32, table *cellTable) (packets ui
 	for _, r := range readings {
 		q.coverage.Clocks.include(r)
 	}
-	return packets, nil
+	return up, down, nil
 }
 
 func (q *query) damaged(e *entry, err error) {

@@ -138,7 +138,8 @@ func TestUnevenEpochs(t *testing.T) {
 		t.Fatalf("%v, %+v", err, coverage.Missing)
 	}
 	slices.SortFunc(coverage.Missing, func(a, b Missing) int { return int(a.Start - b.Start) })
-	if m := coverage.Missing; m[0].Start != 5*2e6 || m[1].Start != 7*2e6 || !errors.Is(m[0].Reason, estimate.ErrNoSamples) || !errors.Is(m[1].Reason, estimate.ErrMismatch) {
+	if m := coverage.Missing; m[0].Start != 5*2e6 || m[1].Start != 7*2e6 ||
+		!errors.Is(m[0].Reason, estimate.ErrNoSamples) || !errors.Is(m[1].Reason, estimate.ErrMismatch) {
 		t.Errorf("missing: %+v", m)
 	}
 	check("two epochs missing", less, 2)

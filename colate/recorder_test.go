@@ -121,7 +121,9 @@ func TestDue(t *testing.T) {
 		t.Error("an epoch that has not begun is over")
 	}
 	r.Update(1, 2, 250_000)
-	for at, want := range map[int64]bool{200_000: false, 299_999: false, 300_000: true, 1e15: true, 199_999: false, 100_000: false, 99_999: true, -1e15: true} {
+	for at, want := range map[int64]bool{
+		200_000: false, 299_999: false, 300_000: true, 1e15: true, 199_999: false, 100_000: false, 99_999: true, -1e15: true,
+	} {
 		if r.Due(at) != want {
 			t.Errorf("an epoch from 200,000 to 300,000 is over at %d: %v", at, !want)
 		}

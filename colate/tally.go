@@ -36,10 +36,11 @@ func (t *tally) add(g *group, weight, reference float64, sums *epochSums) {
 	t.count += weight * n
 	t.groups++
 	t.packets += n
-	if g.to > g.from+1 {
-		return // packets of more than one epoch
+	epoch, ok := g.one()
+	if !ok {
+		return
 	}
-	e := &sums[g.from]
+	e := &sums[epoch]
 	e.groups++
 	e.excess += x
 	e.packets += n
@@ -106,10 +107,11 @@ func (t *ownTally) addFourth(cells [][]group, covered []uint64, reference float6
 	for j := range cells {
 		for i := range cells[j] {
 			g := &cells[j][i]
-			e := &sums[g.from]
-			if covered[j] == 0 || g.count == 0 || e.groups < 2 || g.to > g.from+1 {
+			epoch, ok := g.one()
+			if !ok || covered[j] == 0 || g.count == 0 || sums[epoch].groups < 2 {
 				continue
 			}
+			e := &sums[epoch]
 			n := float64(g.count)
 			x := g.sum - n*(reference+e.excess/e.packets)
 			z := x * x / n * e.groups / (e.groups - 1)

@@ -153,7 +153,8 @@ func poisson(rng *rand.Rand, mean float64) int {
 
 // hourClasses divide the flows asked about.
 var hourClasses = []perflow.Class{
-	{Name: "100–999", Least: 100, Most: 999}, {Name: "1,000–9,999", Least: 1000, Most: 9999}, {Name: "≥ 10,000", Least: 10_000, Most: perflow.Unlimited},
+	{Name: "100–999", Least: 100, Most: 999}, {Name: "1,000–9,999", Least: 1000, Most: 9999},
+	{Name: "≥ 10,000", Least: 10_000, Most: perflow.Unlimited},
 }
 
 func measureHour(run *experiment.Run) {
@@ -165,11 +166,13 @@ func measureHour(run *experiment.Run) {
 	c.Identity, c.Counters = run.SeedOf("hour"), int(rate*60/hourLoad)
 	table := run.Table("", "Flows of an hour, and their 95 % intervals",
 		"loss", "flow records", "method", "packets of the flow", "flows", "no answer", "median error", "intervals that hold", "median half width")
-	costs := run.Table("costs", "What it takes", "loss", "packets", "bits a packet", "read for one flow (kB)", "for 1,000 flows (MB)", "the elephant")
+	costs := run.Table("costs", "What it takes", "loss", "packets", "bits a packet",
+		"read for one flow (kB)", "for 1,000 flows (MB)", "the elephant")
 	coverage := run.Figure(plot.Figure{
 		Name: "coverage", Title: "Flows of an hour whose mean is in its 95 % interval",
-		Caption: "An elephant of 30 % of the packets among them, clocks 2 ms apart, packets that overtake each other, half of the losses in bursts.",
-		X:       plot.Axis{Label: "packets lost (%)"}, Y: plot.Axis{Label: "flows (%)", Min: 0, Max: 100},
+		Caption: "An elephant of 30 % of the packets among them, clocks 2 ms apart, packets that overtake each " +
+			"other, half of the losses in bursts.",
+		X: plot.Axis{Label: "packets lost (%)"}, Y: plot.Axis{Label: "flows (%)", Min: 0, Max: 100},
 	})
 	coverage.Series = []plot.Series{{Name: "all records"}, {Name: "records of one packet in 100"}, {Name: "joint, all records"}}
 	dir := experiment.Try(os.MkdirTemp("", "hour"))
@@ -184,7 +187,8 @@ func measureHour(run *experiment.Run) {
 		costs.Add(h.costs()...)
 	}
 	coverage.Series = append(coverage.Series, plot.Level("asked for", 95, 0, 1))
-	run.Config("packets a second", rate, "elephant", hourElephant, "recorder", c, "clock offset, ns", hourOffset, "seconds of bursts", burstSeconds)
+	run.Config("packets a second", rate, "elephant", hourElephant, "recorder", c, "clock offset, ns", hourOffset,
+		"seconds of bursts", burstSeconds)
 	run.Note("The truth is the mean over the packets that arrived. Half of the losses are even and half in bursts, of 2 % of all seconds, "+
 		"in which delays are threefold; larger flows wait longer. Records have the packets that arrived, or one in 100 of them, with the "+
 		"doubt that comes of it; a record of none is left out.",

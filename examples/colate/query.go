@@ -101,7 +101,8 @@ func (opt *queryOptions) known() (flow, error) {
 		}
 	}
 	if opt.packets == 0 || opt.from.IsZero() || opt.to.IsZero() {
-		return flow{}, fmt.Errorf("%s is not in flows.csv (colate list prints what is); for a flow that is not, give -packets, -from and -to", name(&opt.flow))
+		return flow{}, fmt.Errorf("%s is not in flows.csv (colate list prints what is); for a flow that is not, give -packets, -from and -to",
+			name(&opt.flow))
 	}
 	return flow{tuple: opt.flow}, nil
 }
