@@ -141,7 +141,7 @@ func TestIntervalCoverage(t *testing.T) {
 			}
 			t.Logf("%s, flows of %d packets or more: %d of %d intervals hold, of %d flows", name, least, hits, n, len(list))
 			good := float64(hits) >= confidence*float64(n)-shortfall(n, confidence)
-			if good == w.blind || n < 10 {
+			if good == w.blind || n < 5 {
 				t.Errorf("%s, flows of %d packets or more: %d of %d intervals hold", name, least, hits, n)
 			}
 		}
