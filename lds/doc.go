@@ -21,8 +21,9 @@
 // accurate. The sketches also tell loss, packets, bytes, mean packet size and
 // heavy hitters. [NewRotation] measures interval after interval, an
 // [Accumulator] adds intervals up so that losses cost little, and [Plan] sizes a
-// sketch. [Simple], the paper's SDS, is for packets that carry the time they
-// were sent.
+// sketch. [Keyed] is for those who have no flow records: up to its limit it
+// gives every flow back. [Simple], the paper's SDS, is for packets that carry
+// the time they were sent.
 //
 // # What it assumes
 //
@@ -46,25 +47,21 @@
 //
 // # Choosing a Config
 //
-// With a Spread of 1, give a row about as many columns as there are flows if
-// most of them matter, and a tenth of that if only large ones do. Without loss,
-// fewer and larger rows have the smaller median error, and at the far end none
-// is much better: of 70,000 cells for 146,000 flows, one row had a fifth of the
-// median of four for flows of 100 packets and more (0.7 %, 3.3 %), and their
-// 95th percentiles were about equal. Decode, with known counts, had less than
-// both with any number of rows; with one it cannot tell flows apart that share a
-// cell, and from three on it is no better with more. Against loss, a flow should
-// expect less than one lost packet in some of its cells: with a Spread of k and a
-// row that samples at p, it bears about k/p. Rows of different Rates are for
-// large flows: at 0.5 % loss, of those of 1,000 packets and more, one in twenty
-// was off by more than 12 %, where rows that see every packet had no estimate
-// for two in five; for flows of 100 they cost some precision as long as loss is
-// below 1 %. Per-flow state would be as large as a column for each flow, but its
-// size is not known before the flows come; a sketch's is, and Update takes no
-// lookup.
+// [Plan] chooses by the number and sizes of flows, loss and memory. With a
+// Spread of 1, a row has about as many columns as there are flows if most of
+// them matter, and a tenth of that if only large ones do. Four rows are enough.
 //
-// These figures are those of the experiments lds-rows and lds-11 of the project's
-// bench.
+// Where nothing is lost, rows that see every packet are best, and fewer and
+// larger ones have the smaller median error by Estimate. Where packets are lost,
+// compare often and use an [Accumulator]; and let some rows sample, as
+// [DefaultConfig] does: with a Spread of k and a row that samples at p, a flow
+// bears about k/p losses between two comparisons. A Spread costs more precision
+// than rows that sample, at the same memory.
+//
+// The experiments lds-rows, ours-lds-default and ours-lds-accumulate of the
+// project's bench show this in figures:
+//
+//	go run ./bench ours-lds-default ours-lds-accumulate
 //
 // # Source
 //

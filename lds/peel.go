@@ -1,0 +1,180 @@
+package lds
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A Peeled is what two Keyed sketches tell of their flows.
+type Peeled struct {
+	Flows []PeeledFlow // the slowest first, and those without a mean at the end
+	// Complete says that Flows are all there were. Otherwise there were too many
+	// for the sketch: those in Flows are right, and LeftSent packets upstream
+	// and LeftReceived downstream are of flows that are not told apart.
+	Complete               bool
+	LeftSent, LeftReceived uint64
+}
+
+// A PeeledFlow is one flow. Lost is Sent less Received, below 0 where packets
+// came twice or had been on their way when the interval began.
+type PeeledFlow struct {
+	Key            hashing.Flow // the first 45 bits of the flow's digest
+	Sent, Received uint64
+	Lost           int64
+	// Mean is the mean delay in nanoseconds, exactly, if Whole: if the same
+	// packets were sent and received.
+	Mean  float64
+	Whole bool
+}
+
+// Is reports whether this is flow f.
+func (p *PeeledFlow) Is(f hashing.Flow) bool {
+	key, _ := keyOf(f)
+	return key == p.Key
+}
+
+// Peel takes two points' sketches of an interval apart. A cell with packets of
+// one flow only tells its key, which is the sum of keys divided by the count;
+// taken out of its other two cells, it leaves some of these with one flow, and
+// so on. With no more flows than [KeyedConfig.Flows] that ends with all; with
+// some more, early, and Complete is false.
+//
+// It returns [estimate.ErrMismatch] if the Configs differ, and
+// [estimate.ErrNoSamples] if there were no packets.
+func Peel(up, down *Keyed) (Peeled, error) {
+	if up.config != down.config {
+		return Peeled{}, fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, up.config, down.config)
+	}
+	sent, leftSent := up.peel()
+	received, leftReceived := down.peel()
+	if len(sent)+len(received) == 0 && leftSent+leftReceived == 0 {
+		return Peeled{}, fmt.Errorf("lds: %w", estimate.ErrNoSamples)
+	}
+	result := Peeled{Complete: leftSent+leftReceived == 0, LeftSent: leftSent, LeftReceived: leftReceived}
+	for key, u := range sent {
+		d, ok := received[key]
+		if !ok && leftReceived > 0 {
+			continue // it may be among those that are left
+		}
+		result.Flows = append(result.Flows, peeledFlow(key, u, d))
+	}
+	for key, d := range received {
+		if _, ok := sent[key]; !ok && leftSent == 0 {
+			result.Flows = append(result.Flows, peeledFlow(key, cell{}, d))
+		}
+	}
+	slices.SortFunc(result.Flows, func(a, b PeeledFlow) int {
+		switch {
+		case a.Whole != b.Whole && a.Whole:
+			return -1
+		case a.Whole != b.Whole:
+			return 1
+		}
+		return cmp.Or(cmp.Compare(b.Mean, a.Mean), cmp.Compare(a.Key, b.Key))
+	})
+	return result, nil
+}
+
+func peeledFlow(key hashing.Flow, up, down cell) PeeledFlow {
+	f := PeeledFlow{
+		Key: key, Sent: uint64(up.count()), Received: uint64(down.count()),
+		Lost: int64(up.count()) - int64(down.count()), Whole: up.tally == down.tally,
+	}
+	if f.Whole {
+		f.Mean = float64(int64(down.sum-up.sum)) / float64(f.Sent)
+	}
+	return f
+}
+
+// peel returns the flows of one point, each with the sum, count and digest of
+// its packets, and how many packets are left of others.
+func (s *Keyed) peel() (flows map[hashing.Flow]cell, left uint64) {
+	rest := &Keyed{config: s.config, cells: slices.Clone(s.cells)}
+	flows = map[hashing.Flow]cell{}
+	waiting := make([]uint32, 0, len(rest.cells))
+	for at := range rest.cells {
+		waiting = append(waiting, uint32(at))
+	}
+	inverses := map[uint32]uint64{}
+	for len(waiting) > 0 {
+		at := waiting[len(waiting)-1]
+		waiting = waiting[:len(waiting)-1]
+		one := rest.cells[at]
+		key, ok := rest.single(uint64(at), inverses)
+		if !ok {
+			continue
+		}
+		flow := flows[key]
+		flow.add(one.sum, one.tally)
+		flows[key] = flow
+		i, j, k := rest.places(key)
+		for _, place := range []uint64{i, j, k} {
+			c := &rest.cells[place]
+			c.sum -= one.sum
+			c.tally -= one.tally
+			c.keys = (c.keys + keyPrime - one.keys) % keyPrime
+			if place != uint64(at) {
+				waiting = append(waiting, uint32(place))
+			}
+		}
+	}
+	most := [keyedRows]uint64{}
+	for at, c := range rest.cells {
+		most[at/s.config.Columns] += uint64(c.count())
+		if c != (keyedCell{}) {
+			most[at/s.config.Columns] = max(most[at/s.config.Columns], 1)
+		}
+	}
+	return flows, slices.Max(most[:])
+}
+
+// single returns the key of the one flow in a cell, if it holds no other.
+func (s *Keyed) single(at uint64, inverses map[uint32]uint64) (hashing.Flow, bool) {
+	c := &s.cells[at]
+	n := c.count()
+	if n == 0 {
+		return 0, false
+	}
+	inverse, ok := inverses[n]
+	if !ok {
+		inverse = invertKey(uint64(n))
+		inverses[n] = inverse
+	}
+	sum := multiplyKeys(c.keys, inverse)
+	key, checked := keyOf(hashing.Flow(sum >> 16 << (64 - keyBits)))
+	if checked != sum {
+		return 0, false
+	}
+	// With no fewer packets in its other cells, packets only ever become fewer:
+	// peeling ends, whatever the record.
+	i, j, k := s.places(key)
+	return key, (at == i || at == j || at == k) && min(s.cells[i].count(), s.cells[j].count(), s.cells[k].count()) >= n
+}
+
+// multiplyKeys is a × b modulo keyPrime.
+func multiplyKeys(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	x := low&keyPrime + (low>>61 | high<<3)
+	x = x&keyPrime + x>>61
+	if x >= keyPrime {
+		x -= keyPrime
+	}
+	return x
+}
+
+// invertKey is 1/n modulo keyPrime, by Fermat's little theorem.
+func invertKey(n uint64) uint64 {
+	inverse, power := uint64(1), n%keyPrime
+	for e := uint64(keyPrime - 2); e > 0; e >>= 1 {
+		if e&1 == 1 {
+			inverse = multiplyKeys(inverse, power)
+		}
+		power = multiplyKeys(power, power)
+	}
+	return inverse
+}
