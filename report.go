@@ -2,6 +2,7 @@ package hoplag
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -141,6 +142,11 @@ func (d *Delay) correct(r clock.Reading, length time.Duration) {
 	}
 	c := r.Correct(d.Delay, evenly*float64(length))
 	d.Delay, d.ClockInterval = c.Delay, c.Certain
+	// The reading is of the interval's middle, and all packets may have come
+	// at one of its ends.
+	ends := math.Abs(r.Drift) * float64(length) / 2
+	d.ClockInterval.Low -= ends
+	d.ClockInterval.High += ends
 	for i := range d.Quantiles {
 		q := &d.Quantiles[i]
 		q.Delay -= r.Offset
