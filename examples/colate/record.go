@@ -56,6 +56,33 @@ type point struct {
 	before   colate.Summary
 }
 
+// newPoint opens a point's store, and tells what is damaged in it.
+func newPoint(opt *recordOptions, i int, stdout io.Writer) (*point, error) {
+	store, err := openStore(opt.dir, i, colate.StoreOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range store.Damages() {
+		fmt.Fprintf(stdout, "damaged: %v\n", d)
+	}
+	rotation, err := colate.NewRotation(opt.config)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return &point{rotation: rotation, store: store, before: store.Summary()}, nil
+}
+
+// tell prints what was stored.
+func (p *point) tell(name string, stdout io.Writer) {
+	now := p.store.Summary()
+	epochs, bytes := now.Epochs-p.before.Epochs, now.Bytes-p.before.Bytes
+	fmt.Fprintf(stdout, "%-8s %d packets in %d epochs, %d bytes: %.1f bits a packet\n",
+		name+":", p.packets, epochs, bytes, float64(bytes)*8/float64(max(p.packets, 1)))
+	if p.other > 0 {
+		fmt.Fprintf(stdout, "         and %d frames without IP, not recorded\n", p.other)
+	}
+}
+
 // update records a packet, after storing the epoch that is over. A switch
 // would leave the writing to another thread; the rotation's other recorder goes
 // on meanwhile.
@@ -102,26 +129,32 @@ func record(opt recordOptions, stdout io.Writer) error {
 	}
 	var at [2]*point
 	for i := range at {
-		store, err := openStore(opt.dir, i, colate.StoreOptions{})
-		if err != nil {
+		var err error
+		if at[i], err = newPoint(&opt, i, stdout); err != nil {
 			return err
-		}
-		rotation, err := colate.NewRotation(opt.config)
-		if err != nil {
-			return err
-		}
-		at[i] = &point{rotation: rotation, store: store, before: store.Summary()}
-		for _, d := range store.Damages() {
-			fmt.Fprintf(stdout, "damaged: %v\n", d)
 		}
 	}
 	flows := newFlowTable()
-	pair := trace.NewPair(readers[0], readers[1])
+	if err := pass(&opt, trace.NewPair(readers[0], readers[1]), at, flows); err != nil {
+		return err
+	}
+	for i, p := range at {
+		if err := p.finish(); err != nil {
+			return err
+		}
+		p.tell(points[i], stdout)
+	}
+	fmt.Fprintf(stdout, "flows:   %d\n", len(flows.flows))
+	return flows.write(opt.dir)
+}
+
+// pass shows all packets to the points that they were captured at.
+func pass(opt *recordOptions, pair *trace.Pair, at [2]*point, flows *flowTable) error {
 	var frame hashing.Frame
 	for {
 		side, rec, err := pair.Next()
 		if err == io.EOF {
-			break
+			return nil
 		}
 		if err != nil {
 			return err
@@ -143,18 +176,4 @@ func record(opt recordOptions, stdout io.Writer) error {
 		}
 		flows.update(side, &frame.Tuple, rec.Time)
 	}
-	for i, p := range at {
-		if err := p.finish(); err != nil {
-			return err
-		}
-		now := p.store.Summary()
-		epochs, bytes := now.Epochs-p.before.Epochs, now.Bytes-p.before.Bytes
-		fmt.Fprintf(stdout, "%-8s %d packets in %d epochs, %d bytes: %.1f bits a packet\n",
-			points[i]+":", p.packets, epochs, bytes, float64(bytes)*8/float64(max(p.packets, 1)))
-		if p.other > 0 {
-			fmt.Fprintf(stdout, "         and %d frames without IP, not recorded\n", p.other)
-		}
-	}
-	fmt.Fprintf(stdout, "flows:   %d\n", len(flows.flows))
-	return flows.write(opt.dir)
 }
