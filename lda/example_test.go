@@ -24,7 +24,7 @@ func ExampleEstimate() {
 			down.Update(p, now+20_000+i%100) // 20 µs later
 		}
 	}
-	data, _ := up.MarshalBinary() // 27 KiB, to be sent to the other point
+	data, _ := up.MarshalBinary() // 70 KiB, to be sent to the other point
 
 	var sent lda.Aggregator
 	if err := sent.UnmarshalBinary(data); err != nil {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -96,7 +97,7 @@ func settingOf(r *rand.Rand, full bool) setting {
 // judged counts reports.
 type judged struct {
 	intervals, refused, outside, beyond int
-	below, above                        float64 // sums of the distances of the ends from the mean, in mean delays
+	below, above                        []float64 // how far the ends are from the mean, in mean delays, where clocks agree
 }
 
 func (j *judged) add(o *judged) {
@@ -104,8 +105,8 @@ func (j *judged) add(o *judged) {
 	j.refused += o.refused
 	j.outside += o.outside
 	j.beyond += o.beyond
-	j.below += o.below
-	j.above += o.above
+	j.below = append(j.below, o.below...)
+	j.above = append(j.above, o.above...)
 }
 
 func measureRight(run *experiment.Run) {
@@ -123,13 +124,13 @@ func measureRight(run *experiment.Run) {
 		count(byPackets, s.packets, found)
 	}
 	t := run.Table("right", fmt.Sprintf("Reports judged by intervals of %v %%", 100*sure),
-		"of", "intervals", "refused", "outside", "per 1,000 good", "low end at", "high end at", "central limit outside")
+		"of", "intervals", "refused", "outside", "per 1,000 good", "low end (median)", "high end (median)", "central limit outside")
 	row := func(name string, j *judged) {
 		if j != nil {
 			good := max(1, j.intervals-j.refused)
 			t.Add(name, fmt.Sprint(j.intervals), experiment.Percent(float64(j.refused)/float64(j.intervals)),
 				fmt.Sprint(j.outside), fmt.Sprintf("%.3f", 1000*float64(j.outside)/float64(good)),
-				experiment.Percent(-j.below/float64(good)), experiment.Percent(j.above/float64(good)), fmt.Sprint(j.beyond))
+				experiment.Percent(-perflow.Quantile(j.below, 0.5)), experiment.Percent(perflow.Quantile(j.above, 0.5)), fmt.Sprint(j.beyond))
 		}
 	}
 	for _, tail := range tails {
@@ -148,6 +149,8 @@ func measureRight(run *experiment.Run) {
 	good := max(1, total.intervals-total.refused)
 	run.Keeps("good reports outside their 99.9 % interval", "at most 1 in 1,000",
 		fmt.Sprintf("%d of %d", total.outside, good), 1000*total.outside <= good).Headline = true
+	run.Note("The high end reaches for packets 1,000 times slower than the mean of which the sample may have none. Without that reach the " +
+		"central limit interval is narrow on both sides, and outside as often as the last column says.")
 	run.Config("confidence", sure, "losses", rightLosses, "delays", rightDelays, "offsets", rightOffsets)
 }
 
@@ -185,8 +188,10 @@ func (j *judged) judge(r *lda.Report, all map[reportKey]*truth, scale float64) {
 	if !i.Contains(mean) {
 		j.outside++
 	}
-	j.below += (r.Result.Mean - i.Low) / scale
-	j.above += (i.High - r.Result.Mean) / scale
+	if is.offset == 0 {
+		j.below = append(j.below, (r.Result.Mean-i.Low)/scale)
+		j.above = append(j.above, (i.High-r.Result.Mean)/scale)
+	}
 	if !r.Result.CentralLimitInterval(sure).Contains(mean) {
 		j.beyond++
 	}
