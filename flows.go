@@ -12,7 +12,7 @@ import (
 
 // A FlowDelay is the one-way delay of a flow.
 type FlowDelay struct {
-	Flow   hashing.Flow // as [Point.Flow] names it
+	Flow   hashing.Flow `json:",string"` // as [Point.Flow] names it; text in JSON, whose numbers are shorter
 	Mean   float64      // nanoseconds
 	StdDev float64      // nanoseconds, 0 where it is not known
 	Sent   uint64       // at most how many of its packets were sent
