@@ -179,7 +179,7 @@ func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	result := a.tally(s, f)
 	p := a.profile(f)
 	if p.total == 0 || s.absent(f) {
-		return result, estimate.ErrNoSamples
+		return result, errNoSamples
 	}
 	var list readings
 	for r := range c.Rows {
@@ -202,11 +202,11 @@ func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 		}
 	}
 	if list.used == 0 {
-		return result, estimate.ErrNoSamples
+		return result, errNoSamples
 	}
 	purity, noise := a.read(&result, &p, &list)
 	if result.Share < leastShare {
-		return result, estimate.ErrNoSamples
+		return result, errNoSamples
 	}
 	own, variance := s.likely(f, s.prior, &s.others)
 	own = max(own-math.Sqrt(variance), 1)

@@ -118,7 +118,7 @@ func readConfig(r *wire.Reader) (Config, error) {
 	flag := r.Uint8()
 	c.Bytes = flag == 1
 	if err := c.Validate(); err != nil {
-		return Config{}, fmt.Errorf("%w: %w", estimate.ErrEncoding, err)
+		return Config{}, fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
 	}
 	if flag > 1 {
 		return Config{}, fmt.Errorf("lds: %w: flag %d, want 0 or 1", estimate.ErrEncoding, flag)

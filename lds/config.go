@@ -84,9 +84,7 @@ var DefaultConfig = Config{
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (c *Config) Validate() error {
-	bad := func(field string, got any, want string) error {
-		return fmt.Errorf("lds: %w: %s is %v, want %s", estimate.ErrConfig, field, got, want)
-	}
+	bad := func(field string, got any, want string) error { return estimate.Invalid("lds", field, got, want) }
 	if c.Rows < 1 || c.Rows > MaxRows {
 		return bad("Rows", c.Rows, fmt.Sprintf("1 to %d", MaxRows))
 	}

@@ -1,12 +1,17 @@
 package lds
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
+
+// errNoSamples is made once, so that an answer that there is none allocates
+// nothing.
+var errNoSamples = fmt.Errorf("lds: %w", estimate.ErrNoSamples)
 
 // A Result is what two sketches say about one flow.
 type Result struct {
@@ -101,7 +106,7 @@ func estimateBy(up, down *Sketch, f hashing.Flow, load func(n, rate float64) flo
 	}
 	result.Sent, result.Received, result.Lost = up.Packets(f), down.Packets(f), lost(up, down, f)
 	if result.Usable == 0 || up.absent(f) {
-		return result, estimate.ErrNoSamples
+		return result, errNoSamples
 	}
 
 	// A row's cells hold different packets, and so their sums tell of the

@@ -189,7 +189,7 @@ func (s *Keyed) UnmarshalBinary(data []byte) error {
 	}
 	c := KeyedConfig{Identity: r.Uint64(), Columns: r.Size()}
 	if err := c.Validate(); err != nil {
-		return fmt.Errorf("%w: %w", estimate.ErrEncoding, err)
+		return fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
 	}
 	if err := r.Expect(int64(c.MemorySize())); err != nil {
 		return fmt.Errorf("lds: cells: %w", err)

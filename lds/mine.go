@@ -3,7 +3,6 @@ package lds
 import (
 	"math"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -37,7 +36,7 @@ func (s *Sketch) MeanPacketSize(f hashing.Flow) (float64, error) {
 		return 0, err
 	}
 	if packets == 0 {
-		return 0, estimate.ErrNoSamples
+		return 0, errNoSamples
 	}
 	return float64(bytes) / float64(packets), nil
 }

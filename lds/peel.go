@@ -53,7 +53,7 @@ func Peel(up, down *Keyed) (Peeled, error) {
 	sent, leftSent := up.peel()
 	received, leftReceived := down.peel()
 	if len(sent)+len(received) == 0 && leftSent+leftReceived == 0 {
-		return Peeled{}, fmt.Errorf("lds: %w", estimate.ErrNoSamples)
+		return Peeled{}, errNoSamples
 	}
 	result := Peeled{Complete: leftSent+leftReceived == 0, LeftSent: leftSent, LeftReceived: leftReceived}
 	for key, u := range sent {

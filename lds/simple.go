@@ -31,6 +31,14 @@ func (c *SimpleConfig) Validate() error {
 	return full.Validate()
 }
 
+// EncodedSize is the size of a sketch's encoding in bytes.
+func (c *SimpleConfig) EncodedSize() int {
+	return 5 + 8 + 1 + 4 + 1 + c.Rows*c.Columns*(wire.BytesOf(c.SumBits)+countBytes) + 4
+}
+
+// MemorySize is how many bytes the cells of a sketch take in memory.
+func (c *SimpleConfig) MemorySize() int { return 16 * c.Rows * c.Columns }
+
 // Simple is the paper's SDS (section 2.2), for a receiver that knows each
 // packet's delay, because packets carry the time they were sent. It needs no
 // second sketch, no spread and no digest: a lost packet has no delay and
@@ -49,6 +57,12 @@ func NewSimple(c SimpleConfig) (*Simple, error) {
 		return nil, err
 	}
 	return &Simple{cells: make([]cell, c.Rows*c.Columns), config: c}, nil
+}
+
+// NewSimpleRotation returns two empty sketches in turn, for one interval after
+// another. The error wraps [estimate.ErrConfig].
+func NewSimpleRotation(c SimpleConfig) (*estimate.Rotation[*Simple], error) {
+	return estimate.NewRotation(func() (*Simple, error) { return NewSimple(c) })
 }
 
 // Config returns the configuration that the sketch was made with.
@@ -83,10 +97,20 @@ func (s *Simple) Estimate(f hashing.Flow) (SimpleResult, error) {
 		}
 	}
 	if least.count() == 0 {
-		return SimpleResult{}, estimate.ErrNoSamples
+		return SimpleResult{}, errNoSamples
 	}
 	n := uint64(least.count())
 	return SimpleResult{Mean: float64(estimate.SignExtend(least.sum, int(s.config.SumBits))) / float64(n), N: n}, nil
+}
+
+// Packets returns how many packets flow f had at most: the count of the least
+// loaded of its cells.
+func (s *Simple) Packets(f hashing.Flow) uint64 {
+	least := s.cells[s.at(0, f)].count()
+	for r := range s.config.Rows {
+		least = min(least, s.cells[s.at(r, f)].count())
+	}
+	return uint64(least)
 }
 
 // Merge adds what b saw to s. The error wraps [estimate.ErrMismatch] if the
@@ -148,7 +172,7 @@ func (s *Simple) UnmarshalBinary(data []byte) error {
 	}
 	c := SimpleConfig{Identity: r.Uint64(), Rows: int(r.Uint8()), Columns: r.Size(), SumBits: r.Uint8()}
 	if err := c.Validate(); err != nil {
-		return fmt.Errorf("%w: %w", estimate.ErrEncoding, err)
+		return fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
 	}
 	if err := r.Expect(int64(c.Rows) * int64(c.Columns) * int64(wire.BytesOf(c.SumBits)+countBytes)); err != nil {
 		return fmt.Errorf("lds: cells: %w", err)

@@ -237,3 +237,30 @@ func TestSimpleConfigIsValidated(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestSimpleHasPacketsSizesAndTurns(t *testing.T) {
+	c := SimpleConfig{Rows: 3, Columns: 70, SumBits: 40}
+	r, err := NewSimpleRotation(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 500 {
+		r.Active().Update(hashing.Flow(hashing.Word(1, uint64(i%7))), 5)
+	}
+	done, err := r.Rotate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := done.Packets(hashing.Flow(hashing.Word(1, 3))); n < 71 || n > 500 {
+		t.Errorf("%d packets, want 71 or some more", n)
+	}
+	if n := done.Packets(12345); n > 500 {
+		t.Errorf("%d packets of a flow that was not there", n)
+	}
+	if got := len(encode(t, done)); got != c.EncodedSize() {
+		t.Errorf("%d bytes, want %d", got, c.EncodedSize())
+	}
+	if err := r.Release(done); err != nil || done.Packets(hashing.Flow(hashing.Word(1, 3))) != 0 {
+		t.Errorf("not empty after its release: %v", err)
+	}
+}
