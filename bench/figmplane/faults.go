@@ -11,8 +11,8 @@ import (
 var faults = experiment.Experiment{
 	Name: "ours-mplane-faults", Group: group,
 	Title: "Slow segments that are named",
-	Claim: "A segment whose mean delay doubles is named, and nothing else, in at least 99 % of the runs; with nothing slow, something is named " +
-		"in at most 1 %. Clocks a second apart that drift by 50 ppm and are set now and then, 5 % loss in bursts, reports that are lost.",
+	Claim: "A segment whose mean delay doubles is named, and nothing else, in at least 99 % of the runs; with nothing slow, something is " +
+		"named in at most 1 %. Clocks a second apart that drift by 50 ppm and are set now and then, 5 % loss in bursts, reports that are lost.",
 	Weight: 300, Quick: 6,
 	Measure: measureFaults,
 }
@@ -93,10 +93,10 @@ func (w *world) alarm(suspects []mplane.Suspect) bool {
 
 func measureFaults(run *experiment.Run) {
 	runs := run.Pick(10, 500)
-	table := run.Table("faults", "Faults that are named", "upgraded", "delay of the slow segment", "runs", "named first", "named alone", "not measured, and said",
-		"false alarms, of looks")
-	f := run.Figure(plot.Figure{Name: "named", Title: "Slow segments that are named", X: plot.Axis{Label: "delay of the slow segment (times its usual)"},
-		Y: plot.Axis{Label: "runs that name it (%)"}})
+	table := run.Table("faults", "Faults that are named", "upgraded", "delay of the slow segment", "runs", "named first", "named alone",
+		"not measured, and said", "false alarms, of looks")
+	f := run.Figure(plot.Figure{Name: "named", Title: "Slow segments that are named",
+		X: plot.Axis{Label: "delay of the slow segment (times its usual)"}, Y: plot.Axis{Label: "runs that name it (%)"}})
 	for k, share := range experiment.Each(run, []float64{1, 0.15}) {
 		what := fmt.Sprintf("%s of the routers upgraded", experiment.Percent(share))
 		line := plot.Series{Name: what, Pair: k + 1}
@@ -112,18 +112,20 @@ func measureFaults(run *experiment.Run) {
 			rate := func(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
 			named, alarms := rate(o.named+o.unknown, o.runs), rate(o.alarms, o.looks)
 			line.Add(1+times, 100*rate(o.named, o.runs))
-			table.Add(experiment.Percent(share), fmt.Sprintf("%g times", 1+times), fmt.Sprint(o.runs), experiment.Percent(rate(o.named, o.runs)),
+			table.Add(experiment.Percent(share), fmt.Sprintf("%g times", 1+times), fmt.Sprint(o.runs),
+				experiment.Percent(rate(o.named, o.runs)),
 				experiment.Percent(rate(o.alone, o.runs)), experiment.Percent(rate(o.unknown, o.runs)), experiment.Percent(alarms))
 			if times == 1 {
 				run.Keeps("a segment of twice its usual delay is named first, or said not to be measured: "+what, "at least 99 %",
 					experiment.Percent(named), named >= 0.99).Headline = true
-				run.Keeps("something is named where nothing is slow: "+what, "at most 1 %", experiment.Percent(alarms), alarms <= 0.01).Headline = true
+				run.Keeps("something is named where nothing is slow: "+what, "at most 1 %",
+					experiment.Percent(alarms), alarms <= 0.01).Headline = true
 			}
 		}
 		f.Series = append(f.Series, line)
 	}
 	run.Config("history", history, "packets an interval", packetsEach, "reports lost", lostReports, "runs", runs, "lda", small)
 	run.Note("Every run draws a map of 14 routers, a path of at least three links, and for each of its segments a wire or a queue with its own " +
-		"load, Poisson or bursty on all scales of time, and loss. Both ends have an LDA of 512 cells; the station gets what they give, and for the " +
-		"clocks' sake drawn reports of the other segments. One clock is set by up to 10 ms at some time in half of the runs.")
+		"load, Poisson or bursty on all scales of time, and loss. Both ends have an LDA of 512 cells; the station gets what they give, and for " +
+		"the clocks' sake drawn reports of the other segments. One clock is set by up to 10 ms at some time in half of the runs.")
 }

@@ -39,9 +39,11 @@ func measureSprint(run *experiment.Run) {
 		experiment.IsBetween(float64(before.Hops), 9e5, 1.1e6, 0))
 	hops := float64(greedy.Steps[44].Hops)
 	run.Within("probe hop count, 45 upgraded by Algorithm 1, of that of none", "1 %", hops/float64(before.Hops), 0.01, 0.1)
-	run.Holds("mean segment, none upgraded", "4 hops", experiment.Number(before.MeanSegment), experiment.IsBetween(before.MeanSegment, 4, 4, 0.2))
+	run.Holds("mean segment, none upgraded", "4 hops", experiment.Number(before.MeanSegment),
+		experiment.IsBetween(before.MeanSegment, 4, 4, 0.2))
 	mean := greedy.Steps[49].MeanSegment
-	run.Holds("mean segment, 50 upgraded by Algorithm 1", "around 1.5 hops", experiment.Number(mean), experiment.IsBetween(mean, 1.5, 1.5, 0.1))
+	run.Holds("mean segment, 50 upgraded by Algorithm 1", "around 1.5 hops", experiment.Number(mean),
+		experiment.IsBetween(mean, 1.5, 1.5, 0.1))
 }
 
 // measureMap upgrades a map's routers in each order, and draws Fig. 9.
@@ -51,7 +53,8 @@ func measureMap(run *experiment.Run, n *mplane.Network, name string) map[mplane.
 		X: plot.Axis{Label: "upgraded routers"}, Y: plot.Axis{Label: "hops of all probes", Scale: plot.Log}})
 	segments := run.Figure(plot.Figure{Name: "b", Title: "Hops of a segment, " + name,
 		X: plot.Axis{Label: "upgraded routers"}, Y: plot.Axis{Label: "hops"}})
-	table := run.Table("upgrades", "Coverage, "+name, "order", "upgraded", "probe hop count", "mean segment", "longest segment")
+	table := run.Table("upgrades", "Coverage, "+name,
+		"order", "upgraded", "probe hop count", "mean segment", "longest segment")
 	plans := map[mplane.Order]mplane.UpgradePlan{}
 	orders := []struct {
 		order mplane.Order
@@ -59,7 +62,8 @@ func measureMap(run *experiment.Run, n *mplane.Network, name string) map[mplane.
 		paper bool
 	}{{mplane.ByPaths, "Algorithm 1, by paths", true}, {mplane.ByHops, "by hops", false}, {mplane.AtRandom, "at random", true}}
 	for k, o := range experiment.Each(run, orders) {
-		plan := experiment.Try(n.PlanUpgrades(run.Context(), mplane.UpgradeDemand{Count: most, Order: o.order, Seed: run.SeedOf("order")}))
+		demand := mplane.UpgradeDemand{Count: most, Order: o.order, Seed: run.SeedOf("order")}
+		plan := experiment.Try(n.PlanUpgrades(run.Context(), demand))
 		plans[o.order] = plan
 		line := plot.Series{Name: o.name, Paper: o.paper, Pair: k + 1}
 		mean, longest := line, line
@@ -70,7 +74,8 @@ func measureMap(run *experiment.Run, n *mplane.Network, name string) map[mplane.
 			mean.Add(x, c.MeanSegment)
 			longest.Add(x, float64(c.Longest))
 			if upgraded%15 == 0 {
-				table.Add(o.name, fmt.Sprint(upgraded), experiment.Number(float64(c.Hops)), experiment.Number(c.MeanSegment), fmt.Sprint(c.Longest))
+				table.Add(o.name, fmt.Sprint(upgraded), experiment.Number(float64(c.Hops)), experiment.Number(c.MeanSegment),
+					fmt.Sprint(c.Longest))
 			}
 		}
 		add(0, plan.Before)
@@ -92,14 +97,15 @@ func judgeUpgrades(run *experiment.Run, n *mplane.Network, plans map[mplane.Orde
 	at := func(p mplane.UpgradePlan) float64 {
 		return float64(p.Steps[fifteenPercent].Hops) / float64(p.Before.Hops)
 	}
-	run.Keeps("probe hop count with 45 upgraded, of that with none", "a hundredth", experiment.Percent(at(ours)), at(ours) <= 0.01).Headline = true
+	run.Keeps("probe hop count with 45 upgraded, of that with none", "a hundredth",
+		experiment.Percent(at(ours)), at(ours) <= 0.01).Headline = true
 	run.Beats("probe hop count with 45 upgraded, of that with none: by hops, and by Algorithm 1", at(ours), at(paper), 0.02)
 	run.Holds("upgrades at random that are as good as 45 chosen ones", "far more", reached(random, paper.Steps[fifteenPercent].Hops),
 		random.Steps[len(random.Steps)-1].Hops > paper.Steps[fifteenPercent].Hops)
 	bound := experiment.Try(n.PlanUpgrades(run.Context(), mplane.UpgradeDemand{Count: fifteenPercent + 1})).Bound
-	left := float64(ours.Before.Hops - ours.Steps[fifteenPercent].Hops)
-	run.Notef("With 45 routers, no choice whatever takes more than %s of the hops off the probes; ours takes off %s.",
-		experiment.Percent(1-float64(bound)/float64(ours.Before.Hops)), experiment.Percent(left/float64(ours.Before.Hops)))
+	run.Notef("With 45 routers ours leaves %s of %s hops to the probes; no choice whatever leaves fewer than %s.",
+		experiment.Number(float64(ours.Steps[fifteenPercent].Hops)), experiment.Number(float64(ours.Before.Hops)),
+		experiment.Number(float64(bound)))
 	run.Note("Every shortest path between two routers is probed, in both directions and each of several of equal cost on its own, but where an " +
 		"upgraded router is on it: then its parts are, which are paths of their own. Algorithm 1 upgrades the router on most such paths; ours, " +
 		"the router whose paths have most hops together.")

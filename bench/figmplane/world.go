@@ -89,7 +89,9 @@ func (s *stretch) measure(r *rand.Rand, interval uint64, packets int, slow, ahea
 	if err != nil {
 		return mplane.Measurement{}, false
 	}
-	return mplane.Measurement{Segment: s.id, Sent: result.Sent, Lost: min(result.Lost, result.Sent), Delay: result.Delay, Error: result.MeanError}, true
+	return mplane.Measurement{
+		Segment: s.id, Sent: result.Sent, Lost: min(result.Lost, result.Sent), Delay: result.Delay, Error: result.MeanError,
+	}, true
 }
 
 // A world is a network, a path of it that is measured packet by packet, and
@@ -158,7 +160,8 @@ func (w *world) report(interval uint64, packets int, fault mplane.SegmentID, slo
 				if id == fault {
 					extra = slow
 				}
-				if m, ok := w.watched[id].measure(w.random, interval, packets, extra, w.ahead(id, id.From, interval), w.ahead(id, id.To, interval)); ok {
+				ahead, there := w.ahead(id, id.From, interval), w.ahead(id, id.To, interval)
+				if m, ok := w.watched[id].measure(w.random, interval, packets, extra, ahead, there); ok {
 					all = append(all, m)
 				}
 			}
@@ -183,7 +186,9 @@ func (w *world) draw(s mplane.Segment, interval uint64) mplane.Measurement {
 	}
 	usual := w.usual[s.ID]
 	mean := usual + 2e4*w.random.ExpFloat64() + w.ahead(s.ID, s.ID.To, interval) - w.ahead(s.ID, s.ID.From, interval)
-	return mplane.Measurement{Segment: s.ID, Sent: 1000, Delay: estimate.Delay{Mean: mean, StdDev: 3e4, N: 1000}, Error: 1e3}
+	return mplane.Measurement{
+		Segment: s.ID, Sent: 1000, Delay: estimate.Delay{Mean: mean, StdDev: 3e4, N: 1000}, Error: 1e3,
+	}
 }
 
 func (w *world) send(router mplane.Router, interval uint64, all []mplane.Measurement, lost float64) {
