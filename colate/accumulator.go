@@ -48,6 +48,7 @@ type Accumulator struct {
 	groups [][]group
 	memory []group
 	totals []float64
+	sorted []float64 // scratch
 }
 
 // NewAccumulator returns an empty Accumulator for flows at points of Config c.
@@ -185,12 +186,12 @@ func (a *Accumulator) flush() {
 		a.groups[i] = a.memory[from:len(a.memory):len(a.memory)]
 	}
 	m := a.config.PerFlow
-	others := newOthers(a.totals[len(a.flows)*m:])
+	typical := a.middle(a.totals[len(a.flows)*m:])
 	if !a.begun {
 		a.reference, a.begun = a.meanDelay(), true
 	}
 	for f := range a.flows {
-		a.tallyFlow(f, others)
+		a.tallyFlow(f, typical)
 	}
 	a.table.clear()
 }
@@ -207,35 +208,29 @@ func (a *Accumulator) meanDelay() float64 {
 	return sum / max(n, 1)
 }
 
-// others says how many packets of other flows a cell has: typically, and how
-// many more are too many to be believed in.
-type others struct{ typical, room float64 }
-
-func newOthers(totals []float64) others {
-	sorted := slices.Clone(totals)
-	slices.Sort(sorted)
-	middle, high := sorted[len(sorted)/2], sorted[len(sorted)*9/10]
-	return others{middle, 2 * (high - middle)}
+// limits are the numbers of packets up to which a cell of a flow with this
+// median, and one of an absent flow, is taken, given what others typically have:
+// three deviations more, of a Poisson number. A cell beyond is shared with an
+// elephant, which gives itself away by its count, without regard to its delay.
+func limits(median, typical float64) (own, absent float64) {
+	room := 3*math.Sqrt(median) + 2
+	return median + room, typical + room
 }
 
-// limits are the numbers of packets up to which a cell of a flow with this
-// median, and one of an absent flow, is taken. A cell beyond is shared with an
-// elephant, which gives itself away by its count, without regard to its delay.
-func (o others) limits(median float64) (own, absent float64) {
-	room := max(o.room, 3*math.Sqrt(median)+2)
-	return median + room, o.typical + room
+// middle is the median.
+func (a *Accumulator) middle(totals []float64) float64 {
+	a.sorted = append(a.sorted[:0], totals...)
+	slices.Sort(a.sorted)
+	return a.sorted[len(a.sorted)/2]
 }
 
 // tallyFlow adds the table's groups of one flow, and those of all absent flows
 // that are taken for it: in the same places, where its own packets let a group
 // be. So what noise does to it, it does to them.
-func (a *Accumulator) tallyFlow(f int, others others) {
+func (a *Accumulator) tallyFlow(f int, typical float64) {
 	m := a.config.PerFlow
 	first := f * m
-	var sorted [MaxPerFlow]float64
-	copy(sorted[:m], a.totals[first:first+m])
-	slices.Sort(sorted[:m])
-	limit, limitAbsent := others.limits(sorted[m/2])
+	limit, limitAbsent := limits(a.middle(a.totals[first:first+m]), typical)
 
 	own := &a.own[f]
 	var covered [MaxPerFlow]uint64
