@@ -163,6 +163,9 @@ func TestNoClockNoPrinting(t *testing.T) {
 				if pkg == frontDoor && (strings.HasPrefix(call, "time.") || call == "rand.Read") {
 					continue // crypto/rand, for nonces
 				}
+				if pkg == "rli" && call == "rand.Read" {
+					continue // crypto/rand, for the secret of a table, which changes no result
+				}
 				t.Errorf("%s: %s in a library package", name, call)
 			}
 		}

@@ -15,25 +15,26 @@ import (
 // The encoding holds what was measured, and of the link nothing. Big-endian,
 // between the head and the CRC-32C of package wire:
 //
-//	identity 8 · rate 8 · reference bytes 4 · method 1 · tolerance 4 · buffer 4 ·
+//	identity 8 · injector 4 · rate 8 · reference bytes 4 · method 1 · tolerance 4 · buffer 4 ·
 //	flows 4 · sample 8 · hold 8 · inactive 8 · active 8 · buckets 2 · floor 8
 //	counts          8 each, in the order of Counts
 //	origin          8, the mean of all delays, rounded down; 0 without any
 //	total           count 8 · first 8 · last 8 · bytes 8 · sum 8 · squares 16
-//	total histogram 4 each bucket
+//	total histogram 8 each bucket
 //	number of flows 4
-//	for each flow, by ascending hash: hash 8 · the same as for the total
+//	for each flow, by ascending hash: hash 8 · the same as for the total, but
+//	for histograms of 4 bytes each bucket
 //
 // where sums are of the delays less the origin.
 const (
 	magic   = "HRLI"
-	version = 2
+	version = 3
 
 	// maxDecoded is how much memory an encoded Config that is not the
 	// receiver's own may ask for.
-	maxDecoded = 1 << 30
+	maxDecoded = 64 << 20
 
-	configSize = 8 + 8 + 4 + 1 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2 + 8
+	configSize = 8 + 4 + 8 + 4 + 1 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2 + 8
 	sumsSize   = recordSize - 8
 )
 
@@ -55,7 +56,10 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	}
 	origin, step := r.meanOrigin()
 	dst = wire.AppendUint(dst, uint64(origin), 8)
-	dst = appendSums(dst, r.total, step, r.histogram)
+	dst = appendSums(dst, r.total, step)
+	for _, n := range r.histogram {
+		dst = wire.AppendUint(dst, n, 8)
+	}
 
 	used := make([]int, 0, r.flows.used)
 	for i := range r.flows.records {
@@ -69,7 +73,10 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	dst = wire.AppendUint(dst, uint64(len(used)), 4)
 	for _, i := range used {
 		dst = wire.AppendUint(dst, uint64(r.flows.records[i].flow), 8)
-		dst = appendSums(dst, r.flows.records[i], step, r.flows.histogram(i))
+		dst = appendSums(dst, r.flows.records[i], step)
+		for _, n := range r.flows.histogram(i) {
+			dst = wire.AppendUint(dst, uint64(n), 4)
+		}
 	}
 	return wire.Seal(dst, start), nil
 }
@@ -84,19 +91,17 @@ func (r *Receiver) meanOrigin() (origin, step int64) {
 	return r.origin + mean, -mean
 }
 
-func appendSums(dst []byte, sums record, step int64, histogram []uint32) []byte {
+func appendSums(dst []byte, sums record, step int64) []byte {
 	sums.shift(step)
 	for _, v := range [...]uint64{sums.count, uint64(sums.first), uint64(sums.last), sums.bytes, uint64(sums.sum), sums.squares.high, sums.squares.low} {
 		dst = wire.AppendUint(dst, v, 8)
-	}
-	for _, n := range histogram {
-		dst = wire.AppendUint(dst, uint64(n), 4)
 	}
 	return dst
 }
 
 func (c *Config) append(dst []byte) []byte {
 	dst = wire.AppendUint(dst, c.Identity, 8)
+	dst = wire.AppendUint(dst, uint64(c.Injector), 4)
 	dst = wire.AppendUint(dst, uint64(c.Rate), 8)
 	dst = wire.AppendUint(dst, uint64(c.ReferenceBytes), 4)
 	dst = append(dst, uint8(c.Method))
@@ -113,8 +118,8 @@ func (c *Config) append(dst []byte) []byte {
 
 // size is how many bytes the encoding of so many flows takes.
 func (c *Config) size(flows int64) int64 {
-	sums := sumsSize + 4*int64(c.Buckets)
-	return wire.Overhead + configSize + 8*countFields + 8 + sums + 4 + flows*(8+sums)
+	buckets := int64(c.Buckets)
+	return wire.Overhead + configSize + 8*countFields + 8 + sumsSize + 8*buckets + 4 + flows*(8+sumsSize+4*buckets)
 }
 
 // MarshalBinary returns the encoding. The error is always nil.
@@ -127,77 +132,100 @@ func (r *Receiver) MarshalBinary() ([]byte, error) {
 // wait. The error wraps [estimate.ErrEncoding], and r is then unchanged.
 //
 // It allocates what the encoded Config asks for, [Config.MemorySize], which can
-// be far more than the encoding is long. More than 1 GiB is refused, unless r
+// be far more than the encoding is long. More than 64 MiB are refused, unless r
 // was made with that very Config.
 func (r *Receiver) UnmarshalBinary(data []byte) error {
-	d, err := wire.Open(data, magic, version)
+	b, err := r.decode(data)
 	if err != nil {
 		return fmt.Errorf("rli: %w", err)
 	}
-	fail := func(format string, args ...any) error {
-		return fmt.Errorf("rli: %w: "+format, append([]any{estimate.ErrEncoding}, args...)...)
+	b.key = r.key
+	*r = *b
+	return nil
+}
+
+func (r *Receiver) decode(data []byte) (*Receiver, error) {
+	d, err := wire.Open(data, magic, version)
+	if err != nil {
+		return nil, err
 	}
 	c := readConfig(&d)
 	if err := c.Validate(); err != nil {
-		return fail("%w", err)
+		return nil, malformed("%w", err)
 	}
-	var counts Counts
-	for _, n := range counts.list() {
-		*n = d.Uint64()
-	}
-	origin := int64(d.Uint64())
-	b := &Receiver{}
 	// The flows are at least their lengths, so look for their number first.
 	flows := (int64(len(data)) - c.size(0)) / (c.size(1) - c.size(0))
-	if flows < 0 || flows > int64(c.Flows) || int64(len(data)) != c.size(flows) {
-		return fail("%d bytes do not hold up to %d flows", len(data), c.Flows)
+	if flows < 0 || flows > int64(c.Flows) {
+		return nil, malformed("%d bytes do not hold up to %d flows", len(data), c.Flows)
 	}
-	if size := c.MemorySize(); size > maxDecoded && c != r.config {
-		return fail("a receiver of %d bytes of memory, want up to %d", size, maxDecoded)
+	if err := d.Expect(c.size(flows) - wire.Overhead - configSize); err != nil {
+		return nil, err
 	}
-	if b, err = NewReceiver(c); err != nil {
-		return err
+	if c.memory() > maxDecoded && c != r.config {
+		return nil, malformed("a receiver of %d bytes of memory, want up to %d", c.memory(), maxDecoded)
 	}
-	b.counts = counts
-	b.total = readSums(&d, b.histogram)
+	b, err := NewReceiver(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range b.counts.list() {
+		*n = d.Uint64()
+	}
+	b.origin = int64(d.Uint64())
+	b.total = readSums(&d)
+	for i := range b.histogram {
+		b.histogram[i] = d.Uint64()
+	}
+	b.hasOrigin = b.total.count > 0
 	switch sum := b.total.sum; {
-	case b.total.count == 0 && (b.total != record{} || origin != 0):
-		return fail("delays of no packets")
+	case b.total.count == 0 && (b.total != record{} || b.origin != 0):
+		return nil, malformed("delays of no packets")
 	case b.total.count > 0 && uint64(sum) >= b.total.count:
-		return fail("delays of %d packets less their origin add up to %d, want the mean rounded down", b.total.count, sum)
+		return nil, malformed("delays of %d packets less their origin add up to %d, want the mean rounded down", b.total.count, sum)
 	}
 	if n := d.Uint32(); int64(n) != flows {
-		return fail("%d flows, room for %d", n, flows)
+		return nil, malformed("%d flows, room for %d", n, flows)
 	}
+	if err := b.decodeFlows(&d, flows); err != nil {
+		return nil, err
+	}
+	return b, d.Close()
+}
+
+func (r *Receiver) decodeFlows(d *wire.Reader, flows int64) error {
 	packets := uint64(0)
 	before := hashing.Flow(0)
 	for i := range flows {
 		f := hashing.Flow(d.Uint64())
 		if i > 0 && f <= before {
-			return fail("flow %#016x after %#016x", uint64(f), uint64(before))
+			return malformed("flow %#016x after %#016x", uint64(f), uint64(before))
 		}
 		before = f
-		at := b.flows.find(f)
-		sums := readSums(&d, b.flows.histogram(at))
+		at := r.flows.find(f)
+		sums := readSums(d)
+		histogram := r.flows.histogram(at)
+		for k := range histogram {
+			histogram[k] = d.Uint32()
+		}
 		sums.flow = f
-		if sums.count == 0 || sums.count > b.total.count-packets {
-			return fail("%d packets of flow %d of %d in all", sums.count, i, b.total.count)
+		if sums.count == 0 || sums.count > r.total.count-packets {
+			return malformed("%d packets of flow %d of %d in all", sums.count, i, r.total.count)
 		}
 		packets += sums.count
-		b.flows.claim(at, f)
-		b.flows.records[at] = sums
+		r.flows.claim(at, f)
+		r.flows.records[at] = sums
 	}
-	if err := d.Close(); err != nil {
-		return fmt.Errorf("rli: %w", err)
-	}
-	b.origin, b.hasOrigin = origin, b.total.count > 0
-	*r = *b
 	return nil
+}
+
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{estimate.ErrEncoding}, args...)...)
 }
 
 func readConfig(d *wire.Reader) Config {
 	return Config{
 		Identity:       d.Uint64(),
+		Injector:       d.Uint32(),
 		Rate:           int64(d.Uint64()),
 		ReferenceBytes: d.Size(),
 		Method:         Method(d.Uint8()),
@@ -213,7 +241,7 @@ func readConfig(d *wire.Reader) Config {
 	}
 }
 
-func readSums(d *wire.Reader, histogram []uint32) record {
+func readSums(d *wire.Reader) record {
 	sums := record{
 		count: d.Uint64(),
 		first: int64(d.Uint64()),
@@ -222,8 +250,5 @@ func readSums(d *wire.Reader, histogram []uint32) record {
 		sum:   int64(d.Uint64()),
 	}
 	sums.squares = wide{d.Uint64(), d.Uint64()}
-	for i := range histogram {
-		histogram[i] = d.Uint32()
-	}
 	return sums
 }

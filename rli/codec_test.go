@@ -17,12 +17,12 @@ import (
 )
 
 func TestReferenceGolden(t *testing.T) {
-	p := rli.ReferencePacket{Sequence: 0x0102030405060708, Sent: -2, Behind: 1500}
+	p := rli.ReferencePacket{Sequence: 0x0102030405060708, Sent: -2, Behind: 1500, Injector: 0x0a0b0c0d}
 	got, err := p.MarshalBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "48524546" + "01" + "0102030405060708" + "fffffffffffffffe" + "05dc" + "38b41cae"
+	const want = "48524546" + "02" + "0102030405060708" + "fffffffffffffffe" + "05dc" + "0a0b0c0d" + "0f6dd844"
 	if hex.EncodeToString(got) != want {
 		t.Errorf("%x, want %s", got, want)
 	}
@@ -91,7 +91,7 @@ func FuzzReferencePacket(f *testing.F) {
 // tiny is a receiver with little in it.
 func tiny(t testing.TB) *rli.Receiver {
 	c := rli.Config{
-		Identity: 1, Rate: 1e9, ReferenceBytes: 50, Method: rli.Linear, Tolerance: 2,
+		Identity: 1, Injector: 0, Rate: 1e9, ReferenceBytes: 50, Method: rli.Linear, Tolerance: 2,
 		Buffer: 4, Flows: 3, Sample: 1, Hold: 1, Inactive: 10, Active: 20, Buckets: 3, Floor: 16,
 	}
 	r := newReceiver(t, c)
@@ -108,12 +108,12 @@ func TestReceiverGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "48524c49" + "02" +
-		"0000000000000001" + "000000003b9aca00" + "00000032" + "02" + "00000002" + "00000004" + "00000003" +
+	want := "48524c49" + "03" +
+		"0000000000000001" + "00000000" + "000000003b9aca00" + "00000032" + "02" + "00000002" + "00000004" + "00000003" +
 		"3ff0000000000000" + "3ff0000000000000" + "000000000000000a" + "0000000000000014" + "0003" + "0000000000000010"
 	zero := "0000000000000000"
-	counts := map[int]string{0: "0000000000000003", 5: "0000000000000003", 12: "0000000000000002"}
-	for i := range 20 {
+	counts := map[int]string{0: "0000000000000003", 5: "0000000000000003", 14: "0000000000000002"}
+	for i := range 25 {
 		if n, ok := counts[i]; ok {
 			want += n
 		} else {
@@ -124,7 +124,7 @@ func TestReceiverGolden(t *testing.T) {
 	// -51 from there, of which 6561 + 17956 + 2601 are the squares.
 	want += "00000000000000c4" +
 		"0000000000000003" + "00000000000000c8" + "0000000000000190" + "00000000000000af" + "0000000000000002" + zero + "00000000000069ee" +
-		"00000000" + "00000000" + "00000003" +
+		zero + zero + "0000000000000003" +
 		"00000002" +
 		"0000000000000008" + "0000000000000001" + "000000000000012c" + "000000000000012c" + "000000000000004b" + "0000000000000086" + zero + "0000000000004624" +
 		"00000000" + "00000000" + "00000001" +
@@ -203,7 +203,7 @@ func TestReceiverMalformed(t *testing.T) {
 	}
 	fail(append(bytes.Clone(good), 0))
 	fail(resealed(append(bytes.Clone(good), 0)))
-	const body = 5
+	const body = 5 + 4 // and the injector
 	for name, change := range map[string]struct {
 		at int
 		to string
@@ -220,13 +220,13 @@ func TestReceiverMalformed(t *testing.T) {
 		"inactive":         {body + 49, "8000000000000000"},
 		"buckets":          {body + 65, "0004"},
 		"floor":            {body + 67, "0000000000000001"},
-		"total packets":    {body + 75 + 160 + 8, "0000000000000002"},
-		"number of flows":  {body + 75 + 160 + 8 + 68, "00000001"},
-		"a flow of no one": {body + 75 + 160 + 8 + 68 + 4 + 8, "0000000000000000"},
-		"a flow twice":     {body + 75 + 160 + 8 + 68 + 4, "0000000000000009"},
-		"out of order":     {body + 75 + 160 + 8 + 68 + 4, "000000000000000a"},
-		"not the mean":     {body + 75 + 160 + 8 + 32, "0000000000000003"},
-		"below the mean":   {body + 75 + 160 + 8 + 32, "ffffffffffffffff"},
+		"total packets":    {body + 75 + 200 + 8, "0000000000000002"},
+		"number of flows":  {body + 75 + 200 + 8 + 80, "00000001"},
+		"a flow of no one": {body + 75 + 200 + 8 + 80 + 4 + 8, "0000000000000000"},
+		"a flow twice":     {body + 75 + 200 + 8 + 80 + 4, "0000000000000009"},
+		"out of order":     {body + 75 + 200 + 8 + 80 + 4, "000000000000000a"},
+		"not the mean":     {body + 75 + 200 + 8 + 32, "0000000000000003"},
+		"below the mean":   {body + 75 + 200 + 8 + 32, "ffffffffffffffff"},
 		"8 GiB of flows":   {body + 29, "04000000"},
 	} {
 		bad := bytes.Clone(good)
@@ -252,7 +252,7 @@ func FuzzReceiver(f *testing.F) {
 		// small, so that what is well-formed fits the memory.
 		if len(data) > 50 {
 			data = bytes.Clone(data)
-			copy(data[5+25:], []byte{0, 0, 0, 9, 0, 0, 0, 9})
+			copy(data[5+29:], []byte{0, 0, 0, 9, 0, 0, 0, 9})
 			data = resealed(data)
 		}
 		r := tiny(t)

@@ -62,6 +62,13 @@ type Config struct {
 	// be Linear or Left.
 	Rate int64
 
+	// Injector is whose references the receiver takes; those of others only
+	// count as departures, and in Counts.Foreign. Where several injectors send
+	// to one place, there is a receiver for each of them, which is told of the
+	// others' packets by Pass; and where one sender sends to several places, it
+	// has an injector for each of them.
+	Injector uint32
+
 	// ReferenceBytes is the size of a reference packet on the link, counted
 	// as the sizes of other packets are; 1 to 65,536.
 	ReferenceBytes int
@@ -83,8 +90,10 @@ type Config struct {
 	Buffer int
 
 	// Flows is for how many flows there is room, 1 to MaxFlows. When it is
-	// taken, packets of further flows are shed: counted in Counts.Shed, and
-	// still part of the total. The flows that have a record keep it whole.
+	// taken, a packet of another flow may take the place of a record that is
+	// old or has few packets, with a probability that is the less, the more
+	// packets that has (counted in Counts.Evicted), or is shed (counted in
+	// Counts.Shed). All are still part of the total.
 	Flows int
 
 	// Sample is the share of the flows that are measured, chosen by their
@@ -126,9 +135,7 @@ var DefaultConfig = Config{
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (c *Config) Validate() error {
-	bad := func(field string, got any, want string) error {
-		return fmt.Errorf("rli: %w: %s is %v, want %s", estimate.ErrConfig, field, got, want)
-	}
+	bad := func(field string, got any, want string) error { return estimate.Invalid("rli", field, got, want) }
 	share := func(p float64) bool { return p > 0 && p <= 1 }
 	switch {
 	case c.Method >= methods:
@@ -161,8 +168,8 @@ func (c *Config) Validate() error {
 		return bad("Floor", c.Floor, "0 without Buckets")
 	case c.Buckets > 0 && (c.Floor < 8 || c.Floor > MaxFloor):
 		return bad("Floor", c.Floor, "8 to 2^40")
-	case c.MemorySize() > math.MaxInt: // of 32 bits
-		return bad("Flows", c.Flows, fmt.Sprintf("fewer: %d bytes are more than this machine can address", c.MemorySize()))
+	case max(c.memory(), c.size(int64(c.Flows))) > math.MaxInt: // of 32 bits
+		return bad("Flows", c.Flows, fmt.Sprintf("fewer: %d bytes are more than this machine can address", c.memory()))
 	}
 	return nil
 }
@@ -190,8 +197,14 @@ func (c *Config) slots() int {
 
 // MemorySize is how many bytes a receiver takes in memory, but for a few
 // hundred.
-func (c *Config) MemorySize() int64 {
-	size := int64(c.slots()) * (recordSize + 1 + 4*int64(c.Buckets))
+func (c *Config) MemorySize() int { return int(min(c.memory(), math.MaxInt)) }
+
+// EncodedSize is how many bytes the encoding of a receiver takes where all
+// records are in use.
+func (c *Config) EncodedSize() int { return int(min(c.size(int64(c.Flows)), math.MaxInt)) }
+
+func (c *Config) memory() int64 {
+	size := int64(c.slots())*(recordSize+1+4*int64(c.Buckets)) + 8*int64(c.Buckets)
 	size += int64(max(c.Buffer, 1)) * heldSize
 	if c.method() == BusyAware {
 		size += int64(c.Buffer+1)*periodSize + 2*shapeSize

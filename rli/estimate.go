@@ -3,6 +3,8 @@ package rli
 import (
 	"fmt"
 	"iter"
+	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -33,15 +35,21 @@ type Counts struct {
 	Left, Right uint64 // by the reference before or after them alone
 	Unestimated uint64 // not at all, as there was no reference
 
+	Invalid    uint64 // packets of fewer than 0 or more than 2^31-1 bytes, refused
 	Overflowed uint64 // packets that were estimated early because the buffer was full
 	Unheld     uint64 // packets that no record took: not drawn by Config.Hold
 	Shed       uint64 // packets that no record took: all were in use
+	Evicted    uint64 // packets whose record gave way to another flow's
 
 	References uint64 // that Reference was told of
 	Lost       uint64 // numbers left out between references
 	Duplicated uint64 // references of a number that had come
 	Reordered  uint64 // references of a number lower than one that had come
 	Restarts   uint64 // the injector began to number anew: lower numbers that were sent later, or 65 in a row
+
+	Foreign     uint64 // references of other injectors
+	Forged      uint64 // that Accept refused: not a reference, or of another key
+	Implausible uint64 // references left out: sent before earlier ones, or with a delay far below all others
 
 	// Why the busy-aware method did not believe the link.
 	Conflicts  uint64 // references that contradict what was known of the link
@@ -54,13 +62,14 @@ func (c *Counts) list() []*uint64 {
 	return []*uint64{
 		&c.Packets, &c.Passed, &c.Unsampled,
 		&c.Idle, &c.Busy, &c.Linear, &c.Left, &c.Right, &c.Unestimated,
-		&c.Overflowed, &c.Unheld, &c.Shed,
+		&c.Invalid, &c.Overflowed, &c.Unheld, &c.Shed, &c.Evicted,
 		&c.References, &c.Lost, &c.Duplicated, &c.Reordered, &c.Restarts,
+		&c.Foreign, &c.Forged, &c.Implausible,
 		&c.Conflicts, &c.Impossible, &c.Fallbacks,
 	}
 }
 
-const countFields = 20
+const countFields = 25
 
 func (c *Counts) add(b *Counts) {
 	theirs := b.list()
@@ -102,30 +111,41 @@ func (r *Receiver) Total() (Result, error) {
 // Quantile returns the delay in nanoseconds that a share p, 0 to 1, of flow
 // f's packets do not exceed, as near as the histogram's buckets are narrow: see
 // Config.Buckets. Below Config.Floor it is half of that, and beyond the last
-// bucket it is where that begins. The clocks must agree: an offset moves
+// bucket it is where that begins. A bucket of a flow counts up to 2^32-1
+// packets, then there is no answer. The clocks must agree: an offset moves
 // delays to buckets of another width. The error wraps
 // [estimate.ErrNoSamples], or [estimate.ErrConfig] where there are no buckets
 // or p is out of range.
 func (r *Receiver) Quantile(f hashing.Flow, p float64) (float64, error) {
 	i := r.flows.find(f)
-	return r.quantile(r.flows.histogram(i), r.flows.records[i].count, p)
+	if err := r.checkQuantile(r.flows.records[i].count, p); err != nil {
+		return 0, err
+	}
+	histogram := r.flows.histogram(i)
+	if slices.Contains(histogram, math.MaxUint32) {
+		return 0, fmt.Errorf("rli: %w: a bucket of flow %#016x is full at %d packets", estimate.ErrNoSamples, uint64(f), uint32(math.MaxUint32))
+	}
+	return quantile(histogram, r.config.Floor, p), nil
 }
 
 // TotalQuantile is Quantile of all packets that are in Total.
 func (r *Receiver) TotalQuantile(p float64) (float64, error) {
-	return r.quantile(r.histogram, r.total.count, p)
+	if err := r.checkQuantile(r.total.count, p); err != nil {
+		return 0, err
+	}
+	return quantile(r.histogram, r.config.Floor, p), nil
 }
 
-func (r *Receiver) quantile(histogram []uint32, count uint64, p float64) (float64, error) {
+func (r *Receiver) checkQuantile(count uint64, p float64) error {
 	switch {
 	case r.config.Buckets == 0:
-		return 0, fmt.Errorf("rli: %w: quantiles want Buckets", estimate.ErrConfig)
+		return fmt.Errorf("rli: %w: quantiles want Buckets", estimate.ErrConfig)
 	case !(p >= 0 && p <= 1):
-		return 0, fmt.Errorf("rli: %w: quantile %v, want 0 to 1", estimate.ErrConfig, p)
+		return fmt.Errorf("rli: %w: quantile %v, want 0 to 1", estimate.ErrConfig, p)
 	case count == 0:
-		return 0, fmt.Errorf("rli: %w: no packet was estimated", estimate.ErrNoSamples)
+		return fmt.Errorf("rli: %w: no packet was estimated", estimate.ErrNoSamples)
 	}
-	return quantile(histogram, r.config.Floor, p), nil
+	return nil
 }
 
 // All returns an iterator over the flows that have a record, in no order.

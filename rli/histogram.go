@@ -26,9 +26,17 @@ func edge(bucket int, floor int64) float64 {
 	return math.Ldexp(float64(floor)/perOctave*float64(perOctave+step), octave)
 }
 
+// bump counts one more in a bucket. A full one stays full.
+func bump(n *uint32) { *n += uint32((uint64(*n)+1)>>32 ^ 1) }
+
+// plus is a bucket of two histograms together. A full one stays full.
+func plus(n, m uint32) uint32 {
+	return uint32(min(uint64(n)+uint64(m), math.MaxUint32))
+}
+
 // quantile is the middle of the bucket of the delay that a share p of all does
 // not exceed. It is 0 without delays.
-func quantile(histogram []uint32, floor int64, p float64) float64 {
+func quantile[T uint32 | uint64](histogram []T, floor int64, p float64) float64 {
 	total := uint64(0)
 	for _, n := range histogram {
 		total += uint64(n)

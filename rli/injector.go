@@ -25,6 +25,10 @@ type InjectorConfig struct {
 	// ReferenceBytes is the size of a reference packet on the link, for the
 	// accounts; 1 to 65,536.
 	ReferenceBytes int
+
+	// Injector is carried in its references, to tell them from those of other
+	// injectors, see Config.Injector.
+	Injector uint32
 }
 
 // An Adaptation is Algorithm 1: the moving average u of the utilisation,
@@ -51,9 +55,7 @@ var PaperAdaptation = Adaptation{
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (c *InjectorConfig) Validate() error {
-	bad := func(field string, got any, want string) error {
-		return fmt.Errorf("rli: %w: %s is %v, want %s", estimate.ErrConfig, field, got, want)
-	}
+	bad := func(field string, got any, want string) error { return estimate.Invalid("rli", field, got, want) }
 	a := &c.Adaptive
 	adaptive := *a != Adaptation{}
 	switch {
@@ -103,6 +105,7 @@ type Injector struct {
 	utilisation float64 // u_est
 	overhead    Overhead
 	first, now  int64 // of all packets
+	key         key
 }
 
 // An Overhead is what references cost.
@@ -181,7 +184,7 @@ func (j *Injector) timeUp(t int64) bool {
 
 // inject makes the reference and decides the distance to the next one.
 func (j *Injector) inject(t int64, behind uint16) ReferencePacket {
-	p := ReferencePacket{Sequence: j.next, Sent: t, Behind: behind}
+	p := ReferencePacket{Sequence: j.next, Sent: t, Behind: behind, Injector: j.config.Injector}
 	j.next++
 	j.overhead.References++
 	j.overhead.ReferenceBytesSent += uint64(j.config.ReferenceBytes)

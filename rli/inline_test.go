@@ -26,7 +26,7 @@ func TestInlining(t *testing.T) {
 		return regexp.MustCompile(`can inline ` + name + `\n`).Match(out)
 	}
 	for _, name := range []string{
-		"tag", "matches", "first", `\(\*table\)\.guess`, `\(\*table\)\.fetch`,
+		"tag", "matches", "first", "bump", `\(\*table\)\.mix`, `\(\*table\)\.guess`, `\(\*table\)\.fetch`,
 		`\(\*period\)\.place`, `\(\*shape\)\.expect`, `\(\*line\)\.at`, "longer", "clamp", "round",
 		"magnitude", `\(\*wide\)\.add`, "bucketOf",
 	} {

@@ -1,6 +1,8 @@
 package rli
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -60,6 +62,7 @@ type Receiver struct {
 	origin    int64
 	hasOrigin bool
 	sequence  sequence
+	guard     guard
 
 	// For BusyAware:
 	link     link
@@ -73,8 +76,9 @@ type Receiver struct {
 
 	flows     table
 	total     record
-	histogram []uint32 // of the total
+	histogram []uint64 // of the total
 	counts    Counts
+	key       key
 }
 
 // A lesson is a known point, in the period under way, that tells about the
@@ -90,6 +94,8 @@ func NewReceiver(c Config) (*Receiver, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	var secret [16]byte
+	rand.Read(secret[:]) // never fails
 	r := &Receiver{
 		config:    c,
 		method:    c.method(),
@@ -100,8 +106,8 @@ func NewReceiver(c Config) (*Receiver, error) {
 		nearest:   math.MaxInt64,
 		slack:     float64(c.Tolerance),
 		link:      newLink(c.Tolerance),
-		flows:     newTable(&c),
-		histogram: make([]uint32, c.Buckets),
+		flows:     newTable(&c, [2]uint64{binary.LittleEndian.Uint64(secret[:]), binary.LittleEndian.Uint64(secret[8:])}),
+		histogram: make([]uint64, c.Buckets),
 	}
 	if c.Rate > 0 {
 		r.perByte = 8e9 / float64(c.Rate)
@@ -116,11 +122,16 @@ func NewReceiver(c Config) (*Receiver, error) {
 // Config returns the configuration that the receiver was made with.
 func (r *Receiver) Config() Config { return r.config }
 
-// Update tells of a packet of flow f and the given size, up to 2^31-1 bytes,
-// whose last bit departed at time t, in nanoseconds, between -2^62 and 2^62.
-// Times must not decrease over all calls of Update, Pass and Reference.
+// Update tells of a packet of flow f and the given size, whose last bit
+// departed at time t, in nanoseconds, between -2^62 and 2^62. Times must not
+// decrease over all calls of Update, Pass and Reference. A packet of fewer than
+// 0 or more than 2^31-1 bytes is refused, and counted in Counts.Invalid.
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	r.counts.Packets++
+	if uint64(bytes) > math.MaxInt32 {
+		r.counts.Invalid++
+		return
+	}
 	if r.method == BusyAware {
 		r.depart(bytes, t, false)
 	} else {
@@ -131,7 +142,7 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 		return
 	}
 	if r.method == Left {
-		r.buffer[0] = held{flow: f, time: t, bytes: int32(bytes), at: r.flows.guess(f)}
+		r.buffer[0] = held{flow: f, time: t, bytes: int32(bytes), at: r.flows.guess(r.flows.mix(f))}
 		r.waiting = 1
 		r.settle(nil, nil)
 		return
@@ -141,7 +152,7 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 		r.settle(nil, nil)
 	}
 	h := &r.buffer[r.waiting]
-	h.flow, h.time, h.bytes, h.at = f, t, int32(bytes), r.flows.guess(f)
+	h.flow, h.time, h.bytes, h.at = f, t, int32(bytes), r.flows.guess(r.flows.mix(f))
 	r.waiting++
 }
 
@@ -151,6 +162,10 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 // departures; the other methods need not be told.
 func (r *Receiver) Pass(bytes int, t int64) {
 	r.counts.Passed++
+	if uint64(bytes) > math.MaxInt32 {
+		r.counts.Invalid++
+		return
+	}
 	if r.method == BusyAware {
 		r.depart(bytes, t, false)
 	} else {
@@ -160,7 +175,8 @@ func (r *Receiver) Pass(bytes int, t int64) {
 
 // Reference tells of a reference packet whose last bit departed at time
 // received. All packets that wait for it are estimated. One that came twice,
-// or after a later one, only counts as a departure.
+// or after a later one, from another injector, or against all that others have
+// told, only counts as a departure: see Counts.
 func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	before := r.latest
 	found := false
@@ -170,7 +186,7 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		r.latest = departure{time: received, bytes: int32(r.config.ReferenceBytes), reference: true}
 	}
 	r.counts.References++
-	if !r.sequence.accept(p.Sequence, p.Sent, &r.counts) {
+	if !r.believe(&p, received) {
 		return
 	}
 	if !r.hasOrigin {
@@ -332,7 +348,7 @@ func (r *Receiver) Merge(b *Receiver) error {
 		mine.merge(&theirs)
 		histogram := r.flows.histogram(at)
 		for k, n := range b.flows.histogram(i) {
-			histogram[k] += n
+			histogram[k] = plus(histogram[k], n)
 		}
 	}
 	return nil

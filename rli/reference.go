@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A ReferencePacket is what a reference packet tells the receiver, which believes
-// it: its encoding has a checksum, not a signature.
+// A ReferencePacket is what a reference packet tells the receiver. Its encoding
+// has a checksum, not a signature: set a key where strangers can send to the
+// receiver, see [Injector.SetKey].
 type ReferencePacket struct {
 	// Sequence numbers the references of one injector from 0, so that lost,
 	// duplicated and reordered ones are noticed.
@@ -25,17 +25,21 @@ type ReferencePacket struct {
 	// (A reference that goes out when a packet does always waits for it, so
 	// its own delay is not what packets meet.)
 	Behind uint16
+
+	// Injector is who sent it, InjectorConfig.Injector. A receiver takes only
+	// those of its own injector, Config.Injector.
+	Injector uint32
 }
 
 // The encoding, big-endian, between the head and the CRC-32C of package wire:
 //
-//	sequence 8 · sent 8 · behind 2
+//	sequence 8 · sent 8 · behind 2 · injector 4
 const (
 	referenceMagic   = "HREF"
-	referenceVersion = 1
+	referenceVersion = 2
 
 	// ReferenceSize is how many bytes the encoding of a ReferencePacket takes.
-	ReferenceSize = wire.Overhead + 18
+	ReferenceSize = wire.Overhead + 22
 )
 
 var (
@@ -46,35 +50,41 @@ var (
 
 // AppendBinary appends the encoding, ReferenceSize bytes, to dst. The error is
 // always nil.
-func (p *ReferencePacket) AppendBinary(dst []byte) ([]byte, error) {
+func (p *ReferencePacket) AppendBinary(dst []byte) ([]byte, error) { return p.append(dst), nil }
+
+// MarshalBinary returns the encoding. The error is always nil.
+func (p *ReferencePacket) MarshalBinary() ([]byte, error) {
+	return p.append(make([]byte, 0, ReferenceSize)), nil
+}
+
+func (p *ReferencePacket) append(dst []byte) []byte {
 	start := len(dst)
 	dst = wire.Begin(dst, referenceMagic, referenceVersion)
 	dst = wire.AppendUint(dst, p.Sequence, 8)
 	dst = wire.AppendUint(dst, uint64(p.Sent), 8)
 	dst = wire.AppendUint(dst, uint64(p.Behind), 2)
-	return wire.Seal(dst, start), nil
-}
-
-// MarshalBinary returns the encoding. The error is always nil.
-func (p *ReferencePacket) MarshalBinary() ([]byte, error) {
-	return p.AppendBinary(make([]byte, 0, ReferenceSize))
+	dst = wire.AppendUint(dst, uint64(p.Injector), 4)
+	return wire.Seal(dst, start)
 }
 
 // UnmarshalBinary replaces p by the encoded packet. The error wraps
 // [estimate.ErrEncoding], and p is then unchanged.
 func (p *ReferencePacket) UnmarshalBinary(data []byte) error {
-	if len(data) != ReferenceSize {
-		return fmt.Errorf("rli: %w: %d bytes, want %d for a reference", estimate.ErrEncoding, len(data), ReferenceSize)
+	if err := p.decode(data); err != nil {
+		return fmt.Errorf("rli: %w", err)
 	}
+	return nil
+}
+
+func (p *ReferencePacket) decode(data []byte) error {
 	r, err := wire.Open(data, referenceMagic, referenceVersion)
 	if err != nil {
-		return fmt.Errorf("rli: %w", err)
+		return err
 	}
-	q := ReferencePacket{Sequence: r.Uint64(), Sent: int64(r.Uint64()), Behind: r.Uint16()}
-	if err := r.Close(); err != nil {
-		return fmt.Errorf("rli: %w", err)
+	if err := r.Expect(ReferenceSize - wire.Overhead); err != nil {
+		return err
 	}
-	*p = q
+	*p = ReferencePacket{Sequence: r.Uint64(), Sent: int64(r.Uint64()), Behind: r.Uint16(), Injector: r.Uint32()}
 	return nil
 }
 

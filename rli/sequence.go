@@ -10,12 +10,14 @@ type sequence struct {
 }
 
 // patience is how many references in a row may be late or duplicates. If even
-// more are, the injector began anew, and its clock is behind what it was.
+// more are, the injector began anew, and its clock is behind what it was; but
+// not if they are tagged, as then it is more likely that somebody sends old ones
+// again.
 const patience = 64
 
 // accept accounts for a reference and reports whether it is the first of its
 // number and later than all others, and so fit for interpolation.
-func (s *sequence) accept(number uint64, sent int64, c *Counts) bool {
+func (s *sequence) accept(number uint64, sent int64, tagged bool, c *Counts) bool {
 	if !s.begun {
 		*s = sequence{begun: true, top: number, seen: 1, sent: sent}
 		return true
@@ -28,7 +30,7 @@ func (s *sequence) accept(number uint64, sent int64, c *Counts) bool {
 		return true
 	}
 	s.late++
-	if sent > s.sent || s.late > patience {
+	if sent > s.sent || s.late > patience && !tagged {
 		// Sent after the one with the larger number: the injector began anew.
 		c.Restarts++
 		*s = sequence{begun: true, top: number, seen: 1, sent: sent}

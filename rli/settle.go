@@ -185,11 +185,12 @@ func (r *Receiver) record(packets []held) {
 
 		flow := &records[h.at]
 		if flow.flow != h.flow || flow.count == 0 {
-			at := r.flows.find(h.flow)
-			h.at = int32(at)
-			flow = &records[at]
-			if flow.count == 0 && !r.admit(h) {
-				continue
+			h.at = int32(r.flows.find(h.flow))
+			if flow = &records[h.at]; flow.count == 0 {
+				if !r.admit(h) {
+					continue
+				}
+				flow = &records[h.at]
 			}
 		}
 		flow.last = h.time
@@ -210,9 +211,16 @@ func (r *Receiver) distribute(packets []held) {
 		h := &packets[i]
 		bucket := bucketOf(r.origin+h.delay, r.config.Floor, r.config.Buckets)
 		r.histogram[bucket]++
-		if h.at >= 0 {
-			r.flows.histogram(int(h.at))[bucket]++
+		if h.at < 0 {
+			continue
 		}
+		if flow := &r.flows.records[h.at]; flow.flow != h.flow || flow.count == 0 {
+			// Another record was evicted since, and this one moved or went.
+			if h.at = int32(r.flows.find(h.flow)); r.flows.records[h.at].count == 0 {
+				continue
+			}
+		}
+		bump(&r.flows.histogram(int(h.at))[bucket])
 	}
 }
 
@@ -220,9 +228,9 @@ func (r *Receiver) distribute(packets []held) {
 // not, the packet is nowhere.
 func (r *Receiver) admit(h *held) bool {
 	switch {
-	case !r.drawn():
+	case r.config.Hold < 1 && !r.drawn(r.hold):
 		r.counts.Unheld++
-	case !r.flows.claim(int(h.at), h.flow):
+	case !r.flows.claim(int(h.at), h.flow) && !r.evict(h):
 		r.counts.Shed++
 	default:
 		r.flows.records[h.at].first = h.time
@@ -233,12 +241,9 @@ func (r *Receiver) admit(h *held) bool {
 }
 
 // drawn decides whether a packet begins a record.
-func (r *Receiver) drawn() bool {
-	if r.config.Hold == 1 {
-		return true
-	}
+func (r *Receiver) drawn(threshold uint64) bool {
 	r.draws++
-	return hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.draws)), r.hold) == 1
+	return hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.draws)), threshold) == 1
 }
 
 // round returns the nearest whole number. The conversion rounds towards zero,

@@ -7,16 +7,17 @@ import (
 )
 
 // A table holds the records of flows in arrays that never grow, in groups of
-// eight. A flow's search begins at the group of the low bits of its hash, and
-// goes on to the next as long as groups are full. It goes by tags, a byte for
-// each record and a word for each group, which are near at hand where the
-// records are not.
+// eight. A flow's search begins at a group that is drawn by its hash and a
+// secret, so that nobody can choose flows that begin at one, and goes on to the
+// next as long as groups are full. It goes by tags, a byte for each record and a
+// word for each group, which are near at hand where the records are not.
 type table struct {
 	records    []record
 	tags       []uint64 // of each group, its first record's lowest; 0 where there is no record
 	histograms []uint32 // of the same places as the records
 	buckets    int
 	mask       uint64 // of groups
+	secret     [2]uint64
 	used       int
 	limit      int
 	touched    uint64 // keeps the compiler from leaving reads out
@@ -28,7 +29,7 @@ const (
 	highs = 0x8080808080808080 // the highest, which is set where there is a record
 )
 
-func newTable(c *Config) table {
+func newTable(c *Config, secret [2]uint64) table {
 	n := c.slots()
 	return table{
 		records:    make([]record, n),
@@ -36,21 +37,26 @@ func newTable(c *Config) table {
 		histograms: make([]uint32, n*c.Buckets),
 		buckets:    c.Buckets,
 		mask:       uint64(n/group - 1),
+		secret:     [2]uint64{secret[0], secret[1] | 1},
 		limit:      c.Flows,
 	}
 }
 
-// tag is never 0. It is made of all of the flow's bits, as the sampled flows
-// have the high ones in common and the neighbours in the table the low ones.
-func tag(f hashing.Flow) uint64 {
-	return uint64(f)*0x9e3779b97f4a7c15>>57 | 0x80
+// mix is a flow's hash in this table.
+func (t *table) mix(f hashing.Flow) uint64 {
+	high, low := bits.Mul64(uint64(f)^t.secret[0], t.secret[1])
+	return high ^ low
 }
 
-// matches returns the highest bits of the tags in a group that are a flow's. A
-// record's tag behind one that matches may be told so by mistake, but not an
-// empty place.
-func matches(tags uint64, f hashing.Flow) uint64 {
-	x := tags ^ tag(f)*lows
+// tag is that of a mixed hash: of its high bits, as the neighbours in the table
+// have the low ones in common. It is never 0.
+func tag(mixed uint64) uint64 { return mixed>>57 | 0x80 }
+
+// matches returns the highest bits of the tags in a group that are a mixed
+// hash's. A record's tag behind one that matches may be told so by mistake, but
+// not an empty place.
+func matches(tags, mixed uint64) uint64 {
+	x := tags ^ tag(mixed)*lows
 	return (x - lows) &^ x & highs
 }
 
@@ -61,9 +67,10 @@ func first(highest uint64) uint64 { return uint64(bits.TrailingZeros64(highest))
 // find returns the place of a flow, or the empty one where its record would
 // be.
 func (t *table) find(f hashing.Flow) int {
-	for g := uint64(f) & t.mask; ; g = (g + 1) & t.mask {
+	mixed := t.mix(f)
+	for g := mixed & t.mask; ; g = (g + 1) & t.mask {
 		tags := t.tags[g]
-		for m := matches(tags, f); m != 0; m &= m - 1 {
+		for m := matches(tags, mixed); m != 0; m &= m - 1 {
 			if i := g*group + first(m); t.records[i].flow == f {
 				return int(i)
 			}
@@ -71,17 +78,18 @@ func (t *table) find(f hashing.Flow) int {
 		if empty := ^tags & highs; empty != 0 {
 			// From another place in each group on: if it were the same, the
 			// memory cache would only have room for few groups.
-			from := uint64(f) >> 32
+			from := mixed >> 32
 			empty = bits.RotateLeft64(empty, -int(from%group*8))
 			return int(g*group + (first(empty)+from)%group)
 		}
 	}
 }
 
-// guess returns where a flow's record is thought to be, without a look at it.
-func (t *table) guess(f hashing.Flow) int32 {
-	g := uint64(f) & t.mask
-	return int32(g*group + first(matches(t.tags[g], f))%group)
+// guess returns where the record of a flow of that mixed hash is thought to be,
+// without a look at it.
+func (t *table) guess(mixed uint64) int32 {
+	g := mixed & t.mask
+	return int32(g*group + first(matches(t.tags[g], mixed))%group)
 }
 
 // fetch reads where the packets' records are thought to be, so that memory
@@ -100,7 +108,7 @@ func (t *table) claim(i int, f hashing.Flow) bool {
 		return false
 	}
 	t.used++
-	t.mark(i, tag(f))
+	t.mark(i, tag(t.mix(f)))
 	t.records[i].flow = f
 	return true
 }
@@ -130,9 +138,9 @@ func (t *table) remove(i int) {
 		far := (g - uint64(gap)/group) & t.mask
 		for at := int(g * group); at < int(g*group+group); at++ {
 			occupied := t.tags[g]>>(at%group*8)&0x80 != 0
-			if occupied && (g-uint64(t.records[at].flow))&t.mask >= far {
+			if occupied && (g-t.mix(t.records[at].flow))&t.mask >= far {
 				t.records[gap] = t.records[at]
-				t.mark(gap, tag(t.records[at].flow))
+				t.mark(gap, tag(t.mix(t.records[at].flow)))
 				copy(t.histogram(gap), t.histogram(at))
 				gap = at
 				break

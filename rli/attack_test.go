@@ -1,0 +1,297 @@
+package rli
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// steady is a receiver of packets with delays of 1,000 to 2,000 ns.
+type steady struct {
+	*Receiver
+	at, delay int64
+	sequence  uint64
+	random    *rand.Rand
+}
+
+func newSteady(t *testing.T, rate int64) *steady {
+	t.Helper()
+	c := DefaultConfig
+	c.Rate, c.Flows = rate, 64
+	r, err := NewReceiver(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &steady{Receiver: r, random: rand.New(rand.NewPCG(1, 2))}
+}
+
+func (s *steady) run(references int) {
+	for range references {
+		for range 10 {
+			s.at += 5000
+			s.Update(1, s.config.ReferenceBytes, s.at)
+		}
+		s.at += 5000
+		s.delay = 1000 + s.random.Int64N(1000)
+		s.Reference(ReferencePacket{Sequence: s.sequence, Sent: s.at - s.delay}, s.at)
+		s.sequence++
+	}
+}
+
+func (s *steady) mean(t *testing.T) float64 {
+	t.Helper()
+	s.Flush()
+	total, err := s.Total()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return total.Mean
+}
+
+// TestImplausibleReference: a reference that cannot be true does no harm, and
+// the ones after it are believed as before. Believed, it does.
+func TestImplausibleReference(t *testing.T) {
+	for name, lie := range map[string]func(s *steady) ReferencePacket{
+		"sent a second ago":       func(s *steady) ReferencePacket { return ReferencePacket{Sequence: s.sequence, Sent: s.at - 1e9} },
+		"and of a number far off": func(s *steady) ReferencePacket { return ReferencePacket{Sequence: math.MaxUint64, Sent: s.at - 1e9} },
+		"sent in a second":        func(s *steady) ReferencePacket { return ReferencePacket{Sequence: s.sequence, Sent: s.at + 1e9} },
+		"sent never":              func(s *steady) ReferencePacket { return ReferencePacket{Sequence: s.sequence, Sent: math.MinInt64} },
+		"of another injector":     func(s *steady) ReferencePacket { return ReferencePacket{Sequence: s.sequence, Injector: 7} },
+	} {
+		for _, rate := range []int64{0, 1e9} {
+			s := newSteady(t, rate)
+			for range 20 {
+				s.run(50)
+				s.Reference(lie(s), s.at+10)
+			}
+			k := s.Counts()
+			if mean := s.mean(t); mean < 1300 || mean > 1700 || k.Implausible+k.Foreign != 20 || k.Lost != 0 {
+				t.Errorf("%s, rate %d: a mean of %v, %+v", name, rate, mean, k)
+			}
+			// The negative control: a guard that knows nothing.
+			s = newSteady(t, rate)
+			s.run(50)
+			s.guard = guard{}
+			if p := lie(s); p.Injector == 0 && p.Sent > -maxTimeout {
+				s.Reference(p, s.at+10)
+				s.run(1)
+				if mean := s.mean(t); mean > 1300 && mean < 1700 {
+					t.Errorf("%s, rate %d: harmless without the guard, too: %v", name, rate, mean)
+				}
+			}
+		}
+	}
+}
+
+// TestStepIsBelieved: of a clock that is stepped, either way, the fourth
+// reference is believed, and none of the delays after that are of both clocks.
+func TestStepIsBelieved(t *testing.T) {
+	for _, step := range []int64{1e6, -1e6} {
+		s := newSteady(t, 0)
+		s.run(50)
+		for i := range 20 {
+			s.Update(1, 100, s.at+1000)
+			s.at += 5000
+			s.Reference(ReferencePacket{Sequence: s.sequence, Sent: s.at - 1500 + step}, s.at)
+			s.sequence++
+			if i == 5 {
+				s.Flush()
+				s.Reset()
+			}
+		}
+		if k := s.Counts(); k.Implausible != 0 || s.mean(t) != float64(1500-step) {
+			t.Errorf("step %d: %+v, mean %v", step, k, s.mean(t))
+		}
+	}
+}
+
+// TestTaggedReferences: with a key, only what its holder made is believed, and
+// only once.
+func TestTaggedReferences(t *testing.T) {
+	injector, err := NewInjector(InjectorConfig{Every: 1, ReferenceBytes: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	injector.SetKey([16]byte{1, 2, 3})
+	s := newSteady(t, 0)
+	s.SetKey([16]byte{1, 2, 3})
+	var sent [][]byte
+	for i := range int64(200) {
+		p, _ := injector.Packet(100, 1000*i)
+		data := injector.Append(nil, p)
+		if len(data) != TaggedReferenceSize {
+			t.Fatalf("%d bytes", len(data))
+		}
+		sent = append(sent, data)
+		s.Update(1, 100, 1000*i+500)
+		if err := s.Accept(data, 1000*i+500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain, _ := (&ReferencePacket{Sequence: 200, Sent: 1e6}).MarshalBinary()
+	other := key{hashing.SipHashFromKey([16]byte{1, 2, 4}), true}
+	forged := &Injector{key: other}
+	for _, bad := range [][]byte{nil, plain, append(bytes.Clone(plain), 0, 0, 0, 0, 0, 0, 0, 0), forged.Append(nil, ReferencePacket{Sequence: 200, Sent: 1e6})} {
+		if err := s.Accept(bad, 1e6); !errors.Is(err, estimate.ErrEncoding) {
+			t.Errorf("%x: %v", bad, err)
+		}
+	}
+	for _, old := range sent { // again, all of them, in their order
+		s.Update(1, 100, 1e6)
+		if err := s.Accept(old, 1e6); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := s.Counts()
+	if mean := s.mean(t); k.Forged != 4 || k.Duplicated+k.Reordered != 200 || k.Restarts != 0 || mean != 500 {
+		t.Errorf("%+v, mean %v", k, mean)
+	}
+}
+
+// TestSizes: impossible sizes are refused, and counted.
+func TestSizes(t *testing.T) {
+	s := newSteady(t, 1e9)
+	s.run(20)
+	for _, bytes := range []int{-1, math.MinInt, math.MaxInt32 + 1, math.MaxInt} {
+		s.Update(1, bytes, s.at)
+		s.Pass(bytes, s.at)
+	}
+	if k := s.Counts(); k.Invalid != 8 || k.Packets != 204 || k.Passed != 4 {
+		t.Errorf("%+v", k)
+	}
+	if mean := s.mean(t); mean < 1300 || mean > 1700 {
+		t.Errorf("a mean of %v", mean)
+	}
+}
+
+// TestFullBucket: a bucket that is full stays full, and is no answer.
+func TestFullBucket(t *testing.T) {
+	c := DefaultConfig
+	c.Method, c.Buffer, c.Flows, c.Buckets, c.Floor = Left, 0, 4, 4, 1000
+	r, _ := NewReceiver(c)
+	r.Reference(ReferencePacket{}, 10)
+	r.Update(1, 100, 20)
+	r.flows.histogram(r.flows.find(1))[0] = math.MaxUint32 - 1
+	r.histogram[0] = math.MaxUint32
+	for range 3 {
+		r.Update(1, 100, 20)
+	}
+	if err := r.Merge(r.copyOf(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.flows.histogram(r.flows.find(1))[0]; got != math.MaxUint32 || r.histogram[0] != 2*(math.MaxUint32+3) {
+		t.Errorf("%d and %d", got, r.histogram[0])
+	}
+	if q, err := r.Quantile(1, 0.5); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("%v, %v", q, err)
+	}
+	if q, err := r.TotalQuantile(0.5); err != nil || q != 500 {
+		t.Errorf("%v, %v", q, err)
+	}
+}
+
+func (r *Receiver) copyOf(t *testing.T) *Receiver {
+	t.Helper()
+	data, _ := r.MarshalBinary()
+	b := &Receiver{}
+	if err := b.UnmarshalBinary(data); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestTableKeepsItsSecret: flows that were chosen to begin at one group of a table
+// whose secret is known are spread like others over one whose is not.
+func TestTableKeepsItsSecret(t *testing.T) {
+	c := DefaultConfig
+	known, other := newTable(&c, [2]uint64{3, 5}), newTable(&c, [2]uint64{0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9})
+	random := rand.New(rand.NewPCG(5, 6))
+	groups := map[uint64]int{}
+	chosen := 0
+	for chosen < 200 {
+		f := hashing.Flow(random.Uint64())
+		if known.mix(f)&known.mask != 7 {
+			continue
+		}
+		chosen++
+		groups[other.mix(f)&other.mask]++
+	}
+	// 200 flows over 16,384 groups: 6 in one, with probability 10^-12.
+	for g, n := range groups {
+		if n >= 6 {
+			t.Errorf("%d of them begin at group %d", n, g)
+		}
+	}
+	a, _ := NewReceiver(c)
+	b, _ := NewReceiver(c)
+	if a.flows.secret == b.flows.secret {
+		t.Error("two receivers have the same secret")
+	}
+}
+
+// TestFloodGivesWay: while a flood of flows of one packet each fills the table,
+// flows with many packets keep their records, and others that begin later get
+// one.
+func TestFloodGivesWay(t *testing.T) {
+	c := DefaultConfig
+	c.Method, c.Buffer, c.Flows = Left, 0, 1000
+	r, err := NewReceiver(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Reference(ReferencePacket{}, 0)
+	random := rand.New(rand.NewPCG(7, 8))
+	early, late := 0, 0
+	const flows, packets = 50, 400
+	for i := range 200_000 {
+		now := int64(i) * 1e4 // 2 s
+		r.Update(hashing.Flow(random.Uint64()), 100, now)
+		if i%10 == 0 {
+			f := hashing.Flow(i / 10 % flows)
+			if i >= 100_000 {
+				f += 1000
+			}
+			r.Update(f, 100, now)
+		}
+	}
+	for f := range hashing.Flow(flows) {
+		if res, err := r.Estimate(f); err == nil && res.N > packets/4 {
+			early++
+		}
+		if res, err := r.Estimate(f + 1000); err == nil && res.N > packets/4 {
+			late++
+		}
+	}
+	k := r.Counts()
+	total, _ := r.Total()
+	in := uint64(0)
+	for _, res := range r.All() {
+		in += res.N
+	}
+	if early < 45 || late < 35 || in+k.Shed+k.Evicted != total.N {
+		t.Errorf("%d early and %d late flows of %d have most of their packets; %d packets in records, %+v", early, late, flows, in, k)
+	}
+}
+
+// TestSmallEncodingAsksForLittle: a few hundred bytes cannot make a receiver
+// allocate a gibibyte.
+func TestSmallEncodingAsksForLittle(t *testing.T) {
+	c := DefaultConfig
+	r, _ := NewReceiver(c)
+	r.config.Flows = 10_000_000
+	data, _ := r.MarshalBinary()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	b := &Receiver{}
+	err := b.UnmarshalBinary(data)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, estimate.ErrEncoding) || got > 1<<20 {
+		t.Errorf("%d bytes: %v after %d bytes of memory", len(data), err, got)
+	}
+}

@@ -1,0 +1,56 @@
+package rli
+
+import "github.com/hoplag/hoplag/hashing"
+
+// When all records are in use, a new flow's packet may take the place of
+// another's record: of those in its group of the table, the one of the least
+// weight, with probability 1/(weight+1). A record weighs as much as it has
+// packets, and half for every time that it was silent for as long as it lived,
+// a second at least. So a flow gets a record after about as many packets as the
+// lightest record weighs; a flood of flows of one packet each costs only records
+// as light, one place in a group, and cannot keep others out for good. It is the
+// random admission policy (Basat et al., Randomized Admission Policy for
+// Efficient Top-k, Frequency, and Heavy Hitters, 2017) in each group.
+
+// minLife is the shortest time, in ns, after which a silent record weighs half.
+const minLife = 1e9
+
+// weight is what a record weighs at time now.
+func (r *record) weight(now int64) uint64 {
+	life := max(r.last-r.first, minLife)
+	return r.count >> min(uint64(max(now-r.last, 0)/life), 63)
+}
+
+// lightest returns the record of the least weight in the first group with
+// records where a search for f passes; of equals, the one that was silent for
+// the longest.
+func (t *table) lightest(f hashing.Flow, now int64) (place int, weight uint64) {
+	g := t.mix(f) & t.mask
+	for t.tags[g] == 0 {
+		g = (g + 1) & t.mask
+	}
+	place = -1
+	for i := int(g * group); i < int(g*group+group); i++ {
+		r := &t.records[i]
+		if t.tags[g]>>(i%group*8)&0x80 == 0 {
+			continue
+		}
+		if w := r.weight(now); place < 0 || w < weight || w == weight && r.last < t.records[place].last {
+			place, weight = i, w
+		}
+	}
+	return place, weight
+}
+
+// evict makes room for a packet's record, if it is drawn, and puts the record's
+// place into h.
+func (r *Receiver) evict(h *held) bool {
+	place, weight := r.flows.lightest(h.flow, h.time)
+	if !r.drawn(hashing.Threshold(1 / (float64(weight) + 1))) {
+		return false
+	}
+	r.counts.Evicted += r.flows.records[place].count
+	r.flows.remove(place)
+	h.at = int32(r.flows.find(h.flow))
+	return r.flows.claim(int(h.at), h.flow)
+}
