@@ -153,8 +153,8 @@ func promiseNotes() []string {
 			"1,000 packets and more are asked about, where the paper says any. Nothing is lost. And a promise is kept where the share of "+
 			"flows is, by however little.", counterBits, countersEach),
 		"The three kinds of trace are simulated after the paper's Table 2. Theirs went through a RED queue of half a second (section 6.1); " +
-			"ours through that of RLI's evaluation, and at 10 MB through that of section 6.1 too. The overloaded trace is none of the paper's, and " +
-			"is counted by itself: its delays are a third of a second.",
+			"ours through that of RLI's evaluation, and at 10 MB through that of section 6.1 too. The overloaded trace is none of the paper's, " +
+			"and is counted by itself: its delays are a third of a second.",
 		"That delays are microseconds is not why promises are broken: with delays of a third of a second as many are. Both points add up the " +
 			"same packets, so that the noise in a counter is the delays of others, which grow with those of the flow. Nor is it the estimator " +
 			"alone: at 0.1 bit a packet, a flow of the paper's backbone trace has 1.24 bits.",

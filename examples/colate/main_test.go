@@ -162,7 +162,8 @@ func TestRank(t *testing.T) {
 		last = mean
 	}
 	var list []described
-	if err := json.Unmarshal([]byte(output(t, "rank", "-dir", dir, "-json")), &list); err != nil || len(list) == 0 || list[0].Mean < list[len(list)-1].Mean {
+	err := json.Unmarshal([]byte(output(t, "rank", "-dir", dir, "-json")), &list)
+	if err != nil || len(list) == 0 || list[0].Mean < list[len(list)-1].Mean {
 		t.Errorf("-json: %v, %d flows", err, len(list))
 	}
 	if err := run([]string{"rank", "-dir", dir, "-least", "1000000"}, io.Discard, io.Discard); err == nil {
@@ -271,7 +272,9 @@ func TestUsage(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for _, s := range []string{"tcp 10.0.0.1:80 10.0.0.2:1234", "udp [2001:db8::1]:53 [2001:db8::2]:9", "icmp 10.0.0.1:0 10.0.0.2:0", "89 10.0.0.1:0 224.0.0.5:0"} {
+	for _, s := range []string{
+		"tcp 10.0.0.1:80 10.0.0.2:1234", "udp [2001:db8::1]:53 [2001:db8::2]:9", "icmp 10.0.0.1:0 10.0.0.2:0", "89 10.0.0.1:0 224.0.0.5:0",
+	} {
 		tuple, err := parseName(s)
 		if err != nil || name(&tuple) != s {
 			t.Errorf("%q becomes %q, %v", s, name(&tuple), err)
