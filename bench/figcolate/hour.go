@@ -193,7 +193,9 @@ func measureHour(run *experiment.Run) {
 		"in which delays are threefold; larger flows wait longer. Records have the packets that arrived, or one in 100 of them, with the "+
 		"doubt that comes of it; a record of none is left out.",
 		"The elephant has 9,000 packets in each of its counters and minute. Where one in a thousand is lost, each of them loses some in "+
-			"each minute, and it has no answer: a shorter period would give it one, as Plan says.")
+			"each minute, and it has no answer: a shorter period would give it one, as Plan says.",
+		"A query of one flow takes 10 MB of memory and of 1,000 flows 80 MB, whatever the window; joint decoding holds 104 bytes a counter "+
+			"and what solving takes. Times are those of go test ./colate -bench Query.")
 }
 
 // An hourRun is an hour under some loss, to be asked about.
@@ -207,16 +209,16 @@ type hourRun struct {
 	read  int64
 }
 
-// choose takes as many flows of each class as there are, up to a third.
+// choose takes flows of each class, a third of all from each that has so many.
 func (h *hourRun) choose() {
-	for _, class := range hourClasses {
+	for k, class := range hourClasses {
 		var all []int
 		for i := 1; i < len(h.flows); i++ {
 			if class.Has(int(h.flows[i].delays.N())) {
 				all = append(all, i)
 			}
 		}
-		h.asked = append(h.asked, perflow.Spread(all, (hourAsked-len(h.asked))/(len(hourClasses)))...)
+		h.asked = append(h.asked, perflow.Spread(all, (hourAsked-len(h.asked))/(len(hourClasses)-k))...)
 	}
 }
 
