@@ -70,7 +70,8 @@ func (a *Accumulator) Intervals() (added, missing uint64) { return a.intervals, 
 
 // Add takes both points' sketches of an interval. Intervals are numbered; each
 // is to be after the one before, or the error wraps [ErrOrder]. Where numbers
-// are missing, packets on their way at either end of the gap are in no answer.
+// are missing, answers are of the packets in the others, but for those that were
+// on their way at either end of the gap.
 // The error wraps [estimate.ErrMismatch] for sketches of another Config. On
 // error nothing is added.
 func (a *Accumulator) Add(interval uint64, up, down *Sketch) error {

@@ -43,7 +43,8 @@ func newCrossing(flows int, delay, loss float64, seed uint64) *crossing {
 		begin, length := 1e10*r.Float64(), min(1e10, 5e7*float64(n)*r.ExpFloat64()+2e8)
 		var arrived, sum float64
 		for range n {
-			p := passage{i, hashing.Packet(r.Uint64()), int64(begin + r.Float64()*length), int64(mean * (0.7 + 0.3*r.ExpFloat64())), r.Float64() < loss}
+			sent, took := int64(begin+r.Float64()*length), int64(mean*(0.7+0.3*r.ExpFloat64()))
+			p := passage{i, hashing.Packet(r.Uint64()), sent, took, r.Float64() < loss}
 			if p.sent >= 1e10 {
 				continue
 			}
@@ -124,7 +125,8 @@ func TestAccumulatorIsExactAlone(t *testing.T) {
 			for _, length := range []int64{1e10, 1e9, 1e8} {
 				a := one.accumulate(t, c, length)
 				got, err := a.Estimate(one.keys[0])
-				if err != nil || math.Abs(got.Mean-sum/5000) > 0.005*sum/5000 || got.Share < 0.999 || got.Sent != 5000 || got.Received != 5000 || got.Lost != 0 {
+				counted := got.Sent == 5000 && got.Received == 5000 && got.Lost == 0
+				if err != nil || !counted || math.Abs(got.Mean-sum/5000) > 0.005*sum/5000 || got.Share < 0.999 {
 					t.Errorf("cut every %v ns: %+v, %v; want a mean of %v", length, got, err, sum/5000)
 				}
 			}
@@ -290,10 +292,19 @@ func TestAccumulatorGap(t *testing.T) {
 	if added, missing := a.Intervals(); added != uint64(len(ups)-10) || missing != 10 {
 		t.Errorf("%d added, %d missing", added, missing)
 	}
+	// An answer is of the packets that both points saw in intervals that are not
+	// missing.
+	sums, seen := make([]float64, len(c.keys)), make([]float64, len(c.keys))
+	for _, p := range c.passage {
+		if first, last := p.sent/1e8, (p.sent+p.delay)/1e8; last < 40 || first >= 50 {
+			sums[p.flow] += float64(p.delay)
+			seen[p.flow]++
+		}
+	}
 	for i, f := range c.keys {
 		r, err := a.Estimate(f)
-		if err == nil && !r.MeanInterval(0.999).Contains(c.means[i]) {
-			t.Errorf("flow %d: %+v, want %v", i, r, c.means[i])
+		if truth := sums[i] / seen[i]; err == nil && math.Abs(r.Mean-truth) > 4*r.MeanError+1e-6*truth {
+			t.Errorf("flow %d: %+v, want %v", i, r, truth)
 		}
 	}
 }
@@ -327,7 +338,8 @@ func TestAccumulatorStaysAsItIs(t *testing.T) {
 			fillOne(k)
 		}
 		r, err := a.Estimate(f)
-		if err != nil || r.Mean != 100 || r.Sent != 10_000 || r.Lost > 10_000/7+1 || r.Lost < 10_000/7-1 || r.Share < 0.8 || a.MemorySize() != size {
+		counted := r.Sent == 10_000 && r.Lost <= 10_000/7+1 && r.Lost >= 10_000/7-1
+		if err != nil || !counted || r.Mean != 100 || r.Share < 0.8 || a.MemorySize() != size {
 			t.Errorf("%+v, %v, %d bytes", r, err, a.MemorySize())
 		}
 		if round == 0 {
@@ -376,7 +388,8 @@ func TestAccumulatorDecode(t *testing.T) {
 		}
 		slices.Sort(errs)
 		read, _, _ := c.answers(a, 100, 1)
-		t.Logf("loss %g: %d of %d flows, median error %.4f, covered %d; Estimate %d, %.4f", loss, len(errs), large, errs[len(errs)/2], covered, len(read), read[len(read)/2])
+		t.Logf("loss %g: %d of %d flows, median error %.4f, covered %d; Estimate %d, %.4f",
+			loss, len(errs), large, errs[len(errs)/2], covered, len(read), read[len(read)/2])
 		if len(errs) < len(read)-large/50 || errs[len(errs)/2] > read[len(read)/2] {
 			t.Error("no better than Estimate")
 		}

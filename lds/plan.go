@@ -159,7 +159,8 @@ func (d *Demand) plan(comparisons int) (Forecast, error) {
 	need := c.Rows * c.Columns * cellBytes
 	switch {
 	case c.Rows == 0:
-		return Forecast{}, estimate.Invalid("lds", "Failure", d.Failure, fmt.Sprintf("what %d rows of %d columns can reach", mostPlannedRows, MaxColumns))
+		reach := fmt.Sprintf("what %d rows of %d columns can reach", mostPlannedRows, MaxColumns)
+		return Forecast{}, estimate.Invalid("lds", "Failure", d.Failure, reach)
 	case d.Memory > 0 && need > d.Memory:
 		return Forecast{}, estimate.Invalid("lds", "Memory", d.Memory, fmt.Sprintf("at least %d for a Failure of %g", need, d.Failure))
 	}

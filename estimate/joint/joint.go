@@ -185,7 +185,8 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 		opts.MaxIterations = 1000
 	}
 	if !(opts.Tolerance > 0 && opts.Tolerance < 1) || opts.MaxIterations < 0 {
-		return Result{}, fmt.Errorf("%w: tolerance %g and %d iterations, want below 1 and both above 0", estimate.ErrConfig, opts.Tolerance, opts.MaxIterations)
+		return Result{}, fmt.Errorf("%w: tolerance %g and %d iterations, want below 1 and both above 0",
+			estimate.ErrConfig, opts.Tolerance, opts.MaxIterations)
 	}
 	work := progress{report: opts.Progress, stages: 2}
 	if !opts.MeansOnly {
@@ -195,8 +196,9 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 		return q.solveGuessed(ctx, opts, &work)
 	}
 	prior := *opts.Prior
-	if !(math.Abs(prior.Mean) <= mostSum) || !(prior.Between > 0 && prior.Between <= mostSum) || !(prior.Within >= 0 && prior.Within <= mostSum) {
-		return Result{}, fmt.Errorf("%w: prior %+v, want up to %g, with Between above 0 and Within from 0", estimate.ErrConfig, prior, float64(mostSum))
+	if !(math.Abs(prior.Mean) <= mostSum && prior.Between > 0 && prior.Between <= mostSum && prior.Within >= 0 && prior.Within <= mostSum) {
+		return Result{}, fmt.Errorf("%w: prior %+v, want up to %g, with Between above 0 and Within from 0",
+			estimate.ErrConfig, prior, float64(mostSum))
 	}
 	s := newSystem(q, prior)
 	r, err := s.solve(ctx, s.rightHandSide(), opts, &work)
