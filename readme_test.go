@@ -1,40 +1,150 @@
 package hoplag
 
 import (
+	"bufio"
+	"context"
+	"go/format"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
-// TestREADMECode holds every piece of Go in the README to a tested example:
-// its lines stand, in order and but for indentation, in an example_test.go;
-// and what it prints, if the README says so, in an example's Output.
-func TestREADMECode(t *testing.T) {
-	examples, err := filepath.Glob("*/example_test.go")
+// TestREADMEProgram builds the README's program as it stands, and runs it until
+// it has reported twice.
+func TestREADMEProgram(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
+	if len(blocks) != 1 || !strings.HasPrefix(blocks[0][1], "package main\n") {
+		t.Fatalf("%d pieces of Go in the README, want one program", len(blocks))
+	}
+	program := blocks[0][1]
+	if formatted, err := format.Source([]byte(program)); err != nil || string(formatted) != program {
+		t.Errorf("the README's program is not formatted: %v", err)
+	}
+	if testing.Short() {
+		t.Skip("it is run for two seconds")
+	}
+	free, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Skip(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	dir := t.TempDir()
+	binary, source := filepath.Join(dir, "program.exe"), filepath.Join(dir, "main.go")
+	if err := os.WriteFile(source, []byte(strings.ReplaceAll(program, "localhost:7070", address)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "build", "-o", binary, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	command := exec.CommandContext(ctx, binary)
+	out, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	examples = append(examples, "example_test.go")
-	var tested []string
-	for _, name := range examples {
-		tested = append(tested, flat(read(t, name)))
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```(\n\n```\n(.*?)```)?").FindAllStringSubmatch(read(t, "README.md"), -1)
-	if len(blocks) == 0 {
-		t.Error("the README has no example")
-	}
-	for _, block := range blocks {
-		if !containsAny(tested, flat(block[1])) {
-			t.Errorf("the README has code that is not in a tested example:\n%s", block[1])
-		}
-		if printed := block[3]; printed != "" && !containsAny(tested, "// Output:\n// "+strings.ReplaceAll(strings.TrimSpace(flat(printed)), "\n", "\n// ")+"\n") {
-			t.Errorf("the README has output that is not a tested example's:\n%s", printed)
+	defer command.Wait()
+	defer cancel()
+	reports := 0
+	for lines := bufio.NewScanner(out); reports < 2 && lines.Scan(); {
+		if regexp.MustCompile(`^client → server  [\d.]+ ms \(.* to .*\), .*sent [1-9]`).MatchString(lines.Text()) {
+			reports++
 		}
 	}
-	if containsAny(tested, flat("up, err := lda.New(a configuration that does not exist)")) {
+	if reports < 2 {
+		t.Errorf("the README's program reported %d times", reports)
+	}
+}
+
+// TestREADMELinks looks for the files that the README shows and names.
+func TestREADMELinks(t *testing.T) {
+	text := read(t, "README.md")
+	links := regexp.MustCompile(`\]\(([^):]+)\)`).FindAllStringSubmatch(text, -1)
+	if len(links) < 5 {
+		t.Errorf("the README has %d links to files", len(links))
+	}
+	for _, link := range links {
+		if _, err := os.Stat(link[1]); err != nil {
+			t.Errorf("the README has a link to nothing: %v", err)
+		}
+	}
+	if lines := strings.Count(text, "\n"); lines > 120 {
+		t.Errorf("the README has %d lines, want 120 or fewer", lines)
+	}
+	module := strings.Fields(read(t, "go.mod"))[1]
+	for _, want := range []string{"go get " + module + "`", "git clone https://" + module + " && cd hoplag\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the README does not say %q", want)
+		}
+	}
+	if pictured, err := filepath.Glob("docs/*.svg"); err != nil || len(pictured) == 0 {
+		t.Errorf("no drawing in docs: %v", err)
+	} else {
+		for _, name := range pictured {
+			if !strings.Contains(read(t, name), "prefers-color-scheme:dark") {
+				t.Errorf("%s is for light pages only", name)
+			}
+		}
+	}
+}
+
+// TestREADMEFigures finds what the README says of accuracy in the results that
+// are generated.
+func TestREADMEFigures(t *testing.T) {
+	results := read(t, "bench/RESULTS.md")
+	rows := regexp.MustCompile("(?m)^\\| .* \\| ([^|]+) \\| ([^|]+) \\| `([a-z0-9-]+)` \\|$").FindAllStringSubmatch(read(t, "README.md"), -1)
+	if len(rows) != 4 {
+		t.Errorf("%d rows of accuracy in the README, want four", len(rows))
+	}
+	for _, row := range rows {
+		section, _, found := strings.Cut(results, "bench -seed 1 "+row[3]+"`</sub>")
+		if !found {
+			t.Errorf("%s is not among the results", row[3])
+		}
+		section = section[strings.LastIndex(section, "\n### "):]
+		if !holdsBoth(section, row[1], row[2]) {
+			t.Errorf("no result of %s says %s and %s", row[3], row[1], row[2])
+		}
+	}
+	if holdsBoth("- What. Paper: 1.2 %; here: 3 %.", "1.2 %", "0.3 %") {
 		t.Error("the comparison finds what is not there")
+	}
+}
+
+// holdsBoth reports whether a line of the results has both figures, whole.
+func holdsBoth(section, theirs, ours string) bool {
+	has := func(line, figure string) bool {
+		return regexp.MustCompile(`(^|[^\d.])` + regexp.QuoteMeta(figure)).MatchString(line)
+	}
+	for line := range strings.Lines(section) {
+		if has(line, theirs) && has(line, ours) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestResultsAreOurOwn looks for what comes from captures and maps that are not
+// part of the project: nobody who has the project alone could repeat it.
+func TestResultsAreOurOwn(t *testing.T) {
+	outside := []string{"shared/data", "Sprint:", "hardware switch", "400 Mb/s", "300 Mb/s", "two classes, reordered", "recorded packets,",
+		"seed 1 ours-lda-digest`", "seed 1 mplane-9`"}
+	for _, name := range []string{"README.md", "bench/RESULTS.md", "METHODS.md"} {
+		text := read(t, name)
+		for _, of := range outside {
+			if strings.Contains(text, of) {
+				t.Errorf("%s has figures of %q, which is not part of the project", name, of)
+			}
+		}
 	}
 }
 
@@ -58,24 +168,4 @@ func read(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(data)
-}
-
-// flat is text without indentation and empty lines.
-func flat(text string) string {
-	var b strings.Builder
-	for _, line := range strings.Split(text, "\n") {
-		if line = strings.TrimSpace(line); line != "" {
-			b.WriteString(line + "\n")
-		}
-	}
-	return b.String()
-}
-
-func containsAny(texts []string, part string) bool {
-	for _, text := range texts {
-		if strings.Contains(text, part) {
-			return true
-		}
-	}
-	return false
 }

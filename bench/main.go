@@ -8,7 +8,8 @@
 //	go run ./bench -all -quick          # all, small: two minutes on two cores
 //	go run ./bench -all                 # all: an hour
 //	go run ./bench -soak 10m            # every machine under hostile load
-//	go run ./bench -readme README.md    # rewrite the tables in README.md from the results
+//	go run ./bench -results bench/RESULTS.md  # write what full runs found, in sentences
+//	go run ./bench -readme page.md            # rewrite the tables and figures of a file
 //
 // Results go to -out, out/ if not given. The same -seed gives the same bytes.
 //
@@ -70,6 +71,7 @@ type settings struct {
 	out    string
 	jobs   int
 	readme string
+	page   string
 	soak   time.Duration
 }
 
@@ -83,6 +85,9 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 	}
 	if set.readme != "" {
 		return rewriteTables(all, set.readme, set.out, stdout)
+	}
+	if set.page != "" {
+		return writeResults(all, set.page, set.out)
 	}
 	if !set.all && len(set.names) == 0 {
 		return list(all, set.quick, stdout)
@@ -117,6 +122,7 @@ usage: bench                       list the experiments
        bench [flags] -all          run all of them
        bench -soak 10m             run every machine under hostile load, and say what was tried
        bench -readme FILE          rewrite the tables and figures of FILE from the results in -out
+       bench -results FILE         write FILE: what the full runs in -out found, in sentences
 
 flags:
 `)
@@ -129,6 +135,7 @@ flags:
 	f.StringVar(&set.out, "out", "out", "`directory` for the results; the report covers all that it holds")
 	f.IntVar(&set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), "how `many` experiments to run side by side")
 	f.StringVar(&set.readme, "readme", "", "rewrite the tables and figures between markers in this `file`, and run nothing")
+	f.StringVar(&set.page, "results", "", "write what the full runs found to this `file`, in sentences, and run nothing")
 	f.DurationVar(&set.soak, "soak", 0, "run every machine under hostile load for so `long`, and no experiment")
 	for { // flags may stand before, between and after names
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -148,7 +155,9 @@ flags:
 		return set, fmt.Errorf("-all and %q: want one or the other", set.names[0])
 	case set.readme != "" && (set.all || len(set.names) > 0):
 		return set, errors.New("-readme runs nothing: run the experiments first, then -readme alone")
-	case set.soak < 0 || set.soak > 0 && (set.all || len(set.names) > 0 || set.readme != ""):
+	case set.page != "" && (set.all || len(set.names) > 0 || set.readme != ""):
+		return set, errors.New("-results runs nothing: run the experiments first, then -results alone")
+	case set.soak < 0 || set.soak > 0 && (set.all || len(set.names) > 0 || set.readme != "" || set.page != ""):
 		return set, fmt.Errorf("-soak %v: want a length of time, and nothing else to run", set.soak)
 	case set.jobs < 1:
 		return set, fmt.Errorf("-j %d: want at least 1", set.jobs)

@@ -42,6 +42,7 @@ type Result struct {
 	Tables  []Table
 	Notes   []string // paragraphs of plain text: how it was run, where it differs from the paper, what to make of it
 	Config  any      // everything that was chosen, to JSON
+	Outside []string // what was read that is not part of the project
 }
 
 // A Table is shown in the report and can be copied into README.md. Cells are

@@ -13,10 +13,11 @@ type findings struct {
 	tables  []*Table
 	notes   []string
 	config  any
+	outside []string
 }
 
 func (f *findings) result() Result {
-	return Result{Claims: values(f.claims), Figures: values(f.figures), Tables: values(f.tables), Notes: f.notes, Config: f.config}
+	return Result{Claims: values(f.claims), Figures: values(f.figures), Tables: values(f.tables), Notes: f.notes, Config: f.config, Outside: f.outside}
 }
 
 func values[T any](list []*T) []T {
@@ -54,6 +55,10 @@ func (r *Run) Table(name, title string, columns ...string) *Table {
 // Note adds paragraphs of plain text: how it was run, where it differs from the
 // paper, what to make of it.
 func (r *Run) Note(paragraphs ...string) { r.found.notes = append(r.found.notes, paragraphs...) }
+
+// Outside tells that the run read what is not part of the project, so that
+// nobody who has the project alone can repeat it.
+func (r *Run) Outside(what string) { r.found.outside = append(r.found.outside, what) }
 
 // Notef adds a paragraph.
 func (r *Run) Notef(format string, args ...any) { r.Note(fmt.Sprintf(format, args...)) }

@@ -27,6 +27,8 @@ type Record struct {
 	Tables  []Table  `json:",omitempty"`
 	Notes   []string `json:",omitempty"`
 	Figures []Drawn  `json:",omitempty"`
+
+	Outside []string `json:",omitempty"` // what was read that is not part of the project
 }
 
 // A Drawn figure is in a file of its own.
@@ -54,7 +56,7 @@ func Save(dir string, e *Experiment, run *Run, result *Result) error {
 	r := Record{
 		Name: e.Name, Group: e.Group, Title: e.Title, Claim: e.Claim,
 		Seed: run.Seed, Quick: run.Quick, Config: config,
-		Claims: result.Claims, Tables: result.Tables, Notes: result.Notes,
+		Claims: result.Claims, Tables: result.Tables, Notes: result.Notes, Outside: result.Outside,
 	}
 	for i := range result.Figures {
 		f := &result.Figures[i]

@@ -15,7 +15,7 @@ var intervals = experiment.Experiment{
 	Group: ours,
 	Title: "COLATE: intervals that hold",
 	Claim: "The paper's analysis takes time stamps to be smeared over counters unit by unit (section 3.2), and the interval that follows " +
-		"is to hold with the probability asked for; ours is calibrated by the counters of flows that never were, and is to hold at least as " +
+		"is to hold with the probability stated; ours is calibrated by the counters of flows that never were, and is to hold at least as " +
 		"often as it says.",
 	Weight: 30, Quick: 6,
 	Measure: measureIntervals,

@@ -161,12 +161,12 @@ func judgeBands(run *experiment.Run, of *experiment.Sweep[float64, Law, *deviati
 				most = max(most, of.Worst(i, b.has, ofCollapsed))
 			}
 		}
-		run.Within("error of the count-conditioned deviation "+b.name+", worst of Weibull, Pareto 5 and 200 ± 10 ns; asked for: at most "+
+		run.Within("error of the count-conditioned deviation "+b.name+", worst of Weibull, Pareto 5 and 200 ± 10 ns; our aim: at most "+
 			percent(b.asked), "eq. (5): "+percent(least)+" to "+percent(most), worst, b.asked, chance(runs)).Headline = true
 	}
 	for _, b := range bands {
 		known, eq5 := percent(of.Worst(pareto3, b.has, ofKnown)), percent(of.Worst(pareto3, b.has, ofCollapsed))
 		run.Within("error of the count-conditioned deviation for Pareto 3, "+b.name+"; with every delay known: "+known+
-			"; asked for: at most "+percent(b.asked), "eq. (5): "+eq5, of.Worst(pareto3, b.has, ofOurs), b.asked, chance(runs))
+			"; our aim: at most "+percent(b.asked), "eq. (5): "+eq5, of.Worst(pareto3, b.has, ofOurs), b.asked, chance(runs))
 	}
 }

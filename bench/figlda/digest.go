@@ -120,6 +120,7 @@ func measureDigest(run *experiment.Run) {
 		return
 	}
 	run.Try(err)
+	run.Outside("a pair of captures")
 	seeds := run.Pick(5, 20)
 	of := make([][]digested, len(digestWidths)) // by width, then by length
 	for j := range of {

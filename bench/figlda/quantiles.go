@@ -135,7 +135,7 @@ func measureQuantiles(run *experiment.Run) {
 	run.Claim("cells that give a sample, at one packet a cell", fmt.Sprintf("%.1f %% expected", 100*best),
 		fmt.Sprintf("%.1f %%", 100*cells.Mean()), experiment.Judge(best, cells.Mean(), 0.02))
 	for k, a := range asked {
-		run.Keeps(fmt.Sprintf("rank error of p%g, worst of the distributions, percentage points; asked for: at most %g", 100*a.p, 100*a.limit),
+		run.Keeps(fmt.Sprintf("rank error of p%g, worst of the distributions, percentage points; our aim: at most %g", 100*a.p, 100*a.limit),
 			"impossible", fmt.Sprintf("%.2f", 100*worst[k]), worst[k] <= a.limit).Headline = true
 	}
 	run.Config("laws", Laws, "loss", quantileLoss, "intervals", quantileIntervals, "packets", packets, "rows", rows, "shift", fitting)

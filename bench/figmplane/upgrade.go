@@ -33,6 +33,7 @@ func measureSprint(run *experiment.Run) {
 		run.Note("Not measured: the map of AS 1239 is not part of the project. mplane-made does the same on a map that is drawn.")
 		return
 	}
+	run.Outside(sprintFile)
 	plans := measureMap(run, n, "Sprint")
 	greedy, before := plans[mplane.ByPaths], plans[mplane.ByPaths].Before
 	run.Holds("probe hop count of all paths, none upgraded", "about 1,000,000", experiment.Number(float64(before.Hops)),

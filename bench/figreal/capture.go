@@ -28,7 +28,7 @@ type source struct {
 
 var sources = []source{
 	{
-		name: "shipped", title: "shipped pair", ships: true, period: 250e6, rate: 12e6, limit: 120_000,
+		name: "shipped", title: "queue of 12 Mb/s", ships: true, period: 250e6, rate: 12e6, limit: 120_000,
 		files: [2]string{"examples/twopoint/testdata/ingress.pcap.gz", "examples/twopoint/testdata/egress.pcap.gz"},
 	},
 	beside("tbf400m_512k", "400 Mb/s, 512 kB", 400e6, 512_000),
@@ -157,6 +157,9 @@ func loadAll(run *experiment.Run, from ...source) (there []*capture) {
 		switch {
 		case err == nil:
 			there = append(there, c)
+			if !s.ships {
+				run.Outside(s.files[0])
+			}
 		case s.ships && errors.Is(err, fs.ErrNotExist):
 			run.Try(fmt.Errorf("run it from the project's root, where the shipped captures are found: %w", err))
 		case errors.Is(err, fs.ErrNotExist):

@@ -12,7 +12,7 @@ import (
 
 // An interval is what an LDA says of one, beside the truth.
 type interval struct {
-	start  float64 // seconds
+	middle float64 // seconds
 	sent   int
 	exact  estimate.Moments
 	result lda.Result
@@ -36,7 +36,7 @@ func (c *capture) overTime(config lda.Config) intervals {
 	ups := make([]*lda.Aggregator, last+1)
 	for i := range ups {
 		ups[i] = experiment.Try(lda.New(config))
-		all[i].start = float64(i) * float64(c.period) / 1e9
+		all[i].middle = (float64(i) + 0.5) * float64(c.period) / 1e9
 	}
 	down := experiment.Try(lda.New(config))
 	for i := range c.packets {
@@ -75,13 +75,13 @@ func (all intervals) delayFigure(c *capture) plot.Figure {
 	for i := range all {
 		w := &all[i]
 		if w.exact.N() > 0 {
-			exact.Add(w.start, w.exact.Mean()/1e6)
-			deviation.Add(w.start, math.Sqrt(w.exact.PopulationVariance())/1e6)
+			exact.Add(w.middle, w.exact.Mean()/1e6)
+			deviation.Add(w.middle, math.Sqrt(w.exact.PopulationVariance())/1e6)
 		}
 		if w.answered {
 			limits := w.result.MeanInterval(confidence)
-			mean.AddRange(w.start, w.result.Mean/1e6, max(0, limits.Low/1e6), limits.High/1e6)
-			got.Add(w.start, w.result.StdDev/1e6)
+			mean.AddRange(w.middle, w.result.Mean/1e6, max(0, limits.Low/1e6), limits.High/1e6)
+			got.Add(w.middle, w.result.StdDev/1e6)
 		}
 	}
 	return plot.Figure{
@@ -99,8 +99,8 @@ func (all intervals) lossFigure(c *capture) plot.Figure {
 	scale := 1e9 / float64(c.period)
 	for i := range all {
 		w := &all[i]
-		exact.Add(w.start, float64(w.sent-int(w.exact.N()))*scale)
-		got.Add(w.start, (float64(w.result.Lost)-float64(w.result.Extra))*scale)
+		exact.Add(w.middle, float64(w.sent-int(w.exact.N()))*scale)
+		got.Add(w.middle, (float64(w.result.Lost)-float64(w.result.Extra))*scale)
 	}
 	return plot.Figure{
 		Name: "loss-" + c.name, Title: "Loss over time, " + c.title,

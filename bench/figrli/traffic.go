@@ -70,6 +70,7 @@ func recorded(run *experiment.Run) *kind {
 	}
 	run.Try(err)
 	defer file.Close()
+	run.Outside(recordings)
 	source := trace.NewRecorded(experiment.Try(trace.NewReader(file)), 1)
 	var packets []queue.Packet
 	var p queue.Packet

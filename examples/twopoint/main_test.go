@@ -60,17 +60,6 @@ func TestShippedCaptures(t *testing.T) {
 	}
 }
 
-// What the README shows is what the program prints.
-func TestREADME(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if printed := output(t); !strings.Contains(string(readme), "\n```\n"+printed+"```\n") {
-		t.Errorf("the README does not show what the program prints:\n%s", printed)
-	}
-}
-
 func TestIntervals(t *testing.T) {
 	whole := decoded(t).Intervals[0]
 	r := decoded(t, "-interval", "500ms")

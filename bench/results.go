@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+)
+
+// writeResults writes a page of everything that full runs in a directory found,
+// in sentences: what was asked, what the paper has, and what came out here. It
+// takes no quick run, and none that read what the project does not ship: what
+// is on the page can be repeated from a clone.
+func writeResults(all []experiment.Experiment, file, dir string) error {
+	page, err := resultsPage(all, dir)
+	if err != nil {
+		return fmt.Errorf("%s is unchanged: %w", file, err)
+	}
+	return os.WriteFile(file, []byte(page), 0o644)
+}
+
+func resultsPage(all []experiment.Experiment, dir string) (string, error) {
+	var body strings.Builder
+	var ran, left []*experiment.Experiment
+	var seed uint64
+	group := ""
+	for i := range all {
+		e := &all[i]
+		r, err := experiment.Load(dir, e.Name)
+		switch {
+		case experiment.Missing(err), err == nil && len(r.Claims) == 0:
+			if e.Possible() {
+				left = append(left, e)
+			}
+			continue
+		case err != nil:
+			return "", err
+		case r.Quick:
+			return "", fmt.Errorf("%s in %s is a quick run: run it without -quick", e.Name, dir)
+		case len(r.Outside) > 0:
+			return "", fmt.Errorf("%s in %s read %s, which is not part of the project: run it from a clone", e.Name, dir, r.Outside[0])
+		case len(ran) > 0 && r.Seed != seed:
+			return "", fmt.Errorf("%s in %s has seed %d, and %s has %d", e.Name, dir, r.Seed, ran[0].Name, seed)
+		}
+		seed = r.Seed
+		ran = append(ran, e)
+		if e.Group != group {
+			group = e.Group
+			fmt.Fprintf(&body, "\n## %s\n", group)
+		}
+		section(&body, r)
+	}
+	if len(ran) == 0 {
+		return "", errors.New("no result in " + dir + ": go run ./bench -all")
+	}
+	speeds, err := speedSection(dir)
+	return opened(ran, left, seed) + body.String() + speeds, err
+}
+
+// speeds are the benchmarks on the page, by the name of what measured them.
+var speeds = []struct{ name, title, pattern string }{
+	{"speed", "Updates", `^(LDAUpdate/2banks|LDABatch|HeaderToLDA|Digest40|LDSUpdate/4x17500-1MiB(-batch32)?$|COLATEUpdate/.*default|RLIUpdate/.*counters$)`},
+	{"peers", "Beside what people use today, both points together", `^(Live|Pipeline/.*1M|FlowPipeline/.*1M)`},
+}
+
+// speedSection is the tables of what go test -bench printed, where it is there.
+func speedSection(dir string) (string, error) {
+	var out strings.Builder
+	for _, s := range speeds {
+		table, err := speedTable(filepath.Join(dir, s.name+".txt"), benchmarks[s.name], s.pattern)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if out.Len() == 0 {
+			out.WriteString(`
+## Speed
+
+Times on a shared machine mean little, and ratios in one run more. "Of the least"
+is a time in multiples of that of a loop over the same packets which adds a time
+to, and counts, one cell: for LDA one of 1,024; for LDS four of as much memory,
+for COLATE one; for RLI the same three counters in a Go map. "Aim" is what we set
+out to reach: where "of the least" is above it, we have not.
+`)
+		}
+		fmt.Fprintf(&out, "\n### %s\n\n%s", s.title, strings.NewReplacer("x-floor", "of the least", "bar-x", "aim").Replace(table))
+	}
+	return out.String(), nil
+}
+
+// opened is how the page begins: how to read it, and what was not run.
+func opened(ran, left []*experiment.Experiment, seed uint64) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, `# Results
+
+What the four papers claim, and what came out here. The page is written by
+`+"`go run ./bench -results bench/RESULTS.md`"+` from the results of these runs, all at
+full size and with seed %d; the same seed gives the same figures on any machine:
+
+    go run ./bench -seed %d`, seed, seed)
+	wrap(&out, ran)
+	if len(left) > 0 {
+		fmt.Fprintf(&out, "Not on this page are\n\n    go run ./bench -seed %d", seed)
+		wrap(&out, left)
+		fmt.Fprint(&out, "because they take longer, or need captures that are not part of the project.\n")
+	}
+	fmt.Fprint(&out, `
+In each list the first figure is the paper's, or that of the paper's estimator in
+the same run where the text says so; in sections that begin with "Ours" it is
+what we set out to reach, or the paper's method on the same input. "Better" and
+"worse" compare the second with it. "Does not hold" is said of a claim that did
+not come out when we did as the paper does.
+`)
+	return out.String()
+}
+
+// wrap writes names as a command that goes on over several lines.
+func wrap(out *strings.Builder, names []*experiment.Experiment) {
+	const width = 78
+	column := width
+	for _, e := range names {
+		if column+len(e.Name) > width-2 {
+			out.WriteString(" \\\n       ")
+			column = 8
+		}
+		out.WriteString(" " + e.Name)
+		column += 1 + len(e.Name)
+	}
+	out.WriteString("\n\n")
+}
+
+// words are the verdicts as they end a sentence.
+var words = map[experiment.Verdict]string{
+	experiment.Win: "Better.", experiment.AsGood: "It holds.", experiment.Loss: "**Worse.**", experiment.DoesNotHold: "**Does not hold.**",
+}
+
+// section writes one experiment: its question, and a line for each claim.
+func section(out *strings.Builder, r *experiment.Record) {
+	fmt.Fprintf(out, "\n### %s\n\n*What was asked.* %s\n\n", r.Title, r.Claim)
+	for _, c := range r.Claims {
+		first := "paper"
+		if strings.HasPrefix(r.Group, "Ours") {
+			first = "to beat"
+		}
+		fmt.Fprintf(out, "- %s. %s: %s; here: %s. %s\n", capital(c.What), capital(first), c.Paper, c.Ours, words[c.Verdict])
+	}
+	fmt.Fprintf(out, "\n<sub>`%s`</sub>\n", r.Command())
+}
+
+// capital begins a sentence.
+func capital(s string) string {
+	if s == "" || s[0] < 'a' || s[0] > 'z' {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
