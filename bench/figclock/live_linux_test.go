@@ -2,7 +2,6 @@ package figclock
 
 import (
 	"flag"
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -180,10 +179,10 @@ func (p *livePass) report(t *testing.T) {
 	if len(p.errors) < p.intervals {
 		t.Fatalf("%d corrected means of %d intervals, %d without an offset, %d with steps", len(p.errors), p.intervals, p.unknown, p.stepped)
 	}
-	t.Log(fmt.Sprintf("%d intervals, %d without an offset, %d with a step; certain intervals excluded the truth %d times of %d; "+
+	t.Logf("%d intervals, %d without an offset, %d with a step; certain intervals excluded the truth %d times of %d; "+
 		"corrected means off by %.2f µs (median), %.2f (95 %%), %.2f (most), %d of %d by more than is likely; uncorrected by %.0f µs (median)",
 		p.intervals, p.unknown, p.stepped, p.excluded, p.readings,
-		quantile(p.errors, 0.5), quantile(p.errors, 0.95), quantile(p.errors, 1), p.unlikely, len(p.errors), quantile(p.uncorrected, 0.5)))
+		quantile(p.errors, 0.5), quantile(p.errors, 0.95), quantile(p.errors, 1), p.unlikely, len(p.errors), quantile(p.uncorrected, 0.5))
 	if p.stepped+p.unknown < 3 {
 		t.Errorf("%d steps noticed, want 3: two settings and a change of rate", p.stepped)
 	}

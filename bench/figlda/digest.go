@@ -116,7 +116,7 @@ func (d *digested) add(c *cut, results, right []lda.Result) {
 func measureDigest(run *experiment.Run) {
 	packets, err := figreal.Reordered()
 	if errors.Is(err, fs.ErrNotExist) {
-		run.Note("Not measured: the capture it needs is not part of the project, and not here. " + err.Error())
+		run.Note("Not measured: the capture it needs is not part of the project.")
 		return
 	}
 	run.Try(err)

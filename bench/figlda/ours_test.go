@@ -72,7 +72,7 @@ func TestSoakWithoutDigest(t *testing.T) {
 }
 
 func TestMemoryOf(t *testing.T) {
-	type leaf struct{ a, b uint64 }
+	type leaf struct{ _ [2]uint64 }
 	type tree struct {
 		leaves []leaf
 		shared *leaf

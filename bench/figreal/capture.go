@@ -163,7 +163,7 @@ func loadAll(run *experiment.Run, from ...source) (there []*capture) {
 		case s.ships && errors.Is(err, fs.ErrNotExist):
 			run.Try(fmt.Errorf("run it from the project's root, where the shipped captures are found: %w", err))
 		case errors.Is(err, fs.ErrNotExist):
-			run.Notef("Without the captures %q, which are not part of the project: %s is not here.", s.title, s.files[0])
+			run.Notef("Without the captures %q, which are not part of the project.", s.title)
 		default:
 			run.Try(err)
 		}

@@ -65,7 +65,7 @@ var recordings = filepath.Join("..", "shared", "data", "twopoint", "tbf400m_512k
 func recorded(run *experiment.Run) *kind {
 	file, err := os.Open(recordings)
 	if errors.Is(err, fs.ErrNotExist) {
-		run.Note("Without recorded packets, which are not part of the project: " + filepath.ToSlash(recordings) + " is not here.")
+		run.Note("Without recorded packets, which are not part of the project.")
 		return nil
 	}
 	run.Try(err)

@@ -12,6 +12,7 @@ import (
 	"html/template"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -24,6 +25,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"sign":  func(v experiment.Verdict) string { return signs[v] },
 	"class": func(v experiment.Verdict) string { return strings.ReplaceAll(string(v), " ", "-") },
 	"kinds": func() []experiment.Verdict { return verdicts },
+	"ours":  func(group string) bool { return strings.HasPrefix(group, "Ours") },
 	"bound": func(s string) string { return strings.ReplaceAll(s, " %", "\u00a0%") }, // no line between a number and its %
 }).Parse(source))
 
@@ -54,6 +56,58 @@ type group struct {
 	Sections []section
 }
 
+// A headline is what an experiment comes down to: one claim, and a picture.
+type headline struct {
+	experiment.Claim
+	Name, Title string
+	Goal        bool // whether it is judged by what we set out to reach
+	Picture     template.HTML
+}
+
+// maxHeadlines is how many there is room for on the first screen.
+const maxHeadlines = 12
+
+// A summary is the first screen: what it all comes to.
+type summary struct {
+	Headlines []headline
+	Counts    map[experiment.Verdict]int
+	Measured  int
+	Groups    []group
+}
+
+// summarise finds the headlines: of each experiment its first, with its first
+// picture.
+func summarise(groups []group) summary {
+	sum := summary{Counts: map[experiment.Verdict]int{}, Groups: groups}
+	for _, g := range groups {
+		for i := range g.Sections {
+			s := &g.Sections[i]
+			if s.Measured {
+				sum.Measured++
+			}
+			for v, n := range s.Counts {
+				sum.Counts[v] += n
+			}
+			first := slices.IndexFunc(s.Claims, func(c experiment.Claim) bool { return c.Headline })
+			if first < 0 || len(sum.Headlines) == maxHeadlines {
+				continue
+			}
+			h := headline{Claim: s.Claims[first], Name: s.Name, Title: s.Title, Goal: strings.HasPrefix(g.Name, "Ours")}
+			if len(s.Pictures) > 0 {
+				h.Picture = again(&s.Pictures[0])
+			}
+			sum.Headlines = append(sum.Headlines, h)
+		}
+	}
+	return sum
+}
+
+// again is a picture for a second place on the page: with ids of its own.
+func again(p *picture) template.HTML {
+	stem := strings.TrimSuffix(p.File, ".svg") + "-"
+	return template.HTML(strings.ReplaceAll(string(p.SVG), stem, "first-"+stem))
+}
+
 // Write writes the page for the results in a directory. Experiments without a
 // result have their place on it, and it is said so there.
 func Write(file, dir string, all []experiment.Experiment) error {
@@ -70,7 +124,7 @@ func Write(file, dir string, all []experiment.Experiment) error {
 		last.Sections = append(last.Sections, s)
 	}
 	var out bytes.Buffer
-	if err := page.Execute(&out, groups); err != nil {
+	if err := page.Execute(&out, summarise(groups)); err != nil {
 		return err
 	}
 	return os.WriteFile(file, out.Bytes(), 0o644)
@@ -79,7 +133,7 @@ func Write(file, dir string, all []experiment.Experiment) error {
 // load makes an experiment's section from its record, if there is one.
 func load(dir string, e *experiment.Experiment) (section, error) {
 	s := section{Possible: e.Possible(), Counts: map[experiment.Verdict]int{}}
-	s.Name, s.Title, s.Claim = e.Name, e.Title, e.Claim
+	s.Name, s.Group, s.Title, s.Claim = e.Name, e.Group, e.Title, e.Claim
 	r, err := experiment.Load(dir, e.Name)
 	if experiment.Missing(err) {
 		return s, nil

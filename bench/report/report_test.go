@@ -22,12 +22,13 @@ func written(t *testing.T) string {
 	all := []experiment.Experiment{
 		{Name: "coin-1", Group: "Coins & co", Title: "Heads <1>", Claim: "Half of \"all\" tosses.", Measure: run},
 		{Name: "coin-2", Group: "Coins & co", Title: "Two", Claim: "A quarter.", Measure: run},
+		{Name: "ours-1", Group: "Ours: coins", Title: "Edges", Claim: "Which?", Measure: run},
 		{Name: "card", Group: "Cards", Title: "Aces", Claim: "One in 13."},
 	}
 	dir := t.TempDir()
 	err := experiment.Save(dir, &all[0], &experiment.Run{Seed: 3}, &experiment.Result{
 		Claims: []experiment.Claim{
-			{What: "share <x>", Paper: "0.5", Ours: "0.501", Verdict: experiment.AsGood},
+			{What: "share <x>", Paper: "0.5", Ours: "0.501", Verdict: experiment.AsGood, Headline: true},
 			{What: "edge", Paper: "never", Ours: "once", Verdict: experiment.DoesNotHold},
 			{What: "edge again", Paper: "never", Ours: "twice", Verdict: experiment.DoesNotHold},
 		},
@@ -61,6 +62,8 @@ func TestPage(t *testing.T) {
 		`<td class="number"><span class="verdict does-not-hold">2</span></td>`,
 		`href="#coin-1"`, `id="coin-1"`, `href="#card"`, `id="card"`,
 		"prefers-color-scheme", "@media print",
+		`<p class="big">0.501</p>` + "\n<p>the paper: 0.5</p>", `<a href="#coin-1" aria-label="Heads &lt;1&gt;"><svg`, `id="first-coin-1-a-title"`,
+		`● 1 as good`, "what 1 of its experiments", "<b>The paper:</b> A quarter.", "<b>Asked:</b> Which?",
 	} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page lacks %q", want)

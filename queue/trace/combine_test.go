@@ -29,8 +29,10 @@ func TestMergeScaleReplay(t *testing.T) {
 			t.Errorf("packet %d: %+v, want %+v", i, p, want)
 		}
 	}
-	if scaled.Next(&p) || scaled.Next(&p) {
-		t.Errorf("%+v beyond the end", p)
+	for range 2 {
+		if scaled.Next(&p) {
+			t.Errorf("%+v beyond the end", p)
+		}
 	}
 	for _, factor := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		if _, err := Scale(merged, factor); !errors.Is(err, estimate.ErrConfig) {
