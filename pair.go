@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/hoplag/hoplag/hashing"
 )
@@ -51,6 +52,7 @@ type Pair struct {
 	clock   *timeline
 	compare *comparison
 	watched []hashing.Flow
+	at      time.Time // zero: as the clock says
 }
 
 // NewPair returns a Pair of points of this Config, whose names in reports are
@@ -73,6 +75,23 @@ func (p *Pair) Watch(flows ...hashing.Flow) {
 	p.watched = flows
 }
 
+// At says what time it is, until it is said again, in place of the clock: for
+// records that a stream kept, when each of them came there. So the same records
+// give the same reports whenever they are read. It is not to go back.
+func (p *Pair) At(t time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at = t
+}
+
+// elapsed is the time, since whenever.
+func (p *Pair) elapsed() int64 {
+	if p.at.IsZero() {
+		return p.clock.elapsed()
+	}
+	return p.at.UnixNano()
+}
+
 // TakeFirst takes a record of the first point. The error wraps [ErrForged],
 // [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (p *Pair) TakeFirst(record []byte) error { return p.take(first, record) }
@@ -90,7 +109,7 @@ func (p *Pair) take(point int, record []byte) error {
 	// The record was on its way for a while; the least of many such
 	// differences is close to that of the clocks.
 	feed := &pairing.feeds[point]
-	feed.see(p.clock.elapsed() - (feed.at.through+1)*pairing.cut)
+	feed.see(p.elapsed() - (feed.at.through+1)*pairing.cut)
 	return nil
 }
 
@@ -101,6 +120,6 @@ func (p *Pair) Next() (Report, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pairing := p.compare.pairing
-	now := p.clock.elapsed() - pairing.feeds[second].ahead.value()
+	now := p.elapsed() - pairing.feeds[second].ahead.value()
 	return p.compare.next(floorDiv(now, pairing.cut) - 1)
 }

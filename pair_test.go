@@ -3,6 +3,7 @@ package hoplag
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,63 @@ func TestPair(t *testing.T) {
 			if r, ok := p.Next(); ok && errors.Is(r.Err, ErrSilent) {
 				break
 			}
+		}
+	})
+}
+
+// Records that a stream kept give the same reports whenever they are read, if
+// the pair is told when they came.
+func TestPairAt(t *testing.T) {
+	type arrival struct {
+		at    time.Time
+		point *Point
+		data  []byte
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: "k"}, -40*time.Second)
+		l.send(time.Millisecond, both(1), both(2))
+		stream := make(chan arrival, 1000)
+		for _, point := range []*Point{l.a.Load(), l.b} {
+			l.all.Go(func() {
+				for record := range point.Records(l.ctx) {
+					stream <- arrival{time.Now(), point, record}
+				}
+			})
+		}
+		time.Sleep(6 * time.Second)
+		l.close()
+		var kept []arrival
+		for len(stream) > 0 {
+			kept = append(kept, <-stream)
+		}
+		replay := func(pace time.Duration) (lines []string) {
+			p, err := NewPair(Config{Key: "k"}, "a", "b")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, k := range kept {
+				time.Sleep(pace)
+				p.At(k.at)
+				for r, ok := p.Next(); ok; r, ok = p.Next() {
+					data, err := r.MarshalJSON()
+					if err != nil {
+						t.Fatal(err)
+					}
+					lines = append(lines, string(data))
+				}
+				take := p.TakeFirst
+				if k.point == l.b {
+					take = p.TakeSecond
+				}
+				if err := take(k.data); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return lines
+		}
+		atOnce, late := replay(0), replay(time.Second)
+		if len(atOnce) < 4 || !slices.Equal(atOnce, late) {
+			t.Errorf("read at once:\n%v\nread slowly:\n%v", atOnce, late)
 		}
 	})
 }
