@@ -1,0 +1,140 @@
+// Broker measures a message broker, and collects what points of a fleet
+// measured by means of one. It brings a NATS server along; -url names another.
+//
+//	go run . -role measure -duration 10s     # delay and loss of every message, beside time stamps in them
+//
+// In -role measure messages are published as fast as the broker takes them. One
+// hoplag.Point is where they are published and one where they are received; a
+// message's identity is its subject and its number. One in 64 is answered, so
+// that the clocks are known. The second point asks the first one through
+// the broker as well. A row a second stands beside what time stamps in the
+// messages say, which do not know of what is lost. Then it sends in turns
+// without measuring, with stamps, with points and with both, to tell what each
+// costs.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "broker:", err)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "broker:", err)
+		os.Exit(1)
+	}
+}
+
+// errUsage is wrapped by what is wrong with the command line.
+var errUsage = errors.New("usage")
+
+// options are what the command line says.
+type options struct {
+	role, url, key   string
+	json, costs      bool
+	duration         time.Duration
+	publishers, size int
+	window, pending  int
+	rate             float64
+}
+
+var roles = []string{"measure"}
+
+func parse(args []string, stderr io.Writer) (*options, error) {
+	o := new(options)
+	flags := flag.NewFlagSet("broker", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.role, "role", "", "what to `be`: "+strings.Join(roles, ", "))
+	flags.StringVar(&o.url, "url", "", "`address` of a NATS server or cluster (default: one inside this process)")
+	flags.StringVar(&o.key, "key", os.Getenv("HOPLAG_KEY"), "`secret` that all points and collectors share (default: $HOPLAG_KEY)")
+	flags.BoolVar(&o.json, "json", false, "print JSON objects, one a line")
+	flags.DurationVar(&o.duration, "duration", 10*time.Second, "measure: how long, 1s to 24h")
+	flags.IntVar(&o.publishers, "publishers", 2, "measure: connections that publish, 1 to 64")
+	flags.IntVar(&o.size, "size", 128, "measure: bytes of a message, 16 to 1048576")
+	flags.Float64Var(&o.rate, "rate", 0, "measure: messages a second, 0 for as fast as it goes, up to 1e8")
+	flags.IntVar(&o.window, "window", 4096, "measure: messages that a publisher has on the way at most, 1 to 1000000")
+	flags.IntVar(&o.pending, "pending", 0, "measure: messages that wait at a receiver before it drops more, 1 to 1000000, or 0 for any number")
+	flags.BoolVar(&o.costs, "costs", true, "measure: also what measuring costs")
+	flags.Usage = func() {
+		fmt.Fprintln(stderr, "Broker measures a message broker, and collects by it what points measured.")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return o, err
+	} else if err != nil {
+		return o, fmt.Errorf("%w: %v", errUsage, err)
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("%w: argument %q, want none", errUsage, flags.Arg(0))
+	}
+	return o, o.check()
+}
+
+// usage is an error of the command line.
+func usage(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
+}
+
+// check says what is missing or out of range.
+func (o *options) check() error {
+	if !slices.Contains(roles, o.role) {
+		return usage("-role is %q, want one of %s", o.role, strings.Join(roles, ", "))
+	}
+	if o.key == "" && o.url == "" {
+		o.key = rand.Text() // nobody else is to know it
+	}
+	if len(o.key) < 16 {
+		return usage("-key has %d characters, want at least 16: anybody who guesses it can read and forge records", len(o.key))
+	}
+	if o.duration < time.Second || o.duration > 24*time.Hour {
+		return usage("-duration is %v, want 1s to 24h", o.duration)
+	}
+	for _, n := range []struct {
+		name            string
+		value, low, top int
+	}{
+		{"publishers", o.publishers, 1, 64}, {"size", o.size, header, 1 << 20},
+		{"window", o.window, 1, 1e6}, {"pending", o.pending, 0, 1e6},
+	} {
+		if n.value < n.low || n.value > n.top {
+			return usage("-%s is %d, want %d to %d", n.name, n.value, n.low, n.top)
+		}
+	}
+	if !(o.rate >= 0 && o.rate <= 1e8) {
+		return usage("-rate is %v, want 0 to 1e8", o.rate)
+	}
+	return nil
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	if o.url == "" {
+		b, err := newBroker("127.0.0.1:0", "")
+		if err != nil {
+			return err
+		}
+		defer b.close()
+		o.url = b.url
+	}
+	return measure(ctx, o, o.url, stdout)
+}

@@ -1,0 +1,370 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hoplag/hoplag"
+	"github.com/nats-io/nats.go"
+)
+
+// A traffic is messages through a broker, as fast as it takes them, with a
+// point where they are published and one where they are received.
+type traffic struct {
+	first, second *hoplag.Point
+	stamps        stamps
+	mode          atomic.Int32
+	ways          []*way
+	conns         []*nats.Conn
+	options       *options
+}
+
+// A way is one publisher, its subject and the subscription.
+type way struct {
+	conn               *nats.Conn
+	subject            string
+	published, arrived atomic.Uint64 // messages
+	latest             atomic.Uint64 // number that arrived
+}
+
+// What is done to each message, beside sending and receiving it.
+const (
+	withPoints = 1 << iota
+	withStamps
+)
+
+// echoEvery is one in how many messages is answered, for the clocks.
+const echoEvery = 64
+
+// header is a message's number and the time at which it was sent, if stamped.
+const header = 16
+
+func newTraffic(o *options, url string) (*traffic, error) {
+	t := &traffic{options: o, stamps: stamps{seconds: map[int64]*histogram{}}}
+	for name, p := range map[string]**hoplag.Point{"publisher": &t.first, "subscriber": &t.second} {
+		var err error
+		if *p, err = hoplag.NewPoint(hoplag.Config{Key: o.key, Name: name}); err != nil {
+			return nil, err
+		}
+	}
+	for i := range o.publishers {
+		w := &way{subject: fmt.Sprintf("hoplag.measure.%d", i)}
+		t.ways = append(t.ways, w)
+		if err := t.connect(w, url); err != nil {
+			t.close()
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// connect makes a way: a connection that publishes and one that receives.
+func (t *traffic) connect(w *way, url string) (err error) {
+	if w.conn, err = connect(url); err != nil {
+		return err
+	}
+	t.conns = append(t.conns, w.conn)
+	receiver, err := connect(url)
+	if err != nil {
+		return err
+	}
+	t.conns = append(t.conns, receiver)
+	echo := w.subject + ".echo"
+	if _, err := w.conn.Subscribe(echo, func(m *nats.Msg) { t.first.Back.Passed(m.Data) }); err != nil {
+		return err
+	}
+	id := []byte(w.subject)
+	s, err := receiver.Subscribe(w.subject, func(m *nats.Msg) { t.receive(w, receiver, echo, id, m.Data) })
+	if err != nil {
+		return err
+	}
+	limit := t.options.pending
+	if limit == 0 {
+		limit = -1
+	}
+	return errors.Join(s.SetPendingLimits(limit, -1), receiver.Flush(), w.conn.Flush())
+}
+
+// receive is told of each message that arrives. Its identity is the subject
+// and the number.
+func (t *traffic) receive(w *way, conn *nats.Conn, echo string, subject, data []byte) {
+	number := binary.BigEndian.Uint64(data)
+	mode := t.mode.Load()
+	if mode&withPoints != 0 {
+		id := append(subject, data[:8]...)
+		t.second.Passed(id)
+		if number%echoEvery == 0 {
+			t.second.Back.Passed(id)
+			conn.Publish(echo, id)
+		}
+	}
+	if mode&withStamps != 0 {
+		t.stamps.add(int64(binary.BigEndian.Uint64(data[8:])), time.Now().UnixNano())
+	}
+	w.arrived.Add(1)
+	w.latest.Store(number)
+}
+
+// send sends messages until the context is done.
+func (t *traffic) send(ctx context.Context, w *way) {
+	data := make([]byte, t.options.size)
+	id := append([]byte(w.subject), make([]byte, 8)...)
+	began, before := time.Now(), w.published.Load()
+	for ctx.Err() == nil {
+		number := w.published.Load() + 1
+		t.wait(w, number, began, number-before)
+		binary.BigEndian.PutUint64(data, number)
+		mode := t.mode.Load()
+		if mode&withStamps != 0 {
+			binary.BigEndian.PutUint64(data[8:], uint64(time.Now().UnixNano()))
+		}
+		if mode&withPoints != 0 {
+			copy(id[len(w.subject):], data)
+			t.first.Passed(id)
+		}
+		if w.conn.Publish(w.subject, data) != nil {
+			return // closed
+		}
+		w.published.Store(number)
+	}
+	w.conn.Flush()
+}
+
+// wait waits while too many messages are on their way, so that the broker does
+// not cut the receiver off, and for the rate. What is lost is waited for
+// only briefly.
+func (t *traffic) wait(w *way, number uint64, began time.Time, sent uint64) {
+	for tries := 0; number > w.latest.Load()+uint64(t.options.window) && tries < 100; tries++ {
+		w.conn.Flush()
+	}
+	if t.options.rate > 0 {
+		due := began.Add(time.Duration(float64(sent) * float64(len(t.ways)) / t.options.rate * float64(time.Second)))
+		if ahead := time.Until(due); ahead > time.Millisecond {
+			w.conn.Flush()
+			time.Sleep(ahead)
+		}
+	}
+}
+
+// run sends for a while, and returns how many messages arrived in a second.
+func (t *traffic) run(ctx context.Context, mode int32, d time.Duration) float64 {
+	t.mode.Store(mode)
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	_, before := t.totals()
+	began := time.Now()
+	var all sync.WaitGroup
+	for _, w := range t.ways {
+		all.Go(func() { t.send(ctx, w) })
+	}
+	all.Wait()
+	_, after := t.totals()
+	return float64(after-before) / time.Since(began).Seconds()
+}
+
+// totals are how many messages were published, and arrived.
+func (t *traffic) totals() (published, arrived uint64) {
+	for _, w := range t.ways {
+		published += w.published.Load()
+		arrived += w.arrived.Load()
+	}
+	return published, arrived
+}
+
+func (t *traffic) close() {
+	for _, c := range t.conns {
+		c.Close()
+	}
+	t.first.Close()
+	t.second.Close()
+}
+
+// exchange brings the second point's requests to the first one, through the
+// broker too.
+func exchange(p *hoplag.Point, url string) (ask hoplag.Exchange, done func(), err error) {
+	conn, err := connect(url)
+	if err != nil {
+		return nil, nil, err
+	}
+	subject := nats.NewInbox()
+	_, err = conn.Subscribe(subject, func(m *nats.Msg) {
+		if reply, err := p.Answer(m.Data); err == nil {
+			m.Respond(reply)
+		}
+	})
+	return func(ctx context.Context, request []byte) ([]byte, error) {
+		m, err := conn.RequestWithContext(ctx, subject, request)
+		if err != nil {
+			return nil, err
+		}
+		return m.Data, nil
+	}, conn.Close, err
+}
+
+// measure prints, a row a second, what the points and what time stamps say of
+// messages through the broker, and then what each costs.
+func measure(ctx context.Context, o *options, url string, stdout io.Writer) error {
+	t, err := newTraffic(o, url)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	ask, done, err := exchange(t.first, url)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, o.duration+4*time.Second)
+	defer cancel()
+	out := &rows{w: stdout, json: o.json, stamps: &t.stamps}
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	var all sync.WaitGroup
+	all.Go(func() {
+		for r := range t.second.FollowOver(following, ask) {
+			out.add(r)
+		}
+	})
+	t.run(ctx, withPoints|withStamps, o.duration)
+	sleep(ctx, 3500*time.Millisecond) // for the last report
+	stop()
+	all.Wait()
+	published, arrived := t.totals()
+	if !o.json {
+		out.print("\n%-10s %10s %10s %9s %12s\n", "in all", "published", "arrived", "lost", "mean")
+		out.print("%-10s %10d %10d %9d %12s\n", "points", out.sent, out.received, out.lost, hoplag.Format(zeroNaN(out.sum/float64(out.measured))))
+		out.print("%-10s %10s %10d %9s %12s\n", "stamps", "", out.all.received, "", hoplag.Format(zeroNaN(out.all.mean())))
+		out.print("%-10s %10d %10d %9d\n", "exactly", published, arrived, published-arrived)
+	}
+	if out.err == nil && o.costs {
+		out.costs(t)
+	}
+	return out.err
+}
+
+// rows prints a row a report, and keeps the first error.
+type rows struct {
+	w                    io.Writer
+	json                 bool
+	stamps               *stamps
+	count                int
+	sent, received, lost uint64
+	measured             uint64  // messages that the means are of
+	sum                  float64 // of their delays, ns
+	all                  histogram
+	err                  error
+}
+
+func (o *rows) add(r hoplag.Report) {
+	d := &r.Forth
+	h := o.stamps.take(r.Start.Unix())
+	o.sent += d.Sent
+	o.received += d.Received
+	o.lost += d.Lost
+	o.all.received += h.received
+	o.all.sum += h.sum
+	if d.Err == nil {
+		o.measured += d.Received
+		o.sum += d.Mean * float64(d.Received)
+	}
+	if o.json {
+		data, err := json.Marshal(measured{r, h.received, zeroNaN(h.mean()), zeroNaN(h.quantile(0.99))})
+		o.err = errors.Join(o.err, err)
+		o.print("%s\n", data)
+		return
+	}
+	if o.count%30 == 0 {
+		o.print("%-8s %10s %23s %10s %9s %7s | stamps: %10s %8s %10s %9s | clocks\n",
+			"time", "mean", "95 % of means", "p99", "messages", "lost", "mean", "error", "p99", "messages")
+	}
+	o.count++
+	mean, within, p99, off := "–", "", "", ""
+	if d.Err == nil {
+		mean = hoplag.Format(d.Mean)
+		within = hoplag.Format(d.MeanInterval95.Low) + " – " + hoplag.Format(d.MeanInterval95.High)
+		if q, ok := d.Quantile(0.99); ok {
+			p99 = hoplag.Format(float64(q))
+		}
+		if h.received > 0 {
+			off = fmt.Sprintf("%+.2f %%", 100*(d.Mean/h.mean()-1))
+		}
+	} else if !errors.Is(d.Err, hoplag.ErrIdle) {
+		mean = "unknown"
+	}
+	clocks := r.Clock.String()
+	if r.Err != nil {
+		clocks = r.Err.Error()
+	}
+	o.print("%-8s %10s %23s %10s %9d %7d | %18s %8s %10s %9d | %s\n", r.Start.Format("15:04:05"), mean, within, p99, d.Received, d.Lost,
+		hoplag.Format(zeroNaN(h.mean())), off, hoplag.Format(zeroNaN(h.quantile(0.99))), h.received, clocks)
+}
+
+// A measured is what -json prints: the points' report, and the time stamps'.
+type measured struct {
+	Report        hoplag.Report
+	StampReceived uint64
+	StampMean     float64 // ns
+	StampP99      float64
+}
+
+func zeroNaN(x float64) float64 {
+	if x != x {
+		return 0
+	}
+	return x
+}
+
+func (o *rows) print(format string, args ...any) {
+	if o.err == nil {
+		_, o.err = fmt.Fprintf(o.w, format, args...)
+	}
+}
+
+// A cost is what measuring takes: messages a second with it, and how long each
+// message's part of it lasts, at both ends together.
+type cost struct {
+	Measured string
+	Rate     float64 // messages a second
+	Relative float64 // of that of bare messages
+}
+
+// costs sends as fast as it goes without measuring, and each way of it, in
+// turns, and prints the best of each: other programs only ever slow them down.
+func (o *rows) costs(t *traffic) {
+	kinds := []cost{{Measured: "nothing"}, {Measured: "by stamps"}, {Measured: "by points"}, {Measured: "by both"}}
+	modes := []int32{0, withStamps, withPoints, withPoints | withStamps}
+	const rounds, each = 5, 300 * time.Millisecond
+	for range rounds {
+		for i := range kinds {
+			kinds[i].Rate = max(kinds[i].Rate, t.run(context.Background(), modes[i], each))
+		}
+	}
+	if !o.json {
+		o.print("\n%-10s %14s %10s\n", "measured", "messages/s", "of bare")
+	}
+	for _, k := range kinds {
+		k.Relative = k.Rate / kinds[0].Rate
+		if o.json {
+			data, err := json.Marshal(k)
+			o.err = errors.Join(o.err, err)
+			o.print("%s\n", data)
+			continue
+		}
+		o.print("%-10s %14.0f %8.1f %%\n", k.Measured, k.Rate, 100*k.Relative)
+	}
+}
+
+// sleep waits, or until the context is done.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"math"
+	"strings"
+	"testing"
+)
+
+// rowsOf runs the program with -json and decodes what it prints.
+func rowsOf(t *testing.T, args ...string) (found []measured) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := run(t.Context(), append(args, "-json"), &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		var m measured
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, m)
+	}
+	return found
+}
+
+// Every message counts once at each point, and the mean of all is that of the
+// time stamps.
+func TestMeasure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	var sent, received, lost, stamped uint64
+	var sum, stamps, slack float64
+	for _, m := range rowsOf(t, "-role", "measure", "-rate", "5000", "-duration", "3s", "-costs=false") {
+		d := m.Report.Forth
+		sent += d.Sent
+		received += d.Received
+		lost += d.Lost
+		stamped += m.StampReceived
+		stamps += m.StampMean * float64(m.StampReceived)
+		if d.Err == nil {
+			sum += d.Mean * float64(d.Received)
+			// What the sampling leaves open, and what the clocks do.
+			slack += float64(d.Received) * max(d.MeanInterval95.High-d.Mean, d.ClockInterval.High-d.Mean, 0)
+		}
+	}
+	if sent != received || received != stamped || lost != 0 || received < 5000 {
+		t.Errorf("%d sent, %d received, %d lost, %d stamps", sent, received, lost, stamped)
+	}
+	if off := math.Abs(sum - stamps); off > 2*slack+0.5*stamps {
+		t.Errorf("mean %.0f ns by points, %.0f ns by stamps, want it within %.0f", sum/float64(received), stamps/float64(stamped), slack/float64(received))
+	}
+}
+
+// A receiver that does not keep up drops messages, and the points say so.
+func TestMeasureLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	var sent, received, lost uint64
+	for _, m := range rowsOf(t, "-role", "measure", "-duration", "3s", "-costs=false", "-pending", "20", "-window", "2000") {
+		d := m.Report.Forth
+		sent += d.Sent
+		received += d.Received
+		lost += d.Lost
+	}
+	if lost == 0 || lost > sent-received {
+		t.Errorf("%d sent, %d received, %d reported lost", sent, received, lost)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                                "-role is",
+		"-role measure -size 15":          "-size is 15, want 16 to 1048576",
+		"-role measure -rate NaN":         "-rate is NaN",
+		"-role measure -duration 0s":      "-duration is 0s, want 1s to 24h",
+		"-role measure -key short":        "-key has 5 characters",
+		"-role measure more":              `argument "more"`,
+		"-role measure -publishers 65":    "-publishers is 65",
+		"-role measure -no-such-flag=yes": "no-such-flag",
+	} {
+		_, err := parse(strings.Fields(args), io.Discard)
+		if !errors.Is(err, errUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", args, err, want)
+		}
+	}
+	if _, err := parse([]string{"-h"}, io.Discard); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("-h: %v", err)
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// maxPayload is the longest message of the embedded broker: replies of a
+// hoplag.Point are up to a megabyte long.
+const maxPayload = 8 << 20
+
+// A broker is the embedded one, or just the URL of another.
+type broker struct {
+	server *server.Server
+	url    string
+	remove string // directory
+}
+
+// newBroker starts a broker that keeps its streams in a directory, or if that
+// is "" in one that is removed at the end.
+func newBroker(listen, store string) (*broker, error) {
+	host, text, err := net.SplitHostPort(listen)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("port of %q: %w", listen, err)
+	}
+	b := new(broker)
+	if store == "" {
+		if store, err = os.MkdirTemp("", "hoplag-broker"); err != nil {
+			return nil, err
+		}
+		b.remove = store
+	}
+	o := &server.Options{Host: host, Port: int(port), JetStream: true, StoreDir: store, MaxPayload: maxPayload, NoSigs: true, NoLog: true}
+	if port == 0 {
+		o.Port = server.RANDOM_PORT
+	}
+	if b.server, err = server.NewServer(o); err == nil {
+		b.server.Start()
+		if !b.server.ReadyForConnections(30 * time.Second) {
+			err = errors.New("the broker does not start: is the address free, and the store whole?")
+		}
+	}
+	if err != nil {
+		b.close()
+		return nil, err
+	}
+	b.url = b.server.ClientURL()
+	return b, nil
+}
+
+func (b *broker) close() {
+	if b.server != nil {
+		b.server.Shutdown()
+		b.server.WaitForShutdown()
+	}
+	if b.remove != "" {
+		os.RemoveAll(b.remove)
+	}
+}
+
+// connect connects for good: whatever happens to the broker, it tries again.
+func connect(url string) (*nats.Conn, error) {
+	return nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+}
