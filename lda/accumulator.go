@@ -36,7 +36,8 @@ type Accumulator struct {
 	last     uint64  // interval
 	started  bool
 
-	outstanding [maxSpan]int64 // by cut: packets sent less received since the beginning
+	outstanding [maxSpan]int64  // by cut: packets sent less received since the beginning
+	passed      [maxSpan]uint64 // by cut: packets received since the beginning
 
 	net     int64   // packets sent less received since the beginning
 	load    float64 // packets sent in an interval, on average over the last ones
@@ -53,6 +54,8 @@ type Accumulator struct {
 type stratum struct {
 	settlement
 	received uint64
+	from     uint32  // cut that it begins with
+	told     float64 // how many of the received packets are in groups that are whole
 }
 
 // stratumCells is how many groups of packets make a stratum.
@@ -81,7 +84,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 
 // MemorySize is how many bytes the accumulator takes: about 230 for each cell.
 func (a *Accumulator) MemorySize() int {
-	return a.levels.MemorySize() + 16*cap(a.groups) + 4*len(a.baseline) + 24*cap(a.alone.samples)
+	return a.levels.MemorySize() + 16*cap(a.groups) + 4*len(a.baseline) + 24*cap(a.alone.samples) + 16*maxSpan
 }
 
 // Reset begins the next report. Every cell is followed on: packets that are on
@@ -90,7 +93,7 @@ func (a *Accumulator) Reset() {
 	for i := range a.baseline {
 		a.baseline[i] = a.levels.Lost(i, patience)
 	}
-	a.counts, a.rest, a.changed, a.sample, a.open = Result{}, 0, 0, sample{}, stratum{}
+	a.counts, a.rest, a.changed, a.sample, a.open = Result{}, 0, 0, sample{}, stratum{from: a.levels.Cuts()}
 	a.alone.reset()
 }
 
@@ -98,6 +101,7 @@ func (a *Accumulator) Reset() {
 // number: a point was restarted, or its clock set. The packets that were on
 // their way are left out.
 func (a *Accumulator) Gap() {
+	a.close()
 	for i := range a.baseline {
 		a.counts.addNet(int64(a.levels.Lost(i, patience)) - int64(a.baseline[i]))
 		a.baseline[i] = a.levels.Outstanding(i)
@@ -177,7 +181,7 @@ func (a *Accumulator) cut(up, down *Aggregator) (received uint64) {
 		}
 		g, ok := a.levels.Cut(i, estimate.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
 		if ok {
-			of := group{packets: uint64(g.Packets), sum: uint64(g.Sum), copies: a.copies(bank, g.From, g.To)}
+			of := group{packets: uint64(g.Packets), sum: uint64(g.Sum), copies: a.copies(bank, g.From, g.To), from: g.From}
 			if of.packets == 1 {
 				of.alone = float64(of.copies) * a.rarity(bank, g.To-g.From)
 			}
@@ -191,7 +195,9 @@ func (a *Accumulator) cut(up, down *Aggregator) (received uint64) {
 	received += restReceived
 	a.counts.Received += received
 	a.net -= int64(received)
-	a.outstanding[(a.levels.Cuts()+1)%maxSpan] = a.net
+	cut := a.levels.Cuts()
+	a.outstanding[(cut+1)%maxSpan] = a.net
+	a.passed[(cut+1)%maxSpan] = a.passed[cut%maxSpan] + received
 	return received
 }
 
@@ -230,33 +236,67 @@ const maxWeight = 4
 func (a *Accumulator) settle(received uint64) error {
 	a.open.received += received
 	if len(a.groups) == 0 {
+		if received > 0 {
+			a.open.intervals++
+		}
 		return nil
 	}
 	width := int(a.config.SumBits)
-	found, err := settle(&sums{groups: a.groups}, width)
+	found, err := settle(&sums{groups: a.groups, cut: a.levels.Cuts()}, width)
 	if err != nil {
 		a.open.received -= received
 		return fmt.Errorf("lda: interval %d: %w", a.last, err)
 	}
 	a.sampleAlone(&found, received)
 	a.open.merge(&found)
+	a.tell()
 	if a.open.cells.Cells() >= stratumCells {
-		a.sample.add(&a.open.settlement, a.open.received)
-		a.open = stratum{}
+		a.close()
 	}
 	return nil
+}
+
+// close adds the open stratum to the sample, if it has a cell.
+func (a *Accumulator) close() {
+	if a.open.cells.Cells() > 0 {
+		a.sample.add(&a.open, a.config.sampledRate())
+		a.open = stratum{from: a.levels.Cuts()}
+	}
+}
+
+// tell says in which strata the packets of the interval's groups were received.
+// Where groups span several, their packets are taken to have been received as
+// those of all cells were.
+func (a *Accumulator) tell() {
+	now := a.levels.Cuts()
+	received := func(from, to uint32) float64 { return float64(a.passed[to%maxSpan] - a.passed[from%maxSpan]) }
+	for _, g := range a.groups {
+		from := max(g.from, now-min(now, maxSpan-1))
+		if from >= a.open.from {
+			a.open.told += float64(g.packets)
+			continue
+		}
+		here := float64(g.packets) * received(a.open.from, now) / received(from, now)
+		a.open.told += here
+		a.sample.tell((float64(g.packets)-here)/a.config.sampledRate(), from, a.open.from, received)
+	}
 }
 
 // merge adds another interval's cells.
 func (s *stratum) merge(found *settlement) {
 	if s.cells.Cells() == 0 {
+		intervals := s.intervals
 		s.settlement = *found
+		s.intervals += intervals
 		return
 	}
-	cells := found.cells
-	cells.Shift(float64(found.base - s.base))
+	cells, shift := found.cells, float64(found.base-s.base)
+	cells.Shift(shift)
 	s.cells.Merge(cells)
+	s.sum += found.sum + shift*float64(found.packets)
 	s.packets += found.packets
+	s.crossed += found.crossed
+	s.intervals += found.intervals
 	s.squares += found.squares
 	s.excess += found.excess
 	s.distinct += found.distinct
@@ -290,9 +330,10 @@ func (a *Accumulator) rarity(bank int, intervals uint32) float64 {
 }
 
 // Estimate is what is known so far: the mean and deviation of the packets
-// received since the beginning or the last Reset, and their loss. Each interval
-// counts by the packets received in it, whatever share of them is in groups
-// that are whole. It changes nothing. The error wraps [estimate.ErrNoSamples]
+// received since the beginning or the last Reset, and their loss. Where all that
+// were received are in groups that are whole, N of Received, the mean is exact.
+// Those that are not are taken to be like others that were received about the
+// same time, and MeanDoubt is by how much that may be wrong. It changes nothing. The error wraps [estimate.ErrNoSamples]
 // if there is no such group yet; the counts are right all the same.
 //
 // A packet counts as lost when others have passed its cell since, or after some
@@ -310,7 +351,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.Crossed = (max(a.changed, r.Lost+r.Extra) - r.Lost - r.Extra) / 2
 	s := a.sample
 	if a.open.cells.Cells() > 0 {
-		s.add(&a.open.settlement, a.open.received)
+		s.add(&a.open, a.config.sampledRate())
 	}
 	if s.packets == 0 {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, no cell came back to a level it had", estimate.ErrNoSamples, r.Sent, r.Received)

@@ -48,6 +48,12 @@ type Result struct {
 	Replaced int // of these, how many agree in count and not in digest: as many lost as appeared
 	Negative int // usable cells whose delays add up to less than 0: the clocks are offset, or the points swapped
 
+	// MeanDoubt is by how much the mean may be off besides, 99 % sure, where
+	// delays vary from interval to interval, packets cross the cuts, and some
+	// are missing from the sample of which it is not known when they were
+	// received. Of one interval it is 0.
+	MeanDoubt float64
+
 	// What the intervals rest on. Degrees of 0 mean that nothing is known.
 	MeanError        float64 // standard error of the mean as that of all packets spoken of
 	MeanDegrees      uint64  // degrees of freedom that MeanError rests on
@@ -80,7 +86,7 @@ func compare(up, down *Aggregator, received uint64) (Result, error) {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.Usable, r.Cells)
 	}
 	var all sample
-	all.add(&found, received)
+	all.add(&stratum{settlement: found, received: received, told: float64(found.packets)}, 1)
 	all.report(&r)
 	return r, nil
 }

@@ -52,6 +52,9 @@ func (c *Config) rate(j int) float64 {
 	return p
 }
 
+// sampledRate is the share of the packets that the banks sample together.
+func (c *Config) sampledRate() float64 { return math.Ldexp(1, -int(c.Banks[0].Shift)) }
+
 // MeanError is the half width of the interval of the mean delay to expect
 // with the given confidence (see [Result.CentralLimitInterval]), relative to
 // the mean, for delays whose deviation is variation times their mean; infinite

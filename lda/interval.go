@@ -24,7 +24,8 @@ const tailReach = 1000
 //
 // Packets are in cells by their hash, whatever their delay, so delays that
 // depend on one another in time, and losses that come in bursts or with the
-// longest delays, do not spoil it. An offset between clocks shifts it.
+// longest delays, do not spoil it. Of an [Accumulator] it is wider by MeanDoubt,
+// which knows as much of the intervals that miss packets as the others tell. An offset between clocks shifts it.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	i := r.CentralLimitInterval(confidence)
 	if math.IsInf(i.High, 1) {
@@ -46,9 +47,9 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 // tails are known to be light.
 func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
 	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: min(r.N, 1)}, r.MeanDegrees, confidence)
-	rounding := r.rounding()
-	i.Low -= rounding
-	i.High += rounding
+	margin := r.rounding() + r.MeanDoubt
+	i.Low -= margin
+	i.High += margin
 	return i
 }
 

@@ -18,13 +18,16 @@ var ErrContradiction = errors.New("cells contradict each other")
 // settled. Sums of delays are relative to base for each packet, so that an
 // offset between clocks, however large, costs no digits.
 type settlement struct {
-	base     int64
-	cells    estimate.Cells
-	packets  uint64  // of all cells, each counted once
-	squares  float64 // of the same, each counted as often as the square of its cell's copies
-	excess   float64 // variance of the sum of delays that is due to copies
-	distinct int     // cells, each counted once
-	negative int     // cells whose delays add up to less than 0
+	base      int64
+	cells     estimate.Cells
+	packets   uint64  // of all cells, each counted once
+	sum       float64 // of their delays
+	crossed   uint64  // of them, those of groups that span cuts
+	intervals int     // that were merged
+	squares   float64 // of the same, each counted as often as the square of its cell's copies
+	excess    float64 // variance of the sum of delays that is due to copies
+	distinct  int     // cells, each counted once
+	negative  int     // cells whose delays add up to less than 0
 }
 
 // sums are what a settlement is made of: the usable cells of two points that
@@ -33,6 +36,7 @@ type sums struct {
 	sent, received []cell
 	agree          uint64 // bits of the tallies in which usable cells agree
 	groups         []group
+	cut            uint32 // that the groups end with
 }
 
 // A group is a number of packets and the sum of their delays, wrapped. It counts
@@ -40,6 +44,7 @@ type sums struct {
 type group struct {
 	packets, sum uint64
 	copies       int
+	from         uint32  // cut that it begins with
 	alone        float64 // of one packet, how many delays it stands for
 }
 
@@ -103,7 +108,7 @@ func settle(all *sums, width int) (settlement, error) {
 		if l.widest >= modulus/4 || 5*doubt > modulus/2 {
 			return settlement{}, fmt.Errorf("%w: sums of %d bits have wrapped, and delays vary too much to tell how often", ErrContradiction, width)
 		}
-		s := settlement{base: base + int64(math.Round(l.sum/l.packets))}
+		s := settlement{intervals: 1, base: base + int64(math.Round(l.sum/l.packets))}
 		s.fill(all, width)
 		// Groups of slow packets span more time and hold more of them.
 		if z := s.cells.Disagreement(); len(all.groups) == 0 && z > tooFar {
@@ -131,6 +136,10 @@ func (s *settlement) fill(all *sums, width int) {
 			s.cells.Add(x, n)
 		}
 		s.packets += n
+		s.sum += x
+		if i < len(all.groups) && all.cut-all.groups[i].from > 1 {
+			s.crossed += n
+		}
 		s.squares += float64(n) * float64(copies) * float64(copies)
 		s.excess += x * x * float64(copies) * float64(copies-1)
 		s.distinct++
