@@ -1,0 +1,211 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// A load is the traffic of the demo, and the queue that it goes through.
+type load struct {
+	rate      float64 // packets a second
+	bandwidth float64 // Mbit/s
+}
+
+func (l load) check() error {
+	switch {
+	case !(l.rate >= 100 && l.rate <= 1_000_000):
+		return usage("-rate is %v, want 100 to 1000000", l.rate)
+	case !(l.bandwidth >= 1 && l.bandwidth <= 10_000):
+		return usage("-bandwidth is %v, want 1 to 10000", l.bandwidth)
+	}
+	return nil
+}
+
+// A lab is three namespaces in a row. The one in the middle forwards, through
+// a queue (a token bucket):
+//
+//	sender ── in [router] out, queue ── receiver
+type lab struct{ sender, router, receiver string }
+
+func newLab(l load) (n *lab, err error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("not root: -demo makes network namespaces: run it with sudo")
+	}
+	for _, tool := range []string{"ip", "tc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return nil, fmt.Errorf("%s is missing: install iproute2", tool)
+		}
+	}
+	prefix := fmt.Sprintf("wiretap%d", os.Getpid())
+	n = &lab{prefix + "s", prefix + "m", prefix + "r"}
+	defer func() {
+		if err != nil {
+			n.remove()
+		}
+	}()
+	for _, name := range []string{n.sender, n.router, n.receiver} {
+		if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("ip netns add: %w: %s", err, strings.TrimSpace(string(out)))
+		}
+		if err := in(name, settings); err != nil {
+			return nil, err
+		}
+	}
+	names := strings.NewReplacer("{S}", n.sender, "{M}", n.router, "{R}", n.receiver)
+	for _, line := range []string{
+		"ip -n {S} link add eth0 type veth peer name in netns {M}",
+		"ip -n {R} link add eth0 type veth peer name out netns {M}",
+		"ip -n {S} addr add 10.97.1.1/24 dev eth0", "ip -n {M} addr add 10.97.1.2/24 dev in",
+		"ip -n {R} addr add 10.97.2.1/24 dev eth0", "ip -n {M} addr add 10.97.2.2/24 dev out",
+		"ip -n {S} link set eth0 up", "ip -n {M} link set in up", "ip -n {M} link set out up", "ip -n {R} link set eth0 up",
+		"ip -n {S} route add default via 10.97.1.2", "ip -n {R} route add default via 10.97.2.2",
+		fmt.Sprintf("tc -n {M} qdisc add dev out root tbf rate %.0fkbit burst 20000 limit 80000", l.bandwidth*1e3),
+	} {
+		words := strings.Fields(names.Replace(line))
+		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%s: %w: %s", strings.Join(words, " "), err, strings.TrimSpace(string(out)))
+		}
+	}
+	return n, nil
+}
+
+// settings turn forwarding on, and IPv6 off, whose own messages would be counted
+// with the traffic.
+func settings() error {
+	for name, value := range map[string]string{"ipv4/ip_forward": "1", "ipv6/conf/all/disable_ipv6": "1", "ipv6/conf/default/disable_ipv6": "1"} {
+		if err := os.WriteFile("/proc/sys/net/"+name, []byte(value), 0); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes the namespaces, and with them what is in them.
+func (n *lab) remove() {
+	for _, name := range []string{n.sender, n.router, n.receiver} {
+		exec.Command("ip", "netns", "del", name).Run()
+	}
+}
+
+// calm is how long the demo watches before it sends: a point that has just begun
+// does not know yet what is lost.
+const calm = 3 * time.Second
+
+// demo measures the lab's queue, and has a capture beside.
+func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
+	n, err := newLab(o.load)
+	if err != nil {
+		return err
+	}
+	defer n.remove()
+	o.from = place{namespace: n.router, device: "in"}
+	o.to = place{namespace: n.router, device: "out", out: true}
+	if o.kernel { // which sees what goes out before the queue
+		o.to = place{namespace: n.receiver, device: "eth0"}
+	}
+	o.duration = cmp.Or(o.duration, 10*time.Second)
+	exact, err := newExact(o.from, o.to)
+	if err != nil {
+		return err
+	}
+	defer exact.close()
+	sender, err := newSender(n)
+	if err != nil {
+		return err
+	}
+	defer sender.close()
+	fmt.Fprintf(stderr, "wiretap: %.0f packets a second through a queue of %g Mbit/s, from %v to %v\n", o.load.rate, o.load.bandwidth, o.from, o.to)
+	sending, stop := context.WithCancel(ctx)
+	defer stop()
+	length := o.duration
+	o.duration += calm + settle // for what is in the queue at the end
+	o.ready = func() {
+		go func() {
+			pause(sending, calm)
+			sending, cancel := context.WithTimeout(sending, length)
+			defer cancel()
+			sender.send(sending, o.load.rate)
+		}()
+	}
+	out := newOutput(stdout, o.json)
+	out.truth = exact.truth
+	return measure(ctx, &o, out, stderr)
+}
+
+// A sender sends numbered datagrams of a few flows.
+type sender struct {
+	flows []*net.UDPConn
+	drain *net.UDPConn
+}
+
+const (
+	payload     = 172 // 200 bytes of IP
+	senderFlows = 8
+)
+
+func newSender(n *lab) (s *sender, err error) {
+	s = new(sender)
+	address := &net.UDPAddr{IP: net.IPv4(10, 97, 2, 1), Port: 7000}
+	err = in(n.receiver, func() (err error) {
+		s.drain, err = net.ListenUDP("udp4", address)
+		return err
+	})
+	for range senderFlows {
+		err = errors.Join(err, in(n.sender, func() error {
+			conn, err := net.DialUDP("udp4", nil, address)
+			if err == nil {
+				s.flows = append(s.flows, conn)
+			}
+			return err
+		}))
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	// The first one makes the neighbours known to each other, before anybody
+	// watches.
+	s.flows[0].Write([]byte("hello"))
+	time.Sleep(200 * time.Millisecond)
+	return s, nil
+}
+
+func (s *sender) close() {
+	for _, c := range append(s.flows, s.drain) {
+		if c != nil {
+			c.Close()
+		}
+	}
+}
+
+// send sends bursts of 1 to 63 datagrams at exponential distances. Nobody reads
+// them: that they are dropped at the end is of no matter.
+func (s *sender) send(ctx context.Context, rate float64) {
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	b := make([]byte, payload)
+	number := uint64(0)
+	for next := time.Now(); ctx.Err() == nil; {
+		time.Sleep(time.Until(next))
+		burst := 1 + random.IntN(63)
+		for range burst {
+			binary.BigEndian.PutUint64(b, number)
+			number++
+			s.flows[min(random.IntN(senderFlows), random.IntN(senderFlows))].Write(b)
+		}
+		// What a busy machine kept from being sent in time is not made up for.
+		next = next.Add(time.Duration(float64(burst) / rate * random.ExpFloat64() * float64(time.Second)))
+		if now := time.Now(); next.Before(now) {
+			next = now
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/kernel"
+	"github.com/hoplag/hoplag/lds"
+)
+
+// inside is a point in the kernel at each of the two places.
+type inside struct {
+	places [2]place
+	points [2]*kernel.Point
+	seed   uint64
+	ask    tuples
+	all    *lda.Accumulator
+	flows  *lds.Accumulator
+	number uint64
+	sum    seen // since the beginning
+	now    seen // since the row before
+}
+
+// watchKernel measures by points in the kernel.
+func watchKernel(ctx context.Context, o *options, out *output) (err error) {
+	m := &inside{places: [2]place{o.from, o.to}, ask: o.ask}
+	defer m.close()
+	if err := m.open(cmp.Or(o.key, rand.Text())); err != nil {
+		return err
+	}
+	ctx, stop := o.begin(ctx)
+	defer stop()
+	tick := time.NewTicker(o.cut)
+	defer tick.Stop()
+	second := time.Now()
+	var end time.Time // set when there is no more to come than what is on its way
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			ctx, end = context.WithoutCancel(ctx), time.Now().Add(2*settle)
+		}
+		problem := m.compare()
+		if problem != nil && !errors.Is(problem, kernel.ErrOffload) && !errors.Is(problem, kernel.ErrStep) {
+			return problem
+		}
+		if time.Since(second) < time.Second && problem == nil {
+			continue
+		}
+		if err := out.row(m.row(second, problem)); err != nil {
+			return err
+		}
+		if second = time.Now(); !end.IsZero() && second.After(end) {
+			return out.end(m.total())
+		}
+	}
+}
+
+// open loads the points and attaches them, the second one first, so that
+// nothing is taken for lost that was not.
+func (m *inside) open(key string) error {
+	c := kernel.DefaultConfig
+	c.Clock = kernel.Boot // one clock for both
+	c.Seed = uint64(hashing.Digest(0, []byte(key)))
+	m.seed = c.Seed
+	if len(m.ask) > 0 {
+		c.LDS = lds.DefaultConfig
+	}
+	for _, i := range []int{1, 0} {
+		point, err := kernel.New(c)
+		if err != nil {
+			return explain(err)
+		}
+		m.points[i] = point
+		p, hook := m.places[i], kernel.Ingress
+		if p.out {
+			hook = kernel.Egress
+		}
+		if err := in(p.namespace, func() error { return point.Attach(p.device, hook) }); err != nil {
+			return fmt.Errorf("%v: %w", p, explain(err))
+		}
+	}
+	c = m.points[0].Config()
+	var err error
+	if m.all, err = lda.NewAccumulator(c.LDA); err == nil && len(m.ask) > 0 {
+		m.flows, err = lds.NewAccumulator(c.LDS)
+	}
+	return err
+}
+
+func (m *inside) close() {
+	for _, p := range m.points {
+		if p != nil {
+			p.Close()
+		}
+	}
+}
+
+// compare ends an interval at both points, and adds it to the others. They end
+// together as nearly as may be; packets on their way are no loss.
+func (m *inside) compare() error {
+	var of [2]*kernel.Interval
+	var errs [2]error
+	var both sync.WaitGroup
+	for i, p := range m.points {
+		both.Go(func() { of[i], errs[i] = p.Rotate() })
+	}
+	both.Wait()
+	for i, p := range m.points {
+		if of[i] != nil {
+			defer p.Release(of[i])
+		}
+	}
+	problem := errors.Join(errs[:]...)
+	for _, interval := range of {
+		if interval == nil {
+			return problem
+		}
+		c := interval.Counters
+		m.now.PassedOver += c.NotIP + c.Truncated + c.Malformed + c.Deep
+		m.now.Bundles += c.Bundles
+	}
+	m.number++
+	if err := m.all.Add(m.number, of[0].Aggregator, of[1].Aggregator); err != nil {
+		return err
+	}
+	if m.flows != nil {
+		if err := m.flows.Add(m.number, of[0].Sketch, of[1].Sketch); err != nil {
+			return err
+		}
+	}
+	return problem
+}
+
+// row is what the points know since the row before.
+func (m *inside) row(at time.Time, problem error) *row {
+	d, err := m.all.Estimate()
+	m.now.Sent, m.now.Received = d.Sent, d.Received
+	r := &row{Time: at, seen: m.now, Lost: d.Lost, Extra: d.Extra}
+	m.sum.Sent += d.Sent
+	m.sum.Received += d.Received
+	m.sum.PassedOver += m.now.PassedOver
+	m.sum.Bundles += m.now.Bundles
+	m.now = seen{}
+	if err == nil {
+		i := d.MeanInterval(0.95)
+		r.Mean, r.Low, r.High, r.StdDev = known(d.Mean), known(i.Low), known(i.High), known(d.StdDev)
+		for _, p := range []float64{0.5, 0.99} {
+			if q, err := m.all.Distribution().Quantile(p, 0.95); err == nil {
+				r.quantile(p, q.Delay)
+			}
+		}
+	} else if d.Sent+d.Received > 0 {
+		problem = errors.Join(problem, err)
+	}
+	m.all.Reset()
+	for _, t := range m.ask {
+		f, err := m.flows.Estimate(t.Flow(m.seed))
+		if err != nil {
+			r.UnknownFlows++
+			continue
+		}
+		i := f.MeanInterval(0.95)
+		r.Flows = append(r.Flows, flowRow{Flow: name(&t), Mean: f.Mean, Low: known(i.Low), High: known(i.High), Sent: f.Sent, Lost: f.Lost})
+	}
+	if m.flows != nil {
+		m.flows.Reset()
+	}
+	r.problem(problem)
+	return r
+}
+
+func (m *inside) total() *total {
+	return &total{seen: m.sum, Missing: int64(m.sum.Sent) - int64(m.sum.Received)}
+}
+
+// explain adds to an error what the program needs.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, kernel.ErrPrivilege):
+		return fmt.Errorf("%w; run it as root", err)
+	case errors.Is(err, kernel.ErrUnsupported):
+		return fmt.Errorf("%w; it needs Linux", err)
+	}
+	return err
+}
+
+// tuples are the flows that -flow names.
+type tuples []hashing.Tuple
+
+func (t *tuples) String() string {
+	var names []string
+	for i := range *t {
+		names = append(names, name(&(*t)[i]))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Set reads what name writes.
+func (t *tuples) Set(s string) error {
+	want := errors.New("want a protocol, a source and a destination, as in \"udp 10.0.0.1:80 10.0.0.2:1234\"")
+	fields := strings.Fields(s)
+	if len(fields) != 3 {
+		return want
+	}
+	protocol, ok := protocols[fields[0]]
+	if !ok {
+		n, err := strconv.ParseUint(fields[0], 10, 8)
+		if err != nil {
+			return want
+		}
+		protocol = uint8(n)
+	}
+	var ends [2]netip.AddrPort
+	for i := range ends {
+		var err error
+		if ends[i], err = netip.ParseAddrPort(fields[1+i]); err != nil {
+			return want
+		}
+	}
+	*t = append(*t, hashing.MakeTuple(protocol, ends[0], ends[1]))
+	return nil
+}

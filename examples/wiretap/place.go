@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A place is where packets are seen: an interface, one way.
+type place struct {
+	namespace string // of iproute2, or none for our own
+	device    string
+	out       bool
+}
+
+// parsePlace reads [NAMESPACE/]INTERFACE[:in|:out].
+func parsePlace(flag, s string, out bool) (place, error) {
+	p := place{device: s, out: out}
+	if name, ok := strings.CutSuffix(p.device, ":in"); ok {
+		p.device, p.out = name, false
+	} else if name, ok := strings.CutSuffix(p.device, ":out"); ok {
+		p.device, p.out = name, true
+	}
+	if namespace, name, ok := strings.Cut(p.device, "/"); ok {
+		p.namespace, p.device = namespace, name
+		if namespace == "" || strings.Contains(namespace, "..") {
+			return p, usage("%s is %q, want NAMESPACE/INTERFACE as ip netns list prints it", flag, s)
+		}
+	}
+	if p.device == "" || len(p.device) > 15 || strings.ContainsAny(p.device, "/ \t") {
+		return p, usage("%s is %q, want an interface of 1 to 15 characters, as in eth0, eth0:out or namespace/eth0:in", flag, s)
+	}
+	return p, nil
+}
+
+func (p place) String() string {
+	s := p.device + ":in"
+	if p.out {
+		s = p.device + ":out"
+	}
+	if p.namespace != "" {
+		s = fmt.Sprintf("%s/%s", p.namespace, s)
+	}
+	return s
+}

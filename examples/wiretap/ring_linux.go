@@ -1,0 +1,243 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// What the kernel's linux/if_packet.h calls PACKET_VERSION, TPACKET_V3, and so
+// on, as far as package syscall lacks it.
+const (
+	packetVersion  = 10
+	packetHeaders  = 15 // PACKET_VNET_HDR: a header that tells of bundles
+	packetFanout   = 18
+	version3       = 2
+	fanoutUnique   = 0x2000 // the kernel chooses the number of the group
+	headerSize     = 10     // of virtio_net_hdr
+	blockSize      = 1 << 20
+	blockTime      = 10 // milliseconds after which a block is handed over that is not full
+	snapLength     = 192
+	statusUser     = 1
+	mirrorReceived = 1 // PACKET_MR_PROMISC
+)
+
+// A captured packet is what the kernel tells of it. The frame is valid until
+// the next one.
+type captured struct {
+	at     int64 // wall clock, ns
+	frame  []byte
+	bundle bool // of segments, that a card cuts or has merged
+}
+
+// A ring is memory that the kernel fills with packets and their times, block
+// by block, and a program empties without a system call.
+type ring struct {
+	file    *os.File
+	memory  []byte
+	dropped atomic.Uint64
+}
+
+// openRings opens rings that share what passes an interface, in or out, of the
+// calling thread's network namespace.
+func openRings(p place, count, bytes int, promiscuous bool) (rings []*ring, err error) {
+	nic, err := net.InterfaceByName(p.device)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", p, err)
+	}
+	defer func() {
+		if err != nil {
+			for _, r := range rings {
+				r.close()
+			}
+		}
+	}()
+	group := fanoutUnique << 16
+	for range count {
+		r, err := newRing(bytes)
+		if err != nil {
+			return rings, fmt.Errorf("%v: %w", p, permitted(err))
+		}
+		rings = append(rings, r)
+		if err := r.control(func(fd int) error { return attach(fd, nic.Index, p.out, promiscuous) }); err != nil {
+			return rings, fmt.Errorf("%v: %w", p, err)
+		}
+		if count == 1 {
+			break
+		}
+		err = r.control(func(fd int) error {
+			if err := syscall.SetsockoptInt(fd, syscall.SOL_PACKET, packetFanout, group); err != nil {
+				return fmt.Errorf("fanout: %w", err)
+			}
+			group, err = syscall.GetsockoptInt(fd, syscall.SOL_PACKET, packetFanout)
+			group &= 0xffff // by the hash of the flow
+			return err
+		})
+		if err != nil {
+			return rings, fmt.Errorf("%v: %w", p, err)
+		}
+	}
+	return rings, nil
+}
+
+// newRing makes a ring that nothing passes yet.
+func newRing(bytes int) (*ring, error) {
+	fd, err := syscall.Socket(syscall.AF_PACKET, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	const frameSize = 2048 // of no meaning in version 3, but checked
+	blocks := max(bytes/blockSize, 2)
+	var request []byte
+	for _, v := range []int{blockSize, blocks, frameSize, blocks * (blockSize / frameSize), blockTime, 0, 0} {
+		request = binary.NativeEndian.AppendUint32(request, uint32(v))
+	}
+	err = errors.Join(
+		syscall.SetsockoptInt(fd, syscall.SOL_PACKET, packetVersion, version3),
+		syscall.SetsockoptInt(fd, syscall.SOL_PACKET, packetHeaders, 1),
+		syscall.SetsockoptString(fd, syscall.SOL_PACKET, syscall.PACKET_RX_RING, string(request)))
+	if err != nil {
+		syscall.Close(fd)
+		return nil, fmt.Errorf("ring of %d MiB: %w", blocks, err)
+	}
+	memory, err := syscall.Mmap(fd, 0, blocks*blockSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		syscall.Close(fd)
+		return nil, fmt.Errorf("mapping a ring of %d MiB: %w", blocks, err)
+	}
+	return &ring{file: os.NewFile(uintptr(fd), "ring"), memory: memory}, nil
+}
+
+// attach begins to fill a ring with what passes an interface one way. The way
+// is chosen by a filter in the kernel, so that what goes the other way takes no
+// room and is not counted among the drops.
+func attach(fd, index int, out, promiscuous bool) error {
+	const pktType, outgoing = 0xfffff004, 4 // SKF_AD_OFF + SKF_AD_PKTTYPE, PACKET_OUTGOING
+	yes, no := uint8(1), uint8(0)
+	if out {
+		yes, no = no, yes
+	}
+	filter := []syscall.SockFilter{
+		*syscall.LsfStmt(syscall.BPF_LD|syscall.BPF_W|syscall.BPF_ABS, pktType-1<<32),
+		*syscall.LsfJump(syscall.BPF_JMP|syscall.BPF_JEQ|syscall.BPF_K, outgoing, int(yes), int(no)),
+		*syscall.LsfStmt(syscall.BPF_RET|syscall.BPF_K, snapLength),
+		*syscall.LsfStmt(syscall.BPF_RET|syscall.BPF_K, 0),
+	}
+	if err := syscall.AttachLsf(fd, filter); err != nil {
+		return fmt.Errorf("filter: %w", err)
+	}
+	if promiscuous {
+		member := binary.NativeEndian.AppendUint32(nil, uint32(index))
+		member = binary.NativeEndian.AppendUint16(member, mirrorReceived)
+		member = append(member, make([]byte, 10)...)
+		if err := syscall.SetsockoptString(fd, syscall.SOL_PACKET, syscall.PACKET_ADD_MEMBERSHIP, string(member)); err != nil {
+			return fmt.Errorf("promiscuous: %w", err)
+		}
+	}
+	protocol := binary.NativeEndian.Uint16([]byte{0, syscall.ETH_P_ALL}) // in network order
+	return syscall.Bind(fd, &syscall.SockaddrLinklayer{Protocol: protocol, Ifindex: index})
+}
+
+// control calls a function with the ring's descriptor.
+func (r *ring) control(f func(fd int) error) error {
+	raw, err := r.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	err = raw.Control(func(fd uintptr) { result = f(int(fd)) })
+	return errors.Join(err, result)
+}
+
+// run hands over blocks of packets until stop.
+func (r *ring) run(take func(iter.Seq[captured])) error {
+	raw, err := r.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	for at := 0; ; at = (at + blockSize) % len(r.memory) {
+		block := r.memory[at : at+blockSize]
+		status := (*atomic.Uint32)(unsafe.Pointer(&block[8]))
+		err := raw.Read(func(uintptr) bool { return status.Load()&statusUser != 0 })
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		take(packets(block))
+		status.Store(0) // the kernel's again
+	}
+}
+
+// packets yields what is in a block: see struct tpacket_block_desc and struct
+// tpacket3_hdr.
+func packets(block []byte) iter.Seq[captured] {
+	word := func(b []byte, at int) int { return int(binary.NativeEndian.Uint32(b[at:])) }
+	return func(yield func(captured) bool) {
+		next := block[word(block, 16):]
+		for range word(block, 12) {
+			mac := int(binary.NativeEndian.Uint16(next[24:]))
+			ok := yield(captured{
+				at:     int64(word(next, 4))*1e9 + int64(word(next, 8)),
+				frame:  next[mac : mac+word(next, 12)],
+				bundle: next[mac-headerSize+1]&^0x80 != 0, // gso_type
+			})
+			if step := word(next, 0); ok && step != 0 {
+				next = next[step:]
+			} else {
+				return
+			}
+		}
+	}
+}
+
+// drops is how many packets the kernel found no room for since the ring was
+// opened.
+func (r *ring) drops() uint64 {
+	r.control(func(fd int) error {
+		// struct tpacket_stats_v3 in whatever has 12 bytes: packets, drops,
+		// freezes. Reading sets them to 0.
+		stats, err := syscall.GetsockoptIPv6Mreq(fd, syscall.SOL_PACKET, syscall.PACKET_STATISTICS)
+		if err == nil {
+			r.dropped.Add(uint64(binary.NativeEndian.Uint32(stats.Multiaddr[4:])))
+		}
+		return err
+	})
+	return r.dropped.Load()
+}
+
+// problem is what the interface suffered from since the last time.
+func (r *ring) problem() error {
+	return r.control(func(fd int) error {
+		code, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ERROR)
+		if err == nil && code != 0 {
+			err = syscall.Errno(code)
+		}
+		return err
+	})
+}
+
+// stop makes run return.
+func (r *ring) stop() { r.file.SetReadDeadline(time.Now()) }
+
+// close frees the ring, after run returned.
+func (r *ring) close() {
+	syscall.Munmap(r.memory)
+	r.file.Close()
+}
+
+// permitted adds to an error what the program needs.
+func permitted(err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("%w; run it as root, or with CAP_NET_RAW", err)
+	}
+	return err
+}

@@ -1,0 +1,30 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/hoplag/hoplag/lda/kernel"
+)
+
+func in(_ string, f func() error) error { return f() }
+
+type captured struct {
+	at     int64
+	frame  []byte
+	bundle bool
+}
+
+type ring struct{}
+
+func openRings(place, int, int, bool) ([]*ring, error) {
+	return nil, errors.Join(errors.New("it needs Linux"), kernel.ErrUnsupported)
+}
+
+func (r *ring) run(func(iter.Seq[captured])) error { return nil }
+func (r *ring) drops() uint64                      { return 0 }
+func (r *ring) problem() error                     { return nil }
+func (r *ring) stop()                              {}
+func (r *ring) close()                             {}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// runDemo runs the demo and returns its rows and totals; it skips where
+// namespaces or rings are not to be had.
+func runDemo(t *testing.T, arguments ...string) (rows []row, all total, stderr string) {
+	t.Helper()
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		t.Skip("needs root on Linux: it makes network namespaces")
+	}
+	for _, tool := range []string{"ip", "tc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("needs %s", tool)
+		}
+	}
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	var out, notes bytes.Buffer
+	if err := run(t.Context(), append([]string{"-demo", "-json"}, arguments...), &out, &notes); err != nil {
+		if strings.Contains(err.Error(), "not permitted") || strings.Contains(err.Error(), "not supported") {
+			t.Skipf("not here: %v", err)
+		}
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(out.Bytes()) {
+		var r struct {
+			row
+			Total *total `json:"total"`
+		}
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if r.Total != nil {
+			all = *r.Total
+		} else {
+			rows = append(rows, r.row)
+		}
+	}
+	if all.Exact == nil || all.Exact.Mean == nil || all.Mean == nil {
+		t.Fatalf("no mean, or no exact one beside:\n%s", out.Bytes())
+	}
+	t.Logf("sent %d, received %d, missing %d, mean %.1f µs; exact: sent %d, received %d, mean %.1f µs", all.Sent, all.Received, all.Missing,
+		*all.Mean/1e3, all.Exact.Sent, all.Exact.Received, *all.Exact.Mean/1e3)
+	return rows, all, notes.String()
+}
+
+// checkExact holds totals to what a capture of the same packets says. What any
+// ring had no room for is known, so that no packet is unaccounted for.
+func checkExact(t *testing.T, rows []row, all total) {
+	t.Helper()
+	if all.Exact.Dropped == 0 {
+		if sent := all.Sent + all.DroppedFrom; sent != uint64(all.Exact.Sent) {
+			t.Errorf("sent %d and dropped %d, exactly %d", all.Sent, all.DroppedFrom, all.Exact.Sent)
+		}
+		if received := all.Received + all.DroppedTo; received != uint64(all.Exact.Received) {
+			t.Errorf("received %d and dropped %d, exactly %d", all.Received, all.DroppedTo, all.Exact.Received)
+		}
+		if want := int64(all.Exact.Sent - all.Exact.Received); all.Missing != want {
+			t.Errorf("missing %d, exactly %d", all.Missing, want)
+		}
+	} else {
+		t.Logf("the capture dropped %d packets itself", all.Exact.Dropped)
+	}
+	var lost, extra uint64
+	for _, r := range rows {
+		lost += r.Lost
+		extra += r.Extra
+	}
+	if net := int64(lost) - int64(extra); net != int64(all.Sent)-int64(all.Received) {
+		t.Errorf("rows have %d lost and %d extra, want a difference of %d", lost, extra, all.Sent-all.Received)
+	}
+	if off := *all.Mean / *all.Exact.Mean - 1; math.Abs(off) > 0.02 {
+		t.Errorf("mean %.0f ns, exactly %.0f: off by %.2f %%, want at most 2", *all.Mean, *all.Exact.Mean, 100*off)
+	}
+}
+
+// Rings measure the queue of a router, flow by flow, and what they keep can be
+// asked later.
+func TestRings(t *testing.T) {
+	dir := t.TempDir()
+	rows, all, notes := runDemo(t, "-duration", "3s", "-bandwidth", "26", "-cut", "20ms", "-flows", "64", "-keep", dir, "-epoch", "20ms")
+	checkExact(t, rows, all)
+	flows := map[string]bool{}
+	for _, r := range rows {
+		for _, f := range r.Flows {
+			flows[f.Flow] = true
+			if !strings.HasPrefix(f.Flow, "udp 10.97.1.1:") || f.Mean <= 0 {
+				t.Errorf("flow %+v", f)
+			}
+		}
+	}
+	if len(flows) != senderFlows {
+		t.Errorf("flows %v, want %d of them", flows, senderFlows)
+	}
+	seed := regexp.MustCompile(`-seed (\d+)`).FindStringSubmatch(notes)
+	if seed == nil {
+		t.Fatalf("no seed to ask with:\n%s", notes)
+	}
+	out, err := exec.Command("go", "run", filepath.Join("..", "colate"), "rank", "-dir", dir, "-seed", seed[1]).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "8 of 8 flows of 20 packets or more have an answer") {
+		t.Errorf("examples/colate: %v\n%s", err, out)
+	}
+}
+
+// Several rings share what passes.
+func TestManyRings(t *testing.T) {
+	rows, all, _ := runDemo(t, "-duration", "2s", "-cut", "20ms", "-flows", "64", "-rings", "3")
+	checkExact(t, rows, all)
+}
+
+// Points in the kernel say the same.
+func TestKernel(t *testing.T) {
+	rows, all, _ := runDemo(t, "-duration", "3s", "-bandwidth", "26", "-cut", "20ms", "-kernel")
+	checkExact(t, rows, all)
+}
+
+// Rings that are much too small lose packets, and every one of them is counted.
+func TestDropsAreCounted(t *testing.T) {
+	rows, all, _ := runDemo(t, "-duration", "2s", "-rate", "100000", "-bandwidth", "1000", "-buffer", "2")
+	if all.Exact.Dropped > 0 {
+		t.Skipf("the capture dropped %d packets itself", all.Exact.Dropped)
+	}
+	if all.Sent+all.DroppedFrom != uint64(all.Exact.Sent) || all.Received+all.DroppedTo != uint64(all.Exact.Received) {
+		t.Errorf("%+v, exactly %+v", all.seen, *all.Exact)
+	}
+	t.Logf("dropped %d and %d", all.DroppedFrom, all.DroppedTo)
+	for _, r := range rows {
+		if r.DroppedFrom+r.DroppedTo > 0 && !strings.Contains(r.Error, "no room for") {
+			t.Errorf("dropped %d and %d, error %q", r.DroppedFrom, r.DroppedTo, r.Error)
+		}
+	}
+}
+
+func TestFlags(t *testing.T) {
+	taps := []string{"-from", "a", "-to", "b"}
+	for want, args := range map[string][]string{
+		`-from is ""`:           {},
+		`-to is ""`:             {"-from", "eth0"},
+		`-from is "/a"`:         {"-from", "/a", "-to", "b"},
+		`-to is "../x"`:         {"-from", "a", "-to", "../x"},
+		"want two places":       {"-from", "a:out", "-to", "a"},
+		"-rings is 0":           append([]string{"-rings", "0"}, taps...),
+		"-buffer is 1,":         append([]string{"-buffer", "1"}, taps...),
+		"-flows is 0":           append([]string{"-flows", "0"}, taps...),
+		"-cut is 30ms":          append([]string{"-cut", "30ms"}, taps...),
+		"-duration is 1ms":      append([]string{"-duration", "1ms"}, taps...),
+		"-key has 5":            append([]string{"-key", "short"}, taps...),
+		`-net is "x"`:           append([]string{"-net", "x"}, taps...),
+		"-flow is udp":          append([]string{"-flow", "udp 10.0.0.1:1 10.0.0.2:2"}, taps...),
+		"want a protocol":       append([]string{"-kernel", "-flow", "udp"}, taps...),
+		`-keep is "d"`:          append([]string{"-kernel", "-keep", "d"}, taps...),
+		"-net is 10.0.0.0/8":    append([]string{"-kernel", "-net", "10.0.0.0/8"}, taps...),
+		"-rate is 1,":           {"-demo", "-rate", "1"},
+		"-bandwidth is NaN":     {"-demo", "-bandwidth", "NaN"},
+		`-from is "a"`:          {"-demo", "-from", "a"},
+		`argument "x"`:          {"-demo", "x"},
+		"flag provided but not": {"-x"},
+	} {
+		if err := run(t.Context(), args, io.Discard, io.Discard); !errors.Is(err, errUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want %q", args, err, want)
+		}
+	}
+	var help bytes.Buffer
+	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-promiscuous") {
+		t.Errorf("-h: error %v\n%s", err, help.String())
+	}
+	err := run(t.Context(), []string{"-from", "no-such-device", "-to", "lo:in"}, io.Discard, io.Discard)
+	if err == nil || errors.Is(err, errUsage) {
+		t.Errorf("an interface that there is not: error %v", err)
+	}
+}
+
+// The view has everything that a row has, and stays a minute long.
+func TestView(t *testing.T) {
+	v := new(view)
+	mean := 2.5e6
+	r := row{Mean: &mean, Flows: []flowRow{{Flow: "udp 10.0.0.1:1 10.0.0.2:2", Mean: 3e6}}, UnknownFlows: 4}
+	r.Received, r.DroppedTo = 1000, 7
+	r.problem(errors.New("bad\nluck"))
+	var text string
+	for range 2 * shown {
+		text = v.draw(&r)
+	}
+	for _, want := range []string{"2.500 ms", "in all 120000", "840 at the second", "udp 10.0.0.1:1", "4 flows", "bad; luck", "no room for 7", strings.Repeat("█", shown)} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in the view:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, strings.Repeat("█", shown+1)) {
+		t.Error("more than a minute")
+	}
+}
