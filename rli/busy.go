@@ -1,9 +1,6 @@
 package rli
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // A period is a busy period of the link: from when a packet finds it idle
 // until it has sent everything.
@@ -120,102 +117,4 @@ func (l *link) trusted() bool { return l.agreed >= l.proof && l.pinned() }
 func (l *link) base() float64 {
 	b := l.recent.and(l.before)
 	return b.low + b.width()/2
-}
-
-// A shape is the learned course of the waiting time after the last known
-// point of a busy period: by how much it rises above the straight line from
-// that point to nothing at the period's end, in proportion to the time since
-// the point. It depends on that time and on the time until the end, told apart
-// by doublings.
-type shape struct {
-	levels  [len(widths)][octaves * octaves]cell
-	lessons int
-	next    int // lessons after which expected is worked out anew
-	expects [octaves * octaves]expectation
-}
-
-// An expectation is the levels' means together, and how far it is to be
-// believed, 0 to 1.
-type expectation struct{ mean, sure float64 }
-
-// widths are the levels at which a shape is learned, in octaves, from fine to
-// coarse: where a cell has few samples it is completed by the one around it.
-var widths = [...]int{1, 2, 4, 8, octaves}
-
-const (
-	octaves   = 32
-	shapeSize = (16*int64(len(widths)) + 16) * octaves * octaves
-
-	// A cell is believed as much as the one around it when it has this many
-	// samples.
-	shrinkage = 4
-	// An expectation is half believed with this many samples within so many
-	// octaves: other scales do not tell about it.
-	doubtful = 4
-	telling  = 4
-	// With more samples than this the older ones fade.
-	fading = 1024
-)
-
-type cell struct{ sum, samples float64 }
-
-func (c *cell) add(x float64) {
-	if c.samples >= fading {
-		c.sum, c.samples = c.sum/2, c.samples/2
-	}
-	c.sum += x
-	c.samples++
-}
-
-func newShape() *shape {
-	s := &shape{}
-	s.workOut()
-	return s
-}
-
-// octave is that of a time, not negative.
-func octave(x float64) int {
-	return min(bits.Len64(uint64(int64(x))), octaves-1)
-}
-
-// learn takes in a packet that waited for rise more than the straight line
-// says, since ns after the known point and left ns before the end.
-func (s *shape) learn(since, left, rise float64) {
-	if since < 1 {
-		return
-	}
-	i, k := octave(since), octave(left)
-	for level, width := range widths {
-		s.levels[level][i/width*octaves+k/width].add(rise / since)
-	}
-	s.lessons++
-	if s.lessons == s.next {
-		s.workOut()
-	}
-}
-
-// workOut completes each level's average by that of the coarser one. Before
-// anything was learned it is a half, as of two packets of which the second
-// arrives at random while the first is sent.
-func (s *shape) workOut() {
-	for i := range octaves {
-		for k := range octaves {
-			e := expectation{mean: 0.5}
-			for level := len(widths) - 1; level >= 0; level-- {
-				width := widths[level]
-				c := &s.levels[level][i/width*octaves+k/width]
-				e.mean = (c.sum + shrinkage*e.mean) / (c.samples + shrinkage)
-				if width == telling {
-					e.sure = c.samples / (c.samples + doubtful)
-				}
-			}
-			s.expects[i*octaves+k] = e
-		}
-	}
-	s.next = s.lessons + 1 + min(s.lessons/16, fading)
-}
-
-// expect returns what part of since the rise is expected to be.
-func (s *shape) expect(since, left float64) *expectation {
-	return &s.expects[octave(since)*octaves+octave(left)]
 }

@@ -207,7 +207,7 @@ func (c *Config) memory() int64 {
 	size := int64(c.slots())*(recordSize+1+4*int64(c.Buckets)) + 8*int64(c.Buckets)
 	size += int64(max(c.Buffer, 1)) * heldSize
 	if c.method() == BusyAware {
-		size += int64(c.Buffer+1)*periodSize + 2*shapeSize
+		size += int64(c.Buffer+1) * periodSize
 	}
 	return size
 }

@@ -138,5 +138,5 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 // from it to the next.
 func (r *Receiver) stepped() {
 	r.left.seen, r.leftHere = false, false
-	r.lesson.given = false
+	r.lesson.of = 0
 }

@@ -27,7 +27,7 @@ func TestInlining(t *testing.T) {
 	}
 	for _, name := range []string{
 		"tag", "matches", "first", "bump", `\(\*table\)\.mix`, `\(\*table\)\.guess`, `\(\*table\)\.fetch`,
-		`\(\*period\)\.place`, `\(\*shape\)\.expect`, `\(\*line\)\.at`, "longer", "clamp", "round",
+		`\(\*period\)\.place`, `\(\*spread\)\.expect`, `\(\*line\)\.at`, "longer", "round",
 		"magnitude", `\(\*wide\)\.add`, "bucketOf",
 	} {
 		if !inlined(name) {

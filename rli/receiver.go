@@ -66,13 +66,12 @@ type Receiver struct {
 
 	// For BusyAware:
 	link     link
-	shape    *shape
+	spread   *spread
 	periods  []period // of the packets in the buffer; the last is under way
 	current  int      // the last
 	leftHere bool     // whether the left reference is in periods[0]
 	leftAt   point    // if so, where
 	lesson   lesson
-	ahead    *shape // the same as shape where the period's end is not known
 
 	flows     table
 	total     record
@@ -81,11 +80,12 @@ type Receiver struct {
 	key       key
 }
 
-// A lesson is a known point, in the period under way, that tells about the
-// shape once the period's end is known.
+// A lesson is one of the known points of the period under way, drawn, that tells
+// about the spread once the period's end is known.
 type lesson struct {
-	given    bool
-	from, at point
+	of     int // how many references of the period there were
+	at     point
+	behind bool // at is the packet before the reference
 }
 
 // NewReceiver returns a receiver that has seen nothing. The error wraps
@@ -113,8 +113,7 @@ func NewReceiver(c Config) (*Receiver, error) {
 		r.perByte = 8e9 / float64(c.Rate)
 	}
 	if c.method() == BusyAware {
-		r.shape, r.ahead = newShape(), newShape()
-		r.periods = make([]period, c.Buffer+1)
+		r.periods, r.spread = make([]period, c.Buffer+1), &spread{}
 	}
 	return r, nil
 }
@@ -209,9 +208,16 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	}
 	itself, known := r.place(&own, before)
 	r.settle(&right, &known)
-	r.teach(known)
+	if before.bytes > 0 {
+		r.spread.meet(float64(before.bytes) * r.perByte)
+	}
+	r.teach(known, known != itself)
 	r.left = right
-	r.leftHere, r.leftAt = true, itself
+	r.leftHere, r.leftAt = true, known
+	if known != itself { // the reference came at the same instant, without a time to itself
+		size := float64(r.config.ReferenceBytes) * r.perByte
+		r.leftAt = point{known.place + size, known.wait + size}
+	}
 }
 
 // follows reports whether the packet before a reference is the one that it was
@@ -271,12 +277,16 @@ func (r *Receiver) verify(b bounds) {
 	}
 }
 
-// teach keeps the newest known point of the period under way until its end.
-func (r *Receiver) teach(known point) {
-	r.lesson.given = false
-	if from, ok := r.start(r.current); ok && r.link.pinned() {
-		r.lesson = lesson{given: true, from: from, at: known}
-		r.ahead.learn(known.place-from.place, from.wait, known.wait-from.wait)
+// teach draws one of the known points of a period whose beginning was seen, all
+// with the same probability, until its end.
+func (r *Receiver) teach(known point, behind bool) {
+	if !r.periods[r.current].whole || !r.link.pinned() {
+		return
+	}
+	l := &r.lesson
+	l.of++
+	if l.of == 1 || hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.counts.References)), hashing.Threshold(1/float64(l.of))) == 1 {
+		l.at, l.behind = known, behind
 	}
 }
 
@@ -377,12 +387,13 @@ func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
 func (r *Receiver) nextPeriod() {
 	p := &r.periods[r.current]
 	p.end = r.latest.time
-	if r.lesson.given {
-		l := &r.lesson
-		since, left := l.at.place-l.from.place, p.place(p.end, 0)-l.at.place
-		line := l.from.wait * left / (since + left)
-		r.shape.learn(since, left, l.at.wait-line)
-		l.given = false
+	if l := &r.lesson; l.of > 0 {
+		left := p.place(p.end, 0) - l.at.place
+		if l.behind { // as if there were no reference
+			left -= float64(r.config.ReferenceBytes) * r.perByte
+		}
+		r.spread.learn(l.at.place, left, l.at.wait)
+		l.of = 0
 	}
 	if r.waiting > int(p.held) {
 		r.current++

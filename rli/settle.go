@@ -1,6 +1,7 @@
 package rli
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -15,7 +16,7 @@ func (r *Receiver) settle(right *mark, known *point) {
 	estimated := true
 	switch {
 	case r.method == BusyAware && r.link.trusted():
-		r.settleBusy(waiting, right, known)
+		r.settleBusy(waiting, known)
 	case r.left.seen && right != nil:
 		r.settleLinear(waiting, right)
 		r.counts.Linear += n
@@ -85,16 +86,12 @@ func longer(bytes int32, reference int, perByte float64) float64 {
 
 // settleBusy estimates waiting times busy period by busy period. In each one
 // there is a point from which they are known: its beginning, where nothing
-// waits, or the left reference. If the new reference is in the same period,
-// arrivals between the two are taken to be spread evenly over what was sent.
-// Otherwise the period is over, and the waiting time returns to nothing at its
-// end, by the learned shape; by as much as that is not learned yet, it is that
-// of eq. (1). If the period is not over and no reference has come, because the
-// buffer is full or was flushed, see level.
-func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
+// waits, or the left reference. If the new reference is in the same period, they
+// are known there again, and otherwise at the period's end, where nothing waits.
+// In between they go as a bridge does. If the period is not over and no
+// reference has come, because the buffer is full or was flushed, see level.
+func (r *Receiver) settleBusy(waiting []held, known *point) {
 	base := r.link.base()
-	line := r.paperLine(right)
-	line.delay -= base + float64(r.config.ReferenceBytes)*r.perByte // of the waiting time
 	r.periods[r.current].end = r.latest.time
 	idle := 0
 	for index := range r.periods[:r.current+1] {
@@ -111,32 +108,22 @@ func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 			idle++ // it is the first of the period, the only one that did not wait
 		}
 		to := point{place: p.place(p.end, 0)}
-		between := known != nil && index == r.current
-		if known == nil && index == r.current {
-			r.level(packets, p, from, base)
-			continue
-		}
-		if between {
+		if index == r.current {
+			if known == nil {
+				r.level(packets, p, from, base)
+				continue
+			}
 			to = *known
 		}
-		slope := 0.0
-		if to.place > from.place {
-			// A packet waits no longer than the link has been busy, and did
-			// not arrive before the known point.
-			slope = min((to.wait-from.wait)/(to.place-from.place), 1)
-		}
+		course := r.spread.bridge(from, to)
 		for i := range packets {
 			h := &packets[i]
 			size := float64(h.bytes) * r.perByte
 			place := p.place(h.time, size)
-			since := place - from.place
-			wait := from.wait + slope*since
-			if !between {
-				e := r.shape.expect(since, to.place-place)
-				most := from.wait + since
-				wait = clamp(wait+since*e.mean, most)
-				wait += (1 - e.sure) * (clamp(line.at(h.time), most) - wait)
-			}
+			// A packet waits no longer than the link has been busy, did not
+			// arrive before the one from which on it is known, nor after the
+			// one up to which.
+			wait := max(min(course.at(place), from.wait+place-from.place), to.wait-(to.place-place), 0)
 			h.delay = round(base + size + wait)
 		}
 	}
@@ -145,20 +132,17 @@ func (r *Receiver) settleBusy(waiting []held, right *mark, known *point) {
 }
 
 // level estimates packets of a period that is under way, from its last known
-// point on: how the waiting time goes on is learned, by itself and the time
-// since.
+// point on: the waiting time there is held, or is that of a Brownian motion from
+// nothing that stayed positive so far, a meander, whichever is more.
 func (r *Receiver) level(packets []held, p *period, from point, base float64) {
 	for i := range packets {
 		h := &packets[i]
 		size := float64(h.bytes) * r.perByte
 		since := max(p.place(h.time, size)-from.place, 0)
-		e := r.ahead.expect(since, from.wait)
-		h.delay = round(base + size + clamp(from.wait+since*e.mean, from.wait+since))
+		wait := max(from.wait, math.Pi/4*r.spread.expect(since, 1e9))
+		h.delay = round(base + size + min(wait, from.wait+since))
 	}
 }
-
-// clamp returns what of x is from 0 to most.
-func clamp(x, most float64) float64 { return max(min(x, most), 0) }
 
 // record adds the packets' delays to their flows and the total.
 func (r *Receiver) record(packets []held) {

@@ -3,8 +3,10 @@ package rli_test
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"testing"
 
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/rli"
 )
@@ -68,31 +70,54 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 	}
 	wide := func(b interval) float64 { return b.high - b.low }
 
-	type lesson struct {
-		since, left, ratio float64
-		period             int
-	}
+	type lesson struct{ since, left, height float64 }
 	var lessons []lesson
-	pending := (*lesson)(nil)
-	var pendingAt, pendingFrom [2]float64
+	var drawn struct {
+		of, period  int
+		place, wait float64
+		behind      bool
+	}
+	mean := 0.0 // size of a packet, in ns
 	level := func(x float64, width int) int { return min(bits.Len64(uint64(max(x, 0))), 31) / width }
+	scale := func(since, left float64) float64 { return math.Sqrt(since * (left + mean) / (since + left + mean)) }
 	usable, nextUse := 0, 1
-	course := func(since, left float64) (mean, sure float64) {
-		mean = 0.5
+	height := func(since, left float64) float64 {
+		h := 0.0
 		for _, width := range []int{32, 8, 4, 2, 1} {
 			n, sum := 0.0, 0.0
 			for _, l := range lessons[:usable] {
 				if level(l.since, width) == level(since, width) && level(l.left, width) == level(left, width) {
 					n++
-					sum += l.ratio
+					sum += l.height
 				}
 			}
-			mean = (sum + 4*mean) / (n + 4)
-			if width == 4 {
-				sure = n / (n + 4)
+			if width == 32 {
+				h = sum / max(n, 1)
+			} else {
+				h = (sum + 4*h) / (n + 4)
 			}
 		}
-		return mean, sure
+		return h * scale(since, left)
+	}
+	// bridge is the course of the waiting time from w0 to w1.
+	bridge := func(since, left, w0, w1 float64) float64 {
+		switch {
+		case since <= 0:
+			return w0
+		case left <= 0:
+			return w1
+		}
+		u := since / (since + left)
+		m := (1-u)*w0 + u*w1
+		v := math.Pow(height(since, left), 2) * math.Pi / 8
+		near := 1.0
+		if x := 2 * w0 * w1 * u * (1 - u) / v; x > 0 {
+			near = x / (math.Exp(x) - 1)
+		}
+		if v == 0 {
+			return m
+		}
+		return math.Sqrt(m*m + near*v*(2+(8/math.Pi-2)*3*v/(m*m+3*v)))
 	}
 
 	agreed, proof, conflicts := 0, 16, 0
@@ -105,25 +130,25 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 	}
 	done := 0 // events settled
 	left := -1
-	leftWait := 0.0
+	leftPlace, leftWait := 0.0, 0.0
 	for _, r := range refs {
 		for i := done; i <= r; i++ {
 			if tooSoon[i] {
 				lose()
 			}
-			if pending != nil && period[i] != pending.period {
-				end := endOf(pending.period)
-				pending.left = end - pendingAt[0]
-				line := pendingFrom[1] * pending.left / (pending.since + pending.left)
-				pending.ratio = (pendingAt[1] - line) / pending.since
-				if pending.since >= 1 {
-					lessons = append(lessons, *pending)
-					if len(lessons) == nextUse {
+			if drawn.of > 0 && period[i] != drawn.period {
+				left := endOf(drawn.period) - drawn.place
+				if drawn.behind {
+					left -= referenceBytes * 8e9 / rate
+				}
+				if drawn.place >= 1 && left >= 0 {
+					lessons = append(lessons, lesson{drawn.place, left, drawn.wait / scale(drawn.place, left)})
+					if len(lessons) >= nextUse {
 						usable = len(lessons)
 						nextUse = usable + 1 + min(usable/16, 1024)
 					}
 				}
-				pending = nil
+				drawn.of = 0
 			}
 		}
 
@@ -188,39 +213,38 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 			} else {
 				fromPlace, fromWait := 0.0, 0.0
 				if left >= 0 && period[left] == period[i] {
-					fromPlace, fromWait = place(left), leftWait
+					fromPlace, fromWait = leftPlace, leftWait
 				}
-				since := place(i) - fromPlace
-				w := 0.0
+				toPlace, toWait := endOf(period[i]), 0.0
 				if period[i] == period[r] {
-					w = fromWait
-					if at > fromPlace {
-						w += since * (wait - fromWait) / (at - fromPlace)
-					}
-				} else {
-					end := endOf(period[i])
-					w = fromWait * (end - place(i)) / (end - fromPlace)
-					if place(i) > 0 {
-						mean, sure := course(since, end-place(i))
-						linear := straight(marks[left], marks[r], e.time) - size(r) - base
-						most := fromWait + since
-						w = sure*max(min(w+since*mean, most), 0) + (1-sure)*max(min(linear, most), 0)
-					}
+					toPlace, toWait = at, wait
 				}
-				e.estimate = base + size(i) + max(min(w, fromWait+since), 0)
+				since, ahead := place(i)-fromPlace, toPlace-place(i)
+				w := bridge(since, ahead, fromWait, toWait)
+				e.estimate = base + size(i) + max(min(w, fromWait+since), toWait-ahead, 0)
 			}
 			e.estimate += float64(events[refs[0]].time - events[refs[0]].ref.Sent)
 		}
 
-		pending = nil
-		if here := left >= 0 && period[left] == period[r]; pinned && (here || seen) {
-			pending = &lesson{since: at, period: period[r]}
-			pendingAt, pendingFrom = [2]float64{at, wait}, [2]float64{}
-			if here {
-				pending.since, pendingFrom = at-place(left), [2]float64{place(left), leftWait}
+		named := at != ownPlace
+		if behind {
+			if mean == 0 {
+				mean = size(r - 1)
+			}
+			mean += (size(r-1) - mean) / 64
+		}
+		if pinned && seen {
+			drawn.of++
+			drawn.period = period[r]
+			n := uint64(slices.Index(refs, r) + 1)
+			if drawn.of == 1 || hashing.Sampled(uint64(hashing.Word(0, n)), hashing.Threshold(1/float64(drawn.of))) == 1 {
+				drawn.place, drawn.wait, drawn.behind = at, wait, named
 			}
 		}
-		left, leftWait, done = r, ownWait, r+1
+		left, leftPlace, leftWait, done = r, at, wait, r+1
+		if named { // the reference came at the same instant
+			leftPlace, leftWait = at+size(r), wait+size(r)
+		}
 	}
 	return conflicts
 }
