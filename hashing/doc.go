@@ -2,6 +2,14 @@
 // do not change on its way, and the 5-tuple of its flow, into the 64-bit
 // identities that every synopsis takes.
 //
+//	var frame hashing.Frame
+//	if err := frame.Parse(hashing.LinkEthernet, captured); err == nil {
+//		aggregator.Update(frame.Digest(seed), time.Now().UnixNano())
+//		sketch.Update(frame.Tuple.Flow(seed), frame.Digest(seed), time.Now().UnixNano())
+//	}
+//
+// A message that is no packet is known by any bytes of it: [Digest] of them.
+//
 // # Identity
 //
 // Two points recognise a packet by computing the same hash of it, perhaps on

@@ -3,9 +3,9 @@
 // how many packets were lost. Each point keeps a few kilobytes and adds each
 // packet to one cell; nothing is added to packets.
 //
-//	up, err := lda.New(lda.DefaultConfig)       // upstream, and the same downstream
-//	up.Update(hashing.Digest(seed, header), now) // for every packet
-//	result, err := lda.Estimate(up, down)        // where both are, after an interval
+//	up, err := lda.New(lda.DefaultConfig) // upstream, and the same downstream
+//	up.Update(hashing.Digest(seed, packet), time.Now().UnixNano())
+//	result, err := lda.Estimate(up, down) // where both are, after an interval
 //	fmt.Println(result.Mean, result.MeanInterval(0.98), result.Lost)
 //
 // After R. R. Kompella, K. Levchenko, A. C. Snoeren and G. Varghese, Router

@@ -4,6 +4,11 @@
 // different queues or paths. It needs an array of cells at each point, a
 // megabyte for 150,000 flows.
 //
+//	up, err := lds.New(lds.DefaultConfig) // upstream, and the same downstream
+//	up.Update(tuple.Flow(seed), hashing.Digest(seed, packet), time.Now().UnixNano())
+//	result, err := lds.Estimate(up, down, tuple.Flow(seed)) // where both are, after an interval
+//	fmt.Println(result.Mean, result.MeanInterval(0.95))
+//
 // # The machine
 //
 // A [Sketch] has a few rows of cells, and a cell is a sum of time stamps, a

@@ -2,6 +2,9 @@
 // measurements are compared with. Packets are pushed into it in order of time
 // and come out with the time they left, or with what became of them.
 //
+//	link, err := queue.NewLink(queue.LinkConfig{Rate: 1e9}) // 1 Gb/s
+//	left, fate := link.Send(time.Now().UnixNano(), 1500)   // when its last bit leaves
+//
 // # Two ways to use it
 //
 // A [Link] serves first come, first served, so what happens to a packet is

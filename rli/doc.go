@@ -4,6 +4,17 @@
 // receiver keeps state: nothing is carried in any packet but the references,
 // and nothing is collected from the sender.
 //
+//	injector, err := rli.NewInjector(rli.InjectorConfig{Every: 100, ReferenceBytes: 64}) // at the sender
+//	if reference, ok := injector.Packet(length, time.Now().UnixNano()); ok {
+//		conn.Write(injector.Append(nil, reference)) // behind the packet
+//	}
+//
+//	receiver, err := rli.NewReceiver(rli.DefaultConfig) // at the far end of the queue
+//	receiver.Update(tuple.Flow(seed), length, time.Now().UnixNano())
+//	err = receiver.Accept(reference, time.Now().UnixNano())
+//	result, err := receiver.Estimate(tuple.Flow(seed))
+//	fmt.Println(result.Mean, result.N)
+//
 // # The machine
 //
 // An [Injector] at the sender is told of every packet and says when a

@@ -1,6 +1,10 @@
 // Package joint takes the cells of a shared synopsis apart: given the flows of an interval and the cells each of
 // them fell in, it finds the mean delays of all flows together.
 //
+//	flows := []joint.FlowRecord{{Flow: tuple.Flow(seed), Packets: 5000}, …}
+//	result, err := lds.Decode(ctx, up, down, flows, joint.Options{})
+//	fmt.Println(result.Mean[0], result.MeanInterval(0, 0.95))
+//
 // A [Problem] holds the cells and the flows; [Problem.Solve] answers with a [Result]. Users of a synopsis need only
 // [FlowRecord] and [Options]: lds.Decode and colate.Decode write the Problem.
 //

@@ -1,4 +1,10 @@
-// Package trace is where packets come from.
+// Package trace is where packets come from: capture files, pairs of them at two
+// points, and traffic that is drawn at random.
+//
+//	reader, err := trace.NewReader(file)
+//	for record, err := range reader.All() {
+//		fmt.Println(time.Unix(0, record.Time), len(record.Frame))
+//	}
 //
 // # Capture files
 //
