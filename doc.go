@@ -78,7 +78,9 @@
 //   - [github.com/hoplag/hoplag/colate], each flow's delay, asked months
 //     later of shared counters that were kept;
 //
-// and [github.com/hoplag/hoplag/hashing] to tell which packet is which.
+// and [github.com/hoplag/hoplag/hashing] to tell which packet is which. How
+// large they should be follows from a Demand, by the Plan of each package: see
+// the example Sizes. What is to be known of clocks is in package estimate/clock.
 // [github.com/hoplag/hoplag/queue] and its traces are for simulation and
 // tests.
 package hoplag
