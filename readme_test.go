@@ -77,6 +77,17 @@ func TestREADMELinks(t *testing.T) {
 			t.Errorf("the README has a link to nothing: %v", err)
 		}
 	}
+	_, programs, _ := strings.Cut(text, "**Programs** in `examples`: ")
+	programs, _, _ = strings.Cut(programs, ". Each")
+	all, err := filepath.Glob("examples/*")
+	if err != nil || strings.Count(programs, "`") != 2*len(all) {
+		t.Errorf("the README names the programs %s, want %q", programs, all)
+	}
+	for _, name := range all {
+		if !strings.Contains(programs, "`"+filepath.Base(name)+"`") {
+			t.Errorf("the README does not name %s among its programs", name)
+		}
+	}
 	if lines := strings.Count(text, "\n"); lines > 120 {
 		t.Errorf("the README has %d lines, want 120 or fewer", lines)
 	}

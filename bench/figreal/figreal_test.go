@@ -133,7 +133,7 @@ func TestRepeats(t *testing.T) {
 				other.Figures) && e.Name != "real-rli" {
 				t.Error("seeds 1 and 2 give the same") // RLI draws nothing
 			}
-			if notes := strings.Join(first.Notes, "\n"); !strings.Contains(notes, "is not here") {
+			if notes := strings.Join(first.Notes, "\n"); !strings.Contains(notes, "which are not part of the project") {
 				t.Errorf("not said that captures are missing:\n%s", notes)
 			}
 		})
