@@ -2,6 +2,12 @@
 // measured by means of one. It brings a NATS server along; -url names another.
 //
 //	go run . -role measure -duration 10s     # delay and loss of every message, beside time stamps in them
+//	go run . -role load -pairs 50 -collectors 2    # how many points collectors keep up with
+//
+//	export HOPLAG_KEY=…                      # a fleet, each line a process, on any machine
+//	broker -role broker -listen :4222 -store /var/lib/hoplag
+//	broker -role collector -url nats://broker:4222 -page :8080    # any number of these
+//	broker -role points -url nats://broker:4222 -pairs 10 -duration 1m
 //
 // In -role measure messages are published as fast as the broker takes them. One
 // hoplag.Point is where they are published and one where they are received; a
@@ -11,6 +17,26 @@
 // messages say, which do not know of what is lost. Then it sends in turns
 // without measuring, with stamps, with points and with both, to tell what each
 // costs.
+//
+// Otherwise points publish their records to a JetStream stream, and collectors
+// publish reports of each pair of points to another one. A pair belongs to one
+// of -partitions by its name; collectors divide the partitions among those that
+// live. The stream is the only state. Each report is made of the records and
+// the times at which the broker stored them, and so by every collector alike:
+// whoever takes over reads the stream from a little before the latest report.
+// The broker takes a report only behind the one that came before it, so that
+// there is no second one, even if two collectors work on a partition for a
+// while. So kill -9 of a collector or of the broker loses and doubles nothing
+// that was acknowledged; points send again what was not. If the machine loses
+// power, the broker may lose what it did not yet sync, unless it syncs always.
+//
+// Points that are silent for so long that a collector's warm-up, 10 seconds of
+// the stream, does not reach back begin anew with it, and the report says so
+// (Begins).
+//
+// A collector serves /metrics for Prometheus and, as JSON, /latest, /status and
+// /reports?pair=NAME&since=5m, of any pair. What -role points plays is an
+// example of how a program publishes: see fleet.publish.
 package main
 
 import (
@@ -20,11 +46,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hoplag/hoplag"
 )
 
 func main() {
@@ -47,15 +76,18 @@ var errUsage = errors.New("usage")
 
 // options are what the command line says.
 type options struct {
-	role, url, key   string
-	json, costs      bool
-	duration         time.Duration
-	publishers, size int
-	window, pending  int
-	rate             float64
+	role, url, key                string
+	json, costs                   bool
+	duration                      time.Duration
+	publishers, size              int
+	window, pending               int
+	rate                          float64
+	listen, store, page           string
+	keep                          time.Duration
+	partitions, pairs, collectors int
 }
 
-var roles = []string{"measure"}
+var roles = []string{"measure", "broker", "points", "collector", "load"}
 
 func parse(args []string, stderr io.Writer) (*options, error) {
 	o := new(options)
@@ -65,13 +97,20 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.StringVar(&o.url, "url", "", "`address` of a NATS server or cluster (default: one inside this process)")
 	flags.StringVar(&o.key, "key", os.Getenv("HOPLAG_KEY"), "`secret` that all points and collectors share (default: $HOPLAG_KEY)")
 	flags.BoolVar(&o.json, "json", false, "print JSON objects, one a line")
-	flags.DurationVar(&o.duration, "duration", 10*time.Second, "measure: how long, 1s to 24h")
+	flags.DurationVar(&o.duration, "duration", 10*time.Second, "measure, points: how long, 1s to 24h")
 	flags.IntVar(&o.publishers, "publishers", 2, "measure: connections that publish, 1 to 64")
 	flags.IntVar(&o.size, "size", 128, "measure: bytes of a message, 16 to 1048576")
 	flags.Float64Var(&o.rate, "rate", 0, "measure: messages a second, 0 for as fast as it goes, up to 1e8")
 	flags.IntVar(&o.window, "window", 4096, "measure: messages that a publisher has on the way at most, 1 to 1000000")
 	flags.IntVar(&o.pending, "pending", 0, "measure: messages that wait at a receiver before it drops more, 1 to 1000000, or 0 for any number")
 	flags.BoolVar(&o.costs, "costs", true, "measure: also what measuring costs")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "`address` of the embedded broker")
+	flags.StringVar(&o.store, "store", "", "`directory` of the embedded broker's streams (default: one that is removed at the end)")
+	flags.StringVar(&o.page, "page", "127.0.0.1:0", "collector: `address` of /metrics, /latest, /reports?pair=NAME&since=5m, /status")
+	flags.DurationVar(&o.keep, "keep", 10*time.Minute, "for how long the broker keeps records, 1m to 24h, when it first hears of them")
+	flags.IntVar(&o.partitions, "partitions", 16, "parts that the pairs are divided into, for collectors to share, 1 to 1024")
+	flags.IntVar(&o.pairs, "pairs", 4, "points, load: pairs of points, 1 to 10000")
+	flags.IntVar(&o.collectors, "collectors", 1, "load: processes that collect, 1 to 64")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "Broker measures a message broker, and collects by it what points measured.")
 		flags.PrintDefaults()
@@ -112,10 +151,20 @@ func (o *options) check() error {
 	}{
 		{"publishers", o.publishers, 1, 64}, {"size", o.size, header, 1 << 20},
 		{"window", o.window, 1, 1e6}, {"pending", o.pending, 0, 1e6},
+		{"partitions", o.partitions, 1, 1024}, {"pairs", o.pairs, 1, 10000}, {"collectors", o.collectors, 1, 64},
 	} {
 		if n.value < n.low || n.value > n.top {
 			return usage("-%s is %d, want %d to %d", n.name, n.value, n.low, n.top)
 		}
+	}
+	if o.keep < time.Minute || o.keep > 24*time.Hour {
+		return usage("-keep is %v, want 1m to 24h", o.keep)
+	}
+	if (o.role == "points" || o.role == "collector") && o.url == "" {
+		return usage("-url is needed in -role %s", o.role)
+	}
+	if o.role == "broker" && o.url != "" {
+		return usage("-url is %q, want none in -role broker", o.url)
 	}
 	if !(o.rate >= 0 && o.rate <= 1e8) {
 		return usage("-rate is %v, want 0 to 1e8", o.rate)
@@ -129,12 +178,47 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if o.url == "" {
-		b, err := newBroker("127.0.0.1:0", "")
+		b, err := newBroker(o.listen, o.store)
 		if err != nil {
 			return err
 		}
 		defer b.close()
 		o.url = b.url
 	}
-	return measure(ctx, o, o.url, stdout)
+	if o.role == "broker" {
+		fmt.Fprintf(stdout, "broker at %s\n", o.url)
+		<-ctx.Done()
+		return nil
+	}
+	if o.role == "measure" {
+		return measure(ctx, o, o.url, stdout)
+	}
+	conn, err := connect(o.url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	f, err := openFleet(ctx, conn, o)
+	if err != nil {
+		return err
+	}
+	switch o.role {
+	case "points":
+		return f.points(ctx, o, stdout)
+	case "load":
+		return f.load(ctx, o, stdout)
+	}
+	l, err := net.Listen("tcp", o.page)
+	if err != nil {
+		return err
+	}
+	c := newCollector(f, o.config())
+	server := c.serve(l)
+	defer server.Close()
+	fmt.Fprintf(stdout, "collector at http://%s/metrics\n", l.Addr())
+	c.run(ctx)
+	return nil
 }
+
+// config is how the fleet's points measure.
+func (o *options) config() hoplag.Config { return hoplag.Config{Key: o.key, History: 64 << 20} }

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hoplag/hoplag"
+)
+
+// The tests start this program anew to kill it.
+func TestMain(m *testing.M) {
+	if os.Getenv("BROKER_CHILD") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// A process is a child, and what its first line of output says after "at ".
+type process struct {
+	*exec.Cmd
+	at string
+}
+
+const testKey = "a key of sixteen bytes and more"
+
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.Command(os.Args[0], args...)}
+	p.Env = append(os.Environ(), "BROKER_CHILD=1", "HOPLAG_KEY="+testKey)
+	p.Stderr = os.Stderr
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	_, p.at, _ = strings.Cut(strings.TrimSpace(line), " at ")
+	return p
+}
+
+// kill kills a process as kill -9 does.
+func (p *process) kill() {
+	p.Process.Kill()
+	p.Wait()
+}
+
+// Collectors and the broker are killed and come again while points publish.
+// Every message is in exactly one report, and every loss too.
+func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, store := l.Addr().String(), t.TempDir()
+	l.Close()
+	broker := start(t, "-role", "broker", "-listen", address, "-store", store)
+	url := broker.at
+	collector := func() *process { return start(t, "-role", "collector", "-url", url) }
+	a, b := collector(), collector()
+
+	var totals bytes.Buffer
+	finished := make(chan error)
+	o, err := parse(strings.Fields("-role points -json -pairs 6 -duration 12s -key xxxxxxxxxxxxxxxx -url "+url), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.key = testKey
+	conn, err := connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	f, err := openFleet(t.Context(), conn, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { finished <- f.points(t.Context(), o, &totals) }()
+	time.Sleep(4 * time.Second)
+	a.kill()
+	time.Sleep(2 * time.Second)
+	broker.kill()
+	time.Sleep(500 * time.Millisecond)
+	start(t, "-role", "broker", "-listen", address, "-store", store)
+	c := collector() // one more, under load
+	time.Sleep(4 * time.Second)
+	b.kill()
+	if err := <-finished; err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(totals.String()) {
+		var want total
+		if err := json.Unmarshal([]byte(line), &want); err != nil {
+			t.Fatal(err)
+		}
+		if want.Sent < 500 || want.Received == want.Sent {
+			t.Errorf("%+v: too little happened", want)
+		}
+		check(t, f, want)
+	}
+	if page := get(t, c.at); !strings.Contains(page, `hoplag_packets_received_total{from="pair-0.1",to="pair-0.2",direction="forth"}`) {
+		t.Errorf("metrics:\n%s", page)
+	}
+	at := strings.TrimSuffix(c.at, "/metrics")
+	var reports []hoplag.Report
+	if err := json.Unmarshal([]byte(get(t, at+"/reports?pair=pair-1&since=5m")), &reports); err != nil || len(reports) < 10 {
+		t.Errorf("%d reports, error %v", len(reports), err)
+	}
+	if text := get(t, at+"/reports?pair=a.b"); !strings.Contains(text, `pair is "a.b"`) {
+		t.Errorf("a pair of no name: %s", text)
+	}
+}
+
+// check waits until the reports of a pair have every message, and holds that
+// they have it once.
+func check(t *testing.T, f *fleet, want total) {
+	t.Helper()
+	var sent, received, lost uint64
+	var log strings.Builder
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+		reports, err := f.since(t.Context(), want.Pair, time.Now().Add(-time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, received, lost = 0, 0, 0
+		log.Reset()
+		for i, r := range reports {
+			if i > 0 && r.Number <= reports[i-1].Number {
+				t.Errorf("%s: report %d comes after %d", want.Pair, r.Number, reports[i-1].Number)
+			}
+			sent += r.Forth.Sent
+			received += r.Forth.Received
+			lost += r.Forth.Lost
+			fmt.Fprintf(&log, "%d begins=%v err=%v %v\n", r.Number, r.Begins, r.Err, r.Forth)
+		}
+		if sent >= want.Sent && received >= want.Received && lost >= want.Sent-want.Received {
+			break
+		}
+	}
+	if sent != want.Sent || received != want.Received || lost != want.Sent-want.Received {
+		t.Errorf("%+v; the reports have %d sent, %d received, %d lost:\n%s", want, sent, received, lost, log.String())
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

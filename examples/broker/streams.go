@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/hoplag/hoplag"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A fleet is what points and collectors share in the broker:
+//
+//	hoplag.record.PARTITION.PAIR.END   records of one end, 1 or 2, of a pair of points
+//	hoplag.report.PARTITION.PAIR       JSON arrays of reports
+//
+// and two buckets: which collectors live, and how far each partition is.
+type fleet struct {
+	js                 jetstream.JetStream
+	records, reports   jetstream.Stream
+	members, positions jetstream.KeyValue
+	partitions         int
+}
+
+const (
+	recordPrefix = "hoplag.record."
+	reportPrefix = "hoplag.report."
+
+	// memberLife is how long a collector is thought to live after a word of it.
+	memberLife = 3 * time.Second
+)
+
+// openFleet finds the streams, or makes them.
+func openFleet(ctx context.Context, conn *nats.Conn, o *options) (*fleet, error) {
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	f := &fleet{js: js, partitions: o.partitions}
+	for _, s := range []struct {
+		stream *jetstream.Stream
+		name   string
+		config jetstream.StreamConfig
+	}{
+		{&f.records, "HOPLAG_RECORDS", jetstream.StreamConfig{Subjects: []string{recordPrefix + ">"}, MaxAge: o.keep}},
+		{&f.reports, "HOPLAG_REPORTS", jetstream.StreamConfig{Subjects: []string{reportPrefix + ">"}, MaxAge: 24 * time.Hour}},
+	} {
+		s.config.Name = s.name
+		s.config.Metadata = map[string]string{"partitions": strconv.Itoa(o.partitions)}
+		*s.stream, err = js.Stream(ctx, s.name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			*s.stream, err = js.CreateOrUpdateStream(ctx, s.config)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if had := (*s.stream).CachedInfo().Config.Metadata["partitions"]; had != strconv.Itoa(o.partitions) {
+			return nil, fmt.Errorf("-partitions is %d, and %s of stream %s: all that share it need the same", o.partitions, had, s.name)
+		}
+	}
+	if f.members, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "HOPLAG_MEMBERS", TTL: memberLife}); err != nil {
+		return nil, err
+	}
+	f.positions, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "HOPLAG_POSITIONS"})
+	return f, err
+}
+
+// pairName is what names pairs may have: they are parts of subjects.
+var pairName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// partition is where a pair belongs, for good.
+func (f *fleet) partition(pair string) int {
+	h := fnv.New32a()
+	h.Write([]byte(pair))
+	return int(h.Sum32() % uint32(f.partitions))
+}
+
+func (f *fleet) recordSubject(pair string, end int) string {
+	return fmt.Sprintf("%s%d.%s.%d", recordPrefix, f.partition(pair), pair, end)
+}
+
+// publish publishes the records of a point, one end of a pair, until the
+// context is done or the point is closed. What the broker did not acknowledge
+// it gets again; meanwhile the point keeps Config.History of what follows.
+func (f *fleet) publish(ctx context.Context, p *hoplag.Point, pair string, end int) {
+	subject := f.recordSubject(pair, end)
+	for record := range p.Records(ctx) {
+		for ctx.Err() == nil {
+			try, cancel := context.WithTimeout(ctx, 2*time.Second)
+			_, err := f.js.Publish(try, subject, record)
+			cancel()
+			if err == nil {
+				break
+			}
+			sleep(ctx, 100*time.Millisecond)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/hoplag/hoplag"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A worker makes the reports of one partition. They are a function of the
+// stream of records: the time is that at which the broker stored a record, so
+// whoever reads the same records makes the same reports. A worker that takes
+// over begins a warm-up before what was reported last, and keeps to itself what
+// was reported already. So nothing is lost.
+//
+// Nothing is doubled because the broker takes a report only behind the one that
+// the worker knows to be the pair's latest. If two workers think that a
+// partition is theirs, both read all of it, and one of them is refused and
+// begins anew. Any other error makes it begin anew too.
+type worker struct {
+	*fleet
+	partition int
+	config    hoplag.Config
+	counts    *counts
+	out       func(hoplag.Report)
+
+	pairs   map[string]*tracked
+	tick    time.Time // up to which reports are made
+	stamp   time.Time // of the latest record
+	arrived time.Time // when that was, here
+	seq     uint64    // its sequence
+	marks   []mark
+}
+
+// counts are of all workers of a process.
+type counts struct{ records, bytes, refused, reports, restarts atomic.Uint64 }
+
+// A tracked is a pair of points.
+type tracked struct {
+	pair   *hoplag.Pair
+	latest time.Time // of its records
+	due    []hoplag.Report
+}
+
+// A published is what the broker has of a pair's reports.
+type published struct {
+	sequence uint64 // of the latest message
+	number   int64  // of the latest report
+}
+
+// A mark is a place in the stream.
+type mark struct {
+	stamp time.Time
+	seq   uint64
+}
+
+// A position is how far a partition is: all that was due of the records up to
+// Through is published, and who goes on begins at From.
+type position struct{ From, Through uint64 }
+
+const (
+	// every is how often reports are asked for.
+	every = 100 * time.Millisecond
+
+	// forget is how long a silent pair is reported as such.
+	forget = time.Minute
+
+	// margin is how much later than the broker a worker that hears nothing
+	// takes the time to be.
+	margin = time.Second
+)
+
+// warmUp is how much of the stream before the latest reports a pair's state
+// depends on: package hoplag waits 10 cuts for what is on its way, and takes
+// the clocks' difference from 64 records.
+func (w *worker) warmUp() time.Duration { return max(10*time.Second, 100*w.config.Cut) }
+
+// run works until the context is done or something is wrong.
+func (w *worker) run(ctx context.Context) error {
+	w.pairs = map[string]*tracked{}
+	known, err := w.known(ctx)
+	if err != nil {
+		return err
+	}
+	var at position
+	key := fmt.Sprint(w.partition)
+	if e, err := w.positions.Get(ctx, key); err == nil {
+		if err := json.Unmarshal(e.Value(), &at); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, jetstream.ErrKeyNotFound) {
+		return err
+	}
+	consumer, err := w.js.OrderedConsumer(ctx, w.records.CachedInfo().Config.Name, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{fmt.Sprintf("%s%d.>", recordPrefix, w.partition)},
+		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:    max(at.From, 1),
+	})
+	if err != nil {
+		return err
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(500, 4<<20))
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	var saved time.Time
+	for ctx.Err() == nil {
+		m, err := messages.Next(jetstream.NextMaxWait(2 * every))
+		now := w.stamp
+		switch {
+		case errors.Is(err, nats.ErrTimeout):
+			if now = w.stamp.Add(time.Since(w.arrived) - margin); w.stamp.IsZero() || now.Before(w.tick) {
+				continue
+			}
+		case err != nil:
+			return err
+		default:
+			meta, err := m.Metadata()
+			if err != nil {
+				return err
+			}
+			now = meta.Timestamp
+		}
+		if w.advance(now) {
+			if err := w.publish(ctx, known); err != nil {
+				return err
+			}
+			if time.Since(saved) > every {
+				saved = time.Now()
+				if err := w.save(ctx, key); err != nil {
+					return err
+				}
+			}
+		}
+		if m != nil {
+			w.take(m)
+		}
+	}
+	return nil
+}
+
+// known is what was published of each pair.
+func (w *worker) known(ctx context.Context) (map[string]published, error) {
+	info, err := w.reports.Info(ctx, jetstream.WithSubjectFilter(fmt.Sprintf("%s%d.>", reportPrefix, w.partition)))
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]published{}
+	for subject := range info.State.Subjects {
+		m, err := w.reports.GetLastMsgForSubject(ctx, subject)
+		if err != nil {
+			return nil, err
+		}
+		var reports []hoplag.Report
+		if err := json.Unmarshal(m.Data, &reports); err != nil || len(reports) == 0 {
+			return nil, fmt.Errorf("%s: no reports: %v", subject, err)
+		}
+		known[subject] = published{m.Sequence, reports[len(reports)-1].Number}
+	}
+	return known, nil
+}
+
+// take takes a record. One that is not of the fleet's Key and Config is
+// counted and passed over.
+func (w *worker) take(m jetstream.Msg) {
+	meta, _ := m.Metadata() // was read before
+	w.stamp, w.arrived, w.seq = meta.Timestamp, time.Now(), meta.Sequence.Stream
+	if len(w.marks) == 0 {
+		w.marks = append(w.marks, mark{w.stamp, w.seq})
+	}
+	w.counts.records.Add(1)
+	w.counts.bytes.Add(uint64(len(m.Data())))
+	name := strings.Split(m.Subject(), ".")
+	if len(name) != 5 || !pairName.MatchString(name[3]) {
+		w.counts.refused.Add(1)
+		return
+	}
+	t := w.pairs[name[3]]
+	if t == nil {
+		pair, err := hoplag.NewPair(w.config, name[3]+".1", name[3]+".2")
+		if err != nil {
+			w.counts.refused.Add(1)
+			return
+		}
+		t = &tracked{pair: pair}
+		w.pairs[name[3]] = t
+	}
+	t.latest = w.stamp
+	t.pair.At(w.stamp)
+	take := t.pair.TakeFirst
+	if name[4] == "2" {
+		take = t.pair.TakeSecond
+	}
+	if take(m.Data()) != nil {
+		w.counts.refused.Add(1)
+	}
+}
+
+// advance asks all pairs for reports when it is time, by the broker's clock,
+// and tells whether it was.
+func (w *worker) advance(now time.Time) bool {
+	tick := now.Truncate(every)
+	if !tick.After(w.tick) {
+		return false
+	}
+	w.tick = tick
+	for name, t := range w.pairs {
+		t.pair.At(tick)
+		for r, ok := t.pair.Next(); ok; r, ok = t.pair.Next() {
+			t.due = append(t.due, r)
+		}
+		if tick.Sub(t.latest) > forget && len(t.due) == 0 {
+			delete(w.pairs, name)
+		}
+	}
+	return true
+}
+
+// publish publishes what is due and not published, and waits until the broker
+// has it.
+func (w *worker) publish(ctx context.Context, known map[string]published) error {
+	type sent struct {
+		t       *tracked
+		subject string
+		future  jetstream.PubAckFuture
+	}
+	var all []sent
+	for name, t := range w.pairs {
+		subject := fmt.Sprintf("%s%d.%s", reportPrefix, w.partition, name)
+		k := known[subject]
+		for len(t.due) > 0 && t.due[0].Number <= k.number {
+			t.due = t.due[1:]
+		}
+		if len(t.due) == 0 {
+			continue
+		}
+		data, err := json.Marshal(t.due)
+		if err != nil {
+			return err
+		}
+		future, err := w.js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: data}, jetstream.WithExpectLastSequencePerSubject(k.sequence))
+		if err != nil {
+			return err
+		}
+		all = append(all, sent{t, subject, future})
+	}
+	timeout := time.After(5 * time.Second)
+	for _, s := range all {
+		select {
+		case ack := <-s.future.Ok():
+			known[s.subject] = published{ack.Sequence, s.t.due[len(s.t.due)-1].Number}
+		case err := <-s.future.Err():
+			return err
+		case <-timeout:
+			return errors.New("the broker does not take reports")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		for _, r := range s.t.due {
+			w.out(r)
+		}
+		w.counts.reports.Add(uint64(len(s.t.due)))
+		s.t.due = nil
+	}
+	return nil
+}
+
+// save says how far the partition is.
+func (w *worker) save(ctx context.Context, key string) error {
+	if len(w.marks) == 0 {
+		return nil
+	}
+	if w.stamp.Sub(w.marks[len(w.marks)-1].stamp) >= time.Second {
+		w.marks = append(w.marks, mark{w.stamp, w.seq})
+	}
+	for len(w.marks) > 1 && w.tick.Sub(w.marks[1].stamp) > w.warmUp() {
+		w.marks = w.marks[1:]
+	}
+	data, err := json.Marshal(position{w.marks[0].seq, w.seq})
+	if err == nil {
+		_, err = w.positions.Put(ctx, key, data)
+	}
+	return err
+}
