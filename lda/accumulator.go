@@ -47,6 +47,9 @@ type Accumulator struct {
 	sample  sample  // of whole strata
 	open    stratum // the one that is being filled
 	alone   reservoir
+
+	repeated []repeated // by cell
+	copied   copies     // of these cells
 }
 
 // A stratum is a run of intervals whose cells are taken together: one, unless
@@ -78,13 +81,14 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 		groups:   make([]group, 0, c.cells()),
 		baseline: make([]int32, c.cells()),
 		alone:    newReservoir(),
+		repeated: make([]repeated, c.cells()),
 	}
 	return a, nil
 }
 
-// MemorySize is how many bytes the accumulator takes: about 230 for each cell.
+// MemorySize is how many bytes the accumulator takes: about 250 for each cell.
 func (a *Accumulator) MemorySize() int {
-	return a.levels.MemorySize() + 16*cap(a.groups) + 4*len(a.baseline) + 24*cap(a.alone.samples) + 16*maxSpan
+	return a.levels.MemorySize() + 16*cap(a.groups) + 28*len(a.baseline) + 24*cap(a.alone.samples) + 16*maxSpan
 }
 
 // Reset begins the next report. Every cell is followed on: packets that are on
@@ -95,6 +99,8 @@ func (a *Accumulator) Reset() {
 	}
 	a.counts, a.rest, a.changed, a.sample, a.open = Result{}, 0, 0, sample{}, stratum{from: a.levels.Cuts()}
 	a.alone.reset()
+	clear(a.repeated)
+	a.copied = copies{}
 }
 
 // Gap says that the next interval does not follow on the last, whatever its
@@ -166,6 +172,7 @@ func (a *Accumulator) cut(up, down *Aggregator) (received uint64) {
 		a.load += (n - a.load) / 8
 	}
 	bank, end := 0, a.config.Banks[0].Rows
+	limits := [2]limits{up.limits(), down.limits()}
 	for i := range sent {
 		if i == end {
 			bank++
@@ -176,11 +183,20 @@ func (a *Accumulator) cut(up, down *Aggregator) (received uint64) {
 			a.counts.Cells++
 			a.counts.Sent += uint64(n)
 			a.net += int64(n)
-			received += uint64(d.count())
+			if of := uint64(d.count()); a.repeats(i, bank, s.count(), d.count(), &limits) {
+				a.copied.received += of
+				a.counts.Received += of
+				a.net -= int64(of)
+			} else {
+				received += of
+			}
 			a.changed += uint64(max(n, d.count()) - min(n, d.count()))
 		}
 		g, ok := a.levels.Cut(i, estimate.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
-		if ok {
+		switch {
+		case ok && a.repeated[i].overfull:
+			a.tellCopies(i, &g)
+		case ok:
 			of := group{packets: uint64(g.Packets), sum: uint64(g.Sum), copies: a.copies(bank, g.From, g.To), from: g.From}
 			if of.packets == 1 {
 				of.alone = float64(of.copies) * a.rarity(bank, g.To-g.From)
@@ -348,6 +364,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.addNet(a.rest)
 	r.Outstanding = uint64(max(outstanding, 0))
+	r.Repeats = a.copied.report()
 	r.Crossed = (max(a.changed, r.Lost+r.Extra) - r.Lost - r.Extra) / 2
 	s := a.sample
 	if a.open.cells.Cells() > 0 {
@@ -357,7 +374,8 @@ func (a *Accumulator) Estimate() (Result, error) {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, no cell came back to a level it had", estimate.ErrNoSamples, r.Sent, r.Received)
 	}
 	s.report(&r)
-	return r, nil
+	of := a.copied
+	return r, r.include(&of)
 }
 
 // Distribution is that of the delays of packets that were alone in their cell,

@@ -1,6 +1,7 @@
 package lda
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -43,6 +44,9 @@ type Result struct {
 	// are more likely to. An Accumulator knows where they belong.
 	Strays uint64
 
+	// Repeats are the identical packets among them.
+	Repeats Repeats
+
 	Cells    int // cells that saw a packet at either point
 	Usable   int // of these, how many have the same packets at both points, as far as count and digest tell
 	Replaced int // of these, how many agree in count and not in digest: as many lost as appeared
@@ -80,15 +84,22 @@ func Estimate(up, down *Aggregator) (Result, error) {
 func compare(up, down *Aggregator, received uint64) (Result, error) {
 	r := count(up, down)
 	r.Spoken, r.Strays = received, min(r.Lost, r.Extra)+uint64(r.Replaced)
-	usable := usableSums(up, down)
+	restUp, restDown, copies := split(up, down)
+	usable := usableSums(restUp, restDown)
 	found, err := settle(&usable, int(up.config.SumBits))
+	if errors.Is(err, estimate.ErrNoSamples) && copies.received > 0 {
+		copies.received, copies.known = 0, 0 // there are hardly any others
+		usable = usableSums(up, down)
+		found, err = settle(&usable, int(up.config.SumBits))
+	}
+	r.Repeats = copies.report()
 	if err != nil {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.Usable, r.Cells)
 	}
 	var all sample
-	all.add(&stratum{settlement: found, received: received, told: float64(found.packets)}, 1)
+	all.add(&stratum{settlement: found, received: received - min(received, copies.received), told: float64(found.packets)}, 1)
 	all.report(&r)
-	return r, nil
+	return r, r.include(&copies)
 }
 
 // usableSums are the sums of the cells that have the same packets at both

@@ -78,7 +78,8 @@ func (r *Result) Unseen(confidence float64) float64 {
 // of the packets that arrived, see [estimate.Cells.PopulationDegrees], with
 // half the probability of a miss kept as a margin, because its degrees of
 // freedom are estimated, too; and wider above by what [Result.Unseen] packets
-// may add, as [Result.MeanInterval] is.
+// may add, as [Result.MeanInterval] is, and those that repeat: of them only the
+// sum of their delays is known. Leave them out with [EstimateRest].
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if !(confidence > 0 && confidence < 1) {
 		return estimate.DeviationInterval(r.StdDev, 0, confidence)
@@ -87,7 +88,8 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if i.Confidence < 1 {
 		i.Confidence = confidence
 		reach := tailReach * max(math.Abs(r.Mean), r.StdDev)
-		i.High = math.Sqrt(i.High*i.High + r.Unseen(confidence)*reach*reach)
+		unseen := min(1, r.Unseen(confidence)+float64(r.Repeats.Packets)/float64(r.Spoken))
+		i.High = math.Sqrt(i.High*i.High + unseen*reach*reach)
 		rounding := r.rounding()
 		i.Low, i.High = max(0, i.Low-rounding), i.High+rounding
 	}

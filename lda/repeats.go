@@ -1,73 +1,162 @@
 package lda
 
-import "github.com/hoplag/hoplag/estimate"
+import (
+	"fmt"
+	"math"
 
-// Repeats is what an aggregator's counts tell of identical packets: all copies
-// of one are in one cell, and where they are many the cell holds more packets
-// than chance gives it (see [estimate.CountLimit]). Whoever repeats a packet
-// needs no key for it, and honest senders do: keep-alives, probes, and tunnels
-// that are not looked into.
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// Repeats is what counts tell of identical packets: all copies of one are in one
+// cell, and where they are many the cell holds more packets than chance gives it
+// (see [estimate.CountLimit]). Whoever repeats a packet needs no key for it, and
+// honest senders do: keep-alives, probes, and tunnels that are not looked into.
 //
-// Copies lean on one cell as if they were one packet with all their delays
-// added up: [Estimate] is exact on their mean as long as none of them is lost,
-// and its deviation is too large by about the number of copies. Cells within
-// the limit spoil it by no more than that many.
+// While none of them is lost their delays add up exactly, and the mean has them
+// at what they weigh; their deviation is not known, and is taken to be that of
+// the others. Of a cell that lost one nothing is known but how many it holds: the
+// mean has the others alone, the intervals are wider by what the copies may add,
+// and [EstimateRest] leaves them out. Cells within the limit spoil the deviation
+// by no more than that many.
 type Repeats struct {
 	Cells   int    // cells that hold more than chance gives them
-	Packets uint64 // by how many more
+	Packets uint64 // by how many more, at the point that counted more
+	Unknown uint64 // received packets of those cells of which no delay is known
 }
 
-// Repeats returns what the counts tell of identical packets. It takes some
-// passes over the cells.
-func (a *Aggregator) Repeats() (r Repeats) {
-	a.overfull(func(i int, mean float64) {
-		r.Cells++
-		r.Packets += uint64(float64(a.cells[i].count()) - mean)
-	})
-	return r
+// limits are the greatest counts that chance gives each bank's cells, and their
+// means.
+type limits struct {
+	most [MaxBanks]uint64
+	mean [MaxBanks]float64
 }
 
-// overfull calls f for every overfull cell, and the mean count of its bank's
-// others.
-func (a *Aggregator) overfull(f func(i int, mean float64)) {
+func (a *Aggregator) limits() (l limits) {
 	from := 0
-	for _, b := range a.config.Banks[:a.config.banks()] {
+	for j, b := range a.config.Banks[:a.config.banks()] {
 		cells := a.cells[from : from+b.Rows]
-		limit := estimate.CountLimit(len(cells), func(i int) uint64 { return uint64(cells[i].count()) })
+		l.most[j] = estimate.CountLimit(len(cells), func(i int) uint64 { return uint64(cells[i].count()) })
 		sum, n := 0.0, 0
 		for i := range cells {
-			if c := uint64(cells[i].count()); c <= limit {
+			if c := uint64(cells[i].count()); c <= l.most[j] {
 				sum += float64(c)
 				n++
 			}
 		}
-		for i := range cells {
-			if uint64(cells[i].count()) > limit {
-				f(from+i, sum/float64(max(n, 1)))
-			}
-		}
+		l.mean[j] = sum / float64(max(n, 1))
 		from += b.Rows
 	}
+	return l
+}
+
+// see counts a cell of a bank, if it is overfull at either point.
+func (r *Repeats) see(bank int, up, down *limits, sent, received uint32) bool {
+	s, d := uint64(sent), uint64(received)
+	if s <= up.most[bank] && d <= down.most[bank] {
+		return false
+	}
+	r.Cells++
+	r.Packets += uint64(max(float64(s)-up.mean[bank], float64(d)-down.mean[bank]))
+	return true
+}
+
+// copies are the packets of overfull cells.
+type copies struct {
+	Repeats
+	received uint64
+	known    uint64  // packets of those that are usable
+	sum      float64 // of their delays
+	usable   int
+}
+
+// split takes out the cells that are overfull at either point: it returns
+// aggregators without them, or if there are none, those that it was given.
+func split(up, down *Aggregator) (restUp, restDown *Aggregator, c copies) {
+	of := [2]limits{up.limits(), down.limits()}
+	i := 0
+	for bank, b := range up.config.Banks[:up.config.banks()] {
+		for end := i + b.Rows; i < end; i++ {
+			s, d := &up.cells[i], &down.cells[i]
+			if !c.see(bank, &of[0], &of[1], s.count(), d.count()) {
+				continue
+			}
+			if restUp == nil {
+				restUp, restDown = mustNew(up.config), mustNew(up.config)
+				copy(restUp.cells, up.cells)
+				copy(restDown.cells, down.cells)
+			}
+			agree := (s.tally^d.tally)&(up.config.digestMask()|(1<<32-1)) == 0
+			c.add(agree, uint64(d.count()), estimate.SignExtend(d.sum-s.sum, int(up.config.SumBits)), up.config.SumBits)
+			restUp.cells[i], restDown.cells[i] = cell{}, cell{}
+		}
+	}
+	if restUp == nil {
+		return up, down, c
+	}
+	return restUp, restDown, c
+}
+
+// add adds an overfull cell, or a group of its packets.
+func (c *copies) add(usable bool, received uint64, sum int64, width uint8) {
+	c.received += received
+	c.tell(usable, received, sum, width)
+}
+
+// tell adds what is known of so many packets: their delays, unless the sum may
+// have wrapped.
+func (c *copies) tell(usable bool, packets uint64, sum int64, width uint8) {
+	if usable && math.Abs(float64(sum)) < math.Ldexp(1, int(width)-8) {
+		c.known += packets
+		c.sum += float64(sum)
+		c.usable++
+	}
+}
+
+// report is what a Result says of them.
+func (c *copies) report() Repeats {
+	r := c.Repeats
+	r.Unknown = c.received - min(c.received, c.known)
+	return r
+}
+
+// include adds the copies to a Result of all other packets. The error wraps
+// [estimate.ErrNoSamples] if too many are not known.
+func (r *Result) include(c *copies) error {
+	r.Repeats = c.report()
+	if c.received == 0 {
+		return nil
+	}
+	rest, known := float64(r.Spoken), float64(c.known)
+	r.N += c.known
+	r.Spoken += max(c.received, c.known)
+	r.Usable += c.usable
+	r.Strays += r.Repeats.Unknown
+	share := known / (rest + known)
+	if c.known > 0 {
+		apart := c.sum/known - r.Mean
+		r.Mean += share * apart
+		r.StdDev = math.Sqrt(r.StdDev*r.StdDev + share*(1-share)*apart*apart)
+	}
+	r.MeanError *= 1 - share
+	r.MeanDoubt *= 1 - share
+	// Were the unknown ones not to take any time, the mean would be less.
+	r.MeanDoubt += float64(r.Repeats.Unknown) / float64(r.Spoken) * max(math.Abs(r.Mean), r.StdDev)
+	if 4*r.Repeats.Unknown > r.Spoken {
+		return fmt.Errorf("lda: %w: of %d packets received %d share cells with copies of one, and no delay of them is known", estimate.ErrNoSamples, r.Received, r.Repeats.Unknown)
+	}
+	return nil
 }
 
 // EstimateRest is [Estimate] without the cells that hold many copies of one
 // packet, at either point: of all packets but those, and the few that share
-// their cells. The Result's counts are those of all packets. The Repeats are
-// the upstream point's. It allocates two aggregators.
-func EstimateRest(up, down *Aggregator) (Result, Repeats, error) {
+// their cells. The Result's counts are those of all packets.
+func EstimateRest(up, down *Aggregator) (Result, error) {
 	if err := sameConfig(up, down); err != nil {
-		return Result{}, Repeats{}, err
+		return Result{}, err
 	}
-	rest := [2]*Aggregator{mustNew(up.config), mustNew(up.config)}
-	copy(rest[0].cells, up.cells)
-	copy(rest[1].cells, down.cells)
-	for _, a := range [2]*Aggregator{up, down} {
-		a.overfull(func(i int, _ float64) {
-			rest[0].cells[i], rest[1].cells[i] = cell{}, cell{}
-		})
-	}
-	r, err := Estimate(rest[0], rest[1])
+	restUp, restDown, c := split(up, down)
+	r, err := Estimate(restUp, restDown)
 	all := count(up, down)
-	r.Sent, r.Received, r.Lost, r.Extra = all.Sent, all.Received, all.Lost, all.Extra
-	return r, up.Repeats(), err
+	r.Sent, r.Received, r.Lost, r.Extra, r.Repeats = all.Sent, all.Received, all.Lost, all.Extra, c.report()
+	return r, err
 }

@@ -217,7 +217,7 @@ func newAggregates() (func(*rand.Rand) (int, int, error), error) {
 		}
 		for _, f := range []func() (lda.Result, error){
 			func() (lda.Result, error) { return lda.Estimate(points[0], points[1]) },
-			func() (lda.Result, error) { r, _, err := lda.EstimateRest(points[0], points[1]); return r, err },
+			func() (lda.Result, error) { return lda.EstimateRest(points[0], points[1]) },
 		} {
 			r, wrong := f()
 			tried++
