@@ -131,6 +131,30 @@ func TestREADMEFigures(t *testing.T) {
 	}
 }
 
+// TestMethodsFigures finds every percentage that METHODS.md says was measured in
+// the results that are generated.
+func TestMethodsFigures(t *testing.T) {
+	results, found := read(t, "bench/RESULTS.md"), 0
+	for _, part := range strings.Split(read(t, "METHODS.md"), "**Measured.**")[1:] {
+		part, _, _ = strings.Cut(part, "**It loses**")
+		sections := ""
+		for _, name := range regexp.MustCompile("`([a-z0-9-]+)`").FindAllStringSubmatch(part, -1) {
+			if section, _, ok := strings.Cut(results, "bench -seed 1 "+name[1]+"`</sub>"); ok {
+				sections += section[strings.LastIndex(section, "\n### "):]
+			}
+		}
+		for _, figure := range regexp.MustCompile(`[\d.]+\s%`).FindAllString(part, -1) {
+			found++
+			if !holdsBoth(strings.ReplaceAll(sections, "\n", " "), strings.ReplaceAll(figure, "\n", " "), "") {
+				t.Errorf("METHODS.md says %q, and no result of the experiments beside it does", figure)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d figures in METHODS.md", found)
+	}
+}
+
 // holdsBoth reports whether a line of the results has both figures, whole.
 func holdsBoth(section, theirs, ours string) bool {
 	has := func(line, figure string) bool {
