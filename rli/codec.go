@@ -19,7 +19,8 @@ import (
 //	flows 4 · sample 8 · hold 8 · inactive 8 · active 8 · buckets 2 · floor 8
 //	counts          8 each, in the order of Counts
 //	origin          8, the mean of all delays, rounded down; 0 without any
-//	total           count 8 · first 8 · last 8 · bytes 8 · sum 8 · squares 16
+//	residuals       number 8 · sum 8 · squares 16, of references
+//	total           gaps 2 · count 6 · first 8 · last 8 · bytes 8 · sum 8 · squares 16
 //	total histogram 8 each bucket
 //	number of flows 4
 //	for each flow, by ascending hash: hash 8 · the same as for the total, but
@@ -36,6 +37,8 @@ const (
 
 	configSize = 8 + 4 + 8 + 4 + 1 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2 + 8
 	sumsSize   = recordSize - 8
+
+	residualsSize = 32
 )
 
 var (
@@ -54,6 +57,9 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	for _, n := range r.counts.list() {
 		dst = wire.AppendUint(dst, *n, 8)
 	}
+	for _, v := range [...]uint64{r.residuals.n, uint64(r.residuals.sum), r.residuals.squares.high, r.residuals.squares.low} {
+		dst = wire.AppendUint(dst, v, 8)
+	}
 	origin, step := r.meanOrigin()
 	dst = wire.AppendUint(dst, uint64(origin), 8)
 	dst = appendSums(dst, r.total, step)
@@ -63,7 +69,7 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 
 	used := make([]int, 0, r.flows.used)
 	for i := range r.flows.records {
-		if r.flows.records[i].count > 0 {
+		if r.flows.records[i].count() > 0 {
 			used = append(used, i)
 		}
 	}
@@ -84,16 +90,16 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 // meanOrigin is the origin of the encoding, and how much less than the
 // receiver's it is.
 func (r *Receiver) meanOrigin() (origin, step int64) {
-	if r.total.count == 0 {
+	if r.total.count() == 0 {
 		return 0, 0
 	}
-	mean := floorDivide(r.total.sum, int64(r.total.count))
+	mean := floorDivide(r.total.sum, int64(r.total.count()))
 	return r.origin + mean, -mean
 }
 
 func appendSums(dst []byte, sums record, step int64) []byte {
 	sums.shift(step)
-	for _, v := range [...]uint64{sums.count, uint64(sums.first), uint64(sums.last), sums.bytes, uint64(sums.sum), sums.squares.high, sums.squares.low} {
+	for _, v := range [...]uint64{sums.tally, uint64(sums.first), uint64(sums.last), sums.bytes, uint64(sums.sum), sums.squares.high, sums.squares.low} {
 		dst = wire.AppendUint(dst, v, 8)
 	}
 	return dst
@@ -119,7 +125,7 @@ func (c *Config) append(dst []byte) []byte {
 // size is how many bytes the encoding of so many flows takes.
 func (c *Config) size(flows int64) int64 {
 	buckets := int64(c.Buckets)
-	return wire.Overhead + configSize + 8*countFields + 8 + sumsSize + 8*buckets + 4 + flows*(8+sumsSize+4*buckets)
+	return wire.Overhead + configSize + 8*countFields + residualsSize + 8 + sumsSize + 8*buckets + 4 + flows*(8+sumsSize+4*buckets)
 }
 
 // MarshalBinary returns the encoding. The error is always nil.
@@ -171,17 +177,18 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	for _, n := range b.counts.list() {
 		*n = d.Uint64()
 	}
+	b.residuals = residuals{d.Uint64(), int64(d.Uint64()), wide{d.Uint64(), d.Uint64()}}
 	b.origin = int64(d.Uint64())
 	b.total = readSums(&d)
 	for i := range b.histogram {
 		b.histogram[i] = d.Uint64()
 	}
-	b.hasOrigin = b.total.count > 0
+	b.hasOrigin = b.total.count() > 0
 	switch sum := b.total.sum; {
-	case b.total.count == 0 && (b.total != record{} || b.origin != 0):
+	case b.total.count() == 0 && (b.total != record{} || b.origin != 0):
 		return nil, malformed("delays of no packets")
-	case b.total.count > 0 && uint64(sum) >= b.total.count:
-		return nil, malformed("delays of %d packets less their origin add up to %d, want the mean rounded down", b.total.count, sum)
+	case b.total.count() > 0 && uint64(sum) >= b.total.count():
+		return nil, malformed("delays of %d packets less their origin add up to %d, want the mean rounded down", b.total.count(), sum)
 	}
 	if n := d.Uint32(); int64(n) != flows {
 		return nil, malformed("%d flows, room for %d", n, flows)
@@ -208,10 +215,10 @@ func (r *Receiver) decodeFlows(d *wire.Reader, flows int64) error {
 			histogram[k] = d.Uint32()
 		}
 		sums.flow = f
-		if sums.count == 0 || sums.count > r.total.count-packets {
-			return malformed("%d packets of flow %d of %d in all", sums.count, i, r.total.count)
+		if sums.count() == 0 || sums.count() > r.total.count()-packets {
+			return malformed("%d packets of flow %d of %d in all", sums.count(), i, r.total.count())
 		}
-		packets += sums.count
+		packets += sums.count()
 		r.flows.claim(at, f)
 		r.flows.records[at] = sums
 	}
@@ -243,7 +250,7 @@ func readConfig(d *wire.Reader) Config {
 
 func readSums(d *wire.Reader) record {
 	sums := record{
-		count: d.Uint64(),
+		tally: d.Uint64(),
 		first: int64(d.Uint64()),
 		last:  int64(d.Uint64()),
 		bytes: d.Uint64(),

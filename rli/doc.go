@@ -69,6 +69,16 @@
 // a shaper, which lets a packet pass at once or makes it wait, and takes no time
 // to send it: there, use Linear and tell it no rate.
 //
+// # How sure it is
+//
+// Every reference is also estimated from its neighbours, as if it had not come.
+// How far off that is makes the intervals of means and deviations,
+// [Result.MeanInterval] and [Result.DeviationInterval]: one independent error for
+// each pair of references that a flow's packets came between, and what all have in
+// common. They hold the truth in 98 to 100 % of flows where they say 95 %:
+//
+//	go run ./bench ours-rli-coverage
+//
 // # What it assumes
 //
 // First come, first served: references and packets of a receiver share one

@@ -19,6 +19,9 @@ type Result struct {
 
 	Bytes       uint64
 	First, Last int64 // departures of its first and latest packet
+
+	gaps           uint64  // pairs of references that its packets came between
+	variance, bias float64 // of an estimate's error
 }
 
 // Counts say what became of the packets and references.
@@ -93,19 +96,26 @@ func (r *Receiver) Flows() int { return r.flows.used }
 // not included. The error wraps [estimate.ErrNoSamples].
 func (r *Receiver) Estimate(f hashing.Flow) (Result, error) {
 	flow := &r.flows.records[r.flows.find(f)]
-	if flow.count == 0 {
+	if flow.count() == 0 {
 		return Result{}, fmt.Errorf("rli: %w: no packet of flow %#016x was estimated", estimate.ErrNoSamples, uint64(f))
 	}
-	return flow.result(r.origin), nil
+	return r.result(flow), nil
+}
+
+// result is a record as an estimate.
+func (r *Receiver) result(flow *record) Result {
+	res := flow.result(r.origin)
+	res.variance, res.bias = r.residuals.of()
+	return res
 }
 
 // Total returns the delay of all sampled packets, also of those that no
 // record took. The error wraps [estimate.ErrNoSamples].
 func (r *Receiver) Total() (Result, error) {
-	if r.total.count == 0 {
+	if r.total.count() == 0 {
 		return Result{}, fmt.Errorf("rli: %w: no packet was estimated", estimate.ErrNoSamples)
 	}
-	return r.total.result(r.origin), nil
+	return r.result(&r.total), nil
 }
 
 // Quantile returns the delay in nanoseconds that a share p, 0 to 1, of flow
@@ -118,7 +128,7 @@ func (r *Receiver) Total() (Result, error) {
 // or p is out of range.
 func (r *Receiver) Quantile(f hashing.Flow, p float64) (float64, error) {
 	i := r.flows.find(f)
-	if err := r.checkQuantile(r.flows.records[i].count, p); err != nil {
+	if err := r.checkQuantile(r.flows.records[i].count(), p); err != nil {
 		return 0, err
 	}
 	histogram := r.flows.histogram(i)
@@ -130,7 +140,7 @@ func (r *Receiver) Quantile(f hashing.Flow, p float64) (float64, error) {
 
 // TotalQuantile is Quantile of all packets that are in Total.
 func (r *Receiver) TotalQuantile(p float64) (float64, error) {
-	if err := r.checkQuantile(r.total.count, p); err != nil {
+	if err := r.checkQuantile(r.total.count(), p); err != nil {
 		return 0, err
 	}
 	return quantile(r.histogram, r.config.Floor, p), nil
@@ -154,7 +164,7 @@ func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 	return func(yield func(hashing.Flow, Result) bool) {
 		for i := range r.flows.records {
 			flow := &r.flows.records[i]
-			if flow.count > 0 && !yield(flow.flow, flow.result(r.origin)) {
+			if flow.count() > 0 && !yield(flow.flow, r.result(flow)) {
 				return
 			}
 		}
@@ -169,8 +179,8 @@ func (r *Receiver) Expire(now int64) iter.Seq2[hashing.Flow, Result] {
 	return func(yield func(hashing.Flow, Result) bool) {
 		for i := range r.flows.records {
 			// Another record may move to where one was removed.
-			for flow := &r.flows.records[i]; flow.count > 0 && r.due(flow, now); {
-				more := yield(flow.flow, flow.result(r.origin))
+			for flow := &r.flows.records[i]; flow.count() > 0 && r.due(flow, now); {
+				more := yield(flow.flow, r.result(flow))
 				r.flows.remove(i)
 				if !more {
 					return

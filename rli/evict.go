@@ -18,7 +18,7 @@ const minLife = 1e9
 // weight is what a record weighs at time now.
 func (r *record) weight(now int64) uint64 {
 	life := max(r.last-r.first, minLife)
-	return r.count >> min(uint64(max(now-r.last, 0)/life), 63)
+	return r.count() >> min(uint64(max(now-r.last, 0)/life), 63)
 }
 
 // lightest returns the record of the least weight in the first group with
@@ -49,7 +49,7 @@ func (r *Receiver) evict(h *held) bool {
 	if !r.drawn(hashing.Threshold(1 / (float64(weight) + 1))) {
 		return false
 	}
-	r.counts.Evicted += r.flows.records[place].count
+	r.counts.Evicted += r.flows.records[place].count()
 	r.flows.remove(place)
 	h.at = int32(r.flows.find(h.flow))
 	return r.flows.claim(int(h.at), h.flow)

@@ -137,6 +137,7 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 // stepped forgets the left reference, which is of another clock: no line goes
 // from it to the next.
 func (r *Receiver) stepped() {
-	r.left.seen, r.leftHere = false, false
+	r.left.seen, r.earlier.seen, r.leftHere = false, false, false
+	r.probe.given = false
 	r.lesson.of = 0
 }

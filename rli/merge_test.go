@@ -72,12 +72,13 @@ func TestMerge(t *testing.T) {
 		}
 	}
 	for f, want := range whole.All() {
-		if got, err := merged.Estimate(f); err != nil || got != want {
+		// Parts know less of how far off they are.
+		if got, err := merged.Estimate(f); err != nil || got.Delay != want.Delay || got.Bytes != want.Bytes || got.First != want.First || got.Last != want.Last {
 			t.Fatalf("%+v, %v; want %+v", got, err, want)
 		}
 	}
 	got, _ := merged.Total()
-	if want, _ := whole.Total(); got != want {
+	if want, _ := whole.Total(); got.Delay != want.Delay || got.Bytes != want.Bytes {
 		t.Errorf("total %+v, want %+v", got, want)
 	}
 	// Every shard was told of every packet and reference.

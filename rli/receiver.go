@@ -78,6 +78,9 @@ type Receiver struct {
 	histogram []uint64 // of the total
 	counts    Counts
 	key       key
+	residuals residuals
+	earlier   mark // the reference before left
+	probe     probe
 }
 
 // A lesson is one of the known points of the period under way, drawn, that tells
@@ -199,20 +202,30 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		right.delay += before.time - received - round(longer(before.bytes, r.config.ReferenceBytes, r.perByte))
 	}
 	if r.method != BusyAware {
+		r.test(right)
 		r.settle(&right, nil)
-		r.left = right
+		r.earlier, r.left = r.left, right
 		return
 	}
 	if !named || found {
 		before = departure{}
 	}
 	itself, known := r.place(&own, before)
+	if r.link.trusted() {
+		r.probe.end(&r.residuals, r.spread, known)
+	} else {
+		r.test(right)
+	}
 	r.settle(&right, &known)
+	r.probe.given = false
+	if from, ok := r.start(r.current); ok && r.link.trusted() {
+		r.probe = probe{given: true, from: from, at: known}
+	}
 	if before.bytes > 0 {
 		r.spread.meet(float64(before.bytes) * r.perByte)
 	}
 	r.teach(known, known != itself)
-	r.left = right
+	r.earlier, r.left = r.left, right
 	r.leftHere, r.leftAt = true, known
 	if known != itself { // the reference came at the same instant, without a time to itself
 		size := float64(r.config.ReferenceBytes) * r.perByte
@@ -302,7 +315,7 @@ func (r *Receiver) Reset() {
 	r.flows.reset()
 	r.total = record{}
 	clear(r.histogram)
-	r.counts = Counts{}
+	r.counts, r.residuals = Counts{}, residuals{}
 	r.recentre()
 }
 
@@ -330,7 +343,8 @@ func (r *Receiver) Merge(b *Receiver) error {
 		return fmt.Errorf("rli: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
 	}
 	r.counts.add(&b.counts)
-	if b.total.count == 0 {
+	r.residuals.add(&b.residuals)
+	if b.total.count() == 0 {
 		return nil
 	}
 	if !r.hasOrigin {
@@ -345,14 +359,14 @@ func (r *Receiver) Merge(b *Receiver) error {
 	}
 	for i := range b.flows.records {
 		theirs := b.flows.records[i]
-		if theirs.count == 0 {
+		if theirs.count() == 0 {
 			continue
 		}
 		theirs.shift(step)
 		at := r.flows.find(theirs.flow)
 		mine := &r.flows.records[at]
-		if mine.count == 0 && !r.flows.claim(at, theirs.flow) {
-			r.counts.Shed += theirs.count
+		if mine.count() == 0 && !r.flows.claim(at, theirs.flow) {
+			r.counts.Shed += theirs.count()
 			continue
 		}
 		mine.merge(&theirs)
@@ -387,6 +401,7 @@ func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
 func (r *Receiver) nextPeriod() {
 	p := &r.periods[r.current]
 	p.end = r.latest.time
+	r.probe.end(&r.residuals, r.spread, point{place: p.place(p.end, 0)})
 	if l := &r.lesson; l.of > 0 {
 		left := p.place(p.end, 0) - l.at.place
 		if l.behind { // as if there were no reference

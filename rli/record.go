@@ -14,7 +14,7 @@ import (
 // so that the order of packets and merges makes no difference.
 type record struct {
 	flow        hashing.Flow
-	count       uint64 // c(f), eq. (2); 0 where there is no record
+	tally       uint64 // count and gaps
 	first, last int64  // departures of its first and latest packet
 	bytes       uint64
 	sum         int64 // m(f), eq. (3)
@@ -23,17 +23,40 @@ type record struct {
 
 const recordSize = 64
 
+// A tally counts packets, in its low bits, and above them between how many pairs
+// of references they came, up to a limit.
+const (
+	countBits = 48
+	countMask = 1<<countBits - 1
+	maxGaps   = 1<<(64-countBits) - 1
+)
+
+// count is the number of packets: c(f), eq. (2); 0 where there is no record.
+func (r *record) count() uint64 { return r.tally & countMask }
+
+// gaps is between how many pairs of references they came: their errors within one
+// are much the same.
+func (r *record) gaps() uint64 { return r.tally >> countBits }
+
+// enter counts a gap if the flow's packet is the first after its left reference
+// departed.
+func (r *record) enter(left int64) {
+	if r.last <= left && r.tally>>countBits < maxGaps || r.tally>>countBits == 0 {
+		r.tally += 1 << countBits
+	}
+}
+
 // merge accumulates all packets of b.
 func (r *record) merge(b *record) {
-	if b.count == 0 {
+	if b.count() == 0 {
 		return
 	}
-	if r.count == 0 {
+	if r.count() == 0 {
 		*r = *b
 		return
 	}
 	r.first, r.last = min(r.first, b.first), max(r.last, b.last)
-	r.count += b.count
+	r.tally = min(r.gaps()+b.gaps(), maxGaps)<<countBits | (r.count()+b.count())&countMask
 	r.bytes += b.bytes
 	r.sum += b.sum
 	r.squares.add(b.squares)
@@ -44,13 +67,13 @@ func (r *record) merge(b *record) {
 //	Σ(x+s)² = Σx² + 2sΣx + ns²
 func (r *record) shift(step int64) {
 	r.squares.add(product(2*step, r.sum))
-	r.squares.add(product(int64(r.count)*step, step))
-	r.sum += int64(r.count) * step
+	r.squares.add(product(int64(r.count())*step, step))
+	r.sum += int64(r.count()) * step
 }
 
 // result is the record as an estimate, eq. (5) and (6).
 func (r *record) result(origin int64) Result {
-	n := int64(r.count)
+	n := int64(r.count())
 	middle := floorDivide(r.sum, n)
 	rest := float64(r.sum-n*middle) / float64(n) // mean less middle
 	around := *r
@@ -60,11 +83,12 @@ func (r *record) result(origin int64) Result {
 		Delay: estimate.Delay{
 			Mean:   float64(origin+middle) + rest,
 			StdDev: math.Sqrt(max(variance, 0)),
-			N:      r.count,
+			N:      r.count(),
 		},
 		Bytes: r.bytes,
 		First: r.first,
 		Last:  r.last,
+		gaps:  r.gaps(),
 	}
 }
 

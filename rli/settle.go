@@ -152,11 +152,13 @@ func (r *Receiver) record(packets []held) {
 	r.flows.fetch(packets)
 	records := r.flows.records
 	total := &r.total
-	if total.count == 0 {
+	left := r.left.departed
+	if total.count() == 0 {
 		total.first = packets[0].time
 	}
+	total.enter(left)
 	total.last = packets[len(packets)-1].time
-	total.count += uint64(len(packets))
+	total.tally += uint64(len(packets))
 	sum, squares, bytes := total.sum, total.squares, total.bytes
 	for i := range packets {
 		h := &packets[i]
@@ -168,17 +170,18 @@ func (r *Receiver) record(packets []held) {
 		bytes += uint64(h.bytes)
 
 		flow := &records[h.at]
-		if flow.flow != h.flow || flow.count == 0 {
+		if flow.flow != h.flow || flow.count() == 0 {
 			h.at = int32(r.flows.find(h.flow))
-			if flow = &records[h.at]; flow.count == 0 {
+			if flow = &records[h.at]; flow.count() == 0 {
 				if !r.admit(h) {
 					continue
 				}
 				flow = &records[h.at]
 			}
 		}
+		flow.enter(left)
 		flow.last = h.time
-		flow.count++
+		flow.tally++
 		flow.bytes += uint64(h.bytes)
 		flow.sum += h.delay
 		flow.squares.add(square)
@@ -198,9 +201,9 @@ func (r *Receiver) distribute(packets []held) {
 		if h.at < 0 {
 			continue
 		}
-		if flow := &r.flows.records[h.at]; flow.flow != h.flow || flow.count == 0 {
+		if flow := &r.flows.records[h.at]; flow.flow != h.flow || flow.count() == 0 {
 			// Another record was evicted since, and this one moved or went.
-			if h.at = int32(r.flows.find(h.flow)); r.flows.records[h.at].count == 0 {
+			if h.at = int32(r.flows.find(h.flow)); r.flows.records[h.at].count() == 0 {
 				continue
 			}
 		}

@@ -97,7 +97,7 @@ func (t *table) guess(mixed uint64) int32 {
 func (t *table) fetch(packets []held) {
 	records, sum := t.records, uint64(0)
 	for i := range packets {
-		sum += records[packets[i].at].count
+		sum += records[packets[i].at].count()
 	}
 	t.touched = sum
 }

@@ -26,20 +26,20 @@ func TestTable(t *testing.T) {
 		f := hashing.Flow(random.Uint64N(3)<<32 | random.Uint64N(5) + 12)
 		i := table.find(f)
 		r := &table.records[i]
-		if r.count != truth[f] || uint64(table.histogram(i)[1]) != truth[f] {
-			t.Fatalf("flow %#x has %d, want %d", uint64(f), r.count, truth[f])
+		if r.count() != truth[f] || uint64(table.histogram(i)[1]) != truth[f] {
+			t.Fatalf("flow %#x has %d, want %d", uint64(f), r.count(), truth[f])
 		}
 		switch {
-		case r.count > 0 && random.IntN(3) == 0:
+		case r.count() > 0 && random.IntN(3) == 0:
 			table.remove(i)
 			delete(truth, f)
-		case r.count == 0 && !table.claim(i, f):
+		case r.count() == 0 && !table.claim(i, f):
 			full++
 			if len(truth) != c.Flows {
 				t.Fatalf("full with %d flows", len(truth))
 			}
 		default:
-			r.count++
+			r.tally++
 			table.histogram(i)[1]++
 			truth[f]++
 		}
@@ -83,7 +83,7 @@ func TestShift(t *testing.T) {
 		for range 1 + random.IntN(20) {
 			x := int64(random.Uint64()) >> (20 + random.IntN(40))
 			for r, x := range map[*record]int64{&plain: x, &moved: x + step} {
-				r.count++
+				r.tally++
 				r.sum += x
 				r.squares.add(product(x, x))
 			}

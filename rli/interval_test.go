@@ -1,0 +1,84 @@
+package rli_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/rli"
+)
+
+// TestIntervalsCover: the intervals of flows' means and deviations hold the truth
+// as often as they say, by every method, and so does that of all packets. The
+// negative control is the interval as if every packet were a sample of its own.
+func TestIntervalsCover(t *testing.T) {
+	tail := queue.LinkConfig{Rate: linkRate, Queue: queue.QueueConfig{Packets: 1000}}
+	hundredth := rli.InjectorConfig{Every: 100, ReferenceBytes: referenceBytes}
+	const confidence = 0.95
+	missed := false
+	for _, test := range []struct {
+		name     string
+		link     queue.LinkConfig
+		injector rli.InjectorConfig
+		source   queue.Source
+	}{
+		{"Poisson, 20 %", queue.RLIConfig, adaptive(), source(t, "poisson", 0.2, 9)},
+		{"Poisson, 85 %", queue.RLIConfig, adaptive(), source(t, "poisson", 0.85, 9)},
+		{"Poisson, 97 %, RED", queue.RLIConfig, hundredth, source(t, "poisson", 0.97, 9)},
+		{"modulated, 50 %", tail, hundredth, newModulated(0.5, 3)},
+		{"flows, 70 %", queue.RLIConfig, hundredth, source(t, "flows", 0.7, 9)},
+	} {
+		events, _ := pass(t, test.link, test.injector, 100_000, test.source, nil)
+		truth := map[hashing.Flow]*estimate.Moments{}
+		var all estimate.Moments
+		for i := range events {
+			if e := &events[i]; e.kind == measured {
+				if truth[e.flow] == nil {
+					truth[e.flow] = new(estimate.Moments)
+				}
+				truth[e.flow].Add(float64(e.delay))
+				all.Add(float64(e.delay))
+			}
+		}
+		for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
+			r := receive(t, config(m), events)
+			flows, means, deviations, naive := 0.0, 0.0, 0.0, 0.0
+			for f, res := range r.All() {
+				want := truth[f]
+				flows++
+				if res.MeanInterval(confidence).Contains(want.Mean()) {
+					means++
+				}
+				if res.DeviationInterval(confidence).Contains(math.Sqrt(want.PopulationVariance())) {
+					deviations++
+				}
+				if math.Abs(res.Mean-want.Mean()) <= 2*res.StdDev/math.Sqrt(float64(res.N)) {
+					naive++
+				}
+			}
+			total, err := r.Total()
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := total.MeanInterval(confidence)
+			t.Logf("%s, %v: means %.3f, deviations %.3f, naive %.3f of %v flows; total %.0f in %.0f to %.0f", test.name, m, means/flows, deviations/flows, naive/flows,
+				flows, all.Mean(), in.Low, in.High)
+			if means < confidence*flows || deviations < confidence*flows || !in.Contains(all.Mean()) {
+				t.Errorf("%s, %v: means %.3f, deviations %.3f, total %.0f in %.0f to %.0f", test.name, m, means/flows, deviations/flows, all.Mean(), in.Low, in.High)
+			}
+			missed = missed || naive < confidence*flows
+		}
+	}
+	if !missed {
+		t.Error("intervals of independent packets also cover")
+	}
+	r := small(t, nil)
+	r.Reference(ref(0, 0), 100)
+	r.Update(1, 100, 200)
+	r.Flush()
+	if res, _ := r.Estimate(1); res.MeanInterval(0.5).Bounded() {
+		t.Errorf("one reference tells %+v", res.MeanInterval(0.5))
+	}
+}
