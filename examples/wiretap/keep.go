@@ -6,60 +6,85 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 )
 
-// keepConfig are the counters of each point that -keep stores every -epoch: at
+// keepConfig are the counters of each place that -keep stores every -epoch: at
 // most 128 KiB, a few bytes for each counter that saw something.
 var keepConfig = colate.Config{Counters: 16384, PerFlow: 20, Bits: 64, CountBits: 14, DigestBits: 14}
 
-// kept are the stores of both points, and what they did not take.
-type kept struct {
-	stores [2]*colate.Store
-	mu     sync.Mutex
-	err    error
+// storeNames are where examples/colate finds the stores of the two places.
+var storeNames = [2]string{"ingress", "egress"}
+
+// A keeper stores what passes one place. Epochs are cut by the packets' own
+// times and not when they are taken out of the ring, a little later, so that
+// both places cut alike.
+type keeper struct {
+	sync.Mutex
+	rotation *estimate.Rotation[*colate.Recorder]
+	store    *colate.Store
+	writing  sync.WaitGroup
+	failures failures
 }
 
-// open opens the stores where examples/colate finds them, and has them filled.
-func (k *kept) open(dir string, epoch time.Duration, points [2]*hoplag.Point) error {
-	config := keepConfig
-	config.Period = int64(epoch)
-	for i, name := range []string{"ingress", "egress"} {
-		store, err := colate.OpenStore(colate.Dir(filepath.Join(dir, name)), colate.StoreOptions{})
-		if err != nil {
-			return err
-		}
-		k.stores[i] = store
-		if err := points[i].Keep(store, config, k.failed); err != nil {
-			return err
-		}
+func newKeeper(dir, name string, epoch time.Duration, seed uint64) (*keeper, error) {
+	c := keepConfig
+	c.Period, c.Identity = int64(epoch), hashing.Fingerprint(seed)
+	rotation, err := colate.NewRotation(c)
+	if err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-func (k *kept) failed(err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.err = errors.Join(k.err, err)
-}
-
-// problem returns what a store did not take, and forgets it.
-func (k *kept) problem() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	err := k.err
-	k.err = nil
-	return err
-}
-
-// close closes the stores, after their points.
-func (k *kept) close() error {
-	err := k.problem()
-	for _, s := range k.stores {
-		if s != nil {
-			err = errors.Join(err, s.Close())
-		}
+	store, err := colate.OpenStore(colate.Dir(filepath.Join(dir, name)), colate.StoreOptions{})
+	if err != nil {
+		return nil, err
 	}
+	return &keeper{rotation: rotation, store: store}, nil
+}
+
+// add records a packet. The caller holds the lock.
+func (k *keeper) add(flow hashing.Flow, packet hashing.Packet, at int64) {
+	if k.rotation.Active().Due(at) {
+		k.cut()
+	}
+	k.rotation.Active().Update(flow, packet, at)
+}
+
+// cut ends an epoch and has it written down.
+func (k *keeper) cut() {
+	done, err := k.rotation.Rotate()
+	if err != nil {
+		k.failures.add(err) // the store is slow: the epoch goes on, and is not comparable
+		return
+	}
+	k.writing.Go(func() { k.failures.add(errors.Join(k.store.Append(done), k.rotation.Release(done))) })
+}
+
+// close writes down what there is of the present epoch.
+func (k *keeper) close() error {
+	k.writing.Wait()
+	k.cut()
+	k.writing.Wait()
+	return errors.Join(k.failures.take(), k.store.Close())
+}
+
+// failures are what went wrong since somebody looked.
+type failures struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (f *failures) add(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = errors.Join(f.err, err)
+}
+
+func (f *failures) take() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.err
+	f.err = nil
 	return err
 }

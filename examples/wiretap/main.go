@@ -40,11 +40,12 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop) // a second interrupt does not wait
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -101,7 +102,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.IntVar(&o.flows, "flows", 4096, "`number` of flows that are told apart in a second, 1 to 1000000")
 	flags.DurationVar(&o.cut, "cut", 100*time.Millisecond, "`time` between comparisons, 20ms to 1s: a part of 1s; shorter ones bear more loss")
 	flags.StringVar(&o.keep, "keep", "", "`directory` to keep what passes in, for examples/colate to ask later")
-	flags.DurationVar(&o.epoch, "epoch", time.Second, "-keep: `time` that one entry of the store is for, 20ms to 1h; shorter ones bear more loss and take more room")
+	flags.DurationVar(&o.epoch, "epoch", time.Second, "-keep: `time` that one entry of the store is for, 100ms to 1h; shorter ones bear more loss and take more room")
 	flags.StringVar(&o.key, "key", os.Getenv("HOPLAG_KEY"), "`secret` that packets are hashed with (default: $HOPLAG_KEY, or a random one)")
 	flags.BoolVar(&o.kernel, "kernel", false, "count inside the kernel, not by rings")
 	flags.Var(&o.ask, "flow", "-kernel: `flow` to report, as in \"udp 10.0.0.1:80 10.0.0.2:1234\"; may be repeated")
@@ -156,8 +157,8 @@ func (o *options) check() error {
 		return usage("-flows is %d, want 1 to 1000000", o.flows)
 	case o.cut < 20*time.Millisecond || o.cut > time.Second || time.Second%o.cut != 0:
 		return usage("-cut is %v, want 20ms to 1s, a part of 1s", o.cut)
-	case o.epoch < 20*time.Millisecond || o.epoch > time.Hour:
-		return usage("-epoch is %v, want 20ms to 1h", o.epoch)
+	case o.epoch < 100*time.Millisecond || o.epoch > time.Hour:
+		return usage("-epoch is %v, want 100ms to 1h", o.epoch)
 	case o.duration != 0 && o.duration < time.Second:
 		return usage("-duration is %v, want 1s or more", o.duration)
 	case o.kernel && o.keep != "":

@@ -22,8 +22,7 @@ const (
 	version3       = 2
 	fanoutUnique   = 0x2000 // the kernel chooses the number of the group
 	headerSize     = 10     // of virtio_net_hdr
-	blockSize      = 1 << 20
-	blockTime      = 10 // milliseconds after which a block is handed over that is not full
+	blockSize      = 1 << 18
 	snapLength     = 192
 	statusUser     = 1
 	mirrorReceived = 1 // PACKET_MR_PROMISC
@@ -105,12 +104,12 @@ func newRing(bytes int) (*ring, error) {
 		syscall.SetsockoptString(fd, syscall.SOL_PACKET, syscall.PACKET_RX_RING, string(request)))
 	if err != nil {
 		syscall.Close(fd)
-		return nil, fmt.Errorf("ring of %d MiB: %w", blocks, err)
+		return nil, fmt.Errorf("ring of %d MiB: %w", bytes>>20, err)
 	}
 	memory, err := syscall.Mmap(fd, 0, blocks*blockSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		syscall.Close(fd)
-		return nil, fmt.Errorf("mapping a ring of %d MiB: %w", blocks, err)
+		return nil, fmt.Errorf("mapping a ring of %d MiB: %w", bytes>>20, err)
 	}
 	return &ring{file: os.NewFile(uintptr(fd), "ring"), memory: memory}, nil
 }
@@ -212,6 +211,14 @@ func (r *ring) drops() uint64 {
 		return err
 	})
 	return r.dropped.Load()
+}
+
+// detach ends the filling of the ring, so that nothing counts as dropped that
+// nobody wants.
+func (r *ring) detach() error {
+	return r.control(func(fd int) error {
+		return syscall.AttachLsf(fd, []syscall.SockFilter{*syscall.LsfStmt(syscall.BPF_RET|syscall.BPF_K, 0)})
+	})
 }
 
 // problem is what the interface suffered from since the last time.

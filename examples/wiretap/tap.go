@@ -14,6 +14,10 @@ import (
 	"github.com/hoplag/hoplag/lda/kernel"
 )
 
+// blockTime is after how many milliseconds the kernel hands over a block of
+// packets that is not full.
+const blockTime = 10
+
 // A tap tells a point of what the rings at one place see.
 type tap struct {
 	place  place
@@ -21,21 +25,17 @@ type tap struct {
 	to     netip.Prefix // count packets to these addresses only, if it is valid
 	rings  []*ring
 	tables []*table // what each ring saw
+	keeper *keeper  // nil without -keep
 	done   sync.WaitGroup
-	counters
-}
+	end    sync.Once
 
-// counters are what passed a tap since the beginning.
-type counters struct {
-	counted, others, bundles atomic.Uint64
-
-	mu  sync.Mutex
-	err error // why a ring ended
+	counted, others, bundles atomic.Uint64 // since the beginning
+	failures                 failures
 }
 
 // openTap opens a place's rings, and begins to tell the point of what they see.
-func openTap(p place, o *options, point *hoplag.Point) (*tap, error) {
-	t := &tap{place: p, point: point, to: o.net}
+func openTap(p place, o *options, point *hoplag.Point, keeper *keeper) (*tap, error) {
+	t := &tap{place: p, point: point, keeper: keeper, to: o.net}
 	err := in(p.namespace, func() (err error) {
 		t.rings, err = openRings(p, o.rings, o.buffer<<20, o.promiscuous)
 		return err
@@ -47,11 +47,7 @@ func openTap(p place, o *options, point *hoplag.Point) (*tap, error) {
 		flows := newTable(maxFlows)
 		t.tables = append(t.tables, flows)
 		t.done.Go(func() {
-			if err := r.run(func(packets iter.Seq[captured]) { t.take(flows, packets) }); err != nil {
-				t.mu.Lock()
-				defer t.mu.Unlock()
-				t.err = errors.Join(t.err, err)
-			}
+			t.failures.add(r.run(func(packets iter.Seq[captured]) { t.take(flows, packets) }))
 		})
 	}
 	return t, nil
@@ -67,6 +63,10 @@ func (t *tap) take(flows *table, packets iter.Seq[captured]) {
 	seed := t.point.Seed()
 	flows.Lock()
 	defer flows.Unlock()
+	if t.keeper != nil {
+		t.keeper.Lock()
+		defer t.keeper.Unlock()
+	}
 	for c := range packets {
 		switch {
 		case c.bundle:
@@ -82,7 +82,11 @@ func (t *tap) take(flows *table, packets iter.Seq[captured]) {
 		counted++
 		id := frame.Tuple.Flow(seed)
 		flows.add(id, &frame.Tuple, c.at)
-		t.point.RecordIn(id, time.Unix(0, c.at), kernel.Digest(seed, &frame))
+		packet := kernel.Digest(seed, &frame)
+		t.point.RecordIn(id, time.Unix(0, c.at), packet)
+		if t.keeper != nil {
+			t.keeper.add(id, packet, c.at)
+		}
 	}
 	t.counted.Add(counted)
 	t.others.Add(others)
@@ -97,34 +101,43 @@ func (t *tap) drops() (n uint64) {
 	return n
 }
 
-// stop ends the capture.
-func (t *tap) stop() error {
-	for _, r := range t.rings {
-		r.stop()
-	}
-	t.done.Wait()
-	t.drops() // the last of them
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.err
+// stop ends the capture: what the kernel has put into the rings is still taken.
+func (t *tap) stop() {
+	t.end.Do(func() {
+		for _, r := range t.rings {
+			t.failures.add(r.detach())
+		}
+		time.Sleep(5 * blockTime * time.Millisecond)
+		for _, r := range t.rings {
+			r.stop()
+		}
+		t.done.Wait()
+		t.drops() // the last of them
+	})
 }
 
 // close ends the capture and frees the rings.
 func (t *tap) close() error {
-	err := t.stop()
+	t.stop()
 	for _, r := range t.rings {
 		r.close()
 	}
 	t.rings = nil
-	return err
+	return t.failures.take()
 }
 
-// problem is what an interface suffers from, such as that it is down.
+// problem is what went wrong since the last time, such as that the interface is
+// down.
 func (t *tap) problem() error {
+	err := t.failures.take()
 	for _, r := range t.rings {
-		if err := r.problem(); err != nil {
-			return fmt.Errorf("%v: %w", t.place, err)
-		}
+		err = errors.Join(err, r.problem())
 	}
-	return nil
+	if err != nil {
+		err = fmt.Errorf("%v: %w", t.place, err)
+	}
+	if t.keeper != nil {
+		err = errors.Join(err, t.keeper.failures.take())
+	}
+	return err
 }

@@ -18,7 +18,7 @@ type watch struct {
 	places  [2]place
 	points  [2]*hoplag.Point
 	taps    [2]*tap
-	kept    kept
+	keepers [2]*keeper
 	written time.Time // when the flows were written down
 
 	dropped [2]uint64 // by the row before
@@ -40,16 +40,16 @@ func watchRings(ctx context.Context, o *options, out *output, stderr io.Writer) 
 		fmt.Fprintf(stderr, "wiretap: keeping what passes; ask later: go run ./examples/colate rank -dir %s -seed %d\n", o.keep, w.points[0].Seed())
 	}
 	following, cancel := context.WithCancel(context.Background())
-	stopped := make(chan error)
+	stopped := make(chan struct{})
 	ctx, end := o.begin(ctx)
 	go func() {
 		<-ctx.Done()
-		err := w.taps[0].stop()
+		w.taps[0].stop()
 		pause(following, settle)
-		err = errors.Join(err, w.taps[1].stop())
+		w.taps[1].stop()
 		pause(following, 2*settle) // until what was lost is known to be
 		cancel()
-		stopped <- err
+		close(stopped)
 	}()
 	ask := func(_ context.Context, request []byte) ([]byte, error) { return w.points[0].Answer(request) }
 	for r := range w.points[1].FollowOver(following, ask) {
@@ -58,7 +58,8 @@ func watchRings(ctx context.Context, o *options, out *output, stderr io.Writer) 
 		}
 	}
 	end()
-	return errors.Join(err, <-stopped, out.end(w.total()))
+	<-stopped
+	return errors.Join(err, out.end(w.total()))
 }
 
 // pause waits, unless the context is done.
@@ -82,13 +83,13 @@ func (w *watch) open() (err error) {
 			return err
 		}
 	}
-	if w.o.keep != "" {
-		if err := w.kept.open(w.o.keep, w.o.epoch, w.points); err != nil {
-			return err
-		}
-	}
 	for _, i := range []int{1, 0} {
-		if w.taps[i], err = openTap(w.places[i], w.o, w.points[i]); err != nil {
+		if w.o.keep != "" {
+			if w.keepers[i], err = newKeeper(w.o.keep, storeNames[i], w.o.epoch, w.points[i].Seed()); err != nil {
+				return err
+			}
+		}
+		if w.taps[i], err = openTap(w.places[i], w.o, w.points[i], w.keepers[i]); err != nil {
 			return err
 		}
 	}
@@ -101,6 +102,9 @@ func (w *watch) close() (err error) {
 		if w.taps[i] != nil {
 			err = errors.Join(err, w.taps[i].close())
 		}
+		if w.keepers[i] != nil {
+			err = errors.Join(err, w.keepers[i].close())
+		}
 		if w.points[i] != nil {
 			w.points[i].Close()
 		}
@@ -108,7 +112,7 @@ func (w *watch) close() (err error) {
 	if w.o.keep != "" && w.taps[0] != nil {
 		err = errors.Join(err, writeFlows(w.o.keep, w.taps[0].tables, w.taps[1].tables))
 	}
-	return errors.Join(err, w.kept.close())
+	return err
 }
 
 // remember writes down now and then which flows there are, or forgets those
@@ -146,7 +150,7 @@ func (w *watch) row(report *hoplag.Report) *row {
 	r := &row{Time: report.Start, seen: now.less(w.last)}
 	w.last = now
 	r.Sent, r.Received, r.Lost, r.Extra, r.UnknownFlows = d.Sent, d.Received, d.Lost, d.Extra, d.UnknownFlows
-	problem := errors.Join(report.Err, w.kept.problem(), w.taps[0].problem(), w.taps[1].problem())
+	problem := errors.Join(report.Err, w.taps[0].problem(), w.taps[1].problem())
 	if d.Err != nil && !errors.Is(d.Err, hoplag.ErrIdle) {
 		problem = errors.Join(problem, d.Err)
 	}

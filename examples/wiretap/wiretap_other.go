@@ -26,5 +26,6 @@ func openRings(place, int, int, bool) ([]*ring, error) {
 func (r *ring) run(func(iter.Seq[captured])) error { return nil }
 func (r *ring) drops() uint64                      { return 0 }
 func (r *ring) problem() error                     { return nil }
+func (r *ring) detach() error                      { return nil }
 func (r *ring) stop()                              {}
 func (r *ring) close()                             {}

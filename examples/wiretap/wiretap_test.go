@@ -94,7 +94,7 @@ func checkExact(t *testing.T, rows []row, all total) {
 // asked later.
 func TestRings(t *testing.T) {
 	dir := t.TempDir()
-	rows, all, notes := runDemo(t, "-duration", "3s", "-bandwidth", "26", "-cut", "20ms", "-flows", "64", "-keep", dir, "-epoch", "20ms")
+	rows, all, notes := runDemo(t, "-duration", "3s", "-bandwidth", "26", "-cut", "20ms", "-flows", "64", "-keep", dir, "-epoch", "100ms")
 	checkExact(t, rows, all)
 	flows := map[string]bool{}
 	for _, r := range rows {
@@ -112,9 +112,29 @@ func TestRings(t *testing.T) {
 	if seed == nil {
 		t.Fatalf("no seed to ask with:\n%s", notes)
 	}
-	out, err := exec.Command("go", "run", filepath.Join("..", "colate"), "rank", "-dir", dir, "-seed", seed[1]).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "8 of 8 flows of 20 packets or more have an answer") {
-		t.Errorf("examples/colate: %v\n%s", err, out)
+	out, err := exec.Command("go", "run", filepath.Join("..", "colate"), "rank", "-json", "-dir", dir, "-seed", seed[1]).Output()
+	if err != nil {
+		t.Fatalf("examples/colate: %v\n%s", err, out)
+	}
+	var answers []struct {
+		Flow          string
+		Packets, Mean float64
+	}
+	if err := json.Unmarshal(out, &answers); err != nil {
+		t.Fatal(err)
+	}
+	var sum, packets float64
+	for _, a := range answers {
+		sum += a.Packets * a.Mean
+		packets += a.Packets
+		if !flows[a.Flow] {
+			t.Errorf("flow %s was kept and not reported", a.Flow)
+		}
+	}
+	t.Logf("kept: %d flows, %.0f packets, mean %.1f µs", len(answers), packets, sum/packets/1e3)
+	if len(answers) < senderFlows-1 || packets < 0.9*float64(all.Received) || math.Abs(sum/packets / *all.Exact.Mean - 1) > 0.1 {
+		t.Errorf("%d flows of %d with %.0f packets of %d and a mean of %.0f ns, exactly %.0f", len(answers), senderFlows, packets, all.Received,
+			sum/packets, *all.Exact.Mean)
 	}
 }
 
