@@ -52,18 +52,6 @@ type Accumulator struct {
 	copied   copies     // of these cells
 }
 
-// A stratum is a run of intervals whose cells are taken together: one, unless
-// it has too few.
-type stratum struct {
-	settlement
-	received uint64
-	from     uint32  // cut that it begins with
-	told     float64 // how many of the received packets are in groups that are whole
-}
-
-// stratumCells is how many groups of packets make a stratum.
-const stratumCells = 30
-
 // patience is for how many intervals a packet may be outstanding before it is
 // taken for lost, if nothing passes its cell. Should it still come, it is lost
 // no more.
@@ -247,104 +235,6 @@ func (a *Accumulator) copies(bank int, from, to uint32) int {
 // maxWeight is the logarithm of how often a group counts at most.
 const maxWeight = 4
 
-// settle adds the interval's groups to the open stratum, and that to the sample
-// if it is full.
-func (a *Accumulator) settle(received uint64) error {
-	a.open.received += received
-	if len(a.groups) == 0 {
-		if received > 0 {
-			a.open.intervals++
-		}
-		return nil
-	}
-	width := int(a.config.SumBits)
-	found, err := settle(&sums{groups: a.groups, cut: a.levels.Cuts()}, width)
-	if err != nil {
-		a.open.received -= received
-		return fmt.Errorf("lda: interval %d: %w", a.last, err)
-	}
-	a.sampleAlone(&found, received)
-	a.open.merge(&found)
-	a.tell()
-	if a.open.cells.Cells() >= stratumCells {
-		a.close()
-	}
-	return nil
-}
-
-// close adds the open stratum to the sample, if it has a cell.
-func (a *Accumulator) close() {
-	if a.open.cells.Cells() > 0 {
-		a.sample.add(&a.open, a.config.sampledRate())
-		a.open = stratum{from: a.levels.Cuts()}
-	}
-}
-
-// tell says in which strata the packets of the interval's groups were received.
-// Where groups span several, their packets are taken to have been received as
-// those of all cells were.
-func (a *Accumulator) tell() {
-	now := a.levels.Cuts()
-	received := func(from, to uint32) float64 { return float64(a.passed[to%maxSpan] - a.passed[from%maxSpan]) }
-	for _, g := range a.groups {
-		from := max(g.from, now-min(now, maxSpan-1))
-		if from >= a.open.from {
-			a.open.told += float64(g.packets)
-			continue
-		}
-		here := float64(g.packets) * received(a.open.from, now) / received(from, now)
-		a.open.told += here
-		a.sample.tell((float64(g.packets)-here)/a.config.sampledRate(), from, a.open.from, received)
-	}
-}
-
-// merge adds another interval's cells.
-func (s *stratum) merge(found *settlement) {
-	if s.cells.Cells() == 0 {
-		intervals := s.intervals
-		s.settlement = *found
-		s.intervals += intervals
-		return
-	}
-	cells, shift := found.cells, float64(found.base-s.base)
-	cells.Shift(shift)
-	s.cells.Merge(cells)
-	s.sum += found.sum + shift*float64(found.packets)
-	s.packets += found.packets
-	s.crossed += found.crossed
-	s.intervals += found.intervals
-	s.squares += found.squares
-	s.excess += found.excess
-	s.distinct += found.distinct
-	s.negative += found.negative
-}
-
-// sampleAlone keeps delays of packets that are a group each.
-func (a *Accumulator) sampleAlone(found *settlement, received uint64) {
-	total := 0.0
-	for _, g := range a.groups {
-		total += g.alone
-	}
-	for _, g := range a.groups {
-		if g.alone > 0 {
-			off := estimate.SignExtend(g.sum-uint64(found.base), int(a.config.SumBits))
-			a.alone.add(float64(found.base)+float64(off), float64(received)*g.alone/total)
-		}
-	}
-}
-
-// rarity is how many packets one stands for that was alone over so many
-// intervals: with λ packets to a cell and interval, as many times fewer stay
-// alone as an interval longer, e^λ. Of fuller banks too few are alone at all.
-func (a *Accumulator) rarity(bank int, intervals uint32) float64 {
-	const fullest, most = 1.5, 4
-	density := a.config.rate(bank) * a.load / float64(a.config.Banks[bank].Rows)
-	if density > fullest {
-		return 0
-	}
-	return math.Exp(min(density*float64(intervals-1), most))
-}
-
 // Estimate is what is known so far: the mean and deviation of the packets
 // received since the beginning or the last Reset, and their loss. Where all that
 // were received are in groups that are whole, N of Received, the mean is exact.
@@ -371,7 +261,8 @@ func (a *Accumulator) Estimate() (Result, error) {
 		s.add(&a.open, a.config.sampledRate())
 	}
 	if s.packets == 0 {
-		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, no cell came back to a level it had", estimate.ErrNoSamples, r.Sent, r.Received)
+		const none = "lda: %w: %d packets sent, %d received, no cell came back to a level it had"
+		return r, fmt.Errorf(none, estimate.ErrNoSamples, r.Sent, r.Received)
 	}
 	s.report(&r)
 	of := a.copied

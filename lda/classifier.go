@@ -19,15 +19,15 @@ type Rule struct {
 // of rules if there is none: a class for all other packets.
 func (c Classifier) Class(t *hashing.Tuple) int {
 	for i := range c {
-		if c[i].Matches(t) {
+		if c[i].matches(t) {
 			return i
 		}
 	}
 	return len(c)
 }
 
-// Matches reports whether the tuple matches the rule.
-func (r *Rule) Matches(t *hashing.Tuple) bool {
+// matches reports whether the tuple matches the rule.
+func (r *Rule) matches(t *hashing.Tuple) bool {
 	v, m := &r.Value, &r.Mask
 	different := (t.Proto^v.Proto)&m.Proto | uint8((t.SrcPort^v.SrcPort)&m.SrcPort>>8) | uint8((t.SrcPort^v.SrcPort)&m.SrcPort) |
 		uint8((t.DstPort^v.DstPort)&m.DstPort>>8) | uint8((t.DstPort^v.DstPort)&m.DstPort)

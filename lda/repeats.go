@@ -142,7 +142,8 @@ func (r *Result) include(c *copies) error {
 	// Were the unknown ones not to take any time, the mean would be less.
 	r.MeanDoubt += float64(r.Repeats.Unknown) / float64(r.Spoken) * max(math.Abs(r.Mean), r.StdDev)
 	if 4*r.Repeats.Unknown > r.Spoken {
-		return fmt.Errorf("lda: %w: of %d packets received %d share cells with copies of one, and no delay of them is known", estimate.ErrNoSamples, r.Received, r.Repeats.Unknown)
+		const unknown = "lda: %w: of %d packets received %d share cells with copies of one, and no delay of them is known"
+		return fmt.Errorf(unknown, estimate.ErrNoSamples, r.Received, r.Repeats.Unknown)
 	}
 	return nil
 }

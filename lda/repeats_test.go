@@ -132,7 +132,8 @@ func TestAccumulatedRepeats(t *testing.T) {
 			t.Fatal(err)
 		}
 		i, d := r.MeanInterval(0.98), r.DeviationInterval(0.98)
-		t.Logf("%v: mean %.0f in %.0f to %.0f, want %.0f; deviation %.0f, want %.0f; %+v", c, r.Mean, i.Low, i.High, run.truth.Mean(), r.StdDev, run.truth.StdDev(), r.Repeats)
+		t.Logf("%v: mean %.0f in %.0f to %.0f, want %.0f; deviation %.0f, want %.0f; %+v",
+			c, r.Mean, i.Low, i.High, run.truth.Mean(), r.StdDev, run.truth.StdDev(), r.Repeats)
 		if !i.Contains(run.truth.Mean()) || !d.Contains(run.truth.StdDev()) {
 			t.Errorf("%v: mean %v in %+v, want %v; deviation %v in %+v, want %v", c, r.Mean, i, run.truth.Mean(), r.StdDev, d, run.truth.StdDev())
 		}
