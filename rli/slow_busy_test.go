@@ -196,7 +196,7 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 		if !pinned {
 			base = 0
 		}
-		wait, ownWait = max(wait-base, 0), max(ownWait-base, 0)
+		wait = max(wait-base, 0)
 
 		for i := done; i < r; i++ {
 			e := &events[i]

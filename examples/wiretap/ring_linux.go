@@ -124,11 +124,12 @@ func attach(fd, index int, out, promiscuous bool) error {
 		yes, no = no, yes
 	}
 	filter := []syscall.SockFilter{
-		*syscall.LsfStmt(syscall.BPF_LD|syscall.BPF_W|syscall.BPF_ABS, pktType-1<<32),
-		*syscall.LsfJump(syscall.BPF_JMP|syscall.BPF_JEQ|syscall.BPF_K, outgoing, int(yes), int(no)),
-		*syscall.LsfStmt(syscall.BPF_RET|syscall.BPF_K, snapLength),
-		*syscall.LsfStmt(syscall.BPF_RET|syscall.BPF_K, 0),
+		{Code: syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS, K: pktType},
+		{Code: syscall.BPF_JMP | syscall.BPF_JEQ | syscall.BPF_K, Jt: yes, Jf: no, K: outgoing},
+		{Code: syscall.BPF_RET | syscall.BPF_K, K: snapLength},
+		{Code: syscall.BPF_RET | syscall.BPF_K},
 	}
+	//lint:ignore SA1019 what replaces it is not in the standard library
 	if err := syscall.AttachLsf(fd, filter); err != nil {
 		return fmt.Errorf("filter: %w", err)
 	}

@@ -21,8 +21,7 @@ type watch struct {
 	keepers [2]*keeper
 	written time.Time // when the flows were written down
 
-	dropped [2]uint64 // by the row before
-	last    seen
+	last seen
 }
 
 // settle is how long the second place is watched longer than the first: for
