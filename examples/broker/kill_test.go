@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,16 +110,7 @@ func TestKill(t *testing.T) {
 	if err := <-finished; err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(totals.String()) {
-		var want total
-		if err := json.Unmarshal([]byte(line), &want); err != nil {
-			t.Fatal(err)
-		}
-		if want.Sent < 500 || want.Received == want.Sent {
-			t.Errorf("%+v: too little happened", want)
-		}
-		check(t, f, want)
-	}
+	checkAll(t, f, totals.String())
 	if page := get(t, c.at); !strings.Contains(page, `hoplag_packets_received_total{from="pair-0.1",to="pair-0.2",direction="forth"}`) {
 		t.Errorf("metrics:\n%s", page)
 	}
@@ -130,13 +124,73 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// Two collectors that both think that all partitions are theirs, as when one
+// was cut off for a while, give one report of each interval all the same.
+func TestTwoOwners(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	b, err := newBroker("127.0.0.1:0", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	o, err := parse(strings.Fields("-role points -json -pairs 2 -duration 4s -partitions 1 -key xxxxxxxxxxxxxxxx -url "+b.url), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	defer working.Wait()
+	defer cancel()
+	var restarts [2]*atomic.Uint64
+	var f *fleet
+	for i := range restarts {
+		conn, err := connect(b.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if f, err = openFleet(ctx, conn, o); err != nil {
+			t.Fatal(err)
+		}
+		c := newCollector(f, o.config())
+		restarts[i] = &c.counts.restarts
+		working.Go(func() { c.work(ctx, 0) })
+	}
+	var totals bytes.Buffer
+	if err := f.points(ctx, o, &totals); err != nil {
+		t.Fatal(err)
+	}
+	checkAll(t, f, totals.String())
+	if restarts[0].Load()+restarts[1].Load() == 0 {
+		t.Error("neither was refused: they did not meet")
+	}
+}
+
+// checkAll checks all pairs that the points printed.
+func checkAll(t *testing.T, f *fleet, totals string) {
+	t.Helper()
+	end := time.Now().Add(30 * time.Second)
+	for line := range strings.Lines(totals) {
+		var want total
+		if err := json.Unmarshal([]byte(line), &want); err != nil {
+			t.Fatal(err)
+		}
+		if want.Sent < 500 || want.Received == want.Sent {
+			t.Errorf("%+v: too little happened", want)
+		}
+		check(t, f, want, end)
+	}
+}
+
 // check waits until the reports of a pair have every message, and holds that
 // they have it once.
-func check(t *testing.T, f *fleet, want total) {
+func check(t *testing.T, f *fleet, want total, end time.Time) {
 	t.Helper()
 	var sent, received, lost uint64
 	var log strings.Builder
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+	for ; ; time.Sleep(500 * time.Millisecond) {
 		reports, err := f.since(t.Context(), want.Pair, time.Now().Add(-time.Hour))
 		if err != nil {
 			t.Fatal(err)
@@ -152,7 +206,7 @@ func check(t *testing.T, f *fleet, want total) {
 			lost += r.Forth.Lost
 			fmt.Fprintf(&log, "%d begins=%v err=%v %v\n", r.Number, r.Begins, r.Err, r.Forth)
 		}
-		if sent >= want.Sent && received >= want.Received && lost >= want.Sent-want.Received {
+		if time.Now().After(end) || sent >= want.Sent && received >= want.Received && lost >= want.Sent-want.Received {
 			break
 		}
 	}
