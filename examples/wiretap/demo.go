@@ -160,9 +160,9 @@ func newSender(n *lab) (s *sender, err error) {
 		s.drain, err = net.ListenUDP("udp4", address)
 		return err
 	})
-	for range senderFlows {
+	for i := range senderFlows {
 		err = errors.Join(err, in(n.sender, func() error {
-			conn, err := net.DialUDP("udp4", nil, address)
+			conn, err := net.DialUDP("udp4", &net.UDPAddr{Port: 7001 + i}, address)
 			if err == nil {
 				s.flows = append(s.flows, conn)
 			}

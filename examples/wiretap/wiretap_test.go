@@ -146,8 +146,22 @@ func TestManyRings(t *testing.T) {
 
 // Points in the kernel say the same.
 func TestKernel(t *testing.T) {
-	rows, all, _ := runDemo(t, "-duration", "3s", "-bandwidth", "26", "-cut", "20ms", "-kernel")
+	const flow = "udp 10.97.1.1:7001 10.97.2.1:7000"
+	rows, all, _ := runDemo(t, "-duration", "3s", "-bandwidth", "26", "-cut", "20ms", "-kernel", "-flow", flow)
 	checkExact(t, rows, all)
+	var sum, packets float64
+	for _, r := range rows {
+		for _, f := range r.Flows {
+			sum += float64(f.Sent) * f.Mean
+			packets += float64(f.Sent)
+			if f.Flow != flow {
+				t.Errorf("flow %+v was not asked for", f)
+			}
+		}
+	}
+	if mean := sum / packets; !(mean > *all.Exact.Mean/2 && mean < 2**all.Exact.Mean) {
+		t.Errorf("the flow's %.0f packets have a mean of %.0f ns, all of %.0f", packets, mean, *all.Exact.Mean)
+	}
 }
 
 // Rings that are much too small lose packets, and every one of them is counted.
