@@ -66,6 +66,12 @@ func newLink(tolerance int64) link {
 	return link{tolerance: 2 * float64(tolerance), recent: unbounded, before: unbounded, proof: leastProof}
 }
 
+// relax sets by how much time stamps may be off. It forgets the base delay, which
+// was learned from other times to send a packet.
+func (l *link) relax(slack float64) {
+	*l = link{tolerance: 2 * slack, recent: unbounded, before: unbounded, proof: l.proof}
+}
+
 // fits reports whether the bounds do not contradict what is known.
 func (l *link) fits(b bounds) bool {
 	return l.recent.and(l.before).and(b).width() >= -l.tolerance

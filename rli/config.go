@@ -79,7 +79,8 @@ type Config struct {
 	// Tolerance is by how many nanoseconds time stamps may be off, 1 to
 	// 10^6: their resolution, plus the jitter of whoever takes them. BusyAware
 	// reads a longer gap as an idle link, and a larger contradiction as a
-	// link that must not be believed.
+	// link that must not be believed. Where references show that stamps are off
+	// by more, it is more.
 	Tolerance int64
 
 	// Buffer is for how many packets there is room to await the next

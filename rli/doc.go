@@ -64,6 +64,10 @@
 // as many after every disappointment. A queue that is never empty tells no
 // base delay, and BusyAware is then Linear throughout.
 //
+// How much longer than its bytes a packet takes, because of a preamble, a gap or a
+// checksum that sizes do not count, and by how much time stamps are off, is learned
+// from how soon references depart after the packets that they name.
+//
 // Linear goes on correcting for the time to send a packet at the rate that it
 // was told. That is right on a link that another class shares, and wrong behind
 // a shaper, which lets a packet pass at once or makes it wait, and takes no time

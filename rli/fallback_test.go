@@ -132,8 +132,8 @@ func TestTrustReturns(t *testing.T) {
 	}
 }
 
-// TestJitter: stamps that are up to 50 ns late contradict a tolerance of 2 ns,
-// and the method is RLI; with a tolerance of 50 it is as much better as ever.
+// TestJitter: that stamps are up to 50 ns late is learned where the tolerance is
+// 2 ns, and the method is as good as with a tolerance of 50.
 func TestJitter(t *testing.T) {
 	const jitter = 50
 	for _, name := range []string{"poisson", "flows"} {
@@ -144,17 +144,14 @@ func TestJitter(t *testing.T) {
 			last = max(last, events[i].time+random.Int64N(jitter))
 			events[i].time = last
 		}
-		c := config(rli.BusyAware)
-		strict := receive(t, c, events)
-		c.Tolerance = jitter
-		lenient := receive(t, c, events)
 		linear := medianError(t, receive(t, config(rli.Linear), events), events)
-
-		if k := strict.Counts(); strict.Trusted() || k.Conflicts == 0 || medianError(t, strict, events) > 1.1*linear {
-			t.Errorf("%s: a tolerance of 2: %+v", name, k)
-		}
-		if k := lenient.Counts(); !lenient.Trusted() || k.Conflicts != 0 || medianError(t, lenient, events) > 0.7*linear {
-			t.Errorf("%s: a tolerance of %d: %v of %v, %+v", name, jitter, medianError(t, lenient, events), linear, k)
+		for _, tolerance := range []int64{2, jitter} {
+			c := config(rli.BusyAware)
+			c.Tolerance = tolerance
+			r := receive(t, c, events)
+			if k := r.Counts(); !r.Trusted() || medianError(t, r, events) > 0.7*linear {
+				t.Errorf("%s: a tolerance of %d: %v of %v, %+v", name, tolerance, medianError(t, r, events), linear, k)
+			}
 		}
 	}
 }

@@ -55,7 +55,9 @@ type Receiver struct {
 	left    mark
 	latest  departure
 	nearest int64   // ns by which a reference followed the packet that it named, at least
-	slack   float64 // Config.Tolerance
+	slack   float64 // Config.Tolerance, or more if references tell so
+	extra   float64 // ns that a packet takes beside its bytes, if references tell so
+	pace    estimate.Moments
 
 	// Delays are differences from the delay of the first reference, or of the
 	// last before Reset.
@@ -222,13 +224,13 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		r.probe = probe{given: true, from: from, at: known}
 	}
 	if before.bytes > 0 {
-		r.spread.meet(float64(before.bytes) * r.perByte)
+		r.spread.meet(r.sending(before.bytes))
 	}
 	r.teach(known, known != itself)
 	r.earlier, r.left = r.left, right
 	r.leftHere, r.leftAt = true, known
 	if known != itself { // the reference came at the same instant, without a time to itself
-		size := float64(r.config.ReferenceBytes) * r.perByte
+		size := r.sending(int32(r.config.ReferenceBytes))
 		r.leftAt = point{known.place + size, known.wait + size}
 	}
 }
@@ -242,24 +244,55 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure)
 		return false
 	}
 	gap := received - before.time
-	near := float64(gap) <= float64(r.config.ReferenceBytes)*r.perByte+r.slack
+	alone := float64(r.config.ReferenceBytes) * r.perByte
+	near := r.perByte > 0 && float64(gap) <= alone+r.extra+r.slack
 	learned := r.nearest < math.MaxInt64 && gap <= 2*r.nearest
 	r.nearest = min(r.nearest, gap)
-	return near && r.perByte > 0 || learned
+	if !near && !learned {
+		return false
+	}
+	if r.perByte > 0 {
+		r.keepPace(float64(gap) - alone)
+	}
+	return true
 }
+
+// keepPace takes in how much later a reference departed after its packet than
+// its bytes take. On average that is what the link spends on a packet beside its
+// bytes, such as a preamble or a checksum that sizes do not count; and its
+// deviation is how far off time stamps are. What is learned is used after 16
+// references, and every time that their number has doubled.
+func (r *Receiver) keepPace(late float64) {
+	r.pace.Add(late)
+	n := r.pace.N()
+	if n < acquainted || n&(n-1) != 0 {
+		return
+	}
+	extra, slack := 0.0, max(float64(r.config.Tolerance), 4*math.Sqrt(r.pace.PopulationVariance()))
+	if mean := r.pace.Mean(); mean > 1 {
+		extra = mean
+	}
+	if math.Abs(extra-r.extra) > 0.5 || math.Abs(slack-r.slack) > 0.1*r.slack {
+		r.extra, r.slack = extra, slack
+		r.link.relax(slack)
+	}
+}
+
+// sending is how long the link takes to send a packet.
+func (r *Receiver) sending(bytes int32) float64 { return float64(bytes)*r.perByte + r.extra }
 
 // place confronts the link with a reference, and returns the reference as a
 // point of its busy period, and the point that it makes known: itself, or the
 // packet before it where that was sent at the same instant and is given.
 func (r *Receiver) place(own *mark, before departure) (itself, known point) {
-	size := float64(r.config.ReferenceBytes) * r.perByte
+	size := r.sending(int32(r.config.ReferenceBytes))
 	here := &r.periods[r.current]
 	behind := before.bytes > 0
 	// Of the waiting times the base delay is only taken away at the end.
 	itself = point{here.place(own.departed, size), float64(own.delay) - size}
 	known = itself
 	if behind {
-		place := here.place(before.time, float64(before.bytes)*r.perByte)
+		place := here.place(before.time, r.sending(before.bytes))
 		known = point{place, itself.wait - (itself.place - place)}
 	}
 	b := bounds{math.Inf(-1), known.wait}
@@ -381,7 +414,7 @@ func (r *Receiver) Merge(b *Receiver) error {
 // depart follows the busy periods and reports whether the packet found the
 // link idle.
 func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
-	size := float64(bytes) * r.perByte
+	size := r.sending(int32(bytes))
 	excess := float64(t-r.latest.time) - size
 	idle := false
 	if excess > r.slack {
@@ -405,7 +438,7 @@ func (r *Receiver) nextPeriod() {
 	if l := &r.lesson; l.of > 0 {
 		left := p.place(p.end, 0) - l.at.place
 		if l.behind { // as if there were no reference
-			left -= float64(r.config.ReferenceBytes) * r.perByte
+			left -= r.sending(int32(r.config.ReferenceBytes))
 		}
 		r.spread.learn(l.at.place, left, l.at.wait)
 		l.of = 0

@@ -104,7 +104,7 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 			continue
 		}
 		from, _ := r.start(index)
-		if p.place(packets[0].time, float64(packets[0].bytes)*r.perByte) <= 0 {
+		if p.place(packets[0].time, r.sending(packets[0].bytes)) <= 0 {
 			idle++ // it is the first of the period, the only one that did not wait
 		}
 		to := point{place: p.place(p.end, 0)}
@@ -118,7 +118,7 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 		course := r.spread.bridge(from, to)
 		for i := range packets {
 			h := &packets[i]
-			size := float64(h.bytes) * r.perByte
+			size := r.sending(h.bytes)
 			place := p.place(h.time, size)
 			// A packet waits no longer than the link has been busy, did not
 			// arrive before the one from which on it is known, nor after the
@@ -137,7 +137,7 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 func (r *Receiver) level(packets []held, p *period, from point, base float64) {
 	for i := range packets {
 		h := &packets[i]
-		size := float64(h.bytes) * r.perByte
+		size := r.sending(h.bytes)
 		since := max(p.place(h.time, size)-from.place, 0)
 		wait := max(from.wait, math.Pi/4*r.spread.expect(since, 1e9))
 		h.delay = round(base + size + min(wait, from.wait+since))

@@ -21,5 +21,5 @@ const (
 
 // Experiments are those of the RLI paper, and ours of its queue.
 func Experiments() []experiment.Experiment {
-	return []experiment.Experiment{locality, injectionRate, injectionWay, accuracy, comparison, aggregate, overhead, quantiles, busyAware, coverage}
+	return []experiment.Experiment{locality, injectionRate, injectionWay, accuracy, comparison, aggregate, overhead, quantiles, busyAware, coverage, robust}
 }

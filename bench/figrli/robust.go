@@ -1,0 +1,83 @@
+package figrli
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/estimate"
+)
+
+var robust = experiment.Experiment{
+	Name:   "ours-rli-robust",
+	Group:  oursGroup,
+	Title:  "A link that is not quite as it was told",
+	Claim:  "Bytes that sizes do not count, noise of time stamps and drift do not take from the busy-aware method what it gains on straight lines.",
+	Weight: 4, Quick: 0.5,
+	Measure: measureRobust,
+}
+
+// A fault is what the receiver is told wrong.
+type fault struct {
+	name      string
+	uncounted int     // bytes of each packet and reference
+	noise     float64 // ns of time stamps
+	drift     float64 // of the injector's clock
+}
+
+var faults = []fault{
+	{name: "none"},
+	{name: "4 bytes of checksum not counted", uncounted: 4},
+	{name: "24 bytes of preamble, checksum and gap not counted", uncounted: 24},
+	{name: "noise of 2 ns", noise: 2},
+	{name: "noise of 20 ns", noise: 20},
+	{name: "drift of 1 ppm", drift: 1e-6},
+	{name: "drift of 10 ppm", drift: 1e-5},
+}
+
+func measureRobust(run *experiment.Run) {
+	packets := run.Pick(60_000, 500_000)
+	loads := []float64{0.2, 0.55, 0.88}
+	run.Config("packets", packets, "injector", adaptive, "utilisations", loads)
+	table := run.Table("", "Packets that the busy-aware method estimated as such, and the median error of flows' means: RLI / busy-aware",
+		"fault", "utilisation", "packets", "RLI", "busy-aware")
+	for _, f := range experiment.Each(run, faults) {
+		for _, u := range experiment.Each(run, loads) {
+			p := simulate(run, setting{kind: poisson, utilisation: u, packets: packets, injector: adaptive})
+			p.suffer(run, f)
+			c := p.config(byPeriod)
+			c.ReferenceBytes -= f.uncounted
+			busy := p.receive(c, nil)
+			c.Method = byLine.kind
+			ours, theirs := median(p.judge(busy, p.flows).mean), median(p.judge(p.receive(c, nil), p.flows).mean)
+			k := busy.Counts()
+			share := float64(k.Idle+k.Busy) / float64(k.Packets)
+			table.Add(f.name, experiment.Percent(u), experiment.Percent(share), experiment.Percent(theirs), experiment.Percent(ours))
+			run.Beats(f.name+", "+experiment.Percent(u)+": median error", ours, theirs, 0.05)
+		}
+	}
+}
+
+// suffer lets the receiver be told wrong.
+func (p *passage) suffer(run *experiment.Run, f fault) {
+	random := run.Rand("noise")
+	last := int64(math.MinInt64)
+	var truth = make([]estimate.Moments, len(p.flows))
+	for i := range p.events {
+		d := &p.events[i]
+		d.bytes -= int32(f.uncounted)
+		last = max(last, d.out+int64(math.Round(f.noise*random.NormFloat64())))
+		d.out = last
+		if d.regular() {
+			truth[d.flow].Add(float64(d.delay) + f.drift*float64(d.out-d.delay-p.sent[0]))
+			continue
+		}
+		s := &p.stamps[d.stamp]
+		s.Behind -= uint16(f.uncounted)
+		s.Sent -= int64(math.Round(f.drift * float64(s.Sent-p.sent[0])))
+	}
+	if f.drift != 0 { // a delay by these clocks
+		for i := range truth {
+			p.flows[i].delays = truth[i]
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package rli_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/rli"
+)
+
+// uncounted are departures as told by whoever counts so many bytes of each packet
+// less than the link sends.
+func uncounted(events []event, bytes int) {
+	for i := range events {
+		e := &events[i]
+		e.bytes -= bytes
+		if e.kind == reference {
+			e.ref.Behind -= uint16(bytes)
+		}
+	}
+}
+
+// TestRobustBelief: what sizes do not count, and how far off time stamps are, is
+// learned from references; so the busy-aware method goes on where Config tells it
+// too little. The negative control is a link that does not send all the time.
+func TestRobustBelief(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		missing  int
+		change   func(events []event)
+		believed bool
+	}{
+		{"as told", 0, func([]event) {}, true},
+		{"a checksum of 4 bytes", 4, func([]event) {}, true},
+		{"24 bytes of preamble, checksum and gap", 24, func([]event) {}, true},
+		{"noise of 2 ns", 0, func(events []event) {
+			random := rand.New(rand.NewPCG(1, 2))
+			last := int64(math.MinInt64)
+			for i := range events {
+				last = max(last, events[i].time+int64(math.Round(2*random.NormFloat64())))
+				events[i].time = last
+			}
+		}, true},
+		{"a drift of 1 ppm", 0, func(events []event) {
+			for i := range events {
+				events[i].ref.Sent -= events[i].ref.Sent / 1e6
+			}
+		}, true},
+		{"pauses of 1 µs every 10 µs", 0, func(events []event) {
+			for i := range events {
+				events[i].time += events[i].time / 10_000 * 1000
+			}
+		}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			events, _ := pass(t, queue.RLIConfig, adaptive(), 60000, source(t, "poisson", 0.55, 11), nil)
+			uncounted(events, test.missing)
+			test.change(events)
+			c := config(rli.BusyAware)
+			c.ReferenceBytes -= test.missing
+			busy := receive(t, c, events)
+			c.Method = rli.Linear
+			linear := receive(t, c, events)
+			k := busy.Counts()
+			share := float64(k.Idle+k.Busy) / float64(k.Packets)
+			ours, theirs := medianError(t, busy, events), medianError(t, linear, events)
+			t.Logf("%.3f of the packets by busy periods, median error %.4f, of RLI %.4f, %d conflicts", share, ours, theirs, k.Conflicts)
+			if believed := share > 0.8 && ours < 0.8*theirs; believed != test.believed {
+				t.Errorf("%.3f of the packets by busy periods, median error %.4f, of RLI %.4f; %+v", share, ours, theirs, k)
+			}
+		})
+	}
+}
