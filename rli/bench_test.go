@@ -17,6 +17,9 @@ type packet struct {
 
 const benchBytes, benchRate = 500, 10e9
 
+// referenceTime is how long the link takes to send a reference, in ns.
+var referenceTime = int64(float64(DefaultConfig.ReferenceBytes) * 8e9 / benchRate)
+
 // departures are those of 2^21 packets of scattered flows at 80 % utilisation,
 // with a reference behind every hundredth.
 func departures(flows int) []packet {
@@ -26,7 +29,7 @@ func departures(flows int) []packet {
 		names[i] = hashing.Flow(random.Uint64())
 	}
 	packets := make([]packet, 1<<21)
-	const size, reference = benchBytes * 8e9 / benchRate, 44
+	const size = benchBytes * 8e9 / benchRate
 	arrival, free := int64(1), int64(0)
 	for i := range packets {
 		arrival += int64(random.ExpFloat64() * size / 0.8)
@@ -34,7 +37,7 @@ func departures(flows int) []packet {
 		packets[i] = packet{flow: names[random.IntN(flows)], time: free}
 		if i%100 == 0 {
 			packets[i].sent = arrival
-			free += reference
+			free += referenceTime
 		}
 	}
 	return packets
@@ -87,7 +90,7 @@ func receive(r *Receiver, packets []packet, n, round int) {
 			p := &packets[i]
 			r.Update(p.flow, benchBytes, p.time+base)
 			if p.sent != 0 {
-				r.Reference(ReferencePacket{Sequence: number, Sent: p.sent + base, Behind: benchBytes}, p.time+base+44)
+				r.Reference(ReferencePacket{Sequence: number, Sent: p.sent + base, Behind: benchBytes}, p.time+base+referenceTime)
 				number++
 			}
 		}
