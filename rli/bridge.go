@@ -137,19 +137,21 @@ func (b *bridge) at(place float64) float64 {
 	if left <= 0 {
 		return b.to.wait
 	}
+	m := (b.from.wait*left + b.to.wait*since) / b.length
 	height := b.spread.expect(since, left)
 	v := height * height * math.Pi / 8
-	if v == 0 {
-		return (b.from.wait*left + b.to.wait*since) / b.length
-	}
 	near := 1.0
-	if b.product > 0 {
-		x := b.product * since * left / (b.length * b.length) / v
-		near = x / math.Expm1(x)
+	switch x := b.product * since * left / (b.length * b.length); {
+	case x >= far*v: // or v is 0
+		return m
+	case x > 0:
+		near = x / v / math.Expm1(x/v)
 	}
-	m := (b.from.wait*left + b.to.wait*since) / b.length
 	return math.Sqrt(m*m + near*v*(2+excess*3*v/(m*m+3*v)))
 }
+
+// A bridge of x over this is straight within a few parts of a million of v.
+const far = 16
 
 // excess is 8/π − 2.
 const excess = 8/math.Pi - 2
