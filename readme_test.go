@@ -42,7 +42,7 @@ func TestREADMEProgram(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", binary, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	command := exec.CommandContext(ctx, binary)
 	out, err := command.StdoutPipe()
