@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -158,7 +159,12 @@ func TestTaggedReferences(t *testing.T) {
 func TestSizes(t *testing.T) {
 	s := newSteady(t, 1e9)
 	s.run(20)
-	for _, bytes := range []int{-1, math.MinInt, math.MaxInt32 + 1, math.MaxInt} {
+	sizes := []int{-1, -100, math.MinInt, -math.MaxInt32}
+	if strconv.IntSize > 32 {
+		over := math.MaxInt32
+		sizes = []int{-1, math.MinInt, over + 1, math.MaxInt}
+	}
+	for _, bytes := range sizes {
 		s.Update(1, bytes, s.at)
 		s.Pass(bytes, s.at)
 	}

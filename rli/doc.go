@@ -96,7 +96,10 @@
 //
 // # What it cannot measure
 //
-// Packets that take another path than the references, or another class.
+// Packets that take another path than the references, or another class: references
+// tell of their own queue only, and nothing shows that other packets did not go
+// through it. Tell packets of other classes by [Receiver.Pass], never by Update, and
+// measure each class by references and a receiver of its own.
 // Within a busy period without reference, it knows the course of the waiting
 // time on average only: errors of one packet are of the order of its waiting
 // time, and means of flows are better by as much as they average over busy
