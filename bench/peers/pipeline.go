@@ -41,7 +41,7 @@ func (s *traffic) take(n int) (from, to int) {
 // delay: 0.05 to 1.1 ms.
 const gap = 100
 
-func delayOf(p hashing.Packet) int64 { return 50_000 + int64(p>>44) }
+func delayOf(p hashing.Packet) int64 { return 50_000 + int64(p>>20&(1<<20-1)) }
 
 // A pipeline measures delays from arrivals and departures.
 type pipeline struct {
