@@ -38,7 +38,7 @@ func received(c *net.TCPConn) (n uint64) {
 		var info [256]byte // struct tcp_info
 		const atSegments = 140
 		size := uint32(len(info))
-		syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.IPPROTO_TCP, syscall.TCP_INFO,
+		syscall.Syscall6(getsockopt, fd, syscall.IPPROTO_TCP, syscall.TCP_INFO,
 			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 		n = uint64(*(*uint32)(unsafe.Pointer(&info[atSegments])))
 	})
