@@ -87,7 +87,7 @@ func checkExact(t *testing.T, rows []row, all total) {
 	}
 	// Losses come in bursts, when the queue is full and delays are longest, and
 	// spoil the cells of those packets.
-	allowed := 0.02 + 3*float64(all.Exact.Sent-all.Exact.Received)/float64(all.Exact.Sent)
+	allowed := 0.02 + float64(all.Exact.Sent-all.Exact.Received)/float64(all.Exact.Sent)
 	if off := *all.Mean / *all.Exact.Mean - 1; math.Abs(off) > allowed {
 		t.Errorf("mean %.0f ns, exactly %.0f: off by %.2f %%, want at most %.2f", *all.Mean, *all.Exact.Mean, 100*off, 100*allowed)
 	}
@@ -141,7 +141,7 @@ func TestRings(t *testing.T) {
 	// Losses come when the queue is full, and epochs in which a flow lost
 	// packets in all its counters give no answer: what is kept then speaks of
 	// the calmer ones.
-	allowed := 0.1 + 20*float64(all.Exact.Sent-all.Exact.Received)/float64(all.Exact.Sent)
+	allowed := 0.1 + 8*float64(all.Exact.Sent-all.Exact.Received)/float64(all.Exact.Sent)
 	if off := sum/packets / *all.Exact.Mean - 1; math.Abs(off) > allowed {
 		t.Errorf("a mean of %.0f ns, exactly %.0f: off by %.2f %%, want at most %.2f", sum/packets, *all.Exact.Mean, 100*off, 100*allowed)
 	}
@@ -168,7 +168,9 @@ func TestKernel(t *testing.T) {
 			}
 		}
 	}
-	if mean := sum / packets; !(mean > *all.Exact.Mean/2 && mean < 2**all.Exact.Mean) {
+	// Sent counts a flow's packets at most, and a row's mean weighs as much as
+	// that: the flow is seen, and no more is asked.
+	if mean := sum / packets; !(mean > *all.Exact.Mean/4 && mean < 4**all.Exact.Mean) {
 		t.Errorf("the flow's %.0f packets have a mean of %.0f ns, all of %.0f", packets, mean, *all.Exact.Mean)
 	}
 }
