@@ -97,16 +97,19 @@ func (t *Tracker) reading(f *fit, time int64) Reading {
 	b := float64(t.base)
 	strayed := t.config.Wander * math.Abs(x)
 	floor := max(0, f.margin-f.excess-t.config.Asymmetry/2)
+	offset := b + f.offset + f.drift*x
+	// Where the samples leave one line only, its two sides meet but for
+	// rounding: an interval holds its estimate in any case.
 	offsets := func(margin, confidence float64) estimate.Interval {
 		low, high := f.offsets(margin, x)
-		return estimate.Interval{Low: b + low - strayed, High: b + high + strayed, Confidence: confidence}
+		return estimate.Interval{Low: min(b+low-strayed, offset), High: max(b+high+strayed, offset), Confidence: confidence}
 	}
 	drifts := func(margin, confidence float64) estimate.Interval {
 		low, high := f.drifts(margin)
-		return estimate.Interval{Low: low - t.config.Wander, High: high + t.config.Wander, Confidence: confidence}
+		return estimate.Interval{Low: min(low-t.config.Wander, f.drift), High: max(high+t.config.Wander, f.drift), Confidence: confidence}
 	}
 	return Reading{
-		Time: time, Offset: b + f.offset + f.drift*x, Drift: f.drift,
+		Time: time, Offset: offset, Drift: f.drift,
 		Certain: offsets(-f.short, 1), Likely: offsets(floor, likely),
 		CertainDrift: drifts(-f.short, 1), LikelyDrift: drifts(floor, likely),
 		RoundTrip: 2 * f.margin,
