@@ -119,13 +119,16 @@ func (f *fit) solveOne(direction int, sign float64, outliers int) {
 	for i := range points {
 		points[i].y -= f.wander * math.Abs(points[i].x)
 	}
+	f.margin = math.NaN()
 	f.hulls[direction] = f.outermost(f.hulls[direction][:0], points, outliers)
+	if len(f.hulls[direction]) == 0 {
+		return // too few points, of which other ones are outermost now
+	}
 	mean := f.meanX(direction)
 	f.drift = sign * f.ascend(-f.maxDrift, f.maxDrift, func(a float64) float64 {
 		_, x := support(f.hulls[direction], a)
 		return mean - x
 	})
-	f.margin = math.NaN()
 	f.excess = f.spread(direction, sign, outliers)
 }
 
