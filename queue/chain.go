@@ -3,8 +3,6 @@ package queue
 import (
 	"fmt"
 	"math"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // A Chain is a [Hop] made of hops one after another. Next also gives back the
@@ -33,7 +31,7 @@ type crossing struct {
 // to the chain. The error wraps [estimate.ErrConfig].
 func NewChain(hops ...Hop) (*Chain, error) {
 	if len(hops) < 1 || len(hops) > 255 {
-		return nil, fmt.Errorf("%w: chain of %d hops, want 1 to 255", estimate.ErrConfig, len(hops))
+		return nil, invalid("number of hops", len(hops), "1 to 255")
 	}
 	return &Chain{hops: hops, cross: make([]crossing, len(hops)), now: math.MinInt64}, nil
 }
@@ -43,11 +41,11 @@ func NewChain(hops ...Hop) (*Chain, error) {
 // The error wraps [estimate.ErrConfig].
 func (c *Chain) Join(hop int, source Source) error {
 	if hop < 0 || hop >= len(c.hops) {
-		return fmt.Errorf("%w: cross traffic at hop %d, want 0 to %d", estimate.ErrConfig, hop, len(c.hops)-1)
+		return invalid("hop", hop, fmt.Sprintf("0 to %d", len(c.hops)-1))
 	}
 	x := &c.cross[hop]
 	if x.source != nil {
-		return fmt.Errorf("%w: hop %d has cross traffic already", estimate.ErrConfig, hop)
+		return invalid("hop", hop, "one without cross traffic")
 	}
 	x.source = source
 	x.advance()

@@ -11,7 +11,7 @@ import (
 func TestRefused(t *testing.T) {
 	link := must(NewLink(LinkConfig{Rate: 1e9}))(t)
 	link.Send(100, 1000)
-	want, _ := link.Backlog(100)
+	want, _ := link.backlog(100)
 	for _, c := range []struct {
 		t     int64
 		bytes int
@@ -20,7 +20,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("Send(%d, %d) = %d, %v", c.t, c.bytes, at, fate)
 		}
 	}
-	if got, _ := link.Backlog(100); got != want || link.Counts().Packets[Refused] != 3 {
+	if got, _ := link.backlog(100); got != want || link.Counts().Packets[Refused] != 3 {
 		t.Errorf("backlog %d, want %d; counts %+v", got, want, link.Counts())
 	}
 	for name, hop := range hops(t) {
@@ -53,6 +53,7 @@ func TestConfigErrors(t *testing.T) {
 	for name, c := range map[string]LinkConfig{
 		"rate 0":        bad(func(c *LinkConfig) { c.Rate = 999 }),
 		"rate":          bad(func(c *LinkConfig) { c.Rate = 1e15 + 1 }),
+		"burst":         bad(func(c *LinkConfig) { c.Burst = -1 }),
 		"propagation":   bad(func(c *LinkConfig) { c.Propagation = -1 }),
 		"both limits":   bad(func(c *LinkConfig) { c.Queue.Bytes = 1 }),
 		"negative":      bad(func(c *LinkConfig) { c.Queue.Packets = -1 }),
@@ -64,7 +65,7 @@ func TestConfigErrors(t *testing.T) {
 		"typical":       bad(func(c *LinkConfig) { c.Queue.RED.Typical = 0 }),
 		"loss":          bad(func(c *LinkConfig) { c.Loss.Probability = 1.1 }),
 		"loss NaN":      bad(func(c *LinkConfig) { c.Loss.Probability = math.NaN() }),
-		"burst":         bad(func(c *LinkConfig) { c.Loss.Burst = 0.5 }),
+		"loss burst":    bad(func(c *LinkConfig) { c.Loss.Burst = 0.5 }),
 		"burst short":   bad(func(c *LinkConfig) { c.Loss = LossConfig{Probability: 0.9, Burst: 2} }),
 	} {
 		if _, err := NewLink(c); !errors.Is(err, estimate.ErrConfig) {
@@ -79,6 +80,8 @@ func TestConfigErrors(t *testing.T) {
 		"path":           second(NewMultipath(ByFlow, 0, lossyLink, LinkConfig{})),
 		"window":         second(NewResequencer(ResequencerConfig{})),
 		"timeout":        second(NewResequencer(ResequencerConfig{Window: 1, Timeout: -1})),
+		"least jitter":   second(NewJitter(JitterConfig{Least: -1})),
+		"jitter":         second(NewJitter(JitterConfig{Mean: math.NaN()})),
 		"empty chain":    second(NewChain()),
 		"burst":          second(NewLoss(LossConfig{Probability: 0.5, Burst: -1}, 0)),
 		"fifo":           second(NewFIFO(LinkConfig{})),

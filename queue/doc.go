@@ -17,9 +17,10 @@
 // Everything else takes packets by Send and gives them back by Next, in order
 // of their new time: the interface [Hop]. A [FIFO] is a Link in that shape, a
 // [Scheduler] a link that two classes share (strict priority or weighted),
-// [Multipath] several links side by side, a [Resequencer] what puts packets
-// back in order, and a [Chain] any of these one after another, with cross
-// traffic that joins at a hop and leaves after it.
+// [Multipath] several links side by side, a [Jitter] what delays each packet at
+// random, a [Resequencer] what puts packets back in order, and a [Chain] any of
+// these one after another, with cross traffic that joins at a hop and leaves
+// after it.
 //
 // # The machine
 //
@@ -32,14 +33,19 @@
 // packet, and only the reported time is rounded, down. A packet that arrives
 // at the very instant another has left finds it gone.
 //
+// A Link whose Burst is set is a shaper, a token bucket: packets leave at once
+// as long as there are tokens for them, and then as tokens come.
+//
 // The backlog that limits and thresholds speak of is what has arrived and not
 // yet wholly left: the packet in transmission counts.
 //
-// Sources are open-loop: nobody slows down because a packet was lost.
+// The sources of queue/trace are open-loop: nobody slows down because a packet
+// was lost. A [Closed] is told what becomes of its packets, and its senders slow
+// down as those of TCP do, when packets are dropped or marked (ECN).
 //
 // # Random numbers
 //
-// Everything random (RED, loss, the choice of a path) is drawn from a PCG
+// Everything random (RED, loss, jitter, the choice of a path) is drawn from a PCG
 // generator seeded by the Config, so a run repeats bit for bit.
 //
 // # Sources
@@ -47,6 +53,8 @@
 //   - RED: S. Floyd, V. Jacobson, Random Early Detection Gateways for
 //     Congestion Avoidance, IEEE/ACM Transactions on Networking 1(4), 1993,
 //     figure 2; gentle mode: S. Floyd, 2000, as in ns-2.
+//   - ECN: K. Ramakrishnan, S. Floyd, D. Black, The Addition of Explicit
+//     Congestion Notification (ECN) to IP, RFC 3168, 2001.
 //   - Deficit round robin: M. Shreedhar, G. Varghese, Efficient Fair Queueing
 //     Using Deficit Round Robin, SIGCOMM 1995.
 //   - Loss in episodes: E. N. Gilbert, Capacity of a Burst-Noise Channel,

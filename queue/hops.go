@@ -30,7 +30,7 @@ func (f *FIFO) Send(p *Packet) Fate {
 		return fate
 	}
 	out := *p
-	out.Time, out.Fate = egress, fate
+	out.Time, out.Fate, out.Marked = egress, fate, p.Marked || f.link.gate.marked
 	f.onWay.push(out)
 	return Passed
 }

@@ -29,6 +29,12 @@ func must[T any](v T, err error) func(testing.TB) T {
 func hops(t testing.TB) map[string]Hop {
 	slow := lossyLink
 	slow.Rate, slow.Propagation = 1e9, 5000
+	shaper, marking := lossyLink, lossyLink
+	shaper.Burst = 6000
+	marking.Queue.RED.Mark = true
+	jitter := JitterConfig{Least: 700, Mean: 3000, Seed: 2}
+	overtaking := jitter
+	overtaking.Reorder = true
 	scheduler := SchedulerConfig{Rate: 3e9, Queues: [Classes]QueueConfig{lossyLink.Queue, {Bytes: 20000}}, Loss: lossyLink.Loss}
 	weighted := scheduler
 	weighted.Weights = [Classes]int{3000, 1500}
@@ -42,6 +48,10 @@ func hops(t testing.TB) map[string]Hop {
 	}
 	return map[string]Hop{
 		"fifo":        fifo(lossyLink),
+		"shaper":      fifo(shaper),
+		"marking":     chain(fifo(marking), fifo(lossyLink)),
+		"jitter":      chain(fifo(lossyLink), must(NewJitter(jitter))(t)),
+		"overtaking":  chain(fifo(lossyLink), must(NewJitter(overtaking))(t)),
 		"strict":      must(NewScheduler(scheduler))(t),
 		"weighted":    must(NewScheduler(weighted))(t),
 		"by flow":     must(NewMultipath(ByFlow, 1, lossyLink, slow))(t),
@@ -150,6 +160,8 @@ func TestNextIsInclusive(t *testing.T) {
 		"strict":      {must(NewScheduler(SchedulerConfig{Rate: 8e9, Propagation: 50}))(t), 250},
 		"multipath":   {must(NewMultipath(RoundRobin, 1, link, LinkConfig{Rate: 1e9}))(t), 800},
 		"resequencer": {must(NewResequencer(ResequencerConfig{Window: 2, Timeout: 30}))(t), 30},
+		"shaper":      {must(NewFIFO(LinkConfig{Rate: 8e9, Propagation: 50, Burst: 150}))(t), 100},
+		"jitter":      {must(NewChain(must(NewFIFO(link))(t), must(NewJitter(JitterConfig{Least: 7}))(t)))(t), 257},
 		"chain":       {must(NewChain(must(NewFIFO(link))(t), must(NewFIFO(link))(t)))(t), 400},
 	} {
 		for seq := range uint64(2) {
@@ -240,7 +252,7 @@ func TestLinkConservation(t *testing.T) {
 		// Departures are reported rounded down: one at this very instant may
 		// be a fraction of a ns in the future.
 		onEdge := len(gone) > queued && gone[len(gone)-1-queued] == p.Time
-		packets, size := link.Backlog(p.Time)
+		packets, size := link.backlog(p.Time)
 		if !onEdge && (packets != queued || size != queuedBytes) {
 			t.Fatalf("packet %d: backlog %d packets, %d bytes, want %d, %d", i, packets, size, queued, queuedBytes)
 		}
@@ -248,7 +260,7 @@ func TestLinkConservation(t *testing.T) {
 			t.Fatalf("packet %d: counts %+v, want %d admitted of %d", i, c, len(gone), i+1)
 		}
 	}
-	if packets, size := link.Backlog(math.MaxInt64); packets != 0 || size != 0 || dropped == 0 {
+	if packets, size := link.backlog(math.MaxInt64); packets != 0 || size != 0 || dropped == 0 {
 		t.Errorf("in the end %d packets, %d bytes queued, %d dropped", packets, size, dropped)
 	}
 }

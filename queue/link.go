@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -15,6 +14,13 @@ type LinkConfig struct {
 	Queue       QueueConfig // who may join the queue; the zero value: everybody
 	Loss        LossConfig  // on the wire, after the queue; the zero value: none
 	Seed        uint64      // for RED and Loss
+
+	// Burst makes the link a shaper: a token bucket of so many bytes, full at
+	// first, that fills at Rate. A packet leaves as soon as the bucket has as
+	// many bytes as it, and all before it have left; to send it takes no time.
+	// One of more bytes than the bucket holds is Refused. 0 to 2^31-1, 0 for a
+	// link.
+	Burst int32
 }
 
 // RLIConfig is the queue of RLI's evaluation (section IV-A): RED with room
@@ -32,12 +38,20 @@ var RLIConfig = LinkConfig{
 
 const maxTime = 1e15 // ns, eleven days: any longer delay is a mistake of units
 
+// invalid says what is wrong with a configuration.
+func invalid(field string, got any, want string) error {
+	return estimate.Invalid("queue", field, got, want)
+}
+
 func (c LinkConfig) validate() error {
 	if c.Rate < 1000 || c.Rate > 1e15 {
-		return fmt.Errorf("%w: rate of %d bit/s, want 1000 to 10^15", estimate.ErrConfig, c.Rate)
+		return invalid("Rate", c.Rate, "1000 to 10^15")
 	}
 	if c.Propagation < 0 || c.Propagation > maxTime {
-		return fmt.Errorf("%w: propagation of %d ns, want 0 to 10^15", estimate.ErrConfig, c.Propagation)
+		return invalid("Propagation", c.Propagation, "0 to 10^15")
+	}
+	if c.Burst < 0 {
+		return invalid("Burst", c.Burst, "0 to 2^31-1")
 	}
 	if err := c.Queue.validate(); err != nil {
 		return err
@@ -45,9 +59,9 @@ func (c LinkConfig) validate() error {
 	return c.Loss.validate()
 }
 
-// A Link is a work-conserving first-come, first-served link. The memory it
-// takes is that of the longest backlog it has seen; once there, Send allocates
-// nothing. Single user, no locks.
+// A Link is a first-come, first-served link, work-conserving unless it is a
+// shaper. The memory it takes is that of the longest backlog it has seen; once
+// there, Send allocates nothing. Single user, no locks.
 type Link struct {
 	gate    gate
 	server  server
@@ -72,7 +86,7 @@ func NewLink(c LinkConfig) (*Link, error) {
 	}
 	return &Link{
 		gate:   newGate(c.Queue, c.Rate, c.Seed),
-		server: newServer(c.Rate),
+		server: newServer(c.Rate, c.Burst),
 		wire:   newLoss(c.Loss, c.Seed),
 		delay:  c.Propagation,
 		now:    math.MinInt64,
@@ -85,7 +99,7 @@ func NewLink(c LinkConfig) (*Link, error) {
 // Times must not decrease: a packet before an earlier one's time, or of less
 // than one byte, is Refused and changes nothing.
 func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
-	if t < l.now || bytes < 1 || bytes > math.MaxInt32 {
+	if t < l.now || bytes < 1 || uint64(bytes) > l.server.largest() {
 		l.counts.add(Refused, 0)
 		return t, Refused
 	}
@@ -102,6 +116,9 @@ func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
 	done, gone := l.server.serve(t, size)
 	l.leaving.push(leaving{gone: gone, bytes: size})
 	l.bytes += int64(bytes)
+	if l.gate.marked {
+		l.counts.Marked++
+	}
 	if l.wire.Drop() {
 		fate = Lost
 	}
@@ -119,65 +136,22 @@ func (l *Link) settle(t int64) {
 		}
 		l.bytes -= int64(head.bytes)
 		if l.leaving.drop(); l.leaving.len() == 0 {
-			l.gate.idle(l.server.free, l.server.part())
+			l.gate.idle(l.server.emptied())
 		}
 	}
 }
 
-// Backlog returns how many packets and bytes have arrived and not yet wholly
+// backlog returns how many packets and bytes have arrived and not yet wholly
 // left at time t, which must not be before the latest Send. Later Sends must
 // not be before t.
-func (l *Link) Backlog(t int64) (packets int, bytes int64) {
+func (l *Link) backlog(t int64) (packets int, bytes int64) {
 	l.settle(max(t, l.now))
 	return l.leaving.len(), l.bytes
-}
-
-// Average returns RED's moving average of the backlog as of the latest
-// arrival, in the unit of the queue's limit; 0 without RED.
-func (l *Link) Average() float64 {
-	return l.gate.average
 }
 
 // Counts returns what became of the packets sent so far.
 func (l *Link) Counts() Counts {
 	return l.counts
-}
-
-// A server is a transmitter's clock. It keeps the instant at which the
-// transmitter falls free exactly, as whole nanoseconds and a remainder in
-// units of 1/rate ns, so that no rounding adds up over a busy period.
-type server struct {
-	rate uint64
-	free int64
-	rest uint64 // below rate
-}
-
-func newServer(rate int64) server {
-	return server{rate: uint64(rate), free: math.MinInt64}
-}
-
-// serve transmits a packet as soon as the transmitter is free and t has come,
-// and returns when its last bit has left, rounded down and rounded up.
-func (s *server) serve(t int64, bytes int32) (done, gone int64) {
-	if s.free < t {
-		s.free, s.rest = t, 0
-	}
-	// 8·10^9·bytes is below 2^64: bytes is below 2^31.
-	work := uint64(bytes)*8e9 + s.rest
-	s.free += int64(work / s.rate)
-	s.rest = work % s.rate
-	return s.free, s.gone()
-}
-
-// part returns the part of a ns after free at which the transmitter is free.
-func (s *server) part() float64 { return float64(s.rest) / float64(s.rate) }
-
-// gone returns the first whole ns at which the transmitter is free.
-func (s *server) gone() int64 {
-	if s.rest > 0 {
-		return s.free + 1
-	}
-	return s.free
 }
 
 // generator returns the generator for one purpose of an element.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // A LossConfig describes random loss.
@@ -23,17 +21,17 @@ type LossConfig struct {
 
 func (c LossConfig) validate() error {
 	if !(c.Probability >= 0 && c.Probability <= 1) {
-		return fmt.Errorf("%w: loss probability %v, want 0 to 1", estimate.ErrConfig, c.Probability)
+		return invalid("Loss.Probability", c.Probability, "0 to 1")
 	}
 	if c.Burst == 0 {
 		return nil
 	}
 	if !(c.Burst >= 1 && c.Burst <= 1e9) {
-		return fmt.Errorf("%w: loss episodes of %v packets on average, want 0 (independent) or 1 to 10^9", estimate.ErrConfig, c.Burst)
+		return invalid("Loss.Burst", c.Burst, "0 or 1 to 10^9")
 	}
 	if !(c.Burst*(1-c.Probability) >= c.Probability) {
-		return fmt.Errorf("%w: loss probability %v cannot be had with episodes of %v packets on average: want at least %v",
-			estimate.ErrConfig, c.Probability, c.Burst, c.Probability/(1-c.Probability))
+		return invalid("Loss.Burst", c.Burst,
+			fmt.Sprintf("at least %v for a probability of %v", c.Probability/(1-c.Probability), c.Probability))
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/heap"
 )
@@ -40,16 +39,16 @@ type Multipath struct {
 // wraps [estimate.ErrConfig].
 func NewMultipath(spread Spread, seed uint64, links ...LinkConfig) (*Multipath, error) {
 	if spread >= spreads {
-		return nil, fmt.Errorf("%w: spread %d, want ByFlow, RoundRobin or AtRandom", estimate.ErrConfig, spread)
+		return nil, invalid("spread", spread, "ByFlow, RoundRobin or AtRandom")
 	}
 	if len(links) < 1 || len(links) > 256 {
-		return nil, fmt.Errorf("%w: %d paths, want 1 to 256", estimate.ErrConfig, len(links))
+		return nil, invalid("number of paths", len(links), "1 to 256")
 	}
 	m := &Multipath{spread: spread, seed: seed, random: generator(seed, 'M'), latest: math.MinInt64}
 	for i, c := range links {
 		link, err := NewLink(c)
 		if err != nil {
-			return nil, fmt.Errorf("path %d: %w", i, err)
+			return nil, fmt.Errorf("%w, of path %d", err, i)
 		}
 		m.links = append(m.links, link)
 	}
@@ -75,7 +74,8 @@ func (m *Multipath) Send(p *Packet) Fate {
 	}
 	out := *p
 	out.Time, out.Seq, out.Path, out.Fate = egress, seq, uint8(path), fate
-	m.onWay.Push(underway{out})
+	out.Marked = p.Marked || m.links[path].gate.marked
+	m.onWay.Push(underway{out, seq})
 	return Passed
 }
 
@@ -103,10 +103,14 @@ func (m *Multipath) Next(until int64, p *Packet) bool {
 // Counts returns what became of the packets sent over a path.
 func (m *Multipath) Counts(path int) Counts { return m.links[path].counts }
 
-// An underway packet leaves its path at its Time.
-type underway struct{ Packet }
+// An underway packet comes out at its Time.
+type underway struct {
+	Packet
+	number uint64 // of those that went in
+}
 
-// Before orders packets by Time, then Seq.
+// Before orders packets by Time; of several at one time, the first to go in is
+// first.
 func (p underway) Before(q underway) bool {
-	return p.Time < q.Time || p.Time == q.Time && p.Seq < q.Seq
+	return p.Time < q.Time || p.Time == q.Time && p.number < q.number
 }

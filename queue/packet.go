@@ -4,17 +4,18 @@ import "github.com/hoplag/hoplag/hashing"
 
 // A Packet is one packet on its way.
 type Packet struct {
-	Sent  int64          // ns: when it entered the first element, kept by all of them
-	Time  int64          // ns: when it got to where it is now
-	Flow  hashing.Flow   // its flow
-	ID    hashing.Packet // its identity
-	Seq   uint64         // its number in the stream, from 0; [Multipath] sets it, [Resequencer] reads it
-	Bytes int32          // on the wire, at least 1
-	Class Class          // for a [Scheduler]
-	Path  uint8          // which path of a [Multipath] it took
-	Hop   uint8          // which hop of a [Chain] dropped it, from 0; the number of hops if none did
-	Tag   uint8          // the caller's own mark (a reference packet, say); nothing here reads it
-	Fate  Fate           // what became of it
+	Sent   int64          // ns: when it entered the first element, kept by all of them
+	Time   int64          // ns: when it got to where it is now
+	Flow   hashing.Flow   // its flow
+	ID     hashing.Packet // its identity
+	Seq    uint64         // its number in the stream, from 0; [Multipath] sets it, [Resequencer] reads it
+	Bytes  int32          // on the wire, at least 1
+	Class  Class          // for a [Scheduler]
+	Path   uint8          // which path of a [Multipath] it took
+	Hop    uint8          // which hop of a [Chain] dropped it, from 0; the number of hops if none did
+	Tag    uint8          // the caller's own mark (a reference packet, say); nothing here reads it
+	Fate   Fate           // what became of it
+	Marked bool           // a queue that it passed was congested (ECN, see [REDConfig])
 
 	cross bool // joined a Chain at a hop and leaves after it
 }
@@ -49,6 +50,7 @@ func (f Fate) String() string {
 type Counts struct {
 	Packets [fates]uint64 // indexed by Fate
 	Bytes   [fates]uint64
+	Marked  uint64 // packets that joined the queue with a mark of its own
 }
 
 func (c *Counts) add(f Fate, bytes int32) {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // A QueueConfig says which packets may join a queue. The unit of its backlog,
@@ -30,30 +28,31 @@ type REDConfig struct {
 	// Gentle lets the drop probability rise from Probability to 1 between Max
 	// and 2·Max, where the paper drops every packet above Max.
 	Gentle bool
+	// Mark marks packets that would be dropped at random, and lets them join
+	// (ECN, RFC 3168: all packets are taken to be ECN-capable). What would be
+	// dropped for certain is.
+	Mark bool
 }
 
 func (c QueueConfig) validate() error {
-	if c.Packets < 0 || c.Bytes < 0 {
-		return fmt.Errorf("%w: queue of %d packets, %d bytes, want 0 (no limit) or more", estimate.ErrConfig, c.Packets, c.Bytes)
-	}
-	if c.Packets > 0 && c.Bytes > 0 {
-		return fmt.Errorf("%w: queue limited both to %d packets and to %d bytes, want one", estimate.ErrConfig, c.Packets, c.Bytes)
-	}
-	if c.RED == (REDConfig{}) {
+	r := &c.RED
+	switch {
+	case c.Packets < 0:
+		return invalid("Queue.Packets", c.Packets, "0 (no limit) or more")
+	case c.Bytes < 0 || c.Bytes > 0 && c.Packets > 0:
+		return invalid("Queue.Bytes", c.Bytes, "0 (no limit) or more, and not both this and Packets")
+	case *r == REDConfig{}:
 		return nil
-	}
-	r := c.RED
-	if !(r.Min >= 0 && r.Min < r.Max && r.Max < math.Inf(1)) {
-		return fmt.Errorf("%w: RED thresholds %v and %v, want 0 ≤ Min < Max", estimate.ErrConfig, r.Min, r.Max)
-	}
-	if !(r.Weight > 0 && r.Weight <= 1) {
-		return fmt.Errorf("%w: RED weight %v, want over 0 and at most 1", estimate.ErrConfig, r.Weight)
-	}
-	if !(r.Probability > 0 && r.Probability <= 1) {
-		return fmt.Errorf("%w: RED probability %v, want over 0 and at most 1", estimate.ErrConfig, r.Probability)
-	}
-	if r.Typical < 1 || r.Typical > math.MaxInt32 {
-		return fmt.Errorf("%w: RED typical packet of %d bytes, want 1 to 2^31-1", estimate.ErrConfig, r.Typical)
+	case !(r.Min >= 0 && r.Min < math.Inf(1)):
+		return invalid("RED.Min", r.Min, "0 or more")
+	case !(r.Max > r.Min && r.Max < math.Inf(1)):
+		return invalid("RED.Max", r.Max, fmt.Sprintf("more than Min, %v", r.Min))
+	case !(r.Weight > 0 && r.Weight <= 1):
+		return invalid("RED.Weight", r.Weight, "over 0, up to 1")
+	case !(r.Probability > 0 && r.Probability <= 1):
+		return invalid("RED.Probability", r.Probability, "over 0, up to 1")
+	case r.Typical < 1 || r.Typical > math.MaxInt32:
+		return invalid("RED.Typical", r.Typical, "1 to 2^31-1")
 	}
 	return nil
 }
@@ -70,6 +69,7 @@ type gate struct {
 	random    *rand.PCG
 	average   float64 // of the backlog (avg)
 	since     int     // packets since the last drop, -1 below Min (count)
+	marked    bool    // the latest packet was admitted with a mark
 	emptiedAt int64   // when the queue last fell empty (q_time),
 	part      float64 // and this part of a ns later
 }
@@ -97,6 +97,7 @@ func (g *gate) idle(t int64, part float64) { g.emptiedAt, g.part = t, part }
 // admit decides about a packet that arrives at time t to a backlog of so many
 // packets and bytes.
 func (g *gate) admit(t int64, packets int, bytes int64, size int32) Fate {
+	g.marked = false
 	backlog, room := int64(packets), int64(1)
 	if g.inBytes {
 		backlog, room = bytes, int64(size)
@@ -107,6 +108,7 @@ func (g *gate) admit(t int64, packets int, bytes int64, size int32) Fate {
 		}
 	}
 	if backlog > g.limit-room {
+		g.marked = false
 		return Full
 	}
 	return Passed
@@ -140,6 +142,10 @@ func (g *gate) early(t int64, backlog float64, empty bool) Fate {
 	left := 1 - float64(g.since)*chance // none left: drop whatever is drawn
 	if uniform(g.random)*left < chance {
 		g.since = 0
+		if g.config.Mark {
+			g.marked = true
+			return Passed
+		}
 		return Early
 	}
 	return Passed

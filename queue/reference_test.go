@@ -27,6 +27,7 @@ type referencePacket struct {
 	arrival int64
 	egress  int64
 	fate    Fate
+	marked  bool
 }
 
 type referenceQueue struct {
@@ -37,6 +38,7 @@ type referenceQueue struct {
 
 	avg    float64
 	count  int
+	marked bool
 	qTime  *big.Rat
 	random *rand.PCG
 }
@@ -100,7 +102,7 @@ func (r *reference) run(packets []Packet) []referencePacket {
 			if q.packets == 0 {
 				q.qTime = e.time
 			}
-		} else if e.packet.fate = q.arrive(e.time, e.packet.bytes, r.rate); e.packet.fate == Passed {
+		} else if e.packet.fate, e.packet.marked = q.arrive(e.time, e.packet.bytes, r.rate); e.packet.fate == Passed {
 			q.waiting = append(q.waiting, e.packet)
 		} else {
 			e.packet.egress = e.packet.arrival
@@ -122,22 +124,25 @@ func floor(x *big.Rat) int64 {
 	return new(big.Int).Div(x.Num(), x.Denom()).Int64()
 }
 
-func (q *referenceQueue) arrive(time *big.Rat, size int32, rate int64) Fate {
+func (q *referenceQueue) arrive(time *big.Rat, size int32, rate int64) (fate Fate, marked bool) {
 	length, limit, room := q.packets, int64(q.config.Packets), int64(1)
 	if q.config.Bytes > 0 {
 		length, limit, room = q.bytes, q.config.Bytes, int64(size)
 	}
 	if q.config.RED != (REDConfig{}) {
-		if fate := q.red(time, length, rate); fate != Passed {
-			return fate
+		if fate = q.red(time, length, rate); fate == Early && q.config.RED.Mark {
+			fate, marked = Passed, true
+		}
+		if fate != Passed {
+			return fate, false
 		}
 	}
 	if limit > 0 && length+room > limit {
-		return Full
+		return Full, false
 	}
 	q.packets++
 	q.bytes += int64(size)
-	return Passed
+	return Passed, marked
 }
 
 func (q *referenceQueue) red(time *big.Rat, length, rate int64) Fate {
@@ -204,6 +209,7 @@ var referenceQueues = map[string]QueueConfig{
 	"red":        {Packets: 100, RED: REDConfig{Min: 5, Max: 15, Weight: 0.1, Probability: 0.1, Typical: 500}},
 	"red bytes":  {Bytes: 60000, RED: REDConfig{Min: 3000, Max: 9000, Weight: 0.05, Probability: 0.1, Typical: 100}},
 	"red gentle": {Packets: 60, RED: REDConfig{Min: 3, Max: 10, Weight: 0.02, Probability: 0.2, Typical: 500, Gentle: true}},
+	"red marks":  {Packets: 25, RED: REDConfig{Min: 2, Max: 15, Weight: 0.3, Probability: 0.5, Typical: 500, Mark: true}},
 	"red eager":  {RED: REDConfig{Min: 0, Max: 4, Weight: 1, Probability: 1, Typical: 40}},
 }
 
@@ -225,6 +231,7 @@ func TestLinkIsReference(t *testing.T) {
 				t.Fatal(err)
 			}
 			fates := map[Fate]int{}
+			marks := uint64(0)
 			for i, p := range packets {
 				egress, fate := link.Send(p.Time, int(p.Bytes))
 				if egress != want[i].egress || fate != want[i].fate {
@@ -232,6 +239,15 @@ func TestLinkIsReference(t *testing.T) {
 						name, rate, i, p.Bytes, p.Time, egress, fate, want[i].egress, want[i].fate)
 				}
 				fates[fate]++
+				if want[i].marked {
+					marks++
+				}
+				if got := link.Counts().Marked; got != marks {
+					t.Fatalf("%s at %d bit/s: packet %d: %d marks, reference says %d", name, rate, i, got, marks)
+				}
+			}
+			if (marks > 50) != q.RED.Mark {
+				t.Errorf("%s at %d bit/s: %d marks", name, rate, marks)
 			}
 			if name != "unlimited" && fates[Passed] > len(packets)*99/100 || fates[Passed] < 100 {
 				t.Errorf("%s at %d bit/s: fates %v show too little", name, rate, fates)
@@ -265,8 +281,9 @@ func TestSchedulerIsReference(t *testing.T) {
 			}
 			var p Packet
 			for _, w := range want {
-				if !s.Next(math.MaxInt64, &p) || p.Time != w.egress || p.Seq != uint64(w.number) {
-					t.Fatalf("%s at %d bit/s: packet %d out at %d, reference says %d at %d", name, rate, p.Seq, p.Time, w.number, w.egress)
+				if !s.Next(math.MaxInt64, &p) || p.Time != w.egress || p.Seq != uint64(w.number) || p.Marked != w.marked {
+					t.Fatalf("%s at %d bit/s: packet %d (%v) out at %d, reference says %d (%v) at %d", name, rate,
+						p.Seq, p.Marked, p.Time, w.number, w.marked, w.egress)
 				}
 			}
 			if s.Next(math.MaxInt64, &p) {

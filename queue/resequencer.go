@@ -1,11 +1,8 @@
 package queue
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // A ResequencerConfig sets how far a [Resequencer] goes for order.
@@ -45,10 +42,10 @@ type held struct {
 // [estimate.ErrConfig].
 func NewResequencer(c ResequencerConfig) (*Resequencer, error) {
 	if c.Window < 1 || c.Window > 1<<20 {
-		return nil, fmt.Errorf("%w: resequencing window of %d packets, want 1 to 2^20", estimate.ErrConfig, c.Window)
+		return nil, invalid("Window", c.Window, "1 to 2^20")
 	}
 	if c.Timeout < 0 || c.Timeout > maxTime {
-		return nil, fmt.Errorf("%w: resequencing timeout of %d ns, want 0 to 10^15", estimate.ErrConfig, c.Timeout)
+		return nil, invalid("Timeout", c.Timeout, "0 to 10^15")
 	}
 	return &Resequencer{
 		slots:   make([]held, 1<<bits.Len(uint(c.Window-1))),

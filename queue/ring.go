@@ -10,6 +10,8 @@ func (r *ring[T]) len() int { return int(r.tail - r.head) }
 
 func (r *ring[T]) front() *T { return &r.slots[r.head&uint(len(r.slots)-1)] }
 
+func (r *ring[T]) back() *T { return &r.slots[(r.tail-1)&uint(len(r.slots)-1)] }
+
 func (r *ring[T]) drop() { r.head++ }
 
 func (r *ring[T]) push(v T) {

@@ -1,10 +1,7 @@
 package queue
 
 import (
-	"fmt"
 	"math"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // A Class is one of the two that a [Scheduler] tells apart.
@@ -44,7 +41,7 @@ func (c SchedulerConfig) validate() error {
 	}
 	for _, w := range c.Weights {
 		if w < 64 || w > 1e9 {
-			return fmt.Errorf("%w: scheduler weight of %d bytes, want 64 to 10^9 for both classes, or 0 for both", estimate.ErrConfig, w)
+			return invalid("Weights", c.Weights, "64 to 10^9 for both classes, or 0 for both")
 		}
 	}
 	return nil
@@ -89,7 +86,7 @@ func NewScheduler(c SchedulerConfig) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		strict: c.Weights == [Classes]int{},
-		server: newServer(c.Rate),
+		server: newServer(c.Rate, 0),
 		wire:   newLoss(c.Loss, c.Seed),
 		delay:  c.Propagation,
 		now:    math.MinInt64,
@@ -118,6 +115,10 @@ func (s *Scheduler) Send(p *Packet) Fate {
 		return fate
 	}
 	q.waiting.push(*p)
+	if q.gate.marked {
+		q.waiting.back().Marked = true
+		s.counts[p.Class].Marked++
+	}
 	q.packets++
 	q.bytes += int64(p.Bytes)
 	if !s.busy {
@@ -146,7 +147,7 @@ func (s *Scheduler) run(t int64) {
 		q := &s.classes[s.serving]
 		q.bytes -= int64(s.size)
 		if q.packets--; q.packets == 0 {
-			q.gate.idle(s.server.free, s.server.part())
+			q.gate.idle(s.server.emptied())
 		}
 		if s.classes[High].waiting.len()+s.classes[Low].waiting.len() > 0 {
 			s.serve()

@@ -1,0 +1,51 @@
+package queue
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+// Delays are drawn one by one, from the least on; without overtaking each packet
+// waits for those before, and with it they come out sorted.
+func TestJitterIsReference(t *testing.T) {
+	packets := tracked(3000, 11)
+	for _, reorder := range []bool{false, true} {
+		c := JitterConfig{Least: 300, Mean: 2000, Reorder: reorder, Seed: 4}
+		random := generator(4, 'J')
+		want := slices.Clone(packets)
+		for i := range want {
+			want[i].Fate = Passed
+			want[i].Time += 300 + int64(-2000*math.Log(uniform(random)))
+			if !reorder && i > 0 {
+				want[i].Time = max(want[i].Time, want[i-1].Time)
+			}
+		}
+		slices.SortStableFunc(want, func(a, b Packet) int { return int(a.Time - b.Time) })
+		j := must(NewJitter(c))(t)
+		got, _ := drive(j, packets, 3)
+		if !slices.Equal(got, want) {
+			t.Errorf("reorder %v: the packets that come out are others", reorder)
+		}
+		overtaken, sum := 0, 0.0
+		for i, p := range got {
+			if i > 0 && p.Seq < got[i-1].Seq {
+				overtaken++
+			}
+			sum += float64(p.Time - p.Sent - 300)
+		}
+		if reorder != (overtaken > 100) {
+			t.Errorf("reorder %v: %d came out behind a later one", reorder, overtaken)
+		}
+		// Of n exponential delays of mean m the mean is m ± m/√n.
+		mean, n := sum/float64(len(got)), float64(len(got))
+		if tolerance := 5.5 * 2000 / math.Sqrt(n); reorder && math.Abs(mean-2000) > tolerance {
+			t.Errorf("mean %v, want 2000 ± %v", mean, tolerance)
+		} else if math.Abs(1.2*mean-2000) < tolerance {
+			t.Error("a fifth more would pass")
+		}
+		if c := j.Counts(); c.Packets[Passed] != uint64(len(packets)) || c.Sent() != uint64(len(packets)) {
+			t.Errorf("counts %+v", c)
+		}
+	}
+}
