@@ -1,7 +1,6 @@
 package colate_test
 
 import (
-	"compress/gzip"
 	"io"
 	"maps"
 	"math"
@@ -38,11 +37,7 @@ func replay(t *testing.T, name string, update func(point trace.Point, flow hashi
 			t.Fatal(err)
 		}
 		defer f.Close()
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if readers[i], err = trace.NewReader(z); err != nil {
+		if readers[i], err = trace.NewReader(f); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,15 +2,13 @@ package colate
 
 import (
 	"errors"
-	"fmt"
 	"math/big"
 	"math/rand/v2"
-	"os/exec"
-	"regexp"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/compiler"
 )
 
 // configs are the shapes a recorder can have, small.
@@ -261,17 +259,5 @@ func TestRecorderAllocations(t *testing.T) {
 
 // What Update and UpdateBatch call for every packet is inlined, and so is Due.
 func TestInlining(t *testing.T) {
-	command, err := exec.LookPath("go")
-	if err != nil {
-		t.Skip("needs the go command")
-	}
-	out, err := exec.Command(command, "build", "-gcflags=-m", ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, name := range []string{"choice", "position", `\(\*Recorder\)\.Due`} {
-		if !regexp.MustCompile(fmt.Sprintf("can inline %s\n", name)).Match(out) {
-			t.Errorf("%s cannot be inlined", name)
-		}
-	}
+	compiler.Look(t).WantInlined(t, "choice", "position", "(*Recorder).Due")
 }

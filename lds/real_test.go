@@ -1,7 +1,6 @@
 package lds_test
 
 import (
-	"compress/gzip"
 	"errors"
 	"io"
 	"io/fs"
@@ -29,11 +28,7 @@ func capture(t *testing.T, set, name string) *trace.Reader {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return must(trace.NewReader(z))
+	return must(trace.NewReader(f))
 }
 
 // seen is what really happened to a flow: packets are matched exactly, those

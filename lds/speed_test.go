@@ -1,11 +1,10 @@
 package lds
 
 import (
-	"os/exec"
-	"regexp"
 	"testing"
 
 	"github.com/hoplag/hoplag/bench/speed"
+	"github.com/hoplag/hoplag/internal/compiler"
 )
 
 func BenchmarkEstimate(b *testing.B) {
@@ -26,19 +25,7 @@ func BenchmarkEstimate(b *testing.B) {
 
 // TestUpdateIsInlined: Update is one call, to add, and that makes none.
 func TestUpdateIsInlined(t *testing.T) {
-	gobin, err := exec.LookPath("go")
-	if err != nil {
-		t.Skip("needs the go command")
-	}
-	out, err := exec.Command(gobin, "build", "-gcflags=-m", ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, name := range []string{`\(\*Sketch\)\.Update`, `\(\*cell\)\.add`, "split", "flowWord", "home", "tally", "sampling"} {
-		if !regexp.MustCompile(`can inline ` + name + `\n`).Match(out) {
-			t.Errorf("%s cannot be inlined", name)
-		}
-	}
+	compiler.Look(t).WantInlined(t, "(*Sketch).Update", "(*cell).add", "split", "flowWord", "home", "tally", "sampling")
 	if newSketch(DefaultConfig).path == general {
 		t.Error("DefaultConfig does not take a short path")
 	}

@@ -1,7 +1,6 @@
 package rli_test
 
 import (
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -31,11 +30,7 @@ func recorded(t testing.TB, utilisation float64, n int) queue.Source {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	plain, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reader, err := trace.NewReader(plain)
+	reader, err := trace.NewReader(file)
 	if err != nil {
 		t.Fatal(err)
 	}
