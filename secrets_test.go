@@ -12,6 +12,7 @@ import (
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/control"
 	"github.com/hoplag/hoplag/lds"
 	"github.com/hoplag/hoplag/rli"
 )
@@ -58,7 +59,7 @@ func marshalled(t *testing.T, identity uint64, packet func(uint64) hashing.Packe
 			out[name] = must(m.MarshalBinary())
 		}
 	}
-	sender := must(lda.NewSender(lda.Tuner{Config: aggregate}, 1, 1400))
+	sender := must(control.NewSender(lda.Tuner{Config: aggregate}, 1, 1400))
 	out["lda control"] = must(sender.Start(nil))
 	for i := range uint64(1000) {
 		sender.Update(packet(i), int64(i))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/control"
 )
 
 // streams are the packets of a large and of a small working set.
@@ -58,7 +59,7 @@ func BenchmarkLDABatch(b *testing.B) {
 // BenchmarkLDASender updates through the state machine that ends intervals.
 func BenchmarkLDASender(b *testing.B) {
 	streams(b, func(b *testing.B, packets []hashing.Packet) {
-		s := must(lda.NewSender(lda.Tuner{Config: twoBanks}, 1, 1500))
+		s := must(control.NewSender(lda.Tuner{Config: twoBanks}, 1, 1500))
 		must(s.Start(nil))
 		compare(b, len(packets), 0, func(from, to int) {
 			t := int64(from)

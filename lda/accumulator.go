@@ -154,7 +154,7 @@ func (r *Result) addNet(lost int64) {
 func (a *Accumulator) cut(up, down *Aggregator) (received uint64) {
 	a.groups = a.groups[:0]
 	sent, got := up.sampled(), down.sampled()
-	if n := float64(up.packets()); a.load == 0 {
+	if n := float64(up.Packets()); a.load == 0 {
 		a.load = n
 	} else {
 		a.load += (n - a.load) / 8

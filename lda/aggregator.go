@@ -3,6 +3,7 @@ package lda
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -124,6 +125,13 @@ func (a *Aggregator) Reset() {
 	clear(a.cells)
 }
 
+// clone returns a copy.
+func (a *Aggregator) clone() *Aggregator {
+	b := *a
+	b.cells = slices.Clone(a.cells)
+	return &b
+}
+
 // sampled are the cells of all banks.
 func (a *Aggregator) sampled() []cell { return a.cells[:len(a.cells)-unsampled] }
 
@@ -136,8 +144,8 @@ func (a *Aggregator) unsampledCount() uint64 {
 	return n
 }
 
-// packets is how many packets there are, sampled or not.
-func (a *Aggregator) packets() uint64 {
+// Packets is how many packets passed, sampled or not.
+func (a *Aggregator) Packets() uint64 {
 	n := a.unsampledCount()
 	for i := range a.sampled() {
 		n += uint64(a.cells[i].count())

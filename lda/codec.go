@@ -9,7 +9,6 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/internal/session"
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
@@ -153,18 +152,17 @@ func (a *Aggregator) setUnsampled(n uint64) {
 	}
 }
 
-// decodePartly replaces the state by the cells that came of an encoding, which
-// begins somewhere in a record, and empties the others at both points. It
-// returns the share of cells that came.
-func (a *Aggregator) decodePartly(record *session.Record, start int, down *Aggregator) float64 {
+// decodePartly replaces the state by the cells that came of an encoding, and
+// empties the others at both points. It returns the share of cells that came.
+func (a *Aggregator) decodePartly(record []byte, has func(from, to int) bool, down *Aggregator) float64 {
 	c := &a.config
 	size, came := c.cellSize(), 0
-	begin := start + wire.Overhead - checksumSize + c.headSize()
+	begin := wire.Overhead - checksumSize + c.headSize()
 	cells := a.sampled()
 	for i := range cells {
 		at := begin + i*size
 		cells[i] = cell{}
-		if !record.Has(at, at+size) {
+		if !has(at, at+size) {
 			down.cells[i] = cell{}
 			continue
 		}
@@ -172,7 +170,7 @@ func (a *Aggregator) decodePartly(record *session.Record, start int, down *Aggre
 		field := func(bytes int) uint64 {
 			v := uint64(0)
 			for range bytes {
-				v = v<<8 | uint64(record.Data[at])
+				v = v<<8 | uint64(record[at])
 				at++
 			}
 			return v
@@ -182,8 +180,8 @@ func (a *Aggregator) decodePartly(record *session.Record, start int, down *Aggre
 		cells[i].sum = field(wire.BytesOf(c.SumBits))
 	}
 	a.setUnsampled(0)
-	if record.Has(begin-8, begin) {
-		a.setUnsampled(binary.BigEndian.Uint64(record.Data[begin-8:]))
+	if has(begin-8, begin) {
+		a.setUnsampled(binary.BigEndian.Uint64(record[begin-8:]))
 	} else {
 		down.setUnsampled(0)
 	}

@@ -2,19 +2,15 @@ package lda
 
 import (
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"math"
 	"math/rand/v2"
-	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/compiler"
 )
 
 func TestConfigSaysWhatIsWrong(t *testing.T) {
@@ -238,59 +234,13 @@ func TestUpdateIsInlined(t *testing.T) {
 	if strconv.IntSize < 64 {
 		t.Skip("a hash takes two registers, and its operations are calls")
 	}
-	gobin, err := exec.LookPath("go")
-	if err != nil {
-		t.Skip("needs the go command")
-	}
-	out, err := exec.Command(gobin, "build", "-gcflags=-m -d=ssa/check_bce", ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, method := range []string{`\(\*Aggregator\)\.Update`, `\(\*Sender\)\.Update`, `\(\*Receiver\)\.Update`, `\(\*Classes\)\.Update`} {
-		if !regexp.MustCompile(`can inline ` + method + `\n`).Match(out) {
-			t.Errorf("%s cannot be inlined", method)
-		}
-	}
+	notes := compiler.Look(t)
+	notes.WantInlined(t, "(*Aggregator).Update", "(*Classes).Update")
 	// The index of the cell depends on the hash; that of the span cannot be
 	// out of bounds.
-	if n := strings.Count(string(out), "aggregator.go"); n == 0 {
-		t.Fatal("the compiler says nothing of aggregator.go")
-	}
-	for name, want := range map[string]int{"Update": 1, "UpdateBatch": 1} {
-		from, to := linesOf(t, "aggregator.go", name)
-		got := 0
-		for _, m := range regexp.MustCompile(`aggregator\.go:(\d+):\d+: Found Is(Slice)?InBounds`).FindAllStringSubmatch(string(out), -1) {
-			if line := atoi(m[1]); line >= from && line <= to {
-				got++
-			}
-		}
-		if got != want {
-			t.Errorf("%s has %d bounds checks, want %d", name, got, want)
+	for _, name := range []string{"Update", "UpdateBatch"} {
+		if checks := notes.BoundsChecksIn(t, "aggregator.go", name); len(checks) != 1 {
+			t.Errorf("%s has bounds checks %+v, want one", name, checks)
 		}
 	}
-}
-
-// linesOf returns where a method's body begins and ends.
-func linesOf(t *testing.T, file, method string) (from, to int) {
-	t.Helper()
-	fset := token.NewFileSet()
-	parsed, err := parser.ParseFile(fset, file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range parsed.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == method {
-			return fset.Position(f.Pos()).Line, fset.Position(f.End()).Line
-		}
-	}
-	t.Fatalf("no %s in %s", method, file)
-	return 0, 0
-}
-
-func atoi(s string) int {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		panic(err)
-	}
-	return n
 }

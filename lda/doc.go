@@ -1,99 +1,89 @@
 // Package lda is the Lossy Difference Aggregator. It measures the delay of all
-// packets between two points: its mean, its deviation and its quantiles, and
-// how many packets were lost. Each point keeps a few kilobytes and adds each
-// packet to one cell; nothing is added to packets.
+// packets between two points: its mean, its deviation and its quantiles, and how
+// many packets were lost. Each point keeps a few kilobytes and adds each packet
+// to one cell; nothing is added to packets.
 //
 //	up, err := lda.New(lda.DefaultConfig) // upstream, and the same downstream
 //	up.Update(hashing.Digest(seed, packet), time.Now().UnixNano())
 //	result, err := lda.Estimate(up, down) // where both are, after an interval
 //	fmt.Println(result.Mean, result.MeanInterval(0.98), result.Lost)
 //
-// After R. R. Kompella, K. Levchenko, A. C. Snoeren and G. Varghese, Router
-// Support for Fine-Grained Latency Measurements (2012), sections III to V.
+// Start with:
 //
 //	New, Update, UpdateBatch, Merge, Reset   one point, one interval
 //	NewRotation                              one interval after another
 //	Estimate, Result                         two points, one interval
-//	Accumulator                              two points, many intervals that clocks cut
+//	Accumulator                              two points, many intervals, cut by clocks
 //	Distribute, Distribution                 quantiles
-//	Sender, Receiver, Tuner                  intervals cut by markers, control packets
-//	Classes, Classifier, ClassSender         many aggregators, by class of packet
-//	Plan, Expectation                        which Config; what to expect of it
-//	AppendClockSamples                       what clocks that disagree are known by
-//	Paper                                    the paper's formulas, to compare
+//	Plan, Forecast                           which Config, and what to expect of it
+//
+// Package control beneath this one sends intervals between points, [Classes]
+// are many aggregators, one for each class of packets, and [AppendClockSamples]
+// finds the offset between clocks.
 //
 // # The machine
 //
-// Both points keep the same array of cells, each a sum of timestamps and a
-// count of packets, and put each packet into the cell that a hash of its bytes
-// chooses. At the end of an interval one sends its array to the other. The
-// difference of two sums is the sum of the delays of a cell's packets, if none
-// of them was lost, which the counts show. A loss spoils one cell, so where
-// losses are many packets are sampled, by the same hash. A bank is an array
-// with its own rate of sampling, and several banks are ready for several rates
-// of loss. A digest beside the count, a sum of hashes, tells cells in which
-// other packets came in place of those lost.
+// Both points keep the same array of cells. A cell is a sum of time stamps and a
+// count of packets; a hash of a packet's bytes chooses its cell. At the end of an
+// interval one point sends its array to the other. If a cell lost no packet, the
+// difference of its two sums is the sum of its packets' delays. The counts show
+// which cells lost packets.
+//
+// A loss spoils one cell. Where many packets are lost, sample fewer of them: a
+// bank is an array of cells with its own rate of sampling, and several banks
+// stand ready for several rates of loss. A digest beside the count, a sum of
+// hashes, finds the cells in which other packets replaced the lost ones.
 //
 // # What is right, and what is refused
 //
-// Packets are in cells by their hash, whatever their delay, so the usable cells
-// are a fair sample. A [Result] has its mean and deviation, and intervals for
-// both that shrink with the share of packets that was seen: where nothing was
-// lost the mean is exact. No sample knows of delays so rare that it has none;
-// [Result.MeanInterval] reaches up for them, and [Result.Unseen] says how many
-// there may be. [Result.CentralLimitInterval] is for delays whose tails are
-// known to be light.
+// The hash puts packets into cells whatever their delay, so the usable cells are
+// a fair sample. The interval of the mean shrinks with the share of packets seen,
+// and without losses the mean is exact. A sample cannot know of delays too rare
+// to be in it: [Result.MeanInterval] allows for them, and [Result.Unseen] says
+// how many there may be.
 //
-// Sums wrap and are unwrapped. Where nothing tells how often, or cells
-// contradict each other, the error wraps [ErrContradiction]. Too few samples are
-// [estimate.ErrNoSamples], and a quantile that its samples do not bound is
-// refused.
-//
-// The bench's experiment ours-lda-right sends sessions through what the default
-// Config is for: 10^4 to 10^7 packets, delays of 1 µs to 10 s, clocks up to a
-// year apart, losses to 30 %, evenly and in bursts, duplicates, identical
-// packets, crossed markers, restarts and steps of clocks, with tails up to
-// lognormal σ=2 and one packet in 10^4 1,000 times slower; and counts reports
-// that are presented as good and are outside their interval.
+// Sums wrap and are unwrapped. If nothing tells how often they wrapped, or if
+// cells contradict each other, the error is [ErrContradiction]. Too few samples
+// give [estimate.ErrNoSamples], and so does a quantile that they do not bound.
 //
 // # What spoils it
 //
 //   - Points that hash different bytes, or with different seeds, differ in
 //     Config.Identity and are refused.
 //   - Clocks that disagree shift the mean by their offset. Package
-//     estimate/clock finds it where both directions are measured.
-//   - A clock that is set within an interval makes its sums meaningless, and
-//     nothing in them shows it: tell [Sender.ClockSet], [Receiver.ClockSet] or
+//     estimate/clock finds it if both directions are measured.
+//   - A clock that is set during an interval makes the sums meaningless, and they
+//     do not show it: call the Sender's or Receiver's ClockSet, or
 //     [Accumulator.Gap].
-//   - Packets that are overtaken by markers, or cross a cut by the clock, are
-//     missing from the cells of one interval, and slow ones more often. Estimate
-//     widens its interval for them; an Accumulator uses them.
-//   - A duplicate spoils its cell as a loss does.
-//   - Losses that come with long delays do not bias an interval. Over many, each
-//     counts by what was received in it.
+//   - Packets that cross a cut of the clock, or are overtaken by a marker, are
+//     missing from the cells of one interval; slow packets more often. Estimate
+//     widens its interval for them. An Accumulator uses them.
+//   - A duplicate spoils its cell, as a loss does.
+//   - Over many intervals, each counts by the number of packets received in it,
+//     so losses that come with long delays do not bias an interval's mean.
 //
-// The delay of one packet or flow and the longest delay are not to be had, and
-// delays of lost packets do not exist.
+// LDA cannot tell the delay of one packet or flow, nor the longest delay. Lost
+// packets have no delay.
 //
-// # Symbols
+// # Source
 //
-//	paper       here
-//	m           Bank.Rows
-//	n           number of Config.Banks with rows
-//	p_j         2^-Shift less the next bank's 2^-Shift
-//	h(x)        low-order bits of the packet's hash
-//	g(x)        its leading zeros (section V)
-//	T[i, j]     sum of a cell
-//	S[i, j]     count of a cell
-//	u_ij        Result.Usable counts them
-//	S, D        Delay.N, Delay.Mean
-//	N, R, L     Result.Sent, Received, Lost
-//	σ           Delay.StdDev
-//	F, s_x      Paper.CollapsedVariance; the lowest bit of the hash
-//	α           of Paper.ShiftFor
+// R. R. Kompella, K. Levchenko, A. C. Snoeren and G. Varghese, Router Support
+// for Fine-Grained Latency Measurements (2012), sections III to V. [Paper] has
+// its formulas where this package uses others.
 //
-// Rows are powers of two and rates of sampling too, as in section V, so that
-// no packet costs a division. Packets that no bank samples are counted all the
-// same, outside the banks: so Sent, Received and Lost are exact. A cell is
-// good for 2^32 packets in an interval.
+//	m            Bank.Rows
+//	n            number of Config.Banks with rows
+//	p_j          2^-Shift less the next bank's 2^-Shift
+//	h(x), g(x)   low-order bits and leading zeros of the packet's hash (section V)
+//	T, S[i, j]   sum and count of a cell
+//	u_ij         Result.Usable counts them
+//	S, D, σ      Delay.N, Delay.Mean, Delay.StdDev
+//	N, R, L      Result.Sent, Received, Lost
+//	F, s_x       Paper.CollapsedVariance; the lowest bit of the hash
+//	α            of Paper.ShiftFor
+//
+// Rows and rates of sampling are powers of two, as in section V, so that no
+// packet costs a division. Packets that no bank samples are counted outside the
+// banks, so Sent, Received and Lost are exact. A cell can hold 2^32 packets in an
+// interval.
 package lda

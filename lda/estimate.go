@@ -76,7 +76,7 @@ func Estimate(up, down *Aggregator) (Result, error) {
 	if err := sameConfig(up, down); err != nil {
 		return Result{}, err
 	}
-	return compare(up, down, down.packets())
+	return compare(up, down, down.Packets())
 }
 
 // compare estimates the delay of so many packets that were received, of which

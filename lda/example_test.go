@@ -92,30 +92,3 @@ func ExamplePlan() {
 	//    1.031 %         7348      122         3.15 %         6.43 %          0
 	//        2 %         3730       63         4.72 %         9.02 %          0
 }
-
-// An interval from Start to End, with control packets that are bytes for any
-// transport.
-func ExampleSender() {
-	tuner := lda.Tuner{Config: lda.DefaultConfig}
-	sender, _ := lda.NewSender(tuner, 1, 1500)
-	receiver, _ := lda.NewReceiver(tuner)
-	var reports []lda.Report
-
-	start, _ := sender.Start(nil)
-	reports, _ = receiver.Receive(start, reports)
-	for i := range uint64(1000) {
-		p, now := hashing.Word(7, i), int64(i)*1000
-		sender.Update(p, now)
-		receiver.Update(p, now+300)
-	}
-	end, _ := sender.End(nil)
-	reports, _ = receiver.Receive(end, reports)
-	for part := range sender.Parts() {
-		reports, _ = receiver.Receive(part, reports)
-	}
-	for _, r := range reports {
-		fmt.Println("interval", r.Interval, "error", r.Err, "mean", r.Result.Mean)
-	}
-	// Output:
-	// interval 0 error <nil> mean 300
-}

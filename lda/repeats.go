@@ -81,9 +81,7 @@ func split(up, down *Aggregator) (restUp, restDown *Aggregator, c copies) {
 				continue
 			}
 			if restUp == nil {
-				restUp, restDown = mustNew(up.config), mustNew(up.config)
-				copy(restUp.cells, up.cells)
-				copy(restDown.cells, down.cells)
+				restUp, restDown = up.clone(), down.clone()
 			}
 			agree := (s.tally^d.tally)&(up.config.digestMask()|(1<<32-1)) == 0
 			c.add(agree, uint64(d.count()), estimate.SignExtend(d.sum-s.sum, int(up.config.SumBits)), up.config.SumBits)

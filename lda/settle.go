@@ -7,12 +7,18 @@ import (
 	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/session"
 )
 
-// ErrContradiction: the cells that look usable cannot all be right. Their sums
-// have wrapped too often to tell by how much, or their means differ by more
-// than chance explains. No mean is given.
-var ErrContradiction = errors.New("cells contradict each other")
+var (
+	// ErrContradiction: the cells that look usable cannot all be right. Their
+	// sums have wrapped too often to tell by how much, or their means differ by
+	// more than chance explains. No mean is given.
+	ErrContradiction = errors.New("cells contradict each other")
+
+	// ErrTurn: an interval does not come after the one before.
+	ErrTurn = session.ErrTurn
+)
 
 // A settlement is what usable cells come to, once their wrapped sums are
 // settled. Sums of delays are relative to base for each packet, so that an

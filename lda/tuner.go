@@ -8,8 +8,8 @@ import (
 
 // A Tuner picks the sampling of the next interval from the losses of the last.
 // It is a value without state, and computes in integers, so that two points
-// with equal Tuners derive the same Config from the same two numbers: see
-// [Receiver.AppendFeedback].
+// with equal Tuners derive the same Config from the same two numbers. Package
+// control uses it.
 type Tuner struct {
 	// Config has everything but the shifts, and is used until losses are
 	// known.

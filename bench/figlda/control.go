@@ -6,7 +6,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
-	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/control"
 )
 
 var ldaControl = experiment.Experiment{
@@ -27,13 +27,13 @@ func measureControl(run *experiment.Run) {
 	intervals := run.Pick(20_000, 1_000_000)
 	held := &holding{after: intervals / 10}
 	run.Part(0, 2)
-	with := soak(run, run.Rand("soak 28"), intervals, soakConfig(28), func(done int, s *lda.Sender, r *lda.Receiver) {
+	with := soak(run, run.Rand("soak 28"), intervals, soakConfig(28), func(done int, s *control.Sender, r *control.Receiver) {
 		if done%(intervals/50) == 0 {
 			held.look(done, s, r)
 		}
 	})
 	run.Part(1, 2)
-	without := soak(run, run.Rand("soak 0"), intervals/digestlessShare, soakConfig(0), func(int, *lda.Sender, *lda.Receiver) {})
+	without := soak(run, run.Rand("soak 0"), intervals/digestlessShare, soakConfig(0), func(int, *control.Sender, *control.Receiver) {})
 	drawControl(run, intervals, with, without)
 	run.Figure(plot.Figure{
 		Name: "memory", Title: "Memory held", Caption: "All that can be reached from the sender and the receiver, with buffers at their " +
@@ -66,7 +66,7 @@ type holding struct {
 	series      plot.Series
 }
 
-func (h *holding) look(done int, s *lda.Sender, r *lda.Receiver) {
+func (h *holding) look(done int, s *control.Sender, r *control.Receiver) {
 	size := memoryOf(s, r)
 	h.series.Name = "sender and receiver"
 	h.series.Add(float64(done), float64(size)/1024)

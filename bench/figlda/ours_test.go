@@ -15,6 +15,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/control"
 )
 
 func heap() uint64 {
@@ -29,7 +30,7 @@ func heap() uint64 {
 func TestSoak(t *testing.T) {
 	const intervals, slack = 20_000, 64 << 10
 	var early, late uint64
-	s := soak(quick, rand.New(rand.NewPCG(11, 12)), intervals, soakConfig(28), func(done int, s *lda.Sender, r *lda.Receiver) {
+	s := soak(quick, rand.New(rand.NewPCG(11, 12)), intervals, soakConfig(28), func(done int, s *control.Sender, r *control.Receiver) {
 		switch done {
 		case intervals / 10:
 			early = heap()
@@ -65,7 +66,7 @@ func TestSoak(t *testing.T) {
 // Without a digest, packets that cross spoil cells: the channel does what it
 // should, and such intervals must be refused where they show.
 func TestSoakWithoutDigest(t *testing.T) {
-	s := soak(quick, rand.New(rand.NewPCG(13, 14)), 20_000, soakConfig(0), func(int, *lda.Sender, *lda.Receiver) {})
+	s := soak(quick, rand.New(rand.NewPCG(13, 14)), 20_000, soakConfig(0), func(int, *control.Sender, *control.Receiver) {})
 	if s.crossed == 0 || s.wrong > s.crossed/2 {
 		t.Errorf("%d refused that would have been wrong, %d not; want some, and few if any", s.crossed, s.wrong)
 	}

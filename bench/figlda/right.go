@@ -7,7 +7,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/control"
 )
 
 // ldaRight looks for reports that are presented as good and are wrong.
@@ -172,7 +172,7 @@ type truth struct {
 }
 
 // judge compares a report with the truth. Delays are of the scale.
-func (j *judged) judge(r *lda.Report, all map[reportKey]*truth, scale float64) {
+func (j *judged) judge(r *control.Report, all map[reportKey]*truth, scale float64) {
 	j.intervals += int(r.Interval - r.First + 1)
 	if r.Err != nil {
 		j.refused += int(r.Interval - r.First + 1)

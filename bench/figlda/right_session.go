@@ -7,6 +7,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/control"
 )
 
 // A path is a session in the making.
@@ -14,8 +15,8 @@ type path struct {
 	setting
 	random   *rand.Rand
 	tuner    lda.Tuner
-	sender   *lda.Sender
-	receiver *lda.Receiver
+	sender   *control.Sender
+	receiver *control.Receiver
 	session  uint64
 	interval uint64 // of the session
 	now      int64
@@ -23,7 +24,7 @@ type path struct {
 	before   hashing.Packet
 	late     []passed // packets that the next marker overtakes
 	truths   map[reportKey]*truth
-	reports  []lda.Report
+	reports  []control.Report
 	found    judged
 }
 
@@ -41,8 +42,8 @@ const (
 func (s setting) session(random *rand.Rand) *judged {
 	p := &path{setting: s, random: random, tuner: lda.Tuner{Config: lda.DefaultConfig}, session: 1 << 40,
 		now: int64(random.Uint64N(1 << 60)), truths: map[reportKey]*truth{}}
-	p.sender = experiment.Try(lda.NewSender(p.tuner, p.session, 1472))
-	p.receiver = experiment.Try(lda.NewReceiver(p.tuner))
+	p.sender = experiment.Try(control.NewSender(p.tuner, p.session, 1472))
+	p.receiver = experiment.Try(control.NewReceiver(p.tuner))
 	for k := range sessionIntervals {
 		p.run(k)
 	}
@@ -137,12 +138,12 @@ func (p *path) happen() *truth {
 	switch p.trouble {
 	case restarts:
 		if p.random.IntN(3) == 0 {
-			p.receiver = experiment.Try(lda.NewReceiver(p.tuner))
+			p.receiver = experiment.Try(control.NewReceiver(p.tuner))
 			return is
 		}
 		p.session += p.random.Uint64N(3) - 1 // the same number, too
 		p.interval = 0
-		p.sender = experiment.Try(lda.NewSender(p.tuner, p.session, 1472))
+		p.sender = experiment.Try(control.NewSender(p.tuner, p.session, 1472))
 		p.receive(experiment.Try(p.sender.Start(nil)))
 		is = &truth{offset: p.offset}
 		p.truths[reportKey{p.session, 0}] = is

@@ -8,6 +8,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/control"
 )
 
 // A channel loses, duplicates, delays and damages control packets, each with a
@@ -73,7 +74,7 @@ func (c *channel) deliver() {
 var reasons = []struct {
 	name string
 	err  error
-}{{"start lost", lda.ErrStart}, {"end lost", lda.ErrEnd}, {"parts lost", lda.ErrParts}, {"packets crossed", lda.ErrCrossed}}
+}{{"start lost", control.ErrStart}, {"end lost", control.ErrEnd}, {"parts lost", control.ErrParts}, {"packets crossed", control.ErrCrossed}}
 
 // soaked is what came of a soak.
 type soaked struct {
@@ -83,7 +84,7 @@ type soaked struct {
 	crossed          int // refused because packets crossed, and rightly
 	because          [4]int
 	control, bytes   int // packets sent, and their size, feedback aside
-	counters         lda.Counters
+	counters         control.Counters
 }
 
 const (
@@ -108,12 +109,12 @@ func delayOf(session, interval uint64) int64 { return int64(1000 + (session*soak
 // an interval have one delay, so an estimate is right only if it is that and
 // deviates by 0. After each interval look is called.
 func soak(run *experiment.Run, random *rand.Rand, intervals int, config lda.Config,
-	look func(done int, s *lda.Sender, r *lda.Receiver)) *soaked {
+	look func(done int, s *control.Sender, r *control.Receiver)) *soaked {
 	tuner := lda.Tuner{Config: config}
-	receiver := experiment.Try(lda.NewReceiver(tuner))
-	var sender *lda.Sender
+	receiver := experiment.Try(control.NewReceiver(tuner))
+	var sender *control.Sender
 	var result soaked
-	var reports []lda.Report
+	var reports []control.Report
 	back := &channel{random: random, handed: func(data []byte) { _ = sender.Feedback(data) }} // whatever it says of damage
 	there := &channel{random: random}
 	there.handed = func(data []byte) {
@@ -133,7 +134,7 @@ func soak(run *experiment.Run, random *rand.Rand, intervals int, config lda.Conf
 	for i := range run.Times(intervals) {
 		session, number := uint64(i/soakRestart), uint64(i%soakRestart)
 		if number == 0 {
-			sender = experiment.Try(lda.NewSender(tuner, session, 128))
+			sender = experiment.Try(control.NewSender(tuner, session, 128))
 		}
 		send(experiment.Try(sender.Start(nil)))
 		for k := range soakPackets {
@@ -160,7 +161,7 @@ func soak(run *experiment.Run, random *rand.Rand, intervals int, config lda.Conf
 }
 
 // add judges a report by the delay that every packet of its interval had.
-func (s *soaked) add(r *lda.Report) {
+func (s *soaked) add(r *control.Report) {
 	s.reported += int(r.Interval - r.First + 1)
 	right := r.Result.Mean == float64(delayOf(r.Session, r.Interval)) && r.Result.StdDev == 0
 	switch {
@@ -171,7 +172,7 @@ func (s *soaked) add(r *lda.Report) {
 		}
 	case r.Err == nil:
 		s.wrong++
-	case errors.Is(r.Err, lda.ErrCrossed) && !right:
+	case errors.Is(r.Err, control.ErrCrossed) && !right:
 		s.crossed++
 	}
 	for i, why := range reasons {

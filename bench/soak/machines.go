@@ -14,6 +14,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/control"
 	"github.com/hoplag/hoplag/lds"
 	"github.com/hoplag/hoplag/queue/trace"
 	"github.com/hoplag/hoplag/rli"
@@ -234,13 +235,13 @@ func newAggregates() (func(*rand.Rand) (int, int, error), error) {
 
 func newControl() (func(*rand.Rand) (int, int, error), error) {
 	tuner := lda.Tuner{Config: lda.DefaultConfig}
-	receiver, err := lda.NewReceiver(tuner)
+	receiver, err := control.NewReceiver(tuner)
 	if err != nil {
 		return nil, err
 	}
-	var reports []lda.Report
+	var reports []control.Report
 	return func(random *rand.Rand) (tried, refused int, err error) {
-		sender, err := lda.NewSender(tuner, random.Uint64(), 1400)
+		sender, err := control.NewSender(tuner, random.Uint64(), 1400)
 		if err != nil {
 			return 0, 0, err
 		}

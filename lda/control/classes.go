@@ -1,4 +1,4 @@
-package lda
+package control
 
 import (
 	"fmt"
@@ -6,30 +6,31 @@ import (
 
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/session"
+	"github.com/hoplag/hoplag/lda"
 )
 
 // A ClassSender is a [Sender] for many classes of packets: the markers are
 // common to all, and the parts carry the synopses of all classes.
 type ClassSender struct {
 	control *session.Sender
-	open    *Classes
-	idle    *Classes
-	turns   [2]*Classes // of even and odd intervals
-	closed  *Classes    // whose synopses Parts sends
-	record  []byte      // of the closed ones; empty until Parts needs it
+	open    *lda.Classes
+	idle    *lda.Classes
+	turns   [2]*lda.Classes // of even and odd intervals
+	closed  *lda.Classes    // whose synopses Parts sends
+	record  []byte          // of the closed ones; empty until Parts needs it
 }
 
 // NewClassSender returns a ClassSender of n classes with one Config; for the
 // rest see [NewSender]. The error wraps [estimate.ErrConfig].
-func NewClassSender(c Config, n int, number uint64, mtu int) (*ClassSender, error) {
+func NewClassSender(c lda.Config, n int, number uint64, mtu int) (*ClassSender, error) {
 	s := new(ClassSender)
 	var err error
 	for i := range s.turns {
-		if s.turns[i], err = NewClasses(c, n); err != nil {
+		if s.turns[i], err = lda.NewClasses(c, n); err != nil {
 			return nil, err
 		}
 	}
-	if s.control, err = session.NewSender("lda", number, mtu, n*c.EncodedSize()); err != nil {
+	if s.control, err = session.NewSender("control", number, mtu, n*c.EncodedSize()); err != nil {
 		return nil, err
 	}
 	s.idle = idleClasses(n)
@@ -38,17 +39,17 @@ func NewClassSender(c Config, n int, number uint64, mtu int) (*ClassSender, erro
 }
 
 // idleClasses are for the packets between intervals.
-func idleClasses(n int) *Classes {
-	all := &Classes{aggregators: make([]Aggregator, n)}
-	for i := range all.aggregators {
-		all.aggregators[i] = *newIdle()
+func idleClasses(n int) *lda.Classes {
+	all, err := lda.NewClasses(idleConfig, n)
+	if err != nil {
+		panic(err) // there may be fewer of any other Config
 	}
 	return all
 }
 
 // SetKey tags every control packet, see [Sender.SetKey].
 func (s *ClassSender) SetKey(key [16]byte) error {
-	return s.control.SetKey("lda", session.NewKey(key))
+	return s.control.SetKey("control", session.NewKey(key))
 }
 
 // Update records that packet p of a class passed at time t. Between intervals
@@ -64,7 +65,7 @@ func (s *ClassSender) Start(dst []byte) ([]byte, error) {
 	turn := s.turns[s.control.Interval()%2]
 	dst, err := s.control.Start(dst, classesFingerprint(turn))
 	if err != nil {
-		return dst, fmt.Errorf("lda: %w", err)
+		return dst, fmt.Errorf("control: %w", err)
 	}
 	turn.Reset()
 	s.open = turn
@@ -77,7 +78,7 @@ func (s *ClassSender) End(dst []byte) ([]byte, error) {
 	turn := s.turns[s.control.Interval()%2]
 	dst, err := s.control.End(dst)
 	if err != nil {
-		return dst, fmt.Errorf("lda: %w", err)
+		return dst, fmt.Errorf("control: %w", err)
 	}
 	s.open, s.closed, s.record = s.idle, turn, s.record[:0]
 	return dst, nil
@@ -90,8 +91,8 @@ func (s *ClassSender) Parts() iter.Seq[[]byte] {
 			return
 		}
 		if len(s.record) == 0 {
-			for i := range s.closed.aggregators {
-				s.record, _ = s.closed.aggregators[i].AppendBinary(s.record) // its error is always nil
+			for i := range s.closed.Len() {
+				s.record, _ = s.closed.Class(i).AppendBinary(s.record) // its error is always nil
 			}
 		}
 		s.control.Parts(s.record)(yield)
@@ -99,8 +100,8 @@ func (s *ClassSender) Parts() iter.Seq[[]byte] {
 }
 
 // classesFingerprint is of the Config and of how many classes there are.
-func classesFingerprint(all *Classes) uint64 {
-	c := all.aggregators[0].config
+func classesFingerprint(all *lda.Classes) uint64 {
+	c := all.Class(0).Config()
 	return uint64(hashing.Word(c.Fingerprint(), uint64(all.Len())))
 }
 
@@ -115,33 +116,33 @@ type ClassReport struct {
 // A ClassResult is the outcome of an interval for one class.
 type ClassResult struct {
 	Err    error // nil if Result is good
-	Result Result
+	Result lda.Result
 	Came   float64 // share of the cells that came
 }
 
 // A ClassReceiver is a [Receiver] for many classes of packets.
 type ClassReceiver struct {
 	control *session.Receiver[[]ClassResult]
-	target  *Classes
-	idle    *Classes
-	down    [2]*Classes
-	up      *Aggregator
+	target  *lda.Classes
+	idle    *lda.Classes
+	down    [2]*lda.Classes
+	up      *lda.Aggregator
 	reports []session.Report[[]ClassResult]
 }
 
 // NewClassReceiver returns a ClassReceiver for a ClassSender with as many
 // classes and an equal Config. The error wraps [estimate.ErrConfig].
-func NewClassReceiver(c Config, n int) (*ClassReceiver, error) {
+func NewClassReceiver(c lda.Config, n int) (*ClassReceiver, error) {
 	r := new(ClassReceiver)
 	var err error
 	for i := range r.down {
-		if r.down[i], err = NewClasses(c, n); err != nil {
+		if r.down[i], err = lda.NewClasses(c, n); err != nil {
 			return nil, err
 		}
 	}
 	r.up, r.idle = mustNew(c), idleClasses(n)
 	r.target = r.idle
-	r.control = session.NewReceiver("lda", classSlots{r}, n*c.EncodedSize(), classesFingerprint(r.down[0]))
+	r.control = session.NewReceiver("control", classSlots{r}, n*c.EncodedSize(), classesFingerprint(r.down[0]))
 	return r, nil
 }
 

@@ -1,4 +1,4 @@
-package lda
+package control
 
 import (
 	"encoding/binary"
@@ -9,18 +9,19 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/session"
+	"github.com/hoplag/hoplag/lda"
 )
 
 // Feedback tunes the sender; the receiver, which derives the same Config,
 // keeps up, also when feedback is lost, late or comes twice.
 func TestFeedback(t *testing.T) {
-	tuner := Tuner{Config: controlConfig(), Quantiles: true}
+	tuner := lda.Tuner{Config: controlConfig(), Quantiles: true}
 	tuner.Config.Banks[1].Shift = 9 // to be tuned away
 	l := newLink(t, tuner, tuner, testSession)
 	rng := rand.New(rand.NewPCG(2, 3))
 	var late [][]byte
 	var first []byte
-	used := map[Config]int{}
+	used := map[lda.Config]int{}
 	for range 200 {
 		seen := len(l.reports)
 		l.run()
@@ -73,7 +74,7 @@ func TestFeedback(t *testing.T) {
 // is passed over.
 func TestOldFeedback(t *testing.T) {
 	for age := range 8 {
-		tuner := Tuner{Config: controlConfig()}
+		tuner := lda.Tuner{Config: controlConfig()}
 		tuner.Config.Banks[1].Shift = 9 // to be tuned away
 		l := newLink(t, tuner, tuner, testSession)
 		l.run()
@@ -97,12 +98,12 @@ func TestOldFeedback(t *testing.T) {
 // Of the Configs that a Sender may use, the Receiver forgets the one that was
 // neither derived nor used for the longest.
 func TestConfigsAreForgottenInOrder(t *testing.T) {
-	tuner := Tuner{Config: controlConfig()}
+	tuner := lda.Tuner{Config: controlConfig()}
 	r, err := NewReceiver(tuner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []Config
+	var all []lda.Config
 	for i := range uint8(8) {
 		c := controlConfig()
 		c.Banks[1].Shift = 5 + i
@@ -129,7 +130,7 @@ func TestConfigsAreForgottenInOrder(t *testing.T) {
 
 // Feedback that was overtaken, or comes twice, is passed over.
 func TestOvertakenFeedback(t *testing.T) {
-	tuner := Tuner{Config: controlConfig()}
+	tuner := lda.Tuner{Config: controlConfig()}
 	l := newLink(t, tuner, tuner, testSession)
 	for range 3 {
 		l.run()

@@ -1,4 +1,4 @@
-package lda
+package control
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/session"
+	"github.com/hoplag/hoplag/lda"
 )
 
 var testKey = [16]byte{1, 2, 3}
@@ -15,7 +16,7 @@ var testKey = [16]byte{1, 2, 3}
 // keyedLink returns a link whose points have a key.
 func keyedLink(t *testing.T) *link {
 	t.Helper()
-	tuner := Tuner{Config: controlConfig()}
+	tuner := lda.Tuner{Config: controlConfig()}
 	l := newLink(t, tuner, tuner, testSession)
 	l.parse = session.NewKey(testKey)
 	if err := l.sender.SetKey(testKey); err != nil {
@@ -83,17 +84,17 @@ func TestKeyOnOneSide(t *testing.T) {
 	}
 	l = keyedLink(t)
 	var err error
-	if l.receiver, err = NewReceiver(Tuner{Config: controlConfig()}); err != nil {
+	if l.receiver, err = NewReceiver(lda.Tuner{Config: controlConfig()}); err != nil {
 		t.Fatal(err)
 	}
 	l.run()
 	if n := l.receiver.Counters().Foreign; n != 8 || len(l.reports) != 0 || !errors.Is(l.errs[0], estimate.ErrMismatch) {
 		t.Errorf("no key: %d foreign, %v, reports %+v", n, l.errs, l.reports)
 	}
-	if _, err := NewSender(Tuner{Config: controlConfig()}, 1, session.FrameSize+1); err != nil {
+	if _, err := NewSender(lda.Tuner{Config: controlConfig()}, 1, session.FrameSize+1); err != nil {
 		t.Fatal(err)
 	}
-	s, _ := NewSender(Tuner{Config: controlConfig()}, 1, session.FrameSize+1)
+	s, _ := NewSender(lda.Tuner{Config: controlConfig()}, 1, session.FrameSize+1)
 	if err := s.SetKey(testKey); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("no room for a tag: %v", err)
 	}
@@ -110,7 +111,7 @@ func TestOneFrameSilencesNobody(t *testing.T) {
 		"another and ahead": func(f *session.Frame) { f.Session, f.Interval = 1<<64-1, 1<<63 },
 	} {
 		for _, kind := range []session.Kind{session.Start, session.End} {
-			tuner := Tuner{Config: controlConfig()}
+			tuner := lda.Tuner{Config: controlConfig()}
 			l := newLink(t, tuner, tuner, testSession)
 			l.tamper = func(interval uint64, f session.Frame, data []byte) [][]byte {
 				if interval == 5 && f.Kind == kind {
@@ -142,7 +143,7 @@ func TestOneFrameSilencesNobody(t *testing.T) {
 func TestRestartWithAnyNumber(t *testing.T) {
 	for _, number := range []uint64{testSession + 1, testSession - 1, 0} {
 		for _, withKey := range []bool{false, true} {
-			tuner := Tuner{Config: controlConfig()}
+			tuner := lda.Tuner{Config: controlConfig()}
 			l := newLink(t, tuner, tuner, testSession)
 			if withKey {
 				l = keyedLink(t)
@@ -186,7 +187,7 @@ func TestRestartWithAnyNumber(t *testing.T) {
 // that.
 func TestClockSet(t *testing.T) {
 	for _, side := range []string{"upstream", "downstream"} {
-		tuner := Tuner{Config: controlConfig()}
+		tuner := lda.Tuner{Config: controlConfig()}
 		l := newLink(t, tuner, tuner, testSession)
 		for i := range 6 {
 			l.tamper = func(_ uint64, f session.Frame, data []byte) [][]byte {
@@ -219,7 +220,7 @@ func TestClockSet(t *testing.T) {
 
 // Feedback that nobody can have sent tunes nothing.
 func TestFeedbackOnPacketsNeverSent(t *testing.T) {
-	tuner := Tuner{Config: controlConfig()}
+	tuner := lda.Tuner{Config: controlConfig()}
 	l := newLink(t, tuner, tuner, testSession)
 	l.run()
 	for _, c := range []struct{ sent, lost uint64 }{{1 << 40, 1 << 39}, {perInterval + 1, 0}, {100, 101}} {
@@ -233,7 +234,7 @@ func TestFeedbackOnPacketsNeverSent(t *testing.T) {
 // Whichever parts are lost, the cells that came are right.
 func TestLostPartsCostTheirCells(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
-	tuner := Tuner{Config: controlConfig()}
+	tuner := lda.Tuner{Config: controlConfig()}
 	l := newLink(t, tuner, tuner, testSession)
 	lost := map[uint64]int{}
 	l.tamper = func(interval uint64, f session.Frame, data []byte) [][]byte {

@@ -1,4 +1,4 @@
-package lda
+package control
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/session"
+	"github.com/hoplag/hoplag/lda"
 )
 
 const (
@@ -14,8 +15,8 @@ const (
 	perInterval = 200 // packets
 )
 
-func controlConfig() Config {
-	return Config{Identity: 1, Banks: [MaxBanks]Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 3}}, SumBits: 40, DigestBits: 16}
+func controlConfig() lda.Config {
+	return lda.Config{Identity: 1, Banks: [lda.MaxBanks]lda.Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 3}}, SumBits: 40, DigestBits: 16}
 }
 
 // link is a Sender and a Receiver, and what the test does to the frames
@@ -34,7 +35,7 @@ type link struct {
 	afterStart func()
 }
 
-func newLink(t testing.TB, sender, receiver Tuner, session uint64) *link {
+func newLink(t testing.TB, sender, receiver lda.Tuner, session uint64) *link {
 	t.Helper()
 	s, err := NewSender(sender, session, testMTU)
 	if err != nil {

@@ -1,16 +1,16 @@
-package lda
+package control
 
 import (
 	"errors"
 	"fmt"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/session"
+	"github.com/hoplag/hoplag/lda"
 )
 
 // Why an interval is unusable, or a control packet is. A Report's Err wraps one
-// of these, or what [Estimate] returned; and, if a control packet was rejected
+// of these, or what [lda.Estimate] returned; and, if a control packet was rejected
 // since the report before, also what was wrong with that,
 // [estimate.ErrEncoding] if it was corrupt and [estimate.ErrMismatch] if it was
 // of another Config or seed.
@@ -25,6 +25,8 @@ var (
 	ErrStep = session.ErrStep
 	// ErrForged: a control packet does not carry the tag of the key.
 	ErrForged = session.ErrForged
+	// ErrTurn: Start was called in an interval, or End outside of one.
+	ErrTurn = session.ErrTurn
 	// ErrCrossed: packets came that were not sent in the interval, since they
 	// or a marker were overtaken, or duplicated. Cells in which as many came
 	// as were lost would spoil the estimate and cannot be told from others
@@ -42,10 +44,10 @@ type Report struct {
 
 	Session uint64 // of the Sender that numbered them
 
-	Config Config  // of the interval, if its Start came
-	Err    error   // nil if Result is good
-	Result Result  // without a synopsis, zero
-	Came   float64 // share of the cells that came, 0 to 1; Result counts the packets of those
+	Config lda.Config // of the interval, if its Start came
+	Err    error      // nil if Result is good
+	Result lda.Result // without a synopsis, zero
+	Came   float64    // share of the cells that came, 0 to 1; Result counts the packets of those
 }
 
 // Counters count the control packets of which no use was made.
@@ -69,39 +71,39 @@ type Counters = session.Counters
 // packets never stop.
 type Receiver struct {
 	control *session.Receiver[compared]
-	tuner   Tuner
+	tuner   lda.Tuner
 	known   [8]knownConfig // the tuner's, then those used or derived last
 	reports []session.Report[compared]
 
-	target *Aggregator // gets the packets: a slot's, or idle
-	idle   *Aggregator
-	down   [2]*Aggregator // by slot
-	up     *Aggregator    // the synopsis, decoded
+	target *lda.Aggregator // gets the packets: a slot's, or idle
+	idle   *lda.Aggregator
+	down   [2]*lda.Aggregator // by slot
+	up     *lda.Aggregator    // the synopsis, decoded
 }
 
 type knownConfig struct {
 	fingerprint uint64
-	config      Config
+	config      lda.Config
 }
 
 // compared is what a comparison gave.
 type compared struct {
-	result Result
+	result lda.Result
 	came   float64
 }
 
 // NewReceiver returns a Receiver for a Sender with an equal tuner. The error
 // wraps [estimate.ErrConfig].
-func NewReceiver(t Tuner) (*Receiver, error) {
+func NewReceiver(t lda.Tuner) (*Receiver, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Receiver{tuner: t, idle: newIdle(), down: [2]*Aggregator{mustNew(t.Config), mustNew(t.Config)}, up: mustNew(t.Config)}
+	r := &Receiver{tuner: t, idle: mustNew(idleConfig), down: [2]*lda.Aggregator{mustNew(t.Config), mustNew(t.Config)}, up: mustNew(t.Config)}
 	r.target = r.idle
 	for i := range r.known {
 		r.known[i] = knownConfig{t.Config.Fingerprint(), t.Config}
 	}
-	r.control = session.NewReceiver("lda", slots{r}, t.Config.EncodedSize(), r.known[0].fingerprint)
+	r.control = session.NewReceiver("control", slots{r}, t.Config.EncodedSize(), r.known[0].fingerprint)
 	return r, nil
 }
 
@@ -171,9 +173,7 @@ func (r slots) Known(fingerprint uint64) bool {
 func (r slots) Open(slot int, fingerprint uint64) {
 	config, _ := r.recall(fingerprint)
 	r.target = r.down[slot]
-	if r.target.config != config {
-		r.target.configure(config)
-	}
+	tune(r.target, config)
 }
 
 func (r slots) Idle() { r.target = r.idle }
@@ -187,38 +187,21 @@ func (r slots) Compare(slot int, record *session.Record) (compared, error) {
 	return c, err
 }
 
-// compareRecord decodes into up what came of an encoding, which begins somewhere
-// in a record and has the Config of down, and compares it with that.
-func compareRecord(up, down *Aggregator, record *session.Record, start int) (compared, error) {
-	c, received := compared{came: 1}, down.packets()
-	end := start + down.config.EncodedSize()
-	if record.Has(start, end) {
-		state, config, err := openRecord(record.Data[start:end])
-		if err != nil {
-			return compared{}, err
-		}
-		if config != down.config {
-			return compared{}, fmt.Errorf("lda: %w: %+v and %+v", estimate.ErrMismatch, config, down.config)
-		}
-		up.configure(config)
-		if err := up.decodeState(state); err != nil {
-			return compared{}, err
-		}
-	} else {
-		up.configure(down.config)
-		c.came = up.decodePartly(record, start, down)
-	}
-	var err error
-	c.result, err = compare(up, down, received)
-	if err == nil && c.result.Extra > 0 && down.config.DigestBits == 0 {
-		err = fmt.Errorf("lda: %w: %d of them", ErrCrossed, c.result.Extra)
+// compareRecord compares what came of an encoding, which begins somewhere in a
+// record and has the Config of down, with down.
+func compareRecord(up, down *lda.Aggregator, record *session.Record, start int) (c compared, err error) {
+	config := down.Config()
+	came := func(from, to int) bool { return record.Has(start+from, start+to) }
+	c.result, c.came, err = lda.EstimateParts(up, down, record.Data[start:start+config.EncodedSize()], came)
+	if err == nil && c.result.Extra > 0 && config.DigestBits == 0 {
+		err = fmt.Errorf("control: %w: %d of them", ErrCrossed, c.result.Extra)
 	}
 	return c, err
 }
 
 // recall finds the Config with a fingerprint among those that the Sender may
 // be using, and makes it the last to be forgotten.
-func (r *Receiver) recall(fingerprint uint64) (Config, bool) {
+func (r *Receiver) recall(fingerprint uint64) (lda.Config, bool) {
 	if r.known[0].fingerprint == fingerprint {
 		return r.known[0].config, true
 	}
@@ -230,11 +213,11 @@ func (r *Receiver) recall(fingerprint uint64) (Config, bool) {
 			return k.config, true
 		}
 	}
-	return Config{}, false
+	return lda.Config{}, false
 }
 
 // remember adds a Config that the Sender may come to use.
-func (r *Receiver) remember(c Config) {
+func (r *Receiver) remember(c lda.Config) {
 	fingerprint := c.Fingerprint()
 	if _, ok := r.recall(fingerprint); ok {
 		return

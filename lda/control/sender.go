@@ -1,4 +1,4 @@
-package lda
+package control
 
 import (
 	"fmt"
@@ -6,11 +6,8 @@ import (
 
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/session"
+	"github.com/hoplag/hoplag/lda"
 )
-
-// ErrTurn: Start was called in an interval, or End outside of one; or an
-// interval does not come after the one before.
-var ErrTurn = session.ErrTurn
 
 // A Sender is the upstream point through many intervals: two aggregators by
 // turns, and the control packets that tell the downstream point's [Receiver]
@@ -29,18 +26,18 @@ var ErrTurn = session.ErrTurn
 // one goes on updating, if it is done before this one calls End.
 type Sender struct {
 	control *session.Sender
-	tuner   Tuner
-	next    Config // of the next interval
+	tuner   lda.Tuner
+	next    lda.Config // of the next interval
 
-	open   *Aggregator // gets the packets; idle between intervals
-	idle   *Aggregator
+	open   *lda.Aggregator // gets the packets; idle between intervals
+	idle   *lda.Aggregator
 	turns  [2]turn // of even and odd intervals
 	closed *turn   // whose synopsis Parts sends
 }
 
 // turn is one of the aggregators that are used by turns.
 type turn struct {
-	aggregator *Aggregator
+	aggregator *lda.Aggregator
 	dirty      bool   // not empty
 	record     []byte // encoding of a finished interval; empty until Parts needs it
 }
@@ -54,15 +51,15 @@ type turn struct {
 // feedback comes, what the tuner makes of it; and that for no losses known again
 // after 16 intervals without, since a Receiver that was started anew knows no
 // other. The error wraps [estimate.ErrConfig].
-func NewSender(t Tuner, number uint64, mtu int) (*Sender, error) {
+func NewSender(t lda.Tuner, number uint64, mtu int) (*Sender, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	control, err := session.NewSender("lda", number, mtu, t.Config.EncodedSize())
+	control, err := session.NewSender("control", number, mtu, t.Config.EncodedSize())
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{control: control, tuner: t, next: t.Config, idle: newIdle()}
+	s := &Sender{control: control, tuner: t, next: t.Config, idle: mustNew(idleConfig)}
 	s.open = s.idle
 	for i := range s.turns {
 		s.turns[i].aggregator = mustNew(t.Config)
@@ -75,22 +72,27 @@ func NewSender(t Tuner, number uint64, mtu int) (*Sender, error) {
 // make up nothing, and send nothing again. The error wraps
 // [estimate.ErrConfig] if a tag is too long for the mtu.
 func (s *Sender) SetKey(key [16]byte) error {
-	return s.control.SetKey("lda", session.NewKey(key))
+	return s.control.SetKey("control", session.NewKey(key))
 }
 
-// newIdle returns an aggregator for the packets between intervals, which
-// nobody looks at: without a branch they cost what others do.
-func newIdle() *Aggregator {
-	return mustNew(Config{Banks: [MaxBanks]Bank{{Rows: 1}}, SumBits: 1})
-}
+// idleConfig is of an aggregator for the packets between intervals, which nobody
+// looks at: without a branch they cost what others do.
+var idleConfig = lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1}}, SumBits: 1}
 
 // mustNew is New of a Config that has been validated.
-func mustNew(c Config) *Aggregator {
-	a, err := New(c)
+func mustNew(c lda.Config) *lda.Aggregator {
+	a, err := lda.New(c)
 	if err != nil {
 		panic(err)
 	}
 	return a
+}
+
+// tune gives an empty aggregator a Config that its Tuner chose.
+func tune(a *lda.Aggregator, c lda.Config) {
+	if err := a.SetShifts(c); err != nil {
+		panic(err) // a Tuner changes nothing but shifts
+	}
 }
 
 // Update records that packet p passed at time t. Between intervals it does
@@ -110,7 +112,7 @@ func (s *Sender) Start(dst []byte) ([]byte, error) {
 	next := s.next
 	dst, err := s.control.Start(dst, next.Fingerprint())
 	if err != nil {
-		return dst, fmt.Errorf("lda: %w", err)
+		return dst, fmt.Errorf("control: %w", err)
 	}
 	turn := &s.turns[s.control.Interval()%2]
 	if turn.dirty { // nobody asked for its Parts
@@ -118,9 +120,7 @@ func (s *Sender) Start(dst []byte) ([]byte, error) {
 	}
 	turn.dirty = true
 	turn.record = turn.record[:0]
-	if turn.aggregator.config != next {
-		turn.aggregator.configure(next)
-	}
+	tune(turn.aggregator, next)
 	s.open = turn.aggregator
 	return dst, nil
 }
@@ -131,7 +131,7 @@ func (s *Sender) End(dst []byte) ([]byte, error) {
 	turn := &s.turns[s.control.Interval()%2]
 	dst, err := s.control.End(dst)
 	if err != nil {
-		return dst, fmt.Errorf("lda: %w", err)
+		return dst, fmt.Errorf("control: %w", err)
 	}
 	s.open, s.closed = s.idle, turn
 	return dst, nil
@@ -149,7 +149,7 @@ func (s *Sender) Parts() iter.Seq[[]byte] {
 		}
 		if len(turn.record) == 0 {
 			turn.record, _ = turn.aggregator.AppendBinary(turn.record) // its error is always nil
-			s.control.Sent(turn.aggregator.packets())
+			s.control.Sent(turn.aggregator.Packets())
 			turn.aggregator.Reset()
 			turn.dirty = false
 		}
@@ -169,7 +169,7 @@ const maxSilence = 16
 func (s *Sender) Feedback(data []byte) error {
 	sent, lost, ok, err := s.control.Feedback(data, s.tuner.Config.Fingerprint())
 	if err != nil {
-		return fmt.Errorf("lda: feedback: %w", err)
+		return fmt.Errorf("control: feedback: %w", err)
 	}
 	if ok {
 		s.next = s.tuner.Next(sent, lost)

@@ -1,4 +1,4 @@
-package lda
+package control
 
 import (
 	"errors"
@@ -9,12 +9,13 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/session"
+	"github.com/hoplag/hoplag/lda"
 )
 
 // A sender that starts again has a greater session; frames of the one before
 // are stale. An interval of which nothing at all was heard is in a gap.
 func TestSessionsAndGaps(t *testing.T) {
-	tuner := Tuner{Config: controlConfig()}
+	tuner := lda.Tuner{Config: controlConfig()}
 	l := newLink(t, tuner, tuner, 7)
 	l.run()
 	old, err := l.sender.Start(nil)
@@ -37,7 +38,7 @@ func TestSessionsAndGaps(t *testing.T) {
 	for _, r := range l.reports {
 		got = append(got, fmt.Sprintf("%d: %d-%d %v", r.Session, r.First, r.Interval, r.Err))
 	}
-	want := []string{"7: 0-0 <nil>", "7: 1-1 lda: end marker missing", "8: 0-0 <nil>", "8: 1-2 lda: start marker missing", "8: 3-3 <nil>"}
+	want := []string{"7: 0-0 <nil>", "7: 1-1 control: end marker missing", "8: 0-0 <nil>", "8: 1-2 control: start marker missing", "8: 3-3 <nil>"}
 	if !slices.Equal(got, want) {
 		t.Errorf("reports %q, want %q", got, want)
 	}
@@ -49,12 +50,12 @@ func TestSessionsAndGaps(t *testing.T) {
 // A synopsis of another Config in frames that say otherwise is not believed, not
 // even one of the same size.
 func TestForeignSynopsis(t *testing.T) {
-	tuner := Tuner{Config: controlConfig()}
+	tuner := lda.Tuner{Config: controlConfig()}
 	seed := controlConfig()
 	seed.Identity++
-	shape := Config{Identity: 1, Banks: [MaxBanks]Bank{{32, 0}, {32, 1}, {4, 2}, {2, 3}}, SumBits: 48}
-	for _, other := range []Config{seed, shape} {
-		record, _ := mustNewFor(t, other).MarshalBinary()
+	shape := lda.Config{Identity: 1, Banks: [lda.MaxBanks]lda.Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 1}, {Rows: 4, Shift: 2}, {Rows: 2, Shift: 3}}, SumBits: 48}
+	for _, other := range []lda.Config{seed, shape} {
+		record, _ := mustNew(other).MarshalBinary()
 		if len(record) != tuner.Config.EncodedSize() {
 			t.Fatalf("%d bytes, want %d", len(record), tuner.Config.EncodedSize())
 		}
@@ -83,7 +84,7 @@ func TestForeignSynopsis(t *testing.T) {
 func TestForeignSender(t *testing.T) {
 	other := controlConfig()
 	other.Identity++
-	l := newLink(t, Tuner{Config: other}, Tuner{Config: controlConfig()}, 1)
+	l := newLink(t, lda.Tuner{Config: other}, lda.Tuner{Config: controlConfig()}, 1)
 	l.run()
 	if len(l.reports) != 0 || len(l.errs) != 8 {
 		t.Errorf("reports %+v, errors %v; want none and 8", l.reports, l.errs)
@@ -101,7 +102,7 @@ func TestCrossing(t *testing.T) {
 	for _, digest := range []uint8{0, 16} {
 		c := controlConfig()
 		c.DigestBits = digest
-		tuner := Tuner{Config: c}
+		tuner := lda.Tuner{Config: c}
 		l := newLink(t, tuner, tuner, 1)
 		start, _ := l.sender.Start(nil)
 		l.deliver(start)
@@ -132,7 +133,7 @@ func TestCrossing(t *testing.T) {
 // A Receiver that is started anew does not know what the Sender was tuned to.
 // It refuses that, for no more than 17 intervals, and then both are tuned again.
 func TestReceiverStartsAnew(t *testing.T) {
-	tuner := Tuner{Config: controlConfig()}
+	tuner := lda.Tuner{Config: controlConfig()}
 	tuner.Config.Banks[1].Shift = 9 // to be tuned away
 	l := newLink(t, tuner, tuner, testSession)
 	tell := func() (usable int) {

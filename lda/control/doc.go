@@ -1,0 +1,24 @@
+// Package control carries LDA's intervals from one point to another. A
+// [Sender] marks the beginning and the end of each interval in the stream of
+// packets and sends what it saw; a [Receiver] takes the markers, compares, and
+// reports on every interval once. Both make and take bytes, for any transport.
+//
+//	tuner := lda.Tuner{Config: lda.DefaultConfig}   // the same at both points
+//	sender, err := control.NewSender(tuner, uint64(time.Now().UnixNano()), 1500)
+//	receiver, err := control.NewReceiver(tuner)
+//
+//	start, err := sender.Start(nil)                 // send it, then packets
+//	sender.Update(packet, now)
+//	end, err := sender.End(nil)                     // send it
+//	for part := range sender.Parts() { … }          // send them
+//
+//	reports, err = receiver.Receive(data, reports)  // at the other point
+//	receiver.Update(packet, now)
+//
+// [ClassSender] and [ClassReceiver] do the same for many classes of packets at
+// once. Where markers cannot travel among the packets, let clocks cut the
+// intervals, and use an [lda.Accumulator].
+//
+// A marker or part that is lost, late, doubled, damaged or forged costs its
+// interval or some cells of it, and the [Report] says which and why.
+package control
