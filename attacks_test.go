@@ -61,7 +61,8 @@ func TestReplayedPackets(t *testing.T) {
 		}
 	}
 	r, err := lda.Estimate(up, down)
-	if err != nil || r.Extra < replayed || r.Extra > replayed+1 || !r.MeanInterval(0.9999).Contains(mean) || math.Abs(r.StdDev-20_000/math.Sqrt(12)) > 800 {
+	if err != nil || r.Extra < replayed || r.Extra > replayed+1 || !r.MeanInterval(0.9999).Contains(mean) ||
+		math.Abs(r.StdDev-20_000/math.Sqrt(12)) > 800 {
 		t.Errorf("%+v, %v, mean %v", r, err, mean)
 	}
 	// Of half as many packets as there are, the cells of the deepest bank are
@@ -191,7 +192,8 @@ func TestFloodOfFlows(t *testing.T) {
 	}
 	got, err := r.Estimate(hashing.Flow(key.Word(0)))
 	total, totalErr := r.Total()
-	if err != nil || got.N != 1000 || totalErr != nil || total.N != 100_000 || r.Flows() != 1000 || r.Counts().Shed == 0 || r.Counts().Evicted == 0 {
+	if err != nil || got.N != 1000 || totalErr != nil || total.N != 100_000 || r.Flows() != 1000 || r.Counts().Shed == 0 ||
+		r.Counts().Evicted == 0 {
 		t.Errorf("%+v, %v; total %+v, %v; %d flows, %+v", got, err, total, totalErr, r.Flows(), r.Counts())
 	}
 }

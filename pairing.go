@@ -69,7 +69,8 @@ func (p *pairing) take(point int, data []byte) error {
 	case same && r.through <= f.at.through, f.isRetired(r.session):
 		return nil
 	case same && r.after < f.at.through:
-		return fmt.Errorf("hoplag: record: %w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding, r.after, r.through, f.at.through)
+		return fmt.Errorf("hoplag: record: %w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding, r.after, r.through,
+			f.at.through)
 	case !same && f.at != (position{}):
 		f.retire(f.at.session)
 	}

@@ -24,11 +24,13 @@ func sampleReport() Report {
 	return Report{
 		Number: 7, Start: time.Unix(7, 0).UTC(), Length: time.Second, From: "a\"\\\n", To: "b",
 		Forth: Delay{
-			Result:              lda.Result{Delay: estimate.Delay{Mean: 39.137e6, StdDev: 27.752e6, N: 90}, Sent: 100, Received: 95, Lost: 5, Spoken: 95, MeanError: 1e5, MeanDegrees: 80, DeviationDegrees: 80},
+			Result: lda.Result{Delay: estimate.Delay{Mean: 39.137e6, StdDev: 27.752e6, N: 90}, Sent: 100, Received: 95, Lost: 5,
+				Spoken: 95, MeanError: 1e5, MeanDegrees: 80, DeviationDegrees: 80},
 			MeanInterval95:      estimate.Interval{Low: 38.9e6, High: math.Inf(1), Confidence: 0.95},
 			DeviationInterval95: estimate.Interval{Low: 27e6, High: 28e6, Confidence: 0.95},
-			Quantiles:           []lda.Quantile{{P: 0.5, Delay: 31.2e6, Samples: 50, Interval: estimate.Interval{Low: 30e6, High: 33e6, Confidence: 0.95}}},
-			Flows:               []FlowDelay{{Flow: 1 << 60, Mean: 4e6, Sent: 9, Share: 1}},
+			Quantiles: []lda.Quantile{{P: 0.5, Delay: 31.2e6, Samples: 50,
+				Interval: estimate.Interval{Low: 30e6, High: 33e6, Confidence: 0.95}}},
+			Flows: []FlowDelay{{Flow: 1 << 60, Mean: 4e6, Sent: 9, Share: 1}},
 		},
 		Back:  Delay{Err: ErrIdle},
 		Clock: Clock{Known: true, Offset: -1e6, Drift: 3e-5, Likely: estimate.Interval{Low: -1.001e6, High: -0.999e6, Confidence: 0.95}},
@@ -38,7 +40,8 @@ func sampleReport() Report {
 
 var sameErrors = cmp.Options{
 	cmp.Comparer(func(a, b error) bool {
-		return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error() && errors.Is(a, ErrSilent) == errors.Is(b, ErrSilent) && errors.Is(a, ErrIdle) == errors.Is(b, ErrIdle))
+		return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error() && errors.Is(a, ErrSilent) == errors.Is(b, ErrSilent) &&
+			errors.Is(a, ErrIdle) == errors.Is(b, ErrIdle))
 	}),
 	cmpopts.EquateEmpty(),
 }

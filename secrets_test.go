@@ -39,9 +39,11 @@ func tells(data []byte) bool {
 
 // marshalled is what synopses write after a few packets, of which nobody but
 // the caller knows what they are hashed with.
-func marshalled(t *testing.T, identity uint64, packet func(uint64) hashing.Packet, flow func(*hashing.Tuple) hashing.Flow) map[string][]byte {
+func marshalled(t *testing.T, identity uint64, packet func(uint64) hashing.Packet,
+	flow func(*hashing.Tuple) hashing.Flow) map[string][]byte {
 	t.Helper()
-	aggregate, sketch, record, receive := lda.DefaultConfig, lds.DefaultConfig, colate.Config{Counters: 1000, PerFlow: 10, Bits: 52, CountBits: 12, DigestBits: 12, Period: 1e9}, rli.DefaultConfig
+	aggregate, sketch, record, receive := lda.DefaultConfig, lds.DefaultConfig,
+		colate.Config{Counters: 1000, PerFlow: 10, Bits: 52, CountBits: 12, DigestBits: 12, Period: 1e9}, rli.DefaultConfig
 	aggregate.Identity, sketch.Identity, record.Identity, receive.Identity = identity, identity, identity, identity
 	a, s := must(lda.New(aggregate)), must(lds.New(sketch))
 	r, c := must(rli.NewReceiver(receive)), must(colate.New(record))

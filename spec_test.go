@@ -93,7 +93,8 @@ func (s *spec) makeControl() {
 	}{
 		{"start marker", &none, session.Frame{Kind: session.Start, Fingerprint: 1, Session: 2, Interval: 3}},
 		{"end marker, clock set, tagged", &secret, session.Frame{Kind: session.End, ClockSet: true, Fingerprint: 1, Session: 2, Interval: 3}},
-		{"part 1 of 2, tagged", &secret, session.Frame{Kind: session.Part, Fingerprint: 1, Session: 2, Interval: 3, Part: 1, Parts: 2, Payload: []byte("bytes")}},
+		{"part 1 of 2, tagged", &secret, session.Frame{Kind: session.Part, Fingerprint: 1, Session: 2, Interval: 3, Part: 1, Parts: 2,
+			Payload: []byte("bytes")}},
 	} {
 		text := ""
 		if c.key == &secret {

@@ -100,7 +100,8 @@ func matching(all []experiment.Experiment, name string) ([]int, error) {
 		}
 		return runnable, nil
 	}
-	return nil, fmt.Errorf("no experiment %q: did you mean %s? (without arguments the command lists them)", name, strings.Join(closest(all, name), ", "))
+	return nil, fmt.Errorf("no experiment %q: did you mean %s? (without arguments the command lists them)", name,
+		strings.Join(closest(all, name), ", "))
 }
 
 // closest are the three names nearest to one that does not exist.

@@ -166,7 +166,8 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	_, stderr, err := commanded(coins(), "-h")
-	if exitCode(err) != 0 || !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr, "beginning of") || !strings.Contains(stderr, "-quick") {
+	if exitCode(err) != 0 || !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr, "beginning of") ||
+		!strings.Contains(stderr, "-quick") {
 		t.Errorf("-h: %v, %s", err, stderr)
 	}
 }

@@ -63,7 +63,8 @@ func resultsPage(all []experiment.Experiment, dir string) (string, error) {
 
 // speeds are the benchmarks on the page, by the name of what measured them.
 var speeds = []struct{ name, title, pattern string }{
-	{"speed", "Updates", `^(LDAUpdate/2banks|LDABatch|HeaderToLDA|Digest40|LDSUpdate/4x17500-1MiB(-batch32)?$|COLATEUpdate/.*default|RLIUpdate/.*counters$)`},
+	{"speed", "Updates", `^(LDAUpdate/2banks|LDABatch|HeaderToLDA|Digest40|LDSUpdate/4x17500-1MiB(-batch32)?$|` +
+		`COLATEUpdate/.*default|RLIUpdate/.*counters$)`},
 	{"peers", "Beside what people use today, both points together", `^(Live|Pipeline/.*1M|FlowPipeline/.*1M)`},
 }
 

@@ -31,11 +31,13 @@ func TestResults(t *testing.T) {
 	if strings.Contains(page, "Aces") || strings.Contains(page, "## Speed") {
 		t.Error("the page has what was not measured")
 	}
-	if err := os.WriteFile(filepath.Join(dir, "speed.txt"), []byte(strings.ReplaceAll(spoken, "LDA/two|banks", "LDABatch")), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "speed.txt"), []byte(strings.ReplaceAll(spoken, "LDA/two|banks", "LDABatch")),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	page, err := resultsPage(coins(), dir)
-	if err != nil || !strings.Contains(page, "| benchmark | ns/op | Mpkt/s | of the least | allocs/op |\n| --- | ---: | ---: | ---: | ---: |\n| LDABatch | 1.2 |") {
+	if err != nil || !strings.Contains(page, "| benchmark | ns/op | Mpkt/s | of the least | allocs/op |\n"+
+		"| --- | ---: | ---: | ---: | ---: |\n| LDABatch | 1.2 |") {
 		t.Errorf("the page lacks the speed: %v\n%s", err, page)
 	}
 }

@@ -104,7 +104,8 @@ func replaceTables(all []experiment.Experiment, text, dir string) (string, []str
 			out.WriteString(line)
 			m := opening.FindStringSubmatch(plain)
 			if m == nil {
-				problems = append(problems, fmt.Errorf("%s: want <!-- bench:NAME -->, <!-- bench:NAME/TABLE --> or <!-- bench:speed PATTERN -->", plain))
+				problems = append(problems,
+					fmt.Errorf("%s: want <!-- bench:NAME -->, <!-- bench:NAME/TABLE --> or <!-- bench:speed PATTERN -->", plain))
 				continue
 			}
 			table, err := markdownFor(all, dir, m[1], m[2], m[3])
@@ -169,7 +170,8 @@ func markdownFor(all []experiment.Experiment, dir, name, part, pattern string) (
 	if err := json.Compact(&config, r.Config); err != nil {
 		return "", fmt.Errorf("%s: Config: %w", name, err)
 	}
-	fmt.Fprintf(&out, "\n<details><summary><sub><code>%s</code>: seed %d, configuration</sub></summary>\n\n```json\n%s\n```\n\n</details>\n", r.Command(), r.Seed, strings.TrimSpace(config.String()))
+	fmt.Fprintf(&out, "\n<details><summary><sub><code>%s</code>: seed %d, "+
+		"configuration</sub></summary>\n\n```json\n%s\n```\n\n</details>\n", r.Command(), r.Seed, strings.TrimSpace(config.String()))
 	return out.String(), nil
 }
 
@@ -230,7 +232,8 @@ func headlines(all []experiment.Experiment, dir, pattern string) (string, error)
 	if first.Quick {
 		kind = " -quick"
 	}
-	fmt.Fprintf(&out, "\n<sub>`go run ./bench -seed %d%s -all`: seed %d; each configuration is in `out/EXPERIMENT.json`</sub>\n", first.Seed, kind, first.Seed)
+	fmt.Fprintf(&out, "\n<sub>`go run ./bench -seed %d%s -all`: seed %d; each configuration is in `out/EXPERIMENT.json`</sub>\n",
+		first.Seed, kind, first.Seed)
 	return out.String(), nil
 }
 

@@ -52,7 +52,8 @@ func TestRewriteTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		source := "\n<details><summary><sub><code>go run ./bench -seed 1 coin-1</code>: seed 1, configuration</sub></summary>\n\n```json\n{\"n\":100}\n```\n\n</details>\n<!-- /bench -->\n"
+		source := "\n<details><summary><sub><code>go run ./bench -seed 1 coin-1</code>: seed 1, " +
+			"configuration</sub></summary>\n\n```json\n{\"n\":100}\n```\n\n</details>\n<!-- /bench -->\n"
 		want := "# Title\n\n<!-- bench:coin-1 -->\n" +
 			"| what | paper | measured | verdict |\n| --- | --- | --- | --- |\n| heads | 0.5 | Y1 | as good |\n" + source +
 			"between\n<!-- bench:coin-1/t -->\n| x | y |\n| --- | ---: |\n| first | Y0 |\n" + source +
@@ -61,7 +62,8 @@ func TestRewriteTables(t *testing.T) {
 			"\n<sub>`go run ./bench -seed 1 -all`: seed 1; each configuration is in `out/EXPERIMENT.json`</sub>\n<!-- /bench -->\n" +
 			"<!-- bench:speed LDA -->\n| benchmark | ns/op | Mpkt/s | x-floor | allocs/op |\n| --- | ---: | ---: | ---: | ---: |\n" +
 			"| LDA/two\\|banks | 1.2 | 833 | 2.2 | 0 |\n" +
-			"\n<sub>`go test -run '^$' -bench . -benchtime 0.5s ./bench | tee out/speed.txt`, on Some CPU: fast, linux/amd64</sub>\n<!-- /bench -->\n" +
+			"\n<sub>`go test -run '^$' -bench . -benchtime 0.5s ./bench | tee out/speed.txt`, on Some CPU: fast, " +
+			"linux/amd64</sub>\n<!-- /bench -->\n" +
 			"```\n<!-- bench:an-example -->\n```\nthe end, no newline"
 		want = strings.NewReplacer("Y0", plotted(t, dir, 0), "Y1", plotted(t, dir, 1)).Replace(want)
 		if diff := cmp.Diff(want, string(got)); diff != "" {
@@ -131,7 +133,8 @@ func TestPictures(t *testing.T) {
 	if want := "![Heads](bench/pictures/coin-1-heads.svg)\n\nFair.\n"; !strings.Contains(text, want) {
 		t.Errorf("the text is %q, want %q in it", text, want)
 	}
-	if got, want := read(t, filepath.Join(filepath.Dir(readme), "bench/pictures/coin-1-heads.svg")), read(t, filepath.Join(dir, "coin-1-heads.svg")); got != want {
+	if got, want := read(t, filepath.Join(filepath.Dir(readme), "bench/pictures/coin-1-heads.svg")),
+		read(t, filepath.Join(dir, "coin-1-heads.svg")); got != want {
 		t.Error("the picture is not the figure")
 	}
 }

@@ -295,7 +295,8 @@ func TestIntervalsOfNothing(t *testing.T) {
 			}
 		}
 	}
-	for _, bad := range []Delay{{}, {Mean: nan, StdDev: 1, N: 1}, {Mean: inf, N: 1}, {StdDev: -1, N: 1}, {StdDev: nan, N: 1}, {StdDev: inf, N: 1}} {
+	for _, bad := range []Delay{{}, {Mean: nan, StdDev: 1, N: 1}, {Mean: inf, N: 1}, {StdDev: -1, N: 1}, {StdDev: nan, N: 1},
+		{StdDev: inf, N: 1}} {
 		for _, got := range []Interval{HoeffdingInterval(bad, 0.9), NormalInterval(bad, 0.9), StudentInterval(bad, 5, 0.9)} {
 			if got != anywhere {
 				t.Errorf("%+v: %+v", bad, got)
@@ -305,7 +306,8 @@ func TestIntervalsOfNothing(t *testing.T) {
 	if got := StudentInterval(good, 0, 0.9); got != anywhere {
 		t.Errorf("no degrees of freedom: %+v", got)
 	}
-	for _, got := range []Interval{DeviationInterval(1, 0, 0.9), DeviationInterval(-1, 5, 0.9), DeviationInterval(nan, 5, 0.9), DeviationInterval(inf, 5, 0.9)} {
+	for _, got := range []Interval{DeviationInterval(1, 0, 0.9), DeviationInterval(-1, 5, 0.9), DeviationInterval(nan, 5, 0.9),
+		DeviationInterval(inf, 5, 0.9)} {
 		if got != nonNegative {
 			t.Errorf("bad deviation: %+v", got)
 		}

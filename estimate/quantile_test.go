@@ -194,7 +194,8 @@ func TestRankErrorCoverage(t *testing.T) {
 	if got := float64(withinLess) / trials; got >= low {
 		t.Errorf("the check accepts three quarters of it, which holds %v", got)
 	}
-	for _, got := range []float64{RankError(0, 0.9), RankError(-1, 0.9), RankError(100, 0), RankError(100, 1), RankError(100, math.NaN()), RankError(1, 0.9)} {
+	for _, got := range []float64{RankError(0, 0.9), RankError(-1, 0.9), RankError(100, 0), RankError(100, 1),
+		RankError(100, math.NaN()), RankError(1, 0.9)} {
 		if got != 1 {
 			t.Errorf("rank error of nothing: %v", got)
 		}

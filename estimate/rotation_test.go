@@ -141,7 +141,8 @@ func TestRotationAllocatesNothing(t *testing.T) {
 
 func TestInvalidNamesValueAndRange(t *testing.T) {
 	err := estimate.Invalid("lda", "Rows", 3, "a power of two from 1 to 16777216")
-	if want := "lda: invalid configuration: Rows is 3, want a power of two from 1 to 16777216"; err.Error() != want || !errors.Is(err, estimate.ErrConfig) {
+	if want := "lda: invalid configuration: Rows is 3, want a power of two from 1 to 16777216"; err.Error() != want ||
+		!errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("%q, want %q, of ErrConfig", err, want)
 	}
 }

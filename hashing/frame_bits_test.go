@@ -86,7 +86,8 @@ func TestFrameBits(t *testing.T) {
 				{"first payload", 4, 0, newPacket},
 				{"later payload", 4, 0, nothing},
 			})},
-		{"UDP with IP options", ether4 + "46 00 003c 1234 4000 40 11 beef 0a000001 0a000002 94040000 0035 1000 0024 0000 " + strings.Repeat(data, 4),
+		{"UDP with IP options", ether4 + "46 00 003c 1234 4000 40 11 beef 0a000001 0a000002 94040000 0035 1000 0024 0000 " +
+			strings.Repeat(data, 4),
 			join(ethernet, ip4, []region{
 				{"options", 4, 0, nothing},
 				{"ports", 4, 0, newFlow},
@@ -104,14 +105,16 @@ func TestFrameBits(t *testing.T) {
 				{"header, first payload", 24, 0, newPacket},
 				{"later payload", 8, 0, nothing},
 			})},
-		{"hop-by-hop options", ether6 + "60000000 0010 00 40 20010db8000000000000000000000001 20010db8000000000000000000000002 11 00 3e0400000000 0035 1000 0008 0000",
+		{"hop-by-hop options", ether6 + "60000000 0010 00 40 20010db8000000000000000000000001 20010db8000000000000000000000002 11 00 " +
+			"3e0400000000 0035 1000 0008 0000",
 			join(ethernet, ip6, []region{addresses6,
 				{"next header, length", 2, 0, newShape},
 				{"options", 6, 0, nothing},
 				{"ports", 4, 0, newFlow},
 				{"length, checksum", 4, 0, newPacket},
 			})},
-		{"IPv6 fragment", ether6 + "60000000 0010 2c 40 20010db8000000000000000000000001 20010db8000000000000000000000002 11 00 0809 00000007 0035 1000 0008 0000",
+		{"IPv6 fragment", ether6 + "60000000 0010 2c 40 20010db8000000000000000000000001 20010db8000000000000000000000002 11 00 0809 " +
+			"00000007 0035 1000 0008 0000",
 			join(ethernet, ip6, []region{addresses6,
 				{"next header", 1, 0, newShape},
 				{"reserved", 1, 0, nothing},

@@ -107,7 +107,8 @@ func checkAgainstReference(t testing.TB, link hashing.Link, frame []byte) error 
 		return err
 	}
 	if f.Tuple != want.tuple || f.Length != want.length || f.Fragment != want.fragment || f.Cut != want.cut || f.Tunnels != want.tunnels {
-		t.Errorf("link %d, frame %x:\n got %v length %d, fragment %v, cut %v, tunnels %d\nwant %v length %d, fragment %v, cut %v, tunnels %d", link, frame,
+		t.Errorf("link %d, frame %x:\n got %v length %d, fragment %v, cut %v, tunnels %d\nwant %v length %d, fragment %v, cut %v, "+
+			"tunnels %d", link, frame,
 			f.Tuple, f.Length, f.Fragment, f.Cut, f.Tunnels, want.tuple, want.length, want.fragment, want.cut, want.tunnels)
 	}
 	if got, want := f.Digest(seed), hashing.Digest(seed, want.hashed); got != want {
@@ -133,7 +134,8 @@ func TestFrameStrangeCaptures(t *testing.T) {
 		}
 	}
 	t.Logf("%d frames, %d parsed; by link type %v", frames, parsed, links)
-	for _, link := range []hashing.Link{hashing.LinkNull, hashing.LinkEthernet, hashing.LinkRaw, hashing.LinkCooked, hashing.LinkIPv4, hashing.LinkIPv6} {
+	for _, link := range []hashing.Link{hashing.LinkNull, hashing.LinkEthernet, hashing.LinkRaw, hashing.LinkCooked, hashing.LinkIPv4,
+		hashing.LinkIPv6} {
 		if links[link] == 0 {
 			t.Errorf("no frame of link type %d was parsed", link)
 		}

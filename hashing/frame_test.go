@@ -111,7 +111,8 @@ func TestFrameEncapsulations(t *testing.T) {
 		{"Frame Relay SNAP", hashing.LinkRelayDir, "00 1841 03 00 80 000000 0800 ", v4},
 		{"Frame Relay bridged", hashing.LinkRelay, "1841 03 00 80 0080c2 0007 " + macs + "0800 ", v4},
 		{"802.11", hashing.LinkWireless, "0801 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 ", v4},
-		{"802.11 QoS between access points", hashing.LinkWireless, "8803 0000 020000000001 020000000002 020000000003 3012 020000000004 0000 aaaa03 000000 86dd ", v6},
+		{"802.11 QoS between access points", hashing.LinkWireless, "8803 0000 020000000001 020000000002 020000000003 3012 020000000004 " +
+			"0000 aaaa03 000000 86dd ", v6},
 		{"radiotap", hashing.LinkRadiotap, "0000 0900 00000000 00 0802 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 ", v4},
 		{"ATM", hashing.LinkATM, "aaaa03 000000 0800 ", v4},
 		{"SunATM", hashing.LinkSunATM, "02 00 0021 aaaa03 000000 86dd ", v6},
@@ -200,7 +201,8 @@ func TestFramePackets(t *testing.T) {
 			tuple(6, "10.0.0.1:0", "10.0.0.2:0"), 23, false, false},
 		{"TCP, eight bytes", "45 00 001c 0000 0000 40 06 0000 0a000001 0a000002 03e8 01bb 00000001",
 			tuple(6, "10.0.0.1:1000", "10.0.0.2:443"), 28, false, false},
-		{"TCP, header longer than the packet", "45 00 0028 0000 0000 40 06 0000 0a000001 0a000002 03e8 01bb 00000001 00000002 f010 0000 0000 0000",
+		{"TCP, header longer than the packet", "45 00 0028 0000 0000 40 06 0000 0a000001 0a000002 03e8 01bb 00000001 00000002 f010 " +
+			"0000 0000 0000",
 			tuple(6, "10.0.0.1:1000", "10.0.0.2:443"), 40, false, false},
 		{"first fragment", "45 00 001c 0001 2000 40 11 0000 0a000001 0a000002 0035 1000 0100 0000",
 			tuple(17, "10.0.0.1:53", "10.0.0.2:4096"), 28, true, false},
@@ -291,8 +293,10 @@ func TestFrameRefused(t *testing.T) {
 		{"pseudowire of ARP", hashing.LinkEthernet, macs + "8847 000021ff 00000000 " + macs + "0806", hashing.ErrNotIP},
 		{"MACsec, encrypted", hashing.LinkEthernet, macs + "88e5 0c 00 00000001 0800 " + tcp4, hashing.ErrNotIP},
 		{"NSH of too few words", hashing.LinkEthernet, macs + "894f 0fc1 01 01 00000101 " + tcp4, hashing.ErrMalformed},
-		{"802.11, encrypted", hashing.LinkWireless, "0841 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 " + tcp4, hashing.ErrNotIP},
-		{"802.11 beacon", hashing.LinkWireless, "8000 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 " + tcp4, hashing.ErrNotIP},
+		{"802.11, encrypted", hashing.LinkWireless, "0841 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 " +
+			tcp4, hashing.ErrNotIP},
+		{"802.11 beacon", hashing.LinkWireless, "8000 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 " +
+			tcp4, hashing.ErrNotIP},
 		{"Frame Relay LMI", hashing.LinkRelay, "0001 03 08 0075 " + tcp4, hashing.ErrNotIP},
 		{"PPPoE echo", hashing.LinkEthernet, macs + "8864 11 00 0001 000a c021 0901", hashing.ErrNotIP},
 		{"PPPoE discovery code", hashing.LinkEthernet, macs + "8864 11 09 0001 0000 0021 " + tcp4, hashing.ErrNotIP},
@@ -306,9 +310,11 @@ func TestFrameRefused(t *testing.T) {
 		{"header of 16 bytes", hashing.LinkRaw, "44" + tcp4[2:] + tcp, hashing.ErrMalformed},
 		{"total length below header's", hashing.LinkRaw, "45 00 0013" + tcp4[10:] + tcp, hashing.ErrMalformed},
 		{"extension beyond the packet", hashing.LinkRaw,
-			"60000000 0008 00 40 20010db8000000000000000000000001 20010db8000000000000000000000002 11 01 01040000 0000 0000000000000000", hashing.ErrMalformed},
+			"60000000 0008 00 40 20010db8000000000000000000000001 20010db8000000000000000000000002 11 01 01040000 0000 0000000000000000",
+			hashing.ErrMalformed},
 		{"17 extension headers", hashing.LinkRaw,
-			"60000000 0100 3c 40 20010db8000000000000000000000001 20010db8000000000000000000000002 " + strings.Repeat("3c 00 010400000000", 16) + "11 00 010400000000 0035 1000 0008 0000", hashing.ErrMalformed},
+			"60000000 0100 3c 40 20010db8000000000000000000000001 20010db8000000000000000000000002 " +
+				strings.Repeat("3c 00 010400000000", 16) + "11 00 010400000000 0035 1000 0008 0000", hashing.ErrMalformed},
 
 		{"no port", hashing.LinkRaw, tcp4 + "03e8 01", hashing.ErrTruncated},
 		{"IPv4 options cut", hashing.LinkRaw, "4f 00 0100" + tcp4[10:] + tcp, hashing.ErrTruncated},
@@ -375,7 +381,8 @@ func FuzzParse(f *testing.F) {
 		{hashing.LinkCooked2, "86dd 0000 00000002 0001 00 06 0200000000010000 " + tcp6},
 		{hashing.LinkNull, "02000000 " + tcp4},
 		{hashing.LinkRelay, "1841 03 00 80 000000 0800 " + tcp4 + tcp},
-		{hashing.LinkRadiotap, "0000 0900 00000000 00 8802 0000 020000000001 020000000002 020000000003 3012 0000 aaaa03 000000 0800 " + tcp4 + tcp},
+		{hashing.LinkRadiotap, "0000 0900 00000000 00 8802 0000 020000000001 020000000002 020000000003 3012 0000 aaaa03 000000 0800 " +
+			tcp4 + tcp},
 		{hashing.LinkNFLOG, "02 00 0000 0800 0100 08000103 3400 0900 " + tcp4 + tcp + data},
 		{hashing.LinkRaw, "46 00 0024 0000 2000 40 11 0000 0a000001 0a000002 94040000 0035 1000 000c 0000 01020304"},
 		{hashing.LinkRaw, "60000000 0038 00 40 20010db8000000000000000000000001 20010db8000000000000000000000002 2b 00 010400000000 " +

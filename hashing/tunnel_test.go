@@ -125,7 +125,8 @@ func TestTunnelDepth(t *testing.T) {
 // What a tunnel carries and does not count for IP leaves it as it is; what the
 // capture ends within is told.
 func TestTunnelsNotEntered(t *testing.T) {
-	arp := outerUDP(4789, 64) + "08000000 00001200 " + macs + "0806 0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000002 " + strings.Repeat("00", 18)
+	arp := outerUDP(4789, 64) + "08000000 00001200 " + macs +
+		"0806 0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000002 " + strings.Repeat("00", 18)
 	if f := mustParse(t, hashing.LinkRaw, unhex(arp)); f.Tunnels != 0 || f.Cut || f.Tuple.DstPort != 4789 {
 		t.Errorf("ARP in VXLAN: %+v", f)
 	}

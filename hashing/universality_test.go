@@ -191,7 +191,8 @@ func TestFamiliesAvalanche(t *testing.T) {
 	// With one seed a linear hash does not avalanche: each input bit flips
 	// the same bits always. The check must see that.
 	h3 := must(hashing.NewH3(7, 8))
-	if worst, cells := worstAvalanche(rng, 8, 1024, 1, func(_ int, b []byte) uint64 { return h3.Word(word(b)) }); worst <= biasBound(1024, cells) {
+	if worst, cells := worstAvalanche(rng, 8, 1024, 1,
+		func(_ int, b []byte) uint64 { return h3.Word(word(b)) }); worst <= biasBound(1024, cells) {
 		t.Errorf("H3 with one seed passes: %.3f", worst)
 	}
 }

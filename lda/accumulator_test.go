@@ -88,7 +88,8 @@ func TestCrossingSpoilsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := r.MeanInterval(0.99); !near(r.Mean, run.truth.Mean(), 0.003) || !i.Contains(run.truth.Mean()) || float64(r.N) < 0.97*float64(r.Received) {
+	if i := r.MeanInterval(0.99); !near(r.Mean, run.truth.Mean(), 0.003) || !i.Contains(run.truth.Mean()) ||
+		float64(r.N) < 0.97*float64(r.Received) {
 		t.Errorf("%+v, interval %+v, want a mean of %v of all packets", r, i, run.truth.Mean())
 	}
 	if got := float64(r.Crossed) / float64(r.Received); got < 0.05 || got > 0.105 {
@@ -394,7 +395,8 @@ func TestResultInJSON(t *testing.T) {
 	if diff := cmp.Diff(r, back); diff != "" {
 		t.Errorf("through JSON (-before +after):\n%s", diff)
 	}
-	if r.MeanInterval(0.98) != back.MeanInterval(0.98) || r.DeviationInterval(0.98) != back.DeviationInterval(0.98) || !back.MeanInterval(0.98).Bounded() {
+	if r.MeanInterval(0.98) != back.MeanInterval(0.98) || r.DeviationInterval(0.98) != back.DeviationInterval(0.98) ||
+		!back.MeanInterval(0.98).Bounded() {
 		t.Errorf("interval %+v became %+v", r.MeanInterval(0.98), back.MeanInterval(0.98))
 	}
 	if _, err := json.Marshal((&Result{}).MeanInterval(0.98)); err != nil {

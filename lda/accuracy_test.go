@@ -141,7 +141,8 @@ func TestCoverage(t *testing.T) {
 				narrow.add(estimate.HoeffdingInterval(all, confidence).Contains(truth))
 				sampled.add(estimate.ProportionInterval(10*e.Lost, 10*e.Sent, confidence).Contains(loss))
 			})
-			t.Logf("%s, loss %v: mean %d, central limit %d, deviation %d, loss %d of %d", law, loss, mean.hits, central.hits, deviation.hits, losses.hits, times)
+			t.Logf("%s, loss %v: mean %d, central limit %d, deviation %d, loss %d of %d", law, loss, mean.hits, central.hits, deviation.hits,
+				losses.hits, times)
 			if losses.hits += slack; !enough(mean) || !enough(losses) {
 				t.Errorf("%s, loss %v: mean covered %d times, loss %d, of %d", law, loss, mean.hits, losses.hits-slack, times)
 			}

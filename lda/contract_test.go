@@ -171,7 +171,8 @@ func TestClasses(t *testing.T) {
 	for class := range singles {
 		packets := traffic(uint64(class), c.Identity, 500, 0.01, 0)
 		singles[class][0], singles[class][1] = pair(t, c, packets)
-		feed(packets, func(p hashing.Packet, at int64) { up.Update(class, p, at) }, func(p hashing.Packet, at int64) { down.Update(class, p, at) })
+		feed(packets, func(p hashing.Packet, at int64) { up.Update(class, p, at) },
+			func(p hashing.Packet, at int64) { down.Update(class, p, at) })
 	}
 	for class := range singles {
 		assertSame(t, "class", up.Class(class), singles[class][0])

@@ -262,7 +262,8 @@ func (p Forecast) String() string {
 	}
 	fmt.Fprintf(&s, "%d bytes in memory, %d on the wire\n\n", c.MemorySize(), c.EncodedSize())
 	fmt.Fprintf(&s, "in %.4g %% of intervals at least\n", 100*p.Demand.Share)
-	fmt.Fprintf(&s, "%10s %12s %8s %14s %14s %10s\n", "loss", "sample", "cells", fmt.Sprintf("mean ±, %.4g %%", 100*p.Demand.Confidence), "deviation ±", "alone")
+	fmt.Fprintf(&s, "%10s %12s %8s %14s %14s %10s\n", "loss", "sample", "cells",
+		fmt.Sprintf("mean ±, %.4g %%", 100*p.Demand.Confidence), "deviation ±", "alone")
 	for _, e := range p.Expect {
 		fmt.Fprintf(&s, "%8.4g %% %12.0f %8.0f %12.3g %% %12.3g %% %10.0f\n", 100*e.Loss, e.Sample, e.Usable,
 			100*e.MeanError(p.Demand.Variation, p.Demand.Confidence), 100*e.DeviationError(), e.Alone)

@@ -60,7 +60,8 @@ func (d Distribution) Quantile(p, confidence float64) (Quantile, error) {
 		err = estimate.ErrNoSamples
 	}
 	if err != nil {
-		return Quantile{P: p, Samples: q.Samples}, fmt.Errorf("lda: %w: %d delays do not bound quantile %v with confidence %v", err, q.Samples, p, confidence)
+		return Quantile{P: p, Samples: q.Samples},
+			fmt.Errorf("lda: %w: %d delays do not bound quantile %v with confidence %v", err, q.Samples, p, confidence)
 	}
 	return q, nil
 }

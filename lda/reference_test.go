@@ -183,7 +183,8 @@ func configs() []Config {
 	return []Config{
 		twoBanks(1),
 		{Identity: 2, Banks: [MaxBanks]Bank{{Rows: 128, Shift: 1}}, SumBits: 64, DigestBits: 16},
-		{Identity: 3, Banks: [MaxBanks]Bank{{Rows: 16, Shift: 1}, {Rows: 1, Shift: 3}, {Rows: 32, Shift: 4}, {Rows: 64, Shift: 6}}, SumBits: 33, DigestBits: 9},
+		{Identity: 3, Banks: [MaxBanks]Bank{{Rows: 16, Shift: 1}, {Rows: 1, Shift: 3}, {Rows: 32, Shift: 4}, {Rows: 64, Shift: 6}},
+			SumBits: 33, DigestBits: 9},
 		{Identity: 4, Banks: [MaxBanks]Bank{{Rows: 256, Shift: 0}}, SumBits: 48, DigestBits: 32},
 		DefaultConfig,
 	}
@@ -318,7 +319,8 @@ func TestNothingUsable(t *testing.T) {
 	if !errors.Is(err, estimate.ErrNoSamples) || r.Sent != 3000 || r.Lost != 3000 || r.Received != 0 {
 		t.Errorf("all lost: %+v, %v; want ErrNoSamples and right counts", r, err)
 	}
-	for name, f := range map[string]func(a, b *Aggregator) (float64, error){"collapsed": Paper.CollapsedVariance, "paired": Paper.PairedVariance} {
+	for name, f := range map[string]func(a, b *Aggregator) (float64, error){"collapsed": Paper.CollapsedVariance,
+		"paired": Paper.PairedVariance} {
 		if v, err := f(up, down); !errors.Is(err, estimate.ErrNoSamples) {
 			t.Errorf("all lost: %s variance %v, %v, want ErrNoSamples", name, v, err)
 		}
@@ -328,7 +330,8 @@ func TestNothingUsable(t *testing.T) {
 		t.Errorf("empty: %v, want ErrNoSamples", err)
 	}
 	up, down = pair(t, Config{Banks: [MaxBanks]Bank{{Rows: 1}}, SumBits: 40}, traffic(1, 0, 100, 0, 0))
-	for name, f := range map[string]func(a, b *Aggregator) (float64, error){"collapsed": Paper.CollapsedVariance, "paired": Paper.PairedVariance} {
+	for name, f := range map[string]func(a, b *Aggregator) (float64, error){"collapsed": Paper.CollapsedVariance,
+		"paired": Paper.PairedVariance} {
 		if v, err := f(up, down); !errors.Is(err, estimate.ErrNoSamples) {
 			t.Errorf("no two rows: %s variance %v, %v, want ErrNoSamples", name, v, err)
 		}

@@ -57,9 +57,10 @@ func hops(t testing.TB) map[string]Hop {
 		"by flow":     must(NewMultipath(ByFlow, 1, lossyLink, slow))(t),
 		"round robin": must(NewMultipath(RoundRobin, 1, lossyLink, slow, lossyLink))(t),
 		"at random":   must(NewMultipath(AtRandom, 1, lossyLink, slow))(t),
-		"resequenced": chain(must(NewMultipath(AtRandom, 1, lossyLink, slow))(t), must(NewResequencer(ResequencerConfig{Window: 64, Timeout: 20000}))(t)),
-		"chain":       chain(fifo(lossyLink), must(NewScheduler(scheduler))(t), must(NewMultipath(ByFlow, 1, slow, slow))(t)),
-		"crossed":     crossed,
+		"resequenced": chain(must(NewMultipath(AtRandom, 1, lossyLink, slow))(t),
+			must(NewResequencer(ResequencerConfig{Window: 64, Timeout: 20000}))(t)),
+		"chain":   chain(fifo(lossyLink), must(NewScheduler(scheduler))(t), must(NewMultipath(ByFlow, 1, slow, slow))(t)),
+		"crossed": crossed,
 	}
 }
 

@@ -47,7 +47,8 @@ func TestRand(t *testing.T) {
 	if first != same.Rand("a").Uint64() {
 		t.Error("one seed and purpose give two sequences")
 	}
-	if first == r.Rand("b").Uint64() || first == other.Rand("a").Uint64() || r.SeedOf("a") == r.SeedOf("b") || r.SeedOf("a") == other.SeedOf("a") {
+	if first == r.Rand("b").Uint64() || first == other.Rand("a").Uint64() || r.SeedOf("a") == r.SeedOf("b") ||
+		r.SeedOf("a") == other.SeedOf("a") {
 		t.Error("different seeds or purposes give one sequence")
 	}
 }
@@ -85,7 +86,8 @@ func TestSaveAndLoad(t *testing.T) {
 		if want := "go run ./bench -seed 7 -quick coin-1"; r.Command() != want {
 			t.Errorf("command %q, want %q", r.Command(), want)
 		}
-		if r.Title != "Heads" || r.Claims[0] != everything().Claims[0] || r.Figures[1].File != "coin-1-b.svg" || r.Tables[0].Rows[0][1] != "2" || r.Notes[0] != "Note." {
+		if r.Title != "Heads" || r.Claims[0] != everything().Claims[0] || r.Figures[1].File != "coin-1-b.svg" ||
+			r.Tables[0].Rows[0][1] != "2" || r.Notes[0] != "Note." {
 			t.Errorf("loaded %+v", r)
 		}
 		files := map[string][]byte{}

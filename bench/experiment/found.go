@@ -17,7 +17,8 @@ type findings struct {
 }
 
 func (f *findings) result() Result {
-	return Result{Claims: values(f.claims), Figures: values(f.figures), Tables: values(f.tables), Notes: f.notes, Config: f.config, Outside: f.outside}
+	return Result{Claims: values(f.claims), Figures: values(f.figures), Tables: values(f.tables), Notes: f.notes, Config: f.config,
+		Outside: f.outside}
 }
 
 func values[T any](list []*T) []T {

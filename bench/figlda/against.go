@@ -148,5 +148,6 @@ func judgeWidths(run *experiment.Run, contests []contest) {
 	}
 	run.Between("half width of the 98 % intervals by eq. (1) below 0.1 % loss, greatest of all runs", "≤ 25 % of the mean", low, 0, 0.25, 0)
 	run.Between("the same up to 10 % loss", "a factor below 2", high, 0, 1, 0)
-	run.Between("greatest error of the mean of all runs where the loss is about what a bank is tuned to", "0.17 %", worst, 0, 0.0017, chance(1))
+	run.Between("greatest error of the mean of all runs where the loss is about what a bank is tuned to", "0.17 %", worst, 0, 0.0017,
+		chance(1))
 }

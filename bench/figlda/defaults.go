@@ -15,7 +15,8 @@ import (
 // ldaDefaults tries the default Config over the whole range it is for.
 var ldaDefaults = experiment.Experiment{
 	Name: "ours-lda-defaults", Group: ours, Title: "The default Config over its range",
-	Claim:  "10⁴ to 10⁷ packets an interval and losses of 0 to 30 % by one Config: its deviation without loss, its sample against the best banks for each loss.",
+	Claim: "10⁴ to 10⁷ packets an interval and losses of 0 to 30 % by one Config: its deviation without loss, " +
+		"its sample against the best banks for each loss.",
 	Weight: 60, Quick: 2,
 	Measure: func(run *experiment.Run) {
 		run.Part(0, 2)

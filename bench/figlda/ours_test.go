@@ -103,7 +103,8 @@ func passing(id uint64, in, out int64) figreal.Passing {
 func TestCut(t *testing.T) {
 	packets := []figreal.Passing{passing(1, 0, 10), passing(2, 90, 120), passing(3, 100, 150), {ID: hashing.Word(1, 4), In: 130, Lost: true}}
 	c := newCut(packets, 100)
-	if len(c.exact) != 2 || c.exact[0].N() != 1 || c.exact[0].Mean() != 10 || c.exact[1].N() != 1 || c.exact[1].Mean() != 50 || c.longest != 50 {
+	if len(c.exact) != 2 || c.exact[0].N() != 1 || c.exact[0].Mean() != 10 || c.exact[1].N() != 1 || c.exact[1].Mean() != 50 ||
+		c.longest != 50 {
 		t.Fatalf("%+v", c)
 	}
 	config := digestConfig

@@ -111,7 +111,8 @@ func TestSizesAreParetoUpToTheCut(t *testing.T) {
 func TestConfig(t *testing.T) {
 	for _, c := range []Config{
 		{}, {Flows: 10, Packets: 9, Shape: 1, Seconds: 1}, {Flows: 1, Packets: 1, Shape: math.NaN(), Seconds: 1},
-		{Flows: 1, Packets: 1, Shape: 1, Seconds: 0}, {Flows: -1, Packets: 10, Shape: 1, Seconds: 1}, {Flows: 1, Packets: 1, Shape: 1, Seconds: math.Inf(1)},
+		{Flows: 1, Packets: 1, Shape: 1, Seconds: 0}, {Flows: -1, Packets: 10, Shape: 1, Seconds: 1},
+		{Flows: 1, Packets: 1, Shape: 1, Seconds: math.Inf(1)},
 	} {
 		if _, err := New(c); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%+v: %v", c, err)

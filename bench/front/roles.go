@@ -198,7 +198,8 @@ func (j *judge) row(r hoplag.Report, exact, packets float64) string {
 		}
 	}
 	interval := fmt.Sprintf("%s (%s to %s)", hoplag.Format(d.Mean), hoplag.Format(d.MeanInterval95.Low), hoplag.Format(d.MeanInterval95.High))
-	return fmt.Sprintf("%-8s  %8d  %6d  %-34s  %10s  %s", r.Start.Local().Format("15:04:05"), d.Received, d.Lost, interval, hoplag.Format(exact), note)
+	return fmt.Sprintf("%-8s  %8d  %6d  %-34s  %10s  %s", r.Start.Local().Format("15:04:05"), d.Received, d.Lost, interval,
+		hoplag.Format(exact), note)
 }
 
 // verdict sums up, and fails where the reports are not what they should be.

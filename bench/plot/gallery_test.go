@@ -54,7 +54,8 @@ func gallery() map[string]Figure {
 	}
 	figures["slanted"] = Figure{
 		Title: "Long names of categories", X: Axis{Categories: []string{
-			"a direct-mapped lossy table", "a map and a mutex", "sync.Map", "HdrHistogram RecordValue", "Prometheus Observe", "lda.Update, two banks", "lds.Update, four rows"}},
+			"a direct-mapped lossy table", "a map and a mutex", "sync.Map", "HdrHistogram RecordValue", "Prometheus Observe",
+			"lda.Update, two banks", "lds.Update, four rows"}},
 		Y:      Axis{Label: "ns per packet", Scale: Log},
 		Series: []Series{{Kind: Bars, Y: []float64{36, 326, 410, 5.4, 85, 1.1, 4}}},
 	}
@@ -83,14 +84,19 @@ func gallery() map[string]Figure {
 		Series: []Series{{Name: "broken", X: []float64{1, 2, 3, 4, 5, 6, 7}, Y: []float64{1, 10, nan, 100, 0, 10, inf},
 			Low: []float64{0, 5, nan, 50, nan, nan, nan}, High: []float64{2, 20, nan, inf, nan, nan, nan}}},
 	}
-	figures["negative"] = Figure{Title: "Nothing above 0 on a logarithmic axis", Y: Axis{Scale: Log}, Series: []Series{curve("negative", func(float64) float64 { return -1 }, 1, 2)}}
+	figures["negative"] = Figure{Title: "Nothing above 0 on a logarithmic axis", Y: Axis{Scale: Log},
+		Series: []Series{curve("negative", func(float64) float64 { return -1 }, 1, 2)}}
 	figures["empty"] = Figure{Title: "No series", X: Axis{Label: "x", Scale: Log}, Y: Axis{Label: "y"}}
-	figures["point"] = Figure{Title: "One point", X: Axis{Label: "x", Scale: Log}, Y: Axis{Label: "y"}, Series: []Series{curve("one", math.Sqrt, 49)}}
+	figures["point"] = Figure{Title: "One point", X: Axis{Label: "x", Scale: Log}, Y: Axis{Label: "y"},
+		Series: []Series{curve("one", math.Sqrt, 49)}}
 	figures["zero"] = Figure{Title: "One point at zero", Series: []Series{curve("one", math.Sqrt, 0)}}
-	figures["narrow"] = Figure{Title: "Narrow log axis, small and large numbers", X: Axis{Label: "x", Scale: Log}, Y: Axis{Label: "y", Scale: Log},
+	figures["narrow"] = Figure{Title: "Narrow log axis, small and large numbers", X: Axis{Label: "x", Scale: Log},
+		Y:      Axis{Label: "y", Scale: Log},
 		Series: []Series{curve("power", func(x float64) float64 { return math.Pow(x-40, 30) }, 42, 49, 60, 71, 97)}}
-	figures["tiny"] = Figure{Title: "Tiny numbers", X: Axis{Label: "x"}, Y: Axis{Label: "y"}, Series: []Series{curve("tiny", func(x float64) float64 { return 1e-9 * x }, 1, 2, 3)}}
+	figures["tiny"] = Figure{Title: "Tiny numbers", X: Axis{Label: "x"}, Y: Axis{Label: "y"},
+		Series: []Series{curve("tiny", func(x float64) float64 { return 1e-9 * x }, 1, 2, 3)}}
 	figures["bars-log"] = Figure{Title: "Bars at numbers", X: Axis{Label: "rows", Scale: Log}, Y: Axis{Label: "error (%)", Scale: Log},
-		Series: []Series{{Name: "a", Kind: Bars, X: []float64{64, 256, 1024}, Y: []float64{30, 12, 4}}, {Name: "b", Kind: Bars, X: []float64{64, 256, 1024}, Y: []float64{10, 4, 1}}}}
+		Series: []Series{{Name: "a", Kind: Bars, X: []float64{64, 256, 1024}, Y: []float64{30, 12, 4}},
+			{Name: "b", Kind: Bars, X: []float64{64, 256, 1024}, Y: []float64{10, 4, 1}}}}
 	return figures
 }

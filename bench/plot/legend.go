@@ -60,7 +60,8 @@ func (c *canvas) legend() {
 		if c.hidden == 1 {
 			points = "point is"
 		}
-		c.printf(`<text class="note" x="%s" y="%s">%d %s not shown: not a number%s</text>`+"\n", px(c.x.from), px(c.height-margin+2), c.hidden, points, c.orNotPositive())
+		c.printf(`<text class="note" x="%s" y="%s">%d %s not shown: not a number%s</text>`+"\n", px(c.x.from), px(c.height-margin+2),
+			c.hidden, points, c.orNotPositive())
 	}
 }
 

@@ -204,7 +204,8 @@ func spacing(f *Figure, xs []float64) float64 {
 // open begins the document: its name for those who cannot see it, its styles,
 // and the title.
 func (c *canvas) open() {
-	c.printf(`<svg xmlns="http://www.w3.org/2000/svg" class="hoplag-plot" role="img" aria-labelledby="%s-title" viewBox="0 0 %d %s" width="%d" height="%s">`+"\n",
+	c.printf(`<svg xmlns="http://www.w3.org/2000/svg" class="hoplag-plot" role="img" aria-labelledby="%s-title" `+
+		`viewBox="0 0 %d %s" width="%d" height="%s">`+"\n",
 		c.id, width, px(c.height), width, px(c.height))
 	c.printf(`<title id="%s-title">%s</title>`+"\n", c.id, escape(c.figure.Title))
 	c.printf("<style>%s</style>\n", styles)

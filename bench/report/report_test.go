@@ -32,10 +32,11 @@ func written(t *testing.T) string {
 			{What: "edge", Paper: "never", Ours: "once", Verdict: experiment.DoesNotHold},
 			{What: "edge again", Paper: "never", Ours: "twice", Verdict: experiment.DoesNotHold},
 		},
-		Figures: []plot.Figure{{Name: "a", Title: "F & G", Caption: "A <caption>.", Series: []plot.Series{{Name: "s", X: []float64{1}, Y: []float64{2}}}}},
-		Tables:  []experiment.Table{{Title: "Table", Columns: []string{"a", "b"}, Rows: [][]string{{"left", "right"}}}},
-		Notes:   []string{"A note & more."},
-		Config:  map[string]string{"law": "</pre><script>"},
+		Figures: []plot.Figure{{Name: "a", Title: "F & G", Caption: "A <caption>.",
+			Series: []plot.Series{{Name: "s", X: []float64{1}, Y: []float64{2}}}}},
+		Tables: []experiment.Table{{Title: "Table", Columns: []string{"a", "b"}, Rows: [][]string{{"left", "right"}}}},
+		Notes:  []string{"A note & more."},
+		Config: map[string]string{"law": "</pre><script>"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,8 @@ func TestPage(t *testing.T) {
 		`<td class="number"><span class="verdict does-not-hold">2</span></td>`,
 		`href="#coin-1"`, `id="coin-1"`, `href="#card"`, `id="card"`,
 		"prefers-color-scheme", "@media print",
-		`<p class="big">0.501</p>` + "\n<p>the paper: 0.5</p>", `<a href="#coin-1" aria-label="Heads &lt;1&gt;"><svg`, `id="first-coin-1-a-title"`,
+		`<p class="big">0.501</p>` + "\n<p>the paper: 0.5</p>", `<a href="#coin-1" aria-label="Heads &lt;1&gt;"><svg`,
+		`id="first-coin-1-a-title"`,
 		`● 1 as good`, "what 1 of its experiments", "<b>The paper:</b> A quarter.", "<b>Asked:</b> Which?",
 	} {
 		if !strings.Contains(html, want) {

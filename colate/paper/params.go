@@ -86,7 +86,8 @@ func (r Requirements) Solve() (Parameters, error) {
 	unmet := func(p Parameters) bool { return r.excess(p) > 0 }
 	switch {
 	case unmet(r.parameters(low)):
-		return Parameters{}, fmt.Errorf("paper: %w: no number of counters is accurate enough for flows as small as Least, %g: at best the error is %.3g times what Error and DelayPart allow",
+		return Parameters{}, fmt.Errorf("paper: %w: no number of counters is accurate enough for flows as small as Least, %g: "+
+			"at best the error is %.3g times what Error and DelayPart allow",
 			estimate.ErrConfig, r.Least, math.Sqrt(1+r.excess(r.parameters(low))))
 	case !unmet(r.parameters(high)):
 		return Parameters{}, fmt.Errorf("paper: %w: every number of counters is accurate enough; Error, %g, or Least, %g, can be lower",

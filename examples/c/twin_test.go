@@ -32,7 +32,8 @@ func compile(t *testing.T) string {
 		t.Skip("no C compiler here")
 	}
 	point := filepath.Join(t.TempDir(), "point")
-	if out, err := exec.Command(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-o", point, filepath.Join("src", "point.c")).CombinedOutput(); err != nil {
+	if out, err := exec.Command(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-o", point,
+		filepath.Join("src", "point.c")).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return point
@@ -52,7 +53,8 @@ func plain(frame []byte) bool {
 	case 0x0800:
 		return binary.BigEndian.Uint16(frame[at+4:]) > 0
 	case 0x86dd:
-		return len(frame) >= at+2+40 && !bytes.ContainsRune([]byte{0, 43, 44, 51, 60}, rune(frame[at+8])) && binary.BigEndian.Uint16(frame[at+6:]) > 0
+		return len(frame) >= at+2+40 && !bytes.ContainsRune([]byte{0, 43, 44, 51, 60}, rune(frame[at+8])) &&
+			binary.BigEndian.Uint16(frame[at+6:]) > 0
 	}
 	return false
 }

@@ -16,7 +16,8 @@ import (
 
 func TestArguments(t *testing.T) {
 	for _, args := range []string{"-duration 1ms", "-compare 1ms", "-compare 2s", "-rate 1", "-rate NaN", "-bandwidth 0", "more"} {
-		if _, err := parse(strings.Fields(args), io.Discard); err == nil || !strings.Contains(err.Error(), strings.TrimLeft(strings.Fields(args)[0], "-")) {
+		if _, err := parse(strings.Fields(args), io.Discard); err == nil ||
+			!strings.Contains(err.Error(), strings.TrimLeft(strings.Fields(args)[0], "-")) {
 			t.Errorf("%s: error %v, want one that names it", args, err)
 		}
 	}
@@ -34,7 +35,8 @@ func TestRun(t *testing.T) {
 	}
 	var out bytes.Buffer
 	err := run(context.Background(), strings.Fields("-duration 2s -json -rate 5000 -bandwidth 50"), &out, io.Discard)
-	if errors.Is(err, kernel.ErrPrivilege) || errors.Is(err, kernel.ErrUnsupported) || err != nil && strings.Contains(err.Error(), "ip") && out.Len() == 0 {
+	if errors.Is(err, kernel.ErrPrivilege) || errors.Is(err, kernel.ErrUnsupported) ||
+		err != nil && strings.Contains(err.Error(), "ip") && out.Len() == 0 {
 		t.Skipf("not here: %v", err)
 	}
 	if err != nil {
@@ -47,7 +49,8 @@ func TestRun(t *testing.T) {
 		if err := decoder.Decode(&last); err != nil {
 			t.Fatal(err)
 		}
-		if last.MeanMicros == nil || last.ExactMicros == nil || *last.MeanMicros < 0.5**last.ExactMicros || *last.MeanMicros > 2**last.ExactMicros {
+		if last.MeanMicros == nil || last.ExactMicros == nil || *last.MeanMicros < 0.5**last.ExactMicros ||
+			*last.MeanMicros > 2**last.ExactMicros {
 			t.Errorf("%+v: no mean near the exact one", last)
 		}
 	}

@@ -64,7 +64,8 @@ func (o *output) row(f finding) {
 		}
 		return
 	}
-	o.printf("  %8d   %8d of %-6d   %9d   %-50s   %s\n", f.interval, f.missed, f.paths, f.unknown, o.names(f.suspects, true), o.names(f.exact, false))
+	o.printf("  %8d   %8d of %-6d   %9d   %-50s   %s\n", f.interval, f.missed, f.paths, f.unknown, o.names(f.suspects, true),
+		o.names(f.exact, false))
 }
 
 // count compares what is named with what is true: the segments that explain

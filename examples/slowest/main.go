@@ -219,7 +219,8 @@ func (s *second) print(out io.Writer) error {
 	}
 	_, err := fmt.Fprintf(out, "second %d: %d flows, %s; %d packets, %d lost or on their way\n", s.Second, s.Flows, all, s.Sent, s.Lost)
 	for _, f := range s.Slowest {
-		if _, err := fmt.Fprintf(out, "  flow %s  %6d packets  %9.1f µs  (exactly %9.1f)\n", f.Key, f.Packets, f.MeanNs/1e3, f.ExactNs/1e3); err != nil {
+		if _, err := fmt.Fprintf(out, "  flow %s  %6d packets  %9.1f µs  (exactly %9.1f)\n", f.Key, f.Packets, f.MeanNs/1e3,
+			f.ExactNs/1e3); err != nil {
 			return err
 		}
 	}

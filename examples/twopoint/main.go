@@ -147,7 +147,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stderr, "Measures delay and loss between two captures of one traffic stream, beside the exact answer.\n\nusage: twopoint [flags]\n\n")
+		fmt.Fprint(stderr, "Measures delay and loss between two captures of one traffic stream, beside the exact answer.\n\n"+
+			"usage: twopoint [flags]\n\n")
 		f.SetOutput(stderr)
 		f.PrintDefaults()
 		return opt, err

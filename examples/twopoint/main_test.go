@@ -87,7 +87,8 @@ func TestIntervals(t *testing.T) {
 
 func TestTextShowsEveryFigure(t *testing.T) {
 	text := output(t)
-	for _, want := range []string{"sent", "received", "lost", "mean delay", "standard deviation", "effective sample size", "usable cells", "bytes at each point", "on the wire"} {
+	for _, want := range []string{"sent", "received", "lost", "mean delay", "standard deviation", "effective sample size",
+		"usable cells", "bytes at each point", "on the wire"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -138,7 +139,8 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		want string
 	}{
 		{"swapped", []string{"-before", out, "-after", in}, "swap the two captures"},
-		{"different traffic", []string{"-before", different, "-after", out}, "different traffic: none of 7,460 packets of -after is among the 7,830 of -before"},
+		{"different traffic", []string{"-before", different, "-after", out},
+			"different traffic: none of 7,460 packets of -after is among the 7,830 of -before"},
 		{"truncated at once", []string{"-before", truncated, "-after", out}, "ingress capture: packet 1"},
 		{"no packets", []string{"-before", in, "-after", noPackets}, "no packets"},
 		{"not a capture", []string{"-before", garbage, "-after", out}, "garbage"},

@@ -207,11 +207,14 @@ func (m *meter) diagnose() error {
 	case m.last-m.first < 0: // wrapped
 		return errors.New("the times in the captures are more than 292 years apart")
 	case early > matched:
-		return fmt.Errorf("%s of %s packets are in -after before they are in -before: swap the two captures, or correct the clock of -after, which is behind, or take one direction only, if they have both", thousands(early), thousands(out))
+		return fmt.Errorf("%s of %s packets are in -after before they are in -before: swap the two captures, "+
+			"or correct the clock of -after, which is behind, or take one direction only, if they have both", thousands(early), thousands(out))
 	case matched == 0:
-		return fmt.Errorf("captures of different traffic: none of %s packets of -after is among the %s of -before (address translation or a tunnel between the points changes packets, too)%s", thousands(out), thousands(in), m.cutting())
+		return fmt.Errorf("captures of different traffic: none of %s packets of -after is among the %s of -before (address translation "+
+			"or a tunnel between the points changes packets, too)%s", thousands(out), thousands(in), m.cutting())
 	case matched < (out-m.foreign)/2:
-		return fmt.Errorf("only %s of %s packets of -after are in -before: the captures are of different traffic, or -before began later%s", thousands(matched), thousands(out), m.cutting())
+		return fmt.Errorf("only %s of %s packets of -after are in -before: the captures are of different traffic, "+
+			"or -before began later%s", thousands(matched), thousands(out), m.cutting())
 	}
 	return nil
 }
@@ -222,7 +225,8 @@ func (m *meter) cutting() string {
 	if m.cut == [2]int64{} {
 		return ""
 	}
-	return fmt.Sprintf("; or their snap lengths: %s of -before and %s of -after are %s", thousands(m.cut[trace.Ingress]), thousands(m.cut[trace.Egress]), cutShort)
+	return fmt.Sprintf("; or their snap lengths: %s of -before and %s of -after are %s", thousands(m.cut[trace.Ingress]),
+		thousands(m.cut[trace.Egress]), cutShort)
 }
 
 // row puts the interval's estimates beside the truth.
@@ -249,7 +253,8 @@ func (i *interval) row(m *meter) row {
 		w.Problem = "no usable cell: more loss than the sampling is made for; raise -shift or -rows"
 		return w
 	case i.overflowed:
-		w.Problem = fmt.Sprintf("a cell's delays add up to more than %d bits hold: bring the clocks together, or give a shorter -interval", m.config.SumBits)
+		w.Problem = fmt.Sprintf("a cell's delays add up to more than %d bits hold: bring the clocks together, or give a shorter -interval",
+			m.config.SumBits)
 	}
 	w.EffectiveSample = i.result.N
 	w.Ambiguous = delays.N() - i.exact.clear.N()

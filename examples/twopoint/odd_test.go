@@ -233,8 +233,10 @@ func TestNotes(t *testing.T) {
 		want, lack string
 	}{
 		{"nothing odd", []string{"-before", a, "-after", b}, "synopsis", "packets came out"},
-		{"clock a little behind", []string{"-before", a, "-after", behind}, "781 packets came out before they went in: the second clock is behind", "had not gone in"},
-		{"ingress began later", []string{"-before", began, "-after", b}, "packets came out that had not gone in; where they take the place of lost ones in a cell LDA is misled: give -digest 16", "before they went in"},
+		{"clock a little behind", []string{"-before", a, "-after", behind},
+			"781 packets came out before they went in: the second clock is behind", "had not gone in"},
+		{"ingress began later", []string{"-before", began, "-after", b}, "packets came out that had not gone in; " +
+			"where they take the place of lost ones in a cell LDA is misled: give -digest 16", "before they went in"},
 		{"with digests", []string{"-before", began, "-after", b, "-digest", "16"}, "packets came out that had not gone in\n", "give -digest"},
 	} {
 		text := output(t, c.args...)
@@ -326,7 +328,8 @@ func TestNoDeviation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first := r.Intervals[0]; first.Mean == nil || first.Mean.Exact != 16e8 || first.Usable != 2 || first.StdDev != nil {
-		t.Errorf("one packet of each two identical ones: mean %+v, deviation %+v of %d cells, want 1.6 s and none", first.Mean, first.StdDev, first.Usable)
+		t.Errorf("one packet of each two identical ones: mean %+v, deviation %+v of %d cells, want 1.6 s and none", first.Mean,
+			first.StdDev, first.Usable)
 	}
 	if one := r.Intervals[2]; one.Mean == nil || one.Usable != 1 || one.StdDev != nil {
 		t.Errorf("one usable cell: mean %+v, deviation %+v, want a mean and no deviation", one.Mean, one.StdDev)

@@ -118,7 +118,8 @@ func (r *report) writeText(w io.Writer) error {
 }
 
 // cutShort says why packets are not recognised that were captured in part.
-const cutShort = "cut off within the bytes that tell them apart, and both captures must cut them at the same byte (give both one snap length, best 96 or more)"
+const cutShort = "cut off within the bytes that tell them apart, and both captures must cut them at the same byte (give both one " +
+	"snap length, best 96 or more)"
 
 // notes says what the captures have that spoils the figures.
 func (r *report) notes() []string {
@@ -137,7 +138,8 @@ func (r *report) notes() []string {
 		notes = append(notes, note)
 	}
 	if r.Early > 0 {
-		notes = append(notes, thousands(r.Early)+" packets came out before they went in: the second clock is behind, or both captures have both directions; the exact figures count these as lost")
+		notes = append(notes, thousands(r.Early)+" packets came out before they went in: the second clock is behind, "+
+			"or both captures have both directions; the exact figures count these as lost")
 	}
 	if r.Unmatched > 0 && r.Cut > 0 {
 		notes = append(notes, fmt.Sprintf("%s packets are %s", thousands(r.Cut), cutShort))
@@ -195,7 +197,8 @@ func (r *report) writeTable(w io.Writer) error {
 	fmt.Fprintln(t, "start\tsent\tlost\t(exact)\tmean\t(exact)\terror\tdeviation\t(exact)\terror\tsample\tusable\t  mean delay")
 	for i := range r.Intervals {
 		w := &r.Intervals[i]
-		fmt.Fprintf(t, "%.3f s\t%s\t%s\t%s\t", w.Start, thousands(int64(w.Sent.Estimate)), thousands(int64(w.Lost.Estimate)), thousands(int64(w.Lost.Exact)))
+		fmt.Fprintf(t, "%.3f s\t%s\t%s\t%s\t", w.Start, thousands(int64(w.Sent.Estimate)), thousands(int64(w.Lost.Estimate)),
+			thousands(int64(w.Lost.Exact)))
 		if w.Mean == nil {
 			fmt.Fprintf(t, "-\t-\t-\t-\t-\t-\t%d\t%d of %d\t  %s\n", w.EffectiveSample, w.Usable, w.Cells, w.Problem)
 			continue

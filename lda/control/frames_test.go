@@ -50,17 +50,23 @@ func TestControlPackets(t *testing.T) {
 		{name: "start twice", tamper: only(session.Start, twice), count: Counters{Duplicate: 1}},
 		{name: "end twice", tamper: only(session.End, twice), count: Counters{Duplicate: 1}},
 		{name: "part twice", tamper: only(session.Part, twice), count: Counters{Duplicate: 1}},
-		{name: "start corrupt", tamper: only(session.Start, corrupt), want: ErrStart, cause: estimate.ErrEncoding, count: Counters{Corrupt: 1, Stale: 6}},
+		{name: "start corrupt", tamper: only(session.Start, corrupt), want: ErrStart, cause: estimate.ErrEncoding,
+			count: Counters{Corrupt: 1, Stale: 6}},
 		{name: "end corrupt", tamper: only(session.End, corrupt), want: ErrEnd, cause: estimate.ErrEncoding, count: Counters{Corrupt: 1}},
 		{name: "part corrupt", tamper: only(session.Part, corrupt), partly: true, count: Counters{Corrupt: 1}},
 		{name: "part cut off", tamper: only(session.Part, truncate), partly: true, count: Counters{Corrupt: 1}},
-		{name: "start foreign", tamper: only(session.Start, foreign), want: ErrStart, cause: estimate.ErrMismatch, count: Counters{Foreign: 1, Stale: 6}},
+		{name: "start foreign", tamper: only(session.Start, foreign), want: ErrStart, cause: estimate.ErrMismatch,
+			count: Counters{Foreign: 1, Stale: 6}},
 		{name: "part foreign", tamper: only(session.Part, foreign), partly: true, count: Counters{Foreign: 1}},
-		{name: "start after end", tamper: hold(session.Start, func(f session.Frame) bool { return f.Kind == session.End }), want: ErrStart, count: Counters{Stale: 7}},
-		{name: "end after next start", tamper: hold(session.End, func(f session.Frame) bool { return f.Kind == session.Start }), want: ErrEnd, count: Counters{Stale: 1}},
+		{name: "start after end", tamper: hold(session.Start, func(f session.Frame) bool { return f.Kind == session.End }),
+			want: ErrStart, count: Counters{Stale: 7}},
+		{name: "end after next start", tamper: hold(session.End, func(f session.Frame) bool { return f.Kind == session.Start }),
+			want: ErrEnd, count: Counters{Stale: 1}},
 		{name: "first part last", tamper: hold(session.Part, func(f session.Frame) bool { return f.Part == 5 })},
 		{name: "part in the next interval", tamper: hold(session.Part, func(f session.Frame) bool { return f.Kind == session.Start })},
-		{name: "part an interval late", tamper: hold(session.Part, func(f session.Frame) bool { return f.Kind == session.Part && f.Part == 5 && f.Interval == 3 }), partly: true, count: Counters{Stale: 1}},
+		{name: "part an interval late", tamper: hold(session.Part, func(f session.Frame) bool {
+			return f.Kind == session.Part && f.Part == 5 && f.Interval == 3
+		}), partly: true, count: Counters{Stale: 1}},
 		{name: "parts before the end", tamper: func() func(uint64, session.Frame, []byte) [][]byte {
 			var end []byte
 			return func(interval uint64, f session.Frame, data []byte) [][]byte {
@@ -85,7 +91,8 @@ func TestControlPackets(t *testing.T) {
 			f.Payload[40]++
 			return [][]byte{f.Append(nil, new(session.Key))}
 		}), want: estimate.ErrEncoding},
-		{name: "noise", tamper: only(session.Start, func(_ session.Frame, d []byte) [][]byte { return [][]byte{nil, {1, 2, 3}, d} }), count: Counters{Corrupt: 2}},
+		{name: "noise", tamper: only(session.Start, func(_ session.Frame, d []byte) [][]byte { return [][]byte{nil, {1, 2, 3}, d} }),
+			count: Counters{Corrupt: 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tuner := lda.Tuner{Config: controlConfig()}

@@ -68,7 +68,8 @@ func TestKeyKeepsStrangersOut(t *testing.T) {
 	if err := l.sender.Feedback(feedback); err != nil {
 		t.Error(err)
 	}
-	f := session.Frame{Kind: session.Feedback, Fingerprint: l.sender.next.Fingerprint(), Session: testSession, Interval: intervals - 1, Payload: make([]byte, 16)}
+	f := session.Frame{Kind: session.Feedback, Fingerprint: l.sender.next.Fingerprint(), Session: testSession, Interval: intervals - 1,
+		Payload: make([]byte, 16)}
 	if err := l.sender.Feedback(f.Append(nil, &none)); !errors.Is(err, ErrForged) {
 		t.Errorf("feedback without a tag: %v", err)
 	}

@@ -38,7 +38,8 @@ func TestSessionsAndGaps(t *testing.T) {
 	for _, r := range l.reports {
 		got = append(got, fmt.Sprintf("%d: %d-%d %v", r.Session, r.First, r.Interval, r.Err))
 	}
-	want := []string{"7: 0-0 <nil>", "7: 1-1 control: end marker missing", "8: 0-0 <nil>", "8: 1-2 control: start marker missing", "8: 3-3 <nil>"}
+	want := []string{"7: 0-0 <nil>", "7: 1-1 control: end marker missing", "8: 0-0 <nil>", "8: 1-2 control: start marker missing",
+		"8: 3-3 <nil>"}
 	if !slices.Equal(got, want) {
 		t.Errorf("reports %q, want %q", got, want)
 	}
@@ -53,7 +54,8 @@ func TestForeignSynopsis(t *testing.T) {
 	tuner := lda.Tuner{Config: controlConfig()}
 	seed := controlConfig()
 	seed.Identity++
-	shape := lda.Config{Identity: 1, Banks: [lda.MaxBanks]lda.Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 1}, {Rows: 4, Shift: 2}, {Rows: 2, Shift: 3}}, SumBits: 48}
+	shape := lda.Config{Identity: 1, Banks: [lda.MaxBanks]lda.Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 1}, {Rows: 4, Shift: 2},
+		{Rows: 2, Shift: 3}}, SumBits: 48}
 	for _, other := range []lda.Config{seed, shape} {
 		record, _ := mustNew(other).MarshalBinary()
 		if len(record) != tuner.Config.EncodedSize() {

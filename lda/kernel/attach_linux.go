@@ -74,7 +74,8 @@ func explainXDP(err error) error {
 	case syscall.EBUSY:
 		return fmt.Errorf("%w: another XDP program is attached: %w", ErrKernel, err)
 	case syscall.EOPNOTSUPP, syscall.EINVAL, syscall.ERANGE:
-		return fmt.Errorf("%w: the driver has no XDP, or not with this MTU or these offloads (ethtool -K … lro off): use Ingress: %w", ErrKernel, err)
+		return fmt.Errorf("%w: the driver has no XDP, or not with this MTU or these offloads (ethtool -K … lro off): use Ingress: %w",
+			ErrKernel, err)
 	}
 	return explain("XDP", err)
 }
@@ -86,7 +87,8 @@ func (p *Point) program(hook Hook, link hashing.Link) (int, error) {
 	if descriptor, ok := p.programs[key]; ok {
 		return descriptor, nil
 	}
-	g := &program{config: p.config, hook: hook, raw: link == hashing.LinkRaw, cells: p.cells, control: p.control, lanes: p.lanes, after: p.after}
+	g := &program{config: p.config, hook: hook, raw: link == hashing.LinkRaw, cells: p.cells, control: p.control, lanes: p.lanes,
+		after: p.after}
 	code := g.generate()
 	var descriptor int
 	var err error

@@ -27,7 +27,8 @@ var dataDir = filepath.Join("..", "..", "..", "shared", "data")
 var testConfig = Config{
 	Seed:  0x123456789abcdef0,
 	Clock: Boot,
-	LDA:   lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 512, Shift: 0}, {Rows: 64, Shift: 2}, {Rows: 32, Shift: 5}}, SumBits: 64, DigestBits: 27},
+	LDA: lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 512, Shift: 0}, {Rows: 64, Shift: 2}, {Rows: 32, Shift: 5}}, SumBits: 64,
+		DigestBits: 27},
 	LDS: lds.Config{Rows: 5, Columns: 301, Spread: 3, Rates: [lds.MaxRows]float64{1, 1, 0.5, 0.25, 1}, Tolerance: 0.1,
 		SumBits: 64, DigestBits: 32},
 }

@@ -26,7 +26,8 @@ func newPoint(t testing.TB, c Config) *Point {
 // loadTest loads a program for runs by hand, whose stamps are what setTime says.
 func (p *Point) loadTest(t testing.TB, hook Hook, raw, fixedTime bool) int {
 	t.Helper()
-	g := &program{config: p.config, hook: hook, raw: raw, cells: p.cells, control: p.control, lanes: p.lanes, after: p.after, fixedTime: fixedTime}
+	g := &program{config: p.config, hook: hook, raw: raw, cells: p.cells, control: p.control, lanes: p.lanes, after: p.after,
+		fixedTime: fixedTime}
 	return p.loadCode(t, hook, g.generate())
 }
 

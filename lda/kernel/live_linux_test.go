@@ -391,7 +391,8 @@ func TestTCPOffloads(t *testing.T) {
 				t.Fatal(err)
 			}
 			exact := float64(p.exact.totals[0]) / float64(p.exact.totals[1])
-			t.Logf("%d intervals, sent %d (%d in bundles), received %d (%d in bundles), matched %d, mean %.0f ns, exact %.0f ns (%+.2f %%), sample %d",
+			t.Logf("%d intervals, sent %d (%d in bundles), received %d (%d in bundles), matched %d, mean %.0f ns, "+
+				"exact %.0f ns (%+.2f %%), sample %d",
 				p.interval, p.sent, p.upSegments, p.received, p.downSegments, p.exact.totals[1], r.Mean, exact, 100*(r.Mean/exact-1), r.N)
 			if lost := r.Lost + r.Outstanding - r.Extra; lost != p.sent-p.received {
 				t.Errorf("lost %d, want %d", lost, p.sent-p.received)

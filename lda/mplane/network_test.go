@@ -11,7 +11,8 @@ import (
 )
 
 func TestReadWeights(t *testing.T) {
-	n, err := ReadWeights(strings.NewReader("# a map\n\nSan+Jose,+CA4062 Anaheim,+CA4101 2.5\nAnaheim,+CA4101\tSan+Jose%2c%20CA4062 3\na\\2Bb x 1e-3\n"))
+	n, err := ReadWeights(strings.NewReader("# a map\n\nSan+Jose,+CA4062 Anaheim,+CA4101 2.5\nAnaheim,+CA4101\tSan+Jose%2c%20CA4062 3\n" +
+		"a\\2Bb x 1e-3\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,8 @@ func (s *Station) path(path []Router, class int, interval uint64) (PathResult, e
 	}
 	r.StdDev, r.Error, r.Clock, r.Loss = math.Sqrt(variance), math.Sqrt(errors), round/2, 1-kept
 	if len(r.Missing) > 0 {
-		return r, fmt.Errorf("mplane: %w: %d of %d segments of the path in interval %d", estimate.ErrNoSamples, len(r.Missing), len(ids), interval)
+		return r, fmt.Errorf("mplane: %w: %d of %d segments of the path in interval %d", estimate.ErrNoSamples, len(r.Missing), len(ids),
+			interval)
 	}
 	return r, nil
 }

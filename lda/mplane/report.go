@@ -140,7 +140,8 @@ func DecodeReport(data, key []byte) (Report, error) {
 	r := Report{Network: b.Uint64(), Interval: b.Uint64(), Monitor: Router(b.Uint32())}
 	count := int(b.Uint16())
 	if count > MaxMeasurements || b.Len() != count*measurementSize {
-		return Report{}, fmt.Errorf("mplane: %w: %d bytes of %d measurements, want %d", estimate.ErrEncoding, b.Len(), count, count*measurementSize)
+		return Report{}, fmt.Errorf("mplane: %w: %d bytes of %d measurements, want %d", estimate.ErrEncoding, b.Len(), count,
+			count*measurementSize)
 	}
 	for range count {
 		m := decodeMeasurement(&b)

@@ -153,7 +153,8 @@ func (s *Station) Receive(now int64, data []byte) (Report, error) {
 	}
 	if count > 0 {
 		s.counts.Unplanned += uint64(count)
-		return r, fmt.Errorf("mplane: %w: %d of %d measurements by router %d, the last of %+v", ErrUnplanned, count, len(r.Measurements), r.Monitor, unplanned)
+		return r, fmt.Errorf("mplane: %w: %d of %d measurements by router %d, the last of %+v", ErrUnplanned, count, len(r.Measurements),
+			r.Monitor, unplanned)
 	}
 	return r, nil
 }

@@ -298,7 +298,8 @@ func TestReplan(t *testing.T) {
 		t.Fatal(err)
 	}
 	send := func(id SegmentID, interval uint64) error {
-		data, err := AppendReport(nil, Report{Monitor: id.From, Interval: interval, Network: n.Fingerprint(), Measurements: []Measurement{{Segment: id, Sent: 1}}}, w.key)
+		data, err := AppendReport(nil, Report{Monitor: id.From, Interval: interval, Network: n.Fingerprint(),
+			Measurements: []Measurement{{Segment: id, Sent: 1}}}, w.key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -90,7 +90,8 @@ func NewFlows(c FlowsConfig) (*Flows, error) {
 	}
 	f.gap = c.Sizes.Mean() * f.counts.mean() / c.Load.bytesPerNS()
 	if !(f.gap < maxGap) {
-		return nil, fmt.Errorf("%w: a flow would begin every %.3g ns, want below 10^15: a higher load, or shorter flows", estimate.ErrConfig, f.gap)
+		return nil, fmt.Errorf("%w: a flow would begin every %.3g ns, want below 10^15: a higher load, or shorter flows",
+			estimate.ErrConfig, f.gap)
 	}
 	f.begins = f.gap * exponential(f.random)
 	var p queue.Packet

@@ -104,7 +104,8 @@ func (c OnOffConfig) validate() error {
 		return fmt.Errorf("%w: peak rate of %d bit/s, want 1 to 10^15", estimate.ErrConfig, c.Peak)
 	}
 	if least := c.Sizes.Mean() * 8e6 / float64(c.Peak); !(c.On >= least && c.On < maxGap) {
-		return fmt.Errorf("%w: mean time on of %v ns, want at least a thousandth of a packet's at the peak rate, %v, and below 10^15", estimate.ErrConfig, c.On, least)
+		return fmt.Errorf("%w: mean time on of %v ns, want at least a thousandth of a packet's at the peak rate, %v, and below 10^15",
+			estimate.ErrConfig, c.On, least)
 	}
 	for _, shape := range [...]float64{c.OnShape, c.OffShape} {
 		if !(shape > 1 && shape < math.Inf(1)) {
@@ -117,7 +118,8 @@ func (c OnOffConfig) validate() error {
 			estimate.ErrConfig, c.Senders, c.Peak, share)
 	}
 	if off := c.off(share); !(off < maxGap) {
-		return fmt.Errorf("%w: %d senders of %d bit/s would have to be silent for %.3g ns at a time, want below 10^15: less time on, or fewer senders",
+		return fmt.Errorf("%w: %d senders of %d bit/s would have to be silent for %.3g ns at a time, want below 10^15: less time on, "+
+			"or fewer senders",
 			estimate.ErrConfig, c.Senders, c.Peak, off)
 	}
 	return nil

@@ -221,9 +221,11 @@ func TestReadErrors(t *testing.T) {
 		{"a link type that is none", wide, ErrFormat, "link type 65536"},
 		{"half a packet header", packet[:30], io.ErrUnexpectedEOF, "packet 1, at byte 24: cut off, 6 of at least 16 bytes"},
 		{"half a packet", append(packet, packet[24:42]...), io.ErrUnexpectedEOF, "packet 2, at byte 43: cut off, 18 of at least 19 bytes"},
-		{"a hostile length", words(o, packet, 0, 0, 1<<32-1, 0), ErrFormat, "packet 2, at byte 43: malformed capture: captured length 4294967295"},
+		{"a hostile length", words(o, packet, 0, 0, 1<<32-1, 0), ErrFormat, "packet 2, at byte 43: malformed capture: " +
+			"captured length 4294967295"},
 		{"a length of one too many", words(o, packet, 0, 0, MaxFrame+1, 0), ErrFormat, "captured length 262145, at most 262144"},
-		{"bytes behind gzip", append(slices.Clone(zipped), "and more"...), ErrFormat, "packet 2, at byte 43: malformed capture: the compressed data have ended"},
+		{"bytes behind gzip", append(slices.Clone(zipped), "and more"...), ErrFormat,
+			"packet 2, at byte 43: malformed capture: the compressed data have ended"},
 		{"bytes behind gzip and zeros", append(slices.Clone(zipped), "\x00\x00and more"...), ErrFormat, "what follows them is no gzip"},
 		{"half a member behind gzip", append(slices.Clone(zipped), zipped[:5]...), io.ErrUnexpectedEOF, "cut off"},
 		{"half a gzip trailer", zipped[:len(zipped)-4], io.ErrUnexpectedEOF, "packet 2, at byte 43: cut off, 0 of at least 16 bytes"},

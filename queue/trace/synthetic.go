@@ -27,7 +27,8 @@ func (l Load) validate() error {
 		return fmt.Errorf("%w: utilisation %v, want over 0 and at most 100", estimate.ErrConfig, l.Utilisation)
 	}
 	if load := l.bytesPerNS(); load < leastLoad {
-		return fmt.Errorf("%w: utilisation %v of %d bit/s is %.3g bytes a ns, want at least %v", estimate.ErrConfig, l.Utilisation, l.Rate, load, leastLoad)
+		return fmt.Errorf("%w: utilisation %v of %d bit/s is %.3g bytes a ns, want at least %v", estimate.ErrConfig, l.Utilisation,
+			l.Rate, load, leastLoad)
 	}
 	return nil
 }
