@@ -27,7 +27,7 @@ import (
 // keysOf is what whoever knows a seed knows of its digests: the keys that the
 // factors of their first product have added.
 func keysOf(seed, constant uint64) (x, y uint64) {
-	hi, lo := bits.Mul64(seed^0x6a09e667f3bcc909, constant)
+	hi, lo := bits.Mul64(seed^0x6a09e667f3bcc909, constant) // but for a few seeds
 	return hi ^ lo, hi
 }
 

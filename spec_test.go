@@ -40,7 +40,7 @@ func word(x uint64) string { return fmt.Sprintf("%016x", x) }
 // makeSpec computes the vectors.
 func makeSpec(t *testing.T) spec {
 	var s spec
-	seeds := []uint64{0, 1, 0x0123456789abcdef}
+	seeds := []uint64{0, 1, 0x0123456789abcdef, 0x6a09e667f3bcc909}
 	text := []byte("The quick brown fox jumps over the lazy dog, and a packet takes a while from here to there.")
 	for _, seed := range seeds {
 		for _, n := range []int{0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 32, 33, 40, 48, 49, 72, len(text)} {

@@ -35,8 +35,17 @@ func mix(a, b uint64) uint64 {
 // exclusive or is the low half, which differs for every two seeds. So a pair of
 // inputs that exchanges the factors collides under one seed alone, and no change
 // of the input undoes a change of the seed where one word meets both keys.
+//
+// A product with few bits makes weak keys: of zero under the seed key0, a number
+// that people may take for one; of ones alone under its complement; alike under
+// what differs from these in a few bits. Seeds that have a half of key0, or of
+// its complement, are 2^34: they have the keys of as many others, which nobody
+// can name without this computation.
 func split(seed, constant uint64) (x, y uint64) {
-	hi, lo := bits.Mul64(seed^key0, constant)
+	if seed ^= key0; uint32(seed+1) <= 1 || uint32(seed>>32+1) <= 1 {
+		seed ^= key4
+	}
+	hi, lo := bits.Mul64(seed, constant)
 	return hi ^ lo, hi
 }
 
@@ -117,6 +126,12 @@ func finish(a, b uint64) Packet {
 // size, and to widen a hash of fewer than 64 bits. It is inlined on 64-bit
 // machines.
 func Word(seed, x uint64) Packet {
-	hi, lo := bits.Mul64(seed^key0, key1+2*8) // split and short, within the budget
-	return finish(x^hi^lo, bits.RotateLeft64(x^hi, 32))
+	// This is split and short, within what the compiler inlines.
+	if seed ^= key0; uint32(seed+1) <= 1 || uint32(seed>>32+1) <= 1 {
+		seed ^= key4
+	}
+	hi, lo := bits.Mul64(seed, key1+2*8)
+	hi, lo = bits.Mul64(x^hi^lo, bits.RotateLeft64(x^hi, 32))
+	hi, lo = bits.Mul64(hi^lo, key2)
+	return Packet(hi ^ lo)
 }

@@ -10,18 +10,24 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// The fractions of the square roots of 2, 3, 5, 7 and 13.
+// The fractions of the square roots of 2, 3, 5, 7, 11 and 13.
 const (
 	root2  = 0x6a09e667f3bcc909
 	root3  = 0xbb67ae8584caa73b
 	root5  = 0x3c6ef372fe94f82b
 	root7  = 0xa54ff53a5f1d36f1
+	root11 = 0x510e527fade682d1
 	root13 = 0x9b05688c2b3e6c1f
 )
 
 // slowSplit is the two keys of a seed.
 func slowSplit(seed, constant uint64) (first, second uint64) {
-	high, low := slowProduct(seed^root2, constant)
+	seed ^= root2
+	const ones = 1<<32 - 1
+	if high, low := seed>>32, seed&ones; high == 0 || high == ones || low == 0 || low == ones {
+		seed ^= root11
+	}
+	high, low := slowProduct(seed, constant)
 	return high ^ low, high
 }
 
@@ -84,9 +90,10 @@ func TestDigestMatchesSlow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := 0; n <= 300; n++ {
 		message := randomBytes(rng, n)
-		seed := rng.Uint64()
-		if got, want := uint64(hashing.Digest(seed, message)), slowDigest(seed, message); got != want {
-			t.Errorf("length %d: digest %#x, want %#x", n, got, want)
+		for _, seed := range []uint64{rng.Uint64(), root2 ^ rng.Uint64()>>rng.IntN(64), ^uint64(root2) ^ rng.Uint64()<<rng.IntN(64)} {
+			if got, want := uint64(hashing.Digest(seed, message)), slowDigest(seed, message); got != want {
+				t.Errorf("length %d: Digest(%#x) = %#x, want %#x", n, seed, got, want)
+			}
 		}
 	}
 }
@@ -94,6 +101,7 @@ func TestDigestMatchesSlow(t *testing.T) {
 func FuzzDigest(f *testing.F) {
 	for _, n := range []int{0, 1, 3, 4, 7, 8, 15, 16, 17, 32, 33, 48, 49, 64, 65} {
 		f.Add(uint64(n), make([]byte, n))
+		f.Add(root2^uint64(n), make([]byte, n))
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, message []byte) {
 		if got, want := uint64(hashing.Digest(seed, message)), slowDigest(seed, message); got != want {
@@ -132,6 +140,7 @@ func TestDigestGolden(t *testing.T) {
 		{0x0, 40, 0x99f06b6c76f7970b},
 		{0x1, 40, 0x1e6ec14542973650},
 		{0xffffffffffffffff, 40, 0xb5f5e91b7d8f5a16},
+		{root2, 40, 0x8a8f3002a14267c0},
 	} {
 		if got := hashing.Digest(g.seed, counting(g.length)); got != g.want {
 			t.Errorf("Digest(%#x, 0..%d) = %#x, want %#x", g.seed, g.length, uint64(got), uint64(g.want))
@@ -162,7 +171,7 @@ func TestDigest40IsDigest(t *testing.T) {
 func TestWordIsDigest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 1000 {
-		seed, x := rng.Uint64(), rng.Uint64()
+		seed, x := root2^rng.Uint64()<<rng.IntN(64), rng.Uint64()
 		if got, want := hashing.Word(seed, x), hashing.Digest(seed, binary.LittleEndian.AppendUint64(nil, x)); got != want {
 			t.Fatalf("Word(%#x, %#x) = %#x, Digest of its bytes %#x", seed, x, uint64(got), uint64(want))
 		}

@@ -9,11 +9,9 @@ import (
 )
 
 // structuredSeeds are what people take, and what differs in one bit from it.
-// Some seed makes a small key of any function, and meets small ids there: here
-// those within 2^32 of root2, which are a coincidence of 2^-32 elsewhere.
 func structuredSeeds() []uint64 {
 	var seeds []uint64
-	for _, s := range []uint64{0, 7, 1 << 32, 0x5555555555555555, ^uint64(0), root5, root3, 0x9e3779b97f4a7c15} {
+	for _, s := range []uint64{0, 7, 1 << 32, 0x5555555555555555, ^uint64(0), root2, root3, root5, root7, root11, root13, 0x9e3779b97f4a7c15} {
 		seeds = append(seeds, s, s+1, s-1, ^s)
 		for bit := range 64 {
 			seeds = append(seeds, s^1<<bit)
@@ -141,5 +139,72 @@ func TestLengthEntersTheKeys(t *testing.T) {
 			}
 			seen[[2]uint64{x, y}] = int(n)
 		}
+	}
+}
+
+// collisions counts equal digests of packets that differ in one small number,
+// at any two places, and of zeros of several lengths.
+func collisions(digest func(b []byte) uint64) int {
+	seen := map[uint64]string{}
+	n := 0
+	add := func(b []byte) {
+		h := digest(b)
+		if other, ok := seen[h]; ok && other != string(b) {
+			n++
+		}
+		seen[h] = string(b)
+	}
+	for length := range 128 {
+		add(make([]byte, length))
+	}
+	for _, length := range []int{8, 16, 40, 72} {
+		for at := 0; at < length; at += 8 {
+			for other := 0; other < length; other += 8 {
+				for small := range uint64(40) {
+					b := make([]byte, length)
+					binary.LittleEndian.PutUint64(b[at:], small/5)
+					binary.LittleEndian.PutUint64(b[other:], small%5)
+					add(b)
+				}
+			}
+		}
+	}
+	return n
+}
+
+// No seed is weak: those next to the constant that seeds meet first, which
+// would have keys of zero or of a few bits, tell small numbers apart as all do.
+func TestNoSeedIsWeak(t *testing.T) {
+	seeds := []uint64{root2, root2 + 1, root2 - 1, ^uint64(root2), root2 ^ root11, root3, root5, root7, root11, root13, 0, 1, ^uint64(0)}
+	for bit := range 64 {
+		seeds = append(seeds, root2^1<<bit, root2^root11^1<<bit)
+	}
+	for _, seed := range seeds {
+		if n := collisions(func(b []byte) uint64 { return uint64(hashing.Digest(seed, b)) }); n > 0 {
+			t.Errorf("%d packets collide under %#x", n, seed)
+		}
+		x, y := hashing.Split(seed, root3)
+		if x>>32 == 0 || y>>32 == 0 || x == y {
+			t.Errorf("the keys of %#x are %#x and %#x", seed, x, y)
+		}
+		families := map[uint64]bool{}
+		for family := range uint64(8) {
+			families[hashing.FamilyKeys(seed, family)()] = true
+		}
+		if len(families) < 8 {
+			t.Errorf("under %#x two families have the same keys", seed)
+		}
+	}
+	// Negative control: as the keys would be.
+	weak := func(b []byte) uint64 {
+		high, low := slowProduct(0, root3)
+		word := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
+		if len(b) != 16 {
+			return uint64(hashing.Digest(1, b))
+		}
+		return slowFold(slowFold(word(0)^high^low, word(8)^high), root5)
+	}
+	if n := collisions(weak); n < 10 {
+		t.Errorf("%d packets collide under keys of zero: the test sees nothing", n)
 	}
 }

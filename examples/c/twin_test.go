@@ -19,8 +19,6 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-const seed = 0x1234_5678_9abc_def0
-
 // compile builds the C point.
 func compile(t *testing.T) string {
 	t.Helper()
@@ -63,12 +61,13 @@ func plain(frame []byte) bool {
 // into the same cell, and encodes the same bytes.
 func TestTwin(t *testing.T) {
 	point := compile(t)
-	for _, capture := range captures(t) {
+	for i, capture := range captures(t) {
+		seed := []uint64{0x123456789abcdef0, 0x6a09e667f3bcc909}[i%2] // the second one is replaced
 		t.Run(filepath.Base(filepath.Dir(capture))+"/"+filepath.Base(capture), func(t *testing.T) {
 			config := lda.DefaultConfig
 			config.Identity = hashing.Fingerprint(seed)
-			frames, want, encoded := measure(t, capture, config)
-			cmd := exec.Command(point, fmt.Sprint(uint64(seed)), "-v")
+			frames, want, encoded := measure(t, capture, seed, config)
+			cmd := exec.Command(point, fmt.Sprint(seed), "-v")
 			cmd.Env = append(os.Environ(), fmt.Sprintf("IDENTITY=%d", config.Identity))
 			cmd.Stdin = bytes.NewReader(frames)
 			var out, told bytes.Buffer
@@ -84,19 +83,19 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// captures are the one that ships, and others where they are.
+// captures are the two that ship, and others where they are.
 func captures(t *testing.T) []string {
-	shipped := filepath.Join("..", "twopoint", "testdata", "ingress.pcap.gz")
+	shipped := filepath.Join("..", "twopoint", "testdata")
 	others, err := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", "twopoint", "*", "*gress.pcap.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append([]string{shipped}, others...)
+	return append([]string{filepath.Join(shipped, "ingress.pcap.gz"), filepath.Join(shipped, "egress.pcap.gz")}, others...)
 }
 
 // measure feeds a capture to an aggregator, and returns the frames as the C
 // point reads them, what it is to tell of each packet, and its encoding.
-func measure(t *testing.T, capture string, config lda.Config) (frames []byte, told []string, encoded []byte) {
+func measure(t *testing.T, capture string, seed uint64, config lda.Config) (frames []byte, told []string, encoded []byte) {
 	t.Helper()
 	file, err := os.Open(capture)
 	if err != nil {

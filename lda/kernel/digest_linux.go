@@ -9,17 +9,21 @@ const (
 	key1 = 0xbb67ae8584caa73b
 	key2 = 0x3c6ef372fe94f82b
 	key3 = 0xa54ff53a5f1d36f1
+	key4 = 0x510e527fade682d1
 	key5 = 0x9b05688c2b3e6c1f
 
 	// hashing.Mix
 	mixKey  = key1
-	saltMul = 0x510e527fade682d1
+	saltMul = key4
 	saltXor = key3
 )
 
 // split makes two keys from a seed.
 func split(seed, constant uint64) (x, y uint64) {
-	hi, lo := bits.Mul64(seed^key0, constant)
+	if seed ^= key0; uint32(seed+1) <= 1 || uint32(seed>>32+1) <= 1 {
+		seed ^= key4
+	}
+	hi, lo := bits.Mul64(seed, constant)
 	return hi ^ lo, hi
 }
 

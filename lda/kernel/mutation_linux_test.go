@@ -108,8 +108,8 @@ func TestDifferentialMutations(t *testing.T) {
 	for _, checksums := range []bool{false, true} {
 		config := testConfig
 		config.Checksums = checksums
-		if checksums { // and the sketch that most have
-			config.LDS = lds.DefaultConfig
+		if checksums { // and the sketch that most have, under a seed that is replaced
+			config.LDS, config.Seed = lds.DefaultConfig, key0+1
 		}
 		p := newPoint(t, config)
 		for _, hook := range []Hook{Ingress, XDP} {
