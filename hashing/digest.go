@@ -32,20 +32,21 @@ func mix(a, b uint64) uint64 {
 
 // split makes two keys from a seed: one for each factor of a product. They come
 // from the halves of the seed's product with an odd constant of 64 bits. Their
-// exclusive or is the low half, which differs for every two seeds. So a pair of
+// exclusive or is the low half, which differs for every two seeds but those below. So a pair of
 // inputs that exchanges the factors collides under one seed alone, and no change
 // of the input undoes a change of the seed where one word meets both keys.
 //
 // A product with few bits makes weak keys: of zero under the seed key0, a number
 // that people may take for one; of ones alone under its complement; alike under
-// what differs from these in a few bits. Seeds that have a half of key0, or of
-// its complement, are 2^34: they have the keys of as many others, which nobody
-// can name without this computation.
+// what differs from these in a few low or high bits. The 2^33 seeds that have
+// the 32 bits in the middle of key0, or of its complement, have the keys of as
+// many others.
 func split(seed, constant uint64) (x, y uint64) {
-	if seed ^= key0; uint32(seed+1) <= 1 || uint32(seed>>32+1) <= 1 {
-		seed ^= key4
-	}
+	seed ^= key0
 	hi, lo := bits.Mul64(seed, constant)
+	if uint32(seed>>16+1) <= 1 {
+		hi, lo = bits.Mul64(seed^key4, constant)
+	}
 	return hi ^ lo, hi
 }
 
@@ -127,7 +128,7 @@ func finish(a, b uint64) Packet {
 // machines.
 func Word(seed, x uint64) Packet {
 	// This is split and short, within what the compiler inlines.
-	if seed ^= key0; uint32(seed+1) <= 1 || uint32(seed>>32+1) <= 1 {
+	if seed ^= key0; uint32(seed>>16+1) <= 1 {
 		seed ^= key4
 	}
 	hi, lo := bits.Mul64(seed, key1+2*8)

@@ -24,7 +24,7 @@ const (
 func slowSplit(seed, constant uint64) (first, second uint64) {
 	seed ^= root2
 	const ones = 1<<32 - 1
-	if high, low := seed>>32, seed&ones; high == 0 || high == ones || low == 0 || low == ones {
+	if middle := seed >> 16 & ones; middle == 0 || middle == ones {
 		seed ^= root11
 	}
 	high, low := slowProduct(seed, constant)

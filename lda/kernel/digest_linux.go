@@ -20,7 +20,7 @@ const (
 
 // split makes two keys from a seed.
 func split(seed, constant uint64) (x, y uint64) {
-	if seed ^= key0; uint32(seed+1) <= 1 || uint32(seed>>32+1) <= 1 {
+	if seed ^= key0; uint32(seed>>16+1) <= 1 {
 		seed ^= key4
 	}
 	hi, lo := bits.Mul64(seed, constant)

@@ -40,7 +40,7 @@ static uint64_t rotate32(uint64_t x) { return x << 32 | x >> 32; }
 static uint64_t digest(uint64_t seed, const uint8_t b[72])
 {
 	seed ^= 0x6a09e667f3bcc909;
-	if ((uint32_t)(seed + 1) <= 1 || (uint32_t)((seed >> 32) + 1) <= 1)
+	if ((uint32_t)((seed >> 16) + 1) <= 1)
 		seed ^= 0x510e527fade682d1;
 	unsigned __int128 p = (unsigned __int128)seed * (0xbb67ae8584caa73b + 2 * 72);
 	uint64_t y = (uint64_t)(p >> 64), s = y ^ (uint64_t)p, x;
