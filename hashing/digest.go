@@ -32,9 +32,10 @@ func mix(a, b uint64) uint64 {
 
 // split makes two keys from a seed: one for each factor of a product. They come
 // from the halves of the seed's product with an odd constant of 64 bits. Their
-// exclusive or is the low half, which differs for every two seeds but those below. So a pair of
-// inputs that exchanges the factors collides under one seed alone, and no change
-// of the input undoes a change of the seed where one word meets both keys.
+// exclusive or is the low half, which differs for every two seeds but those
+// below. So a pair of inputs that exchanges the factors collides under one seed
+// alone, and no change of the input undoes a change of the seed where one word
+// meets both keys.
 //
 // A product with few bits makes weak keys: of zero under the seed key0, a number
 // that people may take for one; of ones alone under its complement; alike under
