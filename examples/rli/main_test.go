@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("HOPLAG_EXAMPLE") != "" { // see TestExit
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// measured runs the program and reads what it prints.
+func measured(t *testing.T, args string) (list []second, total summary) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := run(t.Context(), strings.Fields("-json -top 0 "+args), &out, io.Discard); err != nil {
+		t.Fatalf("%s: %v", args, err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for _, line := range lines[:len(lines)-1] {
+		var s second
+		if err := json.Unmarshal([]byte(line), &s); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, s)
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &total); err != nil {
+		t.Fatal(err)
+	}
+	return list, total
+}
+
+// From end to end: every packet that was not dropped is in a row, and every mean
+// is near the exact one.
+func TestPort(t *testing.T) {
+	for args, method := range map[string]string{
+		"-traffic bursty -rate 200 -seconds 3":                           "busy-aware",
+		"-traffic poisson -rate 200 -seconds 2 -flows 50":                "busy-aware",
+		"-traffic poisson -rate 100 -seconds 2 -method linear -every 10": "linear",
+		"-traffic poisson -rate 100 -seconds 2 -method left -every 5":    "left",
+		"-traffic tcp -rate 300 -seconds 2 -flows 30 -queue 100":         "busy-aware",
+		"-traffic bursty -rate 100 -seconds 2 -load 130 -queue 50":       "busy-aware",
+		"-traffic poisson -rate 10 -seconds 2 -load 50 -seed 7 -live=0":  "busy-aware",
+	} {
+		list, total := measured(t, args)
+		dropped := uint64(0)
+		for i, s := range list {
+			packets := uint64(0)
+			for k, f := range s.Flows {
+				packets += f.Packets
+				if k > 0 && f.Mean > s.Flows[k-1].Mean {
+					t.Errorf("%s: second %d is not in order of delay", args, i)
+				}
+			}
+			dropped += s.Dropped
+			missing := s.Packets - s.Dropped - packets // what came before the first reference has no estimate
+			s.Flows = nil
+			if s.Second != i+1 || s.Packets == 0 || missing > 1 || packets != s.All.Packets || s.Method != method || s.Elapsed != 1e9 {
+				t.Errorf("%s: second %d: %d packets of flows, %+v", args, i+1, packets, s)
+			}
+			if off := math.Abs(s.All.Mean/s.All.Exact - 1); !(off < 0.1) {
+				t.Errorf("%s: second %d: the mean of all packets is %.0f ns, exactly %.0f", args, i+1, s.All.Mean, s.All.Exact)
+			}
+		}
+		if drops := strings.Contains(args, "-queue"); drops != (dropped > 0) {
+			t.Errorf("%s: %d dropped", args, dropped)
+		}
+		if total.Seconds != len(list) || total.Means < 40 || total.MedianError > 0.15 || total.MeansHeld < 0.8 || total.ReferencesTaken > 0.04 {
+			t.Errorf("%s: %+v", args, total)
+		}
+	}
+}
+
+// The same seed prints the same.
+func TestRepeats(t *testing.T) {
+	var out [2]bytes.Buffer
+	for i := range out {
+		if err := run(t.Context(), strings.Fields("-rate 50 -seconds 2 -top 3"), &out[i], io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out[0].String() != out[1].String() {
+		t.Errorf("%s\n%s", out[0].String(), out[1].String())
+	}
+	widths := map[int]int{}
+	for line := range strings.Lines(out[0].String()) {
+		if strings.Contains(line, "µs") || strings.Contains(line, "exactly") {
+			widths[utf8.RuneCountInString(line)]++
+		}
+	}
+	if len(widths) != 1 {
+		t.Errorf("rows are so wide: %v\n%s", widths, out[0].String())
+	}
+}
+
+// interrupting ends the program when it has printed something.
+type interrupting struct {
+	bytes.Buffer
+	stop context.CancelFunc
+}
+
+func (w *interrupting) Write(b []byte) (int, error) {
+	w.stop()
+	return w.Buffer.Write(b)
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out := &interrupting{stop: stop}
+	if err := run(ctx, strings.Fields("-rate 20 -seconds 80000 -live"), out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "second 1:") || strings.Contains(text, "second 3") || !strings.Contains(text, "means of a flow") {
+		t.Errorf("%s", text)
+	}
+	ctx, stop = context.WithCancel(t.Context())
+	stop()
+	var early bytes.Buffer
+	if err := run(ctx, []string{"-live"}, &early, io.Discard); err != nil || early.Len() > 0 {
+		t.Errorf("interrupted at once: %v, %q", err, early.String())
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for args, want := range map[string]string{
+		"-rate 0":          "-rate is 0, want 1 to 100000",
+		"-rate NaN":        "-rate is NaN, want 1 to 100000",
+		"-load 151":        "-load is 151, want 1 to 150",
+		"-flows 0":         "-flows is 0, want 1 to 100000",
+		"-queue 0":         "-queue is 0",
+		"-every -1":        "-every is -1, want 0 to 1000000",
+		"-seconds 0":       "-seconds is 0, want 1 to 86400",
+		"-top -1":          "-top is -1",
+		"-records 0":       "-records is 0",
+		"-method best":     `-method is "best", want auto`,
+		"-traffic none":    `-traffic is "none", want bursty`,
+		"more":             `argument "more", want none`,
+		"-nonsense":        "nonsense",
+		"-seconds several": "several",
+	} {
+		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
+		if !errors.Is(err, errUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+	var help bytes.Buffer
+	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-traffic") {
+		t.Errorf("%v, %s", err, help.String())
+	}
+	// All that is allowed can be run.
+	for _, args := range []string{"-rate 1 -load 1 -flows 1 -queue 1", "-rate 1 -load 150 -flows 100000", "-rate 1 -traffic poisson -every 1000000"} {
+		if err := run(t.Context(), strings.Fields(args+" -seconds 1"), io.Discard, io.Discard); err != nil {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+// The exit codes are 2 for a mistake on the command line, 1 where nothing can be
+// printed, and 0.
+func TestExit(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Skip(err)
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, c := range []struct {
+		args   string
+		stdout io.Writer
+		want   int
+	}{{"-load 0", nil, 2}, {"-rate 5 -seconds 1", full, 1}, {"-rate 5 -seconds 1", nil, 0}, {"-h", nil, 0}} {
+		command := exec.CommandContext(t.Context(), program, strings.Fields(c.args)...)
+		command.Env, command.Stdout = append(os.Environ(), "HOPLAG_EXAMPLE=1"), c.stdout
+		command.Run()
+		if got := command.ProcessState.ExitCode(); got != c.want {
+			t.Errorf("%s: exit code %d, want %d", c.args, got, c.want)
+		}
+	}
+}

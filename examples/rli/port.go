@@ -1,0 +1,218 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/queue/trace"
+	"github.com/hoplag/hoplag/rli"
+)
+
+// A port is a queue before a link, with an injector at its entrance and a
+// receiver at its exit.
+type port struct {
+	options
+	source   queue.Source
+	next     queue.Packet // of the source
+	link     *queue.Link
+	injector *rli.Injector
+	receiver *rli.Receiver
+	bytes    int    // of a reference, with its headers
+	wire     []byte // the payload of the latest
+
+	exact   map[hashing.Flow]*exact
+	all     estimate.Moments
+	offered int64 // bytes, of this second
+	dropped uint64
+	before  rli.Overhead // at the end of the second before
+	begun   int64        // when this second began
+	look    int64        // when to look at the clock again
+	started time.Time
+}
+
+// exact is what a table of all packets knows of a flow in this second.
+type exact struct {
+	tuple  hashing.Tuple
+	delays estimate.Moments
+}
+
+// kinds are the senders that -traffic names.
+var kinds = map[string]func(o *options, rate int64) (queue.Source, error){
+	"bursty": func(o *options, rate int64) (queue.Source, error) {
+		peak := max(float64(rate)/10, 4*o.load/100*float64(rate)/float64(o.flows))
+		return trace.NewOnOff(trace.OnOffConfig{
+			Load: o.offer(rate), Sizes: trace.IMIX, Senders: o.flows, Peak: int64(peak),
+			On: 20 * trace.IMIX.Mean() * 8e9 / peak, OnShape: 1.4, OffShape: 1.2, Seed: o.seed,
+		})
+	},
+	"poisson": func(o *options, rate int64) (queue.Source, error) {
+		return trace.NewPoisson(trace.PoissonConfig{Load: o.offer(rate), Sizes: trace.IMIX, Flows: o.flows, Seed: o.seed})
+	},
+	"tcp": func(o *options, _ int64) (queue.Source, error) {
+		return queue.NewClosed(queue.ClosedConfig{
+			Senders: o.flows, Bytes: 1500, Return: 2e6, Gap: 1000, Window: 256, Transfer: 200, Pause: 20e6, Seed: o.seed,
+		})
+	},
+}
+
+func (o *options) offer(rate int64) trace.Load {
+	return trace.Load{Rate: rate, Utilisation: o.load / 100}
+}
+
+func newPort(o options) (*port, error) {
+	rate := int64(o.rate * 1e6)
+	p := &port{options: o, exact: map[hashing.Flow]*exact{}, bytes: 28 + rli.TaggedReferenceSize, started: time.Now()}
+	var err error
+	if p.source, err = kinds[o.traffic](&o, rate); err != nil {
+		return nil, err
+	}
+	p.source.Next(&p.next)
+	if p.link, err = queue.NewLink(queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{Packets: o.queue}, Seed: o.seed}); err != nil {
+		return nil, err
+	}
+	when := rli.InjectorConfig{Every: o.every, ReferenceBytes: p.bytes}
+	if o.every == 0 {
+		when.Adaptive = rli.PaperAdaptation
+		when.Adaptive.Rate = rate
+	}
+	if p.injector, err = rli.NewInjector(when); err != nil {
+		return nil, err
+	}
+	c := rli.DefaultConfig
+	c.Identity = hashing.Fingerprint(o.seed)
+	c.Rate, c.ReferenceBytes, c.Method, c.Flows = rate, p.bytes, methods[o.method], o.fits
+	c.Buffer = max(c.Buffer, when.MaxDistance())
+	if c.Method == rli.Left {
+		c.Buffer = 0
+	}
+	if p.receiver, err = rli.NewReceiver(c); err != nil {
+		return nil, err
+	}
+	var secret [16]byte // in a real switch, one that both ends are told
+	binary.LittleEndian.PutUint64(secret[:], o.seed)
+	p.injector.SetKey(secret)
+	p.receiver.SetKey(secret)
+	return p, nil
+}
+
+// pass lets through what is sent until a second ends, or ctx is done.
+func (p *port) pass(ctx context.Context, second int) {
+	for end := int64(second) * 1e9; p.next.Time < end; p.source.Next(&p.next) {
+		if p.next.Time >= p.look {
+			p.look = p.next.Time + 1e6
+			if p.pace(ctx); ctx.Err() != nil {
+				return
+			}
+		}
+		p.forward()
+	}
+}
+
+// pace waits, with -live, until it is as late as in the simulation.
+func (p *port) pace(ctx context.Context) {
+	ahead := time.Duration(p.next.Time) - time.Since(p.started)
+	if !p.live || ahead <= 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(ahead):
+	}
+}
+
+// forward sends the next packet through the queue, and a reference behind it if
+// one is due.
+func (p *port) forward() {
+	packet := p.next
+	size, now := int(packet.Bytes), packet.Time
+	p.offered += int64(size)
+	packet.Time, packet.Fate = p.link.Send(now, size)
+	if closed, ok := p.source.(*queue.Closed); ok {
+		closed.Tell(&packet)
+	}
+	if packet.Fate == queue.Passed {
+		p.depart(&packet)
+	} else {
+		p.dropped++
+	}
+	reference, due := p.injector.Packet(size, now)
+	if !due {
+		return
+	}
+	p.wire = p.injector.Append(p.wire[:0], reference)
+	if received, fate := p.link.Send(now, p.bytes); fate == queue.Passed {
+		p.receiver.Accept(p.wire, received) // what it refuses it counts
+	}
+}
+
+// depart tells the receiver of a packet, and the table that it is compared with.
+func (p *port) depart(packet *queue.Packet) {
+	tuple := tupleOf(packet.Flow)
+	flow := tuple.Flow(p.seed)
+	p.receiver.Update(flow, int(packet.Bytes), packet.Time)
+	e := p.exact[flow]
+	if e == nil {
+		e = &exact{tuple: tuple}
+		p.exact[flow] = e
+	}
+	delay := float64(packet.Time - packet.Sent)
+	e.delays.Add(delay)
+	p.all.Add(delay)
+}
+
+// tupleOf makes up addresses for a simulated flow.
+func tupleOf(f hashing.Flow) hashing.Tuple {
+	from := netip.AddrFrom4([4]byte{10, byte(f >> 16), byte(f >> 24), byte(f >> 32)})
+	return hashing.MakeTuple(6, netip.AddrPortFrom(from, uint16(f)|1024), netip.MustParseAddrPort("192.0.2.1:443"))
+}
+
+// take says what the receiver found in a second, and lets it begin anew.
+func (p *port) take(number int) *second {
+	p.receiver.Flush()
+	s := &second{Second: number, Dropped: p.dropped, Method: p.receiver.Config().Method.String()}
+	if p.receiver.Trusted() {
+		s.Method = rli.BusyAware.String()
+	} else if s.Method != rli.Left.String() {
+		s.Method = rli.Linear.String()
+	}
+	cost, elapsed := p.injector.Overhead(), float64(max(min(p.next.Time, int64(number)*1e9)-p.begun, 1))
+	s.Packets, s.References = cost.Packets-p.before.Packets, cost.References-p.before.References
+	s.Elapsed = elapsed
+	s.Offered = float64(p.offered) * 8e3 / elapsed / p.rate
+	s.Taken = float64(s.References) * float64(p.bytes) * 8e3 / elapsed / p.rate
+	if total, err := p.receiver.Total(); err == nil {
+		s.All = makeRow("all packets", &total, &p.all)
+	}
+	for flow, r := range p.receiver.All() {
+		e := p.exact[flow]
+		name := fmt.Sprintf("tcp %v > %v", e.tuple.Source(), e.tuple.Destination())
+		s.Flows = append(s.Flows, makeRow(name, &r, &e.delays))
+	}
+	slices.SortFunc(s.Flows, func(a, b row) int { return cmp.Or(cmp.Compare(b.Mean, a.Mean), cmp.Compare(a.Flow, b.Flow)) })
+	p.receiver.Reset()
+	clear(p.exact)
+	p.all, p.offered, p.dropped, p.before, p.begun = estimate.Moments{}, 0, 0, cost, int64(number)*1e9
+	return s
+}
+
+// makeRow sets what the receiver says of a flow beside what is true.
+func makeRow(name string, r *rli.Result, truth *estimate.Moments) row {
+	mean, deviation := r.MeanInterval(confidence), r.DeviationInterval(confidence)
+	exactDeviation := math.Sqrt(truth.PopulationVariance())
+	return row{
+		Flow: name, Packets: r.N, Mean: r.Mean, Low: known(mean.Low), High: known(mean.High), Exact: truth.Mean(),
+		Deviation: r.StdDev, ExactDeviation: exactDeviation,
+		holdsMean: mean.Contains(truth.Mean()), holdsDeviation: deviation.Contains(exactDeviation),
+	}
+}
+
+const confidence = 0.95

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A second is what is known of one. Times are in nanoseconds.
+type second struct {
+	Second     int     `json:"second"`
+	Elapsed    float64 `json:"elapsed"`    // of it, unless it was interrupted 10^9
+	Packets    uint64  `json:"packets"`    // that came
+	Dropped    uint64  `json:"dropped"`    // of them
+	Offered    float64 `json:"offered"`    // by them, as a share of the link's rate
+	References uint64  `json:"references"` // that were sent
+	Taken      float64 `json:"taken"`      // by them, as a share of the link's rate
+	Method     string  `json:"method"`     // by which packets were estimated in the end
+	All        row     `json:"all"`
+	Flows      []row   `json:"flows"` // the slowest first
+}
+
+// A row is what is known of a flow.
+type row struct {
+	Flow           string   `json:"flow"`
+	Packets        uint64   `json:"packets"`
+	Mean           float64  `json:"mean"`
+	Low            *float64 `json:"low"`  // of the mean, with 95 % confidence; null: not known
+	High           *float64 `json:"high"` // likewise
+	Exact          float64  `json:"exact_mean"`
+	Deviation      float64  `json:"deviation"`
+	ExactDeviation float64  `json:"exact_deviation"`
+
+	holdsMean, holdsDeviation bool // the intervals do
+}
+
+// known is a number for JSON, or none if it is not finite.
+func known(x float64) *float64 {
+	if math.IsInf(x, 0) || math.IsNaN(x) {
+		return nil
+	}
+	return &x
+}
+
+// A summary is what it all comes to.
+type summary struct {
+	Seconds         int     `json:"seconds"`
+	Means           uint64  `json:"means"`            // of a flow in a second
+	MeansHeld       float64 `json:"means_held"`       // the share whose interval held the exact one
+	DeviationsHeld  float64 `json:"deviations_held"`  // likewise
+	MedianError     float64 `json:"median_error"`     // of a mean, relative
+	ReferencesSent  uint64  `json:"references"`       // together
+	ReferencesRate  float64 `json:"references_rate"`  // to a packet
+	ReferencesTaken float64 `json:"references_taken"` // as a share of the link's rate
+}
+
+// A screen shows seconds and keeps the first error.
+type screen struct {
+	options
+	w      io.Writer
+	clears bool
+	err    error
+
+	total                     summary
+	packets, means, deviances uint64
+	taken, elapsed            float64
+	errors                    []float64
+}
+
+func (s *screen) print(format string, args ...any) {
+	if s.err == nil {
+		_, s.err = fmt.Fprintf(s.w, format, args...)
+	}
+}
+
+func (s *screen) encode(v any) {
+	if s.err == nil {
+		s.err = json.NewEncoder(s.w).Encode(v)
+	}
+}
+
+// show prints a second and adds it to the summary.
+func (s *screen) show(r *second) {
+	for i := range r.Flows {
+		f := &r.Flows[i]
+		s.total.Means++
+		s.means += one(f.holdsMean)
+		s.deviances += one(f.holdsDeviation)
+		s.errors = append(s.errors, estimate.RelativeError(f.Mean, f.Exact))
+	}
+	s.total.Seconds++
+	s.packets += r.Packets
+	s.total.ReferencesSent += r.References
+	s.taken += r.Taken * r.Elapsed
+	s.elapsed += r.Elapsed
+	flows := len(r.Flows)
+	if s.top > 0 {
+		r.Flows = r.Flows[:min(s.top, flows)]
+	}
+	if s.json {
+		s.encode(r)
+		return
+	}
+	if s.clears {
+		s.print("\x1b[H\x1b[J")
+	}
+	part := ""
+	if r.Elapsed < 1e9 {
+		part = ", interrupted after " + hoplag.Format(r.Elapsed)
+	}
+	s.print("second %d%s: %d packets of %d flows, %s of %g Mbit/s, %d dropped; %d references, %s of the link; %s\n",
+		r.Second, part, r.Packets, flows, percent(r.Offered), s.rate, r.Dropped, r.References, percent(r.Taken), r.Method)
+	s.print("%-42s %8s %11s %25s %11s %9s %11s %11s\n", "", "packets", "mean", "95 %", "exactly", "off", "deviation", "exactly")
+	if r.All.Packets > 0 {
+		s.row(&r.All)
+	}
+	for i := range r.Flows {
+		s.row(&r.Flows[i])
+	}
+	s.print("\n")
+}
+
+func (s *screen) row(f *row) {
+	interval := "not known"
+	if f.Low != nil && f.High != nil {
+		interval = hoplag.Format(*f.Low) + " – " + hoplag.Format(*f.High)
+	}
+	s.print("%-42s %8d %11s %25s %11s %9s %11s %11s\n", f.Flow, f.Packets, hoplag.Format(f.Mean), interval,
+		hoplag.Format(f.Exact), fmt.Sprintf("%+.2f %%", 100*(f.Mean/f.Exact-1)), hoplag.Format(f.Deviation), hoplag.Format(f.ExactDeviation))
+}
+
+// end prints the summary.
+func (s *screen) end() {
+	t := &s.total
+	if t.Means == 0 {
+		return
+	}
+	n := float64(t.Means)
+	t.MeansHeld, t.DeviationsHeld = float64(s.means)/n, float64(s.deviances)/n
+	t.ReferencesTaken = s.taken / s.elapsed
+	t.ReferencesRate = float64(t.ReferencesSent) / float64(s.packets)
+	t.MedianError, _ = estimate.NewEmpirical(s.errors).Quantile(0.5)
+	if s.json {
+		s.encode(t)
+		return
+	}
+	s.print("%d means of a flow in a second: half are within %s of the exact one; their intervals at 95 %% held %s of the exact means,\n"+
+		"and %s of the exact deviations. References: %s of the packets, %s of the link.\n",
+		t.Means, percent(t.MedianError), percent(t.MeansHeld), percent(t.DeviationsHeld), percent(t.ReferencesRate), percent(t.ReferencesTaken))
+}
+
+func one(is bool) uint64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// percent writes a share.
+func percent(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) }
