@@ -16,26 +16,26 @@ import (
 // between the head and the CRC-32C of package wire:
 //
 //	identity 8 · injector 4 · rate 8 · reference bytes 4 · method 1 · tolerance 4 · buffer 4 ·
-//	flows 4 · sample 8 · hold 8 · inactive 8 · active 8 · buckets 2 · floor 8
+//	flows 4 · sample 8 · hold 8 · inactive 8 · active 8 · buckets 2 · floor 8 · overhead 2 · tuples 1
 //	counts          8 each, in the order of Counts
 //	origin          8, the mean of all delays, rounded down; 0 without any
 //	residuals       number 8 · sum 8 · squares 16, of references
 //	total           gaps 2 · count 6 · first 8 · last 8 · bytes 8 · sum 8 · squares 16
 //	total histogram 8 each bucket
 //	number of flows 4
-//	for each flow, by ascending hash: hash 8 · the same as for the total, but
-//	for histograms of 4 bytes each bucket
+//	for each flow, by ascending hash: hash 8 · tuple 37, if tuples are kept · the
+//	same as for the total, but for histograms of 4 bytes each bucket
 //
 // where sums are of the delays less the origin.
 const (
 	magic   = "HRLI"
-	version = 3
+	version = 4
 
 	// maxDecoded is how much memory an encoded Config that is not the
 	// receiver's own may ask for.
 	maxDecoded = 64 << 20
 
-	configSize = 8 + 4 + 8 + 4 + 1 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2 + 8
+	configSize = 8 + 4 + 8 + 4 + 1 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2 + 8 + 2 + 1
 	sumsSize   = recordSize - 8
 
 	residualsSize = 32
@@ -79,6 +79,9 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	dst = wire.AppendUint(dst, uint64(len(used)), 4)
 	for _, i := range used {
 		dst = wire.AppendUint(dst, uint64(r.flows.records[i].flow), 8)
+		if r.config.Tuples {
+			dst = r.flows.tuples[i].Append(dst)
+		}
 		dst = appendSums(dst, r.flows.records[i], step)
 		for _, n := range r.flows.histogram(i) {
 			dst = wire.AppendUint(dst, uint64(n), 4)
@@ -94,7 +97,7 @@ func (r *Receiver) meanOrigin() (origin, step int64) {
 		return 0, 0
 	}
 	mean := floorDivide(r.total.sum, int64(r.total.count()))
-	return r.origin + mean, -mean
+	return r.centre + mean, -mean
 }
 
 func appendSums(dst []byte, sums record, step int64) []byte {
@@ -119,13 +122,24 @@ func (c *Config) append(dst []byte) []byte {
 	dst = wire.AppendUint(dst, uint64(c.Inactive), 8)
 	dst = wire.AppendUint(dst, uint64(c.Active), 8)
 	dst = wire.AppendUint(dst, uint64(c.Buckets), 2)
-	return wire.AppendUint(dst, uint64(c.Floor), 8)
+	dst = wire.AppendUint(dst, uint64(c.Floor), 8)
+	dst = wire.AppendUint(dst, uint64(c.Overhead), 2)
+	return wire.AppendBits(dst, uint64(c.tuples()/hashing.TupleSize), 1)
 }
 
 // size is how many bytes the encoding of so many flows takes.
 func (c *Config) size(flows int64) int64 {
 	buckets := int64(c.Buckets)
-	return wire.Overhead + configSize + 8*countFields + residualsSize + 8 + sumsSize + 8*buckets + 4 + flows*(8+sumsSize+4*buckets)
+	return wire.Overhead + configSize + 8*countFields + residualsSize + 8 + sumsSize + 8*buckets + 4 +
+		flows*(8+c.tuples()+sumsSize+4*buckets)
+}
+
+// tuples is how many bytes of a flow's record its tuple takes.
+func (c *Config) tuples() int64 {
+	if c.Tuples {
+		return hashing.TupleSize
+	}
+	return 0
 }
 
 // MarshalBinary returns the encoding. The error is always nil.
@@ -145,7 +159,9 @@ func (r *Receiver) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("rli: %w", err)
 	}
-	b.key = r.key
+	if r.tracker != nil {
+		b.key = r.key
+	}
 	*r = *b
 	return nil
 }
@@ -167,7 +183,7 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	if err := d.Expect(c.size(flows) - wire.Overhead - configSize); err != nil {
 		return nil, err
 	}
-	if c.memory() > maxDecoded && c != r.config {
+	if c.memory() > maxDecoded && (r.tracker == nil || c != r.config) {
 		return nil, malformed("a receiver of %d bytes of memory, want up to %d", c.memory(), maxDecoded)
 	}
 	b, err := NewReceiver(c)
@@ -178,14 +194,13 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 		*n = d.Uint64()
 	}
 	b.residuals = residuals{d.Uint64(), int64(d.Uint64()), wide{d.Uint64(), d.Uint64()}}
-	b.origin = int64(d.Uint64())
+	b.centre = int64(d.Uint64())
 	b.total = readSums(&d)
 	for i := range b.histogram {
 		b.histogram[i] = d.Uint64()
 	}
-	b.hasOrigin = b.total.count() > 0
 	switch sum := b.total.sum; {
-	case b.total.count() == 0 && (b.total != record{} || b.origin != 0):
+	case b.total.count() == 0 && (b.total != record{} || b.centre != 0):
 		return nil, malformed("delays of no packets")
 	case b.total.count() > 0 && uint64(sum) >= b.total.count():
 		return nil, malformed("delays of %d packets less their origin add up to %d, want the mean rounded down", b.total.count(), sum)
@@ -209,6 +224,9 @@ func (r *Receiver) decodeFlows(d *wire.Reader, flows int64) error {
 		}
 		before = f
 		at := r.flows.find(f)
+		if r.config.Tuples {
+			r.flows.tuples[at] = readTuple(d)
+		}
 		sums := readSums(d)
 		histogram := r.flows.histogram(at)
 		for k := range histogram {
@@ -245,6 +263,8 @@ func readConfig(d *wire.Reader) Config {
 		Active:         int64(d.Uint64()),
 		Buckets:        int(d.Uint16()),
 		Floor:          int64(d.Uint64()),
+		Overhead:       int(d.Uint16()),
+		Tuples:         d.Bits(1) == 1,
 	}
 }
 
@@ -258,4 +278,12 @@ func readSums(d *wire.Reader) record {
 	}
 	sums.squares = wide{d.Uint64(), d.Uint64()}
 	return sums
+}
+
+// readTuple reads what hashing.Tuple.Append appended.
+func readTuple(d *wire.Reader) (t hashing.Tuple) {
+	copy(t.Src[:], d.Bytes(16))
+	copy(t.Dst[:], d.Bytes(16))
+	t.SrcPort, t.DstPort, t.Proto = d.Uint16(), d.Uint16(), d.Uint8()
+	return t
 }

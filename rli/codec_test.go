@@ -17,12 +17,12 @@ import (
 )
 
 func TestReferenceGolden(t *testing.T) {
-	p := rli.ReferencePacket{Sequence: 0x0102030405060708, Sent: -2, Behind: 1500, Injector: 0x0a0b0c0d}
+	p := rli.ReferencePacket{Sequence: 0x0102030405060708, Sent: -2, Behind: 1500, Packets: 0x11121314, Injector: 0x0a0b0c0d}
 	got, err := p.MarshalBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "48524546" + "02" + "0102030405060708" + "fffffffffffffffe" + "05dc" + "0a0b0c0d" + "0f6dd844"
+	const want = "48524546" + "03" + "0102030405060708" + "fffffffffffffffe" + "05dc" + "11121314" + "0a0b0c0d" + "d85e00a9"
 	if hex.EncodeToString(got) != want {
 		t.Errorf("%x, want %s", got, want)
 	}
@@ -108,12 +108,12 @@ func TestReceiverGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "48524c49" + "03" +
+	want := "48524c49" + "04" +
 		"0000000000000001" + "00000000" + "000000003b9aca00" + "00000032" + "02" + "00000002" + "00000004" + "00000003" +
-		"3ff0000000000000" + "3ff0000000000000" + "000000000000000a" + "0000000000000014" + "0003" + "0000000000000010"
+		"3ff0000000000000" + "3ff0000000000000" + "000000000000000a" + "0000000000000014" + "0003" + "0000000000000010" + "0000" + "00"
 	zero := "0000000000000000"
-	counts := map[int]string{0: "0000000000000003", 5: "0000000000000003", 14: "0000000000000002"}
-	for i := range 25 {
+	counts := map[int]string{0: "0000000000000003", 5: "0000000000000003", 16: "0000000000000002"}
+	for i := range 27 {
 		if n, ok := counts[i]; ok {
 			want += n
 		} else {
@@ -220,13 +220,15 @@ func TestReceiverMalformed(t *testing.T) {
 		"inactive":         {body + 49, "8000000000000000"},
 		"buckets":          {body + 65, "0004"},
 		"floor":            {body + 67, "0000000000000001"},
-		"total packets":    {body + 75 + 232 + 8, "0000000000000002"},
-		"number of flows":  {body + 75 + 232 + 8 + 80, "00000001"},
-		"a flow of no one": {body + 75 + 232 + 8 + 80 + 4 + 8, "0000000000000000"},
-		"a flow twice":     {body + 75 + 232 + 8 + 80 + 4, "0000000000000009"},
-		"out of order":     {body + 75 + 232 + 8 + 80 + 4, "000000000000000a"},
-		"not the mean":     {body + 75 + 232 + 8 + 32, "0000000000000003"},
-		"below the mean":   {body + 75 + 232 + 8 + 32, "ffffffffffffffff"},
+		"overhead":         {body + 75, "0401"},
+		"tuples":           {body + 77, "02"},
+		"total packets":    {body + 78 + 248 + 8, "0000000000000002"},
+		"number of flows":  {body + 78 + 248 + 8 + 80, "00000001"},
+		"a flow of no one": {body + 78 + 248 + 8 + 80 + 4 + 8, "0000000000000000"},
+		"a flow twice":     {body + 78 + 248 + 8 + 80 + 4, "0000000000000009"},
+		"out of order":     {body + 78 + 248 + 8 + 80 + 4, "000000000000000a"},
+		"not the mean":     {body + 78 + 248 + 8 + 32, "0000000000000003"},
+		"below the mean":   {body + 78 + 248 + 8 + 32, "ffffffffffffffff"},
 		"8 GiB of flows":   {body + 29, "04000000"},
 	} {
 		bad := bytes.Clone(good)

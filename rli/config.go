@@ -73,6 +73,12 @@ type Config struct {
 	// as the sizes of other packets are; 1 to 65,536.
 	ReferenceBytes int
 
+	// Overhead is how many bytes the link sends with every packet that its size
+	// does not count, 0 to 1,024: 4 for a checksum of Ethernet, 24 with preamble
+	// and gap. Where references show another one, that is used: see
+	// Receiver.Link.
+	Overhead int
+
 	// Method is how packets are estimated.
 	Method Method
 
@@ -100,6 +106,10 @@ type Config struct {
 	// Sample is the share of the flows that are measured, chosen by their
 	// hash, over 0 and up to 1.
 	Sample float64
+
+	// Tuples keeps a 5-tuple with every record, for Result.Tuple: see
+	// Receiver.UpdateTuple. 37 bytes a flow.
+	Tuples bool
 
 	// Hold is the probability that a packet of a sampled flow without a
 	// record begins one (sample and hold), over 0 and up to 1. A record once
@@ -147,6 +157,8 @@ func (c *Config) Validate() error {
 		return bad("Rate", c.Rate, "1 to 10^15 for the busy-aware method")
 	case c.ReferenceBytes < 1 || c.ReferenceBytes > maxSize:
 		return bad("ReferenceBytes", c.ReferenceBytes, fmt.Sprintf("1 to %d", maxSize))
+	case c.Overhead < 0 || c.Overhead > 1024:
+		return bad("Overhead", c.Overhead, "0 to 1024")
 	case c.Tolerance < 1 || c.Tolerance > 1e6:
 		return bad("Tolerance", c.Tolerance, "1 to 10^6")
 	case c.Method == Left && c.Buffer != 0:
@@ -204,9 +216,15 @@ func (c *Config) MemorySize() int { return int(min(c.memory(), math.MaxInt)) }
 // records are in use.
 func (c *Config) EncodedSize() int { return int(min(c.size(int64(c.Flows)), math.MaxInt)) }
 
+// tupleSize is that of a hashing.Tuple in memory.
+const tupleSize = 38
+
 func (c *Config) memory() int64 {
 	size := int64(c.slots())*(recordSize+1+4*int64(c.Buckets)) + 8*int64(c.Buckets)
 	size += int64(max(c.Buffer, 1)) * heldSize
+	if c.Tuples {
+		size += (int64(c.slots()) + int64(max(c.Buffer, 1))) * tupleSize
+	}
 	if c.method() == BusyAware {
 		size += int64(c.Buffer+1) * periodSize
 	}

@@ -20,6 +20,10 @@ type Result struct {
 	Bytes       uint64
 	First, Last int64 // departures of its first and latest packet
 
+	// Tuple is the 5-tuple that UpdateTuple told of, with Config.Tuples; else
+	// it is zero.
+	Tuple hashing.Tuple
+
 	gaps           uint64  // pairs of references that its packets came between
 	variance, bias float64 // of an estimate's error
 }
@@ -44,6 +48,10 @@ type Counts struct {
 	Shed       uint64 // packets that no record took: all were in use
 	Evicted    uint64 // packets whose record gave way to another flow's
 
+	// As references tell how many packets the injector was told of.
+	Missing   uint64 // packets that never departed, or were not told of by Update
+	Overtaken uint64 // packets that departed after a reference that was sent after them, or were not sent past the injector
+
 	References uint64 // that Reference was told of
 	Lost       uint64 // numbers left out between references
 	Duplicated uint64 // references of a number that had come
@@ -61,18 +69,19 @@ type Counts struct {
 }
 
 // list is all the counts, in the order of the encoding.
-func (c *Counts) list() []*uint64 {
-	return []*uint64{
+func (c *Counts) list() [countFields]*uint64 {
+	return [...]*uint64{
 		&c.Packets, &c.Passed, &c.Unsampled,
 		&c.Idle, &c.Busy, &c.Linear, &c.Left, &c.Right, &c.Unestimated,
 		&c.Invalid, &c.Overflowed, &c.Unheld, &c.Shed, &c.Evicted,
+		&c.Missing, &c.Overtaken,
 		&c.References, &c.Lost, &c.Duplicated, &c.Reordered, &c.Restarts,
 		&c.Foreign, &c.Forged, &c.Implausible,
 		&c.Conflicts, &c.Impossible, &c.Fallbacks,
 	}
 }
 
-const countFields = 25
+const countFields = 27
 
 func (c *Counts) add(b *Counts) {
 	theirs := b.list()
@@ -95,17 +104,29 @@ func (r *Receiver) Flows() int { return r.flows.used }
 // Estimate returns the delay of flow f. Packets that wait for a reference are
 // not included. The error wraps [estimate.ErrNoSamples].
 func (r *Receiver) Estimate(f hashing.Flow) (Result, error) {
-	flow := &r.flows.records[r.flows.find(f)]
-	if flow.count() == 0 {
+	at := r.flows.find(f)
+	if r.flows.records[at].count() == 0 {
 		return Result{}, fmt.Errorf("rli: %w: no packet of flow %#016x was estimated", estimate.ErrNoSamples, uint64(f))
 	}
-	return r.result(flow), nil
+	return r.resultAt(at), nil
+}
+
+// resultAt is the record at a place of the table as an estimate.
+func (r *Receiver) resultAt(at int) Result {
+	res := r.result(&r.flows.records[at])
+	if r.config.Tuples {
+		res.Tuple = r.flows.tuples[at]
+	}
+	return res
 }
 
 // result is a record as an estimate.
 func (r *Receiver) result(flow *record) Result {
-	res := flow.result(r.origin)
+	res := flow.result(r.centre)
 	res.variance, res.bias = r.residuals.of()
+	if r.counts.Overtaken*scarce > r.counts.Packets {
+		res.variance, res.bias = math.Inf(1), math.Inf(1)
+	}
 	return res
 }
 
@@ -164,7 +185,7 @@ func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 	return func(yield func(hashing.Flow, Result) bool) {
 		for i := range r.flows.records {
 			flow := &r.flows.records[i]
-			if flow.count() > 0 && !yield(flow.flow, r.result(flow)) {
+			if flow.count() > 0 && !yield(flow.flow, r.resultAt(i)) {
 				return
 			}
 		}
@@ -180,7 +201,7 @@ func (r *Receiver) Expire(now int64) iter.Seq2[hashing.Flow, Result] {
 		for i := range r.flows.records {
 			// Another record may move to where one was removed.
 			for flow := &r.flows.records[i]; flow.count() > 0 && r.due(flow, now); {
-				more := yield(flow.flow, r.result(flow))
+				more := yield(flow.flow, r.resultAt(i))
 				r.flows.remove(i)
 				if !more {
 					return

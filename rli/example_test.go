@@ -74,7 +74,7 @@ func ExampleReferencePacket() {
 		panic(err)
 	}
 	fmt.Println(len(wire), q == p)
-	// Output: 31 true
+	// Output: 35 true
 }
 
 // Records of flows that ended are given over as they would be to a collector.

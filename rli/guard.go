@@ -110,7 +110,7 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 		r.counts.Implausible++
 		return false
 	}
-	s := &r.sequence
+	s, restarts := &r.sequence, r.counts.Restarts
 	if s.begun && p.Sequence <= s.top && p.Sent <= s.sent {
 		// It came late or again, or the injector began anew with its clock
 		// behind.
@@ -131,6 +131,9 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 		s.accept(p.Sequence, p.Sent, r.key.set, &r.counts)
 	}
 	r.guard.learn(told)
+	if r.counts.Restarts != restarts {
+		r.account.begun = false
+	}
 	return true
 }
 
@@ -140,4 +143,5 @@ func (r *Receiver) stepped() {
 	r.left.seen, r.earlier.seen, r.leftHere = false, false, false
 	r.probe.given = false
 	r.lesson.of = 0
+	r.account.begun = false
 }

@@ -184,7 +184,7 @@ func (j *Injector) timeUp(t int64) bool {
 
 // inject makes the reference and decides the distance to the next one.
 func (j *Injector) inject(t int64, behind uint16) ReferencePacket {
-	p := ReferencePacket{Sequence: j.next, Sent: t, Behind: behind, Injector: j.config.Injector}
+	p := ReferencePacket{Sequence: j.next, Sent: t, Behind: behind, Packets: uint32(j.overhead.Packets), Injector: j.config.Injector}
 	j.next++
 	j.overhead.References++
 	j.overhead.ReferenceBytesSent += uint64(j.config.ReferenceBytes)

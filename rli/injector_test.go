@@ -46,7 +46,7 @@ func injections(t *testing.T, c rli.InjectorConfig, times []int64) []int64 {
 		if !ok {
 			continue
 		}
-		want := rli.ReferencePacket{Sequence: uint64(len(sent)), Sent: at, Behind: uint16(100 + i)}
+		want := rli.ReferencePacket{Sequence: uint64(len(sent)), Sent: at, Behind: uint16(100 + i), Packets: uint32(i + 1)}
 		if p != want {
 			t.Errorf("reference %+v, want %+v", p, want)
 		}
@@ -76,7 +76,7 @@ func TestInjectorTick(t *testing.T) {
 	if _, ok := j.Tick(1009); ok {
 		t.Error("a reference before the interval was over")
 	}
-	if p, ok := j.Tick(1010); !ok || p != (rli.ReferencePacket{Sequence: 1, Sent: 1010}) {
+	if p, ok := j.Tick(1010); !ok || p != (rli.ReferencePacket{Sequence: 1, Sent: 1010, Packets: 1}) {
 		t.Errorf("%+v, %v after the interval", p, ok)
 	}
 	if _, ok := j.Packet(100, 1500); ok {

@@ -26,6 +26,12 @@ type ReferencePacket struct {
 	// its own delay is not what packets meet.)
 	Behind uint16
 
+	// Packets is how many packets its injector was told of so far, modulo 2^32;
+	// 0 where that is not known. By it a receiver notices packets that were lost,
+	// and those that took another way than the references: see Counts.Missing
+	// and Counts.Overtaken.
+	Packets uint32
+
 	// Injector is who sent it, InjectorConfig.Injector. A receiver takes only
 	// those of its own injector, Config.Injector.
 	Injector uint32
@@ -33,13 +39,13 @@ type ReferencePacket struct {
 
 // The encoding, big-endian, between the head and the CRC-32C of package wire:
 //
-//	sequence 8 · sent 8 · behind 2 · injector 4
+//	sequence 8 · sent 8 · behind 2 · packets 4 · injector 4
 const (
 	referenceMagic   = "HREF"
-	referenceVersion = 2
+	referenceVersion = 3
 
 	// ReferenceSize is how many bytes the encoding of a ReferencePacket takes.
-	ReferenceSize = wire.Overhead + 22
+	ReferenceSize = wire.Overhead + 26
 )
 
 var (
@@ -63,6 +69,7 @@ func (p *ReferencePacket) append(dst []byte) []byte {
 	dst = wire.AppendUint(dst, p.Sequence, 8)
 	dst = wire.AppendUint(dst, uint64(p.Sent), 8)
 	dst = wire.AppendUint(dst, uint64(p.Behind), 2)
+	dst = wire.AppendUint(dst, uint64(p.Packets), 4)
 	dst = wire.AppendUint(dst, uint64(p.Injector), 4)
 	return wire.Seal(dst, start)
 }
@@ -84,7 +91,7 @@ func (p *ReferencePacket) decode(data []byte) error {
 	if err := r.Expect(ReferenceSize - wire.Overhead); err != nil {
 		return err
 	}
-	*p = ReferencePacket{Sequence: r.Uint64(), Sent: int64(r.Uint64()), Behind: r.Uint16(), Injector: r.Uint32()}
+	*p = ReferencePacket{Sequence: r.Uint64(), Sent: int64(r.Uint64()), Behind: r.Uint16(), Packets: r.Uint32(), Injector: r.Uint32()}
 	return nil
 }
 

@@ -12,6 +12,9 @@ import (
 // is none yet.
 func (r *Receiver) settle(right *mark, known *point) {
 	waiting := r.buffer[:r.waiting]
+	if right == nil {
+		r.recentre()
+	}
 	n := uint64(len(waiting))
 	estimated := true
 	switch {
@@ -153,6 +156,7 @@ func (r *Receiver) record(packets []held) {
 	records := r.flows.records
 	total := &r.total
 	left := r.left.departed
+	shift := r.origin - r.centre
 	if total.count() == 0 {
 		total.first = packets[0].time
 	}
@@ -162,10 +166,11 @@ func (r *Receiver) record(packets []held) {
 	sum, squares, bytes := total.sum, total.squares, total.bytes
 	for i := range packets {
 		h := &packets[i]
-		size := magnitude(h.delay)
+		delay := h.delay + shift
+		size := magnitude(delay)
 		high, low := bits.Mul64(size, size)
 		square := wide{high, low}
-		sum += h.delay
+		sum += delay
 		squares.add(square)
 		bytes += uint64(h.bytes)
 
@@ -173,7 +178,7 @@ func (r *Receiver) record(packets []held) {
 		if flow.flow != h.flow || flow.count() == 0 {
 			h.at = int32(r.flows.find(h.flow))
 			if flow = &records[h.at]; flow.count() == 0 {
-				if !r.admit(h) {
+				if !r.admit(i) {
 					continue
 				}
 				flow = &records[h.at]
@@ -183,7 +188,7 @@ func (r *Receiver) record(packets []held) {
 		flow.last = h.time
 		flow.tally++
 		flow.bytes += uint64(h.bytes)
-		flow.sum += h.delay
+		flow.sum += delay
 		flow.squares.add(square)
 	}
 	total.sum, total.squares, total.bytes = sum, squares, bytes
@@ -211,9 +216,10 @@ func (r *Receiver) distribute(packets []held) {
 	}
 }
 
-// admit begins a packet's record at h.at, if it is drawn and there is room; if
-// not, the packet is nowhere.
-func (r *Receiver) admit(h *held) bool {
+// admit begins the record of packet i of the buffer at its place, if it is drawn
+// and there is room; if not, the packet is nowhere.
+func (r *Receiver) admit(i int) bool {
+	h := &r.buffer[i]
 	switch {
 	case r.config.Hold < 1 && !r.drawn(r.hold):
 		r.counts.Unheld++
@@ -221,6 +227,9 @@ func (r *Receiver) admit(h *held) bool {
 		r.counts.Shed++
 	default:
 		r.flows.records[h.at].first = h.time
+		if r.tuples != nil {
+			r.flows.tuples[h.at] = r.tuples[i]
+		}
 		return true
 	}
 	h.at = -1

@@ -13,8 +13,9 @@ import (
 // word for each group, which are near at hand where the records are not.
 type table struct {
 	records    []record
-	tags       []uint64 // of each group, its first record's lowest; 0 where there is no record
-	histograms []uint32 // of the same places as the records
+	tags       []uint64        // of each group, its first record's lowest; 0 where there is no record
+	histograms []uint32        // of the same places as the records
+	tuples     []hashing.Tuple // of the same places, with Config.Tuples
 	buckets    int
 	mask       uint64 // of groups
 	secret     [2]uint64
@@ -31,7 +32,12 @@ const (
 
 func newTable(c *Config, secret [2]uint64) table {
 	n := c.slots()
+	var tuples []hashing.Tuple
+	if c.Tuples {
+		tuples = make([]hashing.Tuple, n)
+	}
 	return table{
+		tuples:     tuples,
 		records:    make([]record, n),
 		tags:       make([]uint64, n/group),
 		histograms: make([]uint32, n*c.Buckets),
@@ -142,6 +148,9 @@ func (t *table) remove(i int) {
 				t.records[gap] = t.records[at]
 				t.mark(gap, tag(t.mix(t.records[at].flow)))
 				copy(t.histogram(gap), t.histogram(at))
+				if t.tuples != nil {
+					t.tuples[gap] = t.tuples[at]
+				}
 				gap = at
 				break
 			}

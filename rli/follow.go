@@ -1,0 +1,171 @@
+package rli
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// Reference tells of a reference packet whose last bit departed at time
+// received. All packets that wait for it are estimated. One that came twice,
+// or after a later one, from another injector, or against all that others have
+// told, only counts as a departure: see Counts.
+func (r *Receiver) Reference(p ReferencePacket, received int64) {
+	before := r.latest
+	found := false
+	if r.method == BusyAware {
+		found = r.depart(r.config.ReferenceBytes, received, true)
+	} else {
+		r.latest = departure{time: received, bytes: int32(r.config.ReferenceBytes), reference: true}
+	}
+	r.counts.References++
+	if !r.believe(&p, received) {
+		return
+	}
+	r.recentre()
+	if !r.hasOrigin {
+		r.origin, r.hasOrigin = received-p.Sent, true
+		if r.total.count() == 0 {
+			r.centre = r.origin
+		}
+	}
+	r.account.settle(p.Packets, &r.counts)
+	own := mark{seen: true, departed: received, delay: received - p.Sent - r.origin}
+	right := own
+	named := r.follows(&p, received, before)
+	if named {
+		right.departed = before.time
+		right.delay += before.time - received - round(longer(before.bytes, r.config.ReferenceBytes, r.perByte))
+	}
+	if r.method != BusyAware {
+		r.test(right)
+		r.settle(&right, nil)
+		r.earlier, r.left = r.left, right
+		return
+	}
+	if !named || found {
+		before = departure{}
+	}
+	itself, known := r.place(&own, before)
+	if r.link.trusted() {
+		r.probe.end(&r.residuals, r.spread, known)
+	} else {
+		r.test(right)
+	}
+	r.settle(&right, &known)
+	r.probe.given = false
+	if from, ok := r.start(r.current); ok && r.link.trusted() {
+		r.probe = probe{given: true, from: from, at: known}
+	}
+	if before.bytes > 0 {
+		r.spread.meet(r.sending(before.bytes))
+	}
+	r.teach(known, known != itself)
+	r.earlier, r.left = r.left, right
+	r.leftHere, r.leftAt = true, known
+	if known != itself { // the reference came at the same instant, without a time to itself
+		size := r.sending(int32(r.config.ReferenceBytes))
+		r.leftAt = point{known.place + size, known.wait + size}
+	}
+}
+
+// follows reports whether the packet before a reference is the one that it was
+// sent with, at one instant: it is of that size, and the reference departed
+// right after it. How soon that is follows from the rate, and is learned, as
+// the rate may not be known.
+func (r *Receiver) follows(p *ReferencePacket, received int64, before departure) bool {
+	if p.Behind == 0 || before.reference || before.bytes != int32(p.Behind) || received < before.time {
+		return false
+	}
+	gap := received - before.time
+	alone := float64(r.config.ReferenceBytes) * r.perByte
+	near := r.perByte > 0 && float64(gap) <= alone+r.extra+r.slack
+	learned := r.nearest < math.MaxInt64 && gap <= 2*r.nearest
+	r.nearest = min(r.nearest, gap)
+	if !near && !learned {
+		return false
+	}
+	if r.perByte > 0 {
+		r.keepPace(float64(gap) - alone)
+	}
+	return true
+}
+
+// keepPace takes in how much later a reference departed after its packet than
+// its bytes take. On average that is what the link spends on a packet beside its
+// bytes, such as a preamble or a checksum that sizes do not count; and its
+// deviation is how far off time stamps are. What is learned is used after 16
+// references, and every time that their number has doubled.
+func (r *Receiver) keepPace(late float64) {
+	r.pace.Add(late)
+	n := r.pace.N()
+	if n < acquainted || n&(n-1) != 0 {
+		return
+	}
+	extra, slack := 0.0, max(float64(r.config.Tolerance), 4*math.Sqrt(r.pace.PopulationVariance()))
+	if mean := r.pace.Mean(); mean > 1 {
+		extra = mean
+	}
+	if math.Abs(extra-r.extra) > 0.5 || math.Abs(slack-r.slack) > 0.1*r.slack {
+		r.extra, r.slack = extra, slack
+		r.link.relax(slack)
+	}
+}
+
+// sending is how long the link takes to send a packet.
+func (r *Receiver) sending(bytes int32) float64 { return float64(bytes)*r.perByte + r.extra }
+
+// place confronts the link with a reference, and returns the reference as a
+// point of its busy period, and the point that it makes known: itself, or the
+// packet before it where that was sent at the same instant and is given.
+func (r *Receiver) place(own *mark, before departure) (itself, known point) {
+	size := r.sending(int32(r.config.ReferenceBytes))
+	here := &r.periods[r.current]
+	behind := before.bytes > 0
+	// Of the waiting times the base delay is only taken away at the end.
+	itself = point{here.place(own.departed, size), float64(own.delay) - size}
+	known = itself
+	if behind {
+		place := here.place(before.time, r.sending(before.bytes))
+		known = point{place, itself.wait - (itself.place - place)}
+	}
+	b := bounds{math.Inf(-1), known.wait}
+	if here.whole {
+		b.low = known.wait - known.place
+	}
+	if behind && !r.link.fits(b) {
+		// Perhaps it was another packet of that size.
+		known, b.high = itself, itself.wait
+	}
+	r.verify(b)
+	if r.link.pinned() {
+		base := r.link.base()
+		known.wait = max(known.wait-base, 0)
+		itself.wait = max(itself.wait-base, 0)
+	}
+	return itself, known
+}
+
+// verify confronts the link with the bounds of one more reference.
+func (r *Receiver) verify(b bounds) {
+	trusted := r.link.trusted()
+	if !r.link.learn(b) {
+		r.counts.Conflicts++
+	}
+	if trusted && !r.link.trusted() {
+		r.counts.Fallbacks++
+	}
+}
+
+// teach draws one of the known points of a period whose beginning was seen, all
+// with the same probability, until its end.
+func (r *Receiver) teach(known point, behind bool) {
+	if !r.periods[r.current].whole || !r.link.pinned() {
+		return
+	}
+	l := &r.lesson
+	l.of++
+	if l.of == 1 || hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.counts.References)), hashing.Threshold(1/float64(l.of))) == 1 {
+		l.at, l.behind = known, behind
+	}
+}

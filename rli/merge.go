@@ -1,0 +1,54 @@
+package rli
+
+import (
+	"fmt"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// Merge adds the flows and counts of b, which saw other flows of the same
+// interval or another one. A flow's record goes in whole, or, where there is
+// no room, is shed whole. Packets that wait in b are not included. The error
+// wraps [estimate.ErrMismatch], and r is then unchanged.
+func (r *Receiver) Merge(b *Receiver) error {
+	if r.config != b.config {
+		return fmt.Errorf("rli: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
+	}
+	r.counts.add(&b.counts)
+	r.residuals.add(&b.residuals)
+	if b.total.count() == 0 {
+		return nil
+	}
+	if r.total.count() == 0 {
+		r.centre = b.centre
+	}
+	step := b.centre - r.centre
+	total := b.total
+	total.shift(step)
+	r.total.merge(&total)
+	for i, n := range b.histogram {
+		r.histogram[i] += n
+	}
+	for i := range b.flows.records {
+		theirs := b.flows.records[i]
+		if theirs.count() == 0 {
+			continue
+		}
+		theirs.shift(step)
+		at := r.flows.find(theirs.flow)
+		mine := &r.flows.records[at]
+		if mine.count() == 0 && !r.flows.claim(at, theirs.flow) {
+			r.counts.Shed += theirs.count()
+			continue
+		}
+		if r.config.Tuples && mine.count() == 0 {
+			r.flows.tuples[at] = b.flows.tuples[i]
+		}
+		mine.merge(&theirs)
+		histogram := r.flows.histogram(at)
+		for k, n := range b.flows.histogram(i) {
+			histogram[k] = plus(histogram[k], n)
+		}
+	}
+	return nil
+}

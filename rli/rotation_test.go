@@ -1,0 +1,62 @@
+package rli_test
+
+import (
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/rli"
+)
+
+// TestRotation: intervals that take turns say what one receiver says that is
+// reset between them, whoever reads them meanwhile.
+func TestRotation(t *testing.T) {
+	events, _ := pass(t, queue.RLIConfig, adaptive(), 60000, source(t, "poisson", 0.5, 4), nil)
+	for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
+		r, err := rli.NewRotation(config(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := newReceiver(t, config(m))
+		var read chan estimate.Delay
+		var want estimate.Delay
+		for part := range 6 {
+			mine := events[part*len(events)/6 : (part+1)*len(events)/6]
+			tell(r.Active(), mine)
+			tell(one, mine)
+			if part%2 == 0 { // else what waits is of the next interval
+				r.Active().Flush()
+				one.Flush()
+			}
+			total, err := one.Total()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if read != nil && <-read != want {
+				t.Errorf("%v, interval %d is another", m, part-1)
+			}
+			want, read = total.Delay, make(chan estimate.Delay, 1)
+			one.Reset()
+			done, err := r.Rotate()
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func(read chan estimate.Delay) {
+				total, _ := done.Total()
+				if _, err := done.MarshalBinary(); err != nil {
+					t.Error(err)
+				}
+				if err := r.Release(done); err != nil {
+					t.Error(err)
+				}
+				read <- total.Delay
+			}(read)
+		}
+		if <-read != want {
+			t.Errorf("%v, the last interval is another", m)
+		}
+	}
+	if _, err := rli.NewRotation(rli.Config{}); err == nil {
+		t.Error("a rotation of nothing")
+	}
+}

@@ -1,0 +1,189 @@
+package rli
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// held is a packet in the interpolation buffer.
+type held struct {
+	flow  hashing.Flow
+	time  int64
+	delay int64 // from the tracker's origin, once estimated
+	bytes int32
+	at    int32 // where its flow's record is thought to be; -1 for nowhere
+}
+
+const heldSize = 32
+
+// departure is the latest packet that left.
+type departure struct {
+	time      int64
+	bytes     int32
+	reference bool
+}
+
+// mark is what a reference tells of straight lines: the delay of a packet of
+// its size that departed at a time.
+type mark struct {
+	seen     bool
+	departed int64
+	delay    int64 // from the origin
+}
+
+// never is when the latest packet left before there was one.
+const never = math.MinInt64 / 2
+
+// A tracker is what goes on from one interval to the next: what is known of the
+// link and the references, and the packets that wait. The receivers of a
+// rotation share it.
+type tracker struct {
+	config  Config
+	method  Method  // not Auto
+	perByte float64 // ns that a byte takes on the link; 0 if not known
+
+	buffer  []held
+	tuples  []hashing.Tuple // of the packets in the buffer, with Config.Tuples
+	tuple   hashing.Tuple   // of the packet that is told of
+	waiting int             // of the buffer
+	left    mark
+	latest  departure
+	nearest int64   // ns by which a reference followed the packet that it named, at least
+	slack   float64 // Config.Tolerance, or more if references tell so
+	extra   float64 // ns that a packet takes beside its bytes
+	pace    estimate.Moments
+
+	// Delays are differences from the delay of a reference.
+	origin    int64
+	hasOrigin bool
+	sequence  sequence
+	guard     guard
+	account   account
+
+	// For BusyAware:
+	link     link
+	spread   *spread
+	periods  []period // of the packets in the buffer; the last is under way
+	current  int      // the last
+	leftHere bool     // whether the left reference is in periods[0]
+	leftAt   point    // if so, where
+	lesson   lesson
+
+	key     key
+	earlier mark // the reference before left
+	probe   probe
+}
+
+// A lesson is one of the known points of the period under way, drawn, that tells
+// about the spread once the period's end is known.
+type lesson struct {
+	of     int // how many references of the period there were
+	at     point
+	behind bool // at is the packet before the reference
+}
+
+func newTracker(c Config) *tracker {
+	t := &tracker{
+		config:  c,
+		method:  c.method(),
+		buffer:  make([]held, max(c.Buffer, 1)),
+		latest:  departure{time: never},
+		nearest: math.MaxInt64,
+		slack:   float64(c.Tolerance),
+		link:    newLink(c.Tolerance),
+	}
+	if c.Rate > 0 {
+		t.perByte = 8e9 / float64(c.Rate)
+	}
+	t.extra = float64(c.Overhead) * t.perByte
+	if c.Tuples {
+		t.tuples = make([]hashing.Tuple, len(t.buffer))
+	}
+	if t.method == BusyAware {
+		t.periods, t.spread = make([]period, c.Buffer+1), &spread{}
+	}
+	return t
+}
+
+// recentre makes the delay of the latest reference the origin, where the receiver
+// has no sums: if a clock was stepped, by years where it had not been set, sums
+// of differences from an origin before that would not fit. Without a reference
+// the next one brings it.
+func (r *Receiver) recentre() {
+	if r.total.count() > 0 {
+		return
+	}
+	t := r.tracker
+	t.hasOrigin = t.left.seen
+	step := t.left.delay
+	if step != 0 {
+		t.origin += step
+		t.left.delay = 0
+		t.earlier.delay -= step
+		if !t.link.pinned() { // else it is a difference from the base delay
+			t.leftAt.wait -= float64(step)
+		}
+		t.link.shift(-float64(step))
+	}
+	r.centre = t.origin
+}
+
+// depart follows the busy periods and reports whether the packet found the
+// link idle.
+func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
+	size := r.sending(int32(bytes))
+	excess := float64(t-r.latest.time) - size
+	idle := false
+	if excess > r.slack {
+		idle = r.latest.time != never
+		r.nextPeriod()
+		r.periods[r.current] = period{first: t, lead: size, whole: idle, held: int32(r.waiting)}
+	} else if excess < -r.slack {
+		r.impossible()
+	}
+	// Field by field: a copy of the whole would be read back before it is
+	// written.
+	r.latest.time, r.latest.bytes, r.latest.reference = t, int32(bytes), reference
+	return idle
+}
+
+// nextPeriod closes the period under way, and makes another current.
+func (r *Receiver) nextPeriod() {
+	p := &r.periods[r.current]
+	p.end = r.latest.time
+	r.probe.end(&r.residuals, r.spread, point{place: p.place(p.end, 0)})
+	if l := &r.lesson; l.of > 0 {
+		left := p.place(p.end, 0) - l.at.place
+		if l.behind { // as if there were no reference
+			left -= r.sending(int32(r.config.ReferenceBytes))
+		}
+		r.spread.learn(l.at.place, left, l.at.wait)
+		l.of = 0
+	}
+	if r.waiting > int(p.held) {
+		r.current++
+	} else if r.current == 0 {
+		r.leftHere = false
+	}
+}
+
+// impossible notes a packet that departed sooner after the one before than
+// the link can send it.
+func (r *Receiver) impossible() {
+	r.counts.Impossible++
+	if r.link.trusted() {
+		r.counts.Fallbacks++
+	}
+	r.link.doubt()
+}
+
+// start is the point from which a period's waiting times are known: the left
+// reference if it is in it, or else the beginning, if that was seen.
+func (r *Receiver) start(period int) (point, bool) {
+	if period == 0 && r.leftHere {
+		return r.leftAt, true
+	}
+	return point{}, r.periods[period].whole
+}
