@@ -40,24 +40,30 @@ package estimate
 // For one goroutine. Cut allocates nothing.
 type Levels struct {
 	cells []levelCell
+	tops  []levelTop
 	mask  uint64 // of the bits of a tally that are known
 	bits  int    // of a sum
 	cut   uint32 // how many intervals have ended
 }
 
-// maxAnchors is how many earlier cuts a cell remembers: the one before the
+// maxAnchors is how many cuts a cell remembers: the latest, the one before the
 // latest loss, and the latest ones since.
 const maxAnchors = 4
 
-// levelCellSize is how many bytes a levelCell takes in memory.
-const levelCellSize = (1+maxAnchors)*40 + 8
+// levelCellSize is how many bytes a cell takes in memory.
+const levelCellSize = maxAnchors*40 + 3
 
-// A levelCell follows one cell: now is its state at the latest cut, and
-// anchors are the states of earlier ones that it may return to, by age.
-type levelCell struct {
-	now     levelState
-	anchors [maxAnchors]levelState
-	used    uint8
+// A levelCell follows one cell: the states at cuts that it may return to, by
+// age. The last one in use is its state at the latest cut. Cells whose level
+// stays what it is, most of them at most cuts, are not looked at: see levelTop.
+type levelCell [maxAnchors]levelState
+
+// A levelTop is what is told apart of a cell's latest state, so that all of
+// them fit a cache.
+type levelTop struct {
+	at     uint8 // which state of the cell it is
+	passed bool  // packets came and went whole since this level was first seen
+	away   bool  // the cell has seen another level, or its level is not 0
 }
 
 // A levelState is what a cell held at a cut, less the groups that were handed
@@ -68,8 +74,8 @@ type levelState struct {
 	delay  uint64 // sum of the time stamps of packets received, less sent
 	count  uint32 // packets received
 	first  uint32 // the first cut at this level
-	cut    uint32 // the latest cut with this state
-	passed bool   // packets came and went whole since this level was first seen
+	cut    uint32 // the latest cut with this state; that of the latest state is the latest cut
+	passed bool   // as in levelTop, when a later state came
 }
 
 // A CellPair is what both points' cells hold of one interval: sums of time
@@ -98,41 +104,43 @@ func NewLevels(cells int, sumBits, digestBits uint8) *Levels {
 	if sumBits < 1 || sumBits > 64 || digestBits > 32 {
 		panic("estimate: Levels of a width out of range")
 	}
-	l := &Levels{cells: make([]levelCell, cells), mask: 1<<(32+digestBits) - 1, bits: int(sumBits)}
-	l.Reset()
-	return l
+	return &Levels{
+		cells: make([]levelCell, cells),
+		tops:  make([]levelTop, cells),
+		mask:  1<<(32+digestBits) - 1,
+		bits:  int(sumBits),
+	}
 }
 
 // Reset forgets everything: all cells are empty at both points.
 func (l *Levels) Reset() {
 	l.cut = 0
-	for i := range l.cells {
-		l.cells[i] = levelCell{used: 1}
+	for i := range l.tops {
+		if l.tops[i].away {
+			l.cells[i] = levelCell{}
+		}
 	}
+	clear(l.tops)
 }
 
 // Gap says that intervals are missing, of one point or both: what was on its
 // way before them belongs to no group, and each cell begins anew.
 func (l *Levels) Gap() {
-	for i := range l.cells {
-		l.cells[i].restart(l.cut)
+	for i := range l.tops {
+		if top := &l.tops[i]; top.away {
+			l.restart(i, l.cells[i][top.at], l.cut)
+		}
 	}
 }
 
 // restart makes the state of a cell at a cut the only one it may return to.
-func (c *levelCell) restart(cut uint32) {
-	c.used = 0
-	c.push(cut)
+func (l *Levels) restart(i int, now levelState, cut uint32) {
+	now.first, now.cut = cut, cut
+	l.cells[i][0] = now
+	l.tops[i] = levelTop{away: now.level != 0}
 }
 
-// push makes the present state the latest one to return to.
-func (c *levelCell) push(cut uint32) {
-	c.now.passed, c.now.first, c.now.cut = false, cut, cut
-	c.anchors[c.used] = c.now
-	c.used++
-}
-
-// MemorySize is how many bytes the cells take: about 200 each.
+// MemorySize is how many bytes the cells take: about 160 each.
 func (l *Levels) MemorySize() int { return len(l.cells) * levelCellSize }
 
 // Cuts is how many intervals have ended, by Next.
@@ -142,63 +150,92 @@ func (l *Levels) Cuts() uint32 { return l.cut }
 func (l *Levels) Next() { l.cut++ }
 
 // Cut takes what both points' cell i holds of the interval that ends now, once
-// for each cell and interval. If the cell is back at an earlier level, Cut
-// returns the packets that came and went since, but for those of earlier
-// groups, and true.
+// for each cell and interval; cells that are empty at both points may be left
+// out. If the cell is back at an earlier level, Cut returns the packets that
+// came and went since, but for those of earlier groups, and true.
 func (l *Levels) Cut(i int, pair CellPair) (Group, bool) {
-	c := &l.cells[i]
-	now, cut := &c.now, l.cut+1
+	if (pair.SentTally-pair.ReceivedTally)&l.mask != 0 {
+		return l.leave(i, pair)
+	}
+	// Whoever entered the cell has left it, and its state stays what it was.
+	g := l.group(pair.SentSum, pair.ReceivedSum-pair.SentSum, uint32(pair.ReceivedTally), l.cut)
+	if g.Packets > 0 {
+		l.tops[i].passed = true
+		return g, true
+	}
+	if g.Sum != 0 || g.Sent != 0 {
+		l.chance(i)
+	}
+	return Group{}, false
+}
+
+// group makes a group that ends with the present interval.
+func (l *Levels) group(sent, delay uint64, packets, from uint32) Group {
+	return Group{
+		Sum:     SignExtend(delay, l.bits),
+		Packets: packets,
+		Sent:    sent << (64 - l.bits) >> (64 - l.bits),
+		From:    from,
+		To:      l.cut + 1,
+	}
+}
+
+// chance is told of no packets that have a time: levels that are equal by
+// chance. The cell begins anew.
+func (l *Levels) chance(i int) {
+	l.restart(i, l.cells[i][l.tops[i].at], l.cut+1)
+}
+
+// leave is Cut of a cell that comes to another level.
+func (l *Levels) leave(i int, pair CellPair) (Group, bool) {
+	c, top := &l.cells[i], &l.tops[i]
+	now := c[top.at]
+	c[top.at].cut, c[top.at].passed = l.cut, top.passed
 	now.level = (now.level + pair.SentTally - pair.ReceivedTally) & l.mask
 	now.sent += pair.SentSum
 	now.delay += pair.ReceivedSum - pair.SentSum
 	now.count += uint32(pair.ReceivedTally)
-	for k := int(c.used) - 1; k >= 0; k-- {
-		if c.anchors[k].level == now.level {
-			return c.back(k, cut, l.bits)
+	for k := int(top.at) - 1; k >= 0; k-- {
+		if c[k].level == now.level {
+			return l.back(i, k, &now)
 		}
 	}
-	c.remember(cut)
+	if top.at == maxAnchors-1 {
+		c.forget()
+		top.at--
+	}
+	top.at++
+	now.first = l.cut + 1
+	c[top.at] = now
+	top.passed, top.away = false, true
 	return Group{}, false
 }
 
-// back returns the cell to its k-th anchor and hands out what came since. The
-// anchors after it are of cuts inside the group, and are forgotten.
-func (c *levelCell) back(k int, cut uint32, bits int) (Group, bool) {
-	a := &c.anchors[k]
-	g := Group{
-		Sum:     SignExtend(c.now.delay-a.delay, bits),
-		Packets: c.now.count - a.count,
-		Sent:    (c.now.sent - a.sent) << (64 - bits) >> (64 - bits),
-		From:    a.cut,
-		To:      cut,
-	}
+// back returns cell i to its k-th state and hands out what came since. The
+// states after it are of cuts inside the group, and are forgotten.
+func (l *Levels) back(i, k int, now *levelState) (Group, bool) {
+	a, top := &l.cells[i][k], &l.tops[i]
+	g := l.group(now.sent-a.sent, now.delay-a.delay, now.count-a.count, a.cut)
 	if g.Packets == 0 && (g.Sum != 0 || g.Sent != 0) {
-		// No packets with a time: the levels are equal by chance.
-		c.restart(cut)
+		l.restart(i, *now, l.cut+1)
 		return Group{}, false
 	}
-	a.passed = a.passed || g.Packets > 0
-	a.cut = cut
-	c.now, c.used = *a, uint8(k+1)
+	*top = levelTop{at: uint8(k), passed: a.passed || g.Packets > 0, away: k > 0 || a.level != 0}
 	return g, g.Packets > 0
 }
 
-// remember makes the present state one to return to. When there is no room,
-// the state that the cell is least likely to return to makes it: the oldest,
-// if packets passed at a later level; else the oldest but one, as a cell that
-// lost nothing returns to the oldest, however long it takes.
-func (c *levelCell) remember(cut uint32) {
-	if c.used == maxAnchors {
-		drop := 1
-		for _, a := range c.anchors[1:] {
-			if a.passed {
-				drop = 0
-			}
+// forget makes room for a state by letting go of the one that the cell is least
+// likely to return to: the oldest, if packets passed at a later level; else the
+// oldest but one, as a cell that lost nothing returns to the oldest, however
+// long it takes.
+func (c *levelCell) forget() {
+	drop := 1
+	for i := range c[1:] {
+		if c[1+i].passed {
+			drop = 0
 		}
-		copy(c.anchors[drop:], c.anchors[drop+1:])
-		c.used--
 	}
-	c.push(cut)
+	copy(c[drop:], c[drop+1:])
 }
 
 // Lost is how many packets of cell i are taken for lost since the beginning:
@@ -207,14 +244,24 @@ func (c *levelCell) remember(cut uint32) {
 // more packets were received than sent: duplicates, or packets that passed
 // upstream before the beginning.
 func (l *Levels) Lost(i int, patience uint32) int32 {
-	c := &l.cells[i]
-	k := c.used - 1
-	for k > 0 && !c.anchors[k].passed && c.anchors[k].cut-c.anchors[k].first < patience {
-		k--
+	top := l.tops[i]
+	if !top.away {
+		return 0
 	}
-	return int32(c.anchors[k].level)
+	c, k := &l.cells[i], top.at
+	if k > 0 && !top.passed && l.cut-c[k].first < patience {
+		for k--; k > 0 && !c[k].passed && c[k].cut-c[k].first < patience; k-- {
+		}
+	}
+	return int32(c[k].level)
 }
 
 // Outstanding is how many packets of cell i were sent and not received by the
 // latest cut: lost, or on their way.
-func (l *Levels) Outstanding(i int) int32 { return int32(l.cells[i].now.level) }
+func (l *Levels) Outstanding(i int) int32 {
+	top := l.tops[i]
+	if !top.away {
+		return 0
+	}
+	return int32(l.cells[i][top.at].level)
+}
