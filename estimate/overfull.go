@@ -15,25 +15,28 @@ const overfullChance = 1e-6
 // The mean is that of the cells within the limit, so that copies do not raise
 // it. A cell's count is Poisson's, whose upper tail at c is below
 // exp(c − λ − c·ln(c/λ)).
-func CountLimit(n int, count func(i int) uint64) uint64 {
+//
+// The caller has added up the counts, and knows the greatest one: if that is
+// within the limit, as most often, they are not looked at one by one.
+func CountLimit(n int, sum, greatest uint64, count func(i int) uint64) uint64 {
 	limit := uint64(math.MaxUint64)
-	for {
-		cells, packets := 0, 0.0
+	for cells, packets := n, float64(sum); cells > 0; {
+		next := poissonLimit(packets/float64(cells), cells, math.Log(float64(n)/overfullChance))
+		if next >= limit {
+			break
+		}
+		if limit = next; greatest <= limit {
+			break
+		}
+		cells, packets = 0, 0
 		for i := range n {
 			if c := count(i); c <= limit {
 				cells++
 				packets += float64(c)
 			}
 		}
-		if cells == 0 {
-			return limit
-		}
-		next := poissonLimit(packets/float64(cells), cells, math.Log(float64(n)/overfullChance))
-		if next >= limit {
-			return limit
-		}
-		limit = next
 	}
+	return limit
 }
 
 // poissonLimit is the smallest count whose tail is below e^-rarity, for a mean

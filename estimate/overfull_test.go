@@ -18,7 +18,12 @@ func throw(rng *rand.Rand, cells, packets int) []uint64 {
 }
 
 func limitOf(counts []uint64) uint64 {
-	return estimate.CountLimit(len(counts), func(i int) uint64 { return counts[i] })
+	var sum, greatest uint64
+	for _, c := range counts {
+		sum += c
+		greatest = max(greatest, c)
+	}
+	return estimate.CountLimit(len(counts), sum, greatest, func(i int) uint64 { return counts[i] })
 }
 
 // Chance alone stays within the limit: 10^-6 of all groups have a cell beyond

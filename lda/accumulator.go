@@ -31,7 +31,8 @@ import (
 type Accumulator struct {
 	config   Config
 	levels   *estimate.Levels
-	groups   []group // room for those of one interval
+	groups   []group // room for those of one interval, without copies
+	whole    []estimate.Group
 	baseline []int32 // by cell, what was outstanding at the last gap
 	last     uint64  // interval
 	started  bool
@@ -48,8 +49,9 @@ type Accumulator struct {
 	open    stratum // the one that is being filled
 	alone   reservoir
 
-	repeated []repeated // by cell
-	copied   copies     // of these cells
+	suspect  [MaxBanks]bool // some cell of the bank is repeated
+	repeated []repeated     // by cell
+	copied   copies         // of these cells
 }
 
 // patience is for how many intervals a packet may be outstanding before it is
@@ -67,6 +69,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 		config:   c,
 		levels:   estimate.NewLevels(c.cells(), c.SumBits, c.DigestBits),
 		groups:   make([]group, 0, c.cells()),
+		whole:    make([]estimate.Group, 0, c.cells()),
 		baseline: make([]int32, c.cells()),
 		alone:    newReservoir(),
 		repeated: make([]repeated, c.cells()),
@@ -74,9 +77,9 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 	return a, nil
 }
 
-// MemorySize is how many bytes the accumulator takes: about 250 for each cell.
+// MemorySize is how many bytes the accumulator takes: about 260 for each cell.
 func (a *Accumulator) MemorySize() int {
-	return a.levels.MemorySize() + 16*cap(a.groups) + 28*len(a.baseline) + 24*cap(a.alone.samples) + 16*maxSpan
+	return a.levels.MemorySize() + (40+32)*cap(a.groups) + 28*len(a.baseline) + 24*cap(a.alone.samples) + 16*maxSpan
 }
 
 // Reset begins the next report. Every cell is followed on: packets that are on
@@ -87,8 +90,10 @@ func (a *Accumulator) Reset() {
 	}
 	a.counts, a.rest, a.changed, a.sample, a.open = Result{}, 0, 0, sample{}, stratum{from: a.levels.Cuts()}
 	a.alone.reset()
-	clear(a.repeated)
-	a.copied = copies{}
+	if a.suspect != none {
+		clear(a.repeated)
+	}
+	a.suspect, a.copied = none, copies{}
 }
 
 // Gap says that the next interval does not follow on the last, whatever its
@@ -149,50 +154,28 @@ func (r *Result) addNet(lost int64) {
 	}
 }
 
+// Groups are the packets that the interval which was added last has shown to be
+// whole, in the order of cells, until the next Add. Group.From and Group.To
+// count the intervals that were added since NewAccumulator.
+func (a *Accumulator) Groups() []estimate.Group { return a.whole }
+
 // cut compares the cells at the end of an interval and collects the groups of
 // packets that are whole. It returns how many packets were received.
 func (a *Accumulator) cut(up, down *Aggregator) (received uint64) {
-	a.groups = a.groups[:0]
-	sent, got := up.sampled(), down.sampled()
-	if n := float64(up.Packets()); a.load == 0 {
+	a.groups, a.whole = a.groups[:0], a.whole[:0]
+	limits := [2]limits{up.limits(), down.limits()}
+	restSent, restReceived := up.unsampledCount(), down.unsampledCount()
+	if n := float64(limits[0].packets + restSent); a.load == 0 {
 		a.load = n
 	} else {
 		a.load += (n - a.load) / 8
 	}
-	bank, end := 0, a.config.Banks[0].Rows
-	limits := [2]limits{up.limits(), down.limits()}
-	for i := range sent {
-		if i == end {
-			bank++
-			end += a.config.Banks[bank].Rows
-		}
-		s, d := &sent[i], &got[i]
-		if n := s.count(); n != 0 || d.count() != 0 {
-			a.counts.Cells++
-			a.counts.Sent += uint64(n)
-			a.net += int64(n)
-			if of := uint64(d.count()); a.repeats(i, bank, s.count(), d.count(), &limits) {
-				a.copied.received += of
-				a.counts.Received += of
-				a.net -= int64(of)
-			} else {
-				received += of
-			}
-			a.changed += uint64(max(n, d.count()) - min(n, d.count()))
-		}
-		g, ok := a.levels.Cut(i, estimate.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
-		switch {
-		case ok && a.repeated[i].overfull:
-			a.tellCopies(i, &g)
-		case ok:
-			of := group{packets: uint64(g.Packets), sum: uint64(g.Sum), copies: a.copies(bank, g.From, g.To), from: g.From}
-			if of.packets == 1 {
-				of.alone = float64(of.copies) * a.rarity(bank, g.To-g.From)
-			}
-			a.groups = append(a.groups, of)
-		}
+	first := 0
+	for bank, b := range a.config.Banks[:a.config.banks()] {
+		end := first + b.Rows
+		received += a.cutBank(bank, first, up.cells[first:end], down.cells[first:end], &limits)
+		first = end
 	}
-	restSent, restReceived := up.unsampledCount(), down.unsampledCount()
 	a.counts.Sent += restSent
 	a.net += int64(restSent)
 	a.rest += int64(restSent - restReceived)
@@ -202,6 +185,55 @@ func (a *Accumulator) cut(up, down *Aggregator) (received uint64) {
 	cut := a.levels.Cuts()
 	a.outstanding[(cut+1)%maxSpan] = a.net
 	a.passed[(cut+1)%maxSpan] = a.passed[cut%maxSpan] + received
+	return received
+}
+
+// cutBank is cut of the cells of a bank, which begins with cell first. It
+// returns how many packets were received but those of cells that hold copies.
+func (a *Accumulator) cutBank(bank, first int, sent, got []cell, limits *[2]limits) (received uint64) {
+	if limits[0].beyond[bank] || limits[1].beyond[bank] {
+		a.suspect[bank] = true
+	}
+	suspect := a.suspect[bank]
+	density := a.config.rate(bank) * a.load / float64(len(sent))
+	cells, packets := 0, uint64(0)
+	for i := range sent {
+		s, d := &sent[i], &got[i]
+		if s.sum|s.tally|d.sum|d.tally == 0 {
+			continue
+		}
+		out, in := uint64(s.count()), uint64(d.count())
+		if out|in != 0 {
+			cells++
+		}
+		packets += out
+		a.changed += max(out, in) - min(out, in)
+		repeated := suspect && a.repeats(first+i, bank, s.count(), d.count(), limits)
+		if repeated {
+			a.copied.received += in
+			a.counts.Received += in
+			a.net -= int64(in)
+		} else {
+			received += in
+		}
+		g, ok := a.levels.Cut(first+i, estimate.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
+		if !ok {
+			continue
+		}
+		a.whole = append(a.whole, g)
+		if repeated {
+			a.tellCopies(first+i, &g)
+			continue
+		}
+		of := group{packets: uint64(g.Packets), sum: uint64(g.Sum), copies: a.copies(bank, g.From, g.To), from: g.From}
+		if of.packets == 1 {
+			of.alone = float64(of.copies) * rarity(density, g.To-g.From)
+		}
+		a.groups = append(a.groups, of)
+	}
+	a.counts.Cells += cells
+	a.counts.Sent += packets
+	a.net += int64(packets)
 	return received
 }
 

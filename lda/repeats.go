@@ -24,30 +24,43 @@ type Repeats struct {
 	Unknown uint64 // received packets of those cells of which no delay is known
 }
 
-// limits are the greatest counts that chance gives each bank's cells, and their
-// means.
+// limits are what the counts of a point's cells come to, bank by bank, and the
+// greatest counts that chance gives them.
 type limits struct {
-	most [MaxBanks]uint64
-	mean [MaxBanks]float64
+	packets uint64 // of all banks
+	most    [MaxBanks]uint64
+	mean    [MaxBanks]float64 // of the cells within the limit
+	beyond  [MaxBanks]bool    // some cell is beyond it
 }
 
 func (a *Aggregator) limits() (l limits) {
 	from := 0
 	for j, b := range a.config.Banks[:a.config.banks()] {
 		cells := a.cells[from : from+b.Rows]
-		l.most[j] = estimate.CountLimit(len(cells), func(i int) uint64 { return uint64(cells[i].count()) })
-		sum, n := 0.0, 0
+		from += b.Rows
+		var sum, greatest uint64
 		for i := range cells {
-			if c := uint64(cells[i].count()); c <= l.most[j] {
-				sum += float64(c)
-				n++
+			n := uint64(cells[i].count())
+			sum += n
+			greatest = max(greatest, n)
+		}
+		l.packets += sum
+		l.most[j] = estimate.CountLimit(b.Rows, sum, greatest, func(i int) uint64 { return uint64(cells[i].count()) })
+		l.beyond[j] = greatest > l.most[j]
+		within := b.Rows
+		for i := 0; l.beyond[j] && i < len(cells); i++ {
+			if n := uint64(cells[i].count()); n > l.most[j] {
+				sum -= n
+				within--
 			}
 		}
-		l.mean[j] = sum / float64(max(n, 1))
-		from += b.Rows
+		l.mean[j] = float64(sum) / float64(max(within, 1))
 	}
 	return l
 }
+
+// none of the banks.
+var none [MaxBanks]bool
 
 // see counts a cell of a bank, if it is overfull at either point.
 func (r *Repeats) see(bank int, up, down *limits, sent, received uint32) bool {
@@ -73,6 +86,9 @@ type copies struct {
 // aggregators without them, or if there are none, those that it was given.
 func split(up, down *Aggregator) (restUp, restDown *Aggregator, c copies) {
 	of := [2]limits{up.limits(), down.limits()}
+	if of[0].beyond == none && of[1].beyond == none {
+		return up, down, c
+	}
 	i := 0
 	for bank, b := range up.config.Banks[:up.config.banks()] {
 		for end := i + b.Rows; i < end; i++ {

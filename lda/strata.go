@@ -106,13 +106,16 @@ func (a *Accumulator) sampleAlone(found *settlement, received uint64) {
 }
 
 // rarity is how many packets one stands for that was alone over so many
-// intervals: with λ packets to a cell and interval, as many times fewer stay
-// alone as an interval longer, e^λ. Of fuller banks too few are alone at all.
-func (a *Accumulator) rarity(bank int, intervals uint32) float64 {
+// intervals: with λ packets to a cell and interval, the density, as many times
+// fewer stay alone as an interval longer, e^λ. Of fuller banks too few are alone
+// at all.
+func rarity(density float64, intervals uint32) float64 {
 	const fullest, most = 1.5, 4
-	density := a.config.rate(bank) * a.load / float64(a.config.Banks[bank].Rows)
-	if density > fullest {
+	switch {
+	case density > fullest:
 		return 0
+	case intervals == 1:
+		return 1
 	}
 	return math.Exp(min(density*float64(intervals-1), most))
 }
