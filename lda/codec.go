@@ -79,11 +79,15 @@ func (a *Aggregator) MarshalBinary() ([]byte, error) {
 }
 
 // UnmarshalBinary replaces a's configuration and state by the encoded ones. The
-// error wraps [estimate.ErrEncoding], and a is then unchanged.
+// error wraps [estimate.ErrEncoding], and a is then unchanged. It allocates
+// nothing if a has the encoded configuration already.
 func (a *Aggregator) UnmarshalBinary(data []byte) error {
 	r, c, err := openRecord(data)
 	if err != nil {
 		return err
+	}
+	if a.cells != nil && a.config == c {
+		return a.decodeState(r)
 	}
 	b, err := New(c)
 	if err != nil {
@@ -121,24 +125,49 @@ func openRecord(data []byte) (wire.Reader, Config, error) {
 }
 
 // decodeState replaces the state by an encoded one of a's Config. After an
-// error it is a mixture of the two.
+// error it is unchanged.
 func (a *Aggregator) decodeState(r wire.Reader) error {
-	c := &a.config
-	rest := r.Uint64()
+	state := r.Bytes(r.Len())
+	rest := binary.BigEndian.Uint64(state)
 	if rest > unsampled*math.MaxUint32 {
 		return fmt.Errorf("lda: %w: %d packets not sampled, at most %d", estimate.ErrEncoding, rest, uint64(unsampled*math.MaxUint32))
 	}
-	cells := a.sampled()
+	l, cells := a.config.layout(), a.sampled()
+	var digests, sums uint64 // which bits there are
 	for i := range cells {
-		count := r.Uint(4)
-		tally := r.Bits(c.DigestBits)<<32 | count
-		cells[i] = cell{sum: r.Bits(c.SumBits), tally: tally}
+		_, digest, sum := l.cell(state, i)
+		digests, sums = digests|digest, sums|sum
 	}
-	if err := r.Close(); err != nil {
-		return fmt.Errorf("lda: %w", err)
+	if digests>>a.config.DigestBits|sums>>a.config.SumBits != 0 {
+		return fmt.Errorf("lda: %w: a field is wider than its bits", estimate.ErrEncoding)
+	}
+	for i := range cells {
+		count, digest, sum := l.cell(state, i)
+		cells[i] = cell{sum: sum, tally: digest<<32 | count}
 	}
 	a.setUnsampled(rest)
 	return nil
+}
+
+// A layout says where the fields of an encoded cell are. They are read in words
+// of 8 bytes that end where a field ends, as there are 8 other bytes before the
+// first cell.
+type layout struct {
+	size, digest, sum int    // bytes
+	digests, sums     uint64 // masks
+}
+
+func (c *Config) layout() layout {
+	l := layout{size: c.cellSize(), digest: wire.BytesOf(c.DigestBits), sum: wire.BytesOf(c.SumBits)}
+	l.digests, l.sums = 1<<(8*l.digest)-1, math.MaxUint64>>(64-8*l.sum)
+	return l
+}
+
+// cell returns the fields of a cell.
+func (l *layout) cell(state []byte, i int) (count, digest, sum uint64) {
+	end := state[8+i*l.size-4+l.digest:]
+	tally := binary.BigEndian.Uint64(end)
+	return tally >> (8 * l.digest) & math.MaxUint32, tally & l.digests, binary.BigEndian.Uint64(end[l.sum:]) & l.sums
 }
 
 // setUnsampled spreads a count of unsampled packets over their cells, which

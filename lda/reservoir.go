@@ -33,8 +33,13 @@ func (r *reservoir) uniform() float64 {
 }
 
 func (r *reservoir) add(delay, weight float64) {
-	s := keyed{key: -math.Log(r.uniform()) / weight, delay: delay, weight: weight}
-	if len(r.samples) < cap(r.samples) {
+	u := r.uniform()
+	full := len(r.samples) == cap(r.samples)
+	if full && 1-u > r.samples[0].key*weight*(1+1e-9) {
+		return // without a logarithm: −ln u is more than 1−u
+	}
+	s := keyed{key: -math.Log(u) / weight, delay: delay, weight: weight}
+	if !full {
 		r.samples = append(r.samples, s)
 		i := len(r.samples) - 1
 		for parent := (i - 1) / 2; i > 0 && r.samples[parent].key < s.key; parent = (i - 1) / 2 {

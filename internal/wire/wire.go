@@ -101,6 +101,11 @@ func (r *Reader) Bytes(n int) []byte {
 
 // Uint reads a big-endian number of width bytes, 1 to 8.
 func (r *Reader) Uint(width int) uint64 {
+	if len(r.b) >= 8 {
+		v := binary.BigEndian.Uint64(r.b) >> (64 - 8*width)
+		r.b = r.b[width:]
+		return v
+	}
 	var v uint64
 	for _, b := range r.Bytes(width) {
 		v = v<<8 | uint64(b)
