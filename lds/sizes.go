@@ -36,6 +36,9 @@ func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	}
 	reach := 5 * math.Sqrt(variance)
 	first, last := stepOf(uint64(max(1, nearest-reach))), stepOf(uint64(min(most, nearest+reach+0.5)))
+	if first == last {
+		return min(p.middle[first], most), decodeLeast
+	}
 	least := p.middle[stepOf(uint64(nearest+0.5))] - told // so that not all weights are 0
 	var total, sum, squares float64
 	for b := first; b <= last; b++ {

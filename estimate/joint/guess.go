@@ -127,7 +127,7 @@ func (p *weighted) guess(ctx context.Context, mean float64, expected []float64, 
 // agree is one round of guessing, for which factor is scratch.
 func (p *weighted) agree(g *guesses, factor, sum []float64) {
 	clear(factor)
-	p.scatter(factor, func(f int) float64 { return g.above[f] })
+	p.scatter(factor, g.above)
 	for c, x := range factor {
 		if x > 0 {
 			factor[c] = sum[c] / x // times held, as the guess of the sum is x × held

@@ -44,7 +44,7 @@ func (s *system) posterior(ctx context.Context, opts Options, work *progress) ([
 		return nil, nil
 	}
 	rounds := sweeps
-	if opts.MeansOnly {
+	if opts.MeansOnly && s.slack != slackExact {
 		rounds = fewSweeps
 	}
 	v, err := s.messages(ctx, rounds, work)

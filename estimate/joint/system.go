@@ -212,13 +212,10 @@ func (s *system) gathered(y []float64) []float64 {
 func (s *system) multiply(dst, x []float64) float64 {
 	u := s.cell
 	clear(u)
-	switch {
-	case s.part != nil:
-		s.scatter(u, func(f int) float64 { return x[f] })
-	case s.width == 4:
+	if s.part == nil && s.width == 4 {
 		s.scatterFour(u, x)
-	default:
-		s.scatterEvenly(u, x)
+	} else {
+		s.scatter(u, x)
 	}
 	for c, trust := range s.trust {
 		u[c] *= trust
@@ -236,19 +233,7 @@ func (s *system) multiply(dst, x []float64) float64 {
 	return product
 }
 
-// scatterEvenly is scatter where all entries weigh alike.
-func (s *system) scatterEvenly(u, x []float64) {
-	cells := s.Cells
-	for f, w := range s.Packets {
-		add := w * s.uniform * x[f]
-		for _, c := range cells[:s.width] {
-			u[c] += add
-		}
-		cells = cells[s.width:]
-	}
-}
-
-// scatterFour is scatterEvenly for four cells each, gatherFour the rest of
+// scatterFour is scatter for four cells each that weigh alike, gatherFour the rest of
 // multiply: most sketches have four rows, and decoding spends its time here.
 func (s *system) scatterFour(u, x []float64) {
 	cells := s.Cells

@@ -96,15 +96,26 @@ func (p *weighted) of(i int) float64 {
 func (p *weighted) run(f int) []uint32 { return p.Cells[f*p.width : (f+1)*p.width] }
 
 // scatter adds to each cell what weigh is of the flows in it: of flow f, x of f
-// for each packet.
-func (p *weighted) scatter(u []float64, x func(f int) float64) {
-	at := 0
+// for each packet; 1 where x is nil.
+func (p *weighted) scatter(u, x []float64) {
+	cells, part := p.Cells, p.part
 	for f, w := range p.Packets {
-		v := w * x(f)
-		for i, c := range p.run(f) {
-			u[c] += v * p.of(at+i)
+		if x != nil {
+			w *= x[f]
 		}
-		at += p.width
+		run := cells[:p.width]
+		cells = cells[p.width:]
+		if part == nil {
+			w *= p.uniform
+			for _, c := range run {
+				u[c] += w
+			}
+			continue
+		}
+		for i, c := range run {
+			u[c] += w * float64(part[i])
+		}
+		part = part[p.width:]
 	}
 }
 
@@ -139,6 +150,6 @@ func sizeOf(w float64) int {
 // expected is, for each cell, how many packets of all flows should be in it.
 func (p *weighted) expected() []float64 {
 	n := make([]float64, len(p.Sum))
-	p.scatter(n, func(int) float64 { return 1 })
+	p.scatter(n, nil)
 	return n
 }
