@@ -48,6 +48,7 @@ const (
 	XDP
 )
 
+// String returns the name of the hook.
 func (h Hook) String() string {
 	switch h {
 	case Ingress:
@@ -89,6 +90,7 @@ const (
 	Coarse
 )
 
+// String returns the name of the clock.
 func (c Clock) String() string {
 	if names := [...]string{"wall", "boot", "TAI", "coarse"}; int(c) < len(names) {
 		return names[c]
