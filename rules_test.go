@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"lda/mplane":        {"hashing", "estimate", "estimate/clock", "lda", "internal/heap", "internal/wire", "internal/session"},
 	"rli":               {"hashing", "estimate", "internal/wire", "internal/session"},
 	"lds":               {"hashing", "estimate", "estimate/joint", "estimate/clock", "internal/wire", "internal/session"},
+	"lds/paper":         {},
 	"colate":            {"hashing", "estimate", "estimate/joint", "estimate/clock", "internal/wire", "internal/session"},
 	"colate/paper":      {"hashing", "estimate"},
 	"queue":             {"hashing", "estimate", "internal/heap"},

@@ -7,36 +7,12 @@ import "math"
 // millionth of a standard deviation.
 const largeParameter = 1e8
 
-// LogBinomial is the natural logarithm of the probability of k successes in n
-// independent trials, each of probability p:
+// logBinomial is the natural logarithm of the probability of k successes, of
+// probability p, and m failures, of probability q, in independent trials:
 //
-//	ln [ n!/(k!(n−k)!) pᵏ (1−p)ⁿ⁻ᵏ ]
+//	ln [ (k+m)!/(k!m!) pᵏqᵐ ]
 //
-// Real n and k are allowed, with the gamma function for the factorials. It is
-// −Inf where k is impossible, and NaN for p outside [0, 1] or n negative.
-//
-// With k = 0 it is the logarithm of the probability that a cell of n packets
-// lost none of them, p being the loss.
-func LogBinomial(n, k, p float64) float64 {
-	switch {
-	case !(p >= 0 && p <= 1) || !(n >= 0) || math.IsInf(n, 1) || math.IsNaN(k):
-		return math.NaN()
-	case k < 0 || k > n:
-		return math.Inf(-1)
-	case n == 0:
-		return 0
-	case k == 0:
-		return n * math.Log1p(-p)
-	case k == n:
-		return n * math.Log(p)
-	case p == 0 || p == 1:
-		return math.Inf(-1)
-	}
-	return logBinomial(k, n-k, p, 1-p)
-}
-
-// logBinomial is [LogBinomial] of k successes and m failures, all arguments
-// positive, by Loader's method (2000): the factorials by Stirling's formula,
+// Real k and m are allowed. All arguments are positive. It is computed by Loader's method (2000): the factorials by Stirling's formula,
 // whose large terms cancel against the powers exactly and leave two
 // deviances. Differences of ln Γ would lose ten digits at n = 1e12.
 func logBinomial(k, m, p, q float64) float64 {

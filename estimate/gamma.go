@@ -49,25 +49,6 @@ var digammaAtRoot = [...]float64{
 	0.00492678139572985345, -0.00336980165543932808, 0.00230512632673492784,
 }
 
-// Trigamma is ψ′(x), the second derivative of ln Γ(x), for x > 0; NaN
-// elsewhere.
-func Trigamma(x float64) float64 {
-	if !(x > 0) {
-		return math.NaN()
-	}
-	sum := 0.0
-	for ; x < 15; x++ {
-		sum += 1 / (x * x)
-	}
-	return sum + (1+(0.5+polynomial(1/(x*x), trigammaSeries[:])/x)/x)/x
-}
-
-// Coefficients of x^-3, x^-5, … in ψ′(x) − 1/x − 1/(2x²): B₂ₖ (Abramowitz and
-// Stegun, 6.4.12).
-var trigammaSeries = [...]float64{
-	1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6,
-}
-
 // polynomial is c[0] + c[1]·x + c[2]·x² …
 func polynomial(x float64, c []float64) float64 {
 	sum := 0.0
@@ -75,16 +56,6 @@ func polynomial(x float64, c []float64) float64 {
 		sum = sum*x + c[i]
 	}
 	return sum
-}
-
-// Log1mExp is ln(1 − e⁻ˣ) for x ≥ 0: the logarithm of the probability that a
-// Poisson variable of mean x is not 0, without loss at either end (Mächler,
-// 2012). NaN for negative x.
-func Log1mExp(x float64) float64 {
-	if x < math.Ln2 {
-		return math.Log(-math.Expm1(-x))
-	}
-	return math.Log1p(-math.Exp(-x))
 }
 
 // stirlingError is what Stirling's formula leaves of ln Γ(x+1):
@@ -164,21 +135,6 @@ func incompleteGamma(a, x float64) (lower, upper float64) {
 // gammaPower is xᵃe⁻ˣ/Γ(a): x times the density of the gamma distribution.
 func gammaPower(a, x float64) float64 {
 	return math.Exp(-deviance(x, a-x)-stirlingError(a)) * math.Sqrt(a/(2*math.Pi))
-}
-
-// ChiSquareQuantile is the p-quantile of the chi-square distribution with the
-// given degrees of freedom, any positive number: 0 at p = 0, +Inf at 1, NaN
-// for arguments outside their range.
-func ChiSquareQuantile(p, degrees float64) float64 {
-	switch {
-	case !(p >= 0 && p <= 1) || !(degrees > 0) || math.IsInf(degrees, 1):
-		return math.NaN()
-	case p == 0:
-		return 0
-	case p == 1:
-		return math.Inf(1)
-	}
-	return chiSquareQuantile(p, 1-p, degrees)
 }
 
 // chiSquareQuantile is the x below which a chi-square variable is with

@@ -1,7 +1,6 @@
 package estimate
 
 import (
-	"math"
 	"testing"
 )
 
@@ -17,14 +16,10 @@ func TestGolden(t *testing.T) {
 		{"digamma of 1, −γ", Digamma(1), -0.577215664901532861},
 		{"digamma of 1/2, −γ − 2 ln 2", Digamma(0.5), -1.96351002602142348},
 		{"digamma at its root", Digamma(1.4616321449683622), -9.24126552172942751e-17},
-		{"trigamma of 1, π²/6", Trigamma(1), math.Pi * math.Pi / 6},
-		{"trigamma of 1/2, π²/2", Trigamma(0.5), math.Pi * math.Pi / 2},
 		{"normal quantile", NormalQuantile(0.975), 1.95996398454005385560},
 		{"far normal quantile", NormalQuantile(1e-12), -7.03448382530113193261},
-		{"normal probability", NormalCDF(-8), 6.22096057427178412351e-16},
-		{"log binomial", LogBinomial(1e12, 1e6, 1e-6), -7.82669339551989312709},
-		{"log binomial of all", LogBinomial(10, 10, 0.999), -0.0100050033358353438921},
-		{"log(1 − e⁻ˣ)", Log1mExp(40), -4.24835425529158900435e-18},
+		{"normal probability", normalCDF(-8), 6.22096057427178412351e-16},
+		{"log binomial", logBinomial(1e6, 1e12-1e6, 1e-6, 1-1e-6), -7.82669339551989312709},
 	} {
 		if e := off(g.got, g.want); !(e <= specialBar) {
 			t.Errorf("%s: got %v, want %v, relative error %.2g", g.name, g.got, g.want, e)
@@ -33,7 +28,7 @@ func TestGolden(t *testing.T) {
 }
 
 func TestChiSquareQuantile(t *testing.T) {
-	check(t, chiSquareGolden, func(g golden) float64 { return ChiSquareQuantile(g.p, g.a) })
+	check(t, chiSquareGolden, func(g golden) float64 { return chiSquareQuantile(g.p, 1-g.p, g.a) })
 }
 
 func TestStudentQuantile(t *testing.T) {

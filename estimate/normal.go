@@ -2,16 +2,17 @@ package estimate
 
 import "math"
 
-// NormalCDF is the probability that a standard normal variable is at most x.
+// normalCDF is the probability that a standard normal variable is at most x.
 // It keeps its relative precision in the lower tail, where the rounding of x
 // counts x² times: 2e-13 at -37, beyond which it ends.
-func NormalCDF(x float64) float64 {
+func normalCDF(x float64) float64 {
 	return math.Erfc(-x/math.Sqrt2) / 2
 }
 
-// NormalQuantile is the inverse of [NormalCDF]: −Inf at p = 0, +Inf at 1, NaN
-// outside. Below p = 1e-305 it has fewer digits, as has p. [math.Erfcinv] is no
-// substitute: it subtracts its argument from 1 and so loses the tail.
+// NormalQuantile is the p-quantile of the standard normal distribution: −Inf at
+// p = 0, +Inf at 1, NaN outside. Below p = 1e-305 it has fewer digits, as has p.
+// [math.Erfcinv] is no substitute: it subtracts its argument from 1 and so loses
+// the tail.
 func NormalQuantile(p float64) float64 {
 	switch {
 	case !(p >= 0 && p <= 1):
@@ -27,7 +28,7 @@ func NormalQuantile(p float64) float64 {
 	x := roughNormalQuantile(p)
 	// Halley's method; each step about triples the digits.
 	for range 2 {
-		step := (NormalCDF(x) - p) / (math.Exp(-x*x/2) / math.Sqrt(2*math.Pi))
+		step := (normalCDF(x) - p) / (math.Exp(-x*x/2) / math.Sqrt(2*math.Pi))
 		x -= step / (1 + x*step/2)
 	}
 	return x

@@ -66,9 +66,7 @@ func TestReferenceTables(t *testing.T) {
 	}
 	functions := map[string]func(*testing.T, reference) float64{
 		"digamma":         x(Digamma),
-		"trigamma":        x(Trigamma),
-		"normal_cdf":      x(NormalCDF),
-		"log1mexp":        x(Log1mExp),
+		"normal_cdf":      x(normalCDF),
 		"normal_quantile": x(NormalQuantile),
 		// What this package leaves to package math must be as good.
 		"lgamma": x(func(x float64) float64 { y, _ := math.Lgamma(x); return y }),
@@ -76,10 +74,14 @@ func TestReferenceTables(t *testing.T) {
 		"erfc":   x(math.Erfc),
 		"erfinv": x(math.Erfinv),
 		"log_binomial_pmf": func(t *testing.T, r reference) float64 {
-			return LogBinomial(r.N, r.K, r.number(t, r.P))
-		},
-		"lda_bucket_usable": func(t *testing.T, r reference) float64 {
-			return math.Exp(LogBinomial(r.N, 0, r.number(t, r.Loss)))
+			p := r.number(t, r.P)
+			switch r.K {
+			case 0:
+				return r.N * math.Log1p(-p)
+			case r.N:
+				return r.N * math.Log(p)
+			}
+			return logBinomial(r.K, r.N-r.K, p, 1-p)
 		},
 	}
 	for name, f := range functions {
@@ -117,39 +119,13 @@ func TestSpecialEdges(t *testing.T) {
 		{"Digamma(-1.5)", Digamma(-1.5), nan},
 		{"Digamma(NaN)", Digamma(nan), nan},
 		{"Digamma(Inf)", Digamma(inf), inf},
-		{"Trigamma(0)", Trigamma(0), nan},
-		{"Trigamma(-1.5)", Trigamma(-1.5), nan},
-		{"Trigamma(Inf)", Trigamma(inf), 0},
-		{"Log1mExp(-1)", Log1mExp(-1), nan},
-		{"Log1mExp(0)", Log1mExp(0), -inf},
-		{"Log1mExp(Inf)", Log1mExp(inf), 0},
-		{"NormalCDF(-Inf)", NormalCDF(-inf), 0},
-		{"NormalCDF(Inf)", NormalCDF(inf), 1},
+		{"normalCDF(-Inf)", normalCDF(-inf), 0},
+		{"normalCDF(Inf)", normalCDF(inf), 1},
 		{"NormalQuantile(-1)", NormalQuantile(-1), nan},
 		{"NormalQuantile(0)", NormalQuantile(0), -inf},
 		{"NormalQuantile(1)", NormalQuantile(1), inf},
 		{"NormalQuantile(2)", NormalQuantile(2), nan},
 		{"NormalQuantile(NaN)", NormalQuantile(nan), nan},
-		{"LogBinomial, p below 0", LogBinomial(5, 2, -0.1), nan},
-		{"LogBinomial, p over 1", LogBinomial(5, 2, 1.1), nan},
-		{"LogBinomial, p NaN", LogBinomial(5, 2, nan), nan},
-		{"LogBinomial, n below 0", LogBinomial(-1, 0, 0.5), nan},
-		{"LogBinomial, n infinite", LogBinomial(inf, 0, 0.5), nan},
-		{"LogBinomial, k NaN", LogBinomial(5, nan, 0.5), nan},
-		{"LogBinomial, k below 0", LogBinomial(5, -1, 0.5), -inf},
-		{"LogBinomial, k over n", LogBinomial(5, 6, 0.5), -inf},
-		{"LogBinomial of no trial", LogBinomial(0, 0, 0.5), 0},
-		{"LogBinomial, none, certain", LogBinomial(5, 0, 0), 0},
-		{"LogBinomial, none, impossible", LogBinomial(5, 0, 1), -inf},
-		{"LogBinomial, all, certain", LogBinomial(5, 5, 1), 0},
-		{"LogBinomial, all, impossible", LogBinomial(5, 5, 0), -inf},
-		{"LogBinomial, some at p 0", LogBinomial(5, 2, 0), -inf},
-		{"LogBinomial, some at p 1", LogBinomial(5, 2, 1), -inf},
-		{"ChiSquareQuantile(-1)", ChiSquareQuantile(-1, 3), nan},
-		{"ChiSquareQuantile(0)", ChiSquareQuantile(0, 3), 0},
-		{"ChiSquareQuantile(1)", ChiSquareQuantile(1, 3), inf},
-		{"ChiSquareQuantile, no degrees", ChiSquareQuantile(0.5, 0), nan},
-		{"ChiSquareQuantile, infinite degrees", ChiSquareQuantile(0.5, inf), nan},
 		{"StudentQuantile(2)", StudentQuantile(2, 3), nan},
 		{"StudentQuantile(0)", StudentQuantile(0, 3), -inf},
 		{"StudentQuantile(0.5)", StudentQuantile(0.5, 3), 0},

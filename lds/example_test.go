@@ -11,6 +11,7 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
+	"github.com/hoplag/hoplag/lds/paper"
 )
 
 // traffic calls pass for each packet of three flows: of 1,000 packets delayed
@@ -134,7 +135,7 @@ func ExamplePlan() {
 
 	// The figures of section 3.1.
 	fmt.Printf("Q(1) = %.2f, R = %.2f, q(4, z) = %.3f\n",
-		lds.SmallCollisions(0.0875, 1, 1), lds.OptimalRows(0.0875), lds.SmallCollisions(0.0875, 4, 1))
+		paper.SmallCollisions(0.0875, 1, 1), paper.OptimalRows(0.0875), paper.SmallCollisions(0.0875, 4, 1))
 	// Output:
 	// 3 rows of 24258 columns, 873 kB
 	// Q(1) = 0.91, R = 4.20, q(4, z) = 0.985

@@ -66,8 +66,8 @@ const (
 // smallest, if it fits. The error wraps [estimate.ErrConfig].
 //
 // It tries one to four rows with [SmallSums], and comes to fewer and larger
-// rows than [OptimalRows] and [TargetRows], with which the promise would not be
-// kept. Where packets are lost, it tries rows that sample too, and comparing
+// rows than the paper's formulas (lds/paper), with which the promise would not
+// be kept. Where packets are lost, it tries rows that sample too, and comparing
 // more often before more memory, which costs less.
 func Plan(d Demand) (Forecast, error) {
 	if err := d.validate(); err != nil {

@@ -42,26 +42,12 @@ func (p Pareto) Tail(x float64) float64 {
 	return math.Pow(p.Scale/x, p.Shape)
 }
 
-// SmallCollisions returns the probability that a flow has a cell in which the
-// flows it collides with bring few packets: Q = 1 − (z·R·k)^(R·k) for R rows
-// and a Spread of k, where z, the load, is the number of large flows per cell
-// of the sketch, nP/C (sections 3.1 and 3.2). It blames every large collision
-// on a single large flow; where it has no meaning, from zRk = 1 on, it is 0.
-//
-// Many smaller flows together are to blame as well, the more there are to a
-// cell: of the paper's example, with four rows, it promises 0.985 where
-// [SmallSums] says 0.93 and simulation 0.95, and two or three rows are better.
-func SmallCollisions(load float64, rows, spread int) float64 {
-	places := float64(rows) * float64(spread)
-	return 1 - min(1, math.Pow(load*places, places))
-}
-
-// SmallSums returns what [SmallCollisions] approximates, with the packets of
-// all colliding flows added up: the probability that in at least one of a
-// flow's Rows × Spread cells, others bring at most large/Spread packets.
-// flowsPerCell is n/C, the number of flows per cell of the sketch. What it
-// shares with the paper's model is that cells are independent, and that a flow
-// has the same part of its packets in each of its cells of a row.
+// SmallSums returns the probability that in at least one of a flow's Rows ×
+// Spread cells, others bring at most large/Spread packets together. flowsPerCell
+// is the number of flows per cell of the sketch (n/C). It takes cells to be
+// independent, and a flow to have the same part of its packets in each of its
+// cells of a row; so does the paper's model, which blames one large flow for
+// every large collision.
 func SmallSums(flowsPerCell float64, sizes Pareto, large float64, rows, spread int) float64 {
 	places := float64(rows) * float64(spread)
 	return 1 - math.Pow(1-smallSum(flowsPerCell*places, sizes, large), places)
@@ -95,25 +81,4 @@ func smallSum(mean float64, sizes Pareto, large float64) float64 {
 		total += sums[s]
 	}
 	return min(total, 1)
-}
-
-// OptimalRows returns the number of rows, not rounded, that makes
-// [SmallCollisions] greatest at a given load and a Spread of 1: 1/(e·z), or 1
-// if that is less. With a Spread of k it is a k-th of that.
-func OptimalRows(load float64) float64 {
-	return max(1, 1/(math.E*load))
-}
-
-// TargetRows returns the number of rows, not rounded, with which the
-// probability of large collisions is held at failure with the fewest cells:
-// −ln ε for a Spread of 1, and a k-th of that for k, at least 1 (section 3.2).
-func TargetRows(failure float64, spread int) float64 {
-	return max(1, -math.Log(failure)/float64(spread))
-}
-
-// Survivable returns how many large flows, of those whose share among all the
-// flows is large, are expected to have only small collisions in a single row
-// of cells cells: nP(1 − nP/C), at most C/4, at n = C/(2P) flows.
-func Survivable(flows, large, cells float64) float64 {
-	return max(0, flows*large*(1-flows*large/cells))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lds/paper"
 )
 
 // traffic is the paper's fitted distribution: it is the one with Scale 1 that
@@ -32,10 +33,10 @@ func TestPaperExample(t *testing.T) {
 		want         string
 	}{
 		{"z", "%.4f", load, "0.0875"},
-		{"Q(1)", "%.2f", SmallCollisions(load, 1, 1), "0.91"},
-		{"R", "%.2f", OptimalRows(0.0875), "4.20"}, // of the rounded load
-		{"q(4, z)", "%.3f", SmallCollisions(load, 4, 1), "0.985"},
-		{"survivable at n = C/(2P)", "%.4f", Survivable(1000/(2*traffic.Tail(50)), traffic.Tail(50), 1000), "250.0000"},
+		{"Q(1)", "%.2f", paper.SmallCollisions(load, 1, 1), "0.91"},
+		{"R", "%.2f", paper.OptimalRows(0.0875), "4.20"}, // of the rounded load
+		{"q(4, z)", "%.3f", paper.SmallCollisions(load, 4, 1), "0.985"},
+		{"survivable at n = C/(2P)", "%.4f", paper.Survivable(1000/(2*traffic.Tail(50)), traffic.Tail(50), 1000), "250.0000"},
 		{"gain of rows at ε = 0.015", "%.2f", math.Pow(0.015, 1.0/4) / 4 / 0.015, "5.83"},
 	} {
 		if got := fmt.Sprintf(c.format, c.got); got != c.want {
@@ -46,24 +47,24 @@ func TestPaperExample(t *testing.T) {
 
 func TestSurvivableIsGreatestAtHalfLoad(t *testing.T) {
 	large := traffic.Tail(50)
-	best := Survivable(1/(2*large), large, 1)
+	best := paper.Survivable(1/(2*large), large, 1)
 	for n := 0.1; n < 50; n *= 1.01 {
-		if Survivable(n/large/10, large, 1) > best+1e-12 {
-			t.Errorf("%v survivable at load %v", Survivable(n/large/10, large, 1), n/10)
+		if paper.Survivable(n/large/10, large, 1) > best+1e-12 {
+			t.Errorf("%v survivable at load %v", paper.Survivable(n/large/10, large, 1), n/10)
 		}
 	}
-	if Survivable(1e6, 1, 10) != 0 {
+	if paper.Survivable(1e6, 1, 10) != 0 {
 		t.Error("overloaded, there should be none")
 	}
 }
 
 func TestOptimalRowsAreBest(t *testing.T) {
 	for load := 0.001; load < 2; load *= 1.1 {
-		rows := OptimalRows(load)
-		best := SmallCollisions(load, max(1, int(math.Floor(rows))), 1)
-		best = max(best, SmallCollisions(load, int(math.Ceil(rows)), 1))
+		rows := paper.OptimalRows(load)
+		best := paper.SmallCollisions(load, max(1, int(math.Floor(rows))), 1)
+		best = max(best, paper.SmallCollisions(load, int(math.Ceil(rows)), 1))
 		for r := 1; r < 2000; r++ {
-			if SmallCollisions(load, r, 1) > best+1e-12 {
+			if paper.SmallCollisions(load, r, 1) > best+1e-12 {
 				t.Fatalf("load %v: %d rows are better than %v", load, r, rows)
 			}
 		}
@@ -113,10 +114,10 @@ func TestSmallSums(t *testing.T) {
 		if more := SmallSums(1.2*flows/cells, traffic, limit, rows, 1); off(more) <= 1 {
 			t.Errorf("%d rows: %.4f, the check does not notice a fifth more flows: %.4f", rows, got, more)
 		}
-		if single := SmallCollisions(load, rows, 1); rows > 1 && off(single) <= 1 {
+		if single := paper.SmallCollisions(load, rows, 1); rows > 1 && off(single) <= 1 {
 			t.Errorf("%d rows: %.4f, the paper's model agrees after all: %.4f", rows, got, single)
 		}
-		t.Logf("%d rows: measured %.4f, sums %.4f, paper's model %.4f", rows, got, model, SmallCollisions(load, rows, 1))
+		t.Logf("%d rows: measured %.4f, sums %.4f, paper's model %.4f", rows, got, model, paper.SmallCollisions(load, rows, 1))
 	}
 }
 
@@ -231,7 +232,7 @@ func TestTargetRows(t *testing.T) {
 		spread  int
 		want    float64
 	}{{0.015, 1, 4.1997}, {0.015, 2, 2.0999}, {0.015, 5, 1}, {0.5, 1, 1}, {1e-3, 1, 6.9078}} {
-		if got := TargetRows(c.failure, c.spread); math.Abs(got-c.want) > 1e-4 {
+		if got := paper.TargetRows(c.failure, c.spread); math.Abs(got-c.want) > 1e-4 {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/lds"
+	"github.com/hoplag/hoplag/lds/paper"
 )
 
 var byRows = experiment.Experiment{
@@ -87,7 +88,7 @@ func drawRows(run *experiment.Run, of []*division, intervals int, perCell, load 
 		"≥ 1,000 packets", "all flows",
 		"joint, counts known, ≥ 100 packets", "≥ 1,000 packets", "all flows", "small collisions")
 	for _, d := range of {
-		for i, share := range []float64{lds.SmallCollisions(load, d.rows, 1),
+		for i, share := range []float64{paper.SmallCollisions(load, d.rows, 1),
 			lds.SmallSums(perCell, lds.Pareto{Shape: 0.8, Scale: 1}, small, d.rows, 1), d.spared.share()} {
 			collisions[i].Add(float64(d.rows), 1-share)
 		}
