@@ -27,7 +27,7 @@ var (
 // config is a receiver's, with room for the flows of a passage.
 func (p *passage) config(m method) rli.Config {
 	c := rli.DefaultConfig
-	c.Rate, c.ReferenceBytes, c.Method = rate, referenceBytes, m.kind
+	c.Rate, c.ReferenceBytes, c.Method = rate, p.size, m.kind
 	c.Flows = 1 << bits.Len(uint(len(p.flows)))
 	c.Buffer = 4096
 	if m.kind == rli.Left {
@@ -55,6 +55,8 @@ func (p *passage) receive(c rli.Config, born []int32) *rli.Receiver {
 	for i := range p.events {
 		d := &p.events[i]
 		switch {
+		case d.stamp < 0:
+			r.Pass(int(d.bytes), d.out)
 		case !d.regular():
 			r.Reference(p.stamps[d.stamp], d.out)
 		case born != nil && (born[d.flow] < 0 || d.number < born[d.flow]):

@@ -7,6 +7,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/queue/trace"
 	"github.com/hoplag/hoplag/rli"
 )
 
@@ -30,14 +31,18 @@ type setting struct {
 	injector    rli.InjectorConfig // the zero value: no references
 	ahead       bool               // references go before their packet, and not behind
 	probes      float64            // ns between Poisson probes on average; 0 for none
+	link        queue.LinkConfig   // the zero value: the paper's
+	hop         queue.Hop          // what packets pass instead of a link, if not nil
+	cross       queue.Source       // packets that join and that no injector sees, if not nil
+	reference   int                // bytes of a reference; 0: the paper's
 }
 
 // A departure is a packet, reference or probe that arrived.
 type departure struct {
 	number int32 // of a packet: how many were sent before
-	flow   int32 // of a packet; -1 of a reference or probe
+	flow   int32 // of a packet; -1 of what is not measured
 	bytes  int32
-	stamp  int32 // of a reference, in passage.stamps
+	stamp  int32 // of a reference or probe, in passage.stamps; -1 of cross traffic
 	out    int64
 	delay  int64
 }
@@ -62,6 +67,7 @@ type passage struct {
 	all    estimate.Moments
 	lost   int // regular packets
 	cost   rli.Overhead
+	size   int // of a reference
 }
 
 func (p *passage) deviation() float64 { return math.Sqrt(p.all.PopulationVariance()) }
@@ -71,15 +77,26 @@ func (p *passage) loss() float64 { return float64(p.lost) / float64(len(p.sent))
 // simulate sends packets through the queue.
 func simulate(run *experiment.Run, s setting) *passage {
 	source := s.kind.source(run, s.utilisation)
-	w := &wire{setting: s, link: experiment.Try(queue.NewLink(queue.RLIConfig)), numbers: map[hashing.Flow]int32{}}
+	if s.link == (queue.LinkConfig{}) {
+		s.link = queue.RLIConfig
+	}
+	w := &wire{setting: s, queue: experiment.Try(queue.NewLink(s.link)), numbers: map[hashing.Flow]int32{}}
+	w.closed, _ = source.(*queue.Closed)
+	w.size = s.reference
+	if w.size == 0 {
+		w.size = referenceBytes
+	}
 	w.sent, w.events = make([]int64, 0, s.packets), make([]departure, 0, s.packets*11/10)
 	if s.injector != (rli.InjectorConfig{}) {
 		w.injector = experiment.Try(rli.NewInjector(s.injector))
 	}
+	if s.cross != nil {
+		source = trace.Merge(source, s.cross)
+	}
 	random := run.Rand("probes")
 	next := math.Inf(1) // probe
 	var packet queue.Packet
-	for i := 0; i < s.packets && source.Next(&packet); i++ {
+	for i := 0; len(w.sent) < s.packets && source.Next(&packet); i++ {
 		if i%(1<<14) == 0 {
 			run.Alive()
 		}
@@ -92,6 +109,7 @@ func simulate(run *experiment.Run, s setting) *passage {
 		}
 		w.send(&packet)
 	}
+	w.drain(math.MaxInt64)
 	if w.injector != nil {
 		w.cost = w.injector.Overhead()
 	}
@@ -102,12 +120,36 @@ func simulate(run *experiment.Run, s setting) *passage {
 type wire struct {
 	passage
 	setting
-	link     *queue.Link
+	queue    *queue.Link
+	closed   *queue.Closed // the source, if it is one
 	injector *rli.Injector
 	numbers  map[hashing.Flow]int32
 }
 
+// What a packet is, by its Tag.
+const (
+	measured  uint8 = iota // Seq is its number
+	reference              // or probe; Seq is that of its stamp
+	crossing               // it joins behind the injector
+)
+
+// cross marks a source's packets as cross traffic, of a class.
+type cross struct {
+	queue.Source
+	class queue.Class
+}
+
+func (c cross) Next(p *queue.Packet) bool {
+	ok := c.Source.Next(p)
+	p.Tag, p.Class = crossing, c.class
+	return ok
+}
+
 func (w *wire) send(packet *queue.Packet) {
+	if packet.Tag == crossing {
+		w.put(packet)
+		return
+	}
 	now := packet.Time
 	var stamp rli.ReferencePacket
 	due := false
@@ -118,34 +160,72 @@ func (w *wire) send(packet *queue.Packet) {
 		stamp.Behind = 0
 		w.refer(stamp, now)
 	}
-	if out, fate := w.link.Send(now, int(packet.Bytes)); fate == queue.Passed {
-		w.arrive(packet, out)
-	} else {
-		w.lost++
-	}
+	packet.Seq, packet.Class = uint64(len(w.sent)), queue.Low
 	w.sent = append(w.sent, now)
+	w.put(packet)
 	if due && !w.ahead {
 		w.refer(stamp, now)
 	}
 }
 
-func (w *wire) arrive(packet *queue.Packet, out int64) {
-	number, ok := w.numbers[packet.Flow]
-	if !ok {
-		number = int32(len(w.flows))
-		w.numbers[packet.Flow] = number
-		w.flows = append(w.flows, flow{key: packet.Flow})
-	}
-	delay := out - packet.Time
-	w.events = append(w.events, departure{number: int32(len(w.sent)), flow: number, bytes: packet.Bytes, out: out, delay: delay})
-	w.flows[number].delays.Add(float64(delay))
-	w.all.Add(float64(delay))
-}
-
 // refer sends a reference or a probe.
 func (w *wire) refer(stamp rli.ReferencePacket, now int64) {
-	if out, fate := w.link.Send(now, referenceBytes); fate == queue.Passed {
-		w.events = append(w.events, departure{flow: -1, bytes: referenceBytes, stamp: int32(len(w.stamps)), out: out, delay: out - now})
-		w.stamps = append(w.stamps, stamp)
+	w.put(&queue.Packet{Sent: now, Time: now, Bytes: int32(w.size), Class: queue.Low, Tag: reference, Seq: uint64(len(w.stamps))})
+	w.stamps = append(w.stamps, stamp)
+}
+
+// put sends a packet into the link, or the hop.
+func (w *wire) put(p *queue.Packet) {
+	if w.hop != nil {
+		w.drain(p.Time)
+		if p.Fate = w.hop.Send(p); p.Fate != queue.Passed {
+			w.note(p)
+		}
+		return
 	}
+	marks := w.queue.Counts().Marked
+	p.Time, p.Fate = w.queue.Send(p.Time, int(p.Bytes))
+	p.Marked = w.queue.Counts().Marked > marks
+	w.note(p)
+	if w.closed != nil && p.Tag == measured {
+		w.closed.Tell(p)
+	}
+}
+
+// drain notes what has come out of the hop by then.
+func (w *wire) drain(until int64) {
+	var p queue.Packet
+	for w.hop != nil && w.hop.Next(until, &p) {
+		w.note(&p)
+	}
+}
+
+// note writes down what became of a packet.
+func (w *wire) note(p *queue.Packet) {
+	d := departure{flow: -1, stamp: -1, bytes: p.Bytes, out: p.Time, delay: p.Time - p.Sent}
+	switch {
+	case p.Fate != queue.Passed:
+		if p.Tag == measured {
+			w.lost++
+		}
+		return
+	case p.Tag == reference:
+		d.stamp = int32(p.Seq)
+	case p.Tag == measured:
+		d.number, d.stamp, d.flow = int32(p.Seq), 0, w.flow(p.Flow)
+		w.flows[d.flow].delays.Add(float64(d.delay))
+		w.all.Add(float64(d.delay))
+	}
+	w.events = append(w.events, d)
+}
+
+// flow is a flow's number.
+func (w *wire) flow(key hashing.Flow) int32 {
+	number, ok := w.numbers[key]
+	if !ok {
+		number = int32(len(w.flows))
+		w.numbers[key] = number
+		w.flows = append(w.flows, flow{key: key})
+	}
+	return number
 }
