@@ -26,13 +26,13 @@ var accuracy = experiment.Experiment{
 // levels are the utilisations of Fig. 7, and what the paper says of the median
 // there.
 var levels = []struct {
-	name                string
-	utilisation, median float64
-	paper               string
+	name                   string
+	utilisation, low, high float64
+	paper                  string
 }{
-	{"high", 0.88, 0.12, "10–12 %"},
-	{"moderate", 0.55, 0.12, "10–12 %"},
-	{"low", 0.20, 0.30, "about 30 %"},
+	{"high", 0.88, 0.10, 0.12, "10–12 %"},
+	{"moderate", 0.55, 0.10, 0.12, "10–12 %"},
+	{"low", 0.20, 0.30, 0.30, "about 30 %"},
 }
 
 func measureAccuracy(run *experiment.Run) {
@@ -73,7 +73,8 @@ func measureAccuracy(run *experiment.Run) {
 			row := []string{kind.name, experiment.Percent(level.utilisation), duration(w.all.Mean()), experiment.Percent(w.loss()),
 				experiment.Percent(w.cost.Rate())}
 			table.Add(append(row, w.draw(cdfs)...)...)
-			w.judgeMeans(run, level.paper, level.median)
+			w.says(run, "median error of the mean", level.paper, level.low, level.high, func(a answers) float64 { return median(a.mean) })
+			w.against(run, "median error of the mean", ofMean)
 			if level.name == "high" {
 				w.judgeHigh(run)
 			}
@@ -115,15 +116,10 @@ func (w *accurate) draw(cdfs []plot.Figure) []string {
 }
 
 // says judges what the paper says of RLI, wherever it has its references.
-func (w *accurate) says(run *experiment.Run, what, paper string, limit float64, of func(answers) float64) {
+func (w *accurate) says(run *experiment.Run, what, paper string, low, high float64, of func(answers) float64) {
 	behind, ahead := of(w.of[1]), of(w.ahead)
 	run.Holds(w.at+": RLI's "+what+", references behind / ahead", paper, experiment.Percent(behind)+" / "+experiment.Percent(ahead),
-		upTo(min(behind, ahead), limit))
-}
-
-func (w *accurate) judgeMeans(run *experiment.Run, paper string, limit float64) {
-	w.says(run, "median error of the mean", paper, limit, func(a answers) float64 { return median(a.mean) })
-	w.against(run, "median error of the mean", ofMean)
+		near(behind, low, high) || near(ahead, low, high))
 }
 
 // against sets busy-aware beside RLI.
@@ -133,8 +129,8 @@ func (w *accurate) against(run *experiment.Run, what string, errors func(answers
 }
 
 func (w *accurate) judgeHigh(run *experiment.Run) {
-	w.says(run, "75th percentile", "< 20 %", 0.20, func(a answers) float64 { return quantile(a.mean, 0.75) })
-	w.says(run, "median error of the deviation", "< 12 %", 0.12, func(a answers) float64 { return median(a.deviation) })
+	w.says(run, "75th percentile", "< 20 %", 0, 0.20, func(a answers) float64 { return quantile(a.mean, 0.75) })
+	w.says(run, "median error of the deviation", "< 12 %", 0, 0.12, func(a answers) float64 { return median(a.deviation) })
 	w.against(run, "median error of the deviation", ofDeviation)
 	if w.kind.slug == poisson.slug {
 		return // its flows are all alike
@@ -144,10 +140,10 @@ func (w *accurate) judgeHigh(run *experiment.Run) {
 	w.grouped(run, size, ofMean, "packets of the flow", "8b", "Error by size, %s (Fig. 8b)", 1)
 	w.grouped(run, (*flow).deviation, ofDeviation, "true deviation of the flow's delays (µs)", "9b",
 		"Error of the deviation by true deviation, %s (Fig. 9b)", 1e-3)
-	w.average(run, "flows delayed by more than 100 µs", "about 12 %", 0.12, ofMean, func(f *flow) bool { return f.mean() > 100e3 })
-	w.average(run, "flows of more than 10 packets", "< 11 %", 0.11, ofMean, func(f *flow) bool { return f.delays.N() > 10 })
-	w.average(run, "flows of more than 100 packets", "about 3 %", 0.03, ofMean, func(f *flow) bool { return f.delays.N() > 100 })
-	w.average(run, "deviations above 100 µs", "< 20 %", 0.20, ofDeviation, func(f *flow) bool { return f.deviation() > 100e3 })
+	w.average(run, "flows delayed by more than 100 µs", "about 12 %", 0.12, 0.12, ofMean, func(f *flow) bool { return f.mean() > 100e3 })
+	w.average(run, "flows of more than 10 packets", "< 11 %", 0, 0.11, ofMean, func(f *flow) bool { return f.delays.N() > 10 })
+	w.average(run, "flows of more than 100 packets", "about 3 %", 0.03, 0.03, ofMean, func(f *flow) bool { return f.delays.N() > 100 })
+	w.average(run, "deviations above 100 µs", "< 20 %", 0, 0.20, ofDeviation, func(f *flow) bool { return f.deviation() > 100e3 })
 }
 
 // grouped draws average errors of flows by something that is true of them:
@@ -184,7 +180,8 @@ func (w *accurate) grouped(run *experiment.Run, by func(*flow) float64, errors f
 }
 
 // average judges RLI's average error of some flows, where there are enough.
-func (w *accurate) average(run *experiment.Run, what, paper string, limit float64, errors func(answers) []float64, in func(*flow) bool) {
+func (w *accurate) average(run *experiment.Run, what, paper string, low, high float64, errors func(answers) []float64,
+	in func(*flow) bool) {
 	var average [2]estimate.Moments
 	for k := range average {
 		for i, e := range errors(w.of[1+k]) {
@@ -195,6 +192,6 @@ func (w *accurate) average(run *experiment.Run, what, paper string, limit float6
 	}
 	if was := average[0].Mean(); average[0].N() >= 10 {
 		run.Holds(fmt.Sprintf("%s: RLI's average error of %s (%d flows)", w.at, what, average[0].N()),
-			paper, experiment.Percent(was)+"; busy-aware "+experiment.Percent(average[1].Mean()), upTo(was, limit))
+			paper, experiment.Percent(was)+"; busy-aware "+experiment.Percent(average[1].Mean()), near(was, low, high))
 	}
 }

@@ -22,7 +22,8 @@ func measureCoverage(run *experiment.Run) {
 	packets := run.Pick(60_000, 500_000)
 	loads := []float64{0.2, 0.55, 0.88}
 	run.Config("packets", packets, "injector", everyNth(100), "utilisations", loads, "confidence", confidence)
-	table := run.Table("", "Share of flows whose interval at 95 % holds the truth: means / deviations; and whether that of all packets' mean does",
+	table := run.Table("",
+		"Share of flows whose interval at 95 % holds the truth: means / deviations; and whether that of all packets' mean does",
 		"traffic", "utilisation")
 	for _, m := range methods {
 		table.Columns = append(table.Columns, m.name)

@@ -21,5 +21,8 @@ const (
 
 // Experiments are those of the RLI paper, and ours of its queue.
 func Experiments() []experiment.Experiment {
-	return []experiment.Experiment{locality, injectionRate, injectionWay, accuracy, comparison, aggregate, overhead, quantiles, busyAware, coverage, robust}
+	return []experiment.Experiment{
+		traces, locality, injectionRate, injectionWay, accuracy, comparison, aggregate, overhead, underLoss,
+		quantiles, busyAware, coverage, robust, ownSize, beyondLink,
+	}
 }

@@ -6,9 +6,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/queue"
 )
 
 var quick = &experiment.Run{Seed: 1, Quick: true}
@@ -66,6 +69,65 @@ func TestSimulate(t *testing.T) {
 		}
 		if packets+p.lost != len(p.sent) || math.Abs(sum/float64(packets)-p.all.Mean()) > 1e-9*p.all.Mean() {
 			t.Errorf("%s: %d packets of flows, %d lost, of %d", kind.name, packets, p.lost, len(p.sent))
+		}
+	}
+}
+
+// A link as a hop lets through the same as a link, and cross traffic that joins
+// it delays what is measured and is none of it.
+func TestHop(t *testing.T) {
+	s := setting{kind: heavyTailed, utilisation: 0.55, packets: 5000, injector: everyNth(10)}
+	link := mustPass(t, s)
+	s.hop = experiment.Try(queue.NewFIFO(queue.RLIConfig))
+	hop := mustPass(t, s)
+	if !reflect.DeepEqual(link, hop) {
+		t.Error("a hop and a link differ")
+	}
+	at := places[slices.IndexFunc(places, func(p place) bool { return p.high > 0 })]
+	p := at.pass(quick, 5000)
+	if n := len(p.events) - len(p.stamps); n < 9000 || int(p.all.N()) != 5000 {
+		t.Errorf("%d packets left, %d of them measured", n, p.all.N())
+	}
+	// Each is told as it is to be: of n packets, cross traffic is passed, left out,
+	// or one more flow's.
+	for _, tell := range []telling{byPass, notAtAll, byUpdate} {
+		at.tell = tell
+		k := at.receive(p, byPeriod).Counts()
+		others := uint64(len(p.events)-len(p.stamps)) - p.all.N()
+		want := map[telling][2]uint64{byPass: {p.all.N(), others}, notAtAll: {p.all.N(), 0}, byUpdate: {p.all.N() + others, 0}}[tell]
+		if k.Packets != want[0] || k.Passed != want[1] || k.References != uint64(len(p.stamps)) {
+			t.Errorf("%d: %d packets and %d passed, want %v; %d references", tell, k.Packets, k.Passed, want, k.References)
+		}
+	}
+}
+
+// Each place does what its name says.
+func TestPlaces(t *testing.T) {
+	for _, at := range places {
+		p := at.pass(quick, 20_000)
+		overtaken := 0
+		for i := range p.events {
+			if i > 0 && p.events[i].out-p.events[i].delay < p.events[i-1].out-p.events[i-1].delay {
+				overtaken++
+			}
+		}
+		drops, overtakes := strings.Contains(at.name, "drop-tail"), strings.Contains(at.name, "overtaking") || at.high > 0
+		if len(p.sent) != 20_000 || drops != (p.lost > 0) || overtakes != (overtaken > 100) {
+			t.Errorf("%s: %d packets, %d lost, %d overtaken", at.name, len(p.sent), p.lost, overtaken)
+		}
+	}
+}
+
+// The load that is found loses the paper's share, or the drawn traffic's next
+// step above it.
+func TestLosingLoad(t *testing.T) {
+	at, tried := losingLoad(quick, onOff, 30_000)
+	if len(tried) != 8 || at < 0.7 || at > 1.5 {
+		t.Errorf("%v, tried %v", at, tried)
+	}
+	for _, l := range tried {
+		if l.load >= at && l.loss < paperLoss || l.load < at && l.loss >= paperLoss {
+			t.Errorf("found %v, but %v is lost at %v", at, l.loss, l.load)
 		}
 	}
 }

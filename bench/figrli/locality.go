@@ -135,8 +135,9 @@ func measureLocality(run *experiment.Run) {
 		for i := 1; i < len(medians); i++ {
 			shorter = shorter && medians[i] >= medians[i-1]*0.95
 		}
-		run.Holds(kind.name+": the shorter the window, the better (median error, "+duration(float64(windows[0]))+" to "+duration(float64(windows[len(windows)-1]))+")",
-			"so", experiment.Percent(medians[0])+" to "+experiment.Percent(last(medians)), shorter)
+		first, final := duration(float64(windows[0])), duration(float64(windows[len(windows)-1]))
+		run.Holds(kind.name+": the shorter the window, the better (median error, "+first+" to "+final+")", "so",
+			experiment.Percent(medians[0])+" to "+experiment.Percent(last(medians)), shorter)
 		run.Holds(kind.name+": median error of 0.1 ms windows, against the mean over everything", "far less",
 			experiment.Percent(medians[1])+" against "+experiment.Percent(everything), medians[1] <= everything/2)
 	}

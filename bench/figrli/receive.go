@@ -55,6 +55,8 @@ func (p *passage) receive(c rli.Config, born []int32) *rli.Receiver {
 	for i := range p.events {
 		d := &p.events[i]
 		switch {
+		case d.stamp < 0 && p.other != 0:
+			r.Update(p.other, int(d.bytes), d.out)
 		case d.stamp < 0:
 			r.Pass(int(d.bytes), d.out)
 		case !d.regular():

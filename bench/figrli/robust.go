@@ -8,10 +8,11 @@ import (
 )
 
 var robust = experiment.Experiment{
-	Name:   "ours-rli-robust",
-	Group:  oursGroup,
-	Title:  "A link that is not quite as it was told",
-	Claim:  "Bytes that sizes do not count, noise of time stamps and drift do not take from the busy-aware method what it gains on straight lines.",
+	Name:  "ours-rli-robust",
+	Group: oursGroup,
+	Title: "A link that is not quite as it was told",
+	Claim: "Bytes that sizes do not count, noise of time stamps and drift do not take from the busy-aware method what it gains on " +
+		"straight lines.",
 	Weight: 4, Quick: 0.5,
 	Measure: measureRobust,
 }

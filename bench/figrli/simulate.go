@@ -67,7 +67,8 @@ type passage struct {
 	all    estimate.Moments
 	lost   int // regular packets
 	cost   rli.Overhead
-	size   int // of a reference
+	size   int          // of a reference
+	other  hashing.Flow // what cross traffic is told as; 0: it passes
 }
 
 func (p *passage) deviation() float64 { return math.Sqrt(p.all.PopulationVariance()) }

@@ -125,7 +125,8 @@ func TestInterrupted(t *testing.T) {
 	if err := run(ctx, strings.Fields("-rate 20 -seconds 80000 -live"), out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if text := out.String(); !strings.Contains(text, "second 1:") || strings.Contains(text, "second 3") || !strings.Contains(text, "means of a flow") {
+	text := out.String()
+	if !strings.Contains(text, "second 1:") || strings.Contains(text, "second 3") || !strings.Contains(text, "means of a flow") {
 		t.Errorf("%s", text)
 	}
 	ctx, stop = context.WithCancel(t.Context())
@@ -159,11 +160,14 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	var help bytes.Buffer
-	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-traffic") {
+	err := run(t.Context(), []string{"-h"}, io.Discard, &help)
+	if !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-traffic") {
 		t.Errorf("%v, %s", err, help.String())
 	}
 	// All that is allowed can be run.
-	for _, args := range []string{"-rate 1 -load 1 -flows 1 -queue 1", "-rate 1 -load 150 -flows 100000", "-rate 1 -traffic poisson -every 1000000"} {
+	for _, args := range []string{
+		"-rate 1 -load 1 -flows 1 -queue 1", "-rate 1 -load 150 -flows 100000", "-rate 1 -traffic poisson -every 1000000",
+	} {
 		if err := run(t.Context(), strings.Fields(args+" -seconds 1"), io.Discard, io.Discard); err != nil {
 			t.Errorf("%s: %v", args, err)
 		}
