@@ -41,13 +41,18 @@ func newComparison(c Config) *comparison {
 	k := clock.DefaultConfig
 	k.SumBits = int(c.Cells.SumBits)
 	tracker := must(clock.New(k)) // SumBits was validated
-	return &comparison{
+	made := &comparison{
 		config:  c,
 		cuts:    int64(c.Report / c.Cut),
 		pairing: newPairing(c),
-		routes:  [2]*route{newRoute(c), newRoute(c)},
+		routes:  [2]*route{{config: c}, {config: c}},
 		clocks:  tracker,
 	}
+	if c.Flows > 0 {
+		made.routes[forth].open() // reports say which flows are not known
+		made.routes[back].open()
+	}
+	return made
 }
 
 // begin makes the interval after that of cut number now the first report.
@@ -206,18 +211,15 @@ func (c *comparison) release() Report {
 	return *r
 }
 
-// A route compares the counters of one direction.
+// A route compares the counters of one direction. It holds nothing but its
+// Config until something passes.
 type route struct {
-	total *lda.Accumulator
-	flows *lds.Accumulator // nil without Config.Flows
-	pairs uint64           // that were compared
-	err   error            // why one of them was left out of the report
-
-	// For the clocks: single packets, though they cross the cuts.
-	levels *estimate.Levels
-	cells  int
-	words  [2][]uint64
-	groups []estimate.Group
+	config Config
+	empty  *tally           // nil as long as nothing passed
+	total  *lda.Accumulator // and the others
+	flows  *lds.Accumulator // nil without Config.Flows
+	pairs  uint64           // that were compared
+	err    error            // why one of them was left out of the report
 
 	start   uint32   // the cut that the present report begins after
 	crossed crossing // its beginning, and so the end of the report before
@@ -269,37 +271,38 @@ func (w *route) edge(d *Delay) float64 {
 	return (w.carried.off(d.Mean) + w.crossed.off(d.Mean) + chance) / float64(d.Received)
 }
 
-func newRoute(c Config) *route {
-	cells := c.lda()
-	n := 0
-	for _, b := range cells.Banks {
-		n += b.Rows
+// open makes room for what passes.
+func (w *route) open() {
+	w.empty = newTally(&w.config)
+	w.total = must(lda.NewAccumulator(w.config.lda()))
+	if w.config.Flows > 0 {
+		w.flows = must(lds.NewAccumulator(w.config.lds()))
 	}
-	r := &route{
-		total:  must(lda.NewAccumulator(cells)),
-		levels: estimate.NewLevels(n, cells.SumBits, cells.DigestBits),
-		cells:  n,
-	}
-	if c.Flows > 0 {
-		r.flows = must(lds.NewAccumulator(c.lds()))
-	}
-	return r
 }
 
 // begin says that what was on its way is unknown.
 func (w *route) begin() {
+	if w.empty == nil {
+		return
+	}
 	w.total.Gap()
-	w.levels.Reset()
-	w.start, w.crossed, w.astride = 0, crossing{}, crossing{}
+	w.start, w.crossed, w.astride = uint32(w.pairs), crossing{}, crossing{}
 	if w.flows != nil {
 		w.flows.Reset()
 	}
 }
 
-// compare takes what both points counted between two moments, and returns the
-// groups of packets that are known to have passed both. If the time between
-// straddles the end of the report, they may belong to the next one.
+// compare takes what both points counted between two moments, nil if nothing,
+// and returns the groups of packets that are known to have passed both. If the
+// time between straddles the end of the report, they may belong to the next one.
 func (w *route) compare(up, down *tally, straddles bool) []estimate.Group {
+	if w.empty == nil {
+		if up == nil && down == nil {
+			return nil
+		}
+		w.open()
+	}
+	up, down = cmp.Or(up, w.empty), cmp.Or(down, w.empty)
 	w.pairs++
 	if err := w.total.Add(w.pairs, up.all, down.all); err != nil {
 		w.err = err
@@ -307,27 +310,23 @@ func (w *route) compare(up, down *tally, straddles bool) []estimate.Group {
 	if w.flows != nil {
 		must(0, w.flows.Add(w.pairs, up.flows, down.flows))
 	}
-	w.groups = w.groups[:0]
-	w.words[0] = up.all.AppendCells(w.words[0][:0])
-	w.words[1] = down.all.AppendCells(w.words[1][:0])
-	for i := range w.cells {
-		s, r := w.words[0][2*i:], w.words[1][2*i:]
-		if g, ok := w.levels.Cut(i, estimate.CellPair{SentSum: s[0], SentTally: s[1], ReceivedSum: r[0], ReceivedTally: r[1]}); ok {
-			w.groups = append(w.groups, g)
-			if g.From < w.start {
-				w.crossed.add(g)
-			}
-			if straddles {
-				w.astride.add(g)
-			}
+	groups := w.total.Groups()
+	for _, g := range groups {
+		if g.From < w.start {
+			w.crossed.add(g)
+		}
+		if straddles {
+			w.astride.add(g)
 		}
 	}
-	w.levels.Next()
-	return w.groups
+	return groups
 }
 
 // delay ends a report.
 func (w *route) delay() Delay {
+	if w.empty == nil {
+		return Delay{Err: ErrIdle}
+	}
 	result, err := w.total.Estimate()
 	d := Delay{Result: result, Err: cmp.Or(w.err, err)}
 	if d.Sent+d.Received == 0 {
@@ -344,7 +343,7 @@ func (w *route) delay() Delay {
 	w.total.Reset()
 	w.err = nil
 	w.carried, w.crossed, w.astride = w.crossed.plus(w.astride), w.astride, crossing{}
-	w.start = w.levels.Cuts()
+	w.start = uint32(w.pairs)
 	return d
 }
 

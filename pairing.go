@@ -19,7 +19,7 @@ type pairing struct {
 
 	warm   bool // the sums below begin at a moment that both points know
 	begins bool // nothing was compared since
-	sums   [2][2]*tally
+	sums   [2][2]sum
 	ends   [2]int64 // the cut of each point up to which they go
 	added  bool     // since the last pair
 	taken  bool     // the sums are the last pair's
@@ -32,6 +32,13 @@ const (
 	forth  = 0
 	back   = 1
 )
+
+// A sum is what a point counted in one direction. Whole fleets only know one of
+// the two, so that the tally is made when it is needed.
+type sum struct {
+	tally *tally
+	any   bool // the tally is not empty
+}
 
 // A feed is the cuts of one point.
 type feed struct {
@@ -50,11 +57,7 @@ type queued struct {
 }
 
 func newPairing(c Config) *pairing {
-	p := &pairing{seal: newSealer(c), cut: int64(c.Cut)}
-	for i := range p.sums {
-		p.sums[i] = [2]*tally{newTally(&c), newTally(&c)}
-	}
-	return p
+	return &pairing{seal: newSealer(c), cut: int64(c.Cut)}
 }
 
 // take takes a record of a point; those that were taken before are passed over.
@@ -151,7 +154,7 @@ func (p *pairing) align() {
 }
 
 // A pair is what two points counted between two moments, by point and
-// direction. It is good until the next one.
+// direction, nil if nothing. It is good until the next one.
 type pair struct {
 	tallies [2][2]*tally
 	through int64 // by the second point's numbers
@@ -174,9 +177,8 @@ func (p *pairing) next() (pair, bool) {
 		}
 		lead := p.ends[first] + p.lag - p.ends[second]
 		if lead == 0 && p.added {
-			r := pair{p.sums, p.ends[second], p.begins}
-			p.taken, p.begins = true, false
-			return r, true
+			p.taken = true
+			return p.pair(), true
 		}
 		behind, other := first, second
 		if lead > 0 {
@@ -228,18 +230,41 @@ func (p *pairing) start() bool {
 func (p *pairing) add(point int) {
 	q := p.feeds[point].pop()
 	p.ends[point], p.added = q.through, true
-	for direction, t := range [2]*tally{q.forth, q.back} {
-		if t != nil {
-			p.sums[point][direction].merge(t)
+	for direction, of := range q.parts {
+		if of.packed == nil && of.flows == nil {
+			continue
+		}
+		s := &p.sums[point][direction]
+		if s.tally == nil {
+			s.tally = newTally(&p.seal.config)
+		}
+		s.tally.addPart(of)
+		s.any = true
+	}
+}
+
+// pair is what was added since the last one.
+func (p *pairing) pair() pair {
+	r := pair{through: p.ends[second], begins: p.begins}
+	p.begins = false
+	for point := range p.sums {
+		for direction, s := range p.sums[point] {
+			if s.any {
+				r.tallies[point][direction] = s.tally
+			}
 		}
 	}
+	return r
 }
 
 func (p *pairing) clear() {
 	p.taken, p.added = false, false
-	for i := range p.sums {
-		for _, t := range p.sums[i] {
-			t.reset()
+	for point := range p.sums {
+		for direction := range p.sums[point] {
+			if s := &p.sums[point][direction]; s.any {
+				s.tally.reset()
+				s.any = false
+			}
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestPassedAddsUp(t *testing.T) {
 		}
 	}
 	if !slices.Equal(total.all.AppendCells(nil), want.AppendCells(nil)) {
-		t.Errorf("%d packets were added up, want %d, or their times or digests differ", total.packets(), goroutines*each)
+		t.Errorf("%d packets were added up, want %d, or their times or digests differ", total.all.Packets(), goroutines*each)
 	}
 	logs := 0
 	for _, s := range d.shards {
@@ -87,7 +87,7 @@ func TestLogsAreFew(t *testing.T) {
 			h.log.append(entry{packet: hashing.Word(1, uint64(i))})
 		}
 	}
-	if got := s.rotate().packets(); got != 3*(maxLogs+10) || len(s.logs) != maxLogs {
+	if got := s.rotate().all.Packets(); got != 3*(maxLogs+10) || len(s.logs) != maxLogs {
 		t.Errorf("%d packets in %d logs, want %d in %d", got, len(s.logs), 3*(maxLogs+10), maxLogs)
 	}
 }

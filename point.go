@@ -166,11 +166,10 @@ func (p *Point) cut() {
 			p.census.add(i, p.total[i].seen, ended, ended-3*int64(p.config.Report/p.config.Cut))
 		}
 	}
-	r := record{session: p.session, after: p.through, through: ended, forth: p.total[0], back: p.total[1]}
-	p.through = ended
 	if !p.discard {
-		p.keep(r)
+		p.keep(stored{p.session, ended, p.clock.wall.Load(), p.seal.record(p.session, p.through, ended, p.total)})
 	}
+	p.through = ended
 	p.discard = false
 	if p.clock.follow() {
 		// Goroutines that read the clock before it was set may still put down
@@ -181,11 +180,10 @@ func (p *Point) cut() {
 }
 
 // keep puts a record into the history and wakes whoever waits for it.
-func (p *Point) keep(r record) {
-	data := p.seal.record(r)
+func (p *Point) keep(s stored) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.history.add(stored{r.session, r.through, p.clock.wall.Load(), data})
+	p.history.add(s)
 	close(p.waiting)
 	p.waiting = make(chan struct{})
 }

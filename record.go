@@ -5,7 +5,6 @@ import (
 	"compress/flate"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -25,33 +24,41 @@ import (
 //	cut        8, Config.Cut in nanoseconds
 //	after      8, number of the cut before
 //	through    8, number of this cut
-//	sizes      4 × 4, of the encodings that follow; 0: no packets
-//	tallies    DEFLATE of the encodings: first to last point, all packets and
-//	           flows, and the same back
+//	sizes      4 × 4: first to last point, of all packets and of the encoding of
+//	           flows, and the same back; 0: no packets
+//	packets    all packets, packed as in package lda, and the same back
+//	flows      DEFLATE of the encodings of flows, if there is one
 //
 // between the head and the checksum of package wire, with the first tagSize
 // bytes of the HMAC-SHA256 of all that behind it.
 type record struct {
 	session        uint64
 	after, through int64
-	forth, back    *tally // nil: no packets
+	parts          [2]part // by direction
+}
+
+// A part is one direction of a record that was checked.
+type part struct {
+	packed []byte      // all packets, nil if there are none
+	flows  *lds.Sketch // nil without Config.Flows
 }
 
 const (
 	recordMagic   = "HLPC"
-	recordVersion = 1
+	recordVersion = 2
 	tagSize       = 16
 )
 
 // A sealer encodes and signs with a key, and checks and decodes.
 type sealer struct {
 	config   Config
+	cells    lda.Config
 	identity uint64
 	key      []byte
 }
 
 func newSealer(c Config) sealer {
-	return sealer{config: c, identity: hashing.Fingerprint(c.seed()), key: c.deriveKey("records")}
+	return sealer{config: c, cells: c.lda(), identity: hashing.Fingerprint(c.seed()), key: c.deriveKey("records")}
 }
 
 // tag appends to a message its HMAC.
@@ -90,35 +97,41 @@ func (s *sealer) begin(magic string) []byte {
 // seal ends a message.
 func (s *sealer) seal(message []byte) []byte { return s.tag(wire.Seal(message, 0)) }
 
-// record encodes a record.
-func (s *sealer) record(r record) []byte {
+// record encodes what was counted in each direction.
+func (s *sealer) record(session uint64, after, through int64, counted [2]*tally) []byte {
 	b := s.begin(recordMagic)
-	b = binary.BigEndian.AppendUint64(b, r.session)
+	b = binary.BigEndian.AppendUint64(b, session)
 	b = binary.BigEndian.AppendUint64(b, uint64(s.config.Cut))
-	b = binary.BigEndian.AppendUint64(b, uint64(r.after))
-	b = binary.BigEndian.AppendUint64(b, uint64(r.through))
-	var plain []byte
-	for _, t := range [2]*tally{r.forth, r.back} {
-		any := t != nil && !t.empty()
-		before := len(plain)
-		if any {
-			plain = must(t.all.AppendBinary(plain)) // never fails
+	b = binary.BigEndian.AppendUint64(b, uint64(after))
+	b = binary.BigEndian.AppendUint64(b, uint64(through))
+	sizes := len(b)
+	b = append(b, make([]byte, 4*4)...)
+	var flows []byte
+	for i, t := range counted {
+		if t == nil || t.empty() {
+			continue
 		}
-		b = binary.BigEndian.AppendUint32(b, uint32(len(plain)-before))
-		before = len(plain)
-		if any && t.flows != nil {
-			plain = must(t.flows.AppendBinary(plain))
+		before := len(b)
+		b = t.all.AppendPacked(b, (after+1)*int64(s.config.Cut))
+		binary.BigEndian.PutUint32(b[sizes+8*i:], uint32(len(b)-before))
+		if t.flows != nil {
+			before = len(flows)
+			flows = must(t.flows.AppendBinary(flows)) // never fails
+			binary.BigEndian.PutUint32(b[sizes+8*i+4:], uint32(len(flows)-before))
 		}
-		b = binary.BigEndian.AppendUint32(b, uint32(len(plain)-before))
 	}
-	var packed bytes.Buffer
-	w, _ := flate.NewWriter(&packed, flate.BestSpeed) // fails for bad levels only
-	w.Write(plain)
-	w.Close()
-	return s.seal(append(b, packed.Bytes()...))
+	if len(flows) > 0 {
+		var deflated bytes.Buffer
+		w, _ := flate.NewWriter(&deflated, flate.BestSpeed) // fails for bad levels only
+		w.Write(flows)
+		w.Close()
+		b = append(b, deflated.Bytes()...)
+	}
+	return s.seal(b)
 }
 
-// decode decodes a record of a point of the same Config.
+// decode decodes and checks a record of a point of the same Config. It keeps
+// nothing of data.
 func (s *sealer) decode(data []byte) (record, error) {
 	r, err := s.open(data, recordMagic)
 	if err != nil {
@@ -131,7 +144,8 @@ func (s *sealer) decode(data []byte) (record, error) {
 	for i := range sizes {
 		sizes[i] = r.Size()
 	}
-	packed := r.Bytes(r.Len())
+	packed := [2][]byte{r.Bytes(sizes[0]), r.Bytes(sizes[2])}
+	deflated := r.Bytes(r.Len())
 	if err := r.Close(); err != nil {
 		return record{}, fmt.Errorf("hoplag: record: %w", err)
 	}
@@ -141,58 +155,51 @@ func (s *sealer) decode(data []byte) (record, error) {
 	if rec.after >= rec.through {
 		return record{}, fmt.Errorf("hoplag: record: %w: from cut %d to %d", estimate.ErrEncoding, rec.after, rec.through)
 	}
-	plain := flate.NewReader(bytes.NewReader(packed))
-	for i, into := range [2]**tally{&rec.forth, &rec.back} {
-		if *into, err = s.decodeTally(plain, sizes[2*i], sizes[2*i+1]); err != nil {
-			return record{}, fmt.Errorf("hoplag: record: %w", err)
+	for i, p := range packed {
+		if len(p) == 0 {
+			continue
 		}
+		if err := s.cells.CheckPacked(p); err != nil {
+			return record{}, fmt.Errorf("hoplag: record: Cells: %w", err)
+		}
+		rec.parts[i].packed = bytes.Clone(p)
 	}
-	if n, _ := plain.Read(make([]byte, 1)); n > 0 {
-		return record{}, fmt.Errorf("hoplag: record: %w: bytes left over", estimate.ErrEncoding)
+	if err := s.decodeFlows(&rec.parts, deflated, sizes[1], sizes[3]); err != nil {
+		return record{}, fmt.Errorf("hoplag: record: %w", err)
 	}
 	return rec, nil
 }
 
-// decodeTally decodes a tally of the Config: encodings of so many bytes.
-func (s *sealer) decodeTally(r io.Reader, all, flows int) (*tally, error) {
-	if all == 0 && flows == 0 {
-		return nil, nil
-	}
-	cells := s.config.lda()
-	t := &tally{all: new(lda.Aggregator)}
-	if err := decodePart(r, all, cells.EncodedSize(), "Cells", t.all); err != nil {
-		return nil, err
-	}
-	if got := t.all.Config(); got != cells {
-		return nil, fmt.Errorf("%w: Cells are %+v at the other point and %+v here", estimate.ErrMismatch, got, cells)
-	}
+// decodeFlows decodes what both directions have of flows, in so many bytes.
+func (s *sealer) decodeFlows(parts *[2]part, deflated []byte, forth, back int) error {
 	if s.config.Flows == 0 {
-		// What the other point knows of flows is of no use here.
-		_, err := io.CopyN(io.Discard, r, int64(flows))
-		return t, err
+		return nil // what the other point knows of flows is of no use here
 	}
-	if flows == 0 {
-		return t, nil
-	}
+	plain := flate.NewReader(bytes.NewReader(deflated))
 	columns := s.config.lds()
-	t.flows = new(lds.Sketch)
-	if err := decodePart(r, flows, columns.EncodedSize(), "Flows", t.flows); err != nil {
-		return nil, err
+	for i, size := range [2]int{forth, back} {
+		if size == 0 {
+			continue
+		}
+		if want := columns.EncodedSize(); size != want {
+			const differ = "%w: %d bytes of flows, want %d: are Flows the same at both points?"
+			return fmt.Errorf(differ, estimate.ErrMismatch, size, want)
+		}
+		data := make([]byte, size)
+		if _, err := io.ReadFull(plain, data); err != nil {
+			return fmt.Errorf("%w: %v", estimate.ErrEncoding, err)
+		}
+		flows := new(lds.Sketch)
+		if err := flows.UnmarshalBinary(data); err != nil {
+			return err
+		}
+		if got := flows.Config(); got != columns {
+			return fmt.Errorf("%w: Flows differ: %+v at the other point and %+v here", estimate.ErrMismatch, got, columns)
+		}
+		parts[i].flows = flows
 	}
-	if got := t.flows.Config(); got != columns {
-		return nil, fmt.Errorf("%w: Flows differ: %+v at the other point and %+v here", estimate.ErrMismatch, got, columns)
+	if n, _ := plain.Read(make([]byte, 1)); n > 0 || forth+back == 0 && len(deflated) > 0 {
+		return fmt.Errorf("%w: bytes left over", estimate.ErrEncoding)
 	}
-	return t, nil
-}
-
-// decodePart decodes the next size bytes, of which there are to be want.
-func decodePart(r io.Reader, size, want int, field string, into encoding.BinaryUnmarshaler) error {
-	if size != want {
-		return fmt.Errorf("%w: %d bytes of counters, want %d: are %s the same at both points?", estimate.ErrMismatch, size, want, field)
-	}
-	data := make([]byte, size)
-	if _, err := io.ReadFull(r, data); err != nil {
-		return fmt.Errorf("%w: %v", estimate.ErrEncoding, err)
-	}
-	return into.UnmarshalBinary(data)
+	return nil
 }

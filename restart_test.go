@@ -141,7 +141,7 @@ func TestReplays(t *testing.T) {
 			t.Fatal(err, len(r.records))
 		}
 		p := newPairing(a.config)
-		other := seal.record(record{session: 1, after: 5, through: 6})
+		other := seal.record(1, 5, 6, [2]*tally{})
 		for _, step := range []struct {
 			data   []byte
 			queued int
@@ -153,7 +153,7 @@ func TestReplays(t *testing.T) {
 				t.Fatalf("%d records wait, want %d", n, step.queued)
 			}
 		}
-		if err := p.take(first, seal.record(record{session: 1, after: 5, through: 9})); err == nil {
+		if err := p.take(first, seal.record(1, 5, 9, [2]*tally{})); err == nil {
 			t.Error("a record that overlaps the one before is taken")
 		}
 	})

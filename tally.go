@@ -10,7 +10,6 @@ import (
 type tally struct {
 	all   *lda.Aggregator
 	flows *lds.Sketch // nil without Config.Flows
-	words []uint64    // room for the cells of all
 
 	// Which flows passed, as many as Config.Flows.
 	seen    map[hashing.Flow]struct{}
@@ -72,15 +71,15 @@ func (t *tally) reset() {
 	t.mostly = 0
 }
 
-// empty reports whether nothing was counted.
-func (t *tally) empty() bool { return t.packets() == 0 }
-
-// packets is how many were counted.
-func (t *tally) packets() uint64 {
-	var n uint64
-	t.words = t.all.AppendCells(t.words[:0])
-	for i := 1; i < len(t.words); i += 2 {
-		n += t.words[i] & (1<<32 - 1)
+// addPart adds what passed in one direction by a record that was checked.
+func (t *tally) addPart(p part) {
+	if p.packed != nil {
+		must(0, t.all.AddPacked(p.packed))
 	}
-	return n
+	if t.flows != nil && p.flows != nil {
+		must(0, t.flows.Merge(p.flows))
+	}
 }
+
+// empty reports whether nothing was counted.
+func (t *tally) empty() bool { return t.all.Packets() == 0 }
