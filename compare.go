@@ -130,13 +130,19 @@ func (c *comparison) take(p pair) {
 		c.from = near - int64(c.config.Cut)
 	}
 	c.to = near
+	// As long as nothing passes one way, nothing is known of the clocks.
+	twoWays := true
+	for d, route := range c.routes {
+		twoWays = twoWays && (route.empty != nil || p.tallies[first][d] != nil || p.tallies[second][d] != nil)
+	}
 	for d, route := range c.routes {
 		up, down := p.tallies[first][d], p.tallies[second][d]
 		if d == back {
 			up, down = down, up
 		}
-		for _, g := range route.compare(up, down, p.through > c.last(c.current)) {
-			c.samples[d] = append(c.samples[d], c.sample(d, g, near))
+		groups := route.compare(up, down, p.through > c.last(c.current))
+		for i := 0; twoWays && i < len(groups); i++ {
+			c.samples[d] = append(c.samples[d], c.sample(d, groups[i], near))
 		}
 	}
 	c.paired = p.through
