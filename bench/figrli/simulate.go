@@ -129,8 +129,8 @@ type wire struct {
 
 // What a packet is, by its Tag.
 const (
-	measured  uint8 = iota // Seq is its number
-	reference              // or probe; Seq is that of its stamp
+	measured  uint8 = iota // ID is its number
+	reference              // or probe; ID is that of its stamp
 	crossing               // it joins behind the injector
 )
 
@@ -161,7 +161,7 @@ func (w *wire) send(packet *queue.Packet) {
 		stamp.Behind = 0
 		w.refer(stamp, now)
 	}
-	packet.Seq, packet.Class = uint64(len(w.sent)), queue.Low
+	packet.ID, packet.Class = hashing.Packet(len(w.sent)), queue.Low
 	w.sent = append(w.sent, now)
 	w.put(packet)
 	if due && !w.ahead {
@@ -171,7 +171,7 @@ func (w *wire) send(packet *queue.Packet) {
 
 // refer sends a reference or a probe.
 func (w *wire) refer(stamp rli.ReferencePacket, now int64) {
-	w.put(&queue.Packet{Sent: now, Time: now, Bytes: int32(w.size), Class: queue.Low, Tag: reference, Seq: uint64(len(w.stamps))})
+	w.put(&queue.Packet{Sent: now, Time: now, Bytes: int32(w.size), Class: queue.Low, Tag: reference, ID: hashing.Packet(len(w.stamps))})
 	w.stamps = append(w.stamps, stamp)
 }
 
@@ -211,9 +211,9 @@ func (w *wire) note(p *queue.Packet) {
 		}
 		return
 	case p.Tag == reference:
-		d.stamp = int32(p.Seq)
+		d.stamp = int32(p.ID)
 	case p.Tag == measured:
-		d.number, d.stamp, d.flow = int32(p.Seq), 0, w.flow(p.Flow)
+		d.number, d.stamp, d.flow = int32(p.ID), 0, w.flow(p.Flow)
 		w.flows[d.flow].delays.Add(float64(d.delay))
 		w.all.Add(float64(d.delay))
 	}

@@ -79,9 +79,22 @@ func TestPort(t *testing.T) {
 		if drops := strings.Contains(args, "-queue"); drops != (dropped > 0) {
 			t.Errorf("%s: %d dropped", args, dropped)
 		}
-		if total.Seconds != len(list) || total.Means < 40 || total.MedianError > 0.15 || total.MeansHeld < 0.8 || total.ReferencesTaken > 0.04 {
-			t.Errorf("%s: %+v", args, total)
+		if total.Seconds != len(list) || total.Means < 40 || *total.MedianError > 0.15 || *total.MeansHeld < 0.8 ||
+			total.Intervals < 40 || *total.ReferencesTaken > 0.04 {
+			t.Errorf("%s: %+v, error %v, held %v", args, total, *total.MedianError, *total.MeansHeld)
 		}
+	}
+}
+
+// Where there is nothing to say, it says nothing.
+func TestIdle(t *testing.T) {
+	list, total := measured(t, "-rate 1 -load 1 -flows 2 -seconds 3")
+	if len(list) != 3 || list[0].Packets != 0 || len(list[0].Flows) != 0 || total.Intervals != 0 || total.MeansHeld != nil {
+		t.Errorf("%+v, %+v", list, total)
+	}
+	list, total = measured(t, "-rate 100 -seconds 1 -records 5")
+	if len(list[0].Flows) != 5 || total.Means > 5 || list[0].All.Packets != list[0].Packets {
+		t.Errorf("with room for 5: %+v", total)
 	}
 }
 

@@ -178,7 +178,7 @@ func tupleOf(f hashing.Flow) hashing.Tuple {
 // take says what the receiver found in a second, and lets it begin anew.
 func (p *port) take(number int) *second {
 	p.receiver.Flush()
-	s := &second{Second: number, Dropped: p.dropped, Method: p.receiver.Config().Method.String()}
+	s := &second{Second: number, Dropped: p.dropped, Method: p.receiver.Config().Method.String(), Flows: []row{}}
 	if p.receiver.Trusted() {
 		s.Method = rli.BusyAware.String()
 	} else if s.Method != rli.Left.String() {
@@ -210,7 +210,7 @@ func makeRow(name string, r *rli.Result, truth *estimate.Moments) row {
 	exactDeviation := math.Sqrt(truth.PopulationVariance())
 	return row{
 		Flow: name, Packets: r.N, Mean: r.Mean, Low: known(mean.Low), High: known(mean.High), Exact: truth.Mean(),
-		Deviation: r.StdDev, ExactDeviation: exactDeviation,
+		Deviation: r.StdDev, ExactDeviation: exactDeviation, whole: r.N == truth.N(),
 		holdsMean: mean.Contains(truth.Mean()), holdsDeviation: deviation.Contains(exactDeviation),
 	}
 }

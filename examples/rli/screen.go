@@ -35,6 +35,7 @@ type row struct {
 	Deviation      float64  `json:"deviation"`
 	ExactDeviation float64  `json:"exact_deviation"`
 
+	whole                     bool // every packet of the flow is in it
 	holdsMean, holdsDeviation bool // the intervals do
 }
 
@@ -48,14 +49,15 @@ func known(x float64) *float64 {
 
 // A summary is what it all comes to.
 type summary struct {
-	Seconds         int     `json:"seconds"`
-	Means           uint64  `json:"means"`            // of a flow in a second
-	MeansHeld       float64 `json:"means_held"`       // the share whose interval held the exact one
-	DeviationsHeld  float64 `json:"deviations_held"`  // likewise
-	MedianError     float64 `json:"median_error"`     // of a mean, relative
-	ReferencesSent  uint64  `json:"references"`       // together
-	ReferencesRate  float64 `json:"references_rate"`  // to a packet
-	ReferencesTaken float64 `json:"references_taken"` // as a share of the link's rate
+	Seconds         int      `json:"seconds"`
+	Means           uint64   `json:"means"`            // of a flow in a second, where no packet of the flow went unseen
+	MedianError     *float64 `json:"median_error"`     // of these, relative; null: there are none
+	Intervals       uint64   `json:"intervals"`        // that are known of these
+	MeansHeld       *float64 `json:"means_held"`       // the share of the intervals that held the exact mean
+	DeviationsHeld  *float64 `json:"deviations_held"`  // likewise of deviations
+	ReferencesSent  uint64   `json:"references"`       // together
+	ReferencesRate  *float64 `json:"references_rate"`  // to a packet
+	ReferencesTaken *float64 `json:"references_taken"` // as a share of the link's rate
 }
 
 // A screen shows seconds and keeps the first error.
@@ -65,10 +67,10 @@ type screen struct {
 	clears bool
 	err    error
 
-	total                     summary
-	packets, means, deviances uint64
-	taken, elapsed            float64
-	errors                    []float64
+	total                      summary
+	packets, means, deviations uint64
+	taken, elapsed             float64
+	errors                     []float64
 }
 
 func (s *screen) print(format string, args ...any) {
@@ -87,10 +89,16 @@ func (s *screen) encode(v any) {
 func (s *screen) show(r *second) {
 	for i := range r.Flows {
 		f := &r.Flows[i]
+		if !f.whole {
+			continue
+		}
 		s.total.Means++
-		s.means += one(f.holdsMean)
-		s.deviances += one(f.holdsDeviation)
 		s.errors = append(s.errors, estimate.RelativeError(f.Mean, f.Exact))
+		if f.Low != nil && f.High != nil {
+			s.total.Intervals++
+			s.means += one(f.holdsMean)
+			s.deviations += one(f.holdsDeviation)
+		}
 	}
 	s.total.Seconds++
 	s.packets += r.Packets
@@ -114,10 +122,11 @@ func (s *screen) show(r *second) {
 	}
 	s.print("second %d%s: %d packets of %d flows, %s of %g Mbit/s, %d dropped; %d references, %s of the link; %s\n",
 		r.Second, part, r.Packets, flows, percent(r.Offered), s.rate, r.Dropped, r.References, percent(r.Taken), r.Method)
-	s.print("%-42s %8s %11s %25s %11s %9s %11s %11s\n", "", "packets", "mean", "95 %", "exactly", "off", "deviation", "exactly")
-	if r.All.Packets > 0 {
-		s.row(&r.All)
+	if r.Packets == 0 {
+		return
 	}
+	s.print("%-42s %8s %11s %25s %11s %9s %11s %11s\n", "", "packets", "mean", "95 %", "exactly", "off", "deviation", "exactly")
+	s.row(&r.All)
 	for i := range r.Flows {
 		s.row(&r.Flows[i])
 	}
@@ -136,21 +145,32 @@ func (s *screen) row(f *row) {
 // end prints the summary.
 func (s *screen) end() {
 	t := &s.total
-	if t.Means == 0 {
+	if t.Seconds == 0 {
 		return
 	}
-	n := float64(t.Means)
-	t.MeansHeld, t.DeviationsHeld = float64(s.means)/n, float64(s.deviances)/n
-	t.ReferencesTaken = s.taken / s.elapsed
-	t.ReferencesRate = float64(t.ReferencesSent) / float64(s.packets)
-	t.MedianError, _ = estimate.NewEmpirical(s.errors).Quantile(0.5)
+	share := func(n, of uint64) *float64 { return known(float64(n) / float64(of)) }
+	t.MeansHeld, t.DeviationsHeld = share(s.means, t.Intervals), share(s.deviations, t.Intervals)
+	t.ReferencesRate, t.ReferencesTaken = share(t.ReferencesSent, s.packets), known(s.taken/s.elapsed)
+	if off, err := estimate.NewEmpirical(s.errors).Quantile(0.5); err == nil {
+		t.MedianError = &off
+	}
 	if s.json {
 		s.encode(t)
 		return
 	}
-	s.print("%d means of a flow in a second: half are within %s of the exact one; their intervals at 95 %% held %s of the exact means,\n"+
-		"and %s of the exact deviations. References: %s of the packets, %s of the link.\n",
-		t.Means, percent(t.MedianError), percent(t.MeansHeld), percent(t.DeviationsHeld), percent(t.ReferencesRate), percent(t.ReferencesTaken))
+	if t.Means > 0 {
+		s.print("%d means of a flow in a second: half are within %s of the exact one. Of %d intervals at 95 %%, %s hold the exact mean,\n"+
+			"and %s the exact deviation. ", t.Means, percent(*t.MedianError), t.Intervals, share100(t.MeansHeld), share100(t.DeviationsHeld))
+	}
+	s.print("References: %s of the packets, %s of the link.\n", share100(t.ReferencesRate), share100(t.ReferencesTaken))
+}
+
+// share100 writes a share that may not be known.
+func share100(x *float64) string {
+	if x == nil {
+		return "none"
+	}
+	return percent(*x)
 }
 
 func one(is bool) uint64 {
