@@ -22,6 +22,7 @@ type counting struct {
 	// a variance of 0 it had none. Those that were known are fixed.
 	mean, variance, most []float64
 	fixed                []bool
+	rests                []uint8 // for how many rounds a flow is left alone
 }
 
 // A message is a mean of packets, times its precision, and that.
@@ -38,7 +39,7 @@ func (c counts) counting(ctx context.Context, flows []joint.FlowRecord) (*counti
 	}
 	d := &counting{
 		counts: c, prior: newSizePrior(), cells: c.cellsOf(keys),
-		fixed: make([]bool, n), mean: make([]float64, n), variance: make([]float64, n), most: make([]float64, n),
+		fixed: make([]bool, n), rests: make([]uint8, n), mean: make([]float64, n), variance: make([]float64, n), most: make([]float64, n),
 		told: make([]message, n*c.Rows), rest: make([]amount, len(c.held)),
 		// Two flows that meet in one cell of a row mostly meet in its neighbours,
 		// too, and what one is off by is then in all of these: so many times as if
@@ -84,6 +85,11 @@ func (d *counting) round(step float64) (moved float64) {
 		if v == 0 || d.fixed[i] {
 			continue
 		}
+		packets += d.mean[i]
+		if d.rests[i] > 0 {
+			d.rests[i]--
+			continue
+		}
 		var all message
 		var before [MaxRows]amount
 		for r := range c.Rows {
@@ -97,14 +103,36 @@ func (d *counting) round(step float64) (moved float64) {
 		}
 		was := d.mean[i]
 		d.mean[i], d.variance[i] = d.prior.weigh(all.weighted/all.precision, 1/all.precision, d.most[i])
-		packets += d.mean[i]
-		moved += math.Abs(d.mean[i] - was)
+		off := math.Abs(d.mean[i] - was)
+		moved += off
+		if off < decodeStill*math.Sqrt(max(d.variance[i], decodeSurest)) {
+			d.rests[i] = decodeRests
+		}
 		for r := range c.Rows {
 			d.add(i, r, before[r], -1)
 			d.add(i, r, d.expected(i, r), 1)
 		}
 	}
 	return moved / max(packets, 1)
+}
+
+// widen makes flows' variances larger by as much as their cells are farther from
+// what is expected of them than their variances say. Where flows were wrongly
+// told apart, their other cells do not fit.
+func (d *counting) widen() {
+	for i, v := range d.variance {
+		if v == 0 || d.fixed[i] {
+			continue
+		}
+		var squares, cells float64
+		for _, at := range d.cells[i*d.Rows*d.Spread : (i+1)*d.Rows*d.Spread] {
+			if rest := d.rest[at]; rest.variance > 0 {
+				squares += min(rest.packets*rest.packets/rest.variance, decodeMisfit)
+				cells++
+			}
+		}
+		d.variance[i] = v * max(1, squares/max(1, cells))
+	}
 }
 
 // tells is what row r tells flow i, of which so much was expected in each cell:
@@ -122,7 +150,8 @@ func (d *counting) tells(i, r int, expected amount, misfit float64) (row message
 		row.precision += precision * share
 		apart += precision * others
 	}
-	return message{row.weighted / apart, row.precision / apart}
+	apart = 1 / apart
+	return message{row.weighted * apart, row.precision * apart}
 }
 
 // add takes what flow i is expected to have in row r off what is left of its
@@ -149,8 +178,9 @@ func (d *counting) expected(i, r int) amount {
 		told.weighted *= decodeMostTold / part
 		part = decodeMostTold
 	}
-	mean = max((mean-variance*told.weighted)/(1-part), 1)
-	variance = max(variance, decodeSurest) / (1 - part)
+	left := 1 / (1 - part)
+	mean = max((mean-variance*told.weighted)*left, 1)
+	variance = max(variance, decodeSurest) * left
 	share := d.shares[r]
 	return amount{share * mean, d.alike*share*share*variance + share*(1-share)*mean}
 }

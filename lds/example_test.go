@@ -116,8 +116,8 @@ func ExampleDecode() {
 	}
 	// Output:
 	//  20 µs ± 0, by Estimate  20 µs
-	// 300 µs ± 2, by Estimate 300 µs
-	//  80 µs ± 1, by Estimate  80 µs
+	// 300 µs ± 0, by Estimate 300 µs
+	//  80 µs ± 0, by Estimate  80 µs
 }
 
 // The paper's traffic: 146,000 flows, their sizes Pareto with shape 0.8.

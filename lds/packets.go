@@ -34,11 +34,18 @@ import (
 // too long by as much. So there the counts have the last word: what is in a cell
 // beyond what is expected is shared out in proportion to that.
 const (
-	decodeRounds = 7   // with more, doubts are too small
+	decodeRounds = 7   // further ones gain little
 	decodeStep   = 0.9 // part of the way that what a row tells moves to what it should be
 	shareRounds  = 30  // further ones fit noise
-	// Rounds end once no more than this part of the packets moves.
+	// Where no more than so small a part of the packets still moves, counts all but
+	// determine the flows, and rounds go on until they do.
+	decodeNear    = 1e-3
 	decodeSettled = 1e-7
+	decodeMost    = 20
+	// A flow that moved by less than a part of its deviation, or of a packet, is
+	// left alone for so many rounds.
+	decodeStill = 0.01
+	decodeRests = 2
 	// No row is taken to have told more than this part of what is believed of a
 	// flow: without it there would be next to nothing left.
 	decodeMostTold = 0.75
@@ -90,17 +97,16 @@ func (c counts) decode(ctx context.Context, flows []joint.FlowRecord, progress f
 			progress(float64(round) / float64(rounds))
 		}
 	}
-	step := 1.0
-	for round := range decodeRounds {
+	step, moved := 1.0, 1.0
+	for round := 0; round < decodeRounds || round < decodeMost && moved < decodeNear && moved > decodeSettled; round++ {
 		if err := decodingEnds(ctx); err != nil {
 			return nil, err
 		}
-		if d.round(step) < decodeSettled {
-			break
-		}
+		moved = d.round(step)
 		step = decodeStep
-		tell(round + 1)
+		tell(min(round+1, decodeRounds))
 	}
+	d.widen()
 	if c.Spread > 1 {
 		left := d.beginSharing()
 		for round := range shareRounds {

@@ -34,19 +34,21 @@ func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 		slope := (1 + sizeShape) / nearest
 		return min(max(told-variance*slope, 1), most), variance / (1 - variance*slope/nearest)
 	}
-	reach := 5 * math.Sqrt(variance)
+	reach := 4 * math.Sqrt(variance)
 	first, last := stepOf(uint64(max(1, nearest-reach))), stepOf(uint64(min(most, nearest+reach+0.5)))
 	if first == last {
 		return min(p.middle[first], most), decodeLeast
 	}
+	scale := -0.5 / variance
 	least := p.middle[stepOf(uint64(nearest+0.5))] - told // so that not all weights are 0
 	var total, sum, squares float64
 	for b := first; b <= last; b++ {
 		off := p.middle[b] - told
-		weight := p.likely[b] * math.Exp((least*least-off*off)/(2*variance))
+		weight := p.likely[b] * math.Exp((off*off-least*least)*scale)
 		total += weight
-		sum += weight * p.middle[b]
-		squares += weight * p.middle[b] * p.middle[b]
+		weight *= p.middle[b]
+		sum += weight
+		squares += weight * p.middle[b]
 	}
 	mean := sum / total
 	return min(mean, most), max(squares/total-mean*mean, decodeLeast)

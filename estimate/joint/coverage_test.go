@@ -2,6 +2,7 @@ package joint
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -57,6 +58,41 @@ func TestCoverage(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Intervals are no wider than they need be: in every class of size
+// the errors that a twentieth of the flows exceed are
+// close to the half width of 95 % intervals.
+func TestIntervalsAreNarrow(t *testing.T) {
+	heavy(t)
+	const most = 2.5 // times as wide as need be
+	for _, s := range []shape{
+		{flows: 4000, columns: 500, rows: 4, perRow: 1, counted: true},
+		{flows: 4000, columns: 1300, rows: 4, perRow: 1, counted: true},
+		{flows: 4000, columns: 500, rows: 4, perRow: 1, counted: true, rates: []float64{1, 1, 0.1, 0.01}},
+	} {
+		w := simulate(s, 17)
+		r := w.solve(t, Options{})
+		for _, class := range sizeClasses {
+			check := func(factor float64) bool {
+				var parts []float64
+				for f, packets := range w.Packets {
+					if packets >= class[0] && packets <= class[1] {
+						half := r.Mean[f] - r.MeanInterval(f, 0.95).Low
+						parts = append(parts, math.Abs(r.Mean[f]-w.truth[f])/(factor*half))
+					}
+				}
+				slices.Sort(parts)
+				return parts[len(parts)*95/100] > 1/most
+			}
+			if !check(1) {
+				t.Errorf("%d columns, %g to %g packets: intervals are more than %g times as wide as need be", s.columns, class[0], class[1], most)
+			}
+			if check(3 * most) {
+				t.Error("the check does not notice intervals that are far too wide")
+			}
+		}
 	}
 }
 

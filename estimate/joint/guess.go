@@ -24,12 +24,15 @@ import (
 //	        linearly by that times x about x; a packet varies by x about x.
 //	        With counts, a cell's packets are split as its count says, about
 //	        the mean of the cell's own flows instead of the mean of all.
-//	Check   a flow of which cells tell little may be as far off as flows are
-//	        apart, and its deviation says so. The guesses from even and from
-//	        odd cells alone are two of equal worth. Where they are farther
-//	        apart than deviations tell, these grow, of all flows of similar
-//	        size by one factor: that at which intervals for 95 %, times √2
-//	        for the difference of two, hold 95 % of the distances.
+//	Scale   a flow of which cells tell little may be as far off as flows are
+//	        apart, and its deviation says so. Then the deviations of all are
+//	        scaled to how far cells are from what the others say of their
+//	        flows: see calibrate.go.
+//	Check   where flows are spread, the guesses from even and from odd cells
+//	        alone are two of equal worth. Where they are farther apart than
+//	        deviations tell, these grow, of all flows of similar size by one
+//	        factor: that at which intervals for 95 %, times √2 for the
+//	        difference of two, hold 95 % of the distances.
 //
 // The guesses are the multiplicative ones that maximise the likelihood of sums
 // whose variance is in proportion to their mean, stopped early. The delay above
@@ -49,9 +52,9 @@ const (
 	mostFall = 1.5
 	// A variance below this part of the one before the cells were read is not
 	// believed, nor for one packet a deviation below this part of the typical
-	// delay of flows of its size.
+	// delay of flows of its size; but for the factor of calibration.
 	surest            = 1e-4
-	leastTypical      = 0.1
+	leastTypical      = 0.01
 	sizeCount         = 64 // classes of flow sizes, by powers of two
 	sizeShrink        = 20 // flows of all sizes that every class has besides its own
 	fewestFlows       = 20 // flows of a class that its check takes
@@ -267,6 +270,7 @@ func newGuessedSystem(p *weighted, prior Prior, expected []float64, g *guesses) 
 		y[c] = (sum - y[c]) / v
 	}
 	s.invertDiagonal()
+	s.observed = y
 	return s, s.gathered(y)
 }
 
@@ -287,13 +291,17 @@ func (s *system) finishGuessed(g *guesses, mean, deviation []float64) {
 		scale := rho / v
 		solved := s.before[f] + scale*mean[f]
 		square := rho - scale*scale*(v-deviation[f])
+		factor := 1.0
+		if s.factor != nil {
+			factor = s.factor[f]
+		}
 		doubt := 0.0
 		if s.Doubt != nil {
 			doubt = s.Doubt[f] / w
 		}
 		determined := s.determined(f, deviation[f])
 		if determined && s.slack == slackExact {
-			mean[f], deviation[f] = solved, math.Sqrt(max(square, s.slack*surest*rho))
+			mean[f], deviation[f] = solved, math.Sqrt(factor*max(square, s.slack*surest*rho))
 			continue
 		}
 		step := (solved-g.base)/x - 1
@@ -309,7 +317,7 @@ func (s *system) finishGuessed(g *guesses, mean, deviation []float64) {
 		// A flow of which cells tell little may be any, of its size or of all.
 		unknown := square / rho * max(s.prior.Between, math.Sqrt(squares[s.class[f]].Mean()))
 		least := leastTypical * math.Exp(typical[s.class[f]]) / math.Sqrt(max(w, 1))
-		deviation[f] = math.Sqrt(square + unknown*unknown + doubt*doubt*x*x + least*least)
+		deviation[f] = math.Sqrt(factor*(square+unknown*unknown+least*least) + doubt*doubt*x*x)
 	}
 }
 
@@ -318,12 +326,11 @@ func (s *system) finishGuessed(g *guesses, mean, deviation []float64) {
 func (s *system) determined(f int, left float64) bool { return left < determinedLeft*s.variance[f] }
 
 // check widens the deviations of flows of similar size by what the guesses
-// from two halves of the cells tell. Flows that all cells together determine
-// are guessed too badly from a half of them to say anything.
-func (p *weighted) check(even, odd *guesses, determined []bool, deviation []float64) {
+// from two halves of the cells tell.
+func (p *weighted) check(even, odd *guesses, deviation []float64) {
 	var apart [sizeCount][]float64
 	for f, w := range p.Packets {
-		if w > 0 && even.told[f] > 0 && odd.told[f] > 0 && !determined[f] {
+		if w > 0 && even.told[f] > 0 && odd.told[f] > 0 {
 			distance := math.Abs(even.base + even.above[f] - odd.base - odd.above[f])
 			apart[p.class[f]] = append(apart[p.class[f]], distance/math.Sqrt2/deviation[f])
 		}
@@ -339,7 +346,7 @@ func (p *weighted) check(even, odd *guesses, determined []bool, deviation []floa
 		factors[k] = factor
 	}
 	for f := range p.Packets {
-		if (even.told[f] > 0 || odd.told[f] > 0) && !determined[f] {
+		if even.told[f] > 0 || odd.told[f] > 0 {
 			deviation[f] *= factors[p.class[f]]
 		}
 	}

@@ -161,7 +161,7 @@ func TestCheck(t *testing.T) {
 	}
 	q := weigh(&p)
 	q.classify()
-	q.check(even, odd, make([]bool, flows), deviation)
+	q.check(even, odd, deviation)
 	if deviation[0] != 10 {
 		t.Errorf("halves that agree change a deviation of 10 to %g", deviation[0])
 	}

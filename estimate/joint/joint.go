@@ -147,8 +147,8 @@ func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 //
 // Without one in opts, it first guesses every flow's delay above the least, by
 // letting cells and flows agree on factors; then solves with deviations in
-// proportion to the guesses; and at last widens StdDev, over flows of similar
-// size alike, to what two halves of the cells differ by. This suits delays that
+// proportion to the guesses; and at last scales StdDev, of flows of similar size
+// alike, by how far cells are from what the others say. This suits delays that
 // are a microsecond for most flows and milliseconds for others, as in captured
 // traffic, where one prior for all flows leaves errors many times the delay of
 // a fast one. Where all delays are within a factor of four or so of each other
@@ -160,7 +160,8 @@ func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 // a flow without a usable cell gets the mean of all. Flows that lost packets and
 // so their cells are often those that waited longest, which no deviation knows.
 // Without counts, delays are taken as above 0, so that a clock's offset must be
-// small. A flow in one cell only has no halves to compare.
+// small. A delay that one packet in thousands has is in no deviation of flows
+// that had none such.
 //
 // It holds about 15 numbers per flow, 5 per cell, and 4 bytes per entry of
 // Cells, and takes time in proportion to Cells. The same problem gives the same
@@ -189,7 +190,7 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 			estimate.ErrConfig, opts.Tolerance, opts.MaxIterations)
 	}
 	work := progress{report: opts.Progress, stages: 2}
-	if !opts.MeansOnly {
+	if !opts.MeansOnly && p.CellsPerRow > 1 {
 		work.stages += probes
 	}
 	if opts.Prior == nil {
@@ -219,7 +220,10 @@ func (p *weighted) solveGuessed(ctx context.Context, opts Options, work *progres
 	}
 	work.stages++
 	if !opts.MeansOnly {
-		work.stages += 2
+		work.stages++
+		if p.CellsPerRow > 1 {
+			work.stages += 2
+		}
 	}
 	p.classify()
 	expected := p.expected()
@@ -232,13 +236,9 @@ func (p *weighted) solveGuessed(ctx context.Context, opts Options, work *progres
 	if err != nil {
 		return Result{}, err
 	}
-	determined := make([]bool, len(p.Packets))
-	for f, left := range r.StdDev {
-		determined[f] = s.slack == slackExact && s.determined(f, left)
-	}
 	s.finishGuessed(whole, r.Mean, r.StdDev)
 	s.mark(&r, opts)
-	if !opts.MeansOnly {
+	if !opts.MeansOnly && p.CellsPerRow > 1 {
 		even, err := p.guess(ctx, prior.Mean, expected, 0, work)
 		if err != nil {
 			return Result{}, err
@@ -247,7 +247,7 @@ func (p *weighted) solveGuessed(ctx context.Context, opts Options, work *progres
 		if err != nil {
 			return Result{}, err
 		}
-		p.check(even, odd, determined, r.StdDev)
+		p.check(even, odd, r.StdDev)
 	}
 	work.finish()
 	return r, nil
@@ -289,7 +289,7 @@ func (s *system) solve(ctx context.Context, b []float64, opts Options, work *pro
 	if err != nil {
 		return Result{}, err
 	}
-	variance, err := s.posterior(ctx, opts, work)
+	variance, err := s.posterior(ctx, effect, opts, work)
 	if err != nil {
 		return Result{}, err
 	}

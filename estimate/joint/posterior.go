@@ -39,7 +39,7 @@ const (
 )
 
 // posterior estimates the variance v that the regression leaves every flow.
-func (s *system) posterior(ctx context.Context, opts Options, work *progress) ([]float64, error) {
+func (s *system) posterior(ctx context.Context, effect []float64, opts Options, work *progress) ([]float64, error) {
 	if opts.MeansOnly && opts.Prior != nil {
 		return nil, nil
 	}
@@ -47,9 +47,33 @@ func (s *system) posterior(ctx context.Context, opts Options, work *progress) ([
 	if opts.MeansOnly && s.slack != slackExact {
 		rounds = fewSweeps
 	}
-	v, err := s.messages(ctx, rounds, work)
+	v, told, err := s.messages(ctx, rounds, work)
 	if err != nil || opts.MeansOnly {
 		return v, err
+	}
+	grown, err := s.probe(ctx, v, opts, work)
+	if err != nil {
+		return nil, err
+	}
+	if s.observed != nil {
+		if s.factor, err = s.calibrate(ctx, effect, v, grown, told, work); err != nil {
+			return nil, err
+		}
+	}
+	for f := range v {
+		v[f] *= grown[f]
+	}
+	return v, nil
+}
+
+// probe returns by what factors v is too small.
+func (s *system) probe(ctx context.Context, v []float64, opts Options, work *progress) ([]float64, error) {
+	grown := make([]float64, len(v))
+	if s.CellsPerRow == 1 {
+		for f := range grown {
+			grown[f] = 1
+		}
+		return grown, nil
 	}
 	class := func(f int) int {
 		return min(int(2*math.Log2(s.variance[f]/v[f])+1e-9), knownClasses-1)
@@ -95,15 +119,15 @@ func (s *system) posterior(ctx context.Context, opts Options, work *progress) ([
 	}
 	for f := range v {
 		if s.variance[f] > 0 {
-			v[f] = min(s.variance[f], v[f]*factor[class(f)])
+			grown[f] = min(s.variance[f]/v[f], factor[class(f)])
 		}
 	}
-	return v, nil
+	return grown, nil
 }
 
 // messages iterates the flows' variances to their fixed point, or for so many
 // rounds.
-func (s *system) messages(ctx context.Context, rounds int, work *progress) ([]float64, error) {
+func (s *system) messages(ctx context.Context, rounds int, work *progress) ([]float64, []float32, error) {
 	defer work.next()
 	v := append([]float64(nil), s.variance...)
 	// What each entry of Cells tells its flow, as a part of a²×trust, which is
@@ -111,14 +135,14 @@ func (s *system) messages(ctx context.Context, rounds int, work *progress) ([]fl
 	told := make([]float32, len(s.Cells))
 	for round := range rounds {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if s.sweep(v, told) < settledChange {
 			break
 		}
 		work.part(float64(round+1) / float64(rounds))
 	}
-	return v, nil
+	return v, told, nil
 }
 
 // sweep is one round of messages. It returns the largest relative change of a

@@ -160,7 +160,7 @@ func TestMessagesOnATree(t *testing.T) {
 	prior := Prior{Mean: 100, Between: 40, Within: 20}
 	_, want := dense(&p, prior)
 	s := newSystem(weigh(&p), prior)
-	got, err := s.messages(context.Background(), 100, &progress{})
+	got, _, err := s.messages(context.Background(), 100, &progress{})
 	if err != nil {
 		t.Fatal(err)
 	}

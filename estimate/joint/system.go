@@ -56,6 +56,8 @@ type system struct {
 	inverse  []float64 // per flow: of the diagonal of S⁻¹ + AᵀD⁻¹A
 	trust    []float64 // per cell: D⁻¹, 0 where unusable
 	cell     []float64 // per cell: scratch
+	observed []float64 // per cell: D⁻¹y, if there is no prior
+	factor   []float64 // per flow: of its variance, by calibration
 	informed bool      // whether any flow has a packet in a usable cell
 }
 
