@@ -7,9 +7,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// An Accumulator adds up what two points saw over many intervals. The points
-// compare often, so that a loss, a lost report or a refused interval costs
-// little, and report seldom, over as many intervals as a good answer takes.
+// An Accumulator adds up what two points saw over many intervals. Compare often,
+// so that a loss, a lost report or a refused interval costs little. Report
+// seldom: after as many intervals as a good answer takes.
 //
 //	total, err := lda.NewAccumulator(config)
 //	for each interval, in order {
@@ -20,14 +20,15 @@ import (
 //	total.Reset()
 //
 // Clocks may cut the intervals: a packet that passes the points in different
-// intervals spoils nothing. Each cell is followed by its level, the packets
-// counted upstream less those counted downstream since the beginning (see
-// [estimate.Levels]); between cuts of equal level it holds the same packets at
-// both points, and its delays add up exactly. With no loss every packet is in
-// the sample in the end, whatever its delay. A loss costs one cell the packets
-// between the cuts around it.
+// intervals spoils nothing. The accumulator follows the level of each cell, the
+// packets counted upstream minus those counted downstream since the beginning
+// (see [estimate.Levels]). Between two cuts of equal level a cell holds the same
+// packets at both points, and its delays add up exactly. Without losses every
+// packet ends up in the sample, whatever its delay. A loss costs one cell the
+// packets between the cuts around it.
 //
-// Memory is fixed, and Add allocates nothing. For one goroutine.
+// Memory is fixed, and Add allocates nothing. An Accumulator is not safe for
+// concurrent use.
 type Accumulator struct {
 	config   Config
 	levels   *estimate.Levels
@@ -59,8 +60,8 @@ type Accumulator struct {
 // no more.
 const patience = 8
 
-// NewAccumulator returns an empty accumulator for aggregators of one Config; a
-// [Tuner] may change the shifts. The error wraps [estimate.ErrConfig].
+// NewAccumulator returns an empty accumulator for aggregators of one Config, whose
+// shifts a [Tuner] may change. The error wraps [estimate.ErrConfig].
 func NewAccumulator(c Config) (*Accumulator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -77,13 +78,14 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 	return a, nil
 }
 
-// MemorySize is how many bytes the accumulator takes: about 260 for each cell.
+// MemorySize returns the number of bytes that the accumulator takes: about 260 for
+// each cell.
 func (a *Accumulator) MemorySize() int {
 	return a.levels.MemorySize() + (40+32)*cap(a.groups) + 28*len(a.baseline) + 24*cap(a.alone.samples) + 16*maxSpan
 }
 
-// Reset begins the next report. Every cell is followed on: packets that are on
-// their way belong to the report in which their cell comes back to its level.
+// Reset begins the next report. It keeps following every cell: packets on their
+// way belong to the report in which their cell returns to its level.
 func (a *Accumulator) Reset() {
 	for i := range a.baseline {
 		a.baseline[i] = a.levels.Lost(i, patience)
@@ -96,9 +98,9 @@ func (a *Accumulator) Reset() {
 	a.suspect, a.copied = none, copies{}
 }
 
-// Gap says that the next interval does not follow on the last, whatever its
-// number: a point was restarted, or its clock set. The packets that were on
-// their way are left out.
+// Gap says that the next interval does not follow the last one, whatever its
+// number: a point was restarted, or its clock was set. The accumulator leaves out
+// the packets that were on their way.
 func (a *Accumulator) Gap() {
 	a.close()
 	for i := range a.baseline {
@@ -109,14 +111,12 @@ func (a *Accumulator) Gap() {
 	a.started = false
 }
 
-// Add takes what both points saw of an interval. Intervals come by ascending
-// number; where one is missing, the packets that were on their way around it
-// are left out. After an error nothing has changed: it wraps
-// [estimate.ErrMismatch] if a Config differs in more than shifts, and
-// [ErrTurn] if the interval is not after the last.
-//
-// An interval whose cells contradict each other is left out, too, and the
-// error wraps [ErrContradiction].
+// Add adds what both points saw of an interval. Intervals come by ascending
+// number; if one is missing, the packets that were on their way around it are left
+// out. The error wraps [estimate.ErrMismatch] if a Config differs in more than
+// shifts, and [ErrTurn] if the interval does not come after the last. After an
+// error nothing has changed, except for one: an interval whose cells contradict
+// each other is left out, and the error wraps [ErrContradiction].
 func (a *Accumulator) Add(interval uint64, up, down *Aggregator) error {
 	if err := sameConfig(up, down); err != nil {
 		return err
@@ -267,15 +267,16 @@ func (a *Accumulator) copies(bank int, from, to uint32) int {
 // maxWeight is the logarithm of how often a group counts at most.
 const maxWeight = 4
 
-// Estimate is what is known so far: the mean and deviation of the packets
-// received since the beginning or the last Reset, and their loss. Where all that
-// were received are in groups that are whole, N of Received, the mean is exact.
-// Those that are not are taken to be like others that were received about the
-// same time, and MeanDoubt is by how much that may be wrong. It changes nothing. The error wraps [estimate.ErrNoSamples]
-// if there is no such group yet; the counts are right all the same.
+// Estimate returns what is known so far: the mean and deviation of the packets
+// received since the beginning or the last Reset, and their loss. The mean is
+// exact if N is Received: every received packet is in a group of packets that is
+// whole. Other packets are taken to be like those received at about the same time,
+// and MeanDoubt says how wrong that may be. Estimate changes nothing. If no group
+// is whole yet, the error wraps [estimate.ErrNoSamples] and the counts are right
+// all the same.
 //
-// A packet counts as lost when others have passed its cell since, or after some
-// intervals, eight at most; until then it is Outstanding.
+// A packet is Outstanding until others have passed its cell, for at most eight
+// intervals. Then it counts as lost.
 func (a *Accumulator) Estimate() (Result, error) {
 	r := a.counts
 	outstanding := int64(0)
@@ -301,9 +302,9 @@ func (a *Accumulator) Estimate() (Result, error) {
 	return r, r.include(&of)
 }
 
-// Distribution is that of the delays of packets that were alone in their cell,
-// between two cuts of equal level. Of many it keeps up to 4,096, chosen at random
-// so that every received packet is represented alike.
+// Distribution returns the distribution of the delays of packets that were alone
+// in their cell between two cuts of equal level. The accumulator keeps up to 4,096
+// of them, chosen at random so that every received packet is represented alike.
 func (a *Accumulator) Distribution() Distribution {
 	return newDistribution(a.alone.delays())
 }

@@ -36,9 +36,9 @@ type span struct {
 // power of two.
 const unsampled = 16
 
-// An Aggregator is one point's synopsis of an interval. New makes it, it
-// never grows, and it is for one goroutine: keep one a goroutine and Merge
-// them. The zero value is only good to decode into.
+// An Aggregator is one point's synopsis of an interval. Its size is fixed. It is
+// not safe for concurrent use: give each goroutine its own, and merge them. The
+// zero value is only good for decoding into.
 type Aggregator struct {
 	cells  []cell   // the banks one after the other, then the unsampled
 	spans  [65]span // by bits.Len64 of the hash
@@ -55,8 +55,8 @@ func New(c Config) (*Aggregator, error) {
 	return a, nil
 }
 
-// NewRotation returns two aggregators by turns, for one interval after another
-// without a pause. The error wraps [estimate.ErrConfig].
+// NewRotation returns two aggregators that take turns, so that one interval
+// follows another without a pause. The error wraps [estimate.ErrConfig].
 func NewRotation(c Config) (*estimate.Rotation[*Aggregator], error) {
 	return estimate.NewRotation(func() (*Aggregator, error) { return New(c) })
 }
@@ -92,9 +92,8 @@ func (a *Aggregator) Update(p hashing.Packet, t int64) {
 	c.tally += uint64(p)>>32<<32 | 1
 }
 
-// UpdateBatch records that the packets passed at one time t, as a burst does
-// that is taken from a ring together. It is Update for each of them, with what
-// does not change between them loaded once.
+// UpdateBatch records that the packets passed at one time t, as a burst read
+// from a ring does. It does what Update does for each packet, and is faster.
 func (a *Aggregator) UpdateBatch(packets []hashing.Packet, t int64) {
 	cells, spans := a.cells, &a.spans
 	for _, p := range packets {
@@ -144,7 +143,7 @@ func (a *Aggregator) unsampledCount() uint64 {
 	return n
 }
 
-// Packets is how many packets passed, sampled or not.
+// Packets returns the number of packets that passed, sampled or not.
 func (a *Aggregator) Packets() uint64 {
 	n := a.unsampledCount()
 	for i := range a.sampled() {

@@ -6,14 +6,14 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// AddCells adds what cells kept elsewhere hold, such as in a kernel or on a
-// network card: two words for each cell of the banks, one bank after the
-// other, and then for each of the cells of packets that no bank samples, which
-// the low bits of the hash choose: [Config.MemorySize] / 16 cells in all. The
-// first word is the sum of time stamps; the second has the count of packets in its low half and the
-// sum of the high halves of their hashes in its high half. The error wraps
-// [estimate.ErrMismatch] if the number of words is another, and a is then
-// unchanged.
+// AddCells adds the contents of cells that are kept elsewhere, such as in a
+// kernel or on a network card. There are two words for each cell: first the cells
+// of the banks, one bank after another, then the cells for packets that no bank
+// samples, which the low bits of the hash choose; [Config.MemorySize] / 16 cells
+// in all. The first word is the sum of time stamps. The second has the count of
+// packets in its low half and the sum of the high halves of their hashes in its
+// high half. If the number of words is wrong, the error wraps
+// [estimate.ErrMismatch] and a is unchanged.
 func (a *Aggregator) AddCells(words []uint64) error {
 	if len(words) != 2*len(a.cells) {
 		return fmt.Errorf("lda: %w: %d words of cells, want %d", estimate.ErrMismatch, len(words), 2*len(a.cells))
@@ -25,8 +25,8 @@ func (a *Aggregator) AddCells(words []uint64) error {
 	return nil
 }
 
-// AppendCells appends the words that AddCells takes, so that adding them to an
-// empty aggregator of the same Config makes an equal one.
+// AppendCells appends the words that AddCells takes. Adding them to an empty
+// aggregator of the same Config gives an equal aggregator.
 func (a *Aggregator) AppendCells(words []uint64) []uint64 {
 	for i := range a.cells {
 		words = append(words, a.cells[i].sum, a.cells[i].tally)

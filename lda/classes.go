@@ -7,10 +7,11 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Classes is one point's aggregators of many classes of packets: pairs of
-// ingress and egress, classes of service, prefixes; whatever the caller
-// numbers from 0 (section V's classifier). Their cells lie in one array. It is
-// for one goroutine; different classes may be updated by different ones.
+// Classes are one point's aggregators for many classes of packets: pairs of
+// ingress and egress, classes of service, prefixes, or whatever else the caller
+// numbers from 0 (section V's classifier). Their cells lie in one array.
+// Different goroutines may update different classes; nothing else is safe for
+// concurrent use.
 type Classes struct {
 	aggregators []Aggregator
 }
@@ -36,7 +37,7 @@ func NewClasses(c Config, n int) (*Classes, error) {
 	return all, nil
 }
 
-// Len is the number of classes.
+// Len returns the number of classes.
 func (all *Classes) Len() int { return len(all.aggregators) }
 
 // Update records that packet p of a class passed at time t. It panics if
@@ -45,13 +46,13 @@ func (all *Classes) Update(class int, p hashing.Packet, t int64) {
 	all.aggregators[class].Update(p, t)
 }
 
-// Class returns a class's aggregator. It shares its cells with all, so do not
-// decode into it. It panics if there is no such class.
+// Class returns the aggregator of a class. Its cells are part of one array, so do
+// not decode into it. Class panics if there is no such class.
 func (all *Classes) Class(class int) *Aggregator { return &all.aggregators[class] }
 
-// MergeInto adds some classes to dst, for the delay of all their packets
-// together. The error wraps [estimate.ErrMismatch], and dst is then unchanged;
-// it panics if there is no such class.
+// MergeInto adds classes to dst, which then has the delay of all their packets
+// together. If the error wraps [estimate.ErrMismatch], dst is unchanged. It panics
+// if there is no such class.
 func (all *Classes) MergeInto(dst *Aggregator, classes ...int) error {
 	for _, class := range classes {
 		if err := dst.Merge(&all.aggregators[class]); err != nil {

@@ -2,21 +2,21 @@ package lda
 
 import "github.com/hoplag/hoplag/hashing"
 
-// A Classifier tells classes of packets apart by their headers, as a switch
-// does (section V): the class of a packet is the number of the first rule that
-// it matches. For [Classes.Update]:
+// A Classifier sorts packets into classes by their headers, as a switch does
+// (section V): the class of a packet is the index of the first rule that it
+// matches. For [Classes.Update]:
 //
 //	classes.Update(classifier.Class(&tuple), packet, now)
 type Classifier []Rule
 
-// A Rule matches the tuples that equal Value in the bits that are set in Mask.
-// The zero Rule matches all.
+// A Rule matches the tuples that equal Value in the bits set in Mask. The zero
+// Rule matches all tuples.
 type Rule struct {
 	Value, Mask hashing.Tuple
 }
 
-// Class is the number of the first rule that the tuple matches, or the number
-// of rules if there is none: a class for all other packets.
+// Class returns the index of the first rule that the tuple matches. If there is
+// none, it returns the number of rules: the class of all other packets.
 func (c Classifier) Class(t *hashing.Tuple) int {
 	for i := range c {
 		if c[i].matches(t) {

@@ -4,12 +4,12 @@ import (
 	"github.com/hoplag/hoplag/estimate/clock"
 )
 
-// AppendClockSamples appends what the cells tell of the two points' clocks, for
+// AppendClockSamples appends what the cells say about the two points' clocks, for
 // [clock.Tracker.Add]: the sending time and the delay of every packet that was
-// alone in its cell at both points and, where these are few, the means of
-// cells of some packets more. make is [clock.There] for the direction from the
-// near point, whose clock is the reference, and [clock.Back] for the other;
-// near is the middle of the interval, by the near point's clock. The error
+// alone in its cell at both points. If there are few, it adds the means of cells
+// that hold several packets. Pass [clock.There] as make for the direction away
+// from the near point, whose clock is the reference, and [clock.Back] for the
+// other. near is the middle of the interval on the near point's clock. The error
 // wraps [estimate.ErrMismatch].
 func AppendClockSamples(
 	dst []clock.Sample, up, down *Aggregator,
@@ -33,11 +33,11 @@ func AppendClockSamples(
 	return dst, nil
 }
 
-// Correct makes of the far point's aggregator what its clock would have made
-// of it had it agreed with the near point's. After that mean, deviation and
-// quantiles are right, packet by packet, however much the clocks drifted within
-// the interval; what remains open is in the reading's intervals. reading is of
-// the middle of the interval.
+// Correct changes the far point's aggregator to what it would be if the far clock
+// had agreed with the near one. Mean, deviation and quantiles are then right for
+// every packet, however much the clocks drifted during the interval. What remains
+// uncertain is in the reading's intervals. The reading is of the middle of the
+// interval.
 func (a *Aggregator) Correct(reading clock.Reading) {
 	cells := a.sampled()
 	for i := range cells {

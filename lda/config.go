@@ -14,54 +14,52 @@ const (
 	MaxShift = 32
 )
 
-// A Config holds every size of an aggregator and the seed of its packet
-// digests. Two aggregators can be compared or merged only if their Configs
-// are equal.
+// A Config holds every size of an aggregator and the identity of its packet
+// digests. Two aggregators can be compared or merged only if their Configs are
+// equal.
 type Config struct {
-	// Identity says what packets are hashed with: the [hashing.Fingerprint]
-	// of a seed, or that of a [hashing.SipHash]. The aggregator does not hash
-	// again; it keeps the identity so that two points that hash differently
-	// are told so. Encodings carry it, so that it must not be the secret
-	// itself. 0 claims nothing.
+	// Identity says how packets are hashed: the [hashing.Fingerprint] of the
+	// seed, or that of a [hashing.SipHash]. The aggregator does not hash; it
+	// keeps the identity so that two points that hash differently get an error.
+	// Encodings carry it, so never put the secret itself here. 0 says nothing.
 	Identity uint64
 
-	// Banks are the arrays of cells, by ascending Shift; those without Rows
-	// are last and do not exist.
+	// Banks are the arrays of cells, by ascending Shift. Unused ones come last
+	// and have no Rows.
 	Banks [MaxBanks]Bank
 
-	// SumBits is the width of a timestamp sum in the encoding, 1 to 64. Sums
-	// wrap; Estimate finds out how often, so long as the delays of the packets
-	// of the emptiest cell, the clocks' offset included, add up to less than
+	// SumBits is the width of a sum of time stamps in the encoding, 1 to 64.
+	// Sums wrap. Estimate finds out how often, as long as the delays in the cell
+	// with the fewest packets, including the clocks' offset, add up to less than
 	// 2^(SumBits-1) ns: 549 s at 40, and 292 years at 64.
 	SumBits uint8
 
-	// DigestBits is the width of a cell's stream digest, 0 to 32 less the
-	// greatest Shift: the other bits of the hash are the same for all packets
-	// of the bank. Without a digest, a cell in which as many packets appeared
-	// as were lost is taken for usable; with one of w bits, one such cell in
-	// 2^w is.
+	// DigestBits is the width of a cell's stream digest, from 0 to 32 minus the
+	// greatest Shift; the hash's other bits are the same for all packets of that
+	// bank. Without a digest, a cell that gained as many packets as it lost looks
+	// usable. With w bits, one such cell in 2^w does.
 	DigestBits uint8
 }
 
 // A Bank is one array of cells and the share of the packets that it samples.
 type Bank struct {
-	// Rows is the number of cells (m in the paper), a power of two of at most
-	// MaxRows: the row is the low-order bits of the packet's hash.
+	// Rows is the number of cells (m in the paper), a power of two up to
+	// MaxRows. The low-order bits of a packet's hash choose the row.
 	Rows int
 
-	// Shift sets the sampling: a packet whose hash begins with at least Shift
-	// zeros, but fewer than the next bank's Shift, belongs to this bank. So
-	// the last bank samples 2^-Shift of the packets and every other one the
-	// same less what the next one takes. At most MaxShift.
+	// Shift sets the sampling, up to MaxShift: this bank takes the packets whose
+	// hash begins with at least Shift zeros, but fewer than the next bank's
+	// Shift. So the last bank samples 2^-Shift of the packets, and every other
+	// bank the same minus what the next ones take.
 	Shift uint8
 }
 
 // DefaultConfig suits 10^4 to 10^7 packets an interval, losses of 0 to 30 %,
-// delays of 1 µs to 10 s and any offset between clocks: 70 KiB on the wire. The
-// first bank takes most packets, and each other one the sixteenth part of those
-// of the one before: at any of these loads and losses some bank's cells are
-// mostly usable, and some hold just one packet, whose delays give the quantiles
-// (see [AppendSamples]). For a known traffic [Plan] does better.
+// delays of 1 µs to 10 s and any offset between clocks. It takes 70 KiB on the
+// wire. The first bank takes most packets, and every other bank a sixteenth of
+// the one before. At any of these loads and losses, most cells of some bank are
+// usable, and some cells hold a single packet, whose delays give the quantiles
+// (see [AppendSamples]). If you know your traffic, [Plan] does better.
 var DefaultConfig = Config{
 	Banks:      [MaxBanks]Bank{{Rows: 2048, Shift: 0}, {Rows: 1024, Shift: 4}, {Rows: 1024, Shift: 8}, {Rows: 1024, Shift: 12}},
 	SumBits:    64,
@@ -117,7 +115,8 @@ func (c *Config) cells() int {
 // allCells counts the cells of unsampled packets, too.
 func (c *Config) allCells() int { return c.cells() + unsampled }
 
-// MemorySize is how many bytes the cells of an aggregator take in memory.
+// MemorySize returns the number of bytes that the cells of an aggregator take in
+// memory.
 func (c *Config) MemorySize() int {
 	const cellSize = 16
 	return cellSize * c.allCells()

@@ -7,71 +7,69 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Result is what two aggregators tell about an interval, or an [Accumulator]
-// about many.
+// A Result says what happened between two points in an interval or, from an
+// [Accumulator], in many.
 type Result struct {
-	// Delay is over the packets of the usable cells: the mean of section
-	// III-D (D, with N = S the effective sample size), and the
-	// count-conditioned deviation of [estimate.Cells]. With fewer than two
-	// usable cells the deviation is 0 because it is not known; its interval
-	// says so.
+	// Delay is that of the packets in usable cells: the mean of section III-D
+	// (D, with N = S the effective sample size) and the count-conditioned
+	// deviation of [estimate.Cells]. With fewer than two usable cells the
+	// deviation is not known, and 0; its interval says so.
 	estimate.Delay
 
 	Sent     uint64 // packets that passed upstream
 	Received uint64 // packets that passed downstream
 
-	// Lost and Extra add up, over the cells, how many packets fewer or more
-	// passed downstream; so Lost - Extra = Sent - Received. Extra packets are
-	// duplicates, or were not seen upstream. In a cell with both the smaller
-	// number of the two is missed.
+	// Lost and Extra add up, cell by cell, how many packets fewer or more passed
+	// downstream, so that Lost - Extra = Sent - Received. Extra packets are
+	// duplicates, or were not seen upstream. If a cell has both lost and extra
+	// packets, only the difference counts.
 	Lost, Extra uint64
 
-	// Outstanding is how many packets were sent and neither received nor yet
-	// given up for lost: Lost may still grow by as much. Of one interval it is 0.
+	// Outstanding is the number of packets that were sent, and neither received
+	// nor given up for lost: Lost may still grow by as much. It is 0 for one
+	// interval.
 	Outstanding uint64
 
-	// Crossed is how many packets passed the two points in different
-	// intervals, at least; an Accumulator knows, Estimate does not.
+	// Crossed is the least number of packets that passed the two points in
+	// different intervals. An Accumulator knows it, Estimate does not.
 	Crossed uint64
 
-	// Spoken is how many of the received packets the mean and the deviation
-	// speak of: those of intervals with a usable cell. Of one interval it is
-	// Received.
+	// Spoken is the number of received packets that mean and deviation speak of:
+	// those of intervals with a usable cell. For one interval it is Received.
 	Spoken uint64
 
-	// Strays is how many packets may have passed the points in different
-	// intervals and are missing from the sample for that, at most; slow ones
-	// are more likely to. An Accumulator knows where they belong.
+	// Strays is the greatest number of packets that the sample may lack because
+	// they passed the points in different intervals; slow packets are more
+	// likely to. An Accumulator knows where they belong.
 	Strays uint64
 
-	// Repeats are the identical packets among them.
+	// Repeats says how many identical packets there were.
 	Repeats Repeats
 
 	Cells    int // cells that saw a packet at either point
-	Usable   int // of these, how many have the same packets at both points, as far as count and digest tell
-	Replaced int // of these, how many agree in count and not in digest: as many lost as appeared
-	Negative int // usable cells whose delays add up to less than 0: the clocks are offset, or the points swapped
+	Usable   int // cells with the same packets at both points, as far as count and digest tell
+	Replaced int // cells that agree in count but not in digest: they gained as many packets as they lost
+	Negative int // usable cells whose delays add up to less than 0: the clocks disagree, or the points are swapped
 
-	// MeanDoubt is by how much the mean may be off besides, 99 % sure, where
-	// delays vary from interval to interval, packets cross the cuts, and some
-	// are missing from the sample of which it is not known when they were
-	// received. Of one interval it is 0.
+	// MeanDoubt is how much more the mean may be off, with 99 % confidence,
+	// because delays vary from interval to interval and nothing tells when some
+	// packets that are missing from the sample were received. It is 0 for one
+	// interval.
 	MeanDoubt float64
 
-	// What the intervals rest on. Degrees of 0 mean that nothing is known.
-	MeanError        float64 // standard error of the mean as that of all packets spoken of
-	MeanDegrees      uint64  // degrees of freedom that MeanError rests on
-	DeviationDegrees uint64  // degrees of freedom that StdDev rests on
+	// The intervals rest on these. Degrees of 0 mean that nothing is known.
+	MeanError        float64 // standard error of Mean as the mean of all packets spoken of
+	MeanDegrees      uint64  // degrees of freedom of MeanError
+	DeviationDegrees uint64  // degrees of freedom of StdDev
 }
 
-// Estimate compares the upstream and the downstream point's aggregator of
-// one interval. Neither is changed. The error wraps [estimate.ErrMismatch] if
-// their Configs differ, [estimate.ErrNoSamples] if no cell is usable, and
-// [ErrContradiction] if the usable ones cannot all be right; in the latter
-// cases the counts of the Result are still right.
+// Estimate compares the upstream and the downstream point's aggregators of one
+// interval and changes neither. The error wraps [estimate.ErrMismatch] if their
+// Configs differ, [estimate.ErrNoSamples] if no cell is usable, and
+// [ErrContradiction] if the usable cells cannot all be right. In the last two cases
+// the Result's counts are still right.
 //
-// A delay that is negative is reported as it is measured: the clocks disagree,
-// or the points are swapped.
+// A mean may be negative: then the clocks disagree, or the points are swapped.
 func Estimate(up, down *Aggregator) (Result, error) {
 	if err := sameConfig(up, down); err != nil {
 		return Result{}, err

@@ -6,7 +6,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// An Expectation is what an interval should give.
+// An Expectation says what to expect of an interval.
 type Expectation struct {
 	Packets float64 // sent
 	Loss    float64 // share of them lost, 0 to 1
@@ -17,10 +17,10 @@ type Expectation struct {
 	surely float64 // standard deviations below the average that it is
 }
 
-// Expect is what an interval of so many packets, of which the share loss is
-// lost at random, should give on average. It is exact for hashes that are
-// random: a packet that arrives is in the sample if none of the lost ones is
-// in its cell, so a bank of m rows that samples p of the packets adds
+// Expect returns what an interval gives on average if the share loss of its
+// packets is lost at random. It is exact for random hashes: a packet that arrives
+// is in the sample if no lost packet is in its cell, so a bank of m rows that
+// samples p of the packets adds
 //
 //	E[S] = pR·(1 − p/m)^L
 //
@@ -55,10 +55,10 @@ func (c *Config) rate(j int) float64 {
 // sampledRate is the share of the packets that the banks sample together.
 func (c *Config) sampledRate() float64 { return math.Ldexp(1, -int(c.Banks[0].Shift)) }
 
-// MeanError is the half width of the interval of the mean delay to expect
-// with the given confidence (see [Result.CentralLimitInterval]), relative to
-// the mean, for delays whose deviation is variation times their mean; infinite
-// where there will be fewer than two usable cells.
+// MeanError returns the half width to expect of the interval of the mean delay
+// with the given confidence (see [Result.CentralLimitInterval]), relative to the
+// mean, for delays whose deviation is variation times their mean. It is infinite
+// if there will be fewer than two usable cells.
 func (e Expectation) MeanError(variation, confidence float64) float64 {
 	if !(e.Usable >= 2) {
 		return math.Inf(1)
@@ -69,10 +69,10 @@ func (e Expectation) MeanError(variation, confidence float64) float64 {
 	return width * (1 + e.surely*e.DeviationError()*math.Sqrt(1+variation*variation))
 }
 
-// DeviationError is the standard error of the deviation to expect, relative to
-// it, of delays with light tails: 1/√(2(M−1)) from M usable cells. Heavy tails
-// add to it, by their excess kurtosis over the packets in a cell, inside a
-// root. It is infinite where there will be fewer than two usable cells.
+// DeviationError returns the standard error to expect of the deviation, relative
+// to it, for delays with light tails: 1/√(2(M−1)) from M usable cells. Heavy tails
+// add their excess kurtosis over the packets in a cell, inside the root. It is
+// infinite if there will be fewer than two usable cells.
 func (e Expectation) DeviationError() float64 {
 	if !(e.Usable >= 2) {
 		return math.Inf(1)
@@ -80,10 +80,10 @@ func (e Expectation) DeviationError() float64 {
 	return 1 / math.Sqrt(2*(e.Usable-1))
 }
 
-// ShiftFor is the sampling shift that gives a bank of the given rows the
-// greatest effective sample when so many packets are lost: p = m/L, or the
-// nearest power of two below, which costs little of the sample, gains usable
-// cells, and is on the side on which an error in the loss harms less.
+// ShiftFor returns the sampling shift that gives a bank of the given rows the
+// greatest effective sample when lost packets are lost: p = m/L, or the nearest
+// power of two below, which costs little of the sample, gains usable cells, and
+// errs on the side that does less harm.
 func ShiftFor(rows int, lost float64) uint8 {
 	return shiftOf(float64(rows) / lost)
 }

@@ -10,22 +10,20 @@ import (
 // if that is greater, an unseen packet is taken to be at most.
 const tailReach = 1000
 
-// MeanInterval is the interval of the mean delay of the packets that arrived
-// (Spoken of them): the bound of eq. (1), [estimate.HoeffdingInterval], for as
-// many packets as were not seen, widened as Student's distribution is against
-// the normal, since the deviation is estimated; and on the upper side by what
-// the sample may have missed.
+// MeanInterval returns the interval of the mean delay of the packets that arrived
+// (Spoken of them). Its half width is the bound of eq. (1), as in
+// [estimate.HoeffdingInterval], for the packets that were not seen. It is widened
+// by Student's distribution, since the deviation is estimated, and upwards by what
+// the sample may have missed: a share [Result.Unseen] of the packets may all be
+// missing from it, and each of those may take up to 1,000 times the mean, or the
+// deviation if that is greater. If all packets are in usable cells, the interval
+// is as narrow as rounding.
 //
-// No sample knows of delays so rare that it has none of them. Of a share
-// [Result.Unseen] of the packets it may have none, and if each of them takes
-// up to 1,000 times the mean, or the deviation where that is greater, the
-// mean is that much greater. Where all packets are in usable cells nothing is
-// missed, and the interval is as narrow as rounding.
-//
-// Packets are in cells by their hash, whatever their delay, so delays that
-// depend on one another in time, and losses that come in bursts or with the
-// longest delays, do not spoil it. Of an [Accumulator] it is wider by MeanDoubt,
-// which knows as much of the intervals that miss packets as the others tell. An offset between clocks shifts it.
+// Hashes spread packets over cells whatever their delay, so it does no harm if
+// delays depend on one another in time, or if losses come in bursts or with the
+// longest delays. From an [Accumulator] the interval is wider by MeanDoubt, which
+// judges the intervals that miss packets by the others. An offset between the
+// clocks shifts it.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	i := r.CentralLimitInterval(confidence)
 	if math.IsInf(i.High, 1) {
@@ -40,11 +38,11 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// CentralLimitInterval is the interval of the mean delay by the central limit
-// theorem, with Student's quantile: three quarters as wide as eq. (1) at 98 %,
-// without its margin for delays whose sums over a cell are not normal yet, and
-// without [Result.MeanInterval]'s for what was not seen. It suits delays whose
-// tails are known to be light.
+// CentralLimitInterval returns the interval of the mean delay by the central limit
+// theorem, with Student's quantile. At 98 % it is three quarters as wide as
+// eq. (1). It has no margin for delays whose sums over a cell are not yet normal,
+// nor [Result.MeanInterval]'s for what was not seen. Use it for delays whose tails
+// are known to be light.
 func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
 	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: min(r.N, 1)}, r.MeanDegrees, confidence)
 	margin := r.rounding() + r.MeanDoubt
@@ -56,11 +54,11 @@ func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
 // rounding is by how much floating-point arithmetic may be off.
 func (r *Result) rounding() float64 { return math.Abs(r.Mean)*0x1p-50 + r.StdDev*0x1p-30 }
 
-// Unseen is the greatest share of the received packets that may all have been
-// outside usable cells, with the given confidence: of rare long delays that
-// make up less, the estimates may know nothing. Strays count, as they may be the
-// slow ones. It is 0 where all packets were
-// in usable cells, and 1 for bad arguments.
+// Unseen returns the greatest share of the received packets that may all have been
+// outside usable cells, with the given confidence. The estimates may know nothing
+// of rare long delays that make up less than that. Strays count, since they may be
+// the slow packets. Unseen is 0 if all packets were in usable cells, and 1 for bad
+// arguments.
 func (r *Result) Unseen(confidence float64) float64 {
 	if !(confidence > 0 && confidence < 1) || r.Spoken == 0 {
 		return 1
@@ -74,12 +72,12 @@ func (r *Result) Unseen(confidence float64) float64 {
 	return min(k/float64(r.Spoken)+strays, 1-share)
 }
 
-// DeviationInterval is the chi-square interval of the deviation of the delays
-// of the packets that arrived, see [estimate.Cells.PopulationDegrees], with
-// half the probability of a miss kept as a margin, because its degrees of
-// freedom are estimated, too; and wider above by what [Result.Unseen] packets
-// may add, as [Result.MeanInterval] is, and those that repeat: of them only the
-// sum of their delays is known. Leave them out with [EstimateRest].
+// DeviationInterval returns the chi-square interval of the deviation of the delays
+// of the packets that arrived (see [estimate.Cells.PopulationDegrees]). It uses
+// half the probability of a miss, and keeps the other half as a margin because its
+// degrees of freedom are estimated, too. Upwards it allows for [Result.Unseen]
+// packets, as [Result.MeanInterval] does, and for packets that repeat, since only
+// the sum of their delays is known; [EstimateRest] leaves those out.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if !(confidence > 0 && confidence < 1) {
 		return estimate.DeviationInterval(r.StdDev, 0, confidence)
@@ -96,7 +94,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// Loss is the share of the packets that were lost, 0 if none was sent.
+// Loss returns the share of the packets that were lost, 0 if none was sent.
 func (r *Result) Loss() float64 {
 	if r.Sent == 0 {
 		return 0
@@ -104,10 +102,10 @@ func (r *Result) Loss() float64 {
 	return float64(r.Lost) / float64(r.Sent)
 }
 
-// LossInterval is the Clopper–Pearson interval of the probability that a
-// packet is lost. The number lost in this interval is known exactly, sampled
-// or not; how well it tells what to expect of the next is what this says, for
-// losses independent of one another. Outstanding packets may be lost or not.
+// LossInterval returns the Clopper–Pearson interval of the probability that a
+// packet is lost. The number of packets lost in this interval is known exactly,
+// sampled or not; LossInterval says what to expect of the next one if losses are
+// independent. Outstanding packets may be lost or not.
 func (r *Result) LossInterval(confidence float64) estimate.Interval {
 	i := estimate.ProportionInterval(min(r.Lost, r.Sent), r.Sent, confidence)
 	if r.Outstanding > 0 {

@@ -7,12 +7,12 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Paper has the paper's own formulas where this package has others, to be
-// compared: the deviation by eq. (5), the variance of that, and the rate of
+// Paper has the paper's own formulas where this package uses others, for
+// comparison: the deviation by eq. (5), a bound on its variance, and the rate of
 // sampling of section III-D.
 var Paper PaperFormulas
 
-// PaperFormulas are the formulas of the paper. See [Paper].
+// PaperFormulas are the methods of [Paper].
 type PaperFormulas struct{}
 
 // Besides the count-conditioned deviation of [Estimate] there are the paper's
@@ -25,16 +25,15 @@ type PaperFormulas struct{}
 // The paper prints eq. (3) with the square of the mean inside the fraction;
 // the variance is the mean of the squares less the square of the mean.
 
-// CollapsedVariance is the variance of delays by eq. (5): rows 2i and 2i+1
-// are collapsed into one by the lowest bit of the packet's hash as its sign,
+// CollapsedVariance returns the variance of delays by eq. (5): it collapses rows
+// 2i and 2i+1 into one, with the lowest bit of the packet's hash as its sign,
 //
 //	F  = Σ ũ (T̃_B − T̃_A)² / S̃
 //	σ² = F − D²
 //
-// over the pairs of rows that are usable (ũ) because their counts together
-// agree; S̃ is the packets of these. It is unclipped and may come out negative.
-// A bank of one row has no pairs. The error wraps [estimate.ErrMismatch] or
-// [estimate.ErrNoSamples].
+// over the pairs of rows that are usable (ũ) because their counts together agree;
+// S̃ is the number of their packets. The result may be negative. A bank of one row
+// has no pairs. The error wraps [estimate.ErrMismatch] or [estimate.ErrNoSamples].
 func (PaperFormulas) CollapsedVariance(up, down *Aggregator) (float64, error) {
 	return bySquares(up, down, func(sent, received []cell, agree uint64, width int) (squares, packets float64) {
 		for row := 0; row+1 < len(sent); row += 2 {
@@ -50,15 +49,15 @@ func (PaperFormulas) CollapsedVariance(up, down *Aggregator) (float64, error) {
 	})
 }
 
-// PairedVariance is the mean of [PaperFormulas.CollapsedVariance] over all ways to pair the
-// usable rows of each bank, instead of the one that the hash gives: of M rows
-// with delay sums X a random pairing has squares that add up to M·S² on
+// PairedVariance returns the mean of [PaperFormulas.CollapsedVariance] over all ways
+// to pair the usable rows of each bank, instead of the one that the hash gives.
+// The squares of a random pairing of M rows with delay sums X add up to M·S² on
 // average, where S² is the sample variance of X. So
 //
 //	F = Σ_banks M·S² / Σ n
 //
-// and the variance is F − D². It may come out negative, too. The errors are
-// the same.
+// and the variance is F − D², which may be negative, too. The errors are the
+// same.
 func (PaperFormulas) PairedVariance(up, down *Aggregator) (float64, error) {
 	return bySquares(up, down, func(sent, received []cell, agree uint64, width int) (squares, packets float64) {
 		var sums estimate.Moments
@@ -76,9 +75,9 @@ func (PaperFormulas) PairedVariance(up, down *Aggregator) (float64, error) {
 	})
 }
 
-// CollapsedBound is the bound of section III-E on the variance of F, the second
-// moment that eq. (5) estimates from a sample of the received packets, whose
-// delays have the given means of squares and of fourth powers:
+// CollapsedBound returns the bound of section III-E on the variance of F, the
+// second moment that eq. (5) estimates from a sample of the received packets.
+// Their delays have the given means of squares and of fourth powers:
 //
 //	Var[F] ≤ 1/R² · ((R−S̃)/S̃ · Σ w⁴ + 2 Σ w²w'²)
 //
@@ -92,8 +91,8 @@ func (PaperFormulas) CollapsedBound(received, sample uint64, square, fourth floa
 	return max(r-s, 0)/s*fourth/r + 2*max(square*square-fourth/r, 0)
 }
 
-// ShiftFor is the sampling shift by p = αm/(L+1) of section III-D, with α = 0.5
-// in its evaluation; or the nearest power of two below.
+// ShiftFor returns the sampling shift by p = αm/(L+1) of section III-D, or the
+// nearest power of two below. The paper's evaluation has α = 0.5.
 func (PaperFormulas) ShiftFor(rows int, lost, alpha float64) uint8 {
 	return shiftOf(alpha * float64(rows) / (lost + 1))
 }

@@ -6,15 +6,14 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// EstimateParts is [Estimate] where the upstream point's encoding may have come
-// in part. record is as long as the encoding of an aggregator of down's Config,
-// and came reports whether its bytes from one offset to another are there. up is
-// made to hold what came; cells that did not come are emptied at both points.
-// The share is of the cells that came, 0 to 1, and the Result counts the packets
-// of those.
+// EstimateParts is [Estimate] for an upstream encoding of which parts may be
+// missing. The record is as long as the whole encoding, and came reports whether
+// the bytes from one offset to another are there. EstimateParts decodes what came
+// into up and empties the other cells at both points. It returns the share of the
+// cells that came; the Result counts the packets of those cells.
 //
-// Beside Estimate's errors, [estimate.ErrEncoding] is of a record that came
-// whole and is corrupt.
+// If the whole record came and is corrupt, the error wraps
+// [estimate.ErrEncoding]; for other errors see Estimate.
 func EstimateParts(up, down *Aggregator, record []byte, came func(from, to int) bool) (r Result, share float64, err error) {
 	if size := down.config.EncodedSize(); len(record) != size {
 		return r, 0, fmt.Errorf("lda: %w: a record of %d bytes, want %d", estimate.ErrEncoding, len(record), size)
@@ -44,9 +43,9 @@ func EstimateParts(up, down *Aggregator, record []byte, came func(from, to int) 
 	return r, share, err
 }
 
-// SetShifts gives an empty aggregator the Config c, which may differ from its
-// own in shifts only. Nothing is allocated. The error wraps
-// [estimate.ErrConfig] or [estimate.ErrMismatch].
+// SetShifts replaces the Config of an empty aggregator by c, which may differ in
+// shifts only. It allocates nothing. The error wraps [estimate.ErrConfig] or
+// [estimate.ErrMismatch].
 func (a *Aggregator) SetShifts(c Config) error {
 	if err := c.Validate(); err != nil {
 		return err

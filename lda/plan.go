@@ -8,34 +8,34 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Demand is what traffic is expected and what is to be known of it.
+// A Demand describes the traffic to expect and what you want to know of it.
 type Demand struct {
 	Packets           float64 // in an interval: 1 to 10^12
 	LowLoss, HighLoss float64 // the range of loss rates, 0 ≤ LowLoss ≤ HighLoss ≤ 0.9
 
-	// Burst is how many packets are lost one after another, on average: 0 or 1
-	// if they are lost independently. Numbers lost vary the more from interval
-	// to interval.
+	// Burst is the average number of packets lost one after another: 0 or 1 if
+	// they are lost independently. The longer bursts are, the more the number of
+	// lost packets varies from interval to interval.
 	Burst float64
 
-	// MeanError is the half width of the interval of the mean delay that is
-	// acceptable all over the range, relative to the mean, with the given
-	// Confidence (see [Result.CentralLimitInterval]). Variation is the deviation
-	// of the delays by their mean as far as known: 1 for exponential delays, 1.8
-	// for Weibull delays of shape 0.6.
+	// MeanError is the greatest half width of the interval of the mean delay
+	// that you accept at any of these loss rates, relative to the mean, with the
+	// given Confidence (see [Result.CentralLimitInterval]). Variation is the
+	// deviation of the delays divided by their mean, as far as you know: 1 for
+	// exponential delays, 1.8 for Weibull delays of shape 0.6.
 	MeanError  float64 // over 0
 	Confidence float64 // 0.5 up to but not including 1
 	Variation  float64 // over 0
 
-	// Share is of how many intervals that is asked, 0.5 up to but not including
-	// 1: 0.5 is about what comes on average. 0 stands for 0.95.
+	// Share is the share of the intervals that must meet that, 0.5 up to but not
+	// including 1. 0.5 is about the average interval. 0 stands for 0.95.
 	Share float64
 
-	// GreatestDelay is the longest delay to expect, in nanoseconds, with the
-	// offset of the clocks: it decides how wide sums are. 0 stands for any.
+	// GreatestDelay is the longest delay to expect, in nanoseconds, including the
+	// offset of the clocks. It decides how wide sums are. 0 stands for any delay.
 	GreatestDelay float64
 
-	Banks     int  // how many may share the work, 1 to 4 with that for quantiles; 0 for the best number
+	Banks     int  // number of banks, 1 to 4 including the one for quantiles; 0 for the best number
 	Quantiles bool // add a thin bank that gives quantiles
 }
 
@@ -44,7 +44,7 @@ type Forecast struct {
 	Demand Demand
 	Config Config
 
-	// Expect has what the demanded share of intervals gives at least, at loss
+	// Expect is what the demanded share of intervals gives at least, at loss
 	// rates that rise from LowLoss to HighLoss.
 	Expect []Expectation
 }
@@ -55,15 +55,13 @@ const (
 	lossSteps = 9 // loss rates at which a plan is judged
 )
 
-// Plan chooses banks, rows and sampling that meet a demand with the fewest
-// cells, in the demanded share of intervals. Among ways to use as many cells it
-// takes the one whose effective sample, at the loss rate where it does worst,
-// is the greatest share of what all the cells could give in one bank made for
-// that loss rate. The Config has identity 0 and digests of 16 bits: set them as
-// you like.
+// Plan chooses banks, rows and sampling that meet a demand with the fewest cells.
+// Of the ways to use that many cells, it takes the best at its worst loss rate:
+// the one whose effective sample is the greatest share of what a single bank of
+// all cells, made for that loss rate, would give. The Config has identity 0 and
+// digests of 16 bits; set them as you like.
 //
-// The error wraps [estimate.ErrConfig]; it says so if no Config meets the
-// demand because even all packets are too few.
+// The error wraps [estimate.ErrConfig], also if no Config can meet the demand.
 func Plan(d Demand) (Forecast, error) {
 	if err := d.validate(); err != nil {
 		return Forecast{}, err
@@ -252,7 +250,7 @@ func eachShifts(n int, last uint8, f func([]uint8)) {
 	choose(0, 0)
 }
 
-// String prints the forecast, a line for each loss rate.
+// String describes the forecast, with a line for each loss rate.
 func (p Forecast) String() string {
 	var s strings.Builder
 	c := &p.Config

@@ -7,9 +7,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Distribution is that of the delays of packets of which each is known
-// exactly: those alone in their cell at both points. They are chosen by their
-// hash, whatever the delay, so they are a sample of all packets that arrived.
+// A Distribution is that of the delays of packets that were alone in their cell at
+// both points, so that each delay is known exactly. Their hashes chose them,
+// whatever their delay, so they are a sample of all packets that arrived.
 type Distribution struct {
 	samples estimate.Empirical
 }
@@ -21,37 +21,35 @@ func newDistribution(samples []float64) Distribution {
 // Distribute returns the distribution of the delays of an interval. The error
 // wraps [estimate.ErrMismatch].
 //
-// A bank that samples so few packets that there are λ to a cell gives e^−λ·λ
-// samples a cell, 0.37 at the best, λ = 1, and still 0.27 at twice or 0.30 at
-// half of it; the samples of a fuller bank vanish soon: at λ = 8 it is one cell
-// in 370. A loss of l takes the share l of the samples, and no more.
+// A bank with λ packets to a cell on average gives λ·e^−λ samples a cell: 0.37 at
+// best, when λ is 1, 0.27 at 2, 0.30 at ½, and one in 370 cells at 8. A loss of l
+// takes the share l of the samples, no more.
 //
-// Samples from 1,024 cells are some 370, so that the rank of a median is off
-// by 2 percentage points and that of a p99 by 0.4, typically; of a hundred
-// intervals, together (see [Accumulator]), by a tenth of that.
+// 1,024 cells give some 370 samples. The rank of a median is then typically off by
+// 2 percentage points and that of a p99 by 0.4; after a hundred intervals (see
+// [Accumulator]), by a tenth of that.
 func Distribute(up, down *Aggregator) (Distribution, error) {
 	samples, err := AppendSamples(nil, up, down)
 	return newDistribution(samples), err
 }
 
-// Samples is how many packets the distribution rests on.
+// Samples returns the number of packets that the distribution rests on.
 func (d Distribution) Samples() int { return d.samples.N() }
 
-// Empirical has the samples themselves.
+// Empirical returns the samples themselves.
 func (d Distribution) Empirical() estimate.Empirical { return d.samples }
 
-// A Quantile is the delay, in nanoseconds, that a share P of the packets do
-// not exceed.
+// A Quantile is the delay, in nanoseconds, that a share P of the packets does not
+// exceed.
 type Quantile struct {
 	P, Delay float64
 	Interval estimate.Interval // by order statistics: it holds for every distribution
 	Samples  int
 }
 
-// Quantile returns the p-quantile of the delays, with the interval that holds
-// it with the given confidence. It is refused, with an error that wraps
-// [estimate.ErrNoSamples], if the samples are too few to bound it: a p99 takes
-// 368 for 95 % confidence.
+// Quantile returns the p-quantile of the delays, with the interval that holds it
+// with the given confidence. If the samples are too few to bound it, the error
+// wraps [estimate.ErrNoSamples]: a p99 takes 368 samples at 95 % confidence.
 func (d Distribution) Quantile(p, confidence float64) (Quantile, error) {
 	q := Quantile{P: p, Interval: d.samples.QuantileInterval(p, confidence), Samples: d.samples.N()}
 	var err error
@@ -66,9 +64,9 @@ func (d Distribution) Quantile(p, confidence float64) (Quantile, error) {
 	return q, nil
 }
 
-// AppendSamples appends the delay, in nanoseconds, of every packet that was
-// alone in its cell at both points. The error wraps [estimate.ErrMismatch], or
-// [ErrContradiction] where sums have wrapped and nothing tells how often.
+// AppendSamples appends the delay, in nanoseconds, of every packet that was alone
+// in its cell at both points. The error wraps [estimate.ErrMismatch], or
+// [ErrContradiction] if sums wrapped and nothing tells how often.
 func AppendSamples(dst []float64, up, down *Aggregator) ([]float64, error) {
 	if err := sameConfig(up, down); err != nil {
 		return dst, err

@@ -7,21 +7,20 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Repeats is what counts tell of identical packets: all copies of one are in one
-// cell, and where they are many the cell holds more packets than chance gives it
-// (see [estimate.CountLimit]). Whoever repeats a packet needs no key for it, and
-// honest senders do: keep-alives, probes, and tunnels that are not looked into.
+// Repeats says what the counts reveal of identical packets. All copies of a packet
+// fall into one cell; if they are many, the cell holds more packets than chance
+// puts there (see [estimate.CountLimit]). It takes no key to repeat a packet, and
+// honest senders do: keep-alives, probes, tunnels that are not looked into.
 //
-// While none of them is lost their delays add up exactly, and the mean has them
-// at what they weigh; their deviation is not known, and is taken to be that of
-// the others. Of a cell that lost one nothing is known but how many it holds: the
-// mean has the others alone, the intervals are wider by what the copies may add,
-// and [EstimateRest] leaves them out. Cells within the limit spoil the deviation
-// by no more than that many.
+// If no copy is lost, their delays add up exactly and have their full weight in
+// the mean. Their deviation is not known, and is taken to be that of the other
+// packets. If a copy is lost, nothing is known of its cell except how many packets
+// it holds: the mean is of the others, and the intervals allow for what the copies
+// may add. [EstimateRest] leaves such cells out.
 type Repeats struct {
-	Cells   int    // cells that hold more than chance gives them
-	Packets uint64 // by how many more, at the point that counted more
-	Unknown uint64 // received packets of those cells of which no delay is known
+	Cells   int    // cells that hold more packets than chance puts there
+	Packets uint64 // packets beyond that, at the point that counted more
+	Unknown uint64 // received packets of those cells whose delays are not known
 }
 
 // limits are what the counts of a point's cells come to, bank by bank, and the
@@ -162,9 +161,9 @@ func (r *Result) include(c *copies) error {
 	return nil
 }
 
-// EstimateRest is [Estimate] without the cells that hold many copies of one
-// packet, at either point: of all packets but those, and the few that share
-// their cells. The Result's counts are those of all packets.
+// EstimateRest is [Estimate] without the cells that hold many copies of one packet
+// at either point. It leaves out those packets and the few that share their cells;
+// the Result's counts are of all packets.
 func EstimateRest(up, down *Aggregator) (Result, error) {
 	if err := sameConfig(up, down); err != nil {
 		return Result{}, err

@@ -11,12 +11,12 @@ import (
 )
 
 var (
-	// ErrContradiction: the cells that look usable cannot all be right. Their
-	// sums have wrapped too often to tell by how much, or their means differ by
-	// more than chance explains. No mean is given.
+	// ErrContradiction says that the cells that look usable cannot all be right:
+	// nothing tells how often their sums wrapped, or their means differ by more
+	// than chance explains. There is no mean.
 	ErrContradiction = errors.New("cells contradict each other")
 
-	// ErrTurn: an interval does not come after the one before.
+	// ErrTurn says that an interval does not come after the one before.
 	ErrTurn = session.ErrTurn
 )
 

@@ -6,17 +6,15 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Tuner picks the sampling of the next interval from the losses of the last.
-// It is a value without state, and computes in integers, so that two points
-// with equal Tuners derive the same Config from the same two numbers. Package
-// control uses it.
+// A Tuner chooses the sampling of the next interval by the losses of the last. It
+// has no state and computes in integers, so that two points with equal Tuners
+// derive the same Config from the same two numbers. Package control uses it.
 type Tuner struct {
-	// Config has everything but the shifts, and is used until losses are
-	// known.
+	// Config has everything but the shifts. It is used until losses are known.
 	Config Config
 
-	// Quantiles makes the last bank a thin one, with about one packet to a
-	// cell, whatever the losses.
+	// Quantiles keeps the last bank thin, with about one packet to a cell,
+	// whatever the losses.
 	Quantiles bool
 }
 
@@ -35,12 +33,12 @@ func (t *Tuner) Validate() error {
 	return nil
 }
 
-// Next returns the Config for the next interval after one in which so many
-// packets were sent and lost. The first bank is tuned to the losses seen, with
-// an allowance for chance; the last, but for one for quantiles, to the loss of
-// a quarter of what is sent, so that the first interval of a congestion is not
-// missed; and those between evenly between, by powers of two. A Tuner that is
-// not valid returns its Config.
+// Next returns the Config for the interval after one in which the given numbers of
+// packets were sent and lost. It tunes the first bank to those losses, with an
+// allowance for chance. It tunes the last bank that is not for quantiles to the
+// loss of a quarter of the packets, so that the first interval of a congestion is
+// not missed, and the banks in between by even powers of two. If the Tuner is not
+// valid, Next returns its Config.
 func (t Tuner) Next(sent, lost uint64) Config {
 	c := t.Config
 	if t.Validate() != nil {

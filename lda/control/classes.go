@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// A ClassSender is a [Sender] for many classes of packets: the markers are
-// common to all, and the parts carry the synopses of all classes.
+// A ClassSender is a [Sender] for many classes of packets. All classes share the
+// markers, and the parts carry the synopses of all classes.
 type ClassSender struct {
 	control *session.Sender
 	open    *lda.Classes
@@ -20,8 +20,8 @@ type ClassSender struct {
 	record  []byte          // of the closed ones; empty until Parts needs it
 }
 
-// NewClassSender returns a ClassSender of n classes with one Config; for the
-// rest see [NewSender]. The error wraps [estimate.ErrConfig].
+// NewClassSender returns a ClassSender of n classes with one Config. For number and
+// mtu see [NewSender]. The error wraps [estimate.ErrConfig].
 func NewClassSender(c lda.Config, n int, number uint64, mtu int) (*ClassSender, error) {
 	s := new(ClassSender)
 	var err error
@@ -84,7 +84,7 @@ func (s *ClassSender) End(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Parts are the frames that carry the synopses, see [Sender.Parts].
+// Parts returns the frames that carry the synopses, see [Sender.Parts].
 func (s *ClassSender) Parts() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		if s.closed == nil {
@@ -146,7 +146,8 @@ func NewClassReceiver(c lda.Config, n int) (*ClassReceiver, error) {
 	return r, nil
 }
 
-// SetKey takes only control packets with a tag, see [Receiver.SetKey].
+// SetKey makes the receiver accept only tagged control packets, see
+// [Receiver.SetKey].
 func (r *ClassReceiver) SetKey(key [16]byte) { r.control.SetKey(session.NewKey(key)) }
 
 // Update records that packet p of a class passed at time t. Between intervals
@@ -156,7 +157,7 @@ func (r *ClassReceiver) Update(class int, p hashing.Packet, t int64) { r.target.
 // ClockSet says that this point's clock was set, see [Receiver.ClockSet].
 func (r *ClassReceiver) ClockSet() { r.control.ClockSet() }
 
-// Counters returns how many control packets were of no use.
+// Counters returns how many control packets were of no use, and why.
 func (r *ClassReceiver) Counters() Counters { return r.control.Counters() }
 
 // Receive takes a control packet and appends the reports that it leads to, see
@@ -167,7 +168,7 @@ func (r *ClassReceiver) Receive(data []byte, reports []ClassReport) ([]ClassRepo
 	return r.appendReports(reports), err
 }
 
-// Flush reports on the intervals that are not decided, see [Receiver.Flush].
+// Flush reports on the undecided intervals, see [Receiver.Flush].
 func (r *ClassReceiver) Flush(reports []ClassReport) []ClassReport {
 	r.reports = r.control.Flush(r.reports[:0])
 	return r.appendReports(reports)

@@ -9,66 +9,64 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// Why an interval is unusable, or a control packet is. A Report's Err wraps one
-// of these, or what [lda.Estimate] returned; and, if a control packet was rejected
-// since the report before, also what was wrong with that,
-// [estimate.ErrEncoding] if it was corrupt and [estimate.ErrMismatch] if it was
-// of another Config or seed.
+// Errors of intervals and of control packets. A Report's Err wraps one of these, or
+// the error of [lda.Estimate]. If the Receiver rejected a control packet since the
+// last report, Err also wraps the reason: estimate.ErrEncoding if the packet was
+// corrupt, estimate.ErrMismatch if it had another Config or seed.
 var (
-	// ErrStart: the Start marker was lost, or came after the End.
+	// ErrStart says that the Start marker was lost, or came after the End.
 	ErrStart = session.ErrStart
-	// ErrEnd: the End marker was lost, or came after the next Start.
+	// ErrEnd says that the End marker was lost, or came after the next Start.
 	ErrEnd = session.ErrEnd
-	// ErrParts: nothing of the synopsis had come when the next interval ended.
+	// ErrParts says that no part of the synopsis came before the next interval
+	// ended.
 	ErrParts = session.ErrParts
-	// ErrStep: a point said that its clock was set in the interval.
+	// ErrStep says that a point's clock was set during the interval.
 	ErrStep = session.ErrStep
-	// ErrForged: a control packet does not carry the tag of the key.
+	// ErrForged says that a control packet lacks the tag of the key.
 	ErrForged = session.ErrForged
-	// ErrTurn: Start was called in an interval, or End outside of one.
+	// ErrTurn says that Start was called during an interval, or End outside one.
 	ErrTurn = session.ErrTurn
-	// ErrCrossed: packets came that were not sent in the interval, since they
-	// or a marker were overtaken, or duplicated. Cells in which as many came
-	// as were lost would spoil the estimate and cannot be told from others
-	// without a digest, so the interval is refused if any cell has more than
-	// were sent. With a digest, Estimate leaves such cells out and the interval
-	// is usable.
+	// ErrCrossed says that packets came that were not sent in the interval,
+	// because they or a marker were overtaken, or duplicated. A cell that gained
+	// as many packets as it lost would spoil the estimate, and only a digest
+	// shows it. So without a digest the interval is refused if any cell has more
+	// packets than were sent; with one, Estimate leaves such cells out.
 	ErrCrossed = errors.New("packets of other intervals, and no digest")
 )
 
 // A Report is the outcome of an interval.
 type Report struct {
-	// Interval is its number. Intervals of which nothing at all was heard
-	// are reported together, from First to Interval.
+	// Interval is the number of the interval. Intervals of which nothing at all
+	// was heard are reported together, from First to Interval.
 	First, Interval uint64
 
-	Session uint64 // of the Sender that numbered them
+	Session uint64 // session of the Sender
 
-	Config lda.Config // of the interval, if its Start came
+	Config lda.Config // Config of the interval, if its Start came
 	Err    error      // nil if Result is good
-	Result lda.Result // without a synopsis, zero
+	Result lda.Result // zero if no part of the synopsis came
 	Came   float64    // share of the cells that came, 0 to 1; Result counts the packets of those
 }
 
 // Counters count the control packets of which no use was made.
 type Counters = session.Counters
 
-// A Receiver is the downstream point through many intervals, see [Sender]. It
-// takes the control packets, in the stream of packets where the markers came,
-// and reports on every interval exactly once, in order: what two aggregators
-// tell, or why they do not. Where some parts of a synopsis are lost, the cells
-// that came are compared. Its memory is that of three aggregators and two
-// encodings, whatever comes.
+// A Receiver is the downstream point; see [Sender]. Give it the control packets,
+// markers at their place in the stream of packets. It reports on every interval
+// exactly once, in order: the result, or why there is none. If some parts of a
+// synopsis are lost, it compares the cells that came. It holds three aggregators
+// and two encodings, whatever comes.
 //
-// Control packets carry a checksum, and a tag if both points have a key. Without
-// one, whoever can send a control packet can make up an interval; none of his
-// silences the Receiver, which follows the markers that follow on each other.
+// Control packets carry a checksum, and a tag if both points have a key. Without a
+// key, anyone who can send a control packet can make up an interval. No such
+// packet silences the Receiver, which follows the markers that follow each other.
 //
-// It is for one goroutine, except that while this one goes on updating another
-// one may call Receive with what is not a marker: no two calls of Receive at
-// once, and markers only where Update is. The last part of a synopsis costs
-// the decoding and comparison of all cells, so that this is worth it where
-// packets never stop.
+// A Receiver is not safe for concurrent use, except that one goroutine may call
+// Receive with parts while another one calls Update. Calls of Receive must not
+// overlap, and markers belong to the goroutine that calls Update. This is worth it
+// where packets never stop, because the last part of a synopsis makes Receive
+// decode and compare all cells.
 type Receiver struct {
 	control *session.Receiver[compared]
 	tuner   lda.Tuner
@@ -92,8 +90,8 @@ type compared struct {
 	came   float64
 }
 
-// NewReceiver returns a Receiver for a Sender with an equal tuner. The error
-// wraps [estimate.ErrConfig].
+// NewReceiver returns a Receiver for a Sender with an equal tuner. The error wraps
+// [estimate.ErrConfig].
 func NewReceiver(t lda.Tuner) (*Receiver, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -107,34 +105,33 @@ func NewReceiver(t lda.Tuner) (*Receiver, error) {
 	return r, nil
 }
 
-// SetKey takes only control packets that a Sender with the same secret key has
-// tagged, and tags feedback.
+// SetKey makes the Receiver accept only control packets that a Sender with the same
+// secret key has tagged, and tag its feedback.
 func (r *Receiver) SetKey(key [16]byte) { r.control.SetKey(session.NewKey(key)) }
 
 // Update records that packet p passed at time t. Between intervals it does
 // nothing.
 func (r *Receiver) Update(p hashing.Packet, t int64) { r.target.Update(p, t) }
 
-// ClockSet says that this point's clock was set by a step. The interval that is
-// open is refused, since its sums are of two clocks.
+// ClockSet says that this point's clock was set. The Receiver refuses the open
+// interval, because its sums mix two clocks.
 func (r *Receiver) ClockSet() { r.control.ClockSet() }
 
-// Counters returns how many control packets were of no use.
+// Counters returns how many control packets were of no use, and why.
 func (r *Receiver) Counters() Counters { return r.control.Counters() }
 
-// Receive takes a control packet and appends the reports that it leads to. The
-// error says why it was rejected, and wraps [estimate.ErrEncoding],
-// [estimate.ErrMismatch] or [ErrForged]; the interval may come to no harm
-// nevertheless, if the packet comes again. A packet that is late or comes twice
-// is no error.
+// Receive takes a control packet and appends the reports that it leads to. If it
+// rejects the packet, the error wraps [estimate.ErrEncoding],
+// [estimate.ErrMismatch] or [ErrForged]; the interval is still good if the packet
+// comes again. A packet that is late or comes twice is no error.
 func (r *Receiver) Receive(data []byte, reports []Report) ([]Report, error) {
 	var err error
 	r.reports, err = r.control.Receive(data, r.reports[:0])
 	return r.appendReports(reports), err
 }
 
-// Flush reports on the intervals that are not decided, by what has come, for
-// when no more control packets are expected.
+// Flush reports on the undecided intervals by what has come. Call it when no more
+// control packets are to be expected.
 func (r *Receiver) Flush(reports []Report) []Report {
 	r.reports = r.control.Flush(r.reports[:0])
 	return r.appendReports(reports)
@@ -152,9 +149,8 @@ func (r *Receiver) appendReports(reports []Report) []Report {
 	return reports
 }
 
-// AppendFeedback appends the bytes for the Sender's Feedback that say what
-// was lost in an interval. Without an answer to say, because the synopsis did
-// not come, it appends nothing.
+// AppendFeedback appends the bytes that tell the Sender's Feedback how many packets
+// an interval lost. If no synopsis came, it appends nothing.
 func (r *Receiver) AppendFeedback(dst []byte, report *Report) []byte {
 	if report.Result.Sent == 0 {
 		return dst

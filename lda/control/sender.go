@@ -9,21 +9,22 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// A Sender is the upstream point through many intervals: two aggregators by
-// turns, and the control packets that tell the downstream point's [Receiver]
-// which packets belong to an interval and what was seen of them. It makes
-// bytes; to send them is the caller's part. For every interval:
+// A Sender is the upstream point. It has two aggregators that take turns, and makes
+// the control packets that tell the downstream [Receiver] which packets belong to
+// an interval and what the Sender saw of them. Sending those bytes is up to the
+// caller. For every interval:
 //
-//	the bytes of Start, in the stream of packets, before the interval's first
-//	Update for every packet
-//	the bytes of End, in the stream, after the interval's last packet
-//	every frame of Parts, on any way, before the End after
+//   - call Start, and send its bytes in the stream of packets, before the
+//     interval's first packet;
+//   - call Update for every packet;
+//   - call End, and send its bytes in the stream, after the last packet;
+//   - send every frame of Parts, by any path, before the next End.
 //
-// The next Start may follow on an End at once. Both take the same time
-// whatever the number of cells.
+// The next Start may follow an End at once. Both take the same time whatever the
+// number of cells.
 //
-// It is for one goroutine, except that another one may use Parts while this
-// one goes on updating, if it is done before this one calls End.
+// A Sender is not safe for concurrent use, except that one goroutine may use Parts
+// while another one calls Update, if it finishes before the next End.
 type Sender struct {
 	control *session.Sender
 	tuner   lda.Tuner
@@ -42,15 +43,15 @@ type turn struct {
 	record     []byte // encoding of a finished interval; empty until Parts needs it
 }
 
-// NewSender returns a Sender. Every frame is at most mtu bytes. The number of
-// the session tells its frames from those of a Sender before it, after a
-// restart: the time at which the process started will do. A Receiver follows a
-// greater number at once, if there is a key, and any other after three markers.
+// NewSender returns a Sender of frames of at most mtu bytes. The number of the
+// session tells its frames from those of a Sender before a restart; use the time
+// at which the process started. If there is a key, a Receiver follows a greater
+// number at once, and any other number after three markers.
 //
-// The Config of each interval is the tuner's: that for no losses known, or if
-// feedback comes, what the tuner makes of it; and that for no losses known again
-// after 16 intervals without, since a Receiver that was started anew knows no
-// other. The error wraps [estimate.ErrConfig].
+// The first intervals use the tuner's Config. Feedback lets the tuner choose
+// another. After 16 intervals without feedback the Sender returns to the tuner's
+// Config, since a Receiver that was restarted knows no other. The error wraps
+// [estimate.ErrConfig].
 func NewSender(t lda.Tuner, number uint64, mtu int) (*Sender, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -67,10 +68,10 @@ func NewSender(t lda.Tuner, number uint64, mtu int) (*Sender, error) {
 	return s, nil
 }
 
-// SetKey tags every control packet with SipHash under a secret key, which the
-// Receiver has, too, and takes only feedback with such a tag: strangers can then
-// make up nothing, and send nothing again. The error wraps
-// [estimate.ErrConfig] if a tag is too long for the mtu.
+// SetKey makes the Sender tag every control packet with SipHash under a secret key
+// that it shares with the Receiver, and accept only feedback with such a tag. Then
+// strangers can neither forge nor replay anything. If the mtu leaves no room for
+// tags, the error wraps [estimate.ErrConfig].
 func (s *Sender) SetKey(key [16]byte) error {
 	return s.control.SetKey("control", session.NewKey(key))
 }
@@ -99,8 +100,8 @@ func tune(a *lda.Aggregator, c lda.Config) {
 // nothing.
 func (s *Sender) Update(p hashing.Packet, t int64) { s.open.Update(p, t) }
 
-// ClockSet says that this point's clock was set by a step. The interval that is
-// open is refused, since its sums are of two clocks.
+// ClockSet says that this point's clock was set. The Receiver refuses the open
+// interval, because its sums mix two clocks.
 func (s *Sender) ClockSet() { s.control.ClockSet() }
 
 // Start begins an interval and appends its marker to dst. The error wraps
@@ -137,10 +138,9 @@ func (s *Sender) End(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Parts are the frames that carry the synopsis of the interval that ended
-// last, none before that: for 1,024 cells of 9 bytes and an mtu of 1,500,
-// seven. A frame is good until the next one. They may be asked for again, to
-// be sent twice.
+// Parts returns the frames that carry the synopsis of the last interval that
+// ended: seven for 1,024 cells of 9 bytes and an mtu of 1,500. A frame is valid
+// until the next one. You may call Parts again to send them twice.
 func (s *Sender) Parts() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		turn := s.closed
@@ -161,11 +161,11 @@ func (s *Sender) Parts() iter.Seq[[]byte] {
 // given up.
 const maxSilence = 16
 
-// Feedback takes what the Receiver's AppendFeedback made, and tunes the
-// intervals from the next Start on. Feedback that is lost leaves the Config as
-// it is, for 16 intervals; if it is late or a duplicate it is passed over. The
-// error wraps [estimate.ErrEncoding], [ErrForged] or, for feedback that is not
-// for this Sender, or on packets that it did not send, [estimate.ErrMismatch].
+// Feedback takes the bytes of the Receiver's AppendFeedback and tunes the intervals
+// from the next Start on. Without feedback the Config stays as it is for 16
+// intervals. Feedback that is late or comes twice is ignored. The error wraps
+// [estimate.ErrEncoding], [ErrForged] or, if the feedback is for another Sender or
+// about packets that were never sent, [estimate.ErrMismatch].
 func (s *Sender) Feedback(data []byte) error {
 	sent, lost, ok, err := s.control.Feedback(data, s.tuner.Config.Fingerprint())
 	if err != nil {
