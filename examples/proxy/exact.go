@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -66,23 +67,29 @@ func (e *exact) passed(direction int, first bool, packet []byte) {
 	t.squares += delay * delay
 }
 
+// given is after how long a packet is given up for lost.
+const given = 30 * time.Second
+
+// A truth is what was received in a second. The delays are in nanoseconds.
+type truth struct {
+	Mean, StdDev float64
+	Received     int
+}
+
 // take returns what was received in a second, and forgets it and all before.
-func (e *exact) take(direction int, second int64) (mean, deviation float64, received int) {
+func (e *exact) take(direction int, second int64) truth {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := &e.ways[direction]
 	t := w.seconds[second]
-	for at := range w.seconds {
-		if at <= second {
-			delete(w.seconds, at)
-		}
-	}
+	maps.DeleteFunc(w.seconds, func(at int64, _ *tally) bool { return at <= second })
+	maps.DeleteFunc(w.under, func(_ uint64, sent time.Time) bool { return time.Since(sent) > given })
 	if t == nil {
-		return 0, 0, 0
+		return truth{}
 	}
 	n := float64(t.received)
-	mean = t.sum / n
-	return mean, math.Sqrt(max(t.squares/n-mean*mean, 0)), t.received
+	mean := t.sum / n
+	return truth{mean, math.Sqrt(max(t.squares/n-mean*mean, 0)), t.received}
 }
 
 // A pieces tells exact of the same pieces of a stream as the point's.

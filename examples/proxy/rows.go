@@ -23,9 +23,7 @@ const headingEvery = 30
 
 func (o *rows) add(r hoplag.Report) {
 	if o.json {
-		data, err := json.Marshal(r)
-		o.err = errors.Join(o.err, err)
-		o.print("%s\n", data)
+		o.object(r)
 		return
 	}
 	if o.count%headingEvery == 0 {
@@ -38,6 +36,20 @@ func (o *rows) add(r hoplag.Report) {
 	o.count++
 	o.row(r, 0, "forth", &r.Forth)
 	o.row(r, 1, "back", &r.Back)
+}
+
+// object prints a report as JSON, in the demo with what really happened, forth
+// and back, as Exact.
+func (o *rows) object(r hoplag.Report) {
+	data, err := json.Marshal(r)
+	if o.exact != nil && err == nil {
+		second := r.Start.Unix()
+		var beside []byte
+		beside, err = json.Marshal([]truth{o.exact.take(0, second), o.exact.take(1, second)})
+		data = fmt.Appendf(data[:len(data)-1], `,"Exact":%s}`, beside)
+	}
+	o.err = errors.Join(o.err, err)
+	o.print("%s\n", data)
 }
 
 // row prints one direction.
@@ -71,16 +83,16 @@ func (o *rows) row(r hoplag.Report, direction int, name string, d *hoplag.Delay)
 
 // beside prints what really happened in the second.
 func (o *rows) beside(r hoplag.Report, direction int, d *hoplag.Delay) {
-	mean, _, received := o.exact.take(direction, r.Start.Unix())
-	if received == 0 {
+	t := o.exact.take(direction, r.Start.Unix())
+	if t.Received == 0 {
 		o.print("   %12s %8s %10d", "–", "", 0)
 		return
 	}
 	off := ""
 	if d.Err == nil {
-		off = fmt.Sprintf("%+.2f %%", 100*(d.Mean/mean-1))
+		off = fmt.Sprintf("%+.2f %%", 100*(d.Mean/t.Mean-1))
 	}
-	o.print("   %12s %8s %10d", hoplag.Format(mean), off, received)
+	o.print("   %12s %8s %10d", hoplag.Format(t.Mean), off, t.Received)
 }
 
 func (o *rows) print(format string, args ...any) {
