@@ -3,12 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -114,19 +111,20 @@ func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		o.to = place{namespace: n.receiver, device: "eth0"}
 	}
 	o.duration = cmp.Or(o.duration, 10*time.Second)
-	exact, err := newExact(o.from, o.to)
-	if err != nil {
-		return err
-	}
-	defer exact.close()
 	sender, err := newSender(n)
 	if err != nil {
 		return err
 	}
 	defer sender.close()
+	exact, err := newExact(o.from, o.to)
+	if err != nil {
+		return err
+	}
+	defer exact.close()
 	fmt.Fprintf(stderr, "wiretap: %.0f packets a second through a queue of %g Mbit/s, from %v to %v\n", o.load.rate, o.load.bandwidth, o.from, o.to)
 	sending, stop := context.WithCancel(ctx)
 	defer stop()
+	var sent failures
 	length := o.duration
 	o.duration += calm + settle // for what is in the queue at the end
 	o.ready = func() {
@@ -134,78 +132,10 @@ func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			pause(sending, calm)
 			sending, cancel := context.WithTimeout(sending, length)
 			defer cancel()
-			sender.send(sending, o.load.rate)
+			sent.add(sender.send(sending, o.load.rate))
 		}()
 	}
 	out := newOutput(stdout, o.json)
 	out.truth = exact.truth
-	return measure(ctx, &o, out, stderr)
-}
-
-// A sender sends numbered datagrams of a few flows.
-type sender struct {
-	flows []*net.UDPConn
-	drain *net.UDPConn
-}
-
-const (
-	payload     = 172 // 200 bytes of IP
-	senderFlows = 8
-)
-
-func newSender(n *lab) (s *sender, err error) {
-	s = new(sender)
-	address := &net.UDPAddr{IP: net.IPv4(10, 97, 2, 1), Port: 7000}
-	err = in(n.receiver, func() (err error) {
-		s.drain, err = net.ListenUDP("udp4", address)
-		return err
-	})
-	for i := range senderFlows {
-		err = errors.Join(err, in(n.sender, func() error {
-			conn, err := net.DialUDP("udp4", &net.UDPAddr{Port: 7001 + i}, address)
-			if err == nil {
-				s.flows = append(s.flows, conn)
-			}
-			return err
-		}))
-	}
-	if err != nil {
-		s.close()
-		return nil, err
-	}
-	// The first one makes the neighbours known to each other, before anybody
-	// watches.
-	s.flows[0].Write([]byte("hello"))
-	time.Sleep(200 * time.Millisecond)
-	return s, nil
-}
-
-func (s *sender) close() {
-	for _, c := range append(s.flows, s.drain) {
-		if c != nil {
-			c.Close()
-		}
-	}
-}
-
-// send sends bursts of 1 to 63 datagrams at exponential distances. Nobody reads
-// them: that they are dropped at the end is of no matter.
-func (s *sender) send(ctx context.Context, rate float64) {
-	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
-	b := make([]byte, payload)
-	number := uint64(0)
-	for next := time.Now(); ctx.Err() == nil; {
-		time.Sleep(time.Until(next))
-		burst := 1 + random.IntN(63)
-		for range burst {
-			binary.BigEndian.PutUint64(b, number)
-			number++
-			s.flows[min(random.IntN(senderFlows), random.IntN(senderFlows))].Write(b)
-		}
-		// What a busy machine kept from being sent in time is not made up for.
-		next = next.Add(time.Duration(float64(burst) / rate * random.ExpFloat64() * float64(time.Second)))
-		if now := time.Now(); next.Before(now) {
-			next = now
-		}
-	}
+	return errors.Join(measure(ctx, &o, out, stderr), sent.take(), exact.failures.take())
 }

@@ -2,29 +2,39 @@ package main
 
 import (
 	"encoding/binary"
+	"fmt"
 	"iter"
+	"maps"
 	"sync"
+	"time"
 )
 
 // exact is a capture of the demo's packets at both places, by rings of its own,
 // that remembers each by its number until it was seen at both.
 type exact struct {
-	rings [2]*ring
-	done  sync.WaitGroup
+	rings    [2]*ring
+	done     sync.WaitGroup
+	failures failures
 
-	mu    sync.Mutex
-	once  map[uint64]int64 // seen at one place, when
-	seen  [2]int
-	sum   float64
-	pairs int
+	mu     sync.Mutex
+	once   map[uint64]int64 // seen at one place, when
+	latest int64            // time of a packet
+	sweep  int64            // when once is gone through next
+	flows  [senderFlows]truth
 }
 
-// A truth is what a capture says.
+// A truth is what a capture says of all packets, or of a flow.
 type truth struct {
+	Flow     string   `json:"flow,omitempty"`
 	Sent     int      `json:"sent"`
 	Received int      `json:"received"`
 	Dropped  uint64   `json:"dropped"` // by the capture's own rings
 	Mean     *float64 `json:"mean"`
+	Flows    []truth  `json:"flows,omitempty"`
+
+	seen  [2]int
+	sum   float64 // of delays
+	pairs int
 }
 
 func newExact(places ...place) (*exact, error) {
@@ -48,15 +58,19 @@ func newExact(places ...place) (*exact, error) {
 
 // take takes a block of packets of one place.
 func (e *exact) take(place int, packets iter.Seq[captured]) {
-	const numberAt = 14 + 20 + 8 // behind Ethernet, IPv4 and UDP
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for c := range packets {
-		if len(c.frame) < numberAt+8 || c.frame[14+9] != 17 || binary.BigEndian.Uint16(c.frame[numberAt-6:]) != 7000 {
+		if len(c.frame) < payloadAt+8 || c.frame[14+9] != 17 || binary.BigEndian.Uint16(c.frame[payloadAt-6:]) != sinkPort {
 			continue
 		}
-		number := binary.BigEndian.Uint64(c.frame[numberAt:])
-		e.seen[place]++
+		f := int(binary.BigEndian.Uint16(c.frame[payloadAt-8:])) - firstPort
+		if f < 0 || f >= senderFlows {
+			continue
+		}
+		e.latest = max(e.latest, c.at)
+		e.flows[f].seen[place]++
+		number := binary.BigEndian.Uint64(c.frame[payloadAt:])
 		other, ok := e.once[number]
 		if !ok {
 			e.once[number] = c.at
@@ -67,18 +81,50 @@ func (e *exact) take(place int, packets iter.Seq[captured]) {
 		if place == 0 {
 			delay = -delay
 		}
-		e.pairs++
-		e.sum += float64(delay)
+		e.flows[f].pairs++
+		e.flows[f].sum += float64(delay)
 	}
+	e.forget()
 }
 
-// truth is what was seen so far.
+// forget forgets packets that were seen at one place only, a minute ago: they
+// were lost.
+func (e *exact) forget() {
+	const lost = int64(time.Minute)
+	if e.latest < e.sweep {
+		return
+	}
+	e.sweep = e.latest + lost/10
+	maps.DeleteFunc(e.once, func(_ uint64, at int64) bool { return at < e.latest-lost })
+}
+
+// truth ends the capture, and is what was seen.
 func (e *exact) truth() *truth {
+	var dropped uint64
+	for _, r := range e.rings {
+		e.failures.add(r.drain())
+		dropped += r.drops()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t := &truth{Sent: e.seen[0], Received: e.seen[1], Dropped: e.rings[0].drops() + e.rings[1].drops()}
-	if e.pairs > 0 {
-		t.Mean = known(e.sum / float64(e.pairs))
+	all := &truth{Dropped: dropped}
+	for i, f := range e.flows {
+		f.Flow = fmt.Sprintf("udp %v:%d %v:%d", senderAddress, firstPort+i, receiverAddress, sinkPort)
+		all.Flows = append(all.Flows, f.settle())
+		all.seen[0] += f.seen[0]
+		all.seen[1] += f.seen[1]
+		all.sum += f.sum
+		all.pairs += f.pairs
+	}
+	*all = all.settle()
+	return all
+}
+
+// settle fills in what is told.
+func (t truth) settle() truth {
+	t.Sent, t.Received = t.seen[0], t.seen[1]
+	if t.pairs > 0 {
+		t.Mean = known(t.sum / float64(t.pairs))
 	}
 	return t
 }

@@ -24,11 +24,18 @@ type inside struct {
 	points [2]*kernel.Point
 	seed   uint64
 	ask    tuples
-	all    *lda.Accumulator
-	flows  *lds.Accumulator
+	all    *lda.Accumulator    // of a second
+	ever   *lda.Accumulator    // since the beginning
+	flows  [2]*lds.Accumulator // the same of flows, with -flow
 	number uint64
 	sum    seen // since the beginning
 	now    seen // since the row before
+}
+
+// flowCells are what flows are told apart by: those that are asked for are
+// large, so each has many cells, of which a loss spoils one.
+var flowCells = lds.Config{
+	Rows: 4, Columns: 16384, Spread: 64, Rates: [lds.MaxRows]float64{1, 1, 1. / 8, 1. / 64}, SumBits: 64, DigestBits: 24,
 }
 
 // watchKernel measures by points in the kernel.
@@ -71,10 +78,11 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 func (m *inside) open(key string) error {
 	c := kernel.DefaultConfig
 	c.Clock = kernel.Boot // one clock for both
+	c.LDA = cells
 	c.Seed = uint64(hashing.Digest(0, []byte(key)))
 	m.seed = c.Seed
 	if len(m.ask) > 0 {
-		c.LDS = lds.DefaultConfig
+		c.LDS = flowCells
 	}
 	for _, i := range []int{1, 0} {
 		point, err := kernel.New(c)
@@ -91,11 +99,15 @@ func (m *inside) open(key string) error {
 		}
 	}
 	c = m.points[0].Config()
-	var err error
-	if m.all, err = lda.NewAccumulator(c.LDA); err == nil && len(m.ask) > 0 {
-		m.flows, err = lds.NewAccumulator(c.LDS)
+	var errs [4]error
+	m.all, errs[0] = lda.NewAccumulator(c.LDA)
+	m.ever, errs[1] = lda.NewAccumulator(c.LDA)
+	for i := range m.flows {
+		if len(m.ask) > 0 {
+			m.flows[i], errs[2+i] = lds.NewAccumulator(c.LDS)
+		}
 	}
-	return err
+	return errors.Join(errs[:]...)
 }
 
 func (m *inside) close() {
@@ -131,11 +143,16 @@ func (m *inside) compare() error {
 		m.now.Bundles += c.Bundles
 	}
 	m.number++
-	if err := m.all.Add(m.number, of[0].Aggregator, of[1].Aggregator); err != nil {
-		return err
+	for _, a := range []*lda.Accumulator{m.all, m.ever} {
+		if err := a.Add(m.number, of[0].Aggregator, of[1].Aggregator); err != nil {
+			return err
+		}
 	}
-	if m.flows != nil {
-		if err := m.flows.Add(m.number, of[0].Sketch, of[1].Sketch); err != nil {
+	for _, a := range m.flows {
+		if a == nil {
+			break
+		}
+		if err := a.Add(m.number, of[0].Sketch, of[1].Sketch); err != nil {
 			return err
 		}
 	}
@@ -164,24 +181,40 @@ func (m *inside) row(at time.Time, problem error) *row {
 		problem = errors.Join(problem, err)
 	}
 	m.all.Reset()
-	for _, t := range m.ask {
-		f, err := m.flows.Estimate(t.Flow(m.seed))
-		if err != nil {
-			r.UnknownFlows++
-			continue
-		}
-		i := f.MeanInterval(0.95)
-		r.Flows = append(r.Flows, flowRow{Flow: name(&t), Mean: f.Mean, Low: known(i.Low), High: known(i.High), Sent: f.Sent, Lost: f.Lost})
-	}
-	if m.flows != nil {
-		m.flows.Reset()
+	r.Flows, r.UnknownFlows = m.answers(m.flows[0])
+	if m.flows[0] != nil {
+		m.flows[0].Reset()
 	}
 	r.problem(problem)
 	return r
 }
 
+// answers are the delays of the flows that were asked for, and how many of them
+// are not known.
+func (m *inside) answers(a *lds.Accumulator) (rows []flowRow, unknown int) {
+	for _, t := range m.ask {
+		f, err := a.Estimate(t.Flow(m.seed))
+		if err != nil {
+			unknown++
+			continue
+		}
+		i := f.MeanInterval(0.95)
+		rows = append(rows, flowRow{
+			Flow: name(&t), Mean: f.Mean, Low: known(i.Low), High: known(i.High), Share: f.Share,
+			Sent: f.Sent, Lost: max(f.Lost, f.Sent-min(f.Sent, f.Received)),
+		})
+	}
+	return rows, unknown
+}
+
 func (m *inside) total() *total {
-	return &total{seen: m.sum, Missing: int64(m.sum.Sent) - int64(m.sum.Received)}
+	t := &total{seen: m.sum, Missing: int64(m.sum.Sent) - int64(m.sum.Received)}
+	if d, err := m.ever.Estimate(); err == nil {
+		i := d.MeanInterval(0.95)
+		t.Mean, t.Low, t.High = known(d.Mean), known(i.Low), known(i.High)
+	}
+	t.Flows, _ = m.answers(m.flows[1])
+	return t
 }
 
 // explain adds to an error what the program needs.

@@ -3,7 +3,17 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/hoplag/hoplag/lda"
 )
+
+// cells are what packets are counted in at a place: more than the library's
+// default, as a host has the room. What a burst of losses spoils is in proportion
+// to how many packets share a cell.
+var cells = lda.Config{
+	Banks:   [lda.MaxBanks]lda.Bank{{Rows: 16384}, {Rows: 4096, Shift: 4}, {Rows: 4096, Shift: 8}, {Rows: 4096, Shift: 12}},
+	SumBits: 64, DigestBits: 20,
+}
 
 // A place is where packets are seen: an interface, one way.
 type place struct {

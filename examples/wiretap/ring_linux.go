@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -39,9 +40,12 @@ type captured struct {
 // A ring is memory that the kernel fills with packets and their times, block
 // by block, and a program empties without a system call.
 type ring struct {
-	file    *os.File
-	memory  []byte
-	dropped atomic.Uint64
+	file   *os.File
+	memory []byte
+	taken  atomic.Uint64 // packets that were handed over
+
+	mu              sync.Mutex
+	passed, dropped uint64 // by the kernel: into the ring, and for want of room in it
 }
 
 // openRings opens rings that share what passes an interface, in or out, of the
@@ -173,6 +177,7 @@ func (r *ring) run(take func(iter.Seq[captured])) error {
 			return err
 		}
 		take(packets(block))
+		r.taken.Add(uint64(binary.NativeEndian.Uint32(block[12:])))
 		status.Store(0) // the kernel's again
 	}
 }
@@ -202,24 +207,47 @@ func packets(block []byte) iter.Seq[captured] {
 // drops is how many packets the kernel found no room for since the ring was
 // opened.
 func (r *ring) drops() uint64 {
+	_, dropped := r.statistics()
+	return dropped
+}
+
+// statistics are how many packets the kernel has put into the ring, and how
+// many it found no room for, since the ring was opened.
+func (r *ring) statistics() (passed, dropped uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.control(func(fd int) error {
-		// struct tpacket_stats_v3 in whatever has 12 bytes: packets, drops,
-		// freezes. Reading sets them to 0.
+		// struct tpacket_stats_v3 in whatever has 12 bytes: packets, those that
+		// were dropped too, drops, freezes. Reading sets them to 0.
 		stats, err := syscall.GetsockoptIPv6Mreq(fd, syscall.SOL_PACKET, syscall.PACKET_STATISTICS)
 		if err == nil {
-			r.dropped.Add(uint64(binary.NativeEndian.Uint32(stats.Multiaddr[4:])))
+			all, drops := binary.NativeEndian.Uint32(stats.Multiaddr[:]), binary.NativeEndian.Uint32(stats.Multiaddr[4:])
+			r.passed += uint64(all - drops)
+			r.dropped += uint64(drops)
 		}
 		return err
 	})
-	return r.dropped.Load()
+	return r.passed, r.dropped
 }
 
-// detach ends the filling of the ring, so that nothing counts as dropped that
-// nobody wants.
-func (r *ring) detach() error {
-	return r.control(func(fd int) error {
+// drain ends the filling of the ring, so that nothing counts as dropped that
+// nobody wants, and waits until all that is in it was handed over.
+func (r *ring) drain() error {
+	err := r.control(func(fd int) error {
 		return syscall.AttachLsf(fd, []syscall.SockFilter{*syscall.LsfStmt(syscall.BPF_RET|syscall.BPF_K, 0)})
 	})
+	const patience = 5 * time.Second
+	for end := time.Now().Add(patience); err == nil; time.Sleep(blockTime * time.Millisecond / 2) {
+		passed, _ := r.statistics()
+		taken := r.taken.Load()
+		if taken == passed {
+			break
+		}
+		if time.Now().After(end) {
+			err = fmt.Errorf("%d packets of %d are still in the ring after %v", passed-taken, passed, patience)
+		}
+	}
+	return err
 }
 
 // problem is what the interface suffered from since the last time.

@@ -52,12 +52,13 @@ const mostFlows = 10
 
 // A flowRow is a flow in a second.
 type flowRow struct {
-	Flow string   `json:"flow"`
-	Mean float64  `json:"mean"`
-	Low  *float64 `json:"low,omitempty"`
-	High *float64 `json:"high,omitempty"`
-	Sent uint64   `json:"sent"` // at most
-	Lost uint64   `json:"lost"`
+	Flow  string   `json:"flow"`
+	Mean  float64  `json:"mean"`
+	Low   *float64 `json:"low,omitempty"`
+	High  *float64 `json:"high,omitempty"`
+	Share float64  `json:"share"` // which part of the packets the mean rests on
+	Sent  uint64   `json:"sent"`  // at most
+	Lost  uint64   `json:"lost"`  // at most
 }
 
 // A total is what passed from first to last. Missing is how many packets passed
@@ -66,9 +67,13 @@ type flowRow struct {
 // is not counted.
 type total struct {
 	seen
-	Missing int64    `json:"missing"`
-	Exact   *truth   `json:"exact,omitempty"` // of the demo
-	Mean    *float64 `json:"mean,omitempty"`
+	Missing int64     `json:"missing"`
+	Exact   *truth    `json:"exact,omitempty"` // of the demo
+	Mean    *float64  `json:"mean,omitempty"`
+	Low     *float64  `json:"low,omitempty"` // of the 95 % interval of the mean
+	High    *float64  `json:"high,omitempty"`
+	Untold  uint64    `json:"untold,omitempty"` // packets received in seconds without a mean
+	Flows   []flowRow `json:"flows,omitempty"`  // with -flow
 }
 
 // known is a number for JSON, or none if it is not finite.
@@ -103,15 +108,51 @@ func (r *row) problem(err error) {
 	r.Error = strings.Join(all, "; ")
 }
 
+// together are all rows, each weighed by its packets. Their intervals, of 95 %
+// each, are taken together as if they were all off the same way.
+type together struct {
+	mean, low, high float64
+	packets         uint64
+	unbounded       bool
+	untold          uint64
+}
+
+func (a *together) add(r *row) {
+	if r.Mean == nil {
+		a.untold += r.Received
+		return
+	}
+	n := float64(r.Received)
+	a.packets += r.Received
+	a.mean += n * *r.Mean
+	if r.Low == nil || r.High == nil {
+		a.unbounded = a.unbounded || r.Received > 0
+		return
+	}
+	a.low += n * *r.Low
+	a.high += n * *r.High
+}
+
+func (a *together) report(t *total) {
+	t.Untold = a.untold
+	if a.packets == 0 {
+		return
+	}
+	n := float64(a.packets)
+	t.Mean = known(a.mean / n)
+	if !a.unbounded {
+		t.Low, t.High = known(a.low/n), known(a.high/n)
+	}
+}
+
 // An output prints rows: as JSON lines, as a view of a terminal, or as lines.
 type output struct {
-	w       io.Writer
-	json    bool
-	view    *view // for terminals
-	count   int
-	sum     float64 // of all rows, weighed by packets
-	packets float64
-	truth   func() *truth // of the demo, or nil
+	w     io.Writer
+	json  bool
+	view  *view // for terminals
+	count int
+	all   together
+	truth func() *truth // of the demo, or nil
 }
 
 func newOutput(w io.Writer, asJSON bool) *output {
@@ -128,10 +169,7 @@ func newOutput(w io.Writer, asJSON bool) *output {
 const headingEvery = 30
 
 func (o *output) row(r *row) error {
-	if r.Mean != nil {
-		o.sum += *r.Mean * float64(r.Received)
-		o.packets += float64(r.Received)
-	}
+	o.all.add(r)
 	switch {
 	case o.json:
 		return json.NewEncoder(o.w).Encode(r)
@@ -157,8 +195,8 @@ func (o *output) row(r *row) error {
 
 // end prints what passed in all.
 func (o *output) end(t *total) error {
-	if o.packets > 0 {
-		t.Mean = known(o.sum / o.packets)
+	if t.Mean == nil {
+		o.all.report(t)
 	}
 	if o.truth != nil {
 		t.Exact = o.truth()
@@ -166,8 +204,8 @@ func (o *output) end(t *total) error {
 	if o.json {
 		return json.NewEncoder(o.w).Encode(map[string]*total{"total": t})
 	}
-	_, err := fmt.Fprintf(o.w, "in all: sent %d, received %d, missing %d, dropped by the rings %d and %d, mean %s\n",
-		t.Sent, t.Received, t.Missing, t.DroppedFrom, t.DroppedTo, format(t.Mean))
+	_, err := fmt.Fprintf(o.w, "in all: sent %d, received %d, missing %d, dropped by the rings %d and %d, mean %s (%s)\n",
+		t.Sent, t.Received, t.Missing, t.DroppedFrom, t.DroppedTo, format(t.Mean), between(t.Low, t.High))
 	if t.Exact != nil && err == nil {
 		_, err = fmt.Fprintf(o.w, "exact:  sent %d, received %d, missing %d, mean %s\n",
 			t.Exact.Sent, t.Exact.Received, t.Exact.Sent-t.Exact.Received, format(t.Exact.Mean))

@@ -105,14 +105,10 @@ func (t *tap) drops() (n uint64) {
 func (t *tap) stop() {
 	t.end.Do(func() {
 		for _, r := range t.rings {
-			t.failures.add(r.detach())
-		}
-		time.Sleep(5 * blockTime * time.Millisecond)
-		for _, r := range t.rings {
+			t.failures.add(r.drain())
 			r.stop()
 		}
 		t.done.Wait()
-		t.drops() // the last of them
 	})
 }
 

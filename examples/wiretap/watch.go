@@ -77,7 +77,9 @@ func (w *watch) open() (err error) {
 		key = rand.Text()
 	}
 	for i, p := range w.places {
-		config := hoplag.Config{Key: key, Name: p.String(), Flows: w.o.flows, Cut: w.o.cut, Report: time.Second}
+		config := hoplag.Config{
+			Key: key, Name: p.String(), Flows: w.o.flows, Cut: w.o.cut, Report: time.Second, Cells: cells, History: 64 << 20,
+		}
 		if w.points[i], err = hoplag.NewPoint(config); err != nil {
 			return err
 		}
@@ -163,7 +165,8 @@ func (w *watch) row(report *hoplag.Report) *row {
 	}
 	for _, f := range d.Flows[:min(len(d.Flows), mostFlows)] {
 		r.Flows = append(r.Flows, flowRow{
-			Flow: w.name(f.Flow), Mean: f.Mean, Low: known(f.MeanInterval95.Low), High: known(f.MeanInterval95.High), Sent: f.Sent, Lost: f.Lost,
+			Flow: w.name(f.Flow), Mean: f.Mean, Low: known(f.MeanInterval95.Low), High: known(f.MeanInterval95.High),
+			Share: f.Share, Sent: f.Sent, Lost: f.Lost,
 		})
 	}
 	return r

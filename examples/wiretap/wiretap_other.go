@@ -26,6 +26,12 @@ func openRings(place, int, int, bool) ([]*ring, error) {
 func (r *ring) run(func(iter.Seq[captured])) error { return nil }
 func (r *ring) drops() uint64                      { return 0 }
 func (r *ring) problem() error                     { return nil }
-func (r *ring) detach() error                      { return nil }
+func (r *ring) drain() error                       { return nil }
 func (r *ring) stop()                              {}
 func (r *ring) close()                             {}
+
+type batch struct{ frames [maxBurst][frameSize]byte }
+
+func newBatch(string) (*batch, error) { return nil, kernel.ErrUnsupported }
+func (b *batch) send(int) error       { return nil }
+func (b *batch) close()               {}

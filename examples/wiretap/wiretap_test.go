@@ -85,11 +85,24 @@ func checkExact(t *testing.T, rows []row, all total) {
 	if net := int64(lost) - int64(extra); net != int64(all.Sent)-int64(all.Received) {
 		t.Errorf("rows have %d lost and %d extra, want a difference of %d", lost, extra, all.Sent-all.Received)
 	}
-	// Losses come in bursts, when the queue is full and delays are longest, and
-	// spoil the cells of those packets.
-	allowed := 0.02 + float64(all.Exact.Sent-all.Exact.Received)/float64(all.Exact.Sent)
-	if off := *all.Mean / *all.Exact.Mean - 1; math.Abs(off) > allowed {
-		t.Errorf("mean %.0f ns, exactly %.0f: off by %.2f %%, want at most %.2f", *all.Mean, *all.Exact.Mean, 100*off, 100*allowed)
+	checkMean(t, "all packets", all.Mean, all.Low, all.High, all.Exact.Mean)
+}
+
+// checkMean holds a mean to the exact one: off by no more than twice what its
+// 95 % interval says, and 2 % and the time between two places in the kernel
+// that take the time, which a busy machine makes long.
+func checkMean(t *testing.T, what string, mean, low, high, exact *float64) {
+	t.Helper()
+	if mean == nil || exact == nil {
+		t.Fatalf("%s: no mean, or no exact one", what)
+	}
+	t.Logf("%s: mean %s (%s), exactly %s: off by %+.2f %%", what, format(mean), between(low, high), format(exact), 100*(*mean / *exact - 1))
+	if low == nil || high == nil {
+		return // nothing is promised
+	}
+	margin := 0.02**exact + 50e3
+	if *exact < *mean-2*(*mean-*low)-margin || *exact > *mean+2*(*high-*mean)+margin {
+		t.Errorf("%s: mean %s, 95 %% between %s, exactly %s", what, format(mean), between(low, high), format(exact))
 	}
 }
 
@@ -97,7 +110,7 @@ func checkExact(t *testing.T, rows []row, all total) {
 // asked later.
 func TestRings(t *testing.T) {
 	dir := t.TempDir()
-	rows, all, notes := runDemo(t, "-duration", "3s", "-bandwidth", "26", "-cut", "20ms", "-flows", "64", "-keep", dir, "-epoch", "100ms")
+	rows, all, notes := runDemo(t, "-duration", "3s", "-rate", "10000", "-bandwidth", "26", "-flows", "64", "-keep", dir, "-epoch", "100ms")
 	checkExact(t, rows, all)
 	flows := map[string]bool{}
 	for _, r := range rows {
@@ -108,8 +121,8 @@ func TestRings(t *testing.T) {
 			}
 		}
 	}
-	if len(flows) != senderFlows {
-		t.Errorf("flows %v, want %d of them", flows, senderFlows)
+	if len(flows) == 0 || len(flows) > senderFlows {
+		t.Errorf("flows %v, want up to %d", flows, senderFlows)
 	}
 	seed := regexp.MustCompile(`-seed (\d+)`).FindStringSubmatch(notes)
 	if seed == nil {
@@ -130,20 +143,20 @@ func TestRings(t *testing.T) {
 	for _, a := range answers {
 		sum += a.Packets * a.Mean
 		packets += a.Packets
-		if !flows[a.Flow] {
-			t.Errorf("flow %s was kept and not reported", a.Flow)
+		if !strings.HasPrefix(a.Flow, "udp 10.97.1.1:") {
+			t.Errorf("flow %s was kept", a.Flow)
 		}
 	}
-	t.Logf("kept: %d flows, %.0f packets, mean %.1f µs", len(answers), packets, sum/packets/1e3)
-	if len(answers) < senderFlows-1 || packets < 0.9*float64(all.Received) {
-		t.Errorf("%d flows of %d with %.0f packets of %d", len(answers), senderFlows, packets, all.Received)
+	if packets == 0 {
+		t.Fatalf("nothing was kept: %s", out)
 	}
+	off := sum/packets / *all.Exact.Mean - 1
+	t.Logf("kept: %d flows, %.0f packets of %d, mean off by %+.2f %%", len(answers), packets, all.Received, 100*off)
 	// Losses come when the queue is full, and epochs in which a flow lost
 	// packets in all its counters give no answer: what is kept then speaks of
 	// the calmer ones.
-	allowed := 0.1 + 8*float64(all.Exact.Sent-all.Exact.Received)/float64(all.Exact.Sent)
-	if off := sum/packets / *all.Exact.Mean - 1; math.Abs(off) > allowed {
-		t.Errorf("a mean of %.0f ns, exactly %.0f: off by %.2f %%, want at most %.2f", sum/packets, *all.Exact.Mean, 100*off, 100*allowed)
+	if few := float64(all.Exact.Sent) / 200; float64(all.Missing) < few && (math.Abs(off) > 0.15 || len(answers) < senderFlows-1 || packets < 0.9*float64(all.Received)) {
+		t.Error("hardly a packet was lost: want all flows within 15 %")
 	}
 }
 
@@ -158,20 +171,21 @@ func TestKernel(t *testing.T) {
 	const flow = "udp 10.97.1.1:7001 10.97.2.1:7000"
 	rows, all, _ := runDemo(t, "-duration", "3s", "-bandwidth", "26", "-cut", "20ms", "-kernel", "-flow", flow)
 	checkExact(t, rows, all)
-	var sum, packets float64
 	for _, r := range rows {
 		for _, f := range r.Flows {
-			sum += float64(f.Sent) * f.Mean
-			packets += float64(f.Sent)
 			if f.Flow != flow {
 				t.Errorf("flow %+v was not asked for", f)
 			}
 		}
 	}
-	// Sent counts a flow's packets at most, and a row's mean weighs as much as
-	// that: the flow is seen, and no more is asked.
-	if mean := sum / packets; !(mean > *all.Exact.Mean/4 && mean < 4**all.Exact.Mean) {
-		t.Errorf("the flow's %.0f packets have a mean of %.0f ns, all of %.0f", packets, mean, *all.Exact.Mean)
+	if len(all.Flows) == 0 {
+		t.Skip("so much was lost that the flow has no answer")
+	}
+	f, exact := all.Flows[0], all.Exact.Flows[0]
+	checkMean(t, f.Flow, &f.Mean, f.Low, f.High, exact.Mean)
+	// The counts are of the flow and of what shares its cells.
+	if sent := float64(exact.Sent); f.Flow != exact.Flow || float64(f.Sent) < 0.9*sent || float64(f.Sent) > 1.5*sent || f.Share <= 0 {
+		t.Errorf("%+v, exactly %+v", f, exact)
 	}
 }
 
