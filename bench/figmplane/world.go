@@ -4,7 +4,9 @@ import (
 	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/mplane"
@@ -20,8 +22,8 @@ var small = lda.Config{
 	SumBits: 40, DigestBits: 16,
 }
 
-// A stretch is one segment of the path that is watched: packets through a
-// queue, inside a router, or along a wire, with an LDA at each end.
+// A stretch is one segment that is simulated packet by packet: a queue inside
+// a router, or a queue and a wire, with an LDA at each end.
 type stretch struct {
 	id       mplane.SegmentID
 	source   queue.Source
@@ -30,9 +32,12 @@ type stretch struct {
 	loss     *queue.Loss
 	up, down *lda.Aggregator
 	started  int64
-	truth    estimate.Moments // of all intervals so far
+	means    []float64        // of all intervals so far but slowed ones, exact
+	losses   []float64        // shares
 	latest   estimate.Moments // of the last
 	lost     float64          // share of the last
+	found    mplane.Measurement
+	refused  bool
 }
 
 // newStretch draws a segment: a wire of 50 µs to 5 ms, or a queue of 20 to 70 %
@@ -58,9 +63,18 @@ func newStretch(r *rand.Rand, id mplane.SegmentID) *stretch {
 	return s
 }
 
+// A course is a router's clock in an interval: how far it is ahead at the
+// beginning, and how fast it gains.
+type course struct{ offset, drift float64 } // ns, and ns a second
+
+// at is what the clock shows so many ns after the beginning of an interval.
+func (c course) at(start int64, after float64) int64 {
+	return start + int64(after+c.offset+c.drift*after/float64(second))
+}
+
 // measure lets packets through in one interval, each later than usual by slow
-// ns, and compares the two ends, whose clocks are so far ahead.
-func (s *stretch) measure(r *rand.Rand, interval uint64, packets int, slow, ahead, aheadThere float64) (mplane.Measurement, bool) {
+// ns, and compares the two ends.
+func (s *stretch) measure(r *rand.Rand, start int64, packets int, slow float64, from, to course) {
 	s.up.Reset()
 	s.down.Reset()
 	s.latest = estimate.Moments{}
@@ -71,27 +85,58 @@ func (s *stretch) measure(r *rand.Rand, interval uint64, packets int, slow, ahea
 		if k == 0 {
 			s.started = p.Time
 		}
-		at := int64(interval)*second + p.Time - s.started
-		id := hashing.Packet(r.Uint64())
-		s.up.Update(id, at+int64(ahead))
+		id, after := hashing.Packet(r.Uint64()), float64(p.Time-s.started)
+		s.up.Update(id, from.at(start, after))
 		if fate != queue.Passed || s.loss.Drop() {
 			continue
 		}
 		delay := float64(egress-p.Time) + s.wire + slow
-		s.down.Update(id, at+int64(delay)+int64(aheadThere))
+		s.down.Update(id, to.at(start, after+delay))
 		s.latest.Add(delay)
-		if slow == 0 {
-			s.truth.Add(delay)
-		}
 	}
 	s.lost = 1 - float64(s.latest.N())/float64(packets)
-	result, err := lda.Estimate(s.up, s.down)
-	if err != nil {
-		return mplane.Measurement{}, false
+	if slow == 0 {
+		s.means, s.losses = append(s.means, s.latest.Mean()), append(s.losses, s.lost)
 	}
-	return mplane.Measurement{
+	result, err := lda.Estimate(s.up, s.down)
+	s.refused = err != nil
+	s.found = mplane.Measurement{
 		Segment: s.id, Sent: result.Sent, Lost: min(result.Lost, result.Sent), Delay: result.Delay, Error: result.MeanError,
-	}, true
+	}
+}
+
+// usualMean and usualLoss are the medians of what was.
+func (s *stretch) usualMean() float64 { return perflow.Quantile(s.means, 0.5) }
+func (s *stretch) usualLoss() float64 { return perflow.Quantile(s.losses, 0.5) }
+
+// A wire is the two directions between two monitors of the path, which follow
+// each other's clocks.
+type wire struct {
+	there, back *stretch
+	tracker     *clock.Tracker
+}
+
+// straight is what monitors know of their clocks. How differently long the
+// two directions are does not matter: it is so in every interval.
+var straight = func() clock.Config {
+	c := clock.DefaultConfig
+	c.Asymmetry = 0
+	c.SumBits = int(small.SumBits)
+	return c
+}()
+
+// follow reads the clocks from what both directions measured; middle is by
+// the clock where the way there begins.
+func (w *wire) follow(middle int64) {
+	there := experiment.Try(lda.AppendClockSamples(nil, w.there.up, w.there.down, clock.There, middle))
+	back := experiment.Try(lda.AppendClockSamples(nil, w.back.up, w.back.down, clock.Back, middle))
+	if _, err := w.tracker.Add(there, back); err != nil {
+		return
+	}
+	if reading, err := w.tracker.At(middle); err == nil {
+		w.there.found.SetClock(reading)
+		w.back.found.SetClock(reading.Reverse())
+	}
 }
 
 // A world is a network, a path of it that is measured packet by packet, and
@@ -102,16 +147,21 @@ type world struct {
 	station *mplane.Station
 	random  *rand.Rand
 	path    []mplane.Router
+	ids     []mplane.SegmentID // that are simulated, in order
 	watched map[mplane.SegmentID]*stretch
+	wires   []wire
 	usual   map[mplane.SegmentID]float64 // of others
 
-	offset, drift []float64 // ns, and ns a second, by router
+	clocks []course // by router
 }
 
 // newWorld draws a map, upgrades a share of its routers, and picks a path.
 func newWorld(run *experiment.Run, seed uint64, share float64) *world {
 	r := rand.New(rand.NewPCG(seed, run.SeedOf("faults")))
-	n := makeMap(r, 14, 2)
+	n, path := makeMap(r, 14, 2), []mplane.Router(nil)
+	for path = longPath(r, n); path == nil; path = longPath(r, n) {
+		n = makeMap(r, 14, 2)
+	}
 	count := int(share*float64(n.Routers()) + 0.5)
 	upgrades := experiment.Try(n.PlanUpgrades(run.Context(), mplane.UpgradeDemand{Count: count}))
 	var d mplane.Deployment
@@ -121,22 +171,36 @@ func newWorld(run *experiment.Run, seed uint64, share float64) *world {
 	for router := range mplane.Router(n.Routers()) {
 		d.Servers = append(d.Servers, router)
 	}
-	w := &world{plan: experiment.Try(n.Plan(d)), random: r, watched: map[mplane.SegmentID]*stretch{}, usual: map[mplane.SegmentID]float64{}}
+	w := &world{plan: experiment.Try(n.Plan(d)), random: r, path: path, watched: map[mplane.SegmentID]*stretch{}, usual: map[mplane.SegmentID]float64{}}
 	w.station = experiment.Try(mplane.NewStation(mplane.StationConfig{Plan: w.plan, Length: second}))
-	for len(w.path) < 4 { // a path of at least three links
-		paths := n.Paths(mplane.Router(r.IntN(n.Routers())), mplane.Router(r.IntN(n.Routers())))
-		if len(paths) > 0 {
-			w.path = paths[0]
+	for _, id := range w.segments() {
+		w.watch(r, id)
+		if back, ok := w.plan.Opposite(id); ok {
+			w.watch(r, back)
+			w.wires = append(w.wires, wire{there: w.watched[id], back: w.watched[back], tracker: experiment.Try(clock.New(straight))})
 		}
 	}
-	for _, id := range experiment.Try(w.plan.Along(w.path, 0)) {
-		w.watched[id] = newStretch(r, id)
-	}
 	for range n.Routers() {
-		w.offset = append(w.offset, (r.Float64()-0.5)*2e9)
-		w.drift = append(w.drift, (r.Float64()-0.5)*1e5)
+		w.clocks = append(w.clocks, course{(r.Float64() - 0.5) * 2e9, (r.Float64() - 0.5) * 1e5})
 	}
 	return w
+}
+
+// longPath draws a path of at least three links, nil if it finds none.
+func longPath(r *rand.Rand, n *mplane.Network) []mplane.Router {
+	for range 100 {
+		paths := n.Paths(mplane.Router(r.IntN(n.Routers())), mplane.Router(r.IntN(n.Routers())))
+		if len(paths) > 0 && len(paths[0]) > 3 {
+			return paths[0]
+		}
+	}
+	return nil
+}
+
+// watch simulates a segment.
+func (w *world) watch(r *rand.Rand, id mplane.SegmentID) {
+	w.ids = append(w.ids, id)
+	w.watched[id] = newStretch(r, id)
 }
 
 // segments are those of the path, in order.
@@ -144,50 +208,68 @@ func (w *world) segments() []mplane.SegmentID {
 	return experiment.Try(w.plan.Along(w.path, 0))
 }
 
+// simulated is the middle of an interval's packets, about, in ns: their links
+// are busy for a fiftieth of a second.
+const simulated = 1e7
+
+// wander is by how much a clock's rate changes from one interval to the next:
+// 0.01 ppm.
+const wander = 10 // ns a second
+
 // report measures everything in one interval and sends it to the station, but
 // for reports that are lost.
 func (w *world) report(interval uint64, packets int, fault mplane.SegmentID, slow, lostReports float64) {
+	for r := range w.clocks {
+		w.clocks[r].offset += w.clocks[r].drift
+		w.clocks[r].drift += wander * w.random.NormFloat64()
+	}
+	start := int64(interval) * second
+	for _, id := range w.ids {
+		s, extra := w.watched[id], 0.0
+		if id == fault {
+			extra = slow
+		}
+		from, to := w.ends(id)
+		s.measure(w.random, start, packets, extra, w.clocks[from], w.clocks[to])
+	}
+	for i := range w.wires {
+		w.wires[i].follow(w.clocks[w.wires[i].there.id.From].at(start, simulated))
+	}
 	for router := range mplane.Router(w.plan.Network().Routers()) {
 		var all []mplane.Measurement
 		for _, probed := range w.plan.MSet(router) {
-			if _, ok := w.watched[probed.ID]; !ok {
-				all = append(all, w.draw(probed, interval))
+			if w.watched[probed.ID] == nil {
+				all = append(all, w.draw(probed))
 			}
 		}
-		for _, id := range w.segments() {
-			if id.Via == router || !id.Internal() && id.From == router {
-				extra := 0.0
-				if id == fault {
-					extra = slow
-				}
-				ahead, there := w.ahead(id, id.From, interval), w.ahead(id, id.To, interval)
-				if m, ok := w.watched[id].measure(w.random, interval, packets, extra, ahead, there); ok {
-					all = append(all, m)
-				}
+		for _, id := range w.ids {
+			if s := w.watched[id]; !s.refused && (id.Via == router || !id.Internal() && id.From == router) {
+				all = append(all, s.found)
 			}
 		}
 		w.send(router, interval, all, lostReports)
 	}
 }
 
-// ahead is how far a segment's clock at one of its ends is ahead.
-func (w *world) ahead(id mplane.SegmentID, end mplane.Router, interval uint64) float64 {
+// ends are the routers whose clocks measure a segment.
+func (w *world) ends(id mplane.SegmentID) (from, to mplane.Router) {
 	if id.Internal() {
-		end = id.Via
+		return id.Via, id.Via
 	}
-	return w.offset[end] + w.drift[end]*float64(interval)
+	return id.From, id.To
 }
 
 // draw is what is reported of a segment off the path: 20 µs of queueing at its
-// beginning come and go.
-func (w *world) draw(s mplane.Segment, interval uint64) mplane.Measurement {
+// beginning come and go, and its monitors read each other's clocks to 1 µs.
+func (w *world) draw(s mplane.Segment) mplane.Measurement {
 	if w.usual[s.ID] == 0 {
 		w.usual[s.ID] = float64(len(s.Hops)-1) * (5e4 + 4.95e6*w.random.Float64()*w.random.Float64())
 	}
-	usual := w.usual[s.ID]
-	mean := usual + 2e4*w.random.ExpFloat64() + w.ahead(s.ID, s.ID.To, interval) - w.ahead(s.ID, s.ID.From, interval)
+	usual, ahead := w.usual[s.ID], w.clocks[s.ID.To].offset-w.clocks[s.ID.From].offset
+	back, _ := w.plan.Opposite(s.ID)
 	return mplane.Measurement{
-		Segment: s.ID, Sent: 1000, Delay: estimate.Delay{Mean: mean, StdDev: 3e4, N: 1000}, Error: 1e3,
+		Segment: s.ID, Sent: 1000, Delay: estimate.Delay{Mean: usual + 2e4*w.random.ExpFloat64() + ahead, StdDev: 3e4, N: 1000}, Error: 1e3,
+		Ahead: ahead + (usual-w.usual[back])/2 + 1e3*w.random.NormFloat64(), AheadError: 1e3,
 	}
 }
 

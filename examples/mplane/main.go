@@ -12,7 +12,8 @@
 //
 // Packets of many flows take shortest paths, wait in a queue at every router,
 // and are counted by an LDA at both ends of every segment, each router by a
-// clock of its own that nobody has set. Every interval the monitors send
+// clock of its own that nobody has set. Where packets pass both ways, two
+// monitors read each other's clocks from that. Every interval the monitors send
 // reports, of which one in a hundred is lost, to a station, which knows the
 // plan and nothing else. From half-way on one router, or the one that -slow
 // names, holds every packet for 300 µs more. The program prints which paths

@@ -56,7 +56,7 @@ func (w *world) interval(interval uint64) (finding, error) {
 		}
 	}
 	for len(w.events) > 0 {
-		w.arrive(w.events.Pop(), interval)
+		w.arrive(w.events.Pop())
 	}
 	if err := w.report(interval); err != nil {
 		return finding{}, err
@@ -72,39 +72,39 @@ func (w *world) interval(interval uint64) (finding, error) {
 }
 
 // arrive takes a packet through a router.
-func (w *world) arrive(e event, interval uint64) {
+func (w *world) arrive(e event) {
 	h := &e.flow.hops[e.hop]
-	clock := int64(w.ahead[h.router] + w.drift[h.router]*float64(interval))
-	h.inEnd.end(&e, e.time, clock)
-	h.inBegin.begin(&e, e.time, clock)
+	h.inEnd.end(&e, e.time, w.clock(h.router, e.time))
+	h.inBegin.begin(&e, e.time, w.clock(h.router, e.time))
 	if h.queue == nil {
 		return
 	}
 	t := e.time
-	if h.router == w.slow && interval >= w.slowFrom {
+	if h.router == w.slow && t >= int64(w.slowFrom)*second {
 		t += slowBy
 	}
 	egress, fate := h.queue.Send(t, e.bytes)
 	if fate != queue.Passed {
 		return
 	}
-	h.outEnd.end(&e, egress, clock)
-	h.outBegin.begin(&e, egress, clock)
+	h.outEnd.end(&e, egress, w.clock(h.router, egress))
+	h.outBegin.begin(&e, egress, w.clock(h.router, egress))
 	e.time, e.hop = egress+h.wire, e.hop+1
 	w.events.Push(e)
 }
 
-// begin and end tell a meter, if there is one, of a packet at one of its ends.
-func (m *meter) begin(e *event, t, clock int64) {
+// begin and end tell a meter, if there is one, of a packet at one of its ends,
+// where the clock shows something else than the time.
+func (m *meter) begin(e *event, t, shown int64) {
 	if m != nil {
-		m.up.Update(e.id, t+clock)
+		m.up.Update(e.id, shown)
 		e.began = t
 	}
 }
 
-func (m *meter) end(e *event, t, clock int64) {
+func (m *meter) end(e *event, t, shown int64) {
 	if m != nil {
-		m.down.Update(e.id, t+clock)
+		m.down.Update(e.id, shown)
 		m.truth += float64(t - e.began)
 		m.packets++
 	}
@@ -112,6 +112,9 @@ func (m *meter) end(e *event, t, clock int64) {
 
 // report sends what every monitor measured, but for reports that are lost.
 func (w *world) report(interval uint64) error {
+	if err := w.follow(interval); err != nil {
+		return err
+	}
 	measured := make([][]mplane.Measurement, w.network.Routers())
 	for _, id := range w.ids {
 		m := w.meters[id]
@@ -123,9 +126,11 @@ func (w *world) report(interval uint64) error {
 		if id.Internal() {
 			monitor = id.Via
 		}
-		measured[monitor] = append(measured[monitor], mplane.Measurement{
-			Segment: id, Sent: r.Sent, Lost: min(r.Lost, r.Sent), Delay: r.Delay, Error: r.MeanError,
-		})
+		found := mplane.Measurement{Segment: id, Sent: r.Sent, Lost: min(r.Lost, r.Sent), Delay: r.Delay, Error: r.MeanError}
+		if m.reading != nil {
+			found.SetClock(*m.reading)
+		}
+		measured[monitor] = append(measured[monitor], found)
 	}
 	for monitor, all := range measured {
 		for part := range slices.Chunk(all, mplane.MaxMeasurements) {

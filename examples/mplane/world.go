@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/internal/heap"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/mplane"
@@ -38,7 +39,8 @@ type meter struct {
 	up, down *lda.Aggregator
 	truth    float64 // ns: sum of the delays in this interval
 	packets  int
-	shown    float64 // ns: the mean of the last interval
+	shown    float64        // ns: the mean of the last interval
+	reading  *clock.Reading // of the clock at the end by the one at the beginning, or nil
 }
 
 // A hop is a router on a flow's path, and the meters that a packet passes the
@@ -68,6 +70,7 @@ type world struct {
 	flows    []*flow
 	meters   map[mplane.SegmentID]*meter
 	ids      []mplane.SegmentID // of the meters, in the order in which they were made
+	pairs    []pair
 	queues   map[[2]mplane.Router]*queue.Link
 	slow     mplane.Router
 	slowFrom uint64    // interval
@@ -108,6 +111,9 @@ func newWorld(n *mplane.Network, upgrades mplane.UpgradePlan, o options) (*world
 	}
 	if len(w.flows) == 0 {
 		return nil, errors.New("the map has no path over two links")
+	}
+	if err := w.pair(); err != nil {
+		return nil, err
 	}
 	return w, w.chooseSlow()
 }

@@ -13,13 +13,16 @@ import (
 // fewest surprises is believed: however far off it is, a surprise counts
 // little more than once.
 type course struct {
-	ahead    [][]float64 // ns, by interval since the first, by router
-	first    uint64      // interval
-	baseline map[SegmentID]baseline
+	ahead    [][]float64               // ns, by interval since the first, by router
+	since    []uint64                  // since when a router's clock is known: the interval and 1, or 0
+	first    uint64                    // interval
+	baseline map[SegmentID][2]baseline // by means, and by readings
 }
 
-// A baseline is a segment's usual mean delay without clocks, and how far from
-// it means usually are.
+// A baseline is what a segment usually tells of clocks when there are none:
+// its mean delay, or by how much a reading of its monitors is off, since no
+// reading sees whether both directions take equally long. spread is how far
+// from it that usually is.
 type baseline struct {
 	mean, spread float64
 	intervals    int // that they are from
@@ -43,12 +46,12 @@ type clockSolver struct {
 	edges    []edge
 	around   [][]int32 // edges by router
 	expected []float64
-	scale    float64 // of what is expected
+	scales   []float64 // of what is expected
 	x        []float64
 }
 
-func newClockSolver(edges []edge, expected []float64, scale float64) *clockSolver {
-	s := &clockSolver{edges: edges, around: make([][]int32, len(expected)), expected: expected, scale: scale, x: slices.Clone(expected)}
+func newClockSolver(edges []edge, expected, scales []float64) *clockSolver {
+	s := &clockSolver{edges: edges, around: make([][]int32, len(expected)), expected: expected, scales: scales, x: slices.Clone(expected)}
 	for i, e := range edges {
 		s.around[e.from] = append(s.around[e.from], int32(i))
 		s.around[e.to] = append(s.around[e.to], int32(i))
@@ -122,7 +125,7 @@ func (s *clockSolver) best() []float64 {
 func (s *clockSolver) total() float64 {
 	sum := 0.0
 	for r, x := range s.x {
-		sum += surprise((x - s.expected[r]) / s.scale)
+		sum += surprise((x - s.expected[r]) / s.scales[r])
 	}
 	for _, e := range s.edges {
 		sum += min(surprise((e.difference-s.x[e.to]+s.x[e.from])/e.scale), slow)
@@ -141,7 +144,7 @@ func (s *clockSolver) says(i int32, r Router) float64 {
 
 // cost is how surprising a clock would be at x.
 func (s *clockSolver) cost(r Router, x float64) float64 {
-	cost := surprise((x - s.expected[r]) / s.scale)
+	cost := surprise((x - s.expected[r]) / s.scales[r])
 	for _, i := range s.around[r] {
 		cost += min(surprise((x-s.says(i, r))/s.edges[i].scale), slow)
 	}
@@ -157,7 +160,7 @@ func (s *clockSolver) solve(weight func(off, scale float64) float64, prior float
 	}
 	expect := make([]float64, len(s.x))
 	for r := range expect {
-		expect[r] = prior * weight(s.x[r]-s.expected[r], s.scale)
+		expect[r] = prior * weight(s.x[r]-s.expected[r], s.scales[r])
 	}
 	for range sweeps {
 		for r, is := range s.around {
@@ -186,33 +189,118 @@ func (s *Station) follow(interval uint64) {
 	}
 }
 
-// begin finds the first clocks: half of what the two directions between a pair
-// of routers differ is taken for their offset.
+// begin finds the first clocks.
 func (s *Station) begin(interval uint64) {
 	c := &s.course
 	c.first = s.earliest(interval)
-	var edges []edge
-	for id, g := range s.segments {
-		if id.Internal() {
-			continue
-		}
-		v, back := g.at(c.first), s.opposite(id).at(c.first)
-		if v != nil && back != nil {
-			edges = append(edges, edge{id.From, id.To, (v.Delay.Mean - back.Delay.Mean) / 2, s.scale(v, baseline{})})
-		}
-	}
+	c.baseline = map[SegmentID][2]baseline{}
 	expected := make([]float64, s.plans[0].network.Routers())
-	solver := newClockSolver(sorted(edges), expected, 1e12)
+	c.since = make([]uint64, len(expected))
+	solver := newClockSolver(s.edges(c.first), expected, s.scales(c.first))
 	solver.spread()
 	c.ahead = [][]float64{solver.settle()}
-	c.baseline = map[SegmentID]baseline{}
+	c.since = solver.largest(c.first)
 	s.settle(c.first)
+}
+
+// scales is how well each clock's course is known before an interval: not at
+// all until segments tie it to others, and not its drift for some intervals
+// after that.
+func (s *Station) scales(interval uint64) []float64 {
+	const (
+		unknown = 1e12
+		drift   = 1e-4 // of poor clocks
+	)
+	scales := make([]float64, len(s.course.since))
+	for r, since := range s.course.since {
+		switch {
+		case since == 0:
+			scales[r] = unknown
+		case interval+1-since < MinHistory:
+			scales[r] = drift * float64(s.config.Length)
+		default:
+			scales[r] = s.config.Wander
+		}
+	}
+	return scales
+}
+
+// largest returns since when clocks are known: those of the largest part of
+// the network that segments tie together, since the interval.
+func (s *clockSolver) largest(interval uint64) []uint64 {
+	var best []uint64
+	most := 0
+	tied := make([]uint64, len(s.x))
+	for r := range s.x {
+		if tied[r] > 0 {
+			continue
+		}
+		since := make([]uint64, len(s.x))
+		since[r] = interval + 1
+		if count := s.tie(since, interval); count > most {
+			best, most = since, count
+		}
+		for i, known := range since {
+			tied[i] = max(tied[i], known)
+		}
+	}
+	return best
+}
+
+// tie marks the clocks that segments tie to known ones as known, too, since
+// the interval, and returns how many are.
+func (s *clockSolver) tie(since []uint64, interval uint64) (count int) {
+	var queue []Router
+	for r, known := range since {
+		if known > 0 {
+			queue = append(queue, Router(r))
+		}
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
+		count++
+		for _, i := range s.around[queue[0]] {
+			for _, r := range [2]Router{s.edges[i].from, s.edges[i].to} {
+				if since[r] == 0 {
+					since[r] = interval + 1
+					queue = append(queue, r)
+				}
+			}
+		}
+	}
+	return count
+}
+
+// edges are what all segments say of the clocks in an interval. One that has
+// none before it is taken at its word: the reading, or half of what the two
+// directions differ.
+func (s *Station) edges(interval uint64) []edge {
+	var edges []edge
+	for id, g := range s.segments {
+		v := g.at(interval)
+		if v == nil || id.Internal() {
+			continue
+		}
+		base := s.course.baseline[id][v.kind()]
+		e := edge{id.From, id.To, v.tells() - base.mean, s.scale(v, base)}
+		if base.intervals == 0 && v.kind() == byMean {
+			back := s.opposite(id).at(interval)
+			if back == nil {
+				continue
+			}
+			e.difference = (v.Delay.Mean - back.Delay.Mean) / 2
+		}
+		edges = append(edges, e)
+	}
+	slices.SortFunc(edges, func(a, b edge) int { // the order of a map is another each time
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.difference, b.difference))
+	})
+	return edges
 }
 
 // opposite is the segment back, or nil.
 func (s *Station) opposite(id SegmentID) *segment {
 	for _, p := range s.plans {
-		if back, ok := p.opposite(id); ok {
+		if back, ok := p.Opposite(id); ok {
 			return s.segments[back]
 		}
 	}
@@ -235,19 +323,9 @@ func (s *Station) earliest(interval uint64) uint64 {
 // advance solves one interval after the last.
 func (s *Station) advance(interval uint64) {
 	c := &s.course
-	expected := c.expected()
-	var edges []edge
-	for id, base := range c.baseline {
-		if v := s.segments[id].at(interval); v != nil {
-			edges = append(edges, edge{id.From, id.To, v.Delay.Mean - base.mean, s.scale(v, base)})
-		}
-	}
-	scale := s.config.Wander
-	if len(c.ahead) < MinHistory {
-		scale = 1e-4 * float64(s.config.Length) // the drift of poor clocks
-	}
-	solver := newClockSolver(sorted(edges), expected, scale)
+	solver := newClockSolver(s.edges(interval), c.expected(), s.scales(interval))
 	c.ahead = append(c.ahead, solver.best())
+	solver.tie(c.since, interval)
 	s.settle(interval)
 }
 
@@ -270,22 +348,38 @@ func (c *course) expected() []float64 {
 	return expected
 }
 
-// sorted puts edges into an order of their own, that of a map being another
-// each time.
-func sorted(edges []edge) []edge {
-	slices.SortFunc(edges, func(a, b edge) int {
-		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.difference, b.difference))
-	})
-	return edges
+// The kinds of what a measurement tells of the clocks at its ends.
+const (
+	byMean    = 0
+	byReading = 1
+)
+
+// kind is byReading if the monitors follow each other's clocks.
+func (v *value) kind() int {
+	if v.AheadError > 0 {
+		return byReading
+	}
+	return byMean
 }
 
-// scale is how well a measurement between two clocks is known to be as usual:
-// until enough intervals tell how means vary, no better than its packets do.
+// tells is what a measurement says of the clocks at its ends.
+func (v *value) tells() float64 {
+	if v.kind() == byReading {
+		return v.Ahead
+	}
+	return v.Delay.Mean
+}
+
+// scale is how well what a measurement tells is known to be as usual: until
+// enough intervals tell how means vary, no better than its packets do.
 func (s *Station) scale(v *value, b baseline) float64 {
-	if b.intervals < MinHistory {
+	chance := v.Error
+	if v.kind() == byReading {
+		chance = v.AheadError
+	} else if b.intervals < MinHistory {
 		b.spread = v.Delay.StdDev
 	}
-	return math.Hypot(math.Hypot(v.Error, b.spread), s.config.Wander/10)
+	return math.Hypot(math.Hypot(chance, b.spread), s.config.Wander/10)
 }
 
 // settle brings each segment's baseline, its usual delay without clocks, to an
@@ -295,25 +389,30 @@ func (s *Station) settle(interval uint64) {
 		if id.Internal() {
 			continue
 		}
-		if usual := s.past(g, interval+1); len(usual) > 0 {
-			mean, spread := middle(usual)
-			s.course.baseline[id] = baseline{mean, spread, len(usual)}
+		var bases [2]baseline
+		for kind, usual := range s.past(g, interval+1) {
+			if len(usual) > 0 {
+				mean, spread := middle(usual)
+				bases[kind] = baseline{mean, spread, len(usual)}
+			}
 		}
+		s.course.baseline[id] = bases
 	}
 }
 
-// past returns a segment's mean delays before an interval, clocks taken off.
-func (s *Station) past(g *segment, interval uint64) []float64 {
-	var means []float64
+// past returns what a segment told before an interval, clocks taken off, by
+// kind.
+func (s *Station) past(g *segment, interval uint64) [2][]float64 {
+	var told [2][]float64
 	for i := range g.values {
 		v := &g.values[i]
 		if v.known && !v.disputed && v.interval < interval && v.interval+uint64(s.config.History) >= interval {
 			if offset, ok := s.course.between(g.id, v.interval); ok {
-				means = append(means, v.Delay.Mean-offset)
+				told[v.kind()] = append(told[v.kind()], v.tells()-offset)
 			}
 		}
 	}
-	return means
+	return told
 }
 
 // between is by how much the clock at a segment's end was ahead of that at its

@@ -29,24 +29,29 @@
 // The station keeps the latest intervals of every segment. A path's mean is
 // the sum of its segments' means, and its variance of their variances if what
 // delays a packet on one segment does not delay it on another. Localise holds
-// each segment against its own history and names those whose excess is no
-// chance.
+// each segment against its own history, its mean and what bursts do not
+// explain of it, and names those whose excess is no chance. A queue that a
+// burst makes slow is named only if no burst before came near to it.
 //
 // # Clocks
 //
 // Inside a router there is one clock. Between routers there are two, and they
-// need not agree: the station solves for all clocks of the network together,
-// so that a clock that drifts or is set, and with it all segments that begin
-// or end there, is not taken for a slow segment. Where the way back is
-// measured, too, half of the difference is taken for the offset: a path's
-// absolute delay is certain within half of its round trip ([PathResult]'s
-// Clock), and its changes are much better known than that.
+// need not agree. Where packets pass both ways the two monitors read each
+// other's clocks from their synopses, by a [clock.Tracker], and send that along
+// ([Measurement.SetClock]). For segments without a reading the station solves
+// for all clocks of the network together, so that a clock that drifts or is
+// set, and with it all segments that begin or end there, is not taken for a
+// slow segment. That is good to about what delays around it vary by, and a
+// reading to a few nanoseconds.
+//
+// A path's absolute delay is certain within its round trip ([PathResult]'s
+// Certain); its changes are much better known than that.
 //
 // # What it cannot tell
 //
-// A fault that was there before the history began is usual. A change of both
-// directions of all segments around a router, by opposite amounts, is its
-// clock. Of a virtual link, which passes routers that do not measure, only the
+// A fault that was there before the history began is usual, and so becomes one
+// that has lasted for half of the history. A change of both directions of all
+// segments around a router, by opposite amounts, is its clock. Of a virtual link, which passes routers that do not measure, only the
 // whole is known. Paths that routing does not take are not measured.
 //
 // # Symbols

@@ -31,6 +31,10 @@ type Suspect struct {
 	// Sure is 1 less the probability that a path whose segments all are as
 	// ever shows as great an excess in any of them.
 	Sure float64
+
+	// Since is the interval from which on it has been so. What lasts for half
+	// of the intervals kept becomes usual.
+	Since uint64
 }
 
 // A Verdict says what makes a path slow or lossy.
@@ -39,7 +43,8 @@ type Verdict struct {
 	Broken bool // the target is not kept
 
 	// Suspects are the segments that took longer or lost more than usual, so
-	// that it is no chance (Sure of at least 0.99), the greatest share first.
+	// that it is no chance (Sure of at least 0.99), and that are a part of the
+	// explanation (Share of at least 0.05), the greatest share first.
 	Suspects []Suspect
 
 	// Unknown are the segments without a measurement, or without the history
@@ -52,8 +57,11 @@ type Verdict struct {
 // can be suspected.
 const MinHistory = 8
 
-// sure is how sure a suspect must be.
-const sure = 0.99
+// sure is how sure a suspect must be, and part the least share that it has.
+const (
+	sure = 0.99
+	part = 0.05
+)
 
 // Localise compares every segment of a path in an interval with its own
 // history, clocks taken off, and names those that explain it if the path
@@ -75,13 +83,13 @@ func (s *Station) Localise(path []Router, class int, interval uint64, target Tar
 			v.Unknown = append(v.Unknown, id)
 			continue
 		}
-		suspect := s.compare(at, history, interval, 2*len(r.Segments))
+		suspect := s.compare(at, history, interval, 3*len(r.Segments))
 		slow, lossy = append(slow, suspect[0]), append(lossy, suspect[1])
 	}
 	share(slow, func(p *Suspect) float64 { return p.Excess })
 	share(lossy, func(p *Suspect) float64 { return p.ExcessLoss })
 	for _, p := range slices.Concat(slow, lossy) {
-		if p.Sure >= sure {
+		if p.Sure >= sure && p.Share >= part {
 			v.Suspects = append(v.Suspects, p)
 		}
 	}
@@ -89,7 +97,8 @@ func (s *Station) Localise(path []Router, class int, interval uint64, target Tar
 	return v, nil
 }
 
-// history returns the measurements of a segment before an interval.
+// history returns the measurements of a segment before an interval, the latest
+// first.
 func (s *Station) history(id SegmentID, interval uint64) []*value {
 	var all []*value
 	for k := uint64(1); k < uint64(s.config.History) && k <= interval; k++ {
@@ -103,28 +112,117 @@ func (s *Station) history(id SegmentID, interval uint64) []*value {
 // compare holds a measurement against those before: its delay and its loss.
 // comparisons is how many are made together.
 func (s *Station) compare(at *value, history []*value, interval uint64, comparisons int) [2]Suspect {
-	id := at.Segment
-	var means, losses []float64
-	for _, v := range history {
-		if offset, ok := s.course.between(id, v.interval); ok {
-			means = append(means, v.Delay.Mean-offset)
+	slow, lossy := Suspect{Segment: at.Segment, Since: interval}, Suspect{Segment: at.Segment, Since: interval}
+	if d := s.delays(at, history, interval); len(d.means) >= MinHistory {
+		lasted := lasting(d.mean, d.means)
+		if lasted > 0 {
+			slow.Since = d.intervals[lasted-1]
 		}
-		losses = append(losses, v.lossRate())
-	}
-	offset, _ := s.course.between(id, interval)
-	slow, lossy := Suspect{Segment: id}, Suspect{Segment: id}
-	if len(means) >= MinHistory {
-		floor := at.Error
-		if !id.Internal() {
-			floor = math.Hypot(floor, s.config.Wander)
+		means, deviations := d.means[lasted:], d.deviations[lasted:]
+		slow.Usual, slow.Excess, slow.Sure = excess(d.mean, means, d.floor, bursts, comparisons)
+		rest, past := beyondBursts(d.mean, at.Delay.StdDev, means, deviations)
+		if _, _, confident := excess(rest, past, d.floor, steady, comparisons); slow.Excess > 0 {
+			slow.Sure = max(slow.Sure, confident)
 		}
-		slow.Usual, slow.Excess, slow.Sure = excess(at.Delay.Mean-offset, means, floor, comparisons)
 	}
 	if at.Sent > 0 {
+		var losses []float64
+		for _, v := range history {
+			losses = append(losses, v.lossRate())
+		}
+		lasted := lasting(at.lossRate(), losses)
+		if lasted > 0 {
+			lossy.Since = history[lasted-1].interval
+		}
 		rate := (float64(at.Lost) + 1) / (float64(at.Sent) + 2)
-		lossy.UsualLoss, lossy.ExcessLoss, lossy.Sure = excess(at.lossRate(), losses, math.Sqrt(rate*(1-rate)/float64(at.Sent)), comparisons)
+		floor := math.Sqrt(rate * (1 - rate) / float64(at.Sent))
+		lossy.UsualLoss, lossy.ExcessLoss, lossy.Sure = excess(at.lossRate(), losses[lasted:], floor, bursts, comparisons)
 	}
 	return [2]Suspect{slow, lossy}
+}
+
+// lasting is how many of past values, the latest first, are of the same
+// trouble as x: they are nearer to it than to what is usual. They are no
+// measure of what is usual, as long as enough others are.
+func lasting(x float64, past []float64) int {
+	usual := median(slices.Clone(past))
+	count := 0
+	for x > usual && count < len(past)-MinHistory && past[count] > (x+usual)/2 {
+		count++
+	}
+	return count
+}
+
+// Delays are a segment's mean delay with clocks taken off, and past ones with
+// the deviations beside them. floor is the least standard error of any.
+type delays struct {
+	mean, floor       float64
+	means, deviations []float64 // the latest first
+	intervals         []uint64
+}
+
+func (d *delays) add(v *value, offset float64) {
+	d.means = append(d.means, v.Delay.Mean-offset)
+	d.deviations = append(d.deviations, v.Delay.StdDev)
+	d.intervals = append(d.intervals, v.interval)
+}
+
+// delays takes the clocks off by the monitors' own readings where these, and
+// enough before them, are known, and otherwise by what all segments told.
+func (s *Station) delays(at *value, history []*value, interval uint64) delays {
+	if at.kind() == byReading {
+		d := delays{mean: at.Delay.Mean - at.Ahead, floor: math.Hypot(at.Error, at.AheadError)}
+		for _, v := range history {
+			if v.kind() == byReading {
+				d.add(v, v.Ahead)
+			}
+		}
+		if len(d.means) >= MinHistory {
+			return d
+		}
+	}
+	id := at.Segment
+	offset, _ := s.course.between(id, interval)
+	d := delays{mean: at.Delay.Mean - offset, floor: at.Error}
+	if !id.Internal() {
+		d.floor = math.Hypot(d.floor, s.config.Wander)
+	}
+	for _, v := range history {
+		if offset, ok := s.course.between(id, v.interval); ok {
+			d.add(v, offset)
+		}
+	}
+	return d
+}
+
+// beyondBursts returns of a mean delay, and of past ones, what the deviation
+// beside it does not explain. When a queue is busier its delays are longer and
+// vary more, in a proportion that hardly changes, so that the rest varies far
+// less than the means do. A router that became slower delays all packets
+// alike. The line is that of least absolute residuals through the medians.
+func beyondBursts(mean, deviation float64, means, deviations []float64) (rest float64, past []float64) {
+	centre, middle := median(slices.Clone(means)), median(slices.Clone(deviations))
+	type step struct{ slope, weight float64 }
+	var steps []step
+	total := 0.0
+	for i, d := range deviations {
+		if weight := math.Abs(d - middle); weight > 0 {
+			steps = append(steps, step{max(0, (means[i]-centre)/(d-middle)), weight})
+			total += weight
+		}
+	}
+	slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.slope, b.slope) })
+	slope, sum := 0.0, 0.0
+	for _, step := range steps {
+		if slope = step.slope; sum+step.weight >= total/2 {
+			break
+		}
+		sum += step.weight
+	}
+	for i, d := range deviations {
+		past = append(past, means[i]-slope*d)
+	}
+	return mean - slope*deviation, past
 }
 
 func (v *value) lossRate() float64 {
@@ -134,19 +232,44 @@ func (v *value) lossRate() float64 {
 	return float64(v.Lost) / float64(v.Sent)
 }
 
+// How fast it gets less likely that a value exceeds all past ones by more and
+// more: with the square of the distance from what is usual where bursts on all
+// scales of time make it vary, and with its fourth power in what bursts do not
+// explain.
+const (
+	bursts = 2
+	steady = 4
+)
+
 // excess tells by how much x is above the usual of past values, their median,
 // and how sure it is that any of so many comparisons would not be so by chance:
 // by Student's distribution, since the spread, from the median of absolute
-// deviations, is an estimate too; it is worth some third of the values.
-func excess(x float64, past []float64, floor float64, comparisons int) (usual, above, confident float64) {
+// deviations, is an estimate too, worth some third of the values; and by how
+// far above the usual past values got.
+func excess(x float64, past []float64, floor, decay float64, comparisons int) (usual, above, confident float64) {
 	n := float64(len(past))
+	past = slices.Clone(past)
 	usual, spread := middle(past)
 	spread = math.Hypot(spread*math.Sqrt(1+1/n), floor)
 	above = x - usual
 	if above <= 0 || spread == 0 {
 		return usual, max(above, 0), 0
 	}
-	return usual, above, 1 - min(1, float64(comparisons)*tail(above/spread, max(1, math.Floor(n/3))))
+	chance := max(tail(above/spread, max(1, math.Floor(n/3))), rare(x, usual, past, decay))
+	return usual, above, 1 - min(1, float64(comparisons)*chance)
+}
+
+// rare is how likely it is that a value exceeds x, by past ones in order: the
+// share that did and, where none did, by how far the greatest was from that.
+func rare(x, usual float64, past []float64, decay float64) float64 {
+	exceed := len(past)
+	for exceed > 0 && past[exceed-1] >= x {
+		exceed--
+	}
+	if more := len(past) - exceed; more > 0 {
+		return float64(more+1) / float64(len(past)+1)
+	}
+	return math.Pow((past[exceed-1]-usual)/(x-usual), decay) / float64(len(past)+1)
 }
 
 // tail is the probability that Student's distribution exceeds t.

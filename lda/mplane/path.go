@@ -15,28 +15,33 @@ type PathResult struct {
 	estimate.Delay
 
 	// Error is the standard error of the mean from the segments' samples.
-	// Clock is by how much the clocks at the path's ends may be off besides,
-	// either way: half of the round trip, where the way back is measured too;
-	// infinite where it is not. Clocks in between do not matter: what one
-	// segment gains by them the next one loses.
-	Error, Clock float64
+	Error float64
+
+	// Certain holds what the samples' mean is whatever clocks show: between
+	// routers no delay is below nothing, nor above the round trip, which no
+	// clock changes. It has no upper end where the way back is not measured.
+	// Only the clocks at the path's two ends matter: what one segment gains by
+	// those in between, the next one loses.
+	Certain estimate.Interval
 
 	// Loss is the share of packets lost on the way: 1 − Π(1 − loss).
 	Loss float64
 
 	Segments []SegmentID // of the path, in order
 	Missing  []SegmentID // those of them of which nothing is known: the rest speaks of a part only
+
+	roundError float64 // standard error of Certain's ends
 }
 
 // MeanInterval is an interval that holds the mean delay with at least the
-// given confidence: of samples, by the normal distribution, and of clocks, for
-// certain.
+// given confidence: Certain for the clocks, and the samples' error there and
+// back, by the normal distribution.
 func (r PathResult) MeanInterval(confidence float64) estimate.Interval {
-	half := r.Clock
-	if r.Error > 0 {
-		half += r.Error * estimate.NormalQuantile((1+confidence)/2)
+	chance := 0.0
+	if r.roundError > 0 {
+		chance = r.roundError * estimate.NormalQuantile((1+confidence)/2)
 	}
-	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
+	return estimate.Interval{Low: r.Certain.Low - chance, High: r.Certain.High + chance, Confidence: confidence}
 }
 
 // Path puts together what is known of a path's delay in an interval, for
@@ -55,22 +60,19 @@ func (s *Station) path(path []Router, class int, interval uint64) (PathResult, e
 		return PathResult{}, err
 	}
 	s.follow(interval)
-	r := PathResult{Segments: ids}
-	var variance, errors, round, kept float64 = 0, 0, 0, 1
+	r := PathResult{Segments: ids, Certain: estimate.Interval{Confidence: 1}}
+	kept := 1.0
 	for _, id := range ids {
 		v := s.segments[id].at(interval)
 		if v == nil {
 			r.Missing = append(r.Missing, id)
 			continue
 		}
-		offset, solved := s.course.between(id, interval)
-		if !solved {
-			round = math.Inf(1)
-		}
+		offset, _ := s.course.between(id, interval)
 		r.Mean += v.Delay.Mean - offset
-		variance += v.Delay.StdDev * v.Delay.StdDev
-		errors += v.Error * v.Error
-		round += s.roundTrip(id, v, interval)
+		r.StdDev = math.Hypot(r.StdDev, v.Delay.StdDev)
+		r.Error = math.Hypot(r.Error, v.Error)
+		s.certain(&r, v, interval)
 		if v.Sent > 0 {
 			kept *= 1 - float64(v.Lost)/float64(v.Sent)
 		}
@@ -78,7 +80,8 @@ func (s *Station) path(path []Router, class int, interval uint64) (PathResult, e
 			r.N = v.Delay.N
 		}
 	}
-	r.StdDev, r.Error, r.Clock, r.Loss = math.Sqrt(variance), math.Sqrt(errors), round/2, 1-kept
+	r.Loss = 1 - kept
+	r.Mean = min(max(r.Mean, r.Certain.Low), r.Certain.High)
 	if len(r.Missing) > 0 {
 		return r, fmt.Errorf("mplane: %w: %d of %d segments of the path in interval %d", estimate.ErrNoSamples, len(r.Missing), len(ids),
 			interval)
@@ -86,15 +89,18 @@ func (s *Station) path(path []Router, class int, interval uint64) (PathResult, e
 	return r, nil
 }
 
-// roundTrip is how long a segment there and back takes, which no clock
-// changes. Inside a router there is one clock, and nothing to be unsure of.
-func (s *Station) roundTrip(id SegmentID, v *value, interval uint64) float64 {
-	if id.Internal() {
-		return 0
+// certain adds a segment to what is certain of a path. Inside a router there
+// is one clock, and nothing to be unsure of.
+func (s *Station) certain(r *PathResult, v *value, interval uint64) {
+	chance := v.Error
+	if v.Segment.Internal() {
+		r.Certain.Low += v.Delay.Mean
+		r.Certain.High += v.Delay.Mean
+	} else if back := s.opposite(v.Segment).at(interval); back != nil {
+		r.Certain.High += max(v.Delay.Mean+back.Delay.Mean, 0)
+		chance = math.Hypot(chance, back.Error)
+	} else {
+		r.Certain.High = math.Inf(1)
 	}
-	back := s.opposite(id).at(interval)
-	if back == nil {
-		return math.Inf(1)
-	}
-	return max(v.Delay.Mean+back.Delay.Mean, 0)
+	r.roundError = math.Hypot(r.roundError, chance)
 }

@@ -176,9 +176,9 @@ func (p *Plan) probed(id SegmentID) (Segment, bool) {
 	return set[at], true
 }
 
-// opposite returns the segment along the same routers the other way, if the
+// Opposite returns the segment along the same routers the other way, if the
 // plan has it.
-func (p *Plan) opposite(id SegmentID) (SegmentID, bool) {
+func (p *Plan) Opposite(id SegmentID) (SegmentID, bool) {
 	s, ok := p.probed(id)
 	if !ok {
 		return id, false

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
@@ -20,6 +21,24 @@ type Measurement struct {
 	// [lda.Result] the half width of its MeanInterval over the quantile of
 	// that confidence.
 	Error float64
+
+	// Ahead is how far the clock at the segment's end is ahead of that at its
+	// beginning, in nanoseconds, where the two monitors follow each other's
+	// clocks, and AheadError the standard error of that. SetClock sets them.
+	// Both are 0 where nothing is known, and inside a router.
+	Ahead, AheadError float64
+}
+
+// SetClock takes a reading of the clock at the segment's end by the one at its
+// beginning: see [clock.Tracker]. With it a slow segment and a clock that was
+// set are told apart by what the reading is sure of; without, by what all
+// segments around say. How differently long the two directions are does not
+// matter, since it is so in every interval: let [clock.Config.Asymmetry] be 0.
+func (m *Measurement) SetClock(r clock.Reading) {
+	const widths = 4 // of the standard error: from end to end of Likely
+	if width := r.Likely.High - r.Likely.Low; !math.IsNaN(width) && !math.IsInf(width, 0) {
+		m.Ahead, m.AheadError = r.Offset, max(width/widths, 1)
+	}
 }
 
 // check says what is wrong with a measurement.
@@ -34,6 +53,10 @@ func (m *Measurement) check() error {
 		return invalid("Delay.StdDev", m.Delay.StdDev, "a finite number, at least 0")
 	case !finite(m.Error) || m.Error < 0:
 		return invalid("Error", m.Error, "a finite number, at least 0")
+	case !finite(m.AheadError) || m.AheadError < 0:
+		return invalid("AheadError", m.AheadError, "a finite number, at least 0")
+	case !finite(m.Ahead) || m.AheadError == 0 && m.Ahead != 0:
+		return invalid("Ahead", m.Ahead, "a finite number, and 0 if AheadError is")
 	}
 	return nil
 }
@@ -57,14 +80,15 @@ type Report struct {
 //	from, to, via, path, class         4 4 4 4 2
 //	sent, lost, packets in the mean    8 8 8
 //	mean, deviation, error             8 8 8, IEEE 754
+//	clock ahead, its error             8 8, IEEE 754
 //
 // There is no sequence number: a report says the same whenever it comes, and
 // whenever it comes again.
 const (
 	magic           = "HLMS"
-	version         = 1
+	version         = 2
 	reportHead      = 2*8 + 4 + 2
-	measurementSize = 4*4 + 2 + 6*8
+	measurementSize = 4*4 + 2 + 8*8
 	tagSize         = 16
 
 	// MaxMeasurements is how many measurements a report may hold: what fits a
@@ -107,7 +131,7 @@ func appendMeasurement(dst []byte, m *Measurement) []byte {
 	for _, v := range []uint64{m.Sent, m.Lost, m.Delay.N} {
 		dst = wire.AppendUint(dst, v, 8)
 	}
-	for _, x := range []float64{m.Delay.Mean, m.Delay.StdDev, m.Error} {
+	for _, x := range []float64{m.Delay.Mean, m.Delay.StdDev, m.Error, m.Ahead, m.AheadError} {
 		dst = wire.AppendUint(dst, math.Float64bits(x), 8)
 	}
 	return dst
@@ -161,8 +185,8 @@ func decodeMeasurement(b *wire.Reader) Measurement {
 		From: Router(b.Uint32()), To: Router(b.Uint32()), Via: Router(b.Uint32()), Path: b.Uint32(), Class: b.Uint16(),
 	}}
 	m.Sent, m.Lost, m.Delay.N = b.Uint64(), b.Uint64(), b.Uint64()
-	m.Delay.Mean = math.Float64frombits(b.Uint64())
-	m.Delay.StdDev = math.Float64frombits(b.Uint64())
-	m.Error = math.Float64frombits(b.Uint64())
+	for _, x := range []*float64{&m.Delay.Mean, &m.Delay.StdDev, &m.Error, &m.Ahead, &m.AheadError} {
+		*x = math.Float64frombits(b.Uint64())
+	}
 	return m
 }

@@ -15,7 +15,8 @@ func someReport() Report {
 	return Report{Monitor: 3, Interval: 1_700_000_000, Network: 0x0123456789abcdef, Measurements: []Measurement{
 		{Segment: SegmentID{From: 1, To: 2, Via: 3, Class: 7}, Sent: 1000, Lost: 3,
 			Delay: estimate.Delay{Mean: 1234.5, StdDev: 67.25, N: 890}, Error: 2.5},
-		{Segment: SegmentID{From: 3, To: 5, Via: Outside, Path: 0xdeadbeef}, Sent: 10, Delay: estimate.Delay{Mean: -1e6, N: 10}},
+		{Segment: SegmentID{From: 3, To: 5, Via: Outside, Path: 0xdeadbeef}, Sent: 10,
+			Delay: estimate.Delay{Mean: -1e6, N: 10}, Ahead: -2e6, AheadError: 0.5},
 	}}
 }
 
@@ -25,11 +26,11 @@ func TestReportGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "484c4d53010123456789abcdef000000006553f100000000030002" +
+	const want = "484c4d53020123456789abcdef000000006553f100000000030002" +
 		"00000001000000020000000300000000000700000000000003e80000000000000003000000000000037a" +
-		"40934a00000000004050d000000000004004000000000000" +
+		"40934a00000000004050d000000000004004000000000000" + "00000000000000000000000000000000" +
 		"0000000300000005ffffffffdeadbeef0000000000000000000a0000000000000000000000000000000a" +
-		"c12e84800000000000000000000000000000000000000000"
+		"c12e84800000000000000000000000000000000000000000" + "c13e8480000000003fe0000000000000"
 	if got := hex.EncodeToString(data[:len(data)-tagSize-4]); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -86,6 +87,9 @@ func TestReportLimits(t *testing.T) {
 		"infinite mean":       {Delay: estimate.Delay{Mean: math.Inf(-1)}},
 		"negative deviation":  {Delay: estimate.Delay{StdDev: -1}},
 		"infinite error":      {Error: math.Inf(1)},
+		"clock without error": {Ahead: 1},
+		"no clock":            {Ahead: math.NaN(), AheadError: 1},
+		"negative error":      {AheadError: -1},
 	} {
 		if _, err := AppendReport(nil, Report{Measurements: []Measurement{m}}, nil); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: error %v", name, err)

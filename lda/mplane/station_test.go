@@ -131,7 +131,7 @@ func TestPathDelay(t *testing.T) {
 		kept *= 1 - float64(m.Lost)/float64(m.Sent)
 	}
 	if !got.MeanInterval(0.999).Contains(want) {
-		t.Errorf("mean %.0f ± %.0f ± %.0f, want %.0f", got.Mean, got.Error, got.Clock, want)
+		t.Errorf("mean %.0f ± %.0f, certain %v, want %.0f", got.Mean, got.Error, got.Certain, want)
 	}
 	// Both directions are alike within 20 µs each of three links, so half of
 	// the difference finds the offsets to about that.
@@ -353,7 +353,7 @@ func TestSolveClocks(t *testing.T) {
 		{0, 2, 5000, 1}, {2, 0, 0, 1}, // one direction of one link is slow
 		{0, 3, 0, 1}, {3, 0, 0, 1}, {3, 2, 0, 1}, {2, 3, 0, 1},
 	}
-	got := newClockSolver(edges, make([]float64, 4), 100).best()
+	got := newClockSolver(edges, make([]float64, 4), []float64{100, 100, 100, 100}).best()
 	for r, want := range []float64{0, 1000, 0, 0} {
 		if math.Abs(got[r]-got[0]-want) > 20 {
 			t.Errorf("the clock of %d is %.1f ahead, want %.0f", r, got[r]-got[0], want)
