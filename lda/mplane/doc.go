@@ -51,8 +51,9 @@
 //
 // A fault that was there before the history began is usual, and so becomes one
 // that has lasted for half of the history. A change of both directions of all
-// segments around a router, by opposite amounts, is its clock. Of a virtual link, which passes routers that do not measure, only the
-// whole is known. Paths that routing does not take are not measured.
+// segments around a router, by opposite amounts, is its clock. Of a virtual
+// link, which passes routers that do not measure, only the whole is known.
+// Paths that routing does not take are not measured.
 //
 // # Symbols
 //

@@ -28,6 +28,7 @@ type world struct {
 	slow          map[SegmentID]float64 // ns more
 	lossy         map[SegmentID]float64 // share of packets
 	dropReport    func(Report) bool
+	readings      bool // monitors read each other's clocks, to 1 µs
 }
 
 func newWorld(t *testing.T, p *Plan, seed uint64) *world {
@@ -97,6 +98,9 @@ func (w *world) measure(id SegmentID, interval uint64) Measurement {
 	}
 	m := Measurement{Segment: id, Sent: 10_000, Error: 0.02 * w.usual[id], Delay: estimate.Delay{StdDev: 0.5 * w.usual[id], N: 5000}}
 	m.Delay.Mean = mean + w.random.NormFloat64()*0.05*w.usual[id]
+	if w.readings && !id.Internal() {
+		m.Ahead, m.AheadError = w.ahead(id.To, interval)-w.ahead(id.From, interval)+1e3*w.random.NormFloat64(), 1e3
+	}
 	m.Lost = uint64(float64(m.Sent) * (0.002*w.random.Float64() + w.lossy[id]))
 	return m
 }

@@ -1,0 +1,142 @@
+package mplane
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
+)
+
+// A fault that lasts is named in every interval, with when it began, and what
+// it does to the history does not hide it.
+func TestLocaliseLasting(t *testing.T) {
+	n := toy(t)
+	path := routers(t, n, "A", "F", "C", "D")
+	w := newWorld(t, toyPlan(t, n), 3)
+	ids, err := w.plan.Along(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begins = 20
+	for interval := range uint64(begins + 10) {
+		if interval == begins {
+			w.slow[ids[1]] = 2 * w.usual[ids[1]]
+		}
+		w.report(interval)
+		if interval < begins {
+			continue
+		}
+		v, err := w.station.Localise(path, 0, interval, Target{Mean: 1})
+		if err != nil || len(v.Suspects) != 1 || v.Suspects[0].Segment != ids[1] || v.Suspects[0].Since != begins {
+			t.Errorf("interval %d: %+v, %v; want %+v since %d", interval, v.Suspects, err, ids[1], begins)
+		}
+	}
+}
+
+// Readings of clocks tell a segment that doubles from a clock that is set in
+// the same interval, at its end. Without them nothing can: the control.
+func TestLocaliseByReadings(t *testing.T) {
+	n := toy(t)
+	path := routers(t, n, "A", "F", "C", "D")
+	found := map[bool]int{}
+	const runs = 20
+	for _, readings := range []bool{true, false} {
+		for seed := range uint64(runs) {
+			w := newWorld(t, toyPlan(t, n), seed)
+			ids, err := w.plan.Along(path, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.readings = readings
+			fault := ids[2] // from F to C
+			for interval := range uint64(20) {
+				if interval == 19 {
+					w.slow[fault] = w.usual[fault]
+					w.offset[fault.To] -= w.usual[fault]
+				}
+				w.report(interval)
+			}
+			v, err := w.station.Localise(path, 0, 19, Target{Mean: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(v.Suspects) == 1 && v.Suspects[0].Segment == fault && math.Abs(v.Suspects[0].Excess/w.usual[fault]-1) < 0.3 {
+				found[readings]++
+			}
+		}
+	}
+	if found[true] != runs || found[false] > runs/2 {
+		t.Errorf("%d of %d found with readings, %d without", found[true], runs, found[false])
+	}
+}
+
+// Whatever clocks do not show, and however many reports of the first intervals
+// are lost, what is certain of a path holds its delay.
+func TestPathCertain(t *testing.T) {
+	n := toy(t)
+	path := routers(t, n, "A", "F", "C", "D")
+	for seed := range uint64(30) {
+		w := newWorld(t, toyPlan(t, n), seed)
+		w.dropReport = func(r Report) bool { return r.Interval < 3 && w.random.IntN(2) == 0 }
+		for interval := range uint64(12) {
+			w.report(interval)
+			got, err := w.station.Path(path, 0, interval)
+			if err != nil {
+				continue // a segment is missing
+			}
+			want := 0.0
+			for _, id := range got.Segments {
+				want += w.truth(id)
+			}
+			if held := got.MeanInterval(0.999); !held.Contains(want) || !held.Contains(got.Mean) || !math.IsInf(got.Certain.High, 1) && got.Certain.High > 3*want {
+				t.Errorf("seed %d, interval %d: mean %.0f, %v, want %.0f", seed, interval, got.Mean, held, want)
+			}
+		}
+	}
+}
+
+// Bursts make a mean that has been seen before no news, nor one that the
+// deviation beside it explains; packets that are all later are.
+func TestExcess(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var means, deviations []float64
+	for range 40 { // a queue that is busy now and then: the mean is the deviation, about
+		busy := 10_000 / math.Pow(1-random.Float64(), 1/1.5)
+		means, deviations = append(means, 1e6+busy*(1+0.05*random.NormFloat64())), append(deviations, busy)
+	}
+	sureOf := func(mean, deviation float64) (burst, beyond float64) {
+		_, _, burst = excess(mean, means, 100, bursts, 15)
+		rest, past := beyondBursts(mean, deviation, means, deviations)
+		_, _, beyond = excess(rest, past, 100, steady, 15)
+		return burst, beyond
+	}
+	for _, c := range []struct {
+		name            string
+		mean, deviation float64
+		sure            bool
+	}{
+		{"usual", 1e6 + 12_000, 12_000, false},
+		{"a burst", 1e6 + 100_000, 100_000, false},
+		{"all packets later", 1e6 + 12_000 + 60_000, 12_000, true},
+		{"far beyond any burst", 1e6 + 1e8, 1e8, true},
+	} {
+		if burst, beyond := sureOf(c.mean, c.deviation); max(burst, beyond) >= sure != c.sure {
+			t.Errorf("%s: sure %.4f by the mean, %.4f beyond bursts", c.name, burst, beyond)
+		}
+	}
+}
+
+// What a tracker cannot tell is no reading.
+func TestSetClock(t *testing.T) {
+	var m Measurement
+	m.SetClock(clock.Reading{Offset: 5, Likely: estimate.Interval{Low: math.Inf(-1), High: math.Inf(1)}})
+	if m.Ahead != 0 || m.AheadError != 0 {
+		t.Errorf("%+v of an interval without ends", m)
+	}
+	m.SetClock(clock.Reading{Offset: 5, Likely: estimate.Interval{Low: -35, High: 45}})
+	if m.Ahead != 5 || m.AheadError != 20 {
+		t.Errorf("%+v, want 5 ± 20", m)
+	}
+}
