@@ -12,37 +12,38 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// A Config says how a [Point] measures. The zero value is a good one, but for
-// the Key: whoever can reach a point without one can read it and answer in its
-// place. Points that are compared need equal Key, Cut and Cells.
+// A Config says how a [Point] measures. The zero value is good except for the
+// Key: without a Key, anyone who can reach a point can read it and answer in
+// its place. Points that are compared need the same Key, Cut and Cells.
 type Config struct {
-	// Key is the secret that the points share, of any length: packets are
-	// hashed and records are signed with what is derived from it. It never
-	// travels. A random one of 16 bytes or more cannot be guessed.
+	// Key is the secret that the points share, of any length. Packets are hashed
+	// and records are signed with what is derived from it; the Key itself never
+	// travels. Use 16 random bytes or more, which cannot be guessed.
 	Key string
 
-	// Name is what reports call this point: at most 255 bytes.
+	// Name is what reports call this point, at most 255 bytes.
 	Name string
 
-	// Cut is how often what was counted is cut off and kept for followers to
-	// fetch: 1 ms to an hour, or 0 for 100 ms. Cuts are aligned to the wall
-	// clock. Shorter ones lose less to each lost packet, and cost more to send.
+	// Cut is how often the point cuts off what it counted and keeps it for
+	// followers to fetch: 1 ms to an hour, or 0 for 100 ms. Cuts are aligned to
+	// the wall clock. With shorter cuts a lost packet spoils less, and there is
+	// more to send.
 	Cut time.Duration
 
-	// Report is how long the intervals are that are reported: a multiple of
-	// Cut, or 0 for ten cuts.
+	// Report is the length of the intervals of reports: a multiple of Cut, or 0
+	// for ten cuts.
 	Report time.Duration
 
-	// Cells are the sizes of the counters, or the zero value for
-	// [lda.DefaultConfig]. The identity in it is set by the Key.
+	// Cells are the sizes of the counters; the zero value stands for
+	// [lda.DefaultConfig]. The Key sets their Identity.
 	Cells lda.Config
 
-	// Flows is how many flows there are at most to tell apart in an interval of
-	// Report, up to a million, or 0 for none: each costs 128 bytes a direction
-	// and shard, and 5 KB a direction where reports are made.
+	// Flows is the greatest number of flows to tell apart in a report, up to a
+	// million, or 0 for none. Each costs 128 bytes per direction and shard, and 5
+	// KB per direction at the point that makes reports.
 	Flows int
 
-	// History is how many bytes of cuts are kept for followers that come late:
+	// History is the number of bytes of cuts to keep for followers that come late:
 	// 4 KiB to 1 GiB, or 0 for 4 MiB.
 	History int
 }
@@ -91,9 +92,9 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// MemorySize is how many bytes a point takes at most: counters for both
-// directions, twice for every shard and once more, logs of what passed, and
-// the history of cuts.
+// MemorySize returns the greatest number of bytes that a point takes: counters
+// for both directions, twice for every shard and once more, logs of what
+// passed, and the history of cuts.
 func (c Config) MemorySize() int {
 	c = c.withDefaults()
 	cells, flows := c.lda(), c.lds()

@@ -33,10 +33,10 @@ const (
 	keptReplies = 16
 )
 
-// ServePacket answers the followers that send datagrams, until the connection
-// is closed. Datagrams that are not signed requests are dropped. A reply goes
-// to whoever a request seems to come from, and is longer than it: who can read
-// and replay requests can have replies sent elsewhere.
+// ServePacket answers followers that send datagrams, until the connection is
+// closed. It drops datagrams that are not signed requests. A reply goes to the
+// address that the request seems to come from, and is longer than the request,
+// so someone who can read and replay requests can have replies sent elsewhere.
 func (p *Point) ServePacket(conn net.PacketConn) error {
 	buffer := make([]byte, maxRequest)
 	var kept [keptReplies]struct {
@@ -85,7 +85,7 @@ func cutUp(reply []byte, nonce [nonceSize]byte) (pieces [][]byte) {
 }
 
 // Datagrams exchanges over a connected socket with a point's
-// [Point.ServePacket]. It asks again where nothing comes, until the context is
+// [Point.ServePacket]. It repeats a request without reply until the context is
 // done.
 func Datagrams(conn net.Conn) Exchange {
 	return func(ctx context.Context, request []byte) ([]byte, error) {

@@ -8,17 +8,18 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Direction is one way through a [Point]. Its methods say that a packet, or
-// a message, passed the point that way. They are for any number of goroutines
-// at once, allocate nothing, and cost some 15 ns beside the reading of the
-// clock (BenchmarkPassed). None of them waits for whoever reads the point.
+// A Direction is one way through a [Point]. Its methods say that a packet or a
+// message passed the point that way. They are safe for concurrent use, allocate
+// nothing, and cost some 15 ns besides reading the clock (BenchmarkPassed).
+// They never wait for those who read the point.
 //
 // # What makes a good id
 //
 // An id is any bytes that are the same at both points and seldom used twice: a
 // trace or request id, a message id, a topic with partition and offset, a
-// sequence number together with who counts. []byte(s) of a string costs
-// nothing here. Ids need not be random: they are hashed with the key.
+// sequence number together with the name of what it counts. []byte(s) of a
+// string costs nothing here. Ids need not be random; they are hashed with the
+// key.
 //
 //   - A message that is sent again is another passage: give it another id (id
 //     and attempt), or report it once. Two passages of one id at one point and
@@ -54,7 +55,7 @@ func (d *Direction) Passed(id []byte) {
 	d.pool.Put(h)
 }
 
-// PassedNumber is Passed for an id that is a number: the same as its eight
+// PassedNumber is Passed for an id that is a number. It stands for its eight
 // bytes, little-endian.
 func (d *Direction) PassedNumber(id uint64) {
 	h := d.pool.Get().(*handle)
@@ -62,18 +63,18 @@ func (d *Direction) PassedNumber(id uint64) {
 	d.pool.Put(h)
 }
 
-// PassedIn is Passed for a message of a flow, as [Point.Flow] names it:
-// whatever delays are to be told apart by, such as a connection, a customer, a
-// topic. It counts among all messages too.
+// PassedIn is Passed for a message of a flow, as [Point.Flow] names it: a
+// connection, a customer, a topic, or whatever else you want to tell delays
+// apart by. The message also counts among all messages.
 func (d *Direction) PassedIn(flow hashing.Flow, id []byte) {
 	h := d.pool.Get().(*handle)
 	h.log.append(entry{time: d.clock.now(), packet: hashing.Digest(d.seed, id), flow: flow})
 	d.pool.Put(h)
 }
 
-// Record says that packets passed at a time that is known, as from a network
-// card's time stamps, all of them together. [Point.Packet] and [hashing.Frame]
-// tell who they are. The time is taken as wall-clock time.
+// Record says that packets passed together at a known time, such as a network
+// card's time stamp. [Point.Packet] and [hashing.Frame] identify packets. The
+// time is wall-clock time.
 func (d *Direction) Record(at time.Time, packets ...hashing.Packet) {
 	d.RecordIn(0, at, packets...)
 }

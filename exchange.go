@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// ErrForged: bytes were not signed with this point's Key, or were changed on
-// the way, or answer another request.
+// ErrForged says that bytes were not signed with this point's Key, were changed
+// on the way, or answer another request.
 var ErrForged = errors.New("not signed with this point's Key")
 
 // A follower asks a point for the cuts after those that it has, and the point
@@ -61,8 +61,8 @@ type reply struct {
 }
 
 // Answer answers the request of a follower, however it came here. The reply
-// tells it what passed since; it is up to a megabyte long. The error wraps
-// [ErrForged], [estimate.ErrMismatch] or [estimate.ErrEncoding].
+// says what passed since the last one; it takes up to a megabyte. The error
+// wraps [ErrForged], [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (p *Point) Answer(request []byte) ([]byte, error) {
 	reply, _, err := p.answer(request, maxReply)
 	return reply, err
@@ -126,5 +126,6 @@ func (s *sealer) reply(q request, data []byte) (reply, error) {
 	return p, nil
 }
 
-// ErrSilent: no word of the other point for a whole interval.
+// ErrSilent says that nothing was heard from the other point for a whole
+// interval.
 var ErrSilent = errors.New("the other point is silent")

@@ -19,8 +19,8 @@ type FlowDelay struct {
 	Lost   uint64       // at most how many of them were lost
 	Share  float64      // which part of its packets the answer rests on
 
-	// MeanInterval95 holds the mean of all its packets in 95 of 100 reports,
-	// but for what the clocks add.
+	// MeanInterval95 holds the mean of all its packets in 95 of 100 reports, apart
+	// from what the clocks add.
 	MeanInterval95 estimate.Interval
 }
 

@@ -12,15 +12,15 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// An Exchange brings a request to another point's [Point.Answer] and returns
-// the reply: over HTTP ([HTTP]), a connection ([Conn]), datagrams
-// ([Datagrams]), or whatever bus there is.
+// An Exchange carries a request to another point's [Point.Answer] and returns
+// the reply: over HTTP ([HTTP]), a connection ([Conn]), datagrams ([Datagrams])
+// or any bus.
 type Exchange func(ctx context.Context, request []byte) (reply []byte, err error)
 
-// Follow compares this point with another one, of which p.ServeHTTP is at the
-// URL, and yields a report for each interval: of packets that passed there
-// first and then here, and of those that came back. It goes on until the
-// context is done, whatever happens to the other point; reports say so.
+// Follow compares this point with the one whose ServeHTTP is at the URL. It
+// yields a report for each interval, of packets that passed there first and
+// then here, and of those that came back. Whatever happens to the other point,
+// it continues until the context is done; reports say what is wrong.
 func (p *Point) Follow(ctx context.Context, url string) iter.Seq[Report] {
 	return p.FollowOver(ctx, HTTP(nil, url))
 }

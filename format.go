@@ -11,7 +11,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// String is the report in one line:
+// String formats the report in one line:
 //
 //	a → b  39.14 ms (38.92 ms to 39.40 ms), deviation 27.75 ms, p50 31.20 ms, p90 75.31 ms, sent 7830, lost 370 (4.73 %); clocks: not known
 func (r Report) String() string {
@@ -37,7 +37,7 @@ func name(s string) string {
 	return s
 }
 
-// String is the delay in one line, the mean with its 95 % interval.
+// String formats the delay in one line, with the mean and its 95 % interval.
 func (d Delay) String() string {
 	var b strings.Builder
 	if d.Err != nil {
@@ -58,7 +58,7 @@ func (d Delay) String() string {
 	return b.String()
 }
 
-// String is what is known of the clock, in short.
+// String says what is known of the clock, in a few words.
 func (c Clock) String() string {
 	if !c.Known {
 		if c.Apart.Abs() > 100*time.Millisecond {
@@ -71,7 +71,7 @@ func (c Clock) String() string {
 
 func half(i estimate.Interval) float64 { return (i.High - i.Low) / 2 }
 
-// Format writes nanoseconds with four digits and a unit, as "39.14 ms".
+// Format formats nanoseconds with four digits and a unit, as in "39.14 ms".
 func Format(ns float64) string {
 	switch {
 	case math.IsInf(ns, 1):
@@ -105,8 +105,8 @@ func digits(x float64) string {
 	return fmt.Sprintf("%.3f", x)
 }
 
-// LogValue makes a group of a report: what passed, the delays, and what is
-// wrong.
+// LogValue returns the report as a group of attributes: what passed, the
+// delays, and what is wrong.
 func (r Report) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("from", r.From), slog.String("to", r.To), slog.Time("start", r.Start),
@@ -125,7 +125,7 @@ func (r Report) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// LogValue makes a group of a delay.
+// LogValue returns the delay as a group of attributes.
 func (d Delay) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.Uint64("sent", d.Sent), slog.Uint64("received", d.Received), slog.Uint64("lost", d.Lost)}
 	if d.Err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // MarshalJSON encodes the whole report. Durations and delays are in
-// nanoseconds; errors are texts.
+// nanoseconds, and errors are text.
 func (r Report) MarshalJSON() ([]byte, error) {
 	type plain Report
 	return json.Marshal(struct {
@@ -17,8 +17,8 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	}{plain(r), text(r.Err)})
 }
 
-// UnmarshalJSON decodes what MarshalJSON made. Errors have their texts again,
-// and [errors.Is] knows those of this package.
+// UnmarshalJSON decodes what MarshalJSON encoded. Errors keep their text, and
+// [errors.Is] recognizes those of this package.
 func (r *Report) UnmarshalJSON(data []byte) error {
 	type plain Report
 	var j struct {
@@ -33,7 +33,7 @@ func (r *Report) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON encodes the whole delay, with its error as a text.
+// MarshalJSON encodes the whole delay, with its error as text.
 func (d Delay) MarshalJSON() ([]byte, error) {
 	type plain Delay
 	return json.Marshal(struct {
@@ -42,7 +42,7 @@ func (d Delay) MarshalJSON() ([]byte, error) {
 	}{plain(d), text(d.Err)})
 }
 
-// UnmarshalJSON decodes what MarshalJSON made.
+// UnmarshalJSON decodes what MarshalJSON encoded.
 func (d *Delay) UnmarshalJSON(data []byte) error {
 	type plain Delay
 	var j struct {

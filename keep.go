@@ -9,14 +9,14 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Keep puts what passes this way, flow by flow, into a store, where the delays
-// of any flow can be asked for months later: see package colate. The epochs of
-// the Config go there as they end, until the point is closed; the Config's
-// Identity is set by the point's Key. What the store does not take is lost, and
-// failed is told, from a goroutine of its own; it may be nil.
+// Keep puts what passes this way into a store, flow by flow, so that the delays
+// of any flow can be asked for months later; see package colate. Each epoch of
+// the Config goes there when it ends, until the point is closed. The point's
+// Key sets the Config's Identity. What the store refuses is lost; Keep then
+// calls failed, if it is not nil, from another goroutine.
 //
-// It is to be called before anything passes, once for a direction. The error
-// wraps [estimate.ErrConfig].
+// Call Keep before anything passes, and once per direction. The error wraps
+// [estimate.ErrConfig].
 func (d *Direction) Keep(store *colate.Store, c colate.Config, failed func(error)) error {
 	c.Identity = hashing.Fingerprint(d.seed)
 	rotation, err := colate.NewRotation(c)

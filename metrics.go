@@ -14,9 +14,9 @@ import (
 	"sync"
 )
 
-// Metrics keeps the latest report of each pair of points, and totals, for
+// Metrics keeps totals and the latest report of each pair of points for
 // monitoring: as a page for Prometheus ([Metrics.ServeHTTP]) and as an
-// [expvar.Var]. The zero value is ready.
+// [expvar.Var]. The zero value is ready to use.
 //
 //	var metrics hoplag.Metrics
 //	http.Handle("/metrics", &metrics)
@@ -42,7 +42,7 @@ type pathTotals struct {
 	delay                                 float64 // of those measured, seconds
 }
 
-// Add takes a report.
+// Add adds a report.
 func (m *Metrics) Add(r Report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,8 @@ func (m *Metrics) Add(r Report) {
 	}
 }
 
-// String is the latest reports as a JSON array, by the names of the points.
+// String returns the latest reports as a JSON array, ordered by the names of
+// the points.
 func (m *Metrics) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Records yields what passes the point, cut by cut, until the context is done
-// or the point is closed: signed records of one cut each, for whatever bus
-// carries them to a [Pair]. It begins with the present cut.
+// Records yields what passes the point as signed records of one cut each, for
+// any bus that carries them to a [Pair]. It begins with the present cut and
+// ends when the context is done or the point is closed.
 func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		p.mu.Lock()
@@ -41,10 +41,10 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 }
 
 // A Pair compares two points that are elsewhere, by the records that
-// [Point.Records] gives. Records of one point come in order; those that were
-// taken before, and those of sessions that ended, are passed over, so that
-// they may come again. It does not know a replay of records that it never saw:
-// where strangers can speak, use [Point.Follow].
+// [Point.Records] yields. Records of one point must come in order. A Pair skips
+// records that it has seen and records of sessions that ended, so they may come
+// again. It cannot tell that records it never saw are replayed; where strangers
+// can speak, use [Point.Follow].
 //
 // All methods are for any number of goroutines at once.
 type Pair struct {
@@ -68,16 +68,16 @@ func NewPair(c Config, from, to string) (*Pair, error) {
 	return p, nil
 }
 
-// Watch says of which flows to report, with Config.Flows.
+// Watch says which flows to report, if Config.Flows is set.
 func (p *Pair) Watch(flows ...hashing.Flow) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watched = flows
 }
 
-// At says what time it is, until it is said again, in place of the clock: for
-// records that a stream kept, when each of them came there. So the same records
-// give the same reports whenever they are read. It is not to go back.
+// At sets the time that the Pair uses instead of the clock. For records that a
+// stream kept, say when each of them arrived there; then the same records give
+// the same reports whenever they are read. Time must not go back.
 func (p *Pair) At(t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,9 +113,9 @@ func (p *Pair) take(point int, record []byte) error {
 	return nil
 }
 
-// Next returns the next report, if it is due: ask until there is none, after
-// every few records and now and then, as reports of points that are silent are
-// due by the time.
+// Next returns the next report, if one is due. Call it until there is none,
+// after every few records and now and then: reports of silent points become due
+// by time.
 func (p *Pair) Next() (Report, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

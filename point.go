@@ -9,10 +9,10 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Point is one place that packets, or messages, pass. Say so with
-// [Direction.Passed], whose method it has for packets on their way from the
-// first point to the last, and with Back.Passed for those on the way back.
-// Where both directions are reported, the clocks of two points need not agree.
+// A Point is a place that packets or messages pass. Its own method Passed is
+// for those on their way from the first point to the last, Back.Passed for
+// those on the way back; see [Direction]. If both directions are reported, the
+// points' clocks need not agree.
 //
 // All methods are for any number of goroutines at once.
 type Point struct {
@@ -38,8 +38,8 @@ type Point struct {
 	discard bool  // the present cut began before the session
 }
 
-// NewPoint returns a point that is at work, until [Point.Close]. The error
-// wraps [estimate.ErrConfig].
+// NewPoint returns a point that is at work until [Point.Close]. The error wraps
+// [estimate.ErrConfig].
 func NewPoint(c Config) (*Point, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func newPoint(c Config, clock *timeline) *Point {
 	return p
 }
 
-// Close ends the work of the point. Followers learn nothing more of it; what
-// passes is no longer counted.
+// Close stops the point. It no longer counts what passes, and followers learn
+// nothing more.
 func (p *Point) Close() error {
 	p.mu.Lock()
 	select {
@@ -86,17 +86,19 @@ func (p *Point) Close() error {
 	return nil
 }
 
-// Config returns the configuration of the point, zeros replaced.
+// Config returns the configuration of the point, with zeros replaced.
 func (p *Point) Config() Config { return p.config }
 
-// Seed is what the point hashes with, for [hashing.Frame.Digest],
-// [hashing.Tuple.Flow] and the like. It is a secret, as the Key is.
+// Seed returns the seed that the point hashes with, for [hashing.Frame.Digest],
+// [hashing.Tuple.Flow] and the like. Like the Key, it is a secret.
 func (p *Point) Seed() uint64 { return p.seed }
 
-// Packet is the identity of a message with this id, for [Direction.Record].
+// Packet returns the identity of the message with this id, for
+// [Direction.Record].
 func (p *Point) Packet(id []byte) hashing.Packet { return hashing.Digest(p.seed, id) }
 
-// Flow is the identity of a flow of this name, for [Direction.PassedIn].
+// Flow returns the identity of the flow with this name, for
+// [Direction.PassedIn].
 func (p *Point) Flow(name []byte) hashing.Flow {
 	return hashing.Flow(hashing.Digest(p.seed^flowSeed, name))
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// ErrIdle: no packet passed in the interval.
+// ErrIdle says that no packet passed in the interval.
 var ErrIdle = errors.New("no packets")
 
-// A Report says how packets got on between two points in one interval.
-// Intervals are reported in order and once each.
+// A Report says what happened to packets between two points in one interval.
+// Each interval is reported once, in order.
 type Report struct {
 	Number int64         // of the interval: Start in units of Length
 	Start  time.Time     // by the clock of the point that reports
@@ -26,68 +26,68 @@ type Report struct {
 	Back  Delay // of those that passed the second and then the first, as Back.Passed said
 	Clock Clock // of the first point, as the second one's clock sees it
 
-	// Begins tells that one of the points began anew in this interval: it was
-	// started, its clock was stepped, or it was out of reach for longer than
-	// its Config.History; or ten cuts before. What was on its way then is not
-	// counted, and Lost and Extra are 0 because they are not known.
+	// Begins says that a point began anew in this interval or up to ten cuts
+	// before: it was started, its clock was stepped, or it was out of reach for
+	// longer than its Config.History. What was on its way then is not counted.
+	// Lost and Extra are not known, and 0.
 	Begins bool
 
-	// Err tells that the interval could not be compared, or not wholly:
-	// [ErrSilent], or why the first point cannot be reached. The rest is of
-	// what could be compared; what comes late counts for a later interval.
+	// Err says why the interval could not be compared, or not completely:
+	// [ErrSilent], or why the first point cannot be reached. The rest of the
+	// report is of what could be compared; what comes late counts for a later
+	// interval.
 	Err error
 }
 
 // A Delay is the one-way delay of the packets of one direction. Numbers are in
-// nanoseconds; [Delay.MeanDuration] and the like have them as time.Duration.
+// nanoseconds; [Delay.MeanDuration] and similar methods return a time.Duration.
 type Delay struct {
-	// Result has the mean and the deviation of the delays of the packets that
-	// were received, and what passed: Sent and Received count what passed the
-	// point that comes first, and the other one, in the interval; packets on
-	// their way at its ends are in one of them only. Lost is how many were
-	// found missing in the interval: when others had overtaken them for sure,
-	// or eight cuts later. What is taken for lost and comes still is Extra,
-	// as duplicates are.
+	// Result has the mean and the deviation of the delays of the packets received.
+	// Sent and Received count what passed the first and the second point in the
+	// interval; packets on their way at its ends are in only one of them. Lost
+	// counts the packets found missing in the interval: once others have overtaken
+	// them for sure, or eight cuts later. A packet that was taken for lost and
+	// still comes is Extra, as duplicates are.
 	//
-	// Where Clock.Known, the clocks' difference has been taken off.
+	// If Clock.Known, delays are corrected for the clocks' difference.
 	lda.Result
 
-	// MeanInterval95 and DeviationInterval95 hold the mean and the deviation
-	// in at least 95 of 100 reports. What the clocks add is not in them.
-	// [Delay.MeanInterval] gives it for another confidence.
+	// MeanInterval95 and DeviationInterval95 hold the mean and the deviation in at
+	// least 95 of 100 reports, apart from what the clocks add.
+	// [Delay.MeanInterval] is for other confidences.
 	MeanInterval95, DeviationInterval95 estimate.Interval
 
-	// Edge is by how many nanoseconds the mean may be off because packets
-	// that were received close to an end of the interval may count in the one
-	// before or after. It is in the intervals.
+	// Edge is how many nanoseconds the mean may be off because packets received
+	// close to an end of the interval may count in its neighbour. The intervals
+	// include it.
 	Edge float64
 
-	// ClockInterval is where the mean is for sure, whatever the delays of the
-	// two directions, were it not for the sampling. It is empty where the
-	// clocks are not known.
+	// ClockInterval is where the clocks allow the mean to be, whatever the delays
+	// of the two directions, apart from sampling. It is empty if the clocks are
+	// not known.
 	ClockInterval estimate.Interval
 
 	Quantiles []lda.Quantile // of p50, p90 and p99, those that are known
 
-	// Flows are the delays of the flows that passed the second point, with
-	// Config.Flows, the slowest first; UnknownFlows is how many of them the
-	// counters do not tell from the rest.
+	// Flows are the delays of the flows that passed the second point, slowest
+	// first, if Config.Flows is set. UnknownFlows is the number of flows that the
+	// counters could not tell from the rest.
 	Flows        []FlowDelay `json:",omitempty"`
 	UnknownFlows int         `json:",omitempty"`
 
-	// Err is nil where there is a mean. Else it is [ErrIdle], wraps
+	// Err is nil if there is a mean. Otherwise it is [ErrIdle], wraps
 	// [estimate.ErrNoSamples], or says what is wrong.
 	Err error
 }
 
-// MeanDuration is the mean.
+// MeanDuration returns the mean.
 func (d *Delay) MeanDuration() time.Duration { return duration(d.Mean) }
 
-// StdDevDuration is the standard deviation.
+// StdDevDuration returns the standard deviation.
 func (d *Delay) StdDevDuration() time.Duration { return duration(d.StdDev) }
 
-// MeanInterval is the interval of the mean, of [lda.Result.MeanInterval] and
-// for what crossed the ends of the interval.
+// MeanInterval returns [lda.Result.MeanInterval], widened for packets that
+// crossed the ends of the interval.
 func (d *Delay) MeanInterval(confidence float64) estimate.Interval {
 	i := d.Result.MeanInterval(confidence)
 	i.Low -= d.Edge
@@ -95,7 +95,7 @@ func (d *Delay) MeanInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// Quantile returns the quantile of a share, and whether it is known.
+// Quantile returns the quantile of a share and whether it is known.
 func (d *Delay) Quantile(share float64) (time.Duration, bool) {
 	for _, q := range d.Quantiles {
 		if q.P == share {
@@ -107,11 +107,11 @@ func (d *Delay) Quantile(share float64) (time.Duration, bool) {
 
 func duration(ns float64) time.Duration { return time.Duration(ns) }
 
-// A Clock says what is known of the difference of two points' clocks.
+// A Clock says what is known of the difference between two points' clocks.
 type Clock struct {
-	// Known tells that packets were measured both ways, and that delays are
-	// corrected by Offset and Drift. Without that a mean is off by as much as
-	// the clocks are apart.
+	// Known says that packets were measured both ways and that delays are
+	// corrected by Offset and Drift. Otherwise a mean is off by the difference of
+	// the clocks.
 	Known bool
 
 	Offset    float64           // nanoseconds that the first point's clock is ahead of the second's
@@ -121,8 +121,8 @@ type Clock struct {
 	RoundTrip float64           // nanoseconds: the shortest that was seen
 	Stepped   bool              // the clock stepped in this interval
 
-	// Apart is by how much the second point's clock is ahead, as far as the
-	// transport between the points tells: to about the time that it takes.
+	// Apart is how far the second point's clock is ahead, as far as the transport
+	// between the points tells: give or take the time that it takes.
 	Apart time.Duration
 }
 

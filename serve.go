@@ -14,8 +14,8 @@ const (
 	maxRequest = 4 << 10
 )
 
-// ServeHTTP answers followers: a request is the body of a POST, and so is the
-// reply. Only those who have the Key get one.
+// ServeHTTP answers followers. The body of a POST is the request, and the body
+// of the response is the reply. Only those who have the Key get one.
 func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)

@@ -29,9 +29,9 @@ func (p *Point) Serve(l net.Listener) error {
 	}
 }
 
-// ServeConn answers the follower at the other end of a connection, until it
-// closes it. Whatever carries bytes both ways will do. A request that is not
-// signed ends it with [ErrForged].
+// ServeConn answers the follower at the other end of a connection, until the
+// follower closes it. Anything that carries bytes both ways will do. A request
+// that is not signed ends it with [ErrForged].
 func (p *Point) ServeConn(conn io.ReadWriter) error {
 	for {
 		request, err := readMessage(conn, maxRequest)
@@ -52,7 +52,7 @@ func (p *Point) ServeConn(conn io.ReadWriter) error {
 }
 
 // Conn exchanges over a connection to a point's [Point.ServeConn], one request
-// at a time. After an error it is of no more use.
+// at a time. After an error it is useless.
 func Conn(conn net.Conn) Exchange {
 	var mu sync.Mutex
 	return func(ctx context.Context, request []byte) ([]byte, error) {
@@ -70,10 +70,10 @@ func Conn(conn net.Conn) Exchange {
 	}
 }
 
-// Dial exchanges with the point at an address, as [net.Dial] has it: over
-// connections to its [Point.Serve], or for networks that begin with "udp" or
-// "unixgram" over datagrams to its [Point.ServePacket]. It connects when first
-// needed, and anew after an error.
+// Dial exchanges with the point at an address, given as for [net.Dial]: over
+// datagrams to its [Point.ServePacket] if the network begins with "udp" or
+// "unixgram", otherwise over connections to its [Point.Serve]. It connects when
+// first needed, and again after an error.
 func Dial(network, address string) Exchange {
 	over := Conn
 	if strings.HasPrefix(network, "udp") || network == "unixgram" {

@@ -13,7 +13,7 @@ import (
 // like; a stream's last incomplete piece is not counted. The name is to be the
 // same at both points and used once, as by [net.Conn]'s addresses between them.
 //
-// The writer is for one goroutine, and its errors are always nil.
+// The writer is not safe for concurrent use. Its errors are always nil.
 func (d *Direction) Stream(name string, every int) io.Writer {
 	return &stream{direction: d, every: max(1, every), id: append([]byte(name), make([]byte, 8)...)}
 }
