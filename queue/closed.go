@@ -51,6 +51,7 @@ func (c *ClosedConfig) validate() error {
 //
 //	for source.Next(&p) {
 //		p.Time, p.Fate = link.Send(p.Time, int(p.Bytes))
+//		p.Marked = link.Marked()
 //		source.Tell(&p)
 //	}
 type Closed struct {

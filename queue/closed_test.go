@@ -134,8 +134,9 @@ func TestClosedIsReference(t *testing.T) {
 					t.Fatalf("%d: packet %d is %+v, reference says at %d from %d", seed, i, p, at, who)
 				}
 				p.Time, p.Fate = link.Send(p.Time, int(p.Bytes))
-				p.Marked = link.Counts().Marked > marked
-				marked = link.Counts().Marked
+				if p.Marked = link.Marked(); p.Marked {
+					marked++
+				}
 				source.Tell(&p)
 				h := happening{at: p.Time + c.Return, sent: p.Sent, who: who, what: "good"}
 				if p.Fate != Passed || p.Marked {
@@ -143,6 +144,9 @@ func TestClosedIsReference(t *testing.T) {
 					bad++
 				}
 				reference.list = append(reference.list, h)
+			}
+			if got := link.Counts().Marked; got != marked || seed < 2 && q.RED.Mark && marked == 0 {
+				t.Errorf("%d: %d marks, counted %d", seed, marked, got)
 			}
 			if seed < 2 && bad < 20 {
 				t.Errorf("%d: %d bad news, which shows too little", seed, bad)

@@ -87,3 +87,39 @@ func ExampleChain() {
 	fmt.Printf("%d delivered after %.0f µs, %d dropped at the second hop\n", delivered, delay/float64(delivered)/1e3, dropped[1])
 	// Output: 9720 delivered after 78 µs, 280 dropped at the second hop
 }
+
+// Senders that heed what becomes of their packets, into a queue that drops what
+// does not fit, and into one that marks packets before it is full (ECN).
+func ExampleClosed() {
+	tail := queue.QueueConfig{Packets: 100}
+	marking := tail
+	marking.RED = queue.REDConfig{Min: 10, Max: 90, Weight: 0.05, Probability: 0.1, Typical: 1500, Mark: true}
+	for _, c := range []queue.QueueConfig{tail, marking} {
+		link, err := queue.NewLink(queue.LinkConfig{Rate: 1e9, Queue: c})
+		if err != nil {
+			panic(err)
+		}
+		source, err := queue.NewClosed(queue.ClosedConfig{
+			Senders: 10, Bytes: 1500, Return: 1_000_000, Gap: 1200, Window: 1000, Transfer: 10_000,
+		})
+		if err != nil {
+			panic(err)
+		}
+		delay := 0.0
+		var p queue.Packet
+		for source.Next(&p) && p.Sent < 2e9 {
+			p.Time, p.Fate = link.Send(p.Sent, int(p.Bytes))
+			p.Marked = link.Marked()
+			source.Tell(&p)
+			if p.Fate == queue.Passed {
+				delay += float64(p.Time - p.Sent)
+			}
+		}
+		n := link.Counts()
+		fmt.Printf("%d delivered after %.0f µs, %d dropped, %d marked\n", n.Packets[queue.Passed],
+			delay/float64(n.Packets[queue.Passed])/1e3, n.Packets[queue.Full], n.Marked)
+	}
+	// Output:
+	// 166627 delivered after 856 µs, 1386 dropped, 0 marked
+	// 166417 delivered after 216 µs, 0 dropped, 3246 marked
+}

@@ -100,6 +100,7 @@ func NewLink(c LinkConfig) (*Link, error) {
 // than one byte, is Refused and changes nothing.
 func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
 	if t < l.now || bytes < 1 || uint64(bytes) > l.server.largest() {
+		l.gate.marked = false
 		l.counts.add(Refused, 0)
 		return t, Refused
 	}
@@ -148,6 +149,10 @@ func (l *Link) backlog(t int64) (packets int, bytes int64) {
 	l.settle(max(t, l.now))
 	return l.leaving.len(), l.bytes
 }
+
+// Marked reports whether the latest packet sent joined the queue with a mark
+// (ECN, see [REDConfig]).
+func (l *Link) Marked() bool { return l.gate.marked }
 
 // Counts returns what became of the packets sent so far.
 func (l *Link) Counts() Counts {

@@ -184,9 +184,8 @@ func (w *wire) put(p *queue.Packet) {
 		}
 		return
 	}
-	marks := w.queue.Counts().Marked
 	p.Time, p.Fate = w.queue.Send(p.Time, int(p.Bytes))
-	p.Marked = w.queue.Counts().Marked > marks
+	p.Marked = w.queue.Marked()
 	w.note(p)
 	if w.closed != nil && p.Tag == measured {
 		w.closed.Tell(p)
