@@ -63,7 +63,7 @@ const (
 	// what the equations say.
 	determinedLeft = 0.05
 	clockNoise     = 0.01 // ns² for each packet
-	partSteps      = 4    // in how many pieces a flow is that Parts leave some of out
+	misjudged      = 0.1  // part of the packets that Parts misjudge of which delays are apart
 	enoughPackets  = 3    // root counts by which a cell may hold more than expected
 )
 
@@ -237,7 +237,7 @@ func newGuessedSystem(p *weighted, prior Prior, expected []float64, g *guesses) 
 				noise[c] += p.Doubt[f] * p.Doubt[f] * share * share * v
 			}
 			if p.Parts != nil && p.Parts[f*s.width+i] > 0 {
-				noise[c] += a * a * (1/float64(p.Parts[f*s.width+i]) - 1) * apart * apart / partSteps
+				noise[c] += a * a * (1/float64(p.Parts[f*s.width+i]) - 1) * apart * apart
 			}
 		}
 		if g.told[f] > 0 {
@@ -259,6 +259,9 @@ func newGuessedSystem(p *weighted, prior Prior, expected []float64, g *guesses) 
 			k := p.Count[c]
 			sum *= n / k
 			switch {
+			case p.Parts != nil:
+				// Its flows had more or fewer of their packets there than Parts say.
+				v += misjudged * packet * (k - n) * (k - n)
 			case p.slack == slackExact:
 				v += packet * (k - n) * (k - n) // as all counts should be right
 			default:
