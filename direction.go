@@ -25,7 +25,8 @@ import (
 //     and attempt), or report it once. Two passages of one id at one point and
 //     one at the other look like a loss.
 //   - Two messages that share an id are told apart by nothing. Their delays
-//     still add up right if none of them is lost.
+//     still add up right if none of them is lost, or on its way when a session
+//     begins; where they are many, a report leaves them out and says so (Repeats).
 //   - An id that is rewritten on the way is a loss at the first point and an
 //     extra packet at the second.
 //   - The two directions are apart: a response may carry the id of its request.

@@ -126,6 +126,10 @@ func (a *Accumulator) Estimate(i int) (Result, error) {
 	if !e.countPackets(record) {
 		return none("the counters do not tell the flow's packets from others'")
 	}
+	if found, missing := e.missing(); missing {
+		return none("the flow's counters hold some %.0f packets of its %.0f: the others repeat, so that they are in one counter, or are not there",
+			found, e.packets)
+	}
 	return e.result(a.reference), nil
 }
 
@@ -193,6 +197,16 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 		return e.packets >= 1 && e.packets > 2*math.Sqrt(e.counted*variance)
 	}
 	return true
+}
+
+// missing reports whether much less of the flow is in its counters than its
+// record has, and how much is: copies of one packet are in one counter, which is
+// left out as too full, and the rest does not speak for them.
+func (e *estimator) missing() (found float64, missing bool) {
+	found = e.own.count - e.noise.count
+	stands := e.own.stands / e.own.count
+	chance := math.Sqrt(e.noise.spread*e.noise.spread + e.packets*max(stands-1, 0) + e.doubt*e.doubt + 1)
+	return max(found, 0), e.packets-found > e.packets/4+6*chance
 }
 
 func (e *estimator) result(reference float64) Result {

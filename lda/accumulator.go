@@ -37,6 +37,7 @@ type Accumulator struct {
 	baseline []int32 // by cell, what was outstanding at the last gap
 	last     uint64  // interval
 	started  bool
+	blind    bool // there was a gap, and something may have been on its way
 
 	outstanding [maxSpan]int64  // by cut: packets sent less received since the beginning
 	passed      [maxSpan]uint64 // by cut: packets received since the beginning
@@ -100,8 +101,12 @@ func (a *Accumulator) Reset() {
 
 // Gap says that the next interval does not follow the last one, whatever its
 // number: a point was restarted, or its clock was set. The accumulator leaves out
-// the packets that were on their way.
+// the packets that were on their way, and from then on does not know the delays
+// of cells that hold copies of one packet: it cannot tell a copy that was on its
+// way from one that came after. One that begins while packets are on their way
+// begins with a Gap.
 func (a *Accumulator) Gap() {
+	a.blind = true
 	a.close()
 	for i := range a.baseline {
 		a.counts.addNet(int64(a.levels.Lost(i, patience)) - int64(a.baseline[i]))

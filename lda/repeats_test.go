@@ -151,3 +151,53 @@ func TestAccumulatedRepeats(t *testing.T) {
 		}
 	}
 }
+
+// TestCopiesAcrossAGap: of copies that were on their way at a gap as many come
+// as are on their way later, so that their cell looks even at every cut, and
+// their delays seem to be nothing. They are not known.
+func TestCopiesAcrossAGap(t *testing.T) {
+	const intervals, packets = 20, 10_000
+	for _, gap := range []bool{true, false} {
+		for _, share := range []float64{0.1, 0.5} { // of copies, in 1.25 intervals each
+			var up, down [intervals]*Aggregator
+			for i := range up {
+				up[i], down[i] = mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
+			}
+			rng := rand.New(rand.NewPCG(3, 6))
+			var truth estimate.Moments
+			for i := range (intervals - 2) * packets {
+				p, now, delay := hashing.Packet(rng.Uint64()), int64(i)*cutInterval/packets, int64(cutInterval/10)
+				if rng.Float64() < share {
+					p, delay = 12345, cutInterval*5/4
+				}
+				up[now/cutInterval].Update(p, now)
+				down[(now+delay)/cutInterval].Update(p, now+delay)
+				truth.Add(float64(delay))
+			}
+			a, err := NewAccumulator(DefaultConfig)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := 0
+			if gap { // while packets are on their way
+				a.Gap()
+				first = 4
+			}
+			for i := first; i < intervals; i++ {
+				if err := a.Add(uint64(i), up[i], down[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r, err := a.Estimate()
+			i := r.MeanInterval(0.98)
+			switch {
+			case !gap && (err != nil || !near(r.Mean, truth.Mean(), 1e-9) || r.Repeats.Unknown > 0):
+				t.Errorf("no gap, %v: mean %v, want %v; %+v, %v", share, r.Mean, truth.Mean(), r.Repeats, err)
+			case gap && share > 0.25 && !errors.Is(err, estimate.ErrNoSamples):
+				t.Errorf("%v: %v, %v, want no answer", share, r.Mean, err)
+			case gap && share < 0.25 && (err != nil || !i.Contains(truth.Mean()) || r.Repeats.Unknown == 0):
+				t.Errorf("%v: mean %v in %v, want %v; %+v, %v", share, r.Mean, i, truth.Mean(), r.Repeats, err)
+			}
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/session"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -72,6 +73,47 @@ func TestKeyKeepsStrangersOut(t *testing.T) {
 		Payload: make([]byte, 16)}
 	if err := l.sender.Feedback(f.Append(nil, &none)); !errors.Is(err, ErrForged) {
 		t.Errorf("feedback without a tag: %v", err)
+	}
+}
+
+// Whoever holds the key makes intervals up: a sender of a later session, told of
+// the same packets a millisecond sooner, is believed, and the true one is not any
+// more. With another key he is counted, and changes nothing.
+func TestKeyMakesUpIntervals(t *testing.T) {
+	for key, later := range map[[16]byte]int64{testKey: 1_000_000, {8}: 0} {
+		l := keyedLink(t)
+		l.run()
+		forger, err := NewSender(lda.Tuner{Config: controlConfig()}, testSession+1, testMTU)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := forger.SetKey(key); err != nil {
+			t.Fatal(err)
+		}
+		start, _ := forger.Start(nil)
+		give := func(data []byte) { l.reports, _ = l.receiver.Receive(data, l.reports) }
+		give(start)
+		for i := range uint64(perInterval) {
+			p, now := hashing.Word(20, i), int64(i)*100
+			forger.Update(p, now-later)
+			l.receiver.Update(p, now+1000)
+		}
+		end, _ := forger.End(nil)
+		give(end)
+		for part := range forger.Parts() {
+			give(part)
+		}
+		l.run()
+		believed := 0
+		for _, r := range l.reports {
+			if r.Session == testSession+1 && r.Err == nil && r.Result.Mean == float64(1000+later) {
+				believed++
+			}
+		}
+		c := l.receiver.Counters()
+		if later > 0 && (believed != 1 || c.Stale == 0) || later == 0 && (believed != 0 || c.Forged != 8 || len(l.reports) != 2) {
+			t.Errorf("later by %d: %d believed, %+v, %+v", later, believed, c, l.reports)
+		}
 	}
 }
 

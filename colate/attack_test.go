@@ -1,0 +1,113 @@
+package colate
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+const attacker = hashing.Flow(0xa77ac4e5)
+
+// attacked is traffic beside which a flow passes that its maker composed: so many
+// packets of 50 ms, of which some are copies of one.
+func attacked(t *testing.T, packets, copies int) (up, down *Recorder) {
+	t.Helper()
+	all := traffic(4, 2000)
+	end := all[len(all)-1].sent
+	for i := range packets {
+		p := hashing.Word(77, uint64(max(i-copies, 0)))
+		all = append(all, passage{attacker, p, end + int64(i), end + int64(i) + 50e6})
+	}
+	return recorded(t, testConfig, all)
+}
+
+// TestCopiesAreRefused: copies of one packet are all in one of their flow's
+// counters, which is left out as that of an elephant. The others do not speak for
+// them: a flow of which more than some quarter repeats has no answer.
+func TestCopiesAreRefused(t *testing.T) {
+	const packets = 400
+	for _, copies := range []int{200, 300, 400} {
+		up, down := attacked(t, packets, copies)
+		if r, err := Estimate(up, down, joint.FlowRecord{Flow: attacker, Packets: packets}); !errors.Is(err, estimate.ErrNoSamples) {
+			t.Errorf("%d of %d repeat: %v, %v", copies, packets, r.Delay, err)
+		}
+	}
+	up, down := attacked(t, packets, 1)
+	r, err := Estimate(up, down, joint.FlowRecord{Flow: attacker, Packets: packets})
+	if r.Mean < 45e6 || r.Mean > 55e6 || err != nil { // 20 counters of 20 packets: five deviations
+		t.Errorf("none repeats: %v, %v", r.Delay, err)
+	}
+}
+
+// TestCopiesTakeNoRoom: copies of one packet, which are in one counter, make an
+// block of counters longer by a few bits a counter at most, and end no epoch.
+func TestCopiesTakeNoRoom(t *testing.T) {
+	few, _ := attacked(t, 1, 0)
+	many, _ := attacked(t, 100_000, 100_000)
+	a, _ := few.MarshalBinary()
+	b, _ := many.MarshalBinary()
+	if len(b) > len(a)+256*4/8 || many.Due(testConfig.Period-1) {
+		t.Errorf("%d bytes with one packet, %d with 100,000 copies", len(a), len(b))
+	}
+}
+
+// TestKeyAimsAtCounters: whoever holds the key that flows are hashed with finds
+// flows that share a counter with another, by some trials each, and packets that
+// fall in it. As many as the flow has itself change its mean by as much as if
+// they were the flow's, and no interval tells. Flows that anyone may name change
+// it by less than its interval.
+func TestKeyAimsAtCounters(t *testing.T) {
+	const packets, slow = 200, 2_000_000
+	key := hashing.SipHashFromKey([16]byte{7, 2})
+	victim := hashing.Flow(key.Word(0))
+	c := testConfig
+	n, m := uint64(c.Counters), uint64(c.PerFlow)
+	theirs := map[uint64]bool{}
+	for j := range m {
+		theirs[position(c.Identity, victim, j, n)] = true
+	}
+	trials := uint64(0)
+	aim := func() (hashing.Flow, hashing.Packet) {
+		for {
+			trials++
+			f, p := hashing.Flow(key.Word(trials)), hashing.Packet(key.Word(trials|1<<63))
+			if at := position(c.Identity, f, choice(p, m), n); theirs[at] {
+				return f, p
+			}
+		}
+	}
+	measure := func(attack func() (hashing.Flow, hashing.Packet)) Result {
+		all := traffic(5, 2000)
+		for i := range packets {
+			now := int64(i) * 1000
+			all = append(all, passage{victim, hashing.Packet(key.Word(uint64(i) | 1<<62)), now, now + 100_000})
+			f, p := attack()
+			all = append(all, passage{f, p, now, now + slow})
+		}
+		up, down := recorded(t, c, all)
+		r, err := Estimate(up, down, joint.FlowRecord{Flow: victim, Packets: packets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	aimed := measure(aim)
+	if i := aimed.MeanInterval(0.99); aimed.Mean < 1_500_000 || i.Contains(100_000) {
+		t.Errorf("aimed at: %v in %v", aimed.Mean, i)
+	}
+	t.Logf("%d trials for %d packets", trials, packets)
+	if trials > 40*packets*n/m {
+		t.Errorf("%d trials", trials)
+	}
+	named := uint64(0)
+	free := measure(func() (hashing.Flow, hashing.Packet) {
+		named++
+		return hashing.Flow(hashing.Word(3, named)), hashing.Word(4, named)
+	})
+	if i := free.MeanInterval(0.99); !i.Contains(100_000) {
+		t.Errorf("not aimed at: %v in %v", free.Mean, i)
+	}
+}

@@ -1,0 +1,91 @@
+package clock
+
+import (
+	"math"
+	"testing"
+)
+
+// attacked follows a clock, of paths of 500 µs at least, while someone changes the
+// samples there from the 20th interval on. It counts the readings whose certain
+// and likely intervals exclude the truth and those without an offset, and returns
+// by how much the others are off at most.
+func attacked(attack func(interval int, there []Sample)) (certain, likely, refused int, off float64) {
+	w := newWorld(8, steady(1e6, 3e-5), [2]float64{5e5, 5e5}, 370, independent(hops(1)), independent(hops(1)))
+	tracker := must(New(DefaultConfig))
+	for i := range 80 {
+		s := w.interval(1e9)
+		if i >= 20 {
+			attack(i, s[there])
+		}
+		r, err := tracker.Add(s[there], s[back])
+		truth := w.theta(float64(r.Time - epoch))
+		switch {
+		case err != nil:
+			refused++
+			continue
+		case !r.Certain.Contains(truth):
+			certain++
+		case !r.Likely.Contains(truth):
+			likely++
+		}
+		off = max(off, math.Abs(r.Offset-truth))
+	}
+	return certain, likely, refused, off
+}
+
+// TestFloodMovesHalf: someone who knows nothing fills a queue, so that for 40
+// seconds no packet there takes less than 5 ms more. The offset is off by half of
+// that and the likely interval wrong, as of any path that is longer than the way
+// back; the certain one holds. A flood that leaves a packet a second alone does
+// nothing.
+func TestFloodMovesHalf(t *testing.T) {
+	flood := func(spared int) func(int, []Sample) {
+		return func(i int, there []Sample) {
+			if i >= 60 {
+				return
+			}
+			for j := spared; j < len(there); j++ {
+				there[j].Delay += 5e6
+			}
+		}
+	}
+	if certain, likely, refused, off := attacked(flood(0)); certain+refused > 0 || likely == 0 || math.Abs(off-2.5e6) > 1e4 {
+		t.Errorf("all delayed: %d certain and %d likely intervals wrong, %d refused, off by %.0f", certain, likely, refused, off)
+	}
+	if certain, likely, refused, off := attacked(flood(1)); certain+likely+refused > 0 || off > 2e4 {
+		t.Errorf("one spared: %d certain and %d likely intervals wrong, %d refused, off by %.0f", certain, likely, refused, off)
+	}
+}
+
+// TestForgedSamples: whoever knows the seed or holds the key sends two packets of
+// one digest, each past one point only, and so makes a sample of any delay. One
+// in a window is left out. Of more, the offset is off by half of what they say,
+// as long as that is possible on this path; what is not is refused, or a step.
+// The certain interval holds throughout.
+func TestForgedSamples(t *testing.T) {
+	for _, c := range []struct {
+		by      int64
+		every   int // intervals
+		number  int
+		off     float64
+		refused bool
+	}{
+		{-400_000, 16, 1, 10_000, false},
+		{-400_000, 1, 2, 210_000, false},
+		{-400_000, 1, 50, 210_000, false},
+		{-2_000_000, 16, 1, 10_000, false},
+		{-2_000_000, 1, 50, 10_000, true},
+		{5_000_000, 1, 50, 10_000, false},
+	} {
+		certain, likely, refused, off := attacked(func(i int, there []Sample) {
+			if i%c.every == 0 {
+				for j := range c.number {
+					there[(j+1)*len(there)/(c.number+1)].Delay += c.by
+				}
+			}
+		})
+		if certain > 0 || off > c.off || c.off > 1e5 && off < c.off*0.9 || (refused > 0) != c.refused {
+			t.Errorf("%+v: %d certain and %d likely intervals wrong, %d refused, off by %.0f", c, certain, likely, refused, off)
+		}
+	}
+}

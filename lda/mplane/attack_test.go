@@ -1,0 +1,76 @@
+package mplane
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// TestKeyForgesReports: whoever holds the key makes reports up. Of a segment that
+// is reported truly, too, nothing is believed, whichever report comes first, and
+// its path is said to be incomplete; of one that nobody else reports he is
+// believed. Without the key he changes nothing.
+func TestKeyForgesReports(t *testing.T) {
+	n := toy(t)
+	path := routers(t, n, "A", "F", "C", "D")
+	for name, c := range map[string]struct {
+		key            string
+		first, instead bool
+		believed       bool
+	}{
+		"before the true one":             {key: "", first: true},
+		"after the true one":              {key: ""},
+		"instead of the true one":         {key: "", instead: true, believed: true},
+		"with another key":                {key: "another"},
+		"with another key, and no report": {key: "another", instead: true},
+	} {
+		w := newWorld(t, toyPlan(t, n), 1)
+		ids, _ := w.plan.Along(path, 0)
+		target := ids[1]
+		const interval = 12
+		forge := func() {
+			m := w.measure(target, interval)
+			m.Delay.Mean += 5e6
+			key := w.key
+			if c.key != "" {
+				key = []byte(c.key)
+			}
+			data, err := AppendReport(nil, Report{Monitor: path[1], Interval: interval, Network: n.Fingerprint(), Measurements: []Measurement{m}}, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.station.Receive(interval*second, data); (err == nil) != (c.key == "") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for i := range uint64(interval) {
+			w.report(i)
+		}
+		before, _ := w.station.Segment(target, interval-1)
+		if c.instead {
+			w.dropReport = func(r Report) bool { return r.Monitor == target.Via || r.Monitor == target.From }
+		}
+		if c.first {
+			forge()
+			w.report(interval)
+		} else {
+			w.report(interval)
+			forge()
+		}
+		m, known := w.station.Segment(target, interval)
+		_, err := w.station.Path(path, 0, interval)
+		switch {
+		case c.believed:
+			if !known || m.Delay.Mean < before.Delay.Mean+4e6 {
+				t.Errorf("%s: %+v, %v", name, m, known)
+			}
+		case c.key == "" || c.instead:
+			if known || !errors.Is(err, estimate.ErrNoSamples) {
+				t.Errorf("%s: %+v is believed, %v", name, m, err)
+			}
+		case !known || m.Delay.Mean > before.Delay.Mean+1e6 || err != nil:
+			t.Errorf("%s: %+v, %v, %v", name, m, known, err)
+		}
+	}
+}
