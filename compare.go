@@ -226,6 +226,7 @@ type route struct {
 	flows  *lds.Accumulator // nil without Config.Flows
 	pairs  uint64           // that were compared
 	err    error            // why one of them was left out of the report
+	begins bool             // the next one is the first of a session
 
 	start   uint32   // the cut that the present report begins after
 	crossed crossing // its beginning, and so the end of the report before
@@ -288,6 +289,7 @@ func (w *route) open() {
 
 // begin says that what was on its way is unknown.
 func (w *route) begin() {
+	w.begins = true
 	if w.empty == nil {
 		return
 	}
@@ -302,11 +304,16 @@ func (w *route) begin() {
 // and returns the groups of packets that are known to have passed both. If the
 // time between straddles the end of the report, they may belong to the next one.
 func (w *route) compare(up, down *tally, straddles bool) []estimate.Group {
+	begins := w.begins
+	w.begins = false
 	if w.empty == nil {
 		if up == nil && down == nil {
 			return nil
 		}
 		w.open()
+		if begins {
+			w.total.Gap()
+		}
 	}
 	up, down = cmp.Or(up, w.empty), cmp.Or(down, w.empty)
 	w.pairs++
