@@ -130,9 +130,9 @@ func roughBetaQuantile(lower, upper, a, b float64) float64 {
 	return a / (a + b*math.Exp(2*w))
 }
 
-// StudentQuantile is the p-quantile of Student's distribution with the given
-// degrees of freedom, any positive number: −Inf at p = 0, +Inf at 1, NaN for
-// arguments outside their range.
+// StudentQuantile returns the p-quantile of Student's distribution with the
+// given degrees of freedom, any positive number: −Inf at p = 0, +Inf at 1, NaN
+// for arguments out of range.
 func StudentQuantile(p, degrees float64) float64 {
 	switch {
 	case !(p >= 0 && p <= 1) || !(degrees > 0):

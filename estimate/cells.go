@@ -6,30 +6,31 @@ import (
 )
 
 // Cells estimates the mean and deviation of delays of which only sums over
-// groups are known: each cell is the sum of the delays of count packets, and
-// the groups were made without regard to the delays. A cell's sum has mean
-// count·μ and variance count·σ², whatever the distribution. So with sums Xᵢ
-// and counts nᵢ over M cells
+// groups are known. Each cell is the sum of the delays of count packets, and
+// packets were put into cells without regard to their delays. Whatever the
+// distribution, a cell's sum has mean count·μ and variance count·σ². So with
+// sums Xᵢ and counts nᵢ over M cells
 //
 //	D  = ΣXᵢ / Σnᵢ
 //	yᵢ = (Xᵢ − nᵢD)²/nᵢ
 //	σ² = Σ wᵢyᵢ / Σ wᵢ(1 − nᵢ/Σnⱼ)
 //
-// are unbiased for given counts and weights. The variance of yᵢ is
-// σ⁴(2 + κ/nᵢ), with κ the excess kurtosis of the delays, so the best weights
-// are 1/(2 + κ/nᵢ): equal ones for light tails, and by count for heavy ones,
-// of which a cell of one packet says little. κ is estimated from the cells
-// themselves, class by class of similar count.
+// are unbiased for given counts and weights. The variance of yᵢ is σ⁴(2 +
+// κ/nᵢ), with κ the excess kurtosis of the delays, so the best weights are 1/(2
+// + κ/nᵢ): equal weights for light tails, and weights by count for heavy tails,
+// of which a cell of one packet says little. The cells themselves give an
+// estimate of κ, from classes of similar counts.
 //
-// The squares of signed sums that LDA takes instead, its eq. (5), carry the
-// spread of the counts, times D, as well as that of the delays. The zero value
-// is empty and ready.
+// LDA's eq. (5) squares signed sums instead, which carry the spread of the
+// counts, times D, as well as that of the delays. The zero value is empty and
+// ready to use.
 //
-// A constant added to every delay, such as an offset between clocks, shifts
-// the mean and leaves the variance. Delays that depend on one another within
-// a cell break the assumption.
+// A constant added to every delay, such as an offset between clocks, shifts the
+// mean and leaves the variance. Delays that depend on one another within a cell
+// break the assumption.
 //
-// Single writer, no locks: one Cells per goroutine, then [Cells.Merge].
+// Not safe for concurrent use: give each goroutine its own, and merge them
+// ([Cells.Merge]).
 type Cells struct {
 	classes [cellClasses]cellClass
 	pooled  uint64 // means that were taken off by Pool
@@ -47,9 +48,8 @@ type cellClass struct {
 	powers  powerSums // of the cells' means about that mean
 }
 
-// Add accumulates a cell that holds the sum of the delays of count packets,
-// in nanoseconds, exact below 2^53 (104 days). A cell without packets says
-// nothing and is passed over.
+// Add adds a cell that holds the sum of the delays of count packets in
+// nanoseconds, exact below 2^53 (104 days). It ignores a cell without packets.
 func (c *Cells) Add(sum float64, count uint64) {
 	if count == 0 {
 		return
@@ -66,7 +66,7 @@ func (c *Cells) Add(sum float64, count uint64) {
 	class.cells++
 }
 
-// Merge accumulates all cells of b, of packets with the same mean delay.
+// Merge adds all cells of b, whose packets have the same mean delay.
 func (c *Cells) Merge(b Cells) {
 	for i := range c.classes {
 		c.classes[i].merge(&b.classes[i])
@@ -95,10 +95,9 @@ func (c *Cells) Shift(d float64) {
 	}
 }
 
-// Pool accumulates the cells of b as of packets whose mean delay is another,
-// as in another interval: the deviation is about b's own mean, and costs a
-// degree of freedom. The mean of c no longer means anything, if b is not the
-// first.
+// Pool adds the cells of b, whose packets have another mean delay, as those of
+// another interval do. Their deviation is about b's own mean, which costs a
+// degree of freedom. Unless c was empty, its mean no longer means anything.
 func (c *Cells) Pool(b Cells) {
 	if b.N() == 0 {
 		return
@@ -110,7 +109,7 @@ func (c *Cells) Pool(b Cells) {
 	c.Merge(b)
 }
 
-// Cells is how many cells with packets were accumulated (M).
+// Cells returns the number of cells with packets (M).
 func (c *Cells) Cells() uint64 {
 	var m uint64
 	for i := range c.classes {
@@ -119,7 +118,7 @@ func (c *Cells) Cells() uint64 {
 	return m
 }
 
-// N is how many packets they hold (Σnᵢ).
+// N returns the number of packets in the cells (Σnᵢ).
 func (c *Cells) N() uint64 {
 	var n uint64
 	for i := range c.classes {
@@ -128,8 +127,8 @@ func (c *Cells) N() uint64 {
 	return n
 }
 
-// Mean is the mean delay of the packets (D), in the unit of the sums. Without
-// packets it is 0 and means nothing: ask [Cells.N] first.
+// Mean returns the mean delay of the packets (D), in the unit of the sums.
+// Without packets it is 0 and means nothing; check [Cells.N] first.
 func (c *Cells) Mean() float64 {
 	var all Moments
 	for i := range c.classes {
@@ -138,9 +137,9 @@ func (c *Cells) Mean() float64 {
 	return all.mean
 }
 
-// DegreesOfFreedom is how many cells there are beyond the first, and beyond
-// the first of each that was pooled: what the variance rests on. With none, the
-// deviation is unknown.
+// DegreesOfFreedom returns the number of cells that the variance rests on:
+// those beyond the first, and beyond the first of each pooled group. If it is
+// 0, the deviation is unknown.
 func (c *Cells) DegreesOfFreedom() uint64 {
 	means := 1 + c.pooled
 	return max(c.Cells(), means) - means
@@ -243,8 +242,8 @@ func (c *Cells) satterthwaite(f *cellFit, squares *[cellClasses]cellSquares) (de
 	return limit(2 * square * all / (variance * max(all-1, 1))), limit(by * by / cross)
 }
 
-// Variance is the unbiased estimate of the variance of the delay of a packet
-// (σ²). Without degrees of freedom it is 0 and means nothing.
+// Variance returns the unbiased estimate of the variance of the delay of a
+// packet (σ²). Without degrees of freedom it is 0 and means nothing.
 func (c *Cells) Variance() float64 {
 	if c.DegreesOfFreedom() == 0 {
 		return 0
@@ -252,11 +251,11 @@ func (c *Cells) Variance() float64 {
 	return c.fit().variance
 }
 
-// StdDev is the square root of [Cells.Variance].
+// StdDev returns the square root of [Cells.Variance].
 func (c *Cells) StdDev() float64 { return math.Sqrt(c.Variance()) }
 
-// Kurtosis is the excess kurtosis of the delay of a packet as far as the cells
-// are sure of it, 0 if they know of none: see [Cells] for what it is for.
+// Kurtosis returns the excess kurtosis of the delay of a packet as far as the
+// cells are sure of it, 0 if they are not. [Cells] says what it is for.
 func (c *Cells) Kurtosis() float64 {
 	if c.DegreesOfFreedom() == 0 {
 		return 0
@@ -267,10 +266,10 @@ func (c *Cells) Kurtosis() float64 {
 // leastCells is how many cells a class needs for the normal approximation.
 const leastCells = 30
 
-// Disagreement is by how many standard errors the mean of one class of cells,
-// those of similar count, is away from that of all: a few by chance, and many
-// where sums are wrong. Each class is judged by the spread of its own cells,
-// whatever the tails; those of fewer than 30 cells are not judged.
+// Disagreement returns how many standard errors the mean of a class of cells,
+// those of similar count, is away from the mean of all: a few by chance, many
+// if sums are wrong. Each class is judged by the spread of its own cells,
+// whatever the tails; classes of fewer than 30 cells are not judged.
 func (c *Cells) Disagreement() float64 {
 	mean, worst := c.Mean(), 0.0
 	for i := range c.classes {
@@ -295,29 +294,29 @@ func (c *Cells) Delay() (Delay, error) {
 	return Delay{Mean: c.Mean(), StdDev: c.StdDev(), N: c.N()}, nil
 }
 
-// MeanInterval is a confidence interval of the mean: [StudentInterval] with
-// the cells' degrees of freedom, which is exact where the cells' sums are
+// MeanInterval returns a confidence interval of the mean: [StudentInterval]
+// with the cells' degrees of freedom. It is exact if the cells' sums are
 // normal, and unbounded with fewer than two cells.
 func (c *Cells) MeanInterval(confidence float64) Interval {
 	return StudentInterval(Delay{Mean: c.Mean(), StdDev: c.StdDev(), N: c.N()}, c.DegreesOfFreedom(), confidence)
 }
 
-// DeviationInterval is a confidence interval of the deviation:
+// DeviationInterval returns a confidence interval of the deviation:
 // [DeviationInterval] with the degrees of freedom that the cells' squares
-// really have. Those of cells with normal sums have M−1; where delays have
-// heavy tails and cells few packets, the squares vary more and are worth
-// fewer, by Satterthwaite's rule 2·mean²/variance of their mean, floored
-// and at least 1. It is still an estimate from finitely many squares: of 95 %
-// asked with 5 delays a cell, it covered 93 % with 100 cells and 94 % with
-// 1,000 of exponential delays (M−1 degrees: 87 % and 86 %), but 71 % and 74 %
-// of Pareto delays of index 3 (39 % and 24 %), whose fourth moment is infinite.
+// really have. Cells with normal sums have M−1. If delays have heavy tails and
+// cells hold few packets, the squares vary more and are worth fewer:
+// 2·mean²/variance of their mean, by Satterthwaite's rule, rounded down and at
+// least 1. That is itself an estimate. Asked for 95 % with 5 delays a cell, the
+// interval covered 93 % with 100 cells and 94 % with 1,000 for exponential
+// delays (with M−1 degrees: 87 % and 86 %), but 71 % and 74 % for Pareto delays
+// of index 3 (39 % and 24 %), whose fourth moment is infinite.
 func (c *Cells) DeviationInterval(confidence float64) Interval {
 	return DeviationInterval(c.StdDev(), c.EffectiveDegrees(), confidence)
 }
 
-// EffectiveDegrees is how many degrees of freedom the variance would rest on
-// if the cells' sums were normal, by Satterthwaite's rule: at least 1 where
-// there are two cells, and at most [Cells.DegreesOfFreedom].
+// EffectiveDegrees returns the degrees of freedom with which normal sums would
+// give a variance as uncertain as this one, by Satterthwaite's rule: at least 1
+// if there are two cells, and at most [Cells.DegreesOfFreedom].
 func (c *Cells) EffectiveDegrees() uint64 {
 	if c.DegreesOfFreedom() == 0 {
 		return 0
@@ -325,11 +324,11 @@ func (c *Cells) EffectiveDegrees() uint64 {
 	return uint64(c.fit().degrees)
 }
 
-// PopulationDegrees are the [Cells.EffectiveDegrees] of the deviation of a
-// population of packets of which the cells hold the given share, 0 to 1. Where
-// they hold all, the rarest long delays are among them, so that heavy tails
-// cost nothing: the squares of a cell's sum only vary by the products of delays
-// of packets that share a cell.
+// PopulationDegrees returns the [Cells.EffectiveDegrees] of the deviation of a
+// population of packets of which the cells hold the given share, 0 to 1. If
+// they hold all packets, they hold the rarest long delays, so heavy tails cost
+// nothing: squares of sums vary only by the products of delays of packets that
+// share a cell.
 func (c *Cells) PopulationDegrees(share float64) uint64 {
 	if c.DegreesOfFreedom() == 0 {
 		return 0

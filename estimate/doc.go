@@ -1,5 +1,5 @@
-// Package estimate holds the statistics that every synopsis of hoplag shares:
-// what a result is, how sure one may be of it, and the mathematics for both.
+// Package estimate has the statistics that the synopses of hoplag share: what a
+// result is, how sure you can be of it, and the mathematics of both.
 //
 //   - [Delay], [Interval] and the errors are what Estimate returns, everywhere.
 //   - [Rotation] lets one writer go on while readers have the interval before.
@@ -15,9 +15,9 @@
 //   - [Digamma] and the other special functions are what the papers need and
 //     package math lacks, good to a relative 1e-13.
 //
-// The intervals rest on assumptions that each states; they do not know of
-// losses that depend on delay, nor of clocks that are offset, which shift a
-// mean and its interval alike. Nothing reads a clock or is random: the same
-// input gives the same result. Beneath this package, joint finds the mean delays
-// of all flows that share cells, and clock by how much two points' clocks differ.
+// Each interval states its assumptions. None allows for losses that depend on
+// delay, or for clocks that disagree, which shift a mean and its interval
+// alike. Nothing here reads a clock or is random: the same input gives the same
+// result. Package joint finds the mean delays of all flows that share cells;
+// package clock finds how far two points' clocks differ.
 package estimate

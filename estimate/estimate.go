@@ -10,21 +10,21 @@ import (
 // The errors that every synopsis returns, wrapped with what was wrong. Test
 // for them with [errors.Is].
 var (
-	// ErrConfig: a Config is out of range. Nothing was built.
+	// ErrConfig says that a Config is out of range. Nothing was built.
 	ErrConfig = errors.New("invalid configuration")
-	// ErrMismatch: two synopses cannot be compared or merged, because their
-	// Configs (sizes, widths or seeds) differ.
+	// ErrMismatch says that two synopses cannot be compared or merged, because
+	// their Configs (sizes, widths or identities) differ.
 	ErrMismatch = errors.New("configurations differ")
-	// ErrNoSamples: the synopses hold nothing the question can be answered
+	// ErrNoSamples says that the synopses hold nothing to answer the question
 	// from, for example no usable cell.
 	ErrNoSamples = errors.New("no usable samples")
-	// ErrEncoding: bytes are truncated, corrupt, or not of the expected kind.
-	// The receiver of the decoding is unchanged.
+	// ErrEncoding says that bytes are truncated, corrupt, or not of the expected
+	// kind. The receiver of the decoding is unchanged.
 	ErrEncoding = errors.New("invalid encoding")
 )
 
-// Invalid says which field of a package's Config is wrong: its value, and what
-// it may be.
+// Invalid returns an error that says which field of a package's Config is
+// wrong, what it is, and what it may be.
 //
 //	lda: invalid configuration: Rows is 3, want a power of two from 1 to 16777216
 //
@@ -62,8 +62,7 @@ type intervalJSON struct {
 	Confidence float64
 }
 
-// MarshalJSON encodes an end that is infinite, which JSON has no number for, as
-// null.
+// MarshalJSON encodes an infinite end, for which JSON has no number, as null.
 func (i Interval) MarshalJSON() ([]byte, error) {
 	j := intervalJSON{Confidence: i.Confidence}
 	if finite(i.Low) {
@@ -75,7 +74,8 @@ func (i Interval) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// UnmarshalJSON decodes what MarshalJSON made. After an error i is unchanged.
+// UnmarshalJSON decodes what MarshalJSON encoded. After an error i is
+// unchanged.
 func (i *Interval) UnmarshalJSON(data []byte) error {
 	var j intervalJSON
 	if err := json.Unmarshal(data, &j); err != nil {

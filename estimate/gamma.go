@@ -5,7 +5,8 @@ import "math"
 // The functions here and in beta.go and normal.go follow package math: an
 // argument outside the domain gives NaN.
 
-// Digamma is ψ(x), the derivative of ln Γ(x), for x > 0; NaN elsewhere.
+// Digamma returns ψ(x), the derivative of ln Γ(x), for x > 0, and NaN
+// elsewhere.
 func Digamma(x float64) float64 {
 	if !(x > 0) {
 		return math.NaN()

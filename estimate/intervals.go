@@ -35,16 +35,17 @@ func around(d Delay, factor, confidence float64) Interval {
 	return Interval{Low: d.Mean - half, High: d.Mean + half, Confidence: confidence}
 }
 
-// HoeffdingInterval is the interval of the mean delay that LDA gives, eq. (1):
+// HoeffdingInterval returns LDA's interval of the mean delay, eq. (1):
 //
 //	Pr[|D − μ| ≥ εμ] ≤ 2 exp(−ε²Sμ² / 2σ²)
 //
-// with d.Mean for D, d.N for the effective sample size S and d.StdDev for σ:
-// a half width of σ√(2 ln(2/(1−confidence)) / S). It is wider than
+// with d.Mean for D, d.N for the effective sample size S and d.StdDev for σ: a
+// half width of σ√(2 ln(2/(1−confidence)) / S). It is wider than
 // [NormalInterval], by 30 % at 98 % and more at lower confidence. As an
-// inequality it holds where tails are no heavier than the normal's and σ is
-// known; for other delays it is a central-limit interval with that margin.
-// Where the deviation was estimated from few cells, use [StudentInterval].
+// inequality it holds if σ is known and tails are no heavier than those of the
+// normal distribution; for other delays it is a central-limit interval with
+// that margin. If the deviation was estimated from few cells, use
+// [StudentInterval].
 func HoeffdingInterval(d Delay, confidence float64) Interval {
 	if !between0And1(confidence) {
 		return anywhere
@@ -52,11 +53,11 @@ func HoeffdingInterval(d Delay, confidence float64) Interval {
 	return around(d, math.Sqrt(2*math.Log(2/(1-confidence))), confidence)
 }
 
-// NormalInterval is the central-limit interval of the mean delay: half width
-// zσ/√N. It holds for so many packets that their mean is normal and their
-// deviation as good as known: hundreds, and more where tails are heavy. Here
-// and in [HoeffdingInterval] a deviation of 0 is believed; where it is 0 for
-// want of samples, [StudentInterval] knows.
+// NormalInterval returns the central-limit interval of the mean delay, with a
+// half width of zσ/√N. It takes enough packets that their mean is normal and
+// their deviation as good as known: hundreds, and more if tails are heavy.
+// NormalInterval and [HoeffdingInterval] believe a deviation of 0; if it is 0
+// for want of samples, use [StudentInterval].
 func NormalInterval(d Delay, confidence float64) Interval {
 	if !between0And1(confidence) {
 		return anywhere
@@ -64,9 +65,9 @@ func NormalInterval(d Delay, confidence float64) Interval {
 	return around(d, -NormalQuantile((1-confidence)/2), confidence)
 }
 
-// StudentInterval is the interval of the mean delay where the deviation was
-// itself estimated, with the given degrees of freedom, as from few cells
-// ([Cells]). It is exact if what the deviation was estimated from is normal.
+// StudentInterval returns the interval of the mean delay if the deviation was
+// itself estimated, with the given degrees of freedom, as from few [Cells]. It
+// is exact for an estimate from normal samples.
 func StudentInterval(d Delay, degrees uint64, confidence float64) Interval {
 	if !between0And1(confidence) || degrees == 0 {
 		return anywhere
@@ -74,10 +75,10 @@ func StudentInterval(d Delay, degrees uint64, confidence float64) Interval {
 	return around(d, -StudentQuantile((1-confidence)/2, float64(degrees)), confidence)
 }
 
-// DeviationInterval is the chi-square interval of a deviation of which stdDev
-// is an estimate with the given degrees of freedom. It is exact if what it was
-// estimated from is normal, and too narrow for heavier tails, however many
-// the degrees of freedom.
+// DeviationInterval returns the chi-square interval of a deviation of which
+// stdDev is an estimate with the given degrees of freedom. It is exact for an
+// estimate from normal samples, and too narrow for heavier tails, whatever the
+// degrees of freedom.
 func DeviationInterval(stdDev float64, degrees uint64, confidence float64) Interval {
 	if !between0And1(confidence) || degrees == 0 || !(stdDev >= 0) || !finite(stdDev) {
 		return nonNegative
@@ -92,10 +93,10 @@ func DeviationInterval(stdDev float64, degrees uint64, confidence float64) Inter
 	}
 }
 
-// ProportionInterval is the Clopper–Pearson interval of a probability after
-// the given number of successes in independent trials, such as packets lost
-// of packets sent. It holds for every probability and every number of trials;
-// losses that come in bursts are not independent, and break it.
+// ProportionInterval returns the Clopper–Pearson interval of a probability
+// after the given number of successes in independent trials, such as packets
+// lost of packets sent. It holds for every probability and every number of
+// trials. Losses that come in bursts are not independent, and break it.
 func ProportionInterval(successes, trials uint64, confidence float64) Interval {
 	if !between0And1(confidence) || trials == 0 || successes > trials {
 		return unit

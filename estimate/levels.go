@@ -1,10 +1,10 @@
 package estimate
 
-// Levels tells which packets two points have both counted, where clocks cut
-// the intervals and some packets cross every cut. It follows an array of
-// cells, each a sum of time stamps beside a count and a digest of packets, and
-// hands out groups: sets of packets that are known to be whole, each with the
-// exact sum of its delays.
+// Levels finds packets that both points have counted although clocks cut the
+// intervals and packets cross every cut. It follows an array of cells, each a
+// sum of time stamps with a count and a digest of packets. It returns groups:
+// sets of packets that are known to be whole, each with the exact sum of its
+// delays.
 //
 //	levels := estimate.NewLevels(cells, 40, 32)
 //	for each interval, in order {
@@ -15,29 +15,28 @@ package estimate
 //		levels.Next()
 //	}
 //
-// A cell's level is what was counted upstream less what was counted
-// downstream, in packets and in digests, since the beginning: it stands for
-// the packets outstanding, those on their way and those lost. Two cuts with
-// equal levels have the same packets outstanding, so between them the same
-// packets entered and left, and their sums of time stamps differ by their
-// delays, however many packets crossed the cuts inside. A loss moves the level
-// for good, and costs the packets between the last cut before it and the first
-// one after it at which nothing else was on its way.
+// A cell's level is what was counted upstream minus what was counted downstream
+// since the beginning, in packets and in digests. It stands for the packets
+// outstanding: those on their way and those lost. At two cuts with equal levels
+// the same packets are outstanding, so between them the same packets entered
+// and left, and the sums of their time stamps differ by their delays, however
+// many packets crossed the cuts in between. A loss moves the level for good. It
+// costs the packets between the last cut before it and the first cut after it
+// at which nothing else was on its way.
 //
-// What is handed out is whole, but not chosen at random where packets are
-// lost: the cuts at which a cell is empty come more often where delays are
-// short. Groups that hold most of what was received (compare their packets
-// with it) leave little room for that. A cell in which more than one or two
-// packets are on their way at a time is seldom empty and has few groups once
-// it lost a packet; without loss every packet is in a group in the end.
+// Groups are whole, but if packets are lost they are not a random choice: a
+// cell is empty at a cut more often when delays are short. There is little room
+// for that if the groups hold most of the packets received; compare their
+// numbers. A cell that usually has more than one or two packets on their way is
+// seldom empty, and yields few groups once it has lost a packet. Without loss
+// every packet ends up in a group.
 //
-// Two different sets of packets have equal levels by chance once in 2^w of
-// the times that their numbers are equal, with w bits of digest. A cell is
-// compared with at most four earlier cuts at each cut. Copies of one packet
-// have one digest: where a cell holds nothing else, one that was lost cannot
-// be told from one on its way.
+// With a digest of w bits, two different sets of equally many packets have
+// equal levels by chance once in 2^w times. Each cut is compared with at most
+// four earlier ones. Copies of one packet have one digest: in a cell that holds
+// nothing else, a lost copy looks like one on its way.
 //
-// For one goroutine. Cut allocates nothing.
+// Levels is not safe for concurrent use. Cut allocates nothing.
 type Levels struct {
 	cells []levelCell
 	tops  []levelTop
@@ -78,9 +77,9 @@ type levelState struct {
 	passed bool   // as in levelTop, when a later state came
 }
 
-// A CellPair is what both points' cells hold of one interval: sums of time
-// stamps, of which only the low bits count, and tallies, which have the count
-// of packets in the low 32 bits and their digest, a sum too, above.
+// A CellPair is what a cell holds at both points after an interval: sums of
+// time stamps, of which only the low bits count, and tallies. A tally has the
+// count of packets in its low 32 bits and their digest, also a sum, above.
 type CellPair struct {
 	SentSum, SentTally         uint64
 	ReceivedSum, ReceivedTally uint64
@@ -97,9 +96,9 @@ type Group struct {
 	From, To uint32
 }
 
-// NewLevels returns Levels of a number of cells, each empty at both points,
-// whose sums are sumBits wide and whose digests digestBits. It panics if
-// sumBits is not in 1 to 64, or digestBits not in 0 to 32.
+// NewLevels returns Levels for a number of cells, all empty at both points,
+// with sums of sumBits and digests of digestBits. It panics if sumBits is not
+// in 1 to 64 or digestBits not in 0 to 32.
 func NewLevels(cells int, sumBits, digestBits uint8) *Levels {
 	if sumBits < 1 || sumBits > 64 || digestBits > 32 {
 		panic("estimate: Levels of a width out of range")
@@ -123,8 +122,8 @@ func (l *Levels) Reset() {
 	clear(l.tops)
 }
 
-// Gap says that intervals are missing, of one point or both: what was on its
-// way before them belongs to no group, and each cell begins anew.
+// Gap says that intervals of one or both points are missing. Packets that were
+// on their way belong to no group, and each cell begins anew.
 func (l *Levels) Gap() {
 	for i := range l.tops {
 		if top := &l.tops[i]; top.away {
@@ -140,19 +139,19 @@ func (l *Levels) restart(i int, now levelState, cut uint32) {
 	l.tops[i] = levelTop{away: now.level != 0}
 }
 
-// MemorySize is how many bytes the cells take: about 160 each.
+// MemorySize returns the number of bytes that the cells take: about 160 each.
 func (l *Levels) MemorySize() int { return len(l.cells) * levelCellSize }
 
-// Cuts is how many intervals have ended, by Next.
+// Cuts returns the number of intervals that have ended.
 func (l *Levels) Cuts() uint32 { return l.cut }
 
-// Next ends an interval. The next Cut of each cell is of the interval after.
+// Next ends an interval. The next Cut of each cell is of the following one.
 func (l *Levels) Next() { l.cut++ }
 
-// Cut takes what both points' cell i holds of the interval that ends now, once
-// for each cell and interval; cells that are empty at both points may be left
-// out. If the cell is back at an earlier level, Cut returns the packets that
-// came and went since, but for those of earlier groups, and true.
+// Cut takes what cell i holds at both points of the interval that ends now.
+// Call it once per cell and interval; you may skip cells that are empty at both
+// points. If the cell is back at an earlier level, Cut returns the packets that
+// came and went since, without those of earlier groups, and true.
 func (l *Levels) Cut(i int, pair CellPair) (Group, bool) {
 	if (pair.SentTally-pair.ReceivedTally)&l.mask != 0 {
 		return l.leave(i, pair)
@@ -238,11 +237,11 @@ func (c *levelCell) forget() {
 	copy(c[drop:], c[drop+1:])
 }
 
-// Lost is how many packets of cell i are taken for lost since the beginning:
-// those outstanding while others passed, or for at least patience intervals.
-// Should one of them still come, it is lost no more. Lost is negative where
-// more packets were received than sent: duplicates, or packets that passed
-// upstream before the beginning.
+// Lost returns the number of packets of cell i that are taken for lost since
+// the beginning: those outstanding while others passed, or for at least
+// patience intervals. A packet that still comes is no longer lost. Lost is
+// negative if more packets were received than sent: duplicates, or packets that
+// passed upstream before the beginning.
 func (l *Levels) Lost(i int, patience uint32) int32 {
 	top := l.tops[i]
 	if !top.away {
@@ -256,8 +255,8 @@ func (l *Levels) Lost(i int, patience uint32) int32 {
 	return int32(c[k].level)
 }
 
-// Outstanding is how many packets of cell i were sent and not received by the
-// latest cut: lost, or on their way.
+// Outstanding returns the number of packets of cell i that were sent and not
+// received by the latest cut: lost, or on their way.
 func (l *Levels) Outstanding(i int) int32 {
 	top := l.tops[i]
 	if !top.away {

@@ -2,24 +2,25 @@ package estimate
 
 import "math"
 
-// Moments accumulates the count, mean and variance of samples in one pass,
-// by Welford's recurrence, which never subtracts two large sums: a variance
-// far smaller than the square of the mean comes out right. The zero value is
-// empty and ready. Samples must be finite and below 1e150 in size.
+// Moments accumulates the count, mean and variance of samples in one pass.
+// Welford's recurrence never subtracts two large sums, so a variance far
+// smaller than the square of the mean comes out right. The zero value is empty
+// and ready to use. Samples must be finite and below 1e150 in size.
 //
-// Single writer, no locks: one Moments per goroutine, then [Moments.Merge].
+// Not safe for concurrent use: give each goroutine its own, and merge them
+// ([Moments.Merge]).
 type Moments struct {
 	n       uint64
 	mean    float64
 	squares float64 // sum of (sample − mean)²
 }
 
-// Add accumulates one sample.
+// Add adds a sample.
 func (m *Moments) Add(x float64) {
 	m.absorb(x-m.mean, 1)
 }
 
-// AddN accumulates the sample x count times.
+// AddN adds the sample x count times.
 func (m *Moments) AddN(x float64, count uint64) {
 	m.absorb((x-m.mean)*float64(count), count)
 }
@@ -38,7 +39,7 @@ func (m *Moments) absorb(excess float64, count uint64) {
 	m.squares += excess * (excess / float64(count)) * (before / after)
 }
 
-// Merge accumulates all samples of b.
+// Merge adds all samples of b.
 func (m *Moments) Merge(b Moments) {
 	if b.n == 0 {
 		return
@@ -55,16 +56,16 @@ func (m *Moments) Merge(b Moments) {
 	m.squares += b.squares + distance*distance*mine*share
 }
 
-// N is how many samples were accumulated.
+// N returns the number of samples.
 func (m *Moments) N() uint64 { return m.n }
 
-// Mean is the mean of the samples. Without samples it is 0 and means
-// nothing: ask [Moments.N] first.
+// Mean returns the mean of the samples. Without samples it is 0 and means
+// nothing; check [Moments.N] first.
 func (m *Moments) Mean() float64 { return m.mean }
 
-// Variance is the unbiased estimate of the variance of the distribution that
-// the samples come from (divisor N−1), in the square of their unit. With
-// fewer than two samples it is 0 and means nothing.
+// Variance returns the unbiased estimate of the variance of the distribution
+// that the samples come from (divisor N−1). With fewer than two samples it is 0
+// and means nothing.
 func (m *Moments) Variance() float64 {
 	if m.n < 2 {
 		return 0
@@ -72,8 +73,8 @@ func (m *Moments) Variance() float64 {
 	return m.squares / float64(m.n-1)
 }
 
-// PopulationVariance is the variance of the samples themselves (divisor N).
-// Without samples it is 0 and means nothing.
+// PopulationVariance returns the variance of the samples themselves (divisor
+// N). Without samples it is 0 and means nothing.
 func (m *Moments) PopulationVariance() float64 {
 	if m.n == 0 {
 		return 0
@@ -81,7 +82,7 @@ func (m *Moments) PopulationVariance() float64 {
 	return m.squares / float64(m.n)
 }
 
-// StdDev is the square root of [Moments.Variance].
+// StdDev returns the square root of [Moments.Variance].
 func (m *Moments) StdDev() float64 { return math.Sqrt(m.Variance()) }
 
 // Delay returns mean, deviation and count as a result, or ErrNoSamples. Of a
@@ -93,18 +94,18 @@ func (m *Moments) Delay() (Delay, error) {
 	return Delay{Mean: m.Mean(), StdDev: m.StdDev(), N: m.n}, nil
 }
 
-// SignExtend reads the low bits of v as a two's-complement number: it turns
-// a register of that width, or a difference of two of them, into its value.
-// The arithmetic on v may have been done in any wider register and may have
-// wrapped. bits is 1 to 64; more panics.
+// SignExtend returns the low bits of v as a two's-complement number: the value
+// of a register of that width, or of a difference of two of them. The
+// arithmetic on v may have used any wider register and may have wrapped. bits
+// is 1 to 64; more panics.
 func SignExtend(v uint64, bits int) int64 {
 	shift := 64 - bits
 	return int64(v<<shift) >> shift
 }
 
-// Difference is the value of down − up, two sums kept modulo 2^bits. It is
-// exact while the true difference fits a signed number of that width, in
-// whatever way the sums themselves have wrapped. bits is 1 to 64; more panics.
+// Difference returns down − up, of two sums kept modulo 2^bits. It is exact if
+// the true difference fits a signed number of that width, however the sums have
+// wrapped. bits is 1 to 64; more panics.
 func Difference(up, down uint64, bits int) int64 {
 	return SignExtend(down-up, bits)
 }

@@ -9,10 +9,10 @@ func normalCDF(x float64) float64 {
 	return math.Erfc(-x/math.Sqrt2) / 2
 }
 
-// NormalQuantile is the p-quantile of the standard normal distribution: −Inf at
-// p = 0, +Inf at 1, NaN outside. Below p = 1e-305 it has fewer digits, as has p.
-// [math.Erfcinv] is no substitute: it subtracts its argument from 1 and so loses
-// the tail.
+// NormalQuantile returns the p-quantile of the standard normal distribution:
+// −Inf at p = 0, +Inf at 1, NaN outside. Below p = 1e-305 it has fewer digits,
+// as has p. [math.Erfcinv] is no substitute: it subtracts its argument from 1
+// and so loses the tail.
 func NormalQuantile(p float64) float64 {
 	switch {
 	case !(p >= 0 && p <= 1):

@@ -6,18 +6,19 @@ import "math"
 // [CountLimit].
 const overfullChance = 1e-6
 
-// CountLimit returns the largest count that a cell may have by chance, where n
-// cells share packets by their hashes and cell i has count(i): beyond it is one
-// cell in n, once in a million times. A fuller one holds copies: identical
-// packets have one hash, and are in one cell however many they are. At a mean
-// of λ packets a cell, √(2λ·ln(10⁶n)) copies of one packet go unnoticed.
+// CountLimit returns the largest count that a cell may have by chance if hashes
+// spread packets over n cells and cell i has count(i). Once in a million times
+// any of the n cells exceeds it. A fuller cell holds copies: identical packets
+// have one hash and fall into one cell, however many they are. At a mean of λ
+// packets a cell, √(2λ·ln(10⁶n)) copies of one packet go unnoticed.
 //
-// The mean is that of the cells within the limit, so that copies do not raise
-// it. A cell's count is Poisson's, whose upper tail at c is below
-// exp(c − λ − c·ln(c/λ)).
+// The mean is taken over the cells within the limit, so that copies do not
+// raise it. A cell's count has a Poisson distribution, whose upper tail at c is
+// below exp(c − λ − c·ln(c/λ)).
 //
-// The caller has added up the counts, and knows the greatest one: if that is
-// within the limit, as most often, they are not looked at one by one.
+// The caller passes the sum of the counts and the greatest one. If that is
+// within the limit, as it usually is, CountLimit does not look at them one by
+// one.
 func CountLimit(n int, sum, greatest uint64, count func(i int) uint64) uint64 {
 	limit := uint64(math.MaxUint64)
 	for cells, packets := n, float64(sum); cells > 0; {

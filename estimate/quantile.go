@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// Empirical is the distribution of a set of samples, for quantiles, CDFs and
-// percentiles of whatever they are: delays, or relative errors. It is not
-// changed by any query, so that goroutines may share it.
+// Empirical is the distribution of a set of samples, such as delays or relative
+// errors. Queries do not change it, so goroutines may share it.
 type Empirical struct {
 	sorted []float64
 }
 
-// NewEmpirical takes over samples and sorts them in place. Those that are not
-// numbers are dropped; infinities are kept.
+// NewEmpirical takes over samples and sorts them in place. It drops those that
+// are not numbers and keeps infinities.
 func NewEmpirical(samples []float64) Empirical {
 	samples = slices.DeleteFunc(samples, math.IsNaN)
 	slices.Sort(samples)
 	return Empirical{sorted: samples}
 }
 
-// N is the number of samples.
+// N returns the number of samples.
 func (e Empirical) N() int { return len(e.sorted) }
 
 // Quantile returns the smallest sample that at least the fraction p of the
@@ -38,11 +37,11 @@ func (e Empirical) Quantile(p float64) (float64, error) {
 	return e.sorted[int(min(max(rank, 1), float64(n)))-1], nil
 }
 
-// QuantileInterval is a confidence interval of the p-quantile of the
-// distribution that the samples were drawn from, independently. It lies
-// between two of the samples, whose ranks are binomial, and so holds for
-// every distribution. An end for which there are too few samples is infinite.
-// Bad arguments (p or confidence outside (0, 1)) give the whole line.
+// QuantileInterval returns a confidence interval of the p-quantile of the
+// distribution from which the samples were drawn independently. Its ends are
+// samples, whose ranks are binomial, so it holds for every distribution. If
+// there are too few samples for an end, that end is infinite. Bad arguments (p
+// or confidence outside (0, 1)) give the whole line.
 func (e Empirical) QuantileInterval(p, confidence float64) Interval {
 	n := len(e.sorted)
 	if n == 0 || !between0And1(p) || !between0And1(confidence) {
@@ -93,7 +92,8 @@ func searchLast(n int, ok func(int) bool) int {
 	return low
 }
 
-// CDF is the fraction of the samples that are at most x, 0 without samples.
+// CDF returns the fraction of the samples that are at most x, 0 without
+// samples.
 func (e Empirical) CDF(x float64) float64 {
 	if len(e.sorted) == 0 {
 		return 0
@@ -107,11 +107,11 @@ func (e Empirical) CDF(x float64) float64 {
 	return float64(at) / float64(len(e.sorted))
 }
 
-// RankError is how far the rank of every empirical quantile of n independent
-// samples may be off at once, as a fraction of n, with the given confidence
-// (Dvoretzky–Kiefer–Wolfowitz with Massart's constant): an empirical median
-// with rank error 0.01 is between the true 49th and 51st percentile. It is at
-// most 1, which says nothing, and 1 for bad arguments.
+// RankError returns how far the ranks of all empirical quantiles of n
+// independent samples may be off together, as a fraction of n, with the given
+// confidence (Dvoretzky–Kiefer–Wolfowitz with Massart's constant). With a rank
+// error of 0.01, an empirical median lies between the true 49th and 51st
+// percentiles. It is at most 1, which says nothing, and 1 for bad arguments.
 func RankError(n int, confidence float64) float64 {
 	if n <= 0 || !between0And1(confidence) {
 		return 1
@@ -119,8 +119,8 @@ func RankError(n int, confidence float64) float64 {
 	return min(1, math.Sqrt(math.Log(2/(1-confidence))/(2*float64(n))))
 }
 
-// RelativeError is |estimate − truth| / |truth|: 0 where both are 0, infinite
-// where only the truth is or where either is not a number.
+// RelativeError returns |estimate − truth| / |truth|: 0 if both are 0, infinite
+// if only the truth is 0 or if either is not a number.
 func RelativeError(estimate, truth float64) float64 {
 	if estimate == truth {
 		return 0

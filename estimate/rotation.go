@@ -6,25 +6,25 @@ import (
 )
 
 var (
-	// ErrBusy: the synopsis of an earlier interval has not been given back, so
-	// there is none to go on with. The present interval continues.
+	// ErrBusy says that the synopsis of an earlier interval has not been given
+	// back, so that there is none for the next. The present interval continues.
 	ErrBusy = errors.New("the synopsis of an earlier interval is still in use")
-	// ErrRelease: what was released is not out with a reader: it belongs to
-	// another Rotation, is being updated, or was released before.
+	// ErrRelease says that no reader has what was released: it belongs to another
+	// Rotation, is being updated, or was released before.
 	ErrRelease = errors.New("released, but not handed out by this rotation")
 )
 
 // A Rotation measures one interval after another without a pause. It holds two
-// synopses: while the writer updates one, a reader has the other, which holds
-// the interval before.
+// synopses: the writer updates one while a reader has the other, which holds
+// the previous interval.
 //
 //	r, err := lda.NewRotation(config)
 //	r.Active().Update(packet, now) // the writer, for every packet
 //	done, err := r.Rotate()        // the writer, at the end of an interval
 //	r.Release(done)                // the reader, when it has sent or compared it
 //
-// Active and Rotate are for one goroutine, the writer. Release is for any
-// goroutine. Neither ever waits for the other.
+// Only one goroutine, the writer, may call Active and Rotate. Any goroutine may
+// call Release. They never wait for each other.
 type Rotation[S Resetter] struct {
 	synopses [2]S
 	states   [2]atomic.Uint32
@@ -46,9 +46,9 @@ const (
 	emptying
 )
 
-// NewRotation returns a Rotation of two synopses that make returns. It passes
-// on make's error. It is for the packages of synopses, which each have their
-// own NewRotation.
+// NewRotation returns a Rotation of two synopses that make returns, or make's
+// error. Each package of a synopsis has its own NewRotation, which calls this
+// one.
 func NewRotation[S Resetter](make func() (S, error)) (*Rotation[S], error) {
 	r := new(Rotation[S])
 	for i := range r.synopses {
@@ -62,13 +62,14 @@ func NewRotation[S Resetter](make func() (S, error)) (*Rotation[S], error) {
 	return r, nil
 }
 
-// Active is the synopsis of the present interval, for the writer to update.
+// Active returns the synopsis of the present interval, for the writer to
+// update.
 func (r *Rotation[S]) Active() S { return r.synopses[r.active] }
 
-// Rotate ends the interval. It returns the synopsis that was active, which is
-// the caller's until it is released, and makes the other one active. It takes
-// the same time whatever their size. If the other one is not back yet, the
-// error is [ErrBusy], and the present interval continues.
+// Rotate ends the interval. It makes the other synopsis active and returns the
+// one that was active, which the caller owns until releasing it. It takes the
+// same time whatever their size. If the other synopsis is not back yet, the
+// error is [ErrBusy] and the present interval continues.
 func (r *Rotation[S]) Rotate() (S, error) {
 	next := 1 - r.active
 	if !r.states[next].CompareAndSwap(empty, active) {
@@ -82,7 +83,7 @@ func (r *Rotation[S]) Rotate() (S, error) {
 }
 
 // Release empties a synopsis that Rotate returned and gives it back. For
-// anything else the error is [ErrRelease], and nothing is touched.
+// anything else it does nothing and returns [ErrRelease].
 func (r *Rotation[S]) Release(s S) error {
 	for i := range r.synopses {
 		if r.synopses[i] == s && r.states[i].CompareAndSwap(out, emptying) {

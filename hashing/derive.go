@@ -20,8 +20,8 @@ func Row(h uint64, rows uint64) uint64 {
 }
 
 // LeadingZeros returns the number of leading zeros of h's high 32 bits, 0 to
-// 32: at least z with probability 2^-z. Banks and power-of-two sampling are
-// chosen by it.
+// 32: at least z with probability 2^-z. It chooses banks and samples at powers
+// of two.
 func LeadingZeros(h uint64) int {
 	return bits.LeadingZeros32(uint32(h >> 32))
 }

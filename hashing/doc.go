@@ -1,5 +1,5 @@
-// Package hashing says who a packet is: it turns the bytes of a packet that
-// do not change on its way, and the 5-tuple of its flow, into the 64-bit
+// Package hashing identifies packets: it turns the bytes of a packet that do
+// not change on its way, and the 5-tuple of its flow, into the 64-bit
 // identities that every synopsis takes.
 //
 //	var frame hashing.Frame
@@ -8,12 +8,12 @@
 //		sketch.Update(frame.Tuple.Flow(seed), frame.Digest(seed), time.Now().UnixNano())
 //	}
 //
-// A message that is no packet is known by any bytes of it: [Digest] of them.
+// For a message that is not a packet, use the [Digest] of any of its bytes.
 //
 // # Identity
 //
 // Two points recognise a packet by computing the same hash of it, perhaps on
-// different machines, years and releases apart. So:
+// different machines, years and releases apart. Therefore:
 //
 //   - Both points use the same function with the same seed over the same
 //     bytes. [Frame] picks those bytes out of a captured frame.
@@ -31,10 +31,9 @@
 //
 // # Which function
 //
-// [Digest] and [Tuple.Flow], unless there is a reason. The others are software
-// twins of what hardware computes, or give a guarantee that somebody's proof
-// asks for. Each has the methods Bytes, over bytes, and Word, over one 64-bit
-// word.
+// Use [Digest] and [Tuple.Flow] unless you have a reason not to. The others
+// compute what hardware computes, or give a guarantee that a proof asks for.
+// Each has the methods Bytes, for bytes, and Word, for one 64-bit word.
 //
 //	            guarantee over the seed    bits  key, bits   time  choose it when
 //	Digest      none proven; see tests       64         64      1  nobody crafts packets
@@ -45,23 +44,22 @@
 //	Polynomial  4-universal                  61        305      6  the analysis asks for it
 //	Tabulation  3-universal, Chernoff        64  16384 a byte   5  loads must be bounded
 //
-// The time is for 40 bytes, in multiples of Digest's (2 to 3 ns), on an AMD EPYC
-// with Go 1.26; "go test -bench Hash ./bench" in the module's root measures it
-// anywhere, beside CRC-32C (2), FNV-1a (8) and hash/maphash (1.2, on the
-// processor's AES instructions).
+// The time is for 40 bytes, in multiples of Digest's (2 to 3 ns), on an AMD
+// EPYC with Go 1.26; "go test -bench Hash ./bench" in the module's root
+// measures it anywhere, beside CRC-32C (2), FNV-1a (8) and hash/maphash (1.2,
+// on the processor's AES instructions).
 //
-// A hash of fewer than 64 bits, and Rabin's of any degree, goes through [Word]
-// before a row, a bank or a sampling decision is derived from it. Word is a
-// fixed function, so that hashes independent before are independent after.
+// Pass a hash of fewer than 64 bits, and Rabin's of any degree, through [Word]
+// before you derive a row, a bank or a sampling decision from it. Word is a
+// fixed function, so independent hashes stay independent.
 //
 // # Packets crafted against us
 //
-// Whoever chooses packets may want them all in one cell, or none of them
+// Someone who chooses packets may want them all in one cell, or none of them
 // sampled. Only [SipHash] with a secret random key of 128 bits keeps different
 // packets apart, whatever the attacker sees of its effects. No key keeps copies
-// of one packet apart: whoever sends the same bytes ten thousand times fills
-// one cell, or is in no sample at all. The synopses say what they make of that
-// (SECURITY.md has the table).
+// of one packet apart: the same bytes sent ten thousand times fill one cell, or
+// are in no sample at all. SECURITY.md says what each synopsis does about that.
 //
 //   - Digest and Tuple.Flow: who knows the seed writes collisions down, without
 //     search. A secret seed keeps honest traffic spread and stops who cannot
@@ -74,7 +72,7 @@
 //
 // # Concurrency
 //
-// Functions are pure. The families are read-only after construction; any
-// number of goroutines may share one. Nothing allocates but the constructors,
-// and [Tuple.Append] where its buffer is too small.
+// Functions are pure. The families are read-only after construction; any number
+// of goroutines may share one. Nothing allocates but the constructors, and
+// [Tuple.Append] where its buffer is too small.
 package hashing

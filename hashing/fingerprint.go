@@ -6,22 +6,22 @@ import (
 )
 
 // Version is the version of this package's functions. Two points agree on
-// packets and flows only if theirs is the same: it is part of every
+// packets and flows only if they have the same version, so it is part of every
 // fingerprint.
 const Version = 2
 
-// Fingerprint returns what may be told of a seed: a one-way function by which
-// two points, and everything they write down, know that they hash alike. Every
-// Config's Identity is one.
+// Fingerprint returns a one-way function of a seed that may be published. It
+// tells two points, and whatever they write down, that they hash alike. Every
+// Config's Identity is a fingerprint.
 //
-// It gives the seed to nobody who cannot guess it. Take 64 random bits: a
-// small number, a date or a word is found by trying.
+// It does not reveal the seed, unless the seed can be guessed. Use 64 random
+// bits: a small number, a date or a word can be found by trial.
 func Fingerprint(seed uint64) uint64 {
 	return fingerprint("seed", seed, 0)
 }
 
-// Fingerprint returns what may be told of the key, as [Fingerprint] does of a
-// seed.
+// Fingerprint returns a one-way function of the key that may be published, like
+// [Fingerprint] of a seed.
 func (s SipHash) Fingerprint() uint64 {
 	return fingerprint("SipHash", s.k0, s.k1)
 }

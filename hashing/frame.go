@@ -7,26 +7,26 @@ import (
 
 // The reasons why [Frame.Parse] refuses a frame.
 var (
-	// ErrNotIP: the frame carries something else, such as ARP, LLDP or a
-	// pseudowire. Count it and go on. Whoever must account for every frame
-	// can identify it by [Digest] of all its captured bytes, as long as
-	// nothing between the points rewrites those.
+	// ErrNotIP says that the frame carries something else, such as ARP, LLDP or a
+	// pseudowire. Count it and go on. To account for every frame, identify it by
+	// the [Digest] of all its captured bytes, if nothing between the points
+	// rewrites them.
 	ErrNotIP = errors.New("hashing: frame carries no IP")
 
-	// ErrTruncated: the captured bytes end inside the headers that name the
-	// flow. A larger snap length would help.
+	// ErrTruncated says that the captured bytes end inside the headers that name
+	// the flow. Use a larger snap length.
 	ErrTruncated = errors.New("hashing: frame ends inside its headers")
 
-	// ErrMalformed: a header contradicts itself or the one below it.
+	// ErrMalformed says that a header contradicts itself or the one below it.
 	ErrMalformed = errors.New("hashing: malformed IP header")
 
-	// ErrLink: the link type is none of the Link constants, so that no frame
-	// of that capture can be read.
+	// ErrLink says that the link type is none of the Link constants, so that no
+	// frame of that capture can be read.
 	ErrLink = errors.New("hashing: unsupported link type")
 )
 
-// A Frame is what two points need to know of one captured frame: who sent it
-// to whom, and the bytes that stay the same on the way.
+// A Frame is what two points need to know of a captured frame: who sent it to
+// whom, and the bytes that stay the same on the way.
 //
 // # What is hashed
 //
@@ -60,11 +60,10 @@ var (
 // it: address translation, tunnels that are not looked into and start or end
 // between them, TCP proxies and option rewriting, fragmentation on the way,
 // IPv4 source routes (Dst is the next hop of one, not its end; routers drop
-// them by default).
-// So do network cards: a capture on the sending host sees segments before the
-// card splits them and checksums before it fills them in, and one on the
-// receiving host may see them merged again. Capture beside the host, or turn
-// the offloads off.
+// them by default). So do network cards: a capture on the sending host sees
+// segments before the card splits them and checksums before it fills them in,
+// and one on the receiving host may see them merged again. Capture beside the
+// host, or turn the offloads off.
 //
 // # Tunnels
 //
@@ -79,29 +78,28 @@ var (
 // the outer one.
 //
 // A packet in VXLAN takes two and a half times as long to parse as one without,
-// 40 ns instead of 16 (go test -bench Frame ./bench). A snap
-// length of 128 covers the inner packet of VXLAN over IPv4, of 160 that over
-// IPv6.
+// 40 ns instead of 16 (go test -bench Frame ./bench). A snap length of 128
+// covers the inner packet of VXLAN over IPv4, of 160 that over IPv6.
 //
 // # Fragments
 //
 // A datagram's first fragment has ports and belongs to the datagram's flow.
-// Those after it have none: they belong to the flow with the same addresses
-// and protocol and ports 0, one for each pair of hosts, and their digests
-// tell them apart by identification, offset, length and first bytes.
+// Those after it have none: they belong to the flow with the same addresses and
+// protocol and ports 0, one for each pair of hosts, and their digests tell them
+// apart by identification, offset, length and first bytes.
 //
 // # Snap length
 //
-// Without a tunnel, the 24 bytes fit a snap length of 96 even with one VLAN tag, IPv6 and TCP
-// timestamps (14+4+40+32+4 = 94), and one of 64 with one tag, IPv4 and no
-// options (14+4+20+24 = 62). They end where the IP length field says that the
-// packet does, wherever the capture ends. If it ends earlier, Cut is set and
-// the missing bytes count as zeros: then two points agree only if both
-// captures stop at the same byte of the packet, which a tag added between them
-// prevents.
+// Without a tunnel, the 24 bytes fit a snap length of 96 even with one VLAN
+// tag, IPv6 and TCP timestamps (14+4+40+32+4 = 94), and one of 64 with one tag,
+// IPv4 and no options (14+4+20+24 = 62). They end where the IP length field
+// says that the packet does, wherever the capture ends. If it ends earlier, Cut
+// is set and the missing bytes count as zeros: then two points agree only if
+// both captures stop at the same byte of the packet, which a tag added between
+// them prevents.
 //
-// A Frame holds no reference to the bytes it was parsed from, and can be used
-// for the next frame. It is for one goroutine at a time.
+// A Frame holds no reference to the bytes that it was parsed from, and can be
+// reused for the next frame. It is not safe for concurrent use.
 type Frame struct {
 	// Tuple names the flow: that of the innermost packet that was looked into.
 	// Ports are those of TCP, UDP, UDP-Lite, SCTP and DCCP, and zero for every
@@ -114,14 +112,13 @@ type Frame struct {
 	// jumbograms.
 	Length int
 
-	// Tunnels is how many tunnels were looked into.
+	// Tunnels is the number of tunnels that were looked into.
 	Tunnels int
 
-	// Fragment tells that the innermost datagram was fragmented, first
-	// fragment included.
+	// Fragment says that the innermost datagram is a fragment, possibly the first.
 	Fragment bool
 
-	// Cut tells that the capture ends before the last byte that Digest covers.
+	// Cut says that the capture ends before the last byte that Digest covers.
 	Cut bool
 
 	invariant [invariantSize]byte
@@ -160,8 +157,9 @@ const (
 	protoMPLS        = 137
 )
 
-// Digest returns the digest under seed of the bytes that do not change in
-// transit, by [Digest]; for a Frame not parsed, or refused, that of zeros.
+// Digest returns the [Digest] under seed of the bytes that do not change in
+// transit. For a Frame that was not parsed, or was refused, it is that of
+// zeros.
 func (f *Frame) Digest(seed uint64) Packet {
 	return Digest(seed, f.invariant[:])
 }
@@ -172,7 +170,7 @@ func (f *Frame) Append(dst []byte) []byte {
 	return append(dst, f.invariant[:]...)
 }
 
-// DefaultDepth is how many tunnels [Frame.Parse] looks into.
+// DefaultDepth is the number of nested tunnels that [Frame.Parse] looks into.
 const DefaultDepth = 2
 
 // Parse reads the headers of one frame, of which b may hold only the first
@@ -183,8 +181,8 @@ func (f *Frame) Parse(link Link, b []byte) error {
 	return f.ParseDepth(link, b, DefaultDepth)
 }
 
-// ParseDepth is Parse that looks into depth tunnels at most: 0 is for
-// measuring tunnels as flows of their own. Two points must choose the same
+// ParseDepth is Parse with a limit on the number of nested tunnels to look
+// into. With 0, tunnels are flows of their own. Two points must choose the same
 // depth.
 func (f *Frame) ParseDepth(link Link, b []byte, depth int) error {
 	*f = Frame{}

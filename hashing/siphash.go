@@ -25,7 +25,7 @@ type SipHash struct {
 
 // NewSipHash returns SipHash-2-4 keyed from seed by its first two key words.
 // What is derived from 64 bits can be guessed in 2^64 trials, and a seed that
-// is no secret protects nothing: see [SipHashFromKey].
+// is not secret protects nothing; see [SipHashFromKey].
 func NewSipHash(seed uint64) SipHash {
 	k := newKeys(seed, familySipHash)
 	return SipHash{k.next(), k.next()}

@@ -10,9 +10,9 @@ import (
 // they use the same seed.
 type Flow uint64
 
-// A Tuple is a flow's 5-tuple. IPv4 addresses are kept in their IPv4-mapped
-// IPv6 form, so that 10.0.0.1 and ::ffff:10.0.0.1 are one address. A Tuple is
-// comparable and can key a map.
+// A Tuple is a flow's 5-tuple. IPv4 addresses have their IPv4-mapped IPv6 form,
+// so that 10.0.0.1 and ::ffff:10.0.0.1 are one address. A Tuple is comparable
+// and can be the key of a map.
 type Tuple struct {
 	Src, Dst         [16]byte
 	SrcPort, DstPort uint16 // host order; 0 where the protocol has no ports

@@ -13,39 +13,38 @@ const (
 	MaxPackets  = 64 // of a sample that counts
 )
 
-// A Config says what is known of the clocks before anything is measured. The
-// certain intervals hold as long as it is true.
+// A Config says what is known of the clocks in advance. The certain intervals
+// hold as long as it is true.
 type Config struct {
-	// Window is how many intervals are kept: the latest and those before it,
-	// 1 to MaxWindow. A longer window knows the drift better and follows a
-	// change of it more slowly.
+	// Window is the number of latest intervals to keep, 1 to MaxWindow. A longer
+	// window gives a better drift and follows its changes more slowly.
 	Window int
 
-	// MaxDrift is by how much the clocks' rates may differ at all, as a
+	// MaxDrift is the greatest difference between the clocks' rates, as a
 	// fraction: 1e-3 is a millisecond a second. More than 0, at most 0.01.
 	MaxDrift float64
 
-	// Wander is by how much the rate may stray from its mean in the window,
-	// as a fraction: 1e-7 is 0.1 ppm. Bounds count for less by that much, the
-	// older they are. 0 to MaxDrift.
+	// Wander is how far the rate may stray from its mean in the window, as a
+	// fraction: 1e-7 is 0.1 ppm. Bounds loosen at that rate as they age. 0 to
+	// MaxDrift.
 	Wander float64
 
-	// Outliers is how many samples of a window may be wrong, each way,
-	// beside those that contradict the others: pairs of different packets
-	// that a cell without a digest takes for one. 0 to MaxOutliers.
+	// Outliers is the number of samples in a window, each way, that may be wrong
+	// without contradicting the others, such as two different packets that a cell
+	// without a digest takes for one. 0 to MaxOutliers.
 	Outliers int
 
-	// MinStep is the smallest step, in nanoseconds, that is told from noise.
+	// MinStep is the smallest step, in nanoseconds, to tell from noise.
 	MinStep float64
 
-	// Resolution is how long the clocks stand still between two ticks, in
-	// nanoseconds: by as much a stamp may be too early.
+	// Resolution is the time between two ticks of the clocks, in nanoseconds: a
+	// stamp may be that much too early.
 	Resolution float64
 
-	// Asymmetry is by how much the least delays of the two directions may
-	// differ, in nanoseconds: a few microseconds between machines of one kind
-	// in one building, milliseconds across a continent where routes differ.
-	// Only the likely interval depends on it, and is as much longer.
+	// Asymmetry is how much the least delays of the two directions may differ, in
+	// nanoseconds: a few microseconds between similar machines in one building,
+	// milliseconds across a continent where routes differ. Only the likely
+	// interval depends on it, and is longer by as much.
 	Asymmetry float64
 
 	// SumBits is the width of the sums that the samples come from, 1 to 64:

@@ -6,15 +6,15 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Corrected delay is what would have been measured had the clocks agreed.
+// A Corrected delay is what points whose clocks agree would have measured.
 type Corrected struct {
-	// Delay has the mean less the clock's offset, and the deviation less what
-	// the drift added.
+	// Delay has the mean without the clock's offset, and the deviation without
+	// what the drift added.
 	estimate.Delay
 
-	// Certain and Likely are what the clock leaves open: between these the
-	// mean of the measured packets is, by the intervals of the same names of
-	// the [Reading], sampling error apart. [Corrected.Total] has both.
+	// Certain and Likely hold the mean of the measured packets as far as the
+	// [Reading]'s intervals of the same names tell, apart from sampling error. See
+	// [Total].
 	Certain, Likely estimate.Interval
 }
 
@@ -45,8 +45,9 @@ func within(measured float64, offset estimate.Interval) estimate.Interval {
 	}
 }
 
-// Shift is an interval of measured delays, as of their mean or a quantile,
-// less the offset: the sampling error stays apart from what the clock adds.
+// Shift returns an interval of measured delays, such as that of a mean or a
+// quantile, minus the offset. The sampling error stays apart from the
+// uncertainty of the clock.
 func (r Reading) Shift(i estimate.Interval) estimate.Interval {
 	i.Low -= r.Offset
 	i.High -= r.Offset
@@ -64,9 +65,9 @@ func Total(measured, offset estimate.Interval) estimate.Interval {
 	}
 }
 
-// Apply subtracts from the delay of each packet what the clocks disagreed by
-// at its time, in place: delays and times, by the near point's clock, go
-// together. Use [Reading.Reverse] for the direction back.
+// Apply subtracts from the delay of each packet the difference of the clocks at
+// its time, in place. Times are by the near point's clock, one for each delay.
+// Use [Reading.Reverse] for the direction back.
 func (r Reading) Apply(delays []float64, times []int64) {
 	for i := range delays[:min(len(delays), len(times))] {
 		delays[i] -= r.Offset + r.Drift*float64(times[i]-r.Time)

@@ -11,10 +11,10 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A History keeps what a clock was over a long time, one reading for each slot
-// of a fixed length: one epoch of records that are kept for months and compared
-// when somebody asks. NewHistory makes it; the zero value is only good to
-// decode into. It has a single writer and no locks.
+// A History keeps the readings of a clock over a long time, one for each slot
+// of a fixed length, such as an epoch of records that are kept for months and
+// compared when somebody asks. The zero value is only good for decoding into. A
+// History is not safe for concurrent use.
 type History struct {
 	every    int64
 	readings []Reading // by ascending slot, one each
@@ -26,8 +26,9 @@ var (
 	_ encoding.BinaryUnmarshaler = (*History)(nil)
 )
 
-// NewHistory returns an empty history of slots of so many nanoseconds, the
-// first of which began at time 0. The error wraps [estimate.ErrConfig].
+// NewHistory returns an empty history with slots of the given length in
+// nanoseconds, which begin at multiples of it. The error wraps
+// [estimate.ErrConfig].
 func NewHistory(every int64) (*History, error) {
 	if every < 1 {
 		return nil, estimate.Invalid("clock", "a history's slot", every, "at least 1 ns")
@@ -35,7 +36,7 @@ func NewHistory(every int64) (*History, error) {
 	return &History{every: every}, nil
 }
 
-// Len is how many slots have a reading.
+// Len returns the number of slots that have a reading.
 func (h *History) Len() int { return len(h.readings) }
 
 // slot is the number of the slot that a time is in.
@@ -57,8 +58,9 @@ func (h *History) find(slot int64) (int, bool) {
 	return slices.BinarySearchFunc(h.readings, slot, func(r Reading, slot int64) int { return cmp.Compare(h.slot(r.Time), slot) })
 }
 
-// Add keeps a reading. Of several in one slot it is the one closest to the
-// middle; if the clock stepped in the slot, the intervals hold those of all.
+// Add adds a reading. Of several in one slot, the history keeps the one closest
+// to the middle; if the clock stepped in the slot, its intervals contain those
+// of all.
 func (h *History) Add(r Reading) {
 	i, found := h.find(h.slot(r.Time))
 	if !found {
@@ -75,9 +77,9 @@ func (h *History) Add(r Reading) {
 	h.readings[i] = kept
 }
 
-// At returns what the clock was at a time, by the reading of its slot; the
-// intervals are wider by what the drift may be other than it is. The error
-// wraps [estimate.ErrNoSamples] if the slot has none.
+// At returns the reading of a time, from the reading of its slot; the intervals
+// are wider by the uncertainty of the drift. If the slot has no reading, the
+// error wraps [estimate.ErrNoSamples].
 func (h *History) At(at int64) (Reading, error) {
 	i, found := h.find(h.slot(at))
 	if !found {
@@ -121,10 +123,10 @@ func (r *Reading) numbers() [15]*float64 {
 	}
 }
 
-// EncodedSize is how many bytes the encoding takes.
+// EncodedSize returns the number of bytes of the encoding.
 func (h *History) EncodedSize() int { return wire.Overhead + 12 + len(h.readings)*readingSize }
 
-// AppendBinary appends the encoding to dst. It returns no error.
+// AppendBinary appends the encoding to dst. The error is always nil.
 func (h *History) AppendBinary(dst []byte) ([]byte, error) {
 	start := len(dst)
 	dst = wire.Begin(slices.Grow(dst, h.EncodedSize()), magic, version)
@@ -148,7 +150,7 @@ func (h *History) AppendBinary(dst []byte) ([]byte, error) {
 // MarshalBinary returns the encoding.
 func (h *History) MarshalBinary() ([]byte, error) { return h.AppendBinary(nil) }
 
-// UnmarshalBinary decodes what AppendBinary made. The error wraps
+// UnmarshalBinary decodes what AppendBinary encoded. The error wraps
 // [estimate.ErrEncoding], and the history is then unchanged.
 func (h *History) UnmarshalBinary(data []byte) error {
 	r, err := wire.Open(data, magic, version)

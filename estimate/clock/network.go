@@ -7,9 +7,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Link is the reading of the clock of point To by point From. All readings
-// of a network are to be of one time: what their times differ by adds to the
-// offsets only in proportion to the drift.
+// A Link is the reading of the clock of point To by point From. All readings of
+// a network should be of the same time; a difference adds to the offsets only
+// in proportion to the drift.
 type Link struct {
 	From, To int
 	Reading  Reading
@@ -17,37 +17,36 @@ type Link struct {
 
 // A Network is what the readings of many pairs of points say together.
 type Network struct {
-	// Offsets and Drifts are of every point relative to point 0. They add up
-	// to nothing around every loop, and differ from the links' readings by
-	// as little as can be, in proportion to the links' certain intervals:
-	// a path is asymmetric by some share of its round trip, and loops average
-	// that out.
+	// Offsets and Drifts are those of every point relative to point 0. Around
+	// every loop they add up to 0. They differ from the links' readings as little
+	// as possible, in proportion to the links' certain intervals: a path is
+	// asymmetric by some share of its round trip, and loops average that out.
 	Offsets, Drifts []float64
 
-	// Certain holds the offset of every point, by all links together: often it
-	// is shorter than that of the direct link. It is the whole line where the
+	// Certain holds the offset of every point, from all links together, and is
+	// often shorter than that of the direct link. It is the whole line if the
 	// links' certain intervals contradict each other.
 	Certain []estimate.Interval
 
-	// Disagreements are, for every link, by how much its offset differs from
-	// what the other links say of its two points; 0 where they say nothing.
+	// Disagreements say, for every link, how far its offset differs from what the
+	// other links say of its two points, or 0 if they say nothing.
 	Disagreements []float64
 
-	// Suspect is the link without which the others agree, or -1: if there is
-	// none, if the links agree within their likely intervals, or if several
-	// would do, as in a lone triangle, where any of the three may be wrong.
+	// Suspect is the link without which the others agree. It is -1 if there is
+	// none, if the links agree within their likely intervals, or if several links
+	// would do: in a lone triangle any of the three may be wrong.
 	Suspect int
 
-	// Contradiction tells that no offsets are within all certain intervals.
-	// At least one link's samples are wrong, or its clock stepped.
+	// Contradiction says that no offsets are within all certain intervals: the
+	// samples of at least one link are wrong, or its clock stepped.
 	Contradiction bool
 }
 
-// SolveNetwork puts the readings of pairs of points together. Points are
-// numbered from 0. It takes time in proportion to the cube of their number.
+// SolveNetwork combines the readings of pairs of points, which are numbered
+// from 0. It takes time in proportion to the cube of the number of points.
 //
-// The error wraps [estimate.ErrConfig] if a link names a point that there is
-// not, or has a reading without an offset, and [estimate.ErrNoSamples] if no
+// The error wraps [estimate.ErrConfig] if a link names a point that does not
+// exist or has a reading without an offset, and [estimate.ErrNoSamples] if no
 // links lead from point 0 to some other point.
 func SolveNetwork(points int, links []Link) (Network, error) {
 	if points < 1 {

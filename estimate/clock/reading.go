@@ -7,44 +7,44 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Reading says by how much the far point's clock is ahead of the near
-// point's at one time, and how sure that is.
+// A Reading says how far the far point's clock is ahead of the near point's at
+// a time, and how sure that is.
 type Reading struct {
 	Time   int64   // by the near point's clock
 	Offset float64 // nanoseconds that the far clock is ahead
 	Drift  float64 // by how much faster it runs, as a fraction: 3e-5 is 30 ppm
 
-	// Certain holds the offset whatever the delays were, since none is less
-	// than nothing: it is about as long as the shortest round trip.
-	// Confidence is 1. It rests on the samples, but for [Config.Outliers] of
-	// them, on the limits of the Config, and on the clock's going on as it did
-	// until a sample shows a step: the first after it that queues delay by
-	// less than the step. Where samples leave open whether there was one, the
-	// interval has no ends.
+	// Certain holds the offset whatever the delays were, since none is negative.
+	// It is about as long as the shortest round trip, and Confidence is 1. It
+	// rests on the samples, except for [Config.Outliers] of them; on the limits of
+	// the Config; and on the clock running as before until a sample shows a step:
+	// the first one after it that queues delay by less than the step. If samples
+	// leave open whether there was a step, the interval has no ends.
 	//
-	// Likely holds it if the least delays of the two directions are equal, to
-	// [Config.Asymmetry], with a probability of at least Confidence.
+	// Likely holds the offset with a probability of at least Confidence if the
+	// least delays of the two directions differ by no more than
+	// [Config.Asymmetry].
 	Certain, Likely estimate.Interval
 
 	// CertainDrift and LikelyDrift are the same for the drift.
 	CertainDrift, LikelyDrift estimate.Interval
 
-	// RoundTrip is the shortest round trip that was seen, in nanoseconds: the
-	// least delay there, together with the least back.
+	// RoundTrip is the shortest round trip seen, in nanoseconds: the least delay
+	// there plus the least delay back.
 	RoundTrip float64
 
-	// Stepped tells that the clock stepped, or changed its rate at once, in
-	// the latest interval, near Time or after it. Certain and Likely then hold
-	// the offsets before and after.
+	// Stepped says that the clock stepped, or suddenly changed its rate, in the
+	// latest interval, near Time or after it. Certain and Likely then hold the
+	// offsets before and after.
 	Stepped bool
 }
 
-// At returns the reading of a time by the near point's clock. The further the
-// time is from the latest interval, the wider are the intervals.
+// At returns the reading at a time by the near point's clock. The farther the
+// time is from the latest interval, the wider the reading's intervals.
 //
-// The error wraps [estimate.ErrNoSamples] where the offset is not known, as
-// where there are samples of one direction only. The Reading then has what is
-// known: Drift and LikelyDrift of one direction, and intervals without ends.
+// If the offset is not known, for example with samples of one direction only,
+// the error wraps [estimate.ErrNoSamples]. The Reading then has what is known:
+// Drift and LikelyDrift of one direction, and intervals without ends.
 func (t *Tracker) At(time int64) (Reading, error) {
 	if !t.known {
 		return t.oneWay(time), fmt.Errorf("clock: %w: offset of clocks needs both directions", estimate.ErrNoSamples)
@@ -62,9 +62,9 @@ func (t *Tracker) At(time int64) (Reading, error) {
 
 var anywhere = estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: 1}
 
-// Between is the reading of the middle of an interval whose packets are not
-// told apart, with intervals that hold at any time of it where the clock
-// stepped.
+// Between returns the reading of the middle of an interval, for packets whose
+// times in it are not known. If the clock stepped, its intervals hold at any
+// time of the interval.
 func (t *Tracker) Between(from, to int64) (Reading, error) {
 	r, err := t.At(from + (to-from)/2)
 	if stepped := t.stepped && t.cut > from && t.cut < to; err != nil || !stepped && to <= t.doubtFrom {
@@ -127,8 +127,8 @@ func (t *Tracker) oneWay(time int64) Reading {
 	return r
 }
 
-// Reverse is the same reading as the far point sees it: for delays from there
-// to the near point.
+// Reverse returns the same reading as the far point sees it, for delays from
+// there to the near point.
 func (r Reading) Reverse() Reading {
 	r.Offset, r.Drift = -r.Offset, -r.Drift
 	for _, i := range []*estimate.Interval{&r.Certain, &r.Likely, &r.CertainDrift, &r.LikelyDrift} {

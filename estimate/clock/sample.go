@@ -6,26 +6,25 @@ import "github.com/hoplag/hoplag/estimate"
 // clock, and the delays that were measured of the packets in it, each with one
 // stamp of either clock. [There] and [Back] make it from the sums of a cell.
 type Sample struct {
-	// Time is when the packet left the near point (there) or arrived at it
-	// (back); of several packets, the mean.
+	// Time is when the packet left the near point (there) or arrived at it (back),
+	// or the mean time of several packets.
 	Time int64
 
-	// Delay is the receiving time less the sending time, added up over the
-	// packets: modulo 2^[Config.SumBits], read as a signed number.
+	// Delay is the receiving time minus the sending time, added up over the
+	// packets, modulo 2^[Config.SumBits], as a signed number.
 	Delay int64
 
-	// Packets is how many there were, at least 1. The delay of one is a bound
-	// of the clocks' offset; the mean of several is a weaker one. Samples of
-	// more than [MaxPackets] are ignored: they say next to nothing, and their
-	// sums may have wrapped.
+	// Packets is the number of packets, at least 1. The delay of one packet bounds
+	// the clocks' offset; the mean of several is a weaker bound. Samples of more
+	// than [MaxPackets] are ignored: they say next to nothing, and their sums may
+	// have wrapped.
 	Packets uint32
 }
 
-// There makes the sample of a cell of the direction from the near point to the
-// far one, whose timestamps add up to sent and received, modulo 2^bits. near
-// is a time close to those of the packets, by the near point's clock: the
-// packets' times may differ from it by 2^(bits-1) ns in total, nine minutes at
-// 40 bits.
+// There returns the sample of a cell of the direction from the near point to
+// the far one, whose time stamps add up to sent and received, modulo 2^bits.
+// near is a time close to those of the packets, by the near point's clock: they
+// may differ from it by 2^(bits-1) ns in total, nine minutes at 40 bits.
 func There(sent, received uint64, packets uint32, bits int, near int64) Sample {
 	return Sample{meanTime(sent, packets, bits, near), estimate.Difference(sent, received, bits), packets}
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Ahead is by how much the far clock is ahead at a time by the near one.
+// Ahead returns how far the far clock is ahead at a time on the near clock.
 func (r Reading) Ahead(at int64) float64 {
 	return r.Offset + r.Drift*float64(at-r.Time)
 }
 
-// NearTime is what the near clock says when the far one says far: for stamps
-// that travel, such as those of RLI's reference packets.
+// NearTime returns what the near clock says when the far clock says far. It is
+// for stamps that travel, such as those of RLI's reference packets.
 func (r Reading) NearTime(far int64) int64 {
 	return int64(r.NearSum(uint64(far), 1, 64))
 }

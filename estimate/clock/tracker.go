@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Tracker follows the clock of a far point as the near point's clock sees
-// it, from interval to interval. New makes it, and it is for one goroutine.
+// A Tracker follows the clock of a far point as the near point's clock sees it,
+// from interval to interval. It is not safe for concurrent use.
 type Tracker struct {
 	config Config
 	base   int64  // offsets are kept as what they are more than this
@@ -64,8 +64,7 @@ type span struct{ from, to int64 }
 
 func (s span) middle() int64 { return s.from + (s.to-s.from)/2 }
 
-// New returns a tracker that knows nothing yet. The error wraps
-// [estimate.ErrConfig].
+// New returns a tracker without samples. The error wraps [estimate.ErrConfig].
 func New(c Config) (*Tracker, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -97,14 +96,14 @@ func (t *Tracker) forget() {
 	}
 }
 
-// Add takes the samples of one interval, from the near point to the far one
-// and back, in any order; neither is kept. Either may be empty. It is
-// O(n log n) and allocates nothing once its buffers have grown.
+// Add adds the samples of one interval, from the near point to the far one and
+// back, in any order. Either slice may be empty; Add keeps neither. It is O(n
+// log n) and allocates nothing once its buffers have grown.
 //
-// The error wraps [estimate.ErrNoSamples] where the window has samples of one
-// direction only, or such as contradict each other; ask [Tracker.At] for what
-// is known of the drift then. Samples that say nothing (no packets) are an
-// [estimate.ErrConfig], and nothing is added.
+// If the window has samples of one direction only, or samples that contradict
+// each other, the error wraps [estimate.ErrNoSamples]; [Tracker.At] then has
+// what is known of the drift. If a sample has no packets, the error wraps
+// [estimate.ErrConfig] and nothing is added.
 func (t *Tracker) Add(forth, home []Sample) (Reading, error) {
 	for _, samples := range [2][]Sample{forth, home} {
 		for _, s := range samples {
