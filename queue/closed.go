@@ -68,7 +68,7 @@ type Closed struct {
 // A sender is one of a Closed's.
 type sender struct {
 	flow     hashing.Flow
-	left     int // packets of the transfer that are still to be sent
+	left     int64 // packets of the transfer that are still to be sent
 	underway int
 	window   float64
 	steep    bool  // the window was never halved
@@ -157,9 +157,9 @@ func (c *Closed) Next(p *Packet) bool {
 
 // begin begins a transfer.
 func (c *Closed) begin(s *sender, who int32) {
-	left := 1
+	left := int64(1)
 	if c.config.Transfer > 1 {
-		left += int(math.Log(uniform(c.random)) / math.Log1p(-1/c.config.Transfer))
+		left += int64(math.Log(uniform(c.random)) / math.Log1p(-1/c.config.Transfer))
 	}
 	flow := hashing.Flow(hashing.Word(c.config.Seed, c.begun))
 	c.begun++

@@ -27,13 +27,14 @@ type happening struct {
 }
 
 type plain struct {
-	flow            hashing.Flow
-	toSend, unknown int
-	window          float64
-	slowStart       bool
-	lastHalved      int64
-	mayAt           int64
-	timer           bool
+	flow       hashing.Flow
+	toSend     int64
+	unknown    int
+	window     float64
+	slowStart  bool
+	lastHalved int64
+	mayAt      int64
+	timer      bool
 }
 
 func newSenders(c ClosedConfig) *senders {
@@ -66,7 +67,7 @@ func (s *senders) next() (at int64, who int) {
 		case "begin":
 			p.toSend = 1
 			if s.Transfer > 1 {
-				p.toSend += int(math.Log(uniform(s.random)) / math.Log1p(-1/s.Transfer))
+				p.toSend += int64(math.Log(uniform(s.random)) / math.Log1p(-1/s.Transfer))
 			}
 			p.flow = hashing.Flow(hashing.Word(s.Seed, s.flows))
 			s.flows++
