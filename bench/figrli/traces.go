@@ -13,7 +13,7 @@ var traces = experiment.Experiment{
 	Title: "What the traffic is like (Table I)",
 	Claim: "A flow has 15.9 to 20.8 packets on average; flows' mean delays range over 3 to 4 orders of magnitude on links of 10 Gb/s, " +
 		"1 to 2 on slower ones; and of two traces of a link, the one with more load has the greater mean delay and range (section II, Table I).",
-	Weight: 8, Quick: 0.5,
+	Weight: 2, Quick: 0.2,
 	Measure: measureTraces,
 }
 
