@@ -14,6 +14,9 @@ import (
 // String formats the report in one line:
 //
 //	a → b  39.14 ms (38.92 ms to 39.40 ms), deviation 27.75 ms, p50 31.20 ms, p90 75.31 ms, sent 7830, lost 370 (4.73 %); clocks: not known
+//
+// Where packets repeat or the mean is in doubt, it says how many and by how
+// much: see [lda.Repeats] and MeanDoubt of [lda.Result].
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s → %s  %v", name(r.From), name(r.To), r.Forth)
@@ -45,6 +48,9 @@ func (d Delay) String() string {
 	} else {
 		i := d.MeanInterval95
 		fmt.Fprintf(&b, "%s (%s to %s), deviation %s", Format(d.Mean), Format(i.Low), Format(i.High), Format(d.StdDev))
+		if d.MeanDoubt > 0 {
+			fmt.Fprintf(&b, ", doubt %s", Format(d.MeanDoubt))
+		}
 		for _, q := range d.Quantiles {
 			fmt.Fprintf(&b, ", p%g %s", 100*q.P, Format(q.Delay))
 		}
@@ -54,6 +60,9 @@ func (d Delay) String() string {
 	}
 	if d.Extra > 0 {
 		fmt.Fprintf(&b, ", extra %d", d.Extra)
+	}
+	if d.Repeats.Packets > 0 {
+		fmt.Fprintf(&b, ", repeated %d", d.Repeats.Packets)
 	}
 	return b.String()
 }
@@ -128,6 +137,9 @@ func (r Report) LogValue() slog.Value {
 // LogValue returns the delay as a group of attributes.
 func (d Delay) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.Uint64("sent", d.Sent), slog.Uint64("received", d.Received), slog.Uint64("lost", d.Lost)}
+	if d.Repeats.Packets > 0 {
+		attrs = append(attrs, slog.Uint64("repeated", d.Repeats.Packets))
+	}
 	if d.Err != nil {
 		return slog.GroupValue(append(attrs, slog.Any("err", d.Err))...)
 	}
@@ -135,6 +147,9 @@ func (d Delay) LogValue() slog.Value {
 		slog.Duration("mean", d.MeanDuration()),
 		slog.Duration("low", duration(d.MeanInterval95.Low)), slog.Duration("high", duration(d.MeanInterval95.High)),
 		slog.Duration("deviation", d.StdDevDuration()))
+	if d.MeanDoubt > 0 {
+		attrs = append(attrs, slog.Duration("doubt", duration(d.MeanDoubt)))
+	}
 	for _, q := range d.Quantiles {
 		attrs = append(attrs, slog.Duration(fmt.Sprintf("p%g", 100*q.P), duration(q.Delay)))
 	}

@@ -38,8 +38,8 @@ type totals struct {
 }
 
 type pathTotals struct {
-	sent, received, lost, extra, measured uint64
-	delay                                 float64 // of those measured, seconds
+	sent, received, lost, extra, crossed, repeated, measured uint64
+	delay                                                    float64 // of those measured, seconds
 }
 
 // Add adds a report.
@@ -66,6 +66,8 @@ func (m *Metrics) Add(r Report) {
 		p.received += d.Received
 		p.lost += d.Lost
 		p.extra += d.Extra
+		p.crossed += d.Crossed
+		p.repeated += d.Repeats.Packets
 		if d.Err == nil {
 			p.measured += d.N
 			p.delay += d.Mean * float64(d.N) / 1e9
@@ -134,6 +136,10 @@ var families = []family{
 		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.lost), true }),
 	perPath("hoplag_packets_extra_total", "counter", "Packets that were received and never sent, or taken for lost before.",
 		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.extra), true }),
+	perPath("hoplag_packets_crossed_total", "counter", "Packets that passed the two points in different intervals, at least.",
+		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.crossed), true }),
+	perPath("hoplag_packets_repeated_total", "counter", "Packets that are copies of others.",
+		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.repeated), true }),
 	{"hoplag_delay_seconds", "summary", "One-way delay: quantiles of the latest interval; all that were measured.", writeSummary},
 	perPath("hoplag_delay_mean_seconds", "gauge", "Mean one-way delay of the latest interval.",
 		func(d *Delay, _ *pathTotals) (float64, bool) { return d.Mean / 1e9, d.Err == nil }),
@@ -141,8 +147,12 @@ var families = []family{
 		func(d *Delay, _ *pathTotals) (float64, bool) { return d.MeanInterval95.Low / 1e9, d.Err == nil }),
 	perPath("hoplag_delay_mean_high_seconds", "gauge", "Upper end of the mean's 95 % interval.",
 		func(d *Delay, _ *pathTotals) (float64, bool) { return d.MeanInterval95.High / 1e9, d.Err == nil }),
+	perPath("hoplag_delay_mean_doubt_seconds", "gauge", "What packets that are missing may add to the mean: it is in the interval.",
+		func(d *Delay, _ *pathTotals) (float64, bool) { return d.MeanDoubt / 1e9, d.Err == nil }),
 	perPath("hoplag_delay_deviation_seconds", "gauge", "Standard deviation of the one-way delay of the latest interval.",
 		func(d *Delay, _ *pathTotals) (float64, bool) { return d.StdDev / 1e9, d.Err == nil }),
+	{"hoplag_delay_samples", "gauge", "How many single delays the quantiles of the latest interval are of.", writeSamples},
+	{"hoplag_flow_delay_mean_seconds", "gauge", "Mean one-way delay of the slowest flows of the latest interval, ten at most.", writeFlows},
 	perPair("hoplag_reports_total", "counter", "Intervals that were reported.",
 		func(t *totals) (float64, bool) { return float64(t.reports), true }),
 	perPair("hoplag_reports_failed_total", "counter", "Intervals in which the first point could not be compared.",
@@ -186,6 +196,24 @@ func writeSummary(b *strings.Builder, t *totals, labels string) {
 		}
 		fmt.Fprintf(b, "%s_sum{%s} %s\n", name, labels, number(t.paths[i].delay))
 		fmt.Fprintf(b, "%s_count{%s} %d\n", name, labels, t.paths[i].measured)
+	}
+}
+
+func writeSamples(b *strings.Builder, t *totals, labels string) {
+	for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
+		if len(d.Quantiles) > 0 {
+			fmt.Fprintf(b, "hoplag_delay_samples{%s,direction=%q} %d\n", labels, directions[i], d.Quantiles[0].Samples)
+		}
+	}
+}
+
+func writeFlows(b *strings.Builder, t *totals, labels string) {
+	const most = 10
+	for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
+		for _, f := range d.Flows[:min(len(d.Flows), most)] {
+			const line = "hoplag_flow_delay_mean_seconds{%s,direction=%q,flow=\"%016x\"} %s\n"
+			fmt.Fprintf(b, line, labels, directions[i], uint64(f.Flow), number(f.Mean/1e9))
+		}
 	}
 }
 

@@ -25,7 +25,8 @@ func sampleReport() Report {
 		Number: 7, Start: time.Unix(7, 0).UTC(), Length: time.Second, From: "a\"\\\n", To: "b",
 		Forth: Delay{
 			Result: lda.Result{Delay: estimate.Delay{Mean: 39.137e6, StdDev: 27.752e6, N: 90}, Sent: 100, Received: 95, Lost: 5,
-				Spoken: 95, MeanError: 1e5, MeanDegrees: 80, DeviationDegrees: 80},
+				Spoken: 95, MeanError: 1e5, MeanDegrees: 80, DeviationDegrees: 80,
+				Crossed: 6, Repeats: lda.Repeats{Cells: 1, Packets: 3}, MeanDoubt: 2e5},
 			MeanInterval95:      estimate.Interval{Low: 38.9e6, High: math.Inf(1), Confidence: 0.95},
 			DeviationInterval95: estimate.Interval{Low: 27e6, High: 28e6, Confidence: 0.95},
 			Quantiles: []lda.Quantile{{P: 0.5, Delay: 31.2e6, Samples: 50,
@@ -73,8 +74,8 @@ func TestReportInJSON(t *testing.T) {
 func TestReportString(t *testing.T) {
 	r := sampleReport()
 	r.From = "a"
-	const want = "a → b  39.14 ms (38.90 ms to ∞), deviation 27.75 ms, p50 31.20 ms, sent 100, lost 5 (5.00 %); " +
-		"clocks: offset -1.000 ms ± 1.000 µs, drift 30 ppm; the other point is silent: no route"
+	const want = "a → b  39.14 ms (38.90 ms to ∞), deviation 27.75 ms, doubt 200.0 µs, p50 31.20 ms, " +
+		"sent 100, lost 5 (5.00 %), repeated 3; clocks: offset -1.000 ms ± 1.000 µs, drift 30 ppm; the other point is silent: no route"
 	if got := r.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -106,7 +107,8 @@ func TestReportLogs(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(&b, nil))
 	r := sampleReport()
 	log.Info("delay", "a→b", r)
-	for _, want := range []string{"forth.sent=100", "forth.lost=5", "forth.mean=39.137ms", "forth.p50=31.2ms", "clocks=", "silent"} {
+	for _, want := range []string{"forth.sent=100", "forth.lost=5", "forth.mean=39.137ms", "forth.p50=31.2ms", "forth.repeated=3",
+		"forth.doubt=200µs", "clocks=", "silent"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %s in %s", want, b.String())
 		}
@@ -131,6 +133,11 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		"# TYPE hoplag_packets_sent_total counter\nhoplag_packets_sent_total{" + labels + "} 200\n",
 		"hoplag_packets_lost_total{" + labels + "} 10\n",
+		"hoplag_packets_crossed_total{" + labels + "} 12\n",
+		"hoplag_packets_repeated_total{" + labels + "} 6\n",
+		"hoplag_delay_mean_doubt_seconds{" + labels + "} 0.0002\n",
+		"hoplag_delay_samples{" + labels + "} 50\n",
+		"hoplag_flow_delay_mean_seconds{" + labels + ",flow=\"1000000000000000\"} 0.004\n",
 		"hoplag_delay_seconds{" + labels + ",quantile=\"0.5\"} 0.0312\n",
 		"hoplag_delay_seconds_count{" + labels + "} 180\n",
 		"hoplag_delay_mean_high_seconds{" + labels + "} +Inf\n",
