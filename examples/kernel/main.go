@@ -40,10 +40,23 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "kernel:", err)
+		os.Exit(2)
+	default:
 		fmt.Fprintln(os.Stderr, "kernel:", err)
 		os.Exit(1)
 	}
+}
+
+// errUsage is wrapped by what is wrong with the command line.
+var errUsage = errors.New("usage")
+
+// usage is an error of the command line.
+func usage(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
 }
 
 // options are what the command line says.
@@ -58,28 +71,34 @@ type options struct {
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("kernel", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.DurationVar(&o.duration, "duration", 10*time.Second, "how long to measure, 1s or more: a row a second")
-	flags.DurationVar(&o.compare, "compare", 100*time.Millisecond, "how often the two points are compared, 20ms to 1s")
-	flags.Float64Var(&o.rate, "rate", 15000, "datagrams of 1,000 bytes a second, on average, 100 to 100000")
-	flags.Float64Var(&o.bandwidth, "bandwidth", 150, "of the queue, in Mbit/s, 1 to 10000")
+	flags.DurationVar(&o.duration, "duration", 10*time.Second, "how long to measure, a `time` of 1s or more: a row a second")
+	flags.DurationVar(&o.compare, "compare", 100*time.Millisecond, "`time` between comparisons of the two points, 20ms to 1s")
+	flags.Float64Var(&o.rate, "rate", 15000, "`datagrams` of 1,000 bytes a second, on average, 100 to 100000")
+	flags.Float64Var(&o.bandwidth, "bandwidth", 150, "of the queue, in `Mbit/s`, 1 to 10000")
 	flags.BoolVar(&o.xdp, "xdp", false, "count at XDP on the receiving side, instead of tc")
 	flags.BoolVar(&o.json, "json", false, "print a JSON object for each row")
-	if err = flags.Parse(args); err != nil {
+	flags.Usage = func() {
+		fmt.Fprintln(stderr, "Kernel measures delay and loss from inside the kernel, beside the exact answer.")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return o, err
+	} else if err != nil {
+		return o, usage("%v", err)
 	}
 	switch {
 	case flags.NArg() > 0:
-		err = fmt.Errorf("argument %q: want flags only", flags.Arg(0))
+		return o, usage("argument %q, want none", flags.Arg(0))
 	case o.duration < time.Second:
-		err = fmt.Errorf("-duration is %v, want 1s or more", o.duration)
+		return o, usage("-duration is %v, want 1s or more", o.duration)
 	case o.compare < 20*time.Millisecond || o.compare > time.Second:
-		err = fmt.Errorf("-compare is %v, want 20ms to 1s", o.compare)
+		return o, usage("-compare is %v, want 20ms to 1s", o.compare)
 	case !(o.rate >= 100 && o.rate <= 100000):
-		err = fmt.Errorf("-rate is %v, want 100 to 100000", o.rate)
+		return o, usage("-rate is %v, want 100 to 100000", o.rate)
 	case !(o.bandwidth >= 1 && o.bandwidth <= 10000):
-		err = fmt.Errorf("-bandwidth is %v, want 1 to 10000", o.bandwidth)
+		return o, usage("-bandwidth is %v, want 1 to 10000", o.bandwidth)
 	}
-	return o, err
+	return o, nil
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

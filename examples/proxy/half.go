@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hoplag/hoplag"
@@ -24,6 +26,9 @@ type half struct {
 	point   *hoplag.Point
 	ingress bool
 	to      string
+
+	only      netip.Prefix  // whom to serve, or everybody if it is not valid
+	strangers atomic.Uint64 // datagrams and connections of others
 
 	packets net.PacketConn
 	streams net.Listener
@@ -97,6 +102,9 @@ func (h *half) relay() {
 		if err != nil {
 			return
 		}
+		if !h.serves(from) {
+			continue
+		}
 		p, err := h.peer(from)
 		if err != nil {
 			continue // as where the target cannot be resolved: the datagram is lost
@@ -104,6 +112,19 @@ func (h *half) relay() {
 		h.passed(h.point.Direction, 0, p, buffer[:n])
 		p.conn.Write(buffer[:n])
 	}
+}
+
+// serves reports whether to forward what an address sends, and counts what not.
+func (h *half) serves(from net.Addr) bool {
+	if !h.only.IsValid() {
+		return true
+	}
+	a, err := netip.ParseAddrPort(from.String())
+	if err == nil && h.only.Contains(a.Addr().Unmap().WithZone("")) {
+		return true
+	}
+	h.strangers.Add(1)
+	return false
 }
 
 // passed tells of a datagram between the halves.
@@ -166,6 +187,10 @@ func (h *half) accept() {
 		conn, err := h.streams.Accept()
 		if err != nil {
 			return
+		}
+		if !h.serves(conn.RemoteAddr()) {
+			conn.Close()
+			continue
 		}
 		go h.forward(conn)
 	}

@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
@@ -59,6 +60,7 @@ type options struct {
 	role, listen, to, reports, page, key string
 	demo, json                           bool
 	duration                             time.Duration
+	only                                 netip.Prefix
 	impair                               impairment
 }
 
@@ -72,12 +74,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.reports, "reports", "", "`address` at which the ingress half answers, and the egress half asks")
 	flags.StringVar(&o.page, "page", "", "`address` to serve the live page and /metrics at (egress, demo)")
 	flags.StringVar(&o.key, "key", os.Getenv("HOPLAG_KEY"), "`secret` that both halves share (default: $HOPLAG_KEY)")
+	only := flags.String("only", "", "serve only these `addresses`, as in 10.0.0.0/8: others are ignored and counted")
 	flags.BoolVar(&o.demo, "demo", false, "run both halves, a bad network between them, and traffic")
 	flags.BoolVar(&o.json, "json", false, "print a report as a JSON object a second")
 	flags.DurationVar(&o.duration, "duration", 0, "end after this `time` (default: never)")
 	flags.Int64Var(&o.impair.rate, "rate", 20, "demo: bandwidth in `Mbit/s`, 1 to 10000")
 	flags.DurationVar(&o.impair.delay, "delay", 20*time.Millisecond, "demo: least delay, each way, up to 10s")
-	flags.DurationVar(&o.impair.jitter, "jitter", 3*time.Millisecond, "demo: mean of a further random delay, up to 10s; datagrams overtake each other")
+	flags.DurationVar(&o.impair.jitter, "jitter", 3*time.Millisecond,
+		"demo: mean of a further random delay, up to 10s; datagrams overtake each other")
 	flags.Float64Var(&o.impair.loss, "loss", 0.01, "demo: share of datagrams that are lost, 0 to 1")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "Proxy forwards UDP and TCP in two halves and measures the network between them.")
@@ -86,10 +90,16 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return o, err
 	} else if err != nil {
-		return o, fmt.Errorf("%w: %v", errUsage, err)
+		return o, usage("%v", err)
 	}
 	if flags.NArg() > 0 {
-		return o, fmt.Errorf("%w: argument %q, want none", errUsage, flags.Arg(0))
+		return o, usage("argument %q, want none", flags.Arg(0))
+	}
+	if *only != "" {
+		var err error
+		if o.only, err = netip.ParsePrefix(*only); err != nil {
+			return o, usage("-only is %q, want addresses as in 10.0.0.0/8", *only)
+		}
 	}
 	return o, o.check()
 }
@@ -141,7 +151,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer h.close()
+	defer func() {
+		h.close()
+		if n := h.strangers.Load(); n > 0 {
+			fmt.Fprintf(stderr, "ignored %d datagrams and connections that are not from %v\n", n, o.only)
+		}
+	}()
+	h.only = o.only
 	h.start()
 	if o.role == "ingress" {
 		l, err := net.Listen("tcp", o.reports)

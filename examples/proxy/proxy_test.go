@@ -12,6 +12,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +81,7 @@ func TestDemoRows(t *testing.T) {
 }
 
 // pair runs an echo service and both halves before it.
-func pair(t testing.TB, bare bool) (ingress, egress *half) {
+func pair(t testing.TB, options ...func(*half)) (ingress, egress *half) {
 	server, err := echo()
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +96,10 @@ func pair(t testing.TB, bare bool) (ingress, egress *half) {
 		t.Fatal(err)
 	}
 	t.Cleanup(ingress.close)
-	ingress.bare, egress.bare = bare, bare
+	for _, option := range options {
+		option(ingress)
+		option(egress)
+	}
 	ingress.start()
 	egress.start()
 	return ingress, egress
@@ -102,7 +108,7 @@ func pair(t testing.TB, bare bool) (ingress, egress *half) {
 // What goes in comes back, through both halves: datagrams and streams with
 // their ends.
 func TestForward(t *testing.T) {
-	ingress, _ := pair(t, false)
+	ingress, _ := pair(t)
 	udp, err := net.Dial("udp", ingress.address())
 	if err != nil {
 		t.Fatal(err)
@@ -131,6 +137,32 @@ func TestForward(t *testing.T) {
 	if got, err := io.ReadAll(tcp); err != nil || string(got) != text {
 		t.Errorf("%d bytes of %d came back, error %v", len(got), len(text), err)
 	}
+}
+
+// Strangers are ignored, and counted.
+func TestStrangers(t *testing.T) {
+	ingress, _ := pair(t, func(h *half) { h.only = netip.MustParsePrefix("192.0.2.0/24") })
+	udp, err := net.Dial("udp", ingress.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	io.WriteString(udp, "let me in")
+	tcp, err := net.Dial("tcp", ingress.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	if n, err := tcp.Read(make([]byte, 1)); n > 0 || err == nil {
+		t.Errorf("a stranger's connection has an answer: %d bytes", n)
+	}
+	for range 100 {
+		if ingress.strangers.Load() == 2 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Errorf("%d strangers, want 2", ingress.strangers.Load())
 }
 
 func TestPage(t *testing.T) {
@@ -170,6 +202,7 @@ func TestFlags(t *testing.T) {
 		`-role is "middle"`:     {"-role", "middle"},
 		`-listen is "x"`:        {"-role", "egress", "-listen", "x", "-to", "a:1", "-reports", "a:2"},
 		"-key has 5 characters": {"-role", "egress", "-listen", ":1", "-to", "a:1", "-reports", "a:2", "-key", "short"},
+		`-only is "x"`:          {"-role", "egress", "-listen", ":1", "-to", "a:1", "-reports", "a:2", "-only", "x"},
 		"-loss is 2":            {"-demo", "-loss", "2"},
 		"-rate is 0":            {"-demo", "-rate", "0"},
 		"-delay is 1m0s":        {"-demo", "-delay", "1m"},
@@ -227,7 +260,7 @@ func BenchmarkForward(b *testing.B) {
 
 // The reports come over one connection that only the key opens.
 func TestReportsAreAuthenticated(t *testing.T) {
-	ingress, _ := pair(t, false)
+	ingress, _ := pair(t)
 	stranger, err := hoplag.NewPoint(hoplag.Config{Key: "another key of sixteen bytes"})
 	if err != nil {
 		t.Fatal(err)
@@ -243,4 +276,77 @@ func TestReportsAreAuthenticated(t *testing.T) {
 	if !failed {
 		t.Error("a stranger is answered")
 	}
+}
+
+// With AS_PROGRAM the test is the program itself.
+func TestMain(m *testing.M) {
+	if os.Getenv("AS_PROGRAM") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// program is this program with arguments.
+func program(arguments string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], strings.Fields(arguments)...)
+	cmd.Env = append(os.Environ(), "AS_PROGRAM=1")
+	return cmd
+}
+
+// The exit code tells a bad command line from what goes wrong later.
+func TestExitCodes(t *testing.T) {
+	for args, want := range map[string]int{
+		"-h":            0,
+		"-role middle":  2,
+		"-demo -loss 2": 2,
+		"-no-such-flag": 2,
+		"-role ingress -listen 192.0.2.1:1 -to a:1 -reports a:2 -key 0123456789abcdef": 1,
+	} {
+		cmd := program(args)
+		out, _ := cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != want {
+			t.Errorf("%s: exit code %d, want %d:\n%s", args, got, want, out)
+		}
+	}
+}
+
+// An interrupt ends the program, and what it printed is whole.
+func TestInterrupt(t *testing.T) {
+	rows, last := interrupted(t, "-demo -json")
+	var r hoplag.Report
+	if err := json.Unmarshal(last, &r); err != nil || rows < 2 || r.Length != time.Second {
+		t.Errorf("%d rows, the last one %.300s: %v", rows, last, err)
+	}
+}
+
+// interrupted runs the program until it has printed two rows, interrupts it, and
+// returns how many rows there were and the last one.
+func interrupted(t *testing.T, arguments string) (rows int, last []byte) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	cmd := program(arguments)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		last = append(last[:0], lines.Bytes()...)
+		if rows++; rows == 2 {
+			cmd.Process.Signal(os.Interrupt)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%s: %v", arguments, err)
+	}
+	return rows, last
 }

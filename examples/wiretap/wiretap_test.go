@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -14,11 +15,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
-// runDemo runs the demo and returns its rows and totals; it skips where
-// namespaces or rings are not to be had.
-func runDemo(t *testing.T, arguments ...string) (rows []row, all total, stderr string) {
+// needsLab skips where the demo cannot run.
+func needsLab(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		t.Skip("needs root on Linux: it makes network namespaces")
@@ -31,6 +32,13 @@ func runDemo(t *testing.T, arguments ...string) (rows []row, all total, stderr s
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
+}
+
+// runDemo runs the demo and returns its rows and totals; it skips where
+// namespaces or rings are not to be had.
+func runDemo(t *testing.T, arguments ...string) (rows []row, all total, stderr string) {
+	t.Helper()
+	needsLab(t)
 	var out, notes bytes.Buffer
 	if err := run(t.Context(), append([]string{"-demo", "-json"}, arguments...), &out, &notes); err != nil {
 		if strings.Contains(err.Error(), "not permitted") || strings.Contains(err.Error(), "not supported") {
@@ -264,4 +272,95 @@ func TestView(t *testing.T) {
 	if strings.Contains(text, strings.Repeat("█", shown+1)) {
 		t.Error("more than a minute")
 	}
+}
+
+// With AS_PROGRAM the test is the program itself.
+func TestMain(m *testing.M) {
+	if os.Getenv("AS_PROGRAM") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// program is this program with arguments.
+func program(arguments string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], strings.Fields(arguments)...)
+	cmd.Env = append(os.Environ(), "AS_PROGRAM=1")
+	return cmd
+}
+
+// The exit code tells a bad command line from what goes wrong later.
+func TestExitCodes(t *testing.T) {
+	for args, want := range map[string]int{
+		"-h":                             0,
+		"-from a:out -to a":              2,
+		"-demo -rate 1":                  2,
+		"-no-such-flag":                  2,
+		"-from no-such-device -to lo:in": 1,
+	} {
+		cmd := program(args)
+		out, _ := cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != want {
+			t.Errorf("%s: exit code %d, want %d:\n%s", args, got, want, out)
+		}
+	}
+}
+
+// An output that fails ends the program with its error.
+func TestOutputFails(t *testing.T) {
+	needsLab(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	cmd := program("-demo -json -rate 1000 -duration 10s")
+	cmd.Stdout = full
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("%v, want exit code 1", err)
+	}
+}
+
+// An interrupt ends the program, and what was measured until then is told.
+func TestInterrupt(t *testing.T) {
+	needsLab(t)
+	for _, arguments := range []string{"-demo -json -rate 1000 -duration 1m", "-demo -json -rate 1000 -duration 1m -kernel"} {
+		rows, last := interrupted(t, arguments)
+		var r struct{ Total *total }
+		if err := json.Unmarshal(last, &r); err != nil || rows < 2 || r.Total == nil || r.Total.Exact == nil {
+			t.Errorf("%s: %d rows, the last one %.300s: %v", arguments, rows, last, err)
+		}
+	}
+}
+
+// interrupted runs the program until it has printed two rows, interrupts it, and
+// returns how many rows there were and the last one.
+func interrupted(t *testing.T, arguments string) (rows int, last []byte) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	cmd := program(arguments)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		last = append(last[:0], lines.Bytes()...)
+		if rows++; rows == 2 {
+			cmd.Process.Signal(os.Interrupt)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%s: %v", arguments, err)
+	}
+	return rows, last
 }
