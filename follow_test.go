@@ -136,7 +136,8 @@ func TestFollowCorrectsClocks(t *testing.T) {
 						return time.Duration(3000+hashing.Word(2, uint64(i))%500) * time.Microsecond
 					})
 				for _, r := range l.reports(4)[1:] {
-					if r.Err != nil || !r.Clock.Known || math.Abs(r.Clock.Offset-float64(ahead)) > 30e3 || !r.Clock.Certain.Contains(float64(ahead)) {
+					off := math.Abs(r.Clock.Offset - float64(ahead))
+					if r.Err != nil || !r.Clock.Known || off > 30e3 || !r.Clock.Certain.Contains(float64(ahead)) {
 						t.Fatalf("%v, want an offset of %v", r, ahead)
 					}
 					if math.Abs(r.Forth.Mean-3.4995e6) > 50e3 || math.Abs(r.Back.Mean-3.2495e6) > 50e3 {

@@ -175,7 +175,9 @@ func TestPage(t *testing.T) {
 	for range kept + 5 {
 		v.add(hoplag.Report{From: "a", To: "b"})
 	}
-	for path, want := range map[string]string{"/": "prefers-color-scheme:dark", "/metrics": `hoplag_reports_total{from="a",to="b"} 605`, "/reports": `"From":"a"`} {
+	for path, want := range map[string]string{
+		"/": "prefers-color-scheme:dark", "/metrics": `hoplag_reports_total{from="a",to="b"} 605`, "/reports": `"From":"a"`,
+	} {
 		response, err := http.Get("http://" + l.Addr().String() + path)
 		if err != nil {
 			t.Fatal(err)

@@ -79,8 +79,8 @@ func newLab(l load) (n *lab, err error) {
 // settings turn forwarding on, and IPv6 off, whose own messages would be counted
 // with the traffic.
 func settings() error {
-	for name, value := range map[string]string{"ipv4/ip_forward": "1", "ipv6/conf/all/disable_ipv6": "1", "ipv6/conf/default/disable_ipv6": "1"} {
-		if err := os.WriteFile("/proc/sys/net/"+name, []byte(value), 0); err != nil && !os.IsNotExist(err) {
+	for _, name := range []string{"ipv4/ip_forward", "ipv6/conf/all/disable_ipv6", "ipv6/conf/default/disable_ipv6"} {
+		if err := os.WriteFile("/proc/sys/net/"+name, []byte("1"), 0); err != nil && !os.IsNotExist(err) {
 			return err
 		}
 	}
@@ -121,7 +121,8 @@ func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer exact.close()
-	fmt.Fprintf(stderr, "wiretap: %.0f packets a second through a queue of %g Mbit/s, from %v to %v\n", o.load.rate, o.load.bandwidth, o.from, o.to)
+	fmt.Fprintf(stderr, "wiretap: %.0f packets a second through a queue of %g Mbit/s, from %v to %v\n",
+		o.load.rate, o.load.bandwidth, o.from, o.to)
 	sending, stop := context.WithCancel(ctx)
 	defer stop()
 	var sent failures
@@ -135,7 +136,14 @@ func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			sent.add(sender.send(sending, o.load.rate))
 		}()
 	}
+	// Interrupted, it stops sending first.
+	measuring, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() {
+		pause(measuring, settle)
+		end()
+	})()
 	out := newOutput(stdout, o.json)
 	out.truth = exact.truth
-	return errors.Join(measure(ctx, &o, out, stderr), sent.take(), exact.failures.take())
+	return errors.Join(measure(measuring, &o, out, stderr), sent.take(), exact.failures.take())
 }

@@ -106,9 +106,11 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.IntVar(&o.buffer, "buffer", 32, "`MiB` of each ring, 2 to 1024")
 	flags.BoolVar(&o.promiscuous, "promiscuous", false, "take packets that are not for this host, as from mirror ports")
 	flags.IntVar(&o.flows, "flows", 4096, "`number` of flows that are told apart in a second, 1 to 1000000")
-	flags.DurationVar(&o.cut, "cut", 100*time.Millisecond, "`time` between comparisons, 20ms to 1s: a part of 1s; shorter ones bear more loss")
+	flags.DurationVar(&o.cut, "cut", 100*time.Millisecond,
+		"`time` between comparisons, 20ms to 1s: a part of 1s; shorter ones bear more loss")
 	flags.StringVar(&o.keep, "keep", "", "`directory` to keep what passes in, for examples/colate to ask later")
-	flags.DurationVar(&o.epoch, "epoch", time.Second, "-keep: `time` that one entry of the store is for, 100ms to 1h; shorter ones bear more loss and take more room")
+	flags.DurationVar(&o.epoch, "epoch", time.Second,
+		"-keep: `time` that one entry of the store is for, 100ms to 1h; shorter ones bear more loss and take more room")
 	flags.StringVar(&o.key, "key", os.Getenv("HOPLAG_KEY"), "`secret` that packets are hashed with (default: $HOPLAG_KEY, or a random one)")
 	flags.BoolVar(&o.kernel, "kernel", false, "count inside the kernel, not by rings")
 	flags.Var(&o.ask, "flow", "-kernel: `flow` to report, as in \"udp 10.0.0.1:80 10.0.0.2:1234\"; may be repeated")

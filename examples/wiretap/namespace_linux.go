@@ -28,7 +28,9 @@ func enter(namespace string, f func() error) error {
 		return err
 	}
 	defer file.Close()
-	numbers := map[string]uintptr{"amd64": 308, "386": 346, "arm": 375, "arm64": 268, "loong64": 268, "riscv64": 268, "ppc64le": 350, "s390x": 339}
+	numbers := map[string]uintptr{
+		"amd64": 308, "386": 346, "arm": 375, "arm64": 268, "loong64": 268, "riscv64": 268, "ppc64le": 350, "s390x": 339,
+	}
 	number, ok := numbers[runtime.GOARCH]
 	if !ok {
 		return fmt.Errorf("%s: the number of setns is not known", runtime.GOARCH)

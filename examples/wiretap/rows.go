@@ -100,7 +100,8 @@ func (r *row) problem(err error) {
 		all = append(all, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	if n := r.DroppedFrom + r.DroppedTo; n > 0 {
-		all = append(all, fmt.Sprintf("rings had no room for %d packets: lost and extra are off by as many (larger -buffer, more -rings)", n))
+		const advice = "rings had no room for %d packets: lost and extra are off by as many (larger -buffer, more -rings)"
+		all = append(all, fmt.Sprintf(advice, n))
 	}
 	if r.Bundles > 0 {
 		all = append(all, fmt.Sprintf("%d bundles of segments not counted (ethtool -K … gro off gso off tso off)", r.Bundles))

@@ -36,7 +36,8 @@ func watchRings(ctx context.Context, o *options, out *output, stderr io.Writer) 
 		return err
 	}
 	if o.keep != "" {
-		fmt.Fprintf(stderr, "wiretap: keeping what passes; ask later: go run ./examples/colate rank -dir %s -seed %d\n", o.keep, w.points[0].Seed())
+		const later = "wiretap: keeping what passes; ask later: go run ./examples/colate rank -dir %s -seed %d\n"
+		fmt.Fprintf(stderr, later, o.keep, w.points[0].Seed())
 	}
 	following, cancel := context.WithCancel(context.Background())
 	stopped := make(chan struct{})

@@ -163,7 +163,8 @@ func TestRings(t *testing.T) {
 	// Losses come when the queue is full, and epochs in which a flow lost
 	// packets in all its counters give no answer: what is kept then speaks of
 	// the calmer ones.
-	if few := float64(all.Exact.Sent) / 200; float64(all.Missing) < few && (math.Abs(off) > 0.15 || len(answers) < senderFlows-1 || packets < 0.9*float64(all.Received)) {
+	calmly := float64(all.Missing) < float64(all.Exact.Sent)/200
+	if calmly && (math.Abs(off) > 0.15 || len(answers) < senderFlows-1 || packets < 0.9*float64(all.Received)) {
 		t.Error("hardly a packet was lost: want all flows within 15 %")
 	}
 }
@@ -244,10 +245,11 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	var help bytes.Buffer
-	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-promiscuous") {
+	err := run(t.Context(), []string{"-h"}, io.Discard, &help)
+	if !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-promiscuous") {
 		t.Errorf("-h: error %v\n%s", err, help.String())
 	}
-	err := run(t.Context(), []string{"-from", "no-such-device", "-to", "lo:in"}, io.Discard, io.Discard)
+	err = run(t.Context(), []string{"-from", "no-such-device", "-to", "lo:in"}, io.Discard, io.Discard)
 	if err == nil || errors.Is(err, errUsage) {
 		t.Errorf("an interface that there is not: error %v", err)
 	}
@@ -264,7 +266,9 @@ func TestView(t *testing.T) {
 	for range 2 * shown {
 		text = v.draw(&r)
 	}
-	for _, want := range []string{"2.500 ms", "in all 120000", "840 at the second", "udp 10.0.0.1:1", "4 flows", "bad; luck", "no room for 7", strings.Repeat("█", shown)} {
+	for _, want := range []string{
+		"2.500 ms", "in all 120000", "840 at the second", "udp 10.0.0.1:1", "4 flows", "bad; luck", "no room for 7", strings.Repeat("█", shown),
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the view:\n%s", want, text)
 		}

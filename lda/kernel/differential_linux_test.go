@@ -107,7 +107,8 @@ func (w *twin) compare(t *testing.T) (differs bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pair := range [][2]interface{ MarshalBinary() ([]byte, error) }{{got.Aggregator, w.want.Aggregator}, {got.Sketch, w.want.Sketch}} {
+	type encoder interface{ MarshalBinary() ([]byte, error) }
+	for _, pair := range [][2]encoder{{got.Aggregator, w.want.Aggregator}, {got.Sketch, w.want.Sketch}} {
 		if w.want.Sketch == nil && pair[1] == any(w.want.Sketch) {
 			continue
 		}

@@ -28,18 +28,7 @@ func randomFrame(random *rand.Rand) []byte {
 		payload[12] = byte(5+random.IntN(11)) << 4
 	}
 	if random.IntN(2) == 0 {
-		frame = be.AppendUint16(frame, typeIPv4)
-		options := 4 * random.IntN(11)
-		header := make([]byte, 20+options)
-		header[0] = 4<<4 | byte(len(header)/4)
-		be.PutUint16(header[2:], uint16(len(header)+len(payload)))
-		be.PutUint16(header[4:], uint16(random.Uint32()))
-		if random.IntN(4) == 0 {
-			be.PutUint16(header[6:], uint16(random.Uint32())&0x600f)
-		}
-		header[9] = proto
-		be.PutUint64(header[12:], random.Uint64())
-		return append(append(frame, header...), payload...)
+		return append(append(be.AppendUint16(frame, typeIPv4), randomIPv4(random, proto, len(payload))...), payload...)
 	}
 	frame = be.AppendUint16(frame, typeIPv6)
 	header := make([]byte, 40)
@@ -74,6 +63,22 @@ func randomFrame(random *rand.Rand) []byte {
 	*next = proto
 	be.PutUint16(header[4:], uint16(len(extensions)+len(payload)))
 	return append(append(append(frame, header...), extensions...), payload...)
+}
+
+// randomIPv4 makes a header with options before a payload of so many bytes.
+func randomIPv4(random *rand.Rand, proto byte, payload int) []byte {
+	be := binary.BigEndian
+	options := 4 * random.IntN(11)
+	header := make([]byte, 20+options)
+	header[0] = 4<<4 | byte(len(header)/4)
+	be.PutUint16(header[2:], uint16(len(header)+payload))
+	be.PutUint16(header[4:], uint16(random.Uint32()))
+	if random.IntN(4) == 0 {
+		be.PutUint16(header[6:], uint16(random.Uint32())&0x600f)
+	}
+	header[9] = proto
+	be.PutUint64(header[12:], random.Uint64())
+	return header
 }
 
 // mutate changes some bytes of a frame, mostly of its headers, or cuts it.
