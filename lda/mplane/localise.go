@@ -24,8 +24,8 @@ type Suspect struct {
 	Usual, Excess         float64
 	UsualLoss, ExcessLoss float64
 
-	// Share is the segment's part in what the path's segments took too long,
-	// or lost too many, together: 0 to 1.
+	// Share is the segment's part in what those that are surely slow took too
+	// long, or those that surely lose lost too many, together: 0 to 1.
 	Share float64
 
 	// Sure is 1 less the probability that a path whose segments all are as
@@ -48,8 +48,8 @@ type Verdict struct {
 	Suspects []Suspect
 
 	// Unknown are the segments without a measurement, or without the history
-	// of at least MinHistory intervals that it would be held against. The
-	// cause may be one of them.
+	// of at least MinHistory intervals that it would be held against, and
+	// those at whose ends a clock was set. The cause may be one of them.
 	Unknown []SegmentID
 }
 
@@ -84,12 +84,19 @@ func (s *Station) Localise(path []Router, class int, interval uint64, target Tar
 			continue
 		}
 		suspect := s.compare(at, history, interval, 3*len(r.Segments))
-		slow, lossy = append(slow, suspect[0]), append(lossy, suspect[1])
+		if suspect[0].Sure >= sure {
+			slow = append(slow, suspect[0])
+		} else if at.kind() == byReading && at.AheadError > s.good(history) {
+			v.Unknown = append(v.Unknown, id)
+		}
+		if suspect[1].Sure >= sure {
+			lossy = append(lossy, suspect[1])
+		}
 	}
 	share(slow, func(p *Suspect) float64 { return p.Excess })
 	share(lossy, func(p *Suspect) float64 { return p.ExcessLoss })
 	for _, p := range slices.Concat(slow, lossy) {
-		if p.Sure >= sure && p.Share >= part {
+		if p.Share >= part {
 			v.Suspects = append(v.Suspects, p)
 		}
 	}
@@ -109,6 +116,22 @@ func (s *Station) history(id SegmentID, interval uint64) []*value {
 	return all
 }
 
+// good is the greatest error of a reading that is no worse than they usually
+// are. In the interval in which a clock is set they are.
+func (s *Station) good(history []*value) float64 {
+	var all []float64
+	for _, v := range history {
+		if v.kind() == byReading {
+			all = append(all, v.AheadError)
+		}
+	}
+	const worse = 10
+	if len(all) == 0 {
+		return s.config.Wander
+	}
+	return max(worse*median(all), s.config.Wander)
+}
+
 // compare holds a measurement against those before: its delay and its loss.
 // comparisons is how many are made together.
 func (s *Station) compare(at *value, history []*value, interval uint64, comparisons int) [2]Suspect {
@@ -120,8 +143,8 @@ func (s *Station) compare(at *value, history []*value, interval uint64, comparis
 		}
 		means, deviations := d.means[lasted:], d.deviations[lasted:]
 		slow.Usual, slow.Excess, slow.Sure = excess(d.mean, means, d.floor, bursts, comparisons)
-		rest, past := beyondBursts(d.mean, at.Delay.StdDev, means, deviations)
-		if _, _, confident := excess(rest, past, d.floor, steady, comparisons); slow.Excess > 0 {
+		rest, past, unit := beyondBursts(d.mean, at.Delay.StdDev, means, deviations)
+		if _, _, confident := excess(rest, past, d.floor/unit, steady, comparisons); slow.Excess > 0 {
 			slow.Sure = max(slow.Sure, confident)
 		}
 	}
@@ -172,8 +195,9 @@ func (d *delays) add(v *value, offset float64) {
 func (s *Station) delays(at *value, history []*value, interval uint64) delays {
 	if at.kind() == byReading {
 		d := delays{mean: at.Delay.Mean - at.Ahead, floor: math.Hypot(at.Error, at.AheadError)}
+		good := s.good(history)
 		for _, v := range history {
-			if v.kind() == byReading {
+			if v.kind() == byReading && v.AheadError <= good {
 				d.add(v, v.Ahead)
 			}
 		}
@@ -196,11 +220,12 @@ func (s *Station) delays(at *value, history []*value, interval uint64) delays {
 }
 
 // beyondBursts returns of a mean delay, and of past ones, what the deviation
-// beside it does not explain. When a queue is busier its delays are longer and
-// vary more, in a proportion that hardly changes, so that the rest varies far
-// less than the means do. A router that became slower delays all packets
+// beside it does not explain, in units of that deviation. When a queue is
+// busier its delays are longer and vary more, in a proportion that hardly
+// changes, so that the rest varies far less than the means do, and the less in
+// proportion the busier it is. A router that became slower delays all packets
 // alike. The line is that of least absolute residuals through the medians.
-func beyondBursts(mean, deviation float64, means, deviations []float64) (rest float64, past []float64) {
+func beyondBursts(mean, deviation float64, means, deviations []float64) (rest float64, past []float64, unit float64) {
 	centre, middle := median(slices.Clone(means)), median(slices.Clone(deviations))
 	type step struct{ slope, weight float64 }
 	var steps []step
@@ -219,10 +244,16 @@ func beyondBursts(mean, deviation float64, means, deviations []float64) (rest fl
 		}
 		sum += step.weight
 	}
-	for i, d := range deviations {
-		past = append(past, means[i]-slope*d)
+	of := func(mean, deviation float64) (rest, unit float64) {
+		unit = max(deviation, middle/10, 1)
+		return (mean - centre - slope*(deviation-middle)) / unit, unit
 	}
-	return mean - slope*deviation, past
+	for i, d := range deviations {
+		r, _ := of(means[i], d)
+		past = append(past, r)
+	}
+	rest, unit = of(mean, deviation)
+	return rest, past, unit
 }
 
 func (v *value) lossRate() float64 {
@@ -234,11 +265,11 @@ func (v *value) lossRate() float64 {
 
 // How fast it gets less likely that a value exceeds all past ones by more and
 // more: with the square of the distance from what is usual where bursts on all
-// scales of time make it vary, and with its fourth power in what bursts do not
+// scales of time make it vary, and with its sixth power in what bursts do not
 // explain.
 const (
 	bursts = 2
-	steady = 4
+	steady = 6
 )
 
 // excess tells by how much x is above the usual of past values, their median,
@@ -293,11 +324,9 @@ func tail(t, degrees float64) float64 {
 func share(suspects []Suspect, of func(*Suspect) float64) {
 	total := 0.0
 	for i := range suspects {
-		total += max(of(&suspects[i]), 0)
+		total += of(&suspects[i])
 	}
 	for i := range suspects {
-		if total > 0 {
-			suspects[i].Share = max(of(&suspects[i]), 0) / total
-		}
+		suspects[i].Share = of(&suspects[i]) / total
 	}
 }

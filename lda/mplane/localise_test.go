@@ -108,8 +108,8 @@ func TestExcess(t *testing.T) {
 	}
 	sureOf := func(mean, deviation float64) (burst, beyond float64) {
 		_, _, burst = excess(mean, means, 100, bursts, 15)
-		rest, past := beyondBursts(mean, deviation, means, deviations)
-		_, _, beyond = excess(rest, past, 100, steady, 15)
+		rest, past, unit := beyondBursts(mean, deviation, means, deviations)
+		_, _, beyond = excess(rest, past, 100/unit, steady, 15)
 		return burst, beyond
 	}
 	for _, c := range []struct {
