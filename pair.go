@@ -51,6 +51,7 @@ type Pair struct {
 	mu      sync.Mutex
 	clock   *timeline
 	compare *comparison
+	gather  [2]gathering // of the shards of each point
 	watched []hashing.Flow
 	at      time.Time // zero: as the clock says
 }
@@ -94,23 +95,57 @@ func (p *Pair) elapsed() int64 {
 
 // TakeFirst takes a record of the first point. The error wraps [ErrForged],
 // [estimate.ErrMismatch] or [estimate.ErrEncoding].
-func (p *Pair) TakeFirst(record []byte) error { return p.take(first, record) }
+func (p *Pair) TakeFirst(record []byte) error { return p.take(first, "", record) }
 
 // TakeSecond takes a record of the second point.
-func (p *Pair) TakeSecond(record []byte) error { return p.take(second, record) }
+func (p *Pair) TakeSecond(record []byte) error { return p.take(second, "", record) }
 
-func (p *Pair) take(point int, record []byte) error {
+// TakeFirstShard takes a record of one of several Points that together are the
+// first point: the machines behind one address, each with some of the packets.
+// What they counted is added up cut by cut, and is as good as if one had counted
+// all, whichever of them a packet passes; for that their clocks agree, as those
+// of one machine or of a rack do. Shards may come and go: reports then say that
+// they begin anew (Report.Begins). One that is silent for 5 seconds is taken
+// to be gone, and until then the others wait for it.
+func (p *Pair) TakeFirstShard(shard string, record []byte) error {
+	return p.take(first, shard, record)
+}
+
+// TakeSecondShard takes a record of one of the shards of the second point.
+func (p *Pair) TakeSecondShard(shard string, record []byte) error {
+	return p.take(second, shard, record)
+}
+
+func (p *Pair) take(point int, shard string, record []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pairing := p.compare.pairing
-	if err := pairing.take(point, record); err != nil {
+	pairing, now := p.compare.pairing, p.elapsed()
+	r, err := pairing.seal.decode(record)
+	if err != nil {
 		return err
+	}
+	feed := &pairing.feeds[point]
+	isNew, restarted, err := p.gather[point].take(shard, r)
+	if !isNew {
+		return err
+	}
+	if restarted || feed.ahead == nil {
+		feed.ahead = new(least)
 	}
 	// The record was on its way for a while; the least of many such
 	// differences is close to that of the clocks.
-	feed := &pairing.feeds[point]
-	feed.see(p.elapsed() - (feed.at.through+1)*pairing.cut)
+	feed.see(now - (r.through+1)*pairing.cut)
+	p.merge(point, now)
 	return nil
+}
+
+// merge adds up what all shards of a point have.
+func (p *Pair) merge(point int, now int64) {
+	feed := &p.compare.pairing.feeds[point]
+	for q, ok := p.gather[point].next(now); ok; q, ok = p.gather[point].next(now) {
+		q.ahead = feed.ahead
+		feed.queue = append(feed.queue, q)
+	}
 }
 
 // Next returns the next report, if one is due. Call it until there is none,
@@ -119,7 +154,8 @@ func (p *Pair) take(point int, record []byte) error {
 func (p *Pair) Next() (Report, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pairing := p.compare.pairing
-	now := p.elapsed() - pairing.feeds[second].ahead.value()
-	return p.compare.next(floorDiv(now, pairing.cut) - 1)
+	pairing, now := p.compare.pairing, p.elapsed()
+	p.merge(first, now)
+	p.merge(second, now)
+	return p.compare.next(floorDiv(now-pairing.feeds[second].ahead.value(), pairing.cut) - 1)
 }

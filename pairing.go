@@ -3,6 +3,7 @@ package hoplag
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -42,17 +43,23 @@ type sum struct {
 
 // A feed is the cuts of one point.
 type feed struct {
+	source
+	queue []queued
+	name  string
+	ahead *least // of the latest session: by how much a clock of ours is ahead of the point's
+	used  *least // the same of the session that is being compared
+}
+
+// A source tells which records were taken.
+type source struct {
 	at      position // of the latest
-	queue   []queued
-	name    string
-	ahead   *least // of the latest session: by how much a clock of ours is ahead of the point's
-	used    *least // the same of the session that is being compared
-	retired []uint64
+	retired []uint64 // sessions before
 }
 
 type queued struct {
 	record
-	fresh bool // does not continue the record before
+	more  []record // of other shards
+	fresh bool     // does not continue the record before
 	ahead *least
 }
 
@@ -67,41 +74,48 @@ func (p *pairing) take(point int, data []byte) error {
 		return err
 	}
 	f := &p.feeds[point]
-	same := r.session == f.at.session
-	switch {
-	case same && r.through <= f.at.through, f.isRetired(r.session):
-		return nil
-	case same && r.after < f.at.through:
-		return fmt.Errorf("hoplag: record: %w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding, r.after, r.through,
-			f.at.through)
-	case !same && f.at != (position{}):
-		f.retire(f.at.session)
+	session := f.at.session
+	fresh, isNew, err := f.accept(&r)
+	if !isNew {
+		return err
 	}
-	if !same {
+	if f.ahead == nil || session != r.session {
 		f.ahead = new(least)
 	}
-	f.queue = append(f.queue, queued{r, !same || r.after > f.at.through, f.ahead})
-	f.at = position{r.session, r.through}
+	f.queue = append(f.queue, queued{r, nil, fresh, f.ahead})
 	return nil
+}
+
+// accept reports whether a record is a new one, and whether it does not continue
+// the one before.
+func (s *source) accept(r *record) (fresh, isNew bool, err error) {
+	same := r.session == s.at.session
+	switch {
+	case same && r.through <= s.at.through, s.isRetired(r.session):
+		return false, false, nil
+	case same && r.after < s.at.through:
+		return false, false, fmt.Errorf("hoplag: record: %w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding,
+			r.after, r.through, s.at.through)
+	case !same && s.at != (position{}):
+		s.retire(s.at.session)
+	}
+	fresh = !same || r.after > s.at.through
+	s.at = position{r.session, r.through}
+	return fresh, true, nil
 }
 
 // maxRetired is how many sessions that ended are remembered.
 const maxRetired = 64
 
-func (f *feed) retire(session uint64) {
-	f.retired = append(f.retired, session)
-	if len(f.retired) > maxRetired {
-		f.retired = f.retired[1:]
+func (s *source) retire(session uint64) {
+	s.retired = append(s.retired, session)
+	if len(s.retired) > maxRetired {
+		s.retired = s.retired[1:]
 	}
 }
 
-func (f *feed) isRetired(session uint64) bool {
-	for _, s := range f.retired {
-		if s == session {
-			return true
-		}
-	}
-	return false
+func (s *source) isRetired(session uint64) bool {
+	return slices.Contains(s.retired, session)
 }
 
 // A least is the least of the latest numbers.
@@ -230,7 +244,14 @@ func (p *pairing) start() bool {
 func (p *pairing) add(point int) {
 	q := p.feeds[point].pop()
 	p.ends[point], p.added = q.through, true
-	for direction, of := range q.parts {
+	p.addRecord(point, &q.record)
+	for i := range q.more {
+		p.addRecord(point, &q.more[i])
+	}
+}
+
+func (p *pairing) addRecord(point int, r *record) {
+	for direction, of := range r.parts {
 		if of.packed == nil && of.flows == nil {
 			continue
 		}
