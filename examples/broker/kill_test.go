@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -171,7 +170,6 @@ func TestTwoOwners(t *testing.T) {
 // checkAll checks all pairs that the points printed.
 func checkAll(t *testing.T, f *fleet, totals string) {
 	t.Helper()
-	end := time.Now().Add(30 * time.Second)
 	for line := range strings.Lines(totals) {
 		var want total
 		if err := json.Unmarshal([]byte(line), &want); err != nil {
@@ -180,38 +178,40 @@ func checkAll(t *testing.T, f *fleet, totals string) {
 		if want.Sent < 100 || want.Received == want.Sent {
 			t.Errorf("%+v: too little happened", want)
 		}
-		check(t, f, want, end)
+		if _, err := f.audit(t.Context(), want, 30*time.Second); err != nil {
+			reports, _ := f.since(t.Context(), want.Pair, time.Now().Add(-time.Hour))
+			for _, r := range reports {
+				t.Logf("%d begins=%v err=%v %v", r.Number, r.Begins, r.Err, r.Forth)
+			}
+			t.Error(err)
+		}
 	}
 }
 
-// check waits until the reports of a pair have every message, and holds that
-// they have it once.
-func check(t *testing.T, f *fleet, want total, end time.Time) {
-	t.Helper()
-	var sent, received, lost uint64
-	var log strings.Builder
-	for ; ; time.Sleep(500 * time.Millisecond) {
-		reports, err := f.since(t.Context(), want.Pair, time.Now().Add(-time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
-		sent, received, lost = 0, 0, 0
-		log.Reset()
-		for i, r := range reports {
-			if i > 0 && r.Number <= reports[i-1].Number {
-				t.Errorf("%s: report %d comes after %d", want.Pair, r.Number, reports[i-1].Number)
-			}
-			sent += r.Forth.Sent
-			received += r.Forth.Received
-			lost += r.Forth.Lost
-			fmt.Fprintf(&log, "%d begins=%v err=%v %v\n", r.Number, r.Begins, r.Err, r.Forth)
-		}
-		if time.Now().After(end) || sent >= want.Sent && received >= want.Received && lost >= want.Sent-want.Received {
-			break
-		}
+// What is lost or doubled is seen: reports that are right are refused once one
+// of them is missing, there twice, or says a message more.
+func TestCheckSeesWhatIsWrong(t *testing.T) {
+	report := func(number int64, sent, received, lost uint64) (r hoplag.Report) {
+		r.Number, r.Forth.Sent, r.Forth.Received, r.Forth.Lost = number, sent, received, lost
+		return r
 	}
-	if sent != want.Sent || received != want.Received || lost != want.Sent-want.Received {
-		t.Errorf("%+v; the reports have %d sent, %d received, %d lost:\n%s", want, sent, received, lost, log.String())
+	want := total{Pair: "p", Sent: 30, Received: 27}
+	good := []hoplag.Report{report(1, 10, 9, 1), report(2, 10, 9, 1), report(4, 10, 9, 1)}
+	if err := want.check(good); err != nil {
+		t.Error(err)
+	}
+	for name, bad := range map[string][]hoplag.Report{
+		"a report is missing":        {good[0], good[2]},
+		"a report is there twice":    {good[0], good[1], good[1], good[2]},
+		"reports change places":      {good[0], good[2], good[1]},
+		"an interval is there twice": {good[0], good[1], report(3, 10, 9, 1), good[2]},
+		"a message is doubled":       {good[0], good[1], report(4, 11, 10, 1)},
+		"a message is lost":          {good[0], good[1], report(4, 10, 8, 1)},
+		"a loss is not told":         {good[0], good[1], report(4, 10, 9, 0)},
+	} {
+		if want.check(bad) == nil {
+			t.Errorf("%s, and nobody sees it", name)
+		}
 	}
 }
 

@@ -1,120 +1,228 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"net/http"
 	"os"
 	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // load fills the stream with records of many pairs, starts collectors, and
 // prints how fast they get through it. All pairs have the records of one that
-// was really measured: the work is the same.
+// was really measured: the work is the same, and so are the reports.
 func (f *fleet) load(ctx context.Context, o *options, stdout io.Writer) error {
-	records, err := template(ctx, o)
+	records, passed, err := template(ctx, o)
 	if err != nil {
 		return err
 	}
-	bytes, err := f.fill(ctx, o.pairs, records)
-	if err != nil {
+	l := loaded{Collectors: o.collectors, Pairs: o.pairs, Packets: float64(passed.Sent) / busyCuts}
+	if l.Bytes, err = f.fill(ctx, o.pairs, records); err != nil {
 		return err
 	}
 	info, err := f.records.Info(ctx)
 	if err != nil {
 		return err
 	}
-	program, err := os.Executable()
-	if err != nil {
+	l.Records = info.State.LastSeq
+	if l.Reading, err = f.read(ctx, l.Records); err != nil {
 		return err
 	}
-	began := time.Now()
-	var children []*exec.Cmd
+	children, began, before := []*child(nil), time.Now(), cpuTime()
 	for range o.collectors {
-		c := exec.CommandContext(ctx, program, "-role", "collector", "-url", o.url, "-partitions", fmt.Sprint(f.partitions))
-		c.Env = append(os.Environ(), "HOPLAG_KEY="+o.key)
-		if err := c.Start(); err != nil {
+		c, err := startCollector(ctx, o)
+		if err != nil {
 			return err
 		}
+		defer c.kill()
 		children = append(children, c)
 	}
-	err = f.drained(ctx, info.State.LastSeq, o.pairs)
-	took := time.Since(began)
-	var busy time.Duration
-	for _, c := range children {
-		c.Process.Kill()
-		c.Wait()
-		busy += c.ProcessState.UserTime() + c.ProcessState.SystemTime()
-	}
-	if err != nil {
+	if err := f.drained(ctx, l.Records, o.pairs); err != nil {
 		return err
 	}
-	l := loaded{o.collectors, o.pairs, len(records[0]) * 2 * o.pairs, bytes, took.Seconds(), busy.Seconds(), 0, 0}
-	l.Points = float64(bytes) / l.Seconds / pointRate
-	l.PerCPU = float64(bytes) / l.Busy / pointRate
-	if o.json {
-		return json.NewEncoder(stdout).Encode(l)
+	l.Seconds, l.Broker = time.Since(began).Seconds(), (cpuTime() - before).Seconds()
+	for _, c := range children {
+		if err := c.end(); err != nil {
+			return err
+		}
+		l.Shares = append(l.Shares, float64(c.records)/float64(l.Records))
+		l.CPU = append(l.CPU, c.busy.Seconds())
+		l.Busy += c.busy.Seconds()
+		l.Collected += c.records
 	}
-	_, err = fmt.Fprintf(stdout, "%-10s %8s %9s %9s %9s %9s %16s %18s\n%-10d %8d %9d %9.1f %9.2f %9.2f %16.0f %18.0f\n",
-		"collectors", "pairs", "records", "MiB", "seconds", "CPU s", "points 27 KiB/s", "the same per CPU",
-		l.Collectors, l.Pairs, l.Records, float64(l.Bytes)/(1<<20), l.Seconds, l.Busy, l.Points, l.PerCPU)
-	return err
+	l.Rate, l.PerCPU = float64(l.Records)/l.Seconds, float64(l.Records)/l.Busy
+	for i := range o.pairs {
+		passed.Pair = loadName(i)
+		n, err := f.audit(ctx, passed, 15*time.Second)
+		if err != nil {
+			return err
+		}
+		l.Reports += n
+	}
+	return l.print(stdout, o.json)
 }
-
-// pointRate is what a point publishes, in bytes a second.
-const pointRate = 27 << 10
 
 // A loaded is what load prints.
 type loaded struct {
-	Collectors, Pairs, Records, Bytes int
-	Seconds                           float64 // from the start of the processes to the last report
-	Busy                              float64 // CPU seconds of the collectors
-	Points                            float64 // of 27 KiB a second that they keep up with
-	PerCPU                            float64 // the same for each CPU that they have to themselves
+	Collectors, Pairs int
+	Records           uint64
+	Bytes             int
+	Packets           float64   // that a busy record counted
+	Reading           float64   // records a second that are only read, by one process
+	Seconds           float64   // from the start of the processes to the last report
+	Rate              float64   // records a second
+	Busy              float64   // CPU seconds of the collectors
+	CPU               []float64 // of each
+	PerCPU            float64   // records for each second of a CPU that collectors have
+	Broker            float64   // CPU seconds of the broker meanwhile
+	Collected         uint64    // records that collectors took: more than there are where they changed places
+	Shares            []float64 // of the records, by collector
+	Reports           int       // that have every packet of every pair once
 }
 
-// template measures a pair for a while and returns the records of both points.
-func template(ctx context.Context, o *options) (records [2][][]byte, err error) {
-	const cuts = 30
+func (l *loaded) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(l)
+	}
+	var shares strings.Builder
+	for i, s := range l.Shares {
+		fmt.Fprintf(&shares, "  %.2f (%.2f s)", s, l.CPU[i])
+	}
+	_, err := fmt.Fprintf(w, `records      %d of %d pairs, %d bytes each, %.0f packets in a busy one
+only read    %.0f records/s
+collected    %.0f records/s by %d processes in %.2f s, broker's CPU %.2f s
+for a CPU    %.0f records/s: %.0f µs a record
+shares       %s
+reports      %d, with every packet of every pair once
+`, l.Records, l.Pairs, uint64(l.Bytes)/l.Records, l.Packets, l.Reading, l.Rate, l.Collectors, l.Seconds, l.Broker,
+		l.PerCPU, 1e6/l.PerCPU, strings.TrimSpace(shares.String()), l.Reports)
+	return err
+}
+
+// cpuTime is how long this process kept CPUs busy.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// A child is a collector in a process of its own.
+type child struct {
+	*exec.Cmd
+	status  string // address
+	records uint64 // that it took
+	busy    time.Duration
+}
+
+func startCollector(ctx context.Context, o *options) (*child, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := &child{Cmd: exec.CommandContext(ctx, program, "-role", "collector", "-url", o.url,
+		"-partitions", fmt.Sprint(o.partitions), "-cut", o.cut.String())}
+	c.Env = append(os.Environ(), "HOPLAG_KEY="+o.key)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		c.kill()
+		return nil, fmt.Errorf("collector does not start: %w", err)
+	}
+	_, address, _ := strings.Cut(strings.TrimSpace(line), " at ")
+	c.status = strings.TrimSuffix(address, "/metrics") + "/status"
+	return c, nil
+}
+
+// end asks a collector what it did, and kills it.
+func (c *child) end() error {
+	answer, err := http.Get(c.status)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	var s status
+	if err := json.NewDecoder(answer.Body).Decode(&s); err != nil {
+		return err
+	}
+	c.kill()
+	c.records, c.busy = s.Records, c.ProcessState.UserTime()+c.ProcessState.SystemTime()
+	return nil
+}
+
+func (c *child) kill() {
+	c.Process.Kill()
+	c.Wait()
+}
+
+// Of the cuts of a template these are quiet, as losses are not told while reports
+// begin (Report.Begins), busy, and quiet again, so that all packets are in reports
+// in the end.
+const quietCuts, busyCuts, lateCuts = 25, 75, 25
+
+// template measures a pair for a while and returns the records of both points,
+// and what passed.
+func template(ctx context.Context, o *options) (records [2][][]byte, passed total, err error) {
 	var points [2]*hoplag.Point
 	for i := range points {
 		if points[i], err = hoplag.NewPoint(o.config()); err != nil {
-			return records, err
+			return records, passed, err
 		}
 		defer points[i].Close()
 	}
-	done := make(chan int)
+	var recording sync.WaitGroup
 	for i, p := range points {
-		go func() {
+		recording.Go(func() {
 			for r := range p.Records(ctx) {
-				if records[i] = append(records[i], r); len(records[i]) == cuts {
+				if records[i] = append(records[i], r); len(records[i]) == quietCuts+busyCuts+lateCuts {
 					break
 				}
 			}
-			done <- i
-		}()
+		})
 	}
-	working, stop := context.WithCancel(ctx)
+	sleep(ctx, quietCuts*o.cut)
+	sending, stop := context.WithTimeout(ctx, busyCuts*o.cut)
 	defer stop()
-	go func() {
-		for i := uint64(1); working.Err() == nil; i++ {
-			for range 20 { // 20,000 a second or so fill the counters
-				points[0].PassedNumber(i)
-				points[1].PassedNumber(i)
-				i++
-			}
-			sleep(working, time.Millisecond)
+	for began := time.Now(); sending.Err() == nil; sleep(sending, time.Millisecond) {
+		from := passed.Sent + 1
+		for ; float64(passed.Sent) < loadRate*time.Since(began).Seconds(); passed.Sent++ {
+			points[0].PassedNumber(passed.Sent + 1)
 		}
-	}()
-	<-done
-	<-done
-	return records, ctx.Err()
+		to := passed.Sent
+		time.AfterFunc(pointsDelay, func() {
+			for i := from; i <= to; i++ {
+				if i%pointsLoss != 0 {
+					points[1].PassedNumber(i)
+				}
+			}
+		})
+	}
+	recording.Wait()
+	passed.Received = passed.Sent - passed.Sent/pointsLoss
+	return records, passed, ctx.Err()
 }
+
+// loadRate is how many packets a second the points of a template count, if they
+// have the processor.
+const loadRate = 20000
 
 // fill publishes the records under many names.
 func (f *fleet) fill(ctx context.Context, pairs int, records [2][][]byte) (bytes int, err error) {
@@ -128,7 +236,7 @@ func (f *fleet) fill(ctx context.Context, pairs int, records [2][][]byte) (bytes
 			for end := range records {
 				data := records[end][cut]
 				bytes += len(data)
-				if _, err := f.js.PublishAsync(f.recordSubject(fmt.Sprintf("load-%d", i), end+1), data); err != nil {
+				if _, err := f.js.PublishAsync(f.recordSubject(loadName(i), end+1, 0), data); err != nil {
 					return 0, err
 				}
 			}
@@ -147,12 +255,34 @@ func (f *fleet) fill(ctx context.Context, pairs int, records [2][][]byte) (bytes
 	return bytes, nil
 }
 
+func loadName(pair int) string { return fmt.Sprintf("load-%d", pair) }
+
+// read reads all records as a collector does, and returns how many in a second.
+func (f *fleet) read(ctx context.Context, records uint64) (rate float64, err error) {
+	began := time.Now()
+	consumer, err := f.js.OrderedConsumer(ctx, f.records.CachedInfo().Config.Name, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return 0, err
+	}
+	messages, err := consumer.Messages(atOnce)
+	if err != nil {
+		return 0, err
+	}
+	defer messages.Stop()
+	for range records {
+		if _, err := messages.Next(jetstream.NextContext(ctx)); err != nil {
+			return 0, err
+		}
+	}
+	return float64(records) / time.Since(began).Seconds(), nil
+}
+
 // drained waits until the records up to a sequence are collected, all but those
 // of the last moment of each partition.
 func (f *fleet) drained(ctx context.Context, last uint64, pairs int) error {
 	used := map[int]bool{}
 	for i := range pairs {
-		used[f.partition(fmt.Sprintf("load-%d", i))] = true
+		used[f.partition(loadName(i))] = true
 	}
 	for ctx.Err() == nil {
 		least := uint64(math.MaxUint64)

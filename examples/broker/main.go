@@ -84,7 +84,9 @@ type options struct {
 	rate                          float64
 	listen, store, page           string
 	keep                          time.Duration
+	cut                           time.Duration
 	partitions, pairs, collectors int
+	shards                        int
 }
 
 var roles = []string{"measure", "broker", "points", "collector", "load"}
@@ -109,6 +111,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.StringVar(&o.page, "page", "127.0.0.1:0", "collector: `address` of /metrics, /latest, /reports?pair=NAME&since=5m, /status")
 	flags.DurationVar(&o.keep, "keep", 10*time.Minute, "for how long the broker keeps records, 1m to 24h, when it first hears of them")
 	flags.IntVar(&o.partitions, "partitions", 16, "parts that the pairs are divided into, for collectors to share, 1 to 1024")
+	flags.DurationVar(&o.cut, "cut", 100*time.Millisecond, "points, collector, load: how often a point publishes a record, 1ms to 1m; ten are a report")
+	flags.IntVar(&o.shards, "shards", 1, "points: how many points an end of a pair is made of, 1 to 64")
 	flags.IntVar(&o.pairs, "pairs", 4, "points, load: pairs of points, 1 to 10000")
 	flags.IntVar(&o.collectors, "collectors", 1, "load: processes that collect, 1 to 64")
 	flags.Usage = func() {
@@ -152,6 +156,7 @@ func (o *options) check() error {
 		{"publishers", o.publishers, 1, 64}, {"size", o.size, header, 1 << 20},
 		{"window", o.window, 1, 1e6}, {"pending", o.pending, 0, 1e6},
 		{"partitions", o.partitions, 1, 1024}, {"pairs", o.pairs, 1, 10000}, {"collectors", o.collectors, 1, 64},
+		{"shards", o.shards, 1, 64},
 	} {
 		if n.value < n.low || n.value > n.top {
 			return usage("-%s is %d, want %d to %d", n.name, n.value, n.low, n.top)
@@ -159,6 +164,9 @@ func (o *options) check() error {
 	}
 	if o.keep < time.Minute || o.keep > 24*time.Hour {
 		return usage("-keep is %v, want 1m to 24h", o.keep)
+	}
+	if o.cut < time.Millisecond || o.cut > time.Minute {
+		return usage("-cut is %v, want 1ms to 1m", o.cut)
 	}
 	if (o.role == "points" || o.role == "collector") && o.url == "" {
 		return usage("-url is needed in -role %s", o.role)
@@ -221,4 +229,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // config is how the fleet's points measure.
-func (o *options) config() hoplag.Config { return hoplag.Config{Key: o.key, History: 64 << 20} }
+func (o *options) config() hoplag.Config {
+	return hoplag.Config{Key: o.key, Cut: o.cut, History: 64 << 20}
+}

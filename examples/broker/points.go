@@ -27,30 +27,36 @@ const (
 )
 
 // points plays pairs of points that messages pass, publishes what they record,
-// and prints at the end what really passed.
+// and prints at the end what really passed. Each end is of -shards points, any
+// of which a message passes.
 func (f *fleet) points(ctx context.Context, o *options, stdout io.Writer) error {
 	totals := make([]total, o.pairs)
 	var all sync.WaitGroup
 	for i := range totals {
 		totals[i].Pair = fmt.Sprintf("pair-%d", i)
-		first, err := hoplag.NewPoint(o.config())
-		if err != nil {
-			return err
+		var ends [2][]*hoplag.Point
+		for end := range ends {
+			for range o.shards {
+				p, err := hoplag.NewPoint(o.config())
+				if err != nil {
+					return err
+				}
+				defer p.Close()
+				ends[end] = append(ends[end], p)
+			}
 		}
-		defer first.Close()
-		second, err := hoplag.NewPoint(o.config())
-		if err != nil {
-			return err
-		}
-		defer second.Close()
 		all.Go(func() {
 			recording, stop := context.WithCancel(ctx)
 			defer stop()
-			go f.publish(recording, first, totals[i].Pair, 1)
-			go f.publish(recording, second, totals[i].Pair, 2)
-			sleep(ctx, time.Second) // messages are counted from the first record on
-			totals[i].pass(ctx, first, second, o.duration)
-			sleep(ctx, 5*time.Second) // for the last reports
+			for end := range ends {
+				for shard, p := range ends[end] {
+					go f.publish(recording, p, totals[i].Pair, end+1, shard)
+				}
+			}
+			// Losses are told once the first reports have begun.
+			sleep(ctx, time.Second+25*o.cut)
+			totals[i].pass(ctx, ends, o.duration)
+			sleep(ctx, 5*time.Second+10*o.cut) // for the last reports
 		})
 	}
 	all.Wait()
@@ -70,7 +76,8 @@ func (f *fleet) points(ctx context.Context, o *options, stdout io.Writer) error 
 }
 
 // pass has messages pass for a while.
-func (t *total) pass(ctx context.Context, first, second *hoplag.Point, d time.Duration) {
+func (t *total) pass(ctx context.Context, ends [2][]*hoplag.Point, d time.Duration) {
+	some := func(end int) *hoplag.Point { return ends[end][rand.IntN(len(ends[end]))] }
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	var mu sync.Mutex
@@ -79,12 +86,12 @@ func (t *total) pass(ctx context.Context, first, second *hoplag.Point, d time.Du
 		t.Sent++
 		number := t.Sent
 		began := time.Now()
-		first.PassedNumber(number)
+		some(0).PassedNumber(number)
 		if number%pointsLoss != 0 {
 			under.Add(1)
 			time.AfterFunc(time.Duration(rand.ExpFloat64()*float64(pointsDelay)), func() {
 				defer under.Done()
-				second.PassedNumber(number)
+				some(1).PassedNumber(number)
 				took := time.Since(began)
 				mu.Lock()
 				defer mu.Unlock()

@@ -16,8 +16,8 @@ import (
 
 // A fleet is what points and collectors share in the broker:
 //
-//	hoplag.record.PARTITION.PAIR.END   records of one end, 1 or 2, of a pair of points
-//	hoplag.report.PARTITION.PAIR       JSON arrays of reports
+//	hoplag.record.PARTITION.PAIR.END.SHARD   records of a shard of one end, 1 or 2, of a pair
+//	hoplag.report.PARTITION.PAIR             JSON arrays of reports
 //
 // and two buckets: which collectors live, and how far each partition is.
 type fleet struct {
@@ -82,15 +82,15 @@ func (f *fleet) partition(pair string) int {
 	return int(h.Sum32() % uint32(f.partitions))
 }
 
-func (f *fleet) recordSubject(pair string, end int) string {
-	return fmt.Sprintf("%s%d.%s.%d", recordPrefix, f.partition(pair), pair, end)
+func (f *fleet) recordSubject(pair string, end, shard int) string {
+	return fmt.Sprintf("%s%d.%s.%d.%d", recordPrefix, f.partition(pair), pair, end, shard)
 }
 
-// publish publishes the records of a point, one end of a pair, until the
-// context is done or the point is closed. What the broker did not acknowledge
+// publish publishes the records of a point, a shard of one end of a pair, until
+// the context is done or the point is closed. What the broker did not acknowledge
 // it gets again; meanwhile the point keeps Config.History of what follows.
-func (f *fleet) publish(ctx context.Context, p *hoplag.Point, pair string, end int) {
-	subject := f.recordSubject(pair, end)
+func (f *fleet) publish(ctx context.Context, p *hoplag.Point, pair string, end, shard int) {
+	subject := f.recordSubject(pair, end, shard)
 	for record := range p.Records(ctx) {
 		for ctx.Err() == nil {
 			try, cancel := context.WithTimeout(ctx, 2*time.Second)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -32,10 +33,11 @@ type worker struct {
 	out       func(hoplag.Report)
 
 	pairs   map[string]*tracked
-	tick    time.Time // up to which reports are made
-	stamp   time.Time // of the latest record
-	arrived time.Time // when that was, here
-	seq     uint64    // its sequence
+	senders map[string]sender // by subject
+	tick    time.Time         // up to which reports are made
+	stamp   time.Time         // of the latest record
+	arrived time.Time         // when that was, here
+	seq     uint64            // its sequence
 	marks   []mark
 }
 
@@ -44,9 +46,16 @@ type counts struct{ records, bytes, refused, reports, restarts atomic.Uint64 }
 
 // A tracked is a pair of points.
 type tracked struct {
+	name   string
 	pair   *hoplag.Pair
 	latest time.Time // of its records
 	due    []hoplag.Report
+}
+
+// A sender is a shard of an end of a pair.
+type sender struct {
+	pair *tracked
+	take func(record []byte) error
 }
 
 // A published is what the broker has of a pair's reports.
@@ -69,65 +78,46 @@ const (
 	// every is how often reports are asked for.
 	every = 100 * time.Millisecond
 
-	// forget is how long a silent pair is reported as such.
-	forget = time.Minute
-
 	// margin is how much later than the broker a worker that hears nothing
 	// takes the time to be.
 	margin = time.Second
 )
+
+// atOnce is how much a reader asks the broker for at once.
+var atOnce = jetstream.PullMaxMessagesWithBytesLimit(500, 4<<20)
 
 // warmUp is how much of the stream before the latest reports a pair's state
 // depends on: package hoplag waits 10 cuts for what is on its way, and takes
 // the clocks' difference from 64 records.
 func (w *worker) warmUp() time.Duration { return max(10*time.Second, 100*w.config.Cut) }
 
+// forget is how long a silent pair is reported as such.
+func (w *worker) forget() time.Duration { return max(time.Minute, 100*w.config.Cut) }
+
 // run works until the context is done or something is wrong.
 func (w *worker) run(ctx context.Context) error {
-	w.pairs = map[string]*tracked{}
+	w.pairs, w.senders = map[string]*tracked{}, map[string]sender{}
 	known, err := w.known(ctx)
 	if err != nil {
 		return err
 	}
-	var at position
 	key := fmt.Sprint(w.partition)
-	if e, err := w.positions.Get(ctx, key); err == nil {
-		if err := json.Unmarshal(e.Value(), &at); err != nil {
-			return err
-		}
-	} else if !errors.Is(err, jetstream.ErrKeyNotFound) {
-		return err
-	}
-	consumer, err := w.js.OrderedConsumer(ctx, w.records.CachedInfo().Config.Name, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{fmt.Sprintf("%s%d.>", recordPrefix, w.partition)},
-		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:    max(at.From, 1),
-	})
-	if err != nil {
-		return err
-	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(500, 4<<20))
+	messages, err := w.open(ctx, key)
 	if err != nil {
 		return err
 	}
 	defer messages.Stop()
 	var saved time.Time
 	for ctx.Err() == nil {
-		m, err := messages.Next(jetstream.NextMaxWait(2 * every))
-		now := w.stamp
-		switch {
-		case errors.Is(err, nats.ErrTimeout):
-			if now = w.stamp.Add(time.Since(w.arrived) - margin); w.stamp.IsZero() || now.Before(w.tick) {
-				continue
-			}
-		case err != nil:
+		m, meta, err := w.next(messages)
+		if err != nil {
 			return err
-		default:
-			meta, err := m.Metadata()
-			if err != nil {
-				return err
-			}
+		}
+		now := w.stamp.Add(time.Since(w.arrived) - margin)
+		if m != nil {
 			now = meta.Timestamp
+		} else if w.stamp.IsZero() || now.Before(w.tick) {
+			continue
 		}
 		if w.advance(now) {
 			if err := w.publish(ctx, known); err != nil {
@@ -141,10 +131,43 @@ func (w *worker) run(ctx context.Context) error {
 			}
 		}
 		if m != nil {
-			w.take(m)
+			w.take(m, meta)
 		}
 	}
 	return nil
+}
+
+// open begins to read the partition, where whoever worked on it before says.
+func (w *worker) open(ctx context.Context, key string) (jetstream.MessagesContext, error) {
+	var at position
+	if e, err := w.positions.Get(ctx, key); err == nil {
+		if err := json.Unmarshal(e.Value(), &at); err != nil {
+			return nil, err
+		}
+	} else if !errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, err
+	}
+	consumer, err := w.js.OrderedConsumer(ctx, w.records.CachedInfo().Config.Name, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{fmt.Sprintf("%s%d.>", recordPrefix, w.partition)},
+		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:    max(at.From, 1),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return consumer.Messages(atOnce)
+}
+
+// next returns the next record, or after a while none.
+func (w *worker) next(messages jetstream.MessagesContext) (jetstream.Msg, *jetstream.MsgMetadata, error) {
+	m, err := messages.Next(jetstream.NextMaxWait(2 * every))
+	if errors.Is(err, nats.ErrTimeout) {
+		return nil, nil, nil
+	} else if err != nil {
+		return nil, nil, err
+	}
+	meta, err := m.Metadata()
+	return m, meta, err
 }
 
 // known is what was published of each pair.
@@ -169,39 +192,51 @@ func (w *worker) known(ctx context.Context) (map[string]published, error) {
 }
 
 // take takes a record. One that is not of the fleet's Key and Config is
-// counted and passed over.
-func (w *worker) take(m jetstream.Msg) {
-	meta, _ := m.Metadata() // was read before
+// counted and passed over; whoever sends such does not make a pair be followed.
+func (w *worker) take(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	w.stamp, w.arrived, w.seq = meta.Timestamp, time.Now(), meta.Sequence.Stream
 	if len(w.marks) == 0 {
 		w.marks = append(w.marks, mark{w.stamp, w.seq})
 	}
 	w.counts.records.Add(1)
 	w.counts.bytes.Add(uint64(len(m.Data())))
-	name := strings.Split(m.Subject(), ".")
-	if len(name) != 5 || !pairName.MatchString(name[3]) {
+	from, ok := w.senders[m.Subject()]
+	if !ok {
+		from, ok = w.sender(m.Subject())
+	}
+	if ok {
+		from.pair.pair.At(w.stamp)
+	}
+	if !ok || from.take(m.Data()) != nil {
 		w.counts.refused.Add(1)
 		return
 	}
-	t := w.pairs[name[3]]
+	from.pair.latest = w.stamp
+	w.pairs[from.pair.name], w.senders[m.Subject()] = from.pair, from
+}
+
+// sender tells by a subject whose records have it, or that nobody's have.
+func (w *worker) sender(subject string) (sender, bool) {
+	name := strings.Split(subject, ".")
+	if len(name) != 6 || !pairName.MatchString(name[3]) || !pairName.MatchString(name[5]) {
+		return sender{}, false
+	}
+	pair, shard := name[3], name[5]
+	t := w.pairs[pair]
 	if t == nil {
-		pair, err := hoplag.NewPair(w.config, name[3]+".1", name[3]+".2")
+		p, err := hoplag.NewPair(w.config, pair+".1", pair+".2")
 		if err != nil {
-			w.counts.refused.Add(1)
-			return
+			return sender{}, false
 		}
-		t = &tracked{pair: pair}
-		w.pairs[name[3]] = t
+		t = &tracked{name: pair, pair: p}
 	}
-	t.latest = w.stamp
-	t.pair.At(w.stamp)
-	take := t.pair.TakeFirst
-	if name[4] == "2" {
-		take = t.pair.TakeSecond
+	switch name[4] {
+	case "1":
+		return sender{t, func(record []byte) error { return t.pair.TakeFirstShard(shard, record) }}, true
+	case "2":
+		return sender{t, func(record []byte) error { return t.pair.TakeSecondShard(shard, record) }}, true
 	}
-	if take(m.Data()) != nil {
-		w.counts.refused.Add(1)
-	}
+	return sender{}, false
 }
 
 // advance asks all pairs for reports when it is time, by the broker's clock,
@@ -217,8 +252,9 @@ func (w *worker) advance(now time.Time) bool {
 		for r, ok := t.pair.Next(); ok; r, ok = t.pair.Next() {
 			t.due = append(t.due, r)
 		}
-		if tick.Sub(t.latest) > forget && len(t.due) == 0 {
+		if tick.Sub(t.latest) > w.forget() && len(t.due) == 0 {
 			delete(w.pairs, name)
+			maps.DeleteFunc(w.senders, func(_ string, s sender) bool { return s.pair == t })
 		}
 	}
 	return true

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hoplag/hoplag"
+)
+
+// audit waits until the reports of a pair have every message that passed, and
+// checks that they have it once. It returns how many reports there are.
+func (f *fleet) audit(ctx context.Context, want total, patience time.Duration) (int, error) {
+	for end := time.Now().Add(patience); ; sleep(ctx, 500*time.Millisecond) {
+		reports, err := f.since(ctx, want.Pair, time.Now().Add(-24*time.Hour))
+		if err != nil {
+			return 0, err
+		}
+		if err = want.check(reports); err == nil || time.Now().After(end) || ctx.Err() != nil {
+			return len(reports), err
+		}
+	}
+}
+
+// check holds reports to what passed.
+func (t *total) check(reports []hoplag.Report) error {
+	var got total
+	var lost uint64
+	for i, r := range reports {
+		if i > 0 && r.Number <= reports[i-1].Number {
+			return fmt.Errorf("%s: report %d comes after %d", t.Pair, r.Number, reports[i-1].Number)
+		}
+		got.Sent += r.Forth.Sent
+		got.Received += r.Forth.Received
+		lost += r.Forth.Lost
+	}
+	if got.Sent != t.Sent || got.Received != t.Received || lost != t.Sent-t.Received {
+		return fmt.Errorf("%s: %d reports have %d messages sent, %d received and %d lost; %d, %d and %d were", t.Pair, len(reports),
+			got.Sent, got.Received, lost, t.Sent, t.Received, t.Sent-t.Received)
+	}
+	return nil
+}
