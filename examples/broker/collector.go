@@ -46,6 +46,7 @@ func (c *collector) run(ctx context.Context) {
 				c.divide(ctx, names)
 			}
 		}
+		c.inspect(try)
 		cancel()
 		sleep(ctx, memberLife/6)
 	}
@@ -53,6 +54,20 @@ func (c *collector) run(ctx context.Context) {
 	bye, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	c.members.Delete(bye, c.id)
+}
+
+// inspect counts what is missing amid the streams. Only their oldest messages
+// are ever deleted on purpose.
+func (c *collector) inspect(ctx context.Context) {
+	missing := 0
+	for _, stream := range []jetstream.Stream{c.records, c.reports} {
+		info, err := stream.Info(ctx)
+		if err != nil {
+			return
+		}
+		missing += info.State.NumDeleted
+	}
+	c.counts.missing.Store(uint64(missing))
 }
 
 // divide works on what is ours if those live who have these names.
@@ -106,53 +121,91 @@ func (c *collector) add(r hoplag.Report) {
 	c.metrics.Add(r)
 }
 
-// A status is what /status says.
+// A status is what /status says of a process since it began.
 type status struct {
-	ID                                         string
-	Partitions                                 []int
-	Records, Bytes, Refused, Reports, Restarts uint64
+	ID         string
+	Partitions []int  // that it works on
+	Records    uint64 // that it took
+	Bytes      uint64 // of them
+	Refused    uint64 // records of another Key or Config, or of nobody
+	Reports    uint64 // that it published
+	Restarts   uint64 // of partitions, as others published first or the broker did not answer
+	Damaged    uint64 // records and reports that the broker had and has no more: its store was damaged
+}
+
+func (c *collector) status() status {
+	s := status{
+		ID: c.id, Records: c.counts.records.Load(), Bytes: c.counts.bytes.Load(), Refused: c.counts.refused.Load(),
+		Reports: c.counts.reports.Load(), Restarts: c.counts.restarts.Load(), Damaged: c.counts.cutOff.Load() + c.counts.missing.Load(),
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.Partitions = slices.Sorted(maps.Keys(c.working))
+	return s
+}
+
+// writeTo writes the status in the text format that Prometheus reads.
+func (s *status) writeTo(w io.Writer) {
+	for _, f := range []struct {
+		name, kind, help string
+		value            uint64
+	}{
+		{"partitions", "gauge", "Parts of the pairs that this process works on.", uint64(len(s.Partitions))},
+		{"records_total", "counter", "Records that were read.", s.Records},
+		{"bytes_total", "counter", "Bytes of the records that were read.", s.Bytes},
+		{"refused_total", "counter", "Records of another key or configuration, or of nobody.", s.Refused},
+		{"reports_total", "counter", "Reports that were published.", s.Reports},
+		{"restarts_total", "counter", "Times that work on a partition began anew.", s.Restarts},
+		{"damaged", "gauge", "Records and reports that the broker had and has no more.", s.Damaged},
+	} {
+		const format = "# HELP hoplag_collector_%[1]s %[2]s\n# TYPE hoplag_collector_%[1]s %[3]s\nhoplag_collector_%[1]s %[4]d\n"
+		fmt.Fprintf(w, format, f.name, f.help, f.kind, f.value)
+	}
 }
 
 // serve answers queries until it is closed.
 func (c *collector) serve(l net.Listener) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.metrics.ServeHTTP(w, r)
+		c.latest().ServeHTTP(w, r)
+		s := c.status()
+		s.writeTo(w)
 	})
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		answer(w, status{c.id, slices.Sorted(maps.Keys(c.working)), c.counts.records.Load(), c.counts.bytes.Load(),
-			c.counts.refused.Load(), c.counts.reports.Load(), c.counts.restarts.Load()})
-	})
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { answer(w, c.status()) })
 	mux.HandleFunc("GET /latest", func(w http.ResponseWriter, r *http.Request) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, c.metrics.String())
+		io.WriteString(w, c.latest().String())
 	})
-	mux.HandleFunc("GET /reports", func(w http.ResponseWriter, r *http.Request) {
-		pair, since := r.FormValue("pair"), time.Minute
-		var err error
-		if text := r.FormValue("since"); text != "" {
-			since, err = time.ParseDuration(text)
-		}
-		if err != nil || since <= 0 || !pairName.MatchString(pair) {
-			http.Error(w, fmt.Sprintf("pair is %q, want a name; since is %q, want a duration such as 5m", pair, r.FormValue("since")), http.StatusBadRequest)
-			return
-		}
-		reports, err := c.since(r.Context(), pair, time.Now().Add(-since))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		answer(w, reports)
-	})
+	mux.HandleFunc("GET /reports", c.serveReports)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go server.Serve(l)
 	return server
+}
+
+// latest are the metrics of the pairs that are the process's own.
+func (c *collector) latest() *hoplag.Metrics {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.metrics
+}
+
+func (c *collector) serveReports(w http.ResponseWriter, r *http.Request) {
+	pair, since := r.FormValue("pair"), time.Minute
+	var err error
+	if text := r.FormValue("since"); text != "" {
+		since, err = time.ParseDuration(text)
+	}
+	if err != nil || since <= 0 || !pairName.MatchString(pair) {
+		http.Error(w, fmt.Sprintf("pair is %q, want a name of letters, digits, _ and -; since is %q, want a duration such as 5m",
+			pair, r.FormValue("since")), http.StatusBadRequest)
+		return
+	}
+	reports, err := c.since(r.Context(), pair, time.Now().Add(-since))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	answer(w, reports)
 }
 
 func answer(w http.ResponseWriter, v any) {

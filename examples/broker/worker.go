@@ -32,17 +32,18 @@ type worker struct {
 	counts    *counts
 	out       func(hoplag.Report)
 
-	pairs   map[string]*tracked
-	senders map[string]sender // by subject
-	tick    time.Time         // up to which reports are made
-	stamp   time.Time         // of the latest record
-	arrived time.Time         // when that was, here
-	seq     uint64            // its sequence
-	marks   []mark
+	pairs      map[string]*tracked
+	senders    map[string]sender // by subject
+	tick       time.Time         // up to which reports are made
+	stamp      time.Time         // of the latest record
+	arrived    time.Time         // when that was, here
+	seq        uint64            // its sequence
+	marks      []time.Time       // places in the stream
+	connection uint64            // how many there were before this one
 }
 
 // counts are of all workers of a process.
-type counts struct{ records, bytes, refused, reports, restarts atomic.Uint64 }
+type counts struct{ records, bytes, refused, reports, restarts, cutOff, missing atomic.Uint64 }
 
 // A tracked is a pair of points.
 type tracked struct {
@@ -64,15 +65,14 @@ type published struct {
 	number   int64  // of the latest report
 }
 
-// A mark is a place in the stream.
-type mark struct {
-	stamp time.Time
-	seq   uint64
-}
-
 // A position is how far a partition is: all that was due of the records up to
-// Through is published, and who goes on begins at From.
-type position struct{ From, Through uint64 }
+// number Through, of time Stamp, is published, and who goes on begins with those
+// of the time From.
+type position struct {
+	From    time.Time
+	Through uint64
+	Stamp   time.Time
+}
 
 const (
 	// every is how often reports are asked for.
@@ -102,6 +102,7 @@ func (w *worker) run(ctx context.Context) error {
 		return err
 	}
 	key := fmt.Sprint(w.partition)
+	w.connection = w.js.Conn().Stats().Reconnects
 	messages, err := w.open(ctx, key)
 	if err != nil {
 		return err
@@ -112,6 +113,12 @@ func (w *worker) run(ctx context.Context) error {
 		m, meta, err := w.next(messages)
 		if err != nil {
 			return err
+		}
+		if n := w.js.Conn().Stats().Reconnects; n != w.connection && w.seq > 0 {
+			if err := w.inspect(ctx, w.seq, w.stamp); err != nil {
+				return err
+			}
+			w.connection = n
 		}
 		now := w.stamp.Add(time.Since(w.arrived) - margin)
 		if m != nil {
@@ -139,23 +146,44 @@ func (w *worker) run(ctx context.Context) error {
 
 // open begins to read the partition, where whoever worked on it before says.
 func (w *worker) open(ctx context.Context, key string) (jetstream.MessagesContext, error) {
-	var at position
+	from := jetstream.OrderedConsumerConfig{FilterSubjects: []string{fmt.Sprintf("%s%d.>", recordPrefix, w.partition)}}
 	if e, err := w.positions.Get(ctx, key); err == nil {
+		var at position
 		if err := json.Unmarshal(e.Value(), &at); err != nil {
 			return nil, err
 		}
+		from.DeliverPolicy, from.OptStartTime = jetstream.DeliverByStartTimePolicy, &at.From
+		w.inspect(ctx, at.Through, at.Stamp) // whatever it finds, what is there is read
 	} else if !errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, err
 	}
-	consumer, err := w.js.OrderedConsumer(ctx, w.records.CachedInfo().Config.Name, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{fmt.Sprintf("%s%d.>", recordPrefix, w.partition)},
-		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:    max(at.From, 1),
-	})
+	consumer, err := w.js.OrderedConsumer(ctx, w.records.CachedInfo().Config.Name, from)
 	if err != nil {
 		return nil, err
 	}
 	return consumer.Messages(atOnce)
+}
+
+// errDamaged: the broker does not have a record that it had.
+var errDamaged = errors.New("the broker's store is damaged")
+
+// inspect finds out whether the broker still has a record that it had. A broker
+// whose store was damaged says nothing, and gives the numbers that are free to
+// other records; whoever waits for higher ones would miss those.
+func (w *worker) inspect(ctx context.Context, seq uint64, stamp time.Time) error {
+	m, err := w.records.GetMsg(ctx, seq)
+	switch {
+	case err == nil && m.Time.Equal(stamp):
+		return nil
+	case err != nil && !errors.Is(err, jetstream.ErrMsgNotFound):
+		return err
+	}
+	info, err := w.records.Info(ctx)
+	if err != nil || m == nil && info.State.FirstSeq > seq && info.State.LastSeq >= seq {
+		return err // it was old
+	}
+	w.counts.cutOff.Add(1 + seq - min(seq, info.State.LastSeq))
+	return errDamaged
 }
 
 // next returns the next record, or after a while none.
@@ -196,7 +224,7 @@ func (w *worker) known(ctx context.Context) (map[string]published, error) {
 func (w *worker) take(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	w.stamp, w.arrived, w.seq = meta.Timestamp, time.Now(), meta.Sequence.Stream
 	if len(w.marks) == 0 {
-		w.marks = append(w.marks, mark{w.stamp, w.seq})
+		w.marks = append(w.marks, w.stamp)
 	}
 	w.counts.records.Add(1)
 	w.counts.bytes.Add(uint64(len(m.Data())))
@@ -314,13 +342,13 @@ func (w *worker) save(ctx context.Context, key string) error {
 	if len(w.marks) == 0 {
 		return nil
 	}
-	if w.stamp.Sub(w.marks[len(w.marks)-1].stamp) >= time.Second {
-		w.marks = append(w.marks, mark{w.stamp, w.seq})
+	if w.stamp.Sub(w.marks[len(w.marks)-1]) >= time.Second {
+		w.marks = append(w.marks, w.stamp)
 	}
-	for len(w.marks) > 1 && w.tick.Sub(w.marks[1].stamp) > w.warmUp() {
+	for len(w.marks) > 1 && w.tick.Sub(w.marks[1]) > w.warmUp() {
 		w.marks = w.marks[1:]
 	}
-	data, err := json.Marshal(position{w.marks[0].seq, w.seq})
+	data, err := json.Marshal(position{w.marks[0], w.seq, w.stamp})
 	if err == nil {
 		_, err = w.positions.Put(ctx, key, data)
 	}
