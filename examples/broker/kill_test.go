@@ -82,7 +82,7 @@ func TestKill(t *testing.T) {
 
 	var totals bytes.Buffer
 	finished := make(chan error)
-	o, err := parse(strings.Fields("-role points -json -pairs 6 -duration 12s -key xxxxxxxxxxxxxxxx -url "+url), io.Discard)
+	o, err := parse(strings.Fields("-role points -json -pairs 4 -shards 2 -duration 12s -key xxxxxxxxxxxxxxxx -url "+url), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
