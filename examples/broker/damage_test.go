@@ -37,7 +37,6 @@ func TestDamage(t *testing.T) {
 			}
 			defer leave()
 			d.damage()
-			d.restart()
 			if !present {
 				c = d.collect(d.ctx)
 			}
@@ -119,19 +118,41 @@ func (d *damaged) waitForReports(c *collector) {
 	}
 }
 
-// damage changes a byte of the records that the stopped broker keeps. Without
-// its index, as when the power failed, the broker reads them all when it starts.
+// damage changes a byte of the records that the stopped broker keeps, and
+// starts it again, until it has noticed. Without its index, as when the power
+// failed, it reads all records when it starts.
 func (d *damaged) damage() {
-	d.broker.close()
 	messages := filepath.Join(d.store, "jetstream/$G/streams/HOPLAG_RECORDS/msgs")
 	block := filepath.Join(messages, "1.blk")
-	data, err := os.ReadFile(block)
-	if err != nil {
-		d.Fatal(err)
+	for range 10 {
+		before := d.lastRecord()
+		d.broker.close()
+		time.Sleep(200 * time.Millisecond) // it may still be writing its index
+		data, err := os.ReadFile(block)
+		if err != nil {
+			d.Fatal(err)
+		}
+		data[len(data)/3] ^= 0xff
+		if err := os.WriteFile(block, data, 0o600); err != nil {
+			d.Fatal(err)
+		}
+		os.Remove(filepath.Join(messages, "index.db"))
+		d.restart()
+		if d.lastRecord() < before {
+			return
+		}
 	}
-	data[len(data)*9/10] ^= 0xff
-	if err := os.WriteFile(block, data, 0o600); err != nil {
-		d.Fatal(err)
+	d.Skip("the broker does not notice damage")
+}
+
+// lastRecord is the number of the broker's latest record.
+func (d *damaged) lastRecord() uint64 {
+	for range 100 {
+		if info, err := d.fleet.records.Info(d.ctx); err == nil {
+			return info.State.LastSeq
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
-	os.Remove(filepath.Join(messages, "index.db"))
+	d.Fatal("the broker does not answer")
+	return 0
 }

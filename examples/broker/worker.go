@@ -153,7 +153,9 @@ func (w *worker) open(ctx context.Context, key string) (jetstream.MessagesContex
 			return nil, err
 		}
 		from.DeliverPolicy, from.OptStartTime = jetstream.DeliverByStartTimePolicy, &at.From
-		w.inspect(ctx, at.Through, at.Stamp) // whatever it finds, what is there is read
+		if err := w.inspect(ctx, at.Through, at.Stamp); err != nil && !errors.Is(err, errDamaged) {
+			return nil, err // else what is there is read
+		}
 	} else if !errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, err
 	}
