@@ -3,6 +3,7 @@ package colate
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -48,6 +49,7 @@ type Accumulator struct {
 	groups [][]group
 	memory []group
 	totals []float64
+	common common
 	sorted []float64 // scratch
 }
 
@@ -190,6 +192,8 @@ func (a *Accumulator) flush() {
 	if !a.begun {
 		a.reference, a.begun = a.meanDelay(), true
 	}
+	_, limit := limits(typical, typical)
+	a.learn(limit)
 	for f := range a.flows {
 		a.tallyFlow(f, typical)
 	}
@@ -230,80 +234,155 @@ func (a *Accumulator) middle(totals []float64) float64 {
 func (a *Accumulator) tallyFlow(f int, typical float64) {
 	m := a.config.PerFlow
 	first := f * m
-	limit, limitAbsent := limits(a.middle(a.totals[first:first+m]), typical)
-
+	var masks [MaxPerFlow]uint64
+	limit, limitAbsent := limits(a.middle(a.totals[first:first+a.config.full()]), typical)
+	thin := a.choose(masks[:m], first, limit, typical)
 	own := &a.own[f]
-	var covered [MaxPerFlow]uint64
-	var seen exposure
-	kept := 0
-	for j := range m {
-		if a.totals[first+j] <= limit {
-			kept++
-			covered[j] = cover(a.groups[first+j])
-			seen.add(covered[j])
-		}
-	}
+	var v view
+	a.look(&v, first, masks[:m], limit, thin)
+	sums := a.gather(&own.tally, &v, first, masks[:m], limit)
+	own.large += a.large(first, masks[:m], limit)
+	told := uint64(0)
 	for e := range a.table.epochs {
-		all, in := 0.0, 0.0
-		for j := range m {
-			n := a.table.packets(first+j, e)
-			if all += n; a.totals[first+j] <= limit {
-				in += n
-			}
-		}
-		own.all += all
-		if seen[e] > 0 {
-			own.open += all
-			own.present += in * float64(m) / float64(kept)
+		if v.told(e) {
+			told |= 1 << e
+			own.reached += v.plain[e] / v.parts[e]
 		}
 	}
-	largest := math.Ldexp(a.config.Unit(), int(a.config.sumBits())-3)
-	var sums epochSums
-	for j := range m {
-		for i := range a.groups[first+j] {
-			g := &a.groups[first+j][i]
-			if covered[j] == 0 || g.count == 0 {
-				continue
-			}
-			own.add(g, seen.weight(g, float64(m)), a.reference, &sums)
-			n := float64(g.count)
-			own.stands += seen.weight(g, float64(m)) * seen.weight(g, float64(m)) * n
-			if math.Abs(g.sum) > largest {
-				own.large++
-			}
-		}
-	}
-	own.addSpread(sums[:a.table.epochs], &seen, float64(m))
-	own.addFourth(a.groups[first:first+m], covered[:m], a.reference, &sums)
+	own.settle(&v, &a.common, told, a.table.epochs)
+	gone := a.gone(first, limit)
+	own.shade.add(&v, &a.common, &gone, thin, a.table.epochs)
+	own.addFourth(a.groups[first:first+m], masks[:m], a.reference, &sums)
 	for i := range absentFlows {
-		a.tallyAbsent(&a.absent[f*absentFlows+i], (len(a.flows)+i)*m, covered[:m], limitAbsent)
+		t, first := &a.absent[f*absentFlows+i], (len(a.flows)+i)*m
+		a.look(&v, first, masks[:m], limitAbsent, thin)
+		a.gather(t, &v, first, masks[:m], limitAbsent)
+		t.settle(&v, &a.common, told, a.table.epochs)
 	}
 }
 
-// tallyAbsent adds an absent flow's groups that are covered.
-func (a *Accumulator) tallyAbsent(t *tally, first int, covered []uint64, limit float64) {
-	var seen exposure
-	var sums epochSums
-	for j, mask := range covered {
+// choose says which epochs each cell of a flow is to tell of: its full cells of
+// all that they can; of the rest the thickest of the thin ones, as long as the
+// flow has most of their packets. It returns the epochs left to these.
+func (a *Accumulator) choose(masks []uint64, first int, limit, typical float64) (thin uint64) {
+	full, told := a.config.full(), uint64(0)
+	packets := 0.0
+	for j := range full {
+		if a.totals[first+j] <= limit {
+			masks[j] = cover(a.groups[first+j])
+			told |= a.occupied(first+j, masks[j])
+			packets += a.totals[first+j] - typical
+		}
+	}
+	packets /= float64(full) * a.config.part(0)
+	for j := full; j < len(masks); j++ {
+		expected := packets * a.config.part(j)
+		limit, _ := limits(expected+typical, 0)
+		if expected < max(typical, 4*float64(a.table.epochs)) || a.totals[first+j] > limit {
+			continue
+		}
+		for i := range a.groups[first+j] {
+			if g := &a.groups[first+j][i]; g.mask&told == 0 {
+				masks[j] |= g.mask
+			}
+		}
+		occupied := a.occupied(first+j, masks[j])
+		told |= occupied
+		thin |= occupied
+	}
+	return thin
+}
+
+// occupied are the epochs of a mask in which a cell has packets.
+func (a *Accumulator) occupied(cell int, mask uint64) (in uint64) {
+	for ; mask != 0; mask &= mask - 1 {
+		if e := bits.TrailingZeros64(mask); a.table.packets(cell, e) > 0 {
+			in |= 1 << e
+		}
+	}
+	return in
+}
+
+// gone is how many packets a flow's cells lost in each epoch, or had on their
+// way at its end and not at its beginning.
+func (a *Accumulator) gone(first int, limit float64) (gone [mostCuts]float64) {
+	kept := 0.0
+	for j := range a.config.full() {
+		if a.totals[first+j] <= limit {
+			kept += a.config.part(j)
+			for e := range a.table.epochs {
+				gone[e] += a.table.gone(first+j, e)
+			}
+		}
+	}
+	for e := range gone {
+		gone[e] /= max(kept, a.config.part(0))
+	}
+	return gone
+}
+
+// look sees what the cells of a flow tell of each epoch: groups of no other
+// epochs than those of the masks.
+func (a *Accumulator) look(v *view, first int, masks []uint64, limit float64, thin uint64) {
+	*v = view{}
+	kept, full := 0.0, a.config.full()
+	for j := range full {
+		if a.totals[first+j] <= limit {
+			kept++
+			for e := range a.table.epochs {
+				v.present[e] += a.table.packets(first+j, e)
+			}
+		}
+	}
+	a.each(first, masks, limit, func(j int, g *group) {
+		if v.plainly(g, a.table, first+j, a.config.part(j)); j < full {
+			v.cover(g.mask)
+		}
+	})
+	v.open(kept, thin)
+	a.each(first, masks, limit, func(j int, g *group) { v.count(g, a.table, first+j) })
+	taken := max(kept, 1) * a.config.part(0)
+	for e := range a.table.epochs {
+		v.present[e] /= taken
+		if v.stands[e] = v.present[e]; thin>>e&1 != 0 && v.told(e) {
+			// Others have as many packets in a thin cell as in a full one.
+			v.stands[e] = max(v.present[e]+a.common.epochs[e].cell*(1/v.parts[e]-1/a.config.part(0)), 0)
+		}
+	}
+}
+
+// each calls f for the groups of a flow's cells that are in the masks.
+func (a *Accumulator) each(first int, masks []uint64, limit float64, f func(j int, g *group)) {
+	for j, mask := range masks {
 		if a.totals[first+j] > limit {
 			continue
 		}
 		for i := range a.groups[first+j] {
-			if of := a.groups[first+j][i].mask; of&^mask == 0 {
-				seen.add(of)
-				t.seen = true
+			if g := &a.groups[first+j][i]; g.mask&^mask == 0 {
+				f(j, g)
 			}
 		}
 	}
-	for j, mask := range covered {
-		if a.totals[first+j] > limit {
-			continue
+}
+
+// gather adds these groups.
+func (a *Accumulator) gather(t *tally, v *view, first int, masks []uint64, limit float64) (sums epochSums) {
+	a.each(first, masks, limit, func(j int, g *group) {
+		if t.seen = true; g.count > 0 {
+			t.add(g, v.add(g, a.table, first+j, a.reference), a.reference, &sums)
 		}
-		for i := range a.groups[first+j] {
-			if g := &a.groups[first+j][i]; g.count > 0 && g.mask&^mask == 0 {
-				t.add(g, seen.weight(g, float64(len(covered))), a.reference, &sums)
-			}
+	})
+	t.addSpread(sums[:a.table.epochs], v)
+	return sums
+}
+
+// large is how many groups may have wrapped.
+func (a *Accumulator) large(first int, masks []uint64, limit float64) (n float64) {
+	largest := math.Ldexp(a.config.Unit(), int(a.config.sumBits())-3)
+	a.each(first, masks, limit, func(_ int, g *group) {
+		if g.count > 0 && math.Abs(g.sum) > largest {
+			n++
 		}
-	}
-	t.addSpread(sums[:a.table.epochs], &seen, float64(len(covered)))
+	})
+	return n
 }

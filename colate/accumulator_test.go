@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -54,7 +55,7 @@ func (w world) cut(t testing.TB, all []passage) (epochs map[int64]*[2]*Recorder,
 	}
 	for _, p := range all {
 		add(0, p, p.sent)
-		if rng.Float64() >= w.loss {
+		if rng.Float64() >= w.loss && !p.lost {
 			add(1, p, p.at+w.offset)
 			arrived = append(arrived, p)
 		}
@@ -314,6 +315,36 @@ func TestElephant(t *testing.T) {
 	a = narrow.follow(t, epochs, []joint.FlowRecord{{Flow: 1, Packets: float64(n)}})
 	if _, err := a.Estimate(0); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("an elephant that 4 bits cannot count: %v", err)
+	}
+}
+
+// Thin counters tell of an elephant that loses packets in all of its others in
+// every epoch; without them it is refused, which is the negative control.
+func TestThinCounters(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	all := traffic(4, 3000)
+	last := all[len(all)-1].sent
+	for range 300_000 {
+		at := rng.Int64N(last)
+		all = append(all, passage{flow: 1, packet: hashing.Packet(rng.Uint64()), sent: at, at: at + 50_000 + int64(100_000*rng.ExpFloat64())})
+	}
+	for _, thin := range []uint8{0, 5} {
+		w := world{config: cutAt(2e6), loss: 0.02}
+		w.config.Thin = thin
+		epochs, arrived := w.cut(t, all)
+		list := slices.DeleteFunc(truths(arrived, 1000), func(f truth) bool { return f.flow != 1 })
+		r, err := w.follow(t, epochs, recordsOf(list)).Estimate(0)
+		if thin == 0 {
+			if !errors.Is(err, estimate.ErrNoSamples) {
+				t.Errorf("without thin counters: %+v, %v", r.Delay, err)
+			}
+			continue
+		}
+		interval := r.MeanInterval(0.99)
+		t.Logf("%.0f, in %.0f, is %.0f, share %.3f", r.Mean, interval, list[0].mean, r.Share)
+		if err != nil || !interval.Contains(list[0].mean) || interval.High-interval.Low > 0.5*list[0].mean {
+			t.Errorf("%+v in %v, %v; the mean is %v", r.Delay, interval, err, list[0].mean)
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ func attacked(t *testing.T, packets, copies int) (up, down *Recorder) {
 	end := all[len(all)-1].sent
 	for i := range packets {
 		p := hashing.Word(77, uint64(max(i-copies, 0)))
-		all = append(all, passage{attacker, p, end + int64(i), end + int64(i) + 50e6})
+		all = append(all, passage{flow: attacker, packet: p, sent: end + int64(i), at: end + int64(i) + 50e6})
 	}
 	return recorded(t, testConfig, all)
 }
@@ -42,7 +42,7 @@ func TestCopiesAreRefused(t *testing.T) {
 	}
 }
 
-// TestCopiesTakeNoRoom: copies of one packet, which are in one counter, make an
+// TestCopiesTakeNoRoom: copies of one packet, which are in one counter, make a
 // block of counters longer by a few bits a counter at most, and end no epoch.
 func TestCopiesTakeNoRoom(t *testing.T) {
 	few, _ := attacked(t, 1, 0)
@@ -65,7 +65,7 @@ func TestKeyAimsAtCounters(t *testing.T) {
 	victim := hashing.Flow(key.Word(0))
 	c := testConfig
 	n, m := uint64(c.Counters), uint64(c.PerFlow)
-	theirs := map[uint64]bool{}
+	theirs, chooser := map[uint64]bool{}, c.chooser()
 	for j := range m {
 		theirs[position(c.Identity, victim, j, n)] = true
 	}
@@ -74,7 +74,7 @@ func TestKeyAimsAtCounters(t *testing.T) {
 		for {
 			trials++
 			f, p := hashing.Flow(key.Word(trials)), hashing.Packet(key.Word(trials|1<<63))
-			if at := position(c.Identity, f, choice(p, m), n); theirs[at] {
+			if at := position(c.Identity, f, chooser.choice(p), n); theirs[at] {
 				return f, p
 			}
 		}
@@ -83,9 +83,9 @@ func TestKeyAimsAtCounters(t *testing.T) {
 		all := traffic(5, 2000)
 		for i := range packets {
 			now := int64(i) * 1000
-			all = append(all, passage{victim, hashing.Packet(key.Word(uint64(i) | 1<<62)), now, now + 100_000})
+			all = append(all, passage{flow: victim, packet: hashing.Packet(key.Word(uint64(i) | 1<<62)), sent: now, at: now + 100_000})
 			f, p := attack()
-			all = append(all, passage{f, p, now, now + slow})
+			all = append(all, passage{flow: f, packet: p, sent: now, at: now + slow})
 		}
 		up, down := recorded(t, c, all)
 		r, err := Estimate(up, down, joint.FlowRecord{Flow: victim, Packets: packets})

@@ -63,6 +63,14 @@ func (t *cellTable) clear() { t.epochs = 0 }
 // packets is how many cell i has in an epoch, and over all of them.
 func (t *cellTable) packets(i, epoch int) float64 { return float64(t.counts[i*t.room+epoch]) }
 
+// gone is how many more packets of cell i the first point has in an epoch than
+// the second: lost, or on their way.
+func (t *cellTable) gone(i, epoch int) float64 {
+	at := i*(t.room+1) + epoch
+	c := int(t.config.CountBits)
+	return -float64(estimate.SignExtend(t.prefix[at+1]-t.prefix[at], c))
+}
+
 func (t *cellTable) total(i int) float64 {
 	n := 0.0
 	for _, count := range t.counts[i*t.room:][:t.epochs] {
@@ -119,28 +127,4 @@ func cover(groups []group) (mask uint64) {
 		mask |= groups[i].mask
 	}
 	return mask
-}
-
-// An exposure is how many of a flow's cells have a group in each epoch.
-type exposure [mostCuts]uint16
-
-func (x *exposure) add(mask uint64) {
-	for ; mask != 0; mask &= mask - 1 {
-		x[bits.TrailingZeros64(mask)]++
-	}
-}
-
-// weight is for how many times itself a group stands, so that each epoch's
-// groups stand for all of the flow's cells: packets are spread over them at
-// random, and those of a cell that lost none are like those of any other.
-func (x *exposure) weight(g *group, cells float64) float64 {
-	if e, ok := g.one(); ok {
-		return cells / float64(x[e])
-	}
-	sum, n := 0.0, 0.0
-	for mask := g.mask; mask != 0; mask &= mask - 1 {
-		sum += cells / float64(x[bits.TrailingZeros64(mask)])
-		n++
-	}
-	return sum / n
 }

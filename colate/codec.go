@@ -11,8 +11,8 @@ import (
 
 // An encoded epoch is a record of internal/wire, the head:
 //
-//	magic "HCLT" · version 2
-//	Identity 8 · Counters 4 · PerFlow 2 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8
+//	magic "HCLT" · version 4
+//	Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8
 //	start of the epoch 8 · packets 8
 //	for each block: its length 2
 //	CRC-32C 4
@@ -21,9 +21,9 @@ import (
 // takes for none to have more than 256 counters, all of one size but the last.
 const (
 	epochMagic   = "HCLT"
-	epochVersion = 3
+	epochVersion = 4
 
-	fixedSize = 42 // of the head, without overhead and lengths
+	fixedSize = 43 // of the head, without overhead and lengths
 )
 
 // blocks is how many blocks an epoch has, blockSize how many counters each of
@@ -47,7 +47,7 @@ func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 	dst = be.AppendUint64(dst, c.Identity)
 	dst = be.AppendUint32(dst, uint32(c.Counters))
 	dst = be.AppendUint16(dst, uint16(c.PerFlow))
-	dst = append(dst, c.Bits, c.CountBits, c.DigestBits, c.Shift)
+	dst = append(dst, c.Thin, c.Bits, c.CountBits, c.DigestBits, c.Shift)
 	dst = be.AppendUint64(dst, uint64(c.Period))
 	dst = be.AppendUint64(dst, uint64(r.start))
 	dst = be.AppendUint64(dst, r.packets)
@@ -153,6 +153,7 @@ func openHead(data []byte) (*epochHead, error) {
 		Identity:   r.Uint64(),
 		Counters:   r.Size(),
 		PerFlow:    int(r.Uint16()),
+		Thin:       r.Uint8(),
 		Bits:       r.Uint8(),
 		CountBits:  r.Uint8(),
 		DigestBits: r.Uint8(),

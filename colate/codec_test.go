@@ -39,11 +39,11 @@ func TestGolden(t *testing.T) {
 	r.Update(1, 0x3000000080000002, 3<<20)
 	r.Update(1, 0xa000000000000003, 2<<20+5)
 	const want = "" +
-		"48434c5403" + // magic "HCLT", version 3
+		"48434c5404" + // magic "HCLT", version 4
 		"0102030405060708" + // identity
-		"0000000500021c" + "04080a" + // 5 counters, 2 to a flow, of 28 bits, 4 of them the count, 8 the digest; unit 2^10 ns
+		"00000005000200" + "1c04080a" + // 5 counters, 2 to a flow, none thin, of 28 bits, 4 of them the count, 8 the digest; unit 2^10 ns
 		"0000000000400000" + "0000000000000000" + "0000000000000003" + // period, start, packets
-		"000c" + "401f2c90" + // one block of 12 bytes; CRC-32C
+		"000c" + "20d27ba8" + // one block of 12 bytes; CRC-32C
 		"000b" + // counts as so many ones, sums of 11 bits and half the length of the count
 		// 10 00110000 100000000000: one packet, digest 0x30, 1,024 units after the middle;
 		// 0, 0, 0: three counters without;
@@ -183,13 +183,15 @@ func malformed(t testing.TB) map[string][]byte {
 		"beyond int":            change(config+8, 0xff),
 		"no counters":           change(config+11, 0),
 		"PerFlow":               change(config+13, 1),
-		"bits":                  change(config+14, 65),
-		"count bits":            change(config+15, 25),
-		"digest bits":           change(config+16, 3),
-		"shift":                 change(config+17, 41),
-		"no period":             change(config+24, 0xfd),
-		"start not aligned":     change(config+33, good[config+33]+1),
-		"no packets":            change(config+41, 0),
+		"thin":                  change(config+14, 7),
+		"an older version":      change(4, 3),
+		"bits":                  change(config+15, 65),
+		"count bits":            change(config+16, 25),
+		"digest bits":           change(config+17, 3),
+		"shift":                 change(config+18, 41),
+		"no period":             change(config+25, 0xfd),
+		"start not aligned":     change(config+34, good[config+34]+1),
+		"no packets":            change(config+42, 0),
 		"length":                change(head-5, good[head-5]+1),
 		"parameter of counts":   tail(0, 5),
 		"base of sums":          tail(1, 65),

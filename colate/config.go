@@ -2,6 +2,8 @@ package colate
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -29,6 +31,12 @@ type Config struct {
 	// PerFlow is how many counters the packets of a flow are spread over (m):
 	// 2 to MaxPerFlow.
 	PerFlow int
+
+	// Thin is how many of these take few of the flow's packets, 0 to half of
+	// them: one in 85, in 341 and so on, each a quarter of the one before. The
+	// others share the rest evenly. So a flow of so many packets that all of
+	// its full counters lose one in each epoch has counters that lose none.
+	Thin uint8
 
 	// Bits is the width of a counter (b), 16 to 64: a count of packets in
 	// CountBits, a sum of their digests in DigestBits, and a sum of their
@@ -58,12 +66,14 @@ type Config struct {
 }
 
 // DefaultConfig keeps a minute of 70,000 packets a second in 2.9 MB of a
-// store, 5.6 bits a packet: 455,334 counters, 20 to a flow, in units of 64 ns.
+// store, 5.6 bits a packet: 455,334 counters, 20 to a flow, five of them thin,
+// in units of 64 ns.
 // The delays in one counter may add up to 9 minutes in each minute.
 // Identity is 0, the fingerprint of no seed.
 var DefaultConfig = Config{
 	Counters:   455_334,
 	PerFlow:    20,
+	Thin:       5,
 	Bits:       64,
 	CountBits:  16,
 	DigestBits: 12,
@@ -80,6 +90,8 @@ func (c *Config) Validate() error {
 	switch {
 	case c.PerFlow < 2 || c.PerFlow > MaxPerFlow:
 		return bad("PerFlow", c.PerFlow, "2 to %d", MaxPerFlow)
+	case int(c.Thin) > c.PerFlow/2 || c.Thin > mostThin:
+		return bad("Thin", c.Thin, "0 to half of PerFlow, and at most %d", min(c.PerFlow/2, mostThin))
 	case c.Counters <= c.PerFlow || c.Counters > MaxCounters:
 		return bad("Counters", c.Counters, "more than PerFlow, %d, and at most %d", c.PerFlow, MaxCounters)
 	case c.Bits < 16 || c.Bits > 64:
@@ -127,11 +139,51 @@ func (c *Config) comparable() Config {
 	return d
 }
 
+// mostThin is how many thin counters there can be, by the bits that choose.
+const mostThin = 10
+
+// full is how many counters of a flow are not thin.
+func (c *Config) full() int { return c.PerFlow - int(c.Thin) }
+
+// part is the part of a flow's packets that its counter j takes.
+func (c *Config) part(j int) float64 {
+	k := j - c.full()
+	switch {
+	case c.Thin == 0:
+		return 1 / float64(c.PerFlow)
+	case k < 0:
+		return (1 - 1.0/64) / float64(c.full())
+	case k < int(c.Thin)-1:
+		return math.Ldexp(3.0/4, -6-2*k)
+	}
+	return math.Ldexp(1, -6-2*k)
+}
+
+// A chooser chooses counters. Its branch is taken once in 64 packets.
+type chooser struct {
+	full  uint64 // counters that are not thin
+	mask  uint64 // of a packet for a thin one these bits are 0
+	stop  uint64 // the last thin counter's bit, behind these six
+	first uint64 // the first thin counter
+}
+
+func (c *Config) chooser() chooser {
+	if c.Thin == 0 {
+		return chooser{full: uint64(c.PerFlow), mask: ^uint64(0), stop: 1}
+	}
+	return chooser{full: uint64(c.full()), mask: 63, stop: 1 << (2*c.Thin - 2), first: uint64(c.full())}
+}
+
 // choice is the number j, 0 to PerFlow-1, of the counter of its flow that a
 // packet is added to. The paper draws it at random; drawn from the digest, two
-// points agree on it, without which their counters cannot be subtracted.
-func choice(p hashing.Packet, perFlow uint64) uint64 {
-	return hashing.Row(uint64(p), perFlow)
+// points agree on it, without which their counters cannot be subtracted. Of the
+// packets for thin ones, those with two zeros more go to the next.
+func (c *chooser) choice(p hashing.Packet) uint64 {
+	j := hashing.Row(uint64(p), c.full)
+	if uint64(p)&c.mask == 0 {
+		j = c.first + uint64(bits.TrailingZeros64(uint64(p)>>6|c.stop))/2
+	}
+	return j
 }
 
 // position is H(f, j) (§3.1): where a flow's counter j is.

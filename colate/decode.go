@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -35,7 +34,7 @@ func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, o
 	for i := range up.words {
 		d.table.put(i, up.words[i], down.words[i])
 	}
-	d.end(down.packets)
+	d.end()
 	return d.decode(ctx, flows, opts)
 }
 
@@ -56,12 +55,12 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 		}
 		return nil
 	}, func(s *step) error {
-		_, packets, err := q.cells(s, all, all, d.table)
+		_, _, err := q.cells(s, all, all, d.table)
 		if err == nil {
-			d.end(packets)
+			d.end()
 		}
 		return err
-	}, func() {})
+	}, func() { d.unread++ })
 	if err != nil {
 		return joint.Result{}, q.coverage, err
 	}
@@ -71,15 +70,28 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 
 // differences accumulates what all counters say about epochs.
 type differences struct {
-	config  Config
-	period  int64
-	table   *cellTable
-	sums    []float64
-	counts  []float64
-	covered []float64 // packets of the epochs in which a counter had a group
-	packets float64   // of all epochs
-	lost    float64   // of these, in counters without a group
-	epoch   []float64 // packets of each epoch in the table
+	config   Config
+	period   int64
+	table    *cellTable
+	counters []difference
+	epochs   float64 // that were compared
+	unread   float64 // that could not be
+}
+
+// A difference is what a counter says about all epochs.
+type difference struct {
+	sum, packets float64 // of the delays in its groups, and of all epochs
+	over         float64 // of sum, what is above the means of all counters
+	filled       float64 // packets of epochs of which it has no group
+	filling      float64 // and what was taken for their delays
+	dark         float64 // of them, those of epochs of which no counter has a group
+	lost, likely float64 // packets that it lost, and would have as others did
+}
+
+// all is the sum of all delays. The packets of epochs of which the counter has no
+// group waited longer than others did by as much as those of its groups.
+func (d *difference) all() float64 {
+	return d.sum + d.filling + d.filled*d.over/max(d.packets-d.filled, 1)
 }
 
 // differencesRoom is how many epochs are matched by level at a time.
@@ -87,60 +99,98 @@ const differencesRoom = 8
 
 func newDifferences(c Config) *differences {
 	return &differences{
-		config: c, period: c.Period, table: newCellTable(c, c.Counters, differencesRoom),
-		sums: make([]float64, c.Counters), counts: make([]float64, c.Counters), covered: make([]float64, c.Counters),
+		config: c, period: c.Period, table: newCellTable(c, c.Counters, differencesRoom), counters: make([]difference, c.Counters),
 	}
 }
 
 // end ends a pair of epochs that was put into the table.
-func (d *differences) end(packets uint64) {
-	d.packets += float64(packets)
-	d.epoch = append(d.epoch, float64(packets))
+func (d *differences) end() {
+	d.epochs++
 	if d.table.epochs++; d.table.epochs == d.table.room {
 		d.flush()
 	}
 }
 
-// flush adds the table's groups, each for as many as it stands for: of the
-// packets of an epoch, which had few counters left or many.
+// flush adds the table's groups. The epochs of which a counter has none, as it
+// lost a packet, are filled up with the mean delay that those of others tell of:
+// see [Accumulator].
 func (d *differences) flush() {
+	t := d.table
+	likely := d.likely()
+	common := d.common(likely)
 	var groups []group
-	var all, in [differencesRoom]float64
-	for i := range d.sums {
-		groups = d.table.groups(groups[:0], i)
-		mask := cover(groups)
-		for e := range d.table.epochs {
-			n := d.table.packets(i, e)
-			if all[e] += n; mask>>e&1 != 0 {
-				in[e] += n
+	for i := range d.counters {
+		c, told := &d.counters[i], uint64(0)
+		groups = likely.groups(groups, t, i)
+		for k := range groups {
+			told |= groups[k].mask
+			c.sum += groups[k].sum
+			c.over += groups[k].sum
+		}
+		for e := range t.epochs {
+			n, of := t.packets(i, e), &common.epochs[e]
+			c.packets += n
+			c.likely += n * of.lost
+			c.lost += t.gone(i, e)
+			switch {
+			case told>>e&1 != 0:
+				c.over -= n * of.mean
+				continue
+			case of.known:
+				c.filling += n * of.mean
+			default:
+				c.dark += n
+				c.filling += n * common.usual
 			}
+			c.filled += n
 		}
 	}
-	for e := range d.table.epochs {
-		d.lost += all[e] - in[e]
-	}
-	likely := d.likely()
-	for i := range d.sums {
-		groups = d.table.groups(groups[:0], i)
-		for k := range groups {
-			g := &groups[k]
-			if !likely.is(g) {
+	t.clear()
+}
+
+// common is what all counters say about the table's epochs.
+func (d *differences) common(likely likelihood) *common {
+	t, limit := d.table, d.limit()
+	var v view
+	var groups []group
+	each := func(f func(i int, g *group)) {
+		for i := range d.counters {
+			if t.total(i) > limit {
 				continue
 			}
-			weight := 0.0
-			epochs := float64(bits.OnesCount64(g.mask))
-			for mask := g.mask; mask != 0; mask &= mask - 1 {
-				e := bits.TrailingZeros64(mask)
-				w := all[e] / max(in[e], 1)
-				weight += w / epochs
-				d.covered[i] += w * d.epoch[e]
+			groups = likely.groups(groups, t, i)
+			for k := range groups {
+				f(i, &groups[k])
 			}
-			d.sums[i] += weight * g.sum
-			d.counts[i] += weight * float64(g.count)
 		}
 	}
-	d.epoch = d.epoch[:0]
-	d.table.clear()
+	k, cells := new(common), 0.0
+	for i := range d.counters {
+		if t.total(i) <= limit {
+			k.see(t, i)
+			cells++
+		}
+	}
+	each(func(_ int, g *group) { v.cover(g.mask) })
+	v.open(cells, 0)
+	each(func(i int, g *group) { v.count(g, t, i) })
+	v.stands = v.grouped
+	each(func(i int, g *group) { v.add(g, t, i, 0) })
+	k.learn(&v, t.epochs, cells)
+	return k
+}
+
+// limit is how many packets a counter has in the table that is like any: others are
+// an elephant's.
+func (d *differences) limit() float64 {
+	var totals []float64
+	for i := 0; i < len(d.counters); i += 1 + len(d.counters)/sampled {
+		totals = append(totals, d.table.total(i))
+	}
+	slices.Sort(totals)
+	middle := totals[len(totals)/2]
+	_, limit := limits(middle, middle)
+	return limit
 }
 
 // A likelihood tells groups from levels that were equal by chance. Of those, the
@@ -153,14 +203,25 @@ func (l likelihood) is(g *group) bool {
 	return off <= l.apart || off <= float64(g.count)*l.spread
 }
 
-// likely learns from the first group of each counter.
+// groups returns those of a counter that are none by chance.
+func (l likelihood) groups(dst []group, t *cellTable, i int) []group {
+	return slices.DeleteFunc(t.groups(dst[:0], i), func(g group) bool { return !l.is(&g) })
+}
+
+// sampled is of how many counters likely learns.
+const sampled = 20_000
+
+// likely learns from the table's groups: beyond 300 times what is typical, and ten
+// times what one in many is off, which are more than those that chance makes.
 func (d *differences) likely() likelihood {
 	var means, off []float64
 	var groups []group
-	for i := range d.sums {
+	for i := 0; i < len(d.counters); i += 1 + len(d.counters)/sampled {
 		groups = d.table.groups(groups[:0], i)
-		if len(groups) > 0 && groups[0].count > 0 {
-			means = append(means, groups[0].sum/float64(groups[0].count))
+		for k := range groups {
+			if g := &groups[k]; g.count > 0 {
+				means = append(means, g.sum/float64(g.count))
+			}
 		}
 	}
 	if len(means) == 0 {
@@ -172,49 +233,109 @@ func (d *differences) likely() likelihood {
 		off = append(off, math.Abs(x-l.mean))
 	}
 	slices.Sort(off)
-	l.spread = 300 * max(off[len(off)/2], d.config.Unit())
+	chance := min(math.Ldexp(1, 4-int(d.config.DigestBits)), 0.2)
+	l.spread = max(300*max(off[len(off)/2], d.config.Unit()), 10*off[int(float64(len(off))*(1-chance))])
 	return l
 }
 
-// leastCovered is the part of all packets that the epochs of a counter's
-// groups must have for the counter to stand for all.
-const leastCovered = 0.5
+// mostFilled is the part of a counter's packets that may be filled up.
+const mostFilled = 0.5
 
-// problem scales each counter's groups to all epochs.
+// problem is what all epochs say together.
 func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	d.flush()
 	c := &d.config
 	p := &joint.Problem{
 		Sum: make([]float64, c.Counters), Count: make([]float64, c.Counters), Unusable: make([]bool, c.Counters),
-		Rows: 1, CellsPerRow: c.PerFlow,
+		Rows: 1, CellsPerRow: c.full(),
 		Packets: make([]float64, len(flows)), Doubt: make([]float64, len(flows)),
-		Cells: make([]uint32, 0, len(flows)*c.PerFlow),
+		Cells: make([]uint32, 0, len(flows)*c.full()),
 	}
-	for i := range d.sums {
-		part := d.covered[i] / max(d.packets, 1)
-		if part < leastCovered {
-			p.Unusable[i] = true
-			continue
-		}
-		p.Sum[i], p.Count[i] = d.sums[i]/part, d.counts[i]/part
+	for i := range d.counters {
+		k := &d.counters[i]
+		p.Sum[i], p.Count[i] = k.all(), k.packets
+		p.Unusable[i] = k.filled > mostFilled*k.packets || k.dark > darkest*k.packets
 	}
-	// A flow that was there for one epoch has only so many counters in it: how
-	// many of its packets are in them is chance.
-	usable := 1 - d.lost/max(d.packets, 1)
-	chance := math.Sqrt((1 - usable) / (max(usable, 1e-3) * float64(c.PerFlow)))
+	read := d.read()
 	for i, f := range flows {
-		p.Packets[i], p.Doubt[i] = f.Packets, math.Hypot(f.Doubt, chance*f.Packets)
-		for j := range c.PerFlow {
+		// How many were in the epochs that could not be read is not known.
+		p.Packets[i], p.Doubt[i] = f.Packets*read, math.Hypot(f.Doubt*read, f.Packets*(1-read)/2)
+		for j := range c.full() {
 			p.Cells = append(p.Cells, uint32(position(c.Identity, f.Flow, uint64(j), uint64(c.Counters))))
 		}
 	}
+	d.thin(p, flows)
 	return p
 }
 
+// read is the part of the epochs that were compared.
+func (d *differences) read() float64 { return d.epochs / max(d.epochs+d.unread, 1) }
+
+// thin leaves thin counters out of a problem: of the flows that have them, and
+// where they hold more than a few packets of such, of the others too.
+func (d *differences) thin(p *joint.Problem, flows []joint.FlowRecord) {
+	c := &d.config
+	if c.Thin == 0 {
+		return
+	}
+	p.Rates = []float64{c.part(0) * float64(c.full())}
+	packets := make([]float64, c.Counters)
+	for _, f := range flows {
+		for j := c.full(); j < c.PerFlow; j++ {
+			packets[position(c.Identity, f.Flow, uint64(j), uint64(c.Counters))] += f.Packets * c.part(j)
+		}
+	}
+	for i, n := range packets {
+		p.Unusable[i] = p.Unusable[i] || n > 0.1*p.Count[i]
+	}
+}
+
 func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
-	r, err := d.problem(flows).Solve(ctx, opts)
+	p := d.problem(flows)
+	r, err := p.Solve(ctx, opts)
 	if err != nil {
 		return joint.Result{}, fmt.Errorf("colate: %w", err)
 	}
+	d.doubt(p, &r)
+	read := d.read()
+	for i := range r.Packets {
+		r.Packets[i] /= max(read, 1e-9)
+	}
 	return r, nil
+}
+
+// doubt widens what is said about flows by what was filled up in their counters: a
+// flow may not have waited longer when others did, or have waited twice as much
+// longer. One that lost far more than others is not like them, and is not told of.
+func (d *differences) doubt(p *joint.Problem, r *joint.Result) {
+	sum, packets := 0.0, 0.0
+	for i := range d.counters {
+		sum += d.counters[i].all()
+		packets += d.counters[i].packets
+	}
+	mean := sum / max(packets, 1)
+	for f := range r.Mean {
+		var lost, likely, filled, all, off, n float64
+		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {
+			k := &d.counters[at]
+			lost += k.lost
+			likely += k.likely
+			filled += k.filled
+			all += k.packets
+			if !p.Unusable[at] && k.packets > 0 {
+				off += math.Abs(k.filling-k.filled*mean) / k.packets
+				n++
+			}
+		}
+		if lost > 3*likely+0.02*filled+10 && filled > darkest*p.Packets[f] {
+			r.Usable[f] = 0
+		}
+		if r.StdDev != nil && n > 0 {
+			// How many of the flow's own packets were in what was filled up is
+			// chance, the more so the shorter it was there.
+			chance := math.Sqrt(filled / max(all-filled, 1) / float64(p.CellsPerRow))
+			own := chance * math.Abs(r.Mean[f]-mean)
+			r.StdDev[f] = math.Hypot(r.StdDev[f], max(off/n/2, own))
+		}
+	}
 }

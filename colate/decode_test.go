@@ -91,18 +91,19 @@ func TestDecodeAddsUp(t *testing.T) {
 	w := world{config: cutAt(3e6)}
 	epochs, _ := w.cut(t, all)
 	d := newDifferences(w.config)
+	chooser := w.config.chooser()
 	for start := range int64(100) {
 		if pair := epochs[start]; pair != nil {
 			for i := range pair[0].words {
 				d.table.put(i, pair[0].words[i], pair[1].words[i])
 			}
-			d.end(pair[1].packets)
+			d.end()
 		}
 	}
 	p := d.problem(nil)
 	sums, counts := make([]float64, len(p.Sum)), make([]float64, len(p.Sum))
 	for _, packet := range all {
-		at := position(w.config.Identity, packet.flow, choice(packet.packet, uint64(w.config.PerFlow)), uint64(w.config.Counters))
+		at := position(w.config.Identity, packet.flow, chooser.choice(packet.packet), uint64(w.config.Counters))
 		sums[at] += float64(packet.at - packet.sent)
 		counts[at]++
 	}

@@ -24,7 +24,8 @@
 // by its own digest, so that every point chooses alike, and adds its time, its
 // digest and 1 to it. That is all: one hash, one memory update, no time stamp in
 // the packet and no state per flow. At each multiple of a period of the clock
-// the counters go to a [Store], and empty ones take over.
+// the counters go to a [Store], and empty ones take over. A few of a flow's
+// counters are thin: they take one packet in a hundred or in thousands.
 //
 // A query compares the two points' counters epoch by epoch. Where a counter has
 // the same count and digest at both, the same packets fell in it, and what its
@@ -32,7 +33,12 @@
 // those of others. Where one packet was lost, the counter is left out of that
 // epoch, and the flow's others stand for it. Packets on their way when the clock
 // cuts are found by level: see cellTable. These differences are added up, over
-// an hour or a year. Given the flow's number of packets, as flow records have
+// an hour or a year.
+//
+// An elephant may lose packets in each of its counters in every epoch. Then its
+// thin counters, which lose none, stand for it. Where none of a flow's counters
+// tells of an epoch, those of all others tell how long packets took then, and the
+// interval allows for the flow's having taken longer, or not as long. Given the flow's number of packets, as flow records have
 // it, the mean and the deviation follow.
 //
 // What a store takes follows from packets and counters. With nine packets a
@@ -64,8 +70,9 @@
 // loss, which other packages count. The mean of a small flow among big ones,
 // from its counters alone: they hold mostly the delays of others, and
 // [Result.MeanInterval] is wide. [Path.Decode] explains these by the records
-// of the other flows. A flow of so many packets that each of its counters
-// loses one in each epoch has no answer; a shorter Period gives it one.
+// of the other flows. What a flow waited that lost far more than all others, on
+// a way of its own, in epochs that its own counters do not tell of: it has no
+// answer.
 //
 // Copies of one packet have one digest. Where a copy is lost and another is on
 // its way when the clock cuts, one is taken for the other.
@@ -84,8 +91,8 @@
 //	          CRC-32C of the index 4
 //	trailer   offset of the index 8 · magic "HCLX"
 //
-//	epoch     head: magic "HCLT" · version 3
-//	          Identity 8 · Counters 4 · PerFlow 2 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8
+//	epoch     head: magic "HCLT" · version 4
+//	          Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8
 //	          start 8 · packets 8
 //	          for each block: its length 2
 //	          CRC-32C of the head 4
@@ -111,7 +118,7 @@
 //
 //	paper        here                                      where
 //	n            Config.Counters                           §3.1
-//	m            Config.PerFlow                            §3.1
+//	m            Config.PerFlow, of which Config.Thin are ours §3.1
 //	b            Config.Bits                               §3.1
 //	C_X          the counters of a [Recorder]              §3.1
 //	H(f, j)      position                                  §3.1

@@ -23,8 +23,8 @@ type Result struct {
 	// doubt or unknown, as the counters show too.
 	Packets float64
 	// Share is the part of them in epochs of which the flow has a usable
-	// counter. The answer is about these. Below 1, how many they are is in
-	// doubt, and the interval says so.
+	// counter. How long the others took is told by how long all packets took
+	// in their epochs, and the interval is wider by what that leaves open.
 	Share float64
 	// Groups is how many groups of packets, each of one counter and mostly of
 	// one epoch, the answer rests on.
@@ -32,7 +32,7 @@ type Result struct {
 
 	errors   [absentFlows]float64 // of the mean, as of absent flows, in order
 	own      float64              // standard deviation of the error that comes on top
-	bias     float64              // and what may, as packets that cross a cut wait longer, or less long
+	bias     float64              // and what may, of packets that cross a cut, and of those not seen
 	variance float64              // of delays, below 0 too
 	apart    float64              // what was taken off it as the flow's mean is not that of others
 	spreads  [absentFlows]float64 // errors of variance, as of absent flows, in order
@@ -85,8 +85,10 @@ func (a *Accumulator) answers() []Answer {
 // Estimate returns what the epochs so far say about flow i. It returns
 // [estimate.ErrNoSamples] where half of the flow's packets or more were in
 // epochs in which each of its counters lost a packet, or on their way where the
-// clock cut, where counters are too narrow for its delays or packets, and where the record does not say how many
-// packets it has and the counters cannot.
+// clock cut; where a twentieth were, and nothing tells how long packets took
+// then, as the flow lost far more than others; where counters are too narrow for
+// its delays or packets; and where the record does not say how many packets it
+// has and the counters cannot.
 func (a *Accumulator) Estimate(i int) (Result, error) {
 	if i < 0 || i >= len(a.flows) {
 		return Result{}, estimate.Invalid("colate", "flow", i, fmt.Sprintf("0 to %d", len(a.flows)-1))
@@ -113,10 +115,11 @@ func (a *Accumulator) Estimate(i int) (Result, error) {
 		return none("too few counters hold the same packets at both points to tell what noise is")
 	}
 	e := estimator{own: own, noise: noise, absent: absent}
-	e.share = own.open / own.all * a.read()
-	// A cell in which packets cross a cut has a group less often: groups stand
-	// for fewer packets than there are.
-	e.stood = min(own.count/own.present, 1)
+	e.read = a.read()
+	e.share = own.told / (own.told + own.shade.untold) * e.read
+	// A cell in which packets cross a cut has a group less often: groups have
+	// fewer packets than there are.
+	e.stood = min(own.reached/own.told, 1)
 	if e.share < 0.5 {
 		return none("each of the flow's counters lost a packet in epochs with %.0f %% of its packets", 100*(1-e.share))
 	}
@@ -130,7 +133,11 @@ func (a *Accumulator) Estimate(i int) (Result, error) {
 		return none("the flow's counters hold some %.0f packets of its %.0f: the others repeat, so that they are in one counter, or are not there",
 			found, e.packets)
 	}
-	return e.result(a.reference), nil
+	u := e.unseen()
+	if u.dark > darkest {
+		return none("with %.0f %% of the flow's packets each of its counters lost some, and nothing tells how long these took", 100*u.dark)
+	}
+	return e.result(&u, a.reference), nil
 }
 
 // noise is what absent flows say about the packets of others.
@@ -144,25 +151,34 @@ type noise struct {
 // newNoise also returns how many of the absent flows have a usable counter.
 func newNoise(absent []tally) (n noise, usable int) {
 	sum := 0.0
-	var counts, variances [absentFlows]float64
 	for i := range absent {
-		t := &absent[i]
-		if t.seen {
+		if absent[i].seen {
 			usable++
 		}
-		sum += t.sum
-		n.count += t.count / absentFlows
-		counts[i] = t.count
-		variances[i], _ = t.variance()
+		sum += absent[i].sum
 	}
+	count := typical(absent, func(t *tally) float64 { return t.count })
+	n.count, n.spread = count.mean, count.deviation
 	if n.count > 0 {
 		n.common = sum / (n.count * absentFlows)
 	}
-	slices.Sort(counts[:])
-	slices.Sort(variances[:])
-	n.spread = (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
-	n.variance = variances[absentFlows/2]
+	n.variance = typical(absent, func(t *tally) float64 { v, _ := t.variance(); return v }).median
 	return n, usable
+}
+
+// moments are what a number comes to among absent flows. The deviation is what it
+// is of a normal one, whatever the tails.
+type moments struct{ mean, median, deviation float64 }
+
+func typical(absent []tally, number func(*tally) float64) (m moments) {
+	var all [absentFlows]float64
+	for i := range absent {
+		all[i] = number(&absent[i])
+		m.mean += all[i] / absentFlows
+	}
+	slices.Sort(all[:])
+	m.median, m.deviation = all[absentFlows/2], (all[absentFlows*84/100]-all[absentFlows*16/100])/2
+	return m
 }
 
 // An estimator turns the tallies of a flow and of its absent flows into a
@@ -171,8 +187,9 @@ type estimator struct {
 	own    *ownTally
 	absent []tally
 	noise  noise
-	share  float64
-	stood  float64 // for which part of the packets in its cells groups stand
+	read   float64 // part of the flow's packets in epochs that were read
+	share  float64 // part of them in epochs that its cells tell of
+	stood  float64 // part of these that do not cross a cut
 
 	packets float64 // of the flow, that the tallies stand for
 	counted float64 // 0 to 1: the part of that which is as counted, not as recorded
@@ -187,9 +204,9 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 		e.packets, e.counted = counted, 1
 		return counted > 3*e.noise.spread && counted >= 1
 	}
-	e.packets = record.Packets * e.share * e.stood
-	// Which packets were in the epochs that are not seen is not known.
-	e.doubt = math.Hypot(record.Doubt*e.share, record.Packets*(1-e.share)/2) * e.stood
+	e.packets = record.Packets * e.read
+	// How many were in the epochs that were not read is not known.
+	e.doubt = math.Hypot(record.Doubt*e.read, record.Packets*(1-e.read)/2)
 	if e.doubt > 0 {
 		variance := e.noise.spread*e.noise.spread + 1
 		e.counted = e.doubt * e.doubt / (e.doubt*e.doubt + variance)
@@ -209,35 +226,85 @@ func (e *estimator) missing() (found float64, missing bool) {
 	return max(found, 0), e.packets-found > e.packets/4+6*chance
 }
 
-func (e *estimator) result(reference float64) Result {
+func (e *estimator) result(u *unseen, reference float64) Result {
 	own, noise := e.own, &e.noise
 	// Were all packets delayed alike, the noise would be that of counts, which
 	// are known: only what sets flows apart is left.
 	above := (own.sum - own.count*noise.common) / e.packets
 	r := Result{
-		Packets: e.packets / e.share / e.stood,
+		Packets: e.packets / e.read,
 		Share:   e.share,
 		Groups:  int(own.groups),
 	}
-	r.Mean = reference + noise.common + above
+	r.Mean = reference + noise.common + above + u.shift
 	stands := own.stands / own.count // for how many packets one in a group stands
 	r.N = uint64(max(e.packets/stands, 1) + 0.5)
 	for i := range e.absent {
 		t := &e.absent[i]
-		r.errors[i] = (t.sum - t.count*noise.common - (t.count-noise.count)*e.counted*above) / e.packets
+		r.errors[i] = (t.sum - t.count*noise.common - (t.count-noise.count)*e.counted*above + u.factor*t.over) / e.packets
 	}
 	slices.Sort(r.errors[:])
 	e.deviation(&r, above)
 	// The packets in groups are a sample of the flow's; and a record may be wrong.
 	sampled := (stands - 1) / e.packets * (max(r.variance, noise.variance) + above*above)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
-	r.own = math.Sqrt(max(sampled, 0) + recorded*recorded)
+	r.own = math.Sqrt(max(sampled, own.thinError()/(e.packets*e.packets)) + recorded*recorded)
 	// A packet crosses a cut with a probability in proportion to its delay, so
 	// that the delays of those that do are larger by variance/mean: twice that, as
 	// the variance is of those that did not.
 	deviation := math.Sqrt(max(r.variance, noise.variance))
-	r.bias = 2 * (1 - e.stood) * deviation * max(deviation/math.Max(math.Abs(r.Mean), 1), 1)
+	r.bias = 2*(1-e.stood)*deviation*max(deviation/math.Max(math.Abs(r.Mean), 1), 1) + u.doubt
 	return r
+}
+
+// An unseen is what the epochs that a flow's cells do not tell of do to its mean.
+type unseen struct {
+	part   float64 // of the flow's packets, that is in them
+	dark   float64 // of these, the part of which nothing else tells either
+	factor float64 // of what the flow's packets take longer than all: for those that are not seen
+	shift  float64 // of the mean
+	doubt  float64 // by how much that may be wrong
+}
+
+const (
+	// steepest is how many times as much as all packets' delays a flow's are
+	// taken to grow at most, from the epochs that are seen to the others.
+	steepest = 3
+	// darkest is up to which part of a flow's packets may be in epochs that nothing
+	// tells of.
+	darkest = 0.05
+)
+
+// unseen takes the flow's packets in those epochs to have fared as in the others,
+// compared with all packets of the same epoch, of which some cells always tell:
+// where these took longer, it did. In which proportion is as sure as the epochs
+// that are seen make it. But a flow that lost far more than others is not like
+// them.
+func (e *estimator) unseen() unseen {
+	own := e.own
+	spread := own.apart()
+	u := unseen{doubt: (1 - e.read) * 3 * spread}
+	if own.shade.untold == 0 {
+		return u
+	}
+	mean := own.shade.first / own.told
+	untold := typical(e.absent, func(t *tally) float64 { return t.untold })
+	u.part = min(max((own.tally.untold-untold.mean+untold.deviation)/e.packets, 0), 0.9)
+	u.dark = u.part * own.dark / own.shade.untold
+	if own.lost > 3*own.expected+0.02*own.shade.untold+10 {
+		u.dark = u.part
+	}
+	u.factor = u.part / (1 - u.part)
+	low, high := 0.0, float64(steepest)
+	if all := e.packets * (1 - u.part) * spread * spread; all > 0 {
+		slope := 1 + (own.slope-own.over*mean)/all
+		margin := 2.6 * typical(e.absent, func(t *tally) float64 { return t.slope - t.over*mean }).deviation / all
+		low, high = max(min(1, slope-margin), 0), min(max(1, slope+margin), steepest)
+	}
+	longer := own.untoldFirst/own.shade.untold - mean
+	u.shift = u.factor*own.over/e.packets + u.part*longer*((low+high)/2-1)
+	u.doubt += u.part*math.Abs(longer)*((high-low)/2+0.25) + u.dark*2*max(own.high-mean, mean-own.low)
+	return u
 }
 
 // deviation takes off the variance between groups what others' packets add,
@@ -264,11 +331,13 @@ func (e *estimator) deviation(r *Result, above float64) {
 	}
 }
 
-// MeanInterval holds the mean delay of the flow's packets (see Share) with the
+// MeanInterval holds the mean delay of the flow's packets with the
 // given probability, 0 to 1, or more. It supposes that the packets of other
 // flows fall in the flow's counters as they do in those of absent flows, which
 // hashing sees to, and nothing of their number or delays; of the flow itself,
-// that its packets choose their counters at random. For a small flow among big
+// that its packets choose their counters at random, and that it took no more
+// than three times as much longer as all packets did in epochs that its counters
+// do not tell of (see Share). For a small flow among big
 // ones it is many times wider than its mean. Beyond a confidence of 98 %, for
 // which absent flows are too few, their errors are taken to go on as those of a
 // Pareto tail of index 2 do.

@@ -29,11 +29,12 @@ func TestPlan(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 1))
 		packets := d.Rate * float64(f.Config.Period) / 1e9
 		lost := make([]bool, f.Config.Counters)
+		chooser := f.Config.chooser()
 		for range int(packets) {
 			flow, p := hashing.Flow(rng.Uint64()), hashing.Packet(rng.Uint64())
 			r.Update(flow, p, rng.Int64N(f.Config.Period))
 			if rng.Float64() < d.Loss {
-				lost[position(f.Config.Identity, flow, choice(p, uint64(f.Config.PerFlow)), uint64(f.Config.Counters))] = true
+				lost[position(f.Config.Identity, flow, chooser.choice(p), uint64(f.Config.Counters))] = true
 			}
 		}
 		usable := 1.0

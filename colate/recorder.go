@@ -23,7 +23,7 @@ type Recorder struct {
 
 	// What Update needs of the Config, computed once.
 	identity    uint64
-	perFlow     uint64
+	chooser     chooser
 	timeMask    uint64 // selects the time in a word
 	digestMask  uint64 // and the digest
 	timeShift   uint8  // up, from the clock to there
@@ -50,7 +50,7 @@ func newRecorder(c Config) *Recorder {
 	return &Recorder{
 		words:       make([]uint64, c.Counters),
 		identity:    c.Identity,
-		perFlow:     uint64(c.PerFlow),
+		chooser:     c.chooser(),
 		timeMask:    ^uint64(0) << c.lowBits(),
 		digestMask:  (1<<c.DigestBits - 1) << c.CountBits,
 		timeShift:   c.lowBits() - c.Shift,
@@ -90,7 +90,7 @@ func (r *Recorder) Due(t int64) bool {
 // Update records that packet p of flow f passed at time t, in nanoseconds
 // since an epoch that all points share. One hash, one counter.
 func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
-	at := position(r.identity, f, choice(p, r.perFlow), uint64(len(r.words)))
+	at := position(r.identity, f, r.chooser.choice(p), uint64(len(r.words)))
 	if r.packets == 0 {
 		r.begin(t)
 	}
@@ -120,11 +120,11 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 	}
 	packets = packets[:len(flows)]
 	r.packets += uint64(len(flows))
-	words, identity, perFlow := r.words, r.identity, r.perFlow
+	words, identity, chooser := r.words, r.identity, r.chooser
 	add := uint64(t)<<(r.timeShift&63)&r.timeMask + 1
 	digestShift, digestMask := r.digestShift&63, r.digestMask
 	for i, p := range packets {
-		at := position(identity, flows[i], choice(p, perFlow), uint64(len(words)))
+		at := position(identity, flows[i], chooser.choice(p), uint64(len(words)))
 		words[at] += uint64(p)>>digestShift&digestMask + add
 	}
 }

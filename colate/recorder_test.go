@@ -17,7 +17,8 @@ var configs = map[string]Config{
 	"counts":     {Counters: 51, PerFlow: 3, Bits: 30, CountBits: 4, DigestBits: 4, Period: 70_001},
 	"unit":       {Counters: 300, PerFlow: 6, Bits: 40, CountBits: 8, DigestBits: 10, Period: 1 << 20, Shift: 10},
 	"wide":       {Counters: 601, PerFlow: 6, Bits: 64, CountBits: 5, DigestBits: 24, Period: MaxPeriod, Shift: 3},
-	"as default": {Counters: 257, PerFlow: 20, Bits: 64, CountBits: 16, DigestBits: 12, Period: 60e9, Shift: 6},
+	"thin":       {Counters: 257, PerFlow: 10, Thin: 4, Bits: 60, CountBits: 12, DigestBits: 12, Period: 1 << 40},
+	"as default": {Counters: 257, PerFlow: 20, Thin: 5, Bits: 64, CountBits: 16, DigestBits: 12, Period: 60e9, Shift: 6},
 }
 
 // reference is a recorder as §3.1 describes it and Config says, with big
@@ -31,7 +32,16 @@ type reference struct {
 
 func (r *reference) update(f hashing.Flow, p hashing.Packet, t int64) {
 	c := r.config
-	j := uint64(uint32(p)) * uint64(c.PerFlow) >> 32
+	full := uint64(c.PerFlow) - uint64(c.Thin)
+	j := uint64(uint32(p)) * full >> 32
+	if c.Thin > 0 && p%64 == 0 {
+		// A packet in 64 goes to the thin ones: to the first, or in one case of
+		// four to the next.
+		j = full
+		for rest := p / 64; rest%4 == 0 && j < uint64(c.PerFlow)-1; rest /= 4 {
+			j++
+		}
+	}
 	h := uint64(uint32(hashing.Mix(uint64(f)^c.Identity, j))) * uint64(c.Counters) >> 32
 	floor := func(x, by int64) int64 {
 		if x%by < 0 {
@@ -209,6 +219,7 @@ func TestRotation(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for name, change := range map[string]func(*Config){
+		"Thin":               func(c *Config) { c.Thin = 11 },
 		"PerFlow":            func(c *Config) { c.PerFlow = 1 },
 		"PerFlow, too large": func(c *Config) { c.PerFlow = MaxPerFlow + 1 },
 		"Counters":           func(c *Config) { c.Counters = c.PerFlow },
@@ -259,5 +270,5 @@ func TestRecorderAllocations(t *testing.T) {
 
 // What Update and UpdateBatch call for every packet is inlined, and so is Due.
 func TestInlining(t *testing.T) {
-	compiler.Look(t).WantInlined(t, "choice", "position", "(*Recorder).Due")
+	compiler.Look(t).WantInlined(t, "(*chooser).choice", "position", "(*Recorder).Due")
 }

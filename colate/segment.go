@@ -123,6 +123,7 @@ func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 func (s *segment) scan(f io.ReaderAt, size int64) error {
 	var payload []byte
 	head := make([]byte, frameSize)
+	finder := finder{file: f, number: s.number}
 	for s.size < size {
 		head = head[:min(frameSize, size-s.size)]
 		if err := readFull(f, head, s.size); err != nil {
@@ -130,7 +131,7 @@ func (s *segment) scan(f io.ReaderAt, size int64) error {
 		}
 		e, ok := parseFrame(head, s.number, s.size, size)
 		if !ok {
-			next, err := findFrame(f, s.number, s.size+1, size)
+			next, err := finder.find(s.size+1, size)
 			if err != nil {
 				return err
 			}
@@ -165,13 +166,22 @@ func (s *segment) damage(end int64, reason error) {
 	s.size = end
 }
 
-// findFrame returns the first offset from which on there is a head of a whole
-// frame, or size. It reads what it passes once.
-func findFrame(f io.ReaderAt, number uint64, from, size int64) (int64, error) {
-	buffer := make([]byte, 1<<16)
+// A finder finds frames. It keeps what it has read, so that many in a small part
+// of the file are not read one by one.
+type finder struct {
+	file   io.ReaderAt
+	number uint64 // of the segment
+	at     int64  // of data in the file
+	data   []byte
+	buffer []byte
+}
+
+// find returns the first offset from which on there is a head of a whole frame,
+// or size.
+func (f *finder) find(from, size int64) (int64, error) {
 	for from < size {
-		part := buffer[:min(int64(len(buffer)), size-from)]
-		if err := readFull(f, part, from); err != nil {
+		part, err := f.read(from, size)
+		if err != nil {
 			return 0, err
 		}
 		for at := 0; ; at++ {
@@ -180,7 +190,7 @@ func findFrame(f io.ReaderAt, number uint64, from, size int64) (int64, error) {
 				break
 			}
 			at += next
-			if _, ok := parseFrame(part[at:], number, from+int64(at), size); ok {
+			if _, ok := parseFrame(part[at:], f.number, from+int64(at), size); ok {
 				return from + int64(at), nil
 			}
 		}
@@ -190,6 +200,24 @@ func findFrame(f io.ReaderAt, number uint64, from, size int64) (int64, error) {
 		from += int64(len(part) - frameSize + 1) // a head may lie across the end
 	}
 	return size, nil
+}
+
+// read returns what follows an offset: a head at least, if there is one before
+// size.
+func (f *finder) read(from, size int64) ([]byte, error) {
+	end := f.at + int64(len(f.data))
+	if from >= f.at && from < end && (end == size || end-from >= frameSize) {
+		return f.data[from-f.at:], nil
+	}
+	if f.buffer == nil {
+		f.buffer = make([]byte, 1<<16)
+	}
+	f.at, f.data = from, f.buffer[:min(int64(len(f.buffer)), size-from)]
+	err := readFull(f.file, f.data, from)
+	if err != nil {
+		f.data = nil
+	}
+	return f.data, err
 }
 
 // open reads the head of the entry's payload, and checks that it is one.

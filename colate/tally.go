@@ -7,7 +7,13 @@ type tally struct {
 	sum, count float64 // weighted
 	groups     float64
 	packets    float64
-	seen       bool // whether there was a group, be it without packets
+	stands     float64 // Σ weight² × packets
+	seen       bool    // whether there was a group, be it without packets
+
+	// Of epochs that the flow's cells tell of, how much longer its packets took
+	// than all packets did: Σ, and Σ times what all took. And how many packets
+	// there are in the other epochs.
+	over, slope, untold float64
 
 	spread
 }
@@ -36,6 +42,7 @@ func (t *tally) add(g *group, weight, reference float64, sums *epochSums) {
 	t.count += weight * n
 	t.groups++
 	t.packets += n
+	t.stands += weight * weight * n
 	epoch, ok := g.one()
 	if !ok {
 		return
@@ -57,13 +64,13 @@ type spread struct {
 }
 
 // addSpread adds epochs, each as many times as its groups stand for.
-func (s *spread) addSpread(sums []epochSum, seen *exposure, cells float64) {
+func (s *spread) addSpread(sums []epochSum, v *view) {
 	for k := range sums {
 		e := &sums[k]
 		if e.packets == 0 {
 			continue
 		}
-		w := e.packets * cells / float64(seen[k])
+		w := v.stands[k]
 		if e.groups >= 2 {
 			s.weight += w
 			s.within += w * e.within()
@@ -95,10 +102,9 @@ type ownTally struct {
 	tally
 	squares, fourth float64 // Σ z and Σ z², z = (delays less those of the epoch's mean)²/packets
 	degrees         float64 // Σ groups less 1
-	stands          float64 // Σ weight² × packets
-	all, open       float64 // packets in the flow's cells, and of those in epochs with a group
-	present         float64 // of these, those in cells that are taken, for all cells
 	large           float64 // groups that may have wrapped
+	reached         float64 // packets that groups would have if none crossed a cut
+	shade
 }
 
 // addFourth adds how much the squares that the variance within epochs is made of

@@ -18,6 +18,7 @@ type passage struct {
 	flow     hashing.Flow
 	packet   hashing.Packet
 	sent, at int64
+	lost     bool
 }
 
 // traffic is heavy-tailed flows, interleaved, each with a mean delay of its own and

@@ -192,8 +192,8 @@ func measureHour(run *experiment.Run) {
 	run.Note("The truth is the mean over the packets that arrived. Half of the losses are even and half in bursts, of 2 % of all seconds, "+
 		"in which delays are threefold; larger flows wait longer. Records have the packets that arrived, or one in 100 of them, with the "+
 		"doubt that comes of it; a record of none is left out.",
-		"The elephant has 9,000 packets in each of its counters and minute. Where one in a thousand is lost, each of them loses some in "+
-			"each minute, and it has no answer: a shorter period would give it one, as Plan says.",
+		"The elephant has 12,000 packets in each of its full counters and minute. Where one in a thousand is lost, each of them loses "+
+			"some in each minute, and its thin counters answer for it.",
 		"A query of one flow takes 10 MB of memory and of 1,000 flows 80 MB, whatever the window; joint decoding holds 104 bytes a counter "+
 			"and what solving takes. Times are those of go test ./colate -bench Query.")
 }
