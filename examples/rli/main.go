@@ -15,7 +15,8 @@
 //
 // Each second it prints the slowest flows: the mean delay, the interval that
 // holds it with 95 % probability, and the deviation, each with the exact one
-// beside it, which a table of all packets knows. The last lines say how many
+// beside it, which a table of all packets knows; and how many packets are
+// missing, as references say how many were sent. The last lines say how many
 // intervals held the exact value, and what the references cost.
 package main
 
@@ -140,7 +141,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	for n := 1; n <= o.seconds && ctx.Err() == nil; n++ {
 		p.pass(ctx, n)
-		r := p.take(n)
+		r, err := p.take(n)
+		if err != nil {
+			return err
+		}
 		if s.show(r); s.err != nil {
 			return s.err
 		}

@@ -25,11 +25,11 @@ type port struct {
 	next     queue.Packet // of the source
 	link     *queue.Link
 	injector *rli.Injector
-	receiver *rli.Receiver
+	receiver *estimate.Rotation[*rli.Receiver]
 	bytes    int    // of a reference, with its headers
 	wire     []byte // the payload of the latest
 
-	exact   map[hashing.Flow]*exact
+	exact   map[hashing.Flow]*estimate.Moments // of this second: what a table of all packets knows
 	all     estimate.Moments
 	offered int64 // bytes, of this second
 	dropped uint64
@@ -37,12 +37,6 @@ type port struct {
 	begun   int64        // when this second began
 	look    int64        // when to look at the clock again
 	started time.Time
-}
-
-// exact is what a table of all packets knows of a flow in this second.
-type exact struct {
-	tuple  hashing.Tuple
-	delays estimate.Moments
 }
 
 // kinds are the senders that -traffic names.
@@ -70,7 +64,7 @@ func (o *options) offer(rate int64) trace.Load {
 
 func newPort(o options) (*port, error) {
 	rate := int64(o.rate * 1e6)
-	p := &port{options: o, exact: map[hashing.Flow]*exact{}, bytes: 28 + rli.TaggedReferenceSize, started: time.Now()}
+	p := &port{options: o, exact: map[hashing.Flow]*estimate.Moments{}, bytes: 28 + rli.TaggedReferenceSize, started: time.Now()}
 	var err error
 	if p.source, err = kinds[o.traffic](&o, rate); err != nil {
 		return nil, err
@@ -89,18 +83,18 @@ func newPort(o options) (*port, error) {
 	}
 	c := rli.DefaultConfig
 	c.Identity = hashing.Fingerprint(o.seed)
-	c.Rate, c.ReferenceBytes, c.Method, c.Flows = rate, p.bytes, methods[o.method], o.fits
+	c.Rate, c.ReferenceBytes, c.Method, c.Flows, c.Tuples = rate, p.bytes, methods[o.method], o.fits, true
 	c.Buffer = max(c.Buffer, when.MaxDistance())
 	if c.Method == rli.Left {
 		c.Buffer = 0
 	}
-	if p.receiver, err = rli.NewReceiver(c); err != nil {
+	if p.receiver, err = rli.NewRotation(c); err != nil {
 		return nil, err
 	}
 	var secret [16]byte // in a real switch, one that both ends are told
 	binary.LittleEndian.PutUint64(secret[:], o.seed)
 	p.injector.SetKey(secret)
-	p.receiver.SetKey(secret)
+	p.receiver.Active().SetKey(secret)
 	return p, nil
 }
 
@@ -150,7 +144,7 @@ func (p *port) forward() {
 	}
 	p.wire = p.injector.Append(p.wire[:0], reference)
 	if received, fate := p.link.Send(now, p.bytes); fate == queue.Passed {
-		p.receiver.Accept(p.wire, received) // what it refuses it counts
+		p.receiver.Active().Accept(p.wire, received) // what it refuses it counts
 	}
 }
 
@@ -158,14 +152,12 @@ func (p *port) forward() {
 func (p *port) depart(packet *queue.Packet) {
 	tuple := tupleOf(packet.Flow)
 	flow := tuple.Flow(p.seed)
-	p.receiver.Update(flow, int(packet.Bytes), packet.Time)
-	e := p.exact[flow]
-	if e == nil {
-		e = &exact{tuple: tuple}
-		p.exact[flow] = e
+	p.receiver.Active().UpdateTuple(flow, tuple, int(packet.Bytes), packet.Time)
+	if p.exact[flow] == nil {
+		p.exact[flow] = new(estimate.Moments)
 	}
 	delay := float64(packet.Time - packet.Sent)
-	e.delays.Add(delay)
+	p.exact[flow].Add(delay)
 	p.all.Add(delay)
 }
 
@@ -175,33 +167,42 @@ func tupleOf(f hashing.Flow) hashing.Tuple {
 	return hashing.MakeTuple(6, netip.AddrPortFrom(from, uint16(f)|1024), netip.MustParseAddrPort("192.0.2.1:443"))
 }
 
-// take says what the receiver found in a second, and lets it begin anew.
-func (p *port) take(number int) *second {
-	p.receiver.Flush()
-	s := &second{Second: number, Dropped: p.dropped, Method: p.receiver.Config().Method.String(), Flows: []row{}}
-	if p.receiver.Trusted() {
-		s.Method = rli.BusyAware.String()
-	} else if s.Method != rli.Left.String() {
-		s.Method = rli.Linear.String()
+// take says what the receiver found in a second, and puts an empty one in its
+// place, which knows of the link what it knew.
+func (p *port) take(number int) (*second, error) {
+	p.receiver.Active().Flush()
+	full, err := p.receiver.Rotate()
+	if err != nil {
+		return nil, err
 	}
+	s := &second{Second: number, Missing: full.Counts().Missing, Dropped: p.dropped, Method: method(full).String(), Flows: []row{}}
 	cost, elapsed := p.injector.Overhead(), float64(max(min(p.next.Time, int64(number)*1e9)-p.begun, 1))
 	s.Packets, s.References = cost.Packets-p.before.Packets, cost.References-p.before.References
 	s.Elapsed = elapsed
 	s.Offered = float64(p.offered) * 8e3 / elapsed / p.rate
 	s.Taken = float64(s.References) * float64(p.bytes) * 8e3 / elapsed / p.rate
-	if total, err := p.receiver.Total(); err == nil {
+	if total, err := full.Total(); err == nil {
 		s.All = makeRow("all packets", &total, &p.all)
 	}
-	for flow, r := range p.receiver.All() {
-		e := p.exact[flow]
-		name := fmt.Sprintf("tcp %v > %v", e.tuple.Source(), e.tuple.Destination())
-		s.Flows = append(s.Flows, makeRow(name, &r, &e.delays))
+	for flow, r := range full.All() {
+		name := fmt.Sprintf("tcp %v > %v", r.Tuple.Source(), r.Tuple.Destination())
+		s.Flows = append(s.Flows, makeRow(name, &r, p.exact[flow]))
 	}
 	slices.SortFunc(s.Flows, func(a, b row) int { return cmp.Or(cmp.Compare(b.Mean, a.Mean), cmp.Compare(a.Flow, b.Flow)) })
-	p.receiver.Reset()
 	clear(p.exact)
 	p.all, p.offered, p.dropped, p.before, p.begun = estimate.Moments{}, 0, 0, cost, int64(number)*1e9
-	return s
+	return s, p.receiver.Release(full)
+}
+
+// method is how packets are estimated at present.
+func method(r *rli.Receiver) rli.Method {
+	switch {
+	case r.Trusted():
+		return rli.BusyAware
+	case r.Config().Method == rli.Left:
+		return rli.Left
+	}
+	return rli.Linear
 }
 
 // makeRow sets what the receiver says of a flow beside what is true.

@@ -15,7 +15,8 @@ type second struct {
 	Second     int     `json:"second"`
 	Elapsed    float64 `json:"elapsed"`    // of it, unless it was interrupted 10^9
 	Packets    uint64  `json:"packets"`    // that came
-	Dropped    uint64  `json:"dropped"`    // of them
+	Missing    uint64  `json:"missing"`    // of them, as references tell
+	Dropped    uint64  `json:"dropped"`    // exactly
 	Offered    float64 `json:"offered"`    // by them, as a share of the link's rate
 	References uint64  `json:"references"` // that were sent
 	Taken      float64 `json:"taken"`      // by them, as a share of the link's rate
@@ -120,8 +121,8 @@ func (s *screen) show(r *second) {
 	if r.Elapsed < 1e9 {
 		part = ", interrupted after " + hoplag.Format(r.Elapsed)
 	}
-	s.print("second %d%s: %d packets of %d flows, %s of %g Mbit/s, %d dropped; %d references, %s of the link; %s\n",
-		r.Second, part, r.Packets, flows, percent(r.Offered), s.rate, r.Dropped, r.References, percent(r.Taken), r.Method)
+	s.print("second %d%s: %d packets of %d flows, %s of %g Mbit/s, %d missing (exactly %d); %d references, %s of the link; %s\n",
+		r.Second, part, r.Packets, flows, percent(r.Offered), s.rate, r.Missing, r.Dropped, r.References, percent(r.Taken), r.Method)
 	if r.Packets == 0 {
 		return
 	}
