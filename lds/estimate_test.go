@@ -180,12 +180,14 @@ func TestLossIsNamed(t *testing.T) {
 	stream[500].lost = true
 	up, down := fill(t, c, stream)
 	got, err := Estimate(up, down, stream[0].flow)
-	if err != nil || got.Mean != 777 || got.Lossy != c.Rows || got.Usable != c.Rows*4 || got.Lost != 1 || got.Sent != 1000 || got.Received != 999 {
+	if err != nil || got.Mean != 777 || got.Lossy != c.Rows || got.Usable != c.Rows*4 ||
+		got.Lost != 1 || got.Sent != 1000 || got.Received != 999 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// Without a spread nothing is left.
 	up, down = fill(t, shapes()["plain"], stream)
-	if got, err = Estimate(up, down, stream[0].flow); !errors.Is(err, estimate.ErrNoSamples) || got != (Result{Sent: 1000, Received: 999, Lost: 1, Lossy: c.Rows}) {
+	got, err = Estimate(up, down, stream[0].flow)
+	if !errors.Is(err, estimate.ErrNoSamples) || got != (Result{Sent: 1000, Received: 999, Lost: 1, Lossy: c.Rows}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

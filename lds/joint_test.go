@@ -455,7 +455,8 @@ func TestDecodeReportsBoth(t *testing.T) {
 	up, down := fill(t, shapes()["plain"], packets(77, 300, 20))
 	flows := []hashing.Flow{hashing.Flow(hashing.Word(1, 0)), hashing.Flow(hashing.Word(1, 1))}
 	var reports []float64
-	if _, err := Decode(t.Context(), up, down, records(flows, nil), joint.Options{Progress: func(done float64) { reports = append(reports, done) }}); err != nil {
+	report := func(done float64) { reports = append(reports, done) }
+	if _, err := Decode(t.Context(), up, down, records(flows, nil), joint.Options{Progress: report}); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.IsSorted(reports) || reports[0] <= 0 || reports[len(reports)-1] != 1 {

@@ -23,7 +23,9 @@ func mustNewSimple(t testing.TB, c SimpleConfig) *Simple {
 
 // TestSimpleIsFigures2And3 holds SDS to its pseudocode over maps.
 func TestSimpleIsFigures2And3(t *testing.T) {
-	for _, c := range []SimpleConfig{{Rows: 4, Columns: 37, SumBits: 48}, {Rows: 1, Columns: 5, SumBits: 33}, {Rows: 7, Columns: 1000, SumBits: 64}} {
+	for _, c := range []SimpleConfig{
+		{Rows: 4, Columns: 37, SumBits: 48}, {Rows: 1, Columns: 5, SumBits: 33}, {Rows: 7, Columns: 1000, SumBits: 64},
+	} {
 		s := mustNewSimple(t, c)
 		slow := &slowSketch{Config: Config{Columns: c.Columns}}
 		type cell struct{ S, N int64 }

@@ -11,8 +11,8 @@ var byLoss = experiment.Experiment{
 	Name:  "ours-lds-default",
 	Group: oursGroup,
 	Title: "Which sketch bears which loss, at the same memory",
-	Claim: "Ours: of 70,000 cells in four rows, two that see every packet and two that sample 10 and 1 % answer nearly all large flows up to 1 % " +
-		"loss, and without loss cost little.",
+	Claim: "Ours: of 70,000 cells in four rows, two that see every packet and two that sample 10 and 1 % answer nearly all large flows " +
+		"up to 1 % loss, and without loss cost little.",
 	Weight: 150, Quick: 10,
 	Measure: measureByLoss,
 }
@@ -62,8 +62,8 @@ func measureByLoss(run *experiment.Run) {
 		}
 	}
 	for l, loss := range chosenLoss {
-		table := run.Table(fmt.Sprintf("loss-%d", l), fmt.Sprintf("70,000 cells at a loss of %s: median / 95th percentile", experiment.Percent(loss)),
-			"rows sample", "Estimate answers, ≥ 100 packets", "errors", "≥ 1,000: answers", "errors", "Decode, ≥ 100", "≥ 1,000")
+		title := fmt.Sprintf("70,000 cells at a loss of %s: median / 95th percentile", experiment.Percent(loss))
+		table := run.Table(fmt.Sprintf("loss-%d", l), title, "rows sample", "Estimate answers, ≥ 100 packets", "errors", "≥ 1,000: answers", "errors", "Decode, ≥ 100", "≥ 1,000")
 		for i, c := range candidates {
 			r := read[l][i]
 			table.Add(c.name, experiment.Percent(r.answers(fromHundred)), r.cell(fromHundred), experiment.Percent(r.answers(fromThousand)),

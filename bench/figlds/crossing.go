@@ -15,8 +15,8 @@ var accumulated = experiment.Experiment{
 	Name:  "ours-lds-accumulate",
 	Group: oursGroup,
 	Title: "Comparing often: errors and answers under loss, where clocks cut the intervals",
-	Claim: "Ours: a loss spoils a cell until the next comparison only, and packets that cross the cuts of clocks spoil nothing; so with a hundred " +
-		"comparisons most large flows have an answer at 1 % loss, where one comparison leaves few, and intervals hold.",
+	Claim: "Ours: a loss spoils a cell until the next comparison only, and packets that cross the cuts of clocks spoil nothing; " +
+		"so with a hundred comparisons most large flows have an answer at 1 % loss, where one comparison leaves few, and intervals hold.",
 	Weight: 300, Quick: 8,
 	Measure: measureAccumulated,
 }
@@ -60,8 +60,8 @@ func measureAccumulated(run *experiment.Run) {
 		"Both points cut by their clocks, and packets that are on their way then are counted in different intervals. Delays are about a "+
 			"millisecond, an interval is 287 s: a packet seldom crosses a cut, but there are always some that do.",
 		"Bytes are what a point sends in all, by AppendSparse and by AppendBinary.",
-		"Packets are lost one by one. Flows of 1,000 packets and more lose ten at 1 %, so that one comparison leaves none of the cells that see "+
-			"every packet.",
+		"Packets are lost one by one. Flows of 1,000 packets and more lose ten at 1 %, so that one comparison leaves none of the cells that "+
+			"see every packet.",
 	)
 }
 
@@ -198,7 +198,8 @@ func drawAccumulated(run *experiment.Run, list []*accumulation) {
 			}
 			read.Add(float64(a.comparisons), 100*a.read.median(fromHundred))
 			decoded.Add(float64(a.comparisons), 100*a.decoded.median(fromHundred))
-			table.Add(experiment.Percent(loss), fmt.Sprint(a.comparisons), experiment.Number(float64(a.sparse)/1e6), experiment.Number(float64(a.packed)/1e6),
+			table.Add(experiment.Percent(loss), fmt.Sprint(a.comparisons),
+				experiment.Number(float64(a.sparse)/1e6), experiment.Number(float64(a.packed)/1e6),
 				experiment.Percent(a.answered.share()), a.read.cell(fromHundred), experiment.Percent(a.covered[0].share()),
 				a.decoded.cell(fromHundred), experiment.Percent(a.covered[1].share()), a.read.cell(fromThousand), a.decoded.cell(fromThousand))
 		}
@@ -227,5 +228,6 @@ func judgeAccumulated(run *experiment.Run, list []*accumulation) {
 			}
 		}
 	}
-	run.Keeps("lowest coverage of 95 % intervals, any loss and number of comparisons", "ours: ≥ 95 %", experiment.Percent(lowest), lowest >= confidence)
+	run.Keeps("lowest coverage of 95 % intervals, any loss and number of comparisons", "ours: ≥ 95 %",
+		experiment.Percent(lowest), lowest >= confidence)
 }

@@ -48,25 +48,7 @@ func (p *weighted) estimatePrior() (Prior, error) {
 	}
 	mean := sum / packets
 
-	// Coefficients of τ² per cell; those of σ² are expected. What μ² adds is
-	// known, and has the coefficient fallen.
-	between := make([]float64, len(expected))
-	fallen := make([]float64, len(expected))
-	for f, w := range p.Packets {
-		for i, c := range p.run(f) {
-			share := p.of(f*p.width + i)
-			a := w * share
-			between[c] += a*a + a*(1-share)
-			fallen[c] += a * (1 - share)
-		}
-	}
-	for c, v := range p.doubts() {
-		between[c] += v
-		fallen[c] += v
-	}
-	if p.Count != nil {
-		clear(fallen)
-	}
+	between, fallen := p.coefficients()
 	square := make([]float64, len(expected))
 	p.centred(square, mean, expected)
 	var total, perUnit float64
@@ -94,6 +76,28 @@ func (p *weighted) estimatePrior() (Prior, error) {
 		}
 	}
 	return Prior{Mean: mean, Between: math.Sqrt(between2), Within: math.Sqrt(within2)}, nil
+}
+
+// coefficients are those of τ² for each cell; those of σ² are the packets
+// expected. What μ² adds is known, and has the coefficient fallen.
+func (p *weighted) coefficients() (between, fallen []float64) {
+	between, fallen = make([]float64, len(p.Sum)), make([]float64, len(p.Sum))
+	for f, w := range p.Packets {
+		for i, c := range p.run(f) {
+			share := p.of(f*p.width + i)
+			a := w * share
+			between[c] += a*a + a*(1-share)
+			fallen[c] += a * (1 - share)
+		}
+	}
+	for c, v := range p.doubts() {
+		between[c] += v
+		fallen[c] += v
+	}
+	if p.Count != nil {
+		clear(fallen)
+	}
+	return between, fallen
 }
 
 // fitTwo is one weighted least-squares fit of y = σ²·p + τ²·q, with weights
