@@ -27,14 +27,16 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 }
 
 // DeviationInterval is the interval of the packets' deviation at the given
-// confidence, from DegreesOfFreedom; from 0 to +Inf where these are 0. It is
-// of the packets in the selected cells: those of flows that share them add
-// their distance.
+// confidence, from DegreesOfFreedom; to +Inf where these are 0. It begins at 0,
+// as those of flows that share the selected cells add their distance: all of the
+// deviation may be theirs. [Decode] tells them apart (joint.Options.Deviations).
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if r.DegreesOfFreedom == 0 {
 		return estimate.Interval{High: math.Inf(1), Confidence: confidence}
 	}
-	return estimate.DeviationInterval(r.StdDev, r.DegreesOfFreedom, confidence)
+	i := estimate.DeviationInterval(r.StdDev, r.DegreesOfFreedom, confidence)
+	i.Low = 0
+	return i
 }
 
 // meanError is what the mean of flow f's least loaded cell is expected to be

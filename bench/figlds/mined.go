@@ -3,9 +3,11 @@ package figlds
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
 )
@@ -31,7 +33,8 @@ const (
 
 // A mine is what else was found in the cells.
 type mine struct {
-	deviations              []*method // by spread
+	deviations, decodedOf   []*method // of deviations, by spread: from a flow's cells, and decoded together
+	covered                 coverage  // of the latter, flows of 100 packets and more, all spreads
 	countMin, decoded, lost *method
 	hits                    []hit // by threshold
 	tooFew                  int   // flows whose packets were told too few
@@ -53,6 +56,8 @@ func measureMined(run *experiment.Run) {
 	var configs []lds.Config
 	for _, k := range spreads {
 		m.deviations = append(m.deviations, newMethod(fmt.Sprintf("k = %d", k)))
+		m.deviations[len(m.deviations)-1].Look.Paper = true
+		m.decodedOf = append(m.decodedOf, newMethod(fmt.Sprintf("k = %d, decoded", k)))
 		configs = append(configs, shape(run, minedColumns, k, everything(4)...))
 	}
 	banks := shape(run, minedColumns, spread, multiBank...)
@@ -63,6 +68,7 @@ func measureMined(run *experiment.Run) {
 		run.Alive()
 		afterLoss := iv.observe(minedLoss, nil, banks)
 		m.digDelays(iv, observed[:len(spreads)], afterLoss[0])
+		m.digDeviations(run, iv, observed[:len(spreads)])
 		m.digPackets(run, iv, observed[len(spreads)].up)
 	}
 	m.draw(run, intervals)
@@ -94,6 +100,24 @@ func (m *mine) digDelays(iv *interval, observed []points, afterLoss points) {
 		r, _ := lds.Estimate(afterLoss.up, afterLoss.down, iv.keys[i]) // Lost is told without a delay, too
 		return float64(r.Lost)
 	}, func(i int) float64 { return losses[i] }, func(i int) bool { return losses[i] > 0 })
+}
+
+// digDeviations takes deviations that are decoded for all flows together.
+func (m *mine) digDeviations(run *experiment.Run, iv *interval, observed []points) {
+	records := make([]joint.FlowRecord, len(iv.keys))
+	for i, key := range iv.keys {
+		records[i] = joint.FlowRecord{Flow: key, Packets: iv.packets[i]}
+	}
+	for k, s := range experiment.Each(run, observed) {
+		r := experiment.Try(lds.Decode(run.Context(), s.up, s.down, records, joint.Options{Deviations: true}))
+		m.decodedOf[k].addOf(iv, func(i int) float64 {
+			f := &iv.Flows[i]
+			if classes[fromHundred].Has(f.Size) {
+				m.covered.add(r.DeviationInterval(i, confidence).Contains(f.StdDev))
+			}
+			return r.Deviation[i]
+		}, func(i int) float64 { return iv.Flows[i].StdDev }, nil)
+	}
 }
 
 // digPackets takes the flows' packets, and heavy hitters.
@@ -131,12 +155,17 @@ func (m *mine) digPackets(run *experiment.Run, iv *interval, s *lds.Sketch) {
 func (m *mine) draw(run *experiment.Run, intervals int) {
 	deviation := run.Figure(plot.Figure{
 		Name: "a", Title: "Relative error of the deviation of a flow's delay, flows of 1,000 packets and more",
-		Caption: fmt.Sprintf("Count-conditioned, over the flows of %d intervals; 4 rows of %s cells, no loss.", intervals,
+		Caption: fmt.Sprintf("Over the flows of %d intervals; 4 rows of %s cells, no loss. Dashed: from the flow's cells, "+
+			"count-conditioned. Solid: for all flows together, from the squares that their means leave of all cells.", intervals,
 			experiment.Number(minedColumns)),
 		X: errorAxis(0.1), Y: shareAxis,
 	})
-	for _, d := range m.deviations {
-		deviation.Series = append(deviation.Series, d.cdf(fromThousand))
+	for i, d := range m.deviations {
+		for _, d := range []*method{d, m.decodedOf[i]} {
+			s := d.cdf(fromThousand)
+			s.Pair = i + 1
+			deviation.Series = append(deviation.Series, s)
+		}
 	}
 	run.Figure(plot.Figure{
 		Name: "b", Title: "Median relative error of a flow's packets, 17,500 × 4 cells",
@@ -150,10 +179,15 @@ func (m *mine) judge(run *experiment.Run, intervals int) {
 	run.Holds("flows whose packets are told too few, 17,500 × 4 cells", "none", number(float64(m.tooFew)), m.tooFew == 0)
 	largest := len(classes) - 1
 	table := run.Table("deviation", "Relative error of the deviation: median / 95th percentile", "cells a row (k)", "≥ 100 packets",
-		"≥ 1,000 packets", "≥ 10,000 packets")
+		"≥ 1,000 packets", "≥ 10,000 packets", "≥ 100 packets, decoded", "≥ 1,000 packets", "≥ 10,000 packets")
 	for i, k := range spreads {
-		table.Add(append([]string{fmt.Sprint(k)}, m.deviations[i].cells(fromHundred, fromThousand, largest)...)...)
+		read, decoded := m.deviations[i].cells(fromHundred, fromThousand, largest), m.decodedOf[i].cells(fromHundred, fromThousand, largest)
+		table.Add(slices.Concat([]string{fmt.Sprint(k)}, read, decoded)...)
 	}
+	run.Beats(fmt.Sprintf("median error of the deviation, %s, k = %d: from a flow's cells, and decoded", classes[fromHundred].Name, spreads[0]),
+		m.decodedOf[0].median(fromHundred), m.deviations[0].median(fromHundred), 0.05)
+	run.Keeps("95 % intervals of deviations that are decoded: coverage, "+classes[fromHundred].Name, "ours: ≥ 95 %",
+		percent(m.covered.share()), m.covered.share() >= confidence)
 	heavy := run.Table("heavy", "Heavy hitters with 17,500 × 4 cells, all flows being candidates", "packets at least", "there are",
 		"listed", "found", "of the listed, true")
 	for _, h := range m.hits {

@@ -167,7 +167,7 @@ func measureOverPaths(run *experiment.Run) {
 	rli, read, decoded := last[0].median(fromHundred), last[1].median(fromHundred), last[2].median(fromHundred)
 	run.Beats("four paths, median error of flows of 100 packets and more: RLI and LDS by Estimate", read, rli, 0.05).Headline = true
 	run.Beats("the same, RLI and LDS by joint decoding", decoded, rli, 0.05)
-	run.Config("flows", pathFlows, "packets", packets, "packets a second", pathRate, "loads", loads, 
+	run.Config("flows", pathFlows, "packets", packets, "packets a second", pathRate, "loads", loads,
 		"packets between references", betweenProbe)
 	run.Note("All references are of one flow and take one path. They are as large as packets. " +
 		"RLI keeps a record for each flow, LDS cells for a fourth as many.")

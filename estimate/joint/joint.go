@@ -92,6 +92,9 @@ type Options struct {
 	MaxIterations int
 	// MeansOnly leaves StdDev out, which takes half the time or more.
 	MeansOnly bool
+	// Deviations asks for Result.Deviation. Where cells do not count, and with
+	// MeansOnly, there are none.
+	Deviations bool
 	// Progress, if not nil, is called from the solving goroutine after every
 	// iteration with the part of the work that is done, from 0 to 1. It never
 	// falls, and ends at 1.
@@ -107,6 +110,13 @@ type Result struct {
 	// error, in nanoseconds. Without a given prior it is made for MeanInterval
 	// to cover. Nil with Options.MeansOnly.
 	StdDev []float64
+	// Deviation is, for each flow, the standard deviation of its packets' delays,
+	// and Freedom the squares that it rests on, its degrees of freedom. Where
+	// these are few, it is near what goes with the flow's delay as in all others.
+	// Of one cell a row in which all packets are, nothing is told. Nil without
+	// Options.Deviations.
+	Deviation []float64
+	Freedom   []float32
 	// Usable is, for each flow, how many usable cells hold packets of it, up to
 	// 65,535. Where it is 0 nothing is known of the flow, and Mean is that of
 	// all.
@@ -208,6 +218,10 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	}
 	s.finish(r.Mean, r.StdDev)
 	s.mark(&r, opts)
+	if opts.Deviations {
+		base, _ := q.least(prior.Mean, q.expected())
+		q.deviate(&r, base)
+	}
 	work.finish()
 	return r, nil
 }
@@ -248,6 +262,9 @@ func (p *weighted) solveGuessed(ctx context.Context, opts Options, work *progres
 			return Result{}, err
 		}
 		p.check(even, odd, r.StdDev)
+	}
+	if opts.Deviations {
+		p.deviate(&r, whole.base)
 	}
 	work.finish()
 	return r, nil

@@ -366,7 +366,7 @@ func TestExtremes(t *testing.T) {
 				p.Cells = append(p.Cells, uint32(rng.IntN(cells)))
 			}
 		}
-		opts := Options{MaxIterations: 50}
+		opts := Options{MaxIterations: 50, Deviations: true}
 		if rng.IntN(3) == 0 {
 			opts.Prior = &Prior{Mean: any(0, 1, -1e30), Between: any(1, 1e30, 1e-300), Within: any(0, 1, 1e30)}
 		}
@@ -380,6 +380,9 @@ func TestExtremes(t *testing.T) {
 		for f := range r.Mean {
 			if !finite(r.Mean[f]) || !(r.StdDev[f] >= 0) || !finite(r.StdDev[f]) || !finite(r.Prior.Between) || !finite(r.Prior.Within) {
 				t.Fatalf("seed %d: flow %d: %g ± %g, prior %+v", seed, f, r.Mean[f], r.StdDev[f], r.Prior)
+			}
+			if counted && !(r.Deviation[f] >= 0 && finite(r.Deviation[f]) && finite(float64(r.Freedom[f]))) {
+				t.Fatalf("seed %d: flow %d: deviation %g by %g squares", seed, f, r.Deviation[f], r.Freedom[f])
 			}
 		}
 	}
@@ -411,11 +414,14 @@ func FuzzJoint(f *testing.F) {
 		if counted {
 			p.Count = count
 		}
-		r, err := p.Solve(context.Background(), Options{MaxIterations: 200})
+		r, err := p.Solve(context.Background(), Options{MaxIterations: 200, Deviations: true})
 		if err != nil {
 			return
 		}
 		for i := range r.Mean {
+			if counted && !(r.Deviation[i] >= 0 && finite(r.Deviation[i]) && r.Freedom[i] >= 0) {
+				t.Fatalf("flow %d: deviation %g by %g squares, prior %+v", i, r.Deviation[i], r.Freedom[i], r.Prior)
+			}
 			if !finite(r.Mean[i]) || !(r.StdDev[i] >= 0) || !finite(r.StdDev[i]) {
 				t.Fatalf("flow %d: %g ± %g, prior %+v", i, r.Mean[i], r.StdDev[i], r.Prior)
 			}
