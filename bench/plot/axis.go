@@ -79,7 +79,9 @@ func (r *ruler) cover(values []float64, bars bool) {
 		return
 	}
 	low, high := r.min, r.max
-	if high == low && !bars {
+	// So close together that floats have next to no numbers between them, they
+	// are one.
+	if high-low <= 1e-9*max(math.Abs(low), math.Abs(high)) && !bars {
 		room := max(0.1*math.Abs(high), 1e-300)
 		if high == 0 {
 			room = 1

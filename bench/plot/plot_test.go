@@ -160,6 +160,7 @@ func FuzzRuler(f *testing.F) {
 	f.Add(-1e300, 1e300, true, false)
 	f.Add(5e-324, 1.7e308, false, true)
 	f.Add(0.0, 0.0, true, false)
+	f.Add(1.0, 1.0000000000000002, false, false)
 	f.Fuzz(func(t *testing.T, a, b float64, bars, log bool) {
 		axis := Axis{}
 		if log {
