@@ -2,6 +2,7 @@ package colate
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -109,5 +110,26 @@ func TestKeyAimsAtCounters(t *testing.T) {
 	})
 	if i := free.MeanInterval(0.99); !i.Contains(100_000) {
 		t.Errorf("not aimed at: %v in %v", free.Mean, i)
+	}
+}
+
+// TestEpochsAtTheEndOfTime: packets whose times are next to what 64 bits can hold,
+// as of broken clocks, make an epoch that can be encoded and kept.
+func TestEpochsAtTheEndOfTime(t *testing.T) {
+	for _, period := range []int64{1, 3, 1e9, MaxPeriod} {
+		for _, at := range []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, math.MaxInt64 - 1, math.MaxInt64} {
+			c := testConfig
+			c.Period = period
+			r, _ := New(c)
+			r.Update(1, 2, at)
+			start, end, ok := r.Span()
+			data, err := r.MarshalBinary()
+			if err != nil || !ok || start%period != 0 || end-start != period || start > end {
+				t.Errorf("%d, period %d: from %d to %d, %v", at, period, start, end, err)
+			}
+			if err := new(Recorder).UnmarshalBinary(data); err != nil {
+				t.Errorf("%d, period %d: %v", at, period, err)
+			}
+		}
 	}
 }

@@ -2,6 +2,7 @@ package colate
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -98,13 +99,16 @@ func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	r.words[at] += uint64(t)<<(r.timeShift&63)&r.timeMask + uint64(p)>>(r.digestShift&63)&r.digestMask + 1
 }
 
-// begin aligns the epoch to the clock. It is not inlined: an epoch does it once.
+// begin aligns the epoch to the clock. At either end of what 64 bits hold, it is
+// the last one that fits. It is not inlined: an epoch does it once.
 //
 //go:noinline
 func (r *Recorder) begin(t int64) {
-	r.start = t - t%r.config.Period
+	period := r.config.Period
+	t = min(max(t, math.MinInt64+period), math.MaxInt64-period)
+	r.start = t - t%period
 	if r.start > t {
-		r.start -= r.config.Period
+		r.start -= period
 	}
 }
 

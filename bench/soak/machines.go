@@ -13,39 +13,34 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/lda"
-	"github.com/hoplag/hoplag/lda/control"
-	"github.com/hoplag/hoplag/lds"
 	"github.com/hoplag/hoplag/queue/trace"
-	"github.com/hoplag/hoplag/rli"
 )
 
 // all makes the machines.
-func all() ([]machine, error) {
-	aggregates, err := newAggregates()
-	if err != nil {
-		return nil, err
+func all() (machines []machine, err error) {
+	machines = []machine{{name: "frames", round: frames}, {name: "captures", round: captures}}
+	for _, m := range []struct {
+		name string
+		make func() (machine, error)
+	}{
+		{"lda", newAggregates},
+		{"lda control", newControl},
+		{"lds", newSketches},
+		{"rli", newReceiver},
+		{"colate", newRecorders},
+		{"colate store", newStores},
+		{"front door", newPoints},
+		{"mplane", newStation},
+		{"clocks", newTrackers},
+	} {
+		made, err := m.make()
+		if err != nil {
+			return machines, fmt.Errorf("soak: %s: %w", m.name, err)
+		}
+		made.name = m.name
+		machines = append(machines, made)
 	}
-	sketches, err := newSketches()
-	if err != nil {
-		return nil, err
-	}
-	receiver, err := newReceiver()
-	if err != nil {
-		return nil, err
-	}
-	control, err := newControl()
-	if err != nil {
-		return nil, err
-	}
-	return []machine{
-		{"frames", frames},
-		{"captures", captures},
-		{"lda", aggregates},
-		{"lda control", control},
-		{"lds", sketches},
-		{"rli", receiver},
-	}, nil
+	return machines, nil
 }
 
 // damage changes some bytes, cuts some off or adds some.
@@ -196,150 +191,4 @@ func finite(d estimate.Delay) error {
 		}
 	}
 	return nil
-}
-
-func newAggregates() (func(*rand.Rand) (int, int, error), error) {
-	var points [2]*lda.Aggregator
-	for i := range points {
-		var err error
-		if points[i], err = lda.New(lda.DefaultConfig); err != nil {
-			return nil, err
-		}
-	}
-	return func(random *rand.Rand) (tried, refused int, err error) {
-		for _, a := range points {
-			a.Reset()
-		}
-		for i := range 5000 {
-			p, now := hostilePacket(random), int64(i)*1000
-			for _, a := range points[random.IntN(20)/19:] {
-				a.Update(p, hostileTime(random, now))
-			}
-		}
-		for _, f := range []func() (lda.Result, error){
-			func() (lda.Result, error) { return lda.Estimate(points[0], points[1]) },
-			func() (lda.Result, error) { return lda.EstimateRest(points[0], points[1]) },
-		} {
-			r, wrong := f()
-			tried++
-			if wrong != nil {
-				refused++
-			} else if err := finite(r.Delay); err != nil {
-				return tried, refused, err
-			}
-		}
-		n, no, err := decode(random, points[1])
-		return tried + n, refused + no, err
-	}, nil
-}
-
-func newControl() (func(*rand.Rand) (int, int, error), error) {
-	tuner := lda.Tuner{Config: lda.DefaultConfig}
-	receiver, err := control.NewReceiver(tuner)
-	if err != nil {
-		return nil, err
-	}
-	var reports []control.Report
-	return func(random *rand.Rand) (tried, refused int, err error) {
-		sender, err := control.NewSender(tuner, random.Uint64(), 1400)
-		if err != nil {
-			return 0, 0, err
-		}
-		give := func(data []byte) {
-			for range 1 + random.IntN(2) {
-				tried++
-				var wrong error
-				if reports, wrong = receiver.Receive(damage(random, data), reports[:0]); wrong != nil {
-					refused++
-				}
-			}
-		}
-		for range 4 {
-			start, err := sender.Start(nil)
-			if err != nil {
-				return tried, refused, err
-			}
-			give(start)
-			for i := range 500 {
-				p := hostilePacket(random)
-				sender.Update(p, hostileTime(random, int64(i)))
-				receiver.Update(p, hostileTime(random, int64(i)))
-			}
-			end, err := sender.End(nil)
-			if err != nil {
-				return tried, refused, err
-			}
-			give(end)
-			for part := range sender.Parts() {
-				give(part)
-			}
-		}
-		return tried, refused, nil
-	}, nil
-}
-
-func newSketches() (func(*rand.Rand) (int, int, error), error) {
-	c := lds.DefaultConfig
-	c.Columns = 500
-	var points [2]*lds.Sketch
-	for i := range points {
-		var err error
-		if points[i], err = lds.New(c); err != nil {
-			return nil, err
-		}
-	}
-	return func(random *rand.Rand) (tried, refused int, err error) {
-		for _, s := range points {
-			s.Reset()
-		}
-		for i := range 3000 {
-			f, p := hashing.Flow(hashing.Word(2, uint64(random.IntN(300)))), hostilePacket(random)
-			for _, s := range points[random.IntN(20)/19:] {
-				s.Update(f, p, hostileTime(random, int64(i)*1000))
-			}
-		}
-		for k := range uint64(300) {
-			tried++
-			r, wrong := lds.Estimate(points[0], points[1], hashing.Flow(hashing.Word(2, k)))
-			if wrong != nil {
-				refused++
-			} else if err := finite(r.Delay); err != nil {
-				return tried, refused, err
-			}
-		}
-		n, no, err := decode(random, points[0])
-		return tried + n, refused + no, err
-	}, nil
-}
-
-func newReceiver() (func(*rand.Rand) (int, int, error), error) {
-	c := rli.DefaultConfig
-	c.Rate, c.Flows = 1e9, 500
-	r, err := rli.NewReceiver(c)
-	if err != nil {
-		return nil, err
-	}
-	return func(random *rand.Rand) (tried, refused int, err error) {
-		now := int64(0)
-		for range 3000 {
-			now += random.Int64N(20_000)
-			tried++
-			switch random.IntN(20) {
-			case 0:
-				r.Reference(rli.ReferencePacket{Sent: hostileTime(random, now-random.Int64N(50_000)), Sequence: random.Uint64N(1000)}, hostileTime(random, now))
-			case 1:
-				if _, wrong := r.Estimate(hashing.Flow(random.Uint64())); wrong != nil {
-					refused++
-				}
-			default:
-				r.Update(hashing.Flow(hashing.Word(3, random.Uint64N(2000))), random.IntN(1600), hostileTime(random, now))
-			}
-		}
-		if total, wrong := r.Total(); wrong == nil {
-			if err := finite(total.Delay); err != nil {
-				return tried, refused, err
-			}
-		}
-		return tried, refused, nil
-	}, nil
 }

@@ -1,8 +1,10 @@
 // Package soak runs every machine of the library under hostile load for as
 // long as it is told to: frames, captures and records with bytes changed, and
-// synopses fed with copies, replays and impossible times. It says what it tried,
-// and fails on a panic, on an answer that is no number, on a decoder that
-// changes its receiver on error, and on memory that grows.
+// synopses fed with copies, replays and impossible times; stores whose files are
+// damaged, points that strangers talk to and that are started anew, stations and
+// clocks that are lied to. It says what it tried, and fails on a panic, on an
+// answer that is no number, on a decoder that changes its receiver on error, and
+// on memory that grows.
 package soak
 
 import (
@@ -22,6 +24,7 @@ import (
 type machine struct {
 	name  string
 	round func(random *rand.Rand) (tried, refused int, err error)
+	close func() error // or nil
 }
 
 // tally is what came of a machine.
@@ -33,11 +36,18 @@ const allowance = 8 << 20
 
 // Run runs for the duration, or until the context ends, and prints a line for
 // each machine. progress is told what has been done, twenty times or every ten seconds.
-func Run(ctx context.Context, duration time.Duration, seed uint64, stdout io.Writer, progress func(string)) error {
+func Run(ctx context.Context, duration time.Duration, seed uint64, stdout io.Writer, progress func(string)) (err error) {
 	machines, err := all()
 	if err != nil {
 		return err
 	}
+	defer func() {
+		for _, m := range machines {
+			if m.close != nil {
+				err = errors.Join(err, m.close())
+			}
+		}
+	}()
 	tallies := make([]tally, len(machines))
 	random := rand.New(rand.NewPCG(seed, 0x736f616b))
 	begun, shown := time.Now(), time.Now()

@@ -15,7 +15,7 @@ func TestRun(t *testing.T) {
 	if err := Run(t.Context(), 300*time.Millisecond, 1, &out, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"frames", "captures", "lda control", "lds", "rli", "live heap"} {
+	for _, want := range []string{"frames", "captures", "lda control", "lds", "rli", "colate", "colate store", "front door", "mplane", "clocks", "live heap"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
@@ -36,7 +36,7 @@ func TestRunInterrupted(t *testing.T) {
 func TestFailuresAreTold(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var counts tally
-	err := counts.run(&machine{"m", func(*rand.Rand) (int, int, error) { panic("out of range") }}, random)
+	err := counts.run(&machine{name: "m", round: func(*rand.Rand) (int, int, error) { panic("out of range") }}, random)
 	if err == nil || !strings.Contains(err.Error(), "panic: out of range") {
 		t.Errorf("a panic: %v", err)
 	}

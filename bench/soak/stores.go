@@ -1,0 +1,119 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/hoplag/hoplag/colate"
+)
+
+// stores are those of two points, in a directory that is removed in the end.
+type stores struct {
+	dir     string
+	points  [2]*colate.Store
+	epochs  [2]*colate.Recorder
+	started int64 // epochs
+}
+
+// kept is how much each of them keeps, in bytes.
+const kept = 1 << 20
+
+func newStores() (machine, error) {
+	dir, err := os.MkdirTemp("", "hoplag-soak")
+	if err != nil {
+		return machine{}, err
+	}
+	s := &stores{dir: dir}
+	for i := range s.epochs {
+		if s.epochs[i], err = colate.New(small); err == nil {
+			err = errors.Join(os.Mkdir(s.path(i), 0o755), s.open(i))
+		}
+		if err != nil {
+			return machine{}, errors.Join(err, s.close())
+		}
+	}
+	return machine{round: s.round, close: s.close}, nil
+}
+
+func (s *stores) path(i int) string { return filepath.Join(s.dir, fmt.Sprint("point", i)) }
+
+func (s *stores) open(i int) (err error) {
+	s.points[i], err = colate.OpenStore(colate.Dir(s.path(i)), colate.StoreOptions{SegmentBytes: kept / 8})
+	return err
+}
+
+func (s *stores) close() error {
+	for _, point := range s.points {
+		if point != nil {
+			point.Close()
+		}
+	}
+	return os.RemoveAll(s.dir)
+}
+
+// round keeps an epoch, asks for flows, and now and then damages a file of a
+// store that is closed, and opens it again.
+func (s *stores) round(random *rand.Rand) (tried, refused int, err error) {
+	start := s.started * small.Period
+	s.started++
+	for _, r := range s.epochs {
+		r.Reset()
+	}
+	fill(random, s.epochs, start)
+	for i, point := range s.points {
+		tried++
+		if point.Append(s.epochs[i]) != nil {
+			refused++
+		}
+		if _, err := point.DropBeyond(kept); err != nil {
+			return tried, refused, err
+		}
+	}
+	path := colate.Path{Up: s.points[0], Down: s.points[1]}
+	if s.started%8 == 0 {
+		answers, _, wrong := path.EstimateAll(context.Background(), flows(random), start-20*small.Period, start+small.Period)
+		if wrong != nil {
+			tried, refused = tried+1, refused+1
+		}
+		n, no, err := delays(answers)
+		tried, refused = tried+n, refused+no
+		if err != nil {
+			return tried, refused, err
+		}
+	}
+	if s.started%50 == 0 {
+		n, found, err := s.damage(random, random.IntN(2))
+		return tried + n, refused + found, err
+	}
+	return tried, refused, nil
+}
+
+// damage damages a file of a store.
+func (s *stores) damage(random *rand.Rand, i int) (tried, found int, err error) {
+	if err := s.points[i].Close(); err != nil {
+		return 0, 0, err
+	}
+	files, err := filepath.Glob(filepath.Join(s.path(i), "*.colate"))
+	if err != nil || len(files) == 0 {
+		return 0, 0, errors.Join(err, s.open(i))
+	}
+	file := files[random.IntN(len(files))]
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := os.WriteFile(file, damage(random, data), 0o644); err != nil {
+		return 0, 0, err
+	}
+	if err := s.open(i); err != nil {
+		return 1, 1, fmt.Errorf("a damaged store does not open: %w", err)
+	}
+	if len(s.points[i].Damages()) > 0 {
+		found = 1
+	}
+	return 1, found, nil
+}
