@@ -32,6 +32,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -44,12 +45,33 @@ import (
 )
 
 func main() {
-	err := run(os.Args[1:], os.Stdout, os.Stderr)
+	out := &checked{w: os.Stdout}
+	err := run(os.Args[1:], out, os.Stderr)
+	err = cmp.Or(err, out.err)
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "colate:", strings.TrimPrefix(err.Error(), "colate: "))
+		if errors.As(err, new(usageError)) {
+			os.Exit(2)
+		}
 		os.Exit(1)
 	}
 }
+
+// A checked writer remembers that it failed.
+type checked struct {
+	w   io.Writer
+	err error
+}
+
+func (o *checked) Write(b []byte) (n int, err error) {
+	if o.err == nil {
+		n, o.err = o.w.Write(b)
+	}
+	return n, o.err
+}
+
+// A usageError is what is wrong with the command line.
+type usageError struct{ error }
 
 const usage = `Records packets at two points in shared counters, and answers later how long
 the packets of one flow took.
@@ -76,7 +98,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	case "record":
 		opt, err := parseRecord(args, stderr)
 		if err != nil {
-			return err
+			return misused(err)
 		}
 		return record(opt, stdout)
 	case "list":
@@ -84,19 +106,19 @@ func run(args []string, stdout, stderr io.Writer) error {
 		dir := f.String("dir", "", "`directory` that record wrote")
 		top := f.Int("top", 20, "print so many `flows`, 0: all")
 		if err := parseDir(f, args, dir); err != nil {
-			return err
+			return misused(err)
 		}
 		return list(*dir, *top, stdout)
 	case "query":
 		var opt queryOptions
 		if err := windowFlags(&opt, command, "Prints the delay of one flow.", stderr)(args); err != nil {
-			return err
+			return misused(err)
 		}
 		return query(opt, stdout)
 	case "rank":
 		var opt queryOptions
 		if err := windowFlags(&opt, command, "Prints the flows of a window, slowest first.", stderr)(args); err != nil {
-			return err
+			return misused(err)
 		}
 		return rank(opt, stdout)
 	case "":
@@ -106,7 +128,15 @@ func run(args []string, stdout, stderr io.Writer) error {
 		fmt.Fprint(stderr, usage)
 		return flag.ErrHelp
 	}
-	return fmt.Errorf("unknown command %q; there are record, list, query and rank", command)
+	return misused(fmt.Errorf("unknown command %q; there are record, list, query and rank", command))
+}
+
+// misused makes a usageError of an error, but not of a request for help.
+func misused(err error) error {
+	if errors.Is(err, flag.ErrHelp) {
+		return err
+	}
+	return usageError{err}
 }
 
 // demonstrate is all commands one after the other.
@@ -114,7 +144,7 @@ func demonstrate(args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("colate", flag.ContinueOnError)
 	f.Usage = func() { fmt.Fprint(stderr, usage) }
 	if err := parseOnly(f, args); err != nil {
-		return err
+		return misused(err)
 	}
 	dir, err := os.MkdirTemp("", "colate")
 	if err != nil {

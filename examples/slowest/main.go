@@ -35,9 +35,15 @@ import (
 func main() {
 	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "slowest:", err)
+		if errors.As(err, new(usageError)) {
+			os.Exit(2)
+		}
 		os.Exit(1)
 	}
 }
+
+// A usageError is what is wrong with the command line.
+type usageError struct{ error }
 
 type settings struct {
 	flows, seconds, top, rate int
@@ -48,22 +54,29 @@ type settings struct {
 func run(args []string, out, errs io.Writer) error {
 	var s settings
 	flags := flag.NewFlagSet("slowest", flag.ContinueOnError)
-	flags.SetOutput(errs)
+	flags.SetOutput(io.Discard) // the error that Parse returns is printed once
 	flags.IntVar(&s.flows, "flows", 5000, "how many flows there are, 1 to 1,000,000")
 	flags.IntVar(&s.seconds, "seconds", 5, "seconds of traffic, 1 to 3,600")
 	flags.IntVar(&s.top, "top", 5, "how many flows to print each second, 1 or more")
 	flags.IntVar(&s.rate, "rate", 100_000, "packets a second, 1,000 to 10,000,000")
 	flags.Uint64Var(&s.seed, "seed", 1, "of all that is random")
 	flags.BoolVar(&s.json, "json", false, "print one JSON object for each second")
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(errs)
+		flags.Usage()
 		return err
+	} else if err != nil {
+		return usageError{fmt.Errorf("%w; -h explains the flags", err)}
+	}
+	if flags.NArg() > 0 {
+		return usageError{fmt.Errorf("argument %q: want flags only", flags.Arg(0))}
 	}
 	for _, f := range []struct {
 		name             string
 		got, least, most int
 	}{{"flows", s.flows, 1, 1e6}, {"seconds", s.seconds, 1, 3600}, {"top", s.top, 1, math.MaxInt32}, {"rate", s.rate, 1000, 1e7}} {
 		if f.got < f.least || f.got > f.most {
-			return fmt.Errorf("-%s is %d, want %d to %d", f.name, f.got, f.least, f.most)
+			return usageError{fmt.Errorf("-%s is %d, want %d to %d", f.name, f.got, f.least, f.most)}
 		}
 	}
 	w, err := newSwitch(s)

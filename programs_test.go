@@ -1,0 +1,138 @@
+package hoplag
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Every program of the examples ends as a user expects.
+
+// programs builds them, and returns where they are.
+func programs(t *testing.T) (dir string, names []string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds all programs")
+	}
+	dir = t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "./examples/...").CombinedOutput(); err != nil {
+		t.Skipf("the programs do not build here: %v\n%s", err, out)
+	}
+	files, err := filepath.Glob(filepath.Join("examples", "*", "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := filepath.Base(filepath.Dir(file))
+		if _, err := os.Stat(filepath.Join(filepath.Dir(file), "go.mod")); err != nil { // broker is a module of its own
+			names = append(names, name)
+		}
+	}
+	if len(names) < 8 {
+		t.Fatalf("only %q were found", names)
+	}
+	return dir, names
+}
+
+// code is a program's exit code.
+func code(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	}
+	return -1
+}
+
+// TestPrograms: a mistake in the command line is exit code 2, a line that names it,
+// and nothing on standard output; -h explains, without a mistake; where standard
+// output takes nothing more the code is 1, and why is said.
+func TestPrograms(t *testing.T) {
+	dir, names := programs(t)
+	quick := map[string]string{ // those that need neither root nor a network
+		"twopoint": "", "colate": "", "mplane": "-json", "rli": "-seconds 1", "slowest": "-seconds 1 -json", "proxy": "-demo -json -duration 20s",
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			program := filepath.Join(dir, name)
+			if runtime.GOOS == "windows" {
+				program += ".exe"
+			}
+			for _, args := range []string{"-no-such-flag", "no-such-argument"} {
+				var stdout, stderr bytes.Buffer
+				cmd := exec.CommandContext(t.Context(), program, args)
+				cmd.Stdout, cmd.Stderr = &stdout, &stderr
+				if err := cmd.Run(); code(err) != 2 || stdout.Len() > 0 || !strings.Contains(stderr.String(), strings.TrimPrefix(args, "-")) {
+					t.Errorf("%s: %v; standard output %q, error %q", args, err, &stdout, &stderr)
+				}
+			}
+			if out, err := exec.CommandContext(t.Context(), program, "-h").CombinedOutput(); err != nil || len(out) < 100 {
+				t.Errorf("-h: %v, %s", err, out)
+			}
+			args, ok := quick[name]
+			full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+			if err != nil || !ok {
+				return
+			}
+			defer full.Close()
+			var stderr bytes.Buffer
+			cmd := exec.CommandContext(t.Context(), program, strings.Fields(args)...)
+			cmd.Stdout, cmd.Stderr = full, &stderr
+			if err := cmd.Run(); code(err) != 1 || !strings.Contains(stderr.String(), "no space left") {
+				t.Errorf("standard output is full: %v, %q", err, &stderr)
+			}
+		})
+	}
+}
+
+// TestProgramsInterrupted: what programs that run for long have printed before
+// Ctrl-C is whole, line by line.
+func TestProgramsInterrupted(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no interrupts there")
+	}
+	dir, _ := programs(t)
+	for name, args := range map[string]string{
+		"slowest": "-json -seconds 3600",
+		"rli":     "-json -live -seconds 80000",
+		"proxy":   "-demo -json",
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, name), strings.Fields(args)...)
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+			defer timer.Stop()
+			lines := bufio.NewScanner(stdout)
+			lines.Buffer(nil, 1<<20)
+			n := 0
+			for ; lines.Scan(); n++ {
+				if !json.Valid(lines.Bytes()) {
+					t.Errorf("line %d: %q", n+1, lines.Text())
+				}
+				if n == 1 {
+					cmd.Process.Signal(os.Interrupt)
+				}
+			}
+			// A program without more to say may leave it to the signal to end it.
+			if err := cmd.Wait(); n < 2 || code(err) > 1 || cmd.ProcessState.ExitCode() < -1 {
+				t.Errorf("%d lines, %v", n, err)
+			}
+		})
+	}
+}
