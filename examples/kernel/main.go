@@ -14,7 +14,7 @@
 // what finds it full. Each carries the time at which it was sent, and is stamped
 // by the kernel when it is received: that is the exact answer, of every
 // datagram, to within the few microseconds between a program and the point at
-// its side. The points know nothing of it: they see packets, and keep 3,088
+// its side. The points know nothing of it: they see packets, and keep 5,120
 // cells each.
 //
 // It needs Linux 5.8 and root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and

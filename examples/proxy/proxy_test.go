@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,27 @@ func TestDemo(t *testing.T) {
 		}
 		return true
 	}, "-demo", "-json", "-loss", "0", "-jitter", "1ms", "-rate", "100")
+}
+
+// After some seconds the memory that the demo holds grows no more than its
+// history does. Ten minutes of it are in the program's documentation.
+func TestShortSoak(t *testing.T) {
+	var held [2]uint64
+	rows := 0
+	until(t, func(string) bool {
+		rows++
+		if i := rows/5 - 1; rows%5 == 0 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			held[i] = m.HeapAlloc
+		}
+		return rows == 10
+	}, "-demo", "-json")
+	t.Logf("%d MB held after 5 rows, %d after 10", held[0]>>20, held[1]>>20)
+	if held[1] > held[0]+held[0]/4+16<<20 {
+		t.Errorf("%d bytes are held after 5 rows, %d after 10", held[0], held[1])
+	}
 }
 
 // Rows for people have the exact answer beside.
