@@ -1,9 +1,6 @@
 package rli
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // Between two packets of a busy period whose waiting times are known, the
 // waiting time goes up and down at random, and is never below nothing, or the
@@ -22,46 +19,39 @@ import (
 // How high the bridge from nothing to nothing is, √(8/π·u(1−u)T)·σ, is learned
 // from references between the beginning of a period and its end, in proportion to
 // √(T·u(1−u)), by doublings of the time since and the time left: arrivals that
-// come in bursts bring more variance on a larger scale, and packets are whole. A
-// bridge ends with a packet, not with nothing, so one of mean size is added to
-// the time left. Cells with few samples are completed by the coarser ones around
-// them.
+// come in bursts bring more variance on a larger scale, and packets are whole. The
+// time left is that after the packet itself, so that it does not matter how large
+// that was, or that a reference came behind it; and a period ends with a packet,
+// not with nothing, so one of mean size is added.
+//
+// Between known packets, waiting times do not go quite as a bridge does. A burst
+// makes them rise slowly and fall fast, as seen by packets that depart; few
+// packets do not move as Brownian motion; and references that follow the load come
+// at other times than packets do. So what a bridge says is multiplied by what is
+// learned, again by doublings:
+//
+//   - from or to a known packet: by how much more all such packets together wait
+//     than bridges say, as by their place in the period alone, which is right on
+//     average; and by how much more references wait that are estimated from the
+//     others;
+//   - between two: what a bridge differs from the straight line, by how much that
+//     is so of references that are estimated from the others.
 type spread struct {
-	levels  [len(widths)][octaves * octaves]cell
-	expects [octaves * octaves]float64
-	size    float64 // mean ns that packets take
-	lessons int
-	next    int // lessons after which expects is worked out anew
+	height                 ratios // of all
+	alone, ahead, behind   ratios // of packets in periods without reference, before the first and after the last
+	before, after, between ratios
+	size                   float64 // mean ns that packets take
 }
 
-// widths are the levels at which a spread is learned, in octaves, from fine to
-// coarse.
-var widths = [...]int{1, 2, 4, 8, octaves}
+const spreadSize = 7*ratiosSize + 8
 
-const (
-	octaves    = 32
-	spreadSize = (16*int64(len(widths)) + 8) * octaves * octaves
-
-	// A cell is believed as much as the one around it when it has this many
-	// samples.
-	shrinkage = 4
-	// With more samples than this the older ones fade.
-	fading = 1024
-)
-
-type cell struct{ sum, samples float64 }
-
-func (c *cell) add(x float64) {
-	if c.samples >= fading {
-		c.sum, c.samples = c.sum/2, c.samples/2
+func newSpread() *spread {
+	s := new(spread)
+	for _, r := range []*ratios{&s.before, &s.after, &s.between} {
+		r.prior = 1
+		r.workOut()
 	}
-	c.sum += x
-	c.samples++
-}
-
-// octave is that of a time, not negative.
-func octave(x float64) int {
-	return min(bits.Len64(uint64(int64(x))), octaves-1)
+	return s
 }
 
 // meet takes in the size of a packet, in ns.
@@ -79,75 +69,107 @@ func (s *spread) scale(since, left float64) float64 {
 }
 
 // learn takes in a packet that waited, since ns after a period's beginning and
-// left ns before its end.
-func (s *spread) learn(since, left, wait float64) {
-	if since < 1 || left < 0 {
+// left ns before its end. It stands for so many, and of them for some in periods
+// without reference, before the first and after the last of a period.
+func (s *spread) learn(since, left, wait, packets, alone, ahead, behind float64) {
+	if since < 1 {
 		return
 	}
-	i, k := octave(since), octave(left)
-	x := wait / s.scale(since, left)
-	for level, width := range widths {
-		s.levels[level][i/width*octaves+k/width].add(x)
+	left = max(left, 0)
+	cell, scale := cellOf(since, left), s.scale(since, left)
+	s.height.learn(cell, packets*wait, packets*scale)
+	if alone > 0 {
+		s.alone.learn(cell, alone*wait, alone*scale)
 	}
-	if s.lessons++; s.lessons >= s.next {
-		s.workOut()
+	if ahead > 0 {
+		s.ahead.learn(cell, ahead*wait, ahead*scale)
 	}
-}
-
-// workOut completes each level's average by that of the coarser one.
-func (s *spread) workOut() {
-	s.next = s.lessons + 1 + min(s.lessons/16, fading)
-	all := s.levels[len(widths)-1][0]
-	for i := range octaves {
-		for k := range octaves {
-			mean := all.sum / max(all.samples, 1)
-			for level := len(widths) - 2; level >= 0; level-- {
-				width := widths[level]
-				c := &s.levels[level][i/width*octaves+k/width]
-				mean = (c.sum + shrinkage*mean) / (c.samples + shrinkage)
-			}
-			s.expects[i*octaves+k] = mean
-		}
+	if behind > 0 {
+		s.behind.learn(cell, behind*wait, behind*scale)
 	}
 }
 
 // expect is the height of a bridge from nothing to nothing.
 func (s *spread) expect(since, left float64) float64 {
-	return s.expects[octave(since)*octaves+octave(left)] * s.scale(since, left)
+	return s.height.values[cellOf(since, left)] * s.scale(since, left)
 }
 
-// A bridge is the course of the waiting time between two points.
+// typical is the height for packets of some kind.
+func (s *spread) typical(kind *ratios, since, left float64) float64 {
+	if kind.samples == 0 {
+		kind = &s.height
+	}
+	return kind.values[cellOf(since, left)] * s.scale(since, left)
+}
+
+// An end is one of a bridge: a packet whose waiting time is known from a
+// reference, or the beginning or end of a period.
+type end struct {
+	point
+	known bool
+}
+
+// A bridge is the course of the waiting time between two ends.
 type bridge struct {
-	from, to point
+	from, to end
 	length   float64
 	product  float64 // 2ab
 	spread   *spread
+	mend     *ratios // nil from nothing to nothing
 }
 
-func (s *spread) bridge(from, to point) bridge {
-	return bridge{from: from, to: to, length: to.place - from.place, product: 2 * from.wait * to.wait, spread: s}
-}
-
-// at is the mean waiting time at a place.
-func (b *bridge) at(place float64) float64 {
-	since, left := place-b.from.place, b.to.place-place
-	if since <= 0 {
-		return b.from.wait
+func (s *spread) bridge(from, to end) bridge {
+	b := bridge{from: from, to: to, length: to.place - from.place, product: 2 * from.wait * to.wait, spread: s}
+	switch {
+	case from.known && to.known:
+		b.mend = &s.between
+	case from.known:
+		b.mend = &s.after
+	case to.known:
+		b.mend = &s.before
 	}
-	if left <= 0 {
+	return b
+}
+
+// at is the mean waiting time at a place, of a packet that takes so long to send.
+func (b *bridge) at(place, size float64) float64 {
+	since, left := place-b.from.place, b.to.place-place
+	switch {
+	case since <= 0:
+		return b.from.wait
+	case left <= 0:
 		return b.to.wait
 	}
+	line, wait, variance := b.plain(since, left, size)
+	switch {
+	case b.mend == nil || variance == 0: // nothing is learned yet
+	case b.mend == &b.spread.between:
+		wait = line + b.mend.values[cellOf(since, max(left-size, 0))]*(wait-line)
+	default:
+		wait *= b.mend.values[cellOf(since, max(left-size, 0))]
+	}
+	// A packet waits no longer than the link has been busy, did not arrive before
+	// the one from which on it is known, nor after the one up to which.
+	return max(min(wait, b.from.wait+since), b.to.wait-left, 0)
+}
+
+// plain is the straight line, the bridge, and its variance v at a place between
+// the ends.
+func (b *bridge) plain(since, left, size float64) (line, wait, variance float64) {
+	height := b.spread.expect(since, max(left-size, 0))
+	if b.mend == nil {
+		return 0, b.spread.typical(&b.spread.alone, since, max(left-size, 0)), 0
+	}
 	m := (b.from.wait*left + b.to.wait*since) / b.length
-	height := b.spread.expect(since, left)
 	v := height * height * math.Pi / 8
 	near := 1.0
 	switch x := b.product * since * left / (b.length * b.length); {
 	case x >= far*v: // or v is 0
-		return m
+		return m, m, v
 	case x > 0:
 		near = x / v / math.Expm1(x/v)
 	}
-	return math.Sqrt(m*m + near*v*(2+excess*3*v/(m*m+3*v)))
+	return m, math.Sqrt(m*m + near*v*(2+excess*3*v/(m*m+3*v))), v
 }
 
 // A bridge of x over this is straight within a few parts of a million of v.

@@ -19,7 +19,7 @@ import (
 //	flows 4 · sample 8 · hold 8 · inactive 8 · active 8 · buckets 2 · floor 8 · overhead 2 · tuples 1
 //	counts          8 each, in the order of Counts
 //	origin          8, the mean of all delays, rounded down; 0 without any
-//	residuals       number 8 · sum 8 · squares 16, of references
+//	residuals       packets 8 · weights 8 · sum 8 · squares 16
 //	total           gaps 2 · count 6 · first 8 · last 8 · bytes 8 · sum 8 · squares 16
 //	total histogram 8 each bucket
 //	number of flows 4
@@ -38,7 +38,7 @@ const (
 	configSize = 8 + 4 + 8 + 4 + 1 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2 + 8 + 2 + 1
 	sumsSize   = recordSize - 8
 
-	residualsSize = 32
+	residualsSize = 40
 )
 
 var (
@@ -57,7 +57,7 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	for _, n := range r.counts.list() {
 		dst = wire.AppendUint(dst, *n, 8)
 	}
-	for _, v := range [...]uint64{r.residuals.n, uint64(r.residuals.sum), r.residuals.squares.high, r.residuals.squares.low} {
+	for _, v := range [...]uint64{r.residuals.packets, r.residuals.weights, uint64(r.residuals.sum), r.residuals.squares.high, r.residuals.squares.low} {
 		dst = wire.AppendUint(dst, v, 8)
 	}
 	origin, step := r.meanOrigin()
@@ -193,7 +193,7 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	for _, n := range b.counts.list() {
 		*n = d.Uint64()
 	}
-	b.residuals = residuals{d.Uint64(), int64(d.Uint64()), wide{d.Uint64(), d.Uint64()}}
+	b.residuals = residuals{d.Uint64(), d.Uint64(), int64(d.Uint64()), wide{d.Uint64(), d.Uint64()}}
 	b.centre = int64(d.Uint64())
 	b.total = readSums(&d)
 	for i := range b.histogram {

@@ -122,7 +122,7 @@ func TestReceiverGolden(t *testing.T) {
 	}
 	// The delays are 115, 130 + 200 and 145: a mean of 196, and -81, 134 and
 	// -51 from there, of which 6561 + 17956 + 2601 are the squares.
-	want += zero + zero + zero + zero + "00000000000000c4" +
+	want += zero + zero + zero + zero + zero + "00000000000000c4" +
 		"0001000000000003" + "00000000000000c8" + "0000000000000190" + "00000000000000af" + "0000000000000002" + zero + "00000000000069ee" +
 		zero + zero + "0000000000000003" +
 		"00000002" +
@@ -222,13 +222,13 @@ func TestReceiverMalformed(t *testing.T) {
 		"floor":            {body + 67, "0000000000000001"},
 		"overhead":         {body + 75, "0401"},
 		"tuples":           {body + 77, "02"},
-		"total packets":    {body + 78 + 248 + 8, "0000000000000002"},
-		"number of flows":  {body + 78 + 248 + 8 + 80, "00000001"},
-		"a flow of no one": {body + 78 + 248 + 8 + 80 + 4 + 8, "0000000000000000"},
-		"a flow twice":     {body + 78 + 248 + 8 + 80 + 4, "0000000000000009"},
-		"out of order":     {body + 78 + 248 + 8 + 80 + 4, "000000000000000a"},
-		"not the mean":     {body + 78 + 248 + 8 + 32, "0000000000000003"},
-		"below the mean":   {body + 78 + 248 + 8 + 32, "ffffffffffffffff"},
+		"total packets":    {body + 78 + 256 + 8, "0000000000000002"},
+		"number of flows":  {body + 78 + 256 + 8 + 80, "00000001"},
+		"a flow of no one": {body + 78 + 256 + 8 + 80 + 4 + 8, "0000000000000000"},
+		"a flow twice":     {body + 78 + 256 + 8 + 80 + 4, "0000000000000009"},
+		"out of order":     {body + 78 + 256 + 8 + 80 + 4, "000000000000000a"},
+		"not the mean":     {body + 78 + 256 + 8 + 32, "0000000000000003"},
+		"below the mean":   {body + 78 + 256 + 8 + 32, "ffffffffffffffff"},
 		"8 GiB of flows":   {body + 29, "04000000"},
 	} {
 		bad := bytes.Clone(good)

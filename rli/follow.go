@@ -1,10 +1,6 @@
 package rli
 
-import (
-	"math"
-
-	"github.com/hoplag/hoplag/hashing"
-)
+import "math"
 
 // Reference tells of a reference packet whose last bit departed at time
 // received. All packets that wait for it are estimated. One that came twice,
@@ -30,7 +26,14 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		}
 	}
 	r.account.settle(p.Packets, &r.counts)
-	own := mark{seen: true, departed: received, delay: received - p.Sent - r.origin}
+	own := mark{seen: true, departed: received, delay: received - p.Sent - r.origin, number: r.account.told}
+	if p.Packets != 0 {
+		own.number = p.Packets
+	}
+	own.packets = own.number - r.left.number
+	if own.packets-1 >= farthest { // the first, or of an injector that began anew
+		own.packets = 1
+	}
 	right := own
 	named := r.follows(&p, received, before)
 	if named {
@@ -46,25 +49,41 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	if !named || found {
 		before = departure{}
 	}
+	r.learn(own, right, before)
+}
+
+// farthest is of how many packets there can be one reference.
+const farthest = 1 << 20
+
+// learn takes in what a reference tells of busy periods, and estimates the packets
+// before it.
+func (r *Receiver) learn(own, right mark, before departure) {
 	itself, known := r.place(&own, before)
 	if r.link.trusted() {
-		r.probe.end(&r.residuals, r.spread, known)
+		r.probe.end(&r.residuals, r.spread, end{known, true})
 	} else {
 		r.test(right)
 	}
 	r.settle(&right, &known)
-	r.probe.given = false
-	if from, ok := r.start(r.current); ok && r.link.trusted() {
-		r.probe = probe{given: true, from: from, at: known}
+	size := r.sending(int32(r.config.ReferenceBytes))
+	named := 0.0 // ns that the packet takes that it names
+	if known != itself {
+		named = r.sending(before.bytes)
+	}
+	from, ok := r.start(r.current)
+	r.probe = probe{ok && r.link.trusted(), from, known, named, size, right.packets}
+	if named == 0 {
+		r.probe.size, r.probe.own = size, 0
 	}
 	if before.bytes > 0 {
 		r.spread.meet(r.sending(before.bytes))
 	}
-	r.teach(known, known != itself)
+	if r.periods[r.current].whole && r.link.pinned() {
+		r.lessons.offer(lesson{known, itself.place + size - known.place, float64(right.packets), float64(r.account.told - r.begun)})
+	}
 	r.earlier, r.left = r.left, right
 	r.leftHere, r.leftAt = true, known
-	if known != itself { // the reference came at the same instant, without a time to itself
-		size := r.sending(int32(r.config.ReferenceBytes))
+	if named > 0 { // the reference came at the same instant, without a time to itself
 		r.leftAt = point{known.place + size, known.wait + size}
 	}
 }
@@ -154,18 +173,5 @@ func (r *Receiver) verify(b bounds) {
 	}
 	if trusted && !r.link.trusted() {
 		r.counts.Fallbacks++
-	}
-}
-
-// teach draws one of the known points of a period whose beginning was seen, all
-// with the same probability, until its end.
-func (r *Receiver) teach(known point, behind bool) {
-	if !r.periods[r.current].whole || !r.link.pinned() {
-		return
-	}
-	l := &r.lesson
-	l.of++
-	if l.of == 1 || hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.counts.References)), hashing.Threshold(1/float64(l.of))) == 1 {
-		l.at, l.behind = known, behind
 	}
 }

@@ -142,6 +142,6 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 func (r *Receiver) stepped() {
 	r.left.seen, r.earlier.seen, r.leftHere = false, false, false
 	r.probe.given = false
-	r.lesson.of = 0
+	r.lessons, r.sample = lessons{}, sample{}
 	r.account.begun = false
 }

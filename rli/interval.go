@@ -6,24 +6,28 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// How far estimates are off is learned from references as well: each is
+// How far off estimates are is learned from references as well: each is
 // estimated from its neighbours, as if it had not come, and compared with what it
-// tells. That is over twice the time of two references and so rather too far off.
+// tells, for all packets since the one before it. That is over twice the time of
+// two references and so rather too far off.
 type residuals struct {
-	n       uint64
-	sum     int64 // estimate less truth, ns
+	packets uint64 // that references stand for
+	weights uint64 // sum of their squares
+	sum     int64  // estimate less truth, ns, of each packet
 	squares wide
 }
 
-func (s *residuals) learn(estimated, told float64) {
-	x := round(estimated - told)
-	s.n++
-	s.sum += x
-	s.squares.add(product(x, x))
+func (s *residuals) learn(estimated, told float64, packets uint32) {
+	x, n := round(estimated-told), uint64(packets)
+	s.packets += n
+	s.weights += n * n
+	s.sum += x * int64(n)
+	s.squares.add(product(x*int64(n), x))
 }
 
 func (s *residuals) add(b *residuals) {
-	s.n += b.n
+	s.packets += b.packets
+	s.weights += b.weights
 	s.sum += b.sum
 	s.squares.add(b.squares)
 }
@@ -34,29 +38,13 @@ const least = 16
 // of is the mean square of residuals and how far off all estimates are together,
 // both infinite where there are too few.
 func (s *residuals) of() (variance, bias float64) {
-	if s.n < least {
+	n := float64(s.packets)
+	references := n * n / float64(s.weights) // if all stood for as many
+	if s.weights == 0 || references < least {
 		return math.Inf(1), math.Inf(1)
 	}
-	n := float64(s.n)
 	variance = s.squares.float() / n
-	return variance, math.Abs(float64(s.sum))/n + 2*math.Sqrt(variance/n)
-}
-
-// A probe is a reference of the period under way that is to be estimated once
-// the next one or the period's end is known.
-type probe struct {
-	given    bool
-	from, at point
-}
-
-func (b *probe) end(s *residuals, spread *spread, to point) {
-	if !b.given {
-		return
-	}
-	b.given = false
-	course := spread.bridge(b.from, to)
-	since := b.at.place - b.from.place
-	s.learn(max(min(course.at(b.at.place), b.from.wait+since), to.wait-(to.place-b.at.place), 0), b.at.wait)
+	return variance, math.Abs(float64(s.sum))/n + 2*math.Sqrt(variance/references)
 }
 
 // test estimates the left reference by the line from the one before to the right
@@ -64,10 +52,10 @@ func (b *probe) end(s *residuals, spread *spread, to point) {
 func (r *Receiver) test(right mark) {
 	switch {
 	case r.method == Left && r.left.seen:
-		r.residuals.learn(float64(r.left.delay), float64(right.delay))
+		r.residuals.learn(float64(r.left.delay), float64(right.delay), right.packets)
 	case r.method != Left && r.left.seen && r.earlier.seen && right.departed > r.earlier.departed:
 		share := float64(r.left.departed-r.earlier.departed) / float64(right.departed-r.earlier.departed)
-		r.residuals.learn(float64(r.earlier.delay)+share*float64(right.delay-r.earlier.delay), float64(r.left.delay))
+		r.residuals.learn(float64(r.earlier.delay)+share*float64(right.delay-r.earlier.delay), float64(r.left.delay), r.left.packets)
 	}
 }
 

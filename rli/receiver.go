@@ -74,9 +74,9 @@ func (r *Receiver) Config() Config { return r.config }
 // 0 or more than 2^31-1 bytes is refused, and counted in Counts.Invalid.
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	r.counts.Packets++
-	r.account.told++
 	if uint64(bytes) > math.MaxInt32 {
 		r.counts.Invalid++
+		r.account.told++
 		return
 	}
 	if r.method == BusyAware {
@@ -84,6 +84,7 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	} else {
 		r.latest.time, r.latest.bytes, r.latest.reference = t, int32(bytes), false
 	}
+	r.account.told++
 	if hashing.Sampled(uint64(f), r.threshold) == 0 {
 		r.counts.Unsampled++
 		return

@@ -110,24 +110,20 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 		if p.place(packets[0].time, r.sending(packets[0].bytes)) <= 0 {
 			idle++ // it is the first of the period, the only one that did not wait
 		}
-		to := point{place: p.place(p.end, 0)}
+		to := end{point: point{place: p.place(p.end, 0)}}
 		if index == r.current {
 			if known == nil {
-				r.level(packets, p, from, base)
+				r.level(packets, p, from.point, base)
 				continue
 			}
-			to = *known
+			to = end{*known, true}
 		}
 		course := r.spread.bridge(from, to)
+		r.compare(&course, packets, p)
 		for i := range packets {
 			h := &packets[i]
 			size := r.sending(h.bytes)
-			place := p.place(h.time, size)
-			// A packet waits no longer than the link has been busy, did not
-			// arrive before the one from which on it is known, nor after the
-			// one up to which.
-			wait := max(min(course.at(place), from.wait+place-from.place), to.wait-(to.place-place), 0)
-			h.delay = round(base + size + wait)
+			h.delay = round(base + size + course.at(p.place(h.time, size), size))
 		}
 	}
 	r.counts.Busy += uint64(len(waiting) - idle)

@@ -3,7 +3,6 @@ package rli_test
 import (
 	"math"
 	"math/bits"
-	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -70,56 +69,6 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 	}
 	wide := func(b interval) float64 { return b.high - b.low }
 
-	type lesson struct{ since, left, height float64 }
-	var lessons []lesson
-	var drawn struct {
-		of, period  int
-		place, wait float64
-		behind      bool
-	}
-	mean := 0.0 // size of a packet, in ns
-	level := func(x float64, width int) int { return min(bits.Len64(uint64(max(x, 0))), 31) / width }
-	scale := func(since, left float64) float64 { return math.Sqrt(since * (left + mean) / (since + left + mean)) }
-	usable, nextUse := 0, 1
-	height := func(since, left float64) float64 {
-		h := 0.0
-		for _, width := range []int{32, 8, 4, 2, 1} {
-			n, sum := 0.0, 0.0
-			for _, l := range lessons[:usable] {
-				if level(l.since, width) == level(since, width) && level(l.left, width) == level(left, width) {
-					n++
-					sum += l.height
-				}
-			}
-			if width == 32 {
-				h = sum / max(n, 1)
-			} else {
-				h = (sum + 4*h) / (n + 4)
-			}
-		}
-		return h * scale(since, left)
-	}
-	// bridge is the course of the waiting time from w0 to w1.
-	bridge := func(since, left, w0, w1 float64) float64 {
-		switch {
-		case since <= 0:
-			return w0
-		case left <= 0:
-			return w1
-		}
-		u := since / (since + left)
-		m := (1-u)*w0 + u*w1
-		v := math.Pow(height(since, left), 2) * math.Pi / 8
-		near := 1.0
-		if x := 2 * w0 * w1 * u * (1 - u) / v; x > 0 {
-			near = x / (math.Exp(x) - 1)
-		}
-		if v == 0 {
-			return m
-		}
-		return math.Sqrt(m*m + near*v*(2+(8/math.Pi-2)*3*v/(m*m+3*v)))
-	}
-
 	agreed, proof, conflicts := 0, 16, 0
 	trusted := func() bool { return credulous || agreed >= proof && wide(cut()) <= 2*tolerance }
 	lose := func() {
@@ -128,7 +77,146 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 		}
 		agreed = 0
 	}
+	var heights, alone, ahead, behind slowRatios
+	befores, afters, betweens := slowRatios{prior: 1}, slowRatios{prior: 1}, slowRatios{prior: 1}
+	mean := 0.0 // size of a packet, in ns
+	scale := func(since, left float64) float64 { return math.Sqrt(since * (left + mean) / (since + left + mean)) }
+	height := func(since, left float64) float64 { return heights.at(since, left) * scale(since, left) }
+	typical := func(kind *slowRatios, since, left float64) float64 {
+		if len(kind.all) == 0 {
+			kind = &heights
+		}
+		return kind.at(since, left) * scale(since, left)
+	}
+	// bridge is the line, the course and the variance between two points, and the
+	// course mended.
+	bridge := func(from, to slowEnd, at, size float64) (line, course, variance, mended float64, mend *slowRatios) {
+		since, left := at-from.place, to.place-at
+		rest := max(left-size, 0)
+		m := (from.wait*left + to.wait*since) / (since + left)
+		v := math.Pow(height(since, rest), 2) * math.Pi / 8
+		near := 1.0
+		if x := 2 * from.wait * to.wait * since * left / math.Pow(since+left, 2) / v; x > 0 {
+			near = x / (math.Exp(x) - 1)
+		}
+		course = m
+		if v > 0 && near > 1.8005630e-6 { // else it is straight
+			course = math.Sqrt(m*m + near*v*(2+(8/math.Pi-2)*3*v/(m*m+3*v)))
+		}
+		mended = course
+		switch {
+		case v == 0:
+		case from.known && to.known:
+			mend = &betweens
+			mended = m + mend.at(since, rest)*(course-m)
+		case from.known:
+			mend = &afters
+			mended *= mend.at(since, rest)
+		case to.known:
+			mend = &befores
+			mended *= mend.at(since, rest)
+		default:
+			mended = typical(&alone, since, rest)
+		}
+		return m, course, v, max(min(mended, from.wait+since), to.wait-left, 0), mend
+	}
+	// What is not over of the period under way.
+	type lesson struct{ place, rest, wait, packets, position float64 }
+	var lessons []lesson
+	var sample struct {
+		given                                   bool
+		since, left, place, rest, wait, packets float64
+	}
+	var probe struct {
+		given          bool
+		from           slowEnd
+		place, wait    float64
+		size, own, all float64
+	}
+	endProbe := func(to slowEnd) {
+		if !probe.given {
+			return
+		}
+		probe.given = false
+		to.place -= probe.own
+		if to.known {
+			to.wait = max(to.wait-probe.own, 0)
+		}
+		since, left := probe.place-probe.from.place, to.place-probe.place
+		if since <= 0 || left <= 0 {
+			return
+		}
+		line, course, variance, _, mend := bridge(probe.from, to, probe.place, probe.size)
+		switch {
+		case mend == nil || variance == 0:
+		case mend != &betweens:
+			mend.learn(since, max(left-probe.size, 0), probe.all*probe.wait, probe.all*course)
+		case course > line:
+			mend.learn(since, max(left-probe.size, 0), (probe.wait-line)*(course-line)/variance, (course-line)*(course-line)/variance)
+		}
+	}
+	compared := uint64(0)
+	compare := func(from, to slowEnd, packets []int) {
+		if from.known == to.known || period[packets[0]] == 0 || !trusted() {
+			return
+		}
+		compared++
+		i := packets[int(uint64(hashing.Word(0, compared))%uint64(len(packets)))]
+		since, still, n := place(i)-from.place, to.place-place(i), float64(len(packets))
+		if since <= 0 || still <= 0 {
+			return
+		}
+		_, course, variance, _, _ := bridge(from, to, place(i), size(i))
+		rest := max(still-size(i), 0)
+		switch {
+		case variance == 0:
+		case to.known:
+			sample.given, sample.since, sample.left, sample.place = true, since, rest, place(i)
+			sample.rest, sample.wait, sample.packets = size(i)+referenceBytes*8e9/rate, course, n
+		default:
+			afters.learn(since, rest, n*(typical(&behind, place(i), rest)+referenceBytes*8e9/rate*still/(since+still)), n*course)
+		}
+	}
+	measuredTo := func(p, to int) (n float64) { // of period p before event to
+		for i := first[p]; i < to; i++ {
+			if events[i].kind == measured {
+				n++
+			}
+		}
+		return n
+	}
+	endPeriod := func(p, over int) {
+		end, packets := endOf(p), measuredTo(p, over)
+		endProbe(slowEnd{place: end})
+		stride := 1
+		for len(lessons)/stride > 16 {
+			stride *= 2
+		}
+		for n, l := range lessons {
+			if (n+1)%stride == 0 && l.place >= 1 {
+				left := max(end-l.place-l.rest, 0)
+				w := l.packets * float64(stride)
+				h := scale(l.place, left)
+				heights.learn(l.place, left, w*l.wait, w*scale(l.place, left))
+				none := max(l.packets-packets, 0)
+				for _, kind := range []struct {
+					of     *slowRatios
+					weight float64
+				}{{&alone, none}, {&ahead, max(l.packets-l.position, 0) - none}, {&behind, max(l.packets-(packets-l.position+1), 0) - none}} {
+					if w := kind.weight * float64(stride); w > 0 {
+						kind.of.learn(l.place, left, w*l.wait, w*h)
+					}
+				}
+			}
+		}
+		if x := &sample; x.given {
+			befores.learn(x.since, x.left, x.packets*typical(&ahead, x.place, max(end-x.place-x.rest, 0)), x.packets*x.wait)
+		}
+		lessons, sample.given = nil, false
+	}
+
 	done := 0 // events settled
+	before := uint32(0)
 	left := -1
 	leftPlace, leftWait := 0.0, 0.0
 	for _, r := range refs {
@@ -136,19 +224,8 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 			if tooSoon[i] {
 				lose()
 			}
-			if drawn.of > 0 && period[i] != drawn.period {
-				left := endOf(drawn.period) - drawn.place
-				if drawn.behind {
-					left -= referenceBytes * 8e9 / rate
-				}
-				if drawn.place >= 1 && left >= 0 {
-					lessons = append(lessons, lesson{drawn.place, left, drawn.wait / scale(drawn.place, left)})
-					if len(lessons) >= nextUse {
-						usable = len(lessons)
-						nextUse = usable + 1 + min(usable/16, 1024)
-					}
-				}
-				drawn.of = 0
+			if i > 0 && period[i] != period[i-1] {
+				endPeriod(period[i-1], i)
 			}
 		}
 
@@ -198,35 +275,64 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 		}
 		wait = max(wait-base, 0)
 
-		for i := done; i < r; i++ {
-			e := &events[i]
-			if e.kind != measured {
-				continue
+		if trusted() {
+			endProbe(slowEnd{at, wait, true})
+		}
+		ends := func(p int) (from, to slowEnd) {
+			if left >= 0 && period[left] == p {
+				from = slowEnd{leftPlace, leftWait, true}
 			}
-			if !trusted() || left < 0 {
-				switch sizes := size(i) - size(r); {
-				case left < 0:
-					e.estimate = marks[r].estimate + sizes
-				default:
-					e.estimate = straight(marks[left], marks[r], e.time) + sizes
+			if to = (slowEnd{place: endOf(p)}); p == period[r] {
+				to = slowEnd{at, wait, true}
+			}
+			return from, to
+		}
+		var packets []int // that wait for the reference
+		for i := done; i < r; i++ {
+			if events[i].kind == measured {
+				packets = append(packets, i)
+			}
+		}
+		for n, i := range packets {
+			e := &events[i]
+			from, to := ends(period[i])
+			if n == 0 || period[i] != period[packets[n-1]] {
+				over := n + 1
+				for over < len(packets) && period[packets[over]] == period[i] {
+					over++
 				}
-			} else {
-				fromPlace, fromWait := 0.0, 0.0
-				if left >= 0 && period[left] == period[i] {
-					fromPlace, fromWait = leftPlace, leftWait
+				if left >= 0 {
+					compare(from, to, packets[n:over])
 				}
-				toPlace, toWait := endOf(period[i]), 0.0
-				if period[i] == period[r] {
-					toPlace, toWait = at, wait
-				}
-				since, ahead := place(i)-fromPlace, toPlace-place(i)
-				w := bridge(since, ahead, fromWait, toWait)
-				e.estimate = base + size(i) + max(min(w, fromWait+since), toWait-ahead, 0)
+			}
+			switch sizes := size(i) - size(r); {
+			case left < 0:
+				e.estimate = marks[r].estimate + sizes
+			case !trusted():
+				e.estimate = straight(marks[left], marks[r], e.time) + sizes
+			case place(i) <= from.place:
+				e.estimate = base + size(i) + from.wait
+			case place(i) >= to.place:
+				e.estimate = base + size(i) + to.wait
+			default:
+				_, _, _, w, _ := bridge(from, to, place(i), size(i))
+				e.estimate = base + size(i) + w
 			}
 			e.estimate += float64(events[refs[0]].time - events[refs[0]].ref.Sent)
 		}
 
 		named := at != ownPlace
+		from, _ := ends(period[r])
+		probe.given = trusted() && (from.known || seen)
+		probe.from, probe.place, probe.wait = from, at, wait
+		probe.size, probe.own, probe.all = size(r), 0, 1.0
+		if probe.all = float64(events[r].ref.Packets - before); left < 0 {
+			probe.all = 1
+		}
+		before = events[r].ref.Packets
+		if named {
+			probe.size, probe.own = size(r-1), size(r)
+		}
 		if behind {
 			if mean == 0 {
 				mean = size(r - 1)
@@ -234,12 +340,7 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 			mean += (size(r-1) - mean) / 64
 		}
 		if pinned && seen {
-			drawn.of++
-			drawn.period = period[r]
-			n := uint64(slices.Index(refs, r) + 1)
-			if drawn.of == 1 || hashing.Sampled(uint64(hashing.Word(0, n)), hashing.Threshold(1/float64(drawn.of))) == 1 {
-				drawn.place, drawn.wait, drawn.behind = at, wait, named
-			}
+			lessons = append(lessons, lesson{at, ownPlace + size(r) - at, wait, probe.all, measuredTo(period[r], r)})
 		}
 		left, leftPlace, leftWait, done = r, at, wait, r+1
 		if named { // the reference came at the same instant
@@ -247,6 +348,67 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 		}
 	}
 	return conflicts
+}
+
+// A slowEnd is one of a bridge.
+type slowEnd struct {
+	place, wait float64
+	known       bool
+}
+
+// slowRatios are all pairs of what was seen and expected, by octaves.
+type slowRatios struct {
+	prior        float64
+	all          []slowRatio
+	usable, next int
+}
+
+type slowRatio struct {
+	since, left    int
+	seen, expected float64
+}
+
+func slowOctave(x float64) int { return min(bits.Len64(uint64(x+1.0/1024)), 31) }
+
+func (s *slowRatios) learn(since, left, seen, expected float64) {
+	s.all = append(s.all, slowRatio{slowOctave(since), slowOctave(left), seen, expected})
+	if len(s.all) >= s.next {
+		s.usable = len(s.all)
+		s.next = s.usable + 1 + min(s.usable/16, 1024)
+	}
+}
+
+// at is the average of a cell, completed by that of larger and larger ones.
+func (s *slowRatios) at(since, left float64) float64 {
+	value := s.prior
+	for _, width := range []int{32, 16, 8, 4, 2, 1} {
+		type cell struct{ seen, expected, n float64 }
+		cells := map[[2]int]cell{}
+		var all cell
+		for _, x := range s.all[:s.usable] {
+			if x.since/width == slowOctave(since)/width && x.left/width == slowOctave(left)/width {
+				c := cells[[2]int{x.since, x.left}]
+				cells[[2]int{x.since, x.left}] = cell{c.seen + x.seen, c.expected + x.expected, c.n + 1}
+				all = cell{all.seen + x.seen, all.expected + x.expected, all.n + 1}
+			}
+		}
+		if all.n == 0 {
+			break
+		}
+		sum := 0.0
+		for _, c := range cells {
+			sum += c.n * c.seen / c.expected
+		}
+		switch {
+		case s.prior > 0:
+			value = (all.n*min(max(all.seen/all.expected, 0), 4) + 16*value) / (all.n + 16)
+		case width == 32:
+			value = sum / all.n
+		default:
+			value = (sum + 4*value) / (all.n + 4)
+		}
+	}
+	return value
 }
 
 // straight is the line through two marks at time t.

@@ -30,7 +30,9 @@ type departure struct {
 type mark struct {
 	seen     bool
 	departed int64
-	delay    int64 // from the origin
+	delay    int64  // from the origin
+	number   uint32 // of packets so far
+	packets  uint32 // that it stands for: those since the reference before
 }
 
 // never is when the latest packet left before there was one.
@@ -69,19 +71,14 @@ type tracker struct {
 	current  int      // the last
 	leftHere bool     // whether the left reference is in periods[0]
 	leftAt   point    // if so, where
-	lesson   lesson
+	lessons  lessons
+	sample   sample
+	compared uint64 // packets so far
+	begun    uint32 // account.told as of the beginning of the period under way
 
 	key     key
 	earlier mark // the reference before left
 	probe   probe
-}
-
-// A lesson is one of the known points of the period under way, drawn, that tells
-// about the spread once the period's end is known.
-type lesson struct {
-	of     int // how many references of the period there were
-	at     point
-	behind bool // at is the packet before the reference
 }
 
 func newTracker(c Config) *tracker {
@@ -102,7 +99,7 @@ func newTracker(c Config) *tracker {
 		t.tuples = make([]hashing.Tuple, len(t.buffer))
 	}
 	if t.method == BusyAware {
-		t.periods, t.spread = make([]period, c.Buffer+1), &spread{}
+		t.periods, t.spread = make([]period, c.Buffer+1), newSpread()
 	}
 	return t
 }
@@ -139,6 +136,7 @@ func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
 	if excess > r.slack {
 		idle = r.latest.time != never
 		r.nextPeriod()
+		r.begun = r.account.told
 		r.periods[r.current] = period{first: t, lead: size, whole: idle, held: int32(r.waiting)}
 	} else if excess < -r.slack {
 		r.impossible()
@@ -153,15 +151,10 @@ func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
 func (r *Receiver) nextPeriod() {
 	p := &r.periods[r.current]
 	p.end = r.latest.time
-	r.probe.end(&r.residuals, r.spread, point{place: p.place(p.end, 0)})
-	if l := &r.lesson; l.of > 0 {
-		left := p.place(p.end, 0) - l.at.place
-		if l.behind { // as if there were no reference
-			left -= r.sending(int32(r.config.ReferenceBytes))
-		}
-		r.spread.learn(l.at.place, left, l.at.wait)
-		l.of = 0
-	}
+	place := p.place(p.end, 0)
+	r.probe.end(&r.residuals, r.spread, end{point: point{place: place}})
+	r.lessons.end(r.spread, place, float64(r.account.told-r.begun))
+	r.sample.end(r.spread, place)
 	if r.waiting > int(p.held) {
 		r.current++
 	} else if r.current == 0 {
@@ -181,9 +174,9 @@ func (r *Receiver) impossible() {
 
 // start is the point from which a period's waiting times are known: the left
 // reference if it is in it, or else the beginning, if that was seen.
-func (r *Receiver) start(period int) (point, bool) {
+func (r *Receiver) start(period int) (from end, ok bool) {
 	if period == 0 && r.leftHere {
-		return r.leftAt, true
+		return end{r.leftAt, true}, true
 	}
-	return point{}, r.periods[period].whole
+	return end{}, r.periods[period].whole
 }

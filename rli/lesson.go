@@ -1,0 +1,138 @@
+package rli
+
+import "github.com/hoplag/hoplag/hashing"
+
+// A lesson is a known packet of the period under way, which tells about the
+// spread once the period's end is known.
+type lesson struct {
+	point
+	rest     float64 // ns that it took to send, and the reference behind it
+	packets  float64 // that it stands for: those since the reference before
+	position float64 // it is so many packets from the beginning of the period
+}
+
+// lessons are those of the period under way: so many of its references at most,
+// evenly spread.
+type lessons struct {
+	kept    [16]lesson
+	n       int
+	offered int
+	stride  int // one in so many that were offered is kept
+}
+
+func (l *lessons) offer(x lesson) {
+	l.stride = max(l.stride, 1)
+	l.offered++
+	if l.n == len(l.kept) && l.offered%l.stride == 0 {
+		l.n /= 2
+		for i := range l.n {
+			l.kept[i] = l.kept[2*i+1]
+		}
+		l.stride *= 2
+	}
+	if l.offered%l.stride == 0 {
+		l.kept[l.n] = x
+		l.n++
+	}
+}
+
+// end teaches the spread, now that the end of the period is known, and how many
+// packets it has. Of n packets that a lesson stands for, where one in n is followed
+// by a reference, n − packets are in a period without one; n − position have none up
+// to them; and as many as those to the end are less than n have none after them.
+func (l *lessons) end(s *spread, end, packets float64) {
+	for i := range l.kept[:l.n] {
+		x := &l.kept[i]
+		alone := max(x.packets-packets, 0)
+		ahead := max(x.packets-x.position, 0) - alone
+		behind := max(x.packets-(packets-x.position+1), 0) - alone
+		w := float64(l.stride)
+		s.learn(x.place, end-x.place-x.rest, x.wait, w*x.packets, w*alone, w*ahead, w*behind)
+	}
+	l.n, l.offered, l.stride = 0, 0, 1
+}
+
+// A sample is a packet between the beginning of the period under way and a known
+// one.
+type sample struct {
+	given       bool
+	cell        int
+	place, rest float64
+	wait        float64 // that a plain bridge says
+	packets     float64 // that it stands for
+}
+
+// end compares it with what packets wait at its place in the period.
+func (x *sample) end(s *spread, end float64) {
+	if x.given {
+		s.before.learn(x.cell, x.packets*s.typical(&s.ahead, x.place, max(end-x.place-x.rest, 0)), x.packets*x.wait)
+	}
+	x.given = false
+}
+
+// compare draws one of the packets of a bridge, to compare what the bridge says
+// with what packets wait at that place in the period: at once where the period's
+// end is known, or else when it is.
+func (r *Receiver) compare(course *bridge, packets []held, p *period) {
+	if course.from.known == course.to.known || !p.whole {
+		return
+	}
+	r.compared++
+	h := &packets[uint64(hashing.Word(r.config.Identity, r.compared))%uint64(len(packets))]
+	size := r.sending(h.bytes)
+	place := p.place(h.time, size)
+	since, left := place-course.from.place, course.to.place-place
+	if since <= 0 || left <= 0 {
+		return
+	}
+	_, wait, variance := course.plain(since, left, size)
+	if variance == 0 {
+		return
+	}
+	rest := max(left-size, 0)
+	cell, n := cellOf(since, rest), float64(len(packets))
+	if course.to.known { // and as if the reference did not come
+		r.sample = sample{true, cell, place, size + r.sending(int32(r.config.ReferenceBytes)), wait, n}
+	} else {
+		r.spread.after.learn(cell, n*(r.spread.typical(&r.spread.behind, place, rest)+r.sending(int32(r.config.ReferenceBytes))*left/(since+left)), n*wait)
+	}
+}
+
+// A probe is a reference of the period under way that is to be estimated once
+// the next one or the period's end is known.
+type probe struct {
+	given   bool
+	from    end
+	at      point
+	size    float64 // ns that the packet at it takes
+	own     float64 // ns that the reference takes
+	packets uint32  // that it stands for
+}
+
+func (b *probe) end(r *residuals, s *spread, to end) {
+	if !b.given {
+		return
+	}
+	b.given = false
+	to.place -= b.own // as if it had not come
+	if to.known {
+		to.wait = max(to.wait-b.own, 0)
+	}
+	course := s.bridge(b.from, to)
+	since, left := b.at.place-b.from.place, to.place-b.at.place
+	r.learn(course.at(b.at.place, b.size), b.at.wait, b.packets)
+	if since <= 0 || left <= 0 || course.mend == nil {
+		return
+	}
+	line, wait, variance := course.plain(since, left, b.size)
+	seen, expected := b.at.wait, wait
+	weight := float64(b.packets)
+	if b.from.known && to.known {
+		// The slope of a regression through the origin.
+		seen, expected = seen-line, wait-line
+		weight = expected / variance
+	}
+	if expected > 0 && variance > 0 {
+		course.mend.learn(cellOf(since, max(left-b.size, 0)), weight*seen, weight*expected)
+	}
+}
