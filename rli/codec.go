@@ -16,12 +16,13 @@ import (
 // between the head and the CRC-32C of package wire:
 //
 //	identity 8 · injector 4 · rate 8 · reference bytes 4 · method 1 · tolerance 4 · buffer 4 ·
-//	flows 4 · sample 8 · hold 8 · inactive 8 · active 8 · buckets 2 · floor 8 · overhead 2 · tuples 1
+//	flows 4 · sample 8 · hold 8 · inactive 8 · active 8 · buckets 2 · floor 8 · overhead 2 · tuples 1 · histograms 4
 //	counts          8 each, in the order of Counts
 //	origin          8, the mean of all delays, rounded down; 0 without any
 //	residuals       packets 8 · weights 8 · sum 8 · squares 16
 //	total           gaps 2 · count 6 · first 8 · last 8 · bytes 8 · sum 8 · squares 16
 //	total histogram 8 each bucket
+//	shared          of each histogram: scale 1 · 2 each bucket
 //	number of flows 4
 //	for each flow, by ascending hash: hash 8 · tuple 37, if tuples are kept · the
 //	same as for the total, but for histograms of 4 bytes each bucket
@@ -35,7 +36,7 @@ const (
 	// receiver's own may ask for.
 	maxDecoded = 64 << 20
 
-	configSize = 8 + 4 + 8 + 4 + 1 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2 + 8 + 2 + 1
+	configSize = 8 + 4 + 8 + 4 + 1 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2 + 8 + 2 + 1 + 4
 	sumsSize   = recordSize - 8
 
 	residualsSize = 40
@@ -67,6 +68,7 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 		dst = wire.AppendUint(dst, n, 8)
 	}
 
+	dst = r.shared.append(dst)
 	used := make([]int, 0, r.flows.used)
 	for i := range r.flows.records {
 		if r.flows.records[i].count() > 0 {
@@ -124,14 +126,15 @@ func (c *Config) append(dst []byte) []byte {
 	dst = wire.AppendUint(dst, uint64(c.Buckets), 2)
 	dst = wire.AppendUint(dst, uint64(c.Floor), 8)
 	dst = wire.AppendUint(dst, uint64(c.Overhead), 2)
-	return wire.AppendBits(dst, uint64(c.tuples()/hashing.TupleSize), 1)
+	dst = wire.AppendBits(dst, uint64(c.tuples()/hashing.TupleSize), 1)
+	return wire.AppendUint(dst, uint64(c.Histograms), 4)
 }
 
 // size is how many bytes the encoding of so many flows takes.
 func (c *Config) size(flows int64) int64 {
-	buckets := int64(c.Buckets)
-	return wire.Overhead + configSize + 8*countFields + residualsSize + 8 + sumsSize + 8*buckets + 4 +
-		flows*(8+c.tuples()+sumsSize+4*buckets)
+	buckets, own := int64(c.Buckets), int64(c.buckets())
+	return wire.Overhead + configSize + 8*countFields + residualsSize + 8 + sumsSize + 8*buckets + int64(c.Histograms)*(1+2*buckets) + 4 +
+		flows*(8+c.tuples()+sumsSize+4*own)
 }
 
 // tuples is how many bytes of a flow's record its tuple takes.
@@ -199,6 +202,9 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	for i := range b.histogram {
 		b.histogram[i] = d.Uint64()
 	}
+	if err := b.shared.decode(&d); err != nil {
+		return nil, err
+	}
 	switch sum := b.total.sum; {
 	case b.total.count() == 0 && (b.total != record{} || b.centre != 0):
 		return nil, malformed("delays of no packets")
@@ -265,6 +271,7 @@ func readConfig(d *wire.Reader) Config {
 		Floor:          int64(d.Uint64()),
 		Overhead:       int(d.Uint16()),
 		Tuples:         d.Bits(1) == 1,
+		Histograms:     d.Size(),
 	}
 }
 
@@ -286,4 +293,27 @@ func readTuple(d *wire.Reader) (t hashing.Tuple) {
 	copy(t.Dst[:], d.Bytes(16))
 	t.SrcPort, t.DstPort, t.Proto = d.Uint16(), d.Uint16(), d.Uint8()
 	return t
+}
+
+func (s *shared) append(dst []byte) []byte {
+	for at, scale := range s.scales {
+		dst = append(dst, scale)
+		for _, n := range s.histogram(at) {
+			dst = wire.AppendUint(dst, uint64(n), 2)
+		}
+	}
+	return dst
+}
+
+func (s *shared) decode(d *wire.Reader) error {
+	for at := range s.scales {
+		if s.scales[at] = d.Uint8(); s.scales[at] > maxScale {
+			return malformed("a scale of %d, want 0 to %d", s.scales[at], maxScale)
+		}
+		histogram := s.histogram(at)
+		for i := range histogram {
+			histogram[i] = d.Uint16()
+		}
+	}
+	return nil
 }

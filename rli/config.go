@@ -44,8 +44,10 @@ const (
 	MaxFlows   = 1 << 26
 	MaxBuckets = 1 << 10
 	MaxFloor   = 1 << 40 // ns
-	maxTimeout = 1 << 62 // ns
-	maxSize    = 1 << 16 // bytes of a reference packet
+
+	MaxHistograms = 1 << 24
+	maxTimeout    = 1 << 62 // ns
+	maxSize       = 1 << 16 // bytes of a reference packet
 )
 
 // A Config holds every size of a receiver. Two receivers can be merged only
@@ -126,9 +128,13 @@ type Config struct {
 	// nanoseconds, 8 to 2^40, at which their second bucket begins; the first
 	// is for all that is less, and the last for all that is more. From Floor
 	// on there are 8 buckets to each doubling, so that a quantile is within
-	// 1/16 of a delay of that rank. Four bytes a bucket and flow.
-	Buckets int
-	Floor   int64
+	// 1/16 of a delay of that rank. Four bytes a bucket and flow, or, where
+	// flows share Histograms, two bytes a bucket of each: 16,384 of 63 buckets are
+	// 2 MiB. They must be an even number; 0 for one each. Then a quantile is
+	// within the bounds that [Receiver.QuantileInterval] gives.
+	Buckets    int
+	Floor      int64
+	Histograms int
 }
 
 // DefaultConfig is for a link whose rate is not known, up to 65,536 flows and
@@ -181,6 +187,8 @@ func (c *Config) Validate() error {
 		return bad("Floor", c.Floor, "0 without Buckets")
 	case c.Buckets > 0 && (c.Floor < 8 || c.Floor > MaxFloor):
 		return bad("Floor", c.Floor, "8 to 2^40")
+	case c.checkHistograms() != nil:
+		return c.checkHistograms()
 	case max(c.memory(), c.size(int64(c.Flows))) > math.MaxInt: // of 32 bits
 		return bad("Flows", c.Flows, fmt.Sprintf("fewer: %d bytes are more than this machine can address", c.memory()))
 	}
@@ -216,11 +224,20 @@ func (c *Config) MemorySize() int { return int(min(c.memory(), math.MaxInt)) }
 // records are in use.
 func (c *Config) EncodedSize() int { return int(min(c.size(int64(c.Flows)), math.MaxInt)) }
 
+// buckets is the length of the histogram of each flow's own.
+func (c *Config) buckets() int {
+	if c.Histograms > 0 {
+		return 0
+	}
+	return c.Buckets
+}
+
 // tupleSize is that of a hashing.Tuple in memory.
 const tupleSize = 38
 
 func (c *Config) memory() int64 {
-	size := int64(c.slots())*(recordSize+1+4*int64(c.Buckets)) + 8*int64(c.Buckets)
+	size := int64(c.slots())*(recordSize+1+4*int64(c.buckets())) + 8*int64(c.Buckets)
+	size += int64(c.Histograms) * (2*int64(c.Buckets) + 1)
 	size += int64(max(c.Buffer, 1)) * heldSize
 	if c.Tuples {
 		size += (int64(c.slots()) + int64(max(c.Buffer, 1))) * tupleSize

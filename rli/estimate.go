@@ -152,6 +152,10 @@ func (r *Receiver) Quantile(f hashing.Flow, p float64) (float64, error) {
 	if err := r.checkQuantile(r.flows.records[i].count(), p); err != nil {
 		return 0, err
 	}
+	if r.config.Histograms > 0 {
+		likely, _ := r.shared.quantile(f, r.flows.records[i].count(), r.histogram, r.config.Floor, p)
+		return likely, nil
+	}
 	histogram := r.flows.histogram(i)
 	if slices.Contains(histogram, math.MaxUint32) {
 		return 0, fmt.Errorf("rli: %w: a bucket of flow %#016x is full at %d packets", estimate.ErrNoSamples, uint64(f), uint32(math.MaxUint32))

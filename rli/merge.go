@@ -29,6 +29,7 @@ func (r *Receiver) Merge(b *Receiver) error {
 	for i, n := range b.histogram {
 		r.histogram[i] += n
 	}
+	r.shared.merge(&b.shared)
 	for i := range b.flows.records {
 		theirs := b.flows.records[i]
 		if theirs.count() == 0 {

@@ -24,6 +24,7 @@ type Receiver struct {
 	flows     table
 	total     record
 	histogram []uint64 // of the total
+	shared    shared
 	counts    Counts
 	residuals residuals
 }
@@ -42,6 +43,7 @@ func NewReceiver(c Config) (*Receiver, error) {
 		hold:      hashing.Threshold(c.Hold),
 		flows:     newTable(&c, [2]uint64{binary.LittleEndian.Uint64(secret[:]), binary.LittleEndian.Uint64(secret[8:])}),
 		histogram: make([]uint64, c.Buckets),
+		shared:    newShared(&c),
 	}, nil
 }
 
@@ -166,5 +168,6 @@ func (r *Receiver) Reset() {
 	r.flows.reset()
 	r.total = record{}
 	clear(r.histogram)
+	r.shared.reset()
 	r.counts, r.residuals = Counts{}, residuals{}
 }

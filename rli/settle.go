@@ -208,6 +208,11 @@ func (r *Receiver) distribute(packets []held) {
 				continue
 			}
 		}
+		if r.config.Histograms > 0 {
+			r.draws++
+			r.shared.add(h.flow, bucket, uint64(hashing.Word(r.config.Identity, r.draws)))
+			continue
+		}
 		bump(&r.flows.histogram(int(h.at))[bucket])
 	}
 }
