@@ -72,12 +72,15 @@ func (a *Accumulator) Intervals() (added, missing uint64) { return a.intervals, 
 // is to be after the one before, or the error wraps [ErrOrder]. Where numbers
 // are missing, answers are of the packets in the others, but for those that were
 // on their way at either end of the gap.
-// The error wraps [estimate.ErrMismatch] for sketches of another Config. On
-// error nothing is added.
+// The error wraps [estimate.ErrMismatch] for sketches of another Config, and for
+// those that say that they are of another interval. On error nothing is added.
 func (a *Accumulator) Add(interval uint64, up, down *Sketch) error {
 	for _, s := range []*Sketch{up, down} {
 		if s.config != a.config {
 			return mismatch(s.config, a.config)
+		}
+		if err := s.match(stamp{number: interval}); err != nil {
+			return err
 		}
 	}
 	if a.begun && interval <= a.last {

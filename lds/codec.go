@@ -12,8 +12,8 @@ import (
 
 // The record of a sketch, big-endian:
 //
-//	magic "HLDS", version 2
-//	identity 8 · rows 1 · columns 4 · spread 1 · rates 8 each of rows (IEEE 754)
+//	magic "HLDS", version 3
+//	identity 8 · number of the interval 8 · its beginning 8 (ns, signed) · rows 1 · columns 4 · spread 1 · rates 8 each of rows (IEEE 754)
 //	tolerance 8 (IEEE 754) · sum bits 1 · digest bits 1 · bytes 1 (0 or 1)
 //	cells, row by row: sum · count 4 · digest · byte sum 6 (if bytes is 1)
 //	CRC-32C 4
@@ -21,11 +21,11 @@ import (
 // with sum and digest in as few bytes as hold their bits, the upper ones zero.
 const (
 	magic      = "HLDS"
-	version    = 2
+	version    = 3
 	countBytes = 4
 	byteBytes  = 6
 
-	headerBytes = 5 + 8 + 1 + 4 + 1 + 8 + 3 + 4 // all but rates and cells
+	headerBytes = 5 + 8 + stampBytes + 1 + 4 + 1 + 8 + 3 + 4 // all but rates and cells
 )
 
 var (
@@ -38,7 +38,7 @@ var (
 func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 	c := &s.config
 	start := len(b)
-	b = c.appendTo(wire.Begin(b, magic, version))
+	b = s.appendHead(wire.Begin(b, magic, version))
 	for i := range s.cells {
 		b = wire.AppendBits(b, s.cells[i].sum, c.SumBits)
 		b = wire.AppendUint(b, uint64(s.cells[i].count()), countBytes)
@@ -50,9 +50,11 @@ func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 	return wire.Seal(b, start), nil
 }
 
-// appendTo appends the Config.
-func (c *Config) appendTo(b []byte) []byte {
+// appendHead appends the interval and the Config.
+func (s *Sketch) appendHead(b []byte) []byte {
+	c := &s.config
 	b = binary.BigEndian.AppendUint64(b, c.Identity)
+	b = s.stamp.appendTo(b)
 	b = append(b, uint8(c.Rows))
 	b = binary.BigEndian.AppendUint32(b, uint32(c.Columns))
 	b = append(b, uint8(c.Spread))
@@ -77,7 +79,7 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("lds: %w", err)
 	}
-	c, err := readConfig(&r)
+	c, of, err := readHead(&r)
 	if err != nil {
 		return err
 	}
@@ -85,6 +87,7 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 		return fmt.Errorf("lds: cells: %w", err)
 	}
 	decoded := newSketch(c)
+	decoded.stamp = of
 	for i := range decoded.cells {
 		sum, count, digest := r.Bits(c.SumBits), r.Uint(countBytes), r.Bits(c.DigestBits)
 		decoded.cells[i] = cell{sum: uint64(estimate.SignExtend(sum, int(c.SumBits))), tally: digest<<32 | count}
@@ -99,16 +102,17 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// readConfig reads a valid Config.
-func readConfig(r *wire.Reader) (Config, error) {
+// readHead reads a valid Config, and the interval.
+func readHead(r *wire.Reader) (Config, stamp, error) {
+	identity, of := r.Uint64(), readStamp(r)
 	c := Config{
-		Identity: r.Uint64(),
+		Identity: identity,
 		Rows:     int(r.Uint8()),
 		Columns:  r.Size(),
 		Spread:   int(r.Uint8()),
 	}
 	if c.Rows > MaxRows {
-		return Config{}, fmt.Errorf("lds: %w: %d rows, want 1 to %d", estimate.ErrEncoding, c.Rows, MaxRows)
+		return Config{}, stamp{}, fmt.Errorf("lds: %w: %d rows, want 1 to %d", estimate.ErrEncoding, c.Rows, MaxRows)
 	}
 	for i := range c.Rows {
 		c.Rates[i] = math.Float64frombits(r.Uint64())
@@ -118,10 +122,10 @@ func readConfig(r *wire.Reader) (Config, error) {
 	flag := r.Uint8()
 	c.Bytes = flag == 1
 	if err := c.Validate(); err != nil {
-		return Config{}, fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
+		return Config{}, stamp{}, fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
 	}
 	if flag > 1 {
-		return Config{}, fmt.Errorf("lds: %w: flag %d, want 0 or 1", estimate.ErrEncoding, flag)
+		return Config{}, stamp{}, fmt.Errorf("lds: %w: flag %d, want 0 or 1", estimate.ErrEncoding, flag)
 	}
-	return c, nil
+	return c, of, nil
 }

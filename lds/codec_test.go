@@ -36,6 +36,7 @@ func golden(t testing.TB) *Sketch {
 	})
 	s.UpdateWeighted(0xd000000000000000, 0xfedcba9876543210, -2, 3, 1000)
 	s.UpdateWeighted(0xd000000000000000, 0x0f1e2d3c4b5a6987, 5, 3, 40)
+	s.SetInterval(7, -2)
 	return s
 }
 
@@ -46,8 +47,8 @@ func golden(t testing.TB) *Sketch {
 // packets' sum.
 func TestGoldenBytes(t *testing.T) {
 	want := strings.Join(strings.Fields(`
-		484c4453 02
-		0123456789abcdef 02 00000003 02
+		484c4453 03
+		0123456789abcdef 0000000000000007 fffffffffffffffe 02 00000003 02
 		3ff0000000000000 3fe0000000000000
 		3fd0000000000000 28 0c 01
 		0000000009 00000006 0b97 000000000c30
@@ -56,7 +57,7 @@ func TestGoldenBytes(t *testing.T) {
 		0000000000 00000000 0000 000000000000
 		0000000000 00000000 0000 000000000000
 		fffffffffa 00000003 0210 000000000bb8
-		3de82207
+		8ea32a36
 	`), "")
 	got := hex.EncodeToString(encode(t, golden(t)))
 	if got != want {
@@ -84,7 +85,7 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil || !bytes.Equal(prefixed, append([]byte("before"), b...)) {
 			t.Errorf("%s: AppendBinary does not append", name)
 		}
-		if want := 5 + 14 + 8*c.Rows + 8 + 3 + c.Rows*c.Columns*c.CellBytes() + 4; len(b) != want {
+		if want := 5 + 16 + 14 + 8*c.Rows + 8 + 3 + c.Rows*c.Columns*c.CellBytes() + 4; len(b) != want {
 			t.Errorf("%s: %d bytes, want %d", name, len(b), want)
 		}
 	}
@@ -121,20 +122,21 @@ func malformed(t testing.TB) map[string][]byte {
 		copy(b[at:], with)
 		return reseal(b)
 	}
-	const rates, tolerance, cells = 5 + 14, 5 + 14 + 16, 5 + 14 + 16 + 8 + 3
+	const rows = 5 + 8 + 16
+	const rates, tolerance, cells = rows + 6, rows + 6 + 16, rows + 6 + 16 + 8 + 3
 	return map[string][]byte{
 		"empty":                nil,
 		"magic":                tampered(0, 'X'),
-		"version":              tampered(4, 3),
+		"version":              tampered(4, 2),
 		"checksum":             append(bytes.Clone(good[:len(good)-1]), good[len(good)-1]^1),
-		"no rows":              tampered(13, 0),
-		"too many rows":        tampered(13, 9),
-		"255 rows":             tampered(13, 255),
-		"no columns":           tampered(14, 0, 0, 0, 0),
-		"too many columns":     tampered(14, 0xff, 0xff, 0xff, 0xff),
-		"16 million columns":   tampered(14, 1, 0, 0, 0),
-		"spread 0":             tampered(18, 0),
-		"spread over columns":  tampered(18, 4),
+		"no rows":              tampered(rows, 0),
+		"too many rows":        tampered(rows, 9),
+		"255 rows":             tampered(rows, 255),
+		"no columns":           tampered(rows+1, 0, 0, 0, 0),
+		"too many columns":     tampered(rows+1, 0xff, 0xff, 0xff, 0xff),
+		"16 million columns":   tampered(rows+1, 1, 0, 0, 0),
+		"spread 0":             tampered(rows+5, 0),
+		"spread over columns":  tampered(rows+5, 4),
 		"rate NaN":             tampered(rates, 0x7f, 0xf8),
 		"rate 2":               tampered(rates, 0x40, 0),
 		"rate 0":               tampered(rates, 0, 0),

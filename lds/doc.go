@@ -24,7 +24,8 @@
 // larger the flow, the less they matter. [Decode], given the keys of the
 // interval's flows, takes all cells apart at once and is several times more
 // accurate. The sketches also tell loss, packets, bytes, mean packet size and
-// heavy hitters. [NewRotation] measures interval after interval, an
+// heavy hitters. [NewRotation] measures interval after interval
+// ([Sketch.SetInterval] says which), an
 // [Accumulator] adds intervals up so that losses cost little, and [Plan] sizes a
 // sketch. [Keyed] is for those who have no flow records: up to its limit it
 // gives every flow back. [Simple], the paper's SDS, is for packets that carry

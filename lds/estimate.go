@@ -65,7 +65,7 @@ type Result struct {
 // It returns [estimate.ErrNoSamples] if no cell of the flow is usable or if the
 // sketches prove that the flow had no packets; all of the Result but its Delay
 // then still holds, so that it tells the loss of a flow that lost too much. It
-// returns [estimate.ErrMismatch] if the Configs differ.
+// returns [estimate.ErrMismatch] if the Configs or the intervals differ.
 //
 // Flows that share the selected cells draw the mean towards theirs, the more
 // the larger they are beside f: [Decode] tells them apart. A clock offset

@@ -50,7 +50,7 @@ import (
 //
 // Decode holds about 8·Rows·Spread + 150 bytes a flow and 80 a cell.
 //
-// It returns [estimate.ErrMismatch] if the Configs differ, [estimate.ErrConfig]
+// It returns [estimate.ErrMismatch] if the Configs or the intervals differ, [estimate.ErrConfig]
 // for packets or doubts out of range and for a flow that is listed twice,
 // [estimate.ErrNoSamples] if no cell is usable, and the context's error once it
 // is done.

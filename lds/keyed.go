@@ -41,7 +41,7 @@ func (c *KeyedConfig) Validate() error {
 func (c *KeyedConfig) MemorySize() int { return keyedRows * keyedCellSize * c.Columns }
 
 // EncodedSize is the size of a sketch's encoding in bytes.
-func (c *KeyedConfig) EncodedSize() int { return 5 + 8 + 4 + c.MemorySize() + 4 }
+func (c *KeyedConfig) EncodedSize() int { return 5 + 8 + stampBytes + 4 + c.MemorySize() + 4 }
 
 // Flows is for how many flows a sketch is: three deviations less than 0.77 a
 // cell. Few flows may still not come apart, where two of them share all three
@@ -75,6 +75,7 @@ func PlanKeyed(flows int) (KeyedConfig, error) {
 type Keyed struct {
 	config KeyedConfig
 	cells  []keyedCell
+	stamp
 }
 
 // A keyedCell is a cell with the sum of its packets' keys, modulo keyPrime so
@@ -143,6 +144,7 @@ func (s *Keyed) Merge(b *Keyed) error {
 	if s.config != b.config {
 		return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, s.config, b.config)
 	}
+	s.join(b.stamp)
 	for i, c := range b.cells {
 		s.cells[i].add(c.sum, c.tally, c.keys)
 	}
@@ -150,17 +152,20 @@ func (s *Keyed) Merge(b *Keyed) error {
 }
 
 // Reset empties the sketch for another interval.
-func (s *Keyed) Reset() { clear(s.cells) }
+func (s *Keyed) Reset() {
+	clear(s.cells)
+	s.stamp = stamp{}
+}
 
 // The record of a Keyed sketch, big-endian:
 //
-//	magic "HLDK", version 1
-//	identity 8 · columns 4
+//	magic "HLDK", version 2
+//	identity 8 · number of the interval 8 · its beginning 8 (ns, signed) · columns 4
 //	cells, row by row: sum 8 · digest 4 · count 4 · keys 8, below 2^61 − 1
 //	CRC-32C 4
 const (
 	keyedMagic   = "HLDK"
-	keyedVersion = 1
+	keyedVersion = 2
 )
 
 // AppendBinary appends the sketch's encoding to b. The error is always nil.
@@ -168,6 +173,7 @@ func (s *Keyed) AppendBinary(b []byte) ([]byte, error) {
 	start := len(b)
 	b = wire.Begin(b, keyedMagic, keyedVersion)
 	b = binary.BigEndian.AppendUint64(b, s.config.Identity)
+	b = s.stamp.appendTo(b)
 	b = binary.BigEndian.AppendUint32(b, uint32(s.config.Columns))
 	for _, c := range s.cells {
 		b = binary.BigEndian.AppendUint64(b, c.sum)
@@ -187,7 +193,8 @@ func (s *Keyed) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("lds: %w", err)
 	}
-	c := KeyedConfig{Identity: r.Uint64(), Columns: r.Size()}
+	identity, of := r.Uint64(), readStamp(&r)
+	c := KeyedConfig{Identity: identity, Columns: r.Size()}
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
 	}
@@ -204,6 +211,6 @@ func (s *Keyed) UnmarshalBinary(data []byte) error {
 	if err := r.Close(); err != nil {
 		return fmt.Errorf("lds: %w", err)
 	}
-	s.config, s.cells = c, cells
+	s.config, s.cells, s.stamp = c, cells, of
 	return nil
 }

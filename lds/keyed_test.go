@@ -115,7 +115,7 @@ func TestKeyedCodecAndMerge(t *testing.T) {
 		}
 	}
 	beyond := bytes.Clone(b)
-	beyond[5+8+4+16] = 0xff
+	beyond[5+8+16+4+16] = 0xff
 	if err := back.UnmarshalBinary(reseal(beyond)); !errors.Is(err, estimate.ErrEncoding) {
 		t.Errorf("keys beyond their modulus: %v", err)
 	}

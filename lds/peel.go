@@ -44,11 +44,14 @@ func (p *PeeledFlow) Is(f hashing.Flow) bool {
 // so on. With no more flows than [KeyedConfig.Flows] that ends with all; with
 // some more, early, and Complete is false.
 //
-// It returns [estimate.ErrMismatch] if the Configs differ, and
+// It returns [estimate.ErrMismatch] if the Configs or the intervals differ, and
 // [estimate.ErrNoSamples] if there were no packets.
 func Peel(up, down *Keyed) (Peeled, error) {
 	if up.config != down.config {
 		return Peeled{}, fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, up.config, down.config)
+	}
+	if err := up.match(down.stamp); err != nil {
+		return Peeled{}, err
 	}
 	sent, leftSent := up.peel()
 	received, leftReceived := down.peel()

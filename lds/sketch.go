@@ -50,6 +50,7 @@ type Sketch struct {
 	thresholds [MaxRows]uint64 // for hashing.Sampled
 	config     Config
 	path       path
+	stamp
 }
 
 // A path is a kind of Config that Update has code of its own for.
@@ -321,12 +322,14 @@ func compare(up, down *cell, digestBits uint8) condition {
 // Merge adds what b saw to s, as if s had seen it all: b is another shard of
 // the same point, or one of several points through which the traffic enters or
 // leaves, or another interval, if it is merged at both points. Packets that
-// were under way between two merged intervals spoil no cell. The error wraps
+// were under way between two merged intervals spoil no cell. The result is of the
+// interval with the lower number ([Sketch.SetInterval]). The error wraps
 // [estimate.ErrMismatch] if the Configs differ, and s is then unchanged.
 func (s *Sketch) Merge(b *Sketch) error {
-	if err := match(s, b); err != nil {
-		return err
+	if s.config != b.config {
+		return mismatch(s.config, b.config)
 	}
+	s.join(b.stamp)
 	for i, c := range b.cells {
 		s.cells[i].add(c.sum, c.tally)
 	}
@@ -340,14 +343,15 @@ func (s *Sketch) Merge(b *Sketch) error {
 func (s *Sketch) Reset() {
 	clear(s.cells)
 	clear(s.bytes)
+	s.stamp = stamp{}
 }
 
-// match reports how two sketches' Configs differ, if they do.
-func match(a, b *Sketch) error {
-	if a.config != b.config {
-		return mismatch(a.config, b.config)
+// match reports how two points' Configs or intervals differ, if they do.
+func match(up, down *Sketch) error {
+	if up.config != down.config {
+		return mismatch(up.config, down.config)
 	}
-	return nil
+	return up.stamp.match(down.stamp)
 }
 
 func mismatch[config Config | SimpleConfig](a, b config) error {

@@ -10,8 +10,8 @@ import (
 
 // The sparse record of a sketch, big-endian:
 //
-//	magic "HLDC", version 1
-//	Config, as in the full record
+//	magic "HLDC", version 2
+//	identity, interval and Config, as in the full record
 //	for each cell that is not empty: how many empty ones are before it, as a
 //	    varint · count, as a varint · sum · digest · byte sum 6 (if bytes is 1)
 //	CRC-32C 4
@@ -19,7 +19,7 @@ import (
 // with sum and digest in as few bytes as hold their bits, the upper ones zero.
 const (
 	sparseMagic   = "HLDC"
-	sparseVersion = 1
+	sparseVersion = 2
 )
 
 // AppendSparse appends an encoding to b that is the smaller the fewer cells hold
@@ -28,7 +28,7 @@ const (
 func (s *Sketch) AppendSparse(b []byte) ([]byte, error) {
 	c := &s.config
 	start := len(b)
-	b = c.appendTo(wire.Begin(b, sparseMagic, sparseVersion))
+	b = s.appendHead(wire.Begin(b, sparseMagic, sparseVersion))
 	skipped := uint64(0)
 	for i, cell := range s.cells {
 		if s.emptyAt(i) {
@@ -62,7 +62,7 @@ func (s *Sketch) UnmarshalSparse(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("lds: %w", err)
 	}
-	c, err := readConfig(&r)
+	c, of, err := readHead(&r)
 	if err != nil {
 		return err
 	}
@@ -75,6 +75,7 @@ func (s *Sketch) UnmarshalSparse(data []byte) error {
 		return err
 	}
 	s.Reset()
+	s.stamp = of
 	return s.readSparse(&again, true)
 }
 

@@ -1,0 +1,88 @@
+package lds
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// The interval travels, and is forgotten by Reset; merged sketches are of the
+// earlier one.
+func TestIntervalTravels(t *testing.T) {
+	const number, began = 41, 1_700_000_000_000_000_000
+	holds := func(what string, s interface{ Interval() (uint64, int64) }, n uint64, at int64) {
+		t.Helper()
+		if gotN, gotAt := s.Interval(); gotN != n || gotAt != at {
+			t.Errorf("%s: interval %d at %d, want %d at %d", what, gotN, gotAt, n, at)
+		}
+	}
+	s := mustNew(t, DefaultConfig)
+	holds("new", s, 0, 0)
+	s.SetInterval(number, began)
+	var full Sketch
+	if err := full.UnmarshalBinary(encode(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	holds("full", &full, number, began)
+	small := mustNew(t, DefaultConfig)
+	if err := small.UnmarshalSparse(sparse(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	holds("sparse", small, number, began)
+	later, none := mustNew(t, DefaultConfig), mustNew(t, DefaultConfig)
+	later.SetInterval(number+1, began+1)
+	for _, b := range []*Sketch{s, none} {
+		if err := later.Merge(b); err != nil {
+			t.Fatal(err)
+		}
+		holds("merged", later, number, began)
+	}
+	s.Reset()
+	holds("reset", s, 0, 0)
+
+	k := mustKeyed(t, DefaultKeyedConfig)
+	k.SetInterval(number, began)
+	var back Keyed
+	if err := back.UnmarshalBinary(encode(t, k)); err != nil {
+		t.Fatal(err)
+	}
+	holds("keyed", &back, number, began)
+	k.Reset()
+	holds("keyed, reset", k, 0, 0)
+}
+
+// Sketches that say that they are of different intervals are not compared, and
+// those that say nothing are.
+func TestIntervalsAreNotMixed(t *testing.T) {
+	stream := alone(10, func(i int) int64 { return int64(i) })
+	for _, test := range []struct {
+		up, down uint64
+		mixed    bool
+	}{{0, 0, false}, {3, 0, false}, {0, 3, false}, {3, 3, false}, {3, 4, true}} {
+		up, down := fill(t, lossless, stream)
+		up.SetInterval(test.up, 0)
+		down.SetInterval(test.down, 1) // clocks differ
+		one, other := mustKeyed(t, DefaultKeyedConfig), mustKeyed(t, DefaultKeyedConfig)
+		one.Update(1, 2, 3)
+		other.Update(1, 2, 3)
+		one.SetInterval(test.up, 0)
+		other.SetInterval(test.down, 0)
+		a, err := NewAccumulator(lossless)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, estimated := Estimate(up, down, stream[0].flow)
+		_, decoded := Decode(t.Context(), up, down, records([]hashing.Flow{stream[0].flow}, nil), joint.Options{})
+		_, peeled := Peel(one, other)
+		for what, err := range map[string]error{
+			"Estimate": estimated, "Decode": decoded, "Peel": peeled, "Add": a.Add(3, up, down),
+		} {
+			if errors.Is(err, estimate.ErrMismatch) != test.mixed || !test.mixed && err != nil {
+				t.Errorf("%s of intervals %d and %d: %v", what, test.up, test.down, err)
+			}
+		}
+	}
+}
