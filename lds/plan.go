@@ -3,6 +3,7 @@ package lds
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -21,6 +22,13 @@ type Demand struct {
 	// Loss is the part of the packets that is lost, 0 to 0.5. A flow is measured
 	// well only where a cell with a small collision loses no packet.
 	Loss float64
+
+	// Rate is how many packets a second there are of all flows, and Delay how many
+	// nanoseconds they take about, or more. Where packets are lost, an
+	// [Accumulator] says nothing of cells in which some packet is always on its
+	// way; so rows that hold more than two at a time are not counted on. Zero
+	// means that no such packets are reckoned with.
+	Rate, Delay float64
 
 	// Comparisons is in how many parts the interval is compared, for an
 	// [Accumulator]: 1 to 1,024, or 0 for as many as Failure needs, and one
@@ -48,6 +56,7 @@ type Forecast struct {
 	Load        float64 // large flows per cell (z)
 	Failure     float64 // the part of large flows that are measured badly
 	Survivable  float64 // how many large flows are measured well
+	Outstanding float64 // packets that are on their way at a time in a cell of the row that holds the fewest
 	Memory      int     // bytes of cells on the wire
 }
 
@@ -56,9 +65,14 @@ const (
 	// worse by half with joint decoding: lds-rows of the project's bench.
 	mostPlannedRows = 4
 	mostComparisons = 1 << 10
+	mostRate        = 1e12 // packets a second
+	mostDelay       = 1e13 // ns
 	// Packets of others, as a part of a flow's, that a cell with a small
 	// collision holds about.
 	usualCollision = 0.5
+	// With two packets on their way in a cell at a time, a seventh of all cuts find
+	// it empty.
+	mostOutstanding = 2
 )
 
 // Plan returns a sketch for a demand: with Failure alone the smallest, with
@@ -116,6 +130,10 @@ func (d *Demand) validate() error {
 		return bad("Large", d.Large, "1 or more")
 	case !(d.Loss >= 0 && d.Loss <= 0.5):
 		return bad("Loss", d.Loss, "0 to 0.5")
+	case !(d.Rate >= 0 && d.Rate <= mostRate):
+		return bad("Rate", d.Rate, "0 to 1e12 packets a second")
+	case !(d.Delay >= 0 && d.Delay <= mostDelay):
+		return bad("Delay", d.Delay, "0 to 1e13 ns")
 	case d.Comparisons < 0 || d.Comparisons > mostComparisons:
 		return bad("Comparisons", d.Comparisons, fmt.Sprintf("0 to %d", mostComparisons))
 	case !(d.Failure >= 0 && d.Failure < 1):
@@ -164,13 +182,19 @@ func (d *Demand) plan(comparisons int) (Forecast, error) {
 	case d.Memory > 0 && need > d.Memory:
 		return Forecast{}, estimate.Invalid("lds", "Memory", d.Memory, fmt.Sprintf("at least %d for a Failure of %g", need, d.Failure))
 	}
+	outstanding := d.outstanding(c.Columns, slices.Min(c.Rates[:c.Rows]))
+	if d.Loss > 0 && outstanding > mostOutstanding {
+		want := fmt.Sprintf("at most %.3g ns for so many packets a second and so few cells", d.Delay*mostOutstanding/outstanding)
+		return Forecast{}, estimate.Invalid("lds", "Delay", d.Delay, want)
+	}
 	large := float64(d.Flows) * d.Sizes.Tail(d.Large)
 	failure := d.failure(c.Rows, c.Columns, comparisons, c.Rates)
 	return Forecast{
 		Config: c, Comparisons: comparisons, Memory: need,
-		Load:       large / float64(c.Rows) / float64(c.Columns),
-		Failure:    failure,
-		Survivable: large * (1 - failure),
+		Outstanding: outstanding,
+		Load:        large / float64(c.Rows) / float64(c.Columns),
+		Failure:     failure,
+		Survivable:  large * (1 - failure),
 	}, nil
 }
 
@@ -198,6 +222,9 @@ func (d *Demand) failure(rows, columns, comparisons int, rates [MaxRows]float64)
 	small := smallSum(float64(d.Flows)/float64(columns)*spread, d.Sizes, d.Large)
 	none := 1.0
 	for _, rate := range rates[:rows] {
+		if d.Loss > 0 && d.outstanding(columns, rate) > mostOutstanding {
+			continue
+		}
 		packets := rate * d.Large * (1 + usualCollision) / spread
 		whole := math.Exp(-d.Loss * packets / float64(comparisons))
 		sampled := 1.0
@@ -207,6 +234,11 @@ func (d *Demand) failure(rows, columns, comparisons int, rates [MaxRows]float64)
 		none *= math.Pow(1-small*whole*sampled, spread)
 	}
 	return none
+}
+
+// outstanding is how many packets are on their way at a time in a cell of a row.
+func (d *Demand) outstanding(columns int, rate float64) float64 {
+	return rate * d.Rate / float64(columns) * d.Delay / 1e9
 }
 
 // fewestColumns is the least number of columns, from least on, that is enough;

@@ -283,6 +283,44 @@ func TestPlanRefuses(t *testing.T) {
 // Where packets are lost, a plan has rows that sample or compares more often,
 // and keeps what it promises: of flows of the planned size as many as it says
 // have a cell that lost nothing and holds few of others.
+// Where cells are never empty and packets are lost, Plan counts on rows that
+// sample, and with none that are thin enough it refuses: what it plans answers
+// flows that another sketch of the same memory does not.
+func TestPlanKnowsWhatIsOnItsWay(t *testing.T) {
+	c := newCrossing(14_600, 1e8, 0.01, 19)
+	d := Demand{
+		Flows: 14_600, Sizes: Pareto{Shape: 1.1, Scale: 2}, Large: 300, Loss: 0.01, Memory: 42_000,
+		Comparisons: 128, Base: accumulatedConfig(),
+	}
+	blind, err := Plan(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Rate, d.Delay = float64(len(c.passage))/10, 4e8 // of the slowest flows
+	aware, err := Plan(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := func(f Forecast) float64 {
+		errs, flows, _ := c.answers(c.accumulate(t, f.Config, 8e7), 300, 1)
+		return float64(len(errs)) / float64(flows)
+	}
+	a, b := answered(blind), answered(aware)
+	t.Logf("%g packets a second: %.2f on their way in a cell of %+v, answers %.2f; blind %.2f of %+v, %.2f",
+		d.Rate, aware.Outstanding, aware.Config.Rates, b, blind.Outstanding, blind.Config.Rates, a)
+	if b <= a || aware.Outstanding > mostOutstanding {
+		t.Errorf("answers %.2f, planned blindly %.2f; %.2f on their way", b, a, aware.Outstanding)
+	}
+	d.Delay = 1e12
+	if _, err := Plan(d); !errors.Is(err, estimate.ErrConfig) || !strings.Contains(err.Error(), "Delay is 1e+12") {
+		t.Errorf("cells that are never empty: %v", err)
+	}
+	d.Loss = 0 // all packets are counted in the end
+	if _, err := Plan(d); err != nil {
+		t.Errorf("without loss: %v", err)
+	}
+}
+
 func TestPlanKnowsLoss(t *testing.T) {
 	d := Demand{Flows: 14_600, Sizes: traffic, Large: 300, Memory: 84_000, Base: lossless}
 	without, err := Plan(d)
