@@ -25,5 +25,7 @@ const Group = "LDS (delay per flow)"
 
 // Experiments are those of the LDS paper, and then ours.
 func Experiments() []experiment.Experiment {
-	return []experiment.Experiment{comparison, bySize, underLoss, weighted, mined, byRows, jointDecoding, byLoss, accumulated, overPaths}
+	return []experiment.Experiment{
+		comparison, bySize, underLoss, weighted, mined, byRows, jointDecoding, byLoss, layouts, accumulated, overPaths,
+	}
 }

@@ -184,7 +184,8 @@ func (m *mine) judge(run *experiment.Run, intervals int) {
 		read, decoded := m.deviations[i].cells(fromHundred, fromThousand, largest), m.decodedOf[i].cells(fromHundred, fromThousand, largest)
 		table.Add(slices.Concat([]string{fmt.Sprint(k)}, read, decoded)...)
 	}
-	run.Beats(fmt.Sprintf("median error of the deviation, %s, k = %d: from a flow's cells, and decoded", classes[fromHundred].Name, spreads[0]),
+	run.Beats(fmt.Sprintf("median error of the deviation, %s, k = %d: from a flow's cells, and decoded",
+		classes[fromHundred].Name, spreads[0]),
 		m.decodedOf[0].median(fromHundred), m.deviations[0].median(fromHundred), 0.05)
 	run.Keeps("95 % intervals of deviations that are decoded: coverage, "+classes[fromHundred].Name, "ours: ≥ 95 %",
 		percent(m.covered.share()), m.covered.share() >= confidence)
