@@ -46,8 +46,9 @@
 // Small flows among large ones: below some dozens of packets, a flow's cells
 // mostly hold other flows, and Estimate returns little else than the mean of
 // all. Flows that lose a packet in each of their cells: with a Spread of 1, one
-// loss is enough. More than a rough deviation: it rests on Spread cells a row
-// at most, and on none with a Spread of 1. Which of the flows in a cell lost a
+// loss is enough. How far a flow's packets are from their mean, where all of them
+// are in one cell of each row; with a Spread, or rows that sample, Decode tells it
+// within a fifth or so, and Estimate roughly. Which of the flows in a cell lost a
 // packet. Two packets with equal bytes look like one that came twice; both
 // points count both, and nothing is lost by it.
 //

@@ -132,6 +132,15 @@ func (s *Keyed) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	s.cells[k].add(uint64(t), tally, checked)
 }
 
+// UpdateBatch records that the packets passed at the same time t: packets[i] is
+// of flows[i]. It panics if there are fewer packets than flows.
+func (s *Keyed) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
+	packets = packets[:len(flows)]
+	for i, f := range flows {
+		s.Update(f, packets[i], t)
+	}
+}
+
 func (c *keyedCell) add(sum, tally, keys uint64) {
 	c.cell.add(sum, tally)
 	x := c.keys + keys

@@ -134,6 +134,14 @@ func TestKeyedCodecAndMerge(t *testing.T) {
 		t.Errorf("shards differ from the whole: %v", err)
 	}
 	one.Reset()
+	one.UpdateBatch([]hashing.Flow{1, 2}, []hashing.Packet{3, 4}, 5)
+	two.Reset()
+	two.Update(1, 3, 5)
+	two.Update(2, 4, 5)
+	if !bytes.Equal(encode(t, one), encode(t, two)) {
+		t.Error("a batch differs from its packets")
+	}
+	one.Reset()
 	if !bytes.Equal(encode(t, one), encode(t, mustKeyed(t, c))) {
 		t.Error("Reset left something")
 	}

@@ -50,6 +50,7 @@ type Sketch struct {
 	thresholds [MaxRows]uint64 // for hashing.Sampled
 	config     Config
 	path       path
+	rare       bool // the last two of four rows sample so few that a branch is worth it
 	stamp
 }
 
@@ -65,7 +66,6 @@ const (
 
 // pathOf is which path a valid Config takes.
 func pathOf(c *Config) path {
-	const few = 1.0 / 8 // or less is worth a branch, which is seldom taken then
 	switch r := &c.Rates; {
 	case c.Rows != 4 || c.Bytes:
 		return general
@@ -73,10 +73,17 @@ func pathOf(c *Config) path {
 		return four
 	case r[2] == 1 && r[3] == 1:
 		return plain
-	case r[2] <= few && r[3] <= r[2]:
+	case rare(c):
 		return banks
 	}
 	return four
+}
+
+// rare reports whether the last two of four rows sample so few packets that a
+// branch is seldom taken.
+func rare(c *Config) bool {
+	const few = 1.0 / 8
+	return c.Rows == 4 && c.Rates[2] <= few && c.Rates[3] <= c.Rates[2]
 }
 
 // New returns an empty sketch. The error wraps [estimate.ErrConfig].
@@ -95,6 +102,7 @@ func newSketch(c Config) *Sketch {
 		spread:  uint64(c.Spread),
 		config:  c,
 		path:    pathOf(&c),
+		rare:    rare(&c),
 	}
 	if c.Bytes {
 		s.bytes = make([]uint64, len(s.cells))
@@ -162,6 +170,30 @@ func (s *Sketch) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t i
 	}
 }
 
+// UpdateBatchWeighted is UpdateBatch for packets that have a weight or a length,
+// as UpdateWeighted takes them: weights[i] and bytes[i] are of packets[i]. Without
+// weights, nil, each packet counts as one; without bytes, as of none. It panics
+// if there are fewer of any than flows.
+func (s *Sketch) UpdateBatchWeighted(flows []hashing.Flow, packets []hashing.Packet, weights, bytes []uint32, t int64) {
+	packets = packets[:len(flows)]
+	if weights != nil {
+		weights = weights[:len(flows)]
+	}
+	if bytes != nil {
+		bytes = bytes[:len(flows)]
+	}
+	for i, f := range flows {
+		weight, length := uint32(1), uint32(0)
+		if weights != nil {
+			weight = weights[i]
+		}
+		if bytes != nil {
+			length = bytes[i]
+		}
+		s.UpdateWeighted(f, packets[i], t, weight, length)
+	}
+}
+
 // add adds sum, tally and bytes to the cells of packet p of flow f: in row r
 // to (r, (h_r(f) + h'_r(x)) mod C), as section 2.3.4 has it, if the row
 // samples p. It makes no call, which would be a third of the time.
@@ -198,12 +230,15 @@ func (s *Sketch) addFour(f hashing.Flow, p, sum, tally uint64) {
 		offsets = hashing.Mix(p, 0)
 	}
 	i, j := split(flowWord(f, 0), s.columns)
-	k, l := split(flowWord(f, 1), s.columns)
 	i, j = s.along(i, offsets), s.along(j, offsets>>16)
-	k, l = s.along(k, offsets>>32), s.along(l, offsets>>48)
 	cells, columns, t := s.cells, s.columns, &s.thresholds
 	cells[i].sample(sum, tally, chosen, t[0])
 	cells[columns+j].sample(sum, tally, chosen, t[1])
+	if s.rare && chosen >= t[2] {
+		return
+	}
+	k, l := split(flowWord(f, 1), s.columns)
+	k, l = s.along(k, offsets>>32), s.along(l, offsets>>48)
 	cells[2*columns+k].sample(sum, tally, chosen, t[2])
 	cells[3*columns+l].sample(sum, tally, chosen, t[3])
 }

@@ -225,6 +225,37 @@ func TestUpdateBatchIsUpdate(t *testing.T) {
 	}
 }
 
+// TestUpdateBatchWeightedIsUpdateWeighted for every Config.
+func TestUpdateBatchWeightedIsUpdateWeighted(t *testing.T) {
+	for name, c := range shapes() {
+		stream := packets(9, 300, 20)
+		var flows []hashing.Flow
+		var ids []hashing.Packet
+		var weights, bytes []uint32
+		for _, p := range stream {
+			flows, ids = append(flows, p.flow), append(ids, p.packet)
+			weights, bytes = append(weights, p.weight), append(bytes, p.bytes)
+		}
+		for _, test := range []struct{ weights, bytes []uint32 }{{nil, nil}, {weights, nil}, {nil, bytes}, {weights, bytes}} {
+			batch, single := mustNew(t, c), mustNew(t, c)
+			batch.UpdateBatchWeighted(flows, ids, test.weights, test.bytes, 12345)
+			for i, f := range flows {
+				weight, length := uint32(1), uint32(0)
+				if test.weights != nil {
+					weight = test.weights[i]
+				}
+				if test.bytes != nil {
+					length = test.bytes[i]
+				}
+				single.UpdateWeighted(f, ids[i], 12345, weight, length)
+			}
+			if !slices.Equal(encode(t, batch), encode(t, single)) {
+				t.Errorf("%s: the batch differs", name)
+			}
+		}
+	}
+}
+
 func TestUpdateBatchWantsAPacketForEachFlow(t *testing.T) {
 	s := mustNew(t, lossless)
 	defer func() {
