@@ -1,6 +1,7 @@
 package joint
 
 import (
+	"context"
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -47,9 +48,10 @@ type deviating struct {
 }
 
 // deviate fills in the deviations of packets, of delays above base.
-func (p *weighted) deviate(r *Result, base float64) {
+func (p *weighted) deviate(ctx context.Context, r *Result, base float64, work *progress) error {
+	defer work.next()
 	if p.Count == nil || r.StdDev == nil {
-		return
+		return nil
 	}
 	cells := func() []float64 { return make([]float64, len(p.Sum)) }
 	flows := func() []float64 { return make([]float64, len(p.Packets)) }
@@ -59,12 +61,17 @@ func (p *weighted) deviate(r *Result, base float64) {
 	}
 	d.begin(r, base)
 	r.Deviation, r.Freedom = d.variance, make([]float32, len(p.Packets))
-	for range deviationRounds {
+	for round := range deviationRounds {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		d.round(r.Freedom)
+		work.part(float64(round+1) / deviationRounds)
 	}
 	for f, v := range d.variance {
 		r.Deviation[f] = math.Sqrt(v)
 	}
+	return nil
 }
 
 // brings is what flow f's entry adds to its cell's square for each unit of its

@@ -203,6 +203,9 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	if !opts.MeansOnly && p.CellsPerRow > 1 {
 		work.stages += probes
 	}
+	if opts.Deviations {
+		work.stages++
+	}
 	if opts.Prior == nil {
 		return q.solveGuessed(ctx, opts, &work)
 	}
@@ -220,7 +223,9 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	s.mark(&r, opts)
 	if opts.Deviations {
 		base, _ := q.least(prior.Mean, q.expected())
-		q.deviate(&r, base)
+		if err := q.deviate(ctx, &r, base, &work); err != nil {
+			return Result{}, err
+		}
 	}
 	work.finish()
 	return r, nil
@@ -264,7 +269,9 @@ func (p *weighted) solveGuessed(ctx context.Context, opts Options, work *progres
 		p.check(even, odd, r.StdDev)
 	}
 	if opts.Deviations {
-		p.deviate(&r, whole.base)
+		if err := p.deviate(ctx, &r, whole.base, work); err != nil {
+			return Result{}, err
+		}
 	}
 	work.finish()
 	return r, nil

@@ -259,14 +259,14 @@ func TestUnusableAndDeterministic(t *testing.T) {
 func TestProgressAndCancel(t *testing.T) {
 	w := simulate(shapes["LDS"], 2)
 	var steps []float64
-	w.solve(t, Options{Progress: func(done float64) { steps = append(steps, done) }})
+	w.solve(t, Options{Deviations: true, Progress: func(done float64) { steps = append(steps, done) }})
 	if !slices.IsSorted(steps) || steps[0] < 0 || steps[len(steps)-1] != 1 {
 		t.Errorf("progress %v", steps)
 	}
 	for _, at := range []int{0, 5, len(steps) / 2, len(steps) - 3} {
 		ctx, cancel := context.WithCancel(context.Background())
 		step := 0
-		_, err := w.Solve(ctx, Options{Progress: func(float64) {
+		_, err := w.Solve(ctx, Options{Deviations: true, Progress: func(float64) {
 			if step == at {
 				cancel()
 			}
