@@ -98,6 +98,16 @@ func TestSampledPackets(t *testing.T) {
 	}
 }
 
+// boundedBy is of how many flows the bound is at least so many packets.
+func boundedBy(s *Sketch, flows []hashing.Flow, packets uint64) (n int) {
+	for _, f := range flows {
+		if s.Packets(f) >= packets {
+			n++
+		}
+	}
+	return n
+}
+
 // Heavy hitters by packets and by bytes are those that there are, where the
 // bounds of single flows list many more.
 func TestHeavyHitters(t *testing.T) {
@@ -149,13 +159,7 @@ func TestHeavyHitters(t *testing.T) {
 		}
 	}
 	// The control: bounds alone list too many.
-	bounded := 0
-	for _, f := range candidates {
-		if s.Packets(f) >= packets {
-			bounded++
-		}
-	}
-	if float64(bounded) < 1.05*float64(len(byPackets)) {
+	if bounded := boundedBy(s, candidates, packets); float64(bounded) < 1.05*float64(len(byPackets)) {
 		t.Errorf("bounds list %d, decoding %d: nothing to gain", bounded, len(byPackets))
 	}
 	plain, _ := fill(t, shapes()["plain"], stream[:100])

@@ -38,51 +38,56 @@ type seen struct {
 	delays         float64
 }
 
+// replay shows the two points the packets of a set, and returns what is true of
+// its flows, and the mean of all delays.
+func replay(t *testing.T, set string) (up, down *lds.Sketch, flows map[hashing.Flow]*seen, average float64) {
+	pair := trace.NewPair(capture(t, set, "ingress.pcap.gz"), capture(t, set, "egress.pcap.gz"))
+	up, down = must(lds.New(lds.DefaultConfig)), must(lds.New(lds.DefaultConfig))
+	waiting := map[hashing.Packet][]int64{}
+	flows = map[hashing.Flow]*seen{}
+	var total, received float64
+	for {
+		point, rec, err := pair.Next()
+		if errors.Is(err, io.EOF) {
+			return up, down, flows, total / received
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var frame hashing.Frame
+		if frame.Parse(rec.Link, rec.Frame) != nil {
+			continue // not IP
+		}
+		f, p := frame.Tuple.Flow(1), frame.Digest(1)
+		if flows[f] == nil {
+			flows[f] = &seen{}
+		}
+		if point == trace.Ingress {
+			up.Update(f, p, rec.Time)
+			flows[f].sent++
+			waiting[p] = append(waiting[p], rec.Time)
+			continue
+		}
+		down.Update(f, p, rec.Time)
+		if len(waiting[p]) == 0 {
+			t.Fatal("a packet left that had not come")
+		}
+		delay := float64(rec.Time - waiting[p][0])
+		waiting[p] = waiting[p][1:]
+		flows[f].received++
+		flows[f].delays += delay
+		total += delay
+		received++
+	}
+}
+
 // TestRealCaptures: real packets through real queues, with losses, reordering
 // and identical packets. The bar is the project's own: the median error of
 // flows of 100 packets or more is at most 5 %.
 func TestRealCaptures(t *testing.T) {
 	for _, set := range []string{"tbf400m_512k", "tbf300m_2m", "htb2_reorder"} {
 		t.Run(set, func(t *testing.T) {
-			pair := trace.NewPair(capture(t, set, "ingress.pcap.gz"), capture(t, set, "egress.pcap.gz"))
-			up, down := must(lds.New(lds.DefaultConfig)), must(lds.New(lds.DefaultConfig))
-			waiting := map[hashing.Packet][]int64{}
-			flows := map[hashing.Flow]*seen{}
-			var total, received float64
-			for {
-				point, rec, err := pair.Next()
-				if errors.Is(err, io.EOF) {
-					break
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				var frame hashing.Frame
-				if frame.Parse(rec.Link, rec.Frame) != nil {
-					continue // not IP
-				}
-				f, p := frame.Tuple.Flow(1), frame.Digest(1)
-				if flows[f] == nil {
-					flows[f] = &seen{}
-				}
-				if point == trace.Ingress {
-					up.Update(f, p, rec.Time)
-					flows[f].sent++
-					waiting[p] = append(waiting[p], rec.Time)
-				} else {
-					down.Update(f, p, rec.Time)
-					if len(waiting[p]) == 0 {
-						t.Fatal("a packet left that had not come")
-					}
-					delay := float64(rec.Time - waiting[p][0])
-					waiting[p] = waiting[p][1:]
-					flows[f].received++
-					flows[f].delays += delay
-					total += delay
-					received++
-				}
-			}
-
+			up, down, flows, average := replay(t, set)
 			var keys []hashing.Flow
 			for f := range flows {
 				keys = append(keys, f)
@@ -109,7 +114,7 @@ func TestRealCaptures(t *testing.T) {
 				}
 				one = append(one, estimate.RelativeError(r.Mean, truth)) // 100 % without a usable cell
 				all = append(all, estimate.RelativeError(decoded.Mean[i], truth))
-				mean = append(mean, estimate.RelativeError(total/received, truth))
+				mean = append(mean, estimate.RelativeError(average, truth))
 			}
 			if len(one) < 100 {
 				t.Fatalf("%d flows of 100 packets or more: the test shows nothing", len(one))
