@@ -35,7 +35,8 @@ func (c *Config) nearWord(word uint64, reading clock.Reading) uint64 {
 
 // Clocks is what the clocks leave open of the answers of a query.
 type Clocks struct {
-	// Known tells that the points' clocks were known, and corrected.
+	// Known tells that the points' clocks were known, and corrected. If not,
+	// means are off by what they differed.
 	Known bool
 
 	// Certain and Likely hold by how much the mean of any flow may be too
@@ -65,16 +66,52 @@ func (k *Clocks) include(r clock.Reading) {
 // readings finds the clock of every epoch of a step at the second point, or
 // says that one is not known.
 func (q *query) readings(s *step) ([]clock.Reading, error) {
-	if q.clock == nil {
+	if len(q.clocks) == 0 {
 		return nil, nil
 	}
 	readings := make([]clock.Reading, 0, len(s.entries[1]))
 	for _, e := range s.entries[1] {
-		r, err := q.clock.At(e.start + (e.end-e.start)/2)
+		r, err := q.clockAt(e.start + (e.end-e.start)/2)
 		if err != nil {
 			return nil, fmt.Errorf("colate: %w", err)
 		}
 		readings = append(readings, r)
 	}
 	return readings, nil
+}
+
+// clockAt goes by the first history that knows.
+func (q *query) clockAt(t int64) (r clock.Reading, err error) {
+	for _, h := range q.clocks {
+		if r, err = h.At(t); err == nil {
+			break
+		}
+	}
+	return r, err
+}
+
+// readClocks reads what the second point's store has of its clock at the time of
+// the epochs that were found. One that is damaged is reported. If the store has
+// any, epochs that none tells of are missing, and not taken as they are.
+func (q *query) readClocks() {
+	from, to := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, e := range q.found[1] {
+		from, to = min(from, e.start), max(to, e.end)
+	}
+	found, some := q.down.store.clocks(from, to)
+	for _, e := range found {
+		payload, err := q.down.read(&e, 0, int64(e.length))
+		if err == nil {
+			var h *clock.History
+			if h, err = e.history(payload); err == nil {
+				q.clocks = append(q.clocks, h)
+				continue
+			}
+		}
+		q.damaged(&e, err)
+	}
+	if some && len(q.clocks) == 0 {
+		nothing, _ := clock.NewHistory(1)
+		q.clocks = append(q.clocks, nothing)
+	}
 }

@@ -1,8 +1,10 @@
 package colate
 
 import (
+	"encoding/hex"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -147,5 +149,90 @@ func TestRecorderCorrect(t *testing.T) {
 		if math.Abs(off) > 0.5+n || (down.words[i]^far.words[i])&(1<<config.lowBits()-1) != 0 {
 			t.Fatalf("counter %d of %.0f packets: off by %.0f units", i, n, off)
 		}
+	}
+}
+
+// What the clock was is in the second point's store, and survives what epochs
+// do: opened again, with an index or read through, both stores answer corrected
+// by themselves, as they do beside the history. Where any byte of it is damaged,
+// they do, or say that the clock is not known; and a store that has it for
+// another time answers nothing uncorrected.
+func TestStoreKeepsClock(t *testing.T) {
+	config := testConfig
+	config.Period, config.Shift = clockPeriod, 6
+	all := traffic(5, 300)
+	stores, history := storesApart(t, config, all)
+	flow := truths(all, 100)[0]
+	record := joint.FlowRecord{Flow: flow.flow, Packets: float64(flow.packets)}
+	want, wanted, err := Path{Up: stores[0], Down: stores[1], Clock: history}.Estimate(t.Context(), record, 0, clockEpochs*clockPeriod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := stores[1].Summary()
+	if err := stores[1].AppendClock(history); err != nil {
+		t.Fatal(err)
+	}
+	if after := stores[1].Summary(); after.Epochs != before.Epochs || after.Bytes <= before.Bytes {
+		t.Errorf("%+v with a clock, %+v without", after, before)
+	}
+	files := stores[1].files.(*memory)
+	file := files.names[segmentName(0)]
+	whole := slices.Clone(file.data)
+	if err := stores[1].Close(); err != nil {
+		t.Fatal(err)
+	}
+	complete := slices.Clone(file.data)
+	ask := func(data []byte) (Result, Coverage, error) {
+		file.data = data
+		down := openStore(t, files, StoreOptions{ReadOnly: true})
+		return Path{Up: stores[0], Down: down}.Estimate(t.Context(), record, 0, clockEpochs*clockPeriod)
+	}
+	for name, data := range map[string][]byte{"complete": complete, "without an index": whole} {
+		r, coverage, err := ask(data)
+		if err != nil || r != want || coverage.Clocks != wanted.Clocks {
+			t.Errorf("%s: %v of %v ns, clocks %+v; want %v, %+v", name, err, r.Mean, coverage.Clocks, want.Mean, wanted.Clocks)
+		}
+		for at := int(before.Bytes); at < len(whole); at++ {
+			damaged := slices.Clone(data)
+			damaged[at] ^= 1 << (at % 8)
+			if r, coverage, err := ask(damaged); err == nil && r != want && coverage.Clocks.Known {
+				t.Fatalf("%s, byte %d damaged: %v, want %v, or that the clock is not known", name, at, r.Mean, want.Mean)
+			}
+		}
+	}
+	for n := int(before.Bytes); n < len(whole); n++ {
+		if r, coverage, err := ask(whole[:n]); err == nil && (coverage.Clocks.Known || r == want) {
+			t.Fatalf("cut after %d bytes: %v, %+v", n, r.Mean, coverage.Clocks)
+		}
+	}
+	other, err := clock.NewHistory(clockPeriod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Add(clock.Reading{Time: 1e15})
+	stores, _ = storesApart(t, config, all)
+	if err := errors.Join(stores[1].AppendClock(other), stores[1].Sync()); err != nil {
+		t.Fatal(err)
+	}
+	_, coverage, err := Path{Up: stores[0], Down: stores[1]}.Estimate(t.Context(), record, 0, clockEpochs*clockPeriod)
+	if !errors.Is(err, estimate.ErrNoSamples) || len(coverage.Missing) != clockEpochs {
+		t.Errorf("with the clock of another time: %v, %+v", err, coverage.Missing)
+	}
+}
+
+// The frame of a history, by hand.
+func TestClockFrame(t *testing.T) {
+	history, err := clock.NewHistory(0x10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	history.Add(clock.Reading{Time: 0x35, Offset: 1})
+	frame := hex.EncodeToString(appendClock(nil, history))
+	const want = "48434c47" + // magic "HCLG"
+		"00000096" + "00000000" + // 150 bytes, no head
+		"0000000000000030" + "0000000000000040" + // slot 3
+		"8387cc50" // CRC-32C
+	if frame[:64] != want || frame[64:74] != "48434c4b01" {
+		t.Errorf("%s, want %s and a record \"HCLK\"", frame, want)
 	}
 }

@@ -53,7 +53,8 @@
 // # What it assumes
 //
 //   - An offset between the points' clocks shifts every mean by itself. Where
-//     package estimate/clock measured it, [Path.Clock] takes it out.
+//     package estimate/clock measured it and [Store.AppendClock] kept it, queries
+//     take it out.
 //   - Both points compute the same digests (see package hashing) with the same
 //     Config.
 //   - The number of a flow's packets that passed both points is known, or how
@@ -84,7 +85,7 @@
 // index and a trailer. All numbers are big-endian.
 //
 //	frame     magic "HCLG" · payload length 4 · length of its head 4 · start 8 · end 8 · CRC-32C of all these 4
-//	          payload: an epoch
+//	          payload: an epoch, or, where its head has no length, the encoding of a clock.History
 //	index     magic "HCLI" · version 2
 //	          frames 4 · for each: offset of the payload 8 · its length 4 · length of its head 4 · start 8 · end 8
 //	          damages 4 · for each: offset 8 · bytes 8

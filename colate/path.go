@@ -19,9 +19,10 @@ type Path struct {
 	Up, Down *Store
 
 	// Clock is by how much the second point's clock was ahead of the first's
-	// all that time, if it was measured and kept beside the stores. The second
-	// point's times are corrected by it, epoch by epoch; an epoch without a
-	// reading is Missing. Clocks may be apart by much less than a Period.
+	// all that time. Nil is what Down has of it, by [Store.AppendClock], if
+	// anything. The second point's times are corrected by it, epoch by epoch;
+	// an epoch without a reading is Missing. Clocks may be apart by much less
+	// than a Period.
 	Clock *clock.History
 }
 
@@ -94,7 +95,7 @@ type query struct {
 	coverage Coverage
 	sums     [2][]uint64
 	one      []uint64 // of one epoch that is corrected
-	clock    *clock.History
+	clocks   []*clock.History
 }
 
 // A step is a span that begins and ends with epochs of both points: one of
@@ -106,11 +107,16 @@ type step struct {
 }
 
 func newQuery(p Path, from, to int64) *query {
-	return &query{
+	q := &query{
 		up: epochReader{store: p.Up}, down: epochReader{store: p.Down},
 		found: [2][]entry{p.Up.find(from, to), p.Down.find(from, to)},
-		clock: p.Clock,
 	}
+	if p.Clock != nil {
+		q.clocks = []*clock.History{p.Clock}
+	} else {
+		q.readClocks()
+	}
+	return q
 }
 
 func (q *query) close() {

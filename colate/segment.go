@@ -2,6 +2,7 @@ package colate
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -10,13 +11,15 @@ import (
 	"strings"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
 // A segment is a file of frames, one after the other:
 //
 //	magic "HCLG" · payload length 4 · length of its head 4 · start 8 · end 8 · CRC-32C of all these 4
-//	payload: an encoded epoch (codec.go)
+//	payload: an encoded epoch (codec.go), or, if the head has no length, an
+//	encoded clock.History
 //
 // It is only ever appended to, and by the Store that made it. One that is
 // complete ends with an index, which says where its frames are, and with where
@@ -52,6 +55,16 @@ type segment struct {
 	damages  []Damage
 }
 
+// epochs is how many there are.
+func (s *segment) epochs() (n int) {
+	for i := range s.entries {
+		if !s.entries[i].clock() {
+			n++
+		}
+	}
+	return n
+}
+
 // entry is where an epoch is, and its span.
 type entry struct {
 	segment    uint64
@@ -60,6 +73,9 @@ type entry struct {
 	head       uint32
 	start, end int64
 }
+
+// clock reports whether there is not an epoch but what the clock was.
+func (e *entry) clock() bool { return e.head == 0 }
 
 func (e *entry) overlaps(from, to int64) bool { return e.start <= to && e.end > from }
 
@@ -89,15 +105,26 @@ func numberOf(name string) (uint64, bool) {
 
 // appendFrame appends an epoch's frame.
 func appendFrame(dst []byte, r *Recorder) []byte {
+	start, end, _ := r.Span()
+	return seal(dst, r, entry{head: uint32(r.config.headSize()), start: start, end: end})
+}
+
+// appendClock appends the frame of a history that is not empty.
+func appendClock(dst []byte, h *clock.History) []byte {
+	start, end, _ := h.Span()
+	return seal(dst, h, entry{start: start, end: end})
+}
+
+// seal appends the frame of an entry, but for its length and place.
+func seal(dst []byte, payload encoding.BinaryAppender, e entry) []byte {
 	from := len(dst)
 	dst = append(dst, make([]byte, frameSize)...)
-	dst, _ = r.AppendBinary(dst) // which does not fail
-	start, end, _ := r.Span()
+	dst, _ = payload.AppendBinary(dst) // which does not fail
 	head := append(dst[from:from], frameMagic...)
 	head = binary.BigEndian.AppendUint32(head, uint32(len(dst)-from-frameSize))
-	head = binary.BigEndian.AppendUint32(head, uint32(r.config.headSize()))
-	head = binary.BigEndian.AppendUint64(head, uint64(start))
-	head = binary.BigEndian.AppendUint64(head, uint64(end))
+	head = binary.BigEndian.AppendUint32(head, e.head)
+	head = binary.BigEndian.AppendUint64(head, uint64(e.start))
+	head = binary.BigEndian.AppendUint64(head, uint64(e.end))
 	binary.BigEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
 	return dst
 }
@@ -234,6 +261,10 @@ func (e *entry) open(head []byte) (*epochHead, error) {
 
 // check checks a payload's checksums, all of them.
 func (e *entry) check(payload []byte) error {
+	if e.clock() {
+		_, err := e.history(payload)
+		return err
+	}
 	h, err := e.open(payload[:e.head])
 	if err != nil {
 		return err
@@ -244,6 +275,18 @@ func (e *entry) check(payload []byte) error {
 		}
 	}
 	return nil
+}
+
+// history decodes a payload that is one.
+func (e *entry) history(payload []byte) (*clock.History, error) {
+	h := new(clock.History)
+	if err := h.UnmarshalBinary(payload); err != nil {
+		return nil, err
+	}
+	if start, end, ok := h.Span(); !ok || start != e.start || end != e.end {
+		return nil, fmt.Errorf("%w: frame and history disagree about their span", estimate.ErrEncoding)
+	}
+	return h, nil
 }
 
 // readFull reads len(b) bytes at offset, or fails.

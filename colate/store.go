@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 )
 
 // StoreOptions tune a [Store]. The zero value is good.
@@ -166,17 +167,38 @@ func (s *Store) load(number uint64, known *segment) *segment {
 // without packets is not kept. On error the epoch is not in the store, and
 // may be appended again, but not after Sync has failed.
 func (s *Store) Append(r *Recorder) error {
+	start, end, ok := r.Span()
+	if s.options.ReadOnly || s.failed != nil || !ok {
+		return s.refuse()
+	}
+	s.buffer = appendFrame(s.buffer[:0], r)
+	return s.write(entry{head: uint32(r.config.headSize()), start: start, end: end})
+}
+
+// AppendClock adds what the clock of this point was, by that of the point before
+// it on a [Path], as package estimate/clock measured it: since the last time, or
+// ever since. Queries go by what was added last. As epochs, it survives a crash
+// once Sync has returned, and is removed with its segment. A history without
+// readings is not kept.
+func (s *Store) AppendClock(h *clock.History) error {
+	start, end, ok := h.Span()
+	if s.options.ReadOnly || s.failed != nil || !ok {
+		return s.refuse()
+	}
+	s.buffer = appendClock(s.buffer[:0], h)
+	return s.write(entry{start: start, end: end})
+}
+
+// refuse says why nothing can be written.
+func (s *Store) refuse() error {
 	if s.options.ReadOnly {
 		return fmt.Errorf("colate: %w", ErrReadOnly)
 	}
-	if s.failed != nil {
-		return s.failed
-	}
-	start, end, ok := r.Span()
-	if !ok {
-		return nil
-	}
-	s.buffer = appendFrame(s.buffer[:0], r)
+	return s.failed
+}
+
+// write appends the frame of an entry that is in the buffer.
+func (s *Store) write(e entry) error {
 	if s.active != nil && s.segments[len(s.segments)-1].size >= s.options.SegmentBytes {
 		if err := s.complete(); err != nil {
 			return fmt.Errorf("colate: completing a segment: %w", err)
@@ -189,14 +211,12 @@ func (s *Store) Append(r *Recorder) error {
 	}
 	seg := s.segments[len(s.segments)-1]
 	if n, err := s.active.Write(s.buffer); err != nil {
-		return fmt.Errorf("colate: appending an epoch: %w", errors.Join(err, s.takeBack(int64(n), err)))
+		return fmt.Errorf("colate: appending to a segment: %w", errors.Join(err, s.takeBack(int64(n), err)))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seg.entries = append(seg.entries, entry{
-		segment: seg.number, offset: seg.size + frameSize, length: uint32(len(s.buffer) - frameSize),
-		head: uint32(r.config.headSize()), start: start, end: end,
-	})
+	e.segment, e.offset, e.length = seg.number, seg.size+frameSize, uint32(len(s.buffer)-frameSize)
+	seg.entries = append(seg.entries, e)
 	seg.size += int64(len(s.buffer))
 	return nil
 }
@@ -327,6 +347,9 @@ func (s *Store) Summary() Summary {
 	for _, seg := range s.segments {
 		sum.Bytes += seg.size
 		for _, e := range seg.entries {
+			if e.clock() {
+				continue
+			}
 			if sum.Epochs == 0 {
 				sum.Start, sum.End = e.start, e.end
 			}
@@ -358,7 +381,7 @@ func (s *Store) find(from, to int64) []entry {
 	var found []entry
 	for _, seg := range s.segments {
 		for _, e := range seg.entries {
-			if e.overlaps(from, to) {
+			if !e.clock() && e.overlaps(from, to) {
 				found = append(found, e)
 			}
 		}
@@ -370,6 +393,22 @@ func (s *Store) find(from, to int64) []entry {
 		return int(min(a.start-b.start, 1))
 	})
 	return found
+}
+
+// clocks returns the histories that overlap the time from from to to, the last
+// first, and whether there are any of whatever time.
+func (s *Store) clocks(from, to int64) (found []entry, some bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, seg := range slices.Backward(s.segments) {
+		for _, e := range slices.Backward(seg.entries) {
+			some = some || e.clock()
+			if e.clock() && e.overlaps(from, to) {
+				found = append(found, e)
+			}
+		}
+	}
+	return found, some
 }
 
 // Epochs returns the epochs that overlap the time from from to to, ends
@@ -393,58 +432,4 @@ func (s *Store) Epochs(from, to int64) iter.Seq2[*Recorder, error] {
 			}
 		}
 	}
-}
-
-// DropBefore removes the segments whose epochs all ended by t, in nanoseconds,
-// and returns how many epochs that were. The segment that is being written
-// stays. An epoch of a clock that ran ahead keeps its own segment only.
-func (s *Store) DropBefore(t int64) (int, error) {
-	return s.drop(func(seg *segment, _ int64) bool {
-		if s.active != nil && seg == s.segments[len(s.segments)-1] {
-			return false
-		}
-		return !slices.ContainsFunc(seg.entries, func(e entry) bool { return e.end > t })
-	})
-}
-
-// DropBeyond removes the oldest segments, in the order they were written, until
-// the rest take no more than the given number of bytes, and returns how many
-// epochs that were. It works on a full disk, and completes and removes the
-// segment that is being written if need be.
-func (s *Store) DropBeyond(bytes int64) (int, error) {
-	return s.drop(func(_ *segment, total int64) bool { return total > bytes })
-}
-
-// drop removes the segments of which old says so, given the size of all that
-// are left.
-func (s *Store) drop(old func(seg *segment, total int64) bool) (epochs int, err error) {
-	if s.options.ReadOnly {
-		return 0, fmt.Errorf("colate: %w", ErrReadOnly)
-	}
-	total := s.Summary().Bytes
-	for i := 0; i < len(s.segments); {
-		seg := s.segments[i]
-		if !old(seg, total) {
-			i++
-			continue
-		}
-		if s.active != nil && i == len(s.segments)-1 {
-			if err := errors.Join(s.active.Close(), s.failed); err != nil {
-				return epochs, fmt.Errorf("colate: %w", err)
-			}
-			s.active = nil
-		}
-		if err := s.files.Remove(segmentName(seg.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return epochs, fmt.Errorf("colate: %w", err)
-		}
-		s.mu.Lock()
-		s.segments = slices.Concat(s.segments[:i], s.segments[i+1:])
-		s.mu.Unlock()
-		total -= seg.size
-		epochs += len(seg.entries)
-	}
-	if err := s.files.Sync(); err != nil {
-		return epochs, fmt.Errorf("colate: %w", err)
-	}
-	return epochs, nil
 }

@@ -39,6 +39,16 @@ func NewHistory(every int64) (*History, error) {
 // Len returns the number of slots that have a reading.
 func (h *History) Len() int { return len(h.readings) }
 
+// Span returns when the first slot that has a reading begins and when the last one
+// ends. ok is false without a reading.
+func (h *History) Span() (start, end int64, ok bool) {
+	if len(h.readings) == 0 {
+		return 0, 0, false
+	}
+	first, last := h.readings[0].Time, h.readings[len(h.readings)-1].Time
+	return h.slot(first) * h.every, (h.slot(last) + 1) * h.every, true
+}
+
 // slot is the number of the slot that a time is in.
 func (h *History) slot(at int64) int64 {
 	n := at / h.every

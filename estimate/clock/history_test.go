@@ -110,3 +110,20 @@ func FuzzHistory(f *testing.F) {
 		}
 	})
 }
+
+// Of a history without a reading there is no span; else it is of whole slots,
+// before 1970 too.
+func TestHistorySpan(t *testing.T) {
+	h, err := NewHistory(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := h.Span(); ok {
+		t.Error("an empty history has a span")
+	}
+	h.Add(Reading{Time: -250})
+	h.Add(Reading{Time: 199})
+	if start, end, ok := h.Span(); start != -300 || end != 200 || !ok {
+		t.Errorf("%d to %d, %v", start, end, ok)
+	}
+}
