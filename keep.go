@@ -2,6 +2,7 @@ package hoplag
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/hoplag/hoplag/colate"
@@ -23,7 +24,7 @@ func (d *Direction) Keep(store *colate.Store, c colate.Config, failed func(error
 	if err != nil {
 		return fmt.Errorf("hoplag: %w", err)
 	}
-	k := &keeper{rotation: rotation, store: store, failed: failed}
+	k := &keeper{rotation: rotation, next: must(colate.New(c)), store: store, failed: failed, period: c.Period, from: math.MinInt64}
 	if !d.kept.CompareAndSwap(nil, k) {
 		return fmt.Errorf("hoplag: %w: the direction has a store already", estimate.ErrConfig)
 	}
@@ -39,18 +40,30 @@ func (d *Direction) Keep(store *colate.Store, c colate.Config, failed func(error
 type keeper struct {
 	mu       sync.Mutex
 	rotation *estimate.Rotation[*colate.Recorder]
+	next     *colate.Recorder // what passed after the epoch's end, before it was cut
 	store    *colate.Store
 	failed   func(error)
 	writing  sync.WaitGroup
+	period   int64
+	from     int64 // when the epoch began
+	late     int   // packets of epochs before, since the last cut
 }
 
-// add records the packets whose flow was named.
+// add records the packets whose flow was named, each in its own epoch: logs are
+// emptied in any order, and a cut comes some time after the end.
 func (k *keeper) add(entries []entry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r := k.rotation.Active()
 	for i := range entries {
-		if e := &entries[i]; e.flow != 0 {
+		e := &entries[i]
+		switch {
+		case e.flow == 0:
+		case e.time < k.from:
+			k.late++
+		case r.Due(e.time):
+			k.next.Update(e.flow, e.packet, e.time)
+		default:
 			r.Update(e.flow, e.packet, e.time)
 		}
 	}
@@ -67,22 +80,38 @@ func (k *keeper) cut(now int64) {
 	if err != nil {
 		return // the store is slow: the epoch goes on, and ends later
 	}
-	k.writing.Go(func() { k.write(done) })
+	must(0, k.rotation.Active().Merge(k.next))
+	k.next.Reset()
+	k.from = now - now%k.period
+	late := k.late
+	k.late = 0
+	k.writing.Go(func() {
+		k.write(done)
+		must(0, k.rotation.Release(done))
+		k.tell(late)
+	})
 }
 
+// write writes an epoch down.
 func (k *keeper) write(done *colate.Recorder) {
 	if err := k.store.Append(done); err != nil && k.failed != nil {
 		k.failed(fmt.Errorf("hoplag: %w", err))
 	}
-	must(0, k.rotation.Release(done))
 }
 
-// close writes down what there is of the present epoch.
+// tell says how many packets came late.
+func (k *keeper) tell(late int) {
+	if late > 0 && k.failed != nil {
+		k.failed(fmt.Errorf("hoplag: %w: %d packets were recorded after their epoch had ended, and are not kept", estimate.ErrNoSamples, late))
+	}
+}
+
+// close writes down what there is of the present epoch, and of the next.
 func (k *keeper) close() {
 	k.writing.Wait()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if done, err := k.rotation.Rotate(); err == nil {
-		k.write(done)
-	}
+	k.write(k.rotation.Active())
+	k.write(k.next)
+	k.tell(k.late)
 }
