@@ -262,27 +262,35 @@ func (a *Accumulator) tallyFlow(f int, typical float64) {
 }
 
 // choose says which epochs each cell of a flow is to tell of: its full cells of
-// all that they can; of the rest the thickest of the thin ones, as long as the
-// flow has most of their packets. It returns the epochs left to these.
+// all that they can; of the rest the thickest of the thin ones, as long as most
+// of the packets in them are the flow's. It returns the epochs left to these.
 func (a *Accumulator) choose(masks []uint64, first int, limit, typical float64) (thin uint64) {
-	full, told := a.config.full(), uint64(0)
-	packets := 0.0
+	full, told, kept := a.config.full(), uint64(0), 0.0
+	var own [mostCuts]float64
 	for j := range full {
 		if a.totals[first+j] <= limit {
 			masks[j] = cover(a.groups[first+j])
 			told |= a.occupied(first+j, masks[j])
-			packets += a.totals[first+j] - typical
+			kept += a.config.part(j)
+			for e := range a.table.epochs {
+				own[e] += a.table.packets(first+j, e) - a.common.epochs[e].cell
+			}
 		}
 	}
-	packets /= float64(full) * a.config.part(0)
 	for j := full; j < len(masks); j++ {
-		expected := packets * a.config.part(j)
-		limit, _ := limits(expected+typical, 0)
-		if expected < max(typical, 4*float64(a.table.epochs)) || a.totals[first+j] > limit {
+		part := a.config.part(j) / max(kept, a.config.part(0))
+		expected, mostly := typical, uint64(0)
+		for e := range a.table.epochs {
+			expected += max(own[e], 0) * part
+			if own[e]*part >= max(a.common.epochs[e].cell, leastThin) {
+				mostly |= 1 << e
+			}
+		}
+		if limit, _ := limits(expected, 0); a.totals[first+j] > limit {
 			continue
 		}
 		for i := range a.groups[first+j] {
-			if g := &a.groups[first+j][i]; g.mask&told == 0 {
+			if g := &a.groups[first+j][i]; g.mask&told == 0 && g.mask&^mostly == 0 {
 				masks[j] |= g.mask
 			}
 		}
@@ -292,6 +300,10 @@ func (a *Accumulator) choose(masks []uint64, first int, limit, typical float64) 
 	}
 	return thin
 }
+
+// leastThin is how many of a flow's packets are expected in a thin cell and epoch at
+// least: fewer stand for too many.
+const leastThin = 4
 
 // occupied are the epochs of a mask in which a cell has packets.
 func (a *Accumulator) occupied(cell int, mask uint64) (in uint64) {

@@ -239,7 +239,7 @@ func (d *differences) likely() likelihood {
 }
 
 // mostFilled is the part of a counter's packets that may be filled up.
-const mostFilled = 0.5
+const mostFilled = 0.8
 
 // problem is what all epochs say together.
 func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
@@ -333,8 +333,9 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result) {
 		if r.StdDev != nil && n > 0 {
 			// How many of the flow's own packets were in what was filled up is
 			// chance, the more so the shorter it was there.
-			chance := math.Sqrt(filled / max(all-filled, 1) / float64(p.CellsPerRow))
-			own := chance * math.Abs(r.Mean[f]-mean)
+			part := filled / max(all, 1)
+			chance := math.Sqrt(part / max(1-part, 0.01) / float64(p.CellsPerRow))
+			own := max(chance, part) * math.Abs(r.Mean[f]-mean)
 			r.StdDev[f] = math.Hypot(r.StdDev[f], max(off/n/2, own))
 		}
 	}

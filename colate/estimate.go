@@ -348,7 +348,9 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	}
 	low, high := tails(&r.errors, confidence)
 	half := -estimate.NormalQuantile((1-confidence)/2) * r.own
-	i.Low, i.High = r.Mean-high-half-r.bias, r.Mean-low+half+r.bias
+	// Of few groups, it is little known for how much each stands.
+	few := 1 + 4*(1-r.Share)/max(float64(r.Groups), 1)
+	i.Low, i.High = r.Mean-few*(high+half)-r.bias, r.Mean+few*(half-low)+r.bias
 	return i
 }
 

@@ -16,7 +16,8 @@
 // sums, or, where they are called counted, as many bits of which 16 count
 // packets. Both are told the number of the flow's packets, as from flow
 // records. No packet is lost: what RED drops, neither point records. Only
-// ours-colate-hour has losses, an hour of epochs, and stores.
+// ours-colate-hour and ours-colate-buffer have losses; the first has an hour of
+// epochs, and stores.
 package figcolate
 
 import "github.com/hoplag/hoplag/bench/experiment"
@@ -31,6 +32,6 @@ const (
 func Experiments() []experiment.Experiment {
 	return []experiment.Experiment{
 		split, parameters, sizes, promise, deviations, triangle, storage, interpolation, countMin,
-		jointDecoding, countedDeviation, intervals, choice, hour,
+		jointDecoding, countedDeviation, intervals, choice, hour, buffer,
 	}
 }
