@@ -168,8 +168,8 @@ func openHead(data []byte) (*epochHead, error) {
 	if h.start%c.Period != 0 || h.packets == 0 && h.start != 0 {
 		return nil, fmt.Errorf("%w: an epoch of %d packets from %d on", estimate.ErrEncoding, h.packets, h.start)
 	}
-	if r.Len() != 2*c.blocks() {
-		return nil, fmt.Errorf("%w: %d bytes of lengths, want %d", estimate.ErrEncoding, r.Len(), 2*c.blocks())
+	if err := r.Expect(int64(2 * c.blocks())); err != nil {
+		return nil, err
 	}
 	h.codec = newBlockCodec(c, h.start)
 	h.offsets = make([]int64, c.blocks()+1)

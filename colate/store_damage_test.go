@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 )
 
 // Whatever was synced is there after a crash that left any number of bytes of
@@ -177,6 +178,9 @@ func FuzzSegment(f *testing.F) {
 	f.Add(good[:len(good)-1])
 	f.Add(append([]byte(frameMagic), good...))
 	f.Add(append(bytes.Repeat([]byte("H"), 1<<16-3), frame(3)...))
+	history, _ := clock.NewHistory(1000)
+	history.Add(clock.Reading{Time: 5})
+	f.Add(append(appendClock(nil, history), good...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := &segment{number: 1}
 		if err := s.scan(bytes.NewReader(data), int64(len(data))); err != nil {
