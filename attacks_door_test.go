@@ -54,7 +54,8 @@ func TestRepeatedMessages(t *testing.T) {
 				l.b.PassedNumber(1 << 50)
 			}
 		})[2:] {
-			if d := r.Forth; c.mean > 0 && (d.Err != nil || !d.MeanInterval95.Contains(c.mean)) || c.every == 1 && !errors.Is(d.Err, estimate.ErrNoSamples) {
+			d := r.Forth
+			if c.mean > 0 && (d.Err != nil || !d.MeanInterval95.Contains(c.mean)) || c.every == 1 && !errors.Is(d.Err, estimate.ErrNoSamples) {
 				t.Errorf("%+v: %v", c, r)
 			}
 		}

@@ -130,8 +130,8 @@ func (a *Accumulator) Estimate(i int) (Result, error) {
 		return none("the counters do not tell the flow's packets from others'")
 	}
 	if found, missing := e.missing(); missing {
-		return none("the flow's counters hold some %.0f packets of its %.0f: the others repeat, so that they are in one counter, or are not there",
-			found, e.packets)
+		const why = "the flow's counters hold some %.0f packets of its %.0f: the others repeat, so that they are in one counter, or are not there"
+		return none(why, found, e.packets)
 	}
 	u := e.unseen()
 	if u.dark > darkest {

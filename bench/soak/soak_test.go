@@ -15,7 +15,9 @@ func TestRun(t *testing.T) {
 	if err := Run(t.Context(), 300*time.Millisecond, 1, &out, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"frames", "captures", "lda control", "lds", "rli", "colate", "colate store", "front door", "mplane", "clocks", "live heap"} {
+	for _, want := range []string{
+		"frames", "captures", "lda control", "lds", "rli", "colate", "colate store", "front door", "mplane", "clocks", "live heap",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}

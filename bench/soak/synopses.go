@@ -140,7 +140,8 @@ func newReceiver() (machine, error) {
 			tried++
 			switch random.IntN(20) {
 			case 0:
-				r.Reference(rli.ReferencePacket{Sent: hostileTime(random, now-random.Int64N(50_000)), Sequence: random.Uint64N(1000)}, hostileTime(random, now))
+				p := rli.ReferencePacket{Sent: hostileTime(random, now-random.Int64N(50_000)), Sequence: random.Uint64N(1000)}
+				r.Reference(p, hostileTime(random, now))
 			case 1:
 				if _, wrong := r.Estimate(hashing.Flow(random.Uint64())); wrong != nil {
 					refused++
@@ -164,7 +165,8 @@ var small = colate.Config{Counters: 2000, PerFlow: 10, Bits: 64, CountBits: 16, 
 // flows are those that a query asks for, by records that may be wrong.
 func flows(random *rand.Rand) (records []joint.FlowRecord) {
 	for k := range uint64(30) {
-		records = append(records, joint.FlowRecord{Flow: hashing.Flow(hashing.Word(2, k)), Packets: float64(random.IntN(100)), Doubt: float64(random.IntN(3))})
+		f := hashing.Flow(hashing.Word(2, k))
+		records = append(records, joint.FlowRecord{Flow: f, Packets: float64(random.IntN(100)), Doubt: float64(random.IntN(3))})
 	}
 	return records
 }

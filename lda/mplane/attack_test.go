@@ -7,6 +7,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
+// forged is the interval of which reports are made up.
+const forged = 12
+
 // TestKeyForgesReports: whoever holds the key makes reports up. Of a segment that
 // is reported truly, too, nothing is believed, whichever report comes first, and
 // its path is said to be incomplete; of one that nobody else reports he is
@@ -28,48 +31,45 @@ func TestKeyForgesReports(t *testing.T) {
 		w := newWorld(t, toyPlan(t, n), 1)
 		ids, _ := w.plan.Along(path, 0)
 		target := ids[1]
-		const interval = 12
 		forge := func() {
-			m := w.measure(target, interval)
+			m := w.measure(target, forged)
 			m.Delay.Mean += 5e6
 			key := w.key
 			if c.key != "" {
 				key = []byte(c.key)
 			}
-			data, err := AppendReport(nil, Report{Monitor: path[1], Interval: interval, Network: n.Fingerprint(), Measurements: []Measurement{m}}, key)
+			r := Report{Monitor: path[1], Interval: forged, Network: n.Fingerprint(), Measurements: []Measurement{m}}
+			data, err := AppendReport(nil, r, key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.station.Receive(interval*second, data); (err == nil) != (c.key == "") {
+			if _, err := w.station.Receive(forged*second, data); (err == nil) != (c.key == "") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		for i := range uint64(interval) {
+		for i := range uint64(forged) {
 			w.report(i)
 		}
-		before, _ := w.station.Segment(target, interval-1)
-		if c.instead {
-			w.dropReport = func(r Report) bool { return r.Monitor == target.Via || r.Monitor == target.From }
-		}
+		w.dropReport = func(r Report) bool { return c.instead && (r.Monitor == target.Via || r.Monitor == target.From) }
 		if c.first {
 			forge()
-			w.report(interval)
+			w.report(forged)
 		} else {
-			w.report(interval)
+			w.report(forged)
 			forge()
 		}
-		m, known := w.station.Segment(target, interval)
-		_, err := w.station.Path(path, 0, interval)
+		m, known := w.station.Segment(target, forged)
+		_, err := w.station.Path(path, 0, forged)
 		switch {
 		case c.believed:
-			if !known || m.Delay.Mean < before.Delay.Mean+4e6 {
+			if !known || m.Delay.Mean < w.truth(target)+4e6 {
 				t.Errorf("%s: %+v, %v", name, m, known)
 			}
 		case c.key == "" || c.instead:
 			if known || !errors.Is(err, estimate.ErrNoSamples) {
 				t.Errorf("%s: %+v is believed, %v", name, m, err)
 			}
-		case !known || m.Delay.Mean > before.Delay.Mean+1e6 || err != nil:
+		case !known || m.Delay.Mean > w.truth(target)+1e6 || err != nil:
 			t.Errorf("%s: %+v, %v, %v", name, m, known, err)
 		}
 	}
