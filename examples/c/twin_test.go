@@ -173,3 +173,37 @@ func compare(t *testing.T, want []string, told io.Reader) {
 		t.Errorf("%d packets, want %d", n, len(want))
 	}
 }
+
+// A stream that is cut off gives what came before, and says so; a seed that is no
+// number is a mistake; and an output that takes nothing is told.
+func TestEndings(t *testing.T) {
+	point := compile(t)
+	frames, _, _ := measure(t, captures(t)[0], 7, lda.DefaultConfig)
+	for name, c := range map[string]struct {
+		seed   string
+		input  []byte
+		code   int
+		output int
+	}{
+		"whole":   {"7", frames, 0, lda.DefaultConfig.EncodedSize()},
+		"cut off": {"7", frames[:len(frames)-1], 1, lda.DefaultConfig.EncodedSize()},
+		"no seed": {"seven", frames, 2, 0},
+	} {
+		var out, told bytes.Buffer
+		cmd := exec.Command(point, c.seed)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(c.input), &out, &told
+		if _ = cmd.Run(); cmd.ProcessState.ExitCode() != c.code || out.Len() != c.output || (told.Len() > 0) != (c.code > 0) {
+			t.Errorf("%s: %v, %d bytes, %q", name, cmd.ProcessState, out.Len(), &told)
+		}
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	defer full.Close()
+	cmd := exec.Command(point, "7")
+	cmd.Stdout = full
+	if err := cmd.Run(); err == nil {
+		t.Error("nothing is said of an output that is full")
+	}
+}

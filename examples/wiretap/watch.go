@@ -38,6 +38,11 @@ func watchRings(ctx context.Context, o *options, out *output, stderr io.Writer) 
 	if o.keep != "" {
 		const later = "wiretap: keeping what passes; ask later: go run ./examples/colate rank -dir %s -seed %d\n"
 		fmt.Fprintf(stderr, later, o.keep, w.points[0].Seed())
+		for _, k := range w.keepers {
+			for _, d := range k.store.Damages() {
+				fmt.Fprintf(stderr, "wiretap: damaged: %v\n", d)
+			}
+		}
 	}
 	following, cancel := context.WithCancel(context.Background())
 	stopped := make(chan struct{})

@@ -161,16 +161,19 @@ int main(int argc, char **argv)
 {
 	static uint8_t frame[1 << 18], out[1 << 18];
 	uint8_t head[12], bytes[72];
-	if (argc < 2) {
+	char *end = "no number";
+	uint64_t seed = argc < 2 ? 0 : strtoull(argv[1], &end, 0);
+	if (argc < 2 || end == argv[1] || *end) {
 		fprintf(stderr, "usage: point SEED [-v] < frames > synopsis\n");
 		return 2;
 	}
-	uint64_t seed = strtoull(argv[1], NULL, 0);
+	int damaged = 0;
 	while (fread(head, 12, 1, stdin) == 1) {
 		uint64_t t = be(head, 8), n = be(head + 8, 4);
 		if (n > sizeof frame || fread(frame, 1, n, stdin) != n) {
 			fprintf(stderr, "point: a frame of %llu bytes is cut off, or longer than %zu\n", (unsigned long long)n, sizeof frame);
-			return 1;
+			damaged = 1; /* what came before it counts */
+			break;
 		}
 		if (!invariant(frame, n, bytes))
 			continue;
@@ -183,5 +186,5 @@ int main(int argc, char **argv)
 	/* The identity is a fingerprint of the seed, by SHA-256: it comes from outside here. */
 	const char *identity = getenv("IDENTITY");
 	size_t size = encode(out, identity ? strtoull(identity, NULL, 0) : 0);
-	return fwrite(out, 1, size, stdout) == size ? 0 : 1;
+	return fwrite(out, 1, size, stdout) != size || fflush(stdout) || damaged;
 }
