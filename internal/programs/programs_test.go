@@ -1,4 +1,6 @@
-package hoplag
+// Package programs tests what the programs of the examples have in common: that
+// every one of them ends as a user expects.
+package programs
 
 import (
 	"bufio"
@@ -14,19 +16,27 @@ import (
 	"time"
 )
 
-// Every program of the examples ends as a user expects.
+// top is the module's: captures that ship are found from there.
+var top = filepath.Join("..", "..")
+
+// TestEndings builds the programs once.
+func TestEndings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds all programs")
+	}
+	dir, names := programs(t)
+	t.Run("codes", func(t *testing.T) { testCodes(t, dir, names) })
+	t.Run("interrupted", func(t *testing.T) { testInterrupted(t, dir) })
+}
 
 // programs builds them, and returns where they are.
 func programs(t *testing.T) (dir string, names []string) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("builds all programs")
-	}
 	dir = t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "./examples/...").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../examples/...").CombinedOutput(); err != nil {
 		t.Skipf("the programs do not build here: %v\n%s", err, out)
 	}
-	files, err := filepath.Glob(filepath.Join("examples", "*", "main.go"))
+	files, err := filepath.Glob(filepath.Join(top, "examples", "*", "main.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,16 +64,16 @@ func code(err error) int {
 	return -1
 }
 
-// TestPrograms: a mistake in the command line is exit code 2, a line that names it,
+// testCodes: a mistake in the command line is exit code 2, a line that names it,
 // and nothing on standard output; -h explains, without a mistake; where standard
 // output takes nothing more the code is 1, and why is said.
-func TestPrograms(t *testing.T) {
-	dir, names := programs(t)
+func testCodes(t *testing.T, dir string, names []string) {
 	quick := map[string]string{ // those that need neither root nor a network
 		"twopoint": "", "colate": "", "mplane": "-json", "rli": "-seconds 1", "slowest": "-seconds 1 -json", "proxy": "-demo -json -duration 20s",
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			program := filepath.Join(dir, name)
 			if runtime.GOOS == "windows" {
 				program += ".exe"
@@ -87,7 +97,7 @@ func TestPrograms(t *testing.T) {
 			defer full.Close()
 			var stderr bytes.Buffer
 			cmd := exec.CommandContext(t.Context(), program, strings.Fields(args)...)
-			cmd.Stdout, cmd.Stderr = full, &stderr
+			cmd.Dir, cmd.Stdout, cmd.Stderr = top, full, &stderr
 			if err := cmd.Run(); code(err) != 1 || !strings.Contains(stderr.String(), "no space left") {
 				t.Errorf("standard output is full: %v, %q", err, &stderr)
 			}
@@ -95,19 +105,19 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestProgramsInterrupted: what programs that run for long have printed before
+// testInterrupted: what programs that run for long have printed before
 // Ctrl-C is whole, line by line.
-func TestProgramsInterrupted(t *testing.T) {
+func testInterrupted(t *testing.T, dir string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no interrupts there")
 	}
-	dir, _ := programs(t)
 	for name, args := range map[string]string{
 		"slowest": "-json -seconds 3600",
 		"rli":     "-json -live -seconds 80000",
 		"proxy":   "-demo -json",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, name), strings.Fields(args)...)
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
