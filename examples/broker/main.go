@@ -194,7 +194,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		o.url = b.url
 	}
 	if o.role == "broker" {
-		fmt.Fprintf(stdout, "broker at %s\n", o.url)
+		if _, err := fmt.Fprintf(stdout, "broker at %s\n", o.url); err != nil {
+			return err
+		}
 		<-ctx.Done()
 		return nil
 	}
@@ -223,7 +225,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	c := newCollector(f, o.config())
 	server := c.serve(l)
 	defer server.Close()
-	fmt.Fprintf(stdout, "collector at http://%s/metrics\n", l.Addr())
+	if _, err := fmt.Fprintf(stdout, "collector at http://%s/metrics\n", l.Addr()); err != nil {
+		return err
+	}
 	c.run(ctx)
 	return nil
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"flag"
 	"io"
 	"math"
 	"strings"
@@ -53,7 +51,8 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("%d sent, %d received, %d lost, %d stamps", sent, received, lost, stamped)
 	}
 	if off := math.Abs(sum - stamps); off > 2*slack+0.5*stamps {
-		t.Errorf("mean %.0f ns by points, %.0f ns by stamps, want it within %.0f", sum/float64(received), stamps/float64(stamped), slack/float64(received))
+		t.Errorf("mean %.0f ns by points, %.0f ns by stamps, want it within %.0f",
+			sum/float64(received), stamps/float64(stamped), slack/float64(received))
 	}
 }
 
@@ -71,26 +70,5 @@ func TestMeasureLoss(t *testing.T) {
 	}
 	if lost == 0 || lost > sent-received {
 		t.Errorf("%d sent, %d received, %d reported lost", sent, received, lost)
-	}
-}
-
-func TestUsage(t *testing.T) {
-	for args, want := range map[string]string{
-		"":                                "-role is",
-		"-role measure -size 15":          "-size is 15, want 16 to 1048576",
-		"-role measure -rate NaN":         "-rate is NaN",
-		"-role measure -duration 0s":      "-duration is 0s, want 1s to 24h",
-		"-role measure -key short":        "-key has 5 characters",
-		"-role measure more":              `argument "more"`,
-		"-role measure -publishers 65":    "-publishers is 65",
-		"-role measure -no-such-flag=yes": "no-such-flag",
-	} {
-		_, err := parse(strings.Fields(args), io.Discard)
-		if !errors.Is(err, errUsage) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", args, err, want)
-		}
-	}
-	if _, err := parse([]string{"-h"}, io.Discard); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("-h: %v", err)
 	}
 }

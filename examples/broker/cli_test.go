@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hoplag/hoplag"
+)
+
+// program runs this program to its end.
+func program(stdout io.Writer, args ...string) (exit int, stderr string) {
+	var text bytes.Buffer
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, os.Args[0], args...)
+	c.Env = append(os.Environ(), "BROKER_CHILD=1", "HOPLAG_KEY="+testKey)
+	c.Stdout, c.Stderr = stdout, &text
+	c.Run()
+	return c.ProcessState.ExitCode(), text.String()
+}
+
+// What is wrong with the command line is told with the value and what it may
+// be, and ends the program with 2.
+func TestBadFlags(t *testing.T) {
+	for line, says := range map[string]string{
+		"":                             `-role is "", want one of measure`,
+		"-role nobody":                 `-role is "nobody"`,
+		"-role measure -size 15":       "-size is 15, want 16 to 1048576",
+		"-role measure -duration 1ms":  "-duration is 1ms, want 1s to 24h",
+		"-role measure -rate -1":       "-rate is -1, want 0 to 1e8",
+		"-role measure -rate NaN":      "-rate is NaN, want 0 to 1e8",
+		"-role measure -key short":     "-key has 5 characters, want at least 16",
+		"-role measure more":           `argument "more", want none`,
+		"-role measure -publishers 65": "-publishers is 65, want 1 to 64",
+		"-role points":                 "-url is needed in -role points",
+		"-role load -cut 2m":           "-cut is 2m0s, want 1ms to 1m",
+		"-role points -shards 0":       "-shards is 0, want 1 to 64",
+		"-role broker -url x":          `-url is "x", want none`,
+		"-role load -keep 1s":          "-keep is 1s, want 1m to 24h",
+		"-nothing":                     "-nothing",
+	} {
+		if exit, text := program(io.Discard, strings.Fields(line)...); exit != 2 || !strings.Contains(text, says) {
+			t.Errorf("%q: exit %d, %q; want 2 and %q", line, exit, text, says)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	exit, text := program(io.Discard, "-h")
+	if exit != 0 || !strings.Contains(text, "Broker measures") || !strings.Contains(text, "-shards") {
+		t.Errorf("exit %d:\n%s", exit, text)
+	}
+}
+
+// A full disk, or a reader that is gone, ends the program with 1.
+func TestOutputThatFails(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, line := range []string{"-role measure -duration 1s -costs=false", "-role broker"} {
+		if exit, text := program(full, strings.Fields(line)...); exit != 1 || !strings.Contains(text, "no space left") {
+			t.Errorf("%s: exit %d, %q; want 1", line, exit, text)
+		}
+	}
+}
+
+// Records of another key, of another cut, under names that are none, and what
+// are none, are counted; nobody is followed for them, and those of the fleet
+// are collected beside them.
+func TestForeignSenders(t *testing.T) {
+	b, err := newBroker("127.0.0.1:0", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	conn, err := connect(b.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	o, err := parse(strings.Fields("-role points -json -pairs 1 -partitions 1 -duration 3s -key xxxxxxxxxxxxxxxx -url "+b.url), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	f, err := openFleet(ctx, conn, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	strangers := 0
+	send := func(subject string, data []byte) {
+		if _, err := f.js.Publish(ctx, recordPrefix+subject, data); err != nil {
+			t.Fatal(err)
+		}
+		strangers++
+	}
+	for _, c := range []hoplag.Config{{Key: "another key"}, {Key: o.key, Cut: 50 * time.Millisecond}} {
+		p, err := hoplag.NewPoint(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		for record := range p.Records(ctx) {
+			send("0.pair-0.1.0", record)
+			send("0.pair-0.2.0", record)
+			send("0.nobody.1.0", record)
+			break
+		}
+	}
+	send("0.pair-0.1.0", nil)
+	send("0.pair-0.1.0", []byte("no record"))
+	send("0.pair-0.3.0", []byte("no end"))
+	send("0.pair-0", []byte("no name"))
+	w := &worker{fleet: f, config: o.config(), counts: new(counts), out: func(hoplag.Report) {}}
+	done := make(chan error)
+	go func() { done <- w.run(ctx) }()
+	var totals bytes.Buffer
+	if err := f.points(ctx, o, &totals); err != nil {
+		t.Fatal(err)
+	}
+	var want total
+	if err := json.Unmarshal(totals.Bytes(), &want); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.audit(ctx, want, 30*time.Second); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	<-done
+	if n := w.counts.refused.Load(); n != uint64(strangers) || len(w.pairs) != 1 {
+		t.Errorf("%d records refused, want %d; %d pairs followed, want 1", n, strangers, len(w.pairs))
+	}
+}
