@@ -30,9 +30,41 @@
 // that was acknowledged; points send again what was not. If the machine loses
 // power, the broker may lose what it did not yet sync, unless it syncs always.
 //
-// Points that are silent for so long that a collector's warm-up, 10 seconds of
-// the stream, does not reach back begin anew with it, and the report says so
-// (Begins).
+// Each end of a pair may be of several points, its shards, such as the machines
+// behind one address: a message may pass any of them. Their records are added up
+// before they are compared; their clocks are to agree. Reports begin anew when
+// one comes or goes, and say so (Begins). So they do when points were silent for
+// so long that a collector's warm-up, 10 seconds of the stream, does not reach
+// back.
+//
+// A broker whose store was damaged gives the numbers of lost records to others
+// and says nothing. Collectors go on from a time and not from a number, and
+// count what is missing (hoplag_collector_damaged); reports begin anew there.
+// Records of another key or cut, and what are no records, are counted
+// (hoplag_collector_refused_total) and have no other effect.
+//
+// # How much a collector takes
+//
+//	go run . -role load -pairs 100 -collectors 1    # and 2, 4
+//
+// plays 100 pairs of points, each record with the counters of 2,000 messages of
+// 100 ms: 5,120 cells, 75 KiB in memory and 9 KiB packed. In turns on two cores
+// which other programs kept busy as well, each the best of three:
+//
+//	processes   CPU a record   the broker's   share of the records
+//	1           0.10 ms        0.03 ms        1.00
+//	2           0.11 ms        0.04 ms        0.74 0.45
+//	4           0.14 ms        0.05 ms        0.35 0.41 0.19 0.54
+//
+// So a CPU takes about 10,000 records a second, those of 1,000 points with the
+// default -cut 100ms or of 10,000 points with -cut 1s. Nine tenths of it are
+// comparing, and half of that follows single packets for quantiles and clocks;
+// reading without collecting goes at 30,000 to 120,000 records a second. Processes
+// share the partitions, not evenly, and together take a little more than all
+// records, as a partition that changes hands is read again from a little before.
+// On two cores that the broker shares there is nothing to gain by a second process
+// but to survive the first one, which uses both cores by itself. No packet is lost
+// or doubled in any of these: load ends with an error if one is.
 //
 // A collector serves /metrics for Prometheus and, as JSON, /latest, /status and
 // /reports?pair=NAME&since=5m, of any pair. What -role points plays is an
@@ -111,7 +143,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.StringVar(&o.page, "page", "127.0.0.1:0", "collector: `address` of /metrics, /latest, /reports?pair=NAME&since=5m, /status")
 	flags.DurationVar(&o.keep, "keep", 10*time.Minute, "for how long the broker keeps records, 1m to 24h, when it first hears of them")
 	flags.IntVar(&o.partitions, "partitions", 16, "parts that the pairs are divided into, for collectors to share, 1 to 1024")
-	flags.DurationVar(&o.cut, "cut", 100*time.Millisecond, "points, collector, load: how often a point publishes a record, 1ms to 1m; ten are a report")
+	flags.DurationVar(&o.cut, "cut", 100*time.Millisecond,
+		"points, collector, load: how often a point publishes a record, 1ms to 1m; ten are a report")
 	flags.IntVar(&o.shards, "shards", 1, "points: how many points an end of a pair is made of, 1 to 64")
 	flags.IntVar(&o.pairs, "pairs", 4, "points, load: pairs of points, 1 to 10000")
 	flags.IntVar(&o.collectors, "collectors", 1, "load: processes that collect, 1 to 64")
