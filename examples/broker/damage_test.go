@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -32,6 +33,7 @@ func TestDamage(t *testing.T) {
 			if n := d.count(c); n != 0 {
 				t.Errorf("%d records are missing, and nothing was damaged", n)
 			}
+			d.waitForPosition()
 			if !present {
 				leave()
 			}
@@ -116,6 +118,19 @@ func (d *damaged) waitForReports(c *collector) {
 			d.Fatalf("no reports: %v; status %+v", err, c.status())
 		}
 	}
+}
+
+// waitForPosition waits until whoever comes next would know of all records that
+// there are now.
+func (d *damaged) waitForPosition() {
+	last := d.lastRecord()
+	for began := time.Now(); time.Since(began) < 60*time.Second; time.Sleep(50 * time.Millisecond) {
+		var at position
+		if e, err := d.fleet.positions.Get(d.ctx, "0"); err == nil && json.Unmarshal(e.Value(), &at) == nil && at.Through >= last {
+			return
+		}
+	}
+	d.Fatal("no position is written")
 }
 
 // damage changes a byte of the records that the stopped broker keeps, and
