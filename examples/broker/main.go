@@ -47,24 +47,27 @@
 //
 //	go run . -role load -pairs 100 -collectors 1    # and 2, 4
 //
-// plays 100 pairs of points, each record with the counters of 2,000 messages of
-// 100 ms: 5,120 cells, 75 KiB in memory and 9 KiB packed. In turns on two cores
-// which other programs kept busy as well, each the best of three:
+// plays 100 pairs of points. Three fifths of the records count 2,000 messages in
+// 100 ms, by 5,120 cells, of 75 KiB in memory and 9 KiB packed; the others none.
+// CPU time on two cores which other programs kept busy as well, the least of four
+// runs:
 //
-//	processes   CPU a record   the broker's   share of the records
-//	1           0.10 ms        0.03 ms        1.00
-//	2           0.11 ms        0.04 ms        0.74 0.45
-//	4           0.14 ms        0.05 ms        0.35 0.41 0.19 0.54
+//	processes   a record   the broker's   share of the records
+//	1           0.10 ms    0.03 ms        1.00
+//	2           0.10 ms    0.04 ms        0.53 0.76
+//	4           0.12 ms    0.05 ms        0.50 0.32 0.59 0.04
 //
-// So a CPU takes about 10,000 records a second, those of 1,000 points with the
-// default -cut 100ms or of 10,000 points with -cut 1s. Nine tenths of it are
-// comparing, and half of that follows single packets for quantiles and clocks;
-// reading without collecting goes at 30,000 to 120,000 records a second. Processes
-// share the partitions, not evenly, and together take a little more than all
-// records, as a partition that changes hands is read again from a little before.
-// On two cores that the broker shares there is nothing to gain by a second process
-// but to survive the first one, which uses both cores by itself. No packet is lost
-// or doubled in any of these: load ends with an error if one is.
+// In some runs it was up to twice as much. So a CPU takes 5,000 to 10,000 such
+// records a second, those of 500 to 1,000 points with the default -cut 100ms, or
+// of ten times as many with -cut 1s; were all of them busy, about 6,000. Nine
+// tenths of it are comparing, and much of that is following single packets, for
+// quantiles; a process that only reads takes 17,000 to 120,000 records a second.
+//
+// Processes share the partitions, not evenly, and together take somewhat more
+// than all records, as a partition that changes hands is read again from a little
+// before. One process uses all cores by itself, so that where cores are few, and
+// the broker's too, a second one adds no speed: it takes over when the first one
+// dies. No packet is lost or doubled: load ends with an error if one is.
 //
 // A collector serves /metrics for Prometheus and, as JSON, /latest, /status and
 // /reports?pair=NAME&since=5m, of any pair. What -role points plays is an
