@@ -97,21 +97,26 @@ func (h *half) close() {
 // that replies find the way back.
 func (h *half) relay() {
 	buffer := make([]byte, 64<<10)
-	for {
-		n, from, err := h.packets.ReadFrom(buffer)
-		if err != nil {
-			return
-		}
-		if !h.serves(from) {
-			continue
-		}
-		p, err := h.peer(from)
-		if err != nil {
-			continue // as where the target cannot be resolved: the datagram is lost
-		}
-		h.passed(h.point.Direction, 0, p, buffer[:n])
-		p.conn.Write(buffer[:n])
+	for h.relayOne(buffer) == nil {
 	}
+}
+
+// relayOne forwards the next datagram.
+func (h *half) relayOne(buffer []byte) error {
+	n, from, err := h.packets.ReadFrom(buffer)
+	if err != nil {
+		return err
+	}
+	if !h.serves(from) {
+		return nil
+	}
+	p, err := h.peer(from)
+	if err != nil {
+		return nil // as where the target cannot be resolved: the datagram is lost
+	}
+	h.passed(h.point.Direction, 0, p, buffer[:n])
+	p.conn.Write(buffer[:n])
+	return nil
 }
 
 // serves reports whether to forward what an address sends, and counts what not.

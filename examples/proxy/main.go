@@ -29,6 +29,10 @@
 // 565 intervals forth and in 542 of 564 back. Of a second run the heap after a
 // collection was 77 MB at the least in the second minute, 83 to 87 in each of
 // the eight after that.
+//
+// A half forwards 91 to 93 % of the datagrams a second that it would forward
+// unmeasured: 1.51 µs each, and 1.39 bare, of which the network card's part is
+// none (go test -run '^$' -bench Forward -benchtime 2s ./examples/proxy).
 package main
 
 import (
