@@ -42,7 +42,8 @@ func measureAccuracy(run *experiment.Run) {
 	run.Note(
 		"The paper does not say whether a reference goes behind a packet or ahead of it. It makes a difference at low load, where a "+
 			"reference behind a packet waits while most packets do not. Figures are of references behind; the table has both, and the paper's "+
-			"claims are judged by the better.",
+			"claims are judged by the nearer. Where RLI does far better here than the paper says, the claim does not hold either: the paper's "+
+			"line goes through references, ours through the packets that they name, and its traffic was not ours.",
 		"The paper's packets came over a link of 10 Gb/s before they met a slower one, so two of them never arrive at once. "+
 			"Drawn flows send whole windows at that rate side by side: delays change within a few packets, and lines between references miss it.",
 		"Of Fig. 8, errors are averages over flows, as in the paper. Of Fig. 9, flows whose packets all met the same delay do not count.",
