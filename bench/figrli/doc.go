@@ -23,6 +23,6 @@ const (
 func Experiments() []experiment.Experiment {
 	return []experiment.Experiment{
 		traces, locality, injectionRate, injectionWay, accuracy, comparison, aggregate, overhead, underLoss,
-		quantiles, busyAware, coverage, robust, ownSize, beyondLink,
+		quantiles, busyAware, coverage, robust, ownSize, beyondLink, sharedQuantiles,
 	}
 }

@@ -84,7 +84,7 @@ func TestPort(t *testing.T) {
 		if off := math.Abs(float64(missing) - float64(dropped)); off > 0.1*float64(dropped)+float64(total.Seconds) {
 			t.Errorf("%s: %d missing by what references say, and %d dropped", args, missing, dropped)
 		}
-		if total.Seconds != len(list) || total.Means < 40 || *total.MedianError > 0.15 || *total.MeansHeld < 0.8 ||
+		if total.Seconds != len(list) || total.Means < 40 || *total.MedianError > 0.15 || *total.MeansHeld < 0.9 ||
 			total.Intervals < 40 || *total.ReferencesTaken > 0.04 {
 			t.Errorf("%s: %+v, error %v, held %v", args, total, *total.MedianError, *total.MeansHeld)
 		}
