@@ -133,6 +133,7 @@ func (s *system) observe(expected, y []float64) {
 // v into deviations, in place.
 func (s *system) finishGuessed(g *guesses, mean, deviation []float64) {
 	typical, _ := s.typical(g)
+	expected := s.expected()
 	var squares [sizeCount]estimate.Moments
 	for f := range s.Packets {
 		squares[s.class[f]].Add(g.above[f] * g.above[f])
@@ -150,6 +151,9 @@ func (s *system) finishGuessed(g *guesses, mean, deviation []float64) {
 		if s.factor != nil {
 			factor = s.factor[f]
 		}
+		// Flows that are not listed are in all its cells alike, and as far off as
+		// flows are apart.
+		others := s.unlisted(f, expected) * s.prior.Between
 		doubt := 0.0
 		if s.Doubt != nil {
 			doubt = s.Doubt[f] / w
@@ -172,8 +176,24 @@ func (s *system) finishGuessed(g *guesses, mean, deviation []float64) {
 		// A flow of which cells tell little may be any, of its size or of all.
 		unknown := square / rho * max(s.prior.Between, math.Sqrt(squares[s.class[f]].Mean()))
 		least := leastTypical * math.Exp(typical[s.class[f]]) / math.Sqrt(max(w, 1))
-		deviation[f] = math.Sqrt(factor*(square+unknown*unknown+least*least) + doubt*doubt*x*x)
+		deviation[f] = math.Sqrt(factor*(square+unknown*unknown+least*least) + doubt*doubt*x*x + others*others)
 	}
+}
+
+// unlisted is the part of the packets in flow f's cells that is of no listed
+// flow, by more than chance. Where Parts leave packets out, that is not known.
+func (s *system) unlisted(f int, expected []float64) float64 {
+	if s.Count == nil || s.Parts != nil {
+		return 0
+	}
+	var held, listed float64
+	for _, c := range s.run(f) {
+		if s.usable(int(c)) {
+			held += s.Count[c]
+			listed += expected[c]
+		}
+	}
+	return max(0, held-listed-enoughPackets*math.Sqrt(held)) / max(held, 1)
 }
 
 // determined reports whether the cells leave flow f so little of the variance
