@@ -77,8 +77,7 @@ type Config struct {
 
 	// Overhead is how many bytes the link sends with every packet that its size
 	// does not count, 0 to 1,024: 4 for a checksum of Ethernet, 24 with preamble
-	// and gap. Where references show another one, that is used: see
-	// Receiver.Link.
+	// and gap. Where references show another one, that is used.
 	Overhead int
 
 	// Method is how packets are estimated.

@@ -44,7 +44,7 @@ func (s *residuals) of() (variance, bias float64) {
 		return math.Inf(1), math.Inf(1)
 	}
 	variance = s.squares.float() / n
-	return variance, math.Abs(float64(s.sum))/n + 2*math.Sqrt(variance/references)
+	return variance, 2*math.Abs(float64(s.sum))/n + 3*math.Sqrt(variance/references)
 }
 
 // test estimates the left reference by the line from the one before to the right

@@ -94,7 +94,10 @@ func (r *Receiver) compare(course *bridge, packets []held, p *period) {
 	if course.to.known { // and as if the reference did not come
 		r.sample = sample{true, cell, place, size + r.sending(int32(r.config.ReferenceBytes)), wait, n}
 	} else {
-		r.spread.after.learn(cell, n*(r.spread.typical(&r.spread.behind, place, rest)+r.sending(int32(r.config.ReferenceBytes))*left/(since+left)), n*wait)
+		// The packets after it have waited for the reference, too, the less, the
+		// nearer the period's end.
+		typical := r.spread.typical(&r.spread.behind, place, rest) + r.sending(int32(r.config.ReferenceBytes))*left/(since+left)
+		r.spread.after.learn(cell, n*typical, n*wait)
 	}
 }
 

@@ -107,8 +107,14 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 			continue
 		}
 		from, _ := r.start(index)
-		if p.place(packets[0].time, r.sending(packets[0].bytes)) <= 0 {
+		if h := &packets[0]; p.place(h.time, r.sending(h.bytes)) <= 0 {
 			idle++ // it is the first of the period, the only one that did not wait
+			if !from.known {
+				h.delay = round(base + r.sending(h.bytes))
+				if packets = packets[1:]; len(packets) == 0 {
+					continue
+				}
+			}
 		}
 		to := end{point: point{place: p.place(p.end, 0)}}
 		if index == r.current {

@@ -301,8 +301,12 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 				for over < len(packets) && period[packets[over]] == period[i] {
 					over++
 				}
-				if left >= 0 {
-					compare(from, to, packets[n:over])
+				begin := n
+				if !from.known && place(i) <= 0 {
+					begin++
+				}
+				if left >= 0 && begin < over {
+					compare(from, to, packets[begin:over])
 				}
 			}
 			switch sizes := size(i) - size(r); {
