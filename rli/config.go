@@ -39,13 +39,13 @@ func (m Method) String() string {
 
 // Limits of a Config.
 const (
-	MaxRate    = 1_000_000_000_000_000 // bits per second
-	MaxBuffer  = 1 << 24
-	MaxFlows   = 1 << 26
-	MaxBuckets = 1 << 10
-	MaxFloor   = 1 << 40 // ns
+	maxRate    = 1_000_000_000_000_000 // bits per second
+	maxBuffer  = 1 << 24
+	maxFlows   = 1 << 26
+	maxBuckets = 1 << 10
+	maxFloor   = 1 << 40 // ns
 
-	MaxHistograms = 1 << 24
+	maxHistograms = 1 << 24
 	maxTimeout    = 1 << 62 // ns
 	maxSize       = 1 << 16 // bytes of a reference packet
 )
@@ -59,7 +59,7 @@ type Config struct {
 	Identity uint64
 
 	// Rate is the rate of the link whose far end or transmitter the receiver
-	// is at, in bits per second, up to MaxRate; 0 where it is not known: then
+	// is at, in bits per second, up to 10^15; 0 where it is not known: then
 	// sizes of packets make no difference to their estimates, and Method must
 	// be Linear or Left.
 	Rate int64
@@ -91,13 +91,13 @@ type Config struct {
 	Tolerance int64
 
 	// Buffer is for how many packets there is room to await the next
-	// reference: 1 to MaxBuffer, at least the injector's longest distance
+	// reference: 1 to 2^24, at least the injector's longest distance
 	// between references; 0 with Left. When it fills up, the packets in it
 	// are estimated from what was seen so far, and counted in
 	// Counts.Overflowed.
 	Buffer int
 
-	// Flows is for how many flows there is room, 1 to MaxFlows. When it is
+	// Flows is for how many flows there is room, 1 to 2^26. When it is
 	// taken, a packet of another flow may take the place of a record that is
 	// old or has few packets, with a probability that is the less, the more
 	// packets that has (counted in Counts.Evicted), or is shed (counted in
@@ -123,7 +123,7 @@ type Config struct {
 	Inactive, Active int64
 
 	// Buckets is the length of the delay histograms, one of each flow and one
-	// of the total; 0 for none, up to MaxBuckets. Floor is the delay in
+	// of the total; 0 for none, up to 1,024. Floor is the delay in
 	// nanoseconds, 8 to 2^40, at which their second bucket begins; the first
 	// is for all that is less, and the last for all that is more. From Floor
 	// on there are 8 buckets to each doubling, so that a quantile is within
@@ -156,7 +156,7 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Method >= methods:
 		return bad("Method", uint8(c.Method), "one of the methods")
-	case c.Rate < 0 || c.Rate > MaxRate:
+	case c.Rate < 0 || c.Rate > maxRate:
 		return bad("Rate", c.Rate, "0 to 10^15")
 	case c.Rate == 0 && c.Method == BusyAware:
 		return bad("Rate", c.Rate, "1 to 10^15 for the busy-aware method")
@@ -168,10 +168,10 @@ func (c *Config) Validate() error {
 		return bad("Tolerance", c.Tolerance, "1 to 10^6")
 	case c.Method == Left && c.Buffer != 0:
 		return bad("Buffer", c.Buffer, "0 for the left method")
-	case c.Method != Left && (c.Buffer < 1 || c.Buffer > MaxBuffer):
-		return bad("Buffer", c.Buffer, fmt.Sprintf("1 to %d", MaxBuffer))
-	case c.Flows < 1 || c.Flows > MaxFlows:
-		return bad("Flows", c.Flows, fmt.Sprintf("1 to %d", MaxFlows))
+	case c.Method != Left && (c.Buffer < 1 || c.Buffer > maxBuffer):
+		return bad("Buffer", c.Buffer, fmt.Sprintf("1 to %d", maxBuffer))
+	case c.Flows < 1 || c.Flows > maxFlows:
+		return bad("Flows", c.Flows, fmt.Sprintf("1 to %d", maxFlows))
 	case !share(c.Sample):
 		return bad("Sample", c.Sample, "over 0, up to 1")
 	case !share(c.Hold):
@@ -180,11 +180,11 @@ func (c *Config) Validate() error {
 		return bad("Inactive", c.Inactive, "0 to 2^62")
 	case c.Active < 0 || c.Active > maxTimeout:
 		return bad("Active", c.Active, "0 to 2^62")
-	case c.Buckets < 0 || c.Buckets > MaxBuckets || c.Buckets == 1:
-		return bad("Buckets", c.Buckets, fmt.Sprintf("0 or 2 to %d", MaxBuckets))
+	case c.Buckets < 0 || c.Buckets > maxBuckets || c.Buckets == 1:
+		return bad("Buckets", c.Buckets, fmt.Sprintf("0 or 2 to %d", maxBuckets))
 	case c.Buckets == 0 && c.Floor != 0:
 		return bad("Floor", c.Floor, "0 without Buckets")
-	case c.Buckets > 0 && (c.Floor < 8 || c.Floor > MaxFloor):
+	case c.Buckets > 0 && (c.Floor < 8 || c.Floor > maxFloor):
 		return bad("Floor", c.Floor, "8 to 2^40")
 	case c.checkHistograms() != nil:
 		return c.checkHistograms()

@@ -22,8 +22,8 @@ func TestConfig(t *testing.T) {
 		rli.DefaultConfig,
 		config(rli.BusyAware), config(rli.Linear), config(rli.Left),
 		change(func(c *rli.Config) { c.Buckets, c.Floor = 2, 8 }),
-		change(func(c *rli.Config) { c.Rate, c.ReferenceBytes, c.Tolerance = rli.MaxRate, 1<<16, 1e6 }),
-		change(func(c *rli.Config) { c.Inactive, c.Active, c.Buckets, c.Floor = 1<<62, 1<<62, 2, rli.MaxFloor }),
+		change(func(c *rli.Config) { c.Rate, c.ReferenceBytes, c.Tolerance = 1e15, 1<<16, 1e6 }),
+		change(func(c *rli.Config) { c.Inactive, c.Active, c.Buckets, c.Floor = 1<<62, 1<<62, 2, 1<<40 }),
 	} {
 		if _, err := rli.NewReceiver(c); err != nil {
 			t.Errorf("config %d: %v", i, err)
@@ -34,16 +34,16 @@ func TestConfig(t *testing.T) {
 		change(func(c *rli.Config) { c.Method = 4 }),
 		change(func(c *rli.Config) { c.Rate = 0 }),
 		change(func(c *rli.Config) { c.Rate = -1 }),
-		change(func(c *rli.Config) { c.Rate = rli.MaxRate + 1 }),
+		change(func(c *rli.Config) { c.Rate = 1e15 + 1 }),
 		change(func(c *rli.Config) { c.ReferenceBytes = 0 }),
 		change(func(c *rli.Config) { c.ReferenceBytes = 1<<16 + 1 }),
 		change(func(c *rli.Config) { c.Tolerance = 0 }),
 		change(func(c *rli.Config) { c.Tolerance = 1e6 + 1 }),
 		change(func(c *rli.Config) { c.Buffer = 0 }),
-		change(func(c *rli.Config) { c.Buffer = rli.MaxBuffer + 1 }),
+		change(func(c *rli.Config) { c.Buffer = 1<<24 + 1 }),
 		change(func(c *rli.Config) { c.Method = rli.Left }),
 		change(func(c *rli.Config) { c.Flows = 0 }),
-		change(func(c *rli.Config) { c.Flows = rli.MaxFlows + 1 }),
+		change(func(c *rli.Config) { c.Flows = 1<<26 + 1 }),
 		change(func(c *rli.Config) { c.Sample = 0 }),
 		change(func(c *rli.Config) { c.Sample = math.NaN() }),
 		change(func(c *rli.Config) { c.Hold = 1.1 }),
@@ -100,7 +100,7 @@ func TestAuto(t *testing.T) {
 // and accepted elsewhere.
 func TestMoreThanAddressable(t *testing.T) {
 	c := rli.DefaultConfig
-	c.Flows, c.Buckets, c.Floor = rli.MaxFlows, rli.MaxBuckets, 1000
+	c.Flows, c.Buckets, c.Floor = 1<<26, 1<<10, 1000
 	err := c.Validate()
 	if refused := errors.Is(err, estimate.ErrConfig); refused != (strconv.IntSize == 32) {
 		t.Errorf("%d bytes with an int of %d bits: %v", c.MemorySize(), strconv.IntSize, err)

@@ -38,7 +38,7 @@ type InjectorConfig struct {
 //
 // an ellipse from rmax at umin down to rmin at umax. The zero value: none.
 type Adaptation struct {
-	Rate                           int64   // l_c: capacity of the link, bits per second, 1 to MaxRate
+	Rate                           int64   // l_c: capacity of the link, bits per second, 1 to 10^15
 	MinUtilisation, MaxUtilisation float64 // u_min below u_max, 0 to 1
 	MinRate, MaxRate               float64 // r_min up to r_max, references per packet, 10^-6 to 1
 	Smoothing                      float64 // α: weight of the newest utilisation, over 0 and up to 1
@@ -70,7 +70,7 @@ func (c *InjectorConfig) Validate() error {
 	case !adaptive && c.Every == 0 && c.Interval == 0:
 		return bad("Every", c.Every, "1 or more without Interval and Adaptive")
 	case !adaptive:
-	case a.Rate < 1 || a.Rate > MaxRate:
+	case a.Rate < 1 || a.Rate > maxRate:
 		return bad("Adaptive.Rate", a.Rate, "1 to 10^15")
 	case !(a.MinUtilisation >= 0 && a.MinUtilisation < a.MaxUtilisation && a.MaxUtilisation <= 1):
 		return bad("Adaptive's utilisation", [2]float64{a.MinUtilisation, a.MaxUtilisation}, "0 to 1, the lesser first")

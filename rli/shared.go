@@ -215,8 +215,8 @@ func (r *Receiver) QuantileInterval(f hashing.Flow, p float64) (estimate.Interva
 // checkHistograms reports a number of shared histograms that is out of range.
 func (c *Config) checkHistograms() error {
 	switch {
-	case c.Histograms < 0 || c.Histograms%2 != 0 || c.Histograms > MaxHistograms:
-		return estimate.Invalid("rli", "Histograms", c.Histograms, fmt.Sprintf("0 or an even number up to %d", MaxHistograms))
+	case c.Histograms < 0 || c.Histograms%2 != 0 || c.Histograms > maxHistograms:
+		return estimate.Invalid("rli", "Histograms", c.Histograms, fmt.Sprintf("0 or an even number up to %d", maxHistograms))
 	case c.Histograms > 0 && c.Buckets == 0:
 		return estimate.Invalid("rli", "Histograms", c.Histograms, "0 without Buckets")
 	}
