@@ -124,6 +124,11 @@ func (r *Receiver) resultAt(at int) Result {
 func (r *Receiver) result(flow *record) Result {
 	res := flow.result(r.centre)
 	res.variance, res.bias = r.residuals.of()
+	if r.counts.Missing > 0 {
+		// A full queue lets a reference in only where there is room for one, so that
+		// those that come have waited for up to a packet less than others.
+		res.bias += r.sending(int32(r.total.bytes / r.total.count()))
+	}
 	if r.counts.Overtaken*scarce > r.counts.Packets {
 		res.variance, res.bias = math.Inf(1), math.Inf(1)
 	}

@@ -89,7 +89,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	half := math.Sqrt2 * r.half(confidence)
 	return estimate.Interval{
 		Low:        max(r.StdDev-half, 0),
-		High:       math.Sqrt(r.StdDev*r.StdDev+r.variance) + half,
+		High:       math.Sqrt(r.StdDev*r.StdDev+r.variance) + half + r.bias,
 		Confidence: confidence,
 	}
 }
