@@ -49,7 +49,7 @@ const (
 
 // memory is after how many references the oldest bounds are dropped, if the
 // newer ones suffice; so the base delay may drift.
-const memory = 256
+const memory = 16
 
 // A link is what is believed of the link.
 type link struct {

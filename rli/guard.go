@@ -37,8 +37,9 @@ const (
 	leeway = 4
 	grain  = 1000
 	// A delay is compared with as many others at least, and with up to twice
-	// memory.
+	// witnesses.
 	acquainted = 16
+	witnesses  = 256
 )
 
 // extent is that of the latest delays.
@@ -93,7 +94,7 @@ func (g *guard) learn(p reading) {
 		g.recent = extent{p.delay, p.delay, 0}
 	}
 	g.recent.low, g.recent.high = min(g.recent.low, p.delay), max(g.recent.high, p.delay)
-	if g.recent.n++; g.recent.n == memory {
+	if g.recent.n++; g.recent.n == witnesses {
 		g.before, g.recent = g.recent, extent{}
 	}
 }

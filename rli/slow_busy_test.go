@@ -254,7 +254,7 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 			recent = append(recent, bound)
 			before := older
 			older = nil
-			if len(recent) >= 256 && wide(cut()) <= 2*tolerance {
+			if len(recent) >= 16 && wide(cut()) <= 2*tolerance {
 				older, recent = recent, nil
 			} else {
 				older = before
