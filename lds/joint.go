@@ -20,8 +20,8 @@ import (
 // A record has how many packets its flow sent, times its weight if it has one.
 // Those that are 0 are decoded from the counts, by [Sketch.DecodePackets].
 // With a flow to a cell the estimates are none the worse for it; with 8, they
-// have a fifth of [Estimate]'s median error for flows of 100 packets and more,
-// where known counts leave a tenth, and StdDev says so. With dozens of flows to a
+// have a quarter of [Estimate]'s median error for flows of 100 packets and more,
+// where known counts leave a sixth, and StdDev says so. With dozens of flows to a
 // cell, counts no longer tell a flow of some hundred packets from the many of a
 // few; it is taken to be as small as most, and [Estimate], which takes every flow
 // for all there is in its cell, is as near to the truth.
