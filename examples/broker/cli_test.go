@@ -82,21 +82,9 @@ func TestForeignSenders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.close()
-	conn, err := connect(b.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	o, err := parse(strings.Fields("-role points -json -pairs 1 -partitions 1 -duration 3s -key xxxxxxxxxxxxxxxx -url "+b.url), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, o := fleetAt(t, b.url, "-pairs 1 -partitions 1 -duration 3s")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	f, err := openFleet(ctx, conn, o)
-	if err != nil {
-		t.Fatal(err)
-	}
 	strangers := 0
 	send := func(subject string, data []byte) {
 		if _, err := f.js.Publish(ctx, recordPrefix+subject, data); err != nil {

@@ -63,6 +63,26 @@ func (p *process) kill() {
 	p.Wait()
 }
 
+// fleetAt is what points with these flags have to do with the broker at a URL.
+func fleetAt(t *testing.T, url, flags string) (*fleet, *options) {
+	t.Helper()
+	o, err := parse(strings.Fields("-role points -json -key xxxxxxxxxxxxxxxx -url "+url+" "+flags), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.key = testKey
+	conn, err := connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	f, err := openFleet(t.Context(), conn, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, o
+}
+
 // Collectors and the broker are killed and come again while points publish.
 // Every message is in exactly one report, and every loss too.
 func TestKill(t *testing.T) {
@@ -82,20 +102,7 @@ func TestKill(t *testing.T) {
 
 	var totals bytes.Buffer
 	finished := make(chan error)
-	o, err := parse(strings.Fields("-role points -json -pairs 4 -shards 2 -duration 12s -key xxxxxxxxxxxxxxxx -url "+url), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.key = testKey
-	conn, err := connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	f, err := openFleet(t.Context(), conn, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, o := fleetAt(t, url, "-pairs 4 -shards 2 -duration 12s")
 	go func() { finished <- f.points(t.Context(), o, &totals) }()
 	time.Sleep(4 * time.Second)
 	a.kill()
@@ -134,25 +141,15 @@ func TestTwoOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.close()
-	o, err := parse(strings.Fields("-role points -json -pairs 2 -duration 4s -partitions 1 -key xxxxxxxxxxxxxxxx -url "+b.url), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	defer working.Wait()
 	defer cancel()
 	var restarts [2]*atomic.Uint64
 	var f *fleet
+	var o *options
 	for i := range restarts {
-		conn, err := connect(b.url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		if f, err = openFleet(ctx, conn, o); err != nil {
-			t.Fatal(err)
-		}
+		f, o = fleetAt(t, b.url, "-pairs 2 -duration 4s -partitions 1")
 		c := newCollector(f, o.config())
 		restarts[i] = &c.counts.restarts
 		working.Go(func() { c.work(ctx, 0) })
