@@ -25,7 +25,7 @@ const absentFlows = 199
 //	r, err := a.Estimate(0) // of flows[0]
 //
 // Its size does not depend on how many epochs it takes: some 10 MB for one flow
-// of [DefaultConfig], and 70 kB for each one more.
+// of [DefaultConfig], and 80 kB for each one more.
 //
 // Single writer, no locks.
 type Accumulator struct {

@@ -73,9 +73,10 @@ func (j jam) pass(seed uint64) (sent []passage, lost int) {
 	return sent, lost
 }
 
-// A score counts flows, those with an answer, intervals that hold, and those that
-// hold without what is allowed for packets that were not seen.
-type score struct{ flows, answers, hits, bare int }
+// A score counts flows, those with an answer, intervals that hold, those that hold
+// without what is allowed for packets that were not seen, deviations that are
+// known, and intervals of these that hold.
+type score struct{ flows, answers, hits, bare, known, held int }
 
 // ask asks for flow 1, for flows 2 to 11 and for the others, each apart.
 func (j jam) ask(t *testing.T, c Config, all []passage) (scores [3]score) {
@@ -112,6 +113,12 @@ func (j jam) ask(t *testing.T, c Config, all []passage) (scores [3]score) {
 		} else if class < 2 {
 			t.Logf("%d packets: a mean of %.4g is not in %.4g, share %.3f", f.packets, f.mean, iv, r.Share)
 		}
+		if r.DeviationKnown {
+			s.known++
+			if iv := r.DeviationInterval(0.95); iv.Contains(f.deviation) {
+				s.held++
+			}
+		}
 		r.bias = 0
 		if iv := r.MeanInterval(0.95); iv.Contains(f.mean) {
 			s.bare++
@@ -133,6 +140,8 @@ func TestLostWhenLongest(t *testing.T) {
 			scores := j.ask(t, c, all)
 			t.Logf("%.1f %% lost, %d thin, epochs of %v ms: %+v", 100*float64(lost)/float64(len(all)), thin, period/1e6, scores)
 			for i, s := range scores {
+				sum[i].known += s.known
+				sum[i].held += s.held
 				sum[i].flows += s.flows
 				sum[i].answers += s.answers
 				sum[i].hits += s.hits
@@ -143,6 +152,9 @@ func TestLostWhenLongest(t *testing.T) {
 	for i, s := range sum {
 		if float64(s.hits) < 0.95*float64(s.answers)-shortfall(s.answers, 0.95) || s.answers < s.flows*6/10 {
 			t.Errorf("%d flows, %d answers, %d intervals hold", s.flows, s.answers, s.hits)
+		}
+		if float64(s.held) < 0.95*float64(s.known)-shortfall(s.known, 0.95) {
+			t.Errorf("%d intervals of %d deviations hold", s.held, s.known)
 		}
 		if i < 2 && float64(s.bare) >= 0.95*float64(s.answers)-shortfall(s.answers, 0.95) {
 			t.Errorf("without an allowance %d of %d intervals hold", s.bare, s.answers)

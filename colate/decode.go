@@ -39,7 +39,7 @@ func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, o
 }
 
 // Decode is [Decode] for the epochs of two stores that overlap the time from
-// from to to. It holds the counters of a few epochs, whatever the time: 60 MB
+// from to to. It holds the counters of a few epochs, whatever the time: 75 MB
 // for those of [DefaultConfig], beside what solving takes. Progress in opts
 // begins when all are read.
 func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int64, opts joint.Options) (joint.Result, Coverage, error) {

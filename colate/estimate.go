@@ -37,6 +37,8 @@ type Result struct {
 	apart    float64              // what was taken off it as the flow's mean is not that of others
 	spreads  [absentFlows]float64 // errors of variance, as of absent flows, in order
 	degrees  float64              // of freedom that the variance has beside
+	hidden   float64              // what it may be more, of packets not seen, and the part that these are
+	unseen   float64
 }
 
 // An Answer is what a query says about one of several flows: a Result, or why
@@ -253,6 +255,7 @@ func (e *estimator) result(u *unseen, reference float64) Result {
 	// that the delays of those that do are larger by variance/mean: twice that, as
 	// the variance is of those that did not.
 	deviation := math.Sqrt(max(r.variance, noise.variance))
+	r.unseen, r.hidden = u.part, u.part*2*math.Pow(math.Abs(u.longer)+deviation, 2)
 	r.bias = 2*(1-e.stood)*deviation*max(deviation/math.Max(math.Abs(r.Mean), 1), 1) + u.doubt
 	return r
 }
@@ -261,6 +264,7 @@ func (e *estimator) result(u *unseen, reference float64) Result {
 type unseen struct {
 	part   float64 // of the flow's packets, that is in them
 	dark   float64 // of these, the part of which nothing else tells either
+	longer float64 // by how much all packets took longer in them
 	factor float64 // of what the flow's packets take longer than all: for those that are not seen
 	shift  float64 // of the mean
 	doubt  float64 // by how much that may be wrong
@@ -302,6 +306,7 @@ func (e *estimator) unseen() unseen {
 		low, high = max(min(1, slope-margin), 0), min(max(1, slope+margin), steepest)
 	}
 	longer := own.untoldFirst/own.shade.untold - mean
+	u.longer = steepest * longer
 	u.shift = u.factor*own.over/e.packets + u.part*longer*((low+high)/2-1)
 	u.doubt += u.part*math.Abs(longer)*((high-low)/2+0.25) + u.dark*2*max(own.high-mean, mean-own.low)
 	return u
@@ -371,7 +376,8 @@ func tails(errors *[absentFlows]float64, confidence float64) (low, high float64)
 // DeviationInterval holds the standard deviation of the flow's delays with the
 // given probability, as far as the squares of finitely many groups tell: the
 // fewer of them hold most of the sum, the less it can be relied on. Where the
-// deviation is not known it begins at 0.
+// deviation is not known it begins at 0; for packets in epochs that the flow's
+// counters do not tell of (see Share) it is wider.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	i := estimate.Interval{High: math.Inf(1), Confidence: confidence}
 	if !(confidence >= 0 && confidence < 1) || r.degrees < 1 {
@@ -379,7 +385,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	}
 	low, high := tails(&r.spreads, confidence)
 	factor := estimate.DeviationInterval(1, uint64(r.degrees), confidence)
-	i.Low = math.Sqrt(max(r.variance-high, 0)) * factor.Low
-	i.High = math.Sqrt(max(r.variance+r.apart-low, 0)) * factor.High
+	i.Low = math.Sqrt(max(r.variance-high, 0)*(1-r.unseen)) * factor.Low
+	i.High = math.Sqrt(max(r.variance+r.apart-low, 0)*factor.High*factor.High + r.hidden)
 	return i
 }

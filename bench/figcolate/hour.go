@@ -194,7 +194,7 @@ func measureHour(run *experiment.Run) {
 		"doubt that comes of it; a record of none is left out.",
 		"The elephant has 12,000 packets in each of its full counters and minute. Where one in a thousand is lost, each of them loses "+
 			"some in each minute, and its thin counters answer for it.",
-		"A query of one flow takes 10 MB of memory and of 1,000 flows 80 MB, whatever the window; joint decoding holds 104 bytes a counter "+
+		"A query of one flow takes 10 MB of memory and of 1,000 flows 80 MB, whatever the window; joint decoding holds 160 bytes a counter "+
 			"and what solving takes. Times are those of go test ./colate -bench Query.")
 }
 
