@@ -160,6 +160,7 @@ func TestRecorderCorrect(t *testing.T) {
 func TestStoreKeepsClock(t *testing.T) {
 	config := testConfig
 	config.Period, config.Shift = clockPeriod, 6
+	config.Counters, config.PerFlow = 300, 4
 	all := traffic(5, 300)
 	stores, history := storesApart(t, config, all)
 	flow := truths(all, 100)[0]
