@@ -107,9 +107,9 @@ func judgeUpgrades(run *experiment.Run, n *mplane.Network, plans map[mplane.Orde
 	run.Notef("With 45 routers ours leaves %s of %s hops to the probes; no choice whatever leaves fewer than %s.",
 		experiment.Number(float64(ours.Steps[fifteenPercent].Hops)), experiment.Number(float64(ours.Before.Hops)),
 		experiment.Number(float64(bound)))
-	run.Note("Every shortest path between two routers is probed, in both directions and each of several of equal cost on its own, but where an " +
-		"upgraded router is on it: then its parts are, which are paths of their own. Algorithm 1 upgrades the router on most such paths; ours, " +
-		"the router whose paths have most hops together.")
+	run.Note("Every shortest path between two routers is probed, in both directions and each of several of equal cost on its own, but where " +
+		"an upgraded router is on it: then its parts are, which are paths of their own. Algorithm 1 upgrades the router on most such " +
+		"paths; ours, the router whose paths have most hops together.")
 }
 
 // reached is after how many upgrades a plan has so few hops.

@@ -171,7 +171,10 @@ func newWorld(run *experiment.Run, seed uint64, share float64) *world {
 	for router := range mplane.Router(n.Routers()) {
 		d.Servers = append(d.Servers, router)
 	}
-	w := &world{plan: experiment.Try(n.Plan(d)), random: r, path: path, watched: map[mplane.SegmentID]*stretch{}, usual: map[mplane.SegmentID]float64{}}
+	w := &world{
+		plan: experiment.Try(n.Plan(d)), random: r, path: path,
+		watched: map[mplane.SegmentID]*stretch{}, usual: map[mplane.SegmentID]float64{},
+	}
 	w.station = experiment.Try(mplane.NewStation(mplane.StationConfig{Plan: w.plan, Length: second}))
 	for _, id := range w.segments() {
 		w.watch(r, id)
