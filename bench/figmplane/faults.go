@@ -20,7 +20,7 @@ var faults = experiment.Experiment{
 // Every run watches a path for as long as history, and then something may be
 // slow.
 const (
-	history     = 32 // intervals
+	history     = 48 // intervals
 	packetsEach = 6000
 	lostReports = 0.01
 )
