@@ -123,7 +123,7 @@ func (w *worker) run(ctx context.Context) error {
 		now := w.stamp.Add(time.Since(w.arrived) - margin)
 		if m != nil {
 			now = meta.Timestamp
-		} else if w.stamp.IsZero() || now.Before(w.tick) {
+		} else if w.stamp.IsZero() || now.Before(w.tick) || !w.idle(ctx) {
 			continue
 		}
 		if w.advance(now) {
@@ -198,6 +198,14 @@ func (w *worker) next(messages jetstream.MessagesContext) (jetstream.Msg, *jetst
 	}
 	meta, err := m.Metadata()
 	return m, meta, err
+}
+
+// idle reports whether the broker has no record that was not read yet. Only then
+// does time go on without records: where a busy broker is late, others who read
+// the same records would make other reports.
+func (w *worker) idle(ctx context.Context) bool {
+	last, err := w.records.GetLastMsgForSubject(ctx, fmt.Sprintf("%s%d.>", recordPrefix, w.partition))
+	return err == nil && last.Sequence <= w.seq || errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
 // known is what was published of each pair.
