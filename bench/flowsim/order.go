@@ -2,9 +2,10 @@ package flowsim
 
 import (
 	"cmp"
-	"container/heap"
 	"iter"
 	"slices"
+
+	"github.com/hoplag/hoplag/internal/heap"
 )
 
 // InOrder are all packets of all flows, in the order in which they are sent;
@@ -13,7 +14,7 @@ import (
 // only adds.
 func (t *Traffic) InOrder() iter.Seq2[*Flow, Packet] {
 	return func(yield func(*Flow, Packet) bool) {
-		var flows merge
+		var flows heap.Heap[head]
 		for i := range t.Flows {
 			c := t.Flows[i].cursor()
 			flows = append(flows, head{c.next(), c})
@@ -22,15 +23,15 @@ func (t *Traffic) InOrder() iter.Seq2[*Flow, Packet] {
 		// bottom of it.
 		slices.SortFunc(flows, compare)
 		for len(flows) > 0 {
-			first := &flows[0]
+			first := flows[0]
 			if !yield(first.flow, first.packet) {
 				return
 			}
 			if first.more() {
 				first.packet = first.next()
-				heap.Fix(&flows, 0)
+				flows.Replace(first)
 			} else {
-				heap.Pop(&flows)
+				flows.Pop()
 			}
 		}
 	}
@@ -42,21 +43,9 @@ type head struct {
 	cursor
 }
 
+// Before makes heads values of a heap.
+func (a head) Before(b head) bool { return compare(a, b) < 0 }
+
 func compare(a, b head) int {
 	return cmp.Or(cmp.Compare(a.packet.Sent, b.packet.Sent), cmp.Compare(a.flow.index, b.flow.index))
-}
-
-// merge is a heap of flows by their next packets.
-type merge []head
-
-func (m merge) Len() int           { return len(m) }
-func (m merge) Less(i, j int) bool { return compare(m[i], m[j]) < 0 }
-func (m merge) Swap(i, j int)      { m[i], m[j] = m[j], m[i] }
-func (m *merge) Push(x any)        { *m = append(*m, x.(head)) }
-
-func (m *merge) Pop() any {
-	last := len(*m) - 1
-	x := (*m)[last]
-	*m = (*m)[:last]
-	return x
 }
