@@ -170,7 +170,8 @@ func (s *sealer) decode(data []byte) (record, error) {
 	return rec, nil
 }
 
-// decodeFlows decodes what both directions have of flows, in so many bytes.
+// decodeFlows decodes what both directions have of flows, in the given number
+// of bytes.
 func (s *sealer) decodeFlows(parts *[2]part, deflated []byte, forth, back int) error {
 	if s.config.Flows == 0 {
 		return nil // what the other point knows of flows is of no use here

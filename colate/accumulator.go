@@ -61,7 +61,7 @@ func NewAccumulator(c Config, flows []joint.FlowRecord) (*Accumulator, error) {
 	return newAccumulator(c, flows, mostCuts)
 }
 
-// newAccumulator matches so many epochs at a time.
+// newAccumulator matches the given number of epochs at a time.
 func newAccumulator(c Config, flows []joint.FlowRecord, room int) (*Accumulator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

@@ -77,8 +77,8 @@ func (b *blockCodec) join(count, digest, sum uint64) uint64 {
 	return total<<(b.countBits+b.digestBits) | digest<<b.countBits | count&(1<<b.countBits-1)
 }
 
-// expected is the sum that so many packets have in the middle of the epoch,
-// with what their digests carry into it.
+// expected is the sum that the given number of packets has in the middle of the
+// epoch, with what their digests carry into it.
 func (b *blockCodec) expected(count uint64) uint64 { return count*b.middle + count/2 }
 
 // sumWidth is how many bits the rest of a sum takes.

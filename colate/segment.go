@@ -129,8 +129,8 @@ func seal(dst []byte, payload encoding.BinaryAppender, e entry) []byte {
 	return dst
 }
 
-// parseFrame reads the head of a frame at an offset. It is none unless all of
-// the frame is before the given end.
+// parseFrame reads the head of a frame at an offset. It is not one unless all
+// of the frame is before the given end.
 func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 	be := binary.BigEndian
 	if len(head) < frameSize || string(head[:4]) != frameMagic || crc32.Checksum(head[:28], castagnoli) != be.Uint32(head[28:]) {

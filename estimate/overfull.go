@@ -41,7 +41,7 @@ func CountLimit(n int, sum, greatest uint64, count func(i int) uint64) uint64 {
 }
 
 // poissonLimit is the smallest count whose tail is below e^-rarity, for a mean
-// that was estimated from so many cells.
+// that was estimated from the given number of cells.
 func poissonLimit(mean float64, cells int, rarity float64) uint64 {
 	mean += 3*math.Sqrt(mean/float64(cells)) + 1e-9
 	rare := func(c float64) bool { return c*math.Log(c/mean)-c+mean >= rarity }

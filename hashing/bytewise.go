@@ -44,7 +44,7 @@ func (t bytewise[T]) word(h T, x uint64) T {
 	return h
 }
 
-// checkWidth says why width is none for a family's input, in bytes.
+// checkWidth says why width is not a width for a family's input, in bytes.
 func checkWidth(family string, width, least int) error {
 	if width < least || width > MaxWidth {
 		return fmt.Errorf("hashing: %s of %d input bytes, want %d to %d", family, width, least, MaxWidth)

@@ -52,9 +52,9 @@ func split(seed, constant uint64) (x, y uint64) {
 }
 
 // Digest returns the digest of b under seed, by folded 64×64→128-bit
-// multiplications that each absorb 16 bytes. It is the fast default for
-// traffic that nobody crafts against us. Whoever knows the seed can construct
-// collisions at will; against them use [SipHash].
+// multiplications that each absorb 16 bytes. It is the fast default for traffic
+// that nobody crafts against us. Someone who knows the seed can construct
+// collisions at will; use [SipHash] against that.
 //
 // It is stable across processes, machines and releases: the golden values in
 // the tests do not change.

@@ -21,8 +21,8 @@
 //     release; golden values in the tests hold it to that.
 //   - Never hash/maphash: its seed is local to one process, so that two points
 //     would agree on nothing. Nor Go's map order, pointers or addresses.
-//   - 10.0.0.1 and ::ffff:10.0.0.1 are one address, and an IPv6 zone is none
-//     of the packet's: see [MakeTuple].
+//   - 10.0.0.1 and ::ffff:10.0.0.1 are one address, and an IPv6 zone is not
+//     part of the packet: see [MakeTuple].
 //   - Packets with the same bytes have one identity. A synopsis counts them in
 //     one cell, at both points.
 //   - No secret travels: what is written down carries the [Fingerprint] of the
@@ -61,9 +61,9 @@
 // of one packet apart: the same bytes sent ten thousand times fill one cell, or
 // are in no sample at all. SECURITY.md says what each synopsis does about that.
 //
-//   - Digest and Tuple.Flow: who knows the seed writes collisions down, without
-//     search. A secret seed keeps honest traffic spread and stops who cannot
-//     observe the outcome; nothing is proven beyond.
+//   - Digest and Tuple.Flow: someone who knows the seed can write collisions
+//     down without a search. A secret seed keeps honest traffic spread and stops
+//     attackers who cannot observe the outcome; nothing beyond that is proven.
 //   - H3, Toeplitz, Rabin, and any CRC: linear. Some hashes, or which packets
 //     share a cell, give the key away, and collisions follow by elimination.
 //   - Tabulation and Polynomial: their guarantees hold for packets chosen

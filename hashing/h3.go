@@ -15,7 +15,7 @@ package hashing
 //   - Choose it to agree with a switch that hashes by H3 and can be loaded with
 //     these rows (the hash of a single bit, less that of none, is its row), or
 //     where the guarantee itself is wanted.
-//   - Linear: whoever learns a few hashes predicts all others. It does not
+//   - Linear: a few hashes predict all others. It does not
 //     resist crafted traffic.
 //
 // An H3 is read-only and safe for concurrent use.

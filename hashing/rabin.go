@@ -18,7 +18,7 @@ import (
 //   - Gates: a shift register of d bits with feedback, one bit a clock, or an
 //     exclusive-or tree as for a CRC, which it is.
 //   - Choose it to reproduce a CRC engine with a random polynomial, or where
-//     fingerprints must be combined or rolled. CRC-32C itself is none: its
+//     fingerprints must be combined or rolled. CRC-32C itself is not one: its
 //     polynomial has the factor x+1.
 //   - Linear: it does not resist crafted traffic.
 //

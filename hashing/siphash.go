@@ -8,8 +8,8 @@ import (
 // SipHash is SipHash-2-4, a keyed pseudorandom function (Aumasson and
 // Bernstein, SipHash: a fast short-input PRF, 2012).
 //
-//   - Guarantee: computational, 64 bits. Who does not know the key, even when
-//     seeing hashes of inputs of his choice, cannot tell it from a random
+//   - Guarantee: computational, 64 bits. Without the key an attacker, even one
+//     who sees hashes of inputs of his choice, cannot tell it from a random
 //     function, and so can neither aim packets at one cell nor evade sampling.
 //   - Key: 128 bits.
 //   - Gates: four 64-bit additions, four exclusive ors and six rotations a round,

@@ -45,10 +45,10 @@ func (t *Tuple) Reverse() Tuple {
 	return Tuple{Src: t.Dst, Dst: t.Src, SrcPort: t.DstPort, DstPort: t.SrcPort, Proto: t.Proto}
 }
 
-// Flow returns the tuple's digest under seed. Like [Digest] it is stable
-// across processes, machines and releases, and its bits are independent of
-// Digest's over the same bytes. Against whoever knows the seed use [SipHash]
-// over the bytes of [Tuple.Append].
+// Flow returns the tuple's digest under seed. Like [Digest] it is stable across
+// processes, machines and releases, and its bits are independent of Digest's
+// over the same bytes. Against someone who knows the seed, use [SipHash] over
+// the bytes of [Tuple.Append].
 func (t *Tuple) Flow(seed uint64) Flow {
 	le := binary.LittleEndian
 	x, y := split(seed, key3)

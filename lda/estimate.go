@@ -77,8 +77,8 @@ func Estimate(up, down *Aggregator) (Result, error) {
 	return compare(up, down, down.Packets())
 }
 
-// compare estimates the delay of so many packets that were received, of which
-// the aggregators have some.
+// compare estimates the delay of the packets that were received, of which the
+// aggregators have some.
 func compare(up, down *Aggregator, received uint64) (Result, error) {
 	r := count(up, down)
 	r.Spoken, r.Strays = received, min(r.Lost, r.Extra)+uint64(r.Replaced)

@@ -87,9 +87,9 @@ func Plan(d Demand) (Forecast, error) {
 		estimate.ErrConfig, d.MeanError, d.Packets, d.HighLoss, d.Variation)
 }
 
-// atLeast is what the demanded share of intervals gives, if so many packets are
-// lost on average: the number of lost ones, and with it that of spoilt cells,
-// is high, and the cells that it spares are few, by z standard deviations.
+// atLeast is what the demanded share of intervals gives at a loss rate: the
+// number of lost ones, and with it that of spoilt cells, is high, and the cells
+// that it spares are few, by z standard deviations.
 func (d *Demand) atLeast(c *Config, loss, z float64) Expectation {
 	lost := d.Packets * loss
 	lost = min(lost+z*math.Sqrt(lost*(2*d.Burst-1)), d.Packets)
@@ -169,7 +169,7 @@ func (d *Demand) losses() []float64 {
 	return all
 }
 
-// choose finds the best use of so many rows, if one meets the demand.
+// choose finds the best use of a number of rows, if one meets the demand.
 func (d *Demand) choose(rows int, losses []float64) (Config, bool) {
 	most := MaxBanks
 	if d.Quantiles {
@@ -220,8 +220,8 @@ func (d *Demand) addThin(c *Config, banks int) bool {
 	return shift > c.Banks[banks-1].Shift && shift <= MaxShift-c.DigestBits
 }
 
-// splits are the ways to make one to four banks of so many rows, each a power
-// of two: the equal ones, and of three banks those with one twice as large.
+// splits are the ways to divide rows among one to four banks, each a power of
+// two: the equal ones, and of three banks those with one twice as large.
 func splits(rows int) [][]int {
 	half, quarter := rows/2, rows/4
 	return [][]int{

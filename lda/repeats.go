@@ -115,7 +115,7 @@ func (c *copies) add(usable bool, received uint64, sum int64, width uint8) {
 	c.tell(usable, received, sum, width)
 }
 
-// tell adds what is known of so many packets: their delays, unless the sum may
+// tell adds what is known of some packets: their delays, unless the sum may
 // have wrapped.
 func (c *copies) tell(usable bool, packets uint64, sum int64, width uint8) {
 	if usable && math.Abs(float64(sum)) < math.Ldexp(1, int(width)-8) {

@@ -114,9 +114,9 @@ func (s *sample) push(p part) {
 	s.used++
 }
 
-// tell says that so many packets are not missing that were received between
-// two cuts, the latter at most the end of the last stratum: in each stratum in
-// proportion to all that were received.
+// tell says that the given number of packets are not missing that were received
+// between two cuts, the latter at most the end of the last stratum: in each
+// stratum in proportion to all that were received.
 func (s *sample) tell(packets float64, from, to uint32, received func(from, to uint32) float64) {
 	all := received(from, to)
 	if all == 0 {
@@ -137,7 +137,7 @@ func (s *sample) tell(packets float64, from, to uint32, received func(from, to u
 	}
 }
 
-// makeUp says that so many packets are not missing after all.
+// makeUp says that the given number of packets are not missing after all.
 func (t *tally) makeUp(packets float64) {
 	of := min(t.missing, packets)
 	if of > 0 {

@@ -105,10 +105,10 @@ func (a *Accumulator) sampleAlone(found *settlement, received uint64) {
 	}
 }
 
-// rarity is how many packets one stands for that was alone over so many
-// intervals: with λ packets to a cell and interval, the density, as many times
-// fewer stay alone as an interval longer, e^λ. Of fuller banks too few are alone
-// at all.
+// rarity is how many packets one stands for that was alone over the given
+// number of intervals: with λ packets to a cell and interval, the density, as
+// many times fewer stay alone as an interval longer, e^λ. Of fuller banks too
+// few are alone at all.
 func rarity(density float64, intervals uint32) float64 {
 	const fullest, most = 1.5, 4
 	switch {

@@ -42,7 +42,7 @@ func (c counts) counting(ctx context.Context, flows []joint.FlowRecord) (*counti
 		fixed: make([]bool, n), rests: make([]uint8, n), mean: make([]float64, n), variance: make([]float64, n), most: make([]float64, n),
 		told: make([]message, n*c.Rows), rest: make([]amount, len(c.held)),
 		// Two flows that meet in one cell of a row mostly meet in its neighbours,
-		// too, and what one is off by is then in all of these: so many times as if
+		// too, and what one is off by is then in all of these: as many times as if
 		// they were independent, over all distances between the two.
 		alike: 1 + float64((c.Spread-1)*(2*c.Spread-1))/float64(3*c.Spread),
 	}

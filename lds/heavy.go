@@ -22,9 +22,9 @@ type Volume struct {
 }
 
 // HeavyHitters decodes the packets of all candidates together, as
-// [Sketch.DecodePackets] does, and returns those of at least so many packets,
-// the largest first. Of flows that share all their cells with a large one few
-// are taken for it, where [Sketch.Packets], a bound, takes all.
+// [Sketch.DecodePackets] does, and returns those of at least the given number
+// of packets, the largest first. Of flows that share all their cells with a
+// large one few are taken for it, where [Sketch.Packets], a bound, takes all.
 //
 // The candidates are to be all flows of the interval, as far as they are known.
 // The errors are those of [Sketch.DecodePackets].

@@ -51,7 +51,7 @@ func (c *KeyedConfig) Flows() int {
 	return max(0, int(keyedFlows*n-3*math.Sqrt(n)))
 }
 
-// PlanKeyed returns the smallest KeyedConfig for so many flows.
+// PlanKeyed returns the smallest KeyedConfig for the given number of flows.
 func PlanKeyed(flows int) (KeyedConfig, error) {
 	if flows < 1 {
 		return KeyedConfig{}, estimate.Invalid("lds", "flows", flows, "1 or more")

@@ -43,7 +43,7 @@ const (
 	decodeSettled = 1e-7
 	decodeMost    = 20
 	// A flow that moved by less than a part of its deviation, or of a packet, is
-	// left alone for so many rounds.
+	// left alone for this many rounds.
 	decodeStill = 0.01
 	decodeRests = 2
 	// No row is taken to have told more than this part of what is believed of a

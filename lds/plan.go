@@ -15,7 +15,7 @@ type Demand struct {
 	Sizes Pareto // how large they are
 
 	// Large is from how many packets on a flow is to be measured well (x), at
-	// least 1: so many packets of other flows, over all its cells in a row, are
+	// least 1: this many packets of other flows, over all its cells in a row, are
 	// a small collision.
 	Large float64
 
@@ -198,7 +198,7 @@ func (d *Demand) plan(comparisons int) (Forecast, error) {
 	}, nil
 }
 
-// rates are the rates to try for so many rows.
+// rates are the rates to try for the given number of rows.
 func (d *Demand) rates(rows int) [][MaxRows]float64 {
 	if fitted := fitRates(d.Base.Rates, rows); d.Loss == 0 {
 		return [][MaxRows]float64{fitted}

@@ -25,8 +25,8 @@ func newSizePrior() *sizePrior {
 	return &p
 }
 
-// weigh returns mean and variance of a flow's packets, at most so many, of which
-// its rows tell a mean and a variance.
+// weigh returns mean and variance of a flow's packets, at most the given
+// number, of which its rows tell a mean and a variance.
 func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	nearest := min(max(told, 1), most)
 	if _, width := step(stepOf(uint64(nearest + 1))); width > 1 && variance < width*width {
@@ -77,7 +77,8 @@ func (c counts) likely(f hashing.Flow, prior *sizePrior, others *densities) (mea
 	return mean, max(squares/total-mean*mean, decodeLeast)
 }
 
-// densities are, by row, how likely places are to hold so many packets.
+// densities are, by row, how likely places are to hold a given number of
+// packets.
 type densities [MaxRows][steps]float64
 
 // densities are what others bring to a flow's cells: it is distributed like
@@ -90,8 +91,8 @@ func (c counts) densities() (d densities) {
 }
 
 // density is the share of the places for a flow in row r, Spread cells next to
-// each other, that hold so many packets, per packet and by steps; smoothed over
-// neighbouring steps, and nowhere 0.
+// each other, that hold a given number of packets, per packet and by steps;
+// smoothed over neighbouring steps, and nowhere 0.
 func (c counts) density(r int) (d [steps]float64) {
 	cells := c.held[r*c.Columns : (r+1)*c.Columns]
 	var held uint64

@@ -15,11 +15,10 @@ type LinkConfig struct {
 	Loss        LossConfig  // on the wire, after the queue; the zero value: none
 	Seed        uint64      // for RED and Loss
 
-	// Burst makes the link a shaper: a token bucket of so many bytes, full at
-	// first, that fills at Rate. A packet leaves as soon as the bucket has as
-	// many bytes as it, and all before it have left; to send it takes no time.
-	// One of more bytes than the bucket holds is Refused. 0 to 2^31-1, 0 for a
-	// link.
+	// Burst makes the link a shaper: a token bucket of this many bytes, full at
+	// first, that fills at Rate. A packet leaves as soon as the bucket has as many
+	// bytes as it, and all before it have left; to send it takes no time. One of
+	// more bytes than the bucket holds is Refused. 0 to 2^31-1, 0 for a link.
 	Burst int32
 }
 

@@ -94,8 +94,8 @@ func newGate(c QueueConfig, rate int64, seed uint64) gate {
 // idle notes that the queue is empty as of t, and a part of a ns.
 func (g *gate) idle(t int64, part float64) { g.emptiedAt, g.part = t, part }
 
-// admit decides about a packet that arrives at time t to a backlog of so many
-// packets and bytes.
+// admit decides about a packet that arrives at time t to a backlog of the given
+// number of packets and bytes.
 func (g *gate) admit(t int64, packets int, bytes int64, size int32) Fate {
 	g.marked = false
 	backlog, room := int64(packets), int64(1)

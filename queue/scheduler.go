@@ -20,9 +20,9 @@ type SchedulerConfig struct {
 	Rate        int64                // drain rate, bits per second, 1,000 to 10^15
 	Propagation int64                // ns from the transmitter to the far end, 0 to 10^15
 	Queues      [Classes]QueueConfig // who may join each class's queue
-	// Weights shares the link in proportion while both classes wait, by
-	// deficit round robin: so many bytes for each class in turn, 64 to 10^9,
-	// best at least the largest packet. Both 0: strict priority.
+	// Weights shares the link in proportion while both classes wait, by deficit
+	// round robin: this many bytes for each class in turn, 64 to 10^9, best at
+	// least the largest packet. Both 0: strict priority.
 	Weights [Classes]int
 	Loss    LossConfig // on the wire
 	Seed    uint64     // for RED and Loss

@@ -39,7 +39,7 @@ func (b bounds) and(c bounds) bounds {
 
 func (b bounds) width() float64 { return b.high - b.low }
 
-// Trust is gained by so many references in a row that do not contradict each
+// Trust is gained by this many references in a row that do not contradict each
 // other. Every loss of trust doubles the number, and as many again that agree
 // halve it.
 const (

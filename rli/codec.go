@@ -130,7 +130,7 @@ func (c *Config) append(dst []byte) []byte {
 	return wire.AppendUint(dst, uint64(c.Histograms), 4)
 }
 
-// size is how many bytes the encoding of so many flows takes.
+// size is the number of bytes that the encoding of a number of flows takes.
 func (c *Config) size(flows int64) int64 {
 	buckets, own := int64(c.Buckets), int64(c.buckets())
 	return wire.Overhead + configSize + 8*countFields + residualsSize + 8 + sumsSize + 8*buckets + int64(c.Histograms)*(1+2*buckets) + 4 +

@@ -32,8 +32,8 @@ const (
 	// So many references in a row that agree with each other are believed
 	// against all before.
 	agreement = 4
-	// A delay may be below all others by so many times their range, and so
-	// many times the tolerance.
+	// A delay may be below all others by this many times their range, and so many
+	// times the tolerance.
 	leeway = 4
 	grain  = 1000
 	// A delay is compared with as many others at least, and with up to twice

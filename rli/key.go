@@ -38,9 +38,9 @@ func (j *Injector) Append(dst []byte, p ReferencePacket) []byte {
 }
 
 // SetKey makes Accept take only references that an Injector with the same
-// secret key has tagged. Whoever does not hold the key can then send no
-// reference, and none again: an injector whose clock went back is believed only
-// when that has passed what it was before, or after another SetKey.
+// secret key has tagged. Without the key nobody can send a reference, or send
+// one again. If an injector's clock went back, the receiver believes it only when
+// the clock has passed what it was before, or after another SetKey.
 func (r *Receiver) SetKey(secret [16]byte) {
 	r.key = key{hashing.SipHashFromKey(secret), true}
 	r.sequence, r.guard = sequence{}, guard{}

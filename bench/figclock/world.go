@@ -131,7 +131,7 @@ func (e *exchange) samples() (there, back clock.Sample) {
 	return there, back
 }
 
-// exchanges drives both roads for a second, with so many probes.
+// exchanges drives both roads for a second, with a number of probes.
 func exchanges(roads [2]*road, end float64, count int, skew func(float64) float64) []exchange {
 	sent := make([]float64, count)
 	for i := range sent {

@@ -209,7 +209,7 @@ type hourRun struct {
 	read  int64
 }
 
-// choose takes flows of each class, a third of all from each that has so many.
+// choose takes flows of each class, a third of all from each that has enough.
 func (h *hourRun) choose() {
 	for k, class := range hourClasses {
 		var all []int
@@ -222,7 +222,7 @@ func (h *hourRun) choose() {
 	}
 }
 
-// record is what a collector knows of a flow that sees so many of its packets.
+// record is what a collector knows of a flow that sees part of its packets.
 func (h *hourRun) record(i int, rng *rand.Rand, sampling float64) (joint.FlowRecord, bool) {
 	f := &h.flows[i]
 	r := joint.FlowRecord{Flow: f.key, Packets: float64(f.delays.N())}

@@ -12,7 +12,7 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// Each trace has so many packets.
+// Each trace has this many packets.
 const (
 	quickPackets = 400_000
 	fullPackets  = 4_000_000

@@ -25,7 +25,7 @@ const (
 	coverageRuns = 1000
 )
 
-// covers counts which intervals of so many held the truth.
+// covers counts how many intervals held the truth.
 type covers struct {
 	interval, paper, central, deviation int
 }

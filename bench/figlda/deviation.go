@@ -30,8 +30,8 @@ type deviations struct {
 	usable                  estimate.Moments
 }
 
-// possible is the mean error, as a fraction, of a deviation from so many cells
-// whose sums are normal: the standard error is 1/√(2M).
+// possible is the mean error, as a fraction, of a deviation from a number of
+// cells whose sums are normal: the standard error is 1/√(2M).
 func (d *deviations) possible() float64 {
 	return math.Sqrt(2/math.Pi) / math.Sqrt(2*d.usable.Mean())
 }

@@ -150,7 +150,7 @@ func measureDigest(run *experiment.Run) {
 	)
 }
 
-// size is what an interval takes on the wire with a digest of so many bits.
+// size is what an interval takes on the wire with a digest of a width.
 func size(width uint8) int {
 	config := digestConfig
 	config.DigestBits = width

@@ -44,7 +44,7 @@ type probing struct {
 	errors       []float64 // relative error of the mean, by run
 }
 
-// probes runs probes at a rate so many times. A run without a probe that
+// probes runs probes at a rate a number of times. A run without a probe that
 // arrives has no mean, and one with fewer than two no deviation; both count as
 // answers of 0, an error of 100 %.
 func (p *Passage) probes(run *experiment.Run, hertz float64, runs int) probing {
@@ -61,8 +61,8 @@ func (p *Passage) probes(run *experiment.Run, hertz float64, runs int) probing {
 	return pr
 }
 
-// maximum returns the mean of the largest of so many absolute values of
-// standard normal numbers.
+// maximum returns the mean of the largest of n absolute values of standard
+// normal numbers.
 func maximum(runs int) float64 {
 	sum := 0.0
 	const step = 1e-3

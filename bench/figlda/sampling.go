@@ -21,7 +21,7 @@ var ldaSampling = experiment.Experiment{
 	Measure: measureSampling,
 }
 
-// A tuning is a choice of the sampling probability for so many lost packets.
+// A tuning chooses the sampling probability by the number of lost packets.
 type tuning struct {
 	name  string
 	paper bool

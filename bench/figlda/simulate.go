@@ -138,7 +138,7 @@ var bankings = []banking{
 
 var twoBanks = bankings[1]
 
-// config is the configuration for so many packets, and what part of them to
+// config is the configuration for a number of packets, and what part of them to
 // show it: the optimal one gets exactly p = αm/(L+1) by that, the others the
 // power of two below it.
 func (b banking) config(packets, lost int) (c lda.Config, presampled float64) {
@@ -169,7 +169,7 @@ type point struct {
 	expected   float64          // effective sample size
 }
 
-// measure runs a configuration with so many different hashes. A deviation
+// measure runs a configuration with a number of different hashes. A deviation
 // whose square came out negative counts as 0.
 func (p *Passage) measure(run *experiment.Run, b banking, runs int) *point {
 	c, presampled := b.config(len(p.Delays), p.Losses)
@@ -192,9 +192,9 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int) *point {
 	return pt
 }
 
-// chance is how far the mean of absolute errors of so many runs may be from
-// what it would be of very many, as a fraction, by chance: two standard
-// errors, for errors that are normal.
+// chance is how far the mean of absolute errors of a number of runs may be from
+// what it would be of very many, as a fraction, by chance: two standard errors,
+// for errors that are normal.
 func chance(runs int) float64 {
 	return 2 * math.Sqrt((math.Pi/2-1)/float64(runs))
 }

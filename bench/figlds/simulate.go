@@ -43,8 +43,8 @@ func newInterval(run *experiment.Run, number int) *interval {
 	return iv
 }
 
-// shape is a sketch of so many columns at the paper's scale, and a row for each
-// rate.
+// shape is a sketch with a number of columns at the paper's scale, and a row
+// for each rate.
 func shape(run *experiment.Run, columns, spread int, rates ...float64) lds.Config {
 	c := lds.DefaultConfig
 	c.Columns, c.Spread, c.Rows = columns, spread, len(rates)
@@ -59,7 +59,7 @@ func shape(run *experiment.Run, columns, spread int, rates ...float64) lds.Confi
 	return c
 }
 
-// everything is a rate of 1 for each of so many rows.
+// everything is a rate of 1 for each row.
 func everything(rows int) []float64 { return slices.Repeat([]float64{1}, rows) }
 
 // points are the sketches at the two ends.

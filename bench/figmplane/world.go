@@ -67,7 +67,7 @@ func newStretch(r *rand.Rand, id mplane.SegmentID) *stretch {
 // beginning, and how fast it gains.
 type course struct{ offset, drift float64 } // ns, and ns a second
 
-// at is what the clock shows so many ns after the beginning of an interval.
+// at is what the clock shows some ns after the beginning of an interval.
 func (c course) at(start int64, after float64) int64 {
 	return start + int64(after+c.offset+c.drift*after/float64(second))
 }

@@ -52,7 +52,7 @@ type colateAnswers struct {
 	joint func() []float64 // of all flows, decoded together
 }
 
-// counters is how many a vector has with so many for each flow.
+// counters is how many a vector has with a number for each flow.
 func (c *capture) counters(perFlow, vectors int, each float64) int {
 	return max(2*perFlow, int(each*float64(len(c.flows))/float64(vectors)))
 }
@@ -72,7 +72,7 @@ func (c *capture) pass(seed uint64, withLost bool, up, down func(f hashing.Flow,
 	return keys
 }
 
-// askPaper measures a capture by so many of the paper's counters for each
+// askPaper measures a capture by a number of the paper's counters for each
 // flow. Flow records have the packets that arrived.
 func (c *capture) askPaper(run *experiment.Run, seed uint64, config paper.Config, counters float64, withLost bool,
 	asked []int) *colateAnswers {
@@ -112,8 +112,8 @@ func (c *capture) askPaper(run *experiment.Run, seed uint64, config paper.Config
 	return a
 }
 
-// askCOLATE measures a capture by so many counters for each flow, as askPaper
-// does.
+// askCOLATE measures a capture by a number of counters for each flow, as
+// askPaper does.
 func (c *capture) askCOLATE(run *experiment.Run, seed uint64, counters float64, withLost bool, asked []int) *colateAnswers {
 	config := recorders.counted
 	config.Identity, config.Counters = seed, c.counters(config.PerFlow, 1, counters)

@@ -47,7 +47,7 @@ type ldsAnswers struct {
 	withoutCounts func() []float64 // Decode without
 }
 
-// askLDS measures a capture by sketches of so many cells a flow.
+// askLDS measures a capture by sketches with a number of cells per flow.
 func (c *capture) askLDS(run *experiment.Run, seed uint64, config lds.Config, cells float64) *ldsAnswers {
 	config.Identity = seed
 	config.Columns = max(config.Spread, int(cells*float64(len(c.flows))/float64(config.Rows)))

@@ -68,8 +68,8 @@ func (c *capture) simulate() (list []departure, s *study, all estimate.Moments, 
 	return list, c.studyOf(delays), all, link.Counts()
 }
 
-// follow lets a reference without length follow every so many packets of
-// those that were captured: it leaves when its packet left.
+// follow lets a reference without length follow every n packets of those that
+// were captured: it leaves when its packet left.
 func (c *capture) follow() []departure {
 	injector := experiment.Try(rli.NewInjector(rli.InjectorConfig{Every: every, ReferenceBytes: 1}))
 	stamps := map[int32]rli.ReferencePacket{}

@@ -53,7 +53,7 @@ func (c *capture) studyOf(delays []estimate.Moments) *study {
 	return s
 }
 
-// thin keeps at most so many large flows, for answers that take long.
+// thin keeps at most a number of large flows, for answers that take long.
 func (s *study) thin(most int) { s.large = perflow.Spread(s.large, most) }
 
 // flows are the numbers of flows of least to most packets that count.

@@ -18,7 +18,7 @@ const referenceBytes = 48
 // adaptive is the paper's injector.
 var adaptive = rli.InjectorConfig{Adaptive: rli.PaperAdaptation, ReferenceBytes: referenceBytes}
 
-// everyNth is the injector of one reference in so many packets.
+// everyNth is the injector of one reference every n packets.
 func everyNth(n int) rli.InjectorConfig {
 	return rli.InjectorConfig{Every: n, ReferenceBytes: referenceBytes}
 }

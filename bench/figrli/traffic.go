@@ -37,8 +37,8 @@ type kind struct {
 	all  int // how many packets there are, if not as many as one likes
 }
 
-// enough is so many packets of the kind or, of a recording, all: its beginning
-// is not like the rest.
+// enough is the given number of packets of the kind or, of a recording, all:
+// its beginning is not like the rest.
 func (k *kind) enough(packets int) int { return max(packets, k.all) }
 
 var (

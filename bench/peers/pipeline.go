@@ -19,8 +19,8 @@ type traffic struct {
 	now int // steps so far
 }
 
-// newTraffic is an endless stream of 2^21 scattered packets of so many flows,
-// a power of two, at random.
+// newTraffic is an endless stream of 2^21 scattered packets of a number of
+// flows, a power of two, at random.
 func newTraffic(flows, inFlight int) *traffic {
 	s := &traffic{packets: speed.Packets(), inFlight: inFlight, last: math.MaxInt}
 	s.flows = make([]hashing.Flow, len(s.packets))

@@ -27,7 +27,7 @@ type Class struct {
 // Unlimited is a Class's Most where there is no limit.
 const Unlimited = math.MaxInt32
 
-// Has reports whether a flow of so many packets is in the class.
+// Has reports whether a flow of the given number of packets is in the class.
 func (c Class) Has(packets int) bool { return c.Least <= packets && packets <= c.Most }
 
 // Classes makes classes of names, least and greatest numbers of packets by
@@ -222,10 +222,10 @@ func Known(list []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(list), math.IsNaN)
 }
 
-// Unanswered returns so many answers that are none.
+// Unanswered returns n answers that are missing.
 func Unanswered(flows int) []float64 { return slices.Repeat([]float64{math.NaN()}, flows) }
 
-// Spread picks at most so many of a list, evenly.
+// Spread picks at most the given number of values from a list, evenly.
 func Spread[T any](list []T, most int) []T {
 	if len(list) <= most {
 		return list

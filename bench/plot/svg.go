@@ -297,7 +297,7 @@ func tickText(t tick) string {
 	return fmt.Sprintf(`10<tspan class="power" dy="-5">%s</tspan>`, strings.ReplaceAll(strconv.Itoa(t.power), "-", "−"))
 }
 
-// wrap breaks text into lines of about so many letters.
+// wrap breaks text into lines of about the given number of letters.
 func wrap(s string, letters int) []string {
 	var lines []string
 	line := ""

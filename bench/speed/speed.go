@@ -29,8 +29,8 @@ const (
 	minFloor  = 1 << 13
 )
 
-// Compare measures path beside floor, on a stream of so many packets that is
-// gone through again and again, and reports
+// Compare measures path beside floor, on a stream of the given number of
+// packets that is gone through again and again, and reports
 //
 //	ns/op     median time per packet
 //	Mpkt/s    the same as a rate, one core

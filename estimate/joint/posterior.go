@@ -125,8 +125,8 @@ func (s *system) probe(ctx context.Context, v []float64, opts Options, work *pro
 	return grown, nil
 }
 
-// messages iterates the flows' variances to their fixed point, or for so many
-// rounds.
+// messages iterates the flows' variances to their fixed point, or for the given
+// number of rounds.
 func (s *system) messages(ctx context.Context, rounds int, work *progress) ([]float64, []float32, error) {
 	defer work.next()
 	v := append([]float64(nil), s.variance...)

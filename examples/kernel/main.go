@@ -201,7 +201,7 @@ func number(v *float64) string {
 	return fmt.Sprintf("%.1f", *v)
 }
 
-// known is a number for JSON, or none if it is not finite.
+// known is a number for JSON, or null if it is not finite.
 func known(v float64) *float64 {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return nil

@@ -40,7 +40,7 @@ type row struct {
 	holdsMean, holdsDeviation bool // the intervals do
 }
 
-// known is a number for JSON, or none if it is not finite.
+// known is a number for JSON, or null if it is not finite.
 func known(x float64) *float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return nil

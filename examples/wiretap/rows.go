@@ -76,7 +76,7 @@ type total struct {
 	Flows   []flowRow `json:"flows,omitempty"`  // with -flow
 }
 
-// known is a number for JSON, or none if it is not finite.
+// known is a number for JSON, or null if it is not finite.
 func known(v float64) *float64 {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return nil

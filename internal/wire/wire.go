@@ -48,7 +48,7 @@ func AppendUint(dst []byte, v uint64, width int) []byte {
 	return dst
 }
 
-// BytesOf is how many bytes hold a field of so many bits.
+// BytesOf returns how many bytes hold a field of the given number of bits.
 func BytesOf(bits uint8) int { return (int(bits) + 7) / 8 }
 
 // AppendBits appends the low bits of v, up to 64 of them, in as few bytes as

@@ -41,8 +41,8 @@ func (p *program) updateLDA() {
 }
 
 // addToCell adds a time in r4 and a tally in r3 to the cell whose number is in
-// r2, of the array that begins so many bytes into the lane. It uses r1 and r2.
-// No other program runs on this processor meanwhile.
+// r2, of the array that begins at an offset in the lane. It uses r1 and r2. No
+// other program runs on this processor meanwhile.
 func (p *program) addToCell(base int) {
 	p.with(opLeft, r2, 4)
 	p.load(double, r1, fp, stackLane)

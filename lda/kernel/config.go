@@ -178,8 +178,8 @@ func (c *Config) laneSize() int {
 }
 
 // MemorySize is how many bytes of the kernel's memory a Point takes on a
-// machine of so many processors, rounded up to a power of two: each has cells
-// of its own for the present interval and for the one before.
+// machine with the given number of processors, rounded up to a power of two:
+// each has cells of its own for the present interval and for the one before.
 func (c *Config) MemorySize(processors int) int {
 	lanes := 1
 	for lanes < processors {

@@ -175,7 +175,8 @@ func (p *program) loadData() {
 	}
 }
 
-// need makes sure that so many bytes are to be read at the cursor. It uses r1.
+// need makes sure that the given number of bytes can be read at the cursor. It
+// uses r1.
 func (p *program) need(n int32) {
 	p.move(r1, r8)
 	p.with(opAdd, r1, n)

@@ -19,10 +19,10 @@ type course struct {
 	baseline map[SegmentID][2]baseline // by means, and by readings
 }
 
-// A baseline is what a segment usually tells of clocks when there are none:
-// its mean delay, or by how much a reading of its monitors is off, since no
-// reading sees whether both directions take equally long. spread is how far
-// from it that usually is.
+// A baseline is what a segment usually tells of clocks when they agree: its
+// mean delay, or by how much a reading of its monitors is off, since no reading
+// sees whether both directions take equally long. spread is how far from it
+// that usually is.
 type baseline struct {
 	mean, spread float64
 	intervals    int // that they are from
@@ -138,8 +138,9 @@ func (s *Station) advance(interval uint64) {
 	s.settle(interval)
 }
 
-// expected is where the clocks should be in the next interval: on from the
-// last by the drift of the latest ones, a median, so that a step is none.
+// expected is where the clocks should be in the next interval: on from the last
+// by the drift of the latest ones, a median, so that a step does not count as
+// drift.
 func (c *course) expected() []float64 {
 	last := len(c.ahead) - 1
 	expected := slices.Clone(c.ahead[last])

@@ -139,7 +139,7 @@ func (p *Pair) Unordered(point Point) int64 {
 func (p *Pair) Mixed() bool { return p.mixed }
 
 // settled tells whether no packet can be read any more that comes before the
-// first one held, or none more can be held.
+// first one held, or no more can be held.
 func (side *pairSide) settled() bool {
 	// The difference of two times may exceed an int64, but not a uint64.
 	return side.window.full() || !side.window.empty() && uint64(side.latest)-uint64(side.window.first().Time) >= MaxBackstep

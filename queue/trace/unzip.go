@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// unzip decompresses gzip streams, one behind the other. What follows them
-// and is none is told by name: everything before it has then been read.
+// unzip decompresses gzip streams, one behind the other. If something else
+// follows them, the error says so: everything before it has been read.
 type unzip struct {
 	raw *bufio.Reader
 	z   *gzip.Reader
