@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// ErrOrder: the interval is not after the one added last.
+// ErrOrder says that the interval is not after the one added last.
 var ErrOrder = errors.New("interval out of order")
 
 // An Accumulator adds up what two points' sketches of interval after interval tell, in memory of a fixed size:

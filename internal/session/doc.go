@@ -18,16 +18,18 @@ import "errors"
 
 // Why an interval is unusable, and what calls out of turn are.
 var (
-	// ErrStart: the Start marker was lost, or came after the End.
+	// ErrStart says that the Start marker was lost, or came after the End.
 	ErrStart = errors.New("start marker missing")
-	// ErrEnd: the End marker was lost, or came after the next Start.
+	// ErrEnd says that the End marker was lost, or came after the next Start.
 	ErrEnd = errors.New("end marker missing")
-	// ErrParts: nothing of the synopsis had come when the next interval ended.
+	// ErrParts says that nothing of the synopsis had come when the next interval
+	// ended.
 	ErrParts = errors.New("parts of the synopsis missing")
-	// ErrStep: the clock of one of the points was set in the interval.
+	// ErrStep says that the clock of one of the points was set in the interval.
 	ErrStep = errors.New("clock was set")
-	// ErrTurn: a call, or an interval, is out of turn.
+	// ErrTurn says that a call, or an interval, is out of turn.
 	ErrTurn = errors.New("out of turn")
-	// ErrForged: the tag of a control packet is missing, or not that of the key.
+	// ErrForged says that the tag of a control packet is missing, or not that of
+	// the key.
 	ErrForged = errors.New("tag missing or wrong")
 )

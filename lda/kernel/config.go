@@ -10,22 +10,23 @@ import (
 )
 
 var (
-	// ErrUnsupported: this is not Linux, or not one of the architectures that
-	// the package knows (little-endian ones: amd64, arm64, riscv64, loong64,
+	// ErrUnsupported says that this is not Linux, or not one of the architectures
+	// that the package knows (little-endian ones: amd64, arm64, riscv64, loong64,
 	// 386, arm).
 	ErrUnsupported = errors.New("not supported on this system")
 
-	// ErrPrivilege: the process lacks CAP_BPF or CAP_NET_ADMIN, which root has.
+	// ErrPrivilege says that the process lacks CAP_BPF or CAP_NET_ADMIN, which
+	// root has.
 	ErrPrivilege = errors.New("not permitted")
 
-	// ErrKernel: the kernel, or the interface, lacks what was asked for.
+	// ErrKernel says that the kernel, or the interface, lacks what was asked for.
 	ErrKernel = errors.New("not offered by this kernel")
 
-	// ErrOffload: packets passed in bundles that the point cannot tell apart
-	// into packets. The interval's other packets were counted.
+	// ErrOffload says that packets passed in bundles that the point cannot tell
+	// apart into packets. The interval's other packets were counted.
 	ErrOffload = errors.New("bundles of segments that cannot be told apart")
 
-	// ErrStep: the wall clock was set during the interval, or an interval
+	// ErrStep says that the wall clock was set during the interval, or an interval
 	// before it that was not given back, so that its times mean nothing.
 	ErrStep = errors.New("the clock was set during the interval")
 )

@@ -13,11 +13,11 @@ import (
 
 // Errors of reports that a Station does not take, or not all of.
 var (
-	// ErrInterval: the report is of an interval that is no longer kept, or yet
-	// to come.
+	// ErrInterval says that the report is of an interval that is no longer kept,
+	// or yet to come.
 	ErrInterval = errors.New("interval not kept")
-	// ErrUnplanned: the report is of a segment that is in no plan, or by a
-	// router that does not measure it.
+	// ErrUnplanned says that the report is of a segment that is in no plan, or by
+	// a router that does not measure it.
 	ErrUnplanned = errors.New("segment not planned")
 )
 

@@ -37,12 +37,12 @@ const MaxBackstep = 100_000_000
 
 // The errors of a [Pair], wrapped with which capture and packet.
 var (
-	// ErrEmpty: a capture holds no packet at all.
+	// ErrEmpty says that a capture holds no packet at all.
 	ErrEmpty = errors.New("no packets")
-	// ErrTime: a packet has no time, or is more than MaxBackstep earlier than
-	// one before it.
+	// ErrTime says that a packet has no time, or is more than MaxBackstep earlier
+	// than one before it.
 	ErrTime = errors.New("unusable time")
-	// ErrLink: the captures' link types differ and their frames cannot be
+	// ErrLink says that the captures' link types differ and their frames cannot be
 	// compared.
 	ErrLink = errors.New("link types that cannot be compared")
 )

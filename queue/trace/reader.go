@@ -25,9 +25,9 @@ const bufferSize = 2 * MaxFrame
 // second or more, or a date beyond the range of int64 nanoseconds.
 const NoTime = math.MinInt64
 
-// ErrFormat: the bytes are not a capture that this package reads, or
-// contradict their own format. Where a capture merely ends too early the
-// error is [io.ErrUnexpectedEOF] instead.
+// ErrFormat says that the bytes are not a capture that this package reads, or
+// contradict their own format. Where a capture merely ends too early the error
+// is [io.ErrUnexpectedEOF] instead.
 var ErrFormat = errors.New("malformed capture")
 
 // A Record is one captured packet.
