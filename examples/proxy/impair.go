@@ -175,12 +175,12 @@ func (b *badConn) receive(back *wire) {
 			back.send(header, true, last, func() { close(b.received) })
 			return
 		}
-		last = back.send(n+header, b.stream, last, func() {
+		last = max(last, back.send(n+header, b.stream, last, func() {
 			select {
 			case b.received <- got:
 			case <-b.closed:
 			}
-		})
+		}))
 	}
 }
 
