@@ -138,7 +138,8 @@ func TestTaggedReferences(t *testing.T) {
 	plain, _ := (&ReferencePacket{Sequence: 200, Sent: 1e6}).MarshalBinary()
 	other := key{hashing.SipHashFromKey([16]byte{1, 2, 4}), true}
 	forged := &Injector{key: other}
-	for _, bad := range [][]byte{nil, plain, append(bytes.Clone(plain), 0, 0, 0, 0, 0, 0, 0, 0), forged.Append(nil, ReferencePacket{Sequence: 200, Sent: 1e6})} {
+	for _, bad := range [][]byte{nil, plain, append(bytes.Clone(plain), 0, 0, 0, 0, 0, 0, 0, 0),
+		forged.Append(nil, ReferencePacket{Sequence: 200, Sent: 1e6})} {
 		if err := s.Accept(bad, 1e6); !errors.Is(err, estimate.ErrEncoding) {
 			t.Errorf("%x: %v", bad, err)
 		}

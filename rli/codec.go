@@ -58,7 +58,8 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	for _, n := range r.counts.list() {
 		dst = wire.AppendUint(dst, *n, 8)
 	}
-	for _, v := range [...]uint64{r.residuals.packets, r.residuals.weights, uint64(r.residuals.sum), r.residuals.squares.high, r.residuals.squares.low} {
+	for _, v := range [...]uint64{r.residuals.packets, r.residuals.weights, uint64(r.residuals.sum), r.residuals.squares.high,
+		r.residuals.squares.low} {
 		dst = wire.AppendUint(dst, v, 8)
 	}
 	origin, step := r.meanOrigin()
@@ -104,7 +105,8 @@ func (r *Receiver) meanOrigin() (origin, step int64) {
 
 func appendSums(dst []byte, sums record, step int64) []byte {
 	sums.shift(step)
-	for _, v := range [...]uint64{sums.tally, uint64(sums.first), uint64(sums.last), sums.bytes, uint64(sums.sum), sums.squares.high, sums.squares.low} {
+	for _, v := range [...]uint64{sums.tally, uint64(sums.first), uint64(sums.last), sums.bytes, uint64(sums.sum), sums.squares.high,
+		sums.squares.low} {
 		dst = wire.AppendUint(dst, v, 8)
 	}
 	return dst

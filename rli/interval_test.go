@@ -63,10 +63,12 @@ func TestIntervalsCover(t *testing.T) {
 				t.Fatal(err)
 			}
 			in := total.MeanInterval(confidence)
-			t.Logf("%s, %v: means %.3f, deviations %.3f, naive %.3f of %v flows; total %.0f in %.0f to %.0f", test.name, m, means/flows, deviations/flows, naive/flows,
+			t.Logf("%s, %v: means %.3f, deviations %.3f, naive %.3f of %v flows; total %.0f in %.0f to %.0f", test.name, m, means/flows,
+				deviations/flows, naive/flows,
 				flows, all.Mean(), in.Low, in.High)
 			if means < confidence*flows || deviations < confidence*flows || !in.Contains(all.Mean()) {
-				t.Errorf("%s, %v: means %.3f, deviations %.3f, total %.0f in %.0f to %.0f", test.name, m, means/flows, deviations/flows, all.Mean(), in.Low, in.High)
+				t.Errorf("%s, %v: means %.3f, deviations %.3f, total %.0f in %.0f to %.0f", test.name, m, means/flows, deviations/flows,
+					all.Mean(), in.Low, in.High)
 			}
 			missed = missed || naive < confidence*flows
 		}
