@@ -26,9 +26,6 @@ const (
 // numbers in captures, families of hashes, hops and sources.
 var mayExportMore = map[string]int{"hashing": 75, "queue": 50, "queue/trace": 50}
 
-// longLines are how many lines each directory still has that are too long.
-var longLines = map[string]int{"bench/figmplane": 4, "lda/mplane": 1}
-
 // A sourceFile is a Go file, parsed, and its text.
 type sourceFile struct {
 	name string // with slashes
@@ -71,24 +68,16 @@ func (s *sourceFile) isTest() bool { return strings.HasSuffix(s.name, "_test.go"
 
 // Code is read in pieces that fit a screen, and what is exported says what it is.
 func TestShape(t *testing.T) {
-	names, long := map[string][]string{}, map[string][]string{}
+	names := map[string][]string{}
 	allSources(t, func(s *sourceFile) {
 		pkg := path.Dir(s.name)
 		for _, problem := range s.problems() {
 			t.Errorf("%s:%s", s.name, problem)
 		}
-		for _, line := range s.longLines() {
-			long[pkg] = append(long[pkg], fmt.Sprintf("%s:%d", s.name, line))
-		}
 		if !s.isTest() {
 			names[pkg] = append(names[pkg], s.exported()...)
 		}
 	})
-	for pkg, lines := range long {
-		if len(lines) > longLines[pkg] {
-			t.Errorf("lines of more than %d characters: %s", longestLine, strings.Join(lines, ", "))
-		}
-	}
 	for pkg := range allowed {
 		if n, most := len(names[pkg]), max(mostNames, mayExportMore[pkg]); n > most {
 			slices.Sort(names[pkg])
@@ -97,24 +86,19 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// longLines returns the numbers of the lines that are too long.
-func (s *sourceFile) longLines() (long []int) {
-	for i, line := range strings.Split(s.text, "\n") {
-		if utf8.RuneCountInString(line) > longestLine && !ast.IsGenerated(s.file) {
-			long = append(long, i+1)
-		}
-	}
-	return long
-}
-
-// problems says what is too long in a file, lines aside, and what lacks a
-// document.
+// problems says what is too long in a file, and what lacks a document.
 func (s *sourceFile) problems() (all []string) {
 	report := func(line int, format string, args ...any) {
 		all = append(all, fmt.Sprintf("%d: %s", line, fmt.Sprintf(format, args...)))
 	}
-	if n := strings.Count(s.text, "\n"); n > longestFile {
+	lines := strings.Split(s.text, "\n")
+	if n := len(lines) - 1; n > longestFile {
 		report(n, "%d lines, want at most %d", n, longestFile)
+	}
+	for i, line := range lines {
+		if n := utf8.RuneCountInString(line); n > longestLine && !ast.IsGenerated(s.file) {
+			report(i+1, "%d characters, want at most %d", n, longestLine)
+		}
 	}
 	if s.isTest() {
 		return all
@@ -213,10 +197,7 @@ func TestShapeRulesBite(t *testing.T) {
 	for _, problem := range s.problems() {
 		got = append(got, strings.SplitN(problem, ": ", 2)[1])
 	}
-	if got := s.longLines(); !slices.Equal(got, []int{strings.Count(text, "\n") + 1}) {
-		t.Errorf("lines %v are too long, want the last", got)
-	}
-	want := []string{"F takes 61 lines, want at most 60", "G takes 61 lines, want at most 60",
+	want := []string{"143 characters, want at most 140", "F takes 61 lines, want at most 60", "G takes 61 lines, want at most 60",
 		"G is exported and has no document", "T is exported and has no document", "M is exported and has no document"}
 	if !slices.Equal(got, want) {
 		t.Errorf("problems %q, want %q", got, want)

@@ -132,8 +132,8 @@ func measureFaults(run *experiment.Run) {
 		f.Series = append(f.Series, line)
 	}
 	run.Config("history", history, "packets an interval", packetsEach, "reports lost", lostReports, "runs", runs, "lda", small)
-	run.Note("Every run draws a map of 14 routers, a path of at least three links, and for each of its segments, there and back, a queue or a "+
-		"queue and a wire with its own load, Poisson or bursty on all scales of time, and loss. Both ends have an LDA of 512 cells, and "+
+	run.Note("Every run draws a map of 14 routers, a path of at least three links, and for each of its segments, there and back, a queue or "+
+		"a queue and a wire with its own load, Poisson or bursty on all scales of time, and loss. Both ends have an LDA of 512 cells, and "+
 		"two neighbours read each other's clocks from them; of the other segments drawn reports come. One clock is set by up to 10 ms at "+
 		"some time in half of the runs.",
 		"A suspicion is untrue if the segment's packets, by their exact delays, did not exceed its usual by half of what it is suspected of. "+
