@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"internal/heap":     {},
 	"internal/session":  {"hashing", "estimate", "internal/wire"},
 	"internal/wire":     {"estimate"},
-	"lda":               {"hashing", "estimate", "estimate/clock", "internal/wire", "internal/session"},
+	"lda":               {"hashing", "estimate", "estimate/clock", "internal/wire"},
 	"lda/control":       {"hashing", "lda", "internal/session"},
 	"lda/kernel":        {"hashing", "estimate", "lda", "lds"},
 	"lda/mplane":        {"hashing", "estimate", "estimate/clock", "lda", "internal/heap", "internal/wire", "internal/session"},

@@ -21,6 +21,8 @@ var (
 	// ErrEncoding says that bytes are truncated, corrupt, or not of the expected
 	// kind. The receiver of the decoding is unchanged.
 	ErrEncoding = errors.New("invalid encoding")
+	// ErrOrder says that an interval does not come after the one before.
+	ErrOrder = errors.New("interval out of order")
 )
 
 // Invalid returns an error that says which field of a package's Config is

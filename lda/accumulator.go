@@ -119,9 +119,9 @@ func (a *Accumulator) Gap() {
 // Add adds what both points saw of an interval. Intervals come by ascending
 // number; if one is missing, the packets that were on their way around it are left
 // out. The error wraps [estimate.ErrMismatch] if a Config differs in more than
-// shifts, and [ErrTurn] if the interval does not come after the last. After an
-// error nothing has changed, except for one: an interval whose cells contradict
-// each other is left out, and the error wraps [ErrContradiction].
+// shifts, and [estimate.ErrOrder] if the interval does not come after the last.
+// After an error nothing has changed, except for one: an interval whose cells
+// contradict each other is left out, and the error wraps [ErrContradiction].
 func (a *Accumulator) Add(interval uint64, up, down *Aggregator) error {
 	if err := sameConfig(up, down); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (a *Accumulator) Add(interval uint64, up, down *Aggregator) error {
 		return fmt.Errorf("lda: %w: %+v and %+v", estimate.ErrMismatch, up.config, a.config)
 	}
 	if a.started && interval <= a.last {
-		return fmt.Errorf("lda: %w: interval %d after %d", ErrTurn, interval, a.last)
+		return fmt.Errorf("lda: %w: %d after %d", estimate.ErrOrder, interval, a.last)
 	}
 	if a.started && interval != a.last+1 || a.config != up.config {
 		a.Gap()

@@ -239,7 +239,7 @@ func TestAccumulatorRefuses(t *testing.T) {
 	wide := small
 	wide.SumBits = 40
 	for want, f := range map[error]func() error{
-		ErrTurn:              func() error { return a.Add(7, up, down) },
+		estimate.ErrOrder:    func() error { return a.Add(7, up, down) },
 		estimate.ErrMismatch: func() error { return a.Add(8, mustNewFor(t, wide), mustNewFor(t, wide)) },
 	} {
 		if err := f(); !errors.Is(err, want) {

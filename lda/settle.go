@@ -7,18 +7,12 @@ import (
 	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/internal/session"
 )
 
-var (
-	// ErrContradiction says that the cells that look usable cannot all be right:
-	// nothing tells how often their sums wrapped, or their means differ by more
-	// than chance explains. There is no mean.
-	ErrContradiction = errors.New("cells contradict each other")
-
-	// ErrTurn says that an interval does not come after the one before.
-	ErrTurn = session.ErrTurn
-)
+// ErrContradiction says that the cells that look usable cannot all be right:
+// nothing tells how often their sums wrapped, or their means differ by more
+// than chance explains. There is no mean.
+var ErrContradiction = errors.New("cells contradict each other")
 
 // A settlement is what usable cells come to, once their wrapped sums are
 // settled. Sums of delays are relative to base for each packet, so that an

@@ -1,16 +1,12 @@
 package lds
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
 
 	"github.com/hoplag/hoplag/estimate"
 )
-
-// ErrOrder says that the interval is not after the one added last.
-var ErrOrder = errors.New("interval out of order")
 
 // An Accumulator adds up what two points' sketches of interval after interval tell, in memory of a fixed size:
 //
@@ -69,7 +65,7 @@ func (a *Accumulator) MemorySize() int { return a.levels.MemorySize() + len(a.ce
 func (a *Accumulator) Intervals() (added, missing uint64) { return a.intervals, a.missing }
 
 // Add takes both points' sketches of an interval. Intervals are numbered; each
-// is to be after the one before, or the error wraps [ErrOrder]. Where numbers
+// is to be after the one before, or the error wraps [estimate.ErrOrder]. Where numbers
 // are missing, answers are of the packets in the others, but for those that were
 // on their way at either end of the gap.
 // The error wraps [estimate.ErrMismatch] for sketches of another Config, and for
@@ -84,7 +80,7 @@ func (a *Accumulator) Add(interval uint64, up, down *Sketch) error {
 		}
 	}
 	if a.begun && interval <= a.last {
-		return fmt.Errorf("lds: %w: %d after %d", ErrOrder, interval, a.last)
+		return fmt.Errorf("lds: %w: %d after %d", estimate.ErrOrder, interval, a.last)
 	}
 	if a.begun && interval > a.last+1 {
 		a.missing += interval - a.last - 1

@@ -249,7 +249,7 @@ func TestAccumulatorRefuses(t *testing.T) {
 	other := c
 	other.Columns++
 	for _, n := range []uint64{7, 6, 0} {
-		if err := a.Add(n, up, down); !errors.Is(err, ErrOrder) {
+		if err := a.Add(n, up, down); !errors.Is(err, estimate.ErrOrder) {
 			t.Errorf("interval %d after 7: %v", n, err)
 		}
 	}
