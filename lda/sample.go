@@ -220,8 +220,14 @@ func (s *sample) report(r *Result) {
 	}
 	between := max(0, all.second/all.packets-mean*mean-all.noise/all.packets*unseen)
 	r.StdDev = math.Sqrt(s.within.Variance() + between)
-	if all.stray > 1e-6 { // else it is rounding
-		r.MeanDoubt = all.stray / all.packets * s.spread(between, r)
+	// Any of the missing may have been received in another stratum than it is
+	// counted in; of a single one, only those that crossed a cut.
+	doubtful := all.stray
+	if s.strata > 1 {
+		doubtful = all.missing
+	}
+	if doubtful > 1e-6 { // else it is rounding
+		r.MeanDoubt = doubtful / all.packets * s.spread(between, r)
 	}
 	r.MeanError = math.Sqrt(all.variance*unseen+all.excess) / all.packets
 	r.MeanDegrees = r.DeviationDegrees
