@@ -95,6 +95,9 @@ func shortfall(n int, p float64) float64 {
 // Believing every counter, whether it lost a packet or not, is the negative
 // control.
 func TestIntervalCoverage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("statistics of one goroutine, which take long")
+	}
 	all := traffic(1, 10_000)
 	const confidence = 0.95
 	for name, w := range map[string]struct {

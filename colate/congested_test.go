@@ -131,6 +131,9 @@ func (j jam) ask(t *testing.T, c Config, all []passage) (scores [3]score) {
 // counters cannot tell of are the worst ones. Intervals hold these too. Without
 // what is allowed for them, which is the negative control, they do not.
 func TestLostWhenLongest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("statistics of one goroutine, which take long")
+	}
 	var sum [3]score
 	for n, j := range jams {
 		all, lost := j.pass(uint64(n))
@@ -197,6 +200,9 @@ func TestDecodeLostWhenLongest(t *testing.T) {
 // A flow that alone waits and loses, on a way of its own, is not like the others:
 // its delays are not told from theirs.
 func TestLostAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("statistics of one goroutine, which take long")
+	}
 	const seed = 9
 	alone := hashing.Flow(hashing.Mix(77, seed))
 	for _, thin := range []uint8{0, 5} {

@@ -59,6 +59,9 @@ func underLaw(all []passage, law func(*rand.Rand, int, int64) float64, seed uint
 // Intervals hold whatever the law of delays, and whatever part is lost, or
 // there is no answer.
 func TestLaws(t *testing.T) {
+	if testing.Short() {
+		t.Skip("statistics of one goroutine, which take long")
+	}
 	for name, law := range laws {
 		for _, loss := range []float64{0, 0.01, 0.3} {
 			all := traffic(31, 5000)

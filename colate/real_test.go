@@ -89,6 +89,9 @@ func replay(t *testing.T, name string, update func(point trace.Point, flow hashi
 // Intervals hold on real queues, with real loss, for as many of 1,000 flows as
 // they say, where the clock cuts every so often and where it does not.
 func TestRealCoverage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("statistics of one goroutine, which take long")
+	}
 	for _, name := range []string{"tbf400m_512k", "tbf300m_2m", "htb2_reorder"} {
 		for period, cut := range map[int64]string{1e9: "cut every second", colate.MaxPeriod: "one epoch"} {
 			t.Run(name+", "+cut, func(t *testing.T) { realCoverage(t, name, period) })
