@@ -25,7 +25,8 @@ func TestFront(t *testing.T) {
 	}
 	var out bytes.Buffer
 	err := run(context.Background(), []string{"-duration", "9s", "-goroutines", "100", "-rate", "10"}, &out)
-	if err != nil && !strings.Contains(err.Error(), "reports with a mean") { // a busy machine takes long to start
+	// On a busy machine sessions may begin anew until the end.
+	if err != nil && !strings.Contains(out.String(), "reports: 0 with a mean") {
 		t.Errorf("%v\n%s", err, &out)
 	}
 	if !strings.Contains(out.String(), "0 intervals missing, 0 repeated") {
