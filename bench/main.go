@@ -60,6 +60,7 @@ func exitCode(err error) int {
 // A usageError is a wrong command line.
 type usageError struct{ error }
 
+// Unwrap lets errors.Is look at what is wrong.
 func (e usageError) Unwrap() error { return e.error }
 
 // settings are what the command line says.

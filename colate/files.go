@@ -53,6 +53,7 @@ const lockName = "LOCK"
 
 func (d dir) path(name string) string { return filepath.Join(string(d), name) }
 
+// Lock makes this process the only writer, until the lock is closed.
 func (d dir) Lock() (io.Closer, error) {
 	if err := os.MkdirAll(string(d), 0o777); err != nil {
 		return nil, err

@@ -13,7 +13,8 @@ import (
 // The record of a sketch, big-endian:
 //
 //	magic "HLDS", version 3
-//	identity 8 · number of the interval 8 · its beginning 8 (ns, signed) · rows 1 · columns 4 · spread 1 · rates 8 each of rows (IEEE 754)
+//	identity 8 · number of the interval 8 · its beginning 8 (ns, signed)
+//	rows 1 · columns 4 · spread 1 · rates 8 each of rows (IEEE 754)
 //	tolerance 8 (IEEE 754) · sum bits 1 · digest bits 1 · bytes 1 (0 or 1)
 //	cells, row by row: sum · count 4 · digest · byte sum 6 (if bytes is 1)
 //	CRC-32C 4

@@ -56,7 +56,10 @@ func (r *Run) Context() context.Context {
 // An ended run is what Check panics with.
 type ended struct{ err error }
 
+// Error is the error that ended the run.
 func (e ended) Error() string { return e.err.Error() }
+
+// Unwrap lets errors.Is look at what ended the run.
 func (e ended) Unwrap() error { return e.err }
 
 // Check ends the run with the error, if there is one. It is for the goroutine

@@ -24,6 +24,7 @@ type requirement struct{ reliability, err float64 }
 
 var requirements = []requirement{{0.90, 0.10}, {0.95, 0.05}, {0.99, 0.01}}
 
+// String is the pair in the paper's symbols.
 func (r requirement) String() string {
 	return fmt.Sprintf("α = %.2f, β = %.2f", r.reliability, r.err)
 }

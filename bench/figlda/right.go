@@ -36,6 +36,7 @@ const (
 	troubles
 )
 
+// String names the trouble in tables.
 func (t trouble) String() string {
 	return [...]string{"none", "bursts", "crossing", "duplicates", "identical", "restarts", "steps", "lost parts"}[t]
 }

@@ -111,6 +111,7 @@ func (o *overall) measure(p *passage, c lda.Config, k int) [2]offset {
 	return [2]offset{{ofLDA.mean, eq5.deviation}, o.off[len(o.off)-2]}
 }
 
+// String is a cell of the table.
 func (o offset) String() string {
 	return experiment.Percent(o.mean) + " / " + experiment.Percent(o.deviation)
 }

@@ -140,6 +140,7 @@ type cross struct {
 	class queue.Class
 }
 
+// Next returns a packet of the cross traffic, marked as such.
 func (c cross) Next(p *queue.Packet) bool {
 	ok := c.Source.Next(p)
 	p.Tag, p.Class = crossing, c.class
