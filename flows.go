@@ -16,8 +16,12 @@ type FlowDelay struct {
 	Mean   float64      // nanoseconds
 	StdDev float64      // nanoseconds, 0 where it is not known
 	Sent   uint64       // at most how many of its packets were sent
-	Lost   uint64       // at most how many of them were lost
 	Share  float64      // which part of its packets the answer rests on
+
+	// Lost is how many packets the flow's counters miss, its neighbours' included.
+	// It is too low where counters always have packets on their way: those that
+	// are lost among them do not show.
+	Lost uint64
 
 	// MeanInterval95 holds the mean of all its packets in 95 of 100 reports, apart
 	// from what the clocks add.

@@ -303,7 +303,8 @@ func missed(share, packets float64) float64 {
 	return (1-share)*(1-share)/4 + (1-share)/share/max(1, packets)
 }
 
-// tally counts what is known of a flow whether or not it has an answer.
+// tally counts what is known of a flow whether or not it has an answer. Lost is
+// what its cells show, and too low where they always have packets on their way.
 func (a *Accumulator) tally(s *summary, f hashing.Flow) (result Result) {
 	c := &a.config
 	result.Sent = uint64(math.Round(s.bound(f)))

@@ -42,7 +42,8 @@ type Result struct {
 	// some of its neighbours'. Lost is at most how many packets the flow lost:
 	// the least difference over the rows that see every packet, which counts
 	// the losses of neighbours too. Duplicates can hide losses, and so can
-	// packets that were on their way when the interval began.
+	// packets that were on their way when the interval began. An [Accumulator]
+	// does not see losses in cells that always have packets on their way.
 	Sent, Received, Lost uint64
 
 	// Of the flow's Rows × Spread cells, Usable had packets and the same ones
