@@ -53,6 +53,13 @@ type tracked struct {
 	due    []hoplag.Report
 }
 
+// collect collects the reports that are ready.
+func (t *tracked) collect() {
+	for r, ok := t.pair.Next(); ok; r, ok = t.pair.Next() {
+		t.due = append(t.due, r)
+	}
+}
+
 // A sender is a shard of an end of a pair.
 type sender struct {
 	pair *tracked
@@ -249,6 +256,7 @@ func (w *worker) take(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 		w.counts.refused.Add(1)
 		return
 	}
+	from.pair.collect() // now, as many records may have come in no time
 	from.pair.latest = w.stamp
 	w.pairs[from.pair.name], w.senders[m.Subject()] = from.pair, from
 }
@@ -287,9 +295,7 @@ func (w *worker) advance(now time.Time) bool {
 	w.tick = tick
 	for name, t := range w.pairs {
 		t.pair.At(tick)
-		for r, ok := t.pair.Next(); ok; r, ok = t.pair.Next() {
-			t.due = append(t.due, r)
-		}
+		t.collect()
 		if tick.Sub(t.latest) > w.forget() && len(t.due) == 0 {
 			delete(w.pairs, name)
 			maps.DeleteFunc(w.senders, func(_ string, s sender) bool { return s.pair == t })
