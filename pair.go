@@ -149,8 +149,9 @@ func (p *Pair) merge(point int, now int64) {
 }
 
 // Next returns the next report, if one is due. Call it until there is none,
-// after every few records and now and then: reports of silent points become due
-// by time.
+// after each record and now and then: reports of silent points become due by
+// time. Records wait for it, at most 64 of a point that has just begun; older
+// ones are let go, and the next report says that it begins (Report.Begins).
 func (p *Pair) Next() (Report, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
