@@ -8,7 +8,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// An Accumulator adds up what two points' sketches of interval after interval tell, in memory of a fixed size:
+// An Accumulator adds up the sketches of many intervals in a fixed amount of
+// memory:
 //
 //	a, err := lds.NewAccumulator(config)
 //	for each interval {
@@ -16,16 +17,21 @@ import (
 //	}
 //	r, err := a.Estimate(flow)
 //
-// A loss spoils the cells that it fell in until the next comparison, not for good, and packets that cross the cuts
-// between intervals spoil nothing where they arrive in the end ([estimate.Levels]). So points may compare often:
-// at a loss of 1 %, a flow of thousands of packets that one comparison says nothing of has an answer from a hundred.
+// A loss spoils its cells until the next comparison only. Packets that cross
+// the cut between two intervals spoil nothing if they arrive later
+// ([estimate.Levels]). So points may compare often: at a loss of 1 %, a
+// hundred comparisons answer for a flow of thousands of packets of which one
+// comparison says nothing.
 //
-// For each cell it keeps the sums of a few runs of intervals in which all packets of the cell are accounted for, and
-// how many packets were sent in each of 32 spans of time. From these [Accumulator.Estimate] and
-// [Accumulator.Decode] find how much of each flow the runs hold: an answer says which share of the flow's packets it
-// rests on, and a flow whose packets are in no run has none.
+// For each cell it keeps the sums of a few runs of intervals in which all
+// packets of the cell are accounted for, and the number of packets sent in
+// each of 16 spans of time. [Accumulator.Estimate] and [Accumulator.Decode]
+// work out how much of each flow the runs hold. An answer reports the share of
+// the flow's packets behind it, and a flow with no packets in any run has no
+// answer.
 //
-// It has a single writer and no locks. Functions that only read it may run at once while nobody writes.
+// An Accumulator has a single writer and no locks. Methods that only read may
+// run concurrently while nobody writes.
 type Accumulator struct {
 	config Config
 	levels *estimate.Levels
@@ -36,13 +42,13 @@ type Accumulator struct {
 	last      uint64 // number of the interval added last
 	intervals uint64
 	missing   uint64
-	perSpan   uint32 // intervals in a span of time
+	perSpan   uint32 // intervals per span of time
 
 	sum, packets float64 // of all groups
 }
 
-// NewAccumulator returns an Accumulator for sketches of a Config. The error
-// wraps [estimate.ErrConfig].
+// NewAccumulator returns an Accumulator for sketches of the given Config. The
+// error wraps [estimate.ErrConfig].
 func NewAccumulator(c Config) (*Accumulator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -56,20 +62,20 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 // Config returns the configuration of the sketches.
 func (a *Accumulator) Config() Config { return a.config }
 
-// MemorySize is how many bytes the cells take, whatever is added: about 600
-// each, 42 MB for 4 rows of 17,500.
+// MemorySize returns the number of bytes that the cells take. It does not
+// grow: about 600 bytes a cell, 42 MB for 4 rows of 17,500.
 func (a *Accumulator) MemorySize() int { return a.levels.MemorySize() + len(a.cells)*historySize }
 
-// Intervals is how many intervals were added, and how many were missing
+// Intervals returns how many intervals were added, and how many were missing
 // between them.
 func (a *Accumulator) Intervals() (added, missing uint64) { return a.intervals, a.missing }
 
-// Add takes both points' sketches of an interval. Intervals are numbered; each
-// is to be after the one before, or the error wraps [estimate.ErrOrder]. Where numbers
-// are missing, answers are of the packets in the others, but for those that were
-// on their way at either end of the gap.
-// The error wraps [estimate.ErrMismatch] for sketches of another Config, and for
-// those that say that they are of another interval. On error nothing is added.
+// Add adds both points' sketches of an interval. Interval numbers must rise,
+// or the error wraps [estimate.ErrOrder]. If numbers are missing, answers
+// cover the packets of the other intervals, except those that were on their
+// way at either end of the gap. The error wraps [estimate.ErrMismatch] if a
+// sketch has another Config or says that it is of another interval. On error
+// nothing is added.
 func (a *Accumulator) Add(interval uint64, up, down *Sketch) error {
 	for _, s := range []*Sketch{up, down} {
 		if s.config != a.config {
@@ -112,9 +118,9 @@ func (a *Accumulator) Add(interval uint64, up, down *Sketch) error {
 	return nil
 }
 
-// fits reports whether the delays of a group's packets add up to no more than
-// a sum holds. A cell in which some packet is always on its way has one group
-// for many intervals, that its width need not be made for.
+// fits reports whether a sum is wide enough for the delays of a group's
+// packets. If some packet of a cell is always on its way, one group spans many
+// intervals, and sums need not be wide enough for that.
 func (a *Accumulator) fits(g estimate.Group) bool {
 	const margin = 8 // times the mean of all
 	most := math.Ldexp(1, int(a.config.SumBits)-1)

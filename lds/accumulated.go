@@ -7,7 +7,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A summary is what an Accumulator knows of all cells together.
+// A summary is what an Accumulator knows about all cells together.
 type summary struct {
 	counts                  // packets sent
 	mean, deviation float64 // of the delays of cells, weighted by packets
@@ -15,7 +15,7 @@ type summary struct {
 	prior           *sizePrior
 }
 
-// summary makes one, or returns the one that was made.
+// summary returns the current summary, and makes it first if need be.
 func (a *Accumulator) summary() *summary {
 	if s := a.known.Load(); s != nil {
 		return s
@@ -31,7 +31,8 @@ func (a *Accumulator) summary() *summary {
 	}
 	s.others = s.densities()
 	s.mean = cells.Mean()
-	// The variance of cells' means about the mean of all, weighted by packets.
+	// The variance of the cells' means about the overall mean, weighted by
+	// packets.
 	if n := cells.N(); n > 0 {
 		var squares float64
 		for i := range a.cells {
@@ -48,14 +49,14 @@ func (a *Accumulator) summary() *summary {
 	return s
 }
 
-// A profile is at most how many packets of a flow were sent in each span of
-// time, by the least of its rows.
+// A profile holds an upper bound of the packets that a flow sent in each span
+// of time, from the row with the lowest count.
 type profile struct {
 	packets [spans]float64
 	total   float64
 }
 
-// profile returns flow f's.
+// profile returns the profile of flow f.
 func (a *Accumulator) profile(f hashing.Flow) (p profile) {
 	c := &a.config
 	least, sampled := math.Inf(1), true
@@ -86,28 +87,28 @@ func (a *Accumulator) profile(f hashing.Flow) (p profile) {
 	return p
 }
 
-// A reading is a run of one of a flow's cells, and how far its mean may be
+// A reading is a run of one of a flow's cells, with how far its mean may be
 // from the flow's.
 type reading struct {
 	row       int
 	run       *run
-	packets   float64 // of the flow, at most, in the run
-	purity    float64 // part of the run's packets that are the flow's, at most
-	noise     float64 // relative variance, by sampling
-	deviation float64 // relative variance in all
+	packets   float64 // upper bound of the flow's packets in the run
+	purity    float64 // upper bound of the flow's share of the run's packets
+	noise     float64 // relative variance caused by sampling
+	deviation float64 // relative variance altogether
 	used      bool
 }
 
-// maxReadings are more than a flow with a Spread of 1 has.
+// maxReadings is more than a flow with a Spread of 1 has.
 const maxReadings = MaxRows * maxRuns
 
-// readings are the runs of the cells of a flow, the purest first.
+// readings holds the runs of a flow's cells, the purest first.
 type readings struct {
 	best [maxReadings]reading
 	used int
 }
 
-// add keeps a reading in its place, unless there are enough better ones.
+// add inserts a reading in order, unless there are already enough better ones.
 func (l *readings) add(r reading) {
 	if l.used == maxReadings {
 		if l.best[l.used-1].deviation <= r.deviation {
@@ -123,7 +124,8 @@ func (l *readings) add(r reading) {
 	l.used++
 }
 
-// inRun is how many of a flow's packets were sent in a run, times share.
+// inRun returns how many of a flow's packets were sent during a run, times
+// share.
 func (a *Accumulator) inRun(p *profile, r *run, share float64) (n float64) {
 	for k, packets := range p.packets {
 		if packets > 0 {
@@ -133,7 +135,7 @@ func (a *Accumulator) inRun(p *profile, r *run, share float64) (n float64) {
 	return n * share
 }
 
-// part is how much of a span of time a run holds, 0 to 1.
+// part returns the fraction of a span of time that a run covers, 0 to 1.
 func (a *Accumulator) part(r *run, span int) float64 {
 	begin := uint32(span) * a.perSpan
 	end := min(begin+a.perSpan, a.levels.Cuts())
@@ -143,9 +145,10 @@ func (a *Accumulator) part(r *run, span int) float64 {
 	return r.part(begin, end) / float64(end-begin)
 }
 
-// purity is what part of n packets in a run may be a flow's, of which so many
-// are expected there. More than n are as bad a sign as fewer, as the flow was
-// elsewhere then; but a few more or less are how packets fall into cells.
+// purity estimates the flow's share of the n packets in a run, given the
+// number expected of it. More than n expected is as bad a sign as fewer: the
+// flow was elsewhere then. Small differences are chance, from the way packets
+// fall into cells.
 func (a *Accumulator) purity(expected, n float64) float64 {
 	chance := 0.0
 	if a.config.Spread > 1 {
@@ -155,25 +158,26 @@ func (a *Accumulator) purity(expected, n float64) float64 {
 	return min(1, min(x, 1/x)*(1+chance))
 }
 
-// leastShare is the part of a flow's packets that an answer rests on, at least.
+// leastShare is the smallest part of a flow's packets that an answer may rest
+// on.
 const leastShare = 0.1
 
-// mostImpure is by how much more than the best one a reading may be off to be
-// used for packets that are in no better one, as a relative variance, where
-// better ones have enoughShare of the flow's packets.
+// Packets that are in no better reading are read from a worse one. Once better
+// readings cover enoughShare of the flow's packets, a reading may be off by at
+// most mostImpure more than the best one, as a relative variance.
 const (
 	mostImpure  = 0.1
 	enoughShare = 0.5
 )
 
 // Estimate returns the delay of flow f over all intervals. It reads the runs
-// of the flow's cells that hold the fewest packets of others, as [Estimate]
-// does the cells, until they cover what the flow sent; Result.Share says how
-// much of that is covered. Config.Tolerance has no part in it.
+// of the flow's cells, those with the fewest packets of others first, as
+// [Estimate] reads cells, until they cover what the flow sent. Result.Share
+// reports the part that they cover. Estimate ignores Config.Tolerance.
 //
 // It returns [estimate.ErrNoSamples] if the runs hold less than a tenth of
-// what the flow sent. Of packets that are in none, MeanInterval supposes that
-// their mean is, more or less, within half of that of the others.
+// what the flow sent. MeanInterval assumes that the mean of packets in no run
+// differs from the mean of the others by about half of it.
 func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	c, s := &a.config, a.summary()
 	result := a.tally(s, f)
@@ -214,9 +218,9 @@ func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	return result, nil
 }
 
-// read takes the mean of readings, each weighted by the packets of the flow
-// that no better one has, and returns what part of them are the flow's and the relative variance that
-// rows make by sampling.
+// read sets the mean from the readings. It weights each by the packets of the
+// flow that no better reading has. It returns the flow's share of these
+// packets, and the relative variance caused by sampling rows.
 func (a *Accumulator) read(result *Result, p *profile, list *readings) (purity, noise float64) {
 	var rows [MaxRows]estimate.Cells
 	var covered, sum float64
@@ -248,10 +252,10 @@ func (a *Accumulator) read(result *Result, p *profile, list *readings) (purity, 
 	return purity / covered, noise / (covered * covered)
 }
 
-// gain is what part of a flow's packets of a span of time the last reading has
-// and no other one. Cells of one row have different packets of it. Those of
-// different rows have the same ones where a flow has one cell in each; where
-// it has more, they have each other's by chance.
+// gain returns the fraction of a flow's packets in a span of time that only
+// the last reading has. Cells of one row hold different packets of the flow.
+// Cells of different rows hold the same ones if the flow has one cell in each
+// row; if it has more, they overlap by chance.
 func (a *Accumulator) gain(readings []reading, span int) float64 {
 	last := &readings[len(readings)-1]
 	part := a.part(last.run, span)
@@ -274,7 +278,7 @@ func (a *Accumulator) gain(readings []reading, span int) float64 {
 	return max(0, part) / float64(a.config.Spread)
 }
 
-// both is how much of a span of time two runs have in common, 0 to 1.
+// both returns the fraction of a span of time that two runs share, 0 to 1.
 func (a *Accumulator) both(r, other *run, span int) float64 {
 	common := *other
 	common.from, common.to = max(r.from, other.from), min(r.to, other.to)
@@ -285,11 +289,11 @@ func (a *Accumulator) both(r, other *run, span int) float64 {
 	return a.part(&common, span) * r.density() * other.density()
 }
 
-// meanError is what the mean of a flow is expected to be off by, of which the
-// runs that were read hold the given part and others the rest. Others' mean is
-// that of all, more or less their deviation. Packets that are in no run are
-// taken to be as far from the others as their mean is from 0: losses are where
-// delays are long.
+// meanError returns the expected error of a flow's mean. The flow makes up the
+// given purity of the runs that were read; others make up the rest, and their
+// mean is the overall mean, give or take its deviation. Packets in no run are
+// assumed to be as far from the rest as the mean is from 0, because losses
+// happen where delays are long.
 func (s *summary) meanError(r *Result, purity, own, noise float64) float64 {
 	off := r.Mean - s.mean
 	others := (1 - purity) * (1 - purity) * (off*off + 2*s.deviation*s.deviation)
@@ -297,14 +301,16 @@ func (s *summary) meanError(r *Result, purity, own, noise float64) float64 {
 	return math.Sqrt(others + scale*(noise+missed(r.Share, own)))
 }
 
-// missed is the relative variance of a mean that rests on a share of so many
-// packets: of those it leaves out, and of which those are.
+// missed returns the relative variance of a mean that rests on this share of a
+// flow's packets: that of the packets it leaves out, and that of which ones
+// are left out.
 func missed(share, packets float64) float64 {
 	return (1-share)*(1-share)/4 + (1-share)/share/max(1, packets)
 }
 
-// tally counts what is known of a flow whether or not it has an answer. Lost is
-// what its cells show, and too low where they always have packets on their way.
+// tally fills in what is known about a flow whether or not it has an answer.
+// Lost is what the flow's cells show, and is too low if they always have
+// packets on their way.
 func (a *Accumulator) tally(s *summary, f hashing.Flow) (result Result) {
 	c := &a.config
 	result.Sent = uint64(math.Round(s.bound(f)))
@@ -328,6 +334,6 @@ func (a *Accumulator) tally(s *summary, f hashing.Flow) (result Result) {
 	return result
 }
 
-// patience is for how many intervals a packet may be on its way before it is
-// taken for lost, if no other shows so.
+// patience is the number of intervals a packet may be on its way before it
+// counts as lost, unless another packet shows so earlier.
 const patience = 8

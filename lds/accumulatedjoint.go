@@ -10,13 +10,15 @@ import (
 )
 
 // Decode estimates the mean delays of all flows over all intervals together,
-// as [Decode] does for one. Of each flow it takes a cell to hold the part that
-// the cell's runs have of the flow's packets; Result.Share is the largest of
-// these. Flows of which the runs hold less than a tenth are marked: their
-// Usable is 0. Where runs leave packets out, the mean of a flow of 30 packets and
-// more is between what is decoded and what [Accumulator.Estimate] reads, unless
-// MeansOnly leaves it open how sure they are. Of the packets that are in no run,
-// MeanInterval supposes what [Accumulator.Estimate] does.
+// as [Decode] does for one interval. It takes the share of a flow's packets
+// that a cell holds from the cell's runs; Result.Share is the largest of these
+// shares. A flow of which the runs hold less than a tenth is marked with a
+// Usable of 0.
+//
+// If runs leave packets out, the mean of a flow of 30 packets or more combines
+// the decoded mean with that of [Accumulator.Estimate], unless MeansOnly
+// leaves their precision unknown. MeanInterval treats packets in no run as
+// [Accumulator.Estimate] does.
 //
 // The errors are those of the function [Decode].
 func (a *Accumulator) Decode(ctx context.Context, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
@@ -56,13 +58,13 @@ func (a *Accumulator) Decode(ctx context.Context, flows []joint.FlowRecord, opts
 	return r, nil
 }
 
-// Flows of fewer packets than this are decoded better than read.
+// Flows of fewer packets than this are decoded better than they are read.
 const leastRead = 30
 
-// combine makes the mean of flow i that of what was decoded and what is read, in
-// proportion to how sure they are. Reading knows when a flow's packets passed,
-// where decoding has shares of them only: it is the better for large flows that
-// lost much. Both may be off by the same, so that deviations add up.
+// combine sets the mean of flow i to a mixture of what was decoded and what is
+// read, weighted by precision. Reading knows when a flow's packets passed,
+// while decoding knows only their shares, so reading is better for large flows
+// that lost much. Both may share an error, so their deviations add up.
 func (a *Accumulator) combine(r *joint.Result, i int, f hashing.Flow) {
 	if r.Packets[i] < leastRead {
 		return
@@ -75,13 +77,14 @@ func (a *Accumulator) combine(r *joint.Result, i int, f hashing.Flow) {
 	if total == 0 {
 		return
 	}
-	weight := read.MeanError * read.MeanError / total // of what is decoded
+	weight := read.MeanError * read.MeanError / total // of the decoded mean
 	r.Mean[i] = weight*r.Mean[i] + (1-weight)*read.Mean
 	r.StdDev[i] = weight*r.StdDev[i] + (1-weight)*read.MeanError
 }
 
-// heldParts fills in the cells of a problem, and returns what part of each span
-// of time the runs of each cell hold; whole, if all that was sent is in runs.
+// heldParts fills in the cells of a problem. It returns the fraction of each
+// span of time that the runs of each cell hold, and whether the runs hold
+// everything that was sent.
 func (a *Accumulator) heldParts(p *joint.Problem) (held [][spans]float32, whole bool) {
 	held, whole = make([][spans]float32, len(a.cells)), true
 	for i := range a.cells {
@@ -99,7 +102,8 @@ func (a *Accumulator) heldParts(p *joint.Problem) (held [][spans]float32, whole 
 	return held, whole
 }
 
-// appendParts appends what part of flow f's packets each of its cells holds.
+// appendParts appends the share of flow f's packets that each of its cells
+// holds.
 func (a *Accumulator) appendParts(parts []float32, f hashing.Flow, held [][spans]float32) []float32 {
 	profile := a.profile(f)
 	for r := range a.config.Rows {

@@ -19,7 +19,8 @@ import (
 //	cells, row by row: sum · count 4 · digest · byte sum 6 (if bytes is 1)
 //	CRC-32C 4
 //
-// with sum and digest in as few bytes as hold their bits, the upper ones zero.
+// Sums and digests take as few bytes as hold their bits, with the upper bits
+// zero.
 const (
 	magic      = "HLDS"
 	version    = 3
@@ -73,8 +74,8 @@ func (s *Sketch) appendHead(b []byte) []byte {
 // MarshalBinary returns the sketch's encoding. The error is always nil.
 func (s *Sketch) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
 
-// UnmarshalBinary replaces the sketch, its Config included, by the one that
-// was encoded. On error, which wraps [estimate.ErrEncoding], it is unchanged.
+// UnmarshalBinary replaces the sketch, including its Config, with the decoded
+// one. On error, which wraps [estimate.ErrEncoding], the sketch is unchanged.
 func (s *Sketch) UnmarshalBinary(data []byte) error {
 	r, err := wire.Open(data, magic, version)
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// readHead reads a valid Config, and the interval.
+// readHead reads and validates the Config, and reads the interval.
 func readHead(r *wire.Reader) (Config, stamp, error) {
 	identity, of := r.Uint64(), readStamp(r)
 	c := Config{

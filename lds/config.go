@@ -19,60 +19,60 @@ const (
 // A Config holds every size of a sketch and the identity of its digests. Two
 // sketches can be compared or merged only if their Configs are equal.
 type Config struct {
-	// Identity says what packets and flows are hashed with: the
-	// [hashing.Fingerprint] of a seed, or that of a [hashing.SipHash]. The
-	// sketch keeps it so that two points that hash differently are told so;
-	// encodings carry it, so that it must not be the secret itself. A new
-	// seed each interval gives every flow new neighbours.
+	// Identity identifies what packets and flows are hashed with: the
+	// [hashing.Fingerprint] of a seed or of a [hashing.SipHash]. It lets the
+	// package refuse to compare two points that hash differently. Encodings
+	// carry it, so it must not be the secret itself. A new seed each interval
+	// gives every flow new neighbours.
 	Identity uint64
 
 	// Rows is the number of rows (R in the paper), 1 to MaxRows. Each packet
-	// updates one cell of each.
+	// updates one cell in each row.
 	Rows int
 
 	// Columns is the number of cells in each row (C in section 2, C/R in
 	// section 3), 1 to MaxColumns.
 	Columns int
 
-	// Spread is how many neighbouring cells of a row a flow's packets are
-	// scattered over (k, the length of the virtual LDA), 1 to MaxSpread and
-	// at most Columns. With 1, a single lost packet costs its flow, and all
-	// flows in the same cell, that row.
+	// Spread is the number of neighbouring cells in a row over which a flow's
+	// packets are scattered (k, the length of the virtual LDA), 1 to MaxSpread
+	// and at most Columns. With 1, a single lost packet costs its flow, and
+	// all flows in the same cell, that row.
 	Spread int
 
-	// Rates is the part of the packets that each row samples, MinRate to 1;
-	// those past Rows are zero. Rows of different rates are the banks of
+	// Rates holds the fraction of packets that each row samples, MinRate to 1.
+	// Entries past Rows are zero. Rows of different rates are the banks of
 	// section 4.2.
 	Rates [MaxRows]float64
 
-	// Tolerance is by what part more packets than the least loaded of a
-	// flow's cells may hold another that is used with it (α), 0 to 1,000. With
-	// a Spread of 1 every cell holds the same packets of the flow, so that a
-	// second one adds those of others only: 0 is best. The paper takes 0.1
-	// with a Spread of 5.
+	// Tolerance says how many more packets than the least loaded of a flow's
+	// cells another cell may hold and still be used with it, as a fraction
+	// (α), 0 to 1,000. With a Spread of 1 every cell holds the same packets of
+	// the flow, so a second cell only adds packets of others: 0 is best. The
+	// paper takes 0.1 with a Spread of 5.
 	Tolerance float64
 
-	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums
-	// wrap, and their differences are exact for any width so long as the
-	// delays of the packets in one cell, times their weights, add up to less
-	// than 2^(SumBits-1) ns: 39 hours at 48.
+	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums wrap.
+	// Their differences are exact if the delays of the packets in one cell,
+	// times their weights, add up to less than 2^(SumBits-1) ns: 39 hours at
+	// 48.
 	SumBits uint8
 
 	// DigestBits is the width of a cell's stream digest on the wire, 0 to 32.
-	// A cell with other packets at one point than at the other, but as many,
-	// is taken for usable with probability 2^-DigestBits.
+	// A cell with as many packets at both points, but not the same ones,
+	// passes for usable with probability 2^-DigestBits.
 	DigestBits uint8
 
-	// Bytes says whether cells also sum up packet lengths, 48 bits wide on
-	// the wire, for [Sketch.Bytes] and [Sketch.MeanPacketSize].
+	// Bytes makes cells sum up packet lengths as well, 48 bits wide on the
+	// wire, for [Sketch.Bytes] and [Sketch.MeanPacketSize].
 	Bytes bool
 }
 
-// DefaultConfig is for about 150,000 flows an interval: 4 rows of 17,500 cells
-// of 12 bytes, two of which see every packet and two sample, so that a loss of
-// 1 % leaves cells of nearly all large flows usable. Where nothing is lost, the
-// paper's reference sketch, of which all rows see every packet, is more
-// accurate by little; ours-lds-default of the project's bench compares them.
+// DefaultConfig suits about 150,000 flows an interval. It has 4 rows of 17,500
+// cells of 12 bytes. Two rows see every packet and two sample, so that a loss
+// of 1 % leaves usable cells to nearly all large flows. Without losses the
+// paper's reference sketch, in which all rows see every packet, is slightly
+// more accurate; ours-lds-default of the project's bench compares the two.
 var DefaultConfig = Config{
 	Rows:       4,
 	Columns:    17500,
@@ -103,7 +103,7 @@ func (c *Config) Validate() error {
 			return bad(field, rate, fmt.Sprintf("%.3g to 1", MinRate))
 		}
 	}
-	// -0 is refused too: it equals 0, but encodes differently.
+	// -0 is refused as well: it equals 0, but encodes differently.
 	if math.Signbit(c.Tolerance) || !(c.Tolerance <= 1000) {
 		return bad("Tolerance", c.Tolerance, "0 to 1,000")
 	}
@@ -116,8 +116,8 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// CellBytes is the size of a cell on the wire, and in a switch that stores it
-// so: 12 for DefaultConfig.
+// CellBytes returns the size of a cell on the wire, and in a switch that
+// stores it the same way: 12 for DefaultConfig.
 func (c *Config) CellBytes() int {
 	n := wire.BytesOf(c.SumBits) + countBytes + wire.BytesOf(c.DigestBits)
 	if c.Bytes {
@@ -126,10 +126,11 @@ func (c *Config) CellBytes() int {
 	return n
 }
 
-// EncodedSize is the size of a sketch's encoding in bytes.
+// EncodedSize returns the size of a sketch's encoding in bytes.
 func (c *Config) EncodedSize() int { return headerBytes + 8*c.Rows + c.Rows*c.Columns*c.CellBytes() }
 
-// MemorySize is how many bytes the cells of a sketch take in memory.
+// MemorySize returns the number of bytes that the cells of a sketch take in
+// memory.
 func (c *Config) MemorySize() int {
 	if c.Bytes {
 		return 24 * c.Rows * c.Columns

@@ -12,26 +12,27 @@ import (
 type counting struct {
 	counts
 	prior  *sizePrior
-	cells  []uint32         // of all flows, Rows × Spread each
-	told   []message        // by the rows to the flows, Rows for each
-	rest   []amount         // what cells hold beyond what their flows are believed to have there
-	shares [MaxRows]float64 // by row: the part of a flow's packets that each of its cells has
+	cells  []uint32         // of all flows, Rows × Spread for each
+	told   []message        // from the rows to the flows, Rows for each
+	rest   []amount         // what cells hold beyond the expected packets of their flows
+	shares [MaxRows]float64 // by row: the share of a flow's packets in each of its cells
 	alike  float64          // see expected
 
-	// What is believed of each flow's packets, and how many it had at most. With
-	// a variance of 0 it had none. Those that were known are fixed.
+	// The current belief about each flow's packets, and an upper bound. A
+	// variance of 0 means no packets. Flows whose packets are known are fixed.
 	mean, variance, most []float64
 	fixed                []bool
-	rests                []uint8 // for how many rounds a flow is left alone
+	rests                []uint8 // for how many more rounds to leave a flow alone
 }
 
-// A message is a mean of packets, times its precision, and that.
+// A message is a mean number of packets times its precision, and that
+// precision.
 type message struct{ weighted, precision float64 }
 
-// An amount is a number of packets that is believed, and its variance.
+// An amount is an expected number of packets, with its variance.
 type amount struct{ packets, variance float64 }
 
-// counting begins with what each flow's cells tell of it alone.
+// counting starts with what each flow's cells say of it alone.
 func (c counts) counting(ctx context.Context, flows []joint.FlowRecord) (*counting, error) {
 	keys, n := make([]hashing.Flow, len(flows)), len(flows)
 	for i, f := range flows {
@@ -41,9 +42,10 @@ func (c counts) counting(ctx context.Context, flows []joint.FlowRecord) (*counti
 		counts: c, prior: newSizePrior(), cells: c.cellsOf(keys),
 		fixed: make([]bool, n), rests: make([]uint8, n), mean: make([]float64, n), variance: make([]float64, n), most: make([]float64, n),
 		told: make([]message, n*c.Rows), rest: make([]amount, len(c.held)),
-		// Two flows that meet in one cell of a row mostly meet in its neighbours,
-		// too, and what one is off by is then in all of these: as many times as if
-		// they were independent, over all distances between the two.
+		// Two flows that meet in one cell of a row mostly meet in its
+		// neighbours too, and the error of one then appears in all of these.
+		// This factor, taken over all distances between the two, corrects for
+		// it.
 		alike: 1 + float64((c.Spread-1)*(2*c.Spread-1))/float64(3*c.Spread),
 	}
 	for r := range c.Rows {
@@ -75,8 +77,8 @@ func (c counts) counting(ctx context.Context, flows []joint.FlowRecord) (*counti
 	return d, nil
 }
 
-// round is one round, in which messages move by this part of the way. It returns
-// which part of the packets moved from flow to flow.
+// round does one round, in which messages move this fraction of the way. It
+// returns the fraction of the packets that moved from flow to flow.
 func (d *counting) round(step float64) (moved float64) {
 	c := d.Config
 	misfit := d.misfit()
@@ -116,9 +118,9 @@ func (d *counting) round(step float64) (moved float64) {
 	return moved / max(packets, 1)
 }
 
-// widen makes flows' variances larger by as much as their cells are farther from
-// what is expected of them than their variances say. Where flows were wrongly
-// told apart, their other cells do not fit.
+// widen widens the variance of each flow whose cells are farther from what is
+// expected of them than the variances allow. If flows were wrongly told apart,
+// their other cells do not fit.
 func (d *counting) widen() {
 	for i, v := range d.variance {
 		if v == 0 || d.fixed[i] {
@@ -135,9 +137,10 @@ func (d *counting) widen() {
 	}
 }
 
-// tells is what row r tells flow i, of which so much was expected in each cell:
-// each cell by itself, where the flow's own packets are a noise of their number;
-// then together, as those that are not in one cell are in another.
+// tells returns what row r says about flow i, given the amount expected in
+// each cell. It first takes each cell by itself, with the flow's own packets
+// as noise of their number. Then it takes the cells together, because packets
+// that are not in one cell are in another.
 func (d *counting) tells(i, r int, expected amount, misfit float64) (row message) {
 	share := d.shares[r]
 	own := share * d.mean[i]
@@ -154,8 +157,8 @@ func (d *counting) tells(i, r int, expected amount, misfit float64) (row message
 	return message{row.weighted * apart, row.precision * apart}
 }
 
-// add takes what flow i is expected to have in row r off what is left of its
-// cells, or with a sign of -1 gives it back.
+// add subtracts what is expected of flow i in row r from the rests of its
+// cells, or adds it back if sign is -1.
 func (d *counting) add(i, r int, expected amount, sign float64) {
 	for _, at := range d.run(i, r) {
 		d.rest[at].packets -= sign * expected.packets
@@ -163,14 +166,14 @@ func (d *counting) add(i, r int, expected amount, sign float64) {
 	}
 }
 
-// run is the cells of flow i in row r.
+// run returns the cells of flow i in row r.
 func (d *counting) run(i, r int) []uint32 {
 	c := d.Config
 	return d.cells[(i*c.Rows+r)*c.Spread:][:c.Spread]
 }
 
-// expected is what flow i brings to each of its cells in row r, as it is believed
-// to be but for what that row told.
+// expected returns what flow i is believed to bring to each of its cells in
+// row r, leaving out what that row said itself.
 func (d *counting) expected(i, r int) amount {
 	mean, variance, told := d.mean[i], d.variance[i], d.told[i*d.Rows+r]
 	part := variance * told.precision
@@ -185,8 +188,8 @@ func (d *counting) expected(i, r int) amount {
 	return amount{share * mean, d.alike*share*share*variance + share*(1-share)*mean}
 }
 
-// misfit is how much larger the squares of the cells' rests are than they should
-// be, and at least 1.
+// misfit returns by what factor the squares of the cells' rests exceed what
+// they should be, at least 1.
 func (d *counting) misfit() float64 {
 	var sum, cells float64
 	for _, at := range d.rest {
@@ -198,10 +201,10 @@ func (d *counting) misfit() float64 {
 	return max(1, sum/max(1, cells))
 }
 
-// beginSharing begins to share every cell's count out among its flows in
-// proportion to what they are believed to have there beyond their first packets
-// (expectation maximisation for Poisson counts). It returns what the cells hold
-// beyond first packets and those of fixed flows.
+// beginSharing prepares to share out every cell's count among its flows, in
+// proportion to their expected packets beyond the first (expectation
+// maximisation for Poisson counts). It returns what the cells hold beyond
+// first packets and packets of fixed flows.
 func (d *counting) beginSharing() []float64 {
 	left := make([]float64, len(d.held))
 	for at, n := range d.held {
@@ -215,7 +218,7 @@ func (d *counting) beginSharing() []float64 {
 		if d.fixed[i] {
 			taken = d.mean[i]
 		} else {
-			// Something is left, so that every flow can grow.
+			// Leave something, so that every flow can grow.
 			d.mean[i] = max(d.mean[i]-1, 1e-3)
 		}
 		for r := range d.Rows {
@@ -227,8 +230,8 @@ func (d *counting) beginSharing() []float64 {
 	return left
 }
 
-// share is one round of sharing. It uses the packets of rest for what flows of a
-// cell are believed to have beyond their first packets.
+// share does one round of sharing. It uses the packets of rest for the
+// expected packets of a cell's flows beyond the first.
 func (d *counting) share(left []float64) {
 	var rates float64
 	for _, rate := range d.Rates {
@@ -249,7 +252,7 @@ func (d *counting) share(left []float64) {
 	}
 	for at, n := range left {
 		if believed := &d.rest[at].packets; *believed > 0 {
-			*believed = max(0, n) / *believed // what there is of it
+			*believed = max(0, n) / *believed // the ratio of found to expected
 		}
 	}
 	for i, n := range d.mean {

@@ -6,8 +6,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// counts are how many packets the cells of one point hold, of one interval or
-// of several.
+// counts holds the number of packets in the cells of one point, of one
+// interval or several.
 type counts struct {
 	*Config
 	held []uint64
@@ -21,7 +21,7 @@ func (s *Sketch) counts() counts {
 	return counts{&s.config, held}
 }
 
-// place is how many packets flow f's cells hold in row r.
+// place returns how many packets flow f's cells hold in row r.
 func (c counts) place(r int, f hashing.Flow) (n uint64) {
 	for offset := range c.Spread {
 		n += c.held[c.at(r, f, offset)]
@@ -29,7 +29,7 @@ func (c counts) place(r int, f hashing.Flow) (n uint64) {
 	return n
 }
 
-// absent reports that flow f had no packet, because a row that sees every
+// absent reports whether flow f certainly had no packet: a row that sees every
 // packet saw none of it.
 func (c counts) absent(f hashing.Flow) bool {
 	for r := range c.Rows {
@@ -40,8 +40,8 @@ func (c counts) absent(f hashing.Flow) bool {
 	return false
 }
 
-// most is the most that flow f can have had: the least count of the rows that
-// see every packet.
+// most returns an upper bound of flow f's packets: the lowest count of the
+// rows that see every packet.
 func (c counts) most(f hashing.Flow) float64 {
 	most := math.Inf(1)
 	for r := range c.Rows {
@@ -52,8 +52,8 @@ func (c counts) most(f hashing.Flow) float64 {
 	return most
 }
 
-// bound is a bound of flow f's packets, though not a strict one where no row
-// sees them all.
+// bound returns a bound of flow f's packets. It is not strict if no row sees
+// every packet.
 func (c counts) bound(f hashing.Flow) float64 {
 	least := math.Inf(1)
 	for r := range c.Rows {

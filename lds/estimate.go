@@ -9,80 +9,81 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// errNoSamples is made once, so that an answer that there is none allocates
-// nothing.
+// errNoSamples is made once, so that answering with it allocates nothing.
 var errNoSamples = fmt.Errorf("lds: %w", estimate.ErrNoSamples)
 
 // A Result is what two sketches say about one flow.
 type Result struct {
 	// Delay is the estimate of the flow's delays from the least contaminated
-	// of its cells: Mean by Fig. 6, StdDev count-conditioned over cells of
-	// one row, N the packets of the row that gave most (a packet is in every
-	// row and counts once).
+	// of its cells. Mean is that of Fig. 6. StdDev is count-conditioned over
+	// cells of one row. N counts the packets of the row that contributed most:
+	// a packet is in every row and counts once.
 	estimate.Delay
 
-	// DegreesOfFreedom is what StdDev rests on: how many selected cells there
-	// are beyond the first of each row. With 0 the deviation is unknown, and
+	// DegreesOfFreedom is what StdDev rests on: the number of selected cells
+	// beyond the first of each row. With 0 the deviation is unknown, and
 	// StdDev is 0 and means nothing; that is always so with a Spread of 1. The
-	// relative error of a deviation is about 1/√(2·DegreesOfFreedom) at best,
-	// and flows that share the cells add their distance from this one.
+	// relative error of a deviation is at best about 1/√(2·DegreesOfFreedom).
+	// Flows that share the cells add their distance from this one.
 	DegreesOfFreedom uint64
 
-	// MeanError is the root of the square that Mean's error is expected to
-	// have, in nanoseconds, +Inf where the cells do not tell: with one row. It
-	// is what [Result.MeanInterval] is made of.
+	// MeanError is the expected root mean square error of Mean, in
+	// nanoseconds. It is +Inf if the cells do not reveal it, as with one row.
+	// [Result.MeanInterval] is made from it.
 	MeanError float64
 
-	// Share is the part of the flow's packets that the answer rests on, as far
-	// as counts tell: 1, unless cells of a flow that is spread are unusable or
-	// runs of an [Accumulator] leave some out.
+	// Share is the fraction of the flow's packets behind the answer, as far as
+	// counts can tell. It is 1 unless some cells of a spread flow are unusable
+	// or the runs of an [Accumulator] leave some packets out.
 	Share float64
 
-	// Sent and Received are [Sketch.Packets] of the two points: the flow's and
-	// some of its neighbours'. Lost is at most how many packets the flow lost:
-	// the least difference over the rows that see every packet, which counts
-	// the losses of neighbours too. Duplicates can hide losses, and so can
-	// packets that were on their way when the interval began. An [Accumulator]
-	// does not see losses in cells that always have packets on their way.
+	// Sent and Received are [Sketch.Packets] at the two points: the packets of
+	// the flow and of some of its neighbours. Lost is an upper bound of the
+	// flow's losses: the smallest difference over the rows that see every
+	// packet, including losses of neighbours. Duplicates can hide losses, and
+	// so can packets that were on their way when the interval began. An
+	// [Accumulator] does not see losses in cells that always have packets on
+	// their way.
 	Sent, Received, Lost uint64
 
-	// Of the flow's Rows × Spread cells, Usable had packets and the same ones
-	// at both points, and Selected of them made the estimate. Lossy had a
-	// different number at the two points, Reordered as many but not the same:
-	// packets crossed the interval's boundary, or one came where another was
-	// lost.
+	// Of the flow's Rows × Spread cells, Usable cells had packets, the same
+	// ones at both points, and Selected of those made the estimate. Lossy
+	// cells had different counts at the two points. Reordered cells had equal
+	// counts but different packets: packets crossed the interval's boundary,
+	// or one came where another was lost.
 	Usable, Selected, Lossy, Reordered int
 }
 
-// Estimate returns the delay of flow f between two points from its cells in
-// their sketches of one interval (Fig. 6). Of the usable cells it takes the
-// least loaded, and those that hold up to Config.Tolerance more.
+// Estimate returns the delay of flow f between two points, from its cells in
+// their sketches of one interval (Fig. 6). It uses the least loaded of the
+// usable cells, and those that hold up to Config.Tolerance more.
 //
-// Where rows sample at different rates, cells compare by an upper bound of the
-// packets they stand for, not as in [EstimateInverted]: a cell that sampled
-// few packets of many, by chance, is not taken for the purest. That pays where
-// delays within a flow differ, and few samples make a poor mean.
+// If rows sample at different rates, Estimate compares cells by an upper bound
+// of the packets they stand for, unlike [EstimateInverted]. So a cell that
+// happened to sample few of many packets does not pass for the purest. This
+// pays if delays within a flow differ, because few samples make a poor mean.
 //
-// It returns [estimate.ErrNoSamples] if no cell of the flow is usable or if the
-// sketches prove that the flow had no packets; all of the Result but its Delay
-// then still holds, so that it tells the loss of a flow that lost too much. It
-// returns [estimate.ErrMismatch] if the Configs or the intervals differ.
+// It returns [estimate.ErrNoSamples] if no cell of the flow is usable or if
+// the sketches prove that the flow had no packets. The rest of the Result, all
+// but its Delay, is valid even then, so it reports the loss of a flow that
+// lost too much. It returns [estimate.ErrMismatch] if the Configs or the
+// intervals differ.
 //
-// Flows that share the selected cells draw the mean towards theirs, the more
-// the larger they are beside f: [Decode] tells them apart. A clock offset
-// between the points shifts the mean by itself.
+// Flows that share the selected cells draw the mean towards theirs; the larger
+// they are beside f, the more. [Decode] tells them apart. An offset between
+// the points' clocks is added to the mean.
 func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 	return estimateBy(up, down, f, atMost)
 }
 
-// EstimateInverted is Estimate as section 4.2 has it: cells of rows with
-// different rates compare by their counts divided by the rates. Where all
-// rates are 1 it is the same as Estimate.
+// EstimateInverted is Estimate as in section 4.2: it compares cells of rows
+// with different rates by their counts divided by the rates. If all rates are
+// 1 it equals Estimate.
 func EstimateInverted(up, down *Sketch, f hashing.Flow) (Result, error) {
 	return estimateBy(up, down, f, func(n, rate float64) float64 { return n / rate })
 }
 
-// estimateBy estimates with loads as the given function has them, of a cell's
+// estimateBy estimates with the given function as the load of a cell, from its
 // count and its row's rate.
 func estimateBy(up, down *Sketch, f hashing.Flow, load func(n, rate float64) float64) (Result, error) {
 	if err := match(up, down); err != nil {
@@ -110,8 +111,8 @@ func estimateBy(up, down *Sketch, f hashing.Flow, load func(n, rate float64) flo
 		return result, errNoSamples
 	}
 
-	// A row's cells hold different packets, and so their sums tell of the
-	// deviation; cells of two rows hold the same ones.
+	// A row's cells hold different packets, so their sums reveal the
+	// deviation. Cells of two rows hold the same packets.
 	var rows [MaxRows]estimate.Cells
 	var parts [MaxRows]int
 	for r := range c.Rows {
@@ -131,8 +132,8 @@ func estimateBy(up, down *Sketch, f hashing.Flow, load func(n, rate float64) flo
 	return result, nil
 }
 
-// deviate sets StdDev and what it rests on, and N, by the selected cells of
-// each row, and returns the mean of all cells.
+// deviate sets StdDev, DegreesOfFreedom and N from the selected cells of each
+// row. It returns the mean of all cells.
 func (r *Result) deviate(rows *[MaxRows]estimate.Cells) (mean float64) {
 	var all estimate.Cells
 	var squares float64

@@ -12,28 +12,30 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Volume is how many packets and bytes a flow sent.
+// A Volume is the number of packets and bytes that a flow sent.
 type Volume struct {
 	Flow    hashing.Flow
 	Packets float64
 	Bytes   float64 // 0 without Config.Bytes
-	// What Packets and Bytes may be off by, as standard deviations.
+	// PacketsDoubt and BytesDoubt are the standard deviations of the errors of
+	// Packets and Bytes.
 	PacketsDoubt, BytesDoubt float64
 }
 
 // HeavyHitters decodes the packets of all candidates together, as
-// [Sketch.DecodePackets] does, and returns those of at least the given number
-// of packets, the largest first. Of flows that share all their cells with a
-// large one few are taken for it, where [Sketch.Packets], a bound, takes all.
+// [Sketch.DecodePackets] does. It returns those with at least the given number
+// of packets, the largest first. It mistakes few of the flows that share all
+// their cells with a large flow for that flow; [Sketch.Packets], being a
+// bound, mistakes all of them.
 //
-// The candidates are to be all flows of the interval, as far as they are known.
-// The errors are those of [Sketch.DecodePackets].
+// The candidates should be all known flows of the interval. The errors are
+// those of [Sketch.DecodePackets].
 func (s *Sketch) HeavyHitters(ctx context.Context, candidates []hashing.Flow, packets float64) ([]Volume, error) {
 	return s.heavy(ctx, candidates, func(v Volume) float64 { return v.Packets }, packets)
 }
 
-// HeavyBytes is HeavyHitters by bytes. Without Config.Bytes the error wraps
-// [estimate.ErrConfig].
+// HeavyBytes is HeavyHitters by bytes. The error wraps [estimate.ErrConfig]
+// without Config.Bytes.
 func (s *Sketch) HeavyBytes(ctx context.Context, candidates []hashing.Flow, bytes float64) ([]Volume, error) {
 	if s.bytes == nil {
 		return nil, noBytes()
@@ -53,9 +55,9 @@ func (s *Sketch) heavy(ctx context.Context, candidates []hashing.Flow, size func
 	return all, nil
 }
 
-// DecodeVolumes estimates packets and, with Config.Bytes, bytes of all flows
-// together: packets as [Sketch.DecodePackets] does, and the mean lengths of
-// packets as [Decode] does delays.
+// DecodeVolumes estimates the packets and, with Config.Bytes, the bytes of all
+// flows together. It decodes packets as [Sketch.DecodePackets] does, and mean
+// packet lengths as [Decode] does delays.
 func (s *Sketch) DecodeVolumes(ctx context.Context, flows []hashing.Flow) ([]Volume, error) {
 	records, err := s.DecodePackets(ctx, flows, nil)
 	if err != nil {

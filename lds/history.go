@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	spans       = 16 // of time, in which a cell counts its packets apart
+	spans       = 16 // of time; a cell counts the packets of each
 	maxRuns     = 20
 	historySize = 4*spans + 24*maxRuns + 16
 )
@@ -21,9 +21,10 @@ type history struct {
 	received uint64
 }
 
-// A run is intervals in which all packets of a cell are accounted for: the sum
-// of their delays, and how many there are. It is of the intervals after cut
-// from up to cut to, but for holes: covered of them count.
+// A run is a series of intervals in which all packets of a cell are accounted
+// for: the sum of their delays, and their number. It covers the intervals
+// after the cut from, up to the cut to, except for holes: covered of them
+// count.
 type run struct {
 	sum               float64
 	packets           uint32
@@ -55,8 +56,8 @@ func (h *history) fold(perSpan uint32) {
 	}
 }
 
-// extend adds a group of packets as a run. What was handed out of the same
-// intervals before is a part of the same run.
+// extend adds a group of packets as a run. A group that was handed out earlier
+// for the same intervals is part of the same run.
 func (h *history) extend(g estimate.Group, perSpan uint32) {
 	next := run{sum: float64(g.Sum), packets: g.Packets, from: g.From, to: g.To, covered: g.To - g.From}
 	for h.used > 0 && h.runs[h.used-1].to > g.From {
@@ -72,8 +73,8 @@ func (h *history) extend(g estimate.Group, perSpan uint32) {
 	h.push(next, perSpan)
 }
 
-// push adds a run after the others. If one of two that follow on each other is
-// within a span of time in which the other is, they are made one.
+// push appends a run. It joins two successive runs if one of them lies within
+// a span of time that the other reaches into.
 func (h *history) push(next run, perSpan uint32) {
 	if h.used > 0 {
 		last := &h.runs[h.used-1]
@@ -90,7 +91,7 @@ func (h *history) push(next run, perSpan uint32) {
 	h.used++
 }
 
-// idle tells that nothing passed in the interval that ends at a cut.
+// idle records that nothing passed in the interval that ends at cut.
 func (h *history) idle(cut uint32) {
 	if h.used > 0 && h.runs[h.used-1].to == cut-1 {
 		h.runs[h.used-1].to = cut
@@ -98,8 +99,8 @@ func (h *history) idle(cut uint32) {
 	}
 }
 
-// merge makes one of two runs: those with the shortest hole between them, and
-// the shortest of these.
+// merge joins two neighbouring runs into one: those with the shortest hole
+// between them and, among these, the shortest.
 func (h *history) merge() {
 	at, least := 1, uint64(math.MaxUint64)
 	for i := 1; i < maxRuns; i++ {
@@ -113,12 +114,12 @@ func (h *history) merge() {
 	h.used--
 }
 
-// with is two runs as one.
+// with returns two runs as one.
 func (r run) with(later run) run {
 	return run{r.sum + later.sum, r.packets + later.packets, r.from, later.to, r.covered + later.covered}
 }
 
-// total is how many packets were sent.
+// total returns how many packets were sent.
 func (h *history) total() (n uint64) {
 	for _, sent := range h.sent {
 		n += uint64(sent)
@@ -126,7 +127,7 @@ func (h *history) total() (n uint64) {
 	return n
 }
 
-// part is how much of the span of time from after cut begin up to cut end a
+// part returns how much of the span of time between the cuts begin and end a
 // run holds.
 func (r *run) part(begin, end uint32) float64 {
 	begin, end = max(begin, r.from), min(end, r.to)
@@ -136,11 +137,11 @@ func (r *run) part(begin, end uint32) float64 {
 	return float64(end-begin) * r.density()
 }
 
-// density is the part of a run that is not holes.
+// density returns the fraction of a run that is not holes.
 func (r *run) density() float64 { return float64(r.covered) / float64(r.to-r.from) }
 
-// covered is the sum of the delays of the packets in all runs, and how many
-// they are.
+// covered returns the sum of the delays of the packets in all runs, and their
+// number.
 func (h *history) covered() (sum, packets float64) {
 	for _, r := range h.runs[:h.used] {
 		sum += r.sum

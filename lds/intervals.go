@@ -7,18 +7,18 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// intervalDegrees are the degrees of freedom of the Student distribution that
-// MeanInterval takes, for the tails that errors have beyond their squares.
+// intervalDegrees are the degrees of freedom of the Student distribution
+// behind MeanInterval. They allow for the heavy tails of errors.
 const intervalDegrees = 4
 
-// fewRows is by how much wider the interval is if the distance of others is
-// told by one, two or three rows: the 97.5 % quantiles of Student's
-// distribution, beside that of intervalDegrees.
+// fewRows says by what factor the interval widens if one, two or three rows
+// determine the distance of others: the 97.5 % quantiles of Student's
+// distribution, relative to that of intervalDegrees.
 var fewRows = [...]float64{0, 4.58, 1.55, 1.15, 1}
 
-// MeanInterval is the interval of the flow's mean at the given confidence,
-// between 0 and 1: Student's, of MeanError. Where that is infinite, so is the
-// interval.
+// MeanInterval returns the interval of the flow's mean at the given
+// confidence, between 0 and 1: Student's, from MeanError. It is infinite if
+// MeanError is.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if r.N == 0 || math.IsInf(r.MeanError, 1) {
 		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
@@ -26,10 +26,11 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	return estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: 1}, intervalDegrees, confidence)
 }
 
-// DeviationInterval is the interval of the packets' deviation at the given
-// confidence, from DegreesOfFreedom; to +Inf where these are 0. It begins at 0,
-// as those of flows that share the selected cells add their distance: all of the
-// deviation may be theirs. [Decode] tells them apart (joint.Options.Deviations).
+// DeviationInterval returns the interval of the packets' deviation at the
+// given confidence, from DegreesOfFreedom; if these are 0 it extends to +Inf.
+// It begins at 0, because flows that share the selected cells add their
+// distance: all of the deviation may be theirs. [Decode] tells them apart
+// (joint.Options.Deviations).
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if r.DegreesOfFreedom == 0 {
 		return estimate.Interval{High: math.Inf(1), Confidence: confidence}
@@ -39,11 +40,12 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// meanError is what the mean of flow f's least loaded cell is expected to be
-// off by. Of what others bring to it the other rows tell: what they hold beyond
-// it is of the same kind, and its mean is no less than what the least loaded
-// cell is expected to hold of others. How far those others are from the flow is
-// told by how far the rows are apart; of few rows, by little.
+// meanError returns the expected error of the mean from flow f's least loaded
+// cell. The other rows tell what others bring to it: what they hold beyond
+// that cell is of the same kind, and its mean is no less than what the least
+// loaded cell is expected to hold of others. The distance between the rows
+// tells how far those others are from the flow; with few rows, from little
+// evidence.
 func meanError(up, down *Sketch, f hashing.Flow, mean, least float64) float64 {
 	c := &up.config
 	var beyond, square, rows, told float64

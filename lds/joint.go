@@ -10,50 +10,52 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Decode estimates the mean delays of all the interval's flows together, from
-// all usable cells at once ([joint.Problem]): what a flow's neighbours
-// add to its cells is explained by their other cells instead of being put up
-// with. It needs the flows that were there, each once, as from flow
-// records of either point; flows that are left out draw the estimates of their
-// neighbours like noise.
+// Decode estimates the mean delays of all flows of the interval together, from
+// all usable cells at once ([joint.Problem]). A flow's neighbours in a cell
+// are explained by their other cells, where [Estimate] puts up with them.
+// Decode needs the list of flows that were present, each once, as from flow
+// records of either point. Flows missing from the list disturb their
+// neighbours' estimates like noise.
 //
-// A record has how many packets its flow sent, times its weight if it has one.
-// Those that are 0 are decoded from the counts, by [Sketch.DecodePackets].
-// With a flow to a cell the estimates are none the worse for it; with 8, they
-// have a quarter of [Estimate]'s median error for flows of 100 packets and more,
-// where known counts leave a sixth, and StdDev says so. With dozens of flows to a
-// cell, counts no longer tell a flow of some hundred packets from the many of a
-// few; it is taken to be as small as most, and [Estimate], which takes every flow
-// for all there is in its cell, is as near to the truth.
+// A record has the number of packets that its flow sent, times its weight if
+// it has one. If the number is 0, Decode finds it from the counts, as
+// [Sketch.DecodePackets] does. With one flow a cell the estimates are no worse
+// for that. With 8 a cell, they have a quarter of [Estimate]'s median error
+// for flows of 100 packets and more, where known counts leave a sixth, and
+// StdDev says so. With dozens of flows a cell, counts no longer tell a flow of
+// some hundred packets from many flows of a few. Decode then takes it to be as
+// small as most are, and [Estimate], which takes every flow for everything in
+// its cell, is as close to the truth.
 //
-// The result has a mean and the deviation to be expected of it for each flow, in
-// the order of flows. A flow without a usable cell is marked:
-// its Usable is 0. Where flows have weights and a Spread above 1 or Rates below,
-// the deviations of heavy flows' neighbours are too small: to the solver a
-// weight is so many packets, each in a cell of its own choice.
+// The result has, for each flow in the order of flows, its mean and the mean's
+// expected deviation. A flow without a usable cell is marked with a Usable of
+// 0. If flows have weights, and the Spread is above 1 or Rates are below 1,
+// the deviations of heavy flows' neighbours are too small, because the solver
+// takes a weight for that many packets, each in a cell of its own choice.
 //
-// With opts.Deviations it also tells how far the packets of each flow are from
-// its mean, which [Estimate] can say of few flows and roughly. It needs rows that
-// sample, or a Spread above 1: with one of 5, half of the flows of 100 packets
-// and more are within a fifth of theirs.
+// With opts.Deviations it also estimates how far the packets of each flow are
+// from the flow's mean, which [Estimate] knows only of few flows and roughly.
+// That needs rows that sample, or a Spread above 1: with a Spread of 5, half
+// of the flows of 100 packets and more are within a fifth of their deviation.
 //
-// With a prior for all flows in opts, Decode is the better only by the square of
-// errors in time; in captured traffic, where most flows wait a microsecond and
-// some tens of milliseconds, its median relative error is then larger than
-// [Estimate]'s. Without one, the usual way, it was below [Estimate]'s at every
-// memory tried for flows of 30 packets and more, but not for those of a few
-// packets: of these most are alone in some cell with others that did not wait
-// either, which is all that [Estimate] needs.
+// If opts gives one prior for all flows, Decode is better only by squared
+// error in time. In captured traffic, where most flows wait a microsecond and
+// some wait tens of milliseconds, its median relative error is then larger
+// than [Estimate]'s. Without such a prior, the usual way, its median relative
+// error was below [Estimate]'s at every memory tried for flows of 30 packets
+// and more, but not for flows of a few packets: most of these are alone in
+// some cell with others that did not wait either, which is all that [Estimate]
+// needs.
 //
-// These figures are those of the experiments ours-lds-joint and real-lds of the
+// These figures come from the experiments ours-lds-joint and real-lds of the
 // project's bench.
 //
-// Decode holds about 8·Rows·Spread + 150 bytes a flow and 80 a cell.
+// Decode holds about 8·Rows·Spread + 150 bytes a flow and 80 bytes a cell.
 //
-// It returns [estimate.ErrMismatch] if the Configs or the intervals differ, [estimate.ErrConfig]
-// for packets or doubts out of range and for a flow that is listed twice,
-// [estimate.ErrNoSamples] if no cell is usable, and the context's error once it
-// is done.
+// It returns [estimate.ErrMismatch] if the Configs or the intervals differ,
+// [estimate.ErrConfig] if packets or doubts are out of range or a flow is
+// listed twice, [estimate.ErrNoSamples] if no cell is usable, and the
+// context's error once the context is done.
 func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	if err := match(up, down); err != nil {
 		return joint.Result{}, err
@@ -74,8 +76,8 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 	return up.counts().solve(ctx, &problem, flows, opts)
 }
 
-// solve adds the flows to a problem of cells that there is a Config of, decodes
-// the packets that are not known, and solves it.
+// solve adds the flows to a problem that already has cells and a Config,
+// decodes the packets that are not known, and solves the problem.
 func (c counts) solve(ctx context.Context, p *joint.Problem, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	keys, err := keysOf(flows)
 	if err != nil {
@@ -100,8 +102,8 @@ func (c counts) solve(ctx context.Context, p *joint.Problem, flows []joint.FlowR
 	return r, nil
 }
 
-// half makes of a report of the whole one of half of the work, after the part
-// that is done.
+// half returns a progress function for one half of the work that reports to a
+// function for the whole, after the part already done.
 func half(report func(float64), done float64) func(float64) {
 	if report == nil {
 		return nil
@@ -109,7 +111,7 @@ func half(report func(float64), done float64) func(float64) {
 	return func(part float64) { report(done + part/2) }
 }
 
-// keysOf returns the flows' keys, or an error if one is there twice.
+// keysOf returns the flows' keys, or an error if a flow is listed twice.
 func keysOf(flows []joint.FlowRecord) ([]hashing.Flow, error) {
 	keys := make([]hashing.Flow, len(flows))
 	for i, f := range flows {

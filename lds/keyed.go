@@ -13,16 +13,16 @@ import (
 // A KeyedConfig holds the size of a [Keyed] sketch and the identity of its
 // digests. It is comparable.
 type KeyedConfig struct {
-	Identity uint64 // of what packets and flows are hashed with; see Config
+	Identity uint64 // identifies what packets and flows are hashed with; see Config
 	Columns  int    // cells in each of the three rows, 1 to MaxColumns
 }
 
-// DefaultKeyedConfig is for 26,950 flows an interval, in 840 kB.
+// DefaultKeyedConfig holds 26,950 flows an interval in 840 kB.
 var DefaultKeyedConfig = KeyedConfig{Columns: 11667}
 
 const (
-	// With three rows the fewest cells are enough for a flow; peeling begins to
-	// fail at 0.818 flows a cell, where there are many cells.
+	// Three rows need the fewest cells a flow. With many cells, peeling begins
+	// to fail at 0.818 flows a cell.
 	keyedRows     = 3
 	keyedFlows    = 0.77 // a cell
 	keyedCellSize = 24
@@ -37,15 +37,16 @@ func (c *KeyedConfig) Validate() error {
 	return nil
 }
 
-// MemorySize is how many bytes the cells take in memory.
+// MemorySize returns the number of bytes that the cells take in memory.
 func (c *KeyedConfig) MemorySize() int { return keyedRows * keyedCellSize * c.Columns }
 
-// EncodedSize is the size of a sketch's encoding in bytes.
+// EncodedSize returns the size of a sketch's encoding in bytes.
 func (c *KeyedConfig) EncodedSize() int { return 5 + 8 + stampBytes + 4 + c.MemorySize() + 4 }
 
-// Flows is for how many flows a sketch is: three deviations less than 0.77 a
-// cell. Few flows may still not come apart, where two of them share all three
-// cells: of 200 with a probability of 1 %, of 3,000 with 0.2 %, and Peel says so.
+// Flows returns how many flows a sketch can hold: three deviations less than
+// 0.77 a cell. If there are only a few flows, two of them may share all three
+// cells and not come apart: with probability 1 % for 200 flows, 0.2 % for
+// 3,000. Peel says so.
 func (c *KeyedConfig) Flows() int {
 	n := keyedRows * float64(c.Columns)
 	return max(0, int(keyedFlows*n-3*math.Sqrt(n)))
@@ -62,16 +63,18 @@ func PlanKeyed(flows int) (KeyedConfig, error) {
 	return c, c.Validate()
 }
 
-// Keyed is a sketch that gives its flows back: who was there, how many packets
-// each sent and lost, and how long they took, exactly and without flow records,
-// as long as there are no more flows than it is for ([KeyedConfig.Flows]). Its
-// cells sum up keys of flows beside time stamps, counts and digests. See
+// Keyed is a sketch that returns its flows: which were present, how many
+// packets each sent and lost, and how long they took, exactly and without flow
+// records. It can do so for a limited number of flows ([KeyedConfig.Flows]).
+// Its cells sum up keys of flows beside time stamps, counts and digests. See
 // [Peel].
 //
-// A key is the first 45 bits of a flow's digest; two flows that share them are
-// one: of 27,000 flows any two do with a probability of 0.00001.
+// A key is the first 45 bits of a flow's digest. Two flows with the same key
+// count as one; among 27,000 flows the probability that any two share a key is
+// 0.00001.
 //
-// It has a single writer and no locks: keep one a goroutine and Merge them.
+// Keyed has a single writer and no locks: keep one sketch a goroutine and
+// Merge them.
 type Keyed struct {
 	config KeyedConfig
 	cells  []keyedCell
@@ -79,7 +82,7 @@ type Keyed struct {
 }
 
 // A keyedCell is a cell with the sum of its packets' keys, modulo keyPrime so
-// that it can be divided by any count.
+// that any count can divide it.
 type keyedCell struct {
 	cell
 	keys uint64
@@ -105,15 +108,14 @@ func NewKeyedRotation(c KeyedConfig) (*estimate.Rotation[*Keyed], error) {
 // Config returns the configuration that the sketch was made with.
 func (s *Keyed) Config() KeyedConfig { return s.config }
 
-// keyOf is the key of a flow as a flow of its own, and what cells add up of it:
-// the key and 16 bits that follow from it, which a mixture of flows has by
-// chance only.
+// keyOf returns a flow's key, and the word that cells sum up: the key and 16
+// bits derived from it, which a mixture of flows matches only by chance.
 func keyOf(f hashing.Flow) (key hashing.Flow, checked uint64) {
 	key = f >> (64 - keyBits) << (64 - keyBits)
 	return key, uint64(key)>>(64-keyBits)<<16 | hashing.Mix(uint64(key), keyedRows)>>48
 }
 
-// places are the cells of a key.
+// places returns the cells of a key.
 func (s *Keyed) places(key hashing.Flow) (i, j, k uint64) {
 	columns := uint64(s.config.Columns)
 	i, j = split(flowWord(key, 0), columns)
@@ -132,8 +134,8 @@ func (s *Keyed) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	s.cells[k].add(uint64(t), tally, checked)
 }
 
-// UpdateBatch records that the packets passed at the same time t: packets[i] is
-// of flows[i]. It panics if there are fewer packets than flows.
+// UpdateBatch records that the packets passed at the same time t; packets[i]
+// belongs to flows[i]. It panics if there are fewer packets than flows.
 func (s *Keyed) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
 	packets = packets[:len(flows)]
 	for i, f := range flows {
@@ -147,8 +149,8 @@ func (c *keyedCell) add(sum, tally, keys uint64) {
 	c.keys = x - keyPrime&-((keyPrime-1-x)>>63)
 }
 
-// Merge adds what b saw to s, another shard of the same point. The error wraps
-// [estimate.ErrMismatch] if the Configs differ, and s is then unchanged.
+// Merge adds another shard of the same point, b, to s. The error wraps
+// [estimate.ErrMismatch] if the Configs differ; s is then unchanged.
 func (s *Keyed) Merge(b *Keyed) error {
 	if s.config != b.config {
 		return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, s.config, b.config)
@@ -195,8 +197,8 @@ func (s *Keyed) AppendBinary(b []byte) ([]byte, error) {
 // MarshalBinary returns the sketch's encoding. The error is always nil.
 func (s *Keyed) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
 
-// UnmarshalBinary replaces the sketch, its Config included, by the one that
-// was encoded. On error, which wraps [estimate.ErrEncoding], it is unchanged.
+// UnmarshalBinary replaces the sketch, including its Config, with the decoded
+// one. On error, which wraps [estimate.ErrEncoding], the sketch is unchanged.
 func (s *Keyed) UnmarshalBinary(data []byte) error {
 	r, err := wire.Open(data, keyedMagic, keyedVersion)
 	if err != nil {

@@ -6,19 +6,19 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Packets returns how many packets flow f had at most at this point: the
-// count of the least loaded of its rows, which counts those that share its
-// cells too (section 4.3, a count-min sketch). In rows that sample, the count
-// is inverted by the rate and no longer a strict bound. It is 0 if the sketch
-// proves that the flow had none.
+// Packets returns an upper bound of flow f's packets at this point: the count
+// of the least loaded of its rows, which includes flows that share its cells
+// (section 4.3, a count-min sketch). For rows that sample it divides the count
+// by the rate, and the bound is no longer strict. It returns 0 if the sketch
+// proves that the flow had no packet.
 func (s *Sketch) Packets(f hashing.Flow) uint64 {
 	row, packets := s.quietest(f)
 	return s.invert(row, packets)
 }
 
-// Bytes returns how many bytes flow f had at most, from the row that
-// [Sketch.Packets] is from. Without Config.Bytes the error wraps
-// [estimate.ErrConfig].
+// Bytes returns an upper bound of flow f's bytes, from the row that
+// [Sketch.Packets] uses. The error wraps [estimate.ErrConfig] without
+// Config.Bytes.
 func (s *Sketch) Bytes(f hashing.Flow) (uint64, error) {
 	row, _ := s.quietest(f)
 	bytes, err := s.rowBytes(row, f)
@@ -26,9 +26,9 @@ func (s *Sketch) Bytes(f hashing.Flow) (uint64, error) {
 }
 
 // MeanPacketSize returns the mean length, in bytes, of the packets that
-// [Sketch.Packets] counts: flow f's, and those of flows that share its cells.
+// [Sketch.Packets] counts: those of flow f and of flows that share its cells.
 // The error wraps [estimate.ErrConfig] without Config.Bytes, and
-// [estimate.ErrNoSamples] without packets.
+// [estimate.ErrNoSamples] if there are no packets.
 func (s *Sketch) MeanPacketSize(f hashing.Flow) (float64, error) {
 	row, packets := s.quietest(f)
 	bytes, err := s.rowBytes(row, f)
@@ -41,8 +41,8 @@ func (s *Sketch) MeanPacketSize(f hashing.Flow) (float64, error) {
 	return float64(bytes) / float64(packets), nil
 }
 
-// quietest is the row in which flow f's cells stand for the fewest packets,
-// and how many they hold.
+// quietest returns the row in which flow f's cells stand for the fewest
+// packets, and how many packets they hold.
 func (s *Sketch) quietest(f hashing.Flow) (row int, packets uint64) {
 	least := math.Inf(1)
 	for r := range s.config.Rows {
@@ -54,7 +54,7 @@ func (s *Sketch) quietest(f hashing.Flow) (row int, packets uint64) {
 	return row, packets
 }
 
-// rowPackets is how many packets flow f's cells hold in row r.
+// rowPackets returns how many packets flow f's cells hold in row r.
 func (s *Sketch) rowPackets(r int, f hashing.Flow) (n uint64) {
 	for offset := range s.config.Spread {
 		n += uint64(s.cells[s.at(r, f, offset)].count())
@@ -62,7 +62,7 @@ func (s *Sketch) rowPackets(r int, f hashing.Flow) (n uint64) {
 	return n
 }
 
-// rowBytes is how many bytes flow f's cells hold in row r.
+// rowBytes returns how many bytes flow f's cells hold in row r.
 func (s *Sketch) rowBytes(r int, f hashing.Flow) (n uint64, err error) {
 	if s.bytes == nil {
 		return 0, noBytes()
@@ -73,7 +73,7 @@ func (s *Sketch) rowBytes(r int, f hashing.Flow) (n uint64, err error) {
 	return n, nil
 }
 
-// absent reports that flow f had no packet, because a row that sees every
+// absent reports whether flow f certainly had no packet: a row that sees every
 // packet saw none of it.
 func (s *Sketch) absent(f hashing.Flow) bool {
 	for r := range s.config.Rows {
@@ -84,14 +84,14 @@ func (s *Sketch) absent(f hashing.Flow) bool {
 	return false
 }
 
-// invert is how many the n sampled by row r stand for.
+// invert returns how many packets the n that row r sampled stand for.
 func (s *Sketch) invert(r int, n uint64) uint64 {
 	return uint64(math.Round(float64(n) / s.config.Rates[r]))
 }
 
-// lost is the least, over the rows that see every packet, of how many packets
-// fewer flow f's cells hold downstream than upstream. Where all rows sample, it
-// is the least of the bounds by what they sampled.
+// lost returns the smallest loss that the rows seeing every packet show: how
+// many fewer packets flow f's cells hold downstream than upstream. If all rows
+// sample, it is the smallest of the bounds from their samples.
 func lost(up, down *Sketch, f hashing.Flow) uint64 {
 	all, sampled := math.Inf(1), math.Inf(1)
 	for r := range up.config.Rows {
@@ -109,10 +109,10 @@ func lost(up, down *Sketch, f hashing.Flow) uint64 {
 	return uint64(math.Round(sampled))
 }
 
-// atMost is an upper bound, at three deviations of the sampling (Wilson's), of
-// how many there were of which n were sampled at the given rate. A row with a
-// low rate must not be taken for the least loaded because it happened to
-// sample little.
+// atMost returns an upper bound, at three deviations of the sampling
+// (Wilson's), of the number of packets of which n were sampled at the given
+// rate. A row with a low rate must not pass for the least loaded because it
+// happened to sample little.
 func atMost(n, rate float64) float64 {
 	const deviations = 3.0
 	noise := (1 - rate) * deviations * (deviations/2 + math.Sqrt(n+deviations*deviations/4))

@@ -10,67 +10,68 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// How DecodePackets decodes. A cell's count is the sum of its flows' packets in
-// it, so that what a flow had is what its cells hold less what the others had.
-// All are found together by expectation propagation (T. Minka, UAI 2001), in
+// How DecodePackets works. A cell's count is the sum of its flows' packets, so
+// a flow's packets are what its cells hold less what the others had.
+// Expectation propagation (T. Minka, UAI 2001) finds all of them together, in
 // rounds:
 //
-//	A row   tells each flow what its cells there leave for it when the others
-//	        are taken away as they are believed to be, and with what precision:
-//	        by the variances of the others, and by how packets fall into cells
-//	        and samples.
-//	A flow  weighs what its rows tell by how rare sizes are, and is believed to
-//	        have the mean and the variance of what comes out. A row hears these
-//	        without what it told itself, or it would take its echo for news.
+//	A row   says to each flow what its cells leave for it once the expected
+//	        packets of the others are subtracted, and with what precision:
+//	        that follows from the variances of the others, and from the way
+//	        packets fall into cells and samples.
+//	A flow  weighs what its rows say by how rare sizes are. The result is a
+//	        mean and a variance. A row hears them without its own message,
+//	        or it would take its echo for news.
 //
-// A round goes from flow to flow, and what one is newly believed to have counts
-// for the next at once: that settles in a third of the rounds that it takes when
-// all hear the same. Where cells are farther from what is expected of them than
-// variances say, as when flows are missing from the list, all variances grow by
-// that.
+// A round goes from flow to flow, and the new belief about one flow counts for
+// the next at once. That settles in a third of the rounds that it takes if all
+// hear the same. If cells are farther from their expected counts than the
+// variances allow, as when flows are missing from the list, all variances grow
+// by that factor.
 //
-// Where flows are spread, and rows sample, much is left open, and a flow of dozens
-// of packets is then too often believed to have had a few, which makes its delay
-// too long by as much. So there the counts have the last word: what is in a cell
-// beyond what is expected is shared out in proportion to that.
+// If flows are spread and rows sample, much remains open. A flow of dozens of
+// packets then too often seems to have a few, which makes its delay too long
+// by as much. So the counts have the last word: each cell's excess over the
+// expected count is shared out in proportion to it.
 const (
-	decodeRounds = 7   // further ones gain little
-	decodeStep   = 0.9 // part of the way that what a row tells moves to what it should be
-	shareRounds  = 30  // further ones fit noise
-	// Where no more than so small a part of the packets still moves, counts all but
-	// determine the flows, and rounds go on until they do.
+	decodeRounds = 7   // more gain little
+	decodeStep   = 0.9 // fraction of the way that a row's message moves to its new value
+	shareRounds  = 30  // more fit noise
+	// Once no more than this fraction of the packets still moves, counts all
+	// but determine the flows, and rounds go on until they do.
 	decodeNear    = 1e-3
 	decodeSettled = 1e-7
 	decodeMost    = 20
-	// A flow that moved by less than a part of its deviation, or of a packet, is
-	// left alone for this many rounds.
+	// A flow that moved by less than this fraction of its deviation, or of a
+	// packet, is left alone for this many rounds.
 	decodeStill = 0.01
 	decodeRests = 2
-	// No row is taken to have told more than this part of what is believed of a
-	// flow: without it there would be next to nothing left.
+	// No row is taken to have contributed more than this fraction of the
+	// belief about a flow. Without the limit, next to nothing would be left.
 	decodeMostTold = 0.75
-	// Variances below which no flow is taken away from others, and nothing is
-	// believed at all.
+	// No flow's variance is taken as smaller than the first when it is
+	// subtracted from others, and no variance at all as smaller than the
+	// second.
 	decodeSurest = 0.01
 	decodeLeast  = 1e-6
-	// A single cell has no more weight than this in how wrong variances are.
+	// A single cell has at most this weight in how wrong the variances are.
 	decodeMisfit = 100
 )
 
 // DecodePackets estimates how many packets each of the interval's flows sent,
-// from the counts of all cells at once, and returns a record of each, as
-// [Decode] takes them. Large sizes are taken to be the rarer (Pareto with the
+// from the counts of all cells at once. It returns a record of each, as
+// [Decode] takes them. It assumes that large sizes are rarer (Pareto with the
 // shape of the paper's traffic, 0.8). A flow has at least one packet, unless
 // the sketch proves that it has none.
 //
-// Doubt is how far Packets may be off, as a standard deviation. Over all
-// flows, the root mean square of the errors is about that of the doubts. It is
-// larger for large flows where there are dozens to a cell, and where flows are
-// missing from the list.
+// Doubt is the standard deviation of the error of Packets. Over all flows, the
+// root mean square error is about that of the doubts. It is larger for large
+// flows if there are dozens of flows a cell, and if flows are missing from the
+// list.
 //
-// progress, if not nil, is told which part of the work is done, from 0 to 1.
-// The error is [estimate.ErrConfig] if a flow is listed twice, and the
-// context's, once it is done.
+// DecodePackets calls progress, if not nil, with the fraction of the work
+// done, from 0 to 1. The error is [estimate.ErrConfig] if a flow is listed
+// twice, and the context's error once the context is done.
 func (s *Sketch) DecodePackets(ctx context.Context, flows []hashing.Flow, progress func(done float64)) ([]joint.FlowRecord, error) {
 	records := make([]joint.FlowRecord, len(flows))
 	for i, f := range flows {
@@ -82,7 +83,7 @@ func (s *Sketch) DecodePackets(ctx context.Context, flows []hashing.Flow, progre
 	return s.counts().decode(ctx, records, progress)
 }
 
-// decode decodes the packets of those flows of which they are 0.
+// decode decodes the packets of the flows whose Packets are 0.
 func (c counts) decode(ctx context.Context, flows []joint.FlowRecord, progress func(done float64)) ([]joint.FlowRecord, error) {
 	d, err := c.counting(ctx, flows)
 	if err != nil {
@@ -128,7 +129,7 @@ func (c counts) decode(ctx context.Context, flows []joint.FlowRecord, progress f
 	return records, nil
 }
 
-// decodingEnds is the context's error, once it is done.
+// decodingEnds returns the context's error once the context is done.
 func decodingEnds(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("lds: decoding packet counts: %w", err)

@@ -10,24 +10,25 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Peeled is what two Keyed sketches tell of their flows.
+// Peeled is what two Keyed sketches reveal of their flows.
 type Peeled struct {
-	Flows []PeeledFlow // the slowest first, and those without a mean at the end
-	// Complete says that Flows are all there were. Otherwise there were too many
-	// for the sketch: those in Flows are right, and LeftSent packets upstream
-	// and LeftReceived downstream are of flows that are not told apart.
+	Flows []PeeledFlow // the slowest first, those without a mean last
+	// Complete reports whether Flows are all flows. If not, there were too
+	// many for the sketch: those in Flows are right, and LeftSent packets
+	// upstream and LeftReceived downstream belong to flows that could not be
+	// told apart.
 	Complete               bool
 	LeftSent, LeftReceived uint64
 }
 
-// A PeeledFlow is one flow. Lost is Sent less Received, below 0 where packets
-// came twice or had been on their way when the interval began.
+// A PeeledFlow is one flow. Lost is Sent less Received. It is below 0 if
+// packets came twice or were on their way when the interval began.
 type PeeledFlow struct {
 	Key            hashing.Flow // the first 45 bits of the flow's digest
 	Sent, Received uint64
 	Lost           int64
-	// Mean is the mean delay in nanoseconds, exactly, if Whole: if the same
-	// packets were sent and received.
+	// Mean is the exact mean delay in nanoseconds if Whole is true: if the
+	// packets sent and received are the same.
 	Mean  float64
 	Whole bool
 }
@@ -38,11 +39,11 @@ func (p *PeeledFlow) Is(f hashing.Flow) bool {
 	return key == p.Key
 }
 
-// Peel takes two points' sketches of an interval apart. A cell with packets of
-// one flow only tells its key, which is the sum of keys divided by the count;
-// taken out of its other two cells, it leaves some of these with one flow, and
-// so on. With no more flows than [KeyedConfig.Flows] that ends with all; with
-// some more, early, and Complete is false.
+// Peel separates the flows of two points' sketches of an interval. A cell with
+// packets of one flow reveals the flow's key, which is the sum of keys divided
+// by the count. Removing the flow from its other two cells leaves some of
+// these with one flow, and so on. With up to [KeyedConfig.Flows] flows this
+// finds all of them; with some more it stops early, and Complete is false.
 //
 // It returns [estimate.ErrMismatch] if the Configs or the intervals differ, and
 // [estimate.ErrNoSamples] if there were no packets.
@@ -95,7 +96,7 @@ func peeledFlow(key hashing.Flow, up, down cell) PeeledFlow {
 }
 
 // peel returns the flows of one point, each with the sum, count and digest of
-// its packets, and how many packets are left of others.
+// its packets, and how many packets of other flows are left.
 func (s *Keyed) peel() (flows map[hashing.Flow]cell, left uint64) {
 	rest := &Keyed{config: s.config, cells: slices.Clone(s.cells)}
 	flows = map[hashing.Flow]cell{}
@@ -136,7 +137,7 @@ func (s *Keyed) peel() (flows map[hashing.Flow]cell, left uint64) {
 	return flows, slices.Max(most[:])
 }
 
-// single returns the key of the one flow in a cell, if it holds no other.
+// single returns the key of the only flow in a cell, if there is only one.
 func (s *Keyed) single(at uint64, inverses map[uint32]uint64) (hashing.Flow, bool) {
 	c := &s.cells[at]
 	n := c.count()
@@ -153,13 +154,13 @@ func (s *Keyed) single(at uint64, inverses map[uint32]uint64) (hashing.Flow, boo
 	if checked != sum {
 		return 0, false
 	}
-	// With no fewer packets in its other cells, packets only ever become fewer:
-	// peeling ends, whatever the record.
+	// Requiring no fewer packets in the other cells means that packets only
+	// ever become fewer: peeling ends, whatever the record holds.
 	i, j, k := s.places(key)
 	return key, (at == i || at == j || at == k) && min(s.cells[i].count(), s.cells[j].count(), s.cells[k].count()) >= n
 }
 
-// multiplyKeys is a × b modulo keyPrime.
+// multiplyKeys returns a × b modulo keyPrime.
 func multiplyKeys(a, b uint64) uint64 {
 	high, low := bits.Mul64(a, b)
 	x := low&keyPrime + (low>>61 | high<<3)
@@ -170,7 +171,7 @@ func multiplyKeys(a, b uint64) uint64 {
 	return x
 }
 
-// invertKey is 1/n modulo keyPrime, by Fermat's little theorem.
+// invertKey returns 1/n modulo keyPrime, by Fermat's little theorem.
 func invertKey(n uint64) uint64 {
 	inverse, power := uint64(1), n%keyPrime
 	for e := uint64(keyPrime - 2); e > 0; e >>= 1 {

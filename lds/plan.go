@@ -9,80 +9,82 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Demand is what a sketch is planned for.
+// A Demand says what a sketch must do.
 type Demand struct {
-	Flows int    // how many flows there are in an interval (n), at least 1
-	Sizes Pareto // how large they are
+	Flows int    // number of flows in an interval (n), at least 1
+	Sizes Pareto // their sizes
 
-	// Large is from how many packets on a flow is to be measured well (x), at
-	// least 1: this many packets of other flows, over all its cells in a row, are
-	// a small collision.
+	// Large is the size in packets from which on a flow should be measured
+	// well (x), at least 1. As many packets of other flows, over all its cells
+	// in a row, are a small collision.
 	Large float64
 
-	// Loss is the part of the packets that is lost, 0 to 0.5. A flow is measured
-	// well only where a cell with a small collision loses no packet.
+	// Loss is the fraction of packets lost, 0 to 0.5. A flow is measured well
+	// only if a cell with a small collision loses no packet.
 	Loss float64
 
-	// Rate is how many packets a second there are of all flows, and Delay how many
-	// nanoseconds they take about, or more. Where packets are lost, an
-	// [Accumulator] says nothing of cells in which some packet is always on its
-	// way; so rows that hold more than two at a time are not counted on. Zero
-	// means that no such packets are reckoned with.
+	// Rate is the number of packets a second of all flows, and Delay their
+	// approximate delay in nanoseconds, or more. If packets are lost, an
+	// [Accumulator] says nothing about cells in which some packet is always on
+	// its way, so Plan does not count on rows that hold more than two at a
+	// time. Zero ignores packets on their way.
 	Rate, Delay float64
 
-	// Comparisons is in how many parts the interval is compared, for an
-	// [Accumulator]: 1 to 1,024, or 0 for as many as Failure needs, and one
-	// without Failure.
+	// Comparisons is the number of parts in which the interval is compared,
+	// for an [Accumulator]: 1 to 1,024. Zero means as many as Failure needs,
+	// and one without Failure.
 	Comparisons int
 
-	// Failure is what part of the large flows may be measured badly (ε), above
-	// 0 and below 1. Zero means as few as fit into Memory.
+	// Failure is the fraction of the large flows that may be measured badly
+	// (ε), above 0 and below 1. Zero means as few as fit into Memory.
 	Failure float64
 
-	// Memory is how many bytes a sketch may have on the wire. Zero means as
-	// many as Failure needs.
+	// Memory is the largest size of a sketch on the wire in bytes. Zero means
+	// as many as Failure needs.
 	Memory int
 
-	// Base gives what is not planned: identity, spread, widths, tolerance. Its
-	// rates are kept too if they fit the rows planned; otherwise rows see every
-	// packet, or where packets are lost some of them sample, if that is better.
+	// Base supplies what is not planned: identity, spread, widths, tolerance.
+	// Plan also keeps its rates if they fit the planned rows. Otherwise all
+	// rows see every packet or, if packets are lost and that is better, some
+	// of them sample.
 	Base Config
 }
 
 // A Forecast is a planned sketch and what to expect of it.
 type Forecast struct {
 	Config      Config
-	Comparisons int     // parts that an interval is to be compared in
+	Comparisons int     // parts in which to compare an interval
 	Load        float64 // large flows per cell (z)
-	Failure     float64 // the part of large flows that are measured badly
-	Survivable  float64 // how many large flows are measured well
-	Outstanding float64 // packets that are on their way at a time in a cell of the row that holds the fewest
+	Failure     float64 // fraction of large flows measured badly
+	Survivable  float64 // number of large flows measured well
+	Outstanding float64 // packets on their way at a time in a cell of the row that holds the fewest
 	Memory      int     // bytes of cells on the wire
 }
 
 const (
-	// Of 70,000 cells, more rows than four were no better for large flows, and
-	// worse by half with joint decoding: lds-rows of the project's bench.
+	// With 70,000 cells, more rows than four were no better for large flows,
+	// and worse by half with joint decoding: lds-rows of the project's bench.
 	mostPlannedRows = 4
 	mostComparisons = 1 << 10
 	mostRate        = 1e12 // packets a second
 	mostDelay       = 1e13 // ns
-	// Packets of others, as a part of a flow's, that a cell with a small
-	// collision holds about.
+	// The approximate number of packets of others, relative to the flow's, in
+	// a cell with a small collision.
 	usualCollision = 0.5
-	// With two packets on their way in a cell at a time, a seventh of all cuts find
-	// it empty.
+	// With two packets on their way in a cell at a time, a seventh of all cuts
+	// finds it empty.
 	mostOutstanding = 2
 )
 
-// Plan returns a sketch for a demand: with Failure alone the smallest, with
-// Memory alone the one with the fewest failures that fits, and with both the
-// smallest, if it fits. The error wraps [estimate.ErrConfig].
+// Plan returns a sketch for a demand. With Failure alone it returns the
+// smallest sketch, with Memory alone the one with the fewest failures that
+// fits, and with both the smallest, if it fits. The error wraps
+// [estimate.ErrConfig].
 //
-// It tries one to four rows with [SmallSums], and comes to fewer and larger
-// rows than the paper's formulas (lds/paper), with which the promise would not
-// be kept. Where packets are lost, it tries rows that sample too, and comparing
-// more often before more memory, which costs less.
+// It tries one to four rows with [SmallSums]. It arrives at fewer and larger
+// rows than the paper's formulas (lds/paper), which would not keep the
+// promise. If packets are lost, it also tries rows that sample, and compares
+// more often before it takes more memory, because that costs less.
 func Plan(d Demand) (Forecast, error) {
 	if err := d.validate(); err != nil {
 		return Forecast{}, err
@@ -102,7 +104,7 @@ func Plan(d Demand) (Forecast, error) {
 			failed = err
 			continue
 		}
-		// Comparing twice as often costs twice the bytes, and is worth it where
+		// Comparing twice as often costs twice the bytes. It is worth it if
 		// the sketch is less than half as large.
 		if best.Memory == 0 || f.Memory*f.Comparisons < best.Memory*best.Comparisons {
 			best = f
@@ -148,7 +150,7 @@ func (d *Demand) validate() error {
 	return nil
 }
 
-// plan plans for a number of comparisons.
+// plan plans for a given number of comparisons.
 func (d *Demand) plan(comparisons int) (Forecast, error) {
 	c := d.Base
 	cellBytes := c.CellBytes()
@@ -164,7 +166,7 @@ func (d *Demand) plan(comparisons int) (Forecast, error) {
 			if columns < c.Spread || columns > MaxColumns {
 				continue
 			}
-			// What is to be least: cells, or failures.
+			// The cost to minimise: cells, or failures.
 			cost := float64(rows) * float64(columns)
 			if d.Failure == 0 {
 				cost = fails(columns)
@@ -198,14 +200,14 @@ func (d *Demand) plan(comparisons int) (Forecast, error) {
 	}, nil
 }
 
-// rates are the rates to try for the given number of rows.
+// rates returns the rates to try for the given number of rows.
 func (d *Demand) rates(rows int) [][MaxRows]float64 {
 	if fitted := fitRates(d.Base.Rates, rows); d.Loss == 0 {
 		return [][MaxRows]float64{fitted}
 	}
 	all := fitRates([MaxRows]float64{}, rows)
 	choices := [][MaxRows]float64{all}
-	for first := rows - 1; first > 0; first-- { // of the rows that sample
+	for first := rows - 1; first > 0; first-- { // the first row that samples
 		rates := all
 		for r, rate := first, 0.1; r < rows; r, rate = r+1, rate/10 {
 			rates[r] = rate
@@ -215,8 +217,8 @@ func (d *Demand) rates(rows int) [][MaxRows]float64 {
 	return choices
 }
 
-// failure is the part of large flows that have no cell with a small collision
-// of which no packet is lost. As [SmallSums] it takes cells for independent.
+// failure returns the fraction of large flows that have no cell with a small
+// collision and without losses. Like [SmallSums] it assumes independent cells.
 func (d *Demand) failure(rows, columns, comparisons int, rates [MaxRows]float64) float64 {
 	spread := float64(d.Base.Spread)
 	small := smallSum(float64(d.Flows)/float64(columns)*spread, d.Sizes, d.Large)
@@ -236,18 +238,19 @@ func (d *Demand) failure(rows, columns, comparisons int, rates [MaxRows]float64)
 	return none
 }
 
-// outstanding is how many packets are on their way at a time in a cell of a row.
+// outstanding returns how many packets are on their way at a time in a cell of
+// a row.
 func (d *Demand) outstanding(columns int, rate float64) float64 {
 	return rate * d.Rate / float64(columns) * d.Delay / 1e9
 }
 
-// fewestColumns is the least number of columns, from least on, that is enough;
-// beyond MaxColumns if not even that is.
+// fewestColumns returns the smallest number of columns, from least on, that is
+// enough, or more than MaxColumns if there is none.
 func fewestColumns(least int, enough func(columns int) bool) int {
 	return least + sort.Search(MaxColumns+1-least, func(more int) bool { return enough(least + more) })
 }
 
-// fitRates returns the rates if there is one for each row and none beyond, and
+// fitRates returns rates if it has one rate for each row and none beyond, and
 // otherwise rates of 1.
 func fitRates(rates [MaxRows]float64, rows int) [MaxRows]float64 {
 	fit := true

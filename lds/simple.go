@@ -13,14 +13,14 @@ import (
 // A SimpleConfig holds every size of a [Simple] sketch and the identity of its
 // flow digests.
 type SimpleConfig struct {
-	Identity uint64 // that the caller gives to [hashing.Tuple.Flow]
+	Identity uint64 // identifies what flows are hashed with; see Config
 	Rows     int    // 1 to MaxRows (R)
 	Columns  int    // cells in each row, 1 to MaxColumns (C)
 	SumBits  uint8  // width of a delay sum on the wire, 1 to 64; see Config
 }
 
-// DefaultSimpleConfig is as large as [DefaultConfig]: 4 rows of 17,500 cells,
-// of 10 bytes.
+// DefaultSimpleConfig has the rows and columns of [DefaultConfig]: 4 rows of
+// 17,500 cells, of 10 bytes each.
 var DefaultSimpleConfig = SimpleConfig{Rows: 4, Columns: 17500, SumBits: 48}
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
@@ -31,21 +31,22 @@ func (c *SimpleConfig) Validate() error {
 	return full.Validate()
 }
 
-// EncodedSize is the size of a sketch's encoding in bytes.
+// EncodedSize returns the size of a sketch's encoding in bytes.
 func (c *SimpleConfig) EncodedSize() int {
 	return 5 + 8 + 1 + 4 + 1 + c.Rows*c.Columns*(wire.BytesOf(c.SumBits)+countBytes) + 4
 }
 
-// MemorySize is how many bytes the cells of a sketch take in memory.
+// MemorySize returns the number of bytes that the cells of a sketch take in
+// memory.
 func (c *SimpleConfig) MemorySize() int { return 16 * c.Rows * c.Columns }
 
-// Simple is the paper's SDS (section 2.2), for a receiver that knows each
-// packet's delay, because packets carry the time they were sent. It needs no
-// second sketch, no spread and no digest: a lost packet has no delay and
+// Simple is the paper's SDS (section 2.2). It is for a receiver that knows
+// each packet's delay because packets carry the time they were sent. It needs
+// no second sketch, no spread and no digest: a lost packet has no delay and
 // touches nothing.
 //
-// It is made by NewSimple and never grows. It has a single writer and no locks:
-// keep one a goroutine and Merge them.
+// Make one with NewSimple; it never grows. It has a single writer and no
+// locks: keep one sketch a goroutine and Merge them.
 type Simple struct {
 	cells  []cell // the rows one after the other
 	config SimpleConfig
@@ -68,8 +69,7 @@ func NewSimpleRotation(c SimpleConfig) (*estimate.Rotation[*Simple], error) {
 // Config returns the configuration that the sketch was made with.
 func (s *Simple) Config() SimpleConfig { return s.config }
 
-// Update records a packet of flow f that was delayed by delay nanoseconds
-// (Fig. 2).
+// Update records a packet of flow f that took delay nanoseconds (Fig. 2).
 func (s *Simple) Update(f hashing.Flow, delay int64) {
 	for r := range s.config.Rows {
 		s.cells[s.at(r, f)].add(uint64(delay), 1)
@@ -81,10 +81,10 @@ func (s *Simple) at(r int, f hashing.Flow) uint64 {
 	return uint64(r)*columns + home(r, f, columns)
 }
 
-// A SimpleResult is what an SDS says about one flow.
+// A SimpleResult is what a Simple says about one flow.
 type SimpleResult struct {
 	Mean float64 // nanoseconds
-	N    uint64  // packets in the cell that gave it: the flow's, and those of flows that share it
+	N    uint64  // packets in the cell that gave it, including those of flows that share it
 }
 
 // Estimate returns the mean delay of flow f from the least loaded of its cells
@@ -103,7 +103,7 @@ func (s *Simple) Estimate(f hashing.Flow) (SimpleResult, error) {
 	return SimpleResult{Mean: float64(estimate.SignExtend(least.sum, int(s.config.SumBits))) / float64(n), N: n}, nil
 }
 
-// Packets returns how many packets flow f had at most: the count of the least
+// Packets returns an upper bound of flow f's packets: the count of the least
 // loaded of its cells.
 func (s *Simple) Packets(f hashing.Flow) uint64 {
 	least := s.cells[s.at(0, f)].count()
@@ -114,7 +114,7 @@ func (s *Simple) Packets(f hashing.Flow) uint64 {
 }
 
 // Merge adds what b saw to s. The error wraps [estimate.ErrMismatch] if the
-// Configs differ, and s is then unchanged.
+// Configs differ; s is then unchanged.
 func (s *Simple) Merge(b *Simple) error {
 	if s.config != b.config {
 		return mismatch(s.config, b.config)
@@ -163,8 +163,8 @@ func (s *Simple) AppendBinary(b []byte) ([]byte, error) {
 // MarshalBinary returns the sketch's encoding. The error is always nil.
 func (s *Simple) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
 
-// UnmarshalBinary replaces the sketch, its Config included, by the one that
-// was encoded. On error, which wraps [estimate.ErrEncoding], it is unchanged.
+// UnmarshalBinary replaces the sketch, including its Config, with the decoded
+// one. On error, which wraps [estimate.ErrEncoding], the sketch is unchanged.
 func (s *Simple) UnmarshalBinary(data []byte) error {
 	r, err := wire.Open(data, simpleMagic, simpleVersion)
 	if err != nil {

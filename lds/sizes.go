@@ -7,8 +7,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A sizePrior is what is believed of any flow's packets before cells are read, by
-// steps: the middle of each, the variance within it, and how likely it is.
+// A sizePrior is the belief about any flow's packets before cells are read, by
+// steps: the middle of each, the variance within it, and its probability.
 type sizePrior struct{ middle, within, likely [steps]float64 }
 
 // sizeShape is the shape of the Pareto distribution of sizes.
@@ -25,12 +25,12 @@ func newSizePrior() *sizePrior {
 	return &p
 }
 
-// weigh returns mean and variance of a flow's packets, at most the given
-// number, of which its rows tell a mean and a variance.
+// weigh returns the mean and variance of a flow's packets, at most the given
+// number, when its rows say a mean of told with the given variance.
 func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	nearest := min(max(told, 1), most)
 	if _, width := step(stepOf(uint64(nearest + 1))); width > 1 && variance < width*width {
-		// Steps are too wide, but the prior is all but an exponential here.
+		// Steps are too wide here, but the prior is close to an exponential.
 		slope := (1 + sizeShape) / nearest
 		return min(max(told-variance*slope, 1), most), variance / (1 - variance*slope/nearest)
 	}
@@ -54,8 +54,8 @@ func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	return min(mean, most), max(squares/total-mean*mean, decodeLeast)
 }
 
-// likely is mean and variance of what flow f may have had, weighted by how
-// likely its rows are to hold what is left for others.
+// likely returns the mean and variance of flow f's packets. It weights each
+// size by how likely the flow's rows are to hold the rest for others.
 func (c counts) likely(f hashing.Flow, prior *sizePrior, others *densities) (mean, variance float64) {
 	var held [MaxRows]float64
 	for r := range c.Rows {
@@ -77,12 +77,12 @@ func (c counts) likely(f hashing.Flow, prior *sizePrior, others *densities) (mea
 	return mean, max(squares/total-mean*mean, decodeLeast)
 }
 
-// densities are, by row, how likely places are to hold a given number of
+// densities says, by row, how likely places are to hold a given number of
 // packets.
 type densities [MaxRows][steps]float64
 
-// densities are what others bring to a flow's cells: it is distributed like
-// what any cells hold, because flows fall at random.
+// densities returns the distribution of what others bring to a flow's cells.
+// It equals that of any cells' contents, because flows fall at random.
 func (c counts) densities() (d densities) {
 	for r := range c.Rows {
 		d[r] = c.density(r)
@@ -90,9 +90,9 @@ func (c counts) densities() (d densities) {
 	return d
 }
 
-// density is the share of the places for a flow in row r, Spread cells next to
-// each other, that hold a given number of packets, per packet and by steps;
-// smoothed over neighbouring steps, and nowhere 0.
+// density returns the fraction of the places for a flow in row r, Spread
+// neighbouring cells each, that hold a given number of packets, per packet and
+// by steps. It is smoothed over neighbouring steps and nowhere 0.
 func (c counts) density(r int) (d [steps]float64) {
 	cells := c.held[r*c.Columns : (r+1)*c.Columns]
 	var held uint64
@@ -119,14 +119,14 @@ func (c counts) density(r int) (d [steps]float64) {
 	return d
 }
 
-// Numbers of packets go in steps: each a step of its own below 16, eight to a
-// power of two from there on.
+// Numbers of packets are binned in steps: one each below 16, eight to a power
+// of two from there on.
 const (
 	exact = 16
 	steps = exact + 8*(64-4)
 )
 
-// stepOf is the step of n.
+// stepOf returns the step of n.
 func stepOf(n uint64) int {
 	if n < exact {
 		return int(n)
@@ -135,7 +135,7 @@ func stepOf(n uint64) int {
 	return exact + 8*(length-5) + int(n>>(length-4)&7)
 }
 
-// step is the least number of a step and how many numbers it has.
+// step returns the smallest number of a step and how many numbers it has.
 func step(b int) (low, width float64) {
 	if b < exact {
 		return float64(b), 1

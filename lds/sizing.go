@@ -8,18 +8,19 @@ import (
 )
 
 // Pareto is a distribution of flow sizes in packets: Pr[size > x] is
-// (Scale/x)^Shape from Scale on. The paper's traffic has Shape 0.8, Scale 1.
+// (Scale/x)^Shape for x of at least Scale. The paper's traffic has Shape 0.8
+// and Scale 1.
 type Pareto struct {
 	Shape float64 // above 0; below 1 the mean is infinite
 	Scale float64 // the smallest size, above 0
 }
 
-// FitPareto returns the most likely Pareto distribution for the sizes given,
-// of flows of at least scale packets; smaller ones are passed over. It returns
-// [estimate.ErrNoSamples] if no size exceeds scale.
+// FitPareto returns the maximum-likelihood Pareto distribution of the given
+// sizes, for flows of at least scale packets; it ignores smaller ones. It
+// returns [estimate.ErrNoSamples] if no size exceeds scale.
 //
-// Whole packets are not a continuous quantity: with a scale below ten or so
-// the shape comes out too large; fit the tail.
+// Packet counts are not continuous: with a scale below ten or so the shape
+// comes out too large. Fit the tail.
 func FitPareto(sizes []uint64, scale uint64) (Pareto, error) {
 	var n, logs float64
 	for _, size := range sizes {
@@ -43,26 +44,28 @@ func (p Pareto) Tail(x float64) float64 {
 }
 
 // SmallSums returns the probability that in at least one of a flow's Rows ×
-// Spread cells, others bring at most large/Spread packets together. flowsPerCell
-// is the number of flows per cell of the sketch (n/C). It takes cells to be
-// independent, and a flow to have the same part of its packets in each of its
-// cells of a row; so does the paper's model, which blames one large flow for
-// every large collision.
+// Spread cells, other flows bring at most large/Spread packets together.
+// flowsPerCell is the number of flows per cell of the sketch (n/C). It assumes
+// that cells are independent and that a flow has the same share of its packets
+// in each of its cells of a row. So does the paper's model, which blames one
+// large flow for every large collision.
 func SmallSums(flowsPerCell float64, sizes Pareto, large float64, rows, spread int) float64 {
 	places := float64(rows) * float64(spread)
 	return 1 - math.Pow(1-smallSum(flowsPerCell*places, sizes, large), places)
 }
 
-// latticeSteps is in how many steps smallSum divides the packets up to large.
+// latticeSteps is the number of steps into which smallSum divides the packets
+// up to large.
 const latticeSteps = 400
 
-// smallSum is the probability that a Poisson number of flows, of the given
-// mean, have at most large packets together. It follows Panjer's recursion,
+// smallSum returns the probability that a Poisson number of flows, of the
+// given mean, have at most large packets together. It follows Panjer's
+// recursion,
 //
 //	g(0) = e^−λ,  g(s) = λ/s · Σ j·p(j)·g(s−j),
 //
-// over whole packets, or over steps of more if large is beyond latticeSteps,
-// to which sizes are rounded up.
+// over whole packets, or over larger steps if large is beyond latticeSteps;
+// sizes are rounded up to steps.
 func smallSum(mean float64, sizes Pareto, large float64) float64 {
 	step := max(1, large/latticeSteps)
 	steps := int(min(large, latticeSteps))

@@ -8,12 +8,11 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// cell is s, n and d of section 2.3.4 in two words, of which a packet is added
-// to each: tally has the packet count in its low half and the digest, the sum
-// of the packets' hashes, in its high half. (The paper's digest is their XOR.
-// A sum finds a packet that came twice, and saves the hot path two
-// instructions of six.) A count that overflows carries into the digest, at
-// both points alike.
+// cell is s, n and d of section 2.3.4 in two words. Each packet adds to both.
+// tally has the packet count in its low half and the digest, the sum of the
+// packets' hashes, in its high half. (The paper's digest is their XOR. A sum
+// detects a packet that came twice, and saves the hot path two instructions of
+// six.) A count that overflows carries into the digest, at both points alike.
 type cell struct {
 	sum   uint64
 	tally uint64
@@ -34,16 +33,17 @@ func (c *cell) count() uint32 { return uint32(c.tally) }
 
 func (c *cell) digest() uint32 { return uint32(c.tally >> 32) }
 
-// tally is what a packet of the given weight adds to a cell's.
+// tally returns what a packet of the given weight adds to a cell's tally.
 func tally(p hashing.Packet, weight uint32) uint64 {
 	return uint64(p)<<32 | uint64(weight)
 }
 
-// A Sketch is one point's synopsis of an interval. It is made by New and never
-// grows. It has a single writer and no locks: keep one a goroutine and Merge
-// them. Functions that only read it may run at once while nobody writes.
+// A Sketch is one point's synopsis of an interval. Make one with New; it never
+// grows. It has a single writer and no locks: keep one sketch a goroutine and
+// Merge them. Functions that only read may run concurrently while nobody
+// writes.
 type Sketch struct {
-	cells      []cell   // the rows one after the other
+	cells      []cell   // row after row
 	bytes      []uint64 // by cell, or nil
 	columns    uint64
 	spread     uint64
@@ -54,17 +54,17 @@ type Sketch struct {
 	stamp
 }
 
-// A path is a kind of Config that Update has code of its own for.
+// A path is a kind of Config for which Update has code of its own.
 type path uint8
 
 const (
 	general path = iota
 	plain        // four rows that see every packet, each flow in one cell of a row
-	banks        // the same, but that the last two rows sample few
-	four         // four rows, otherwise any
+	banks        // likewise, but the last two rows sample few packets
+	four         // any other Config of four rows
 )
 
-// pathOf is which path a valid Config takes.
+// pathOf returns the path of a valid Config.
 func pathOf(c *Config) path {
 	switch r := &c.Rates; {
 	case c.Rows != 4 || c.Bytes:
@@ -94,7 +94,7 @@ func New(c Config) (*Sketch, error) {
 	return newSketch(c), nil
 }
 
-// newSketch makes a sketch of a Config that was validated.
+// newSketch makes a sketch of a validated Config.
 func newSketch(c Config) *Sketch {
 	s := &Sketch{
 		cells:   make([]cell, c.Rows*c.Columns),
@@ -116,13 +116,13 @@ func newSketch(c Config) *Sketch {
 // Config returns the configuration that the sketch was made with.
 func (s *Sketch) Config() Config { return s.config }
 
-// NewRotation returns two empty sketches in turn, for one interval after
+// NewRotation returns two empty sketches that take turns, one interval after
 // another without a pause. The error wraps [estimate.ErrConfig].
 //
-// Both points rotate at the same time by their clocks. A packet that is under
-// way at that moment is in different intervals at the two points, and spoils
-// the cells it fell in for [Estimate] and [Decode] in both; an [Accumulator]
-// puts such intervals together.
+// Both points rotate at the same time by their clocks. A packet on its way at
+// that moment is in different intervals at the two points, and spoils its
+// cells in both for [Estimate] and [Decode]. An [Accumulator] puts such
+// intervals together.
 func NewRotation(c Config) (*estimate.Rotation[*Sketch], error) {
 	return estimate.NewRotation(func() (*Sketch, error) { return New(c) })
 }
@@ -134,11 +134,11 @@ func (s *Sketch) Update(f hashing.Flow, p hashing.Packet, t int64) {
 }
 
 // UpdateWeighted is Update for a packet that counts as weight packets (section
-// 4.1) and is bytes long. The weight is a policy of the caller, the same for
-// all packets of a flow and at both points; 1 is an ordinary flow's, and with 0
-// nothing is recorded. Flows of a greater weight are estimated better, at the
-// expense of those that share their cells. All counts that the package reports
-// are then weighted: divide by the flow's weight. bytes is ignored unless
+// 4.1) and is bytes long. The caller chooses the weight, the same for all
+// packets of a flow and at both points. 1 is ordinary, and 0 records nothing.
+// Flows of a greater weight are estimated better, at the expense of those that
+// share their cells. All counts that the package reports are then weighted:
+// divide them by the flow's weight. UpdateWeighted ignores bytes without
 // Config.Bytes.
 func (s *Sketch) UpdateWeighted(f hashing.Flow, p hashing.Packet, t int64, weight, bytes uint32) {
 	if weight > 0 {
@@ -146,9 +146,9 @@ func (s *Sketch) UpdateWeighted(f hashing.Flow, p hashing.Packet, t int64, weigh
 	}
 }
 
-// UpdateBatch records that the packets passed at the same time t, as a burst
-// that was taken from a ring together: packets[i] is of flows[i]. It panics if
-// there are fewer packets than flows.
+// UpdateBatch records that the packets passed at the same time t, such as a
+// burst taken from a ring; packets[i] belongs to flows[i]. It panics if there
+// are fewer packets than flows.
 func (s *Sketch) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
 	packets = packets[:len(flows)]
 	sum := uint64(t)
@@ -170,10 +170,10 @@ func (s *Sketch) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t i
 	}
 }
 
-// UpdateBatchWeighted is UpdateBatch for packets that have a weight or a length,
-// as UpdateWeighted takes them: weights[i] and bytes[i] are of packets[i]. Without
-// weights, nil, each packet counts as one; without bytes, as of none. It panics
-// if there are fewer of any than flows.
+// UpdateBatchWeighted is UpdateBatch for packets with a weight or a length, as
+// in UpdateWeighted: weights[i] and bytes[i] belong to packets[i]. If weights
+// is nil each packet counts as one; if bytes is nil no bytes count. It panics
+// if any other slice is shorter than flows.
 func (s *Sketch) UpdateBatchWeighted(flows []hashing.Flow, packets []hashing.Packet, weights, bytes []uint32, t int64) {
 	packets = packets[:len(flows)]
 	if weights != nil {
@@ -195,14 +195,14 @@ func (s *Sketch) UpdateBatchWeighted(flows []hashing.Flow, packets []hashing.Pac
 }
 
 // add adds sum, tally and bytes to the cells of packet p of flow f: in row r
-// to (r, (h_r(f) + h'_r(x)) mod C), as section 2.3.4 has it, if the row
-// samples p. It makes no call, which would be a third of the time.
+// to (r, (h_r(f) + h'_r(x)) mod C) of section 2.3.4, if the row samples p. It
+// makes no call, which would take a third of the time.
 func (s *Sketch) add(f hashing.Flow, p, sum, tally, bytes uint64) {
 	cells, columns := s.cells, s.columns
 	switch s.path {
 	case plain, banks:
-		// All indices are known at once, so that the processor waits for the
-		// cells together.
+		// Compute all indices first, so that the processor waits for the cells
+		// together.
 		i, j := split(flowWord(f, 0), columns)
 		cells[i].add(sum, tally)
 		cells[columns+j].add(sum, tally)
@@ -243,8 +243,8 @@ func (s *Sketch) addFour(f hashing.Flow, p, sum, tally uint64) {
 	cells[3*columns+l].sample(sum, tally, chosen, t[3])
 }
 
-// along is the column so far along a flow's virtual LDA as the low 16 bits of
-// a hash say.
+// along returns the column at the given place of a flow's virtual LDA. The low
+// 16 bits of offset, a hash, choose the place.
 func (s *Sketch) along(home, offset uint64) uint64 {
 	column := home + offset&0xffff*s.spread>>16
 	return column - s.columns&-((s.columns-1-column)>>63)
@@ -267,11 +267,11 @@ func (s *Sketch) addGeneral(f hashing.Flow, p, sum, tally, bytes uint64) {
 	}
 }
 
-// sampling is what a row's threshold is compared with: the same for all rows,
-// so that what one samples is a part of what a row of a higher rate does.
+// sampling returns what each row compares with its threshold. It is the same
+// for all rows, so a row samples a subset of what a row of a higher rate does.
 func sampling(p uint64) uint64 { return hashing.Mix(p, MaxRows) >> 32 }
 
-// home is the first column of flow f's virtual LDA in row r (h_r(f)).
+// home returns the first column of flow f's virtual LDA in row r (h_r(f)).
 func home(r int, f hashing.Flow, columns uint64) uint64 {
 	even, odd := split(flowWord(f, r>>1), columns)
 	if r&1 == 0 {
@@ -280,17 +280,17 @@ func home(r int, f hashing.Flow, columns uint64) uint64 {
 	return odd
 }
 
-// split takes two columns from one word: the first is the whole part of
-// word/2^64 × columns, and what is behind the point gives the second.
+// split takes two columns from one word: the first is the integer part of
+// word/2^64 × columns, and the fraction gives the second.
 func split(word, columns uint64) (first, second uint64) {
 	first, rest := bits.Mul64(word, columns)
 	second, _ = bits.Mul64(rest, columns)
 	return first, second
 }
 
-// flowWord is the flow's hash for a pair of rows. The digest is well mixed, so
-// a multiplication is enough to make flows that share a cell in one row no more
-// likely to share one in another; Mix would cost Update its speed. The
+// flowWord returns the flow's hash for a pair of rows. The digest is well
+// mixed, so a multiplication is enough: flows that share a cell in one row are
+// no more likely to share one in another. Mix would slow Update down. The
 // multipliers are among those that G. Steele and S. Vigna found to be
 // "computationally easy, spectrally good" (2021).
 func flowWord(f hashing.Flow, pair int) uint64 {
@@ -305,11 +305,11 @@ func flowWord(f hashing.Flow, pair int) uint64 {
 	return uint64(f) * 0xb564ef22ec7aece5
 }
 
-// at is the index of a cell of flow f's virtual LDA in row r; offset is below
-// Spread.
+// at returns the index of a cell of flow f's virtual LDA in row r; offset is
+// below Spread.
 func (s *Sketch) at(r int, f hashing.Flow, offset int) int { return s.config.at(r, f, offset) }
 
-// at is the same of any sketch of this Config.
+// at is Sketch.at for any sketch of this Config.
 func (c *Config) at(r int, f hashing.Flow, offset int) int {
 	column := int(home(r, f, uint64(c.Columns))) + offset
 	if column >= c.Columns {
@@ -331,7 +331,7 @@ func (c *Config) cellsOf(flows []hashing.Flow) []uint32 {
 	return cells
 }
 
-// condition is what a pair of cells tells of its packets.
+// condition is what a pair of cells reveals about its packets.
 type condition int
 
 const (
@@ -341,7 +341,7 @@ const (
 	reordered                  // as many, but not the same
 )
 
-// compare tells the condition of the cells at one index of two sketches.
+// compare returns the condition of the cells at one index of two sketches.
 func compare(up, down *cell, digestBits uint8) condition {
 	switch differ := up.digest() ^ down.digest(); {
 	case up.count() != down.count():
@@ -354,12 +354,12 @@ func compare(up, down *cell, digestBits uint8) condition {
 	return usable
 }
 
-// Merge adds what b saw to s, as if s had seen it all: b is another shard of
+// Merge adds what b saw to s, as if s had seen it all. b is another shard of
 // the same point, or one of several points through which the traffic enters or
 // leaves, or another interval, if it is merged at both points. Packets that
-// were under way between two merged intervals spoil no cell. The result is of the
-// interval with the lower number ([Sketch.SetInterval]). The error wraps
-// [estimate.ErrMismatch] if the Configs differ, and s is then unchanged.
+// were on their way between two merged intervals spoil no cell. The result has
+// the lower of the two interval numbers ([Sketch.SetInterval]). The error
+// wraps [estimate.ErrMismatch] if the Configs differ; s is then unchanged.
 func (s *Sketch) Merge(b *Sketch) error {
 	if s.config != b.config {
 		return mismatch(s.config, b.config)
@@ -381,7 +381,7 @@ func (s *Sketch) Reset() {
 	s.stamp = stamp{}
 }
 
-// match reports how two points' Configs or intervals differ, if they do.
+// match returns an error if two points' Configs or intervals differ.
 func match(up, down *Sketch) error {
 	if up.config != down.config {
 		return mismatch(up.config, down.config)

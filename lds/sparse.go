@@ -16,13 +16,14 @@ import (
 //	    varint · count, as a varint · sum · digest · byte sum 6 (if bytes is 1)
 //	CRC-32C 4
 //
-// with sum and digest in as few bytes as hold their bits, the upper ones zero.
+// Sums and digests take as few bytes as hold their bits, with the upper bits
+// zero.
 const (
 	sparseMagic   = "HLDC"
 	sparseVersion = 2
 )
 
-// AppendSparse appends an encoding to b that is the smaller the fewer cells hold
+// AppendSparse appends an encoding to b that is small if few cells hold
 // packets: some 11 bytes for each of these, where AppendBinary takes 12 for
 // every cell. It is for points that compare often. The error is always nil.
 func (s *Sketch) AppendSparse(b []byte) ([]byte, error) {
@@ -47,15 +48,15 @@ func (s *Sketch) AppendSparse(b []byte) ([]byte, error) {
 	return wire.Seal(b, start), nil
 }
 
-// emptyAt reports whether nothing of cell i would be encoded.
+// emptyAt reports whether cell i has nothing to encode.
 func (s *Sketch) emptyAt(i int) bool {
 	c, cell := &s.config, &s.cells[i]
 	return cell.count() == 0 && cell.sum<<(64-c.SumBits) == 0 && cell.digest()&(1<<c.DigestBits-1) == 0 && (s.bytes == nil || s.bytes[i] == 0)
 }
 
-// UnmarshalSparse replaces what s holds by what AppendSparse encoded of a
-// sketch of the same Config, and allocates nothing. The error wraps
-// [estimate.ErrMismatch] for another Config, and [estimate.ErrEncoding]
+// UnmarshalSparse replaces the contents of s with what AppendSparse encoded of
+// a sketch of the same Config. It allocates nothing. The error wraps
+// [estimate.ErrMismatch] if the Config differs, and [estimate.ErrEncoding]
 // otherwise; s is then unchanged.
 func (s *Sketch) UnmarshalSparse(data []byte) error {
 	r, err := wire.Open(data, sparseMagic, sparseVersion)
@@ -69,7 +70,7 @@ func (s *Sketch) UnmarshalSparse(data []byte) error {
 	if c != s.config {
 		return mismatch(c, s.config)
 	}
-	// Once to see that all is well, and again to keep it.
+	// Read once to check, and again to keep.
 	again := r
 	if err := s.readSparse(&r, false); err != nil {
 		return err
@@ -79,7 +80,7 @@ func (s *Sketch) UnmarshalSparse(data []byte) error {
 	return s.readSparse(&again, true)
 }
 
-// readSparse reads the cells, and keeps them or not.
+// readSparse reads the cells, and stores them if keep is set.
 func (s *Sketch) readSparse(r *wire.Reader, keep bool) error {
 	c := &s.config
 	at := uint64(0)
@@ -114,7 +115,7 @@ func (s *Sketch) readSparse(r *wire.Reader, keep bool) error {
 	return nil
 }
 
-// uvarint reads a varint in as few bytes as it takes.
+// uvarint reads a varint and requires the shortest form.
 func uvarint(r *wire.Reader) (v uint64, ok bool) {
 	for shift := 0; shift < 35 && r.Len() > 0; shift += 7 {
 		b := r.Uint8()
