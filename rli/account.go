@@ -1,19 +1,19 @@
 package rli
 
-// An account compares how many packets the injector was told of between two
-// references with how many departed between them. In a queue that is first come,
-// first served, with one way to its end, all that were sent before a reference
-// depart before it, or never. So what is missing can only grow: where it becomes
-// less, packets departed after a reference that was sent after them, from another
-// class or by another way, or the injector was not told of them; and references
-// say nothing of those.
+// An account compares how many packets the injector saw between two references
+// with how many departed between them. In a queue that is first come, first
+// served, with one way to its end, all packets sent before a reference depart
+// before it, or never. So the number missing can only grow. If it shrinks,
+// packets departed after a reference that was sent after them, from another
+// class or by another way, or the injector did not see them. References say
+// nothing about those packets.
 type account struct {
 	told    uint32 // packets that departed
 	begun   bool
 	missing uint32 // sent less departed, as of the latest reference
 }
 
-// settle takes in a reference that names the number of packets sent.
+// settle takes in a reference that carries the number of packets sent.
 func (a *account) settle(sent uint32, c *Counts) {
 	if sent == 0 {
 		return
@@ -29,6 +29,6 @@ func (a *account) settle(sent uint32, c *Counts) {
 	a.missing, a.begun = missing, true
 }
 
-// scarce is how many packets there are to one that was overtaken, at least, where
-// results keep their intervals.
+// scarce is the number of packets to each overtaken one from which on results
+// keep their intervals.
 const scarce = 50_000

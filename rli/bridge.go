@@ -3,44 +3,46 @@ package rli
 import "math"
 
 // Between two packets of a busy period whose waiting times are known, the
-// waiting time goes up and down at random, and is never below nothing, or the
-// period would be over: it is a Brownian bridge that stays positive, a Bessel
-// bridge of dimension 3. At the part u of its length T, from a to b,
+// waiting time goes up and down at random. It never reaches zero, or the
+// period would be over. So it is a Brownian bridge that stays positive, a
+// Bessel bridge of dimension 3. At the fraction u of its length T, from a to
+// b,
 //
 //	m = (1−u)·a + u·b
 //	v = u(1−u)·σ²T
 //	E[w²] = m² + v + 2vx/(eˣ−1),  x = 2ab/σ²T
 //
-// and the square of its mean is m² + v·(2+c)·x/(eˣ−1), where c = 8/π−2 where
-// m = 0 and next to nothing where m² is many times v; c = (8/π−2)·3v/(m²+3v) is
-// within 1 % of the exact mean. So the course bends from the straight line the
-// more, the nearer it is to nothing.
+// The square of its mean is m² + v·(2+c)·x/(eˣ−1), where c = 8/π−2 if m = 0,
+// and c is close to 0 if m² is many times v; c = (8/π−2)·3v/(m²+3v) is within
+// 1 % of the exact mean. So the course bends away from the straight line, the
+// more the closer it is to zero.
 //
-// How high the bridge from nothing to nothing is, √(8/π·u(1−u)T)·σ, is learned
-// from references between the beginning of a period and its end, in proportion to
-// √(T·u(1−u)), by doublings of the time since and the time left: arrivals that
-// come in bursts bring more variance on a larger scale, and packets are whole. The
-// time left is that after the packet itself, so that it does not matter how large
-// that was, or that a reference came behind it; and a period ends with a packet,
-// not with nothing, so one of mean size is added.
+// The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned
+// from references between the beginning of a period and its end, in proportion
+// to √(T·u(1−u)), by doublings of the time since the beginning and the time
+// left. Bursts of arrivals bring more variance on a larger scale, and packets
+// are whole. The time left starts after the packet itself, so neither its size
+// nor a reference behind it matters. A period ends with a packet, not at zero,
+// so one packet of mean size is added.
 //
-// Between known packets, waiting times do not go quite as a bridge does. A burst
-// makes them rise slowly and fall fast, as seen by packets that depart; few
-// packets do not move as Brownian motion; and references that follow the load come
-// at other times than packets do. So what a bridge says is multiplied by what is
-// learned, again by doublings:
+// Between known packets, waiting times do not quite follow a bridge. A burst
+// makes them rise slowly and fall fast, as departing packets see it. A few
+// packets do not move like Brownian motion. References that follow the load
+// come at other times than packets do. So the bridge's estimate is multiplied
+// by a learned factor, again by doublings:
 //
-//   - from or to a known packet: by how much more all such packets together wait
-//     than bridges say, as by their place in the period alone, which is right on
-//     average; and by how much more references wait that are estimated from the
-//     others;
-//   - between two: what a bridge differs from the straight line, by how much that
-//     is so of references that are estimated from the others.
+//   - from or to a known packet: by how much longer all such packets together
+//     wait than bridges say, compared with their place in the period alone,
+//     which is right on average; and by how much longer references wait that
+//     are estimated from the others;
+//   - between two known packets: how far waiting times are from the straight
+//     line, relative to the bridge, at references that are estimated from the
+//     others.
 type spread struct {
-	height                 ratios // of all
-	alone, ahead, behind   ratios // of packets in periods without reference, before the first and after the last
+	height                 ratios // of all packets
+	alone, ahead, behind   ratios // of packets in periods without a reference, before the first one and after the last
 	before, after, between ratios
-	size                   float64 // mean ns that packets take
+	size                   float64 // mean ns a packet takes
 }
 
 const spreadSize = 7*ratiosSize + 8
@@ -62,15 +64,16 @@ func (s *spread) meet(size float64) {
 	s.size += (size - s.size) / 64
 }
 
-// scale is √(T·u(1−u)).
+// scale returns √(T·u(1−u)).
 func (s *spread) scale(since, left float64) float64 {
 	left += s.size
 	return math.Sqrt(since * left / (since + left))
 }
 
 // learn takes in a packet that waited, since ns after a period's beginning and
-// left ns before its end. It stands for so many, and of them for some in periods
-// without reference, before the first and after the last of a period.
+// left ns before its end. It stands for the given number of packets. Of these,
+// alone are in periods without a reference, ahead are before the first
+// reference of a period, and behind are after the last.
 func (s *spread) learn(since, left, wait, packets, alone, ahead, behind float64) {
 	if since < 1 {
 		return
@@ -89,12 +92,12 @@ func (s *spread) learn(since, left, wait, packets, alone, ahead, behind float64)
 	}
 }
 
-// expect is the height of a bridge from nothing to nothing.
+// expect returns the height of a bridge from zero to zero.
 func (s *spread) expect(since, left float64) float64 {
 	return s.height.values[cellOf(since, left)] * s.scale(since, left)
 }
 
-// typical is the height for packets of some kind.
+// typical returns the height for packets of some kind.
 func (s *spread) typical(kind *ratios, since, left float64) float64 {
 	if kind.samples == 0 {
 		kind = &s.height
@@ -102,7 +105,7 @@ func (s *spread) typical(kind *ratios, since, left float64) float64 {
 	return kind.values[cellOf(since, left)] * s.scale(since, left)
 }
 
-// An end is one of a bridge: a packet whose waiting time is known from a
+// An end is one end of a bridge: a packet whose waiting time is known from a
 // reference, or the beginning or end of a period.
 type end struct {
 	point
@@ -131,7 +134,8 @@ func (s *spread) bridge(from, to end) bridge {
 	return b
 }
 
-// at is the mean waiting time at a place, of a packet that takes so long to send.
+// at returns the mean waiting time at a place, for a packet that takes size ns
+// to send.
 func (b *bridge) at(place, size float64) float64 {
 	since, left := place-b.from.place, b.to.place-place
 	switch {
@@ -142,19 +146,20 @@ func (b *bridge) at(place, size float64) float64 {
 	}
 	line, wait, variance := b.plain(since, left, size)
 	switch {
-	case b.mend == nil || variance == 0: // nothing is learned yet
+	case b.mend == nil || variance == 0: // nothing learned yet
 	case b.mend == &b.spread.between:
 		wait = line + b.mend.values[cellOf(since, max(left-size, 0))]*(wait-line)
 	default:
 		wait *= b.mend.values[cellOf(since, max(left-size, 0))]
 	}
-	// A packet waits no longer than the link has been busy, did not arrive before
-	// the one from which on it is known, nor after the one up to which.
+	// A packet waits no longer than the link has been busy. It did not arrive
+	// before the packet from which on the waiting time is known, nor after the
+	// packet up to which it is known.
 	return max(min(wait, b.from.wait+since), b.to.wait-left, 0)
 }
 
-// plain is the straight line, the bridge, and its variance v at a place between
-// the ends.
+// plain returns the straight line, the bridge and its variance v at a place
+// between the ends.
 func (b *bridge) plain(since, left, size float64) (line, wait, variance float64) {
 	height := b.spread.expect(since, max(left-size, 0))
 	if b.mend == nil {
@@ -172,7 +177,7 @@ func (b *bridge) plain(since, left, size float64) (line, wait, variance float64)
 	return m, math.Sqrt(m*m + near*v*(2+excess*3*v/(m*m+3*v))), v
 }
 
-// A bridge of x over this is straight within a few parts of a million of v.
+// A bridge with x above far is straight within a few parts in a million of v.
 const far = 16
 
 // excess is 8/π − 2.

@@ -2,20 +2,20 @@ package rli
 
 import "math"
 
-// A period is a busy period of the link: from when a packet finds it idle
-// until it has sent everything.
+// A period is a busy period of the link: it begins when a packet finds the
+// link idle and ends when the link has sent everything.
 type period struct {
 	first int64   // departure of its first packet
-	lead  float64 // ns that that packet took, so that the period began at first − lead
-	end   int64   // departure of its last packet so far, when packets are estimated
+	lead  float64 // ns that its first packet took: the period began at first − lead
+	end   int64   // departure of its last packet so far, while packets are estimated
 	whole bool    // whether its beginning was seen
-	held  int32   // how many packets before it are in the buffer
+	held  int32   // number of packets before it in the buffer
 }
 
 const periodSize = 32
 
-// place is how long the link had been busy when it began to send a packet
-// that took it size ns and departed at t.
+// place returns how long the link had been busy when it began to send a packet
+// of size ns that departed at t.
 func (p *period) place(t int64, size float64) float64 {
 	return float64(t-p.first) + (p.lead - size)
 }
@@ -26,9 +26,9 @@ type point struct {
 	wait  float64
 }
 
-// An interval of the base delay that references allow: the part of the delay
-// that is neither waiting nor transmission (propagation, fixed processing, and
-// the offset of the clocks), as a difference from the origin.
+// bounds is the interval that references allow for the base delay: the part of
+// the delay that is neither waiting nor transmission (propagation, fixed
+// processing, and the offset of the clocks), relative to the origin.
 type bounds struct{ low, high float64 }
 
 var unbounded = bounds{math.Inf(-1), math.Inf(1)}
@@ -39,46 +39,46 @@ func (b bounds) and(c bounds) bounds {
 
 func (b bounds) width() float64 { return b.high - b.low }
 
-// Trust is gained by this many references in a row that do not contradict each
-// other. Every loss of trust doubles the number, and as many again that agree
-// halve it.
+// The link is trusted after this many references in a row that do not
+// contradict each other. Every loss of trust doubles the number, and that many
+// more that agree halve it.
 const (
 	leastProof = 16
 	mostProof  = 1 << 16
 )
 
-// memory is after how many references the oldest bounds are dropped, if the
-// newer ones suffice; so the base delay may drift.
+// memory is the number of references after which the oldest bounds are dropped
+// if the newer ones suffice, so that the base delay may drift.
 const memory = 16
 
-// A link is what is believed of the link.
+// A link is what the receiver believes about the link.
 type link struct {
 	tolerance      float64
 	recent, before bounds
 	age            int // references in recent
 	agreed         int // references in a row without contradiction
-	proof          int // how many of them it takes
+	proof          int // how many of them earn trust
 }
 
 func newLink(tolerance int64) link {
-	// A reference's delay is the difference of two stamps, and its place of
-	// two others.
+	// A reference's delay is the difference of two stamps, and its place that
+	// of two others.
 	return link{tolerance: 2 * float64(tolerance), recent: unbounded, before: unbounded, proof: leastProof}
 }
 
-// relax sets by how much time stamps may be off. It forgets the base delay, which
-// was learned from other times to send a packet.
+// relax sets how far stamps may be off. It forgets the base delay, which was
+// learned with another time to send a packet.
 func (l *link) relax(slack float64) {
 	*l = link{tolerance: 2 * slack, recent: unbounded, before: unbounded, proof: l.proof}
 }
 
-// fits reports whether the bounds do not contradict what is known.
+// fits reports whether the bounds agree with what is known.
 func (l *link) fits(b bounds) bool {
 	return l.recent.and(l.before).and(b).width() >= -l.tolerance
 }
 
-// learn takes in the bounds of one reference and reports whether they fit.
-// If they do not, everything known before is forgotten.
+// learn takes in the bounds of one reference and reports whether they fit. If
+// they do not, it forgets everything it knew.
 func (l *link) learn(b bounds) bool {
 	if !l.fits(b) {
 		l.doubt()
@@ -98,7 +98,7 @@ func (l *link) learn(b bounds) bool {
 	return true
 }
 
-// doubt takes trust away.
+// doubt withdraws trust.
 func (l *link) doubt() {
 	if l.trusted() {
 		l.proof = min(2*l.proof, mostProof)
@@ -106,7 +106,7 @@ func (l *link) doubt() {
 	l.agreed = 0
 }
 
-// shift adds to the base delay, as where the origin moves.
+// shift adds to the base delay, as when the origin moves.
 func (l *link) shift(step float64) {
 	l.recent = bounds{l.recent.low + step, l.recent.high + step}
 	l.before = bounds{l.before.low + step, l.before.high + step}
@@ -115,11 +115,11 @@ func (l *link) shift(step float64) {
 // pinned reports whether the base delay is known.
 func (l *link) pinned() bool { return l.recent.and(l.before).width() <= l.tolerance }
 
-// trusted reports whether the link may be taken for work-conserving at the
+// trusted reports whether the link may be taken to be work-conserving at the
 // configured rate.
 func (l *link) trusted() bool { return l.agreed >= l.proof && l.pinned() }
 
-// base is the base delay, if pinned.
+// base returns the base delay, if pinned.
 func (l *link) base() float64 {
 	b := l.recent.and(l.before)
 	return b.low + b.width()/2

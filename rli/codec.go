@@ -12,8 +12,8 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// The encoding holds what was measured, and of the link nothing. Big-endian,
-// between the head and the CRC-32C of package wire:
+// The encoding holds what was measured, and nothing about the link.
+// Big-endian, between the head and the CRC-32C of package wire:
 //
 //	identity 8 · injector 4 · rate 8 · reference bytes 4 · method 1 · tolerance 4 · buffer 4 ·
 //	flows 4 · sample 8 · hold 8 · inactive 8 · active 8 · buckets 2 · floor 8 · overhead 2 · tuples 1 · histograms 4
@@ -27,13 +27,13 @@ import (
 //	for each flow, by ascending hash: hash 8 · tuple 37, if tuples are kept · the
 //	same as for the total, but for histograms of 4 bytes each bucket
 //
-// where sums are of the delays less the origin.
+// Sums are of the delays less the origin.
 const (
 	magic   = "HRLI"
 	version = 4
 
-	// maxDecoded is how much memory an encoded Config that is not the
-	// receiver's own may ask for.
+	// maxDecoded limits the memory that an encoded Config may ask for if it is
+	// not the receiver's own.
 	maxDecoded = 64 << 20
 
 	configSize = 8 + 4 + 8 + 4 + 1 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2 + 8 + 2 + 1 + 4
@@ -48,8 +48,8 @@ var (
 	_ encoding.BinaryUnmarshaler = (*Receiver)(nil)
 )
 
-// AppendBinary appends the encoding to dst. Packets that wait for a reference
-// are not included: Flush first. Equal measurements give equal bytes, in
+// AppendBinary appends the encoding to dst. It leaves out packets that wait
+// for a reference: call Flush first. Equal measurements give equal bytes, in
 // whatever order they were made. The error is always nil.
 func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	start := len(dst)
@@ -93,8 +93,8 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	return wire.Seal(dst, start), nil
 }
 
-// meanOrigin is the origin of the encoding, and how much less than the
-// receiver's it is.
+// meanOrigin returns the origin of the encoding, and how far it is below the
+// receiver's.
 func (r *Receiver) meanOrigin() (origin, step int64) {
 	if r.total.count() == 0 {
 		return 0, 0
@@ -132,14 +132,15 @@ func (c *Config) append(dst []byte) []byte {
 	return wire.AppendUint(dst, uint64(c.Histograms), 4)
 }
 
-// size is the number of bytes that the encoding of a number of flows takes.
+// size returns the number of bytes in the encoding of the given number of
+// flows.
 func (c *Config) size(flows int64) int64 {
 	buckets, own := int64(c.Buckets), int64(c.buckets())
 	return wire.Overhead + configSize + 8*countFields + residualsSize + 8 + sumsSize + 8*buckets + int64(c.Histograms)*(1+2*buckets) + 4 +
 		flows*(8+c.tuples()+sumsSize+4*own)
 }
 
-// tuples is how many bytes of a flow's record its tuple takes.
+// tuples returns the number of bytes that a tuple takes in a flow's record.
 func (c *Config) tuples() int64 {
 	if c.Tuples {
 		return hashing.TupleSize
@@ -152,13 +153,13 @@ func (r *Receiver) MarshalBinary() ([]byte, error) {
 	return r.AppendBinary(make([]byte, 0, r.config.size(int64(r.flows.used))))
 }
 
-// UnmarshalBinary replaces r's configuration and all it measured by the
-// encoded ones, and forgets the link, the references and the packets that
-// wait. The error wraps [estimate.ErrEncoding], and r is then unchanged.
+// UnmarshalBinary replaces r's configuration and measurements with the encoded
+// ones, and forgets the link, the references and the packets that wait. The
+// error wraps [estimate.ErrEncoding]; r is then unchanged.
 //
-// It allocates what the encoded Config asks for, [Config.MemorySize], which can
-// be far more than the encoding is long. More than 64 MiB are refused, unless r
-// was made with that very Config.
+// It allocates what the encoded Config asks for, [Config.MemorySize], which
+// can be far more than the length of the encoding. It refuses more than 64
+// MiB, unless r was made with that very Config.
 func (r *Receiver) UnmarshalBinary(data []byte) error {
 	b, err := r.decode(data)
 	if err != nil {
@@ -180,7 +181,7 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	if err := c.Validate(); err != nil {
 		return nil, malformed("%w", err)
 	}
-	// The flows are at least their lengths, so look for their number first.
+	// The flows take at least their own lengths, so check their number first.
 	flows := (int64(len(data)) - c.size(0)) / (c.size(1) - c.size(0))
 	if flows < 0 || flows > int64(c.Flows) {
 		return nil, malformed("%d bytes do not hold up to %d flows", len(data), c.Flows)

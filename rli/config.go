@@ -7,21 +7,21 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Method is how a receiver estimates the delay of a packet.
+// A Method is a way to estimate the delay of a packet.
 type Method uint8
 
 // The methods.
 const (
-	// Auto is BusyAware where Config.Rate is known, and Linear where not.
+	// Auto is BusyAware if Config.Rate is known, and Linear if not.
 	Auto Method = iota
-	// BusyAware interpolates within busy periods of the link, and is Linear
-	// as long as the link has not shown that it may be believed; see the
-	// package's text. It needs Config.Rate.
+	// BusyAware interpolates within busy periods of the link. It falls back to
+	// Linear until the link has shown that it behaves as assumed; see the
+	// package documentation. It needs Config.Rate.
 	BusyAware
 	// Linear interpolates between the references on both sides: the RLI
 	// estimator, eq. (1).
 	Linear
-	// Left takes the delay of the reference before: the RLI-L estimator. It
+	// Left uses the delay of the reference before: the RLI-L estimator. It
 	// needs no buffer.
 	Left
 	methods
@@ -50,94 +50,97 @@ const (
 	maxSize       = 1 << 16 // bytes of a reference packet
 )
 
-// A Config holds every size of a receiver. Two receivers can be merged only
-// if their Configs are equal.
+// A Config holds every size of a receiver. Two receivers can be merged only if
+// their Configs are equal.
 type Config struct {
-	// Identity says what flows are hashed with: the [hashing.Fingerprint] of
-	// a seed, or that of a [hashing.SipHash]. Encodings carry it, so that it
-	// must not be the secret itself. It also starts the draws of Hold.
+	// Identity identifies what flows are hashed with: the
+	// [hashing.Fingerprint] of a seed or of a [hashing.SipHash]. Encodings
+	// carry it, so it must not be the secret itself. It also starts the draws
+	// of Hold.
 	Identity uint64
 
-	// Rate is the rate of the link whose far end or transmitter the receiver
-	// is at, in bits per second, up to 10^15; 0 where it is not known: then
-	// sizes of packets make no difference to their estimates, and Method must
-	// be Linear or Left.
+	// Rate is the rate of the link at whose transmitter or far end the
+	// receiver is, in bits per second, up to 10^15. Zero means unknown:
+	// estimates then ignore the sizes of packets, and Method must be Linear or
+	// Left.
 	Rate int64
 
-	// Injector is whose references the receiver takes; those of others only
-	// count as departures, and in Counts.Foreign. Where several injectors send
-	// to one place, there is a receiver for each of them, which is told of the
-	// others' packets by Pass; and where one sender sends to several places, it
-	// has an injector for each of them.
+	// Injector identifies the injector whose references the receiver takes.
+	// References of other injectors only count as departures, and in
+	// Counts.Foreign. If several injectors send to one place, use a receiver
+	// for each, and report the others' packets to it with Pass. If one sender
+	// sends to several places, use an injector for each.
 	Injector uint32
 
-	// ReferenceBytes is the size of a reference packet on the link, counted
-	// as the sizes of other packets are; 1 to 65,536.
+	// ReferenceBytes is the size of a reference packet on the link, 1 to
+	// 65,536. Count it as the sizes of other packets are counted.
 	ReferenceBytes int
 
-	// Overhead is how many bytes the link sends with every packet that its size
-	// does not count, 0 to 1,024: 4 for a checksum of Ethernet, 24 with preamble
-	// and gap. Where references show another one, that is used.
+	// Overhead is the number of bytes that the link sends with every packet
+	// but that packet sizes leave out, 0 to 1,024: 4 for an Ethernet checksum,
+	// 24 with preamble and gap. If references show a different overhead, the
+	// receiver uses that.
 	Overhead int
 
-	// Method is how packets are estimated.
+	// Method is how delays are estimated.
 	Method Method
 
-	// Tolerance is by how many nanoseconds time stamps may be off, 1 to
-	// 10^6: their resolution, plus the jitter of whoever takes them. BusyAware
-	// reads a longer gap as an idle link, and a larger contradiction as a
-	// link that must not be believed. Where references show that stamps are off
-	// by more, it is more.
+	// Tolerance is how many nanoseconds time stamps may be off, 1 to 10^6:
+	// their resolution, plus the jitter of whoever takes them. BusyAware reads
+	// a longer gap as an idle link, and a larger contradiction as a link that
+	// does not behave as assumed. If references show larger errors of the
+	// stamps, the tolerance grows.
 	Tolerance int64
 
-	// Buffer is for how many packets there is room to await the next
-	// reference: 1 to 2^24, at least the injector's longest distance
-	// between references; 0 with Left. When it fills up, the packets in it
-	// are estimated from what was seen so far, and counted in
+	// Buffer is the number of packets that can wait for the next reference: 1
+	// to 2^24, and at least the injector's longest distance between
+	// references; 0 with Left. When it fills up, the receiver estimates the
+	// packets in it from what it has seen so far, and counts them in
 	// Counts.Overflowed.
 	Buffer int
 
-	// Flows is for how many flows there is room, 1 to 2^26. When it is
-	// taken, a packet of another flow may take the place of a record that is
-	// old or has few packets, with a probability that is the less, the more
-	// packets that has (counted in Counts.Evicted), or is shed (counted in
-	// Counts.Shed). All are still part of the total.
+	// Flows is the number of flow records, 1 to 2^26. When all are in use, a
+	// packet of a new flow either takes the place of a record that is old or
+	// has few packets (Counts.Evicted), or goes unrecorded (Counts.Shed). The
+	// more packets a record has, the less likely it is to give way. The total
+	// includes all packets.
 	Flows int
 
-	// Sample is the share of the flows that are measured, chosen by their
-	// hash, over 0 and up to 1.
+	// Sample is the fraction of flows to measure, above 0 and up to 1. The
+	// flow's hash decides.
 	Sample float64
 
 	// Tuples keeps a 5-tuple with every record, for Result.Tuple: see
-	// Receiver.UpdateTuple. 37 bytes a flow.
+	// Receiver.UpdateTuple. It takes 37 bytes a flow.
 	Tuples bool
 
-	// Hold is the probability that a packet of a sampled flow without a
-	// record begins one (sample and hold), over 0 and up to 1. A record once
-	// begun takes all packets of its flow.
+	// Hold is the probability that a packet of a sampled flow without a record
+	// starts one (sample and hold), above 0 and up to 1. Once started, a
+	// record takes all packets of its flow.
 	Hold float64
 
-	// Inactive and Active are after how many nanoseconds without a packet, or
-	// since its first packet, a record is due for [Receiver.Expire]; 0 for
-	// never.
+	// Inactive and Active say when a record is due for [Receiver.Expire]: that
+	// many nanoseconds after its latest or its first packet. Zero means never.
 	Inactive, Active int64
 
-	// Buckets is the length of the delay histograms, one of each flow and one
-	// of the total; 0 for none, up to 1,024. Floor is the delay in
-	// nanoseconds, 8 to 2^40, at which their second bucket begins; the first
-	// is for all that is less, and the last for all that is more. From Floor
-	// on there are 8 buckets to each doubling, so that a quantile is within
-	// 1/16 of a delay of that rank. Four bytes a bucket and flow, or, where
-	// flows share Histograms, two bytes a bucket of each: 16,384 of 63 buckets are
-	// 2 MiB. They must be an even number; 0 for one each. Then a quantile is
-	// within the bounds that [Receiver.QuantileInterval] gives.
+	// Buckets is the length of the delay histograms, up to 1,024; 0 for none.
+	// There is one histogram for each flow and one for the total. The first
+	// bucket holds all delays below Floor, 8 to 2^40 nanoseconds, and the last
+	// bucket everything too long for the others. From Floor on there are 8
+	// buckets to each doubling, so a quantile is within 1/16 of a delay of
+	// that rank.
+	//
+	// Each flow has its own histogram, at four bytes a bucket, if Histograms
+	// is 0. Otherwise flows share that many histograms, an even number, at two
+	// bytes a bucket: 16,384 histograms of 63 buckets take 2 MiB. A quantile
+	// is then within the bounds of [Receiver.QuantileInterval].
 	Buckets    int
 	Floor      int64
 	Histograms int
 }
 
-// DefaultConfig is for a link whose rate is not known, up to 65,536 flows and
-// references of this package's wire form in UDP over IPv4. Set Rate where it is
+// DefaultConfig is for a link of unknown rate, up to 65,536 flows, and
+// references in this package's wire form in UDP over IPv4. Set Rate if it is
 // known.
 var DefaultConfig = Config{
 	ReferenceBytes: 28 + ReferenceSize,
@@ -188,13 +191,13 @@ func (c *Config) Validate() error {
 		return bad("Floor", c.Floor, "8 to 2^40")
 	case c.checkHistograms() != nil:
 		return c.checkHistograms()
-	case max(c.memory(), c.size(int64(c.Flows))) > math.MaxInt: // of 32 bits
+	case max(c.memory(), c.size(int64(c.Flows))) > math.MaxInt: // on 32 bits
 		return bad("Flows", c.Flows, fmt.Sprintf("fewer: %d bytes are more than this machine can address", c.memory()))
 	}
 	return nil
 }
 
-// method is that which Method stands for.
+// method returns the method that Method stands for.
 func (c *Config) method() Method {
 	switch {
 	case c.Method != Auto:
@@ -205,8 +208,8 @@ func (c *Config) method() Method {
 	return Linear
 }
 
-// slots is how many places the table of flows has: a power of two of which
-// the flows take three quarters at most, so that searches are short.
+// slots returns the number of places in the table of flows: a power of two of
+// which the flows take at most three quarters, so that searches are short.
 func (c *Config) slots() int {
 	n := group
 	for n/4*3 < c.Flows {
@@ -215,15 +218,15 @@ func (c *Config) slots() int {
 	return n
 }
 
-// MemorySize is how many bytes a receiver takes in memory, but for a few
-// hundred.
+// MemorySize returns the number of bytes that a receiver takes in memory, give
+// or take a few hundred.
 func (c *Config) MemorySize() int { return int(min(c.memory(), math.MaxInt)) }
 
-// EncodedSize is how many bytes the encoding of a receiver takes where all
+// EncodedSize returns the number of bytes in a receiver's encoding if all
 // records are in use.
 func (c *Config) EncodedSize() int { return int(min(c.size(int64(c.Flows)), math.MaxInt)) }
 
-// buckets is the length of the histogram of each flow's own.
+// buckets returns the length of each flow's own histogram.
 func (c *Config) buckets() int {
 	if c.Histograms > 0 {
 		return 0
@@ -231,7 +234,7 @@ func (c *Config) buckets() int {
 	return c.Buckets
 }
 
-// tupleSize is that of a hashing.Tuple in memory.
+// tupleSize is the size of a hashing.Tuple in memory.
 const tupleSize = 38
 
 func (c *Config) memory() int64 {

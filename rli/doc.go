@@ -1,8 +1,8 @@
-// Package rli is Reference Latency Interpolation: the one-way delay of every
-// packet, and so of every flow, through a queue, from reference packets that
-// the sender injects into the traffic with their time of sending. Only the
-// receiver keeps state: nothing is carried in any packet but the references,
-// and nothing is collected from the sender.
+// Package rli is Reference Latency Interpolation. It estimates the one-way
+// delay of every packet through a queue, and so of every flow. The sender
+// injects reference packets into the traffic that carry the time they were
+// sent. Only the receiver keeps state: no other packet carries anything, and
+// nothing is collected from the sender.
 //
 //	injector, err := rli.NewInjector(rli.InjectorConfig{Every: 100, ReferenceBytes: 64}) // at the sender
 //	if reference, ok := injector.Packet(length, time.Now().UnixNano()); ok {
@@ -17,120 +17,132 @@
 //
 // # How it works
 //
-// An [Injector] at the sender is told of every packet and says when a reference
-// goes out: after so many packets, after so long, or at a rate that falls as the
-// link fills. The reference follows directly behind a packet and carries a
-// [ReferencePacket].
+// An [Injector] at the sender sees every packet and decides when a reference
+// goes out: after a number of packets, after a time, or at a rate that falls
+// as the link fills. The reference follows directly behind a packet and
+// carries a [ReferencePacket].
 //
-// A [Receiver] at the far end of the queue is told of every departure. It holds
-// packets in a buffer until the next reference, gives each one a delay, and adds
-// it to the record of its flow. [Config.Method] says how:
+// A [Receiver] at the far end of the queue sees every departure. It holds
+// packets in a buffer until the next reference, gives each one a delay, and
+// adds the delay to the record of the packet's flow. [Config.Method] says how:
 //
-//   - [Left]: the delay of the reference before. There is no buffer.
-//   - [Linear]: on the straight line between the references on both sides, or the
-//     packets that they name, over the time of departure; eq. (1).
-//   - [BusyAware]: within busy periods of the link; see below. [Auto] means it
-//     where the link's rate is known.
+//   - [Left] takes the delay of the reference before. There is no buffer.
+//   - [Linear] interpolates over the time of departure, on the straight line
+//     between the references on both sides or the packets that they name; eq.
+//     (1).
+//   - [BusyAware] interpolates within busy periods of the link; see below.
+//     [Auto] chooses it if the link's rate is known.
 //
-// All three correct for the time that the link takes to send the packet, where its
-// rate is known.
+// All three correct for the time that the link takes to send the packet, if
+// its rate is known.
 //
-// A record has the number of packets, the mean and deviation of their delays, and
-// if wanted the flow's 5-tuple ([Receiver.UpdateTuple]) and quantiles: from a
-// histogram of its own, or from histograms that flows share, which take 2 MiB for
-// 65,536 flows ([Config.Histograms]). [NewRotation] measures interval after
-// interval; [Receiver.Merge] adds up receivers.
+// A record has the number of packets and the mean and deviation of their
+// delays. On request it has the flow's 5-tuple ([Receiver.UpdateTuple]), and
+// quantiles: from its own histogram, or from histograms that flows share,
+// which take 2 MiB for 65,536 flows ([Config.Histograms]). [NewRotation]
+// measures interval after interval, and [Receiver.Merge] adds up receivers.
 //
 // # Busy periods
 //
-// Where the receiver sees all departures of a link that sends at a known rate
-// whatever is there to be sent, the departures tell more than the references do. A
-// packet that departs later after the one before than its own transmission takes
-// found the link idle: it did not wait. It begins a busy period, in which packets
-// depart back to back, and none can have waited for longer than the link had been
-// busy. A reference tells when it arrived, and when the packet directly before it
-// did ([ReferencePacket.Behind]).
+// Suppose that the receiver sees all departures of a link that sends at a
+// known rate whenever it has something to send. Then departures reveal more
+// than references do. If the gap before a packet's departure is longer than
+// its own transmission takes, the packet found the link idle and did not wait.
+// It begins a busy period, in which packets depart back to back. No packet can
+// have waited longer than the link had been busy. A reference says when it
+// arrived, and when the packet directly before it did
+// ([ReferencePacket.Behind]).
 //
-// Between two packets of a busy period whose waiting times are known, or from the
-// last one to the period's end, where nothing waits, the waiting time goes up and
-// down at random and is never below nothing: BusyAware gives every packet the mean
-// of a Brownian bridge that stays positive, corrected by what references show.
+// Consider two packets of a busy period whose waiting times are known, or the
+// last such packet and the end of the period, where nothing waits. In between,
+// the waiting time goes up and down at random and is never below zero.
+// BusyAware gives every packet the mean of a Brownian bridge that stays
+// positive, corrected by what references show.
 //
-// What is neither waiting nor transmission, the base delay, is learned too. A
-// reference that waited w and departed when the link had been busy for e has
-// 0 ≤ w ≤ e, which confines the base delay to an interval. The intervals of the
-// latest references must have a point in common, which may drift. If they have
-// not, or if packets depart faster than the link's rate, then the rate is wrong, or
-// the link does not send all the time (a shaper, or a class of higher priority), or
-// not all departures were told of, or packets left out of order, or the clock was
-// stepped. The receiver counts it ([Counts]), is Linear from there on, and believes
-// the link again after a run of references that agree: 16 at first, and twice as
-// many after every disappointment. [Receiver.Trusted] tells which it is. A queue
-// that is never empty tells no base delay, and BusyAware is then Linear throughout.
+// The receiver also learns the base delay: what is neither waiting nor
+// transmission. A reference that waited w and departed when the link had been
+// busy for e has 0 ≤ w ≤ e, which confines the base delay to an interval. The
+// intervals of the latest references must have a point in common, which may
+// drift.
 //
-// How much longer than its bytes a packet takes, because of a preamble, a gap or a
-// checksum that sizes do not count, is [Config.Overhead] until references show it,
-// by how soon they depart after the packets that they name; and so is by how much
-// time stamps are off.
+// If they have none, or if packets depart faster than the link's rate, some
+// assumption is false. The rate is wrong, or the link does not send all the
+// time (a shaper, or a class of higher priority), or the receiver missed
+// departures, or packets left out of order, or the clock was stepped. The
+// receiver counts this ([Counts]) and is Linear from there on. It trusts the
+// link again after a run of references that agree: 16 at first, and twice as
+// many after every disappointment. [Receiver.Trusted] reports the present
+// state. A queue that is never empty reveals no base delay; BusyAware is then
+// Linear throughout.
 //
-// Linear goes on correcting for the time to send a packet at the rate that it was
-// told. That is right on a link that another class shares, and wrong behind a
-// shaper, which lets a packet pass at once or makes it wait, and takes no time to
-// send it: there, use Linear and tell it no rate.
+// A packet may take longer than its bytes, because of a preamble, a gap or a
+// checksum that sizes leave out. The receiver assumes [Config.Overhead] until
+// references show the difference, by how soon they depart after the packets
+// that they name. It learns in the same way how far time stamps are off.
+//
+// Linear always corrects for the time to send a packet at the configured rate.
+// That is right on a link that another class shares. It is wrong behind a
+// shaper, which lets a packet pass at once or makes it wait, and takes no time
+// to send it: there, use Linear without a rate.
 //
 // # How sure it is
 //
-// Every reference is also estimated from its neighbours, as if it had not come. How
-// far off that is makes [Result.MeanInterval] and [Result.DeviationInterval]: one
-// independent error for each pair of references that a flow's packets came between,
-// and what all have in common. They hold the truth in 98 to 100 % of flows where
+// The receiver also estimates every reference from its neighbours, as if it
+// had not come. The errors of these estimates determine [Result.MeanInterval]
+// and [Result.DeviationInterval]: one independent error for each pair of
+// references that a flow's packets came between, and one that all packets have
+// in common. The intervals contain the truth for 98 to 100 % of flows where
 // they say 95 %:
 //
 //	go run ./bench ours-rli-coverage
 //
-// The mean of all packets is off by about 1 % of the mean wait, and by chance, where
-// one packet in ten has a reference:
+// The mean of all packets is off by about 1 % of the mean wait, and by chance,
+// if one packet in ten has a reference:
 //
 //	go test -run TestBias -v ./rli
 //
-// It is off by more where references are few in busy periods: by 2 to 4 % where one
-// packet in a hundred has a reference on a link that is 20 % busy, and by up to 12 %
-// where references become fewer just when bursts come, as with [PaperAdaptation] and
-// heavy-tailed flows. There, inject at a fixed rate.
+// It is off by more if there are few references in busy periods: by 2 to 4 %
+// if one packet in a hundred has a reference on a link that is 20 % busy, and
+// by up to 12 % if references become rare just when bursts come, as with
+// [PaperAdaptation] and heavy-tailed flows. In that case, inject at a fixed
+// rate.
 //
-// Where queues are overloaded for a while, the errors of straight lines within and
-// between busy periods can cancel in means of flows, which are then nearer by Linear.
+// If queues are overloaded for a while, the errors of straight lines within
+// and between busy periods can cancel in the means of flows. Linear is then
+// closer.
 //
 // # What it assumes
 //
-// First come, first served, and one way: references tell of their own queue only.
-// They carry the number of packets that the injector was told of, so that the
-// receiver notices packets that depart after a reference that was sent after them:
-// of another class, or by another way, or not told to the injector. They are counted
-// in [Counts.Overtaken], and where they are more than one in 50,000 no interval is
-// bounded. Measure each class by references and a receiver of its own, which is told
-// of the other classes by [Receiver.Pass]. What the injector sent and never departed is
-// [Counts.Missing]; what loss says of delays is not known.
+// The queue is first come, first served, and there is one way: references
+// describe their own queue only. They carry the number of packets that the
+// injector has seen, so the receiver notices packets that depart after a
+// reference that was sent after them: of another class, by another way, or not
+// reported to the injector. [Counts.Overtaken] counts these, and if they are
+// more than one in 50,000 no interval is bounded. Measure each class with its
+// own references and its own receiver, and report the other classes to that
+// receiver with [Receiver.Pass]. [Counts.Missing] counts what the injector
+// sent and never departed; what loss says about delays is not known.
 //
 // The clocks of injector and receiver agree. An offset is added to every mean,
-// exactly, and changes no deviation, but a histogram's buckets; a step of one of
-// them spoils the interval that it is in, up to the next Reset. Where package
-// estimate/clock knows by how much they disagree, its Reading.NearTime of the time
-// that a reference was sent takes that out, drift and all.
+// exactly, and changes no deviation, but moves delays to other buckets of a
+// histogram. A clock step spoils its interval, up to the next Reset. If
+// package estimate/clock knows how far the clocks disagree, its
+// Reading.NearTime of the time that a reference was sent removes the offset,
+// drift and all.
 //
-// For BusyAware, packets that join the queue from elsewhere must be told by
-// [Receiver.Pass]; for Linear and Left they need not.
+// BusyAware must be told, with [Receiver.Pass], of packets that join the queue
+// from elsewhere. Linear and Left need not be.
 //
-// A reference directly behind a packet has waited for that packet too, while most
-// packets of an idle link wait for none. So lines go through the packet that it was
-// sent behind: if a packet of that size departed right before the reference, its
-// delay is known exactly. Where no packet is named, Linear and Left overestimate at
-// low load, by more than the true delay where packets are small, and BusyAware
-// learns less.
+// A reference directly behind a packet has waited for that packet, while most
+// packets of an idle link wait for none. So lines go through the packet that
+// the reference was sent behind: if a packet of that size departed right
+// before the reference, its delay is known exactly. If the reference names no
+// packet, Linear and Left overestimate at low load, by more than the true
+// delay if packets are small, and BusyAware learns less.
 //
-// Where no reference follows, because the buffer is full or was flushed, the last
-// known delay is held, by Linear, and by BusyAware as far as the link's state and
-// what was learned of it allow.
+// If no reference follows, because the buffer is full or was flushed, Linear
+// holds the last known delay. So does BusyAware, as far as the link's state
+// and what it has learned allow.
 //
 // # Source
 //
@@ -148,6 +160,6 @@
 //	Config.ReferenceBytes   b
 //	record                  c, m, v: eq. (2) to (6)
 //
-// Beyond the paper are BusyAware, the Behind field, sequence numbers, intervals, and
-// quantiles.
+// This package goes beyond the paper with BusyAware, the Behind field,
+// sequence numbers, intervals and quantiles.
 package rli

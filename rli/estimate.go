@@ -10,65 +10,65 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Result is what is known of the packets of one flow, or of all.
+// A Result is what is known about the packets of one flow, or of all flows.
 type Result struct {
-	// Delay is over the estimated delays of its packets, eq. (5) and (6): N is
-	// their number, and the divisor of the deviation. A delay includes the
+	// Delay describes the estimated delays of the packets, eq. (5) and (6). N
+	// is their number, and the divisor of the deviation. A delay includes the
 	// time to send the packet itself.
 	estimate.Delay
 
 	Bytes       uint64
-	First, Last int64 // departures of its first and latest packet
+	First, Last int64 // departures of the first and the latest packet
 
-	// Tuple is the 5-tuple that UpdateTuple told of, with Config.Tuples; else
-	// it is zero.
+	// Tuple is the 5-tuple passed to UpdateTuple, with Config.Tuples;
+	// otherwise it is zero.
 	Tuple hashing.Tuple
 
 	gaps           uint64  // pairs of references that its packets came between
 	variance, bias float64 // of an estimate's error
 }
 
-// Counts say what became of the packets and references.
+// Counts says what became of the packets and references.
 type Counts struct {
-	Packets   uint64 // that Update was told of
-	Passed    uint64 // that Pass was told of
+	Packets   uint64 // passed to Update
+	Passed    uint64 // passed to Pass
 	Unsampled uint64 // packets whose flow is not in the sample
 
-	// How sampled packets were estimated. Those that still wait in the buffer
-	// are in none of these.
+	// How sampled packets were estimated. Packets still in the buffer are in
+	// none of these.
 	Idle        uint64 // found the link idle: exact
-	Busy        uint64 // within a busy period, by the busy-aware method
+	Busy        uint64 // within a busy period, by BusyAware
 	Linear      uint64 // between two references, eq. (1)
 	Left, Right uint64 // by the reference before or after them alone
-	Unestimated uint64 // not at all, as there was no reference
+	Unestimated uint64 // not estimated: there was no reference
 
 	Invalid    uint64 // packets of fewer than 0 or more than 2^31-1 bytes, refused
-	Overflowed uint64 // packets that were estimated early because the buffer was full
-	Unheld     uint64 // packets that no record took: not drawn by Config.Hold
-	Shed       uint64 // packets that no record took: all were in use
+	Overflowed uint64 // packets estimated early because the buffer was full
+	Unheld     uint64 // packets without a record: not drawn by Config.Hold
+	Shed       uint64 // packets without a record: all were in use
 	Evicted    uint64 // packets whose record gave way to another flow's
 
-	// As references tell how many packets the injector was told of.
-	Missing   uint64 // packets that never departed, or were not told of by Update
-	Overtaken uint64 // packets that departed after a reference that was sent after them, or were not sent past the injector
+	// According to the numbers of packets in references.
+	Missing   uint64 // packets that never departed, or were not passed to Update
+	Overtaken uint64 // packets that departed after a reference sent after them, or did not pass the injector
 
-	References uint64 // that Reference was told of
-	Lost       uint64 // numbers left out between references
-	Duplicated uint64 // references of a number that had come
-	Reordered  uint64 // references of a number lower than one that had come
-	Restarts   uint64 // the injector began to number anew: lower numbers that were sent later, or 65 in a row
+	References uint64 // passed to Reference
+	Lost       uint64 // numbers missing between references
+	Duplicated uint64 // references with a number that had come before
+	Reordered  uint64 // references with a number lower than one that had come
+	Restarts   uint64 // times the injector restarted its numbers: lower numbers that were sent later, or 65 in a row
 
 	Foreign     uint64 // references of other injectors
-	Forged      uint64 // that Accept refused: not a reference, or of another key
-	Implausible uint64 // references left out: sent before earlier ones, or with a delay far below all others
+	Forged      uint64 // refused by Accept: not a reference, or of another key
+	Implausible uint64 // references ignored: sent before earlier ones, or with a delay far below all others
 
-	// Why the busy-aware method did not believe the link.
-	Conflicts  uint64 // references that contradict what was known of the link
+	// Why BusyAware did not trust the link.
+	Conflicts  uint64 // references that contradict what was known about the link
 	Impossible uint64 // departures closer together than the link could send
-	Fallbacks  uint64 // times that it went back to Linear
+	Fallbacks  uint64 // times that it fell back to Linear
 }
 
-// list is all the counts, in the order of the encoding.
+// list returns all counts in the order of the encoding.
 func (c *Counts) list() [countFields]*uint64 {
 	return [...]*uint64{
 		&c.Packets, &c.Passed, &c.Unsampled,
@@ -93,16 +93,16 @@ func (c *Counts) add(b *Counts) {
 // Counts returns what became of the packets and references so far.
 func (r *Receiver) Counts() Counts { return r.counts }
 
-// Trusted reports whether the busy-aware method believes the link at present.
+// Trusted reports whether BusyAware trusts the link at present.
 func (r *Receiver) Trusted() bool {
 	return r.method == BusyAware && r.link.trusted()
 }
 
-// Flows is how many flows have a record.
+// Flows returns the number of flows that have a record.
 func (r *Receiver) Flows() int { return r.flows.used }
 
-// Estimate returns the delay of flow f. Packets that wait for a reference are
-// not included. The error wraps [estimate.ErrNoSamples].
+// Estimate returns the delay of flow f. It leaves out packets that wait for a
+// reference. The error wraps [estimate.ErrNoSamples].
 func (r *Receiver) Estimate(f hashing.Flow) (Result, error) {
 	at := r.flows.find(f)
 	if r.flows.records[at].count() == 0 {
@@ -111,7 +111,7 @@ func (r *Receiver) Estimate(f hashing.Flow) (Result, error) {
 	return r.resultAt(at), nil
 }
 
-// resultAt is the record at a place of the table as an estimate.
+// resultAt returns the estimate of the record at a place of the table.
 func (r *Receiver) resultAt(at int) Result {
 	res := r.result(&r.flows.records[at])
 	if r.config.Tuples {
@@ -120,13 +120,14 @@ func (r *Receiver) resultAt(at int) Result {
 	return res
 }
 
-// result is a record as an estimate.
+// result returns the estimate of a record.
 func (r *Receiver) result(flow *record) Result {
 	res := flow.result(r.centre)
 	res.variance, res.bias = r.residuals.of()
 	if r.counts.Missing > 0 {
-		// A full queue lets a reference in only where there is room for one, so that
-		// those that come have waited for up to a packet less than others.
+		// A full queue lets a reference in only if there is room for one, so
+		// the references that arrive have waited up to a packet less than
+		// others.
 		res.bias += r.sending(int32(r.total.bytes / r.total.count()))
 	}
 	if r.counts.Overtaken*scarce > r.counts.Packets {
@@ -135,8 +136,8 @@ func (r *Receiver) result(flow *record) Result {
 	return res
 }
 
-// Total returns the delay of all sampled packets, also of those that no
-// record took. The error wraps [estimate.ErrNoSamples].
+// Total returns the delay of all sampled packets, including those without a
+// record. The error wraps [estimate.ErrNoSamples].
 func (r *Receiver) Total() (Result, error) {
 	if r.total.count() == 0 {
 		return Result{}, fmt.Errorf("rli: %w: no packet was estimated", estimate.ErrNoSamples)
@@ -144,14 +145,14 @@ func (r *Receiver) Total() (Result, error) {
 	return r.result(&r.total), nil
 }
 
-// Quantile returns the delay in nanoseconds that a share p, 0 to 1, of flow
-// f's packets do not exceed, as near as the histogram's buckets are narrow: see
-// Config.Buckets. Below Config.Floor it is half of that, and beyond the last
-// bucket it is where that begins. A bucket of a flow counts up to 2^32-1
-// packets, then there is no answer. The clocks must agree: an offset moves
-// delays to buckets of another width. The error wraps
-// [estimate.ErrNoSamples], or [estimate.ErrConfig] where there are no buckets
-// or p is out of range.
+// Quantile returns the delay in nanoseconds that a fraction p, 0 to 1, of flow
+// f's packets do not exceed, within the width of a histogram bucket: see
+// Config.Buckets. For delays below Config.Floor it returns half of Floor, and
+// beyond the last bucket the beginning of that bucket. A bucket of a flow
+// counts up to 2^32-1 packets; after that there is no answer. The clocks must
+// agree: an offset moves delays to buckets of another width. The error wraps
+// [estimate.ErrNoSamples], or [estimate.ErrConfig] if there are no buckets or
+// p is out of range.
 func (r *Receiver) Quantile(f hashing.Flow, p float64) (float64, error) {
 	i := r.flows.find(f)
 	if err := r.checkQuantile(r.flows.records[i].count(), p); err != nil {
@@ -168,7 +169,7 @@ func (r *Receiver) Quantile(f hashing.Flow, p float64) (float64, error) {
 	return quantile(histogram, r.config.Floor, p), nil
 }
 
-// TotalQuantile is Quantile of all packets that are in Total.
+// TotalQuantile is Quantile for all packets in Total.
 func (r *Receiver) TotalQuantile(p float64) (float64, error) {
 	if err := r.checkQuantile(r.total.count(), p); err != nil {
 		return 0, err
@@ -188,8 +189,8 @@ func (r *Receiver) checkQuantile(count uint64, p float64) error {
 	return nil
 }
 
-// All returns an iterator over the flows that have a record, in no order.
-// The receiver must not be used meanwhile, but for queries.
+// All returns an iterator over the flows that have a record, in no particular
+// order. Meanwhile, only query the receiver.
 func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 	return func(yield func(hashing.Flow, Result) bool) {
 		for i := range r.flows.records {
@@ -202,13 +203,13 @@ func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 }
 
 // Expire returns an iterator over the flows whose record is due at time now,
-// by Config.Inactive or Config.Active, and removes each record after it was
-// yielded. A packet of such a flow that still waits for a reference begins
-// another record. The receiver must not be used meanwhile, but for queries.
+// by Config.Inactive or Config.Active. It removes each record after yielding
+// it. A packet of such a flow that still waits for a reference starts a new
+// record. Meanwhile, only query the receiver.
 func (r *Receiver) Expire(now int64) iter.Seq2[hashing.Flow, Result] {
 	return func(yield func(hashing.Flow, Result) bool) {
 		for i := range r.flows.records {
-			// Another record may move to where one was removed.
+			// Removing a record may move another one into its place.
 			for flow := &r.flows.records[i]; flow.count() > 0 && r.due(flow, now); {
 				more := yield(flow.flow, r.resultAt(i))
 				r.flows.remove(i)

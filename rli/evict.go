@@ -3,27 +3,29 @@ package rli
 import "github.com/hoplag/hoplag/hashing"
 
 // When all records are in use, a new flow's packet may take the place of
-// another's record: of those in its group of the table, the one of the least
-// weight, with probability 1/(weight+1). A record weighs as much as it has
-// packets, and half for every time that it was silent for as long as it lived,
-// a second at least. So a flow gets a record after about as many packets as the
-// lightest record weighs; a flood of flows of one packet each costs only records
-// as light, one place in a group, and cannot keep others out for good. It is the
-// random admission policy (Basat et al., Randomized Admission Policy for
-// Efficient Top-k, Frequency, and Heavy Hitters, 2017) in each group.
+// another flow's record. Of the records in its group of the table, it may
+// replace the one of least weight, with probability 1/(weight+1). A record
+// weighs as much as it has packets, and half as much for each time that it has
+// been silent for as long as it lived, a second at least. So a flow gets a
+// record after about as many packets as the lightest record weighs. A flood of
+// flows of one packet each costs only records that are as light, one place in
+// a group, and cannot keep others out for good. This is the random admission
+// policy (Basat et al., Randomized Admission Policy for Efficient Top-k,
+// Frequency, and Heavy Hitters, 2017) in each group.
 
-// minLife is the shortest time, in ns, after which a silent record weighs half.
+// minLife is the shortest time, in ns, after which a silent record weighs
+// half.
 const minLife = 1e9
 
-// weight is what a record weighs at time now.
+// weight returns the record's weight at time now.
 func (r *record) weight(now int64) uint64 {
 	life := max(r.last-r.first, minLife)
 	return r.count() >> min(uint64(max(now-r.last, 0)/life), 63)
 }
 
-// lightest returns the record of the least weight in the first group with
-// records where a search for f passes; of equals, the one that was silent for
-// the longest.
+// lightest returns the record of least weight in the first group with records
+// on the search path of f. Of equals it returns the one that has been silent
+// longest.
 func (t *table) lightest(f hashing.Flow, now int64) (place int, weight uint64) {
 	g := t.mix(f) & t.mask
 	for t.tags[g] == 0 {
@@ -42,8 +44,8 @@ func (t *table) lightest(f hashing.Flow, now int64) (place int, weight uint64) {
 	return place, weight
 }
 
-// evict makes room for a packet's record, if it is drawn, and puts the record's
-// place into h.
+// evict makes room for a packet's record, if the draw says so, and puts the
+// record's place into h.
 func (r *Receiver) evict(h *held) bool {
 	place, weight := r.flows.lightest(h.flow, h.time)
 	if !r.drawn(hashing.Threshold(1 / (float64(weight) + 1))) {

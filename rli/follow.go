@@ -2,10 +2,10 @@ package rli
 
 import "math"
 
-// Reference tells of a reference packet whose last bit departed at time
-// received. All packets that wait for it are estimated. One that came twice,
-// or after a later one, from another injector, or against all that others have
-// told, only counts as a departure: see Counts.
+// Reference records a reference packet whose last bit departed at time
+// received, and estimates all packets that wait for it. A reference that came
+// twice, or after a later one, or from another injector, or that contradicts
+// all others, only counts as a departure: see Counts.
 func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	before := r.latest
 	found := false
@@ -31,7 +31,7 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		own.number = p.Packets
 	}
 	own.packets = own.number - r.left.number
-	if own.packets-1 >= farthest { // the first, or of an injector that began anew
+	if own.packets-1 >= farthest { // the first, or of an injector that restarted
 		own.packets = 1
 	}
 	right := own
@@ -52,11 +52,11 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	r.learn(own, right, before)
 }
 
-// farthest is of how many packets there can be one reference.
+// farthest is the largest number of packets that one reference may stand for.
 const farthest = 1 << 20
 
-// learn takes in what a reference tells of busy periods, and estimates the packets
-// before it.
+// learn takes in what a reference reveals about busy periods, and estimates
+// the packets before it.
 func (r *Receiver) learn(own, right mark, before departure) {
 	itself, known := r.place(&own, before)
 	if r.link.trusted() {
@@ -66,7 +66,7 @@ func (r *Receiver) learn(own, right mark, before departure) {
 	}
 	r.settle(&right, &known)
 	size := r.sending(int32(r.config.ReferenceBytes))
-	named := 0.0 // ns that the packet takes that it names
+	named := 0.0 // ns that the packet it names takes
 	if known != itself {
 		named = r.sending(before.bytes)
 	}
@@ -83,15 +83,15 @@ func (r *Receiver) learn(own, right mark, before departure) {
 	}
 	r.earlier, r.left = r.left, right
 	r.leftHere, r.leftAt = true, known
-	if named > 0 { // the reference came at the same instant, without a time to itself
+	if named > 0 { // the reference came at the same instant and took no time of its own
 		r.leftAt = point{known.place + size, known.wait + size}
 	}
 }
 
 // follows reports whether the packet before a reference is the one that it was
-// sent with, at one instant: it is of that size, and the reference departed
-// right after it. How soon that is follows from the rate, and is learned, as
-// the rate may not be known.
+// sent with, at one instant: the size matches, and the reference departed
+// right after the packet. How soon that is follows from the rate, or is
+// learned if the rate is unknown.
 func (r *Receiver) follows(p *ReferencePacket, received int64, before departure) bool {
 	if p.Behind == 0 || before.reference || before.bytes != int32(p.Behind) || received < before.time {
 		return false
@@ -111,10 +111,10 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure)
 }
 
 // keepPace takes in how much later a reference departed after its packet than
-// its bytes take. On average that is what the link spends on a packet beside its
-// bytes, such as a preamble or a checksum that sizes do not count; and its
-// deviation is how far off time stamps are. What is learned is used after 16
-// references, and every time that their number has doubled.
+// its bytes take. The average is what the link spends on a packet beside its
+// bytes, such as a preamble or a checksum that sizes leave out. The deviation
+// is how far off time stamps are. What is learned is used after 16 references,
+// and again each time that their number has doubled.
 func (r *Receiver) keepPace(late float64) {
 	r.pace.Add(late)
 	n := r.pace.N()
@@ -131,17 +131,18 @@ func (r *Receiver) keepPace(late float64) {
 	}
 }
 
-// sending is how long the link takes to send a packet.
+// sending returns how long the link takes to send a packet.
 func (r *Receiver) sending(bytes int32) float64 { return float64(bytes)*r.perByte + r.extra }
 
-// place confronts the link with a reference, and returns the reference as a
-// point of its busy period, and the point that it makes known: itself, or the
-// packet before it where that was sent at the same instant and is given.
+// place confronts the link with a reference. It returns the reference as a
+// point of its busy period, and the point that becomes known: the reference
+// itself, or the packet before it if that was sent at the same instant and is
+// given.
 func (r *Receiver) place(own *mark, before departure) (itself, known point) {
 	size := r.sending(int32(r.config.ReferenceBytes))
 	here := &r.periods[r.current]
 	behind := before.bytes > 0
-	// Of the waiting times the base delay is only taken away at the end.
+	// The base delay is subtracted from the waiting times only at the end.
 	itself = point{here.place(own.departed, size), float64(own.delay) - size}
 	known = itself
 	if behind {
@@ -153,7 +154,7 @@ func (r *Receiver) place(own *mark, before departure) (itself, known point) {
 		b.low = known.wait - known.place
 	}
 	if behind && !r.link.fits(b) {
-		// Perhaps it was another packet of that size.
+		// Perhaps another packet of that size was meant.
 		known, b.high = itself, itself.wait
 	}
 	r.verify(b)

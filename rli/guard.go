@@ -1,17 +1,17 @@
 package rli
 
-// A guard keeps what references have told, so that one that is forged or broken
-// does no harm.
+// A guard remembers what references said, so that a forged or broken one does
+// no harm.
 //
-// Packets of one queue leave in the order in which they came. So a reference
-// of a later number that says it was sent earlier is wrong; and as its delay
-// can only have grown by the time since the reference before, that one sentence
-// bounds every delay from above. From below a delay is bounded by those that
-// there were: one that is less than the least of the latest ones by several times
-// their range is implausible. A clock that was stepped is, too. So a reference
-// that is implausible is left out, until some in a row agree with each other; but
-// never if they are tagged and were sent before others, as somebody may send old
-// ones again.
+// Packets leave a queue in the order in which they came. So a reference with a
+// later number that says it was sent earlier is wrong. Its delay can have
+// grown by no more than the time since the reference before, so this rule
+// bounds every delay from above. Earlier delays bound it from below: a delay
+// is implausible if it is below the smallest of the latest ones by several
+// times their range. A stepped clock looks the same. So the guard leaves out
+// implausible references until a few in a row agree with each other. It never
+// gives in if they are tagged and were sent before others, because somebody
+// may replay old ones.
 type guard struct {
 	sent           int64 // by the latest reference that was believed
 	recent, before extent
@@ -19,30 +19,30 @@ type guard struct {
 	suspects       int     // in a row, that agree
 }
 
-// A reading is what a reference tells.
+// A reading is what a reference says.
 type reading struct{ sent, delay int64 }
 
-// An extent is the least and greatest of some delays.
+// An extent is the smallest and the largest of some delays.
 type extent struct {
 	low, high int64
 	n         int
 }
 
 const (
-	// So many references in a row that agree with each other are believed
-	// against all before.
+	// This many references in a row that agree with each other are believed
+	// against all earlier ones.
 	agreement = 4
-	// A delay may be below all others by this many times their range, and so many
-	// times the tolerance.
+	// A delay may be below all others by this many times their range, and this
+	// many times the tolerance.
 	leeway = 4
 	grain  = 1000
-	// A delay is compared with as many others at least, and with up to twice
-	// witnesses.
+	// A delay is compared with at least this many others, and with at most
+	// twice witnesses.
 	acquainted = 16
 	witnesses  = 256
 )
 
-// extent is that of the latest delays.
+// extent returns the extent of the latest delays.
 func (g *guard) extent() extent {
 	if g.before.n == 0 {
 		return g.recent
@@ -53,13 +53,13 @@ func (g *guard) extent() extent {
 	return extent{min(g.recent.low, g.before.low), max(g.recent.high, g.before.high), g.recent.n + g.before.n}
 }
 
-// lowest is the least plausible delay where the least seen is low.
+// lowest returns the smallest plausible delay if the smallest seen is low.
 func (g *guard) lowest(low, tolerance int64) int64 {
 	e := g.extent()
 	return low - leeway*(e.high-e.low) - grain*tolerance
 }
 
-// plausible reports whether a reference of a new number may be believed, and
+// plausible reports whether a reference with a new number may be believed, and
 // whether that means that a clock was stepped.
 func (g *guard) plausible(p reading, tolerance int64, tagged bool) (believed, stepped bool) {
 	e := g.extent()
@@ -84,7 +84,7 @@ func (g *guard) plausible(p reading, tolerance int64, tagged bool) (believed, st
 	return true, early
 }
 
-// forget is for a reference that is believed against all before.
+// forget prepares for a reference that is believed against all earlier ones.
 func (g *guard) forget() { *g = guard{} }
 
 // learn takes in a reference that is believed.
@@ -99,8 +99,8 @@ func (g *guard) learn(p reading) {
 	}
 }
 
-// believe decides whether a reference is fit for interpolation, and counts why
-// not.
+// believe reports whether a reference is fit for interpolation, and counts the
+// reason if not.
 func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 	if p.Injector != r.config.Injector {
 		r.counts.Foreign++
@@ -113,7 +113,7 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 	}
 	s, restarts := &r.sequence, r.counts.Restarts
 	if s.begun && p.Sequence <= s.top && p.Sent <= s.sent {
-		// It came late or again, or the injector began anew with its clock
+		// It came late or twice, or the injector restarted with its clock
 		// behind.
 		if !s.accept(p.Sequence, p.Sent, r.key.set, &r.counts) {
 			return false

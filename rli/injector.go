@@ -7,36 +7,36 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// An InjectorConfig says when references go out (section III-B.1): after
-// Every packets, after Interval nanoseconds, or whichever comes first; with
+// An InjectorConfig says when references go out (section III-B.1): after Every
+// packets, after Interval nanoseconds, or whichever comes first. With
 // Adaptive, the number of packets follows the link's utilisation instead.
 type InjectorConfig struct {
-	// Every is the n of 1-in-n: after how many packets a reference goes out,
-	// up to 10^9; 0 for not by number. 0 with Adaptive.
+	// Every is the n of 1-in-n: a reference goes out after this many packets,
+	// up to 10^9. Zero means not by number. It must be 0 with Adaptive.
 	Every int
 
-	// Interval is the τ of 1-in-τ: how many nanoseconds after the reference
-	// before; up to 10^15, 0 for not by time.
+	// Interval is the τ of 1-in-τ: a reference goes out this many nanoseconds
+	// after the one before, up to 10^15. Zero means not by time.
 	Interval int64
 
 	// Adaptive chooses the rate by Algorithm 1.
 	Adaptive Adaptation
 
-	// ReferenceBytes is the size of a reference packet on the link, for the
-	// accounts; 1 to 65,536.
+	// ReferenceBytes is the size of a reference packet on the link, 1 to
+	// 65,536, for [Injector.Overhead].
 	ReferenceBytes int
 
-	// Injector is carried in its references, to tell them from those of other
-	// injectors, see Config.Injector.
+	// Injector identifies the injector in its references: see Config.Injector.
 	Injector uint32
 }
 
-// An Adaptation is Algorithm 1: the moving average u of the utilisation,
-// within its limits, gives the injection rate
+// An Adaptation is Algorithm 1. The moving average u of the utilisation,
+// clamped to its limits, gives the injection rate
 //
 //	√(1 − ((umin − u)/(umax − umin))²) · (rmax − rmin) + rmin
 //
-// an ellipse from rmax at umin down to rmin at umax. The zero value: none.
+// This is an ellipse from rmax at umin down to rmin at umax. The zero value
+// turns adaptation off.
 type Adaptation struct {
 	Rate                           int64   // l_c: capacity of the link, bits per second, 1 to 10^15
 	MinUtilisation, MaxUtilisation float64 // u_min below u_max, 0 to 1
@@ -82,10 +82,10 @@ func (c *InjectorConfig) Validate() error {
 	return nil
 }
 
-// MaxDistance is the largest number of packets between two references, by
-// number of packets alone: what the receiver's buffer needs to hold. It is 0
-// if Interval alone decides; then it is as many as the link transmits in that
-// time.
+// MaxDistance returns the largest number of packets between two references, by
+// number of packets alone. The receiver's buffer must hold that many. It
+// returns 0 if Interval alone decides; then it is as many as the link
+// transmits in that time.
 func (c *InjectorConfig) MaxDistance() int {
 	if c.Adaptive != (Adaptation{}) {
 		return c.Adaptive.distance(c.Adaptive.MinRate)
@@ -93,7 +93,8 @@ func (c *InjectorConfig) MaxDistance() int {
 	return c.Every
 }
 
-// An Injector decides when reference packets go out. It is for one goroutine.
+// An Injector decides when reference packets go out. It is not safe for
+// concurrent use.
 type Injector struct {
 	config      InjectorConfig
 	begun       bool
@@ -104,18 +105,18 @@ type Injector struct {
 	since       int64   // when that was
 	utilisation float64 // u_est
 	overhead    Overhead
-	first, now  int64 // of all packets
+	first, now  int64 // times of the first and the latest packet
 	key         key
 }
 
-// An Overhead is what references cost.
+// An Overhead is the cost of references.
 type Overhead struct {
-	Packets, Bytes                 uint64 // that the injector was told of
-	References, ReferenceBytesSent uint64 // that it let go out
+	Packets, Bytes                 uint64 // that the injector saw
+	References, ReferenceBytesSent uint64 // that it sent
 	Elapsed                        int64  // ns from the first packet to the latest
 }
 
-// Rate is the number of references to a packet, 0 without packets.
+// Rate returns the number of references per packet, 0 without packets.
 func (o Overhead) Rate() float64 {
 	if o.Packets == 0 {
 		return 0
@@ -123,8 +124,8 @@ func (o Overhead) Rate() float64 {
 	return float64(o.References) / float64(o.Packets)
 }
 
-// Capacity is the share of a link of the given rate, in bits per second, that
-// the references took; 0 before any time has passed.
+// Capacity returns the fraction of a link of the given rate, in bits per
+// second, that the references took. It returns 0 if no time has passed.
 func (o Overhead) Capacity(rate int64) float64 {
 	if o.Elapsed <= 0 || rate <= 0 {
 		return 0
@@ -132,8 +133,7 @@ func (o Overhead) Capacity(rate int64) float64 {
 	return float64(o.ReferenceBytesSent) * 8e9 / float64(o.Elapsed) / float64(rate)
 }
 
-// NewInjector returns an injector that has seen nothing. The error wraps
-// [estimate.ErrConfig].
+// NewInjector returns a new injector. The error wraps [estimate.ErrConfig].
 func NewInjector(c InjectorConfig) (*Injector, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -144,9 +144,9 @@ func NewInjector(c InjectorConfig) (*Injector, error) {
 // Config returns the configuration that the injector was made with.
 func (j *Injector) Config() InjectorConfig { return j.config }
 
-// Packet tells of a packet of the given size that goes out at time t. If it
-// reports true, the reference is to be sent directly behind that packet, as at
-// the same instant. The first packet is followed by one. Times must not
+// Packet reports a packet of the given size that goes out at time t. If it
+// returns true, send the reference directly behind that packet, as at the same
+// instant. The first packet is followed by a reference. Times must not
 // decrease.
 func (j *Injector) Packet(bytes int, t int64) (ReferencePacket, bool) {
 	if j.overhead.Packets == 0 {
@@ -164,8 +164,7 @@ func (j *Injector) Packet(bytes int, t int64) (ReferencePacket, bool) {
 }
 
 // Tick reports whether Interval is over at time t, for callers that send
-// references also while there are no packets. If it is, the reference is to be
-// sent now.
+// references even without packets. If it returns true, send the reference now.
 func (j *Injector) Tick(t int64) (ReferencePacket, bool) {
 	if !j.begun || !j.timeUp(t) {
 		return ReferencePacket{}, false
@@ -197,9 +196,8 @@ func (j *Injector) inject(t int64, behind uint16) ReferencePacket {
 	return p
 }
 
-// measure brings the moving average up to date (lines 10 and 11). No time
-// having passed since it was last done, the bytes are left for the next
-// measurement.
+// measure updates the moving average (lines 10 and 11). If no time has passed
+// since it was last updated, the bytes count in the next measurement.
 func (j *Injector) measure(t int64) {
 	if !j.begun {
 		j.bytes, j.since = 0, t
@@ -214,25 +212,25 @@ func (j *Injector) measure(t int64) {
 	j.bytes, j.since = 0, t
 }
 
-// Utilisation is the moving average of the link's utilisation (u_est) as of
-// the latest reference; 0 without Adaptive.
+// Utilisation returns the moving average of the link's utilisation (u_est) as
+// of the latest reference, 0 without Adaptive.
 func (j *Injector) Utilisation() float64 { return j.utilisation }
 
-// Overhead returns the accounts so far.
+// Overhead returns the cost of references so far.
 func (j *Injector) Overhead() Overhead {
 	o := j.overhead
 	o.Elapsed = j.now - j.first
 	return o
 }
 
-// rate is the injection rate at utilisation u (lines 12 and 13).
+// rate returns the injection rate at utilisation u (lines 12 and 13).
 func (a *Adaptation) rate(u float64) float64 {
 	u = min(max(u, a.MinUtilisation), a.MaxUtilisation)
 	x := (u - a.MinUtilisation) / (a.MaxUtilisation - a.MinUtilisation)
 	return math.Sqrt(1-x*x)*(a.MaxRate-a.MinRate) + a.MinRate
 }
 
-// distance is how many packets there are to a reference at the given rate.
+// distance returns the number of packets per reference at the given rate.
 func (a *Adaptation) distance(rate float64) int {
 	return max(1, int(math.Round(1/rate)))
 }

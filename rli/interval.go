@@ -6,14 +6,15 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// How far off estimates are is learned from references as well: each is
-// estimated from its neighbours, as if it had not come, and compared with what it
-// tells, for all packets since the one before it. That is over twice the time of
-// two references and so rather too far off.
+// The receiver learns from references how far off estimates are. It estimates
+// each reference from its neighbours, as if it had not come, and compares the
+// estimate with the reference's own delay, on behalf of all packets since the
+// reference before. Two references are twice as far apart as usual then, so
+// the error comes out rather too large.
 type residuals struct {
 	packets uint64 // that references stand for
 	weights uint64 // sum of their squares
-	sum     int64  // estimate less truth, ns, of each packet
+	sum     int64  // estimate less truth, ns, for each packet
 	squares wide
 }
 
@@ -32,14 +33,14 @@ func (s *residuals) add(b *residuals) {
 	s.squares.add(b.squares)
 }
 
-// least is of how many references intervals are made.
+// least is the smallest number of references from which intervals are made.
 const least = 16
 
-// of is the mean square of residuals and how far off all estimates are together,
-// both infinite where there are too few.
+// of returns the mean square of the residuals, and the common error of all
+// estimates. Both are infinite if there are too few references.
 func (s *residuals) of() (variance, bias float64) {
 	n := float64(s.packets)
-	references := n * n / float64(s.weights) // if all stood for as many
+	references := n * n / float64(s.weights) // as if all stood for equally many
 	if s.weights == 0 || references < least {
 		return math.Inf(1), math.Inf(1)
 	}
@@ -47,8 +48,8 @@ func (s *residuals) of() (variance, bias float64) {
 	return variance, 2*math.Abs(float64(s.sum))/n + 3*math.Sqrt(variance/references)
 }
 
-// test estimates the left reference by the line from the one before to the right
-// one, or with Left the right one by the left.
+// test estimates the left reference from the line between the one before it
+// and the right one or, with Left, the right one from the left one.
 func (r *Receiver) test(right mark) {
 	switch {
 	case r.method == Left && r.left.seen:
@@ -59,17 +60,18 @@ func (r *Receiver) test(right mark) {
 	}
 }
 
-// MeanInterval is the interval of the mean of all the flow's delays at a
-// confidence, over 0 and below 1. It rests on as many independent errors as there
-// were pairs of references that the packets came between, each as large as those
-// that references showed, and on what these had in common. It is unbounded where
-// fewer than 16 references tell.
+// MeanInterval returns the interval of the mean of all the flow's delays at a
+// confidence above 0 and below 1. It assumes one independent error for each
+// pair of references that the packets came between, each as large as
+// references showed, and one error that they have in common. It is unbounded
+// with fewer than 16 references.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	half := r.half(confidence) + r.bias
 	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
 }
 
-// half is that of the mean's interval, but for what all estimates have in common.
+// half returns half the width of the mean's interval, without the error that
+// all estimates have in common.
 func (r *Result) half(confidence float64) float64 {
 	if math.IsInf(r.variance, 1) {
 		return math.Inf(1)
@@ -77,14 +79,14 @@ func (r *Result) half(confidence float64) float64 {
 	return -estimate.StudentQuantile((1-confidence)/2, degrees) * math.Sqrt(r.variance/float64(max(r.gaps, 1)))
 }
 
-// degrees are of the Student distribution, for the tails that errors have beyond
-// their squares.
+// degrees are those of the Student distribution. They allow for the heavy
+// tails of errors.
 const degrees = 4
 
-// DeviationInterval is the interval of the deviation of the flow's delays at a
-// confidence, over 0 and below 1. Estimates are smoother than delays: their
-// errors add to the deviation, which therefore is more likely above StdDev than
-// below. See MeanInterval.
+// DeviationInterval returns the interval of the deviation of the flow's delays
+// at a confidence above 0 and below 1. Estimates are smoother than delays, so
+// the deviation is more likely to be above StdDev than below: the errors of
+// the estimates add to it. See MeanInterval.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	half := math.Sqrt2 * r.half(confidence)
 	return estimate.Interval{

@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// TaggedReferenceSize is how many bytes the encoding of a ReferencePacket takes
-// that an Injector with a key made.
+// TaggedReferenceSize is the number of bytes in the encoding of a
+// ReferencePacket by an Injector that has a key.
 const TaggedReferenceSize = ReferenceSize + tagSize
 
 const tagSize = 8
@@ -21,13 +21,13 @@ type key struct {
 	set  bool
 }
 
-// SetKey tags every reference with SipHash under a secret key, which the
-// receiver must be told as well, see [Receiver.SetKey].
+// SetKey tags every reference with SipHash under a secret key. The receiver
+// needs the same key: see [Receiver.SetKey].
 func (j *Injector) SetKey(secret [16]byte) { j.key = key{hashing.SipHashFromKey(secret), true} }
 
-// Append appends the encoding of a reference to dst, and a tag if there is a
-// key: ReferenceSize or TaggedReferenceSize bytes. It is what [Receiver.Accept]
-// takes.
+// Append appends the encoding of a reference to dst, with a tag if there is a
+// key: ReferenceSize or TaggedReferenceSize bytes, as [Receiver.Accept] takes
+// them.
 func (j *Injector) Append(dst []byte, p ReferencePacket) []byte {
 	start := len(dst)
 	dst = p.append(dst)
@@ -38,20 +38,20 @@ func (j *Injector) Append(dst []byte, p ReferencePacket) []byte {
 }
 
 // SetKey makes Accept take only references that an Injector with the same
-// secret key has tagged. Without the key nobody can send a reference, or send
-// one again. If an injector's clock went back, the receiver believes it only when
-// the clock has passed what it was before, or after another SetKey.
+// secret key has tagged. Without the key nobody can forge or replay a
+// reference. If an injector's clock goes back, the receiver believes it again
+// only after the clock has passed its earlier time, or after another SetKey.
 func (r *Receiver) SetKey(secret [16]byte) {
 	r.key = key{hashing.SipHashFromKey(secret), true}
 	r.sequence, r.guard = sequence{}, guard{}
 	r.stepped()
 }
 
-// Accept tells of the payload of a reference packet whose last bit departed at
-// time received, see [Receiver.Reference]. The error wraps
-// [estimate.ErrEncoding]: it is not the encoding of one, or its tag is not by
-// the key. It then only counts as a departure of a reference's size, and in
-// Counts.Forged.
+// Accept records the payload of a reference packet whose last bit departed at
+// time received: see [Receiver.Reference]. The error wraps
+// [estimate.ErrEncoding] if data does not encode a reference or its tag does
+// not match the key. Such a packet only counts as a departure of a reference's
+// size, and in Counts.Forged.
 func (r *Receiver) Accept(data []byte, received int64) error {
 	p, err := r.key.open(data)
 	if err != nil {

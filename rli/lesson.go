@@ -2,22 +2,22 @@ package rli
 
 import "github.com/hoplag/hoplag/hashing"
 
-// A lesson is a known packet of the period under way, which tells about the
-// spread once the period's end is known.
+// A lesson is a known packet of the current period. It teaches the spread
+// something once the end of the period is known.
 type lesson struct {
 	point
-	rest     float64 // ns that it took to send, and the reference behind it
-	packets  float64 // that it stands for: those since the reference before
-	position float64 // it is so many packets from the beginning of the period
+	rest     float64 // ns that it and the reference behind it took to send
+	packets  float64 // it stands for: those since the reference before
+	position float64 // in packets from the beginning of the period
 }
 
-// lessons are those of the period under way: so many of its references at most,
-// evenly spread.
+// lessons holds those of the current period: a limited number of its
+// references, evenly spread.
 type lessons struct {
 	kept    [16]lesson
 	n       int
 	offered int
-	stride  int // one in so many that were offered is kept
+	stride  int // one in this many is kept
 }
 
 func (l *lessons) offer(x lesson) {
@@ -36,10 +36,11 @@ func (l *lessons) offer(x lesson) {
 	}
 }
 
-// end teaches the spread, now that the end of the period is known, and how many
-// packets it has. Of n packets that a lesson stands for, where one in n is followed
-// by a reference, n − packets are in a period without one; n − position have none up
-// to them; and as many as those to the end are less than n have none after them.
+// end teaches the spread, now that the end of the period and its number of
+// packets are known. A lesson stands for n packets where one packet in n is
+// followed by a reference. Of these, n − packets are in a period without a
+// reference; n − position have no reference before them; and as many have none
+// after them as the distance to the end falls short of n.
 func (l *lessons) end(s *spread, end, packets float64) {
 	for i := range l.kept[:l.n] {
 		x := &l.kept[i]
@@ -52,17 +53,17 @@ func (l *lessons) end(s *spread, end, packets float64) {
 	l.n, l.offered, l.stride = 0, 0, 1
 }
 
-// A sample is a packet between the beginning of the period under way and a known
-// one.
+// A sample is a packet between the beginning of the current period and a known
+// packet.
 type sample struct {
 	given       bool
 	cell        int
 	place, rest float64
-	wait        float64 // that a plain bridge says
-	packets     float64 // that it stands for
+	wait        float64 // by a plain bridge
+	packets     float64 // it stands for
 }
 
-// end compares it with what packets wait at its place in the period.
+// end compares the sample with what packets wait at its place in the period.
 func (x *sample) end(s *spread, end float64) {
 	if x.given {
 		s.before.learn(x.cell, x.packets*s.typical(&s.ahead, x.place, max(end-x.place-x.rest, 0)), x.packets*x.wait)
@@ -70,9 +71,9 @@ func (x *sample) end(s *spread, end float64) {
 	x.given = false
 }
 
-// compare draws one of the packets of a bridge, to compare what the bridge says
-// with what packets wait at that place in the period: at once where the period's
-// end is known, or else when it is.
+// compare draws one packet of a bridge to compare the bridge's estimate with
+// what packets wait at that place in the period. It compares at once if the
+// end of the period is known, and otherwise later.
 func (r *Receiver) compare(course *bridge, packets []held, p *period) {
 	if course.from.known == course.to.known || !p.whole {
 		return
@@ -91,25 +92,25 @@ func (r *Receiver) compare(course *bridge, packets []held, p *period) {
 	}
 	rest := max(left-size, 0)
 	cell, n := cellOf(since, rest), float64(len(packets))
-	if course.to.known { // and as if the reference did not come
+	if course.to.known { // and as if the reference had not come
 		r.sample = sample{true, cell, place, size + r.sending(int32(r.config.ReferenceBytes)), wait, n}
 	} else {
-		// The packets after it have waited for the reference, too, the less, the
-		// nearer the period's end.
+		// The packets after it have waited for the reference too; the nearer
+		// the period's end, the less.
 		typical := r.spread.typical(&r.spread.behind, place, rest) + r.sending(int32(r.config.ReferenceBytes))*left/(since+left)
 		r.spread.after.learn(cell, n*typical, n*wait)
 	}
 }
 
-// A probe is a reference of the period under way that is to be estimated once
-// the next one or the period's end is known.
+// A probe is a reference of the current period. It is estimated once the next
+// reference or the end of the period is known.
 type probe struct {
 	given   bool
 	from    end
 	at      point
-	size    float64 // ns that the packet at it takes
+	size    float64 // ns that its packet takes
 	own     float64 // ns that the reference takes
-	packets uint32  // that it stands for
+	packets uint32  // it stands for
 }
 
 func (b *probe) end(r *residuals, s *spread, to end) {

@@ -7,9 +7,10 @@ import (
 )
 
 // Merge adds the flows and counts of b, which saw other flows of the same
-// interval or another one. A flow's record goes in whole, or, where there is
-// no room, is shed whole. Packets that wait in b are not included. The error
-// wraps [estimate.ErrMismatch], and r is then unchanged.
+// interval or another interval. It adds a flow's record whole or, if there is
+// no room, drops it whole and counts its packets as shed. It leaves out
+// packets that wait in b. The error wraps [estimate.ErrMismatch]; r is then
+// unchanged.
 func (r *Receiver) Merge(b *Receiver) error {
 	if r.config != b.config {
 		return fmt.Errorf("rli: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)

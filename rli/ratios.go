@@ -2,37 +2,37 @@ package rli
 
 import "math/bits"
 
-// ratios are averages of what was seen to what was expected, by doublings of two
-// times. Cells with few samples are completed by the coarser ones around them.
+// ratios averages the ratio of what was seen to what was expected, by
+// doublings of two times. Coarser cells complete cells that have few samples.
 type ratios struct {
-	prior   float64 // with nothing seen; 0 where there is no saying
+	prior   float64 // if nothing was seen; 0 for unknown
 	cells   [octaves * octaves]cell
 	values  [octaves * octaves]float64
 	samples int
-	next    int // samples after which values is worked out anew
+	next    int // number of samples at which values is computed anew
 }
 
-// A cell is a sum of what was seen, and one of what was expected.
+// A cell is the sum of what was seen and the sum of what was expected.
 type cell struct{ seen, expected, samples float64 }
 
 const (
 	octaves    = 32
 	ratiosSize = 32*octaves*octaves + 24
 
-	// A cell is believed as much as the one around it when it has this many
-	// samples, or where there is a prior this many.
+	// With this many samples a cell counts as much as the coarser one around
+	// it: shrinkage without a prior, reluctance with one.
 	shrinkage, reluctance = 4, 16
-	// Where there is a prior, no ratio is over this.
+	// With a prior, no ratio exceeds this.
 	most = 4
-	// With more samples than this the older ones fade.
+	// With more samples than this, older ones fade.
 	fading = 1024
 )
 
-// octave is that of a time, not negative. Many times are whole numbers of
-// nanoseconds, but for rounding.
+// octave returns the octave of a time, which is not negative. Many times are
+// whole numbers of nanoseconds, apart from rounding.
 func octave(x float64) int { return min(bits.Len64(uint64(int64(x+1.0/1024))), octaves-1) }
 
-// cellOf is the cell of two times.
+// cellOf returns the cell of two times.
 func cellOf(since, left float64) int { return octave(since)*octaves + octave(left) }
 
 // learn takes in what was seen and what was expected.
@@ -48,7 +48,7 @@ func (r *ratios) learn(at int, seen, expected float64) {
 	}
 }
 
-// workOut completes each cell by those around it, from coarse to fine.
+// workOut completes each cell from those around it, from coarse to fine.
 func (r *ratios) workOut() {
 	for i := range r.values {
 		r.values[i] = r.prior
@@ -62,8 +62,8 @@ func (r *ratios) workOut() {
 	}
 }
 
-// complete refines the values of a square of cells by what was seen in it: by the
-// average of its cells' ratios, or where there is a prior by the ratio of sums.
+// complete refines the values of a square of cells by what was seen in it: by
+// the average of its cells' ratios or, with a prior, by the ratio of sums.
 func (r *ratios) complete(i, k, width int) {
 	var all cell
 	average := 0.0

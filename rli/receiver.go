@@ -9,16 +9,16 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Receiver estimates the delay of every packet that departs from a link,
-// and keeps the sums of each flow. NewReceiver makes it, it never grows, and
-// it is for one goroutine.
+// A Receiver estimates the delay of every packet that departs from a link, and
+// keeps sums for each flow. Make one with NewReceiver; it never grows. It is
+// not safe for concurrent use.
 type Receiver struct {
 	*tracker
 	threshold uint64 // for hashing.Sampled, of flows
-	hold      uint64 // of packets that begin a record
+	hold      uint64 // of packets that start a record
 	draws     uint64
 
-	// Of the interval. Delays in records are differences from centre, which is
+	// The current interval. Delays in records are relative to centre, which is
 	// the tracker's origin as of the interval's first packet.
 	centre    int64
 	flows     table
@@ -29,8 +29,7 @@ type Receiver struct {
 	residuals residuals
 }
 
-// NewReceiver returns a receiver that has seen nothing. The error wraps
-// [estimate.ErrConfig].
+// NewReceiver returns a new receiver. The error wraps [estimate.ErrConfig].
 func NewReceiver(c Config) (*Receiver, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -47,11 +46,12 @@ func NewReceiver(c Config) (*Receiver, error) {
 	}, nil
 }
 
-// NewRotation returns a rotation of two receivers that measure one interval
-// after another. What is known of the link, the latest reference and the packets
-// that wait for the next one go over from one to the other: Flush the active one
-// before Rotate to count those to its interval. The receiver that Rotate hands
-// out is for queries and encoding only. The error wraps [estimate.ErrConfig].
+// NewRotation returns two receivers that take turns, one interval after
+// another. What is known about the link, the latest reference, and the packets
+// that wait for the next one pass from one receiver to the other: call Flush
+// on the active one before Rotate to count those packets in its interval. Use
+// the receiver that Rotate returns for queries and encoding only. The error
+// wraps [estimate.ErrConfig].
 func NewRotation(c Config) (*estimate.Rotation[*Receiver], error) {
 	var shared *tracker
 	return estimate.NewRotation(func() (*Receiver, error) {
@@ -70,10 +70,11 @@ func NewRotation(c Config) (*estimate.Rotation[*Receiver], error) {
 // Config returns the configuration that the receiver was made with.
 func (r *Receiver) Config() Config { return r.config }
 
-// Update tells of a packet of flow f and the given size, whose last bit
+// Update records a packet of flow f with the given size, whose last bit
 // departed at time t, in nanoseconds, between -2^62 and 2^62. Times must not
-// decrease over all calls of Update, Pass and Reference. A packet of fewer than
-// 0 or more than 2^31-1 bytes is refused, and counted in Counts.Invalid.
+// decrease over all calls of Update, Pass and Reference. Update refuses a
+// packet of fewer than 0 or more than 2^31-1 bytes, and counts it in
+// Counts.Invalid.
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	r.counts.Packets++
 	if uint64(bytes) > math.MaxInt32 {
@@ -108,30 +109,30 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	r.waiting++
 }
 
-// UpdateTuple is Update, and keeps the packet's 5-tuple with the flow's record if
-// that begins with it: see Config.Tuples and Result.Tuple.
+// UpdateTuple is Update, and keeps the packet's 5-tuple with the flow's record
+// if the packet starts one: see Config.Tuples and Result.Tuple.
 func (r *Receiver) UpdateTuple(f hashing.Flow, tuple hashing.Tuple, bytes int, t int64) {
 	r.tuple = tuple
 	r.Update(f, bytes, t)
 	r.tuple = hashing.Tuple{}
 }
 
-// keepTuple keeps the tuple of the packet at a place of the buffer, if tuples are
-// kept.
+// keepTuple keeps the tuple of the packet at a place of the buffer, if tuples
+// are kept.
 func (r *Receiver) keepTuple(at int) {
 	if r.tuples != nil {
 		r.tuples[at] = r.tuple
 	}
 }
 
-// A Packet is what Update is told of a packet.
+// A Packet holds the arguments of one Update.
 type Packet struct {
 	Flow  hashing.Flow
 	Bytes int
 	Time  int64 // of departure
 }
 
-// UpdateBatch is Update for each of the packets, in their order.
+// UpdateBatch calls Update for each of the packets, in order.
 func (r *Receiver) UpdateBatch(packets []Packet) {
 	for i := range packets {
 		p := &packets[i]
@@ -139,10 +140,10 @@ func (r *Receiver) UpdateBatch(packets []Packet) {
 	}
 }
 
-// Pass tells of the departure of a packet that is not to be measured: one
-// that did not come by way of the injector, such as cross traffic that joined
-// the link's queue from another interface. BusyAware needs to know of all
-// departures; the other methods need not be told.
+// Pass records the departure of a packet that is not measured because it did
+// not pass the injector, such as cross traffic that joined the link's queue
+// from another interface. BusyAware needs all departures; the other methods do
+// not.
 func (r *Receiver) Pass(bytes int, t int64) {
 	r.counts.Passed++
 	if uint64(bytes) > math.MaxInt32 {
@@ -157,13 +158,13 @@ func (r *Receiver) Pass(bytes int, t int64) {
 }
 
 // Flush estimates the packets that wait for a reference from what was seen so
-// far: at the end of the traffic, or before results are read that are to
-// include them.
+// far. Call it at the end of the traffic, or before reading results that
+// should include them.
 func (r *Receiver) Flush() { r.settle(nil, nil) }
 
-// Reset forgets all that was measured, for the next interval. What is known of
-// the link, the latest reference and the packets that wait for the next one
-// are kept; call Flush first to count those to this interval.
+// Reset forgets all measurements, for the next interval. It keeps what is
+// known about the link, the latest reference, and the packets that wait for
+// the next one; call Flush first to count those in this interval.
 func (r *Receiver) Reset() {
 	r.flows.reset()
 	r.total = record{}

@@ -9,13 +9,13 @@ import (
 )
 
 // A record is what is kept of a flow: eight words, a cache line. Delays are
-// kept as differences from the receiver's origin, one of the delays that it
-// saw, so that no clock offset makes the sums large; and as whole nanoseconds,
-// so that the order of packets and merges makes no difference.
+// relative to the receiver's origin, one of the delays that it saw, so that no
+// clock offset makes the sums large. They are whole nanoseconds, so that the
+// order of packets and merges makes no difference.
 type record struct {
 	flow        hashing.Flow
 	tally       uint64 // count and gaps
-	first, last int64  // departures of its first and latest packet
+	first, last int64  // departures of the first and the latest packet
 	bytes       uint64
 	sum         int64 // m(f), eq. (3)
 	squares     wide  // v(f), eq. (4)
@@ -23,30 +23,31 @@ type record struct {
 
 const recordSize = 64
 
-// A tally counts packets, in its low bits, and above them between how many pairs
-// of references they came, up to a limit.
+// A tally counts packets in its low bits. Above them it counts, up to a limit,
+// the pairs of references that the packets came between.
 const (
 	countBits = 48
 	countMask = 1<<countBits - 1
 	maxGaps   = 1<<(64-countBits) - 1
 )
 
-// count is the number of packets: c(f), eq. (2); 0 where there is no record.
+// count returns the number of packets, c(f), eq. (2). It is 0 if there is no
+// record.
 func (r *record) count() uint64 { return r.tally & countMask }
 
-// gaps is between how many pairs of references they came: their errors within one
-// are much the same.
+// gaps returns the number of pairs of references that the packets came
+// between. Errors within one pair are much the same.
 func (r *record) gaps() uint64 { return r.tally >> countBits }
 
-// enter counts a gap if the flow's packet is the first after its left reference
-// departed.
+// enter counts a gap if the flow's packet is the first since its left
+// reference departed.
 func (r *record) enter(left int64) {
 	if r.last <= left && r.tally>>countBits < maxGaps || r.tally>>countBits == 0 {
 		r.tally += 1 << countBits
 	}
 }
 
-// merge accumulates all packets of b.
+// merge adds all packets of b.
 func (r *record) merge(b *record) {
 	if b.count() == 0 {
 		return
@@ -62,7 +63,7 @@ func (r *record) merge(b *record) {
 	r.squares.add(b.squares)
 }
 
-// shift moves the origin down by step, so that all differences grow by it:
+// shift moves the origin down by step, which adds step to all differences:
 //
 //	Σ(x+s)² = Σx² + 2sΣx + ns²
 func (r *record) shift(step int64) {
@@ -71,7 +72,7 @@ func (r *record) shift(step int64) {
 	r.sum += int64(r.count()) * step
 }
 
-// result is the record as an estimate, eq. (5) and (6).
+// result returns the estimate of the record, eq. (5) and (6).
 func (r *record) result(origin int64) Result {
 	n := int64(r.count())
 	middle := floorDivide(r.sum, n)
@@ -92,8 +93,8 @@ func (r *record) result(origin int64) Result {
 	}
 }
 
-// floorDivide is x/n rounded down, n over 0, so that it does not depend on
-// where the origin is.
+// floorDivide returns x/n rounded down, for n above 0, so that the result does
+// not depend on the origin.
 func floorDivide(x, n int64) int64 {
 	q := x / n
 	if x%n < 0 {
@@ -102,7 +103,7 @@ func floorDivide(x, n int64) int64 {
 	return q
 }
 
-// A wide is a number of 128 bits in two's complement.
+// A wide is a 128-bit number in two's complement.
 type wide struct{ high, low uint64 }
 
 func (w *wide) add(b wide) {
@@ -111,12 +112,12 @@ func (w *wide) add(b wide) {
 	w.high, _ = bits.Add64(w.high, b.high, carry)
 }
 
-// float is the value of a number that is not negative.
+// float returns the value of a non-negative number.
 func (w wide) float() float64 {
 	return float64(w.high)*(1<<64) + float64(w.low)
 }
 
-// product is x·y, exactly.
+// product returns x·y exactly.
 func product(x, y int64) wide {
 	high, low := bits.Mul64(magnitude(x), magnitude(y))
 	if x < 0 == (y < 0) {

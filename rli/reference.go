@@ -8,32 +8,32 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A ReferencePacket is what a reference packet tells the receiver. Its encoding
-// has a checksum, not a signature: set a key where strangers can send to the
-// receiver, see [Injector.SetKey].
+// A ReferencePacket is what a reference packet carries to the receiver. Its
+// encoding has a checksum, not a signature: set a key if strangers can send to
+// the receiver, see [Injector.SetKey].
 type ReferencePacket struct {
-	// Sequence numbers the references of one injector from 0, so that lost,
-	// duplicated and reordered ones are noticed.
+	// Sequence numbers the references of one injector from 0, so that the
+	// receiver notices lost, duplicated and reordered ones.
 	Sequence uint64
 
 	// Sent is when it was sent, by the sender's clock, in nanoseconds.
 	Sent int64
 
-	// Behind is the size of the packet that was sent at that same instant
-	// directly before it, or 0 where there was none or it is too large for
-	// the field. With it a reference tells the exact delay of that packet.
-	// (A reference that goes out when a packet does always waits for it, so
-	// its own delay is not what packets meet.)
+	// Behind is the size of the packet sent directly before it, at the same
+	// instant. It is 0 if there was none or the size does not fit. The
+	// reference then reveals the exact delay of that packet. (A reference that
+	// goes out with a packet always waits for it, so its own delay is not what
+	// packets meet.)
 	Behind uint16
 
-	// Packets is how many packets its injector was told of so far, modulo 2^32;
-	// 0 where that is not known. By it a receiver notices packets that were lost,
-	// and those that took another way than the references: see Counts.Missing
-	// and Counts.Overtaken.
+	// Packets is the number of packets that its injector has seen, modulo
+	// 2^32, or 0 if unknown. It lets a receiver notice packets that were lost,
+	// or that took another way than the references: see Counts.Missing and
+	// Counts.Overtaken.
 	Packets uint32
 
-	// Injector is who sent it, InjectorConfig.Injector. A receiver takes only
-	// those of its own injector, Config.Injector.
+	// Injector is the InjectorConfig.Injector of its sender. A receiver takes
+	// only references with its own Config.Injector.
 	Injector uint32
 }
 
@@ -44,7 +44,8 @@ const (
 	referenceMagic   = "HREF"
 	referenceVersion = 3
 
-	// ReferenceSize is how many bytes the encoding of a ReferencePacket takes.
+	// ReferenceSize is the number of bytes in the encoding of a
+	// ReferencePacket.
 	ReferenceSize = wire.Overhead + 26
 )
 
@@ -74,8 +75,8 @@ func (p *ReferencePacket) append(dst []byte) []byte {
 	return wire.Seal(dst, start)
 }
 
-// UnmarshalBinary replaces p by the encoded packet. The error wraps
-// [estimate.ErrEncoding], and p is then unchanged.
+// UnmarshalBinary replaces p with the decoded packet. The error wraps
+// [estimate.ErrEncoding]; p is then unchanged.
 func (p *ReferencePacket) UnmarshalBinary(data []byte) error {
 	if err := p.decode(data); err != nil {
 		return fmt.Errorf("rli: %w", err)
@@ -95,7 +96,7 @@ func (p *ReferencePacket) decode(data []byte) error {
 	return nil
 }
 
-// behind is the Behind field for a packet of the given size.
+// behind returns the Behind field for a packet of the given size.
 func behind(bytes int) uint16 {
 	if bytes < 0 || bytes > math.MaxUint16 {
 		return 0

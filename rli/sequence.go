@@ -9,14 +9,14 @@ type sequence struct {
 	late  int    // references in a row that were not accepted
 }
 
-// patience is how many references in a row may be late or duplicates. If even
-// more are, the injector began anew, and its clock is behind what it was; but
-// not if they are tagged, as then it is more likely that somebody sends old ones
-// again.
+// patience is how many references in a row may be late or duplicates. If there
+// are even more, the injector restarted with its clock behind. But if they are
+// tagged it is more likely that somebody replays old ones.
 const patience = 64
 
-// accept accounts for a reference and reports whether it is the first of its
-// number and later than all others, and so fit for interpolation.
+// accept accounts for a reference. It reports whether the reference is the
+// first with its number and later than all others, and so fit for
+// interpolation.
 func (s *sequence) accept(number uint64, sent int64, tagged bool, c *Counts) bool {
 	if !s.begun {
 		*s = sequence{begun: true, top: number, seen: 1, sent: sent}
@@ -31,13 +31,13 @@ func (s *sequence) accept(number uint64, sent int64, tagged bool, c *Counts) boo
 	}
 	s.late++
 	if sent > s.sent || s.late > patience && !tagged {
-		// Sent after the one with the larger number: the injector began anew.
+		// Sent after the one with the larger number: the injector restarted.
 		c.Restarts++
 		*s = sequence{begun: true, top: number, seen: 1, sent: sent}
 		return true
 	}
-	// A shift by 64 or more gives 0: of a number so far back it is not known
-	// whether it came.
+	// A shift by 64 or more gives 0: whether so old a number has come is
+	// unknown.
 	bit := uint64(1) << (s.top - number)
 	if s.seen&bit != 0 {
 		c.Duplicated++

@@ -7,9 +7,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// settle estimates the packets in the buffer, which it empties. right is the
-// reference after them, and known the point that it makes known; nil if there
-// is none yet.
+// settle estimates and removes the packets in the buffer. right is the
+// reference after them, and known the point that it makes known; both are nil
+// if there is none yet.
 func (r *Receiver) settle(right *mark, known *point) {
 	waiting := r.buffer[:r.waiting]
 	if right == nil {
@@ -44,8 +44,8 @@ func (r *Receiver) settle(right *mark, known *point) {
 	}
 }
 
-// A line is the delay of a packet of a reference's size by eq. (1), from the
-// origin.
+// A line is the delay of a packet of a reference's size by eq. (1), relative
+// to the origin.
 type line struct {
 	begin        int64 // departure of the left reference
 	delay, slope float64
@@ -53,8 +53,8 @@ type line struct {
 
 func (l *line) at(t int64) float64 { return l.delay + float64(t-l.begin)*l.slope }
 
-// paperLine is the line from the left reference to the right one; level if
-// there is none, or if they departed at the same instant.
+// paperLine returns the line from the left reference to the right one. It is
+// level if there is no right one, or if both departed at the same instant.
 func (r *Receiver) paperLine(right *mark) line {
 	l := line{begin: r.left.departed, delay: float64(r.left.delay)}
 	if right != nil && right.departed != r.left.departed {
@@ -63,7 +63,7 @@ func (r *Receiver) paperLine(right *mark) line {
 	return l
 }
 
-// settleLinear is eq. (1).
+// settleLinear applies eq. (1).
 func (r *Receiver) settleLinear(waiting []held, right *mark) {
 	line, perByte, own := r.paperLine(right), r.perByte, r.config.ReferenceBytes
 	for i := range waiting {
@@ -72,8 +72,8 @@ func (r *Receiver) settleLinear(waiting []held, right *mark) {
 	}
 }
 
-// settleFrom takes the delay of one reference: the RLI-L estimator (section
-// III-C) where it is the left one.
+// settleFrom applies the delay of one reference: the RLI-L estimator (section
+// III-C) if it is the left one.
 func (r *Receiver) settleFrom(waiting []held, reference *mark) {
 	for i := range waiting {
 		h := &waiting[i]
@@ -81,18 +81,19 @@ func (r *Receiver) settleFrom(waiting []held, reference *mark) {
 	}
 }
 
-// longer is how much longer than a reference the link takes to send a packet:
-// the last term of eq. (1).
+// longer returns how much longer the link takes to send a packet than a
+// reference: the last term of eq. (1).
 func longer(bytes int32, reference int, perByte float64) float64 {
 	return float64(int(bytes)-reference) * perByte
 }
 
-// settleBusy estimates waiting times busy period by busy period. In each one
-// there is a point from which they are known: its beginning, where nothing
-// waits, or the left reference. If the new reference is in the same period, they
-// are known there again, and otherwise at the period's end, where nothing waits.
-// In between they go as a bridge does. If the period is not over and no
-// reference has come, because the buffer is full or was flushed, see level.
+// settleBusy estimates waiting times one busy period after another. In each
+// period the waiting time is known from some point on: its beginning, where
+// nothing waits, or the left reference. It is known again at the new reference
+// if that is in the same period, and otherwise at the period's end, where
+// nothing waits. In between it follows a bridge. If the period is not over and
+// no reference has come, because the buffer is full or was flushed, level
+// takes over.
 func (r *Receiver) settleBusy(waiting []held, known *point) {
 	base := r.link.base()
 	r.periods[r.current].end = r.latest.time
@@ -108,7 +109,7 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 		}
 		from, _ := r.start(index)
 		if h := &packets[0]; p.place(h.time, r.sending(h.bytes)) <= 0 {
-			idle++ // it is the first of the period, the only one that did not wait
+			idle++ // the first of the period, the only one that did not wait
 			if !from.known {
 				h.delay = round(base + r.sending(h.bytes))
 				if packets = packets[1:]; len(packets) == 0 {
@@ -136,9 +137,10 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 	r.counts.Idle += uint64(idle)
 }
 
-// level estimates packets of a period that is under way, from its last known
-// point on: the waiting time there is held, or is that of a Brownian motion from
-// nothing that stayed positive so far, a meander, whichever is more.
+// level estimates the packets of an unfinished period from its last known
+// point on. It holds the waiting time of that point, or takes that of a
+// Brownian motion from zero that has stayed positive so far, a meander,
+// whichever is longer.
 func (r *Receiver) level(packets []held, p *period, from point, base float64) {
 	for i := range packets {
 		h := &packets[i]
@@ -209,7 +211,8 @@ func (r *Receiver) distribute(packets []held) {
 			continue
 		}
 		if flow := &r.flows.records[h.at]; flow.flow != h.flow || flow.count() == 0 {
-			// Another record was evicted since, and this one moved or went.
+			// Another record was evicted since, and this one moved or
+			// disappeared.
 			if h.at = int32(r.flows.find(h.flow)); r.flows.records[h.at].count() == 0 {
 				continue
 			}
@@ -223,8 +226,8 @@ func (r *Receiver) distribute(packets []held) {
 	}
 }
 
-// admit begins the record of packet i of the buffer at its place, if it is drawn
-// and there is room; if not, the packet is nowhere.
+// admit starts the record of packet i of the buffer at its place, if the draw
+// says so and there is room. Otherwise the packet is nowhere.
 func (r *Receiver) admit(i int) bool {
 	h := &r.buffer[i]
 	switch {
@@ -243,14 +246,14 @@ func (r *Receiver) admit(i int) bool {
 	return false
 }
 
-// drawn decides whether a packet begins a record.
+// drawn reports whether a packet may start a record.
 func (r *Receiver) drawn(threshold uint64) bool {
 	r.draws++
 	return hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.draws)), threshold) == 1
 }
 
 // round returns the nearest whole number. The conversion rounds towards zero,
-// so it is made from a positive number; 2^40 ns are 18 minutes.
+// so it needs a positive number; 2^40 ns are 18 minutes.
 func round(x float64) int64 {
 	const up = 1 << 40
 	return int64(x+(up+0.5)) - up

@@ -8,28 +8,29 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// shared are histograms that flows have in common, chosen by their hash, in two
-// halves: each flow has one of either. A flow's record tells how many of the
-// packets in a histogram are its own, n, so that with o others the share of its
-// packets up to a delay is between (c−o)/n and c/n, where c are all up to there:
-// that is certain, of both halves. In between, the others are taken to be
-// distributed as all packets together are.
+// shared holds histograms that flows share, chosen by their hash, in two
+// halves: each flow has one histogram in each half. A flow's record says how
+// many packets in a histogram, n, are the flow's own. With o packets of
+// others, the fraction of its packets up to a delay is between (c−o)/n and
+// c/n, where c counts all packets up to there. That is certain, for both
+// halves. In between, the others are assumed to be distributed like all
+// packets together.
 //
-// It is the count-min sketch (Cormode, Muthukrishnan, 2005) of a flow's distribution
-// and not of its packets, as in sketches of quantiles for each flow (He et al.,
-// HistSketch, ICDE 2023).
+// This is the count-min sketch (Cormode, Muthukrishnan, 2005) of a flow's
+// distribution instead of its packets, as in sketches of quantiles for each
+// flow (He et al., HistSketch, ICDE 2023).
 //
-// Counters have 16 bits. When one is full, all of its histogram are halved, and from
-// there on one in two packets counts, and so on: shares stay, within what chance
-// does to 2^15 packets.
+// Counters have 16 bits. When one is full, all counters of its histogram are
+// halved, and from then on one packet in two counts, and so on. The fractions
+// stay, within what chance does to 2^15 packets.
 type shared struct {
 	counters []uint16
 	scales   []uint8 // of each histogram: one in 2^scale packets counts
 	buckets  int
-	half     uint64 // histograms in either half
+	half     uint64 // histograms in each half
 }
 
-// maxScale is where 2^48 packets fit one bucket.
+// maxScale lets 2^48 packets fit one bucket.
 const maxScale = 32
 
 func newShared(c *Config) shared {
@@ -41,7 +42,7 @@ func newShared(c *Config) shared {
 	}
 }
 
-// of are the places of a flow's two histograms.
+// of returns the places of a flow's two histograms.
 func (s *shared) of(f hashing.Flow) [2]int {
 	mixed := hashing.Mix(uint64(f), 0x68697374)
 	return [2]int{int(mixed % s.half), int(s.half + mixed>>32%s.half)}
@@ -49,7 +50,7 @@ func (s *shared) of(f hashing.Flow) [2]int {
 
 func (s *shared) histogram(at int) []uint16 { return s.counters[at*s.buckets : (at+1)*s.buckets] }
 
-// add counts a packet of a flow; random are 64 random bits.
+// add counts a packet of a flow; random is 64 random bits.
 func (s *shared) add(f hashing.Flow, bucket int, random uint64) {
 	for _, at := range s.of(f) {
 		if random&(1<<s.scales[at]-1) != 0 {
@@ -94,12 +95,12 @@ func (s *shared) reset() {
 	clear(s.scales)
 }
 
-// cut are bounds of the share of a flow's packets up to the end of a bucket, and
-// what is likely.
+// A cut holds bounds on the fraction of a flow's packets up to the end of a
+// bucket, and the likely fraction.
 type cut struct{ low, likely, high float64 }
 
-// cuts calls yield for each bucket, in order, with what is known of a flow of n
-// packets, where all packets together are distributed as total is.
+// cuts calls yield for each bucket, in order, with what is known about a flow
+// of n packets if all packets together are distributed as in total.
 func (s *shared) cuts(f hashing.Flow, n uint64, total []uint64, yield func(bucket int, c cut) bool) {
 	var sums, others [2]float64
 	places := s.of(f)
@@ -143,10 +144,10 @@ func (s *shared) cuts(f hashing.Flow, n uint64, total []uint64, yield func(bucke
 	}
 }
 
-// quantile is the likely delay that a share p of a flow's packets do not exceed,
-// and the bounds of it.
+// quantile returns the likely delay that a fraction p of a flow's packets do
+// not exceed, and its bounds.
 func (s *shared) quantile(f hashing.Flow, n uint64, total []uint64, floor int64, p float64) (likely float64, in estimate.Interval) {
-	// The packet of that rank, without rounding that adds one.
+	// The rank of the packet, without rounding up by one too many.
 	share := max(math.Ceil(p*float64(n)*(1-4e-16)), 1) / float64(n) * (1 - 1e-12)
 	in = estimate.Interval{Low: -1, Confidence: 1}
 	likely = -1
@@ -166,8 +167,8 @@ func (s *shared) quantile(f hashing.Flow, n uint64, total []uint64, floor int64,
 	return likely, in
 }
 
-// lowEdge is the least delay of a bucket; of the first that is nothing, but where
-// clocks do not agree.
+// lowEdge returns the smallest delay of a bucket. For the first bucket it is
+// zero, unless clocks disagree.
 func lowEdge(bucket int, floor int64) float64 {
 	if bucket == 0 {
 		return 0
@@ -175,7 +176,7 @@ func lowEdge(bucket int, floor int64) float64 {
 	return edge(bucket, floor)
 }
 
-// middle stands for the delays of a bucket.
+// middle returns the delay that stands for a bucket.
 func middle(bucket, buckets int, floor int64) float64 {
 	switch bucket {
 	case 0:
@@ -186,11 +187,11 @@ func middle(bucket, buckets int, floor int64) float64 {
 	return (edge(bucket, floor) + edge(bucket+1, floor)) / 2
 }
 
-// QuantileInterval returns bounds of the delay in nanoseconds that a share p of
-// flow f's packets do not exceed: the edges of its bucket, or where flows share
-// histograms what is certain in spite of the others. They are of the delays that
-// were estimated, which are off by what [Result.MeanInterval] says. The error is
-// that of [Receiver.Quantile].
+// QuantileInterval returns bounds on the delay in nanoseconds that a fraction
+// p of flow f's packets do not exceed: the edges of its bucket or, if flows
+// share histograms, what is certain despite the others. The bounds are on the
+// estimated delays, whose errors are those of [Result.MeanInterval]. The error
+// is that of [Receiver.Quantile].
 func (r *Receiver) QuantileInterval(f hashing.Flow, p float64) (estimate.Interval, error) {
 	at := r.flows.find(f)
 	if err := r.checkQuantile(r.flows.records[at].count(), p); err != nil {
@@ -212,7 +213,7 @@ func (r *Receiver) QuantileInterval(f hashing.Flow, p float64) (estimate.Interva
 	return in, nil
 }
 
-// checkHistograms reports a number of shared histograms that is out of range.
+// checkHistograms reports an invalid number of shared histograms.
 func (c *Config) checkHistograms() error {
 	switch {
 	case c.Histograms < 0 || c.Histograms%2 != 0 || c.Histograms > maxHistograms:

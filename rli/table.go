@@ -7,15 +7,15 @@ import (
 )
 
 // A table holds the records of flows in arrays that never grow, in groups of
-// eight. A flow's search begins at a group that is drawn by its hash and a
-// secret, so that nobody can choose flows that begin at one, and goes on to the
-// next as long as groups are full. It goes by tags, a byte for each record and a
-// word for each group, which are near at hand where the records are not.
+// eight. A flow's search begins at a group drawn by its hash and a secret, so
+// that nobody can choose flows that begin at the same one. It goes on to the
+// next group while groups are full. It compares tags, a byte for each record
+// and a word for each group, which are close at hand when the records are not.
 type table struct {
 	records    []record
-	tags       []uint64        // of each group, its first record's lowest; 0 where there is no record
-	histograms []uint32        // of the same places as the records
-	tuples     []hashing.Tuple // of the same places, with Config.Tuples
+	tags       []uint64        // of each group, the first record's in the lowest byte; 0 where there is no record
+	histograms []uint32        // at the same places as the records
+	tuples     []hashing.Tuple // at the same places, with Config.Tuples
 	buckets    int
 	mask       uint64 // of groups
 	secret     [2]uint64
@@ -48,29 +48,29 @@ func newTable(c *Config, secret [2]uint64) table {
 	}
 }
 
-// mix is a flow's hash in this table.
+// mix returns a flow's hash in this table.
 func (t *table) mix(f hashing.Flow) uint64 {
 	high, low := bits.Mul64(uint64(f)^t.secret[0], t.secret[1])
 	return high ^ low
 }
 
-// tag is that of a mixed hash: of its high bits, as the neighbours in the table
-// have the low ones in common. It is never 0.
+// tag returns the tag of a mixed hash. It takes the high bits, because
+// neighbours in the table have the low ones in common. It is never 0.
 func tag(mixed uint64) uint64 { return mixed>>57 | 0x80 }
 
-// matches returns the highest bits of the tags in a group that are a mixed
-// hash's. A record's tag behind one that matches may be told so by mistake, but
-// not an empty place.
+// matches returns the highest bits of the tags in a group that match a mixed
+// hash. It may wrongly match a record behind one that does match, but never an
+// empty place.
 func matches(tags, mixed uint64) uint64 {
 	x := tags ^ tag(mixed)*lows
 	return (x - lows) &^ x & highs
 }
 
-// first returns which tag of a group the lowest of some highest bits is of: 8
-// if there is none.
+// first returns which tag of a group the lowest set bit belongs to, or 8 if
+// there is none.
 func first(highest uint64) uint64 { return uint64(bits.TrailingZeros64(highest)) / group }
 
-// find returns the place of a flow, or the empty one where its record would
+// find returns the place of a flow, or the empty place where its record would
 // be.
 func (t *table) find(f hashing.Flow) int {
 	mixed := t.mix(f)
@@ -82,8 +82,8 @@ func (t *table) find(f hashing.Flow) int {
 			}
 		}
 		if empty := ^tags & highs; empty != 0 {
-			// From another place in each group on: if it were the same, the
-			// memory cache would only have room for few groups.
+			// Start from another place in each group. If it were the same, the
+			// memory cache would have room for only a few groups.
 			from := mixed >> 32
 			empty = bits.RotateLeft64(empty, -int(from%group*8))
 			return int(g*group + (first(empty)+from)%group)
@@ -91,15 +91,15 @@ func (t *table) find(f hashing.Flow) int {
 	}
 }
 
-// guess returns where the record of a flow of that mixed hash is thought to be,
-// without a look at it.
+// guess returns where the record of a flow of that mixed hash should be,
+// without looking.
 func (t *table) guess(mixed uint64) int32 {
 	g := mixed & t.mask
 	return int32(g*group + first(matches(t.tags[g], mixed))%group)
 }
 
-// fetch reads where the packets' records are thought to be, so that memory
-// brings them all together before they are needed one after the other.
+// fetch reads the places where the packets' records should be, so that memory
+// brings them all together before they are needed one after another.
 func (t *table) fetch(packets []held) {
 	records, sum := t.records, uint64(0)
 	for i := range packets {
@@ -119,7 +119,7 @@ func (t *table) claim(i int, f hashing.Flow) bool {
 	return true
 }
 
-// histogram is that of the record at place i.
+// histogram returns the histogram of the record at place i.
 func (t *table) histogram(i int) []uint32 {
 	return t.histograms[i*t.buckets : (i+1)*t.buckets]
 }
@@ -131,14 +131,13 @@ func (t *table) mark(i int, tag uint64) {
 	*tags = *tags&^(0xff<<shift) | tag<<shift
 }
 
-// remove empties place i. If its group was full, searches have gone past it:
-// a record behind it whose search began no later moves into the gap, and so on
-// with the gap that that one leaves.
+// remove empties place i. If its group was full, searches went past it. A
+// record behind it whose search began no later then moves into the gap, and so
+// on with the gap that it leaves.
 func (t *table) remove(i int) {
 	t.used--
 	gap := i
-	// The tag at the gap stays until the end, so that a group is seen to have
-	// been full.
+	// The tag at the gap stays until the end, to show that the group was full.
 	for g := uint64(i) / group; ^t.tags[g]&highs == 0; {
 		g = (g + 1) & t.mask
 		far := (g - uint64(gap)/group) & t.mask

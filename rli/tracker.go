@@ -13,7 +13,7 @@ type held struct {
 	time  int64
 	delay int64 // from the tracker's origin, once estimated
 	bytes int32
-	at    int32 // where its flow's record is thought to be; -1 for nowhere
+	at    int32 // where its flow's record should be; -1 for nowhere
 }
 
 const heldSize = 32
@@ -25,22 +25,22 @@ type departure struct {
 	reference bool
 }
 
-// mark is what a reference tells of straight lines: the delay of a packet of
-// its size that departed at a time.
+// mark is what a reference says for straight lines: the delay of a packet of
+// its size that departed at a given time.
 type mark struct {
 	seen     bool
 	departed int64
 	delay    int64  // from the origin
 	number   uint32 // of packets so far
-	packets  uint32 // that it stands for: those since the reference before
+	packets  uint32 // it stands for: those since the reference before
 }
 
-// never is when the latest packet left before there was one.
+// never is the departure of the latest packet before there is one.
 const never = math.MinInt64 / 2
 
-// A tracker is what goes on from one interval to the next: what is known of the
-// link and the references, and the packets that wait. The receivers of a
-// rotation share it.
+// A tracker is what carries over from one interval to the next: what is known
+// about the link and the references, and the packets that wait. The receivers
+// of a rotation share it.
 type tracker struct {
 	config  Config
 	method  Method  // not Auto
@@ -48,16 +48,16 @@ type tracker struct {
 
 	buffer  []held
 	tuples  []hashing.Tuple // of the packets in the buffer, with Config.Tuples
-	tuple   hashing.Tuple   // of the packet that is told of
-	waiting int             // of the buffer
+	tuple   hashing.Tuple   // of the current packet
+	waiting int             // number of packets in the buffer
 	left    mark
 	latest  departure
-	nearest int64   // ns by which a reference followed the packet that it named, at least
-	slack   float64 // Config.Tolerance, or more if references tell so
+	nearest int64   // smallest ns between a reference and the packet that it named
+	slack   float64 // Config.Tolerance, or more if references show so
 	extra   float64 // ns that a packet takes beside its bytes
 	pace    estimate.Moments
 
-	// Delays are differences from the delay of a reference.
+	// Delays are relative to the delay of a reference.
 	origin    int64
 	hasOrigin bool
 	sequence  sequence
@@ -73,8 +73,8 @@ type tracker struct {
 	leftAt   point    // if so, where
 	lessons  lessons
 	sample   sample
-	compared uint64 // packets so far
-	begun    uint32 // account.told as of the beginning of the period under way
+	compared uint64 // number of packets so far
+	begun    uint32 // account.told at the beginning of the current period
 
 	key     key
 	earlier mark // the reference before left
@@ -104,10 +104,10 @@ func newTracker(c Config) *tracker {
 	return t
 }
 
-// recentre makes the delay of the latest reference the origin, where the receiver
-// has no sums: if a clock was stepped, by years where it had not been set, sums
-// of differences from an origin before that would not fit. Without a reference
-// the next one brings it.
+// recentre makes the delay of the latest reference the origin, if the receiver
+// has no sums. If a clock was stepped, perhaps by years because it had not
+// been set, sums relative to the old origin would not fit. Without a
+// reference, the next one sets the origin.
 func (r *Receiver) recentre() {
 	if r.total.count() > 0 {
 		return
@@ -119,7 +119,7 @@ func (r *Receiver) recentre() {
 		t.origin += step
 		t.left.delay = 0
 		t.earlier.delay -= step
-		if !t.link.pinned() { // else it is a difference from the base delay
+		if !t.link.pinned() { // otherwise it is relative to the base delay
 			t.leftAt.wait -= float64(step)
 		}
 		t.link.shift(-float64(step))
@@ -141,13 +141,13 @@ func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
 	} else if excess < -r.slack {
 		r.impossible()
 	}
-	// Field by field: a copy of the whole would be read back before it is
+	// Set field by field: a copy of the whole would be read back before it is
 	// written.
 	r.latest.time, r.latest.bytes, r.latest.reference = t, int32(bytes), reference
 	return idle
 }
 
-// nextPeriod closes the period under way, and makes another current.
+// nextPeriod closes the current period and makes another one current.
 func (r *Receiver) nextPeriod() {
 	p := &r.periods[r.current]
 	p.end = r.latest.time
@@ -162,7 +162,7 @@ func (r *Receiver) nextPeriod() {
 	}
 }
 
-// impossible notes a packet that departed sooner after the one before than
+// impossible records a packet that departed sooner after the one before than
 // the link can send it.
 func (r *Receiver) impossible() {
 	r.counts.Impossible++
@@ -172,8 +172,9 @@ func (r *Receiver) impossible() {
 	r.link.doubt()
 }
 
-// start is the point from which a period's waiting times are known: the left
-// reference if it is in it, or else the beginning, if that was seen.
+// start returns the point from which a period's waiting times are known: the
+// left reference if it is in the period, or else the beginning, if that was
+// seen.
 func (r *Receiver) start(period int) (from end, ok bool) {
 	if period == 0 && r.leftHere {
 		return end{r.leftAt, true}, true
