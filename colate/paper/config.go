@@ -9,7 +9,7 @@ import (
 
 // Limits of a Config.
 const (
-	MaxCounters = 1 << 26 // of all vectors together
+	MaxCounters = 1 << 26 // in all vectors together
 	MaxPerFlow  = 4096
 	MaxBits     = 63
 	MaxVectors  = 8
@@ -19,15 +19,15 @@ const (
 // A Config holds every size of a recorder.
 type Config struct {
 	// Identity keys the hash that maps a flow to its counters. Two points with
-	// the same Identity and Counters map alike.
+	// the same Identity and Counters map flows alike.
 	Identity uint64
 
-	// Counters is how many counters a vector has (n): more than PerFlow, and
-	// with those of all vectors at most MaxCounters.
+	// Counters is the number of counters in a vector (n): more than PerFlow.
+	// All vectors together have at most MaxCounters.
 	Counters int
 
-	// PerFlow is how many counters the packets of one flow are spread over
-	// (m), an even number from 2 to MaxPerFlow.
+	// PerFlow is the number of counters that the packets of one flow are
+	// spread over (m), an even number from 2 to MaxPerFlow.
 	PerFlow int
 
 	// Bits is the width of a counter (b), 8 to MaxBits.
@@ -42,19 +42,20 @@ type Config struct {
 	TimeBits uint8
 
 	// Threshold ends an epoch before the sum of the counters of one of its
-	// vectors exceeds it (T), in time units. 0 sets none. An epoch has room
-	// for one packet at least, so any other is at least 2^TimeBits-1.
+	// vectors exceeds it (T), in time units. Zero means no threshold. An epoch
+	// has room for at least one packet, so any other threshold is at least
+	// 2^TimeBits-1.
 	Threshold uint64
 
-	// Vectors is how many counter vectors share the packets, 1 to MaxVectors:
-	// the first records half of the packets, the second a quarter, and so on,
-	// the last as many as the one before it. With 1 there is no protection
-	// from loss.
+	// Vectors is the number of counter vectors that share the packets, 1 to
+	// MaxVectors. The first records half of the packets, the second a quarter,
+	// and so on; the last records as many as the one before it. A single
+	// vector has no protection from loss.
 	Vectors int
 }
 
-// Validate reports the first thing in c that is out of range, by an error
-// that wraps [estimate.ErrConfig].
+// Validate reports the first field that is out of range. The error wraps
+// [estimate.ErrConfig].
 func (c *Config) Validate() error {
 	bad := func(field string, got any, want string, args ...any) error {
 		return estimate.Invalid("paper", field, got, fmt.Sprintf(want, args...))
@@ -78,13 +79,13 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// timeMask selects from a clock in units what is added to a counter.
+// timeMask returns the bits of a clock in units that are added to a counter.
 func (c *Config) timeMask() uint64 { return 1<<c.TimeBits - 1 }
 
-// Unit is the time unit in nanoseconds.
+// Unit returns the time unit in nanoseconds.
 func (c *Config) Unit() float64 { return float64(uint64(1) << c.Shift) }
 
-// Share is the part of all packets that vector k records.
+// Share returns the fraction of all packets that vector k records.
 func (c *Config) Share(k int) float64 {
 	if k == c.Vectors-1 && k > 0 {
 		k--
@@ -94,12 +95,13 @@ func (c *Config) Share(k int) float64 {
 	return 1 / float64(uint64(2)<<k)
 }
 
-// MemoryBits is how many bits the counters of a point take in hardware.
+// MemoryBits returns the number of bits that the counters of a point take in
+// hardware.
 func (c *Config) MemoryBits() int64 {
 	return int64(c.Vectors) * int64(c.Counters) * int64(c.Bits)
 }
 
-// position is where counter H(f, j) of a flow is in each vector (§3.1).
+// position returns where counter H(f, j) of a flow is in each vector (§3.1).
 func position(identity uint64, f hashing.Flow, j, counters uint64) uint64 {
 	return hashing.Row(hashing.Mix(uint64(f)^identity, j), counters)
 }

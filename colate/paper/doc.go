@@ -1,9 +1,9 @@
-// Package paper is COLATE as its paper has it: counters of plain sums of time
-// stamps, epochs that end before one overflows, and the paper's estimators,
-// equation by equation.
+// Package paper implements COLATE as its paper describes it: counters that are
+// plain sums of time stamps, epochs that end before a counter overflows, and
+// the paper's estimators, equation by equation.
 //
-// It is there to be compared with, and to check the paper by. Package colate
-// does better at all of it with as many bits.
+// Use it for comparisons and to check the paper. Package colate does better at
+// all of it with as many bits.
 //
 //	up, err := paper.New(config)
 //	up.Update(flow, packet, now) // for each packet, and the same at the other point
@@ -14,14 +14,14 @@
 //
 // # Time stamps
 //
-// The paper adds the current time to a counter of 19 bits, in a unit that it does
-// not name. Its example lets an epoch's time stamps come to T = 8×10¹⁰ and
-// promises less than 0.1 bit per packet; together, a time stamp is then below
-// 10³ on average, and for an epoch of minutes to hours the unit is a tenth of
-// a second to seconds. Delays of microseconds do not show in such a unit but
-// by chance: whether the clock ticks while a packet is on its way, so that the
-// mean of p packets with a delay d much below the unit u is off by some √(u/(p·d))
-// of itself by that alone. Microsecond units need counters that hold the sum of
+// The paper adds the current time to a counter of 19 bits, in a unit that it
+// does not name. In its example an epoch's time stamps add up to T = 8×10¹⁰,
+// at less than 0.1 bit per packet. So a time stamp is below 10³ on average,
+// and for an epoch of minutes to hours the unit is a tenth of a second to
+// seconds. Delays of microseconds show in such a unit only by chance: if the
+// clock ticks while a packet is on its way. That alone gives the mean of p
+// packets, with a delay d much below the unit u, a relative error of some
+// √(u/(p·d)). Microsecond units need counters that can hold the sum of
 // microsecond clocks.
 //
 // # Source

@@ -7,15 +7,15 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Hybrid keeps one vector's counters in two memories, as §1.4 suggests: the
-// low bits of each in a narrow counter of a small fast memory, the high bits in a
-// wide counter of a large slow one, which is touched only when the narrow one
-// carries or a time stamp is itself wider. It counts both traffics, to tell
-// what a division of the bits costs. Its sums are those of a [Recorder] with
-// the same Config until an epoch of that ends.
+// A Hybrid keeps one vector's counters in two memories, as §1.4 suggests. The
+// low bits of each are in a narrow counter of a small fast memory. The high
+// bits are in a wide counter of a large slow memory, which is touched only if
+// the narrow counter carries or a time stamp is itself wider. It counts the
+// accesses to both, to show what the split costs. Its sums are those of a
+// [Recorder] with the same Config until an epoch of the Recorder ends.
 //
-// It is a model of the memories, to be read by Sum, and no Recorder: it ends
-// no epochs. Single writer, no locks.
+// It models the memories, and is not a Recorder: read it with Sum. It ends no
+// epochs. It has a single writer and no locks.
 type Hybrid struct {
 	config Config
 	bits   uint8
@@ -25,10 +25,9 @@ type Hybrid struct {
 	fast, slow uint64
 }
 
-// NewHybrid returns an empty hybrid vector with narrow counters of the given
-// width, 1 to 31 bits and below Bits, and wide ones that hold the rest, at
-// most 32 bits. Vectors must be 1. The error wraps
-// [estimate.ErrConfig].
+// NewHybrid returns an empty hybrid vector. Its narrow counters have the given
+// width, 1 to 31 bits and below Bits; the wide ones hold the rest, at most 32
+// bits. Vectors must be 1. The error wraps [estimate.ErrConfig].
 func NewHybrid(c Config, narrowBits uint8) (*Hybrid, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -59,10 +58,10 @@ func (h *Hybrid) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	}
 }
 
-// Sum is the sum in counter i, in units, modulo 2^Bits.
+// Sum returns the sum in counter i, in units, modulo 2^Bits.
 func (h *Hybrid) Sum(i int) uint64 {
 	return uint64(h.wide[i])<<h.bits | uint64(h.narrow[i])
 }
 
-// Traffic returns how many updates the fast and the slow memory have seen.
+// Traffic returns the number of updates to the fast and to the slow memory.
 func (h *Hybrid) Traffic() (fast, slow uint64) { return h.fast, h.slow }

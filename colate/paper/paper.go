@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// paperVector is the vector that the paper's rule chooses, or the only one:
-// without vectors to choose from the paper assumes that nothing is lost.
+// paperVector returns the vector that the paper's rule chooses. If there is
+// only one, it returns that: the paper then assumes that nothing is lost.
 func paperVector(up, down *Subvector) int {
 	if up.config.Vectors == 1 && down.config.Vectors == 1 {
 		return 0
@@ -17,8 +17,8 @@ func paperVector(up, down *Subvector) int {
 	return MostSampled(up, down)
 }
 
-// timeSum is Theorem 2, eq. (4): the estimate of the sum of the flow's time
-// stamps in vector k, in units.
+// timeSum estimates the sum of the flow's time stamps in vector k, in units
+// (Theorem 2, eq. (4)).
 func (s *Subvector) timeSum(k int) float64 {
 	n, m := float64(s.config.Counters), float64(s.config.PerFlow)
 	var sum uint64
@@ -29,7 +29,7 @@ func (s *Subvector) timeSum(k int) float64 {
 }
 
 // sameTime reports whether sums of time stamps at two points may be
-// subtracted. The sizes may differ.
+// subtracted. Their sizes may differ.
 func sameTime(up, down *Subvector) error {
 	u, d := up.config, down.config
 	if u.Shift != d.Shift || u.TimeBits != d.TimeBits || u.Vectors != d.Vectors || up.flow != down.flow {
@@ -39,12 +39,12 @@ func sameTime(up, down *Subvector) error {
 	return nil
 }
 
-// Theorem2 is the paper's mean delay of the flow in nanoseconds, eqs. (3) and
-// (4). The two points may have counters of any number and width, in subvectors
-// of any size, but then the noise of the time stamps of others does not
+// Theorem2 returns the paper's mean delay of the flow in nanoseconds, eqs. (3)
+// and (4). The two points may have counters of any number and width, in
+// subvectors of any size, but then the noise of others' time stamps does not
 // cancel: the error is that of sums of time stamps, not of delays. It returns
-// [estimate.ErrMismatch] where time units differ, and [estimate.ErrNoSamples] where
-// no vector has as many packets at both points, or packets is 0.
+// [estimate.ErrMismatch] if time units differ, and [estimate.ErrNoSamples] if
+// no vector has the same number of packets at both points or packets is 0.
 func Theorem2(up, down *Subvector, packets uint64) (float64, error) {
 	k, p, err := paperFlow(up, down, packets)
 	if err != nil {
@@ -53,8 +53,8 @@ func Theorem2(up, down *Subvector, packets uint64) (float64, error) {
 	return (down.timeSum(k) - up.timeSum(k)) * up.config.Unit() / p, nil
 }
 
-// paperFlow returns the vector to go by and how many packets of the flow are
-// in it.
+// paperFlow returns the vector to use and the number of the flow's packets in
+// it.
 func paperFlow(up, down *Subvector, packets uint64) (k int, p float64, err error) {
 	if err := sameTime(up, down); err != nil {
 		return 0, 0, err
@@ -69,12 +69,12 @@ func paperFlow(up, down *Subvector, packets uint64) (k int, p float64, err error
 	return k, float64(packets) * up.config.Share(k), nil
 }
 
-// Theorem2Interval is the interval of [Theorem2] that the paper's reliability
-// analysis (§5, eqs. 11, 12, 21) amounts to: each point's sum is held to have
-// the variance of eq. (2), as if its time units, and not its packets, were
-// spread over the counters one by one. It is too narrow for real traffic by
-// the square root of the number of units in a time stamp, and the more so the
-// finer the unit.
+// Theorem2Interval returns the interval of [Theorem2] that follows from the
+// paper's reliability analysis (§5, eqs. 11, 12, 21). It assumes that each
+// point's sum has the variance of eq. (2), as if its time units, and not its
+// packets, were spread over the counters one by one. For real traffic it is
+// too narrow by the square root of the number of units in a time stamp; the
+// finer the unit, the worse.
 func Theorem2Interval(up, down *Subvector, packets uint64, confidence float64) (estimate.Interval, error) {
 	k, p, err := paperFlow(up, down, packets)
 	if err != nil {
@@ -90,8 +90,7 @@ func Theorem2Interval(up, down *Subvector, packets uint64, confidence float64) (
 	return estimate.Interval{Low: mean - half, High: mean + half, Confidence: confidence}, err
 }
 
-// unitDeviation is the deviation of timeSum that eq. (2) gives:
-// h·√m·n/(n−m).
+// unitDeviation returns the deviation of timeSum by eq. (2): h·√m·n/(n−m).
 func (s *Subvector) unitDeviation(k int) float64 {
 	n, m := float64(s.config.Counters), float64(s.config.PerFlow)
 	total := float64(s.vectors[k].Fill)
@@ -99,21 +98,20 @@ func (s *Subvector) unitDeviation(k int) float64 {
 	return math.Sqrt(m*unitVariance(own, total, n, m)) * n / (n - m)
 }
 
-// unitVariance is the variance of a counter, eq. (2).
+// unitVariance returns the variance of a counter, eq. (2).
 func unitVariance(own, total, counters, perFlow float64) float64 {
 	return own/perFlow*(1-1/perFlow) + (total-own)/counters*(1-1/counters)
 }
 
-// Denoise is Theorem 3: it appends to dst the maximum-likelihood estimates of
-// what the flow's own packets contributed to each of its counters in vector
-// k, in units. It returns [estimate.ErrNoSamples] if no epoch was
-// added.
+// Denoise is Theorem 3. It appends to dst the maximum-likelihood estimates of
+// what the flow's own packets contributed to each of its counters in vector k,
+// in units. It returns [estimate.ErrNoSamples] if no epoch was added.
 //
-// Eq. (7) has the same solution for every counter: with ξ = S − w, what
-// others contributed, it reads ln(n−1) = ψ(τ−ξ+1) − ψ(ξ+1), in which nothing
-// depends on the counter. So all counters are shifted by one number, close to
-// the mean counter of others, and no difference between two of them changes:
-// the deviation of Theorem 4 is the same without Theorem 3.
+// Eq. (7) has the same solution for every counter: with ξ = S − w, what others
+// contributed, it reads ln(n−1) = ψ(τ−ξ+1) − ψ(ξ+1), in which nothing depends
+// on the counter. So it shifts all counters by one number, close to the mean
+// counter of others, and no difference between two of them changes: the
+// deviation of Theorem 4 is the same without Theorem 3.
 func (s *Subvector) Denoise(dst []float64, k int) ([]float64, error) {
 	if k < 0 || k >= s.config.Vectors {
 		return dst, estimate.Invalid("paper", "vector", k, fmt.Sprintf("0 to %d", s.config.Vectors-1))
@@ -128,9 +126,9 @@ func (s *Subvector) Denoise(dst []float64, k int) ([]float64, error) {
 	return dst, nil
 }
 
-// noisePerCounter solves eq. (7) for ξ, given τ and n. The right-hand side falls
-// from +∞ at ξ = −1 to −∞ at ξ = τ+1, so bisection cannot fail; a solution
-// below 0 means that 0, the end of the range, is most likely.
+// noisePerCounter solves eq. (7) for ξ, given τ and n. The right-hand side
+// falls from +∞ at ξ = −1 to −∞ at ξ = τ+1, so bisection cannot fail. A
+// solution below 0 means that 0, the end of the range, is most likely.
 func noisePerCounter(total, counters float64) float64 {
 	if total <= 0 {
 		return 0
@@ -151,12 +149,12 @@ func noisePerCounter(total, counters float64) float64 {
 	return low
 }
 
-// VirtualRepetitions is the paper's deviation of the flow's delays in
-// nanoseconds (§4.2.3): the mean over the given number of random pairings (γ)
-// of the flow's counters, drawn from seed, of eq. (10), put into eq. (5). It
-// allocates. The errors are those of [Theorem2]; ErrNoSamples also stands for
-// a variance that comes out negative, and for points whose numbers of
-// counters per flow differ (§5.3).
+// VirtualRepetitions returns the paper's deviation of the flow's delays in
+// nanoseconds (§4.2.3). It draws the given number of random pairings (γ) of
+// the flow's counters from seed, and puts the mean of eq. (10) over them into
+// eq. (5). It allocates. The errors are those of [Theorem2]. It also returns
+// ErrNoSamples if the variance comes out negative, or if the points have
+// different numbers of counters per flow (§5.3).
 func VirtualRepetitions(up, down *Subvector, packets uint64, repetitions int, seed uint64) (float64, error) {
 	delays, p, err := denoisedDelays(up, down, packets)
 	if err != nil {
@@ -177,9 +175,9 @@ func VirtualRepetitions(up, down *Subvector, packets uint64, repetitions int, se
 	return paperDeviation(up, down, packets, sum/float64(repetitions)/p)
 }
 
-// ClosedForm is what [VirtualRepetitions] tends to as their number grows: the
-// average over all pairings of the squared differences is m·S², S² being the
-// sample variance over the flow's counters.
+// ClosedForm returns the limit of [VirtualRepetitions] as the number of
+// pairings grows: the average of the squared differences over all pairings is
+// m·S², with S² the sample variance over the flow's counters.
 func ClosedForm(up, down *Subvector, packets uint64) (float64, error) {
 	delays, p, err := denoisedDelays(up, down, packets)
 	if err != nil {
@@ -188,8 +186,8 @@ func ClosedForm(up, down *Subvector, packets uint64) (float64, error) {
 	return paperDeviation(up, down, packets, squares(delays)*float64(len(delays))/p)
 }
 
-// denoisedDelays is the sum of the flow's delays in each of its counters, in
-// ns, by Theorem 3.
+// denoisedDelays returns the sum of the flow's delays in each of its counters,
+// in ns, by Theorem 3.
 func denoisedDelays(up, down *Subvector, packets uint64) (delays []float64, p float64, err error) {
 	k, p, err := paperFlow(up, down, packets)
 	if err != nil {
@@ -212,7 +210,7 @@ func denoisedDelays(up, down *Subvector, packets uint64) (delays []float64, p fl
 	return received, p, nil
 }
 
-// paperDeviation is eq. (5), given its first term.
+// paperDeviation returns eq. (5), given its first term.
 func paperDeviation(up, down *Subvector, packets uint64, meanSquare float64) (float64, error) {
 	mean, err := Theorem2(up, down, packets)
 	if err != nil {
@@ -225,11 +223,11 @@ func paperDeviation(up, down *Subvector, packets uint64, meanSquare float64) (fl
 	return math.Sqrt(variance), nil
 }
 
-// squares is S², the sample variance of sums of delays over a flow's counters.
-// Packets choose their counters at random, so that in expectation it is the sum of
-// the squared delays of all that are in a counter: m·S² is Theorem 4's sum of
-// squares for the flow, averaged over all pairings of its counters, plus what
-// noise adds.
+// squares returns S², the sample variance of sums of delays over a flow's
+// counters. Packets choose their counters at random, so its expectation is the
+// sum of the squared delays of all packets in a counter: m·S² is Theorem 4's
+// sum of squares for the flow, averaged over all pairings of its counters,
+// plus what noise adds.
 func squares(sums []float64) float64 {
 	if len(sums) < 2 {
 		return 0

@@ -7,21 +7,22 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Requirements are what §5 derives parameters from. Times are in time units.
+// Requirements are the inputs from which §5 derives parameters. Times are in
+// time units.
 type Requirements struct {
 	MemoryBits  float64 // M: memory for counters, bits
-	Reliability float64 // α: with which probability, 0 to 1,
-	Error       float64 // β: the mean is off by no more than this part of it, 0 to 1
+	Reliability float64 // α: the probability with which Error holds, 0 to 1
+	Error       float64 // β: the largest relative error of the mean, 0 to 1
 	// DelayPart is (t_R − t_S)/(t_R + t_S) of eq. (12): the sum of a flow's
-	// delays as a part of its time stamps at both points, over 0 and up to 1.
-	// With real clocks it is tiny, which is what undoes the promise.
+	// delays as a fraction of its time stamps at both points, above 0 and up
+	// to 1. With real clocks it is tiny, which is what undoes the promise.
 	DelayPart float64
-	Least     float64 // t_min: the smallest sum of a flow's time stamps to hold for
+	Least     float64 // t_min: the smallest sum of a flow's time stamps to allow for
 	Most      float64 // t_max: the largest
 }
 
 // Parameters are the solution of §5.2. Bits and PerFlow are real numbers, as
-// the equations have them.
+// in the equations.
 type Parameters struct {
 	Counters  float64 // n
 	Bits      float64 // b
@@ -29,11 +30,11 @@ type Parameters struct {
 	Threshold float64 // T, time units
 }
 
-// TimeError is B, eq. (12): how far off the sum of time stamps at one point
-// may be, as a part of it.
+// TimeError returns B, eq. (12): the largest relative error of the sum of time
+// stamps at one point.
 func (r Requirements) TimeError() float64 { return r.Error * r.DelayPart }
 
-// deviations is k, eqs. (11) and (20).
+// deviations returns k, eqs. (11) and (20).
 func (r Requirements) deviations() float64 {
 	return math.Sqrt2 * math.Erfinv((1+r.Reliability)/2)
 }
@@ -62,25 +63,25 @@ func (r Requirements) validate() error {
 
 // Solve solves eqs. (13), (14), (15) and (22) for the four parameters.
 //
-// Eq. (22) is taken with (n−m)² where the paper prints n−m: that is what eq.
-// (18) gives, and with n−m the paper's own example has no solution, for B
+// Eq. (22) is taken with (n−m)², where the paper prints n−m: eq. (18) gives
+// the square, and with n−m the paper's own example has no solution, because B
 // would have to exceed β.
 //
-// By eqs. (14) and (15) m·T/n is close to t_max whatever n is, so that eq. (22)
-// says little but B²t_min² = k²(t_min + t_max): for m from some ten to some
-// thousand it varies by less than a hundredth, and a change of t_min by a
+// By eqs. (14) and (15) m·T/n is close to t_max whatever n is. So eq. (22)
+// says little more than B²t_min² = k²(t_min + t_max): for m from some ten to
+// some thousand it varies by less than a hundredth, and changing t_min by a
 // thousandth changes n by several hundredths. Solve finds the solution all the
-// same, the largest n that satisfies the requirement; the inputs are hardly
-// ever known that well.
+// same, the largest n that meets the requirement; the inputs are hardly ever
+// known that well.
 //
-// The error wraps [estimate.ErrConfig], also where no number of counters meets the
-// requirement, or every number does and eq. (22) has no solution.
+// The error wraps [estimate.ErrConfig], also if no number of counters meets
+// the requirement, or if every number does and eq. (22) has no solution.
 func (r Requirements) Solve() (Parameters, error) {
 	if err := r.validate(); err != nil {
 		return Parameters{}, err
 	}
-	// From where 2 counters per flow would do to where counters would have
-	// less than 2 bits, or a flow a tenth of all counters.
+	// From where 2 counters per flow would do, to where counters would have
+	// fewer than 2 bits or a flow a tenth of all counters.
 	low := r.search(1, r.MemoryBits, func(p Parameters) bool { return p.PerFlow >= 2 })
 	high := r.search(low, r.MemoryBits, func(p Parameters) bool { return p.Bits < 2 || p.PerFlow > p.Counters/10 })
 	unmet := func(p Parameters) bool { return r.excess(p) > 0 }
@@ -96,7 +97,7 @@ func (r Requirements) Solve() (Parameters, error) {
 	return r.parameters(r.search(low, high, unmet)), nil
 }
 
-// search returns the number of counters from low to high at which ok begins
+// search returns the number of counters, from low to high, at which ok begins
 // to hold.
 func (r Requirements) search(low, high float64, ok func(Parameters) bool) float64 {
 	for range 100 {
@@ -110,16 +111,16 @@ func (r Requirements) search(low, high float64, ok func(Parameters) bool) float6
 	return low
 }
 
-// parameters expresses the others by the number of counters.
+// parameters returns the parameters for a number of counters.
 func (r Requirements) parameters(counters float64) Parameters {
 	bits := r.MemoryBits / counters                  // eq. (13)
 	average := math.Exp2(min(bits, 1000) - 1)        // T/n, by eq. (14)
-	perFlow := 1 / (1/counters + (average-1)/r.Most) // eq. (15), 2^b being twice the average
+	perFlow := 1 / (1/counters + (average-1)/r.Most) // eq. (15), with 2^b twice the average
 	return Parameters{Counters: counters, Bits: bits, PerFlow: perFlow, Threshold: average * counters}
 }
 
-// excess is by which part of itself the left-hand side of eq. (22) falls short of
-// the right: what the requirement is missed by, squared.
+// excess returns the relative amount by which the left-hand side of eq. (22)
+// falls short of the right: the square of what the requirement is missed by.
 func (r Requirements) excess(p Parameters) float64 {
 	n, m, k, b := p.Counters, p.PerFlow, r.deviations(), r.TimeError()
 	right := k * k * n * n * m / ((n - m) * (n - m)) * unitVariance(r.Least, p.Threshold, n, m)
@@ -128,8 +129,8 @@ func (r Requirements) excess(p Parameters) float64 {
 
 // Rounded returns c with the parameters in whole numbers: n down, b up, T
 // down, m to the nearest even number. It takes n·⌈b⌉ bits, up to n more than
-// was asked for. The time stamps are as wide as they can be without a flow's
-// packet filling its counter: a quarter of it.
+// requested. The time stamps are as wide as possible without a flow's packet
+// filling its counter: a quarter of it.
 func (p Parameters) Rounded(c Config) (Config, error) {
 	c.Counters = int(min(p.Counters, MaxCounters+1))
 	c.Bits = uint8(min(math.Ceil(p.Bits), MaxBits+1))
@@ -139,9 +140,9 @@ func (p Parameters) Rounded(c Config) (Config, error) {
 	return c, c.Validate()
 }
 
-// BitsPerPacket is how much a store takes for a packet, if the mean time
-// stamp is as given, in units: an epoch of n·b bits ends when the stamps of its
-// packets come to T.
+// BitsPerPacket returns the bits that a store takes per packet for the given
+// mean time stamp, in units: an epoch of n·b bits ends when the stamps of its
+// packets add up to T.
 func (p Parameters) BitsPerPacket(meanStamp float64) float64 {
 	return p.Counters * p.Bits * meanStamp / p.Threshold
 }

@@ -4,23 +4,23 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Recorder is one point (§3.1). It is made by New and never grows: it holds
-// the epoch that is being recorded and the one before.
+// A Recorder is one point (§3.1). Make one with New; it never grows. It holds
+// the epoch being recorded and the one before.
 //
-// Single writer, no locks.
+// It has a single writer and no locks.
 type Recorder struct {
 	epochs [2]*Epoch // the first is being recorded
 }
 
 // An Epoch is what one point recorded between two handovers (§1.4): counter
-// vectors of sums of time stamps.
+// vectors with sums of time stamps.
 type Epoch struct {
 	config  Config
-	sums    []uint64 // all vectors, one after the other
+	sums    []uint64 // vector after vector
 	vectors [MaxVectors]Vector
 }
 
-// A Vector says what one counter vector of an epoch holds.
+// A Vector describes one counter vector of an epoch.
 type Vector struct {
 	Packets uint64
 	Fill    uint64 // the sum of their time stamps in units (t_X)
@@ -46,16 +46,16 @@ func New(c Config) (*Recorder, error) {
 // Config returns the configuration that the recorder was made with.
 func (r *Recorder) Config() Config { return r.epochs[0].config }
 
-// Current is the epoch that is being recorded.
+// Current returns the epoch being recorded.
 func (r *Recorder) Current() *Epoch { return r.epochs[0] }
 
 // Update records that packet p of flow f passed at time t, in nanoseconds
-// since an epoch that all points share. If there is no room for it, the epoch
-// ends before it and it begins the next. The one that ended is returned, and is
-// good until the next ends; else nil is.
+// since an epoch that all points share. If there is no room for it, the
+// current epoch ends and the packet begins the next. Update returns the epoch
+// that ended, which is valid until the next one ends, or nil.
 //
-// The paper draws j at random. Here it is taken from the packet's digest, as
-// are the vectors', so that two points agree on them.
+// The paper draws j at random. Here the packet's digest decides j and the
+// vector, so that two points agree on them.
 func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) (ended *Epoch) {
 	if !r.epochs[0].add(f, p, t) {
 		r.epochs[0], r.epochs[1] = r.epochs[1], r.epochs[0]
@@ -66,7 +66,8 @@ func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) (ended *Epo
 	return nil
 }
 
-// add reports whether there was room. In an empty epoch there is.
+// add adds a packet and reports whether there was room. An empty epoch has
+// room.
 func (e *Epoch) add(f hashing.Flow, p hashing.Packet, t int64) bool {
 	c := &e.config
 	k := min(hashing.LeadingZeros(uint64(p)), c.Vectors-1)
@@ -88,7 +89,7 @@ func (e *Epoch) reset() {
 	e.vectors = [MaxVectors]Vector{}
 }
 
-// Packets is how many packets the epoch holds.
+// Packets returns the number of packets in the epoch.
 func (e *Epoch) Packets() uint64 {
 	var n uint64
 	for _, v := range e.vectors {
@@ -97,7 +98,7 @@ func (e *Epoch) Packets() uint64 {
 	return n
 }
 
-// Vector returns what vector k, 0 to Vectors-1, holds.
+// Vector describes vector k, 0 to Vectors-1.
 func (e *Epoch) Vector(k int) Vector { return e.vectors[:e.config.Vectors][k] }
 
 // Counter returns the sum in counter i of vector k, in units.

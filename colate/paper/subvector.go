@@ -7,16 +7,16 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Subvector is what the epochs of one point say about one flow (§3.1, S): its
-// counters, added up. It is made by NewSubvector and used again for the next
-// flow after Reset.
+// A Subvector is what the epochs of one point say about one flow (§3.1, S):
+// its counters, added up. Make one with NewSubvector, and use it again for the
+// next flow after Reset.
 //
-// Single writer, no locks.
+// It has a single writer and no locks.
 type Subvector struct {
 	config  Config
 	flow    hashing.Flow
 	at      []uint32 // positions of its counters
-	sums    []uint64 // for each vector, each of them
+	sums    []uint64 // for each vector, one for each counter
 	vectors [MaxVectors]Vector
 	epochs  int
 }
@@ -32,7 +32,7 @@ func NewSubvector(c Config) (*Subvector, error) {
 	return s, nil
 }
 
-// Reset empties the subvector and makes it that of flow f.
+// Reset empties the subvector and assigns it to flow f.
 func (s *Subvector) Reset(f hashing.Flow) {
 	clear(s.sums)
 	s.flow, s.epochs, s.vectors = f, 0, [MaxVectors]Vector{}
@@ -42,7 +42,7 @@ func (s *Subvector) Reset(f hashing.Flow) {
 }
 
 // Add adds an epoch, which should overlap the flow's lifetime. It returns
-// [estimate.ErrMismatch] for one of another Config.
+// [estimate.ErrMismatch] if the epoch has another Config.
 func (s *Subvector) Add(e *Epoch) error {
 	if e.config != s.config {
 		return fmt.Errorf("paper: %w: epoch of %+v, subvector of %+v", estimate.ErrMismatch, e.config, s.config)
@@ -63,9 +63,9 @@ func (s *Subvector) own(k int) []uint64 {
 }
 
 // MostSampled returns the vector that the paper's rule chooses (§1.4): of
-// those that hold as many packets at both points, the one that samples most;
-// -1 if there is none. Vectors that lost as many packets as others brought in
-// deceive it.
+// those with equal packet counts at both points, the one that samples most, or
+// -1 if there is none. A vector that lost as many packets as others brought in
+// deceives the rule.
 func MostSampled(up, down *Subvector) int {
 	for k := range min(up.config.Vectors, down.config.Vectors) {
 		if n := up.vectors[k].Packets; n > 0 && n == down.vectors[k].Packets {
@@ -75,8 +75,8 @@ func MostSampled(up, down *Subvector) int {
 	return -1
 }
 
-// Config returns the configuration of the epochs that can be added.
+// Config returns the configuration that epochs must have to be added.
 func (s *Subvector) Config() Config { return s.config }
 
-// Positions are where the flow's counters are in each vector, H(f, j).
+// Positions returns where the flow's counters are in each vector, H(f, j).
 func (s *Subvector) Positions() []uint32 { return s.at }

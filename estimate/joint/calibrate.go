@@ -5,49 +5,49 @@ import (
 	"math"
 )
 
-// A calibration finds by what factors the variances that the regression leaves
-// are off, as a prior that every flow has for itself, from a guess, is wide. It
-// asks each cell how far it is from what the other cells say of its flows. With
-// V the variance of that distance, the D of the cell and of every flow in it a²
-// times the v that the other cells leave, the square of the distance should be V.
-// For the solution h it is
+// A calibration finds the factors by which the variances left by the
+// regression are wrong. They are wrong because every flow's own prior comes
+// from a guess. It asks each cell how far it is from what the other cells say
+// of its flows. Let V be the variance of that distance: the D of the cell,
+// plus a² times the v that the other cells leave, for every flow in it. The
+// square of the distance should be V. For the solution h the square is
 //
 //	(y − A h)² / D² × V²
 //
-// so that there is nothing more to solve. Squares are put down to the sorts of
-// flows that are in a cell, and to D, in proportion to their parts of V, and
-// every sort's factor becomes the mean of what it is told, in rounds: expectation
-// maximisation for components of variance. Sorts are of size, and of how much of
-// a flow is known.
+// so there is nothing more to solve. Squares are attributed to the sorts of
+// flows in a cell, and to D, in proportion to their parts of V. Every sort's
+// factor becomes the mean of what its cells say, in rounds: expectation
+// maximisation for components of variance. Flows are sorted by size, and by
+// how much of a flow is known.
 const (
 	calibrationRounds = 8
 	knownSorts        = 8
-	knownWidth        = 2 // powers of two of what is left of the variance
+	knownWidth        = 2 // powers of two of the fraction of the variance that is left
 	sizeWidth         = 2 // powers of two of packets
 	sortCount         = sizeCount / sizeWidth * knownSorts
-	// Squares of more than this times their variance count as this: a few flows
-	// that are far off must not widen all.
+	// Squares above this many times their variance count as this much: a few
+	// flows that are far off must not widen all.
 	mostDistant = 25
-	// Every sort has this many entries of the mean of all besides its own.
+	// Every sort has this many entries with the overall mean besides its own.
 	calibrationShrink = 20
 	leastFactor       = 1e-4
-	// Factors are as many standard errors too large.
+	// Factors are this many standard errors too large.
 	calibrationErrors = 2
 )
 
 type calibration struct {
 	*system
 	sorts  []uint8                // by flow
-	parts  []float32              // by entry of Cells, of its cell's V with factors of 1
+	parts  []float32              // by entry of Cells: its part of the cell's V, with factors of 1
 	own    []float64              // by cell: the part of D
-	square []float64              // by cell: of the distance, for each V with factors of 1
-	now    []float64              // by cell: V with the factors now, for each with factors of 1
-	factor [sortCount + 1]float64 // by sort, and then that of D
+	square []float64              // by cell: of the distance, relative to V with factors of 1
+	now    []float64              // by cell: V with the current factors, relative to V with factors of 1
+	factor [sortCount + 1]float64 // by sort, then that of D
 	told   [sortCount + 1]told
 }
 
-// told is what cells tell a sort: the mean of squares for each V, times its
-// weight, and that; and how many flows that is.
+// told is what cells say to a sort: the weighted sum of squares relative to V,
+// the sum of weights, and the number of flows.
 type told struct{ squares, weight, flows float64 }
 
 func (t *told) add(part, square float64) {
@@ -56,9 +56,9 @@ func (t *told) add(part, square float64) {
 	t.flows += part * part
 }
 
-// calibrate returns for every flow the factor of its variance. v are the
-// variances, before they grow by the factors of probes, and told what messages
-// are left of them; told is used up.
+// calibrate returns the factor of every flow's variance. v holds the variances
+// before they grow by the factors of probes, and told what the messages left
+// of them. It overwrites told.
 func (s *system) calibrate(ctx context.Context, effect, v, grown []float64, told []float32, work *progress) ([]float64, error) {
 	defer work.next()
 	c := &calibration{
@@ -83,7 +83,7 @@ func (s *system) calibrate(ctx context.Context, effect, v, grown []float64, told
 	return factors, nil
 }
 
-// begin finds the parts and the squares.
+// begin computes the parts and the squares.
 func (c *calibration) begin(effect, v, grown []float64) {
 	total := c.now
 	for at, trust := range c.trust {
@@ -126,7 +126,7 @@ func (c *calibration) begin(effect, v, grown []float64) {
 	}
 }
 
-// round makes the factors those of the squares.
+// round sets the factors from the squares.
 func (c *calibration) round() {
 	for at, own := range c.own {
 		c.now[at] = c.factor[sortCount] * own

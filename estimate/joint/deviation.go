@@ -7,47 +7,49 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// How far the packets of a flow are from its mean is in the squares of what the
-// means leave of the cells. A cell that holds a share s of a flow's w packets
-// differs from its part of their sum by w·s·(1−s)·σ² in the square, σ the
-// deviation of the flow's packets; and as flows differ in delay, by how they fell
-// into cells, for each packet by the square of the distance of its flow's mean
-// from the cell's. Means are off too, and by what factor more or less than
-// StdDev says, in such squares, is found along with the flows' variances: squares
-// are put down to all of these in proportion to what they are believed to bring,
-// and each becomes what its cells tell, in rounds (expectation maximisation for
-// components of variance).
+// The deviation of a flow's packets from its mean shows in the squares of what
+// the means leave of the cells. Take a cell that holds a share s of a flow's w
+// packets, with σ the deviation of the flow's packets. The square of its
+// distance from its part of their sum has the mean w·s·(1−s)·σ². Flows differ
+// in delay, too: by how they fell into cells, each packet adds the square of
+// the distance of its flow's mean from the cell's. And means have errors; the
+// factor by which these squares differ from what StdDev says is found along
+// with the flows' variances. Squares are attributed to all of these in
+// proportion to their expected contributions, and each becomes what its cells
+// say, in rounds (expectation maximisation for components of variance).
 //
-// A cell that holds all of a flow's packets tells nothing of it.
+// A cell that holds all of a flow's packets says nothing about their
+// deviation.
 const (
 	deviationRounds = 20
-	// Every flow has besides its own so many squares that tell a deviation in
-	// proportion to its delay, as all flows have it.
+	// Besides its own squares, every flow has this many that say a deviation
+	// in proportion to its delay, as all flows have it.
 	typicalSquares = 1
-	leastTypicalOf = 0.1 // of what is not known, at least
-	// A square of a sum of few packets varies more than a normal one's: by this
-	// part for a single packet, as of exponential delays.
+	leastTypicalOf = 0.1 // smallest fraction that stays in doubt
+	// The square of a sum of few packets varies more than a normal one's: by
+	// this part for a single packet, as for exponential delays.
 	packetTails = 3
-	// Squares of more than this times what is expected count as this.
+	// Squares above this many times their expectation count as this much.
 	mostSquare = 50
-	// Freedom counts squares as if what others bring to them were known.
+	// Freedom counts squares as if the contributions of others were known to
+	// this degree.
 	freedomKnown = 0.5
 )
 
-// A deviating is the state of finding deviations.
+// A deviating is the state of the search for deviations.
 type deviating struct {
 	*weighted
-	known    []float64 // by cell: what is known of the square, by how flows fell
-	doubtful []float64 // by cell: what means that are off bring, by their StdDev
+	known    []float64 // by cell: the known part of the square, from how flows fell
+	doubtful []float64 // by cell: the part from errors of means, by their StdDev
 	factor   float64   // of doubtful
 	square   []float64 // by cell: what the means leave
-	expect   []float64 // by cell: the square, as flows are believed to be
-	times    []float64 // by cell: packets that are there for each expected one
+	expect   []float64 // by cell: the expected square
+	times    []float64 // by cell: packets present for each expected one
 	variance []float64 // by flow
-	typical  []float64 // by flow: variance that goes with its delay
+	typical  []float64 // by flow: variance in proportion to its delay
 }
 
-// deviate fills in the deviations of packets, of delays above base.
+// deviate fills in the deviations of packets, for delays above base.
 func (p *weighted) deviate(ctx context.Context, r *Result, base float64, work *progress) error {
 	defer work.next()
 	if p.Count == nil || r.StdDev == nil {
@@ -74,15 +76,16 @@ func (p *weighted) deviate(ctx context.Context, r *Result, base float64, work *p
 	return nil
 }
 
-// brings is what flow f's entry adds to its cell's square for each unit of its
-// variance.
+// brings returns what flow f's entry adds to its cell's square for each unit
+// of its variance.
 func (d *deviating) brings(f, at int, cell uint32) float64 {
 	share := d.of(at)
 	return d.Packets[f] * share * (1 - share) * d.times[cell]
 }
 
-// begin finds the squares and what is known of them, and takes every flow's
-// deviation for as large, beside its delay, as all leave it.
+// begin computes the squares and the known part of them. It starts every flow
+// with a deviation that has the same ratio to its delay, the one that fits
+// all.
 func (d *deviating) begin(r *Result, base float64) {
 	mean := d.expect
 	d.scatter(mean, r.Mean)
@@ -94,7 +97,7 @@ func (d *deviating) begin(r *Result, base float64) {
 			d.square[c] = off * off
 		}
 	}
-	unit := make([]float64, len(d.Sum)) // the square for deviations as large as delays
+	unit := make([]float64, len(d.Sum)) // the square if deviations equalled delays
 	for f := range d.Packets {
 		x := r.Mean[f] - base
 		d.typical[f] = x * x
@@ -114,7 +117,7 @@ func (d *deviating) begin(r *Result, base float64) {
 			all += u / (u + known)
 		}
 	}
-	relative := 1.0 // of the variance of packets to the square of their delay
+	relative := 1.0 // ratio of the variance of packets to the square of their delay
 	if all > 0 {
 		relative = max(left/all, leastTypicalOf)
 	}
@@ -124,8 +127,8 @@ func (d *deviating) begin(r *Result, base float64) {
 	}
 }
 
-// round makes every flow's variance what its cells tell, and fills in how many
-// squares that is.
+// round sets every flow's variance from its cells, and fills in the number of
+// squares behind it.
 func (d *deviating) round(freedom []float32) {
 	for c, known := range d.known {
 		d.expect[c] = known + d.factor*d.doubtful[c]
@@ -162,9 +165,9 @@ func (d *deviating) round(freedom []float32) {
 	}
 }
 
-// DeviationInterval is the interval of the deviation of flow f's packets at the
-// given confidence, by Freedom: from 0 and unbounded where that is below 1, and
-// without Options.Deviations.
+// DeviationInterval returns the interval of the deviation of flow f's packets
+// at the given confidence, from Freedom. If Freedom is below 1, or without
+// Options.Deviations, it goes from 0 to infinity.
 func (r *Result) DeviationInterval(f int, confidence float64) estimate.Interval {
 	if r.Deviation == nil || r.Freedom[f] < 1 {
 		return estimate.Interval{High: math.Inf(1), Confidence: confidence}

@@ -7,73 +7,76 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Queues make delays uneven: most flows wait a microsecond, and a few tens of
-// milliseconds. What is little to the second is a thousand times the first,
-// so one deviation for all flows, and one for all packets, is far from the
-// truth for most. Where no prior is given, the deviations are therefore in
-// proportion to a first guess of each flow's delay x above the least:
+// Queues make delays uneven: most flows wait a microsecond, and a few wait
+// tens of milliseconds. A small error for the second kind is a thousand times
+// the delay of the first. So one deviation for all flows, and one for all
+// packets, is far from the truth for most. Without a given prior, the
+// deviations are therefore in proportion to a first guess of each flow's delay
+// x above the smallest:
 //
-//	Guess   every flow begins with the mean of all. In turn, every cell tells
-//	        its flows the factor that is between its mean delay and what they
-//	        guess, and every flow takes the mean of what it is told, weighted
-//	        by the packets it should have there, and half a packet of the
-//	        typical delay of flows of its size. Guesses stay above 0, and a
-//	        flow with one idle cell soon is idle in all.
-//	Solve   log x varies by as much as the guesses of flows of its size do, and
-//	        linearly by that times x about x; a packet varies by x about x.
-//	        With counts, a cell's packets are split as its count says, about
-//	        the mean of the cell's own flows instead of the mean of all.
-//	Scale   a flow of which cells tell little may be as far off as flows are
+//	Guess   every flow begins with the overall mean. In turn, every cell sends
+//	        its flows the ratio of its mean delay to what they guess, and every
+//	        flow takes the mean of these ratios, weighted by the packets it
+//	        should have there, with half a packet of the typical delay of flows
+//	        of its size. Guesses stay above 0, and a flow with one idle cell is
+//	        soon idle in all.
+//	Solve   log x varies as much as the guesses of flows of its size do, and
+//	        x varies by x times that; a packet varies by x about x. With
+//	        counts, a cell's packets are split as its count says, about the
+//	        mean of the cell's own flows instead of the overall mean.
+//	Scale   a flow whose cells say little may be as far off as flows are
 //	        apart, and its deviation says so. Then the deviations of all are
 //	        scaled to how far cells are from what the others say of their
 //	        flows: see calibrate.go.
-//	Check   where flows are spread, the guesses from even and from odd cells
-//	        alone are two of equal worth. Where they are farther apart than
-//	        deviations tell, these grow, of all flows of similar size by one
-//	        factor: that at which intervals for 95 %, times √2 for the
-//	        difference of two, hold 95 % of the distances.
+//	Check   if flows are spread, the guesses from even and from odd cells
+//	        alone are two of equal worth. If they are farther apart than
+//	        deviations allow, the deviations of all flows of similar size grow
+//	        by one factor: the one at which intervals for 95 %, times √2 for
+//	        the difference of two, contain 95 % of the distances.
 //
 // The guesses are the multiplicative ones that maximise the likelihood of sums
-// whose variance is in proportion to their mean, stopped early. The delay above
-// the least is relative to the least mean delay of a cell, so that clocks'
-// offset does not matter; without counts, there is no such thing to be seen,
-// and it is relative to 0 unless a sum is negative.
+// whose variance is proportional to their mean, stopped early. The delay above
+// the smallest is relative to the smallest mean delay of a cell, so a clock
+// offset does not matter. Without counts there is no such delay, and it is
+// relative to 0 unless a sum is negative.
 const (
-	guessRounds    = 20  // of guessing: further ones fit noise
+	guessRounds    = 20  // of guessing; more fit noise
 	typicalPackets = 0.5 // packets of typical delay that every flow has besides its own
-	// The variance of delays' logarithms beyond that of the guesses, which are
-	// too even where cells tell little.
+	// The variance of the logarithms of delays beyond that of the guesses,
+	// which are too even if cells say little.
 	uneven = 1.0
-	// Relative variance of a packet's delay, at least: as of exponential ones.
+	// The smallest relative variance of a packet's delay: that of exponential
+	// ones.
 	packetVariance = 1.0
-	// A flow's guess changes by no more than e to this power down, and twofold
-	// up: farther off, proportion to the guess means nothing.
+	// In one round a flow's guess falls at most by e to this power, and at
+	// most doubles. Farther off, proportion to the guess means nothing.
 	mostFall = 1.5
-	// A variance below this part of the one before the cells were read is not
-	// believed, nor for one packet a deviation below this part of the typical
-	// delay of flows of its size; but for the factor of calibration.
+	// No variance is believed below this fraction of the one before the cells
+	// were read. No deviation of one packet is believed below this fraction of
+	// the typical delay of flows of its size. The factor of calibration comes
+	// on top.
 	surest            = 1e-4
 	leastTypical      = 0.01
 	sizeCount         = 64 // classes of flow sizes, by powers of two
 	sizeShrink        = 20 // flows of all sizes that every class has besides its own
-	fewestFlows       = 20 // flows of a class that its check takes
+	fewestFlows       = 20 // flows that the check of a class needs
 	checkedConfidence = 0.95
-	// A flow of which the cells leave less than this part of the variance is
+	// If the cells leave a flow less than this fraction of the variance, it is
 	// what the equations say.
 	determinedLeft = 0.05
 	clockNoise     = 0.01 // ns² for each packet
-	misjudged      = 0.1  // part of the packets that Parts misjudge of which delays are apart
-	enoughPackets  = 3    // root counts by which a cell may hold more than expected
+	misjudged      = 0.1  // fraction of packets by which Parts misjudge, if delays are apart
+	enoughPackets  = 3    // root counts by which a cell may exceed its expected packets
 )
 
-// A guesses is a delay for each flow, above base.
+// A guesses holds a delay above base for each flow.
 type guesses struct {
 	base, unit float64
 	above      []float64 // ns, not below unit
-	told       []float64 // per flow: part of its packets that its cells hold, 0: none
+	told       []float64 // per flow: fraction of its packets in its cells, 0: none
 }
 
-// least is the delay that guesses are above, and the smallest guess.
+// least returns the delay that guesses are above, and the smallest guess.
 func (p *weighted) least(mean float64, expected []float64) (base, unit float64) {
 	if p.Count != nil {
 		base = math.Inf(1)
@@ -94,12 +97,12 @@ func (p *weighted) least(mean float64, expected []float64) (base, unit float64) 
 }
 
 // guess runs the rounds on the cells whose number has the given parity, or on
-// all of them where that is below 0.
+// all cells if parity is below 0.
 func (p *weighted) guess(ctx context.Context, mean float64, expected []float64, parity int, work *progress) (*guesses, error) {
 	defer work.next()
 	g := &guesses{above: make([]float64, len(p.Packets)), told: make([]float64, len(p.Packets))}
 	g.base, g.unit = p.least(mean, expected)
-	// held is, per cell, its packets for each expected one; sum, that of its
+	// held is a cell's packets for each expected one; sum is the sum of their
 	// delays above base.
 	held, sum := make([]float64, len(p.Sum)), make([]float64, len(p.Sum))
 	for c, n := range expected {
@@ -126,13 +129,13 @@ func (p *weighted) guess(ctx context.Context, mean float64, expected []float64, 
 	return g, nil
 }
 
-// agree is one round of guessing, for which factor is scratch.
+// agree does one round of guessing. factor is scratch.
 func (p *weighted) agree(g *guesses, factor, sum []float64) {
 	clear(factor)
 	p.scatter(factor, g.above)
 	for c, x := range factor {
 		if x > 0 {
-			factor[c] = sum[c] / x // times held, as the guess of the sum is x × held
+			factor[c] = sum[c] / x // relative to held, as the guess of the sum is x × held
 		}
 	}
 	typical, _ := p.typical(g)
@@ -148,8 +151,8 @@ func (p *weighted) agree(g *guesses, factor, sum []float64) {
 	}
 }
 
-// typical is, for each class of sizes, the mean of the guesses' logarithms and
-// their variance.
+// typical returns, for each class of sizes, the mean and the variance of the
+// logarithms of the guesses.
 func (p *weighted) typical(g *guesses) (mean, variance [sizeCount]float64) {
 	var classes [sizeCount]estimate.Moments
 	var all estimate.Moments

@@ -7,8 +7,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// newGuessedSystem is the equations whose deviations are in proportion to a
-// guess, and their right-hand side.
+// newGuessedSystem returns the equations whose deviations are in proportion to
+// a guess, and their right-hand side.
 func newGuessedSystem(p *weighted, prior Prior, expected []float64, g *guesses) (*system, []float64) {
 	s := emptySystem(p, prior)
 	own := s.believe(g)
@@ -20,8 +20,8 @@ func newGuessedSystem(p *weighted, prior Prior, expected []float64, g *guesses) 
 	return s, s.gathered(y)
 }
 
-// believe fills in what every flow's mean is before the cells are read, and its
-// variance; it returns the variance of a packet about its flow's guess.
+// believe fills in every flow's mean and variance before the cells are read.
+// It returns the variance of a packet about its flow's guess.
 func (s *system) believe(g *guesses) (own []float64) {
 	typical, logarithm := s.typical(g)
 	var packets, squares float64
@@ -43,8 +43,8 @@ func (s *system) believe(g *guesses) (own []float64) {
 	return own
 }
 
-// explained is, for each cell, the sum that the means before explain, and the
-// mean of the guesses of its packets: 0 where it is not known how many they are.
+// explained returns, for each cell, the sum that the earlier means explain,
+// and the mean of the guesses of its packets: 0 if their number is unknown.
 func (s *system) explained(g *guesses, expected []float64) (sum, reference []float64) {
 	sum, reference = make([]float64, len(s.Sum)), s.cell
 	clear(reference)
@@ -66,8 +66,8 @@ func (s *system) explained(g *guesses, expected []float64) (sum, reference []flo
 	return sum, reference
 }
 
-// addNoise puts what the flows bring to D into trust, and takes off their
-// variances what is saved in a row.
+// addNoise adds what the flows contribute to D to trust, and subtracts what is
+// saved in a row from their variances.
 func (s *system) addNoise(g *guesses, own, reference []float64) {
 	spread, noise := s.spread(), s.trust
 	for f, w := range s.Packets {
@@ -87,7 +87,7 @@ func (s *system) addNoise(g *guesses, own, reference []float64) {
 				noise[c] += s.Doubt[f] * s.Doubt[f] * share * share * v
 			}
 			if s.Parts != nil && s.Parts[at] > 0 {
-				// What is left out is mostly so in one piece.
+				// What is left out is mostly one piece.
 				noise[c] += a * a * (1/float64(s.Parts[at]) - 1) * apart * apart
 			}
 		}
@@ -98,7 +98,7 @@ func (s *system) addNoise(g *guesses, own, reference []float64) {
 	}
 }
 
-// observe makes D⁻¹ of what is in trust, and D⁻¹y of y, what is explained.
+// observe replaces D in trust by D⁻¹, and the explained sums in y by D⁻¹y.
 func (s *system) observe(expected, y []float64) {
 	packet := s.perPacket(s.prior)
 	for c, n := range expected {
@@ -110,12 +110,13 @@ func (s *system) observe(expected, y []float64) {
 		v := s.trust[c] + n*clockNoise
 		sum := s.Sum[c]
 		if s.Count != nil {
-			// As if there were as many packets as expected.
+			// Assume as many packets as expected.
 			k := s.Count[c]
 			sum *= n / k
 			switch {
 			case s.Parts != nil:
-				// Its flows had more or fewer of their packets there than Parts say.
+				// Its flows had more or fewer of their packets there than
+				// Parts say.
 				v += misjudged * packet * (k - n) * (k - n)
 			case s.slack == slackExact:
 				v += packet * (k - n) * (k - n) // as all counts should be right
@@ -151,8 +152,8 @@ func (s *system) finishGuessed(g *guesses, mean, deviation []float64) {
 		if s.factor != nil {
 			factor = s.factor[f]
 		}
-		// Flows that are not listed are in all its cells alike, and as far off as
-		// flows are apart.
+		// Flows that are not listed are in all its cells alike, and as far off
+		// as flows are apart.
 		others := s.unlisted(f, expected) * s.prior.Between
 		doubt := 0.0
 		if s.Doubt != nil {
@@ -173,15 +174,17 @@ func (s *system) finishGuessed(g *guesses, mean, deviation []float64) {
 		x *= 1 + step
 		mean[f] = g.base + x
 		square = max(surest*rho, square)
-		// A flow of which cells tell little may be any, of its size or of all.
+		// A flow about which cells say little may be any flow, of its size or
+		// of all.
 		unknown := square / rho * max(s.prior.Between, math.Sqrt(squares[s.class[f]].Mean()))
 		least := leastTypical * math.Exp(typical[s.class[f]]) / math.Sqrt(max(w, 1))
 		deviation[f] = math.Sqrt(factor*(square+unknown*unknown+least*least) + doubt*doubt*x*x + others*others)
 	}
 }
 
-// unlisted is the part of the packets in flow f's cells that is of no listed
-// flow, by more than chance. Where Parts leave packets out, that is not known.
+// unlisted returns the fraction of the packets in flow f's cells, beyond
+// chance, that belong to no listed flow. If Parts leave packets out, that is
+// unknown.
 func (s *system) unlisted(f int, expected []float64) float64 {
 	if s.Count == nil || s.Parts != nil {
 		return 0
@@ -196,12 +199,12 @@ func (s *system) unlisted(f int, expected []float64) float64 {
 	return max(0, held-listed-enoughPackets*math.Sqrt(held)) / max(held, 1)
 }
 
-// determined reports whether the cells leave flow f so little of the variance
-// that it had before that the guess has no say any more.
+// determined reports whether the cells leave flow f so little of its earlier
+// variance that the guess no longer matters.
 func (s *system) determined(f int, left float64) bool { return left < determinedLeft*s.variance[f] }
 
-// check widens the deviations of flows of similar size by what the guesses
-// from two halves of the cells tell.
+// check widens the deviations of flows of similar size according to the
+// guesses from two halves of the cells.
 func (p *weighted) check(even, odd *guesses, deviation []float64) {
 	var apart [sizeCount][]float64
 	for f, w := range p.Packets {
@@ -211,7 +214,7 @@ func (p *weighted) check(even, odd *guesses, deviation []float64) {
 		}
 	}
 	nominal := estimate.StudentQuantile((1+checkedConfidence)/2, degrees)
-	factor := 1.0 // classes of few flows take that of smaller ones
+	factor := 1.0 // classes of few flows use that of smaller ones
 	var factors [sizeCount]float64
 	for k, list := range apart {
 		if len(list) >= fewestFlows {

@@ -8,123 +8,124 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Problem is what one interval of a shared synopsis says about the
-// mean delays of all its flows: cells that many flows share, and for each flow
-// the cells its packets fell in and how many packets it had.
+// A Problem is what one interval of a shared synopsis says about the mean
+// delays of all its flows: cells that many flows share and, for each flow, the
+// cells that its packets fell in and the number of its packets.
 //
 // A flow's cells come in Rows runs of CellsPerRow. Each packet of the flow
-// fell in one cell of each run, chosen evenly by a hash of the packet and
-// independently from run to run. An LDS has its rows and the length of the
-// virtual LDA; COLATE has one row of m counters. Cells of different rows are
-// numbered apart by the caller (row × columns + column). The same cell may
-// stand more than once in a run, and then it gets more than one share.
+// fell in one cell of each run. A hash of the packet chose the cell evenly,
+// and independently from run to run. An LDS has its rows and the length of the
+// virtual LDA; COLATE has one row of m counters. The caller numbers cells of
+// different rows apart (row × columns + column). A cell that occurs more than
+// once in a run gets more than one share.
 //
-// All flows of the interval should be listed: packets of a flow that is not
-// listed count as so many independent ones of unknown flows, which
-// understates what one large unlisted flow does to its cells.
+// List all flows of the interval. Packets of unlisted flows count as
+// independent packets of unknown flows, which understates what one large
+// unlisted flow does to its cells.
 //
-// A Problem is only read, and may be solved by several goroutines.
+// Solving only reads a Problem, so several goroutines may solve it at once.
 type Problem struct {
-	// Sum is, for each cell, the sum of the delays of its packets in
-	// nanoseconds: receiver's sum minus sender's, up to 10^30.
+	// Sum holds, for each cell, the sum of the delays of its packets in
+	// nanoseconds: the receiver's sum minus the sender's, up to 10^30.
 	Sum []float64
-	// Count is, for each cell, how many packets it holds. Nil where the cells
-	// do not count; the estimates are then considerably worse.
+	// Count holds, for each cell, the number of its packets. Nil means that
+	// cells do not count; the estimates are then considerably worse.
 	Count []float64
-	// Unusable marks the cells that must not be believed, because a packet of
-	// theirs was lost or reordered out of the interval. Nil: all are usable.
+	// Unusable marks cells that must not be believed, because one of their
+	// packets was lost or reordered out of the interval. Nil means that all
+	// are usable.
 	Unusable []bool
 
-	Rows        int // how many cells each packet fell in, 1 or more
-	CellsPerRow int // how many cells of a row a flow's packets are spread over, 1 or more
-	// Rates is, for each row, the part of all packets that was recorded in it,
-	// sampled by a hash of the packet: 10^-9 to 1. Nil: all of them.
+	Rows        int // number of cells that each packet fell in, 1 or more
+	CellsPerRow int // number of cells of a row that a flow's packets are spread over, 1 or more
+	// Rates holds, for each row, the fraction of all packets recorded in it,
+	// sampled by a hash of the packet: 10^-9 to 1. Nil means all packets.
 	Rates []float64
 
-	// Packets is, for each flow, how many packets it had before any sampling,
-	// known or decoded, 10^-9 to 10^18. Its length is the number of flows. A flow
-	// of 0 packets is allowed, and gets the prior.
+	// Packets holds, for each flow, the number of its packets before any
+	// sampling, known or decoded, 10^-9 to 10^18. Its length is the number of
+	// flows. A flow may have 0 packets; it gets the prior.
 	Packets []float64
-	// Doubt is, for each flow, the standard deviation of Packets from the
-	// truth where they were decoded, taken as independent from flow to flow.
-	// Nil: Packets are exact.
+	// Doubt holds, for each flow, the standard deviation of the error of
+	// Packets if they were decoded. Errors are assumed independent from flow
+	// to flow. Nil means that Packets are exact.
 	Doubt []float64
-	// Cells holds Rows × CellsPerRow cell indices for each flow: those of
-	// flow f begin at f × Rows × CellsPerRow, row by row.
+	// Cells holds Rows × CellsPerRow cell indices for each flow. Those of flow
+	// f begin at f × Rows × CellsPerRow, row by row.
 	Cells []uint32
-	// Parts is, for each of Cells, the part of the flow's packets there that
-	// Sum and Count rest on, 0 to 1, where they leave some out that were there
-	// at other times. Nil: all of them.
+	// Parts holds, for each entry of Cells, the fraction of the flow's packets
+	// there that are in Sum and Count, 0 to 1, if these leave out packets that
+	// passed at other times. Nil means all packets.
 	Parts []float32
 }
 
-// A Prior is what is believed of any flow before its cells are read: a
-// delay is Mean, plus a deviation of the flow, plus a deviation of the packet.
-// Nothing but these three moments is assumed of the distributions, except that
-// a flow's delay does not depend on its size, and that deviations do not depend
-// on the delay.
+// A Prior is the belief about any flow before its cells are read: a delay is
+// Mean, plus a deviation of the flow, plus a deviation of the packet. It
+// assumes nothing about the distributions but these three moments. It also
+// assumes that a flow's delay does not depend on its size, and that deviations
+// do not depend on the delay.
 //
-// Of delays in queues neither is so. A caller's prior then gives the least
-// expected square error, but an error of a hundredth of a slow flow's delay is
-// many times the delay of a fast one, and where delay goes with size, intervals
-// cover too few of the flows of middle sizes. Without one, [Problem.Solve]
-// takes deviations in proportion to the delay.
+// Neither is true of delays in queues. A caller's prior then gives the
+// smallest expected square error. But an error of a hundredth of a slow flow's
+// delay is many times the delay of a fast one, and if delay depends on size,
+// intervals cover too few of the flows of middle sizes. Without a prior,
+// [Problem.Solve] takes deviations in proportion to the delay.
 type Prior struct {
 	Mean    float64 // nanoseconds: the mean delay of flows
 	Between float64 // nanoseconds: standard deviation of flows' means around Mean
 	Within  float64 // nanoseconds: standard deviation of packets around their flow's mean
 }
 
-// Options tune [Problem.Solve]. The zero value is good.
+// Options tunes [Problem.Solve]. The zero value is a good choice.
 type Options struct {
-	// Prior is believed of all flows alike. Nil, which is better for nearly all
-	// traffic, lets every flow have a prior of its own, in proportion to what
-	// its cells suggest; see [Problem.Solve].
+	// Prior is believed of all flows alike. Nil is better for nearly all
+	// traffic: every flow then has its own prior, in proportion to what its
+	// cells suggest; see [Problem.Solve].
 	Prior *Prior
 	// Tolerance ends the iteration when the residual of the normal equations,
-	// in the norm of the inverse of their diagonal, is this part of the
-	// right-hand side's. 0 means one at which the error of the iteration is
-	// far below that of the estimates: 1e-4, or 1e-5 where cells determine all
-	// flows.
+	// in the norm of the inverse of their diagonal, is this fraction of the
+	// right-hand side's. Zero means a tolerance at which the error of the
+	// iteration is far below that of the estimates: 1e-4, or 1e-5 if cells
+	// determine all flows.
 	Tolerance float64
-	// MaxIterations of one linear solve; 0 means 1,000. Reaching it is not an
-	// error: see Result.Converged.
+	// MaxIterations limits one linear solve; 0 means 1,000. Reaching it is not
+	// an error: see Result.Converged.
 	MaxIterations int
-	// MeansOnly leaves StdDev out, which takes half the time or more.
+	// MeansOnly leaves StdDev out, which saves half the time or more.
 	MeansOnly bool
-	// Deviations asks for Result.Deviation. Where cells do not count, and with
-	// MeansOnly, there are none.
+	// Deviations asks for Result.Deviation. There is none if cells do not
+	// count, or with MeansOnly.
 	Deviations bool
 	// Progress, if not nil, is called from the solving goroutine after every
-	// iteration with the part of the work that is done, from 0 to 1. It never
+	// iteration with the fraction of the work done, from 0 to 1. It never
 	// falls, and ends at 1.
 	Progress func(done float64)
 }
 
-// A Result is a mean delay for every flow.
+// A Result holds a mean delay for every flow.
 type Result struct {
-	// Mean is, for each flow, the estimate of the mean delay over the packets
-	// that it sent, in nanoseconds.
+	// Mean holds, for each flow, the estimated mean delay of the packets that
+	// it sent, in nanoseconds.
 	Mean []float64
-	// StdDev is, for each flow, the root of the expected square of Mean's
-	// error, in nanoseconds. Without a given prior it is made for MeanInterval
-	// to cover. Nil with Options.MeansOnly.
+	// StdDev holds, for each flow, the expected root mean square error of
+	// Mean, in nanoseconds. Without a given prior it is such that MeanInterval
+	// covers. It is nil with Options.MeansOnly.
 	StdDev []float64
-	// Deviation is, for each flow, the standard deviation of its packets' delays,
-	// and Freedom the squares that it rests on, its degrees of freedom. Where
-	// these are few, it is near what goes with the flow's delay as in all others.
-	// Of one cell a row in which all packets are, nothing is told. Nil without
-	// Options.Deviations.
+	// Deviation holds, for each flow, the standard deviation of its packets'
+	// delays, and Freedom the squares behind it, its degrees of freedom. If
+	// these are few, the deviation is near the one that goes with the flow's
+	// delay in all other flows. One cell a row that has all packets says
+	// nothing. Both are nil without Options.Deviations.
 	Deviation []float64
 	Freedom   []float32
-	// Usable is, for each flow, how many usable cells hold packets of it, up to
-	// 65,535. Where it is 0 nothing is known of the flow, and Mean is that of
-	// all.
+	// Usable holds, for each flow, the number of usable cells that hold its
+	// packets, up to 65,535. If it is 0 nothing is known about the flow, and
+	// Mean is that of all flows.
 	Usable []uint16
-	// Share is, for each flow, the part of its packets that the best of its
-	// usable cells rests on: 1 without Problem.Parts, and 0 without a cell.
+	// Share holds, for each flow, the fraction of its packets behind the best
+	// of its usable cells: 1 without Problem.Parts, and 0 without a cell.
 	Share []float32
-	// Packets are those of the Problem, known or decoded.
+	// Packets holds those of the Problem, known or decoded.
 	Packets []float64
 
 	Prior      Prior   // the prior used, or what EstimatePrior says if none was given
@@ -135,16 +136,16 @@ type Result struct {
 
 // degrees are the degrees of freedom of MeanInterval's Student distribution.
 // The errors of small flows have the skew and the modes of the delays
-// themselves, of which only two moments are known: where packets are either
-// fast or slow, normal quantiles for 95 % cover some 90 % of the flows of one
+// themselves, of which only two moments are known: if packets are either fast
+// or slow, normal quantiles for 95 % cover some 90 % of the flows of one
 // packet. This is a margin, not a derivation; it widens the 95 % interval by
 // 31 %.
 const degrees = 5
 
-// MeanInterval is the interval of flow f's mean at the given confidence, between
-// 0 and 1: as many deviations to both sides as Student's distribution with 5
-// degrees of freedom says (2.57 at 95 %). It is unbounded for a flow without a
-// usable cell, and without StdDev.
+// MeanInterval returns the interval of flow f's mean at the given confidence,
+// between 0 and 1. It extends to both sides by as many deviations as Student's
+// distribution with 5 degrees of freedom says (2.57 at 95 %). It is unbounded
+// for a flow without a usable cell, and without StdDev.
 func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 	if r.Usable[f] == 0 || r.StdDev == nil {
 		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
@@ -152,35 +153,36 @@ func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 	return estimate.StudentInterval(estimate.Delay{Mean: r.Mean[f], StdDev: r.StdDev[f], N: 1}, degrees, confidence)
 }
 
-// Solve estimates the mean delay of every flow from all cells at once: the
-// linear estimate of least expected square error under a prior.
+// Solve estimates the mean delay of every flow from all cells at once. It
+// returns the linear estimate of least expected square error under a prior.
 //
-// Without one in opts, it first guesses every flow's delay above the least, by
-// letting cells and flows agree on factors; then solves with deviations in
-// proportion to the guesses; and at last scales StdDev, of flows of similar size
-// alike, by how far cells are from what the others say. This suits delays that
-// are a microsecond for most flows and milliseconds for others, as in captured
-// traffic, where one prior for all flows leaves errors many times the delay of
-// a fast one. Where all delays are within a factor of four or so of each other
-// it is mostly as good as the one prior, with wider intervals; but somewhat
-// worse where dozens of flows share each cell, for the largest of them most.
+// Without a prior in opts, it first guesses every flow's delay above the
+// smallest, by letting cells and flows agree on factors. Then it solves with
+// deviations in proportion to the guesses. Finally it scales StdDev by how far
+// cells are from what the others say, by the same factor for flows of similar
+// size. This suits delays that are a microsecond for most flows and
+// milliseconds for others, as in captured traffic, where one prior for all
+// flows leaves errors many times the delay of a fast one. If all delays are
+// within a factor of four or so of each other, it is mostly as good as the one
+// prior, with wider intervals. It is somewhat worse if dozens of flows share
+// each cell, most of all for the largest of them.
 //
-// Limits: a flow of few packets among many in all its cells is guessed near the
-// typical delay of its size, with a deviation as wide as delays are apart; and
-// a flow without a usable cell gets the mean of all. Flows that lost packets and
-// so their cells are often those that waited longest, which no deviation knows.
-// Without counts, delays are taken as above 0, so that a clock's offset must be
-// small. A delay that one packet in thousands has is in no deviation of flows
-// that had none such.
+// Solve has limits. It guesses a flow of few packets among many in all its
+// cells near the typical delay of its size, with a deviation as wide as delays
+// are apart. A flow without a usable cell gets the mean of all. Flows that
+// lost packets, and so their cells, are often those that waited longest, which
+// no deviation knows. Without counts Solve takes delays to be above 0, so a
+// clock offset must be small. A delay that one packet in thousands has is in
+// no deviation of a flow without such a packet.
 //
 // It holds about 15 numbers per flow, 5 per cell, and 4 bytes per entry of
-// Cells, and takes time in proportion to Cells. The same problem gives the same
-// bits on the same machine; nothing in it is random but signs drawn from a
+// Cells, and takes time in proportion to Cells. The same problem gives the
+// same bits on the same machine: nothing is random but signs drawn from a
 // fixed seed.
 //
-// It returns [estimate.ErrConfig] where the problem's slices do not fit each other or
-// hold a value out of range, [estimate.ErrNoSamples] where no flow has a packet in a
-// usable cell, and the context's error once the context is done.
+// It returns [estimate.ErrConfig] if the problem's slices do not fit each
+// other or hold a value out of range, [estimate.ErrNoSamples] if no flow has a
+// packet in a usable cell, and the context's error once the context is done.
 func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	if err := p.validate(); err != nil {
 		return Result{}, err
@@ -277,8 +279,8 @@ func (p *weighted) solveGuessed(ctx context.Context, opts Options, work *progres
 	return r, nil
 }
 
-// mark tells of each flow how many cells it is known from, and drops the
-// deviations that nobody asked for.
+// mark fills in from how many cells each flow is known, and removes the
+// deviations if they were not asked for.
 func (s *system) mark(r *Result, opts Options) {
 	if opts.MeansOnly {
 		r.StdDev = nil
@@ -303,7 +305,7 @@ func (s *system) mark(r *Result, opts Options) {
 }
 
 // solve returns the regression's effects h as means and its variances v as
-// deviations, to be finished.
+// deviations, still to be finished.
 func (s *system) solve(ctx context.Context, b []float64, opts Options, work *progress) (Result, error) {
 	if !s.informed {
 		return Result{}, fmt.Errorf("%w: no flow has a packet in a usable cell", estimate.ErrNoSamples)
@@ -400,12 +402,12 @@ type progress struct {
 	done          float64
 }
 
-// residual tells that the current solve has come to this relative residual.
+// residual records that the current solve has reached this relative residual.
 func (w *progress) residual(now, tolerance float64) {
 	w.part(math.Log(now) / math.Log(tolerance))
 }
 
-// part tells how much of the current stage is done.
+// part records which fraction of the current stage is done.
 func (w *progress) part(part float64) {
 	if w.report == nil {
 		return

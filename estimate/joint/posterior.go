@@ -9,28 +9,28 @@ import (
 )
 
 // The variances that the regression leaves are the diagonal of the inverse of
-// S⁻¹ + AᵀD⁻¹A. Its own diagonal inverted is too small (it takes all other
-// flows as known), and so would be any count of a flow's own cells alone too
-// large. Two steps come closer:
+// S⁻¹ + AᵀD⁻¹A. The inverse of its own diagonal is too small, because it takes
+// all other flows as known. Any count of a flow's own cells alone would be too
+// large for the same reason. Two steps come closer:
 //
-// Messages. The noise that flow f sees in a cell is D plus a²v of every other
-// flow there, with their v as the rest of their cells leaves it. That is a
-// fixed point, found by sweeping over all entries: belief propagation for a
-// normal model. Where the cells of flows are drawn independently, so that few
+// Messages. The noise that flow f sees in a cell is D, plus a²v for every
+// other flow there, with their v as the rest of their cells leaves it. This is
+// a fixed point, found by sweeping over all entries: belief propagation for a
+// normal model. If the cells of flows are drawn independently, so that few
 // flows meet twice, it is right to a per cent.
 //
-// Probes. Neighbouring cells, as of LDS, are met by the same flows more than
-// once, and then the messages are too small by a factor that depends on how
-// well a flow is known. For a random sign per flow, e, the products
-// e·(M⁻¹e) have the diagonal as their mean, but much noise. So the factor is
-// averaged over all flows about equally well known.
+// Probes. The same flows meet more than once in neighbouring cells, as of LDS.
+// The messages are then too small by a factor that depends on how well a flow
+// is known. For a random sign per flow, e, the products e·(M⁻¹e) have the
+// diagonal as their mean, but much noise. So the factor is averaged over all
+// flows that are about equally well known.
 const (
 	probes    = 2
 	probeSeed = 0x6a6f696e74 // fixed: results must not differ between runs
 	// The error of a probe's solve need only be below its noise.
 	probeTolerance = 3e-2
 	sweeps         = 20
-	fewSweeps      = 5    // to tell which flows are known well
+	fewSweeps      = 5    // enough to see which flows are known well
 	settledChange  = 0.01 // largest relative change of a variance in the last sweep
 	// Flows whose variance fell by the same half powers of two are one class.
 	knownClasses = 256
@@ -66,7 +66,7 @@ func (s *system) posterior(ctx context.Context, effect []float64, opts Options, 
 	return v, nil
 }
 
-// probe returns by what factors v is too small.
+// probe returns the factors by which v is too small.
 func (s *system) probe(ctx context.Context, v []float64, opts Options, work *progress) ([]float64, error) {
 	grown := make([]float64, len(v))
 	if s.CellsPerRow == 1 {
@@ -106,8 +106,9 @@ func (s *system) probe(ctx context.Context, v []float64, opts Options, work *pro
 	var factor [knownClasses]float64
 	last := 1.0
 	for i := range ratios {
-		// Two standard errors up; classes too few to tell take the factor of
-		// the last that was, as it levels off where flows are known well.
+		// Take two standard errors more. Classes with too few flows use the
+		// factor of the last class that had enough, because it levels off for
+		// flows that are known well.
 		m := &ratios[i]
 		if n := m.N(); n > 1 {
 			wrong := math.Sqrt(m.Variance() / float64(n))
@@ -125,13 +126,13 @@ func (s *system) probe(ctx context.Context, v []float64, opts Options, work *pro
 	return grown, nil
 }
 
-// messages iterates the flows' variances to their fixed point, or for the given
-// number of rounds.
+// messages iterates the flows' variances to their fixed point, or for the
+// given number of rounds.
 func (s *system) messages(ctx context.Context, rounds int, work *progress) ([]float64, []float32, error) {
 	defer work.next()
 	v := append([]float64(nil), s.variance...)
-	// What each entry of Cells tells its flow, as a part of a²×trust, which is
-	// the most it could: 0 before the first sweep.
+	// What each entry of Cells says to its flow, as a fraction of a²×trust,
+	// which is the most it could: 0 before the first sweep.
 	told := make([]float32, len(s.Cells))
 	for round := range rounds {
 		if err := ctx.Err(); err != nil {
@@ -145,8 +146,8 @@ func (s *system) messages(ctx context.Context, rounds int, work *progress) ([]fl
 	return v, told, nil
 }
 
-// sweep is one round of messages. It returns the largest relative change of a
-// variance.
+// sweep does one round of messages. It returns the largest relative change of
+// a variance.
 func (s *system) sweep(v []float64, told []float32) (change float64) {
 	noise := s.cell
 	clear(noise)
@@ -181,7 +182,7 @@ func (s *system) sweep(v []float64, told []float32) (change float64) {
 	return change
 }
 
-// without is the variance that is left if precision told is taken away again.
+// without returns the variance that is left after precision told is removed.
 func (s *system) without(v, told float64) float64 {
 	return v / max(1-v*told, 1e-9)
 }

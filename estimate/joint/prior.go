@@ -7,23 +7,23 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// EstimatePrior estimates the three moments of the prior from the cells
-// alone. Mean (μ) is the mean delay of all packets. The two deviations, τ
-// between flows and σ within, are found by the method of moments. Of a flow a
-// cell has the share s = rate ÷ CellsPerRow, and a = s × packets are expected
-// in it. What remains of the cell's sum when μ times its count (or, without
-// counts, times Σa) is taken off has a square of mean
+// EstimatePrior estimates the three moments of the prior from the cells alone.
+// Mean (μ) is the mean delay of all packets. The method of moments finds the
+// two deviations, τ between flows and σ within. A cell has the share s = rate
+// ÷ CellsPerRow of a flow, and a = s × packets are expected in it. Subtract μ
+// times the count from the cell's sum (or, without counts, μ times Σa). The
+// square of the rest has the mean
 //
 //	σ²·Σa + τ²·Σ(a² + a(1−s)),   without counts also + μ²·Σa(1−s)
 //
 // summed over flows. These squares are fitted by least squares, weighted by
-// the inverse of their variance (twice their mean squared), again until the
-// weights settle. Large flows tell τ apart from σ. Where the cells do not tell
-// them apart, the doubtful one is taken as one standard error above 0, or as all
-// there is if that is less: too small a deviation would make the estimates surer
-// than they are.
+// the inverse of their variance (twice their mean squared), until the weights
+// settle. Large flows tell τ apart from σ. If the cells do not tell them
+// apart, the doubtful one is set to one standard error above 0, or to
+// everything there is if that is less: too small a deviation would make the
+// estimates look surer than they are.
 //
-// It returns the errors of [Problem.Solve].
+// The errors are those of [Problem.Solve].
 func (p *Problem) EstimatePrior() (Prior, error) {
 	if err := p.validate(); err != nil {
 		return Prior{}, err
@@ -61,7 +61,7 @@ func (p *weighted) estimatePrior() (Prior, error) {
 			expected[c], between[c] = 0, 0
 		}
 	}
-	// Where no delay ever varies, rounding still does; and no clock tells a
+	// Even if no delay ever varies, rounding does; and no clock resolves a
 	// thousandth of a nanosecond.
 	floor := 1e-18*mean*mean + 1e-6
 	within2 := max(total/perUnit, floor)
@@ -78,8 +78,8 @@ func (p *weighted) estimatePrior() (Prior, error) {
 	return Prior{Mean: mean, Between: math.Sqrt(between2), Within: math.Sqrt(within2)}, nil
 }
 
-// coefficients are those of τ² for each cell; those of σ² are the packets
-// expected. What μ² adds is known, and has the coefficient fallen.
+// coefficients returns, for each cell, the coefficient of τ². Those of σ² are
+// the expected packets. What μ² adds is known, and has the coefficient fallen.
 func (p *weighted) coefficients() (between, fallen []float64) {
 	between, fallen = make([]float64, len(p.Sum)), make([]float64, len(p.Sum))
 	for f, w := range p.Packets {
@@ -100,11 +100,12 @@ func (p *weighted) coefficients() (between, fallen []float64) {
 	return between, fallen
 }
 
-// fitTwo is one weighted least-squares fit of y = σ²·p + τ²·q, with weights
-// from the values before. A coefficient below one standard error is set to
-// that, and the other fitted to what is left; but to no more than explains all
-// the squares alone. A standard error grows with the values before, and of few
-// cells it can be larger than they are: over the rounds there would be no end.
+// fitTwo does one weighted least-squares fit of y = σ²·p + τ²·q, with weights
+// from the previous values. A coefficient below one standard error is set to
+// that, and the other is fitted to the rest; but to no more than explains all
+// the squares alone. A standard error grows with the previous values, and with
+// few cells it can exceed them: without the limit there would be no end over
+// the rounds.
 func fitTwo(y, p, q, known []float64, knownScale, within2, between2 float64) (float64, float64) {
 	var pp, pq, qq, py, qy float64
 	for c := range y {

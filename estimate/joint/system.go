@@ -6,47 +6,48 @@ import (
 )
 
 // How joint decoding models the cells, here under a prior that is the same for
-// all flows (joint_guess.go has one for each). Let flow f send w packets whose delays
-// are μ + g + e: μ the prior mean, g of variance τ² once per flow, e of
-// variance σ² once per packet. The mean over the packets sent, which is what
-// is asked for, then varies by ρ = τ² + σ²/w.
+// all flows (guess.go has one for each). Let flow f send w packets whose
+// delays are μ + g + e: μ the prior mean, g of variance τ² once per flow, e of
+// variance σ² once per packet. We want the mean over the packets sent. It
+// varies by ρ = τ² + σ²/w.
 //
-// Let a = w × rate ÷ k be the packets expected in a cell. Taking μ × count
-// from every cell removes μ exactly, however the packets fell. (Without
-// counts, μ × Σa is taken, and what remains of μ is noise like g and e.) The
-// packets fall multinomially, so flow f's part of the cells has the covariance
+// Let a = w × rate ÷ k be the packets expected in a cell. Subtracting μ ×
+// count from every cell removes μ exactly, however the packets fell. (Without
+// counts, μ × Σa is subtracted, and what remains of μ is noise like g and e.)
+// The packets fall multinomially, so flow f's part of the cells has exactly
+// the covariance
 //
 //	within a row:    κw·diag(a) + (ρ − κ)·aaᵀ,   κ = (τ² + σ²)/w,
 //	                 or (μ² + τ² + σ²)/w without counts
 //	between rows:    ρ·aaᵀ
 //
-// exactly: κ is what is saved because all of the flow's packets are somewhere
-// in the row. So the covariance of all cells is a diagonal plus one small
-// matrix per flow. For one row it is diag + a·s·aᵀ with s = ρ − κ, which is
-// what ridge regression inverts. For several rows the −κ blocks are spread:
+// Here κ is what is saved because all of the flow's packets are somewhere in
+// the row. So the covariance of all cells is a diagonal plus one small matrix
+// per flow. For one row it is diag + a·s·aᵀ with s = ρ − κ, which is what
+// ridge regression inverts. For several rows the −κ blocks are spread:
 //
 //	the part θ of them   evenly over the flow's rows: s = ρ − θκ/rows
 //	the part 1 − θ       on the diagonal: κa² less noise
 //
-// with θ = 1 − 1/k, or 1 for one row of k > 1. This is exact for one row and
+// with θ = 1 − 1/k, or 1 for one row of k > 1. This is exact for one row, and
 // for k = 1, where a flow's packets are all in one cell and make no noise at
-// all; between them it overstates the noise of a flow's own cells, never that
-// of others.
+// all. Otherwise it overstates the noise of a flow's own cells, never that of
+// others.
 //
-// With D the diagonal, A the matrix of a, S the diagonal of s, the equations
-// (S⁻¹ + AᵀD⁻¹A) h = AᵀD⁻¹y are solved for h by conjugate gradients, one
-// unknown per flow. Their Jacobi preconditioner leaves 10 to 200 iterations,
-// where the equations of the cells, D + ASAᵀ, would need thousands. As
-// h = S·Aᵀz with z the weights of the cells, the flow's mean is
-// μ + ρ·aᵀz = μ + (ρ/s)·h, and its variance ρ − ρ²·aᵀ(D + ASAᵀ)⁻¹a
-// = ρ − (ρ/s)²·(s − v), where v is the variance that the regression leaves h.
+// With D the diagonal, A the matrix of a, and S the diagonal of s, conjugate
+// gradients solve the equations (S⁻¹ + AᵀD⁻¹A) h = AᵀD⁻¹y for h, one unknown
+// per flow. With a Jacobi preconditioner this takes 10 to 200 iterations; the
+// equations of the cells, D + ASAᵀ, would need thousands. As h = S·Aᵀz with z
+// the weights of the cells, the flow's mean is μ + ρ·aᵀz = μ + (ρ/s)·h, and
+// its variance is ρ − ρ²·aᵀ(D + ASAᵀ)⁻¹a = ρ − (ρ/s)²·(s − v), where v is the
+// variance that the regression leaves h.
 
-// leastPart keeps s above this part of ρ. For a flow of one packet, and for
-// small flows without counts, κ outweighs ρ; then what the flow would take off
-// the covariance between its cells is neglected.
+// leastPart keeps s above this fraction of ρ. For a flow of one packet, and
+// for small flows without counts, κ outweighs ρ. What the flow would then
+// subtract from the covariance between its cells is neglected.
 const leastPart = 1e-3
 
-// A system is the equations of a Problem under a prior.
+// A system holds the equations of a Problem under a prior.
 type system struct {
 	*weighted
 	prior    Prior
@@ -61,7 +62,7 @@ type system struct {
 	informed bool      // whether any flow has a packet in a usable cell
 }
 
-// perPacket is the variance that one packet of an unknown flow brings.
+// perPacket returns the variance that one packet of an unknown flow adds.
 func (p *Problem) perPacket(prior Prior) float64 {
 	v := prior.Between*prior.Between + prior.Within*prior.Within
 	if p.Count == nil {
@@ -70,12 +71,13 @@ func (p *Problem) perPacket(prior Prior) float64 {
 	return v
 }
 
-// ofMean is ρ, the variance of the mean of w packets of one flow.
+// ofMean returns ρ, the variance of the mean of w packets of one flow.
 func (prior Prior) ofMean(w float64) float64 {
 	return prior.Between*prior.Between + prior.Within*prior.Within/max(w, 1)
 }
 
-// emptySystem has no equations yet, and every flow's mean and ρ of the prior.
+// emptySystem returns a system without equations, in which every flow has the
+// mean and ρ of the prior.
 func emptySystem(p *weighted, prior Prior) *system {
 	s := &system{
 		weighted: p, prior: prior,
@@ -92,7 +94,7 @@ func emptySystem(p *weighted, prior Prior) *system {
 	return s
 }
 
-// spread is θ.
+// spread returns θ.
 func (p *Problem) spread() float64 {
 	if p.Rows == 1 && p.CellsPerRow > 1 {
 		return 1
@@ -100,7 +102,8 @@ func (p *Problem) spread() float64 {
 	return 1 - 1/float64(p.CellsPerRow)
 }
 
-// newSystem is the equations of a prior that is the same for all flows.
+// newSystem returns the equations under a prior that is the same for all
+// flows.
 func newSystem(p *weighted, prior Prior) *system {
 	s := emptySystem(p, prior)
 	packet := p.perPacket(prior)
@@ -118,7 +121,7 @@ func newSystem(p *weighted, prior Prior) *system {
 			saved[c] += (1 - spread) * saving * a * a
 		}
 	}
-	// A packet that is put down to the wrong flow brings that flow's deviation.
+	// A packet attributed to the wrong flow adds that flow's deviation.
 	doubt := p.doubts()
 	ofFlow := prior.Between * prior.Between
 	if p.Count == nil {
@@ -158,7 +161,7 @@ func (s *system) invertDiagonal() {
 	}
 }
 
-// centred puts what the prior mean does not explain of the cells into dst.
+// centred stores in dst what the prior mean does not explain of the cells.
 func (p *Problem) centred(dst []float64, mean float64, expected []float64) {
 	for c, x := range p.Sum {
 		n := expected[c]
@@ -169,8 +172,8 @@ func (p *Problem) centred(dst []float64, mean float64, expected []float64) {
 	}
 }
 
-// doubts is, for each cell, the variance of how many of its packets are put
-// down to the right flow, or nil without Doubt.
+// doubts returns, for each cell, the variance of the number of its packets
+// that are attributed to the right flow, or nil without Doubt.
 func (p *weighted) doubts() []float64 {
 	if p.Doubt == nil {
 		return nil
@@ -185,7 +188,7 @@ func (p *weighted) doubts() []float64 {
 	return v
 }
 
-// rightHandSide is AᵀD⁻¹y.
+// rightHandSide returns AᵀD⁻¹y.
 func (s *system) rightHandSide() []float64 {
 	y := s.cell
 	s.centred(y, s.prior.Mean, s.expected())
@@ -199,7 +202,7 @@ func (s *system) rightHandSide() []float64 {
 	return s.gathered(y)
 }
 
-// gathered is Aᵀ times a vector of cells.
+// gathered returns Aᵀ times a vector of cells.
 func (s *system) gathered(y []float64) []float64 {
 	b := make([]float64, len(s.variance))
 	for f := range b {
@@ -235,8 +238,9 @@ func (s *system) multiply(dst, x []float64) float64 {
 	return product
 }
 
-// scatterFour is scatter for four cells each that weigh alike, gatherFour the rest of
-// multiply: most sketches have four rows, and decoding spends its time here.
+// scatterFour is scatter for four cells that have equal weight, and gatherFour
+// is the rest of multiply: most sketches have four rows, and decoding spends
+// its time here.
 func (s *system) scatterFour(u, x []float64) {
 	cells := s.Cells
 	for f, w := range s.Packets {
@@ -265,8 +269,8 @@ func (s *system) gatherFour(dst, x, u []float64) (product float64) {
 	return product
 }
 
-// conjugateGradient solves the equations for x, which is zero at first, and
-// uses up b. It returns how many iterations it took and the relative residual
+// conjugateGradient solves the equations for x, which starts at zero, and
+// overwrites b. It returns the number of iterations and the relative residual
 // in the norm of the inverse diagonal.
 func (s *system) conjugateGradient(ctx context.Context, x, b []float64, tolerance float64, most int, work *progress) (int, float64, error) {
 	defer work.next()
@@ -329,8 +333,8 @@ func (s *system) finish(mean, deviation []float64) {
 		least := s.slack * min(rho, packet/max(w, 1)) / float64(s.Rows)
 		deviation[f] = math.Sqrt(max(least, rho-scale*scale*(v-deviation[f])))
 		if s.Doubt != nil {
-			// What the flow's own count is off by, it is in all its cells
-			// alike, and scales the distance from the mean.
+			// An error of the flow's own count is in all its cells alike, and
+			// scales the distance from the mean.
 			deviation[f] = math.Hypot(deviation[f], s.Doubt[f]/w*(mean[f]-s.prior.Mean))
 		}
 	}

@@ -5,23 +5,23 @@ import (
 	"math/bits"
 )
 
-// A weighted is a Problem with the weights of its entries: the part of a
+// A weighted is a Problem with the weights of its entries: the fraction of a
 // flow's packets that is expected in each of its cells.
 type weighted struct {
 	*Problem
-	width   int       // cells of a flow
-	uniform float64   // of all entries, if part is nil
+	width   int       // number of cells of a flow
+	uniform float64   // the weight of all entries, if part is nil
 	part    []float32 // by entry
 	exact   bool      // every flow's packets are all in one cell of each row, and counted
 	slack   float64   // see slack
-	class   []uint8   // of flows' sizes
+	class   []uint8   // by flow: of size
 }
 
-// slack is noise beyond the model, as a part of all packets' variance:
-// clocks tick and hashes are not perfect. Where each flow's packets are all in
-// one cell of a row there is no other, and the equations would have no solution
-// if one cell did not fit. Where there are fewer flows than cells then, the
-// equations determine all of them, and slack is in the way.
+// slack is noise beyond the model, as a fraction of all packets' variance:
+// clocks tick and hashes are not perfect. If each flow's packets are all in
+// one cell of a row there is no other noise, and the equations would have no
+// solution if one cell did not fit. If there are then fewer flows than cells,
+// the equations determine all flows, and slack is in the way.
 const (
 	slack      = 0.01
 	slackExact = 1e-4
@@ -65,7 +65,7 @@ func (p *Problem) doubtful() bool {
 	return false
 }
 
-// flows is how many have packets.
+// flows returns how many flows have packets.
 func (p *Problem) flows() (n int) {
 	for _, w := range p.Packets {
 		if w > 0 {
@@ -84,7 +84,7 @@ func (p *Problem) usableCells() (n int) {
 	return n
 }
 
-// of is the weight of an entry of Cells.
+// of returns the weight of an entry of Cells.
 func (p *weighted) of(i int) float64 {
 	if p.part == nil {
 		return p.uniform
@@ -92,11 +92,11 @@ func (p *weighted) of(i int) float64 {
 	return float64(p.part[i])
 }
 
-// run is the cells of flow f.
+// run returns the cells of flow f.
 func (p *weighted) run(f int) []uint32 { return p.Cells[f*p.width : (f+1)*p.width] }
 
-// scatter adds to each cell what weigh is of the flows in it: of flow f, x of f
-// for each packet; 1 where x is nil.
+// scatter adds to each cell the weights of the flows in it, times x of each
+// flow, or times 1 if x is nil.
 func (p *weighted) scatter(u, x []float64) {
 	cells, part := p.Cells, p.part
 	for f, w := range p.Packets {
@@ -119,7 +119,7 @@ func (p *weighted) scatter(u, x []float64) {
 	}
 }
 
-// gather is what flow f's entries weigh of the values of their cells.
+// gather returns the weighted sum of the values in flow f's cells.
 func (p *weighted) gather(f int, of []float64) float64 {
 	cells, total := p.run(f), 0.0
 	if p.part == nil {
@@ -134,7 +134,7 @@ func (p *weighted) gather(f int, of []float64) float64 {
 	return total
 }
 
-// classify puts flows into classes of size.
+// classify assigns flows to classes of size.
 func (p *weighted) classify() {
 	p.class = make([]uint8, len(p.Packets))
 	for f, w := range p.Packets {
@@ -142,12 +142,13 @@ func (p *weighted) classify() {
 	}
 }
 
-// sizeOf is the class of flows of w packets.
+// sizeOf returns the class of flows of w packets.
 func sizeOf(w float64) int {
 	return min(bits.Len64(uint64(min(max(w, 1), math.MaxInt64)))-1, sizeCount-1)
 }
 
-// expected is, for each cell, how many packets of all flows should be in it.
+// expected returns, for each cell, the number of packets that all flows should
+// have in it.
 func (p *weighted) expected() []float64 {
 	n := make([]float64, len(p.Sum))
 	p.scatter(n, nil)
