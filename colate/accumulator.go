@@ -10,13 +10,15 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// absentFlows is how many flows that never were an [Accumulator] follows beside
-// those it was made for. What an estimate says about them is noise and nothing
-// else, so they calibrate it: see [Result.MeanInterval].
+// absentFlows is the number of flows that never existed and that an
+// [Accumulator] follows beside each flow it was made for. Estimates of these
+// are pure noise, so they calibrate the estimate of the flow: see
+// [Result.MeanInterval].
 const absentFlows = 199
 
 // An Accumulator follows some flows through the epochs of two points, one pair
-// of epochs after the other, and adds up the delays of what both recorded.
+// of epochs after another, and adds up the delays of the packets that both
+// points recorded.
 //
 //	a, err := colate.NewAccumulator(config, flows)
 //	for each minute {
@@ -24,28 +26,28 @@ const absentFlows = 199
 //	}
 //	r, err := a.Estimate(0) // of flows[0]
 //
-// Its size does not depend on how many epochs it takes: some 10 MB for one flow
-// of [DefaultConfig], and 80 kB for each one more.
+// Its size does not depend on the number of epochs: some 10 MB for one flow of
+// [DefaultConfig], and 80 kB for each further flow.
 //
-// Single writer, no locks.
+// It has a single writer and no locks.
 type Accumulator struct {
-	config Config // without what points may differ in
+	config Config // without the fields in which points may differ
 	flows  []joint.FlowRecord
-	at     []uint32 // counters: PerFlow of each flow, then those of absent flows
+	at     []uint32 // counters: PerFlow for each flow, then those of absent flows
 	order  []uint32 // cells, by counter
 	table  *cellTable
 
 	own       []ownTally
 	absent    []tally // absentFlows for each flow
-	reference float64 // a delay that is taken off all packets', for precision
+	reference float64 // a delay subtracted from those of all packets, for precision
 	begun     bool
-	epochs    int     // pairs that were added
-	missing   int     // pairs of which only one point has packets
+	epochs    int     // pairs added
+	missing   int     // pairs in which only one point has packets
 	unread    int     // pairs that could not be read
 	sent      float64 // packets at the first point, in pairs that were read
-	unseen    float64 // of these, in pairs of which the second has none
+	unseen    float64 // of these, in pairs in which the second has none
 
-	// Of the present chunk: groups of each cell, how many packets it has.
+	// Of the current chunk: groups of each cell, and its number of packets.
 	groups [][]group
 	memory []group
 	totals []float64
@@ -54,14 +56,15 @@ type Accumulator struct {
 }
 
 // NewAccumulator returns an empty Accumulator for flows at points of Config c.
-// A record of 0 packets is of a flow whose number of packets is not known, and
-// is then read from the counters, where it shows. The error wraps
+// A record of 0 packets means that the flow's number of packets is unknown; it
+// is then read from the counters, if they show it. The error wraps
 // [estimate.ErrConfig].
 func NewAccumulator(c Config, flows []joint.FlowRecord) (*Accumulator, error) {
 	return newAccumulator(c, flows, mostCuts)
 }
 
-// newAccumulator matches the given number of epochs at a time.
+// newAccumulator returns an Accumulator that matches the given number of
+// epochs at a time.
 func newAccumulator(c Config, flows []joint.FlowRecord, room int) (*Accumulator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -100,8 +103,8 @@ func newAccumulator(c Config, flows []joint.FlowRecord, room int) (*Accumulator,
 	return a, nil
 }
 
-// neighbour is the counter that an absent flow has in place of this one: any
-// would do, and one in the same block is read with it.
+// neighbour returns the counter that an absent flow has instead of this one.
+// Any counter would do; one in the same block is read with it.
 func (c *Config) neighbour(at uint32, absent int) uint32 {
 	from, to := c.blockOf(int(at) / c.blockSize())
 	length := to - from
@@ -111,7 +114,7 @@ func (c *Config) neighbour(at uint32, absent int) uint32 {
 	return uint32(from + (int(at)-from+1+absent%(length-1))%length)
 }
 
-// Reset empties the accumulator, which then follows other flows: as many as
+// Reset empties the accumulator. It then follows other flows, as many as
 // before.
 func (a *Accumulator) Reset() {
 	a.table.clear()
@@ -121,23 +124,23 @@ func (a *Accumulator) Reset() {
 	a.sent, a.unseen, a.reference = 0, 0, 0
 }
 
-// Config returns the configuration of the epochs that can be added.
+// Config returns the configuration that epochs must have to be added.
 func (a *Accumulator) Config() Config { return a.config }
 
-// Epochs is how many pairs of epochs were added, and of how many times more
-// only one point's epoch was there.
+// Epochs returns how many pairs of epochs were added, and how many times only
+// one point's epoch was available.
 func (a *Accumulator) Epochs() (pairs, missing int) { return a.epochs, a.missing + a.unread }
 
-// read is the part of the packets that is in epochs that were read at both
+// read returns the fraction of the packets that is in epochs read at both
 // points.
 func (a *Accumulator) read() float64 {
 	pairs := float64(a.epochs + a.missing)
 	return (1 - a.unseen/a.sent) * pairs / (pairs + float64(a.unread))
 }
 
-// Add adds what two points recorded in the same epoch. Epochs are added in the
-// order of time. It returns [estimate.ErrMismatch] for epochs of other Configs
-// or of different times.
+// Add adds what two points recorded in the same epoch. Add epochs in order of
+// time. It returns [estimate.ErrMismatch] if the Configs or the times of the
+// epochs differ.
 func (a *Accumulator) Add(up, down *Recorder) error {
 	for _, r := range []*Recorder{up, down} {
 		if r.config.comparable() != a.config {
@@ -156,9 +159,9 @@ func (a *Accumulator) Add(up, down *Recorder) error {
 	return nil
 }
 
-// end ends a pair of epochs that was put into the table. One of which only the
-// second point has packets is of what was on its way; one of which only the
-// first has, of what was, or is lost, with the point's records perhaps.
+// end finishes a pair of epochs that was put into the table. If only the
+// second point has packets, they were on their way. If only the first has,
+// they were on their way or lost, perhaps together with the point's records.
 func (a *Accumulator) end(up, down uint64) {
 	a.sent += float64(up)
 	switch {
@@ -200,7 +203,7 @@ func (a *Accumulator) flush() {
 	a.table.clear()
 }
 
-// meanDelay is that of the packets in absent flows' groups.
+// meanDelay returns the mean delay of the packets in absent flows' groups.
 func (a *Accumulator) meanDelay() float64 {
 	sum, n := 0.0, 0.0
 	for _, groups := range a.groups[len(a.flows)*a.config.PerFlow:] {
@@ -212,16 +215,17 @@ func (a *Accumulator) meanDelay() float64 {
 	return sum / max(n, 1)
 }
 
-// limits are the numbers of packets up to which a cell of a flow with this
-// median, and one of an absent flow, is taken, given what others typically have:
-// three deviations more, of a Poisson number. A cell beyond is shared with an
-// elephant, which gives itself away by its count, without regard to its delay.
+// limits returns the largest numbers of packets with which a cell is used: for
+// a flow with this median, and for an absent flow, given what others typically
+// have. They allow three deviations more, of a Poisson number. A fuller cell
+// is shared with an elephant, which gives itself away by its count, whatever
+// its delay.
 func limits(median, typical float64) (own, absent float64) {
 	room := 3*math.Sqrt(median) + 2
 	return median + room, typical + room
 }
 
-// middle is the median.
+// middle returns the median.
 func (a *Accumulator) middle(totals []float64) float64 {
 	a.sorted = append(a.sorted[:0], totals...)
 	slices.Sort(a.sorted)
@@ -229,8 +233,8 @@ func (a *Accumulator) middle(totals []float64) float64 {
 }
 
 // tallyFlow adds the table's groups of one flow, and those of all absent flows
-// that are taken for it: in the same places, where its own packets let a group
-// be. So what noise does to it, it does to them.
+// that stand in for it: in the same places, where its own packets allow a
+// group. So noise affects them as it affects the flow.
 func (a *Accumulator) tallyFlow(f int, typical float64) {
 	m := a.config.PerFlow
 	first := f * m
@@ -261,9 +265,10 @@ func (a *Accumulator) tallyFlow(f int, typical float64) {
 	}
 }
 
-// choose says which epochs each cell of a flow is to tell of: its full cells of
-// all that they can; of the rest the thickest of the thin ones, as long as most
-// of the packets in them are the flow's. It returns the epochs left to these.
+// choose decides which epochs each cell of a flow speaks for. Full cells speak
+// for all that they can. The thickest of the thin cells speak for the rest, if
+// most of the packets in them are the flow's. It returns the epochs left to
+// thin cells.
 func (a *Accumulator) choose(masks []uint64, first int, limit, typical float64) (thin uint64) {
 	full, told, kept := a.config.full(), uint64(0), 0.0
 	var own [mostCuts]float64
@@ -301,11 +306,11 @@ func (a *Accumulator) choose(masks []uint64, first int, limit, typical float64) 
 	return thin
 }
 
-// leastThin is how many of a flow's packets are expected in a thin cell and epoch at
-// least: fewer stand for too many.
+// leastThin is the smallest number of a flow's packets expected in a thin cell
+// and epoch: fewer would stand for too many.
 const leastThin = 4
 
-// occupied are the epochs of a mask in which a cell has packets.
+// occupied returns the epochs of a mask in which a cell has packets.
 func (a *Accumulator) occupied(cell int, mask uint64) (in uint64) {
 	for ; mask != 0; mask &= mask - 1 {
 		if e := bits.TrailingZeros64(mask); a.table.packets(cell, e) > 0 {
@@ -315,8 +320,8 @@ func (a *Accumulator) occupied(cell int, mask uint64) (in uint64) {
 	return in
 }
 
-// gone is how many packets a flow's cells lost in each epoch, or had on their
-// way at its end and not at its beginning.
+// gone returns how many packets a flow's cells lost in each epoch, or had on
+// their way at its end but not at its beginning.
 func (a *Accumulator) gone(first int, limit float64) (gone [mostCuts]float64) {
 	kept := 0.0
 	for j := range a.config.full() {
@@ -333,8 +338,8 @@ func (a *Accumulator) gone(first int, limit float64) (gone [mostCuts]float64) {
 	return gone
 }
 
-// look sees what the cells of a flow tell of each epoch: groups of no other
-// epochs than those of the masks.
+// look collects what the cells of a flow say about each epoch, from groups
+// that lie within the masks.
 func (a *Accumulator) look(v *view, first int, masks []uint64, limit float64, thin uint64) {
 	*v = view{}
 	kept, full := 0.0, a.config.full()
@@ -363,7 +368,7 @@ func (a *Accumulator) look(v *view, first int, masks []uint64, limit float64, th
 	}
 }
 
-// each calls f for the groups of a flow's cells that are in the masks.
+// each calls f for the groups of a flow's cells that lie within the masks.
 func (a *Accumulator) each(first int, masks []uint64, limit float64, f func(j int, g *group)) {
 	for j, mask := range masks {
 		if a.totals[first+j] > limit {
@@ -388,7 +393,7 @@ func (a *Accumulator) gather(t *tally, v *view, first int, masks []uint64, limit
 	return sums
 }
 
-// large is how many groups may have wrapped.
+// large returns how many groups may have wrapped.
 func (a *Accumulator) large(first int, masks []uint64, limit float64) (n float64) {
 	largest := math.Ldexp(a.config.Unit(), int(a.config.sumBits())-3)
 	a.each(first, masks, limit, func(_ int, g *group) {

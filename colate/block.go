@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Counters are encoded in blocks of blockCounters, the last of fewer, each of
-// which is read alone:
+// Counters are encoded in blocks of blockCounters, the last one smaller. Each
+// block can be read alone:
 //
 //	parameter k of counts 1 · base width of sums 1
 //	bits, most significant first, for each counter:
@@ -26,7 +26,7 @@ import (
 //	CRC-32C 4
 //
 // The sum of the times of n packets is close to n times the middle of the
-// epoch; what is left has some log2(Period) + log2(n)/2 bits, where a sum has
+// epoch. What is left has some log2(Period) + log2(n)/2 bits, while a sum has
 // half as many more.
 const (
 	blockCounters = 256
@@ -36,7 +36,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A blockCodec has what blocks of an epoch share.
+// A blockCodec holds what the blocks of an epoch share.
 type blockCodec struct {
 	countBits, digestBits, sumBits uint
 	middle                         uint64 // of the epoch, in units
@@ -49,13 +49,13 @@ func newBlockCodec(c *Config, start int64) blockCodec {
 	}
 }
 
-// widest is the most bits a counter takes in a block.
+// widest returns the largest number of bits that a counter takes in a block.
 func (c *Config) widest() int {
 	return maxOnes + 1 + int(c.CountBits) + int(c.DigestBits) + int(c.sumBits())
 }
 
-// split takes a word apart: its count as encoded, the rest of its sum, and its
-// digest.
+// split splits a word into its count as encoded, its digest, and the rest of
+// its sum.
 func (b *blockCodec) split(word uint64) (count, digest, sum uint64) {
 	if word == 0 {
 		return 0, 0, 0
@@ -70,18 +70,18 @@ func (b *blockCodec) split(word uint64) (count, digest, sum uint64) {
 	return count, digest, uint64(signed<<1) ^ uint64(signed>>63)
 }
 
-// join is the word that split took apart.
+// join returns the word that split took apart.
 func (b *blockCodec) join(count, digest, sum uint64) uint64 {
 	signed := sum>>1 ^ -(sum & 1)
 	total := (signed + b.expected(count)) & (1<<b.sumBits - 1)
 	return total<<(b.countBits+b.digestBits) | digest<<b.countBits | count&(1<<b.countBits-1)
 }
 
-// expected is the sum that the given number of packets has in the middle of the
-// epoch, with what their digests carry into it.
+// expected returns the sum that this number of packets would have in the
+// middle of the epoch, including the carry from their digests.
 func (b *blockCodec) expected(count uint64) uint64 { return count*b.middle + count/2 }
 
-// sumWidth is how many bits the rest of a sum takes.
+// sumWidth returns the number of bits in the rest of a sum.
 func (b *blockCodec) sumWidth(base uint, count uint64) uint {
 	return min(b.sumBits, base+(uint(bits.Len64(count))+1)/2)
 }
@@ -111,8 +111,8 @@ func (b *blockCodec) append(dst []byte, words []uint64) []byte {
 	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
 
-// parameter is the k of counts that add up to total: of the length of the mean
-// and its neighbours, that which takes least.
+// parameter returns the best k for counts that add up to total: of the length
+// of the mean and its neighbours, the one that takes the fewest bits.
 func (b *blockCodec) parameter(words []uint64, total uint64) uint {
 	guess := uint(bits.Len64(total / uint64(len(words))))
 	best, least := uint(0), ^uint(0)
@@ -136,9 +136,9 @@ func countWidth(count uint64, k, countBits uint) uint {
 	return maxOnes + countBits + 1
 }
 
-// read reads a block, checksum and all, into words. The error wraps
-// [estimate.ErrEncoding], and then words hold nothing of use. scratch is for
-// its use, and is returned to be used again.
+// read reads a block into words and checks its checksum. The error wraps
+// [estimate.ErrEncoding]; words then hold nothing useful. read uses scratch,
+// and returns it for reuse.
 func (b *blockCodec) read(words []uint64, data, scratch []byte) ([]byte, error) {
 	bad := func(what string) ([]byte, error) { return scratch, fmt.Errorf("%w: %s", estimate.ErrEncoding, what) }
 	if !sealedBlock(data) {
@@ -149,7 +149,7 @@ func (b *blockCodec) read(words []uint64, data, scratch []byte) ([]byte, error) 
 	if k > b.countBits || base > 64 {
 		return bad("parameters of a block of counters")
 	}
-	// Behind the end there is room for a look.
+	// Leave room to look past the end.
 	scratch = append(append(scratch[:0], body[2:]...), make([]byte, 16)...)
 	r := bitReader{data: scratch, limit: uint(len(body)-2) * 8}
 	for i := range words {
@@ -181,11 +181,11 @@ func sealedBlock(data []byte) bool {
 	return crc32.Checksum(body, castagnoli) == binary.BigEndian.Uint32(data[len(body):])
 }
 
-// A bitWriter appends bits, most significant first.
+// A bitWriter appends bits, most significant bit first.
 type bitWriter struct {
 	dst    []byte
 	held   uint64
-	length uint // of held, below 8 between puts
+	length uint // number of bits held, below 8 between puts
 }
 
 // put appends the low width bits of v, up to 64.
@@ -212,7 +212,7 @@ func (w *bitWriter) putCount(count uint64, k, countBits uint) {
 	w.put(count, countBits+1)
 }
 
-// end fills up the last byte.
+// end pads the last byte with zeros.
 func (w *bitWriter) end() []byte {
 	if w.length > 0 {
 		w.put(0, 8-w.length)
@@ -220,14 +220,14 @@ func (w *bitWriter) end() []byte {
 	return w.dst
 }
 
-// A bitReader reads bits. data is 16 bytes longer than limit, which at may
-// exceed after a count or a sum of what is no block.
+// A bitReader reads bits. data is 16 bytes longer than limit; at may exceed
+// limit after a count or a sum of invalid data.
 type bitReader struct {
 	data      []byte
 	at, limit uint
 }
 
-// peek is the next 57 bits at least, from the highest bit down.
+// peek returns at least the next 57 bits, from the highest bit down.
 func (r *bitReader) peek() uint64 {
 	if r.at > r.limit {
 		return 0

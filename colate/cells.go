@@ -6,34 +6,35 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// mostCuts is how many epochs a cellTable can hold: as many as a mask has bits.
+// mostCuts is the number of epochs that a cellTable can hold: the number of
+// bits in a mask.
 const mostCuts = 64
 
 // A cellTable holds what some counters of both points say over some epochs.
 //
-// It matches them by level. The low bits of a word, count and digest, taken at
-// one point less the other, and added up over the epochs so far, are a
-// counter's level: they stand for the packets that one point has seen and the
-// other has not, on their way or lost. Between two cuts of equal level the same
-// packets came and went: so the words' differences over those epochs are the
-// sum of their delays, whatever crossed the cuts in between, and whatever was
-// lost before and after. Differences are taken epoch by epoch, and never wrap
-// before the delays of one such group do.
+// It matches them by level. Take the low bits of a word, count and digest, at
+// one point less the other, and add them up over the epochs so far: that is a
+// counter's level. It stands for the packets that one point has seen and the
+// other has not, either on their way or lost. Between two cuts of equal level
+// the same packets came and went. So the words' differences over those epochs
+// are the sum of these packets' delays, whatever crossed the cuts in between,
+// and whatever was lost before and after. Differences are taken epoch by
+// epoch, and wrap only if the delays of one such group do.
 type cellTable struct {
 	config Config
 	cells  int
 	room   int // epochs
 	epochs int
-	prefix []uint64 // for each cell, each cut: words' differences up to there
-	counts []uint32 // for each cell, each epoch: packets at the second point
+	prefix []uint64 // for each cell and cut: words' differences up to there
+	counts []uint32 // for each cell and epoch: packets at the second point
 }
 
-// A group is the packets of one cell between two cuts of equal level, but for
-// those of groups in between, which are at a level of their own: as those that
-// pass while one packet is long on its way.
+// A group is the packets of one cell between two cuts of equal level, except
+// those of inner groups, which have a level of their own, such as packets that
+// pass while one other packet is long on its way.
 type group struct {
 	sum   float64 // of delays, ns
-	mask  uint64  // the epochs that it has
+	mask  uint64  // the epochs in it
 	count uint32
 }
 
@@ -50,21 +51,21 @@ func newCellTable(c Config, cells, room int) *cellTable {
 	}
 }
 
-// put sets what cell i has in the epoch after the last.
+// put sets the contents of cell i in the epoch after the last.
 func (t *cellTable) put(i int, up, down uint64) {
 	at := i*(t.room+1) + t.epochs
 	t.prefix[at+1] = t.prefix[at] + down - up
 	t.counts[i*t.room+t.epochs] = uint32(down & (1<<t.config.CountBits - 1))
 }
 
-// clear makes room. What was on its way at the last cut has no group.
+// clear empties the table. Packets on their way at the last cut get no group.
 func (t *cellTable) clear() { t.epochs = 0 }
 
-// packets is how many cell i has in an epoch, and over all of them.
+// packets returns how many packets cell i has in an epoch.
 func (t *cellTable) packets(i, epoch int) float64 { return float64(t.counts[i*t.room+epoch]) }
 
-// gone is how many more packets of cell i the first point has in an epoch than
-// the second: lost, or on their way.
+// gone returns how many more packets of cell i the first point has in an epoch
+// than the second: lost, or on their way.
 func (t *cellTable) gone(i, epoch int) float64 {
 	at := i*(t.room+1) + epoch
 	c := int(t.config.CountBits)
@@ -85,7 +86,7 @@ func (t *cellTable) groups(dst []group, i int) []group {
 }
 
 // between appends the groups from one cut to another. From each cut it goes to
-// the next of the same level.
+// the next one of the same level.
 func (t *cellTable) between(dst []group, prefix []uint64, counts []uint32, from, to int) []group {
 	c := &t.config
 	low := uint64(1)<<c.lowBits() - 1
@@ -113,7 +114,7 @@ func (t *cellTable) between(dst []group, prefix []uint64, counts []uint32, from,
 				rest.mask &^= g.mask
 			}
 		}
-		if whole > 0 || sum == 0 { // else the levels are equal by chance
+		if whole > 0 || sum == 0 { // otherwise the levels are equal by chance
 			dst = append(dst, rest)
 		}
 		a = b
@@ -121,7 +122,7 @@ func (t *cellTable) between(dst []group, prefix []uint64, counts []uint32, from,
 	return dst
 }
 
-// cover is the epochs that are in some group.
+// cover returns the epochs that are in some group.
 func cover(groups []group) (mask uint64) {
 	for i := range groups {
 		mask |= groups[i].mask

@@ -8,18 +8,18 @@ import (
 	"github.com/hoplag/hoplag/estimate/clock"
 )
 
-// Correct makes of the far point's epoch what its clock would have made of it
-// had it agreed with the near point's, to half a unit of time. reading is of
-// the middle of the epoch; what remains open is in its intervals, and common
-// to all flows. See package clock for where it comes from. For epochs that are
-// kept uncorrected there is [Path.Clock].
+// Correct corrects the far point's epoch as if its clock had agreed with the
+// near point's, to half a unit of time. The reading must be of the middle of
+// the epoch. The remaining error is in its intervals, and is the same for all
+// flows. Package clock makes readings. For epochs that are kept uncorrected,
+// use [Path.Clock].
 func (r *Recorder) Correct(reading clock.Reading) {
 	for i, word := range r.words {
 		r.words[i] = r.config.nearWord(word, reading)
 	}
 }
 
-// nearWord is a counter's word by the near clock.
+// nearWord returns a counter's word by the near clock.
 func (c *Config) nearWord(word uint64, reading clock.Reading) uint64 {
 	packets := word & (1<<c.CountBits - 1)
 	if packets == 0 {
@@ -33,20 +33,20 @@ func (c *Config) nearWord(word uint64, reading clock.Reading) uint64 {
 	return word + uint64(int64(math.Round(later/c.Unit())))<<c.lowBits()
 }
 
-// Clocks is what the clocks leave open of the answers of a query.
+// Clocks describes the error that the clocks leave in the answers of a query.
 type Clocks struct {
-	// Known tells that the points' clocks were known, and corrected. If not,
-	// means are off by what they differed.
+	// Known reports whether the points' clocks were known, and corrected. If
+	// not, means are off by their difference.
 	Known bool
 
-	// Certain and Likely hold by how much the mean of any flow may be too
-	// great because the clock was not quite what its reading says, in
-	// nanoseconds: whenever in the window its packets came.
+	// Certain and Likely are intervals of how much too large the mean of any
+	// flow may be because the clock differed from its reading, in nanoseconds,
+	// whenever in the window the flow's packets came.
 	Certain, Likely estimate.Interval
 }
 
-// include widens what is open by an epoch's reading. The true offset less that
-// of the reading is in the reading's interval less its offset.
+// include widens the intervals by an epoch's reading. The true offset less
+// that of the reading is in the reading's interval less its offset.
 func (k *Clocks) include(r clock.Reading) {
 	for _, x := range []struct {
 		all *estimate.Interval
@@ -63,8 +63,8 @@ func (k *Clocks) include(r clock.Reading) {
 	k.Known = true
 }
 
-// readings finds the clock of every epoch of a step at the second point, or
-// says that one is not known.
+// readings finds the second point's clock for every epoch of a step, or
+// reports that one is unknown.
 func (q *query) readings(s *step) ([]clock.Reading, error) {
 	if len(q.clocks) == 0 {
 		return nil, nil
@@ -80,7 +80,7 @@ func (q *query) readings(s *step) ([]clock.Reading, error) {
 	return readings, nil
 }
 
-// clockAt goes by the first history that knows.
+// clockAt uses the first history that has an answer.
 func (q *query) clockAt(t int64) (r clock.Reading, err error) {
 	for _, h := range q.clocks {
 		if r, err = h.At(t); err == nil {
@@ -90,9 +90,9 @@ func (q *query) clockAt(t int64) (r clock.Reading, err error) {
 	return r, err
 }
 
-// readClocks reads what the second point's store has of its clock at the time of
-// the epochs that were found. One that is damaged is reported. If the store has
-// any, epochs that none tells of are missing, and not taken as they are.
+// readClocks reads the second point's history of its clock at the times of the
+// epochs that were found. It reports damaged histories. If the store has any
+// history, epochs without one are missing, and are not used as they are.
 func (q *query) readClocks() {
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, e := range q.found[1] {

@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// An encoded epoch is a record of internal/wire, the head:
+// An encoded epoch begins with a record of internal/wire, the head:
 //
 //	magic "HCLT" · version 4
 //	Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8
@@ -17,8 +17,9 @@ import (
 //	for each block: its length 2
 //	CRC-32C 4
 //
-// and then the blocks (block.go), one after the other. There are as many as it
-// takes for none to have more than 256 counters, all of one size but the last.
+// The blocks follow (block.go), one after another. There are as many as needed
+// for none to have more than 256 counters. All have the same size but the
+// last.
 const (
 	epochMagic   = "HCLT"
 	epochVersion = 4
@@ -26,8 +27,8 @@ const (
 	fixedSize = 43 // of the head, without overhead and lengths
 )
 
-// blocks is how many blocks an epoch has, blockSize how many counters each of
-// them but the last, and blockOf the counters of block i.
+// blocks returns the number of blocks of an epoch, blockSize the number of
+// counters in each of them but the last, and blockOf the counters of block i.
 func (c *Config) blocks() int { return (c.Counters + blockCounters - 1) / blockCounters }
 
 func (c *Config) blockSize() int { return (c.Counters + c.blocks() - 1) / c.blocks() }
@@ -37,10 +38,10 @@ func (c *Config) blockOf(i int) (from, to int) {
 	return min(i*size, c.Counters), min((i+1)*size, c.Counters)
 }
 
-// headSize is the size of an encoded epoch's head.
+// headSize returns the size of an encoded epoch's head.
 func (c *Config) headSize() int { return wire.Overhead + fixedSize + 2*c.blocks() }
 
-// AppendBinary appends the encoding of the epoch. It returns no error.
+// AppendBinary appends the encoding of the epoch. The error is always nil.
 func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 	be, c, start := binary.BigEndian, &r.config, len(dst)
 	dst = wire.Begin(dst, epochMagic, epochVersion)
@@ -68,7 +69,7 @@ func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// MarshalBinary returns the encoding of the epoch.
+// MarshalBinary returns the encoding of the epoch. The error is always nil.
 func (r *Recorder) MarshalBinary() ([]byte, error) { return r.AppendBinary(nil) }
 
 // UnmarshalBinary decodes an epoch of any Config. On error, which wraps
@@ -78,7 +79,7 @@ func (r *Recorder) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("colate: %w", err)
 	}
-	// There is one encoding of each state.
+	// Every state has exactly one encoding.
 	if again, _ := decoded.AppendBinary(make([]byte, 0, len(data))); !bytes.Equal(again, data) {
 		return fmt.Errorf("colate: %w: not as an epoch is encoded", estimate.ErrEncoding)
 	}
@@ -86,7 +87,7 @@ func (r *Recorder) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// decodeEpoch decodes an epoch and checks all that is checked by a checksum.
+// decodeEpoch decodes an epoch and checks everything that checksums protect.
 func decodeEpoch(data []byte) (*Recorder, error) {
 	h, err := openEpoch(data)
 	if err != nil {
@@ -104,7 +105,8 @@ func decodeEpoch(data []byte) (*Recorder, error) {
 	return decoded, nil
 }
 
-// An epochHead is the head of an encoded epoch: what is in it, and where.
+// An epochHead is the head of an encoded epoch: its contents, and where they
+// are.
 type epochHead struct {
 	config  Config
 	start   int64
@@ -113,8 +115,8 @@ type epochHead struct {
 	offsets []int64 // of the blocks, and the end
 }
 
-// headLength is the size of the head of the encoded epoch that begins with
-// these bytes, or 0.
+// headLength returns the size of the head of the encoded epoch that begins
+// with these bytes, or 0.
 func headLength(data []byte) int {
 	if len(data) < wire.Overhead+fixedSize {
 		return 0
@@ -126,8 +128,8 @@ func headLength(data []byte) int {
 	return c.headSize()
 }
 
-// openEpoch reads the head of an encoded epoch, and checks its length. The
-// blocks are not looked at.
+// openEpoch reads the head of an encoded epoch and checks its length. It does
+// not look at the blocks.
 func openEpoch(data []byte) (*epochHead, error) {
 	n := headLength(data)
 	if n == 0 || n > len(data) {

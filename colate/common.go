@@ -5,23 +5,23 @@ import (
 	"math/bits"
 )
 
-// A commonEpoch is what cells that are like any say about an epoch: how all
-// packets fared in it.
+// A commonEpoch is what typical cells say about an epoch: how all packets
+// fared in it.
 type commonEpoch struct {
 	mean  float64 // delay above the reference
 	known bool    // whether there is a group
 	cell  float64 // packets in one cell
-	lost  float64 // packets that the second point lacks, for each that it has
+	lost  float64 // packets missing at the second point, for each that it has
 
 	packets, gone float64 // in all cells, until learn
 }
 
-// A common is what they say about the epochs in the table.
+// A common is what typical cells say about the epochs in the table.
 //
-// Which counters lost a packet in an epoch is chance, as packets are spread over
-// them by hashes: the packets of the others fared like theirs. So even where
-// delays were longest and most counters lost some, the rest tell how long they
-// were.
+// Which counters lose a packet in an epoch is chance, because hashes spread
+// packets over them: the packets of the other counters fared like theirs. So
+// even if delays were longest when most counters lost packets, the rest tell
+// how long delays were.
 type common struct {
 	epochs [mostCuts]commonEpoch
 	usual  float64 // mean of all their packets' delays above the reference
@@ -35,7 +35,7 @@ func (k *common) see(t *cellTable, cell int) {
 	}
 }
 
-// learn ends with what so many cells' groups say.
+// learn finishes, given the number of cells whose groups were added.
 func (k *common) learn(v *view, epochs int, cells float64) {
 	sum, count := 0.0, 0.0
 	for e := range epochs {
@@ -49,7 +49,7 @@ func (k *common) learn(v *view, epochs int, cells float64) {
 	k.usual = sum / max(count, 1)
 }
 
-// learn learns from absent flows, by their cells with no more packets than the
+// learn learns from absent flows, using cells with no more packets than the
 // limit.
 func (a *Accumulator) learn(limit float64) {
 	t, from, cells := a.table, len(a.flows)*a.config.PerFlow, 0.0
@@ -78,18 +78,19 @@ func (a *Accumulator) learn(limit float64) {
 	a.common.learn(&v, t.epochs, cells)
 }
 
-// A view is what some cells tell of each epoch in the table.
+// A view is what some cells say about each epoch in the table.
 type view struct {
-	present [mostCuts]float64 // packets in the flow's cells, by those that are taken
+	present [mostCuts]float64 // packets in the flow's cells that are used
 	plain   [mostCuts]float64 // of these, in groups
-	parts   [mostCuts]float64 // part of the flow's packets that goes to cells with a group
-	part    [mostCuts]float64 // part of the full cells that have a group
-	grouped [mostCuts]float64 // packets in groups, each times by how much such a group is rare
-	stands  [mostCuts]float64 // for how many in all the groups stand
-	sums    [mostCuts]float64 // delays above the reference of these
+	parts   [mostCuts]float64 // fraction of the flow's packets that goes to cells with a group
+	part    [mostCuts]float64 // fraction of the full cells that have a group
+	grouped [mostCuts]float64 // packets in groups, each times the rarity of its group
+	stands  [mostCuts]float64 // number of packets that all the groups stand for
+	sums    [mostCuts]float64 // delays of these above the reference
 }
 
-// plainly adds a group of a cell that takes part of the flow's packets.
+// plainly adds a group of a cell that takes the fraction part of the flow's
+// packets.
 func (v *view) plainly(g *group, t *cellTable, cell int, part float64) {
 	for mask := g.mask; mask != 0; mask &= mask - 1 {
 		e := bits.TrailingZeros64(mask)
@@ -98,14 +99,14 @@ func (v *view) plainly(g *group, t *cellTable, cell int, part float64) {
 	}
 }
 
-// cover notes that a cell has a group of these epochs.
+// cover records that a cell has a group of these epochs.
 func (v *view) cover(mask uint64) {
 	for ; mask != 0; mask &= mask - 1 {
 		v.part[bits.TrailingZeros64(mask)]++
 	}
 }
 
-// open makes of numbers of cells the part of the cells. In epochs that are left to
+// open turns numbers of cells into fractions of the cells. In epochs left to
 // thin cells, no cell is like another.
 func (v *view) open(cells float64, thin uint64) {
 	for e := range v.part {
@@ -115,12 +116,13 @@ func (v *view) open(cells float64, thin uint64) {
 	}
 }
 
-// mostRarity is how much a group counts at most, lest one be all.
+// mostRarity limits the weight of a group, so that no group outweighs all
+// others.
 const mostRarity = 100
 
-// rarity is for how many of its kind a group stands. One of several epochs, of a
-// cell in which packets crossed the cuts between, is there only if none was lost
-// in any of them.
+// rarity returns how many groups of its kind a group stands for. If packets
+// crossed the cuts between the epochs of a cell, a group of several epochs
+// exists only if none was lost in any of them.
 func (v *view) rarity(g *group) float64 {
 	x := 1.0
 	for mask := g.mask; mask != 0; mask &= mask - 1 {
@@ -138,8 +140,9 @@ func (v *view) count(g *group, t *cellTable, cell int) {
 	}
 }
 
-// add adds a group's delays and returns its weight: for how many a packet in it
-// stands, so that an epoch's groups stand for all packets of the epoch.
+// add adds a group's delays. It returns the group's weight, the number of
+// packets that each packet in it stands for, such that an epoch's groups stand
+// for all packets of the epoch.
 func (v *view) add(g *group, t *cellTable, cell int, reference float64) float64 {
 	if g.count == 0 {
 		return 0
@@ -157,11 +160,11 @@ func (v *view) add(g *group, t *cellTable, cell int, reference float64) float64 
 	return sum / n
 }
 
-// told reports whether groups tell of an epoch.
+// told reports whether any group says something about an epoch.
 func (v *view) told(epoch int) bool { return v.plain[epoch] > 0 }
 
-// settle adds the epochs of a view: those that no group tells of with the delays
-// that all packets had.
+// settle adds the epochs of a view. For epochs without a group it uses the
+// delays of all packets.
 func (t *tally) settle(v *view, k *common, told uint64, epochs int) {
 	for e := range epochs {
 		n := v.stands[e]
@@ -188,16 +191,16 @@ func (t *tally) settle(v *view, k *common, told uint64, epochs int) {
 	}
 }
 
-// A shade is what is known of the epochs that a flow's own cells do not tell of,
-// beside those that they do.
+// A shade is what is known about the epochs on which a flow's own cells are
+// silent, compared with the others.
 type shade struct {
-	told, first, second float64 // packets in epochs that are told, Σ and Σ² of common means
-	untold, untoldFirst float64 // those in others
-	dark                float64 // those in epochs that no cell tells of
+	told, first, second float64 // packets in epochs with groups, Σ and Σ² of common means
+	untold, untoldFirst float64 // those in epochs without
+	dark                float64 // those in epochs on which all cells are silent
 	low, high           float64 // of common means
-	lost, expected      float64 // packets that the flow's cells lost in those, and would have as others did
-	// Of epochs that thin cells tell of, how far the flow's delays are above those
-	// of all: Σ packets² × that^k, k = 0, 1, 2.
+	lost, expected      float64 // packets that the flow's cells lost in those epochs, and would have lost like others
+	// For epochs that thin cells speak for: how far the flow's delays are
+	// above those of all packets, Σ packets² × that^k, k = 0, 1, 2.
 	thin0, thin1, thin2 float64
 	thins               int
 }
@@ -239,19 +242,20 @@ func (s *shade) add(v *view, k *common, gone *[mostCuts]float64, thin uint64, ep
 	}
 }
 
-// apart is the deviation of common means from one epoch to another.
+// apart returns the deviation of common means from one epoch to another.
 func (s *shade) apart() float64 {
 	mean := s.first / max(s.told, 1)
 	return math.Sqrt(max(s.second/max(s.told, 1)-mean*mean, 0))
 }
 
-// thinError is the variance of the sum of delays that comes of thin cells, each
-// of which stands for many packets: by how their epochs differ.
+// thinError returns the variance of the sum of delays that thin cells cause,
+// because each stands for many packets. It follows from how their epochs
+// differ.
 func (s *shade) thinError() float64 {
 	if s.thins == 0 {
 		return 0
 	}
 	mean := s.thin1 / s.thin0
-	few := 1 + 8/float64(s.thins) // their own spread is not quite known
+	few := 1 + 8/float64(s.thins) // their own spread is uncertain
 	return max(s.thin2-mean*s.thin1, 0) * few
 }

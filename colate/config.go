@@ -16,60 +16,62 @@ const (
 	MaxPeriod   = 1 << 53 // ns: 104 days
 )
 
-// A Config holds every size of a recorder. Two points are compared if their
-// Configs differ in no more than Period.
+// A Config holds every size of a recorder. Two points can be compared if their
+// Configs differ at most in Period.
 type Config struct {
 	// Identity is the fingerprint of the seed or key that flows and packets
-	// are hashed with: points with another hash other packets, and are not
-	// compared. It is public, and also decides where a flow's counters are.
+	// are hashed with. Points with another hash hash packets differently, and
+	// are not compared. It is public, and also decides where a flow's counters
+	// are.
 	Identity uint64
 
-	// Counters is how many counters a recorder has (n): more than PerFlow and
-	// at most MaxCounters.
+	// Counters is the number of counters in a recorder (n): more than PerFlow
+	// and at most MaxCounters.
 	Counters int
 
-	// PerFlow is how many counters the packets of a flow are spread over (m):
-	// 2 to MaxPerFlow.
+	// PerFlow is the number of counters that the packets of a flow are spread
+	// over (m): 2 to MaxPerFlow.
 	PerFlow int
 
-	// Thin is how many of these take few of the flow's packets, 0 to half of
-	// them: one in 85, in 341 and so on, each a quarter of the one before. The
-	// others share the rest evenly. So a flow of so many packets that all of
-	// its full counters lose one in each epoch has counters that lose none.
+	// Thin says how many of these take few of the flow's packets, 0 to half of
+	// them. They take one packet in 85, in 341 and so on, each a quarter of
+	// the one before. The others share the rest evenly. So a flow with so many
+	// packets that each of its full counters loses one in each epoch has
+	// counters that lose none.
 	Thin uint8
 
 	// Bits is the width of a counter (b), 16 to 64: a count of packets in
 	// CountBits, a sum of their digests in DigestBits, and a sum of their
-	// times in the rest, 8 bits at least. All three wrap. A query uses
-	// differences only: those of times are exact while the delays of a
-	// counter's packets in one period add up to less than half of what the
-	// sum can hold. [Accumulator.Estimate] refuses a flow whose counters hold
-	// more than a quarter of that half.
+	// times in the rest, at least 8 bits. All three wrap. A query uses
+	// differences only. Those of times are exact if the delays of a counter's
+	// packets in one period add up to less than half of what the sum can hold.
+	// [Accumulator.Estimate] refuses a flow whose counters hold more than a
+	// quarter of that half.
 	Bits uint8
 
-	// CountBits is the width of the count, 4 to 24. No flow may have more
-	// than 2^CountBits × PerFlow / 2 packets in a period: it is refused.
+	// CountBits is the width of the count, 4 to 24. A flow with more than
+	// 2^CountBits × PerFlow / 2 packets in a period is refused.
 	CountBits uint8
 
 	// DigestBits is the width of the sum of digests, 4 to 24. Counters that
-	// hold as many packets at both points, but not the same, are taken for
-	// equal once in 2^DigestBits times.
+	// hold equally many but different packets at the two points are taken to
+	// be equal once in 2^DigestBits times.
 	DigestBits uint8
 
 	// Shift sets the unit of time to 2^Shift nanoseconds, 0 to CountBits +
-	// DigestBits. A packet's delay is off by 0.4 units, in the mean by nothing.
+	// DigestBits. The delay of a packet has an error of 0.4 units, and the
+	// mean has none.
 	Shift uint8
 
-	// Period is how long an epoch lasts in nanoseconds, 1 to MaxPeriod. Epochs
-	// end where the clock is at a multiple of it, so that all points cut alike.
+	// Period is the length of an epoch in nanoseconds, 1 to MaxPeriod. Epochs
+	// end when the clock is at a multiple of it, so that all points cut alike.
 	Period int64
 }
 
 // DefaultConfig keeps a minute of 70,000 packets a second in 2.9 MB of a
 // store, 5.6 bits a packet: 455,334 counters, 20 to a flow, five of them thin,
-// in units of 64 ns.
-// The delays in one counter may add up to 9 minutes in each minute.
-// Identity is 0, the fingerprint of no seed.
+// in units of 64 ns. The delays in one counter may add up to 9 minutes in each
+// minute. Identity is 0, the fingerprint of no seed.
 var DefaultConfig = Config{
 	Counters:   455_334,
 	PerFlow:    20,
@@ -81,8 +83,8 @@ var DefaultConfig = Config{
 	Period:     60e9,
 }
 
-// Validate reports the first thing in c that is out of range, by an error
-// that wraps [estimate.ErrConfig].
+// Validate reports the first field that is out of range. The error wraps
+// [estimate.ErrConfig].
 func (c *Config) Validate() error {
 	bad := func(field string, got any, want string, args ...any) error {
 		return estimate.Invalid("colate", field, got, fmt.Sprintf(want, args...))
@@ -110,42 +112,44 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Unit is the unit of time in nanoseconds.
+// Unit returns the unit of time in nanoseconds.
 func (c *Config) Unit() float64 { return float64(uint64(1) << c.Shift) }
 
-// EncodedSize is the most bytes that an encoded epoch can take: of one with
-// packets in every counter, it takes some six or seven tenths of that.
+// EncodedSize returns the largest number of bytes that an encoded epoch can
+// take. An epoch with packets in every counter takes some six or seven tenths
+// of that.
 func (c *Config) EncodedSize() int {
 	most := (c.Counters*(c.widest()) + 7) / 8
 	return c.headSize() + most + c.blocks()*(blockOverhead+1)
 }
 
-// MemorySize is how many bytes a recorder's counters take in memory. In
-// hardware they take Counters × Bits bits.
+// MemorySize returns the number of bytes that a recorder's counters take in
+// memory. In hardware they take Counters × Bits bits.
 func (c *Config) MemorySize() int { return 8 * c.Counters }
 
-// lowBits is the width of count and digest together, the low part of a
-// counter; sumBits that of the sum above them.
+// lowBits returns the width of count and digest together, the low part of a
+// counter, and sumBits that of the sum above them.
 func (c *Config) lowBits() uint8 { return c.CountBits + c.DigestBits }
 func (c *Config) sumBits() uint8 { return c.Bits - c.lowBits() }
 
-// widthMask selects the bits of a word that are in the counter.
+// widthMask returns the bits of a word that are in the counter.
 func (c *Config) widthMask() uint64 { return 1<<(c.Bits-1)<<1 - 1 }
 
-// comparable returns c without what two points may differ in.
+// comparable returns c without the fields in which two points may differ.
 func (c *Config) comparable() Config {
 	d := *c
 	d.Period = 0
 	return d
 }
 
-// mostThin is how many thin counters there can be, by the bits that choose.
+// mostThin is the largest number of thin counters, limited by the bits that
+// choose.
 const mostThin = 10
 
-// full is how many counters of a flow are not thin.
+// full returns how many counters of a flow are not thin.
 func (c *Config) full() int { return c.PerFlow - int(c.Thin) }
 
-// part is the part of a flow's packets that its counter j takes.
+// part returns the fraction of a flow's packets that its counter j takes.
 func (c *Config) part(j int) float64 {
 	k := j - c.full()
 	switch {
@@ -161,8 +165,8 @@ func (c *Config) part(j int) float64 {
 
 // A chooser chooses counters. Its branch is taken once in 64 packets.
 type chooser struct {
-	full  uint64 // counters that are not thin
-	mask  uint64 // of a packet for a thin one these bits are 0
+	full  uint64 // number of counters that are not thin
+	mask  uint64 // bits that are 0 in a packet for a thin counter
 	stop  uint64 // the last thin counter's bit, behind these six
 	first uint64 // the first thin counter
 }
@@ -174,10 +178,11 @@ func (c *Config) chooser() chooser {
 	return chooser{full: uint64(c.full()), mask: 63, stop: 1 << (2*c.Thin - 2), first: uint64(c.full())}
 }
 
-// choice is the number j, 0 to PerFlow-1, of the counter of its flow that a
-// packet is added to. The paper draws it at random; drawn from the digest, two
-// points agree on it, without which their counters cannot be subtracted. Of the
-// packets for thin ones, those with two zeros more go to the next.
+// choice returns the number j, 0 to PerFlow-1, of the flow's counter that a
+// packet is added to. The paper draws j at random. Here the digest decides, so
+// that two points agree; otherwise their counters could not be subtracted. Of
+// the packets for thin counters, those with two more zero bits go to the next
+// one.
 func (c *chooser) choice(p hashing.Packet) uint64 {
 	j := hashing.Row(uint64(p), c.full)
 	if uint64(p)&c.mask == 0 {
@@ -186,7 +191,7 @@ func (c *chooser) choice(p hashing.Packet) uint64 {
 	return j
 }
 
-// position is H(f, j) (§3.1): where a flow's counter j is.
+// position returns H(f, j) (§3.1): where a flow's counter j is.
 func position(identity uint64, f hashing.Flow, j, counters uint64) uint64 {
 	return hashing.Row(hashing.Mix(uint64(f)^identity, j), counters)
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// Decode estimates the mean delays of all flows of an epoch at once, given the
-// records of as many of them as possible: it explains every counter by the
-// flows that share it, where [Estimate] takes all flows but one for noise.
-// Flows that are missing from the records are noise still. For more than one
-// epoch see [Path.Decode].
+// Decode estimates the mean delays of all flows of an epoch at once, from the
+// records of as many of them as possible. It explains every counter by the
+// flows that share it, where [Estimate] treats all flows but one as noise.
+// Flows missing from the records remain noise. For more than one epoch see
+// [Path.Decode].
 //
-// The result's flows are in the order of the records. Of a flow none of whose
-// counters holds the same packets at both points it says so (Usable is 0): its
-// mean is then that of all, and its interval as wide as flows are apart. Decode
-// allocates; over
-// 455,334 counters and 300,000 flows it takes seconds, and ends early with ctx.
+// The result's flows are in the order of the records. A flow has a Usable of 0
+// if none of its counters holds the same packets at both points. Its mean is
+// then that of all flows, and its interval as wide as flows are apart. Decode
+// allocates. For 455,334 counters and 300,000 flows it takes seconds, and ends
+// early with ctx.
 //
-// It returns [estimate.ErrMismatch] for epochs of different Configs or times,
-// and [estimate.ErrNoSamples] where no counter holds the same packets at both
-// points.
+// It returns [estimate.ErrMismatch] if the Configs or times of the epochs
+// differ, and [estimate.ErrNoSamples] if no counter holds the same packets at
+// both points.
 func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	d := newDifferences(up.config)
 	if up.config.comparable() != down.config.comparable() || up.start != down.start {
@@ -38,10 +38,10 @@ func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, o
 	return d.decode(ctx, flows, opts)
 }
 
-// Decode is [Decode] for the epochs of two stores that overlap the time from
-// from to to. It holds the counters of a few epochs, whatever the time: 75 MB
-// for those of [DefaultConfig], beside what solving takes. Progress in opts
-// begins when all are read.
+// Decode is [Decode] for the epochs of two stores that overlap the time
+// between from and to. It holds the counters of a few epochs, whatever the
+// time: 75 MB for those of [DefaultConfig], beside what solving takes. The
+// progress in opts begins when all epochs are read.
 func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int64, opts joint.Options) (joint.Result, Coverage, error) {
 	q := newQuery(p, from, to)
 	defer q.close()
@@ -74,27 +74,27 @@ type differences struct {
 	period   int64
 	table    *cellTable
 	counters []difference
-	epochs   float64 // that were compared
-	unread   float64 // that could not be
+	epochs   float64 // epochs compared
+	unread   float64 // epochs that could not be compared
 }
 
 // A difference is what a counter says about all epochs.
 type difference struct {
 	sum, packets float64 // of the delays in its groups, and of all epochs
-	over         float64 // of sum, what is above the means of all counters
-	filled       float64 // packets of epochs of which it has no group
-	filling      float64 // and what was taken for their delays
-	dark         float64 // of them, those of epochs of which no counter has a group
-	lost, likely float64 // packets that it lost, and would have as others did
+	over         float64 // the part of sum above the means of all counters
+	filled       float64 // packets in epochs without a group
+	filling      float64 // and their assumed delays
+	dark         float64 // of them, those in epochs in which no counter has a group
+	lost, likely float64 // packets that it lost, and would have lost like others
 }
 
-// all is the sum of all delays. The packets of epochs of which the counter has no
-// group waited longer than others did by as much as those of its groups.
+// all returns the sum of all delays. Packets in epochs without a group of this
+// counter waited longer than others by as much as those of its groups.
 func (d *difference) all() float64 {
 	return d.sum + d.filling + d.filled*d.over/max(d.packets-d.filled, 1)
 }
 
-// differencesRoom is how many epochs are matched by level at a time.
+// differencesRoom is the number of epochs that are matched by level at a time.
 const differencesRoom = 8
 
 func newDifferences(c Config) *differences {
@@ -103,7 +103,7 @@ func newDifferences(c Config) *differences {
 	}
 }
 
-// end ends a pair of epochs that was put into the table.
+// end finishes a pair of epochs that was put into the table.
 func (d *differences) end() {
 	d.epochs++
 	if d.table.epochs++; d.table.epochs == d.table.room {
@@ -111,9 +111,9 @@ func (d *differences) end() {
 	}
 }
 
-// flush adds the table's groups. The epochs of which a counter has none, as it
-// lost a packet, are filled up with the mean delay that those of others tell of:
-// see [Accumulator].
+// flush adds the table's groups. Where a counter has no group for an epoch,
+// because it lost a packet, the mean delay of others in that epoch fills the
+// gap: see [Accumulator].
 func (d *differences) flush() {
 	t := d.table
 	likely := d.likely()
@@ -148,7 +148,7 @@ func (d *differences) flush() {
 	t.clear()
 }
 
-// common is what all counters say about the table's epochs.
+// common returns what all counters say about the table's epochs.
 func (d *differences) common(likely likelihood) *common {
 	t, limit := d.table, d.limit()
 	var v view
@@ -180,8 +180,8 @@ func (d *differences) common(likely likelihood) *common {
 	return k
 }
 
-// limit is how many packets a counter has in the table that is like any: others are
-// an elephant's.
+// limit returns the largest number of packets that a typical counter has in
+// the table. A fuller one has an elephant.
 func (d *differences) limit() float64 {
 	var totals []float64
 	for i := 0; i < len(d.counters); i += 1 + len(d.counters)/sampled {
@@ -193,9 +193,9 @@ func (d *differences) limit() float64 {
 	return limit
 }
 
-// A likelihood tells groups from levels that were equal by chance. Of those, the
-// times of different packets are subtracted, which are some part of a Period
-// apart, where most groups' delays are alike within far less.
+// A likelihood tells groups from levels that were equal by chance. Those
+// subtract the times of different packets, which are some fraction of a Period
+// apart, while the delays of most groups are alike within far less.
 type likelihood struct{ mean, spread, apart float64 }
 
 func (l likelihood) is(g *group) bool {
@@ -203,16 +203,17 @@ func (l likelihood) is(g *group) bool {
 	return off <= l.apart || off <= float64(g.count)*l.spread
 }
 
-// groups returns those of a counter that are none by chance.
+// groups returns the groups of a counter that are not there by chance.
 func (l likelihood) groups(dst []group, t *cellTable, i int) []group {
 	return slices.DeleteFunc(t.groups(dst[:0], i), func(g group) bool { return !l.is(&g) })
 }
 
-// sampled is of how many counters likely learns.
+// sampled is the number of counters from which likely learns.
 const sampled = 20_000
 
-// likely learns from the table's groups: beyond 300 times what is typical, and ten
-// times what one in many is off, which are more than those that chance makes.
+// likely learns from the table's groups. It sets the limit beyond 300 times
+// the typical distance, and beyond ten times what one group in many is off,
+// which is more than chance makes.
 func (d *differences) likely() likelihood {
 	var means, off []float64
 	var groups []group
@@ -238,10 +239,11 @@ func (d *differences) likely() likelihood {
 	return l
 }
 
-// mostFilled is the part of a counter's packets that may be filled up.
+// mostFilled is the largest fraction of a counter's packets that may be filled
+// in.
 const mostFilled = 0.8
 
-// problem is what all epochs say together.
+// problem returns what all epochs say together.
 func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	d.flush()
 	c := &d.config
@@ -258,7 +260,8 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	}
 	read := d.read()
 	for i, f := range flows {
-		// How many were in the epochs that could not be read is not known.
+		// How many packets were in the epochs that could not be read is
+		// unknown.
 		p.Packets[i], p.Doubt[i] = f.Packets*read, math.Hypot(f.Doubt*read, f.Packets*(1-read)/2)
 		for j := range c.full() {
 			p.Cells = append(p.Cells, uint32(position(c.Identity, f.Flow, uint64(j), uint64(c.Counters))))
@@ -268,11 +271,12 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	return p
 }
 
-// read is the part of the epochs that were compared.
+// read returns the fraction of the epochs that were compared.
 func (d *differences) read() float64 { return d.epochs / max(d.epochs+d.unread, 1) }
 
-// thin leaves thin counters out of a problem: of the flows that have them, and
-// where they hold more than a few packets of such, of the others too.
+// thin leaves thin counters out of a problem: those of the flows that own them
+// and, if they hold more than a few packets of such flows, those of other
+// flows too.
 func (d *differences) thin(p *joint.Problem, flows []joint.FlowRecord) {
 	c := &d.config
 	if c.Thin == 0 {
@@ -304,9 +308,10 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	return r, nil
 }
 
-// doubt widens what is said about flows by what was filled up in their counters: a
-// flow may not have waited longer when others did, or have waited twice as much
-// longer. One that lost far more than others is not like them, and is not told of.
+// doubt widens the intervals of flows by what was filled in for their
+// counters: a flow may not have waited longer when others did, or may have
+// waited twice as much longer. A flow that lost far more than others is not
+// like them, and gets no answer.
 func (d *differences) doubt(p *joint.Problem, r *joint.Result) {
 	sum, packets := 0.0, 0.0
 	for i := range d.counters {
@@ -331,8 +336,8 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result) {
 			r.Usable[f] = 0
 		}
 		if r.StdDev != nil && n > 0 {
-			// How many of the flow's own packets were in what was filled up is
-			// chance, the more so the shorter it was there.
+			// How many of the flow's own packets were in what was filled in is
+			// chance; the shorter the flow was present, the more so.
 			part := filled / max(all, 1)
 			chance := math.Sqrt(part / max(1-part, 0.01) / float64(p.CellsPerRow))
 			own := max(chance, part) * math.Abs(r.Mean[f]-mean)

@@ -1,6 +1,6 @@
-// Package colate is COLATE: a point records the times of all packets that pass
-// it in a few shared counters and keeps them for months. The delays of any flow
-// between two such points are asked for later, when it is known which flow
+// Package colate is COLATE. A point records the times of all packets that pass
+// it in a few shared counters, and keeps them for months. Ask for the delays
+// of any flow between two such points later, when you know which flow
 // mattered.
 //
 //	store, err := colate.OpenStore(colate.Dir("kept/ingress"), colate.StoreOptions{})
@@ -19,69 +19,75 @@
 //
 // # The machine
 //
-// A point has n counters. A flow owns m of them, chosen by its hash, and shares
-// each with whoever else hashes there. A packet of the flow chooses one of the m
-// by its own digest, so that every point chooses alike, and adds its time, its
-// digest and 1 to it. That is all: one hash, one memory update, no time stamp in
-// the packet and no state per flow. At each multiple of a period of the clock
-// the counters go to a [Store], and empty ones take over. A few of a flow's
-// counters are thin: they take one packet in a hundred or in thousands.
+// A point has n counters. A flow owns m of them, chosen by its hash, and
+// shares each with all other flows that hash there. A packet chooses one of
+// its flow's m counters by its own digest, so every point chooses alike. The
+// point adds the packet's time, its digest and 1 to that counter. That is all:
+// one hash, one memory update, no time stamp in the packet and no state per
+// flow. At each multiple of a period of the clock the counters go to a
+// [Store], and empty ones take over. A few of a flow's counters are thin: they
+// take one packet in a hundred or in thousands.
 //
-// A query compares the two points' counters epoch by epoch. Where a counter has
-// the same count and digest at both, the same packets fell in it, and what its
-// sums of times differ by is the sum of their delays: the flow's, and as noise
-// those of others. Where one packet was lost, the counter is left out of that
-// epoch, and the flow's others stand for it. Packets on their way when the clock
-// cuts are found by level: see cellTable. These differences are added up, over
-// an hour or a year.
+// A query compares the two points' counters epoch by epoch. If a counter has
+// the same count and digest at both points, the same packets fell in it. The
+// difference of its sums of times is then the sum of their delays: the flow's,
+// and those of others as noise. If a packet was lost, the query leaves the
+// counter out of that epoch, and the flow's other counters stand for it.
+// Packets on their way when the clock cuts are found by level: see cellTable.
+// The query adds up these differences over an hour or a year. Given the flow's
+// number of packets, as flow records have it, the mean and the deviation
+// follow.
 //
-// An elephant may lose packets in each of its counters in every epoch. Then its
-// thin counters, which lose none, stand for it. Where none of a flow's counters
-// tells of an epoch, those of all others tell how long packets took then, and the
-// interval allows for the flow's having taken longer, or not as long. Given the flow's number of packets, as flow records have
-// it, the mean and the deviation follow.
+// An elephant may lose packets in each of its counters in every epoch. Its
+// thin counters, which lose none, then stand for it. If none of a flow's
+// counters says anything about an epoch, those of all other flows say how long
+// packets took then, and the interval allows for a flow that took longer, or
+// less long.
 //
-// What a store takes follows from packets and counters. With nine packets a
+// The size of a store depends on packets and counters. With nine packets a
 // counter and minute, as [DefaultConfig] has at 70,000 packets a second, a
 // packet takes 5.6 bits, which is 4.2 GB a day at each point. At a seventh of
-// the rate a seventh of the counters keep it so, and 0.6 GB a day; as many
-// counters, one packet to each, take 30 bits a packet.
-// (go test ./colate -run TestSizes -v prints the bits.) [Plan] reckons it for a
-// rate and a number of bytes, and [Store.DropBefore] and [Store.DropBeyond]
-// remove what is old.
+// the rate, a seventh of the counters keep 5.6 bits, and take 0.6 GB a day;
+// all the counters, with about one packet each, take 30 bits a packet. (go
+// test ./colate -run TestSizes -v prints the bits.) [Plan] computes the size
+// for a rate and a number of bytes, and [Store.DropBefore] and
+// [Store.DropBeyond] remove what is old.
 //
 // # What it assumes
 //
-//   - An offset between the points' clocks shifts every mean by itself. Where
-//     package estimate/clock measured it and [Store.AppendClock] kept it, queries
-//     take it out.
+//   - An offset between the points' clocks is added to every mean. If package
+//     estimate/clock measured it and [Store.AppendClock] kept it, queries
+//     remove it.
 //   - Both points compute the same digests (see package hashing) with the same
 //     Config.
-//   - The number of a flow's packets that passed both points is known, or how
-//     well it is known ([joint.FlowRecord]'s Doubt). A flow large enough to be
-//     seen by its counters needs no record.
-//   - A recorder is at each end of each link. Packets that only one of two
-//     points sees spoil the counter they are in for an epoch, as losses do.
+//   - The number of a flow's packets that passed both points is known, or its
+//     uncertainty is ([joint.FlowRecord]'s Doubt). A flow large enough for its
+//     counters to show needs no record.
+//   - There is a recorder at each end of each link. Packets that only one of
+//     two points sees spoil their counter for an epoch, as losses do.
 //   - The delays in one counter and epoch add up to less than half of what the
 //     sum can hold: see Config.Bits.
 //
 // # What it cannot measure
 //
-// The distribution of delays beyond mean and deviation; the order of packets;
-// loss, which other packages count. The mean of a small flow among big ones,
-// from its counters alone: they hold mostly the delays of others, and
-// [Result.MeanInterval] is wide. [Path.Decode] explains these by the records
-// of the other flows. What a flow waited that lost far more than all others, on
-// a way of its own, in epochs that its own counters do not tell of: it has no
-// answer.
+// COLATE cannot tell the distribution of delays beyond mean and deviation, the
+// order of packets, or loss, which other packages count.
 //
-// Copies of one packet have one digest. Where a copy is lost and another is on
+// It cannot tell the mean of a small flow among big ones from its counters
+// alone: they hold mostly the delays of others, and [Result.MeanInterval] is
+// wide. [Path.Decode] explains these delays by the records of the other flows.
+//
+// It cannot tell how long a flow waited that lost far more than all others, on
+// a path of its own, in epochs on which its own counters are silent: such a
+// flow has no answer.
+//
+// Copies of one packet have one digest. If a copy is lost while another is on
 // its way when the clock cuts, one is taken for the other.
 //
 // # The format
 //
 // A store is a directory of segments, 0000000000000000.colate and so on, and a
-// file LOCK. A segment is a sequence of frames, and, when it is complete, an
+// file LOCK. A segment is a sequence of frames. A complete segment also has an
 // index and a trailer. All numbers are big-endian.
 //
 //	frame     magic "HCLG" · payload length 4 · length of its head 4 · start 8 · end 8 · CRC-32C of all these 4

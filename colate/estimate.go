@@ -11,33 +11,34 @@ import (
 
 // A Result is what two points say about the delays of one flow.
 type Result struct {
-	// Delay's Mean is that of the flow's packets. N is about how many of them
-	// it rests on. StdDev is 0 unless DeviationKnown.
+	// Delay.Mean is the mean delay of the flow's packets. Delay.N is roughly
+	// the number of packets behind it. Delay.StdDev is 0 unless
+	// DeviationKnown.
 	estimate.Delay
 
 	// DeviationKnown is false if the counters' spread does not exceed what
 	// other flows' packets explain.
 	DeviationKnown bool
 
-	// Packets is how many the flow had, as recorded or, where that is in
-	// doubt or unknown, as the counters show too.
+	// Packets is the number of packets of the flow: as recorded or, if that is
+	// in doubt or unknown, with the help of the counters.
 	Packets float64
-	// Share is the part of them in epochs of which the flow has a usable
-	// counter. How long the others took is told by how long all packets took
-	// in their epochs, and the interval is wider by what that leaves open.
+	// Share is the fraction of them in epochs in which the flow has a usable
+	// counter. The delays of all packets in the other epochs tell how long the
+	// rest took, and the interval widens by what that leaves uncertain.
 	Share float64
-	// Groups is how many groups of packets, each of one counter and mostly of
-	// one epoch, the answer rests on.
+	// Groups is the number of groups of packets behind the answer. Each is of
+	// one counter and mostly of one epoch.
 	Groups int
 
-	errors   [absentFlows]float64 // of the mean, as of absent flows, in order
-	own      float64              // standard deviation of the error that comes on top
-	bias     float64              // and what may, of packets that cross a cut, and of those not seen
+	errors   [absentFlows]float64 // of the mean, from absent flows, in order
+	own      float64              // standard deviation of the additional error
+	bias     float64              // possible additional error, from packets that cross a cut and packets not seen
 	variance float64              // of delays, below 0 too
-	apart    float64              // what was taken off it as the flow's mean is not that of others
-	spreads  [absentFlows]float64 // errors of variance, as of absent flows, in order
-	degrees  float64              // of freedom that the variance has beside
-	hidden   float64              // what it may be more, of packets not seen, and the part that these are
+	apart    float64              // subtracted from it because the flow's mean is not that of others
+	spreads  [absentFlows]float64 // errors of variance, from absent flows, in order
+	degrees  float64              // of freedom of the variance besides
+	hidden   float64              // possible further variance of packets not seen, and the fraction of these
 	unseen   float64
 }
 
@@ -49,12 +50,12 @@ type Answer struct {
 }
 
 // Estimate returns the mean delay, and more, of a flow in an epoch at two
-// points: of all its packets, of which the record says how many passed both.
-// For more than one pair of epochs see [Accumulator], and for those of stores
-// [Path.Estimate].
+// points. The result is about all of the flow's packets; the record says how
+// many passed both points. For more than one pair of epochs see [Accumulator],
+// and for epochs in stores [Path.Estimate].
 //
-// It returns [estimate.ErrMismatch] for epochs of different Configs or times,
-// and [estimate.ErrNoSamples] as [Accumulator.Estimate] does.
+// It returns [estimate.ErrMismatch] if the Configs or times of the epochs
+// differ, and [estimate.ErrNoSamples] as [Accumulator.Estimate] does.
 func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
 	answers, err := EstimateAll(up, down, []joint.FlowRecord{flow})
 	if err != nil {
@@ -63,7 +64,8 @@ func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
 	return answers[0].Result, answers[0].Err
 }
 
-// EstimateAll is Estimate for many flows, with answers in their order.
+// EstimateAll is Estimate for many flows. Answers are in the order of the
+// flows.
 func EstimateAll(up, down *Recorder, flows []joint.FlowRecord) ([]Answer, error) {
 	a, err := newAccumulator(up.config, flows, 1)
 	if err != nil {
@@ -75,7 +77,7 @@ func EstimateAll(up, down *Recorder, flows []joint.FlowRecord) ([]Answer, error)
 	return a.answers(), nil
 }
 
-// answers are those about all flows.
+// answers returns the answers about all flows.
 func (a *Accumulator) answers() []Answer {
 	answers := make([]Answer, len(a.flows))
 	for i := range answers {
@@ -85,12 +87,15 @@ func (a *Accumulator) answers() []Answer {
 }
 
 // Estimate returns what the epochs so far say about flow i. It returns
-// [estimate.ErrNoSamples] where half of the flow's packets or more were in
-// epochs in which each of its counters lost a packet, or on their way where the
-// clock cut; where a twentieth were, and nothing tells how long packets took
-// then, as the flow lost far more than others; where counters are too narrow for
-// its delays or packets; and where the record does not say how many packets it
-// has and the counters cannot.
+// [estimate.ErrNoSamples] if
+//
+//   - half of the flow's packets or more were in epochs in which each of its
+//     counters lost a packet, or were on their way when the clock cut;
+//   - a twentieth were, and nothing tells how long packets took then, because
+//     the flow lost far more than others;
+//   - the counters are too narrow for its delays or packets; or
+//   - the record does not say how many packets the flow has, and the counters
+//     cannot.
 func (a *Accumulator) Estimate(i int) (Result, error) {
 	if i < 0 || i >= len(a.flows) {
 		return Result{}, estimate.Invalid("colate", "flow", i, fmt.Sprintf("0 to %d", len(a.flows)-1))
@@ -119,8 +124,8 @@ func (a *Accumulator) Estimate(i int) (Result, error) {
 	e := estimator{own: own, noise: noise, absent: absent}
 	e.read = a.read()
 	e.share = own.told / (own.told + own.shade.untold) * e.read
-	// A cell in which packets cross a cut has a group less often: groups have
-	// fewer packets than there are.
+	// A cell in which packets cross a cut has a group less often, so groups
+	// have fewer packets than there are.
 	e.stood = min(own.reached/own.told, 1)
 	if e.share < 0.5 {
 		return none("each of the flow's counters lost a packet in epochs with %.0f %% of its packets", 100*(1-e.share))
@@ -147,7 +152,7 @@ type noise struct {
 	common   float64 // mean delay above the reference
 	count    float64 // packets in a flow's cells
 	spread   float64 // standard deviation of that
-	variance float64 // of delays, between groups: that of the median flow
+	variance float64 // of delays, between groups: for the median flow
 }
 
 // newNoise also returns how many of the absent flows have a usable counter.
@@ -168,8 +173,8 @@ func newNoise(absent []tally) (n noise, usable int) {
 	return n, usable
 }
 
-// moments are what a number comes to among absent flows. The deviation is what it
-// is of a normal one, whatever the tails.
+// moments describes a number's distribution among absent flows. The deviation
+// is the one that a normal distribution would have, whatever the tails.
 type moments struct{ mean, median, deviation float64 }
 
 func typical(absent []tally, number func(*tally) float64) (m moments) {
@@ -189,17 +194,17 @@ type estimator struct {
 	own    *ownTally
 	absent []tally
 	noise  noise
-	read   float64 // part of the flow's packets in epochs that were read
-	share  float64 // part of them in epochs that its cells tell of
-	stood  float64 // part of these that do not cross a cut
+	read   float64 // fraction of the flow's packets in epochs that were read
+	share  float64 // fraction of these in epochs for which its cells speak
+	stood  float64 // fraction of these that do not cross a cut
 
-	packets float64 // of the flow, that the tallies stand for
-	counted float64 // 0 to 1: the part of that which is as counted, not as recorded
-	doubt   float64 // standard deviation of what is as recorded
+	packets float64 // the flow's packets that the tallies stand for
+	counted float64 // 0 to 1: the weight of the counted number, as against the recorded one
+	doubt   float64 // standard deviation of the recorded number
 }
 
-// countPackets weighs the record of how many packets the flow had against the
-// counters, each by how well it is known.
+// countPackets weighs the recorded number of the flow's packets against the
+// counters, each by its precision.
 func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	counted := e.own.count - e.noise.count
 	if record.Packets == 0 {
@@ -207,7 +212,7 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 		return counted > 3*e.noise.spread && counted >= 1
 	}
 	e.packets = record.Packets * e.read
-	// How many were in the epochs that were not read is not known.
+	// How many packets were in the epochs that were not read is unknown.
 	e.doubt = math.Hypot(record.Doubt*e.read, record.Packets*(1-e.read)/2)
 	if e.doubt > 0 {
 		variance := e.noise.spread*e.noise.spread + 1
@@ -218,9 +223,10 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	return true
 }
 
-// missing reports whether much less of the flow is in its counters than its
-// record has, and how much is: copies of one packet are in one counter, which is
-// left out as too full, and the rest does not speak for them.
+// missing reports whether the flow's counters hold much less of it than its
+// record says, and how much they hold. Copies of one packet are all in one
+// counter, which is left out as too full, and the rest does not speak for
+// them.
 func (e *estimator) missing() (found float64, missing bool) {
 	found = e.own.count - e.noise.count
 	stands := e.own.stands / e.own.count
@@ -230,8 +236,8 @@ func (e *estimator) missing() (found float64, missing bool) {
 
 func (e *estimator) result(u *unseen, reference float64) Result {
 	own, noise := e.own, &e.noise
-	// Were all packets delayed alike, the noise would be that of counts, which
-	// are known: only what sets flows apart is left.
+	// If all packets were delayed alike, the noise would be that of counts,
+	// which are known. Only what sets flows apart is left.
 	above := (own.sum - own.count*noise.common) / e.packets
 	r := Result{
 		Packets: e.packets / e.read,
@@ -239,7 +245,7 @@ func (e *estimator) result(u *unseen, reference float64) Result {
 		Groups:  int(own.groups),
 	}
 	r.Mean = reference + noise.common + above + u.shift
-	stands := own.stands / own.count // for how many packets one in a group stands
+	stands := own.stands / own.count // number of packets that one in a group stands for
 	r.N = uint64(max(e.packets/stands, 1) + 0.5)
 	for i := range e.absent {
 		t := &e.absent[i]
@@ -247,43 +253,45 @@ func (e *estimator) result(u *unseen, reference float64) Result {
 	}
 	slices.Sort(r.errors[:])
 	e.deviation(&r, above)
-	// The packets in groups are a sample of the flow's; and a record may be wrong.
+	// The packets in groups are a sample of the flow's; and a record may be
+	// wrong.
 	sampled := (stands - 1) / e.packets * (max(r.variance, noise.variance) + above*above)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	r.own = math.Sqrt(max(sampled, own.thinError()/(e.packets*e.packets)) + recorded*recorded)
-	// A packet crosses a cut with a probability in proportion to its delay, so
-	// that the delays of those that do are larger by variance/mean: twice that, as
-	// the variance is of those that did not.
+	// A packet crosses a cut with a probability proportional to its delay, so
+	// the delays of those that do are larger by variance/mean. Take twice
+	// that, because the variance is of packets that did not cross.
 	deviation := math.Sqrt(max(r.variance, noise.variance))
 	r.unseen, r.hidden = u.part, u.part*2*math.Pow(math.Abs(u.longer)+deviation, 2)
 	r.bias = 2*(1-e.stood)*deviation*max(deviation/math.Max(math.Abs(r.Mean), 1), 1) + u.doubt
 	return r
 }
 
-// An unseen is what the epochs that a flow's cells do not tell of do to its mean.
+// An unseen is the effect on a flow's mean of epochs on which its cells are
+// silent.
 type unseen struct {
-	part   float64 // of the flow's packets, that is in them
-	dark   float64 // of these, the part of which nothing else tells either
-	longer float64 // by how much all packets took longer in them
-	factor float64 // of what the flow's packets take longer than all: for those that are not seen
-	shift  float64 // of the mean
-	doubt  float64 // by how much that may be wrong
+	part   float64 // fraction of the flow's packets in them
+	dark   float64 // fraction of these on which everything else is silent too
+	longer float64 // how much longer all packets took in them
+	factor float64 // how much the flow's packets not seen take longer, relative to all packets
+	shift  float64 // added to the mean
+	doubt  float64 // standard error of that
 }
 
 const (
-	// steepest is how many times as much as all packets' delays a flow's are
-	// taken to grow at most, from the epochs that are seen to the others.
+	// steepest limits how many times as much as all packets' delays a flow's
+	// may grow from the epochs that are seen to the others.
 	steepest = 3
-	// darkest is up to which part of a flow's packets may be in epochs that nothing
-	// tells of.
+	// darkest is the largest fraction of a flow's packets in epochs on which
+	// everything is silent.
 	darkest = 0.05
 )
 
-// unseen takes the flow's packets in those epochs to have fared as in the others,
-// compared with all packets of the same epoch, of which some cells always tell:
-// where these took longer, it did. In which proportion is as sure as the epochs
-// that are seen make it. But a flow that lost far more than others is not like
-// them.
+// unseen assumes that in those epochs the flow's packets fared as in the
+// others, relative to all packets of the same epoch, on which some cells
+// always speak: if these took longer, so did the flow. The proportion is as
+// certain as the seen epochs make it. But a flow that lost far more than
+// others is not like them.
 func (e *estimator) unseen() unseen {
 	own := e.own
 	spread := own.apart()
@@ -312,12 +320,13 @@ func (e *estimator) unseen() unseen {
 	return u
 }
 
-// deviation takes off the variance between groups what others' packets add,
-// and that groups hold more or less of them.
+// deviation subtracts from the variance between groups what others' packets
+// add, and what different numbers of them add.
 func (e *estimator) deviation(r *Result, above float64) {
 	own, noise := e.own, &e.noise
 	part := min(float64(r.N)/own.packets, 1)
-	// How far the flow's mean is from others' is itself off, and its square too large.
+	// The distance of the flow's mean from others' has an error too, which
+	// makes its square too large.
 	off := (r.errors[absentFlows*84/100] - r.errors[absentFlows*16/100]) / 2
 	r.apart = (1 - part) * max(above*above-off*off, 0)
 	mixed, within := own.variance()
@@ -327,7 +336,7 @@ func (e *estimator) deviation(r *Result, above float64) {
 		r.spreads[i] = (1 - part) / part * (v - noise.variance)
 	}
 	slices.Sort(r.spreads[:])
-	// Half of them: where delays have heavy tails, the squares do not show it.
+	// Half of them: if delays have heavy tails, the squares do not show it.
 	if r.degrees = own.freedom() / 2; within > 0 {
 		r.degrees *= mixed * mixed / (within * within)
 	}
@@ -336,16 +345,17 @@ func (e *estimator) deviation(r *Result, above float64) {
 	}
 }
 
-// MeanInterval holds the mean delay of the flow's packets with the
-// given probability, 0 to 1, or more. It supposes that the packets of other
-// flows fall in the flow's counters as they do in those of absent flows, which
-// hashing sees to, and nothing of their number or delays; of the flow itself,
-// that its packets choose their counters at random, and that it took no more
-// than three times as much longer as all packets did in epochs that its counters
-// do not tell of (see Share). For a small flow among big
-// ones it is many times wider than its mean. Beyond a confidence of 98 %, for
-// which absent flows are too few, their errors are taken to go on as those of a
-// Pareto tail of index 2 do.
+// MeanInterval returns an interval that contains the mean delay of the flow's
+// packets with at least the given probability, 0 to 1. It assumes that the
+// packets of other flows fall in the flow's counters as they fall in those of
+// absent flows, which hashing ensures; it assumes nothing about their number
+// or delays. It assumes that the flow's own packets choose their counters at
+// random. And it assumes that in epochs on which its counters are silent (see
+// Share), the flow took at most three times as much longer as all packets did.
+//
+// For a small flow among big ones the interval is many times wider than the
+// mean. Beyond a confidence of 98 %, for which there are too few absent flows,
+// it extrapolates their errors with a Pareto tail of index 2.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	i := estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
 	if !(confidence >= 0 && confidence < 1) {
@@ -353,17 +363,19 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	}
 	low, high := tails(&r.errors, confidence)
 	half := -estimate.NormalQuantile((1-confidence)/2) * r.own
-	// Of few groups, it is little known for how much each stands.
+	// With few groups, the number of packets that each stands for is
+	// uncertain.
 	few := 1 + 4*(1-r.Share)/max(float64(r.Groups), 1)
 	i.Low, i.High = r.Mean-few*(high+half)-r.bias, r.Mean+few*(half-low)+r.bias
 	return i
 }
 
-// tails are the errors between which one more of the same kind is.
+// tails returns the errors between which one more error of the same kind lies.
 func tails(errors *[absentFlows]float64, confidence float64) (low, high float64) {
-	// It is among the rank first or last with probability 2·rank/(absentFlows+1),
-	// which is six tenths of what may be: the rest is room for what the
-	// flow's own packets do, which is only modelled.
+	// It is among the rank first or last with probability
+	// 2·rank/(absentFlows+1), which is six tenths of the allowed probability.
+	// The rest is room for the effects of the flow's own packets, which are
+	// only modelled.
 	rank := 0.6 * (1 - confidence) / 2 * (absentFlows + 1)
 	beyond := 1.0
 	if rank < 1 {
@@ -373,11 +385,12 @@ func tails(errors *[absentFlows]float64, confidence float64) (low, high float64)
 	return min(errors[whole-1], 0) * beyond, max(errors[absentFlows-whole], 0) * beyond
 }
 
-// DeviationInterval holds the standard deviation of the flow's delays with the
-// given probability, as far as the squares of finitely many groups tell: the
-// fewer of them hold most of the sum, the less it can be relied on. Where the
-// deviation is not known it begins at 0; for packets in epochs that the flow's
-// counters do not tell of (see Share) it is wider.
+// DeviationInterval returns an interval that contains the standard deviation
+// of the flow's delays with the given probability, as far as the squares of
+// finitely many groups tell: the fewer groups hold most of the sum, the less
+// reliable it is. If the deviation is unknown the interval begins at 0. It
+// widens for packets in epochs on which the flow's counters are silent (see
+// Share).
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	i := estimate.Interval{High: math.Inf(1), Confidence: confidence}
 	if !(confidence >= 0 && confidence < 1) || r.degrees < 1 {

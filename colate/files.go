@@ -7,22 +7,24 @@ import (
 	"path/filepath"
 )
 
-// A FileSystem is the directory that a [Store] keeps its files in. [Dir] is
-// the real one; tests put faults into theirs.
+// A FileSystem is the directory in which a [Store] keeps its files. [Dir] is
+// the real one; tests use others that fail.
 type FileSystem interface {
-	// Lock makes the directory if it is missing and keeps other writers out,
-	// until it is closed. It returns ErrLocked if there is one.
+	// Lock makes the directory if it is missing, and keeps other writers out
+	// until the lock is closed. It returns ErrLocked if there is another
+	// writer.
 	Lock() (io.Closer, error)
 	// List returns the names of all files.
 	List() ([]string, error)
-	// Open opens a file to be read. A file that does not exist gives an error
-	// that is fs.ErrNotExist.
+	// Open opens a file for reading. If the file does not exist, the error is
+	// fs.ErrNotExist.
 	Open(name string) (File, error)
-	// Create makes a file that must not exist, to be appended to and read.
+	// Create creates a file for appending and reading. The file must not
+	// exist.
 	Create(name string) (File, error)
 	// Remove deletes a file.
 	Remove(name string) error
-	// Sync makes what Create and Remove did survive a crash.
+	// Sync makes the effects of Create and Remove survive a crash.
 	Sync() error
 }
 
@@ -31,7 +33,7 @@ type File interface {
 	io.ReaderAt
 	io.Writer // appends
 	io.Closer
-	// Truncate cuts the file to a size, from where Write goes on.
+	// Truncate cuts the file to a size; Write continues from there.
 	Truncate(size int64) error
 	// Sync makes what was written survive a crash.
 	Sync() error
@@ -39,21 +41,21 @@ type File interface {
 	Size() (int64, error)
 }
 
-// ErrLocked is returned where a store has a writer already.
+// ErrLocked means that a store already has a writer.
 var ErrLocked = errors.New("the store has a writer already")
 
-// Dir returns the file system of one directory. Only who writes to it makes
-// it.
+// Dir returns the file system of one directory. Only a writer creates the
+// directory.
 func Dir(path string) FileSystem { return dir(path) }
 
 type dir string
 
-// lockName is the file that a writer holds. It stays, and says nothing.
+// lockName is the file that a writer holds. It stays, and is empty.
 const lockName = "LOCK"
 
 func (d dir) path(name string) string { return filepath.Join(string(d), name) }
 
-// Lock makes this process the only writer, until the lock is closed.
+// Lock makes this process the only writer until the lock is closed.
 func (d dir) Lock() (io.Closer, error) {
 	if err := os.MkdirAll(string(d), 0o777); err != nil {
 		return nil, err

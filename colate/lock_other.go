@@ -4,6 +4,7 @@ package colate
 
 import "os"
 
-// lock does nothing where files cannot be locked. Two writers then take turns
-// in numbers of segments, and lose nothing, as no segment is made twice.
+// lock does nothing on systems where files cannot be locked. Two writers then
+// take turns in the numbers of segments. They lose nothing, because no segment
+// is made twice.
 func lock(*os.File) error { return nil }

@@ -12,52 +12,52 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// A Path is two points that packets pass one after the other, by what their
-// stores keep. Any number of goroutines may query it, while the stores are
+// A Path is two points that packets pass one after the other, given by their
+// stores. Any number of goroutines may query it while the stores are being
 // written.
 type Path struct {
 	Up, Down *Store
 
-	// Clock is by how much the second point's clock was ahead of the first's
-	// all that time. Nil is what Down has of it, by [Store.AppendClock], if
-	// anything. The second point's times are corrected by it, epoch by epoch;
-	// an epoch without a reading is Missing. Clocks may be apart by much less
-	// than a Period.
+	// Clock says how far the second point's clock was ahead of the first's
+	// during that time. If it is nil, queries use what Down has, from
+	// [Store.AppendClock], if anything. They correct the second point's times
+	// by it, epoch by epoch; an epoch without a reading is Missing. The clocks
+	// must differ by much less than a Period.
 	Clock *clock.History
 }
 
-// A Coverage says what a query could go by.
+// A Coverage says what data a query had.
 type Coverage struct {
-	// Start and End are the span of the epochs that overlap the window, which
-	// is what answers are about: whole epochs, of flows that had the packets
-	// of their records in them.
+	// Start and End are the span of the epochs that overlap the window.
+	// Answers are about this span: about whole epochs, in which the flows had
+	// the packets of their records.
 	Start, End int64
-	// Epochs is how many pairs of epochs were compared, Missing what parts of
-	// the span were not, and why.
+	// Epochs is the number of pairs of epochs that were compared. Missing
+	// lists the parts of the span that were not, and why.
 	Epochs  int
 	Missing []Missing
-	// Bytes were read, of both stores.
+	// Bytes is the number of bytes read from both stores.
 	Bytes int64
-	// Damages are what was found to be unreadable.
+	// Damages lists what could not be read.
 	Damages []Damage
-	// Clocks is what the points' clocks leave open of the answers.
+	// Clocks describes the error that the points' clocks leave in the answers.
 	Clocks Clocks
 }
 
-// A Missing is a span for which the points could not be compared.
+// A Missing is a span in which the points could not be compared.
 type Missing struct {
 	Start, End int64
 	Reason     error
 }
 
 // Estimate returns what two stores say about a flow in the time from from to
-// to, in nanoseconds, ends included. It reads of each epoch the counters of the
-// flow, and others in the same blocks.
+// to, in nanoseconds, ends included. Of each epoch it reads the counters of
+// the flow, and others in the same blocks.
 //
 //	answer, coverage, err := path.Estimate(ctx, joint.FlowRecord{Flow: flow, Packets: 5000}, from, to)
 //
-// The errors are ctx's, one of the file system, [estimate.ErrNoSamples] if no
-// epoch overlaps the time, and the answer's.
+// The error is that of ctx, of the file system, or of the answer, or
+// [estimate.ErrNoSamples] if no epoch overlaps the time.
 func (p Path) Estimate(ctx context.Context, flow joint.FlowRecord, from, to int64) (Result, Coverage, error) {
 	answers, coverage, err := p.EstimateAll(ctx, []joint.FlowRecord{flow}, from, to)
 	if err != nil {
@@ -66,7 +66,7 @@ func (p Path) Estimate(ctx context.Context, flow joint.FlowRecord, from, to int6
 	return answers[0].Result, coverage, answers[0].Err
 }
 
-// EstimateAll is Estimate for many flows, which reads the epochs once. Answers
+// EstimateAll is Estimate for many flows, and reads the epochs once. Answers
 // are in the order of the flows.
 func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, to int64) ([]Answer, Coverage, error) {
 	q := newQuery(p, from, to)
@@ -94,13 +94,13 @@ type query struct {
 	found    [2][]entry
 	coverage Coverage
 	sums     [2][]uint64
-	one      []uint64 // of one epoch that is corrected
+	one      []uint64 // of one corrected epoch
 	clocks   []*clock.History
 }
 
-// A step is a span that begins and ends with epochs of both points: one of
-// each, as a rule; more after a restart, or where one Period is a multiple of
-// the other.
+// A step is a span that begins and ends with epochs of both points. Usually
+// that is one epoch of each. It is more after a restart, or if one Period is a
+// multiple of the other.
 type step struct {
 	start, end int64
 	entries    [2][]entry
@@ -124,8 +124,8 @@ func (q *query) close() {
 	q.down.close()
 }
 
-// run calls begin once, with the Config of the window's first epoch that can
-// be read, and each for every step; missing where that fails.
+// run calls begin once, with the Config of the window's first readable epoch,
+// then each for every step, and missing if that fails.
 func (q *query) run(ctx context.Context, begin func(Config) error, each func(*step) error, missing func()) error {
 	c, err := q.config()
 	if err != nil {
@@ -158,8 +158,9 @@ func (q *query) run(ctx context.Context, begin func(Config) error, each func(*st
 	}
 }
 
-// complete reports which point has no epoch in a step. It counts as one without
-// packets, as at the end of traffic, when the last of it is on its way.
+// complete reports which point has no epoch in a step. An empty epoch is
+// assumed there, as at the end of traffic when the last packets are on their
+// way.
 func (s *step) complete() error {
 	for i, point := range []string{"first", "second"} {
 		if len(s.entries[i]) == 0 {
@@ -169,7 +170,7 @@ func (s *step) complete() error {
 	return nil
 }
 
-// next takes the next step from what was found.
+// next takes the next step from the entries found.
 func (q *query) next() (*step, bool) {
 	s := new(step)
 	begun := false
@@ -194,7 +195,7 @@ func (q *query) next() (*step, bool) {
 	}
 }
 
-// config is that of the first epoch that can be read.
+// config returns the Config of the first readable epoch.
 func (q *query) config() (Config, error) {
 	for i, r := range []*epochReader{&q.up, &q.down} {
 		for _, e := range q.found[i] {
@@ -207,7 +208,7 @@ func (q *query) config() (Config, error) {
 		estimate.ErrNoSamples, len(q.found[0]), len(q.found[1]))
 }
 
-// cells puts what a step has in these counters into a table, and returns how
+// cells puts a step's contents of these counters into a table, and returns how
 // many packets each point has. If it fails, the table is unchanged.
 func (q *query) cells(s *step, at, order []uint32, table *cellTable) (up, down uint64, err error) {
 	readings, err := q.readings(s)
@@ -257,7 +258,7 @@ func (q *query) damaged(e *entry, err error) {
 	})
 }
 
-// cells adds an epoch's counters to sums, if it is of that Config.
+// cells adds an epoch's counters to sums, if the epoch has that Config.
 func (r *epochReader) cells(e *entry, at, order []uint32, sums []uint64, c *Config) (*epochHead, error) {
 	h, err := r.head(e)
 	if err != nil {

@@ -7,35 +7,36 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Demand is what a point is to record, for [Plan].
+// A Demand says what a point must record, for [Plan].
 type Demand struct {
-	Rate       float64 // packets a second, over 0 and up to 10^10
-	BytesADay  float64 // what a store may take, over 0
-	FlowRate   float64 // packets a second of the largest flow that is to have an answer; 0: of no certain flow
-	Loss       float64 // part of the packets that is lost, 0 to below 1
+	Rate       float64 // packets a second, above 0 and up to 10^10
+	BytesADay  float64 // bytes a day that a store may take, above 0
+	FlowRate   float64 // packets a second of the largest flow that must have an answer; 0: no particular flow
+	Loss       float64 // fraction of packets lost, 0 to below 1
 	Identity   uint64
-	MemoryBits float64 // that the counters may take; 0: any
+	MemoryBits float64 // largest memory for counters; 0: no limit
 }
 
 // A Forecast is a Config and what to expect of it.
 type Forecast struct {
 	Config Config
-	// BitsPerPacket and BytesADay are what a store takes.
+	// BitsPerPacket and BytesADay are the size of a store.
 	BitsPerPacket, BytesADay float64
-	// PacketsPerCounter is how many packets a counter has in an epoch: the
-	// more, the fewer bits a packet and the more of others' packets in a
-	// flow's counters.
+	// PacketsPerCounter is the number of packets in a counter in an epoch. The
+	// larger it is, the fewer bits a packet takes, and the more of others'
+	// packets are in a flow's counters.
 	PacketsPerCounter float64
-	// Usable is the part of a flow's counters that lose no packet in an epoch,
-	// and UsableLargest that of the largest flow's.
+	// Usable is the fraction of a flow's counters that lose no packet in an
+	// epoch, and UsableLargest that of the largest flow's.
 	Usable, UsableLargest float64
 }
 
 // Plan returns the Config that keeps the packets of a Demand as well as its
-// bytes allow: as many counters as these pay for, in epochs of a minute, or
-// shorter where losses would leave the largest flow without a counter.
+// bytes allow. It has as many counters as these pay for, and epochs of a
+// minute, or shorter ones if losses would leave the largest flow without a
+// counter.
 //
-// The error wraps [estimate.ErrConfig] where the demand is out of range, or no
+// The error wraps [estimate.ErrConfig] if the demand is out of range or no
 // Config meets it.
 func Plan(d Demand) (Forecast, error) {
 	bad := func(field string, got any, want string) error { return estimate.Invalid("colate", field, got, want) }
@@ -60,7 +61,8 @@ func Plan(d Demand) (Forecast, error) {
 		if best.Config.Counters == 0 || f.UsableLargest > best.UsableLargest {
 			best = f
 		}
-		// One usable counter in two, of twenty, leaves none once in a million epochs.
+		// With one usable counter in two, of twenty, none is left once in a
+		// million epochs.
 		if best.UsableLargest >= 0.5 {
 			break
 		}
@@ -71,7 +73,8 @@ func Plan(d Demand) (Forecast, error) {
 	return best, nil
 }
 
-// forecast is what a period comes to, with as many counters as it can have.
+// forecast returns the Forecast for a period, with as many counters as
+// possible.
 func (d *Demand) forecast(period float64) Forecast {
 	c := DefaultConfig
 	c.Identity, c.Period = d.Identity, int64(period*1e9)
@@ -80,7 +83,7 @@ func (d *Demand) forecast(period float64) Forecast {
 	if d.MemoryBits > 0 {
 		most = min(most, d.MemoryBits/float64(c.Bits))
 	}
-	// More counters than packets are mostly empty.
+	// More counters than packets would be mostly empty.
 	most = min(most, packets)
 	allowed := d.BytesADay * 8 * period / 86400
 	low, high := 0.0, most
@@ -107,12 +110,12 @@ func (d *Demand) forecast(period float64) Forecast {
 	}
 }
 
-// epochBits is about what an epoch takes in a store.
+// epochBits returns approximately how many bits an epoch takes in a store.
 func (c *Config) epochBits(counters, packets float64) float64 {
 	load := packets / counters
 	used := counters * -math.Expm1(-load)
-	// A time within the period, and half as many bits more as the count has;
-	// the sum's two bits and a half above its deviation are what a block's
+	// A time within the period, and half as many more bits as the count has.
+	// The sum's two and a half bits above its deviation are what a block's
 	// base leaves.
 	time := math.Log2(float64(c.Period)/c.Unit()) + math.Log2(1+load)/2 + 0.8
 	count := math.Log2(1+load) + 1.5

@@ -6,8 +6,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// An epochReader reads epochs of a store, as much of each as is asked for. It
-// keeps a segment open until another is needed.
+// An epochReader reads epochs of a store, only as much of each as requested.
+// It keeps a segment open until it needs another.
 type epochReader struct {
 	store  *Store
 	file   File
@@ -15,7 +15,7 @@ type epochReader struct {
 
 	data, scratch []byte
 	words         []uint64
-	bytes         int64 // that were read
+	bytes         int64 // bytes read
 }
 
 func (r *epochReader) close() {
@@ -25,7 +25,7 @@ func (r *epochReader) close() {
 	}
 }
 
-// read returns a part of an entry's payload, which is good until the next.
+// read returns a part of an entry's payload, valid until the next call.
 func (r *epochReader) read(e *entry, from, to int64) ([]byte, error) {
 	if r.file == nil || r.number != e.segment {
 		r.close()
@@ -64,15 +64,15 @@ func (r *epochReader) whole(e *entry) (*Recorder, error) {
 	return decodeEpoch(data)
 }
 
-// add adds the counters at these places, in order, to the sums of the same
-// number. Blocks of which many are asked for are read together.
+// add adds the counters at these places, in order, to the corresponding sums.
+// It reads blocks together if many are needed.
 func (r *epochReader) add(e *entry, h *epochHead, at []uint32, order []uint32, sums []uint64) error {
 	c := &h.config
 	size := c.blockSize()
 	if len(r.words) < size {
 		r.words = make([]uint64, size)
 	}
-	// More than one block in four: all of them at once.
+	// More than one block in four: read all of them at once.
 	if 4*distinct(at, order, size) > c.blocks() {
 		data, err := r.read(e, int64(e.head), int64(e.length))
 		if err != nil {
@@ -87,7 +87,7 @@ func (r *epochReader) add(e *entry, h *epochHead, at []uint32, order []uint32, s
 	})
 }
 
-// distinct is how many blocks the places are in.
+// distinct returns the number of blocks that the places are in.
 func distinct(at, order []uint32, size int) int {
 	n, last := 0, -1
 	for _, i := range order {
@@ -117,5 +117,5 @@ func (r *epochReader) addBlocks(h *epochHead, at, order []uint32, sums []uint64,
 	return nil
 }
 
-// errOther says that an epoch cannot be used beside others.
+// errOther says that an epoch cannot be used together with others.
 var errOther = fmt.Errorf("%w: recorded with another Config", estimate.ErrMismatch)

@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Recorder is one point's counters of one epoch (§3.1). It is made by New
-// and never grows. Epochs follow one another by a rotation:
+// A Recorder holds one point's counters of one epoch (§3.1). Make one with
+// New; it never grows. A rotation provides epoch after epoch:
 //
 //	if r.Due(now) {
 //		done, err := rotation.Rotate() // to a goroutine that appends it to a
@@ -17,7 +17,8 @@ import (
 //	}
 //	r.Update(flow, packet, now)
 //
-// Single writer, no locks: one Recorder a goroutine, then Merge.
+// It has a single writer and no locks: keep one Recorder a goroutine and Merge
+// them.
 type Recorder struct {
 	words   []uint64
 	packets uint64
@@ -30,14 +31,14 @@ type Recorder struct {
 	timeShift   uint8  // up, from the clock to there
 	digestShift uint8  // down, from a packet's highest bits
 
-	start  int64 // of the epoch, where there are packets
+	start  int64 // of the epoch, if there are packets
 	config Config
 }
 
-// A word adds up, for each packet, 1 in the lowest bits, above them DigestBits
-// of its digest, above these its time. What overflows one part is carried into
-// the next, and off the top: words of two points that saw the same packets
-// still differ by delays alone, above low bits that are equal.
+// A word adds up, for each packet, 1 in the lowest bits, DigestBits of its
+// digest above them, and its time above these. Overflow of one part carries
+// into the next, and off the top. So words of two points that saw the same
+// packets still differ only by delays, above equal low bits.
 
 // New returns an empty recorder. The error wraps [estimate.ErrConfig].
 func New(c Config) (*Recorder, error) {
@@ -60,7 +61,8 @@ func newRecorder(c Config) *Recorder {
 	}
 }
 
-// NewRotation returns recorders for a point that records without a pause.
+// NewRotation returns recorders that take turns, for a point that records
+// without a pause.
 func NewRotation(c Config) (*estimate.Rotation[*Recorder], error) {
 	return estimate.NewRotation(func() (*Recorder, error) { return New(c) })
 }
@@ -68,12 +70,11 @@ func NewRotation(c Config) (*estimate.Rotation[*Recorder], error) {
 // Config returns the configuration that the recorder was made with.
 func (r *Recorder) Config() Config { return r.config }
 
-// Packets is how many packets the epoch holds.
+// Packets returns the number of packets in the epoch.
 func (r *Recorder) Packets() uint64 { return r.packets }
 
-// Span returns when the epoch began and when it ends, in nanoseconds: that of
-// the multiples of the Period between which its first packet came. ok is false
-// if there was none.
+// Span returns when the epoch began and ends, in nanoseconds: the multiples of
+// the Period around its first packet. ok is false if there was no packet.
 func (r *Recorder) Span() (start, end int64, ok bool) {
 	if r.packets == 0 {
 		return 0, 0, false
@@ -81,15 +82,16 @@ func (r *Recorder) Span() (start, end int64, ok bool) {
 	return r.start, r.start + r.config.Period, true
 }
 
-// Due reports whether the epoch is over at time t: t is at its end or after
-// it, or a whole Period before it began, as after a step of the clock. Packets
-// that come a little late are of the epoch that they are recorded in.
+// Due reports whether the epoch is over at time t: t is at or after its end,
+// or a whole Period before its beginning, as after a step of the clock.
+// Packets that come a little late belong to the epoch that records them.
 func (r *Recorder) Due(t int64) bool {
 	return uint64(t-r.start+r.config.Period) >= 2*uint64(r.config.Period) && r.packets != 0
 }
 
 // Update records that packet p of flow f passed at time t, in nanoseconds
-// since an epoch that all points share. One hash, one counter.
+// since an epoch that all points share. It computes one hash and updates one
+// counter.
 func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	at := position(r.identity, f, r.chooser.choice(p), uint64(len(r.words)))
 	if r.packets == 0 {
@@ -99,8 +101,9 @@ func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	r.words[at] += uint64(t)<<(r.timeShift&63)&r.timeMask + uint64(p)>>(r.digestShift&63)&r.digestMask + 1
 }
 
-// begin aligns the epoch to the clock. At either end of what 64 bits hold, it is
-// the last one that fits. It is not inlined: an epoch does it once.
+// begin aligns the epoch to the clock. At either end of the range of 64 bits,
+// it takes the last epoch that fits. It is not inlined because an epoch calls
+// it once.
 //
 //go:noinline
 func (r *Recorder) begin(t int64) {
@@ -112,9 +115,9 @@ func (r *Recorder) begin(t int64) {
 	}
 }
 
-// UpdateBatch records that the packets passed at the same time t, as a burst
-// that was taken from a ring together: packets[i] of flows[i]. It panics if
-// there are fewer packets than flows.
+// UpdateBatch records that the packets passed at the same time t, such as a
+// burst taken from a ring; packets[i] belongs to flows[i]. It panics if there
+// are fewer packets than flows.
 func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
 	if len(flows) == 0 {
 		return
@@ -133,9 +136,9 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 	}
 }
 
-// Merge adds what shard b of the same point recorded in the same epoch. It
-// returns [estimate.ErrMismatch] if the Configs or the epochs differ; then r
-// is unchanged.
+// Merge adds shard b of the same point and epoch to r. It returns
+// [estimate.ErrMismatch] if the Configs or the epochs differ; r is then
+// unchanged.
 func (r *Recorder) Merge(b *Recorder) error {
 	if r.config != b.config {
 		return fmt.Errorf("colate: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
@@ -160,5 +163,5 @@ func (r *Recorder) Reset() {
 	r.packets, r.start = 0, 0
 }
 
-// word is counter i as it is in hardware.
+// word returns counter i as it is in hardware.
 func (r *Recorder) word(i int) uint64 { return r.words[i] & r.config.widthMask() }

@@ -8,8 +8,8 @@ import (
 )
 
 // DropBefore removes the segments whose epochs all ended by t, in nanoseconds,
-// and returns how many epochs that were. The segment that is being written
-// stays. An epoch of a clock that ran ahead keeps its own segment only.
+// and returns the number of epochs removed. The segment being written stays.
+// An epoch from a clock that ran ahead keeps only its own segment.
 func (s *Store) DropBefore(t int64) (int, error) {
 	return s.drop(func(seg *segment, _ int64) bool {
 		if s.active != nil && seg == s.segments[len(s.segments)-1] {
@@ -19,16 +19,16 @@ func (s *Store) DropBefore(t int64) (int, error) {
 	})
 }
 
-// DropBeyond removes the oldest segments, in the order they were written, until
-// the rest take no more than the given number of bytes, and returns how many
-// epochs that were. It works on a full disk, and completes and removes the
-// segment that is being written if need be.
+// DropBeyond removes the oldest segments, in the order they were written,
+// until the rest take no more than the given number of bytes. It returns the
+// number of epochs removed. It works on a full disk. If need be it completes
+// and removes the segment being written.
 func (s *Store) DropBeyond(bytes int64) (int, error) {
 	return s.drop(func(_ *segment, total int64) bool { return total > bytes })
 }
 
-// drop removes the segments of which old says so, given the size of all that
-// are left.
+// drop removes the segments for which old returns true, given the size of all
+// that are left.
 func (s *Store) drop(old func(seg *segment, total int64) bool) (epochs int, err error) {
 	if s.options.ReadOnly {
 		return 0, fmt.Errorf("colate: %w", ErrReadOnly)

@@ -21,9 +21,9 @@ import (
 //	payload: an encoded epoch (codec.go), or, if the head has no length, an
 //	encoded clock.History
 //
-// It is only ever appended to, and by the Store that made it. One that is
-// complete ends with an index, which says where its frames are, and with where
-// that is:
+// Only the Store that made a segment appends to it. A complete segment ends
+// with an index, which says where its frames are, and with the place of the
+// index:
 //
 //	magic "HCLI" · version 2
 //	frames 4 · for each: offset of the payload 8 · payload length 4 · length of its head 4 · start 8 · end 8
@@ -31,7 +31,7 @@ import (
 //	CRC-32C 4
 //	offset of the index 8 · magic "HCLX" 4
 //
-// The index is a convenience: without it the segment is read through.
+// The index is a convenience: without it the segment is read from the start.
 const (
 	frameMagic = "HCLG"
 	frameSize  = 32
@@ -46,16 +46,16 @@ const (
 	segmentSuffix = ".colate"
 )
 
-// segment is what a Store knows of a file.
+// segment is what a Store knows about a file.
 type segment struct {
 	number   uint64
-	size     int64 // of the frames and damages that are known
+	size     int64 // of the known frames and damages
 	complete bool
 	entries  []entry
 	damages  []Damage
 }
 
-// epochs is how many there are.
+// epochs returns the number of epochs.
 func (s *segment) epochs() (n int) {
 	for i := range s.entries {
 		if !s.entries[i].clock() {
@@ -65,7 +65,7 @@ func (s *segment) epochs() (n int) {
 	return n
 }
 
-// entry is where an epoch is, and its span.
+// entry says where an epoch is, and its span.
 type entry struct {
 	segment    uint64
 	offset     int64 // of the payload
@@ -74,7 +74,7 @@ type entry struct {
 	start, end int64
 }
 
-// clock reports whether there is not an epoch but what the clock was.
+// clock reports whether the entry is a clock history instead of an epoch.
 func (e *entry) clock() bool { return e.head == 0 }
 
 func (e *entry) overlaps(from, to int64) bool { return e.start <= to && e.end > from }
@@ -83,10 +83,10 @@ func (e *entry) overlaps(from, to int64) bool { return e.start <= to && e.end > 
 type Damage struct {
 	File          string
 	Offset, Bytes int64
-	Reason        error // nil if it is known only from an index
+	Reason        error // nil if known only from an index
 }
 
-// String says where and why.
+// String returns where the damage is and its reason.
 func (d Damage) String() string {
 	s := fmt.Sprintf("%s: %d bytes from %d", d.File, d.Bytes, d.Offset)
 	if d.Reason != nil {
@@ -97,7 +97,7 @@ func (d Damage) String() string {
 
 func segmentName(number uint64) string { return fmt.Sprintf("%016x%s", number, segmentSuffix) }
 
-// numberOf is the number in a name that segmentName made.
+// numberOf returns the number in a name that segmentName made.
 func numberOf(name string) (uint64, bool) {
 	number, err := strconv.ParseUint(strings.TrimSuffix(name, segmentSuffix), 16, 64)
 	return number, err == nil && name == segmentName(number)
@@ -115,7 +115,7 @@ func appendClock(dst []byte, h *clock.History) []byte {
 	return seal(dst, h, entry{start: start, end: end})
 }
 
-// seal appends the frame of an entry, but for its length and place.
+// seal appends the frame of an entry whose length and place are still unknown.
 func seal(dst []byte, payload encoding.BinaryAppender, e entry) []byte {
 	from := len(dst)
 	dst = append(dst, make([]byte, frameSize)...)
@@ -129,8 +129,8 @@ func seal(dst []byte, payload encoding.BinaryAppender, e entry) []byte {
 	return dst
 }
 
-// parseFrame reads the head of a frame at an offset. It is not one unless all
-// of the frame is before the given end.
+// parseFrame reads the head of a frame at an offset. It reports false unless
+// the whole frame ends before the given end.
 func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 	be := binary.BigEndian
 	if len(head) < frameSize || string(head[:4]) != frameMagic || crc32.Checksum(head[:28], castagnoli) != be.Uint32(head[28:]) {
@@ -143,10 +143,10 @@ func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 	return e, e.head <= e.length && int64(e.length) <= end-e.offset
 }
 
-// scan reads a segment through, from what is known of it to size, and adds what
-// it finds. What is not a whole frame is damage; after it the next frame is
-// looked for at every byte, so that one bad byte costs one epoch at most. An
-// error is one of reading.
+// scan reads a segment up to size, from where its known part ends, and adds
+// what it finds. Anything but a whole frame is damage. After damage it looks
+// for the next frame at every byte, so that one bad byte costs at most one
+// epoch. It returns only errors of reading.
 func (s *segment) scan(f io.ReaderAt, size int64) error {
 	var payload []byte
 	head := make([]byte, frameSize)
@@ -183,7 +183,7 @@ func (s *segment) scan(f io.ReaderAt, size int64) error {
 	return nil
 }
 
-// damage notes that there is no frame from the end of what is known to end.
+// damage records that there is no frame between the known part and end.
 func (s *segment) damage(end int64, reason error) {
 	if last := len(s.damages) - 1; last >= 0 && s.damages[last].Offset+s.damages[last].Bytes == s.size {
 		s.damages[last].Bytes += end - s.size
@@ -193,8 +193,8 @@ func (s *segment) damage(end int64, reason error) {
 	s.size = end
 }
 
-// A finder finds frames. It keeps what it has read, so that many in a small part
-// of the file are not read one by one.
+// A finder finds frames. It keeps what it has read, so that many frames in a
+// small part of the file are not read one by one.
 type finder struct {
 	file   io.ReaderAt
 	number uint64 // of the segment
@@ -203,8 +203,8 @@ type finder struct {
 	buffer []byte
 }
 
-// find returns the first offset from which on there is a head of a whole frame,
-// or size.
+// find returns the first offset, starting at from, of the head of a whole
+// frame, or size.
 func (f *finder) find(from, size int64) (int64, error) {
 	for from < size {
 		part, err := f.read(from, size)
@@ -224,13 +224,13 @@ func (f *finder) find(from, size int64) (int64, error) {
 		if from+int64(len(part)) == size {
 			break
 		}
-		from += int64(len(part) - frameSize + 1) // a head may lie across the end
+		from += int64(len(part) - frameSize + 1) // a head may span the end
 	}
 	return size, nil
 }
 
-// read returns what follows an offset: a head at least, if there is one before
-// size.
+// read returns the data that follows an offset: at least a head, if one fits
+// before size.
 func (f *finder) read(from, size int64) ([]byte, error) {
 	end := f.at + int64(len(f.data))
 	if from >= f.at && from < end && (end == size || end-from >= frameSize) {
@@ -247,7 +247,7 @@ func (f *finder) read(from, size int64) ([]byte, error) {
 	return f.data, err
 }
 
-// open reads the head of the entry's payload, and checks that it is one.
+// open reads and checks the head of the entry's payload.
 func (e *entry) open(head []byte) (*epochHead, error) {
 	h, err := openHead(head)
 	if err != nil {
@@ -259,7 +259,7 @@ func (e *entry) open(head []byte) (*epochHead, error) {
 	return h, nil
 }
 
-// check checks a payload's checksums, all of them.
+// check verifies all checksums of a payload.
 func (e *entry) check(payload []byte) error {
 	if e.clock() {
 		_, err := e.history(payload)
@@ -277,7 +277,7 @@ func (e *entry) check(payload []byte) error {
 	return nil
 }
 
-// history decodes a payload that is one.
+// history decodes a payload that is a history.
 func (e *entry) history(payload []byte) (*clock.History, error) {
 	h := new(clock.History)
 	if err := h.UnmarshalBinary(payload); err != nil {
@@ -323,7 +323,7 @@ func (s *segment) appendIndex(dst []byte) []byte {
 	return append(dst, trailerMagic...)
 }
 
-// readIndex reads the index of a segment of the given size in all, if it has
+// readIndex reads the index of a segment of the given total size, if it has
 // one.
 func readIndex(f io.ReaderAt, number uint64, size int64) (*segment, error) {
 	none := fmt.Errorf("%w: no index", estimate.ErrEncoding)
@@ -345,9 +345,8 @@ func readIndex(f io.ReaderAt, number uint64, size int64) (*segment, error) {
 	return parseIndex(data, number, at)
 }
 
-// parseIndex reads the index of a segment with frames of the given size. The
-// frames lie one behind the other, so that no part of the segment is named
-// twice.
+// parseIndex parses the index of a segment whose frames have the given size.
+// Frames follow one another, so that no part of the segment is named twice.
 func parseIndex(data []byte, number uint64, size int64) (*segment, error) {
 	bad := func(what string) error { return fmt.Errorf("%w: %s", estimate.ErrEncoding, what) }
 	r, err := wire.Open(data, indexMagic, indexVersion)

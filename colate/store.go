@@ -14,25 +14,26 @@ import (
 	"github.com/hoplag/hoplag/estimate/clock"
 )
 
-// StoreOptions tune a [Store]. The zero value is good.
+// StoreOptions tunes a [Store]. The zero value is a good choice.
 type StoreOptions struct {
-	// SegmentBytes is the size from which on a segment is completed and the
-	// next one begun; 0 means 64 MiB. What retention removes are segments.
+	// SegmentBytes is the size at which a segment is completed and the next
+	// one begun; 0 means 64 MiB. Retention removes whole segments.
 	SegmentBytes int64
-	// ReadOnly opens a store that another process may be writing to, as it is
-	// now (see Refresh): nothing is repaired, and Append and retention fail.
+	// ReadOnly opens a store that another process may be writing to, in its
+	// present state (see Refresh). Nothing is repaired, and Append and
+	// retention fail.
 	ReadOnly bool
 }
 
-// A Store keeps the epochs of one point in a directory, for months: in
-// segments that are only appended to, and end with an index when they are
-// complete. What Sync has returned from survives a crash at any byte; what is
-// damaged costs no more than the epochs it is part of, and is reported.
+// A Store keeps the epochs of one point in a directory for months. It appends
+// them to segments, which end with an index when they are complete. Once Sync
+// has returned, epochs survive a crash at any byte. Damage costs only the
+// epochs it is part of, and is reported.
 //
 // One writer (Append, Sync, DropBefore, DropBeyond, Close) and any number of
-// readers may use a Store at the same time. A second writer, of this process
-// or another, is refused with [ErrLocked]. [FileSystem] and the formats of
-// segments and epochs are in the package's documentation.
+// readers may use a Store at the same time. A second writer, in this process
+// or another, gets [ErrLocked]. The package documentation describes the format
+// of segments and epochs.
 type Store struct {
 	files   FileSystem
 	options StoreOptions
@@ -40,22 +41,21 @@ type Store struct {
 	mu       sync.RWMutex
 	segments []*segment // by number; the last is being written if active is open
 
-	// The writer's alone.
+	// Used only by the writer.
 	lock   io.Closer
 	active File  // nil until the first Append, and between segments
 	fresh  bool  // active's name has not been synced
-	failed error // of the Sync that failed, if one has
+	failed error // the error of the Sync that failed, if any
 	buffer []byte
 }
 
-// ErrReadOnly is returned where a store that was opened to be read is to be
-// changed.
+// ErrReadOnly means that a store opened for reading was to be changed.
 var ErrReadOnly = errors.New("store is read-only")
 
-// OpenStore opens the store in a directory, or begins one. Segments without an
-// index, as after a crash, are read through. Damages says what could not be
-// saved, be it a segment that cannot be read. The error is that there is a
-// writer already, or that the directory cannot be read.
+// OpenStore opens the store in a directory, or creates one. It reads segments
+// without an index from the start, as after a crash. Damages reports what
+// could not be saved, including segments that cannot be read. OpenStore fails
+// if there is another writer or the directory cannot be read.
 func OpenStore(files FileSystem, options StoreOptions) (*Store, error) {
 	if options.SegmentBytes < 0 {
 		return nil, estimate.Invalid("colate", "SegmentBytes", options.SegmentBytes, "0 or more")
@@ -79,9 +79,10 @@ func OpenStore(files FileSystem, options StoreOptions) (*Store, error) {
 	return s, nil
 }
 
-// Refresh looks for what another process has written and removed since the
-// store was opened to be read. What its writer is about to write, at the end of
-// the last segment, is no damage. A store that is not read-only is as it is.
+// Refresh finds what another process has written and removed since the store
+// was opened for reading. What a writer is about to complete, at the end of
+// the last segment, does not count as damage. Refresh does nothing for a store
+// that is not read-only.
 func (s *Store) Refresh() error {
 	if s.segments != nil && !s.options.ReadOnly {
 		return nil
@@ -133,9 +134,9 @@ func (s *segment) forgetTail() {
 	}
 }
 
-// load learns what is in a segment, from its index if there is one, else from
-// what comes behind that which is known of it. It returns nil if the segment
-// is not there.
+// load learns what is in a segment, from its index if there is one, and
+// otherwise by reading on from its known part. It returns nil if the segment
+// does not exist.
 func (s *Store) load(number uint64, known *segment) *segment {
 	f, err := s.files.Open(segmentName(number))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,9 +164,9 @@ func (s *Store) load(number uint64, known *segment) *segment {
 	return seg
 }
 
-// Append adds an epoch. It survives a crash once Sync has returned. An epoch
-// without packets is not kept. On error the epoch is not in the store, and
-// may be appended again, but not after Sync has failed.
+// Append adds an epoch. Once Sync has returned, the epoch survives a crash. An
+// epoch without packets is not kept. On error the epoch is not in the store
+// and may be appended again, except after Sync has failed.
 func (s *Store) Append(r *Recorder) error {
 	start, end, ok := r.Span()
 	if s.options.ReadOnly || s.failed != nil || !ok {
@@ -175,11 +176,11 @@ func (s *Store) Append(r *Recorder) error {
 	return s.write(entry{head: uint32(r.config.headSize()), start: start, end: end})
 }
 
-// AppendClock adds what the clock of this point was, by that of the point before
-// it on a [Path], as package estimate/clock measured it: since the last time, or
-// ever since. Queries go by what was added last. As epochs, it survives a crash
-// once Sync has returned, and is removed with its segment. A history without
-// readings is not kept.
+// AppendClock adds the history of this point's clock, relative to the point
+// before it on a [Path], as package estimate/clock measured it: since the last
+// call, or from the beginning. Queries use the history added last. Like an
+// epoch, it survives a crash once Sync has returned, and is removed with its
+// segment. A history without readings is not kept.
 func (s *Store) AppendClock(h *clock.History) error {
 	start, end, ok := h.Span()
 	if s.options.ReadOnly || s.failed != nil || !ok {
@@ -189,7 +190,7 @@ func (s *Store) AppendClock(h *clock.History) error {
 	return s.write(entry{start: start, end: end})
 }
 
-// refuse says why nothing can be written.
+// refuse returns the reason why nothing can be written.
 func (s *Store) refuse() error {
 	if s.options.ReadOnly {
 		return fmt.Errorf("colate: %w", ErrReadOnly)
@@ -221,8 +222,8 @@ func (s *Store) write(e entry) error {
 	return nil
 }
 
-// takeBack removes what was written of a frame, which nobody has been promised.
-// If that cannot be, it stays where it is, as damage.
+// takeBack removes the written part of a frame, which nobody has been
+// promised. If that fails, the part stays as damage.
 func (s *Store) takeBack(n int64, reason error) error {
 	seg := s.segments[len(s.segments)-1]
 	if n > 0 && s.active.Truncate(seg.size) != nil {
@@ -234,7 +235,7 @@ func (s *Store) takeBack(n int64, reason error) error {
 	if seg.size > 0 {
 		return nil
 	}
-	// A segment that holds nothing is litter.
+	// An empty segment is litter.
 	err := errors.Join(s.active.Close(), s.files.Remove(segmentName(seg.number)))
 	s.active = nil
 	s.mu.Lock()
@@ -250,7 +251,7 @@ func (s *Store) begin() error {
 		number = s.segments[n-1].number + 1
 	}
 	f, err := s.files.Create(segmentName(number))
-	for errors.Is(err, fs.ErrExist) { // by another writer, where files cannot be locked
+	for errors.Is(err, fs.ErrExist) { // made by another writer, where files cannot be locked
 		number++
 		f, err = s.files.Create(segmentName(number))
 	}
@@ -265,7 +266,8 @@ func (s *Store) begin() error {
 }
 
 // complete syncs the active segment, writes its index and closes it. Without
-// an index, as on a full disk, it is read through when the store is opened.
+// an index, as on a full disk, the segment is read from the start when the
+// store is opened.
 func (s *Store) complete() error {
 	if s.active == nil {
 		return s.failed
@@ -288,10 +290,10 @@ func (s *Store) complete() error {
 	return err
 }
 
-// Sync makes all epochs that were appended survive a crash. If it fails, no one
-// can tell which of them do, for what a disk failed to write may be taken for
-// written the next time: from then on Sync and Append fail, until the store is
-// opened again and shows what is there.
+// Sync makes all appended epochs survive a crash. If it fails, nobody can tell
+// which of them do, because the next sync may report as written what a disk
+// failed to write. After that Sync and Append fail until the store is opened
+// again and shows what it has.
 func (s *Store) Sync() error {
 	if s.active == nil || s.failed != nil {
 		return s.failed
@@ -308,7 +310,8 @@ func (s *Store) Sync() error {
 	return nil
 }
 
-// Close syncs the store, completes its last segment and lets another write.
+// Close syncs the store, completes its last segment, and allows another
+// writer.
 func (s *Store) Close() error {
 	err := s.complete()
 	if s.lock != nil {
@@ -319,7 +322,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Config returns the configuration of the latest epoch that can be read, or
+// Config returns the configuration of the latest readable epoch, or
 // [estimate.ErrNoSamples] if there is none.
 func (s *Store) Config() (Config, error) {
 	reader := epochReader{store: s}
@@ -332,14 +335,14 @@ func (s *Store) Config() (Config, error) {
 	return Config{}, fmt.Errorf("colate: %w: no epoch in the store can be read", estimate.ErrNoSamples)
 }
 
-// A Summary says what is in a store.
+// A Summary describes what is in a store.
 type Summary struct {
 	Epochs, Segments int
 	Bytes            int64 // without indexes
 	Start, End       int64 // ns: the span of all epochs, if there are any
 }
 
-// Summary returns what is in the store now.
+// Summary describes what is in the store now.
 func (s *Store) Summary() Summary {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -360,9 +363,9 @@ func (s *Store) Summary() Summary {
 	return sum
 }
 
-// Damages returns the parts of the store's files that were found to hold no
-// whole epoch when it was opened or written. What has been damaged since is
-// found by the queries that read it.
+// Damages returns the parts of the store's files in which no whole epoch was
+// found when the store was opened or written. Queries report later damage when
+// they read it.
 func (s *Store) Damages() []Damage {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -373,8 +376,8 @@ func (s *Store) Damages() []Damage {
 	return all
 }
 
-// find returns the epochs that overlap the time from from to to, in order of
-// when they began.
+// find returns the epochs that overlap the time between from and to, in order
+// of their beginning.
 func (s *Store) find(from, to int64) []entry {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -395,8 +398,8 @@ func (s *Store) find(from, to int64) []entry {
 	return found
 }
 
-// clocks returns the histories that overlap the time from from to to, the last
-// first, and whether there are any of whatever time.
+// clocks returns the histories that overlap the time between from and to, the
+// last first, and whether there are any histories at any time.
 func (s *Store) clocks(from, to int64) (found []entry, some bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -411,10 +414,10 @@ func (s *Store) clocks(from, to int64) (found []entry, some bool) {
 	return found, some
 }
 
-// Epochs returns the epochs that overlap the time from from to to, ends
-// included, in nanoseconds, in order of when they began. An epoch that cannot be
-// read comes as nil with an error, and the rest follow. One that retention
-// removes meanwhile is missing.
+// Epochs returns an iterator over the epochs that overlap the time from from
+// to to, ends included, in nanoseconds, in order of their beginning. It yields
+// nil and an error for an epoch that cannot be read, and continues with the
+// rest. An epoch that retention removes meanwhile is missing.
 func (s *Store) Epochs(from, to int64) iter.Seq2[*Recorder, error] {
 	return func(yield func(*Recorder, error) bool) {
 		reader := epochReader{store: s}

@@ -1,24 +1,24 @@
 package colate
 
 // A tally adds up a flow's groups: their delays less a reference, and their
-// packets, each group for as many as it stands for; and how they differ, for
+// packets, each weighted by how many it stands for; and how groups differ, for
 // the deviation.
 type tally struct {
 	sum, count float64 // weighted
 	groups     float64
 	packets    float64
 	stands     float64 // Σ weight² × packets
-	seen       bool    // whether there was a group, be it without packets
+	seen       bool    // whether there was a group, even one without packets
 
-	// Of epochs that the flow's cells tell of, how much longer its packets took
-	// than all packets did: Σ, and Σ times what all took. And how many packets
-	// there are in the other epochs.
+	// For epochs on which the flow's cells speak, how much longer its packets
+	// took than all packets did: Σ, and Σ times the delay of all. And the
+	// number of packets in the other epochs.
 	over, slope, untold float64
 
 	spread
 }
 
-// epochSums are the groups of one flow that last one epoch, epoch by epoch.
+// epochSums holds, epoch by epoch, the groups of one flow that last one epoch.
 type epochSums [mostCuts]epochSum
 
 type epochSum struct {
@@ -28,8 +28,8 @@ type epochSum struct {
 	squares float64 // Σ delays²/packets
 }
 
-// within is the variance of a packet's delay, from how the epoch's groups
-// differ: which packets are in which is chance.
+// within returns the variance of a packet's delay, from how the epoch's groups
+// differ: which packets are in which group is chance.
 func (e *epochSum) within() float64 {
 	return max(e.squares-e.excess*e.excess/e.packets, 0) / (e.groups - 1)
 }
@@ -54,16 +54,16 @@ func (t *tally) add(g *group, weight, reference float64, sums *epochSums) {
 	e.squares += x * x / n
 }
 
-// A spread is how delays vary: within epochs, and from one to the next. In
-// each, packets are in groups by chance; but all groups of an epoch may have
-// been slow.
+// A spread is how delays vary, within epochs and from one epoch to the next.
+// Within an epoch, packets are in groups by chance. But all groups of an epoch
+// may have been slow.
 type spread struct {
 	weight, within          float64 // Σ of epochs of two groups or more
 	epochs, first, second   float64 // Σ weight × mean^k, k = 0, 1, 2
 	uncertain, uncertainOwn float64 // Σ weight/packets, Σ weight²/packets: what within adds to these
 }
 
-// addSpread adds epochs, each as many times as its groups stand for.
+// addSpread adds epochs, each weighted by how much its groups stand for.
 func (s *spread) addSpread(sums []epochSum, v *view) {
 	for k := range sums {
 		e := &sums[k]
@@ -84,7 +84,7 @@ func (s *spread) addSpread(sums []epochSum, v *view) {
 	}
 }
 
-// variance is that of a packet's delay, and the part of it that is within
+// variance returns the variance of a packet's delay, and the part of it within
 // epochs.
 func (s *spread) variance() (all, within float64) {
 	if s.weight == 0 {
@@ -97,18 +97,18 @@ func (s *spread) variance() (all, within float64) {
 	return within + max(between, 0), within
 }
 
-// An ownTally is that of a flow that was asked for.
+// An ownTally is the tally of a flow that was asked for.
 type ownTally struct {
 	tally
-	squares, fourth float64 // Σ z and Σ z², z = (delays less those of the epoch's mean)²/packets
+	squares, fourth float64 // Σ z and Σ z², z = (delays less those at the epoch's mean)²/packets
 	degrees         float64 // Σ groups less 1
 	large           float64 // groups that may have wrapped
 	reached         float64 // packets that groups would have if none crossed a cut
 	shade
 }
 
-// addFourth adds how much the squares that the variance within epochs is made of
-// vary themselves.
+// addFourth adds how much the squares behind the variance within epochs vary
+// themselves.
 func (t *ownTally) addFourth(cells [][]group, covered []uint64, reference float64, sums *epochSums) {
 	for j := range cells {
 		for i := range cells[j] {
@@ -128,7 +128,8 @@ func (t *ownTally) addFourth(cells [][]group, covered []uint64, reference float6
 	}
 }
 
-// freedom is Satterthwaite's degrees of freedom of the variance within epochs.
+// freedom returns Satterthwaite's degrees of freedom of the variance within
+// epochs.
 func (t *ownTally) freedom() float64 {
 	if t.degrees < 1 || t.squares == 0 {
 		return 0
