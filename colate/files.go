@@ -16,8 +16,8 @@ type FileSystem interface {
 	Lock() (io.Closer, error)
 	// List returns the names of all files.
 	List() ([]string, error)
-	// Open opens a file for reading. If the file does not exist, the error is
-	// fs.ErrNotExist.
+	// Open opens a file for reading. If the file does not exist, the error
+	// matches fs.ErrNotExist.
 	Open(name string) (File, error)
 	// Create creates a file for appending and reading. The file must not
 	// exist.

@@ -5,20 +5,21 @@ import (
 	"math"
 )
 
-// A Chain is a [Hop] made of hops one after another. Next also gives back the
-// packets that the later hops dropped and the wires between them lost, with
-// their Fate, the Hop that did it and the time; those come out as soon as they
-// are known, not in order of time with the rest. Single user, no locks.
+// A Chain is a [Hop] made of hops, one after another. Next also returns the
+// packets that later hops dropped and the wires between them lost, with their
+// Fate, the Hop that did it and the time. These come out as soon as they are
+// known, not in order of time with the rest. A Chain is for a single user and
+// has no locks.
 //
-// Cross traffic can join at any hop and leaves after it. At equal times the
+// Cross traffic can join at any hop, and leaves after it. At equal times the
 // packets from the hop before go first.
 type Chain struct {
 	hops   []Hop
 	cross  []crossing // by hop
 	now    int64
-	inside int // packets sent that have not come out, cross traffic apart
+	inside int // packets sent that have not come out, without cross traffic
 	drops  ring[Packet]
-	moving Packet // from one hop to the next; here so that it need not be allocated
+	moving Packet // moves from one hop to the next; kept here to avoid allocating it
 }
 
 // crossing is the cross traffic that joins at one hop.
@@ -27,8 +28,8 @@ type crossing struct {
 	head   Packet // its next packet
 }
 
-// NewChain returns a chain of hops, 1 to 255 of them. From now on they belong
-// to the chain. The error wraps [estimate.ErrConfig].
+// NewChain returns a chain of hops, 1 to 255 of them. The hops belong to the
+// chain from then on. The error wraps [estimate.ErrConfig].
 func NewChain(hops ...Hop) (*Chain, error) {
 	if len(hops) < 1 || len(hops) > 255 {
 		return nil, invalid("number of hops", len(hops), "1 to 255")
@@ -36,7 +37,7 @@ func NewChain(hops ...Hop) (*Chain, error) {
 	return &Chain{hops: hops, cross: make([]crossing, len(hops)), now: math.MinInt64}, nil
 }
 
-// Join lets the packets of a source into a hop, counted from 0, which has no
+// Join lets the packets of a source into a hop, counted from 0, that has no
 // cross traffic yet. Call it before the first Send. The source may be endless.
 // The error wraps [estimate.ErrConfig].
 func (c *Chain) Join(hop int, source Source) error {
@@ -52,7 +53,7 @@ func (c *Chain) Join(hop int, source Source) error {
 	return nil
 }
 
-// advance takes the source's next packet. A source that has ended is dropped.
+// advance takes the source's next packet. It drops a source that has ended.
 func (x *crossing) advance() {
 	if x.head = (Packet{}); !x.source.Next(&x.head) {
 		x.source = nil
@@ -106,12 +107,12 @@ func (c *Chain) Send(p *Packet) Fate {
 	return fate
 }
 
-// firstStep is how far, in ns, Next first looks ahead while packets are inside;
-// while none comes out it doubles.
+// firstStep is how far, in ns, Next first looks ahead while packets are
+// inside. The step doubles while none comes out.
 const firstStep = 100_000
 
-// Next implements [Hop]. It looks no further ahead than until the last packet
-// is out, so that endless cross traffic does not keep it for ever.
+// Next implements [Hop]. It stops looking ahead when the last packet is out,
+// so that endless cross traffic does not keep it forever.
 func (c *Chain) Next(until int64, p *Packet) bool {
 	last := len(c.hops) - 1
 	for step := int64(firstStep); ; step *= 2 {

@@ -8,16 +8,16 @@ import (
 	"github.com/hoplag/hoplag/internal/heap"
 )
 
-// A ClosedConfig describes senders that heed what becomes of their packets, as
-// TCP does.
+// A ClosedConfig describes senders that react to what becomes of their
+// packets, as TCP does.
 type ClosedConfig struct {
 	Senders  int     // 1 to 2^20
 	Bytes    int32   // of each packet, 1 to 2^31-1
-	Return   int64   // ns from when a packet comes out, or is dropped, until its sender knows, 0 to 10^15
-	Gap      int64   // ns between a sender's packets at least, 0 to 10^15
-	Window   int     // the most packets that a sender has under way, 1 to 2^20
-	Transfer float64 // packets of a transfer on average, geometrically distributed, 1 to 10^12; each is a flow
-	Pause    float64 // ns between a sender's transfers on average, exponentially distributed, 0 to 10^12
+	Return   int64   // ns until a sender learns that its packet came out, or was dropped, 0 to 10^15
+	Gap      int64   // smallest distance of a sender's packets in ns, 0 to 10^15
+	Window   int     // largest number of a sender's packets on their way, 1 to 2^20
+	Transfer float64 // mean packets in a transfer, geometrically distributed, 1 to 10^12; each transfer is a flow
+	Pause    float64 // mean ns between a sender's transfers, exponentially distributed, 0 to 10^12
 	Start    int64   // ns
 	Seed     uint64
 }
@@ -42,12 +42,14 @@ func (c *ClosedConfig) validate() error {
 	return nil
 }
 
-// Closed is a [Source] of packets whose senders slow down. Each sends transfers
-// one after another, with pauses between, and has no more packets of one under
-// way than its window: of 2 at first, a packet more for each that arrives, once
-// it was halved a packet more for each window that arrives. A packet that is
-// dropped, lost or marked halves it, but not twice for packets that were sent
-// before it was halved. Nothing is sent again. Single user, no locks.
+// Closed is a [Source] of packets whose senders slow down. Each sends one
+// transfer after another, with pauses between. It has no more packets of a
+// transfer on their way than its window. The window starts at 2 and grows by a
+// packet for each packet that arrives; once it has been halved, it grows by a
+// packet for each window that arrives. A packet that is dropped, lost or
+// marked halves the window, but packets sent before the latest halving do not
+// halve it again. Nothing is sent again. A Closed is for a single user and has
+// no locks.
 //
 //	for source.Next(&p) {
 //		p.Time, p.Fate = link.Send(p.Time, int(p.Bytes))
@@ -58,49 +60,50 @@ type Closed struct {
 	config  ClosedConfig
 	random  *rand.PCG
 	senders []sender
-	of      map[hashing.Flow]int32 // who sends a flow that is under way
+	of      map[hashing.Flow]int32 // the sender of each current flow
 	agenda  heap.Heap[occasion]
 	noted   uint64
 	begun   uint64 // flows
 	sent    uint64 // packets
 }
 
-// A sender is one of a Closed's.
+// A sender is one sender of a Closed.
 type sender struct {
 	flow     hashing.Flow
-	left     int64 // packets of the transfer that are still to be sent
+	left     int64 // packets of the transfer still to be sent
 	underway int
 	window   float64
 	steep    bool  // the window was never halved
-	halved   int64 // when it last was
+	halved   int64 // when it was last halved
 	free     int64 // when the next packet may be sent
-	waking   bool  // there is an occasion for it
+	waking   bool  // it has a pending occasion
 }
 
-// An occasion is when a sender learns something, or may send.
+// An occasion is a time at which a sender learns something, or may send.
 type occasion struct {
 	at     int64
-	number uint64 // in the order that they were noted
+	number uint64 // in the order in which they were recorded
 	who    int32
 	what   news
-	sent   int64 // the packet that it is about
+	sent   int64 // when its packet was sent
 }
 
 type news uint8
 
 const (
-	begins    news = iota // a transfer
-	maySend               // another packet
-	arrived               // a packet did
+	begins    news = iota // a transfer begins
+	maySend               // another packet may be sent
+	arrived               // a packet arrived
 	congested             // a packet was dropped, lost or marked
 )
 
-// Before orders occasions by time, and then as they were noted.
+// Before orders occasions by time, and then in the order in which they were
+// recorded.
 func (o occasion) Before(p occasion) bool {
 	return o.at < p.at || o.at == p.at && o.number < p.number
 }
 
-// NewClosed returns a source whose senders begin with a pause each. The error
+// NewClosed returns a source whose senders each begin with a pause. The error
 // wraps [estimate.ErrConfig].
 func NewClosed(c ClosedConfig) (*Closed, error) {
 	if err := c.validate(); err != nil {
@@ -121,8 +124,8 @@ func (c *Closed) note(o occasion) {
 
 func (c *Closed) pause() int64 { return int64(-c.config.Pause * math.Log(uniform(c.random))) }
 
-// Next implements [Source]. It needs to know what became of all packets before:
-// see Tell. It returns false while all senders wait to be told.
+// Next implements [Source]. It must know what became of all earlier packets:
+// see Tell. It returns false while all senders wait for Tell.
 func (c *Closed) Next(p *Packet) bool {
 	for len(c.agenda) > 0 {
 		o := c.agenda.Pop()
@@ -167,7 +170,7 @@ func (c *Closed) begin(s *sender, who int32) {
 	*s = sender{flow: flow, left: left, window: float64(min(2, c.config.Window)), steep: true, halved: math.MinInt64, free: s.free}
 }
 
-// learn lets a sender know what became of a packet.
+// learn informs a sender of what became of a packet.
 func (c *Closed) learn(s *sender, o *occasion) {
 	s.underway--
 	switch {
@@ -193,11 +196,11 @@ func (c *Closed) send(s *sender, t int64, p *Packet) {
 	s.free = t + c.config.Gap
 }
 
-// Tell says what became of a packet: p.Fate, at p.Time, and whether it was
-// p.Marked. Its sender knows when Return has passed. Every packet is told of
-// once, in any order, and before the source's time has come to when its sender
-// knows: behind a [Link], before the next call of Next. A packet of no flow that
-// is under way is passed over.
+// Tell reports what became of a packet: p.Fate, at p.Time, and whether it was
+// p.Marked. Its sender learns this after Return. Report every packet once, in
+// any order, before the source's time reaches the moment when its sender
+// learns: behind a [Link], before the next call of Next. Tell ignores a packet
+// of an unknown flow.
 func (c *Closed) Tell(p *Packet) {
 	who, ok := c.of[p.Flow]
 	if !ok {

@@ -1,51 +1,52 @@
-// Package queue is a simulated switch: the ground truth that delay
-// measurements are compared with. Packets are pushed into it in order of time
-// and come out with the time they left, or with what became of them.
+// Package queue simulates a switch. It provides the ground truth for delay
+// measurements. Push packets in, in order of time; each comes out with the
+// time it left, or with what became of it.
 //
 //	link, err := queue.NewLink(queue.LinkConfig{Rate: 1e9}) // 1 Gb/s
 //	left, fate := link.Send(time.Now().UnixNano(), 1500)   // when its last bit leaves
 //
 // # Two ways to use it
 //
-// A [Link] serves first come, first served, so what happens to a packet is
-// known the moment it arrives, and [Link.Send] answers at once: when its last
-// bit leaves, or why it was dropped. A sender that injects packets of its own
-// (probes, references) sends them into the same link at the same time and can
-// decide to do so from what it has seen so far; cross traffic that joins at
-// the queue is sent likewise, merged by time.
+// A [Link] serves first come, first served, so it knows what happens to a
+// packet the moment the packet arrives. [Link.Send] answers at once: when the
+// packet's last bit leaves, or why it was dropped. A sender that injects
+// packets of its own (probes, references) sends them into the same link at the
+// same time, and can base its decision on what it has seen so far. Send cross
+// traffic that joins at the queue in the same way, merged by time.
 //
-// Everything else takes packets by Send and gives them back by Next, in order
-// of their new time: the interface [Hop]. A [FIFO] is a Link in that shape, a
-// [Scheduler] a link that two classes share (strict priority or weighted),
-// [Multipath] several links side by side, a [Jitter] what delays each packet at
-// random, a [Resequencer] what puts packets back in order, and a [Chain] any of
+// Everything else takes packets by Send and returns them by Next, in order of
+// their new time: the interface [Hop]. A [FIFO] is a Link in that form. A
+// [Scheduler] is a link that two classes share (strict priority or weighted).
+// A [Multipath] is several links side by side. A [Jitter] delays each packet
+// at random. A [Resequencer] puts packets back in order. A [Chain] is any of
 // these one after another, with cross traffic that joins at a hop and leaves
 // after it.
 //
 // # The machine
 //
-// Time is int64 nanoseconds, up to 2^62 in size, so that what delays add to it
-// fits. A packet arrives whole at an instant, waits, is
-// transmitted at the link's rate, and arrives after the propagation delay; no
-// other cost is modelled. Between the packets of a busy period the
+// Time is int64 nanoseconds, with an absolute value of up to 2^62, so that
+// adding delays does not overflow. A packet arrives whole at an instant,
+// waits, is transmitted at the link's rate, and arrives after the propagation
+// delay. The model has no other cost. Between the packets of a busy period the
 // transmitter never pauses (it is work-conserving) and its clock is exact:
-// what a rate leaves over from whole nanoseconds is carried to the next
-// packet, and only the reported time is rounded, down. A packet that arrives
-// at the very instant another has left finds it gone.
+// fractions of a nanosecond carry over to the next packet, and only the
+// reported time is rounded, down. A packet that arrives at the very instant
+// another has left finds that one gone.
 //
-// A Link whose Burst is set is a shaper, a token bucket: packets leave at once
-// as long as there are tokens for them, and then as tokens come.
+// A Link with a Burst is a shaper, a token bucket: packets leave at once while
+// there are tokens for them, and then as tokens come.
 //
-// The backlog that limits and thresholds speak of is what has arrived and not
-// yet wholly left: the packet in transmission counts.
+// Limits and thresholds apply to the backlog: what has arrived and not yet
+// completely left, including the packet in transmission.
 //
-// The sources of queue/trace are open-loop: nobody slows down because a packet
-// was lost. A [Closed] is told what becomes of its packets, and its senders slow
-// down as those of TCP do, when packets are dropped or marked (ECN).
+// The sources of queue/trace are open-loop: no sender slows down because a
+// packet was lost. A [Closed] learns what becomes of its packets, and its
+// senders slow down like those of TCP when packets are dropped or marked
+// (ECN).
 //
 // # Random numbers
 //
-// Everything random (RED, loss, jitter, the choice of a path) is drawn from a PCG
+// Everything random (RED, loss, jitter, the choice of a path) comes from a PCG
 // generator seeded by the Config, so a run repeats bit for bit.
 //
 // # Sources

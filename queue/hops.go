@@ -2,12 +2,12 @@ package queue
 
 import "math"
 
-// A FIFO is a [Link] as a [Hop]: it holds the packets that are on their way
-// through it. Single user, no locks.
+// A FIFO is a [Link] in the form of a [Hop]: it holds the packets that are on
+// their way through it. It is for a single user and has no locks.
 type FIFO struct {
 	link   *Link
 	onWay  ring[Packet]
-	latest int64 // until of the latest Next
+	latest int64 // until, of the latest Next
 }
 
 // NewFIFO returns an idle link. The error wraps [estimate.ErrConfig].
@@ -44,7 +44,7 @@ func (f *FIFO) Next(until int64, p *Packet) bool {
 // Counts returns what became of the packets sent so far.
 func (f *FIFO) Counts() Counts { return f.link.counts }
 
-// next takes the front of a queue in order of Time if it is due.
+// next takes the front of a queue in order of Time, if it is due.
 func next(q *ring[Packet], until int64, p *Packet) bool {
 	if q.len() == 0 || q.front().Time > until {
 		return false

@@ -10,13 +10,14 @@ import (
 // A JitterConfig sets how long packets take through a [Jitter].
 type JitterConfig struct {
 	Least   int64   // ns that every packet takes, 0 to 10^15
-	Mean    float64 // ns that it takes beyond that on average, exponentially distributed, 0 to 10^12
-	Reorder bool    // a packet may overtake others, and else waits for those before it
+	Mean    float64 // mean ns beyond that, exponentially distributed, 0 to 10^12
+	Reorder bool    // a packet may overtake others; otherwise it waits for those before it
 	Seed    uint64
 }
 
-// A Jitter is a [Hop] that delays packets at random, each on its own: what a
-// busy processor or a radio adds behind a queue. Single user, no locks.
+// A Jitter is a [Hop] that delays each packet independently at random, as a
+// busy processor or a radio behind a queue does. It is for a single user and
+// has no locks.
 type Jitter struct {
 	config JitterConfig
 	random *rand.PCG
@@ -27,7 +28,7 @@ type Jitter struct {
 	counts Counts
 }
 
-// NewJitter returns an empty one. The error wraps [estimate.ErrConfig].
+// NewJitter returns an empty Jitter. The error wraps [estimate.ErrConfig].
 func NewJitter(c JitterConfig) (*Jitter, error) {
 	if c.Least < 0 || c.Least > maxTime {
 		return nil, invalid("Least", c.Least, "0 to 10^15")

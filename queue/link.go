@@ -11,22 +11,23 @@ import (
 type LinkConfig struct {
 	Rate        int64       // drain rate, bits per second, 1,000 to 10^15
 	Propagation int64       // ns from the transmitter to the far end, 0 to 10^15
-	Queue       QueueConfig // who may join the queue; the zero value: everybody
+	Queue       QueueConfig // which packets may join the queue; the zero value: all
 	Loss        LossConfig  // on the wire, after the queue; the zero value: none
 	Seed        uint64      // for RED and Loss
 
-	// Burst makes the link a shaper: a token bucket of this many bytes, full at
-	// first, that fills at Rate. A packet leaves as soon as the bucket has as many
-	// bytes as it, and all before it have left; to send it takes no time. One of
-	// more bytes than the bucket holds is Refused. 0 to 2^31-1, 0 for a link.
+	// Burst makes the link a shaper: a token bucket of this many bytes, full
+	// at first, that fills at Rate. A packet leaves as soon as the bucket has
+	// as many bytes as the packet and all packets before it have left. Sending
+	// it takes no time. A packet larger than the bucket is Refused. 0 to
+	// 2^31-1; 0 means a link.
 	Burst int32
 }
 
-// RLIConfig is the queue of RLI's evaluation (section IV-A): RED with room
-// for 10,000 packets, thresholds 4,000 and 9,000, weight 0.002, drop
-// probability up to 1/50, before a link of 10 Gb/s. The paper sets the
-// utilisation by the drain rate. It does not give the packet size for idle
-// times; 125 bytes is the average that it sizes the queue by.
+// RLIConfig is the queue of RLI's evaluation (section IV-A): RED with room for
+// 10,000 packets, thresholds 4,000 and 9,000, weight 0.002, drop probability
+// up to 1/50, before a link of 10 Gb/s. The paper sets the utilisation by the
+// drain rate. It does not give the packet size for idle times; 125 bytes is
+// the average from which it sizes the queue.
 var RLIConfig = LinkConfig{
 	Rate: 10e9,
 	Queue: QueueConfig{
@@ -37,7 +38,7 @@ var RLIConfig = LinkConfig{
 
 const maxTime = 1e15 // ns, eleven days: any longer delay is a mistake of units
 
-// invalid says what is wrong with a configuration.
+// invalid returns the error for a field out of range.
 func invalid(field string, got any, want string) error {
 	return estimate.Invalid("queue", field, got, want)
 }
@@ -58,9 +59,9 @@ func (c LinkConfig) validate() error {
 	return c.Loss.validate()
 }
 
-// A Link is a first-come, first-served link, work-conserving unless it is a
-// shaper. The memory it takes is that of the longest backlog it has seen; once
-// there, Send allocates nothing. Single user, no locks.
+// A Link is a first-come, first-served link. It is work-conserving unless it
+// is a shaper. It takes memory for the longest backlog it has seen; after
+// that, Send allocates nothing. It is for a single user and has no locks.
 type Link struct {
 	gate    gate
 	server  server
@@ -74,7 +75,7 @@ type Link struct {
 
 // leaving is one packet of the backlog.
 type leaving struct {
-	gone  int64 // the first whole ns at which it has wholly left
+	gone  int64 // the first whole ns at which it has completely left
 	bytes int32
 }
 
@@ -92,11 +93,11 @@ func NewLink(c LinkConfig) (*Link, error) {
 	}, nil
 }
 
-// Send puts a packet into the link's queue at time t and returns when its
-// last bit gets to the far end and its fate. A packet that is Lost on the wire
-// would have got there then; for one that never was on the wire the time is t.
-// Times must not decrease: a packet before an earlier one's time, or of less
-// than one byte, is Refused and changes nothing.
+// Send puts a packet into the link's queue at time t. It returns when the
+// packet's last bit reaches the far end, and its fate. For a packet Lost on
+// the wire, that is when it would have arrived; for a packet that was never on
+// the wire, it is t. Times must not decrease. A packet earlier than the one
+// before it, or of less than one byte, is Refused and changes nothing.
 func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
 	if t < l.now || bytes < 1 || uint64(bytes) > l.server.largest() {
 		l.gate.marked = false
@@ -141,9 +142,9 @@ func (l *Link) settle(t int64) {
 	}
 }
 
-// backlog returns how many packets and bytes have arrived and not yet wholly
-// left at time t, which must not be before the latest Send. Later Sends must
-// not be before t.
+// backlog returns how many packets and bytes have arrived and not yet
+// completely left at time t. t must not be before the latest Send, and later
+// Sends must not be before t.
 func (l *Link) backlog(t int64) (packets int, bytes int64) {
 	l.settle(max(t, l.now))
 	return l.leaving.len(), l.bytes

@@ -8,13 +8,13 @@ import (
 
 // A LossConfig describes random loss.
 type LossConfig struct {
-	Probability float64 // share of packets that are lost, 0 to 1
-	// Burst is the mean length of a loss episode, in packets: lengths of
+	Probability float64 // fraction of packets lost, 0 to 1
+	// Burst is the mean length of a loss episode, in packets. The lengths of
 	// episodes and of the runs between them are exponential, rounded to whole
-	// packets (that is, geometric), which makes a Gilbert channel. Every
-	// packet of an episode is lost. At least 1, and large enough that the
-	// runs between episodes average at least one packet:
-	// Burst ≥ Probability/(1-Probability). 0 means that packets are lost
+	// packets (that is, geometric), which makes a Gilbert channel. An episode
+	// loses every packet. Burst is at least 1, and large enough that the runs
+	// between episodes average at least one packet: Burst ≥
+	// Probability/(1-Probability). 0 means that packets are lost
 	// independently.
 	Burst float64
 }
@@ -37,11 +37,11 @@ func (c LossConfig) validate() error {
 }
 
 // A Loss decides which packets are lost. It draws one number for a run of
-// packets, not one for each. Single user, no locks.
+// packets, not one for each packet. It is for a single user and has no locks.
 type Loss struct {
 	random *rand.PCG
-	keep   float64 // ln of the chance that a run of passing packets goes on
-	lose   float64 // ln of the chance that an episode goes on
+	keep   float64 // ln of the probability that a run of passing packets goes on
+	lose   float64 // ln of the probability that an episode goes on
 	burst  bool
 	never  bool
 	always bool
@@ -73,8 +73,8 @@ func newLoss(c LossConfig, seed uint64) Loss {
 	l.burst = true
 	l.lose = math.Log1p(-1 / c.Burst)
 	l.keep = math.Log1p(-c.Probability / (c.Burst * (1 - c.Probability)))
-	// A geometric run has no memory, so beginning one afresh is beginning in
-	// the middle: the process is stationary from the first packet.
+	// A geometric run has no memory, so starting a new run equals starting in
+	// the middle of one: the process is stationary from the first packet.
 	l.losing = uniform(l.random) < c.Probability
 	l.left = l.length()
 	return l
@@ -103,7 +103,7 @@ func (l *Loss) Drop() bool {
 	return l.losing
 }
 
-// length draws the length of the run that begins.
+// length draws the length of a new run.
 func (l *Loss) length() uint64 {
 	if l.losing {
 		return l.run(l.lose)

@@ -14,23 +14,23 @@ type Spread uint8
 
 // The spreads.
 const (
-	ByFlow     Spread = iota // every packet of a flow takes one path, by a hash of the flow
+	ByFlow     Spread = iota // a hash of the flow chooses one path for all its packets
 	RoundRobin               // packets take the paths in turn
-	AtRandom                 // every packet takes any path, each as likely
+	AtRandom                 // every packet takes any path with equal probability
 	spreads
 )
 
 // A Multipath is a [Hop]: several links side by side. It numbers the packets
-// sent into it (Seq, from 0, dropped ones too) and marks the path each took;
-// they come out in order of time, which is not that in which they were sent.
-// Single user, no locks.
+// sent into it (Seq, from 0, including dropped ones) and records the path each
+// took. They come out in order of time, which may differ from the order in
+// which they were sent. It is for a single user and has no locks.
 type Multipath struct {
 	links  []*Link
 	spread Spread
 	seed   uint64
 	random *rand.PCG
 	sent   uint64
-	latest int64 // until of the latest Next
+	latest int64 // until, of the latest Next
 	onWay  heap.Heap[underway]
 }
 
@@ -66,7 +66,7 @@ func (m *Multipath) Send(p *Packet) Fate {
 	if fate == Refused {
 		return fate
 	}
-	m.latest = p.Time // a path alone would not notice a packet before those of the others
+	m.latest = p.Time // a path alone would not notice a packet earlier than those of the others
 	seq := m.sent
 	m.sent++
 	if fate != Passed && fate != Lost {
@@ -109,8 +109,8 @@ type underway struct {
 	number uint64 // of those that went in
 }
 
-// Before orders packets by Time; of several at one time, the first to go in is
-// first.
+// Before orders packets by Time, and packets of one time by the order in which
+// they went in.
 func (p underway) Before(q underway) bool {
 	return p.Time < q.Time || p.Time == q.Time && p.number < q.number
 }

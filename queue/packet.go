@@ -4,7 +4,7 @@ import "github.com/hoplag/hoplag/hashing"
 
 // A Packet is one packet on its way.
 type Packet struct {
-	Sent   int64          // ns: when it entered the first element, kept by all of them
+	Sent   int64          // ns: when it entered the first element; all elements keep it
 	Time   int64          // ns: when it got to where it is now
 	Flow   hashing.Flow   // its flow
 	ID     hashing.Packet // its identity
@@ -13,9 +13,9 @@ type Packet struct {
 	Class  Class          // for a [Scheduler]
 	Path   uint8          // which path of a [Multipath] it took
 	Hop    uint8          // which hop of a [Chain] dropped it, from 0; the number of hops if none did
-	Tag    uint8          // the caller's own mark (a reference packet, say); nothing here reads it
+	Tag    uint8          // the caller's own mark (a reference packet, say); this package does not read it
 	Fate   Fate           // what became of it
-	Marked bool           // a queue that it passed was congested (ECN, see [REDConfig])
+	Marked bool           // passed a congested queue (ECN, see [REDConfig])
 
 	cross bool // joined a Chain at a hop and leaves after it
 }
@@ -27,8 +27,8 @@ type Fate uint8
 const (
 	Passed  Fate = iota // in transit or delivered
 	Full                // dropped: the queue was at its limit
-	Early               // dropped by RED at random, the average between its thresholds
-	Forced              // dropped by RED for certain, the average above its thresholds
+	Early               // dropped by RED at random, with the average between its thresholds
+	Forced              // dropped by RED for certain, with the average above its thresholds
 	Lost                // transmitted, and lost on the wire
 	Late                // dropped by a Resequencer: its successors had been released, or it is a duplicate
 	Refused             // not simulated: out of order of time, or without bytes
@@ -45,8 +45,8 @@ func (f Fate) String() string {
 	return "unknown fate"
 }
 
-// Counts says how many packets and bytes met each fate at one element.
-// Packets that are still in it count as Passed.
+// Counts holds the number of packets and bytes that met each fate at one
+// element. Packets still in the element count as Passed.
 type Counts struct {
 	Packets [fates]uint64 // indexed by Fate
 	Bytes   [fates]uint64
@@ -67,24 +67,24 @@ func (c *Counts) Sent() uint64 {
 	return n
 }
 
-// A Hop is an element that packets pass: they go in by Send in order of their
-// Time and come out by Next in order of their new Time.
+// A Hop is an element that packets pass. They go in by Send in order of their
+// Time, and come out by Next in order of their new Time.
 type Hop interface {
-	// Send puts a copy of *p into the hop at p.Time; p.Fate is not read. If
-	// the fate returned is Passed, the packet comes out of Next once, else it
-	// never does. Times must not decrease, from Send to Send nor from the
-	// until of a Next to a Send; a packet that breaks this is Refused.
+	// Send puts a copy of *p into the hop at p.Time. It ignores p.Fate. If the
+	// fate returned is Passed, the packet comes out of Next once; otherwise it
+	// never does. Times must not decrease, neither from Send to Send nor from
+	// the until of a Next to a Send; a packet that breaks this is Refused.
 	Send(p *Packet) Fate
-	// Next stores in *p the next packet that comes out at or before until and
+	// Next stores in *p the next packet that comes out at or before until, and
 	// reports whether there was one. Its Fate is Passed; or Lost, at the time
-	// it would have come out had the wire not lost it; or, from a [Chain],
-	// that at the hop which dropped it. Call it until it returns false before
-	// each Send, or only at the end, by Next(math.MaxInt64, p): what comes
-	// out does not depend on it.
+	// it would have come out if the wire had not lost it; or, from a [Chain],
+	// the fate at the hop that dropped it. Call Next until it returns false
+	// before each Send, or only at the end, with Next(math.MaxInt64, p): what
+	// comes out is the same.
 	Next(until int64, p *Packet) bool
 }
 
-// A Source yields packets in order of Time, with Sent equal to it.
+// A Source yields packets in order of Time, with Sent equal to Time.
 type Source interface {
 	// Next stores the next packet in *p and reports whether there was one.
 	// Fields that it does not set are zeroed.

@@ -6,31 +6,31 @@ import (
 	"math/rand/v2"
 )
 
-// A QueueConfig says which packets may join a queue. The unit of its backlog,
-// and so of RED's thresholds and average, is bytes if Bytes is set, else
+// A QueueConfig says which packets may join a queue. Its backlog, and so RED's
+// thresholds and average, are in bytes if Bytes is set, and otherwise in
 // packets.
 type QueueConfig struct {
-	Packets int       // the most packets, 0: no limit
-	Bytes   int64     // the most bytes, 0: no limit; not both
+	Packets int       // largest number of packets, 0: no limit
+	Bytes   int64     // largest number of bytes, 0: no limit; not both
 	RED     REDConfig // random early detection; the zero value: drop-tail alone
 }
 
-// A REDConfig sets random early detection. Names in parentheses are the 1993
-// paper's.
+// A REDConfig sets random early detection. Names in parentheses are those of
+// the 1993 paper.
 type REDConfig struct {
 	Min, Max    float64 // thresholds of the average (min_th, max_th), in the queue's unit, 0 ≤ Min < Max
-	Weight      float64 // of a new backlog in the average (w_q), over 0, at most 1
-	Probability float64 // of a drop as the average comes to Max (max_p), over 0, at most 1
+	Weight      float64 // of a new backlog in the average (w_q), above 0, at most 1
+	Probability float64 // of a drop as the average reaches Max (max_p), above 0, at most 1
 	// Typical is the size in bytes of the packets that could have been sent
-	// while the queue was empty, at least 1: the average decays once for each
-	// (the paper's s is its transmission time).
+	// while the queue was empty, at least 1. The average decays once for each
+	// of them (the paper's s is the transmission time of one).
 	Typical int
 	// Gentle lets the drop probability rise from Probability to 1 between Max
 	// and 2·Max, where the paper drops every packet above Max.
 	Gentle bool
-	// Mark marks packets that would be dropped at random, and lets them join
-	// (ECN, RFC 3168: all packets are taken to be ECN-capable). What would be
-	// dropped for certain is.
+	// Mark marks packets that would be dropped at random and lets them join
+	// (ECN, RFC 3168; all packets are taken to be ECN-capable). Packets that
+	// would be dropped for certain are dropped.
 	Mark bool
 }
 
@@ -59,7 +59,7 @@ func (c QueueConfig) validate() error {
 
 // A gate decides which packets join a queue.
 type gate struct {
-	limit   int64 // in units; MaxInt64 where there is none
+	limit   int64 // in units; MaxInt64 for no limit
 	inBytes bool
 	red     bool
 
@@ -71,7 +71,7 @@ type gate struct {
 	since     int     // packets since the last drop, -1 below Min (count)
 	marked    bool    // the latest packet was admitted with a mark
 	emptiedAt int64   // when the queue last fell empty (q_time),
-	part      float64 // and this part of a ns later
+	part      float64 // plus this fraction of a ns
 }
 
 func newGate(c QueueConfig, rate int64, seed uint64) gate {
@@ -91,11 +91,11 @@ func newGate(c QueueConfig, rate int64, seed uint64) gate {
 	return g
 }
 
-// idle notes that the queue is empty as of t, and a part of a ns.
+// idle records that the queue is empty from t, plus a fraction of a ns.
 func (g *gate) idle(t int64, part float64) { g.emptiedAt, g.part = t, part }
 
-// admit decides about a packet that arrives at time t to a backlog of the given
-// number of packets and bytes.
+// admit decides about a packet that arrives at time t to a backlog of the
+// given number of packets and bytes.
 func (g *gate) admit(t int64, packets int, bytes int64, size int32) Fate {
 	g.marked = false
 	backlog, room := int64(packets), int64(1)
@@ -117,10 +117,10 @@ func (g *gate) admit(t int64, packets int, bytes int64, size int32) Fate {
 // early is RED: figure 2 of the 1993 paper.
 func (g *gate) early(t int64, backlog float64, empty bool) Fate {
 	if empty {
-		// As if m packets had come to an empty queue while it was idle:
-		// avg ← (1-w_q)^m·avg. The paper does not start the idle time afresh
-		// when the packet that ended it is dropped, and would count it twice;
-		// whoever calls idle does.
+		// As if m packets had come to an empty queue while it was idle: avg ←
+		// (1-w_q)^m·avg. If the packet that ended the idle time is dropped,
+		// the paper does not restart it, and would count it twice; the caller
+		// of idle restarts it.
 		if m := (float64(t-g.emptiedAt) - g.part) / g.typical; g.average > 0 && m > 0 {
 			g.average *= math.Exp(m * g.logKeep)
 		}
@@ -139,7 +139,7 @@ func (g *gate) early(t int64, backlog float64, empty bool) Fate {
 	// Count-corrected: drops are spread evenly instead of clustered, since
 	// with p_a = p_b/(1-count·p_b) the gaps between them are uniform.
 	g.since++
-	left := 1 - float64(g.since)*chance // none left: drop whatever is drawn
+	left := 1 - float64(g.since)*chance // nothing left: drop whatever is drawn
 	if uniform(g.random)*left < chance {
 		g.since = 0
 		if g.config.Mark {
@@ -151,8 +151,8 @@ func (g *gate) early(t int64, backlog float64, empty bool) Fate {
 	return Passed
 }
 
-// chance is the drop probability, from Min up, before the correction by count
-// (p_b): 1 where every packet is dropped.
+// chance returns the drop probability for an average of Min or more, before
+// the correction by count (p_b). It is 1 if every packet is dropped.
 func (g *gate) chance() float64 {
 	c := &g.config
 	switch avg := g.average; {

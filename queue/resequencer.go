@@ -5,24 +5,24 @@ import (
 	"math/bits"
 )
 
-// A ResequencerConfig sets how far a [Resequencer] goes for order.
+// A ResequencerConfig limits how long a [Resequencer] waits to restore order.
 type ResequencerConfig struct {
-	// Window is how many sequence numbers it holds, from the one it waits
-	// for: 1 to 2^20. A packet beyond it pushes the window on.
+	// Window is the number of sequence numbers it holds, from the one it waits
+	// for: 1 to 2^20. A packet beyond the window pushes it on.
 	Window int
-	// Timeout is how long it waits, in ns, before it takes the missing
-	// packets for lost: 0 to 10^15. The wait begins when a packet is first
-	// held back, and begins again whenever one is released.
+	// Timeout is how long it waits, in ns, before it takes the missing packets
+	// for lost: 0 to 10^15. The wait begins when a packet is first held back,
+	// and restarts whenever one is released.
 	Timeout int64
 }
 
 // A Resequencer is a [Hop] that puts packets back in the order of their Seq.
-// It never lets them out of order: a packet that comes after its successors
-// were released is dropped as Late, and so is a duplicate. A packet that stays
-// away, because it was lost, delays its successors by up to Timeout. Single
-// user, no locks.
+// It never lets them out of order: it drops a packet that comes after its
+// successors were released, or a duplicate, as Late. A lost packet delays its
+// successors by up to Timeout. A Resequencer is for a single user and has no
+// locks.
 type Resequencer struct {
-	slots    []held // by Seq; a power of two of them
+	slots    []held // by Seq; their number is a power of two
 	window   uint64
 	timeout  int64
 	waitsFor uint64 // the Seq to release next
@@ -38,7 +38,7 @@ type held struct {
 	here   bool
 }
 
-// NewResequencer returns one that waits for Seq 0. The error wraps
+// NewResequencer returns a Resequencer that waits for Seq 0. The error wraps
 // [estimate.ErrConfig].
 func NewResequencer(c ResequencerConfig) (*Resequencer, error) {
 	if c.Window < 1 || c.Window > 1<<20 {

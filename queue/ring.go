@@ -2,7 +2,7 @@ package queue
 
 // A ring is a queue of values that grows by doubling and never shrinks.
 type ring[T any] struct {
-	slots      []T  // a power of two of them
+	slots      []T  // their number is a power of two
 	head, tail uint // tail-head values, from slots[head&mask]
 }
 

@@ -4,25 +4,26 @@ import (
 	"math"
 )
 
-// A Class is one of the two that a [Scheduler] tells apart.
+// A Class is one of the two classes of a [Scheduler].
 type Class uint8
 
 // The classes.
 const (
 	High    Class = iota // goes first under strict priority
 	Low                  // goes second
-	Classes              // how many there are
+	Classes              // the number of classes
 )
 
 // A SchedulerConfig describes a link that two classes of packets share, each
-// with a queue of its own.
+// with its own queue.
 type SchedulerConfig struct {
 	Rate        int64                // drain rate, bits per second, 1,000 to 10^15
 	Propagation int64                // ns from the transmitter to the far end, 0 to 10^15
-	Queues      [Classes]QueueConfig // who may join each class's queue
-	// Weights shares the link in proportion while both classes wait, by deficit
-	// round robin: this many bytes for each class in turn, 64 to 10^9, best at
-	// least the largest packet. Both 0: strict priority.
+	Queues      [Classes]QueueConfig // which packets may join each class's queue
+	// Weights shares the link in proportion while both classes wait, by
+	// deficit round robin: this many bytes for each class in turn, 64 to 10^9,
+	// preferably at least the largest packet. If both are 0 the Scheduler uses
+	// strict priority.
 	Weights [Classes]int
 	Loss    LossConfig // on the wire
 	Seed    uint64     // for RED and Loss
@@ -47,14 +48,14 @@ func (c SchedulerConfig) validate() error {
 	return nil
 }
 
-// A Scheduler is a [Hop]: a work-conserving link that serves two classes,
-// each in order of arrival. A packet in transmission is never interrupted.
-// Single user, no locks.
+// A Scheduler is a [Hop]: a work-conserving link that serves two classes, each
+// in order of arrival. It never interrupts a packet in transmission. It is for
+// a single user and has no locks.
 type Scheduler struct {
 	classes [Classes]classQueue
 	strict  bool
 	turn    Class // whose turn it is in the round robin
-	granted bool  // whether it has been given its bytes for this turn
+	granted bool  // whether it has its bytes for this turn
 	server  server
 	wire    Loss
 	delay   int64
@@ -72,7 +73,7 @@ type Scheduler struct {
 type classQueue struct {
 	gate    gate
 	waiting ring[Packet]
-	packets int   // backlog, the one in transmission included
+	packets int   // backlog, including the packet in transmission
 	bytes   int64 // likewise
 	weight  int64
 	deficit int64 // bytes it may still send in its turn
@@ -135,11 +136,11 @@ func (s *Scheduler) Next(until int64, p *Packet) bool {
 	return next(&s.onWay, until, p)
 }
 
-// Counts returns what became of the packets of a class. Those that wait for
-// their turn are not counted yet.
+// Counts returns what became of the packets of a class. It does not yet count
+// those that wait for their turn.
 func (s *Scheduler) Counts(c Class) Counts { return s.counts[c] }
 
-// run ends and begins every transmission that does by time t.
+// run ends and begins every transmission due by time t.
 func (s *Scheduler) run(t int64) {
 	s.now = t
 	for s.busy && s.server.gone() <= t {
@@ -155,7 +156,7 @@ func (s *Scheduler) run(t int64) {
 	}
 }
 
-// serve begins to transmit one of the packets that wait.
+// serve begins to transmit one of the waiting packets.
 func (s *Scheduler) serve() {
 	c := s.pick()
 	q := &s.classes[c]
@@ -174,7 +175,8 @@ func (s *Scheduler) serve() {
 	s.onWay.push(p)
 }
 
-// pick chooses the class to serve next; one of them has a packet that waits.
+// pick chooses the class to serve next; at least one of them has a waiting
+// packet.
 func (s *Scheduler) pick() Class {
 	if s.strict {
 		if s.classes[High].waiting.len() > 0 {

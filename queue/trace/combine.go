@@ -9,7 +9,7 @@ import (
 )
 
 // Replay returns a source of the given packets, which must be in order of
-// Time. Each has its Sent set to its Time.
+// Time. It sets each packet's Sent to its Time.
 func Replay(packets []queue.Packet) queue.Source {
 	return &replay{left: packets}
 }
@@ -25,9 +25,9 @@ func (r *replay) Next(p *queue.Packet) bool {
 	return true
 }
 
-// Merge returns a source of all packets of the given ones, in order of Time;
-// at equal times those of an earlier argument go first. It ends when all have
-// ended.
+// Merge returns a source of all packets of the given sources, in order of
+// Time. At equal times those of an earlier argument go first. It ends when all
+// sources have ended.
 func Merge(sources ...queue.Source) queue.Source {
 	m := &merge{sources: sources, heads: make([]queue.Packet, len(sources)), live: make([]bool, len(sources))}
 	for i, s := range sources {
@@ -38,7 +38,7 @@ func Merge(sources ...queue.Source) queue.Source {
 
 type merge struct {
 	sources []queue.Source
-	heads   []queue.Packet // the next of each
+	heads   []queue.Packet // the next packet of each
 	live    []bool
 }
 
@@ -57,9 +57,9 @@ func (m *merge) Next(p *queue.Packet) bool {
 	return true
 }
 
-// Scale returns a source of the given one's packets with all times since its
-// first packet multiplied by a factor, over 0: recorded packets whose load is
-// u become a load of v by the factor u/v. The error wraps
+// Scale returns a source of the given source's packets, with all times since
+// its first packet multiplied by a factor above 0: the factor u/v turns
+// recorded packets of load u into a load of v. The error wraps
 // [estimate.ErrConfig].
 func Scale(source queue.Source, factor float64) (queue.Source, error) {
 	if !(factor > 0 && factor < math.Inf(1)) {

@@ -13,14 +13,14 @@ type Law uint8
 
 // The laws.
 const (
-	// Even: uniform between Mean-Spread and Mean+Spread; constant where
+	// Even is uniform between Mean-Spread and Mean+Spread, or constant if
 	// Spread is 0.
 	Even Law = iota
-	// Weibull: P(X ≤ x) = 1-exp(-(x/scale)^Shape). Delays in a backbone
+	// Weibull has P(X ≤ x) = 1-exp(-(x/scale)^Shape). Delays in a backbone
 	// router were found to follow it with shapes of 0.6 to 0.8.
 	Weibull
-	// Pareto: P(X ≤ x) = 1-(x/scale)^-Shape from scale up. Shapes of 3 to 5
-	// are what LDA was tried with: the variance is finite, the tail heavy.
+	// Pareto has P(X ≤ x) = 1-(x/scale)^-Shape from scale up. LDA was
+	// evaluated with shapes of 3 to 5: the variance is finite, the tail heavy.
 	Pareto
 	laws
 )
@@ -30,18 +30,18 @@ const (
 // 200 ns.
 type DelaysConfig struct {
 	Law    Law
-	Mean   float64 // ns, over 0, at most 10^15
-	Shape  float64 // of Weibull, 0.1 to 100; of Pareto, over 1, at most 100; else 0
-	Spread float64 // of Even, ns, 0 to Mean; else 0
+	Mean   float64 // ns, above 0, at most 10^15
+	Shape  float64 // of Weibull, 0.1 to 100; of Pareto, above 1, at most 100; otherwise 0
+	Spread float64 // of Even, ns, 0 to Mean; otherwise 0
 	Seed   uint64
 }
 
-// Delays draws independent delays. Single user, no locks.
+// Delays draws independent delays. It is for a single user and has no locks.
 type Delays struct {
 	config DelaysConfig
 	scale  float64 // of Weibull and Pareto, ns
 	random *rand.PCG
-	part   float64 // of a ns, owed by Next
+	part   float64 // fraction of a ns owed by Next
 }
 
 // NewDelays returns a sequence of delays. The error wraps
@@ -94,8 +94,8 @@ func (d *Delays) Draw() float64 {
 	return d.Quantile(uniform(d.random))
 }
 
-// Next returns the next delay in whole ns. What rounding down leaves is added
-// to the one after, so that a sum of delays is exact to 1 ns.
+// Next returns the next delay in whole ns. It adds what rounding down leaves
+// to the next delay, so that a sum of delays is exact to 1 ns.
 func (d *Delays) Next() int64 {
 	x := d.Draw() + d.part
 	whole := math.Floor(x)
@@ -103,8 +103,8 @@ func (d *Delays) Next() int64 {
 	return int64(whole)
 }
 
-// Quantile returns the delay in ns that is not exceeded with probability u; u
-// is over 0 and below 1.
+// Quantile returns the delay in ns that is not exceeded with probability u,
+// for u above 0 and below 1.
 func (d *Delays) Quantile(u float64) float64 {
 	switch d.config.Law {
 	case Weibull:
@@ -115,8 +115,8 @@ func (d *Delays) Quantile(u float64) float64 {
 	return d.config.Mean + d.config.Spread*(2*u-1)
 }
 
-// StdDev returns the distribution's standard deviation in ns; +Inf for Pareto
-// of shape 2 or less.
+// StdDev returns the distribution's standard deviation in ns. It is +Inf for
+// Pareto with a shape of 2 or less.
 func (d *Delays) StdDev() float64 {
 	k := d.config.Shape
 	switch d.config.Law {

@@ -9,28 +9,28 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// A FlowsConfig describes flows that begin at random, are of heavy-tailed
-// sizes, and send as TCP does: a window of packets back to back, then
-// nothing until a round-trip time has passed since the first of them. The
-// window begins at 2 packets and doubles every round until it first backs off
-// or is at its largest; from then on it grows by one packet a round. Backing
-// off, by chance, halves it. The loop is not closed: what the queue does to
+// A FlowsConfig describes flows that begin at random, have heavy-tailed sizes,
+// and send as TCP does: a window of packets back to back, then nothing until a
+// round-trip time has passed since the first of them. The window begins at 2
+// packets and doubles every round until it first backs off or reaches its
+// maximum; from then on it grows by one packet a round. Backing off happens by
+// chance and halves the window. The loop is not closed: what the queue does to
 // the packets changes nothing.
 type FlowsConfig struct {
 	Load  Load
 	Sizes Mix
-	// The number of packets of a flow is Pareto with this shape, over 0, cut
+	// The number of packets of a flow is Pareto with this shape, above 0, cut
 	// to Least and Most (1 ≤ Least ≤ Most ≤ 2^20) and rounded down.
 	Shape       float64
 	Least, Most int
-	RTT         float64 // mean round-trip time, ns, over 0; flows have half of it to three halves, evenly
-	Access      int64   // at which a window is sent, bits per second, 1 to 10^15
+	RTT         float64 // mean round-trip time, ns, above 0; each flow's is uniform from half of it to three halves
+	Access      int64   // rate at which a window is sent, bits per second, 1 to 10^15
 	Window      int     // the largest, in packets, 1 to 2^20
-	Backoff     float64 // chance that the window is halved after a round, 0 to 1
+	Backoff     float64 // probability that the window is halved after a round, 0 to 1
 	Start       int64   // ns
-	// Warmup is for how long flows have been beginning before Start, ns, 0 to
-	// 10^15: with none, the load builds up from nothing. The time it takes
-	// grows with it.
+	// Warmup is how long before Start flows begin, ns, 0 to 10^15. Without it
+	// the load builds up from nothing. NewFlows takes time in proportion to
+	// it.
 	Warmup int64
 	Seed   uint64
 }
@@ -46,18 +46,18 @@ var DefaultFlows = FlowsConfig{
 }
 
 // Flows is an endless [queue.Source] of such flows. Its memory grows with the
-// flows under way, which the load bounds, and is used again. Single user, no
-// locks.
+// number of current flows, which the load bounds, and is reused. It is for a
+// single user and has no locks.
 type Flows struct {
 	config FlowsConfig
 	labels labels
 	sizes  sizer
 	random *rand.PCG
 	counts packetCount
-	gap    float64 // between beginnings, mean, ns
+	gap    float64 // mean between beginnings, ns
 	start  int64   // of the warm-up
 
-	begins float64 // when the next flow does, ns since start
+	begins float64 // when the next flow begins, ns since start
 	begun  uint64
 	flows  []flow
 	unused []int32 // places in flows
@@ -74,7 +74,7 @@ type flow struct {
 	avoiding bool  // past its first back-off: grows by one
 }
 
-// NewFlows returns a source; it has run through the warm-up. The error wraps
+// NewFlows returns a source that has completed the warm-up. The error wraps
 // [estimate.ErrConfig].
 func NewFlows(c FlowsConfig) (*Flows, error) {
 	if err := c.validate(); err != nil {

@@ -12,22 +12,22 @@ import (
 // An OnOffConfig describes senders that alternate between sending at a
 // constant rate and silence, both for Pareto-distributed times. With shapes
 // below 2 their sum is bursty on every time scale (self-similar with Hurst
-// parameter (3-shape)/2). How long they are silent follows from the load.
+// parameter (3-shape)/2). The length of the silences follows from the load.
 type OnOffConfig struct {
 	Load     Load
 	Sizes    Mix
 	Senders  int     // 1 to 2^20; each is one flow
 	Peak     int64   // rate of one sender while on, bits per second, 1 to 10^15
-	On       float64 // mean time on, ns, at least a thousandth of what a packet takes at Peak
-	OnShape  float64 // of the Pareto distribution of the time on, over 1
-	OffShape float64 // of the time off, over 1
+	On       float64 // mean time on, ns, at least a thousandth of a packet's time at Peak
+	OnShape  float64 // of the Pareto distribution of the time on, above 1
+	OffShape float64 // of the time off, above 1
 	Start    int64   // ns
 	Seed     uint64
 }
 
 // OnOff is an endless [queue.Source] of on–off senders, in their stationary
-// state from the start. It takes about 70 bytes a sender. Single user, no
-// locks; nor does Next allocate.
+// state from the start. It takes about 70 bytes a sender. It is for a single
+// user and has no locks. Next does not allocate.
 type OnOff struct {
 	labels  labels
 	sizes   sizer
@@ -60,8 +60,7 @@ func NewOnOff(c OnOffConfig) (*OnOff, error) {
 		start:   c.Start,
 		senders: make([]sender, c.Senders),
 	}
-	// A packet that is looked into while it is being sent is a long one more
-	// often than a packet is.
+	// A packet observed at a random moment is more often a long one.
 	biased := c.Sizes
 	for i := range biased {
 		biased[i].Weight *= float64(biased[i].Bytes)
@@ -82,12 +81,12 @@ func NewOnOff(c OnOffConfig) (*OnOff, error) {
 	return s, nil
 }
 
-// share is the part of the time that a sender is on.
+// share returns the fraction of the time that a sender is on.
 func (c OnOffConfig) share() float64 {
 	return c.Load.Utilisation * float64(c.Load.Rate) / (float64(c.Senders) * float64(c.Peak))
 }
 
-// off is the mean time that a sender is silent, ns.
+// off returns the mean time that a sender is silent, ns.
 func (c OnOffConfig) off(share float64) float64 { return c.On * (1/share - 1) }
 
 func (c OnOffConfig) validate() error {
@@ -127,8 +126,8 @@ func (c OnOffConfig) validate() error {
 
 // schedule returns when a sender sends its next packet: when it has been on,
 // from now, for as long as this share of the packet takes at the peak rate.
-// What a time on leaves of that is made up for in the next, so that no packet
-// is cut short and the mean rate is exact.
+// What is left of a time on carries over to the next, so that no packet is cut
+// short and the mean rate is exact.
 func (s *OnOff) schedule(from *sender, now, share float64) float64 {
 	need := float64(from.bytes) * s.perByte * share
 	for now+need > from.until {

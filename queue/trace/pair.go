@@ -8,10 +8,10 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Point is one of the two places that packets are seen at.
+// A Point is one of the two places at which packets are seen.
 type Point uint8
 
-// The two points, in the order packets pass them.
+// The two points, in the order in which packets pass them.
 const (
 	Ingress Point = iota
 	Egress
@@ -28,35 +28,36 @@ func (p Point) String() string {
 	return fmt.Sprintf("Point(%d)", uint8(p))
 }
 
-// MaxBackstep is by how many nanoseconds a packet of a capture may be earlier
-// than one before it: 100 ms. Processors that serve several receive queues
-// write packets to a file slightly out of order, by far less. A clock that is
-// set is commonly stepped by more (NTP slews what is below 128 ms), and so are
+// MaxBackstep is the number of nanoseconds by which a packet of a capture may
+// be earlier than one before it: 100 ms. Processors that serve several receive
+// queues write packets to a file slightly out of order, by far less. Setting a
+// clock commonly steps it by more (NTP slews anything below 128 ms), and so do
 // files put together in the wrong order.
 const MaxBackstep = 100_000_000
 
-// The errors of a [Pair], wrapped with which capture and packet.
+// The errors of a [Pair]. They come wrapped with the capture and the packet.
 var (
-	// ErrEmpty says that a capture holds no packet at all.
+	// ErrEmpty means that a capture holds no packet at all.
 	ErrEmpty = errors.New("no packets")
-	// ErrTime says that a packet has no time, or is more than MaxBackstep earlier
-	// than one before it.
+	// ErrTime means that a packet has no time, or is more than MaxBackstep
+	// earlier than one before it.
 	ErrTime = errors.New("unusable time")
-	// ErrLink says that the captures' link types differ and their frames cannot be
-	// compared.
+	// ErrLink means that the captures' link types differ and their frames
+	// cannot be compared.
 	ErrLink = errors.New("link types that cannot be compared")
 )
 
 // A Pair merges the captures of two points into one sequence in time order. To
-// that end it holds what each capture has in [MaxBackstep], but at most 2^20
-// packets and 128 MiB of frames of each: then the earliest comes, and a packet
-// that is earlier still is an [ErrTime]. It belongs to one goroutine at a time.
+// do so it holds what each capture has within [MaxBackstep], but at most 2^20
+// packets and 128 MiB of frames of each. Beyond that it returns the earliest
+// packet, and a packet that is earlier still is an [ErrTime]. Only one
+// goroutine at a time may use a Pair.
 type Pair struct {
 	sides [2]pairSide
 	link  hashing.Link // of the first packet
 	seen  bool         // link is set
-	mixed bool         // the other capture's first has another
-	lent  []byte       // the frame that was returned last
+	mixed bool         // the other capture's first packet has another
+	lent  []byte       // the frame returned last
 	from  Point        // where it came from
 	err   error        // what ended the sequence, returned ever after
 }
@@ -65,7 +66,7 @@ type pairSide struct {
 	reader    *Reader
 	window    window
 	packets   int64
-	latest    int64 // time, of those read so far
+	latest    int64 // time of the latest packet read
 	passed    int64 // time of the last one returned
 	returned  bool  // there was one
 	unordered int64
@@ -73,7 +74,8 @@ type pairSide struct {
 }
 
 // NewPair returns a Pair of the captures in, of the ingress, and out, of the
-// egress, which it reads from then on; they are two different Readers.
+// egress, which must be two different Readers. The Pair reads them from then
+// on.
 func NewPair(in, out *Reader) *Pair {
 	return &Pair{sides: [2]pairSide{{reader: in}, {reader: out}}}
 }
@@ -81,18 +83,19 @@ func NewPair(in, out *Reader) *Pair {
 // Next returns the next packet and the point that saw it. Its Frame is valid
 // until the next call.
 //
-// Packets come in the order of their times; at equal times ingress comes
-// first, so that no packet leaves before it has come, and packets of one capture
-// keep the order of its file. A file may hold a packet behind others whose times
-// are later by up to [MaxBackstep]: [Pair.Unordered] counts such packets.
+// Packets come in the order of their times. At equal times ingress comes
+// first, so that no packet leaves before it has come, and packets of one
+// capture keep the order of its file. A file may hold a packet behind others
+// whose times are up to [MaxBackstep] later: [Pair.Unordered] counts such
+// packets.
 //
-// At the end of both captures the error is io.EOF. Any other names the point
-// and wraps [ErrEmpty], [ErrTime], [ErrLink] or an error of [Reader.Next]. It
-// comes when all packets before it in its capture have come, and it is final:
-// every later call returns it again.
+// At the end of both captures the error is io.EOF. Any other error names the
+// point and wraps [ErrEmpty], [ErrTime], [ErrLink] or an error of
+// [Reader.Next]. It comes after all earlier packets of its capture, and it is
+// final: every later call returns it again.
 //
-// Two link types can be compared where [hashing.Frame] understands both, as
-// it looks at what they carry only; a single one always can.
+// Two link types can be compared if [hashing.Frame] understands both, because
+// it looks only at what they carry. A single link type can always be compared.
 func (p *Pair) Next() (Point, Record, error) {
 	if p.err != nil {
 		return 0, Record{}, p.err
@@ -127,18 +130,18 @@ func (p *Pair) Next() (Point, Record, error) {
 	return point, rec, nil
 }
 
-// Unordered returns how many packets that were read so far were earlier than
-// one before them in the point's capture.
+// Unordered returns how many of the packets read so far were earlier than one
+// before them in the point's capture.
 func (p *Pair) Unordered(point Point) int64 {
 	return p.sides[point].unordered
 }
 
-// Mixed tells, from the first call of Next on, whether the two captures begin
-// with packets of different link types. Frames without IP cannot be recognised
-// then, as their bytes differ.
+// Mixed reports, after the first call of Next, whether the two captures begin
+// with packets of different link types. Frames without IP cannot then be
+// recognised, because their bytes differ.
 func (p *Pair) Mixed() bool { return p.mixed }
 
-// settled tells whether no packet can be read any more that comes before the
+// settled reports whether no packet that is still to be read comes before the
 // first one held, or no more can be held.
 func (side *pairSide) settled() bool {
 	// The difference of two times may exceed an int64, but not a uint64.
@@ -183,8 +186,9 @@ func (p *Pair) load(side *pairSide) error {
 	return nil
 }
 
-// carriesIP reports whether hashing.Frame understands the link type. An empty
-// frame tells: it is refused for its length, or else for its link type.
+// carriesIP reports whether hashing.Frame understands the link type. It tries
+// an empty frame: the frame is refused for its length, or else for its link
+// type.
 func carriesIP(link hashing.Link) bool {
 	var f hashing.Frame
 	return !errors.Is(f.Parse(link, nil), hashing.ErrLink)

@@ -23,7 +23,8 @@ const (
 	pcapHeaderSize = 24
 	pcapRecordSize = 16
 
-	// The link type's upper bits say whether frames end with a checksum, and of what length.
+	// The link type's upper bits say whether frames end with a checksum, and
+	// how long it is.
 	pcapLinkMask = 0x03ffffff
 )
 
@@ -77,8 +78,8 @@ func (r *Reader) nextPcap() (Record, error) {
 		return Record{}, err
 	}
 	captured, length := r.order.uint32(b[8:]), r.order.uint32(b[12:])
-	// Before version 2.3 the lengths were the other way round; of 2.3 there
-	// are both.
+	// Before version 2.3 the lengths were the other way round; files of 2.3
+	// have either order.
 	if r.pcap.minor < 3 || r.pcap.minor == 3 && captured > length {
 		captured, length = length, captured
 	}
@@ -90,7 +91,7 @@ func (r *Reader) nextPcap() (Record, error) {
 		return Record{}, err
 	}
 	time := int64(NoTime)
-	// The product does not overflow where the fraction is below a second.
+	// The product does not overflow if the fraction is below a second.
 	fraction := int64(r.order.uint32(b[4:])) * int64(r.pcap.scale)
 	if fraction < 1e9 {
 		time = int64(r.order.uint32(b))*1e9 + fraction

@@ -8,12 +8,12 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A pcapng file is a sequence of blocks, in sections that each begin with a
-// section header and have a byte order and interfaces of their own. A block is
+// A pcapng file is a sequence of blocks, in sections. Each section begins with
+// a section header, and has its own byte order and interfaces. A block is
 //
 //	type (4) · total length (4) · body · total length again (4)
 //
-// The bodies of those that matter, without the options that may follow:
+// The bodies of the blocks that matter, without the options that may follow:
 //
 //	section header    byte order (4) · version (2, 2) · section length (8)
 //	interface         link type (2) · reserved (2) · snap length (4)
@@ -22,8 +22,8 @@ import (
 //	simple packet     original length (4) · frame, padded to 4
 //
 // An option is a code (2), a length (2) and a value padded to 4. All total
-// lengths are multiples of 4, so that there is room for the padding wherever
-// there is room for what is padded.
+// lengths are multiples of 4, so there is room for the padding if there is
+// room for what is padded.
 const (
 	ngSectionHeader  = 0x0a0d0d0a // the same in either byte order
 	ngInterfaceBlock = 1
@@ -43,8 +43,8 @@ const (
 	ngOptionResolution = 9  // if_tsresol
 	ngOptionEpoch      = 14 // if_tsoffset
 
-	// maxInterfaces bounds what a hostile file can make us remember. It is
-	// how many the obsolete packet block can tell apart.
+	// maxInterfaces bounds what a hostile file can make the Reader remember.
+	// It is how many interfaces the obsolete packet block can tell apart.
 	maxInterfaces = 1 << 16
 )
 
@@ -55,10 +55,10 @@ type ngInterface struct {
 	// A time of t units is t·mul ÷ 2^shift ÷ div nanoseconds.
 	mul, div uint64
 	shift    uint
-	epoch    int64 // nanoseconds, what times count from
+	epoch    int64 // nanoseconds; times count from here
 }
 
-// nextNG passes over blocks up to and with the next packet.
+// nextNG skips blocks up to and including the next packet.
 func (r *Reader) nextNG() (Record, error) {
 	for {
 		b, err := r.peek(ngHeaderSize)
@@ -67,7 +67,7 @@ func (r *Reader) nextNG() (Record, error) {
 		}
 		kind, length := r.order.uint32(b), r.order.uint32(b[4:])
 		if kind == ngSectionHeader {
-			// Its length is in the byte order that it is about to tell.
+			// The header itself says the byte order that its length is in.
 			if err := r.section(); err != nil {
 				return Record{}, fmt.Errorf("section header: %w", err)
 			}
@@ -103,8 +103,8 @@ func (r *Reader) nextNG() (Record, error) {
 	}
 }
 
-// block returns a whole block, header and trailer included, of a length that
-// has been checked to be sane but may be large.
+// block returns a whole block, including header and trailer. Its length has
+// been checked to be sane but may be large.
 func (r *Reader) block(length uint32) ([]byte, error) {
 	if length > bufferSize {
 		return nil, fmt.Errorf("%w: block of %d bytes, at most %d", ErrFormat, length, bufferSize)
@@ -155,7 +155,7 @@ func tooShort(b []byte) error {
 	return fmt.Errorf("%w: block of %d bytes, too short for its type", ErrFormat, len(b))
 }
 
-// section reads a section header, which forgets all interfaces.
+// section reads a section header and forgets all interfaces.
 func (r *Reader) section() error {
 	b, err := r.peek(ngSectionSize - ngTrailerSize)
 	if err != nil {
@@ -193,7 +193,7 @@ func (r *Reader) iface(b []byte) error {
 	}
 	f.resolution(6)
 	for options := b[ngOptionOffset : len(b)-ngTrailerSize]; len(options) > 0; {
-		// There are at least 4 bytes, as all lengths are multiples of 4.
+		// There are at least 4 bytes, because all lengths are multiples of 4.
 		code, size := r.order.uint16(options), int(r.order.uint16(options[2:]))
 		if code == ngOptionEnd {
 			break
@@ -228,7 +228,7 @@ func (r *Reader) iface(b []byte) error {
 	return nil
 }
 
-// resolution sets the unit of time: 10^-v seconds, or 2^-(v-128) where the
+// resolution sets the unit of time: 10^-v seconds, or 2^-(v-128) if the
 // highest bit of v is set.
 func (f *ngInterface) resolution(v uint8) error {
 	f.mul, f.div, f.shift = 1, 1, 0
@@ -238,7 +238,7 @@ func (f *ngInterface) resolution(v uint8) error {
 	}
 	if v > 28 {
 		// 10^19 is the largest power of ten in 64 bits. A whole 64-bit
-		// timestamp of that unit lasts less than a nanosecond.
+		// timestamp in that unit lasts less than a nanosecond.
 		return fmt.Errorf("%w: timestamp resolution of 10^-%d s, finest is 10^-28", ErrFormat, v)
 	}
 	for ; v < 9; v++ {
@@ -302,7 +302,7 @@ func (r *Reader) simplePacket(b []byte) (Record, error) {
 	}
 	length := r.order.uint32(b[8:])
 	captured := length
-	if f.snaplen != 0 { // 0 is no limit
+	if f.snaplen != 0 { // 0 means no limit
 		captured = min(length, f.snaplen)
 	}
 	frame, err := frameOf(b, ngSimpleOffset, captured)
@@ -319,7 +319,7 @@ func (r *Reader) find(index uint32) (*ngInterface, error) {
 	return &r.ifaces[index], nil
 }
 
-// frameOf returns the frame of a packet block, with its captured length checked.
+// frameOf checks the captured length and returns the frame of a packet block.
 func frameOf(b []byte, offset int, captured uint32) ([]byte, error) {
 	if captured > MaxFrame {
 		return nil, fmt.Errorf("%w: captured length %d, at most %d", ErrFormat, captured, MaxFrame)

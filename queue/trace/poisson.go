@@ -14,13 +14,13 @@ import (
 type PoissonConfig struct {
 	Load  Load
 	Sizes Mix
-	Flows int   // each packet is of any of so many flows, 1 to 2^31-1
+	Flows int   // number of flows, 1 to 2^31-1; each packet is of any of them
 	Start int64 // ns
 	Seed  uint64
 }
 
-// Poisson is an endless [queue.Source] of Poisson arrivals. Single user, no
-// locks; nor does Next allocate.
+// Poisson is an endless [queue.Source] of Poisson arrivals. It is for a single
+// user and has no locks. Next does not allocate.
 type Poisson struct {
 	labels labels
 	sizes  sizer

@@ -27,7 +27,7 @@ type pareto struct {
 	scale, shape float64
 }
 
-// paretoOf returns the one with this mean; shape is over 1.
+// paretoOf returns the distribution with this mean; shape is above 1.
 func paretoOf(mean, shape float64) pareto {
 	return pareto{scale: mean * (shape - 1) / shape, shape: shape}
 }
@@ -41,8 +41,8 @@ func (p pareto) exceeded(tail float64) float64 {
 
 func (p pareto) draw(r *rand.PCG) float64 { return p.exceeded(uniform(r)) }
 
-// residual draws what is left of a period of this length that one happens to
-// look into: its density is P(X > x)/mean.
+// residual draws the rest of a period of this kind, observed at a random
+// moment: its density is P(X > x)/mean.
 func (p pareto) residual(r *rand.PCG) float64 {
 	area := uniform(r) * p.mean()
 	if area <= p.scale {
@@ -53,17 +53,17 @@ func (p pareto) residual(r *rand.PCG) float64 {
 	return p.scale * math.Pow(rest, 1/(1-p.shape))
 }
 
-// An event is when something that an agenda knows by number happens next.
+// An event is the time at which something happens next that an agenda knows by
+// number.
 type event struct {
 	at  float64 // ns since the source's start
 	who int32
 }
 
-// Before orders events by their time; of several at one time, the smallest
-// number is first.
+// Before orders events by time, and events of one time by number.
 func (e event) Before(f event) bool {
 	return e.at < f.at || e.at == f.at && e.who < f.who
 }
 
-// An agenda is the events to come, the earliest first.
+// An agenda holds the events to come, the earliest first.
 type agenda = heap.Heap[event]

@@ -12,22 +12,23 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// MaxFrame is the largest frame, in bytes, that is read or written. It is the
-// largest snap length of the usual capture programs.
+// MaxFrame is the size in bytes of the largest frame that can be read or
+// written. It is the largest snap length of the usual capture programs.
 const MaxFrame = 256 << 10
 
-// bufferSize bounds what a record takes in a file: a frame, its header and,
-// in pcapng, its options.
+// bufferSize bounds what a record takes in a file: a frame, its header and, in
+// pcapng, its options.
 const bufferSize = 2 * MaxFrame
 
-// NoTime is the Time of a record whose capture gives none, as a simple packet
-// block of pcapng, or an impossible one: a fraction of a second that is a
-// second or more, or a date beyond the range of int64 nanoseconds.
+// NoTime is the Time of a record without a usable time. The capture may give
+// none, as in a simple packet block of pcapng, or an impossible one: a
+// fraction of a second that is a second or more, or a date beyond the range of
+// int64 nanoseconds.
 const NoTime = math.MinInt64
 
-// ErrFormat says that the bytes are not a capture that this package reads, or
-// contradict their own format. Where a capture merely ends too early the error
-// is [io.ErrUnexpectedEOF] instead.
+// ErrFormat means that the bytes are not a capture that this package reads, or
+// contradict their own format. If a capture merely ends too early the error is
+// [io.ErrUnexpectedEOF] instead.
 var ErrFormat = errors.New("malformed capture")
 
 // A Record is one captured packet.
@@ -35,11 +36,11 @@ type Record struct {
 	Time   int64        // nanoseconds since the Unix epoch, or NoTime
 	Link   hashing.Link // what Frame begins with
 	Length int          // bytes the packet had on the link; at least len(Frame), at most 2^31-1
-	Frame  []byte       // the bytes captured; valid until the next call
+	Frame  []byte       // the captured bytes; valid until the next call
 }
 
-// A Reader streams the packets of one capture. It belongs to one goroutine at
-// a time.
+// A Reader streams the packets of one capture. Only one goroutine at a time
+// may use it.
 type Reader struct {
 	buf    *bufio.Reader
 	order  order
@@ -53,11 +54,12 @@ type Reader struct {
 	err     error // what ended the reading, returned ever after
 }
 
-// NewReader returns a Reader of the capture that src holds from its first
-// byte on, and reads the capture's header. An error wraps [ErrFormat],
-// [io.ErrUnexpectedEOF] where src ends within the header, or src's own.
+// NewReader reads the header of the capture in src, which must begin at its
+// first byte, and returns a Reader of the capture. An error wraps [ErrFormat],
+// [io.ErrUnexpectedEOF] if src ends within the header, or the error of src.
 //
-// src is read in large pieces, and possibly beyond the last packet returned.
+// NewReader reads src in large pieces, possibly beyond the last packet
+// returned.
 func NewReader(src io.Reader) (*Reader, error) {
 	raw := bufio.NewReader(src)
 	magic, err := raw.Peek(2)
@@ -77,7 +79,7 @@ func NewReader(src io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// start finds out the format and reads the file's header.
+// start detects the format and reads the file's header.
 func (r *Reader) start() error {
 	magic, err := r.buf.Peek(4)
 	if err != nil {
@@ -98,17 +100,16 @@ func (r *Reader) start() error {
 
 // Next returns the next packet. Its Frame is valid until the next call.
 //
-// At the end of the capture the error is io.EOF. Any other names the packet
-// (the first is 1) and where in the decompressed file the record at fault
-// begins, and wraps [io.ErrUnexpectedEOF] where the file is cut off,
-// [ErrFormat], or the error of the underlying reader. All packets before it
-// have then been delivered. An error is final: every later call returns it
-// again.
+// At the end of the capture the error is io.EOF. Any other error names the
+// packet (the first is 1) and where in the decompressed file its record
+// begins. It wraps [io.ErrUnexpectedEOF] if the file is cut off, [ErrFormat],
+// or the error of the underlying reader. It comes after all earlier packets.
+// An error is final: every later call returns it again.
 func (r *Reader) Next() (Record, error) {
 	if r.err != nil {
 		return Record{}, r.err
 	}
-	// The last record is in the buffer, so that this cannot fail.
+	// The last record is in the buffer, so this cannot fail.
 	r.buf.Discard(r.pending)
 	r.offset += int64(r.pending)
 
@@ -130,9 +131,9 @@ func (r *Reader) Next() (Record, error) {
 	return rec, nil
 }
 
-// All returns an iterator over the packets that are left, each valid until
-// the next. An error, as of [Reader.Next], is the last that it yields, with a
-// zero Record; io.EOF is not yielded.
+// All returns an iterator over the remaining packets, each valid until the
+// next. It yields an error of [Reader.Next] last, with a zero Record, but not
+// io.EOF.
 func (r *Reader) All() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for {
@@ -151,8 +152,8 @@ func (r *Reader) record(size int, time int64, link hashing.Link, length uint32, 
 }
 
 // peek returns the next n bytes of a record, n ≤ bufferSize, and leaves them
-// in the buffer. io.EOF is returned only where there is no byte left at all
-// and the file, if compressed, is whole.
+// in the buffer. It returns io.EOF only if no byte is left at all and the
+// file, if compressed, is whole.
 func (r *Reader) peek(n int) ([]byte, error) {
 	b, err := r.buf.Peek(n)
 	if err == io.EOF && len(b) > 0 || err == io.ErrUnexpectedEOF {
@@ -161,7 +162,7 @@ func (r *Reader) peek(n int) ([]byte, error) {
 	return b, err
 }
 
-// early makes io.EOF, where more was to come, io.ErrUnexpectedEOF.
+// early turns io.EOF into io.ErrUnexpectedEOF, where more data should follow.
 func early(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -8,9 +8,9 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// Recorded is a [queue.Source] of the IP packets of a capture, at the times
-// and of the lengths recorded; [Scale] makes another load of it. Single user,
-// no locks; Next allocates nothing.
+// Recorded is a [queue.Source] of the IP packets of a capture, with the
+// recorded times and lengths. [Scale] changes its load. It is for a single
+// user and has no locks. Next allocates nothing.
 type Recorded struct {
 	reader  *Reader
 	frame   hashing.Frame
@@ -21,15 +21,15 @@ type Recorded struct {
 	err     error
 }
 
-// NewRecorded returns a source of what a Reader has left. Flows and identities
-// are hashed under seed.
+// NewRecorded returns a source of the remaining packets of a Reader. It hashes
+// flows and identities under seed.
 func NewRecorded(r *Reader, seed uint64) *Recorded {
 	return &Recorded{reader: r, seed: seed, last: math.MinInt64}
 }
 
-// Next implements [queue.Source]. It passes over records that are not of IP
-// packets or have no time. A packet recorded before the one that the capture
-// has ahead of it gets that one's time.
+// Next implements [queue.Source]. It skips records that are not IP packets or
+// have no time. A packet with an earlier time than the one before it in the
+// capture gets that one's time.
 func (s *Recorded) Next(p *queue.Packet) bool {
 	for s.err == nil {
 		var rec Record
@@ -55,11 +55,11 @@ func (s *Recorded) Next(p *queue.Packet) bool {
 	return false
 }
 
-// Skipped returns how many records were passed over.
+// Skipped returns how many records were skipped.
 func (s *Recorded) Skipped() uint64 { return s.skipped }
 
-// Err returns what ended the source: nil if it was the end of the capture, or
-// if it has not ended.
+// Err returns the error that ended the source. It is nil at the end of the
+// capture, and while the source has not ended.
 func (s *Recorded) Err() error {
 	if s.err == io.EOF {
 		return nil

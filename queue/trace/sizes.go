@@ -11,7 +11,7 @@ import (
 // A Size is one packet size of a [Mix].
 type Size struct {
 	Bytes  int32   // 1 to 65,535
-	Weight float64 // its share of the packets, in proportion; 0 or more
+	Weight float64 // relative share of the packets, 0 or more
 }
 
 // A Mix is a distribution of packet sizes. Unused places are zero.

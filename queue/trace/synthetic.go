@@ -8,15 +8,15 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// A Load is how much traffic to offer, at least a byte in 10^12 ns.
+// A Load says how much traffic to offer, at least a byte in 10^12 ns.
 type Load struct {
-	Rate        int64   // of the link it is meant for, bits per second, 1 to 10^15
-	Utilisation float64 // of that rate, over 0, at most 100: above 1 is overload
+	Rate        int64   // of the link, bits per second, 1 to 10^15
+	Utilisation float64 // of that rate, above 0, at most 100: above 1 is overload
 }
 
 const (
-	leastLoad = 1e-12 // bytes/ns: any less is a mistake of units
-	maxGap    = 1e15  // ns, eleven days, of means: any more is, too
+	leastLoad = 1e-12 // bytes/ns: less is a mistake of units
+	maxGap    = 1e15  // ns, eleven days, of means: more is a mistake, too
 )
 
 func (l Load) validate() error {
@@ -37,7 +37,7 @@ func (l Load) validate() error {
 func (l Load) bytesPerNS() float64 { return l.Utilisation * float64(l.Rate) / 8e9 }
 
 // labels numbers the packets of a source and names its flows. Identities are
-// hashes of numbers, as scattered as those of real packets.
+// hashes of numbers, scattered like those of real packets.
 type labels struct {
 	seed uint64
 	sent uint64

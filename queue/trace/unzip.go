@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// unzip decompresses gzip streams, one behind the other. If something else
-// follows them, the error says so: everything before it has been read.
+// unzip decompresses gzip streams, one after another. If something else
+// follows them, the error says so after everything before it has been read.
 type unzip struct {
 	raw *bufio.Reader
 	z   *gzip.Reader
@@ -24,7 +24,7 @@ func newUnzip(raw *bufio.Reader) (*unzip, error) {
 	return &unzip{raw, z}, nil
 }
 
-// Read reads on in the next stream where one ends.
+// Read continues with the next stream when one ends.
 func (u *unzip) Read(p []byte) (int, error) {
 	for {
 		n, err := u.z.Read(p)
@@ -48,7 +48,7 @@ func (u *unzip) Read(p []byte) (int, error) {
 	}
 }
 
-// padding passes over zeros, with which tapes and block devices end.
+// padding skips zeros, with which tapes and block devices end.
 func (u *unzip) padding() (int, error) {
 	var b [4096]byte
 	for {

@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Writer writes a pcap file with nanosecond timestamps. It belongs to one
-// goroutine at a time. It does not buffer: each packet is one Write of the
+// A Writer writes a pcap file with nanosecond timestamps. Only one goroutine
+// at a time may use it. It does not buffer: each packet is one Write of the
 // underlying writer, and there is nothing to flush or close. Wrap a file in a
 // bufio.Writer.
 type Writer struct {
@@ -20,9 +20,9 @@ type Writer struct {
 	record  []byte // reused
 }
 
-// NewWriter writes the header of a file of frames of one link type and
-// returns a Writer of its packets. Of each frame the first snaplen bytes are
-// written, 1 to [MaxFrame].
+// NewWriter writes the file header for frames of one link type, and returns a
+// Writer of its packets. The Writer writes the first snaplen bytes of each
+// frame, 1 to [MaxFrame].
 func NewWriter(dst io.Writer, link hashing.Link, snaplen int) (*Writer, error) {
 	if snaplen < 1 || snaplen > MaxFrame {
 		return nil, fmt.Errorf("snap length %d, want 1 to %d", snaplen, MaxFrame)
@@ -42,9 +42,9 @@ func NewWriter(dst io.Writer, link hashing.Link, snaplen int) (*Writer, error) {
 }
 
 // Write writes one packet and does not keep its Frame. It refuses a Record,
-// and writes nothing, where the Link is not the Writer's, the Time is not in
-// the format's range (0 to 2^32 seconds), or the Length, which must be given
-// even where the frame is whole, is less than len(Frame) or beyond 32 bits.
+// and writes nothing, if the Link is not the Writer's, the Time is not in the
+// format's range (0 to 2^32 seconds), or the Length is less than len(Frame) or
+// beyond 32 bits. Set the Length even if the frame is whole.
 func (w *Writer) Write(rec Record) error {
 	if rec.Link != w.link {
 		return fmt.Errorf("link type %d in a file of link type %d", rec.Link, w.link)
