@@ -297,6 +297,7 @@ func (w *route) begin() {
 	w.start, w.crossed, w.astride = uint32(w.pairs), crossing{}, crossing{}
 	if w.flows != nil {
 		w.flows.Reset()
+		w.flows.Gap()
 	}
 }
 

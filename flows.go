@@ -18,10 +18,13 @@ type FlowDelay struct {
 	Sent   uint64       // at most how many of its packets were sent
 	Share  float64      // which part of its packets the answer rests on
 
-	// Lost is how many packets the flow's counters miss, its neighbours' included.
-	// It is too low where counters always have packets on their way: those that
-	// are lost among them do not show.
-	Lost uint64
+	// Lost is at most how many of its packets were lost: what its counters miss,
+	// its neighbours' losses included, and packets that were on their way when the
+	// report ended. Overdue is how many of these are lost for certain, the flow's
+	// or its neighbours': they did not arrive within eight cuts. Where counters
+	// always have packets on their way, the two are apart by as many as pass in
+	// eight cuts and more: only long reports tell much of such flows.
+	Lost, Overdue uint64
 
 	// MeanInterval95 holds the mean of all its packets in 95 of 100 reports, apart
 	// from what the clocks add.
@@ -89,7 +92,7 @@ func flowDelays(a *lds.Accumulator, flows []hashing.Flow) (known []FlowDelay, un
 			continue
 		}
 		known = append(known, FlowDelay{
-			Flow: f, Mean: r.Mean, StdDev: r.StdDev, Sent: r.Sent, Lost: r.Lost, Share: r.Share,
+			Flow: f, Mean: r.Mean, StdDev: r.StdDev, Sent: r.Sent, Lost: r.Lost, Overdue: r.Overdue, Share: r.Share,
 			MeanInterval95: r.MeanInterval(0.95),
 		})
 	}

@@ -255,6 +255,37 @@ func (l *Levels) Lost(i int, patience uint32) int32 {
 	return int32(c[k].level)
 }
 
+// Overdue returns the number of packets of cell i that were outstanding at two
+// cuts at least patience intervals apart, the same ones at both: lost, if none is
+// on its way for so long. It returns false if there are no such cuts, as in a cell
+// that always has packets on their way.
+func (l *Levels) Overdue(i int, patience uint32) (packets int32, ok bool) {
+	top := l.tops[i]
+	if !top.away {
+		return 0, false
+	}
+	c := &l.cells[i]
+	if l.cut-c[top.at].first >= patience {
+		return int32(c[top.at].level), true
+	}
+	for k := int(top.at) - 1; k >= 0; k-- {
+		if c[k].cut-c[k].first >= patience {
+			return int32(c[k].level), true
+		}
+	}
+	return 0, false
+}
+
+// Level returns the level of cell i at the latest cut. Where it is the same at
+// two cuts, the same packets are outstanding.
+func (l *Levels) Level(i int) uint64 {
+	top := l.tops[i]
+	if !top.away {
+		return 0
+	}
+	return l.cells[i][top.at].level
+}
+
 // Outstanding returns the number of packets of cell i that were sent and not
 // received by the latest cut: lost, or on their way.
 func (l *Levels) Outstanding(i int) int32 {

@@ -228,6 +228,39 @@ func TestLevelsGap(t *testing.T) {
 	}
 }
 
+// What is outstanding for long enough is overdue, though others pass, until it
+// comes; what is outstanding at each cut, but never the same, is not.
+func TestLevelsOverdue(t *testing.T) {
+	l := estimate.NewLevels(2, 40, 32)
+	for k := range uint64(12) {
+		if k == 0 {
+			l.Cut(0, estimate.CellPair{SentTally: 7<<32 | 1}) // waits
+		} else {
+			l.Cut(0, estimate.CellPair{SentTally: k<<32 | 1, ReceivedTally: k<<32 | 1})
+		}
+		pair := estimate.CellPair{SentTally: (k+1)<<32 | 1}
+		if k > 0 {
+			pair.ReceivedTally = k<<32 | 1
+		}
+		l.Cut(1, pair) // the one sent in the interval before is received
+		l.Next()
+		if n, ok := l.Overdue(0, 5); ok != (k >= 5) || n != map[bool]int32{true: 1}[ok] {
+			t.Errorf("after interval %d: %d, %t", k, n, ok)
+		}
+		if n, ok := l.Overdue(1, 5); ok || l.Outstanding(1) != 1 || l.Level(1) != (k+1)<<32|1 {
+			t.Errorf("after interval %d: %d overdue, %t, level %x", k, n, ok, l.Level(1))
+		}
+	}
+	l.Cut(0, estimate.CellPair{ReceivedTally: 7<<32 | 1})
+	l.Next()
+	if n, ok := l.Overdue(0, 5); ok && n != 0 {
+		t.Errorf("%d overdue of none", n)
+	}
+	if l.Level(0) != 0 {
+		t.Errorf("level %x", l.Level(0))
+	}
+}
+
 // One packet alone in a group tells when it was sent and how long it took,
 // though sums wrap and it crossed a cut.
 func TestLevelsSingle(t *testing.T) {

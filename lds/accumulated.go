@@ -309,31 +309,18 @@ func missed(share, packets float64) float64 {
 }
 
 // tally fills in what is known about a flow whether or not it has an answer.
-// Lost is what the flow's cells show, and is too low if they always have
-// packets on their way.
 func (a *Accumulator) tally(s *summary, f hashing.Flow) (result Result) {
 	c := &a.config
 	result.Sent = uint64(math.Round(s.bound(f)))
-	received, lost := math.Inf(1), math.Inf(1)
+	received := math.Inf(1)
 	for r := range c.Rows {
-		var in, out float64
+		var in float64
 		for offset := range c.Spread {
-			at := c.at(r, f, offset)
-			in += float64(a.cells[at].received)
-			out += float64(max(0, min(a.levels.Lost(at, patience), a.levels.Outstanding(at))))
+			in += float64(a.cells[c.at(r, f, offset)].received)
 		}
 		received = min(received, atMost(in, c.Rates[r]))
-		if c.Rates[r] == 1 {
-			lost = min(lost, out)
-		}
 	}
 	result.Received = uint64(math.Round(received))
-	if !math.IsInf(lost, 1) {
-		result.Lost = uint64(lost)
-	}
+	result.Overdue, result.Lost = a.lostOf(f)
 	return result
 }
-
-// patience is the number of intervals a packet may be on its way before it
-// counts as lost, unless another packet shows so earlier.
-const patience = 8

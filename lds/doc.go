@@ -57,7 +57,9 @@
 // them are in one cell of each row. With a Spread, or with rows that sample,
 // Decode finds it within a fifth or so, and Estimate roughly.
 //
-// It cannot tell which of the flows in a cell lost a packet. Two packets with
+// It cannot tell which of the flows in a cell lost a packet, nor how many
+// packets are lost in a cell that always has some on their way: an Accumulator
+// gives a range, as wide as eight intervals' packets. Two packets with
 // equal bytes look like one packet that came twice; both points count both, so
 // this costs nothing.
 //

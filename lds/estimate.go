@@ -40,11 +40,17 @@ type Result struct {
 	// Sent and Received are [Sketch.Packets] at the two points: the packets of
 	// the flow and of some of its neighbours. Lost is an upper bound of the
 	// flow's losses: the smallest difference over the rows that see every
-	// packet, including losses of neighbours. Duplicates can hide losses, and
-	// so can packets that were on their way when the interval began. An
-	// [Accumulator] does not see losses in cells that always have packets on
-	// their way.
-	Sent, Received, Lost uint64
+	// packet, including losses of neighbours and packets that were on their way
+	// when the interval ended. A duplicate hides one loss. So does a packet that
+	// was on its way when the one interval of [Estimate] began; an [Accumulator]
+	// allows for those.
+	//
+	// Overdue is a lower bound of what the same cells lost, the flow's packets
+	// or its neighbours': packets that did not arrive within eight intervals
+	// after they were sent. Only an Accumulator knows of any; without one it
+	// is 0. In cells that always have packets on their way, Lost and Overdue are
+	// apart by as many packets as pass in eight intervals or more.
+	Sent, Received, Lost, Overdue uint64
 
 	// Of the flow's Rows × Spread cells, Usable cells had packets, the same
 	// ones at both points, and Selected of those made the estimate. Lossy

@@ -192,6 +192,6 @@ func ExampleAccumulator() {
 		down.Reset()
 	}
 	r := must(a.Estimate(7))
-	fmt.Printf("%.0f µs, from %.0f %% of the %d packets, of which %d were lost\n", r.Mean/1e3, 100*r.Share, r.Sent, r.Lost)
-	// Output: 200 µs, from 83 % of the 2225 packets, of which 20 were lost
+	fmt.Printf("%.0f µs, from %.0f %% of the %d packets, at most %d lost\n", r.Mean/1e3, 100*r.Share, r.Sent, r.Lost)
+	// Output: 200 µs, from 83 % of the 2225 packets, at most 22 lost
 }

@@ -201,7 +201,7 @@ func (m *inside) answers(a *lds.Accumulator) (rows []flowRow, unknown int) {
 		i := f.MeanInterval(0.95)
 		rows = append(rows, flowRow{
 			Flow: name(&t), Mean: f.Mean, Low: known(i.Low), High: known(i.High), Share: f.Share,
-			Sent: f.Sent, Lost: max(f.Lost, f.Sent-min(f.Sent, f.Received)),
+			Sent: f.Sent, Lost: f.Lost, Overdue: f.Overdue,
 		})
 	}
 	return rows, unknown

@@ -52,13 +52,22 @@ const mostFlows = 10
 
 // A flowRow is a flow in a second.
 type flowRow struct {
-	Flow  string   `json:"flow"`
-	Mean  float64  `json:"mean"`
-	Low   *float64 `json:"low,omitempty"`
-	High  *float64 `json:"high,omitempty"`
-	Share float64  `json:"share"` // which part of the packets the mean rests on
-	Sent  uint64   `json:"sent"`  // at most
-	Lost  uint64   `json:"lost"`  // at most
+	Flow    string   `json:"flow"`
+	Mean    float64  `json:"mean"`
+	Low     *float64 `json:"low,omitempty"`
+	High    *float64 `json:"high,omitempty"`
+	Share   float64  `json:"share"`   // which part of the packets the mean rests on
+	Sent    uint64   `json:"sent"`    // at most
+	Lost    uint64   `json:"lost"`    // at most, those on their way included
+	Overdue uint64   `json:"overdue"` // of these, lost for certain: its own, or of flows that share its counters
+}
+
+// losses is at least and at most how many packets the flow's counters lost.
+func (f *flowRow) losses() string {
+	if f.Overdue == f.Lost {
+		return fmt.Sprint(f.Lost)
+	}
+	return fmt.Sprintf("%d–%d", f.Overdue, f.Lost)
 }
 
 // A total is what passed from first to last. Missing is how many packets passed

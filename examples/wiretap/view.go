@@ -38,10 +38,10 @@ func (v *view) draw(r *row) string {
 	line, most := spark(v.means)
 	fmt.Fprintf(&b, "%s  mean of each second, up to %s\n\n", line, format(&most))
 	if len(r.Flows) > 0 {
-		fmt.Fprintf(&b, "%10s %22s %8s %6s  %s\n", "mean", "95 % of means", "packets", "lost", "slowest flows")
+		fmt.Fprintf(&b, "%10s %22s %8s %11s  %s\n", "mean", "95 % of means", "packets", "lost", "slowest flows")
 	}
 	for _, f := range r.Flows {
-		fmt.Fprintf(&b, "%10s %22s %8d %6d  %s\n", format(&f.Mean), between(f.Low, f.High), f.Sent, f.Lost, f.Flow)
+		fmt.Fprintf(&b, "%10s %22s %8d %11s  %s\n", format(&f.Mean), between(f.Low, f.High), f.Sent, f.losses(), f.Flow)
 	}
 	if r.UnknownFlows > 0 {
 		fmt.Fprintf(&b, "and %d flows that the counters do not tell from the rest\n", r.UnknownFlows)

@@ -172,7 +172,7 @@ func (w *watch) row(report *hoplag.Report) *row {
 	for _, f := range d.Flows[:min(len(d.Flows), mostFlows)] {
 		r.Flows = append(r.Flows, flowRow{
 			Flow: w.name(f.Flow), Mean: f.Mean, Low: known(f.MeanInterval95.Low), High: known(f.MeanInterval95.High),
-			Share: f.Share, Sent: f.Sent, Lost: f.Lost,
+			Share: f.Share, Sent: f.Sent, Lost: f.Lost, Overdue: f.Overdue,
 		})
 	}
 	return r
