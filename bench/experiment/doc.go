@@ -4,21 +4,18 @@
 // of the command names:
 //
 //	func Experiments() []experiment.Experiment {
-//		return []experiment.Experiment{{
-//			Name: "coin-1", Group: "Coins", Title: "Heads against tosses",
+//		return experiment.In("Coins", experiment.Experiment{
+//			Name: "coin-1", Title: "Heads against tosses",
 //			Claim:   "Half of all tosses are heads (section 2, Fig. 1).",
 //			Weight:  20, // seconds that the full run takes, roughly
 //			Measure: heads,
-//		}}
+//		})
 //	}
 //
 //	func heads(run *experiment.Run) {
 //		coin := experiment.Try(mint.Strike(1)) // an error ends the run
 //		random := run.Rand("tosses")           // a generator of its own, from the seed
-//		f := run.Figure(plot.Figure{
-//			Name: "1", Title: "Share of heads",
-//			X:    plot.Axis{Label: "tosses", Scale: plot.Log}, Y: plot.Axis{Label: "heads"},
-//		})
+//		f := run.Draw("1", "Share of heads", "By tosses.", plot.LogAxis("tosses"), plot.LinearAxis("heads"))
 //		share := plot.Series{Name: "measured"}
 //		for i := range run.Times(run.Pick(10, 100)) { // quick, full; tells progress, ends when interrupted
 //			share.Add(float64(i), coin.Toss(random))

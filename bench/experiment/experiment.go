@@ -8,7 +8,7 @@ import (
 // runs.
 type Experiment struct {
 	Name  string // on the command line: lower case, "lda-4"; unique
-	Group string // heading in the list and in the report: the paper
+	Group string // by In: heading in the list and in the report: the paper
 	Title string
 	Claim string // what the paper claims, with section and figure, in our words
 
@@ -19,6 +19,14 @@ type Experiment struct {
 
 	// Measure does it, and tells the run what it finds. An error ends it by Try.
 	Measure func(run *Run)
+}
+
+// In puts experiments under a heading.
+func In(group string, all ...Experiment) []Experiment {
+	for i := range all {
+		all[i].Group = group
+	}
+	return all
 }
 
 // Possible reports whether there is anything to run.

@@ -29,13 +29,18 @@ func values[T any](list []*T) []T {
 	return all
 }
 
-// Figure adds a figure and returns it, for series to be added to it:
-//
-//	f := run.Figure(plot.Figure{Name: "a", Title: "Error of the mean", X: lossAxis, Y: errorAxis})
-//	f.Series = append(f.Series, line)
+// Figure adds a figure and returns it, for series to be added to it.
 func (r *Run) Figure(f plot.Figure) *plot.Figure {
 	r.found.figures = append(r.found.figures, &f)
 	return &f
+}
+
+// Draw is Figure by the figure's parts, in the order in which they are read:
+//
+//	f := run.Draw("a", "Error of the mean", "Average of ten runs.", lossAxis, errorAxis)
+//	f.Series = append(f.Series, line)
+func (r *Run) Draw(name, title, caption string, x, y plot.Axis, series ...plot.Series) *plot.Figure {
+	return r.Figure(plot.Figure{Name: name, Title: title, Caption: caption, X: x, Y: y, Series: series})
 }
 
 // Figures adds figures.

@@ -9,12 +9,10 @@ import (
 )
 
 var clocks = experiment.Experiment{
-	Name: "ours-clock", Group: "Clocks that disagree",
-	Title: "Offset and drift of clocks from the synopses",
+	Name: "ours-clock", Title: "Offset and drift of clocks from the synopses",
 	Claim: "One-way delays need clocks that agree, as every one of the papers assumes. Cells of one packet of both directions say what the " +
 		"clocks differ by: at loads where means are off by milliseconds, to a fraction of a microsecond, without a probe.",
-	Weight: 80, Quick: 1,
-	Measure: measureClocks,
+	Weight: 80, Quick: 1, Measure: measureClocks,
 }
 
 // An axis is what one figure varies.
@@ -27,18 +25,18 @@ type axis struct {
 }
 
 var axes = []axis{
-	{"load", "Error of the offset against load, both ways alike", plot.Axis{Label: "load (%)"},
+	{"load", "Error of the offset against load, both ways alike", plot.LinearAxis("load (%)"),
 		[]float64{10, 30, 50, 70, 80, 90, 95}, func(s *setting, v float64) { s.load = [2]float64{v / 100, v / 100} }, []float64{50, 90}},
-	{"uneven", "Error of the offset against the load there, with 20 % back, bursts", plot.Axis{Label: "load there (%)"},
+	{"uneven", "Error of the offset against the load there, with 20 % back, bursts", plot.LinearAxis("load there (%)"),
 		[]float64{10, 30, 50, 70, 80, 90, 95}, func(s *setting, v float64) { s.load, s.bursts = [2]float64{v / 100, 0.2}, true }, []float64{80}},
-	{"packets", "Error of the offset against packets", plot.Axis{Label: "packets a second, each way", Scale: plot.Log},
+	{"packets", "Error of the offset against packets", plot.LogAxis("packets a second, each way"),
 		[]float64{100, 1e3, 1e4, 1e5, 1e6}, func(s *setting, v float64) { s.packets = v }, []float64{1e3}},
-	{"loss", "Error of the offset against loss", plot.Axis{Label: "loss rate (%)"},
+	{"loss", "Error of the offset against loss", plot.LinearAxis("loss rate (%)"),
 		[]float64{0, 1, 5, 10, 20, 30}, func(s *setting, v float64) { s.loss = v / 100 }, []float64{10}},
-	{"window", "Error of the offset against the window", plot.Axis{Label: "window (s)", Scale: plot.Log},
+	{"window", "Error of the offset against the window", plot.LogAxis("window (s)"),
 		[]float64{1, 2, 5, 10, 20, 50}, func(s *setting, v float64) { s.seconds = int(v) }, []float64{2}},
 	{"asymmetry", "Error of the offset against the asymmetry of the path",
-		plot.Axis{Label: "least delay there less that back (µs)", Scale: plot.Log},
+		plot.LogAxis("least delay there less that back (µs)"),
 		[]float64{0.1, 1, 10, 100, 500}, func(s *setting, v float64) { s.floor = [2]float64{5e5 + v*1e3/2, 5e5 - v*1e3/2} }, []float64{100}},
 }
 
@@ -77,12 +75,11 @@ func measureClocks(run *experiment.Run) {
 		"figure does not say otherwise. Least delays are %g µs each way. NTP's filter and the shortest of probes are held to what the clock "+
 		"was when their exchange was sent: the drift since then is not counted against them.",
 		runs, usual.seconds, usual.packets, 100*usual.loss, usual.floor[0]/1e3)
-	run.Note("Probes of equal bytes, put through the same line, do better than cells, since every one is a sample, where a cell is one " +
-		"only if it holds one packet; what cells save is to send, answer and tell apart some 300 probes a second each way. Means do well, and " +
-		"best of all at a million packets a second, where both directions are loaded alike for long enough; where they are not, nothing " +
-		"tells, and they are off by milliseconds. An asymmetry of the path, a difference of the least delays, goes into every method's " +
-		"offset by a half. The error of the drift stays near 0.05 ppm however long the window is, since the rate is granted to wander by " +
-		"0.1 ppm.")
+	run.Note("Probes of equal bytes, put through the same line, do better than cells, since every one is a sample, where a cell is one only " +
+		"if it holds one packet; what cells save is to send, answer and tell apart some 300 probes a second each way. Means do well, and best " +
+		"of all at a million packets a second, where both directions are loaded alike for long enough; where they are not, nothing tells, and " +
+		"they are off by milliseconds. An asymmetry of the path, a difference of the least delays, goes into every method's offset by a half. " +
+		"The error of the drift stays near 0.05 ppm however long the window is, since the rate is granted to wander by 0.1 ppm.")
 }
 
 // A coverage counts the intervals that hold the truth. The likely ones are of
@@ -105,7 +102,7 @@ func (c *coverage) add(set *setting, o *outcome) {
 // draw makes the figures of one axis: errors of the offset, and of the drift
 // where that is told.
 func draw(run *experiment.Run, a axis, values []float64, found [][]outcome) {
-	f := run.Figure(plot.Figure{Name: a.name, Title: a.title, X: a.x, Y: plot.Axis{Label: "error of the offset (µs)", Scale: plot.Log}})
+	f := run.Draw(a.name, a.title, "", a.x, plot.LogAxis("error of the offset (µs)"))
 	for m := range single {
 		line := looks[m]
 		for i, v := range values {
@@ -116,8 +113,7 @@ func draw(run *experiment.Run, a axis, values []float64, found [][]outcome) {
 	if a.name != "load" && a.name != "window" {
 		return
 	}
-	f = run.Figure(plot.Figure{Name: a.name + "-drift", Title: "Error of the drift against the " + a.name, X: a.x,
-		Y: plot.Axis{Label: "error of the drift (ppm)", Scale: plot.Log}})
+	f = run.Draw(a.name+"-drift", "Error of the drift against the "+a.name, "", a.x, plot.LogAxis("error of the drift (ppm)"))
 	for _, m := range []int{means, probed, last, ours, single} {
 		line := looks[m]
 		for i, v := range values {

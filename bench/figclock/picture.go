@@ -58,11 +58,8 @@ func picture(run *experiment.Run) {
 		fixed.Add(x, corrected.Mean/1e3)
 		band.AddRange(x, corrected.Mean/1e3, certain.Low/1e3, certain.High/1e3)
 	}
-	run.Figure(plot.Figure{
-		Name: "corrected", Title: "Mean delay each second, before and after",
-		X: plot.Axis{Label: "time (s)"}, Y: plot.Axis{Label: "mean delay (µs)"},
-		Caption: "The far clock loses 25 millionths, wanders by 10 µs within a minute, and is set ahead by 1.5 ms and back by 0.4 ms. The " +
-			"band is what is certain of the corrected mean; in a second in which the clock was set it holds both.",
-		Series: []plot.Series{band, raw, truth, fixed},
-	})
+	run.Draw("corrected", "Mean delay each second, before and after",
+		"The far clock loses 25 millionths, wanders by 10 µs within a minute, and is set ahead by 1.5 ms and back by 0.4 ms. The "+
+			"band is what is certain of the corrected mean; in a second in which the clock was set it holds both.", plot.LinearAxis("time (s)"),
+		plot.LinearAxis("mean delay (µs)"), band, raw, truth, fixed)
 }

@@ -10,13 +10,10 @@ import (
 )
 
 var choice = experiment.Experiment{
-	Name:  "ours-colate-choice-of-j",
-	Group: ours,
-	Title: "COLATE: which of its flow's counters a packet falls in",
+	Name: "ours-colate-choice-of-j", Title: "COLATE: which of its flow's counters a packet falls in",
 	Claim: "Ours: the counter of its flow that a packet is added to follows from the packet's digest, so that both points choose alike; " +
 		"the paper chooses at random (section 1.4), and if two points do so independently, the noise of whole time stamps does not cancel.",
-	Weight: 5, Quick: 0.7,
-	Measure: measureChoice,
+	Weight: 5, Quick: 0.7, Measure: measureChoice,
 }
 
 func measureChoice(run *experiment.Run) {

@@ -10,13 +10,10 @@ import (
 )
 
 var countMin = experiment.Experiment{
-	Name:  "colate-cm",
-	Group: group,
-	Title: "COLATE and count-min sketches",
+	Name: "colate-cm", Title: "COLATE and count-min sketches",
 	Claim: "For β = 0.05 and α = 0.95 a count-min sketch needs 165 counters and three memory accesses, for every flow by itself: " +
 		"3,135 bits a flow, as many as COLATE at 0.1 bit a packet for flows of 31,350 packets (section 6.5).",
-	Weight: 25, Quick: 2,
-	Measure: measureCountMin,
+	Weight: 25, Quick: 2, Measure: measureCountMin,
 }
 
 // sketchRows is the number of rows for a reliability, ⌈ln 1/(1−α)⌉, and

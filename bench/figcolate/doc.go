@@ -20,18 +20,15 @@
 // epochs, and stores.
 package figcolate
 
-import "github.com/hoplag/hoplag/bench/experiment"
+import (
+	"slices"
 
-// Headings of these experiments.
-const (
-	group = "COLATE (per-flow delay)"
-	ours  = "Ours"
+	"github.com/hoplag/hoplag/bench/experiment"
 )
 
 // Experiments are those of the COLATE paper, and ours on the same traffic.
 func Experiments() []experiment.Experiment {
-	return []experiment.Experiment{
-		split, parameters, sizes, promise, deviations, triangle, storage, interpolation, countMin,
-		jointDecoding, countedDeviation, intervals, choice, hour, buffer,
-	}
+	return slices.Concat(
+		experiment.In("COLATE (per-flow delay)", split, parameters, sizes, promise, deviations, triangle, storage, interpolation, countMin),
+		experiment.In("Ours", jointDecoding, intervals, choice, hour))
 }

@@ -17,14 +17,11 @@ import (
 )
 
 var hour = experiment.Experiment{
-	Name:  "ours-colate-hour",
-	Group: ours,
-	Title: "COLATE: 1,000 flows over an hour, under loss",
+	Name: "ours-colate-hour", Title: "COLATE: 1,000 flows over an hour, under loss",
 	Claim: "Ours: two stores of an hour in epochs of a minute answer for any flow what its mean delay was, whatever was lost on the way, " +
 		"with intervals that hold as often as they say: compared and subtracted epoch by epoch, where sums over the hour have no counter " +
 		"left that lost nothing.",
-	Weight: 90, Quick: 12,
-	Measure: measureHour,
+	Weight: 90, Quick: 12, Measure: measureHour,
 }
 
 const (
@@ -168,12 +165,9 @@ func measureHour(run *experiment.Run) {
 		"loss", "flow records", "method", "packets of the flow", "flows", "no answer", "median error", "intervals that hold", "median half width")
 	costs := run.Table("costs", "What it takes", "loss", "packets", "bits a packet",
 		"read for one flow (kB)", "for 1,000 flows (MB)", "the elephant")
-	coverage := run.Figure(plot.Figure{
-		Name: "coverage", Title: "Flows of an hour whose mean is in its 95 % interval",
-		Caption: "An elephant of 30 % of the packets among them, clocks 2 ms apart, packets that overtake each " +
-			"other, half of the losses in bursts.",
-		X: plot.Axis{Label: "packets lost (%)"}, Y: plot.Axis{Label: "flows (%)", Min: 0, Max: 100},
-	})
+	coverage := run.Draw("coverage", "Flows of an hour whose mean is in its 95 % interval",
+		"An elephant of 30 % of the packets among them, clocks 2 ms apart, packets that overtake each "+
+			"other, half of the losses in bursts.", plot.LinearAxis("packets lost (%)"), plot.Axis{Label: "flows (%)", Min: 0, Max: 100})
 	coverage.Series = []plot.Series{{Name: "all records"}, {Name: "records of one packet in 100"}, {Name: "joint, all records"}}
 	dir := experiment.Try(os.MkdirTemp("", "hour"))
 	defer os.RemoveAll(dir)

@@ -11,13 +11,10 @@ import (
 )
 
 var interpolation = experiment.Experiment{
-	Name:  "colate-11",
-	Group: group,
-	Title: "COLATE and RLI (Fig. 11, Table 3)",
+	Name: "colate-11", Title: "COLATE and RLI (Fig. 11, Table 3)",
 	Claim: "COLATE is always more accurate than RLI: with references at 1:300 to 1:10, one in 21.66 packets, 77 % of flows are within 5 " +
 		"%, and at 1:10 to 1:2, one in 4.78, 81 %, against 99 % of flows within 1 % (section 6.4, Fig. 11, Table 3).",
-	Weight: 60, Quick: 5,
-	Measure: measureInterpolation,
+	Weight: 60, Quick: 5, Measure: measureInterpolation,
 }
 
 // Rates of injection, least and most.

@@ -11,14 +11,11 @@ import (
 )
 
 var intervals = experiment.Experiment{
-	Name:  "ours-colate-intervals",
-	Group: ours,
-	Title: "COLATE: intervals that hold",
+	Name: "ours-colate-intervals", Title: "COLATE: intervals that hold",
 	Claim: "The paper's analysis takes time stamps to be smeared over counters unit by unit (section 3.2), and the interval that follows " +
 		"is to hold with the probability stated; ours is calibrated by the counters of flows that never were, and is to hold at least as " +
 		"often as it says.",
-	Weight: 30, Quick: 6,
-	Measure: measureIntervals,
+	Weight: 30, Quick: 6, Measure: measureIntervals,
 }
 
 // confidence is asked for.
@@ -43,7 +40,7 @@ func measureIntervals(run *experiment.Run) {
 	widths := plot.Figure{
 		Name: "width", Title: "Half the width of intervals, median, " + own.name,
 		Caption: "Relative to the mean delay. What is wider than its mean says only that little is known.",
-		X:       binAxis, Y: plot.Axis{Label: "half width (%)", Scale: plot.Log},
+		X:       binAxis, Y: plot.LogAxis("half width (%)"),
 	}
 	table := run.Table("", "Coverage of 95 % intervals, and median half width", "traffic", "packets of the flow", "flows", "the paper's",
 		"ours", "joint, sums")

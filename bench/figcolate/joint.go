@@ -9,13 +9,10 @@ import (
 )
 
 var jointDecoding = experiment.Experiment{
-	Name:  "ours-colate-joint",
-	Group: ours,
-	Title: "COLATE: all flows decoded together, from the same counters",
+	Name: "ours-colate-joint", Title: "COLATE: all flows decoded together, from the same counters",
 	Claim: "Ours: given the interval's flow records, which COLATE has the number of packets from anyway, estimating all flows from all " +
 		"counters at once has at most a fifth of the median error of Theorem 2 for flows of 1,000 packets and more.",
-	Weight: 60, Quick: 4,
-	Measure: measureJoint,
+	Weight: 60, Quick: 4, Measure: measureJoint,
 }
 
 // ownDelays is traffic whose flows have delays of their own, which have

@@ -10,14 +10,11 @@ import (
 )
 
 var parameters = experiment.Experiment{
-	Name:  "colate-3",
-	Group: group,
-	Title: "Storage and threshold against memory (Figs. 3 and 4)",
+	Name: "colate-3", Title: "Storage and threshold against memory (Figs. 3 and 4)",
 	Claim: "Solving eqs. (13), (14), (15) and (22) for the parameters, more memory at a point needs less storage, as the threshold T " +
 		"grows faster than the memory (section 5.2, Figs. 3 and 4); 1 MB, α = 0.95, β = 0.05 give n = 455,334, b = 19, m = 20, T = " +
 		"8×10¹⁰ (section 6.2.1).",
-	Weight: 0.2, Quick: 0.1,
-	Measure: measureParameters,
+	Weight: 0.2, Quick: 0.1, Measure: measureParameters,
 }
 
 // example are requirements that have the paper's example for their solution;
@@ -45,12 +42,12 @@ func measureParameters(run *experiment.Run) {
 		Name: "3", Title: "Permanent storage and memory",
 		Caption: fmt.Sprintf("Solutions of the paper's four equations, for a mean time stamp of %.0f units, the largest with which its "+
 			"example takes 0.1 bit, and for t_min as it must be in that example or off by so much.", exampleStamp),
-		X: plot.Axis{Label: "memory at a point (MB)", Scale: plot.Log},
+		X: plot.LogAxis("memory at a point (MB)"),
 		Y: plot.Axis{Label: "bits a packet", Scale: plot.Log, Min: 0.01, Max: 1},
 	}
 	threshold := storage
 	threshold.Name, threshold.Title, threshold.Caption = "4", "Threshold and memory", "The same solutions."
-	threshold.Y = plot.Axis{Label: "T (time units)", Scale: plot.Log}
+	threshold.Y = plot.LogAxis("T (time units)")
 	table := run.Table("", "Solutions by memory", "t_min, of the example's", "memory (MB)", "n", "b", "m", "T", "bits a packet")
 	for i, t := range []struct {
 		name  string

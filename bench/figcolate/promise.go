@@ -10,13 +10,10 @@ import (
 )
 
 var promise = experiment.Experiment{
-	Name:  "colate-6",
-	Group: group,
-	Title: "The error of means, and what was promised",
+	Name: "colate-6", Title: "The error of means, and what was promised",
 	Claim: "The mean delay of any flow is off by at most β of itself with probability α or more, whichever of 1, 10 and 100 MB of " +
 		"memory and of (α, β) = (0.90, 0.10), (0.95, 0.05), (0.99, 0.01) are asked for (section 6.2.1, Fig. 6).",
-	Weight: 190, Quick: 8,
-	Measure: measurePromise,
+	Weight: 190, Quick: 8, Measure: measurePromise,
 }
 
 // A requirement is a pair that the paper promises.
@@ -71,7 +68,7 @@ func measurePromise(run *experiment.Run) {
 	best := plot.Figure{
 		Name: "6d", Title: "Median error and memory, flows of 1,000 packets and more",
 		Caption: "Theorem 2 (dashed) and joint decoding of the same counters.",
-		X:       plot.Axis{Label: "memory at a point (MB)", Scale: plot.Log}, Y: errorAxis(0, 0),
+		X:       plot.LogAxis("memory at a point (MB)"), Y: errorAxis(0, 0),
 	}
 	sums := map[string]*kept{asPaper: {}, asQueue: {}, notPaper: {}}
 	for i, c := range experiment.Each(run, promiseCases()) {

@@ -6,19 +6,16 @@ import (
 )
 
 var sizes = experiment.Experiment{
-	Name:   "colate-5",
-	Group:  group,
-	Title:  "Sizes of flows, and the traces (Table 2)",
+	Name: "colate-5", Title: "Sizes of flows, and the traces (Table 2)",
 	Claim:  "The traces have both mice and elephants among their flows (section 6.1, Fig. 5).",
-	Weight: 3, Quick: 0.6,
-	Measure: measureSizes,
+	Weight: 3, Quick: 0.6, Measure: measureSizes,
 }
 
 func measureSizes(run *experiment.Run) {
 	f := plot.Figure{
 		Title:   "Packets of a flow",
 		Caption: "Distribution over the flows of each trace.",
-		X:       plot.Axis{Label: "packets", Scale: plot.Log}, Y: shareAxis,
+		X:       plot.LogAxis("packets"), Y: shareAxis,
 	}
 	table := run.Table("", "The traces", "trace", "packets", "flows", "packets a flow", "seconds", "mean delay (µs)", "deviation (µs)",
 		"flows ≥ 1,000", "dropped by RED", "stands for (Table 2)")

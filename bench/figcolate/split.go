@@ -12,14 +12,10 @@ import (
 )
 
 var split = experiment.Experiment{
-	Name:  "colate-2",
-	Group: group,
-	Title: "How a flow's time stamps divide among its counters",
-	Claim: "What a flow adds to one of its m counters is about the m-th part of the sum of its time stamps: " +
-		"the ratio has mean and median 1 and rises steeply there, and the sum is taken as binomial, as if single units of time fell in " +
-		"counters (section 3.2, Lemma 1, Fig. 2).",
-	Weight: 1, Quick: 0.2,
-	Measure: measureSplit,
+	Name: "colate-2", Title: "How a flow's time stamps divide among its counters",
+	Claim: "What a flow adds to one of its m counters is about the m-th part of the sum of its time stamps: the ratio has mean and median 1 " +
+		"and rises steeply there, and the sum is taken as binomial, as if single units of time fell in counters (section 3.2, Lemma 1, Fig. 2).",
+	Weight: 1, Quick: 0.2, Measure: measureSplit,
 }
 
 func measureSplit(run *experiment.Run) {

@@ -10,13 +10,10 @@ import (
 )
 
 var storage = experiment.Experiment{
-	Name:  "colate-10",
-	Group: group,
-	Title: "Storage of a packet, and the accuracy it buys",
+	Name: "colate-10", Title: "Storage of a packet, and the accuracy it buys",
 	Claim: "Less than 0.1 bit is stored for a packet, with any of the three traces and memories, at α = 0.99 and β = 0.01 (section " +
 		"6.3, Fig. 10).",
-	Weight: 200, Quick: 7,
-	Measure: measureStorage,
+	Weight: 200, Quick: 7, Measure: measureStorage,
 }
 
 // paperBits is what the paper claims to store for a packet.
@@ -33,12 +30,12 @@ func measureStorage(run *experiment.Run) {
 	accuracy := plot.Figure{
 		Name: "10b", Title: "Median error of means and storage, flows of 1,000 packets and more",
 		Caption: fmt.Sprintf("Dashed: Theorem 2. Solid: joint decoding. Counters of %d bits, %d to a flow.", counterBits, countersEach),
-		X:       plot.Axis{Label: "stored for a packet (bits)", Scale: plot.Log}, Y: errorAxis(0, 0),
+		X:       plot.LogAxis("stored for a packet (bits)"), Y: errorAxis(0, 0),
 	}
 	literal := plot.Figure{
 		Name: "10c", Title: "Counters of 19 bits: error of means, flows of 100 packets and more",
 		Caption: "Theorem 2, 1 MB, by the unit of time: the coarser, the fewer epochs are stored (see the table), and the less of a delay shows.",
-		X:       plot.Axis{Label: "unit of time (ms)", Scale: plot.Log}, Y: errorAxis(0, 0),
+		X:       plot.LogAxis("unit of time (ms)"), Y: errorAxis(0, 0),
 	}
 	table := run.Table("", "Median error of means, flows of 1,000 packets and more", "trace", "bits a packet", "counters", "Theorem 2",
 		"Estimate, counted", "joint", "within 1 %, Theorem 2", "within 1 %, joint")

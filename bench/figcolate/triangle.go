@@ -9,13 +9,10 @@ import (
 )
 
 var triangle = experiment.Experiment{
-	Name:  "colate-8",
-	Group: group,
-	Title: "Three points, six links",
+	Name: "colate-8", Title: "Three points, six links",
 	Claim: "With three points that all send to each other, one counter vector at each point for all its links, the means are as accurate " +
 		"as with two: the number of senders and receivers does not matter (section 6.2.1, Fig. 8).",
-	Weight: 15, Quick: 1.5,
-	Measure: measureTriangle,
+	Weight: 15, Quick: 1.5, Measure: measureTriangle,
 }
 
 const ends = 4 // links that begin or end at a point: two in, two out

@@ -12,11 +12,10 @@ import (
 
 // ldaAccumulated compares intervals that clocks cut, many a report.
 var ldaAccumulated = experiment.Experiment{
-	Name: "ours-lda-accumulated", Group: ours, Title: "Clock-cut intervals, added up",
+	Name: "ours-lda-accumulated", Title: "Clock-cut intervals, added up",
 	Claim: "Cells matched by level use what crosses the cuts, and a loss costs one cell a few intervals: " +
 		"the mean of a report is inside its interval, where interval by interval it is biased.",
-	Weight: 150, Quick: 2,
-	Measure: measureAccumulated,
+	Weight: 150, Quick: 2, Measure: measureAccumulated,
 }
 
 const (

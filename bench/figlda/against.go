@@ -10,14 +10,11 @@ import (
 )
 
 var againstProbes = experiment.Experiment{
-	Name:  "lda-6",
-	Group: group,
-	Title: "Two banks against Poisson probes (Fig. 6a–c)",
+	Name: "lda-6", Title: "Two banks against Poisson probes (Fig. 6a–c)",
 	Claim: "With losses in episodes, the two-bank LDA is off by 0.2 to 4 %; probes of as many packets (7 a second) by almost 100 %, and of " +
 		"as many bytes (144 a second) by 11 % where LDA is below 1 % (loss rates below 1 %); the deviation by 3 to 9 % against 15 % below " +
 		"5 % loss. Only 10,000 probes a second come near LDA (section IV-C, Fig. 6a–c).",
-	Weight: 4, Quick: 0.5,
-	Measure: measureAgainstProbes,
+	Weight: 4, Quick: 0.5, Measure: measureAgainstProbes,
 }
 
 // A contest is between an LDA and probes at one loss rate.
@@ -50,19 +47,15 @@ func measureAgainstProbes(run *experiment.Run) {
 	run.Config("packets", len(t.Delays), "runs", runs, "losses", shares, "law", t.Law.Name, "mean delay ns", meanDelay, "alpha", alpha,
 		"episode", episode, "probes a second", frequencies, "lda", contests[0].lda.config)
 	run.Note("The loss rate plotted is the one that came about. A run in which no probe arrives counts as an answer of 0, an error of 100 " +
-		"%; " +
-		"likewise a deviation from fewer than two.")
+		"%; likewise a deviation from fewer than two.")
 }
 
 func drawContests(run *experiment.Run, law Law, contests []contest) {
-	sample := run.Figure(plot.Figure{
-		Name: "a", Title: "Effective sample size (Fig. 6a)", X: LossAxis, Y: plot.Axis{Label: "packets or probes", Scale: plot.Log},
-		Caption: fmt.Sprintf("Averages over %d runs of one second, %s delays, loss episodes of %d packets on average.", runs, law.Name, episode),
-	})
-	mean := run.Figure(plot.Figure{Name: "b", Title: "Relative error of the average delay (Fig. 6b)", X: LossAxis, Y: errorAxis,
-		Caption: "The same runs."})
-	deviation := run.Figure(plot.Figure{Name: "c", Title: "Relative error of the standard deviation (Fig. 6c)", X: LossAxis, Y: errorAxis,
-		Caption: "The same runs."})
+	sample := run.Draw("a", "Effective sample size (Fig. 6a)",
+		fmt.Sprintf("Averages over %d runs of one second, %s delays, loss episodes of %d packets on average.", runs, law.Name, episode), LossAxis,
+		plot.LogAxis("packets or probes"))
+	mean := run.Draw("b", "Relative error of the average delay (Fig. 6b)", "The same runs.", LossAxis, errorAxis)
+	deviation := run.Draw("c", "Relative error of the standard deviation (Fig. 6c)", "The same runs.", LossAxis, errorAxis)
 	add := func(f *plot.Figure, name string, paper bool, y func(contest) float64) {
 		s := plot.Series{Name: name, Paper: paper}
 		if strings.HasPrefix(name, "LDA") {

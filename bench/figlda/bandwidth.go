@@ -10,12 +10,9 @@ import (
 )
 
 var bandwidth = experiment.Experiment{
-	Name:   "lda-bandwidth",
-	Group:  group,
-	Title:  "Bandwidth of probes for equal accuracy",
+	Name: "lda-bandwidth", Title: "Bandwidth of probes for equal accuracy",
 	Claim:  "Probes need 50 to 60 times the bandwidth of an LDA for results of similar accuracy (section IV-C).",
-	Weight: 22, Quick: 2.5,
-	Measure: measureBandwidth,
+	Weight: 22, Quick: 2.5, Measure: measureBandwidth,
 }
 
 func measureBandwidth(run *experiment.Run) {
@@ -58,13 +55,10 @@ func measureBandwidth(run *experiment.Run) {
 		lowest, highest = min(lowest, got), max(highest, got)
 		run.Config("lda", pt.config)
 	}
-	run.Figure(plot.Figure{
-		Title: "Probe bandwidth over LDA bandwidth for equal error of the average delay",
-		Caption: fmt.Sprintf("Root mean square error of %d runs of the two-bank LDA; the bars are its %.0f %% interval. "+
-			"Loss episodes of %d packets, %s delays.", hashes, 100*confidence, episode, t.Law.Name),
-		X: LossAxis, Y: plot.Axis{Label: "times the bandwidth", Scale: plot.Log},
-		Series: []plot.Series{claimed, measured},
-	})
+	run.Draw("", "Probe bandwidth over LDA bandwidth for equal error of the average delay",
+		fmt.Sprintf("Root mean square error of %d runs of the two-bank LDA; the bars are its %.0f %% interval. "+
+			"Loss episodes of %d packets, %s delays.", hashes, 100*confidence, episode, t.Law.Name), LossAxis, plot.LogAxis("times the bandwidth"),
+		claimed, measured)
 	run.Claim("bandwidth of probes for the error of the LDA at 0.16 % loss, in times the LDA's", "50–60", experiment.Number(tuned),
 		ratioVerdict(tuned, paperLow, paperHigh))
 	run.Holds("the same at every loss rate from 0.1 % to 20 %", "50–60", experiment.Number(lowest)+" to "+experiment.Number(highest),

@@ -10,14 +10,10 @@ import (
 )
 
 var ldaCoverage = experiment.Experiment{
-	Name:  "ours-lda-coverage",
-	Group: ours,
-	Title: "Do 98 % intervals hold the truth 98 times in a hundred?",
-	Claim: "The paper bounds the error of the mean by eq. (1), with the true deviation in it (section III-D). " +
-		"An interval that is printed has an estimated deviation, and should hold nevertheless; so should those of the loss and, where tails " +
-		"are light, of the deviation.",
-	Weight: 65, Quick: 2.5,
-	Measure: measureCoverage,
+	Name: "ours-lda-coverage", Title: "Do 98 % intervals hold the truth 98 times in a hundred?",
+	Claim: "The paper bounds the error of the mean by eq. (1), with the true deviation in it (section III-D). An interval that is printed " +
+		"has an estimated deviation, and should hold nevertheless; so should those of the loss and, where tails are light, of the deviation.",
+	Weight: 65, Quick: 2.5, Measure: measureCoverage,
 }
 
 const (
@@ -90,10 +86,8 @@ func ofDeviation(c *covers) int { return c.deviation }
 
 func drawCoverage(run *experiment.Run, of *coverageSweep) {
 	for _, f := range intervals {
-		figure := run.Figure(plot.Figure{
-			Name: f.name, Title: f.title, Caption: fmt.Sprintf("Of %d runs at each point.", coverageRuns),
-			X: LossAxis, Y: plot.Axis{Label: "intervals that hold the truth (%)"},
-		})
+		figure := run.Draw(f.name, f.title, fmt.Sprintf("Of %d runs at each point.", coverageRuns), LossAxis,
+			plot.LinearAxis("intervals that hold the truth (%)"))
 		table := run.Table(f.name, fmt.Sprintf("%s: how many of %d hold the truth", f.title, coverageRuns), "delays")
 		for _, loss := range ourLosses {
 			table.Columns = append(table.Columns, experiment.Percent(loss))

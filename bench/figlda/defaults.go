@@ -14,7 +14,7 @@ import (
 
 // ldaDefaults tries the default Config over the whole range it is for.
 var ldaDefaults = experiment.Experiment{
-	Name: "ours-lda-defaults", Group: ours, Title: "The default Config over its range",
+	Name: "ours-lda-defaults", Title: "The default Config over its range",
 	Claim: "10⁴ to 10⁷ packets an interval and losses of 0 to 30 % by one Config: its deviation without loss, " +
 		"its sample against the best banks for each loss.",
 	Weight: 60, Quick: 2,
@@ -78,8 +78,7 @@ func deviationErrors(run *experiment.Run, random *rand.Rand, law tail, packets i
 func defaultBanks(run *experiment.Run) {
 	t := run.Table("banks", "Sample by the share that the best single bank of as many cells has for each loss, and packets alone in a cell",
 		"rows@shift", "bytes", "worst", "average", "least alone")
-	f := run.Figure(plot.Figure{Name: "sample", Title: "Sample of the default banks",
-		X: plot.Axis{Label: "loss rate (%)", Scale: plot.Log}, Y: plot.Axis{Label: "packets in the sample (%)", Scale: plot.Log}})
+	f := run.Draw("sample", "Sample of the default banks", "", plot.LogAxis("loss rate (%)"), plot.LogAxis("packets in the sample (%)"))
 	best := 0.0
 	var chosen float64
 	for i, banks := range experiment.Each(run, bankChoices()) {

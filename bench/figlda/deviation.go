@@ -13,14 +13,11 @@ import (
 )
 
 var ldaDeviation = experiment.Experiment{
-	Name:  "ours-lda-deviation",
-	Group: ours,
-	Title: "Deviation: eq. (5), all pairings of rows, count-conditioned",
+	Name: "ours-lda-deviation", Title: "Deviation: eq. (5), all pairings of rows, count-conditioned",
 	Claim: "The paper's eq. (5) squares differences of cells whose counts differ by chance, and so measures that spread, times the mean, " +
 		"along with the delays': off by 20 to 50 % for Pareto delays (section IV-A). Conditioned on the counts, the same cells should be off " +
 		"by about what so many cells allow, 1/√(2M) with M usable, whatever the mean.",
-	Weight: 60, Quick: 3,
-	Measure: measureDeviation,
+	Weight: 60, Quick: 3, Measure: measureDeviation,
 }
 
 // deviations are what some runs at one loss rate gave, as relative errors.
@@ -59,8 +56,7 @@ func measureDeviation(run *experiment.Run) {
 	run.Note(
 		"One bank of 1,024 cells, sampling the power of two at or below m/L. A variance that comes out negative counts as a deviation of 0, "+
 			"an error of 100 %. The truth is the deviation of the packets that arrived.",
-		"What the cells allow is the mean error of a deviation from M normal sums, √(2/π)/√(2M): 1/√(2M) is their standard error. "+
-			"\"Every "+
+		"What the cells allow is the mean error of a deviation from M normal sums, √(2/π)/√(2M): 1/√(2M) is their standard error. \"Every "+
 			"delay known\" is the deviation of as many packets, drawn from those that arrived, whose delays are all known, which needs a "+
 			"timestamp in every packet; no cells do better than that.",
 		"Pareto delays with shape 3 have a deviation but no fourth moment, so the square of a sample's deviation has no variance to speak "+
@@ -109,10 +105,8 @@ func ofOurs(d *deviations) float64      { return d.ours.Mean() }
 func ofKnown(d *deviations) float64     { return d.known.Mean() }
 
 func drawDeviation(run *experiment.Run, name string, law Law, points []*deviations, runs int) {
-	f := run.Figure(plot.Figure{
-		Name: name, Title: "Relative error of the standard deviation, " + law.Name,
-		Caption: fmt.Sprintf("Average of %d runs; all from the same cells.", runs), X: LossAxis, Y: errorAxis,
-	})
+	f := run.Draw(name, "Relative error of the standard deviation, "+law.Name,
+		fmt.Sprintf("Average of %d runs; all from the same cells.", runs), LossAxis, errorAxis)
 	for _, e := range estimators {
 		line := e.look
 		for k, d := range points {

@@ -17,14 +17,15 @@
 // paper's, on the same packets and with the same memory.
 package figlda
 
-import "github.com/hoplag/hoplag/bench/experiment"
+import (
+	"slices"
 
-// group is the heading of these experiments.
-const group = "LDA (aggregate delay)"
+	"github.com/hoplag/hoplag/bench/experiment"
+)
 
 // Experiments are those of the LDA paper, and then our own.
 func Experiments() []experiment.Experiment {
-	return []experiment.Experiment{knownLoss, unknownLoss, againstProbes, worstCase, bandwidth,
-		ldaDeviation, ldaSampling, ldaQuantiles, ldaCoverage, ldaDigest, ldaControl,
-		ldaRight, ldaDefaults, ldaAccumulated}
+	return slices.Concat(
+		experiment.In("LDA (aggregate delay)", knownLoss, unknownLoss, againstProbes, worstCase, bandwidth),
+		experiment.In("Ours: LDA", ldaDeviation, ldaQuantiles, ldaCoverage, ldaRight, ldaDefaults, ldaAccumulated))
 }

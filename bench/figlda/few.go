@@ -39,10 +39,8 @@ func coverLoss(run *experiment.Run) {
 		least = min(least, held)
 		s.Add(100*probability, 100*float64(held)/lossRuns)
 	}
-	run.Figure(plot.Figure{
-		Name: "loss", Title: "Interval of the loss", Caption: fmt.Sprintf("Of %d runs of %d packets at each point.", lossRuns, lossPackets),
-		X: LossAxis, Y: plot.Axis{Label: "intervals that hold the truth (%)"}, Series: []plot.Series{s, nominal()},
-	})
+	run.Draw("loss", "Interval of the loss", fmt.Sprintf("Of %d runs of %d packets at each point.", lossRuns, lossPackets), LossAxis,
+		plot.LinearAxis("intervals that hold the truth (%)"), s, nominal())
 	judgeLowest(run, "loss", least, lossRuns)
 }
 
@@ -56,12 +54,10 @@ const (
 // packets are in usable cells: of short intervals at high loss, measured with
 // few cells.
 func coverFew(run *experiment.Run) {
-	f := run.Figure(plot.Figure{
-		Name: "few", Title: "Interval of the mean, from few packets",
-		Caption: fmt.Sprintf("Of %d runs of %d packets each, %s of them lost, with 8 to 256 cells.",
-			coverageRuns, fewPackets, experiment.Percent(fewLoss)),
-		X: plot.Axis{Label: "packets in usable cells, on average", Scale: plot.Log}, Y: plot.Axis{Label: "intervals that hold the truth (%)"},
-	})
+	f := run.Draw("few", "Interval of the mean, from few packets",
+		fmt.Sprintf("Of %d runs of %d packets each, %s of them lost, with 8 to 256 cells.",
+			coverageRuns, fewPackets, experiment.Percent(fewLoss)), plot.LogAxis("packets in usable cells, on average"),
+		plot.LinearAxis("intervals that hold the truth (%)"))
 	least, most := math.Inf(1), 0.0
 	for _, law := range experiment.Each(run, allLaws()) {
 		p := NewTrace(run, law).Lose(run, fewLoss, 0)

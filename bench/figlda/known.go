@@ -12,15 +12,12 @@ import (
 )
 
 var knownLoss = experiment.Experiment{
-	Name:  "lda-4",
-	Group: group,
-	Title: "One bank, sampling set for the loss rate (Fig. 4a–c)",
+	Name: "lda-4", Title: "One bank, sampling set for the loss rate (Fig. 4a–c)",
 	Claim: "With one bank of 1,024 cells and the sampling set for the loss rate, the average delay is off by less than 0.3 % on average " +
 		"below 0.1 % loss and by less than 4 % at 20 %; every estimate is within the 98 % bounds of eq. (1); the deviation by eq. (5) is off " +
 		"by less than 10 % for Weibull and 20 to 50 % for Pareto delays, whatever the loss; and the sample is almost twice what eq. (2) " +
 		"promises (section IV-A, Fig. 4a–c).",
-	Weight: 26, Quick: 2.5,
-	Measure: measureKnownLoss,
+	Weight: 26, Quick: 2.5, Measure: measureKnownLoss,
 }
 
 // lawSweep is what a bank gave at every loss rate, for each law.
@@ -36,20 +33,14 @@ func measureKnownLoss(run *experiment.Run) {
 		}
 		of.Found = append(of.Found, points)
 	}
-	run.Figure(plot.Figure{
-		Name: "a", Title: "Relative error of the average delay (Fig. 4a)",
-		Caption: fmt.Sprintf("Average over %d runs of one bank of %s cells, sampling p = 0.5·m/(L+1).", runs, experiment.Number(rows)),
-		X:       LossAxis, Y: errorAxis,
-		Series: of.Lines(func(_ int, l Law) plot.Series { return plot.Series{Name: l.Name} }, meanLine),
-	})
+	run.Draw("a", "Relative error of the average delay (Fig. 4a)",
+		fmt.Sprintf("Average over %d runs of one bank of %s cells, sampling p = 0.5·m/(L+1).", runs, experiment.Number(rows)), LossAxis,
+		errorAxis, of.Lines(func(_ int, l Law) plot.Series { return plot.Series{Name: l.Name} }, meanLine)...)
 	judgeMeans(run, of)
 	drawEstimates(run, of.Found[0])
-	run.Figure(plot.Figure{
-		Name: "c", Title: "Relative error of the standard deviation (Fig. 4c)",
-		Caption: "The same runs. Dashed: the paper's eq. (5). Solid: the count-conditioned deviation, from the same cells.",
-		X:       LossAxis, Y: errorAxis,
-		Series: deviationLines(of, func(l Law) string { return l.Name }),
-	})
+	run.Draw("c", "Relative error of the standard deviation (Fig. 4c)",
+		"The same runs. Dashed: the paper's eq. (5). Solid: the count-conditioned deviation, from the same cells.", LossAxis, errorAxis,
+		deviationLines(of, func(l Law) string { return l.Name })...)
 	judgeDeviations(run, of)
 	compareSamples(run, of.Found[0])
 	judgeTraces(run)
@@ -71,8 +62,8 @@ func measureKnownLoss(run *experiment.Run) {
 
 // Axes of most figures.
 var (
-	LossAxis  = plot.Axis{Label: "loss rate (%)", Scale: plot.Log}
-	errorAxis = plot.Axis{Label: "relative error (%)", Scale: plot.Log}
+	LossAxis  = plot.LogAxis("loss rate (%)")
+	errorAxis = plot.LogAxis("relative error (%)")
 )
 
 func meanLine(line *plot.Series, loss float64, pt *point) { line.Add(100*loss, 100*pt.means.Mean()) }
@@ -184,13 +175,9 @@ func drawEstimates(run *experiment.Run, points []*point) {
 			}
 		}
 	}
-	run.Figure(plot.Figure{
-		Name: "b", Title: "Estimated average delay, " + Laws[0].Name + " (Fig. 4b)",
-		Caption: fmt.Sprintf("Five of the %d runs and the truth; the band is the 98 %% bound of eq. (1) for the run with the smallest sample.",
-			runs),
-		X: LossAxis, Y: plot.Axis{Label: "average delay (ns)"},
-		Series: append([]plot.Series{band, truth}, each[:]...),
-	})
+	run.Draw("b", "Estimated average delay, "+Laws[0].Name+" (Fig. 4b)",
+		fmt.Sprintf("Five of the %d runs and the truth; the band is the 98 %% bound of eq. (1) for the run with the smallest sample.",
+			runs), LossAxis, plot.LinearAxis("average delay (ns)"), append([]plot.Series{band, truth}, each[:]...)...)
 	run.Holds(fmt.Sprintf("estimates outside the 98 %% bounds of eq. (1), of %d", runs*len(points)), "none",
 		fmt.Sprintf("%d; the largest error is %s of its bound", outside, experiment.Percent(most)), outside == 0)
 }

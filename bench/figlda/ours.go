@@ -10,10 +10,6 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// ours is the heading of the experiments that set what is ours beside what is
-// the paper's, on the same packets and with the same memory.
-const ours = "Ours: LDA"
-
 // narrow is a law that the paper did not try: a path on which delays vary
 // little around what light and switches take.
 var narrow = Law{Name: "200 ± 10 ns", Delays: trace.DelaysConfig{Law: trace.Even, Mean: meanDelay, Spread: 10}}

@@ -12,14 +12,11 @@ import (
 )
 
 var ldaQuantiles = experiment.Experiment{
-	Name:  "ours-lda-quantiles",
-	Group: ours,
-	Title: "Quantiles from packets that are alone in their cell",
+	Name: "ours-lda-quantiles", Title: "Quantiles from packets that are alone in their cell",
 	Claim: "The paper has the mean and the deviation of the delays and nothing else of their distribution (section III-A). " +
 		"A bank so thin that many cells hold one packet, 37 % of them at one packet a cell, gives exact delays of packets picked by a hash: " +
 		"quantiles for the asking.",
-	Weight: 2.5, Quick: 0.4,
-	Measure: measureQuantiles,
+	Weight: 2.5, Quick: 0.4, Measure: measureQuantiles,
 }
 
 const (
@@ -95,11 +92,9 @@ func measureQuantiles(run *experiment.Run) {
 	run.Part(0, 2)
 	drawShares(run, fitting, packets)
 	run.Part(1, 2)
-	ranks := run.Figure(plot.Figure{
-		Name: "ranks", Title: fmt.Sprintf("Which quantile it really is, %d intervals together", quantileIntervals),
-		Caption: "How far the rank of every quantile is off; the bars are what is asked of the median, the 90th and the 99th percentile.",
-		X:       plot.Axis{Label: "quantile (%)"}, Y: plot.Axis{Label: "rank off by (percentage points)"},
-	})
+	ranks := run.Draw("ranks", fmt.Sprintf("Which quantile it really is, %d intervals together", quantileIntervals),
+		"How far the rank of every quantile is off; the bars are what is asked of the median, the 90th and the 99th percentile.",
+		plot.LinearAxis("quantile (%)"), plot.LinearAxis("rank off by (percentage points)"))
 	table := run.Table("ranks", fmt.Sprintf("Rank errors, percentage points: of %d intervals together, and of one on average",
 		quantileIntervals),
 		"delays", "samples", "p50", "p90", "p99", "samples of one", "p50", "p90", "p99")
@@ -160,13 +155,10 @@ func drawShares(run *experiment.Run, fitting, packets int) {
 			measured.Add(t.arrived/(1-quantileLoss), 100*t.cells)
 		}
 	}
-	run.Figure(plot.Figure{
-		Name: "share", Title: "Cells that give a sample",
-		Caption: fmt.Sprintf("Average of %d intervals of %d packets, %s lost, by how many packets are sampled.",
-			quantileIntervals, packets, experiment.Percent(quantileLoss)),
-		X: plot.Axis{Label: "packets a cell", Scale: plot.Log}, Y: plot.Axis{Label: "cells with one packet at both ends (%)"},
-		Series: []plot.Series{expected, measured},
-	})
+	run.Draw("share", "Cells that give a sample",
+		fmt.Sprintf("Average of %d intervals of %d packets, %s lost, by how many packets are sampled.",
+			quantileIntervals, packets, experiment.Percent(quantileLoss)), plot.LogAxis("packets a cell"),
+		plot.LinearAxis("cells with one packet at both ends (%)"), expected, measured)
 }
 
 // rankDeviation is the standard error of a quantile's rank.

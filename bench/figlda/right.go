@@ -12,10 +12,9 @@ import (
 
 // ldaRight looks for reports that are presented as good and are wrong.
 var ldaRight = experiment.Experiment{
-	Name: "ours-lda-right", Group: ours, Title: "Right, or refused",
+	Name: "ours-lda-right", Title: "Right, or refused",
 	Claim:  "With the defaults, a report without an error is outside its interval no more often than the interval says.",
-	Weight: 1000, Quick: 1,
-	Measure: measureRight,
+	Weight: 1000, Quick: 1, Measure: measureRight,
 }
 
 // sure is the confidence of the intervals that are judged.

@@ -10,14 +10,11 @@ import (
 )
 
 var unknownLoss = experiment.Experiment{
-	Name:  "lda-5",
-	Group: group,
-	Title: "Several banks, for a loss rate that is not known (Fig. 5a–c)",
+	Name: "lda-5", Title: "Several banks, for a loss rate that is not known (Fig. 5a–c)",
 	Claim: "Two, three and four banks of 1,024 cells together, tuned to fixed loss rates, get samples not too far from those of one bank " +
 		"tuned to the actual loss, and errors that are much alike; four banks are the worst at high loss, and two banks suit most " +
 		"deployments (section IV-B, Fig. 5a–c).",
-	Weight: 12, Quick: 1,
-	Measure: measureUnknownLoss,
+	Weight: 12, Quick: 1, Measure: measureUnknownLoss,
 }
 
 // bankSweep is what every banking gave at every loss rate.
@@ -34,7 +31,7 @@ func measureUnknownLoss(run *experiment.Run) {
 	expected := of.Lines(func(i int, _ banking) plot.Series { return plot.Series{Pair: i + 1, Kind: plot.Line} },
 		func(line *plot.Series, loss float64, pt *point) { line.Add(100*loss, pt.expected) })
 	run.Figures(plot.Figure{
-		Name: "a", Title: "Effective sample size (Fig. 5a)", X: LossAxis, Y: plot.Axis{Label: "packets", Scale: plot.Log},
+		Name: "a", Title: "Effective sample size (Fig. 5a)", X: LossAxis, Y: plot.LogAxis("packets"),
 		Caption: fmt.Sprintf("Average over %d runs, %s delays. Lines without markers: the exact expectation.", runs, t.Law.Name),
 		Series:  interleaved(sample, expected),
 	}, plot.Figure{

@@ -9,13 +9,10 @@ import (
 )
 
 var worstCase = experiment.Experiment{
-	Name:  "lda-max",
-	Group: group,
-	Title: "Largest error of ten runs at 0.16 % loss",
+	Name: "lda-max", Title: "Largest error of ten runs at 0.16 % loss",
 	Claim: "At 0.16 % loss, for which the two-bank LDA was tuned, no run is off by more than 0.17 %; of the probes, runs are off by up to " +
 		"87 % at 7 a second, 13 % at 144 and 0.15 % at 10,000 (section IV-C).",
-	Weight: 8, Quick: 0.8,
-	Measure: measureWorstCase,
+	Weight: 8, Quick: 0.8, Measure: measureWorstCase,
 }
 
 // doubtful is the probability below which the paper's largest error does not
@@ -61,8 +58,7 @@ func measureWorstCase(run *experiment.Run) {
 		"episode", episode, "law", t.Law.Name, "mean delay ns", meanDelay, "lda", pt.config)
 	run.Notef("Ten runs were repeated %d times; of the largest errors the median is given. The claim does not hold where that is off by more "+
 		"than a factor of 1.5 and the paper's number has a probability below %s.", repeats, experiment.Percent(doubtful))
-	run.Notef("The mean of S independent delays whose deviation is c times their mean is off by c/√S in the root mean square, whichever "+
-		"way "+
+	run.Notef("The mean of S independent delays whose deviation is c times their mean is off by c/√S in the root mean square, whichever way "+
 		"they are picked; %s delays have c = %.2f. The largest of ten such errors is %.2f times that on average. The last column is the chance "+
 		"that ten errors are all as small as the paper's largest: where it is next to nothing, the paper's numbers are not those of averages "+
 		"of so many independent delays.", t.Law.Name, variation, maximum(runs))

@@ -10,13 +10,10 @@ import (
 )
 
 var bySize = experiment.Experiment{
-	Name:  "lds-10",
-	Group: Group,
-	Title: "Error by size and delay of the flow (Fig. 10)",
+	Name: "lds-10", Title: "Error by size and delay of the flow (Fig. 10)",
 	Claim: "With 70,000 cells, the median error is 1.2 % for flows of 500 to 999 packets, 0.4 % from 1,000 and 0.06 % from 10,000 on; " +
 		"7,000 cells do well from 1,000 packets on; errors grow as a flow's delay departs from the mean of all (section 5.1, Fig. 10).",
-	Weight: 6, Quick: 1,
-	Measure: measureBySize,
+	Weight: 6, Quick: 1, Measure: measureBySize,
 }
 
 // ranges are classes of flows by their mean delay over that of all packets.
@@ -86,19 +83,12 @@ func measureBySize(run *experiment.Run) {
 var reported = []float64{0.012, 0.004, 0.0006}
 
 func drawBySize(run *experiment.Run, intervals int, methods, byDelay []*method) {
-	median := run.Figure(plot.Figure{
-		Name: "a", Title: "Median relative error by size (Fig. 10, top)",
-		Caption: fmt.Sprintf("Flows of %d intervals together; bars from the lowest to the highest median of an interval. Hollow: "+
-			"what the paper reports of its trace.", intervals),
-		X: binAxis, Y: offAxis,
-	})
-	high := run.Figure(plot.Figure{
-		Name: "b", Title: "95th percentile of the relative error by size (Fig. 10, top)", Caption: "The same flows.", X: binAxis, Y: offAxis,
-	})
-	delays := run.Figure(plot.Figure{
-		Name: "c", Title: "Median relative error by size and delay (Fig. 10, bottom)",
-		Caption: "LDS 17,500 × 4, the same flows, by their mean delay over that of all packets.", X: binAxis, Y: offAxis,
-	})
+	median := run.Draw("a", "Median relative error by size (Fig. 10, top)",
+		fmt.Sprintf("Flows of %d intervals together; bars from the lowest to the highest median of an interval. Hollow: "+
+			"what the paper reports of its trace.", intervals), binAxis, offAxis)
+	high := run.Draw("b", "95th percentile of the relative error by size (Fig. 10, top)", "The same flows.", binAxis, offAxis)
+	delays := run.Draw("c", "Median relative error by size and delay (Fig. 10, bottom)",
+		"LDS 17,500 × 4, the same flows, by their mean delay over that of all packets.", binAxis, offAxis)
 	for i, m := range methods {
 		m.Look.Pair = i + 1
 		median.Series = append(median.Series, m.byBin())

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lds"
 )
@@ -20,14 +19,11 @@ const (
 var columnsOf = []int{1750, 17500, 175000}
 
 var comparison = experiment.Experiment{
-	Name:  "lds-9",
-	Group: Group,
-	Title: "Error of flows' means, beside other methods (Fig. 9)",
+	Name: "lds-9", Title: "Error of flows' means, beside other methods (Fig. 9)",
 	Claim: "With half as many cells as flows (17,500 × 4), the sketch is far more accurate than NetFlow's multi-point estimator at 1 " +
 		"and 10 % sampling, RLI with 1,000 probes a second and the mean of all packets, for flows of 1,000 packets and more, of 100 and " +
 		"more, and for all; with a tenth of that memory it still is; RLI is better than the multi-point estimator (section 5.1, Fig. 9).",
-	Weight: 12, Quick: 1,
-	Measure: measureComparison,
+	Weight: 12, Quick: 1, Measure: measureComparison,
 }
 
 func measureComparison(run *experiment.Run) {
@@ -98,11 +94,9 @@ func drawComparison(run *experiment.Run, intervals int, methods []*method) {
 		class int
 		least float64
 	}{{fromThousand, 0.01}, {fromHundred, 0.1}, {all, 1}} {
-		f := run.Figure(plot.Figure{
-			Name: string(rune('a' + i)), Title: "Relative error of the mean delay, " + classes[figure.class].Name + " (Fig. 9)",
-			Caption: fmt.Sprintf("Distribution over the flows of %d intervals. Errors of 0 are off the left end.", intervals),
-			X:       errorAxis(figure.least), Y: shareAxis,
-		})
+		f := run.Draw(string(rune('a'+i)), "Relative error of the mean delay, "+classes[figure.class].Name+" (Fig. 9)",
+			fmt.Sprintf("Distribution over the flows of %d intervals. Errors of 0 are off the left end.", intervals), errorAxis(figure.least),
+			shareAxis)
 		for _, m := range methods {
 			f.Series = append(f.Series, m.cdf(figure.class))
 		}

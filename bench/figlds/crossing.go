@@ -12,16 +12,11 @@ import (
 )
 
 var accumulated = experiment.Experiment{
-	Name:  "ours-lds-accumulate",
-	Group: oursGroup,
-	Title: "Comparing often: errors and answers under loss, where clocks cut the intervals",
+	Name: "ours-lds-accumulate", Title: "Comparing often: errors and answers under loss, where clocks cut the intervals",
 	Claim: "Ours: a loss spoils a cell until the next comparison only, and packets that cross the cuts of clocks spoil nothing; " +
 		"so with a hundred comparisons most large flows have an answer at 1 % loss, where one comparison leaves few, and intervals hold.",
-	Weight: 300, Quick: 8,
-	Measure: measureAccumulated,
+	Weight: 300, Quick: 8, Measure: measureAccumulated,
 }
-
-const oursGroup = "Ours: LDS"
 
 var (
 	comparisonsOf = []int{1, 10, 40, 100, 300}
@@ -182,11 +177,9 @@ func (c *coverage) add(in bool) {
 }
 
 func drawAccumulated(run *experiment.Run, list []*accumulation) {
-	f := run.Figure(plot.Figure{
-		Name: "a", Title: "Median error of flows of 100 packets and more, by comparisons",
-		Caption: "Dashed: read from cells. Solid: joint decoding, packets known. A flow without an answer counts as 100 %.",
-		X:       plot.Axis{Label: "comparisons", Scale: plot.Log}, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
-	})
+	f := run.Draw("a", "Median error of flows of 100 packets and more, by comparisons",
+		"Dashed: read from cells. Solid: joint decoding, packets known. A flow without an answer counts as 100 %.", plot.LogAxis("comparisons"),
+		plot.LogAxis("relative error (%)"))
 	table := run.Table("comparisons", "Comparing often, flows of 100 packets and more", "loss", "comparisons", "MB sparse", "MB in full",
 		"answered", "read: median / 95th percentile", "in 95 % intervals", "decoded", "in 95 % intervals", "≥ 1,000 packets: read", "decoded")
 	for k, loss := range crossingLoss {

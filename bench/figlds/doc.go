@@ -18,14 +18,15 @@
 // answer counts as an error of 100 %.
 package figlds
 
-import "github.com/hoplag/hoplag/bench/experiment"
+import (
+	"slices"
 
-// Group is the heading of these experiments.
-const Group = "LDS (delay per flow)"
+	"github.com/hoplag/hoplag/bench/experiment"
+)
 
 // Experiments are those of the LDS paper, and then ours.
 func Experiments() []experiment.Experiment {
-	return []experiment.Experiment{
-		comparison, bySize, underLoss, weighted, mined, byRows, jointDecoding, byLoss, layouts, accumulated, overPaths,
-	}
+	return slices.Concat(
+		experiment.In("LDS (delay per flow)", comparison, bySize, underLoss, weighted, mined, byRows),
+		experiment.In("Ours: LDS", jointDecoding, byLoss, layouts, accumulated, overPaths))
 }

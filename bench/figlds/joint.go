@@ -11,14 +11,11 @@ import (
 )
 
 var jointDecoding = experiment.Experiment{
-	Name:  "ours-lds-joint",
-	Group: oursGroup,
-	Title: "All flows decoded together, from the same cells",
+	Name: "ours-lds-joint", Title: "All flows decoded together, from the same cells",
 	Claim: "Ours: given the flows' keys and packet counts, estimating all flows from all cells at once has at most a quarter of the " +
 		"median error of the paper's estimator (Fig. 6) for flows of 100 packets and more with 17,500 × 4 cells, is never worse than the " +
 		"mean of all packets for small flows, and tells for each flow how far off it may be.",
-	Weight: 55, Quick: 5,
-	Measure: measureJoint,
+	Weight: 55, Quick: 5, Measure: measureJoint,
 }
 
 // A setting is a sketch and what it is put through.
@@ -95,19 +92,13 @@ func measureJoint(run *experiment.Run) {
 
 func drawJoint(run *experiment.Run, intervals int, races []*race, mean *method) {
 	main := races[1]
-	run.Figure(plot.Figure{
-		Name: "a", Title: "Relative error, flows of 100 packets and more, 17,500 × 4 cells",
-		Caption: fmt.Sprintf("Distribution over the flows of %d intervals, from the same cells.", intervals),
-		X:       errorAxis(0.01), Y: shareAxis,
-		Series: []plot.Series{main.paper.cdf(fromHundred), main.known.cdf(fromHundred), main.unknown.cdf(fromHundred), mean.cdf(fromHundred)},
-	})
+	run.Draw("a", "Relative error, flows of 100 packets and more, 17,500 × 4 cells",
+		fmt.Sprintf("Distribution over the flows of %d intervals, from the same cells.", intervals), errorAxis(0.01), shareAxis,
+		main.paper.cdf(fromHundred), main.known.cdf(fromHundred), main.unknown.cdf(fromHundred), mean.cdf(fromHundred))
 	for i, r := range races {
-		run.Figure(plot.Figure{
-			Name: string(rune('b' + i)), Title: "Median relative error by size, " + r.name,
-			Caption: "The same intervals; bars from the lowest to the highest median of an interval.",
-			X:       binAxis, Y: offAxis,
-			Series: []plot.Series{r.paper.byBin(), r.known.byBin(), r.unknown.byBin(), mean.byBin()},
-		})
+		run.Draw(string(rune('b'+i)), "Median relative error by size, "+r.name,
+			"The same intervals; bars from the lowest to the highest median of an interval.", binAxis, offAxis, r.paper.byBin(), r.known.byBin(),
+			r.unknown.byBin(), mean.byBin())
 	}
 }
 

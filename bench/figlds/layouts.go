@@ -11,13 +11,10 @@ import (
 )
 
 var layouts = experiment.Experiment{
-	Name:  "ours-lds-layouts",
-	Group: oursGroup,
-	Title: "Spreads that differ by row, nested offsets, and one offset for all rows",
+	Name: "ours-lds-layouts", Title: "Spreads that differ by row, nested offsets, and one offset for all rows",
 	Claim: "Ours: of 70,000 cells in four rows, the default, whose rows sample, bears loss as well as rows of different spreads do, " +
 		"which a sketch could have instead.",
-	Weight: 90, Quick: 8,
-	Measure: measureLayouts,
+	Weight: 90, Quick: 8, Measure: measureLayouts,
 }
 
 // A layout is a sketch of four rows that package lds does not have: each row

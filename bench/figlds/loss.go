@@ -5,18 +5,14 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/lds"
 )
 
 var underLoss = experiment.Experiment{
-	Name:  "lds-11",
-	Group: Group,
-	Title: "Rows of different sampling rates under loss (Fig. 11)",
+	Name: "lds-11", Title: "Rows of different sampling rates under loss (Fig. 11)",
 	Claim: "With flows spread over 5 cells a row, rows that sample 100, 50, 10 and 1 % of the packets do well at 0.1, 0.5 and 1 % loss; " +
 		"four rows at 100 % lose too many cells as loss grows, and at 5 % are poor even at the least (section 5.2, Fig. 11).",
-	Weight: 40, Quick: 3,
-	Measure: measureUnderLoss,
+	Weight: 40, Quick: 3, Measure: measureUnderLoss,
 }
 
 // spread is k where packets are lost, and by how much the sketch is larger for
@@ -111,12 +107,9 @@ func drawUnderLoss(run *experiment.Run, intervals int, paper, ours, decoded *est
 	name := 'a'
 	for _, c := range []int{fromThousand, fromHundred} {
 		for l, share := range lossy {
-			f := run.Figure(plot.Figure{
-				Name: string(name), Title: fmt.Sprintf("Relative error at %s loss, %s (Fig. 11)", experiment.Percent(share), classes[c].Name),
-				Caption: fmt.Sprintf("Over the flows of %d intervals, by what the rows sample. Dashed: the paper's estimator. Solid, multi-bank: "+
-					"Estimate, and joint decoding with known counts, from the same cells.", intervals),
-				X: errorAxis(0.1), Y: shareAxis,
-			})
+			f := run.Draw(string(name), fmt.Sprintf("Relative error at %s loss, %s (Fig. 11)", experiment.Percent(share), classes[c].Name),
+				fmt.Sprintf("Over the flows of %d intervals, by what the rows sample. Dashed: the paper's estimator. Solid, multi-bank: "+
+					"Estimate, and joint decoding with known counts, from the same cells.", intervals), errorAxis(0.1), shareAxis)
 			name++
 			add := func(m *method, name string, pair int, paper bool) {
 				s := m.cdf(c)

@@ -6,20 +6,16 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
 )
 
 var mined = experiment.Experiment{
-	Name:  "lds-mined",
-	Group: Group,
-	Title: "What else the cells tell: deviation, packets, loss, heavy hitters",
+	Name: "lds-mined", Title: "What else the cells tell: deviation, packets, loss, heavy hitters",
 	Claim: "From the same cells follow a rough deviation of a flow's delay, its packets (never fewer than they were), its losses and the " +
 		"heavy hitters (section 4.3; without measurements).",
-	Weight: 14, Quick: 2,
-	Measure: measureMined,
+	Weight: 14, Quick: 2, Measure: measureMined,
 }
 
 // spreads are over how many cells of a row flows are scattered for the
@@ -153,13 +149,10 @@ func (m *mine) digPackets(run *experiment.Run, iv *interval, s *lds.Sketch) {
 }
 
 func (m *mine) draw(run *experiment.Run, intervals int) {
-	deviation := run.Figure(plot.Figure{
-		Name: "a", Title: "Relative error of the deviation of a flow's delay, flows of 1,000 packets and more",
-		Caption: fmt.Sprintf("Over the flows of %d intervals; 4 rows of %s cells, no loss. Dashed: from the flow's cells, "+
+	deviation := run.Draw("a", "Relative error of the deviation of a flow's delay, flows of 1,000 packets and more",
+		fmt.Sprintf("Over the flows of %d intervals; 4 rows of %s cells, no loss. Dashed: from the flow's cells, "+
 			"count-conditioned. Solid: for all flows together, from the squares that their means leave of all cells.", intervals,
-			experiment.Number(minedColumns)),
-		X: errorAxis(0.1), Y: shareAxis,
-	})
+			experiment.Number(minedColumns)), errorAxis(0.1), shareAxis)
 	for i, d := range m.deviations {
 		for _, d := range []*method{d, m.decodedOf[i]} {
 			s := d.cdf(fromThousand)
@@ -167,11 +160,8 @@ func (m *mine) draw(run *experiment.Run, intervals int) {
 			deviation.Series = append(deviation.Series, s)
 		}
 	}
-	run.Figure(plot.Figure{
-		Name: "b", Title: "Median relative error of a flow's packets, 17,500 × 4 cells",
-		Caption: "The same intervals; bars from the lowest to the highest median of an interval.",
-		X:       binAxis, Y: offAxis, Series: []plot.Series{m.countMin.byBin(), m.decoded.byBin()},
-	})
+	run.Draw("b", "Median relative error of a flow's packets, 17,500 × 4 cells",
+		"The same intervals; bars from the lowest to the highest median of an interval.", binAxis, offAxis, m.countMin.byBin(), m.decoded.byBin())
 }
 
 func (m *mine) judge(run *experiment.Run, intervals int) {

@@ -17,13 +17,10 @@ import (
 )
 
 var overPaths = experiment.Experiment{
-	Name:  "ours-lds-paths",
-	Group: oursGroup,
-	Title: "Flows over several paths, where neighbours in time have nothing in common",
+	Name: "ours-lds-paths", Title: "Flows over several paths, where neighbours in time have nothing in common",
 	Claim: "LDS needs no packet to be delayed as its neighbours are; RLI interpolates between references, which take one of the paths " +
 		"(sections 1 and 6 of the LDS paper).",
-	Weight: 12, Quick: 1,
-	Measure: measureOverPaths,
+	Weight: 12, Quick: 1, Measure: measureOverPaths,
 }
 
 const (
@@ -142,11 +139,9 @@ func measureOverPaths(run *experiment.Run) {
 	packets := run.Pick(200_000, 2_000_000)
 	table := run.Table("paths", "Relative error of flows' means: median / 95th percentile",
 		"paths", "method", classes[fromHundred].Name, classes[all].Name)
-	f := run.Figure(plot.Figure{
-		Name: "a", Title: "Median error of flows of 100 packets and more, by the number of paths",
-		Caption: "Flows take a path each by a hash; the more paths, the more differ neighbours in time.",
-		X:       plot.Axis{Label: "paths", Min: 1, Max: float64(len(loads))}, Y: offAxis,
-	})
+	f := run.Draw("a", "Median error of flows of 100 packets and more, by the number of paths",
+		"Flows take a path each by a hash; the more paths, the more differ neighbours in time.",
+		plot.Axis{Label: "paths", Min: 1, Max: float64(len(loads))}, offAxis)
 	lines := map[string]*plot.Series{}
 	var last []*method
 	for _, paths := range experiment.Each(run, []int{1, 2, 3, 4}) {

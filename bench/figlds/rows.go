@@ -12,13 +12,10 @@ import (
 )
 
 var byRows = experiment.Experiment{
-	Name:  "lds-rows",
-	Group: Group,
-	Title: "How many rows 70,000 cells should be divided into",
+	Name: "lds-rows", Title: "How many rows 70,000 cells should be divided into",
 	Claim: "With half as many cells as flows, a flow has only small collisions, of 50 packets or fewer, in some row with a probability " +
 		"of 0.91 in one row and of 0.985 in four, which is the best number (section 3.1).",
-	Weight: 45, Quick: 4,
-	Measure: measureByRows,
+	Weight: 45, Quick: 4, Measure: measureByRows,
 }
 
 const (
@@ -104,7 +101,7 @@ func drawRows(run *experiment.Run, of []*division, intervals int, perCell, load 
 		Name: "a", Title: "Flows of more than 50 packets that share each of their cells with more than 50",
 		Caption: fmt.Sprintf("Of %d intervals, and by the paper's model, 1 − Q, with the share of large flows that the traffic has.",
 			intervals),
-		X: axis, Y: plot.Axis{Label: "share of large flows", Scale: plot.Log}, Series: collisions,
+		X: axis, Y: plot.LogAxis("share of large flows"), Series: collisions,
 	}, plot.Figure{
 		Name: "b", Title: "Relative error, flows of 100 packets and more, by rows of 70,000 cells",
 		Caption: "Median and 95th percentile of the paper's estimator (Fig. 6) and of joint decoding with known counts, from the same cells.",

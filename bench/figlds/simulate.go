@@ -168,7 +168,7 @@ func errorAxis(least float64) plot.Axis {
 
 var (
 	shareAxis = plot.Axis{Label: "share of flows", Min: 0, Max: 1}
-	offAxis   = plot.Axis{Label: "relative error (%)", Scale: plot.Log}
+	offAxis   = plot.LogAxis("relative error (%)")
 	binAxis   = perflow.Axis(bins)
 )
 

@@ -10,13 +10,10 @@ import (
 )
 
 var weighted = experiment.Experiment{
-	Name:  "lds-12",
-	Group: Group,
-	Title: "Flows that count for more than others (Fig. 12)",
+	Name: "lds-12", Title: "Flows that count for more than others (Fig. 12)",
 	Claim: "Of 90 % bronze, 9 % silver and 1 % gold flows, with weights such as 1, 10 and 100, those of a higher weight are measured far " +
 		"better than without weights, and bronze ones hardly worse, because few flows are of the others (section 5.3, Fig. 12).",
-	Weight: 11, Quick: 2,
-	Measure: measureWeighted,
+	Weight: 11, Quick: 2, Measure: measureWeighted,
 }
 
 // customers are the classes of section 5.3, each with its flows of a hundred.
@@ -83,12 +80,9 @@ func drawWeighted(run *experiment.Run, intervals int, found [][]weighing) {
 			if w == 0 {
 				continue
 			}
-			f := run.Figure(plot.Figure{
-				Name: string(letter), Title: fmt.Sprintf("Relative error with %s cells and weights %s (Fig. 12)", cells, name),
-				Caption: fmt.Sprintf("Flows of 100 packets and more, of %d intervals. Dashed: bronze ones without weights, like all others then.",
-					intervals),
-				X: errorAxis(0.01), Y: shareAxis,
-			})
+			f := run.Draw(string(letter), fmt.Sprintf("Relative error with %s cells and weights %s (Fig. 12)", cells, name),
+				fmt.Sprintf("Flows of 100 packets and more, of %d intervals. Dashed: bronze ones without weights, like all others then.",
+					intervals), errorAxis(0.01), shareAxis)
 			letter++
 			even := found[s][0][0].cdf(fromHundred)
 			even.Name, even.Paper = "bronze, no weights", true

@@ -5,9 +5,7 @@ package figmplane
 
 import "github.com/hoplag/hoplag/bench/experiment"
 
-const group = "MPLANE"
-
 // Experiments are all experiments of this package.
 func Experiments() []experiment.Experiment {
-	return []experiment.Experiment{sprint, made, faults}
+	return experiment.In("MPLANE", sprint, made, faults)
 }

@@ -9,12 +9,10 @@ import (
 )
 
 var faults = experiment.Experiment{
-	Name: "ours-mplane-faults", Group: group,
-	Title: "Slow segments that are named",
+	Name: "ours-mplane-faults", Title: "Slow segments that are named",
 	Claim: "A segment whose mean delay doubles is named, and nothing else, in at least 99 % of the runs; with nothing slow, something is " +
 		"named in at most 1 %. Clocks a second apart that drift by 50 ppm and are set now and then, 5 % loss in bursts, reports that are lost.",
-	Weight: 300, Quick: 6,
-	Measure: measureFaults,
+	Weight: 300, Quick: 6, Measure: measureFaults,
 }
 
 // Every run watches a path for as long as history, and then something may be
@@ -98,8 +96,8 @@ func measureFaults(run *experiment.Run) {
 	runs := run.Pick(10, 500)
 	table := run.Table("faults", "Faults that are named", "upgraded", "delay of the slow segment", "runs", "named first", "named alone",
 		"not measured, and said", "untrue suspicions, of looks", "true ones, by bursts")
-	f := run.Figure(plot.Figure{Name: "named", Title: "Slow segments that are named",
-		X: plot.Axis{Label: "delay of the slow segment (times its usual)"}, Y: plot.Axis{Label: "runs that name it (%)"}})
+	f := run.Draw("named", "Slow segments that are named", "", plot.LinearAxis("delay of the slow segment (times its usual)"),
+		plot.LinearAxis("runs that name it (%)"))
 	for k, share := range experiment.Each(run, []float64{1, 0.15}) {
 		what := fmt.Sprintf("%s of the routers upgraded", experiment.Percent(share))
 		line := plot.Series{Name: what, Pair: k + 1}

@@ -9,17 +9,14 @@ import (
 )
 
 var sprint = experiment.Experiment{
-	Name: "mplane-9", Group: group,
-	Title: "Probes and localisation against upgraded routers, Sprint",
+	Name: "mplane-9", Title: "Probes and localisation against upgraded routers, Sprint",
 	Claim: "On the Sprint map (315 routers), upgrading 45 in a good order cuts the probes' hop count from about a million to 10,000, and 50 " +
 		"bring the average segment from 4 hops to about 1.5; in a random order it takes far more (section VI, Fig. 9).",
-	Weight: 3, Quick: 1,
-	Measure: measureSprint,
+	Weight: 3, Quick: 1, Measure: measureSprint,
 }
 
 var made = experiment.Experiment{
-	Name: "mplane-made", Group: group,
-	Title:  "Probes and localisation against upgraded routers, a made map",
+	Name: "mplane-made", Title: "Probes and localisation against upgraded routers, a made map",
 	Claim:  "As mplane-9, on a map of as many routers that anybody can draw again: a hundredfold less probing with 15 % of the routers.",
 	Weight: 3, Quick: 1,
 	Measure: func(run *experiment.Run) {
@@ -50,10 +47,8 @@ func measureSprint(run *experiment.Run) {
 // measureMap upgrades a map's routers in each order, and draws Fig. 9.
 func measureMap(run *experiment.Run, n *mplane.Network, name string) map[mplane.Order]mplane.UpgradePlan {
 	const most = 105 // a third of the routers
-	hops := run.Figure(plot.Figure{Name: "a", Title: "Probe hop count, " + name,
-		X: plot.Axis{Label: "upgraded routers"}, Y: plot.Axis{Label: "hops of all probes", Scale: plot.Log}})
-	segments := run.Figure(plot.Figure{Name: "b", Title: "Hops of a segment, " + name,
-		X: plot.Axis{Label: "upgraded routers"}, Y: plot.Axis{Label: "hops"}})
+	hops := run.Draw("a", "Probe hop count, "+name, "", plot.LinearAxis("upgraded routers"), plot.LogAxis("hops of all probes"))
+	segments := run.Draw("b", "Hops of a segment, "+name, "", plot.LinearAxis("upgraded routers"), plot.LinearAxis("hops"))
 	table := run.Table("upgrades", "Coverage, "+name,
 		"order", "upgraded", "probe hop count", "mean segment", "longest segment")
 	plans := map[mplane.Order]mplane.UpgradePlan{}

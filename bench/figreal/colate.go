@@ -17,14 +17,11 @@ import (
 )
 
 var realCOLATE = experiment.Experiment{
-	Name:  "real-colate",
-	Group: Group,
-	Title: "COLATE: the error of flows by their size and by memory",
+	Name: "real-colate", Title: "COLATE: the error of flows by their size and by memory",
 	Claim: "By Theorem 2, with 20 of 455,334 shared counters to a flow, the mean delays of 95 % of the flows are within 5 % (section " +
 		"6.2.1, recorded packets through simulated queues without loss). Losses are met by several counter vectors, of which one that lost " +
 		"nothing is used (section 1.4).",
-	Weight: 15, Quick: 5,
-	Measure: measureCOLATE,
+	Weight: 15, Quick: 5, Measure: measureCOLATE,
 }
 
 // countersPerFlow are as many as colate.DefaultConfig has for 10,000 flows.
@@ -153,9 +150,8 @@ func measureCOLATE(run *experiment.Run) {
 			"packets and disagrees. So Theorem 2 and joint decoding without counts are shown the packets that arrived, as if none had been "+
 			"lost; the counters that count are shown all, as they were.",
 		"Noise in a counter is the delays of other flows' packets. Where most packets do not wait and some wait ten thousand times as long, "+
-			"that noise exceeds the delay of a flow that did not wait: Theorem 2, which asks of each flow alone, cannot "+
-			"find it. Joint decoding can, as it knows what most of the noise is; and counts tell one flow which of its counters hold no other "+
-			"flow's packets.",
+			"that noise exceeds the delay of a flow that did not wait: Theorem 2, which asks of each flow alone, cannot find it. Joint decoding "+
+			"can, as it knows what most of the noise is; and counts tell one flow which of its counters hold no other flow's packets.",
 	)
 	run.Config("plain", recorders.plain, "counted", recorders.counted, "vectors", recorders.vectors, "counters per flow", memories,
 		"small flows", most, "large flows", large, "seed", seed)

@@ -11,10 +11,7 @@ package figreal
 
 import "github.com/hoplag/hoplag/bench/experiment"
 
-// Group is the heading of these experiments.
-const Group = "Real packets"
-
 // Experiments are those of real packets.
 func Experiments() []experiment.Experiment {
-	return []experiment.Experiment{realLDA, realLDS, realRLI, realCOLATE, realFlows}
+	return experiment.In("Real packets", realLDA, realLDS, realRLI, realCOLATE, realFlows)
 }

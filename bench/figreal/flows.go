@@ -12,13 +12,10 @@ import (
 )
 
 var realFlows = experiment.Experiment{
-	Name:  "real-flows",
-	Group: Group,
-	Title: "All four side by side: the error of flows, with memory",
+	Name: "real-flows", Title: "All four side by side: the error of flows, with memory",
 	Claim: "No paper compares all four on the same delays. LDS claims to be right where neighbouring packets have nothing to do with " +
 		"each other, as behind two queues, and that RLI is not (sections 1 and 5.1 of the LDS paper).",
-	Weight: 4, Quick: 4,
-	Measure: measureFlows,
+	Weight: 4, Quick: 4, Measure: measureFlows,
 }
 
 // A contender is one way to answer, on one capture.
@@ -30,19 +27,13 @@ type contender struct {
 func measureFlows(run *experiment.Run) {
 	captures := loadAll(run, sources...)
 	seed := run.SeedOf("flows")
-	axis := plot.Axis{Label: "relative error (%)", Scale: plot.Log}
-	median := run.Figure(plot.Figure{
-		Name: "median", Title: "Median error of flows",
-		Caption: fmt.Sprintf("Flows of at least %d packets; the bars' ends are the quartiles. LDS and COLATE have equal memory, %.1f cells "+
+	axis := plot.LogAxis("relative error (%)")
+	median := run.Draw("median", "Median error of flows",
+		fmt.Sprintf("Flows of at least %d packets; the bars' ends are the quartiles. LDS and COLATE have equal memory, %.1f cells "+
 			"of 12 bytes for each flow; without an answer the error is 100 %%. COLATE without counts was shown only the packets that arrived.",
-			large, perFlowLossy),
-		Y: axis,
-	})
-	squares := run.Figure(plot.Figure{
-		Name: "rms", Title: "Root mean square error of flows",
-		Caption: "The same, relative to the root mean square of the flows' delays: this is decided by the flows that waited.",
-		Y:       axis,
-	})
+			large, perFlowLossy), plot.Axis{}, axis)
+	squares := run.Draw("rms", "Root mean square error of flows",
+		"The same, relative to the root mean square of the flows' delays: this is decided by the flows that waited.", plot.Axis{}, axis)
 	table := run.Table("", fmt.Sprintf("Flows of at least %d packets", large), "capture", "method", "memory at a point", "needs",
 		"with an answer", "median error", "90th percentile", "r.m.s. error")
 	run.Note(

@@ -12,14 +12,11 @@ import (
 )
 
 var realLDA = experiment.Experiment{
-	Name:  "real-lda",
-	Group: Group,
-	Title: "LDA: mean, deviation, quantiles and loss beside the exact answer",
+	Name: "real-lda", Title: "LDA: mean, deviation, quantiles and loss beside the exact answer",
 	Claim: "In the paper packets are from a trace and delays are drawn (section IV). What it claims of them, that the mean is as good as " +
 		"a random sample of the packets in usable cells, should hold of real queues too, whose delays depend on one another and on loss, " +
 		"since cells are chosen by a hash.",
-	Weight: 3, Quick: 2,
-	Measure: measureLDA,
+	Weight: 3, Quick: 2, Measure: measureLDA,
 }
 
 // confidence is that of all intervals shown.
@@ -49,14 +46,11 @@ func measureLDA(run *experiment.Run) {
 			"rank can be far off in time.",
 	)
 	run.Config("whole", wholeLDA, "intervals", shortLDA, "hashes", hashes, "confidence", confidence)
-	bars := run.Figure(plot.Figure{
-		Name: "errors", Title: "Relative error over whole captures",
-		Caption: fmt.Sprintf("Root mean square over %d seeds. Deviations are from the same cells. The switch lost nothing, so its mean is "+
-			"exact and has no bar.", hashes),
-		Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
-		Series: []plot.Series{{Name: "mean", Kind: plot.Bars}, {Name: "deviation, eq. (5)", Kind: plot.Bars, Paper: true, Pair: 2},
-			{Name: "deviation, count-conditioned", Kind: plot.Bars, Pair: 2}},
-	})
+	bars := run.Draw("errors", "Relative error over whole captures",
+		fmt.Sprintf("Root mean square over %d seeds. Deviations are from the same cells. The switch lost nothing, so its mean is "+
+			"exact and has no bar.", hashes), plot.Axis{}, plot.LogAxis("relative error (%)"), plot.Series{Name: "mean", Kind: plot.Bars},
+		plot.Series{Name: "deviation, eq. (5)", Kind: plot.Bars, Paper: true, Pair: 2},
+		plot.Series{Name: "deviation, count-conditioned", Kind: plot.Bars, Pair: 2})
 	tables := newLDATables(run)
 	for i, c := range experiment.Each(run, captures) {
 		r := c.measureLDA(run, wholeLDA)
@@ -209,13 +203,10 @@ func (m *measuredLDA) draw(run *experiment.Run, c *capture, t *experiment.Table)
 		p := float64(i) / pieces
 		band.AddRange(quantileOf(m.exact, p)/unit, p, max(0, p-off), min(1, p+off))
 	}
-	run.Figure(plot.Figure{
-		Name: "cdf-" + c.name, Title: "Distribution of delays, " + c.title,
-		Caption: fmt.Sprintf("All %d packets that arrived, and the %d that were alone in their cell of an LDA, with the first seed. "+
-			"The band is how far chance may take that many.", len(all), len(few)),
-		X: plot.Axis{Label: "delay (µs)", Scale: plot.Log}, Y: plot.Axis{Label: "share of packets", Max: 1},
-		Series: []plot.Series{band, plot.CDF("exact", all, 0), alone},
-	})
+	run.Draw("cdf-"+c.name, "Distribution of delays, "+c.title,
+		fmt.Sprintf("All %d packets that arrived, and the %d that were alone in their cell of an LDA, with the first seed. "+
+			"The band is how far chance may take that many.", len(all), len(few)), plot.LogAxis("delay (µs)"),
+		plot.Axis{Label: "share of packets", Max: 1}, band, plot.CDF("exact", all, 0), alone)
 }
 
 // rankConfidence is that of the farthest rank which chance allows.

@@ -11,14 +11,11 @@ import (
 )
 
 var realLDS = experiment.Experiment{
-	Name:  "real-lds",
-	Group: Group,
-	Title: "LDS: the error of flows by their size and by memory",
+	Name: "real-lds", Title: "LDS: the error of flows by their size and by memory",
 	Claim: "Half a cell for each flow gives flows of 500 to 999 packets a median error of 1.2 %, and larger ones less, whatever delays " +
 		"do, on a link with next to no loss (section 5.1, two monitors in a real network). Where packets are lost, rows five times as long, " +
 		"a spread over five cells, and sampling by 1, 0.5, 0.1 and 0.01 keep an answer for every flow (section 5.2).",
-	Weight: 12, Quick: 5,
-	Measure: measureLDS,
+	Weight: 12, Quick: 5, Measure: measureLDS,
 }
 
 // perFlow is how many cells the paper has for a flow, in its reference sketch
@@ -81,9 +78,8 @@ func measureLDS(run *experiment.Run) {
 		"Real delays are of two kinds: a microsecond where the queue was empty, and up to tens of milliseconds where it was not. "+
 			"The mean of all, in the pictures for comparison, is wrong for most flows by a factor of hundreds. How much a neighbour in a cell "+
 			"harms depends on how far apart delays are, so that relative errors do not carry over from the paper's network to these.",
-		"A flow of a few packets often has one cell to itself, and the least loaded cell is then its exact mean; "+
-			"joint decoding, which shares out among all flows what the cells leave open, comes near that and not to it. "+
-			"By square errors see the table.",
+		"A flow of a few packets often has one cell to itself, and the least loaded cell is then its exact mean; joint decoding, which shares "+
+			"out among all flows what the cells leave open, comes near that and not to it. By square errors see the table.",
 		"A lost packet makes its cells useless. With a spread of 1, a flow that lost one has no cell left and gets no answer from its cells, "+
 			"which counts as an error of 100 %; joint decoding then gives it what little the cells of its neighbours leave of the mean of all, "+
 			"which can be worse. Those are large flows that waited, and so they decide the root mean square. Sampling two of the rows, without "+

@@ -89,7 +89,7 @@ func (all intervals) delayFigure(c *capture) plot.Figure {
 		Caption: fmt.Sprintf("One LDA for every %.0f ms. Bars: the %.0f %% interval of the mean for delays whose tails are light, as a queue "+
 			"of bounded length has. Of delays without bound, MeanInterval's is wider where packets were lost, for those that no cell saw.",
 			float64(c.period)/1e6, 100*confidence),
-		X: plot.Axis{Label: "time (s)"}, Y: plot.Axis{Label: "delay (ms)"},
+		X: plot.LinearAxis("time (s)"), Y: plot.LinearAxis("delay (ms)"),
 		Series: []plot.Series{exact, mean, deviation, got},
 	}
 }
@@ -107,7 +107,7 @@ func (all intervals) lossFigure(c *capture) plot.Figure {
 		Name: "loss-" + c.name, Title: "Loss over time, " + c.title,
 		Caption: fmt.Sprintf("Every %.0f ms. An LDA counts a packet that crosses the end of its interval as lost in one and as too many in "+
 			"the other, which is less than none lost.", float64(c.period)/1e6),
-		X: plot.Axis{Label: "time (s)"}, Y: plot.Axis{Label: "packets lost a second"},
+		X: plot.LinearAxis("time (s)"), Y: plot.LinearAxis("packets lost a second"),
 		Series: []plot.Series{exact, got},
 	}
 }

@@ -14,13 +14,10 @@ import (
 )
 
 var realRLI = experiment.Experiment{
-	Name:  "real-rli",
-	Group: Group,
-	Title: "RLI: the error of flows by their size",
+	Name: "real-rli", Title: "RLI: the error of flows by their size",
 	Claim: "With references at 1 in 10 to 1 in 300 packets, the median error of all flows is 10 to 12 % at a load of 55 % and more, and " +
 		"about 30 % at lower load (section V-B, packets of backbone traces through a simulated queue).",
-	Weight: 2, Quick: 2,
-	Measure: measureRLI,
+	Weight: 2, Quick: 2, Measure: measureRLI,
 }
 
 // methods are those of a receiver, the paper's first.

@@ -174,12 +174,12 @@ func sizeFigure(c *capture, what, caption string, series []plot.Series) plot.Fig
 		Name: "size-" + c.name, Title: what + ", " + c.title,
 		Caption: fmt.Sprintf("Median error of the flows of similar size. %s Errors below %s are drawn there.", caption,
 			experiment.Percent(floor)),
-		X: plot.Axis{Label: "packets in the flow", Scale: plot.Log}, Y: errorAxis,
+		X: plot.LogAxis("packets in the flow"), Y: errorAxis,
 		Series: series,
 	}
 }
 
-var errorAxis = plot.Axis{Label: "median relative error (%)", Scale: plot.Log}
+var errorAxis = plot.LogAxis("median relative error (%)")
 
 // sameForAll answers with one delay.
 func sameForAll(flows int, delay float64) []float64 { return slices.Repeat([]float64{delay}, flows) }
@@ -188,7 +188,7 @@ func sameForAll(flows int, delay float64) []float64 { return slices.Repeat([]flo
 func memoryFigure(c *capture, what, caption string, series []plot.Series) plot.Figure {
 	return plot.Figure{
 		Name: "memory-" + c.name, Title: what + ": error and memory, " + c.title, Caption: caption,
-		X: plot.Axis{Label: "memory at each point (kB)", Scale: plot.Log}, Y: errorAxis, Series: series,
+		X: plot.LogAxis("memory at each point (kB)"), Y: errorAxis, Series: series,
 	}
 }
 

@@ -12,15 +12,12 @@ import (
 )
 
 var accuracy = experiment.Experiment{
-	Name:  "rli-7",
-	Group: group,
-	Title: "Accuracy of flows' means and deviations (Figs. 7, 8 and 9)",
+	Name: "rli-7", Title: "Accuracy of flows' means and deviations (Figs. 7, 8 and 9)",
 	Claim: "With adaptive injection RLI's median error is 10 to 12 % at high and moderate utilisation, and the 75th percentile below 20 " +
 		"%; about 30 % at low utilisation (section V-B, Fig. 7). It is less for flows with long delays, 12 % on average above 100 µs, and " +
 		"for flows of many packets: less than 11 % above 10, and 3 % above 100 (Fig. 8). The deviation's median error is below 12 % at high " +
 		"utilisation (Fig. 9).",
-	Weight: 30, Quick: 1.5,
-	Measure: measureAccuracy,
+	Weight: 30, Quick: 1.5, Measure: measureAccuracy,
 }
 
 // levels are the utilisations of Fig. 7, and what the paper says of the median
@@ -151,12 +148,9 @@ func (w *accurate) judgeHigh(run *experiment.Run) {
 // Figs. 8a, 8b and 9b.
 func (w *accurate) grouped(run *experiment.Run, by func(*flow) float64, errors func(answers) []float64, label, name, title string,
 	scale float64) {
-	f := run.Figure(plot.Figure{
-		Name: name + "-" + w.kind.slug, Title: fmt.Sprintf(title, w.kind.name),
-		Caption: fmt.Sprintf("Average relative error of the flows in each group, of at least ten; %s at %s.", w.kind.name,
-			experiment.Percent(levels[0].utilisation)),
-		X: plot.Axis{Label: label, Scale: plot.Log}, Y: plot.Axis{Label: "average relative error (%)", Scale: plot.Log},
-	})
+	f := run.Draw(name+"-"+w.kind.slug, fmt.Sprintf(title, w.kind.name),
+		fmt.Sprintf("Average relative error of the flows in each group, of at least ten; %s at %s.", w.kind.name,
+			experiment.Percent(levels[0].utilisation)), plot.LogAxis(label), plot.LogAxis("average relative error (%)"))
 	for k, m := range methods[1:] {
 		groups := map[int]*estimate.Moments{}
 		for i, e := range errors(w.of[1+k]) {

@@ -11,14 +11,11 @@ import (
 )
 
 var aggregate = experiment.Experiment{
-	Name:  "rli-11",
-	Group: group,
-	Title: "Mean and deviation of all packets, beside LDA (Fig. 11)",
+	Name: "rli-11", Title: "Mean and deviation of all packets, beside LDA (Fig. 11)",
 	Claim: "At the same bandwidth, 288 references an interval, LDA's mean is better than RLI's, which is below 2.5 %. " +
 		"With 1,440 RLI is below 0.3 % where loss exceeds 0.4 %, and LDA between 0.1 and 1.3 %; with less loss LDA is better. " +
 		"RLI's deviation is about a thousand times better than LDA's, 0.005 % against 1 to 27 % (section V-C, Fig. 11).",
-	Weight: 8, Quick: 0.6,
-	Measure: measureAggregate,
+	Weight: 8, Quick: 0.6, Measure: measureAggregate,
 }
 
 // perInterval is how many packets the paper's interval of one second has.
@@ -51,10 +48,9 @@ func measureAggregate(run *experiment.Run) {
 	}
 	for _, kind := range experiment.Each(run, kinds) {
 		figure := func(name, title string, y plot.Axis) *plot.Figure {
-			f := run.Figure(plot.Figure{
-				Name: name + "-" + kind.slug, Title: title, X: plot.Axis{Label: "offered load (% of the link)"}, Y: y,
-				Caption: fmt.Sprintf("One interval of %d packets at each load. LDA without loss is exact, and off the scale.", packets),
-			})
+			f := run.Draw(name+"-"+kind.slug, title,
+				fmt.Sprintf("One interval of %d packets at each load. LDA without loss is exact, and off the scale.", packets),
+				plot.LinearAxis("offered load (% of the link)"), y)
 			for k, name := range names {
 				f.Series = append(f.Series, plot.Series{Name: name, Paper: k%2 == 1, Pair: 1 + (k+1)/2})
 			}
@@ -63,7 +59,7 @@ func measureAggregate(run *experiment.Run) {
 		means := figure("mean", "Mean of all packets, "+kind.name+" (Fig. 11)",
 			plot.Axis{Label: "relative error of the mean (%)", Scale: plot.Log, Min: 1e-3, Max: 100})
 		deviations := figure("deviation", "Deviation of all packets, "+kind.name,
-			plot.Axis{Label: "relative error of the deviation (%)", Scale: plot.Log})
+			plot.LogAxis("relative error of the deviation (%)"))
 		var of tally
 		for _, u := range experiment.Each(run, offered) {
 			o := overall{row: []string{kind.name, experiment.Percent(u)}}

@@ -9,14 +9,11 @@ import (
 )
 
 var busyAware = experiment.Experiment{
-	Name:  "ours-rli-busy",
-	Group: oursGroup,
-	Title: "Busy periods against straight lines",
+	Name: "ours-rli-busy", Title: "Busy periods against straight lines",
 	Claim: "With the same references and records, where straight lines already go through the packets that references name, what a " +
 		"departure tells of busy periods leaves at most 0.7 of RLI's median error at 20 and 55 % utilisation, and never more than 1.05 of " +
 		"it; and the mean of all packets is within 1 %.",
-	Weight: 28, Quick: 1.5,
-	Measure: measureBusyAware,
+	Weight: 28, Quick: 1.5, Measure: measureBusyAware,
 }
 
 // A variant is a method with references behind packets or ahead.
@@ -50,11 +47,8 @@ func measureBusyAware(run *experiment.Run) {
 		table.Columns = append(table.Columns, v.name)
 	}
 	for _, kind := range experiment.Each(run, kinds) {
-		figure := run.Figure(plot.Figure{
-			Name: kind.slug, Title: "Median error of flows' means, " + kind.name,
-			Caption: "Adaptive injection; bars up to the 75th percentile. Hollow: the paper's estimators.",
-			X:       loadAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
-		})
+		figure := run.Draw(kind.slug, "Median error of flows' means, "+kind.name,
+			"Adaptive injection; bars up to the 75th percentile. Hollow: the paper's estimators.", loadAxis, plot.LogAxis("relative error (%)"))
 		for k, v := range variants {
 			figure.Series = append(figure.Series, plot.Series{Name: v.name, Paper: v.paper, Pair: k + 1})
 		}

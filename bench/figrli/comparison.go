@@ -11,15 +11,11 @@ import (
 )
 
 var comparison = experiment.Experiment{
-	Name:  "rli-10",
-	Group: group,
-	Title: "Against trajectory sampling, the multiflow estimator and probes (Fig. 10)",
-	Claim: "On the flows that packet sampling at 0.1 % finds, at high utilisation, most of RLI's errors are below 1 %: " +
-		"500 times less than trajectory sampling, of which half are above 80 %, and almost 100 times less than the multiflow estimator; " +
-		"RLI-L is in between (section V-C, Fig. 10a). At all utilisations RLI is in many cases ten times better than the multiflow " +
-		"estimator (Fig. 10b).",
-	Weight: 40, Quick: 1.5,
-	Measure: measureComparison,
+	Name: "rli-10", Title: "Against trajectory sampling, the multiflow estimator and probes (Fig. 10)",
+	Claim: "On the flows that packet sampling at 0.1 % finds, at high utilisation, most of RLI's errors are below 1 %: 500 times less than " +
+		"trajectory sampling, of which half are above 80 %, and almost 100 times less than the multiflow estimator; RLI-L is in between " +
+		"(section V-C, Fig. 10a). At all utilisations RLI is in many cases ten times better than the multiflow estimator (Fig. 10b).",
+	Weight: 40, Quick: 1.5, Measure: measureComparison,
 }
 
 // contenders are those of Fig. 10a.
@@ -41,18 +37,12 @@ func measureComparison(run *experiment.Run) {
 		append(append([]string{"traffic", "utilisation", "flows sampled"}, contenders...), "all flows: "+byLeft.name, byLine.name,
 			byPeriod.name, "probes")...)
 	for _, kind := range experiment.Each(run, kinds) {
-		cdfs := run.Figure(plot.Figure{
-			Name: "a-" + kind.slug, Title: fmt.Sprintf("Error of the sampled flows at %s, %s (Fig. 10a)",
-				experiment.Percent(levels[0].utilisation), kind.name),
-			Caption: "The flows that sampling finds, from their first sampled packet on.",
-			X:       plot.Axis{Label: "relative error of the mean delay", Scale: plot.Log, Min: 1e-5, Max: 10},
-			Y:       plot.Axis{Label: "share of flows", Min: 0, Max: 1},
-		})
-		byLoad := run.Figure(plot.Figure{
-			Name: "b-" + kind.slug, Title: "Median error of the sampled flows by utilisation, " + kind.name + " (Fig. 10b)",
-			Caption: "The flows that sampling finds, from their first sampled packet on.",
-			X:       loadAxis, Y: plot.Axis{Label: "median relative error (%)", Scale: plot.Log},
-		})
+		cdfs := run.Draw("a-"+kind.slug, fmt.Sprintf("Error of the sampled flows at %s, %s (Fig. 10a)",
+			experiment.Percent(levels[0].utilisation), kind.name), "The flows that sampling finds, from their first sampled packet on.",
+			plot.Axis{Label: "relative error of the mean delay", Scale: plot.Log, Min: 1e-5, Max: 10},
+			plot.Axis{Label: "share of flows", Min: 0, Max: 1})
+		byLoad := run.Draw("b-"+kind.slug, "Median error of the sampled flows by utilisation, "+kind.name+" (Fig. 10b)",
+			"The flows that sampling finds, from their first sampled packet on.", loadAxis, plot.LogAxis("median relative error (%)"))
 		for i, name := range contenders {
 			byLoad.Series = append(byLoad.Series, plot.Series{Name: name, Paper: name != byPeriod.name, Pair: i + 1})
 		}

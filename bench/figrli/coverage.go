@@ -8,13 +8,10 @@ import (
 )
 
 var coverage = experiment.Experiment{
-	Name:  "ours-rli-coverage",
-	Group: oursGroup,
-	Title: "How often intervals hold the truth",
+	Name: "ours-rli-coverage", Title: "How often intervals hold the truth",
 	Claim: "The intervals of flows' means and deviations, and of the mean of all packets, hold the truth at least as often as they say, " +
 		"by every method.",
-	Weight: 12, Quick: 1,
-	Measure: measureCoverage,
+	Weight: 12, Quick: 1, Measure: measureCoverage,
 }
 
 func measureCoverage(run *experiment.Run) {

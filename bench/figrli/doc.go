@@ -11,18 +11,16 @@
 // queue. The truth is the simulated delay of the packets that arrived.
 package figrli
 
-import "github.com/hoplag/hoplag/bench/experiment"
+import (
+	"slices"
 
-// The headings of these experiments.
-const (
-	group     = "RLI (delay per flow from reference packets)"
-	oursGroup = "Ours: RLI"
+	"github.com/hoplag/hoplag/bench/experiment"
 )
 
 // Experiments are those of the RLI paper, and ours of its queue.
 func Experiments() []experiment.Experiment {
-	return []experiment.Experiment{
-		traces, locality, injectionRate, injectionWay, accuracy, comparison, aggregate, overhead, underLoss,
-		quantiles, busyAware, coverage, robust, ownSize, beyondLink, sharedQuantiles,
-	}
+	return slices.Concat(
+		experiment.In("RLI (delay per flow from reference packets)", traces, locality, injectionRate, injectionWay, accuracy, comparison,
+			aggregate, overhead, underLoss),
+		experiment.In("Ours: RLI", quantiles, busyAware, coverage, robust, ownSize, beyondLink))
 }

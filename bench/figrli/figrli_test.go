@@ -118,16 +118,6 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Shared histograms know a flow's quantiles better than those of all packets do,
-// and their bounds hold what a histogram of its own says.
-func TestShared(t *testing.T) {
-	p := mustPass(t, setting{kind: heavyTailed, utilisation: 0.88, packets: 40_000, injector: everyNth(50)})
-	errors, holds, flows := p.compare(p.keep(0), p.keep(sharedHistograms), p.delays(), 0.99, 100, math.MaxUint64)
-	if flows < 20 || holds != 1 || median(errors[0]) > median(errors[1]) || 2*median(errors[1]) > median(errors[2]) {
-		t.Errorf("%d flows, bounds hold %v, errors %v, %v, %v", flows, holds, median(errors[0]), median(errors[1]), median(errors[2]))
-	}
-}
-
 // The load that is found loses the paper's share, or the drawn traffic's next
 // step above it.
 func TestLosingLoad(t *testing.T) {

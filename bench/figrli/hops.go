@@ -12,13 +12,10 @@ import (
 )
 
 var beyondLink = experiment.Experiment{
-	Name:  "ours-rli-hops",
-	Group: oursGroup,
-	Title: "What is not a link: shapers, jitter, two queues, classes, and senders that heed loss",
+	Name: "ours-rli-hops", Title: "What is not a link: shapers, jitter, two queues, classes, and senders that heed loss",
 	Claim: "Where a receiver that is told the rate of a link does not sit behind one, it notices, and its errors are at most 1.05 of " +
 		"those of straight lines; and its intervals hold flows' means as often as they say, or not at all where it cannot tell.",
-	Weight: 5, Quick: 0.5,
-	Measure: measureBeyondLink,
+	Weight: 5, Quick: 0.5, Measure: measureBeyondLink,
 }
 
 // A place is what packets pass between injector and receiver.

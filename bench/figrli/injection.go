@@ -11,13 +11,10 @@ import (
 )
 
 var injectionRate = experiment.Experiment{
-	Name:  "rli-5",
-	Group: group,
-	Title: "Error against injection rate (Fig. 5)",
+	Name: "rli-5", Title: "Error against injection rate (Fig. 5)",
 	Claim: "With one reference in n packets, at 20 % utilisation the median error stays at 28 to 36 % whatever n is; " +
 		"at 70 % it falls from 43 % to 5 % at 10 % injection (section V-A, Fig. 5).",
-	Weight: 25, Quick: 1.5,
-	Measure: measureInjectionRate,
+	Weight: 25, Quick: 1.5, Measure: measureInjectionRate,
 }
 
 // nths are the n of 1-in-n.
@@ -44,14 +41,11 @@ func measureInjectionRate(run *experiment.Run) {
 	}
 	for _, kind := range experiment.Each(run, []kind{poisson, heavyTailed}) {
 		for _, u := range experiment.Each(run, loads) {
-			figure := run.Figure(plot.Figure{
-				Name: fmt.Sprintf("%s-%.0f", kind.slug, 100*u), Title: fmt.Sprintf("Error against injection rate, %s, %s utilisation (Fig. 5)",
-					kind.name, experiment.Percent(u)),
-				Caption: "Median over flows; bars from the 25th to the 75th percentile. An error of nothing, where every packet has its reference, " +
-					"is off the scale.",
-				X: plot.Axis{Label: "references per packet (%)", Scale: plot.Log},
-				Y: plot.Axis{Label: "relative error of the mean delay (%)", Scale: plot.Log, Min: 0.5, Max: 1000},
-			})
+			figure := run.Draw(fmt.Sprintf("%s-%.0f", kind.slug, 100*u), fmt.Sprintf("Error against injection rate, %s, %s utilisation (Fig. 5)",
+				kind.name, experiment.Percent(u)),
+				"Median over flows; bars from the 25th to the 75th percentile. An error of nothing, where every packet has its reference, "+
+					"is off the scale.", plot.LogAxis("references per packet (%)"),
+				plot.Axis{Label: "relative error of the mean delay (%)", Scale: plot.Log, Min: 0.5, Max: 1000})
 			for k, v := range variants {
 				figure.Series = append(figure.Series, plot.Series{Name: v.name, Paper: v.unnamed, Pair: k + 1})
 			}
@@ -106,13 +100,10 @@ func last(list []float64) float64 { return list[len(list)-1] }
 func near(here, low, high float64) bool { return experiment.IsBetween(here, low, high, 0.25) }
 
 var injectionWay = experiment.Experiment{
-	Name:  "rli-6",
-	Group: group,
-	Title: "When to inject (Fig. 6)",
+	Name: "rli-6", Title: "When to inject (Fig. 6)",
 	Claim: "Adaptive injection has the least error of four ways at every utilisation, and at 55 % half of the others', which are at 40 % " +
 		"and more (section V-A, Fig. 6). It injects 10 % at 20 % utilisation, 9 % at 55, 4.8 % at 70 and 0.6 % at 88.",
-	Weight: 30, Quick: 1.5,
-	Measure: measureInjectionWay,
+	Weight: 30, Quick: 1.5, Measure: measureInjectionWay,
 }
 
 // ways to inject, with the paper's parameters: those of the static ones give
@@ -152,11 +143,8 @@ func measureInjectionWay(run *experiment.Run) {
 	for _, kind := range experiment.Each(run, drawn) {
 		for _, place := range experiment.Each(run, places) {
 			title := kind.name + ", " + place.name
-			figure := run.Figure(plot.Figure{
-				Name: kind.slug + place.slug, Title: "Ways to inject, " + title + " (Fig. 6)",
-				Caption: "Median over flows, and up to the 75th percentile.",
-				X:       plot.Axis{Categories: wayNames}, Y: plot.Axis{Label: "relative error of the mean delay (%)", Scale: plot.Log},
-			})
+			figure := run.Draw(kind.slug+place.slug, "Ways to inject, "+title+" (Fig. 6)", "Median over flows, and up to the 75th percentile.",
+				plot.Axis{Categories: wayNames}, plot.LogAxis("relative error of the mean delay (%)"))
 			medians, rates := make([][]float64, len(utilisations)), make([]float64, len(utilisations))
 			for k, u := range experiment.Each(run, utilisations) {
 				bars := plot.Series{Name: experiment.Percent(u), Kind: plot.Bars}

@@ -12,13 +12,10 @@ import (
 )
 
 var locality = experiment.Experiment{
-	Name:  "rli-1",
-	Group: group,
-	Title: "How alike delays of neighbours are (Figs. 1 and 2)",
+	Name: "rli-1", Title: "How alike delays of neighbours are (Figs. 1 and 2)",
 	Claim: "Mean delays of flows range over 3 to 4 orders of magnitude; the mean delay of all packets in the same short window predicts " +
 		"a flow's far better than the mean over everything, and the better the shorter the window (section II, Figs. 1 and 2).",
-	Weight: 6, Quick: 0.5,
-	Measure: measureLocality,
+	Weight: 6, Quick: 0.5, Measure: measureLocality,
 }
 
 // windows are those of the localised means, in ns. The paper's 0.1 ms, 10 ms
@@ -148,12 +145,9 @@ func measureLocality(run *experiment.Run) {
 // mean over everything.
 func drawLocal(run *experiment.Run, kind kind, list []wait, flows int, mean float64) (cells []string, medians []float64,
 	everything float64) {
-	figure := run.Figure(plot.Figure{
-		Name: "1-" + kind.slug, Title: "Localised mean delay against the actual one, " + kind.name + " (Fig. 1)",
-		Caption: fmt.Sprintf("Each mark is a flow; 400 of them. Utilisation %s.", experiment.Percent(localUtilisation)),
-		X:       plot.Axis{Label: "actual mean queueing delay of the flow (µs)", Scale: plot.Log},
-		Y:       plot.Axis{Label: "predicted (µs)", Scale: plot.Log},
-	})
+	figure := run.Draw("1-"+kind.slug, "Localised mean delay against the actual one, "+kind.name+" (Fig. 1)",
+		fmt.Sprintf("Each mark is a flow; 400 of them. Utilisation %s.", experiment.Percent(localUtilisation)),
+		plot.LogAxis("actual mean queueing delay of the flow (µs)"), plot.LogAxis("predicted (µs)"))
 	random := run.Rand("flows shown")
 	var shown []int
 	for range 400 {
@@ -189,11 +183,9 @@ func drawLocal(run *experiment.Run, kind kind, list []wait, flows int, mean floa
 
 // drawBursts is Fig. 2.
 func drawBursts(run *experiment.Run, kind kind, list []wait) {
-	figure := run.Figure(plot.Figure{
-		Name: "2-" + kind.slug, Title: "How long bursts last, " + kind.name + " (Fig. 2)",
-		Caption: "Share of the time that is in bursts at least so long in which delays exceed a threshold.",
-		X:       plot.Axis{Label: "length of the burst (µs)", Scale: plot.Log}, Y: plot.Axis{Label: "share of the time", Min: 0, Max: 1},
-	})
+	figure := run.Draw("2-"+kind.slug, "How long bursts last, "+kind.name+" (Fig. 2)",
+		"Share of the time that is in bursts at least so long in which delays exceed a threshold.", plot.LogAxis("length of the burst (µs)"),
+		plot.Axis{Label: "share of the time", Min: 0, Max: 1})
 	total := float64(list[len(list)-1].at - list[0].at)
 	for _, d := range thresholds {
 		s := plot.Series{Name: "over " + duration(d), Kind: plot.Line}

@@ -11,13 +11,10 @@ import (
 )
 
 var underLoss = experiment.Experiment{
-	Name:  "rli-loss",
-	Group: group,
-	Title: "Where packets are lost: references, and RED against drop-tail (sections IV-A, V-A and V-D)",
+	Name: "rli-loss", Title: "Where packets are lost: references, and RED against drop-tail (sections IV-A, V-A and V-D)",
 	Claim: "At 90 % utilisation, where 0.67 % of the packets are lost without references, 0.82 % are with one in 10 packets, 22 % more; " +
 		"with adaptive injection loss differs by at most 0.001 % of the packets. RED and drop-tail make little difference to RLI's errors.",
-	Weight: 8, Quick: 0.6,
-	Measure: measureUnderLoss,
+	Weight: 8, Quick: 0.6, Measure: measureUnderLoss,
 }
 
 // paperLoss is how many packets the paper loses without references, and how many
@@ -50,10 +47,8 @@ func measureUnderLoss(run *experiment.Run) {
 		experiment.Percent(paperLoss))
 	table := run.Table("", "Loss, and median error of flows' means", "traffic", "offered", "queue", "references", "references per packet",
 		"loss", "more than without", "mean delay", "RLI", "busy-aware")
-	figure := run.Figure(plot.Figure{
-		Name: "a", Title: "Loss by the load offered", Caption: "RED, without references: the loads that were tried.",
-		X: plot.Axis{Label: "offered load (% of the link)"}, Y: plot.Axis{Label: "loss (% of packets)"},
-	})
+	figure := run.Draw("a", "Loss by the load offered", "RED, without references: the loads that were tried.",
+		plot.LinearAxis("offered load (% of the link)"), plot.LinearAxis("loss (% of packets)"))
 	for k, kind := range experiment.Each(run, drawn) {
 		at, losses := losingLoad(run, kind, packets)
 		drawLosses(figure, kind, k, losses)

@@ -12,14 +12,11 @@ import (
 )
 
 var overhead = experiment.Experiment{
-	Name:  "rli-12",
-	Group: group,
-	Title: "What references cost (Fig. 12)",
+	Name: "rli-12", Title: "What references cost (Fig. 12)",
 	Claim: "References take about 0.1 % of the link at low utilisation and 0.007 % at 90 % (section V-D, Fig. 12a). " +
 		"Delays of flows change little, and about a tenth of them fall, as other packets are dropped than before (Fig. 12b). " +
 		"Loss differs by at most 0.001 % of the packets at almost 80 % utilisation (Fig. 12c).",
-	Weight: 25, Quick: 1.5,
-	Measure: measureOverhead,
+	Weight: 25, Quick: 1.5, Measure: measureOverhead,
 }
 
 // grades are steps of utilisation.
@@ -36,16 +33,13 @@ func measureOverhead(run *experiment.Run) {
 			"have 340 bytes on average, so 0.3 % of a link at 20 %. The paper's 0.1 % would want packets of about 1,000 bytes at that rate.",
 		"Where nothing is lost with references or without, no claim about loss is judged: rli-loss is about a load at which packets are lost.",
 	)
-	capacity := run.Figure(plot.Figure{Name: "a", Title: "Capacity that references take (Fig. 12a)", X: loadAxis,
-		Y:       plot.Axis{Label: "share of the link's capacity (%)", Scale: plot.Log},
-		Caption: "The adaptive injector, references of 48 bytes."})
-	delays := run.Figure(plot.Figure{Name: "b", Title: "How much a flow's mean delay changes at 88 % (Fig. 12b)",
-		X:       plot.Axis{Label: "change (µs)", Scale: plot.Log, Min: 1e-4, Max: 1e4},
-		Y:       plot.Axis{Label: "share of all flows that change by at least so much", Scale: plot.Log},
-		Caption: "PI: flows whose mean delay rises with references. NI: flows whose falls."})
-	losses := run.Figure(plot.Figure{Name: "c", Title: "Loss with references less loss without (Fig. 12c)", X: loadAxis,
-		Y:       plot.Axis{Label: "percentage points"},
-		Caption: "The same packets with and without references."})
+	capacity := run.Draw("a", "Capacity that references take (Fig. 12a)", "The adaptive injector, references of 48 bytes.", loadAxis,
+		plot.LogAxis("share of the link's capacity (%)"))
+	delays := run.Draw("b", "How much a flow's mean delay changes at 88 % (Fig. 12b)",
+		"PI: flows whose mean delay rises with references. NI: flows whose falls.",
+		plot.Axis{Label: "change (µs)", Scale: plot.Log, Min: 1e-4, Max: 1e4}, plot.LogAxis("share of all flows that change by at least so much"))
+	losses := run.Draw("c", "Loss with references less loss without (Fig. 12c)", "The same packets with and without references.", loadAxis,
+		plot.LinearAxis("percentage points"))
 	table := run.Table("", "With references and without", "traffic", "utilisation", "references per packet", "capacity",
 		"mean delay without", "with", "a flow's change: 10th percentile", "median", "90th", "loss without", "with")
 	for k, kind := range experiment.Each(run, kinds) {

@@ -11,13 +11,10 @@ import (
 )
 
 var quantiles = experiment.Experiment{
-	Name:  "ours-rli-quantiles",
-	Group: oursGroup,
-	Title: "A flow's median and 99th percentile",
+	Name: "ours-rli-quantiles", Title: "A flow's median and 99th percentile",
 	Claim: "The paper keeps count, sum and sum of squares, and no distribution. A histogram of each flow, 8 buckets to a doubling, gives " +
 		"quantiles of its estimated delays within a sixteenth; what they are off by beyond that is the estimates' error.",
-	Weight: 12, Quick: 1,
-	Measure: measureQuantiles,
+	Weight: 12, Quick: 1, Measure: measureQuantiles,
 }
 
 // fewest packets that a flow's 99th percentile is asked of.
@@ -37,12 +34,10 @@ func measureQuantiles(run *experiment.Run) {
 		"median: histogram alone", "RLI", "busy-aware", "99th: histogram alone", "RLI", "busy-aware")
 	worst := 0.0
 	for _, kind := range experiment.Each(run, drawn) {
-		figure := run.Figure(plot.Figure{
-			Name: kind.slug, Title: "Error of flows' 99th percentile, " + kind.name,
-			Caption: fmt.Sprintf("Median over flows of %d packets and more; bars up to the 75th percentile.", fewest),
-			X:       loadAxis, Y: plot.Axis{Label: "relative error (%)", Scale: plot.Log},
-			Series: []plot.Series{{Name: "RLI", Paper: true, Pair: 1}, {Name: "busy-aware", Pair: 2}, {Name: "histogram of true delays", Pair: 3}},
-		})
+		figure := run.Draw(kind.slug, "Error of flows' 99th percentile, "+kind.name,
+			fmt.Sprintf("Median over flows of %d packets and more; bars up to the 75th percentile.", fewest), loadAxis,
+			plot.LogAxis("relative error (%)"), plot.Series{Name: "RLI", Paper: true, Pair: 1}, plot.Series{Name: "busy-aware", Pair: 2},
+			plot.Series{Name: "histogram of true delays", Pair: 3})
 		for _, u := range experiment.Each(run, utilisations) {
 			p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: adaptive})
 			truth, born, flows := p.quantiles()

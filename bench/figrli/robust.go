@@ -8,13 +8,10 @@ import (
 )
 
 var robust = experiment.Experiment{
-	Name:  "ours-rli-robust",
-	Group: oursGroup,
-	Title: "A link that is not quite as it was told",
+	Name: "ours-rli-robust", Title: "A link that is not quite as it was told",
 	Claim: "Bytes that sizes do not count, noise of time stamps and drift do not switch the busy-aware method off, nor take from it what " +
 		"it gains on straight lines.",
-	Weight: 8, Quick: 1,
-	Measure: measureRobust,
+	Weight: 8, Quick: 1, Measure: measureRobust,
 }
 
 // A fault is what the receiver is told wrong.

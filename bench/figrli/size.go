@@ -9,13 +9,10 @@ import (
 )
 
 var ownSize = experiment.Experiment{
-	Name:  "ours-rli-size",
-	Group: oursGroup,
-	Title: "References of this library's own size",
+	Name: "ours-rli-size", Title: "References of this library's own size",
 	Claim: "The paper's reference packet has 48 bytes, this library's 59 in UDP over IPv4, and 67 with a tag: what that costs, and whether " +
 		"it changes the errors.",
-	Weight: 6, Quick: 0.5,
-	Measure: measureOwnSize,
+	Weight: 6, Quick: 0.5, Measure: measureOwnSize,
 }
 
 // udp is the headers of UDP over IPv4.
@@ -31,10 +28,8 @@ func measureOwnSize(run *experiment.Run) {
 	run.Config("packets", packets, "sizes", sizes, "injector", adaptive, "utilisations", utilisations)
 	table := run.Table("", "Capacity of the link, delay, and median error of flows' means", "traffic", "utilisation", "references", "bytes",
 		"capacity", "mean delay", "RLI", "busy-aware")
-	figure := run.Figure(plot.Figure{
-		Name: "a", Title: "Capacity that references take, " + heavyTailed.name, Caption: "The adaptive injector.",
-		X: loadAxis, Y: plot.Axis{Label: "share of the link's capacity (%)", Scale: plot.Log},
-	})
+	figure := run.Draw("a", "Capacity that references take, "+heavyTailed.name, "The adaptive injector.", loadAxis,
+		plot.LogAxis("share of the link's capacity (%)"))
 	for k, size := range sizes {
 		figure.Series = append(figure.Series, plot.Series{Name: fmt.Sprintf("%s, %d bytes", size.name, size.bytes), Paper: k == 0, Pair: k + 1})
 	}

@@ -8,13 +8,10 @@ import (
 )
 
 var traces = experiment.Experiment{
-	Name:  "rli-table1",
-	Group: group,
-	Title: "What the traffic is like (Table I)",
+	Name: "rli-table1", Title: "What the traffic is like (Table I)",
 	Claim: "A flow has 15.9 to 20.8 packets on average; flows' mean delays range over 3 to 4 orders of magnitude on links of 10 Gb/s, " +
 		"1 to 2 on slower ones; and of two traces of a link, the one with more load has the greater mean delay and range (section II, Table I).",
-	Weight: 2, Quick: 0.2,
-	Measure: measureTraces,
+	Weight: 2, Quick: 0.2, Measure: measureTraces,
 }
 
 // published is Table I: mean delays in ns, and the ratio of the 99th to the 1st
@@ -42,10 +39,8 @@ func measureTraces(run *experiment.Run) {
 	for _, t := range published {
 		table.Add("paper: "+t.name, "", number(t.packets), number(t.flows), number(t.perFlow), duration(t.mean), number(t.span))
 	}
-	figure := run.Figure(plot.Figure{
-		Name: "a", Title: "Mean queueing delays of flows", Caption: fmt.Sprintf("At %s.", experiment.Percent(loads[1])),
-		X: plot.Axis{Label: "mean delay (µs)", Scale: plot.Log}, Y: plot.Axis{Label: "share of flows", Min: 0, Max: 1},
-	})
+	figure := run.Draw("a", "Mean queueing delays of flows", fmt.Sprintf("At %s.", experiment.Percent(loads[1])),
+		plot.LogAxis("mean delay (µs)"), plot.Axis{Label: "share of flows", Min: 0, Max: 1})
 	for _, kind := range experiment.Each(run, everyKind(run)) {
 		var means, spans []float64
 		for k, u := range experiment.Each(run, loads) {

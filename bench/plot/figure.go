@@ -47,6 +47,12 @@ type Axis struct {
 	Categories []string
 }
 
+// LinearAxis is an axis that covers the data.
+func LinearAxis(label string) Axis { return Axis{Label: label} }
+
+// LogAxis is one whose scale is logarithmic.
+func LogAxis(label string) Axis { return Axis{Label: label, Scale: Log} }
+
 // A Kind is how a series is drawn.
 type Kind uint8
 
