@@ -132,8 +132,7 @@ func tabulate(run *experiment.Run, a axis, values []float64, found [][]outcome) 
 		for m := range single {
 			cells = append(cells, number(typical(found[i], func(o *outcome) float64 { return o.offset[m] })/1e3))
 		}
-		t.Add(append(cells,
-			number(typical(found[i], func(o *outcome) float64 { return o.certain / 2 })/1e3),
+		t.Add(append(cells, number(typical(found[i], func(o *outcome) float64 { return o.certain / 2 })/1e3),
 			number(typical(found[i], func(o *outcome) float64 { return o.likely / 2 })/1e3),
 			number(1e6*typical(found[i], func(o *outcome) float64 { return o.drift[ours] })))...)
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -53,8 +53,7 @@ func (s *sketch) sum(key hashing.Flow) float64 {
 }
 
 func measureCountMin(run *experiment.Run) {
-	most := run.Pick(200, 1000)
-	seed := run.SeedOf("count-min")
+	most, seed := run.Pick(200, 1000), run.SeedOf("count-min")
 	t := newTraffic(run, backbone)
 	rows, columns := sketchRows(0.95), sketchColumns(0.05)
 	bits := rows * columns * 19
@@ -62,10 +61,10 @@ func measureCountMin(run *experiment.Run) {
 	run.Holds("packets of a flow at which 19-bit counters for it alone take 0.1 bit a packet", "31,350", fmt.Sprint(10*bits),
 		10*bits == 31_350)
 	configure(run, "traffic", backbone.trace, "memories, MB", memories[:2], "rows", rows, "seed", seed)
-	run.Note(fmt.Sprintf("The sketch, too, is shared by all flows, and holds whole time stamps; its least sum is mostly of the same row "+
+	run.Notef("The sketch, too, is shared by all flows, and holds whole time stamps; its least sum is mostly of the same row "+
 		"at both points, and then the error is the delays of others in that one counter, as with COLATE. With fewer flows (%d) than a row "+
 		"has counters, most flows have one of their three for themselves and are exact, where COLATE spreads a flow over %d and always "+
-		"shares. It costs three memory updates a packet; and which flows are exact, nothing tells.", len(t.flows), countersEach))
+		"shares. It costs three memory updates a packet; and which flows are exact, nothing tells.", len(t.flows), countersEach)
 	table := run.Table("", "Median error of means, and flows of 1,000 packets and more within 5 %", "memory (MB)", "method", "1", "2–9",
 		"10–99", "100–999", "≥ 1,000", "within 5 %")
 	chosen := t.someOfEach(most)
@@ -78,43 +77,26 @@ func measureCountMin(run *experiment.Run) {
 			up.add(key, p.in)
 			down.add(key, p.out)
 		}
-		race := t.race(run, n, seed, chosen)
-		cm := &errorsOf{name: "count-min"}
-		for _, i := range chosen {
+		r := t.race(run, n, seed, chosen)
+		cm := t.errors("count-min", chosen, func(_, i int) float64 {
 			f := &t.flows[i]
-			cm.add(f, (down.sum(f.key)-up.sum(f.key))/float64(f.packets))
-		}
-		f := plot.Figure{
-			Name: string(rune('a' + m)), Title: fmt.Sprintf("Median error of means by size, %v MB, %s", mb, t.name),
-			Caption: fmt.Sprintf("A count-min sketch of %d rows and COLATE's counters, of the same memory. Errors below a thousandth of a per "+
-				"cent are drawn there.", rows),
-			X: binAxis, Y: errorAxis(0, 0),
-		}
-		for _, e := range append([]*errorsOf{cm}, race...) {
-			s := e.byBin(e.name)
+			return (down.sum(f.key) - up.sum(f.key)) / float64(f.packets)
+		})
+		f := run.Draw(string(rune('a'+m)), fmt.Sprintf("Median error of means by size, %v MB, %s", mb, t.name),
+			fmt.Sprintf("A count-min sketch of %d rows and COLATE's counters, of the same memory. Errors below a thousandth of a per "+
+				"cent are drawn there.", rows), binAxis, errorAxis(0, 0))
+		for _, e := range []*perflow.Errors{cm, r.theorem, r.single, r.joint} {
+			s := e.ByClass(bins, 0.5)
 			for i := range s.Y {
 				s.Y[i] = max(s.Y[i], 1e-3)
 			}
 			f.Series = append(f.Series, s)
-			cells := []string{experiment.Number(mb), e.name}
-			for _, b := range bins {
-				cells = append(cells, percentFrom(e.median(b)))
-			}
-			table.Add(append(cells, experiment.Percent(e.within(large, 0.05)))...)
+			row := append([]string{experiment.Number(mb), e.Look.Name}, medians(e)...)
+			table.Add(append(row, experiment.Percent(e.Within(large, 0.05)))...)
 		}
-		run.Figures(f)
+		least, theorem, joint := cm.Median(large), r.theorem.Median(large), r.joint.Median(large)
 		run.Holds(fmt.Sprintf("median error of flows of ≥ 1,000 packets, %v MB, count-min for all flows and COLATE by Theorem 2", mb),
-			"COLATE's is smaller", percentFrom(cm.median(large))+"; "+percentFrom(race[0].median(large)), race[0].median(large) < cm.median(large))
-		run.Claim("the same, count-min and joint decoding", percentFrom(cm.median(large)), percentFrom(race[2].median(large)),
-			experiment.Judge(race[2].median(large), cm.median(large), 0.1))
+			"COLATE's is smaller", percentFrom(least)+"; "+percentFrom(theorem), theorem < least)
+		run.Claim("the same, count-min and joint decoding", percentFrom(least), percentFrom(joint), experiment.Judge(joint, least, 0.1))
 	}
-
-}
-
-// percentFrom is a percentage, or that there is nothing but rounding.
-func percentFrom(x float64) string {
-	if x < 1e-9 {
-		return "exact"
-	}
-	return experiment.Percent(x)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/colate/paper"
 )
@@ -25,17 +26,11 @@ func measureDeviations(run *experiment.Run) {
 		gammas = gammas[:4]
 	}
 	seed := run.SeedOf("deviations")
-	cdf := plot.Figure{
-		Name: "7", Title: "Error of deviations, flows of 100 packets and more",
-		Caption: fmt.Sprintf("Dashed: %d virtual repetitions, where the paper has 91 %% of flows within 5 %%. Solid: "+
-			"counters of the same memory that count their packets.", 1000),
-		X: errorAxis(0.1, 1e5), Y: shareAxis,
-	}
-	repetitions := plot.Figure{
-		Name: "9", Title: "Flows whose deviation is within 5 %, and virtual repetitions",
-		Caption: "The last mark is the closed form, which is what infinitely many repetitions give.",
-		X:       plot.LogAxis("virtual repetitions"), Y: plot.Axis{Label: "flows (%)", Min: 0, Max: 100},
-	}
+	cdf := run.Draw("7", "Error of deviations, flows of 100 packets and more",
+		fmt.Sprintf("Dashed: %d virtual repetitions, where the paper has 91 %% of flows within 5 %%. Solid: "+
+			"counters of the same memory that count their packets.", 1000), errorAxis(0.1, 1e5), shareAxis)
+	repetitions := run.Draw("9", "Flows whose deviation is within 5 %, and virtual repetitions",
+		"The last mark is the closed form, which is what infinitely many repetitions give.", plot.LogAxis("virtual repetitions"), flowsAxis)
 	table := run.Table("", "Deviation: median error where there is an answer, and part of all flows within 5 %; 10 MB", "trace", "flows",
 		"1 repetition", "1,000", "closed form", "Estimate, counted", "no answer, closed form", "no answer, counted")
 	configure(run, "repetitions", gammas, "seed", seed, "memory, MB", 10)
@@ -44,34 +39,28 @@ func measureDeviations(run *experiment.Run) {
 		n := countersIn(run, 10)
 		chosen := t.some(asked, most)
 		byGamma, closed := t.repeat(run, sums(n, seed), gammas, chosen)
-		ours := &errorsOf{}
+		ours := deviationErrors{perflow.New(k.name+", counted", perflow.Infinite)}
 		found := t.count(counted(n, seed)).estimate(t, chosen)
 		for a, j := range chosen {
-			f := &t.flows[j]
 			got := math.NaN()
 			if found[a].DeviationKnown {
 				got = found[a].StdDev
 			}
-			ours.addTo(f, got, math.Sqrt(f.delays.PopulationVariance()))
+			ours.add(&t.flows[j], got)
 		}
-		_, answers := closed.answered(asked)
-		_, answersOurs := ours.answered(asked)
 		thousand := byGamma[3]
-		theirs, mine := thousand.cdf(asked, k.name), ours.cdf(asked, k.name+", counted")
-		theirs.Pair, mine.Pair = i+1, i+1
-		cdf.Series = append(cdf.Series, theirs, mine)
+		thousand.Look.Name, thousand.Look.Pair, ours.Look.Pair = k.name, i+1, i+1
+		cdf.Series = append(cdf.Series, thousand.CDF(asked), ours.CDF(asked))
 		line := plot.Series{Name: k.name, Paper: true, Pair: i + 1}
 		for g, gamma := range gammas {
-			line.Add(float64(gamma), 100*byGamma[g].within(asked, deviationLimit))
+			line.Add(float64(gamma), 100*byGamma[g].close())
 		}
-		line.Add(10*float64(gammas[len(gammas)-1]), 100*closed.within(asked, deviationLimit))
+		line.Add(10*float64(gammas[len(gammas)-1]), 100*closed.close())
 		repetitions.Series = append(repetitions.Series, line)
-		table.Add(k.name, fmt.Sprint(len(chosen)), byGamma[0].answersCell(), thousand.answersCell(), closed.answersCell(), ours.answersCell(),
-			fmt.Sprint(len(chosen)-answers), fmt.Sprint(len(chosen)-answersOurs))
+		table.Add(k.name, fmt.Sprint(len(chosen)), byGamma[0].cell(), thousand.cell(), closed.cell(), ours.cell(),
+			fmt.Sprint(closed.Missing(asked)), fmt.Sprint(ours.Missing(asked)))
 		judgeDeviations(run, k.name, thousand, closed, ours)
 	}
-	run.Figures(cdf, repetitions)
-
 	run.Note(
 		"Repetitions average over pairings of the same 20 numbers, and their limit is known in closed form (m·S²). "+
 			"They cannot make up for what the 20 numbers do not tell: how many packets are in each. The sample variance of 20 sums has itself a "+
@@ -82,43 +71,46 @@ func measureDeviations(run *experiment.Run) {
 	)
 }
 
-func judgeDeviations(run *experiment.Run, name string, thousand, closed, ours *errorsOf) {
-	median, answers := closed.answered(asked)
-	medianOurs, answersOurs := ours.answered(asked)
-	within := thousand.within(asked, deviationLimit)
+func judgeDeviations(run *experiment.Run, name string, thousand, closed, ours deviationErrors) {
+	within := thousand.close()
 	run.Holds(name+": flows within 5 %, 1,000 repetitions", "> 91 %", experiment.Percent(within), within > 0.91)
-	run.Claim(name+": the same, closed form and counted counters", experiment.Percent(closed.within(asked, deviationLimit)),
-		experiment.Percent(ours.within(asked, deviationLimit)), experiment.Judge(1-ours.within(asked, deviationLimit),
-			1-closed.within(asked, deviationLimit), 0.01))
+	run.Claim(name+": the same, closed form and counted counters", experiment.Percent(closed.close()), experiment.Percent(ours.close()),
+		experiment.Judge(1-ours.close(), 1-closed.close(), 0.01))
 	run.Beats(fmt.Sprintf("%s: median error where there is an answer, closed form (%d of %d flows) and counted counters (%d)", name,
-		answers, len(ours.off), answersOurs), medianOurs, median, 0.1)
+		len(closed.Answered(asked)), len(ours.Of(asked)), len(ours.Answered(asked))), ours.median(), closed.median(), 0.1)
+}
+
+// deviationErrors are those of the deviations of flows of 100 packets and more.
+type deviationErrors struct{ *perflow.Errors }
+
+func (e deviationErrors) add(f *flow, got float64) {
+	e.Add(f.packets, got, math.Sqrt(f.delays.PopulationVariance()))
+}
+
+// median is that of the errors where there is an answer, and close the part of
+// all flows within the limit.
+func (e deviationErrors) median() float64 { return perflow.Quantile(e.Answered(asked), 0.5) }
+func (e deviationErrors) close() float64  { return e.Within(asked, deviationLimit) }
+func (e deviationErrors) cell() string {
+	return experiment.Percent(e.median()) + "; " + experiment.Percent(e.close())
 }
 
 // repeat are the errors of virtual repetitions, by their number, and of the
 // closed form.
-func (t *traffic) repeat(run *experiment.Run, c paper.Config, gammas, chosen []int) (byGamma []*errorsOf, closed *errorsOf) {
+func (t *traffic) repeat(run *experiment.Run, c paper.Config, gammas, chosen []int) (byGamma []deviationErrors, closed deviationErrors) {
 	plain := t.record(c)
 	for range gammas {
-		byGamma = append(byGamma, &errorsOf{paper: true})
+		byGamma = append(byGamma, deviationErrors{perflow.New("", perflow.Infinite).ByPaper()})
 	}
-	closed = &errorsOf{paper: true}
+	closed = deviationErrors{perflow.New("", perflow.Infinite).ByPaper()}
 	for _, j := range chosen {
 		f := &t.flows[j]
-		truth := math.Sqrt(f.delays.PopulationVariance())
 		plain.gather(f)
 		for g, gamma := range gammas {
-			x := orNone(paper.VirtualRepetitions(plain.sender, plain.receiver, uint64(f.packets), gamma, uint64(f.key)))
-			byGamma[g].addTo(f, x, truth)
+			byGamma[g].add(f, orNone(paper.VirtualRepetitions(plain.sender, plain.receiver, uint64(f.packets), gamma, uint64(f.key))))
 		}
-		closed.addTo(f, orNone(paper.ClosedForm(plain.sender, plain.receiver, uint64(f.packets))), truth)
+		closed.add(f, orNone(paper.ClosedForm(plain.sender, plain.receiver, uint64(f.packets))))
 		run.Alive()
 	}
 	return byGamma, closed
-}
-
-// answersCell is the median error where there is an answer, and the part of all
-// flows within the limit.
-func (e *errorsOf) answersCell() string {
-	median, _ := e.answered(asked)
-	return experiment.Percent(median) + "; " + experiment.Percent(e.within(asked, deviationLimit))
 }

@@ -149,10 +149,7 @@ func poisson(rng *rand.Rand, mean float64) int {
 }
 
 // hourClasses divide the flows asked about.
-var hourClasses = []perflow.Class{
-	{Name: "100–999", Least: 100, Most: 999}, {Name: "1,000–9,999", Least: 1000, Most: 9999},
-	{Name: "≥ 10,000", Least: 10_000, Most: perflow.Unlimited},
-}
+var hourClasses = perflow.Classes("100–999", 100, 999, "1,000–9,999", 1000, 9999, "≥ 10,000", 10_000, perflow.Unlimited)
 
 func measureHour(run *experiment.Run) {
 	rate := hourRate
@@ -167,7 +164,7 @@ func measureHour(run *experiment.Run) {
 		"read for one flow (kB)", "for 1,000 flows (MB)", "the elephant")
 	coverage := run.Draw("coverage", "Flows of an hour whose mean is in its 95 % interval",
 		"An elephant of 30 % of the packets among them, clocks 2 ms apart, packets that overtake each "+
-			"other, half of the losses in bursts.", plot.LinearAxis("packets lost (%)"), plot.Axis{Label: "flows (%)", Min: 0, Max: 100})
+			"other, half of the losses in bursts.", plot.LinearAxis("packets lost (%)"), flowsAxis)
 	coverage.Series = []plot.Series{{Name: "all records"}, {Name: "records of one packet in 100"}, {Name: "joint, all records"}}
 	dir := experiment.Try(os.MkdirTemp("", "hour"))
 	defer os.RemoveAll(dir)
@@ -273,32 +270,26 @@ func (h *hourRun) tell(method, kind string, asked []int, means []float64, interv
 	least := 1.0
 	for _, class := range hourClasses {
 		e := perflow.New(method, perflow.LeftOut)
-		hits, answered := 0, 0
-		var widths []float64
+		var held perflow.Coverage
 		for k, i := range asked {
-			f := &h.flows[i]
-			if !class.Has(int(f.delays.N())) {
+			delays := &h.flows[i].delays
+			if !class.Has(int(delays.N())) {
 				continue
 			}
-			e.Add(int(f.delays.N()), means[k], f.delays.Mean())
-			if math.IsNaN(means[k]) {
-				continue
-			}
-			answered++
-			widths = append(widths, (intervals[k].High-intervals[k].Low)/2/f.delays.Mean())
-			if intervals[k].Contains(f.delays.Mean()) {
-				hits++
+			if e.Add(int(delays.N()), means[k], delays.Mean()); !math.IsNaN(means[k]) {
+				held.Add(intervals[k], delays.Mean())
 			}
 		}
-		share := float64(hits) / float64(max(answered, 1))
-		h.table.Add(experiment.Percent(h.loss), kind, method, class.Name, fmt.Sprint(answered+e.Missing(class)), fmt.Sprint(e.Missing(class)),
-			experiment.Percent(e.Median(class)), fmt.Sprintf("%.1f %%", 100*share), experiment.Percent(perflow.Quantile(widths, 0.5)))
-		if answered >= 20 {
+		share := float64(held.Held) / float64(max(held.All, 1))
+		h.table.Add(experiment.Percent(h.loss), kind, method, class.Name, fmt.Sprint(int(held.All)+e.Missing(class)),
+			fmt.Sprint(e.Missing(class)), experiment.Percent(e.Median(class)), fmt.Sprintf("%.1f %%", 100*share),
+			experiment.Percent(held.HalfWidth()))
+		if held.All >= 20 {
 			least = min(least, share)
 		}
-		if answered >= 100 {
+		if held.All >= 100 {
 			h.run.Keeps(fmt.Sprintf("%s lost, %s, records of %s: 95 %% intervals of %d flows of %s packets that hold",
-				experiment.Percent(h.loss), method, kind, answered, class.Name), "≥ 95 %", fmt.Sprintf("%.1f %%", 100*share), share >= 0.95)
+				experiment.Percent(h.loss), method, kind, held.All, class.Name), "≥ 95 %", fmt.Sprintf("%.1f %%", 100*share), share >= 0.95)
 		}
 	}
 	return least

@@ -38,16 +38,12 @@ func measureParameters(run *experiment.Run) {
 	judge("m", 20, p.PerFlow, 0.05)
 	judge("T", 8e10, p.Threshold, 0.05)
 	run.Config(example)
-	storage := plot.Figure{
-		Name: "3", Title: "Permanent storage and memory",
-		Caption: fmt.Sprintf("Solutions of the paper's four equations, for a mean time stamp of %.0f units, the largest with which its "+
+	axis := plot.LogAxis("memory at a point (MB)")
+	storage := run.Draw("3", "Permanent storage and memory",
+		fmt.Sprintf("Solutions of the paper's four equations, for a mean time stamp of %.0f units, the largest with which its "+
 			"example takes 0.1 bit, and for t_min as it must be in that example or off by so much.", exampleStamp),
-		X: plot.LogAxis("memory at a point (MB)"),
-		Y: plot.Axis{Label: "bits a packet", Scale: plot.Log, Min: 0.01, Max: 1},
-	}
-	threshold := storage
-	threshold.Name, threshold.Title, threshold.Caption = "4", "Threshold and memory", "The same solutions."
-	threshold.Y = plot.LogAxis("T (time units)")
+		axis, plot.Axis{Label: "bits a packet", Scale: plot.Log, Min: 0.01, Max: 1})
+	threshold := run.Draw("4", "Threshold and memory", "The same solutions.", axis, plot.LogAxis("T (time units)"))
 	table := run.Table("", "Solutions by memory", "t_min, of the example's", "memory (MB)", "n", "b", "m", "T", "bits a packet")
 	for i, t := range []struct {
 		name  string
@@ -73,8 +69,6 @@ func measureParameters(run *experiment.Run) {
 			run.Holds("growth of T, of that of the memory", "more than 1", experiment.Number(grown/memory), grown > 1.1*memory)
 		}
 	}
-	run.Figures(storage, threshold)
-
 	run.Note(
 		"By eqs. (13) and (14) a packet takes b·2^(1−b) times its mean time stamp: the width of a counter decides, and the memory does "+
 			"not occur. By the other two the width hardly depends on the memory either. What moves it is t_min, of which a thousandth changes "+

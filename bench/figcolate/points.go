@@ -10,7 +10,6 @@ import (
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/colate/paper"
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
@@ -168,82 +167,48 @@ func (t *traffic) flowRecord(i int) joint.FlowRecord {
 	return joint.FlowRecord{Flow: t.flows[i].key, Packets: float64(t.flows[i].packets)}
 }
 
-// Errors of one method, by flow.
-type errorsOf struct {
-	name  string
-	paper bool
-	flows []*flow
-	off   []float64 // relative; infinite where there was no answer
-}
-
-func (e *errorsOf) add(f *flow, got float64) { e.addTo(f, got, f.mean()) }
-
-// addTo is add for another truth than the mean.
-func (e *errorsOf) addTo(f *flow, got, truth float64) {
-	e.flows = append(e.flows, f)
-	e.off = append(e.off, estimate.RelativeError(got, truth))
-}
-
-// of are the errors for one class of flows.
-func (e *errorsOf) of(c perflow.Class) []float64 {
-	var x []float64
-	for i, f := range e.flows {
-		if c.Has(f.packets) {
-			x = append(x, e.off[i])
-		}
+// errors are those of what a method says of some flows' means: answer is about
+// the k-th of them, flow i. A flow without an answer is infinitely off.
+func (t *traffic) errors(name string, asked []int, answer func(k, i int) float64) *perflow.Errors {
+	e := perflow.New(name, perflow.Infinite)
+	for k, i := range asked {
+		e.Add(t.flows[i].packets, answer(k, i), t.flows[i].mean())
 	}
-	return x
+	return e
 }
 
-func (e *errorsOf) median(c perflow.Class) float64 { return quantile(e.of(c), 0.5) }
+// A race is the paper's estimator and ours, at equal memory, about some flows.
+type race struct {
+	theorem, single, joint *perflow.Errors
+	counting               *countedPoints
+}
 
-// answered is the median of the errors of a class where there was an answer, and
-// to how many flows there was.
-func (e *errorsOf) answered(c perflow.Class) (median float64, flows int) {
-	var x []float64
-	for _, off := range e.of(c) {
-		if !math.IsInf(off, 1) {
-			x = append(x, off)
-		}
+func (t *traffic) race(run *experiment.Run, counters int, seed uint64, asked []int) race {
+	plain, counting := t.record(sums(counters, seed)), t.count(counted(counters, seed))
+	decoded, answers := plain.joint(run, t), counting.estimate(t, asked)
+	return race{
+		t.errors("Theorem 2", asked, func(_, i int) float64 { return plain.theorem2(&t.flows[i]) }).ByPaper(),
+		t.errors("Estimate, counted", asked, func(k, _ int) float64 { return answers[k].Mean }),
+		t.errors("joint", asked, func(_, i int) float64 { return decoded.Mean[i] }),
+		counting,
 	}
-	return quantile(x, 0.5), len(x)
 }
 
-// within is the part of a class whose error is at most limit.
-func (e *errorsOf) within(c perflow.Class, limit float64) float64 {
-	x := e.of(c)
-	n := 0
-	for _, off := range x {
-		if off <= limit {
-			n++
-		}
+// medians are the cells of a table for a method's errors, by size.
+func medians(e *perflow.Errors) (cells []string) {
+	for _, b := range bins {
+		cells = append(cells, percentFrom(e.Median(b)))
 	}
-	return float64(n) / float64(len(x))
+	return cells
 }
 
-// cdf is the distribution of a class's errors, in per cent.
-func (e *errorsOf) cdf(c perflow.Class, name string) plot.Series {
-	x := e.of(c)
-	for i := range x {
-		x[i] = 100 * min(x[i], 1e6)
+// percentFrom is a percentage, or that there is nothing but rounding.
+func percentFrom(x float64) string {
+	if x < 1e-9 {
+		return "exact"
 	}
-	s := plot.CDF(name, x, 0)
-	s.Paper = e.paper
-	return s
+	return experiment.Percent(x)
 }
-
-// byBin are the medians over bins, in per cent.
-func (e *errorsOf) byBin(name string) plot.Series {
-	s := plot.Series{Name: name, Paper: e.paper}
-	for i, b := range bins {
-		if x := e.of(b); len(x) > 0 {
-			s.Add(float64(i), 100*quantile(x, 0.5))
-		}
-	}
-	return s
-}
-
-func quantile(list []float64, p float64) float64 { return perflow.Quantile(list, p) }
 
 var binAxis = perflow.Axis(bins)
 
@@ -251,7 +216,10 @@ func errorAxis(least, most float64) plot.Axis {
 	return plot.Axis{Label: "relative error (%)", Scale: plot.Log, Min: least, Max: most}
 }
 
-var shareAxis = plot.Axis{Label: "share of flows", Min: 0, Max: 1}
+var (
+	shareAxis = plot.Axis{Label: "share of flows", Min: 0, Max: 1}
+	flowsAxis = plot.Axis{Label: "flows (%)", Min: 0, Max: 100}
+)
 
 // bitsPerPacket is what an epoch takes in a store.
 func bitsPerPacket(counters, bits, packets int) float64 {

@@ -59,34 +59,28 @@ func promiseCases() []promiseCase {
 type kept struct{ theorem, joint, asked int }
 
 func measurePromise(run *experiment.Run) {
-	most := run.Pick(300, 2000)
-	seed := run.SeedOf("promise")
+	most, seed := run.Pick(300, 2000), run.SeedOf("promise")
 	configs := map[string]any{}
 	configure(run, "memories, MB", memories, "traffic", configs, "seed", seed)
 	table := run.Table("", "Part of the flows of 1,000 packets and more whose mean is within β", "trace", "memory (MB)", "bits a packet",
 		"required", "Theorem 2", "Estimate, counted", "joint", "best error the equations find, of that allowed")
-	best := plot.Figure{
-		Name: "6d", Title: "Median error and memory, flows of 1,000 packets and more",
-		Caption: "Theorem 2 (dashed) and joint decoding of the same counters.",
-		X:       plot.LogAxis("memory at a point (MB)"), Y: errorAxis(0, 0),
-	}
+	var byMemory []plot.Series
 	sums := map[string]*kept{asPaper: {}, asQueue: {}, notPaper: {}}
 	for i, c := range experiment.Each(run, promiseCases()) {
 		t := newTraffic(run, c.kind)
 		configs[c.name] = c.trace
-		paperLine, jointLine := plot.Series{Name: c.name + ", Theorem 2", Paper: true, Pair: i + 1},
-			plot.Series{Name: c.name + ", joint", Pair: i + 1}
+		lines := []plot.Series{{Name: c.name + ", Theorem 2", Paper: true, Pair: i + 1}, {Name: c.name + ", joint", Pair: i + 1}}
 		for _, mb := range experiment.Each(run, c.memories) {
-			all := t.race(run, countersIn(run, mb), seed, t.some(large, most))
-			paperLine.Add(mb, 100*all[0].median(large))
-			jointLine.Add(mb, 100*all[2].median(large))
-			t.keep(run, table, sums[c.of], mb, all)
+			r := t.race(run, countersIn(run, mb), seed, t.some(large, most))
+			lines[0].Add(mb, 100*r.theorem.Median(large))
+			lines[1].Add(mb, 100*r.joint.Median(large))
+			t.keep(run, table, sums[c.of], mb, r)
 			if mb == 10 && c.of == asPaper {
-				run.Figures(promiseFigure(string(rune('a'+i)), c.kind, all))
+				drawPromise(run, string(rune('a'+i)), c.kind, r)
 			}
 		}
 		if len(c.memories) > 1 {
-			best.Series = append(best.Series, paperLine, jointLine)
+			byMemory = append(byMemory, lines...)
 		}
 	}
 	for _, of := range []string{asPaper, asQueue, notPaper} {
@@ -94,25 +88,26 @@ func measurePromise(run *experiment.Run) {
 		run.Holds(fmt.Sprintf("promises kept of %d by Theorem 2 (%d by joint decoding): %s", k.asked, k.joint, of),
 			"all", fmt.Sprint(k.theorem), k.theorem == k.asked)
 	}
-	run.Figures(best)
+	run.Draw("6d", "Median error and memory, flows of 1,000 packets and more",
+		"Theorem 2 (dashed) and joint decoding of the same counters.", plot.LogAxis("memory at a point (MB)"), errorAxis(0, 0), byMemory...)
 	countingArgument(run)
 	run.Note(promiseNotes()...)
 }
 
 // keep judges the three requirements at one memory.
-func (t *traffic) keep(run *experiment.Run, table *experiment.Table, sum *kept, mb float64, all []*errorsOf) {
-	theorem, single, joint := all[0], all[1], all[2]
+func (t *traffic) keep(run *experiment.Run, table *experiment.Table, sum *kept, mb float64, all race) {
+	theorem, single, joint := all.theorem, all.single, all.joint
 	for _, r := range requirements {
-		share := theorem.within(large, r.err)
+		share := theorem.Within(large, r.err)
 		sum.asked++
 		if share >= r.reliability {
 			sum.theorem++
 		}
-		if joint.within(large, r.err) >= r.reliability {
+		if joint.Within(large, r.err) >= r.reliability {
 			sum.joint++
 		}
 		table.Add(t.name, experiment.Number(mb), experiment.Number(bitsPerPacket(countersIn(run, mb), counterBits, len(t.packets))), r.String(),
-			experiment.Percent(share), experiment.Percent(single.within(large, r.err)), experiment.Percent(joint.within(large, r.err)),
+			experiment.Percent(share), experiment.Percent(single.Within(large, r.err)), experiment.Percent(joint.Within(large, r.err)),
 			t.solve(mb, r))
 		if mb == 10 {
 			run.Holds(fmt.Sprintf("%s, 10 MB, %v: flows of ≥ 1,000 packets within β by Theorem 2", t.name, r),
@@ -120,8 +115,8 @@ func (t *traffic) keep(run *experiment.Run, table *experiment.Table, sum *kept, 
 		}
 	}
 	if mb == 10 {
-		run.Beats(t.name+", 10 MB: median error of flows of ≥ 1,000 packets, Theorem 2 and joint decoding", joint.median(large),
-			theorem.median(large), 0.1)
+		run.Beats(t.name+", 10 MB: median error of flows of ≥ 1,000 packets, Theorem 2 and joint decoding", joint.Median(large),
+			theorem.Median(large), 0.1)
 	}
 }
 
@@ -164,40 +159,14 @@ func promiseNotes() []string {
 	}
 }
 
-// race asks the paper's estimator and ours, at equal memory, about flows.
-func (t *traffic) race(run *experiment.Run, counters int, seed uint64, asked []int) []*errorsOf {
-	theorem, single, joint := &errorsOf{name: "Theorem 2", paper: true}, &errorsOf{name: "Estimate, counted"}, &errorsOf{name: "joint"}
-	plain := t.record(sums(counters, seed))
-	decoded := plain.joint(run, t)
-	for _, i := range asked {
-		f := &t.flows[i]
-		got := plain.theorem2(f)
-		theorem.add(f, got)
-		joint.add(f, decoded.Mean[i])
-	}
-	counting := t.count(counted(counters, seed))
-	answers := counting.estimate(t, asked)
-	for k, i := range asked {
-		single.add(&t.flows[i], answers[k].Mean)
-	}
-	return []*errorsOf{theorem, single, joint}
-}
-
-func promiseFigure(name string, k kind, all []*errorsOf) plot.Figure {
-	f := plot.Figure{
-		Name: "6" + name, Title: "Error of means, " + k.name + ", 10 MB",
-		Caption: "Flows of 1,000 packets and more. Marks: what was promised, that so many flows are within so much.",
-		X:       errorAxis(0.01, 1000), Y: shareAxis,
-	}
-	for _, e := range all {
-		f.Series = append(f.Series, e.cdf(large, e.name))
-	}
+func drawPromise(run *experiment.Run, name string, k kind, r race) {
 	marks := plot.Series{Name: "promised", Kind: plot.Markers, Paper: true}
 	for _, r := range requirements {
 		marks.Add(100*r.err, r.reliability)
 	}
-	f.Series = append(f.Series, marks)
-	return f
+	run.Draw("6"+name, "Error of means, "+k.name+", 10 MB",
+		"Flows of 1,000 packets and more. Marks: what was promised, that so many flows are within so much.",
+		errorAxis(0.01, 1000), shareAxis, r.theorem.CDF(large), r.single.CDF(large), r.joint.CDF(large), marks)
 }
 
 // solve says what section 5 finds for a requirement: by how much the error of

@@ -12,11 +12,7 @@ var sizes = experiment.Experiment{
 }
 
 func measureSizes(run *experiment.Run) {
-	f := plot.Figure{
-		Title:   "Packets of a flow",
-		Caption: "Distribution over the flows of each trace.",
-		X:       plot.LogAxis("packets"), Y: shareAxis,
-	}
+	f := run.Draw("", "Packets of a flow", "Distribution over the flows of each trace.", plot.LogAxis("packets"), shareAxis)
 	table := run.Table("", "The traces", "trace", "packets", "flows", "packets a flow", "seconds", "mean delay (µs)", "deviation (µs)",
 		"flows ≥ 1,000", "dropped by RED", "stands for (Table 2)")
 
@@ -45,8 +41,6 @@ func measureSizes(run *experiment.Run) {
 			experiment.Percent(float64(t.dropped)/float64(t.dropped+len(t.packets))), k.paper)...)
 		configs[k.name] = k.trace
 	}
-	run.Figures(f)
-
 	configure(run, "traffic", configs)
 	run.Note("All traces are on a link of 10 Gb/s, so that a few seconds make an epoch; the paper's last from 5 minutes to 41 hours, at " +
 		"1.3 to 411 Mb/s. Flows are cut off where the trace begins and ends.")

@@ -25,12 +25,9 @@ func measureSplit(run *experiment.Run) {
 		j := hashing.Row(uint64(p.id), countersEach) // as the recorder chooses
 		parts[p.flow][j] += float64(p.in)
 	}
-	f := plot.Figure{
-		Title: "A counter's share of its flow's time stamps, as a multiple of the expected one",
-		Caption: fmt.Sprintf("Distribution over the %d counters of every flow. The paper's model of a binomial of time units is a step at 1.",
-			countersEach),
-		X: plot.Axis{Label: "C_f / E[C_f]", Min: 0, Max: 4}, Y: plot.Axis{Label: "share of counters", Min: 0, Max: 1},
-	}
+	f := run.Draw("", "A counter's share of its flow's time stamps, as a multiple of the expected one",
+		fmt.Sprintf("Distribution over the %d counters of every flow. The paper's model of a binomial of time units is a step at 1.",
+			countersEach), plot.Axis{Label: "C_f / E[C_f]", Min: 0, Max: 4}, plot.Axis{Label: "share of counters", Min: 0, Max: 1})
 	configure(run, "traffic", enterprise.trace)
 	table := run.Table("", "C_f / E[C_f]", "packets of the flow", "flows", "mean", "median", "counters without a packet", "deviation",
 		"deviation of the paper's model")
@@ -53,7 +50,7 @@ func measureSplit(run *experiment.Run) {
 				}
 			}
 		}
-		median := quantile(ratios, 0.5)
+		median := perflow.Quantile(ratios, 0.5)
 		name := "flows of " + c.Name + " packets"
 		if c == every {
 			name = "all flows"
@@ -61,16 +58,13 @@ func measureSplit(run *experiment.Run) {
 		f.Series = append(f.Series, plot.CDF(name, ratios, 400))
 		predicted := math.Sqrt(model / float64(flows))
 		table.Add(c.Name, fmt.Sprint(flows), experiment.Number(moments.Mean()), experiment.Number(median),
-			experiment.Percent(float64(empty)/float64(len(ratios))),
-			experiment.Number(moments.StdDev()), experiment.Number(predicted))
+			experiment.Percent(float64(empty)/float64(len(ratios))), experiment.Number(moments.StdDev()), experiment.Number(predicted))
 		run.Holds(name+": median of C_f / E[C_f]", "1", experiment.Number(median), math.Abs(median-1) < 0.1)
 		run.Holds(name+": deviation of C_f / E[C_f]", experiment.Number(predicted), experiment.Number(moments.StdDev()),
 			moments.StdDev() < 2*predicted)
 	}
 	f.Series = append(f.Series, plot.Series{Name: "the paper's model", Kind: plot.Line, Paper: true, X: []float64{0, 1, 1, 4},
 		Y: []float64{0, 0, 1, 1}})
-	run.Figures(f)
-
 	run.Note("The mean is 1 as a matter of arithmetic. A flow of fewer packets than counters leaves most of them empty, so that the " +
 		"median over all flows is 0. The deviation is that of the number of packets in a counter, √(m/p) at least; " +
 		"the paper's variance, eq. (2), counts time units as if each fell in a counter by itself, and on it rest its parameters (section 5).")

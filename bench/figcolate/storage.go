@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/colate/paper"
 )
@@ -20,23 +21,19 @@ var storage = experiment.Experiment{
 const paperBits = 0.1
 
 func measureStorage(run *experiment.Run) {
-	most := run.Pick(200, 1000)
-	seed := run.SeedOf("storage")
+	most, seed := run.Pick(200, 1000), run.SeedOf("storage")
 	stored := []float64{0.1, 0.3, 1, 3, 10, 30, 100}
 	if run.Quick {
 		stored = []float64{0.1, 1, 10, 100}
 	}
 	shifts := []uint8{15, 18, 21, 24}
-	accuracy := plot.Figure{
-		Name: "10b", Title: "Median error of means and storage, flows of 1,000 packets and more",
-		Caption: fmt.Sprintf("Dashed: Theorem 2. Solid: joint decoding. Counters of %d bits, %d to a flow.", counterBits, countersEach),
-		X:       plot.LogAxis("stored for a packet (bits)"), Y: errorAxis(0, 0),
-	}
-	literal := plot.Figure{
-		Name: "10c", Title: "Counters of 19 bits: error of means, flows of 100 packets and more",
-		Caption: "Theorem 2, 1 MB, by the unit of time: the coarser, the fewer epochs are stored (see the table), and the less of a delay shows.",
-		X:       plot.LogAxis("unit of time (ms)"), Y: errorAxis(0, 0),
-	}
+	drawMemory(run)
+	accuracy := run.Draw("10b", "Median error of means and storage, flows of 1,000 packets and more",
+		fmt.Sprintf("Dashed: Theorem 2. Solid: joint decoding. Counters of %d bits, %d to a flow.", counterBits, countersEach),
+		plot.LogAxis("stored for a packet (bits)"), errorAxis(0, 0))
+	literal := run.Draw("10c", "Counters of 19 bits: error of means, flows of 100 packets and more",
+		"Theorem 2, 1 MB, by the unit of time: the coarser, the fewer epochs are stored (see the table), and the less of a delay shows.",
+		plot.LogAxis("unit of time (ms)"), errorAxis(0, 0))
 	table := run.Table("", "Median error of means, flows of 1,000 packets and more", "trace", "bits a packet", "counters", "Theorem 2",
 		"Estimate, counted", "joint", "within 1 %, Theorem 2", "within 1 %, joint")
 	narrow := run.Table("literal", "Counters of 19 bits, as many as 1 MB holds, Theorem 2", "trace", "unit", "epochs", "bits a packet",
@@ -48,17 +45,18 @@ func measureStorage(run *experiment.Run) {
 		chosen := t.some(large, most)
 		for b, bits := range experiment.Each(run, stored) {
 			n := max(int(bits*float64(len(t.packets))/counterBits), 2*countersEach)
-			all := t.race(run, n, seed, chosen)
-			theorem, single, joint := all[0], all[1], all[2]
-			paper.Add(bits, 100*theorem.median(large))
-			ours.Add(bits, 100*joint.median(large))
-			table.Add(k.name, experiment.Number(bits), fmt.Sprint(n), experiment.Percent(theorem.median(large)),
-				experiment.Percent(single.median(large)), experiment.Percent(joint.median(large)),
-				experiment.Percent(theorem.within(large, 0.01)), experiment.Percent(joint.within(large, 0.01)))
+			r := t.race(run, n, seed, chosen)
+			paper.Add(bits, 100*r.theorem.Median(large))
+			ours.Add(bits, 100*r.joint.Median(large))
+			row := []string{k.name, experiment.Number(bits), fmt.Sprint(n)}
+			for _, e := range []*perflow.Errors{r.theorem, r.single, r.joint} {
+				row = append(row, experiment.Percent(e.Median(large)))
+			}
+			theorem, joint := r.theorem.Within(large, 0.01), r.joint.Within(large, 0.01)
+			table.Add(append(row, experiment.Percent(theorem), experiment.Percent(joint))...)
 			if b == 0 {
 				run.Holds(fmt.Sprintf("%s, %v bit a packet: flows of ≥ 1,000 packets within 1 %%, Theorem 2 (joint: %s)", k.name, bits,
-					experiment.Percent(joint.within(large, 0.01))), "≥ 99 %", experiment.Percent(theorem.within(large, 0.01)),
-					theorem.within(large, 0.01) >= 0.99)
+					experiment.Percent(joint)), "≥ 99 %", experiment.Percent(theorem), theorem >= 0.99)
 			}
 		}
 		accuracy.Series = append(accuracy.Series, paper, ours)
@@ -71,7 +69,6 @@ func measureStorage(run *experiment.Run) {
 		}
 		literal.Series = append(literal.Series, line)
 	}
-	run.Figures(memoryBars(run), accuracy, literal)
 	run.Note(
 		"At a given number of bits for a packet the length of the epoch does not matter to how many packets share a counter. "+
 			"What matters is how many counters there are for a flow: with fewer than flows have each, every estimator tends to the mean of all.",
@@ -80,23 +77,18 @@ func measureStorage(run *experiment.Run) {
 	)
 }
 
-// memoryBars is what a packet takes by memory, and what the paper claims.
-func memoryBars(run *experiment.Run) plot.Figure {
-	bars := plot.Figure{
-		Name: "10", Title: "Bits a packet by memory",
-		Caption: "What one epoch of a trace's packets takes, 4 million in a full run. An epoch of more packets takes less for each, and is " +
-			"less accurate: see the next figure.",
-		X: plot.Axis{Label: "memory at a point", Categories: []string{"1 MB", "10 MB", "100 MB"}},
-		Y: plot.Axis{Label: "bits a packet", Scale: plot.Log, Min: 0.01, Max: 1000},
-	}
+// drawMemory is what a packet takes by memory, and what the paper claims.
+func drawMemory(run *experiment.Run) {
 	bar := plot.Series{Name: fmt.Sprintf("%d bits a counter, any trace", counterBits), Kind: plot.Bars}
 	for m, mb := range memories {
 		bar.Add(float64(m), bitsPerPacket(countersIn(run, mb), counterBits, run.Pick(quickPackets, fullPackets)))
 	}
 	claimed := plot.Level("the paper's claim, whatever the memory", paperBits, -0.5, 2.5)
 	claimed.Paper = true
-	bars.Series = []plot.Series{bar, claimed}
-	return bars
+	run.Draw("10", "Bits a packet by memory", "What one epoch of a trace's packets takes, 4 million in a full run. An epoch of more packets "+
+		"takes less for each, and is less accurate: see the next figure.",
+		plot.Axis{Label: "memory at a point", Categories: []string{"1 MB", "10 MB", "100 MB"}},
+		plot.Axis{Label: "bits a packet", Scale: plot.Log, Min: 0.01, Max: 1000}, bar, claimed)
 }
 
 // literal records by counters of 19 bits in units of 2^shift ns, epoch by
@@ -132,12 +124,9 @@ func (t *traffic) literal(run *experiment.Run, shift uint8, seed uint64, most in
 	}
 	add(up.Current(), senders)
 	add(down.Current(), receivers)
-	found := &errorsOf{}
-	for i, j := range chosen {
-		f := &t.flows[j]
-		x := orNone(paper.Theorem2(senders[i], receivers[i], uint64(f.packets)))
-		found.add(f, x)
-	}
+	found := t.errors("", chosen, func(k, i int) float64 {
+		return orNone(paper.Theorem2(senders[k], receivers[k], uint64(t.flows[i].packets)))
+	})
 	epochs /= 2 // of one point, or one more
-	return float64(epochs) * bitsPerPacket(c.Counters, int(c.Bits), len(t.packets)), epochs, found.median(asked)
+	return float64(epochs) * bitsPerPacket(c.Counters, int(c.Bits), len(t.packets)), epochs, found.Median(asked)
 }

@@ -90,10 +90,12 @@ type traffic struct {
 
 // newTraffic runs a kind's trace through its queue.
 func newTraffic(run *experiment.Run, k kind) *traffic {
-	return newTrafficOf(run, k, run.Pick(quickPackets, fullPackets))
+	return newTrafficOf(run, k, run.Pick(quickPackets, fullPackets), nil)
 }
 
-func newTrafficOf(run *experiment.Run, k kind, packets int) *traffic {
+// newTrafficOf is so many packets of it, and tells then, if it is not nil, of each
+// one that passed.
+func newTrafficOf(run *experiment.Run, k kind, packets int, then func(p *queue.Packet, out int64, link *queue.Link)) *traffic {
 	k.trace.Seed, k.red.Seed = run.SeedOf("trace "+k.name), run.SeedOf("queue "+k.name)
 	source := experiment.Try(trace.NewFlows(k.trace))
 	link := experiment.Try(queue.NewLink(k.red))
@@ -116,6 +118,9 @@ func newTrafficOf(run *experiment.Run, k kind, packets int) *traffic {
 			t.flows = append(t.flows, flow{key: p.Flow})
 		}
 		t.add(passage{i, p.ID, p.Time, out})
+		if then != nil {
+			then(&p, out, link)
+		}
 	}
 	t.duration = float64(t.packets[packets-1].in) / 1e9
 	return t
@@ -138,7 +143,7 @@ func (t *traffic) delayPart() float64 {
 	for i, f := range t.flows {
 		parts[i] = (f.out - f.in) / (f.out + f.in)
 	}
-	return quantile(parts, 0.5)
+	return perflow.Quantile(parts, 0.5)
 }
 
 // bins divide the flows, and asked are those that most claims are about.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/colate/paper"
 )
 
@@ -18,42 +18,35 @@ var triangle = experiment.Experiment{
 const ends = 4 // links that begin or end at a point: two in, two out
 
 func measureTriangle(run *experiment.Run) {
-	most := run.Pick(100, 400)
-	seed := run.SeedOf("triangle")
+	most, seed := run.Pick(100, 400), run.SeedOf("triangle")
 	n := countersIn(run, 10)
 	shared, links := newTriangle(run, sums(n, seed))
-	f := plot.Figure{
-		Title: "Error of means on the six links of a triangle, 10 MB at each point",
-		Caption: "Flows of 100 packets and more. Dashed: one vector at a point, for all its links, by Theorem 2. Else: " +
-			"the same memory, one vector for each end of a link, by Theorem 2 and by joint decoding.",
-		X: errorAxis(0.01, 1e7), Y: shareAxis,
-	}
+	f := run.Draw("", "Error of means on the six links of a triangle, 10 MB at each point",
+		"Flows of 100 packets and more. Dashed: one vector at a point, for all its links, by Theorem 2. Else: "+
+			"the same memory, one vector for each end of a link, by Theorem 2 and by joint decoding.", errorAxis(0.01, 1e7), shareAxis)
 	table := run.Table("", "Median error of means, flows of 100 packets and more", "link", "flows", "one vector at a point, Theorem 2",
 		"a vector at each end of a link, Theorem 2", "the same, counted", "the same, joint")
-
-	all, each, decoded := &errorsOf{}, &errorsOf{}, &errorsOf{}
+	none := func(name string) *perflow.Errors { return perflow.New(name, perflow.Infinite) }
+	all, each, decoded := none(""), none("all, a vector at each end"), none("all, joint")
 	for _, t := range experiment.Each(run, links) {
 		chosen := t.some(asked, most)
 		p := read(shared[t.from], shared[t.to])
-		paper := &errorsOf{paper: true}
-		for _, j := range chosen {
-			x := p.theorem2(&t.flows[j])
-			paper.add(&t.flows[j], x)
-			all.add(&t.flows[j], x)
+		paper := t.errors(t.name, chosen, func(_, i int) float64 { return p.theorem2(&t.flows[i]) }).ByPaper()
+		f.Series = append(f.Series, paper.CDF(asked))
+		r := t.race(run, n/ends, seed, chosen)
+		all.Merge(paper)
+		each.Merge(r.theorem)
+		decoded.Merge(r.joint)
+		row := []string{t.name, fmt.Sprint(len(chosen))}
+		for _, e := range []*perflow.Errors{paper, r.theorem, r.single, r.joint} {
+			row = append(row, experiment.Percent(e.Median(asked)))
 		}
-		race := t.race(run, n/ends, seed, chosen)
-		each.flows, each.off = append(each.flows, race[0].flows...), append(each.off, race[0].off...)
-		f.Series = append(f.Series, paper.cdf(asked, t.name))
-		decoded.flows, decoded.off = append(decoded.flows, race[2].flows...), append(decoded.off, race[2].off...)
-		table.Add(t.name, fmt.Sprint(len(chosen)), experiment.Percent(paper.median(asked)), experiment.Percent(race[0].median(asked)),
-			experiment.Percent(race[1].median(asked)), experiment.Percent(race[2].median(asked)))
+		table.Add(row...)
 	}
-	f.Series = append(f.Series, each.cdf(asked, "all, a vector at each end"), decoded.cdf(asked, "all, joint"))
-	within := all.within(asked, 0.1)
+	f.Series = append(f.Series, each.CDF(asked), decoded.CDF(asked))
+	within := all.Within(asked, 0.1)
 	run.Holds("flows of ≥ 100 packets within 10 %, one vector at a point (α = 0.90)", "≥ 90 %", experiment.Percent(within), within >= 0.9)
-	run.Beats("median error, one vector at a point and one for each end of a link, equal memory", each.median(asked), all.median(asked), 0.1)
-	run.Figures(f)
-
+	run.Beats("median error, one vector at a point and one for each end of a link, equal memory", each.Median(asked), all.Median(asked), 0.1)
 	configure(run, "traffic", enterprise.trace, "memory at a point, MB", 10, "seed", seed)
 	run.Note("A packet of another link is in the vector of one of the two points only, and leaves its whole time stamp in the difference: " +
 		"seconds, against microseconds of delay. So a vector is needed for each end of each link, each of which then holds the same packets " +
@@ -79,7 +72,7 @@ func newTriangle(run *experiment.Run, c paper.Config) (shared [3]*paper.Recorder
 			}
 			k := enterprise
 			k.name = fmt.Sprintf("%c to %c", 'A'+a, 'A'+b)
-			t := newTrafficOf(run, k, run.Pick(quickPackets, fullPackets)/6)
+			t := newTrafficOf(run, k, run.Pick(quickPackets, fullPackets)/6, nil)
 			for i := range t.packets {
 				p := &t.packets[i]
 				key := t.flows[p.flow].key

@@ -22,8 +22,7 @@ type bankSweep = experiment.Sweep[float64, banking, *point]
 
 func measureUnknownLoss(run *experiment.Run) {
 	t := NewTrace(run, Laws[0])
-	of := experiment.SweepOver(run, losses, bankings,
-		func(share float64) *Passage { return t.Lose(run, share, 0) },
+	of := experiment.SweepOver(run, losses, bankings, func(share float64) *Passage { return t.Lose(run, share, 0) },
 		func(p *Passage, b banking) *point { return p.measure(run, b, runs) })
 	name := func(b banking) string { return b.name }
 	sample := of.Lines(func(i int, b banking) plot.Series { return plot.Series{Name: b.name, Pair: i + 1, Kind: plot.Markers} },

@@ -196,6 +196,5 @@ func (m *mine) judge(run *experiment.Run, intervals int) {
 	losses.Add(append([]string{"87,500 × 4, k = 5, multi-bank"}, m.lost.cells(fromHundred, fromThousand, largest)...)...)
 	last := len(spreads) - 1
 	run.Claim(fmt.Sprintf("median error of the deviation, %s, k = %d and k = %d", classes[fromThousand].Name, spreads[0], spreads[last]),
-		"rough",
-		percent(m.deviations[0].median(fromThousand))+" and "+percent(m.deviations[last].median(fromThousand)), experiment.AsGood)
+		"rough", percent(m.deviations[0].median(fromThousand))+" and "+percent(m.deviations[last].median(fromThousand)), experiment.AsGood)
 }

@@ -82,8 +82,7 @@ func drawRows(run *experiment.Run, of []*division, intervals int, perCell, load 
 	errors := []plot.Series{{Name: "Fig. 6, median", Paper: true, Pair: 1}, {Name: "Fig. 6, 95th percentile", Paper: true, Pair: 2},
 		{Name: "joint, median", Pair: 1}, {Name: "joint, 95th percentile", Pair: 2}}
 	table := run.Table("rows", "70,000 cells in rows: median / 95th percentile of the relative error", "rows", "Fig. 6, ≥ 100 packets",
-		"≥ 1,000 packets", "all flows",
-		"joint, counts known, ≥ 100 packets", "≥ 1,000 packets", "all flows", "small collisions")
+		"≥ 1,000 packets", "all flows", "joint, counts known, ≥ 100 packets", "≥ 1,000 packets", "all flows", "small collisions")
 	for _, d := range of {
 		for i, share := range []float64{paper.SmallCollisions(load, d.rows, 1),
 			lds.SmallSums(perCell, lds.Pareto{Shape: 0.8, Scale: 1}, small, d.rows, 1), d.spared.share()} {
@@ -94,14 +93,12 @@ func drawRows(run *experiment.Run, of []*division, intervals int, perCell, load 
 			errors[i].Add(float64(d.rows), 100*off)
 		}
 		table.Add(slices.Concat([]string{fmt.Sprint(d.rows)}, d.paper.cells(fromHundred, fromThousand, all),
-			d.decoded.cells(fromHundred, fromThousand, all),
-			[]string{fmt.Sprintf("%.3f", d.spared.share())})...)
+			d.decoded.cells(fromHundred, fromThousand, all), []string{fmt.Sprintf("%.3f", d.spared.share())})...)
 	}
 	run.Figures(plot.Figure{
 		Name: "a", Title: "Flows of more than 50 packets that share each of their cells with more than 50",
-		Caption: fmt.Sprintf("Of %d intervals, and by the paper's model, 1 − Q, with the share of large flows that the traffic has.",
-			intervals),
-		X: axis, Y: plot.LogAxis("share of large flows"), Series: collisions,
+		Caption: fmt.Sprintf("Of %d intervals, and by the paper's model, 1 − Q, with the share of large flows that the traffic has.", intervals),
+		X:       axis, Y: plot.LogAxis("share of large flows"), Series: collisions,
 	}, plot.Figure{
 		Name: "b", Title: "Relative error, flows of 100 packets and more, by rows of 70,000 cells",
 		Caption: "Median and 95th percentile of the paper's estimator (Fig. 6) and of joint decoding with known counts, from the same cells.",

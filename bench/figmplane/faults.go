@@ -113,15 +113,13 @@ func measureFaults(run *experiment.Run) {
 			rate := func(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
 			named, alarms := rate(o.named+o.unknown, o.runs), rate(o.alarms, o.looks)
 			line.Add(1+times, 100*rate(o.named, o.runs))
-			table.Add(experiment.Percent(share), fmt.Sprintf("%g times", 1+times), fmt.Sprint(o.runs),
-				experiment.Percent(rate(o.named, o.runs)),
+			table.Add(experiment.Percent(share), fmt.Sprintf("%g times", 1+times), fmt.Sprint(o.runs), experiment.Percent(rate(o.named, o.runs)),
 				experiment.Percent(rate(o.alone, o.runs)), experiment.Percent(rate(o.unknown, o.runs)), experiment.Percent(alarms),
 				experiment.Percent(rate(o.bursts, o.looks)))
 			if times == 1 {
 				run.Keeps("a segment of twice its usual delay is named first, or said not to be measured: "+what, "at least 99 %",
 					experiment.Percent(named), named >= 0.99).Headline = true
-				run.Keeps("something is named that is not slow: "+what, "at most 1 %",
-					experiment.Percent(alarms), alarms <= 0.01).Headline = true
+				run.Keeps("something is named that is not slow: "+what, "at most 1 %", experiment.Percent(alarms), alarms <= 0.01).Headline = true
 				bursts := rate(o.alarms+o.bursts, o.looks)
 				run.Keeps("something is named where nothing was made slow, even what a burst did: "+what, "at most 1 %",
 					experiment.Percent(bursts), bursts <= 0.01)

@@ -49,8 +49,7 @@ func measureMap(run *experiment.Run, n *mplane.Network, name string) map[mplane.
 	const most = 105 // a third of the routers
 	hops := run.Draw("a", "Probe hop count, "+name, "", plot.LinearAxis("upgraded routers"), plot.LogAxis("hops of all probes"))
 	segments := run.Draw("b", "Hops of a segment, "+name, "", plot.LinearAxis("upgraded routers"), plot.LinearAxis("hops"))
-	table := run.Table("upgrades", "Coverage, "+name,
-		"order", "upgraded", "probe hop count", "mean segment", "longest segment")
+	table := run.Table("upgrades", "Coverage, "+name, "order", "upgraded", "probe hop count", "mean segment", "longest segment")
 	plans := map[mplane.Order]mplane.UpgradePlan{}
 	orders := []struct {
 		order mplane.Order
@@ -70,8 +69,7 @@ func measureMap(run *experiment.Run, n *mplane.Network, name string) map[mplane.
 			mean.Add(x, c.MeanSegment)
 			longest.Add(x, float64(c.Longest))
 			if upgraded%15 == 0 {
-				table.Add(o.name, fmt.Sprint(upgraded), experiment.Number(float64(c.Hops)), experiment.Number(c.MeanSegment),
-					fmt.Sprint(c.Longest))
+				table.Add(o.name, fmt.Sprint(upgraded), experiment.Number(float64(c.Hops)), experiment.Number(c.MeanSegment), fmt.Sprint(c.Longest))
 			}
 		}
 		add(0, plan.Before)

@@ -155,10 +155,9 @@ func measureCOLATE(run *experiment.Run) {
 	)
 	run.Config("plain", recorders.plain, "counted", recorders.counted, "vectors", recorders.vectors, "counters per flow", memories,
 		"small flows", most, "large flows", large, "seed", seed)
-	table := run.Table("", fmt.Sprintf("Flows of at least %d packets, %d counters of %d bits for each flow", large, countersPerFlow,
-		recorders.plain.Bits),
-		"capture", "memory", "counters", "packets", "with an answer", "median error, of one flow", "joint",
-		"r.m.s. error, of one flow", "joint")
+	table := run.Table("",
+		fmt.Sprintf("Flows of at least %d packets, %d counters of %d bits for each flow", large, countersPerFlow, recorders.plain.Bits),
+		"capture", "memory", "counters", "packets", "with an answer", "median error, of one flow", "joint", "r.m.s. error, of one flow", "joint")
 	for _, c := range experiment.Each(run, captures) {
 		w := &countedCapture{capture: c, study: c.study(), seed: seed}
 		w.thin(run.Pick(200, math.MaxInt))

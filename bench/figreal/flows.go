@@ -100,18 +100,15 @@ func (c *capture) contenders(run *experiment.Run, seed uint64, s *study) []conte
 	sketch := c.askLDS(run, seed, sketches[0].config, perFlowLossy)
 	lossy := c.askLDS(run, seed, sketches[1].config, perFlowLossy)
 	memory := kilobytes(float64(sketch.bytes))
-	list = append(list,
-		contender{"LDS, least loaded", memory, "", sketch.paper},
-		contender{"LDS, joint", memory, "all flow records", sketch.joint},
-		contender{"LDS, spread 5", memory, "", lossy.paper})
+	list = append(list, contender{"LDS, least loaded", memory, "", sketch.paper},
+		contender{"LDS, joint", memory, "all flow records", sketch.joint}, contender{"LDS, spread 5", memory, "", lossy.paper})
 
 	counters := perFlowLossy * float64(8*sketches[0].config.CellBytes()) / float64(recorders.plain.Bits)
 	plain := c.askPaper(run, seed, recorders.plain, counters, false, s.large)
 	joint := plain.joint()
 	counted := c.askCOLATE(run, seed, counters, true, s.large)
 	memory = kilobytes(float64(plain.bytes))
-	return append(list,
-		contender{"COLATE, Theorem 2", memory, "the flow's record; nothing lost", plain.means},
+	return append(list, contender{"COLATE, Theorem 2", memory, "the flow's record; nothing lost", plain.means},
 		contender{"COLATE, counting", memory, "the flow's record", counted.means},
 		contender{"COLATE, joint", memory, "all flow records; nothing lost", joint})
 }

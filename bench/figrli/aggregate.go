@@ -58,8 +58,7 @@ func measureAggregate(run *experiment.Run) {
 		}
 		means := figure("mean", "Mean of all packets, "+kind.name+" (Fig. 11)",
 			plot.Axis{Label: "relative error of the mean (%)", Scale: plot.Log, Min: 1e-3, Max: 100})
-		deviations := figure("deviation", "Deviation of all packets, "+kind.name,
-			plot.LogAxis("relative error of the deviation (%)"))
+		deviations := figure("deviation", "Deviation of all packets, "+kind.name, plot.LogAxis("relative error of the deviation (%)"))
 		var of tally
 		for _, u := range experiment.Each(run, offered) {
 			o := overall{row: []string{kind.name, experiment.Percent(u)}}

@@ -54,9 +54,8 @@ func measureOverhead(run *experiment.Run) {
 			lost.Add(100*u, 100*(with.loss()-without.loss()))
 			changes := with.changes(without)
 			table.Add(kind.name, experiment.Percent(u), experiment.Percent(with.cost.Rate()), experiment.Percent(share),
-				duration(without.all.Mean()), duration(with.all.Mean()),
-				signed(quantile(changes, 0.1)), signed(median(changes)), signed(quantile(changes, 0.9)), experiment.Percent(without.loss()),
-				experiment.Percent(with.loss()))
+				duration(without.all.Mean()), duration(with.all.Mean()), signed(quantile(changes, 0.1)), signed(median(changes)),
+				signed(quantile(changes, 0.9)), experiment.Percent(without.loss()), experiment.Percent(with.loss()))
 			switch u {
 			case 0.8:
 				if more := with.loss() - without.loss(); with.lost+without.lost > 0 {

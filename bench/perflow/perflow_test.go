@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/estimate"
 )
 
 var (
@@ -80,5 +81,18 @@ func TestSpread(t *testing.T) {
 	}
 	if len(Spread(list, 7)) != 7 {
 		t.Error("some are missing although there is room for all")
+	}
+}
+
+// A coverage counts what holds, and its width is the median of all.
+func TestCoverage(t *testing.T) {
+	var c, other Coverage
+	c.Add(estimate.Interval{Low: 8, High: 12}, 10)
+	c.Add(estimate.Interval{Low: 11, High: 12}, 10)
+	other.Add(estimate.Interval{Low: 0, High: 20}, 10)
+	other.Count(false)
+	c.Merge(&other)
+	if c.Held != 2 || c.All != 4 || c.Share() != 0.5 || c.HalfWidth() != 0.2 {
+		t.Errorf("%+v: share %v, half width %v", c, c.Share(), c.HalfWidth())
 	}
 }
