@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"internal/compiler": {},
 	"internal/heap":     {},
 	"internal/session":  {"hashing", "estimate", "internal/wire"},
+	"internal/traffic":  {"hashing", "estimate"},
 	"internal/wire":     {"estimate"},
 	"lda":               {"hashing", "estimate", "estimate/clock", "internal/wire"},
 	"lda/control":       {"hashing", "lda", "internal/session"},

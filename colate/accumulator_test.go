@@ -10,6 +10,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/traffic"
 )
 
 // records are those of flows of 10 packets.
@@ -25,7 +26,7 @@ func records(flows ...hashing.Flow) []joint.FlowRecord {
 func recordsOf(list []truth) []joint.FlowRecord {
 	var all []joint.FlowRecord
 	for _, f := range list {
-		all = append(all, joint.FlowRecord{Flow: f.flow, Packets: float64(f.packets)})
+		all = append(all, joint.FlowRecord{Flow: f.Flow, Packets: float64(f.Packets)})
 	}
 	return all
 }
@@ -51,12 +52,12 @@ func (w world) cut(t testing.TB, all []passage) (epochs map[int64]*[2]*Recorder,
 				epochs[start][i], _ = New(w.config)
 			}
 		}
-		epochs[start][point].Update(p.flow, p.packet, at)
+		epochs[start][point].Update(p.Flow, p.Packet, at)
 	}
 	for _, p := range all {
-		add(0, p, p.sent)
-		if rng.Float64() >= w.loss && !p.lost {
-			add(1, p, p.at+w.offset)
+		add(0, p, p.Sent)
+		if rng.Float64() >= w.loss && !p.Lost {
+			add(1, p, p.At+w.offset)
 			arrived = append(arrived, p)
 		}
 	}
@@ -98,7 +99,7 @@ func TestIntervalCoverage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")
 	}
-	all := traffic(1, 10_000)
+	all := traffic.Flows(1, 10_000)
 	const confidence = 0.95
 	for name, w := range map[string]struct {
 		world
@@ -119,7 +120,7 @@ func TestIntervalCoverage(t *testing.T) {
 			if w.blind && least > 2 {
 				continue // of large flows, wide intervals hold something
 			}
-			list := truths(arrived, least)
+			list := traffic.Truths(arrived, least)
 			list = list[:min(len(list), 250)]
 			flows := recordsOf(list)
 			if w.sampled > 0 {
@@ -139,7 +140,7 @@ func TestIntervalCoverage(t *testing.T) {
 				}
 				n++
 				interval := r.MeanInterval(confidence)
-				if interval.Contains(f.mean+float64(w.offset)) && interval.High-interval.Low < 200*f.mean {
+				if interval.Contains(f.Mean+float64(w.offset)) && interval.High-interval.Low < 200*f.Mean {
 					hits++
 				}
 			}
@@ -250,13 +251,13 @@ func TestGroupsAreWhole(t *testing.T) {
 // A window of any length wraps no more than one epoch does; delays that do not
 // fit the sum of one are refused.
 func TestWrapping(t *testing.T) {
-	all := traffic(7, 3000)
+	all := traffic.Flows(7, 3000)
 	for sumBits, refused := range map[uint8]bool{36: false, 26: false, 18: true} {
 		c := cutAt(2e6)
 		c.Bits, c.CountBits, c.DigestBits = 28+sumBits, 16, 12
 		w := world{config: c}
 		epochs, arrived := w.cut(t, all)
-		list := truths(arrived, 300)
+		list := traffic.Truths(arrived, 300)
 		a := w.follow(t, epochs, recordsOf(list))
 		answered := 0
 		for i, f := range list {
@@ -265,8 +266,8 @@ func TestWrapping(t *testing.T) {
 				continue
 			}
 			answered++
-			if interval := r.MeanInterval(0.999); !interval.Contains(f.mean) {
-				t.Errorf("sums of %d bits: a mean of %v is not in %v", sumBits, f.mean, interval)
+			if interval := r.MeanInterval(0.999); !interval.Contains(f.Mean) {
+				t.Errorf("sums of %d bits: a mean of %v is not in %v", sumBits, f.Mean, interval)
 			}
 		}
 		// All delays of a flow of 300 come to some 2^26 ns, of 2 ms to 2^22.
@@ -282,18 +283,18 @@ func TestWrapping(t *testing.T) {
 // record of it can be checked, and else refused.
 func TestElephant(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
-	all := traffic(4, 6000)
+	all := traffic.Flows(4, 6000)
 	n := len(all)
 	for i := range n {
-		at := all[rng.IntN(n)].sent
-		all = append(all, passage{flow: 1, packet: hashing.Packet(rng.Uint64()), sent: at, at: at + 900_000})
+		at := all[rng.IntN(n)].Sent
+		all = append(all, passage{Flow: 1, Packet: hashing.Packet(rng.Uint64()), Sent: at, At: at + 900_000})
 		_ = i
 	}
 	c := cutAt(4e6)
 	c.CountBits = 12
 	w := world{config: c, loss: 0.002}
 	epochs, arrived := w.cut(t, all)
-	list := truths(arrived, 50)
+	list := traffic.Truths(arrived, 50)
 	a := w.follow(t, epochs, recordsOf(list))
 	hits, answered := 0, 0
 	for i, f := range list {
@@ -302,10 +303,10 @@ func TestElephant(t *testing.T) {
 			continue
 		}
 		answered++
-		if interval := r.MeanInterval(0.95); interval.Contains(f.mean) {
+		if interval := r.MeanInterval(0.95); interval.Contains(f.Mean) {
 			hits++
-		} else if f.flow == 1 {
-			t.Errorf("the elephant: %v is not in %v", f.mean, interval)
+		} else if f.Flow == 1 {
+			t.Errorf("the elephant: %v is not in %v", f.Mean, interval)
 		}
 	}
 	t.Logf("%d of %d flows have an answer, %d hold", answered, len(list), hits)
@@ -325,17 +326,17 @@ func TestElephant(t *testing.T) {
 // every epoch; without them it is refused, which is the negative control.
 func TestThinCounters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 5))
-	all := traffic(4, 3000)
-	last := all[len(all)-1].sent
+	all := traffic.Flows(4, 3000)
+	last := all[len(all)-1].Sent
 	for range 300_000 {
 		at := rng.Int64N(last)
-		all = append(all, passage{flow: 1, packet: hashing.Packet(rng.Uint64()), sent: at, at: at + 50_000 + int64(100_000*rng.ExpFloat64())})
+		all = append(all, passage{Flow: 1, Packet: hashing.Packet(rng.Uint64()), Sent: at, At: at + 50_000 + int64(100_000*rng.ExpFloat64())})
 	}
 	for _, thin := range []uint8{0, 5} {
 		w := world{config: cutAt(2e6), loss: 0.02}
 		w.config.Thin = thin
 		epochs, arrived := w.cut(t, all)
-		list := slices.DeleteFunc(truths(arrived, 1000), func(f truth) bool { return f.flow != 1 })
+		list := slices.DeleteFunc(traffic.Truths(arrived, 1000), func(f truth) bool { return f.Flow != 1 })
 		r, err := w.follow(t, epochs, recordsOf(list)).Estimate(0)
 		if thin == 0 {
 			if !errors.Is(err, estimate.ErrNoSamples) {
@@ -344,17 +345,17 @@ func TestThinCounters(t *testing.T) {
 			continue
 		}
 		interval := r.MeanInterval(0.99)
-		t.Logf("%.0f, in %.0f, is %.0f, share %.3f", r.Mean, interval, list[0].mean, r.Share)
-		if err != nil || !interval.Contains(list[0].mean) || interval.High-interval.Low > 0.5*list[0].mean {
-			t.Errorf("%+v in %v, %v; the mean is %v", r.Delay, interval, err, list[0].mean)
+		t.Logf("%.0f, in %.0f, is %.0f, share %.3f", r.Mean, interval, list[0].Mean, r.Share)
+		if err != nil || !interval.Contains(list[0].Mean) || interval.High-interval.Low > 0.5*list[0].Mean {
+			t.Errorf("%+v in %v, %v; the mean is %v", r.Delay, interval, err, list[0].Mean)
 		}
 	}
 }
 
 // An offset between the clocks shifts a mean by exactly itself.
 func TestClockOffset(t *testing.T) {
-	all := traffic(3, 3000)
-	list := truths(all, 500)[:1]
+	all := traffic.Flows(3, 3000)
+	list := traffic.Truths(all, 500)[:1]
 	estimateWith := func(offset int64) Result {
 		w := world{config: testConfig, offset: offset}
 		epochs, _ := w.cut(t, all)
@@ -398,7 +399,7 @@ func TestLoneFlow(t *testing.T) {
 }
 
 func TestEstimateErrors(t *testing.T) {
-	up, down := recorded(t, testConfig, traffic(6, 100))
+	up, down := recorded(t, testConfig, traffic.Flows(6, 100))
 	other := testConfig
 	other.Identity++
 	foreign, _ := New(other)
@@ -448,7 +449,7 @@ func TestEstimateErrors(t *testing.T) {
 
 // A query of many epochs allocates nothing after the first of them.
 func TestAccumulatorAllocations(t *testing.T) {
-	up, down := recorded(t, testConfig, traffic(6, 500))
+	up, down := recorded(t, testConfig, traffic.Flows(6, 500))
 	a, _ := NewAccumulator(testConfig, records(1, 2, 3))
 	add := func() {
 		for range 3 * mostCuts {

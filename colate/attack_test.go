@@ -8,6 +8,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/traffic"
 )
 
 const attacker = hashing.Flow(0xa77ac4e5)
@@ -16,11 +17,11 @@ const attacker = hashing.Flow(0xa77ac4e5)
 // packets of 50 ms, of which some are copies of one.
 func attacked(t *testing.T, packets, copies int) (up, down *Recorder) {
 	t.Helper()
-	all := traffic(4, 2000)
-	end := all[len(all)-1].sent
+	all := traffic.Flows(4, 2000)
+	end := all[len(all)-1].Sent
 	for i := range packets {
 		p := hashing.Word(77, uint64(max(i-copies, 0)))
-		all = append(all, passage{flow: attacker, packet: p, sent: end + int64(i), at: end + int64(i) + 50e6})
+		all = append(all, passage{Flow: attacker, Packet: p, Sent: end + int64(i), At: end + int64(i) + 50e6})
 	}
 	return recorded(t, testConfig, all)
 }
@@ -81,12 +82,12 @@ func TestKeyAimsAtCounters(t *testing.T) {
 		}
 	}
 	measure := func(attack func() (hashing.Flow, hashing.Packet)) Result {
-		all := traffic(5, 2000)
+		all := traffic.Flows(5, 2000)
 		for i := range packets {
 			now := int64(i) * 1000
-			all = append(all, passage{flow: victim, packet: hashing.Packet(key.Word(uint64(i) | 1<<62)), sent: now, at: now + 100_000})
+			all = append(all, passage{Flow: victim, Packet: hashing.Packet(key.Word(uint64(i) | 1<<62)), Sent: now, At: now + 100_000})
 			f, p := attack()
-			all = append(all, passage{flow: f, packet: p, sent: now, at: now + slow})
+			all = append(all, passage{Flow: f, Packet: p, Sent: now, At: now + slow})
 		}
 		up, down := recorded(t, c, all)
 		r, err := Estimate(up, down, joint.FlowRecord{Flow: victim, Packets: packets})

@@ -10,6 +10,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/internal/traffic"
 )
 
 const clockPeriod, clockEpochs = 1e9, 6
@@ -46,10 +47,10 @@ func storesApart(t *testing.T, config Config, all []passage) (stores [3]*Store, 
 			}
 			// In the middle of the epoch: what the cut does is another question.
 			sent := epoch*clockPeriod + 1e8 + int64(i)*(7e8/int64(len(all)))
-			at := sent + p.at - p.sent
-			rec[0].Update(p.flow, p.packet, sent)
-			rec[1].Update(p.flow, p.packet, at+int64(ahead(at)))
-			rec[2].Update(p.flow, p.packet, at)
+			at := sent + p.At - p.Sent
+			rec[0].Update(p.Flow, p.Packet, sent)
+			rec[1].Update(p.Flow, p.Packet, at+int64(ahead(at)))
+			rec[2].Update(p.Flow, p.Packet, at)
 		}
 		for i, r := range rec {
 			if err := stores[i].Append(r); err != nil {
@@ -71,13 +72,13 @@ func storesApart(t *testing.T, config Config, all []passage) (stores [3]*Store, 
 func TestPathCorrectsClocks(t *testing.T) {
 	config := testConfig
 	config.Period, config.Shift = clockPeriod, 6
-	all := traffic(5, 3000)
+	all := traffic.Flows(5, 3000)
 	stores, history := storesApart(t, config, all)
 	agree := Path{Up: stores[0], Down: stores[2]}
 	apart := Path{Up: stores[0], Down: stores[1]}
 	corrected := Path{Up: stores[0], Down: stores[1], Clock: history}
-	for _, flow := range truths(all, 1000) {
-		record := joint.FlowRecord{Flow: flow.flow, Packets: float64(flow.packets)}
+	for _, flow := range traffic.Truths(all, 1000) {
+		record := joint.FlowRecord{Flow: flow.Flow, Packets: float64(flow.Packets)}
 		want, _, err := agree.Estimate(t.Context(), record, 0, clockEpochs*clockPeriod)
 		if err != nil {
 			t.Fatal(err)
@@ -105,7 +106,7 @@ func TestPathCorrectsClocks(t *testing.T) {
 func TestPathLeavesOutUnknownClocks(t *testing.T) {
 	config := testConfig
 	config.Period, config.Shift = clockPeriod, 6
-	all := traffic(5, 3000)
+	all := traffic.Flows(5, 3000)
 	stores, history := storesApart(t, config, all)
 	short, err := clock.NewHistory(clockPeriod)
 	if err != nil {
@@ -118,9 +119,9 @@ func TestPathLeavesOutUnknownClocks(t *testing.T) {
 		}
 		short.Add(r)
 	}
-	flow := truths(all, 1000)[0]
+	flow := traffic.Truths(all, 1000)[0]
 	_, coverage, err := Path{Up: stores[0], Down: stores[1], Clock: short}.Estimate(t.Context(),
-		joint.FlowRecord{Flow: flow.flow, Packets: float64(flow.packets) / 2}, 0, clockEpochs*clockPeriod)
+		joint.FlowRecord{Flow: flow.Flow, Packets: float64(flow.Packets) / 2}, 0, clockEpochs*clockPeriod)
 	if err != nil || coverage.Epochs != 3 || len(coverage.Missing) != 3 || !errors.Is(coverage.Missing[0].Reason, estimate.ErrNoSamples) {
 		t.Errorf("%v, %+v", err, coverage)
 	}
@@ -131,15 +132,15 @@ func TestPathLeavesOutUnknownClocks(t *testing.T) {
 func TestRecorderCorrect(t *testing.T) {
 	config := testConfig
 	config.Shift = 3
-	all := traffic(6, 500)
+	all := traffic.Flows(6, 500)
 	_, down := recorded(t, config, all)
 	far, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reading := clock.Reading{Time: all[len(all)/2].sent, Offset: -7e8 + 0.5, Drift: -1e-4}
+	reading := clock.Reading{Time: all[len(all)/2].Sent, Offset: -7e8 + 0.5, Drift: -1e-4}
 	for _, p := range all {
-		far.Update(p.flow, p.packet, p.at+int64(math.Round(reading.Ahead(p.at))))
+		far.Update(p.Flow, p.Packet, p.At+int64(math.Round(reading.Ahead(p.At))))
 	}
 	far.Correct(reading)
 	for i := range far.words {
@@ -161,10 +162,10 @@ func TestStoreKeepsClock(t *testing.T) {
 	config := testConfig
 	config.Period, config.Shift = clockPeriod, 6
 	config.Counters, config.PerFlow = 300, 4
-	all := traffic(5, 300)
+	all := traffic.Flows(5, 300)
 	stores, history := storesApart(t, config, all)
-	flow := truths(all, 100)[0]
-	record := joint.FlowRecord{Flow: flow.flow, Packets: float64(flow.packets)}
+	flow := traffic.Truths(all, 100)[0]
+	record := joint.FlowRecord{Flow: flow.Flow, Packets: float64(flow.Packets)}
 	want, wanted, err := Path{Up: stores[0], Down: stores[1], Clock: history}.Estimate(t.Context(), record, 0, clockEpochs*clockPeriod)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/traffic"
 )
 
 // A jam is traffic through a queue that loses only what finds its buffer full,
@@ -60,13 +61,13 @@ func (j jam) pass(seed uint64) (sent []passage, lost int) {
 		default:
 			flow = 12 + hashing.Flow(300*rng.Float64()*rng.Float64())
 		}
-		p := passage{flow: hashing.Flow(hashing.Mix(uint64(flow)*77, seed)), packet: hashing.Packet(rng.Uint64()), sent: int64(now * 1e9)}
+		p := passage{Flow: hashing.Flow(hashing.Mix(uint64(flow)*77, seed)), Packet: hashing.Packet(rng.Uint64()), Sent: int64(now * 1e9)}
 		if queue > j.buffer {
-			p.lost = true
+			p.Lost = true
 			lost++
 		} else {
 			queue += service
-			p.at = p.sent + int64(queue*1e9)
+			p.At = p.Sent + int64(queue*1e9)
 		}
 		sent = append(sent, p)
 	}
@@ -83,16 +84,16 @@ func (j jam) ask(t *testing.T, c Config, all []passage) (scores [3]score) {
 	w := world{config: c}
 	epochs, arrived := w.cut(t, all)
 	small := 0
-	list := slices.DeleteFunc(truths(arrived, 20), func(f truth) bool {
-		if f.packets < uint64(len(arrived)/50) {
+	list := slices.DeleteFunc(traffic.Truths(arrived, 20), func(f truth) bool {
+		if f.Packets < uint64(len(arrived)/50) {
 			small++
 		}
-		return f.packets < uint64(len(arrived)/50) && small > 50
+		return f.Packets < uint64(len(arrived)/50) && small > 50
 	})
 	a := w.follow(t, epochs, recordsOf(list))
 	for i, f := range list {
 		class := 2
-		switch part := float64(f.packets) / float64(len(arrived)); {
+		switch part := float64(f.Packets) / float64(len(arrived)); {
 		case part > 0.3:
 			class = 0
 		case part > 0.02:
@@ -108,19 +109,19 @@ func (j jam) ask(t *testing.T, c Config, all []passage) (scores [3]score) {
 			t.Fatal(err)
 		}
 		s.answers++
-		if iv := r.MeanInterval(0.95); iv.Contains(f.mean) {
+		if iv := r.MeanInterval(0.95); iv.Contains(f.Mean) {
 			s.hits++
 		} else if class < 2 {
-			t.Logf("%d packets: a mean of %.4g is not in %.4g, share %.3f", f.packets, f.mean, iv, r.Share)
+			t.Logf("%d packets: a mean of %.4g is not in %.4g, share %.3f", f.Packets, f.Mean, iv, r.Share)
 		}
 		if r.DeviationKnown {
 			s.known++
-			if iv := r.DeviationInterval(0.95); iv.Contains(f.deviation) {
+			if iv := r.DeviationInterval(0.95); iv.Contains(f.Deviation) {
 				s.held++
 			}
 		}
 		r.bias = 0
-		if iv := r.MeanInterval(0.95); iv.Contains(f.mean) {
+		if iv := r.MeanInterval(0.95); iv.Contains(f.Mean) {
 			s.bare++
 		}
 	}
@@ -175,7 +176,7 @@ func TestDecodeLostWhenLongest(t *testing.T) {
 			w.config.Counters, w.config.Thin = 1000, thin
 			list, r := w.decoded(t, all, recordsOf)
 			for i, f := range list {
-				if f.packets < 1000 {
+				if f.Packets < 1000 {
 					continue
 				}
 				if r.Usable[i] == 0 {
@@ -183,10 +184,10 @@ func TestDecodeLostWhenLongest(t *testing.T) {
 					continue
 				}
 				n++
-				if interval := r.MeanInterval(i, 0.95); interval.Contains(f.mean) {
+				if interval := r.MeanInterval(i, 0.95); interval.Contains(f.Mean) {
 					hits++
 				} else {
-					t.Logf("%d packets: a mean of %.4g is not in %.4g", f.packets, f.mean, interval)
+					t.Logf("%d packets: a mean of %.4g is not in %.4g", f.Packets, f.Mean, interval)
 				}
 			}
 		}
@@ -211,9 +212,9 @@ func TestLostAlone(t *testing.T) {
 			all, _ := j.pass(seed)
 			rng := rand.New(rand.NewPCG(1, 2))
 			for i := range all {
-				if p := &all[i]; p.flow == alone && p.sent/1e8%10 < slow {
-					p.at = p.sent + 20e6 + rng.Int64N(5e6)
-					p.lost = rng.Float64() < 0.2
+				if p := &all[i]; p.Flow == alone && p.Sent/1e8%10 < slow {
+					p.At = p.Sent + 20e6 + rng.Int64N(5e6)
+					p.Lost = rng.Float64() < 0.2
 				}
 			}
 			c := cutAt(1e8)
@@ -223,8 +224,8 @@ func TestLostAlone(t *testing.T) {
 			}
 			list, r := world{config: c}.decoded(t, all, recordsOf)
 			for i, f := range list {
-				if interval := r.MeanInterval(i, 0.95); f.flow == alone && !interval.Contains(f.mean) {
-					t.Errorf("decoded, %d thin, slow %d times in ten: a mean of %v is not in %v", thin, slow, f.mean, interval)
+				if interval := r.MeanInterval(i, 0.95); f.Flow == alone && !interval.Contains(f.Mean) {
+					t.Errorf("decoded, %d thin, slow %d times in ten: a mean of %v is not in %v", thin, slow, f.Mean, interval)
 				}
 			}
 		}

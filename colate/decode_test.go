@@ -8,13 +8,14 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/internal/traffic"
 )
 
 // decoded decodes all flows of a world, from stores.
 func (w world) decoded(t *testing.T, all []passage, flows func([]truth) []joint.FlowRecord) ([]truth, joint.Result) {
 	t.Helper()
 	epochs, arrived := w.cut(t, all)
-	list := truths(arrived, 1)
+	list := traffic.Truths(arrived, 1)
 	r, coverage, err := w.stored(t, epochs).Decode(t.Context(), flows(list), math.MinInt64, math.MaxInt64, joint.Options{})
 	// The last epoch is of packets on their way.
 	if err != nil || len(coverage.Missing) > 1 {
@@ -44,19 +45,19 @@ func (w world) stored(t *testing.T, epochs map[int64]*[2]*Recorder) Path {
 func TestDecode(t *testing.T) {
 	for name, loss := range map[string]float64{"nothing lost": 0, "1 % lost": 0.01, "5 % lost": 0.05} {
 		w := world{config: cutAt(4e6), loss: loss, seed: 4}
-		all := traffic(2, 10_000)
+		all := traffic.Flows(2, 10_000)
 		bySize(all)
 		list, r := w.decoded(t, all, recordsOf)
 		for _, class := range [][2]uint64{{1, 9}, {10, 99}, {100, 1e9}} {
 			hits, n := 0, 0
 			var off []float64
 			for i, f := range list {
-				if f.packets < class[0] || f.packets > class[1] {
+				if f.Packets < class[0] || f.Packets > class[1] {
 					continue
 				}
 				n++
-				off = append(off, estimate.RelativeError(r.Mean[i], f.mean))
-				if interval := r.MeanInterval(i, 0.95); interval.Contains(f.mean) {
+				off = append(off, estimate.RelativeError(r.Mean[i], f.Mean))
+				if interval := r.MeanInterval(i, 0.95); interval.Contains(f.Mean) {
 					hits++
 				}
 			}
@@ -75,19 +76,19 @@ func TestDecode(t *testing.T) {
 func bySize(all []passage) {
 	sizes := map[uint64]float64{}
 	for _, p := range all {
-		sizes[uint64(p.flow)]++
+		sizes[uint64(p.Flow)]++
 	}
 	rng := rand.New(rand.NewPCG(6, 6))
 	for i := range all {
 		p := &all[i]
-		p.at = p.sent + int64(20_000*math.Sqrt(sizes[uint64(p.flow)])*(0.5+0.5*rng.ExpFloat64()))
+		p.At = p.Sent + int64(20_000*math.Sqrt(sizes[uint64(p.Flow)])*(0.5+0.5*rng.ExpFloat64()))
 	}
 }
 
 // What was decoded over a window is what the epochs' packets say: of counters in
 // which nothing was lost, the sums and counts of all of them.
 func TestDecodeAddsUp(t *testing.T) {
-	all := traffic(5, 1000)
+	all := traffic.Flows(5, 1000)
 	w := world{config: cutAt(3e6)}
 	epochs, _ := w.cut(t, all)
 	d := newDifferences(w.config)
@@ -103,8 +104,8 @@ func TestDecodeAddsUp(t *testing.T) {
 	p := d.problem(nil)
 	sums, counts := make([]float64, len(p.Sum)), make([]float64, len(p.Sum))
 	for _, packet := range all {
-		at := position(w.config.Identity, packet.flow, chooser.choice(packet.packet), uint64(w.config.Counters))
-		sums[at] += float64(packet.at - packet.sent)
+		at := position(w.config.Identity, packet.Flow, chooser.choice(packet.Packet), uint64(w.config.Counters))
+		sums[at] += float64(packet.At - packet.Sent)
 		counts[at]++
 	}
 	exact := 0

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/traffic"
 )
 
 // laws are ways to delay packets that nothing here was made for. Each delays a
@@ -49,10 +50,10 @@ func underLaw(all []passage, law func(*rand.Rand, int, int64) float64, seed uint
 	number := map[hashing.Flow]int{}
 	for i := range all {
 		p := &all[i]
-		if _, ok := number[p.flow]; !ok {
-			number[p.flow] = len(number)
+		if _, ok := number[p.Flow]; !ok {
+			number[p.Flow] = len(number)
 		}
-		p.at = p.sent + int64(law(rng, number[p.flow], p.sent))
+		p.At = p.Sent + int64(law(rng, number[p.Flow], p.Sent))
 	}
 }
 
@@ -64,11 +65,11 @@ func TestLaws(t *testing.T) {
 	}
 	for name, law := range laws {
 		for _, loss := range []float64{0, 0.01, 0.3} {
-			all := traffic(31, 5000)
+			all := traffic.Flows(31, 5000)
 			underLaw(all, law, 5)
 			w := world{config: cutAt(4e6), loss: loss, seed: 8}
 			epochs, arrived := w.cut(t, all)
-			list := truths(arrived, 30)
+			list := traffic.Truths(arrived, 30)
 			list = list[:min(len(list), 120)]
 			a := w.follow(t, epochs, recordsOf(list))
 			hits, n := 0, 0
@@ -81,7 +82,7 @@ func TestLaws(t *testing.T) {
 					t.Fatal(err)
 				}
 				n++
-				if interval := r.MeanInterval(0.95); interval.Contains(f.mean) {
+				if interval := r.MeanInterval(0.95); interval.Contains(f.Mean) {
 					hits++
 				}
 			}

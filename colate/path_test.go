@@ -9,16 +9,17 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/internal/traffic"
 )
 
 // From two stores come the answers that an Accumulator gives, in whatever order
 // the epochs were kept; a query of one flow reads what it needs of them.
 func TestPath(t *testing.T) {
-	all := traffic(11, 3000)
+	all := traffic.Flows(11, 3000)
 	w := world{config: cutAt(2e6), loss: 0.01}
 	w.config.Counters = 50_000
 	epochs, arrived := w.cut(t, all)
-	list := truths(arrived, 100)
+	list := traffic.Truths(arrived, 100)
 	path := w.stored(t, epochs)
 	want := w.follow(t, epochs, recordsOf(list))
 	got, coverage, err := path.EstimateAll(t.Context(), recordsOf(list), math.MinInt64, math.MaxInt64)
@@ -58,10 +59,10 @@ func TestPath(t *testing.T) {
 // where one point has nothing, or another Config, that is told, and its
 // packets are not taken for none.
 func TestUnevenEpochs(t *testing.T) {
-	all := traffic(12, 3000)
+	all := traffic.Flows(12, 3000)
 	w := world{config: cutAt(2e6)}
 	epochs, arrived := w.cut(t, all)
-	list := truths(arrived, 300)
+	list := traffic.Truths(arrived, 300)
 	plain, _, err := w.stored(t, epochs).EstimateAll(t.Context(), recordsOf(list), 0, math.MaxInt64)
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +79,8 @@ func TestUnevenEpochs(t *testing.T) {
 				t.Errorf("%s: %v, %v", name, a.Err, plain[i].Err)
 				continue
 			}
-			if interval := a.MeanInterval(0.999); !interval.Contains(f.mean) {
-				t.Errorf("%s: a mean of %v is not in %v", name, f.mean, interval)
+			if interval := a.MeanInterval(0.999); !interval.Contains(f.Mean) {
+				t.Errorf("%s: a mean of %v is not in %v", name, f.Mean, interval)
 			}
 		}
 	}
@@ -92,8 +93,8 @@ func TestUnevenEpochs(t *testing.T) {
 	}
 	n := 0
 	for _, p := range all {
-		if p.at/2e6 == 3 {
-			halves[n%2].Update(p.flow, p.packet, p.at)
+		if p.At/2e6 == 3 {
+			halves[n%2].Update(p.Flow, p.Packet, p.At)
 			n++
 		}
 	}

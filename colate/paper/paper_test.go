@@ -8,6 +8,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/traffic"
 )
 
 // close9 reports whether got is want to nine digits.
@@ -17,14 +18,14 @@ func close9(got, want float64) bool {
 
 // Theorem 2, eqs. (3) and (4), from single counters and by hand.
 func TestTheorem2(t *testing.T) {
-	all := traffic(11, 500)
+	all := traffic.Flows(11, 500)
 	up, down := recorded(t, paperConfig, all)
-	f := truths(all, 50)[0]
+	f := traffic.Truths(all, 50)[0]
 	sum := func(e *Epoch) float64 {
 		c := e.config
 		own, total := 0.0, 0.0
 		for j := range c.PerFlow {
-			h := uint64(uint32(hashing.Mix(uint64(f.flow)^c.Identity, uint64(j)))) * uint64(c.Counters) >> 32
+			h := uint64(uint32(hashing.Mix(uint64(f.Flow)^c.Identity, uint64(j)))) * uint64(c.Counters) >> 32
 			own += float64(e.Counter(0, int(h)))
 		}
 		for i := range c.Counters {
@@ -33,10 +34,10 @@ func TestTheorem2(t *testing.T) {
 		n, m := float64(c.Counters), float64(c.PerFlow)
 		return 1 / (n - m) * (n*own - m*total)
 	}
-	want := (sum(down.Current()) - sum(up.Current())) / float64(f.packets)
+	want := (sum(down.Current()) - sum(up.Current())) / float64(f.Packets)
 	q := newQuery(t, up.Current(), down.Current())
-	a, b := q.gather(f.flow)
-	got, err := Theorem2(a, b, f.packets)
+	a, b := q.gather(f.Flow)
+	got, err := Theorem2(a, b, f.Packets)
 	if err != nil || math.Abs(got-want) > 1e-6*math.Abs(want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
@@ -44,31 +45,31 @@ func TestTheorem2(t *testing.T) {
 
 // Points of different sizes can be compared, but what used to cancel is noise.
 func TestDifferentSizes(t *testing.T) {
-	all := traffic(12, 1000)
+	all := traffic.Flows(12, 1000)
 	larger := paperConfig
 	larger.Counters, larger.PerFlow, larger.Bits = 7000, 30, 62
 	up, down := recorded(t, paperConfig, all)
 	_, odd := recorded(t, larger, all)
 	q, o := newQuery(t, up.Current(), down.Current()), newQuery(t, odd.Current(), odd.Current())
-	list := truths(all, 20)
+	list := traffic.Truths(all, 20)
 	var x, y []float64
 	for _, f := range list {
-		a, b := q.gather(f.flow)
-		same, err := Theorem2(a, b, f.packets)
+		a, b := q.gather(f.Flow)
+		same, err := Theorem2(a, b, f.Packets)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, c := o.gather(f.flow)
-		other, err := Theorem2(a, c, f.packets)
+		_, c := o.gather(f.Flow)
+		other, err := Theorem2(a, c, f.Packets)
 		if err != nil {
 			t.Fatal(err)
 		}
-		x = append(x, estimate.RelativeError(same, f.mean))
-		y = append(y, estimate.RelativeError(other, f.mean))
-		if _, err := Theorem2Interval(a, c, f.packets, 0.9); err != nil {
+		x = append(x, estimate.RelativeError(same, f.Mean))
+		y = append(y, estimate.RelativeError(other, f.Mean))
+		if _, err := Theorem2Interval(a, c, f.Packets, 0.9); err != nil {
 			t.Error(err)
 		}
-		if _, err := ClosedForm(a, c, f.packets); !errors.Is(err, estimate.ErrMismatch) {
+		if _, err := ClosedForm(a, c, f.Packets); !errors.Is(err, estimate.ErrMismatch) {
 			t.Errorf("deviation from %d and %d counters: %v", a.config.PerFlow, c.config.PerFlow, err)
 		}
 	}
@@ -80,7 +81,7 @@ func TestDifferentSizes(t *testing.T) {
 	// A flow by itself has no noise, and any sizes do.
 	var lone []passage
 	for i := range 100 {
-		lone = append(lone, passage{7, hashing.Packet(hashing.Mix(uint64(i), 1)), int64(i) * 1000, int64(i)*1000 + 250})
+		lone = append(lone, passage{Flow: 7, Packet: hashing.Packet(hashing.Mix(uint64(i), 1)), Sent: int64(i) * 1000, At: int64(i)*1000 + 250})
 	}
 	up, _ = recorded(t, paperConfig, lone)
 	_, odd = recorded(t, larger, lone)
@@ -130,9 +131,9 @@ func TestNoisePerCounter(t *testing.T) {
 
 // Theorem 3 shifts all counters of a flow by one number.
 func TestDenoiseShifts(t *testing.T) {
-	all := traffic(13, 500)
+	all := traffic.Flows(13, 500)
 	up, down := recorded(t, paperConfig, all)
-	a, _ := newQuery(t, up.Current(), down.Current()).gather(truths(all, 50)[0].flow)
+	a, _ := newQuery(t, up.Current(), down.Current()).gather(traffic.Truths(all, 50)[0].Flow)
 	w, err := a.Denoise(nil, 0)
 	if err != nil || len(w) != paperConfig.PerFlow {
 		t.Fatalf("%d counters, %v", len(w), err)
@@ -164,7 +165,8 @@ func TestVirtualRepetitions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(14, 1))
 	var lone []passage
 	for i := range 300 {
-		lone = append(lone, passage{7, hashing.Packet(rng.Uint64()), int64(i) * 1000, int64(i)*1000 + int64(1e5*rng.ExpFloat64())})
+		lone = append(lone, passage{Flow: 7, Packet: hashing.Packet(rng.Uint64()), Sent: int64(i) * 1000,
+			At: int64(i)*1000 + int64(1e5*rng.ExpFloat64())})
 	}
 	up, down := recorded(t, paperConfig, lone)
 	a, b := newQuery(t, up.Current(), down.Current()).gather(7)
@@ -240,7 +242,7 @@ func TestDeviationUnbiased(t *testing.T) {
 }
 
 func TestPaperErrors(t *testing.T) {
-	all := traffic(16, 100)
+	all := traffic.Flows(16, 100)
 	up, down := recorded(t, paperConfig, all)
 	a, b := newQuery(t, up.Current(), down.Current()).gather(1)
 	if _, err := Theorem2(a, b, 0); !errors.Is(err, estimate.ErrNoSamples) {
