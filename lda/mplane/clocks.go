@@ -6,33 +6,34 @@ import (
 	"slices"
 )
 
-// A course is how far the clock of every router is ahead, interval by
-// interval, as all segments between routers tell together. A clock's step
+// A course says how far the clock of every router is ahead, interval by
+// interval, according to all segments between routers together. A clock's step
 // shows in every segment that ends or begins there, in opposite directions; a
-// slow segment shows in itself alone. What explains everything with the
-// fewest surprises is believed: however far off it is, a surprise counts
-// little more than once.
+// slow segment shows only in itself. The Station believes the explanation with
+// the fewest surprises: however far off a surprise is, it counts little more
+// than once.
 type course struct {
 	ahead    [][]float64               // ns, by interval since the first, by router
-	since    []uint64                  // since when a router's clock is known: the interval and 1, or 0
+	since    []uint64                  // when a router's clock became known: the interval plus 1, or 0
 	first    uint64                    // interval
 	baseline map[SegmentID][2]baseline // by means, and by readings
 }
 
-// A baseline is what a segment usually tells of clocks when they agree: its
-// mean delay, or by how much a reading of its monitors is off, since no reading
-// sees whether both directions take equally long. spread is how far from it
-// that usually is.
+// A baseline is what a segment usually says about clocks when they agree: its
+// mean delay, or the error of a reading of its monitors, because no reading
+// sees whether both directions take equally long. spread is the usual distance
+// from it.
 type baseline struct {
 	mean, spread float64
-	intervals    int // that they are from
+	intervals    int // number of intervals behind it
 }
 
-// follow solves the clocks of all intervals up to one, which were not yet.
+// follow solves the clocks of all intervals up to this one that are not solved
+// yet.
 func (s *Station) follow(interval uint64) {
 	c := &s.course
 	if len(c.ahead) == 0 || interval > c.first+uint64(len(c.ahead)+s.config.History) {
-		s.begin(interval) // for the first time, or after longer than anything is kept
+		s.begin(interval) // the first time, or after longer than anything is kept
 	}
 	for c.first+uint64(len(c.ahead)) <= interval {
 		s.advance(c.first + uint64(len(c.ahead)))
@@ -57,9 +58,9 @@ func (s *Station) begin(interval uint64) {
 	s.settle(c.first)
 }
 
-// scales is how well each clock's course is known before an interval: not at
-// all until segments tie it to others, and not its drift for some intervals
-// after that.
+// scales returns how well each clock's course is known before an interval: not
+// at all until segments tie it to others, and without its drift for some
+// intervals after that.
 func (s *Station) scales(interval uint64) []float64 {
 	const (
 		unknown = 1e12
@@ -79,9 +80,9 @@ func (s *Station) scales(interval uint64) []float64 {
 	return scales
 }
 
-// edges are what all segments say of the clocks in an interval. One that has
-// none before it is taken at its word: the reading, or half of what the two
-// directions differ.
+// edges returns what all segments say about the clocks in an interval. A
+// segment without a baseline is taken at its word: the reading, or half of the
+// difference between the two directions.
 func (s *Station) edges(interval uint64) []edge {
 	var edges []edge
 	for id, g := range s.segments {
@@ -100,13 +101,13 @@ func (s *Station) edges(interval uint64) []edge {
 		}
 		edges = append(edges, e)
 	}
-	slices.SortFunc(edges, func(a, b edge) int { // the order of a map is another each time
+	slices.SortFunc(edges, func(a, b edge) int { // the order of a map differs each time
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.difference, b.difference))
 	})
 	return edges
 }
 
-// opposite is the segment back, or nil.
+// opposite returns the segment back, or nil.
 func (s *Station) opposite(id SegmentID) *segment {
 	for _, p := range s.plans {
 		if back, ok := p.Opposite(id); ok {
@@ -116,7 +117,7 @@ func (s *Station) opposite(id SegmentID) *segment {
 	return nil
 }
 
-// earliest is the first interval kept of which anything is known.
+// earliest returns the first interval kept about which anything is known.
 func (s *Station) earliest(interval uint64) uint64 {
 	first := interval
 	for _, g := range s.segments {
@@ -138,9 +139,9 @@ func (s *Station) advance(interval uint64) {
 	s.settle(interval)
 }
 
-// expected is where the clocks should be in the next interval: on from the last
-// by the drift of the latest ones, a median, so that a step does not count as
-// drift.
+// expected returns where the clocks should be in the next interval: on from
+// the last one by the median drift of the latest ones, so that a step does not
+// count as drift.
 func (c *course) expected() []float64 {
 	last := len(c.ahead) - 1
 	expected := slices.Clone(c.ahead[last])
@@ -158,13 +159,14 @@ func (c *course) expected() []float64 {
 	return expected
 }
 
-// The kinds of what a measurement tells of the clocks at its ends.
+// The kinds of statements that a measurement makes about the clocks at its
+// ends.
 const (
 	byMean    = 0
 	byReading = 1
 )
 
-// kind is byReading if the monitors follow each other's clocks.
+// kind returns byReading if the monitors follow each other's clocks.
 func (v *value) kind() int {
 	if v.AheadError > 0 {
 		return byReading
@@ -172,7 +174,7 @@ func (v *value) kind() int {
 	return byMean
 }
 
-// tells is what a measurement says of the clocks at its ends.
+// tells returns what a measurement says about the clocks at its ends.
 func (v *value) tells() float64 {
 	if v.kind() == byReading {
 		return v.Ahead
@@ -180,8 +182,9 @@ func (v *value) tells() float64 {
 	return v.Delay.Mean
 }
 
-// scale is how well what a measurement tells is known to be as usual: until
-// enough intervals tell how means vary, no better than its packets do.
+// scale returns how close a measurement's statement is expected to be to the
+// usual one. Until enough intervals show how means vary, it is no better than
+// the measurement's packets allow.
 func (s *Station) scale(v *value, b baseline) float64 {
 	chance := v.Error
 	if v.kind() == byReading {
@@ -192,8 +195,8 @@ func (s *Station) scale(v *value, b baseline) float64 {
 	return math.Hypot(math.Hypot(chance, b.spread), s.config.Wander/10)
 }
 
-// settle brings each segment's baseline, its usual delay without clocks, to an
-// interval: the median of what is kept.
+// settle updates each segment's baseline, its usual delay without clocks, to
+// an interval: the median of what is kept.
 func (s *Station) settle(interval uint64) {
 	for id, g := range s.segments {
 		if id.Internal() {
@@ -210,8 +213,8 @@ func (s *Station) settle(interval uint64) {
 	}
 }
 
-// past returns what a segment told before an interval, clocks taken off, by
-// kind.
+// past returns what a segment said before an interval, with clocks subtracted,
+// by kind.
 func (s *Station) past(g *segment, interval uint64) [2][]float64 {
 	var told [2][]float64
 	for i := range g.values {
@@ -225,9 +228,9 @@ func (s *Station) past(g *segment, interval uint64) [2][]float64 {
 	return told
 }
 
-// between is by how much the clock at a segment's end was ahead of that at its
-// beginning, and whether that interval was solved. Inside a router there is
-// one clock.
+// between returns how far the clock at a segment's end was ahead of the one at
+// its beginning, and whether that interval was solved. Inside a router there
+// is one clock.
 func (c *course) between(id SegmentID, interval uint64) (float64, bool) {
 	if id.Internal() {
 		return 0, true

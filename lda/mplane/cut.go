@@ -19,10 +19,10 @@ type upgradeWorker struct {
 	from   []probes // by position: the paths on from there
 }
 
-// count adds, or with sign −1 takes off, the paths of a source that no
-// upgraded router cuts, and to every router on them what its upgrade would
-// gain: as J. Brandes counts shortest paths, once along the tree and once
-// back. Adding, it drops what upgraded routers cut off.
+// count adds, or with sign −1 subtracts, the paths of a source that no
+// upgraded router cuts. To every router on them it adds what upgrading it
+// would gain. It does so as J. Brandes counts shortest paths, once along the
+// tree and once back. When adding, it drops what upgraded routers cut off.
 func (w *upgradeWorker) count(s *upgradeSearch, source int, sign int64) {
 	t := &s.trees[source]
 	w.to = append(w.to[:0], make([]probes, len(t.routers))...)
@@ -63,12 +63,12 @@ func (w *upgradeWorker) countTo(t *pathTree, upgraded []bool) {
 	}
 }
 
-// countFrom counts the paths on from every router.
+// countFrom counts the paths that continue from every router.
 func (w *upgradeWorker) countFrom(t *pathTree, upgraded []bool) {
 	at := len(t.before)
 	for i := len(t.routers) - 1; i > 0; i-- {
 		at -= int(t.counts[i])
-		on := probes{paths: 1} // the path that ends here, and those that go on
+		on := probes{paths: 1} // the path that ends here, and those that continue
 		if !upgraded[t.routers[i]] {
 			on.paths += w.from[i].paths
 			on.hops = w.from[i].hops
@@ -81,7 +81,8 @@ func (w *upgradeWorker) countFrom(t *pathTree, upgraded []bool) {
 	}
 }
 
-// longest is how many hops the longest path has that no upgraded router cuts.
+// longest returns the number of hops of the longest path that no upgraded
+// router cuts.
 func (t *pathTree) longest(upgraded []bool) int32 {
 	hops := make([]int32, len(t.routers))
 	most, at := int32(0), 0
@@ -97,8 +98,8 @@ func (t *pathTree) longest(upgraded []bool) int32 {
 	return most
 }
 
-// prune drops the routers that no path reaches any more. Those that are left
-// keep their order.
+// prune drops the routers that no path reaches any more. The others keep their
+// order.
 func (w *upgradeWorker) prune(t *pathTree) {
 	moved := make([]int32, len(t.routers))
 	kept, links, at := 0, 0, 0

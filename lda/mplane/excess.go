@@ -8,19 +8,19 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// How fast it gets less likely that a value exceeds all past ones by more and
-// more: with the square of the distance from what is usual where bursts on all
-// scales of time make it vary, and with its sixth power in what bursts do not
-// explain.
+// How fast an excess over all past values gets less likely as it grows: with
+// the square of the distance from the usual if bursts on all time scales make
+// the value vary, and with the sixth power for what bursts do not explain.
 const (
 	bursts = 2
 	steady = 6
 )
 
-// excess tells by how much x is above the usual of past values, their median,
-// and how sure it is that any of so many comparisons would not be so by chance:
-// by Student's distribution, since the spread, from the median of absolute
-// deviations, is an estimate too, worth some third of the values; and by how
+// excess compares x with past values. It returns the usual value, their
+// median; how far x is above it; and the confidence that none of the given
+// number of comparisons shows as much by chance. The confidence comes from
+// Student's distribution, because the spread, from the median of absolute
+// deviations, is an estimate too, worth some third of the values; and from how
 // far above the usual past values got.
 func excess(x float64, past []float64, floor, decay float64, comparisons int) (usual, above, confident float64) {
 	n := float64(len(past))
@@ -35,8 +35,8 @@ func excess(x float64, past []float64, floor, decay float64, comparisons int) (u
 	return usual, above, 1 - min(1, float64(comparisons)*chance)
 }
 
-// rare is how likely it is that a value exceeds x, by past ones in order: the
-// share that did and, where none did, by how far the greatest was from that.
+// rare returns how likely a value is to exceed x, given past values in order:
+// the fraction that did or, if none did, how far the greatest was from x.
 func rare(x, usual float64, past []float64, decay float64) float64 {
 	exceed := len(past)
 	for exceed > 0 && past[exceed-1] >= x {
@@ -48,7 +48,7 @@ func rare(x, usual float64, past []float64, decay float64) float64 {
 	return math.Pow((past[exceed-1]-usual)/(x-usual), decay) / float64(len(past)+1)
 }
 
-// tail is the probability that Student's distribution exceeds t.
+// tail returns the probability that Student's distribution exceeds t.
 func tail(t, degrees float64) float64 {
 	low, high := 0.5, 1-1e-12 // its probability not to
 	if estimate.StudentQuantile(high, degrees) < t {
@@ -65,12 +65,13 @@ func tail(t, degrees float64) float64 {
 	return 1 - low
 }
 
-// beyondBursts returns of a mean delay, and of past ones, what the deviation
-// beside it does not explain, in units of that deviation. When a queue is
-// busier its delays are longer and vary more, in a proportion that hardly
-// changes, so that the rest varies far less than the means do, and the less in
-// proportion the busier it is. A router that became slower delays all packets
-// alike. The line is that of least absolute residuals through the medians.
+// beyondBursts returns, for a mean delay and for past ones, the part that the
+// deviation beside it does not explain, in units of that deviation. When a
+// queue is busier its delays are longer and vary more, in a nearly constant
+// proportion. So the rest varies far less than the means do, and in proportion
+// less the busier the queue is. A router that became slower delays all packets
+// alike. The line is the one with the least absolute residuals through the
+// medians.
 func beyondBursts(mean, deviation float64, means, deviations []float64) (rest float64, past []float64, unit float64) {
 	centre, middle := median(slices.Clone(means)), median(slices.Clone(deviations))
 	type step struct{ slope, weight float64 }
@@ -102,9 +103,9 @@ func beyondBursts(mean, deviation float64, means, deviations []float64) (rest fl
 	return rest, past, unit
 }
 
-// middle returns the median of some numbers, of which there is at least one,
-// and their spread about it: what the median of absolute deviations makes of
-// normal values' standard deviation. It sorts them.
+// middle returns the median of at least one number, and their spread about it:
+// what the median of absolute deviations implies for the standard deviation of
+// normal values. It sorts the numbers.
 func middle(xs []float64) (centre, spread float64) {
 	centre = median(xs)
 	deviations := make([]float64, len(xs))
@@ -115,8 +116,7 @@ func middle(xs []float64) (centre, spread float64) {
 	return centre, toDeviation * median(deviations)
 }
 
-// median is the middle of some numbers, of which there is at least one. It
-// sorts them.
+// median returns the median of at least one number. It sorts the numbers.
 func median(xs []float64) float64 {
 	slices.Sort(xs)
 	half := len(xs) / 2

@@ -8,63 +8,64 @@ import (
 
 // A Target is what a path should keep to.
 type Target struct {
-	Mean float64 // ns, at most; 0 for any
-	Loss float64 // share of packets, at most; 0 for any
+	Mean float64 // largest mean in ns; 0 for any
+	Loss float64 // largest fraction of packets lost; 0 for any
 }
 
-// A Suspect is a segment of a path beside its own history.
+// A Suspect is a segment of a path, compared with its own history.
 type Suspect struct {
 	Segment SegmentID
 
 	// Usual is the segment's mean delay, the median over the intervals kept,
-	// and Excess how much longer it took. UsualLoss and ExcessLoss are the
-	// same of the share of packets lost.
+	// and Excess is how much longer it took. UsualLoss and ExcessLoss are the
+	// same for the fraction of packets lost.
 	Usual, Excess         float64
 	UsualLoss, ExcessLoss float64
 
-	// Share is the segment's part in what those that are surely slow took too
-	// long, or those that surely lose lost too many, together: 0 to 1.
+	// Share is the segment's fraction, 0 to 1, of the total excess delay of
+	// the segments that are surely slow, or of the total excess loss of those
+	// that surely lose.
 	Share float64
 
-	// Sure is 1 less the probability that a path whose segments all are as
-	// ever shows as great an excess in any of them.
+	// Sure is 1 less the probability that a path whose segments are all as
+	// usual shows so great an excess in any of them.
 	Sure float64
 
-	// Since is the interval from which on it has been so. What lasts for half
-	// of the intervals kept becomes usual.
+	// Since is the interval in which the excess began. What lasts for half of
+	// the intervals kept becomes usual.
 	Since uint64
 }
 
 // A Verdict says what makes a path slow or lossy.
 type Verdict struct {
 	Path   PathResult
-	Broken bool // the target is not kept
+	Broken bool // the path misses the target
 
-	// Suspects are the segments that took longer or lost more than usual, so
-	// that it is no chance (Sure of at least 0.99), and that are a part of the
+	// Suspects are the segments that took longer or lost more than usual, not
+	// by chance (Sure of at least 0.99), and that are a part of the
 	// explanation (Share of at least 0.05), the greatest share first.
 	Suspects []Suspect
 
-	// Unknown are the segments without a measurement, or without the history
-	// of at least MinHistory intervals that it would be held against, and
-	// those at whose ends a clock was set. The cause may be one of them.
+	// Unknown lists the segments without a measurement, those without a
+	// history of at least MinHistory intervals, and those with a clock at one
+	// end that was set. The cause may be one of them.
 	Unknown []SegmentID
 }
 
-// MinHistory is how many intervals a segment must have been measured before it
-// can be suspected.
+// MinHistory is the number of intervals for which a segment must have been
+// measured before it can be suspected.
 const MinHistory = 8
 
-// sure is how sure a suspect must be, and part the least share that it has.
+// sure is the least Sure of a suspect, and part its least Share.
 const (
 	sure = 0.99
 	part = 0.05
 )
 
 // Localise compares every segment of a path in an interval with its own
-// history, clocks taken off, and names those that explain it if the path
-// breaks its target. The error wraps [estimate.ErrConfig] for a path that the
-// plan does not have; where segments are missing the Verdict says so.
+// history, after subtracting clocks. If the path misses its target, it names
+// the segments that explain it. The error wraps [estimate.ErrConfig] if the
+// plan does not have the path; if segments are missing the Verdict says so.
 func (s *Station) Localise(path []Router, class int, interval uint64, target Target) (Verdict, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,8 +115,8 @@ func (s *Station) history(id SegmentID, interval uint64) []*value {
 	return all
 }
 
-// good is the greatest error of a reading that is no worse than they usually
-// are. In the interval in which a clock is set they are.
+// good returns the greatest error of a reading that is no worse than usual. In
+// the interval in which a clock is set, readings are worse.
 func (s *Station) good(history []*value) float64 {
 	var all []float64
 	for _, v := range history {
@@ -130,8 +131,8 @@ func (s *Station) good(history []*value) float64 {
 	return max(worse*median(all), s.config.Wander)
 }
 
-// compare holds a measurement against those before: its delay and its loss.
-// comparisons is how many are made together.
+// compare compares a measurement's delay and loss with those before.
+// comparisons is the number of comparisons made together.
 func (s *Station) compare(at *value, history []*value, interval uint64, comparisons int) [2]Suspect {
 	slow, lossy := Suspect{Segment: at.Segment, Since: interval}, Suspect{Segment: at.Segment, Since: interval}
 	if d := s.delays(at, history, interval); len(d.means) >= MinHistory {
@@ -162,9 +163,9 @@ func (s *Station) compare(at *value, history []*value, interval uint64, comparis
 	return [2]Suspect{slow, lossy}
 }
 
-// lasting is how many of past values, the latest first, are of the same
-// trouble as x: they are nearer to it than to what is usual. They are no
-// measure of what is usual, as long as enough others are.
+// lasting returns how many of the past values, the latest first, show the same
+// trouble as x: they are closer to it than to the usual. They do not define
+// what is usual while there are enough others.
 func lasting(x float64, past []float64) int {
 	usual := median(slices.Clone(past))
 	count := 0
@@ -174,8 +175,9 @@ func lasting(x float64, past []float64) int {
 	return count
 }
 
-// Delays are a segment's mean delay with clocks taken off, and past ones with
-// the deviations beside them. floor is the least standard error of any.
+// delays holds a segment's mean delay with clocks subtracted, and past ones
+// with the deviations beside them. floor is the smallest standard error of
+// any.
 type delays struct {
 	mean, floor       float64
 	means, deviations []float64 // the latest first
@@ -188,8 +190,8 @@ func (d *delays) add(v *value, offset float64) {
 	d.intervals = append(d.intervals, v.interval)
 }
 
-// delays takes the clocks off by the monitors' own readings where these, and
-// enough before them, are known, and otherwise by what all segments told.
+// delays subtracts the clocks: by the monitors' own readings if these, and
+// enough before them, are known, and otherwise by what all segments said.
 func (s *Station) delays(at *value, history []*value, interval uint64) delays {
 	if at.kind() == byReading {
 		d := delays{mean: at.Delay.Mean - at.Ahead, floor: math.Hypot(at.Error, at.AheadError)}
@@ -224,7 +226,7 @@ func (v *value) lossRate() float64 {
 	return float64(v.Lost) / float64(v.Sent)
 }
 
-// share sets each suspect's part in the sum.
+// share sets each suspect's share of the sum.
 func share(suspects []Suspect, of func(*Suspect) float64) {
 	total := 0.0
 	for i := range suspects {

@@ -12,26 +12,26 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// MaxRouters is how many routers a Network may have.
+// MaxRouters is the largest number of routers in a Network.
 const MaxRouters = 1 << 20
 
 // A Router is the number of a router in its Network, from 0.
 type Router int32
 
 // A Link leads from one router to another. Its opposite, if there is one, is a
-// link of its own.
+// separate link.
 type Link struct {
 	From, To Router
 	Weight   float64 // the routing cost, more than 0
 }
 
-// A Network is a map of routers and weighted links, as the routers' own
-// link-state protocol has it. Fill it with AddLink or [ReadWeights]; then any
+// A Network is a map of routers and weighted links, as in the routers' own
+// link-state protocol. Fill it with AddLink or [ReadWeights]; after that any
 // number of goroutines may read it.
 type Network struct {
 	names   []string
 	numbers map[string]Router
-	links   [][]Link // by the router that they leave, by the router that they lead to
+	links   [][]Link // by the router that they leave, then by the router that they lead to
 	into    [][]Link // by the router that they lead to, in any order
 }
 
@@ -87,8 +87,8 @@ func (n *Network) AddLink(from, to string, weight float64) error {
 	return nil
 }
 
-// RemoveLink takes a link out, as when it failed, and reports whether there
-// was one.
+// RemoveLink removes a link, as when it failed, and reports whether there was
+// one.
 func (n *Network) RemoveLink(from, to Router) bool {
 	if !n.has(from) || !n.has(to) {
 		return false
@@ -101,14 +101,14 @@ func (n *Network) RemoveLink(from, to Router) bool {
 	return found
 }
 
-// find returns where a link is among those of its router, or would be.
+// find returns where a link is, or would be, among those of its router.
 func (n *Network) find(from, to Router) (int, bool) {
 	return slices.BinarySearchFunc(n.links[from], to, func(l Link, to Router) int { return cmp.Compare(l.To, to) })
 }
 
 func (n *Network) has(r Router) bool { return r >= 0 && int(r) < len(n.names) }
 
-// Clone returns a copy that changes apart from n.
+// Clone returns an independent copy.
 func (n *Network) Clone() *Network {
 	c := &Network{names: slices.Clone(n.names), numbers: maps.Clone(n.numbers)}
 	for r := range n.names {
@@ -118,10 +118,10 @@ func (n *Network) Clone() *Network {
 	return c
 }
 
-// Routers is how many routers there are.
+// Routers returns the number of routers.
 func (n *Network) Routers() int { return len(n.names) }
 
-// LinkCount is how many links there are, each direction one.
+// LinkCount returns the number of links, counting each direction.
 func (n *Network) LinkCount() int {
 	count := 0
 	for _, links := range n.links {
@@ -133,23 +133,23 @@ func (n *Network) LinkCount() int {
 // Name returns a router's name.
 func (n *Network) Name(r Router) string { return n.names[r] }
 
-// Router returns the router of a name.
+// Router returns the router with a name.
 func (n *Network) Router(name string) (Router, bool) {
 	r, ok := n.numbers[name]
 	return r, ok
 }
 
 // Links returns the links that leave a router, in the order of the routers
-// that they lead to. They are the network's: do not change them.
+// that they lead to. Do not change them: they belong to the network.
 func (n *Network) Links(r Router) []Link { return n.links[r] }
 
-// invalid is the error for a value out of range.
+// invalid returns the error for a value out of range.
 func invalid(field string, got any, want string) error {
 	return estimate.Invalid("mplane", field, got, want)
 }
 
-// Fingerprint tells networks apart that number routers differently: it is a
-// digest of their names in order. Links do not matter.
+// Fingerprint returns a digest of the routers' names in order. It
+// distinguishes networks that number routers differently. Links do not matter.
 func (n *Network) Fingerprint() uint64 {
 	var b []byte
 	for _, name := range n.names {

@@ -7,35 +7,35 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A PathResult is a path's delay and loss, put together from its segments.
+// A PathResult is a path's delay and loss, combined from its segments.
 type PathResult struct {
-	// Delay of the whole path: means add up, and so do variances if what
-	// delays a packet on one segment does not on the next. N is the least of
-	// the segments'.
+	// Delay is that of the whole path. Means add up, and so do variances if
+	// what delays a packet on one segment does not delay it on the next. N is
+	// the smallest of the segments'.
 	estimate.Delay
 
 	// Error is the standard error of the mean from the segments' samples.
 	Error float64
 
-	// Certain holds what the samples' mean is whatever clocks show: between
-	// routers no delay is below nothing, nor above the round trip, which no
-	// clock changes. It has no upper end where the way back is not measured.
-	// Only the clocks at the path's two ends matter: what one segment gains by
-	// those in between, the next one loses.
+	// Certain contains the samples' mean whatever the clocks show: between
+	// routers no delay is below zero, nor above the round trip, which no clock
+	// changes. It has no upper end if the way back is not measured. Only the
+	// clocks at the path's two ends matter: what one segment gains by a clock
+	// in between, the next one loses.
 	Certain estimate.Interval
 
-	// Loss is the share of packets lost on the way: 1 − Π(1 − loss).
+	// Loss is the fraction of packets lost on the way: 1 − Π(1 − loss).
 	Loss float64
 
 	Segments []SegmentID // of the path, in order
-	Missing  []SegmentID // those of them of which nothing is known: the rest speaks of a part only
+	Missing  []SegmentID // those about which nothing is known; the result then describes only a part of the path
 
 	roundError float64 // standard error of Certain's ends
 }
 
-// MeanInterval is an interval that holds the mean delay with at least the
-// given confidence: Certain for the clocks, and the samples' error there and
-// back, by the normal distribution.
+// MeanInterval returns an interval that contains the mean delay with at least
+// the given confidence: Certain for the clocks, and the samples' error there
+// and back, by the normal distribution.
 func (r PathResult) MeanInterval(confidence float64) estimate.Interval {
 	chance := 0.0
 	if r.roundError > 0 {
@@ -44,10 +44,10 @@ func (r PathResult) MeanInterval(confidence float64) estimate.Interval {
 	return estimate.Interval{Low: r.Certain.Low - chance, High: r.Certain.High + chance, Confidence: confidence}
 }
 
-// Path puts together what is known of a path's delay in an interval, for
-// packets of a class. The error wraps [estimate.ErrConfig] for a path that the
-// plan does not have, and [estimate.ErrNoSamples] where segments are missing:
-// the Result is then of those that are not.
+// Path combines what is known about a path's delay in an interval, for packets
+// of a class. The error wraps [estimate.ErrConfig] if the plan does not have
+// the path. It wraps [estimate.ErrNoSamples] if segments are missing; the
+// result then covers the others.
 func (s *Station) Path(path []Router, class int, interval uint64) (PathResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +89,8 @@ func (s *Station) path(path []Router, class int, interval uint64) (PathResult, e
 	return r, nil
 }
 
-// certain adds a segment to what is certain of a path. Inside a router there
-// is one clock, and nothing to be unsure of.
+// certain adds a segment to the certain interval of a path. Inside a router
+// there is one clock, and no uncertainty.
 func (s *Station) certain(r *PathResult, v *value, interval uint64) {
 	chance := v.Error
 	if v.Segment.Internal() {

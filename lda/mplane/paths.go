@@ -6,12 +6,12 @@ import (
 	"github.com/hoplag/hoplag/internal/heap"
 )
 
-// A pathTree holds every shortest path from one source, equal-cost ones too:
-// the routers in the order of their distance, each after those that it is
-// reached through.
+// A pathTree holds every shortest path from one source, including those of
+// equal cost: the routers in the order of their distance, each after those
+// through which it is reached.
 type pathTree struct {
 	routers []Router
-	counts  []uint16 // how many of before each router has
+	counts  []uint16 // how many entries of before each router has
 	before  []int32  // positions of the last routers but one, one router's after another's
 }
 
@@ -39,8 +39,8 @@ const (
 	unsettled = -1
 	unseen    = -1
 
-	// sameCost is by how much of themselves two costs may differ and be equal:
-	// what additions of weights round.
+	// sameCost is the relative difference up to which two costs are equal: it
+	// allows for rounding in the addition of weights.
 	sameCost = 1e-12
 )
 
@@ -72,8 +72,8 @@ func (s *pathSearch) from(source Router) pathTree {
 	return t
 }
 
-// settle makes a router the next of the tree, behind every settled one through
-// which it costs as little to reach.
+// settle makes a router the next of the tree, behind every settled router
+// through which it can be reached at the same cost.
 func (s *pathSearch) settle(t *pathTree, d distance) {
 	count := uint16(0)
 	for _, l := range s.network.into[d.router] {
@@ -86,12 +86,13 @@ func (s *pathSearch) settle(t *pathTree, d distance) {
 	t.routers, t.counts = append(t.routers, d.router), append(t.counts, count)
 }
 
-// MaxPaths is how many equal-cost paths between two routers are told apart.
+// MaxPaths is the largest number of equal-cost paths between two routers that
+// are told apart.
 const MaxPaths = 64
 
-// Paths returns the shortest paths from one router to another, each with both
-// ends: all of equal cost, in the order of their routers' numbers, but at most
-// MaxPaths. There is none where to cannot be reached, or is from.
+// Paths returns the shortest paths from one router to another, each including
+// both ends: all of equal cost, in the order of their routers' numbers, but at
+// most MaxPaths. It returns none if to cannot be reached or equals from.
 func (n *Network) Paths(from, to Router) [][]Router {
 	if !n.has(from) || !n.has(to) || from == to {
 		return nil

@@ -10,17 +10,18 @@ import (
 
 // A Deployment says what can measure in a network.
 type Deployment struct {
-	Upgraded []Router // m-routers: they measure their inside by LDA, and probe
+	Upgraded []Router // m-routers: they measure inside themselves by LDA, and probe
 	Servers  []Router // routers with a measurement server beside them (m-servers), which probes
-	Classes  int      // classes of packets that m-routers measure apart (MEC, section II-C); 0 is one
+	Classes  int      // classes of packets that m-routers measure separately (MEC, section II-C); 0 means 1
 }
 
 // A SegmentID names one stretch of the network in one direction: the way
-// through an m-router, from the neighbour a packet comes from to the one it
-// goes on to, or the way from one monitor, m-router or m-server, to another.
+// through an m-router, from the neighbour that a packet comes from to the one
+// it goes on to, or the way from one monitor, m-router or m-server, to
+// another.
 type SegmentID struct {
 	From, To Router
-	Via      Router // the m-router whose inside it is, or Outside
+	Via      Router // the m-router that the segment is inside, or Outside
 	Path     uint32 // digest of the routers between From and To; 0 for a link
 	Class    uint16 // of packets, from 0; inside m-routers only
 }
@@ -31,17 +32,17 @@ const Outside Router = -1
 // Internal reports whether the segment is inside an m-router.
 func (id SegmentID) Internal() bool { return id.Via != Outside }
 
-// A Segment is a stretch between two monitors and the routers on it.
+// A Segment is a stretch between two monitors, with the routers on it.
 type Segment struct {
 	ID   SegmentID
-	Hops []Router // from From to To, both among them: more than two on a virtual link
+	Hops []Router // from From to To, including both: more than two on a virtual link
 }
 
 // Virtual reports whether the segment passes routers that do not measure.
 func (s Segment) Virtual() bool { return len(s.Hops) > 2 }
 
-// A Plan says who measures what. It does not change; any number of goroutines
-// may read it.
+// A Plan says who measures what. It does not change, so any number of
+// goroutines may read it.
 type Plan struct {
 	network   *Network
 	upgraded  []bool
@@ -51,10 +52,10 @@ type Plan struct {
 	neighbour [][]Router // by router, those with a link to or from it
 }
 
-// Plan works out every monitor's m-set (section VI): the segments that it
-// probes. Each shortest path to each other monitor is cut at the first
-// m-router on it, which measures the rest. Equal-cost paths are segments of
-// their own, at most MaxPaths between two routers. The error wraps
+// Plan computes every monitor's m-set (section VI): the segments that it
+// probes. It cuts each shortest path to each other monitor at the first
+// m-router on it, which measures the rest. Equal-cost paths are separate
+// segments, at most MaxPaths between two routers. The error wraps
 // [estimate.ErrConfig].
 func (n *Network) Plan(d Deployment) (*Plan, error) {
 	if d.Classes < 0 || d.Classes > 1<<16 {
@@ -111,7 +112,7 @@ func (p *Plan) set(t pathTree) []Segment {
 	return set
 }
 
-// outside names the segment along some routers.
+// outside returns the name of the segment along some routers.
 func outside(hops []Router) SegmentID {
 	id := SegmentID{From: hops[0], To: hops[len(hops)-1], Via: Outside}
 	if between := hops[1 : len(hops)-1]; len(between) > 0 {
@@ -124,19 +125,21 @@ func outside(hops []Router) SegmentID {
 	return id
 }
 
-// Network returns the network that the plan is for. Do not change it.
+// Network returns the network of the plan. Do not change it.
 func (p *Plan) Network() *Network { return p.network }
 
 // Upgraded reports whether a router is an m-router.
 func (p *Plan) Upgraded(r Router) bool { return p.upgraded[r] }
 
-// MSet returns the segments that a router's monitor probes, by the routers on
-// them: none if it has no monitor. They are the plan's: do not change them.
+// MSet returns the segments that a router's monitor probes, with the routers
+// on them. A router without a monitor has none. Do not change them: they
+// belong to the plan.
 func (p *Plan) MSet(r Router) []Segment { return p.sets[r] }
 
-// Internal returns the segments inside an m-router, Σd² of them over all
-// m-routers times the classes: one for each neighbour that a packet may come
-// from and each that it may go to. Other routers have none.
+// Internal returns the segments inside an m-router: one for each neighbour
+// that a packet may come from and each that it may go to, in each class. That
+// makes Σd² segments over all m-routers, times the classes. Other routers have
+// none.
 func (p *Plan) Internal(r Router) []SegmentID {
 	if !p.upgraded[r] {
 		return nil
@@ -176,8 +179,8 @@ func (p *Plan) probed(id SegmentID) (Segment, bool) {
 	return set[at], true
 }
 
-// Opposite returns the segment along the same routers the other way, if the
-// plan has it.
+// Opposite returns the segment along the same routers in the other direction,
+// if the plan has it.
 func (p *Plan) Opposite(id SegmentID) (SegmentID, bool) {
 	s, ok := p.probed(id)
 	if !ok {
@@ -190,9 +193,9 @@ func (p *Plan) Opposite(id SegmentID) (SegmentID, bool) {
 }
 
 // Along cuts a path into its segments, in order: those between monitors, and
-// the insides of the m-routers between them, for packets of a class. The path
-// begins and ends at monitors and takes shortest paths, as [Network.Paths]
-// gives them. The error wraps [estimate.ErrConfig].
+// those inside the m-routers between them, for packets of a class. The path
+// must begin and end at monitors and take shortest paths, as [Network.Paths]
+// returns them. The error wraps [estimate.ErrConfig].
 func (p *Plan) Along(path []Router, class int) ([]SegmentID, error) {
 	if len(path) < 2 || slices.ContainsFunc(path, func(r Router) bool { return !p.network.has(r) }) {
 		return nil, invalid("path", path, fmt.Sprintf("at least two routers from 0 to %d", p.network.Routers()-1))
@@ -220,7 +223,7 @@ func (p *Plan) Along(path []Router, class int) ([]SegmentID, error) {
 	return ids, nil
 }
 
-// A Change is what a new plan has and an old one has not, and the reverse.
+// A Change lists what a new plan has and an old one lacks, and the reverse.
 type Change struct{ Added, Removed []Segment }
 
 // Change compares the m-sets of p with those of the plan after it.
@@ -228,7 +231,7 @@ func (p *Plan) Change(after *Plan) Change {
 	return Change{Added: after.without(p), Removed: p.without(after)}
 }
 
-// without returns the segments between monitors that another plan has not.
+// without returns the segments between monitors that another plan lacks.
 func (p *Plan) without(other *Plan) []Segment {
 	var missing []Segment
 	for r := range Router(p.network.Routers()) {
@@ -241,15 +244,15 @@ func (p *Plan) without(other *Plan) []Segment {
 	return missing
 }
 
-// A Transition measures by two plans while routing converges: monitors probe
+// A Transition measures by two plans while routing converges. Monitors probe
 // the m-sets of both until a deadline, so that all paths are covered before
 // and after (section VI).
 type Transition struct {
 	Old, New *Plan
-	Until    int64 // ns: from then on, by New alone
+	Until    int64 // ns: from then on, only by New
 }
 
-// MSet returns the segments that a router's monitor probes at a time.
+// MSet returns the segments that a router's monitor probes at time now.
 func (t *Transition) MSet(r Router, now int64) []Segment {
 	set := t.New.MSet(r)
 	if now >= t.Until || t.Old == nil {

@@ -11,37 +11,37 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A Measurement is what a monitor found of a segment in one interval.
+// A Measurement is what a monitor measured of a segment in one interval.
 type Measurement struct {
 	Segment    SegmentID
 	Sent, Lost uint64 // packets, or probes
 	Delay      estimate.Delay
 
-	// Error is the standard error of Delay.Mean, in nanoseconds: of an
-	// [lda.Result] the half width of its MeanInterval over the quantile of
-	// that confidence.
+	// Error is the standard error of Delay.Mean, in nanoseconds. For an
+	// [lda.Result] it is half the width of its MeanInterval, divided by the
+	// quantile of that confidence.
 	Error float64
 
-	// Ahead is how far the clock at the segment's end is ahead of that at its
-	// beginning, in nanoseconds, where the two monitors follow each other's
-	// clocks, and AheadError the standard error of that. SetClock sets them.
-	// Both are 0 where nothing is known, and inside a router.
+	// Ahead is how far the clock at the segment's end is ahead of the one at
+	// its beginning, in nanoseconds, if the two monitors follow each other's
+	// clocks. AheadError is its standard error. SetClock sets both. They are 0
+	// if nothing is known, and inside a router.
 	Ahead, AheadError float64
 }
 
 // SetClock takes a reading of the clock at the segment's end by the one at its
-// beginning: see [clock.Tracker]. With it a slow segment and a clock that was
-// set are told apart by what the reading is sure of; without, by what all
-// segments around say. How differently long the two directions are does not
-// matter, since it is so in every interval: let [clock.Config.Asymmetry] be 0.
+// beginning: see [clock.Tracker]. With it the precision of the reading decides
+// whether a segment is slow or a clock was set; without it, all segments
+// around decide. How differently long the two directions are does not matter,
+// because it is the same in every interval: let [clock.Config.Asymmetry] be 0.
 func (m *Measurement) SetClock(r clock.Reading) {
-	const widths = 4 // of the standard error: from end to end of Likely
+	const widths = 4 // number of standard errors from end to end of Likely
 	if width := r.Likely.High - r.Likely.Low; !math.IsNaN(width) && !math.IsInf(width, 0) {
 		m.Ahead, m.AheadError = r.Offset, max(width/widths, 1)
 	}
 }
 
-// check says what is wrong with a measurement.
+// check reports what is wrong with a measurement.
 func (m *Measurement) check() error {
 	finite := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 	switch {
@@ -65,14 +65,14 @@ func (m *Measurement) check() error {
 // measured of some of its segments in one interval.
 type Report struct {
 	Monitor  Router
-	Interval uint64 // numbered alike at all monitors: its start over its length
-	Network  uint64 // Network.Fingerprint: whether sender and receiver number routers alike
+	Interval uint64 // numbered alike at all monitors: its start divided by its length
+	Network  uint64 // Network.Fingerprint: do sender and receiver number routers alike
 
 	Measurements []Measurement
 }
 
-// The encoding, big-endian, between the head and the CRC-32C of package wire,
-// with a tag of 16 bytes behind it if there is a key:
+// The encoding, big-endian, between the head and the CRC-32C of package wire.
+// With a key, a tag of 16 bytes follows:
 //
 //	network, interval                  8 bytes each
 //	monitor, number of measurements    4, 2
@@ -91,13 +91,13 @@ const (
 	measurementSize = 4*4 + 2 + 8*8
 	tagSize         = 16
 
-	// MaxMeasurements is how many measurements a report may hold: what fits a
-	// datagram of 1,400 bytes.
+	// MaxMeasurements is the largest number of measurements in a report: what
+	// fits a datagram of 1,400 bytes.
 	MaxMeasurements = (1400 - wire.Overhead - tagSize - reportHead) / measurementSize
 )
 
-// AppendReport appends the encoding of a report to dst, with a tag by the key
-// if it is not empty. The error wraps [estimate.ErrConfig].
+// AppendReport appends the encoding of a report to dst, with a tag if the key
+// is not empty. The error wraps [estimate.ErrConfig].
 func AppendReport(dst []byte, r Report, key []byte) ([]byte, error) {
 	if len(r.Measurements) > MaxMeasurements {
 		return dst, invalid("number of measurements", len(r.Measurements), fmt.Sprintf("at most %d", MaxMeasurements))

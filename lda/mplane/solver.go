@@ -14,8 +14,8 @@ type edge struct {
 }
 
 const (
-	reweightings = 20 // of the least-squares problems that least surprise is solved by
-	sweeps       = 20 // over all routers, of each problem
+	reweightings = 20 // of the least-squares problems that approach the least surprise
+	sweeps       = 20 // over all routers, for each problem
 )
 
 // A clockSolver solves for the clocks of one interval.
@@ -36,15 +36,15 @@ func newClockSolver(edges []edge, expected, scales []float64) *clockSolver {
 	return s
 }
 
-// surprise is what it counts that a clock is off by so many times its scale: as
-// unlikely as by the Cauchy distribution. A segment counts no more than slow:
-// that it is slow happens, however well its usual delay is known.
+// surprise returns the weight of a clock that is off by so many times its
+// scale: how unlikely that is by the Cauchy distribution. A segment counts at
+// most slow: a segment may become slow, however well its usual delay is known.
 func surprise(off float64) float64 { return math.Log1p(off * off) }
 
 const slow = 10
 
-// spread finds the clocks when nothing is expected of them: the least sum of
-// absolute residuals.
+// spread finds the clocks when nothing is expected of them: those with the
+// least sum of absolute residuals.
 func (s *clockSolver) spread() {
 	for range 2 * reweightings {
 		s.solve(func(off, scale float64) float64 { return 1 / (scale * max(math.Abs(off), scale*1e-3)) }, 1e-30)
@@ -52,8 +52,8 @@ func (s *clockSolver) spread() {
 }
 
 // jump sets each clock to what surprises least with all others as they are:
-// what was expected, or what one of its segments says. A clock that was set is
-// found so; what everything together says, settle does.
+// what was expected, or what one of its segments says. It finds a clock that
+// was set; settle finds what everything together says.
 func (s *clockSolver) jump() {
 	for range 3 {
 		for r, is := range s.around {
@@ -81,10 +81,10 @@ func (s *clockSolver) settle() []float64 {
 	return s.x
 }
 
-// best is the less surprising of two ways to the clocks: from what is
-// expected, which a single clock may leave, and from where all segments
-// together put them, which finds clocks that move together, as when their
-// drift is not known yet.
+// best returns the less surprising of two solutions. One starts from what is
+// expected, which a single clock may leave. The other starts from where all
+// segments together put the clocks, which finds clocks that move together, as
+// before their drift is known.
 func (s *clockSolver) best() []float64 {
 	s.jump()
 	one := slices.Clone(s.settle())
@@ -98,7 +98,7 @@ func (s *clockSolver) best() []float64 {
 	return one
 }
 
-// total is how surprising all clocks and segments together are.
+// total returns how surprising all clocks and segments together are.
 func (s *clockSolver) total() float64 {
 	sum := 0.0
 	for r, x := range s.x {
@@ -110,7 +110,7 @@ func (s *clockSolver) total() float64 {
 	return sum
 }
 
-// says is where a segment puts the clock at one of its ends.
+// says returns where a segment puts the clock at one of its ends.
 func (s *clockSolver) says(i int32, r Router) float64 {
 	e := &s.edges[i]
 	if e.to == r {
@@ -119,7 +119,7 @@ func (s *clockSolver) says(i int32, r Router) float64 {
 	return s.x[e.to] - e.difference
 }
 
-// cost is how surprising a clock would be at x.
+// cost returns how surprising a clock would be at x.
 func (s *clockSolver) cost(r Router, x float64) float64 {
 	cost := surprise((x - s.expected[r]) / s.scales[r])
 	for _, i := range s.around[r] {
@@ -128,8 +128,8 @@ func (s *clockSolver) cost(r Router, x float64) float64 {
 	return cost
 }
 
-// solve makes each clock the weighted mean of what its segments say and of
-// what was expected, whose weight is multiplied by prior.
+// solve sets each clock to the weighted mean of what its segments say and of
+// what was expected. The weight of the latter is multiplied by prior.
 func (s *clockSolver) solve(weight func(off, scale float64) float64, prior float64) {
 	weights := make([]float64, len(s.edges))
 	for i, e := range s.edges {
@@ -151,8 +151,8 @@ func (s *clockSolver) solve(weight func(off, scale float64) float64, prior float
 	}
 }
 
-// largest returns since when clocks are known: those of the largest part of
-// the network that segments tie together, since the interval.
+// largest returns since when clocks are known: since interval, for those in
+// the largest part of the network that segments tie together.
 func (s *clockSolver) largest(interval uint64) []uint64 {
 	var best []uint64
 	most := 0
@@ -173,8 +173,8 @@ func (s *clockSolver) largest(interval uint64) []uint64 {
 	return best
 }
 
-// tie marks the clocks that segments tie to known ones as known, too, since
-// the interval, and returns how many are.
+// tie marks as known, since interval, the clocks that segments tie to known
+// ones, and returns how many there are.
 func (s *clockSolver) tie(since []uint64, interval uint64) (count int) {
 	var queue []Router
 	for r, known := range since {

@@ -11,38 +11,38 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Errors of reports that a Station does not take, or not all of.
+// Errors of reports that a Station refuses in whole or in part.
 var (
-	// ErrInterval says that the report is of an interval that is no longer kept,
-	// or yet to come.
+	// ErrInterval means that the report's interval is no longer kept, or in
+	// the future.
 	ErrInterval = errors.New("interval not kept")
-	// ErrUnplanned says that the report is of a segment that is in no plan, or by
-	// a router that does not measure it.
+	// ErrUnplanned means that the report is about a segment that is in no
+	// plan, or from a router that does not measure it.
 	ErrUnplanned = errors.New("segment not planned")
 )
 
 // A StationConfig says what a monitoring station expects.
 type StationConfig struct {
 	Plan *Plan
-	Key  []byte // of the reports' tags; empty for none
+	Key  []byte // of the reports' tags; empty for no tags
 
-	// Length is how long an interval takes, in nanoseconds. Intervals are
-	// numbered by the clock, time over Length, so that no report can pretend
-	// to be of a later time.
+	// Length is the length of an interval, in nanoseconds. Intervals are
+	// numbered by the clock, time divided by Length, so that no report can
+	// pretend to be of a later time.
 	Length int64
 
-	// History is how many intervals are kept, 8 to 10,000; 0 is 64. A segment's
-	// own history is what Localise compares it with.
+	// History is the number of intervals kept, 8 to 10,000; 0 means 64.
+	// Localise compares a segment with its own history.
 	History int
 
-	// Wander is by how many nanoseconds a clock may leave its own course from
-	// one interval to the next and be believed rather than the delays of all
-	// segments around it; 0 is 1,000.
+	// Wander is the number of nanoseconds by which a clock may leave its
+	// course from one interval to the next and still be believed rather than
+	// the delays of all segments around it; 0 means 1,000.
 	Wander float64
 }
 
-// A Station collects what monitors report, segment by segment and interval by
-// interval. Any number of goroutines may use it.
+// A Station collects the reports of monitors, segment by segment and interval
+// by interval. Any number of goroutines may use it.
 type Station struct {
 	config      StationConfig
 	fingerprint uint64
@@ -51,7 +51,7 @@ type Station struct {
 	plans    []*Plan // those in force, the latest first
 	until    int64   // when the second one ends
 	segments map[SegmentID]*segment
-	latest   uint64 // interval reported of
+	latest   uint64 // the latest interval reported
 	begun    bool
 	counts   StationCounts
 	course   course
@@ -59,11 +59,11 @@ type Station struct {
 
 // StationCounts says what became of the reports.
 type StationCounts struct {
-	Reports       uint64 // taken
+	Reports       uint64 // accepted
 	Refused       uint64 // damaged, forged, of another network or of another time
 	Unplanned     uint64 // measurements of segments that were not expected
 	Repeated      uint64 // measurements that came again: a report was duplicated or replayed
-	Contradictory uint64 // measurements of what had been measured, and differently
+	Contradictory uint64 // measurements that differ from an earlier one of the same
 }
 
 // A segment is the history of one.
@@ -110,8 +110,8 @@ func NewStation(c StationConfig) (*Station, error) {
 	}, nil
 }
 
-// Replan puts a new plan in force after a topology change. Segments of the
-// old one are taken, too, until a time. The error wraps
+// Replan puts a new plan in force after a topology change. The station also
+// accepts segments of the old plan until the given time. The error wraps
 // [estimate.ErrMismatch] if the plans number routers differently.
 func (s *Station) Replan(p *Plan, until int64) error {
 	if p.network.Fingerprint() != s.fingerprint {
@@ -123,10 +123,10 @@ func (s *Station) Replan(p *Plan, until int64) error {
 	return nil
 }
 
-// Receive takes a report at a time, in nanoseconds. What it says of segments
-// that are planned is stored, also where other parts are refused. The error
-// wraps [estimate.ErrEncoding] for what is no report by this key,
-// [estimate.ErrMismatch] for one of another network, ErrInterval or
+// Receive accepts a report at time now, in nanoseconds. It stores what the
+// report says about planned segments, even if it refuses other parts. The
+// error wraps [estimate.ErrEncoding] for data that is not a report with this
+// key, [estimate.ErrMismatch] for a report of another network, ErrInterval or
 // ErrUnplanned. A report that comes again changes nothing.
 func (s *Station) Receive(now int64, data []byte) (Report, error) {
 	r, err := DecodeReport(data, s.config.Key)
@@ -159,10 +159,11 @@ func (s *Station) Receive(now int64, data []byte) (Report, error) {
 	return r, nil
 }
 
-// ahead is how many intervals a monitor's clock may be ahead of the station's.
+// ahead is the number of intervals that a monitor's clock may be ahead of the
+// station's.
 const ahead = 2
 
-// admit checks whether a report is of this network and about now.
+// admit checks that a report is of this network and about the present.
 func (s *Station) admit(now int64, r *Report) error {
 	if r.Network != s.fingerprint {
 		return fmt.Errorf("mplane: %w: report of network %#x, the plan's is %#x", estimate.ErrMismatch, r.Network, s.fingerprint)
@@ -178,7 +179,8 @@ func (s *Station) admit(now int64, r *Report) error {
 	return nil
 }
 
-// retire drops the old plan when its time is over, and what only it had.
+// retire drops the old plan when its time is over, and the segments that only
+// it had.
 func (s *Station) retire(now int64) {
 	if len(s.plans) > 1 && now >= s.until {
 		s.plans = s.plans[:1]
@@ -215,7 +217,7 @@ func (s *Station) store(m *Measurement, interval uint64) {
 	*v = value{Measurement: *m, interval: interval, known: true}
 }
 
-// at returns what is known of a segment in an interval.
+// at returns what is known about a segment in an interval.
 func (g *segment) at(interval uint64) *value {
 	if g == nil {
 		return nil
@@ -226,8 +228,8 @@ func (g *segment) at(interval uint64) *value {
 	return nil
 }
 
-// Segment returns what was reported of a segment in an interval, and whether
-// anything was that is not disputed.
+// Segment returns what was reported about a segment in an interval, and
+// whether there is a report that is not disputed.
 func (s *Station) Segment(id SegmentID, interval uint64) (Measurement, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,8 +239,8 @@ func (s *Station) Segment(id SegmentID, interval uint64) (Measurement, bool) {
 	return Measurement{}, false
 }
 
-// Missing returns the segments of the present plan of which nothing is known
-// in an interval, or only what is disputed.
+// Missing returns the segments of the present plan about which nothing is
+// known in an interval, or only what is disputed.
 func (s *Station) Missing(interval uint64) []SegmentID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +256,7 @@ func (s *Station) Missing(interval uint64) []SegmentID {
 	return missing
 }
 
-// Latest returns the latest interval that anything was reported of.
+// Latest returns the latest interval that was reported about.
 func (s *Station) Latest() (interval uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,42 +10,45 @@ import (
 	"sync"
 )
 
-// An Order is how the routers to upgrade are chosen.
+// An Order says how to choose the routers to upgrade.
 type Order uint8
 
 // The orders.
 const (
-	// ByHops takes, each time, the router that takes most hops off the probes.
-	// No choice of as many routers takes off more than 1/(1−1/e) times what
-	// this one does, and [UpgradePlan.Bound] says how near it is.
+	// ByHops chooses, each time, the router that removes the most hops from
+	// the probes. No choice of equally many routers removes more than
+	// 1/(1−1/e) times as many hops, and [UpgradePlan.Bound] says how close
+	// this one is.
 	ByHops Order = iota
-	// ByPaths is Algorithm 1 of section VI: the router on most probed paths.
+	// ByPaths is Algorithm 1 of section VI: the router on the most probed
+	// paths.
 	ByPaths
-	// AtRandom takes any, for comparison.
+	// AtRandom chooses any, for comparison.
 	AtRandom
 )
 
 // An UpgradeDemand says what to plan.
 type UpgradeDemand struct {
-	Count    int      // how many routers to upgrade
-	Upgraded []Router // those that already are
+	Count    int      // number of routers to upgrade
+	Upgraded []Router // those already upgraded
 	Order    Order
-	Seed     uint64 // of AtRandom
+	Seed     uint64 // for AtRandom
 
-	// Progress, if not nil, is told how many of the Count are chosen.
+	// PlanUpgrades calls Progress, if not nil, with the number of routers
+	// chosen so far.
 	Progress func(chosen int)
 }
 
-// A Coverage is what probes and localisation come to with some routers
-// upgraded. A probe runs along each shortest path between two routers, each
-// direction and each equal-cost path on its own, that passes no upgraded one:
-// longer paths are put together from these.
+// A Coverage says how much probing and how fine a localisation result from
+// upgrading some routers. A probe runs along each shortest path between two
+// routers that passes no upgraded one. Each direction and each equal-cost path
+// counts separately. Longer paths are combined from these.
 type Coverage struct {
 	Probes int64 // probed paths
 	Hops   int64 // of all probes together: the probe hop count of section VI-A
 
-	// MeanSegment, Shortest and Longest are how many hops a probed segment
-	// has: how precisely a fault is located (Fig. 9b).
+	// MeanSegment, Shortest and Longest are the numbers of hops in a probed
+	// segment: how precisely a fault is located (Fig. 9b).
 	MeanSegment       float64
 	Shortest, Longest int
 }
@@ -56,20 +59,20 @@ type Step struct {
 	Coverage
 }
 
-// An UpgradePlan is routers in the order in which to upgrade them.
+// An UpgradePlan lists routers in the order in which to upgrade them.
 type UpgradePlan struct {
 	Before Coverage
 	Steps  []Step
 
-	// Bound is a probe hop count that no choice of as many routers could be
-	// below: the gap between it and the last step's is the most that a better
-	// choice could win.
+	// Bound is a lower bound of the probe hop count for any choice of equally
+	// many routers. A better choice can gain at most the difference between
+	// the last step's hop count and Bound.
 	Bound int64
 }
 
 // PlanUpgrades chooses which routers to upgrade. It takes a few seconds for a
-// map of 1,000 routers, and for 10,000 a minute and some 2 GB. The error wraps
-// [estimate.ErrConfig], or is ctx's.
+// map of 1,000 routers, and a minute and some 2 GB for 10,000. The error wraps
+// [estimate.ErrConfig], or is that of ctx.
 func (n *Network) PlanUpgrades(ctx context.Context, d UpgradeDemand) (UpgradePlan, error) {
 	if want := n.Routers() - len(d.Upgraded); d.Count < 0 || d.Count > want {
 		return UpgradePlan{}, invalid("Count", d.Count, fmt.Sprintf("0 to %d, as many as are not upgraded", want))
@@ -101,7 +104,7 @@ func (n *Network) PlanUpgrades(ctx context.Context, d UpgradeDemand) (UpgradePla
 	return plan, nil
 }
 
-// set returns which of all routers are listed.
+// set returns which routers are listed.
 func (n *Network) set(field string, routers []Router) ([]bool, error) {
 	in := make([]bool, n.Routers())
 	for _, r := range routers {
@@ -113,16 +116,16 @@ func (n *Network) set(field string, routers []Router) ([]bool, error) {
 	return in, nil
 }
 
-// A gain is what probes would be spared if a router were upgraded.
+// A gain is what upgrading a router would save of the probes.
 type gain struct{ paths, hops int64 }
 
 // An upgradeSearch keeps, for every source, the paths that no upgraded router
-// cuts, and for every router what upgrading it would gain. Upgrading one
-// concerns the sources whose paths it cuts, and shortens what is kept of them:
+// cuts and, for every router, what upgrading it would gain. Upgrading a router
+// affects the sources whose paths it cuts, and shortens what is kept of them:
 // the first few upgrades take nearly all of the time.
 //
-// What is gained by a set of routers is the weight of the paths that they cut,
-// and so submodular: choosing greedily is within 1−1/e of the best, and the
+// The gain of a set of routers is the weight of the paths that they cut, and
+// so it is submodular: a greedy choice is within 1−1/e of the best, and the
 // best gains of single routers bound what any set adds (bound).
 type upgradeSearch struct {
 	upgraded []bool
@@ -172,8 +175,8 @@ func (s *upgradeSearch) upgrade(ctx context.Context, r Router) error {
 }
 
 // each calls f for every source, from several goroutines, and adds up what
-// their workers counted. The sums are of integers, so that their order does
-// not matter.
+// their workers counted. The sums are integers, so their order does not
+// matter.
 func (s *upgradeSearch) each(ctx context.Context, f func(source int, w *upgradeWorker)) error {
 	workers := runtime.GOMAXPROCS(0)
 	counted := make([]upgradeWorker, workers)
@@ -200,8 +203,7 @@ func (s *upgradeSearch) each(ctx context.Context, f func(source int, w *upgradeW
 	return ctx.Err()
 }
 
-// choose returns the next router to upgrade. Of several as good it takes the
-// first.
+// choose returns the next router to upgrade: of equally good ones, the first.
 func (s *upgradeSearch) choose(order Order, random *rand.Rand) Router {
 	if order == AtRandom {
 		for {
@@ -225,7 +227,7 @@ func (s *upgradeSearch) choose(order Order, random *rand.Rand) Router {
 	return best
 }
 
-// bound is a probe hop count that count more routers cannot get below.
+// bound returns a lower bound of the probe hop count with count more routers.
 func (s *upgradeSearch) bound(count int) int64 {
 	var gains []int64
 	for r, g := range s.gains {
@@ -249,6 +251,6 @@ func (s *upgradeSearch) coverage() Coverage {
 	return c
 }
 
-// maxCount keeps numbers of paths and hops from overflowing: a map that has
-// more equal-cost paths counts as if it had this many.
+// maxCount keeps numbers of paths and hops from overflowing: a map with more
+// equal-cost paths counts as if it had this many.
 const maxCount = math.MaxInt64 >> 24

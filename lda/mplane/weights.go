@@ -10,11 +10,11 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// ReadWeights reads a map in Rocketfuel's weights.intra format: a line for
-// each link, with the two routers' names and the link's weight between them
-// white space. A plus in a name stands for a space, and %XX or \XX for the
-// byte of that hexadecimal number. Empty lines and those that begin with # are
-// passed over. The error wraps [estimate.ErrEncoding] and names the line.
+// ReadWeights reads a map in Rocketfuel's weights.intra format. Each link has
+// a line with the two routers' names and the link's weight, separated by white
+// space. A plus in a name stands for a space, and %XX or \XX for the byte with
+// that hexadecimal number. ReadWeights skips empty lines and those that begin
+// with #. The error wraps [estimate.ErrEncoding] and names the line.
 func ReadWeights(r io.Reader) (*Network, error) {
 	n := NewNetwork()
 	lines := bufio.NewScanner(r)
