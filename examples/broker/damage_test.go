@@ -73,7 +73,7 @@ func TestDamage(t *testing.T) {
 	if _, err := f.positions.Put(ctx, "0", at); err != nil {
 		t.Fatal(err)
 	}
-	messages, err := w.open(ctx, "0")
+	messages, err := w.open(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

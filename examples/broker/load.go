@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -277,28 +276,28 @@ func (f *fleet) read(ctx context.Context, records uint64) (rate float64, err err
 	return float64(records) / time.Since(began).Seconds(), nil
 }
 
-// drained waits until the records up to a sequence are collected, all but those
-// of the last moment of each partition.
+// drained waits until the records up to a sequence are collected: of each
+// partition those up to its last one. The pairs' records take turns.
 func (f *fleet) drained(ctx context.Context, last uint64, pairs int) error {
-	used := map[int]bool{}
+	through := map[int]uint64{}
 	for i := range pairs {
-		used[f.partition(loadName(i))] = true
+		through[f.partition(loadName(i))] = last - uint64(2*(pairs-1-i))
 	}
-	for ctx.Err() == nil {
-		least := uint64(math.MaxUint64)
-		for p := range used {
-			var at position
-			if e, err := f.positions.Get(ctx, fmt.Sprint(p)); err == nil {
-				if err := json.Unmarshal(e.Value(), &at); err != nil {
-					return err
-				}
+	for len(through) > 0 && ctx.Err() == nil {
+		for p, end := range through {
+			e, err := f.positions.Get(ctx, fmt.Sprint(p))
+			if err != nil {
+				continue // nobody works on it yet
 			}
-			least = min(least, at.Through)
+			var at position
+			if err := json.Unmarshal(e.Value(), &at); err != nil {
+				return err
+			}
+			if at.Through >= end {
+				delete(through, p)
+			}
 		}
-		if least+uint64(2*pairs) >= last {
-			return nil
-		}
-		sleep(ctx, 20*time.Millisecond)
+		sleep(ctx, 10*time.Millisecond)
 	}
 	return ctx.Err()
 }

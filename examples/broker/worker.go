@@ -39,6 +39,9 @@ type worker struct {
 	arrived    time.Time         // when that was, here
 	seq        uint64            // its sequence
 	marks      []time.Time       // places in the stream
+	saved      time.Time         // when it was last said how far the partition is
+	unsaved    bool              // a record came since
+	reader     string            // the broker's name of who reads, another one when it begins anew
 	connection uint64            // how many there were before this one
 }
 
@@ -108,53 +111,68 @@ func (w *worker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	key := fmt.Sprint(w.partition)
 	w.connection = w.js.Conn().Stats().Reconnects
-	messages, err := w.open(ctx, key)
+	messages, err := w.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer messages.Stop()
-	var saved time.Time
 	for ctx.Err() == nil {
 		m, meta, err := w.next(messages)
 		if err != nil {
 			return err
 		}
-		if n := w.js.Conn().Stats().Reconnects; n != w.connection && w.seq > 0 {
-			if err := w.inspect(ctx, w.seq, w.stamp); err != nil {
-				return err
-			}
-			w.connection = n
-		}
-		now := w.stamp.Add(time.Since(w.arrived) - margin)
-		if m != nil {
-			now = meta.Timestamp
-		} else if w.stamp.IsZero() || now.Before(w.tick) || !w.idle(ctx) {
-			continue
-		}
-		if w.advance(now) {
-			if err := w.publish(ctx, known); err != nil {
-				return err
-			}
-			if time.Since(saved) > every {
-				saved = time.Now()
-				if err := w.save(ctx, key); err != nil {
-					return err
-				}
-			}
-		}
-		if m != nil {
+		if m == nil {
+			err = w.rest(ctx, known)
+		} else if err = w.check(ctx, meta); err == nil {
+			err = w.advance(ctx, meta.Timestamp, known)
 			w.take(m, meta)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// check finds out whether the store is whole, if the broker began anew to read:
+// it had gone, or the way to it.
+func (w *worker) check(ctx context.Context, meta *jetstream.MsgMetadata) error {
+	if meta.Consumer == w.reader {
+		return nil
+	}
+	w.reader = meta.Consumer
+	if w.seq == 0 {
+		return nil
+	}
+	return w.inspect(ctx, w.seq, w.stamp)
+}
+
+// rest does what there is to do while no record comes.
+func (w *worker) rest(ctx context.Context, known map[string]published) error {
+	if n := w.js.Conn().Stats().Reconnects; n != w.connection && w.seq > 0 {
+		if err := w.inspect(ctx, w.seq, w.stamp); err != nil {
+			return err
+		}
+		w.connection = n
+	}
+	if w.unsaved {
+		if err := w.publish(ctx, known); err != nil {
+			return err
+		}
+		return w.save(ctx)
+	}
+	now := w.stamp.Add(time.Since(w.arrived) - margin)
+	if w.stamp.IsZero() || now.Before(w.tick) || !w.idle(ctx) {
+		return nil
+	}
+	return w.advance(ctx, now, known)
+}
+
 // open begins to read the partition, where whoever worked on it before says.
-func (w *worker) open(ctx context.Context, key string) (jetstream.MessagesContext, error) {
+func (w *worker) open(ctx context.Context) (jetstream.MessagesContext, error) {
 	from := jetstream.OrderedConsumerConfig{FilterSubjects: []string{fmt.Sprintf("%s%d.>", recordPrefix, w.partition)}}
-	if e, err := w.positions.Get(ctx, key); err == nil {
+	if e, err := w.positions.Get(ctx, w.key()); err == nil {
 		var at position
 		if err := json.Unmarshal(e.Value(), &at); err != nil {
 			return nil, err
@@ -197,7 +215,11 @@ func (w *worker) inspect(ctx context.Context, seq uint64, stamp time.Time) error
 
 // next returns the next record, or after a while none.
 func (w *worker) next(messages jetstream.MessagesContext) (jetstream.Msg, *jetstream.MsgMetadata, error) {
-	m, err := messages.Next(jetstream.NextMaxWait(2 * every))
+	wait := 2 * every
+	if w.unsaved {
+		wait = every / 5
+	}
+	m, err := messages.Next(jetstream.NextMaxWait(wait))
 	if errors.Is(err, nats.ErrTimeout) {
 		return nil, nil, nil
 	} else if err != nil {
@@ -240,6 +262,7 @@ func (w *worker) known(ctx context.Context) (map[string]published, error) {
 // counted and passed over; whoever sends such does not make a pair be followed.
 func (w *worker) take(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	w.stamp, w.arrived, w.seq = meta.Timestamp, time.Now(), meta.Sequence.Stream
+	w.unsaved = true
 	if len(w.marks) == 0 {
 		w.marks = append(w.marks, w.stamp)
 	}
@@ -285,12 +308,12 @@ func (w *worker) sender(subject string) (sender, bool) {
 	return sender{}, false
 }
 
-// advance asks all pairs for reports when it is time, by the broker's clock,
-// and tells whether it was.
-func (w *worker) advance(now time.Time) bool {
+// advance asks all pairs for reports, publishes them and says how far the
+// partition is, when it is time by the broker's clock.
+func (w *worker) advance(ctx context.Context, now time.Time, known map[string]published) error {
 	tick := now.Truncate(every)
 	if !tick.After(w.tick) {
-		return false
+		return nil
 	}
 	w.tick = tick
 	for name, t := range w.pairs {
@@ -301,7 +324,10 @@ func (w *worker) advance(now time.Time) bool {
 			maps.DeleteFunc(w.senders, func(_ string, s sender) bool { return s.pair == t })
 		}
 	}
-	return true
+	if err := w.publish(ctx, known); err != nil || time.Since(w.saved) < every {
+		return err
+	}
+	return w.save(ctx)
 }
 
 // publish publishes what is due and not published, and waits until the broker
@@ -354,7 +380,7 @@ func (w *worker) publish(ctx context.Context, known map[string]published) error 
 }
 
 // save says how far the partition is.
-func (w *worker) save(ctx context.Context, key string) error {
+func (w *worker) save(ctx context.Context) error {
 	if len(w.marks) == 0 {
 		return nil
 	}
@@ -365,8 +391,13 @@ func (w *worker) save(ctx context.Context, key string) error {
 		w.marks = w.marks[1:]
 	}
 	data, err := json.Marshal(position{w.marks[0], w.seq, w.stamp})
-	if err == nil {
-		_, err = w.positions.Put(ctx, key, data)
+	if err != nil {
+		return err
 	}
+	w.saved, w.unsaved = time.Now(), false
+	_, err = w.positions.Put(ctx, w.key(), data)
 	return err
 }
+
+// key is where the partition's position is.
+func (w *worker) key() string { return fmt.Sprint(w.partition) }
