@@ -1,26 +1,26 @@
 package lda
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // A reservoir keeps a sample of weighted delays: those whose keys, exponential
 // variables divided by the weight, are least.
 type reservoir struct {
-	samples []keyed // a heap, the greatest key first
+	samples []keyed // the sample is among them
+	limit   float64 // keys from here on are not of the sample
 	state   uint64
 }
 
 type keyed struct{ key, delay, weight float64 }
 
-const reservoirSize = 4096
+// reservoirSize is how large a sample is, and reservoirRoom how many delays more
+// are put down before those with the greatest keys are let go.
+const reservoirSize, reservoirRoom = 4096, 1024
 
 func newReservoir() reservoir {
-	return reservoir{samples: make([]keyed, 0, reservoirSize)}
+	return reservoir{samples: make([]keyed, 0, reservoirSize+reservoirRoom), limit: math.Inf(1)}
 }
 
-func (r *reservoir) reset() { r.samples = r.samples[:0] }
+func (r *reservoir) reset() { r.samples, r.limit = r.samples[:0], math.Inf(1) }
 
 // uniform is the next random number over 0 and up to 1 (SplitMix64): the same
 // ones in every run.
@@ -34,37 +34,55 @@ func (r *reservoir) uniform() float64 {
 
 func (r *reservoir) add(delay, weight float64) {
 	u := r.uniform()
-	full := len(r.samples) == cap(r.samples)
-	if full && 1-u > r.samples[0].key*weight*(1+1e-9) {
+	if 1-u > r.limit*weight*(1+1e-9) {
 		return // without a logarithm: −ln u is more than 1−u
 	}
 	s := keyed{key: -math.Log(u) / weight, delay: delay, weight: weight}
-	if !full {
-		r.samples = append(r.samples, s)
-		i := len(r.samples) - 1
-		for parent := (i - 1) / 2; i > 0 && r.samples[parent].key < s.key; parent = (i - 1) / 2 {
-			r.samples[i] = r.samples[parent]
-			i = parent
-		}
-		r.samples[i] = s
+	if !(s.key < r.limit) {
 		return
 	}
-	if s.key >= r.samples[0].key {
-		return
+	if r.samples = append(r.samples, s); len(r.samples) == cap(r.samples) {
+		r.shrink()
 	}
-	i := 0
-	for {
-		child := 2*i + 1
-		if child+1 < len(r.samples) && r.samples[child+1].key > r.samples[child].key {
-			child++
-		}
-		if child >= len(r.samples) || r.samples[child].key <= s.key {
-			break
-		}
-		r.samples[i] = r.samples[child]
-		i = child
+}
+
+// shrink lets go of what is not of the sample.
+func (r *reservoir) shrink() {
+	if len(r.samples) > reservoirSize {
+		smallest(r.samples, reservoirSize-1, func(s *keyed) float64 { return s.key })
+		r.samples = r.samples[:reservoirSize]
+		r.limit = r.samples[reservoirSize-1].key
 	}
-	r.samples[i] = s
+}
+
+// smallest puts the element of rank k, from 0, in its place by key, the smaller
+// ones before it and the greater ones behind it (Hoare's quickselect).
+func smallest[T any](list []T, k int, key func(*T) float64) {
+	for low, high := 0, len(list)-1; low < high; {
+		pivot := key(&list[low+(high-low)/2])
+		i, j := low, high
+		for i <= j {
+			for key(&list[i]) < pivot {
+				i++
+			}
+			for key(&list[j]) > pivot {
+				j--
+			}
+			if i <= j {
+				list[i], list[j] = list[j], list[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case k <= j:
+			high = j
+		case k >= i:
+			low = i
+		default:
+			return
+		}
+	}
 }
 
 // delays are a sample in which every packet is represented alike. Whatever was
@@ -72,22 +90,24 @@ func (r *reservoir) add(delay, weight float64) {
 // stand for less than others a part is left out. None is taken to stand for more
 // than four times what half of them do.
 func (r *reservoir) delays() []float64 {
+	r.shrink()
 	if len(r.samples) == 0 {
 		return nil
 	}
-	stands := make([]float64, len(r.samples))
+	stands, greatest := make([]float64, 2*len(r.samples)), 0.0
+	stands, ranked := stands[:len(r.samples)], stands[len(r.samples):]
 	for i, s := range r.samples {
-		kept := 1.0
-		if len(r.samples) == cap(r.samples) {
-			kept = -math.Expm1(-s.weight * r.samples[0].key)
+		stands[i] = s.weight
+		if len(r.samples) == reservoirSize {
+			stands[i] /= -math.Expm1(-s.weight * r.limit)
 		}
-		stands[i] = s.weight / kept
+		greatest = max(greatest, stands[i])
 	}
-	sorted := slices.Clone(stands)
-	slices.Sort(sorted)
-	most := min(sorted[len(sorted)-1], 4*sorted[len(sorted)/2])
+	copy(ranked, stands)
+	smallest(ranked, len(ranked)/2, func(x *float64) float64 { return *x })
+	most := min(greatest, 4*ranked[len(ranked)/2])
 	random := reservoir{state: r.state}
-	var delays []float64
+	delays := ranked[:0] // its room
 	for i, s := range r.samples {
 		if random.uniform()*most <= stands[i] {
 			delays = append(delays, s.delay)
