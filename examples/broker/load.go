@@ -19,15 +19,21 @@ import (
 )
 
 // load fills the stream with records of many pairs, starts collectors, and
-// prints how fast they get through it. All pairs have the records of one that
-// was really measured: the work is the same, and so are the reports.
+// prints how fast they get through it. All pairs have the records of one that is
+// really measured, and the broker gets them when they are made: the work is the
+// same as that of so many pairs, and so are the reports.
 func (f *fleet) load(ctx context.Context, o *options, stdout io.Writer) error {
-	records, passed, err := template(ctx, o)
+	records, passed, err := f.fill(ctx, o)
 	if err != nil {
 		return err
 	}
 	l := loaded{Collectors: o.collectors, Pairs: o.pairs, Packets: float64(passed.Sent) / busyCuts}
-	if l.Bytes, err = f.fill(ctx, o.pairs, records); err != nil {
+	for end := range records {
+		for _, r := range records[end] {
+			l.Bytes += o.pairs * len(r)
+		}
+	}
+	if l.Checking, l.Comparing, err = split(o, records); err != nil {
 		return err
 	}
 	info, err := f.records.Info(ctx)
@@ -84,6 +90,8 @@ type loaded struct {
 	Busy              float64   // CPU seconds of the collectors
 	CPU               []float64 // of each
 	PerCPU            float64   // records for each second of a CPU that collectors have
+	Checking          float64   // seconds that a record takes to be authenticated and checked, of one pair by itself
+	Comparing         float64   // the same, to be unpacked, compared and reported
 	Broker            float64   // CPU seconds of the broker meanwhile
 	Collected         uint64    // records that collectors took: more than there are where they changed places
 	Shares            []float64 // of the records, by collector
@@ -101,11 +109,11 @@ func (l *loaded) print(w io.Writer, asJSON bool) error {
 	_, err := fmt.Fprintf(w, `records      %d of %d pairs, %d bytes each, %.0f packets in a busy one
 only read    %.0f records/s
 collected    %.0f records/s by %d processes in %.2f s, broker's CPU %.2f s
-for a CPU    %.0f records/s: %.0f µs a record
+for a CPU    %.0f records/s: %.0f µs a record; of one pair by itself %.0f µs to check it, %.0f µs to compare it
 shares       %s
 reports      %d, with every packet of every pair once
 `, l.Records, l.Pairs, uint64(l.Bytes)/l.Records, l.Packets, l.Reading, l.Rate, l.Collectors, l.Seconds, l.Broker,
-		l.PerCPU, 1e6/l.PerCPU, strings.TrimSpace(shares.String()), l.Reports)
+		l.PerCPU, 1e6/l.PerCPU, 1e6*l.Checking, 1e6*l.Comparing, strings.TrimSpace(shares.String()), l.Reports)
 	return err
 }
 
@@ -177,21 +185,25 @@ func (c *child) kill() {
 // in the end.
 const quietCuts, busyCuts, lateCuts = 25, 75, 25
 
-// template measures a pair for a while and returns the records of both points,
-// and what passed.
-func template(ctx context.Context, o *options) (records [2][][]byte, passed total, err error) {
+const allCuts = quietCuts + busyCuts + lateCuts
+
+// template measures a pair for a while, sends the records of both points, and
+// returns what passed.
+func template(ctx context.Context, o *options, records [2]chan<- []byte) (passed total, err error) {
 	var points [2]*hoplag.Point
 	for i := range points {
 		if points[i], err = hoplag.NewPoint(o.config()); err != nil {
-			return records, passed, err
+			return passed, err
 		}
 		defer points[i].Close()
 	}
 	var recording sync.WaitGroup
 	for i, p := range points {
 		recording.Go(func() {
+			n := 0
 			for r := range p.Records(ctx) {
-				if records[i] = append(records[i], r); len(records[i]) == quietCuts+busyCuts+lateCuts {
+				records[i] <- r
+				if n++; n == allCuts {
 					break
 				}
 			}
@@ -216,42 +228,103 @@ func template(ctx context.Context, o *options) (records [2][][]byte, passed tota
 	}
 	recording.Wait()
 	passed.Received = passed.Sent - passed.Sent/pointsLoss
-	return records, passed, ctx.Err()
+	return passed, ctx.Err()
+}
+
+// split tells how long the records of one pair take to be checked and to be
+// compared, each in seconds on average, where there is no broker.
+func split(o *options, records [2][][]byte) (checking, comparing float64, err error) {
+	pair, err := hoplag.NewPair(o.config(), "1", "2")
+	if err != nil {
+		return 0, 0, err
+	}
+	take := [2]func([]byte) error{pair.TakeFirst, pair.TakeSecond}
+	for cut := range records[0] {
+		pair.At(time.Unix(0, 0).Add(time.Duration(cut) * o.cut))
+		for end := range records {
+			began := time.Now()
+			if err := take[end](records[end][cut]); err != nil {
+				return 0, 0, err
+			}
+			checked := time.Now()
+			for _, ok := pair.Next(); ok; _, ok = pair.Next() {
+			}
+			checking += checked.Sub(began).Seconds()
+			comparing += time.Since(checked).Seconds()
+		}
+	}
+	n := float64(2 * len(records[0]))
+	return checking / n, comparing / n, nil
 }
 
 // loadRate is how many packets a second the points of a template count, if they
 // have the processor.
 const loadRate = 20000
 
-// fill publishes the records under many names.
-func (f *fleet) fill(ctx context.Context, pairs int, records [2][][]byte) (bytes int, err error) {
-	if info, err := f.records.Info(ctx); err != nil {
-		return 0, err
-	} else if info.State.LastSeq > 0 {
-		return 0, fmt.Errorf("stream %s has had %d records, want a broker where nobody collects yet", info.Config.Name, info.State.LastSeq)
+// fill publishes the records of a template under many names as they come, and
+// returns them and what passed.
+func (f *fleet) fill(ctx context.Context, o *options) (records [2][][]byte, passed total, err error) {
+	info, err := f.records.Info(ctx)
+	if err != nil {
+		return records, passed, err
 	}
-	for cut := range records[0] {
-		for i := range pairs {
-			for end := range records {
-				data := records[end][cut]
-				bytes += len(data)
-				if _, err := f.js.PublishAsync(f.recordSubject(loadName(i), end+1, 0), data); err != nil {
-					return 0, err
-				}
+	if info.State.LastSeq > 0 {
+		const used = "stream %s has had %d records, want a broker where nobody collects yet"
+		return records, passed, fmt.Errorf(used, info.Config.Name, info.State.LastSeq)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	come := [2]chan []byte{make(chan []byte, allCuts), make(chan []byte, allCuts)}
+	finished := make(chan total, 1)
+	go func() {
+		counted, err := template(ctx, o, [2]chan<- []byte{come[0], come[1]})
+		if err != nil {
+			cancel(err)
+			return
+		}
+		finished <- counted
+	}()
+	for cut := range allCuts {
+		for end := range records {
+			select {
+			case r := <-come[end]:
+				records[end] = append(records[end], r)
+			case <-ctx.Done():
+				return records, passed, context.Cause(ctx)
 			}
 		}
-		select {
-		case <-f.js.PublishAsyncComplete():
-			if info, err := f.records.Info(ctx); err != nil {
-				return 0, err
-			} else if want := uint64(2 * pairs * (cut + 1)); info.State.LastSeq != want {
-				return 0, fmt.Errorf("the broker took %d records of %d", info.State.LastSeq, want)
-			}
-		case <-ctx.Done():
-			return 0, ctx.Err()
+		if err := f.fillCut(ctx, o.pairs, [2][]byte{records[0][cut], records[1][cut]}, uint64(2*o.pairs*(cut+1))); err != nil {
+			return records, passed, err
 		}
 	}
-	return bytes, nil
+	select {
+	case passed = <-finished:
+		return records, passed, nil
+	case <-ctx.Done():
+		return records, passed, context.Cause(ctx)
+	}
+}
+
+// fillCut publishes the records of one cut for all pairs, after which the broker
+// has as many as are wanted.
+func (f *fleet) fillCut(ctx context.Context, pairs int, records [2][]byte, want uint64) error {
+	for i := range pairs {
+		for end, data := range records {
+			if _, err := f.js.PublishAsync(f.recordSubject(loadName(i), end+1, 0), data); err != nil {
+				return err
+			}
+		}
+	}
+	select {
+	case <-f.js.PublishAsyncComplete():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	info, err := f.records.Info(ctx)
+	if err == nil && info.State.LastSeq != want {
+		err = fmt.Errorf("the broker took %d records of %d", info.State.LastSeq, want)
+	}
+	return err
 }
 
 func loadName(pair int) string { return fmt.Sprintf("load-%d", pair) }
