@@ -1,18 +1,18 @@
 package experiment
 
-// A Claim sets what was measured beside what was claimed.
+// A Claim compares what was measured with what was claimed.
 type Claim struct {
 	What    string  // the quantity and where: "mean error at 20 % loss, Weibull 0.6"
 	Paper   string  // "< 4 %"
 	Ours    string  // "3.1 %": see [Number] and [Percent]
-	Verdict Verdict `json:",omitempty"` // none in a quick run
+	Verdict Verdict `json:",omitempty"` // empty in a quick run
 
-	// Headline tells that the claim is what the experiment comes down to: it
-	// is shown where there is one line for each.
+	// Headline marks the claim that sums up the experiment, for lists with one
+	// line for each.
 	Headline bool
 }
 
-// A Verdict says in a word what came of a claim.
+// A Verdict sums up a comparison in a word.
 type Verdict string
 
 // The verdicts.
@@ -20,11 +20,11 @@ const (
 	Win         Verdict = "win"           // better than claimed, or than the paper's method in the same run
 	AsGood      Verdict = "as good"       // the claim holds; no difference that matters
 	Loss        Verdict = "loss"          // worse than claimed, or than the paper's method in the same run
-	DoesNotHold Verdict = "does not hold" // the paper's claim could not be reproduced, and not for want of our doing as it does
+	DoesNotHold Verdict = "does not hold" // the paper's claim could not be reproduced, although we did as it says
 )
 
-// Judge compares what was measured with what was claimed, both of a quantity
-// that is better the smaller it is: within a factor of 1 ± slack it is as good.
+// Judge compares a measured quantity with a claimed one. Both are better the
+// smaller they are; within a factor of 1 ± slack they are equally good.
 func Judge(ours, claimed, slack float64) Verdict {
 	switch {
 	case ours < claimed*(1-slack):
@@ -35,7 +35,7 @@ func Judge(ours, claimed, slack float64) Verdict {
 	return Loss
 }
 
-// Holds judges a claim that is true or not.
+// Holds returns the verdict on a claim that is true or not.
 func Holds(is bool) Verdict {
 	if is {
 		return AsGood
@@ -43,7 +43,7 @@ func Holds(is bool) Verdict {
 	return DoesNotHold
 }
 
-// Claim adds a claim, and returns it so that it can be made a headline:
+// Claim adds a claim, and returns it so that it can become a headline:
 //
 //	run.Claim("largest error", "0.17 %", experiment.Percent(worst), verdict).Headline = true
 func (r *Run) Claim(what, paper, ours string, v Verdict) *Claim {
@@ -52,7 +52,8 @@ func (r *Run) Claim(what, paper, ours string, v Verdict) *Claim {
 	return c
 }
 
-// Holds adds a claim of a paper that is true or not: as good, or does not hold.
+// Holds adds a claim of a paper that is true or not: as good, or does not
+// hold.
 func (r *Run) Holds(what, paper, ours string, is bool) *Claim {
 	return r.Claim(what, paper, ours, Holds(is))
 }
@@ -66,8 +67,8 @@ func (r *Run) Keeps(what, paper, ours string, is bool) *Claim {
 	return r.Claim(what, paper, ours, v)
 }
 
-// Beats adds a contest of two errors in one run, ours and that of the paper's
-// method: within a factor of 1 ± slack they are as good.
+// Beats adds a comparison of two errors in one run, ours and that of the
+// paper's method. Within a factor of 1 ± slack they are equally good.
 func (r *Run) Beats(what string, ours, theirs, slack float64) *Claim {
 	return r.Claim(what, Percent(theirs), Percent(ours), Judge(ours, theirs, slack))
 }
@@ -79,13 +80,13 @@ func (r *Run) Within(what, paper string, ours, limit, slack float64) *Claim {
 }
 
 // Between adds an error of the paper's own method and the range that the paper
-// gives for it, judged at both ends: as good from low to high, with a factor of
-// 1 ± slack allowed, and else the claim does not hold. Low is 0 where the paper
-// gives an upper limit alone.
+// gives for it. From low to high, widened by a factor of 1 ± slack, it is as
+// good; otherwise the claim does not hold. Low is 0 if the paper gives only an
+// upper limit.
 func (r *Run) Between(what, paper string, got, low, high, slack float64) *Claim {
 	return r.Holds(what, paper, Percent(got), IsBetween(got, low, high, slack))
 }
 
-// IsBetween reports whether a number is in a range that is widened by a factor
-// of 1 ± slack.
+// IsBetween reports whether a number is in a range widened by a factor of 1 ±
+// slack.
 func IsBetween(x, low, high, slack float64) bool { return x >= low*(1-slack) && x <= high*(1+slack) }

@@ -1,7 +1,7 @@
-// Package experiment is what the experiments of this directory have in common:
-// what one is, what it is given, and how it says what it found. A group of
-// experiments is a package with one function, Experiments, which experiments.go
-// of the command names:
+// Package experiment is the framework for the experiments in this directory.
+// It defines what an experiment is, what it gets, and how it reports what it
+// found. A group of experiments is a package with one function, Experiments,
+// which experiments.go of the command names:
 //
 //	func Experiments() []experiment.Experiment {
 //		return experiment.In("Coins", experiment.Experiment{
@@ -17,7 +17,7 @@
 //		random := run.Rand("tosses")           // a generator of its own, from the seed
 //		f := run.Draw("1", "Share of heads", "By tosses.", plot.LogAxis("tosses"), plot.LinearAxis("heads"))
 //		share := plot.Series{Name: "measured"}
-//		for i := range run.Times(run.Pick(10, 100)) { // quick, full; tells progress, ends when interrupted
+//		for i := range run.Times(run.Pick(10, 100)) { // quick, full; reports progress, ends when interrupted
 //			share.Add(float64(i), coin.Toss(random))
 //		}
 //		f.Series = append(f.Series, share)
@@ -25,15 +25,16 @@
 //		run.Config("coin", coin) // everything that was chosen; any value that encodes to JSON
 //	}
 //
-// What a run tells is kept in the order it is told: Figure, Table, Note, Config,
-// and claims by Beats, Within, Between, Holds, Keeps or Claim. Loops are Each
-// and Times; SweepOver measures several methods over an axis, and package
-// perflow scores answers about many flows.
+// A Run keeps what the experiment reports, in order: by Figure, Draw, Table,
+// Note and Config, and claims by Beats, Within, Between, Holds, Keeps or
+// Claim. Each and Times are loops; SweepOver measures several methods over an
+// axis, and package perflow scores answers about many flows.
 //
-// The same seed must give the same result, bit for bit: draw from run.Rand, or
-// give run.Seed to a Config; never read a clock, and never let the order of a
-// map or of goroutines show. An experiment runs on one core; the command runs
-// as many side by side as there are cores, so experiments share no state that
-// changes. What several figures show is best one experiment with several
-// figures. A figure's CSV, SVG and place in the report follow from the Result.
+// The same seed must give the same result, bit for bit. Draw from run.Rand, or
+// give run.Seed to a Config. Never read a clock, and never let the order of a
+// map or of goroutines show. An experiment runs on one core. The command runs
+// as many side by side as there are cores, so experiments must not share
+// mutable state. If several figures show the same runs, make them one
+// experiment with several figures. A figure's CSV, SVG and place in the report
+// follow from the Result.
 package experiment

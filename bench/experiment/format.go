@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Number formats x for people, to three significant digits.
+// Number formats x with three significant digits.
 func Number(x float64) string {
 	if x >= 1000 || x <= -1000 {
 		return grouped(strconv.FormatFloat(x, 'f', 0, 64))
@@ -13,8 +13,8 @@ func Number(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// Percent formats a fraction as a percentage, to two significant digits: a dash
-// where there is none, and 0 where only rounding is left of it.
+// Percent formats a fraction as a percentage, with two significant digits. It
+// returns a dash for NaN, and 0 if only rounding errors are left.
 func Percent(x float64) string {
 	switch {
 	case math.IsNaN(x):

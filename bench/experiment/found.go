@@ -6,7 +6,7 @@ import (
 	"github.com/hoplag/hoplag/bench/plot"
 )
 
-// findings are what a run has found so far, in the order it was told.
+// findings is what a run has found so far, in the order of reporting.
 type findings struct {
 	claims  []*Claim
 	figures []*plot.Figure
@@ -29,13 +29,13 @@ func values[T any](list []*T) []T {
 	return all
 }
 
-// Figure adds a figure and returns it, for series to be added to it.
+// Figure adds a figure and returns it, to add series to it.
 func (r *Run) Figure(f plot.Figure) *plot.Figure {
 	r.found.figures = append(r.found.figures, &f)
 	return &f
 }
 
-// Draw is Figure by the figure's parts, in the order in which they are read:
+// Draw is Figure with the figure's parts as arguments, in reading order:
 //
 //	f := run.Draw("a", "Error of the mean", "Average of ten runs.", lossAxis, errorAxis)
 //	f.Series = append(f.Series, line)
@@ -50,31 +50,31 @@ func (r *Run) Figures(all ...plot.Figure) {
 	}
 }
 
-// Table adds a table and returns it, for rows to be added to it. The name is
-// that within the experiment, "" for its only table.
+// Table adds a table and returns it, to add rows to it. The name is unique
+// within the experiment; "" is for its only table.
 func (r *Run) Table(name, title string, columns ...string) *Table {
 	t := &Table{Name: name, Title: title, Columns: columns}
 	r.found.tables = append(r.found.tables, t)
 	return t
 }
 
-// Note adds paragraphs of plain text: how it was run, where it differs from the
-// paper, what to make of it.
+// Note adds paragraphs of plain text: how it was run, where it differs from
+// the paper, what it means.
 func (r *Run) Note(paragraphs ...string) { r.found.notes = append(r.found.notes, paragraphs...) }
 
-// Outside tells that the run read what is not part of the project, so that
-// nobody who has the project alone can repeat it.
+// Outside records that the run read something that is not part of the project,
+// so that nobody who has only the project can repeat it.
 func (r *Run) Outside(what string) { r.found.outside = append(r.found.outside, what) }
 
-// Notef adds a paragraph.
+// Notef adds a formatted paragraph.
 func (r *Run) Notef(format string, args ...any) { r.Note(fmt.Sprintf(format, args...)) }
 
-// Config says what was chosen, as names and values by turns:
+// Config records what was chosen, as alternating names and values:
 //
 //	run.Config("packets", packets, "losses", losses, "lda", config)
 //
-// Values are anything that encodes to JSON. Called again, it adds to what was
-// said. A single value is all that was chosen.
+// Values are anything that encodes to JSON. Another call adds to them. A
+// single value stands for all choices.
 func (r *Run) Config(namesAndValues ...any) {
 	if len(namesAndValues) == 1 {
 		r.found.config = namesAndValues[0]

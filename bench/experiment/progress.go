@@ -2,9 +2,9 @@ package experiment
 
 import "iter"
 
-// Each goes through a list, and tells the progress of the run as it goes: one
-// Each inside another divides the part of the run that the outer one has come
-// to. It ends the run where that is interrupted.
+// Each iterates over a list and reports the progress of the run. An Each
+// inside another divides the part of the run that the outer one has reached.
+// It ends the run if the run is interrupted.
 //
 //	for _, law := range experiment.Each(run, laws) {
 //		for k, loss := range experiment.Each(run, losses) {
@@ -35,16 +35,15 @@ func (r *Run) Times(n int) iter.Seq[int] {
 	}
 }
 
-// Part says that what follows is part number k, from 0, of n about equal ones:
-// for an experiment that does one thing after another.
+// Part says that what follows is part number k, from 0, of n roughly equal
+// parts, for an experiment that does one thing after another.
 func (r *Run) Part(k, n int) {
 	r.from, r.to = float64(k)/float64(n), float64(k+1)/float64(n)
 	r.Alive()
 	r.tell(r.from)
 }
 
-// Alive ends the run if it is interrupted. Call it now and then in a loop
-// that takes long.
+// Alive ends the run if it is interrupted. Call it now and then in long loops.
 func (r *Run) Alive() { Check(r.Context().Err()) }
 
 func (r *Run) tell(done float64) {

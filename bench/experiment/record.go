@@ -14,8 +14,9 @@ import (
 	"github.com/hoplag/hoplag/bench/plot"
 )
 
-// A Record is a Result as it is kept on disk, with what led to it. It says
-// nothing of when and where, so that the same seed gives the same bytes.
+// A Record is a Result as it is kept on disk, with the inputs that led to it.
+// It says nothing about when and where, so that the same seed gives the same
+// bytes.
 type Record struct {
 	Name, Group, Title, Claim string
 
@@ -28,16 +29,16 @@ type Record struct {
 	Notes   []string `json:",omitempty"`
 	Figures []Drawn  `json:",omitempty"`
 
-	Outside []string `json:",omitempty"` // what was read that is not part of the project
+	Outside []string `json:",omitempty"` // what was read from outside the project
 }
 
-// A Drawn figure is in a file of its own.
+// A Drawn figure is in its own file.
 type Drawn struct {
 	Name, Title, Caption string
 	File                 string // SVG, beside the record
 }
 
-// Command is what reproduces the record.
+// Command returns the command that reproduces the record.
 func (r *Record) Command() string {
 	c := "go run ./bench -seed " + strconv.FormatUint(r.Seed, 10)
 	if r.Quick {
@@ -46,8 +47,8 @@ func (r *Record) Command() string {
 	return c + " " + r.Name
 }
 
-// Save writes what an experiment found into a directory: NAME.json, NAME.csv
-// with every number plotted, and an SVG for each figure.
+// Save writes the result of an experiment into a directory: NAME.json,
+// NAME.csv with every number plotted, and an SVG for each figure.
 func Save(dir string, e *Experiment, run *Run, result *Result) error {
 	config, err := json.Marshal(result.Config)
 	if err != nil {
@@ -85,8 +86,8 @@ func Save(dir string, e *Experiment, run *Run, result *Result) error {
 	return os.WriteFile(filepath.Join(dir, e.Name+".json"), out.Bytes(), 0o644)
 }
 
-// Load reads the record of an experiment from a directory. Without one, the
-// error wraps [fs.ErrNotExist].
+// Load reads the record of an experiment from a directory. If there is none,
+// the error wraps [fs.ErrNotExist].
 func Load(dir, name string) (*Record, error) {
 	path := filepath.Join(dir, name+".json")
 	data, err := os.ReadFile(path)
@@ -106,8 +107,8 @@ func Load(dir, name string) (*Record, error) {
 // Missing reports whether Load's error means that there is no record.
 func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// csv lists every number plotted, one point a row, after comments that say
-// where they come from.
+// csv returns every number plotted, one point a row, after comments that say
+// where the numbers come from.
 func (r *Record) csv(figures []plot.Figure) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# %s\n# command %s\n# seed %d\n# config %s\n", r.Title, r.Command(), r.Seed, r.Config)
@@ -144,7 +145,7 @@ func (r *Record) csv(figures []plot.Figure) []byte {
 // exact formats a number so that it reads back the same.
 func exact(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// joined names a figure of an experiment.
+// joined returns the name of a figure of an experiment.
 func joined(name, figure string) string {
 	if figure == "" {
 		return name

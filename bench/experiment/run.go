@@ -10,27 +10,28 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Run is what an experiment is given, and where it leaves what it finds.
+// A Run is what an experiment gets, and where it leaves what it finds.
 type Run struct {
 	Seed  uint64
-	Quick bool // a smaller run of the same, all experiments in 2 minutes together; it gives no verdicts
+	Quick bool // a smaller run, all experiments in 2 minutes together; it gives no verdicts
 
-	// Report, if not nil, is told how far the run has come, from 0 to 1.
+	// Report, if not nil, is called with the fraction of the run that is done,
+	// from 0 to 1.
 	Report func(done float64)
 
 	ctx      context.Context
-	from, to float64 // the part of the run that is under way
+	from, to float64 // the current part of the run
 	found    findings
 }
 
-// Rand returns a generator for one purpose of the run: the same for the same
-// seed and purpose, and independent of those for others.
+// Rand returns a generator for one purpose of the run. It is the same for the
+// same seed and purpose, and independent of those for other purposes.
 func (r *Run) Rand(purpose string) *rand.Rand {
 	return rand.New(rand.NewPCG(r.Seed, r.SeedOf(purpose)))
 }
 
-// SeedOf returns a seed for one purpose of the run, for what takes a seed
-// rather than a generator.
+// SeedOf returns a seed for one purpose of the run, for users of a seed
+// instead of a generator.
 func (r *Run) SeedOf(purpose string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %s", r.Seed, purpose)
@@ -45,7 +46,7 @@ func (r *Run) Pick(quick, full int) int {
 	return full
 }
 
-// Context is done when the run is interrupted: for what takes a context.
+// Context returns a context that is done when the run is interrupted.
 func (r *Run) Context() context.Context {
 	if r.ctx == nil {
 		return context.Background()
@@ -53,16 +54,16 @@ func (r *Run) Context() context.Context {
 	return r.ctx
 }
 
-// An ended run is what Check panics with.
+// An ended error is what Check panics with.
 type ended struct{ err error }
 
-// Error is the error that ended the run.
+// Error returns the text of the error that ended the run.
 func (e ended) Error() string { return e.err.Error() }
 
-// Unwrap lets errors.Is look at what ended the run.
+// Unwrap returns the error that ended the run.
 func (e ended) Unwrap() error { return e.err }
 
-// Check ends the run with the error, if there is one. It is for the goroutine
+// Check ends the run with the error, if there is one. Call it on the goroutine
 // that the experiment runs on: it panics, and Execute returns the error.
 func Check(err error) {
 	if err != nil {
@@ -84,8 +85,8 @@ func Try2[A, B any](a A, b B, err error) (A, B) {
 	return a, b
 }
 
-// Answer is Try for an estimate, and reports whether there is one: where there
-// were no samples the run goes on.
+// Answer is Try for an estimate, and reports whether there is one: without
+// samples the run goes on.
 func Answer[T any](value T, err error) (T, bool) {
 	if errors.Is(err, estimate.ErrNoSamples) {
 		return value, false
@@ -93,12 +94,12 @@ func Answer[T any](value T, err error) (T, bool) {
 	return Try(value, err), true
 }
 
-// Try ends the run with the error, if there is one. It is Check, beside the
-// run's other methods.
+// Try ends the run with the error, if there is one. It is Check as a method of
+// the run.
 func (r *Run) Try(err error) { Check(err) }
 
-// Execute runs the experiment. Once ctx is done it returns early, with ctx's
-// error. A quick run has no verdicts: it is too small for them.
+// Execute runs the experiment. Once ctx is done it returns early, with the
+// error of ctx. A quick run has no verdicts: it is too small for them.
 func (e *Experiment) Execute(ctx context.Context, run *Run) (result Result, err error) {
 	defer func() {
 		switch p := recover().(type) {

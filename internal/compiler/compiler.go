@@ -1,6 +1,6 @@
 // Package compiler lets a test ask what the Go compiler makes of the package
-// under test: which functions it can inline, and where it checks bounds. What
-// is done for every packet must not be behind a call.
+// under test: which functions it can inline, and where it checks bounds. Code
+// that runs for every packet must not be behind a call.
 package compiler
 
 import (
@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// Notes are what the compiler says of the package in the current directory.
+// Notes holds what the compiler says about the package in the current
+// directory.
 type Notes struct {
 	text string
 }
@@ -38,7 +39,7 @@ func Look(t testing.TB) Notes {
 	return n
 }
 
-// Inlined reports whether the compiler can inline a function; the name of a
+// Inlined reports whether the compiler can inline a function. The name of a
 // method is "Type.Method" or "(*Type).Method".
 func (n Notes) Inlined(name string) bool {
 	return strings.Contains(n.text, ": can inline "+name+"\n")
@@ -63,7 +64,7 @@ type BoundsCheck struct {
 	Slice bool // of a slice expression, not of an index
 }
 
-// BoundsChecks returns those of a file.
+// BoundsChecks returns the bounds checks of a file.
 func (n Notes) BoundsChecks(file string) []BoundsCheck {
 	var all []BoundsCheck
 	for _, m := range boundsCheck.FindAllStringSubmatch(n.text, -1) {
@@ -75,7 +76,7 @@ func (n Notes) BoundsChecks(file string) []BoundsCheck {
 	return all
 }
 
-// BoundsChecksIn returns those of a function or method of a file.
+// BoundsChecksIn returns the bounds checks of a function or method in a file.
 func (n Notes) BoundsChecksIn(t testing.TB, file, function string) []BoundsCheck {
 	t.Helper()
 	set := token.NewFileSet()

@@ -1,10 +1,9 @@
-// Package heap is a binary heap of values: the one that comes before all
-// others is at hand. Unlike container/heap it boxes no value, and so allocates
-// only to grow.
+// Package heap is a binary heap of values with the first value at hand. Unlike
+// container/heap it boxes no value, and so allocates only to grow.
 package heap
 
-// A Value knows whether it comes before another. Of two that are equal either
-// may be first: give every value a place of its own where that matters.
+// A Value knows whether it comes before another. Of two equal values either
+// may be first: give values an order of their own if that matters.
 type Value[T any] interface{ Before(T) bool }
 
 // A Heap holds values. The first one, if there is any, is h[0]. The zero value
@@ -33,7 +32,7 @@ func (h *Heap[T]) Pop() T {
 	first, last := s[0], len(s)-1
 	v := s[last]
 	var zero T
-	s[last] = zero // what it points to may be freed
+	s[last] = zero // so that what it points to can be freed
 	*h = s[:last]
 	if last > 0 {
 		h.Replace(v)
@@ -41,8 +40,8 @@ func (h *Heap[T]) Pop() T {
 	return first
 }
 
-// Replace puts a value in the place of the first, in less time than a Pop and
-// a Push. The heap must not be empty.
+// Replace replaces the first value by another, in less time than a Pop and a
+// Push. The heap must not be empty.
 func (h *Heap[T]) Replace(v T) {
 	s, i := *h, 0
 	for {

@@ -23,15 +23,15 @@ const (
 	version = 1
 	head    = 1 + 1 + 8 + 8 + 8 + 2 + 2
 
-	// FrameSize is how many bytes a frame takes beside its payload and tag.
+	// FrameSize is the number of bytes in a frame besides its payload and tag.
 	FrameSize = wire.Overhead + head
-	// TagSize is how many bytes a tag takes.
+	// TagSize is the number of bytes in a tag.
 	TagSize = 8
-	// MaxParts is how many parts a synopsis may have.
+	// MaxParts is the largest number of parts of a synopsis.
 	MaxParts = 1<<16 - 1
 )
 
-// A Kind is what a frame is.
+// A Kind says what a frame is.
 type Kind uint8
 
 // The kinds of frames.
@@ -50,13 +50,13 @@ const (
 // A Frame is a control packet.
 type Frame struct {
 	Kind                           Kind
-	ClockSet                       bool // of an End: the sender's clock was set in the interval
+	ClockSet                       bool // for an End: the sender's clock was set in the interval
 	Fingerprint, Session, Interval uint64
 	Part, Parts                    uint16
 	Payload                        []byte
 }
 
-// A Key tags frames. The zero Key tags none.
+// A Key tags frames. The zero Key adds no tags.
 type Key struct {
 	hash hashing.SipHash
 	set  bool
@@ -65,7 +65,7 @@ type Key struct {
 // NewKey returns a Key of 128 secret bits.
 func NewKey(key [16]byte) Key { return Key{hashing.SipHashFromKey(key), true} }
 
-// Size is how many bytes the tag of a frame takes.
+// Size returns the number of bytes in the tag of a frame.
 func (k *Key) Size() int {
 	if k.set {
 		return TagSize
@@ -73,7 +73,7 @@ func (k *Key) Size() int {
 	return 0
 }
 
-// Append appends the frame, tagged if there is a key.
+// Append appends the frame, with a tag if there is a key.
 func (f *Frame) Append(dst []byte, key *Key) []byte {
 	start := len(dst)
 	dst = wire.Begin(dst, magic, version)
@@ -97,7 +97,7 @@ func (f *Frame) Append(dst []byte, key *Key) []byte {
 	return wire.Seal(dst, start)
 }
 
-// Parse reads a frame. Its payload is that of data. The error wraps
+// Parse reads a frame. Its payload aliases data. The error wraps
 // [estimate.ErrEncoding], [ErrForged] if its tag is not the key's, or
 // [estimate.ErrMismatch] if it has a tag and there is no key.
 func (f *Frame) Parse(data []byte, key *Key) error {
@@ -138,7 +138,7 @@ func (f *Frame) Parse(data []byte, key *Key) error {
 	return nil
 }
 
-// valid reports whether the fields fit each other. The last interval of all
+// valid reports whether the fields fit each other. The last possible interval
 // has no next one.
 func (f *Frame) valid() bool {
 	if f.Interval == 1<<64-1 || f.ClockSet && f.Kind != End {

@@ -8,14 +8,15 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A Point is the downstream point's synopses: two, in slots 0 and 1, by turns.
+// A Point holds the downstream point's synopses: two, in slots 0 and 1, which
+// take turns.
 type Point[R any] interface {
 	// Known reports whether the synopses can have the Config with the
 	// fingerprint.
 	Known(fingerprint uint64) bool
-	// Open sends the packets from now on to a slot, which is empty.
+	// Open directs the packets from now on to a slot, which is empty.
 	Open(slot int, fingerprint uint64)
-	// Idle sends the packets nowhere.
+	// Idle directs the packets nowhere.
 	Idle()
 	// Compare compares the upstream point's record with a slot.
 	Compare(slot int, record *Record) (R, error)
@@ -25,34 +26,35 @@ type Point[R any] interface {
 
 // A Report is the outcome of an interval.
 type Report[R any] struct {
-	First, Interval uint64 // those of which nothing was heard are reported together
+	First, Interval uint64 // intervals without any sign are reported together
 	Session         uint64
 	Fingerprint     uint64 // 0 if the Start did not come
 	Err             error
 	Result          R
 }
 
-// Counters count the control packets of which no use was made.
+// Counters counts the control packets that were not used.
 type Counters struct {
 	Corrupt   uint64 // not control packets, or damaged
 	Forged    uint64 // without the key's tag
-	Foreign   uint64 // of another Config or seed, or tagged where there is no key
+	Foreign   uint64 // of another Config or seed, or tagged although there is no key
 	Duplicate uint64
 	Stale     uint64 // too late, or of another session
 }
 
-// A Receiver is the downstream point through many intervals. See [Sender]. For
-// one goroutine, except that another one may call Receive with parts.
+// A Receiver follows the downstream point through many intervals. See
+// [Sender]. It is for one goroutine, except that another one may call Receive
+// with parts.
 type Receiver[R any] struct {
 	pkg         string
 	point       Point[R]
 	key         Key
 	bound       bool // a session is known
 	now         track
-	before      track // the one that was left for it
+	before      track // the session that was left for it
 	rival       track
 	counters    Counters
-	trouble     error // what was wrong with the last frame that was rejected
+	trouble     error // the error of the last frame that was rejected
 	slots       [2]slot
 	open        int // index of the slot of the interval between Start and End, or free; the other waits for its synopsis
 	fingerprint uint64
@@ -67,7 +69,7 @@ type slot struct {
 	missing        int
 }
 
-// A Record is the encoding of a synopsis, of which some parts may not have come.
+// A Record is the encoding of a synopsis, of which some parts may be missing.
 type Record struct {
 	Data  []byte
 	have  []bool // by part
@@ -94,7 +96,7 @@ func (r *Record) Has(from, to int) bool {
 }
 
 // NewReceiver returns a Receiver of synopses of size bytes for a package's
-// point. Feedback is on the Config with the fingerprint.
+// point. Feedback is about the Config with the fingerprint.
 func NewReceiver[R any](pkg string, point Point[R], size int, fingerprint uint64) *Receiver[R] {
 	r := &Receiver[R]{pkg: pkg, point: point, fingerprint: fingerprint}
 	for i := range r.slots {
@@ -103,21 +105,21 @@ func NewReceiver[R any](pkg string, point Point[R], size int, fingerprint uint64
 	return r
 }
 
-// SetKey takes only frames with the key's tag from now on.
+// SetKey makes the receiver accept only frames with the key's tag from now on.
 func (r *Receiver[R]) SetKey(key Key) { r.key = key }
 
-// ClockSet says that the point's clock was set. It spoils the interval that is
-// open.
+// ClockSet reports that the point's clock was set. It spoils the open
+// interval.
 func (r *Receiver[R]) ClockSet() {
 	s := &r.slots[r.open]
 	s.clockSet = s.used
 }
 
-// Counters returns how many control packets were of no use.
+// Counters returns how many control packets were not used.
 func (r *Receiver[R]) Counters() Counters { return r.counters }
 
-// Receive takes a control packet and appends the reports that it leads to. The
-// error says why it was rejected.
+// Receive takes a control packet and appends the reports that follow from it.
+// The error says why the packet was rejected.
 func (r *Receiver[R]) Receive(data []byte, reports []Report[R]) ([]Report[R], error) {
 	var f Frame
 	if err := r.read(data, &f); err != nil {
@@ -142,13 +144,13 @@ func (r *Receiver[R]) Receive(data []byte, reports []Report[R]) ([]Report[R], er
 	return r.end(&f, reports), nil
 }
 
-// reject remembers what is wrong with a control packet, for the next report.
+// reject remembers the error of a control packet for the next report.
 func (r *Receiver[R]) reject(err error) error {
 	r.trouble = fmt.Errorf("control packet: %w", err)
 	return fmt.Errorf("%s: %w", r.pkg, r.trouble)
 }
 
-// read parses a frame and counts what is wrong with it.
+// read parses a frame and counts its errors.
 func (r *Receiver[R]) read(data []byte, f *Frame) error {
 	err := f.Parse(data, &r.key)
 	if err == nil && f.Kind == Feedback {
@@ -166,7 +168,7 @@ func (r *Receiver[R]) read(data []byte, f *Frame) error {
 	return nil
 }
 
-// late counts a marker of which no use can be made.
+// late counts a marker that cannot be used.
 func (r *Receiver[R]) late(again bool) {
 	if again {
 		r.counters.Duplicate++
@@ -175,7 +177,7 @@ func (r *Receiver[R]) late(again bool) {
 	}
 }
 
-// start opens an interval. One that is open has lost its End.
+// start opens an interval. If another one is open, its End was lost.
 func (r *Receiver[R]) start(f *Frame, reports []Report[R]) []Report[R] {
 	if f.Interval < r.now.next {
 		r.late(r.slots[r.open].used && r.slots[r.open].interval == f.Interval)
@@ -192,7 +194,8 @@ func (r *Receiver[R]) start(f *Frame, reports []Report[R]) []Report[R] {
 	return reports
 }
 
-// end closes an interval. The one before, if it still waits, waits in vain.
+// end closes an interval. If the one before still waits for its synopsis, it
+// does so in vain.
 func (r *Receiver[R]) end(f *Frame, reports []Report[R]) []Report[R] {
 	open, pending := &r.slots[r.open], &r.slots[1-r.open]
 	switch {
@@ -209,12 +212,12 @@ func (r *Receiver[R]) end(f *Frame, reports []Report[R]) []Report[R] {
 		r.late(pending.used && pending.interval == f.Interval)
 		return reports
 	}
-	// Of this interval not even the Start was heard.
+	// Not even the Start of this interval came.
 	reports = r.Flush(reports)
 	return r.skip(f.Interval+1, reports)
 }
 
-// part takes a part of a synopsis, also before the End has come.
+// part takes a part of a synopsis, even before the End has come.
 func (r *Receiver[R]) part(f *Frame, reports []Report[R]) ([]Report[R], error) {
 	index := 1 - r.open
 	if s := &r.slots[index]; !s.used || s.interval != f.Interval {
@@ -253,7 +256,7 @@ func (r *Receiver[R]) part(f *Frame, reports []Report[R]) ([]Report[R], error) {
 	return reports, nil
 }
 
-// due decides the interval that waits by what has come of its synopsis.
+// due decides the waiting interval by what has come of its synopsis.
 func (r *Receiver[R]) due(reports []Report[R]) []Report[R] {
 	s := &r.slots[1-r.open]
 	if s.used && s.record.parts > 0 && s.missing < s.record.parts {
@@ -262,7 +265,7 @@ func (r *Receiver[R]) due(reports []Report[R]) []Report[R] {
 	return r.give(1-r.open, ErrParts, reports)
 }
 
-// decide reports on the interval that waits.
+// decide reports on the waiting interval.
 func (r *Receiver[R]) decide(reports []Report[R]) []Report[R] {
 	index := 1 - r.open
 	s := &r.slots[index]
@@ -295,8 +298,7 @@ func (r *Receiver[R]) finish(index int, report Report[R], reports []Report[R]) [
 	return append(reports, report)
 }
 
-// skip reports the intervals before the next one to come, of whose Start
-// nothing was heard.
+// skip reports the intervals before the next one whose Start never came.
 func (r *Receiver[R]) skip(next uint64, reports []Report[R]) []Report[R] {
 	if next > r.now.next {
 		reports = r.due(reports) // its parts are due before the End that was lost
@@ -313,15 +315,15 @@ func (r *Receiver[R]) because(why error) error {
 	return fmt.Errorf("%s: %w", r.pkg, why)
 }
 
-// Flush decides or gives up the intervals that wait, for when no more control
+// Flush decides or gives up the waiting intervals, when no more control
 // packets are expected.
 func (r *Receiver[R]) Flush(reports []Report[R]) []Report[R] {
 	reports = r.due(reports)
 	return r.give(r.open, ErrEnd, reports)
 }
 
-// AppendFeedback appends the bytes for the Sender's Feedback that say what was
-// lost in an interval.
+// AppendFeedback appends, for the Sender's Feedback, a record of what was lost
+// in an interval.
 func (r *Receiver[R]) AppendFeedback(dst []byte, session, interval, sent, lost uint64) []byte {
 	var counts [16]byte
 	payload := wire.AppendUint(wire.AppendUint(counts[:0], sent, 8), lost, 8)

@@ -10,24 +10,24 @@ import (
 )
 
 // A Sender numbers the intervals of the upstream point and makes their control
-// packets. For one goroutine.
+// packets. It is for one goroutine.
 type Sender struct {
 	key      Key
 	session  uint64
-	interval uint64 // the one that is open, or the next
+	interval uint64 // the open one, or the next
 	mtu      int
 	size     int // of a synopsis
 	open     bool
 	clockSet bool
 	opened   uint64    // fingerprint of the open interval
 	closed   uint64    // of the one before
-	heard    uint64    // the interval after that of the last feedback that was used
+	heard    uint64    // the interval after that of the latest feedback used
 	packets  [8]uint64 // sent in the last intervals, by number
 	buffer   []byte    // the last frame of Parts
 }
 
-// NewSender returns a Sender of synopses of size bytes in frames of at most mtu.
-// A pkg's error wraps [estimate.ErrConfig].
+// NewSender returns a Sender of synopses of size bytes in frames of at most
+// mtu bytes. The error, with the name pkg, wraps [estimate.ErrConfig].
 func NewSender(pkg string, session uint64, mtu, size int) (*Sender, error) {
 	s := &Sender{session: session, mtu: mtu, size: size}
 	return s, s.check(pkg)
@@ -40,7 +40,7 @@ func (s *Sender) check(pkg string) error {
 	return nil
 }
 
-// SetKey tags all frames from now on.
+// SetKey makes the sender tag all frames from now on.
 func (s *Sender) SetKey(pkg string, key Key) error {
 	before := s.key
 	s.key = key
@@ -51,14 +51,14 @@ func (s *Sender) SetKey(pkg string, key Key) error {
 	return nil
 }
 
-// Interval is the number of the interval that is open, or of the next.
+// Interval returns the number of the open interval, or of the next one.
 func (s *Sender) Interval() uint64 { return s.interval }
 
 // IsOpen reports whether an interval is open.
 func (s *Sender) IsOpen() bool { return s.open }
 
-// ClockSet says that the point's clock was set. It spoils the interval that is
-// open.
+// ClockSet reports that the point's clock was set. It spoils the open
+// interval.
 func (s *Sender) ClockSet() { s.clockSet = s.open }
 
 // Start begins an interval of a Config with the fingerprint, and appends its
@@ -84,8 +84,8 @@ func (s *Sender) End(dst []byte) ([]byte, error) {
 	return f.Append(dst, &s.key), nil
 }
 
-// Parts are the frames that carry the synopsis of the interval that ended last.
-// A frame is good until the next one.
+// Parts returns the frames that carry the synopsis of the interval that ended
+// last. A frame is valid until the next one.
 func (s *Sender) Parts(record []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		room := s.mtu - FrameSize - s.key.Size()
@@ -103,8 +103,8 @@ func (s *Sender) Parts(record []byte) iter.Seq[[]byte] {
 	}
 }
 
-// Sent notes how many packets the interval that ended last had, which honest
-// feedback on it knows.
+// Sent records how many packets the interval that ended last had, as honest
+// feedback about it must say.
 func (s *Sender) Sent(packets uint64) {
 	s.packets[(s.interval-1)%uint64(len(s.packets))] = packets
 }
@@ -112,10 +112,10 @@ func (s *Sender) Sent(packets uint64) {
 // maxFeedbackAge is how many intervals old feedback may be.
 const maxFeedbackAge = 4
 
-// Feedback reads what a Receiver appended: numbers of packets sent and lost in
-// an interval. ok is false if it is late or comes again. The error wraps
-// [estimate.ErrEncoding], [ErrForged], or [estimate.ErrMismatch] if it is not
-// for this Sender, or on packets that were not sent.
+// Feedback reads what a Receiver appended: the numbers of packets sent and
+// lost in an interval. ok is false if it is late or comes again. The error
+// wraps [estimate.ErrEncoding], [ErrForged], or [estimate.ErrMismatch] if it
+// is not for this Sender, or about packets that were not sent.
 func (s *Sender) Feedback(data []byte, fingerprint uint64) (sent, lost uint64, ok bool, err error) {
 	var f Frame
 	if err := f.Parse(data, &s.key); err != nil {
@@ -138,7 +138,7 @@ func (s *Sender) Feedback(data []byte, fingerprint uint64) (sent, lost uint64, o
 	return sent, lost, true, nil
 }
 
-// Silence is for how many intervals no feedback has come.
+// Silence returns the number of intervals since the latest feedback.
 func (s *Sender) Silence() uint64 { return s.interval - s.heard }
 
 func feedbackCounts(payload []byte) (sent, lost uint64) {

@@ -10,25 +10,25 @@ type track struct {
 const (
 	// maxAhead is how many intervals a marker may be ahead of the next.
 	maxAhead = 8
-	// convincing is how many markers of another track, following on each other
-	// while none came of the present one, make it the present one.
+	// convincing is how many markers of another track, one after another and
+	// without one of the present track, make it the present one.
 	convincing = 3
 )
 
-// follows reports whether a marker is of the interval that is open, or next, or
+// follows reports whether a marker is of the open interval, the next, or one
 // soon after.
 func (t *track) follows(f *Frame) bool {
 	return f.Session == t.session && f.Interval+1 >= t.next && f.Interval <= t.next+maxAhead
 }
 
-// judge decides what a marker is: of the present track, the first of a new one,
-// or to be ignored. A greater session is that of a sender that was started
-// again, and is followed at once. A marker of a lower one, or far from the
-// present interval, may be of a sender whose clock was set back, or of a
-// stranger: it has to be followed by others, and none of the present track.
+// judge decides whether a marker is of the present track, the first of a new
+// one, or to be ignored. A greater session belongs to a sender that was
+// restarted, and is followed at once. A marker of a lower session, or far from
+// the present interval, may come from a sender whose clock was set back, or
+// from a stranger. Others must follow it, and none of the present track.
 //
-// With a key no marker can be made up, only sent again; it is then of an
-// interval or a session that has passed.
+// With a key nobody can make up a marker, only send one again; it then belongs
+// to an interval or a session that has passed.
 func (r *Receiver[R]) judge(f *Frame) (present, fresh bool) {
 	if r.now.follows(f) {
 		r.rival = track{}
@@ -49,8 +49,8 @@ func (r *Receiver[R]) judge(f *Frame) (present, fresh bool) {
 	return false, r.rival.seen >= convincing
 }
 
-// adopt makes a marker's track the present one, and reports the intervals of it
-// that were missed.
+// adopt makes a marker's track the present one, and reports the missed
+// intervals of the track.
 func (r *Receiver[R]) adopt(f *Frame, reports []Report[R]) []Report[R] {
 	reports = r.Flush(reports)
 	first := uint64(0)

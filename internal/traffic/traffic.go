@@ -1,5 +1,5 @@
-// Package traffic makes packets of flows for tests to record at two points, and
-// says what is true of them.
+// Package traffic makes packets of flows for tests to record at two points,
+// together with the truth about them.
 package traffic
 
 import (
@@ -20,8 +20,8 @@ type Passage struct {
 	Lost     bool
 }
 
-// Flows is heavy-tailed flows, interleaved, each with a mean delay of its own and
-// delays that are exponential above half of that.
+// Flows returns interleaved heavy-tailed flows. Each has its own mean delay,
+// and delays that are exponential above half of it.
 func Flows(seed uint64, flows int) []Passage {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var all []Passage
@@ -44,14 +44,15 @@ func Flows(seed uint64, flows int) []Passage {
 	return all
 }
 
-// A Truth is what is true of one flow.
+// A Truth holds the true values of one flow.
 type Truth struct {
 	Flow            hashing.Flow
 	Packets         uint64
 	Mean, Deviation float64
 }
 
-// Truths are those of all flows of at least so many packets, in order of the flows.
+// Truths returns the truths of all flows with at least the given number of
+// packets, in order of the flows.
 func Truths(all []Passage, least uint64) []Truth {
 	moments := map[hashing.Flow]*estimate.Moments{}
 	for _, p := range all {

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 )
 
-// A BitWriter appends fields of any number of bits, one behind the other, the
+// A BitWriter appends fields of any number of bits, one after another, the
 // highest bit of each first.
 type BitWriter struct {
 	dst  []byte
@@ -15,7 +15,8 @@ type BitWriter struct {
 // NewBitWriter returns a BitWriter that appends to dst.
 func NewBitWriter(dst []byte) BitWriter { return BitWriter{dst: dst} }
 
-// Put appends the low bits of v, 0 to 64 of them; the others are 0.
+// Put appends the low bits of v, 0 to 64 of them. The other bits of v must be
+// 0.
 func (w *BitWriter) Put(v uint64, bits int) {
 	if over := w.used + bits - 64; over <= 0 {
 		w.word |= v << -over
@@ -26,17 +27,17 @@ func (w *BitWriter) Put(v uint64, bits int) {
 	}
 }
 
-// Bytes fills up the last byte with zeros and returns what dst has become.
+// Bytes pads the last byte with zeros and returns the extended dst.
 func (w *BitWriter) Bytes() []byte {
 	return AppendUint(w.dst, w.word>>(64-8*BytesOf(uint8(w.used))), BytesOf(uint8(w.used)))
 }
 
-// BitPadding is how many bytes behind a field Bits may look at.
+// BitPadding is how many bytes after a field Bits may look at.
 const BitPadding = 8
 
-// Bits returns the field of 0 to 64 bits that begins with a bit of data, the
-// highest bit of its first byte being number 0. There are BitPadding bytes
-// behind the field, of any content.
+// Bits returns the field of 0 to 64 bits that begins at bit number first of
+// data; the highest bit of the first byte is number 0. At least BitPadding
+// bytes, of any content, must follow the field.
 func Bits(data []byte, first, bits int) uint64 {
 	at, skip := first>>3, first&7
 	v := binary.BigEndian.Uint64(data[at:]) << skip
@@ -46,7 +47,7 @@ func Bits(data []byte, first, bits int) uint64 {
 	return v >> (64 - bits) // Go's shift by 64 gives 0
 }
 
-// Zigzag makes numbers near 0 of numbers near 0, but none below it.
+// Zigzag maps numbers near 0 to small numbers that are not negative.
 func Zigzag(v int64) uint64 { return uint64(v)<<1 ^ uint64(v>>63) }
 
 // Unzigzag undoes Zigzag.

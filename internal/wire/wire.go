@@ -1,12 +1,11 @@
-// Package wire holds what every encoding of hoplag has in common: a record is
+// Package wire holds what all encodings of hoplag have in common. A record is
 //
 //	magic (4 bytes) · version (1 byte) · body · CRC-32C of all before (4 bytes)
 //
 // with big-endian fields of fixed width. Writers use Begin, the Append
-// functions of encoding/binary, AppendUint and Seal; readers use Open, which
-// checks magic, version and checksum before a byte of the body is looked at,
-// and a [Reader], which remembers its first error so that a decoder checks
-// once.
+// functions of encoding/binary, AppendUint and Seal. Readers use Open, which
+// checks magic, version and checksum before anything looks at the body, and a
+// [Reader], which remembers its first error so that a decoder checks once.
 package wire
 
 import (
@@ -25,7 +24,7 @@ const (
 	crcSize  = 4
 )
 
-// Overhead is how many bytes a record takes beside its body.
+// Overhead is the number of bytes in a record besides its body.
 const Overhead = headSize + crcSize
 
 // Begin appends the head of a record. magic has four bytes: H for hoplag, and
@@ -48,7 +47,8 @@ func AppendUint(dst []byte, v uint64, width int) []byte {
 	return dst
 }
 
-// BytesOf returns how many bytes hold a field of the given number of bits.
+// BytesOf returns the number of bytes that hold a field of the given number of
+// bits.
 func BytesOf(bits uint8) int { return (int(bits) + 7) / 8 }
 
 // AppendBits appends the low bits of v, up to 64 of them, in as few bytes as
@@ -84,7 +84,7 @@ type Reader struct {
 	excess bool // of a field of Bits
 }
 
-// Len returns how many bytes are left to read. Decoders compare it with the
+// Len returns the number of bytes left to read. Decoders compare it with the
 // size that a Config promises before they allocate.
 func (r *Reader) Len() int { return len(r.b) }
 
@@ -113,16 +113,17 @@ func (r *Reader) Uint(width int) uint64 {
 	return v
 }
 
-// Bits reads a field as AppendBits appends it. Bits above those are an error,
-// which Close reports: equal states have equal bytes.
+// Bits reads a field that AppendBits appended. Excess bits are an error, which
+// Close reports: equal states have equal bytes.
 func (r *Reader) Bits(bits uint8) uint64 {
 	v := r.Uint(BytesOf(bits))
 	r.excess = r.excess || v>>bits != 0
 	return v
 }
 
-// Expect reports how many bytes are left to read if there are not just so
-// many: what a Config promises, before anything is allocated for it.
+// Expect returns an error unless exactly the given number of bytes is left to
+// read. Decoders call it with what a Config promises, before they allocate
+// anything for it.
 func (r *Reader) Expect(bytes int64) error {
 	if int64(len(r.b)) != bytes || r.short {
 		return fmt.Errorf("%w: %d bytes, want %d", estimate.ErrEncoding, len(r.b), bytes)
@@ -139,16 +140,16 @@ func (r *Reader) Uint16() uint16 { return uint16(r.Uint(2)) }
 // Uint32 reads four bytes.
 func (r *Reader) Uint32() uint32 { return uint32(r.Uint(4)) }
 
-// Size reads four bytes as a number of things. One that no int of 32 bits holds
-// becomes the greatest that does, so that it is as far out of range on every
+// Size reads four bytes as a number of things. A number too large for a 32-bit
+// int becomes the largest int32, so that it is equally out of range on every
 // machine.
 func (r *Reader) Size() int { return int(min(r.Uint32(), math.MaxInt32)) }
 
 // Uint64 reads eight bytes.
 func (r *Reader) Uint64() uint64 { return r.Uint(8) }
 
-// Close reports a body that ended early, has bytes left over or bits beyond a
-// field's.
+// Close reports a body that ended early, has bytes left over, or has excess
+// bits in a field.
 func (r *Reader) Close() error {
 	if r.short {
 		return fmt.Errorf("%w: the record ends early", estimate.ErrEncoding)

@@ -8,8 +8,8 @@ type instruction struct {
 	immediate int32
 }
 
-// The registers: r0 has the results of calls, which take r1 to r5 and leave
-// only r6 to r9 as they were. fp is the end of the stack.
+// The registers: r0 holds the results of calls. Calls take r1 to r5 as
+// arguments and preserve only r6 to r9. fp is the end of the stack.
 const (
 	r0 = iota
 	r1
@@ -24,8 +24,8 @@ const (
 	fp
 )
 
-// Operations of 64 bits between registers. Less fromRegister, the source is an
-// immediate, sign-extended.
+// Operations of 64 bits between registers. Without fromRegister, the source is
+// an immediate, sign-extended.
 const (
 	fromRegister = 0x08
 
@@ -41,7 +41,7 @@ const (
 	opMove  = 0xbf
 
 	opMove32  = 0xbc // clears the upper half
-	opSwap    = 0xdc // to or from big-endian, of as many bits as the immediate says
+	opSwap    = 0xdc // to or from big-endian, with as many bits as the immediate says
 	opLoad64  = 0x18 // an immediate of two instructions
 	opLoad    = 0x61 // less the size
 	opStore   = 0x63
@@ -60,7 +60,7 @@ const (
 )
 
 // Conditions of jumps, unsigned unless they say otherwise, against registers;
-// less fromRegister, against an immediate.
+// without fromRegister, against an immediate.
 const (
 	always         = 0x05 // takes no operands
 	ifEqual        = 0x1d
@@ -74,7 +74,7 @@ const (
 	ifSignedAtMost = 0xdd
 )
 
-// What a 64-bit load names in its source register.
+// The meaning of the source register in a 64-bit load.
 const (
 	mapDescriptor = 1
 	mapValue      = 2
@@ -83,7 +83,7 @@ const (
 // A label is a place in the program, known or not yet.
 type label int
 
-// An assembler collects instructions and, at the end, resolves jumps.
+// An assembler collects instructions and resolves jumps at the end.
 type assembler struct {
 	code   []instruction
 	places []int         // of labels
@@ -100,10 +100,10 @@ func (a *assembler) label() label {
 	return label(len(a.places) - 1)
 }
 
-// place says that a label is here.
+// place places a label here.
 func (a *assembler) place(l label) { a.places[l] = len(a.code) }
 
-// here makes a label of this place.
+// here makes a label for this place.
 func (a *assembler) here() label {
 	l := a.label()
 	a.place(l)
@@ -132,7 +132,7 @@ func (a *assembler) with(op uint8, dst int, immediate int32) {
 
 func (a *assembler) move(dst, src int) { a.do(opMove, dst, src) }
 
-// set sets a register to a constant, in one instruction if that will do.
+// set sets a register to a constant, in one instruction if possible.
 func (a *assembler) set(dst int, v uint64) {
 	if v == uint64(int64(int32(v))) {
 		a.with(opMove, dst, int32(v))
@@ -142,15 +142,15 @@ func (a *assembler) set(dst int, v uint64) {
 	a.emit(0, 0, 0, 0, int32(v>>32))
 }
 
-// setMap sets a register to what kind says of a map: its descriptor for a
-// call, or the address of the first byte of its only value.
+// setMap sets a register to the descriptor of a map, for a call, or to the
+// address of the first byte of its only value, as kind says.
 func (a *assembler) setMap(dst, kind, descriptor int) {
 	a.emit(opLoad64, dst, kind, 0, int32(descriptor))
 	a.emit(0, 0, 0, 0, 0)
 }
 
-// swap turns the low bits of a register from big-endian, or to it, and clears
-// the others.
+// swap converts the low bits of a register from big-endian, or to it, and
+// clears the others.
 func (a *assembler) swap(dst int, bits int32) { a.emit(opSwap, dst, 0, 0, bits) }
 
 func (a *assembler) load(size uint8, dst, src int, offset int16) {

@@ -17,14 +17,14 @@ const (
 	attachTCXEgress  = 47
 )
 
-// Attach begins to count what passes at a hook of an interface of the calling
-// thread's network namespace, until Close or the end of the process. A Point
-// may be attached to several interfaces, such as those of a bond, or of a
-// host's every port, so long as no packet passes more than one of them.
+// Attach starts counting what passes a hook of an interface in the calling
+// thread's network namespace. It counts until Close or the end of the process.
+// A Point may be attached to several interfaces, such as those of a bond, or
+// every port of a host, if no packet passes more than one of them.
 //
-// Before Linux 6.6, which brought tcx, Ingress and Egress are attached as tc
-// filters under a clsact queueing discipline. Those outlive a process that is
-// killed: the next Attach to the interface replaces them.
+// Before Linux 6.6, which introduced tcx, Attach uses tc filters under a
+// clsact queueing discipline for Ingress and Egress. Those outlive a process
+// that is killed; the next Attach to the interface replaces them.
 func (p *Point) Attach(name string, hook Hook) error {
 	if err := p.attach(name, hook, true); err != nil {
 		return fmt.Errorf("kernel: attaching to %s of %s: %w", hook, name, err)
@@ -68,7 +68,7 @@ func (p *Point) attach(name string, hook Hook, tcx bool) error {
 	return nil
 }
 
-// explainXDP says why XDP cannot be had.
+// explainXDP explains why XDP is not available.
 func explainXDP(err error) error {
 	switch err {
 	case syscall.EBUSY:
@@ -80,8 +80,8 @@ func explainXDP(err error) error {
 	return explain("XDP", err)
 }
 
-// program returns a program for a hook and a link layer, loading the first of
-// its kind.
+// program returns a program for a hook and a link layer, and loads the first
+// of its kind.
 func (p *Point) program(hook Hook, link hashing.Link) (int, error) {
 	key := programKind{hook == XDP, link}
 	if descriptor, ok := p.programs[key]; ok {
@@ -105,7 +105,7 @@ func (p *Point) program(hook Hook, link hashing.Link) (int, error) {
 	return descriptor, nil
 }
 
-// programKind is what programs of one Point differ in.
+// programKind is what distinguishes the programs of one Point.
 type programKind struct {
 	xdp  bool
 	link hashing.Link

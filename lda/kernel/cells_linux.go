@@ -40,7 +40,7 @@ func (p *program) updateLDA() {
 	p.addToCell(countersSize)
 }
 
-// addToCell adds a time in r4 and a tally in r3 to the cell whose number is in
+// addToCell adds a time in r4 and a tally in r3 to the cell with the number in
 // r2, of the array that begins at an offset in the lane. It uses r1 and r2. No
 // other program runs on this processor meanwhile.
 func (p *program) addToCell(base int) {
@@ -55,8 +55,8 @@ func (p *program) addToCell(base int) {
 	}
 }
 
-// The multipliers by which lds makes hashes of a flow for pairs of rows, after
-// the first.
+// The multipliers with which lds makes hashes of a flow for pairs of rows
+// after the first.
 var flowMultipliers = []uint64{1, 0xd1342543de82ef95, 0xaf251af3b0f025b5, 0xb564ef22ec7aece5}
 
 // updateLDS does what lds.Sketch.Update does with the digest in r8.
@@ -67,7 +67,7 @@ func (p *program) updateLDS() {
 	}
 	p.flow()
 	base := countersSize + cellSize*p.config.ldaCells()
-	if c.Rates != allOnes(c.Rows) { // what the rows' thresholds are compared with
+	if c.Rates != allOnes(c.Rows) { // compared with the rows' thresholds
 		p.rowHash(lds.MaxRows)
 		p.with(opRight, r1, 32)
 		p.store(double, fp, stackScratch+8, r1)
@@ -87,7 +87,7 @@ func (p *program) updateLDS() {
 		if c.Spread > 1 {
 			p.along(r)
 		}
-		// The verifier does not see that products by the number of columns
+		// The verifier does not see that products with the number of columns
 		// stay below it.
 		p.jumpWith(ifNotLess, r2, int32(c.Columns), skip)
 		p.move(r3, r8)
@@ -99,7 +99,7 @@ func (p *program) updateLDS() {
 	}
 }
 
-// allOnes are the rates of rows that see every packet.
+// allOnes returns the rates of rows that see every packet.
 func allOnes(rows int) (rates [lds.MaxRows]float64) {
 	for r := range rows {
 		rates[r] = 1
@@ -107,8 +107,8 @@ func allOnes(rows int) (rates [lds.MaxRows]float64) {
 	return rates
 }
 
-// along moves the column in r2 along the flow's virtual LDA, as a row's 16 bits
-// of the offsets say.
+// along moves the column in r2 along the flow's virtual LDA, by a row's 16
+// bits of the offsets.
 func (p *program) along(row int) {
 	c := &p.config.LDS
 	within := p.label()
@@ -141,10 +141,10 @@ func (p *program) home(row int) {
 		p.set(r2, flowMultipliers[row/2])
 		p.do(opMul, r1, r2)
 	}
-	if row%2 == 1 { // from what is behind the point of the even row's
+	if row%2 == 1 { // from the fraction of the even row's product
 		p.with(opMul, r1, columns)
 	}
-	// The upper half of a product by a number of 32 bits.
+	// The upper half of a product with a number of 32 bits.
 	p.do(opMove32, r2, r1)
 	p.with(opRight, r1, 32)
 	p.with(opMul, r1, columns)

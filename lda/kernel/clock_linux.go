@@ -14,10 +14,10 @@ const (
 	systemTAI       = 11
 )
 
-// A clock knows by what the stamps of programs differ from the clock that was
-// asked for. The offset of Wall to Boot is a constant until somebody sets the
-// wall clock, as daemons that discipline a clock change the speed of both: so
-// one measurement serves until another one contradicts it.
+// A clock knows how the stamps of programs differ from the configured clock.
+// The offset of Wall to Boot is constant until somebody sets the wall clock,
+// because daemons that discipline a clock change the speed of both. So one
+// measurement is enough until another one contradicts it.
 type clock struct {
 	kind        Clock
 	offset      int64
@@ -37,8 +37,8 @@ func (c *clock) begin() error {
 	return nil
 }
 
-// cut ends an interval: from when to when it went, what is to be added to its
-// stamps, and ErrStep if that changed within it.
+// cut ends an interval. It returns its start and end, the offset to add to its
+// stamps, and ErrStep if the offset changed within it.
 func (c *clock) cut() (start, end, offset int64, err error) {
 	start, offset = c.last, c.offset
 	if c.kind == Wall {
@@ -48,24 +48,24 @@ func (c *clock) cut() (start, end, offset int64, err error) {
 			err = fmt.Errorf("%w: by %d ns", ErrStep, change)
 			c.offset, c.uncertainty = measured, uncertainty
 		case uncertainty < c.uncertainty:
-			// A better measurement of the same: taken at the next step only,
-			// so that all intervals in between have one offset.
+			// A better measurement of the same offset. It takes effect only at
+			// the next step, so that all intervals until then have one offset.
 		}
 	}
 	c.last = c.read()
 	return start, c.last, offset, err
 }
 
-// read returns the time by the clock that was asked for.
+// read returns the time by the configured clock.
 func (c *clock) read() int64 {
 	system := map[Clock]uintptr{Wall: systemBoot, Boot: systemBoot, TAI: systemTAI, Coarse: systemMonotonic}[c.kind]
 	t, _ := now(system)
 	return t + c.offset
 }
 
-// measureOffset returns the wall clock's offset to the time since boot, and by
-// how much that may be wrong: half of the shortest of some times between two
-// readings of the one with a reading of the other in between.
+// measureOffset returns the wall clock's offset to the time since boot, and
+// the error it may have: half of the shortest of several times between two
+// readings of the one clock with a reading of the other in between.
 func measureOffset() (offset, uncertainty int64) {
 	const tries = 16
 	uncertainty = 1<<63 - 1

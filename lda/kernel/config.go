@@ -10,42 +10,45 @@ import (
 )
 
 var (
-	// ErrUnsupported says that this is not Linux, or not one of the architectures
-	// that the package knows (little-endian ones: amd64, arm64, riscv64, loong64,
+	// ErrUnsupported means that this is not Linux, or not an architecture that
+	// the package knows (little-endian ones: amd64, arm64, riscv64, loong64,
 	// 386, arm).
 	ErrUnsupported = errors.New("not supported on this system")
 
-	// ErrPrivilege says that the process lacks CAP_BPF or CAP_NET_ADMIN, which
-	// root has.
+	// ErrPrivilege means that the process lacks CAP_BPF or CAP_NET_ADMIN,
+	// which root has.
 	ErrPrivilege = errors.New("not permitted")
 
-	// ErrKernel says that the kernel, or the interface, lacks what was asked for.
+	// ErrKernel means that the kernel or the interface lacks a requested
+	// feature.
 	ErrKernel = errors.New("not offered by this kernel")
 
-	// ErrOffload says that packets passed in bundles that the point cannot tell
-	// apart into packets. The interval's other packets were counted.
+	// ErrOffload means that packets passed in bundles that the point cannot
+	// separate into packets. The interval's other packets were counted.
 	ErrOffload = errors.New("bundles of segments that cannot be told apart")
 
-	// ErrStep says that the wall clock was set during the interval, or an interval
-	// before it that was not given back, so that its times mean nothing.
+	// ErrStep means that the wall clock was set during the interval, or during
+	// an earlier interval that was not released, so that its times mean
+	// nothing.
 	ErrStep = errors.New("the clock was set during the interval")
 )
 
-// A Hook is where on an interface packets are counted.
+// A Hook is the place on an interface where packets are counted.
 type Hook uint8
 
 const (
-	// Ingress sees packets as they come in from the driver, after the
-	// card or the kernel may have merged them (GRO).
+	// Ingress sees packets as they come in from the driver, after the card or
+	// the kernel may have merged them (GRO).
 	Ingress Hook = iota + 1
 
 	// Egress sees packets on their way out, before the interface's queue
-	// (qdisc), so that the time that they wait in it is part of the delay to
-	// the next point.
+	// (qdisc), so that the time they wait there is part of the delay to the
+	// next point.
 	Egress
 
-	// XDP sees packets as they come in, before all else: it is the earliest
-	// and the cheapest hook, and nothing is merged yet. Linux 5.18.
+	// XDP sees packets as they come in, before everything else. It is the
+	// earliest and the cheapest hook, and nothing is merged yet. It needs
+	// Linux 5.18.
 	XDP
 )
 
@@ -62,32 +65,33 @@ func (h Hook) String() string {
 	return fmt.Sprintf("Hook(%d)", uint8(h))
 }
 
-// A Clock is what packets are stamped with.
+// A Clock is the clock that stamps packets.
 type Clock uint8
 
 const (
 	// Wall is the time since 1970 by the system's clock. Packets are stamped
-	// with the time since the machine started, and the offset between the two
-	// is measured at each rotation, so that setting the clock cannot pass
-	// unseen: see ErrStep. For points on two machines.
+	// with the time since the machine started. Each rotation measures the
+	// offset between the two, so setting the clock does not go unnoticed: see
+	// ErrStep. Use it for points on two machines.
 	Wall Clock = iota
 
-	// Boot is the time since the machine started, sleep included. For points
-	// on one machine.
+	// Boot is the time since the machine started, including sleep. Use it for
+	// points on one machine.
 	Boot
 
 	// TAI is the kernel's international atomic time, which is Wall plus leap
-	// seconds if a time daemon has said how many. It is exact across
-	// machines that PTP keeps, and follows the clock when that is set, without
-	// a word. Linux 6.1.
+	// seconds if a time daemon has set their number. It is exact across
+	// machines that PTP synchronises. When somebody sets the clock, it follows
+	// without notice. It needs Linux 6.1.
 	TAI
 
-	// Coarse is Boot less sleep, as of the latest tick, 1 to 10 ms apart: it
-	// saves some 30 ns a packet. A stamp is up to a tick old. Means of delays
-	// stay right, as both points' stamps are half a tick old on average, to
-	// about 0.4 ticks / √n for n packets that are spread over as many ticks;
-	// with fewer ticks than packets, n is the number of ticks. Deviations and
-	// quantiles below some ticks mean nothing. For points on one machine.
+	// Coarse is Boot without sleep, as of the latest tick; ticks are 1 to 10
+	// ms apart. It saves some 30 ns a packet. A stamp is up to a tick old.
+	// Means of delays stay right, because both points' stamps are half a tick
+	// old on average, to about 0.4 ticks / √n for n packets that are spread
+	// over as many ticks; with fewer ticks than packets, n is the number of
+	// ticks. Deviations and quantiles below some ticks mean nothing. Use it
+	// for points on one machine.
 	Coarse
 )
 
@@ -101,26 +105,25 @@ func (c Clock) String() string {
 
 // A Config says what a Point counts, and by which clock.
 type Config struct {
-	// Seed is what packets and flows are hashed with: the same at both points,
-	// and a secret where traffic may be crafted. See [Digest].
+	// Seed is the seed for hashing packets and flows. It must be the same at
+	// both points, and secret if somebody may craft traffic. See [Digest].
 	Seed uint64
 
-	// Checksums makes the transport checksum part of a packet's identity,
-	// which then is that of [hashing.Frame.Digest]. Points on the wire may want
-	// that. In a host it takes interfaces without offloads: see the package's
-	// documentation.
+	// Checksums makes the transport checksum part of a packet's identity, as
+	// in [hashing.Frame.Digest]. Points on the wire may need that. In a host
+	// it needs interfaces without offloads: see the package documentation.
 	Checksums bool
 
-	// LDA are the sizes of the cells. Its Identity is zero or [Fingerprint],
-	// which New sets.
+	// LDA configures the cells. Its Identity is zero or [Fingerprint], which
+	// New sets.
 	LDA lda.Config
 
-	// LDS are the sizes of a sketch of delays per flow; with none, the zero
-	// Config, there is no sketch. Its Identity is zero or [Fingerprint], and
-	// it counts no bytes.
+	// LDS configures a sketch of delays per flow. The zero Config means no
+	// sketch. Its Identity is zero or [Fingerprint], and it must not count
+	// bytes.
 	LDS lds.Config
 
-	// Clock is what packets are stamped with.
+	// Clock is the clock that stamps packets.
 	Clock Clock
 }
 
@@ -160,27 +163,29 @@ func (c *Config) invalid(field string, got any, want string) error {
 	return estimate.Invalid("kernel", field, got, want)
 }
 
-// A processor's lane is its counters and some scratch, the cells of the LDA, and
-// those of the sketch.
+// A processor's lane has its counters and some scratch space, then the cells
+// of the LDA, then those of the sketch.
 const (
 	cellSize     = 16
 	countersSize = 128
-	maxMemory    = 1 << 28 // what the verifier lets a program address
+	maxMemory    = 1 << 28 // the verifier lets a program address this much
 )
 
 func (c *Config) ldaCells() int { return c.LDA.MemorySize() / cellSize }
 func (c *Config) ldsCells() int { return c.LDS.Rows * c.LDS.Columns }
 
-// laneSize is how many bytes one processor takes for one interval, a multiple
-// of a cache line, so that no two processors share one.
+// laneSize returns the number of bytes that one processor takes for one
+// interval. It is a multiple of a cache line, so that no two processors share
+// one.
 func (c *Config) laneSize() int {
 	const line = 64
 	return (countersSize + cellSize*(c.ldaCells()+c.ldsCells()) + line - 1) / line * line
 }
 
-// MemorySize is how many bytes of the kernel's memory a Point takes on a
-// machine with the given number of processors, rounded up to a power of two:
-// each has cells of its own for the present interval and for the one before.
+// MemorySize returns the number of bytes of kernel memory that a Point takes
+// on a machine with the given number of processors, which is rounded up to a
+// power of two. Each processor has its own cells for the present interval and
+// for the one before.
 func (c *Config) MemorySize(processors int) int {
 	lanes := 1
 	for lanes < processors {
@@ -189,13 +194,13 @@ func (c *Config) MemorySize(processors int) int {
 	return 2 * lanes * c.laneSize()
 }
 
-// Counters are the frames that a Point passed over, and why, and how many
-// packets came in bundles.
+// Counters counts the frames that a Point skipped, by reason, and the packets
+// that came in bundles.
 type Counters struct {
 	NotIP     uint64 // frames that carry no IP, such as ARP
 	Truncated uint64 // frames that end inside their headers
 	Malformed uint64 // frames whose headers contradict themselves
 	Deep      uint64 // frames with more headers than the program follows
-	Bundles   uint64 // bundles of segments that were not counted: see ErrOffload
-	Segments  uint64 // packets that were counted out of bundles
+	Bundles   uint64 // bundles of segments not counted: see ErrOffload
+	Segments  uint64 // packets counted from bundles
 }

@@ -2,8 +2,8 @@ package kernel
 
 import "math/bits"
 
-// The constants of hashing.Digest and hashing.Tuple.Flow, which may be read in
-// that package. That both compute the same is a test's business.
+// The constants of hashing.Digest and hashing.Tuple.Flow; see that package. A
+// test checks that both compute the same.
 const (
 	key0 = 0x6a09e667f3bcc909
 	key1 = 0xbb67ae8584caa73b
@@ -18,7 +18,7 @@ const (
 	saltXor = key3
 )
 
-// split makes two keys from a seed.
+// split derives two keys from a seed.
 func split(seed, constant uint64) (x, y uint64) {
 	if seed ^= key0; uint32(seed>>16+1) <= 1 {
 		seed ^= key4
@@ -27,7 +27,8 @@ func split(seed, constant uint64) (x, y uint64) {
 	return hi ^ lo, hi
 }
 
-// digest puts in r8 what hashing.Digest makes of the 72 bytes on the stack.
+// digest puts in r8 the result of hashing.Digest for the 72 bytes on the
+// stack.
 func (p *program) digest() {
 	x, y := split(p.config.Seed, key1+2*frameSize)
 	p.absorb(stackDestination, x, bits.RotateLeft64(y, 32))
@@ -52,7 +53,7 @@ func (p *program) digest() {
 	p.blind(r8, r1)
 }
 
-// absorb sets r1 to the folded product of two words, each under a key.
+// absorb sets r1 to the folded product of two words, each combined with a key.
 func (p *program) absorb(at int16, x, y uint64) {
 	p.set(r1, x)
 	p.load(double, r3, fp, at)
@@ -63,9 +64,9 @@ func (p *program) absorb(at int16, x, y uint64) {
 	p.fold()
 }
 
-// fold sets r1 to both halves of its product with r2 folded into one. There
-// is no multiplication of 128 bits: it is made of four of 64. It uses r0 and
-// r2 to r5.
+// fold sets r1 to the product of r1 and r2, with its two halves folded into
+// one. There is no multiplication of 128 bits, so it consists of four of 64.
+// It uses r0 and r2 to r5.
 func (p *program) fold() {
 	p.move(r3, r1)
 	p.do(opMul, r3, r2)
@@ -73,8 +74,8 @@ func (p *program) fold() {
 	p.do(opXor, r1, r3)
 }
 
-// upperProduct sets r1 to the upper half of its product with r2. It uses r0,
-// r2, r4 and r5.
+// upperProduct sets r1 to the upper half of the product of r1 and r2. It uses
+// r0, r2, r4 and r5.
 func (p *program) upperProduct() {
 	p.do(opMove32, r4, r1)
 	p.do(opMove32, r5, r2)
@@ -95,7 +96,7 @@ func (p *program) upperProduct() {
 	p.do(opAdd, r1, r4)
 }
 
-// flow puts in r9 what hashing.Tuple.Flow makes of the tuple on the stack.
+// flow puts in r9 the result of hashing.Tuple.Flow for the tuple on the stack.
 func (p *program) flow() {
 	x, y := split(p.config.Seed, key3)
 	p.absorb(stackSource, x, y)

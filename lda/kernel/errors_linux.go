@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// explain says what an error of the kernel means for whoever wanted something.
+// explain turns an error of the kernel into one that says what it means for
+// the caller.
 func explain(what string, err error) error {
 	switch err {
 	case nil:

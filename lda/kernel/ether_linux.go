@@ -11,8 +11,8 @@ const (
 	typeNSH    = 0x894f
 )
 
-// tags are the sizes of the tags by EtherType, up to and with the type behind
-// them: VLAN, IEEE 802.1BR, FabricPath, IEEE 802.1ah.
+// tags lists the sizes of tags by EtherType, up to and including the type that
+// follows them: VLAN, IEEE 802.1BR, FabricPath, IEEE 802.1ah.
 var tags = []struct {
 	etherType uint16
 	size      int32
@@ -26,15 +26,15 @@ const (
 	pppMPLS2 = 0x0283
 )
 
-// An etherParser is where to go on behind the link layer.
+// An etherParser says where to continue after the link layer.
 type etherParser struct {
 	*program
 	either, ip4, ip6                label // an IP header at the cursor
 	ethernet, turn, labels, service label
 }
 
-// parseEthernet walks over the link layer, by EtherTypes in r2 as they were
-// loaded. r5 counts the turns.
+// parseEthernet walks over the link layer, by EtherTypes in r2 in the byte
+// order in which they were loaded. r5 counts the turns.
 func (p *program) parseEthernet(either, ip4, ip6 label) {
 	e := &etherParser{program: p, either: either, ip4: ip4, ip6: ip6}
 	e.turn, e.labels, e.service = p.label(), p.label(), p.label()
@@ -48,7 +48,7 @@ func (p *program) parseEthernet(either, ip4, ip6 label) {
 	e.parseLabels()
 }
 
-// parseType goes on behind the EtherType in r2. The commonest come first.
+// parseType continues after the EtherType in r2. The commonest come first.
 func (e *etherParser) parseType() {
 	session, macsec, nsh := e.label(), e.label(), e.label()
 	byType := e.here()
@@ -85,7 +85,7 @@ func (e *etherParser) parseType() {
 		e.goTo(e.turn)
 	}
 
-	// MACsec, if it is not encrypted, with or without an explicit channel.
+	// MACsec without encryption, with or without an explicit channel.
 	long := e.label()
 	e.place(macsec)
 	e.need(1)
@@ -105,14 +105,15 @@ func (e *etherParser) parseType() {
 	e.place(session)
 }
 
-// skipTag walks over a tag and sets r2 to the EtherType in its last bytes.
+// skipTag walks over a tag and sets r2 to the EtherType in the tag's last
+// bytes.
 func (e *etherParser) skipTag(size int32) {
 	e.need(size)
 	e.load(half, r2, r8, int16(size-2))
 	e.with(opAdd, r8, size)
 }
 
-// parseService goes on behind a network service header (NSH).
+// parseService continues after a network service header (NSH).
 func (e *etherParser) parseService() {
 	e.need(8)
 	e.load(byte1, r2, r8, 3)
@@ -132,8 +133,9 @@ func (e *etherParser) parseService() {
 	e.goTo(e.ethernet)
 }
 
-// parsePPPoE goes on behind a header of PPPoE session data (version 1, type 1,
-// code 0), by a PPP protocol number of two bytes, or of one that is odd.
+// parsePPPoE continues after a header of PPPoE session data (version 1, type
+// 1, code 0), by a PPP protocol number of two bytes, or of one byte that is
+// odd.
 func (e *etherParser) parsePPPoE() {
 	long, known := e.label(), e.label()
 	e.need(6)
@@ -159,8 +161,8 @@ func (e *etherParser) parsePPPoE() {
 	e.jumpWith(ifNotEqual, r2, pppMPLS2, e.notIP)
 }
 
-// parseLabels pops an MPLS label stack. Behind it is IP, or Ethernet after the
-// control word of a pseudowire, which begins with a nibble of 0.
+// parseLabels pops an MPLS label stack. After it comes IP, or Ethernet after
+// the control word of a pseudowire, which begins with a nibble of 0.
 func (e *etherParser) parseLabels() {
 	bottom := e.label()
 	e.place(e.labels)

@@ -24,8 +24,8 @@ const (
 	parentIngress = 0xfffffff2
 	parentEgress  = 0xfffffff3
 
-	// filterInfo is what tells the package's filter from others of an interface:
-	// its priority, and that it is for all protocols.
+	// filterInfo distinguishes the package's filter from others of an
+	// interface: its priority, and that it is for all protocols.
 	filterPriority = 0xb1a6
 	filterInfo     = filterPriority<<16 | 0x0300 // ETH_P_ALL, big-endian
 	filterHandle   = 1
@@ -40,7 +40,8 @@ type trafficMessage struct {
 	info           uint32
 }
 
-// attachFilter attaches a program as a tc filter, and returns what removes it.
+// attachFilter attaches a program as a tc filter, and returns a function that
+// removes it.
 func attachFilter(program, index int, hook Hook) (func(), error) {
 	parent := uint32(parentIngress)
 	if hook == Egress {
@@ -60,7 +61,7 @@ func attachFilter(program, index int, hook Hook) (func(), error) {
 	if err != nil {
 		return nil, fmt.Errorf("tc filter: %w", err)
 	}
-	// The interface may be in another namespace by the time of the removal:
+	// The interface may be in another namespace when the filter is removed:
 	// the socket that removes the filter stays in this one.
 	socket, err := trafficSocket()
 	if err != nil {
@@ -72,12 +73,12 @@ func attachFilter(program, index int, hook Hook) (func(), error) {
 	}, nil
 }
 
-// number is a 32-bit attribute's value.
+// number returns the value of a 32-bit attribute.
 func number(v uint32) []byte {
 	return append([]byte(nil), (*[4]byte)(unsafe.Pointer(&v))[:]...)
 }
 
-// attribute is the kernel's struct nlattr with its value, padded.
+// attribute returns the kernel's struct nlattr with its value, padded.
 func attribute(kind uint16, value []byte) []byte {
 	const head = 4
 	b := make([]byte, (head+len(value)+3)&^3)
@@ -86,7 +87,7 @@ func attribute(kind uint16, value []byte) []byte {
 	return b
 }
 
-// trafficControl sends one request on a socket of its own.
+// trafficControl sends one request on its own socket.
 func trafficControl(kind, flags uint16, message trafficMessage, attributes []byte) error {
 	socket, err := trafficSocket()
 	if err != nil {

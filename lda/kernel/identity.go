@@ -4,8 +4,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// The transport checksum's place in the bytes of [hashing.Frame.Append], and
-// those that say whether there is one.
+// The place of the transport checksum in the bytes of [hashing.Frame.Append],
+// and of the bytes that say whether there is one.
 const (
 	atTransport = 32
 	atFragment  = 60
@@ -19,17 +19,17 @@ const (
 	protoUDPLite = 136
 )
 
-// Digest returns what a Point without Checksums takes a frame for: the digest
-// under seed of the bytes that [hashing.Frame.Digest] covers, the checksum of
-// TCP, UDP, UDP-Lite and SCTP taken for zero. A sending host fills that in
-// last, in the network card as a rule, so that a point inside the host does
-// not see it. For the other point, where that is not a Point: a capture, say.
-// It parses frames by [hashing.Frame.ParseDepth] with depth 0, as a Point looks
-// into no tunnel.
+// Digest returns the identity of a frame for a Point without Checksums: the
+// digest under seed of the bytes that [hashing.Frame.Digest] covers, with the
+// checksum of TCP, UDP, UDP-Lite and SCTP set to zero. A sending host fills
+// that in last, usually in the network card, so a point inside the host does
+// not see it. Use Digest at the other point if that is not a Point but, say, a
+// capture. Parse its frames with [hashing.Frame.ParseDepth] and depth 0,
+// because a Point looks into no tunnel.
 func Digest(seed uint64, f *hashing.Frame) hashing.Packet {
 	var b [frameSize]byte
 	f.Append(b[:0])
-	if b[atFragment] == 0 && b[atFragment+1]&^1 == 0 { // of fragments the first has the checksum
+	if b[atFragment] == 0 && b[atFragment+1]&^1 == 0 { // the first fragment has the checksum
 		at := b[atTransport:]
 		switch b[atProtocol] {
 		case protoTCP:
@@ -43,9 +43,9 @@ func Digest(seed uint64, f *hashing.Frame) hashing.Packet {
 	return hashing.Digest(seed, b[:])
 }
 
-// Fingerprint returns the Identity of the Configs of a Point's synopses, and
-// of those that are compared with them: that of the seed where checksums are
-// part of the packets, and another where they are not.
+// Fingerprint returns the Identity for the Configs of a Point's synopses, and
+// of those that are compared with them. It is the seed's fingerprint if
+// checksums are part of the packets' identity, and another one if not.
 func Fingerprint(seed uint64, checksums bool) uint64 {
 	if checksums {
 		return hashing.Fingerprint(seed)

@@ -1,7 +1,7 @@
 package kernel
 
-// How many headers of a kind the program follows. hashing.Frame follows any
-// number of tags and labels.
+// Limits of the number of headers of each kind that the program follows.
+// hashing.Frame follows any number of tags and labels.
 const (
 	maxTags       = 8
 	maxLabels     = 8
@@ -22,8 +22,8 @@ const (
 )
 
 // parse walks from the first byte of the frame to the transport header, and
-// puts on the stack what identifies the packet. Every refusal is hashing.Frame's,
-// in its order.
+// puts on the stack what identifies the packet. It refuses the same frames as
+// hashing.Frame, for the same reasons and in the same order.
 func (p *program) parse() {
 	either, ip4, ip6, transport := p.label(), p.label(), p.label(), p.label()
 	if !p.raw {
@@ -51,9 +51,9 @@ func (p *program) parse() {
 	p.parseTransport()
 }
 
-// settle leaves the cursor where it is, but makes the verifier forget by which
-// way it came there, so that what follows is verified once and not for each
-// way. It leaves the cursor's offset in r1.
+// settle leaves the cursor where it is, but makes the verifier forget how it
+// got there, so that what follows is verified once and not once for each way.
+// It leaves the cursor's offset in r1.
 func (p *program) settle() {
 	p.move(r1, r8)
 	p.do(opSub, r1, r7)
@@ -61,7 +61,7 @@ func (p *program) settle() {
 	p.loadData()
 	p.move(r8, r7)
 	p.do(opAdd, r8, r1)
-	here := p.label() // the verifier compares what it knows at targets of jumps only
+	here := p.label() // the verifier compares what it knows only at targets of jumps
 	p.goTo(here)
 	p.place(here)
 }
@@ -74,7 +74,7 @@ func (p *program) version() {
 }
 
 // bound puts on the stack where in the frame the IP packet begins, or its
-// payload, from where on the length r3 in its header counts; and where it ends.
+// payload, from which the length r3 in its header counts; and where it ends.
 func (p *program) bound() {
 	p.move(r1, r8)
 	p.do(opSub, r1, r7)
@@ -83,14 +83,14 @@ func (p *program) bound() {
 	p.store(double, fp, stackEnd, r1)
 }
 
-// rest sets r3 to how many bytes the packet has behind the cursor, whose offset
-// is in r1.
+// rest sets r3 to the number of bytes in the packet after the cursor, whose
+// offset is in r1.
 func (p *program) rest() {
 	p.load(double, r3, fp, stackEnd)
 	p.do(opSub, r3, r1)
 }
 
-// parseIPv4 leaves what parseTransport wants.
+// parseIPv4 prepares what parseTransport needs.
 func (p *program) parseIPv4() {
 	p.need(20)
 	p.storeValue(double, fp, stackStep, 1)
@@ -115,7 +115,7 @@ func (p *program) parseIPv4() {
 	p.with(opLeft, r1, 16)
 	p.do(opOr, r5, r1)
 	p.load(half, r4, r8, 6)
-	p.with(opAnd, r4, swapped(0x3fff)) // less the flags "reserved" and "do not fragment"
+	p.with(opAnd, r4, swapped(0x3fff)) // without the flags "reserved" and "do not fragment"
 	p.jumpWith(ifEqual, r4, 0, whole)
 	p.swap(r4, 16)
 	p.move(r1, r4)
@@ -142,8 +142,8 @@ func (p *program) parseIPv4() {
 	p.jump(ifGreater, r8, r9, p.pull)
 }
 
-// parseIPv6 walks over the extension headers and leaves what parseTransport
-// wants. r0 counts them.
+// parseIPv6 walks over the extension headers and prepares what parseTransport
+// needs. r0 counts them.
 func (p *program) parseIPv6() {
 	p.need(40)
 	for i := range int16(4) {
@@ -182,8 +182,9 @@ func (p *program) parseIPv6() {
 	p.place(done)
 }
 
-// parseExtension walks over one extension header of kind r5: r3 is how much
-// of the packet is left, r4 becomes its place if it is a fragment after the first.
+// parseExtension walks over one extension header of kind r5. r3 is the rest of
+// the packet. If the packet is a fragment after the first, r4 is set to its
+// place.
 func (p *program) parseExtension() {
 	p.jumpWith(ifEqual, r0, maxExtensions, p.malformed)
 	p.jumpWith(ifLess, r3, 8, p.malformed)
@@ -200,7 +201,7 @@ func (p *program) parseExtension() {
 
 	p.place(fragment)
 	p.load(half, r4, r8, 2)
-	p.with(opAnd, r4, swapped(0xfff9)) // less what is reserved
+	p.with(opAnd, r4, swapped(0xfff9)) // without the reserved bits
 	p.load(half, r2, fp, stackID+6)
 	p.with(opLeft, r2, 16)
 	p.do(opOr, r2, r4)

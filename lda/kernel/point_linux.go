@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/lds"
 )
 
-// A Point counts packets in the kernel. Rotate, Attach and Close are for one
-// goroutine at a time; Release may be called by another.
+// A Point counts packets in the kernel. Only one goroutine at a time may call
+// Rotate, Attach and Close; another one may call Release.
 type Point struct {
 	config  Config
 	lanes   int
@@ -23,16 +23,16 @@ type Point struct {
 	sum       []uint64 // of a half's lanes, cells only
 	rotation  *estimate.Rotation[*Interval]
 	clock     clock
-	carry     error // of a rotation that found the reader busy
+	carry     error // of a rotation while the reader was busy
 	programs  map[programKind]int
 	closers   []func() // in reverse
 	closed    bool
-	processor int // how many lanes have a processor
+	processor int // number of lanes that have a processor
 
 	after func(*program) // in tests: see program
 }
 
-// New makes a Point that is attached to nothing yet. The error wraps
+// New makes a Point that is not attached yet. The error wraps
 // [estimate.ErrConfig], [ErrPrivilege], [ErrKernel] or [ErrUnsupported].
 func New(c Config) (*Point, error) {
 	if err := c.Validate(); err != nil {
@@ -50,7 +50,7 @@ func New(c Config) (*Point, error) {
 	return p, nil
 }
 
-// open makes the maps and maps them.
+// open creates the maps and maps them into memory.
 func (p *Point) open() (err error) {
 	if p.processor, err = processors(); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (p *Point) open() (err error) {
 	return p.clock.begin()
 }
 
-// openMap makes a map of one value, and maps it.
+// openMap creates a map of one value, and maps it into memory.
 func (p *Point) openMap(size int) (descriptor int, memory []uint64, err error) {
 	if descriptor, err = newMap(arrayMap, 4, uint32(size), 1, mappable); err != nil {
 		return -1, nil, err
@@ -92,11 +92,11 @@ func (p *Point) openMap(size int) (descriptor int, memory []uint64, err error) {
 	return descriptor, memory, err
 }
 
-// Config returns the Config that the Point was made with, and the Identity that
-// New set in it.
+// Config returns the Config that the Point was made with, including the
+// Identity that New set.
 func (p *Point) Config() Config { return p.config }
 
-// Close detaches the Point from all hooks and frees what it has in the kernel.
+// Close detaches the Point from all hooks and frees its memory in the kernel.
 // What was counted since the last Rotate is lost. A second Close does nothing.
 func (p *Point) Close() error {
 	for i := len(p.closers) - 1; i >= 0; i-- {
@@ -107,21 +107,21 @@ func (p *Point) Close() error {
 }
 
 // An Interval is what a Point counted between two rotations. Its synopses are
-// ordinary ones, to be encoded, merged and compared like those of any other
-// point with the same Config.
+// ordinary ones: encode, merge and compare them like those of any other point
+// with the same Config.
 type Interval struct {
 	Aggregator *lda.Aggregator
 	Sketch     *lds.Sketch // nil without Config.LDS
 	Counters   Counters
 
 	// Start and End are when the interval began and ended, by the Point's
-	// clock. Packets that were stamped within some microseconds of either may
-	// belong to the neighbour.
+	// clock. Packets stamped within some microseconds of either may belong to
+	// the neighbouring interval.
 	Start, End int64
 
-	// ClockError is by how much the time stamps' offset to the wall clock may be
-	// wrong, in nanoseconds: all of them alike, and alike in all intervals
-	// until the clock is set. Zero for clocks other than Wall.
+	// ClockError is the possible error of the time stamps' offset to the wall
+	// clock, in nanoseconds. It is the same for all stamps, in all intervals,
+	// until the clock is set. It is zero for clocks other than Wall.
 	ClockError int64
 }
 

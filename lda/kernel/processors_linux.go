@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// processors is how many processors the machine may ever have: their numbers
-// are below it.
+// processors returns the number of processors that the machine may ever have:
+// their numbers are below it.
 func processors() (int, error) {
 	const path = "/sys/devices/system/cpu/possible"
 	file, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)

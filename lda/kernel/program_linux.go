@@ -2,8 +2,8 @@ package kernel
 
 import "math/bits"
 
-// A program is what runs in the kernel for every packet. It is generated from
-// the Config, and does in this order what files of their own generate:
+// A program runs in the kernel for every packet. It is generated from the
+// Config. It does these things in order; each has its own file:
 //
 //	begin    find this processor's cells of the present interval; the time
 //	parse    walk the headers, as hashing.Frame does
@@ -11,7 +11,7 @@ import "math/bits"
 //	count    their digest; the cells of the LDA and of the sketch
 //	segments of a bundle, go on with the next packet of it
 //
-// It keeps these registers throughout parsing; afterwards only the first.
+// It keeps these registers throughout parsing, and afterwards only the first.
 //
 //	r6  the context
 //	r7  the first byte of the packet
@@ -27,13 +27,13 @@ type program struct {
 	lanes   int // a power of two
 
 	start                                   label // of parsing
-	count                                   label // what is on the stack
+	count                                   label // of what is on the stack
 	segment                                 label // of a bundle, to be completed
 	out                                     label
 	pull                                    label // the packet's linear part is too short
 	notIP, truncated, malformed, deep, lump label // reasons to pass over a frame
 
-	// after, in tests, adds to what is done with the digest in r8.
+	// after, in tests, adds to what happens with the digest in r8.
 	after func(*program)
 	// fixedTime, in tests, takes the time from the control map.
 	fixedTime bool
@@ -43,15 +43,15 @@ type program struct {
 const (
 	stackTime      = -8
 	stackLane      = -16  // address of this processor's lane
-	stackPulled    = -24  // whether the linear part was made longer
-	stackSegments  = -32  // bytes of payload behind this segment; 0: nothing more
-	stackNetwork   = -40  // address behind which the length field counts
+	stackPulled    = -24  // whether the linear part was extended
+	stackSegments  = -32  // bytes of payload after this segment; 0: nothing more
+	stackNetwork   = -40  // address from which the length field counts
 	stackStep      = -48  // by how much the identification rises
 	stackPorts     = -56  // source port <<32 | destination port <<16 | protocol
 	stackSize      = -64  // gso_size
 	stackEnd       = -104 // offset of the IP packet's end
 	stackPayload   = -72  // offset of the segment's payload
-	stackLength    = -80  // of the segment less payload, as the length field has it
+	stackLength    = -80  // of the segment without payload, as in the length field
 	stackCount     = -88  // segments so far
 	stackFlags     = -96  // TCP flags that the last segment alone has
 	stackScratch   = -120 // 16 bytes
@@ -66,14 +66,14 @@ const (
 	stackProto       = stackInvariant + 64
 )
 
-// The control map: what the reader tells the programs.
+// The control map: what the reader says to the programs.
 const (
 	controlActive = 0 // index of the cells that get packets, 0 or 1
 	controlTime   = 8 // for tests
 	controlSize   = 4096
 )
 
-// The kernel's helpers, and since when they are there.
+// The kernel's helpers, and the versions that introduced them.
 const (
 	helperLoadBytes    = 26  // 4.5
 	helperPull         = 39  // 4.9
@@ -95,7 +95,7 @@ const (
 	xdpEnd        = 4
 )
 
-// Results that let the packet go on.
+// Results that let the packet pass.
 const (
 	scheduleNext = -1 // TCX_NEXT and TC_ACT_UNSPEC
 	xdpPass      = 2
@@ -183,8 +183,8 @@ func (p *program) need(n int32) {
 	p.jump(ifGreater, r1, r9, p.pull)
 }
 
-// frameLength sets r0 to how many bytes the frame has, wherever they lie. It
-// leaves r6 to r9 as they were.
+// frameLength sets r0 to the number of bytes in the frame, wherever they lie.
+// It preserves r6 to r9.
 func (p *program) frameLength() {
 	if p.hook == XDP {
 		p.move(r1, r6)
@@ -194,8 +194,8 @@ func (p *program) frameLength() {
 	p.load(word, r0, r6, bufferLength)
 }
 
-// loadBytes copies bytes of the frame to the stack: r4 of them, from offset
-// r2, to where r3 says. The result is in r0: 0 if they were there.
+// loadBytes copies bytes of the frame to the stack: r4 bytes from offset r2 to
+// the address in r3. It sets r0 to 0 if the frame had them.
 func (p *program) loadBytes() {
 	p.move(r1, r6)
 	if p.hook == XDP {
@@ -205,9 +205,9 @@ func (p *program) loadBytes() {
 	}
 }
 
-// refusals are where frames end that are not counted. What seems truncated may
-// lie in parts of the buffer that a program cannot read: once, the beginning is
-// gathered, and parsed anew.
+// refusals handles frames that are not counted. A frame that seems truncated
+// may lie in parts of the buffer that a program cannot read: its beginning is
+// gathered once and parsed again.
 func (p *program) refusals() {
 	p.place(p.pull)
 	if p.hook != XDP {
@@ -237,8 +237,9 @@ func (p *program) refusals() {
 	}
 }
 
-// The counters of a lane, words at its beginning; and what the verifier need
-// not know of a bundle, lest it verify each kind of them separately.
+// The counters of a lane, which are words at its beginning; and facts about a
+// bundle that the verifier need not know, or it would verify each kind of
+// bundle separately.
 const (
 	counterTruncated = iota
 	counterNotIP
@@ -260,8 +261,8 @@ func (p *program) bump(counter int) {
 	p.store(double, r1, int16(8*counter), r2)
 }
 
-// blind makes the verifier forget where a register's value comes from, and so
-// spares it to tell apart all ways to get there when it asks later whether the
+// blind makes the verifier forget where a register's value comes from. So it
+// need not distinguish all ways to get there when it later checks that the
 // value is in range. It uses one other register.
 func (p *program) blind(r, other int) {
 	p.load(double, other, fp, stackLane)
@@ -269,5 +270,5 @@ func (p *program) blind(r, other int) {
 	p.load(double, r, other, 8*laneBlind)
 }
 
-// swapped is a number as a load of its big-endian bytes gives it.
+// swapped returns a number as a load of its big-endian bytes gives it.
 func swapped(v uint16) int32 { return int32(bits.ReverseBytes16(v)) }

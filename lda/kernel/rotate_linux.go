@@ -8,17 +8,17 @@ import (
 	"unsafe"
 )
 
-// Rotate ends the interval and returns what was counted in it, which is the
-// caller's until Release. Packets go on being counted, each in one interval:
-// one word switches the programs to other cells, and then Rotate waits until
-// the last program that may have seen the old word has ended, some
-// milliseconds. Reading takes some 20 µs for a processor that saw packets and
-// the cells of [lda.DefaultConfig].
+// Rotate ends the interval and returns what was counted in it. The interval
+// belongs to the caller until Release. Counting continues, with each packet in
+// exactly one interval: one word switches the programs to other cells, and
+// then Rotate waits until the last program that may have seen the old word has
+// ended, some milliseconds. Reading takes some 20 µs for each processor that
+// saw packets, with the cells of [lda.DefaultConfig].
 //
-// If the interval before was not given back, the error is [estimate.ErrBusy],
-// and what was counted is part of the next interval. [ErrStep] and
-// [ErrOffload] come with an interval, which must be released, and whose times,
-// or number of packets, are not to be relied upon.
+// If the interval before was not released, the error is [estimate.ErrBusy],
+// and what was counted becomes part of the next interval. [ErrStep] and
+// [ErrOffload] come with an interval, which must be released. Its times, or
+// its number of packets, are not reliable.
 func (p *Point) Rotate() (*Interval, error) {
 	if p.closed {
 		return nil, fmt.Errorf("kernel: %w", syscall.EBADF)
@@ -51,8 +51,8 @@ func (p *Point) Rotate() (*Interval, error) {
 	return done, nil
 }
 
-// Release empties an interval that Rotate returned and gives it back. For
-// anything else the error is [estimate.ErrRelease].
+// Release empties an interval that Rotate returned, for reuse. For anything
+// else the error is [estimate.ErrRelease].
 func (p *Point) Release(i *Interval) error {
 	if err := p.rotation.Release(i); err != nil {
 		return fmt.Errorf("kernel: %w", err)
@@ -60,8 +60,8 @@ func (p *Point) Release(i *Interval) error {
 	return nil
 }
 
-// collect adds the lanes of a half to an interval and empties them. An offset
-// is added to each packet's time.
+// collect adds the lanes of a half to an interval and empties them. It adds
+// offset to each packet's time.
 func (p *Point) collect(i *Interval, half int, offset uint64) {
 	stride := p.config.laneSize() / 8
 	clear(p.sum)
@@ -78,7 +78,7 @@ func (p *Point) collect(i *Interval, half int, offset uint64) {
 		p.sum[j] += offset * uint64(uint32(p.sum[j+1]))
 	}
 	own := 2 * p.config.ldaCells()
-	// Their errors are of lengths, which are right.
+	// Their errors concern lengths, which are right.
 	i.Aggregator.AddCells(p.sum[:own])
 	if i.Sketch != nil {
 		i.Sketch.AddCells(p.sum[own:])
@@ -94,9 +94,9 @@ func addCounters(c *Counters, words []uint64) {
 	c.Segments += words[counterSegments]
 }
 
-// A barrier waits for programs. The kernel promises, since 4.20, that when a
-// map in a map has been exchanged no program runs any more that may have seen
-// the old one; it does so for readers of snapshots, as this one is.
+// A barrier waits for programs. The kernel promises, since 4.20, that after a
+// map in a map has been exchanged no program still runs that may have seen the
+// old one; it promises this to readers of snapshots, such as this one.
 type barrier struct {
 	outer int
 	inner [2]int

@@ -1,16 +1,16 @@
 package kernel
 
-// maxSegments is how many segments of a bundle the program follows: 64 KiB in
-// segments of 256 bytes, or what 370 KiB make at an MTU of 1,500. The verifier
+// maxSegments is the number of segments of a bundle that the program follows:
+// 64 KiB in segments of 256 bytes, or 370 KiB at an MTU of 1,500. The verifier
 // walks through each of them.
 const maxSegments = 256
 
-// bundle makes the first segment of a bundle (GSO or GRO) of what is on the
-// stack: r0 is the payload of every segment but the last, r4 tells fragments, r5
-// is the protocol. Segments have the headers of the bundle but for lengths,
-// the identification, which rises by one, sequence numbers, and flags that only
-// the first or the last one has; a bundle is made, and taken apart, by just
-// these rules.
+// bundle turns what is on the stack into the first segment of a bundle (GSO or
+// GRO). r0 is the payload of every segment but the last, r4 tells fragments,
+// and r5 is the protocol. Segments have the headers of the bundle except for
+// lengths, the identification, which rises by one, sequence numbers, and flags
+// that only the first or the last one has. Bundles are made and taken apart by
+// just these rules.
 func (p *program) bundle() {
 	udp, known := p.label(), p.label()
 	if p.config.Checksums { // those of segments are not known
@@ -61,12 +61,12 @@ func (p *program) bundle() {
 	p.goTo(p.segment)
 }
 
-// segments goes on with the next segment of a bundle, if there is one.
+// segments continues with the next segment of a bundle, if there is one.
 func (p *program) segments() {
 	p.load(double, r1, fp, stackSegments)
 	p.jumpWith(ifEqual, r1, 0, p.out)
 	p.load(double, r1, fp, stackCount)
-	p.jumpWith(ifEqual, r1, maxSegments, p.out) // never: bundle saw to it
+	p.jumpWith(ifEqual, r1, maxSegments, p.out) // never: bundle made sure
 	p.with(opAdd, r1, 1)
 	p.store(double, fp, stackCount, r1)
 
@@ -86,7 +86,7 @@ func (p *program) segments() {
 	p.swap(r1, 32)
 	p.store(word, fp, stackTransport+4, r1)
 	p.load(byte1, r1, fp, stackTransport+13)
-	p.with(opAnd, r1, 0x7f) // CWR is the first segment's
+	p.with(opAnd, r1, 0x7f) // CWR belongs to the first segment
 	p.store(byte1, fp, stackTransport+13, r1)
 	p.place(p.segment)
 	p.completeSegment()

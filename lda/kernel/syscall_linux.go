@@ -19,8 +19,8 @@ const (
 	linkCreate = 28
 )
 
-// numbers are those of the system calls bpf and setns, on the little-endian
-// architectures that have them.
+// numbers holds the numbers of the system calls bpf and setns, for the
+// little-endian architectures that have them.
 var numbers = map[string][2]uintptr{
 	"386":     {357, 346},
 	"amd64":   {321, 308},
@@ -30,12 +30,13 @@ var numbers = map[string][2]uintptr{
 	"riscv64": {280, 268},
 }
 
-// maxTries bounds how often a call is repeated that a signal interrupted, such
-// as those by which Go's runtime preempts: the verifier gives up on any.
+// maxTries limits how often a call is repeated after a signal interrupted it,
+// such as the signals with which Go's runtime preempts: the verifier gives up
+// on any signal.
 const maxTries = 1000
 
 // bpf makes the system call bpf(2). Its attributes are a struct of the
-// kernel's, as long as they are known here.
+// kernel's, as far as it is known here.
 func bpf(command int, attributes unsafe.Pointer, size uintptr) (int, error) {
 	number := numbers[runtime.GOARCH][0]
 	if number == 0 {
@@ -53,11 +54,11 @@ func bpf(command int, attributes unsafe.Pointer, size uintptr) (int, error) {
 	}
 }
 
-// pointer is a pointer as bpf takes it, 64 bits wide everywhere. The caller
-// keeps what it points to alive.
+// pointer returns a pointer as bpf takes it, 64 bits wide everywhere. The
+// caller must keep alive what it points to.
 func pointer(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) }
 
-// newMap makes a map. The first failure for want of privilege may be one of
+// newMap creates a map. The first failure for lack of privilege may be one of
 // lockable memory, which kernels before 5.11 charge maps to.
 func newMap(kind, key, value, entries, flags uint32) (int, error) {
 	attributes := struct{ kind, key, value, entries, flags uint32 }{kind, key, value, entries, flags}
@@ -108,7 +109,7 @@ func loadProgram(kind, attach, flags uint32, code []instruction) (int, error) {
 	if err == nil || err == syscall.EPERM {
 		return descriptor, explain("program", err)
 	}
-	// Once more for what the verifier has to say: its last lines.
+	// Try again for the verifier's messages: its last lines.
 	log := make([]byte, 1<<20)
 	attributes.logLevel, attributes.logSize, attributes.log = 1, uint32(len(log)), pointer(unsafe.Pointer(&log[0]))
 	if descriptor, err := bpf(progLoad, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes)); err == nil {
@@ -121,7 +122,7 @@ func loadProgram(kind, attach, flags uint32, code []instruction) (int, error) {
 }
 
 // newLink attaches a program to a hook of an interface until the link's
-// descriptor is closed, be it by the end of the process.
+// descriptor is closed, or until the process ends.
 func newLink(program, interfaceIndex int, attach uint32) (int, error) {
 	attributes := struct {
 		program, target, attach, flags uint32
@@ -142,7 +143,7 @@ func updateMap(descriptor int, key, value uint32) error {
 	return err
 }
 
-// mapMemory maps the only value of a map as words.
+// mapMemory maps the only value of a map into memory, as words.
 func mapMemory(descriptor, size int) ([]uint64, func(), error) {
 	page := syscall.Getpagesize()
 	memory, err := syscall.Mmap(descriptor, 0, (size+page-1)/page*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)

@@ -1,9 +1,9 @@
 package kernel
 
-// parseTransport puts the rest of what identifies a packet on the stack: ports,
-// protocol, and 24 bytes from the cursor on. Of the packet's r3 bytes there,
-// fewer may have been captured, and the frame may be longer; r4 tells a
-// fragment after the first, r5 is the protocol.
+// parseTransport puts the rest of what identifies a packet on the stack:
+// ports, protocol, and 24 bytes from the cursor on. Of the packet's r3 bytes
+// there, fewer may have been captured, and the frame may be longer. r4 tells a
+// fragment after the first, and r5 is the protocol.
 func (p *program) parseTransport() {
 	tcp, ports, plain, copied := p.label(), p.label(), p.label(), p.label()
 	p.with(opMove, r0, 0)
@@ -20,8 +20,8 @@ func (p *program) parseTransport() {
 	p.with(opAdd, r1, 20)
 	whole := p.label()
 	p.jump(ifNotAbove, r1, r9, whole)
-	// The linear part ends in the header: the rest of the frame, if there is
-	// one, is gathered.
+	// The linear part ends in the header: gather the rest of the frame, if
+	// there is one.
 	p.spill()
 	p.frameLength()
 	p.move(r1, r9)
@@ -49,14 +49,15 @@ func (p *program) parseTransport() {
 	p.identify()
 }
 
-// loadPorts sets r0 to the ports at the cursor, as the tuple's digest has them.
+// loadPorts sets r0 to the ports at the cursor, in the form of the tuple's
+// digest.
 func (p *program) loadPorts() {
 	p.load(word, r0, r8, 0)
 	p.swap(r0, 32)
 	p.with(opLeft, r0, 16)
 }
 
-// spill saves what parsing knows over a call, and unspill restores it.
+// spill saves across a call what parsing knows, and unspill restores it.
 func (p *program) spill() {
 	for i, r := range []int{r0, r3, r4, r5} {
 		p.store(double, fp, int16(stackSpill+8*i), r)
@@ -69,7 +70,7 @@ func (p *program) unspill() {
 	}
 }
 
-// copyTransport puts the first 24 bytes at the cursor in r1, r2, r3.
+// copyTransport puts the first 24 bytes at the cursor in r1, r2 and r3.
 func (p *program) copyTransport() {
 	slow, copied := p.label(), p.label()
 	p.jumpWith(ifLess, r3, 24, slow)
@@ -93,8 +94,8 @@ func (p *program) copyTransport() {
 	p.place(copied)
 }
 
-// copyBehindOptions puts the first 20 bytes of TCP at the cursor, whose header
-// has r2 bytes, and 4 behind the header in r1, r2, r3.
+// copyBehindOptions puts 24 bytes in r1, r2 and r3: the first 20 bytes of TCP
+// at the cursor, whose header has r2 bytes, and the 4 bytes after the header.
 func (p *program) copyBehindOptions() {
 	slow, copied := p.label(), p.label()
 	// The payload's bytes take the place of the options' first.
@@ -113,7 +114,7 @@ func (p *program) copyBehindOptions() {
 	p.copyRest(4, stackScratch)
 	p.load(word, r3, fp, stackScratch)
 	p.place(copied)
-	p.move(r1, r8) // anew, as a call may lie between
+	p.move(r1, r8) // again, because a call may lie between
 	p.with(opAdd, r1, 20)
 	p.jump(ifGreater, r1, r9, p.truncated)
 	p.with(opLeft, r3, 32)
@@ -123,8 +124,9 @@ func (p *program) copyBehindOptions() {
 	p.load(double, r2, r8, 8)
 }
 
-// copyRest copies to the stack as many bytes as there are, up to some, of the
-// packet's r3 at the cursor, from the r2-th on. It keeps what unspill restores.
+// copyRest copies to the stack the packet's bytes at the cursor, r3 in all,
+// from the r2-th on, as many as there are but at most the given number. It
+// preserves what unspill restores.
 func (p *program) copyRest(most int32, to int16) {
 	none, few, all := p.label(), p.label(), p.label()
 	p.spill()
@@ -151,8 +153,9 @@ func (p *program) copyRest(most int32, to int16) {
 	p.unspill()
 }
 
-// identify stores the transport's words in r1, r2, r3, less the checksum, and
-// the protocol; then the packet is counted, unless it is a bundle of segments.
+// identify stores the transport's words in r1, r2 and r3, without the
+// checksum, and the protocol. Then the packet is counted, unless it is a
+// bundle of segments.
 func (p *program) identify() {
 	done := p.label()
 	if !p.config.Checksums {
