@@ -83,15 +83,15 @@ func etherPayload(etherType uint16, b []byte) ([]byte, error) {
 			// LLC with a SNAP header whose organisation is 0: an EtherType.
 			const snap = "\xaa\xaa\x03\x00\x00\x00"
 			if string(b[:min(len(b), len(snap))]) != snap[:min(len(b), len(snap))] {
-				return nil, ErrNotIP
+				return nil, errNotIP
 			}
 			size = len(snap) + 2
 		}
 		switch {
 		case size == 0:
-			return nil, ErrNotIP
+			return nil, errNotIP
 		case len(b) < size:
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		etherType, b = binary.BigEndian.Uint16(b[size-2:]), b[size:]
 	}
@@ -109,11 +109,11 @@ func labelledPayload(b []byte) ([]byte, error) {
 		}
 		if len(b) > 0 && b[0]>>4 == 0 {
 			if len(b) < 4 {
-				return nil, ErrTruncated
+				return nil, errTruncated
 			}
 			return LinkEthernet.network(b[4:])
 		}
 		return eitherVersion(b)
 	}
-	return nil, ErrTruncated
+	return nil, errTruncated
 }

@@ -3,26 +3,35 @@ package hashing
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 )
 
-// The reasons why [Frame.Parse] refuses a frame.
+// The reasons why [Frame.Parse] refuses a frame. Test for them with errors.Is.
 var (
 	// ErrNotIP says that the frame carries something else, such as ARP, LLDP or a
 	// pseudowire. Count it and go on. To account for every frame, identify it by
 	// the [Digest] of all its captured bytes, if nothing between the points
 	// rewrites them.
-	ErrNotIP = errors.New("hashing: frame carries no IP")
+	ErrNotIP = errors.New("frame carries no IP")
 
 	// ErrTruncated says that the captured bytes end inside the headers that name
 	// the flow. Use a larger snap length.
-	ErrTruncated = errors.New("hashing: frame ends inside its headers")
+	ErrTruncated = errors.New("frame ends inside its headers")
 
 	// ErrMalformed says that a header contradicts itself or the one below it.
-	ErrMalformed = errors.New("hashing: malformed IP header")
+	ErrMalformed = errors.New("malformed IP header")
 
 	// ErrLink says that the link type is none of the Link constants, so that no
 	// frame of that capture can be read.
-	ErrLink = errors.New("hashing: unsupported link type")
+	ErrLink = errors.New("unsupported link type")
+)
+
+// What Parse returns, made once so that refusing a frame allocates nothing.
+var (
+	errNotIP     = fmt.Errorf("hashing: %w", ErrNotIP)
+	errTruncated = fmt.Errorf("hashing: %w", ErrTruncated)
+	errMalformed = fmt.Errorf("hashing: %w", ErrMalformed)
+	errLink      = fmt.Errorf("hashing: %w", ErrLink)
 )
 
 // A Frame is what two points need to know of a captured frame: who sent it to
@@ -175,8 +184,8 @@ const DefaultDepth = 2
 
 // Parse reads the headers of one frame, of which b may hold only the first
 // bytes. It looks into tunnels, one in another, up to [DefaultDepth] of them.
-// It never panics and allocates nothing. On error, one of [ErrNotIP],
-// [ErrTruncated], [ErrMalformed] and [ErrLink], f is the zero Frame.
+// It never panics and allocates nothing. On error, which wraps [ErrNotIP],
+// [ErrTruncated], [ErrMalformed] or [ErrLink], f is the zero Frame.
 func (f *Frame) Parse(link Link, b []byte) error {
 	return f.ParseDepth(link, b, DefaultDepth)
 }
@@ -212,7 +221,7 @@ func (f *Frame) parseIP(packet []byte) (payload []byte, err error) {
 
 func (f *Frame) parseIPv4(b []byte) (payload []byte, err error) {
 	if len(b) < 20 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	be := binary.BigEndian
 	header := (*[20]byte)(b)
@@ -223,9 +232,9 @@ func (f *Frame) parseIPv4(b []byte) (payload []byte, err error) {
 	}
 	switch {
 	case size < 20 || length < 0:
-		return nil, ErrMalformed
+		return nil, errMalformed
 	case size > len(b):
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 
 	t := &f.Tuple
@@ -266,7 +275,7 @@ func (f *Frame) parseTransport(data []byte, length int, later bool) ([]byte, err
 	t := &f.Tuple
 	if !later && length >= 4 && hasPorts(t.Proto) {
 		if len(data) < 4 {
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		t.SrcPort = binary.BigEndian.Uint16(data[:2])
 		t.DstPort = binary.BigEndian.Uint16(data[2:4])

@@ -8,7 +8,7 @@ const maxExtensions = 16
 
 func (f *Frame) parseIPv6(b []byte) (payload []byte, err error) {
 	if len(b) < 40 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	header, data := (*[40]byte)(b), b[40:]
 	length, next := int(binary.BigEndian.Uint16(header[4:6])), header[6]
@@ -24,10 +24,10 @@ func (f *Frame) parseIPv6(b []byte) (payload []byte, err error) {
 	later := false
 	for n := 0; !later && isExtension(next); n++ {
 		if n == maxExtensions || length < 8 {
-			return nil, ErrMalformed
+			return nil, errMalformed
 		}
 		if len(data) < 8 {
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		size := 8 + int(data[1])*8
 		switch next {
@@ -41,10 +41,10 @@ func (f *Frame) parseIPv6(b []byte) (payload []byte, err error) {
 			later = offset > moreFragments
 		}
 		if size > length {
-			return nil, ErrMalformed
+			return nil, errMalformed
 		}
 		if size > len(data) {
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		if next == protoRouting {
 			f.setFinal(data[:size])

@@ -2,6 +2,7 @@ package hashing_test
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -154,7 +155,7 @@ func TestFrameEncapsulations(t *testing.T) {
 			for n := range header {
 				checkAgainstReference(t, test.link, frame[:n:n])
 				var f hashing.Frame
-				if err := f.Parse(test.link, frame[:n:n]); err != hashing.ErrTruncated || f != (hashing.Frame{}) {
+				if err := f.Parse(test.link, frame[:n:n]); !errors.Is(err, hashing.ErrTruncated) || f != (hashing.Frame{}) {
 					t.Errorf("first %d bytes: error %v, frame %+v", n, err, f)
 				}
 			}
@@ -327,7 +328,7 @@ func TestFrameRefused(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			frame := unhex(test.frame)
 			f := mustParse(t, hashing.LinkRaw, unhex(tcp4+tcp+data))
-			if err := f.Parse(test.link, frame); err != test.want {
+			if err := f.Parse(test.link, frame); !errors.Is(err, test.want) || !refused(err) {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
 			if f != (hashing.Frame{}) {

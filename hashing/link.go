@@ -70,12 +70,12 @@ func (l Link) network(b []byte) ([]byte, error) {
 	switch l {
 	case LinkEthernet:
 		if len(b) < 14 {
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		return etherPayload(be.Uint16(b[12:14]), b[14:])
 	case LinkNull, LinkLoop:
 		if len(b) < 4 {
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		return familyPayload(be.Uint32(b[:4]), b[4:])
 	case LinkRaw, LinkRawBSD, LinkRawOpen:
@@ -88,7 +88,7 @@ func (l Link) network(b []byte) ([]byte, error) {
 	for _, t := range typed {
 		if t.link == l {
 			if len(b) < t.size {
-				return nil, ErrTruncated
+				return nil, errTruncated
 			}
 			return etherPayload(be.Uint16(b[t.at:]), b[t.size:])
 		}
@@ -123,7 +123,7 @@ func (l Link) rare(b []byte) ([]byte, error) {
 		return after(24, b, eitherVersion)
 	case LinkEncrypted:
 		if len(b) < 12 {
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		return familyPayload(binary.BigEndian.Uint32(b), b[12:])
 	case LinkARCNET:
@@ -131,13 +131,13 @@ func (l Link) rare(b []byte) ([]byte, error) {
 	case LinkNFLOG:
 		return logPayload(b)
 	}
-	return nil, ErrLink
+	return nil, errLink
 }
 
 // after strips a header of size bytes.
 func after(size int, b []byte, next func([]byte) ([]byte, error)) ([]byte, error) {
 	if len(b) < size {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	return next(b[size:])
 }
@@ -154,16 +154,16 @@ func familyPayload(family uint32, b []byte) ([]byte, error) {
 	case 10, 23, 24, 28, 30: // Linux, Windows, NetBSD and OpenBSD, FreeBSD, Darwin
 		return version(6, b)
 	}
-	return nil, ErrNotIP
+	return nil, errNotIP
 }
 
 // version returns b if its version field is what the layer below promised.
 func version(want byte, b []byte) ([]byte, error) {
 	switch {
 	case len(b) == 0:
-		return nil, ErrTruncated
+		return nil, errTruncated
 	case b[0]>>4 != want:
-		return nil, ErrMalformed
+		return nil, errMalformed
 	}
 	return b, nil
 }
@@ -172,9 +172,9 @@ func version(want byte, b []byte) ([]byte, error) {
 func eitherVersion(b []byte) ([]byte, error) {
 	switch {
 	case len(b) == 0:
-		return nil, ErrTruncated
+		return nil, errTruncated
 	case b[0]>>4 != 4 && b[0]>>4 != 6:
-		return nil, ErrNotIP
+		return nil, errNotIP
 	}
 	return b, nil
 }

@@ -5,10 +5,10 @@ import "encoding/binary"
 // sessionPayload strips a PPPoE session header (RFC 2516).
 func sessionPayload(b []byte) ([]byte, error) {
 	if len(b) < 6 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	if b[0] != 0x11 || b[1] != 0 {
-		return nil, ErrNotIP // version 1, type 1, code 0: session data
+		return nil, errNotIP // version 1, type 1, code 0: session data
 	}
 	return pppPayload(b[6:])
 }
@@ -17,12 +17,12 @@ func sessionPayload(b []byte) ([]byte, error) {
 // odd (RFC 1661, section 6.5).
 func pppPayload(b []byte) ([]byte, error) {
 	if len(b) == 0 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	protocol, size := uint16(b[0]), 1
 	if b[0]&1 == 0 {
 		if len(b) < 2 {
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		protocol, size = binary.BigEndian.Uint16(b), 2
 	}
@@ -34,21 +34,21 @@ func pppPayload(b []byte) ([]byte, error) {
 	case pppMPLS, pppMPLSMulti:
 		return labelledPayload(b[size:])
 	}
-	return nil, ErrNotIP
+	return nil, errNotIP
 }
 
 // serialPayload is pppPayload where HDLC's address and control bytes may
 // precede it (RFC 1662), or Cisco HDLC, whose first byte is another.
 func serialPayload(b []byte) ([]byte, error) {
 	if len(b) < 2 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	switch {
 	case b[0] == 0xff && b[1] == 0x03:
 		return pppPayload(b[2:])
 	case b[0] == 0x0f || b[0] == 0x8f:
 		if len(b) < 4 {
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		return etherPayload(binary.BigEndian.Uint16(b[2:]), b[4:])
 	}
@@ -65,10 +65,10 @@ func relayPayload(b []byte) ([]byte, error) {
 	}
 	size++
 	if len(b) < size+3 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	if size < 2 || size > 4 {
-		return nil, ErrNotIP
+		return nil, errNotIP
 	}
 	b = b[size:]
 	const control, ipv4, ipv6, snap = 0x03, 0xcc, 0x8e, 0x80
@@ -85,13 +85,13 @@ func relayPayload(b []byte) ([]byte, error) {
 	case protocol == ipv6:
 		return version(6, b[1:])
 	case protocol != snap:
-		return nil, ErrNotIP
+		return nil, errNotIP
 	case len(b) < 6:
-		return nil, ErrTruncated
+		return nil, errTruncated
 	case b[1] == 0 && b[2] == 0 && b[3] == 0: // an EtherType
 		return etherPayload(binary.BigEndian.Uint16(b[4:]), b[6:])
 	case string(b[1:4]) == "\x00\x80\xc2" && b[4] == 0 && (b[5] == 1 || b[5] == 7): // Ethernet
 		return LinkEthernet.network(b[6:])
 	}
-	return nil, ErrNotIP
+	return nil, errNotIP
 }

@@ -5,14 +5,14 @@ import "encoding/binary"
 // radiotapPayload strips what a wireless adapter says of a frame.
 func radiotapPayload(b []byte) ([]byte, error) {
 	if len(b) < 4 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	size := int(binary.LittleEndian.Uint16(b[2:]))
 	switch {
 	case b[0] != 0 || size < 8:
-		return nil, ErrNotIP
+		return nil, errNotIP
 	case size > len(b):
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	return wirelessPayload(b[size:])
 }
@@ -29,7 +29,7 @@ func wirelessPayload(b []byte) ([]byte, error) {
 		aggregate          = 0x80 // of the quality field
 	)
 	if len(b) < 24 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	size := 24
 	if b[1]&bothWays == bothWays {
@@ -37,24 +37,24 @@ func wirelessPayload(b []byte) ([]byte, error) {
 	}
 	switch {
 	case b[0]&(kind|3) != data || b[0]&noData != 0 || b[1]&encrypted != 0:
-		return nil, ErrNotIP
+		return nil, errNotIP
 	case b[22]&0x0f != 0: // fragments but the first have no header of their own
-		return nil, ErrNotIP
+		return nil, errNotIP
 	}
 	if b[0]&quality != 0 {
 		size += 2
 		if len(b) < size {
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		if b[size-2]&aggregate != 0 {
-			return nil, ErrNotIP
+			return nil, errNotIP
 		}
 		if b[1]&control != 0 {
 			size += 4
 		}
 	}
 	if len(b) < size {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	return etherPayload(0, b[size:])
 }
@@ -64,13 +64,13 @@ func wirelessPayload(b []byte) ([]byte, error) {
 func arcnetPayload(b []byte) ([]byte, error) {
 	const ipv4, ipv4Old, ipv6, at = 212, 240, 196, 4
 	if len(b) < 8 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	switch kind, flag := b[at], b[at+1]; {
 	case kind == ipv4Old:
 		return version(4, b[at+1:])
 	case flag != 0 || kind != ipv4 && kind != ipv6: // or a part of a packet
-		return nil, ErrNotIP
+		return nil, errNotIP
 	case kind == ipv4:
 		return version(4, b[8:])
 	}
@@ -83,17 +83,17 @@ func arcnetPayload(b []byte) ([]byte, error) {
 func logPayload(b []byte) ([]byte, error) {
 	const payload = 9
 	if len(b) < 4 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	for b = b[4:]; len(b) >= 4; {
 		size, kind := int(binary.LittleEndian.Uint16(b)), binary.LittleEndian.Uint16(b[2:])
 		switch {
 		case size < 4:
-			return nil, ErrMalformed
+			return nil, errMalformed
 		case kind == payload:
 			return eitherVersion(b[4:min(size, len(b))])
 		}
 		b = b[min((size+3)&^3, len(b)):]
 	}
-	return nil, ErrTruncated
+	return nil, errTruncated
 }

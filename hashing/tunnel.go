@@ -48,7 +48,7 @@ func (f *Frame) enter(payload []byte, depth int) {
 			payload, err = inner.parseIP(packet)
 		}
 		if err != nil {
-			f.Cut = f.Cut || err == ErrTruncated
+			f.Cut = f.Cut || err == errTruncated
 			return
 		}
 		inner.Length, inner.Tunnels = f.Length, f.Tunnels+1
@@ -70,15 +70,15 @@ func carried(t *Tuple, b []byte) ([]byte, error) {
 		return labelledPayload(b)
 	case protoEtherIP: // RFC 3378
 		if len(b) < 2 {
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		if b[0] != 0x30 {
-			return nil, ErrNotIP
+			return nil, errNotIP
 		}
 		return LinkEthernet.network(b[2:])
 	}
 	if len(b) < udpHeaderSize+4 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	b = b[udpHeaderSize:]
 	switch t.DstPort {
@@ -96,12 +96,12 @@ func carried(t *Tuple, b []byte) ([]byte, error) {
 // (draft-ietf-nvo3-vxlan-gpe) says what follows.
 func vxlanPayload(b []byte, generic bool) ([]byte, error) {
 	if len(b) < 8 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	flags, next := b[0], b[3]
 	b = b[8:]
 	if flags&0x08 == 0 {
-		return nil, ErrNotIP // no network identifier
+		return nil, errNotIP // no network identifier
 	}
 	if generic && flags&0x04 != 0 {
 		return servicePayload(next, b)
@@ -123,22 +123,22 @@ func servicePayload(next byte, b []byte) ([]byte, error) {
 	case 5:
 		return labelledPayload(b)
 	}
-	return nil, ErrNotIP
+	return nil, errNotIP
 }
 
 // nshPayload strips a network service header, which says its length in words.
 func nshPayload(b []byte) ([]byte, error) {
 	if len(b) < 8 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	size, next := int(b[1]&0x3f)*4, b[3]
 	switch {
 	case size < 8:
-		return nil, ErrMalformed
+		return nil, errMalformed
 	case size > len(b):
-		return nil, ErrTruncated
+		return nil, errTruncated
 	case next == 4:
-		return nil, ErrNotIP // no header within itself
+		return nil, errNotIP // no header within itself
 	}
 	return servicePayload(next, b[size:])
 }
@@ -146,14 +146,14 @@ func nshPayload(b []byte) ([]byte, error) {
 // genevePayload strips a Geneve header and its options (RFC 8926).
 func genevePayload(b []byte) ([]byte, error) {
 	if len(b) < 8 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	size := 8 + int(b[0]&0x3f)*4
 	if b[0]>>6 != 0 {
-		return nil, ErrNotIP // another version
+		return nil, errNotIP // another version
 	}
 	if size > len(b) {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	return bridgedPayload(binary.BigEndian.Uint16(b[2:4]), b[size:])
 }
@@ -169,12 +169,12 @@ func bridgedPayload(etherType uint16, b []byte) ([]byte, error) {
 // gtpPayload strips the header of user data in GTP (3GPP TS 29.281, 5.1).
 func gtpPayload(b []byte) ([]byte, error) {
 	if len(b) < 8 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	const userData = 255
 	flags := b[0]
 	if flags>>4 != 3 || b[1] != userData { // version 1, not GTP'
-		return nil, ErrNotIP
+		return nil, errNotIP
 	}
 	if flags&7 == 0 {
 		return eitherVersion(b[8:])
@@ -182,20 +182,20 @@ func gtpPayload(b []byte) ([]byte, error) {
 	// Four more bytes end in the kind of the next extension header. Each of
 	// them says its length in words, and ends so, too.
 	if len(b) < 12 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	kind := b[11]
 	b = b[12:]
 	for flags&4 != 0 && kind != 0 {
 		if len(b) == 0 {
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		size := int(b[0]) * 4
 		if size == 0 {
-			return nil, ErrMalformed
+			return nil, errMalformed
 		}
 		if size > len(b) {
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		kind, b = b[size-1], b[size:]
 	}
@@ -205,7 +205,7 @@ func gtpPayload(b []byte) ([]byte, error) {
 // grePayload strips a GRE header (RFC 2784, RFC 2890; RFC 2637 for PPP).
 func grePayload(b []byte) ([]byte, error) {
 	if len(b) < 4 {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	const checksum, routing, key, sequence, acknowledgement = 0x8000, 0x4000, 0x2000, 0x1000, 0x0080
 	flags, etherType := binary.BigEndian.Uint16(b[:2]), binary.BigEndian.Uint16(b[2:4])
@@ -221,20 +221,20 @@ func grePayload(b []byte) ([]byte, error) {
 	}
 	switch {
 	case flags&routing != 0, flags&7 != 0 && !pointToPoint:
-		return nil, ErrNotIP
+		return nil, errNotIP
 	case etherType == typeERSPAN && flags&sequence != 0:
 		size += 8
 	case etherType == typeERSPANIII:
 		size += 12
 		if len(b) < size {
-			return nil, ErrTruncated
+			return nil, errTruncated
 		}
 		if b[size-1]&1 != 0 { // a subheader of the platform
 			size += 8
 		}
 	}
 	if size > len(b) {
-		return nil, ErrTruncated
+		return nil, errTruncated
 	}
 	b = b[size:]
 	switch etherType {

@@ -2,6 +2,7 @@ package hashing_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -181,7 +182,7 @@ func TestNetfilterLog(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	var f hashing.Frame
-	if err := f.Parse(hashing.LinkNFLOG, message[:12]); err != hashing.ErrTruncated {
+	if err := f.Parse(hashing.LinkNFLOG, message[:12]); !errors.Is(err, hashing.ErrTruncated) {
 		t.Errorf("no payload: %v", err)
 	}
 }

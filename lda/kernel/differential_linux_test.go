@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -72,13 +73,13 @@ func (w *twin) update(frame []byte) error {
 // expect gives one frame to the twin in Go.
 func (w *twin) expect(frame []byte) {
 	var f hashing.Frame
-	switch err := f.ParseDepth(w.link, frame, 0); err {
-	case nil:
-	case hashing.ErrNotIP:
+	switch err := f.ParseDepth(w.link, frame, 0); {
+	case err == nil:
+	case errors.Is(err, hashing.ErrNotIP):
 		w.want.Counters.NotIP++
 		w.total.NotIP++
 		return
-	case hashing.ErrTruncated:
+	case errors.Is(err, hashing.ErrTruncated):
 		w.want.Counters.Truncated++
 		w.total.Truncated++
 		return
