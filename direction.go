@@ -73,18 +73,19 @@ func (d *Direction) PassedIn(flow hashing.Flow, id []byte) {
 	d.pool.Put(h)
 }
 
-// Record says that packets passed together at a known time, such as a network
-// card's time stamp. [Point.Packet] and [hashing.Frame] identify packets. The
-// time is wall-clock time.
+// Record says that packets passed together at a known time: what [time.Now]
+// said when a burst came, which is as good as Passed, or a network card's time
+// stamp, which is to be of the wall clock. [Point.Packet] and [hashing.Frame]
+// identify packets.
 func (d *Direction) Record(at time.Time, packets ...hashing.Packet) {
 	d.RecordIn(0, at, packets...)
 }
 
 // RecordIn is [Direction.Record] for packets of one flow.
 func (d *Direction) RecordIn(flow hashing.Flow, at time.Time, packets ...hashing.Packet) {
-	h := d.pool.Get().(*handle)
+	h, t := d.pool.Get().(*handle), d.clock.of(at)
 	for _, p := range packets {
-		h.log.append(entry{time: at.UnixNano(), packet: p, flow: flow})
+		h.log.append(entry{time: t, packet: p, flow: flow})
 	}
 	d.pool.Put(h)
 }

@@ -200,3 +200,20 @@ var sink time.Duration
 
 // raceEnabled tells that the tests run under the race detector.
 var raceEnabled bool
+
+// What time.Now returned is taken by the clock that Passed reads, which goes on
+// evenly; a card's time stamp as it is.
+func TestTimelineOf(t *testing.T) {
+	clock := newTimeline()
+	clock.wall.Add(int64(time.Hour)) // as if the wall clock had been set since
+	for range 100 {
+		before := clock.now()
+		at := time.Now()
+		if got, after := clock.of(at), clock.now(); got < before || got > after {
+			t.Fatalf("%d, want %d to %d", got, before, after)
+		}
+		if got, want := clock.of(at.Round(0)), at.UnixNano(); got != want {
+			t.Fatalf("a time stamp is taken for %d, want %d", got, want)
+		}
+	}
+}

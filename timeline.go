@@ -31,6 +31,15 @@ func newTimeline() *timeline {
 // now is the time.
 func (t *timeline) now() int64 { return t.wall.Load() + t.elapsed() }
 
+// of is the timeline's time at a moment: of one that time.Now returned, by the
+// monotonic clock as well.
+func (t *timeline) of(at time.Time) int64 {
+	if at == at.Round(0) { // it has no monotonic reading
+		return at.UnixNano()
+	}
+	return t.wall.Load() + int64(at.Sub(t.base))
+}
+
 // elapsed is the time since the timeline began, whatever the wall clock says.
 func (t *timeline) elapsed() int64 { return int64(time.Since(t.base)) }
 

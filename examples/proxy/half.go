@@ -110,11 +110,12 @@ func (h *half) relayOne(buffer []byte) error {
 	if !h.serves(from) {
 		return nil
 	}
-	p, err := h.peer(from)
+	now := time.Now()
+	p, err := h.peer(from, now)
 	if err != nil {
 		return nil // as where the target cannot be resolved: the datagram is lost
 	}
-	h.passed(h.point.Direction, 0, p, buffer[:n])
+	h.passed(h.point.Direction, 0, p, now, buffer[:n])
 	p.conn.Write(buffer[:n])
 	return nil
 }
@@ -132,12 +133,12 @@ func (h *half) serves(from net.Addr) bool {
 	return false
 }
 
-// passed tells of a datagram between the halves.
-func (h *half) passed(d *hoplag.Direction, way int, p *peer, datagram []byte) {
+// passed tells of a datagram that passes between the halves now.
+func (h *half) passed(d *hoplag.Direction, way int, p *peer, now time.Time, datagram []byte) {
 	if h.bare {
 		return
 	}
-	d.PassedIn(p.flow, datagram)
+	d.RecordIn(p.flow, now, h.point.Packet(datagram))
 	h.exact.passed(way, h.ingress == (way == 0), datagram)
 }
 
@@ -145,10 +146,9 @@ func (h *half) passed(d *hoplag.Direction, way int, p *peer, datagram []byte) {
 const idle = time.Minute
 
 // peer returns the socket that forwards what comes from an address.
-func (h *half) peer(from net.Addr) (*peer, error) {
+func (h *half) peer(from net.Addr, now time.Time) (*peer, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := time.Now()
 	if p := h.peers[from.String()]; p != nil {
 		p.used = now
 		return p, nil
@@ -181,7 +181,7 @@ func (h *half) replies(p *peer, to net.Addr) {
 		if err != nil {
 			return
 		}
-		h.passed(h.point.Back, 1, p, buffer[:n])
+		h.passed(h.point.Back, 1, p, time.Now(), buffer[:n])
 		h.packets.WriteTo(buffer[:n], to)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +24,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // until runs the demo and hands each line that it prints to enough, until that
@@ -257,7 +259,8 @@ func TestOutputFails(t *testing.T) {
 
 // BenchmarkForward forwards datagrams, 64 that wait at a time, to a socket that
 // drops them, measured and bare by turns, and says what measuring leaves of the
-// rate. It compares the medians, which bear other work on the machine.
+// rate, with its standard error. It compares medians of some turns, which bear
+// other work on the machine.
 func BenchmarkForward(b *testing.B) {
 	sink, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -274,34 +277,42 @@ func BenchmarkForward(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer client.Close()
-	const waiting = 64
+	const waiting, turns = 64, 100
 	datagram, buffer := make([]byte, 200), make([]byte, 64<<10)
-	var spent [2][]time.Duration
+	var spent [2][]float64 // of some turns: bare, measured; ns a datagram
+	var shares estimate.Moments
+	var bare, measured float64
 	for number := 0; b.Loop(); number++ {
 		for i := range waiting {
 			binary.BigEndian.PutUint64(datagram, uint64(number*waiting+i))
 			client.Write(datagram)
 		}
-		h.bare = number%2 == 0
+		way := (number + number/2) % 2 // 0 1 1 0
+		h.bare = way == 0
 		began := time.Now()
 		for range waiting {
 			if err := h.relayOne(buffer); err != nil {
 				b.Fatal(err)
 			}
 		}
-		spent[number%2] = append(spent[number%2], time.Since(began))
+		spent[way] = append(spent[way], float64(time.Since(began))/waiting)
+		if len(spent[0]) >= turns && len(spent[1]) >= turns {
+			bare, measured = median(spent[0]), median(spent[1])
+			shares.Add(100 * bare / measured)
+			spent[0], spent[1] = spent[0][:0], spent[1][:0]
+		}
 	}
-	if len(spent[1]) == 0 {
-		return
+	if n := float64(shares.N()); n > 1 {
+		b.ReportMetric(bare, "bare-ns/packet")
+		b.ReportMetric(measured, "measured-ns/packet")
+		b.ReportMetric(shares.Mean(), "%-of-bare")
+		b.ReportMetric(shares.StdDev()/math.Sqrt(n), "%-error")
 	}
-	median := func(d []time.Duration) float64 {
-		slices.Sort(d)
-		return float64(d[len(d)/2].Nanoseconds()) / waiting
-	}
-	bare, measured := median(spent[0]), median(spent[1])
-	b.ReportMetric(bare, "bare-ns/packet")
-	b.ReportMetric(measured, "measured-ns/packet")
-	b.ReportMetric(100*bare/measured, "%-of-bare")
+}
+
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
 }
 
 // The reports come over one connection that only the key opens.
