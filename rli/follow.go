@@ -132,7 +132,7 @@ func (r *Receiver) keepPace(late float64) {
 }
 
 // sending returns how long the link takes to send a packet.
-func (r *Receiver) sending(bytes int32) float64 { return float64(bytes)*r.perByte + r.extra }
+func (t *tracker) sending(bytes int32) float64 { return float64(bytes)*t.perByte + t.extra }
 
 // place confronts the link with a reference. It returns the reference as a
 // point of its busy period, and the point that becomes known: the reference

@@ -1,6 +1,6 @@
 package rli
 
-import "math/bits"
+import "math"
 
 // ratios averages the ratio of what was seen to what was expected, by
 // doublings of two times. Coarser cells complete cells that have few samples.
@@ -30,7 +30,10 @@ const (
 
 // octave returns the octave of a time, which is not negative. Many times are
 // whole numbers of nanoseconds, apart from rounding.
-func octave(x float64) int { return min(bits.Len64(uint64(int64(x+1.0/1024))), octaves-1) }
+func octave(x float64) int {
+	// The exponent of 1 is 1023.
+	return min(max(int(math.Float64bits(x+1.0/1024)>>52)-1022, 0), octaves-1)
+}
 
 // cellOf returns the cell of two times.
 func cellOf(since, left float64) int { return octave(since)*octaves + octave(left) }

@@ -76,37 +76,40 @@ func (r *Receiver) Config() Config { return r.config }
 // packet of fewer than 0 or more than 2^31-1 bytes, and counts it in
 // Counts.Invalid.
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
+	k := r.tracker
 	r.counts.Packets++
 	if uint64(bytes) > math.MaxInt32 {
 		r.counts.Invalid++
-		r.account.told++
+		k.account.told++
 		return
 	}
-	if r.method == BusyAware {
-		r.depart(bytes, t, false)
-	} else {
-		r.latest.time, r.latest.bytes, r.latest.reference = t, int32(bytes), false
+	if k.method == BusyAware && math.Abs(k.excess(int32(bytes), t)) > k.slack {
+		r.interrupt(int32(bytes), t)
 	}
-	r.account.told++
+	k.latest.time, k.latest.bytes, k.latest.reference = t, int32(bytes), false
+	k.account.told++
 	if hashing.Sampled(uint64(f), r.threshold) == 0 {
 		r.counts.Unsampled++
 		return
 	}
-	if r.method == Left {
-		r.keepTuple(0)
-		r.buffer[0] = held{flow: f, time: t, bytes: int32(bytes), at: r.flows.guess(r.flows.mix(f))}
-		r.waiting = 1
-		r.settle(nil, nil)
-		return
+	if uint(k.waiting) >= uint(len(k.buffer)) {
+		r.overflow()
 	}
-	if r.waiting == len(r.buffer) {
-		r.counts.Overflowed += uint64(r.waiting)
-		r.settle(nil, nil)
+	if k.tuples != nil {
+		k.tuples[k.waiting] = k.tuple
 	}
-	r.keepTuple(r.waiting)
-	h := &r.buffer[r.waiting]
+	h := &k.buffer[k.waiting]
 	h.flow, h.time, h.bytes, h.at = f, t, int32(bytes), r.flows.guess(r.flows.mix(f))
-	r.waiting++
+	k.waiting++
+	if k.method == Left {
+		r.settle(nil, nil)
+	}
+}
+
+// overflow makes room in the buffer.
+func (r *Receiver) overflow() {
+	r.counts.Overflowed += uint64(r.waiting)
+	r.settle(nil, nil)
 }
 
 // UpdateTuple is Update, and keeps the packet's 5-tuple with the flow's record
@@ -115,14 +118,6 @@ func (r *Receiver) UpdateTuple(f hashing.Flow, tuple hashing.Tuple, bytes int, t
 	r.tuple = tuple
 	r.Update(f, bytes, t)
 	r.tuple = hashing.Tuple{}
-}
-
-// keepTuple keeps the tuple of the packet at a place of the buffer, if tuples
-// are kept.
-func (r *Receiver) keepTuple(at int) {
-	if r.tuples != nil {
-		r.tuples[at] = r.tuple
-	}
 }
 
 // A Packet holds the arguments of one Update.

@@ -39,12 +39,17 @@ func (r *record) count() uint64 { return r.tally & countMask }
 // between. Errors within one pair are much the same.
 func (r *record) gaps() uint64 { return r.tally >> countBits }
 
-// enter counts a gap if the flow's packet is the first since its left
+// enter counts a packet, and a gap if it is the flow's first after the left
 // reference departed.
 func (r *record) enter(left int64) {
-	if r.last <= left && r.tally>>countBits < maxGaps || r.tally>>countBits == 0 {
-		r.tally += 1 << countBits
+	tally := r.tally + 1
+	if r.last <= left {
+		tally += 1 << countBits
 	}
+	if tally < r.tally { // no room for another gap
+		tally = r.tally + 1
+	}
+	r.tally = tally
 }
 
 // merge adds all packets of b.
@@ -125,6 +130,13 @@ func product(x, y int64) wide {
 	}
 	low, borrow := bits.Sub64(0, low, 0)
 	return wide{-high - borrow, low}
+}
+
+// square is x·x.
+func square(x int64) wide {
+	size := magnitude(x)
+	high, low := bits.Mul64(size, size)
+	return wide{high, low}
 }
 
 func magnitude(x int64) uint64 {

@@ -125,6 +125,10 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 			}
 			to = end{*known, true}
 		}
+		if !from.known && !to.known {
+			r.settleAlone(packets, p, to.place, base)
+			continue
+		}
 		course := r.spread.bridge(from, to)
 		r.compare(&course, packets, p)
 		for i := range packets {
@@ -135,6 +139,31 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 	}
 	r.counts.Busy += uint64(len(waiting) - idle)
 	r.counts.Idle += uint64(idle)
+}
+
+// settleAlone estimates the packets of a period in which no waiting time is
+// known.
+func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
+	s, perByte, extra := r.spread, r.perByte, r.extra
+	heights := &s.alone
+	if heights.samples == 0 {
+		heights = &s.height
+	}
+	for i := range packets {
+		h := &packets[i]
+		size := float64(h.bytes)*perByte + extra
+		since, wait := p.place(h.time, size), 0.0
+		if left := end - since; since > 0 && left > 0 {
+			rest := left - size
+			if rest < 0 {
+				rest = 0
+			}
+			if wait = heights.values[cellOf(since, rest)] * s.scale(since, rest); wait > since {
+				wait = since // the link had not been busy for longer
+			}
+		}
+		h.delay = round(base + size + wait)
+	}
 }
 
 // level estimates the packets of an unfinished period from its last known
@@ -156,49 +185,73 @@ func (r *Receiver) record(packets []held) {
 	if len(packets) == 0 {
 		return
 	}
-	r.flows.fetch(packets)
-	records := r.flows.records
-	total := &r.total
 	left := r.left.departed
 	shift := r.origin - r.centre
-	if total.count() == 0 {
-		total.first = packets[0].time
-	}
-	total.enter(left)
-	total.last = packets[len(packets)-1].time
-	total.tally += uint64(len(packets))
-	sum, squares, bytes := total.sum, total.squares, total.bytes
+	r.sumUp(packets, shift, left)
+	records := r.flows.records
 	for i := range packets {
 		h := &packets[i]
-		delay := h.delay + shift
-		size := magnitude(delay)
-		high, low := bits.Mul64(size, size)
-		square := wide{high, low}
-		sum += delay
-		squares.add(square)
-		bytes += uint64(h.bytes)
-
 		flow := &records[h.at]
-		if flow.flow != h.flow || flow.count() == 0 {
-			h.at = int32(r.flows.find(h.flow))
-			if flow = &records[h.at]; flow.count() == 0 {
-				if !r.admit(i) {
-					continue
-				}
-				flow = &records[h.at]
+		if flow.flow != h.flow || flow.tally == 0 {
+			if flow = r.locate(i); flow == nil {
+				continue
 			}
 		}
 		flow.enter(left)
 		flow.last = h.time
-		flow.tally++
 		flow.bytes += uint64(h.bytes)
+		delay := h.delay + shift
 		flow.sum += delay
-		flow.squares.add(square)
+		flow.squares.add(square(delay))
 	}
-	total.sum, total.squares, total.bytes = sum, squares, bytes
 	if r.config.Buckets > 0 {
 		r.distribute(packets)
 	}
+}
+
+// sumUp adds the packets' delays to the total. On the way it reads the places
+// where their records should be, so that memory brings them all together before
+// they are needed one after another.
+func (r *Receiver) sumUp(packets []held, shift, left int64) {
+	t := &r.total
+	if t.tally == 0 {
+		t.first, t.last = packets[0].time, left
+	}
+	t.enter(left)
+	t.tally += uint64(len(packets) - 1)
+	t.last = packets[len(packets)-1].time
+	records, touched := r.flows.records, uint64(0)
+	sum, squares, bytes, sizes := int64(0), uint64(0), uint64(0), uint64(0)
+	for i := range packets {
+		h := &packets[i]
+		touched += records[h.at].tally
+		delay := h.delay + shift
+		sum += delay
+		squares += uint64(delay * delay)
+		sizes |= magnitude(delay)
+		bytes += uint64(h.bytes)
+	}
+	t.sum += sum
+	t.bytes += bytes
+	r.flows.touched = touched
+	if 2*bits.Len64(sizes)+bits.Len(uint(len(packets))) <= 64 {
+		t.squares.add(wide{0, squares})
+		return
+	}
+	for i := range packets {
+		t.squares.add(square(packets[i].delay + shift))
+	}
+}
+
+// locate returns the record of packet i of the buffer, which is not where it was
+// thought to be, or nil if it gets none.
+func (r *Receiver) locate(i int) *record {
+	h := &r.buffer[i]
+	h.at = int32(r.flows.find(h.flow))
+	if r.flows.records[h.at].tally == 0 && !r.admit(i) {
+		return nil
+	}
+	return &r.flows.records[h.at]
 }
 
 // distribute adds the packets' delays to the histograms.
@@ -236,7 +289,8 @@ func (r *Receiver) admit(i int) bool {
 	case !r.flows.claim(int(h.at), h.flow) && !r.evict(h):
 		r.counts.Shed++
 	default:
-		r.flows.records[h.at].first = h.time
+		flow := &r.flows.records[h.at]
+		flow.first, flow.last = h.time, r.left.departed
 		if r.tuples != nil {
 			r.flows.tuples[h.at] = r.tuples[i]
 		}

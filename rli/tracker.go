@@ -130,20 +130,33 @@ func (r *Receiver) recentre() {
 // depart follows the busy periods and reports whether the packet found the
 // link idle.
 func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
-	size := r.sending(int32(bytes))
-	excess := float64(t-r.latest.time) - size
 	idle := false
-	if excess > r.slack {
-		idle = r.latest.time != never
-		r.nextPeriod()
-		r.begun = r.account.told
-		r.periods[r.current] = period{first: t, lead: size, whole: idle, held: int32(r.waiting)}
-	} else if excess < -r.slack {
-		r.impossible()
+	if math.Abs(r.excess(int32(bytes), t)) > r.slack {
+		idle = r.interrupt(int32(bytes), t)
 	}
 	// Set field by field: a copy of the whole would be read back before it is
 	// written.
 	r.latest.time, r.latest.bytes, r.latest.reference = t, int32(bytes), reference
+	return idle
+}
+
+// excess returns by how much a packet departed later than the link could have
+// sent it.
+func (t *tracker) excess(bytes int32, now int64) float64 {
+	return float64(now-t.latest.time) - t.sending(bytes)
+}
+
+// interrupt starts another period, or notes a packet that departed too soon. It
+// reports whether the packet found the link idle.
+func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
+	if r.excess(bytes, t) < 0 {
+		r.impossible()
+		return false
+	}
+	idle = r.latest.time != never
+	r.nextPeriod()
+	r.begun = r.account.told
+	r.periods[r.current] = period{first: t, lead: r.sending(bytes), whole: idle, held: int32(r.waiting)}
 	return idle
 }
 
