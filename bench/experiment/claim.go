@@ -58,6 +58,15 @@ func (r *Run) Holds(what, paper, ours string, is bool) *Claim {
 	return r.Claim(what, paper, ours, Holds(is))
 }
 
+// Meets adds a claim of ours that is true or not: as good, or a loss.
+func (r *Run) Meets(what, paper, ours string, is bool) *Claim {
+	v := Loss
+	if is {
+		v = AsGood
+	}
+	return r.Claim(what, paper, ours, v)
+}
+
 // Keeps adds a claim of ours that is true or not: a win or a loss.
 func (r *Run) Keeps(what, paper, ours string, is bool) *Claim {
 	v := Loss

@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"fmt"
+
 	"github.com/hoplag/hoplag/bench/plot"
 )
 
@@ -65,3 +67,18 @@ type Table struct {
 
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// Row is Add for cells that are text, whole numbers, or lists of text:
+//
+//	t.Row(law.Name, packets, cells)
+func (t *Table) Row(cells ...any) {
+	var row []string
+	for _, c := range cells {
+		if list, ok := c.([]string); ok {
+			row = append(row, list...)
+		} else {
+			row = append(row, fmt.Sprint(c))
+		}
+	}
+	t.Add(row...)
+}

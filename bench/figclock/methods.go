@@ -91,8 +91,7 @@ func measure(rng *rand.Rand, set setting) outcome {
 // feed gives each tracker its samples of a second.
 func feed(trackers [methods]*clock.Tracker, roads [2]*road, probes []exchange, end float64) {
 	middle := epoch + int64(end-second/2)
-	there := experiment.Try(lda.AppendClockSamples(nil, roads[0].up, roads[0].down, clock.There, middle))
-	back := experiment.Try(lda.AppendClockSamples(nil, roads[1].up, roads[1].down, clock.Back, middle))
+	there, back := cells(roads, middle)
 	var probed2 [2][]clock.Sample
 	for i := range probes {
 		forth, home := probes[i].samples()

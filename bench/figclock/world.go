@@ -1,6 +1,7 @@
 package figclock
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -138,45 +139,28 @@ func exchanges(roads [2]*road, end float64, count int, skew func(float64) float6
 		sent[i] = end - second + (float64(i)+roads[0].rng.Float64())*0.98*second/float64(count)
 	}
 	there := roads[0].drive(end, sent, skew)
-	type answer struct {
-		at float64
-		of int
-	}
-	answers := make([]answer, len(there))
+	order, times := make([]int, len(there)), make([]float64, len(there)) // in which they are answered
 	for i, d := range there {
-		answers[i] = answer{sent[i] + d, i}
+		order[i], times[i] = i, sent[i]+d
 	}
-	slices.SortFunc(answers, func(a, b answer) int {
-		if a.at < b.at {
-			return -1
-		}
-		return 1
-	})
-	times := make([]float64, len(answers))
-	for i, a := range answers {
-		times[i] = a.at
-	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(times[i], times[j]) })
+	slices.Sort(times)
 	var all []exchange
-	for i, d := range roads[1].drive(end, times, skew) {
-		a := answers[i]
-		all = append(all, exchange{sent[a.of], there[a.of] + skew(a.at), d - skew(a.at)})
+	for k, d := range roads[1].drive(end, times, skew) {
+		i := order[k]
+		all = append(all, exchange{sent[i], there[i] + skew(times[k]), d - skew(times[k])})
 	}
-	slices.SortFunc(all, func(a, b exchange) int {
-		if a.sent < b.sent {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b exchange) int { return cmp.Compare(a.sent, b.sent) })
 	return all
 }
 
 // shortest is the exchange of the shortest round trip.
-func shortest(all []exchange) *exchange {
-	best := &all[0]
-	for i := range all {
-		if all[i].roundTrip() < best.roundTrip() {
-			best = &all[i]
-		}
-	}
-	return best
+func shortest(all []exchange) exchange {
+	return slices.MinFunc(all, func(a, b exchange) int { return cmp.Compare(a.roundTrip(), b.roundTrip()) })
+}
+
+// cells are what cells of one packet say of the clocks, in both directions.
+func cells(roads [2]*road, middle int64) (there, back []clock.Sample) {
+	return experiment.Try(lda.AppendClockSamples(nil, roads[0].up, roads[0].down, clock.There, middle)),
+		experiment.Try(lda.AppendClockSamples(nil, roads[1].up, roads[1].down, clock.Back, middle))
 }

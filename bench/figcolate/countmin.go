@@ -71,11 +71,9 @@ func measureCountMin(run *experiment.Run) {
 	for m, mb := range experiment.Each(run, memories[:2]) {
 		n := countersIn(run, mb)
 		up, down := newSketch(rows, n), newSketch(rows, n)
-		for i := range t.packets {
-			p := &t.packets[i]
-			key := t.flows[p.flow].key
-			up.add(key, p.in)
-			down.add(key, p.out)
+		for p := range t.all {
+			up.add(p.Flow, p.In)
+			down.add(p.Flow, p.Out)
 		}
 		r := t.race(run, n, seed, chosen)
 		cm := t.errors("count-min", chosen, func(_, i int) float64 {
@@ -91,8 +89,8 @@ func measureCountMin(run *experiment.Run) {
 				s.Y[i] = max(s.Y[i], 1e-3)
 			}
 			f.Series = append(f.Series, s)
-			row := append([]string{experiment.Number(mb), e.Look.Name}, medians(e)...)
-			table.Add(append(row, experiment.Percent(e.Within(large, 0.05)))...)
+			row := append([]string{number(mb), e.Look.Name}, medians(e)...)
+			table.Row(row, percent(e.Within(large, 0.05)))
 		}
 		least, theorem, joint := cm.Median(large), r.theorem.Median(large), r.joint.Median(large)
 		run.Holds(fmt.Sprintf("median error of flows of ≥ 1,000 packets, %v MB, count-min for all flows and COLATE by Theorem 2", mb),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
@@ -40,7 +41,7 @@ func measureDeviations(run *experiment.Run) {
 		chosen := t.some(asked, most)
 		byGamma, closed := t.repeat(run, sums(n, seed), gammas, chosen)
 		ours := deviationErrors{perflow.New(k.name+", counted", perflow.Infinite)}
-		found := t.count(counted(n, seed)).estimate(t, chosen)
+		found := counters.Count(counted(n, seed), t.all).Estimate(t.records(chosen))
 		for a, j := range chosen {
 			got := math.NaN()
 			if found[a].DeviationKnown {
@@ -57,8 +58,7 @@ func measureDeviations(run *experiment.Run) {
 		}
 		line.Add(10*float64(gammas[len(gammas)-1]), 100*closed.close())
 		repetitions.Series = append(repetitions.Series, line)
-		table.Add(k.name, fmt.Sprint(len(chosen)), byGamma[0].cell(), thousand.cell(), closed.cell(), ours.cell(),
-			fmt.Sprint(closed.Missing(asked)), fmt.Sprint(ours.Missing(asked)))
+		table.Row(k.name, len(chosen), byGamma[0].cell(), thousand.cell(), closed.cell(), ours.cell(), closed.Missing(asked), ours.Missing(asked))
 		judgeDeviations(run, k.name, thousand, closed, ours)
 	}
 	run.Note(
@@ -73,8 +73,8 @@ func measureDeviations(run *experiment.Run) {
 
 func judgeDeviations(run *experiment.Run, name string, thousand, closed, ours deviationErrors) {
 	within := thousand.close()
-	run.Holds(name+": flows within 5 %, 1,000 repetitions", "> 91 %", experiment.Percent(within), within > 0.91)
-	run.Claim(name+": the same, closed form and counted counters", experiment.Percent(closed.close()), experiment.Percent(ours.close()),
+	run.Holds(name+": flows within 5 %, 1,000 repetitions", "> 91 %", percent(within), within > 0.91)
+	run.Claim(name+": the same, closed form and counted counters", percent(closed.close()), percent(ours.close()),
 		experiment.Judge(1-ours.close(), 1-closed.close(), 0.01))
 	run.Beats(fmt.Sprintf("%s: median error where there is an answer, closed form (%d of %d flows) and counted counters (%d)", name,
 		len(closed.Answered(asked)), len(ours.Of(asked)), len(ours.Answered(asked))), ours.median(), closed.median(), 0.1)
@@ -92,24 +92,24 @@ func (e deviationErrors) add(f *flow, got float64) {
 func (e deviationErrors) median() float64 { return perflow.Quantile(e.Answered(asked), 0.5) }
 func (e deviationErrors) close() float64  { return e.Within(asked, deviationLimit) }
 func (e deviationErrors) cell() string {
-	return experiment.Percent(e.median()) + "; " + experiment.Percent(e.close())
+	return percent(e.median()) + "; " + percent(e.close())
 }
 
 // repeat are the errors of virtual repetitions, by their number, and of the
 // closed form.
 func (t *traffic) repeat(run *experiment.Run, c paper.Config, gammas, chosen []int) (byGamma []deviationErrors, closed deviationErrors) {
-	plain := t.record(c)
+	plain := counters.Record(c, t.all)
 	for range gammas {
 		byGamma = append(byGamma, deviationErrors{perflow.New("", perflow.Infinite).ByPaper()})
 	}
 	closed = deviationErrors{perflow.New("", perflow.Infinite).ByPaper()}
 	for _, j := range chosen {
 		f := &t.flows[j]
-		plain.gather(f)
+		up, down := plain.Gather(f.key)
 		for g, gamma := range gammas {
-			byGamma[g].add(f, orNone(paper.VirtualRepetitions(plain.sender, plain.receiver, uint64(f.packets), gamma, uint64(f.key))))
+			byGamma[g].add(f, counters.OrNone(paper.VirtualRepetitions(up, down, uint64(f.packets), gamma, uint64(f.key))))
 		}
-		closed.add(f, orNone(paper.ClosedForm(plain.sender, plain.receiver, uint64(f.packets))))
+		closed.add(f, counters.OrNone(paper.ClosedForm(up, down, uint64(f.packets))))
 		run.Alive()
 	}
 	return byGamma, closed

@@ -175,7 +175,7 @@ func measureHour(run *experiment.Run) {
 		for k := range coverage.Series {
 			coverage.Series[k].Add(100*loss, 100*h.ask(k))
 		}
-		costs.Add(h.costs()...)
+		costs.Row(h.costs())
 	}
 	coverage.Series = append(coverage.Series, plot.Level("asked for", 95, 0, 1))
 	run.Config("packets a second", rate, "elephant", hourElephant, "recorder", c, "clock offset, ns", hourOffset,
@@ -281,15 +281,14 @@ func (h *hourRun) tell(method, kind string, asked []int, means []float64, interv
 			}
 		}
 		share := float64(held.Held) / float64(max(held.All, 1))
-		h.table.Add(experiment.Percent(h.loss), kind, method, class.Name, fmt.Sprint(int(held.All)+e.Missing(class)),
-			fmt.Sprint(e.Missing(class)), experiment.Percent(e.Median(class)), fmt.Sprintf("%.1f %%", 100*share),
-			experiment.Percent(held.HalfWidth()))
+		h.table.Row(percent(h.loss), kind, method, class.Name, int(held.All)+e.Missing(class), e.Missing(class), percent(e.Median(class)),
+			fmt.Sprintf("%.1f %%", 100*share), percent(held.HalfWidth()))
 		if held.All >= 20 {
 			least = min(least, share)
 		}
 		if held.All >= 100 {
 			h.run.Keeps(fmt.Sprintf("%s lost, %s, records of %s: 95 %% intervals of %d flows of %s packets that hold",
-				experiment.Percent(h.loss), method, kind, held.All, class.Name), "≥ 95 %", fmt.Sprintf("%.1f %%", 100*share), share >= 0.95)
+				percent(h.loss), method, kind, held.All, class.Name), "≥ 95 %", fmt.Sprintf("%.1f %%", 100*share), share >= 0.95)
 		}
 	}
 	return least
@@ -309,7 +308,7 @@ func (h *hourRun) costs() []string {
 		i := r.MeanInterval(0.95)
 		answer = fmt.Sprintf("%.4g ms, %.4g to %.4g; is %.4g", r.Mean/1e6, i.Low/1e6, i.High/1e6, h.flows[0].delays.Mean()/1e6)
 	}
-	return []string{experiment.Percent(h.loss), experiment.Number(packets / (1 - h.loss)),
-		experiment.Number(8 * float64(summary.Bytes) / packets * (1 - h.loss)),
-		experiment.Number(float64(coverage.Bytes) / 1e3), experiment.Number(float64(h.read) / 1e6), answer}
+	return []string{percent(h.loss), number(packets / (1 - h.loss)),
+		number(8 * float64(summary.Bytes) / packets * (1 - h.loss)),
+		number(float64(coverage.Bytes) / 1e3), number(float64(h.read) / 1e6), answer}
 }

@@ -3,6 +3,7 @@ package figcolate
 import (
 	"fmt"
 
+	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
@@ -36,8 +37,7 @@ func measureInterpolation(run *experiment.Run) {
 		r := t.race(run, countersIn(run, 10), seed, append(t.some(few, most), t.some(asked, most)...))
 		show := func(e *perflow.Errors, references, paper string) {
 			f.Series = append(f.Series, e.CDF(asked))
-			table.Add(k.name, e.Look.Name, references, paper, experiment.Percent(e.Median(asked)), experiment.Percent(e.Within(asked, 0.05)),
-				experiment.Percent(t.weighted(e, 0.05)))
+			table.Row(k.name, e.Look.Name, references, paper, percent(e.Median(asked)), percent(e.Within(asked, 0.05)), percent(t.weighted(e, 0.05)))
 		}
 		for _, e := range []*perflow.Errors{r.theorem, r.joint} {
 			e.Look.Name = "COLATE, " + e.Look.Name
@@ -49,11 +49,11 @@ func measureInterpolation(run *experiment.Run) {
 			line.Look = plot.Series{Name: "RLI " + rate.name, Paper: true, Pair: 5 + at}
 			busy.Look = plot.Series{Name: line.Look.Name + ", busy periods", Pair: 5 + at}
 			for _, e := range []*perflow.Errors{line, busy} {
-				show(e, experiment.Number(distance), experiment.Number(k.references[at]))
+				show(e, number(distance), number(k.references[at]))
 			}
 			theirs, theorem := line.Median(asked), r.theorem.Median(asked)
 			run.Holds(fmt.Sprintf("%s: median error of flows of ≥ 100 packets, RLI at %s and COLATE by Theorem 2", k.name, rate.name),
-				"COLATE's is smaller", experiment.Percent(theirs)+"; "+experiment.Percent(theorem), theorem < theirs)
+				"COLATE's is smaller", percent(theirs)+"; "+percent(theorem), theorem < theirs)
 			run.Beats(k.name+": the same, COLATE by joint decoding", r.joint.Median(asked), theirs, 0.1)
 		}
 	}
@@ -100,7 +100,7 @@ func interpolate(run *experiment.Run, k kind, least, most float64, method rli.Me
 	receiver.Flush()
 	e := t.errors("", append(t.some(few, chosen), t.some(asked, chosen)...), func(_, i int) float64 {
 		r, err := receiver.Estimate(t.flows[i].key)
-		return orNone(r.Mean, err)
+		return counters.OrNone(r.Mean, err)
 	})
 	return e, float64(len(t.packets)) / float64(max(references, 1))
 }

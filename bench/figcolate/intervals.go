@@ -3,6 +3,7 @@ package figcolate
 import (
 	"fmt"
 
+	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
@@ -34,9 +35,9 @@ func measureIntervals(run *experiment.Run) {
 		"ours", "joint, sums")
 	configure(run, "traffic", []any{config, backbone.trace, dataCentre.trace}, "counters", n, "seed", seed)
 	for pair, t := range experiment.Each(run, all) {
-		plain := t.record(sums(n, seed))
-		counting := t.count(counted(n, seed))
-		decoded := plain.joint(run, t)
+		plain := counters.Record(sums(n, seed), t.all)
+		counting := counters.Count(counted(n, seed), t.all)
+		decoded := plain.Joint(run, t.everyRecord())
 		h := t.holding(plain, counting, &decoded, most, pair+1, table)
 		coverage.Series = append(coverage.Series, h.lines[:2]...)
 		h.judge(run, t.name)
@@ -60,7 +61,8 @@ type holding struct {
 }
 
 // holding asks about some flows of each size, and adds rows to the table.
-func (t *traffic) holding(plain *points, counting *countedPoints, decoded *joint.Result, most, pair int, table *experiment.Table) *holding {
+func (t *traffic) holding(plain *counters.Plain, counting *counters.Counted, decoded *joint.Result, most, pair int,
+	table *experiment.Table) *holding {
 	h := &holding{lowest: [3]float64{1, 1, 1}}
 	for m, name := range intervalNames {
 		h.lines[m] = plot.Series{Name: t.name + ", " + name, Paper: m == 0, Pair: pair}
@@ -79,9 +81,9 @@ func (t *traffic) holding(plain *points, counting *countedPoints, decoded *joint
 			}
 			h.lines[m].Add(float64(b), 100*of.Share())
 			h.breadths[m].Add(float64(b), 100*of.HalfWidth())
-			cells = append(cells, fmt.Sprintf("%.1f %%, ± %s", 100*of.Share(), experiment.Percent(of.HalfWidth())))
+			cells = append(cells, fmt.Sprintf("%.1f %%, ± %s", 100*of.Share(), percent(of.HalfWidth())))
 		}
-		table.Add(cells...)
+		table.Row(cells)
 	}
 	return h
 }
@@ -101,12 +103,12 @@ func (h *holding) judge(run *experiment.Run, name string) {
 
 // hold is how intervals of some flows hold their mean: the paper's, ours, and
 // those of joint decoding.
-func hold(t *traffic, plain *points, counting *countedPoints, decoded *joint.Result, chosen []int) (by [3]perflow.Coverage) {
-	answers := counting.estimate(t, chosen)
+func hold(t *traffic, plain *counters.Plain, counting *counters.Counted, decoded *joint.Result, chosen []int) (by [3]perflow.Coverage) {
+	answers := counting.Estimate(t.records(chosen))
 	for k, i := range chosen {
 		f := &t.flows[i]
-		plain.gather(f)
-		by[0].Add(experiment.Try(paper.Theorem2Interval(plain.sender, plain.receiver, uint64(f.packets), confidence)), f.mean())
+		up, down := plain.Gather(f.key)
+		by[0].Add(experiment.Try(paper.Theorem2Interval(up, down, uint64(f.packets), confidence)), f.mean())
 		by[1].Add(answers[k].MeanInterval(confidence), f.mean())
 		by[2].Add(decoded.MeanInterval(i, confidence), f.mean())
 	}

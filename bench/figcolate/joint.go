@@ -3,6 +3,7 @@ package figcolate
 import (
 	"fmt"
 
+	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/flowsim"
 	"github.com/hoplag/hoplag/bench/perflow"
@@ -39,34 +40,32 @@ func ownDelays(run *experiment.Run) (*traffic, flowsim.Config) {
 func measureJoint(run *experiment.Run) {
 	most, seed := run.Pick(300, 2000), run.SeedOf("joint")
 	t, config := ownDelays(run)
-	counters := []float64{45_500, 455_000}
-	configure(run, "traffic", config, "counters in a full run", counters, "seed", seed)
+	sizes := []float64{45_500, 455_000}
+	configure(run, "traffic", config, "counters in a full run", sizes, "seed", seed)
 	table := run.Table("", "Median error of means", "counters", "bits a packet", "method", "1", "2–9", "10–99", "100–999", "≥ 1,000")
 	chosen := t.someOfEach(most)
 	mean := t.errors("mean of all packets", chosen, func(_, _ int) float64 { return t.delays.Mean() })
-	for c, full := range experiment.Each(run, counters) {
+	for c, full := range experiment.Each(run, sizes) {
 		n := scaled(run, full)
 		r := t.race(run, n, seed, chosen)
 		r.single.Look.Name = "counted"
-		decoded := r.counting.joint(run, t)
+		decoded := r.counting.Joint(run, t.everyRecord())
 		f := run.Draw(string(rune('a'+c)), fmt.Sprintf("Median error of means by size, %d counters", n),
 			fmt.Sprintf("%d flows, %d packets, one epoch; counters of %d bits, counted or not.", len(t.flows), len(t.packets), counterBits),
 			binAxis, errorAxis(0, 0))
 		for _, e := range []*perflow.Errors{r.theorem, r.joint, r.single,
 			t.errors("joint, counted", chosen, func(_, i int) float64 { return decoded.Mean[i] }), mean} {
 			f.Series = append(f.Series, e.ByClass(bins, 0.5))
-			table.Add(append([]string{fmt.Sprint(n), experiment.Number(bitsPerPacket(n, counterBits, len(t.packets))), e.Look.Name},
-				medians(e)...)...)
+			table.Row(n, number(bitsPerPacket(n, counterBits, len(t.packets))), e.Look.Name, medians(e))
 		}
 		theorem, joint := r.theorem.Median(large), r.joint.Median(large)
 		where := fmt.Sprintf("%d counters: median error of flows of ≥ 1,000 packets, ", n)
-		run.Keeps(where+"Theorem 2 and joint (to be at most a fifth)", experiment.Percent(theorem), experiment.Percent(joint),
-			joint/theorem <= 0.2).Headline = true
+		run.Keeps(where+"Theorem 2 and joint (to be at most a fifth)", percent(theorem), percent(joint), joint/theorem <= 0.2).Headline = true
 		run.Beats(where+"Theorem 2 and Estimate with counts in the same bits", r.single.Median(large), theorem, 0.1)
 	}
 	run.Notef("For small flows no estimator finds more in the counters than the mean of all packets would say; joint decoding falls back "+
 		"on it, Theorem 2 does not. All packets: mean %s µs, deviation %s µs. A quick run has a tenth of the flows, packets and counters.",
-		experiment.Number(t.delays.Mean()/1e3), experiment.Number(t.delays.StdDev()/1e3))
+		number(t.delays.Mean()/1e3), number(t.delays.StdDev()/1e3))
 }
 
 var choice = experiment.Experiment{
@@ -81,30 +80,27 @@ func measureChoice(run *experiment.Run) {
 	t, config := ownDelays(run)
 	const full = 455_000
 	n := scaled(run, full)
-	alike := t.record(sums(n, seed))
-	up, down := pair(paper.New, sums(n, seed))
-	for i := range t.packets {
-		p := &t.packets[i]
-		key := t.flows[p.flow].key
-		up.Update(key, p.id, p.in)
-		down.Update(key, hashing.Packet(hashing.Mix(uint64(p.id), 1)), p.out)
+	alike := counters.Record(sums(n, seed), t.all)
+	up, down := counters.Pair(paper.New, sums(n, seed))
+	for p := range t.all {
+		up.Update(p.Flow, p.ID, p.In)
+		down.Update(p.Flow, hashing.Packet(hashing.Mix(uint64(p.ID), 1)), p.Out)
 	}
-	apart, chosen := read(up, down), t.someOfEach(most)
-	random := t.errors("chosen at random, at each point", chosen, func(_, i int) float64 { return apart.theorem2(&t.flows[i]) }).ByPaper()
-	digest := t.errors("chosen by the packet's digest", chosen, func(_, i int) float64 { return alike.theorem2(&t.flows[i]) })
+	chosen := t.someOfEach(most)
+	random := t.theorem2("chosen at random, at each point", counters.Read(up, down), chosen)
+	digest := t.theorem2("chosen by the packet's digest", alike, chosen)
+	digest.Look.Paper = false
 	run.Draw("", fmt.Sprintf("Median error of Theorem 2 by size, %d counters", n),
 		"The same traffic, flows and counters; time stamps of up to a minute.", binAxis, errorAxis(0, 0),
 		random.ByClass(bins, 0.5), digest.ByClass(bins, 0.5))
 	configure(run, "traffic", config, "counters in a full run", full, "seed", seed)
 	table := run.Table("", "Median error of Theorem 2", "packets of the flow", random.Look.Name, digest.Look.Name, "ratio")
 	for _, b := range bins {
-		table.Add(b.Name, experiment.Percent(random.Median(b)), experiment.Percent(digest.Median(b)),
-			experiment.Number(random.Median(b)/digest.Median(b)))
+		table.Row(b.Name, percent(random.Median(b)), percent(digest.Median(b)), number(random.Median(b)/digest.Median(b)))
 	}
 	ratio := random.Median(large) / digest.Median(large)
-	run.Keeps(fmt.Sprintf("median error of flows of ≥ 1,000 packets, random choice and digest (%s times; to be thousands)",
-		experiment.Number(ratio)), experiment.Percent(random.Median(large)), experiment.Percent(digest.Median(large)),
-		ratio > 1000).Headline = true
+	run.Keeps(fmt.Sprintf("median error of flows of ≥ 1,000 packets, random choice and digest (%s times; to be thousands)", number(ratio)),
+		percent(random.Median(large)), percent(digest.Median(large)), ratio > 1000).Headline = true
 	run.Note("The paper's proof of Theorem 4 needs the same packets in the same counter at both points, which its random choice does not " +
 		"give; its random choice must be read as one by a hash that the points share. A flow's own packets, too, are in other counters then, " +
 		"which by itself would do no harm to the mean.")

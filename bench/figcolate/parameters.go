@@ -31,7 +31,7 @@ const exampleStamp = 0.1 * 8e10 / megabyte
 func measureParameters(run *experiment.Run) {
 	p := experiment.Try(example.Solve())
 	judge := func(what string, paper, ours, slack float64) {
-		run.Holds("the paper's example, "+what, experiment.Number(paper), experiment.Number(ours), math.Abs(ours/paper-1) <= slack)
+		run.Holds("the paper's example, "+what, number(paper), number(ours), math.Abs(ours/paper-1) <= slack)
 	}
 	judge("n", 455_334, p.Counters, 0.01)
 	judge("b, rounded up", 19, math.Ceil(p.Bits), 0)
@@ -56,8 +56,8 @@ func measureParameters(run *experiment.Run) {
 			p := experiment.Try(r.Solve())
 			bits.Add(mb, p.BitsPerPacket(exampleStamp))
 			most.Add(mb, p.Threshold)
-			table.Add(fmt.Sprint(t.least), experiment.Number(mb), experiment.Number(p.Counters), experiment.Number(p.Bits),
-				experiment.Number(p.PerFlow), experiment.Number(p.Threshold), experiment.Number(p.BitsPerPacket(exampleStamp)))
+			table.Row(t.least, number(mb), number(p.Counters), number(p.Bits), number(p.PerFlow), number(p.Threshold),
+				number(p.BitsPerPacket(exampleStamp)))
 		}
 		storage.Series, threshold.Series = append(storage.Series, bits), append(threshold.Series, most)
 		if i == 1 {
@@ -66,7 +66,7 @@ func measureParameters(run *experiment.Run) {
 			memory := most.X[len(most.X)-1] / most.X[0]
 			run.Holds("storage of a packet with 0.25 MB and with 128 MB", "less with more memory", fmt.Sprintf("%.3f and %.3f bits", first, last),
 				last < 0.9*first)
-			run.Holds("growth of T, of that of the memory", "more than 1", experiment.Number(grown/memory), grown > 1.1*memory)
+			run.Holds("growth of T, of that of the memory", "more than 1", number(grown/memory), grown > 1.1*memory)
 		}
 	}
 	run.Note(

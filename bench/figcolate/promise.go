@@ -106,12 +106,11 @@ func (t *traffic) keep(run *experiment.Run, table *experiment.Table, sum *kept, 
 		if joint.Within(large, r.err) >= r.reliability {
 			sum.joint++
 		}
-		table.Add(t.name, experiment.Number(mb), experiment.Number(bitsPerPacket(countersIn(run, mb), counterBits, len(t.packets))), r.String(),
-			experiment.Percent(share), experiment.Percent(single.Within(large, r.err)), experiment.Percent(joint.Within(large, r.err)),
-			t.solve(mb, r))
+		table.Row(t.name, number(mb), number(bitsPerPacket(countersIn(run, mb), counterBits, len(t.packets))), r.String(), percent(share),
+			percent(single.Within(large, r.err)), percent(joint.Within(large, r.err)), t.solve(mb, r))
 		if mb == 10 {
 			run.Holds(fmt.Sprintf("%s, 10 MB, %v: flows of ≥ 1,000 packets within β by Theorem 2", t.name, r),
-				"≥ "+experiment.Percent(r.reliability), experiment.Percent(share), share >= r.reliability)
+				"≥ "+percent(r.reliability), percent(share), share >= r.reliability)
 		}
 	}
 	if mb == 10 {
@@ -134,7 +133,7 @@ func countingArgument(run *experiment.Run) {
 	for _, r := range requirements {
 		takes := math.Log2(math.Log(1000) / (2 * math.Log1p(r.err)))
 		run.Holds(fmt.Sprintf("bits to name a flow's mean within %s where means differ by up to 1,000:1, and bits that a flow has on the "+
-			"paper's backbone trace at 0.1 bit a packet (37.3 M packets, 3.01 M flows)", experiment.Percent(r.err)),
+			"paper's backbone trace at 0.1 bit a packet (37.3 M packets, 3.01 M flows)", percent(r.err)),
 			"enough", fmt.Sprintf("%.2f; %.2f", takes, has), has >= takes)
 	}
 }
@@ -193,5 +192,5 @@ func (t *traffic) solve(megabytes float64, r requirement) string {
 	if times <= 1 {
 		return "met by any"
 	}
-	return experiment.Number(times) + " times"
+	return number(times) + " times"
 }

@@ -34,11 +34,9 @@ func measureSizes(run *experiment.Run) {
 		if i < len(kinds) {
 			f.Series = append(f.Series, plot.CDF(k.name, packets, 0))
 			run.Holds(k.name+": flows of fewer than 10 packets; of 1,000 and more", "both kinds",
-				experiment.Percent(float64(mice)/float64(len(packets)))+"; "+experiment.Percent(float64(elephants)/float64(len(packets))),
-				mice > 0 && elephants > 0)
+				percent(float64(mice)/float64(len(packets)))+"; "+percent(float64(elephants)/float64(len(packets))), mice > 0 && elephants > 0)
 		}
-		table.Add(append(t.describe(), experiment.Number(float64(elephants)),
-			experiment.Percent(float64(t.dropped)/float64(t.dropped+len(t.packets))), k.paper)...)
+		table.Row(t.describe(), number(float64(elephants)), percent(float64(t.dropped)/float64(t.dropped+len(t.packets))), k.paper)
 		configs[k.name] = k.trace
 	}
 	configure(run, "traffic", configs)

@@ -57,11 +57,10 @@ func measureSplit(run *experiment.Run) {
 		}
 		f.Series = append(f.Series, plot.CDF(name, ratios, 400))
 		predicted := math.Sqrt(model / float64(flows))
-		table.Add(c.Name, fmt.Sprint(flows), experiment.Number(moments.Mean()), experiment.Number(median),
-			experiment.Percent(float64(empty)/float64(len(ratios))), experiment.Number(moments.StdDev()), experiment.Number(predicted))
-		run.Holds(name+": median of C_f / E[C_f]", "1", experiment.Number(median), math.Abs(median-1) < 0.1)
-		run.Holds(name+": deviation of C_f / E[C_f]", experiment.Number(predicted), experiment.Number(moments.StdDev()),
-			moments.StdDev() < 2*predicted)
+		table.Row(c.Name, flows, number(moments.Mean()), number(median), percent(float64(empty)/float64(len(ratios))), number(moments.StdDev()),
+			number(predicted))
+		run.Holds(name+": median of C_f / E[C_f]", "1", number(median), math.Abs(median-1) < 0.1)
+		run.Holds(name+": deviation of C_f / E[C_f]", number(predicted), number(moments.StdDev()), moments.StdDev() < 2*predicted)
 	}
 	f.Series = append(f.Series, plot.Series{Name: "the paper's model", Kind: plot.Line, Paper: true, X: []float64{0, 1, 1, 4},
 		Y: []float64{0, 0, 1, 1}})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
@@ -48,15 +49,15 @@ func measureStorage(run *experiment.Run) {
 			r := t.race(run, n, seed, chosen)
 			paper.Add(bits, 100*r.theorem.Median(large))
 			ours.Add(bits, 100*r.joint.Median(large))
-			row := []string{k.name, experiment.Number(bits), fmt.Sprint(n)}
+			row := []string{k.name, number(bits), fmt.Sprint(n)}
 			for _, e := range []*perflow.Errors{r.theorem, r.single, r.joint} {
-				row = append(row, experiment.Percent(e.Median(large)))
+				row = append(row, percent(e.Median(large)))
 			}
 			theorem, joint := r.theorem.Within(large, 0.01), r.joint.Within(large, 0.01)
-			table.Add(append(row, experiment.Percent(theorem), experiment.Percent(joint))...)
+			table.Row(row, percent(theorem), percent(joint))
 			if b == 0 {
 				run.Holds(fmt.Sprintf("%s, %v bit a packet: flows of ≥ 1,000 packets within 1 %%, Theorem 2 (joint: %s)", k.name, bits,
-					experiment.Percent(joint)), "≥ 99 %", experiment.Percent(theorem), theorem >= 0.99)
+					percent(joint)), "≥ 99 %", percent(theorem), theorem >= 0.99)
 			}
 		}
 		accuracy.Series = append(accuracy.Series, paper, ours)
@@ -64,8 +65,7 @@ func measureStorage(run *experiment.Run) {
 		for _, shift := range experiment.Each(run, shifts) {
 			bits, epochs, off := t.literal(run, shift, seed, run.Pick(40, 100))
 			line.Add(math.Exp2(float64(shift))/1e6, 100*off)
-			narrow.Add(k.name, fmt.Sprintf("%.3g ms", math.Exp2(float64(shift))/1e6), fmt.Sprint(epochs), experiment.Number(bits),
-				experiment.Percent(off))
+			narrow.Row(k.name, fmt.Sprintf("%.3g ms", math.Exp2(float64(shift))/1e6), epochs, number(bits), percent(off))
 		}
 		literal.Series = append(literal.Series, line)
 	}
@@ -99,11 +99,11 @@ func (t *traffic) literal(run *experiment.Run, shift uint8, seed uint64, most in
 		Identity: seed, Counters: scaled(run, megabyte/19), PerFlow: countersEach, Bits: 19, Vectors: 1,
 		Shift: shift, TimeBits: min(32-shift, 17), Threshold: uint64(float64(scaled(run, 1e6)) * 8e4),
 	}
-	up, down := pair(paper.New, c)
+	up, down := counters.Pair(paper.New, c)
 	chosen := t.some(asked, most)
 	senders, receivers := make([]*paper.Subvector, len(chosen)), make([]*paper.Subvector, len(chosen))
 	for i, j := range chosen {
-		senders[i], receivers[i] = pair(paper.NewSubvector, c)
+		senders[i], receivers[i] = counters.Pair(paper.NewSubvector, c)
 		senders[i].Reset(t.flows[j].key)
 		receivers[i].Reset(t.flows[j].key)
 	}
@@ -116,16 +116,14 @@ func (t *traffic) literal(run *experiment.Run, shift uint8, seed uint64, most in
 			run.Try(p.Add(e))
 		}
 	}
-	for i := range t.packets {
-		p := &t.packets[i]
-		key := t.flows[p.flow].key
-		add(up.Update(key, p.id, p.in), senders)
-		add(down.Update(key, p.id, p.out), receivers)
+	for p := range t.all {
+		add(up.Update(p.Flow, p.ID, p.In), senders)
+		add(down.Update(p.Flow, p.ID, p.Out), receivers)
 	}
 	add(up.Current(), senders)
 	add(down.Current(), receivers)
 	found := t.errors("", chosen, func(k, i int) float64 {
-		return orNone(paper.Theorem2(senders[k], receivers[k], uint64(t.flows[i].packets)))
+		return counters.OrNone(paper.Theorem2(senders[k], receivers[k], uint64(t.flows[i].packets)))
 	})
 	epochs /= 2 // of one point, or one more
 	return float64(epochs) * bitsPerPacket(c.Counters, int(c.Bits), len(t.packets)), epochs, found.Median(asked)

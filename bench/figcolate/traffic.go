@@ -12,6 +12,9 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
+// How numbers are written in claims and tables.
+var percent, number = experiment.Percent, experiment.Number
+
 // Each trace has this many packets.
 const (
 	quickPackets = 400_000
@@ -179,7 +182,7 @@ func (t *traffic) someOfEach(most int) []int {
 // describe is the traffic in a table's cells.
 func (t *traffic) describe() []string {
 	return []string{
-		t.name, fmt.Sprint(len(t.packets)), fmt.Sprint(len(t.flows)), experiment.Number(float64(len(t.packets)) / float64(len(t.flows))),
-		experiment.Number(t.duration), experiment.Number(t.delays.Mean() / 1e3), experiment.Number(t.delays.StdDev() / 1e3),
+		t.name, fmt.Sprint(len(t.packets)), fmt.Sprint(len(t.flows)), number(float64(len(t.packets)) / float64(len(t.flows))),
+		number(t.duration), number(t.delays.Mean() / 1e3), number(t.delays.StdDev() / 1e3),
 	}
 }

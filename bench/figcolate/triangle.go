@@ -3,6 +3,7 @@ package figcolate
 import (
 	"fmt"
 
+	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/colate/paper"
@@ -30,8 +31,7 @@ func measureTriangle(run *experiment.Run) {
 	all, each, decoded := none(""), none("all, a vector at each end"), none("all, joint")
 	for _, t := range experiment.Each(run, links) {
 		chosen := t.some(asked, most)
-		p := read(shared[t.from], shared[t.to])
-		paper := t.errors(t.name, chosen, func(_, i int) float64 { return p.theorem2(&t.flows[i]) }).ByPaper()
+		paper := t.theorem2(t.name, counters.Read(shared[t.from], shared[t.to]), chosen)
 		f.Series = append(f.Series, paper.CDF(asked))
 		r := t.race(run, n/ends, seed, chosen)
 		all.Merge(paper)
@@ -39,13 +39,13 @@ func measureTriangle(run *experiment.Run) {
 		decoded.Merge(r.joint)
 		row := []string{t.name, fmt.Sprint(len(chosen))}
 		for _, e := range []*perflow.Errors{paper, r.theorem, r.single, r.joint} {
-			row = append(row, experiment.Percent(e.Median(asked)))
+			row = append(row, percent(e.Median(asked)))
 		}
-		table.Add(row...)
+		table.Row(row)
 	}
 	f.Series = append(f.Series, each.CDF(asked), decoded.CDF(asked))
 	within := all.Within(asked, 0.1)
-	run.Holds("flows of ≥ 100 packets within 10 %, one vector at a point (α = 0.90)", "≥ 90 %", experiment.Percent(within), within >= 0.9)
+	run.Holds("flows of ≥ 100 packets within 10 %, one vector at a point (α = 0.90)", "≥ 90 %", percent(within), within >= 0.9)
 	run.Beats("median error, one vector at a point and one for each end of a link, equal memory", each.Median(asked), all.Median(asked), 0.1)
 	configure(run, "traffic", enterprise.trace, "memory at a point, MB", 10, "seed", seed)
 	run.Note("A packet of another link is in the vector of one of the two points only, and leaves its whole time stamp in the difference: " +
@@ -73,11 +73,9 @@ func newTriangle(run *experiment.Run, c paper.Config) (shared [3]*paper.Recorder
 			k := enterprise
 			k.name = fmt.Sprintf("%c to %c", 'A'+a, 'A'+b)
 			t := newTrafficOf(run, k, run.Pick(quickPackets, fullPackets)/6, nil)
-			for i := range t.packets {
-				p := &t.packets[i]
-				key := t.flows[p.flow].key
-				shared[a].Update(key, p.id, p.in)
-				shared[b].Update(key, p.id, p.out)
+			for p := range t.all {
+				shared[a].Update(p.Flow, p.ID, p.In)
+				shared[b].Update(p.Flow, p.ID, p.Out)
 			}
 			links = append(links, link{t, a, b})
 		}

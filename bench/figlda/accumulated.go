@@ -48,7 +48,7 @@ func measureAccumulated(run *experiment.Run) {
 					run.Alive()
 					a.report(random, law, delay, loss)
 				}
-				t.Add(append([]string{law.name, fmt.Sprintf("%g ms", delay/1e6), experiment.Percent(loss)}, a.cells()...)...)
+				t.Row(law.name, fmt.Sprintf("%g ms", delay/1e6), percent(loss), a.cells())
 				reports += a.reports - a.refused
 				outside += a.outside
 				if loss <= 0.05 && delay <= 5e6 && law.name == "exponential" {
@@ -66,8 +66,8 @@ func measureAccumulated(run *experiment.Run) {
 // cells are the end of a table's row.
 func (a *accumulated) cells() []string {
 	return []string{
-		fmt.Sprintf("%d of %d", a.refused, a.reports), fmt.Sprint(a.outside), experiment.Percent(a.share.Mean()),
-		experiment.Percent(a.err.Mean()), experiment.Percent(a.plainShare.Mean()), experiment.Percent(a.bias.Mean()),
+		fmt.Sprintf("%d of %d", a.refused, a.reports), fmt.Sprint(a.outside), percent(a.share.Mean()),
+		percent(a.err.Mean()), percent(a.plainShare.Mean()), percent(a.bias.Mean()),
 	}
 }
 

@@ -97,7 +97,6 @@ func judgeContests(run *experiment.Run, contests []contest) {
 	near := func(what, paper string, got, reported float64) {
 		run.Between(what, paper, got, reported, reported, slack)
 	}
-	percent := experiment.Percent
 	first, last := contests[0].lda.means.Mean(), contests[len(contests)-1].lda.means.Mean()
 	small := average(0.01, func(c contest) float64 { return c.lda.means.Mean() })
 	frequent := average(0.01, atProbes(3))

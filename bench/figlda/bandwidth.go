@@ -47,8 +47,7 @@ func measureBandwidth(run *experiment.Run) {
 			off := estimate.RelativeError(d.Mean, p.Truth.Mean)
 			squares.Add(off * off)
 		}
-		table.Add(experiment.Percent(p.LossRate), experiment.Percent(rms), experiment.Number(p.probesFor(rms)),
-			experiment.Percent(math.Sqrt(squares.Mean())), experiment.Number(got))
+		table.Row(percent(p.LossRate), percent(rms), number(p.probesFor(rms)), percent(math.Sqrt(squares.Mean())), number(got))
 		if share == someLoss {
 			tuned = got
 		}
@@ -59,10 +58,9 @@ func measureBandwidth(run *experiment.Run) {
 		fmt.Sprintf("Root mean square error of %d runs of the two-bank LDA; the bars are its %.0f %% interval. "+
 			"Loss episodes of %d packets, %s delays.", hashes, 100*confidence, episode, t.Law.Name), LossAxis, plot.LogAxis("times the bandwidth"),
 		claimed, measured)
-	run.Claim("bandwidth of probes for the error of the LDA at 0.16 % loss, in times the LDA's", "50–60", experiment.Number(tuned),
+	run.Claim("bandwidth of probes for the error of the LDA at 0.16 % loss, in times the LDA's", "50–60", number(tuned),
 		ratioVerdict(tuned, paperLow, paperHigh))
-	run.Holds("the same at every loss rate from 0.1 % to 20 %", "50–60", experiment.Number(lowest)+" to "+experiment.Number(highest),
-		lowest >= paperLow)
+	run.Holds("the same at every loss rate from 0.1 % to 20 %", "50–60", number(lowest)+" to "+number(highest), lowest >= paperLow)
 	run.Config("packets", len(t.Delays), "hashes", hashes, "checks", checks, "losses", shares, "episode", episode, "law", t.Law.Name,
 		"mean delay ns", meanDelay, "bytes of a probe", probeSize)
 	run.Note("An LDA is sent once an interval in its encoding; a probe has 64 bytes. How many probes are as good follows from the variation " +

@@ -90,14 +90,14 @@ func drawCoverage(run *experiment.Run, of *coverageSweep) {
 			plot.LinearAxis("intervals that hold the truth (%)"))
 		table := run.Table(f.name, fmt.Sprintf("%s: how many of %d hold the truth", f.title, coverageRuns), "delays")
 		for _, loss := range ourLosses {
-			table.Columns = append(table.Columns, experiment.Percent(loss))
+			table.Columns = append(table.Columns, percent(loss))
 		}
 		for i, law := range of.Methods {
 			row := []string{law.Name}
 			for _, c := range of.Found[i] {
 				row = append(row, fmt.Sprint(f.count(c)))
 			}
-			table.Add(row...)
+			table.Row(row)
 		}
 		figure.Series = append(of.Lines(func(_ int, l Law) plot.Series { return plot.Series{Name: l.Name} },
 			func(line *plot.Series, loss float64, c *covers) {
@@ -155,10 +155,7 @@ func judgeCoverage(run *experiment.Run, of *coverageSweep) {
 // standard errors low by chance: it is no loss unless it is so low once in ten
 // thousand times.
 func judgeLowest(run *experiment.Run, what string, least, runs int) *experiment.Claim {
-	v := experiment.AsGood
-	if estimate.ProportionInterval(uint64(least), uint64(runs), 0.9998).High < confidence {
-		v = experiment.Loss
-	}
-	return run.Claim("98 % intervals of the "+what+": lowest coverage at any loss rate", "98 %",
-		fmt.Sprintf("%.1f %%", 100*float64(least)/float64(runs)), v)
+	return run.Meets("98 % intervals of the "+what+": lowest coverage at any loss rate", "98 %",
+		fmt.Sprintf("%.1f %%", 100*float64(least)/float64(runs)),
+		estimate.ProportionInterval(uint64(least), uint64(runs), 0.9998).High >= confidence)
 }

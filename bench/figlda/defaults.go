@@ -42,14 +42,14 @@ func defaultDeviations(run *experiment.Run) {
 				mine.Add(a)
 				theirs.Add(b)
 			}
-			t.Add(law.name, fmt.Sprint(packets), experiment.Percent(mine.Mean()), experiment.Percent(theirs.Mean()))
+			t.Row(law.name, packets, percent(mine.Mean()), percent(theirs.Mean()))
 			worst = max(worst, mine.Mean())
 			behind = max(behind, mine.Mean()-1.1*theirs.Mean())
 		}
 	}
 	run.Within("worst error of the deviation without loss", "≤ 2 %", worst, 0.02, 0).Headline = true
 	run.Keeps("deviation worse than eq. (5) by over a tenth", "nowhere",
-		map[bool]string{true: "nowhere", false: "by " + experiment.Percent(behind) + " of the deviation"}[behind <= 0.001], behind <= 0.001)
+		map[bool]string{true: "nowhere", false: "by " + percent(behind) + " of the deviation"}[behind <= 0.001], behind <= 0.001)
 }
 
 // deviationErrors are those of ours and of eq. (5), relative to the deviation,
@@ -85,7 +85,7 @@ func defaultBanks(run *experiment.Run) {
 		c := lda.DefaultConfig
 		c.Banks = banks
 		worst, average, alone := bankShares(c)
-		t.Add(bankName(banks), fmt.Sprint(c.EncodedSize()), experiment.Percent(worst), experiment.Percent(average), fmt.Sprintf("%.0f", alone))
+		t.Row(bankName(banks), c.EncodedSize(), percent(worst), percent(average), fmt.Sprintf("%.0f", alone))
 		if i == 0 {
 			chosen = worst
 		}
@@ -101,7 +101,7 @@ func defaultBanks(run *experiment.Run) {
 		f.Series = append(f.Series, s)
 	}
 	run.Holds("worst share of the best banks' sample", "as much as any choice of no more bytes with 200 packets alone gives, but a fifth",
-		experiment.Percent(chosen), chosen > 0.8*best)
+		percent(chosen), chosen > 0.8*best)
 }
 
 // bankChoices are the default first, then what was before, and others.

@@ -134,9 +134,9 @@ func tabulateDeviations(run *experiment.Run, of *experiment.Sweep[float64, Law, 
 		for _, b := range bands {
 			row := []string{law.Name, b.name}
 			for _, e := range estimators {
-				row = append(row, experiment.Percent(of.Worst(i, b.has, e.error)))
+				row = append(row, percent(of.Worst(i, b.has, e.error)))
 			}
-			t.Add(append(row, "≤ "+experiment.Percent(b.asked))...)
+			t.Row(row, "≤ "+percent(b.asked))
 		}
 	}
 }
@@ -145,7 +145,6 @@ func tabulateDeviations(run *experiment.Run, of *experiment.Sweep[float64, Law, 
 const pareto3 = 2
 
 func judgeBands(run *experiment.Run, of *experiment.Sweep[float64, Law, *deviations], runs int) {
-	percent := experiment.Percent
 	for _, b := range bands {
 		worst, least, most := 0.0, math.Inf(1), 0.0
 		for i := range of.Methods {

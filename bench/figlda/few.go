@@ -55,9 +55,8 @@ const (
 // few cells.
 func coverFew(run *experiment.Run) {
 	f := run.Draw("few", "Interval of the mean, from few packets",
-		fmt.Sprintf("Of %d runs of %d packets each, %s of them lost, with 8 to 256 cells.",
-			coverageRuns, fewPackets, experiment.Percent(fewLoss)), plot.LogAxis("packets in usable cells, on average"),
-		plot.LinearAxis("intervals that hold the truth (%)"))
+		fmt.Sprintf("Of %d runs of %d packets each, %s of them lost, with 8 to 256 cells.", coverageRuns, fewPackets, percent(fewLoss)),
+		plot.LogAxis("packets in usable cells, on average"), plot.LinearAxis("intervals that hold the truth (%)"))
 	least, most := math.Inf(1), 0.0
 	for _, law := range experiment.Each(run, allLaws()) {
 		p := NewTrace(run, law).Lose(run, fewLoss, 0)

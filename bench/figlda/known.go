@@ -34,7 +34,7 @@ func measureKnownLoss(run *experiment.Run) {
 		of.Found = append(of.Found, points)
 	}
 	run.Draw("a", "Relative error of the average delay (Fig. 4a)",
-		fmt.Sprintf("Average over %d runs of one bank of %s cells, sampling p = 0.5·m/(L+1).", runs, experiment.Number(rows)), LossAxis,
+		fmt.Sprintf("Average over %d runs of one bank of %s cells, sampling p = 0.5·m/(L+1).", runs, number(rows)), LossAxis,
 		errorAxis, of.Lines(func(_ int, l Law) plot.Series { return plot.Series{Name: l.Name} }, meanLine)...)
 	judgeMeans(run, of)
 	drawEstimates(run, of.Found[0])
@@ -178,7 +178,7 @@ func drawEstimates(run *experiment.Run, points []*point) {
 		fmt.Sprintf("Five of the %d runs and the truth; the band is the 98 %% bound of eq. (1) for the run with the smallest sample.",
 			runs), LossAxis, plot.LinearAxis("average delay (ns)"), append([]plot.Series{band, truth}, each[:]...)...)
 	run.Holds(fmt.Sprintf("estimates outside the 98 %% bounds of eq. (1), of %d", runs*len(points)), "none",
-		fmt.Sprintf("%d; the largest error is %s of its bound", outside, experiment.Percent(most)), outside == 0)
+		fmt.Sprintf("%d; the largest error is %s of its bound", outside, percent(most)), outside == 0)
 }
 
 // compareSamples compares the sample with the bound of eq. (2) and with its
@@ -194,8 +194,8 @@ func compareSamples(run *experiment.Run, points []*point) {
 		if pt.presampled < 1 {
 			ratios.Add(got / promised)
 		}
-		t.Add(experiment.Percent(losses[k]), experiment.Number(got), experiment.Number(promised), fmt.Sprintf("%.2f", got/promised),
-			experiment.Number(pt.expected), fmt.Sprintf("%.2f", got/pt.expected))
+		t.Row(percent(losses[k]), number(got), number(promised), fmt.Sprintf("%.2f", got/promised), number(pt.expected),
+			fmt.Sprintf("%.2f", got/pt.expected))
 	}
-	run.Holds("effective sample over the bound of eq. (2), where p < 1", "almost 2", experiment.Number(ratios.Mean()), ratios.Mean() >= 1.6)
+	run.Holds("effective sample over the bound of eq. (2), where p < 1", "almost 2", number(ratios.Mean()), ratios.Mean() >= 1.6)
 }

@@ -17,7 +17,7 @@ func perSecond(hertz float64) string {
 	if hertz == 1 {
 		return "1 probe a second"
 	}
-	return experiment.Number(hertz) + " probes a second"
+	return number(hertz) + " probes a second"
 }
 
 // probe sends probes for one interval, at the times of a Poisson process of so
@@ -48,7 +48,7 @@ type probing struct {
 // arrives has no mean, and one with fewer than two no deviation; both count as
 // answers of 0, an error of 100 %.
 func (p *Passage) probes(run *experiment.Run, hertz float64, runs int) probing {
-	random := run.Rand("probes " + experiment.Number(hertz) + " " + experiment.Number(p.LossRate))
+	random := run.Rand("probes " + number(hertz) + " " + number(p.LossRate))
 	var pr probing
 	for range runs {
 		d := p.probe(hertz, random)

@@ -117,7 +117,7 @@ func measureQuantiles(run *experiment.Run) {
 				row = append(row, fmt.Sprintf("%.2f", 100*off))
 				alone = append(alone, fmt.Sprintf("%.2f", 100*t.alone(a.p)))
 			}
-			table.Add(append(row, alone...)...)
+			table.Row(row, alone)
 		}
 	}
 	limits := plot.Series{Name: "asked for", Kind: plot.Markers, Paper: true}
@@ -157,7 +157,7 @@ func drawShares(run *experiment.Run, fitting, packets int) {
 	}
 	run.Draw("share", "Cells that give a sample",
 		fmt.Sprintf("Average of %d intervals of %d packets, %s lost, by how many packets are sampled.",
-			quantileIntervals, packets, experiment.Percent(quantileLoss)), plot.LogAxis("packets a cell"),
+			quantileIntervals, packets, percent(quantileLoss)), plot.LogAxis("packets a cell"),
 		plot.LinearAxis("cells with one packet at both ends (%)"), expected, measured)
 }
 

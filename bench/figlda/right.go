@@ -128,16 +128,16 @@ func measureRight(run *experiment.Run) {
 	row := func(name string, j *judged) {
 		if j != nil {
 			good := max(1, j.intervals-j.refused)
-			t.Add(name, fmt.Sprint(j.intervals), experiment.Percent(float64(j.refused)/float64(j.intervals)),
-				fmt.Sprint(j.outside), fmt.Sprintf("%.3f", 1000*float64(j.outside)/float64(good)),
-				experiment.Percent(-perflow.Quantile(j.below, 0.5)), experiment.Percent(perflow.Quantile(j.above, 0.5)), fmt.Sprint(j.beyond))
+			t.Row(name, j.intervals, percent(float64(j.refused)/float64(j.intervals)), j.outside,
+				fmt.Sprintf("%.3f", 1000*float64(j.outside)/float64(good)), percent(-perflow.Quantile(j.below, 0.5)),
+				percent(perflow.Quantile(j.above, 0.5)), j.beyond)
 		}
 	}
 	for _, tail := range tails {
 		row(tail.name, byTail[tail.name])
 	}
 	for _, loss := range rightLosses {
-		row("loss "+experiment.Percent(loss), byLoss[loss])
+		row("loss "+percent(loss), byLoss[loss])
 	}
 	for k := range troubles {
 		row("trouble: "+k.String(), byTrouble[k])

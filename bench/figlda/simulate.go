@@ -11,6 +11,9 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
+// How numbers are written in claims and tables.
+var percent, number = experiment.Percent, experiment.Number
+
 const (
 	meanDelay = 200       // ns
 	interval  = 1e9       // ns
@@ -81,7 +84,7 @@ type Passage struct {
 // Lose loses a share of the packets, one by one or in episodes of burst packets
 // on average.
 func (t *Trace) Lose(run *experiment.Run, share, burst float64) *Passage {
-	loss := experiment.Try(queue.NewLoss(queue.LossConfig{Probability: share, Burst: burst}, run.SeedOf("loss "+experiment.Number(share))))
+	loss := experiment.Try(queue.NewLoss(queue.LossConfig{Probability: share, Burst: burst}, run.SeedOf("loss "+number(share))))
 	p := &Passage{Trace: t, Lost: make([]bool, len(t.Delays))}
 	var arrived estimate.Moments
 	for i, d := range t.Delays {
@@ -176,7 +179,7 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int) *point {
 	pt := &point{config: c, presampled: presampled, truth: p.Truth, received: len(p.Delays) - p.Losses}
 	pt.expected = c.Expect(presampled*float64(len(p.Delays)), p.LossRate).Sample
 	for r := range run.Times(runs) {
-		c.Identity = run.SeedOf("hash " + experiment.Number(float64(r)))
+		c.Identity = run.SeedOf("hash " + number(float64(r)))
 		up, down := p.Measure(c, presampled)
 		result := experiment.Try(lda.Estimate(up, down))
 		collapsed := experiment.Try(lda.Paper.CollapsedVariance(up, down))

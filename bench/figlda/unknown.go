@@ -62,26 +62,25 @@ func judgeBanks(run *experiment.Run, of *bankSweep) {
 	}
 	var share [4]estimate.Moments // of the optimum's sample, by banking, from 0.1 % to 10 % loss
 	for k, loss := range losses {
-		row := []string{experiment.Percent(loss)}
+		row := []string{percent(loss)}
 		for i := range bankings[1:] {
 			ratio := of.Found[i+1][k].sample.Mean() / of.Found[0][k].sample.Mean()
-			row = append(row, experiment.Percent(ratio))
+			row = append(row, percent(ratio))
 			if loss >= 0.001 && loss <= 0.1 {
 				share[i+1].Add(ratio)
 			}
 		}
-		table.Add(row...)
+		table.Row(row)
 	}
 	// "Not too far" is not a number: a third of the sample is an error larger by
 	// a factor of 1.7.
 	run.Holds("sample, as a share of that of one bank tuned to the actual loss, average from 0.1 % to 10 % loss: two, three and four banks",
-		"not too far (a third, say)",
-		experiment.Percent(share[1].Mean())+", "+experiment.Percent(share[2].Mean())+", "+experiment.Percent(share[3].Mean()),
+		"not too far (a third, say)", percent(share[1].Mean())+", "+percent(share[2].Mean())+", "+percent(share[3].Mean()),
 		min(share[1].Mean(), share[2].Mean(), share[3].Mean()) >= 1.0/3)
 	sample := func(pt *point) float64 { return pt.sample.Mean() }
 	two, three, four := atHighLoss(of, 1, sample), atHighLoss(of, 2, sample), atHighLoss(of, 3, sample)
 	run.Holds("sample at 20 % loss: four banks, against two and three", "four banks are the worst",
-		experiment.Number(four)+" against "+experiment.Number(two)+" and "+experiment.Number(three), four < min(two, three))
+		number(four)+" against "+number(two)+" and "+number(three), four < min(two, three))
 	judgeAlike(run, of, "error of the mean (Fig. 5b)", func(pt *point) float64 { return pt.means.Mean() })
 	judgeAlike(run, of, "error of the deviation by eq. (5) (Fig. 5c)", func(pt *point) float64 { return pt.paper.Mean() })
 }
@@ -106,5 +105,5 @@ func judgeAlike(run *experiment.Run, of *bankSweep, what string, value func(*poi
 		fmt.Sprintf("%.2f", factor), factor <= 2)
 	two, three, four := atHighLoss(of, 1, value), atHighLoss(of, 2, value), atHighLoss(of, 3, value)
 	run.Holds(what+" at 20 % loss: two, three and four banks", "four banks are the worst",
-		experiment.Percent(two)+", "+experiment.Percent(three)+" and "+experiment.Percent(four), four > max(two, three))
+		percent(two)+", "+percent(three)+" and "+percent(four), four > max(two, three))
 }

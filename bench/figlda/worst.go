@@ -37,16 +37,15 @@ func measureWorstCase(run *experiment.Run) {
 	pt := p.measure(run, twoBanks, runs*repeats)
 	variation := p.Truth.StdDev / p.Truth.Mean
 
-	table := run.Table("max", fmt.Sprintf("Largest relative error of %d runs at %s loss, %s", runs, experiment.Percent(someLoss), t.Law.Name),
+	table := run.Table("max", fmt.Sprintf("Largest relative error of %d runs at %s loss, %s", runs, percent(someLoss), t.Law.Name),
 		"method", "sample", "paper", "measured", "to expect of such a sample", "probability of the paper's or less")
 	judge := func(name string, claimed, sample, worst float64) {
 		one := variation / math.Sqrt(sample)
 		expected := one * maximum(runs)
 		chance := math.Pow(math.Erf(claimed/one/math.Sqrt2), runs)
 		off := worst > 1.5*claimed || worst < claimed/1.5
-		table.Add(name, experiment.Number(sample), experiment.Percent(claimed), experiment.Percent(worst), experiment.Percent(expected),
-			fmt.Sprintf("%.2g", chance))
-		run.Holds("largest of ten errors, "+name, experiment.Percent(claimed), experiment.Percent(worst), !(off && chance < doubtful))
+		table.Row(name, number(sample), percent(claimed), percent(worst), percent(expected), fmt.Sprintf("%.2g", chance))
+		run.Holds("largest of ten errors, "+name, percent(claimed), percent(worst), !(off && chance < doubtful))
 	}
 	judge("LDA, two banks", 0.0017, pt.sample.Mean(), typicalLargest(pt.errors))
 	for i, claimed := range []float64{0.87, 0.13, 0.0015} {
@@ -57,7 +56,7 @@ func measureWorstCase(run *experiment.Run) {
 	run.Config("packets", len(t.Delays), "runs", runs, "repeats", repeats, "loss", someLoss, "loss that came about", p.LossRate,
 		"episode", episode, "law", t.Law.Name, "mean delay ns", meanDelay, "lda", pt.config)
 	run.Notef("Ten runs were repeated %d times; of the largest errors the median is given. The claim does not hold where that is off by more "+
-		"than a factor of 1.5 and the paper's number has a probability below %s.", repeats, experiment.Percent(doubtful))
+		"than a factor of 1.5 and the paper's number has a probability below %s.", repeats, percent(doubtful))
 	run.Notef("The mean of S independent delays whose deviation is c times their mean is off by c/√S in the root mean square, whichever way "+
 		"they are picked; %s delays have c = %.2f. The largest of ten such errors is %.2f times that on average. The last column is the chance "+
 		"that ten errors are all as small as the paper's largest: where it is next to nothing, the paper's numbers are not those of averages "+

@@ -25,7 +25,7 @@ var ranges = []struct {
 // newSketches are the paper's three sketches, by name and by what they are.
 func newSketches(run *experiment.Run) (methods []*method, configs []lds.Config) {
 	for _, columns := range columnsOf {
-		methods = append(methods, newMethod(fmt.Sprintf("LDS %s × 4", experiment.Number(float64(columns)))))
+		methods = append(methods, newMethod(fmt.Sprintf("LDS %s × 4", number(float64(columns)))))
 		configs = append(configs, shape(run, columns, 1, everything(4)...))
 	}
 	return methods, configs
@@ -60,16 +60,15 @@ func measureBySize(run *experiment.Run) {
 	for b, value := range reported {
 		c := len(classes) - len(reported) + b
 		ours := sketches[reference].median(c)
-		run.Claim("median error with 70,000 cells, flows of "+classes[c].Name+" packets", experiment.Percent(value), experiment.Percent(ours),
+		run.Claim("median error with 70,000 cells, flows of "+classes[c].Name+" packets", percent(value), percent(ours),
 			experiment.Judge(ours, value, 0.25))
 	}
 	large, small := sketches[0].median(fromThousand), mean.median(fromThousand)
 	run.Holds("median error with 7,000 cells, "+classes[fromThousand].Name+", against the mean of all packets", "significantly better",
-		experiment.Percent(large)+" against "+experiment.Percent(small), large < small/2)
+		percent(large)+" against "+percent(small), large < small/2)
 	fast, middle, slow := byDelay[0].median(fromHundred), byDelay[2].median(fromHundred), byDelay[4].median(fromHundred)
 	run.Holds("errors by delay, "+classes[fromHundred].Name+": less than half the mean of all, near the mean, and above 1.75 times",
-		"slightly larger at both ends", experiment.Percent(fast)+", "+experiment.Percent(middle)+", "+experiment.Percent(slow),
-		fast > middle && slow > middle)
+		"slightly larger at both ends", percent(fast)+", "+percent(middle)+", "+percent(slow), fast > middle && slow > middle)
 	sizeTable(run, methods)
 	run.Config("intervals", intervals, "sketches", configs)
 	run.Note(
@@ -111,10 +110,10 @@ func sizeTable(run *experiment.Run, methods []*method) {
 		t.Columns = append(t.Columns, m.name)
 	}
 	for b := firstBin; b < len(classes); b++ {
-		row := []string{classes[b].Name, experiment.Number(float64(len(methods[0].Of(classes[b]))))}
+		row := []string{classes[b].Name, number(float64(len(methods[0].Of(classes[b]))))}
 		for _, m := range methods {
 			row = append(row, m.cell(b))
 		}
-		t.Add(row...)
+		t.Row(row)
 	}
 }

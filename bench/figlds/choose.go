@@ -59,13 +59,13 @@ func measureByLoss(run *experiment.Run) {
 		}
 	}
 	for l, loss := range chosenLoss {
-		title := fmt.Sprintf("70,000 cells at a loss of %s: median / 95th percentile", experiment.Percent(loss))
+		title := fmt.Sprintf("70,000 cells at a loss of %s: median / 95th percentile", percent(loss))
 		table := run.Table(fmt.Sprintf("loss-%d", l), title,
 			"rows sample", "Estimate answers, ≥ 100 packets", "errors", "≥ 1,000: answers", "errors", "Decode, ≥ 100", "≥ 1,000")
 		for i, c := range candidates {
 			r := read[l][i]
-			table.Add(c.name, experiment.Percent(r.answers(fromHundred)), r.cell(fromHundred), experiment.Percent(r.answers(fromThousand)),
-				r.cell(fromThousand), decoded[l][i].cell(fromHundred), decoded[l][i].cell(fromThousand))
+			table.Row(c.name, percent(r.answers(fromHundred)), r.cell(fromHundred), percent(r.answers(fromThousand)), r.cell(fromThousand),
+				decoded[l][i].cell(fromHundred), decoded[l][i].cell(fromThousand))
 		}
 	}
 	last := len(chosenLoss) - 1

@@ -54,7 +54,6 @@ func measureComparison(run *experiment.Run) {
 	drawComparison(run, intervals, slices.Concat(sketches, others, []*method{two}))
 	judgeSketches(run, sketches, others)
 	near := func(m *method) float64 { return estimate.NewEmpirical(m.Of(classes[all])).CDF(0.1) }
-	percent := experiment.Percent
 	run.Holds("share of all flows that are off by less than 10 %: LDS 17,500 × 4 against the multi-point estimator at 10 %",
 		"consistently better", percent(near(sketches[reference]))+" against "+percent(near(mpe[1])), near(sketches[reference]) > near(mpe[1]))
 	half, own := sketches[reference].median(fromHundred), two.median(fromHundred)
@@ -102,7 +101,7 @@ func drawComparison(run *experiment.Run, intervals int, methods []*method) {
 	table := run.Table("methods", "Relative error of flows' means: median / 95th percentile", "method", classes[fromThousand].Name,
 		classes[fromHundred].Name, classes[all].Name)
 	for _, m := range methods {
-		table.Add(append([]string{m.name}, m.cells(fromThousand, fromHundred, all)...)...)
+		table.Row(m.name, m.cells(fromThousand, fromHundred, all))
 	}
 }
 
@@ -113,8 +112,7 @@ func judgeSketches(run *experiment.Run, sketches, others []*method) {
 			best := slices.MinFunc(others, func(a, b *method) int { return cmp.Compare(a.median(c), b.median(c)) })
 			s := sketches[i]
 			run.Holds(fmt.Sprintf("median error of %s, against the best of the others: %s", s.name, classes[c].Name), paper,
-				fmt.Sprintf("%s against %s (%s)", experiment.Percent(s.median(c)), experiment.Percent(best.median(c)), best.name),
-				s.median(c) < best.median(c))
+				fmt.Sprintf("%s against %s (%s)", percent(s.median(c)), percent(best.median(c)), best.name), s.median(c) < best.median(c))
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package figlds
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -183,18 +182,17 @@ func drawAccumulated(run *experiment.Run, list []*accumulation) {
 	table := run.Table("comparisons", "Comparing often, flows of 100 packets and more", "loss", "comparisons", "MB sparse", "MB in full",
 		"answered", "read: median / 95th percentile", "in 95 % intervals", "decoded", "in 95 % intervals", "≥ 1,000 packets: read", "decoded")
 	for k, loss := range crossingLoss {
-		read := plot.Series{Name: experiment.Percent(loss) + " lost, read", Paper: true, Pair: k + 1}
-		decoded := plot.Series{Name: experiment.Percent(loss) + " lost, decoded", Pair: k + 1}
+		read := plot.Series{Name: percent(loss) + " lost, read", Paper: true, Pair: k + 1}
+		decoded := plot.Series{Name: percent(loss) + " lost, decoded", Pair: k + 1}
 		for _, a := range list {
 			if a.loss != loss {
 				continue
 			}
 			read.Add(float64(a.comparisons), 100*a.read.median(fromHundred))
 			decoded.Add(float64(a.comparisons), 100*a.decoded.median(fromHundred))
-			table.Add(experiment.Percent(loss), fmt.Sprint(a.comparisons),
-				experiment.Number(float64(a.sparse)/1e6), experiment.Number(float64(a.packed)/1e6),
-				experiment.Percent(a.answered.share()), a.read.cell(fromHundred), experiment.Percent(a.covered[0].share()),
-				a.decoded.cell(fromHundred), experiment.Percent(a.covered[1].share()), a.read.cell(fromThousand), a.decoded.cell(fromThousand))
+			table.Row(percent(loss), a.comparisons, number(float64(a.sparse)/1e6), number(float64(a.packed)/1e6), percent(a.answered.share()),
+				a.read.cell(fromHundred), percent(a.covered[0].share()), a.decoded.cell(fromHundred), percent(a.covered[1].share()),
+				a.read.cell(fromThousand), a.decoded.cell(fromThousand))
 		}
 		f.Series = append(f.Series, read, decoded)
 	}
@@ -221,6 +219,5 @@ func judgeAccumulated(run *experiment.Run, list []*accumulation) {
 			}
 		}
 	}
-	run.Keeps("lowest coverage of 95 % intervals, any loss and number of comparisons", "ours: ≥ 95 %",
-		experiment.Percent(lowest), lowest >= confidence)
+	run.Keeps("lowest coverage of 95 % intervals, any loss and number of comparisons", "ours: ≥ 95 %", percent(lowest), lowest >= confidence)
 }

@@ -130,10 +130,10 @@ func tabulateJoint(run *experiment.Run, races []*race, mean *method) {
 		"counts decoded")
 	for _, r := range races {
 		for _, c := range []int{all, fromHundred, fromThousand} {
-			table.Add(r.name, classes[c].Name, mean.cell(c), r.paper.cell(c), r.known.cell(c), r.unknown.cell(c))
+			table.Row(r.name, classes[c].Name, mean.cell(c), r.paper.cell(c), r.known.cell(c), r.unknown.cell(c))
 		}
 		for c := range classes {
-			cover.Add(r.name, classes[c].Name, fmt.Sprintf("%.1f %%", 100*r.covered[0][c].share()),
+			cover.Row(r.name, classes[c].Name, fmt.Sprintf("%.1f %%", 100*r.covered[0][c].share()),
 				fmt.Sprintf("%.1f %%", 100*r.covered[1][c].share()))
 		}
 	}
@@ -156,16 +156,14 @@ func (iv *interval) cover(r *joint.Result, by []coverage) {
 }
 
 func judgeJoint(run *experiment.Run, races []*race, mean *method) {
-	percent := experiment.Percent
 	for _, r := range races {
 		for _, m := range []*method{r.known, r.unknown} {
 			before, after := r.paper.median(fromHundred), m.median(fromHundred)
 			run.Claim(fmt.Sprintf("%s: median of Fig. 6 and of %s, %s", r.name, m.name, classes[fromHundred].Name), percent(before),
-				fmt.Sprintf("%s, %s of it", percent(after), experiment.Number(after/before)),
-				experiment.Judge(after, before, 0.05)).Headline = r == races[1]
+				fmt.Sprintf("%s, %s of it", percent(after), number(after/before)), experiment.Judge(after, before, 0.05)).Headline = r == races[1]
 			if r == races[1] {
 				run.Keeps(fmt.Sprintf("%s: %s has at most a quarter of Fig. 6's median, %s", r.name, m.name, classes[fromHundred].Name),
-					"ours: ≤ 0.25", experiment.Number(after/before), after <= before/4)
+					"ours: ≤ 0.25", number(after/before), after <= before/4)
 			}
 		}
 	}
@@ -197,11 +195,8 @@ func judgeCovered(run *experiment.Run, races []*race) {
 				}
 			}
 		}
-		v := experiment.AsGood
-		if estimate.ProportionInterval(worst.in, worst.all, 0.99).High < confidence {
-			v = experiment.Loss
-		}
-		run.Claim("95 % intervals, "+name+": lowest coverage of any class ("+where+")", "ours: ≥ 95 %",
-			fmt.Sprintf("%.1f %% of %s flows", 100*worst.share(), experiment.Number(float64(worst.all))), v)
+		run.Meets("95 % intervals, "+name+": lowest coverage of any class ("+where+")", "ours: ≥ 95 %",
+			fmt.Sprintf("%.1f %% of %s flows", 100*worst.share(), number(float64(worst.all))),
+			estimate.ProportionInterval(worst.in, worst.all, 0.99).High >= confidence)
 	}
 }

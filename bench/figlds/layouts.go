@@ -139,7 +139,7 @@ func measureLayouts(run *experiment.Run) {
 	}
 	iv := newInterval(run, 0)
 	for _, loss := range experiment.Each(run, chosenLoss) {
-		title := fmt.Sprintf("70,000 cells at a loss of %s: median / 95th percentile", experiment.Percent(loss))
+		title := fmt.Sprintf("70,000 cells at a loss of %s: median / 95th percentile", percent(loss))
 		table := run.Table("loss-"+fmt.Sprint(loss), title,
 			"rows", "read: answers, ≥ 100 packets", "errors", "≥ 1,000: answers", "errors", "decoded, ≥ 100", "≥ 1,000")
 		var default100, best100 float64
@@ -153,15 +153,15 @@ func measureLayouts(run *experiment.Run) {
 			read, decoded := newMethod(l.name), newMethod(l.name)
 			read.add(iv, func(i int) float64 { return g.read(iv.keys[i]) }, nil)
 			decoded.add(iv, g.decode(run, iv), nil)
-			table.Add(l.name, experiment.Percent(read.answers(fromHundred)), read.cell(fromHundred),
-				experiment.Percent(read.answers(fromThousand)), read.cell(fromThousand), decoded.cell(fromHundred), decoded.cell(fromThousand))
+			table.Row(l.name, percent(read.answers(fromHundred)), read.cell(fromHundred), percent(read.answers(fromThousand)),
+				read.cell(fromThousand), decoded.cell(fromHundred), decoded.cell(fromThousand))
 			if k == 0 {
 				default100, best100 = decoded.median(fromHundred), math.Inf(1)
 			} else {
 				best100 = min(best100, decoded.median(fromHundred))
 			}
 		}
-		run.Beats(fmt.Sprintf("%s loss: median of joint decoding, %s, the best of the others and the default", experiment.Percent(loss),
+		run.Beats(fmt.Sprintf("%s loss: median of joint decoding, %s, the best of the others and the default", percent(loss),
 			classes[fromHundred].Name), default100, best100, 0.05)
 	}
 	run.Config("layouts", layoutsTried, "losses", chosenLoss, "columns", columns)

@@ -71,12 +71,12 @@ func measureUnderLoss(run *experiment.Run) {
 		"≥ 1,000: as in section 4.2", "Estimate", "joint decoding", "flows without estimate")
 	for l, share := range lossy {
 		for i, s := range sampled {
-			row := []string{experiment.Percent(share), s.name}
+			row := []string{percent(share), s.name}
 			for _, c := range []int{fromHundred, fromThousand} {
 				row = append(row, paper.by[l][i].cell(c), ours.by[l][i].cell(c), decoded.by[l][i].cell(c))
 			}
 			missing := paper.by[l][i].Missing(classes[all])
-			table.Add(append(row, experiment.Number(math.Round(float64(missing)/float64(intervals))))...)
+			table.Row(row, number(math.Round(float64(missing)/float64(intervals))))
 		}
 	}
 	for _, e := range []*estimator{paper, ours, decoded} {
@@ -84,7 +84,7 @@ func measureUnderLoss(run *experiment.Run) {
 	}
 	last := len(lossy) - 1
 	for _, c := range []int{fromThousand, fromHundred} {
-		where := fmt.Sprintf("multi-bank, %s, %s loss: median by section 4.2 and by ", classes[c].Name, experiment.Percent(lossy[last]))
+		where := fmt.Sprintf("multi-bank, %s, %s loss: median by section 4.2 and by ", classes[c].Name, percent(lossy[last]))
 		run.Beats(where+"Estimate, which compares bounds", ours.by[last][2].median(c), paper.by[last][2].median(c), 0.05)
 		run.Beats(where+"joint decoding with known counts", decoded.by[last][2].median(c), paper.by[last][2].median(c), 0.05)
 	}
@@ -107,7 +107,7 @@ func drawUnderLoss(run *experiment.Run, intervals int, paper, ours, decoded *est
 	name := 'a'
 	for _, c := range []int{fromThousand, fromHundred} {
 		for l, share := range lossy {
-			f := run.Draw(string(name), fmt.Sprintf("Relative error at %s loss, %s (Fig. 11)", experiment.Percent(share), classes[c].Name),
+			f := run.Draw(string(name), fmt.Sprintf("Relative error at %s loss, %s (Fig. 11)", percent(share), classes[c].Name),
 				fmt.Sprintf("Over the flows of %d intervals, by what the rows sample. Dashed: the paper's estimator. Solid, multi-bank: "+
 					"Estimate, and joint decoding with known counts, from the same cells.", intervals), errorAxis(0.1), shareAxis)
 			name++
@@ -135,7 +135,7 @@ func (e *estimator) judge(run *experiment.Run) {
 		for l, share := range lossy {
 			full, few, banks := e.by[l][0], e.by[l][1], e.by[l][2]
 			judge(fmt.Sprintf("%s, %s, %s loss: multi-bank against rows at 100 %% and at 5 %%, median / 95th percentile", e.name, classes[c].Name,
-				experiment.Percent(share)),
+				percent(share)),
 				claimed, fmt.Sprintf("%s against %s and %s", banks.cell(c), full.cell(c), few.cell(c)),
 				banks.median(c) < min(full.median(c), few.median(c)) && banks.high(c) < min(full.high(c), few.high(c)))
 		}

@@ -3,7 +3,6 @@ package figlds
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/estimate/joint"
@@ -152,7 +151,7 @@ func (m *mine) draw(run *experiment.Run, intervals int) {
 	deviation := run.Draw("a", "Relative error of the deviation of a flow's delay, flows of 1,000 packets and more",
 		fmt.Sprintf("Over the flows of %d intervals; 4 rows of %s cells, no loss. Dashed: from the flow's cells, "+
 			"count-conditioned. Solid: for all flows together, from the squares that their means leave of all cells.", intervals,
-			experiment.Number(minedColumns)), errorAxis(0.1), shareAxis)
+			number(minedColumns)), errorAxis(0.1), shareAxis)
 	for i, d := range m.deviations {
 		for _, d := range []*method{d, m.decodedOf[i]} {
 			s := d.cdf(fromThousand)
@@ -165,14 +164,13 @@ func (m *mine) draw(run *experiment.Run, intervals int) {
 }
 
 func (m *mine) judge(run *experiment.Run, intervals int) {
-	percent, number := experiment.Percent, experiment.Number
 	run.Holds("flows whose packets are told too few, 17,500 × 4 cells", "none", number(float64(m.tooFew)), m.tooFew == 0)
 	largest := len(classes) - 1
 	table := run.Table("deviation", "Relative error of the deviation: median / 95th percentile", "cells a row (k)", "≥ 100 packets",
 		"≥ 1,000 packets", "≥ 10,000 packets", "≥ 100 packets, decoded", "≥ 1,000 packets", "≥ 10,000 packets")
 	for i, k := range spreads {
 		read, decoded := m.deviations[i].cells(fromHundred, fromThousand, largest), m.decodedOf[i].cells(fromHundred, fromThousand, largest)
-		table.Add(slices.Concat([]string{fmt.Sprint(k)}, read, decoded)...)
+		table.Row(k, read, decoded)
 	}
 	run.Beats(fmt.Sprintf("median error of the deviation, %s, k = %d: from a flow's cells, and decoded",
 		classes[fromHundred].Name, spreads[0]),
@@ -183,7 +181,7 @@ func (m *mine) judge(run *experiment.Run, intervals int) {
 		"listed", "found", "of the listed, true")
 	for _, h := range m.hits {
 		per := float64(intervals)
-		heavy.Add(number(float64(h.threshold)), number(math.Round(h.there/per)), number(math.Round(h.listed/per)), percent(h.found/h.there),
+		heavy.Row(number(float64(h.threshold)), number(math.Round(h.there/per)), number(math.Round(h.listed/per)), percent(h.found/h.there),
 			percent(h.found/h.listed))
 		run.Holds(fmt.Sprintf("heavy hitters of %s packets and more: found, and true of the listed", number(float64(h.threshold))), "all found",
 			percent(h.found/h.there)+", "+percent(h.found/h.listed), h.found == h.there)
@@ -193,7 +191,7 @@ func (m *mine) judge(run *experiment.Run, intervals int) {
 	losses := run.Table("loss", fmt.Sprintf("Relative error of a flow's losses, at %s loss, of flows that lost packets: "+
 		"median / 95th percentile", percent(minedLoss)),
 		"sketch", "≥ 100 packets", "≥ 1,000 packets", "≥ 10,000 packets")
-	losses.Add(append([]string{"87,500 × 4, k = 5, multi-bank"}, m.lost.cells(fromHundred, fromThousand, largest)...)...)
+	losses.Row("87,500 × 4, k = 5, multi-bank", m.lost.cells(fromHundred, fromThousand, largest))
 	last := len(spreads) - 1
 	run.Claim(fmt.Sprintf("median error of the deviation, %s, k = %d and k = %d", classes[fromThousand].Name, spreads[0], spreads[last]),
 		"rough", percent(m.deviations[0].median(fromThousand))+" and "+percent(m.deviations[last].median(fromThousand)), experiment.AsGood)

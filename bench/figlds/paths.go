@@ -2,7 +2,6 @@ package figlds
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -149,7 +148,7 @@ func measureOverPaths(run *experiment.Run) {
 		c.drive(run, packets)
 		last = c.answers(run)
 		for _, m := range last {
-			table.Add(fmt.Sprint(paths), m.name, m.cell(fromHundred), m.cell(all))
+			table.Row(paths, m.name, m.cell(fromHundred), m.cell(all))
 			if lines[m.name] == nil {
 				lines[m.name] = &plot.Series{Name: m.name}
 			}

@@ -38,7 +38,7 @@ func measureByRows(run *experiment.Run) {
 	var of []*division
 	for _, rows := range rowsOf {
 		configs = append(configs, shape(run, cells/rows, 1, everything(rows)...))
-		name := fmt.Sprintf("%d × %s", rows, experiment.Number(float64(cells/rows)))
+		name := fmt.Sprintf("%d × %s", rows, number(float64(cells/rows)))
 		of = append(of, &division{rows: rows, paper: newMethod(name), decoded: newMethod(name)})
 	}
 	var large, flows int
@@ -92,8 +92,8 @@ func drawRows(run *experiment.Run, of []*division, intervals int, perCell, load 
 			d.decoded.high(fromHundred)} {
 			errors[i].Add(float64(d.rows), 100*off)
 		}
-		table.Add(slices.Concat([]string{fmt.Sprint(d.rows)}, d.paper.cells(fromHundred, fromThousand, all),
-			d.decoded.cells(fromHundred, fromThousand, all), []string{fmt.Sprintf("%.3f", d.spared.share())})...)
+		table.Row(d.rows, d.paper.cells(fromHundred, fromThousand, all), d.decoded.cells(fromHundred, fromThousand, all),
+			fmt.Sprintf("%.3f", d.spared.share()))
 	}
 	run.Figures(plot.Figure{
 		Name: "a", Title: "Flows of more than 50 packets that share each of their cells with more than 50",

@@ -14,6 +14,9 @@ import (
 	"github.com/hoplag/hoplag/lds"
 )
 
+// How numbers are written in claims and tables.
+var percent, number = experiment.Percent, experiment.Number
+
 // part is a quick run's part of the paper's scale, and of its columns.
 const part = 0.1
 

@@ -70,12 +70,12 @@ func drawWeighted(run *experiment.Run, intervals int, found [][]weighing) {
 		"silver", "gold")
 	letter := 'a'
 	for s, n := range weightSizes {
-		cells := experiment.Number(float64(4 * n))
+		cells := number(float64(4 * n))
 		for w, weights := range weights {
-			name := fmt.Sprintf("%d, %d, %s", weights[0], weights[1], experiment.Number(float64(weights[2])))
+			name := fmt.Sprintf("%d, %d, %s", weights[0], weights[1], number(float64(weights[2])))
 			m := found[s][w]
 			for _, c := range []int{fromHundred, all} {
-				table.Add(cells, name, classes[c].Name, m[0].cell(c), m[1].cell(c), m[2].cell(c))
+				table.Row(cells, name, classes[c].Name, m[0].cell(c), m[1].cell(c), m[2].cell(c))
 			}
 			if w == 0 {
 				continue
@@ -95,9 +95,8 @@ func drawWeighted(run *experiment.Run, intervals int, found [][]weighing) {
 }
 
 func judgeWeighted(run *experiment.Run, found [][]weighing) {
-	percent := experiment.Percent
 	for s, n := range weightSizes {
-		cells := experiment.Number(float64(4*n)) + " cells"
+		cells := number(float64(4*n)) + " cells"
 		for w := 1; w < len(weights); w++ {
 			for _, c := range []int{fromHundred, all} {
 				bronze, silver, gold := found[s][w][0].median(c), found[s][w][1].median(c), found[s][w][2].median(c)
@@ -109,10 +108,10 @@ func judgeWeighted(run *experiment.Run, found [][]weighing) {
 		for _, c := range []int{fromHundred, all} {
 			bronze, before := found[s][2][0].median(c), found[s][0][0].median(c)
 			run.Holds(fmt.Sprintf("%s, weights 1, 10 and 100: what they cost bronze, median, %s", cells, classes[c].Name), "not highly penalised",
-				fmt.Sprintf("%s → %s, by a factor of %s", percent(before), percent(bronze), experiment.Number(bronze/before)), bronze < 1.25*before)
+				fmt.Sprintf("%s → %s, by a factor of %s", percent(before), percent(bronze), number(bronze/before)), bronze < 1.25*before)
 			gold, before := found[s][2][2].median(c), found[s][0][2].median(c)
 			run.Holds(fmt.Sprintf("%s, weights 1, 10 and 100: what they bring gold, median, %s", cells, classes[c].Name), "significantly better",
-				fmt.Sprintf("%s → %s, by a factor of %s", percent(before), percent(gold), experiment.Number(before/gold)), gold < before/2)
+				fmt.Sprintf("%s → %s, by a factor of %s", percent(before), percent(gold), number(before/gold)), gold < before/2)
 		}
 	}
 }

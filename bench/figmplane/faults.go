@@ -99,7 +99,7 @@ func measureFaults(run *experiment.Run) {
 	f := run.Draw("named", "Slow segments that are named", "", plot.LinearAxis("delay of the slow segment (times its usual)"),
 		plot.LinearAxis("runs that name it (%)"))
 	for k, share := range experiment.Each(run, []float64{1, 0.15}) {
-		what := fmt.Sprintf("%s of the routers upgraded", experiment.Percent(share))
+		what := fmt.Sprintf("%s of the routers upgraded", percent(share))
 		line := plot.Series{Name: what, Pair: k + 1}
 		for _, times := range experiment.Each(run, []float64{0.25, 0.5, 1, 2}) {
 			var o outcome
@@ -113,16 +113,15 @@ func measureFaults(run *experiment.Run) {
 			rate := func(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
 			named, alarms := rate(o.named+o.unknown, o.runs), rate(o.alarms, o.looks)
 			line.Add(1+times, 100*rate(o.named, o.runs))
-			table.Add(experiment.Percent(share), fmt.Sprintf("%g times", 1+times), fmt.Sprint(o.runs), experiment.Percent(rate(o.named, o.runs)),
-				experiment.Percent(rate(o.alone, o.runs)), experiment.Percent(rate(o.unknown, o.runs)), experiment.Percent(alarms),
-				experiment.Percent(rate(o.bursts, o.looks)))
+			table.Row(percent(share), fmt.Sprintf("%g times", 1+times), o.runs, percent(rate(o.named, o.runs)), percent(rate(o.alone, o.runs)),
+				percent(rate(o.unknown, o.runs)), percent(alarms), percent(rate(o.bursts, o.looks)))
 			if times == 1 {
 				run.Keeps("a segment of twice its usual delay is named first, or said not to be measured: "+what, "at least 99 %",
-					experiment.Percent(named), named >= 0.99).Headline = true
-				run.Keeps("something is named that is not slow: "+what, "at most 1 %", experiment.Percent(alarms), alarms <= 0.01).Headline = true
+					percent(named), named >= 0.99).Headline = true
+				run.Keeps("something is named that is not slow: "+what, "at most 1 %", percent(alarms), alarms <= 0.01).Headline = true
 				bursts := rate(o.alarms+o.bursts, o.looks)
 				run.Keeps("something is named where nothing was made slow, even what a burst did: "+what, "at most 1 %",
-					experiment.Percent(bursts), bursts <= 0.01)
+					percent(bursts), bursts <= 0.01)
 			}
 		}
 		f.Series = append(f.Series, line)

@@ -8,6 +8,9 @@ import (
 	"github.com/hoplag/hoplag/lda/mplane"
 )
 
+// How numbers are written in claims and tables.
+var percent, number = experiment.Percent, experiment.Number
+
 var sprint = experiment.Experiment{
 	Name: "mplane-9", Title: "Probes and localisation against upgraded routers, Sprint",
 	Claim: "On the Sprint map (315 routers), upgrading 45 in a good order cuts the probes' hop count from about a million to 10,000, and 50 " +
@@ -33,15 +36,13 @@ func measureSprint(run *experiment.Run) {
 	run.Outside(sprintFile)
 	plans := measureMap(run, n, "Sprint")
 	greedy, before := plans[mplane.ByPaths], plans[mplane.ByPaths].Before
-	run.Holds("probe hop count of all paths, none upgraded", "about 1,000,000", experiment.Number(float64(before.Hops)),
+	run.Holds("probe hop count of all paths, none upgraded", "about 1,000,000", number(float64(before.Hops)),
 		experiment.IsBetween(float64(before.Hops), 9e5, 1.1e6, 0))
 	hops := float64(greedy.Steps[44].Hops)
 	run.Within("probe hop count, 45 upgraded by Algorithm 1, of that of none", "1 %", hops/float64(before.Hops), 0.01, 0.1)
-	run.Holds("mean segment, none upgraded", "4 hops", experiment.Number(before.MeanSegment),
-		experiment.IsBetween(before.MeanSegment, 4, 4, 0.2))
+	run.Holds("mean segment, none upgraded", "4 hops", number(before.MeanSegment), experiment.IsBetween(before.MeanSegment, 4, 4, 0.2))
 	mean := greedy.Steps[49].MeanSegment
-	run.Holds("mean segment, 50 upgraded by Algorithm 1", "around 1.5 hops", experiment.Number(mean),
-		experiment.IsBetween(mean, 1.5, 1.5, 0.1))
+	run.Holds("mean segment, 50 upgraded by Algorithm 1", "around 1.5 hops", number(mean), experiment.IsBetween(mean, 1.5, 1.5, 0.1))
 }
 
 // measureMap upgrades a map's routers in each order, and draws Fig. 9.
@@ -69,7 +70,7 @@ func measureMap(run *experiment.Run, n *mplane.Network, name string) map[mplane.
 			mean.Add(x, c.MeanSegment)
 			longest.Add(x, float64(c.Longest))
 			if upgraded%15 == 0 {
-				table.Add(o.name, fmt.Sprint(upgraded), experiment.Number(float64(c.Hops)), experiment.Number(c.MeanSegment), fmt.Sprint(c.Longest))
+				table.Row(o.name, upgraded, number(float64(c.Hops)), number(c.MeanSegment), c.Longest)
 			}
 		}
 		add(0, plan.Before)
@@ -91,15 +92,13 @@ func judgeUpgrades(run *experiment.Run, n *mplane.Network, plans map[mplane.Orde
 	at := func(p mplane.UpgradePlan) float64 {
 		return float64(p.Steps[fifteenPercent].Hops) / float64(p.Before.Hops)
 	}
-	run.Keeps("probe hop count with 45 upgraded, of that with none", "a hundredth",
-		experiment.Percent(at(ours)), at(ours) <= 0.01).Headline = true
+	run.Keeps("probe hop count with 45 upgraded, of that with none", "a hundredth", percent(at(ours)), at(ours) <= 0.01).Headline = true
 	run.Beats("probe hop count with 45 upgraded, of that with none: by hops, and by Algorithm 1", at(ours), at(paper), 0.02)
 	run.Holds("upgrades at random that are as good as 45 chosen ones", "far more", reached(random, paper.Steps[fifteenPercent].Hops),
 		random.Steps[len(random.Steps)-1].Hops > paper.Steps[fifteenPercent].Hops)
 	bound := experiment.Try(n.PlanUpgrades(run.Context(), mplane.UpgradeDemand{Count: fifteenPercent + 1})).Bound
 	run.Notef("With 45 routers ours leaves %s of %s hops to the probes; no choice whatever leaves fewer than %s.",
-		experiment.Number(float64(ours.Steps[fifteenPercent].Hops)), experiment.Number(float64(ours.Before.Hops)),
-		experiment.Number(float64(bound)))
+		number(float64(ours.Steps[fifteenPercent].Hops)), number(float64(ours.Before.Hops)), number(float64(bound)))
 	run.Note("Every shortest path between two routers is probed, in both directions and each of several of equal cost on its own, but where " +
 		"an upgraded router is on it: then its parts are, which are paths of their own. Algorithm 1 upgrades the router on most such " +
 		"paths; ours, the router whose paths have most hops together.")

@@ -200,11 +200,6 @@ func (c *capture) observe(seed uint64, up, down func(hashing.Flow, hashing.Packe
 	}
 }
 
-// pair makes the synopses of two points.
-func pair[C, S any](make func(C) (S, error), c C) (up, down S) {
-	return experiment.Try(make(c)), experiment.Try(make(c))
-}
-
 // truth is over all packets that left.
 func (c *capture) truth() estimate.Moments {
 	var all estimate.Moments

@@ -1,11 +1,12 @@
 package figreal
 
 import (
-	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
+	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
@@ -13,7 +14,6 @@ import (
 	"github.com/hoplag/hoplag/colate/paper"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
-	"github.com/hoplag/hoplag/hashing"
 )
 
 var realCOLATE = experiment.Experiment{
@@ -49,91 +49,60 @@ type colateAnswers struct {
 	joint func() []float64 // of all flows, decoded together
 }
 
-// counters is how many a vector has with a number for each flow.
-func (c *capture) counters(perFlow, vectors int, each float64) int {
+// size is how many counters a vector has with a number for each flow.
+func (c *capture) size(perFlow, vectors int, each float64) int {
 	return max(2*perFlow, int(each*float64(len(c.flows))/float64(vectors)))
 }
 
-// pass shows a capture's packets to two points.
-func (c *capture) pass(seed uint64, withLost bool, up, down func(f hashing.Flow, p hashing.Packet, t int64)) []hashing.Flow {
+// seen are a capture's packets, those that were lost too or not, and what flow
+// records have: the packets that arrived.
+func (c *capture) seen(seed uint64, withLost bool) (iter.Seq[counters.Packet], []joint.FlowRecord) {
 	keys := c.flowKeys(seed)
-	for i := range c.packets {
-		if p := &c.packets[i]; withLost || !p.lost {
-			up(keys[p.flow], packetKey(seed, p), p.in)
-		}
+	records := make([]joint.FlowRecord, len(keys))
+	for i, key := range keys {
+		records[i] = joint.FlowRecord{Flow: key, Packets: float64(c.flows[i].delays.N())}
 	}
-	for _, number := range c.leaving {
-		p := &c.packets[number]
-		down(keys[p.flow], packetKey(seed, p), p.out)
-	}
-	return keys
-}
-
-// askPaper measures a capture by a number of the paper's counters for each
-// flow. Flow records have the packets that arrived.
-func (c *capture) askPaper(run *experiment.Run, seed uint64, config paper.Config, counters float64, withLost bool,
-	asked []int) *colateAnswers {
-	config.Identity, config.Counters = seed, c.counters(config.PerFlow, config.Vectors, counters)
-	up, down := pair(paper.New, config)
-	sender, receiver := pair(paper.NewSubvector, config)
-	update := func(r *paper.Recorder) func(hashing.Flow, hashing.Packet, int64) {
-		return func(f hashing.Flow, p hashing.Packet, t int64) {
-			if r.Update(f, p, t) != nil {
-				run.Try(errors.New("a capture did not fit an epoch"))
+	return func(yield func(counters.Packet) bool) {
+		for i := range c.packets {
+			p := &c.packets[i]
+			if (withLost || !p.lost) &&
+				!yield(counters.Packet{Flow: keys[p.flow], ID: packetKey(seed, p), In: p.in, Out: p.out, Lost: p.lost}) {
+				return
 			}
 		}
-	}
-	keys := c.pass(seed, withLost, update(up), update(down))
-	a := &colateAnswers{bytes: config.MemoryBits() / 8, means: perflow.Unanswered(len(keys))}
+	}, records
+}
+
+// askPaper measures a capture by a number of the paper's counters for each flow.
+func (c *capture) askPaper(run *experiment.Run, seed uint64, config paper.Config, each float64, withLost bool, asked []int) *colateAnswers {
+	config.Identity, config.Counters = seed, c.size(config.PerFlow, config.Vectors, each)
+	packets, records := c.seen(seed, withLost)
+	plain := counters.Record(config, packets)
+	a := &colateAnswers{bytes: config.MemoryBits() / 8, means: perflow.Unanswered(len(records))}
 	for _, i := range asked {
-		sender.Reset(keys[i])
-		receiver.Reset(keys[i])
-		run.Try(errors.Join(sender.Add(up.Current()), receiver.Add(down.Current())))
-		if mean, ok := experiment.Answer(paper.Theorem2(sender, receiver, c.flows[i].delays.N())); ok {
-			a.means[i] = mean
-		}
+		a.means[i] = plain.Theorem2(records[i].Flow, c.flows[i].delays.N())
 		run.Alive()
 	}
-	a.joint = func() []float64 {
-		problem := joint.Problem{Sum: make([]float64, config.Counters), Rows: 1, CellsPerRow: config.PerFlow}
-		for i := range problem.Sum {
-			problem.Sum[i] = float64(int64(down.Current().Counter(0, i)-up.Current().Counter(0, i))) * config.Unit()
-		}
-		for i, key := range keys {
-			problem.Packets = append(problem.Packets, float64(c.flows[i].delays.N()))
-			sender.Reset(key)
-			problem.Cells = append(problem.Cells, sender.Positions()...)
-		}
-		return experiment.Try(problem.Solve(run.Context(), joint.Options{})).Mean
-	}
+	a.joint = func() []float64 { return plain.Joint(run, records).Mean }
 	return a
 }
 
 // askCOLATE measures a capture by a number of counters for each flow, as
 // askPaper does.
-func (c *capture) askCOLATE(run *experiment.Run, seed uint64, counters float64, withLost bool, asked []int) *colateAnswers {
+func (c *capture) askCOLATE(run *experiment.Run, seed uint64, each float64, withLost bool, asked []int) *colateAnswers {
 	config := recorders.counted
-	config.Identity, config.Counters = seed, c.counters(config.PerFlow, 1, counters)
-	up, down := pair(colate.New, config)
-	keys := c.pass(seed, withLost, up.Update, down.Update)
-	records := make([]joint.FlowRecord, len(keys))
-	for i, key := range keys {
-		records[i] = joint.FlowRecord{Flow: key, Packets: float64(c.flows[i].delays.N())}
-	}
+	config.Identity, config.Counters = seed, c.size(config.PerFlow, 1, each)
+	packets, records := c.seen(seed, withLost)
+	counted := counters.Count(config, packets)
 	some := make([]joint.FlowRecord, len(asked))
 	for k, i := range asked {
 		some[k] = records[i]
 	}
-	answers := experiment.Try(colate.EstimateAll(up, down, some))
-	a := &colateAnswers{bytes: int64(config.Counters) * int64(config.Bits) / 8, means: perflow.Unanswered(len(keys))}
-	for k, i := range asked {
-		if answers[k].Err == nil {
-			a.means[i] = answers[k].Mean
-		}
+	a := &colateAnswers{bytes: int64(config.Counters) * int64(config.Bits) / 8, means: perflow.Unanswered(len(records))}
+	for k, answer := range counted.Estimate(some) {
+		a.means[asked[k]] = answer.Mean
 	}
-	a.joint = func() []float64 {
-		return experiment.Try(colate.Decode(run.Context(), up, down, records, joint.Options{})).Mean
-	}
+	a.joint = func() []float64 { return counted.Joint(run, records).Mean }
 	return a
 }
 
@@ -169,19 +138,19 @@ func measureCOLATE(run *experiment.Run) {
 		}
 		memory := slices.Clone(lines)
 		var size []plot.Series
-		for _, counters := range experiment.Each(run, memories) {
+		for _, each := range experiment.Each(run, memories) {
 			flows := w.large
-			if counters == countersPerFlow {
+			if each == countersPerFlow {
 				flows = w.thinned(most)
 			}
-			w.ask(run, counters, flows)
+			w.ask(run, each, flows)
 			for k, answers := range w.answers() {
 				memory[k].Add(float64(w.plain.bytes)/1000, 100*max(floor, w.median(answers)))
-				if counters == countersPerFlow {
+				if each == countersPerFlow {
 					size = append(size, w.series(lines[k], answers, flows))
 				}
 			}
-			if counters == countersPerFlow {
+			if each == countersPerFlow {
 				truth := c.truth()
 				size = append(size, w.series(plot.Series{Name: "mean of all (LDA)", Pair: 5}, sameForAll(len(c.flows), truth.Mean()), flows))
 				w.judge(run, table)
@@ -204,9 +173,9 @@ type countedCapture struct {
 	plainJoint, countedJoint []float64
 }
 
-func (w *countedCapture) ask(run *experiment.Run, counters float64, flows []int) {
-	w.plain = w.askPaper(run, w.seed, recorders.plain, counters, false, flows)
-	w.counted = w.askCOLATE(run, w.seed, counters, true, flows)
+func (w *countedCapture) ask(run *experiment.Run, each float64, flows []int) {
+	w.plain = w.askPaper(run, w.seed, recorders.plain, each, false, flows)
+	w.counted = w.askCOLATE(run, w.seed, each, true, flows)
 	w.plainJoint, w.countedJoint = w.plain.joint(), w.counted.joint()
 }
 
@@ -220,13 +189,13 @@ func (w *countedCapture) judge(run *experiment.Run, table *experiment.Table) {
 	arrived := w.askCOLATE(run, w.seed, countersPerFlow, false, w.study.large)
 	arrivedJoint := arrived.joint()
 	row := func(kind, packets string, a *colateAnswers, joint []float64) {
-		cells := []string{w.title, kilobytes(float64(a.bytes)), kind, packets, experiment.Percent(w.answered(a.means))}
+		cells := []string{w.title, kilobytes(float64(a.bytes)), kind, packets, percent(w.answered(a.means))}
 		for _, off := range []func([]float64) float64{w.median, w.rms} {
 			for _, list := range [][]float64{a.means, joint} {
-				cells = append(cells, experiment.Percent(off(list)))
+				cells = append(cells, percent(off(list)))
 			}
 		}
-		table.Add(cells...)
+		table.Row(cells)
 	}
 	row("sums (Theorem 2)", "that arrived", w.plain, w.plainJoint)
 	row("sums and counts", "that arrived", arrived, arrivedJoint)
@@ -238,8 +207,7 @@ func (w *countedCapture) judge(run *experiment.Run, table *experiment.Table) {
 		if share >= 0.95 {
 			failed = experiment.AsGood
 		}
-		run.Claim(where+fmt.Sprintf("flows of %d packets or more whose mean is within 5 %%, %s", large, what), "95 %",
-			experiment.Percent(share), failed)
+		run.Claim(where+fmt.Sprintf("flows of %d packets or more whose mean is within 5 %%, %s", large, what), "95 %", percent(share), failed)
 	}
 	within("Theorem 2, as if nothing were lost", w.plain.means, experiment.DoesNotHold)
 	within("counters that count, with all losses", w.counted.means, experiment.Loss)
@@ -263,6 +231,6 @@ func (w *countedCapture) judgeVectors(run *experiment.Run) {
 		}
 	}
 	run.Holds(fmt.Sprintf("%s: large flows, of %d, with an answer by %d vectors without counts, %s of the packets lost", w.title, len(some),
-		paper.MaxVectors, experiment.Percent(w.loss())),
+		paper.MaxVectors, percent(w.loss())),
 		"all", fmt.Sprint(answers), answers == len(some))
 }

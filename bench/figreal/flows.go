@@ -60,16 +60,16 @@ func measureFlows(run *experiment.Run) {
 			at := func(p float64) float64 { return 100 * max(floor, perflow.Quantile(e, p)) }
 			bars.AddRange(float64(k), at(0.5), at(0.25), at(0.75))
 			rms.Add(float64(k), 100*s.rms(m.answers))
-			table.Add(c.title, m.name, m.memory, m.needs, experiment.Percent(s.answered(m.answers)), experiment.Percent(perflow.Quantile(e, 0.5)),
-				experiment.Percent(perflow.Quantile(e, 0.9)), experiment.Percent(s.rms(m.answers)))
+			table.Row(c.title, m.name, m.memory, m.needs, percent(s.answered(m.answers)), percent(perflow.Quantile(e, 0.5)),
+				percent(perflow.Quantile(e, 0.9)), percent(s.rms(m.answers)))
 		}
 		squares.X = median.X
 		median.Series = append(median.Series, bars)
 		squares.Series = append(squares.Series, rms)
 		byRLI, least, joint := list[1].answers, list[2].answers, list[3].answers
 		if c.rate == 0 {
-			run.Holds(c.title+": median error of LDS, least loaded, against RLI behind two queues", "less than "+experiment.Percent(s.median(byRLI)),
-				experiment.Percent(s.median(least)), s.median(least) < s.median(byRLI))
+			run.Holds(c.title+": median error of LDS, least loaded, against RLI behind two queues", "less than "+percent(s.median(byRLI)),
+				percent(s.median(least)), s.median(least) < s.median(byRLI))
 		}
 		run.Beats(c.title+": median error of RLI and of LDS, joint", s.median(joint), s.median(byRLI), 0.1)
 		run.Beats(c.title+": root mean square error of RLI and of LDS, joint", s.rms(joint), s.rms(byRLI), 0.1)
@@ -80,15 +80,7 @@ func measureFlows(run *experiment.Run) {
 func (c *capture) contenders(run *experiment.Run, seed uint64, s *study) []contender {
 	config := lda.DefaultConfig
 	config.Identity = seed
-	up, down := pair(lda.New, config)
-	for i := range c.packets {
-		p := &c.packets[i]
-		up.Update(packetKey(seed, p), p.in)
-		if !p.lost {
-			down.Update(packetKey(seed, p), p.out)
-		}
-	}
-	all := experiment.Try(lda.Estimate(up, down))
+	all := experiment.Try(lda.Estimate(c.aggregate(config)))
 	list := []contender{{"LDA, mean of all", kilobytes(float64(config.EncodedSize())), "", sameForAll(len(c.flows), all.Mean)}}
 
 	departures := c.follow()
@@ -103,12 +95,10 @@ func (c *capture) contenders(run *experiment.Run, seed uint64, s *study) []conte
 	list = append(list, contender{"LDS, least loaded", memory, "", sketch.paper},
 		contender{"LDS, joint", memory, "all flow records", sketch.joint}, contender{"LDS, spread 5", memory, "", lossy.paper})
 
-	counters := perFlowLossy * float64(8*sketches[0].config.CellBytes()) / float64(recorders.plain.Bits)
-	plain := c.askPaper(run, seed, recorders.plain, counters, false, s.large)
-	joint := plain.joint()
-	counted := c.askCOLATE(run, seed, counters, true, s.large)
+	each := perFlowLossy * float64(8*sketches[0].config.CellBytes()) / float64(recorders.plain.Bits)
+	plain, counted := c.askPaper(run, seed, recorders.plain, each, false, s.large), c.askCOLATE(run, seed, each, true, s.large)
 	memory = kilobytes(float64(plain.bytes))
 	return append(list, contender{"COLATE, Theorem 2", memory, "the flow's record; nothing lost", plain.means},
 		contender{"COLATE, counting", memory, "the flow's record", counted.means},
-		contender{"COLATE, joint", memory, "all flow records; nothing lost", joint})
+		contender{"COLATE, joint", memory, "all flow records; nothing lost", plain.joint()})
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
@@ -51,10 +52,18 @@ func measureLDA(run *experiment.Run) {
 			"exact and has no bar.", hashes), plot.Axis{}, plot.LogAxis("relative error (%)"), plot.Series{Name: "mean", Kind: plot.Bars},
 		plot.Series{Name: "deviation, eq. (5)", Kind: plot.Bars, Paper: true, Pair: 2},
 		plot.Series{Name: "deviation, count-conditioned", Kind: plot.Bars, Pair: 2})
-	tables := newLDATables(run)
+	table := run.Table("captures", "What was captured", "capture", "seconds", "packets", "flows", "offered", "loss",
+		"identical to one under way", "not of IP, passed over", "mean", "deviation")
+	errors := run.Table("errors", fmt.Sprintf("Relative errors over whole captures, root mean square of %d seeds", hashes),
+		"capture", "packets", "loss", "exact mean", "sample", "mean", "to be expected", "deviation by eq. (5)", "deviation, count-conditioned")
+	quantiles := run.Table("quantiles", "Quantiles from packets alone in a cell", "capture", "samples", "quantile", "exact", "LDA",
+		"which is the exact quantile")
 	for i, c := range experiment.Each(run, captures) {
 		r := c.measureLDA(run, wholeLDA)
-		tables.add(c, r)
+		table.Row(c.title, number(c.seconds()), len(c.packets), len(c.flows), number(c.offered()/1e6)+" Mb/s", percent(c.loss()), c.twins,
+			c.others, duration(r.truth.Mean()), duration(math.Sqrt(r.truth.PopulationVariance())))
+		errors.Row(c.title, len(c.packets), percent(c.loss()), duration(r.truth.Mean()), fmt.Sprintf("%.0f", r.sample), percent(r.mean),
+			percent(r.expected), percent(r.paper), percent(r.ours))
 		bars.X.Categories = append(bars.X.Categories, c.title)
 		for k, off := range []float64{r.mean, r.paper, r.ours} {
 			if k > 0 || off > 1e-9 {
@@ -68,33 +77,23 @@ func measureLDA(run *experiment.Run) {
 			over.judge(run, c)
 		}
 		if len(r.samples) >= 50 {
-			r.draw(run, c, tables.quantiles)
+			r.draw(run, c, quantiles)
 			r.judgeRanks(run, c)
 		}
 	}
 }
 
-// ldaTables are those of real-lda, with a row or some for each capture.
-type ldaTables struct{ captures, errors, quantiles *experiment.Table }
-
-func newLDATables(run *experiment.Run) ldaTables {
-	return ldaTables{
-		run.Table("captures", "What was captured", "capture", "seconds", "packets", "flows", "offered", "loss",
-			"identical to one under way", "not of IP, passed over", "mean", "deviation"),
-		run.Table("errors", fmt.Sprintf("Relative errors over whole captures, root mean square of %d seeds", hashes), "capture", "packets",
-			"loss", "exact mean", "sample", "mean", "to be expected", "deviation by eq. (5)", "deviation, count-conditioned"),
-		run.Table("quantiles", "Quantiles from packets alone in a cell", "capture", "samples", "quantile", "exact", "LDA",
-			"which is the exact quantile"),
+// aggregate shows a capture to aggregators at both points.
+func (c *capture) aggregate(config lda.Config) (up, down *lda.Aggregator) {
+	up, down = counters.Pair(lda.New, config)
+	for i := range c.packets {
+		p := &c.packets[i]
+		up.Update(packetKey(config.Identity, p), p.in)
+		if !p.lost {
+			down.Update(packetKey(config.Identity, p), p.out)
+		}
 	}
-}
-
-func (t ldaTables) add(c *capture, r *measuredLDA) {
-	percent := experiment.Percent
-	t.captures.Add(c.title, experiment.Number(c.seconds()), fmt.Sprint(len(c.packets)), fmt.Sprint(len(c.flows)),
-		experiment.Number(c.offered()/1e6)+" Mb/s", percent(c.loss()), fmt.Sprint(c.twins), fmt.Sprint(c.others),
-		duration(r.truth.Mean()), duration(math.Sqrt(r.truth.PopulationVariance())))
-	t.errors.Add(c.title, fmt.Sprint(len(c.packets)), percent(c.loss()), duration(r.truth.Mean()), fmt.Sprintf("%.0f", r.sample),
-		percent(r.mean), percent(r.expected), percent(r.paper), percent(r.ours))
+	return up, down
 }
 
 // measuredLDA is what aggregators of one whole capture say. Errors are
@@ -122,14 +121,7 @@ func (c *capture) measureLDA(run *experiment.Run, config lda.Config) *measuredLD
 	var mean, paper, ours, expected estimate.Moments
 	for i := range hashes {
 		config.Identity = run.SeedOf(fmt.Sprint("lda ", i))
-		up, down := pair(lda.New, config)
-		for i := range c.packets {
-			p := &c.packets[i]
-			up.Update(packetKey(config.Identity, p), p.in)
-			if !p.lost {
-				down.Update(packetKey(config.Identity, p), p.out)
-			}
-		}
+		up, down := c.aggregate(config)
 		r := experiment.Try(lda.Estimate(up, down))
 		collapsed := experiment.Try(lda.Paper.CollapsedVariance(up, down))
 		square := func(of *estimate.Moments, got, truth float64) {
@@ -165,15 +157,10 @@ func (m *measuredLDA) judge(run *experiment.Run, c *capture) {
 		// Two standard errors of a root mean square.
 		v = experiment.Judge(m.mean, m.expected, 2/math.Sqrt(2*hashes))
 	}
-	run.Claim(c.title+": error of the mean, against that of as many random packets", experiment.Percent(m.expected),
-		experiment.Percent(m.mean), v)
+	run.Claim(c.title+": error of the mean, against that of as many random packets", percent(m.expected), percent(m.mean), v)
 	run.Beats(c.title+": error of the deviation, eq. (5) and count-conditioned", m.ours, m.paper, 0.1)
-	counted := experiment.AsGood
-	if m.lossWrong > 0 {
-		counted = experiment.Loss
-	}
-	run.Claim(fmt.Sprintf("%s: seeds of %d for which the number of lost packets is right", c.title, hashes), "all",
-		fmt.Sprint(hashes-m.lossWrong), counted)
+	run.Meets(fmt.Sprintf("%s: seeds of %d for which the number of lost packets is right", c.title, hashes), "all",
+		fmt.Sprint(hashes-m.lossWrong), m.lossWrong == 0)
 }
 
 // draw draws the delays of the first seed's samples beside all.
@@ -182,8 +169,7 @@ func (m *measuredLDA) draw(run *experiment.Run, c *capture, t *experiment.Table)
 	for _, p := range []float64{0.5, 0.9, 0.99} {
 		exact, _ := m.exact.Quantile(p)
 		got, _ := found.Quantile(p)
-		t.Add(c.title, fmt.Sprint(found.N()), fmt.Sprintf("p%.0f", 100*p), duration(exact), duration(got),
-			fmt.Sprintf("p%.1f", 100*m.exact.CDF(got)))
+		t.Row(c.title, found.N(), fmt.Sprintf("p%.0f", 100*p), duration(exact), duration(got), fmt.Sprintf("p%.1f", 100*m.exact.CDF(got)))
 	}
 	const unit = 1e3
 	all := make([]float64, 0, m.exact.N())
@@ -234,7 +220,7 @@ func (m *measuredLDA) judgeRanks(run *experiment.Run, c *capture) {
 		v = experiment.DoesNotHold
 	}
 	run.Claim(fmt.Sprintf("%s: seeds of %d with all quantiles in the rank that chance allows with %.0f %% for such samples; "+
-		"the farthest is off by %s on average", c.title, hashes, 100*rankConfidence, experiment.Percent(m.farthest.Mean())), "impossible",
+		"the farthest is off by %s on average", c.title, hashes, 100*rankConfidence, percent(m.farthest.Mean())), "impossible",
 		fmt.Sprint(m.ranked), v)
 }
 
@@ -250,9 +236,9 @@ func quantileOf(e estimate.Empirical, p float64) float64 {
 func duration(ns float64) string {
 	switch size := math.Abs(ns); {
 	case size >= 1e6:
-		return experiment.Number(ns/1e6) + " ms"
+		return number(ns/1e6) + " ms"
 	case size >= 1e3:
-		return experiment.Number(ns/1e3) + " µs"
+		return number(ns/1e3) + " µs"
 	}
-	return experiment.Number(ns) + " ns"
+	return number(ns) + " ns"
 }

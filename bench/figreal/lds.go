@@ -3,6 +3,7 @@ package figreal
 import (
 	"fmt"
 
+	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
@@ -48,7 +49,7 @@ type ldsAnswers struct {
 func (c *capture) askLDS(run *experiment.Run, seed uint64, config lds.Config, cells float64) *ldsAnswers {
 	config.Identity = seed
 	config.Columns = max(config.Spread, int(cells*float64(len(c.flows))/float64(config.Rows)))
-	up, down := pair(lds.New, config)
+	up, down := counters.Pair(lds.New, config)
 	c.observe(seed, up.Update, down.Update)
 	keys := c.flowKeys(seed)
 	a := &ldsAnswers{bytes: config.Rows * config.Columns * config.CellBytes(), paper: perflow.Unanswered(len(keys))}
@@ -109,7 +110,7 @@ func measureLDS(run *experiment.Run) {
 					}
 				}
 				if cells == perFlowLossy {
-					table.Add(append([]string{c.title, shape.name}, a.judge(run, c, s, shape.name)...)...)
+					table.Row(c.title, shape.name, a.judge(run, c, s, shape.name))
 				}
 			}
 			memory = append(memory, over[:]...)
@@ -138,7 +139,7 @@ func judgeMiddling(run *experiment.Run, c *capture, s *study, answers []float64,
 	got := perflow.Quantile(s.relative(answers, in), 0.5)
 	run.Claim(fmt.Sprintf("%s: median error of the %d flows of 500 to 999 packets, %s, %.2f cells for each flow as in the paper", c.title,
 		len(in), name, perFlow),
-		"1.2 %", experiment.Percent(got), byThePaper(got, 0.012, joint))
+		"1.2 %", percent(got), byThePaper(got, 0.012, joint))
 }
 
 // judge compares the answers of one sketch, and returns its cells of the table.
@@ -147,11 +148,11 @@ func (a *ldsAnswers) judge(run *experiment.Run, c *capture, s *study, name strin
 	run.Beats(where+fmt.Sprintf("median error of flows of %d packets or more, least loaded cells and joint decoding", large),
 		s.median(a.joint), s.median(a.paper), 0.1)
 	run.Beats(where+"root mean square error of the same", s.rms(a.joint), s.rms(a.paper), 0.1)
-	row := []string{kilobytes(float64(a.bytes)), experiment.Percent(s.answered(a.paper))}
+	row := []string{kilobytes(float64(a.bytes)), percent(s.answered(a.paper))}
 	all := [][]float64{a.paper, a.joint, a.withoutCounts()}
 	for _, off := range []func([]float64) float64{s.median, s.rms} {
 		for _, answers := range all {
-			row = append(row, experiment.Percent(off(answers)))
+			row = append(row, percent(off(answers)))
 		}
 	}
 	return row

@@ -148,7 +148,7 @@ func (all intervals) judge(run *experiment.Run, c *capture) {
 			held uint64
 		}{{"intervals", held}, {"intervals for light tails", light}} {
 			run.Holds(fmt.Sprintf("%s: true means within the %.0f %% %s, of %d whose ends %s crossed", c.title, 100*confidence,
-				bars.name, answered, kind), fmt.Sprintf("%.0f %%", 100*confidence), experiment.Percent(float64(bars.held)/float64(answered)),
+				bars.name, answered, kind), fmt.Sprintf("%.0f %%", 100*confidence), percent(float64(bars.held)/float64(answered)),
 				estimate.ProportionInterval(bars.held, answered, confidence).High >= confidence)
 		}
 	}

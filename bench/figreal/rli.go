@@ -145,16 +145,16 @@ func measureRLI(run *experiment.Run) {
 	for _, c := range experiment.Each(run, captures) {
 		load := "-"
 		if c.rate > 0 {
-			load = experiment.Percent(c.offered() / float64(c.rate))
+			load = percent(c.offered() / float64(c.rate))
 			list, s, all, counts := c.simulate()
 			dropped := float64(counts.Packets[queue.Full]) / float64(counts.Sent())
 			i := interpolation{c, "simulated", "RLI through a simulated link", "Dashed: the paper's methods.", list, s}
-			table.Add(i.compare(run, seed, load, duration(all.Mean()), experiment.Percent(dropped))...)
+			table.Row(i.compare(run, seed, load, duration(all.Mean()), percent(dropped)))
 		}
 		truth := c.truth()
 		i := interpolation{c, "captured", "RLI on captured delays", "Dashed: the paper's methods. References are imagined.", c.follow(),
 			c.study()}
-		table.Add(i.compare(run, seed, load, duration(truth.Mean()), experiment.Percent(c.loss()))...)
+		table.Row(i.compare(run, seed, load, duration(truth.Mean()), percent(c.loss())))
 	}
 }
 
@@ -188,7 +188,7 @@ func (i *interpolation) compare(run *experiment.Run, seed uint64, cells ...strin
 		}
 		if m.kind == rli.BusyAware {
 			n := r.Counts()
-			believed = experiment.Percent(float64(n.Idle+n.Busy) / float64(n.Packets))
+			believed = percent(float64(n.Idle+n.Busy) / float64(n.Packets))
 		}
 	}
 	figure := sizeFigure(i.capture, i.title, i.caption, series)
@@ -201,7 +201,7 @@ func (i *interpolation) compare(run *experiment.Run, seed uint64, cells ...strin
 	}
 	row := append([]string{i.capture.title, i.kind}, cells...)
 	for _, x := range append(medians, squares...) {
-		row = append(row, percentOrDash(x))
+		row = append(row, percent(x))
 	}
 	return append(row, believed)
 }
@@ -214,13 +214,6 @@ func (i *interpolation) judgeAll(run *experiment.Run, method string, answers []f
 		reported, text = 0.3, "about 30 %"
 	}
 	all := perflow.Quantile(i.study.relative(answers, i.study.flows(1, math.MaxInt)), 0.5)
-	run.Claim(fmt.Sprintf("%s, %s: median error of all flows, %s", i.capture.title, i.kind, method), text, experiment.Percent(all),
+	run.Claim(fmt.Sprintf("%s, %s: median error of all flows, %s", i.capture.title, i.kind, method), text, percent(all),
 		byThePaper(all, reported, !paper))
-}
-
-func percentOrDash(x float64) string {
-	if math.IsNaN(x) {
-		return "-"
-	}
-	return experiment.Percent(x)
 }

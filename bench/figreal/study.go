@@ -11,6 +11,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
+// How numbers are written in claims and tables.
+var percent, number = experiment.Percent, experiment.Number
+
 // large is from how many packets on a flow counts where one figure is given
 // for many flows.
 const large = 30
@@ -172,9 +175,8 @@ func (s *study) series(p plot.Series, answers []float64, asked []int) plot.Serie
 func sizeFigure(c *capture, what, caption string, series []plot.Series) plot.Figure {
 	return plot.Figure{
 		Name: "size-" + c.name, Title: what + ", " + c.title,
-		Caption: fmt.Sprintf("Median error of the flows of similar size. %s Errors below %s are drawn there.", caption,
-			experiment.Percent(floor)),
-		X: plot.LogAxis("packets in the flow"), Y: errorAxis,
+		Caption: fmt.Sprintf("Median error of the flows of similar size. %s Errors below %s are drawn there.", caption, percent(floor)),
+		X:       plot.LogAxis("packets in the flow"), Y: errorAxis,
 		Series: series,
 	}
 }
@@ -193,4 +195,4 @@ func memoryFigure(c *capture, what, caption string, series []plot.Series) plot.F
 }
 
 // kilobytes prints a size.
-func kilobytes(bytes float64) string { return experiment.Number(bytes/1000) + " kB" }
+func kilobytes(bytes float64) string { return number(bytes/1000) + " kB" }

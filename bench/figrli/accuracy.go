@@ -61,16 +61,16 @@ func measureAccuracy(run *experiment.Run) {
 		for _, level := range experiment.Each(run, levels) {
 			where := setting{kind: kind, utilisation: level.utilisation, packets: kind.enough(packets), injector: adaptive}
 			w := &accurate{passage: simulate(run, where), kind: kind, level: level.name,
-				at: kind.name + ", " + experiment.Percent(level.utilisation)}
+				at: kind.name + ", " + percent(level.utilisation)}
 			where.ahead = true
 			w.ahead, _ = simulate(run, where).measure(byLine)
 			for _, m := range methods {
 				a, _ := w.measure(m)
 				w.of = append(w.of, a)
 			}
-			row := []string{kind.name, experiment.Percent(level.utilisation), duration(w.all.Mean()), experiment.Percent(w.loss()),
-				experiment.Percent(w.cost.Rate())}
-			table.Add(append(row, w.draw(cdfs)...)...)
+			row := []string{kind.name, percent(level.utilisation), duration(w.all.Mean()), percent(w.loss()),
+				percent(w.cost.Rate())}
+			table.Row(row, w.draw(cdfs))
 			w.says(run, "median error of the mean", level.paper, level.low, level.high, func(a answers) float64 { return median(a.mean) })
 			w.against(run, "median error of the mean", ofMean)
 			if level.name == "high" {
@@ -116,14 +116,14 @@ func (w *accurate) draw(cdfs []plot.Figure) []string {
 // says judges what the paper says of RLI, wherever it has its references.
 func (w *accurate) says(run *experiment.Run, what, paper string, low, high float64, of func(answers) float64) {
 	behind, ahead := of(w.of[1]), of(w.ahead)
-	run.Holds(w.at+": RLI's "+what+", references behind / ahead", paper, experiment.Percent(behind)+" / "+experiment.Percent(ahead),
+	run.Holds(w.at+": RLI's "+what+", references behind / ahead", paper, percent(behind)+" / "+percent(ahead),
 		near(behind, low, high) || near(ahead, low, high))
 }
 
 // against sets busy-aware beside RLI.
 func (w *accurate) against(run *experiment.Run, what string, errors func(answers) []float64) {
 	line, ours := median(errors(w.of[1])), median(errors(w.of[2]))
-	run.Within(w.at+": busy-aware's "+what, experiment.Percent(line)+" (RLI, same references)", ours, line, 0.1)
+	run.Within(w.at+": busy-aware's "+what, percent(line)+" (RLI, same references)", ours, line, 0.1)
 }
 
 func (w *accurate) judgeHigh(run *experiment.Run) {
@@ -150,7 +150,7 @@ func (w *accurate) grouped(run *experiment.Run, by func(*flow) float64, errors f
 	scale float64) {
 	f := run.Draw(name+"-"+w.kind.slug, fmt.Sprintf(title, w.kind.name),
 		fmt.Sprintf("Average relative error of the flows in each group, of at least ten; %s at %s.", w.kind.name,
-			experiment.Percent(levels[0].utilisation)), plot.LogAxis(label), plot.LogAxis("average relative error (%)"))
+			percent(levels[0].utilisation)), plot.LogAxis(label), plot.LogAxis("average relative error (%)"))
 	for k, m := range methods[1:] {
 		groups := map[int]*estimate.Moments{}
 		for i, e := range errors(w.of[1+k]) {
@@ -187,6 +187,6 @@ func (w *accurate) average(run *experiment.Run, what, paper string, low, high fl
 	}
 	if was := average[0].Mean(); average[0].N() >= 10 {
 		run.Holds(fmt.Sprintf("%s: RLI's average error of %s (%d flows)", w.at, what, average[0].N()),
-			paper, experiment.Percent(was)+"; busy-aware "+experiment.Percent(average[1].Mean()), near(was, low, high))
+			paper, percent(was)+"; busy-aware "+percent(average[1].Mean()), near(was, low, high))
 	}
 }

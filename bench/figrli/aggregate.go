@@ -61,7 +61,7 @@ func measureAggregate(run *experiment.Run) {
 		deviations := figure("deviation", "Deviation of all packets, "+kind.name, plot.LogAxis("relative error of the deviation (%)"))
 		var of tally
 		for _, u := range experiment.Each(run, offered) {
-			o := overall{row: []string{kind.name, experiment.Percent(u)}}
+			o := overall{row: []string{kind.name, percent(u)}}
 			for k, n := range experiment.Each(run, numbers) {
 				p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: everyNth(packets / n)})
 				of.add(k, p.loss(), o.measure(p, c, k))
@@ -70,7 +70,7 @@ func measureAggregate(run *experiment.Run) {
 				means.Series[i].Add(100*u, 100*off.mean)
 				deviations.Series[i].Add(100*u, 100*off.deviation)
 			}
-			table.Add(o.row...)
+			table.Row(o.row)
 		}
 		of.judge(run, kind.name)
 	}
@@ -95,7 +95,7 @@ func (o *overall) measure(p *passage, c lda.Config, k int) [2]offset {
 	l, collapsed := p.aggregated(c)
 	ofLDA, eq5 := p.off(l.Delay), p.off(estimate.Delay{StdDev: collapsed})
 	if k == 0 {
-		o.row = append(o.row, experiment.Percent(p.loss()), duration(p.all.Mean()), ofLDA.String(), experiment.Percent(eq5.deviation))
+		o.row = append(o.row, percent(p.loss()), duration(p.all.Mean()), ofLDA.String(), percent(eq5.deviation))
 		o.off = append(o.off, ofLDA)
 	}
 	for _, m := range []method{byLine, byPeriod} {
@@ -108,7 +108,7 @@ func (o *overall) measure(p *passage, c lda.Config, k int) [2]offset {
 
 // String is a cell of the table.
 func (o offset) String() string {
-	return experiment.Percent(o.mean) + " / " + experiment.Percent(o.deviation)
+	return percent(o.mean) + " / " + percent(o.deviation)
 }
 
 // A tally adds up over loads what claims are about.
@@ -137,7 +137,6 @@ func (t *tally) add(k int, loss float64, of [2]offset) {
 }
 
 func (t *tally) judge(run *experiment.Run, name string) {
-	percent := experiment.Percent
 	run.Holds(name+": RLI's error of the mean with 288 references, average over loads", "< 2.5 %", percent(t.few.Mean()),
 		near(t.few.Mean(), 0, 0.025))
 	run.Holds(name+": loads at which LDA's mean is better than RLI's with 288", "all", fmt.Sprintf("%d of %d", t.loads-t.better, t.loads),

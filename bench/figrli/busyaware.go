@@ -53,7 +53,7 @@ func measureBusyAware(run *experiment.Run) {
 			figure.Series = append(figure.Series, plot.Series{Name: v.name, Paper: v.paper, Pair: k + 1})
 		}
 		for _, u := range experiment.Each(run, utilisations) {
-			row := []string{kind.name, experiment.Percent(u), ""}
+			row := []string{kind.name, percent(u), ""}
 			var medians, biases []float64
 			var p *passage
 			for k, v := range experiment.Each(run, variants) {
@@ -63,19 +63,19 @@ func measureBusyAware(run *experiment.Run) {
 				a, r := p.as(v).measure(v.method)
 				bias := estimate.RelativeError(experiment.Try(r.Total()).Mean, p.all.Mean())
 				if k == 2 {
-					row[2] = experiment.Percent(float64(r.Counts().Idle) / float64(r.Counts().Packets))
+					row[2] = percent(float64(r.Counts().Idle) / float64(r.Counts().Packets))
 				}
 				biases = append(biases, bias)
 				medians = append(medians, median(a.mean))
-				row = append(row, fmt.Sprintf("%s (%s)", spread(a.mean), experiment.Percent(bias)))
+				row = append(row, fmt.Sprintf("%s (%s)", spread(a.mean), percent(bias)))
 				// A median of 0, where half of the flows always found the link
 				// idle, has no place on the axis.
 				middle := max(100*medians[k], shown)
 				figure.Series[k].AddRange(100*u, middle, middle, max(100*quantile(a.mean, 0.75), shown))
 			}
-			table.Add(row...)
+			table.Row(row)
 			judgeBusyAware(run, kind, u, medians[1], medians[2], medians[4])
-			run.Within(fmt.Sprintf("%s, %s: the mean of all packets", kind.name, experiment.Percent(u)), "within 1 %", biases[2], 0.01, 0)
+			run.Within(fmt.Sprintf("%s, %s: the mean of all packets", kind.name, percent(u)), "within 1 %", biases[2], 0.01, 0)
 		}
 	}
 }
@@ -101,8 +101,8 @@ func judgeBusyAware(run *experiment.Run, kind kind, u, line, ours, ahead float64
 	case ratio > 0.9:
 		verdict = experiment.AsGood
 	}
-	where := fmt.Sprintf("%s, %s", kind.name, experiment.Percent(u))
-	run.Claim(where+": median error", text+" "+experiment.Percent(line), fmt.Sprintf("%s (%.2f of it)", experiment.Percent(ours), ratio),
+	where := fmt.Sprintf("%s, %s", kind.name, percent(u))
+	run.Claim(where+": median error", text+" "+percent(line), fmt.Sprintf("%s (%.2f of it)", percent(ours), ratio),
 		verdict).Headline = kind.slug == heavyTailed.slug
 	run.Beats(where+": against RLI with references ahead", ours, ahead, 0.1)
 }

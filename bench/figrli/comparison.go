@@ -38,7 +38,7 @@ func measureComparison(run *experiment.Run) {
 			byPeriod.name, "probes")...)
 	for _, kind := range experiment.Each(run, kinds) {
 		cdfs := run.Draw("a-"+kind.slug, fmt.Sprintf("Error of the sampled flows at %s, %s (Fig. 10a)",
-			experiment.Percent(levels[0].utilisation), kind.name), "The flows that sampling finds, from their first sampled packet on.",
+			percent(levels[0].utilisation), kind.name), "The flows that sampling finds, from their first sampled packet on.",
 			plot.Axis{Label: "relative error of the mean delay", Scale: plot.Log, Min: 1e-5, Max: 10},
 			plot.Axis{Label: "share of flows", Min: 0, Max: 1})
 		byLoad := run.Draw("b-"+kind.slug, "Median error of the sampled flows by utilisation, "+kind.name+" (Fig. 10b)",
@@ -48,11 +48,11 @@ func measureComparison(run *experiment.Run) {
 		}
 		for _, u := range experiment.Each(run, utilisations) {
 			lists, everywhere, flows := compete(run, setting{kind: kind, utilisation: u, packets: kind.enough(packets), injector: adaptive})
-			row := []string{kind.name, experiment.Percent(u), fmt.Sprint(flows)}
+			row := []string{kind.name, percent(u), fmt.Sprint(flows)}
 			for _, list := range slices.Concat(lists, everywhere) {
 				row = append(row, spread(list))
 			}
-			table.Add(row...)
+			table.Row(row)
 			var medians []float64
 			for i, list := range lists {
 				medians = append(medians, median(list))
@@ -63,7 +63,7 @@ func measureComparison(run *experiment.Run) {
 					cdfs.Series = append(cdfs.Series, c)
 				}
 			}
-			judgeContenders(run, fmt.Sprintf("%s, %s", kind.name, experiment.Percent(u)), u == levels[0].utilisation, medians)
+			judgeContenders(run, fmt.Sprintf("%s, %s", kind.name, percent(u)), u == levels[0].utilisation, medians)
 		}
 	}
 }
@@ -93,9 +93,8 @@ func judgeContenders(run *experiment.Run, where string, high bool, medians []flo
 	trajectory, multiflow, left, ours := medians[0], medians[1], medians[2], medians[4]
 	line := min(medians[3], medians[5]) // wherever the references go
 	times := func(what, paper string, ratio, low, high float64) {
-		run.Holds(where+what, paper, experiment.Number(ratio), near(ratio, low, high))
+		run.Holds(where+what, paper, number(ratio), near(ratio, low, high))
 	}
-	percent := experiment.Percent
 	if high {
 		times(": trajectory sampling's median error over RLI's", "500", trajectory/line, 500, 500)
 		times(": the multiflow estimator's over RLI's", "almost 100", multiflow/line, 100, 100)

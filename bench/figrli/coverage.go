@@ -28,7 +28,7 @@ func measureCoverage(run *experiment.Run) {
 	for _, kind := range experiment.Each(run, everyKind(run)) {
 		for _, u := range experiment.Each(run, loads) {
 			p := simulate(run, setting{kind: kind, utilisation: u, packets: kind.enough(packets), injector: everyNth(100)})
-			row := []string{kind.name, experiment.Percent(u)}
+			row := []string{kind.name, percent(u)}
 			for _, m := range methods {
 				r := p.receive(p.config(m), nil)
 				flows, means, deviations := 0.0, 0.0, 0.0
@@ -47,13 +47,12 @@ func measureCoverage(run *experiment.Run) {
 				if holds(total.MeanInterval(confidence), p.all.Mean()) == 1 {
 					all = "all packets'"
 				}
-				cell := experiment.Percent(means/flows) + " / " + experiment.Percent(deviations/flows) + ", " + all
+				cell := percent(means/flows) + " / " + percent(deviations/flows) + ", " + all
 				row = append(row, cell)
 				least := math.Min(means, deviations) / flows
-				run.Keeps(kind.name+", "+experiment.Percent(u)+", "+m.name+": coverage", "at least 95 %", cell,
-					least >= confidence && all == "all packets'")
+				run.Keeps(kind.name+", "+percent(u)+", "+m.name+": coverage", "at least 95 %", cell, least >= confidence && all == "all packets'")
 			}
-			table.Add(row...)
+			table.Row(row)
 		}
 	}
 }

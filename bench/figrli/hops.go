@@ -101,7 +101,6 @@ func measureBeyondLink(run *experiment.Run) {
 		"all others are by straight lines. Errors of flows are averages over packets, as a share of the mean of all: behind a shaper most " +
 		"flows never wait. A receiver that tells of another class's packets by Update has references of its own class only: the error and " +
 		"the interval are those of the other class's mean.")
-	percent := experiment.Percent
 	table := run.Table("", "Packets estimated as such, and errors of straight lines and of busy-aware", "place", "loss", "mean delay",
 		"estimated as such", "flows: RLI", "busy-aware", "mean of all: RLI", "busy-aware", "flows' intervals that hold the mean")
 	for _, at := range experiment.Each(run, places) {
@@ -111,7 +110,7 @@ func measureBeyondLink(run *experiment.Run) {
 		ours, busyOff := p.overall(busy)
 		k := busy.Counts()
 		coverage := p.coverage(busy, 0.95)
-		table.Add(at.name, percent(p.loss()), duration(p.all.Mean()), percent(float64(k.Idle+k.Busy)/float64(k.Packets)), percent(theirs),
+		table.Row(at.name, percent(p.loss()), duration(p.all.Mean()), percent(float64(k.Idle+k.Busy)/float64(k.Packets)), percent(theirs),
 			percent(ours), signedPercent(lineOff), signedPercent(busyOff), percent(coverage))
 		if at.tell == byUpdate {
 			of := p.others(busy)

@@ -42,14 +42,14 @@ func measureInjectionRate(run *experiment.Run) {
 	for _, kind := range experiment.Each(run, []kind{poisson, heavyTailed}) {
 		for _, u := range experiment.Each(run, loads) {
 			figure := run.Draw(fmt.Sprintf("%s-%.0f", kind.slug, 100*u), fmt.Sprintf("Error against injection rate, %s, %s utilisation (Fig. 5)",
-				kind.name, experiment.Percent(u)),
+				kind.name, percent(u)),
 				"Median over flows; bars from the 25th to the 75th percentile. An error of nothing, where every packet has its reference, "+
 					"is off the scale.", plot.LogAxis("references per packet (%)"),
 				plot.Axis{Label: "relative error of the mean delay (%)", Scale: plot.Log, Min: 0.5, Max: 1000})
 			for k, v := range variants {
 				figure.Series = append(figure.Series, plot.Series{Name: v.name, Paper: v.unnamed, Pair: k + 1})
 			}
-			row := []string{kind.name, experiment.Percent(u)}
+			row := []string{kind.name, percent(u)}
 			for _, n := range experiment.Each(run, nths) {
 				s := setting{kind: kind, utilisation: u, packets: packets, injector: everyNth(n)}
 				behind := simulate(run, s)
@@ -68,19 +68,19 @@ func measureInjectionRate(run *experiment.Run) {
 					if k > 0 {
 						cell += " / "
 					}
-					cell += experiment.Percent(last(figure.Series[k].Y) / 100)
+					cell += percent(last(figure.Series[k].Y) / 100)
 				}
 				row = append(row, cell)
 			}
-			table.Add(row...)
-			judgeInjectionRate(run, fmt.Sprintf("%s, %s utilisation", kind.name, experiment.Percent(u)), u < 0.5, figure.Series)
+			table.Row(row)
+			judgeInjectionRate(run, fmt.Sprintf("%s, %s utilisation", kind.name, percent(u)), u < 0.5, figure.Series)
 		}
 	}
 }
 
 func judgeInjectionRate(run *experiment.Run, where string, low bool, of []plot.Series) {
 	at := func(k, n int) float64 { return of[k].Y[slices.Index(nths, n)] / 100 }
-	both := func(k int) string { return experiment.Percent(at(k, 1000)) + " to " + experiment.Percent(at(k, 10)) }
+	both := func(k int) string { return percent(at(k, 1000)) + " to " + percent(at(k, 10)) }
 	paper, few, many := "43 % to 5 %", [2]float64{0.43, 0.43}, [2]float64{0.05, 0.05}
 	if low {
 		paper, few, many = "28–36 %", [2]float64{0.28, 0.36}, [2]float64{0.28, 0.36}
@@ -90,7 +90,7 @@ func judgeInjectionRate(run *experiment.Run, where string, low bool, of []plot.S
 		holds = holds || near(at(k, 1000), few[0], few[1]) && near(at(k, 10), many[0], many[1])
 	}
 	run.Holds(where+": RLI's median error, 0.1 to 10 % injection, references behind; ahead", paper, both(0)+"; "+both(1), holds)
-	run.Within(where+": busy-aware, 10 % injection", experiment.Percent(at(2, 10))+" (RLI here, packets named)", at(3, 10), at(2, 10), 0.1)
+	run.Within(where+": busy-aware, 10 % injection", percent(at(2, 10))+" (RLI here, packets named)", at(3, 10), at(2, 10), 0.1)
 }
 
 func last(list []float64) float64 { return list[len(list)-1] }
@@ -147,21 +147,21 @@ func measureInjectionWay(run *experiment.Run) {
 				plot.Axis{Categories: wayNames}, plot.LogAxis("relative error of the mean delay (%)"))
 			medians, rates := make([][]float64, len(utilisations)), make([]float64, len(utilisations))
 			for k, u := range experiment.Each(run, utilisations) {
-				bars := plot.Series{Name: experiment.Percent(u), Kind: plot.Bars}
-				row := []string{title, experiment.Percent(u)}
+				bars := plot.Series{Name: percent(u), Kind: plot.Bars}
+				row := []string{title, percent(u)}
 				for w, way := range experiment.Each(run, ways(imixTime)) {
 					p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: way, ahead: place.ahead})
 					a, _ := p.measure(byLine)
 					m := median(a.mean)
 					bars.AddRange(float64(w), 100*m, 100*m, 100*quantile(a.mean, 0.75))
-					row = append(row, experiment.Percent(p.cost.Rate())+": "+spread(a.mean))
+					row = append(row, percent(p.cost.Rate())+": "+spread(a.mean))
 					medians[k] = append(medians[k], m)
 					if w == 0 {
 						rates[k] = p.cost.Rate()
 					}
 				}
 				figure.Series = append(figure.Series, bars)
-				table.Add(row...)
+				table.Row(row)
 			}
 			if !place.ahead {
 				judgeRates(run, kind.name, rates)
@@ -176,7 +176,7 @@ func judgeRates(run *experiment.Run, name string, rates []float64) {
 	var ours, paper []string
 	near := true
 	for k, x := range rates {
-		ours, paper = append(ours, experiment.Percent(x)), append(paper, experiment.Percent(injected[k]))
+		ours, paper = append(ours, percent(x)), append(paper, percent(injected[k]))
 		near = near && x > injected[k]/2 && x < injected[k]*2
 	}
 	run.Holds(name+": the adaptive injector's rates at 20, 55, 70 and 88 % (near: within a factor of 2)",
@@ -195,5 +195,5 @@ func judgeWays(run *experiment.Run, title string, medians [][]float64) {
 	run.Holds(title+": adaptive is best or within 5 % of it at every utilisation", "yes", text, best)
 	at55, others := medians[1][0], slices.Min(medians[1][1:])
 	run.Holds(title+": at 55 %, adaptive's median error against the best of the others'", "half of 40 % and more",
-		experiment.Percent(at55)+" against "+experiment.Percent(others), near(at55/others, 0.5, 0.5) && near(others, 0.4, 1))
+		percent(at55)+" against "+percent(others), near(at55/others, 0.5, 0.5) && near(others, 0.4, 1))
 }

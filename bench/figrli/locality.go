@@ -126,17 +126,17 @@ func measureLocality(run *experiment.Run) {
 		}
 		cells, medians, everything := drawLocal(run, kind, list, len(p.flows), all.Mean())
 		drawBursts(run, kind, list)
-		row := append(append([]string{kind.name}, cells...), experiment.Percent(everything), duration(halfInBursts(bursts(list, all.Mean()))))
-		table.Add(row...)
+		row := append(append([]string{kind.name}, cells...), percent(everything), duration(halfInBursts(bursts(list, all.Mean()))))
+		table.Row(row)
 		shorter := true
 		for i := 1; i < len(medians); i++ {
 			shorter = shorter && medians[i] >= medians[i-1]*0.95
 		}
 		first, final := duration(float64(windows[0])), duration(float64(windows[len(windows)-1]))
 		run.Holds(kind.name+": the shorter the window, the better (median error, "+first+" to "+final+")", "so",
-			experiment.Percent(medians[0])+" to "+experiment.Percent(last(medians)), shorter)
+			percent(medians[0])+" to "+percent(last(medians)), shorter)
 		run.Holds(kind.name+": median error of 0.1 ms windows, against the mean over everything", "far less",
-			experiment.Percent(medians[1])+" against "+experiment.Percent(everything), medians[1] <= everything/2)
+			percent(medians[1])+" against "+percent(everything), medians[1] <= everything/2)
 	}
 }
 
@@ -146,7 +146,7 @@ func measureLocality(run *experiment.Run) {
 func drawLocal(run *experiment.Run, kind kind, list []wait, flows int, mean float64) (cells []string, medians []float64,
 	everything float64) {
 	figure := run.Draw("1-"+kind.slug, "Localised mean delay against the actual one, "+kind.name+" (Fig. 1)",
-		fmt.Sprintf("Each mark is a flow; 400 of them. Utilisation %s.", experiment.Percent(localUtilisation)),
+		fmt.Sprintf("Each mark is a flow; 400 of them. Utilisation %s.", percent(localUtilisation)),
 		plot.LogAxis("actual mean queueing delay of the flow (µs)"), plot.LogAxis("predicted (µs)"))
 	random := run.Rand("flows shown")
 	var shown []int
@@ -158,12 +158,12 @@ func drawLocal(run *experiment.Run, kind kind, list []wait, flows int, mean floa
 		actual, local, size := localise(list, flows, w)
 		if i == 0 {
 			positive := slices.DeleteFunc(slices.Clone(actual), func(x float64) bool { return !(x > 0) })
-			cells = append(cells, experiment.Number(quantile(positive, 0.99)/quantile(positive, 0.01)))
+			cells = append(cells, number(quantile(positive, 0.99)/quantile(positive, 0.01)))
 			everything = median(relative(slices.Repeat([]float64{mean}, flows), actual))
 		}
 		e := median(relative(local, actual))
 		medians = append(medians, e)
-		cells = append(cells, fmt.Sprintf("%s (%s)", experiment.Percent(e), experiment.Number(size)))
+		cells = append(cells, fmt.Sprintf("%s (%s)", percent(e), number(size)))
 		if i == 2 {
 			continue // three sets of marks are enough
 		}
@@ -222,11 +222,11 @@ func halfInBursts(lengths []float64) float64 {
 func duration(ns float64) string {
 	switch {
 	case ns < 1e3:
-		return experiment.Number(ns) + " ns"
+		return number(ns) + " ns"
 	case ns < 1e6:
-		return experiment.Number(ns/1e3) + " µs"
+		return number(ns/1e3) + " µs"
 	case ns < 1e9:
-		return experiment.Number(ns/1e6) + " ms"
+		return number(ns/1e6) + " ms"
 	}
-	return experiment.Number(ns/1e9) + " s"
+	return number(ns/1e9) + " s"
 }

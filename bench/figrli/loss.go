@@ -44,7 +44,7 @@ func measureUnderLoss(run *experiment.Run) {
 	run.Config("packets", packets, "disciplines", disciplines, "paper's loss", paperLoss)
 	run.Notef("Each kind of traffic is offered at the load at which RED loses %s of it without references, found by halving: the paper's "+
 		"traces do so at 90 %%, ours later, as they are less bursty or shorter. The same packets are sent with references and without.",
-		experiment.Percent(paperLoss))
+		percent(paperLoss))
 	table := run.Table("", "Loss, and median error of flows' means", "traffic", "offered", "queue", "references", "references per packet",
 		"loss", "more than without", "mean delay", "RLI", "busy-aware")
 	figure := run.Draw("a", "Loss by the load offered", "RED, without references: the loads that were tried.",
@@ -57,19 +57,19 @@ func measureUnderLoss(run *experiment.Run) {
 			var without *passage
 			for _, i := range experiment.Each(run, injections) {
 				p := simulate(run, setting{kind: kind, utilisation: at, packets: packets, link: d.link, injector: i.injector})
-				row := []string{kind.name, experiment.Percent(at), d.name, i.name, experiment.Percent(p.cost.Rate()), experiment.Percent(p.loss())}
+				row := []string{kind.name, percent(at), d.name, i.name, percent(p.cost.Rate()), percent(p.loss())}
 				if without == nil {
 					without = p
-					table.Add(append(row, "", duration(p.all.Mean()), "", "")...)
+					table.Row(row, "", duration(p.all.Mean()), "", "")
 					continue
 				}
 				row = append(row, signedPercent(p.loss()/without.loss()-1), duration(p.all.Mean()))
 				for _, m := range []method{byLine, byPeriod} {
 					a, _ := p.measure(m)
 					medians[d.name+i.name+m.name] = median(a.mean)
-					row = append(row, experiment.Percent(median(a.mean)))
+					row = append(row, percent(median(a.mean)))
 				}
-				table.Add(row...)
+				table.Row(row)
 				judgeLoss(run, kind.name+", "+d.name, i.name, without.loss(), p.loss())
 			}
 		}
@@ -107,7 +107,7 @@ func drawLosses(f *plot.Figure, kind kind, k int, tried []lossAt) {
 }
 
 func judgeLoss(run *experiment.Run, where, injection string, without, with float64) {
-	text := fmt.Sprintf("%s to %s, %s", experiment.Percent(without), experiment.Percent(with), signedPercent(with/without-1))
+	text := fmt.Sprintf("%s to %s, %s", percent(without), percent(with), signedPercent(with/without-1))
 	if injection == "adaptive" {
 		run.Holds(where+": additional loss with adaptive injection", "at most 0.001 % of the packets", text,
 			near(with-without, math.Inf(-1), 0.00001))
@@ -120,6 +120,6 @@ func judgeDisciplines(run *experiment.Run, where string, medians map[string]floa
 	for _, i := range injections[1:] {
 		red, tail := medians["RED"+i.name+byLine.name], medians["drop-tail"+i.name+byLine.name]
 		run.Holds(where+", references "+i.name+": RLI's median error with RED and with drop-tail", "little difference: a factor of 1.5",
-			experiment.Percent(red)+" and "+experiment.Percent(tail), experiment.IsBetween(red/tail, 1/1.5, 1.5, 0))
+			percent(red)+" and "+percent(tail), experiment.IsBetween(red/tail, 1/1.5, 1.5, 0))
 	}
 }

@@ -53,9 +53,8 @@ func measureOverhead(run *experiment.Run) {
 			taken.Add(100*u, 100*share)
 			lost.Add(100*u, 100*(with.loss()-without.loss()))
 			changes := with.changes(without)
-			table.Add(kind.name, experiment.Percent(u), experiment.Percent(with.cost.Rate()), experiment.Percent(share),
-				duration(without.all.Mean()), duration(with.all.Mean()), signed(quantile(changes, 0.1)), signed(median(changes)),
-				signed(quantile(changes, 0.9)), experiment.Percent(without.loss()), experiment.Percent(with.loss()))
+			table.Row(kind.name, percent(u), percent(with.cost.Rate()), percent(share), duration(without.all.Mean()), duration(with.all.Mean()),
+				signed(quantile(changes, 0.1)), signed(median(changes)), signed(quantile(changes, 0.9)), percent(without.loss()), percent(with.loss()))
 			switch u {
 			case 0.8:
 				if more := with.loss() - without.loss(); with.lost+without.lost > 0 {
@@ -127,5 +126,5 @@ func signed(ns float64) string {
 }
 
 func signedPercent(x float64) string {
-	return fmt.Sprintf("%s%s", map[bool]string{true: "−", false: "+"}[x < 0], experiment.Percent(math.Abs(x)))
+	return fmt.Sprintf("%s%s", map[bool]string{true: "−", false: "+"}[x < 0], percent(math.Abs(x)))
 }

@@ -47,29 +47,24 @@ func measureQuantiles(run *experiment.Run) {
 				c.Buckets, c.Floor, c.Flows = buckets, bucketFloor, flows
 				lists[1+i] = p.quantilesOff(p.receive(c, born), truth)
 			}
-			row := []string{kind.name, experiment.Percent(u), fmt.Sprint(flows)}
+			row := []string{kind.name, percent(u), fmt.Sprint(flows)}
 			for k := range quantileShares {
 				for i := range lists {
 					row = append(row, spread(lists[i][k]))
 				}
 				worst = max(worst, quantile(lists[0][k], 1))
 			}
-			table.Add(row...)
+			table.Row(row)
 			for s, i := range []int{1, 2, 0} {
 				middle := 100 * median(lists[i][1])
 				figure.Series[s].AddRange(100*u, middle, middle, 100*quantile(lists[i][1], 0.75))
 			}
 			line, ours := median(lists[1][1]), median(lists[2][1])
-			run.Within(fmt.Sprintf("%s, %s: median error of flows' 99th percentile, RLI's delays against busy-aware's", kind.name,
-				experiment.Percent(u)),
-				experiment.Percent(line)+" (RLI here)", ours, line, 0.1)
+			run.Within(fmt.Sprintf("%s, %s: median error of flows' 99th percentile, RLI's delays against busy-aware's", kind.name, percent(u)),
+				percent(line)+" (RLI here)", ours, line, 0.1)
 		}
 	}
-	verdict := experiment.AsGood
-	if worst > 1.0/16+1e-9 {
-		verdict = experiment.Loss
-	}
-	run.Claim("largest error of the histogram alone, of all flows", "1/16, 6.25 % (as documented)", experiment.Percent(worst), verdict)
+	run.Meets("largest error of the histogram alone, of all flows", "1/16, 6.25 % (as documented)", percent(worst), worst <= 1.0/16+1e-9)
 }
 
 // quantiles are the true ones of the flows that have packets enough; which are

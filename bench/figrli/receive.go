@@ -10,6 +10,9 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
+// How numbers are written in claims and tables.
+var percent, number = experiment.Percent, experiment.Number
+
 // A method is one of a receiver's.
 type method struct {
 	name  string
@@ -107,5 +110,5 @@ func median(list []float64) float64              { return perflow.Quantile(list,
 
 // spread is a table's cell: the median and the 75th percentile of errors.
 func spread(list []float64) string {
-	return experiment.Percent(median(list)) + " / " + experiment.Percent(quantile(list, 0.75))
+	return percent(median(list)) + " / " + percent(quantile(list, 0.75))
 }

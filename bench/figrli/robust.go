@@ -43,9 +43,9 @@ func measureRobust(run *experiment.Run) {
 			for _, u := range experiment.Each(run, loads) {
 				p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: adaptive})
 				share, theirs, ours := p.under(run, f)
-				table.Add(kind.name, f.name, experiment.Percent(u), experiment.Percent(share), experiment.Percent(theirs), experiment.Percent(ours))
-				where := kind.name + ", " + f.name + ", " + experiment.Percent(u)
-				run.Keeps(where+": packets estimated as such", "at least 90 %", experiment.Percent(share), share >= 0.9)
+				table.Row(kind.name, f.name, percent(u), percent(share), percent(theirs), percent(ours))
+				where := kind.name + ", " + f.name + ", " + percent(u)
+				run.Keeps(where+": packets estimated as such", "at least 90 %", percent(share), share >= 0.9)
 				run.Beats(where+": median error", ours, theirs, 0.05)
 			}
 		}

@@ -43,13 +43,13 @@ func measureOwnSize(run *experiment.Run) {
 				line, _ := p.measure(byLine)
 				busy, _ := p.measure(byPeriod)
 				taken, off = append(taken, p.cost.Capacity(rate)), append(off, median(busy.mean))
-				table.Add(kind.name, experiment.Percent(u), size.name, fmt.Sprint(size.bytes), experiment.Percent(taken[k]),
-					duration(p.all.Mean()), experiment.Percent(median(line.mean)), experiment.Percent(off[k]))
+				table.Row(kind.name, percent(u), size.name, size.bytes, percent(taken[k]), duration(p.all.Mean()), percent(median(line.mean)),
+					percent(off[k]))
 				if kind.slug == heavyTailed.slug {
 					figure.Series[k].Add(100*u, 100*taken[k])
 				}
 			}
-			where := kind.name + ", " + experiment.Percent(u)
+			where := kind.name + ", " + percent(u)
 			run.Beats(where+": capacity, the paper's references and ours, tagged", last(taken), taken[0], 0.1)
 			run.Beats(where+": busy-aware's median error with them", last(off), off[0], 0.1)
 		}

@@ -33,13 +33,12 @@ func measureTraces(run *experiment.Run) {
 	run.Config("packets", packets, "utilisations", loads)
 	run.Note("The paper's traces are of backbone links for ten minutes, and of a laboratory's for five. Delays are of queueing alone; flows " +
 		"of which no packet waited are left out of the range, which would be infinite with them.")
-	number := experiment.Number
 	table := run.Table("", "Packets, flows and delays", "traffic", "utilisation", "packets", "flows", "packets a flow", "mean delay",
 		"flows' means, 99th over 1st percentile")
 	for _, t := range published {
-		table.Add("paper: "+t.name, "", number(t.packets), number(t.flows), number(t.perFlow), duration(t.mean), number(t.span))
+		table.Row("paper: "+t.name, "", number(t.packets), number(t.flows), number(t.perFlow), duration(t.mean), number(t.span))
 	}
-	figure := run.Draw("a", "Mean queueing delays of flows", fmt.Sprintf("At %s.", experiment.Percent(loads[1])),
+	figure := run.Draw("a", "Mean queueing delays of flows", fmt.Sprintf("At %s.", percent(loads[1])),
 		plot.LogAxis("mean delay (µs)"), plot.Axis{Label: "share of flows", Min: 0, Max: 1})
 	for _, kind := range experiment.Each(run, everyKind(run)) {
 		var means, spans []float64
@@ -49,7 +48,7 @@ func measureTraces(run *experiment.Run) {
 			span := quantile(waited, 0.99) / quantile(waited, 0.01)
 			means, spans = append(means, mean), append(spans, span)
 			perFlow := float64(p.all.N()) / float64(len(p.flows))
-			table.Add(kind.name, experiment.Percent(u), number(float64(p.all.N())), number(float64(len(p.flows))), number(perFlow), duration(mean),
+			table.Row(kind.name, percent(u), number(float64(p.all.N())), number(float64(len(p.flows))), number(perFlow), duration(mean),
 				number(span))
 			if k == 1 && kind.slug != poisson.slug { // its flows are all alike
 				for i := range waited {
