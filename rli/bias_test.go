@@ -29,7 +29,7 @@ func TestBias(t *testing.T) {
 	}{
 		{"Poisson, 20 %", queue.RLIConfig, tenth, func(n uint64) queue.Source { return source(t, "poisson", 0.2, n) }, 0.01},
 		{"Poisson, 55 %", queue.RLIConfig, adaptive(), func(n uint64) queue.Source { return source(t, "poisson", 0.55, n) }, 0.01},
-		{"Poisson, 85 %", queue.RLIConfig, adaptive(), func(n uint64) queue.Source { return source(t, "poisson", 0.85, n) }, 0.02},
+		{"Poisson, 85 %", queue.RLIConfig, adaptive(), func(n uint64) queue.Source { return source(t, "poisson", 0.85, n) }, 0.01},
 		{"Poisson, 97 %, RED", queue.RLIConfig, adaptive(), func(n uint64) queue.Source { return source(t, "poisson", 0.97, n) }, 0.01},
 		{"modulated, 50 %", tail, tenth, func(n uint64) queue.Source { return newModulated(0.5, n) }, 0.01},
 		{"flows, 70 %", queue.RLIConfig, tenth, func(n uint64) queue.Source { return source(t, "flows", 0.7, n) }, 0.01},

@@ -39,20 +39,21 @@ import "math"
 //     line, relative to the bridge, at references that are estimated from the
 //     others.
 type spread struct {
-	height                 ratios // of all packets
-	alone, ahead, behind   ratios // of packets in periods without a reference, before the first one and after the last
+	height                 ratios
 	before, after, between ratios
 	size                   float64 // mean ns a packet takes
 }
 
-const spreadSize = 7*ratiosSize + 8
+const spreadSize = 4*ratiosSize + 8
 
 func newSpread() *spread {
 	s := new(spread)
+	s.height.reluctance = 1
 	for _, r := range []*ratios{&s.before, &s.after, &s.between} {
-		r.prior = 1
+		r.prior, r.reluctance = 1, 16
 		r.workOut()
 	}
+	s.between.reluctance = 10 // of what is there to be seen, over its variance
 	return s
 }
 
@@ -71,38 +72,18 @@ func (s *spread) scale(since, left float64) float64 {
 }
 
 // learn takes in a packet that waited, since ns after a period's beginning and
-// left ns before its end. It stands for the given number of packets. Of these,
-// alone are in periods without a reference, ahead are before the first
-// reference of a period, and behind are after the last.
-func (s *spread) learn(since, left, wait, packets, alone, ahead, behind float64) {
+// left ns before its end. It stands for the given number of packets.
+func (s *spread) learn(since, left, wait, packets float64) {
 	if since < 1 {
 		return
 	}
 	left = max(left, 0)
-	cell, scale := cellOf(since, left), s.scale(since, left)
-	s.height.learn(cell, packets*wait, packets*scale)
-	if alone > 0 {
-		s.alone.learn(cell, alone*wait, alone*scale)
-	}
-	if ahead > 0 {
-		s.ahead.learn(cell, ahead*wait, ahead*scale)
-	}
-	if behind > 0 {
-		s.behind.learn(cell, behind*wait, behind*scale)
-	}
+	s.height.learn(cellOf(since, left), packets*wait, packets*s.scale(since, left), 1)
 }
 
 // expect returns the height of a bridge from zero to zero.
 func (s *spread) expect(since, left float64) float64 {
 	return s.height.values[cellOf(since, left)] * s.scale(since, left)
-}
-
-// typical returns the height for packets of some kind.
-func (s *spread) typical(kind *ratios, since, left float64) float64 {
-	if kind.samples == 0 {
-		kind = &s.height
-	}
-	return kind.values[cellOf(since, left)] * s.scale(since, left)
 }
 
 // An end is one end of a bridge: a packet whose waiting time is known from a
@@ -163,7 +144,7 @@ func (b *bridge) at(place, size float64) float64 {
 func (b *bridge) plain(since, left, size float64) (line, wait, variance float64) {
 	height := b.spread.expect(since, max(left-size, 0))
 	if b.mend == nil {
-		return 0, b.spread.typical(&b.spread.alone, since, max(left-size, 0)), 0
+		return 0, height, 0
 	}
 	m := (b.from.wait*left + b.to.wait*since) / b.length
 	v := height * height * math.Pi / 8

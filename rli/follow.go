@@ -79,7 +79,7 @@ func (r *Receiver) learn(own, right mark, before departure) {
 		r.spread.meet(r.sending(before.bytes))
 	}
 	if r.periods[r.current].whole && r.link.pinned() {
-		r.lessons.offer(lesson{known, itself.place + size - known.place, float64(right.packets), float64(r.account.told - r.begun)})
+		r.lessons.offer(lesson{known, itself.place + size - known.place, float64(right.packets)})
 	}
 	r.earlier, r.left = r.left, right
 	r.leftHere, r.leftAt = true, known

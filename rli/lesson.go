@@ -6,9 +6,8 @@ import "github.com/hoplag/hoplag/hashing"
 // something once the end of the period is known.
 type lesson struct {
 	point
-	rest     float64 // ns that it and the reference behind it took to send
-	packets  float64 // it stands for: those since the reference before
-	position float64 // in packets from the beginning of the period
+	rest    float64 // ns that it and the reference behind it took to send
+	packets float64 // it stands for: those since the reference before
 }
 
 // lessons holds those of the current period: a limited number of its
@@ -36,19 +35,11 @@ func (l *lessons) offer(x lesson) {
 	}
 }
 
-// end teaches the spread, now that the end of the period and its number of
-// packets are known. A lesson stands for n packets where one packet in n is
-// followed by a reference. Of these, n − packets are in a period without a
-// reference; n − position have no reference before them; and as many have none
-// after them as the distance to the end falls short of n.
-func (l *lessons) end(s *spread, end, packets float64) {
+// end teaches the spread, now that the end of the period is known.
+func (l *lessons) end(s *spread, end float64) {
 	for i := range l.kept[:l.n] {
 		x := &l.kept[i]
-		alone := max(x.packets-packets, 0)
-		ahead := max(x.packets-x.position, 0) - alone
-		behind := max(x.packets-(packets-x.position+1), 0) - alone
-		w := float64(l.stride)
-		s.learn(x.place, end-x.place-x.rest, x.wait, w*x.packets, w*alone, w*ahead, w*behind)
+		s.learn(x.place, end-x.place-x.rest, x.wait, float64(l.stride)*x.packets)
 	}
 	l.n, l.offered, l.stride = 0, 0, 1
 }
@@ -66,7 +57,7 @@ type sample struct {
 // end compares the sample with what packets wait at its place in the period.
 func (x *sample) end(s *spread, end float64) {
 	if x.given {
-		s.before.learn(x.cell, x.packets*s.typical(&s.ahead, x.place, max(end-x.place-x.rest, 0)), x.packets*x.wait)
+		s.before.learn(x.cell, x.packets*s.expect(x.place, max(end-x.place-x.rest, 0)), x.packets*x.wait, 1)
 	}
 	x.given = false
 }
@@ -97,8 +88,8 @@ func (r *Receiver) compare(course *bridge, packets []held, p *period) {
 	} else {
 		// The packets after it have waited for the reference too; the nearer
 		// the period's end, the less.
-		typical := r.spread.typical(&r.spread.behind, place, rest) + r.sending(int32(r.config.ReferenceBytes))*left/(since+left)
-		r.spread.after.learn(cell, n*typical, n*wait)
+		typical := r.spread.expect(place, rest) + r.sending(int32(r.config.ReferenceBytes))*left/(since+left)
+		r.spread.after.learn(cell, n*typical, n*wait, 1)
 	}
 }
 
@@ -130,13 +121,14 @@ func (b *probe) end(r *residuals, s *spread, to end) {
 	}
 	line, wait, variance := course.plain(since, left, b.size)
 	seen, expected := b.at.wait, wait
-	weight := float64(b.packets)
+	weight, evidence := float64(b.packets), 1.0
 	if b.from.known && to.known {
 		// The slope of a regression through the origin.
 		seen, expected = seen-line, wait-line
 		weight = expected / variance
+		evidence = weight * expected
 	}
 	if expected > 0 && variance > 0 {
-		course.mend.learn(cellOf(since, max(left-b.size, 0)), weight*seen, weight*expected)
+		course.mend.learn(cellOf(since, max(left-b.size, 0)), weight*seen, weight*expected, evidence)
 	}
 }

@@ -2,29 +2,30 @@ package rli
 
 import "math"
 
-// ratios averages the ratio of what was seen to what was expected, by
-// doublings of two times. Coarser cells complete cells that have few samples.
+// ratios holds the ratio of what was seen to what was expected, by doublings of
+// two times. Coarser cells complete cells that have little evidence. All are
+// ratios of sums, so that estimates multiplied by them add up to what was seen:
+// an average of ratios, or much reluctance, leaves out what is rare and large.
 type ratios struct {
-	prior   float64 // if nothing was seen; 0 for unknown
-	cells   [octaves * octaves]cell
-	values  [octaves * octaves]float64
-	samples int
-	next    int // number of samples at which values is computed anew
+	prior      float64 // if nothing was seen; 0 for unknown
+	reluctance float64 // evidence with which a cell counts as much as the coarser one around it
+	cells      [octaves * octaves]cell
+	values     [octaves * octaves]float64
+	samples    int
+	next       int // number of samples at which values is computed anew
 }
 
-// A cell is the sum of what was seen and the sum of what was expected.
-type cell struct{ seen, expected, samples float64 }
+// A cell is the sum of what was seen, the sum of what was expected, and how much
+// evidence they are.
+type cell struct{ seen, expected, evidence float64 }
 
 const (
 	octaves    = 32
-	ratiosSize = 32*octaves*octaves + 24
+	ratiosSize = 32*octaves*octaves + 32
 
-	// With this many samples a cell counts as much as the coarser one around
-	// it: shrinkage without a prior, reluctance with one.
-	shrinkage, reluctance = 4, 16
 	// With a prior, no ratio exceeds this.
 	most = 4
-	// With more samples than this, older ones fade.
+	// With more evidence than this, the older fades.
 	fading = 1024
 )
 
@@ -39,12 +40,12 @@ func octave(x float64) int {
 func cellOf(since, left float64) int { return octave(since)*octaves + octave(left) }
 
 // learn takes in what was seen and what was expected.
-func (r *ratios) learn(at int, seen, expected float64) {
+func (r *ratios) learn(at int, seen, expected, evidence float64) {
 	c := &r.cells[at]
-	if c.samples >= fading {
-		*c = cell{c.seen / 2, c.expected / 2, c.samples / 2}
+	if c.evidence >= fading {
+		*c = cell{c.seen / 2, c.expected / 2, c.evidence / 2}
 	}
-	*c = cell{c.seen + seen, c.expected + expected, c.samples + 1}
+	*c = cell{c.seen + seen, c.expected + expected, c.evidence + evidence}
 	if r.samples++; r.samples >= r.next {
 		r.next = r.samples + 1 + min(r.samples/16, fading)
 		r.workOut()
@@ -65,31 +66,25 @@ func (r *ratios) workOut() {
 	}
 }
 
-// complete refines the values of a square of cells by what was seen in it: by
-// the average of its cells' ratios or, with a prior, by the ratio of sums.
+// complete refines the values of a square of cells by what was seen in it.
 func (r *ratios) complete(i, k, width int) {
 	var all cell
-	average := 0.0
 	for row := i; row < i+width; row++ {
 		for _, c := range r.cells[row*octaves+k : row*octaves+k+width] {
-			if c.expected > 0 {
-				all = cell{all.seen + c.seen, all.expected + c.expected, all.samples + c.samples}
-				average += c.samples * c.seen / c.expected
-			}
+			all = cell{all.seen + c.seen, all.expected + c.expected, all.evidence + c.evidence}
 		}
 	}
-	if all.samples == 0 {
+	if all.expected <= 0 || all.evidence <= 0 {
 		return
 	}
-	weight := float64(shrinkage)
+	value, weight := all.seen/all.expected, r.reluctance
 	switch {
 	case r.prior > 0:
-		average = all.samples * min(max(all.seen/all.expected, 0), most)
-		weight = reluctance
+		value = min(max(value, 0), most)
 	case width == octaves:
 		weight = 0
 	}
-	value := (average + weight*r.values[i*octaves+k]) / (all.samples + weight)
+	value = (all.evidence*value + weight*r.values[i*octaves+k]) / (all.evidence + weight)
 	for row := i; row < i+width; row++ {
 		for at := row*octaves + k; at < row*octaves+k+width; at++ {
 			r.values[at] = value

@@ -145,10 +145,6 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 // known.
 func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
 	s, perByte, extra := r.spread, r.perByte, r.extra
-	heights := &s.alone
-	if heights.samples == 0 {
-		heights = &s.height
-	}
 	for i := range packets {
 		h := &packets[i]
 		size := float64(h.bytes)*perByte + extra
@@ -158,7 +154,7 @@ func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
 			if rest < 0 {
 				rest = 0
 			}
-			if wait = heights.values[cellOf(since, rest)] * s.scale(since, rest); wait > since {
+			if wait = s.expect(since, rest); wait > since {
 				wait = since // the link had not been busy for longer
 			}
 		}

@@ -77,17 +77,12 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 		}
 		agreed = 0
 	}
-	var heights, alone, ahead, behind slowRatios
-	befores, afters, betweens := slowRatios{prior: 1}, slowRatios{prior: 1}, slowRatios{prior: 1}
+	heights := slowRatios{reluctance: 1}
+	befores, afters := slowRatios{prior: 1, reluctance: 16}, slowRatios{prior: 1, reluctance: 16}
+	betweens := slowRatios{prior: 1, reluctance: 10}
 	mean := 0.0 // size of a packet, in ns
 	scale := func(since, left float64) float64 { return math.Sqrt(since * (left + mean) / (since + left + mean)) }
 	height := func(since, left float64) float64 { return heights.at(since, left) * scale(since, left) }
-	typical := func(kind *slowRatios, since, left float64) float64 {
-		if len(kind.all) == 0 {
-			kind = &heights
-		}
-		return kind.at(since, left) * scale(since, left)
-	}
 	// bridge is the line, the course and the variance between two points, and the
 	// course mended.
 	bridge := func(from, to slowEnd, at, size float64) (line, course, variance, mended float64, mend *slowRatios) {
@@ -116,12 +111,12 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 			mend = &befores
 			mended *= mend.at(since, rest)
 		default:
-			mended = typical(&alone, since, rest)
+			mended = height(since, rest)
 		}
 		return m, course, v, max(min(mended, from.wait+since), to.wait-left, 0), mend
 	}
 	// What is not over of the period under way.
-	type lesson struct{ place, rest, wait, packets, position float64 }
+	type lesson struct{ place, rest, wait, packets float64 }
 	var lessons []lesson
 	var sample struct {
 		given                                   bool
@@ -150,9 +145,10 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 		switch {
 		case mend == nil || variance == 0:
 		case mend != &betweens:
-			mend.learn(since, max(left-probe.size, 0), probe.all*probe.wait, probe.all*course)
+			mend.learn(since, max(left-probe.size, 0), probe.all*probe.wait, probe.all*course, 1)
 		case course > line:
-			mend.learn(since, max(left-probe.size, 0), (probe.wait-line)*(course-line)/variance, (course-line)*(course-line)/variance)
+			mend.learn(since, max(left-probe.size, 0), (probe.wait-line)*(course-line)/variance,
+				(course-line)*(course-line)/variance, (course-line)*(course-line)/variance)
 		}
 	}
 	compared := uint64(0)
@@ -174,19 +170,11 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 			sample.given, sample.since, sample.left, sample.place = true, since, rest, place(i)
 			sample.rest, sample.wait, sample.packets = size(i)+referenceBytes*8e9/rate, course, n
 		default:
-			afters.learn(since, rest, n*(typical(&behind, place(i), rest)+referenceBytes*8e9/rate*still/(since+still)), n*course)
+			afters.learn(since, rest, n*(height(place(i), rest)+referenceBytes*8e9/rate*still/(since+still)), n*course, 1)
 		}
 	}
-	measuredTo := func(p, to int) (n float64) { // of period p before event to
-		for i := first[p]; i < to; i++ {
-			if events[i].kind == measured {
-				n++
-			}
-		}
-		return n
-	}
-	endPeriod := func(p, over int) {
-		end, packets := endOf(p), measuredTo(p, over)
+	endPeriod := func(p int) {
+		end := endOf(p)
 		endProbe(slowEnd{place: end})
 		stride := 1
 		for len(lessons)/stride > 16 {
@@ -196,21 +184,11 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 			if (n+1)%stride == 0 && l.place >= 1 {
 				left := max(end-l.place-l.rest, 0)
 				w := l.packets * float64(stride)
-				h := scale(l.place, left)
-				heights.learn(l.place, left, w*l.wait, w*scale(l.place, left))
-				none := max(l.packets-packets, 0)
-				for _, kind := range []struct {
-					of     *slowRatios
-					weight float64
-				}{{&alone, none}, {&ahead, max(l.packets-l.position, 0) - none}, {&behind, max(l.packets-(packets-l.position+1), 0) - none}} {
-					if w := kind.weight * float64(stride); w > 0 {
-						kind.of.learn(l.place, left, w*l.wait, w*h)
-					}
-				}
+				heights.learn(l.place, left, w*l.wait, w*scale(l.place, left), 1)
 			}
 		}
 		if x := &sample; x.given {
-			befores.learn(x.since, x.left, x.packets*typical(&ahead, x.place, max(end-x.place-x.rest, 0)), x.packets*x.wait)
+			befores.learn(x.since, x.left, x.packets*height(x.place, max(end-x.place-x.rest, 0)), x.packets*x.wait, 1)
 		}
 		lessons, sample.given = nil, false
 	}
@@ -225,7 +203,7 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 				lose()
 			}
 			if i > 0 && period[i] != period[i-1] {
-				endPeriod(period[i-1], i)
+				endPeriod(period[i-1])
 			}
 		}
 
@@ -344,7 +322,7 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 			mean += (size(r-1) - mean) / 64
 		}
 		if pinned && seen {
-			lessons = append(lessons, lesson{at, ownPlace + size(r) - at, wait, probe.all, measuredTo(period[r], r)})
+			lessons = append(lessons, lesson{at, ownPlace + size(r) - at, wait, probe.all})
 		}
 		left, leftPlace, leftWait, done = r, at, wait, r+1
 		if named { // the reference came at the same instant
@@ -362,55 +340,46 @@ type slowEnd struct {
 
 // slowRatios are all pairs of what was seen and expected, by octaves.
 type slowRatios struct {
-	prior        float64
-	all          []slowRatio
-	usable, next int
+	prior, reluctance float64
+	all               []slowRatio
+	usable, next      int
 }
 
 type slowRatio struct {
-	since, left    int
-	seen, expected float64
+	since, left              int
+	seen, expected, evidence float64
 }
 
 func slowOctave(x float64) int { return min(bits.Len64(uint64(x+1.0/1024)), 31) }
 
-func (s *slowRatios) learn(since, left, seen, expected float64) {
-	s.all = append(s.all, slowRatio{slowOctave(since), slowOctave(left), seen, expected})
+func (s *slowRatios) learn(since, left, seen, expected, evidence float64) {
+	s.all = append(s.all, slowRatio{slowOctave(since), slowOctave(left), seen, expected, evidence})
 	if len(s.all) >= s.next {
 		s.usable = len(s.all)
 		s.next = s.usable + 1 + min(s.usable/16, 1024)
 	}
 }
 
-// at is the average of a cell, completed by that of larger and larger ones.
+// at is the ratio of a cell, completed by that of larger and larger ones.
 func (s *slowRatios) at(since, left float64) float64 {
 	value := s.prior
 	for _, width := range []int{32, 16, 8, 4, 2, 1} {
-		type cell struct{ seen, expected, n float64 }
-		cells := map[[2]int]cell{}
-		var all cell
+		var all slowRatio
 		for _, x := range s.all[:s.usable] {
 			if x.since/width == slowOctave(since)/width && x.left/width == slowOctave(left)/width {
-				c := cells[[2]int{x.since, x.left}]
-				cells[[2]int{x.since, x.left}] = cell{c.seen + x.seen, c.expected + x.expected, c.n + 1}
-				all = cell{all.seen + x.seen, all.expected + x.expected, all.n + 1}
+				all.seen, all.expected, all.evidence = all.seen+x.seen, all.expected+x.expected, all.evidence+x.evidence
 			}
 		}
-		if all.n == 0 {
+		if all.evidence == 0 {
 			break
 		}
-		sum := 0.0
-		for _, c := range cells {
-			sum += c.n * c.seen / c.expected
+		ratio, weight := all.seen/all.expected, s.reluctance
+		if s.prior > 0 {
+			ratio = min(max(ratio, 0), 4)
+		} else if width == 32 {
+			weight = 0
 		}
-		switch {
-		case s.prior > 0:
-			value = (all.n*min(max(all.seen/all.expected, 0), 4) + 16*value) / (all.n + 16)
-		case width == 32:
-			value = sum / all.n
-		default:
-			value = (sum + 4*value) / (all.n + 4)
-		}
+		value = (all.evidence*ratio + weight*value) / (all.evidence + weight)
 	}
 	return value
 }

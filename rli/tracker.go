@@ -73,8 +73,7 @@ type tracker struct {
 	leftAt   point    // if so, where
 	lessons  lessons
 	sample   sample
-	compared uint64 // number of packets so far
-	begun    uint32 // account.told at the beginning of the current period
+	compared uint64 // packets so far
 
 	key     key
 	earlier mark // the reference before left
@@ -155,7 +154,6 @@ func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 	}
 	idle = r.latest.time != never
 	r.nextPeriod()
-	r.begun = r.account.told
 	r.periods[r.current] = period{first: t, lead: r.sending(bytes), whole: idle, held: int32(r.waiting)}
 	return idle
 }
@@ -166,7 +164,7 @@ func (r *Receiver) nextPeriod() {
 	p.end = r.latest.time
 	place := p.place(p.end, 0)
 	r.probe.end(&r.residuals, r.spread, end{point: point{place: place}})
-	r.lessons.end(r.spread, place, float64(r.account.told-r.begun))
+	r.lessons.end(r.spread, place)
 	r.sample.end(r.spread, place)
 	if r.waiting > int(p.held) {
 		r.current++
