@@ -35,6 +35,7 @@ type setting struct {
 	hop         queue.Hop          // what packets pass instead of a link, if not nil
 	cross       queue.Source       // packets that join and that no injector sees, if not nil
 	reference   int                // bytes of a reference; 0: the paper's
+	again       int                // which of several runs of the setting
 }
 
 // A departure is a packet, reference or probe that arrived.
@@ -77,7 +78,7 @@ func (p *passage) loss() float64 { return float64(p.lost) / float64(len(p.sent))
 
 // simulate sends packets through the queue.
 func simulate(run *experiment.Run, s setting) *passage {
-	source := s.kind.source(run, s.utilisation)
+	source := s.kind.again(run, s.utilisation, s.again)
 	if s.link == (queue.LinkConfig{}) {
 		s.link = queue.RLIConfig
 	}

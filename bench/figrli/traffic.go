@@ -102,7 +102,16 @@ func everyKind(run *experiment.Run) []kind {
 // source is a kind's packets at a utilisation: the same for every experiment
 // of one seed.
 func (k *kind) source(run *experiment.Run, utilisation float64) queue.Source {
-	return experiment.Try(k.make(trace.Load{Rate: rate, Utilisation: utilisation}, run.SeedOf("traffic "+k.slug)))
+	return k.again(run, utilisation, 0)
+}
+
+// again is another run's packets.
+func (k *kind) again(run *experiment.Run, utilisation float64, again int) queue.Source {
+	purpose := "traffic " + k.slug
+	if again > 0 {
+		purpose += fmt.Sprintf(", again %d", again)
+	}
+	return experiment.Try(k.make(trace.Load{Rate: rate, Utilisation: utilisation}, run.SeedOf(purpose)))
 }
 
 // identity is a packet's digest, by its number.

@@ -1,0 +1,190 @@
+package figrli
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/queue"
+)
+
+var bias = experiment.Experiment{
+	Name:  "ours-rli-bias",
+	Title: "Bias of the mean of all packets, over many runs",
+	Claim: "Over runs the busy-aware method's mean of all packets is off by at most 1 % of the mean wait; and its flows' errors, " +
+		"in the median and at the 99th percentile, are at most 1.05 of those of straight lines.",
+	Weight: 26, Quick: 1.5,
+	Measure: measureBias,
+}
+
+// Queues of other places than the paper's.
+var (
+	dropTail = queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{Packets: 1000}}
+	early    = queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{Packets: 1000,
+		RED: queue.REDConfig{Min: 30, Max: 300, Weight: 0.002, Probability: 1.0 / 50, Typical: 500}}}
+)
+
+var biased = []setting{
+	{kind: poisson, utilisation: 0.20, injector: adaptive},
+	{kind: poisson, utilisation: 0.55, injector: adaptive},
+	{kind: poisson, utilisation: 0.70, injector: adaptive},
+	{kind: poisson, utilisation: 0.85, injector: adaptive},
+	{kind: poisson, utilisation: 0.85, injector: everyNth(100)},
+	{kind: poisson, utilisation: 0.88, injector: adaptive},
+	{kind: poisson, utilisation: 0.97, injector: adaptive},
+	{kind: poisson, utilisation: 1.00, injector: adaptive, link: early},
+	{kind: modulated, utilisation: 0.50, injector: everyNth(10), link: dropTail},
+	{kind: modulated, utilisation: 0.50, injector: everyNth(100), link: dropTail},
+	{kind: onOff, utilisation: 0.20, injector: adaptive},
+	{kind: onOff, utilisation: 0.55, injector: adaptive},
+	{kind: onOff, utilisation: 0.70, injector: adaptive},
+	{kind: onOff, utilisation: 0.88, injector: adaptive},
+	{kind: heavyTailed, utilisation: 0.20, injector: adaptive},
+	{kind: heavyTailed, utilisation: 0.20, injector: everyNth(15)},
+	{kind: heavyTailed, utilisation: 0.20, injector: everyNth(100)},
+	{kind: heavyTailed, utilisation: 0.55, injector: adaptive},
+	{kind: heavyTailed, utilisation: 0.55, injector: everyNth(75)},
+	{kind: heavyTailed, utilisation: 0.70, injector: adaptive},
+	{kind: heavyTailed, utilisation: 0.70, injector: everyNth(150)},
+	{kind: heavyTailed, utilisation: 0.88, injector: adaptive},
+	{kind: heavyTailed, utilisation: 0.88, injector: everyNth(100)},
+}
+
+func measureBias(run *experiment.Run) {
+	packets, runs := run.Pick(20_000, 100_000), run.Pick(4, 24)
+	run.Config("packets", packets, "runs", runs, "adaptive", adaptive, "RED that drops", early.Queue.RED)
+	run.Note(
+		"Bias is the sum of all errors of all runs over the sum of all waits, with its standard error. One run is off by the root of the mean "+
+			"square of its error over its own waits.",
+		"References alone: the mean wait of the packets that they name, each for all since the reference before. Where that is off by more "+
+			"than chance, references do not come when packets wait: an adaptive injector has seen that a burst is there when it puts references "+
+			"far apart, and so most of the burst is never looked at, by whatever phase. Nobody can tell from references what is there. At a fixed "+
+			"rate, no more references, there is no such bias.",
+		"The oracle knows every packet in a busy period with a reference, and of the other packets how long they wait on average that far from "+
+			"the period's beginning and end. Whoever has nothing but references and departures cannot be less off.",
+	)
+	table := run.Table("", "Bias of the mean of all packets, and what one run is off by, in per cent of the mean wait; relative errors "+
+		"of flows' means: median / 99th percentile",
+		"traffic", "utilisation", "references per packet", "loss", "mean wait", "bias: RLI", "busy-aware",
+		"references alone", "one run: RLI", "busy-aware", "references alone", "oracle", "flows: RLI", "busy-aware")
+	for _, s := range experiment.Each(run, biased) {
+		b := repeat(run, s, packets, runs)
+		row := []string{s.kind.name, experiment.Percent(s.utilisation), s.schedule(b.references), experiment.Percent(b.loss), duration(b.wait)}
+		for _, who := range []*balance{&b.line, &b.busy, &b.alone} {
+			row = append(row, who.bias())
+		}
+		for _, who := range []*balance{&b.line, &b.busy, &b.alone, &b.oracle} {
+			row = append(row, experiment.Percent(who.run()))
+		}
+		for k := range b.medians {
+			row = append(row, experiment.Percent(b.medians[k])+" / "+experiment.Percent(b.tails[k]))
+		}
+		table.Add(row...)
+		where := s.kind.name + ", " + experiment.Percent(s.utilisation) + ", " + row[2]
+		mean, standard := b.busy.of()
+		verdict := experiment.Loss
+		switch {
+		case math.Abs(mean) <= 0.01:
+			verdict = experiment.Win
+		case math.Abs(mean) <= 0.01+2*standard:
+			verdict = experiment.AsGood
+		}
+		run.Claim(where+": bias of the mean of all packets", "at most 1 %, or not to be told from it", b.busy.bias(), verdict)
+		run.Within(where+": median error of flows", "1.05 of "+experiment.Percent(b.medians[0]), b.medians[1], 1.05*b.medians[0], 0)
+		run.Within(where+": 99th percentile", "1.05 of "+experiment.Percent(b.tails[0]), b.tails[1], 1.05*b.tails[0], 0)
+	}
+}
+
+// schedule is when references go out, and how many.
+func (s *setting) schedule(references float64) string {
+	if s.injector.Every > 0 {
+		return fmt.Sprintf("1 in %d", s.injector.Every)
+	}
+	return fmt.Sprintf("adaptive, 1 in %.0f", 1/references)
+}
+
+// A repetition is what came of several runs of a setting.
+type repetition struct {
+	line, busy, alone, oracle balance
+	medians, tails            [2]float64 // of flows' errors, by line and busy
+	references, loss, wait    float64
+}
+
+// A balance is the sums of errors and of waits over the packets of each run.
+type balance struct{ errors, waits []float64 }
+
+// of is the bias in parts of the mean wait, and its standard error.
+func (b *balance) of() (mean, standard float64) {
+	err, wait, squares := 0.0, 0.0, 0.0
+	for i := range b.errors {
+		err += b.errors[i]
+		wait += b.waits[i]
+	}
+	mean = err / wait
+	for i := range b.errors {
+		squares += math.Pow(b.errors[i]-mean*b.waits[i], 2)
+	}
+	n := float64(len(b.errors))
+	return mean, math.Sqrt(n/(n-1)*squares) / wait
+}
+
+func (b *balance) bias() string {
+	mean, standard := b.of()
+	return fmt.Sprintf("%+.2f ± %.2f %%", 100*mean, 100*standard)
+}
+
+// run is what one run is off by.
+func (b *balance) run() float64 {
+	squares := 0.0
+	for i := range b.errors {
+		squares += math.Pow(b.errors[i]/b.waits[i], 2)
+	}
+	return math.Sqrt(squares / float64(len(b.errors)))
+}
+
+func (b *balance) add(err, wait float64) {
+	b.errors, b.waits = append(b.errors, err), append(b.waits, wait)
+}
+
+// repeat lets several runs of a setting pass.
+func repeat(run *experiment.Run, s setting, packets, runs int) *repetition {
+	b, part := new(repetition), 1/float64(runs)
+	var o oracle
+	for n := range run.Times(runs) {
+		s.again, s.packets = n, packets
+		p := simulate(run, s)
+		waited, alone := p.totals()
+		all := float64(p.all.N())
+		for k, m := range []method{byLine, byPeriod} {
+			a, r := p.measure(m)
+			total := experiment.Try(r.Total())
+			[]*balance{&b.line, &b.busy}[k].add((total.Mean-p.all.Mean())*float64(total.N), waited)
+			b.medians[k] += part * median(a.mean)
+			b.tails[k] += part * quantile(a.mean, 0.99)
+		}
+		b.alone.add(alone*all-waited, waited)
+		o.look(p)
+		b.references += part * p.cost.Rate()
+		b.loss += part * p.loss()
+		b.wait += part * waited / all
+	}
+	b.oracle = balance{o.errors(), b.line.waits}
+	return b
+}
+
+// totals is the sum of all packets' waits, and the mean of those that references
+// name, each for all packets since the reference before.
+func (p *passage) totals() (sum, alone float64) {
+	latest, since, n := 0.0, 0.0, 0.0
+	for i := range p.events {
+		d := &p.events[i]
+		if !d.regular() {
+			alone, n, since = alone+since*latest, n+since, 0
+			continue
+		}
+		latest = d.wait()
+		sum += latest
+		since++
+	}
+	return sum, alone / n
+}

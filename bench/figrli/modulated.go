@@ -1,0 +1,44 @@
+package figrli
+
+import (
+	"math/rand/v2"
+
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+// modulated is a Markov-modulated Poisson process: arrivals at 1.8 or 0.2 times
+// their rate, for 100 µs on average.
+var modulated = kind{name: "modulated Poisson arrivals", slug: "modulated", make: func(load trace.Load, seed uint64) (queue.Source, error) {
+	source, err := poisson.make(load, seed)
+	return &modulation{Source: source, random: rand.New(rand.NewPCG(seed, 'm'))}, err
+}}
+
+// A modulation lets the time of a source go by 1.8 or 0.2 times as fast.
+type modulation struct {
+	queue.Source
+	random      *rand.Rand
+	fast        bool
+	from, until float64 // of the source's time, at this speed
+	begun       float64 // when that was
+}
+
+// Next returns the source's next packet.
+func (m *modulation) Next(p *queue.Packet) bool {
+	ok := m.Source.Next(p)
+	for float64(p.Time) >= m.until {
+		m.begun += (m.until - m.from) / m.speed()
+		m.fast, m.from = !m.fast, m.until
+		m.until += m.random.ExpFloat64() * 100e3 * m.speed()
+	}
+	p.Time = int64(m.begun + (float64(p.Time)-m.from)/m.speed())
+	p.Sent = p.Time
+	return ok
+}
+
+func (m *modulation) speed() float64 {
+	if m.fast {
+		return 1.8
+	}
+	return 0.2
+}
