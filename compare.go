@@ -168,6 +168,7 @@ func (c *comparison) end(err error) {
 		Length: c.config.Report,
 		From:   c.pairing.feeds[first].name,
 		To:     c.pairing.feeds[second].name,
+		Class:  c.config.Class,
 		Begins: c.fresh,
 		Err:    err,
 	}

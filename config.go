@@ -24,6 +24,10 @@ type Config struct {
 	// Name is what reports call this point, at most 255 bytes.
 	Name string
 
+	// Class is what reports and metrics call what passes here, where there is a
+	// point for each of some classes of it; at most 255 bytes.
+	Class string
+
 	// Cut is how often the point cuts off what it counted and keeps it for
 	// followers to fetch: 1 ms to an hour, or 0 for 100 ms. Cuts are aligned to
 	// the wall clock. With shorter cuts a lost packet spoils less, and there is
@@ -76,6 +80,8 @@ func (c Config) Validate() error {
 	switch {
 	case len(c.Name) > 255:
 		return bad("Name", fmt.Sprintf("%d bytes long", len(c.Name)), "at most 255")
+	case len(c.Class) > 255:
+		return bad("Class", fmt.Sprintf("%d bytes long", len(c.Class)), "at most 255")
 	case c.Cut < time.Millisecond || c.Cut > time.Hour:
 		return bad("Cut", c.Cut, "1ms to 1h, or 0 for 100ms")
 	case c.Report < c.Cut || c.Report%c.Cut != 0 || c.Report > 24*time.Hour:

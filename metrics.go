@@ -14,9 +14,9 @@ import (
 	"sync"
 )
 
-// Metrics keeps totals and the latest report of each pair of points for
-// monitoring: as a page for Prometheus ([Metrics.ServeHTTP]) and as an
-// [expvar.Var]. The zero value is ready to use.
+// Metrics keeps totals and the latest report of each pair of points, and of each
+// class of theirs apart, for monitoring: as a page for Prometheus
+// ([Metrics.ServeHTTP]) and as an [expvar.Var]. The zero value is ready to use.
 //
 //	var metrics hoplag.Metrics
 //	http.Handle("/metrics", &metrics)
@@ -25,12 +25,12 @@ import (
 //	}
 type Metrics struct {
 	mu    sync.Mutex
-	pairs map[[2]string]*totals
+	pairs map[[3]string]*totals // by the names of the points, and the class
 }
 
 var _ expvar.Var = (*Metrics)(nil)
 
-// totals are of one pair of points.
+// totals are of one pair of points, and of one class.
 type totals struct {
 	latest          Report
 	reports, failed uint64
@@ -46,11 +46,11 @@ type pathTotals struct {
 func (m *Metrics) Add(r Report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := [2]string{r.From, r.To}
+	key := [3]string{r.From, r.To, r.Class}
 	t := m.pairs[key]
 	if t == nil {
 		if m.pairs == nil {
-			m.pairs = map[[2]string]*totals{}
+			m.pairs = map[[3]string]*totals{}
 		}
 		t = new(totals)
 		m.pairs[key] = t
@@ -76,7 +76,7 @@ func (m *Metrics) Add(r Report) {
 }
 
 // String returns the latest reports as a JSON array, ordered by the names of
-// the points.
+// the points and by class.
 func (m *Metrics) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +94,8 @@ func (m *Metrics) String() string {
 // sorted are the pairs by their names.
 func (m *Metrics) sorted() []*totals {
 	return slices.SortedFunc(maps.Values(m.pairs), func(a, b *totals) int {
-		return cmp.Or(strings.Compare(a.latest.From, b.latest.From), strings.Compare(a.latest.To, b.latest.To))
+		x, y := &a.latest, &b.latest
+		return cmp.Or(strings.Compare(x.From, y.From), strings.Compare(x.To, y.To), strings.Compare(x.Class, y.Class))
 	})
 }
 
@@ -113,7 +114,11 @@ func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
 	for _, f := range families {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
 		for _, t := range pairs {
-			f.write(&b, t, fmt.Sprintf(`from=%s,to=%s`, label(t.latest.From), label(t.latest.To)))
+			labels := fmt.Sprintf(`from=%s,to=%s`, label(t.latest.From), label(t.latest.To))
+			if t.latest.Class != "" {
+				labels += ",class=" + label(t.latest.Class)
+			}
+			f.write(&b, t, labels)
 		}
 	}
 	m.mu.Unlock()

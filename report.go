@@ -21,6 +21,7 @@ type Report struct {
 	Length time.Duration // Config.Report
 	From   string        // Config.Name of the first point, as far as it is known
 	To     string        // and of the second
+	Class  string        `json:",omitempty"` // Config.Class of the point that reports
 
 	Forth Delay // of packets that passed the first point and then the second
 	Back  Delay // of those that passed the second and then the first, as Back.Passed said

@@ -121,9 +121,13 @@ func TestMetrics(t *testing.T) {
 	var m Metrics
 	m.Add(sampleReport())
 	m.Add(sampleReport())
+	class := sampleReport()
+	class.Class = "udp"
+	m.Add(class)
 	var v expvar.Var = &m
 	var reports []Report
-	if err := json.Unmarshal([]byte(v.String()), &reports); err != nil || len(reports) != 1 || reports[0].Forth.Mean != 39.137e6 {
+	if err := json.Unmarshal([]byte(v.String()), &reports); err != nil || len(reports) != 2 ||
+		reports[0].Forth.Mean != 39.137e6 || reports[1].Class != "udp" {
 		t.Errorf("%s: %v", v, err)
 	}
 	w := httptest.NewRecorder()
@@ -133,6 +137,7 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		"# TYPE hoplag_packets_sent_total counter\nhoplag_packets_sent_total{" + labels + "} 200\n",
 		"hoplag_packets_lost_total{" + labels + "} 10\n",
+		`hoplag_packets_lost_total{from="a\"\\\n",to="b",class="udp",direction="forth"} 5` + "\n",
 		"hoplag_packets_crossed_total{" + labels + "} 12\n",
 		"hoplag_packets_repeated_total{" + labels + "} 6\n",
 		"hoplag_delay_mean_doubt_seconds{" + labels + "} 0.0002\n",

@@ -9,8 +9,6 @@ import (
 	mathrand "math/rand/v2"
 	"net"
 	"time"
-
-	"github.com/hoplag/hoplag"
 )
 
 // demo runs an echo service, both halves, a bad network between them, and
@@ -50,6 +48,11 @@ func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		}
 		return over(conn, forth, back), nil
 	}
+	for _, h := range []*half{ingress, egress} {
+		if err := h.measureClasses(key); err != nil {
+			return err
+		}
+	}
 	truth := newExact()
 	ingress.exact, egress.exact = truth, truth
 	ingress.start()
@@ -59,7 +62,7 @@ func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer l.Close()
-	go ingress.point.Serve(l)
+	go ingress.answer(l)
 	fmt.Fprintf(stderr, "demo: clients → ingress %s → %d Mbit/s, %v + %v, %g %% loss → egress %s → echo service\n",
 		ingress.address(), o.impair.rate, o.impair.delay, o.impair.jitter, 100*o.impair.loss, egress.address())
 	for client := range datagramClients {
@@ -68,7 +71,7 @@ func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	for range streamClients {
 		go stream(ctx, ingress.address())
 	}
-	return egress.report(ctx, hoplag.Dial("tcp", l.Addr().String()), o, truth, stdout, stderr)
+	return egress.report(ctx, ask(l.Addr().String()), o, truth, stdout, stderr)
 }
 
 // The demo's clients: some send datagrams, each more than the one before, and

@@ -23,7 +23,8 @@ const every = 1024
 // connections at one address and forwards them to another, and tells its point
 // of what passes between the halves.
 type half struct {
-	point   *hoplag.Point
+	point   *hoplag.Point          // of all
+	classes [classes]*hoplag.Point // nil unless they are measured apart
 	ingress bool
 	to      string
 
@@ -91,6 +92,11 @@ func (h *half) close() {
 	}
 	h.mu.Unlock()
 	h.point.Close()
+	for _, p := range h.classes {
+		if p != nil {
+			p.Close()
+		}
+	}
 }
 
 // relay forwards the datagrams of every peer, each by a socket of its own, so
@@ -139,6 +145,9 @@ func (h *half) passed(d *hoplag.Direction, way int, p *peer, now time.Time, data
 		return
 	}
 	d.RecordIn(p.flow, now, h.point.Packet(datagram))
+	if c := h.direction(udp, way); c != nil {
+		c.Record(now, h.classes[udp].Packet(datagram))
+	}
 	h.exact.passed(way, h.ingress == (way == 0), datagram)
 }
 
@@ -232,11 +241,14 @@ func (h *half) forward(from net.Conn) {
 
 // told is what to write a stream's bytes to.
 func (h *half) told(d *hoplag.Direction, way int, name []byte) io.Writer {
-	w := d.Stream(string(name), every)
-	if h.exact == nil {
-		return w
+	all := []io.Writer{d.Stream(string(name), every)}
+	if c := h.direction(tcp, way); c != nil {
+		all = append(all, c.Stream(string(name), every))
 	}
-	return io.MultiWriter(w, &pieces{exact: h.exact, direction: way, first: h.ingress == (way == 0), name: name})
+	if h.exact != nil {
+		all = append(all, &pieces{exact: h.exact, direction: way, first: h.ingress == (way == 0), name: name})
+	}
+	return io.MultiWriter(all...)
 }
 
 // pipe copies a stream, tells of it, and passes its end on.

@@ -21,10 +21,19 @@ const kept = 600
 type view struct {
 	metrics hoplag.Metrics
 	mu      sync.Mutex
-	reports []hoplag.Report
+	reports []hoplag.Report          // of all
+	classes map[string]hoplag.Report // the latest of each class
 }
 
-func newView() *view { return &view{} }
+func newView() *view { return &view{classes: map[string]hoplag.Report{}} }
+
+// addClass adds a report of one class.
+func (v *view) addClass(r hoplag.Report) {
+	v.metrics.Add(r)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.classes[r.Class] = r
+}
 
 func (v *view) add(r hoplag.Report) {
 	v.metrics.Add(r)
@@ -46,18 +55,22 @@ func (v *view) serve(l net.Listener) *http.Server {
 		w.Write(page)
 	})
 	mux.Handle("GET /metrics", &v.metrics)
-	mux.HandleFunc("GET /reports", func(w http.ResponseWriter, r *http.Request) {
-		v.mu.Lock()
-		data, err := json.Marshal(v.reports)
-		v.mu.Unlock()
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Write(data)
-	})
+	mux.HandleFunc("GET /reports", func(w http.ResponseWriter, r *http.Request) { v.answer(w, &v.reports) })
+	mux.HandleFunc("GET /classes", func(w http.ResponseWriter, r *http.Request) { v.answer(w, &v.classes) })
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go server.Serve(l)
 	return server
+}
+
+// answer writes something of the view as JSON.
+func (v *view) answer(w http.ResponseWriter, of any) {
+	v.mu.Lock()
+	data, err := json.Marshal(of)
+	v.mu.Unlock()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(data)
 }

@@ -201,8 +201,10 @@ func TestPage(t *testing.T) {
 	for range kept + 5 {
 		v.add(hoplag.Report{From: "a", To: "b"})
 	}
+	v.addClass(hoplag.Report{From: "a", To: "b", Class: "udp"})
 	for path, want := range map[string]string{
 		"/": "prefers-color-scheme:dark", "/metrics": `hoplag_reports_total{from="a",to="b"} 605`, "/reports": `"From":"a"`,
+		"/metrics?": `hoplag_reports_total{from="a",to="b",class="udp"} 1`, "/classes": `"udp":{`,
 	} {
 		response, err := http.Get("http://" + l.Addr().String() + path)
 		if err != nil {
@@ -262,6 +264,11 @@ func TestOutputFails(t *testing.T) {
 // rate, with its standard error. It compares medians of some turns, which bear
 // other work on the machine.
 func BenchmarkForward(b *testing.B) {
+	b.Run("all", func(b *testing.B) { benchmarkForward(b, false) })
+	b.Run("classes", func(b *testing.B) { benchmarkForward(b, true) })
+}
+
+func benchmarkForward(b *testing.B, apart bool) {
 	sink, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
@@ -272,6 +279,11 @@ func BenchmarkForward(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer h.close()
+	if apart {
+		if err := h.measureClasses("a key of sixteen bytes and more"); err != nil {
+			b.Fatal(err)
+		}
+	}
 	client, err := net.Dial("udp", h.address())
 	if err != nil {
 		b.Fatal(err)
