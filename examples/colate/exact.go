@@ -9,8 +9,9 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// exact is what COLATE is there to do without: it remembers every packet until
-// it is seen again. Of identical ones the first to come is the first to go.
+// exact is what COLATE makes unnecessary: it remembers every packet until it
+// sees the packet again. Of identical packets the first to come is the first
+// to go.
 type exact struct {
 	waiting map[hashing.Packet][]int64
 	delays  map[hashing.Tuple]*estimate.Moments

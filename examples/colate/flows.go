@@ -19,14 +19,14 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// flow is what a flow collector knows of one.
+// flow is what a flow collector knows about one flow.
 type flow struct {
 	tuple       hashing.Tuple
 	packets     uint64 // that arrived
 	first, last int64  // at either point, ns
 }
 
-// flowsFile is what the flows of a recording are kept in.
+// flowsFile is the file with the flows of a recording.
 const flowsFile = "flows.csv"
 
 type flowTable struct{ flows map[hashing.Tuple]*flow }
@@ -45,7 +45,7 @@ func (t *flowTable) update(at trace.Point, tuple *hashing.Tuple, now int64) {
 	}
 }
 
-// write puts the flows into the directory's flows.csv, largest first.
+// write writes the flows to the directory's flows.csv, largest first.
 func (t *flowTable) write(dir string) error {
 	var flows []*flow
 	for _, f := range t.flows {
@@ -118,7 +118,7 @@ func list(dir string, top int, stdout io.Writer) error {
 
 var protocols = map[string]uint8{"icmp": 1, "tcp": 6, "udp": 17, "ipv6-icmp": 58}
 
-// name writes a 5-tuple as -flow takes it.
+// name formats a 5-tuple as -flow takes it.
 func name(t *hashing.Tuple) string {
 	protocol := strconv.Itoa(int(t.Proto))
 	for word, number := range protocols {

@@ -7,28 +7,30 @@
 //	go run ./examples/colate query -dir kept -flow "tcp 10.0.0.1:80 10.0.0.2:1234"
 //	go run ./examples/colate rank -dir kept        # the slowest of them
 //
-// The captures that ship are found from the top of the project.
+// Run it from the top of the project to find the captures that ship.
 //
-// record reads one traffic stream captured before (-in) and after (-out)
-// whatever delays it, in pcap or pcapng, compressed by gzip or not, stamped by
-// clocks that agree. Each point has a COLATE recorder: shared counters that
-// take one update a packet. Every -period of the clock they go to the point's
-// store, in DIR/ingress and DIR/egress. Nothing else is kept of the packets.
-// DIR/flows.csv stands for what a NetFlow collector would know: which flows
-// there were, with how many packets, and when.
+// The command record reads one traffic stream captured before (-in) and after
+// (-out) whatever delays it. The captures are pcap or pcapng, with or without
+// gzip, stamped by clocks that agree. Each point has a COLATE recorder: shared
+// counters that take one update a packet. Every -period of the clock the
+// counters go to the point's store, in DIR/ingress and DIR/egress. Nothing
+// else is kept of the packets. DIR/flows.csv stands for what a NetFlow
+// collector would know: which flows were present, with how many packets, and
+// when.
 //
 // The captures that ship lose one packet in twenty. A counter that lost one
-// says nothing of that epoch, and the flow's other counters stand for it. There
-// are only 8,000 packets for 4,096 counters, which is why each takes so many
-// bits of the stores: a counter is worth its bits where it counts ten packets.
+// says nothing about that epoch, and the flow's other counters stand for it.
+// There are only 8,000 packets for 4,096 counters, which is why each packet
+// takes so many bits of the stores: a counter is worth its bits if it counts
+// ten packets.
 //
-// query reads the epochs of both stores that overlap the flow's lifetime, or
-// the window given by -from and -to, and of these the few counters that it
-// needs. The flow's number of packets comes from flows.csv, or from -packets.
-// It prints the mean delay with the interval that holds it with 95 %
-// probability: for a flow of few packets among big ones the counters hold
-// mostly the others' delays, and the interval says so. rank does the same for
-// all flows of a window in one pass.
+// The command query reads the epochs of both stores that overlap the flow's
+// lifetime, or the window given by -from and -to, and of these only the few
+// counters that it needs. The flow's number of packets comes from flows.csv,
+// or from -packets. It prints the mean delay with the interval that contains
+// it with 95 % probability. For a flow of few packets among big ones the
+// counters hold mostly the others' delays, and the interval says so. The
+// command rank does the same for all flows of a window in one pass.
 package main
 
 import (
@@ -70,7 +72,7 @@ func (o *checked) Write(b []byte) (n int, err error) {
 	return n, o.err
 }
 
-// A usageError is what is wrong with the command line.
+// A usageError is an error of the command line.
 type usageError struct{ error }
 
 const usage = `Records packets at two points in shared counters, and answers later how long
@@ -82,11 +84,12 @@ usage: colate [record|list|query|rank] [flags]
   list    print the flows that were recorded, largest first
   query   print the delay of one flow
   rank    print the slowest flows of a window
-  (none)  record the captures that ship into a temporary directory, and query
-          its largest flows, with the exact delays beside
+  (none)  record the captures that ship into a temporary directory, query
+          its largest flows, and print the exact delays beside
 
-Flags of a command: colate record -h, and so on. Times are of the captures'
-clocks. See the head of main.go for what is kept, and what an answer is worth.
+For the flags of a command: colate record -h, and so on. Times are those of the
+captures' clocks. The head of main.go says what is kept, and what an answer is
+worth.
 `
 
 func run(args []string, stdout, stderr io.Writer) error {
@@ -131,7 +134,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	return misused(fmt.Errorf("unknown command %q; there are record, list, query and rank", command))
 }
 
-// misused makes a usageError of an error, but not of a request for help.
+// misused makes a usageError of an error, unless it is a request for help.
 func misused(err error) error {
 	if errors.Is(err, flag.ErrHelp) {
 		return err
@@ -139,7 +142,7 @@ func misused(err error) error {
 	return usageError{err}
 }
 
-// demonstrate is all commands one after the other.
+// demonstrate runs all commands, one after another.
 func demonstrate(args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("colate", flag.ContinueOnError)
 	f.Usage = func() { fmt.Fprint(stderr, usage) }
@@ -183,7 +186,7 @@ func flags(command, what string, stderr io.Writer) *flag.FlagSet {
 	return f
 }
 
-// parseDir parses a command's flags, of which -dir must be given.
+// parseDir parses a command's flags and requires -dir.
 func parseDir(f *flag.FlagSet, args []string, dir *string) error {
 	if err := parseOnly(f, args); err != nil {
 		return err
@@ -194,8 +197,8 @@ func parseDir(f *flag.FlagSet, args []string, dir *string) error {
 	return nil
 }
 
-// parseOnly parses flags, with nothing after them. A mistake is one line: the
-// flags are printed only if they are asked for.
+// parseOnly parses flags and accepts no other arguments. It reports a mistake
+// in one line, and prints the flags only on request.
 func parseOnly(f *flag.FlagSet, args []string) error {
 	usage := f.Usage
 	f.Usage = func() {}

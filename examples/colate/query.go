@@ -17,10 +17,10 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// confidence is that of the intervals that are printed.
+// confidence is that of the printed intervals.
 const confidence = 0.95
 
-// queryOptions are what the command line says.
+// queryOptions are the options of query and rank.
 type queryOptions struct {
 	dir      string
 	seed     uint64
@@ -29,15 +29,15 @@ type queryOptions struct {
 	packets  float64   // 0: as recorded
 	json     bool
 
-	top, least int // of rank
+	top, least int // for rank
 }
 
-// windowFlags are those that query and rank share. The functions they return
-// tell what was given.
+// windowFlags defines the flags that query and rank share. The function it
+// returns parses them.
 func windowFlags(opt *queryOptions, command, what string, stderr io.Writer) (parse func(args []string) error) {
 	f := flags(command, what, stderr)
 	f.StringVar(&opt.dir, "dir", "", "`directory` that record wrote")
-	f.Uint64Var(&opt.seed, "seed", 1, "`seed` that record was given")
+	f.Uint64Var(&opt.seed, "seed", 1, "`seed` that was passed to record")
 	f.BoolVar(&opt.json, "json", false, "print JSON")
 	from := f.String("from", "", "beginning of the `time` window, RFC 3339 (default: the first packet)")
 	to := f.String("to", "", "end of the `time` window (default: the last packet)")
@@ -46,8 +46,8 @@ func windowFlags(opt *queryOptions, command, what string, stderr io.Writer) (par
 		flow = f.String("flow", "", "`5-tuple` as list prints it: \"tcp 10.0.0.1:80 10.0.0.2:1234\"")
 		f.Float64Var(&opt.packets, "packets", 0, "`number` of the flow's packets in that window (default: as in flows.csv)")
 	} else {
-		f.IntVar(&opt.top, "top", 20, "print so many `flows`, 0: all")
-		f.IntVar(&opt.least, "least", 20, "rank flows of so many `packets` or more")
+		f.IntVar(&opt.top, "top", 20, "number of `flows` to print; 0 means all")
+		f.IntVar(&opt.least, "least", 20, "rank only flows of at least this many `packets`")
 	}
 	return func(args []string) error {
 		if err := parseDir(f, args, &opt.dir); err != nil {
@@ -78,7 +78,7 @@ func parseTime(name, s string) (time.Time, error) {
 	return t, nil
 }
 
-// window is the time asked for, of something that had its own.
+// window returns the requested window, or else the given one.
 func (opt *queryOptions) window(first, last int64) (from, to int64) {
 	if !opt.from.IsZero() {
 		first = opt.from.UnixNano()
@@ -89,7 +89,8 @@ func (opt *queryOptions) window(first, last int64) (from, to int64) {
 	return first, last
 }
 
-// known is what the flow collector knows of the flow, or the command line.
+// known returns what the flow collector, or the command line, knows about the
+// flow.
 func (opt *queryOptions) known() (flow, error) {
 	flows, err := readFlows(opt.dir)
 	if err != nil {
@@ -107,7 +108,7 @@ func (opt *queryOptions) known() (flow, error) {
 	return flow{tuple: opt.flow}, nil
 }
 
-// openPath opens both points' stores to be read.
+// openPath opens both points' stores for reading.
 func openPath(opt *queryOptions) (colate.Path, error) {
 	var stores [2]*colate.Store
 	for i := range stores {
@@ -177,7 +178,7 @@ func query(opt queryOptions, stdout io.Writer) error {
 	return nil
 }
 
-// printCoverage says what was there to go by.
+// printCoverage prints which data the answer rests on.
 func printCoverage(c *colate.Coverage, stdout io.Writer) {
 	for _, d := range c.Damages {
 		fmt.Fprintf(stdout, "damaged: %v\n", d)
@@ -237,7 +238,7 @@ func rank(opt queryOptions, stdout io.Writer) error {
 	return nil
 }
 
-// A described answer is what -json prints, times in nanoseconds.
+// A described answer is what -json prints, with times in nanoseconds.
 type described struct {
 	Flow              string            `json:"flow"`
 	Packets           uint64            `json:"packets"`
@@ -272,7 +273,7 @@ func describe(f *flow, a *colate.Answer, c *colate.Coverage) described {
 	return d
 }
 
-// duration is a number of nanoseconds to be read by people.
+// duration converts nanoseconds for people to read.
 func duration(ns float64) time.Duration {
 	if math.Abs(ns) > math.MaxInt64/2 {
 		ns = math.Copysign(math.MaxInt64/2, ns)

@@ -16,13 +16,13 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// recordOptions are what the command line says.
+// recordOptions are the options of record.
 type recordOptions struct {
 	in, out, dir string
 	period       time.Duration
 	config       colate.Config
 	seed         uint64 // of all digests
-	exact        *exact // matches packets too, if not nil
+	exact        *exact // also matches packets, if not nil
 }
 
 func parseRecord(args []string, stderr io.Writer) (recordOptions, error) {
@@ -30,11 +30,11 @@ func parseRecord(args []string, stderr io.Writer) (recordOptions, error) {
 	f := flags("record", "Reads a capture pair into the stores of a directory.", stderr)
 	f.StringVar(&opt.in, "in", "examples/twopoint/testdata/ingress.pcap.gz", "capture `file` before the delay; pcap or pcapng, also .gz")
 	f.StringVar(&opt.out, "out", "examples/twopoint/testdata/egress.pcap.gz", "capture `file` after the delay")
-	f.StringVar(&opt.dir, "dir", "", "`directory` to keep the stores in, made if missing")
-	f.Uint64Var(&opt.seed, "seed", 1, "`secret` seed of all digests, which is not kept: a query needs it too")
-	f.IntVar(&opt.config.Counters, "counters", 4096, "`number` of counters of each point")
-	f.IntVar(&opt.config.PerFlow, "perflow", 20, "`number` of them that a flow is spread over")
-	f.DurationVar(&opt.period, "period", 500*time.Millisecond, "`time` between the cuts of the clock at which the counters are stored")
+	f.StringVar(&opt.dir, "dir", "", "`directory` for the stores, created if missing")
+	f.Uint64Var(&opt.seed, "seed", 1, "`secret` seed of all digests; it is not kept, and a query needs it too")
+	f.IntVar(&opt.config.Counters, "counters", 4096, "`number` of counters at each point")
+	f.IntVar(&opt.config.PerFlow, "perflow", 20, "`number` of counters that a flow is spread over")
+	f.DurationVar(&opt.period, "period", 500*time.Millisecond, "`time` between stores of the counters, cut by the clock")
 	bits := f.Uint("bits", 60, "`width` of a counter, 12 bits of which count packets and 12 tell which they were")
 	if err := parseDir(f, args, &opt.dir); err != nil {
 		return opt, err
@@ -47,7 +47,7 @@ func parseRecord(args []string, stderr io.Writer) (recordOptions, error) {
 	return opt, opt.config.Validate()
 }
 
-// point is one of the two: its recorders and its store.
+// point is one of the two points: its recorders and its store.
 type point struct {
 	rotation *estimate.Rotation[*colate.Recorder]
 	store    *colate.Store
@@ -56,7 +56,7 @@ type point struct {
 	before   colate.Summary
 }
 
-// newPoint opens a point's store, and tells what is damaged in it.
+// newPoint opens a point's store, and prints what is damaged in it.
 func newPoint(opt *recordOptions, i int, stdout io.Writer) (*point, error) {
 	store, err := openStore(opt.dir, i, colate.StoreOptions{})
 	if err != nil {
@@ -83,9 +83,9 @@ func (p *point) tell(name string, stdout io.Writer) {
 	}
 }
 
-// update records a packet, after storing the epoch that is over. A switch
-// would leave the writing to another thread; the rotation's other recorder goes
-// on meanwhile.
+// update records a packet, after storing the previous epoch if it is over. A
+// switch would leave the writing to another thread; the rotation's other
+// recorder continues meanwhile.
 func (p *point) update(flow hashing.Flow, packet hashing.Packet, t int64) error {
 	p.packets++
 	if p.rotation.Active().Due(t) {
@@ -105,11 +105,11 @@ func (p *point) keep() error {
 	return errors.Join(p.store.Append(done), p.rotation.Release(done))
 }
 
-// finish stores the epoch that is being recorded, and closes the store.
+// finish stores the current epoch and closes the store.
 func (p *point) finish() error { return errors.Join(p.keep(), p.store.Close()) }
 
 func record(opt recordOptions, stdout io.Writer) error {
-	// The captures come first: without them no store is begun.
+	// Open the captures first: without them no store is created.
 	var readers [2]*trace.Reader
 	for i, name := range []string{opt.in, opt.out} {
 		f, err := os.Open(name)
@@ -148,7 +148,7 @@ func record(opt recordOptions, stdout io.Writer) error {
 	return flows.write(opt.dir)
 }
 
-// pass shows all packets to the points that they were captured at.
+// pass passes all packets to the points where they were captured.
 func pass(opt *recordOptions, pair *trace.Pair, at [2]*point, flows *flowTable) error {
 	var frame hashing.Frame
 	for {

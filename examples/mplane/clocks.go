@@ -6,8 +6,8 @@ import (
 	"github.com/hoplag/hoplag/lda/mplane"
 )
 
-// A pair is the two directions between two monitors, which follow each other's
-// clocks by what they measure anyway.
+// A pair is the two directions between two monitors. The monitors follow each
+// other's clocks with what they measure anyway.
 type pair struct {
 	there, back *meter
 	tracker     *clock.Tracker
@@ -32,12 +32,12 @@ func (w *world) pair() error {
 	return nil
 }
 
-// clock is what a router's clock shows at a time.
+// clock returns what a router's clock shows at a time.
 func (w *world) clock(r mplane.Router, t int64) int64 {
 	return t + int64(w.ahead[r]+w.drift[r]*float64(t)/float64(second))
 }
 
-// follow reads the clocks of an interval. Its packets pass within the first
+// follow reads the clocks of an interval. Its packets pass during the first
 // part of it.
 func (w *world) follow(interval uint64) error {
 	for i := range w.pairs {
@@ -53,7 +53,7 @@ func (w *world) follow(interval uint64) error {
 			return err
 		}
 		if _, err := p.tracker.Add(forth, home); err != nil {
-			continue // too little passed to tell
+			continue // too few packets passed
 		}
 		if reading, err := p.tracker.At(middle); err == nil {
 			reverse := reading.Reverse()

@@ -7,11 +7,11 @@ import (
 	"github.com/hoplag/hoplag/lda/mplane"
 )
 
-// A place is where a router is drawn, from 0 to 1 both ways.
+// A place is where a router is drawn; x and y are from 0 to 1.
 type place struct{ x, y float64 }
 
-// layout finds places at which linked routers are near and others are not, by
-// T. Fruchterman and E. Reingold's springs.
+// layout places linked routers close to each other and others apart, with T.
+// Fruchterman and E. Reingold's springs.
 func layout(n *mplane.Network) []place {
 	r := rand.New(rand.NewPCG(4, 0))
 	at := make([]place, n.Routers())
@@ -51,7 +51,7 @@ func layout(n *mplane.Network) []place {
 	return fit(at)
 }
 
-// fit stretches places so that they fill the square.
+// fit stretches places to fill the square.
 func fit(at []place) []place {
 	low, high := place{math.Inf(1), math.Inf(1)}, place{math.Inf(-1), math.Inf(-1)}
 	for _, p := range at {

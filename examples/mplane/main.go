@@ -6,21 +6,23 @@
 //	go run ./examples/mplane -upgrade 4 -svg map.svg      # fewer routers measure; draw the map
 //	go run ./examples/mplane -map as1239.weights -upgrade 45
 //
-// A map is in Rocketfuel's format: a line a link, with two routers' names and a
-// routing weight. Routers that are not upgraded have a measurement server
-// beside them, so that the way between two of them is measured from outside.
+// A map is in Rocketfuel's format: a line for each link, with two routers'
+// names and a routing weight. Routers that are not upgraded have a measurement
+// server beside them, so that the way between two of them is measured from
+// outside.
 //
-// Packets of many flows take shortest paths, wait in a queue at every router,
-// and are counted by an LDA at both ends of every segment, each router by a
-// clock of its own that nobody has set. Where packets pass both ways, two
-// monitors read each other's clocks from that. Every interval the monitors send
-// reports, of which one in a hundred is lost, to a station, which knows the
+// Packets of many flows take shortest paths and wait in a queue at every
+// router. An LDA counts them at both ends of every segment. Each router has
+// its own clock, which nobody has set. If packets pass both ways, two monitors
+// read each other's clocks from them. Every interval the monitors send reports
+// to a station, and one report in a hundred is lost. The station knows the
 // plan and nothing else. From half-way on one router, or the one that -slow
 // names, holds every packet for 300 µs more. The program prints which paths
-// miss their target, which segments the station names, and what is true.
+// miss their target, which segments the station names, and the truth.
 //
-// -json prints an object for each interval, for programs. -svg writes a picture
-// of the map, every segment coloured by how much longer it takes than usual.
+// With -json it prints an object for each interval, for programs. With -svg it
+// draws the map, with every segment coloured by how much longer it takes than
+// usual.
 package main
 
 import (
@@ -59,7 +61,7 @@ func main() {
 // errUsage is wrapped by what is wrong with the command line.
 var errUsage = errors.New("usage")
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	file, svg, slow           string
 	upgrade, intervals, flows int
@@ -71,13 +73,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("mplane", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&o.file, "map", "", "`file` of links and weights (default: the backbone that ships with it)")
+	flags.StringVar(&o.file, "map", "", "`file` of links and weights (default: the backbone that ships)")
 	flags.StringVar(&o.svg, "svg", "", "`file` to draw the map into")
-	flags.StringVar(&o.slow, "slow", "", "`router` that becomes slow (default: a busy one that is upgraded)")
+	flags.StringVar(&o.slow, "slow", "", "`router` that becomes slow (default: a busy upgraded one)")
 	flags.IntVar(&o.upgrade, "upgrade", -1, "how many `routers` to upgrade (default: all)")
 	flags.IntVar(&o.intervals, "intervals", 24, "how many intervals to simulate, 20 to 1000")
 	flags.IntVar(&o.flows, "flows", 60, "how many flows cross the network, 1 to 10000")
-	flags.Uint64Var(&o.seed, "seed", 1, "of the random numbers")
+	flags.Uint64Var(&o.seed, "seed", 1, "`seed` of the random numbers")
 	flags.BoolVar(&o.json, "json", false, "print an object for each interval")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "Mplane simulates a network, makes a router slow, and shows how it is found.")
@@ -138,8 +140,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return errors.Join(out.err, ctx.Err())
 }
 
-// readMap reads the map of a file, or the one that ships, which lists each
-// link once.
+// readMap reads the map from a file, or the map that ships. The latter lists
+// each link once.
 func readMap(file string) (*mplane.Network, error) {
 	if file != "" {
 		f, err := os.Open(file)

@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/lda/mplane"
 )
 
-// An output writes what is found, for people or for programs, and keeps the
+// An output writes the findings, for people or for programs, and keeps the
 // first error.
 type output struct {
 	w                       io.Writer
@@ -25,7 +25,7 @@ func (o *output) printf(format string, args ...any) {
 	}
 }
 
-// plan writes what is upgraded and what that brings.
+// plan writes the upgrades and their effect.
 func (o *output) plan(p mplane.UpgradePlan) {
 	if o.json {
 		return
@@ -68,8 +68,8 @@ func (o *output) row(f finding) {
 		o.names(f.exact, false))
 }
 
-// count compares what is named with what is true: the segments that explain
-// most paths.
+// count compares what is named with the truth, by the segments that explain
+// the most paths.
 func (o *output) count(f finding) {
 	if f.interval < learning {
 		return
@@ -111,8 +111,8 @@ func (o *output) names(list []suspect, excess bool) string {
 	return text
 }
 
-// name writes a segment: a router with where its packets come from and go to,
-// or a way between two.
+// name formats a segment: a router with where its packets come from and go to,
+// or a way between two routers.
 func (w *world) name(id mplane.SegmentID) string {
 	from, to := w.network.Name(id.From), w.network.Name(id.To)
 	switch {

@@ -16,11 +16,11 @@ const (
 	apart      = 3.5 // between the two directions of a link
 )
 
-// shades are how many colours delays have, from short to long.
+// shades is the number of colours for delays, from short to long.
 const shades = 5
 
-// sheet colours the picture for a light page and for a dark one. The shades are
-// those of C. Brewer's single-hue blues, which differ in lightness too.
+// sheet colours the picture for a light page and for a dark one. The shades
+// are C. Brewer's single-hue blues, which also differ in lightness.
 const sheet = `
 text{font:11px system-ui,'Segoe UI',Helvetica,Arial,sans-serif;fill:#1f2328}
 .page{fill:#fff}.router{stroke:#1f2328;stroke-width:1.5}.measures{fill:#1f2328}.other{fill:#fff}
@@ -42,7 +42,7 @@ type picture struct {
 	last  uint64
 }
 
-// picture draws the map as it was in the last interval.
+// picture draws the map of the last interval.
 func (w *world) picture(last finding) []byte {
 	p := &picture{world: w, at: layout(w.network), named: map[mplane.SegmentID]bool{}, last: last.interval}
 	for _, s := range last.suspects {
@@ -62,8 +62,8 @@ func (p *picture) xy(r mplane.Router) (x, y float64) {
 	return margin + p.at[r].x*(wide-2*margin), margin + p.at[r].y*(high-2*margin)
 }
 
-// ways draws each direction of each link, coloured by the delay of the segment
-// that it is or is part of; those that are named on top.
+// ways draws each direction of each link, coloured by the delay of its
+// segment. It draws named segments on top.
 func (p *picture) ways() {
 	classes := map[[2]mplane.Router]string{}
 	for r := range mplane.Router(p.world.network.Routers()) {
@@ -100,7 +100,7 @@ func (p *picture) way(from, to mplane.Router, class string) {
 	fmt.Fprintf(p, `<path class="way %s" d="M%.1f %.1fL%.1f %.1f"/>`, class, x1+dx, y1+dy, x2+dx, y2+dy)
 }
 
-// shade is the colour of a segment, and whether anything passed it.
+// shade returns the colour of a segment, and whether anything passed it.
 func (p *picture) shade(s mplane.Segment) (string, bool) {
 	m := p.world.meters[s.ID]
 	if p.named[s.ID] {
@@ -112,14 +112,14 @@ func (p *picture) shade(s mplane.Segment) (string, bool) {
 	return fmt.Sprintf("d%d", shadeOf(m.shown)), true
 }
 
-// shadeOf is the shade of a delay: each is four times as long as the one
+// shadeOf returns the shade of a delay. Each is four times as long as the one
 // before, from 100 µs.
 func shadeOf(ns float64) int {
 	return min(max(int(math.Log2(ns/100e3)/2), 0), shades-1)
 }
 
-// routers draws each router: full if it measures inside, ringed if a way
-// through it is named, dashed around the one that really is slow.
+// routers draws each router: full if it measures inside, with a ring if a way
+// through it is named, dashed if it really is slow.
 func (p *picture) routers() {
 	for r := range mplane.Router(p.world.network.Routers()) {
 		x, y := p.xy(r)
@@ -143,7 +143,7 @@ func (p *picture) routers() {
 	}
 }
 
-// key says what the colours mean.
+// key explains the colours.
 func (p *picture) key() {
 	x := float64(margin) / 2
 	entry := func(draw func(x float64), text string) {

@@ -25,17 +25,17 @@ type event struct {
 // Before orders events by time.
 func (e event) Before(f event) bool { return e.time < f.time || e.time == f.time && e.seq < f.seq }
 
-// A finding is what the station says of an interval, and what is true.
+// A finding is what the station says about an interval, and the truth.
 type finding struct {
 	interval uint64
 	paths    int // with a target
 	missed   int // their target
-	unknown  int // cannot be put together: a report is missing
+	unknown  int // cannot be combined: a report is missing
 	suspects []suspect
-	exact    []suspect // segments that really took longer than usual, by 100 µs and more
+	exact    []suspect // segments that really took longer than usual, by at least 100 µs
 }
 
-// A suspect is a segment, and by how many paths' verdicts.
+// A suspect is a segment, with the number of paths whose verdicts name it.
 type suspect struct {
 	segment mplane.SegmentID
 	excess  float64 // ns
@@ -43,8 +43,8 @@ type suspect struct {
 	paths   int
 }
 
-// interval lets the packets of an interval through, reports, and asks the
-// station about every flow.
+// interval simulates an interval, sends reports, and asks the station about
+// every flow.
 func (w *world) interval(interval uint64) (finding, error) {
 	start := int64(interval) * second
 	for _, f := range w.flows {
@@ -71,7 +71,7 @@ func (w *world) interval(interval uint64) (finding, error) {
 	return found, err
 }
 
-// arrive takes a packet through a router.
+// arrive moves a packet through a router.
 func (w *world) arrive(e event) {
 	h := &e.flow.hops[e.hop]
 	h.inEnd.end(&e, e.time, w.clock(h.router, e.time))
@@ -93,8 +93,8 @@ func (w *world) arrive(e event) {
 	w.events.Push(e)
 }
 
-// begin and end tell a meter, if there is one, of a packet at one of its ends,
-// where the clock shows something else than the time.
+// begin and end report a packet to a meter, if there is one. The clock at that
+// end may show another time.
 func (m *meter) begin(e *event, t, shown int64) {
 	if m != nil {
 		m.up.Update(e.id, shown)
@@ -110,7 +110,7 @@ func (m *meter) end(e *event, t, shown int64) {
 	}
 }
 
-// report sends what every monitor measured, but for reports that are lost.
+// report sends what every monitor measured, except for lost reports.
 func (w *world) report(interval uint64) error {
 	if err := w.follow(interval); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (w *world) report(interval uint64) error {
 }
 
 // judge asks the station about every flow's path: first what is usual, then
-// whether it keeps its target, and if not, what explains that.
+// whether the path keeps its target and, if not, what explains that.
 func (w *world) judge(interval uint64) (finding, error) {
 	found := finding{interval: interval}
 	named := map[mplane.SegmentID]suspect{}
@@ -185,7 +185,7 @@ func (w *world) judge(interval uint64) (finding, error) {
 	return found, nil
 }
 
-// truth are the segments through the slow router that packets passed.
+// truth returns the segments through the slow router that packets passed.
 func (w *world) truth(interval uint64) []suspect {
 	slow := map[mplane.SegmentID]suspect{}
 	if interval >= w.slowFrom {
@@ -196,7 +196,7 @@ func (w *world) truth(interval uint64) []suspect {
 	return ranked(slow)
 }
 
-// slowed finds the segments of a flow that the slow router is on.
+// slowed finds the segments of a flow that contain the slow router.
 func (w *world) slowed(f *flow, slow map[mplane.SegmentID]suspect) {
 	var on *meter // the segment that the packet is on
 	for i := range f.hops {
@@ -213,7 +213,7 @@ func (w *world) slowed(f *flow, slow map[mplane.SegmentID]suspect) {
 	}
 }
 
-// ranked are suspects by the number of paths.
+// ranked returns suspects by the number of paths.
 func ranked(all map[mplane.SegmentID]suspect) []suspect {
 	var list []suspect
 	for _, s := range all {

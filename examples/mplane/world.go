@@ -20,8 +20,8 @@ const (
 	slowBy     = int64(300e3) // ns
 	reportLoss = 0.01
 	perWeight  = 200e3 // ns along a link of weight 1
-	learning   = 10    // intervals from which targets are set
-	above      = 200e3 // ns that a target is above the mean until then
+	learning   = 10    // number of intervals from which targets are set
+	above      = 200e3 // ns that a target is above the mean of those
 )
 
 // synopsis is what each end of each segment keeps: 5 KiB on the wire.
@@ -30,10 +30,10 @@ var synopsis = lda.Config{
 	SumBits: 40, DigestBits: 16,
 }
 
-// key is what monitors and station share.
+// key is shared by the monitors and the station.
 var key = []byte("an example of a key")
 
-// A meter is both ends of a segment, an LDA each, and what really happened.
+// A meter is both ends of a segment, with an LDA each, and the truth.
 type meter struct {
 	id       mplane.SegmentID
 	up, down *lda.Aggregator
@@ -43,8 +43,8 @@ type meter struct {
 	reading  *clock.Reading // of the clock at the end by the one at the beginning, or nil
 }
 
-// A hop is a router on a flow's path, and the meters that a packet passes the
-// ends of as it comes in and goes out, if any.
+// A hop is a router on a flow's path, with the meters whose ends a packet
+// passes as it comes in and goes out, if any.
 type hop struct {
 	router                           mplane.Router
 	inEnd, inBegin, outEnd, outBegin *meter
@@ -69,12 +69,12 @@ type world struct {
 	random   *rand.Rand
 	flows    []*flow
 	meters   map[mplane.SegmentID]*meter
-	ids      []mplane.SegmentID // of the meters, in the order in which they were made
+	ids      []mplane.SegmentID // of the meters, in the order of their creation
 	pairs    []pair
 	queues   map[[2]mplane.Router]*queue.Link
 	slow     mplane.Router
 	slowFrom uint64    // interval
-	ahead    []float64 // ns that a router's clock is ahead
+	ahead    []float64 // ns by which a router's clock is ahead
 	drift    []float64 // ns a second
 	events   heap.Heap[event]
 	packets  uint64
@@ -165,7 +165,7 @@ func (w *world) connect(h *hop, next mplane.Router) error {
 	return nil
 }
 
-// measure puts meters to the segments of a flow's path.
+// measure adds meters to the segments of a flow's path.
 func (w *world) measure(f *flow) error {
 	ids, err := w.plan.Along(f.path, 0)
 	if err != nil {
@@ -191,7 +191,7 @@ func (w *world) measure(f *flow) error {
 	return nil
 }
 
-// meter returns the meter of a segment, made when it is first asked for.
+// meter returns the meter of a segment, and makes it first if need be.
 func (w *world) meter(id mplane.SegmentID) (*meter, error) {
 	if m := w.meters[id]; m != nil {
 		return m, nil
@@ -210,8 +210,8 @@ func (w *world) meter(id mplane.SegmentID) (*meter, error) {
 	return m, nil
 }
 
-// chooseSlow finds the router that becomes slow: the one that is named, or the
-// one inside most flows' paths.
+// chooseSlow chooses the router that becomes slow: the named one, or the one
+// inside the most flows' paths.
 func (w *world) chooseSlow() error {
 	if w.options.slow != "" {
 		r, ok := w.network.Router(w.options.slow)

@@ -7,17 +7,18 @@
 //	go run ./examples/rli -load 30 -method linear -json
 //
 // The port is simulated: packets join a queue before a link that sends them at
-// its rate. At the entrance an injector sends a reference packet into the queue
-// now and then, with the time and a tag that nobody else can make. At the exit a
-// receiver sees the packets of all flows, and of the references when they were
-// sent; nothing is carried in any other packet. From the references, and from
-// when the link was idle, it works out how long each packet took.
+// its rate. At the entrance an injector now and then sends a reference packet
+// into the queue, with the time and a tag that nobody else can make. At the
+// exit a receiver sees the packets of all flows, and learns from each
+// reference when it was sent; no other packet carries anything. From the
+// references, and from when the link was idle, it computes how long each
+// packet took.
 //
 // Each second it prints the slowest flows: the mean delay, the interval that
-// holds it with 95 % probability, and the deviation, each with the exact one
-// beside it, which a table of all packets knows; and how many packets are
-// missing, as references say how many were sent. The last lines say how many
-// intervals held the exact value, and what the references cost.
+// contains it with 95 % probability, and the deviation, each with the exact
+// value from a table of all packets. It also prints how many packets are
+// missing, because references say how many were sent. The last lines say how
+// many intervals contained the exact value, and what the references cost.
 package main
 
 import (
@@ -55,7 +56,7 @@ func usage(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
 }
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	traffic, method    string
 	rate, load         float64 // Mbit/s, per cent
@@ -69,17 +70,17 @@ type options struct {
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("rli", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&o.traffic, "traffic", "bursty", "`kind` of senders: bursty, poisson, or tcp, who slow down when packets are dropped")
-	flags.Float64Var(&o.rate, "rate", 1000, "of the link, in `Mbit/s`, 1 to 100000")
-	flags.Float64Var(&o.load, "load", 80, "what is sent, in `per cent` of the rate, 1 to 150; tcp sends what the link takes")
-	flags.IntVar(&o.flows, "flows", 200, "how many `senders` there are, 1 to 100000")
-	flags.IntVar(&o.queue, "queue", 1000, "for how many `packets` there is room, 1 to 1000000")
-	flags.IntVar(&o.every, "every", 0, "send a reference after so many `packets`, 1 to 1000000; 0: as the load allows")
-	flags.StringVar(&o.method, "method", "auto", "`how` packets between references are estimated: auto, busy-aware, linear or left")
-	flags.IntVar(&o.seconds, "seconds", 5, "of traffic, 1 to 86400")
-	flags.IntVar(&o.top, "top", 10, "print the slowest `flows`, 0: all")
-	flags.IntVar(&o.fits, "records", 65536, "for how many `flows` the receiver has room, 1 to 1000000")
-	flags.Uint64Var(&o.seed, "seed", 1, "of all that is random")
+	flags.StringVar(&o.traffic, "traffic", "bursty", "`kind` of senders: bursty, poisson, or tcp, which slow down when packets are dropped")
+	flags.Float64Var(&o.rate, "rate", 1000, "rate of the link in `Mbit/s`, 1 to 100000")
+	flags.Float64Var(&o.load, "load", 80, "traffic in `per cent` of the rate, 1 to 150; tcp sends what the link takes")
+	flags.IntVar(&o.flows, "flows", 200, "number of `senders`, 1 to 100000")
+	flags.IntVar(&o.queue, "queue", 1000, "`packets` that the queue holds, 1 to 1000000")
+	flags.IntVar(&o.every, "every", 0, "`packets` between references, 1 to 1000000; 0 means as the load allows")
+	flags.StringVar(&o.method, "method", "auto", "`method` of estimating packets between references: auto, busy-aware, linear or left")
+	flags.IntVar(&o.seconds, "seconds", 5, "`seconds` of traffic, 1 to 86400")
+	flags.IntVar(&o.top, "top", 10, "number of slowest `flows` to print; 0 means all")
+	flags.IntVar(&o.fits, "records", 65536, "`flows` that the receiver can hold, 1 to 1000000")
+	flags.Uint64Var(&o.seed, "seed", 1, "`seed` of everything random")
 	flags.BoolVar(&o.live, "live", false, "let a second take a second, and print each on a fresh screen")
 	flags.BoolVar(&o.json, "json", false, "print a JSON object for each second, and one at the end")
 	flags.Usage = func() {
@@ -98,7 +99,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	return o, o.check()
 }
 
-// check says what is out of range.
+// check reports what is out of range.
 func (o *options) check() error {
 	for _, f := range []struct {
 		name             string

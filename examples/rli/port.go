@@ -27,9 +27,9 @@ type port struct {
 	injector *rli.Injector
 	receiver *estimate.Rotation[*rli.Receiver]
 	bytes    int    // of a reference, with its headers
-	wire     []byte // the payload of the latest
+	wire     []byte // the payload of the latest one
 
-	exact   map[hashing.Flow]*estimate.Moments // of this second: what a table of all packets knows
+	exact   map[hashing.Flow]*estimate.Moments // of this second, from a table of all packets
 	all     estimate.Moments
 	offered int64 // bytes, of this second
 	dropped uint64
@@ -91,14 +91,14 @@ func newPort(o options) (*port, error) {
 	if p.receiver, err = rli.NewRotation(c); err != nil {
 		return nil, err
 	}
-	var secret [16]byte // in a real switch, one that both ends are told
+	var secret [16]byte // in a real switch, both ends share it
 	binary.LittleEndian.PutUint64(secret[:], o.seed)
 	p.injector.SetKey(secret)
 	p.receiver.Active().SetKey(secret)
 	return p, nil
 }
 
-// pass lets through what is sent until a second ends, or ctx is done.
+// pass forwards packets until a second ends, or ctx is done.
 func (p *port) pass(ctx context.Context, second int) {
 	for end := int64(second) * 1e9; p.next.Time < end; p.source.Next(&p.next) {
 		if p.next.Time >= p.look {
@@ -111,7 +111,7 @@ func (p *port) pass(ctx context.Context, second int) {
 	}
 }
 
-// pace waits, with -live, until it is as late as in the simulation.
+// pace waits, with -live, until real time catches up with the simulation.
 func (p *port) pace(ctx context.Context) {
 	ahead := time.Duration(p.next.Time) - time.Since(p.started)
 	if !p.live || ahead <= 0 {
@@ -123,8 +123,8 @@ func (p *port) pace(ctx context.Context) {
 	}
 }
 
-// forward sends the next packet through the queue, and a reference behind it if
-// one is due.
+// forward sends the next packet through the queue, and a reference behind it
+// if one is due.
 func (p *port) forward() {
 	packet := p.next
 	size, now := int(packet.Bytes), packet.Time
@@ -144,11 +144,11 @@ func (p *port) forward() {
 	}
 	p.wire = p.injector.Append(p.wire[:0], reference)
 	if received, fate := p.link.Send(now, p.bytes); fate == queue.Passed {
-		p.receiver.Active().Accept(p.wire, received) // what it refuses it counts
+		p.receiver.Active().Accept(p.wire, received) // the receiver counts what it refuses
 	}
 }
 
-// depart tells the receiver of a packet, and the table that it is compared with.
+// depart reports a packet to the receiver, and to the table for comparison.
 func (p *port) depart(packet *queue.Packet) {
 	tuple := tupleOf(packet.Flow)
 	flow := tuple.Flow(p.seed)
@@ -167,8 +167,8 @@ func tupleOf(f hashing.Flow) hashing.Tuple {
 	return hashing.MakeTuple(6, netip.AddrPortFrom(from, uint16(f)|1024), netip.MustParseAddrPort("192.0.2.1:443"))
 }
 
-// take says what the receiver found in a second, and puts an empty one in its
-// place, which knows of the link what it knew.
+// take returns what the receiver found in a second, and replaces it by an
+// empty one that keeps the knowledge of the link.
 func (p *port) take(number int) (*second, error) {
 	p.receiver.Active().Flush()
 	full, err := p.receiver.Rotate()
@@ -194,7 +194,7 @@ func (p *port) take(number int) (*second, error) {
 	return s, p.receiver.Release(full)
 }
 
-// method is how packets are estimated at present.
+// method returns how packets are estimated at present.
 func method(r *rli.Receiver) rli.Method {
 	switch {
 	case r.Trusted():
@@ -205,7 +205,7 @@ func method(r *rli.Receiver) rli.Method {
 	return rli.Linear
 }
 
-// makeRow sets what the receiver says of a flow beside what is true.
+// makeRow compares what the receiver says about a flow with the truth.
 func makeRow(name string, r *rli.Result, truth *estimate.Moments) row {
 	mean, deviation := r.MeanInterval(confidence), r.DeviationInterval(confidence)
 	exactDeviation := math.Sqrt(truth.PopulationVariance())

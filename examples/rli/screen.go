@@ -10,37 +10,37 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A second is what is known of one. Times are in nanoseconds.
+// A second holds what is known about one second. Times are in nanoseconds.
 type second struct {
 	Second     int     `json:"second"`
-	Elapsed    float64 `json:"elapsed"`    // of it, unless it was interrupted 10^9
-	Packets    uint64  `json:"packets"`    // that came
-	Missing    uint64  `json:"missing"`    // of them, as references tell
-	Dropped    uint64  `json:"dropped"`    // exactly
-	Offered    float64 `json:"offered"`    // by them, as a share of the link's rate
-	References uint64  `json:"references"` // that were sent
-	Taken      float64 `json:"taken"`      // by them, as a share of the link's rate
-	Method     string  `json:"method"`     // by which packets were estimated in the end
+	Elapsed    float64 `json:"elapsed"`    // 10^9 unless the second was interrupted
+	Packets    uint64  `json:"packets"`    // that arrived
+	Missing    uint64  `json:"missing"`    // of these, according to references
+	Dropped    uint64  `json:"dropped"`    // of these, exactly
+	Offered    float64 `json:"offered"`    // by packets, as a fraction of the link's rate
+	References uint64  `json:"references"` // sent
+	Taken      float64 `json:"taken"`      // by references, as a fraction of the link's rate
+	Method     string  `json:"method"`     // with which packets were estimated last
 	All        row     `json:"all"`
 	Flows      []row   `json:"flows"` // the slowest first
 }
 
-// A row is what is known of a flow.
+// A row holds what is known about a flow.
 type row struct {
 	Flow           string   `json:"flow"`
 	Packets        uint64   `json:"packets"`
 	Mean           float64  `json:"mean"`
-	Low            *float64 `json:"low"`  // of the mean, with 95 % confidence; null: not known
+	Low            *float64 `json:"low"`  // of the mean, with 95 % confidence; null: unknown
 	High           *float64 `json:"high"` // likewise
 	Exact          float64  `json:"exact_mean"`
 	Deviation      float64  `json:"deviation"`
 	ExactDeviation float64  `json:"exact_deviation"`
 
-	whole                     bool // every packet of the flow is in it
-	holdsMean, holdsDeviation bool // the intervals do
+	whole                     bool // it has every packet of the flow
+	holdsMean, holdsDeviation bool // the intervals contain the exact values
 }
 
-// known is a number for JSON, or null if it is not finite.
+// known returns a number for JSON, or null if it is not finite.
 func known(x float64) *float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return nil
@@ -48,17 +48,17 @@ func known(x float64) *float64 {
 	return &x
 }
 
-// A summary is what it all comes to.
+// A summary sums up the run.
 type summary struct {
 	Seconds         int      `json:"seconds"`
-	Means           uint64   `json:"means"`            // of a flow in a second, where no packet of the flow went unseen
+	Means           uint64   `json:"means"`            // of a flow in a second, if no packet of the flow went unseen
 	MedianError     *float64 `json:"median_error"`     // of these, relative; null: there are none
-	Intervals       uint64   `json:"intervals"`        // that are known of these
-	MeansHeld       *float64 `json:"means_held"`       // the share of the intervals that held the exact mean
-	DeviationsHeld  *float64 `json:"deviations_held"`  // likewise of deviations
-	ReferencesSent  uint64   `json:"references"`       // together
-	ReferencesRate  *float64 `json:"references_rate"`  // to a packet
-	ReferencesTaken *float64 `json:"references_taken"` // as a share of the link's rate
+	Intervals       uint64   `json:"intervals"`        // of these, if known
+	MeansHeld       *float64 `json:"means_held"`       // the fraction of the intervals that contain the exact mean
+	DeviationsHeld  *float64 `json:"deviations_held"`  // likewise for deviations
+	ReferencesSent  uint64   `json:"references"`       // in all
+	ReferencesRate  *float64 `json:"references_rate"`  // per packet
+	ReferencesTaken *float64 `json:"references_taken"` // as a fraction of the link's rate
 }
 
 // A screen shows seconds and keeps the first error.
@@ -166,7 +166,7 @@ func (s *screen) end() {
 	s.print("References: %s of the packets, %s of the link.\n", share100(t.ReferencesRate), share100(t.ReferencesTaken))
 }
 
-// share100 writes a share that may not be known.
+// share100 formats a fraction that may be unknown.
 func share100(x *float64) string {
 	if x == nil {
 		return "none"
@@ -181,5 +181,5 @@ func one(is bool) uint64 {
 	return 0
 }
 
-// percent writes a share.
+// percent formats a fraction.
 func percent(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) }

@@ -1,19 +1,20 @@
-// Slowest is a switch of two paths that says each second which of its flows
+// Slowest is a switch with two paths. Each second it prints which of its flows
 // were the slowest, without a table of flows.
 //
 //	go run ./examples/slowest
 //	go run ./examples/slowest -flows 20000 -seconds 10 -top 3
 //	go run ./examples/slowest -json
 //
-// Flows take one of two links by a hash, one of which is too narrow: its queue
-// is seldom empty and drops what does not fit. A sketch at the entrance and one
-// at the exit see every packet's flow, digest and time. At each second they are
-// swapped for empty ones in no time, and lds.Peel takes the full ones apart: it
-// gives every flow back, with its packets, losses and mean delay. The exact mean
-// beside it is what a table of flows, kept for comparison, says.
+// A hash assigns each flow to one of two links, one of which is too narrow:
+// its queue is seldom empty and drops what does not fit. A sketch at the
+// entrance and one at the exit see every packet's flow, digest and time. Each
+// second they are swapped for empty ones in no time, and lds.Peel takes the
+// full ones apart: it returns every flow, with its packets, losses and mean
+// delay. The exact mean beside it comes from a table of flows, kept for
+// comparison.
 //
-// A flow with a packet on its way at the swap, or with a lost one, has no mean:
-// its packets are not the same at both ends.
+// A flow with a packet on its way at the swap, or with a lost packet, has no
+// mean: its packets are not the same at both ends.
 package main
 
 import (
@@ -42,7 +43,7 @@ func main() {
 	}
 }
 
-// A usageError is what is wrong with the command line.
+// A usageError is an error of the command line.
 type usageError struct{ error }
 
 type settings struct {
@@ -55,11 +56,11 @@ func run(args []string, out, errs io.Writer) error {
 	var s settings
 	flags := flag.NewFlagSet("slowest", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error that Parse returns is printed once
-	flags.IntVar(&s.flows, "flows", 5000, "how many flows there are, 1 to 1,000,000")
-	flags.IntVar(&s.seconds, "seconds", 5, "seconds of traffic, 1 to 3,600")
-	flags.IntVar(&s.top, "top", 5, "how many flows to print each second, 1 or more")
-	flags.IntVar(&s.rate, "rate", 100_000, "packets a second, 1,000 to 10,000,000")
-	flags.Uint64Var(&s.seed, "seed", 1, "of all that is random")
+	flags.IntVar(&s.flows, "flows", 5000, "number of `flows`, 1 to 1,000,000")
+	flags.IntVar(&s.seconds, "seconds", 5, "`seconds` of traffic, 1 to 3,600")
+	flags.IntVar(&s.top, "top", 5, "number of `flows` to print each second, 1 or more")
+	flags.IntVar(&s.rate, "rate", 100_000, "`packets` a second, 1,000 to 10,000,000")
+	flags.Uint64Var(&s.seed, "seed", 1, "`seed` of everything random")
 	flags.BoolVar(&s.json, "json", false, "print one JSON object for each second")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		flags.SetOutput(errs)
@@ -96,7 +97,7 @@ type device struct {
 	sizes   *rand.Zipf
 }
 
-// A record is what a table of flows knows.
+// A record is what a table of flows knows about one.
 type record struct {
 	sum, packets float64
 }
@@ -168,7 +169,7 @@ func (d *device) leave(until int64) {
 	}
 }
 
-// A second is what is printed of one.
+// A second is what is printed for one second.
 type second struct {
 	Second, Flows, WithMean        int
 	Complete                       bool

@@ -24,7 +24,7 @@ type captures struct {
 	closers  []io.Closer
 }
 
-// open opens the two named captures, or the shipped ones if the names are
+// open opens the two named captures, or those that ship if the names are
 // empty.
 func open(in, out string, stderr io.Writer) (*captures, error) {
 	c := &captures{names: [2]string{in, out}, progress: progress{w: stderr}}
@@ -70,7 +70,7 @@ func (c *captures) Close() {
 	}
 }
 
-// feed gives every packet of the pair to the meter, up to what is wrong with
+// feed passes every packet of the pair to the meter, up to the first error in
 // one of the captures.
 func (c *captures) feed(ctx context.Context, m *meter) error {
 	defer c.progress.end()
@@ -92,17 +92,17 @@ func (c *captures) feed(ctx context.Context, m *meter) error {
 		if err := p.parse(rec); err != nil {
 			return fmt.Errorf("%s: %w: %d", c.names[point], err, rec.Link)
 		}
-		// Where link types differ, so do the bytes of what has no IP.
+		// If link types differ, so do the bytes of frames without IP.
 		m.ipOnly = m.ipOnly || c.pair.Mixed()
 		m.update(point, rec.Time, &p)
 	}
 }
 
-// progress tells on a terminal how far a long read has come.
+// progress shows on a terminal how far a long read has come.
 type progress struct {
 	w            io.Writer
 	total, bytes int64
-	endless      bool // the total is not known, as of a pipe
+	endless      bool // the total is unknown, as for a pipe
 	packets      int64
 	start, shown time.Time
 }

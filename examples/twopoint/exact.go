@@ -6,11 +6,11 @@ import (
 )
 
 // maxStrays bounds how many packets the matcher remembers that came out
-// without having gone in. They only serve to explain what is wrong.
+// without having gone in. They only help to explain what is wrong.
 const maxStrays = 1 << 20
 
-// matcher finds every packet's passage at both points, by remembering the
-// packets in flight. Identical packets are matched in order.
+// matcher finds when every packet passed both points, by remembering the
+// packets on their way. It matches identical packets in order.
 type matcher struct {
 	flying  map[hashing.Packet][]passage
 	strays  map[hashing.Packet]int // came out first, so far
@@ -18,22 +18,22 @@ type matcher struct {
 	matched int64
 }
 
-// passage is one packet's, at the ingress.
+// passage is one packet's passage of the ingress.
 type passage struct {
 	time     int64
 	interval int
 }
 
-// exact is the true answer for one interval, over the packets sent in it.
+// exact is the exact answer for one interval, for the packets sent in it.
 type exact struct {
 	sent   int64
 	delays estimate.Moments
 
-	// clear is without the packets that had an identical one before them
-	// that was not seen to leave. Which of the two a later sighting is of is
-	// then a guess. If neither is lost the guess does not change the mean,
-	// but if one is, a packet is given the delay of another, maybe of seconds,
-	// and its square spoils the deviation.
+	// clear leaves out packets after an identical one that was not seen to
+	// leave. Which of the two a later sighting belongs to is then a guess. If
+	// neither is lost the guess does not change the mean. If one is, a packet
+	// gets the delay of another, maybe of seconds, and its square spoils the
+	// deviation.
 	clear estimate.Moments
 }
 
@@ -57,8 +57,8 @@ func (m *matcher) in(p hashing.Packet, at passage) {
 	m.flying[p] = append(m.flying[p], at)
 }
 
-// out returns when the packet that is at the egress was at the ingress, if it
-// was, and whether it can have been no other packet.
+// out returns when the packet at the egress was at the ingress, if it was
+// there, and whether it can have been no other packet.
 func (m *matcher) out(p hashing.Packet) (at passage, ok, unique bool) {
 	queue := m.flying[p]
 	if len(queue) == 0 {

@@ -1,47 +1,47 @@
-// Twopoint measures the one-way delay and the loss of real packets between
-// two points, with a Lossy Difference Aggregator at each, and prints what the
-// two small synopses say beside the exact answer.
+// Twopoint measures the one-way delay and the loss of real packets between two
+// points, with a Lossy Difference Aggregator at each. It compares what the two
+// small synopses say with the exact answer.
 //
 //	go run ./examples/twopoint                                    # the captures that ship with it
 //	go run ./examples/twopoint -before a.pcap -after b.pcap.gz    # your own
 //	go run ./examples/twopoint -interval 1s -json
 //
-// The captures hold one traffic stream before (-before) and after (-after) whatever
-// delays it, in pcap or pcapng, compressed by gzip or not, stamped by clocks
-// that agree. The first is fed to the sender's aggregator and the second to
-// the receiver's; each packet goes there by a digest of the bytes that do not
-// change in transit. The exact answer comes from remembering every packet
-// until it is seen again, which an aggregator never does.
+// The captures hold one traffic stream before (-before) and after (-after)
+// whatever delays it. They are pcap or pcapng, with or without gzip, stamped
+// by clocks that agree. The first goes to the sender's aggregator and the
+// second to the receiver's; each packet is identified by a digest of the bytes
+// that do not change in transit. The exact answer comes from remembering every
+// packet until it is seen again, which an aggregator never does.
 //
 // With -interval there is a row for each interval of that length in which
 // packets were sent, by the first capture's clock. In a network the sender
-// ends an interval by a marker packet, and the receiver ends it when the
+// ends an interval with a marker packet, and the receiver ends it when the
 // marker arrives (section III of the paper). Captures hold no markers, so the
 // program stands in for them: the receiver's interval ends with the first
-// packet that was sent after the sender's had ended, which is where a marker
-// would be that is neither lost nor overtaken. Where packets do overtake it,
-// give -digest 16, so that the cells they spoil are seen.
+// packet that was sent after the sender's had ended. A marker would be there
+// if it were neither lost nor overtaken. If packets do overtake it, use
+// -digest 16, so that the cells they spoil are detected.
 //
-// Frames without IP, such as ARP, are recognised by all their bytes, where the
-// two captures have one link type. Those that only the second has come from
-// what stands between the points, and are passed over.
+// Frames without IP, such as ARP, are recognised by all their bytes if the two
+// captures have one link type. Those that only the second capture has come
+// from what stands between the points, and are skipped.
 //
-// -json prints one object with the same figures. Names that end in _ns are
-// nanoseconds, "seconds" is how long the captures last and "start_seconds"
+// With -json it prints one object with the same figures. Names that end in _ns
+// are nanoseconds, "seconds" is how long the captures last and "start_seconds"
 // counts from their first packet; the others are numbers of packets, frames,
 // cells and bytes. A figure has the estimate as "lda" and the truth as
-// "exact". Where nothing can be said "mean_ns" or "stddev_ns" is absent, and
-// where a row is not to be trusted "problem" says why. Of the packets that came
-// out, "unmatched_packets" had not gone in, of which "early_packets" went in
-// later. Of the frames of both captures, "passed_over_frames" were not measured
-// and "cut_packets" end so early that they may not be recognised.
+// "exact". If nothing can be said "mean_ns" or "stddev_ns" is absent, and if a
+// row cannot be trusted "problem" says why. "unmatched_packets" came out
+// without having gone in; "early_packets" of these went in later. Of the
+// frames of both captures, "passed_over_frames" were not measured and
+// "cut_packets" end so early that they may not be recognised.
 //
-// Where a capture is damaged or cut off, and where Ctrl-C ends the reading, the
-// report is of what came before, it says so ("stopped" in JSON), and the exit
-// code is 1; it is 2 for wrong flags.
+// If a capture is damaged or cut off, or Ctrl-C ends the reading, the report
+// covers what came before and says so ("stopped" in JSON), and the exit code
+// is 1. It is 2 for wrong flags.
 //
-// The captures that ship are recorded by record.sh: web pages, DNS, ping,
-// iperf3 over TCP and UDP, through a shaped queue that sometimes overflows.
+// record.sh recorded the captures that ship: web pages, DNS, ping, iperf3 over
+// TCP and UDP, through a shaped queue that sometimes overflows.
 package main
 
 import (
@@ -77,7 +77,7 @@ func main() {
 // errUsage is wrapped by what is wrong with the command line.
 var errUsage = errors.New("usage")
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	before, after string
 	interval      time.Duration
@@ -126,7 +126,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return cmp.Or(err, out.Flush(), stopped)
 }
 
-// usageError is what is wrong with the command line.
+// usageError is an error of the command line.
 type usageError struct{ error }
 
 func (usageError) Is(target error) bool { return target == errUsage }
@@ -139,7 +139,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&opt.after, "after", "", "capture `file` after the delay (default: the one that ships)")
 	f.DurationVar(&opt.interval, "interval", 0, "`length` of a measurement interval, such as 1s; 0 is the whole capture")
 	f.BoolVar(&opt.json, "json", false, "print JSON instead of text; delays in nanoseconds")
-	f.BoolVar(&opt.ipOnly, "ip", false, "measure IP packets only, and pass over ARP, spanning tree and the like")
+	f.BoolVar(&opt.ipOnly, "ip", false, "measure only IP packets, and skip ARP, spanning tree and the like")
 	f.Uint64Var(&opt.seed, "seed", 1, "seed of the packet digests")
 	rows := f.Int("rows", 512, "`cells` in each of the two banks, a power of two")
 	shift := f.Uint("shift", 3, "the second bank samples one packet in 2^`n`, the first bank the others; raise it for much loss")

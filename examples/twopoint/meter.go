@@ -16,28 +16,28 @@ import (
 // synopses.
 const matchSeed = 0x9e3779b97f4a7c15
 
-// meter measures one stream, by aggregators and exactly.
+// meter measures one stream, with aggregators and exactly.
 type meter struct {
 	config    lda.Config
 	seed      uint64
 	length    int64 // of an interval in ns, 0 for one that never ends
-	ipOnly    bool  // pass over all else
+	ipOnly    bool  // skip everything else
 	first     int64 // time of the first packet
 	last      int64
 	packets   [2]int64
-	cut       [2]int64 // packets that the capture does not hold enough of
+	cut       [2]int64 // packets of which the capture does not hold enough
 	skipped   int64    // frames without IP or cut off within it, if ipOnly
-	foreign   int64    // frames without IP that the egress alone saw
+	foreign   int64    // frames without IP that only the egress saw
 	matcher   *matcher
 	intervals []interval
 	receiving int         // index of the receiver's interval
 	down      *synopsis   // of the receiver's interval
-	spare     []*synopsis // to be used again
+	spare     []*synopsis // for reuse
 }
 
-// synopsis is one point's of one interval. Beside the aggregator that is
-// measured it keeps one with sums of 64 bits, which only serves to tell
-// whether the narrow ones have overflowed.
+// synopsis belongs to one point and one interval. Beside the measured
+// aggregator it keeps one with sums of 64 bits, which shows whether the narrow
+// ones have overflowed.
 type synopsis struct{ measured, wide *lda.Aggregator }
 
 func newSynopsis(c lda.Config) (*synopsis, error) {
@@ -68,11 +68,11 @@ type interval struct {
 	result     lda.Result
 	err        error
 	overflowed bool
-	late       bool // ended although its packets may still have been under way
+	late       bool // ended although its packets may still have been on their way
 }
 
-// maxPending is how many intervals the receiver may be behind the sender.
-// Each takes the memory of two synopses until it has ended.
+// maxPending is how many intervals the receiver may be behind the sender. Each
+// takes the memory of two synopses until it has ended.
 const maxPending = 512
 
 func newMeter(c lda.Config, seed uint64, length time.Duration) (*meter, error) {
@@ -107,8 +107,8 @@ func (m *meter) update(point trace.Point, t int64, p *packet) {
 	}
 	at, ok, unique := m.matcher.out(identity)
 	if !ok && p.noIP {
-		// Spanning tree, LLDP, ARP: what stands between the points says this
-		// itself, and would not count it as passing through.
+		// Spanning tree, LLDP, ARP: what stands between the points sends this
+		// itself, so it does not count as passing through.
 		m.foreign++
 		return
 	}
@@ -168,8 +168,8 @@ func (m *meter) endInterval() {
 	m.receiving++
 }
 
-// report ends what has not ended, and says how the estimates compare with the
-// truth; or what is wrong with the captures.
+// report ends the remaining intervals and compares the estimates with the
+// truth, or returns what is wrong with the captures.
 func (m *meter) report() (*report, error) {
 	for m.receiving < len(m.intervals) {
 		m.endInterval()
@@ -194,7 +194,7 @@ func (m *meter) report() (*report, error) {
 	return r, nil
 }
 
-// diagnose tells what is wrong with a pair of captures whose packets do not
+// diagnose returns what is wrong with a pair of captures whose packets do not
 // match.
 func (m *meter) diagnose() error {
 	in, out := m.packets[trace.Ingress], m.packets[trace.Egress]
@@ -219,7 +219,7 @@ func (m *meter) diagnose() error {
 	return nil
 }
 
-// cutting tells of packets that cannot be recognised because of the snap
+// cutting describes packets that cannot be recognised because of the snap
 // length.
 func (m *meter) cutting() string {
 	if m.cut == [2]int64{} {
@@ -229,7 +229,7 @@ func (m *meter) cutting() string {
 		thousands(m.cut[trace.Egress]), cutShort)
 }
 
-// row puts the interval's estimates beside the truth.
+// row compares the interval's estimates with the truth.
 func (i *interval) row(m *meter) row {
 	delays := &i.exact.delays
 	w := row{
@@ -259,7 +259,7 @@ func (i *interval) row(m *meter) row {
 	w.EffectiveSample = i.result.N
 	w.Ambiguous = delays.N() - i.exact.clear.N()
 	w.Mean = &figure{Estimate: i.result.Mean, Exact: delays.Mean()}
-	if i.exact.clear.N() > 0 && i.result.Usable > 1 { // else it is not known to one of the two
+	if i.exact.clear.N() > 0 && i.result.Usable > 1 { // otherwise one of the two does not know it
 		w.StdDev = &figure{Estimate: i.result.StdDev, Exact: math.Sqrt(i.exact.clear.PopulationVariance())}
 	}
 	return w

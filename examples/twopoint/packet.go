@@ -7,17 +7,17 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// packet is what a frame is known by at both points: an IP packet by what
-// does not change in transit, any other frame by all its bytes.
+// packet is what identifies a frame at both points: an IP packet by what does
+// not change in transit, any other frame by all its bytes.
 type packet struct {
 	frame hashing.Frame
-	other []byte // the frame, where it carries no IP packet or a broken one
+	other []byte // the frame, if it carries no IP packet or a broken one
 	noIP  bool   // it carries none, whole or broken
-	cut   bool   // the capture ends within the bytes that tell IP packets apart
+	cut   bool   // the capture ends within the bytes that distinguish IP packets
 }
 
 // parse sets p to the record's packet, valid as long as the record. The only
-// error is that of a link type that is not known.
+// error is an unknown link type.
 func (p *packet) parse(rec trace.Record) error {
 	err := p.frame.Parse(rec.Link, rec.Frame)
 	if errors.Is(err, hashing.ErrLink) {

@@ -53,7 +53,7 @@ func newSettings(c lda.Config) settings {
 	return s
 }
 
-// row is one interval. Mean and StdDev are nil where they are not known.
+// row is one interval. Mean and StdDev are nil if they are unknown.
 type row struct {
 	Start           float64 `json:"start_seconds"`
 	Sent            figure  `json:"sent"`
@@ -70,7 +70,7 @@ type row struct {
 	Problem         string  `json:"problem,omitempty"`
 }
 
-// figure is an estimate beside the truth.
+// figure is an estimate with the truth.
 type figure struct {
 	Estimate float64 `json:"lda"`
 	Exact    float64 `json:"exact"`
@@ -91,7 +91,7 @@ func (f figure) relative() string {
 	return fmt.Sprintf("%+.2f %%", percentage)
 }
 
-// columns are an estimated duration, the true one and the error.
+// columns returns an estimated duration, the true one and the error.
 func (f figure) columns() string {
 	return duration(f.Estimate) + "\t" + duration(f.Exact) + "\t" + f.relative()
 }
@@ -117,11 +117,11 @@ func (r *report) writeText(w io.Writer) error {
 	return r.writeTable(w)
 }
 
-// cutShort says why packets are not recognised that were captured in part.
+// cutShort explains why packets that were captured in part are not recognised.
 const cutShort = "cut off within the bytes that tell them apart, and both captures must cut them at the same byte (give both one " +
 	"snap length, best 96 or more)"
 
-// notes says what the captures have that spoils the figures.
+// notes describes what spoils the figures in the captures.
 func (r *report) notes() []string {
 	var notes []string
 	if r.Stopped != "" {
@@ -213,7 +213,7 @@ func (r *report) writeTable(w io.Writer) error {
 	return t.Flush()
 }
 
-// bar draws a share of 20 characters, in eighths.
+// bar draws a fraction of 20 characters, in eighths.
 func bar(value, highest float64) string {
 	if !(value > 0) || !(highest > 0) {
 		return ""
