@@ -2,6 +2,7 @@ package lds
 
 import (
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -15,6 +16,9 @@ const intervalDegrees = 4
 // determine the distance of others: the 97.5 % quantiles of Student's
 // distribution, relative to that of intervalDegrees.
 var fewRows = [...]float64{0, 4.58, 1.55, 1.15, 1}
+
+// fewRowsBeside is the same if a cell's neighbours tell as well.
+var fewRowsBeside = [...]float64{0, 3.5, 1.5, 1.15, 1}
 
 // MeanInterval returns the interval of the flow's mean at the given
 // confidence, between 0 and 1: Student's, from MeanError. It is infinite if
@@ -45,10 +49,11 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 // that cell is of the same kind, and its mean is no less than what the least
 // loaded cell is expected to hold of others. The distance between the rows
 // tells how far those others are from the flow; with few rows, from little
-// evidence.
+// evidence. With a Spread of 1, the cell's neighbours tell of both, too.
 func meanError(up, down *Sketch, f hashing.Flow, mean, least float64) float64 {
 	c := &up.config
 	var beyond, square, rows, told float64
+	purest, fewest := 0, math.Inf(1)
 	for r := range c.Rows {
 		var row estimate.Cells
 		for offset := range c.Spread {
@@ -61,7 +66,11 @@ func meanError(up, down *Sketch, f hashing.Flow, mean, least float64) float64 {
 		if row.N() == 0 {
 			continue
 		}
-		more := atMost(float64(row.N()), c.Rates[r])/float64(row.Cells()) - least
+		held := atMost(float64(row.N()), c.Rates[r]) / float64(row.Cells())
+		if held < fewest {
+			purest, fewest = r, held
+		}
+		more := held - least
 		rows++
 		if more > 0 {
 			beyond += more
@@ -73,9 +82,44 @@ func meanError(up, down *Sketch, f hashing.Flow, mean, least float64) float64 {
 	if rows < 2 {
 		return math.Inf(1)
 	}
-	if told == 0 {
-		return 0
+	distance := 0.0
+	if told > 0 {
+		distance = math.Sqrt(square / told)
 	}
-	others := min(least, beyond/(rows-1))
-	return others / least * math.Sqrt(square/told) * fewRows[min(int(told), len(fewRows)-1)]
+	part := min(1, beyond/(rows-1)/least)
+	byRows := part * distance * fewRows[min(int(told), len(fewRows)-1)]
+	if c.Spread > 1 {
+		return byRows * (1 + (smallFlows-1)*part)
+	}
+	var l neighbours
+	l.look(up, down, f, purest, mean)
+	part, off := l.contamination(purest)
+	widen := anyFlows + (largeFlows-anyFlows)*(1-part)*(1-part)
+	beside := widen * math.Hypot(off, part*distance*fewRowsBeside[min(int(told), len(fewRowsBeside)-1)])
+	switch {
+	case c.Rates[purest] < 1:
+		byRows *= sampledRow
+	case slices.Min(c.Rates[:c.Rows]) < 1:
+		byRows *= besideSampled
+	default:
+		byRows *= fullRow
+	}
+	return math.Hypot(beside, byRows)
 }
+
+// Neighbours tell too little of what seldom happens, and nothing of how far a few
+// samples of a flow are from its mean, or of flows that are aimed at its cells. So
+// intervals are wider by factors: those of flows that have a cell nearly for
+// themselves, and any; and by parts of what the other rows tell, for a row that
+// samples, one that does not beside some that do, and others. With a Spread above
+// 1, flows that have little of their cells have wider ones. The factors are those
+// with which MeanInterval holds under all laws of its tests, and where every row
+// is aimed at by somebody who knows the seed.
+const (
+	largeFlows    = 1.7
+	anyFlows      = 1.1
+	sampledRow    = 0.4
+	besideSampled = 0.3
+	fullRow       = 0.1
+	smallFlows    = 1.35
+)
