@@ -37,6 +37,8 @@ func (b bounds) and(c bounds) bounds {
 	return bounds{max(b.low, c.low), min(b.high, c.high)}
 }
 
+func (b bounds) plus(x float64) bounds { return bounds{b.low + x, b.high + x} }
+
 func (b bounds) width() float64 { return b.high - b.low }
 
 // The link is trusted after this many references in a row that do not
@@ -58,6 +60,7 @@ type link struct {
 	age            int // references in recent
 	agreed         int // references in a row without contradiction
 	proof          int // how many of them earn trust
+	drift          drift
 }
 
 func newLink(tolerance int64) link {
@@ -69,18 +72,21 @@ func newLink(tolerance int64) link {
 // relax sets how far stamps may be off. It forgets the base delay, which was
 // learned with another time to send a packet.
 func (l *link) relax(slack float64) {
-	*l = link{tolerance: 2 * slack, recent: unbounded, before: unbounded, proof: l.proof}
+	d := drift{slope: l.drift.slope, since: l.drift.since}
+	*l = link{tolerance: 2 * slack, recent: unbounded, before: unbounded, proof: l.proof, drift: d}
 }
 
-// fits reports whether the bounds agree with what is known.
-func (l *link) fits(b bounds) bool {
-	return l.recent.and(l.before).and(b).width() >= -l.tolerance
+// fits reports whether the bounds at time t agree with what is known.
+func (l *link) fits(t int64, b bounds) bool {
+	return l.recent.and(l.before).and(b.plus(-l.drift.at(t))).width() >= -l.tolerance
 }
 
 // learn takes in the bounds of one reference and reports whether they fit. If
 // they do not, it forgets everything it knew.
-func (l *link) learn(b bounds) bool {
-	if !l.fits(b) {
+func (l *link) learn(t int64, b bounds) bool {
+	fits := l.fits(t, b)
+	b = b.plus(-l.drift.at(t))
+	if !fits {
 		l.doubt()
 		l.recent, l.before, l.age = b, unbounded, 1
 		return false
@@ -108,8 +114,10 @@ func (l *link) doubt() {
 
 // shift adds to the base delay, as when the origin moves.
 func (l *link) shift(step float64) {
-	l.recent = bounds{l.recent.low + step, l.recent.high + step}
-	l.before = bounds{l.before.low + step, l.before.high + step}
+	l.recent, l.before = l.recent.plus(step), l.before.plus(step)
+	for i := range l.drift.bases {
+		l.drift.bases[i] += step
+	}
 }
 
 // pinned reports whether the base delay is known.
@@ -119,8 +127,8 @@ func (l *link) pinned() bool { return l.recent.and(l.before).width() <= l.tolera
 // configured rate.
 func (l *link) trusted() bool { return l.agreed >= l.proof && l.pinned() }
 
-// base returns the base delay, if pinned.
-func (l *link) base() float64 {
+// base returns the base delay at time t, if pinned.
+func (l *link) base(t int64) float64 {
 	b := l.recent.and(l.before)
-	return b.low + b.width()/2
+	return b.low + b.width()/2 + l.drift.at(t)
 }

@@ -62,8 +62,9 @@
 // The receiver also learns the base delay: what is neither waiting nor
 // transmission. A reference that waited w and departed when the link had been
 // busy for e has 0 ≤ w ≤ e, which confines the base delay to an interval. The
-// intervals of the latest references must have a point in common, which may
-// drift.
+// intervals of the latest references must have a point in common. If one clock
+// is faster than the other, by up to one part in a thousand, the point drifts:
+// references that found the link idle show by how much.
 //
 // If they have none, or if packets depart faster than the link's rate, some
 // assumption is false. The rate is wrong, or the link does not send all the
@@ -72,7 +73,7 @@
 // receiver counts this ([Counts]) and is Linear from there on. It trusts the
 // link again after a run of references that agree: 16 at first, and twice as
 // many after every disappointment. [Receiver.Trusted] reports the present
-// state. A queue that is never empty reveals no base delay; BusyAware is then
+// state, and [Result.Believed] what an answer rests on. A queue that is never empty reveals no base delay; BusyAware is then
 // Linear throughout.
 //
 // A packet may take longer than its bytes, because of a preamble, a gap or a

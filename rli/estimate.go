@@ -24,6 +24,11 @@ type Result struct {
 	// otherwise it is zero.
 	Tuple hashing.Tuple
 
+	// Believed is what the answer rests on: the share of all the receiver's
+	// packets that BusyAware estimated by busy periods. The others are on straight
+	// lines, or have the delay of one reference.
+	Believed float64
+
 	gaps           uint64  // pairs of references that its packets came between
 	variance, bias float64 // of an estimate's error
 }
@@ -81,6 +86,12 @@ func (c *Counts) list() [countFields]*uint64 {
 	}
 }
 
+// believed returns the share of estimated packets within busy periods.
+func (c *Counts) believed() float64 {
+	busy := c.Idle + c.Busy
+	return float64(busy) / float64(max(busy+c.Linear+c.Left+c.Right, 1))
+}
+
 const countFields = 27
 
 func (c *Counts) add(b *Counts) {
@@ -124,6 +135,7 @@ func (r *Receiver) resultAt(at int) Result {
 func (r *Receiver) result(flow *record) Result {
 	res := flow.result(r.centre)
 	res.variance, res.bias = r.residuals.of()
+	res.Believed = r.counts.believed()
 	if r.counts.Missing > 0 {
 		// A full queue lets a reference in only if there is room for one, so
 		// the references that arrive have waited up to a packet less than

@@ -110,18 +110,22 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure)
 	return true
 }
 
+// rounding is the variance of the difference of two whole nanoseconds.
+const rounding = 1.0 / 6
+
 // keepPace takes in how much later a reference departed after its packet than
 // its bytes take. The average is what the link spends on a packet beside its
 // bytes, such as a preamble or a checksum that sizes leave out. The deviation
-// is how far off time stamps are. What is learned is used after 16 references,
-// and again each time that their number has doubled.
+// beyond that of whole nanoseconds is how far off time stamps are: none of a
+// million packets by more than six times that. What is learned is used after 16
+// references, and again each time that their number has doubled.
 func (r *Receiver) keepPace(late float64) {
 	r.pace.Add(late)
 	n := r.pace.N()
 	if n < acquainted || n&(n-1) != 0 {
 		return
 	}
-	extra, slack := 0.0, max(float64(r.config.Tolerance), 4*math.Sqrt(r.pace.PopulationVariance()))
+	extra, slack := 0.0, max(float64(r.config.Tolerance), 6*math.Sqrt(max(r.pace.PopulationVariance()-rounding, 0)))
 	if mean := r.pace.Mean(); mean > 1 {
 		extra = mean
 	}
@@ -153,13 +157,14 @@ func (r *Receiver) place(own *mark, before departure) (itself, known point) {
 	if here.whole {
 		b.low = known.wait - known.place
 	}
-	if behind && !r.link.fits(b) {
+	r.link.follow(own.departed, b)
+	if behind && !r.link.fits(own.departed, b) {
 		// Perhaps another packet of that size was meant.
 		known, b.high = itself, itself.wait
 	}
-	r.verify(b)
+	r.verify(own.departed, b)
 	if r.link.pinned() {
-		base := r.link.base()
+		base := r.link.base(own.departed)
 		known.wait = max(known.wait-base, 0)
 		itself.wait = max(itself.wait-base, 0)
 	}
@@ -167,9 +172,9 @@ func (r *Receiver) place(own *mark, before departure) (itself, known point) {
 }
 
 // verify confronts the link with the bounds of one more reference.
-func (r *Receiver) verify(b bounds) {
+func (r *Receiver) verify(t int64, b bounds) {
 	trusted := r.link.trusted()
-	if !r.link.learn(b) {
+	if !r.link.learn(t, b) {
 		r.counts.Conflicts++
 	}
 	if trusted && !r.link.trusted() {

@@ -21,6 +21,22 @@ func uncounted(events []event, bytes int) {
 	}
 }
 
+// drifting lets the injector's clock gain part of the time, and more so over the
+// first 20 ms; delays are by these clocks.
+func drifting(part, more float64) func(events []event) {
+	gain := func(t int64) int64 {
+		x := float64(t)
+		return int64(math.Round(x * (part + more/2*min(x/20e6, 1))))
+	}
+	return func(events []event) {
+		for i := range events {
+			e := &events[i]
+			e.ref.Sent -= gain(e.ref.Sent)
+			e.delay += gain(e.time - e.delay)
+		}
+	}
+}
+
 // TestRobustBelief: what sizes do not count, and how far off time stamps are, is
 // learned from references; so the busy-aware method goes on where Config tells it
 // too little. The negative control is a link that does not send all the time.
@@ -45,11 +61,11 @@ func TestRobustBelief(t *testing.T) {
 				events[i].time = last
 			}
 		}, true},
-		{"a drift of 1 ppm", 0, 0, func(events []event) {
-			for i := range events {
-				events[i].ref.Sent -= events[i].ref.Sent / 1e6
-			}
-		}, true},
+		{"a drift of 1 ppm", 0, 0, drifting(1e-6, 0), true},
+		{"a drift of 10 ppm", 0, 0, drifting(1e-5, 0), true},
+		{"a drift of 10 ppm the other way", 0, 0, drifting(-1e-5, 0), true},
+		{"a drift of 200 ppm", 0, 0, drifting(2e-4, 0), true},
+		{"a drift from -10 to 10 ppm", 0, 0, drifting(-1e-5, 2e-5), true},
 		{"pauses of 1 µs every 10 µs", 0, 0, func(events []event) {
 			for i := range events {
 				events[i].time += events[i].time / 10_000 * 1000

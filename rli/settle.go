@@ -95,7 +95,6 @@ func longer(bytes int32, reference int, perByte float64) float64 {
 // no reference has come, because the buffer is full or was flushed, level
 // takes over.
 func (r *Receiver) settleBusy(waiting []held, known *point) {
-	base := r.link.base()
 	r.periods[r.current].end = r.latest.time
 	idle := 0
 	for index := range r.periods[:r.current+1] {
@@ -108,6 +107,7 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 			continue
 		}
 		from, _ := r.start(index)
+		base := r.link.base(p.end)
 		if h := &packets[0]; p.place(h.time, r.sending(h.bytes)) <= 0 {
 			idle++ // the first of the period, the only one that did not wait
 			if !from.known {

@@ -30,6 +30,7 @@ var faults = []fault{
 	{name: "noise of 20 ns", noise: 20},
 	{name: "drift of 1 ppm", drift: 1e-6},
 	{name: "drift of 10 ppm", drift: 1e-5},
+	{name: "drift of 100 ppm", drift: 1e-4},
 }
 
 func measureRobust(run *experiment.Run) {
