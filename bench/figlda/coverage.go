@@ -2,11 +2,13 @@ package figlda
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/queue"
 )
 
 var ldaCoverage = experiment.Experiment{
@@ -21,10 +23,16 @@ const (
 	coverageRuns = 1000
 )
 
-// covers counts how many intervals held the truth.
-type covers struct {
-	interval, paper, central, deviation int
+// intervals are those whose coverage is shown, a figure and a table each.
+var intervals = [...]struct{ name, title string }{
+	{"mean", "Interval of the mean, as printed"},
+	{"eq1", "Interval of the mean by eq. (1), with the estimated deviation"},
+	{"central", "Interval of the mean by the central limit theorem"},
+	{"deviation", "Interval of the deviation"},
 }
+
+// covers counts how many intervals held the truth.
+type covers [len(intervals)]int
 
 // coverageSweep counts by law and loss rate.
 type coverageSweep = experiment.Sweep[float64, Law, *covers]
@@ -68,26 +76,9 @@ func measureCoverage(run *experiment.Run) {
 	)
 }
 
-// intervals are those whose coverage is shown, a figure and a table each.
-var intervals = []struct {
-	name, title string
-	count       func(*covers) int
-}{
-	{"mean", "Interval of the mean, as printed", ofMean},
-	{"eq1", "Interval of the mean by eq. (1), with the estimated deviation", ofEq1},
-	{"central", "Interval of the mean by the central limit theorem", ofCentral},
-	{"deviation", "Interval of the deviation", ofDeviation},
-}
-
-func ofMean(c *covers) int      { return c.interval }
-func ofEq1(c *covers) int       { return c.paper }
-func ofCentral(c *covers) int   { return c.central }
-func ofDeviation(c *covers) int { return c.deviation }
-
 func drawCoverage(run *experiment.Run, of *coverageSweep) {
-	for _, f := range intervals {
-		figure := run.Draw(f.name, f.title, fmt.Sprintf("Of %d runs at each point.", coverageRuns), LossAxis,
-			plot.LinearAxis("intervals that hold the truth (%)"))
+	for k, f := range intervals {
+		figure := run.Draw(f.name, f.title, fmt.Sprintf("Of %d runs at each point.", coverageRuns), LossAxis, holdAxis)
 		table := run.Table(f.name, fmt.Sprintf("%s: how many of %d hold the truth", f.title, coverageRuns), "delays")
 		for _, loss := range ourLosses {
 			table.Columns = append(table.Columns, percent(loss))
@@ -95,16 +86,17 @@ func drawCoverage(run *experiment.Run, of *coverageSweep) {
 		for i, law := range of.Methods {
 			row := []string{law.Name}
 			for _, c := range of.Found[i] {
-				row = append(row, fmt.Sprint(f.count(c)))
+				row = append(row, fmt.Sprint(c[k]))
 			}
 			table.Row(row)
 		}
-		figure.Series = append(of.Lines(func(_ int, l Law) plot.Series { return plot.Series{Name: l.Name} },
-			func(line *plot.Series, loss float64, c *covers) {
-				line.Add(100*loss, 100*float64(f.count(c))/coverageRuns)
-			}), nominal())
+		figure.Series = append(of.Lines(byLaw, func(line *plot.Series, loss float64, c *covers) {
+			line.Add(100*loss, 100*float64(c[k])/coverageRuns)
+		}), nominal())
 	}
 }
+
+var holdAxis = plot.LinearAxis("intervals that hold the truth (%)")
 
 // nominal is the line at 98 %.
 func nominal() plot.Series {
@@ -115,36 +107,33 @@ func nominal() plot.Series {
 func (c *covers) measure(p *Passage, seed uint64) {
 	up, down := onBank(p, shareOf(lda.ShiftFor(rows, float64(p.Losses))), seed)
 	r := experiment.Try(lda.Estimate(up, down))
-	count := func(n *int, i estimate.Interval, truth float64) {
-		if i.Contains(truth) {
-			*n++
+	for k, i := range []estimate.Interval{r.MeanInterval(confidence), estimate.HoeffdingInterval(r.Delay, confidence),
+		r.CentralLimitInterval(confidence), r.DeviationInterval(confidence)} {
+		if i.Contains([]float64{p.Truth.Mean, p.Truth.StdDev}[k/3]) {
+			c[k]++
 		}
 	}
-	count(&c.interval, r.MeanInterval(confidence), p.Truth.Mean)
-	count(&c.paper, estimate.HoeffdingInterval(r.Delay, confidence), p.Truth.Mean)
-	count(&c.central, r.CentralLimitInterval(confidence), p.Truth.Mean)
-	count(&c.deviation, r.DeviationInterval(confidence), p.Truth.StdDev)
 }
 
 // judgeCoverage judges the lowest coverage of all points.
 func judgeCoverage(run *experiment.Run, of *coverageSweep) {
 	for _, c := range []struct {
-		what  string
-		laws  []int
-		count func(*covers) int
+		what     string
+		laws     []int
+		interval int
 	}{
-		{"mean, as printed", []int{0, 1, 2, 3, 4}, ofMean},
-		{"mean by eq. (1) with the estimated deviation", []int{0, 1, 2, 3, 4}, ofEq1},
-		{"mean by the central limit theorem", []int{0, 1, 2, 3, 4}, ofCentral},
-		{"deviation, light tails: 200 ± 10 ns", []int{4}, ofDeviation},
-		{"deviation, Weibull 0.8", []int{1}, ofDeviation},
-		{"deviation, heavier tails: Weibull 0.6 and Pareto 5", []int{0, 3}, ofDeviation},
-		{"deviation, no fourth moment: Pareto 3", []int{pareto3}, ofDeviation},
+		{"mean, as printed", []int{0, 1, 2, 3, 4}, 0},
+		{"mean by eq. (1) with the estimated deviation", []int{0, 1, 2, 3, 4}, 1},
+		{"mean by the central limit theorem", []int{0, 1, 2, 3, 4}, 2},
+		{"deviation, light tails: 200 ± 10 ns", []int{4}, 3},
+		{"deviation, Weibull 0.8", []int{1}, 3},
+		{"deviation, heavier tails: Weibull 0.6 and Pareto 5", []int{0, 3}, 3},
+		{"deviation, no fourth moment: Pareto 3", []int{pareto3}, 3},
 	} {
 		least := coverageRuns
 		for _, i := range c.laws {
 			for _, point := range of.Found[i] {
-				least = min(least, c.count(point))
+				least = min(least, point[c.interval])
 			}
 		}
 		judgeLowest(run, c.what, least, coverageRuns)
@@ -158,4 +147,92 @@ func judgeLowest(run *experiment.Run, what string, least, runs int) *experiment.
 	return run.Meets("98 % intervals of the "+what+": lowest coverage at any loss rate", "98 %",
 		fmt.Sprintf("%.1f %%", 100*float64(least)/float64(runs)),
 		estimate.ProportionInterval(uint64(least), uint64(runs), 0.9998).High >= confidence)
+}
+
+const (
+	lossPackets = 5_000
+	lossRuns    = 5 * coverageRuns
+)
+
+// coverLoss is how often intervals hold the probability of a loss. It is only
+// the counts that matter, which an LDA knows exactly.
+func coverLoss(run *experiment.Run) {
+	s := plot.Series{Name: "Clopper–Pearson"}
+	least := lossRuns
+	for _, probability := range ourLosses {
+		seed := run.SeedOf(fmt.Sprint("losses ", probability))
+		loss := experiment.Try(queue.NewLoss(queue.LossConfig{Probability: probability}, seed))
+		held := 0
+		for range lossRuns {
+			r := lda.Result{Sent: lossPackets}
+			for range lossPackets {
+				if loss.Drop() {
+					r.Lost++
+				}
+			}
+			if r.LossInterval(confidence).Contains(probability) {
+				held++
+			}
+		}
+		least = min(least, held)
+		s.Add(100*probability, 100*float64(held)/lossRuns)
+	}
+	run.Draw("loss", "Interval of the loss", fmt.Sprintf("Of %d runs of %d packets at each point.", lossRuns, lossPackets), LossAxis,
+		holdAxis, s, nominal())
+	judgeLowest(run, "loss", least, lossRuns)
+}
+
+// All runs together have the packets of a quick trace.
+const (
+	fewPackets = 500
+	fewLoss    = 0.2
+)
+
+// coverFew is how often the interval of the mean holds it where only a few
+// packets are in usable cells: of short intervals at high loss, measured with
+// few cells.
+func coverFew(run *experiment.Run) {
+	f := run.Draw("few", "Interval of the mean, from few packets",
+		fmt.Sprintf("Of %d runs of %d packets each, %s of them lost, with 8 to 256 cells.", coverageRuns, fewPackets, percent(fewLoss)),
+		plot.LogAxis("packets in usable cells, on average"), holdAxis)
+	least, most := math.Inf(1), 0.0
+	for _, law := range experiment.Each(run, allLaws()) {
+		p := NewTrace(run, law).Lose(run, fewLoss, 0)
+		s := plot.Series{Name: law.Name}
+		for few := 8; few <= 256; few *= 2 {
+			sample, held := p.fewHeld(run, few)
+			s.Add(sample, 100*float64(held)/coverageRuns)
+			least, most = min(least, sample), max(most, sample)
+		}
+		f.Series = append(f.Series, s)
+	}
+	f.Series = append(f.Series, plot.Level("98 %", 100*confidence, least, most))
+}
+
+// fewHeld is the average sample of few cells, and how many intervals held the
+// truth. A run without an estimate has an interval without bounds.
+func (p *Passage) fewHeld(run *experiment.Run, few int) (sample float64, held int) {
+	var samples estimate.Moments
+	for r := range coverageRuns {
+		w := window(p, r*fewPackets, (r+1)*fewPackets)
+		c := lda.Config{Identity: run.SeedOf(fmt.Sprint("few ", r)), SumBits: sumBits}
+		c.Banks[0] = lda.Bank{Rows: few, Shift: lda.ShiftFor(few, fewLoss*fewPackets)}
+		result, _ := experiment.Answer(lda.Estimate(w.Measure(c, 1)))
+		samples.Add(float64(result.N))
+		if result.MeanInterval(confidence).Contains(arrivals(w).Mean()) {
+			held++
+		}
+	}
+	return samples.Mean(), held
+}
+
+// arrivals are the delays of a window's packets that arrived.
+func arrivals(w *Passage) *estimate.Moments {
+	var m estimate.Moments
+	for i, delay := range w.Delays {
+		if !w.Lost[i] {
+			m.Add(float64(delay))
+		}
+	}
+	return &m
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
@@ -20,38 +21,62 @@ var ldaDeviation = experiment.Experiment{
 	Weight: 60, Quick: 3, Measure: measureDeviation,
 }
 
-// deviations are what some runs at one loss rate gave, as relative errors.
-type deviations struct {
-	collapsed, paired, ours estimate.Moments
-	known                   estimate.Moments // of as many packets whose delays are all known
-	usable                  estimate.Moments
+// estimators are the ways to a deviation, and what bounds them.
+var estimators = [...]plot.Series{
+	eq5:      {Name: "eq. (5)", Paper: true},
+	paired:   {Name: "all pairings of rows"},
+	counted:  {Name: "count-conditioned"},
+	possible: {Name: "what M cells allow, from 1/√(2M)", Kind: plot.Line},
+	known:    {Name: "every delay known", Kind: plot.Line},
 }
 
-// possible is the mean error, as a fraction, of a deviation from a number of
-// cells whose sums are normal: the standard error is 1/√(2M).
-func (d *deviations) possible() float64 {
-	return math.Sqrt(2/math.Pi) / math.Sqrt(2*d.usable.Mean())
+const (
+	eq5 = iota
+	paired
+	counted
+	possible // the mean error of a deviation from M normal sums
+	known    // of as many packets whose delays are all known
+)
+
+// deviations are what some runs at one loss rate gave, as relative errors.
+type deviations [len(estimators)]estimate.Moments
+
+// deviationSweep is what they gave by law and loss rate.
+type deviationSweep = experiment.Sweep[float64, Law, *deviations]
+
+// errorOf is the error by one estimator.
+func errorOf(estimator int) func(*deviations) float64 {
+	return func(d *deviations) float64 {
+		if estimator == possible { // of usable cells
+			return math.Sqrt(2/math.Pi) / math.Sqrt(2*d[possible].Mean())
+		}
+		return d[estimator].Mean()
+	}
 }
 
 func measureDeviation(run *experiment.Run) {
 	runs := run.Pick(10, 40)
 	laws := allLaws()
-	of := &experiment.Sweep[float64, Law, *deviations]{Places: ourLosses, Methods: laws}
+	sweep := &deviationSweep{Places: ourLosses, Methods: laws}
 	for i, law := range experiment.Each(run, laws) {
+		t := NewTrace(run, law)
+		f := run.Draw(fmt.Sprint(i+1), "Relative error of the standard deviation, "+law.Name,
+			fmt.Sprintf("Average of %d runs; all from the same cells.", runs), LossAxis, errorAxis, slices.Clone(estimators[:])...)
 		var points []*deviations
-		for k, p := range passages(run, law, ourLosses) {
-			random := run.Rand(fmt.Sprint("known ", i, k))
-			d := new(deviations)
+		for k, share := range experiment.Each(run, ourLosses) {
+			p, random, d := t.Lose(run, share, 0), run.Rand(fmt.Sprint("known ", i, k)), new(deviations)
 			for r := range run.Times(runs) {
 				d.measure(p, run.SeedOf(fmt.Sprint("hash ", r)), random)
 			}
+			for e := range f.Series {
+				f.Series[e].Add(100*share, 100*errorOf(e)(d))
+			}
 			points = append(points, d)
 		}
-		of.Found = append(of.Found, points)
-		drawDeviation(run, fmt.Sprint(i+1), law, points, runs)
+		sweep.Found = append(sweep.Found, points)
 	}
-	tabulateDeviations(run, of)
-	judgeBands(run, of, runs)
+	tabulateDeviations(run, sweep)
+	judgeBands(run, sweep, runs)
 	run.Config("laws", laws, "losses", ourLosses, "runs", runs, "rows", rows, "sum bits", sumBits)
 	run.Note(
 		"One bank of 1,024 cells, sampling the power of two at or below m/L. A variance that comes out negative counts as a deviation of 0, "+
@@ -71,49 +96,20 @@ func (d *deviations) measure(p *Passage, seed uint64, random *rand.Rand) {
 	up, down := onBank(p, shareOf(lda.ShiftFor(rows, float64(p.Losses))), seed)
 	result := experiment.Try(lda.Estimate(up, down))
 	collapsed := experiment.Try(lda.Paper.CollapsedVariance(up, down))
-	paired := experiment.Try(lda.Paper.PairedVariance(up, down))
+	pairs := experiment.Try(lda.Paper.PairedVariance(up, down))
 	off := func(deviation float64) float64 { return estimate.RelativeError(deviation, p.Truth.StdDev) }
-	d.collapsed.Add(off(math.Sqrt(max(0, collapsed))))
-	d.paired.Add(off(math.Sqrt(max(0, paired))))
-	d.ours.Add(off(result.StdDev))
-	d.usable.Add(float64(result.Usable))
-
-	var known estimate.Moments
+	d[eq5].Add(off(math.Sqrt(max(0, collapsed))))
+	d[paired].Add(off(math.Sqrt(max(0, pairs))))
+	d[counted].Add(off(result.StdDev))
+	d[possible].Add(float64(result.Usable))
+	var sample estimate.Moments
 	threshold := hashing.Threshold(float64(result.N) / float64(p.Truth.N))
 	for i, delay := range p.Delays {
 		if !p.Lost[i] && hashing.Sampled(random.Uint64(), threshold) != 0 {
-			known.Add(float64(delay))
+			sample.Add(float64(delay))
 		}
 	}
-	d.known.Add(off(math.Sqrt(known.Variance())))
-}
-
-// estimators are the ways to a deviation, and what bounds them.
-var estimators = []struct {
-	look  plot.Series
-	error func(*deviations) float64
-}{
-	{plot.Series{Name: "eq. (5)", Paper: true}, ofCollapsed},
-	{plot.Series{Name: "all pairings of rows"}, func(d *deviations) float64 { return d.paired.Mean() }},
-	{plot.Series{Name: "count-conditioned"}, ofOurs},
-	{plot.Series{Name: "what M cells allow, from 1/√(2M)", Kind: plot.Line}, (*deviations).possible},
-	{plot.Series{Name: "every delay known", Kind: plot.Line}, ofKnown},
-}
-
-func ofCollapsed(d *deviations) float64 { return d.collapsed.Mean() }
-func ofOurs(d *deviations) float64      { return d.ours.Mean() }
-func ofKnown(d *deviations) float64     { return d.known.Mean() }
-
-func drawDeviation(run *experiment.Run, name string, law Law, points []*deviations, runs int) {
-	f := run.Draw(name, "Relative error of the standard deviation, "+law.Name,
-		fmt.Sprintf("Average of %d runs; all from the same cells.", runs), LossAxis, errorAxis)
-	for _, e := range estimators {
-		line := e.look
-		for k, d := range points {
-			line.Add(100*ourLosses[k], 100*e.error(d))
-		}
-		f.Series = append(f.Series, line)
-	}
+	d[known].Add(off(math.Sqrt(sample.Variance())))
 }
 
 // A band is a range of loss rates for which one accuracy is asked.
@@ -127,14 +123,14 @@ var bands = []band{{"up to 0.1 % loss", 0, 0.001, 0.03}, {"at 1 % loss", 0.01, 0
 
 func (b band) has(loss float64) bool { return loss >= b.low && loss <= b.high }
 
-func tabulateDeviations(run *experiment.Run, of *experiment.Sweep[float64, Law, *deviations]) {
+func tabulateDeviations(run *experiment.Run, sweep *deviationSweep) {
 	t := run.Table("deviation", "Relative error of the deviation, average of the runs, at the worst loss rate of each range",
 		"delays", "loss rate", "eq. (5)", "all pairings", "count-conditioned", "what M cells allow", "every delay known", "asked for")
-	for i, law := range of.Methods {
+	for i, law := range sweep.Methods {
 		for _, b := range bands {
 			row := []string{law.Name, b.name}
-			for _, e := range estimators {
-				row = append(row, percent(of.Worst(i, b.has, e.error)))
+			for e := range estimators {
+				row = append(row, percent(sweep.Worst(i, b.has, errorOf(e))))
 			}
 			t.Row(row, "≤ "+percent(b.asked))
 		}
@@ -144,22 +140,22 @@ func tabulateDeviations(run *experiment.Run, of *experiment.Sweep[float64, Law, 
 // pareto3 is the law without a fourth moment, by its place among all.
 const pareto3 = 2
 
-func judgeBands(run *experiment.Run, of *experiment.Sweep[float64, Law, *deviations], runs int) {
+func judgeBands(run *experiment.Run, sweep *deviationSweep, runs int) {
 	for _, b := range bands {
 		worst, least, most := 0.0, math.Inf(1), 0.0
-		for i := range of.Methods {
+		for i := range sweep.Methods {
 			if i != pareto3 {
-				worst = max(worst, of.Worst(i, b.has, ofOurs))
-				least = min(least, of.Worst(i, b.has, ofCollapsed))
-				most = max(most, of.Worst(i, b.has, ofCollapsed))
+				worst = max(worst, sweep.Worst(i, b.has, errorOf(counted)))
+				least = min(least, sweep.Worst(i, b.has, errorOf(eq5)))
+				most = max(most, sweep.Worst(i, b.has, errorOf(eq5)))
 			}
 		}
 		run.Within("error of the count-conditioned deviation "+b.name+", worst of Weibull, Pareto 5 and 200 ± 10 ns; our aim: at most "+
 			percent(b.asked), "eq. (5): "+percent(least)+" to "+percent(most), worst, b.asked, chance(runs)).Headline = true
 	}
 	for _, b := range bands {
-		known, eq5 := percent(of.Worst(pareto3, b.has, ofKnown)), percent(of.Worst(pareto3, b.has, ofCollapsed))
-		run.Within("error of the count-conditioned deviation for Pareto 3, "+b.name+"; with every delay known: "+known+
-			"; our aim: at most "+percent(b.asked), "eq. (5): "+eq5, of.Worst(pareto3, b.has, ofOurs), b.asked, chance(runs))
+		all, paper := percent(sweep.Worst(pareto3, b.has, errorOf(known))), percent(sweep.Worst(pareto3, b.has, errorOf(eq5)))
+		run.Within("error of the count-conditioned deviation for Pareto 3, "+b.name+"; with every delay known: "+all+
+			"; our aim: at most "+percent(b.asked), "eq. (5): "+paper, sweep.Worst(pareto3, b.has, errorOf(counted)), b.asked, chance(runs))
 	}
 }

@@ -43,14 +43,13 @@ func TestCoverageClaim(t *testing.T) {
 
 // A bank that is shown a share is the bank with that shift.
 func TestShareIsShift(t *testing.T) {
-	for _, p := range passages(quick, narrow, []float64{0.01}) {
-		const shift = 3
-		c := lda.Config{Identity: 7, SumBits: sumBits, Banks: [lda.MaxBanks]lda.Bank{{Rows: rows, Shift: shift}}}
-		a, errA := lda.Estimate(onBank(p, shareOf(shift), 7))
-		b, errB := lda.Estimate(p.Measure(c, 1))
-		if errA != nil || errB != nil || a.Delay != b.Delay || a.Usable != b.Usable || b.N == 0 {
-			t.Errorf("%+v, %v; with a shift %+v, %v", a, errA, b, errB)
-		}
+	p := NewTrace(quick, narrow).Lose(quick, 0.01, 0)
+	const shift = 3
+	c := lda.Config{Identity: 7, SumBits: sumBits, Banks: [lda.MaxBanks]lda.Bank{{Rows: rows, Shift: shift}}}
+	a, errA := lda.Estimate(onBank(p, shareOf(shift), 7))
+	b, errB := lda.Estimate(p.Measure(c, 1))
+	if errA != nil || errB != nil || a.Delay != b.Delay || a.Usable != b.Usable || b.N == 0 {
+		t.Errorf("%+v, %v; with a shift %+v, %v", a, errA, b, errB)
 	}
 }
 

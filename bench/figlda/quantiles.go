@@ -101,24 +101,22 @@ func measureQuantiles(run *experiment.Run) {
 	var worst [3]float64
 	var cells estimate.Moments
 	for _, law := range experiment.Each(run, Laws) {
-		for _, p := range passages(run, law, []float64{quantileLoss}) {
-			t := thin(run, p, packets, uint8(fitting))
-			cells.Add(t.cells)
-			line := plot.Series{Name: law.Name, Kind: plot.Line}
-			for k := 1; k < 200; k++ {
-				q := float64(k) / 200
-				line.Add(100*q, 100*t.rankError(t.samples, q))
-			}
-			ranks.Series = append(ranks.Series, line)
-			row, alone := []string{law.Name, fmt.Sprint(t.samples.N())}, []string{fmt.Sprint(t.samples.N() / quantileIntervals)}
-			for k, a := range asked {
-				off := math.Abs(t.rankError(t.samples, a.p))
-				worst[k] = max(worst[k], off)
-				row = append(row, fmt.Sprintf("%.2f", 100*off))
-				alone = append(alone, fmt.Sprintf("%.2f", 100*t.alone(a.p)))
-			}
-			table.Row(row, alone)
+		t := thin(run, NewTrace(run, law).Lose(run, quantileLoss, 0), packets, uint8(fitting))
+		cells.Add(t.cells)
+		line := plot.Series{Name: law.Name, Kind: plot.Line}
+		for k := 1; k < 200; k++ {
+			q := float64(k) / 200
+			line.Add(100*q, 100*t.rankError(t.samples, q))
 		}
+		ranks.Series = append(ranks.Series, line)
+		row, alone := []string{law.Name, fmt.Sprint(t.samples.N())}, []string{fmt.Sprint(t.samples.N() / quantileIntervals)}
+		for k, a := range asked {
+			off := math.Abs(t.rankError(t.samples, a.p))
+			worst[k] = max(worst[k], off)
+			row = append(row, fmt.Sprintf("%.2f", 100*off))
+			alone = append(alone, fmt.Sprintf("%.2f", 100*t.alone(a.p)))
+		}
+		table.Row(row, alone)
 	}
 	limits := plot.Series{Name: "asked for", Kind: plot.Markers, Paper: true}
 	for _, a := range asked {
@@ -149,11 +147,10 @@ func drawShares(run *experiment.Run, fitting, packets int) {
 		expected.Add(sampled, 100*(1-quantileLoss)*sampled*math.Exp(-sampled))
 	}
 	measured := plot.Series{Name: "measured", Kind: plot.Markers}
-	for _, p := range passages(run, Laws[0], []float64{quantileLoss}) {
-		for shift := range run.Times(fitting + 4) {
-			t := thin(run, p, packets, uint8(shift))
-			measured.Add(t.arrived/(1-quantileLoss), 100*t.cells)
-		}
+	p := NewTrace(run, Laws[0]).Lose(run, quantileLoss, 0)
+	for shift := range run.Times(fitting + 4) {
+		t := thin(run, p, packets, uint8(shift))
+		measured.Add(t.arrived/(1-quantileLoss), 100*t.cells)
 	}
 	run.Draw("share", "Cells that give a sample",
 		fmt.Sprintf("Average of %d intervals of %d packets, %s lost, by how many packets are sampled.",

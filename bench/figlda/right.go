@@ -109,57 +109,55 @@ func (j *judged) add(o *judged) {
 	j.above = append(j.above, o.above...)
 }
 
+// kinds are what a session counts for in the table.
+func (s setting) kinds() []string {
+	return []string{s.tail.name, "loss " + percent(s.loss), "trouble: " + s.trouble.String(), fmt.Sprintf("%d packets", s.packets), "all"}
+}
+
 func measureRight(run *experiment.Run) {
 	random := run.Rand("sessions")
-	var total judged
-	byTail, byLoss := map[string]*judged{}, map[float64]*judged{}
-	byTrouble, byPackets := map[trouble]*judged{}, map[int]*judged{}
+	by := map[string]*judged{"all": {}}
 	for range run.Times(run.Pick(60, 100_000)) {
 		s := settingOf(random, !run.Quick)
 		found := s.session(random)
-		total.add(found)
-		count(byTail, s.tail.name, found)
-		count(byLoss, s.loss, found)
-		count(byTrouble, s.trouble, found)
-		count(byPackets, s.packets, found)
+		for _, kind := range s.kinds() {
+			if by[kind] == nil {
+				by[kind] = new(judged)
+			}
+			by[kind].add(found)
+		}
 	}
 	t := run.Table("right", fmt.Sprintf("Reports judged by intervals of %v %%", 100*sure),
 		"of", "intervals", "refused", "outside", "per 1,000 good", "low end (median)", "high end (median)", "central limit outside")
-	row := func(name string, j *judged) {
-		if j != nil {
-			good := max(1, j.intervals-j.refused)
-			t.Row(name, j.intervals, percent(float64(j.refused)/float64(j.intervals)), j.outside,
-				fmt.Sprintf("%.3f", 1000*float64(j.outside)/float64(good)), percent(-perflow.Quantile(j.below, 0.5)),
+	row := func(kind int, s setting) {
+		if j := by[s.kinds()[kind]]; j != nil {
+			t.Row(s.kinds()[kind], j.intervals, percent(float64(j.refused)/float64(j.intervals)), j.outside,
+				fmt.Sprintf("%.3f", 1000*float64(j.outside)/float64(j.good())), percent(-perflow.Quantile(j.below, 0.5)),
 				percent(perflow.Quantile(j.above, 0.5)), j.beyond)
 		}
 	}
 	for _, tail := range tails {
-		row(tail.name, byTail[tail.name])
+		row(0, setting{tail: tail})
 	}
 	for _, loss := range rightLosses {
-		row("loss "+percent(loss), byLoss[loss])
+		row(1, setting{loss: loss})
 	}
-	for k := range troubles {
-		row("trouble: "+k.String(), byTrouble[k])
+	for trouble := range troubles {
+		row(2, setting{trouble: trouble})
 	}
 	for n := 10_000; n <= 10_000_000; n *= 10 {
-		row(fmt.Sprintf("%d packets", n), byPackets[n])
+		row(3, setting{packets: n})
 	}
-	row("all", &total)
-	good := max(1, total.intervals-total.refused)
+	row(4, setting{})
+	total := by["all"]
 	run.Keeps("good reports outside their 99.9 % interval", "at most 1 in 1,000",
-		fmt.Sprintf("%d of %d", total.outside, good), 1000*total.outside <= good).Headline = true
+		fmt.Sprintf("%d of %d", total.outside, total.good()), 1000*total.outside <= total.good()).Headline = true
 	run.Note("The high end reaches for packets 1,000 times slower than the mean of which the sample may have none. Without that reach the " +
 		"central limit interval is narrow on both sides, and outside as often as the last column says.")
 	run.Config("confidence", sure, "losses", rightLosses, "delays", rightDelays, "offsets", rightOffsets)
 }
 
-func count[K comparable](by map[K]*judged, key K, found *judged) {
-	if by[key] == nil {
-		by[key] = new(judged)
-	}
-	by[key].add(found)
-}
+func (j *judged) good() int { return max(1, j.intervals-j.refused) }
 
 // reportKey is what a report is on.
 type reportKey struct{ session, interval uint64 }

@@ -2,8 +2,10 @@ package figlda
 
 import (
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
@@ -201,3 +203,40 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int) *point {
 func chance(runs int) float64 {
 	return 2 * math.Sqrt((math.Pi/2-1)/float64(runs))
 }
+
+// narrow is a law that the paper did not try: a path on which delays vary
+// little around what light and switches take.
+var narrow = Law{Name: "200 ± 10 ns", Delays: trace.DelaysConfig{Law: trace.Even, Mean: meanDelay, Spread: 10}}
+
+// allLaws are the paper's four and the narrow one.
+func allLaws() []Law { return append(slices.Clone(Laws), narrow) }
+
+// ourLosses are the loss rates from 0.01 to 20 %.
+var ourLosses = []float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2}
+
+// onBank shows a bank of 1,024 cells the sampled share of the packets.
+func onBank(p *Passage, share float64, seed uint64) (up, down *lda.Aggregator) {
+	c := lda.Config{Identity: seed, SumBits: sumBits}
+	c.Banks[0].Rows = rows
+	return p.Measure(c, share)
+}
+
+// shareOf is the share that a shift samples.
+func shareOf(shift uint8) float64 { return math.Ldexp(1, -int(shift)) }
+
+// overLaws are laws' packets at every loss rate, measured.
+func overLaws[O any](run *experiment.Run, laws []Law, losses []float64, measure func(p *Passage) O) *experiment.Sweep[float64, Law, O] {
+	of := &experiment.Sweep[float64, Law, O]{Places: losses, Methods: laws}
+	for _, law := range experiment.Each(run, laws) {
+		t := NewTrace(run, law)
+		var found []O
+		for _, share := range experiment.Each(run, losses) {
+			found = append(found, measure(t.Lose(run, share, 0)))
+		}
+		of.Found = append(of.Found, found)
+	}
+	return of
+}
+
+// byLaw draws a line for each law.
+func byLaw(_ int, l Law) plot.Series { return plot.Series{Name: l.Name} }
