@@ -1,11 +1,72 @@
 package figrli
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/rli"
 )
+
+var coverage = experiment.Experiment{
+	Name: "ours-rli-coverage", Title: "How often intervals hold the truth",
+	Claim: "The intervals of flows' means and deviations, and of the mean of all packets, hold the truth at least as often as they say, " +
+		"by every method.",
+	Weight: 12, Quick: 1, Measure: measureCoverage,
+}
+
+func measureCoverage(run *experiment.Run) {
+	const confidence = 0.95
+	packets := run.Pick(60_000, 500_000)
+	loads := []float64{0.2, 0.55, 0.88}
+	run.Config("packets", packets, "injector", everyNth(100), "utilisations", loads, "confidence", confidence)
+	table := run.Table("",
+		"Share of flows whose interval at 95 % holds the truth: means / deviations; and whether that of all packets' mean does",
+		"traffic", "utilisation")
+	for _, m := range methods {
+		table.Columns = append(table.Columns, m.name)
+	}
+	for _, kind := range experiment.Each(run, everyKind(run)) {
+		for _, u := range experiment.Each(run, loads) {
+			p := simulate(run, setting{kind: kind, utilisation: u, packets: kind.enough(packets), injector: everyNth(100)})
+			row := []string{kind.name, percent(u)}
+			for _, m := range methods {
+				r := p.receive(p.config(m), nil)
+				flows, means, deviations := 0.0, 0.0, 0.0
+				for i := range p.flows {
+					f := &p.flows[i]
+					got, err := r.Estimate(f.key)
+					if err != nil || f.delays.N() == 0 {
+						continue
+					}
+					flows++
+					means += holds(got.MeanInterval(confidence), f.mean())
+					deviations += holds(got.DeviationInterval(confidence), f.deviation())
+				}
+				total := experiment.Try(r.Total())
+				all := "not all packets'"
+				if holds(total.MeanInterval(confidence), p.all.Mean()) == 1 {
+					all = "all packets'"
+				}
+				cell := percent(means/flows) + " / " + percent(deviations/flows) + ", " + all
+				row = append(row, cell)
+				least := math.Min(means, deviations) / flows
+				run.Keeps(kind.name+", "+percent(u)+", "+m.name+": coverage", "at least 95 %", cell, least >= confidence && all == "all packets'")
+			}
+			table.Row(row)
+		}
+	}
+}
+
+// holds is 1 if x is in the interval, and 0 if not.
+func holds(in estimate.Interval, x float64) float64 {
+	if in.Contains(x) {
+		return 1
+	}
+	return 0
+}
 
 var robust = experiment.Experiment{
 	Name: "ours-rli-robust", Title: "A link that is not quite as it was told",
@@ -86,6 +147,54 @@ func (p *passage) suffer(run *experiment.Run, f fault) {
 	if f.drift != 0 { // a delay by these clocks
 		for i := range truth {
 			p.flows[i].delays = truth[i]
+		}
+	}
+}
+
+var ownSize = experiment.Experiment{
+	Name: "ours-rli-size", Title: "References of this library's own size",
+	Claim: "The paper's reference packet has 48 bytes, this library's 59 in UDP over IPv4, and 67 with a tag: what that costs, and whether " +
+		"it changes the errors.",
+	Weight: 6, Quick: 0.5, Measure: measureOwnSize,
+}
+
+// udp is the headers of UDP over IPv4.
+const udp = 28
+
+var sizes = []struct {
+	name  string
+	bytes int
+}{{"the paper's", referenceBytes}, {"ours", udp + rli.ReferenceSize}, {"ours, tagged", udp + rli.TaggedReferenceSize}}
+
+func measureOwnSize(run *experiment.Run) {
+	packets := run.Pick(60_000, 800_000)
+	run.Config("packets", packets, "sizes", sizes, "injector", adaptive, "utilisations", utilisations)
+	table := run.Table("", "Capacity of the link, delay, and median error of flows' means", "traffic", "utilisation", "references", "bytes",
+		"capacity", "mean delay", "RLI", "busy-aware")
+	figure := run.Draw("a", "Capacity that references take, "+heavyTailed.name, "The adaptive injector.", loadAxis,
+		plot.LogAxis("share of the link's capacity (%)"))
+	for k, size := range sizes {
+		figure.Series = append(figure.Series, plot.Series{Name: fmt.Sprintf("%s, %d bytes", size.name, size.bytes), Paper: k == 0, Pair: k + 1})
+	}
+	for _, kind := range experiment.Each(run, []kind{poisson, heavyTailed}) {
+		for _, u := range experiment.Each(run, utilisations) {
+			var taken, off []float64
+			for k, size := range experiment.Each(run, sizes) {
+				injector := adaptive
+				injector.ReferenceBytes = size.bytes
+				p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: injector, reference: size.bytes})
+				line, _ := p.measure(byLine)
+				busy, _ := p.measure(byPeriod)
+				taken, off = append(taken, p.cost.Capacity(rate)), append(off, median(busy.mean))
+				table.Row(kind.name, percent(u), size.name, size.bytes, percent(taken[k]), duration(p.all.Mean()), percent(median(line.mean)),
+					percent(off[k]))
+				if kind.slug == heavyTailed.slug {
+					figure.Series[k].Add(100*u, 100*taken[k])
+				}
+			}
+			where := kind.name + ", " + percent(u)
+			run.Beats(where+": capacity, the paper's references and ours, tagged", last(taken), taken[0], 0.1)
+			run.Beats(where+": busy-aware's median error with them", last(off), off[0], 0.1)
 		}
 	}
 }
