@@ -28,6 +28,19 @@ func Percent(x float64) string {
 	return strconv.FormatFloat(100*x, 'g', 2, 64) + " %"
 }
 
+// Duration formats nanoseconds in the unit that suits them.
+func Duration(ns float64) string {
+	switch size := math.Abs(ns); {
+	case size < 1e3:
+		return Number(ns) + " ns"
+	case size < 1e6:
+		return Number(ns/1e3) + " µs"
+	case size < 1e9:
+		return Number(ns/1e6) + " ms"
+	}
+	return Number(ns/1e9) + " s"
+}
+
 // grouped puts commas between the thousands of a whole number.
 func grouped(digits string) string {
 	sign := ""

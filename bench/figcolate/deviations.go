@@ -61,14 +61,12 @@ func measureDeviations(run *experiment.Run) {
 		table.Row(k.name, len(chosen), byGamma[0].cell(), thousand.cell(), closed.cell(), ours.cell(), closed.Missing(asked), ours.Missing(asked))
 		judgeDeviations(run, k.name, thousand, closed, ours)
 	}
-	run.Note(
-		"Repetitions average over pairings of the same 20 numbers, and their limit is known in closed form (m·S²). "+
-			"They cannot make up for what the 20 numbers do not tell: how many packets are in each. The sample variance of 20 sums has itself a "+
-			"deviation of a third, and it is mostly that of the number of packets.",
+	run.Note("Repetitions average over pairings of the same 20 numbers, and their limit is known in closed form (m·S²). "+
+		"They cannot make up for what the 20 numbers do not tell: how many packets are in each. The sample variance of 20 sums has itself a "+
+		"deviation of a third, and it is mostly that of the number of packets.",
 		"Flows without an answer, as where the variance comes out negative, are not within 5 %, and in no median. Counted counters say that "+
 			"they do not know where most of what they hold is of other flows, whose delays vary more: with the bursts of the data centre that "+
-			"is most flows.",
-	)
+			"is most flows.")
 }
 
 func judgeDeviations(run *experiment.Run, name string, thousand, closed, ours deviationErrors) {

@@ -59,12 +59,10 @@ func measureInterpolation(run *experiment.Run) {
 			run.Beats(k.name+": the same, COLATE by joint decoding", r.joint.Median(asked), theirs, 0.1)
 		}
 	}
-	run.Note(
-		"References join the queue behind the packets, and the truth of RLI is of that run. The rate follows the link's utilisation by RLI's "+
-			"Algorithm 1, so that where our traces' loads differ from the paper's so does the distance.",
+	run.Note("References join the queue behind the packets, and the truth of RLI is of that run. The rate follows the link's utilisation by "+
+		"RLI's Algorithm 1, so that where our traces' loads differ from the paper's so does the distance.",
 		"The comparison leaves out what each costs: RLI's references take part of the link and its flow records memory at the receiver; "+
-			"COLATE needs the flow records of someone else, and here 20 bits of memory a packet.",
-	)
+			"COLATE needs the flow records of someone else, and here 20 bits of memory a packet.")
 }
 
 // weighted is the part of all flows within a limit, of which small and large

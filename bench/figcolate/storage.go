@@ -69,12 +69,10 @@ func measureStorage(run *experiment.Run) {
 		}
 		literal.Series = append(literal.Series, line)
 	}
-	run.Note(
-		"At a given number of bits for a packet the length of the epoch does not matter to how many packets share a counter. "+
-			"What matters is how many counters there are for a flow: with fewer than flows have each, every estimator tends to the mean of all.",
+	run.Note("At a given number of bits for a packet the length of the epoch does not matter to how many packets share a counter. "+
+		"What matters is how many counters there are for a flow: with fewer than flows have each, every estimator tends to the mean of all.",
 		"The paper does not name its time unit. In its example a mean time stamp is below 10³ units at 0.1 bit a packet: "+
-			"a unit of a millisecond for an epoch of a second. Then a delay of microseconds shows only where the clock ticks meanwhile.",
-	)
+			"a unit of a millisecond for an epoch of a second. Then a delay of microseconds shows only where the clock ticks meanwhile.")
 }
 
 // drawMemory is what a packet takes by memory, and what the paper claims.
@@ -189,12 +187,10 @@ func measureParameters(run *experiment.Run) {
 			run.Holds("growth of T, of that of the memory", "more than 1", number(grown/memory), grown > 1.1*memory)
 		}
 	}
-	run.Note(
-		"By eqs. (13) and (14) a packet takes b·2^(1−b) times its mean time stamp: the width of a counter decides, and the memory does "+
-			"not occur. By the other two the width hardly depends on the memory either. What moves it is t_min, of which a thousandth changes "+
-			"everything: by eqs. (14) and (15) m·T/n is nearly t_max whatever the memory, which leaves eq. (22) to fix t_min rather than the "+
-			"parameters. The paper's Figs. 3 and 4 must be of something else that grows with the memory.",
+	run.Note("By eqs. (13) and (14) a packet takes b·2^(1−b) times its mean time stamp: the width of a counter decides, and the memory does "+
+		"not occur. By the other two the width hardly depends on the memory either. What moves it is t_min, of which a thousandth changes "+
+		"everything: by eqs. (14) and (15) m·T/n is nearly t_max whatever the memory, which leaves eq. (22) to fix t_min rather than the "+
+		"parameters. The paper's Figs. 3 and 4 must be of something else that grows with the memory.",
 		"Eq. (22) is taken with (n−m)² where the paper prints n−m. The example holds only with a part of the delays in the time stamps "+
-			"(eq. 12) of 1, that is, for delays as large as the time stamps themselves: see colate-6 for what the equations say about real ones.",
-	)
+			"(eq. 12) of 1, that is, for delays as large as the time stamps themselves: see colate-6 for what the equations say about real ones.")
 }

@@ -38,14 +38,13 @@ func measureKnownLoss(run *experiment.Run) {
 	judgeTraces(run)
 	run.Config("packets", run.Pick(quickSize, fullSize), "runs", runs, "rows", rows, "sum bits", sumBits,
 		"alpha", alpha, "losses", losses, "laws", []string{Laws[0].Name, Laws[1].Name, Laws[2].Name, Laws[3].Name}, "mean delay ns", meanDelay)
-	run.Note(
-		"Sampling here is exactly p = αm/(L+1), as in the paper: a mask before the aggregator, whose one bank takes all that it is shown.",
+	run.Note("Sampling here is exactly p = αm/(L+1), as in the paper: a mask before the aggregator, whose one bank takes all that it is "+
+		"shown.",
 		"A variance by eq. (5) that comes out negative counts as a deviation of 0, an error of 100 %. The paper prints eq. (3) with μ² inside "+
 			"the fraction; the variance is F − μ².",
 		"The bound of eq. (2) is at its loosest where p = 1: there the sample is up to twice what it promises. Where p < 1 the exact "+
 			"expectation is pR(1 − p/m)^L, that is e^−0.5 instead of 0.5 times pR, or 1.21 times the bound.",
-		"The claims of averages are judged with a margin of two standard errors of an average of ten.",
-	)
+		"The claims of averages are judged with a margin of two standard errors of an average of ten.")
 }
 
 // Axes of most figures.
@@ -215,12 +214,10 @@ func measureUnknownLoss(run *experiment.Run) {
 	judgeBanks(run, of)
 	run.Config("packets", len(t.Delays), "runs", runs, "losses", losses, "law", t.Law.Name, "mean delay ns", meanDelay, "alpha", alpha,
 		"two banks", of.Found[1][0].config, "three banks", of.Found[2][0].config, "four banks", of.Found[3][0].config)
-	run.Note(
-		"In the library a bank's rows and the inverse of its sampling probability are powers of two, as in section V's hardware; so the three "+
-			"banks have 512, 256 and 256 cells instead of a third each, and sampling is the power of two below αm/(L+1).",
+	run.Note("In the library a bank's rows and the inverse of its sampling probability are powers of two, as in section V's hardware; so "+
+		"the three banks have 512, 256 and 256 cells instead of a third each, and sampling is the power of two below αm/(L+1).",
 		"A packet is in one bank only: a bank with the sampling p has p less what the next one takes. So the four banks' last two, for 5 and "+
-			"10 %, share what two banks' second one has, with as many cells, and four banks are not behind at high loss.",
-	)
+			"10 %, share what two banks' second one has, with as many cells, and four banks are not behind at high loss.")
 }
 
 // judgeBanks compares the samples of several banks with that of the bank tuned

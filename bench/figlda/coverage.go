@@ -65,15 +65,13 @@ func measureCoverage(run *experiment.Run) {
 	run.Notef("One bank of 1,024 cells that samples the power of two at or below m/L of %d packets; %d runs with different hashes. The truth "+
 		"is the mean and the deviation of the packets that arrived. For the loss, every run of %d loses other packets of %d, and the truth is "+
 		"the probability.", packets, coverageRuns, lossRuns, lossPackets)
-	run.Note(
-		"By chance alone, an interval that holds the truth with a probability of 98 % does so in 971 to 989 of 1,000 runs, 95 times in a "+
-			"hundred.",
+	run.Note("By chance alone, an interval that holds the truth with a probability of 98 % does so in 971 to 989 of 1,000 runs, 95 times in "+
+		"a hundred.",
 		"Where nearly all packets are in usable cells, at the lowest losses, every interval of the mean is wider than it need be: what is "+
 			"estimated has nearly all been seen.",
 		"The deviation's interval is as wide as the squares of the usable cells say. Of delays with heavy tails most samples lack the longest, "+
 			"and their squares do not show it; so the interval is too narrow as soon as the sample is small, as it is at high loss, and worst "+
-			"for Pareto 3, whose squares have no variance.",
-	)
+			"for Pareto 3, whose squares have no variance.")
 }
 
 func drawCoverage(run *experiment.Run, of *coverageSweep) {

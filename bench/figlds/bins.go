@@ -72,11 +72,9 @@ func measureBySize(run *experiment.Run) {
 		"slightly larger at both ends", percent(fast)+", "+percent(middle)+", "+percent(slow), fast > middle && slow > middle)
 	sizeTable(run, methods)
 	run.Config("intervals", intervals, "sketches", configs)
-	run.Note(
-		"The paper's numbers are of another trace. Here a flow's delay is far from its neighbours', by a factor of 2.5 up or down as a rule; "+
-			"what they add to its cell weighs the more.",
-		"Errors are relative: of the same deviation in nanoseconds, a fast flow has the larger error.",
-	)
+	run.Note("The paper's numbers are of another trace. Here a flow's delay is far from its neighbours', by a factor of 2.5 up or down as a "+
+		"rule; what they add to its cell weighs the more.",
+		"Errors are relative: of the same deviation in nanoseconds, a fast flow has the larger error.")
 }
 
 // reported are the paper's medians for the last bins, with 70,000 cells.

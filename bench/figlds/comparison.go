@@ -42,7 +42,7 @@ func measureComparison(run *experiment.Run) {
 		mean.add(iv, same(iv.Mean), nil)
 		rli.add(iv, iv.interpolated(probes), nil)
 		for i, rate := range experiment.Each(run, []float64{0.01, 0.1}) {
-			records, found := iv.records(rate)
+			records, found := iv.netFlow(rate)
 			mpe[i].add(iv, iv.multiPoint(records), nil)
 			if i == 1 {
 				two.add(iv, iv.twoSamples(records), nil)
@@ -66,16 +66,14 @@ func measureComparison(run *experiment.Run) {
 		percent(rli.median(fromHundred))+" against "+percent(mpe[1].median(fromHundred)),
 		rli.median(fromHundred) < 0.95*mpe[1].median(fromHundred))
 	run.Config("intervals", intervals, "sketches", configs, "RLI probes a second", probes, "NetFlow sampling", []float64{0.01, 0.1})
-	run.Note(
-		"The delays here have nothing to do with when a packet is sent, which is what the sketch is for: interpolation in time then gives "+
-			"the mean of all, whoever does it. On the paper's trace, some of a flow's delay shows in its neighbours'. NetFlow's two samples of "+
-			"a flow itself, which the paper does not show, are the better use of its records here. Of a flow of one packet that was sampled "+
-			"they are the truth: hence NetFlow's share of errors near 0 among all flows.",
+	run.Note("The delays here have nothing to do with when a packet is sent, which is what the sketch is for: interpolation in time then "+
+		"gives the mean of all, whoever does it. On the paper's trace, some of a flow's delay shows in its neighbours'. NetFlow's two samples "+
+		"of a flow itself, which the paper does not show, are the better use of its records here. Of a flow of one packet that was sampled "+
+		"they are the truth: hence NetFlow's share of errors near 0 among all flows.",
 		"A reference of RLI is given the delay of a packet drawn at random. The multi-point estimator is the mean of all flows' first and "+
 			"last samples while the flow lasts.",
 		fmt.Sprintf("Flows of less than 100 packets have %s of the packets here, 20 %% in the paper's trace; at 10 %% sampling NetFlow has a "+
-			"record of %s of the flows, in the paper of about 70,000 of 146,000.", percent(1-largeShare.Mean()), percent(recorded.Mean())),
-	)
+			"record of %s of the flows, in the paper of about 70,000 of 146,000.", percent(1-largeShare.Mean()), percent(recorded.Mean())))
 }
 
 // inLarge is how many packets are of flows of 100 and more.
@@ -159,9 +157,9 @@ func (iv *interval) interpolated(perSecond float64) answer {
 // first and the last of them, one and the same where there is only one.
 type record struct{ first, last flowsim.Packet }
 
-// records are NetFlow's with consistent sampling at a rate, by flow; nil for
+// netFlow is its records with consistent sampling at a rate, by flow; nil for
 // flows without a sample. kept is how many flows have one.
-func (iv *interval) records(rate float64) (by []*record, kept int) {
+func (iv *interval) netFlow(rate float64) (by []*record, kept int) {
 	threshold := hashing.Threshold(rate)
 	by = make([]*record, len(iv.Flows))
 	for i := range iv.Flows {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/flowsim"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/lds"
@@ -30,9 +31,9 @@ type accumulation struct {
 	loss           float64
 	comparisons    int
 	read, decoded  *method
-	covered        [2]coverage // of flows of 100 packets and more, read and decoded
-	answered       coverage    // of the same, by reading
-	sparse, packed int         // bytes of all records of a point
+	covered        [2]perflow.Coverage // of flows of 100 packets and more, read and decoded
+	answered       perflow.Coverage    // of the same, by reading
+	sparse, packed int                 // bytes of all records of a point
 }
 
 func measureAccumulated(run *experiment.Run) {
@@ -50,13 +51,11 @@ func measureAccumulated(run *experiment.Run) {
 	drawAccumulated(run, list)
 	judgeAccumulated(run, list)
 	run.Config("sketch", config, "losses", crossingLoss, "comparisons", comparisonsOf)
-	run.Note(
-		"Both points cut by their clocks, and packets that are on their way then are counted in different intervals. Delays are about a "+
-			"millisecond, an interval is 287 s: a packet seldom crosses a cut, but there are always some that do.",
+	run.Note("Both points cut by their clocks, and packets that are on their way then are counted in different intervals. Delays are about a "+
+		"millisecond, an interval is 287 s: a packet seldom crosses a cut, but there are always some that do.",
 		"Bytes are what a point sends in all, by AppendSparse and by AppendBinary.",
 		"Packets are lost one by one. Flows of 1,000 packets and more lose ten at 1 %, so that one comparison leaves none of the cells that "+
-			"see every packet.",
-	)
+			"see every packet.")
 }
 
 // crossed accumulates the interval's packets, compared by the clock.
@@ -116,36 +115,26 @@ func (iv *interval) packetsOf(run *experiment.Run) [][]flowsim.Packet {
 }
 
 func (a *accumulation) measure(run *experiment.Run, iv *interval, acc *lds.Accumulator) {
-	records := make([]joint.FlowRecord, len(iv.keys))
-	for i, key := range iv.keys {
-		records[i] = joint.FlowRecord{Flow: key, Packets: iv.packets[i]}
-	}
-	decoded := experiment.Try(acc.Decode(run.Context(), records, joint.Options{}))
+	decoded := experiment.Try(acc.Decode(run.Context(), iv.records(iv.packets), joint.Options{}))
 	truths := iv.received(a.loss)
 	a.read.addOf(iv, func(i int) float64 {
 		r, err := acc.Estimate(iv.keys[i])
-		large := classes[fromHundred].Has(iv.Flows[i].Size)
-		if large {
-			a.answered.all++
+		if classes[fromHundred].Has(iv.Flows[i].Size) {
+			if a.answered.Count(err == nil); err == nil {
+				a.covered[0].Count(r.MeanInterval(confidence).Contains(truths(i)))
+			}
 		}
 		if err != nil {
 			return math.NaN()
 		}
-		if large {
-			a.answered.in++
-			a.covered[0].add(r.MeanInterval(confidence).Contains(truths(i)))
-		}
 		return r.Mean
 	}, truths, nil)
-	a.decoded.addOf(iv, func(i int) float64 {
-		if decoded.Usable[i] == 0 {
-			return math.NaN()
+	a.decoded.addOf(iv, usable(&decoded), truths, nil)
+	for i := range iv.Flows {
+		if decoded.Usable[i] != 0 && classes[fromHundred].Has(iv.Flows[i].Size) {
+			a.covered[1].Count(decoded.MeanInterval(i, confidence).Contains(truths(i)))
 		}
-		if classes[fromHundred].Has(iv.Flows[i].Size) {
-			a.covered[1].add(decoded.MeanInterval(i, confidence).Contains(truths(i)))
-		}
-		return decoded.Mean[i]
-	}, truths, nil)
+	}
 }
 
 // received are the means of the packets that arrived.
@@ -168,13 +157,6 @@ func (iv *interval) received(loss float64) answer {
 	return func(i int) float64 { return means[i] }
 }
 
-func (c *coverage) add(in bool) {
-	c.all++
-	if in {
-		c.in++
-	}
-}
-
 func drawAccumulated(run *experiment.Run, list []*accumulation) {
 	f := run.Draw("a", "Median error of flows of 100 packets and more, by comparisons",
 		"Dashed: read from cells. Solid: joint decoding, packets known. A flow without an answer counts as 100 %.", plot.LogAxis("comparisons"),
@@ -190,8 +172,8 @@ func drawAccumulated(run *experiment.Run, list []*accumulation) {
 			}
 			read.Add(float64(a.comparisons), 100*a.read.median(fromHundred))
 			decoded.Add(float64(a.comparisons), 100*a.decoded.median(fromHundred))
-			table.Row(percent(loss), a.comparisons, number(float64(a.sparse)/1e6), number(float64(a.packed)/1e6), percent(a.answered.share()),
-				a.read.cell(fromHundred), percent(a.covered[0].share()), a.decoded.cell(fromHundred), percent(a.covered[1].share()),
+			table.Row(percent(loss), a.comparisons, number(float64(a.sparse)/1e6), number(float64(a.packed)/1e6), percent(a.answered.Share()),
+				a.read.cell(fromHundred), percent(a.covered[0].Share()), a.decoded.cell(fromHundred), percent(a.covered[1].Share()),
 				a.read.cell(fromThousand), a.decoded.cell(fromThousand))
 		}
 		f.Series = append(f.Series, read, decoded)
@@ -214,8 +196,8 @@ func judgeAccumulated(run *experiment.Run, list []*accumulation) {
 	lowest := 1.0
 	for _, a := range list {
 		for _, c := range a.covered {
-			if c.all > 0 {
-				lowest = min(lowest, c.share())
+			if c.All > 0 {
+				lowest = min(lowest, c.Share())
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func TestObserve(t *testing.T) {
 // The baselines, against what they are by definition.
 func TestBaselines(t *testing.T) {
 	iv := oneInterval(t)
-	records, kept := iv.records(1)
+	records, kept := iv.netFlow(1)
 	if kept != len(iv.Flows) {
 		t.Fatalf("%d of %d flows have a record at a rate of 1", kept, len(iv.Flows))
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
@@ -40,13 +41,8 @@ const confidence = 0.95 // of the intervals whose coverage is measured
 type race struct {
 	setting
 	paper, known, unknown *method
-	covered               [2][]coverage // known and unknown, by class
+	covered               [2][]perflow.Coverage // known and unknown, by class
 }
-
-// coverage is how many flows have their true mean in their interval.
-type coverage struct{ in, all uint64 }
-
-func (c coverage) share() float64 { return float64(c.in) / float64(c.all) }
 
 func measureJoint(run *experiment.Run) {
 	intervals := run.Pick(2, 3)
@@ -57,7 +53,7 @@ func measureJoint(run *experiment.Run) {
 		r := &race{setting: s, paper: newMethod("Fig. 6"), known: newMethod("joint, counts known"), unknown: newMethod("joint, counts decoded")}
 		r.paper.Look.Paper = true
 		for i := range r.covered {
-			r.covered[i] = make([]coverage, len(classes))
+			r.covered[i] = make([]perflow.Coverage, len(classes))
 		}
 		races = append(races, r)
 		configs = append(configs, shape(run, s.columns, s.spread, s.rates...))
@@ -69,8 +65,8 @@ func measureJoint(run *experiment.Run) {
 			observed := iv.observe(r.loss, nil, configs[i])
 			r.paper.add(iv, iv.estimated(observed[0], lds.EstimateInverted), nil)
 			for k, packets := range [][]float64{iv.packets, nil} {
-				decoded, answers := iv.decode(run, observed[0], packets)
-				[]*method{r.known, r.unknown}[k].add(iv, answers, nil)
+				decoded := iv.decode(run, observed[0], packets)
+				[]*method{r.known, r.unknown}[k].add(iv, usable(decoded), nil)
 				iv.cover(decoded, r.covered[k])
 			}
 		}
@@ -81,13 +77,11 @@ func measureJoint(run *experiment.Run) {
 	judgeJoint(run, races, mean)
 	judgeCovered(run, races)
 	run.Config("intervals", intervals, "sketches", configs, "loss of the last", settings[len(settings)-1].loss)
-	run.Note(
-		"Both estimators read the same cells. Joint decoding is also given the keys of the interval's flows, as flow records of one of the "+
-			"points have them, and, where counts are known, their packets. It computes for a second or so, for all flows at once.",
+	run.Note("Both estimators read the same cells. Joint decoding is also given the keys of the interval's flows, as flow records of one of "+
+		"the points have them, and, where counts are known, their packets. It computes for a second or so, for all flows at once.",
 		"With rows of different rates, the paper's estimator is that of section 4.2. Estimate, which compares bounds instead, is in between: "+
 			"see lds-11.",
-		"Coverage: small flows have the skew and the modes of the delays themselves, for which a normal interval would be too narrow.",
-	)
+		"Coverage: small flows have the skew and the modes of the delays themselves, for which a normal interval would be too narrow.")
 }
 
 func drawJoint(run *experiment.Run, intervals int, races []*race, mean *method) {
@@ -112,8 +106,8 @@ func drawCovered(run *experiment.Run, races []*race) {
 		for _, r := range races {
 			s := plot.Series{Name: r.name}
 			for b, c := range r.covered[k][firstBin:] {
-				if c.all > 0 {
-					s.Add(float64(b), 100*c.share())
+				if c.All > 0 {
+					s.Add(float64(b), 100*c.Share())
 				}
 			}
 			f.Series = append(f.Series, s)
@@ -133,23 +127,20 @@ func tabulateJoint(run *experiment.Run, races []*race, mean *method) {
 			table.Row(r.name, classes[c].Name, mean.cell(c), r.paper.cell(c), r.known.cell(c), r.unknown.cell(c))
 		}
 		for c := range classes {
-			cover.Row(r.name, classes[c].Name, fmt.Sprintf("%.1f %%", 100*r.covered[0][c].share()),
-				fmt.Sprintf("%.1f %%", 100*r.covered[1][c].share()))
+			cover.Row(r.name, classes[c].Name, fmt.Sprintf("%.1f %%", 100*r.covered[0][c].Share()),
+				fmt.Sprintf("%.1f %%", 100*r.covered[1][c].Share()))
 		}
 	}
 }
 
 // cover counts flows whose mean is in their interval.
-func (iv *interval) cover(r *joint.Result, by []coverage) {
+func (iv *interval) cover(r *joint.Result, by []perflow.Coverage) {
 	for i := range iv.Flows {
 		f := &iv.Flows[i]
 		in := r.MeanInterval(i, confidence).Contains(f.Mean)
 		for c := range classes {
 			if classes[c].Has(f.Size) {
-				by[c].all++
-				if in {
-					by[c].in++
-				}
+				by[c].Count(in)
 			}
 		}
 	}
@@ -187,16 +178,16 @@ func judgeJoint(run *experiment.Run, races []*race, mean *method) {
 // than chance would have it.
 func judgeCovered(run *experiment.Run, races []*race) {
 	for k, name := range []string{"counts known", "counts decoded"} {
-		worst, where := coverage{1, 1}, ""
+		worst, where := perflow.Coverage{Held: 1, All: 1}, ""
 		for _, r := range races {
 			for c := range classes {
-				if x := r.covered[k][c]; x.all > 0 && x.share() < worst.share() {
+				if x := r.covered[k][c]; x.All > 0 && x.Share() < worst.Share() {
 					worst, where = x, r.name+", "+classes[c].Name
 				}
 			}
 		}
 		run.Meets("95 % intervals, "+name+": lowest coverage of any class ("+where+")", "ours: ≥ 95 %",
-			fmt.Sprintf("%.1f %% of %s flows", 100*worst.share(), number(float64(worst.all))),
-			estimate.ProportionInterval(worst.in, worst.all, 0.99).High >= confidence)
+			fmt.Sprintf("%.1f %% of %s flows", 100*worst.Share(), number(float64(worst.All))),
+			estimate.ProportionInterval(worst.Held, worst.All, 0.99).High >= confidence)
 	}
 }

@@ -124,12 +124,7 @@ func (g *grid) decode(run *experiment.Run, iv *interval) answer {
 		}
 	}
 	result := experiment.Try(p.Solve(run.Context(), joint.Options{MeansOnly: true}))
-	return func(i int) float64 {
-		if result.Usable[i] == 0 {
-			return math.NaN()
-		}
-		return result.Mean[i]
-	}
+	return usable(&result)
 }
 
 func measureLayouts(run *experiment.Run) {
@@ -139,8 +134,7 @@ func measureLayouts(run *experiment.Run) {
 	}
 	iv := newInterval(run, 0)
 	for _, loss := range experiment.Each(run, chosenLoss) {
-		title := fmt.Sprintf("70,000 cells at a loss of %s: median / 95th percentile", percent(loss))
-		table := run.Table("loss-"+fmt.Sprint(loss), title,
+		table := run.Table("loss-"+fmt.Sprint(loss), fmt.Sprintf("70,000 cells at a loss of %s: median / 95th percentile", percent(loss)),
 			"rows", "read: answers, ≥ 100 packets", "errors", "≥ 1,000: answers", "errors", "decoded, ≥ 100", "≥ 1,000")
 		var default100, best100 float64
 		for k, l := range experiment.Each(run, layoutsTried) {
@@ -150,15 +144,14 @@ func measureLayouts(run *experiment.Run) {
 					g.pass(iv.keys[i], p, !iv.loses(p, loss))
 				}
 			}
-			read, decoded := newMethod(l.name), newMethod(l.name)
-			read.add(iv, func(i int) float64 { return g.read(iv.keys[i]) }, nil)
-			decoded.add(iv, g.decode(run, iv), nil)
-			table.Row(l.name, percent(read.answers(fromHundred)), read.cell(fromHundred), percent(read.answers(fromThousand)),
-				read.cell(fromThousand), decoded.cell(fromHundred), decoded.cell(fromThousand))
+			r := newReading(l.name)
+			r.read.add(iv, func(i int) float64 { return g.read(iv.keys[i]) }, nil)
+			r.decoded.add(iv, g.decode(run, iv), nil)
+			table.Row(l.name, r.cells())
 			if k == 0 {
-				default100, best100 = decoded.median(fromHundred), math.Inf(1)
+				default100, best100 = r.decoded.median(fromHundred), math.Inf(1)
 			} else {
-				best100 = min(best100, decoded.median(fromHundred))
+				best100 = min(best100, r.decoded.median(fromHundred))
 			}
 		}
 		run.Beats(fmt.Sprintf("%s loss: median of joint decoding, %s, the best of the others and the default", percent(loss),

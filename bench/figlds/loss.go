@@ -60,8 +60,7 @@ func measureUnderLoss(run *experiment.Run) {
 			for i, s := range iv.observe(share, nil, configs...) {
 				paper.by[l][i].add(iv, iv.estimated(s, lds.EstimateInverted), nil)
 				ours.by[l][i].add(iv, iv.estimated(s, lds.Estimate), nil)
-				_, a := iv.decode(run, s, iv.packets)
-				decoded.by[l][i].add(iv, a, nil)
+				decoded.by[l][i].add(iv, usable(iv.decode(run, s, iv.packets)), nil)
 			}
 		}
 	}
@@ -89,18 +88,16 @@ func measureUnderLoss(run *experiment.Run) {
 		run.Beats(where+"joint decoding with known counts", decoded.by[last][2].median(c), paper.by[last][2].median(c), 0.05)
 	}
 	run.Config("intervals", intervals, "losses", lossy, "sketches", configs)
-	run.Note(
-		"The figure of the paper has no numbers to compare with; the claims are of order, in this run. Flows of which every cell lost a "+
-			"packet have no estimate, an error of 100 %. That multi-bank is better than both holds where its median and its 95th percentile are "+
-			"the smallest.",
+	run.Note("The figure of the paper has no numbers to compare with; the claims are of order, in this run. Flows of which every cell lost a "+
+		"packet have no estimate, an error of 100 %. That multi-bank is better than both holds where its median and its 95th percentile are "+
+		"the smallest.",
 		"By section 4.2, a cell of the 1 % row that happened to sample one packet out of hundreds passes for the purest, and the estimate "+
 			"rests on that packet. Where the delays of a flow are alike there is no harm in it, as it must have been on the paper's trace; "+
 			"here they have two modes. Estimate compares upper bounds instead.",
 		"Joint decoding weighs all usable cells by what they are worth. A flow of some hundred packets keeps most of its cells at these "+
 			"losses, and a row that samples tells less of it than one that does not: the better the estimator, the smaller the median from rows "+
 			"at 100 %. What multi-bank is for are the flows that lose nearly all cells there, at the 95th percentile.",
-		"Packets are lost one by one, which is hard on a sketch: a flow of 10,000 packets loses 100 at 1 %, where a burst would spoil few cells.",
-	)
+		"Packets are lost one by one, which is hard on a sketch: a flow of 10,000 packets loses 100 at 1 %, where a burst would spoil few cells.")
 }
 
 func drawUnderLoss(run *experiment.Run, intervals int, paper, ours, decoded *estimator) {
@@ -149,24 +146,17 @@ var byLoss = experiment.Experiment{
 	Weight: 150, Quick: 10, Measure: measureByLoss,
 }
 
-// A candidate is a way to divide 70,000 cells.
-type candidate struct {
-	name    string
-	columns int
-	spread  int
-	rates   []float64
-}
-
-var candidates = []candidate{
-	{"4 rows", 17500, 1, everything(4)},
-	{"2 rows", 35000, 1, everything(2)},
-	{"1, 1, 10, 1 % (default)", 17500, 1, []float64{1, 1, 0.1, 0.01}},
-	{"1, 10, 1 %", 23333, 1, []float64{1, 0.1, 0.01}},
-	{"1, 1, 1, 10 %", 17500, 1, []float64{1, 1, 1, 0.1}},
-	{"1, 1, 10, 1 %, k = 2", 17500, 2, []float64{1, 1, 0.1, 0.01}},
-	{"4 rows, k = 5", 17500, 5, everything(4)},
-	{"1, 50, 10, 1 %, k = 5", 17500, 5, multiBank},
-	{"1, 1, 10, 1 %, k = 16", 17500, 16, []float64{1, 1, 0.1, 0.01}},
+// candidates are ways to divide 70,000 cells.
+var candidates = []setting{
+	{"4 rows", 17500, 1, everything(4), 0},
+	{"2 rows", 35000, 1, everything(2), 0},
+	{"1, 1, 10, 1 % (default)", 17500, 1, []float64{1, 1, 0.1, 0.01}, 0},
+	{"1, 10, 1 %", 23333, 1, []float64{1, 0.1, 0.01}, 0},
+	{"1, 1, 1, 10 %", 17500, 1, []float64{1, 1, 1, 0.1}, 0},
+	{"1, 1, 10, 1 %, k = 2", 17500, 2, []float64{1, 1, 0.1, 0.01}, 0},
+	{"4 rows, k = 5", 17500, 5, everything(4), 0},
+	{"1, 50, 10, 1 %, k = 5", 17500, 5, multiBank, 0},
+	{"1, 1, 10, 1 %, k = 16", 17500, 16, []float64{1, 1, 0.1, 0.01}, 0},
 }
 
 const defaultCandidate = 2
@@ -174,45 +164,35 @@ const defaultCandidate = 2
 var chosenLoss = []float64{0, 0.001, 0.01}
 
 func measureByLoss(run *experiment.Run) {
-	intervals := run.Pick(2, 2)
+	const intervals = 2
 	var configs []lds.Config
-	read, decoded := make([][]*method, len(chosenLoss)), make([][]*method, len(chosenLoss))
+	of := make([][]reading, len(chosenLoss))
 	for _, c := range candidates {
 		configs = append(configs, shape(run, c.columns, c.spread, c.rates...))
-		for l := range chosenLoss {
-			read[l], decoded[l] = append(read[l], newMethod(c.name)), append(decoded[l], newMethod(c.name))
+		for l := range of {
+			of[l] = append(of[l], newReading(c.name))
 		}
 	}
 	for n := range run.Times(intervals) {
 		iv := newInterval(run, n)
 		for l, loss := range experiment.Each(run, chosenLoss) {
 			for i, s := range experiment.Each(run, iv.observe(loss, nil, configs...)) {
-				read[l][i].add(iv, iv.estimated(s, lds.Estimate), nil)
-				_, a := iv.decode(run, s, iv.packets)
-				decoded[l][i].add(iv, a, nil)
+				of[l][i].ask(run, iv, s)
 			}
 		}
 	}
 	for l, loss := range chosenLoss {
-		title := fmt.Sprintf("70,000 cells at a loss of %s: median / 95th percentile", percent(loss))
-		table := run.Table(fmt.Sprintf("loss-%d", l), title,
+		table := run.Table(fmt.Sprintf("loss-%d", l), fmt.Sprintf("70,000 cells at a loss of %s: median / 95th percentile", percent(loss)),
 			"rows sample", "Estimate answers, ≥ 100 packets", "errors", "≥ 1,000: answers", "errors", "Decode, ≥ 100", "≥ 1,000")
 		for i, c := range candidates {
-			r := read[l][i]
-			table.Row(c.name, percent(r.answers(fromHundred)), r.cell(fromHundred), percent(r.answers(fromThousand)), r.cell(fromThousand),
-				decoded[l][i].cell(fromHundred), decoded[l][i].cell(fromThousand))
+			table.Row(c.name, of[l][i].cells())
 		}
 	}
 	last := len(chosenLoss) - 1
 	run.Beats("1 % loss: share of flows of 1,000 packets and more without an answer, default and the paper's four rows",
-		1-read[last][defaultCandidate].answers(fromThousand), 1-read[last][0].answers(fromThousand), 0.05).Headline = true
+		1-of[last][defaultCandidate].read.answers(fromThousand), 1-of[last][0].read.answers(fromThousand), 0.05).Headline = true
 	run.Beats("no loss: median of Estimate, flows of 100 packets and more, default and the paper's four rows",
-		read[0][defaultCandidate].median(fromHundred), read[0][0].median(fromHundred), 0.05)
+		of[0][defaultCandidate].read.median(fromHundred), of[0][0].read.median(fromHundred), 0.05)
 	run.Config("intervals", intervals, "losses", chosenLoss, "sketches", configs)
 	run.Note("A flow without an answer counts as an error of 100 %. Packets are lost one by one.")
-}
-
-// answers is the share of a class's flows that have an answer.
-func (m *method) answers(c int) float64 {
-	return 1 - float64(m.Missing(classes[c]))/float64(len(m.Of(classes[c])))
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
@@ -28,8 +29,8 @@ const (
 
 // A mine is what else was found in the cells.
 type mine struct {
-	deviations, decodedOf   []*method // of deviations, by spread: from a flow's cells, and decoded together
-	covered                 coverage  // of the latter, flows of 100 packets and more, all spreads
+	deviations, decodedOf   []*method        // of deviations, by spread: from a flow's cells, and decoded together
+	covered                 perflow.Coverage // of the latter, flows of 100 packets and more, all spreads
 	countMin, decoded, lost *method
 	hits                    []hit // by threshold
 	tooFew                  int   // flows whose packets were told too few
@@ -99,16 +100,12 @@ func (m *mine) digDelays(iv *interval, observed []points, afterLoss points) {
 
 // digDeviations takes deviations that are decoded for all flows together.
 func (m *mine) digDeviations(run *experiment.Run, iv *interval, observed []points) {
-	records := make([]joint.FlowRecord, len(iv.keys))
-	for i, key := range iv.keys {
-		records[i] = joint.FlowRecord{Flow: key, Packets: iv.packets[i]}
-	}
 	for k, s := range experiment.Each(run, observed) {
-		r := experiment.Try(lds.Decode(run.Context(), s.up, s.down, records, joint.Options{Deviations: true}))
+		r := experiment.Try(lds.Decode(run.Context(), s.up, s.down, iv.records(iv.packets), joint.Options{Deviations: true}))
 		m.decodedOf[k].addOf(iv, func(i int) float64 {
 			f := &iv.Flows[i]
 			if classes[fromHundred].Has(f.Size) {
-				m.covered.add(r.DeviationInterval(i, confidence).Contains(f.StdDev))
+				m.covered.Count(r.DeviationInterval(i, confidence).Contains(f.StdDev))
 			}
 			return r.Deviation[i]
 		}, func(i int) float64 { return iv.Flows[i].StdDev }, nil)
@@ -176,7 +173,7 @@ func (m *mine) judge(run *experiment.Run, intervals int) {
 		classes[fromHundred].Name, spreads[0]),
 		m.decodedOf[0].median(fromHundred), m.deviations[0].median(fromHundred), 0.05)
 	run.Keeps("95 % intervals of deviations that are decoded: coverage, "+classes[fromHundred].Name, "ours: ≥ 95 %",
-		percent(m.covered.share()), m.covered.share() >= confidence)
+		percent(m.covered.Share()), m.covered.Share() >= confidence)
 	heavy := run.Table("heavy", "Heavy hitters with 17,500 × 4 cells, all flows being candidates", "packets at least", "there are",
 		"listed", "found", "of the listed, true")
 	for _, h := range m.hits {

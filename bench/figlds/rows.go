@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/lds"
 	"github.com/hoplag/hoplag/lds/paper"
@@ -27,9 +28,9 @@ var rowsOf = []int{1, 2, 3, 4, 5, 6, 8}
 
 // A division is what came of one number of rows.
 type division struct {
-	rows           int
-	paper, decoded *method
-	spared         coverage // large flows with a small collision in some row
+	rows int
+	reading
+	spared perflow.Coverage // large flows with a small collision in some row
 }
 
 func measureByRows(run *experiment.Run) {
@@ -38,8 +39,7 @@ func measureByRows(run *experiment.Run) {
 	var of []*division
 	for _, rows := range rowsOf {
 		configs = append(configs, shape(run, cells/rows, 1, everything(rows)...))
-		name := fmt.Sprintf("%d × %s", rows, number(float64(cells/rows)))
-		of = append(of, &division{rows: rows, paper: newMethod(name), decoded: newMethod(name)})
+		of = append(of, &division{rows: rows, reading: newReading("")})
 	}
 	var large, flows int
 	for n := range run.Times(intervals) {
@@ -52,16 +52,11 @@ func measureByRows(run *experiment.Run) {
 			}
 			large++
 			for r, s := range observed {
-				of[r].spared.all++
-				if s.up.Packets(iv.keys[i])-uint64(iv.Flows[i].Size) <= small {
-					of[r].spared.in++
-				}
+				of[r].spared.Count(s.up.Packets(iv.keys[i])-uint64(iv.Flows[i].Size) <= small)
 			}
 		}
 		for r, s := range experiment.Each(run, observed) {
-			of[r].paper.add(iv, iv.estimated(s, lds.Estimate), nil)
-			_, a := iv.decode(run, s, iv.packets)
-			of[r].decoded.add(iv, a, nil)
+			of[r].ask(run, iv, s)
 		}
 	}
 	perCell := float64(flows) / float64(intervals) / float64(configs[0].Columns)
@@ -69,11 +64,9 @@ func measureByRows(run *experiment.Run) {
 	drawRows(run, of, intervals, perCell, load)
 	judgeRows(run, of)
 	run.Config("intervals", intervals, "sketches", configs, "small", small, "large flows a cell", load)
-	run.Note(
-		"The paper's model blames a collision on one large flow. With few cells a row there are many flows to a cell, and their small ones " +
-			"add up: 8 flows to a cell with 4 rows bring more than 50 packets together far more often than one of them does. " +
-			"SmallSums, which adds them up, takes sizes as continuous and without an end, and sees too many.",
-	)
+	run.Note("The paper's model blames a collision on one large flow. With few cells a row there are many flows to a cell, and their small " +
+		"ones add up: 8 flows to a cell with 4 rows bring more than 50 packets together far more often than one of them does. SmallSums, which " +
+		"adds them up, takes sizes as continuous and without an end, and sees too many.")
 }
 
 func drawRows(run *experiment.Run, of []*division, intervals int, perCell, load float64) {
@@ -85,15 +78,15 @@ func drawRows(run *experiment.Run, of []*division, intervals int, perCell, load 
 		"≥ 1,000 packets", "all flows", "joint, counts known, ≥ 100 packets", "≥ 1,000 packets", "all flows", "small collisions")
 	for _, d := range of {
 		for i, share := range []float64{paper.SmallCollisions(load, d.rows, 1),
-			lds.SmallSums(perCell, lds.Pareto{Shape: 0.8, Scale: 1}, small, d.rows, 1), d.spared.share()} {
+			lds.SmallSums(perCell, lds.Pareto{Shape: 0.8, Scale: 1}, small, d.rows, 1), d.spared.Share()} {
 			collisions[i].Add(float64(d.rows), 1-share)
 		}
-		for i, off := range []float64{d.paper.median(fromHundred), d.paper.high(fromHundred), d.decoded.median(fromHundred),
+		for i, off := range []float64{d.read.median(fromHundred), d.read.high(fromHundred), d.decoded.median(fromHundred),
 			d.decoded.high(fromHundred)} {
 			errors[i].Add(float64(d.rows), 100*off)
 		}
-		table.Row(d.rows, d.paper.cells(fromHundred, fromThousand, all), d.decoded.cells(fromHundred, fromThousand, all),
-			fmt.Sprintf("%.3f", d.spared.share()))
+		table.Row(d.rows, d.read.cells(fromHundred, fromThousand, all), d.decoded.cells(fromHundred, fromThousand, all),
+			fmt.Sprintf("%.3f", d.spared.Share()))
 	}
 	run.Figures(plot.Figure{
 		Name: "a", Title: "Flows of more than 50 packets that share each of their cells with more than 50",
@@ -108,14 +101,14 @@ func drawRows(run *experiment.Run, of []*division, intervals int, perCell, load 
 
 func judgeRows(run *experiment.Run, of []*division) {
 	one, four := of[0], of[3]
-	run.Holds("large flows with a small collision in their row, 1 row", "0.91", fmt.Sprintf("%.3f", one.spared.share()),
-		one.spared.share() > 0.89)
-	run.Holds("in some of 4 rows", "0.985", fmt.Sprintf("%.3f", four.spared.share()), four.spared.share() > 0.975)
-	most := slices.MaxFunc(of, func(a, b *division) int { return cmp.Compare(a.spared.share(), b.spared.share()) })
+	run.Holds("large flows with a small collision in their row, 1 row", "0.91", fmt.Sprintf("%.3f", one.spared.Share()),
+		one.spared.Share() > 0.89)
+	run.Holds("in some of 4 rows", "0.985", fmt.Sprintf("%.3f", four.spared.Share()), four.spared.Share() > 0.975)
+	most := slices.MaxFunc(of, func(a, b *division) int { return cmp.Compare(a.spared.Share(), b.spared.Share()) })
 	run.Holds("number of rows with the most such flows", "4", fmt.Sprint(most.rows), most.rows == 4)
-	best := slices.MinFunc(of, func(a, b *division) int { return cmp.Compare(a.paper.median(fromHundred), b.paper.median(fromHundred)) })
+	best := slices.MinFunc(of, func(a, b *division) int { return cmp.Compare(a.read.median(fromHundred), b.read.median(fromHundred)) })
 	run.Holds("number of rows with the smallest median error by Fig. 6, "+classes[fromHundred].Name, "4",
-		fmt.Sprintf("%d: %s, with 4: %s", best.rows, best.paper.cell(fromHundred), four.paper.cell(fromHundred)), best.rows == 4)
+		fmt.Sprintf("%d: %s, with 4: %s", best.rows, best.read.cell(fromHundred), four.read.cell(fromHundred)), best.rows == 4)
 	run.Beats("joint decoding with 4 rows against Fig. 6 with its best number of rows, "+classes[fromHundred].Name,
-		four.decoded.median(fromHundred), best.paper.median(fromHundred), 0.05)
+		four.decoded.median(fromHundred), best.read.median(fromHundred), 0.05)
 }

@@ -183,8 +183,8 @@ func (iv *interval) estimated(s points, by func(up, down *lds.Sketch, f hashing.
 	}
 }
 
-// decode is joint decoding, with packets of each flow or nil.
-func (iv *interval) decode(run *experiment.Run, s points, packets []float64) (*joint.Result, answer) {
+// records are what a collector knows of the flows: their packets, unless nil.
+func (iv *interval) records(packets []float64) []joint.FlowRecord {
 	records := make([]joint.FlowRecord, len(iv.keys))
 	for i, key := range iv.keys {
 		records[i].Flow = key
@@ -192,13 +192,45 @@ func (iv *interval) decode(run *experiment.Run, s points, packets []float64) (*j
 			records[i].Packets = packets[i]
 		}
 	}
-	r := experiment.Try(lds.Decode(run.Context(), s.up, s.down, records, joint.Options{}))
-	return &r, func(i int) float64 {
+	return records
+}
+
+// usable answers with the means of flows of which some cell tells.
+func usable(r *joint.Result) answer {
+	return func(i int) float64 {
 		if r.Usable[i] == 0 {
 			return math.NaN()
 		}
 		return r.Mean[i]
 	}
+}
+
+// decode is joint decoding, with packets of each flow or nil.
+func (iv *interval) decode(run *experiment.Run, s points, packets []float64) *joint.Result {
+	r := experiment.Try(lds.Decode(run.Context(), s.up, s.down, iv.records(packets), joint.Options{}))
+	return &r
+}
+
+// A reading is Estimate and joint decoding with known packets, of one sketch.
+type reading struct{ read, decoded *method }
+
+func newReading(name string) reading { return reading{newMethod(name), newMethod(name)} }
+
+func (r reading) ask(run *experiment.Run, iv *interval, s points) {
+	r.read.add(iv, iv.estimated(s, lds.Estimate), nil)
+	r.decoded.add(iv, usable(iv.decode(run, s, iv.packets)), nil)
+}
+
+// cells are those of a table: how many flows of two classes have an answer, and
+// the errors.
+func (r reading) cells() []string {
+	return []string{percent(r.read.answers(fromHundred)), r.read.cell(fromHundred), percent(r.read.answers(fromThousand)),
+		r.read.cell(fromThousand), r.decoded.cell(fromHundred), r.decoded.cell(fromThousand)}
+}
+
+// answers is the share of a class's flows that have an answer.
+func (m *method) answers(c int) float64 {
+	return 1 - float64(m.Missing(classes[c]))/float64(len(m.Of(classes[c])))
 }
 
 // same answers with one mean for all flows.

@@ -114,14 +114,12 @@ func measureCOLATE(run *experiment.Run) {
 	}
 	most := run.Pick(15, 300) // small flows asked about, of each bin
 	seed := run.SeedOf("colate")
-	run.Note(
-		"With lost packets Theorem 2 has no answer here: every vector, and with eight the least of them still sees one packet in 128, lost "+
-			"packets and disagrees. So Theorem 2 and joint decoding without counts are shown the packets that arrived, as if none had been "+
-			"lost; the counters that count are shown all, as they were.",
+	run.Note("With lost packets Theorem 2 has no answer here: every vector, and with eight the least of them still sees one packet in 128, "+
+		"lost packets and disagrees. So Theorem 2 and joint decoding without counts are shown the packets that arrived, as if none had been "+
+		"lost; the counters that count are shown all, as they were.",
 		"Noise in a counter is the delays of other flows' packets. Where most packets do not wait and some wait ten thousand times as long, "+
 			"that noise exceeds the delay of a flow that did not wait: Theorem 2, which asks of each flow alone, cannot find it. Joint decoding "+
-			"can, as it knows what most of the noise is; and counts tell one flow which of its counters hold no other flow's packets.",
-	)
+			"can, as it knows what most of the noise is; and counts tell one flow which of its counters hold no other flow's packets.")
 	run.Config("plain", recorders.plain, "counted", recorders.counted, "vectors", recorders.vectors, "counters per flow", memories,
 		"small flows", most, "large flows", large, "seed", seed)
 	table := run.Table("",

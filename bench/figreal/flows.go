@@ -36,15 +36,13 @@ func measureFlows(run *experiment.Run) {
 		"The same, relative to the root mean square of the flows' delays: this is decided by the flows that waited.", plot.Axis{}, axis)
 	table := run.Table("", fmt.Sprintf("Flows of at least %d packets", large), "capture", "method", "memory at a point", "needs",
 		"with an answer", "median error", "90th percentile", "r.m.s. error")
-	run.Note(
-		"LDA answers with one delay for all. RLI has references on the captured delays as in real-rli; its memory is a record for each flow, "+
-			"at the receiver only, and grows with them. Where it is said that nothing was lost, the synopsis was shown only the packets that "+
-			"arrived, since it has no answer otherwise (see real-colate).",
+	run.Note("LDA answers with one delay for all. RLI has references on the captured delays as in real-rli; its memory is a record for each "+
+		"flow, at the receiver only, and grows with them. Where it is said that nothing was lost, the synopsis was shown only the packets that "+
+		"arrived, since it has no answer otherwise (see real-colate).",
 		"Where packets leave in the order they came, a reference every fifty packets tells most of what there is to tell, and RLI has the "+
 			"smallest errors in time by far; it needs the references, and a record for each flow. Behind two queues it has no such thing to go "+
 			"by. LDS, joint, has the smallest relative errors, and LDS gives the few large flows that lost a packet, which are those that "+
-			"waited longest, next to nothing: they are its errors in time.",
-	)
+			"waited longest, next to nothing: they are its errors in time.")
 	run.Config("cells per flow", perFlowLossy, "lds", sketches[0], "colate", recorders.plain, "colate with counts", recorders.counted,
 		"references every", every, "large flows", large, "seed", seed)
 	for _, c := range experiment.Each(run, captures) {

@@ -37,15 +37,13 @@ func measureLDA(run *experiment.Run) {
 	run.Notef("One aggregator at each point for the whole capture, %d bytes on the wire, with %d seeds; over time, one of %d bytes for "+
 		"each interval. Where a marker would end the receiver's interval, the first packet does that was sent after the sender's had ended.",
 		wholeLDA.EncodedSize(), hashes, shortLDA.EncodedSize())
-	run.Note(
-		"Behind two classes of packets a marker overtakes some and is overtaken by others. Those count as lost in one interval and as too "+
-			"many in another, and their cells are left out; they are the packets that waited longest, so the mean of such an interval is too "+
-			"low. Measure each class by itself, as section V of the paper does.",
+	run.Note("Behind two classes of packets a marker overtakes some and is overtaken by others. Those count as lost in one interval and as "+
+		"too many in another, and their cells are left out; they are the packets that waited longest, so the mean of such an interval is too "+
+		"low. Measure each class by itself, as section V of the paper does.",
 		"What is to be expected of a mean is the deviation of the delays by the root of the sample size, with the correction for a sample "+
 			"that is a large part of all packets.",
 		"A quantile is judged by its rank: where most delays are next to nothing and some are tens of milliseconds, a value a little off in "+
-			"rank can be far off in time.",
-	)
+			"rank can be far off in time.")
 	run.Config("whole", wholeLDA, "intervals", shortLDA, "hashes", hashes, "confidence", confidence)
 	bars := run.Draw("errors", "Relative error over whole captures",
 		fmt.Sprintf("Root mean square over %d seeds. Deviations are from the same cells. The switch lost nothing, so its mean is "+
@@ -230,15 +228,4 @@ func quantileOf(e estimate.Empirical, p float64) float64 {
 		return math.NaN()
 	}
 	return q
-}
-
-// duration prints nanoseconds in the unit that suits them.
-func duration(ns float64) string {
-	switch size := math.Abs(ns); {
-	case size >= 1e6:
-		return number(ns/1e6) + " ms"
-	case size >= 1e3:
-		return number(ns/1e3) + " µs"
-	}
-	return number(ns) + " ns"
 }

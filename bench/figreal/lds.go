@@ -75,17 +75,15 @@ func measureLDS(run *experiment.Run) {
 		memories = []float64{perFlow, perFlowLossy, 10}
 	}
 	seed := run.SeedOf("lds")
-	run.Note(
-		"Real delays are of two kinds: a microsecond where the queue was empty, and up to tens of milliseconds where it was not. "+
-			"The mean of all, in the pictures for comparison, is wrong for most flows by a factor of hundreds. How much a neighbour in a cell "+
-			"harms depends on how far apart delays are, so that relative errors do not carry over from the paper's network to these.",
+	run.Note("Real delays are of two kinds: a microsecond where the queue was empty, and up to tens of milliseconds where it was not. "+
+		"The mean of all, in the pictures for comparison, is wrong for most flows by a factor of hundreds. How much a neighbour in a cell "+
+		"harms depends on how far apart delays are, so that relative errors do not carry over from the paper's network to these.",
 		"A flow of a few packets often has one cell to itself, and the least loaded cell is then its exact mean; joint decoding, which shares "+
 			"out among all flows what the cells leave open, comes near that and not to it. By square errors see the table.",
 		"A lost packet makes its cells useless. With a spread of 1, a flow that lost one has no cell left and gets no answer from its cells, "+
 			"which counts as an error of 100 %; joint decoding then gives it what little the cells of its neighbours leave of the mean of all, "+
 			"which can be worse. Those are large flows that waited, and so they decide the root mean square. Sampling two of the rows, without "+
-			"a spread, gives most of them a cell back and costs the others little; it is not in the paper.",
-	)
+			"a spread, gives most of them a cell back and costs the others little; it is not in the paper.")
 	run.Config("sketches", sketches, "cells per flow", memories, "large flows", large, "seed", seed)
 	table := run.Table("", fmt.Sprintf("Flows of at least %d packets, %.1f cells for each flow", large, perFlowLossy), "capture", "sketch",
 		"memory", "with an answer", "median error, least loaded", "joint", "joint without counts", "r.m.s. error, least loaded", "joint",

@@ -132,13 +132,11 @@ func measureRLI(run *experiment.Run) {
 		"The truth is the simulated delay.", rli.DefaultConfig.ReferenceBytes, every)
 	run.Notef("Captured: the departures as they were. No references were sent then, so one without length is imagined directly behind "+
 		"every %dth packet; it leaves when its packet left, and is lost if that was.", every)
-	run.Note(
-		"A shaper is not a link. Its token bucket lets packets pass at once while there are tokens, and then at its rate in bursts, and no "+
-			"packet takes time to send. So departures contradict the rate, and the busy-aware receiver never believes it: "+
-			"it interpolates as RLI does. It is worse than RLI all the same where delays are short, because it must be told a rate, and then "+
-			"corrects for the time that packets would take to send at it. RLI was told none there. Behind a shaper, use Linear and no rate.",
-		"Two classes of packets that overtake each other break what interpolation stands on, that a packet's delay is near its neighbours'.",
-	)
+	run.Note("A shaper is not a link. Its token bucket lets packets pass at once while there are tokens, and then at its rate in bursts, "+
+		"and no packet takes time to send. So departures contradict the rate, and the busy-aware receiver never believes it: it interpolates "+
+		"as RLI does. It is worse than RLI all the same where delays are short, because it must be told a rate, and then corrects for the time "+
+		"that packets would take to send at it. RLI was told none there. Behind a shaper, use Linear and no rate.",
+		"Two classes of packets that overtake each other break what interpolation stands on, that a packet's delay is near its neighbours'.")
 	run.Config("every", every, "receiver", rli.DefaultConfig, "seed", seed)
 	table := run.Table("", fmt.Sprintf("Flows of at least %d packets", large), "capture", "delays", "load", "mean delay", "loss",
 		"median error, RLI-L", "RLI", "busy-aware", "r.m.s. error, RLI-L", "RLI", "busy-aware", "packets that busy-aware believed the link for")

@@ -12,7 +12,7 @@ import (
 )
 
 // How numbers are written in claims and tables.
-var percent, number = experiment.Percent, experiment.Number
+var percent, number, duration = experiment.Percent, experiment.Number, experiment.Duration
 
 // large is from how many packets on a flow counts where one figure is given
 // for many flows.

@@ -36,15 +36,13 @@ func measureAccuracy(run *experiment.Run) {
 	packets := run.Pick(100_000, 1_500_000)
 	kinds := everyKind(run)
 	run.Config("packets", packets, "injector", adaptive)
-	run.Note(
-		"The paper does not say whether a reference goes behind a packet or ahead of it. It makes a difference at low load, where a "+
-			"reference behind a packet waits while most packets do not. Figures are of references behind; the table has both, and the paper's "+
-			"claims are judged by the nearer. Where RLI does far better here than the paper says, the claim does not hold either: the paper's "+
-			"line goes through references, ours through the packets that they name, and its traffic was not ours.",
+	run.Note("The paper does not say whether a reference goes behind a packet or ahead of it. It makes a difference at low load, where a "+
+		"reference behind a packet waits while most packets do not. Figures are of references behind; the table has both, and the paper's "+
+		"claims are judged by the nearer. Where RLI does far better here than the paper says, the claim does not hold either: the paper's "+
+		"line goes through references, ours through the packets that they name, and its traffic was not ours.",
 		"The paper's packets came over a link of 10 Gb/s before they met a slower one, so two of them never arrive at once. "+
 			"Drawn flows send whole windows at that rate side by side: delays change within a few packets, and lines between references miss it.",
-		"Of Fig. 8, errors are averages over flows, as in the paper. Of Fig. 9, flows whose packets all met the same delay do not count.",
-	)
+		"Of Fig. 8, errors are averages over flows, as in the paper. Of Fig. 9, flows whose packets all met the same delay do not count.")
 	table := run.Table("errors", "Relative error over flows: median / 75th percentile", "traffic", "utilisation", "mean delay", "loss",
 		"references per packet",
 		"mean: RLI-L", "RLI", "busy-aware", "RLI, references ahead", "deviation: RLI-L", "RLI", "busy-aware", "RLI, references ahead")
@@ -216,14 +214,12 @@ func measureBusyAware(run *experiment.Run) {
 		{byPeriod, true, false, "busy-aware, references ahead"},
 	}
 	run.Config("packets", packets, "injector", adaptive, "utilisations", utilisations)
-	run.Note(
-		"References go directly behind their packet and name it, so that they tell its delay: straight lines go through it. Where it is not "+
-			"named, they go through the reference, which waited for it. Ahead of its packet a reference meets what packets meet, and makes "+
-			"packets wait; the paper does not say where its references go.",
+	run.Note("References go directly behind their packet and name it, so that they tell its delay: straight lines go through it. Where it "+
+		"is not named, they go through the reference, which waited for it. Ahead of its packet a reference meets what packets meet, and makes "+
+		"packets wait; the paper does not say where its references go.",
 		"Where flows have many packets, what is left of an error is a bias that all of them share, and with it the mean of all packets, in "+
 			"brackets. There straight lines, which are unbiased as long as delays change slowly from one reference to the next, can "+
-			"be the better ones.",
-	)
+			"be the better ones.")
 	table := run.Table("", "Relative error of flows' means: median / 75th percentile; in brackets, that of the mean of all packets",
 		"traffic", "utilisation", "packets that found the link idle")
 	for _, v := range variants {

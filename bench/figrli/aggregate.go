@@ -34,11 +34,9 @@ func measureAggregate(run *experiment.Run) {
 	c := lda.DefaultConfig
 	c.Identity = run.SeedOf("lda")
 	run.Config("packets", packets, "references", numbers, "offered", offered, "lda", c)
-	run.Note(
-		"References are one in so many packets, to come to 288 or 1,440 an interval. LDA is of this library's default size, with its "+
-			"count-conditioned deviation; RLI sees no packet at the sender.",
-		"RLI's truth and LDA's are the same: all packets that arrived. Where LDA is exact, as nothing is lost, no method can be better.",
-	)
+	run.Note("References are one in so many packets, to come to 288 or 1,440 an interval. LDA is of this library's default size, with its "+
+		"count-conditioned deviation; RLI sees no packet at the sender.",
+		"RLI's truth and LDA's are the same: all packets that arrived. Where LDA is exact, as nothing is lost, no method can be better.")
 	table := run.Table("", "Relative error of the mean / of the deviation of all packets", "traffic", "offered", "loss", "mean delay", "LDA",
 		"LDA, eq. (5)")
 	names := []string{"LDA"}

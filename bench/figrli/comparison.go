@@ -28,14 +28,12 @@ func measureComparison(run *experiment.Run) {
 	packets := run.Pick(60_000, 1_500_000)
 	kinds := everyKind(run)
 	run.Config("packets", packets, "injector", adaptive, "sampled", sampled, "utilisations", utilisations)
-	run.Note(
-		"Both routers sample the same packets, 0.1 % of them by hash. A flow begins with its first sampled packet, and the truth is of its "+
-			"packets from there on; RLI measures all of those. Trajectory sampling averages the flow's sampled delays, and the multiflow "+
-			"estimator those of all flows' first and last samples within the flow's own.",
+	run.Note("Both routers sample the same packets, 0.1 % of them by hash. A flow begins with its first sampled packet, and the truth is of "+
+		"its packets from there on; RLI measures all of those. Trajectory sampling averages the flow's sampled delays, and the multiflow "+
+		"estimator those of all flows' first and last samples within the flow's own.",
 		"RLI's references go behind packets, and in another run ahead of them; claims of RLI are judged by the better.",
 		"Probes are Poisson, of 48 bytes, as many as the references in the same time. A flow is told the mean of those between its first "+
-			"packet and its last, or the latest before it; over all flows, beside RLI over all flows.",
-	)
+			"packet and its last, or the latest before it; over all flows, beside RLI over all flows.")
 	table := run.Table("", "Relative error of flows' means: median / 75th percentile",
 		append(append([]string{"traffic", "utilisation", "flows sampled"}, contenders...), "all flows: "+byLeft.name, byLine.name,
 			byPeriod.name, "probes")...)
@@ -51,11 +49,7 @@ func measureComparison(run *experiment.Run) {
 		}
 		for _, u := range experiment.Each(run, utilisations) {
 			lists, everywhere, flows := compete(run, setting{kind: kind, utilisation: u, packets: kind.enough(packets), injector: adaptive})
-			row := []string{kind.name, percent(u), fmt.Sprint(flows)}
-			for _, list := range slices.Concat(lists, everywhere) {
-				row = append(row, spread(list))
-			}
-			table.Row(row)
+			table.Row(kind.name, percent(u), flows, spreads(lists...), spreads(everywhere...))
 			var medians []float64
 			for i, list := range lists {
 				medians = append(medians, median(list))

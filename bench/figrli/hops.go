@@ -109,7 +109,8 @@ func measureBeyondLink(run *experiment.Run) {
 		theirs, lineOff := p.overall(line)
 		ours, busyOff := p.overall(busy)
 		k := busy.Counts()
-		coverage := p.coverage(busy, 0.95)
+		held, _ := p.covered(busy, 0.95)
+		coverage := held.Share()
 		table.Row(at.name, percent(p.loss()), duration(p.all.Mean()), percent(float64(k.Idle+k.Busy)/float64(k.Packets)), percent(theirs),
 			percent(ours), signedPercent(lineOff), signedPercent(busyOff), percent(coverage))
 		if at.tell == byUpdate {
@@ -169,18 +170,6 @@ func (p *passage) overall(r *rli.Receiver) (flows, all float64) {
 		}
 	}
 	return off / truth, sum/truth - 1
-}
-
-// coverage is the share of the flows whose interval holds their mean.
-func (p *passage) coverage(r *rli.Receiver, confidence float64) float64 {
-	flows, means := 0.0, 0.0
-	for i := range p.flows {
-		if got, err := r.Estimate(p.flows[i].key); err == nil {
-			flows++
-			means += holds(got.MeanInterval(confidence), p.flows[i].mean())
-		}
-	}
-	return means / flows
 }
 
 // An otherMean is what is said of another class's packets.

@@ -28,12 +28,10 @@ func measureInjectionRate(run *experiment.Run) {
 		{method: byLine, name: "RLI"}, {method: byPeriod, name: "busy-aware"},
 	}
 	run.Config("packets", packets, "n", nths, "utilisations", loads)
-	run.Note(
-		"A reference directly behind a packet waits until that one is sent. Where it names the packet, RLI's line goes through that "+
-			"instead. A reference ahead of its packet meets what packets meet; but the packet waits for it. The paper does not say where its "+
-			"references go, and names no packets: its claims are judged by the first two.",
-		"References add to the load: where every packet has one of 48 bytes, by a seventh.",
-	)
+	run.Note("A reference directly behind a packet waits until that one is sent. Where it names the packet, RLI's line goes through that "+
+		"instead. A reference ahead of its packet meets what packets meet; but the packet waits for it. The paper does not say where its "+
+		"references go, and names no packets: its claims are judged by the first two.",
+		"References add to the load: where every packet has one of 48 bytes, by a seventh.")
 	table := run.Table("", "Median relative error over flows: RLI, packets not named / references ahead / packets named / busy-aware",
 		"traffic", "utilisation")
 	for _, n := range nths {
@@ -127,13 +125,11 @@ const imixTime = 340.3 * 8e9 / rate / 0.9
 func measureInjectionWay(run *experiment.Run) {
 	packets := run.Pick(40_000, 600_000)
 	run.Config("packets", packets, "ways", ways(imixTime), "utilisations", utilisations)
-	run.Note(
-		"n is 300 as in the paper. Its τ of 780 µs is that of its traces; here it is the time that 300 packets take at 90 % utilisation, "+
-			"as there.",
+	run.Note("n is 300 as in the paper. Its τ of 780 µs is that of its traces; here it is the time that 300 packets take at 90 % "+
+		"utilisation, as there.",
 		"The error is that of RLI's own estimator. Where references go makes as much of a difference as when: behind packets, more of them "+
 			"help little, as all wait for their packet; so the ways that inject by time, whose references go behind packets that come after "+
-			"silence, do better there than they should.",
-	)
+			"silence, do better there than they should.")
 	table := run.Table("", "References per packet, and median / 75th percentile of the relative error",
 		append([]string{"traffic", "utilisation"}, wayNames...)...)
 	places := []struct {

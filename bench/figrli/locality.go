@@ -188,10 +188,9 @@ func bursts(list []wait, threshold float64) []float64 {
 func measureLocality(run *experiment.Run) {
 	packets := run.Pick(150_000, 2_000_000)
 	run.Config("packets", packets, "utilisation", localUtilisation, "windows ns", windows, "thresholds ns", thresholds)
-	run.Note(
-		"Delays are of queueing alone, as in the paper's section II. Flows of which no packet waited have no relative error and do not count.",
-		"The drawn traffic lasts less than a second, where the paper's lasts ten minutes, and its bursts are shorter, so the windows are.",
-	)
+	run.Note("Delays are of queueing alone, as in the paper's section II. Flows of which no packet waited have no relative error and "+
+		"do not count.",
+		"The drawn traffic lasts less than a second, where the paper's lasts ten minutes, and its bursts are shorter, so the windows are.")
 	table := run.Table("", "Localised means: median relative error over flows (packets in the median window)", "traffic",
 		"flows' means, 99th over 1st percentile")
 	for _, w := range windows {
@@ -297,17 +296,4 @@ func halfInBursts(lengths []float64) float64 {
 		}
 	}
 	return 0
-}
-
-// duration is a time in ns, in the unit that suits it.
-func duration(ns float64) string {
-	switch {
-	case ns < 1e3:
-		return number(ns) + " ns"
-	case ns < 1e6:
-		return number(ns/1e3) + " µs"
-	case ns < 1e9:
-		return number(ns/1e6) + " ms"
-	}
-	return number(ns/1e9) + " s"
 }

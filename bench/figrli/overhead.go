@@ -28,13 +28,11 @@ func measureOverhead(run *experiment.Run) {
 	packets := run.Pick(60_000, 1_000_000)
 	kinds := everyKind(run)
 	run.Config("packets", packets, "injector", adaptive, "utilisations", grades)
-	run.Note(
-		"The same packets are sent with references and without. A packet's identity does not show in what the queue does, so whether it is "+
-			"dropped depends on its place only.",
+	run.Note("The same packets are sent with references and without. A packet's identity does not show in what the queue does, so whether "+
+		"it is dropped depends on its place only.",
 		"The share of capacity depends on the size of packets: one reference of 48 bytes to 10 packets is 1.4 % of the bytes where packets "+
 			"have 340 bytes on average, so 0.3 % of a link at 20 %. The paper's 0.1 % would want packets of about 1,000 bytes at that rate.",
-		"Where nothing is lost with references or without, no claim about loss is judged: rli-loss is about a load at which packets are lost.",
-	)
+		"Where nothing is lost with references or without, no claim about loss is judged: rli-loss is about a load at which packets are lost.")
 	capacity := run.Draw("a", "Capacity that references take (Fig. 12a)", "The adaptive injector, references of 48 bytes.", loadAxis,
 		plot.LogAxis("share of the link's capacity (%)"))
 	delays := run.Draw("b", "How much a flow's mean delay changes at 88 % (Fig. 12b)",

@@ -11,7 +11,7 @@ import (
 )
 
 // How numbers are written in claims and tables.
-var percent, number = experiment.Percent, experiment.Number
+var percent, number, duration = experiment.Percent, experiment.Number, experiment.Duration
 
 // A method is one of a receiver's.
 type method struct {
@@ -111,4 +111,23 @@ func median(list []float64) float64              { return perflow.Quantile(list,
 // spread is a table's cell: the median and the 75th percentile of errors.
 func spread(list []float64) string {
 	return percent(median(list)) + " / " + percent(quantile(list, 0.75))
+}
+
+// spreads are cells for lists of errors.
+func spreads(lists ...[]float64) (cells []string) {
+	for _, list := range lists {
+		cells = append(cells, spread(list))
+	}
+	return cells
+}
+
+// covered is how often intervals hold flows' means and deviations.
+func (p *passage) covered(r *rli.Receiver, confidence float64) (means, deviations perflow.Coverage) {
+	for i := range p.flows {
+		if got, err := r.Estimate(p.flows[i].key); err == nil {
+			means.Count(got.MeanInterval(confidence).Contains(p.flows[i].mean()))
+			deviations.Count(got.DeviationInterval(confidence).Contains(p.flows[i].deviation()))
+		}
+	}
+	return means, deviations
 }

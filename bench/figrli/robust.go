@@ -34,38 +34,18 @@ func measureCoverage(run *experiment.Run) {
 			row := []string{kind.name, percent(u)}
 			for _, m := range methods {
 				r := p.receive(p.config(m), nil)
-				flows, means, deviations := 0.0, 0.0, 0.0
-				for i := range p.flows {
-					f := &p.flows[i]
-					got, err := r.Estimate(f.key)
-					if err != nil || f.delays.N() == 0 {
-						continue
-					}
-					flows++
-					means += holds(got.MeanInterval(confidence), f.mean())
-					deviations += holds(got.DeviationInterval(confidence), f.deviation())
-				}
+				means, deviations := p.covered(r, confidence)
 				total := experiment.Try(r.Total())
-				all := "not all packets'"
-				if holds(total.MeanInterval(confidence), p.all.Mean()) == 1 {
-					all = "all packets'"
-				}
-				cell := percent(means/flows) + " / " + percent(deviations/flows) + ", " + all
+				held := total.MeanInterval(confidence).Contains(p.all.Mean())
+				all := map[bool]string{true: "all packets'", false: "not all packets'"}[held]
+				cell := percent(means.Share()) + " / " + percent(deviations.Share()) + ", " + all
 				row = append(row, cell)
-				least := math.Min(means, deviations) / flows
-				run.Keeps(kind.name+", "+percent(u)+", "+m.name+": coverage", "at least 95 %", cell, least >= confidence && all == "all packets'")
+				run.Keeps(kind.name+", "+percent(u)+", "+m.name+": coverage", "at least 95 %", cell,
+					min(means.Share(), deviations.Share()) >= confidence && held)
 			}
 			table.Row(row)
 		}
 	}
-}
-
-// holds is 1 if x is in the interval, and 0 if not.
-func holds(in estimate.Interval, x float64) float64 {
-	if in.Contains(x) {
-		return 1
-	}
-	return 0
 }
 
 var robust = experiment.Experiment{
