@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// audit waits until the reports of a pair have every message that passed, and
-// checks that they have it once. It returns how many reports there are.
+// audit waits until the reports of a pair contain every message that passed,
+// and checks that they contain each once. It returns the number of reports.
 func (f *fleet) audit(ctx context.Context, want total, patience time.Duration) (int, error) {
 	for end := time.Now().Add(patience); ; sleep(ctx, 500*time.Millisecond) {
 		reports, err := f.since(ctx, want.Pair, time.Now().Add(-24*time.Hour))
@@ -22,17 +22,17 @@ func (f *fleet) audit(ctx context.Context, want total, patience time.Duration) (
 	}
 }
 
-// check holds reports to what passed.
+// check compares reports with what passed.
 func (t *total) check(reports []hoplag.Report) error {
 	var got total
-	var lost int64 // but for those that came after all
+	var lost int64 // without those that came after all
 	untold := false
 	for i, r := range reports {
 		if i > 0 && r.Number <= reports[i-1].Number {
 			return fmt.Errorf("%s: report %d comes after %d", t.Pair, r.Number, reports[i-1].Number)
 		}
 		got.Sent += r.Forth.Sent
-		untold = untold || r.Begins && r.Forth.Sent > 0 // losses are not told there
+		untold = untold || r.Begins && r.Forth.Sent > 0 // it reports no losses there
 		got.Received += r.Forth.Received
 		lost += int64(r.Forth.Lost) - int64(r.Forth.Extra)
 	}

@@ -19,16 +19,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A collector is one process of the group that works on the partitions.
-// Each says every now and then that it lives; who lives decides who works on
-// what. They need not agree: see worker.
+// A collector is one process of the group that works on the partitions. Each
+// says regularly that it is alive, and the living divide the work. They need
+// not agree: see worker.
 type collector struct {
 	*fleet
 	id      string
 	config  hoplag.Config
 	counts  counts
 	mu      sync.Mutex
-	metrics *hoplag.Metrics // of the pairs that are its own
+	metrics *hoplag.Metrics // of its own pairs
 	working map[int]context.CancelFunc
 	all     sync.WaitGroup
 }
@@ -56,8 +56,8 @@ func (c *collector) run(ctx context.Context) {
 	c.members.Delete(bye, c.id)
 }
 
-// inspect counts what is missing amid the streams. Only their oldest messages
-// are ever deleted on purpose.
+// inspect counts what is missing in the middle of the streams. Only their
+// oldest messages are ever deleted on purpose.
 func (c *collector) inspect(ctx context.Context) {
 	missing := 0
 	for _, stream := range []jetstream.Stream{c.records, c.reports} {
@@ -70,7 +70,8 @@ func (c *collector) inspect(ctx context.Context) {
 	c.counts.missing.Store(uint64(missing))
 }
 
-// divide works on what is ours if those live who have these names.
+// divide works on our share of the partitions, given the names of the living
+// collectors.
 func (c *collector) divide(ctx context.Context, names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,8 +90,8 @@ func (c *collector) divide(ctx context.Context, names []string) {
 	}
 }
 
-// owner is who works on a partition: few change hands when someone comes or
-// goes (highest random weight).
+// owner returns who works on a partition. Few partitions change hands when
+// someone comes or goes (highest random weight).
 func owner(partition int, names []string) (best string) {
 	var most uint64
 	for _, name := range names {
@@ -121,16 +122,16 @@ func (c *collector) add(r hoplag.Report) {
 	c.metrics.Add(r)
 }
 
-// A status is what /status says of a process since it began.
+// A status is what /status reports about a process since it began.
 type status struct {
 	ID         string
-	Partitions []int  // that it works on
-	Records    uint64 // that it took
+	Partitions []int  // it works on
+	Records    uint64 // accepted
 	Bytes      uint64 // of them
 	Refused    uint64 // records of another Key or Config, or of nobody
-	Reports    uint64 // that it published
-	Restarts   uint64 // of partitions, as others published first or the broker did not answer
-	Damaged    uint64 // records and reports that the broker had and has no more: its store was damaged
+	Reports    uint64 // published
+	Restarts   uint64 // of partitions, because others published first or the broker did not answer
+	Damaged    uint64 // records and reports that the broker lost: its store was damaged
 }
 
 func (c *collector) status() status {
@@ -182,7 +183,7 @@ func (c *collector) serve(l net.Listener) *http.Server {
 	return server
 }
 
-// latest are the metrics of the pairs that are the process's own.
+// latest returns the metrics of the process's own pairs.
 func (c *collector) latest() *hoplag.Metrics {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,7 +214,7 @@ func answer(w http.ResponseWriter, v any) {
 	json.NewEncoder(w).Encode(v)
 }
 
-// since returns the reports of any pair that were published since a time.
+// since returns the reports of any pair published since a time.
 func (f *fleet) since(ctx context.Context, pair string, start time.Time) ([]hoplag.Report, error) {
 	reports := []hoplag.Report{}
 	subject := fmt.Sprintf("%s%d.%s", reportPrefix, f.partition(pair), pair)

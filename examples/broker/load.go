@@ -19,9 +19,9 @@ import (
 )
 
 // load fills the stream with records of many pairs, starts collectors, and
-// prints how fast they get through it. All pairs have the records of one that is
-// really measured, and the broker gets them when they are made: the work is the
-// same as that of so many pairs, and so are the reports.
+// prints how fast they get through it. All pairs have the records of one pair
+// that is really measured, and the broker gets them when they are made: the
+// work is the same as that of as many pairs, and so are the reports.
 func (f *fleet) load(ctx context.Context, o *options, stdout io.Writer) error {
 	records, passed, err := f.fill(ctx, o)
 	if err != nil {
@@ -83,19 +83,19 @@ type loaded struct {
 	Collectors, Pairs int
 	Records           uint64
 	Bytes             int
-	Packets           float64   // that a busy record counted
-	Reading           float64   // records a second that are only read, by one process
+	Packets           float64   // counted by a busy record
+	Reading           float64   // records a second that one process only reads
 	Seconds           float64   // from the start of the processes to the last report
 	Rate              float64   // records a second
 	Busy              float64   // CPU seconds of the collectors
 	CPU               []float64 // of each
 	PerCPU            float64   // records for each second of a CPU that collectors have
-	Checking          float64   // seconds that a record takes to be authenticated and checked, of one pair by itself
-	Comparing         float64   // the same, to be unpacked, compared and reported
+	Checking          float64   // seconds to authenticate and check a record, for one pair by itself
+	Comparing         float64   // likewise, to unpack, compare and report it
 	Broker            float64   // CPU seconds of the broker meanwhile
-	Collected         uint64    // records that collectors took: more than there are where they changed places
+	Collected         uint64    // records that collectors took: more than there are if partitions changed hands
 	Shares            []float64 // of the records, by collector
-	Reports           int       // that have every packet of every pair once
+	Reports           int       // that contain every packet of every pair once
 }
 
 func (l *loaded) print(w io.Writer, asJSON bool) error {
@@ -117,7 +117,7 @@ reports      %d, with every packet of every pair once
 	return err
 }
 
-// cpuTime is how long this process kept CPUs busy.
+// cpuTime returns how long this process kept CPUs busy.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -126,11 +126,11 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// A child is a collector in a process of its own.
+// A child is a collector in a separate process.
 type child struct {
 	*exec.Cmd
 	status  string // address
-	records uint64 // that it took
+	records uint64 // it took
 	busy    time.Duration
 }
 
@@ -180,9 +180,9 @@ func (c *child) kill() {
 	c.Wait()
 }
 
-// Of the cuts of a template these are quiet, as losses are not told while reports
-// begin (Report.Begins), busy, and quiet again, so that all packets are in reports
-// in the end.
+// Of the cuts of a template these are quiet, because losses are not reported
+// while reports begin (Report.Begins), busy, and quiet again, so that finally
+// all packets are in reports.
 const quietCuts, busyCuts, lateCuts = 25, 75, 25
 
 const allCuts = quietCuts + busyCuts + lateCuts
@@ -231,8 +231,8 @@ func template(ctx context.Context, o *options, records [2]chan<- []byte) (passed
 	return passed, ctx.Err()
 }
 
-// split tells how long the records of one pair take to be checked and to be
-// compared, each in seconds on average, where there is no broker.
+// split measures how long the records of one pair take to be checked and to be
+// compared, each in seconds on average, without a broker.
 func split(o *options, records [2][][]byte) (checking, comparing float64, err error) {
 	pair, err := hoplag.NewPair(o.config(), "1", "2")
 	if err != nil {
@@ -257,8 +257,8 @@ func split(o *options, records [2][][]byte) (checking, comparing float64, err er
 	return checking / n, comparing / n, nil
 }
 
-// loadRate is how many packets a second the points of a template count, if they
-// have the processor.
+// loadRate is how many packets a second the points of a template count, if
+// they have the processor.
 const loadRate = 20000
 
 // fill publishes the records of a template under many names as they come, and
@@ -305,8 +305,8 @@ func (f *fleet) fill(ctx context.Context, o *options) (records [2][][]byte, pass
 	}
 }
 
-// fillCut publishes the records of one cut for all pairs, after which the broker
-// has as many as are wanted.
+// fillCut publishes the records of one cut for all pairs, and waits until the
+// broker has as many as wanted.
 func (f *fleet) fillCut(ctx context.Context, pairs int, records [2][]byte, want uint64) error {
 	for i := range pairs {
 		for end, data := range records {
@@ -329,7 +329,8 @@ func (f *fleet) fillCut(ctx context.Context, pairs int, records [2][]byte, want 
 
 func loadName(pair int) string { return fmt.Sprintf("load-%d", pair) }
 
-// read reads all records as a collector does, and returns how many in a second.
+// read reads all records as a collector does, and returns the rate in records
+// a second.
 func (f *fleet) read(ctx context.Context, records uint64) (rate float64, err error) {
 	began := time.Now()
 	consumer, err := f.js.OrderedConsumer(ctx, f.records.CachedInfo().Config.Name, jetstream.OrderedConsumerConfig{})
@@ -349,7 +350,7 @@ func (f *fleet) read(ctx context.Context, records uint64) (rate float64, err err
 	return float64(records) / time.Since(began).Seconds(), nil
 }
 
-// drained waits until the records up to a sequence are collected: of each
+// drained waits until the records up to a sequence are collected: for each
 // partition those up to its last one. The pairs' records take turns.
 func (f *fleet) drained(ctx context.Context, last uint64, pairs int) error {
 	through := map[int]uint64{}

@@ -1,5 +1,6 @@
-// Broker measures a message broker, and collects what points of a fleet
-// measured by means of one. It brings a NATS server along; -url names another.
+// Broker measures a message broker, and collects the measurements of a fleet
+// of points through a broker. It includes a NATS server; -url names another
+// one.
 //
 //	go run . -role measure -duration 10s     # delay and loss of every message, beside time stamps in them
 //	go run . -role load -pairs 50 -collectors 2    # how many points collectors keep up with
@@ -9,74 +10,76 @@
 //	broker -role collector -url nats://broker:4222 -page :8080    # any number of these
 //	broker -role points -url nats://broker:4222 -pairs 10 -duration 1m
 //
-// In -role measure messages are published as fast as the broker takes them. One
-// hoplag.Point is where they are published and one where they are received; a
-// message's identity is its subject and its number. One in 64 is answered, so
-// that the clocks are known. The second point asks the first one through
-// the broker as well. A row a second stands beside what time stamps in the
-// messages say, which do not know of what is lost. Then it sends in turns
-// without measuring, with stamps, with points and with both, to tell what each
-// costs.
+// With -role measure it publishes messages as fast as the broker takes them.
+// One hoplag.Point is where they are published and one where they are
+// received; a message's identity is its subject and its number. One in 64 is
+// answered, so that the clocks are known. The second point queries the first
+// one through the broker as well. Each second a row compares the points with
+// time stamps in the messages, which do not notice losses. Then it sends in
+// turns without measuring, with stamps, with points and with both, to show
+// what each costs.
 //
-// Otherwise points publish their records to a JetStream stream, and collectors
-// publish reports of each pair of points to another one. A pair belongs to one
-// of -partitions by its name; collectors divide the partitions among those that
-// live. The stream is the only state. Each report is made of the records and
-// the times at which the broker stored them, and so by every collector alike:
-// whoever takes over reads the stream from a little before the latest report.
-// The broker takes a report only behind the one that came before it, so that
-// there is no second one, even if two collectors work on a partition for a
-// while. So kill -9 of a collector or of the broker loses and doubles nothing
-// that was acknowledged; points send again what was not. If the machine loses
-// power, the broker may lose what it did not yet sync, unless it syncs always.
+// In the other roles points publish their records to a JetStream stream, and
+// collectors publish reports of each pair of points to another one. A pair
+// belongs to one of -partitions by its name; the living collectors divide the
+// partitions. The stream is the only state. Each report is made from the
+// records and the times at which the broker stored them, so every collector
+// makes the same one: whoever takes over reads the stream from a little before
+// the latest report. The broker accepts a report only after the one that came
+// before it, so there is never a second one, even if two collectors work on a
+// partition for a while. So kill -9 of a collector or of the broker loses and
+// duplicates nothing that was acknowledged; points send the rest again. If the
+// machine loses power, the broker may lose what it did not yet sync, unless it
+// syncs always.
 //
-// Each end of a pair may be of several points, its shards, such as the machines
-// behind one address: a message may pass any of them. Their records are added up
-// before they are compared; their clocks are to agree. Reports begin anew when
-// one comes or goes, and say so (Begins). So they do when points were silent for
-// so long that a collector's warm-up, 10 seconds of the stream, does not reach
-// back.
+// Each end of a pair may consist of several points, its shards, such as the
+// machines behind one address: a message may pass any of them. Their records
+// are added up before they are compared; their clocks should agree. Reports
+// begin anew when a shard comes or goes, and say so (Begins). They also begin
+// anew when points were silent for so long that a collector's warm-up, 10
+// seconds of the stream, does not reach back.
 //
-// A broker whose store was damaged gives the numbers of lost records to others
-// and says nothing. Collectors go on from a time and not from a number, and
-// count what is missing (hoplag_collector_damaged); reports begin anew there.
-// Records of another key or cut, and what are no records, are counted
+// A broker with a damaged store silently reuses the numbers of lost records.
+// Collectors go on from a time and not from a number, and count what is
+// missing (hoplag_collector_damaged); reports begin anew there. Records of
+// another key or cut, and invalid records, are counted
 // (hoplag_collector_refused_total) and have no other effect.
 //
-// # How much a collector takes
+// # Capacity of a collector
 //
 //	go run . -role load -pairs 100 -collectors 1    # and 2, 4
 //
-// plays 100 pairs of points for 12.5 seconds, and then has collectors take what
-// the broker kept. Three fifths of the records count 2,000 messages in 100 ms, by
-// 5,120 cells, of 75 KiB in memory and 9 KiB packed; the others none. Two cores,
-// which the broker shares:
+// plays 100 pairs of points for 12.5 seconds, and then lets collectors take
+// what the broker kept. Three fifths of the records count 2,000 messages in
+// 100 ms, in 5,120 cells, of 75 KiB in memory and 9 KiB packed; the others
+// none. On two cores, shared with the broker:
 //
 //	processes   records/s   CPU a record   the broker's   share of the records
 //	1           15,000      0.09 ms        0.03 ms        1.00
 //	2           12,000      0.11 ms        0.04 ms        0.61 0.66
 //	4           11,000      0.11 ms        0.04 ms        0.49 0.07 0.31 0.53
 //
-// That is from the start of the processes until the broker has the last report.
-// Where other programs keep the cores busy as well it is less, by as much as they
-// take. One process uses all cores by itself, so that one with n cores, and a
-// broker elsewhere, takes about 10,000 such records a second for each core, those
-// of 1,000 points. With -cut 1s a record counts 20,000 messages and has 21 KiB;
-// one process and the broker then took 8,900 and 9,900 a second on two cores, at
-// 0.14 ms each: 7,000 points for a core of its own. Each pair takes 1.6 MB of
-// memory. Checking a record's key and form takes 0.01 ms of its time, and
-// comparing it nearly all the rest, which load prints; a process that only reads
-// takes 90,000 records a second and more.
+// The rates count from the start of the processes until the broker has the
+// last report. If other programs keep the cores busy as well the rates are
+// lower, by as much as those take. One process uses all cores by itself. So
+// with n cores, and a broker elsewhere, it takes about 10,000 such records a
+// second for each core, those of 1,000 points. With -cut 1s a record counts
+// 20,000 messages and has 21 KiB; one process and the broker then took 8,900
+// and 9,900 a second on two cores, at 0.14 ms each: 7,000 points for each core
+// that a collector has to itself. Each pair takes 1.6 MB of memory. Checking a
+// record's key and form takes 0.01 ms of its time, and comparing takes nearly
+// all the rest, as load prints; a process that only reads takes 90,000 records
+// a second and more.
 //
-// Processes share the partitions, not evenly, and together take somewhat more
-// than all records, as a partition that changes hands is read again from a little
-// before. Where cores are few, and the broker's too, a second process adds no
-// speed: it takes over when the first one dies. No packet is lost or doubled: load
-// ends with an error if one is.
+// Processes share the partitions, though not evenly. Together they take
+// somewhat more than all records, because a partition that changes hands is
+// read again from a little before. If there are few cores, shared with the
+// broker, a second process adds no speed: it takes over when the first one
+// dies. No packet is lost or duplicated: load ends with an error if one is.
 //
-// A collector serves /metrics for Prometheus and, as JSON, /latest, /status and
-// /reports?pair=NAME&since=5m, of any pair. What -role points plays is an
-// example of how a program publishes: see fleet.publish.
+// A collector serves /metrics for Prometheus and, as JSON, /latest, /status
+// and /reports?pair=NAME&since=5m, for any pair. The points of -role points
+// are an example of how a program publishes: see fleet.publish.
 package main
 
 import (
@@ -114,7 +117,7 @@ func main() {
 // errUsage is wrapped by what is wrong with the command line.
 var errUsage = errors.New("usage")
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	role, url, key                string
 	json, costs                   bool
@@ -135,25 +138,26 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	o := new(options)
 	flags := flag.NewFlagSet("broker", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&o.role, "role", "", "what to `be`: "+strings.Join(roles, ", "))
+	flags.StringVar(&o.role, "role", "", "`role` to play: "+strings.Join(roles, ", "))
 	flags.StringVar(&o.url, "url", "", "`address` of a NATS server or cluster (default: one inside this process)")
 	flags.StringVar(&o.key, "key", os.Getenv("HOPLAG_KEY"), "`secret` that all points and collectors share (default: $HOPLAG_KEY)")
 	flags.BoolVar(&o.json, "json", false, "print JSON objects, one a line")
 	flags.DurationVar(&o.duration, "duration", 10*time.Second, "measure, points: how long, 1s to 24h")
 	flags.IntVar(&o.publishers, "publishers", 2, "measure: connections that publish, 1 to 64")
-	flags.IntVar(&o.size, "size", 128, "measure: bytes of a message, 16 to 1048576")
-	flags.Float64Var(&o.rate, "rate", 0, "measure: messages a second, 0 for as fast as it goes, up to 1e8")
-	flags.IntVar(&o.window, "window", 4096, "measure: messages that a publisher has on the way at most, 1 to 1000000")
-	flags.IntVar(&o.pending, "pending", 0, "measure: messages that wait at a receiver before it drops more, 1 to 1000000, or 0 for any number")
-	flags.BoolVar(&o.costs, "costs", true, "measure: also what measuring costs")
+	flags.IntVar(&o.size, "size", 128, "measure: `bytes` in a message, 16 to 1048576")
+	flags.Float64Var(&o.rate, "rate", 0, "measure: `messages` a second, up to 1e8; 0 means as fast as possible")
+	flags.IntVar(&o.window, "window", 4096, "measure: most `messages` of a publisher on their way, 1 to 1000000")
+	flags.IntVar(&o.pending, "pending", 0,
+		"measure: most `messages` waiting at a receiver before it drops more, 1 to 1000000; 0 means no limit")
+	flags.BoolVar(&o.costs, "costs", true, "measure: also measure what measuring costs")
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "`address` of the embedded broker")
 	flags.StringVar(&o.store, "store", "", "`directory` of the embedded broker's streams (default: one that is removed at the end)")
 	flags.StringVar(&o.page, "page", "127.0.0.1:0", "collector: `address` of /metrics, /latest, /reports?pair=NAME&since=5m, /status")
-	flags.DurationVar(&o.keep, "keep", 10*time.Minute, "for how long the broker keeps records, 1m to 24h, when it first hears of them")
-	flags.IntVar(&o.partitions, "partitions", 16, "parts that the pairs are divided into, for collectors to share, 1 to 1024")
+	flags.DurationVar(&o.keep, "keep", 10*time.Minute, "how long new streams keep records, 1m to 24h")
+	flags.IntVar(&o.partitions, "partitions", 16, "number of parts into which pairs are divided, for collectors to share, 1 to 1024")
 	flags.DurationVar(&o.cut, "cut", 100*time.Millisecond,
 		"points, collector, load: how often a point publishes a record, 1ms to 1m; ten are a report")
-	flags.IntVar(&o.shards, "shards", 1, "points: how many points an end of a pair is made of, 1 to 64")
+	flags.IntVar(&o.shards, "shards", 1, "points: number of points at each end of a pair, 1 to 64")
 	flags.IntVar(&o.pairs, "pairs", 4, "points, load: pairs of points, 1 to 10000")
 	flags.IntVar(&o.collectors, "collectors", 1, "load: processes that collect, 1 to 64")
 	flags.Usage = func() {
@@ -176,13 +180,13 @@ func usage(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
 }
 
-// check says what is missing or out of range.
+// check reports what is missing or out of range.
 func (o *options) check() error {
 	if !slices.Contains(roles, o.role) {
 		return usage("-role is %q, want one of %s", o.role, strings.Join(roles, ", "))
 	}
 	if o.key == "" && o.url == "" {
-		o.key = rand.Text() // nobody else is to know it
+		o.key = rand.Text() // nobody else needs to know it
 	}
 	if len(o.key) < 16 {
 		return usage("-key has %d characters, want at least 16: anybody who guesses it can read and forge records", len(o.key))
@@ -273,7 +277,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// config is how the fleet's points measure.
+// config returns the Config of the fleet's points.
 func (o *options) config() hoplag.Config {
 	return hoplag.Config{Key: o.key, Cut: o.cut, History: 64 << 20}
 }

@@ -26,24 +26,25 @@ type traffic struct {
 	options       *options
 }
 
-// A way is one publisher, its subject and the subscription.
+// A way is one publisher, with its subject and the subscription.
 type way struct {
 	conn               *nats.Conn
 	subject            string
 	published, arrived atomic.Uint64 // messages
-	latest             atomic.Uint64 // number that arrived
+	latest             atomic.Uint64 // number of the latest that arrived
 }
 
-// What is done to each message, beside sending and receiving it.
+// What is done to each message, besides sending and receiving it.
 const (
 	withPoints = 1 << iota
 	withStamps
 )
 
-// echoEvery is one in how many messages is answered, for the clocks.
+// One message in echoEvery is answered, for the clocks.
 const echoEvery = 64
 
-// header is a message's number and the time at which it was sent, if stamped.
+// header is the size of a message's number and the time at which it was sent,
+// if stamped.
 const header = 16
 
 func newTraffic(o *options, url string) (*traffic, error) {
@@ -92,8 +93,8 @@ func (t *traffic) connect(w *way, url string) (err error) {
 	return errors.Join(s.SetPendingLimits(limit, -1), receiver.Flush(), w.conn.Flush())
 }
 
-// receive is told of each message that arrives. Its identity is the subject
-// and the number.
+// receive handles each message that arrives. Its identity is the subject and
+// the number.
 func (t *traffic) receive(w *way, conn *nats.Conn, echo string, subject, data []byte) {
 	number := binary.BigEndian.Uint64(data)
 	mode := t.mode.Load()
@@ -138,8 +139,8 @@ func (t *traffic) send(ctx context.Context, w *way) {
 }
 
 // wait waits while too many messages are on their way, so that the broker does
-// not cut the receiver off, and for the rate. What is lost is waited for
-// only briefly.
+// not cut the receiver off, and for the rate. It waits only briefly for lost
+// messages.
 func (t *traffic) wait(w *way, number uint64, began time.Time, sent uint64) {
 	for tries := 0; number > w.latest.Load()+uint64(t.options.window) && tries < 100; tries++ {
 		w.conn.Flush()
@@ -153,7 +154,7 @@ func (t *traffic) wait(w *way, number uint64, began time.Time, sent uint64) {
 	}
 }
 
-// run sends for a while, and returns how many messages arrived in a second.
+// run sends for a while, and returns how many messages arrived per second.
 func (t *traffic) run(ctx context.Context, mode int32, d time.Duration) float64 {
 	t.mode.Store(mode)
 	ctx, cancel := context.WithTimeout(ctx, d)
@@ -169,7 +170,7 @@ func (t *traffic) run(ctx context.Context, mode int32, d time.Duration) float64 
 	return float64(after-before) / time.Since(began).Seconds()
 }
 
-// totals are how many messages were published, and arrived.
+// totals returns how many messages were published, and how many arrived.
 func (t *traffic) totals() (published, arrived uint64) {
 	for _, w := range t.ways {
 		published += w.published.Load()
@@ -186,8 +187,8 @@ func (t *traffic) close() {
 	t.second.Close()
 }
 
-// exchange brings the second point's requests to the first one, through the
-// broker too.
+// exchange carries the second point's requests to the first one, also through
+// the broker.
 func exchange(p *hoplag.Point, url string) (ask hoplag.Exchange, done func(), err error) {
 	conn, err := connect(url)
 	if err != nil {
@@ -208,8 +209,8 @@ func exchange(p *hoplag.Point, url string) (ask hoplag.Exchange, done func(), er
 	}, conn.Close, err
 }
 
-// measure prints, a row a second, what the points and what time stamps say of
-// messages through the broker, and then what each costs.
+// measure prints, a row a second, what the points and what time stamps say
+// about messages through the broker, and then what each costs.
 func measure(ctx context.Context, o *options, url string, stdout io.Writer) error {
 	t, err := newTraffic(o, url)
 	if err != nil {
@@ -256,7 +257,7 @@ type rows struct {
 	stamps               *stamps
 	count                int
 	sent, received, lost uint64
-	measured             uint64  // messages that the means are of
+	measured             uint64  // messages behind the means
 	sum                  float64 // of their delays, ns
 	all                  histogram
 	err                  error
@@ -306,7 +307,8 @@ func (o *rows) add(r hoplag.Report) {
 		hoplag.Format(zeroNaN(h.mean())), off, hoplag.Format(zeroNaN(h.quantile(0.99))), h.received, clocks)
 }
 
-// A measured is what -json prints: the points' report, and the time stamps'.
+// A measured is what -json prints: the points' report, and that of the time
+// stamps.
 type measured struct {
 	Report        hoplag.Report
 	StampReceived uint64
@@ -327,16 +329,17 @@ func (o *rows) print(format string, args ...any) {
 	}
 }
 
-// A cost is what measuring takes: messages a second with it, and how long each
-// message's part of it lasts, at both ends together.
+// A cost is the cost of measuring: messages a second with it, and the time per
+// message, at both ends together.
 type cost struct {
 	Measured string
 	Rate     float64 // messages a second
 	Relative float64 // of that of bare messages
 }
 
-// costs sends as fast as it goes without measuring, and each way of it, in
-// turns, and prints the best of each: other programs only ever slow them down.
+// costs sends as fast as possible without measuring and with each kind of it,
+// in turns, and prints the best of each: other programs only ever slow them
+// down.
 func (o *rows) costs(t *traffic) {
 	kinds := []cost{{Measured: "nothing"}, {Measured: "by stamps"}, {Measured: "by points"}, {Measured: "by both"}}
 	modes := []int32{0, withStamps, withPoints, withPoints | withStamps}
@@ -361,7 +364,7 @@ func (o *rows) costs(t *traffic) {
 	}
 }
 
-// sleep waits, or until the context is done.
+// sleep waits for a time, or until the context is done.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

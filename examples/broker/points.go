@@ -19,7 +19,7 @@ type total struct {
 	Mean           float64 // ns
 }
 
-// pointsDelay is the mean of the delays of -role points, and one message in
+// pointsDelay is the mean delay with -role points, and one message in
 // pointsLoss is lost.
 const (
 	pointsDelay = 5 * time.Millisecond
@@ -27,8 +27,8 @@ const (
 )
 
 // points plays pairs of points that messages pass, publishes what they record,
-// and prints at the end what really passed. Each end is of -shards points, any
-// of which a message passes.
+// and finally prints what really passed. Each end consists of -shards points,
+// and a message passes any of them.
 func (f *fleet) points(ctx context.Context, o *options, stdout io.Writer) error {
 	totals := make([]total, o.pairs)
 	var all sync.WaitGroup
@@ -53,7 +53,7 @@ func (f *fleet) points(ctx context.Context, o *options, stdout io.Writer) error 
 					go f.publish(recording, p, totals[i].Pair, end+1, shard)
 				}
 			}
-			// Losses are told once the first reports have begun.
+			// Losses are reported once the first reports have begun.
 			sleep(ctx, time.Second+25*o.cut)
 			totals[i].pass(ctx, ends, o.duration)
 			sleep(ctx, 5*time.Second+10*o.cut) // for the last reports
@@ -75,7 +75,7 @@ func (f *fleet) points(ctx context.Context, o *options, stdout io.Writer) error 
 	return nil
 }
 
-// pass has messages pass for a while.
+// pass lets messages pass for a while.
 func (t *total) pass(ctx context.Context, ends [2][]*hoplag.Point, d time.Duration) {
 	some := func(end int) *hoplag.Point { return ends[end][rand.IntN(len(ends[end]))] }
 	ctx, cancel := context.WithTimeout(ctx, d)

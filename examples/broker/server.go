@@ -23,8 +23,8 @@ type broker struct {
 	remove string // directory
 }
 
-// newBroker starts a broker that keeps its streams in a directory, or if that
-// is "" in one that is removed at the end.
+// newBroker starts a broker that keeps its streams in a directory, or in a
+// temporary one if store is "".
 func newBroker(listen, store string) (*broker, error) {
 	host, text, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -69,7 +69,8 @@ func (b *broker) close() {
 	}
 }
 
-// connect connects for good: whatever happens to the broker, it tries again.
+// connect makes a connection that always tries again, whatever happens to the
+// broker.
 func connect(url string) (*nats.Conn, error) {
 	return nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))

@@ -7,24 +7,25 @@ import (
 	"time"
 )
 
-// stamps is the answer that time stamps in the messages give: every delay that
-// arrived, second by second. Of what did not arrive it knows nothing.
+// stamps collects the answer of time stamps in the messages: every delay that
+// arrived, second by second. It does not know what did not arrive.
 type stamps struct {
 	mu      sync.Mutex
 	seconds map[int64]*histogram
 }
 
-// A histogram has delays, in nanoseconds, to 3 %.
+// A histogram holds delays, in nanoseconds, to 3 %.
 type histogram struct {
 	received uint64
 	sum      float64
 	counts   [(64 - fine) << fine]uint32
 }
 
-// fine is how many bits of a delay, after the first, choose its bucket.
+// fine is the number of bits of a delay, after the first, that choose its
+// bucket.
 const fine = 5
 
-// bucket is where a delay counts.
+// bucket returns the bucket of a delay.
 func bucket(ns uint64) int {
 	if ns < 1<<fine {
 		return int(ns)
@@ -33,7 +34,7 @@ func bucket(ns uint64) int {
 	return shift<<fine + int(ns>>shift)
 }
 
-// lowest is the shortest delay of a bucket.
+// lowest returns the shortest delay of a bucket.
 func lowest(bucket int) float64 {
 	if bucket < 2<<fine {
 		return float64(bucket)
@@ -56,7 +57,7 @@ func (s *stamps) add(sent, now int64) {
 	h.counts[bucket(uint64(delay))]++
 }
 
-// take returns what was received up to a second, and forgets it: the first
+// take returns what was received up to a second, and forgets it. The first
 // report may begin with cuts of the second before.
 func (s *stamps) take(second int64) *histogram {
 	s.mu.Lock()

@@ -19,7 +19,7 @@ import (
 //	hoplag.record.PARTITION.PAIR.END.SHARD   records of a shard of one end, 1 or 2, of a pair
 //	hoplag.report.PARTITION.PAIR             JSON arrays of reports
 //
-// and two buckets: which collectors live, and how far each partition is.
+// and two buckets: which collectors are alive, and how far each partition is.
 type fleet struct {
 	js                 jetstream.JetStream
 	records, reports   jetstream.Stream
@@ -31,7 +31,8 @@ const (
 	recordPrefix = "hoplag.record."
 	reportPrefix = "hoplag.report."
 
-	// memberLife is how long a collector is thought to live after a word of it.
+	// memberLife is how long a collector counts as alive after its latest
+	// message.
 	memberLife = 3 * time.Second
 )
 
@@ -72,10 +73,10 @@ func openFleet(ctx context.Context, conn *nats.Conn, o *options) (*fleet, error)
 	return f, err
 }
 
-// pairName is what names pairs may have: they are parts of subjects.
+// pairName matches the names that pairs may have: they are parts of subjects.
 var pairName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// partition is where a pair belongs, for good.
+// partition returns where a pair belongs, for good.
 func (f *fleet) partition(pair string) int {
 	h := fnv.New32a()
 	h.Write([]byte(pair))
@@ -86,9 +87,10 @@ func (f *fleet) recordSubject(pair string, end, shard int) string {
 	return fmt.Sprintf("%s%d.%s.%d.%d", recordPrefix, f.partition(pair), pair, end, shard)
 }
 
-// publish publishes the records of a point, a shard of one end of a pair, until
-// the context is done or the point is closed. What the broker did not acknowledge
-// it gets again; meanwhile the point keeps Config.History of what follows.
+// publish publishes the records of a point, a shard of one end of a pair,
+// until the context is done or the point is closed. It sends again what the
+// broker did not acknowledge; meanwhile the point keeps Config.History of what
+// follows.
 func (f *fleet) publish(ctx context.Context, p *hoplag.Point, pair string, end, shard int) {
 	subject := f.recordSubject(pair, end, shard)
 	for record := range p.Records(ctx) {

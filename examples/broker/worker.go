@@ -16,15 +16,15 @@ import (
 )
 
 // A worker makes the reports of one partition. They are a function of the
-// stream of records: the time is that at which the broker stored a record, so
-// whoever reads the same records makes the same reports. A worker that takes
-// over begins a warm-up before what was reported last, and keeps to itself what
-// was reported already. So nothing is lost.
+// stream of records: the time is when the broker stored a record, so whoever
+// reads the same records makes the same reports. A worker that takes over
+// begins a warm-up before the latest report, and does not publish again what
+// was published. So nothing is lost.
 //
-// Nothing is doubled because the broker takes a report only behind the one that
-// the worker knows to be the pair's latest. If two workers think that a
-// partition is theirs, both read all of it, and one of them is refused and
-// begins anew. Any other error makes it begin anew too.
+// Nothing is duplicated, because the broker accepts a report only after the
+// one that the worker believes to be the pair's latest. If two workers think
+// that a partition is theirs, both read all of it, and one of them is refused
+// and begins anew. It begins anew after any other error too.
 type worker struct {
 	*fleet
 	partition int
@@ -34,25 +34,25 @@ type worker struct {
 
 	pairs      map[string]*tracked
 	senders    map[string]sender // by subject
-	tick       time.Time         // up to which reports are made
+	tick       time.Time         // reports are made up to here
 	stamp      time.Time         // of the latest record
-	arrived    time.Time         // when that was, here
+	arrived    time.Time         // local time when that record arrived
 	seq        uint64            // its sequence
 	marks      []time.Time       // places in the stream
-	saved      time.Time         // when it was last said how far the partition is
-	unsaved    bool              // a record came since
-	reader     string            // the broker's name of who reads, another one when it begins anew
-	connection uint64            // how many there were before this one
+	saved      time.Time         // when the position was last saved
+	unsaved    bool              // a record has come since
+	reader     string            // the broker's name for the reader, a new one when it begins anew
+	connection uint64            // number of connections before this one
 }
 
-// counts are of all workers of a process.
+// counts covers all workers of a process.
 type counts struct{ records, bytes, refused, reports, restarts, cutOff, missing atomic.Uint64 }
 
 // A tracked is a pair of points.
 type tracked struct {
 	name   string
 	pair   *hoplag.Pair
-	latest time.Time // of its records
+	latest time.Time // time of its latest record
 	due    []hoplag.Report
 }
 
@@ -75,9 +75,9 @@ type published struct {
 	number   int64  // of the latest report
 }
 
-// A position is how far a partition is: all that was due of the records up to
-// number Through, of time Stamp, is published, and who goes on begins with those
-// of the time From.
+// A position is how far a partition is. Everything due from the records up to
+// number Through, of time Stamp, is published. Whoever continues begins with
+// those of the time From.
 type position struct {
 	From    time.Time
 	Through uint64
@@ -85,15 +85,15 @@ type position struct {
 }
 
 const (
-	// every is how often reports are asked for.
+	// every is the time between requests for reports.
 	every = 100 * time.Millisecond
 
-	// margin is how much later than the broker a worker that hears nothing
-	// takes the time to be.
+	// margin is how far behind the broker's time a worker that hears nothing
+	// assumes to be.
 	margin = time.Second
 )
 
-// atOnce is how much a reader asks the broker for at once.
+// atOnce is how much a reader requests from the broker at once.
 var atOnce = jetstream.PullMaxMessagesWithBytesLimit(500, 4<<20)
 
 // warmUp is how much of the stream before the latest reports a pair's state
@@ -101,7 +101,7 @@ var atOnce = jetstream.PullMaxMessagesWithBytesLimit(500, 4<<20)
 // the clocks' difference from 64 records.
 func (w *worker) warmUp() time.Duration { return max(10*time.Second, 100*w.config.Cut) }
 
-// forget is how long a silent pair is reported as such.
+// forget returns how long a silent pair is still reported.
 func (w *worker) forget() time.Duration { return max(time.Minute, 100*w.config.Cut) }
 
 // run works until the context is done or something is wrong.
@@ -135,8 +135,8 @@ func (w *worker) run(ctx context.Context) error {
 	return nil
 }
 
-// check finds out whether the store is whole, if the broker began anew to read:
-// it had gone, or the way to it.
+// check checks that the store is whole, if the broker started again to
+// deliver: either the broker or the connection to it had gone.
 func (w *worker) check(ctx context.Context, meta *jetstream.MsgMetadata) error {
 	if meta.Consumer == w.reader {
 		return nil
@@ -169,7 +169,7 @@ func (w *worker) rest(ctx context.Context, known map[string]published) error {
 	return w.advance(ctx, now, known)
 }
 
-// open begins to read the partition, where whoever worked on it before says.
+// open begins to read the partition at the saved position.
 func (w *worker) open(ctx context.Context) (jetstream.MessagesContext, error) {
 	from := jetstream.OrderedConsumerConfig{FilterSubjects: []string{fmt.Sprintf("%s%d.>", recordPrefix, w.partition)}}
 	if e, err := w.positions.Get(ctx, w.key()); err == nil {
@@ -179,7 +179,7 @@ func (w *worker) open(ctx context.Context) (jetstream.MessagesContext, error) {
 		}
 		from.DeliverPolicy, from.OptStartTime = jetstream.DeliverByStartTimePolicy, &at.From
 		if err := w.inspect(ctx, at.Through, at.Stamp); err != nil && !errors.Is(err, errDamaged) {
-			return nil, err // else what is there is read
+			return nil, err // otherwise it reads what is left
 		}
 	} else if !errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, err
@@ -191,12 +191,12 @@ func (w *worker) open(ctx context.Context) (jetstream.MessagesContext, error) {
 	return consumer.Messages(atOnce)
 }
 
-// errDamaged: the broker does not have a record that it had.
+// errDamaged means that the broker does not have a record that it had.
 var errDamaged = errors.New("the broker's store is damaged")
 
-// inspect finds out whether the broker still has a record that it had. A broker
-// whose store was damaged says nothing, and gives the numbers that are free to
-// other records; whoever waits for higher ones would miss those.
+// inspect checks that the broker still has a record that it had. A broker with
+// a damaged store silently gives the free numbers to other records; a reader
+// that waits for higher numbers would miss those.
 func (w *worker) inspect(ctx context.Context, seq uint64, stamp time.Time) error {
 	m, err := w.records.GetMsg(ctx, seq)
 	switch {
@@ -213,7 +213,7 @@ func (w *worker) inspect(ctx context.Context, seq uint64, stamp time.Time) error
 	return errDamaged
 }
 
-// next returns the next record, or after a while none.
+// next returns the next record, or nil after a while.
 func (w *worker) next(messages jetstream.MessagesContext) (jetstream.Msg, *jetstream.MsgMetadata, error) {
 	wait := 2 * every
 	if w.unsaved {
@@ -229,15 +229,15 @@ func (w *worker) next(messages jetstream.MessagesContext) (jetstream.Msg, *jetst
 	return m, meta, err
 }
 
-// idle reports whether the broker has no record that was not read yet. Only then
-// does time go on without records: where a busy broker is late, others who read
+// idle reports whether all records in the broker have been read. Only then
+// does time go on without records: if a busy broker is late, others who read
 // the same records would make other reports.
 func (w *worker) idle(ctx context.Context) bool {
 	last, err := w.records.GetLastMsgForSubject(ctx, fmt.Sprintf("%s%d.>", recordPrefix, w.partition))
 	return err == nil && last.Sequence <= w.seq || errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
-// known is what was published of each pair.
+// known returns what was published for each pair.
 func (w *worker) known(ctx context.Context) (map[string]published, error) {
 	info, err := w.reports.Info(ctx, jetstream.WithSubjectFilter(fmt.Sprintf("%s%d.>", reportPrefix, w.partition)))
 	if err != nil {
@@ -258,8 +258,8 @@ func (w *worker) known(ctx context.Context) (map[string]published, error) {
 	return known, nil
 }
 
-// take takes a record. One that is not of the fleet's Key and Config is
-// counted and passed over; whoever sends such does not make a pair be followed.
+// take takes a record. It counts and skips one that is not of the fleet's Key
+// and Config, so that its sender cannot start a pair.
 func (w *worker) take(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	w.stamp, w.arrived, w.seq = meta.Timestamp, time.Now(), meta.Sequence.Stream
 	w.unsaved = true
@@ -279,12 +279,13 @@ func (w *worker) take(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 		w.counts.refused.Add(1)
 		return
 	}
-	from.pair.collect() // now, as many records may have come in no time
+	from.pair.collect() // now, because many records may have come in no time
 	from.pair.latest = w.stamp
 	w.pairs[from.pair.name], w.senders[m.Subject()] = from.pair, from
 }
 
-// sender tells by a subject whose records have it, or that nobody's have.
+// sender returns the sender whose records have a subject, or false if there is
+// none.
 func (w *worker) sender(subject string) (sender, bool) {
 	name := strings.Split(subject, ".")
 	if len(name) != 6 || !pairName.MatchString(name[3]) || !pairName.MatchString(name[5]) {
@@ -308,8 +309,8 @@ func (w *worker) sender(subject string) (sender, bool) {
 	return sender{}, false
 }
 
-// advance asks all pairs for reports, publishes them and says how far the
-// partition is, when it is time by the broker's clock.
+// advance asks all pairs for reports, publishes them and saves the position,
+// when it is time by the broker's clock.
 func (w *worker) advance(ctx context.Context, now time.Time, known map[string]published) error {
 	tick := now.Truncate(every)
 	if !tick.After(w.tick) {
@@ -379,7 +380,7 @@ func (w *worker) publish(ctx context.Context, known map[string]published) error 
 	return nil
 }
 
-// save says how far the partition is.
+// save saves how far the partition is.
 func (w *worker) save(ctx context.Context) error {
 	if len(w.marks) == 0 {
 		return nil
@@ -399,5 +400,5 @@ func (w *worker) save(ctx context.Context) error {
 	return err
 }
 
-// key is where the partition's position is.
+// key returns where the partition's position is stored.
 func (w *worker) key() string { return fmt.Sprint(w.partition) }

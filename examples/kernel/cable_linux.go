@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// device is what both ends of the cable are called, in namespaces of their own.
+// device is the name of both ends of the cable, in separate namespaces.
 const device = "eth0"
 
 // A cable is two namespaces, and a virtual cable with a queue between them.
@@ -63,7 +63,8 @@ func newCable(bandwidth float64) (c *cable, err error) {
 	return c, nil
 }
 
-// silence turns IPv6 off, whose own messages would be counted with the traffic.
+// silence turns IPv6 off, because its own messages would be counted with the
+// traffic.
 func silence() error {
 	for _, name := range []string{"all", "default"} {
 		path := "/proc/sys/net/ipv6/conf/" + name + "/disable_ipv6"
@@ -74,14 +75,14 @@ func silence() error {
 	return nil
 }
 
-// remove removes the namespaces, and with them the cable.
+// remove removes the namespaces and the cable.
 func (c *cable) remove() {
 	for _, name := range []string{c.sender, c.receiver} {
 		exec.Command("ip", "netns", "del", name).Run()
 	}
 }
 
-// in runs f in a network namespace, on a thread of its own that ends with it.
+// in runs f in a network namespace, on a thread that ends with it.
 func in(namespace string, f func() error) error {
 	result := make(chan error)
 	go func() {

@@ -1,5 +1,6 @@
 // Kernel measures delay and loss from inside the Linux kernel, with a point at
-// each end of a shaped queue, and prints a row a second beside the exact answer.
+// each end of a shaped queue, and each second prints a row with the exact
+// answer beside it.
 //
 //	sudo go run ./examples/kernel
 //	sudo go run ./examples/kernel -duration 30s -bandwidth 50 -rate 8000
@@ -10,12 +11,12 @@
 //
 //	sender ── [point at egress] queue of tc ── cable ── [point at ingress] receiver
 //
-// Datagrams come in bursts, so that the queue (a token bucket) fills, and drops
-// what finds it full. Each carries the time at which it was sent, and is stamped
-// by the kernel when it is received: that is the exact answer, of every
-// datagram, to within the few microseconds between a program and the point at
-// its side. The points know nothing of it: they see packets, and keep 5,120
-// cells each.
+// Datagrams come in bursts, so that the queue (a token bucket) fills, and
+// drops what finds it full. Each datagram carries the time at which it was
+// sent, and the kernel stamps it when it is received. That is the exact
+// answer, for every datagram, to within the few microseconds between a program
+// and the point at its side. The points do not use it: they see packets, and
+// keep 5,120 cells each.
 //
 // It needs Linux 5.8 and root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and
 // CAP_SYS_ADMIN; and the commands ip and tc.
@@ -59,7 +60,7 @@ func usage(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
 }
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	duration  time.Duration
 	compare   time.Duration
@@ -74,11 +75,11 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.DurationVar(&o.duration, "duration", 10*time.Second, "how long to measure, a `time` of 1s or more: a row a second")
 	flags.DurationVar(&o.compare, "compare", 100*time.Millisecond, "`time` between comparisons of the two points, 20ms to 1s")
 	flags.Float64Var(&o.rate, "rate", 15000, "`datagrams` of 1,000 bytes a second, on average, 100 to 100000")
-	flags.Float64Var(&o.bandwidth, "bandwidth", 150, "of the queue, in `Mbit/s`, 1 to 10000")
+	flags.Float64Var(&o.bandwidth, "bandwidth", 150, "rate of the queue in `Mbit/s`, 1 to 10000")
 	flags.BoolVar(&o.xdp, "xdp", false, "count at XDP on the receiving side, instead of tc")
 	flags.BoolVar(&o.json, "json", false, "print a JSON object for each row")
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "Kernel measures delay and loss from inside the kernel, beside the exact answer.")
+		fmt.Fprintln(stderr, "Kernel measures delay and loss from inside the kernel, and prints the exact answer beside.")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -145,7 +146,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			}
 		}
 		last := ctx.Err() != nil
-		if last { // what is in the queue comes yet
+		if last { // the packets in the queue are still to come
 			time.Sleep(300 * time.Millisecond)
 			if err := m.compare(); err != nil {
 				return err
@@ -159,7 +160,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 }
 
-// A row is a second.
+// A row is one second.
 type row struct {
 	Second      int      `json:"second"`
 	Sent        uint64   `json:"sent"`
@@ -170,7 +171,7 @@ type row struct {
 	HighMicros  *float64 `json:"high_us"`
 	ExactMicros *float64 `json:"exact_us"`
 	Sample      uint64   `json:"sample"`
-	Passed      uint64   `json:"passed_over"` // frames that carry no IP
+	Passed      uint64   `json:"passed_over"` // frames without IP
 	Error       string   `json:"error,omitempty"`
 }
 
@@ -201,7 +202,7 @@ func number(v *float64) string {
 	return fmt.Sprintf("%.1f", *v)
 }
 
-// known is a number for JSON, or null if it is not finite.
+// known returns a number for JSON, or null if it is not finite.
 func known(v float64) *float64 {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/hoplag/hoplag/lda/kernel"
 )
 
-// A meter is a point at each end, and what they say over many comparisons.
+// A meter is a point at each end, and their results over many comparisons.
 type meter struct {
 	up, down  *kernel.Point
 	total     *lda.Accumulator
@@ -19,7 +19,7 @@ type meter struct {
 
 func newMeter(c *cable, xdp bool) (m *meter, err error) {
 	config := kernel.DefaultConfig
-	config.Seed = uint64(time.Now().UnixNano()) // both points are here: nobody else need know it
+	config.Seed = uint64(time.Now().UnixNano()) // both points are here: nobody else needs to know it
 	config.Clock = kernel.Boot                  // one clock for both
 	m = new(meter)
 	defer func() {
@@ -41,7 +41,7 @@ func newMeter(c *cable, xdp bool) (m *meter, err error) {
 	if xdp {
 		hook = kernel.XDP
 	}
-	// The receiving end first, so that nothing is lost that was not.
+	// Attach the receiving end first, so that nothing looks lost that was not.
 	if err = in(c.receiver, func() error { return m.down.Attach(device, hook) }); err != nil {
 		return m, err
 	}
@@ -56,8 +56,8 @@ func (m *meter) close() {
 	}
 }
 
-// compare ends an interval at both points, and adds it to the others. They need
-// not end together: packets on their way are no loss.
+// compare ends an interval at both points, and adds it to the others. They
+// need not end together: packets on their way do not count as lost.
 func (m *meter) compare() error {
 	up, err := m.up.Rotate()
 	if err != nil {
@@ -78,15 +78,15 @@ func (m *meter) compare() error {
 	return m.down.Release(down)
 }
 
-// row is what the points know since the row before; in the last one, what is
-// still outstanding is lost.
+// row returns what the points learned since the row before. In the last row,
+// what is still outstanding is lost.
 func (m *meter) row(second int, last bool) *row {
 	result, err := m.total.Estimate()
 	m.total.Reset()
 	m.sent += result.Sent
 	m.got += result.Received
 	m.lost += int64(result.Lost)
-	lost := m.lost // as far as is known already
+	lost := m.lost // as far as known
 	if last {
 		lost = int64(m.sent) - int64(m.got)
 	}

@@ -11,8 +11,8 @@ import (
 	"unsafe"
 )
 
-// traffic sends datagrams that carry the time, and remembers of every one when
-// it came.
+// traffic sends datagrams that carry the time, and remembers when each one
+// arrived.
 type traffic struct {
 	out, in *net.UDPConn
 
@@ -44,7 +44,7 @@ func newTraffic(c *cable) (t *traffic, err error) {
 		t.in.Close()
 		return nil, err
 	}
-	// The first one waits for the neighbour's address.
+	// The first datagram waits for the neighbour's address.
 	t.write(make([]byte, payload))
 	time.Sleep(100 * time.Millisecond)
 	return t, nil
@@ -118,8 +118,8 @@ func (t *traffic) receive() {
 	}
 }
 
-// row is the exact mean in microseconds since the row before, and at the end
-// how many datagrams were lost since the beginning.
+// row returns the exact mean in microseconds since the row before and, at the
+// end, the number of datagrams lost since the beginning.
 func (t *traffic) row(last bool) (mean *float64, lost *int64) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

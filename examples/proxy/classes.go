@@ -11,8 +11,8 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// The classes of what passes, which -classes measures apart: each by a point of
-// its own, beside the one for all.
+// The classes that -classes measures separately, each with its own point,
+// beside the point for all.
 const (
 	udp = iota
 	tcp
@@ -21,10 +21,10 @@ const (
 
 var classNames = [classes]string{"udp", "tcp"}
 
-// measureClasses has each class measured apart. Call it before start.
+// measureClasses measures each class separately. Call it before start.
 func (h *half) measureClasses(key string) error {
 	for i, class := range classNames {
-		// Keys of their own, so that no reply can pass for that of another class.
+		// Separate keys, so that no reply can pass for that of another class.
 		p, err := hoplag.NewPoint(hoplag.Config{Key: key + " " + class, Name: h.point.Config().Name, Class: class})
 		if err != nil {
 			return err
@@ -34,7 +34,7 @@ func (h *half) measureClasses(key string) error {
 	return nil
 }
 
-// direction is the way of a class's point, forth or back, or nil.
+// direction returns the direction of a class's point, forth or back, or nil.
 func (h *half) direction(class, way int) *hoplag.Direction {
 	switch p := h.classes[class]; {
 	case p == nil:
@@ -47,7 +47,7 @@ func (h *half) direction(class, way int) *hoplag.Direction {
 }
 
 // answer answers the other half's requests until the listener is closed: those
-// for all at /, and those for a class at its name.
+// for all packets at /, and those for a class at its name.
 func (h *half) answer(l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle("/{$}", h.point)
@@ -63,14 +63,15 @@ func (h *half) answer(l net.Listener) error {
 	return nil
 }
 
-// ask asks the other half over one connection, all in turns.
+// ask returns functions that ask the other half, all over one connection in
+// turns.
 func ask(reports string) func(path string) hoplag.Exchange {
 	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
 	return func(path string) hoplag.Exchange { return hoplag.HTTP(client, "http://"+reports+"/"+path) }
 }
 
-// followClasses keeps the reports of each class for the page, until the context
-// is done.
+// followClasses keeps the reports of each class for the page, until the
+// context is done.
 func (h *half) followClasses(ctx context.Context, ask func(path string) hoplag.Exchange, v *view) {
 	var all sync.WaitGroup
 	defer all.Wait()

@@ -74,8 +74,8 @@ func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	return egress.report(ctx, ask(l.Addr().String()), o, truth, stdout, stderr)
 }
 
-// The demo's clients: some send datagrams, each more than the one before, and
-// one sends a stream.
+// The demo's clients: some send datagrams, each client more than the one
+// before, and one sends a stream.
 const (
 	datagramClients = 8
 	streamClients   = 1

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// exact remembers every packet of the demo, by all its bytes, from one half
-// to the other: what a point never does. A nil exact does nothing.
+// exact remembers every packet of the demo, by all its bytes, from one half to
+// the other, which a point never does. A nil exact does nothing.
 type exact struct {
 	mu   sync.Mutex
 	seed maphash.Seed
@@ -19,8 +19,8 @@ type exact struct {
 
 // A way is one direction: forth or back.
 type way struct {
-	under   map[uint64]time.Time // sent and not received
-	seconds map[int64]*tally     // what was received, by second
+	under   map[uint64]time.Time // sent but not received
+	seconds map[int64]*tally     // received, by second
 }
 
 // A tally adds up delays, in nanoseconds.
@@ -37,7 +37,7 @@ func newExact() *exact {
 	return e
 }
 
-// passed remembers that a packet left one half, or came to the other.
+// passed records that a packet left one half, or arrived at the other.
 func (e *exact) passed(direction int, first bool, packet []byte) {
 	if e == nil {
 		return
@@ -67,16 +67,17 @@ func (e *exact) passed(direction int, first bool, packet []byte) {
 	t.squares += delay * delay
 }
 
-// given is after how long a packet is given up for lost.
+// given is the time after which a packet is given up for lost.
 const given = 30 * time.Second
 
-// A truth is what was received in a second. The delays are in nanoseconds.
+// A truth is what was received in a second. Delays are in nanoseconds.
 type truth struct {
 	Mean, StdDev float64
 	Received     int
 }
 
-// take returns what was received in a second, and forgets it and all before.
+// take returns what was received in a second, and forgets it and everything
+// before.
 func (e *exact) take(direction int, second int64) truth {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -92,7 +93,7 @@ func (e *exact) take(direction int, second int64) truth {
 	return truth{mean, math.Sqrt(max(t.squares/n-mean*mean, 0)), t.received}
 }
 
-// A pieces tells exact of the same pieces of a stream as the point's.
+// A pieces reports to exact the same pieces of a stream as the point gets.
 type pieces struct {
 	exact     *exact
 	direction int

@@ -13,22 +13,22 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// flows is how many flows are told apart at most.
+// flows is the largest number of flows that are told apart.
 const flows = 4096
 
-// every is how many bytes of a stream make a packet of it.
+// Every this many bytes of a stream count as a packet.
 const every = 1024
 
-// A half is one of the two ends of the proxy: it takes datagrams and
-// connections at one address and forwards them to another, and tells its point
-// of what passes between the halves.
+// A half is one of the two ends of the proxy. It takes datagrams and
+// connections at one address and forwards them to another, and reports to its
+// point what passes between the halves.
 type half struct {
 	point   *hoplag.Point          // of all
 	classes [classes]*hoplag.Point // nil unless they are measured apart
 	ingress bool
 	to      string
 
-	only      netip.Prefix  // whom to serve, or everybody if it is not valid
+	only      netip.Prefix  // whom to serve; everybody if it is not valid
 	strangers atomic.Uint64 // datagrams and connections of others
 
 	packets net.PacketConn
@@ -36,13 +36,14 @@ type half struct {
 	dial    func(network, address string) (net.Conn, error)
 
 	mu    sync.Mutex
-	peers map[string]*peer // by the address of who sends to us
+	peers map[string]*peer // by the address of the sender
 	conns map[net.Conn]bool
 	exact *exact // nil but in the demo
 	bare  bool   // forward without measuring
 }
 
-// A peer is who sends us datagrams, and the socket that forwards them.
+// A peer is somebody who sends us datagrams, with the socket that forwards
+// them.
 type peer struct {
 	conn net.Conn
 	flow hashing.Flow // the same at both halves
@@ -61,7 +62,7 @@ func newHalf(ingress bool, key, listen, to string) (*half, error) {
 		point.Close()
 		return nil, err
 	}
-	// The same port for datagrams, also where any was asked for.
+	// Use the same port for datagrams, even if any port was requested.
 	if h.packets, err = net.ListenPacket("udp", h.streams.Addr().String()); err != nil {
 		h.streams.Close()
 		point.Close()
@@ -76,10 +77,10 @@ func (h *half) start() {
 	go h.accept()
 }
 
-// address is where the half takes datagrams and connections.
+// address returns where the half takes datagrams and connections.
 func (h *half) address() string { return h.streams.Addr().String() }
 
-// close ends the forwarding, and everything that is open.
+// close ends the forwarding and closes everything that is open.
 func (h *half) close() {
 	h.packets.Close()
 	h.streams.Close()
@@ -99,7 +100,7 @@ func (h *half) close() {
 	}
 }
 
-// relay forwards the datagrams of every peer, each by a socket of its own, so
+// relay forwards the datagrams of every peer, each over its own socket, so
 // that replies find the way back.
 func (h *half) relay() {
 	buffer := make([]byte, 64<<10)
@@ -119,14 +120,15 @@ func (h *half) relayOne(buffer []byte) error {
 	now := time.Now()
 	p, err := h.peer(from, now)
 	if err != nil {
-		return nil // as where the target cannot be resolved: the datagram is lost
+		return nil // as if the target cannot be resolved: the datagram is lost
 	}
 	h.passed(h.point.Direction, 0, p, now, buffer[:n])
 	p.conn.Write(buffer[:n])
 	return nil
 }
 
-// serves reports whether to forward what an address sends, and counts what not.
+// serves reports whether to forward what an address sends, and counts what it
+// refuses.
 func (h *half) serves(from net.Addr) bool {
 	if !h.only.IsValid() {
 		return true
@@ -139,7 +141,7 @@ func (h *half) serves(from net.Addr) bool {
 	return false
 }
 
-// passed tells of a datagram that passes between the halves now.
+// passed reports a datagram that passes between the halves now.
 func (h *half) passed(d *hoplag.Direction, way int, p *peer, now time.Time, datagram []byte) {
 	if h.bare {
 		return
@@ -151,7 +153,7 @@ func (h *half) passed(d *hoplag.Direction, way int, p *peer, now time.Time, data
 	h.exact.passed(way, h.ingress == (way == 0), datagram)
 }
 
-// idle is after how long a peer that is silent is forgotten.
+// idle is the time after which a silent peer is forgotten.
 const idle = time.Minute
 
 // peer returns the socket that forwards what comes from an address.
@@ -210,12 +212,12 @@ func (h *half) accept() {
 	}
 }
 
-// nameSize is how many random bytes name a stream: the ingress half sends them
-// to the egress half before all others, as addresses may be translated between
-// them.
+// nameSize is the number of random bytes that name a stream. The ingress half
+// sends them to the egress half before all others, because addresses may be
+// translated between them.
 const nameSize = 16
 
-// forward forwards one connection, both ways, and tells of the bytes that pass
+// forward forwards one connection, both ways, and reports the bytes that pass
 // between the halves.
 func (h *half) forward(from net.Conn) {
 	defer from.Close()
@@ -239,7 +241,7 @@ func (h *half) forward(from net.Conn) {
 	done.Wait()
 }
 
-// told is what to write a stream's bytes to.
+// told returns the writer for a stream's bytes.
 func (h *half) told(d *hoplag.Direction, way int, name []byte) io.Writer {
 	all := []io.Writer{d.Stream(string(name), every)}
 	if c := h.direction(tcp, way); c != nil {
@@ -251,7 +253,7 @@ func (h *half) told(d *hoplag.Direction, way int, name []byte) io.Writer {
 	return io.MultiWriter(all...)
 }
 
-// pipe copies a stream, tells of it, and passes its end on.
+// pipe copies a stream, reports it, and passes its end on.
 func pipe(to, from net.Conn, told io.Writer) {
 	io.Copy(to, io.TeeReader(from, told))
 	if half, ok := to.(interface{ CloseWrite() error }); ok {
@@ -259,8 +261,8 @@ func pipe(to, from net.Conn, told io.Writer) {
 	}
 }
 
-// opened keeps connections to be closed with the half, and returns what
-// forgets them.
+// opened keeps connections to be closed with the half, and returns a function
+// that forgets them.
 func (h *half) opened(conns ...net.Conn) (closed func()) {
 	set := func(open bool) {
 		h.mu.Lock()

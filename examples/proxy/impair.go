@@ -11,12 +11,12 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// An impairment is how bad the network of the demo is, each way.
+// An impairment describes how bad the network of the demo is, each way.
 type impairment struct {
 	rate   int64 // Mbit/s
 	delay  time.Duration
-	jitter time.Duration // mean of what is added at random
-	loss   float64       // of datagrams
+	jitter time.Duration // mean of the added random delay
+	loss   float64       // fraction of datagrams
 }
 
 func (i impairment) check() error {
@@ -33,8 +33,8 @@ func (i impairment) check() error {
 	return nil
 }
 
-// A wire is one direction of the network of the demo: a queue before a link,
-// in real time, and then a delay.
+// A wire is one direction of the demo's network: a queue before a link, in
+// real time, and then a delay.
 type wire struct {
 	impairment
 	mu     sync.Mutex
@@ -46,7 +46,7 @@ type wire struct {
 	wake   chan struct{}
 }
 
-// A delivery is what is on its way, and when it arrives.
+// A delivery is something on its way, and when it arrives.
 type delivery struct {
 	at      time.Duration
 	seq     uint64
@@ -72,7 +72,7 @@ func newWire(i impairment, seed uint64, done <-chan struct{}) (*wire, error) {
 	return w, nil
 }
 
-// send puts bytes on the wire. Of a stream nothing is lost or overtaken: it
+// send puts bytes on the wire. Nothing of a stream is lost or overtaken: it
 // arrives no sooner than after, and send returns when it does.
 func (w *wire) send(bytes int, stream bool, after time.Duration, deliver func()) (at time.Duration) {
 	w.mu.Lock()
@@ -155,16 +155,16 @@ func (b *badConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// header is what the network adds to the bytes that it carries.
+// header is the number of bytes that the network adds to those it carries.
 const header = 42
 
-// CloseWrite ends a stream when all that was written has arrived.
+// CloseWrite ends a stream once everything written has arrived.
 func (b *badConn) CloseWrite() error {
 	b.last = b.forth.send(header, true, b.last, func() { b.Conn.(*net.TCPConn).CloseWrite() })
 	return nil
 }
 
-// receive puts what the other end sends on its way to Read.
+// receive sends what the other end writes on its way to Read.
 func (b *badConn) receive(back *wire) {
 	buffer := make([]byte, 64<<10)
 	var last time.Duration

@@ -1,5 +1,5 @@
 // Proxy forwards UDP datagrams and TCP connections in two halves with any
-// network between them, and measures that network: delay, loss, the clocks of
+// network between them. It measures that network: delay, loss, the clocks of
 // both halves and the slowest flows, in both directions.
 //
 //	go run ./examples/proxy -demo                    # everything on this machine, beside the exact answer
@@ -7,36 +7,38 @@
 //	proxy -role egress  -listen :7001 -to server:80 -reports ingress:7002 -page :8080 -key …
 //	proxy -role ingress -listen :7000 -to egress:7001 -reports :7002 -key …
 //
-// Clients connect to the ingress half, which forwards to the egress half, which
-// forwards to the server. Each half says which datagrams, and which pieces of
-// the byte streams, pass it. The egress half asks the ingress half for its
-// counters over one authenticated connection, prints a row a second, and serves
-// a live page and /metrics for Prometheus.
+// Clients connect to the ingress half, which forwards to the egress half,
+// which forwards to the server. Each half reports to its point which
+// datagrams, and which pieces of the byte streams, pass it. The egress half
+// asks the ingress half for its counters over one authenticated connection,
+// prints a row a second, and serves a live page and /metrics for Prometheus.
 //
-// A datagram is its own identity. Of a TCP connection between the halves both
-// see the same bytes, though in other pieces: every 1,024th byte of the stream,
-// by its position, is a packet that passes when that byte does.
+// A datagram is its own identity. Both halves see the same bytes of a TCP
+// connection between them, though in different pieces. So every 1,024th byte
+// of the stream, by its position, counts as a packet that passes when that
+// byte does.
 //
-// -classes measures UDP and TCP apart, by a point for each: the page and /metrics
+// With -classes it measures UDP and TCP separately, with a point for each: the page and /metrics
 // then have both beside the delays of all, those with a label such as class="udp".
 //
 // Anybody who reaches a half can use it: -only names the addresses to serve.
 //
-// -demo runs both halves, a network between them that is slow, limited, jittery
-// and lossy, and traffic. It needs no root. Ctrl-C ends everything cleanly.
+// With -demo it runs both halves, a network between them that is slow,
+// limited, jittery and lossy, and traffic. It needs no root. Ctrl-C ends
+// everything cleanly.
 //
-// Ten minutes of it (-demo -json -duration 10m) on two cores that were busy with
-// other work: 452,294 datagrams and pieces of the stream forth and 447,760 back,
-// 0.9 % of them lost. The mean of all seconds was 38.36 ms forth, exactly 38.35,
-// and 37.45 ms back, exactly 37.49; the exact mean of a second was in 555 of
-// 565 intervals forth and in 542 of 564 back. Of a second run the heap after a
-// collection was 77 MB at the least in the second minute, 83 to 87 in each of
-// the eight after that.
+// Ten minutes of it (-demo -json -duration 10m) on two cores that were busy
+// with other work carried 452,294 datagrams and pieces of the stream forth and
+// 447,760 back, with 0.9 % of them lost. The mean of all seconds was 38.36 ms
+// forth (exactly 38.35) and 37.45 ms back (exactly 37.49). The exact mean of a
+// second was in 555 of 565 intervals forth and in 542 of 564 back. In a second
+// run the heap after a collection was at least 77 MB in the second minute, and
+// 83 to 87 MB in each of the eight minutes after that.
 //
 // A half forwards 95.8 % of the datagrams a second that it would forward
-// unmeasured, with a standard error of 0.5: six runs said 94.1 to 97.1 %, at 1.2
-// to 2.1 µs each, of which the network card's part is none (go test -run '^$'
-// -bench Forward -benchtime 5s ./examples/proxy). With -classes two runs said 91.4
+// unmeasured, with a standard error of 0.5: six runs gave 94.1 to 97.1 %, at
+// 1.2 to 2.1 µs each, without any network card (go test -run '^$' -bench
+// Forward -benchtime 5s ./examples/proxy). With -classes two runs gave 91.4
 // and 94.2 %.
 package main
 
@@ -74,7 +76,7 @@ func main() {
 // errUsage is wrapped by what is wrong with the command line.
 var errUsage = errors.New("usage")
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	role, listen, to, reports, page, key string
 	demo, json, classes                  bool
@@ -87,11 +89,11 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("proxy", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&o.role, "role", "", "`half` to be: ingress or egress")
-	flags.StringVar(&o.listen, "listen", "", "`address` to take datagrams and connections at")
+	flags.StringVar(&o.role, "role", "", "`half` to run: ingress or egress")
+	flags.StringVar(&o.listen, "listen", "", "`address` to listen on for datagrams and connections")
 	flags.StringVar(&o.to, "to", "", "`address` to forward them to")
 	flags.StringVar(&o.reports, "reports", "", "`address` at which the ingress half answers, and the egress half asks")
-	flags.StringVar(&o.page, "page", "", "`address` to serve the live page and /metrics at (egress, demo)")
+	flags.StringVar(&o.page, "page", "", "`address` to serve the live page and /metrics on (egress, demo)")
 	flags.StringVar(&o.key, "key", os.Getenv("HOPLAG_KEY"), "`secret` that both halves share (default: $HOPLAG_KEY)")
 	only := flags.String("only", "", "serve only these `addresses`, as in 10.0.0.0/8: others are ignored and counted")
 	flags.BoolVar(&o.demo, "demo", false, "run both halves, a bad network between them, and traffic")
@@ -100,10 +102,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.BoolVar(&o.json, "json", false, "print a report as a JSON object a second")
 	flags.DurationVar(&o.duration, "duration", 0, "end after this `time` (default: never)")
 	flags.Int64Var(&o.impair.rate, "rate", 20, "demo: bandwidth in `Mbit/s`, 1 to 10000")
-	flags.DurationVar(&o.impair.delay, "delay", 20*time.Millisecond, "demo: least delay, each way, up to 10s")
+	flags.DurationVar(&o.impair.delay, "delay", 20*time.Millisecond, "demo: smallest delay, each way, up to 10s")
 	flags.DurationVar(&o.impair.jitter, "jitter", 3*time.Millisecond,
 		"demo: mean of a further random delay, up to 10s; datagrams overtake each other")
-	flags.Float64Var(&o.impair.loss, "loss", 0.01, "demo: share of datagrams that are lost, 0 to 1")
+	flags.Float64Var(&o.impair.loss, "loss", 0.01, "demo: `fraction` of datagrams lost, 0 to 1")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "Proxy forwards UDP and TCP in two halves and measures the network between them.")
 		flags.PrintDefaults()
@@ -130,7 +132,7 @@ func usage(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
 }
 
-// check says what is missing or out of range.
+// check reports what is missing or out of range.
 func (o *options) check() error {
 	if o.duration < 0 {
 		return usage("-duration is %v, want at least 0", o.duration)
@@ -200,7 +202,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return h.report(ctx, ask(o.reports), o, nil, stdout, stderr)
 }
 
-// report prints what the egress half finds, a row a second, and serves the page.
+// report prints what the egress half finds, a row a second, and serves the
+// page.
 func (h *half) report(ctx context.Context, ask func(path string) hoplag.Exchange, o options, exact *exact, stdout, stderr io.Writer) error {
 	view := newView()
 	if o.page != "" {
@@ -225,7 +228,7 @@ func (h *half) report(ctx context.Context, ask func(path string) hoplag.Exchange
 	return nil
 }
 
-// local is an address that a browser on this machine can open.
+// local returns an address that a browser on this machine can open.
 func local(a net.Addr) string {
 	return strings.Replace(a.String(), "[::]", "localhost", 1)
 }

@@ -14,7 +14,7 @@ import (
 //go:embed page.html
 var page []byte
 
-// kept is how many reports the page shows: ten minutes.
+// kept is the number of reports on the page: ten minutes.
 const kept = 600
 
 // A view keeps the latest reports for the page, and the metrics.

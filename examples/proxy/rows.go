@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// rows prints a row a report, and keeps the first error.
+// rows prints a row for each report, and keeps the first error.
 type rows struct {
 	w     io.Writer
 	json  bool
@@ -18,7 +18,7 @@ type rows struct {
 	err   error
 }
 
-// heading is repeated now and then.
+// The heading is repeated now and then.
 const headingEvery = 30
 
 func (o *rows) add(r hoplag.Report) {
@@ -38,8 +38,8 @@ func (o *rows) add(r hoplag.Report) {
 	o.row(r, 1, "back", &r.Back)
 }
 
-// object prints a report as JSON, in the demo with what really happened, forth
-// and back, as Exact.
+// object prints a report as JSON. In the demo it adds the truth, forth and
+// back, as Exact.
 func (o *rows) object(r hoplag.Report) {
 	data, err := json.Marshal(r)
 	if o.exact != nil && err == nil {
@@ -81,7 +81,7 @@ func (o *rows) row(r hoplag.Report, direction int, name string, d *hoplag.Delay)
 	o.print("   %s\n", clocks)
 }
 
-// beside prints what really happened in the second.
+// beside prints the truth of the second.
 func (o *rows) beside(r hoplag.Report, direction int, d *hoplag.Delay) {
 	t := o.exact.take(direction, r.Start.Unix())
 	if t.Received == 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A load is the traffic of the demo, and the queue that it goes through.
+// A load is the traffic of the demo, and the queue that it passes.
 type load struct {
 	rate      float64 // packets a second
 	bandwidth float64 // Mbit/s
@@ -28,8 +28,8 @@ func (l load) check() error {
 	return nil
 }
 
-// A lab is three namespaces in a row. The one in the middle forwards, through
-// a queue (a token bucket):
+// A lab is three namespaces in a row. The one in the middle forwards through a
+// queue (a token bucket):
 //
 //	sender ── in [router] out, queue ── receiver
 type lab struct{ sender, router, receiver string }
@@ -76,8 +76,8 @@ func newLab(l load) (n *lab, err error) {
 	return n, nil
 }
 
-// settings turn forwarding on, and IPv6 off, whose own messages would be counted
-// with the traffic.
+// settings turns forwarding on, and IPv6 off, because its own messages would
+// be counted with the traffic.
 func settings() error {
 	for _, name := range []string{"ipv4/ip_forward", "ipv6/conf/all/disable_ipv6", "ipv6/conf/default/disable_ipv6"} {
 		if err := os.WriteFile("/proc/sys/net/"+name, []byte("1"), 0); err != nil && !os.IsNotExist(err) {
@@ -87,18 +87,18 @@ func settings() error {
 	return nil
 }
 
-// remove removes the namespaces, and with them what is in them.
+// remove removes the namespaces with everything in them.
 func (n *lab) remove() {
 	for _, name := range []string{n.sender, n.router, n.receiver} {
 		exec.Command("ip", "netns", "del", name).Run()
 	}
 }
 
-// calm is how long the demo watches before it sends: a point that has just begun
-// does not know yet what is lost.
+// calm is how long the demo watches before it sends: a point that has just
+// begun does not know yet what is lost.
 const calm = 3 * time.Second
 
-// demo measures the lab's queue, and has a capture beside.
+// demo measures the lab's queue, with a capture for comparison.
 func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	n, err := newLab(o.load)
 	if err != nil {
@@ -107,7 +107,7 @@ func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	defer n.remove()
 	o.from = place{namespace: n.router, device: "in"}
 	o.to = place{namespace: n.router, device: "out", out: true}
-	if o.kernel { // which sees what goes out before the queue
+	if o.kernel { // it sees outgoing packets before the queue
 		o.to = place{namespace: n.receiver, device: "eth0"}
 	}
 	o.duration = cmp.Or(o.duration, 10*time.Second)
@@ -127,7 +127,7 @@ func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	defer stop()
 	var sent failures
 	length := o.duration
-	o.duration += calm + settle // for what is in the queue at the end
+	o.duration += calm + settle // for what is left in the queue
 	o.ready = func() {
 		go func() {
 			pause(sending, calm)
@@ -136,7 +136,7 @@ func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			sent.add(sender.send(sending, o.load.rate))
 		}()
 	}
-	// Interrupted, it stops sending first.
+	// When interrupted, it stops sending first.
 	measuring, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, func() {

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// exact is a capture of the demo's packets at both places, by rings of its own,
-// that remembers each by its number until it was seen at both.
+// exact is a capture of the demo's packets at both places, with its own rings.
+// It remembers each packet by its number until it has seen it at both.
 type exact struct {
 	rings    [2]*ring
 	done     sync.WaitGroup
 	failures failures
 
 	mu     sync.Mutex
-	once   map[uint64]int64 // seen at one place, when
-	latest int64            // time of a packet
-	sweep  int64            // when once is gone through next
+	once   map[uint64]int64 // when it was seen at one place
+	latest int64            // time of the latest packet
+	sweep  int64            // when to clean up once next
 	flows  [senderFlows]truth
 }
 
-// A truth is what a capture says of all packets, or of a flow.
+// A truth is what a capture says about all packets, or about a flow.
 type truth struct {
 	Flow     string   `json:"flow,omitempty"`
 	Sent     int      `json:"sent"`
@@ -87,7 +87,7 @@ func (e *exact) take(place int, packets iter.Seq[captured]) {
 	e.forget()
 }
 
-// forget forgets packets that were seen at one place only, a minute ago: they
+// forget forgets packets that were seen at only one place, a minute ago: they
 // were lost.
 func (e *exact) forget() {
 	const lost = int64(time.Minute)
@@ -98,7 +98,7 @@ func (e *exact) forget() {
 	maps.DeleteFunc(e.once, func(_ uint64, at int64) bool { return at < e.latest-lost })
 }
 
-// truth ends the capture, and is what was seen.
+// truth ends the capture and returns what it saw.
 func (e *exact) truth() *truth {
 	var dropped uint64
 	for _, r := range e.rings {
@@ -120,7 +120,7 @@ func (e *exact) truth() *truth {
 	return all
 }
 
-// settle fills in what is told.
+// settle fills in the derived figures.
 func (t truth) settle() truth {
 	t.Sent, t.Received = t.seen[0], t.seen[1]
 	if t.pairs > 0 {

@@ -15,19 +15,20 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A flow is what a flow collector knows of one.
+// A flow is what a flow collector knows about one.
 type flow struct {
 	tuple       hashing.Tuple
 	packets     uint64
 	first, last int64
 }
 
-// A table is which flows passed one ring. Digests do not tell their names.
+// A table lists the flows that passed one ring, because digests do not reveal
+// names.
 type table struct {
 	sync.Mutex
 	flows  map[hashing.Flow]*flow
 	limit  int
-	untold uint64 // packets of flows that there was no room for
+	untold uint64 // packets of flows without room in the table
 }
 
 func newTable(limit int) *table { return &table{flows: map[hashing.Flow]*flow{}, limit: limit} }
@@ -54,7 +55,7 @@ func (t *table) forget(before int64) {
 	maps.DeleteFunc(t.flows, func(_ hashing.Flow, f *flow) bool { return f.last < before })
 }
 
-// find returns what is known of a flow by any of the tables.
+// find returns what any of the tables knows about a flow.
 func find(tables []*table, id hashing.Flow) (flow, bool) {
 	for _, t := range tables {
 		t.Lock()
@@ -68,7 +69,7 @@ func find(tables []*table, id hashing.Flow) (flow, bool) {
 	return flow{}, false
 }
 
-// writeFlows writes the flows that arrived, largest first, to where
+// writeFlows writes the flows that arrived, largest first, where
 // examples/colate finds them.
 func writeFlows(dir string, from, to []*table) error {
 	all := map[hashing.Flow]*flow{}
@@ -110,7 +111,7 @@ func writeFlows(dir string, from, to []*table) error {
 
 var protocols = map[string]uint8{"icmp": 1, "tcp": 6, "udp": 17, "ipv6-icmp": 58}
 
-// name writes a 5-tuple as examples/colate takes it.
+// name formats a 5-tuple as examples/colate takes it.
 func name(t *hashing.Tuple) string {
 	protocol := strconv.Itoa(int(t.Proto))
 	for word, number := range protocols {

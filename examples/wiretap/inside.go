@@ -26,19 +26,19 @@ type inside struct {
 	ask    tuples
 	all    *lda.Accumulator    // of a second
 	ever   *lda.Accumulator    // since the beginning
-	flows  [2]*lds.Accumulator // the same of flows, with -flow
+	flows  [2]*lds.Accumulator // likewise for flows, with -flow
 	number uint64
 	sum    seen // since the beginning
 	now    seen // since the row before
 }
 
-// flowCells are what flows are told apart by: those that are asked for are
-// large, so each has many cells, of which a loss spoils one.
+// flowCells distinguishes flows: those in question are large, so each has many
+// cells, and a loss spoils one of them.
 var flowCells = lds.Config{
 	Rows: 4, Columns: 16384, Spread: 64, Rates: [lds.MaxRows]float64{1, 1, 1. / 8, 1. / 64}, SumBits: 64, DigestBits: 24,
 }
 
-// watchKernel measures by points in the kernel.
+// watchKernel measures with points in the kernel.
 func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 	m := &inside{places: [2]place{o.from, o.to}, ask: o.ask}
 	defer m.close()
@@ -50,7 +50,7 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 	tick := time.NewTicker(o.cut)
 	defer tick.Stop()
 	second := time.Now()
-	var end time.Time // set when there is no more to come than what is on its way
+	var end time.Time // set once only packets on their way are still to come
 	for {
 		select {
 		case <-tick.C:
@@ -74,7 +74,7 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 }
 
 // open loads the points and attaches them, the second one first, so that
-// nothing is taken for lost that was not.
+// nothing looks lost that was not.
 func (m *inside) open(key string) error {
 	c := kernel.DefaultConfig
 	c.Clock = kernel.Boot // one clock for both
@@ -119,7 +119,7 @@ func (m *inside) close() {
 }
 
 // compare ends an interval at both points, and adds it to the others. They end
-// together as nearly as may be; packets on their way are no loss.
+// as nearly together as possible; packets on their way do not count as lost.
 func (m *inside) compare() error {
 	var of [2]*kernel.Interval
 	var errs [2]error
@@ -159,7 +159,7 @@ func (m *inside) compare() error {
 	return problem
 }
 
-// row is what the points know since the row before.
+// row returns what the points learned since the row before.
 func (m *inside) row(at time.Time, problem error) *row {
 	d, err := m.all.Estimate()
 	m.now.Sent, m.now.Received = d.Sent, d.Received
@@ -189,8 +189,8 @@ func (m *inside) row(at time.Time, problem error) *row {
 	return r
 }
 
-// answers are the delays of the flows that were asked for, and how many of them
-// are not known.
+// answers returns the delays of the flows in question, and how many of them
+// are unknown.
 func (m *inside) answers(a *lds.Accumulator) (rows []flowRow, unknown int) {
 	for _, t := range m.ask {
 		f, err := a.Estimate(t.Flow(m.seed))
@@ -239,7 +239,7 @@ func (t *tuples) String() string {
 	return strings.Join(names, ", ")
 }
 
-// Set reads what name writes.
+// Set parses what name formats.
 func (t *tuples) Set(s string) error {
 	want := errors.New("want a protocol, a source and a destination, as in \"udp 10.0.0.1:80 10.0.0.2:1234\"")
 	fields := strings.Fields(s)

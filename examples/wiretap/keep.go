@@ -11,15 +11,15 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// keepConfig are the counters of each place that -keep stores every -epoch: at
-// most 128 KiB, a few bytes for each counter that saw something.
+// keepConfig describes the counters of each place that -keep stores every
+// -epoch: at most 128 KiB, a few bytes for each counter that saw something.
 var keepConfig = colate.Config{Counters: 16384, PerFlow: 20, Bits: 64, CountBits: 14, DigestBits: 14}
 
 // storeNames are where examples/colate finds the stores of the two places.
 var storeNames = [2]string{"ingress", "egress"}
 
-// A keeper stores what passes one place. Epochs are cut by the packets' own
-// times and not when they are taken out of the ring, a little later, so that
+// A keeper stores what passes one place. The packets' own times cut the
+// epochs, not the slightly later times at which they leave the ring, so that
 // both places cut alike.
 type keeper struct {
 	sync.Mutex
@@ -51,7 +51,7 @@ func (k *keeper) add(flow hashing.Flow, packet hashing.Packet, at int64) {
 	k.rotation.Active().Update(flow, packet, at)
 }
 
-// cut ends an epoch and has it written down.
+// cut ends an epoch and starts writing it.
 func (k *keeper) cut() {
 	done, err := k.rotation.Rotate()
 	if err != nil {
@@ -61,7 +61,7 @@ func (k *keeper) cut() {
 	k.writing.Go(func() { k.failures.add(errors.Join(k.store.Append(done), k.rotation.Release(done))) })
 }
 
-// close writes down what there is of the present epoch.
+// close writes what there is of the present epoch.
 func (k *keeper) close() error {
 	k.writing.Wait()
 	k.cut()
@@ -69,7 +69,7 @@ func (k *keeper) close() error {
 	return errors.Join(k.failures.take(), k.store.Close())
 }
 
-// failures are what went wrong since somebody looked.
+// failures is what went wrong since somebody looked.
 type failures struct {
 	mu  sync.Mutex
 	err error

@@ -1,7 +1,7 @@
 // Wiretap measures from outside how long packets take from one interface of a
 // Linux host to another, how many are lost on the way, and which flows are the
-// slowest: through a router, a bridge, a firewall, a container, or, by two
-// mirror ports, through anything else.
+// slowest. Between the interfaces may be a router, a bridge, a firewall, a
+// container, or anything else with two mirror ports.
 //
 //	sudo wiretap -demo                              # namespaces, a queue, traffic, beside the exact answer
 //	sudo wiretap -from eth0 -to eth1                # in at eth0, out at eth1
@@ -11,40 +11,44 @@
 //	sudo wiretap -kernel -from eth0 -to guest/eth0:in
 //
 // The kernel stamps every packet and writes its first bytes into a ring
-// (AF_PACKET, TPACKET_V3) that this program empties, a goroutine a ring. It
-// tells one point of the library of what passed -from, and another one of what
-// passed -to; they are compared each second. What a ring had no room for is
-// counted by the kernel and shown: the answer of that second is worth less.
+// (AF_PACKET, TPACKET_V3). The program empties each ring in its own goroutine.
+// It reports to one point of the library what passed -from, and to another
+// what passed -to, and compares them each second. The kernel counts what a
+// ring had no room for, and the program shows it: the answer of that second is
+// worth less.
 //
-// With -kernel the packets are counted inside the kernel, by package lda/kernel,
-// and none is copied. It sees an outgoing packet before the interface's queue,
-// where a ring sees it behind. It does not know the flows, but answers for
-// those that -flow names.
+// With -kernel, package lda/kernel counts the packets inside the kernel, and
+// copies none. It sees an outgoing packet before the interface's queue, while
+// a ring sees it after. It does not know the flows, but answers for those that
+// -flow names.
 //
-// Packets that end in the host, or begin in it, pass one of the interfaces
-// only, and count as lost or extra: -net tells which destinations to count.
-// Packets that are rewritten on the way, as by NAT, are other packets. Bundles
-// of segments (GRO, GSO) are not packets either: rings count them as such and
-// pass them over; ethtool -K eth0 gro off gso off tso off makes an end of them.
+// Packets that end in the host, or begin in it, pass only one of the
+// interfaces, and count as lost or extra: -net says which destinations to
+// count. Packets that are rewritten on the way, as by NAT, count as other
+// packets. Bundles of segments (GRO, GSO) are not packets either: rings count
+// them as such and skip them; ethtool -K eth0 gro off gso off tso off prevents
+// them.
 //
 // It needs root, or CAP_NET_RAW (and CAP_BPF and more with -kernel), and with
 // -demo the commands ip and tc.
 //
-// # What it bears
+// # Performance
 //
-// On two cores, at the highest priority, -demo -duration 4s -rate 230000 -bandwidth
-// 250 sent 229,000 packets a second, of which 40 % were lost in bursts. Sent,
-// received and lost were exactly what a capture beside saw, and the rings dropped
-// none; the mean was 2.056 ms, exactly 2.054. With -kernel it was 2.1375 ms,
-// exactly 2.1377, at 37 %. Where nothing waits the mean is some microseconds, of which two taps at
-// one place differ by 10 to 50 ns, as each takes the time by itself.
+// On two cores, at the highest priority, -demo -duration 4s -rate 230000
+// -bandwidth 250 sent 229,000 packets a second, and 40 % of them were lost in
+// bursts. The counts of packets sent, received and lost were exactly those of
+// a capture beside it, and the rings dropped none; the mean was 2.056 ms
+// (exactly 2.054). With -kernel it was 2.1375 ms (exactly 2.1377), at a loss
+// of 37 %. If nothing waits the mean is some microseconds. Two taps at one
+// place differ by 10 to 50 ns of that, because each reads the time by itself.
 //
-// Ten minutes of the demo (-demo -duration 10m -rate 8000 -bandwidth 15 -json),
-// on two cores that were busy with other work: 4,618,886 packets, 261,390 of them
-// lost, both exactly as the capture saw it, none dropped by the rings; mean 13.90
-// ms, exactly 13.91. After each collection the heap was 124 to 135 MB from the
-// fourth minute on, when the points' histories were full, and 456 to 490 MB were
-// resident, 192 MiB of them the rings of this program and of the capture.
+// Ten minutes of the demo (-demo -duration 10m -rate 8000 -bandwidth 15 -json)
+// on two cores that were busy with other work counted 4,618,886 packets,
+// 261,390 of them lost, both exactly as in the capture, and the rings dropped
+// none. The mean was 13.90 ms (exactly 13.91). After each collection the heap
+// was 124 to 135 MB from the fourth minute on, when the points' histories were
+// full, and 456 to 490 MB were resident, 192 MiB of them the rings of this
+// program and of the capture.
 package main
 
 import (
@@ -84,11 +88,11 @@ func usage(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
 }
 
-// maxFlows is how many flows a ring knows by name at most: those of the latest
-// minute, or with -keep all that there were.
+// maxFlows is the largest number of flows that a ring knows by name: those of
+// the latest minute, or with -keep all flows.
 const maxFlows = 1 << 18
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	from, to      place
 	net           netip.Prefix
@@ -115,20 +119,20 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.IntVar(&o.rings, "rings", 1, "`number` of rings at each interface, 1 to 64")
 	flags.IntVar(&o.buffer, "buffer", 32, "`MiB` of each ring, 2 to 1024")
 	flags.BoolVar(&o.promiscuous, "promiscuous", false, "take packets that are not for this host, as from mirror ports")
-	flags.IntVar(&o.flows, "flows", 4096, "`number` of flows that are told apart in a second, 1 to 1000000")
+	flags.IntVar(&o.flows, "flows", 4096, "`number` of flows to distinguish in a second, 1 to 1000000")
 	flags.DurationVar(&o.cut, "cut", 100*time.Millisecond,
-		"`time` between comparisons, 20ms to 1s: a part of 1s; shorter ones bear more loss")
-	flags.StringVar(&o.keep, "keep", "", "`directory` to keep what passes in, for examples/colate to ask later")
+		"`time` between comparisons, 20ms to 1s: a whole part of 1s; shorter ones tolerate more loss")
+	flags.StringVar(&o.keep, "keep", "", "`directory` to keep what passes, for later queries by examples/colate")
 	flags.DurationVar(&o.epoch, "epoch", time.Second,
-		"-keep: `time` that one entry of the store is for, 100ms to 1h; shorter ones bear more loss and take more room")
+		"-keep: `time` that one entry of the store covers, 100ms to 1h; shorter ones tolerate more loss and take more room")
 	flags.StringVar(&o.key, "key", os.Getenv("HOPLAG_KEY"), "`secret` that packets are hashed with (default: $HOPLAG_KEY, or a random one)")
-	flags.BoolVar(&o.kernel, "kernel", false, "count inside the kernel, not by rings")
+	flags.BoolVar(&o.kernel, "kernel", false, "count inside the kernel, without rings")
 	flags.Var(&o.ask, "flow", "-kernel: `flow` to report, as in \"udp 10.0.0.1:80 10.0.0.2:1234\"; may be repeated")
 	flags.BoolVar(&o.json, "json", false, "print a JSON object a second")
 	flags.DurationVar(&o.duration, "duration", 0, "end after this `time`, 1s or more (default: never; with -demo, 10s)")
 	flags.BoolVar(&o.demo, "demo", false, "make namespaces with a queue and traffic, and measure that")
 	flags.Float64Var(&o.load.rate, "rate", 15000, "demo: `packets` of 200 bytes a second, 100 to 1000000")
-	flags.Float64Var(&o.load.bandwidth, "bandwidth", 28, "demo: of the queue, in `Mbit/s`, 1 to 10000")
+	flags.Float64Var(&o.load.bandwidth, "bandwidth", 28, "demo: rate of the queue in `Mbit/s`, 1 to 10000")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "Wiretap measures delay and loss from one interface to another.")
 		flags.PrintDefaults()
@@ -164,7 +168,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	return o, o.check()
 }
 
-// check says what is out of range.
+// check reports what is out of range.
 func (o *options) check() error {
 	switch {
 	case o.rings < 1 || o.rings > 64:

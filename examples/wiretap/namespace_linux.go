@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// in runs f in a network namespace of iproute2, on a thread of its own that
-// ends with it; or here, where none is named.
+// in runs f in a network namespace of iproute2, on a thread that ends with it;
+// or here, if no namespace is named.
 func in(namespace string, f func() error) error {
 	if namespace == "" {
 		return f()

@@ -7,17 +7,17 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// cells are what packets are counted in at a place: more than the library's
-// default, as a host has the room. What a burst of losses spoils is in proportion
-// to how many packets share a cell.
+// cells count the packets at a place. There are more than in the library's
+// default, because a host has the room. What a burst of losses spoils is
+// proportional to the number of packets that share a cell.
 var cells = lda.Config{
 	Banks:   [lda.MaxBanks]lda.Bank{{Rows: 16384}, {Rows: 4096, Shift: 4}, {Rows: 4096, Shift: 8}, {Rows: 4096, Shift: 12}},
 	SumBits: 64, DigestBits: 20,
 }
 
-// A place is where packets are seen: an interface, one way.
+// A place is where packets are seen: one direction of an interface.
 type place struct {
-	namespace string // of iproute2, or none for our own
+	namespace string // of iproute2; empty for our own
 	device    string
 	out       bool
 }

@@ -14,11 +14,11 @@ import (
 	"unsafe"
 )
 
-// What the kernel's linux/if_packet.h calls PACKET_VERSION, TPACKET_V3, and so
-// on, as far as package syscall lacks it.
+// What linux/if_packet.h of the kernel calls PACKET_VERSION, TPACKET_V3, and
+// so on, as far as package syscall lacks it.
 const (
 	packetVersion  = 10
-	packetHeaders  = 15 // PACKET_VNET_HDR: a header that tells of bundles
+	packetHeaders  = 15 // PACKET_VNET_HDR: a header that describes bundles
 	packetFanout   = 18
 	version3       = 2
 	fanoutUnique   = 0x2000 // the kernel chooses the number of the group
@@ -29,26 +29,26 @@ const (
 	mirrorReceived = 1 // PACKET_MR_PROMISC
 )
 
-// A captured packet is what the kernel tells of it. The frame is valid until
+// A captured packet is what the kernel says about it. The frame is valid until
 // the next one.
 type captured struct {
 	at     int64 // wall clock, ns
 	frame  []byte
-	bundle bool // of segments, that a card cuts or has merged
+	bundle bool // of segments that a card cuts or has merged
 }
 
 // A ring is memory that the kernel fills with packets and their times, block
-// by block, and a program empties without a system call.
+// by block, and that a program empties without a system call.
 type ring struct {
 	file   *os.File
 	memory []byte
-	taken  atomic.Uint64 // packets that were handed over
+	taken  atomic.Uint64 // packets handed over
 
 	mu              sync.Mutex
-	passed, dropped uint64 // by the kernel: into the ring, and for want of room in it
+	passed, dropped uint64 // by the kernel: into the ring, and for lack of room in it
 }
 
-// openRings opens rings that share what passes an interface, in or out, of the
+// openRings opens rings that share what passes an interface, in or out, in the
 // calling thread's network namespace.
 func openRings(p place, count, bytes int, promiscuous bool) (rings []*ring, err error) {
 	nic, err := net.InterfaceByName(p.device)
@@ -90,13 +90,13 @@ func openRings(p place, count, bytes int, promiscuous bool) (rings []*ring, err 
 	return rings, nil
 }
 
-// newRing makes a ring that nothing passes yet.
+// newRing makes a ring that nothing fills yet.
 func newRing(bytes int) (*ring, error) {
 	fd, err := syscall.Socket(syscall.AF_PACKET, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
-	const frameSize = 2048 // of no meaning in version 3, but checked
+	const frameSize = 2048 // without meaning in version 3, but checked
 	blocks := max(bytes/blockSize, 2)
 	var request []byte
 	for _, v := range []int{blockSize, blocks, frameSize, blocks * (blockSize / frameSize), blockTime, 0, 0} {
@@ -118,9 +118,9 @@ func newRing(bytes int) (*ring, error) {
 	return &ring{file: os.NewFile(uintptr(fd), "ring"), memory: memory}, nil
 }
 
-// attach begins to fill a ring with what passes an interface one way. The way
-// is chosen by a filter in the kernel, so that what goes the other way takes no
-// room and is not counted among the drops.
+// attach starts filling a ring with what passes an interface in one direction.
+// A filter in the kernel selects the direction, so that the other direction
+// takes no room and is not counted among the drops.
 func attach(fd, index int, out, promiscuous bool) error {
 	const pktType, outgoing = 0xfffff004, 4 // SKF_AD_OFF + SKF_AD_PKTTYPE, PACKET_OUTGOING
 	yes, no := uint8(1), uint8(0)
@@ -182,8 +182,8 @@ func (r *ring) run(take func(iter.Seq[captured])) error {
 	}
 }
 
-// packets yields what is in a block: see struct tpacket_block_desc and struct
-// tpacket3_hdr.
+// packets yields the packets in a block: see struct tpacket_block_desc and
+// struct tpacket3_hdr.
 func packets(block []byte) iter.Seq[captured] {
 	word := func(b []byte, at int) int { return int(binary.NativeEndian.Uint32(b[at:])) }
 	return func(yield func(captured) bool) {
@@ -204,21 +204,21 @@ func packets(block []byte) iter.Seq[captured] {
 	}
 }
 
-// drops is how many packets the kernel found no room for since the ring was
-// opened.
+// drops returns how many packets the kernel found no room for since the ring
+// was opened.
 func (r *ring) drops() uint64 {
 	_, dropped := r.statistics()
 	return dropped
 }
 
-// statistics are how many packets the kernel has put into the ring, and how
-// many it found no room for, since the ring was opened.
+// statistics returns how many packets the kernel has put into the ring, and
+// how many it found no room for, since the ring was opened.
 func (r *ring) statistics() (passed, dropped uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.control(func(fd int) error {
-		// struct tpacket_stats_v3 in whatever has 12 bytes: packets, those that
-		// were dropped too, drops, freezes. Reading sets them to 0.
+		// Reads struct tpacket_stats_v3 into any type of 12 bytes: packets,
+		// including dropped ones, drops, freezes. Reading sets them to 0.
 		stats, err := syscall.GetsockoptIPv6Mreq(fd, syscall.SOL_PACKET, syscall.PACKET_STATISTICS)
 		if err == nil {
 			all, drops := binary.NativeEndian.Uint32(stats.Multiaddr[:]), binary.NativeEndian.Uint32(stats.Multiaddr[4:])
@@ -230,8 +230,8 @@ func (r *ring) statistics() (passed, dropped uint64) {
 	return r.passed, r.dropped
 }
 
-// drain ends the filling of the ring, so that nothing counts as dropped that
-// nobody wants, and waits until all that is in it was handed over.
+// drain stops the filling of the ring, so that packets nobody wants do not
+// count as dropped, and waits until everything in it was handed over.
 func (r *ring) drain() error {
 	err := r.control(func(fd int) error {
 		return syscall.AttachLsf(fd, []syscall.SockFilter{*syscall.LsfStmt(syscall.BPF_RET|syscall.BPF_K, 0)})
@@ -250,7 +250,7 @@ func (r *ring) drain() error {
 	return err
 }
 
-// problem is what the interface suffered from since the last time.
+// problem returns what went wrong with the interface since the last call.
 func (r *ring) problem() error {
 	return r.control(func(fd int) error {
 		code, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ERROR)

@@ -16,10 +16,10 @@ import (
 type seen struct {
 	Sent        uint64 `json:"sent"`
 	Received    uint64 `json:"received"`
-	DroppedFrom uint64 `json:"dropped_from"` // by the kernel, for want of room in the rings
+	DroppedFrom uint64 `json:"dropped_from"` // by the kernel, for lack of room in the rings
 	DroppedTo   uint64 `json:"dropped_to"`
 	PassedOver  uint64 `json:"passed_over"` // frames without IP, or to other addresses
-	Bundles     uint64 `json:"bundles"`     // of segments, which were not counted
+	Bundles     uint64 `json:"bundles"`     // of segments, not counted
 }
 
 func (s seen) less(o seen) seen {
@@ -29,8 +29,7 @@ func (s seen) less(o seen) seen {
 	}
 }
 
-// A row is a second. Delays are in nanoseconds, and absent where they are not
-// known.
+// A row is one second. Delays are in nanoseconds, and absent if unknown.
 type row struct {
 	Time time.Time `json:"time"`
 	seen
@@ -47,7 +46,7 @@ type row struct {
 	Error        string    `json:"error,omitempty"`
 }
 
-// mostFlows is how many flows a row has at most.
+// mostFlows is the largest number of flows in a row.
 const mostFlows = 10
 
 // A flowRow is a flow in a second.
@@ -56,13 +55,13 @@ type flowRow struct {
 	Mean    float64  `json:"mean"`
 	Low     *float64 `json:"low,omitempty"`
 	High    *float64 `json:"high,omitempty"`
-	Share   float64  `json:"share"`   // which part of the packets the mean rests on
-	Sent    uint64   `json:"sent"`    // at most
-	Lost    uint64   `json:"lost"`    // at most, those on their way included
-	Overdue uint64   `json:"overdue"` // of these, lost for certain: its own, or of flows that share its counters
+	Share   float64  `json:"share"`   // fraction of the packets behind the mean
+	Sent    uint64   `json:"sent"`    // upper bound
+	Lost    uint64   `json:"lost"`    // upper bound, including those on their way
+	Overdue uint64   `json:"overdue"` // certainly lost of these: its own, or of flows that share its counters
 }
 
-// losses is at least and at most how many packets the flow's counters lost.
+// losses formats the range of packets that the flow's counters lost.
 func (f *flowRow) losses() string {
 	if f.Overdue == f.Lost {
 		return fmt.Sprint(f.Lost)
@@ -70,10 +69,10 @@ func (f *flowRow) losses() string {
 	return fmt.Sprintf("%d–%d", f.Overdue, f.Lost)
 }
 
-// A total is what passed from first to last. Missing is how many packets passed
-// the first place and not the second, those counted that the rings dropped: it
-// is exact if nothing was on its way at the beginning, and nothing dropped that
-// is not counted.
+// A total is what passed from first to last. Missing is how many packets
+// passed the first place and not the second, including those that the rings
+// dropped. It is exact if nothing was on its way at the beginning, and every
+// drop is counted.
 type total struct {
 	seen
 	Missing int64     `json:"missing"`
@@ -85,7 +84,7 @@ type total struct {
 	Flows   []flowRow `json:"flows,omitempty"`  // with -flow
 }
 
-// known is a number for JSON, or null if it is not finite.
+// known returns a number for JSON, or null if it is not finite.
 func known(v float64) *float64 {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return nil
@@ -102,7 +101,8 @@ func (r *row) quantile(p, delay float64) {
 	}
 }
 
-// problem puts an error on one line, with what the counters say of the row.
+// problem formats an error on one line, with what the counters say about the
+// row.
 func (r *row) problem(err error) {
 	var all []string
 	if err != nil {
@@ -118,8 +118,8 @@ func (r *row) problem(err error) {
 	r.Error = strings.Join(all, "; ")
 }
 
-// together are all rows, each weighed by its packets. Their intervals, of 95 %
-// each, are taken together as if they were all off the same way.
+// together combines all rows, weighed by packets. It combines their intervals,
+// of 95 % each, as if they were all off in the same direction.
 type together struct {
 	mean, low, high float64
 	packets         uint64
@@ -175,7 +175,7 @@ func newOutput(w io.Writer, asJSON bool) *output {
 	return o
 }
 
-// heading is repeated now and then.
+// The heading is repeated now and then.
 const headingEvery = 30
 
 func (o *output) row(r *row) error {
@@ -203,7 +203,7 @@ func (o *output) row(r *row) error {
 	return err
 }
 
-// end prints what passed in all.
+// end prints the total.
 func (o *output) end(t *total) error {
 	if t.Mean == nil {
 		o.all.report(t)
@@ -223,7 +223,7 @@ func (o *output) end(t *total) error {
 	return err
 }
 
-// between writes an interval that may not be known.
+// between formats an interval that may be unknown.
 func between(low, high *float64) string {
 	if low == nil && high == nil {
 		return ""
@@ -231,7 +231,7 @@ func between(low, high *float64) string {
 	return format(low) + " – " + format(high)
 }
 
-// format writes a delay that may not be known.
+// format formats a delay that may be unknown.
 func format(ns *float64) string {
 	if ns == nil {
 		return "–"

@@ -62,8 +62,8 @@ var (
 	receiverAddress = net.IPv4(10, 97, 2, 1).To4()
 )
 
-// fill makes a frame to the receiver by way of a router. It lacks a number and
-// the ports, and has no UDP checksum, which IPv4 does not ask for.
+// fill prepares a frame to the receiver by way of a router. The frame lacks a
+// number and the ports, and has no UDP checksum, which IPv4 does not require.
 func fill(frame *[frameSize]byte, router net.HardwareAddr) {
 	copy(frame[:], router)
 	copy(frame[6:], []byte{2, 0, 0, 0, 0, 1, 8, 0}) // from whomever; IPv4
@@ -91,10 +91,10 @@ func (s *sender) close() {
 	}
 }
 
-// send sends bursts of 1 to 63 datagrams at exponential distances. Nobody reads
-// them: that they are dropped at the end is of no matter.
+// send sends bursts of 1 to 63 datagrams at exponential distances. Nobody
+// reads them, so it does not matter that they are dropped at the end.
 func (s *sender) send(ctx context.Context, rate float64) error {
-	const behind = 100 * time.Millisecond // what a busy machine kept from being sent earlier is not made up for
+	const behind = 100 * time.Millisecond // do not make up for what a busy machine delayed by more than this
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	for next := time.Now(); ctx.Err() == nil; {
 		time.Sleep(time.Until(next))
@@ -110,8 +110,8 @@ func (s *sender) send(ctx context.Context, rate float64) error {
 	return nil
 }
 
-// burst sends the next datagrams, of flows at random, of which the first ones
-// have the most.
+// burst sends the next datagrams, of random flows; the first flows get the
+// most.
 func (s *sender) burst(n int, random *rand.Rand) error {
 	for i := range n {
 		frame := &s.batch.frames[i]

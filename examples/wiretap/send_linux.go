@@ -23,11 +23,11 @@ type batch struct {
 // A message is what the kernel calls struct mmsghdr.
 type message struct {
 	header syscall.Msghdr
-	_      uint32 // how many bytes were sent
+	_      uint32 // number of bytes sent
 }
 
-// newBatch returns a batch that leaves by an interface of the calling thread's
-// network namespace.
+// newBatch returns a batch that sends through an interface of the calling
+// thread's network namespace.
 func newBatch(device string) (*batch, error) {
 	nic, err := net.InterfaceByName(device)
 	if err != nil {

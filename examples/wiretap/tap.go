@@ -14,15 +14,15 @@ import (
 	"github.com/hoplag/hoplag/lda/kernel"
 )
 
-// blockTime is after how many milliseconds the kernel hands over a block of
-// packets that is not full.
+// blockTime is the number of milliseconds after which the kernel hands over a
+// block of packets that is not full.
 const blockTime = 10
 
-// A tap tells a point of what the rings at one place see.
+// A tap reports to a point what the rings at one place see.
 type tap struct {
 	place  place
 	point  *hoplag.Point
-	to     netip.Prefix // count packets to these addresses only, if it is valid
+	to     netip.Prefix // count only packets to these addresses, if it is valid
 	rings  []*ring
 	tables []*table // what each ring saw
 	keeper *keeper  // nil without -keep
@@ -33,7 +33,7 @@ type tap struct {
 	failures                 failures
 }
 
-// openTap opens a place's rings, and begins to tell the point of what they see.
+// openTap opens a place's rings, and starts reporting to the point.
 func openTap(p place, o *options, point *hoplag.Point, keeper *keeper) (*tap, error) {
 	t := &tap{place: p, point: point, keeper: keeper, to: o.net}
 	err := in(p.namespace, func() (err error) {
@@ -53,9 +53,9 @@ func openTap(p place, o *options, point *hoplag.Point, keeper *keeper) (*tap, er
 	return t, nil
 }
 
-// take tells the point of a block of packets. It is one ring's.
+// take reports a block of packets to the point. It belongs to one ring.
 //
-// Packets are who they are without their transport checksum, which a sending
+// Packets are identified without their transport checksum, which a sending
 // host leaves to the network card.
 func (t *tap) take(flows *table, packets iter.Seq[captured]) {
 	var frame hashing.Frame
@@ -93,7 +93,7 @@ func (t *tap) take(flows *table, packets iter.Seq[captured]) {
 	t.bundles.Add(bundles)
 }
 
-// drops is how many packets the kernel found no room for.
+// drops returns how many packets the kernel found no room for.
 func (t *tap) drops() (n uint64) {
 	for _, r := range t.rings {
 		n += r.drops()
@@ -101,7 +101,8 @@ func (t *tap) drops() (n uint64) {
 	return n
 }
 
-// stop ends the capture: what the kernel has put into the rings is still taken.
+// stop ends the capture. What the kernel has put into the rings is still
+// taken.
 func (t *tap) stop() {
 	t.end.Do(func() {
 		for _, r := range t.rings {
@@ -122,8 +123,8 @@ func (t *tap) close() error {
 	return t.failures.take()
 }
 
-// problem is what went wrong since the last time, such as that the interface is
-// down.
+// problem returns what went wrong since the last call, such as that the
+// interface is down.
 func (t *tap) problem() error {
 	err := t.failures.take()
 	for _, r := range t.rings {

@@ -7,12 +7,12 @@ import (
 
 // A view is what a terminal shows, drawn anew each second.
 type view struct {
-	means []float64 // of the latest minute, 0 where not known
+	means []float64 // of the latest minute, 0 if unknown
 	since seen      // in all
 	lost  uint64
 }
 
-// shown is how many seconds the view shows.
+// shown is the number of seconds in the view.
 const shown = 60
 
 // draw returns the view with a row in it.
@@ -52,7 +52,7 @@ func (v *view) draw(r *row) string {
 	return b.String()
 }
 
-// spark draws values as a line of bars, and returns the greatest.
+// spark draws values as a line of bars, and returns the greatest value.
 func spark(values []float64) (line string, most float64) {
 	for _, v := range values {
 		most = max(most, v)

@@ -12,23 +12,23 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A watch is a tap at each of the two places, and what they said so far.
+// A watch is a tap at each of the two places, and what they reported so far.
 type watch struct {
 	o       *options
 	places  [2]place
 	points  [2]*hoplag.Point
 	taps    [2]*tap
 	keepers [2]*keeper
-	written time.Time // when the flows were written down
+	written time.Time // when the flows were last written
 
 	last seen
 }
 
-// settle is how long the second place is watched longer than the first: for
-// what is on its way.
+// settle is how much longer the second place is watched than the first, for
+// packets on their way.
 const settle = time.Second
 
-// watchRings measures by rings.
+// watchRings measures with rings.
 func watchRings(ctx context.Context, o *options, out *output, stderr io.Writer) (err error) {
 	w := &watch{o: o, places: [2]place{o.from, o.to}, written: time.Now()}
 	defer func() { err = errors.Join(err, w.close()) }()
@@ -52,7 +52,7 @@ func watchRings(ctx context.Context, o *options, out *output, stderr io.Writer) 
 		w.taps[0].stop()
 		pause(following, settle)
 		w.taps[1].stop()
-		pause(following, 2*settle) // until what was lost is known to be
+		pause(following, 2*settle) // until losses are known to be losses
 		cancel()
 		close(stopped)
 	}()
@@ -67,7 +67,7 @@ func watchRings(ctx context.Context, o *options, out *output, stderr io.Writer) 
 	return errors.Join(err, out.end(w.total()))
 }
 
-// pause waits, unless the context is done.
+// pause waits for a time, or until the context is done.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -76,7 +76,7 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // open opens everything, the second place before the first one, so that
-// nothing is taken for lost that was not.
+// nothing looks lost that was not.
 func (w *watch) open() (err error) {
 	key := w.o.key
 	if key == "" {
@@ -103,7 +103,7 @@ func (w *watch) open() (err error) {
 	return nil
 }
 
-// close closes what was opened.
+// close closes everything that was opened.
 func (w *watch) close() (err error) {
 	for i := range w.taps {
 		if w.taps[i] != nil {
@@ -122,8 +122,7 @@ func (w *watch) close() (err error) {
 	return err
 }
 
-// remember writes down now and then which flows there are, or forgets those
-// that are over.
+// remember regularly writes the list of flows, or forgets those that are over.
 func (w *watch) remember() error {
 	if time.Since(w.written) < time.Minute {
 		return nil
@@ -150,7 +149,7 @@ func (w *watch) seen() seen {
 	}
 }
 
-// row is what a report and the taps say of a second.
+// row returns what a report and the taps say about a second.
 func (w *watch) row(report *hoplag.Report) *row {
 	now := w.seen()
 	d := &report.Forth
@@ -178,7 +177,7 @@ func (w *watch) row(report *hoplag.Report) *row {
 	return r
 }
 
-// name is a flow's name, if it is known yet.
+// name returns a flow's name, if it is known yet.
 func (w *watch) name(id hashing.Flow) string {
 	if f, ok := find(w.taps[1].tables, id); ok {
 		return name(&f.tuple)
@@ -186,7 +185,7 @@ func (w *watch) name(id hashing.Flow) string {
 	return fmt.Sprintf("%016x", uint64(id))
 }
 
-// total is what passed in all.
+// total returns the total of what passed.
 func (w *watch) total() *total {
 	s := w.seen()
 	return &total{seen: s, Missing: int64(s.Sent+s.DroppedFrom) - int64(s.Received+s.DroppedTo)}
