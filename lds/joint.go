@@ -50,7 +50,7 @@ import (
 // These figures come from the experiments ours-lds-joint and real-lds of the
 // project's bench.
 //
-// Decode holds about 8·Rows·Spread + 150 bytes a flow and 80 bytes a cell.
+// Decode holds about 12·Rows·Spread + 170 bytes a flow and 80 bytes a cell.
 //
 // It returns [estimate.ErrMismatch] if the Configs or the intervals differ,
 // [estimate.ErrConfig] if packets or doubts are out of range or a flow is

@@ -3,8 +3,6 @@ package joint
 import (
 	"context"
 	"math"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // Queues make delays uneven: most flows wait a microsecond, and a few wait
@@ -151,35 +149,42 @@ func (p *weighted) agree(g *guesses, factor, sum []float64) {
 	}
 }
 
+// logarithms sums up the logarithms of guesses and their squares.
+type logarithms struct{ n, sum, squares float64 }
+
+func (l *logarithms) mean() float64 { return l.sum / max(l.n, 1) }
+
+func (l *logarithms) variance() float64 {
+	return max(0, l.squares-l.sum*l.mean()) / max(l.n-1, 1)
+}
+
 // typical returns, for each class of sizes, the mean and the variance of the
 // logarithms of the guesses.
 func (p *weighted) typical(g *guesses) (mean, variance [sizeCount]float64) {
-	var classes [sizeCount]estimate.Moments
-	var all estimate.Moments
-	for f, w := range p.Packets {
-		if w > 0 && g.told[f] > 0 {
-			classes[p.class[f]].Add(math.Log(g.above[f]))
+	var classes [sizeCount]logarithms
+	for f, k := range p.class {
+		if p.Packets[f] > 0 && g.told[f] > 0 {
+			x, class := math.Log(g.above[f]), &classes[k]
+			class.n++
+			class.sum += x
+			class.squares += x * x
 		}
+	}
+	var all logarithms
+	for _, class := range classes {
+		all.n += class.n
+		all.sum += class.sum
+		all.squares += class.squares
 	}
 	for k := range classes {
-		all.Merge(classes[k])
-	}
-	spread := func(m *estimate.Moments) float64 {
-		if m.N() < 2 {
-			return 0
+		class := &classes[k]
+		own, apart := class.n/(class.n+sizeShrink), 0.0
+		if class.n > 0 {
+			apart = class.mean() - all.mean()
 		}
-		return m.Variance()
-	}
-	for k := range classes {
-		m := &classes[k]
-		own := float64(m.N()) / (float64(m.N()) + sizeShrink)
-		apart := 0.0
-		if m.N() > 0 {
-			apart = m.Mean() - all.Mean()
-		}
-		mean[k] = all.Mean() + own*apart
-		away := mean[k] - all.Mean()
-		variance[k] = own*spread(m) + (1-own)*(spread(&all)+away*away)
+		mean[k] = all.mean() + own*apart
+		away := mean[k] - all.mean()
+		variance[k] = own*class.variance() + (1-own)*(all.variance()+away*away)
 	}
 	return mean, variance
 }

@@ -127,6 +127,7 @@ func (s *system) observe(expected, y []float64) {
 		}
 		s.trust[c] = 1 / v
 		y[c] = (sum - y[c]) / v
+		s.square += v * y[c] * y[c]
 	}
 }
 

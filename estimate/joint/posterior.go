@@ -55,6 +55,7 @@ func (s *system) posterior(ctx context.Context, effect []float64, opts Options, 
 	if err != nil {
 		return nil, err
 	}
+	s.gradient = nil
 	if s.observed != nil {
 		if s.factor, err = s.calibrate(ctx, effect, v, grown, told, work); err != nil {
 			return nil, err
@@ -93,7 +94,7 @@ func (s *system) probe(ctx context.Context, v []float64, opts Options, work *pro
 			}
 		}
 		clear(answer)
-		if _, _, err := s.conjugateGradient(ctx, answer, b, probeTolerance, opts.MaxIterations, work); err != nil {
+		if _, _, err := s.conjugateGradient(ctx, answer, b, 0, probeTolerance, opts.MaxIterations, work); err != nil {
 			return nil, err
 		}
 		for f, x := range answer {

@@ -1,9 +1,6 @@
 package joint
 
-import (
-	"context"
-	"math"
-)
+import "math"
 
 // How joint decoding models the cells, here under a prior that is the same for
 // all flows (guess.go has one for each). Let flow f send w packets whose
@@ -36,7 +33,7 @@ import (
 //
 // With D the diagonal, A the matrix of a, and S the diagonal of s, conjugate
 // gradients solve the equations (S⁻¹ + AᵀD⁻¹A) h = AᵀD⁻¹y for h, one unknown
-// per flow. With a Jacobi preconditioner this takes 10 to 200 iterations; the
+// per flow. This takes some dozens of iterations (see gradient.go); the
 // equations of the cells, D + ASAᵀ, would need thousands. As h = S·Aᵀz with z
 // the weights of the cells, the flow's mean is μ + ρ·aᵀz = μ + (ρ/s)·h, and
 // its variance is ρ − ρ²·aᵀ(D + ASAᵀ)⁻¹a = ρ − (ρ/s)²·(s − v), where v is the
@@ -59,6 +56,8 @@ type system struct {
 	cell     []float64 // per cell: scratch
 	observed []float64 // per cell: D⁻¹y, if there is no prior
 	factor   []float64 // per flow: of its variance, by calibration
+	square   float64   // yᵀD⁻¹y
+	gradient *gradient // kept for the next solve
 	informed bool      // whether any flow has a packet in a usable cell
 }
 
@@ -149,12 +148,18 @@ func newSystem(p *weighted, prior Prior) *system {
 // invertDiagonal fills inverse. It is 0 for flows without packets, which have
 // no equation.
 func (s *system) invertDiagonal() {
+	clear(s.cell)
 	for f, v := range s.variance {
 		if v > 0 {
-			diagonal := 1 / v
-			for i, c := range s.run(f) {
-				a := s.Packets[f] * s.of(f*s.width+i)
-				diagonal += a * a * s.trust[c]
+			run, diagonal := s.run(f), 1/v
+			for i, c := range run {
+				s.cell[c] += s.Packets[f] * s.of(f*s.width+i) // all entries, if one is there twice
+			}
+			for i, c := range run {
+				diagonal += s.Packets[f] * s.of(f*s.width+i) * s.cell[c] * s.trust[c]
+			}
+			for _, c := range run {
+				s.cell[c] = 0
 			}
 			s.inverse[f] = 1 / diagonal
 		}
@@ -195,9 +200,10 @@ func (s *system) rightHandSide() []float64 {
 	for c, trust := range s.trust {
 		if trust == 0 {
 			y[c] = 0 // even where the sum is not a number
-		} else {
-			y[c] *= trust
+			continue
 		}
+		s.square += y[c] * y[c] * trust
+		y[c] *= trust
 	}
 	return s.gathered(y)
 }
@@ -211,104 +217,6 @@ func (s *system) gathered(y []float64) []float64 {
 		}
 	}
 	return b
-}
-
-// multiply sets dst to (S⁻¹ + AᵀD⁻¹A) x and returns xᵀ dst.
-func (s *system) multiply(dst, x []float64) float64 {
-	u := s.cell
-	clear(u)
-	if s.part == nil && s.width == 4 {
-		s.scatterFour(u, x)
-	} else {
-		s.scatter(u, x)
-	}
-	for c, trust := range s.trust {
-		u[c] *= trust
-	}
-	if s.part == nil && s.width == 4 {
-		return s.gatherFour(dst, x, u)
-	}
-	product := 0.0
-	for f, v := range s.variance {
-		if v > 0 {
-			dst[f] = x[f]/v + s.Packets[f]*s.gather(f, u)
-			product += x[f] * dst[f]
-		}
-	}
-	return product
-}
-
-// scatterFour is scatter for four cells that have equal weight, and gatherFour
-// is the rest of multiply: most sketches have four rows, and decoding spends
-// its time here.
-func (s *system) scatterFour(u, x []float64) {
-	cells := s.Cells
-	for f, w := range s.Packets {
-		add := w * s.uniform * x[f]
-		c := (*[4]uint32)(cells)
-		u[c[0]] += add
-		u[c[1]] += add
-		u[c[2]] += add
-		u[c[3]] += add
-		cells = cells[4:]
-	}
-}
-
-func (s *system) gatherFour(dst, x, u []float64) (product float64) {
-	cells := s.Cells
-	for f, w := range s.Packets {
-		c := (*[4]uint32)(cells)
-		sum := u[c[0]] + u[c[1]] + u[c[2]] + u[c[3]]
-		cells = cells[4:]
-		if v := s.variance[f]; v > 0 {
-			y := x[f]/v + w*s.uniform*sum
-			dst[f] = y
-			product += x[f] * y
-		}
-	}
-	return product
-}
-
-// conjugateGradient solves the equations for x, which starts at zero, and
-// overwrites b. It returns the number of iterations and the relative residual
-// in the norm of the inverse diagonal.
-func (s *system) conjugateGradient(ctx context.Context, x, b []float64, tolerance float64, most int, work *progress) (int, float64, error) {
-	defer work.next()
-	residual := b
-	direction := make([]float64, len(b))
-	image := make([]float64, len(b))
-	norm := 0.0
-	for f, r := range residual {
-		direction[f] = r * s.inverse[f]
-		norm += r * direction[f]
-	}
-	first := norm
-	if first == 0 {
-		return 0, 0, ctx.Err()
-	}
-	for i := 1; ; i++ {
-		if err := ctx.Err(); err != nil {
-			return 0, 0, err
-		}
-		step := norm / s.multiply(image, direction)
-		next := 0.0
-		for f, inverse := range s.inverse {
-			x[f] += step * direction[f]
-			r := residual[f] - step*image[f]
-			residual[f] = r
-			next += r * r * inverse
-		}
-		relative := math.Sqrt(next / first)
-		work.residual(relative, tolerance)
-		if relative <= tolerance || i >= most {
-			return i, relative, nil
-		}
-		turn := next / norm
-		norm = next
-		for f, inverse := range s.inverse {
-			direction[f] = residual[f]*inverse + turn*direction[f]
-		}
-	}
 }
 
 // finish turns the regression's effects h into means and its variances v into
