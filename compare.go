@@ -12,8 +12,9 @@ import (
 	"github.com/hoplag/hoplag/lds"
 )
 
-// A comparison makes reports of the cuts of two points: one for each interval
-// of Config.Report, in order, numbered and timed by the second point's clock.
+// A comparison makes reports from the cuts of two points: one for each
+// interval of Config.Report, in order, numbered and timed by the second
+// point's clock.
 type comparison struct {
 	config  Config
 	cuts    int64 // in a report
@@ -24,17 +25,17 @@ type comparison struct {
 
 	seen func(direction int, since int64) []hashing.Flow // the flows to report
 
-	current int64 // number of the report that is being made
-	paired  int64 // the latest cut that was compared
-	begun   bool  // current and paired mean something
-	fresh   bool  // a session began in the present report, or settled
-	settles int   // pairs until what was on its way when the session began has come
+	current int64 // number of the current report
+	paired  int64 // the latest cut compared
+	begun   bool  // current and paired are valid
+	fresh   bool  // a session began in the current report, or settled
+	settles int   // pairs until packets on their way when the session began have come
 
 	held    *Report // ended, and waiting for release
 	after   int64   // pairs since its end
 	reading clock.Reading
 
-	from, to int64 // the moments between which the report's pairs are
+	from, to int64 // the report's pairs lie between these moments
 }
 
 func newComparison(c Config) *comparison {
@@ -49,22 +50,22 @@ func newComparison(c Config) *comparison {
 		clocks:  tracker,
 	}
 	if c.Flows > 0 {
-		made.routes[forth].open() // reports say which flows are not known
+		made.routes[forth].open() // reports say which flows are unknown
 		made.routes[back].open()
 	}
 	return made
 }
 
-// begin makes the interval after that of cut number now the first report.
+// begin makes the interval after cut number now the first report.
 func (c *comparison) begin(now int64) {
 	c.current, c.paired, c.begun = floorDiv(now, c.cuts)+1, now, true
 }
 
-// last is the last cut of a report.
+// last returns the last cut of a report.
 func (c *comparison) last(report int64) int64 { return (report+1)*c.cuts - 1 }
 
-// next returns the next report if its interval has been compared, or if now,
-// a cut of the second point's clock, is so much later that it will not be.
+// next returns the next report if its interval has been compared, or if now, a
+// cut of the second point's clock, is so much later that it will not be.
 func (c *comparison) next(now int64) (Report, bool) {
 	for {
 		if c.held != nil && c.after >= c.hold() {
@@ -89,7 +90,7 @@ func (c *comparison) next(now int64) (Report, bool) {
 		return Report{}, false
 	}
 	if jump := floorDiv(now, c.cuts) - c.current; jump < -1 || jump > maxBehind {
-		// The clock was stepped: there are no reports of the time between.
+		// The clock was stepped: there are no reports for the time between.
 		c.current += jump
 		c.paired = c.current*c.cuts - 1
 	}
@@ -103,16 +104,16 @@ func (c *comparison) next(now int64) (Report, bool) {
 	return Report{}, false
 }
 
-// hold is for how many cuts a report waits for packets that were received in
-// its interval and are known to have passed both points a little later.
+// hold returns for how many cuts a report waits for packets that were received
+// in its interval and are known to have passed both points a little later.
 func (c *comparison) hold() int64 { return min(2, c.cuts) }
 
-// maxBehind is how many reports may be missing before they are given up.
+// maxBehind is the number of missing reports after which they are given up.
 const maxBehind = 60
 
-// settling is for how many cuts packets that were on their way when a session
-// began may turn up, or seem lost where they were counted at one point only. It
-// is longer than the patience of package lda.
+// settling is the number of cuts after the beginning of a session in which
+// packets that were on their way may still arrive, or seem lost because only
+// one point counted them. It is longer than the patience of package lda.
 const settling = 10
 
 // take compares a pair.
@@ -130,7 +131,7 @@ func (c *comparison) take(p pair) {
 		c.from = near - int64(c.config.Cut)
 	}
 	c.to = near
-	// As long as nothing passes one way, nothing is known of the clocks.
+	// While nothing passes one way, the clocks are unknown.
 	twoWays := true
 	for d, route := range c.routes {
 		twoWays = twoWays && (route.empty != nil || p.tallies[first][d] != nil || p.tallies[second][d] != nil)
@@ -148,7 +149,8 @@ func (c *comparison) take(p pair) {
 	c.paired = p.through
 }
 
-// sample is what a group tells of the clocks. The near point is the second.
+// sample returns what a group says about the clocks. The near point is the
+// second.
 func (c *comparison) sample(direction int, g estimate.Group, near int64) clock.Sample {
 	bits := int(c.config.Cells.SumBits)
 	received := g.Sent + uint64(g.Sum)
@@ -158,8 +160,8 @@ func (c *comparison) sample(direction int, g estimate.Group, near int64) clock.S
 	return clock.There(g.Sent, received, g.Packets, bits, near)
 }
 
-// end ends the present report and begins the next one. The report is held back
-// until it is released.
+// end ends the current report and begins the next one. The report is held back
+// until release.
 func (c *comparison) end(err error) {
 	start := c.current * int64(c.config.Report)
 	r := &Report{
@@ -196,8 +198,8 @@ func (c *comparison) end(err error) {
 	c.fresh = c.settles > 0
 }
 
-// release returns the report that was held back. Now it is known what was on
-// its way at the end of its interval.
+// release returns the report that was held back. By now it is known what was
+// on its way at the end of its interval.
 func (c *comparison) release() Report {
 	r := c.held
 	c.held = nil
@@ -218,21 +220,21 @@ func (c *comparison) release() Report {
 	return *r
 }
 
-// A route compares the counters of one direction. It holds nothing but its
-// Config until something passes.
+// A route compares the counters of one direction. It holds only its Config
+// until something passes.
 type route struct {
 	config Config
-	empty  *tally           // nil as long as nothing passed
+	empty  *tally           // nil while nothing passed
 	total  *lda.Accumulator // and the others
 	flows  *lds.Accumulator // nil without Config.Flows
-	pairs  uint64           // that were compared
+	pairs  uint64           // number compared
 	err    error            // why one of them was left out of the report
 	begins bool             // the next one is the first of a session
 
-	start   uint32   // the cut that the present report begins after
+	start   uint32   // the cut after which the current report begins
 	crossed crossing // its beginning, and so the end of the report before
 	astride crossing // its end
-	carried crossing // either end of the report before, as far as was known when it ended
+	carried crossing // either end of the report before, as far as known when it ended
 }
 
 // A crossing is groups of packets of which some were received before a report
@@ -251,7 +253,7 @@ func (x *crossing) add(g estimate.Group) {
 	x.excess += float64(g.Sum - int64(g.Packets)*x.base)
 }
 
-// plus is both.
+// plus returns both together.
 func (x crossing) plus(y crossing) crossing {
 	if x.packets == 0 {
 		return y
@@ -261,15 +263,15 @@ func (x crossing) plus(y crossing) crossing {
 	return x
 }
 
-// off is by how much the delays differ from a mean, altogether.
+// off returns by how much the delays differ from a mean, in total.
 func (x *crossing) off(mean float64) float64 {
 	return math.Abs(x.excess + x.packets*(float64(x.base)-mean))
 }
 
-// edge is by how much the mean may be off because of packets that were received
-// in one interval and count in another: those of the groups that cross the ends
-// of the report that ended last. Their delays are known, but not which of them
-// were received on which side.
+// edge returns how far the mean may be off because packets received in one
+// interval count in another: those of the groups that cross the ends of the
+// report that ended last. Their delays are known, but not which of them were
+// received on which side.
 func (w *route) edge(d *Delay) float64 {
 	const errors = 2 // standard errors
 	if d.Received == 0 {
@@ -288,7 +290,7 @@ func (w *route) open() {
 	}
 }
 
-// begin says that what was on its way is unknown.
+// begin records that what was on its way is unknown.
 func (w *route) begin() {
 	w.begins = true
 	if w.empty == nil {
@@ -302,9 +304,10 @@ func (w *route) begin() {
 	}
 }
 
-// compare takes what both points counted between two moments, nil if nothing,
-// and returns the groups of packets that are known to have passed both. If the
-// time between straddles the end of the report, they may belong to the next one.
+// compare takes what both points counted between two moments, nil if nothing.
+// It returns the groups of packets that are known to have passed both points.
+// If the time between straddles the end of the report, they may belong to the
+// next one.
 func (w *route) compare(up, down *tally, straddles bool) []estimate.Group {
 	begins := w.begins
 	w.begins = false

@@ -24,8 +24,8 @@ type Config struct {
 	// Name is what reports call this point, at most 255 bytes.
 	Name string
 
-	// Class is what reports and metrics call what passes here, where there is a
-	// point for each of some classes of it; at most 255 bytes.
+	// Class is the name in reports and metrics of what passes here, if there
+	// is a point for each of several classes. It has at most 255 bytes.
 	Class string
 
 	// Cut is how often the point cuts off what it counted and keeps it for
@@ -52,7 +52,7 @@ type Config struct {
 	History int
 }
 
-// withDefaults is the Config with its zeros replaced.
+// withDefaults returns the Config with zeros replaced.
 func (c Config) withDefaults() Config {
 	if c.Cut == 0 {
 		c.Cut = 100 * time.Millisecond
@@ -108,24 +108,25 @@ func (c Config) MemorySize() int {
 	if c.Flows > 0 {
 		tally += flows.MemorySize()
 	}
-	const logs = maxLogs * logSize * 24 // where very many goroutines are interrupted
+	const logs = maxLogs * logSize * 24 // for when many goroutines are interrupted
 	return 2*(2*c.shards()+1)*tally + 2*c.shards()*logs + c.History
 }
 
-// shards is how many parts of a direction can be written to at once.
+// shards returns how many parts of a direction can be written to at once.
 func (c Config) shards() int { return min(runtime.GOMAXPROCS(0), 8) }
 
-// lda is the Config of the counters of all packets.
+// lda returns the Config of the counters of all packets.
 func (c Config) lda() lda.Config {
 	cells := c.Cells
 	cells.Identity = hashing.Fingerprint(c.seed())
 	return cells
 }
 
-// seed is what packets and flows are hashed with.
+// seed returns the seed that packets and flows are hashed with.
 func (c Config) seed() uint64 { return c.derive("packets") }
 
-// derive makes a number of the key that tells nothing of other such numbers.
+// derive derives from the key a number that reveals nothing about other such
+// numbers.
 func (c Config) derive(purpose string) uint64 {
 	return binary.BigEndian.Uint64(c.deriveKey(purpose))
 }

@@ -14,22 +14,22 @@ import (
 //
 //	magic 4 · nonce of the request 16 · index of the piece 2 · pieces 2 · bytes
 //
-// What a stranger slips in spoils the reply's tag and no more. Where pieces are
-// lost, the request is sent again as it is, and answered as before, until all
-// of them are there.
+// What a stranger slips in spoils the reply's tag and nothing else. If pieces
+// are lost, the same request is sent again and answered as before, until all
+// pieces have come.
 const (
 	pieceMagic = "HLPD"
 	pieceHead  = 4 + nonceSize + 4
 	pieceSize  = 1200 - pieceHead
 
 	// maxPacketReply bounds the records of a reply, in bytes, unless one alone
-	// is longer: what a socket's buffer holds.
+	// is longer. A socket's buffer holds that much.
 	maxPacketReply = 32 << 10
 
-	// retryAfter is how long the next piece of a reply is waited for.
+	// retryAfter is how long to wait for the next piece of a reply.
 	retryAfter = 100 * time.Millisecond
 
-	// keptReplies is how many replies a point keeps, to give them again.
+	// keptReplies is how many replies a point keeps, to send them again.
 	keptReplies = 16
 )
 
@@ -109,14 +109,14 @@ func Datagrams(conn net.Conn) Exchange {
 	}
 }
 
-// An assembly is the pieces of the reply to a request that have come.
+// An assembly is the pieces received of the reply to a request.
 type assembly struct {
 	nonce   [nonceSize]byte
 	pieces  [][]byte
 	missing int
 }
 
-// read reads pieces until all are there, or none has come for a while.
+// read reads pieces until all have come, or none has come for a while.
 func (r *assembly) read(conn net.Conn) error {
 	buffer := make([]byte, pieceHead+pieceSize+1)
 	for r.pieces == nil || r.missing > 0 {

@@ -24,12 +24,14 @@ import (
 //   - A message that is sent again is another passage: give it another id (id
 //     and attempt), or report it once. Two passages of one id at one point and
 //     one at the other look like a loss.
-//   - Two messages that share an id are told apart by nothing. Their delays
-//     still add up right if none of them is lost, or on its way when a session
-//     begins; where they are many, a report leaves them out and says so (Repeats).
-//   - An id that is rewritten on the way is a loss at the first point and an
-//     extra packet at the second.
-//   - The two directions are apart: a response may carry the id of its request.
+//   - Nothing distinguishes two messages that share an id. Their delays still
+//     add up right if none of them is lost, or on its way when a session
+//     begins. If there are many, a report leaves them out and says so
+//     (Repeats).
+//   - Rewriting an id on the way makes a loss at the first point and an extra
+//     packet at the second.
+//   - The two directions are separate: a response may carry the id of its
+//     request.
 type Direction struct {
 	clock  *timeline
 	seed   uint64
@@ -64,19 +66,19 @@ func (d *Direction) PassedNumber(id uint64) {
 	d.pool.Put(h)
 }
 
-// PassedIn is Passed for a message of a flow, as [Point.Flow] names it: a
-// connection, a customer, a topic, or whatever else you want to tell delays
-// apart by. The message also counts among all messages.
+// PassedIn is Passed for a message of a flow, as named by [Point.Flow]: a
+// connection, a customer, a topic, or anything else by which you want to
+// distinguish delays. The message also counts among all messages.
 func (d *Direction) PassedIn(flow hashing.Flow, id []byte) {
 	h := d.pool.Get().(*handle)
 	h.log.append(entry{time: d.clock.now(), packet: hashing.Digest(d.seed, id), flow: flow})
 	d.pool.Put(h)
 }
 
-// Record says that packets passed together at a known time: what [time.Now]
-// said when a burst came, which is as good as Passed, or a network card's time
-// stamp, which is to be of the wall clock. [Point.Packet] and [hashing.Frame]
-// identify packets.
+// Record says that packets passed together at a known time. Use what
+// [time.Now] returned when a burst came, which is as good as Passed, or a
+// network card's time stamp, which must be of the wall clock. [Point.Packet]
+// and [hashing.Frame] identify packets.
 func (d *Direction) Record(at time.Time, packets ...hashing.Packet) {
 	d.RecordIn(0, at, packets...)
 }
@@ -90,7 +92,7 @@ func (d *Direction) RecordIn(flow hashing.Flow, at time.Time, packets ...hashing
 	d.pool.Put(h)
 }
 
-// fold adds up what was put down so far.
+// fold adds up what was logged so far.
 func (d *Direction) fold() {
 	for _, s := range d.shards {
 		s.mu.Lock()

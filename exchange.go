@@ -12,8 +12,8 @@ import (
 var ErrForged = errors.New("not signed with this point's Key")
 
 // A follower asks a point for the cuts after those that it has, and the point
-// answers at once. Both travel between the head and the checksum of package
-// wire, signed as a record is:
+// answers at once. Both messages lie between the head and the checksum of
+// package wire, signed as a record is:
 //
 //	request:  identity 8 · nonce 16 · session 8 · through 8
 //	reply:    identity 8 · nonce 16 · now 8 · length of name 1, name ·
@@ -37,7 +37,7 @@ type request struct {
 	at    position
 }
 
-// requestNonce is where the nonce stands in an encoded request.
+// requestNonce is where the nonce is in an encoded request.
 const requestNonce = 5 + 8
 
 func newRequest(at position) request {
@@ -52,17 +52,17 @@ func (s *sealer) request(q request) []byte {
 	return s.seal(binary.BigEndian.AppendUint64(b, uint64(q.at.through)))
 }
 
-// A reply is the cuts that a request asked for.
+// A reply holds the cuts that a request asked for.
 type reply struct {
 	now     int64  // by the point's clock, as in its latest session
 	name    string // of the point
 	records [][]byte
-	more    bool // are there
+	more    bool // there are more
 }
 
-// Answer answers the request of a follower, however it came here. The reply
-// says what passed since the last one; it takes up to a megabyte. The error
-// wraps [ErrForged], [estimate.ErrMismatch] or [estimate.ErrEncoding].
+// Answer answers a follower's request, however it arrived. The reply says what
+// passed since the last one, in up to a megabyte. The error wraps [ErrForged],
+// [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (p *Point) Answer(request []byte) ([]byte, error) {
 	reply, _, err := p.answer(request, maxReply)
 	return reply, err
@@ -126,6 +126,5 @@ func (s *sealer) reply(q request, data []byte) (reply, error) {
 	return p, nil
 }
 
-// ErrSilent says that nothing was heard from the other point for a whole
-// interval.
+// ErrSilent says that nothing came from the other point for a whole interval.
 var ErrSilent = errors.New("the other point is silent")

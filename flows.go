@@ -14,26 +14,27 @@ import (
 type FlowDelay struct {
 	Flow   hashing.Flow `json:",string"` // as [Point.Flow] names it; text in JSON, whose numbers are shorter
 	Mean   float64      // nanoseconds
-	StdDev float64      // nanoseconds, 0 where it is not known
-	Sent   uint64       // at most how many of its packets were sent
-	Share  float64      // which part of its packets the answer rests on
+	StdDev float64      // nanoseconds, 0 if unknown
+	Sent   uint64       // upper bound of its packets sent
+	Share  float64      // fraction of its packets behind the answer
 
-	// Lost is at most how many of its packets were lost: what its counters miss,
-	// its neighbours' losses included, and packets that were on their way when the
-	// report ended. Overdue is how many of these are lost for certain, the flow's
-	// or its neighbours': they did not arrive within eight cuts. Where counters
-	// always have packets on their way, the two are apart by as many as pass in
-	// eight cuts and more: only long reports tell much of such flows.
+	// Lost is an upper bound of its losses: what its counters miss, including
+	// its neighbours' losses, and packets that were on their way when the
+	// report ended. Overdue is how many of these are certainly lost, the
+	// flow's or its neighbours': they did not arrive within eight cuts. If
+	// counters always have packets on their way, the two differ by as many
+	// packets as pass in eight cuts and more: only long reports say much about
+	// such flows.
 	Lost, Overdue uint64
 
-	// MeanInterval95 holds the mean of all its packets in 95 of 100 reports, apart
-	// from what the clocks add.
+	// MeanInterval95 contains the mean of all its packets in 95 of 100
+	// reports, apart from what the clocks add.
 	MeanInterval95 estimate.Interval
 }
 
-// lds is the Config of the counters of flows: eight cells a flow. Two rows see
-// every packet; the sampled ones are for flows that always have packets on
-// their way, whose cells in the others are never empty.
+// lds returns the Config of the counters of flows: eight cells a flow. Two
+// rows see every packet. The rows that sample are for flows that always have
+// packets on their way, whose cells in the other rows are never empty.
 func (c Config) lds() lds.Config {
 	return lds.Config{
 		Identity: hashing.Fingerprint(c.seed()),
@@ -82,8 +83,8 @@ func (c *census) since(dst []hashing.Flow, direction int, cut int64) []hashing.F
 	return dst
 }
 
-// flowDelays asks for all flows and puts the slowest first. It returns how many
-// have no answer.
+// flowDelays estimates all flows and returns the slowest first. It also
+// returns how many have no answer.
 func flowDelays(a *lds.Accumulator, flows []hashing.Flow) (known []FlowDelay, unknown int) {
 	for _, f := range flows {
 		r, err := a.Estimate(f)

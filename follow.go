@@ -56,11 +56,11 @@ type follower struct {
 	ask     Exchange
 	compare *comparison
 	local   position
-	err     error // why the other point was not reached
+	err     error // why the other point could not be reached
 }
 
-// wake is when to look at the points again: when the present report can be
-// complete, or soon if it should be or nothing was compared yet. The other
+// wake returns when to look at the points again: when the current report can
+// be complete, or soon if it should be or nothing was compared yet. The other
 // point's cuts are up to half a cut later than ours.
 func (f *follower) wake() int64 {
 	cut := int64(f.point.config.Cut)
@@ -71,7 +71,7 @@ func (f *follower) wake() int64 {
 	return max(due, f.point.clock.now()+cut)
 }
 
-// fetch takes what there is of both points.
+// fetch fetches what both points have.
 func (f *follower) fetch(ctx context.Context) {
 	f.point.mu.Lock()
 	cuts, _ := f.point.history.since(f.local, f.point.config.History)

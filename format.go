@@ -15,8 +15,8 @@ import (
 //
 //	a → b  39.14 ms (38.92 ms to 39.40 ms), deviation 27.75 ms, p50 31.20 ms, p90 75.31 ms, sent 7830, lost 370 (4.73 %); clocks: not known
 //
-// Where packets repeat or the mean is in doubt, it says how many and by how
-// much: see [lda.Repeats] and MeanDoubt of [lda.Result].
+// If packets repeat or the mean is in doubt, it says how many and by how much:
+// see [lda.Repeats] and MeanDoubt of [lda.Result].
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s → %s  %v", name(r.From), name(r.To), r.Forth)
@@ -67,7 +67,7 @@ func (d Delay) String() string {
 	return b.String()
 }
 
-// String says what is known of the clock, in a few words.
+// String says briefly what is known about the clock.
 func (c Clock) String() string {
 	if !c.Known {
 		if c.Apart.Abs() > 100*time.Millisecond {
@@ -92,7 +92,7 @@ func Format(ns float64) string {
 		size float64
 		name string
 	}{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}} {
-		// What would round to 1,000 of a unit is 1 of the next.
+		// A value that would round to 1,000 of a unit is 1 of the next.
 		if math.Abs(ns) >= 0.99995*u.size {
 			return digits(ns/u.size) + " " + u.name
 		}
@@ -100,8 +100,7 @@ func Format(ns float64) string {
 	return digits(ns) + " ns"
 }
 
-// digits writes x with four significant digits, of which one is before the
-// point.
+// digits formats x with four significant digits, one of them before the point.
 func digits(x float64) string {
 	switch a := math.Abs(x); {
 	case a >= 999.95:

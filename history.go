@@ -13,7 +13,7 @@ type stored struct {
 	data    []byte
 }
 
-// latest is the latest cut, or the zero value.
+// latest returns the latest cut, or the zero value.
 func (h *history) latest() stored {
 	if len(h.cuts) == 0 {
 		return stored{}
@@ -21,7 +21,7 @@ func (h *history) latest() stored {
 	return h.cuts[len(h.cuts)-1]
 }
 
-// add keeps a cut and lets go of the oldest ones that there is no room for.
+// add keeps a cut, and drops the oldest ones if there is no room.
 func (h *history) add(s stored) {
 	h.cuts = append(h.cuts, s)
 	h.size += len(s.data)
@@ -32,8 +32,8 @@ func (h *history) add(s stored) {
 }
 
 // since returns the cuts after a position, as many as fit the limit but at
-// least one, and whether there are more. Who has none of the cuts yet begins with the latest; who has
-// cuts that are gone continues with the oldest there is.
+// least one, and whether there are more. A follower without any cuts begins
+// with the latest; one whose cuts are gone continues with the oldest there is.
 func (h *history) since(at position, limit int) (found []stored, more bool) {
 	cuts := h.cuts
 	if at == (position{}) && len(cuts) > 0 {
@@ -54,7 +54,7 @@ func (h *history) since(at position, limit int) (found []stored, more bool) {
 	return cuts, false
 }
 
-// A position says up to where a follower has a point's cuts: the zero value,
+// A position says how far a follower has a point's cuts. The zero value means
 // that it has none.
 type position struct {
 	session uint64

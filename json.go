@@ -64,7 +64,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// A told is an error that came as a text.
+// A told is an error that was received as text.
 type told struct {
 	text string
 	is   []error
@@ -73,7 +73,7 @@ type told struct {
 func (t *told) Error() string   { return t.text }
 func (t *told) Unwrap() []error { return t.is }
 
-// known is the error with a text, and nil without.
+// known returns an error with a text, or nil if there is none.
 func known(text string) error {
 	if text == "" {
 		return nil

@@ -10,11 +10,11 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Keep puts what passes this way into a store, flow by flow, so that the delays
-// of any flow can be asked for months later; see package colate. Each epoch of
-// the Config goes there when it ends, until the point is closed. The point's
-// Key sets the Config's Identity. What the store refuses is lost; Keep then
-// calls failed, if it is not nil, from another goroutine.
+// Keep keeps what passes this way in a store, flow by flow, so that you can
+// ask for the delays of any flow months later; see package colate. Each epoch
+// of the Config goes there when it ends, until the point is closed. The
+// point's Key sets the Config's Identity. What the store refuses is lost; Keep
+// then calls failed, if it is not nil, from another goroutine.
 //
 // Call Keep before anything passes, and once per direction. The error wraps
 // [estimate.ErrConfig].
@@ -40,16 +40,16 @@ func (d *Direction) Keep(store *colate.Store, c colate.Config, failed func(error
 type keeper struct {
 	mu       sync.Mutex
 	rotation *estimate.Rotation[*colate.Recorder]
-	next     *colate.Recorder // what passed after the epoch's end, before it was cut
+	next     *colate.Recorder // what passed after the epoch's end and before the cut
 	store    *colate.Store
 	failed   func(error)
 	writing  sync.WaitGroup
 	period   int64
 	from     int64 // when the epoch began
-	late     int   // packets of epochs before, since the last cut
+	late     int   // packets of earlier epochs since the last cut
 }
 
-// add records the packets whose flow was named, each in its own epoch: logs are
+// add records the packets with a named flow, each in its own epoch: logs are
 // emptied in any order, and a cut comes some time after the end.
 func (k *keeper) add(entries []entry) {
 	k.mu.Lock()
@@ -69,7 +69,7 @@ func (k *keeper) add(entries []entry) {
 	}
 }
 
-// cut ends the epoch, if it is over, and has it written down.
+// cut ends the epoch, if it is over, and starts writing it.
 func (k *keeper) cut(now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,21 +92,21 @@ func (k *keeper) cut(now int64) {
 	})
 }
 
-// write writes an epoch down.
+// write writes an epoch to the store.
 func (k *keeper) write(done *colate.Recorder) {
 	if err := k.store.Append(done); err != nil && k.failed != nil {
 		k.failed(fmt.Errorf("hoplag: %w", err))
 	}
 }
 
-// tell says how many packets came late.
+// tell reports how many packets came late.
 func (k *keeper) tell(late int) {
 	if late > 0 && k.failed != nil {
 		k.failed(fmt.Errorf("hoplag: %w: %d packets were recorded after their epoch had ended, and are not kept", estimate.ErrNoSamples, late))
 	}
 }
 
-// close writes down what there is of the present epoch, and of the next.
+// close writes what there is of the current epoch and the next.
 func (k *keeper) close() {
 	k.writing.Wait()
 	k.mu.Lock()

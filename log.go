@@ -8,34 +8,34 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Passed from any goroutine must cost little beside reading the clock, and
-// atomic additions to shared cells cost 50 ns each once two processors want
-// the same cache line. So a packet is first put down in a log, of which a
-// processor usually finds its own in a sync.Pool, and every logSize packets
-// are added up together, in one of a few synopses that each have a lock.
+// A Passed from any goroutine must cost little beside reading the clock.
+// Atomic additions to shared cells cost 50 ns each once two processors want
+// the same cache line. So a packet first goes into a log; a processor usually
+// finds its own in a sync.Pool. Every logSize packets are added up together,
+// in one of a few synopses that each have a lock.
 
-// logSize is how many packets a log holds.
+// logSize is the number of packets in a log.
 const logSize = 256
 
 // An entry is one packet that passed.
 type entry struct {
 	packet hashing.Packet
-	flow   hashing.Flow // 0: none was named
+	flow   hashing.Flow // 0: no flow was named
 	time   int64
 }
 
 // A log belongs to one goroutine at a time, its writer, who appends to it
-// without a lock. Entries below n are for everybody to read who holds the
-// shard's lock, and n goes back to 0 only under that lock.
+// without a lock. Whoever holds the shard's lock may read the entries below n,
+// and n goes back to 0 only under that lock.
 type log struct {
 	n       atomic.Uint32
 	entries [logSize]entry
 	shard   *shard
 	folded  uint32 // entries below it are in the shard's synopses
-	first   uint32 // where it begins: the last entry, where logs are many
+	first   uint32 // where it begins: at the last entry if there are many logs
 }
 
-// append puts down a packet. Only the writer calls it.
+// append logs a packet. Only the writer calls it.
 func (l *log) append(e entry) {
 	n := l.n.Load()
 	l.entries[n%logSize] = e
@@ -54,7 +54,7 @@ func (l *log) flush() {
 	l.n.Store(l.first)
 }
 
-// fold adds up what is new in the log. The caller holds the shard's lock.
+// fold adds up the new entries of the log. The caller holds the shard's lock.
 func (l *log) fold() {
 	n := l.n.Load()
 	l.shard.active.add(l.entries[l.folded:n])
@@ -67,16 +67,16 @@ func (l *log) fold() {
 // A shard adds up the packets of some of the logs.
 type shard struct {
 	mu     sync.Mutex
-	active *tally // of the cut that is going on
+	active *tally // of the current cut
 	spare  *tally // empty
 	logs   []*log
-	free   []*log // those that no pool has
+	free   []*log // those in no pool
 	keeper *keeper
 	_      [64]byte
 }
 
-// rotate ends a cut: everything that was put down by now is in what it
-// returns, which is to be given back to release.
+// rotate ends a cut and returns its tally, which holds everything logged by
+// now. Give it back with release.
 func (s *shard) rotate() *tally {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *shard) rotate() *tally {
 	return done
 }
 
-// release gives back, empty, what rotate returned.
+// release takes back, empty, what rotate returned.
 func (s *shard) release(done *tally) {
 	done.reset()
 	s.mu.Lock()
@@ -100,12 +100,13 @@ func (s *shard) release(done *tally) {
 // collector sees fit; the log, which the shard holds too, is then used again.
 type handle struct{ log *log }
 
-// maxLogs is how many logs a shard has at most: as many as goroutines are
-// interrupted in the middle of Passed at one time. The rest get logs that are
-// emptied after each packet, so that the shard need not know them.
+// maxLogs is the largest number of logs of a shard: enough for as many
+// goroutines as are interrupted in the middle of Passed at one time. Any
+// others get logs that are emptied after each packet, so the shard need not
+// know them.
 const maxLogs = 128
 
-// newHandle returns a handle of a log that nobody writes to.
+// newHandle returns a handle of a log without a writer.
 func (s *shard) newHandle() *handle {
 	s.mu.Lock()
 	defer s.mu.Unlock()

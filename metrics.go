@@ -14,9 +14,10 @@ import (
 	"sync"
 )
 
-// Metrics keeps totals and the latest report of each pair of points, and of each
-// class of theirs apart, for monitoring: as a page for Prometheus
-// ([Metrics.ServeHTTP]) and as an [expvar.Var]. The zero value is ready to use.
+// Metrics keeps totals and the latest report of each pair of points,
+// separately for each of their classes, for monitoring: as a page for
+// Prometheus ([Metrics.ServeHTTP]) and as an [expvar.Var]. The zero value is
+// ready to use.
 //
 //	var metrics hoplag.Metrics
 //	http.Handle("/metrics", &metrics)
@@ -30,7 +31,7 @@ type Metrics struct {
 
 var _ expvar.Var = (*Metrics)(nil)
 
-// totals are of one pair of points, and of one class.
+// totals belongs to one pair of points and one class.
 type totals struct {
 	latest          Report
 	reports, failed uint64
@@ -39,7 +40,7 @@ type totals struct {
 
 type pathTotals struct {
 	sent, received, lost, extra, crossed, repeated, measured uint64
-	delay                                                    float64 // of those measured, seconds
+	delay                                                    float64 // of those measured, in seconds
 }
 
 // Add adds a report.
@@ -91,7 +92,7 @@ func (m *Metrics) String() string {
 	return string(data)
 }
 
-// sorted are the pairs by their names.
+// sorted returns the pairs by name.
 func (m *Metrics) sorted() []*totals {
 	return slices.SortedFunc(maps.Values(m.pairs), func(a, b *totals) int {
 		x, y := &a.latest, &b.latest
@@ -126,7 +127,7 @@ func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// A family is the metrics of one name.
+// A family is the metrics with one name.
 type family struct {
 	name, kind, help string
 	write            func(b *strings.Builder, t *totals, labels string)
@@ -170,7 +171,7 @@ var families = []family{
 		func(t *totals) (float64, bool) { return t.latest.Clock.Drift, t.latest.Clock.Known }),
 }
 
-// perPair is a family with one value for a pair, if it is known.
+// perPair returns a family with one value for each pair, if it is known.
 func perPair(name, kind, help string, value func(t *totals) (float64, bool)) family {
 	return family{name, kind, help, func(b *strings.Builder, t *totals, labels string) {
 		if v, ok := value(t); ok {
@@ -179,7 +180,7 @@ func perPair(name, kind, help string, value func(t *totals) (float64, bool)) fam
 	}}
 }
 
-// perPath is a family with one value for each direction.
+// perPath returns a family with one value for each direction.
 func perPath(name, kind, help string, value func(d *Delay, p *pathTotals) (float64, bool)) family {
 	return family{name, kind, help, func(b *strings.Builder, t *totals, labels string) {
 		for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
@@ -222,10 +223,10 @@ func writeFlows(b *strings.Builder, t *totals, labels string) {
 	}
 }
 
-// label quotes a label's value as the exposition format asks for.
+// label quotes a label's value as the exposition format requires.
 func label(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(s, "�")) + `"`
 }
 
-// number writes a value: the format's infinities are +Inf and -Inf.
+// number formats a value: the format's infinities are +Inf and -Inf.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -41,19 +41,19 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 }
 
 // A Pair compares two points that are elsewhere, by the records that
-// [Point.Records] yields. Records of one point must come in order. A Pair skips
-// records that it has seen and records of sessions that ended, so they may come
-// again. It cannot tell that records it never saw are replayed; where strangers
-// can speak, use [Point.Follow].
+// [Point.Records] yields. Records of one point must come in order. A Pair
+// skips records that it has seen and records of sessions that ended, so they
+// may come again. It cannot detect replays of records it never saw; if
+// strangers can send records, use [Point.Follow].
 //
-// All methods are for any number of goroutines at once.
+// Any number of goroutines may call its methods.
 type Pair struct {
 	mu      sync.Mutex
 	clock   *timeline
 	compare *comparison
 	gather  [2]gathering // of the shards of each point
 	watched []hashing.Flow
-	at      time.Time // zero: as the clock says
+	at      time.Time // zero: use the clock
 }
 
 // NewPair returns a Pair of points of this Config, whose names in reports are
@@ -76,16 +76,17 @@ func (p *Pair) Watch(flows ...hashing.Flow) {
 	p.watched = flows
 }
 
-// At sets the time that the Pair uses instead of the clock. For records that a
-// stream kept, say when each of them arrived there; then the same records give
-// the same reports whenever they are read. Time must not go back.
+// At sets the time that the Pair uses instead of the clock. For records kept
+// in a stream, pass the time at which each of them arrived there; the same
+// records then give the same reports whenever they are read. Time must not go
+// back.
 func (p *Pair) At(t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.at = t
 }
 
-// elapsed is the time, since whenever.
+// elapsed returns the time since some fixed moment.
 func (p *Pair) elapsed() int64 {
 	if p.at.IsZero() {
 		return p.clock.elapsed()
@@ -102,11 +103,11 @@ func (p *Pair) TakeSecond(record []byte) error { return p.take(second, "", recor
 
 // TakeFirstShard takes a record of one of several Points that together are the
 // first point: the machines behind one address, each with some of the packets.
-// What they counted is added up cut by cut, and is as good as if one had counted
-// all, whichever of them a packet passes; for that their clocks agree, as those
-// of one machine or of a rack do. Shards may come and go: reports then say that
-// they begin anew (Report.Begins). One that is silent for 5 seconds is taken
-// to be gone, and until then the others wait for it.
+// What they counted is added up cut by cut, and is as good as if one had
+// counted all, whichever of them a packet passes. Their clocks must agree for
+// that, as those of one machine or of a rack do. Shards may come and go:
+// reports then say that they begin anew (Report.Begins). A shard that is
+// silent for 5 seconds counts as gone; until then the others wait for it.
 func (p *Pair) TakeFirstShard(shard string, record []byte) error {
 	return p.take(first, shard, record)
 }
@@ -132,7 +133,7 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 	if restarted || feed.ahead == nil {
 		feed.ahead = new(least)
 	}
-	// The record was on its way for a while; the least of many such
+	// The record was on its way for a while. The smallest of many such
 	// differences is close to that of the clocks.
 	feed.see(now - (r.through+1)*pairing.cut)
 	p.merge(point, now)
@@ -149,9 +150,9 @@ func (p *Pair) merge(point int, now int64) {
 }
 
 // Next returns the next report, if one is due. Call it until there is none,
-// after each record and now and then: reports of silent points become due by
+// after each record and regularly: reports of silent points become due by
 // time. Records wait for it, at most 64 of a point that has just begun; older
-// ones are let go, and the next report says that it begins (Report.Begins).
+// ones are dropped, and the next report says that it begins (Report.Begins).
 func (p *Pair) Next() (Report, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,19 +11,19 @@ import (
 
 // A pairing takes the cuts of two points, one by one, and finds which of them
 // end at the same moment. What came between is compared, whatever the clocks
-// say: cells are matched by level, so that it does not matter how exactly.
+// say. Cells are matched by level, so the moments need not agree exactly.
 type pairing struct {
 	seal  sealer
 	cut   int64 // length, ns
 	feeds [2]feed
-	lag   int64 // of a moment, the number at the second point less that at the first
+	lag   int64 // for one moment, its number at the second point less that at the first
 
 	warm   bool // the sums below begin at a moment that both points know
-	begins bool // nothing was compared since
+	begins bool // nothing has been compared since
 	sums   [2][2]sum
-	ends   [2]int64 // the cut of each point up to which they go
+	ends   [2]int64 // the cut of each point up to which the sums go
 	added  bool     // since the last pair
-	taken  bool     // the sums are the last pair's
+	taken  bool     // the sums belong to the last pair
 }
 
 // The two points, and the two directions, as indices.
@@ -34,23 +34,23 @@ const (
 	back   = 1
 )
 
-// A sum is what a point counted in one direction. Whole fleets only know one of
-// the two, so that the tally is made when it is needed.
+// A sum is what a point counted in one direction. Whole fleets use only one of
+// the two, so the tally is made when needed.
 type sum struct {
 	tally *tally
 	any   bool // the tally is not empty
 }
 
-// A feed is the cuts of one point.
+// A feed holds the cuts of one point.
 type feed struct {
 	source
 	queue []queued
 	name  string
-	ahead *least // of the latest session: by how much a clock of ours is ahead of the point's
-	used  *least // the same of the session that is being compared
+	ahead *least // of the latest session: how far one of our clocks is ahead of the point's
+	used  *least // likewise for the session being compared
 }
 
-// A source tells which records were taken.
+// A source remembers which records were taken.
 type source struct {
 	at      position // of the latest
 	retired []uint64 // sessions before
@@ -59,7 +59,7 @@ type source struct {
 type queued struct {
 	record
 	more  []record // of other shards
-	fresh bool     // does not continue the record before
+	fresh bool     // it does not continue the record before
 	ahead *least
 }
 
@@ -67,7 +67,7 @@ func newPairing(c Config) *pairing {
 	return &pairing{seal: newSealer(c), cut: int64(c.Cut)}
 }
 
-// take takes a record of a point; those that were taken before are passed over.
+// take takes a record of a point. It skips those that were taken before.
 func (p *pairing) take(point int, data []byte) error {
 	r, err := p.seal.decode(data)
 	if err != nil {
@@ -86,8 +86,8 @@ func (p *pairing) take(point int, data []byte) error {
 	return nil
 }
 
-// accept reports whether a record is a new one, and whether it does not continue
-// the one before.
+// accept reports whether a record is new, and whether it does not continue the
+// one before.
 func (s *source) accept(r *record) (fresh, isNew bool, err error) {
 	same := r.session == s.at.session
 	switch {
@@ -104,7 +104,7 @@ func (s *source) accept(r *record) (fresh, isNew bool, err error) {
 	return fresh, true, nil
 }
 
-// maxRetired is how many sessions that ended are remembered.
+// maxRetired is how many ended sessions are remembered.
 const maxRetired = 64
 
 func (s *source) retire(session uint64) {
@@ -118,13 +118,13 @@ func (s *source) isRetired(session uint64) bool {
 	return slices.Contains(s.retired, session)
 }
 
-// A least is the least of the latest numbers.
+// A least is the smallest of the latest numbers.
 type least struct {
 	now, before int64
 	n           int
 }
 
-// leastOf is of how many numbers, at least, a least is.
+// leastOf is the smallest number of numbers that a least covers.
 const leastOf = 32
 
 func (l *least) add(x int64) {
@@ -145,20 +145,22 @@ func (l *least) value() int64 {
 	return min(l.before, l.now)
 }
 
-// apart is by how much the second point's clock is ahead of the first's, as
-// far as the transport tells: to a round trip, or how long records take.
+// apart returns how far the second point's clock is ahead of the first's, as
+// far as the transport shows: to within a round trip, or the time that records
+// take.
 func (p *pairing) apart() time.Duration {
 	return time.Duration(p.feeds[first].used.value() - p.feeds[second].used.value())
 }
 
-// see says by how much a clock of ours that is never set is ahead of a point's.
+// see records how far one of our clocks, which is never set, is ahead of a
+// point's.
 func (f *feed) see(ahead int64) {
 	if f.ahead != nil {
 		f.ahead.add(ahead)
 	}
 }
 
-// align chooses which cuts correspond. It changes its mind only where another
+// align chooses which cuts correspond. It changes its mind only if another
 // choice is clearly better.
 func (p *pairing) align() {
 	apart := float64(p.apart()) / float64(p.cut)
@@ -168,17 +170,17 @@ func (p *pairing) align() {
 }
 
 // A pair is what two points counted between two moments, by point and
-// direction, nil if nothing. It is good until the next one.
+// direction, nil if nothing. It is valid until the next one.
 type pair struct {
 	tallies [2][2]*tally
 	through int64 // by the second point's numbers
 	begins  bool  // what was on its way before is unknown
 }
 
-// maxQueue is how many cuts of a point wait for those of the other one apart.
+// maxQueue is how many cuts of a point wait separately for those of the other.
 const maxQueue = 64
 
-// next returns the next pair, if both points' cuts are there.
+// next returns the next pair, if both points' cuts have come.
 func (p *pairing) next() (pair, bool) {
 	if p.taken {
 		p.clear()
@@ -199,7 +201,7 @@ func (p *pairing) next() (pair, bool) {
 			behind, other = second, first
 		}
 		if len(p.feeds[behind].queue) == 0 {
-			// What the other one counted meanwhile can be added up already.
+			// What the other point counted meanwhile can already be added up.
 			if len(p.feeds[other].queue) < maxQueue {
 				return pair{}, false
 			}
@@ -264,7 +266,7 @@ func (p *pairing) addRecord(point int, r *record) {
 	}
 }
 
-// pair is what was added since the last one.
+// pair returns what was added since the last one.
 func (p *pairing) pair() pair {
 	r := pair{through: p.ends[second], begins: p.begins}
 	p.begins = false
@@ -290,7 +292,7 @@ func (p *pairing) clear() {
 	}
 }
 
-// shorten lets go of cuts that nothing will be compared with.
+// shorten drops cuts that nothing will be compared with.
 func (f *feed) shorten() {
 	for len(f.queue) > maxQueue {
 		f.pop()

@@ -14,7 +14,7 @@ import (
 // those on the way back; see [Direction]. If both directions are reported, the
 // points' clocks need not agree.
 //
-// All methods are for any number of goroutines at once.
+// Any number of goroutines may call its methods.
 type Point struct {
 	*Direction            // from the first point to the last
 	Back       *Direction // and back
@@ -22,7 +22,7 @@ type Point struct {
 	config Config
 	clock  *timeline
 	seal   sealer
-	total  [2]*tally // room for a cut to be added up in
+	total  [2]*tally // room to add up a cut in
 	census census
 
 	closing chan struct{}
@@ -32,13 +32,13 @@ type Point struct {
 	history history
 	waiting chan struct{} // closed at the next cut
 
-	// Of the goroutine that cuts.
+	// Used by the goroutine that cuts.
 	session uint64
 	through int64 // the latest cut
-	discard bool  // the present cut began before the session
+	discard bool  // the current cut began before the session
 }
 
-// NewPoint returns a point that is at work until [Point.Close]. The error wraps
+// NewPoint returns a point that works until [Point.Close]. The error wraps
 // [estimate.ErrConfig].
 func NewPoint(c Config) (*Point, error) {
 	if err := c.Validate(); err != nil {
@@ -103,10 +103,10 @@ func (p *Point) Flow(name []byte) hashing.Flow {
 	return hashing.Flow(hashing.Digest(p.seed^flowSeed, name))
 }
 
-// flowSeed keeps flows apart from packets of the same name.
+// flowSeed separates flows from packets of the same name.
 const flowSeed = 0x9e3779b97f4a7c15
 
-// begin begins a session: cuts of one session have all packets between them,
+// begin begins a session: cuts of one session hold all packets between them,
 // by one clock that did not step.
 func (p *Point) begin() {
 	var random [8]byte
@@ -115,10 +115,10 @@ func (p *Point) begin() {
 	p.through = p.number(p.clock.now()) - 1
 }
 
-// number is the number of the cut that a time belongs to.
+// number returns the number of the cut that a time belongs to.
 func (p *Point) number(t int64) int64 { return floorDiv(t, int64(p.config.Cut)) }
 
-// floorDiv is a/b rounded down, for b > 0.
+// floorDiv returns a/b rounded down, for b > 0.
 func floorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {
@@ -174,14 +174,14 @@ func (p *Point) cut() {
 	p.through = ended
 	p.discard = false
 	if p.clock.follow() {
-		// Goroutines that read the clock before it was set may still put down
+		// Goroutines that read the clock before it was set may still log
 		// packets, so the session begins with a cut that is thrown away.
 		p.begin()
 		p.discard = true
 	}
 }
 
-// keep puts a record into the history and wakes whoever waits for it.
+// keep adds a record to the history and wakes those who wait for it.
 func (p *Point) keep(s stored) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

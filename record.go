@@ -29,17 +29,17 @@ import (
 //	packets    all packets, packed as in package lda, and the same back
 //	flows      DEFLATE of the encodings of flows, if there is one
 //
-// between the head and the checksum of package wire, with the first tagSize
-// bytes of the HMAC-SHA256 of all that behind it.
+// This lies between the head and the checksum of package wire, followed by the
+// first tagSize bytes of the HMAC-SHA256 of all that.
 type record struct {
 	session        uint64
 	after, through int64
 	parts          [2]part // by direction
 }
 
-// A part is one direction of a record that was checked.
+// A part is one direction of a checked record.
 type part struct {
-	packed []byte      // all packets, nil if there are none
+	packed []byte      // all packets, nil if there were none
 	flows  *lds.Sketch // nil without Config.Flows
 }
 
@@ -61,7 +61,7 @@ func newSealer(c Config) sealer {
 	return sealer{config: c, cells: c.lda(), identity: hashing.Fingerprint(c.seed()), key: c.deriveKey("records")}
 }
 
-// tag appends to a message its HMAC.
+// tag appends its HMAC to a message.
 func (s *sealer) tag(message []byte) []byte {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write(message)
@@ -131,7 +131,7 @@ func (s *sealer) record(session uint64, after, through int64, counted [2]*tally)
 }
 
 // decode decodes and checks a record of a point of the same Config. It keeps
-// nothing of data.
+// no reference to data.
 func (s *sealer) decode(data []byte) (record, error) {
 	r, err := s.open(data, recordMagic)
 	if err != nil {
@@ -170,11 +170,11 @@ func (s *sealer) decode(data []byte) (record, error) {
 	return rec, nil
 }
 
-// decodeFlows decodes what both directions have of flows, in the given number
-// of bytes.
+// decodeFlows decodes the flows of both directions, in the given number of
+// bytes.
 func (s *sealer) decodeFlows(parts *[2]part, deflated []byte, forth, back int) error {
 	if s.config.Flows == 0 {
-		return nil // what the other point knows of flows is of no use here
+		return nil // what the other point knows about flows is of no use here
 	}
 	plain := flate.NewReader(bytes.NewReader(deflated))
 	columns := s.config.lds()

@@ -28,14 +28,14 @@ type Report struct {
 	Clock Clock // of the first point, as the second one's clock sees it
 
 	// Begins says that a point began anew in this interval or up to ten cuts
-	// before: it was started, its clock was stepped, or it was out of reach for
-	// longer than its Config.History. What was on its way then is not counted.
-	// Lost and Extra are not known, and 0.
+	// before: it was started, its clock was stepped, or it was unreachable for
+	// longer than its Config.History. Packets on their way then are not
+	// counted. Lost and Extra are unknown, and 0.
 	Begins bool
 
 	// Err says why the interval could not be compared, or not completely:
 	// [ErrSilent], or why the first point cannot be reached. The rest of the
-	// report is of what could be compared; what comes late counts for a later
+	// report covers what could be compared; what comes late counts in a later
 	// interval.
 	Err error
 }
@@ -43,12 +43,12 @@ type Report struct {
 // A Delay is the one-way delay of the packets of one direction. Numbers are in
 // nanoseconds; [Delay.MeanDuration] and similar methods return a time.Duration.
 type Delay struct {
-	// Result has the mean and the deviation of the delays of the packets received.
-	// Sent and Received count what passed the first and the second point in the
-	// interval; packets on their way at its ends are in only one of them. Lost
-	// counts the packets found missing in the interval: once others have overtaken
-	// them for sure, or eight cuts later. A packet that was taken for lost and
-	// still comes is Extra, as duplicates are.
+	// Result has the mean and the deviation of the delays of the packets
+	// received. Sent and Received count what passed the first and the second
+	// point in the interval; packets on their way at its ends are in only one
+	// of them. Lost counts the packets found missing in the interval: once
+	// others have certainly overtaken them, or eight cuts later. A packet that
+	// counted as lost and still comes is Extra, as duplicates are.
 	//
 	// If Clock.Known, delays are corrected for the clocks' difference.
 	lda.Result
@@ -58,9 +58,9 @@ type Delay struct {
 	// [Delay.MeanInterval] is for other confidences.
 	MeanInterval95, DeviationInterval95 estimate.Interval
 
-	// Edge is how many nanoseconds the mean may be off because packets received
-	// close to an end of the interval may count in its neighbour. The intervals
-	// include it.
+	// Edge is how many nanoseconds the mean may be off because packets
+	// received close to an end of the interval may count in its neighbour. The
+	// intervals include it.
 	Edge float64
 
 	// ClockInterval is where the clocks allow the mean to be, whatever the delays
@@ -68,11 +68,11 @@ type Delay struct {
 	// not known.
 	ClockInterval estimate.Interval
 
-	Quantiles []lda.Quantile // of p50, p90 and p99, those that are known
+	Quantiles []lda.Quantile // p50, p90 and p99, if known
 
-	// Flows are the delays of the flows that passed the second point, slowest
-	// first, if Config.Flows is set. UnknownFlows is the number of flows that the
-	// counters could not tell from the rest.
+	// Flows holds the delays of the flows that passed the second point,
+	// slowest first, if Config.Flows is set. UnknownFlows is the number of
+	// flows that the counters could not tell from the rest.
 	Flows        []FlowDelay `json:",omitempty"`
 	UnknownFlows int         `json:",omitempty"`
 
@@ -96,7 +96,7 @@ func (d *Delay) MeanInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// Quantile returns the quantile of a share and whether it is known.
+// Quantile returns the quantile for a share, and whether it is known.
 func (d *Delay) Quantile(share float64) (time.Duration, bool) {
 	for _, q := range d.Quantiles {
 		if q.P == share {
@@ -108,22 +108,22 @@ func (d *Delay) Quantile(share float64) (time.Duration, bool) {
 
 func duration(ns float64) time.Duration { return time.Duration(ns) }
 
-// A Clock says what is known of the difference between two points' clocks.
+// A Clock describes the difference between two points' clocks.
 type Clock struct {
 	// Known says that packets were measured both ways and that delays are
 	// corrected by Offset and Drift. Otherwise a mean is off by the difference of
 	// the clocks.
 	Known bool
 
-	Offset    float64           // nanoseconds that the first point's clock is ahead of the second's
+	Offset    float64           // nanoseconds by which the first point's clock is ahead of the second's
 	Drift     float64           // how much faster it runs: 3e-5 is 30 ppm
-	Certain   estimate.Interval // of the offset, whatever the delays were
-	Likely    estimate.Interval // of the offset, if the least delays of both directions are equal
-	RoundTrip float64           // nanoseconds: the shortest that was seen
+	Certain   estimate.Interval // interval of the offset, whatever the delays were
+	Likely    estimate.Interval // interval of the offset if the smallest delays of both directions are equal
+	RoundTrip float64           // nanoseconds: the shortest seen
 	Stepped   bool              // the clock stepped in this interval
 
-	// Apart is how far the second point's clock is ahead, as far as the transport
-	// between the points tells: give or take the time that it takes.
+	// Apart is how far the second point's clock is ahead, as far as the
+	// transport between the points shows: give or take the time that it takes.
 	Apart time.Duration
 }
 
@@ -134,8 +134,8 @@ func (c *Clock) set(r clock.Reading) {
 	c.RoundTrip, c.Stepped = r.RoundTrip, r.Stepped
 }
 
-// correct takes the clocks' difference off. The packets are taken to be spread
-// evenly over the interval.
+// correct subtracts the clocks' difference. It assumes that the packets are
+// spread evenly over the interval.
 func (d *Delay) correct(r clock.Reading, length time.Duration) {
 	const evenly = 0.28867513459481287 // 1/√12
 	if d.Err != nil {
@@ -143,7 +143,7 @@ func (d *Delay) correct(r clock.Reading, length time.Duration) {
 	}
 	c := r.Correct(d.Delay, evenly*float64(length))
 	d.Delay, d.ClockInterval = c.Delay, c.Certain
-	// The reading is of the interval's middle, and all packets may have come
+	// The reading is for the interval's middle, and all packets may have come
 	// at one of its ends.
 	ends := math.Abs(r.Drift) * float64(length) / 2
 	d.ClockInterval.Low -= ends

@@ -9,7 +9,7 @@ import (
 const (
 	contentType = "application/vnd.hoplag"
 
-	// maxMessage bounds what is read of a peer, in bytes.
+	// maxMessage bounds what is read from a peer, in bytes.
 	maxMessage = 64 << 20
 	maxRequest = 4 << 10
 )

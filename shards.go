@@ -6,15 +6,15 @@ import (
 )
 
 // A gathering adds up the records of the shards of one point, cut by cut. A
-// shard takes part from the beginning of a cut of all others on. When one comes or
-// goes, what is on its way is unknown, and the point's records begin anew.
+// shard takes part from the beginning of a cut of all others. When one comes
+// or goes, what is on its way is unknown, and the point's records begin anew.
 type gathering struct {
 	members []*member
-	from    int64    // the cut that the records below come after
+	from    int64    // the cut after which the records below come
 	records []record // of shards that take part, beyond it
-	fresh   bool     // what is added up does not continue what was before
-	blocked bool     // some shard is waited for
-	since   int64    // since then
+	fresh   bool     // what is added up does not continue the previous records
+	blocked bool     // waiting for a shard
+	since   int64    // start of that wait
 }
 
 // A member is one shard: one of the points that together are one end of a pair.
@@ -27,15 +27,15 @@ type member struct {
 }
 
 const (
-	// shardPatience is for how long the others wait for a shard, ns.
+	// shardPatience is how long the others wait for a shard, in ns.
 	shardPatience = 5e9
 
 	// maxWaiting is how many records of a shard wait for others.
 	maxWaiting = 4096
 )
 
-// take takes a record of a shard, and reports whether it is a new one, and the
-// first of another session of the same shard.
+// take takes a record of a shard. It reports whether the record is new, and
+// whether it is the first of another session of the same shard.
 func (g *gathering) take(name string, r record) (isNew, restarted bool, err error) {
 	s := g.member(name)
 	if s == nil {
@@ -59,7 +59,7 @@ func (g *gathering) member(name string) *member {
 	return nil
 }
 
-// next returns the next records, of all shards that take part.
+// next returns the next records of all shards that take part.
 func (g *gathering) next(now int64) (queued, bool) {
 	for {
 		g.admit()
@@ -88,9 +88,9 @@ func (g *gathering) next(now int64) (queued, bool) {
 	}
 }
 
-// behind returns the shard that was added up least far, one that has something
-// waiting if there is one; how far the one that was added furthest is, and
-// whether all are as far.
+// behind returns the shard that was added up least far, preferably one with
+// records waiting; how far the furthest was added; and whether all are equally
+// far.
 func (g *gathering) behind() (least *member, end int64, even bool) {
 	even = true
 	for _, s := range g.members {
@@ -109,9 +109,9 @@ func (g *gathering) behind() (least *member, end int64, even bool) {
 	return least, end, even
 }
 
-// admit has shards take part from where what is being added up begins, or if no
-// shard takes part, from where the latest of them begins. What they counted
-// before is left out; one that begins later has to wait.
+// admit lets shards take part from where the records being added up begin or,
+// if no shard takes part, from where the latest of them begins. What they
+// counted before is left out; a shard that begins later has to wait.
 func (g *gathering) admit() {
 	waiting := g.waiting()
 	if len(waiting) > 0 && !slices.ContainsFunc(g.members, func(s *member) bool { return s.part }) {
@@ -133,7 +133,7 @@ func (g *gathering) admit() {
 	}
 }
 
-// waiting are the shards that do not take part and have records.
+// waiting returns the shards that do not take part and have records.
 func (g *gathering) waiting() (found []*member) {
 	for _, s := range g.members {
 		if !s.part && len(s.waiting) > 0 {
@@ -143,8 +143,8 @@ func (g *gathering) waiting() (found []*member) {
 	return found
 }
 
-// letGo forgets the shards that the others waited for too long, as far behind
-// as one of them, and reports whether it did.
+// letGo forgets the shards that the others waited for too long, all that are
+// as far behind as silent, and reports whether it did.
 func (g *gathering) letGo(silent *member, now int64) bool {
 	most := len(g.records)
 	for _, s := range g.members {

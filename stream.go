@@ -101,7 +101,7 @@ func Dial(network, address string) Exchange {
 	}
 }
 
-// On a connection, a message comes behind its length, 4 bytes.
+// On a connection, each message follows its length in 4 bytes.
 
 func writeMessage(w io.Writer, message []byte) error {
 	b := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(message)), uint32(len(message)))
@@ -121,7 +121,7 @@ func readMessage(r io.Reader, limit uint32) ([]byte, error) {
 	if n > limit {
 		return nil, fmt.Errorf("hoplag: a message of %d bytes, at most %d: is there a point at the other end?", n, limit)
 	}
-	// The length is the peer's word: memory grows with what really comes.
+	// The length is only the peer's word: memory grows with what really comes.
 	var b strings.Builder
 	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
 		if errors.Is(err, io.EOF) {

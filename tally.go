@@ -11,13 +11,13 @@ type tally struct {
 	all   *lda.Aggregator
 	flows *lds.Sketch // nil without Config.Flows
 
-	// Which flows passed, as many as Config.Flows.
+	// Which flows passed, at most Config.Flows.
 	seen    map[hashing.Flow]struct{}
-	mostly  hashing.Flow // the flow of the packet before
+	mostly  hashing.Flow // the flow of the previous packet
 	maxSeen int
 }
 
-// newTally returns an empty tally for a Config that was validated.
+// newTally returns an empty tally for a validated Config.
 func newTally(c *Config) *tally {
 	t := &tally{all: must(lda.New(c.lda()))}
 	if c.Flows > 0 {
@@ -71,7 +71,7 @@ func (t *tally) reset() {
 	t.mostly = 0
 }
 
-// addPart adds what passed in one direction by a record that was checked.
+// addPart adds what passed in one direction, from a checked record.
 func (t *tally) addPart(p part) {
 	if p.packed != nil {
 		must(0, t.all.AddPacked(p.packed))

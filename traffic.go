@@ -5,13 +5,13 @@ import (
 	"io"
 )
 
-// Stream returns a writer that stands for the bytes of a stream, such as a TCP
-// connection's, that both points see: for each piece of so many bytes, every,
-// it says that a message passed whose id is the name of the stream and the
-// piece's number. Write to it what passes, as by [io.TeeReader]. It does not
-// matter how the bytes are grouped, so the points may read and write as they
-// like; a stream's last incomplete piece is not counted. The name is to be the
-// same at both points and used once, as by [net.Conn]'s addresses between them.
+// Stream returns a writer for the bytes of a stream that both points see, such
+// as a TCP connection. For each piece of every bytes, it reports that a
+// message passed whose id is the name of the stream and the piece's number.
+// Write to it what passes, as with [io.TeeReader]. It does not matter how the
+// bytes are grouped, so the points may read and write as they like; a stream's
+// last incomplete piece is not counted. The name must be the same at both
+// points and used once, such as the addresses of a [net.Conn] between them.
 //
 // The writer is not safe for concurrent use. Its errors are always nil.
 func (d *Direction) Stream(name string, every int) io.Writer {
@@ -22,7 +22,7 @@ type stream struct {
 	direction   *Direction
 	every, part int // length of a piece, and how much of the present one has passed
 	piece       uint64
-	id          []byte // the name and, in the last 8 bytes, the number of the piece
+	id          []byte // the name, then in the last 8 bytes the number of the piece
 }
 
 func (s *stream) Write(b []byte) (int, error) {
