@@ -14,8 +14,8 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-// speedTable makes a table of what go test -bench printed, of the benchmarks
-// whose names match.
+// speedTable makes a table from the output of go test -bench, for the
+// benchmarks whose names match.
 func speedTable(file, command, pattern string) (string, error) {
 	match, err := regexp.Compile(pattern)
 	if err != nil {
@@ -41,7 +41,7 @@ func speedTable(file, command, pattern string) (string, error) {
 			}
 		}
 	}
-	// Allocations last, whatever else is reported.
+	// Allocations come last, whatever else is reported.
 	slices.SortStableFunc(units, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	var rows [][]string
 	for _, l := range p.lines {
@@ -68,7 +68,7 @@ func rank(unit string) int {
 	return 0
 }
 
-// A benchmark is one line of a run, or several of one name.
+// A benchmark is one line of a run, or several lines with one name.
 type benchmark struct {
 	name   string
 	units  []string
@@ -127,7 +127,7 @@ func parseBenchmarks(data []byte) (benchmarkRun, error) {
 	return p, s.Err()
 }
 
-// middle is the median; of an even number, the upper of the two.
+// middle returns the median; of an even number, the upper of the two.
 func middle(values []float64) float64 {
 	return slices.Sorted(slices.Values(values))[len(values)/2]
 }

@@ -47,8 +47,8 @@ func about(seconds float64) string {
 	return (time.Duration(seconds) * time.Second).Round(10 * time.Second).String()
 }
 
-// choose finds the experiments that the command line names, each once, in
-// their order.
+// choose returns the experiments that the command line names, each once, in
+// the order of the list.
 func choose(all []experiment.Experiment, set settings) ([]experiment.Experiment, error) {
 	wanted := make([]bool, len(all))
 	var problems []error
@@ -70,9 +70,9 @@ func choose(all []experiment.Experiment, set settings) ([]experiment.Experiment,
 	return chosen, errors.Join(problems...)
 }
 
-// matching finds the experiments that one name means: the one so called; or
-// those a pattern matches; or those whose name begins so; or, for the name of
-// a figure such as lda-4a, the experiment that draws it.
+// matching returns the experiments that one name means: the one with that
+// name; or those that a pattern matches; or those whose name begins that way;
+// or, for the name of a figure such as lda-4a, the experiment that draws it.
 func matching(all []experiment.Experiment, name string) ([]int, error) {
 	var exact, matched, begun, drawn []int
 	for i, e := range all {
@@ -104,7 +104,7 @@ func matching(all []experiment.Experiment, name string) ([]int, error) {
 		strings.Join(closest(all, name), ", "))
 }
 
-// closest are the three names nearest to one that does not exist.
+// closest returns the three names nearest to one that does not exist.
 func closest(all []experiment.Experiment, name string) []string {
 	names := make([]string, 0, len(all))
 	for _, e := range all {
@@ -114,7 +114,7 @@ func closest(all []experiment.Experiment, name string) []string {
 	return names[:min(3, len(names))]
 }
 
-// edits is the Levenshtein distance: how many bytes to insert, delete or
+// edits returns the Levenshtein distance: how many bytes to insert, delete or
 // replace.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)

@@ -13,8 +13,8 @@ import (
 	"github.com/hoplag/hoplag/bench/figrli"
 )
 
-// experiments are all there are, in the order of the list and the report. A new
-// group is one more line.
+// experiments returns all experiments, in the order of the list and the
+// report. A new group is one more line.
 func experiments() []experiment.Experiment {
 	return slices.Concat(
 		figlda.Experiments(),

@@ -1,7 +1,7 @@
-// Bench measures what the papers measured and sets it beside what they
-// reported: it runs the experiments that are named and writes, for each, a
-// CSV of every number plotted, a JSON of the findings and an SVG per figure,
-// and one report.html of everything in the directory.
+// Bench measures what the papers measured and compares the results with what
+// they reported. It runs the named experiments. For each it writes a CSV of
+// every number plotted, a JSON of the findings and an SVG per figure, and for
+// everything in the directory one report.html.
 //
 //	go run ./bench                      # list the experiments
 //	go run ./bench lda-4 'lds-*' colate # some: names, patterns, beginnings
@@ -11,9 +11,9 @@
 //	go run ./bench -results bench/RESULTS.md  # write what full runs found, in sentences
 //	go run ./bench -readme page.md            # rewrite the tables and figures of a file
 //
-// Results go to -out, out/ if not given. The same -seed gives the same bytes.
+// Results go to -out, by default out/. The same -seed gives the same bytes.
 //
-// The speed of the library is measured by go test:
+// To measure the speed of the library, use go test:
 //
 //	go test -run '^$' -bench . -benchtime 0.5s ./bench | tee out/speed.txt
 package main
@@ -60,10 +60,10 @@ func exitCode(err error) int {
 // A usageError is a wrong command line.
 type usageError struct{ error }
 
-// Unwrap lets errors.Is look at what is wrong.
+// Unwrap returns the cause.
 func (e usageError) Unwrap() error { return e.error }
 
-// settings are what the command line says.
+// settings are the options of the command line.
 type settings struct {
 	names  []string
 	all    bool
@@ -112,7 +112,7 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	var set settings
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // main tells the error, once
+	f.SetOutput(io.Discard) // main prints the error, once
 	usage := func() {
 		f.SetOutput(stderr)
 		fmt.Fprint(stderr, `Measures what the papers measured, beside what they reported.
@@ -131,14 +131,14 @@ flags:
 	}
 	f.Usage = func() {}
 	f.BoolVar(&set.all, "all", false, "run every experiment")
-	f.BoolVar(&set.quick, "quick", false, "smaller runs, without verdicts: minutes instead of an hour")
+	f.BoolVar(&set.quick, "quick", false, "smaller runs without verdicts: minutes instead of an hour")
 	f.Uint64Var(&set.seed, "seed", 1, "`number` from which everything random follows")
 	f.StringVar(&set.out, "out", "out", "`directory` for the results; the report covers all that it holds")
-	f.IntVar(&set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), "how `many` experiments to run side by side")
+	f.IntVar(&set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), "`number` of experiments to run side by side")
 	f.StringVar(&set.readme, "readme", "", "rewrite the tables and figures between markers in this `file`, and run nothing")
 	f.StringVar(&set.page, "results", "", "write what the full runs found to this `file`, in sentences, and run nothing")
-	f.DurationVar(&set.soak, "soak", 0, "run every machine under hostile load for so `long`, and no experiment")
-	for { // flags may stand before, between and after names
+	f.DurationVar(&set.soak, "soak", 0, "run every machine under hostile load for this `time`, and no experiments")
+	for { // flags may come before, between and after names
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 			usage()
 			return set, err

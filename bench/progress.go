@@ -11,9 +11,9 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-// progress tells on standard error how far the experiments are: on a terminal
-// by one line that is rewritten (what runs, how many are done, how fast, how
-// long still), elsewhere by a line as each ends.
+// progress shows on standard error how far the experiments are. On a terminal
+// it rewrites one line (what runs, how many are done, how fast, how long
+// still); elsewhere it prints a line as each ends.
 type progress struct {
 	w        io.Writer
 	terminal bool
@@ -82,7 +82,7 @@ func (p *progress) erase() {
 	}
 }
 
-// draw rewrites the line, at most ten times a second unless it must.
+// draw rewrites the line, at most ten times a second unless must is set.
 func (p *progress) draw(must bool) {
 	now := time.Now()
 	if !p.terminal || p.finished == len(p.chosen) || !must && now.Sub(p.drawn) < 100*time.Millisecond {
@@ -99,8 +99,8 @@ func (p *progress) draw(must bool) {
 	fmt.Fprintf(p.w, "%s | %d of %d done | %s", strings.Join(running, "  "), p.finished, len(p.chosen), p.left())
 }
 
-// left tells the rate, in seconds of rough time done per second of real time,
-// and what that makes of the rest.
+// left returns the rate, in seconds of estimated time done per second of real
+// time, and the resulting time left.
 func (p *progress) left() string {
 	var finished, rest float64
 	for i := range p.chosen {

@@ -11,10 +11,10 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-// writeResults writes a page of everything that full runs in a directory found,
-// in sentences: what was asked, what the paper has, and what came out here. It
-// takes no quick run, and none that read what the project does not ship: what
-// is on the page can be repeated from a clone.
+// writeResults writes a page of everything that full runs in a directory
+// found, in sentences: what was asked, what the paper has, and what came out
+// here. It refuses quick runs, and runs that read something the project does
+// not ship: everything on the page can be repeated from a clone.
 func writeResults(all []experiment.Experiment, file, dir string) error {
 	page, err := resultsPage(all, dir)
 	if err != nil {
@@ -61,14 +61,16 @@ func resultsPage(all []experiment.Experiment, dir string) (string, error) {
 	return opened(ran, left, seed) + body.String() + speeds, err
 }
 
-// speeds are the benchmarks on the page, by the name of what measured them.
+// speeds lists the benchmarks on the page, with the name of what measured
+// them.
 var speeds = []struct{ name, title, pattern string }{
 	{"speed", "Updates", `^(LDAUpdate/2banks|LDABatch|HeaderToLDA|Digest40|LDSUpdate/4x17500-1MiB(-batch32)?$|` +
 		`COLATEUpdate/.*default|RLIUpdate/.*counters$)`},
 	{"peers", "Beside what people use today, both points together", `^(Live|Pipeline/.*1M|FlowPipeline/.*1M)`},
 }
 
-// speedSection is the tables of what go test -bench printed, where it is there.
+// speedSection returns the tables of what go test -bench printed, if there are
+// any.
 func speedSection(dir string) (string, error) {
 	var out strings.Builder
 	for _, s := range speeds {
@@ -83,11 +85,12 @@ func speedSection(dir string) (string, error) {
 			out.WriteString(`
 ## Speed
 
-Times on a shared machine mean little, and ratios in one run more. "Of the least"
-is a time in multiples of that of a loop over the same packets which adds a time
-to, and counts, one cell: for LDA one of 1,024; for LDS four of as much memory,
-for COLATE one; for RLI the same three counters in a Go map. "Aim" is what we set
-out to reach: where "of the least" is above it, we have not.
+Times on a shared machine mean little, but ratios in one run mean more. "Of the
+least" is a time in multiples of the time of a reference loop over the same
+packets. For LDA the loop adds a time to one cell of 1,024 and counts the packet;
+for LDS it uses four cells of as much memory, for COLATE one; for RLI the same
+three counters in a Go map. "Aim" is what we set out to reach: if "of the least"
+is above it, we have not reached it.
 `)
 		}
 		fmt.Fprintf(&out, "\n### %s\n\n%s", s.title, strings.NewReplacer("x-floor", "of the least", "bar-x", "aim").Replace(table))
@@ -95,33 +98,34 @@ out to reach: where "of the least" is above it, we have not.
 	return out.String(), nil
 }
 
-// opened is how the page begins: how to read it, and what was not run.
+// opened returns the beginning of the page: how to read it, and what was not
+// run.
 func opened(ran, left []*experiment.Experiment, seed uint64) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `# Results
 
-What the four papers claim, and what came out here. The page is written by
-`+"`go run ./bench -results bench/RESULTS.md`"+` from the results of these runs, all at
-full size and with seed %d; the same seed gives the same figures on any machine:
+What the four papers claim, and what came out here. This page is the output of
+`+"`go run ./bench -results bench/RESULTS.md`"+` for the results of these runs, all at
+full size and with seed %d. The same seed gives the same figures on any machine:
 
     go run ./bench -seed %d`, seed, seed)
 	wrap(&out, ran)
 	if len(left) > 0 {
-		fmt.Fprintf(&out, "Not on this page are\n\n    go run ./bench -seed %d", seed)
+		fmt.Fprintf(&out, "This page leaves out\n\n    go run ./bench -seed %d", seed)
 		wrap(&out, left)
 		fmt.Fprint(&out, "because they take longer, or need captures that are not part of the project.\n")
 	}
 	fmt.Fprint(&out, `
-In each list the first figure is the paper's, or that of the paper's estimator in
-the same run where the text says so; in sections that begin with "Ours" it is
-what we set out to reach, or the paper's method on the same input. "Better" and
-"worse" compare the second with it. "Does not hold" is said of a claim that did
-not come out when we did as the paper does.
+In each list the first figure is the paper's or, if the text says so, that of the
+paper's estimator in the same run. In sections that begin with "Ours" it is what
+we set out to reach, or the paper's method on the same input. "Better" and "worse"
+compare the second figure with the first. "Does not hold" means that we did as the
+paper does and its claim did not come out.
 `)
 	return out.String()
 }
 
-// wrap writes names as a command that goes on over several lines.
+// wrap writes names as a command that continues over several lines.
 func wrap(out *strings.Builder, names []*experiment.Experiment) {
 	const width = 78
 	column := width
@@ -136,7 +140,7 @@ func wrap(out *strings.Builder, names []*experiment.Experiment) {
 	out.WriteString("\n\n")
 }
 
-// words are the verdicts as they end a sentence.
+// words are the verdicts at the end of a sentence.
 var words = map[experiment.Verdict]string{
 	experiment.Win: "Better.", experiment.AsGood: "It holds.", experiment.Loss: "**Worse.**", experiment.DoesNotHold: "**Does not hold.**",
 }
@@ -154,7 +158,7 @@ func section(out *strings.Builder, r *experiment.Record) {
 	fmt.Fprintf(out, "\n<sub>`%s`</sub>\n", r.Command())
 }
 
-// capital begins a sentence.
+// capital capitalises the beginning of a sentence.
 func capital(s string) string {
 	if s == "" || s[0] < 'a' || s[0] > 'z' {
 		return s

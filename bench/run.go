@@ -12,10 +12,10 @@ import (
 )
 
 // runAll runs experiments, some side by side, and saves each as it ends. One
-// that fails does not keep the others from running. What they find depends
-// neither on the order nor on how many run at once.
+// that fails does not stop the others. Their results depend neither on the
+// order nor on how many run at once.
 func runAll(ctx context.Context, chosen []experiment.Experiment, set settings, stderr io.Writer) error {
-	// The longest first, so that it is not one long one that is left at the end.
+	// Run the longest first, so that no long one is left alone at the end.
 	slices.SortStableFunc(chosen, func(a, b experiment.Experiment) int {
 		return -compareSeconds(&a, &b, set.quick)
 	})

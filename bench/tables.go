@@ -15,7 +15,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-// A table in a Markdown file stands between two markers:
+// A table in a Markdown file lies between two markers:
 //
 //	<!-- bench:lda-4 -->          claims and verdicts of an experiment
 //	<!-- bench:lda-4/sample -->   one of its tables or figures
@@ -25,22 +25,22 @@ import (
 //	...
 //	<!-- /bench -->
 //
-// What is between them is replaced by what the results on disk say, with the
-// command, seed and configuration they come from. A figure is copied to
-// bench/pictures beside the file. Speed is read from speed.txt and peers.txt in
-// the directory of the results: what go test -bench printed.
+// The results on disk replace what is between the markers, with the command,
+// seed and configuration they come from. A figure is copied to bench/pictures
+// beside the file. Speed is read from speed.txt and peers.txt, the output of
+// go test -bench, in the directory of the results.
 var (
 	opening = regexp.MustCompile(`^<!-- bench:([a-z0-9-]+)(?:/([a-z0-9_-]+))?(?: (.+?))? -->$`)
 	closing = "<!-- /bench -->"
 )
 
-// benchmarks are the names that mean speed, and the commands behind them.
+// benchmarks lists the names that mean speed, and the commands behind them.
 var benchmarks = map[string]string{
 	"speed": "go test -run '^$' -bench . -benchtime 0.5s ./bench | tee out/speed.txt",
 	"peers": "(cd bench/peers && go test -run '^$' -bench . -benchtime 0.5s .) | tee out/peers.txt",
 }
 
-// rewriteTables replaces all tables of a file, or, if anything is wrong, none.
+// rewriteTables replaces all tables of a file or, if anything is wrong, none.
 func rewriteTables(all []experiment.Experiment, file, dir string, stdout io.Writer) error {
 	old, err := os.ReadFile(file)
 	if err != nil {
@@ -67,7 +67,7 @@ func rewriteTables(all []experiment.Experiment, file, dir string, stdout io.Writ
 	return os.WriteFile(file, []byte(text), 0o644)
 }
 
-// pictured is a reference to a picture that is a figure of an experiment.
+// pictured matches a reference to a picture that is a figure of an experiment.
 var pictured = regexp.MustCompile(`\]\((bench/pictures/[a-z0-9_-]+\.svg)\)`)
 
 func copyPicture(to, from string) error {

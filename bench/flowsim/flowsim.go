@@ -1,23 +1,22 @@
-// Package flowsim is traffic for the experiments that measure delay per flow:
-// an interval of flows of very different sizes, whose packets' delays have
-// nothing to do with those of their neighbours in time. It is in kind what
-// section 5 of the LDS paper was measured on (J. Sanjuàs-Cuxart, P.
-// Barlet-Ros, N. Duffield and R. Kompella, IMC 2011), a trace that was not
-// published.
+// Package flowsim provides traffic for experiments that measure delay per
+// flow: an interval of flows of very different sizes, in which a packet's
+// delay is independent of its neighbours in time. It imitates the trace on
+// which section 5 of the LDS paper was measured (J. Sanjuàs-Cuxart, P.
+// Barlet-Ros, N. Duffield and R. Kompella, IMC 2011), which was not published.
 //
-// Sizes are Pareto from one packet on, cut off at the size at which they add up
-// to the packets asked for. A delay has two modes, as in Fig. 8 of that paper:
-// a fast path, at 200 µs in the median of the flows, and a slow one, at 800 µs;
-// the modes of a flow are log-normal around these, 30 % apart. Each packet takes
-// one of the two, independently; three flows of five take the slow one for 5 to
-// 15 % of their packets, the others for 85 to 95 %. On top of that comes an
-// exponential delay of 30 µs on average. A flow begins at any time, and sends
-// its packets at even distances for 20 s on average (exponential), or until the
-// interval ends.
+// Sizes are Pareto from one packet on, cut off at the size at which they add
+// up to the requested number of packets. A delay has two modes, as in Fig. 8
+// of that paper: a fast path, at 200 µs in the median of the flows, and a slow
+// one, at 800 µs. The modes of a flow are log-normal around these, 30 % apart.
+// Each packet takes one of the two, independently. Three flows of five take
+// the slow one for 5 to 15 % of their packets, the others for 85 to 95 %. An
+// exponential delay of 30 µs on average is added. A flow begins at any time,
+// and sends its packets at even distances for 20 s on average (exponential),
+// or until the interval ends.
 //
-// A Traffic holds its flows and not their packets, which are drawn again, the
-// same ones, each time they are asked for. It is only read after New, and may be
-// used by several goroutines.
+// A Traffic holds its flows but not their packets, which are drawn again,
+// always the same ones, each time they are requested. It is read-only after
+// New, and several goroutines may use it.
 package flowsim
 
 import (
@@ -30,15 +29,15 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// The modes of delays, in ns and shares.
+// The modes of delays, in ns and fractions.
 const (
 	fastDelay  = 200e3 // in the median of the flows
 	slowDelay  = 800e3
 	apart      = 0.3 // deviation of the logarithms of modes, over flows
 	jitter     = 30e3
-	rarely     = 0.05 // share of packets that take a flow's rarer path, at least
-	sometimes  = 0.15 // and at most
-	slowFlows  = 0.4  // share of flows for which that is the fast path
+	rarely     = 0.05 // least fraction of packets that take a flow's rarer path
+	sometimes  = 0.15 // greatest fraction
+	slowFlows  = 0.4  // fraction of flows for which that is the fast path
 	flowLength = 20.0 // seconds, on average
 )
 
@@ -48,15 +47,15 @@ type Config struct {
 	Packets int     // of all flows together, at least Flows; see Traffic.Packets
 	Shape   float64 // of the Pareto distribution of sizes, above 0
 	Seconds float64 // length of the interval, above 0
-	Seed    uint64  // of all that is random, keys included
+	Seed    uint64  // of everything random, including keys
 }
 
 // Paper is the scale of the LDS paper: its inbound trace, and the shape that
 // its section 3 fits to it. Set the seed.
 var Paper = Config{Flows: 146_000, Packets: 7_760_000, Shape: 0.8, Seconds: 287}
 
-// Scaled is a Config with this part of the flows and of the packets, in an
-// interval as long.
+// Scaled returns a Config with this fraction of the flows and packets, in an
+// interval of the same length.
 func (c Config) Scaled(part float64) Config {
 	c.Flows = int(math.Round(part * float64(c.Flows)))
 	c.Packets = int(math.Round(part * float64(c.Packets)))
@@ -68,11 +67,12 @@ type Flow struct {
 	Key  hashing.Flow
 	Size int // packets
 
-	// The truth, over all its packets: mean and population deviation, in ns.
+	// Mean and StdDev are the truth over all its packets: mean and population
+	// deviation, in ns.
 	Mean, StdDev float64
 
 	Start, Gap         float64 // of its packets, seconds
-	fast, slow, slowly float64 // modes in ns, and the share of the slow one
+	fast, slow, slowly float64 // modes in ns, and the fraction of the slow one
 	seed, index        uint64
 }
 
@@ -83,14 +83,14 @@ type Packet struct {
 	Delay int64 // ns
 }
 
-// Traffic is an interval's flows.
+// Traffic holds the flows of an interval.
 type Traffic struct {
-	Config Config // that it was made with
+	Config Config // it was made with this
 	Flows  []Flow
 
-	// Packets is how many there are: as many as the Config asks for, but for
-	// fewer than the flows that are cut off, and fewer yet where no flow needs
-	// to be.
+	// Packets is the number of packets: that of the Config, less fewer than
+	// the number of flows that are cut off, and even less if no flow needs
+	// cutting.
 	Packets int
 	Cut     int     // packets of the largest flow possible
 	Mean    float64 // delay of all packets, ns
@@ -138,8 +138,8 @@ func New(c Config) (*Traffic, error) {
 	return t, nil
 }
 
-// cut is the largest size that flows may have for all to have at most so many
-// packets.
+// cut returns the largest size of a flow at which all flows together have at
+// most the given number of packets.
 func cut(sizes []float64, packets int) int {
 	low, high := 1, 1<<31-1 // packets of a flow: fit, and do not
 	for high-low > 1 {
@@ -157,7 +157,7 @@ func cut(sizes []float64, packets int) int {
 	return low
 }
 
-// A cursor draws a flow's packets one after the other.
+// A cursor draws a flow's packets, one after another.
 type cursor struct {
 	flow   *Flow
 	random *rand.Rand
@@ -168,7 +168,7 @@ func (f *Flow) cursor() cursor {
 	return cursor{flow: f, random: rand.New(rand.NewPCG(f.seed, f.index+2))}
 }
 
-// next is the flow's next packet. There is one as long as more says so.
+// next returns the flow's next packet. There is one while more says so.
 func (c *cursor) next() Packet {
 	f := c.flow
 	mode := f.fast
@@ -186,7 +186,8 @@ func (c *cursor) next() Packet {
 
 func (c *cursor) more() bool { return c.sent < c.flow.Size }
 
-// Packets are those of the flow, in the order in which they are sent.
+// Packets returns the packets of the flow, in the order in which they are
+// sent.
 func (f *Flow) Packets() iter.Seq[Packet] {
 	return func(yield func(Packet) bool) {
 		for c := f.cursor(); c.more(); {

@@ -1,9 +1,9 @@
-// Front runs the front door as two processes on one machine would: each has a
+// Front runs the front door as two processes on one machine would. Each has a
 // thousand goroutines, messages go from one to the other over as many
 // connections, and the first process is killed and started again twice. It
-// prints each report of the second beside the exact mean of the same interval,
-// and fails if an interval is missing or reported twice, or if more means than
-// one in twenty are outside their 95 % intervals.
+// prints each report of the second with the exact mean of the same interval.
+// It fails if an interval is missing or reported twice, or if more than one
+// mean in twenty is outside its 95 % interval.
 //
 //	go run ./bench/front                 # ten minutes
 //	go run ./bench/front -duration 30s
@@ -28,7 +28,7 @@ type options struct {
 	rate       float64 // messages a second of each goroutine
 	kills      int
 
-	role    string // "" starts the other two
+	role    string // "" starts the other two roles
 	data    string // where the second process listens for messages
 	reports string // where the first one answers
 }
@@ -112,7 +112,7 @@ func both(ctx context.Context, o options, out io.Writer) error {
 	return <-finished
 }
 
-// command is this program in another role.
+// command returns the command that runs this program in another role.
 func (o options) command(ctx context.Context, role string, d time.Duration) *exec.Cmd {
 	program, err := os.Executable()
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// A message is the time when it was sent and a number that no other one has,
-// 8 bytes each.
+// A message is the time when it was sent and a unique number, 8 bytes each.
 const messageSize = 16
 
 func freeAddress() (string, error) {
@@ -29,8 +28,8 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// first sends messages from many goroutines. Each message is kept for a while
-// after it passed the point: the delay to measure.
+// first sends messages from many goroutines. It keeps each message for a while
+// after it passed the point: that is the delay to measure.
 func first(ctx context.Context, o options) error {
 	point, err := hoplag.NewPoint(hoplag.Config{Key: "front", Name: "first"})
 	if err != nil {
@@ -164,7 +163,7 @@ type judge struct {
 	repeated, missing, received, lost, extra int
 }
 
-// row judges a report and writes it down.
+// row judges a report and formats it.
 func (j *judge) row(r hoplag.Report, exact, packets float64) string {
 	if j.reports++; j.reports > 1 {
 		switch {
@@ -202,7 +201,7 @@ func (j *judge) row(r hoplag.Report, exact, packets float64) string {
 		hoplag.Format(exact), note)
 }
 
-// verdict sums up, and fails where the reports are not what they should be.
+// verdict sums up, and fails if the reports are not what they should be.
 func (j *judge) verdict(out io.Writer, o options) error {
 	fmt.Fprintf(out, "\n%d reports: %d with a mean, %d of them with the exact one in the interval; %d silent, %d in which a session began\n",
 		j.reports, j.measured, j.inside, j.gone, j.begins)

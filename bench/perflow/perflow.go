@@ -1,5 +1,5 @@
-// Package perflow scores methods that answer about many flows: the errors of
-// a method, by how many packets the flows have.
+// Package perflow scores methods that answer about many flows: the errors of a
+// method, by the flows' numbers of packets.
 //
 //	joint := perflow.New("joint", perflow.Infinite)
 //	for i := range flows {
@@ -18,20 +18,20 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Class is flows by how many packets they have, both ends included.
+// A Class is a range of flows by their numbers of packets, both ends included.
 type Class struct {
 	Name        string
 	Least, Most int
 }
 
-// Unlimited is a Class's Most where there is no limit.
+// Unlimited is the Most of a Class without limit.
 const Unlimited = math.MaxInt32
 
 // Has reports whether a flow of the given number of packets is in the class.
 func (c Class) Has(packets int) bool { return c.Least <= packets && packets <= c.Most }
 
-// Classes makes classes of names, least and greatest numbers of packets by
-// turns: Classes("1", 1, 1, "2–9", 2, 9).
+// Classes makes classes from alternating names, least and greatest numbers of
+// packets: Classes("1", 1, 1, "2–9", 2, 9).
 func Classes(namesAndEnds ...any) []Class {
 	var all []Class
 	for c := range slices.Chunk(namesAndEnds, 3) {
@@ -40,7 +40,7 @@ func Classes(namesAndEnds ...any) []Class {
 	return all
 }
 
-// Axis is an X axis with a place for each class, from 0.
+// Axis returns an X axis with a place for each class, from 0.
 func Axis(classes []Class) plot.Axis {
 	a := plot.Axis{Label: "packets of the flow"}
 	for _, c := range classes {
@@ -49,10 +49,10 @@ func Axis(classes []Class) plot.Axis {
 	return a
 }
 
-// What the error of a flow without an answer is.
+// The error that a flow without an answer counts as.
 var (
 	Infinite = math.Inf(1)
-	Whole    = 1.0        // as of an answer of 0
+	Whole    = 1.0        // as for an answer of 0
 	LeftOut  = math.NaN() // such flows do not count
 )
 
@@ -62,7 +62,7 @@ type Errors struct {
 
 	none  float64 // the error of a flow without an answer
 	flows []scored
-	ends  []int // of the intervals that Next ended, in flows
+	ends  []int // of the intervals that Next ended, as numbers of flows
 }
 
 type scored struct {
@@ -98,7 +98,7 @@ func (e *Errors) Merge(o *Errors) { e.flows = append(e.flows, o.flows...) }
 // Next says that flows of another interval follow: ranges are over intervals.
 func (e *Errors) Next() { e.ends = append(e.ends, len(e.flows)) }
 
-// Missing is how many flows of a class had no answer.
+// Missing returns how many flows of a class had no answer.
 func (e *Errors) Missing(c Class) int {
 	n := 0
 	for i := range e.flows {
@@ -109,13 +109,13 @@ func (e *Errors) Missing(c Class) int {
 	return n
 }
 
-// Answered are the errors of the flows of a class that had an answer.
+// Answered returns the errors of the flows of a class that had an answer.
 func (e *Errors) Answered(c Class) []float64 {
 	return errorsOf(e.flows, func(f *scored) bool { return f.answered && c.Has(f.packets) })
 }
 
-// Of are the errors of the flows of a class that count, in the order in which
-// they were added.
+// Of returns the errors of the flows of a class that count, in the order in
+// which they were added.
 func (e *Errors) Of(c Class) []float64 { return errorsIn(e.flows, c) }
 
 func errorsIn(flows []scored, c Class) []float64 {
@@ -132,13 +132,13 @@ func errorsOf(flows []scored, counts func(*scored) bool) []float64 {
 	return list
 }
 
-// Quantile is one of the errors of a class, NaN if there are none.
+// Quantile returns a quantile of the errors of a class, NaN if there are none.
 func (e *Errors) Quantile(c Class, p float64) float64 { return Quantile(e.Of(c), p) }
 
-// Median is that of the errors of a class, NaN if there are none.
+// Median returns the median of the errors of a class, NaN if there are none.
 func (e *Errors) Median(c Class) float64 { return e.Quantile(c, 0.5) }
 
-// Within is the part of a class whose error is at most limit.
+// Within returns the fraction of a class whose error is at most limit.
 func (e *Errors) Within(c Class, limit float64) float64 {
 	list := e.Of(c)
 	n := 0
@@ -150,7 +150,7 @@ func (e *Errors) Within(c Class, limit float64) float64 {
 	return float64(n) / float64(len(list))
 }
 
-// Cell is a table's cell: some quantiles of the errors of a class.
+// Cell returns a table cell: some quantiles of the errors of a class.
 func (e *Errors) Cell(c Class, quantiles ...float64) string {
 	cell := ""
 	for i, p := range quantiles {
@@ -162,7 +162,7 @@ func (e *Errors) Cell(c Class, quantiles ...float64) string {
 	return cell
 }
 
-// CDF is the distribution of the errors of a class, in per cent.
+// CDF returns the distribution of the errors of a class, in per cent.
 func (e *Errors) CDF(c Class) plot.Series {
 	list := e.Of(c)
 	for i := range list {
@@ -174,9 +174,9 @@ func (e *Errors) CDF(c Class) plot.Series {
 	return s
 }
 
-// ByClass is a quantile of the errors of each class, in per cent, at the
-// class's place on the axis. Where there are several intervals, bars are from
-// the least to the greatest quantile of an interval.
+// ByClass returns a quantile of the errors of each class, in per cent, at the
+// class's place on the axis. With several intervals, bars extend from the
+// smallest to the greatest quantile of an interval.
 func (e *Errors) ByClass(classes []Class, p float64) plot.Series {
 	s := e.line()
 	for i, c := range classes {
@@ -192,8 +192,8 @@ func (e *Errors) ByClass(classes []Class, p float64) plot.Series {
 	return s
 }
 
-// byInterval is a quantile of a class's errors for each interval that has any;
-// nothing without intervals.
+// byInterval returns a quantile of a class's errors for each interval that has
+// any, or nothing without intervals.
 func (e *Errors) byInterval(c Class, p float64) []float64 {
 	var each []float64
 	from := 0
@@ -210,8 +210,8 @@ func (e *Errors) line() plot.Series {
 	return plot.Series{Name: e.Look.Name, Kind: e.Look.Kind, Paper: e.Look.Paper, Pair: e.Look.Pair}
 }
 
-// Quantile is one of the numbers of a list that are any, NaN if there are
-// none. The list is not changed.
+// Quantile returns a quantile of the numbers in a list that are not NaN, or
+// NaN if there are none. It does not change the list.
 func Quantile(list []float64, p float64) float64 {
 	q, err := estimate.NewEmpirical(Known(list)).Quantile(p)
 	if err != nil {
@@ -220,12 +220,12 @@ func Quantile(list []float64, p float64) float64 {
 	return q
 }
 
-// Known returns the numbers of a list, without NaN.
+// Known returns the numbers of a list that are not NaN.
 func Known(list []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(list), math.IsNaN)
 }
 
-// Unanswered returns n answers that are missing.
+// Unanswered returns n missing answers.
 func Unanswered(flows int) []float64 { return slices.Repeat([]float64{math.NaN()}, flows) }
 
 // Spread picks at most the given number of values from a list, evenly.

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// A ruler is an axis laid out: which numbers it covers and where they go.
+// A ruler is an axis with its layout: which numbers it covers and where they
+// go.
 type ruler struct {
 	scale    Scale
 	min, max float64
@@ -26,7 +27,7 @@ func drawable(v float64, scale Scale) bool {
 	return !math.IsNaN(v) && !math.IsInf(v, 0) && (scale == Linear || v > 0)
 }
 
-// lay makes a ruler that covers values, which are drawable, or the axis's own
+// lay makes a ruler that covers the drawable values, or goes to the axis's own
 // ends.
 func lay(a *Axis, values []float64, bars bool) ruler {
 	r := ruler{scale: a.Scale, min: a.Min, max: a.Max}
@@ -50,7 +51,7 @@ func lay(a *Axis, values []float64, bars bool) ruler {
 	return r
 }
 
-// cover finds ends that leave the values some room, and bars something to
+// cover finds ends that leave the values some room, and give bars something to
 // stand on.
 func (r *ruler) cover(values []float64, bars bool) {
 	if len(values) == 0 {
@@ -73,13 +74,13 @@ func (r *ruler) cover(values []float64, bars bool) {
 		if bars {
 			low -= 0.3
 		}
-		// Far from 1 a power of ten may not be a number that floats have.
+		// Far from 1 a power of ten may be out of the range of floats.
 		r.min = max(math.Pow(10, low-room), math.SmallestNonzeroFloat64)
 		r.max = min(math.Pow(10, high+room), math.MaxFloat64)
 		return
 	}
 	low, high := r.min, r.max
-	// So close together that floats have next to no numbers between them, they
+	// If they are so close that there are next to no floats between them, they
 	// are one.
 	if high-low <= 1e-9*max(math.Abs(low), math.Abs(high)) && !bars {
 		room := max(0.1*math.Abs(high), 1e-300)
@@ -120,8 +121,8 @@ func (r *ruler) linearTicks() {
 	}
 }
 
-// roundStep is the 1, 2 or 5 times a power of ten at or above x, and how many
-// decimals it has.
+// roundStep returns the 1, 2 or 5 times a power of ten at or above x, and its
+// number of decimals.
 func roundStep(x float64) (step float64, decimals int) {
 	power := math.Floor(math.Log10(x))
 	base := math.Pow(10, power)
@@ -136,9 +137,9 @@ func roundStep(x float64) (step float64, decimals int) {
 	return step, decimals
 }
 
-// logTicks puts ticks at powers of ten: at every one, or some where there are
-// too many; at 2 and 5 times them where there are few; and at round numbers
-// where there is hardly one.
+// logTicks puts ticks at powers of ten: at every one, or at some if there are
+// too many; at 2 and 5 times them if there are few; and at round numbers if
+// there is hardly one.
 func (r *ruler) logTicks() {
 	low, high := math.Log10(r.min), math.Log10(r.max)
 	decades := high - low
@@ -177,8 +178,8 @@ func (r *ruler) logTicks() {
 	}
 }
 
-// label formats a tick with as many decimals as its axis needs, or, where
-// numbers on the axis are very large or small, with an exponent.
+// label formats a tick with as many decimals as its axis needs or, if numbers
+// on the axis are very large or small, with an exponent.
 func label(v float64, decimals int, large float64) string {
 	if v == 0 {
 		return "0"
@@ -198,7 +199,7 @@ func label(v float64, decimals int, large float64) string {
 	return strings.ReplaceAll(s, "-", "−")
 }
 
-// at is where a drawable number goes, in pixels.
+// at returns where a drawable number goes, in pixels.
 func (r *ruler) at(v float64) float64 {
 	part := 0.0
 	if r.scale == Log {

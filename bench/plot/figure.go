@@ -1,13 +1,14 @@
 // Package plot draws the figures of the experiments as SVG: lines, markers,
 // bars, steps and bands on linear or logarithmic axes, with a legend below the
 // data. A figure is legible on a light and on a dark page, in black and white,
-// and to the colour-blind: series differ by marker and dash as well as colour.
+// and for colour-blind readers: series differ by marker and dash as well as
+// colour.
 //
-// What cannot be drawn is left out and never moved: NaN and infinities, and
-// numbers of 0 or less on a logarithmic axis. A line breaks there. If that
-// happened the figure says how many points are not shown; if nothing is left
-// it says that there is no data. An error bar whose end cannot be drawn goes
-// to the edge and has no cap there.
+// It leaves out what cannot be drawn, and never moves it: NaN and infinities,
+// and numbers of 0 or less on a logarithmic axis. A line breaks there. The
+// figure then says how many points are not shown; if none are left it says
+// that there is no data. An error bar whose end cannot be drawn goes to the
+// edge and has no cap there.
 package plot
 
 import (
@@ -38,8 +39,8 @@ type Axis struct {
 	Label string // with the unit: "loss rate (%)"
 	Scale Scale
 
-	// Min and Max are the axis's ends, where they are not equal; else the data
-	// decide. What lies beyond is cut off without a word.
+	// Min and Max are the axis's ends, if they differ; otherwise the data
+	// decide. What lies beyond is cut off silently.
 	Min, Max float64
 
 	// Categories, on an X axis, are names for the whole numbers from 0 on, as
@@ -47,13 +48,13 @@ type Axis struct {
 	Categories []string
 }
 
-// LinearAxis is an axis that covers the data.
+// LinearAxis returns a linear axis that covers the data.
 func LinearAxis(label string) Axis { return Axis{Label: label} }
 
-// LogAxis is one whose scale is logarithmic.
+// LogAxis returns a logarithmic axis that covers the data.
 func LogAxis(label string) Axis { return Axis{Label: label, Scale: Log} }
 
-// A Kind is how a series is drawn.
+// A Kind says how to draw a series.
 type Kind uint8
 
 // The kinds.
@@ -75,16 +76,16 @@ type Series struct {
 	// Low and High, if not nil, are the ends of each point's error bar.
 	Low, High []float64
 
-	// Paper marks what the paper's method gives, or its authors report: dashed
-	// and hollow, where everything else is solid.
+	// Paper marks results of the paper's method, or from its authors: dashed
+	// and hollow, while everything else is solid.
 	Paper bool
 
-	// Pair, if not 0, gives the series the colour and marker of all others of
-	// the same Pair: the paper's method and ours on one input, say.
+	// Pair, if not 0, gives the series the colour and marker of all others
+	// with the same Pair, such as the paper's method and ours on one input.
 	Pair int
 }
 
-// x is where point i is.
+// x returns the X of point i.
 func (s *Series) x(i int) float64 {
 	if s.X == nil {
 		return float64(i)
@@ -105,14 +106,14 @@ func (s *Series) AddRange(x, y, low, high float64) {
 	s.High = append(s.High, high)
 }
 
-// Level is a line at a height, from x0 to x1: the truth, a limit.
+// Level returns a line at a height, from x0 to x1: the truth, a limit.
 func Level(name string, y, x0, x1 float64) Series {
 	return Series{Name: name, Kind: Line, X: []float64{x0, x1}, Y: []float64{y, y}}
 }
 
-// CDF is the empirical distribution of samples, thinned to at most points
+// CDF returns the empirical distribution of samples, thinned to at most points
 // steps at evenly spaced probabilities (0 means 200) so that the picture stays
-// small. The samples are not changed. Those that are not numbers are dropped.
+// small. It does not change the samples, and drops those that are not numbers.
 func CDF(name string, samples []float64, points int) Series {
 	if points == 0 {
 		points = 200

@@ -3,12 +3,12 @@ package plot
 import "fmt"
 
 const (
-	swatch      = 30 // how wide the sample of a series is
+	swatch      = 30 // width of a series' sample
 	legendSpace = 22 // between entries
 )
 
 // layLegend places the legend's entries below y, as many in a line as fit, and
-// returns where they end. A figure of one nameless series has none.
+// returns where they end. A figure with one nameless series has no legend.
 func (c *canvas) layLegend(y float64) float64 {
 	x := c.x.from
 	y += lineHeight - 4

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// series draws what of a series belongs inside the axes: its line, band, bars
-// and error bars. Markers come later, on top of all lines.
+// series draws the parts of a series that belong inside the axes: its line,
+// band, bars and error bars. Markers come later, on top of all lines.
 func (c *canvas) series(i int) {
 	s, l := &c.figure.Series[i], c.looks[i]
 	switch s.Kind {
@@ -35,8 +35,8 @@ func (c *canvas) series(i int) {
 	}
 }
 
-// pointX is where point k of series i is across: for bars that stand side by
-// side, the middle of its own.
+// pointX returns the horizontal position of point k of series i. For bars side
+// by side, it is the middle of the point's own bar.
 func (c *canvas) pointX(i, k int) float64 {
 	s := &c.figure.Series[i]
 	if s.Kind != Bars {
@@ -46,7 +46,7 @@ func (c *canvas) pointX(i, k int) float64 {
 	return (from + to) / 2
 }
 
-// barEnds is where bar k of series i begins and ends.
+// barEnds returns where bar k of series i begins and ends.
 func (c *canvas) barEnds(i, k int) (from, to float64) {
 	x := c.figure.Series[i].x(k)
 	if c.x.scale == Log {
@@ -60,7 +60,7 @@ func (c *canvas) barEnds(i, k int) (from, to float64) {
 	return c.x.at(from), c.x.at(from + one)
 }
 
-// path is the line through the points, broken where one cannot be drawn.
+// path returns the line through the points, broken where one cannot be drawn.
 func (c *canvas) path(s *Series) string {
 	var b strings.Builder
 	pen := false
@@ -122,8 +122,8 @@ func (c *canvas) bars(i int) {
 	}
 }
 
-// errorBar draws a bar from low to high. An end that has no place on the axis
-// is its edge, and has no cap.
+// errorBar draws a bar from low to high. An end without a place on the axis
+// goes to the edge, and has no cap.
 func (c *canvas) errorBar(x, low, high float64, class string) {
 	if math.IsNaN(low) || math.IsNaN(high) {
 		return
@@ -140,8 +140,8 @@ func (c *canvas) errorBar(x, low, high float64, class string) {
 	c.printf(`<path class="%s" fill="none" d="M%s %sV%s%s%s"/>`+"\n", class, px(x), px(y0), px(y1), cap0, cap1)
 }
 
-// marks draws the markers of all series. On a line of very many points only
-// some have one; those of a series at equal places do not hide each other.
+// marks draws the markers of all series. On a line with very many points only
+// some have one; series with points at equal places do not hide each other.
 func (c *canvas) marks() {
 	for i := range c.figure.Series {
 		s, l := &c.figure.Series[i], c.looks[i]

@@ -6,8 +6,9 @@ import (
 )
 
 // colours is the palette of M. Okabe and K. Ito, Color Universal Design, 2008,
-// which the colour-blind can tell apart, without its yellow, which is too pale
-// for white; for a light page, and lightened for a dark one.
+// which colour-blind readers can distinguish. It leaves out their yellow,
+// which is too pale for white. Each colour is for a light page, and lightened
+// for a dark one.
 var colours = [...]struct{ light, dark string }{
 	{"#0072b2", "#4aa8e8"}, // blue
 	{"#d55e00", "#f58447"}, // vermilion
@@ -18,14 +19,14 @@ var colours = [...]struct{ light, dark string }{
 	{"#000000", "#ffffff"},
 }
 
-// dashes tell lines without markers apart in black and white.
+// dashes distinguishes lines without markers in black and white.
 var dashes = [...]string{"", "9 3", "2 3", "9 3 2 3", "14 4", "5 2 1 2 1 2", "1 2"}
 
 const paperDash = "6 4"
 
 // styles is the style sheet of every figure. It is the same in all of them, so
-// that several can be in one page. Plain rules rather than variables, since
-// not every program that draws SVG knows those.
+// that several can be in one page. It uses plain rules instead of variables,
+// because not every program that draws SVG knows those.
 var styles = func() string {
 	var light, dark strings.Builder
 	sheet := func(b *strings.Builder, ink, faint, paper string, dark bool) {
@@ -53,7 +54,7 @@ var styles = func() string {
 		"@media screen and (prefers-color-scheme:dark){" + dark.String() + "}"
 }()
 
-// A look is how a series is told from the others.
+// A look distinguishes a series from the others.
 type look struct {
 	hue   int
 	paper bool

@@ -17,12 +17,12 @@ const (
 	plotHeight = 330
 	lineHeight = 17
 	margin     = 14
-	markEvery  = 28 // the least distance of markers on a line of many points
+	markEvery  = 28 // smallest distance of markers on a line with many points
 )
 
 // SVG draws a figure as a document that stands alone or inside a page of HTML.
-// The id is unique among the figures of one page. It returns an error where
-// the figure contradicts itself; it draws whatever the numbers are.
+// The id must be unique among the figures of one page. It returns an error if
+// the figure contradicts itself; it draws any numbers.
 func SVG(f *Figure, id string) ([]byte, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func SVG(f *Figure, id string) ([]byte, error) {
 	return c.out.Bytes(), nil
 }
 
-// check reports what no numbers could make sense of.
+// check reports contradictions that no numbers could resolve.
 func (f *Figure) check() error {
 	for i, a := range []*Axis{&f.X, &f.Y} {
 		name := "XY"[i : i+1]
@@ -82,16 +82,16 @@ type canvas struct {
 	entries []entry // of the legend
 	hidden  int     // points that cannot be drawn
 	shown   int
-	barsAt  map[int]int // which of the bars side by side a series is
-	slot    float64     // how wide the bars of one X are together, in units of X
-	slanted bool        // labels of the X axis that are too long to be level
+	barsAt  map[int]int // the place of a series among bars side by side
+	slot    float64     // width of all bars of one X together, in units of X
+	slanted bool        // labels of the X axis are too long to be level
 	below   float64     // height of the X axis's labels
-	beside  float64     // width of the Y axis's
+	beside  float64     // width of the Y axis's labels
 
 	height float64
 }
 
-// An entry is where a series stands in the legend.
+// An entry is the place of a series in the legend.
 type entry struct {
 	series int
 	x, y   float64
@@ -185,7 +185,7 @@ func (c *canvas) has(s *Series, k int) bool {
 	return drawable(s.Y[k], c.figure.Y.Scale)
 }
 
-// spacing is the least distance of two different X of bars.
+// spacing returns the smallest distance of two different X of bars.
 func spacing(f *Figure, xs []float64) float64 {
 	if len(f.X.Categories) > 0 {
 		return 1
@@ -201,8 +201,8 @@ func spacing(f *Figure, xs []float64) float64 {
 	return least
 }
 
-// open begins the document: its name for those who cannot see it, its styles,
-// and the title.
+// open begins the document: its name for readers who cannot see it, its
+// styles, and the title.
 func (c *canvas) open() {
 	c.printf(`<svg xmlns="http://www.w3.org/2000/svg" class="hoplag-plot" role="img" aria-labelledby="%s-title" `+
 		`viewBox="0 0 %d %s" width="%d" height="%s">`+"\n",
@@ -280,7 +280,8 @@ func escape(s string) string {
 	return b.String()
 }
 
-// textWidth is about how wide text is. Fonts differ; it errs on the wide side.
+// textWidth returns the approximate width of text. Fonts differ; it errs on
+// the wide side.
 func textWidth(s string) float64 { return 6.6 * float64(utf8.RuneCountInString(s)) }
 
 func tickWidth(t tick) float64 {

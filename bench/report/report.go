@@ -1,6 +1,6 @@
 // Package report writes one page that a person can read from top to bottom:
 // what each paper claims, what was measured, the picture, and the verdict in a
-// word. The page is one file: pictures and styles are inside, it loads nothing,
+// word. The page is one file: it includes pictures and styles, loads nothing,
 // and follows the reader's choice of a light or dark page.
 package report
 
@@ -39,7 +39,7 @@ var signs = map[experiment.Verdict]string{
 type section struct {
 	experiment.Record
 	Measured bool
-	Possible bool // whether it can be measured at all yet
+	Possible bool // whether it can be measured at all
 	Pictures []picture
 	Settings string // the Config, indented
 	Counts   map[experiment.Verdict]int
@@ -50,13 +50,13 @@ type picture struct {
 	SVG template.HTML
 }
 
-// A group is the experiments under one heading.
+// A group holds the experiments under one heading.
 type group struct {
 	Name     string
 	Sections []section
 }
 
-// A headline is what an experiment comes down to: one claim, and a picture.
+// A headline sums up an experiment: one claim, and a picture.
 type headline struct {
 	experiment.Claim
 	Name, Title string
@@ -64,10 +64,10 @@ type headline struct {
 	Picture     template.HTML
 }
 
-// maxHeadlines is how many there is room for on the first screen.
+// maxHeadlines is the number of headlines that fit on the first screen.
 const maxHeadlines = 12
 
-// A summary is the first screen: what it all comes to.
+// A summary is the first screen: what everything adds up to.
 type summary struct {
 	Headlines []headline
 	Counts    map[experiment.Verdict]int
@@ -75,7 +75,7 @@ type summary struct {
 	Groups    []group
 }
 
-// summarise finds the headlines: of each experiment its first, with its first
+// summarise finds the headlines: for each experiment its first, with its first
 // picture.
 func summarise(groups []group) summary {
 	sum := summary{Counts: map[experiment.Verdict]int{}, Groups: groups}
@@ -102,14 +102,14 @@ func summarise(groups []group) summary {
 	return sum
 }
 
-// again is a picture for a second place on the page: with ids of its own.
+// again returns a picture for a second place on the page, with its own ids.
 func again(p *picture) template.HTML {
 	stem := strings.TrimSuffix(p.File, ".svg") + "-"
 	return template.HTML(strings.ReplaceAll(string(p.SVG), stem, "first-"+stem))
 }
 
 // Write writes the page for the results in a directory. Experiments without a
-// result have their place on it, and it is said so there.
+// result have a place on it that says so.
 func Write(file, dir string, all []experiment.Experiment) error {
 	var groups []group
 	for i := range all {

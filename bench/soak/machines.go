@@ -74,7 +74,7 @@ var templates = [][]byte{
 		"\x33\x00\x00\x01\x00\x00\x00\x07\x11\x00\x00\x00\x00\x00\x00\x01\x00\x35\x08\x68\x00\x08\x00\x00"),
 }
 
-// frames parses damaged frames, as of every kind of link.
+// frames parses damaged frames, for every kind of link.
 func frames(random *rand.Rand) (tried, refused int, err error) {
 	var f hashing.Frame
 	for range 2000 {
@@ -124,7 +124,7 @@ func captures(random *rand.Rand) (tried, refused int, err error) {
 	}
 }
 
-// reseal gives a damaged record the checksum that it should have.
+// reseal gives a damaged record the right checksum.
 func reseal(data []byte) {
 	if n := len(data) - 4; n > 0 {
 		binary.BigEndian.PutUint32(data[n:], crc32.Checksum(data[:n], crc32.MakeTable(crc32.Castagnoli)))
@@ -137,8 +137,9 @@ type codec interface {
 	encoding.BinaryUnmarshaler
 }
 
-// decode gives a synopsis damaged records of itself: it takes only what encodes
-// to the same bytes again, and is left as it was by the others.
+// decode gives a synopsis damaged records of itself. The synopsis may accept
+// only those that encode to the same bytes again, and must not change on the
+// others.
 func decode(random *rand.Rand, s codec) (tried, refused int, err error) {
 	before, err := s.MarshalBinary()
 	if err != nil {
@@ -169,7 +170,7 @@ func decode(random *rand.Rand, s codec) (tried, refused int, err error) {
 	return tried, refused, nil
 }
 
-// hostileTime is now, mostly.
+// hostileTime returns, mostly, the present.
 func hostileTime(random *rand.Rand, now int64) int64 {
 	switch random.IntN(1000) {
 	case 0:
@@ -182,7 +183,7 @@ func hostileTime(random *rand.Rand, now int64) int64 {
 	return now
 }
 
-// hostilePacket is a new one, mostly, or one of a few again.
+// hostilePacket returns, mostly, a new packet; sometimes one of a few again.
 func hostilePacket(random *rand.Rand) hashing.Packet {
 	if random.IntN(3) == 0 {
 		return hashing.Word(1, uint64(random.IntN(3)))
@@ -190,7 +191,7 @@ func hostilePacket(random *rand.Rand) hashing.Packet {
 	return hashing.Packet(random.Uint64())
 }
 
-// finite says what of a delay is no number.
+// finite reports which part of a delay is not a number.
 func finite(d estimate.Delay) error {
 	for _, x := range [2]float64{d.Mean, d.StdDev} {
 		if math.IsNaN(x) || math.IsInf(x, 0) {

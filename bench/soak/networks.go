@@ -11,7 +11,7 @@ import (
 	"github.com/hoplag/hoplag/lda/mplane"
 )
 
-// ring is a plan for eight routers in a ring, each of which measures.
+// ring returns a plan for eight routers in a ring, each of which measures.
 func ring() (*mplane.Plan, error) {
 	n := mplane.NewNetwork()
 	var routers []mplane.Router
@@ -27,7 +27,7 @@ func ring() (*mplane.Plan, error) {
 	return n.Plan(mplane.Deployment{Upgraded: routers})
 }
 
-// hostileNumber is any number, or none.
+// hostileNumber returns any number, or something that is not a number.
 func hostileNumber(random *rand.Rand, usual float64) float64 {
 	switch random.IntN(200) {
 	case 0:
@@ -40,8 +40,8 @@ func hostileNumber(random *rand.Rand, usual float64) float64 {
 	return usual
 }
 
-// newStation is a station to which monitors with the key lie, and strangers send
-// damaged reports.
+// newStation returns a station to which monitors with the key lie, and
+// strangers send damaged reports.
 func newStation() (machine, error) {
 	plan, err := ring()
 	if err != nil {
@@ -69,7 +69,7 @@ func newStation() (machine, error) {
 				report.Measurements = append(report.Measurements, m)
 			}
 			data, wrong := mplane.AppendReport(nil, report, key)
-			if wrong != nil { // a monitor does not send what is no number
+			if wrong != nil { // a monitor cannot send what is not a number
 				tried, refused = tried+1, refused+1
 				continue
 			}
@@ -90,7 +90,7 @@ func newStation() (machine, error) {
 	}}, nil
 }
 
-// newTrackers is a clock of which samples lie.
+// newTrackers returns a clock whose samples lie.
 func newTrackers() (machine, error) {
 	tracker, err := clock.New(clock.DefaultConfig)
 	if err != nil {

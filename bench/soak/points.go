@@ -16,8 +16,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// points are two points of the front door. The second one follows the first over
-// HTTP, on this machine; strangers send it what they like, and it is started anew
+// points are two points of the front door. The second one follows the first
+// over HTTP, on this machine. Strangers send it anything, and it is restarted
 // again and again.
 type points struct {
 	config hoplag.Config
@@ -29,9 +29,9 @@ type points struct {
 	done   sync.WaitGroup
 
 	recorded atomic.Pointer[[]byte] // a request of the follower
-	wrong    atomic.Pointer[error]  // what was wrong with a report
+	wrong    atomic.Pointer[error]  // the error in a report
 	reports  atomic.Int64
-	told     int64 // reports of rounds before
+	told     int64 // reports of earlier rounds
 	rounds   int
 }
 
@@ -68,7 +68,7 @@ func newPoints() (machine, error) {
 	return machine{round: p.round, close: p.close}, nil
 }
 
-// ServeHTTP hands a request to the far point, and keeps it for strangers.
+// ServeHTTP passes a request to the far point, and keeps it for strangers.
 func (p *points) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err == nil && r.Header.Get("Stranger") == "" {
@@ -78,7 +78,7 @@ func (p *points) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.far.Load().ServeHTTP(w, r)
 }
 
-// restart starts the far point anew: what it knew is gone.
+// restart restarts the far point, which then knows nothing.
 func (p *points) restart() error {
 	far, err := hoplag.NewPoint(p.config)
 	if err != nil {
@@ -99,9 +99,9 @@ func (p *points) close() error {
 	return err
 }
 
-// round passes messages, of which some are lost, repeated or of impossible times,
-// and sends requests that were damaged. What it tried are messages, requests and
-// reports.
+// round passes messages, some of which are lost, repeated or of impossible
+// times, and sends damaged requests. It counts messages, requests and reports
+// as tried.
 func (p *points) round(random *rand.Rand) (tried, refused int, err error) {
 	if p.rounds++; p.rounds%200 == 0 {
 		if err := p.restart(); err != nil {

@@ -1,10 +1,10 @@
-// Package soak runs every machine of the library under hostile load for as
-// long as it is told to: frames, captures and records with bytes changed, and
-// synopses fed with copies, replays and impossible times; stores whose files are
-// damaged, points that strangers talk to and that are started anew, stations and
-// clocks that are lied to. It says what it tried, and fails on a panic, on an
-// answer that is no number, on a decoder that changes its receiver on error, and
-// on memory that grows.
+// Package soak runs every machine of the library under hostile load for a
+// given time. It sends frames, captures and records with changed bytes, and
+// feeds synopses with copies, replays and impossible times. It damages the
+// files of stores, lets strangers talk to points and restarts them, and lies
+// to stations and clocks. It reports what it tried. It fails on a panic, on an
+// answer that is not a number, on a decoder that changes its receiver on
+// error, and on memory that grows.
 package soak
 
 import (
@@ -27,15 +27,16 @@ type machine struct {
 	close func() error // or nil
 }
 
-// tally is what came of a machine.
+// tally counts what a machine did.
 type tally struct{ rounds, tried, refused int }
 
-// allowance is by how much the live heap may grow, in bytes, between the first
+// allowance is how much the live heap may grow, in bytes, between the first
 // tenth of a run and its end.
 const allowance = 8 << 20
 
 // Run runs for the duration, or until the context ends, and prints a line for
-// each machine. progress is told what has been done, twenty times or every ten seconds.
+// each machine. It calls progress with what has been done, twenty times or
+// every ten seconds.
 func Run(ctx context.Context, duration time.Duration, seed uint64, stdout io.Writer, progress func(string)) (err error) {
 	machines, err := all()
 	if err != nil {
@@ -75,7 +76,7 @@ func Run(ctx context.Context, duration time.Duration, seed uint64, stdout io.Wri
 	return report(stdout, machines, tallies, time.Since(begun), early, live())
 }
 
-// run does a round, and makes an error of a panic.
+// run does a round, and turns a panic into an error.
 func (t *tally) run(m *machine, random *rand.Rand) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -89,7 +90,7 @@ func (t *tally) run(m *machine, random *rand.Rand) (err error) {
 	return err
 }
 
-// live is how many bytes of the heap are in use.
+// live returns how many bytes of the heap are in use.
 func live() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -11,7 +11,7 @@ import (
 	"github.com/hoplag/hoplag/colate"
 )
 
-// stores are those of two points, in a directory that is removed in the end.
+// stores are those of two points, in a directory that is removed at the end.
 type stores struct {
 	dir     string
 	points  [2]*colate.Store
@@ -19,7 +19,7 @@ type stores struct {
 	started int64 // epochs
 }
 
-// kept is how much each of them keeps, in bytes.
+// kept is how many bytes each of them keeps.
 const kept = 1 << 20
 
 func newStores() (machine, error) {
@@ -55,8 +55,8 @@ func (s *stores) close() error {
 	return os.RemoveAll(s.dir)
 }
 
-// round keeps an epoch, asks for flows, and now and then damages a file of a
-// store that is closed, and opens it again.
+// round keeps an epoch and asks for flows. Now and then it damages a file of a
+// closed store and opens the store again.
 func (s *stores) round(random *rand.Rand) (tried, refused int, err error) {
 	start := s.started * small.Period
 	s.started++

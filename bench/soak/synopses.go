@@ -159,10 +159,10 @@ func newReceiver() (machine, error) {
 	}}, nil
 }
 
-// small is a recorder of which many packets meet in a counter.
+// small is for a recorder in which many packets meet in a counter.
 var small = colate.Config{Counters: 2000, PerFlow: 10, Bits: 64, CountBits: 16, DigestBits: 12, Period: 1e9}
 
-// flows are those that a query asks for, by records that may be wrong.
+// flows are those in a query, with records that may be wrong.
 func flows(random *rand.Rand) (records []joint.FlowRecord) {
 	for k := range uint64(30) {
 		f := hashing.Flow(hashing.Word(2, k))
@@ -171,7 +171,7 @@ func flows(random *rand.Rand) (records []joint.FlowRecord) {
 	return records
 }
 
-// fill lets two recorders count the packets of an epoch, mostly.
+// fill lets two recorders count, mostly, the packets of an epoch.
 func fill(random *rand.Rand, points [2]*colate.Recorder, start int64) {
 	for i := range 2000 {
 		f, p := hashing.Flow(hashing.Word(2, random.Uint64N(300))), hostilePacket(random)
@@ -207,7 +207,7 @@ func newRecorders() (machine, error) {
 	}}, nil
 }
 
-// delays looks at answers.
+// delays checks answers.
 func delays(answers []colate.Answer) (tried, refused int, err error) {
 	for i := range answers {
 		tried++

@@ -1,9 +1,8 @@
 // Package speed measures a loop over packets in multiples of a floor: the
 // least that any such structure could do for a packet, on the same stream of
-// hashes, in the same run. Path and floor are measured in turns, in slices so
-// short that what else happens on the machine mostly falls between them, and
-// the figure is the median of the slices' ratios: it is steady where times are
-// not.
+// hashes, in the same run. Path and floor take turns, in slices so short that
+// disturbances on the machine mostly fall between them. The result is the
+// median of the slices' ratios, which is steady even if times are not.
 package speed
 
 import (
@@ -20,25 +19,25 @@ import (
 // A Loop handles packets from to to-1 of its stream.
 type Loop func(from, to int)
 
-// A slice of the path takes about sliceTime, much less than what a scheduler
-// gives a program at a time, and has at most maxSlice packets. A slice of the
-// floor has as many, but at least minFloor, which are microseconds.
+// A slice of the path takes about sliceTime, much less than a scheduler gives
+// a program at a time, and has at most maxSlice packets. A slice of the floor
+// has as many packets, but at least minFloor, which take microseconds.
 const (
 	sliceTime = 500_000 // ns
 	maxSlice  = 1 << 16
 	minFloor  = 1 << 13
 )
 
-// Compare measures path beside floor, on a stream of the given number of
-// packets that is gone through again and again, and reports
+// Compare measures path and floor on a stream of the given number of packets,
+// which is repeated again and again, and reports
 //
 //	ns/op     median time per packet
 //	Mpkt/s    the same as a rate, one core
 //	x-floor   how many times the floor's time per packet
 //	bar-x     how many it may be; not reported if bar is 0
 //
-// With fewer than three slices, as by -benchtime 1x, nothing is reported but
-// that it runs.
+// With fewer than three slices, as with -benchtime 1x, it reports nothing
+// except that it runs.
 func Compare(b *testing.B, stream int, bar float64, path, floor Loop) {
 	b.Helper()
 	times := make([]float64, 0, b.N/maxSlice+1)
@@ -75,7 +74,8 @@ type reader struct {
 	stream, at int
 }
 
-// perPacket is the time in nanoseconds that the next n packets take each.
+// perPacket returns the time in nanoseconds that each of the next n packets
+// takes.
 func (r *reader) perPacket(n int) float64 {
 	start := time.Now()
 	for left := n; left > 0; {
@@ -92,17 +92,17 @@ func median(x []float64) float64 {
 	return x[len(x)/2]
 }
 
-// StreamLength is how many scattered hashes most benchmarks read: 16 MiB of
-// packets, and as much of flows where there are flows.
+// StreamLength is the number of scattered hashes that most benchmarks read: 16
+// MiB of packets, and as much of flows if there are flows.
 const StreamLength = 1 << 21
 
-// Packets is a stream of scattered hashes, the same on every call.
+// Packets returns a stream of scattered hashes, the same on every call.
 var Packets = sync.OnceValue(func() []hashing.Packet {
 	return scattered[hashing.Packet](21)
 })
 
-// Flows is the flow of each of Packets: every one another, so that no two
-// packets find their cells near each other.
+// Flows returns the flow of each of Packets: each a different one, so that no
+// two packets find their cells close to each other.
 var Flows = sync.OnceValue(func() []hashing.Flow {
 	return scattered[hashing.Flow](25)
 })
@@ -125,9 +125,9 @@ func (c *FloorCell) Add(t uint64) {
 	c.Count++
 }
 
-// Floor adds a timestamp to, and counts, the cell out of 1,024 that the
-// packet's hash chooses. It is not inlined, so that it is the same loop wherever
-// it is called from.
+// Floor adds a timestamp to one cell out of 1,024, chosen by the packet's
+// hash, and counts the packet there. It is not inlined, so that it is the same
+// loop wherever it is called from.
 //
 //go:noinline
 func Floor(packets []hashing.Packet) Loop {
