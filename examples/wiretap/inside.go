@@ -28,9 +28,14 @@ type inside struct {
 	ever   *lda.Accumulator    // since the beginning
 	flows  [2]*lds.Accumulator // likewise for flows, with -flow
 	number uint64
-	sum    seen // since the beginning
-	now    seen // since the row before
+	told   uint64 // the number at the row before
+	sum    seen   // since the beginning
+	now    seen   // since the row before
 }
+
+// settling is for how many cuts packets that were on their way when the points
+// began may seem extra: twice as many as package lda waits for them.
+const settling = 16
 
 // flowCells distinguishes flows: those in question are large, so each has many
 // cells, and a loss spoils one of them.
@@ -99,15 +104,29 @@ func (m *inside) open(key string) error {
 		}
 	}
 	c = m.points[0].Config()
-	var errs [4]error
-	m.all, errs[0] = lda.NewAccumulator(c.LDA)
-	m.ever, errs[1] = lda.NewAccumulator(c.LDA)
-	for i := range m.flows {
-		if len(m.ask) > 0 {
-			m.flows[i], errs[2+i] = lds.NewAccumulator(c.LDS)
+	return m.begin(c.LDA, c.LDS)
+}
+
+// begin makes room for what the points count. Packets are on their way already.
+func (m *inside) begin(all lda.Config, flows lds.Config) error {
+	for _, a := range []**lda.Accumulator{&m.all, &m.ever} {
+		var err error
+		if *a, err = lda.NewAccumulator(all); err != nil {
+			return err
 		}
+		(*a).Gap()
 	}
-	return errors.Join(errs[:]...)
+	for i := range m.flows {
+		if len(m.ask) == 0 {
+			break
+		}
+		var err error
+		if m.flows[i], err = lds.NewAccumulator(flows); err != nil {
+			return err
+		}
+		m.flows[i].Gap()
+	}
+	return nil
 }
 
 func (m *inside) close() {
@@ -142,9 +161,17 @@ func (m *inside) compare() error {
 		m.now.PassedOver += c.NotIP + c.Truncated + c.Malformed + c.Deep
 		m.now.Bundles += c.Bundles
 	}
+	if err := m.add(of[0], of[1]); err != nil {
+		return err
+	}
+	return problem
+}
+
+// add adds what both points saw of an interval.
+func (m *inside) add(from, to *kernel.Interval) error {
 	m.number++
 	for _, a := range []*lda.Accumulator{m.all, m.ever} {
-		if err := a.Add(m.number, of[0].Aggregator, of[1].Aggregator); err != nil {
+		if err := a.Add(m.number, from.Aggregator, to.Aggregator); err != nil {
 			return err
 		}
 	}
@@ -152,11 +179,11 @@ func (m *inside) compare() error {
 		if a == nil {
 			break
 		}
-		if err := a.Add(m.number, of[0].Sketch, of[1].Sketch); err != nil {
+		if err := a.Add(m.number, from.Sketch, to.Sketch); err != nil {
 			return err
 		}
 	}
-	return problem
+	return nil
 }
 
 // row returns what the points learned since the row before.
@@ -164,6 +191,10 @@ func (m *inside) row(at time.Time, problem error) *row {
 	d, err := m.all.Estimate()
 	m.now.Sent, m.now.Received = d.Sent, d.Received
 	r := &row{Time: at, seen: m.now, Lost: d.Lost, Extra: d.Extra}
+	if r.Begins = m.told < settling; r.Begins {
+		r.Lost, r.Extra = 0, 0
+	}
+	m.told = m.number
 	m.sum.Sent += d.Sent
 	m.sum.Received += d.Received
 	m.sum.PassedOver += m.now.PassedOver

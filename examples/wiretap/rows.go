@@ -43,6 +43,7 @@ type row struct {
 	P99          *float64  `json:"p99,omitempty"`
 	Flows        []flowRow `json:"flows,omitempty"` // the slowest
 	UnknownFlows int       `json:"unknown_flows,omitempty"`
+	Begins       bool      `json:"begins,omitempty"` // a point began a moment ago, and lost and extra are not known
 	Error        string    `json:"error,omitempty"`
 }
 

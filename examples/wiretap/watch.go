@@ -156,6 +156,7 @@ func (w *watch) row(report *hoplag.Report) *row {
 	r := &row{Time: report.Start, seen: now.less(w.last)}
 	w.last = now
 	r.Sent, r.Received, r.Lost, r.Extra, r.UnknownFlows = d.Sent, d.Received, d.Lost, d.Extra, d.UnknownFlows
+	r.Begins = report.Begins
 	problem := errors.Join(report.Err, w.taps[0].problem(), w.taps[1].problem())
 	if d.Err != nil && !errors.Is(d.Err, hoplag.ErrIdle) {
 		problem = errors.Join(problem, d.Err)

@@ -169,6 +169,37 @@ func TestRings(t *testing.T) {
 	}
 }
 
+// After some seconds the memory that the demo holds grows no more than the
+// points' histories do. Ten minutes of it are in the program's documentation.
+func TestShortSoak(t *testing.T) {
+	needsLab(t)
+	var held [2]uint64
+	rows := 0
+	out := writerFunc(func(b []byte) (int, error) {
+		rows++
+		if i := rows/5 - 1; rows%5 == 0 && i < len(held) {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			held[i] = m.HeapAlloc
+		}
+		return len(b), nil
+	})
+	args := []string{"-demo", "-json", "-duration", "7s", "-rate", "20000", "-bandwidth", "500"}
+	if err := run(t.Context(), args, out, io.Discard); err != nil {
+		t.Skipf("not here: %v", err)
+	}
+	t.Logf("%d rows; %.1f MB held after 5 rows, %.1f after 10", rows, float64(held[0])/1e6, float64(held[1])/1e6)
+	if held[1] == 0 || held[1] > held[0]+held[0]/4 {
+		t.Errorf("%d rows; %d bytes are held after 5 rows, %d after 10", rows, held[0], held[1])
+	}
+}
+
+// A writerFunc writes.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
 // Several rings share what passes: as much as can be sent here.
 func TestManyRings(t *testing.T) {
 	rows, all, _ := runDemo(t, "-duration", "2s", "-rate", "220000", "-bandwidth", "150", "-flows", "64", "-rings", "3")
