@@ -32,7 +32,7 @@ import (
 type Accumulator struct {
 	config   Config
 	levels   *estimate.Levels
-	groups   []group // room for those of one interval, without copies
+	groups   []group // room for those of one interval, to avoid copies
 	whole    []estimate.Group
 	baseline []int32 // by cell, what was outstanding at the last gap
 	last     uint64  // interval
@@ -43,12 +43,12 @@ type Accumulator struct {
 	passed      [maxSpan]uint64 // by cut: packets received since the beginning
 
 	net     int64   // packets sent less received since the beginning
-	load    float64 // packets sent in an interval, on average over the last ones
+	load    float64 // packets sent in an interval, averaged over the latest
 	counts  Result  // Sent, Received, Lost and Extra up to the last gap, Cells
-	rest    int64   // packets sent less received of those that no bank samples
+	rest    int64   // packets sent less received, of those that no bank samples
 	changed uint64  // differences between the points' counts, by cell and interval
 	sample  sample  // of whole strata
-	open    stratum // the one that is being filled
+	open    stratum // the one being filled
 	alone   reservoir
 
 	suspect  [MaxBanks]bool // some cell of the bank is repeated
@@ -56,9 +56,9 @@ type Accumulator struct {
 	copied   copies         // of these cells
 }
 
-// patience is for how many intervals a packet may be outstanding before it is
-// taken for lost, if nothing passes its cell. Should it still come, it is lost
-// no more.
+// patience is the number of intervals that a packet may be outstanding before
+// it counts as lost, if nothing passes its cell. If it still comes, it no
+// longer counts as lost.
 const patience = 8
 
 // NewAccumulator returns an empty accumulator for aggregators of one Config, whose
@@ -150,7 +150,7 @@ func (c *Config) sameButShifts(o *Config) bool {
 	return x == *o
 }
 
-// addNet accounts for packets lost, or if negative, for extra ones.
+// addNet accounts for lost packets or, if lost is negative, for extra ones.
 func (r *Result) addNet(lost int64) {
 	if lost > 0 {
 		r.Lost += uint64(lost)
@@ -159,9 +159,9 @@ func (r *Result) addNet(lost int64) {
 	}
 }
 
-// Groups are the packets that the interval which was added last has shown to be
-// whole, in the order of cells, until the next Add. Group.From and Group.To
-// count the intervals that were added since NewAccumulator.
+// Groups returns the packets that the interval added last has shown to be
+// whole, in the order of cells. They are valid until the next Add. Group.From
+// and Group.To count the intervals added since NewAccumulator.
 func (a *Accumulator) Groups() []estimate.Group { return a.whole }
 
 // cut compares the cells at the end of an interval and collects the groups of
@@ -193,8 +193,9 @@ func (a *Accumulator) cut(up, down *Aggregator) (received uint64) {
 	return received
 }
 
-// cutBank is cut of the cells of a bank, which begins with cell first. It
-// returns how many packets were received but those of cells that hold copies.
+// cutBank is cut for the cells of a bank, which begins with cell first. It
+// returns how many packets were received, except those of cells that hold
+// copies.
 func (a *Accumulator) cutBank(bank, first int, sent, got []cell, limits *[2]limits) (received uint64) {
 	if limits[0].beyond[bank] || limits[1].beyond[bank] {
 		a.suspect[bank] = true
@@ -242,14 +243,14 @@ func (a *Accumulator) cutBank(bank, first int, sent, got []cell, limits *[2]limi
 	return received
 }
 
-// maxSpan is over how many cuts the losses are remembered.
+// maxSpan is the number of cuts over which losses are remembered.
 const maxSpan = 1024
 
-// copies is how often a group counts. A loss in its cell would have spoilt it,
-// so that groups of slow packets, which span many intervals, are spared less
-// often than others: with so many losses to a cell in the intervals that it
-// spans beyond one, λ, by e^−λ. It counts e^λ times, rounded up or down at
-// random.
+// copies returns how often a group counts. A loss in its cell would have
+// spoilt it. So groups of slow packets, which span many intervals, survive
+// less often than others: with λ losses per cell in the intervals that a group
+// spans beyond one, with probability e^−λ. The group counts e^λ times, rounded
+// up or down at random.
 func (a *Accumulator) copies(bank int, from, to uint32) int {
 	last := to - 1
 	if from >= last {
@@ -269,7 +270,8 @@ func (a *Accumulator) copies(bank int, from, to uint32) int {
 	return int(whole)
 }
 
-// maxWeight is the logarithm of how often a group counts at most.
+// maxWeight is the logarithm of the greatest number of times that a group
+// counts.
 const maxWeight = 4
 
 // Estimate returns what is known so far: the mean and deviation of the packets

@@ -16,31 +16,32 @@ type cell struct {
 
 	// tally has the packet count in its low half and the stream digest, the
 	// sum of the high halves of the packets' hashes, in its high half: one
-	// addition updates both. A sum serves as well as the usual XOR, commutes
-	// as well, and does not cancel when one packet comes twice. When the
-	// count wraps it carries into the digest, at both points alike. The high
-	// half, because in the low one the bits of the row are those of the cell.
+	// addition updates both. A sum serves as well as the usual XOR, also
+	// commutes, and does not cancel when one packet comes twice. When the
+	// count wraps it carries into the digest, at both points alike. The digest
+	// uses the high half because the bits of the row, in the low half, are the
+	// same throughout a cell.
 	tally uint64
 }
 
-// count is how many packets the cell has seen.
+// count returns how many packets the cell has seen.
 func (c *cell) count() uint32 { return uint32(c.tally) }
 
-// span is where the packets with one number of leading zeros go.
+// span says where packets with a given number of leading zeros go.
 type span struct {
 	base, mask uint32
 }
 
-// unsampled is how many cells share the packets that no bank samples: enough
-// that counting them is not one long chain of additions to one address. A
-// power of two.
+// unsampled is the number of cells that share the packets that no bank
+// samples. There are enough that counting them is not one long chain of
+// additions to one address. It is a power of two.
 const unsampled = 16
 
 // An Aggregator is one point's synopsis of an interval. Its size is fixed. It is
 // not safe for concurrent use: give each goroutine its own, and merge them. The
 // zero value is only good for decoding into.
 type Aggregator struct {
-	cells  []cell   // the banks one after the other, then the unsampled
+	cells  []cell   // bank after bank, then the unsampled
 	spans  [65]span // by bits.Len64 of the hash
 	config Config
 }
@@ -61,7 +62,7 @@ func NewRotation(c Config) (*estimate.Rotation[*Aggregator], error) {
 	return estimate.NewRotation(func() (*Aggregator, error) { return New(c) })
 }
 
-// configure sets a valid Config of as many cells as there are.
+// configure sets a valid Config with as many cells as there are.
 func (a *Aggregator) configure(c Config) {
 	a.config = c
 	rest := span{uint32(c.cells()), unsampled - 1}
@@ -84,7 +85,7 @@ func (a *Aggregator) Config() Config { return a.config }
 // epoch that both points share (section III-C).
 func (a *Aggregator) Update(p hashing.Packet, t int64) {
 	// The hash's leading zeros choose the bank, its low-order bits the row.
-	// The 1 spares the processor the case of no bit; no bank tells 63
+	// The 1 spares the processor the case of no bit; no bank distinguishes 63
 	// leading zeros from 64.
 	s := &a.spans[bits.Len64(uint64(p)|1)]
 	c := &a.cells[s.base+uint32(p)&s.mask]
@@ -131,10 +132,10 @@ func (a *Aggregator) clone() *Aggregator {
 	return &b
 }
 
-// sampled are the cells of all banks.
+// sampled returns the cells of all banks.
 func (a *Aggregator) sampled() []cell { return a.cells[:len(a.cells)-unsampled] }
 
-// unsampledCount is how many packets no bank sampled.
+// unsampledCount returns how many packets no bank sampled.
 func (a *Aggregator) unsampledCount() uint64 {
 	var n uint64
 	for _, c := range a.cells[len(a.cells)-unsampled:] {

@@ -22,8 +22,8 @@ import (
 //	unsampled       8, count of packets
 //	for each cell:  count 4 · digest ⌈digest bits/8⌉ · sum ⌈sum bits/8⌉
 //
-// so that with the default widths a cell takes the paper's 72 bits (section
-// V). Bits above a field's width are zero.
+// With the default widths a cell thus takes the paper's 72 bits (section V).
+// Bits above a field's width are zero.
 const (
 	magic   = "HLDA"
 	version = 2
@@ -37,7 +37,7 @@ var (
 	_ encoding.BinaryUnmarshaler = (*Aggregator)(nil)
 )
 
-// EncodedSize is how many bytes the encoding of an aggregator takes.
+// EncodedSize returns the number of bytes in the encoding of an aggregator.
 func (c *Config) EncodedSize() int {
 	return wire.Overhead + c.headSize() + c.cells()*c.cellSize()
 }
@@ -46,7 +46,7 @@ func (c *Config) headSize() int { return 8 + 3 + 2*c.banks() + 8 }
 
 func (c *Config) cellSize() int { return 4 + wire.BytesOf(c.DigestBits) + wire.BytesOf(c.SumBits) }
 
-// append appends what the encoding says of the Config.
+// append appends the Config's part of the encoding.
 func (c *Config) append(dst []byte) []byte {
 	dst = wire.AppendUint(dst, c.Identity, 8)
 	dst = append(dst, c.SumBits, c.DigestBits, uint8(c.banks()))
@@ -78,9 +78,9 @@ func (a *Aggregator) MarshalBinary() ([]byte, error) {
 	return a.AppendBinary(make([]byte, 0, a.config.EncodedSize()))
 }
 
-// UnmarshalBinary replaces a's configuration and state by the encoded ones. The
-// error wraps [estimate.ErrEncoding], and a is then unchanged. It allocates
-// nothing if a has the encoded configuration already.
+// UnmarshalBinary replaces a's configuration and state with the encoded ones.
+// The error wraps [estimate.ErrEncoding]; a is then unchanged. It allocates
+// nothing if a already has the encoded configuration.
 func (a *Aggregator) UnmarshalBinary(data []byte) error {
 	r, c, err := openRecord(data)
 	if err != nil {
@@ -100,7 +100,7 @@ func (a *Aggregator) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// openRecord checks everything but the state: after it, the size of data is
+// openRecord checks everything but the state. After it, the size of data is
 // that of the Config, and the Reader is at the state.
 func openRecord(data []byte) (wire.Reader, Config, error) {
 	r, err := wire.Open(data, magic, version)
@@ -124,8 +124,8 @@ func openRecord(data []byte) (wire.Reader, Config, error) {
 	return r, c, nil
 }
 
-// decodeState replaces the state by an encoded one of a's Config. After an
-// error it is unchanged.
+// decodeState replaces the state with an encoded one of a's Config. After an
+// error the state is unchanged.
 func (a *Aggregator) decodeState(r wire.Reader) error {
 	state := r.Bytes(r.Len())
 	rest := binary.BigEndian.Uint64(state)
@@ -133,7 +133,7 @@ func (a *Aggregator) decodeState(r wire.Reader) error {
 		return fmt.Errorf("lda: %w: %d packets not sampled, at most %d", estimate.ErrEncoding, rest, uint64(unsampled*math.MaxUint32))
 	}
 	l, cells := a.config.layout(), a.sampled()
-	var digests, sums uint64 // which bits there are
+	var digests, sums uint64 // which bits are set
 	for i := range cells {
 		_, digest, sum := l.cell(state, i)
 		digests, sums = digests|digest, sums|sum
@@ -149,9 +149,9 @@ func (a *Aggregator) decodeState(r wire.Reader) error {
 	return nil
 }
 
-// A layout says where the fields of an encoded cell are. They are read in words
-// of 8 bytes that end where a field ends, as there are 8 other bytes before the
-// first cell.
+// A layout says where the fields of an encoded cell are. They are read in
+// words of 8 bytes that end where a field ends, because at least 8 other bytes
+// precede the first cell.
 type layout struct {
 	size, digest, sum int    // bytes
 	digests, sums     uint64 // masks
@@ -181,7 +181,7 @@ func (a *Aggregator) setUnsampled(n uint64) {
 	}
 }
 
-// decodePartly replaces the state by the cells that came of an encoding, and
+// decodePartly replaces the state with the cells that came of an encoding, and
 // empties the others at both points. It returns the share of cells that came.
 func (a *Aggregator) decodePartly(record []byte, has func(from, to int) bool, down *Aggregator) float64 {
 	c := &a.config

@@ -94,7 +94,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// banks is how many banks there are.
+// banks returns the number of banks.
 func (c *Config) banks() int {
 	n := 0
 	for n < MaxBanks && c.Banks[n].Rows > 0 {
@@ -103,7 +103,7 @@ func (c *Config) banks() int {
 	return n
 }
 
-// cells is how many cells the banks have together.
+// cells returns the number of cells in all banks.
 func (c *Config) cells() int {
 	n := 0
 	for _, b := range c.Banks {
@@ -112,7 +112,7 @@ func (c *Config) cells() int {
 	return n
 }
 
-// allCells counts the cells of unsampled packets, too.
+// allCells also counts the cells of unsampled packets.
 func (c *Config) allCells() int { return c.cells() + unsampled }
 
 // MemorySize returns the number of bytes that the cells of an aggregator take in

@@ -77,8 +77,8 @@ func Estimate(up, down *Aggregator) (Result, error) {
 	return compare(up, down, down.Packets())
 }
 
-// compare estimates the delay of the packets that were received, of which the
-// aggregators have some.
+// compare estimates the delay of the packets that were received, from the
+// aggregators, which may have only some of them.
 func compare(up, down *Aggregator, received uint64) (Result, error) {
 	r := count(up, down)
 	r.Spoken, r.Strays = received, min(r.Lost, r.Extra)+uint64(r.Replaced)
@@ -100,7 +100,7 @@ func compare(up, down *Aggregator, received uint64) (Result, error) {
 	return r, r.include(&copies)
 }
 
-// usableSums are the sums of the cells that have the same packets at both
+// usableSums returns the sums of the cells that have the same packets at both
 // points.
 func usableSums(up, down *Aggregator) sums {
 	return sums{sent: up.sampled(), received: down.sampled(), agree: up.config.digestMask() | (1<<32 - 1)}
@@ -140,7 +140,7 @@ func (r *Result) add(sent, received uint64) {
 	}
 }
 
-// digestMask covers the bits of a tally that hold the stream digest.
+// digestMask returns the bits of a tally that hold the stream digest.
 func (c *Config) digestMask() uint64 {
 	return (1<<c.DigestBits - 1) << 32
 }

@@ -14,7 +14,7 @@ type Expectation struct {
 	Usable  float64 // cells that are usable and not empty
 	Alone   float64 // packets alone in their cell at both points: samples for quantiles
 
-	surely float64 // standard deviations below the average that it is
+	surely float64 // number of standard deviations below the average
 }
 
 // Expect returns what an interval gives on average if the share loss of its
@@ -32,8 +32,9 @@ func (c *Config) Expect(packets, loss float64) Expectation {
 	for j, b := range c.Banks[:c.banks()] {
 		p := c.rate(j)
 		m := float64(b.Rows)
-		// ln of the probability that a packet is not in a given cell; of one cell
-		// that takes all of them, near enough to -∞ and still 0 times 0.
+		// ln of the probability that a packet is not in a given cell. For one
+		// cell that takes all of them it is close enough to -∞, and still
+		// gives 0 times 0.
 		avoid := max(math.Log1p(-p/m), -math.MaxFloat64)
 		unspoilt := math.Exp(lost * avoid)
 		e.Sample += p * received * unspoilt
@@ -43,7 +44,7 @@ func (c *Config) Expect(packets, loss float64) Expectation {
 	return e
 }
 
-// rate is the share of the packets that bank j samples (p).
+// rate returns the share of the packets that bank j samples (p).
 func (c *Config) rate(j int) float64 {
 	p := math.Ldexp(1, -int(c.Banks[j].Shift))
 	if j+1 < c.banks() {
@@ -52,7 +53,7 @@ func (c *Config) rate(j int) float64 {
 	return p
 }
 
-// sampledRate is the share of the packets that the banks sample together.
+// sampledRate returns the share of the packets that all banks together sample.
 func (c *Config) sampledRate() float64 { return math.Ldexp(1, -int(c.Banks[0].Shift)) }
 
 // MeanError returns the half width to expect of the interval of the mean delay
@@ -65,7 +66,7 @@ func (e Expectation) MeanError(variation, confidence float64) float64 {
 	}
 	unseen := max(0, 1-e.Sample/(e.Packets*(1-e.Loss)))
 	width := estimate.StudentQuantile((1+confidence)/2, math.Floor(e.Usable)-1) * variation * math.Sqrt(unseen/e.Sample)
-	// The deviation that the width rests on is itself an estimate.
+	// The deviation behind the width is itself an estimate.
 	return width * (1 + e.surely*e.DeviationError()*math.Sqrt(1+variation*variation))
 }
 
@@ -88,7 +89,7 @@ func ShiftFor(rows int, lost float64) uint8 {
 	return shiftOf(float64(rows) / lost)
 }
 
-// shiftOf is the shift for a sampling probability of at most p.
+// shiftOf returns the shift for a sampling probability of at most p.
 func shiftOf(p float64) uint8 {
 	for shift := range MaxShift {
 		if math.Ldexp(1, -shift) <= p {

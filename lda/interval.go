@@ -6,8 +6,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// tailReach is how many times longer than the mean delay, or than the deviation
-// if that is greater, an unseen packet is taken to be at most.
+// tailReach is the assumed limit of an unseen packet's delay: this many times
+// the mean delay, or the deviation if that is greater.
 const tailReach = 1000
 
 // MeanInterval returns the interval of the mean delay of the packets that arrived
@@ -51,7 +51,7 @@ func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// rounding is by how much floating-point arithmetic may be off.
+// rounding returns the possible error of floating-point arithmetic.
 func (r *Result) rounding() float64 { return math.Abs(r.Mean)*0x1p-50 + r.StdDev*0x1p-30 }
 
 // Unseen returns the greatest share of the received packets that may all have been

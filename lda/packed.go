@@ -10,9 +10,9 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// The packed form is for short intervals, of which many are sent: a cell without
-// packets takes one bit, and one of a packet some seven bytes. It has no
-// checksum; what carries it has. Big-endian:
+// The packed form is for many short intervals: a cell without packets takes
+// one bit, and a cell with one packet some seven bytes. It has no checksum;
+// whatever carries it has one. Big-endian:
 //
 //	Config     as in the encoding, from the identity to the last bank's shift
 //	about      8 bytes, a time near those of the packets
@@ -28,7 +28,7 @@ const (
 	packedFields = packedBlock * (32 + 32 + 64) / 8 // bytes at most
 )
 
-// AppendPacked appends the packed form to dst, which AddPacked takes. The nearer
+// AppendPacked appends the packed form, for AddPacked, to dst. The closer
 // about is to the time stamps, as the beginning of the interval is, the fewer
 // bytes it takes; any time will do.
 func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
@@ -106,11 +106,12 @@ func (c *Config) CheckPacked(data []byte) error {
 type block struct {
 	which         uint64
 	count, sum    int // bits
-	fields, width int // where the cells begin, in bytes, and their bits each
+	fields, width int // where the cells begin, in bytes, and bits for each cell
 	size          int // bytes of all
 }
 
-// block reads how the next block is made, and tells whether it is whole.
+// block reads the layout of the next block, and reports whether the block is
+// whole.
 func (c *Config) block(data []byte) (b block, ok bool) {
 	if len(data) < 8 {
 		return b, false
@@ -132,9 +133,9 @@ func (c *Config) block(data []byte) (b block, ok bool) {
 	return b, used&7 == 0 || data[b.size-1]<<(used&7) == 0
 }
 
-// AddPacked adds what AppendPacked appended, of a point of the same Config: as
-// Merge of the aggregator that it came from, whose cells have lost the bits above
-// those of the Config. The error is that of CheckPacked, and a is then
+// AddPacked adds what AppendPacked appended at a point with the same Config,
+// like Merge of the original aggregator, except that its cells have lost the
+// bits above those of the Config. The error is that of CheckPacked; a is then
 // unchanged.
 func (a *Aggregator) AddPacked(data []byte) error {
 	c := &a.config

@@ -18,9 +18,9 @@ type PaperFormulas struct{}
 // Besides the count-conditioned deviation of [Estimate] there are the paper's
 // estimator of the second moment, eq. (5), and the mean of that estimator over
 // all ways to pair rows. Both square differences between sums of cells whose
-// counts differ by chance, and so carry that spread, times the mean, as well:
-// where delays vary little around a large mean nothing is left of them but
-// that. They are here to be compared.
+// counts differ by chance, and so include that spread, times the mean, as
+// well: if delays vary little around a large mean, nothing else remains of
+// them. They are here for comparison.
 //
 // The paper prints eq. (3) with the square of the mean inside the fraction;
 // the variance is the mean of the squares less the square of the mean.
@@ -97,8 +97,8 @@ func (PaperFormulas) ShiftFor(rows int, lost, alpha float64) uint8 {
 	return shiftOf(alpha * float64(rows) / (lost + 1))
 }
 
-// bySquares is eq. (3), rightly printed: F − D², where of each bank gives a
-// bank's squares and the number of packets that they are of. The bits of agree
+// bySquares returns eq. (3), correctly printed: F − D². For each bank, of
+// returns the squares and the number of packets behind them. The bits of agree
 // are those in which the tallies of the same packets agree.
 func bySquares(up, down *Aggregator, of func(sent, received []cell, agree uint64, width int) (squares, packets float64)) (float64, error) {
 	r, err := Estimate(up, down)

@@ -50,7 +50,7 @@ type Forecast struct {
 }
 
 const (
-	planRows  = 16 // the least rows of a plan's bank
+	planRows  = 16 // fewest rows of a planned bank
 	thinRows  = 1024
 	lossSteps = 9 // loss rates at which a plan is judged
 )
@@ -87,9 +87,9 @@ func Plan(d Demand) (Forecast, error) {
 		estimate.ErrConfig, d.MeanError, d.Packets, d.HighLoss, d.Variation)
 }
 
-// atLeast is what the demanded share of intervals gives at a loss rate: the
-// number of lost ones, and with it that of spoilt cells, is high, and the cells
-// that it spares are few, by z standard deviations.
+// atLeast returns what the demanded share of intervals gives at a loss rate:
+// the number of lost packets, and with it that of spoilt cells, is high, and
+// the cells that survive are few, by z standard deviations.
 func (d *Demand) atLeast(c *Config, loss, z float64) Expectation {
 	lost := d.Packets * loss
 	lost = min(lost+z*math.Sqrt(lost*(2*d.Burst-1)), d.Packets)
@@ -110,8 +110,8 @@ func (d *Demand) atLeast(c *Config, loss, z float64) Expectation {
 	return e
 }
 
-// sumBits is the least number of whole bytes in which the sums of the sparsest
-// bank's cells do not wrap: the others are unwrapped by them.
+// sumBits returns the smallest number of whole bytes in which the sums of the
+// sparsest bank's cells do not wrap. The others are unwrapped with their help.
 func (d *Demand) sumBits(c *Config) uint8 {
 	if d.GreatestDelay == 0 {
 		return 64
@@ -154,8 +154,8 @@ func (d *Demand) validate() error {
 	return nil
 }
 
-// losses are spread evenly over the logarithm of the range, and LowLoss
-// itself, if it is 0, stands for less than one packet.
+// losses returns loss rates spread evenly over the logarithm of the range. If
+// LowLoss is 0, it stands for less than one packet.
 func (d *Demand) losses() []float64 {
 	if d.LowLoss == d.HighLoss {
 		return []float64{d.HighLoss}
@@ -169,7 +169,7 @@ func (d *Demand) losses() []float64 {
 	return all
 }
 
-// choose finds the best use of a number of rows, if one meets the demand.
+// choose returns the best use of a number of rows, if one meets the demand.
 func (d *Demand) choose(rows int, losses []float64) (Config, bool) {
 	most := MaxBanks
 	if d.Quantiles {
@@ -177,7 +177,7 @@ func (d *Demand) choose(rows int, losses []float64) (Config, bool) {
 	}
 	best, bestShare := Config{}, -1.0
 	z := estimate.NormalQuantile(d.Share)
-	ideal := make([]float64, len(losses)) // of all rows in one bank, made for the loss
+	ideal := make([]float64, len(losses)) // for all rows in one bank, made for the loss
 	for i, loss := range losses {
 		c := Config{Banks: [MaxBanks]Bank{{Rows: rows, Shift: ShiftFor(rows, loss*d.Packets)}}}
 		ideal[i] = c.Expect(d.Packets, loss).Sample
@@ -204,7 +204,7 @@ func (d *Demand) choose(rows int, losses []float64) (Config, bool) {
 				}
 				share = min(share, e.Sample/ideal[i])
 			}
-			// More banks only for a gain that is worth having.
+			// Use more banks only for a gain that is worth it.
 			if share > bestShare*1.01 {
 				best, bestShare = c, share
 			}
@@ -213,15 +213,15 @@ func (d *Demand) choose(rows int, losses []float64) (Config, bool) {
 	return best, bestShare > 0
 }
 
-// addThin adds the bank for quantiles: of about one packet to a cell.
+// addThin adds the bank for quantiles, with about one packet a cell.
 func (d *Demand) addThin(c *Config, banks int) bool {
 	shift := uint8(max(0, math.Round(math.Log2(d.Packets/thinRows))))
 	c.Banks[banks] = Bank{Rows: thinRows, Shift: shift}
 	return shift > c.Banks[banks-1].Shift && shift <= MaxShift-c.DigestBits
 }
 
-// splits are the ways to divide rows among one to four banks, each a power of
-// two: the equal ones, and of three banks those with one twice as large.
+// splits returns the ways to divide rows among one to four banks, each a power
+// of two: equal ones, and for three banks those with one twice as large.
 func splits(rows int) [][]int {
 	half, quarter := rows/2, rows/4
 	return [][]int{
@@ -233,7 +233,7 @@ func splits(rows int) [][]int {
 }
 
 // eachShifts calls f with all ascending sequences of n shifts up to last. f
-// does not keep its argument.
+// must not keep its argument.
 func eachShifts(n int, last uint8, f func([]uint8)) {
 	shifts := make([]uint8, n)
 	var choose func(j int, from uint8)

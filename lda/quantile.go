@@ -7,9 +7,10 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Distribution is that of the delays of packets that were alone in their cell at
-// both points, so that each delay is known exactly. Their hashes chose them,
-// whatever their delay, so they are a sample of all packets that arrived.
+// A Distribution is the distribution of the delays of packets that were alone
+// in their cell at both points, so that each delay is known exactly. Their
+// hashes chose them, whatever their delay, so they are a sample of all packets
+// that arrived.
 type Distribution struct {
 	samples estimate.Empirical
 }

@@ -23,13 +23,13 @@ type Repeats struct {
 	Unknown uint64 // received packets of those cells whose delays are not known
 }
 
-// limits are what the counts of a point's cells come to, bank by bank, and the
-// greatest counts that chance gives them.
+// limits holds the counts of a point's cells, bank by bank, and the greatest
+// counts that chance gives them.
 type limits struct {
 	packets uint64 // of all banks
 	most    [MaxBanks]uint64
 	mean    [MaxBanks]float64 // of the cells within the limit
-	beyond  [MaxBanks]bool    // some cell is beyond it
+	beyond  [MaxBanks]bool    // some cell exceeds the limit
 }
 
 func (a *Aggregator) limits() (l limits) {
@@ -58,10 +58,10 @@ func (a *Aggregator) limits() (l limits) {
 	return l
 }
 
-// none of the banks.
+// none stands for no bank.
 var none [MaxBanks]bool
 
-// see counts a cell of a bank, if it is overfull at either point.
+// see counts a cell of a bank that is overfull at either point.
 func (r *Repeats) see(bank int, up, down *limits, sent, received uint32) bool {
 	s, d := uint64(sent), uint64(received)
 	if s <= up.most[bank] && d <= down.most[bank] {
@@ -76,13 +76,13 @@ func (r *Repeats) see(bank int, up, down *limits, sent, received uint32) bool {
 type copies struct {
 	Repeats
 	received uint64
-	known    uint64  // packets of those that are usable
+	known    uint64  // packets of usable ones
 	sum      float64 // of their delays
 	usable   int
 }
 
-// split takes out the cells that are overfull at either point: it returns
-// aggregators without them, or if there are none, those that it was given.
+// split removes the cells that are overfull at either point. It returns
+// aggregators without them or, if there are none, those that it was given.
 func split(up, down *Aggregator) (restUp, restDown *Aggregator, c copies) {
 	of := [2]limits{up.limits(), down.limits()}
 	if of[0].beyond == none && of[1].beyond == none {
@@ -115,7 +115,7 @@ func (c *copies) add(usable bool, received uint64, sum int64, width uint8) {
 	c.tell(usable, received, sum, width)
 }
 
-// tell adds what is known of some packets: their delays, unless the sum may
+// tell adds what is known about some packets: their delays, unless the sum may
 // have wrapped.
 func (c *copies) tell(usable bool, packets uint64, sum int64, width uint8) {
 	if usable && math.Abs(float64(sum)) < math.Ldexp(1, int(width)-8) {
@@ -125,7 +125,7 @@ func (c *copies) tell(usable bool, packets uint64, sum int64, width uint8) {
 	}
 }
 
-// report is what a Result says of them.
+// report returns what a Result says about the copies.
 func (c *copies) report() Repeats {
 	r := c.Repeats
 	r.Unknown = c.received - min(c.received, c.known)
@@ -133,7 +133,7 @@ func (c *copies) report() Repeats {
 }
 
 // include adds the copies to a Result of all other packets. The error wraps
-// [estimate.ErrNoSamples] if too many are not known.
+// [estimate.ErrNoSamples] if too many are unknown.
 func (r *Result) include(c *copies) error {
 	r.Repeats = c.report()
 	if c.received == 0 {
@@ -152,7 +152,7 @@ func (r *Result) include(c *copies) error {
 	}
 	r.MeanError *= 1 - share
 	r.MeanDoubt *= 1 - share
-	// Were the unknown ones not to take any time, the mean would be less.
+	// If the unknown ones took no time at all, the mean would be lower.
 	r.MeanDoubt += float64(r.Repeats.Unknown) / float64(r.Spoken) * max(math.Abs(r.Mean), r.StdDev)
 	if 4*r.Repeats.Unknown > r.Spoken {
 		const unknown = "lda: %w: of %d packets received %d share cells with copies of one, and no delay of them is known"
@@ -175,8 +175,8 @@ func EstimateRest(up, down *Aggregator) (Result, error) {
 	return r, err
 }
 
-// repeated is a cell that was overfull since the last Reset, and groups of its
-// packets.
+// repeated is a cell that was overfull since the last Reset, with groups of
+// its packets.
 type repeated struct {
 	overfull bool
 	packets  uint64
@@ -195,9 +195,9 @@ func (a *Accumulator) repeats(i, bank int, sent, received uint32, limits *[2]lim
 	return *of
 }
 
-// tellCopies takes a group of a cell that holds copies. One copy on its way looks
-// like another, so that groups are off by the time between them, until none is:
-// then they add up. After a gap that is not known.
+// tellCopies takes a group of a cell that holds copies. One copy on its way
+// looks like another, so groups are off by the time between them until none is
+// on its way: then they add up. After a gap that is unknown.
 func (a *Accumulator) tellCopies(i int, g *estimate.Group) {
 	if a.blind {
 		return

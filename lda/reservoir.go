@@ -2,18 +2,19 @@ package lda
 
 import "math"
 
-// A reservoir keeps a sample of weighted delays: those whose keys, exponential
-// variables divided by the weight, are least.
+// A reservoir keeps a sample of weighted delays: those with the smallest keys,
+// which are exponential variables divided by the weight.
 type reservoir struct {
-	samples []keyed // the sample is among them
-	limit   float64 // keys from here on are not of the sample
+	samples []keyed // includes the sample
+	limit   float64 // keys of at least this are not in the sample
 	state   uint64
 }
 
 type keyed struct{ key, delay, weight float64 }
 
-// reservoirSize is how large a sample is, and reservoirRoom how many delays more
-// are put down before those with the greatest keys are let go.
+// reservoirSize is the size of a sample, and reservoirRoom the number of
+// further delays that are stored before those with the greatest keys are
+// dropped.
 const reservoirSize, reservoirRoom = 4096, 1024
 
 func newReservoir() reservoir {
@@ -22,8 +23,8 @@ func newReservoir() reservoir {
 
 func (r *reservoir) reset() { r.samples, r.limit = r.samples[:0], math.Inf(1) }
 
-// uniform is the next random number over 0 and up to 1 (SplitMix64): the same
-// ones in every run.
+// uniform returns the next random number above 0 and up to 1 (SplitMix64). The
+// numbers are the same in every run.
 func (r *reservoir) uniform() float64 {
 	r.state += 0x9e3779b97f4a7c15
 	z := r.state
@@ -35,7 +36,7 @@ func (r *reservoir) uniform() float64 {
 func (r *reservoir) add(delay, weight float64) {
 	u := r.uniform()
 	if 1-u > r.limit*weight*(1+1e-9) {
-		return // without a logarithm: −ln u is more than 1−u
+		return // saves a logarithm: −ln u is more than 1−u
 	}
 	s := keyed{key: -math.Log(u) / weight, delay: delay, weight: weight}
 	if !(s.key < r.limit) {
@@ -46,7 +47,7 @@ func (r *reservoir) add(delay, weight float64) {
 	}
 }
 
-// shrink lets go of what is not of the sample.
+// shrink drops what is not in the sample.
 func (r *reservoir) shrink() {
 	if len(r.samples) > reservoirSize {
 		smallest(r.samples, reservoirSize-1, func(s *keyed) float64 { return s.key })
@@ -55,8 +56,8 @@ func (r *reservoir) shrink() {
 	}
 }
 
-// smallest puts the element of rank k, from 0, in its place by key, the smaller
-// ones before it and the greater ones behind it (Hoare's quickselect).
+// smallest puts the element of rank k, from 0, in its place by key, with
+// smaller ones before it and greater ones after it (Hoare's quickselect).
 func smallest[T any](list []T, k int, key func(*T) float64) {
 	for low, high := 0, len(list)-1; low < high; {
 		pivot := key(&list[low+(high-low)/2])
@@ -85,10 +86,10 @@ func smallest[T any](list []T, k int, key func(*T) float64) {
 	}
 }
 
-// delays are a sample in which every packet is represented alike. Whatever was
-// kept stands for its weight by the probability that it was; of those that
-// stand for less than others a part is left out. None is taken to stand for more
-// than four times what half of them do.
+// delays returns a sample in which every packet is represented alike. Whatever
+// was kept stands for its weight divided by the probability that it was kept;
+// of those that stand for less than others a part is left out. None stands for
+// more than four times what half of them do.
 func (r *reservoir) delays() []float64 {
 	r.shrink()
 	if len(r.samples) == 0 {

@@ -14,41 +14,41 @@ import (
 // than chance explains. There is no mean.
 var ErrContradiction = errors.New("cells contradict each other")
 
-// A settlement is what usable cells come to, once their wrapped sums are
-// settled. Sums of delays are relative to base for each packet, so that an
+// A settlement is the result of adding up usable cells, once their wrapped
+// sums are settled. Sums of delays are relative to base for each packet, so an
 // offset between clocks, however large, costs no digits.
 type settlement struct {
 	base      int64
 	cells     estimate.Cells
 	packets   uint64  // of all cells, each counted once
 	sum       float64 // of their delays
-	crossed   uint64  // of them, those of groups that span cuts
-	intervals int     // that were merged
-	squares   float64 // of the same, each counted as often as the square of its cell's copies
-	excess    float64 // variance of the sum of delays that is due to copies
+	crossed   uint64  // of these, in groups that span cuts
+	intervals int     // number merged
+	squares   float64 // of these, each counted as often as the square of its cell's copies
+	excess    float64 // variance of the sum of delays, caused by copies
 	distinct  int     // cells, each counted once
 	negative  int     // cells whose delays add up to less than 0
 }
 
-// sums are what a settlement is made of: the usable cells of two points that
-// are compared, or groups of packets that are whole.
+// sums is the input of a settlement: the usable cells of two points being
+// compared, or groups of packets that are whole.
 type sums struct {
 	sent, received []cell
 	agree          uint64 // bits of the tallies in which usable cells agree
 	groups         []group
-	cut            uint32 // that the groups end with
+	cut            uint32 // with which the groups end
 }
 
-// A group is a number of packets and the sum of their delays, wrapped. It counts
-// copies times.
+// A group is a number of packets and the sum of their delays, wrapped. It
+// counts copies times.
 type group struct {
 	packets, sum uint64
 	copies       int
-	from         uint32  // cut that it begins with
-	alone        float64 // of one packet, how many delays it stands for
+	from         uint32  // cut with which it begins
+	alone        float64 // for one packet: how many delays it stands for
 }
 
-// len is how many sums there are, with those of unusable cells.
+// len returns the number of sums, including those of unusable cells.
 func (s *sums) len() int { return len(s.sent) + len(s.groups) }
 
 // at returns the number of packets of a sum, 0 if it is not usable, and the sum
@@ -64,7 +64,7 @@ func (s *sums) at(i int) (packets, sum uint64) {
 	return uint64(up.count()), down.sum - up.sum
 }
 
-// copies is how often a sum counts.
+// copies returns how often a sum counts.
 func (s *sums) copies(i int) int {
 	if i < len(s.groups) {
 		return s.groups[i].copies
@@ -72,13 +72,13 @@ func (s *sums) copies(i int) int {
 	return 1
 }
 
-// settle finds how often the sums of cells, of which only the low bits are
-// known, have wrapped. The cells of the fewest packets are taken to have a
-// total delay below 2^(bits-1) ns in size; their mean tells what to expect of
-// the cells with more, which are taken by rising count, each for the value
-// nearest to what is expected. A line through all cells, sum against count,
-// then shows a multiple of 2^bits at count 0 if the first ones had wrapped,
-// too, which begins it anew.
+// settle finds how often the sums of cells, whose low bits alone are known,
+// have wrapped. It assumes that the cells with the fewest packets have a total
+// delay below 2^(bits-1) ns in absolute value. Their mean predicts the cells
+// with more packets, which follow by rising count, each with the value closest
+// to the prediction. A line through all cells, sum against count, then shows a
+// multiple of 2^bits at count 0 if the first ones had wrapped as well; that
+// starts the search again.
 func settle(all *sums, width int) (settlement, error) {
 	var present uint64 // bit i: there are counts of i+1 bits
 	least, first := uint64(math.MaxUint64), uint64(0)
@@ -110,7 +110,7 @@ func settle(all *sums, width int) (settlement, error) {
 		}
 		s := settlement{intervals: 1, base: base + int64(math.Round(l.sum/l.packets))}
 		s.fill(all, width)
-		// Groups of slow packets span more time and hold more of them.
+		// Groups of slow packets span more time and hold more packets.
 		if z := s.cells.Disagreement(); len(all.groups) == 0 && z > tooFar {
 			return settlement{}, fmt.Errorf("%w: means of full and of sparse cells differ by %.3g standard errors", ErrContradiction, z)
 		}
@@ -119,8 +119,8 @@ func settle(all *sums, width int) (settlement, error) {
 	return settlement{}, fmt.Errorf("%w: no number of wraps of %d bits fits all sums", ErrContradiction, width)
 }
 
-// tooFar is by how many standard errors means may differ. Chance takes 30
-// normal squares there once in 10^8.
+// tooFar is the number of standard errors by which means may differ. Chance
+// makes 30 normal squares reach it once in 10^8.
 const tooFar = 8
 
 // fill adds up the cells, relative to the base.
@@ -150,11 +150,11 @@ func (s *settlement) fill(all *sums, width int) {
 }
 
 // A line is the least-squares fit of sums, relative to a base for each packet,
-// to counts: the variance of a sum is in proportion to the count.
+// to counts. The variance of a sum is proportional to the count.
 type line struct {
 	cells, packets, inverse float64 // M, Σn, Σ1/n
 	sum, mean, squares      float64 // Σx, Σx/n, Σx²/n
-	widest                  float64 // greatest distance of a sum from what was expected
+	widest                  float64 // greatest distance of a sum from its prediction
 }
 
 // run takes the cells by rising count, to powers of two.
@@ -183,9 +183,9 @@ func (l *line) run(all *sums, present uint64, base int64, width int) {
 	}
 }
 
-// fit returns where the line is at count 0, its slope, and the standard error
-// of the former. Where all counts are alike there is no line: the sums are
-// taken as they are.
+// fit returns the line at count 0, its slope, and the standard error of the
+// former. If all counts are equal there is no line: the sums are taken as they
+// are.
 func (l *line) fit() (intercept, slope, doubt float64) {
 	spread := l.packets*l.inverse - l.cells*l.cells
 	if l.cells < 3 || spread <= 1e-9*l.cells*l.cells {

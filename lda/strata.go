@@ -7,20 +7,20 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A stratum is a run of intervals whose cells are taken together: one, unless
-// it has too few.
+// A stratum is a run of intervals whose cells are combined: a single interval,
+// unless it has too few cells.
 type stratum struct {
 	settlement
 	received uint64
-	from     uint32  // cut that it begins with
-	told     float64 // how many of the received packets are in groups that are whole
+	from     uint32  // cut with which it begins
+	told     float64 // number of received packets in groups that are whole
 }
 
-// stratumCells is how many groups of packets make a stratum.
+// stratumCells is the number of groups of packets that make a stratum.
 const stratumCells = 30
 
-// settle adds the interval's groups to the open stratum, and that to the sample
-// if it is full.
+// settle adds the interval's groups to the open stratum, and the stratum to
+// the sample if it is full.
 func (a *Accumulator) settle(received uint64) error {
 	a.open.received += received
 	if len(a.groups) == 0 {
@@ -52,9 +52,9 @@ func (a *Accumulator) close() {
 	}
 }
 
-// tell says in which strata the packets of the interval's groups were received.
-// Where groups span several, their packets are taken to have been received as
-// those of all cells were.
+// tell says in which strata the packets of the interval's groups were
+// received. If groups span several strata, their packets are assumed to have
+// been received in the proportions of all cells.
 func (a *Accumulator) tell() {
 	now := a.levels.Cuts()
 	received := func(from, to uint32) float64 { return float64(a.passed[to%maxSpan] - a.passed[from%maxSpan]) }
@@ -91,7 +91,7 @@ func (s *stratum) merge(found *settlement) {
 	s.negative += found.negative
 }
 
-// sampleAlone keeps delays of packets that are a group each.
+// sampleAlone keeps the delays of packets that form a group each.
 func (a *Accumulator) sampleAlone(found *settlement, received uint64) {
 	total := 0.0
 	for _, g := range a.groups {
@@ -105,10 +105,10 @@ func (a *Accumulator) sampleAlone(found *settlement, received uint64) {
 	}
 }
 
-// rarity is how many packets one stands for that was alone over the given
-// number of intervals: with λ packets to a cell and interval, the density, as
-// many times fewer stay alone as an interval longer, e^λ. Of fuller banks too
-// few are alone at all.
+// rarity returns how many packets a packet stands for that was alone over the
+// given number of intervals. With λ packets per cell and interval, the
+// density, each further interval leaves fewer packets alone, by a factor of
+// e^λ. In fuller banks too few are alone at all.
 func rarity(density float64, intervals uint32) float64 {
 	const fullest, most = 1.5, 4
 	switch {

@@ -18,8 +18,8 @@ type Tuner struct {
 	Quantiles bool
 }
 
-// congestion is the logarithm to base 2 of one over the share of packets lost
-// that the deepest bank is tuned to.
+// congestion is the base-2 logarithm of one over the share of lost packets for
+// which the deepest bank is tuned.
 const congestion = 2
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
@@ -45,7 +45,7 @@ func (t Tuner) Next(sent, lost uint64) Config {
 		return c
 	}
 	// The deviation of a number of losses is about its root. One loss more
-	// keeps an interval without any from being taken for a promise.
+	// keeps an interval without losses from being taken for a promise.
 	lost = min(lost, 1<<40)
 	lost += 2*squareRoot(lost) + 1
 	banks := c.banks()
@@ -70,7 +70,7 @@ func (t Tuner) Next(sent, lost uint64) Config {
 	return c
 }
 
-// powersAbove is the least s with rows·2^s ≥ n.
+// powersAbove returns the smallest s with rows·2^s ≥ n.
 func powersAbove(n, rows uint64) uint8 {
 	if n <= rows {
 		return 0
@@ -78,7 +78,7 @@ func powersAbove(n, rows uint64) uint8 {
 	return uint8(bits.Len64((n - 1) / rows))
 }
 
-// squareRoot is the root of n, rounded up, by Newton's method.
+// squareRoot returns the root of n, rounded up, by Newton's method.
 func squareRoot(n uint64) uint64 {
 	if n < 2 {
 		return n

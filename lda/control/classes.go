@@ -16,7 +16,7 @@ type ClassSender struct {
 	open    *lda.Classes
 	idle    *lda.Classes
 	turns   [2]*lda.Classes // of even and odd intervals
-	closed  *lda.Classes    // whose synopses Parts sends
+	closed  *lda.Classes    // Parts sends their synopses
 	record  []byte          // of the closed ones; empty until Parts needs it
 }
 
@@ -38,7 +38,7 @@ func NewClassSender(c lda.Config, n int, number uint64, mtu int) (*ClassSender, 
 	return s, nil
 }
 
-// idleClasses are for the packets between intervals.
+// idleClasses returns classes for the packets between intervals.
 func idleClasses(n int) *lda.Classes {
 	all, err := lda.NewClasses(idleConfig, n)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *ClassSender) Parts() iter.Seq[[]byte] {
 	}
 }
 
-// classesFingerprint is of the Config and of how many classes there are.
+// classesFingerprint identifies the Config and the number of classes.
 func classesFingerprint(all *lda.Classes) uint64 {
 	c := all.Class(0).Config()
 	return uint64(hashing.Word(c.Fingerprint(), uint64(all.Len())))
@@ -109,7 +109,7 @@ func classesFingerprint(all *lda.Classes) uint64 {
 type ClassReport struct {
 	First, Interval uint64
 	Session         uint64
-	Err             error         // nil if the classes' own errors tell
+	Err             error         // nil if the classes' own errors say more
 	Classes         []ClassResult // by class; nil if Err is not
 }
 
@@ -157,11 +157,11 @@ func (r *ClassReceiver) Update(class int, p hashing.Packet, t int64) { r.target.
 // ClockSet says that this point's clock was set, see [Receiver.ClockSet].
 func (r *ClassReceiver) ClockSet() { r.control.ClockSet() }
 
-// Counters returns how many control packets were of no use, and why.
+// Counters returns how many control packets were not used, and why.
 func (r *ClassReceiver) Counters() Counters { return r.control.Counters() }
 
-// Receive takes a control packet and appends the reports that it leads to, see
-// [Receiver.Receive].
+// Receive takes a control packet and appends the reports that follow from it,
+// see [Receiver.Receive].
 func (r *ClassReceiver) Receive(data []byte, reports []ClassReport) ([]ClassReport, error) {
 	var err error
 	r.reports, err = r.control.Receive(data, r.reports[:0])
@@ -181,7 +181,7 @@ func (r *ClassReceiver) appendReports(reports []ClassReport) []ClassReport {
 	return reports
 }
 
-// classSlots are the ClassReceiver as package session sees it.
+// classSlots is the ClassReceiver as package session sees it.
 type classSlots struct{ *ClassReceiver }
 
 func (r classSlots) Known(fingerprint uint64) bool {

@@ -37,8 +37,8 @@ var (
 
 // A Report is the outcome of an interval.
 type Report struct {
-	// Interval is the number of the interval. Intervals of which nothing at all
-	// was heard are reported together, from First to Interval.
+	// Interval is the number of the interval. Intervals of which nothing was
+	// received are reported together, from First to Interval.
 	First, Interval uint64
 
 	Session uint64 // session of the Sender
@@ -49,7 +49,7 @@ type Report struct {
 	Came   float64    // share of the cells that came, 0 to 1; Result counts the packets of those
 }
 
-// Counters count the control packets of which no use was made.
+// Counters counts the control packets that were not used.
 type Counters = session.Counters
 
 // A Receiver is the downstream point; see [Sender]. Give it the control packets,
@@ -62,18 +62,18 @@ type Counters = session.Counters
 // key, anyone who can send a control packet can make up an interval. No such
 // packet silences the Receiver, which follows the markers that follow each other.
 //
-// A Receiver is not safe for concurrent use, except that one goroutine may call
-// Receive with parts while another one calls Update. Calls of Receive must not
-// overlap, and markers belong to the goroutine that calls Update. This is worth it
-// where packets never stop, because the last part of a synopsis makes Receive
-// decode and compare all cells.
+// A Receiver is not safe for concurrent use, except that one goroutine may
+// call Receive with parts while another one calls Update. Calls of Receive
+// must not overlap, and markers belong to the goroutine that calls Update. Use
+// this if packets never stop, because the last part of a synopsis makes
+// Receive decode and compare all cells.
 type Receiver struct {
 	control *session.Receiver[compared]
 	tuner   lda.Tuner
 	known   [8]knownConfig // the tuner's, then those used or derived last
 	reports []session.Report[compared]
 
-	target *lda.Aggregator // gets the packets: a slot's, or idle
+	target *lda.Aggregator // gets the packets: a slot's aggregator, or idle
 	idle   *lda.Aggregator
 	down   [2]*lda.Aggregator // by slot
 	up     *lda.Aggregator    // the synopsis, decoded
@@ -84,7 +84,7 @@ type knownConfig struct {
 	config      lda.Config
 }
 
-// compared is what a comparison gave.
+// compared is the result of a comparison.
 type compared struct {
 	result lda.Result
 	came   float64
@@ -117,21 +117,21 @@ func (r *Receiver) Update(p hashing.Packet, t int64) { r.target.Update(p, t) }
 // interval, because its sums mix two clocks.
 func (r *Receiver) ClockSet() { r.control.ClockSet() }
 
-// Counters returns how many control packets were of no use, and why.
+// Counters returns how many control packets were not used, and why.
 func (r *Receiver) Counters() Counters { return r.control.Counters() }
 
-// Receive takes a control packet and appends the reports that it leads to. If it
-// rejects the packet, the error wraps [estimate.ErrEncoding],
-// [estimate.ErrMismatch] or [ErrForged]; the interval is still good if the packet
-// comes again. A packet that is late or comes twice is no error.
+// Receive takes a control packet and appends the reports that follow from it.
+// If it rejects the packet, the error wraps [estimate.ErrEncoding],
+// [estimate.ErrMismatch] or [ErrForged]; the interval is still good if the
+// packet comes again. A packet that is late or comes twice is no error.
 func (r *Receiver) Receive(data []byte, reports []Report) ([]Report, error) {
 	var err error
 	r.reports, err = r.control.Receive(data, r.reports[:0])
 	return r.appendReports(reports), err
 }
 
-// Flush reports on the undecided intervals by what has come. Call it when no more
-// control packets are to be expected.
+// Flush reports on the undecided intervals by what has come. Call it when no
+// more control packets are expected.
 func (r *Receiver) Flush(reports []Report) []Report {
 	r.reports = r.control.Flush(r.reports[:0])
 	return r.appendReports(reports)
@@ -149,8 +149,8 @@ func (r *Receiver) appendReports(reports []Report) []Report {
 	return reports
 }
 
-// AppendFeedback appends the bytes that tell the Sender's Feedback how many packets
-// an interval lost. If no synopsis came, it appends nothing.
+// AppendFeedback appends the bytes that tell the Sender's Feedback how many
+// packets an interval lost. If no synopsis came, it appends nothing.
 func (r *Receiver) AppendFeedback(dst []byte, report *Report) []byte {
 	if report.Result.Sent == 0 {
 		return dst
@@ -158,7 +158,7 @@ func (r *Receiver) AppendFeedback(dst []byte, report *Report) []byte {
 	return r.control.AppendFeedback(dst, report.Session, report.Interval, report.Result.Sent, min(report.Result.Lost, report.Result.Sent))
 }
 
-// slots are the Receiver as package session sees it.
+// slots is the Receiver as package session sees it.
 type slots struct{ *Receiver }
 
 func (r slots) Known(fingerprint uint64) bool {
@@ -176,15 +176,16 @@ func (r slots) Idle() { r.target = r.idle }
 
 func (r slots) Discard(slot int) { r.down[slot].Reset() }
 
-// Compare decodes what came of the upstream point's synopsis and compares it.
+// Compare decodes the parts received of the upstream point's synopsis and
+// compares them.
 func (r slots) Compare(slot int, record *session.Record) (compared, error) {
 	c, err := compareRecord(r.up, r.down[slot], record, 0)
 	r.remember(r.tuner.Next(c.result.Sent, min(c.result.Lost, c.result.Sent)))
 	return c, err
 }
 
-// compareRecord compares what came of an encoding, which begins somewhere in a
-// record and has the Config of down, with down.
+// compareRecord compares the parts received of an encoding with down. The
+// encoding begins at start in the record and has the Config of down.
 func compareRecord(up, down *lda.Aggregator, record *session.Record, start int) (c compared, err error) {
 	config := down.Config()
 	came := func(from, to int) bool { return record.Has(start+from, start+to) }
@@ -195,7 +196,7 @@ func compareRecord(up, down *lda.Aggregator, record *session.Record, start int) 
 	return c, err
 }
 
-// recall finds the Config with a fingerprint among those that the Sender may
+// recall returns the Config with a fingerprint, of those that the Sender may
 // be using, and makes it the last to be forgotten.
 func (r *Receiver) recall(fingerprint uint64) (lda.Config, bool) {
 	if r.known[0].fingerprint == fingerprint {

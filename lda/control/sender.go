@@ -33,10 +33,10 @@ type Sender struct {
 	open   *lda.Aggregator // gets the packets; idle between intervals
 	idle   *lda.Aggregator
 	turns  [2]turn // of even and odd intervals
-	closed *turn   // whose synopsis Parts sends
+	closed *turn   // Parts sends its synopsis
 }
 
-// turn is one of the aggregators that are used by turns.
+// turn is one of the aggregators that take turns.
 type turn struct {
 	aggregator *lda.Aggregator
 	dirty      bool   // not empty
@@ -76,11 +76,11 @@ func (s *Sender) SetKey(key [16]byte) error {
 	return s.control.SetKey("control", session.NewKey(key))
 }
 
-// idleConfig is of an aggregator for the packets between intervals, which nobody
-// looks at: without a branch they cost what others do.
+// idleConfig is for an aggregator for the packets between intervals, which
+// nobody reads: without a branch, Update costs the same then.
 var idleConfig = lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1}}, SumBits: 1}
 
-// mustNew is New of a Config that has been validated.
+// mustNew is New for a Config that has been validated.
 func mustNew(c lda.Config) *lda.Aggregator {
 	a, err := lda.New(c)
 	if err != nil {
@@ -157,8 +157,8 @@ func (s *Sender) Parts() iter.Seq[[]byte] {
 	}
 }
 
-// maxSilence is after how many intervals without feedback a tuned Config is
-// given up.
+// maxSilence is the number of intervals without feedback after which a tuned
+// Config is given up.
 const maxSilence = 16
 
 // Feedback takes the bytes of the Receiver's AppendFeedback and tunes the intervals
