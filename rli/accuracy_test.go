@@ -121,7 +121,7 @@ func TestAccuracy(t *testing.T) {
 					t.Errorf("median error %.4f, want %.2f of RLI's %.4f", busy, bar, linear)
 				}
 				if bar < 1 {
-					wrong := config(rli.BusyAware)
+					wrong := config(rli.Linear)
 					wrong.Rate = linkRate * 11 / 10
 					if broken := medianError(t, receive(t, wrong, events), events); broken <= bar*linear {
 						t.Errorf("median error %.4f at a wrong rate also meets the bar", broken)

@@ -30,7 +30,7 @@ import (
 // Sums are of the delays less the origin.
 const (
 	magic   = "HRLI"
-	version = 4
+	version = 5
 
 	// maxDecoded limits the memory that an encoded Config may ask for if it is
 	// not the receiver's own.

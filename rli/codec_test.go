@@ -108,13 +108,13 @@ func TestReceiverGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "48524c49" + "04" +
+	want := "48524c49" + "05" +
 		"0000000000000001" + "00000000" + "000000003b9aca00" + "00000032" + "02" + "00000002" + "00000004" + "00000003" +
 		"3ff0000000000000" + "3ff0000000000000" + "000000000000000a" + "0000000000000014" + "0003" + "0000000000000010" + "0000" + "00" +
 		"00000000"
 	zero := "0000000000000000"
 	counts := map[int]string{0: "0000000000000003", 5: "0000000000000003", 16: "0000000000000002"}
-	for i := range 27 {
+	for i := range 28 {
 		if n, ok := counts[i]; ok {
 			want += n
 		} else {
@@ -226,13 +226,13 @@ func TestReceiverMalformed(t *testing.T) {
 		"overhead":         {body + 75, "0401"},
 		"tuples":           {body + 77, "02"},
 		"odd histograms":   {body + 78, "00000003"},
-		"total packets":    {body + 82 + 256 + 8, "0000000000000002"},
-		"number of flows":  {body + 82 + 256 + 8 + 80, "00000001"},
-		"a flow of no one": {body + 82 + 256 + 8 + 80 + 4 + 8, "0000000000000000"},
-		"a flow twice":     {body + 82 + 256 + 8 + 80 + 4, "0000000000000009"},
-		"out of order":     {body + 82 + 256 + 8 + 80 + 4, "000000000000000a"},
-		"not the mean":     {body + 82 + 256 + 8 + 32, "0000000000000003"},
-		"below the mean":   {body + 82 + 256 + 8 + 32, "ffffffffffffffff"},
+		"total packets":    {body + 82 + 264 + 8, "0000000000000002"},
+		"number of flows":  {body + 82 + 264 + 8 + 80, "00000001"},
+		"a flow of no one": {body + 82 + 264 + 8 + 80 + 4 + 8, "0000000000000000"},
+		"a flow twice":     {body + 82 + 264 + 8 + 80 + 4, "0000000000000009"},
+		"out of order":     {body + 82 + 264 + 8 + 80 + 4, "000000000000000a"},
+		"not the mean":     {body + 82 + 264 + 8 + 32, "0000000000000003"},
+		"below the mean":   {body + 82 + 264 + 8 + 32, "ffffffffffffffff"},
 		"8 GiB of flows":   {body + 29, "04000000"},
 	} {
 		bad := bytes.Clone(good)

@@ -12,11 +12,12 @@ type Method uint8
 
 // The methods.
 const (
-	// Auto is BusyAware if Config.Rate is known, and Linear if not.
+	// Auto is BusyAware, from when the link's rate is known on: Config.Rate, or
+	// what references show. Before it is Linear.
 	Auto Method = iota
 	// BusyAware interpolates within busy periods of the link. It falls back to
 	// Linear until the link has shown that it behaves as assumed; see the
-	// package documentation. It needs Config.Rate.
+	// package documentation. It needs Config.Rate; Auto does not.
 	BusyAware
 	// Linear interpolates between the references on both sides: the RLI
 	// estimator, eq. (1).
@@ -60,9 +61,10 @@ type Config struct {
 	Identity uint64
 
 	// Rate is the rate of the link at whose transmitter or far end the
-	// receiver is, in bits per second, up to 10^15. Zero means unknown:
-	// estimates then ignore the sizes of packets, and Method must be Linear or
-	// Left.
+	// receiver is, in bits per second, up to 10^15. Zero means unknown: Auto
+	// then learns it from references, and straight lines ignore the sizes of
+	// packets. If references show another rate, Auto and BusyAware use that; see
+	// Receiver.Rate.
 	Rate int64
 
 	// Injector identifies the injector whose references the receiver takes.
@@ -208,6 +210,10 @@ func (c *Config) method() Method {
 	return Linear
 }
 
+// mayBelieve reports whether the receiver is BusyAware, now or once it has learned
+// the link's rate.
+func (c *Config) mayBelieve() bool { return c.Method == Auto || c.Method == BusyAware }
+
 // slots returns the number of places in the table of flows: a power of two of
 // which the flows take at most three quarters, so that searches are short.
 func (c *Config) slots() int {
@@ -244,7 +250,7 @@ func (c *Config) memory() int64 {
 	if c.Tuples {
 		size += (int64(c.slots()) + int64(max(c.Buffer, 1))) * tupleSize
 	}
-	if c.method() == BusyAware {
+	if c.mayBelieve() {
 		size += int64(c.Buffer+1) * periodSize
 	}
 	return size

@@ -83,7 +83,7 @@ func TestMemorySize(t *testing.T) {
 	}
 }
 
-// TestAuto: the method is the busy-aware one where the rate is known.
+// TestAuto: the method is the busy-aware one where the rate is known, or once it is.
 func TestAuto(t *testing.T) {
 	events, _ := pass(t, queue.RLIConfig, adaptive(), 5000, source(t, "poisson", 0.5, 1), nil)
 	c := config(rli.Auto)
@@ -91,8 +91,12 @@ func TestAuto(t *testing.T) {
 		t.Errorf("rate known: %+v", r.Counts())
 	}
 	c.Rate = 0
-	if r := receive(t, c, events); r.Trusted() || r.Counts().Linear == 0 {
+	if r := receive(t, c, events); !r.Trusted() || r.Counts().Linear == 0 || r.Counts().Rates != 1 {
 		t.Errorf("rate not known: %+v", r.Counts())
+	}
+	c.Method = rli.Linear
+	if r := receive(t, c, events); r.Trusted() || r.Counts().Idle != 0 || r.Rate() != 0 {
+		t.Errorf("linear: %+v", r.Counts())
 	}
 }
 

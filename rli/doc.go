@@ -31,7 +31,7 @@
 //     between the references on both sides or the packets that they name; eq.
 //     (1).
 //   - [BusyAware] interpolates within busy periods of the link; see below.
-//     [Auto] chooses it if the link's rate is known.
+//     [Auto] chooses it once the link's rate is known.
 //
 // All three correct for the time that the link takes to send the packet, if
 // its rate is known.
@@ -73,15 +73,20 @@
 // receiver counts this ([Counts]) and is Linear from there on. It trusts the
 // link again after a run of references that agree: 16 at first, and twice as
 // many after every disappointment. [Receiver.Trusted] reports the present
-// state, and [Result.Believed] what an answer rests on. A queue that is never empty reveals no base delay; BusyAware is then
-// Linear throughout.
+// state, and [Result.Believed] what an answer rests on. A queue that is never
+// empty reveals no base delay; BusyAware is then Linear throughout.
+//
+// The rate need not be told. From when a reference joined the queue to when it
+// departed, all packets departed back to back: 64 such spans tell the rate, and
+// what a packet takes beside its bytes. It is used if [Config.Rate] is 0, or if the
+// link is not trusted at that rate ([Receiver.Rate], [Counts].Rates).
 //
 // A packet may take longer than its bytes, because of a preamble, a gap or a
 // checksum that sizes leave out. The receiver assumes [Config.Overhead] until
 // references show the difference, by how soon they depart after the packets
 // that they name. It learns in the same way how far time stamps are off.
 //
-// Linear always corrects for the time to send a packet at the configured rate.
+// Straight lines correct for the time to send a packet if [Config.Rate] is set.
 // That is right on a link that another class shares. It is wrong behind a
 // shaper, which lets a packet pass at once or makes it wait, and takes no time
 // to send it: there, use Linear without a rate.

@@ -71,6 +71,7 @@ type Counts struct {
 	Conflicts  uint64 // references that contradict what was known about the link
 	Impossible uint64 // departures closer together than the link could send
 	Fallbacks  uint64 // times that it fell back to Linear
+	Rates      uint64 // times that references showed another rate of the link than was known, see Rate
 }
 
 // list returns all counts in the order of the encoding.
@@ -82,7 +83,7 @@ func (c *Counts) list() [countFields]*uint64 {
 		&c.Missing, &c.Overtaken,
 		&c.References, &c.Lost, &c.Duplicated, &c.Reordered, &c.Restarts,
 		&c.Foreign, &c.Forged, &c.Implausible,
-		&c.Conflicts, &c.Impossible, &c.Fallbacks,
+		&c.Conflicts, &c.Impossible, &c.Fallbacks, &c.Rates,
 	}
 }
 
@@ -92,7 +93,7 @@ func (c *Counts) believed() float64 {
 	return float64(busy) / float64(max(busy+c.Linear+c.Left+c.Right, 1))
 }
 
-const countFields = 27
+const countFields = 28
 
 func (c *Counts) add(b *Counts) {
 	theirs := b.list()

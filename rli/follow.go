@@ -38,18 +38,22 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	named := r.follows(&p, received, before)
 	if named {
 		right.departed = before.time
-		right.delay += before.time - received - round(longer(before.bytes, r.config.ReferenceBytes, r.perByte))
+		right.delay += before.time - received - round(longer(before.bytes, r.config.ReferenceBytes, r.linePerByte))
 	}
-	if r.method != BusyAware {
+	due := r.config.mayBelieve() && r.measure(&p, received, before, named)
+	if r.method == BusyAware {
+		if !named || found {
+			before = departure{}
+		}
+		r.learn(own, right, before)
+	} else {
 		r.test(right)
 		r.settle(&right, nil)
 		r.earlier, r.left = r.left, right
-		return
 	}
-	if !named || found {
-		before = departure{}
+	if due {
+		r.learnRate(received)
 	}
-	r.learn(own, right, before)
 }
 
 // farthest is the largest number of packets that one reference may stand for.

@@ -65,7 +65,7 @@ func (r *Receiver) paperLine(right *mark) line {
 
 // settleLinear applies eq. (1).
 func (r *Receiver) settleLinear(waiting []held, right *mark) {
-	line, perByte, own := r.paperLine(right), r.perByte, r.config.ReferenceBytes
+	line, perByte, own := r.paperLine(right), r.linePerByte, r.config.ReferenceBytes
 	for i := range waiting {
 		h := &waiting[i]
 		h.delay = round(line.at(h.time) + longer(h.bytes, own, perByte))
@@ -77,7 +77,7 @@ func (r *Receiver) settleLinear(waiting []held, right *mark) {
 func (r *Receiver) settleFrom(waiting []held, reference *mark) {
 	for i := range waiting {
 		h := &waiting[i]
-		h.delay = reference.delay + round(longer(h.bytes, r.config.ReferenceBytes, r.perByte))
+		h.delay = reference.delay + round(longer(h.bytes, r.config.ReferenceBytes, r.linePerByte))
 	}
 }
 

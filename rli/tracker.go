@@ -45,6 +45,10 @@ type tracker struct {
 	config  Config
 	method  Method  // not Auto
 	perByte float64 // ns that a byte takes on the link; 0 if not known
+	meter   meter   // learns it
+	// ns that straight lines take a byte for: 0 if Config tells no rate, as then it
+	// may be a shaper
+	linePerByte float64
 
 	buffer  []held
 	tuples  []hashing.Tuple // of the packets in the buffer, with Config.Tuples
@@ -92,12 +96,13 @@ func newTracker(c Config) *tracker {
 	}
 	if c.Rate > 0 {
 		t.perByte = 8e9 / float64(c.Rate)
+		t.linePerByte = t.perByte
 	}
 	t.extra = float64(c.Overhead) * t.perByte
 	if c.Tuples {
 		t.tuples = make([]hashing.Tuple, len(t.buffer))
 	}
-	if t.method == BusyAware {
+	if c.mayBelieve() {
 		t.periods, t.spread = make([]period, c.Buffer+1), newSpread()
 	}
 	return t

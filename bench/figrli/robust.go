@@ -50,8 +50,8 @@ func measureCoverage(run *experiment.Run) {
 
 var robust = experiment.Experiment{
 	Name: "ours-rli-robust", Title: "A link that is not quite as it was told",
-	Claim: "Bytes that sizes do not count, noise of time stamps and drift do not switch the busy-aware method off, nor take from it what " +
-		"it gains on straight lines.",
+	Claim: "Bytes that sizes do not count, noise of time stamps, drift, and a rate that is not told, or wrong, do not switch the busy-aware " +
+		"method off, nor take from it what it gains on straight lines that are told the right rate.",
 	Weight: 8, Quick: 1, Measure: measureRobust,
 }
 
@@ -61,6 +61,7 @@ type fault struct {
 	uncounted int     // bytes of each packet and reference
 	noise     float64 // ns of time stamps
 	drift     float64 // of the injector's clock
+	rate      int64   // that is told: 0 for the link's, -1 for none
 }
 
 var faults = []fault{
@@ -72,6 +73,9 @@ var faults = []fault{
 	{name: "drift of 1 ppm", drift: 1e-6},
 	{name: "drift of 10 ppm", drift: 1e-5},
 	{name: "drift of 100 ppm", drift: 1e-4},
+	{name: "rate not told", rate: -1},
+	{name: "a rate 1 % too high", rate: rate * 1.01},
+	{name: "half the rate, 24 bytes not counted, drift of 10 ppm", rate: rate / 2, uncounted: 24, drift: 1e-5},
 }
 
 func measureRobust(run *experiment.Run) {
@@ -100,8 +104,11 @@ func (p *passage) under(run *experiment.Run, f fault) (share, line, busy float64
 	p.suffer(run, f)
 	c := p.config(byPeriod)
 	c.ReferenceBytes -= f.uncounted
+	if f.rate != 0 {
+		c.Rate, c.Method = max(f.rate, 0), rli.Auto
+	}
 	r := p.receive(c, nil)
-	c.Method = byLine.kind
+	c.Method, c.Rate = byLine.kind, rate
 	k := r.Counts()
 	return float64(k.Idle+k.Busy) / float64(k.Packets), median(p.judge(p.receive(c, nil), p.flows).mean), median(p.judge(r, p.flows).mean)
 }

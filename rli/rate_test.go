@@ -1,0 +1,86 @@
+package rli_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/rli"
+)
+
+// TestRate: the link's rate is learned where it is not told, or told wrong, also
+// if sizes leave something out, and then the method is as good as if it had been
+// told right.
+func TestRate(t *testing.T) {
+	for _, kind := range []string{"poisson", "flows"} {
+		for _, load := range []float64{0.2, 0.88} {
+			events, _ := pass(t, queue.RLIConfig, adaptive(), 40_000, source(t, kind, load, 11), nil)
+			for _, missing := range []int{0, 24} {
+				uncounted(events, missing)
+				c := config(rli.Auto)
+				c.ReferenceBytes -= missing
+				told := receive(t, c, events)
+				right := medianError(t, told, events)
+				if told.Counts().Rates != 0 || told.Rate() != linkRate {
+					t.Errorf("%s, %v: %v bit/s although it was told", kind, load, told.Rate())
+				}
+				for _, rate := range []int64{0, linkRate / 2, linkRate * 0.99, linkRate * 2} {
+					c.Rate = rate
+					r := receive(t, c, events)
+					where := fmt.Sprintf("%s, %v, %d bytes missing, told %d bit/s", kind, load, missing, rate)
+					total := must(r.Total())
+					off, k := math.Abs(r.Rate()/linkRate-1), r.Counts()
+					if off > 1e-3 || k.Rates != 1 || total.Believed < 0.8 {
+						t.Errorf("%s: %v bit/s, learned %d times, %v of the packets by busy periods", where, r.Rate(), k.Rates, total.Believed)
+					}
+					if got := medianError(t, r, events); got > 1.1*right+0.04 {
+						t.Errorf("%s: median error %.4f, if told %.4f", where, got, right)
+					}
+				}
+			}
+			uncounted(events, -24)
+		}
+	}
+}
+
+// TestNoRate: no rate is believed where no link sends at one all the time, or the
+// receiver does not see all that it sends.
+func TestNoRate(t *testing.T) {
+	passed := func(link queue.LinkConfig, cross float64) []event {
+		var other queue.Source
+		if cross > 0 {
+			other = source(t, "poisson", cross, 7)
+		}
+		events, _ := pass(t, link, adaptive(), 40_000, source(t, "flows", 0.4, 6), other)
+		return events
+	}
+	pausing := passed(queue.RLIConfig, 0)
+	for i := range pausing {
+		pause := pausing[i].time / 10_000 * 1000
+		pausing[i].time += pause
+		pausing[i].delay += pause
+	}
+	untold := passed(queue.RLIConfig, 0.4)
+	seen := untold[:0]
+	for _, e := range untold {
+		if e.kind != cross {
+			seen = append(seen, e)
+		}
+	}
+	for name, events := range map[string][]event{
+		"a shaper":             passed(queue.LinkConfig{Rate: linkRate, Burst: 20_000}, 0),
+		"a pausing link":       pausing,
+		"departures not told":  seen,
+		"a shaper of a packet": passed(queue.LinkConfig{Rate: linkRate, Burst: 1600}, 0),
+	} {
+		for _, rate := range []int64{0, linkRate} {
+			c := config(rli.Auto)
+			c.Rate = rate
+			r := receive(t, c, events)
+			if total := must(r.Total()); total.Believed > 0.01 {
+				t.Errorf("%s, told %d bit/s: %v of the packets by busy periods at %v bit/s; %+v", name, rate, total.Believed, r.Rate(), r.Counts())
+			}
+		}
+	}
+}
