@@ -7,14 +7,15 @@ import "math"
 // millionth of a standard deviation.
 const largeParameter = 1e8
 
-// logBinomial is the natural logarithm of the probability of k successes, of
-// probability p, and m failures, of probability q, in independent trials:
+// logBinomial returns the natural logarithm of the probability of k successes,
+// of probability p, and m failures, of probability q, in independent trials:
 //
 //	ln [ (k+m)!/(k!m!) pᵏqᵐ ]
 //
-// Real k and m are allowed. All arguments are positive. It is computed by Loader's method (2000): the factorials by Stirling's formula,
-// whose large terms cancel against the powers exactly and leave two
-// deviances. Differences of ln Γ would lose ten digits at n = 1e12.
+// It accepts real k and m. All arguments are positive. It uses Loader's method
+// (2000): the factorials by Stirling's formula, whose large terms cancel
+// against the powers exactly and leave two deviances. Differences of ln Γ
+// would lose ten digits at n = 1e12.
 func logBinomial(k, m, p, q float64) float64 {
 	n := k + m
 	excess := excessOver(k, m, p, q)
@@ -24,9 +25,9 @@ func logBinomial(k, m, p, q float64) float64 {
 }
 
 // incompleteBeta returns the regularized incomplete beta function I(x; a, b)
-// and its complement, for a, b > 0 and x+y = 1, both given so that neither
-// need lose digits. The one on x's side of the mean is computed, the other by
-// subtraction.
+// and its complement, for a, b > 0 and x+y = 1. Both x and y are given so that
+// neither loses digits. It computes the one on x's side of the mean, and
+// subtracts to get the other.
 func incompleteBeta(a, b, x, y float64) (lower, upper float64) {
 	switch {
 	case !(x > 0):
@@ -43,21 +44,22 @@ func incompleteBeta(a, b, x, y float64) (lower, upper float64) {
 	return lower, 1 - lower
 }
 
-// betaTail is I(x; a, b) for x up to about the mean of the distribution.
+// betaTail returns I(x; a, b) for x up to about the mean of the distribution.
 func betaTail(a, b, x, y float64) float64 {
 	return min(1, betaPower(a, b, x, y)/betaFraction(a, b, x, y))
 }
 
-// betaPower is xᵃyᵇ/B(a,b): x·y times the density of the beta distribution.
+// betaPower returns xᵃyᵇ/B(a,b): x·y times the density of the beta
+// distribution.
 func betaPower(a, b, x, y float64) float64 {
 	return math.Exp(logBinomial(a, b, x, y)) * a * (b / (a + b))
 }
 
-// betaFraction is the denominator in I(x; a, b) = xᵃyᵇ/B(a,b) ÷ fraction, a
-// continued fraction (the even part of Abramowitz and Stegun, 26.5.8) whose
-// terms are all positive for x below about a/(a+b), evaluated from its front
-// by Lentz's method. It converges in about as many steps as the root of the
-// lesser parameter; the bound on them is never reached.
+// betaFraction returns the denominator in I(x; a, b) = xᵃyᵇ/B(a,b) ÷ fraction.
+// The fraction is a continued one (the even part of Abramowitz and Stegun,
+// 26.5.8) whose terms are all positive for x below about a/(a+b), evaluated
+// from its front by Lentz's method. It converges in about as many steps as the
+// root of the smaller parameter; the bound on them is never reached.
 func betaFraction(a, b, x, y float64) float64 {
 	distance := excessOver(a, b, x, y) + 1
 	f := nonZero(a * distance / (a + 1))
@@ -75,8 +77,8 @@ func betaFraction(a, b, x, y float64) float64 {
 	return f
 }
 
-// excessOver is k − (k+m)p, with p+q = 1, rounded once from whichever of p
-// and q is the smaller and so has all its digits.
+// excessOver returns k − (k+m)p, with p+q = 1, rounded once from the smaller
+// of p and q, which has all its digits.
 func excessOver(k, m, p, q float64) float64 {
 	if p < q {
 		return math.FMA(-(k + m), p, k)
@@ -92,12 +94,12 @@ func nonZero(x float64) float64 {
 	return x
 }
 
-// betaQuantile is the x below which a beta variable with parameters a, b ≥ 1
-// is with probability lower, and above which with probability upper = 1 −
-// lower: both are given, and the smaller is inverted.
+// betaQuantile returns the x below which a beta variable with parameters a, b
+// ≥ 1 lies with probability lower, and above which it lies with probability
+// upper = 1 − lower. Both are given, and the smaller is inverted.
 func betaQuantile(lower, upper, a, b float64) float64 {
 	if a > b {
-		// The quantile may be so near 1 that no float64 tells them apart.
+		// The quantile may be so close to 1 that no float64 separates them.
 		return 1 - betaQuantile(upper, lower, b, a)
 	}
 	guess := roughBetaQuantile(lower, upper, a, b)
@@ -115,9 +117,9 @@ func betaQuantile(lower, upper, a, b float64) float64 {
 	}, guess, 1)
 }
 
-// roughBetaQuantile is Carter's approximation (Abramowitz and Stegun,
-// 26.5.22), whose error, in deviations of the distribution, falls as the
-// lesser parameter rises.
+// roughBetaQuantile returns Carter's approximation (Abramowitz and Stegun,
+// 26.5.22). Its error, in deviations of the distribution, falls as the smaller
+// parameter rises.
 func roughBetaQuantile(lower, upper, a, b float64) float64 {
 	z := NormalQuantile(min(lower, upper))
 	if upper > lower {

@@ -33,11 +33,11 @@ import (
 // ([Cells.Merge]).
 type Cells struct {
 	classes [cellClasses]cellClass
-	pooled  uint64 // means that were taken off by Pool
+	pooled  uint64 // means subtracted by Pool
 }
 
-// cellClasses is how many classes of counts there are: 1 to 3, 4 to 15, and
-// so on by factors of four; the last has no end.
+// cellClasses is the number of classes of counts: 1 to 3, 4 to 15, and so on
+// by factors of four; the last has no end.
 const cellClasses = 10
 
 // A cellClass has the cells of similar count.
@@ -56,7 +56,7 @@ func (c *Cells) Add(sum float64, count uint64) {
 	}
 	class := &c.classes[min((bits.Len64(count)-1)/2, cellClasses-1)]
 	n, before := float64(count), class.packets.mean
-	// One rounding: the product is not rounded before the mean is taken off.
+	// Round once: the product is not rounded before the mean is subtracted.
 	excess := math.FMA(-n, before, sum)
 	class.packets.absorb(excess, count)
 	shift := class.packets.mean - before
@@ -145,15 +145,15 @@ func (c *Cells) DegreesOfFreedom() uint64 {
 	return max(c.Cells(), means) - means
 }
 
-// A cellFit is what the cells tell about the variance.
+// A cellFit is what the cells reveal about the variance.
 type cellFit struct {
 	variance float64 // σ²
 	kurtosis float64 // κ, at least 0
-	degrees  float64 // of freedom that the variance has, by Satterthwaite's rule
-	crossed  float64 // the same, if the cells hold all the packets in question
+	degrees  float64 // of freedom of the variance, by Satterthwaite's rule
+	crossed  float64 // likewise, if the cells hold all the packets in question
 }
 
-// kurtosisRounds is how often weights and kurtosis are adapted to each other.
+// kurtosisRounds is how often weights and kurtosis are fitted to each other.
 const kurtosisRounds = 3
 
 // A weight is 1/(2 + κ/n) along a class, as a line through its mean count: flat
@@ -167,10 +167,11 @@ func (k *cellClass) weight(kurtosis float64) weight {
 	return weight{flat: n/below - slope*n, slope: slope}
 }
 
-// cellSquares are, of each class, the sums of yᵢ, nᵢyᵢ and yᵢ² about one mean.
+// cellSquares holds, for each class, the sums of yᵢ, nᵢyᵢ and yᵢ² about one
+// mean.
 type cellSquares struct{ plain, counted, quartic float64 }
 
-// squares are the classes' squares about the mean of all.
+// squares returns the classes' squares about the overall mean.
 func (c *Cells) squares() (squares [cellClasses]cellSquares) {
 	mean := c.Mean()
 	for i := range c.classes {
@@ -203,8 +204,8 @@ func (c *Cells) fit() cellFit {
 		f.kurtosis = 0
 		for i := range c.classes {
 			if k := &c.classes[i]; k.cells >= 2 && f.variance > 0 {
-				// The kurtosis that this class is nearly sure of: less twice its
-				// standard error if tails are light.
+				// The kurtosis of which this class is nearly sure: less twice
+				// its standard error if tails are light.
 				m := float64(k.cells)
 				excess := squares[i].quartic/(f.variance*f.variance) - 3*m - 2*math.Sqrt(96*m)
 				f.kurtosis = max(f.kurtosis, excess/k.inverse)
@@ -217,8 +218,8 @@ func (c *Cells) fit() cellFit {
 }
 
 // satterthwaite compares the variance of the weighted squares with their mean.
-// Where the cells hold all packets in question, what makes tails vary from
-// sample to sample does not count: it is there.
+// If the cells hold all packets in question, the variation of tails from
+// sample to sample does not count: the tails are all there.
 func (c *Cells) satterthwaite(f *cellFit, squares *[cellClasses]cellSquares) (degrees, crossed float64) {
 	most := float64(c.DegreesOfFreedom())
 	var by, variance, cross float64
@@ -263,7 +264,8 @@ func (c *Cells) Kurtosis() float64 {
 	return c.fit().kurtosis
 }
 
-// leastCells is how many cells a class needs for the normal approximation.
+// leastCells is the number of cells that a class needs for the normal
+// approximation.
 const leastCells = 30
 
 // Disagreement returns how many standard errors the mean of a class of cells,
@@ -338,8 +340,9 @@ func (c *Cells) PopulationDegrees(share float64) uint64 {
 	return uint64(1 / (share/f.crossed + (1-share)/min(f.degrees, f.crossed)))
 }
 
-// powerSums are, for k = 0…4, the sums over cells of their count squared times
-// the k-th power of how far the mean of the cell is from a common centre.
+// powerSums holds, for k = 0…4, the sums over cells of their count squared
+// times the k-th power of the distance of the cell's mean from a common
+// centre.
 type powerSums [5]float64
 
 func (s *powerSums) add(distance, count float64) {

@@ -14,8 +14,8 @@ func Digamma(x float64) float64 {
 	if math.Abs(x-digammaRoot) < 0.1 {
 		return digammaNearRoot(x)
 	}
-	// By ψ(x) = ψ(x+1) − 1/x to where the asymptotic series is exact to the
-	// last digit.
+	// Use ψ(x) = ψ(x+1) − 1/x to get to where the asymptotic series is exact
+	// to the last digit.
 	sum := 0.0
 	for ; x < 10; x++ {
 		sum += 1 / x
@@ -35,9 +35,9 @@ const (
 	digammaRootRest = 9.5499954299656977e-17
 )
 
-// digammaNearRoot is the Taylor series at the root, about which every other
-// form subtracts equal numbers. The coefficient of the k-th power of the
-// distance is (−1)ᵏ⁺¹ζ(k+1, root), with Hurwitz's zeta function.
+// digammaNearRoot is the Taylor series at the root, where every other form
+// subtracts equal numbers. The coefficient of the k-th power of the distance
+// is (−1)ᵏ⁺¹ζ(k+1, root), with Hurwitz's zeta function.
 func digammaNearRoot(x float64) float64 {
 	d := (x - digammaRoot) - digammaRootRest
 	return d * polynomial(d, digammaAtRoot[:])
@@ -50,7 +50,7 @@ var digammaAtRoot = [...]float64{
 	0.00492678139572985345, -0.00336980165543932808, 0.00230512632673492784,
 }
 
-// polynomial is c[0] + c[1]·x + c[2]·x² …
+// polynomial returns c[0] + c[1]·x + c[2]·x² …
 func polynomial(x float64, c []float64) float64 {
 	sum := 0.0
 	for i := len(c) - 1; i >= 0; i-- {
@@ -59,7 +59,7 @@ func polynomial(x float64, c []float64) float64 {
 	return sum
 }
 
-// stirlingError is what Stirling's formula leaves of ln Γ(x+1):
+// stirlingError returns what Stirling's formula leaves of ln Γ(x+1):
 //
 //	ln Γ(x+1) = x ln x − x + ½ ln(2πx) + stirlingError(x), x > 0
 func stirlingError(x float64) float64 {
@@ -76,9 +76,9 @@ var stirlingSeries = [...]float64{
 	1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360,
 }
 
-// deviance is x ln(x/mean) + mean − x for x = mean + excess, both positive:
-// half the deviance of a Poisson count. Near the mean, where its terms cancel,
-// it is a series in v = excess/(x + mean).
+// deviance returns x ln(x/mean) + mean − x for x = mean + excess, both
+// positive: half the deviance of a Poisson count. Near the mean, where its
+// terms cancel, it is a series in v = excess/(x + mean).
 func deviance(mean, excess float64) float64 {
 	x := mean + excess
 	v := excess / (x + mean)
@@ -97,8 +97,8 @@ func deviance(mean, excess float64) float64 {
 }
 
 // incompleteGamma returns the regularized incomplete gamma function P(a, x)
-// and its complement Q(a, x), for a > 0 and x ≥ 0. The one on x's side of the
-// mean is computed, the other by subtraction.
+// and its complement Q(a, x), for a > 0 and x ≥ 0. It computes the one on x's
+// side of the mean, and subtracts to get the other.
 func incompleteGamma(a, x float64) (lower, upper float64) {
 	switch {
 	case !(x > 0):
@@ -133,14 +133,15 @@ func incompleteGamma(a, x float64) (lower, upper float64) {
 	return 1 - upper, upper
 }
 
-// gammaPower is xᵃe⁻ˣ/Γ(a): x times the density of the gamma distribution.
+// gammaPower returns xᵃe⁻ˣ/Γ(a): x times the density of the gamma
+// distribution.
 func gammaPower(a, x float64) float64 {
 	return math.Exp(-deviance(x, a-x)-stirlingError(a)) * math.Sqrt(a/(2*math.Pi))
 }
 
-// chiSquareQuantile is the x below which a chi-square variable is with
-// probability lower, and above which with probability upper = 1 − lower: both
-// are given, and the smaller is inverted.
+// chiSquareQuantile returns the x below which a chi-square variable lies with
+// probability lower, and above which it lies with probability upper = 1 −
+// lower. Both are given, and the smaller is inverted.
 func chiSquareQuantile(lower, upper, degrees float64) float64 {
 	z := NormalQuantile(min(lower, upper))
 	if upper < lower {

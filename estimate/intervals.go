@@ -2,12 +2,11 @@ package estimate
 
 import "math"
 
-// Every interval below takes the confidence wanted, between 0 and 1, puts
-// half of what remains on either side, and answers bad arguments alike: where
-// nothing can be said (no samples, a deviation that is negative or not a
-// number, a confidence outside (0, 1)) the interval is the whole range that
-// the quantity has, with Confidence 1. It is never NaN and never too narrow
-// without saying so.
+// Every interval below takes the desired confidence, between 0 and 1, and puts
+// half of the rest on either side. All answer bad arguments alike: if nothing
+// can be said (no samples, a deviation that is negative or not a number, a
+// confidence outside (0, 1)) the interval is the whole range of the quantity,
+// with Confidence 1. It is never NaN, and never silently too narrow.
 
 var (
 	anywhere    = Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: 1}
@@ -23,7 +22,7 @@ func finite(x float64) bool {
 	return math.Abs(x) <= math.MaxFloat64
 }
 
-// around is the interval of d.Mean plus and minus factor standard errors.
+// around returns the interval of d.Mean plus and minus factor standard errors.
 func around(d Delay, factor, confidence float64) Interval {
 	if d.N == 0 || !finite(d.Mean) || !(d.StdDev >= 0) || !finite(factor) {
 		return anywhere

@@ -3,10 +3,10 @@ package estimate
 import "math"
 
 // invert solves excess(x) = 0 for 0 < x < high, where excess increases, by
-// Newton's method kept inside a bracket that shrinks at every step. excess
-// returns its derivative too. It gets the logarithm of a tail probability
-// over its target: that is nearly straight where the probability itself is
-// flat, so that a poor first guess costs few steps.
+// Newton's method within a bracket that shrinks at every step. excess also
+// returns its derivative. It is the logarithm of a tail probability over its
+// target, which is nearly straight where the probability itself is flat, so a
+// poor first guess costs few steps.
 func invert(excess func(x float64) (value, slope float64), guess, high float64) float64 {
 	low, x := 0.0, guess
 	if !(x > low && x < high) {
@@ -34,8 +34,8 @@ func invert(excess func(x float64) (value, slope float64), guess, high float64) 
 	return x
 }
 
-// middle is between two ends of any size, 0 and infinity included, such that
-// halving on gets anywhere in few steps.
+// middle returns a point between two ends of any size, including 0 and
+// infinity, such that repeated halving gets anywhere in few steps.
 func middle(low, high float64) float64 {
 	switch {
 	case low == 0 && math.IsInf(high, 1):

@@ -41,32 +41,32 @@ type Levels struct {
 	cells []levelCell
 	tops  []levelTop
 	mask  uint64 // of the bits of a tally that are known
-	bits  int    // of a sum
-	cut   uint32 // how many intervals have ended
+	bits  int    // width of a sum
+	cut   uint32 // number of intervals that have ended
 }
 
-// maxAnchors is how many cuts a cell remembers: the latest, the one before the
-// latest loss, and the latest ones since.
+// maxAnchors is the number of cuts that a cell remembers: the latest, the one
+// before the latest loss, and the latest ones since.
 const maxAnchors = 4
 
-// levelCellSize is how many bytes a cell takes in memory.
+// levelCellSize is the number of bytes that a cell takes in memory.
 const levelCellSize = maxAnchors*40 + 3
 
-// A levelCell follows one cell: the states at cuts that it may return to, by
+// A levelCell follows one cell: the states at cuts to which it may return, by
 // age. The last one in use is its state at the latest cut. Cells whose level
-// stays what it is, most of them at most cuts, are not looked at: see levelTop.
+// does not change, most of them at most cuts, are not touched: see levelTop.
 type levelCell [maxAnchors]levelState
 
-// A levelTop is what is told apart of a cell's latest state, so that all of
-// them fit a cache.
+// A levelTop is the part of a cell's latest state that is kept separately, so
+// that the tops of all cells fit a cache.
 type levelTop struct {
-	at     uint8 // which state of the cell it is
+	at     uint8 // the index of that state in the cell
 	passed bool  // packets came and went whole since this level was first seen
 	away   bool  // the cell has seen another level, or its level is not 0
 }
 
-// A levelState is what a cell held at a cut, less the groups that were handed
-// out since the beginning.
+// A levelState is what a cell held at a cut, less the groups returned since
+// the beginning.
 type levelState struct {
 	level  uint64 // tally sent less tally received
 	sent   uint64 // sum of the time stamps of packets sent
@@ -168,7 +168,7 @@ func (l *Levels) Cut(i int, pair CellPair) (Group, bool) {
 	return Group{}, false
 }
 
-// group makes a group that ends with the present interval.
+// group makes a group that ends with the current interval.
 func (l *Levels) group(sent, delay uint64, packets, from uint32) Group {
 	return Group{
 		Sum:     SignExtend(delay, l.bits),
@@ -179,13 +179,13 @@ func (l *Levels) group(sent, delay uint64, packets, from uint32) Group {
 	}
 }
 
-// chance is told of no packets that have a time: levels that are equal by
-// chance. The cell begins anew.
+// chance handles a group without packets but with a time, which means that
+// levels are equal by chance. The cell begins anew.
 func (l *Levels) chance(i int) {
 	l.restart(i, l.cells[i][l.tops[i].at], l.cut+1)
 }
 
-// leave is Cut of a cell that comes to another level.
+// leave is Cut for a cell that changes its level.
 func (l *Levels) leave(i int, pair CellPair) (Group, bool) {
 	c, top := &l.cells[i], &l.tops[i]
 	now := c[top.at]
@@ -210,8 +210,8 @@ func (l *Levels) leave(i int, pair CellPair) (Group, bool) {
 	return Group{}, false
 }
 
-// back returns cell i to its k-th state and hands out what came since. The
-// states after it are of cuts inside the group, and are forgotten.
+// back returns cell i to its k-th state and returns the group of what came
+// since. The states after it are at cuts inside the group, and are forgotten.
 func (l *Levels) back(i, k int, now *levelState) (Group, bool) {
 	a, top := &l.cells[i][k], &l.tops[i]
 	g := l.group(now.sent-a.sent, now.delay-a.delay, now.count-a.count, a.cut)
@@ -223,10 +223,10 @@ func (l *Levels) back(i, k int, now *levelState) (Group, bool) {
 	return g, g.Packets > 0
 }
 
-// forget makes room for a state by letting go of the one that the cell is least
-// likely to return to: the oldest, if packets passed at a later level; else the
-// oldest but one, as a cell that lost nothing returns to the oldest, however
-// long it takes.
+// forget makes room for a state by dropping the one that the cell is least
+// likely to return to: the oldest, if packets passed at a later level.
+// Otherwise it is the oldest but one, because a cell that lost nothing returns
+// to the oldest, however long it takes.
 func (c *levelCell) forget() {
 	drop := 1
 	for i := range c[1:] {

@@ -25,9 +25,8 @@ func (m *Moments) AddN(x float64, count uint64) {
 	m.absorb((x-m.mean)*float64(count), count)
 }
 
-// absorb accumulates count samples of one common value, whose sum exceeds
-// count times the present mean by excess (West, 1979, with the count as the
-// weight).
+// absorb adds count samples with one value, whose sum exceeds count times the
+// current mean by excess (West, 1979, with the count as the weight).
 func (m *Moments) absorb(excess float64, count uint64) {
 	if count == 0 {
 		return

@@ -2,9 +2,9 @@ package estimate
 
 import "math"
 
-// normalCDF is the probability that a standard normal variable is at most x.
-// It keeps its relative precision in the lower tail, where the rounding of x
-// counts x² times: 2e-13 at -37, beyond which it ends.
+// normalCDF returns the probability that a standard normal variable is at most
+// x. It keeps its relative precision in the lower tail, where the rounding of
+// x counts x² times: 2e-13 at -37, beyond which it ends.
 func normalCDF(x float64) float64 {
 	return math.Erfc(-x/math.Sqrt2) / 2
 }
@@ -34,7 +34,7 @@ func NormalQuantile(p float64) float64 {
 	return x
 }
 
-// roughNormalQuantile is Hastings's approximation (Abramowitz and Stegun,
+// roughNormalQuantile returns Hastings's approximation (Abramowitz and Stegun,
 // 26.2.23) for 0 < p ≤ 1/2, with an absolute error below 4.5e-4.
 func roughNormalQuantile(p float64) float64 {
 	t := math.Sqrt(-2 * math.Log(p))

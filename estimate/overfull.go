@@ -2,8 +2,8 @@ package estimate
 
 import "math"
 
-// overfullChance is how often a group of honest cells has one beyond
-// [CountLimit].
+// overfullChance is the probability that a group of honest cells has one
+// beyond [CountLimit].
 const overfullChance = 1e-6
 
 // CountLimit returns the largest count that a cell may have by chance if hashes
@@ -40,8 +40,8 @@ func CountLimit(n int, sum, greatest uint64, count func(i int) uint64) uint64 {
 	return limit
 }
 
-// poissonLimit is the smallest count whose tail is below e^-rarity, for a mean
-// that was estimated from the given number of cells.
+// poissonLimit returns the smallest count whose tail is below e^-rarity, for a
+// mean that was estimated from the given number of cells.
 func poissonLimit(mean float64, cells int, rarity float64) uint64 {
 	mean += 3*math.Sqrt(mean/float64(cells)) + 1e-9
 	rare := func(c float64) bool { return c*math.Log(c/mean)-c+mean >= rarity }

@@ -31,8 +31,8 @@ func (e Empirical) Quantile(p float64) (float64, error) {
 	if n == 0 || math.IsNaN(p) {
 		return 0, ErrNoSamples
 	}
-	// Seven hundredths of a hundred is seven, although the nearest float64
-	// to 0.07 makes it a little more: rounding must not add a rank.
+	// Seven hundredths of a hundred is seven, although the nearest float64 to
+	// 0.07 makes it slightly more: rounding must not add a rank.
 	rank := math.Ceil(p * float64(n) * (1 - 4e-16))
 	return e.sorted[int(min(max(rank, 1), float64(n)))-1], nil
 }
@@ -59,9 +59,9 @@ func (e Empirical) QuantileInterval(p, confidence float64) Interval {
 }
 
 // quantileRanks returns the greatest rank, from 0, whose order statistic
-// exceeds the p-quantile with probability at most tail, and the least rank,
-// to n+1, whose order statistic is below it with probability at most tail. At
-// most k of n samples are below or at the quantile with binomial probability.
+// exceeds the p-quantile with probability at most tail, and the smallest rank,
+// up to n+1, whose order statistic is below it with probability at most tail.
+// The number of n samples at or below the quantile is binomial.
 func quantileRanks(n int, p, tail float64) (low, high int) {
 	// The order statistic of rank k exceeds the quantile if fewer than k
 	// samples are at or below it: Pr = I(1−p; n−k+1, k).
@@ -77,8 +77,8 @@ func quantileRanks(n int, p, tail float64) (low, high int) {
 	return low, high
 }
 
-// searchLast returns the greatest k in 1…n for which ok holds, 0 if none;
-// where it holds, it holds for all smaller k.
+// searchLast returns the greatest k in 1…n for which ok holds, or 0 if there
+// is none. If ok holds for k, it holds for all smaller k.
 func searchLast(n int, ok func(int) bool) int {
 	low, high := 0, n+1
 	for high-low > 1 {

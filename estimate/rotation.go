@@ -28,7 +28,7 @@ var (
 type Rotation[S Resetter] struct {
 	synopses [2]S
 	states   [2]atomic.Uint32
-	active   uint32 // index of the one that is updated
+	active   uint32 // index of the one being updated
 }
 
 // A Resetter is a synopsis that can be emptied.
@@ -38,7 +38,7 @@ type Resetter interface {
 }
 
 // States of a synopsis. Only the writer makes one active or hands it out, and
-// only a Release that found it out empties it.
+// only a Release that finds it handed out empties it.
 const (
 	empty uint32 = iota
 	active

@@ -44,7 +44,8 @@ func (t bytewise[T]) word(h T, x uint64) T {
 	return h
 }
 
-// checkWidth says why width is not a width for a family's input, in bytes.
+// checkWidth reports why width, in bytes, is invalid for the input of a
+// family.
 func checkWidth(family string, width, least int) error {
 	if width < least || width > MaxWidth {
 		return fmt.Errorf("hashing: %s of %d input bytes, want %d to %d", family, width, least, MaxWidth)

@@ -11,10 +11,10 @@ import "math/bits"
 // from Mix. A hash of fewer than 64 bits goes through Word first.
 
 // Row maps the low 32 bits of h uniformly to [0, rows), rows ≤ 2^32, by
-// multiply-shift: no row is favoured by more than rows/2^32. It takes the
-// topmost of the low 32 bits and leaves the lowest to Sign. Where rows is a
-// power of two, a mask of the lowest bits is an instruction or two cheaper; it
-// takes Sign's bit, which is then to be had from Mix.
+// multiply-shift: no row is favoured by more than rows/2^32. It uses the
+// topmost of the low 32 bits and leaves the lowest to Sign. If rows is a power
+// of two, a mask of the lowest bits is an instruction or two cheaper, but it
+// uses Sign's bit; take that from Mix then.
 func Row(h uint64, rows uint64) uint64 {
 	return uint64(uint32(h)) * rows >> 32
 }
@@ -39,9 +39,9 @@ func Threshold(p float64) uint64 {
 }
 
 // Sampled decides from h's high 32 bits whether a packet is sampled, with the
-// probability that threshold was made for. The answer is 1 or 0, for use as a
-// mask or an index. A packet that is sampled at one probability is sampled at
-// every higher one.
+// probability passed to Threshold. The answer is 1 or 0, for use as a mask or
+// an index. A packet that is sampled at one probability is sampled at every
+// higher one.
 func Sampled(h, threshold uint64) uint64 {
 	return (h>>32 - threshold) >> 63
 }

@@ -24,24 +24,24 @@ const (
 
 // mix folds the 128-bit product of its arguments. One folding spreads a
 // difference over the word but leaves sequences of inputs recognisable, so
-// that whatever enters a digest passes through at least two.
+// everything that enters a digest passes through at least two.
 func mix(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	return hi ^ lo
 }
 
-// split makes two keys from a seed: one for each factor of a product. They come
-// from the halves of the seed's product with an odd constant of 64 bits. Their
-// exclusive or is the low half, which differs for every two seeds but those
-// below. So a pair of inputs that exchanges the factors collides under one seed
-// alone, and no change of the input undoes a change of the seed where one word
-// meets both keys.
+// split makes two keys from a seed: one for each factor of a product. They
+// come from the halves of the seed's product with an odd constant of 64 bits.
+// Their exclusive or is the low half, which differs for any two seeds except
+// those below. So a pair of inputs that exchanges the factors collides under
+// one seed only, and if one word meets both keys, no change of the input
+// undoes a change of the seed.
 //
-// A product with few bits makes weak keys: of zero under the seed key0, a number
-// that people may take for one; of ones alone under its complement; alike under
-// what differs from these in a few low or high bits. The 2^33 seeds that have
-// the 32 bits in the middle of key0, or of its complement, have the keys of as
-// many others.
+// A product with few bits makes weak keys: zero keys under the seed key0, a
+// number that people may use as a seed; keys of ones alone under its
+// complement; equal keys under seeds that differ from these in a few low or
+// high bits. The 2^33 seeds that have the middle 32 bits of key0, or of its
+// complement, have the keys of as many other seeds.
 func split(seed, constant uint64) (x, y uint64) {
 	seed ^= key0
 	hi, lo := bits.Mul64(seed, constant)
@@ -100,7 +100,7 @@ func Digest(seed uint64, b []byte) Packet {
 }
 
 // Digest40 is [Digest] of 40 bytes, such as an IPv4 header and the 20 bytes of
-// transport behind it: the same value, sooner, as the length is known.
+// transport after it: the same value, faster because the length is known.
 func Digest40(seed uint64, b *[40]byte) Packet {
 	le := binary.LittleEndian
 	// All loads come first, so that cache misses overlap.
@@ -112,7 +112,7 @@ func Digest40(seed uint64, b *[40]byte) Packet {
 }
 
 // short absorbs two words. The rotation keeps one word given twice, as by an
-// 8-byte input, from meeting a symmetric product, which would map two inputs
+// 8-byte input, from entering a symmetric product, which would map two inputs
 // to one value.
 func short(first, last, x, y uint64) Packet {
 	return finish(first^x, bits.RotateLeft64(last^y, 32))
@@ -123,12 +123,12 @@ func finish(a, b uint64) Packet {
 	return Packet(mix(mix(a, b), key2))
 }
 
-// Word returns the digest of one 64-bit word under seed, that of its eight
-// little-endian bytes: for packets that already carry an identity of that
-// size, and to widen a hash of fewer than 64 bits. It is inlined on 64-bit
-// machines.
+// Word returns the digest of one 64-bit word under seed, which is that of its
+// eight little-endian bytes. Use it for packets that already carry an identity
+// of that size, and to widen a hash of fewer than 64 bits. It is inlined on
+// 64-bit machines.
 func Word(seed, x uint64) Packet {
-	// This is split and short, within what the compiler inlines.
+	// This is split and short, in a form that the compiler can inline.
 	if seed ^= key0; uint32(seed>>16+1) <= 1 {
 		seed ^= key4
 	}

@@ -26,8 +26,9 @@ const (
 	pppMPLSMulti = 0x0283
 )
 
-// tagSize is how long the tags of fixed size are, up to and with the EtherType
-// behind them, or 0. Some have the addresses of an inner frame in them.
+// tagSize returns the length of the tags of fixed size, up to and including
+// the EtherType after them, or 0. Some contain the addresses of an inner
+// frame.
 func tagSize(etherType uint16) int {
 	switch etherType {
 	case typeVLAN, typeQinQ, typeQinQ9100, typeQinQ9200:
@@ -42,7 +43,8 @@ func tagSize(etherType uint16) int {
 	return 0
 }
 
-// macsecSize is the same of MACsec (IEEE 802.1AE), or 0 if it is encrypted.
+// macsecSize is tagSize for MACsec (IEEE 802.1AE). It returns 0 if the frame
+// is encrypted.
 func macsecSize(b []byte) int {
 	const channel, encrypted, changed = 0x20, 0x08, 0x04
 	switch {

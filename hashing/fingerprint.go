@@ -10,8 +10,8 @@ import (
 // fingerprint.
 const Version = 2
 
-// Fingerprint returns a one-way function of a seed that may be published. It
-// tells two points, and whatever they write down, that they hash alike. Every
+// Fingerprint returns a one-way function of a seed that may be published. Two
+// points, and whatever they write, use it to know that they hash alike. Every
 // Config's Identity is a fingerprint.
 //
 // It does not reveal the seed, unless the seed can be guessed. Use 64 random
@@ -26,7 +26,8 @@ func (s SipHash) Fingerprint() uint64 {
 	return fingerprint("SipHash", s.k0, s.k1)
 }
 
-// fingerprint is the first 64 bits of the SHA-256 of all that makes a hash.
+// fingerprint returns the first 64 bits of the SHA-256 of everything that
+// defines a hash.
 func fingerprint(kind string, k0, k1 uint64) uint64 {
 	buf := make([]byte, 0, 64)
 	buf = append(buf, "hoplag hashing "...)

@@ -26,7 +26,8 @@ var (
 	ErrLink = errors.New("unsupported link type")
 )
 
-// What Parse returns, made once so that refusing a frame allocates nothing.
+// The errors that Parse returns, made once so that refusing a frame allocates
+// nothing.
 var (
 	errNotIP     = fmt.Errorf("hashing: %w", ErrNotIP)
 	errTruncated = fmt.Errorf("hashing: %w", ErrTruncated)
@@ -34,8 +35,8 @@ var (
 	errLink      = fmt.Errorf("hashing: %w", ErrLink)
 )
 
-// A Frame is what two points need to know of a captured frame: who sent it to
-// whom, and the bytes that stay the same on the way.
+// A Frame is what two points need to know about a captured frame: who sent it
+// to whom, and the bytes that stay the same on the way.
 //
 // # What is hashed
 //
@@ -56,35 +57,36 @@ var (
 //	65   7  zero
 //
 // They are the fields that RFC 4302 (the IP authentication header) counts as
-// immutable or predictable, as far as they tell packets apart, and what places
-// a fragment, which stays until a fragment is split again. Left out are those
-// that routers rewrite: TTL and hop limit, DSCP and ECN, the IPv4 header
+// immutable or predictable, as far as they distinguish packets, and the place
+// of a fragment, which stays until a fragment is split again. Digest leaves
+// out what routers rewrite: TTL and hop limit, DSCP and ECN, the IPv4 header
 // checksum, reserved bit and DF, the IPv6 flow label (RFC 6437 lets a router
 // clear or set it), IPv4 options and the contents of IPv6 extension headers
-// (timestamps, recorded and source routes); and all below IP: MAC addresses,
-// VLAN tags, MPLS labels, Ethernet padding. TCP options are left out because
-// the checksum covers them, and to bring the payload within the snap length.
+// (timestamps, recorded and source routes). It also leaves out everything
+// below IP: MAC addresses, VLAN tags, MPLS labels, Ethernet padding. TCP
+// options are left out because the checksum covers them, and to bring the
+// payload within the snap length.
 //
 // Two points thus agree unless something between them makes another packet of
 // it: address translation, tunnels that are not looked into and start or end
 // between them, TCP proxies and option rewriting, fragmentation on the way,
 // IPv4 source routes (Dst is the next hop of one, not its end; routers drop
-// them by default). So do network cards: a capture on the sending host sees
-// segments before the card splits them and checksums before it fills them in,
-// and one on the receiving host may see them merged again. Capture beside the
-// host, or turn the offloads off.
+// them by default). Network cards do so, too: a capture on the sending host
+// sees segments before the card splits them and checksums before it fills them
+// in, and one on the receiving host may see them merged again. Capture beside
+// the host, or turn the offloads off.
 //
 // # Tunnels
 //
 // The packets of a tunnel have one pair of addresses, and often neither an
 // identification nor a checksum of their own: the bytes above are the same for
-// thousands of them. So the packet is the one inside: Parse looks into IP in
+// thousands of them. So the packet is the one inside. Parse looks into IP in
 // IP, GRE (with Ethernet, PPP, MPLS and ERSPAN in it), EtherIP, MPLS over IP
 // and UDP, and, by their destination port, VXLAN (4789, 8472), VXLAN-GPE
 // (4790), Geneve (6081) and GTP-U (2152). A point within the tunnel and one
-// before or behind it then agree. Fragments are not looked into, and where no
-// whole IP header is inside, as of ARP or encrypted traffic, the packet remains
-// the outer one.
+// before or after it then agree. Parse does not look into fragments. If there
+// is no whole IP header inside, as with ARP or encrypted traffic, the packet
+// remains the outer one.
 //
 // A packet in VXLAN takes two and a half times as long to parse as one without,
 // 40 ns instead of 16 (go test -bench Frame ./bench). A snap length of 128
@@ -93,9 +95,9 @@ var (
 // # Fragments
 //
 // A datagram's first fragment has ports and belongs to the datagram's flow.
-// Those after it have none: they belong to the flow with the same addresses and
-// protocol and ports 0, one for each pair of hosts, and their digests tell them
-// apart by identification, offset, length and first bytes.
+// Later fragments have no ports: they belong to the flow with the same
+// addresses and protocol and ports 0, one for each pair of hosts. Their
+// digests differ by identification, offset, length and first bytes.
 //
 // # Snap length
 //
@@ -110,14 +112,14 @@ var (
 // A Frame holds no reference to the bytes that it was parsed from, and can be
 // reused for the next frame. It is not safe for concurrent use.
 type Frame struct {
-	// Tuple names the flow: that of the innermost packet that was looked into.
-	// Ports are those of TCP, UDP, UDP-Lite, SCTP and DCCP, and zero for every
-	// other protocol.
+	// Tuple identifies the flow: that of the innermost packet that was looked
+	// into. Ports are those of TCP, UDP, UDP-Lite, SCTP and DCCP, and zero for
+	// every other protocol.
 	Tuple Tuple
 
-	// Length is the length in bytes of the outermost IP datagram, header
-	// included, as the IP header has it, whatever was captured; or 0 if the
-	// header says 0, as in captures of segmentation offload and in IPv6
+	// Length is the length in bytes of the outermost IP datagram, including
+	// its header, according to the IP header, whatever was captured. It is 0
+	// if the header says 0, as in captures of segmentation offload and in IPv6
 	// jumbograms.
 	Length int
 
@@ -173,8 +175,8 @@ func (f *Frame) Digest(seed uint64) Packet {
 	return Digest(seed, f.invariant[:])
 }
 
-// Append appends the 72 bytes that Digest covers to dst, for another family
-// of hashes, such as [SipHash] where traffic may be crafted.
+// Append appends the 72 bytes that Digest covers to dst, for another family of
+// hashes, such as [SipHash] if somebody may craft traffic.
 func (f *Frame) Append(dst []byte) []byte {
 	return append(dst, f.invariant[:]...)
 }
@@ -182,16 +184,16 @@ func (f *Frame) Append(dst []byte) []byte {
 // DefaultDepth is the number of nested tunnels that [Frame.Parse] looks into.
 const DefaultDepth = 2
 
-// Parse reads the headers of one frame, of which b may hold only the first
-// bytes. It looks into tunnels, one in another, up to [DefaultDepth] of them.
-// It never panics and allocates nothing. On error, which wraps [ErrNotIP],
+// Parse reads the headers of one frame; b may hold only its first bytes. It
+// looks into tunnels, one inside another, up to [DefaultDepth] of them. It
+// never panics and allocates nothing. On error, which wraps [ErrNotIP],
 // [ErrTruncated], [ErrMalformed] or [ErrLink], f is the zero Frame.
 func (f *Frame) Parse(link Link, b []byte) error {
 	return f.ParseDepth(link, b, DefaultDepth)
 }
 
 // ParseDepth is Parse with a limit on the number of nested tunnels to look
-// into. With 0, tunnels are flows of their own. Two points must choose the same
+// into. With 0, each tunnel is one flow. Two points must choose the same
 // depth.
 func (f *Frame) ParseDepth(link Link, b []byte, depth int) error {
 	*f = Frame{}
@@ -211,7 +213,7 @@ func (f *Frame) ParseDepth(link Link, b []byte, depth int) error {
 }
 
 // parseIP parses a packet that begins with an IP header. It returns the bytes
-// captured after the IP headers, or none of a fragment.
+// captured after the IP headers, or nothing for a fragment.
 func (f *Frame) parseIP(packet []byte) (payload []byte, err error) {
 	if packet[0]>>4 == 4 {
 		return f.parseIPv4(packet)
@@ -250,24 +252,25 @@ func (f *Frame) parseIPv4(b []byte) (payload []byte, err error) {
 	return f.parseTransport(b[size:], length, flags<<3 != 0)
 }
 
-// unknown stands for the length of a packet whose header does not tell: it
-// ends where the capture does, or later.
+// unknown stands for the length of a packet whose header does not say: it ends
+// where the capture does, or later.
 const unknown = 1<<31 - 1
 
 // moreFragments is the flag beside a fragment offset.
 const moreFragments = 1
 
-// setID sets what tells a flow's packets and fragments apart at the IP layer;
-// offset has the form of IPv6, lengthField is the header's.
+// setID sets the fields that distinguish a flow's packets and fragments at the
+// IP layer. offset has the form of IPv6, and lengthField is the header's.
 func (f *Frame) setID(id uint32, offset, lengthField uint16) {
 	f.Fragment = offset != 0
 	binary.BigEndian.PutUint64(f.invariant[atID:], uint64(id)<<32|uint64(offset)<<16|uint64(lengthField))
 }
 
-// parseTransport completes f, whose tuple has all but the ports, from the
-// bytes after the IP headers. Of them, length were sent and data, or the
-// beginning of it, were captured. A later fragment has no transport header. It
-// returns data without what follows the packet, or nothing of a fragment.
+// parseTransport completes f, whose tuple has everything but the ports, from
+// the bytes after the IP headers. length of them were sent; data, which is
+// their beginning or all of them, was captured. A later fragment has no
+// transport header. It returns data without what follows the packet, or
+// nothing for a fragment.
 func (f *Frame) parseTransport(data []byte, length int, later bool) ([]byte, error) {
 	if len(data) > length {
 		data = data[:length] // Ethernet padding
@@ -306,7 +309,7 @@ func (f *Frame) copyInvariant(into, data []byte, length int) {
 	}
 }
 
-// hasPorts tells whether a protocol's header begins with two 16-bit ports.
+// hasPorts reports whether a protocol's header begins with two 16-bit ports.
 func hasPorts(proto uint8) bool {
 	switch proto {
 	case protoTCP, protoUDP, protoDCCP, protoSCTP, protoUDPLite:

@@ -56,9 +56,9 @@ func (f *Frame) parseIPv6(b []byte) (payload []byte, err error) {
 	return f.parseTransport(data, length, later)
 }
 
-// isExtension tells the headers to walk over. Those that are always the last,
-// such as mobility and HIP, are protocols here: their bytes tell packets
-// apart.
+// isExtension reports whether to walk over a header. Headers that are always
+// last, such as mobility and HIP, count as protocols here: their bytes
+// distinguish packets.
 func isExtension(next uint8) bool {
 	switch next {
 	case protoHopByHop, protoRouting, protoFragment, protoAH, protoDestination:
@@ -68,9 +68,9 @@ func isExtension(next uint8) bool {
 }
 
 // setFinal sets the destination to that of the last segment, if a routing
-// header still has segments to visit: until then the IPv6 header's
-// destination is only the next of them. A type that is not known (or whose
-// addresses are compressed) leaves the destination as it is.
+// header still has segments to visit: until then the IPv6 header's destination
+// is only the next of them. A type that is unknown (or whose addresses are
+// compressed) leaves the destination as it is.
 func (f *Frame) setFinal(routing []byte) {
 	const address = 16
 	if routing[3] == 0 || len(routing) < 8+address {

@@ -12,9 +12,9 @@ package hashing
 //   - Gates: per output bit, an exclusive-or tree over the input bits whose row
 //     has that bit set, half of them on average: 160 two-input gates, eight
 //     levels, for a 40-byte header. In software, one table of 2 KiB per byte.
-//   - Choose it to agree with a switch that hashes by H3 and can be loaded with
-//     these rows (the hash of a single bit, less that of none, is its row), or
-//     where the guarantee itself is wanted.
+//   - Choose it to agree with a switch that hashes by H3 and can be loaded
+//     with these rows (the hash of a single bit, less that of no bit, is its
+//     row), or if you need the guarantee itself.
 //   - Linear: a few hashes predict all others. It does not
 //     resist crafted traffic.
 //

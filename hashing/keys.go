@@ -16,7 +16,7 @@ const (
 )
 
 func newKeys(seed, family uint64) keys {
-	if seed == key1 { // which Mix makes 0 of, for every family
+	if seed == key1 { // Mix would turn it into 0, for every family
 		return keys(family)
 	}
 	return keys(Mix(seed, family))

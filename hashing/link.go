@@ -46,8 +46,8 @@ const (
 	LinkEDSA      Link = 285 // Ethernet with an extended Marvell switch tag
 )
 
-// typed are the link types whose header says at a fixed place what EtherType
-// follows: where that is, and how long the header is.
+// typed lists the link types whose header says at a fixed place which
+// EtherType follows: where that place is, and how long the header is.
 var typed = [...]struct {
 	link     Link
 	at, size int
@@ -142,8 +142,8 @@ func after(size int, b []byte, next func([]byte) ([]byte, error)) ([]byte, error
 	return next(b[size:])
 }
 
-// familyPayload takes the address family in either byte order: families are
-// small numbers, so one order alone makes sense.
+// familyPayload accepts the address family in either byte order: families are
+// small numbers, so only one order makes sense.
 func familyPayload(family uint32, b []byte) ([]byte, error) {
 	if family > 0xffff {
 		family = bits.ReverseBytes32(family)

@@ -28,7 +28,7 @@ type Polynomial struct {
 }
 
 // NewPolynomial returns the polynomial hash keyed from seed: the key words'
-// low 61 bits, those that equal 2^61−1 left out, are the coefficients of x³,
+// low 61 bits, skipping those that equal 2^61−1, are the coefficients of x³,
 // x², x and 1, and the base.
 func NewPolynomial(seed uint64) *Polynomial {
 	k := newKeys(seed, familyPolynomial)
@@ -82,9 +82,9 @@ func horner61(coefficients []uint64, x uint64) uint64 {
 const prime61 = 1<<61 - 1
 
 // multiply61 returns a number below 2^61+8 that is congruent to a·b modulo
-// 2^61-1, for factors below 2^62+2^60: what one sum of a product and a
-// coefficient stays below. 2^61 counts as 1, so the product's high bits are
-// added to its low ones, twice.
+// 2^61-1, for factors below 2^62+2^60, the bound of the sum of a product and a
+// coefficient. 2^61 counts as 1, so the product's high bits are added to its
+// low ones, twice.
 func multiply61(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	s := hi<<3 | lo>>61

@@ -13,8 +13,8 @@ func sessionPayload(b []byte) ([]byte, error) {
 	return pppPayload(b[6:])
 }
 
-// pppPayload follows a PPP protocol number, which is of one byte if that is
-// odd (RFC 1661, section 6.5).
+// pppPayload follows a PPP protocol number, which takes one byte if that byte
+// is odd (RFC 1661, section 6.5).
 func pppPayload(b []byte) ([]byte, error) {
 	if len(b) == 0 {
 		return nil, errTruncated
@@ -37,8 +37,8 @@ func pppPayload(b []byte) ([]byte, error) {
 	return nil, errNotIP
 }
 
-// serialPayload is pppPayload where HDLC's address and control bytes may
-// precede it (RFC 1662), or Cisco HDLC, whose first byte is another.
+// serialPayload is pppPayload for data in which HDLC's address and control
+// bytes may come first (RFC 1662), or Cisco HDLC, whose first byte differs.
 func serialPayload(b []byte) ([]byte, error) {
 	if len(b) < 2 {
 		return nil, errTruncated
@@ -56,8 +56,8 @@ func serialPayload(b []byte) ([]byte, error) {
 }
 
 // relayPayload strips a Frame Relay header: an address of two to four bytes,
-// of which the last is odd, and then a control byte of 3 and a protocol number
-// (RFC 2427), or, as Cisco has it, an EtherType.
+// the last of them odd, and then a control byte of 3 and a protocol number
+// (RFC 2427) or, in Cisco's form, an EtherType.
 func relayPayload(b []byte) ([]byte, error) {
 	size := 0
 	for size < len(b) && size < 4 && b[size]&1 == 0 {

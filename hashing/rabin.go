@@ -95,8 +95,8 @@ func (r *Rabin) absorb(state uint64, c byte) uint64 {
 	return (state<<8&r.mask | uint64(c)) ^ r.carry[byte(state>>r.top)]
 }
 
-// A field holds a polynomial over GF(2), x^degree+low, by which others are
-// reduced; a field proper where it is irreducible.
+// A field holds a polynomial over GF(2), x^degree+low, modulo which others are
+// reduced. It is a proper field if the polynomial is irreducible.
 type field struct {
 	degree int
 	low    uint64
@@ -120,7 +120,7 @@ func (f field) square(a uint64) uint64 {
 }
 
 // smallestFactor returns the degree of the smallest proper factor of the
-// polynomial x^degree+low, 0 where it is irreducible. The product of all
+// polynomial x^degree+low, or 0 if it is irreducible. The product of all
 // irreducible polynomials whose degree divides i is x^(2^i)-x (Ben-Or,
 // Probabilistic Algorithms in Finite Fields, 1981).
 func smallestFactor(degree int, low uint64) int {

@@ -2,7 +2,8 @@ package hashing
 
 import "encoding/binary"
 
-// radiotapPayload strips what a wireless adapter says of a frame.
+// radiotapPayload strips the description that a wireless adapter puts before a
+// frame.
 func radiotapPayload(b []byte) ([]byte, error) {
 	if len(b) < 4 {
 		return nil, errTruncated
@@ -17,8 +18,8 @@ func radiotapPayload(b []byte) ([]byte, error) {
 	return wirelessPayload(b[size:])
 }
 
-// wirelessPayload strips the header of an IEEE 802.11 data frame that is
-// neither encrypted nor one of several frames in one. Such a frame is as on
+// wirelessPayload strips the header of an IEEE 802.11 data frame that is not
+// encrypted and does not combine several frames. Such a frame is as it was on
 // the air; an access point makes another of it.
 func wirelessPayload(b []byte) ([]byte, error) {
 	const (
@@ -38,7 +39,7 @@ func wirelessPayload(b []byte) ([]byte, error) {
 	switch {
 	case b[0]&(kind|3) != data || b[0]&noData != 0 || b[1]&encrypted != 0:
 		return nil, errNotIP
-	case b[22]&0x0f != 0: // fragments but the first have no header of their own
+	case b[22]&0x0f != 0: // only the first fragment has a header of its own
 		return nil, errNotIP
 	}
 	if b[0]&quality != 0 {
@@ -59,8 +60,8 @@ func wirelessPayload(b []byte) ([]byte, error) {
 	return etherPayload(0, b[size:])
 }
 
-// arcnetPayload strips an ARCNET header as Linux has it: of 8 bytes with a
-// sequence number, but for the oldest encapsulation of IP.
+// arcnetPayload strips an ARCNET header as Linux captures it. It has 8 bytes
+// with a sequence number, except for the oldest encapsulation of IP.
 func arcnetPayload(b []byte) ([]byte, error) {
 	const ipv4, ipv4Old, ipv6, at = 212, 240, 196, 4
 	if len(b) < 8 {

@@ -76,9 +76,8 @@ func (t *Toeplitz) Bytes(b []byte) uint64 { return uint64(t.tables.bytes(0, b)) 
 // Word returns the hash of x's eight bytes, little-endian.
 func (t *Toeplitz) Word(x uint64) uint64 { return uint64(t.tables.word(0, x)) }
 
-// Tuple returns what an adapter computes for a TCP, UDP or SCTP packet of the
-// flow where it is set to hash addresses and ports: over 12 bytes for IPv4, 36
-// for IPv6.
+// Tuple returns what an adapter that hashes addresses and ports computes for a
+// TCP, UDP or SCTP packet of the flow: over 12 bytes for IPv4, 36 for IPv6.
 func (t *Toeplitz) Tuple(tuple *Tuple) uint64 {
 	var buf [36]byte
 	n := addresses(&buf, tuple)
@@ -87,8 +86,8 @@ func (t *Toeplitz) Tuple(tuple *Tuple) uint64 {
 	return t.Bytes(buf[:n+4])
 }
 
-// Addresses returns what an adapter computes for a packet of the flow where it
-// hashes addresses alone, as it does for fragments and for protocols without
+// Addresses returns what an adapter that hashes addresses alone computes for a
+// packet of the flow, as adapters do for fragments and for protocols without
 // ports: over 8 bytes for IPv4, 32 for IPv6.
 func (t *Toeplitz) Addresses(tuple *Tuple) uint64 {
 	var buf [36]byte
@@ -96,7 +95,7 @@ func (t *Toeplitz) Addresses(tuple *Tuple) uint64 {
 }
 
 // addresses writes the tuple's addresses as they are on the wire and returns
-// how many bytes they take.
+// their number of bytes.
 func addresses(buf *[36]byte, tuple *Tuple) int {
 	if isIPv4(&tuple.Src) && isIPv4(&tuple.Dst) {
 		copy(buf[0:4], tuple.Src[12:])

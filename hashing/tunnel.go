@@ -9,11 +9,11 @@ const (
 	portVXLANGPE  = 4790
 	portGeneve    = 6081
 	portMPLS      = 6635
-	portVXLANOld  = 8472 // that Linux began with
+	portVXLANOld  = 8472 // Linux began with this one
 	udpHeaderSize = 8
 )
 
-// EtherTypes that occur in tunnels alone.
+// EtherTypes that occur only in tunnels.
 const (
 	typeBridged   = 0x6558 // Ethernet
 	typePPP       = 0x880b
@@ -21,7 +21,7 @@ const (
 	typeERSPANIII = 0x22eb
 )
 
-// mayTunnel tells whether a packet is of a kind that carries others.
+// mayTunnel reports whether a packet is of a kind that carries others.
 func mayTunnel(t *Tuple) bool {
 	switch t.Proto {
 	case protoUDP:
@@ -36,9 +36,9 @@ func mayTunnel(t *Tuple) bool {
 	return false
 }
 
-// enter makes f the packet inside it, up to depth times. payload is what
-// follows f's IP headers. Where it cannot, f remains what it is; if only for
-// want of captured bytes, it is cut, as a longer capture of it would be
+// enter replaces f by the packet inside it, up to depth times. payload is what
+// follows f's IP headers. If there is no packet to enter, f stays as it is. If
+// only captured bytes are missing, f is cut, because a longer capture would be
 // entered.
 func (f *Frame) enter(payload []byte, depth int) {
 	for ; depth > 0 && !f.Fragment && mayTunnel(&f.Tuple); depth-- {
@@ -56,8 +56,8 @@ func (f *Frame) enter(payload []byte, depth int) {
 	}
 }
 
-// carried returns what begins with the version field of the IP header that a
-// tunnel's payload holds.
+// carried returns the IP packet in a tunnel's payload, from the version field
+// of its header on.
 func carried(t *Tuple, b []byte) ([]byte, error) {
 	switch t.Proto {
 	case protoIPv4:
@@ -92,7 +92,7 @@ func carried(t *Tuple, b []byte) ([]byte, error) {
 	return labelledPayload(b)
 }
 
-// vxlanPayload strips a VXLAN header (RFC 7348), of which the generic one
+// vxlanPayload strips a VXLAN header (RFC 7348). The generic one
 // (draft-ietf-nvo3-vxlan-gpe) says what follows.
 func vxlanPayload(b []byte, generic bool) ([]byte, error) {
 	if len(b) < 8 {
@@ -126,7 +126,7 @@ func servicePayload(next byte, b []byte) ([]byte, error) {
 	return nil, errNotIP
 }
 
-// nshPayload strips a network service header, which says its length in words.
+// nshPayload strips a network service header, which gives its length in words.
 func nshPayload(b []byte) ([]byte, error) {
 	if len(b) < 8 {
 		return nil, errTruncated
@@ -158,7 +158,7 @@ func genevePayload(b []byte) ([]byte, error) {
 	return bridgedPayload(binary.BigEndian.Uint16(b[2:4]), b[size:])
 }
 
-// bridgedPayload is etherPayload where the type may say Ethernet.
+// bridgedPayload is etherPayload for a type that may also be Ethernet.
 func bridgedPayload(etherType uint16, b []byte) ([]byte, error) {
 	if etherType == typeBridged {
 		return LinkEthernet.network(b)

@@ -94,6 +94,6 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// layers is how many layers of hulls hold every mark that is among the lowest
-// along some line, of as many as are dropped or ranked.
+// layers returns the number of layers of hulls that contain every mark that is
+// among the lowest along some line, counting all that are dropped or ranked.
 func (c *Config) layers() int { return c.Outliers + 1 + spacings }

@@ -35,8 +35,8 @@ func (r Reading) Correct(measured estimate.Delay, spread float64) Corrected {
 	return c
 }
 
-// within is what an interval of the offset makes of a measured delay. No mean
-// of delays is less than nothing.
+// within applies an interval of the offset to a measured delay. No mean of
+// delays is below zero.
 func within(measured float64, offset estimate.Interval) estimate.Interval {
 	return estimate.Interval{
 		Low:        max(0, measured-offset.High),

@@ -7,33 +7,34 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A point is a mark beside the time that a fit is for: at x, the offset (or
-// its opposite) is at most y.
+// A point is a mark relative to the time of a fit: at x, the offset (or its
+// opposite) is at most y.
 type point struct{ x, y float64 }
 
 // A fit is what the marks of a window say at one time, its origin: the line
 // offset + drift·x that keeps the greatest margin from the bounds of both
-// directions, and the polygon of all lines that keep a given one.
+// directions, and the polygon of all lines that keep a given margin.
 type fit struct {
 	origin        int64
 	hulls         [2][]point // lower convex hulls, by ascending x
 	maxDrift      float64
 	wander        float64
 	drift, offset float64 // the latter at the origin, less the tracker's base
-	margin        float64 // by which the line keeps away from each bound
-	excess        float64 // how far margin may be above the true least delay, likely
-	short         float64 // how far it is below what it was earlier in the window
+	margin        float64 // distance of the line from each bound
+	excess        float64 // likely excess of margin over the true least delay
+	short         float64 // how far it is below its earlier value in the window
 
 	points [2][]point // all of them, by ascending x
 	rest   []point    // scratch: those not peeled
 }
 
-// spacings is how many steps between the lowest residuals tell how densely
-// they lie above the floor, and excessFactor how far below the lowest of them
-// the floor may be, in units of those steps together: for residuals whose
-// number grows as the square of the distance from the floor, once in 40 times
-// (if it grows in proportion, once in 600). With r of rank 1 and 1+spacings,
-// (r₁−floor)/(r₁₊ₛ−floor) is the root of a beta variable, (1, s).
+// spacings is the number of steps between the lowest residuals that show how
+// densely they lie above the floor. excessFactor says how far below the lowest
+// of them the floor may be, in units of those steps together: for residuals
+// whose number grows as the square of the distance from the floor, it is
+// farther once in 40 times (if the number grows in proportion, once in 600).
+// With r of rank 1 and 1+spacings, (r₁−floor)/(r₁₊ₛ−floor) is the root of a
+// beta variable, (1, s).
 const spacings = 5
 
 var excessFactor = func() float64 {
@@ -62,9 +63,9 @@ func (f *fit) add(direction int, marks []mark) {
 }
 
 // solve finds the line after dropping as many layers of hulls as there may be
-// outliers: a wrong bound that cuts off any line is on one of them. It reports
-// whether both directions have enough samples, and do not contradict each
-// other. With one direction alone it finds the drift.
+// outliers: a wrong bound that cuts off any line is on one of these layers. It
+// reports whether both directions have enough samples and do not contradict
+// each other. With one direction alone it finds the drift.
 func (f *fit) solve(outliers int) bool {
 	for d := range f.hulls {
 		slices.SortFunc(f.points[d], byX)
@@ -84,8 +85,8 @@ func (f *fit) solve(outliers int) bool {
 // both reports whether there are bounds of both directions.
 func (f *fit) both() bool { return len(f.hulls[there]) > 0 && len(f.hulls[back]) > 0 }
 
-// outermost is the hull of points, in place of an old one, without its
-// outermost layers.
+// outermost returns the hull of points without its outermost layers, reusing
+// an old hull.
 func (f *fit) outermost(hull, points []point, layers int) []point {
 	f.rest = append(f.rest[:0], points...)
 	rest := f.rest
@@ -113,8 +114,8 @@ func (f *fit) solveBoth(outliers int) bool {
 // bounds that comes closest to them on average (Moon, Skelly and Towsley,
 // Estimation and removal of clock skew from network delay measurements, 1999).
 func (f *fit) solveOne(direction int, sign float64, outliers int) {
-	// What the rate may have wandered would tilt the line here, where nothing
-	// holds it from the other side.
+	// What the rate may have wandered would tilt the line here, because
+	// nothing holds it from the other side.
 	points := f.points[direction]
 	for i := range points {
 		points[i].y -= f.wander * math.Abs(points[i].x)
@@ -122,7 +123,7 @@ func (f *fit) solveOne(direction int, sign float64, outliers int) {
 	f.margin = math.NaN()
 	f.hulls[direction] = f.outermost(f.hulls[direction][:0], points, outliers)
 	if len(f.hulls[direction]) == 0 {
-		return // too few points, of which other ones are outermost now
+		return // too few points, and others are outermost now
 	}
 	mean := f.meanX(direction)
 	f.drift = sign * f.ascend(-f.maxDrift, f.maxDrift, func(a float64) float64 {
@@ -132,8 +133,8 @@ func (f *fit) solveOne(direction int, sign float64, outliers int) {
 	f.excess = f.spread(direction, sign, outliers)
 }
 
-// ascend returns where a concave function that has the slope given is
-// greatest between low and high.
+// ascend returns where a concave function with the given slope is greatest
+// between low and high.
 func (f *fit) ascend(low, high float64, slope func(float64) float64) float64 {
 	for range 64 {
 		middle := low + (high-low)/2
@@ -146,8 +147,8 @@ func (f *fit) ascend(low, high float64, slope func(float64) float64) float64 {
 	return low + (high-low)/2
 }
 
-// spread is how far below the lowest bounds of one direction, as the line
-// sees them, the floor may be that more samples would show.
+// spread returns how far below the lowest bounds of one direction, measured
+// from the line, the floor may be that more samples would show.
 func (f *fit) spread(direction int, sign float64, outliers int) float64 {
 	var lowest [MaxOutliers + 1 + spacings]float64
 	least := lowest[:outliers+1+spacings]
@@ -168,14 +169,14 @@ func (f *fit) spread(direction int, sign float64, outliers int) float64 {
 	return excessFactor * (least[outliers+spacings] - least[outliers])
 }
 
-// gap is twice the margin of the best line of one drift.
+// gap returns twice the margin of the best line with a given drift.
 func (f *fit) gap(drift float64) float64 {
 	upper, _ := support(f.hulls[there], drift)
 	lower, _ := support(f.hulls[back], -drift)
 	return upper + lower
 }
 
-// drifts returns between what drifts lines keep the margin.
+// drifts returns the range of drifts of the lines that keep the margin.
 func (f *fit) drifts(margin float64) (low, high float64) {
 	return f.edge(margin, -f.maxDrift), f.edge(margin, f.maxDrift)
 }
@@ -196,8 +197,8 @@ func (f *fit) edge(margin, outside float64) float64 {
 	return outside
 }
 
-// offsets returns between what values the lines that keep the margin are at
-// x, less the tracker's base.
+// offsets returns the range of values at x of the lines that keep the margin,
+// less the tracker's base.
 func (f *fit) offsets(margin, x float64) (low, high float64) {
 	from, to := f.drifts(margin)
 	a := f.ascend(from, to, func(a float64) float64 {
@@ -215,8 +216,8 @@ func (f *fit) offsets(margin, x float64) (low, high float64) {
 }
 
 // likelyDriftOneWay returns the drifts of the lines below one direction's
-// bounds that are, on average, no further from them than the best by what the
-// floor may be off.
+// bounds that are, on average, no farther from the bounds than the best line
+// plus the possible error of the floor.
 func (f *fit) likelyDriftOneWay() estimate.Interval {
 	direction, sign := there, 1.0
 	if len(f.hulls[there]) == 0 {

@@ -17,7 +17,7 @@ import (
 // History is not safe for concurrent use.
 type History struct {
 	every    int64
-	readings []Reading // by ascending slot, one each
+	readings []Reading // by ascending slot, at most one each
 }
 
 var (
@@ -49,7 +49,7 @@ func (h *History) Span() (start, end int64, ok bool) {
 	return h.slot(first) * h.every, (h.slot(last) + 1) * h.every, true
 }
 
-// slot is the number of the slot that a time is in.
+// slot returns the number of the slot that a time is in.
 func (h *History) slot(at int64) int64 {
 	n := at / h.every
 	if at%h.every < 0 {
@@ -58,12 +58,12 @@ func (h *History) slot(at int64) int64 {
 	return n
 }
 
-// fromMiddle is how far a time is from the middle of its slot.
+// fromMiddle returns how far a time is from the middle of its slot.
 func (h *History) fromMiddle(at int64) float64 {
 	return math.Abs(float64(at-h.slot(at)*h.every) - float64(h.every)/2)
 }
 
-// find returns where the reading of a slot is or would be.
+// find returns where the reading of a slot is, or would be.
 func (h *History) find(slot int64) (int, bool) {
 	return slices.BinarySearchFunc(h.readings, slot, func(r Reading, slot int64) int { return cmp.Compare(h.slot(r.Time), slot) })
 }
@@ -104,7 +104,7 @@ func (h *History) At(at int64) (Reading, error) {
 	return r, nil
 }
 
-// carry moves an interval of the offset on.
+// carry carries an interval of the offset forward.
 func carry(offset *estimate.Interval, drift estimate.Interval, later float64) {
 	offset.Low += min(drift.Low*later, drift.High*later)
 	offset.High += max(drift.Low*later, drift.High*later)
@@ -122,7 +122,7 @@ const (
 	readingSize = 8 + 1 + 8*15
 )
 
-// numbers are what a reading consists of beside its time and Stepped.
+// numbers are the parts of a reading besides its time and Stepped.
 func (r *Reading) numbers() [15]*float64 {
 	return [15]*float64{
 		&r.Offset, &r.Drift, &r.RoundTrip,

@@ -13,7 +13,8 @@ func byX(p, q point) int {
 }
 
 // lowerHull appends to dst the vertices of the lower convex hull of points,
-// which are sorted by x, that a line of a slope within ±steepest can rest on.
+// which are sorted by x, on which a line with a slope within ±steepest can
+// rest.
 func lowerHull(dst, points []point, steepest float64) []point {
 	first := len(dst)
 	for _, p := range points {
@@ -25,7 +26,7 @@ func lowerHull(dst, points []point, steepest float64) []point {
 		}
 		dst = append(dst, p)
 	}
-	// At the ends the hull is steeper than any line that is asked for.
+	// At the ends the hull is steeper than any line in question.
 	for n := len(dst); n-first >= 2 && dst[n-1].y-dst[n-2].y > steepest*(dst[n-1].x-dst[n-2].x); n-- {
 		dst = dst[:n-1]
 	}
@@ -57,8 +58,9 @@ func peel(dst, points []point, steepest float64) (hull, rest []point) {
 	return hull, rest
 }
 
-// support returns by how much the line of a slope through (0, 0) can be raised
-// until it rests on the hull, and the abscissa of the vertex that it rests on.
+// support returns how far the line with a given slope through (0, 0) can be
+// raised until it rests on the hull, and the abscissa of the vertex on which
+// it rests.
 func support(hull []point, slope float64) (height, x float64) {
 	// The edges' slopes ascend; the vertex is where they pass the line's.
 	i := sort.Search(len(hull)-1, func(i int) bool {

@@ -73,7 +73,8 @@ func SolveNetwork(points int, links []Link) (Network, error) {
 	return n, nil
 }
 
-// sigma is by how much a link's offset may be off, relative to others'.
+// sigma returns the standard error of a link's offset, relative to those of
+// others.
 func (l *Link) sigma() float64 {
 	return max(1, (l.Reading.Certain.High-l.Reading.Certain.Low)/2)
 }
@@ -82,7 +83,7 @@ func (l *Link) sigma() float64 {
 // point 0: entry (i, j) is the covariance of the offsets of points i+1 and j+1.
 type grounded [][]float64
 
-// at is the covariance of two points' offsets.
+// at returns the covariance of two points' offsets.
 func (g grounded) at(i, j int) float64 {
 	if i == 0 || j == 0 {
 		return 0
@@ -91,7 +92,7 @@ func (g grounded) at(i, j int) float64 {
 }
 
 // invert returns the covariances, or the first point that no link reaches. It
-// is Gauss's and Jordan's elimination; without pivoting, as the matrix is
+// uses Gauss–Jordan elimination, without pivoting because the matrix is
 // positive definite.
 func invert(points int, links []Link) (g grounded, missing int) {
 	if missing = unreached(points, links); missing > 0 {
@@ -143,7 +144,7 @@ func square(n int) [][]float64 {
 	return m
 }
 
-// unreached is the first point that no links lead to from point 0, or 0.
+// unreached returns the first point that no links lead to from point 0, or 0.
 func unreached(points int, links []Link) int {
 	reached := make([]bool, points)
 	reached[0] = true
@@ -163,8 +164,8 @@ func unreached(points int, links []Link) int {
 	return 0
 }
 
-// solve is least squares: the values of the points relative to point 0 of
-// which the links measured differences.
+// solve returns the least-squares values of the points relative to point 0,
+// given the differences that the links measured.
 func (g grounded) solve(links []Link, value func(*Reading) float64) []float64 {
 	pull := make([]float64, len(g)+1)
 	for i := range links {
@@ -182,8 +183,8 @@ func (g grounded) solve(links []Link, value func(*Reading) float64) []float64 {
 	return x
 }
 
-// tighten returns what the intervals of all links leave to every point's
-// offset, by Bellman's and Ford's shortest paths, and whether they contradict
+// tighten returns what the intervals of all links leave of every point's
+// offset, by Bellman and Ford's shortest paths, and whether they contradict
 // each other.
 func tighten(points int, links []Link, of func(*Reading) estimate.Interval) ([]estimate.Interval, bool) {
 	all := make([]estimate.Interval, points)
@@ -217,8 +218,8 @@ func narrow(i *estimate.Interval, low, high float64) bool {
 	return changed
 }
 
-// blame fills in Disagreements and Suspect. Without a link, the sum of squared
-// residuals is less by what it alone disagrees by, squared, over the variance
+// blame fills in Disagreements and Suspect. Removing a link lowers the sum of
+// squared residuals by the square of its own disagreement, over the variance
 // of that.
 func (n *Network) blame(points int, links []Link, g grounded) {
 	n.Disagreements = make([]float64, len(links))
@@ -230,7 +231,7 @@ func (n *Network) blame(points int, links []Link, g grounded) {
 		known := g.at(l.From, l.From) + g.at(l.To, l.To) - 2*g.at(l.From, l.To)
 		residual := l.Reading.Offset - (n.Offsets[l.To] - n.Offsets[l.From])
 		total += residual * residual / variance
-		left := 1 - known/variance // 0 where the link is the only way
+		left := 1 - known/variance // 0 if the link is the only way
 		if left < 1e-9 {
 			continue
 		}

@@ -77,7 +77,7 @@ func (t *Tracker) Between(from, to int64) (Reading, error) {
 	return r, nil
 }
 
-// and is r with intervals that hold what those of s do, too.
+// and returns r with intervals that also contain those of s.
 func (r Reading) and(s Reading) Reading {
 	r.Certain, r.Likely = union(r.Certain, s.Certain), union(r.Likely, s.Likely)
 	r.CertainDrift, r.LikelyDrift = union(r.CertainDrift, s.CertainDrift), union(r.LikelyDrift, s.LikelyDrift)
@@ -91,15 +91,15 @@ func union(a, b estimate.Interval) estimate.Interval {
 
 const likely = 0.95 // confidence of likely intervals
 
-// reading is what a fit says of a time.
+// reading returns what a fit says about a time.
 func (t *Tracker) reading(f *fit, time int64) Reading {
 	x := float64(time - f.origin)
 	b := float64(t.base)
 	strayed := t.config.Wander * math.Abs(x)
 	floor := max(0, f.margin-f.excess-t.config.Asymmetry/2)
 	offset := b + f.offset + f.drift*x
-	// Where the samples leave one line only, its two sides meet but for
-	// rounding: an interval holds its estimate in any case.
+	// If the samples leave only one line, its two sides meet except for
+	// rounding: an interval contains its estimate in any case.
 	offsets := func(margin, confidence float64) estimate.Interval {
 		low, high := f.offsets(margin, x)
 		return estimate.Interval{Low: min(b+low-strayed, offset), High: max(b+high+strayed, offset), Confidence: confidence}
@@ -116,7 +116,7 @@ func (t *Tracker) reading(f *fit, time int64) Reading {
 	}
 }
 
-// oneWay is what is known without an offset.
+// oneWay returns what is known without an offset.
 func (t *Tracker) oneWay(time int64) Reading {
 	drifts := estimate.Interval{Low: -t.config.MaxDrift, High: t.config.MaxDrift, Confidence: 1}
 	r := Reading{Time: time, Certain: anywhere, Likely: anywhere, CertainDrift: drifts, LikelyDrift: drifts, RoundTrip: math.Inf(1)}

@@ -2,9 +2,9 @@ package clock
 
 import "github.com/hoplag/hoplag/estimate"
 
-// A Sample is what a cell tells of the clocks: a time by the near point's
-// clock, and the delays that were measured of the packets in it, each with one
-// stamp of either clock. [There] and [Back] make it from the sums of a cell.
+// A Sample is what a cell says about the clocks: a time by the near point's
+// clock, and the measured delays of the packets in it, each with one stamp of
+// either clock. [There] and [Back] make it from the sums of a cell.
 type Sample struct {
 	// Time is when the packet left the near point (there) or arrived at it (back),
 	// or the mean time of several packets.
@@ -35,7 +35,7 @@ func Back(sent, received uint64, packets uint32, bits int, near int64) Sample {
 	return Sample{meanTime(received, packets, bits, near), estimate.Difference(sent, received, bits), packets}
 }
 
-// meanTime is the mean of times near one that is known, from their sum.
+// meanTime returns the mean of times close to a known one, from their sum.
 func meanTime(sum uint64, packets uint32, bits int, near int64) int64 {
 	if packets == 0 {
 		return near
@@ -58,8 +58,8 @@ const (
 	back  = 1
 )
 
-// mark unwraps a sample: the delay is the one, of those that its low bits
-// allow, that is closest to what the base makes of it.
+// mark unwraps a sample: of the delays that its low bits allow, it takes the
+// one closest to the base.
 func (s Sample) mark(direction int, base int64, c *Config) mark {
 	k := uint64(s.Packets)
 	expected := k * uint64(base)

@@ -25,7 +25,7 @@ func (r Reading) NearTime(far int64) int64 {
 // from it by 2^(bits-1) ns in total, which at 40 bits is nine minutes.
 func (r Reading) NearSum(sum uint64, packets uint64, bits int) uint64 {
 	whole := math.Floor(r.Offset)
-	early := packets * uint64(r.Time+int64(whole)) // had they all come at the reading's time
+	early := packets * uint64(r.Time+int64(whole)) // as if all had come at the reading's time
 	later := float64(estimate.SignExtend(sum-early, bits))
 	later = (later - float64(packets)*(r.Offset-whole)) / (1 + r.Drift)
 	return packets*uint64(r.Time) + uint64(int64(math.Round(later)))

@@ -2,9 +2,9 @@ package clock
 
 import "math"
 
-// markWrong marks the fresh marks that the window excludes, if they are no
-// more than outliers may be, and most of their direction are not of them.
-// Otherwise the clock has stepped.
+// markWrong marks the fresh marks that the window excludes, unless there are
+// more of them than outliers allow or they are most of their direction. In
+// that case the clock has stepped.
 func (t *Tracker) markWrong() {
 	if !t.known {
 		return
@@ -24,7 +24,7 @@ func (t *Tracker) markWrong() {
 	}
 }
 
-// An expectation is the least that the marks of the latest interval can be if
+// An expectation is the lowest that the marks of the latest interval can be if
 // the clock went on as before: a line for each direction.
 type expectation struct {
 	from  int64
@@ -32,14 +32,14 @@ type expectation struct {
 	slope [2]float64
 }
 
-// least is the least expected at a time.
+// least returns the lowest expected mark at a time.
 func (e *expectation) least(direction int, at int64) float64 {
 	return e.start[direction] + e.slope[direction]*float64(at-e.from)
 }
 
-// expect looks ahead to the latest interval's times, for least delays of
-// margin. The polygon's lower edge is concave over time and the upper one
-// convex, so that their chords are on the safe side.
+// expect predicts the latest interval, for least delays of margin. The
+// polygon's lower edge is concave over time and the upper one convex, so their
+// chords are on the safe side.
 func (t *Tracker) expect(margin float64) expectation {
 	e := expectation{from: t.latest.from}
 	var ends [2][2]float64
@@ -59,7 +59,7 @@ func (t *Tracker) expect(margin float64) expectation {
 }
 
 // solve fits the window with the fresh marks in place of its oldest interval.
-// Where the clock has stepped, it forgets what was before.
+// If the clock has stepped, it forgets what was before.
 func (t *Tracker) solve() {
 	t.spare.reset(t.latest.middle(), &t.config)
 	for i := range t.slots {
@@ -93,8 +93,8 @@ func (t *Tracker) solve() {
 	}
 }
 
-// margins are the widest margin of the window lately, and the widest that was
-// likely true delay. They are of the path alone, and outlast steps.
+// margins returns the widest recent margin of the window, and the widest that
+// was probably true delay. They depend on the path alone, and outlast steps.
 func (t *Tracker) margins() (floor, widest float64) {
 	floor, widest = math.Inf(-1), math.Inf(-1)
 	for i := range t.slots {
@@ -106,15 +106,16 @@ func (t *Tracker) margins() (floor, widest float64) {
 }
 
 // unclear reports whether the fresh marks contradict the window, but are too
-// few to tell when the clock stepped, or whether it did. They wait for more.
+// few to tell when the clock stepped, or whether it did. They wait for more
+// marks.
 func (t *Tracker) unclear() bool {
 	count, _ := t.violations(t.config.Outliers)
 	return count <= t.config.Outliers
 }
 
-// doubtful is from when on the latest interval may be of the time after a step
-// that shows in too few samples to be told from outliers: since the one before
-// them.
+// doubtful returns the time from which on the latest interval may follow a
+// step that shows in too few samples to be told from outliers: the time of the
+// sample before them.
 func (t *Tracker) doubtful() int64 {
 	from := int64(math.MaxInt64)
 	e := t.expect(max(0, t.now.margin-2*t.now.excess))
@@ -135,12 +136,12 @@ func (t *Tracker) doubtful() int64 {
 }
 
 // broken reports whether the fit of the whole window, in t.spare, shows that
-// the clock did not go on as before, where floor is the margin to expect. A
-// step lowers the bounds of one direction and raises those of the other, so
-// that both the time before it and the time after it have a wider margin than
-// the two together; where a path got shorter, only the time before has. What
-// is not clear is taken for a step: that costs precision for a while, and the
-// other mistake the truth.
+// the clock did not go on as before; floor is the expected margin. A step
+// lowers the bounds of one direction and raises those of the other, so both
+// the time before it and the time after it have a wider margin than the two
+// together. If a path got shorter, only the time before has. An unclear case
+// counts as a step: that costs precision for a while, while the other mistake
+// costs the truth.
 func (t *Tracker) broken(agree bool, floor float64) bool {
 	if agree && t.spare.margin >= floor-t.config.MinStep {
 		return false
@@ -162,8 +163,8 @@ func (t *Tracker) fitAlone(cut int64, outliers int) {
 	t.alone.solve(outliers)
 }
 
-// after appends to dst the marks from a time on. They are of one packet each:
-// the mean of several may be over both sides of a step.
+// after appends to dst the marks from a time on. They are of one packet each,
+// because the mean of several may span a step.
 func after(dst, marks list, cut int64) list {
 	for _, m := range marks {
 		if m.t >= cut && m.packets <= 1 {
@@ -174,11 +175,10 @@ func after(dst, marks list, cut int64) list {
 }
 
 // violations looks for fresh marks that are lower than the clock can make them
-// by going on as before. It returns how many there are and a time from which
-// on they are all of the time after the step, if they show one: but for as
-// many outliers as there may be, the first of them, and as long after it as
-// the packets took that were under way. Without any it is the beginning of
-// the interval.
+// by going on as before. It returns their number and a time from which on all
+// marks are after the step, if they show one. For that it skips as many of the
+// first as there may be outliers, and the time that packets on their way then
+// took. Without violations it returns the beginning of the interval.
 func (t *Tracker) violations(outliers int) (count int, cut int64) {
 	if !t.known {
 		return 0, t.latest.from
@@ -210,15 +210,15 @@ func (t *Tracker) violations(outliers int) (count int, cut int64) {
 	if count <= outliers {
 		return count, t.latest.from
 	}
-	// A packet under way that was late enough not to be mistaken does no harm:
-	// only delays shorter than the step do, or, if the step is longer than the
-	// round trip, those that do not contradict what is after it.
+	// A packet on its way does no harm if it was too late to be mistaken: only
+	// delays shorter than the step do or, if the step is longer than the round
+	// trip, those that do not contradict what follows.
 	underWay := 2 * min(deepest+t.now.margin, 4*t.now.margin+t.config.MinStep)
 	return count, times[outliers] + int64(underWay)
 }
 
-// step begins a new window with what fitAlone took. Where that has a narrower
-// margin than there was, the clock may not have gone straight since.
+// step begins a new window with what fitAlone took. If that has a narrower
+// margin than before, the clock may not have run straight since.
 func (t *Tracker) step(widest float64) {
 	_, cut := t.violations(t.config.Outliers)
 	if t.known {

@@ -12,16 +12,16 @@ import (
 // from interval to interval. It is not safe for concurrent use.
 type Tracker struct {
 	config Config
-	base   int64  // offsets are kept as what they are more than this
-	slots  []slot // a ring: what is left of the window's intervals
+	base   int64  // kept offsets are relative to this
+	slots  []slot // a ring: the remaining marks of the window's intervals
 	next   int    // the slot of the next interval
-	fresh  pair   // the marks of the interval that is being added
+	fresh  pair   // the marks of the interval being added
 
-	now, spare, alone *fit // now is of the window; the others are room to solve in
+	now, spare, alone *fit // now is for the window; the others are room to solve in
 	known             bool // now has an offset
 	latest            span // of the times of the interval that was added last
 
-	// What was known before the latest step, and when that was noticed.
+	// What was known before the latest step, and when the step was noticed.
 	before  *fit
 	stepped bool
 	cut     int64
@@ -30,7 +30,7 @@ type Tracker struct {
 	// wrong, or the first after a step.
 	doubtFrom int64
 
-	// The marks of the latest interval stay fresh until later ones tell what
+	// The marks of the latest interval stay fresh until later ones show what
 	// they mean.
 	later bool
 
@@ -38,13 +38,13 @@ type Tracker struct {
 	scratchMarks    list
 }
 
-// A list is marks by ascending time.
+// A list holds marks by ascending time.
 type list []mark
 
-// A pair is the marks of both directions.
+// A pair holds the marks of both directions.
 type pair [2]list
 
-// shift makes the marks what they are by a base that is greater by as much.
+// shift adjusts the marks to a base that is greater by this much.
 func (p *pair) shift(by float64) {
 	for d, sign := range [2]float64{1, -1} {
 		for i := range p[d] {
@@ -53,11 +53,11 @@ func (p *pair) shift(by float64) {
 	}
 }
 
-// A slot is the lowest marks of one interval, both ways.
+// A slot holds the lowest marks of one interval, in both directions.
 type slot struct {
 	marks  pair
 	margin float64 // of the window at that time
-	floor  float64 // how much of it was true delay, likely
+	floor  float64 // the part of it that was probably true delay
 }
 
 type span struct{ from, to int64 }
@@ -124,7 +124,7 @@ func (t *Tracker) Add(forth, home []Sample) (Reading, error) {
 }
 
 // take unwraps the samples into fresh marks, by ascending time, and reports
-// whether there are any that count.
+// whether any of them count.
 func (t *Tracker) take(forth, home []Sample) bool {
 	all := span{math.MaxInt64, math.MinInt64}
 	for _, samples := range [2][]Sample{forth, home} {
@@ -137,7 +137,7 @@ func (t *Tracker) take(forth, home []Sample) bool {
 	if all.from > all.to {
 		return false
 	}
-	// The near clock was set back, or what came between was lost.
+	// The near clock was set back, or intervals between were lost.
 	if !t.empty() && (all.to <= t.latest.from || all.from-t.latest.to > maxGap) {
 		t.Reset()
 	}
@@ -165,14 +165,14 @@ func (t *Tracker) take(forth, home []Sample) bool {
 // a day.
 const maxGap = 86_400e9
 
-// empty reports whether the window is.
+// empty reports whether the window is empty.
 func (t *Tracker) empty() bool {
 	return len(t.fresh[there])+len(t.fresh[back]) == 0 &&
 		!slices.ContainsFunc(t.slots, func(s slot) bool { return len(s.marks[there])+len(s.marks[back]) > 0 })
 }
 
-// firstBase is a first guess of the offset: that of the sample of the fewest
-// packets.
+// firstBase returns a first guess of the offset: that of the sample with the
+// fewest packets.
 func firstBase(forth, home []Sample) int64 {
 	least, base := uint32(math.MaxUint32), int64(0)
 	for d, samples := range [2][]Sample{forth, home} {
@@ -189,7 +189,7 @@ func firstBase(forth, home []Sample) int64 {
 }
 
 // rebase keeps the base within a second of the offset, so that the sums of
-// cells unwrap to what they are.
+// cells unwrap correctly.
 func (t *Tracker) rebase() {
 	if !t.known || math.Abs(t.now.offset) < 1e9 {
 		return
@@ -226,7 +226,8 @@ func (t *Tracker) store() {
 }
 
 // lowest appends to dst the marks that can matter later: those on the outer
-// layers of hulls, as many as outliers are dropped and residuals ranked.
+// layers of hulls, as many layers as outliers are dropped and residuals
+// ranked.
 func (t *Tracker) lowest(dst, marks list) list {
 	origin := t.latest.from
 	t.scratch, t.layers = t.scratch[:0], t.layers[:0]
