@@ -151,17 +151,17 @@ func (a *Accumulator) fits(g estimate.Group) bool {
 }
 
 // Gap says that the next interval does not follow the last one, whatever its
-// number: a point was restarted, or its clock was set. Packets that were on their
-// way are in no answer, and may be lost.
+// number: a point was restarted, or its clock was set. Packets that were on
+// their way are in no answer, and may be lost.
 func (a *Accumulator) Gap() {
 	a.levels.Gap()
 	a.split()
 }
 
 // Reset begins the next report, and forgets the intervals so far. If the next
-// interval's number is the following one, it remembers how many packets may be on
-// their way, which are of no report and are not taken for lost. Otherwise any
-// number is right.
+// interval has the following number, the Accumulator remembers how many
+// packets may be on their way; these belong to no report and do not count as
+// lost. Otherwise any number is right.
 func (a *Accumulator) Reset() {
 	a.settle()
 	a.levels.Reset()

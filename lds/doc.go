@@ -59,7 +59,7 @@
 //
 // It cannot tell which of the flows in a cell lost a packet, nor how many
 // packets are lost in a cell that always has some on their way: an Accumulator
-// gives a range, as wide as eight intervals' packets. Two packets with
+// gives a range, as wide as the packets of eight intervals. Two packets with
 // equal bytes look like one packet that came twice; both points count both, so
 // this costs nothing.
 //
@@ -77,11 +77,12 @@
 // losses between two comparisons. At the same memory, a Spread costs more
 // precision than rows that sample.
 //
-// A sketch could have another spread in each row, or one offset along a flow's
-// cells for all rows. None of ten such layouts is better than DefaultConfig
-// throughout: the best have medians that are 5 % smaller in the mean of twelve,
-// read and decoded with no loss, 0.1 % and 1 %. They decode large flows twice as
-// well under loss, and lose 15 % or more without. So all rows have one Spread.
+// A sketch could have a different spread in each row, or one offset along a
+// flow's cells for all rows. None of ten such layouts is better than
+// DefaultConfig throughout. The best have medians that are 5 % smaller on
+// average over twelve cases, read and decoded with no loss, 0.1 % and 1 %.
+// They decode large flows twice as well under loss, and lose 15 % or more
+// without loss. So all rows have one Spread.
 //
 // The experiments lds-rows, ours-lds-default, ours-lds-layouts and
 // ours-lds-accumulate of the project's bench have the figures:

@@ -45,11 +45,12 @@ type Result struct {
 	// was on its way when the one interval of [Estimate] began; an [Accumulator]
 	// allows for those.
 	//
-	// Overdue is a lower bound of what the same cells lost, the flow's packets
-	// or its neighbours': packets that did not arrive within eight intervals
-	// after they were sent. Only an Accumulator knows of any; without one it
-	// is 0. In cells that always have packets on their way, Lost and Overdue are
-	// apart by as many packets as pass in eight intervals or more.
+	// Overdue is a lower bound of what the same cells lost, of the flow's
+	// packets or its neighbours': packets that did not arrive within eight
+	// intervals after they were sent. Only an Accumulator knows of any;
+	// otherwise it is 0. In cells that always have packets on their way, Lost
+	// and Overdue differ by as many packets as pass in eight intervals or
+	// more.
 	Sent, Received, Lost, Overdue uint64
 
 	// Of the flow's Rows × Spread cells, Usable cells had packets, the same

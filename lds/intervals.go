@@ -17,7 +17,7 @@ const intervalDegrees = 4
 // distribution, relative to that of intervalDegrees.
 var fewRows = [...]float64{0, 4.58, 1.55, 1.15, 1}
 
-// fewRowsBeside is the same if a cell's neighbours tell as well.
+// fewRowsBeside is fewRows if a cell's neighbours provide evidence as well.
 var fewRowsBeside = [...]float64{0, 3.5, 1.5, 1.15, 1}
 
 // MeanInterval returns the interval of the flow's mean at the given
@@ -107,14 +107,15 @@ func meanError(up, down *Sketch, f hashing.Flow, mean, least float64) float64 {
 	return math.Hypot(beside, byRows)
 }
 
-// Neighbours tell too little of what seldom happens, and nothing of how far a few
-// samples of a flow are from its mean, or of flows that are aimed at its cells. So
-// intervals are wider by factors: those of flows that have a cell nearly for
-// themselves, and any; and by parts of what the other rows tell, for a row that
-// samples, one that does not beside some that do, and others. With a Spread above
-// 1, flows that have little of their cells have wider ones. The factors are those
-// with which MeanInterval holds under all laws of its tests, and where every row
-// is aimed at by somebody who knows the seed.
+// Neighbours say too little about rare events. They say nothing about how far
+// a few samples of a flow are from its mean, or about flows aimed at its
+// cells. So intervals are wider by factors: one for flows that have a cell
+// nearly to themselves, and one for any flow. They are also wider by parts of
+// what the other rows say: for a row that samples, for one that does not
+// beside some that do, and for others. With a Spread above 1, flows that have
+// little of their cells have wider intervals. The factors are those with which
+// MeanInterval holds under all laws of its tests, and when somebody who knows
+// the seed aims at every row.
 const (
 	largeFlows    = 1.7
 	anyFlows      = 1.1

@@ -6,31 +6,31 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// patience is for how many intervals a packet may be on its way before it is
-// taken for lost.
+// patience is the number of intervals that a packet may be on its way before
+// it counts as lost.
 const patience = 8
 
-// digestsTell is from how many bits on levels are taken to be equal only if the
+// With digests of at least this many bits, levels count as equal only if the
 // same packets are outstanding.
 const digestsTell = 16
 
-// A loss is what an Accumulator knows of the losses of a cell since it began to
-// follow it: at a Reset, or after a gap. There may always be packets on their way.
-// Those that were when it began may have come since, and stand for others that
-// are lost; those that are now may still come.
+// A loss is what an Accumulator knows about the losses of a cell since it
+// began to follow the cell, at a Reset or after a gap. There may always be
+// packets on their way. Those on their way at the beginning may have come
+// since, and hide others that are lost; those on their way now may still come.
 type loss struct {
 	base   uint64 // level at which the cell began
-	sent   uint32 // packets sent up to the latest time that was marked
+	sent   uint32 // packets sent up to the latest mark
 	passed uint32 // packets received
-	early  uint32 // of these, those that may have been sent before it began
-	carry  uint32 // at most how many packets were on their way when it began
-	known  int32  // so many are lost for certain
-	closed bool   // no packet that comes now was on its way when the cell began
+	early  uint32 // of these, those that may have been sent before the cell began
+	carry  uint32 // upper bound of packets on their way when the cell began
+	known  int32  // packets lost for certain
+	closed bool   // packets that come from now on were not on their way when the cell began
 
 	before lossRange // what was lost before the latest gap
 }
 
-// A lossRange is at least and at most how many packets are lost.
+// A lossRange holds a lower and an upper bound of the packets lost.
 type lossRange struct{ least, most uint32 }
 
 const lossSize = 40
@@ -43,21 +43,21 @@ func (l *loss) pass(received uint32, early bool) {
 	}
 }
 
-// close is told of a group of packets that came and went. Those received before
-// it, and they alone, may have been sent before the cell began.
+// close takes in a group of packets that came and went. Only those received
+// before it may have been sent before the cell began.
 func (l *loss) close(group uint32) {
 	l.early = min(l.early, l.passed-group)
 	l.closed = true
 }
 
-// outstanding is how many more packets of a cell were sent than received since
-// it began.
+// outstanding returns how many more packets of a cell were sent than received
+// since it began.
 func (a *Accumulator) outstanding(i int) int32 {
 	return a.levels.Outstanding(i) - int32(uint32(a.losses[i].base))
 }
 
-// mark is called every patience intervals. What had been sent at the last mark
-// and is not received is lost.
+// mark is called every patience intervals. What had been sent by the last mark
+// and has not been received is lost.
 func (a *Accumulator) mark() {
 	for i := range a.losses {
 		l := &a.losses[i]
@@ -66,9 +66,9 @@ func (a *Accumulator) mark() {
 	}
 }
 
-// knownLost is how many packets of a cell are lost for certain since it began:
-// those that were outstanding at two cuts so far apart that no packet was on its
-// way at both, and what marks told.
+// knownLost returns how many packets of a cell are certainly lost since it
+// began: those outstanding at two cuts so far apart that no packet was on its
+// way at both, and those found by marks.
 func (a *Accumulator) knownLost(i int) int32 {
 	l := &a.losses[i]
 	if overdue, ok := a.levels.Overdue(i, patience); ok && a.config.DigestBits >= digestsTell {
@@ -77,7 +77,7 @@ func (a *Accumulator) knownLost(i int) int32 {
 	return l.known
 }
 
-// lossSince is how many packets of a cell are lost since it began.
+// lossSince returns the range of packets of a cell lost since it began.
 func (a *Accumulator) lossSince(i int) lossRange {
 	l := &a.losses[i]
 	carry := int32(min(l.carry, l.early, math.MaxInt32))
@@ -85,13 +85,13 @@ func (a *Accumulator) lossSince(i int) lossRange {
 	return lossRange{uint32(least), uint32(max(least, a.outstanding(i)+carry))}
 }
 
-// plus is both.
+// plus returns the sum of both ranges.
 func (r lossRange) plus(more lossRange) lossRange {
 	return lossRange{r.least + more.least, r.most + more.most}
 }
 
-// split makes all cells begin anew at the present cut, after which intervals are
-// missing: nothing is known of what is on its way at the next one.
+// split makes all cells begin anew at the current cut, after which intervals
+// are missing: what is on its way at the next cut is unknown.
 func (a *Accumulator) split() {
 	for i := range a.losses {
 		before := a.losses[i].before.plus(a.lossSince(i))
@@ -100,8 +100,8 @@ func (a *Accumulator) split() {
 	a.began = a.levels.Cuts()
 }
 
-// settle makes all cells begin anew at the present cut, from which levels are
-// counted. What may be on its way is what may be lost and is not known to be.
+// settle makes all cells begin anew at the current cut, from which levels are
+// counted. What may be lost, but not for certain, may be on its way.
 func (a *Accumulator) settle() {
 	short := a.levels.Cuts()-a.began < patience
 	for i := range a.losses {
@@ -115,8 +115,9 @@ func (a *Accumulator) settle() {
 	a.began = 0
 }
 
-// lostOf is how many packets flow f's cells lost, those of others included: of
-// the row that lost the fewest, among those that see every packet.
+// lostOf returns the range of packets that flow f's cells lost, including
+// those of others, from the row that lost the fewest of those that see every
+// packet.
 func (a *Accumulator) lostOf(f hashing.Flow) (least, most uint64) {
 	c := &a.config
 	all, sampled := math.Inf(1), math.Inf(1)

@@ -8,30 +8,30 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// nearCells is the number of cells on either side of a flow's cell that tell
+// nearCells is the number of cells on either side of a flow's cell that show
 // what others may bring to it.
 const nearCells = 16
 
 // lengths is the number of classes of packet counts, by their binary length.
 const lengths = 33
 
-// A nearby is the cells of one length next to a flow's own, in the rows that are
-// like the one that is read, as far as they hold fewer packets than its cell: how
-// many they are, their packets and the squares of these, and the squares times
-// those of how far their means are from the flow's.
+// A nearby describes the cells of one length next to a flow's own, in rows
+// like the one being read, that hold fewer packets than its cell: their
+// number, their packets, the squares of these, and the squares times the
+// squared distance of their means from the flow's.
 type nearby struct{ cells, packets, squares, apart float64 }
 
-// neighbours are the cells next to a flow's own. Flows fall at random, so others
-// bring to the flow's cells what its neighbours hold.
+// neighbours are the cells next to a flow's own. Flows fall at random, so
+// others bring to the flow's cells what its neighbours hold.
 type neighbours struct {
 	config  *Config
 	counts  [MaxRows]float64          // of the flow's own cells
 	alike   [MaxRows]int              // the first row of the same rate
-	density [MaxRows][lengths]float64 // how likely a cell is to hold a number of packets, up to a factor
+	density [MaxRows][lengths]float64 // relative likelihood that a cell holds a number of packets
 	by      [lengths]nearby
 }
 
-// look looks at those of flow f, of which a row's cell has the mean.
+// look examines the neighbours of flow f; mean is that of the row's cell.
 func (l *neighbours) look(up, down *Sketch, f hashing.Flow, row int, mean float64) {
 	c := &up.config
 	l.config = c
@@ -79,7 +79,8 @@ func (b *nearby) add(n float64, up, down *cell, mean float64, c *Config) {
 	}
 }
 
-// smooth makes densities of numbers of cells. No number of packets is impossible.
+// smooth turns numbers of cells into densities. No number of packets is
+// impossible.
 func smooth(cells *[lengths]float64) {
 	const seldom = 0.05
 	before, width := cells[0], 1.0
@@ -93,8 +94,8 @@ func smooth(cells *[lengths]float64) {
 	}
 }
 
-// likely is how likely others are to bring n packets to a cell of row r, if n is
-// uncertain by a variance.
+// likely returns how likely others are to bring n packets to a cell of row r,
+// if n is uncertain by a variance.
 func (l *neighbours) likely(r int, n, variance float64) float64 {
 	miss := 1.0
 	if n < 0 {
@@ -109,8 +110,8 @@ func (l *neighbours) likely(r int, n, variance float64) float64 {
 	return miss * l.density[l.alike[r]][bits.Len32(uint32(n+0.5))]
 }
 
-// explains is how likely it is that the flow has so many packets, by the counts of
-// its cells and the sizes of flows.
+// explains returns how likely it is that the flow has this many packets, from
+// the counts of its cells and the sizes of flows.
 func (l *neighbours) explains(packets float64) float64 {
 	likely := math.Pow(packets, -1-sizeShape)
 	for r, rate := range l.config.Rates[:l.config.Rows] {
@@ -119,11 +120,11 @@ func (l *neighbours) explains(packets float64) float64 {
 	return likely
 }
 
-// contamination asks of the neighbours of the flow's cell in a row what the mean
-// of that cell would be off by if others brought to it what they hold. It returns
-// which part of the cell is others', and how far the mean is off by it, both as
-// root mean squares, weighted by how well what is left for the flow explains all
-// of the flow's cells.
+// contamination asks the neighbours of the flow's cell in a row how far the
+// mean of that cell would be off if others brought to it what they hold. It
+// returns the fraction of the cell that belongs to others, and the error of
+// the mean, both as root mean squares. They are weighted by how well what is
+// left for the flow explains all of the flow's cells.
 func (l *neighbours) contamination(row int) (part, off float64) {
 	n, rate := l.counts[row], l.config.Rates[row]
 	var weights, parts, squares float64

@@ -12,8 +12,8 @@ type Method uint8
 
 // The methods.
 const (
-	// Auto is BusyAware, from when the link's rate is known on: Config.Rate, or
-	// what references show. Before it is Linear.
+	// Auto is BusyAware once the link's rate is known, from Config.Rate or
+	// from references. Until then it is Linear.
 	Auto Method = iota
 	// BusyAware interpolates within busy periods of the link. It falls back to
 	// Linear until the link has shown that it behaves as assumed; see the

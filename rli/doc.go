@@ -76,10 +76,11 @@
 // state, and [Result.Believed] what an answer rests on. A queue that is never
 // empty reveals no base delay; BusyAware is then Linear throughout.
 //
-// The rate need not be told. From when a reference joined the queue to when it
-// departed, all packets departed back to back: 64 such spans tell the rate, and
-// what a packet takes beside its bytes. It is used if [Config.Rate] is 0, or if the
-// link is not trusted at that rate ([Receiver.Rate], [Counts].Rates).
+// You need not set the rate. From when a reference joined the queue to when it
+// departed, all packets departed back to back: 64 such spans reveal the rate,
+// and what a packet takes beside its bytes. The receiver uses this if
+// [Config.Rate] is 0, or if it does not trust the link at that rate
+// ([Receiver.Rate], [Counts].Rates).
 //
 // A packet may take longer than its bytes, because of a preamble, a gap or a
 // checksum that sizes leave out. The receiver assumes [Config.Overhead] until
@@ -103,16 +104,16 @@
 //	go run ./bench ours-rli-coverage
 //
 // Over 24 runs each of Poisson, modulated Poisson, on–off and heavy-tailed
-// traffic of 20 to 100 % load, the mean of all packets is off by 1 % of the
-// mean wait at most, if there are a thousand references or more to learn from;
-// with fewer, up to 2 % is missing:
+// traffic of 20 to 100 % load, the mean of all packets is off by at most 1 %
+// of the mean wait if there are a thousand references or more to learn from.
+// With fewer, up to 2 % is missing:
 //
 //	go run ./bench -seed 1 ours-rli-bias
 //
-// If references become rare just when bursts come, as with [PaperAdaptation] and
-// heavy-tailed flows, BusyAware misses 3 to 10 % of the wait. The references
-// alone would miss 4 to 22 %: most of a burst is never looked at. In that case,
-// inject at a fixed rate, with no more references.
+// If references become rare just when bursts come, as with [PaperAdaptation]
+// and heavy-tailed flows, BusyAware misses 3 to 10 % of the wait. The
+// references alone would miss 4 to 22 %: most of a burst is never looked at.
+// In that case, inject at a fixed rate, without more references.
 //
 // If queues are overloaded for a while, the errors of straight lines within
 // and between busy periods can cancel in the means of flows. Linear is then

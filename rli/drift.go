@@ -2,17 +2,17 @@ package rli
 
 import "math"
 
-// A drift follows how the base delay changes because one clock runs faster than
-// the other. References that found the link idle tell the base delay exactly; a
-// line through the latest of them, if none is off it by more than time stamps
-// are, is the drift.
+// A drift follows how the base delay changes because one clock runs faster
+// than the other. References that found the link idle reveal the base delay
+// exactly. The drift is a line through the latest of them, if none is farther
+// from it than time stamps are off.
 type drift struct {
 	times [idlers]int64
 	bases [idlers]float64
 	n     int // so far
 
 	slope float64 // ns per ns, of the receiver's clock
-	since int64   // slope counts from then on
+	since int64   // slope counts from this time
 }
 
 const (
@@ -21,7 +21,7 @@ const (
 	fastest = 1e-3
 )
 
-// at returns by how much the base delay has changed at time t.
+// at returns how much the base delay has changed at time t.
 func (d *drift) at(t int64) float64 { return d.slope * float64(t-d.since) }
 
 // add takes in the base delay of a reference that found the link idle. It
@@ -32,8 +32,8 @@ func (d *drift) add(t int64, base float64) bool {
 	return d.n%4 == 0
 }
 
-// line returns the slope and the base delay at time t of the line of least
-// squares, the time that it rests on, and how far the worst is off it.
+// line returns the slope and, at time t, the base delay of the least-squares
+// line, the time span behind it, and its greatest error.
 func (d *drift) line(t int64) (slope, base, span, worst float64) {
 	n := min(d.n, idlers)
 	var x, y, xx, xy float64
@@ -57,8 +57,8 @@ func (d *drift) line(t int64) (slope, base, span, worst float64) {
 	return slope, y - slope*x, span, worst
 }
 
-// follow takes in the bounds that a reference received at time t sets, and
-// corrects the drift if it is known to be another one.
+// follow takes in the bounds from a reference received at time t, and corrects
+// the drift if it has changed.
 func (l *link) follow(t int64, b bounds) {
 	if !(b.width() <= l.tolerance) || !l.drift.add(t, b.low+b.width()/2) {
 		return

@@ -24,9 +24,9 @@ type Result struct {
 	// otherwise it is zero.
 	Tuple hashing.Tuple
 
-	// Believed is what the answer rests on: the share of all the receiver's
-	// packets that BusyAware estimated by busy periods. The others are on straight
-	// lines, or have the delay of one reference.
+	// Believed is the share of all the receiver's packets that BusyAware
+	// estimated within busy periods. The others are on straight lines, or have
+	// the delay of one reference.
 	Believed float64
 
 	gaps           uint64  // pairs of references that its packets came between
@@ -71,7 +71,7 @@ type Counts struct {
 	Conflicts  uint64 // references that contradict what was known about the link
 	Impossible uint64 // departures closer together than the link could send
 	Fallbacks  uint64 // times that it fell back to Linear
-	Rates      uint64 // times that references showed another rate of the link than was known, see Rate
+	Rates      uint64 // times that references showed a new rate of the link, see Rate
 }
 
 // list returns all counts in the order of the encoding.

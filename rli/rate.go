@@ -6,15 +6,15 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A meter learns the rate of the link. From when a reference joined the queue,
-// which is when it was sent and no more than the least delay that there was later,
-// to when it departed itself, packets departed back to back:
+// A meter learns the rate of the link. A reference joins the queue when it is
+// sent, or later by at most the least delay seen. From then until it departs,
+// packets depart back to back:
 //
 //	time = time of a byte · bytes + overhead · packets
 //
-// Least squares over some of these spans tell both. If any is off that line by more
-// than time stamps are, it was no such link, or it sent packets that the receiver
-// was not told of, and nothing is learned.
+// Least squares over several of these spans give both. If any span is off that
+// line by more than time stamps are, the link is not of this kind, or it sent
+// packets that were not reported to the receiver, and nothing is learned.
 type meter struct {
 	spans [64]span
 	n     int
@@ -34,10 +34,9 @@ func (m *meter) add(s span) bool {
 	return m.n == len(m.spans)
 }
 
-// rate returns how many ns a byte takes, and a packet beside its bytes, how far
-// the worst span is off, and how long spans are on average; and begins anew.
-// Less than a nanosecond beside the bytes is nothing. If all packets have one
-// size, overhead says which part of the time the bytes take.
+// rate returns how many ns a byte takes and a packet takes beside its bytes,
+// the greatest error of a span, and the mean length of spans. Then it begins
+// anew.
 func (m *meter) rate(overhead float64) (perByte, extra, worst, mean float64) {
 	var bb, bp, pp, bt, pt float64
 	for _, s := range m.spans {
@@ -61,9 +60,9 @@ func (m *meter) rate(overhead float64) (perByte, extra, worst, mean float64) {
 	return perByte, extra, worst, mean
 }
 
-// measure takes in what a reference reveals of the link's rate, before the packets
-// in the buffer are estimated: all since the one before must wait there. It reports
-// whether it is time for learnRate.
+// measure takes in what a reference reveals about the link's rate, before the
+// packets in the buffer are estimated: all packets since the one before must
+// wait there. It reports whether it is time for learnRate.
 func (r *Receiver) measure(p *ReferencePacket, received int64, before departure, named bool) bool {
 	m := &r.meter
 	whole := r.account.told-m.told == uint32(r.waiting) && r.counts.Passed == m.passed && r.counts.References == m.references+1
@@ -83,8 +82,8 @@ func (r *Receiver) measure(p *ReferencePacket, received int64, before departure,
 	return m.add(s) || named && s.packets > 1 && m.add(span{float64(received - before.time), own, 1})
 }
 
-// learnRate goes over to the rate that the meter tells, unless the link is trusted
-// at another one. There is no packet in the buffer.
+// learnRate switches to the rate of the meter, unless the link is trusted at
+// another one. The buffer must be empty.
 func (r *Receiver) learnRate(received int64) {
 	perByte, extra, worst, mean := r.meter.rate(float64(r.config.Overhead))
 	known := r.perByte > 0
@@ -109,9 +108,9 @@ func (r *Receiver) learnRate(received int64) {
 	r.lessons = lessons{}
 }
 
-// Rate returns the rate of the link in bits per second: Config.Rate, or what
-// references have shown if that is 0 or wrong; see Counts.Rates. It is 0 if it is
-// not known. BusyAware and Auto learn it, if Config.Sample is 1.
+// Rate returns the rate of the link in bits per second: Config.Rate or, if
+// that is 0 or wrong, what references have shown; see Counts.Rates. It is 0 if
+// unknown. BusyAware and Auto learn it if Config.Sample is 1.
 func (r *Receiver) Rate() float64 {
 	if r.perByte == 0 {
 		return 0

@@ -15,8 +15,8 @@ type ratios struct {
 	next       int // number of samples at which values is computed anew
 }
 
-// A cell is the sum of what was seen, the sum of what was expected, and how much
-// evidence they are.
+// A cell is the sum of what was seen, the sum of what was expected, and the
+// amount of evidence behind them.
 type cell struct{ seen, expected, evidence float64 }
 
 const (

@@ -141,8 +141,8 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 	r.counts.Idle += uint64(idle)
 }
 
-// settleAlone estimates the packets of a period in which no waiting time is
-// known.
+// settleAlone estimates the packets of a period without any known waiting
+// time.
 func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
 	s, perByte, extra := r.spread, r.perByte, r.extra
 	for i := range packets {
@@ -239,8 +239,8 @@ func (r *Receiver) sumUp(packets []held, shift, left int64) {
 	}
 }
 
-// locate returns the record of packet i of the buffer, which is not where it was
-// thought to be, or nil if it gets none.
+// locate returns the record of packet i of the buffer if the record is not
+// where it should be, or nil if the packet gets none.
 func (r *Receiver) locate(i int) *record {
 	h := &r.buffer[i]
 	h.at = int32(r.flows.find(h.flow))

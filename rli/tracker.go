@@ -46,8 +46,8 @@ type tracker struct {
 	method  Method  // not Auto
 	perByte float64 // ns that a byte takes on the link; 0 if not known
 	meter   meter   // learns it
-	// ns that straight lines take a byte for: 0 if Config tells no rate, as then it
-	// may be a shaper
+	// ns that straight lines assume for a byte: 0 if Config has no rate,
+	// because the link may be a shaper.
 	linePerByte float64
 
 	buffer  []held
@@ -144,14 +144,14 @@ func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
 	return idle
 }
 
-// excess returns by how much a packet departed later than the link could have
+// excess returns how much later a packet departed than the link could have
 // sent it.
 func (t *tracker) excess(bytes int32, now int64) float64 {
 	return float64(now-t.latest.time) - t.sending(bytes)
 }
 
-// interrupt starts another period, or notes a packet that departed too soon. It
-// reports whether the packet found the link idle.
+// interrupt starts another period, or records a packet that departed too soon.
+// It reports whether the packet found the link idle.
 func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 	if r.excess(bytes, t) < 0 {
 		r.impossible()
