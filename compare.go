@@ -83,6 +83,7 @@ func (c *comparison) next(now int64) (Report, bool) {
 			c.begin(pair.through - 1)
 		}
 		c.take(pair)
+		c.pairing.clear()
 		c.paired = min(c.paired, now) // in case the clock was set back
 		c.after++
 	}

@@ -18,12 +18,12 @@ type pairing struct {
 	feeds [2]feed
 	lag   int64 // for one moment, its number at the second point less that at the first
 
-	warm   bool // the sums below begin at a moment that both points know
-	begins bool // nothing has been compared since
-	sums   [2][2]sum
-	ends   [2]int64 // the cut of each point up to which the sums go
-	added  bool     // since the last pair
-	taken  bool     // the sums belong to the last pair
+	warm   bool         // the sums below begin at a moment that both points know
+	begins bool         // nothing has been compared since
+	sums   [2][2]*tally // by point and direction, nil if nothing
+	ends   [2]int64     // the cut of each point up to which the sums go
+	added  bool         // since the last pair
+	taken  bool         // the sums belong to the last pair
 }
 
 // The two points, and the two directions, as indices.
@@ -33,13 +33,6 @@ const (
 	forth  = 0
 	back   = 1
 )
-
-// A sum is what a point counted in one direction. Whole fleets use only one of
-// the two, so the tally is made when needed.
-type sum struct {
-	tally *tally
-	any   bool // the tally is not empty
-}
 
 // A feed holds the cuts of one point.
 type feed struct {
@@ -257,37 +250,30 @@ func (p *pairing) addRecord(point int, r *record) {
 		if of.packed == nil && of.flows == nil {
 			continue
 		}
-		s := &p.sums[point][direction]
-		if s.tally == nil {
-			s.tally = newTally(&p.seal.config)
+		into := &p.sums[point][direction]
+		if *into == nil {
+			*into = borrowTally(&p.seal.config)
 		}
-		s.tally.addPart(of)
-		s.any = true
+		(*into).addPart(of)
 	}
 }
 
 // pair returns what was added since the last one.
 func (p *pairing) pair() pair {
-	r := pair{through: p.ends[second], begins: p.begins}
+	r := pair{tallies: p.sums, through: p.ends[second], begins: p.begins}
 	p.begins = false
-	for point := range p.sums {
-		for direction, s := range p.sums[point] {
-			if s.any {
-				r.tallies[point][direction] = s.tally
-			}
-		}
-	}
 	return r
 }
 
+// clear begins the next sums.
 func (p *pairing) clear() {
 	p.taken, p.added = false, false
 	for point := range p.sums {
-		for direction := range p.sums[point] {
-			if s := &p.sums[point][direction]; s.any {
-				s.tally.reset()
-				s.any = false
+		for direction, t := range p.sums[point] {
+			if t != nil {
+				t.giveBack()
 			}
+			p.sums[point][direction] = nil
 		}
 	}
 }

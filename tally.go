@@ -1,6 +1,8 @@
 package hoplag
 
 import (
+	"sync"
+
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lds"
@@ -15,6 +17,8 @@ type tally struct {
 	seen    map[hashing.Flow]struct{}
 	mostly  hashing.Flow // the flow of the previous packet
 	maxSeen int
+
+	config Config // of a tally that was borrowed
 }
 
 // newTally returns an empty tally for a validated Config.
@@ -25,6 +29,27 @@ func newTally(c *Config) *tally {
 		t.seen, t.maxSeen = map[hashing.Flow]struct{}{}, c.Flows
 	}
 	return t
+}
+
+// borrowed has empty tallies, which pairings use only from one comparison to the
+// next: if there are many pairs of points, the processor's cache has them.
+var borrowed sync.Pool
+
+// borrowTally returns an empty tally for a Config that was validated, which is
+// to be given back.
+func borrowTally(c *Config) *tally {
+	if t, ok := borrowed.Get().(*tally); ok && t.config == *c {
+		return t
+	}
+	t := newTally(c)
+	t.config = *c
+	return t
+}
+
+// giveBack empties a tally that was borrowed.
+func (t *tally) giveBack() {
+	t.reset()
+	borrowed.Put(t)
 }
 
 func must[T any](x T, err error) T {
