@@ -66,7 +66,7 @@ func resultsPage(all []experiment.Experiment, dir string) (string, error) {
 var speeds = []struct{ name, title, pattern string }{
 	{"speed", "Updates", `^(LDAUpdate/2banks|LDABatch|HeaderToLDA|Digest40|LDSUpdate/4x17500-1MiB(-batch32)?$|` +
 		`COLATEUpdate/.*default|RLIUpdate/.*counters$)`},
-	{"peers", "Beside what people use today, both points together", `^(Live|Pipeline/.*1M|FlowPipeline/.*1M)`},
+	{"peers", "Comparison with what people use today, both points together", `^(Live|Pipeline/.*1M|FlowPipeline/.*1M)`},
 }
 
 // speedSection returns the tables of what go test -bench printed, if there are

@@ -1,5 +1,5 @@
-// Package counters shows packets to COLATE's recorders at two points, the paper's
-// and ours, and asks them about flows.
+// Package counters feeds packets to COLATE's recorders at two points, the
+// paper's and ours, and queries them about flows.
 package counters
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Packet is one at the two points.
+// A Packet is one packet at the two points.
 type Packet struct {
 	Flow    hashing.Flow
 	ID      hashing.Packet
 	In, Out int64 // ns
-	Lost    bool  // it was not seen at the second point
+	Lost    bool  // not seen at the second point
 }
 
 // Pair makes two of a kind, for the two points.
@@ -27,13 +27,14 @@ func Pair[C, T any](make func(C) (T, error), c C) (up, down T) {
 	return experiment.Try(make(c)), experiment.Try(make(c))
 }
 
-// Plain is the paper's epochs of both points, and what a query needs.
+// Plain holds the paper's epochs of both points, and what a query needs.
 type Plain struct {
 	up, down         *paper.Epoch
 	sender, receiver *paper.Subvector
 }
 
-// Record lets two of the paper's recorders see all packets, which fit an epoch.
+// Record feeds all packets to two of the paper's recorders. They must fit an
+// epoch.
 func Record(c paper.Config, packets iter.Seq[Packet]) *Plain {
 	up, down := Pair(paper.New, c)
 	for p := range packets {
@@ -44,7 +45,7 @@ func Record(c paper.Config, packets iter.Seq[Packet]) *Plain {
 	return Read(up, down)
 }
 
-// Read makes the recorders' current epochs ready to be asked.
+// Read prepares the recorders' current epochs for queries.
 func Read(up, down *paper.Recorder) *Plain {
 	p := &Plain{up: up.Current(), down: down.Current()}
 	p.sender, p.receiver = Pair(paper.NewSubvector, up.Config())
@@ -59,7 +60,8 @@ func (p *Plain) Gather(f hashing.Flow) (up, down *paper.Subvector) {
 	return p.sender, p.receiver
 }
 
-// Theorem2 is the paper's mean of a flow of so many packets, NaN if there is none.
+// Theorem2 returns the paper's mean of a flow with this many packets, NaN if
+// there is none.
 func (p *Plain) Theorem2(f hashing.Flow, packets uint64) float64 {
 	up, down := p.Gather(f)
 	return OrNone(paper.Theorem2(up, down, packets))
@@ -80,7 +82,7 @@ func (p *Plain) Joint(run *experiment.Run, records []joint.FlowRecord) joint.Res
 	return experiment.Try(problem.Solve(run.Context(), joint.Options{}))
 }
 
-// OrNone makes no samples an answer that is not a number.
+// OrNone turns an answer without samples into NaN.
 func OrNone(x float64, err error) float64 {
 	if x, ok := experiment.Answer(x, err); ok {
 		return x
@@ -88,10 +90,10 @@ func OrNone(x float64, err error) float64 {
 	return math.NaN()
 }
 
-// Counted is our recorders of both points.
+// Counted holds our recorders of both points.
 type Counted struct{ up, down *colate.Recorder }
 
-// Count lets two of our recorders see all packets.
+// Count feeds all packets to two of our recorders.
 func Count(c colate.Config, packets iter.Seq[Packet]) *Counted {
 	p := new(Counted)
 	p.up, p.down = Pair(colate.New, c)
@@ -104,7 +106,7 @@ func Count(c colate.Config, packets iter.Seq[Packet]) *Counted {
 	return p
 }
 
-// Estimate is ours, of these flows; no samples is a mean that is not a number.
+// Estimate returns our answers for these flows; without samples a mean is NaN.
 func (p *Counted) Estimate(records []joint.FlowRecord) []colate.Answer {
 	answers := experiment.Try(colate.EstimateAll(p.up, p.down, records))
 	for i := range answers {

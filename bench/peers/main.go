@@ -1,7 +1,7 @@
-// Peers holds hoplag beside what people use today to measure the delay of
+// Peers compares hoplag with what people use today to measure the delay of
 // packets within a process: match every packet that leaves with its arrival,
-// then record the delay. It is a module of its own, so that the library needs
-// none of it.
+// then record the delay. It is a separate module, so that the library does not
+// depend on any of these.
 //
 //	go test -run '^$' -bench . -benchtime 0.5s . | tee ../../out/peers.txt
 //	go run . ../../out/peers.txt    # rewrite the tables in README.md from that
@@ -25,7 +25,8 @@ func main() {
 	}
 }
 
-// rewrite replaces the tables of readme by those of the benchmarks in output.
+// rewrite replaces the tables of readme with those of the benchmarks in
+// output.
 func rewrite(readme, output string) error {
 	saved, err := os.ReadFile(output)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// What matches a packet that leaves with the same packet's arrival. Each has
-// ingress(p, t) and egress(p, t), which returns the delay and whether the
-// arrival was found; found ones are forgotten.
+// The matchers match a packet that leaves with the same packet's arrival. Each
+// has ingress(p, t) and egress(p, t), which returns the delay and whether the
+// arrival was found, and forgets arrivals that were found.
 
-// mapMatcher keeps arrivals in a Go map. For one goroutine.
+// mapMatcher keeps arrivals in a Go map. It is for one goroutine.
 type mapMatcher map[hashing.Packet]int64
 
 func (m mapMatcher) ingress(p hashing.Packet, t int64) { m[p] = t }
@@ -23,7 +23,7 @@ func (m mapMatcher) egress(p hashing.Packet, t int64) (int64, bool) {
 	return t - sent, ok
 }
 
-// syncMatcher keeps them in a sync.Map, for ends in different goroutines.
+// syncMatcher keeps arrivals in a sync.Map, for ends in different goroutines.
 type syncMatcher struct{ m sync.Map }
 
 func (m *syncMatcher) ingress(p hashing.Packet, t int64) { m.m.Store(p, t) }
@@ -36,9 +36,9 @@ func (m *syncMatcher) egress(p hashing.Packet, t int64) (int64, bool) {
 	return t - sent.(int64), true
 }
 
-// lossyTable is direct-mapped: a packet has one slot, and whoever comes to it
-// later takes it over. It never grows, and matches only a part of the packets.
-// For one goroutine.
+// lossyTable is direct-mapped: a packet has one slot, and a later packet with
+// the same slot takes it over. It never grows, and matches only a part of the
+// packets. It is for one goroutine.
 type lossyTable struct {
 	slots []arrival
 	mask  uint64
@@ -49,8 +49,8 @@ type arrival struct {
 	sent   int64
 }
 
-// newLossyTable has at least twice as many slots as packets are expected in
-// flight.
+// newLossyTable returns a table with at least twice as many slots as packets
+// expected in flight.
 func newLossyTable(inFlight int) *lossyTable {
 	size := 1
 	for size < 2*inFlight {

@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/lds"
 )
 
-// ldaPipeline updates an aggregator at either end.
+// ldaPipeline updates an aggregator at each end.
 func ldaPipeline(s *traffic) pipeline {
 	up, down := must(lda.New(lda.DefaultConfig)), must(lda.New(lda.DefaultConfig))
 	mask := len(s.packets) - 1
@@ -34,7 +34,7 @@ func ldaPipeline(s *traffic) pipeline {
 	}
 }
 
-// mapFlowPipeline matches by a map and keeps each flow's sums in another.
+// mapFlowPipeline matches with a map and keeps each flow's sums in another.
 func mapFlowPipeline(s *traffic) pipeline {
 	type sums struct{ count, sum, square int64 }
 	m, byFlow := mapMatcher{}, map[hashing.Flow]*sums{}
@@ -71,7 +71,7 @@ func mapFlowPipeline(s *traffic) pipeline {
 	}
 }
 
-// ldsPipeline updates a sketch at either end.
+// ldsPipeline updates a sketch at each end.
 func ldsPipeline(s *traffic) pipeline {
 	up, down := must(lds.New(lds.DefaultConfig)), must(lds.New(lds.DefaultConfig))
 	mask := len(s.packets) - 1
@@ -92,11 +92,11 @@ func ldsPipeline(s *traffic) pipeline {
 			r, err := lds.Estimate(up, down, f)
 			return r.Delay, err
 		},
-		tolerance: 1e-9, // few flows do not meet in a cell
+		tolerance: 1e-9, // few flows do not share a cell
 	}
 }
 
-// colatePipeline updates a recorder at either end; when an epoch is over, the
+// colatePipeline updates a recorder at each end. When an epoch is over, the
 // counters are emptied as if they had been stored.
 func colatePipeline(s *traffic) pipeline {
 	up, down := must(colate.New(colate.DefaultConfig)), must(colate.New(colate.DefaultConfig))

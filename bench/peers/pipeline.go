@@ -8,19 +8,20 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A traffic is a stream of packets that goes round and round, of which so many
-// are in flight: while one arrives, the one that came so many before leaves.
+// A traffic is a stream of packets that repeats endlessly, with a given number
+// of them in flight: while one packet arrives, the one that came that many
+// packets before leaves.
 type traffic struct {
 	packets  []hashing.Packet // a power of two
 	flows    []hashing.Flow   // one for each packet
 	inFlight int
-	last     int // so many packets arrive; then the rest leave
+	last     int // number of packets that arrive; then the rest leave
 
 	now int // steps so far
 }
 
-// newTraffic is an endless stream of 2^21 scattered packets of a number of
-// flows, a power of two, at random.
+// newTraffic returns an endless stream of 2^21 scattered packets of random
+// flows; the number of flows is a power of two.
 func newTraffic(flows, inFlight int) *traffic {
 	s := &traffic{packets: speed.Packets(), inFlight: inFlight, last: math.MaxInt}
 	s.flows = make([]hashing.Flow, len(s.packets))
@@ -30,15 +31,15 @@ func newTraffic(flows, inFlight int) *traffic {
 	return s
 }
 
-// take is the next n steps.
+// take returns the next n steps.
 func (s *traffic) take(n int) (from, to int) {
 	from = s.now
 	s.now += n
 	return from, s.now
 }
 
-// gap is the time in nanoseconds between arrivals, and delayOf a packet's
-// delay: 0.05 to 1.1 ms.
+// gap is the time in nanoseconds between arrivals, and delayOf returns a
+// packet's delay: 0.05 to 1.1 ms.
 const gap = 100
 
 func delayOf(p hashing.Packet) int64 { return 50_000 + int64(p>>20&(1<<20-1)) }
@@ -46,21 +47,22 @@ func delayOf(p hashing.Packet) int64 { return 50_000 + int64(p>>20&(1<<20-1)) }
 // A pipeline measures delays from arrivals and departures.
 type pipeline struct {
 	name string
-	// step has n more packets arrive, and those leave that came inFlight
+	// step lets n more packets arrive, and those leave that came inFlight
 	// before.
 	step func(n int)
-	// mean is that of the delays, and flowMean that of a flow's where the
-	// pipeline tells flows apart; nil where it does not. N is how many packets
-	// it rests on.
+	// mean returns the mean of the delays, and flowMean that of a flow's if
+	// the pipeline distinguishes flows; otherwise it is nil. N is the number
+	// of packets behind it.
 	mean     func() (estimate.Delay, error)
 	flowMean func(hashing.Flow) (estimate.Delay, error)
-	// tolerance is how far the mean of those packets may be off, relatively.
+	// tolerance is the allowed relative error of the mean of those packets.
 	tolerance float64
 }
 
-// The three loops that match are one, but written out for each matcher: so
-// they are called directly, as in a program of one's own. The recorder is
-// called through a function value, which costs it about a nanosecond.
+// The three loops that match are one, but written out for each matcher, so
+// that the matchers are called directly, as in a user's own program. The
+// recorder is called through a function value, which costs it about a
+// nanosecond.
 
 // mapPipeline stores each arrival in a map, and looks it up at departure.
 func mapPipeline(s *traffic, r recorder) pipeline {
@@ -82,7 +84,7 @@ func mapPipeline(s *traffic, r recorder) pipeline {
 	return matching("map+"+r.name, step, &count, r)
 }
 
-// syncPipeline does it with a sync.Map.
+// syncPipeline does the same with a sync.Map.
 func syncPipeline(s *traffic, r recorder) pipeline {
 	m, count, mask := syncMatcher{}, 0, len(s.packets)-1
 	step := func(n int) {
@@ -102,7 +104,7 @@ func syncPipeline(s *traffic, r recorder) pipeline {
 	return matching("sync.Map+"+r.name, step, &count, r)
 }
 
-// tablePipeline does it with a direct-mapped table that loses some.
+// tablePipeline does the same with a direct-mapped table that loses some.
 func tablePipeline(s *traffic, r recorder) pipeline {
 	m, count, mask := newLossyTable(s.inFlight), 0, len(s.packets)-1
 	step := func(n int) {

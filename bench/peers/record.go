@@ -11,7 +11,8 @@ import (
 )
 
 // A recorder takes delays in nanoseconds, each as its makers document, and
-// tells their mean. Its tolerance is how far, relatively, that mean may be off.
+// returns their mean. Its tolerance is the allowed relative error of that
+// mean.
 type recorder struct {
 	name      string
 	record    func(delay int64)
@@ -19,12 +20,13 @@ type recorder struct {
 	tolerance float64
 }
 
-// recorders are fresh ones of every kind.
+// recorders returns a new recorder of every kind.
 func recorders() []recorder {
 	return []recorder{newSum(), newHDR(), newDD(), newVM(), newPrometheus(), newPrometheusNative()}
 }
 
-// newSum keeps no distribution: the least that one can do with a delay.
+// newSum returns a recorder without a distribution: the least that one can do
+// with a delay.
 func newSum() recorder {
 	var sum, count int64
 	return recorder{
@@ -35,7 +37,7 @@ func newSum() recorder {
 	}
 }
 
-// newHDR goes up to 10 s with 3 significant digits.
+// newHDR returns a recorder up to 10 s with 3 significant digits.
 func newHDR() recorder {
 	h := hdrhistogram.New(1, 10_000_000_000, 3)
 	return recorder{
@@ -50,7 +52,7 @@ func newHDR() recorder {
 	}
 }
 
-// newDD has 1 % relative accuracy.
+// newDD returns a recorder with 1 % relative accuracy.
 func newDD() recorder {
 	d := must(ddsketch.NewDefaultDDSketch(0.01))
 	return recorder{
@@ -70,8 +72,8 @@ func newVM() recorder {
 	return recorder{
 		name:   "VictoriaMetrics",
 		record: func(delay int64) { h.Update(float64(delay) * 1e-9) },
-		// The mean of the buckets' middles. They are named "low...high", and
-		// there are 18 to each factor of ten.
+		// The mean of the buckets' middles. They are named "low...high", with
+		// 18 to each factor of ten.
 		mean: func() float64 {
 			var sum, count float64
 			h.VisitNonZeroBuckets(func(bucket string, n uint64) {
@@ -88,14 +90,16 @@ func newVM() recorder {
 	}
 }
 
-// newPrometheus has 20 buckets of double width each, from 1 µs.
+// newPrometheus returns a recorder with 20 buckets, each twice as wide as the
+// last, from 1 µs.
 func newPrometheus() recorder {
 	return prometheusRecorder("Prometheus", prometheus.HistogramOpts{
 		Buckets: prometheus.ExponentialBuckets(1e-6, 2, 20),
 	})
 }
 
-// newPrometheusNative has a native histogram of 8 buckets to each doubling.
+// newPrometheusNative returns a recorder with a native histogram of 8 buckets
+// to each doubling.
 func newPrometheusNative() recorder {
 	return prometheusRecorder("Prometheus-native", prometheus.HistogramOpts{
 		NativeHistogramBucketFactor: 1.1,

@@ -44,7 +44,7 @@ func parse(r io.Reader) (run, error) {
 			name:    strings.TrimPrefix(processors.ReplaceAllString(fields[0], ""), "Benchmark"),
 			metrics: map[string]float64{},
 		}
-		// fields[1] is how often it ran; then come pairs.
+		// fields[1] is how often it ran; pairs follow.
 		for i := 2; i+1 < len(fields); i += 2 {
 			value, err := strconv.ParseFloat(fields[i], 64)
 			if err != nil {
@@ -61,13 +61,13 @@ func parse(r io.Reader) (run, error) {
 	return out, lines.Err()
 }
 
-// begin and end are around each table; begin names a benchmark and how to show
-// it:
+// begin and end enclose each table; begin names a benchmark and says how to
+// show it:
 //
 //	<!-- table NAME UNIT... -->
 //
-// A row is the second part of a benchmark's name; there is a column for each
-// value of the third part, where there is one, and unit.
+// A row is the second part of a benchmark's name. There is a column for each
+// value of the third part, if there is one, and unit.
 var begin = regexp.MustCompile(`^<!-- table (\S+) (.+) -->$`)
 
 const (
@@ -105,7 +105,7 @@ func fill(text string, run run, goVersion string) (string, error) {
 	return strings.Join(out, "\n") + "\n", nil
 }
 
-// table is the lines of a table of the benchmark's results, nil if it has
+// table returns the lines of a table of the benchmark's results, nil if it has
 // none.
 func (r *run) table(benchmark string, units []string) []string {
 	var rows, columns []string
@@ -156,7 +156,7 @@ func tableRow(cells []string) string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// threeDigits writes x with three significant digits, or more before the
+// threeDigits formats x with three significant digits, or more before the
 // point.
 func threeDigits(x float64) string {
 	for digits, limit := 0, 100.0; digits < 4; digits, limit = digits+1, limit/10 {
