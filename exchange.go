@@ -108,7 +108,7 @@ func (s *sealer) reply(q request, data []byte) (reply, error) {
 		return reply{}, fmt.Errorf("hoplag: reply: %w", err)
 	}
 	if string(r.Bytes(nonceSize)) != string(q.nonce[:]) {
-		return reply{}, fmt.Errorf("hoplag: reply: %w: it answers another request", ErrForged)
+		return reply{}, fmt.Errorf("hoplag: reply: %w: answer to another request", ErrForged)
 	}
 	p := reply{now: int64(r.Uint64())}
 	p.name = string(r.Bytes(int(r.Uint8())))

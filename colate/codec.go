@@ -81,7 +81,7 @@ func (r *Recorder) UnmarshalBinary(data []byte) error {
 	}
 	// Every state has exactly one encoding.
 	if again, _ := decoded.AppendBinary(make([]byte, 0, len(data))); !bytes.Equal(again, data) {
-		return fmt.Errorf("colate: %w: not as an epoch is encoded", estimate.ErrEncoding)
+		return fmt.Errorf("colate: %w: not the canonical encoding of an epoch", estimate.ErrEncoding)
 	}
 	*r = *decoded
 	return nil

@@ -42,7 +42,7 @@ type File interface {
 }
 
 // ErrLocked means that a store already has a writer.
-var ErrLocked = errors.New("the store has a writer already")
+var ErrLocked = errors.New("the store already has a writer")
 
 // Dir returns the file system of one directory. Only a writer creates the
 // directory.

@@ -61,7 +61,7 @@ func paperFlow(up, down *Subvector, packets uint64) (k int, p float64, err error
 	}
 	k = paperVector(up, down)
 	if k < 0 {
-		return 0, 0, fmt.Errorf("paper: %w: no vector holds as many packets at both points", estimate.ErrNoSamples)
+		return 0, 0, fmt.Errorf("paper: %w: no vector has equal packet counts at both points", estimate.ErrNoSamples)
 	}
 	if packets == 0 || up.epochs == 0 || down.epochs == 0 {
 		return 0, 0, fmt.Errorf("paper: %w: %d packets, %d and %d epochs", estimate.ErrNoSamples, packets, up.epochs, down.epochs)
@@ -218,7 +218,7 @@ func paperDeviation(up, down *Subvector, packets uint64, meanSquare float64) (fl
 	}
 	variance := meanSquare - mean*mean
 	if !(variance >= 0) {
-		return 0, fmt.Errorf("paper: %w: the variance comes out as %g ns²", estimate.ErrNoSamples, variance)
+		return 0, fmt.Errorf("paper: %w: the estimated variance is %g ns²", estimate.ErrNoSamples, variance)
 	}
 	return math.Sqrt(variance), nil
 }

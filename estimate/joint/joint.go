@@ -364,7 +364,7 @@ func (p *Problem) validate() error {
 	}
 	for c, x := range p.Sum {
 		if p.usable(c) && !(math.Abs(x) <= mostSum) {
-			return fmt.Errorf("%w: sum %g in cell %d, want up to %g in size", estimate.ErrConfig, x, c, float64(mostSum))
+			return fmt.Errorf("%w: sum %g in cell %d, want an absolute value of at most %g", estimate.ErrConfig, x, c, float64(mostSum))
 		}
 	}
 	for c, n := range p.Count {

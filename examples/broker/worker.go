@@ -367,7 +367,7 @@ func (w *worker) publish(ctx context.Context, known map[string]published) error 
 		case err := <-s.future.Err():
 			return err
 		case <-timeout:
-			return errors.New("the broker does not take reports")
+			return errors.New("the broker refuses reports")
 		case <-ctx.Done():
 			return ctx.Err()
 		}

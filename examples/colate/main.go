@@ -131,7 +131,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		fmt.Fprint(stderr, usage)
 		return flag.ErrHelp
 	}
-	return misused(fmt.Errorf("unknown command %q; there are record, list, query and rank", command))
+	return misused(fmt.Errorf("unknown command %q, want record, list, query or rank", command))
 }
 
 // misused makes a usageError of an error, unless it is a request for help.
@@ -192,7 +192,7 @@ func parseDir(f *flag.FlagSet, args []string, dir *string) error {
 		return err
 	}
 	if *dir == "" {
-		return errors.New("-dir is missing: where the stores are")
+		return errors.New("-dir is missing: the directory of the stores")
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func TestRecordListQuery(t *testing.T) {
 func TestRecordedAlready(t *testing.T) {
 	dir, _ := recorded(t)
 	args := append([]string{"record", "-dir", dir}, captures...)
-	if err := run(args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "has a recording already") {
+	if err := run(args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "already has a recording") {
 		t.Errorf("%q: %v", args, err)
 	}
 }

@@ -121,7 +121,7 @@ func openPath(opt *queryOptions) (colate.Path, error) {
 			return colate.Path{}, fmt.Errorf("%s: %w", points[i], err)
 		}
 		if config.Identity != hashing.Fingerprint(opt.seed) {
-			return colate.Path{}, fmt.Errorf("-seed %d is not the one that was recorded with", opt.seed)
+			return colate.Path{}, fmt.Errorf("-seed %d is not the seed of the recording", opt.seed)
 		}
 		stores[i] = store
 	}

@@ -125,7 +125,7 @@ func record(opt recordOptions, stdout io.Writer) error {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(opt.dir, flowsFile)); err == nil {
-		return fmt.Errorf("%s has a recording already; choose another -dir", opt.dir)
+		return fmt.Errorf("%s already has a recording; choose another -dir", opt.dir)
 	}
 	var at [2]*point
 	for i := range at {

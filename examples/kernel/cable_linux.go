@@ -101,7 +101,7 @@ func enter(namespace string, f func() error) error {
 	numbers := map[string]uintptr{"amd64": 308, "386": 346, "arm": 375, "arm64": 268, "loong64": 268, "riscv64": 268}
 	number, ok := numbers[runtime.GOARCH]
 	if !ok {
-		return fmt.Errorf("%s: the number of setns is not known", runtime.GOARCH)
+		return fmt.Errorf("%s: the system call number of setns is unknown", runtime.GOARCH)
 	}
 	if _, _, errno := syscall.RawSyscall(number, file.Fd(), syscall.CLONE_NEWNET, 0); errno != 0 {
 		return fmt.Errorf("namespace %s: %w", namespace, errno)

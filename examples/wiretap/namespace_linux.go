@@ -33,7 +33,7 @@ func enter(namespace string, f func() error) error {
 	}
 	number, ok := numbers[runtime.GOARCH]
 	if !ok {
-		return fmt.Errorf("%s: the number of setns is not known", runtime.GOARCH)
+		return fmt.Errorf("%s: the system call number of setns is unknown", runtime.GOARCH)
 	}
 	if _, _, errno := syscall.RawSyscall(number, file.Fd(), syscall.CLONE_NEWNET, 0); errno != 0 {
 		return permitted(fmt.Errorf("namespace %s: %w", namespace, errno))

@@ -60,7 +60,7 @@ func (b *batch) send(n int) error {
 	}
 	number, ok := numbers[runtime.GOARCH]
 	if !ok {
-		return fmt.Errorf("%s: the number of sendmmsg is not known", runtime.GOARCH)
+		return fmt.Errorf("%s: the system call number of sendmmsg is unknown", runtime.GOARCH)
 	}
 	raw, err := b.file.SyscallConn()
 	if err != nil {

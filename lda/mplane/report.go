@@ -153,7 +153,7 @@ func DecodeReport(data, key []byte) (Report, error) {
 		}
 		record := data[:len(data)-tagSize]
 		if !hmac.Equal(tag(key, record), data[len(record):]) {
-			return Report{}, fmt.Errorf("mplane: %w: the tag is not by this key", estimate.ErrEncoding)
+			return Report{}, fmt.Errorf("mplane: %w: the tag does not match the key", estimate.ErrEncoding)
 		}
 		data = record
 	}

@@ -159,7 +159,7 @@ func (p *Pair) load(side *pairSide) error {
 	}
 	side.packets++
 	if rec.Time == NoTime {
-		return fmt.Errorf("packet %d: %w: none, or not a possible one", side.packets, ErrTime)
+		return fmt.Errorf("packet %d: %w: missing or impossible", side.packets, ErrTime)
 	}
 	if side.packets == 1 || rec.Time >= side.latest {
 		side.latest = rec.Time
