@@ -183,7 +183,7 @@ func TestPairErrors(t *testing.T) {
 		{"both empty", capture(t, 1), capture(t, 2), 0, ErrEmpty, "ingress"},
 		{"clock set back", capture(t, 1, 1e9, 2e9, 2e9-MaxBackstep-1), capture(t, 1, good...), 3, ErrTime,
 			"ingress capture: packet 3: unusable time: 100000001 ns earlier"},
-		{"no time", capture(t, 1, 1, 1), reader(files["pcapng BigEndian"]), 4, ErrTime, "egress capture: packet 3: unusable time: none"},
+		{"no time", capture(t, 1, 1, 1), reader(files["pcapng BigEndian"]), 4, ErrTime, "egress capture: packet 3: unusable time: missing"},
 		{"link types", capture(t, 1, good...), capture(t, 201, good...), 0, ErrLink,
 			"egress capture: packet 1: link types that cannot be compared: 201, where another has 1"},
 		{"link types, neither known", capture(t, 201, good...), capture(t, 202, good...), 0, ErrLink, "202, where another has 201"},
