@@ -16,11 +16,10 @@
 //		coin := experiment.Try(mint.Strike(1)) // an error ends the run
 //		random := run.Rand("tosses")           // a generator of its own, from the seed
 //		f := run.Draw("1", "Share of heads", "By tosses.", plot.LogAxis("tosses"), plot.LinearAxis("heads"))
-//		share := plot.Series{Name: "measured"}
+//		share := f.Line(plot.Series{Name: "measured"})
 //		for i := range run.Times(run.Pick(10, 100)) { // quick, full; reports progress, ends when interrupted
 //			share.Add(float64(i), coin.Toss(random))
 //		}
-//		f.Series = append(f.Series, share)
 //		run.Between("share of heads", "0.5", share.Y[0], 0.5, 0.5, 0.1)
 //		run.Config("coin", coin) // everything that was chosen; any value that encodes to JSON
 //	}

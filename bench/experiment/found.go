@@ -9,7 +9,7 @@ import (
 // findings is what a run has found so far, in the order of reporting.
 type findings struct {
 	claims  []*Claim
-	figures []*plot.Figure
+	figures []*Figure
 	tables  []*Table
 	notes   []string
 	config  any
@@ -17,7 +17,12 @@ type findings struct {
 }
 
 func (f *findings) result() Result {
-	return Result{Claims: values(f.claims), Figures: values(f.figures), Tables: values(f.tables), Notes: f.notes, Config: f.config,
+	var figures []plot.Figure
+	for _, x := range f.figures {
+		x.Figure.Series = values(x.Series)
+		figures = append(figures, x.Figure)
+	}
+	return Result{Claims: values(f.claims), Figures: figures, Tables: values(f.tables), Notes: f.notes, Config: f.config,
 		Outside: f.outside}
 }
 
@@ -29,17 +34,39 @@ func values[T any](list []*T) []T {
 	return all
 }
 
-// Figure adds a figure and returns it, to add series to it.
-func (r *Run) Figure(f plot.Figure) *plot.Figure {
-	r.found.figures = append(r.found.figures, &f)
-	return &f
+// A Figure is one in the making.
+type Figure struct {
+	plot.Figure
+	Series []*plot.Series
 }
 
-// Draw is Figure with the figure's parts as arguments, in reading order:
+// Add adds series.
+func (f *Figure) Add(series ...plot.Series) {
+	for _, s := range series {
+		f.Line(s)
+	}
+}
+
+// Line adds a series and returns it, for points to be added to it.
+func (f *Figure) Line(s plot.Series) *plot.Series {
+	f.Series = append(f.Series, &s)
+	return &s
+}
+
+// Figure adds a figure and returns it, for series to be added to it.
+func (r *Run) Figure(f plot.Figure) *Figure {
+	figure := &Figure{Figure: f}
+	figure.Add(f.Series...)
+	r.found.figures = append(r.found.figures, figure)
+	return figure
+}
+
+// Draw is Figure by the figure's parts, in the order in which they are read:
 //
 //	f := run.Draw("a", "Error of the mean", "Average of ten runs.", lossAxis, errorAxis)
-//	f.Series = append(f.Series, line)
-func (r *Run) Draw(name, title, caption string, x, y plot.Axis, series ...plot.Series) *plot.Figure {
+//	line := f.Line(plot.Series{Name: "LDA"})
+//	line.Add(0.1, 0.3)
+func (r *Run) Draw(name, title, caption string, x, y plot.Axis, series ...plot.Series) *Figure {
 	return r.Figure(plot.Figure{Name: name, Title: title, Caption: caption, X: x, Y: y, Series: series})
 }
 

@@ -114,7 +114,7 @@ func TestFound(t *testing.T) {
 		a, first := run.Figure(plot.Figure{Name: "a"}), run.Table("t", "Title", "x", "y")
 		run.Figures(plot.Figure{Name: "b"}, plot.Figure{Name: "c"})
 		run.Table("u", "")
-		a.Series = append(a.Series, plot.Series{Name: "late"})
+		a.Add(plot.Series{Name: "late"})
 		first.Add("1", "2")
 		run.Note("one", "two")
 		run.Notef("%d", 3)

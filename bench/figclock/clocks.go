@@ -97,7 +97,7 @@ func draw(run *experiment.Run, a axis, values []float64, found [][]outcome) {
 		for i, v := range values {
 			line.Add(v, typical(found[i], func(o *outcome) float64 { return o.offset[m] })/1e3)
 		}
-		f.Series = append(f.Series, line)
+		f.Add(line)
 	}
 	if a.name != "load" && a.name != "window" {
 		return
@@ -108,7 +108,7 @@ func draw(run *experiment.Run, a axis, values []float64, found [][]outcome) {
 		for i, v := range values {
 			line.Add(v, 1e6*typical(found[i], func(o *outcome) float64 { return o.drift[m] }))
 		}
-		f.Series = append(f.Series, line)
+		f.Add(line)
 	}
 }
 

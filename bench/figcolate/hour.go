@@ -165,7 +165,7 @@ func measureHour(run *experiment.Run) {
 	coverage := run.Draw("coverage", "Flows of an hour whose mean is in its 95 % interval",
 		"An elephant of 30 % of the packets among them, clocks 2 ms apart, packets that overtake each "+
 			"other, half of the losses in bursts.", plot.LinearAxis("packets lost (%)"), flowsAxis)
-	coverage.Series = []plot.Series{{Name: "all records"}, {Name: "records of one packet in 100"}, {Name: "joint, all records"}}
+	coverage.Add(plot.Series{Name: "all records"}, plot.Series{Name: "records of one packet in 100"}, plot.Series{Name: "joint, all records"})
 	dir := experiment.Try(os.MkdirTemp("", "hour"))
 	defer os.RemoveAll(dir)
 	for _, loss := range experiment.Each(run, []float64{0, 0.001, 0.01}) {
@@ -177,7 +177,7 @@ func measureHour(run *experiment.Run) {
 		}
 		costs.Row(h.costs())
 	}
-	coverage.Series = append(coverage.Series, plot.Level("asked for", 95, 0, 1))
+	coverage.Add(plot.Level("asked for", 95, 0, 1))
 	run.Config("packets a second", rate, "elephant", hourElephant, "recorder", c, "clock offset, ns", hourOffset,
 		"seconds of bursts", burstSeconds)
 	run.Note("The truth is the mean over the packets that arrived. Half of the losses are even and half in bursts, of 2 % of all seconds, "+

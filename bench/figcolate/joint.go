@@ -55,7 +55,7 @@ func measureJoint(run *experiment.Run) {
 			binAxis, errorAxis(0, 0))
 		for _, e := range []*perflow.Errors{r.theorem, r.joint, r.single,
 			t.errors("joint, counted", chosen, func(_, i int) float64 { return decoded.Mean[i] }), mean} {
-			f.Series = append(f.Series, e.ByClass(bins, 0.5))
+			f.Add(e.ByClass(bins, 0.5))
 			table.Row(n, number(bitsPerPacket(n, counterBits, len(t.packets))), e.Look.Name, medians(e))
 		}
 		theorem, joint := r.theorem.Median(large), r.joint.Median(large)

@@ -38,7 +38,7 @@ func measureInterpolation(run *experiment.Run) {
 		t := newTraffic(run, k)
 		r := t.race(run, countersIn(run, 10), seed, append(t.some(few, most), t.some(asked, most)...))
 		show := func(e *perflow.Errors, references, paper string) {
-			f.Series = append(f.Series, e.CDF(asked))
+			f.Add(e.CDF(asked))
 			table.Row(k.name, e.Look.Name, references, paper, percent(e.Median(asked)), percent(e.Within(asked, 0.05)), percent(t.weighted(e, 0.05)))
 		}
 		for _, e := range []*perflow.Errors{r.theorem, r.joint} {
@@ -184,7 +184,7 @@ func measureCountMin(run *experiment.Run) {
 			for i := range s.Y {
 				s.Y[i] = max(s.Y[i], 1e-3)
 			}
-			f.Series = append(f.Series, s)
+			f.Add(s)
 			row := append([]string{number(mb), e.Look.Name}, medians(e)...)
 			table.Row(row, percent(e.Within(large, 0.05)))
 		}

@@ -92,8 +92,7 @@ func measurePromise(run *experiment.Run) {
 	}
 	run.Draw("6d", "Median error and memory, flows of 1,000 packets and more",
 		"Theorem 2 (dashed) and joint decoding of the same counters.", plot.LogAxis("memory at a point (MB)"), errorAxis(0, 0), byMemory...)
-	countingArgument(run)
-	run.Note(promiseNotes()...)
+	explainPromises(run)
 }
 
 // keep judges the three requirements at one memory.
@@ -127,10 +126,10 @@ const (
 	paperFlows   = 3.01e6
 )
 
-// countingArgument says how many bits a flow has at the paper's storage, and
+// explainPromises says how many bits a flow has at the paper's storage, and
 // how many it takes to name a mean: one of so many, each larger than the last by
 // twice β, in a range of delays of a thousand to one.
-func countingArgument(run *experiment.Run) {
+func explainPromises(run *experiment.Run) {
 	has := paperBits * paperPackets / paperFlows
 	for _, r := range requirements {
 		takes := math.Log2(math.Log(1000) / (2 * math.Log1p(r.err)))
@@ -138,26 +137,21 @@ func countingArgument(run *experiment.Run) {
 			"paper's backbone trace at 0.1 bit a packet (37.3 M packets, 3.01 M flows)", percent(r.err)),
 			"enough", fmt.Sprintf("%.2f; %.2f", takes, has), has >= takes)
 	}
-}
-
-func promiseNotes() []string {
-	return []string{
-		fmt.Sprintf("What is put to the test is lenient, in four ways. “MB” is memory in counters of %d bits, %d to a flow, in which no sum "+
-			"of nanoseconds overflows: three times the paper's 19, and at 1 MB already 2 bits a packet, 20 times the paper's 0.1. Only flows of "+
-			"1,000 packets and more are asked about, where the paper says any. Nothing is lost. And a promise is kept where the share of "+
-			"flows is, by however little.", counterBits, countersEach),
-		"The three kinds of trace are simulated after the paper's Table 2. Theirs went through a RED queue of half a second (section 6.1); " +
-			"ours through that of RLI's evaluation, and at 10 MB through that of section 6.1 too. The overloaded trace is none of the paper's, " +
+	run.Note(fmt.Sprintf("What is put to the test is lenient, in four ways. “MB” is memory in counters of %d bits, %d to a flow, in which "+
+		"no sum of nanoseconds overflows: three times the paper's 19, and at 1 MB already 2 bits a packet, 20 times the paper's 0.1. Only "+
+		"flows of 1,000 packets and more are asked about, where the paper says any. Nothing is lost. And a promise is kept where the share of "+
+		"flows is, by however little.", counterBits, countersEach),
+		"The three kinds of trace are simulated after the paper's Table 2. Theirs went through a RED queue of half a second (section 6.1); "+
+			"ours through that of RLI's evaluation, and at 10 MB through that of section 6.1 too. The overloaded trace is none of the paper's, "+
 			"and is counted by itself: its delays are a third of a second.",
-		"That delays are microseconds is not why promises are broken: with delays of a third of a second as many are. Both points add up the " +
-			"same packets, so that the noise in a counter is the delays of others, which grow with those of the flow. Nor is it the estimator " +
+		"That delays are microseconds is not why promises are broken: with delays of a third of a second as many are. Both points add up the "+
+			"same packets, so that the noise in a counter is the delays of others, which grow with those of the flow. Nor is it the estimator "+
 			"alone: at 0.1 bit a packet, a flow of the paper's backbone trace has 1.24 bits.",
-		"The requirements are put to the equations of section 5 with t_min the least sum of time stamps of a flow of 1,000 packets, t_max the " +
-			"largest of any flow, and the delays as a part of the time stamps, eq. (12), as in the median of the flows. They have no solution " +
-			"here, so that there is nothing to set by α and β, and one run serves all three. The last column says how many times the error " +
-			"allowed at one point, B, they find at best. They reckon with time units that fall in counters one by one, so that a finer unit " +
-			"alone would meet them, and change nothing.",
-	}
+		"The requirements are put to the equations of section 5 with t_min the least sum of time stamps of a flow of 1,000 packets, t_max the "+
+			"largest of any flow, and the delays as a part of the time stamps, eq. (12), as in the median of the flows. They have no solution "+
+			"here, so that there is nothing to set by α and β, and one run serves all three. The last column says how many times the error "+
+			"allowed at one point, B, they find at best. They reckon with time units that fall in counters one by one, so that a finer unit "+
+			"alone would meet them, and change nothing.")
 }
 
 func drawPromise(run *experiment.Run, name string, k kind, r race) {
@@ -175,15 +169,18 @@ func drawPromise(run *experiment.Run, name string, k kind, r race) {
 func (t *traffic) solve(megabytes float64, r requirement) string {
 	q := paper.Requirements{
 		MemoryBits: megabytes * megabyte, Reliability: r.reliability, Error: r.err,
-		DelayPart: t.delayPart(), Least: math.Inf(1),
+		Least: math.Inf(1),
 	}
+	parts := make([]float64, len(t.flows)) // delays, of time stamps: eq. (12)
 	for i := range t.flows {
 		f := &t.flows[i]
+		parts[i] = (f.out - f.in) / (f.out + f.in)
 		q.Most = max(q.Most, f.in)
 		if large.Has(f.packets) {
 			q.Least = min(q.Least, f.in)
 		}
 	}
+	q.DelayPart = perflow.Quantile(parts, 0.5)
 	p, err := q.Solve()
 	if err == nil {
 		return fmt.Sprintf("met, n = %.0f", p.Counters)
@@ -220,7 +217,7 @@ func measureTriangle(run *experiment.Run) {
 	for _, t := range experiment.Each(run, links) {
 		chosen := t.some(asked, most)
 		paper := t.theorem2(t.name, counters.Read(shared[t.from], shared[t.to]), chosen)
-		f.Series = append(f.Series, paper.CDF(asked))
+		f.Add(paper.CDF(asked))
 		r := t.race(run, n/ends, seed, chosen)
 		all.Merge(paper)
 		each.Merge(r.theorem)
@@ -231,7 +228,7 @@ func measureTriangle(run *experiment.Run) {
 		}
 		table.Row(row)
 	}
-	f.Series = append(f.Series, each.CDF(asked), decoded.CDF(asked))
+	f.Add(each.CDF(asked), decoded.CDF(asked))
 	within := all.Within(asked, 0.1)
 	run.Holds("flows of ≥ 100 packets within 10 %, one vector at a point (α = 0.90)", "≥ 90 %", percent(within), within >= 0.9)
 	run.Beats("median error, one vector at a point and one for each end of a link, equal memory", each.Median(asked), all.Median(asked), 0.1)

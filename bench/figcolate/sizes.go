@@ -55,14 +55,14 @@ func measureSplit(run *experiment.Run) {
 		if c == every {
 			name = "all flows"
 		}
-		f.Series = append(f.Series, plot.CDF(name, ratios, 400))
+		f.Add(plot.CDF(name, ratios, 400))
 		predicted := math.Sqrt(model / float64(flows))
 		table.Row(c.Name, flows, number(moments.Mean()), number(median), percent(float64(empty)/float64(len(ratios))), number(moments.StdDev()),
 			number(predicted))
 		run.Holds(name+": median of C_f / E[C_f]", "1", number(median), math.Abs(median-1) < 0.1)
 		run.Holds(name+": deviation of C_f / E[C_f]", number(predicted), number(moments.StdDev()), moments.StdDev() < 2*predicted)
 	}
-	f.Series = append(f.Series, plot.Series{Name: "the paper's model", Kind: plot.Line, Paper: true, X: []float64{0, 1, 1, 4},
+	f.Add(plot.Series{Name: "the paper's model", Kind: plot.Line, Paper: true, X: []float64{0, 1, 1, 4},
 		Y: []float64{0, 0, 1, 1}})
 	run.Note("The mean is 1 as a matter of arithmetic. A flow of fewer packets than counters leaves most of them empty, so that the " +
 		"median over all flows is 0. The deviation is that of the number of packets in a counter, √(m/p) at least; " +
@@ -96,11 +96,13 @@ func measureSizes(run *experiment.Run) {
 			}
 		}
 		if i < len(kinds) {
-			f.Series = append(f.Series, plot.CDF(k.name, packets, 0))
+			f.Add(plot.CDF(k.name, packets, 0))
 			run.Holds(k.name+": flows of fewer than 10 packets; of 1,000 and more", "both kinds",
 				percent(float64(mice)/float64(len(packets)))+"; "+percent(float64(elephants)/float64(len(packets))), mice > 0 && elephants > 0)
 		}
-		table.Row(t.describe(), number(float64(elephants)), percent(float64(t.dropped)/float64(t.dropped+len(t.packets))), k.paper)
+		table.Row(t.name, len(t.packets), len(t.flows), number(float64(len(t.packets))/float64(len(t.flows))), number(t.duration),
+			number(t.delays.Mean()/1e3), number(t.delays.StdDev()/1e3), number(float64(elephants)),
+			percent(float64(t.dropped)/float64(t.dropped+len(t.packets))), k.paper)
 		configs[k.name] = k.trace
 	}
 	configure(run, "traffic", configs)

@@ -42,7 +42,8 @@ func measureStorage(run *experiment.Run) {
 	configure(run, "bits a packet", stored, "units, 2^n ns", shifts, "seed", seed)
 	for i, k := range experiment.Each(run, kinds) {
 		t := newTraffic(run, k)
-		paper, ours := plot.Series{Name: k.name + ", Theorem 2", Paper: true, Pair: i + 1}, plot.Series{Name: k.name + ", joint", Pair: i + 1}
+		paper := accuracy.Line(plot.Series{Name: k.name + ", Theorem 2", Paper: true, Pair: i + 1})
+		ours := accuracy.Line(plot.Series{Name: k.name + ", joint", Pair: i + 1})
 		chosen := t.some(large, most)
 		for b, bits := range experiment.Each(run, stored) {
 			n := max(int(bits*float64(len(t.packets))/counterBits), 2*countersEach)
@@ -60,14 +61,12 @@ func measureStorage(run *experiment.Run) {
 					percent(joint)), "≥ 99 %", percent(theorem), theorem >= 0.99)
 			}
 		}
-		accuracy.Series = append(accuracy.Series, paper, ours)
-		line := plot.Series{Name: k.name, Paper: true, Pair: i + 1}
+		line := literal.Line(plot.Series{Name: k.name, Paper: true, Pair: i + 1})
 		for _, shift := range experiment.Each(run, shifts) {
 			bits, epochs, off := t.literal(run, shift, seed, run.Pick(40, 100))
 			line.Add(math.Exp2(float64(shift))/1e6, 100*off)
 			narrow.Row(k.name, fmt.Sprintf("%.3g ms", math.Exp2(float64(shift))/1e6), epochs, number(bits), percent(off))
 		}
-		literal.Series = append(literal.Series, line)
 	}
 	run.Note("At a given number of bits for a packet the length of the epoch does not matter to how many packets share a counter. "+
 		"What matters is how many counters there are for a flow: with fewer than flows have each, every estimator tends to the mean of all.",
@@ -167,7 +166,7 @@ func measureParameters(run *experiment.Run) {
 		name  string
 		least float64
 	}{{"t_min 0.2 % less", 0.998}, {"t_min of the example", 1}, {"t_min 0.05 % more", 1.0005}} {
-		bits, most := plot.Series{Name: t.name}, plot.Series{Name: t.name}
+		bits, most := storage.Line(plot.Series{Name: t.name}), threshold.Line(plot.Series{Name: t.name})
 		for mb := 0.25; mb <= 128; mb *= 2 {
 			r := example
 			r.MemoryBits, r.Least = mb*megabyte, r.Least*t.least
@@ -177,7 +176,6 @@ func measureParameters(run *experiment.Run) {
 			table.Row(t.least, number(mb), number(p.Counters), number(p.Bits), number(p.PerFlow), number(p.Threshold),
 				number(p.BitsPerPacket(exampleStamp)))
 		}
-		storage.Series, threshold.Series = append(storage.Series, bits), append(threshold.Series, most)
 		if i == 1 {
 			first, last := bits.Y[0], bits.Y[len(bits.Y)-1]
 			grown := most.Y[len(most.Y)-1] / most.Y[0]

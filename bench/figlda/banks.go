@@ -199,12 +199,12 @@ func measureUnknownLoss(run *experiment.Run) {
 		fmt.Sprintf("Average over %d runs, %s delays. Lines without markers: the exact expectation.", runs, t.Law.Name),
 		LossAxis, plot.LogAxis("packets"))
 	for k, b := range bankings {
-		got, expected := plot.Series{Name: b.name, Pair: k + 1, Kind: plot.Markers}, plot.Series{Pair: k + 1, Kind: plot.Line}
+		got := sample.Line(plot.Series{Name: b.name, Pair: k + 1, Kind: plot.Markers})
+		expected := sample.Line(plot.Series{Pair: k + 1, Kind: plot.Line})
 		for i, pt := range of.Found[k] {
 			got.Add(100*losses[i], pt.sample.Mean())
 			expected.Add(100*losses[i], pt.expected)
 		}
-		sample.Series = append(sample.Series, got, expected)
 	}
 	run.Draw("b", "Relative error of the average delay (Fig. 5b)", "The same runs.", LossAxis, errorAxis,
 		of.Lines(func(_ int, b banking) plot.Series { return plot.Series{Name: b.name} }, meanLine)...)

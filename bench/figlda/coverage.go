@@ -88,9 +88,9 @@ func drawCoverage(run *experiment.Run, of *coverageSweep) {
 			}
 			table.Row(row)
 		}
-		figure.Series = append(of.Lines(byLaw, func(line *plot.Series, loss float64, c *covers) {
+		figure.Add(append(of.Lines(byLaw, func(line *plot.Series, loss float64, c *covers) {
 			line.Add(100*loss, 100*float64(c[k])/coverageRuns)
-		}), nominal())
+		}), nominal())...)
 	}
 }
 
@@ -196,15 +196,14 @@ func coverFew(run *experiment.Run) {
 	least, most := math.Inf(1), 0.0
 	for _, law := range experiment.Each(run, allLaws()) {
 		p := NewTrace(run, law).Lose(run, fewLoss, 0)
-		s := plot.Series{Name: law.Name}
+		s := f.Line(plot.Series{Name: law.Name})
 		for few := 8; few <= 256; few *= 2 {
 			sample, held := p.fewHeld(run, few)
 			s.Add(sample, 100*float64(held)/coverageRuns)
 			least, most = min(least, sample), max(most, sample)
 		}
-		f.Series = append(f.Series, s)
 	}
-	f.Series = append(f.Series, plot.Level("98 %", 100*confidence, least, most))
+	f.Add(plot.Level("98 %", 100*confidence, least, most))
 }
 
 // fewHeld is the average sample of few cells, and how many intervals held the

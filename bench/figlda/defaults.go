@@ -94,11 +94,10 @@ func defaultBanks(run *experiment.Run) {
 		}
 	}
 	for _, packets := range []float64{1e4, 1e5, 1e6, 1e7} {
-		s := plot.Series{Name: fmt.Sprintf("%.0e packets", packets)}
+		s := f.Line(plot.Series{Name: fmt.Sprintf("%.0e packets", packets)})
 		for _, loss := range ourLosses {
 			s.Add(100*loss, 100*lda.DefaultConfig.Expect(packets, loss).Sample/packets)
 		}
-		f.Series = append(f.Series, s)
 	}
 	run.Holds("worst share of the best banks' sample", "as much as any choice of no more bytes with 200 packets alone gives, but a fifth",
 		percent(chosen), chosen > 0.8*best)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
@@ -61,7 +60,7 @@ func measureDeviation(run *experiment.Run) {
 	for i, law := range experiment.Each(run, laws) {
 		t := NewTrace(run, law)
 		f := run.Draw(fmt.Sprint(i+1), "Relative error of the standard deviation, "+law.Name,
-			fmt.Sprintf("Average of %d runs; all from the same cells.", runs), LossAxis, errorAxis, slices.Clone(estimators[:])...)
+			fmt.Sprintf("Average of %d runs; all from the same cells.", runs), LossAxis, errorAxis, estimators[:]...)
 		var points []*deviations
 		for k, share := range experiment.Each(run, ourLosses) {
 			p, random, d := t.Lose(run, share, 0), run.Rand(fmt.Sprint("known ", i, k)), new(deviations)

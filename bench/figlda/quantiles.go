@@ -103,12 +103,11 @@ func measureQuantiles(run *experiment.Run) {
 	for _, law := range experiment.Each(run, Laws) {
 		t := thin(run, NewTrace(run, law).Lose(run, quantileLoss, 0), packets, uint8(fitting))
 		cells.Add(t.cells)
-		line := plot.Series{Name: law.Name, Kind: plot.Line}
+		line := ranks.Line(plot.Series{Name: law.Name, Kind: plot.Line})
 		for k := 1; k < 200; k++ {
 			q := float64(k) / 200
 			line.Add(100*q, 100*t.rankError(t.samples, q))
 		}
-		ranks.Series = append(ranks.Series, line)
 		row, alone := []string{law.Name, fmt.Sprint(t.samples.N())}, []string{fmt.Sprint(t.samples.N() / quantileIntervals)}
 		for k, a := range asked {
 			off := math.Abs(t.rankError(t.samples, a.p))
@@ -118,11 +117,10 @@ func measureQuantiles(run *experiment.Run) {
 		}
 		table.Row(row, alone)
 	}
-	limits := plot.Series{Name: "asked for", Kind: plot.Markers, Paper: true}
+	limits := ranks.Line(plot.Series{Name: "asked for", Kind: plot.Markers, Paper: true})
 	for _, a := range asked {
 		limits.AddRange(100*a.p, 0, -100*a.limit, 100*a.limit)
 	}
-	ranks.Series = append(ranks.Series, limits)
 
 	best := math.Exp(-1) * (1 - quantileLoss) // share of the cells
 	run.Claim("cells that give a sample, at one packet a cell", fmt.Sprintf("%.1f %% expected", 100*best),

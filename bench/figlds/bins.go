@@ -89,16 +89,15 @@ func drawBySize(run *experiment.Run, intervals int, methods, byDelay []*method) 
 		"LDS 17,500 × 4, the same flows, by their mean delay over that of all packets.", binAxis, offAxis)
 	for i, m := range methods {
 		m.Look.Pair = i + 1
-		median.Series = append(median.Series, m.byBin())
-		high.Series = append(high.Series, m.ByClass(bins, 0.95))
+		median.Add(m.byBin())
+		high.Add(m.ByClass(bins, 0.95))
 	}
-	paper := plot.Series{Name: "70,000 cells, as reported", Kind: plot.Markers, Paper: true, Pair: reference + 1}
+	paper := median.Line(plot.Series{Name: "70,000 cells, as reported", Kind: plot.Markers, Paper: true, Pair: reference + 1})
 	for b, value := range reported {
 		paper.Add(float64(len(bins)-len(reported)+b), 100*value)
 	}
-	median.Series = append(median.Series, paper)
 	for _, m := range byDelay {
-		delays.Series = append(delays.Series, m.byBin())
+		delays.Add(m.byBin())
 	}
 }
 
@@ -194,7 +193,7 @@ func drawWeighted(run *experiment.Run, intervals int, found [][]weighing) {
 			letter++
 			even := found[s][0][0].cdf(fromHundred)
 			even.Name, even.Paper = "bronze, no weights", true
-			f.Series = []plot.Series{m[0].cdf(fromHundred), even, m[1].cdf(fromHundred), m[2].cdf(fromHundred)}
+			f.Add(m[0].cdf(fromHundred), even, m[1].cdf(fromHundred), m[2].cdf(fromHundred))
 			for i, pair := range []int{1, 1, 2, 3} {
 				f.Series[i].Pair = pair
 			}

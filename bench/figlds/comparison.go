@@ -8,6 +8,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/flowsim"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
@@ -38,7 +39,13 @@ func measureComparison(run *experiment.Run) {
 	var recorded, largeShare estimate.Moments
 	for n := range run.Times(intervals) {
 		iv := newInterval(run, n)
-		largeShare.Add(iv.inLarge() / float64(iv.Packets))
+		large := 0
+		for i := range iv.Flows {
+			if classes[fromHundred].Has(iv.Flows[i].Size) {
+				large += iv.Flows[i].Size
+			}
+		}
+		largeShare.Add(float64(large) / float64(iv.Packets))
 		mean.add(iv, same(iv.Mean), nil)
 		rli.add(iv, iv.interpolated(probes), nil)
 		for i, rate := range experiment.Each(run, []float64{0.01, 0.1}) {
@@ -76,17 +83,6 @@ func measureComparison(run *experiment.Run) {
 			"record of %s of the flows, in the paper of about 70,000 of 146,000.", percent(1-largeShare.Mean()), percent(recorded.Mean())))
 }
 
-// inLarge is how many packets are of flows of 100 and more.
-func (iv *interval) inLarge() float64 {
-	large := 0.0
-	for i := range iv.Flows {
-		if classes[fromHundred].Has(iv.Flows[i].Size) {
-			large += iv.packets[i]
-		}
-	}
-	return large
-}
-
 func drawComparison(run *experiment.Run, intervals int, methods []*method) {
 	for i, figure := range []struct {
 		class int
@@ -96,7 +92,7 @@ func drawComparison(run *experiment.Run, intervals int, methods []*method) {
 			fmt.Sprintf("Distribution over the flows of %d intervals. Errors of 0 are off the left end.", intervals), errorAxis(figure.least),
 			shareAxis)
 		for _, m := range methods {
-			f.Series = append(f.Series, m.cdf(figure.class))
+			f.Add(m.cdf(figure.class))
 		}
 	}
 	table := run.Table("methods", "Relative error of flows' means: median / 95th percentile", "method", classes[fromThousand].Name,
@@ -181,32 +177,22 @@ func (iv *interval) netFlow(rate float64) (by []*record, kept int) {
 // from the first to the last of this one. As in the paper, flows without a
 // sample have the mean of all packets.
 func (iv *interval) multiPoint(records []*record) answer {
-	var samples []flowsim.Packet
+	var samples perflow.Samples
 	for _, r := range records {
 		if r == nil {
 			continue
 		}
-		samples = append(samples, r.first)
+		samples = append(samples, perflow.Sample{At: r.first.Sent, Value: float64(r.first.Delay)})
 		if r.last != r.first {
-			samples = append(samples, r.last)
+			samples = append(samples, perflow.Sample{At: r.last.Sent, Value: float64(r.last.Delay)})
 		}
 	}
-	slices.SortStableFunc(samples, func(a, b flowsim.Packet) int { return cmp.Compare(a.Sent, b.Sent) })
-	sums := []float64{0}
-	for i, p := range samples {
-		sums = append(sums, sums[i]+float64(p.Delay))
-	}
-	before := func(t int64) int {
-		n, _ := slices.BinarySearchFunc(samples, t, func(p flowsim.Packet, t int64) int { return cmp.Compare(p.Sent, t) })
-		return n
-	}
+	between := samples.Between()
 	return func(i int) float64 {
-		r := records[i]
-		if r == nil {
-			return iv.Mean
+		if r := records[i]; r != nil {
+			return between(r.first.Sent, r.last.Sent)
 		}
-		a, b := before(r.first.Sent), before(r.last.Sent+1)
-		return (sums[b] - sums[a]) / float64(b-a)
+		return iv.Mean
 	}
 }
 

@@ -23,9 +23,6 @@ var (
 	crossingLoss  = []float64{0, 0.001, 0.01, 0.05}
 )
 
-// crossingConfig is a sketch of 4 × 17,500 cells at the paper's scale.
-func crossingConfig(run *experiment.Run) lds.Config { return shape(run, 17500, 1, 1, 1, 0.1, 0.01) }
-
 // An accumulation is what came of a number of comparisons at a loss.
 type accumulation struct {
 	loss           float64
@@ -38,7 +35,7 @@ type accumulation struct {
 
 func measureAccumulated(run *experiment.Run) {
 	iv := newInterval(run, 0)
-	config := crossingConfig(run)
+	config := shape(run, 17500, 1, 1, 1, 0.1, 0.01)
 	packets := iv.packetsOf(run)
 	var list []*accumulation
 	for _, loss := range experiment.Each(run, crossingLoss) {
@@ -164,8 +161,8 @@ func drawAccumulated(run *experiment.Run, list []*accumulation) {
 	table := run.Table("comparisons", "Comparing often, flows of 100 packets and more", "loss", "comparisons", "MB sparse", "MB in full",
 		"answered", "read: median / 95th percentile", "in 95 % intervals", "decoded", "in 95 % intervals", "≥ 1,000 packets: read", "decoded")
 	for k, loss := range crossingLoss {
-		read := plot.Series{Name: percent(loss) + " lost, read", Paper: true, Pair: k + 1}
-		decoded := plot.Series{Name: percent(loss) + " lost, decoded", Pair: k + 1}
+		read := f.Line(plot.Series{Name: percent(loss) + " lost, read", Paper: true, Pair: k + 1})
+		decoded := f.Line(plot.Series{Name: percent(loss) + " lost, decoded", Pair: k + 1})
 		for _, a := range list {
 			if a.loss != loss {
 				continue
@@ -176,7 +173,6 @@ func drawAccumulated(run *experiment.Run, list []*accumulation) {
 				a.read.cell(fromHundred), percent(a.covered[0].Share()), a.decoded.cell(fromHundred), percent(a.covered[1].Share()),
 				a.read.cell(fromThousand), a.decoded.cell(fromThousand))
 		}
-		f.Series = append(f.Series, read, decoded)
 	}
 }
 

@@ -97,23 +97,19 @@ func drawJoint(run *experiment.Run, intervals int, races []*race, mean *method) 
 }
 
 func drawCovered(run *experiment.Run, races []*race) {
-	for k, f := range []plot.Figure{
-		{Name: "f", Title: "Flows whose mean is within its 95 % interval, counts known", Caption: "By joint decoding, of the same flows."},
-		{Name: "g", Title: "Flows whose mean is within its 95 % interval, counts decoded",
-			Caption: "The same flows; their packets are decoded from the cells, too."},
-	} {
-		f.X, f.Y = binAxis, plot.Axis{Label: "flows (%)", Min: 90, Max: 100}
+	for k, about := range [][3]string{{"f", "known", "By joint decoding, of the same flows."},
+		{"g", "decoded", "The same flows; their packets are decoded from the cells, too."}} {
+		f := run.Draw(about[0], "Flows whose mean is within its 95 % interval, counts "+about[1], about[2], binAxis,
+			plot.Axis{Label: "flows (%)", Min: 90, Max: 100})
 		for _, r := range races {
-			s := plot.Series{Name: r.name}
+			s := f.Line(plot.Series{Name: r.name})
 			for b, c := range r.covered[k][firstBin:] {
 				if c.All > 0 {
 					s.Add(float64(b), 100*c.Share())
 				}
 			}
-			f.Series = append(f.Series, s)
 		}
-		f.Series = append(f.Series, plot.Level("asked for", 100*confidence, 0, float64(len(bins)-1)))
-		run.Figure(f)
+		f.Add(plot.Level("asked for", 100*confidence, 0, float64(len(bins)-1)))
 	}
 }
 

@@ -111,7 +111,7 @@ func drawUnderLoss(run *experiment.Run, intervals int, paper, ours, decoded *est
 			add := func(m *method, name string, pair int, paper bool) {
 				s := m.cdf(c)
 				s.Name, s.Pair, s.Paper = name, pair, paper
-				f.Series = append(f.Series, s)
+				f.Add(s)
 			}
 			add(paper.by[l][0], sampled[0].name, 1, true)
 			add(paper.by[l][1], sampled[1].name, 2, true)

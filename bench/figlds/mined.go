@@ -153,7 +153,7 @@ func (m *mine) draw(run *experiment.Run, intervals int) {
 		for _, d := range []*method{d, m.decodedOf[i]} {
 			s := d.cdf(fromThousand)
 			s.Pair = i + 1
-			deviation.Series = append(deviation.Series, s)
+			deviation.Add(s)
 		}
 	}
 	run.Draw("b", "Median relative error of a flow's packets, 17,500 × 4 cells",

@@ -156,7 +156,7 @@ func measureOverPaths(run *experiment.Run) {
 		}
 	}
 	for _, m := range last {
-		f.Series = append(f.Series, *lines[m.name])
+		f.Add(*lines[m.name])
 	}
 	rli, read, decoded := last[0].median(fromHundred), last[1].median(fromHundred), last[2].median(fromHundred)
 	run.Beats("four paths, median error of flows of 100 packets and more: RLI and LDS by Estimate", read, rli, 0.05).Headline = true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/lda/mplane"
 )
@@ -84,7 +85,7 @@ func (o *outcome) watch(run *experiment.Run, seed uint64, share, times float64) 
 func (w *world) alarm(suspects []mplane.Suspect) bool {
 	for _, s := range suspects {
 		segment := w.watched[s.Segment]
-		slow, lossy := segment.latest.Mean()-segment.usualMean(), segment.lost-segment.usualLoss()
+		slow, lossy := segment.latest.Mean()-segment.usualMean(), segment.lost-perflow.Quantile(segment.losses, 0.5)
 		if s.Excess > 0 && slow < s.Excess/2 || s.ExcessLoss > 0 && lossy < s.ExcessLoss/2 {
 			return true
 		}
@@ -100,7 +101,7 @@ func measureFaults(run *experiment.Run) {
 		plot.LinearAxis("runs that name it (%)"))
 	for k, share := range experiment.Each(run, []float64{1, 0.15}) {
 		what := fmt.Sprintf("%s of the routers upgraded", percent(share))
-		line := plot.Series{Name: what, Pair: k + 1}
+		line := f.Line(plot.Series{Name: what, Pair: k + 1})
 		for _, times := range experiment.Each(run, []float64{0.25, 0.5, 1, 2}) {
 			var o outcome
 			n := runs
@@ -124,7 +125,6 @@ func measureFaults(run *experiment.Run) {
 					percent(bursts), bursts <= 0.01)
 			}
 		}
-		f.Series = append(f.Series, line)
 	}
 	run.Config("history", history, "packets an interval", packetsEach, "reports lost", lostReports, "runs", runs, "lda", small)
 	run.Note("Every run draws a map of 14 routers, a path of at least three links, and for each of its segments, there and back, a queue or "+

@@ -83,8 +83,8 @@ func measureMap(run *experiment.Run, n *mplane.Network, name string) map[mplane.
 		for i, step := range plan.Steps {
 			add(i+1, step.Coverage)
 		}
-		hops.Series = append(hops.Series, line)
-		segments.Series = append(segments.Series, mean, longest)
+		hops.Add(line)
+		segments.Add(mean, longest)
 	}
 	judgeUpgrades(run, n, plans)
 	run.Config("map", name, "routers", n.Routers(), "links", n.LinkCount())

@@ -105,9 +105,8 @@ func (s *stretch) measure(r *rand.Rand, start int64, packets int, slow float64, 
 	}
 }
 
-// usualMean and usualLoss are the medians of what was.
+// usualMean is the median of what was.
 func (s *stretch) usualMean() float64 { return perflow.Quantile(s.means, 0.5) }
-func (s *stretch) usualLoss() float64 { return perflow.Quantile(s.losses, 0.5) }
 
 // A wire is the two directions between two monitors of the path, which follow
 // each other's clocks.

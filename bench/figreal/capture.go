@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 
+	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
@@ -171,33 +173,35 @@ func loadAll(run *experiment.Run, from ...source) (there []*capture) {
 	return there
 }
 
-// flowKey is a flow's key and packetKey a packet's digest under a seed.
-func (c *capture) flowKey(seed uint64, number int32) hashing.Flow {
-	return hashing.Flow(hashing.Word(seed, uint64(c.flows[number].key)))
-}
-
+// packetKey is a packet's digest under a seed.
 func packetKey(seed uint64, p *packet) hashing.Packet { return hashing.Word(seed, uint64(p.id)) }
 
 // flowKeys are the keys of all flows under a seed.
 func (c *capture) flowKeys(seed uint64) []hashing.Flow {
 	keys := make([]hashing.Flow, len(c.flows))
 	for i := range keys {
-		keys[i] = c.flowKey(seed, int32(i))
+		keys[i] = hashing.Flow(hashing.Word(seed, uint64(c.flows[i].key)))
 	}
 	return keys
 }
 
-// observe tells two points' synopses of all packets, in order.
-func (c *capture) observe(seed uint64, up, down func(hashing.Flow, hashing.Packet, int64)) {
+// seen are a capture's packets, those that were lost too or not, and what flow
+// records have: the packets that arrived.
+func (c *capture) seen(seed uint64, withLost bool) (iter.Seq[counters.Packet], []joint.FlowRecord) {
 	keys := c.flowKeys(seed)
-	for i := range c.packets {
-		p := &c.packets[i]
-		up(keys[p.flow], packetKey(seed, p), p.in)
+	records := make([]joint.FlowRecord, len(keys))
+	for i, key := range keys {
+		records[i] = joint.FlowRecord{Flow: key, Packets: float64(c.flows[i].delays.N())}
 	}
-	for _, number := range c.leaving {
-		p := &c.packets[number]
-		down(keys[p.flow], packetKey(seed, p), p.out)
-	}
+	return func(yield func(counters.Packet) bool) {
+		for i := range c.packets {
+			p := &c.packets[i]
+			if (withLost || !p.lost) &&
+				!yield(counters.Packet{Flow: keys[p.flow], ID: packetKey(seed, p), In: p.in, Out: p.out, Lost: p.lost}) {
+				return
+			}
+		}
+	}, records
 }
 
 // truth is over all packets that left.
@@ -223,9 +227,4 @@ func (c *capture) offered() float64 {
 		bits += 8 * float64(c.packets[i].bytes)
 	}
 	return bits / c.seconds()
-}
-
-// linkConfig is the simulated queue that is most like the one recorded.
-func (c *capture) linkConfig() queue.LinkConfig {
-	return queue.LinkConfig{Rate: c.rate, Queue: queue.QueueConfig{Bytes: c.limit}}
 }

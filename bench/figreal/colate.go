@@ -2,7 +2,6 @@ package figreal
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 
@@ -52,25 +51,6 @@ type colateAnswers struct {
 // size is how many counters a vector has with a number for each flow.
 func (c *capture) size(perFlow, vectors int, each float64) int {
 	return max(2*perFlow, int(each*float64(len(c.flows))/float64(vectors)))
-}
-
-// seen are a capture's packets, those that were lost too or not, and what flow
-// records have: the packets that arrived.
-func (c *capture) seen(seed uint64, withLost bool) (iter.Seq[counters.Packet], []joint.FlowRecord) {
-	keys := c.flowKeys(seed)
-	records := make([]joint.FlowRecord, len(keys))
-	for i, key := range keys {
-		records[i] = joint.FlowRecord{Flow: key, Packets: float64(c.flows[i].delays.N())}
-	}
-	return func(yield func(counters.Packet) bool) {
-		for i := range c.packets {
-			p := &c.packets[i]
-			if (withLost || !p.lost) &&
-				!yield(counters.Packet{Flow: keys[p.flow], ID: packetKey(seed, p), In: p.in, Out: p.out, Lost: p.lost}) {
-				return
-			}
-		}
-	}, records
 }
 
 // askPaper measures a capture by a number of the paper's counters for each flow.
@@ -141,7 +121,8 @@ func measureCOLATE(run *experiment.Run) {
 			if each == countersPerFlow {
 				flows = w.thinned(most)
 			}
-			w.ask(run, each, flows)
+			w.plain, w.counted = c.askPaper(run, seed, recorders.plain, each, false, flows), c.askCOLATE(run, seed, each, true, flows)
+			w.plainJoint, w.countedJoint = w.plain.joint(), w.counted.joint()
 			for k, answers := range w.answers() {
 				memory[k].Add(float64(w.plain.bytes)/1000, 100*max(floor, w.median(answers)))
 				if each == countersPerFlow {
@@ -155,9 +136,9 @@ func measureCOLATE(run *experiment.Run) {
 			}
 		}
 		w.judgeVectors(run)
-		run.Figures(sizeFigure(c, "COLATE: error and flow size", fmt.Sprintf("%d counters of %d bits for each flow. Dashed: "+
-			"the paper's Theorem 2. Counters that count see the lost packets too.", countersPerFlow, recorders.plain.Bits), size),
-			memoryFigure(c, "COLATE", fmt.Sprintf("Median over the flows of at least %d packets.", large), memory))
+		drawSizes(run, "size", c, "COLATE: error and flow size", fmt.Sprintf("%d counters of %d bits for each flow. Dashed: "+
+			"the paper's Theorem 2. Counters that count see the lost packets too.", countersPerFlow, recorders.plain.Bits), size)
+		drawMemory(run, c, "COLATE", fmt.Sprintf("Median over the flows of at least %d packets.", large), memory)
 	}
 }
 
@@ -169,12 +150,6 @@ type countedCapture struct {
 
 	plain, counted           *colateAnswers // shown what arrived; shown all
 	plainJoint, countedJoint []float64
-}
-
-func (w *countedCapture) ask(run *experiment.Run, each float64, flows []int) {
-	w.plain = w.askPaper(run, w.seed, recorders.plain, each, false, flows)
-	w.counted = w.askCOLATE(run, w.seed, each, true, flows)
-	w.plainJoint, w.countedJoint = w.plain.joint(), w.counted.joint()
 }
 
 // answers are those of the lines drawn.

@@ -49,8 +49,8 @@ func measureFlows(run *experiment.Run) {
 		s := c.study()
 		s.thin(run.Pick(200, math.MaxInt))
 		list := c.contenders(run, seed, s)
-		bars := plot.Series{Name: c.title, Kind: plot.Bars}
-		rms := plot.Series{Name: c.title, Kind: plot.Bars}
+		bars := median.Line(plot.Series{Name: c.title, Kind: plot.Bars})
+		rms := squares.Line(plot.Series{Name: c.title, Kind: plot.Bars})
 		median.X.Categories = nil
 		for k, m := range list {
 			median.X.Categories = append(median.X.Categories, m.name)
@@ -62,8 +62,6 @@ func measureFlows(run *experiment.Run) {
 				percent(perflow.Quantile(e, 0.9)), percent(s.rms(m.answers)))
 		}
 		squares.X = median.X
-		median.Series = append(median.Series, bars)
-		squares.Series = append(squares.Series, rms)
 		byRLI, least, joint := list[1].answers, list[2].answers, list[3].answers
 		if c.rate == 0 {
 			run.Holds(c.title+": median error of LDS, least loaded, against RLI behind two queues", "less than "+percent(s.median(byRLI)),

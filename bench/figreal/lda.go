@@ -7,6 +7,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
@@ -71,7 +72,7 @@ func measureLDA(run *experiment.Run) {
 		r.judge(run, c)
 		if c.period > 0 {
 			over := c.overTime(shortLDA)
-			run.Figures(over.delayFigure(c), over.lossFigure(c))
+			over.draw(run, c)
 			over.judge(run, c)
 		}
 		if len(r.samples) >= 50 {
@@ -84,11 +85,10 @@ func measureLDA(run *experiment.Run) {
 // aggregate shows a capture to aggregators at both points.
 func (c *capture) aggregate(config lda.Config) (up, down *lda.Aggregator) {
 	up, down = counters.Pair(lda.New, config)
-	for i := range c.packets {
-		p := &c.packets[i]
-		up.Update(packetKey(config.Identity, p), p.in)
-		if !p.lost {
-			down.Update(packetKey(config.Identity, p), p.out)
+	packets, _ := c.seen(config.Identity, true)
+	for p := range packets {
+		if up.Update(p.ID, p.In); !p.Lost {
+			down.Update(p.ID, p.Out)
 		}
 	}
 	return up, down
@@ -228,4 +228,125 @@ func quantileOf(e estimate.Empirical, p float64) float64 {
 		return math.NaN()
 	}
 	return q
+}
+
+// An interval is what an LDA says of one, beside the truth.
+type interval struct {
+	middle float64 // seconds
+	sent   int
+	exact  estimate.Moments
+	result lda.Result
+
+	answered bool // whether it has a result
+
+	// crossed: packets sent in it came after the receiver's had ended, or
+	// those of another came before.
+	crossed bool
+}
+
+type intervals []interval
+
+// overTime measures interval by interval, as a sender and a receiver would
+// with a marker between them.
+func (c *capture) overTime(config lda.Config) intervals {
+	first := c.packets[0].in
+	of := func(p *packet) int { return int((p.in - first) / c.period) }
+	last := of(&c.packets[len(c.packets)-1])
+	all := make(intervals, last+1)
+	ups := make([]*lda.Aggregator, last+1)
+	for i := range ups {
+		ups[i] = experiment.Try(lda.New(config))
+		all[i].middle = (float64(i) + 0.5) * float64(c.period) / 1e9
+	}
+	down := experiment.Try(lda.New(config))
+	for i := range c.packets {
+		p := &c.packets[i]
+		ups[of(p)].Update(packetKey(config.Identity, p), p.in)
+		all[of(p)].sent++
+	}
+	receiving := 0
+	end := func() {
+		all[receiving].result, all[receiving].answered = experiment.Answer(lda.Estimate(ups[receiving], down))
+		down.Reset()
+		receiving++
+	}
+	for _, number := range c.leaving {
+		p := &c.packets[number]
+		for receiving < of(p) { // the marker would have come by now
+			end()
+		}
+		down.Update(packetKey(config.Identity, p), p.out)
+		all[of(p)].exact.Add(p.delay())
+		if of(p) != receiving {
+			all[of(p)].crossed, all[receiving].crossed = true, true
+		}
+	}
+	for receiving <= last {
+		end()
+	}
+	return all
+}
+
+// draw shows delay and loss over time.
+func (all intervals) draw(run *experiment.Run, c *capture) {
+	ms, seconds := float64(c.period)/1e6, plot.LinearAxis("time (s)")
+	f := run.Draw("delay-"+c.name, "Delay over time, "+c.title,
+		fmt.Sprintf("One LDA for every %.0f ms. Bars: the %.0f %% interval of the mean for delays whose tails are light, as a queue "+
+			"of bounded length has. Of delays without bound, MeanInterval's is wider where packets were lost, for those that no cell saw.",
+			ms, 100*confidence), seconds, plot.LinearAxis("delay (ms)"))
+	exact := f.Line(plot.Series{Name: "mean, exact", Kind: plot.Line, Pair: 1})
+	mean := f.Line(plot.Series{Name: "mean, LDA", Kind: plot.Markers, Pair: 1})
+	deviation := f.Line(plot.Series{Name: "deviation, exact", Kind: plot.Line, Pair: 2})
+	got := f.Line(plot.Series{Name: "deviation, LDA", Kind: plot.Markers, Pair: 2})
+	f = run.Draw("loss-"+c.name, "Loss over time, "+c.title,
+		fmt.Sprintf("Every %.0f ms. An LDA counts a packet that crosses the end of its interval as lost in one and as too many in "+
+			"the other, which is less than none lost.", ms), seconds, plot.LinearAxis("packets lost a second"))
+	lost := f.Line(plot.Series{Name: "exact", Kind: plot.Steps})
+	told := f.Line(plot.Series{Name: "LDA", Kind: plot.Markers})
+	for i := range all {
+		w := &all[i]
+		if w.exact.N() > 0 {
+			exact.Add(w.middle, w.exact.Mean()/1e6)
+			deviation.Add(w.middle, math.Sqrt(w.exact.PopulationVariance())/1e6)
+		}
+		if w.answered {
+			limits := w.result.CentralLimitInterval(confidence)
+			mean.AddRange(w.middle, w.result.Mean/1e6, max(0, limits.Low/1e6), limits.High/1e6)
+			got.Add(w.middle, w.result.StdDev/1e6)
+		}
+		lost.Add(w.middle, float64(w.sent-int(w.exact.N()))*1000/ms)
+		told.Add(w.middle, (float64(w.result.Lost)-float64(w.result.Extra))*1000/ms)
+	}
+}
+
+// judge judges the intervals' bars, and where nothing was lost the mean.
+func (all intervals) judge(run *experiment.Run, c *capture) {
+	var exactly perflow.Coverage // where nothing was lost or crossed
+	for _, crossed := range []bool{false, true} {
+		var held, light perflow.Coverage
+		for i := range all {
+			w := &all[i]
+			if w.exact.N() == 0 || w.crossed != crossed || !w.answered {
+				continue
+			}
+			held.Count(w.result.MeanInterval(confidence).Contains(w.exact.Mean()))
+			light.Count(w.result.CentralLimitInterval(confidence).Contains(w.exact.Mean()))
+			if !crossed && w.sent == int(w.exact.N()) {
+				exactly.Count(estimate.RelativeError(w.result.Mean, w.exact.Mean()) < 1e-9)
+			}
+		}
+		if held.All == 0 {
+			continue
+		}
+		kind := map[bool]string{false: "no packet", true: "packets"}[crossed]
+		for i, of := range []*perflow.Coverage{&held, &light} {
+			run.Holds(fmt.Sprintf("%s: true means within the %.0f %% %s, of %d whose ends %s crossed", c.title, 100*confidence,
+				[]string{"intervals", "intervals for light tails"}[i], of.All, kind), fmt.Sprintf("%.0f %%", 100*confidence), percent(of.Share()),
+				estimate.ProportionInterval(of.Held, of.All, confidence).High >= confidence)
+		}
+	}
+	if exactly.All > 0 {
+		run.Holds(fmt.Sprintf("%s: means that are exact, of %d intervals in which nothing was lost or crossed", c.title, exactly.All),
+			"all", fmt.Sprint(exactly.Held), exactly.Held == exactly.All)
+	}
 }

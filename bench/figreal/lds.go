@@ -50,14 +50,17 @@ func (c *capture) askLDS(run *experiment.Run, seed uint64, config lds.Config, ce
 	config.Identity = seed
 	config.Columns = max(config.Spread, int(cells*float64(len(c.flows))/float64(config.Rows)))
 	up, down := counters.Pair(lds.New, config)
-	c.observe(seed, up.Update, down.Update)
-	keys := c.flowKeys(seed)
-	a := &ldsAnswers{bytes: config.Rows * config.Columns * config.CellBytes(), paper: perflow.Unanswered(len(keys))}
-	known, unknown := make([]joint.FlowRecord, len(keys)), make([]joint.FlowRecord, len(keys))
-	for i, key := range keys {
-		known[i] = joint.FlowRecord{Flow: key, Packets: float64(c.flows[i].sent)}
-		unknown[i] = joint.FlowRecord{Flow: key}
-		if r, ok := experiment.Answer(lds.Estimate(up, down, key)); ok {
+	packets, known := c.seen(seed, true)
+	for p := range packets {
+		if up.Update(p.Flow, p.ID, p.In); !p.Lost {
+			down.Update(p.Flow, p.ID, p.Out)
+		}
+	}
+	a := &ldsAnswers{bytes: config.Rows * config.Columns * config.CellBytes(), paper: perflow.Unanswered(len(known))}
+	unknown := make([]joint.FlowRecord, len(known))
+	for i := range known {
+		known[i].Packets, unknown[i].Flow = float64(c.flows[i].sent), known[i].Flow
+		if r, ok := experiment.Answer(lds.Estimate(up, down, known[i].Flow)); ok {
 			a.paper[i] = r.Mean
 		}
 	}
@@ -115,11 +118,11 @@ func measureLDS(run *experiment.Run) {
 		}
 		size = append(size, s.series(plot.Series{Name: "mean of all (LDA)", Pair: len(sketches) + 1}, sameForAll(len(c.flows), truth.Mean()),
 			nil))
-		run.Figures(sizeFigure(c, "LDS: error and flow size", fmt.Sprintf("%.1f cells for each flow. Dashed: the paper's estimator. Solid: "+
-			"joint decoding of the same cells with the flows' packet counts.", perFlowLossy), size),
-			memoryFigure(c, "LDS", fmt.Sprintf("Median over the flows of at least %d packets; the paper's sketches have %.2f and, against "+
-				"losses, %.1f cells for each flow, here the leftmost points and those at %s.", large, perFlow, perFlowLossy,
-				kilobytes(perFlowLossy*float64(len(c.flows)*sketches[0].config.CellBytes()))), memory))
+		drawSizes(run, "size", c, "LDS: error and flow size", fmt.Sprintf("%.1f cells for each flow. Dashed: the paper's estimator. Solid: "+
+			"joint decoding of the same cells with the flows' packet counts.", perFlowLossy), size)
+		drawMemory(run, c, "LDS", fmt.Sprintf("Median over the flows of at least %d packets; the paper's sketches have %.2f and, against "+
+			"losses, %.1f cells for each flow, here the leftmost points and those at %s.", large, perFlow, perFlowLossy,
+			kilobytes(perFlowLossy*float64(len(c.flows)*sketches[0].config.CellBytes()))), memory)
 	}
 }
 
@@ -130,10 +133,7 @@ func judgeMiddling(run *experiment.Run, c *capture, s *study, answers []float64,
 	if len(in) < 10 {
 		return
 	}
-	name := "least loaded"
-	if joint {
-		name = "joint"
-	}
+	name := map[bool]string{false: "least loaded", true: "joint"}[joint]
 	got := perflow.Quantile(s.relative(answers, in), 0.5)
 	run.Claim(fmt.Sprintf("%s: median error of the %d flows of 500 to 999 packets, %s, %.2f cells for each flow as in the paper", c.title,
 		len(in), name, perFlow),

@@ -44,7 +44,7 @@ type departure struct {
 // simulated link like the queue that was recorded, with references. The
 // study is of the delays there.
 func (c *capture) simulate() (list []departure, s *study, all estimate.Moments, counts queue.Counts) {
-	link := experiment.Try(queue.NewLink(c.linkConfig()))
+	link := experiment.Try(queue.NewLink(queue.LinkConfig{Rate: c.rate, Queue: queue.QueueConfig{Bytes: c.limit}}))
 	injector := experiment.Try(rli.NewInjector(rli.InjectorConfig{Every: every, ReferenceBytes: rli.DefaultConfig.ReferenceBytes}))
 	delays := make([]estimate.Moments, len(c.flows))
 	now := int64(math.MinInt64)
@@ -189,9 +189,7 @@ func (i *interpolation) compare(run *experiment.Run, seed uint64, cells ...strin
 			believed = percent(float64(n.Idle+n.Busy) / float64(n.Packets))
 		}
 	}
-	figure := sizeFigure(i.capture, i.title, i.caption, series)
-	figure.Name = i.kind + "-" + i.name
-	run.Figures(figure)
+	drawSizes(run, i.kind, i.capture, i.title, i.caption, series)
 	if i.rate > 0 {
 		where := fmt.Sprintf("%s, %s: ", i.capture.title, i.kind)
 		run.Beats(where+fmt.Sprintf("median error of flows of %d packets or more, RLI and busy-aware", large), medians[2], medians[1], 0.1)

@@ -171,14 +171,10 @@ func (s *study) series(p plot.Series, answers []float64, asked []int) plot.Serie
 	return p
 }
 
-// sizeFigure is one of errors over the size of flows.
-func sizeFigure(c *capture, what, caption string, series []plot.Series) plot.Figure {
-	return plot.Figure{
-		Name: "size-" + c.name, Title: what + ", " + c.title,
-		Caption: fmt.Sprintf("Median error of the flows of similar size. %s Errors below %s are drawn there.", caption, percent(floor)),
-		X:       plot.LogAxis("packets in the flow"), Y: errorAxis,
-		Series: series,
-	}
+// drawSizes shows errors over the size of flows.
+func drawSizes(run *experiment.Run, name string, c *capture, what, caption string, series []plot.Series) {
+	run.Draw(name+"-"+c.name, what+", "+c.title, fmt.Sprintf("Median error of the flows of similar size. %s Errors below %s are drawn there.",
+		caption, percent(floor)), plot.LogAxis("packets in the flow"), errorAxis, series...)
 }
 
 var errorAxis = plot.LogAxis("median relative error (%)")
@@ -186,12 +182,9 @@ var errorAxis = plot.LogAxis("median relative error (%)")
 // sameForAll answers with one delay.
 func sameForAll(flows int, delay float64) []float64 { return slices.Repeat([]float64{delay}, flows) }
 
-// memoryFigure is one of errors over memory.
-func memoryFigure(c *capture, what, caption string, series []plot.Series) plot.Figure {
-	return plot.Figure{
-		Name: "memory-" + c.name, Title: what + ": error and memory, " + c.title, Caption: caption,
-		X: plot.LogAxis("memory at each point (kB)"), Y: errorAxis, Series: series,
-	}
+// drawMemory shows errors over memory.
+func drawMemory(run *experiment.Run, c *capture, what, caption string, series []plot.Series) {
+	run.Draw("memory-"+c.name, what+": error and memory, "+c.title, caption, plot.LogAxis("memory at each point (kB)"), errorAxis, series...)
 }
 
 // kilobytes prints a size.

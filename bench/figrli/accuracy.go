@@ -162,13 +162,12 @@ func (w *accurate) grouped(run *experiment.Run, by func(*flow) float64, errors f
 			}
 			groups[g].Add(e)
 		}
-		s := plot.Series{Name: m.name, Paper: m.paper, Pair: k + 1}
+		s := f.Line(plot.Series{Name: m.name, Paper: m.paper, Pair: k + 1})
 		for _, g := range slices.Sorted(maps.Keys(groups)) {
 			if groups[g].N() >= 10 {
 				s.Add(math.Exp2((float64(g)+0.5)/2)*scale, 100*groups[g].Mean())
 			}
 		}
-		f.Series = append(f.Series, s)
 	}
 }
 
@@ -229,7 +228,7 @@ func measureBusyAware(run *experiment.Run) {
 		figure := run.Draw(kind.slug, "Median error of flows' means, "+kind.name,
 			"Adaptive injection; bars up to the 75th percentile. Hollow: the paper's estimators.", loadAxis, plot.LogAxis("relative error (%)"))
 		for k, v := range variants {
-			figure.Series = append(figure.Series, plot.Series{Name: v.name, Paper: v.paper, Pair: k + 1})
+			figure.Add(plot.Series{Name: v.name, Paper: v.paper, Pair: k + 1})
 		}
 		for _, u := range experiment.Each(run, utilisations) {
 			row := []string{kind.name, percent(u), ""}

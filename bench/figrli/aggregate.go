@@ -45,12 +45,12 @@ func measureAggregate(run *experiment.Run) {
 		names = append(names, fmt.Sprintf("RLI, %d references", n), fmt.Sprintf("busy-aware, %d", n))
 	}
 	for _, kind := range experiment.Each(run, kinds) {
-		figure := func(name, title string, y plot.Axis) *plot.Figure {
+		figure := func(name, title string, y plot.Axis) *experiment.Figure {
 			f := run.Draw(name+"-"+kind.slug, title,
 				fmt.Sprintf("One interval of %d packets at each load. LDA without loss is exact, and off the scale.", packets),
 				plot.LinearAxis("offered load (% of the link)"), y)
 			for k, name := range names {
-				f.Series = append(f.Series, plot.Series{Name: name, Paper: k%2 == 1, Pair: 1 + (k+1)/2})
+				f.Add(plot.Series{Name: name, Paper: k%2 == 1, Pair: 1 + (k+1)/2})
 			}
 			return f
 		}

@@ -9,12 +9,10 @@ import (
 )
 
 var bias = experiment.Experiment{
-	Name:  "ours-rli-bias",
-	Title: "Bias of the mean of all packets, over many runs",
+	Name: "ours-rli-bias", Title: "Bias of the mean of all packets, over many runs",
 	Claim: "Over runs the busy-aware method's mean of all packets is off by at most 1 % of the mean wait; and its flows' errors, " +
 		"in the median and at the 99th percentile, are at most 1.05 of those of straight lines.",
-	Weight: 26, Quick: 1.5,
-	Measure: measureBias,
+	Weight: 26, Quick: 1.5, Measure: measureBias,
 }
 
 // Queues of other places than the paper's.
@@ -53,9 +51,8 @@ var biased = []setting{
 func measureBias(run *experiment.Run) {
 	packets, runs := run.Pick(20_000, 100_000), run.Pick(4, 24)
 	run.Config("packets", packets, "runs", runs, "adaptive", adaptive, "RED that drops", early.Queue.RED)
-	run.Note(
-		"Bias is the sum of all errors of all runs over the sum of all waits, with its standard error. One run is off by the root of the mean "+
-			"square of its error over its own waits.",
+	run.Note("Bias is the sum of all errors of all runs over the sum of all waits, with its standard error. One run is off by the root of "+
+		"the mean square of its error over its own waits.",
 		"References alone: the mean wait of the packets that they name, each for all since the reference before. Where that is off by more "+
 			"than chance, references do not come when packets wait: an adaptive injector has seen that a burst is there when it puts references "+
 			"far apart, and so most of the burst is never looked at, by whatever phase. Nobody can tell from references what is there. At a fixed "+
@@ -69,18 +66,18 @@ func measureBias(run *experiment.Run) {
 		"references alone", "one run: RLI", "busy-aware", "references alone", "oracle", "flows: RLI", "busy-aware")
 	for _, s := range experiment.Each(run, biased) {
 		b := repeat(run, s, packets, runs)
-		row := []string{s.kind.name, experiment.Percent(s.utilisation), s.schedule(b.references), experiment.Percent(b.loss), duration(b.wait)}
+		row := []string{s.kind.name, percent(s.utilisation), s.schedule(b.references), percent(b.loss), duration(b.wait)}
 		for _, who := range []*balance{&b.line, &b.busy, &b.alone} {
 			row = append(row, who.bias())
 		}
 		for _, who := range []*balance{&b.line, &b.busy, &b.alone, &b.oracle} {
-			row = append(row, experiment.Percent(who.run()))
+			row = append(row, percent(who.run()))
 		}
 		for k := range b.medians {
-			row = append(row, experiment.Percent(b.medians[k])+" / "+experiment.Percent(b.tails[k]))
+			row = append(row, percent(b.medians[k])+" / "+percent(b.tails[k]))
 		}
-		table.Add(row...)
-		where := s.kind.name + ", " + experiment.Percent(s.utilisation) + ", " + row[2]
+		table.Row(row)
+		where := s.kind.name + ", " + percent(s.utilisation) + ", " + row[2]
 		mean, standard := b.busy.of()
 		verdict := experiment.Loss
 		switch {
@@ -90,8 +87,8 @@ func measureBias(run *experiment.Run) {
 			verdict = experiment.AsGood
 		}
 		run.Claim(where+": bias of the mean of all packets", "at most 1 %, or not to be told from it", b.busy.bias(), verdict)
-		run.Within(where+": median error of flows", "1.05 of "+experiment.Percent(b.medians[0]), b.medians[1], 1.05*b.medians[0], 0)
-		run.Within(where+": 99th percentile", "1.05 of "+experiment.Percent(b.tails[0]), b.tails[1], 1.05*b.tails[0], 0)
+		run.Within(where+": median error of flows", "1.05 of "+percent(b.medians[0]), b.medians[1], 1.05*b.medians[0], 0)
+		run.Within(where+": 99th percentile", "1.05 of "+percent(b.tails[0]), b.tails[1], 1.05*b.tails[0], 0)
 	}
 }
 

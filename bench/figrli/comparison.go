@@ -1,7 +1,6 @@
 package figrli
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -45,7 +44,7 @@ func measureComparison(run *experiment.Run) {
 		byLoad := run.Draw("b-"+kind.slug, "Median error of the sampled flows by utilisation, "+kind.name+" (Fig. 10b)",
 			"The flows that sampling finds, from their first sampled packet on.", loadAxis, plot.LogAxis("median relative error (%)"))
 		for i, name := range contenders {
-			byLoad.Series = append(byLoad.Series, plot.Series{Name: name, Paper: name != byPeriod.name, Pair: i + 1})
+			byLoad.Add(plot.Series{Name: name, Paper: name != byPeriod.name, Pair: i + 1})
 		}
 		for _, u := range experiment.Each(run, utilisations) {
 			lists, everywhere, flows := compete(run, setting{kind: kind, utilisation: u, packets: kind.enough(packets), injector: adaptive})
@@ -57,7 +56,7 @@ func measureComparison(run *experiment.Run) {
 				if u == levels[0].utilisation {
 					c := plot.CDF(contenders[i], list, 150)
 					c.Paper, c.Pair = contenders[i] != byPeriod.name, i+1
-					cdfs.Series = append(cdfs.Series, c)
+					cdfs.Add(c)
 				}
 			}
 			judgeContenders(run, fmt.Sprintf("%s, %s", kind.name, percent(u)), u == levels[0].utilisation, medians)
@@ -127,7 +126,7 @@ func (p *passage) sample() *sampling {
 	threshold := hashing.Threshold(sampled)
 	type record struct {
 		own         estimate.Moments
-		first, last sampleAt
+		first, last perflow.Sample
 	}
 	records := make([]record, len(p.flows))
 	n := len(p.flows)
@@ -142,7 +141,7 @@ func (p *passage) sample() *sampling {
 		}
 		r := &records[d.flow]
 		if hashing.Sampled(uint64(identity(d.number)), threshold) == 1 {
-			here := sampleAt{d.out, float64(d.delay)}
+			here := perflow.Sample{At: d.out, Value: float64(d.delay)}
 			if r.own.N() == 0 {
 				r.first, s.born[d.flow] = here, d.number
 			}
@@ -153,7 +152,7 @@ func (p *passage) sample() *sampling {
 			s.truth[d.flow].delays.Add(float64(d.delay))
 		}
 	}
-	var background samples
+	var background perflow.Samples
 	for i := range records {
 		r := &records[i]
 		if r.own.N() > 0 {
@@ -163,64 +162,26 @@ func (p *passage) sample() *sampling {
 			background = append(background, r.last)
 		}
 	}
-	between := background.means()
+	between := background.Between()
 	for i := range records {
 		if r := &records[i]; r.own.N() > 0 {
 			truth := s.truth[i].mean()
 			s.trajectory[i] = estimate.RelativeError(r.own.Mean(), truth)
-			s.multiflow[i] = estimate.RelativeError(between(r.first.at, r.last.at), truth)
+			s.multiflow[i] = estimate.RelativeError(between(r.first.At, r.last.At), truth)
 		}
 	}
 	return s
 }
 
-// sampleAt is a delay that is known, and when.
-type sampleAt struct {
-	at    int64
-	delay float64
-}
-
-type samples []sampleAt
-
-// means returns the mean of the samples from a time to another, and that of
-// the nearest before where there are none. It sorts them.
-func (s samples) means() func(from, to int64) float64 {
-	slices.SortFunc(s, func(a, b sampleAt) int { return cmp.Compare(a.at, b.at) })
-	sums := make([]float64, len(s)+1)
-	for i := range s {
-		sums[i+1] = sums[i] + s[i].delay
-	}
-	after := func(t int64) int { // number of samples up to t
-		i, _ := slices.BinarySearchFunc(s, t, func(x sampleAt, t int64) int {
-			if x.at <= t {
-				return -1
-			}
-			return 1
-		})
-		return i
-	}
-	return func(from, to int64) float64 {
-		low, high := after(from-1), after(to)
-		if low == high {
-			low = max(low-1, 0)
-			high = min(low+1, len(s))
-		}
-		if low == high {
-			return math.NaN()
-		}
-		return (sums[high] - sums[low]) / float64(high-low)
-	}
-}
-
 // byProbes are the relative errors by flow of the mean of the Poisson probes
 // that arrived from a flow's first packet to its last.
 func (p *passage) byProbes() []float64 {
-	var probes samples
+	var probes perflow.Samples
 	first, last := slices.Repeat([]int64{math.MinInt64}, len(p.flows)), make([]int64, len(p.flows))
 	for i := range p.events {
 		d := &p.events[i]
 		if !d.regular() {
-			probes = append(probes, sampleAt{d.out, float64(d.delay)})
+			probes = append(probes, perflow.Sample{At: d.out, Value: float64(d.delay)})
 			continue
 		}
 		if first[d.flow] == math.MinInt64 {
@@ -228,7 +189,7 @@ func (p *passage) byProbes() []float64 {
 		}
 		last[d.flow] = d.out
 	}
-	between := probes.means()
+	between := probes.Between()
 	errors := perflow.Unanswered(len(p.flows))
 	for i := range p.flows {
 		if m := between(first[i], last[i]); !math.IsNaN(m) {

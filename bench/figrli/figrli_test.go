@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -143,40 +142,6 @@ func TestProbes(t *testing.T) {
 	}
 	if math.Abs(1.2*want-want) < tolerance {
 		t.Error("a fifth more would pass")
-	}
-}
-
-// Means between two times are those of the samples there, one by one.
-func TestMeans(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	var list samples
-	for range 50 {
-		list = append(list, sampleAt{random.Int64N(100), random.Float64()})
-	}
-	between := list.means()
-	for range 1000 {
-		from := random.Int64N(120) - 10
-		to := from + random.Int64N(20)
-		sum, n, before := 0.0, 0.0, list[0].delay
-		for _, s := range list {
-			if s.at >= from && s.at <= to {
-				sum += s.delay
-				n++
-			}
-			if s.at < from {
-				before = s.delay
-			}
-		}
-		want := before
-		if n > 0 {
-			want = sum / n
-		}
-		if got := between(from, to); math.Abs(got-want) > 1e-12 {
-			t.Fatalf("from %d to %d: %v, want %v", from, to, got, want)
-		}
-	}
-	if !math.IsNaN(samples(nil).means()(1, 2)) {
-		t.Error("a mean of nothing")
 	}
 }
 

@@ -45,7 +45,7 @@ func measureInjectionRate(run *experiment.Run) {
 					"is off the scale.", plot.LogAxis("references per packet (%)"),
 				plot.Axis{Label: "relative error of the mean delay (%)", Scale: plot.Log, Min: 0.5, Max: 1000})
 			for k, v := range variants {
-				figure.Series = append(figure.Series, plot.Series{Name: v.name, Paper: v.unnamed, Pair: k + 1})
+				figure.Add(plot.Series{Name: v.name, Paper: v.unnamed, Pair: k + 1})
 			}
 			row := []string{kind.name, percent(u)}
 			for _, n := range experiment.Each(run, nths) {
@@ -76,7 +76,7 @@ func measureInjectionRate(run *experiment.Run) {
 	}
 }
 
-func judgeInjectionRate(run *experiment.Run, where string, low bool, of []plot.Series) {
+func judgeInjectionRate(run *experiment.Run, where string, low bool, of []*plot.Series) {
 	at := func(k, n int) float64 { return of[k].Y[slices.Index(nths, n)] / 100 }
 	both := func(k int) string { return percent(at(k, 1000)) + " to " + percent(at(k, 10)) }
 	paper, few, many := "43 % to 5 %", [2]float64{0.43, 0.43}, [2]float64{0.05, 0.05}
@@ -143,7 +143,7 @@ func measureInjectionWay(run *experiment.Run) {
 				plot.Axis{Categories: wayNames}, plot.LogAxis("relative error of the mean delay (%)"))
 			medians, rates := make([][]float64, len(utilisations)), make([]float64, len(utilisations))
 			for k, u := range experiment.Each(run, utilisations) {
-				bars := plot.Series{Name: percent(u), Kind: plot.Bars}
+				bars := figure.Line(plot.Series{Name: percent(u), Kind: plot.Bars})
 				row := []string{title, percent(u)}
 				for w, way := range experiment.Each(run, ways(imixTime)) {
 					p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: way, ahead: place.ahead})
@@ -156,7 +156,6 @@ func measureInjectionWay(run *experiment.Run) {
 						rates[k] = p.cost.Rate()
 					}
 				}
-				figure.Series = append(figure.Series, bars)
 				table.Row(row)
 			}
 			if !place.ahead {

@@ -58,7 +58,7 @@ func measureTraces(run *experiment.Run) {
 				for i := range waited {
 					waited[i] /= 1e3
 				}
-				figure.Series = append(figure.Series, plot.CDF(kind.name, waited, 150))
+				figure.Add(plot.CDF(kind.name, waited, 150))
 				run.Holds(kind.name+": packets a flow", "15.9–20.8", number(perFlow), near(perFlow, 15.9, 20.8))
 				run.Holds(kind.name+": flows' mean delays range over", "3 to 4 orders of magnitude: 9,960–45,400", number(span),
 					near(span, 9960, 45400))
@@ -247,16 +247,15 @@ func drawLocal(run *experiment.Run, kind kind, list []wait, flows int, mean floa
 		if i == 2 {
 			continue // three sets of marks are enough
 		}
-		s := plot.Series{Name: duration(float64(w)), Kind: plot.Markers}
+		s := figure.Line(plot.Series{Name: duration(float64(w)), Kind: plot.Markers})
 		for _, f := range shown {
 			if actual[f] > 0 {
 				s.Add(actual[f]/1e3, local[f]/1e3)
 				least, most = min(least, actual[f]/1e3), max(most, actual[f]/1e3)
 			}
 		}
-		figure.Series = append(figure.Series, s)
 	}
-	figure.Series = append(figure.Series, plot.Level("mean over everything", mean/1e3, least, most),
+	figure.Add(plot.Level("mean over everything", mean/1e3, least, most),
 		plot.Series{Name: "equal", Kind: plot.Line, X: []float64{least, most}, Y: []float64{least, most}})
 	return cells, medians, everything
 }
@@ -278,7 +277,7 @@ func drawBursts(run *experiment.Run, kind kind, list []wait) {
 			}
 		}
 		if len(s.X) > 0 {
-			figure.Series = append(figure.Series, s)
+			figure.Add(s)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func measureOverhead(run *experiment.Run) {
 	table := run.Table("", "With references and without", "traffic", "utilisation", "references per packet", "capacity",
 		"mean delay without", "with", "a flow's change: 10th percentile", "median", "90th", "loss without", "with")
 	for k, kind := range experiment.Each(run, kinds) {
-		taken, lost := plot.Series{Name: kind.name, Pair: k + 1}, plot.Series{Name: kind.name, Pair: k + 1}
+		taken, lost := capacity.Line(plot.Series{Name: kind.name, Pair: k + 1}), losses.Line(plot.Series{Name: kind.name, Pair: k + 1})
 		for _, u := range experiment.Each(run, grades) {
 			s := setting{kind: kind, utilisation: u, packets: kind.enough(packets)}
 			without := simulate(run, s)
@@ -64,14 +64,12 @@ func measureOverhead(run *experiment.Run) {
 				up, down := bothWays(changes)
 				run.Between(kind.name+": flows whose mean delay falls, at 88 %", "about 10 %",
 					float64(len(down))/float64(len(changes)), 0.10, 0.10, 0.5)
-				delays.Series = append(delays.Series, changed(kind.name+", PI", k, false, up, len(changes))...)
-				delays.Series = append(delays.Series, changed(kind.name+", NI", k, true, down, len(changes))...)
+				delays.Add(changed(kind.name+", PI", k, false, up, len(changes))...)
+				delays.Add(changed(kind.name+", NI", k, true, down, len(changes))...)
 			case 0.9:
 				run.Between(kind.name+": capacity at 90 %", "0.007 %", share, 0.00007, 0.00007, 0.5)
 			}
 		}
-		capacity.Series = append(capacity.Series, taken)
-		losses.Series = append(losses.Series, lost)
 		run.Between(kind.name+": most of the capacity that references take", "about 0.1 %", slices.Max(taken.Y)/100, 0.001, 0.001, 0.5)
 	}
 }
@@ -170,7 +168,10 @@ func measureUnderLoss(run *experiment.Run) {
 		plot.LinearAxis("offered load (% of the link)"), plot.LinearAxis("loss (% of packets)"))
 	for k, kind := range experiment.Each(run, drawn) {
 		at, losses := losingLoad(run, kind, packets)
-		drawLosses(figure, kind, k, losses)
+		line := figure.Line(plot.Series{Name: kind.name, Pair: k + 1, Kind: plot.Markers})
+		for _, t := range losses {
+			line.Add(100*t.load, 100*t.loss)
+		}
 		medians := map[string]float64{}
 		for _, d := range experiment.Each(run, disciplines) {
 			var without *passage
@@ -215,14 +216,6 @@ func losingLoad(run *experiment.Run, kind kind, packets int) (float64, []lossAt)
 		}
 	}
 	return high, tried
-}
-
-func drawLosses(f *plot.Figure, kind kind, k int, tried []lossAt) {
-	s := plot.Series{Name: kind.name, Pair: k + 1, Kind: plot.Markers}
-	for _, t := range tried {
-		s.Add(100*t.load, 100*t.loss)
-	}
-	f.Series = append(f.Series, s)
 }
 
 func judgeLoss(run *experiment.Run, where, injection string, without, with float64) {

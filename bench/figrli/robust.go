@@ -161,7 +161,7 @@ func measureOwnSize(run *experiment.Run) {
 	figure := run.Draw("a", "Capacity that references take, "+heavyTailed.name, "The adaptive injector.", loadAxis,
 		plot.LogAxis("share of the link's capacity (%)"))
 	for k, size := range sizes {
-		figure.Series = append(figure.Series, plot.Series{Name: fmt.Sprintf("%s, %d bytes", size.name, size.bytes), Paper: k == 0, Pair: k + 1})
+		figure.Add(plot.Series{Name: fmt.Sprintf("%s, %d bytes", size.name, size.bytes), Paper: k == 0, Pair: k + 1})
 	}
 	for _, kind := range experiment.Each(run, []kind{poisson, heavyTailed}) {
 		for _, u := range experiment.Each(run, utilisations) {

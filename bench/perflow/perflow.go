@@ -6,7 +6,7 @@
 //		joint.Add(flows[i].packets, answers[i], flows[i].mean) // NaN is no answer
 //	}
 //	run.Beats("median error, flows of 100 packets and more", joint.Median(large), other.Median(large), 0.1)
-//	figure.Series = append(figure.Series, joint.ByClass(classes, 0.5))
+//	figure.Add(joint.ByClass(classes, 0.5))
 package perflow
 
 import (
