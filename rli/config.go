@@ -252,6 +252,9 @@ func (c *Config) memory() int64 {
 	}
 	if c.mayBelieve() {
 		size += int64(c.Buffer+1) * periodSize
+		if c.Buckets > 0 {
+			size += 4 * int64(c.Buffer)
+		}
 	}
 	return size
 }

@@ -17,6 +17,9 @@ func (r *Receiver) settle(right *mark, known *point) {
 	}
 	n := uint64(len(waiting))
 	estimated := true
+	if r.offsets != nil {
+		clear(r.offsets[:n])
+	}
 	switch {
 	case r.method == BusyAware && r.link.trusted():
 		r.settleBusy(waiting, known)
@@ -127,9 +130,16 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 		}
 		if !from.known && !to.known {
 			r.settleAlone(packets, p, to.place, base)
+			if r.offsets != nil {
+				alone := r.spread.bridge(from, to)
+				r.scatter(packets, p, &alone)
+			}
 			continue
 		}
 		course := r.spread.bridge(from, to)
+		if r.offsets != nil {
+			r.scatter(packets, p, &course)
+		}
 		r.compare(&course, packets, p)
 		for i := range packets {
 			h := &packets[i]
@@ -254,7 +264,11 @@ func (r *Receiver) locate(i int) *record {
 func (r *Receiver) distribute(packets []held) {
 	for i := range packets {
 		h := &packets[i]
-		bucket := bucketOf(r.origin+h.delay, r.config.Floor, r.config.Buckets)
+		delay := r.origin + h.delay
+		if r.offsets != nil {
+			delay += int64(r.offsets[i])
+		}
+		bucket := bucketOf(delay, r.config.Floor, r.config.Buckets)
 		r.histogram[bucket]++
 		if h.at < 0 {
 			continue

@@ -90,13 +90,15 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 		rest := max(left-size, 0)
 		m := (from.wait*left + to.wait*since) / (since + left)
 		v := math.Pow(height(since, rest), 2) * math.Pi / 8
+		d := (from.wait*left - to.wait*since) / (since + left)
 		near := 1.0
-		if x := 2 * from.wait * to.wait * since * left / math.Pow(since+left, 2) / v; x > 0 {
-			near = x / (math.Exp(x) - 1)
+		x := 2 * from.wait * to.wait * since * left / math.Pow(since+left, 2) / v
+		if x > 0 {
+			near = x / (math.Exp(x) - 1) * (1 + x/24)
 		}
 		course = m
-		if v > 0 && near > 1.8005630e-6 { // else it is straight
-			course = math.Sqrt(m*m + near*v*(2+(8/math.Pi-2)*3*v/(m*m+3*v)))
+		if v > 0 && x < 16 { // else it is straight
+			course = math.Sqrt(m*m + near*v*(2+(8/math.Pi-2)*3*v/(d*d+3*v)))
 		}
 		mended = course
 		switch {

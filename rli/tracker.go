@@ -2,6 +2,7 @@ package rli
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -52,8 +53,10 @@ type tracker struct {
 
 	buffer  []held
 	tuples  []hashing.Tuple // of the packets in the buffer, with Config.Tuples
-	tuple   hashing.Tuple   // of the current packet
-	waiting int             // number of packets in the buffer
+	offsets []int32         // ns that histograms add to the delays of the packets in the buffer, with Buckets
+	random  *rand.Rand
+	tuple   hashing.Tuple // of the current packet
+	waiting int           // number of packets in the buffer
 	left    mark
 	latest  departure
 	nearest int64   // smallest ns between a reference and the packet that it named
@@ -101,6 +104,9 @@ func newTracker(c Config) *tracker {
 	t.extra = float64(c.Overhead) * t.perByte
 	if c.Tuples {
 		t.tuples = make([]hashing.Tuple, len(t.buffer))
+	}
+	if c.mayBelieve() && c.Buckets > 0 {
+		t.offsets, t.random = make([]int32, len(t.buffer)), rand.New(rand.NewPCG(c.Identity, uint64(c.Buckets)))
 	}
 	if c.mayBelieve() {
 		t.periods, t.spread = make([]period, c.Buffer+1), newSpread()

@@ -58,7 +58,7 @@ func measureBias(run *experiment.Run) {
 			"far apart, and so most of the burst is never looked at, by whatever phase. Nobody can tell from references what is there. At a fixed "+
 			"rate, no more references, there is no such bias.",
 		"The oracle knows every packet in a busy period with a reference, and of the other packets how long they wait on average that far from "+
-			"the period's beginning and end. Whoever has nothing but references and departures cannot be less off.",
+			"the period's beginning and end. Whoever goes by that is off by no less.",
 	)
 	table := run.Table("", "Bias of the mean of all packets, and what one run is off by, in per cent of the mean wait; relative errors "+
 		"of flows' means: median / 99th percentile",

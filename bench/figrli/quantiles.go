@@ -13,7 +13,7 @@ import (
 var quantiles = experiment.Experiment{
 	Name: "ours-rli-quantiles", Title: "A flow's median and 99th percentile",
 	Claim: "The paper keeps count, sum and sum of squares, and no distribution. A histogram of each flow, 8 buckets to a doubling, gives " +
-		"quantiles of its estimated delays within a sixteenth; what they are off by beyond that is the estimates' error.",
+		"quantiles of its delays within a sixteenth; what they are off by beyond that is the estimates' error.",
 	Weight: 12, Quick: 1, Measure: measureQuantiles,
 }
 
