@@ -127,12 +127,48 @@ type Packet struct {
 	Time  int64 // of departure
 }
 
-// UpdateBatch calls Update for each of the packets, in order.
+// UpdateBatch calls Update for each of the packets, in order, and takes less
+// time.
 func (r *Receiver) UpdateBatch(packets []Packet) {
+	for len(packets) > 0 {
+		packets = packets[r.take(packets):]
+		if len(packets) > 0 {
+			p := &packets[0]
+			r.Update(p.Flow, p.Bytes, p.Time)
+			packets = packets[1:]
+		}
+	}
+}
+
+// take puts packets into the buffer until there is more to do for one of them,
+// and returns how many it took.
+func (r *Receiver) take(packets []Packet) int {
+	k, flows, threshold := r.tracker, &r.flows, r.threshold
+	room := k.quick[min(k.waiting, len(k.quick)):]
+	packets = packets[:min(len(packets), len(room))]
+	perByte, extra, slack := k.perByte, k.extra, k.slack
+	if k.method != BusyAware {
+		slack = math.Inf(1)
+	}
+	before, n := k.latest.time, 0
 	for i := range packets {
 		p := &packets[i]
-		r.Update(p.Flow, p.Bytes, p.Time)
+		excess := float64(p.Time-before) - (float64(int32(p.Bytes))*perByte + extra)
+		if uint64(p.Bytes) > math.MaxInt32 || math.Abs(excess) > slack || hashing.Sampled(uint64(p.Flow), threshold) == 0 {
+			break
+		}
+		before = p.Time
+		h := &room[i]
+		h.flow, h.time, h.bytes, h.at = p.Flow, p.Time, int32(p.Bytes), flows.guess(flows.mix(p.Flow))
+		n++
 	}
+	if n > 0 {
+		r.counts.Packets += uint64(n)
+		k.account.told += uint32(n)
+		k.waiting += n
+		k.latest = departure{time: before, bytes: int32(packets[n-1].Bytes)}
+	}
+	return n
 }
 
 // Pass records the departure of a packet that is not measured because it did

@@ -66,9 +66,9 @@ func matches(tags, mixed uint64) uint64 {
 	return (x - lows) &^ x & highs
 }
 
-// first returns which tag of a group the lowest set bit belongs to, or 8 if
-// there is none.
-func first(highest uint64) uint64 { return uint64(bits.TrailingZeros64(highest)) / group }
+// first returns which tag of a group the lowest of some highest bits belongs to,
+// or the last if there is none.
+func first(highest uint64) uint64 { return uint64(bits.TrailingZeros64(highest|1<<63)) / group }
 
 // find returns the place of a flow, or the empty place where its record would
 // be.
@@ -95,7 +95,7 @@ func (t *table) find(f hashing.Flow) int {
 // without looking.
 func (t *table) guess(mixed uint64) int32 {
 	g := mixed & t.mask
-	return int32(g*group + first(matches(t.tags[g], mixed))%group)
+	return int32(g*group + first(matches(t.tags[g], mixed)))
 }
 
 // claim takes the empty place i for a new flow, unless the table is full.

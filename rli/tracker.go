@@ -52,6 +52,7 @@ type tracker struct {
 	linePerByte float64
 
 	buffer  []held
+	quick   []held          // the buffer, if all there is to do for a packet is to keep it there
 	tuples  []hashing.Tuple // of the packets in the buffer, with Config.Tuples
 	offsets []int32         // ns that histograms add to the delays of the packets in the buffer, with Buckets
 	random  *rand.Rand
@@ -104,6 +105,8 @@ func newTracker(c Config) *tracker {
 	t.extra = float64(c.Overhead) * t.perByte
 	if c.Tuples {
 		t.tuples = make([]hashing.Tuple, len(t.buffer))
+	} else if t.method != Left {
+		t.quick = t.buffer
 	}
 	if c.mayBelieve() && c.Buckets > 0 {
 		t.offsets, t.random = make([]int32, len(t.buffer)), rand.New(rand.NewPCG(c.Identity, uint64(c.Buckets)))
@@ -173,10 +176,12 @@ func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 func (r *Receiver) nextPeriod() {
 	p := &r.periods[r.current]
 	p.end = r.latest.time
-	place := p.place(p.end, 0)
-	r.probe.end(&r.residuals, r.spread, end{point: point{place: place}})
-	r.lessons.end(r.spread, place)
-	r.sample.end(r.spread, place)
+	if r.probe.given || r.sample.given || r.lessons.offered > 0 {
+		place := p.place(p.end, 0)
+		r.probe.end(&r.residuals, r.spread, end{point: point{place: place}})
+		r.lessons.end(r.spread, place)
+		r.sample.end(r.spread, place)
+	}
 	if r.waiting > int(p.held) {
 		r.current++
 	} else if r.current == 0 {
