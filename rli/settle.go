@@ -193,6 +193,7 @@ func (r *Receiver) record(packets []held) {
 	}
 	left := r.left.departed
 	shift := r.origin - r.centre
+	r.flows.fetch(packets)
 	r.sumUp(packets, shift, left)
 	records := r.flows.records
 	for i := range packets {
@@ -215,9 +216,7 @@ func (r *Receiver) record(packets []held) {
 	}
 }
 
-// sumUp adds the packets' delays to the total. On the way it reads the places
-// where their records should be, so that memory brings them all together before
-// they are needed one after another.
+// sumUp adds the packets' delays to the total.
 func (r *Receiver) sumUp(packets []held, shift, left int64) {
 	t := &r.total
 	if t.tally == 0 {
@@ -226,11 +225,9 @@ func (r *Receiver) sumUp(packets []held, shift, left int64) {
 	t.enter(left)
 	t.tally += uint64(len(packets) - 1)
 	t.last = packets[len(packets)-1].time
-	records, touched := r.flows.records, uint64(0)
 	sum, squares, bytes, sizes := int64(0), uint64(0), uint64(0), uint64(0)
 	for i := range packets {
 		h := &packets[i]
-		touched += records[h.at].tally
 		delay := h.delay + shift
 		sum += delay
 		squares += uint64(delay * delay)
@@ -239,7 +236,6 @@ func (r *Receiver) sumUp(packets []held, shift, left int64) {
 	}
 	t.sum += sum
 	t.bytes += bytes
-	r.flows.touched = touched
 	if 2*bits.Len64(sizes)+bits.Len(uint(len(packets))) <= 64 {
 		t.squares.add(wide{0, squares})
 		return
