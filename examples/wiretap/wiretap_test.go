@@ -34,18 +34,23 @@ func needsLab(t *testing.T) {
 	}
 }
 
-// runDemo runs the demo and returns its rows and totals; it skips where
-// namespaces or rings are not to be had.
-func runDemo(t *testing.T, arguments ...string) (rows []row, all total, stderr string) {
+// runTo runs the program; it skips where namespaces or rings are not to be had.
+func runTo(t *testing.T, out, notes io.Writer, args ...string) {
 	t.Helper()
 	needsLab(t)
-	var out, notes bytes.Buffer
-	if err := run(t.Context(), append([]string{"-demo", "-json"}, arguments...), &out, &notes); err != nil {
+	if err := run(t.Context(), args, out, notes); err != nil {
 		if strings.Contains(err.Error(), "not permitted") || strings.Contains(err.Error(), "not supported") {
 			t.Skipf("not here: %v", err)
 		}
 		t.Fatal(err)
 	}
+}
+
+// runDemo runs the demo and returns its rows and totals.
+func runDemo(t *testing.T, arguments ...string) (rows []row, all total, stderr string) {
+	t.Helper()
+	var out, notes bytes.Buffer
+	runTo(t, &out, &notes, append([]string{"-demo", "-json"}, arguments...)...)
 	for line := range bytes.Lines(out.Bytes()) {
 		var r struct {
 			row
@@ -172,7 +177,6 @@ func TestRings(t *testing.T) {
 // After some seconds the memory that the demo holds grows no more than the
 // points' histories do. Ten minutes of it are in the program's documentation.
 func TestShortSoak(t *testing.T) {
-	needsLab(t)
 	var held [2]uint64
 	rows := 0
 	out := writerFunc(func(b []byte) (int, error) {
@@ -185,10 +189,7 @@ func TestShortSoak(t *testing.T) {
 		}
 		return len(b), nil
 	})
-	args := []string{"-demo", "-json", "-duration", "7s", "-rate", "20000", "-bandwidth", "500"}
-	if err := run(t.Context(), args, out, io.Discard); err != nil {
-		t.Skipf("not here: %v", err)
-	}
+	runTo(t, out, io.Discard, "-demo", "-json", "-duration", "7s", "-rate", "20000", "-bandwidth", "500")
 	t.Logf("%d rows; %.1f MB held after 5 rows, %.1f after 10", rows, float64(held[0])/1e6, float64(held[1])/1e6)
 	if held[1] == 0 || held[1] > held[0]+held[0]/4 {
 		t.Errorf("%d rows; %d bytes are held after 5 rows, %d after 10", rows, held[0], held[1])
