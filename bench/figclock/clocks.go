@@ -18,13 +18,13 @@ var clocks = experiment.Experiment{
 	Weight: 80, Quick: 1, Measure: measureClocks,
 }
 
-// An axis is what one figure varies.
+// An axis is the quantity that one figure varies.
 type axis struct {
 	name, title string
 	x           plot.Axis
 	values      []float64
 	set         func(s *setting, value float64)
-	only        []float64 // values of a quick run
+	only        []float64 // values in a quick run
 }
 
 var axes = []axis{
@@ -46,7 +46,7 @@ var axes = []axis{
 func measureClocks(run *experiment.Run) {
 	runs := run.Pick(2, 24)
 	found := map[string][][]outcome{}
-	var certain, likely perflow.Coverage // the likely ones of paths whose least delays are equal, as they assume
+	var certain, likely perflow.Coverage // the likely ones assume paths with equal least delays
 	for i, a := range axes {
 		run.Part(i, len(axes))
 		values := a.values
@@ -88,8 +88,8 @@ func measureClocks(run *experiment.Run) {
 		"The error of the drift stays near 0.05 ppm however long the window is, since the rate is granted to wander by 0.1 ppm.")
 }
 
-// draw makes the figures of one axis: errors of the offset, and of the drift
-// where that is told.
+// draw makes the figures of one axis: errors of the offset and, if known, of
+// the drift.
 func draw(run *experiment.Run, a axis, values []float64, found [][]outcome) {
 	f := run.Draw(a.name, a.title, "", a.x, plot.LogAxis("error of the offset (µs)"))
 	for m := range single {
@@ -155,7 +155,7 @@ func judge(run *experiment.Run, found map[string][][]outcome, certain, likely pe
 		float64(likely.Held) >= 0.95*float64(likely.All))
 }
 
-// picture draws mean delays over time, as they are measured and corrected, of a
+// picture draws mean delays over time, as measured and as corrected, with a
 // far clock that drifts, wanders and steps twice.
 func picture(run *experiment.Run) {
 	set := usual

@@ -19,13 +19,13 @@ const (
 	ahead   = 5e6                       // ns, the far clock
 	gaining = 30e-6
 
-	jitter = 2e3 // ns, mean of each of the two hops more that packets take
+	jitter = 2e3 // ns, mean of each of the two further hops of packets
 
 	probeBytes = 90 // an NTP packet on Ethernet
-	polls      = 8  // that NTP's filter chooses from, one a second
+	polls      = 8  // number from which NTP's filter chooses, one a second
 )
 
-// A setting is what one point of a figure has in common.
+// A setting is what all runs of one point of a figure share.
 type setting struct {
 	load    [2]float64 // there, and back
 	packets float64    // a second, each way
@@ -44,11 +44,11 @@ type road struct {
 	side     int
 	up, down *lda.Aggregator
 	now      float64 // when the latest packet was sent
-	work     float64 // that it left in the queue
-	burst    int     // packets that come with it
+	work     float64 // left in the queue by that packet
+	burst    int     // packets that follow it in its burst
 	count    uint64
 	sum, n   float64 // of the delays measured
-	true     float64 // sum of the delays that they were
+	true     float64 // sum of the true delays
 }
 
 func newRoad(rng *rand.Rand, set *setting, side int) *road {
@@ -58,13 +58,13 @@ func newRoad(rng *rand.Rand, set *setting, side int) *road {
 	return &road{rng: rng, set: set, side: side, up: up, down: down}
 }
 
-// least is what a packet takes beside the queue: the floor, and two hops that
-// are hardly loaded.
+// least returns what a packet takes apart from the queue: the floor, and two
+// hops that are hardly loaded.
 func (r *road) least() float64 {
 	return r.set.floor[r.side] + jitter*(r.rng.ExpFloat64()+r.rng.ExpFloat64())
 }
 
-// gap is the time to the next packet.
+// gap returns the time to the next packet.
 func (r *road) gap() float64 {
 	const inBurst = 1.3 / (1.3 - 1) * 4 // mean size of a burst, roughly
 	mean := second / r.set.packets
@@ -78,9 +78,9 @@ func (r *road) gap() float64 {
 	return inBurst * mean * r.rng.ExpFloat64()
 }
 
-// drive sends the packets of a second, and returns what the queue would have
-// delayed a probe at each of some times, which ascend. skew is what the far
-// clock is ahead.
+// drive sends the packets of a second, and returns how long the queue would
+// have delayed a probe at each of the given ascending times. skew is how far
+// the far clock is ahead.
 func (r *road) drive(end float64, probes []float64, skew func(float64) float64) []float64 {
 	service := second / r.set.packets * r.set.load[r.side]
 	r.up.Reset()
@@ -117,16 +117,17 @@ func (r *road) drive(end float64, probes []float64, skew func(float64) float64) 
 	}
 }
 
-// An exchange is a probe there and its answer.
+// An exchange is a probe going there and its answer.
 type exchange struct {
-	sent, there, back float64 // when, and the delays as they are measured
+	sent, there, back float64 // when, and the measured delays
 }
 
-// offset is what NTP makes of an exchange, and roundTrip how it chooses.
+// offset returns NTP's estimate from an exchange, and roundTrip the length by
+// which NTP chooses.
 func (e *exchange) offset() float64    { return (e.there - e.back) / 2 }
 func (e *exchange) roundTrip() float64 { return e.there + e.back }
 
-// samples are the bounds that an exchange gives.
+// samples returns the bounds that an exchange gives.
 func (e *exchange) samples() (there, back clock.Sample) {
 	there = clock.Sample{Time: epoch + int64(e.sent), Delay: int64(math.Ceil(e.there)), Packets: 1}
 	back = clock.Sample{Time: epoch + int64(e.sent+e.roundTrip()), Delay: int64(math.Ceil(e.back)), Packets: 1}
@@ -140,7 +141,7 @@ func exchanges(roads [2]*road, end float64, count int, skew func(float64) float6
 		sent[i] = end - second + (float64(i)+roads[0].rng.Float64())*0.98*second/float64(count)
 	}
 	there := roads[0].drive(end, sent, skew)
-	order, times := make([]int, len(there)), make([]float64, len(there)) // in which they are answered
+	order, times := make([]int, len(there)), make([]float64, len(there)) // in the order in which they are answered
 	for i, d := range there {
 		order[i], times[i] = i, sent[i]+d
 	}
@@ -155,12 +156,13 @@ func exchanges(roads [2]*road, end float64, count int, skew func(float64) float6
 	return all
 }
 
-// shortest is the exchange of the shortest round trip.
+// shortest returns the exchange with the shortest round trip.
 func shortest(all []exchange) exchange {
 	return slices.MinFunc(all, func(a, b exchange) int { return cmp.Compare(a.roundTrip(), b.roundTrip()) })
 }
 
-// cells are what cells of one packet say of the clocks, in both directions.
+// cells returns what cells of one packet say about the clocks, in both
+// directions.
 func cells(roads [2]*road, middle int64) (there, back []clock.Sample) {
 	return experiment.Try(lda.AppendClockSamples(nil, roads[0].up, roads[0].down, clock.There, middle)),
 		experiment.Try(lda.AppendClockSamples(nil, roads[1].up, roads[1].down, clock.Back, middle))
@@ -169,9 +171,9 @@ func cells(roads [2]*road, middle int64) (there, back []clock.Sample) {
 // The methods, by index.
 const (
 	means  = iota // half the difference of the mean delays, in the last second
-	filter        // NTP's: of eight polls, one a second, that of the shortest round trip
-	equal         // of as many probes as weigh what the LDAs do, the same, in the last second
-	probed        // the same probes, all seconds, through package clock
+	filter        // NTP's: of eight polls, one a second, the one with the shortest round trip
+	equal         // half the difference of the means of as many bytes of probes as the LDAs take, in the last second
+	probed        // the same probes, over all seconds, through package clock
 	last          // the cells of the last second alone, through package clock
 	ours          // the cells of all seconds
 	single        // the cells of one direction: drift only
@@ -188,11 +190,11 @@ var looks = [methods]plot.Series{
 	single: {Name: "cells, one direction, 10 s"},
 }
 
-// An outcome is how far each method was off: NaN where it says nothing.
+// An outcome holds the error of each method, NaN if it has no answer.
 type outcome struct {
 	offset, drift    [methods]float64 // ns, and as a fraction
 	certain, likely  float64          // widths of our intervals, ns
-	excluded, missed bool             // the truth, by the certain and the likely one
+	excluded, missed bool             // the truth is outside the certain or the likely interval
 }
 
 // measure runs one world of a setting through all methods.
@@ -216,7 +218,7 @@ func measure(rng *rand.Rand, set setting) outcome {
 		out.offset[m], out.drift[m] = math.NaN(), math.NaN()
 	}
 	var polled []exchange
-	var first float64 // the offset by means in the first second
+	var first float64 // by means in the first second
 	for s := range set.seconds {
 		end := float64(s+1) * second
 		probes := exchanges(roads, end, bytes/probeBytes, theta)
@@ -252,14 +254,14 @@ func feed(trackers [methods]*clock.Tracker, roads [2]*road, probes []exchange, e
 		forth, home := probes[i].samples()
 		probed2[0], probed2[1] = append(probed2[0], forth), append(probed2[1], home)
 	}
-	// What is not known yet is asked for at the end.
+	// Read what is not known yet at the end.
 	_, _ = trackers[probed].Add(probed2[0], probed2[1])
 	_, _ = trackers[last].Add(there, back)
 	_, _ = trackers[ours].Add(there, back)
 	_, _ = trackers[single].Add(there, nil)
 }
 
-// read asks the trackers.
+// read reads the trackers.
 func (o *outcome) read(trackers [methods]*clock.Tracker, at int64, truth float64) {
 	for _, m := range []int{probed, last, ours, single} {
 		r, err := trackers[m].At(at)
@@ -275,7 +277,8 @@ func (o *outcome) read(trackers [methods]*clock.Tracker, at int64, truth float64
 	}
 }
 
-// typical is the median of a method's errors, NaN if half the runs had none.
+// typical returns the median of a method's errors, NaN if half the runs had
+// none.
 func typical(all []outcome, of func(*outcome) float64) float64 {
 	var known []float64
 	for i := range all {

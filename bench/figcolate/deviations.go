@@ -78,23 +78,24 @@ func judgeDeviations(run *experiment.Run, name string, thousand, closed, ours de
 		len(closed.Answered(asked)), len(ours.Of(asked)), len(ours.Answered(asked))), ours.median(), closed.median(), 0.1)
 }
 
-// deviationErrors are those of the deviations of flows of 100 packets and more.
+// deviationErrors holds the errors of the deviations of flows of 100 packets
+// and more.
 type deviationErrors struct{ *perflow.Errors }
 
 func (e deviationErrors) add(f *flow, got float64) {
 	e.Add(f.packets, got, math.Sqrt(f.delays.PopulationVariance()))
 }
 
-// median is that of the errors where there is an answer, and close the part of
-// all flows within the limit.
+// median returns the median error of those with an answer, and close the
+// fraction of all flows within the limit.
 func (e deviationErrors) median() float64 { return perflow.Quantile(e.Answered(asked), 0.5) }
 func (e deviationErrors) close() float64  { return e.Within(asked, deviationLimit) }
 func (e deviationErrors) cell() string {
 	return percent(e.median()) + "; " + percent(e.close())
 }
 
-// repeat are the errors of virtual repetitions, by their number, and of the
-// closed form.
+// repeat returns the errors of virtual repetitions, by their number, and of
+// the closed form.
 func (t *traffic) repeat(run *experiment.Run, c paper.Config, gammas, chosen []int) (byGamma []deviationErrors, closed deviationErrors) {
 	plain := counters.Record(c, t.all)
 	for range gammas {
@@ -121,7 +122,7 @@ var intervals = experiment.Experiment{
 	Weight: 30, Quick: 6, Measure: measureIntervals,
 }
 
-// confidence is asked for.
+// confidence is that of the intervals.
 const confidence = 0.95
 
 func measureIntervals(run *experiment.Run) {
@@ -154,7 +155,7 @@ func measureIntervals(run *experiment.Run) {
 
 var intervalNames = [3]string{"the paper's", "ours", "joint"}
 
-// A holding is how intervals of each kind held on one traffic.
+// A holding says how often intervals of each kind held on one traffic.
 type holding struct {
 	lines, breadths [3]plot.Series
 	total           [3]perflow.Coverage
@@ -162,7 +163,7 @@ type holding struct {
 	where           [3]string
 }
 
-// holding asks about some flows of each size, and adds rows to the table.
+// holding queries some flows of each size, and adds rows to the table.
 func (t *traffic) holding(plain *counters.Plain, counting *counters.Counted, decoded *joint.Result, most, pair int,
 	table *experiment.Table) *holding {
 	h := &holding{lowest: [3]float64{1, 1, 1}}
@@ -203,8 +204,8 @@ func (h *holding) judge(run *experiment.Run, name string) {
 	}
 }
 
-// hold is how intervals of some flows hold their mean: the paper's, ours, and
-// those of joint decoding.
+// hold returns how often the intervals of some flows hold their mean: the
+// paper's, ours, and those of joint decoding.
 func hold(t *traffic, plain *counters.Plain, counting *counters.Counted, decoded *joint.Result, chosen []int) (by [3]perflow.Coverage) {
 	answers := counting.Estimate(t.records(chosen))
 	for k, i := range chosen {

@@ -26,13 +26,13 @@ var hour = experiment.Experiment{
 
 const (
 	hourMinutes   = 60
-	hourRate      = 10_000.0 // packets a second, an elephant's among them
+	hourRate      = 10_000.0 // packets a second, including an elephant's
 	hourElephant  = 0.3      // of them
 	hourOffset    = 2_000_000
 	hourLoad      = 9.0 // packets to a counter and minute
 	hourSampling  = 0.01
 	hourAsked     = 1000
-	burstSeconds  = 0.02 // of all, in which half of the losses are and delays are threefold
+	burstSeconds  = 0.02 // of all seconds, with half of the losses and threefold delays
 	burstSlowness = 3.0
 )
 
@@ -41,12 +41,12 @@ type hourFlow struct {
 	key        hashing.Flow
 	rate       float64 // packets a second
 	start, end float64 // s
-	mean       float64 // ns, where there is no burst
+	mean       float64 // ns, outside bursts
 	delays     estimate.Moments
 }
 
-// hourFlows are an elephant and flows of all sizes, each of which is there for
-// some minutes. The larger of them wait longer.
+// hourFlows returns an elephant and flows of all sizes, each present for some
+// minutes. The larger of them wait longer.
 func hourFlows(run *experiment.Run, rate float64) []hourFlow {
 	rng := run.Rand("hour flows")
 	flows := []hourFlow{{key: hashing.Flow(rng.Uint64()), rate: rate * hourElephant, end: 60 * hourMinutes, mean: 400_000}}
@@ -63,7 +63,7 @@ func hourFlows(run *experiment.Run, rate float64) []hourFlow {
 	return flows
 }
 
-// An hourPoint is one of the two: what it records, and its store.
+// An hourPoint is one of the two points: what it records, and its store.
 type hourPoint struct {
 	recorders [2]*colate.Recorder // of this minute and the next
 	store     *colate.Store
@@ -78,7 +78,7 @@ func newHourPoint(dir string, c colate.Config) *hourPoint {
 	return p
 }
 
-// update records a packet in the epoch that the point's clock says.
+// update records a packet in the epoch of the point's clock.
 func (p *hourPoint) update(f hashing.Flow, packet hashing.Packet, t, end int64) {
 	next := 0
 	if t >= end {
@@ -95,8 +95,8 @@ func (p *hourPoint) cut() {
 	p.recorders[0], p.recorders[1] = p.recorders[1], p.recorders[0]
 }
 
-// passHour lets both points record an hour. Each packet's delay is drawn by
-// itself, so that most overtake another.
+// passHour lets both points record an hour. Each packet's delay is drawn
+// independently, so that most packets overtake another.
 func passHour(run *experiment.Run, dir string, c colate.Config, flows []hourFlow, loss float64) colate.Path {
 	up, down := newHourPoint(filepath.Join(dir, "up"), c), newHourPoint(filepath.Join(dir, "down"), c)
 	rng := run.Rand(fmt.Sprint("hour ", loss))
@@ -128,7 +128,7 @@ func passHour(run *experiment.Run, dir string, c colate.Config, flows []hourFlow
 	return colate.Path{Up: up.store, Down: down.store}
 }
 
-// burst reports whether a second is one of congestion.
+// burst reports whether a second is congested.
 func burst(seed uint64, second int64) bool {
 	return float64(hashing.Mix(uint64(second), seed)>>11)/(1<<53) < burstSeconds
 }
@@ -148,7 +148,7 @@ func poisson(rng *rand.Rand, mean float64) int {
 	return n
 }
 
-// hourClasses divide the flows asked about.
+// hourClasses divides the queried flows.
 var hourClasses = perflow.Classes("100–999", 100, 999, "1,000–9,999", 1000, 9999, "≥ 10,000", 10_000, perflow.Unlimited)
 
 func measureHour(run *experiment.Run) {
@@ -189,7 +189,7 @@ func measureHour(run *experiment.Run) {
 			"and what solving takes. Times are those of go test ./colate -bench Query.")
 }
 
-// An hourRun is an hour under some loss, to be asked about.
+// An hourRun is an hour with some loss, to be queried.
 type hourRun struct {
 	run   *experiment.Run
 	loss  float64
@@ -200,7 +200,8 @@ type hourRun struct {
 	read  int64
 }
 
-// choose takes flows of each class, a third of all from each that has enough.
+// choose takes flows of each class, a third of the total from each that has
+// enough.
 func (h *hourRun) choose() {
 	for k, class := range hourClasses {
 		var all []int
@@ -213,7 +214,8 @@ func (h *hourRun) choose() {
 	}
 }
 
-// record is what a collector knows of a flow that sees part of its packets.
+// record returns what a collector that sees part of a flow's packets knows
+// about it.
 func (h *hourRun) record(i int, rng *rand.Rand, sampling float64) (joint.FlowRecord, bool) {
 	f := &h.flows[i]
 	r := joint.FlowRecord{Flow: f.key, Packets: float64(f.delays.N())}
@@ -224,8 +226,8 @@ func (h *hourRun) record(i int, rng *rand.Rand, sampling float64) (joint.FlowRec
 	return r, r.Packets > 0
 }
 
-// ask asks in one of three ways and returns the share of intervals that hold,
-// in the class where it is least.
+// ask queries in one of three ways. It returns the fraction of intervals that
+// hold, in the class where it is smallest.
 func (h *hourRun) ask(way int) float64 {
 	method := []string{"Estimate", "Estimate", "joint"}[way]
 	sampling := []float64{1, hourSampling, 1}[way]
@@ -294,7 +296,7 @@ func (h *hourRun) tell(method, kind string, asked []int, means []float64, interv
 	return least
 }
 
-// costs is a row of what the stores and a query take.
+// costs returns a row with the costs of the stores and of a query.
 func (h *hourRun) costs() []string {
 	summary := h.path.Up.Summary()
 	packets := 0.0

@@ -18,8 +18,8 @@ var jointDecoding = experiment.Experiment{
 	Weight: 60, Quick: 4, Measure: measureJoint,
 }
 
-// ownDelays is traffic whose flows have delays of their own, which have
-// nothing to do with those of their neighbours in time.
+// ownDelays is traffic whose flows have their own delays, independent of their
+// neighbours in time.
 func ownDelays(run *experiment.Run) (*traffic, flowsim.Config) {
 	c := flowsim.Config{Flows: 300_000, Packets: fullPackets, Shape: 1, Seconds: 60, Seed: run.SeedOf("own delays")}
 	if run.Quick {

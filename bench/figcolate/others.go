@@ -20,7 +20,7 @@ var interpolation = experiment.Experiment{
 	Weight: 60, Quick: 5, Measure: measureInterpolation,
 }
 
-// Rates of injection, least and most.
+// Rates of injection, lowest and highest.
 var rates = []struct {
 	name        string
 	least, most float64
@@ -65,8 +65,8 @@ func measureInterpolation(run *experiment.Run) {
 			"COLATE needs the flow records of someone else, and here 20 bits of memory a packet.")
 }
 
-// weighted is the part of all flows within a limit, of which small and large
-// ones were asked in different numbers.
+// weighted returns the fraction of all flows within a limit, if small and
+// large ones were queried in different numbers.
 func (t *traffic) weighted(e *perflow.Errors, limit float64) float64 {
 	n := 0
 	for i := range t.flows {
@@ -78,8 +78,8 @@ func (t *traffic) weighted(e *perflow.Errors, limit float64) float64 {
 	return part*e.Within(asked, limit) + (1-part)*e.Within(few, limit)
 }
 
-// interpolate runs a kind's trace with references and returns the errors of
-// some flows and the mean number of packets to a reference.
+// interpolate runs a kind's trace with references. It returns the errors of
+// some flows and the mean number of packets per reference.
 func interpolate(run *experiment.Run, k kind, least, most float64, method rli.Method, seed uint64, chosen int) (*perflow.Errors, float64) {
 	c := rli.DefaultConfig
 	c.Identity, c.Rate, c.Method, c.Flows = seed, linkRate, method, 1<<20
@@ -112,9 +112,9 @@ var countMin = experiment.Experiment{
 	Weight: 25, Quick: 2, Measure: measureCountMin,
 }
 
-// sketchRows is the number of rows for a reliability, ⌈ln 1/(1−α)⌉, and
-// sketchColumns that of columns for an error, ⌈e/β⌉ (Cormode and Muthukrishnan,
-// 2005).
+// sketchRows returns the number of rows for a reliability, ⌈ln 1/(1−α)⌉, and
+// sketchColumns the number of columns for an error, ⌈e/β⌉ (Cormode and
+// Muthukrishnan, 2005).
 func sketchRows(reliability float64) int { return int(math.Ceil(-math.Log(1 - reliability))) }
 func sketchColumns(err float64) int      { return int(math.Ceil(math.E / err)) }
 
@@ -139,7 +139,7 @@ func (s *sketch) add(key hashing.Flow, stamp int64) {
 	}
 }
 
-// sum is the estimate of a flow's sum: the least of its counters.
+// sum returns the estimate of a flow's sum: the smallest of its counters.
 func (s *sketch) sum(key hashing.Flow) float64 {
 	least := math.Inf(1)
 	for r := range s.rows {

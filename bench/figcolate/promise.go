@@ -18,22 +18,22 @@ var promise = experiment.Experiment{
 	Weight: 190, Quick: 8, Measure: measurePromise,
 }
 
-// A requirement is a pair that the paper promises.
+// A requirement is a pair of values that the paper promises.
 type requirement struct{ reliability, err float64 }
 
 var requirements = []requirement{{0.90, 0.10}, {0.95, 0.05}, {0.99, 0.01}}
 
-// String is the pair in the paper's symbols.
+// String returns the pair in the paper's symbols.
 func (r requirement) String() string {
 	return fmt.Sprintf("α = %.2f, β = %.2f", r.reliability, r.err)
 }
 
 var memories = []float64{1, 10, 100} // MB
 
-// A promiseCase is traffic that the promise is put to.
+// A promiseCase is traffic on which the promise is tested.
 type promiseCase struct {
 	kind
-	of       string    // which of the sums of kept promises it is in
+	of       string    // the sum of kept promises that it belongs to
 	memories []float64 // MB
 }
 
@@ -120,7 +120,7 @@ func (t *traffic) keep(run *experiment.Run, table *experiment.Table, sum *kept, 
 	}
 }
 
-// The paper's backbone trace (Table 2), and what it is said to take (section 6.2).
+// The paper's backbone trace (Table 2), and what it should take (section 6.2).
 const (
 	paperPackets = 37.3e6
 	paperFlows   = 3.01e6
@@ -164,8 +164,9 @@ func drawPromise(run *experiment.Run, name string, k kind, r race) {
 		errorAxis(0.01, 1000), shareAxis, r.theorem.CDF(large), r.single.CDF(large), r.joint.CDF(large), marks)
 }
 
-// solve says what section 5 finds for a requirement: by how much the error of
-// one point's sum is too large with whatever parameters, or that there are some.
+// solve describes what section 5 finds for a requirement: the factor by which
+// the error of one point's sum is too large with any parameters, or that there
+// are parameters.
 func (t *traffic) solve(megabytes float64, r requirement) string {
 	q := paper.Requirements{
 		MemoryBits: megabytes * megabyte, Reliability: r.reliability, Error: r.err,
@@ -185,7 +186,7 @@ func (t *traffic) solve(megabytes float64, r requirement) string {
 	if err == nil {
 		return fmt.Sprintf("met, n = %.0f", p.Counters)
 	}
-	// What eq. (22) comes to by eqs. (14) and (15), to a hundredth.
+	// The result of eq. (22) by eqs. (14) and (15), to a hundredth.
 	deviations := math.Sqrt2 * math.Erfinv((1+r.reliability)/2)
 	times := deviations * math.Sqrt(q.Least+q.Most) / (q.TimeError() * q.Least)
 	if times <= 1 {
@@ -238,14 +239,14 @@ func measureTriangle(run *experiment.Run) {
 		"as the one at the other end.")
 }
 
-// A link is its traffic, from one point to another.
+// A link has its traffic, from one point to another.
 type link struct {
 	*traffic
 	from, to int
 }
 
-// newTriangle lets three points see the traffic of all six links, each with one
-// recorder, as the paper has it.
+// newTriangle lets three points see the traffic of all six links, each with
+// one recorder, as in the paper.
 func newTriangle(run *experiment.Run, c paper.Config) (shared [3]*paper.Recorder, links []link) {
 	for i := range shared {
 		shared[i] = experiment.Try(paper.New(c))

@@ -18,7 +18,7 @@ var storage = experiment.Experiment{
 	Weight: 200, Quick: 7, Measure: measureStorage,
 }
 
-// paperBits is what the paper claims to store for a packet.
+// paperBits is the paper's claim of the bits stored per packet.
 const paperBits = 0.1
 
 func measureStorage(run *experiment.Run) {
@@ -74,7 +74,7 @@ func measureStorage(run *experiment.Run) {
 			"a unit of a millisecond for an epoch of a second. Then a delay of microseconds shows only where the clock ticks meanwhile.")
 }
 
-// drawMemory is what a packet takes by memory, and what the paper claims.
+// drawMemory draws the storage per packet by memory, and the paper's claim.
 func drawMemory(run *experiment.Run) {
 	bar := plot.Series{Name: fmt.Sprintf("%d bits a counter, any trace", counterBits), Kind: plot.Bars}
 	for m, mb := range memories {
@@ -88,8 +88,8 @@ func drawMemory(run *experiment.Run) {
 		plot.Axis{Label: "bits a packet", Scale: plot.Log, Min: 0.01, Max: 1000}, bar, claimed)
 }
 
-// literal records by counters of 19 bits in units of 2^shift ns, epoch by
-// epoch, and returns what that stores and the median error of Theorem 2. Time
+// literal records with counters of 19 bits in units of 2^shift ns, epoch by
+// epoch. It returns the bits stored and the median error of Theorem 2. Time
 // begins with each trace.
 func (t *traffic) literal(run *experiment.Run, shift uint8, seed uint64, most int) (bits float64, epochs int, off float64) {
 	c := paper.Config{
@@ -134,8 +134,8 @@ var parameters = experiment.Experiment{
 	Weight: 0.2, Quick: 0.1, Measure: measureParameters,
 }
 
-// example are requirements that have the paper's example for their solution;
-// t_min and t_max are those that do so, as the paper does not give its own.
+// example holds requirements whose solution is the paper's example. The paper
+// does not give its own t_min and t_max; these have that solution.
 var example = paper.Requirements{
 	MemoryBits: megabyte, Reliability: 0.95, Error: 0.05, DelayPart: 1,
 	Most: 3_514_677, Least: 85_003.2604580,

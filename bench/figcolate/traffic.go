@@ -26,14 +26,14 @@ const (
 	fullPackets  = 4_000_000
 )
 
-// A kind of traffic stands for one of the paper's traces. The load is our
-// choice, as the paper does not give its own.
+// A kind of traffic stands for one of the paper's traces. We chose the load,
+// because the paper does not give its own.
 type kind struct {
 	name  string
 	trace trace.FlowsConfig
 	red   queue.LinkConfig
 	paper string // flows, packets and duration of the trace (Table 2)
-	// What RLI does on the paper's trace (Table 3): packets to a reference.
+	// The result of RLI on the paper's trace (Table 3): packets per reference.
 	references [2]float64
 }
 
@@ -69,7 +69,7 @@ func congested() kind {
 	return k
 }
 
-// A flow and the truth about it.
+// A flow, with the truth about it.
 type flow struct {
 	key     hashing.Flow
 	packets int
@@ -101,8 +101,8 @@ func newTraffic(run *experiment.Run, k kind) *traffic {
 	return newTrafficOf(run, k, run.Pick(quickPackets, fullPackets), nil)
 }
 
-// newTrafficOf is so many packets of it, and tells then, if it is not nil, of each
-// one that passed.
+// newTrafficOf passes the given number of packets of a kind through its queue,
+// and calls then, if it is not nil, for each one that passed.
 func newTrafficOf(run *experiment.Run, k kind, packets int, then func(p *queue.Packet, out int64, link *queue.Link)) *traffic {
 	k.trace.Seed, k.red.Seed = run.SeedOf("trace "+k.name), run.SeedOf("queue "+k.name)
 	source := experiment.Try(trace.NewFlows(k.trace))
@@ -144,7 +144,7 @@ func (t *traffic) add(p passage) {
 	t.packets = append(t.packets, p)
 }
 
-// bins divide the flows, and asked are those that most claims are about.
+// bins divides the flows, and asked has those that most claims are about.
 var (
 	bins  = perflow.Classes("1", 1, 1, "2–9", 2, 9, "10–99", 10, 99, "100–999", 100, 999, "≥ 1,000", 1000, perflow.Unlimited)
 	large = bins[4]
@@ -174,8 +174,8 @@ func (t *traffic) someOfEach(most int) []int {
 	return chosen
 }
 
-// Counters of the experiments: bits of one, of which count packets where any do,
-// and the paper's number to a flow.
+// Counters of the experiments: the bits of one, how many of them count packets
+// if any do, and the paper's number per flow.
 const (
 	counterBits  = 60
 	countBits    = 16
@@ -185,12 +185,14 @@ const (
 	megabyte     = 1 << 23 // bits
 )
 
-// sums is a recorder of plain sums of time stamps, as the paper has it.
+// sums returns the Config of a recorder of plain sums of time stamps, as in
+// the paper.
 func sums(n int, seed uint64) paper.Config {
 	return paper.Config{Identity: seed, Counters: n, PerFlow: countersEach, Bits: counterBits, TimeBits: stampBits, Vectors: 1}
 }
 
-// counted is one of as many bits, some of which count packets, in one epoch.
+// counted returns the Config of a recorder with as many bits, some of which
+// count packets, in one epoch.
 func counted(n int, seed uint64) colate.Config {
 	return colate.Config{
 		Identity: seed, Counters: n, PerFlow: countersEach, Bits: counterBits,
@@ -198,12 +200,12 @@ func counted(n int, seed uint64) colate.Config {
 	}
 }
 
-// countersIn is how many counters some memory has, in a full run.
+// countersIn returns how many counters some memory holds, in a full run.
 func countersIn(run *experiment.Run, megabytes float64) int {
 	return scaled(run, megabytes*megabyte/counterBits)
 }
 
-// scaled is a number of counters in this run.
+// scaled returns a number of counters for this run.
 func scaled(run *experiment.Run, n float64) int {
 	if run.Quick {
 		n *= float64(quickPackets) / fullPackets
@@ -211,7 +213,7 @@ func scaled(run *experiment.Run, n float64) int {
 	return max(int(n), 2*countersEach)
 }
 
-// all are the packets, as recorders see them.
+// all yields the packets as recorders see them.
 func (t *traffic) all(yield func(counters.Packet) bool) {
 	for i := range t.packets {
 		p := &t.packets[i]
@@ -221,7 +223,7 @@ func (t *traffic) all(yield func(counters.Packet) bool) {
 	}
 }
 
-// records are what a collector knows of some flows.
+// records returns what a collector knows about some flows.
 func (t *traffic) records(asked []int) []joint.FlowRecord {
 	records := make([]joint.FlowRecord, len(asked))
 	for k, i := range asked {
@@ -230,18 +232,19 @@ func (t *traffic) records(asked []int) []joint.FlowRecord {
 	return records
 }
 
-// everyRecord is what it knows of all.
+// everyRecord returns what it knows about all flows.
 func (t *traffic) everyRecord() []joint.FlowRecord { return t.records(t.some(every, len(t.flows))) }
 
-// theorem2 is the errors of the paper's estimator.
+// theorem2 returns the errors of the paper's estimator.
 func (t *traffic) theorem2(name string, p *counters.Plain, asked []int) *perflow.Errors {
 	return t.errors(name, asked, func(_, i int) float64 {
 		return p.Theorem2(t.flows[i].key, uint64(t.flows[i].packets))
 	}).ByPaper()
 }
 
-// errors are those of what a method says of some flows' means: answer is about
-// the k-th of them, flow i. A flow without an answer is infinitely off.
+// errors returns the errors of a method's means of some flows. answer returns
+// the k-th of these, which is about flow i. A flow without an answer is
+// infinitely off.
 func (t *traffic) errors(name string, asked []int, answer func(k, i int) float64) *perflow.Errors {
 	e := perflow.New(name, perflow.Infinite)
 	for k, i := range asked {
@@ -250,7 +253,8 @@ func (t *traffic) errors(name string, asked []int, answer func(k, i int) float64
 	return e
 }
 
-// A race is the paper's estimator and ours, at equal memory, about some flows.
+// A race is between the paper's estimator and ours, at equal memory, for some
+// flows.
 type race struct {
 	theorem, single, joint *perflow.Errors
 	counting               *counters.Counted
@@ -267,7 +271,7 @@ func (t *traffic) race(run *experiment.Run, n int, seed uint64, asked []int) rac
 	}
 }
 
-// medians are the cells of a table for a method's errors, by size.
+// medians returns the table cells of a method's errors, by size.
 func medians(e *perflow.Errors) (cells []string) {
 	for _, b := range bins {
 		cells = append(cells, percentFrom(e.Median(b)))
@@ -275,7 +279,7 @@ func medians(e *perflow.Errors) (cells []string) {
 	return cells
 }
 
-// percentFrom is a percentage, or that there is nothing but rounding.
+// percentFrom formats a percentage, or says that only rounding is left.
 func percentFrom(x float64) string {
 	if x < 1e-9 {
 		return "exact"
@@ -294,12 +298,12 @@ var (
 	flowsAxis = plot.Axis{Label: "flows (%)", Min: 0, Max: 100}
 )
 
-// bitsPerPacket is what an epoch takes in a store.
+// bitsPerPacket returns the size of an epoch in a store.
 func bitsPerPacket(n, bits, packets int) float64 {
 	return float64(n) * float64(bits) / float64(packets)
 }
 
-// configure says how a recorder was made, and more.
+// configure records how a recorder was made, and more.
 func configure(run *experiment.Run, more ...any) {
 	run.Config(more...)
 	run.Config("packets", run.Pick(quickPackets, fullPackets),
