@@ -20,7 +20,7 @@ var knownLoss = experiment.Experiment{
 	Weight: 26, Quick: 2.5, Measure: measureKnownLoss,
 }
 
-// lawSweep is what a bank gave at every loss rate, for each law.
+// lawSweep is the result of a bank at every loss rate, for each law.
 type lawSweep = experiment.Sweep[float64, Law, *point]
 
 func measureKnownLoss(run *experiment.Run) {
@@ -55,8 +55,8 @@ var (
 
 func meanLine(line *plot.Series, loss float64, pt *point) { line.Add(100*loss, 100*pt.means.Mean()) }
 
-// deviationLines are, for each method, the errors of the deviation by eq. (5)
-// and count-conditioned.
+// deviationLines returns, for each method, the errors of the deviation by eq.
+// (5) and count-conditioned.
 func deviationLines[M any](of *experiment.Sweep[float64, M, *point], name func(M) string) (all []plot.Series) {
 	for k, m := range of.Methods {
 		paper := plot.Series{Name: name(m) + ", eq. (5)", Pair: k + 1, Paper: true}
@@ -91,7 +91,7 @@ func judgeTraces(run *experiment.Run) {
 	var mean estimate.Moments
 	for k := range run.Times(traces) {
 		law := Laws[0]
-		law.Name += fmt.Sprint(", trace ", k+2) // from which the seed follows
+		law.Name += fmt.Sprint(", trace ", k+2) // the seed follows from it
 		pt := NewTrace(run, law).Lose(run, share, 0).measure(run, bankings[0], runs)
 		errors = append(errors, pt.errors...)
 		mean.Merge(pt.means)
@@ -100,8 +100,9 @@ func judgeTraces(run *experiment.Run) {
 	run.Between("the same, on average", "about 0.2 %", mean.Mean(), 0.002, 0.002, chance(len(errors)))
 }
 
-// judgeDeviations judges the errors of the deviation, by eq. (5) and otherwise,
-// averaged over all loss rates, since the paper finds them independent of it.
+// judgeDeviations judges the errors of the deviation, by eq. (5) and
+// otherwise. It averages over all loss rates, because the paper finds them
+// independent of the rate.
 func judgeDeviations(run *experiment.Run, of *lawSweep) {
 	slack := chance(runs * len(losses))
 	var paper, ours []float64
@@ -161,7 +162,7 @@ func drawEstimates(run *experiment.Run, points []*point) {
 }
 
 // compareSamples compares the sample with the bound of eq. (2) and with its
-// exact expectation. Its claim is of the average ratio to the former, where
+// exact expectation. Its claim is about the average ratio to the former, where
 // not all packets are sampled.
 func compareSamples(run *experiment.Run, points []*point) {
 	t := run.Table("sample", "Effective sample size, "+Laws[0].Name,
@@ -187,7 +188,7 @@ var unknownLoss = experiment.Experiment{
 	Weight: 12, Quick: 1, Measure: measureUnknownLoss,
 }
 
-// bankSweep is what every banking gave at every loss rate.
+// bankSweep is the result of every banking at every loss rate.
 type bankSweep = experiment.Sweep[float64, banking, *point]
 
 func measureUnknownLoss(run *experiment.Run) {
@@ -256,11 +257,11 @@ func atHighLoss(of *bankSweep, banking int, value func(*point) float64) float64 
 	return value(of.Found[banking][len(losses)-1])
 }
 
-// judgeAlike judges that several banks err much alike, and four the most where
-// loss is high. "Comparably" is not a number: a factor of 2 on average from the
-// best to the worst of the three. Chance alone makes some 1.5 of it, as an
-// average of ten absolute errors deviates by 0.24 of itself, and three such
-// averages range over 1.7 deviations.
+// judgeAlike judges that several banks have similar errors, and four the
+// largest if loss is high. "Comparably" is not a number: we take a factor of 2
+// on average from the best to the worst of the three. Chance alone makes some
+// 1.5 of it: an average of ten absolute errors deviates by 0.24 of itself, and
+// three such averages range over 1.7 deviations.
 func judgeAlike(run *experiment.Run, of *bankSweep, what string, value func(*point) float64) {
 	var logs estimate.Moments
 	for k := range losses {

@@ -23,7 +23,8 @@ const (
 	coverageRuns = 1000
 )
 
-// intervals are those whose coverage is shown, a figure and a table each.
+// intervals lists those whose coverage is shown, with a figure and a table
+// each.
 var intervals = [...]struct{ name, title string }{
 	{"mean", "Interval of the mean, as printed"},
 	{"eq1", "Interval of the mean by eq. (1), with the estimated deviation"},
@@ -96,7 +97,7 @@ func drawCoverage(run *experiment.Run, of *coverageSweep) {
 
 var holdAxis = plot.LinearAxis("intervals that hold the truth (%)")
 
-// nominal is the line at 98 %.
+// nominal returns the line at 98 %.
 func nominal() plot.Series {
 	return plot.Level("98 %", 100*confidence, 100*ourLosses[0], 100*ourLosses[len(ourLosses)-1])
 }
@@ -138,9 +139,9 @@ func judgeCoverage(run *experiment.Run, of *coverageSweep) {
 	}
 }
 
-// judgeLowest judges the lowest coverage. The least of so many is some
-// standard errors low by chance: it is no loss unless it is so low once in ten
-// thousand times.
+// judgeLowest judges the lowest coverage. The lowest of so many is some
+// standard errors low by chance: it is a loss only if it is so low less than
+// once in ten thousand times.
 func judgeLowest(run *experiment.Run, what string, least, runs int) *experiment.Claim {
 	return run.Meets("98 % intervals of the "+what+": lowest coverage at any loss rate", "98 %",
 		fmt.Sprintf("%.1f %%", 100*float64(least)/float64(runs)),
@@ -152,8 +153,8 @@ const (
 	lossRuns    = 5 * coverageRuns
 )
 
-// coverLoss is how often intervals hold the probability of a loss. It is only
-// the counts that matter, which an LDA knows exactly.
+// coverLoss measures how often intervals hold the probability of a loss. Only
+// the counts matter, which an LDA knows exactly.
 func coverLoss(run *experiment.Run) {
 	s := plot.Series{Name: "Clopper–Pearson"}
 	least := lossRuns
@@ -180,14 +181,14 @@ func coverLoss(run *experiment.Run) {
 	judgeLowest(run, "loss", least, lossRuns)
 }
 
-// All runs together have the packets of a quick trace.
+// All runs together have as many packets as a quick trace.
 const (
 	fewPackets = 500
 	fewLoss    = 0.2
 )
 
-// coverFew is how often the interval of the mean holds it where only a few
-// packets are in usable cells: of short intervals at high loss, measured with
+// coverFew measures how often the interval of the mean holds it if only a few
+// packets are in usable cells: for short intervals at high loss, measured with
 // few cells.
 func coverFew(run *experiment.Run) {
 	f := run.Draw("few", "Interval of the mean, from few packets",
@@ -206,8 +207,8 @@ func coverFew(run *experiment.Run) {
 	f.Add(plot.Level("98 %", 100*confidence, least, most))
 }
 
-// fewHeld is the average sample of few cells, and how many intervals held the
-// truth. A run without an estimate has an interval without bounds.
+// fewHeld returns the average sample of few cells, and how many intervals held
+// the truth. A run without an estimate has an interval without bounds.
 func (p *Passage) fewHeld(run *experiment.Run, few int) (sample float64, held int) {
 	var samples estimate.Moments
 	for r := range coverageRuns {
@@ -223,7 +224,7 @@ func (p *Passage) fewHeld(run *experiment.Run, few int) (sample float64, held in
 	return samples.Mean(), held
 }
 
-// arrivals are the delays of a window's packets that arrived.
+// arrivals returns the delays of a window's packets that arrived.
 func arrivals(w *Passage) *estimate.Moments {
 	var m estimate.Moments
 	for i, delay := range w.Delays {

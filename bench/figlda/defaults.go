@@ -12,7 +12,7 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// ldaDefaults tries the default Config over the whole range it is for.
+// ldaDefaults tries the default Config over its whole range.
 var ldaDefaults = experiment.Experiment{
 	Name: "ours-lda-defaults", Title: "The default Config over its range",
 	Claim: "10⁴ to 10⁷ packets an interval and losses of 0 to 30 % by one Config: its deviation without loss, " +
@@ -26,7 +26,8 @@ var ldaDefaults = experiment.Experiment{
 	},
 }
 
-// defaultDeviations is the error of the deviation without loss, beside eq. (5).
+// defaultDeviations measures the error of the deviation without loss, and that
+// of eq. (5).
 func defaultDeviations(run *experiment.Run) {
 	t := run.Table("deviation", "Error of the deviation without loss", "delays", "packets", "ours", "eq. (5)")
 	sizes := []int{10_000, 100_000, 1_000_000}
@@ -52,8 +53,8 @@ func defaultDeviations(run *experiment.Run) {
 		map[bool]string{true: "nowhere", false: "by " + percent(behind) + " of the deviation"}[behind <= 0.001], behind <= 0.001)
 }
 
-// deviationErrors are those of ours and of eq. (5), relative to the deviation,
-// or to the mean where that is 0.
+// deviationErrors returns the errors of ours and of eq. (5), relative to the
+// deviation, or to the mean if the deviation is 0.
 func deviationErrors(run *experiment.Run, random *rand.Rand, law tail, packets int) (mine, theirs float64) {
 	run.Alive()
 	up, down := experiment.Try(lda.New(lda.DefaultConfig)), experiment.Try(lda.New(lda.DefaultConfig))
@@ -73,8 +74,8 @@ func deviationErrors(run *experiment.Run, random *rand.Rand, law tail, packets i
 	return math.Abs(r.StdDev-want) / scale, math.Abs(math.Sqrt(max(variance, 0))-want) / scale
 }
 
-// defaultBanks is the sample of the default banks, and of some others, against
-// that of the best single bank of as many cells for each loss.
+// defaultBanks compares the sample of the default banks, and of some others,
+// with that of the best single bank of as many cells for each loss.
 func defaultBanks(run *experiment.Run) {
 	t := run.Table("banks", "Sample by the share that the best single bank of as many cells has for each loss, and packets alone in a cell",
 		"rows@shift", "bytes", "worst", "average", "least alone")
@@ -103,7 +104,7 @@ func defaultBanks(run *experiment.Run) {
 		percent(chosen), chosen > 0.8*best)
 }
 
-// bankChoices are the default first, then what was before, and others.
+// bankChoices returns the default first, then the earlier default, and others.
 func bankChoices() [][lda.MaxBanks]lda.Bank {
 	all := [][lda.MaxBanks]lda.Bank{
 		lda.DefaultConfig.Banks,
@@ -159,7 +160,7 @@ func bankShares(c lda.Config) (worst, average, alone float64) {
 	return worst, math.Exp(logs.Mean()), alone
 }
 
-// ldaAccumulated compares intervals that clocks cut, many a report.
+// ldaAccumulated compares intervals cut by clocks, many to a report.
 var ldaAccumulated = experiment.Experiment{
 	Name: "ours-lda-accumulated", Title: "Clock-cut intervals, added up",
 	Claim: "Cells matched by level use what crosses the cuts, and a loss costs one cell a few intervals: " +
@@ -178,7 +179,7 @@ var (
 	cutLosses = []float64{0, 0.001, 0.01, 0.05, 0.3}
 )
 
-// accumulated is what came of the reports of one kind of traffic.
+// accumulated is the result of the reports of one kind of traffic.
 type accumulated struct {
 	reports, refused, outside    int
 	share, err, plainShare, bias estimate.Moments
@@ -212,7 +213,7 @@ func measureAccumulated(run *experiment.Run) {
 	run.Config("intervals", cutReport, "delays", cutDelays, "losses", cutLosses)
 }
 
-// cells are the end of a table's row.
+// cells returns the end of a table's row.
 func (a *accumulated) cells() []string {
 	return []string{
 		fmt.Sprintf("%d of %d", a.refused, a.reports), fmt.Sprint(a.outside), percent(a.share.Mean()),
@@ -220,8 +221,8 @@ func (a *accumulated) cells() []string {
 	}
 }
 
-// report passes the intervals of one report and judges it. The truth is of the
-// packets received in them.
+// report passes the intervals of one report and judges it. The truth covers
+// the packets received in them.
 func (a *accumulated) report(random *rand.Rand, law tail, delay, loss float64) {
 	ups, downs := cutAggregators(), cutAggregators()
 	var truth estimate.Moments

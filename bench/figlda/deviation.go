@@ -20,7 +20,7 @@ var ldaDeviation = experiment.Experiment{
 	Weight: 60, Quick: 3, Measure: measureDeviation,
 }
 
-// estimators are the ways to a deviation, and what bounds them.
+// estimators lists the estimators of the deviation, and what bounds them.
 var estimators = [...]plot.Series{
 	eq5:      {Name: "eq. (5)", Paper: true},
 	paired:   {Name: "all pairings of rows"},
@@ -34,16 +34,16 @@ const (
 	paired
 	counted
 	possible // the mean error of a deviation from M normal sums
-	known    // of as many packets whose delays are all known
+	known    // from as many packets whose delays are all known
 )
 
-// deviations are what some runs at one loss rate gave, as relative errors.
+// deviations holds the relative errors of some runs at one loss rate.
 type deviations [len(estimators)]estimate.Moments
 
-// deviationSweep is what they gave by law and loss rate.
+// deviationSweep holds them by law and loss rate.
 type deviationSweep = experiment.Sweep[float64, Law, *deviations]
 
-// errorOf is the error by one estimator.
+// errorOf returns the error of one estimator.
 func errorOf(estimator int) func(*deviations) float64 {
 	return func(d *deviations) float64 {
 		if estimator == possible { // of usable cells
@@ -109,7 +109,7 @@ func (d *deviations) measure(p *Passage, seed uint64, random *rand.Rand) {
 	d[known].Add(off(math.Sqrt(sample.Variance())))
 }
 
-// A band is a range of loss rates for which one accuracy is asked.
+// A band is a range of loss rates with one required accuracy.
 type band struct {
 	name      string
 	low, high float64
@@ -134,7 +134,7 @@ func tabulateDeviations(run *experiment.Run, sweep *deviationSweep) {
 	}
 }
 
-// pareto3 is the law without a fourth moment, by its place among all.
+// pareto3 is the law without a fourth moment, by its index among all.
 const pareto3 = 2
 
 func judgeBands(run *experiment.Run, sweep *deviationSweep, runs int) {

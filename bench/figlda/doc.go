@@ -4,17 +4,17 @@
 // 2012, section IV.
 //
 // As there, an interval of one second has 5,000,000 packets, whose delays are
-// independent draws from a Weibull or Pareto distribution with a mean of
-// 200 ns, and the trace is the same for every loss rate and every run; the
-// runs of one point differ in the hash, and so in which packets are sampled
-// where. The truth is the mean and the deviation of the delays of the packets
-// that arrived. Packets are sent at even distances: an aggregator adds, so
-// when they are sent does not matter. A quick run has 500,000 packets, and
-// sampling probabilities ten times as high, so that where sampling is below 1
-// the sample is as large as in the full run.
+// independent draws from a Weibull or Pareto distribution with a mean of 200
+// ns. The trace is the same for every loss rate and every run. The runs of one
+// point differ in the hash, and so in which packets are sampled where. The
+// truth is the mean and the deviation of the delays of the packets that
+// arrived. Packets are sent at even distances; an aggregator adds, so it does
+// not matter when they are sent. A quick run has 500,000 packets, and sampling
+// probabilities ten times as high, so that where sampling is below 1 the
+// sample is as large as in the full run.
 //
-// Experiments that begin with ours-lda set what is ours beside what is the
-// paper's, on the same packets and with the same memory.
+// Experiments that begin with ours-lda compare our methods with the paper's,
+// on the same packets and with the same memory.
 package figlda
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-// Experiments are those of the LDA paper, and then our own.
+// Experiments returns the experiments of the LDA paper, and then our own.
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
 		experiment.In("LDA (aggregate delay)", knownLoss, unknownLoss, againstProbes, worstCase, bandwidth),

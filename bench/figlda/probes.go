@@ -31,7 +31,7 @@ func measureAgainstProbes(run *experiment.Run) {
 	t := NewTrace(run, Laws[0])
 	var shares []float64
 	for _, share := range losses {
-		// With a handful of episodes the loss rate is anything.
+		// With a handful of episodes the loss rate could be anything.
 		if share*float64(len(t.Delays)) >= 9*episode {
 			shares = append(shares, share)
 		}
@@ -94,7 +94,8 @@ func judgeContests(run *experiment.Run, contests []contest) {
 	atProbes := func(i int) func(contest) float64 {
 		return func(c contest) float64 { return c.probes[i].mean.Mean() }
 	}
-	// near is of a number that the paper gives for probes, whichever way it is off.
+	// near judges a number that the paper gives for probes, whichever way it
+	// is off.
 	slack := chance(runs*len(contests)) + 0.1
 	near := func(what, paper string, got, reported float64) {
 		run.Between(what, paper, got, reported, reported, slack)
@@ -121,7 +122,7 @@ func judgeContests(run *experiment.Run, contests []contest) {
 }
 
 // judgeWidths judges the intervals of eq. (1) of every run, and the greatest
-// error where the banks are tuned to the loss.
+// error if the banks are tuned to the loss.
 func judgeWidths(run *experiment.Run, contests []contest) {
 	var low, high, worst float64
 	for _, c := range contests {
@@ -147,7 +148,7 @@ func judgeWidths(run *experiment.Run, contests []contest) {
 }
 
 // frequencies are those of section IV-C: as often as an LDA is sent, as many
-// packets as it takes, as many bytes, and enough to compare with it.
+// packets as it takes, as many bytes, and enough to match it.
 var frequencies = []float64{1, 7, 144, 10_000}
 
 // perSecond names a frequency.
@@ -158,10 +159,10 @@ func perSecond(hertz float64) string {
 	return number(hertz) + " probes a second"
 }
 
-// probe sends probes for one interval, at the times of a Poisson process of so
-// many a second. Each has a delay of the packets' law, and is lost if the
-// packet is that is sent when it is. They do not disturb the packets. Where no
-// probe arrives all is 0.
+// probe sends probes for one interval, at the times of a Poisson process with
+// the given rate per second. Each has a delay of the packets' law, and is lost
+// if the packet sent at the same time is lost. Probes do not disturb the
+// packets. If no probe arrives the result is 0.
 func (p *Passage) probe(hertz float64, random *rand.Rand) estimate.Delay {
 	delays := p.Law.draw(random.Uint64())
 	var arrived estimate.Moments
@@ -175,15 +176,15 @@ func (p *Passage) probe(hertz float64, random *rand.Rand) estimate.Delay {
 	return d
 }
 
-// probing is what runs of probes at one loss rate gave.
+// probing is the result of runs of probes at one loss rate.
 type probing struct {
 	mean, stdDev estimate.Moments // relative errors
 	sample       estimate.Moments
 	errors       []float64 // relative error of the mean, by run
 }
 
-// probes runs probes at a rate a number of times. A run without a probe that
-// arrives has no mean, and one with fewer than two no deviation; both count as
+// probes runs probes at a rate several times. A run in which no probe arrives
+// has no mean, and one with fewer than two has no deviation; both count as
 // answers of 0, an error of 100 %.
 func (p *Passage) probes(run *experiment.Run, hertz float64, runs int) probing {
 	random := run.Rand("probes " + number(hertz) + " " + number(p.LossRate))
@@ -323,7 +324,7 @@ func measureBandwidth(run *experiment.Run) {
 		"of the delays, c²/error²; the fourth column checks it by sending them.")
 }
 
-// ratioVerdict judges a ratio that is the better the greater it is.
+// ratioVerdict judges a ratio that is better the greater it is.
 func ratioVerdict(ratio, low, high float64) experiment.Verdict {
 	switch {
 	case ratio > high:
@@ -334,8 +335,8 @@ func ratioVerdict(ratio, low, high float64) experiment.Verdict {
 	return experiment.AsGood
 }
 
-// probesFor is how many probes a second are off by a root mean square error:
-// the mean of n delays is off by their variation over √n.
+// probesFor returns how many probes a second have a given root mean square
+// error: the mean of n delays is off by their variation over √n.
 func (p *Passage) probesFor(rms float64) float64 {
 	variation := p.Truth.StdDev / p.Truth.Mean
 	return variation * variation / (rms * rms) / (1 - p.LossRate)

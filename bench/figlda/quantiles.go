@@ -24,10 +24,10 @@ const (
 	quantileLoss      = 0.01
 )
 
-// asked are the rank errors that are asked for.
+// asked lists the required rank errors.
 var asked = []struct{ p, limit float64 }{{0.5, 0.010}, {0.9, 0.006}, {0.99, 0.0025}}
 
-// thinned is what a law's intervals gave.
+// thinned is the result of a law's intervals.
 type thinned struct {
 	samples estimate.Empirical   // of all intervals
 	each    []estimate.Empirical // of each interval
@@ -36,7 +36,7 @@ type thinned struct {
 	arrived float64 // packets that arrived, per cell, of those sampled
 }
 
-// window is some packets of a passage.
+// window returns some packets of a passage.
 func window(p *Passage, from, to int) *Passage {
 	return &Passage{Trace: &Trace{Law: p.Law, Delays: p.Delays[from:to]}, Lost: p.Lost[from:to]}
 }
@@ -65,9 +65,9 @@ func thin(run *experiment.Run, p *Passage, packets int, shift uint8) *thinned {
 	return &t
 }
 
-// rankError is how far the rank of an empirical quantile is off, with its sign:
-// 0 if the packets with that very delay, of which there are many since delays
-// are whole nanoseconds, include the quantile's.
+// rankError returns how far the rank of an empirical quantile is off, with its
+// sign. It is 0 if the quantile is among the packets with that very delay.
+// There are many of these, because delays are whole nanoseconds.
 func (t *thinned) rankError(e estimate.Empirical, p float64) float64 {
 	q, err := e.Quantile(p)
 	if err != nil {
@@ -77,7 +77,7 @@ func (t *thinned) rankError(e estimate.Empirical, p float64) float64 {
 	return max(0, below-p) - max(0, p-upTo)
 }
 
-// alone is the mean absolute rank error of a single interval's quantile.
+// alone returns the mean absolute rank error of a single interval's quantile.
 func (t *thinned) alone(p float64) float64 {
 	var m estimate.Moments
 	for _, e := range t.each {
@@ -156,5 +156,5 @@ func drawShares(run *experiment.Run, fitting, packets int) {
 		plot.LinearAxis("cells with one packet at both ends (%)"), expected, measured)
 }
 
-// rankDeviation is the standard error of a quantile's rank.
+// rankDeviation returns the standard error of a quantile's rank.
 func rankDeviation(p, samples float64) float64 { return math.Sqrt(p * (1 - p) / samples) }

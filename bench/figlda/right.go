@@ -13,7 +13,7 @@ import (
 	"github.com/hoplag/hoplag/lda/control"
 )
 
-// ldaRight looks for reports that are presented as good and are wrong.
+// ldaRight looks for wrong reports that are presented as good.
 var ldaRight = experiment.Experiment{
 	Name: "ours-lda-right", Title: "Right, or refused",
 	Claim:  "With the defaults, a report without an error is outside its interval no more often than the interval says.",
@@ -23,7 +23,7 @@ var ldaRight = experiment.Experiment{
 // sure is the confidence of the intervals that are judged.
 const sure = 0.999
 
-// A trouble is what befalls a session beside loss.
+// A trouble is what happens to a session besides loss.
 type trouble int
 
 const (
@@ -33,8 +33,8 @@ const (
 	duplicates         // one packet in a thousand comes twice
 	identical          // one packet in a hundred is a copy of the one before
 	restarts           // of the sender, with any session, or of the receiver
-	steps              // of either clock, of which the point is told
-	lostParts          // one control packet in a hundred that is no marker
+	steps              // of either clock, reported to the point
+	lostParts          // one control packet in a hundred that is not a marker
 	troubles
 )
 
@@ -79,7 +79,7 @@ type setting struct {
 	trouble trouble
 }
 
-// settingOf draws a setting. Most sessions are of the fewest packets.
+// settingOf draws a setting. Most sessions have the fewest packets.
 func settingOf(r *rand.Rand, full bool) setting {
 	s := setting{
 		tail: tails[r.IntN(len(tails))], loss: rightLosses[r.IntN(len(rightLosses))],
@@ -112,7 +112,7 @@ func (j *judged) add(o *judged) {
 	j.above = append(j.above, o.above...)
 }
 
-// kinds are what a session counts for in the table.
+// kinds returns what a session counts for in the table.
 func (s setting) kinds() []string {
 	return []string{s.tail.name, "loss " + percent(s.loss), "trouble: " + s.trouble.String(), fmt.Sprintf("%d packets", s.packets), "all"}
 }
@@ -162,7 +162,7 @@ func measureRight(run *experiment.Run) {
 
 func (j *judged) good() int { return max(1, j.intervals-j.refused) }
 
-// reportKey is what a report is on.
+// reportKey identifies the interval of a report.
 type reportKey struct{ session, interval uint64 }
 
 // truth is what passed: the sum of the delays of packets that arrived, their
@@ -198,7 +198,7 @@ func (j *judged) judge(r *control.Report, all map[reportKey]*truth, scale float6
 	}
 }
 
-// A path is a session in the making.
+// A path is a session in progress.
 type path struct {
 	setting
 	random   *rand.Rand
@@ -320,7 +320,8 @@ func (p *path) lost() bool {
 	return p.burst
 }
 
-// happen restarts a point or sets a clock, and returns the truth that goes on.
+// happen restarts a point or sets a clock, and returns the truth from there
+// on.
 func (p *path) happen() *truth {
 	is := p.truths[reportKey{p.session, p.interval}]
 	switch p.trouble {

@@ -31,14 +31,14 @@ const (
 	quickSize = fullSize / 10
 )
 
-// A Law is a distribution of delays that the paper tried.
+// A Law is a distribution of delays from the paper.
 type Law struct {
 	Name   string
 	Delays trace.DelaysConfig // without its seed
 }
 
-// Laws are all that the paper tried, Weibull 0.6 (scale 0.133 µs) first: the
-// one with the largest deviation, which most of its figures are of.
+// Laws are all distributions of the paper, Weibull 0.6 (scale 0.133 µs) first:
+// it has the largest deviation, and most of the paper's figures use it.
 var Laws = []Law{
 	{"Weibull 0.6", trace.DelaysConfig{Law: trace.Weibull, Mean: meanDelay, Shape: 0.6}},
 	{"Weibull 0.8", trace.DelaysConfig{Law: trace.Weibull, Mean: meanDelay, Shape: 0.8}},
@@ -63,8 +63,8 @@ type Trace struct {
 	Delays []int32
 }
 
-// NewTrace draws as many delays as the run's size asks for; the same for every
-// experiment of one seed.
+// NewTrace draws as many delays as the run's size requires; the same for every
+// experiment with one seed.
 func NewTrace(run *experiment.Run, law Law) *Trace {
 	delays := law.draw(run.SeedOf("delays " + law.Name))
 	t := &Trace{Law: law, Delays: make([]int32, run.Pick(quickSize, fullSize))}
@@ -74,7 +74,7 @@ func NewTrace(run *experiment.Run, law Law) *Trace {
 	return t
 }
 
-// A Passage is a trace of which some packets have been lost on the way.
+// A Passage is a trace some of whose packets were lost on the way.
 type Passage struct {
 	*Trace
 	Lost     []bool
@@ -103,9 +103,9 @@ func (t *Trace) Lose(run *experiment.Run, share, burst float64) *Passage {
 	return p
 }
 
-// Measure puts an aggregator at each end. Config.Identity tells the runs apart. Of
-// all packets only the share presampled is shown to them: 1, unless a sampling
-// probability is wanted that is not a power of two.
+// Measure puts an aggregator at each end. Config.Identity distinguishes the
+// runs. The aggregators see only the share presampled of all packets: 1,
+// unless the sampling probability should not be a power of two.
 func (p *Passage) Measure(c lda.Config, presampled float64) (up, down *lda.Aggregator) {
 	up = experiment.Try(lda.New(c))
 	down = experiment.Try(lda.New(c))
@@ -143,9 +143,9 @@ var bankings = []banking{
 
 var twoBanks = bankings[1]
 
-// config is the configuration for a number of packets, and what part of them to
-// show it: the optimal one gets exactly p = αm/(L+1) by that, the others the
-// power of two below it.
+// config returns the configuration for a number of packets, and the fraction
+// of them to show it. The optimal banking gets exactly p = αm/(L+1) that way,
+// the others the power of two below it.
 func (b banking) config(packets, lost int) (c lda.Config, presampled float64) {
 	c.SumBits = sumBits
 	if b.tuned == nil {
@@ -158,9 +158,9 @@ func (b banking) config(packets, lost int) (c lda.Config, presampled float64) {
 	return c, 1
 }
 
-// A point is what some runs at one loss rate gave.
+// A point is the result of some runs at one loss rate.
 type point struct {
-	config     lda.Config // but for its seed
+	config     lda.Config // except for its seed
 	presampled float64    // share of the packets shown to it
 	truth      estimate.Delay
 	received   int
@@ -197,18 +197,18 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int) *point {
 	return pt
 }
 
-// chance is how far the mean of absolute errors of a number of runs may be from
-// what it would be of very many, as a fraction, by chance: two standard errors,
-// for errors that are normal.
+// chance returns how far the mean of the absolute errors of a number of runs
+// may be, by chance, from that of very many runs, as a fraction: two standard
+// errors, for normal errors.
 func chance(runs int) float64 {
 	return 2 * math.Sqrt((math.Pi/2-1)/float64(runs))
 }
 
-// narrow is a law that the paper did not try: a path on which delays vary
-// little around what light and switches take.
+// narrow is a law that is not in the paper: a path on which delays vary little
+// around what light and switches take.
 var narrow = Law{Name: "200 ± 10 ns", Delays: trace.DelaysConfig{Law: trace.Even, Mean: meanDelay, Spread: 10}}
 
-// allLaws are the paper's four and the narrow one.
+// allLaws returns the paper's four and the narrow one.
 func allLaws() []Law { return append(slices.Clone(Laws), narrow) }
 
 // ourLosses are the loss rates from 0.01 to 20 %.
@@ -221,10 +221,10 @@ func onBank(p *Passage, share float64, seed uint64) (up, down *lda.Aggregator) {
 	return p.Measure(c, share)
 }
 
-// shareOf is the share that a shift samples.
+// shareOf returns the share that a shift samples.
 func shareOf(shift uint8) float64 { return math.Ldexp(1, -int(shift)) }
 
-// overLaws are laws' packets at every loss rate, measured.
+// overLaws measures the laws' packets at every loss rate.
 func overLaws[O any](run *experiment.Run, laws []Law, losses []float64, measure func(p *Passage) O) *experiment.Sweep[float64, Law, O] {
 	of := &experiment.Sweep[float64, Law, O]{Places: losses, Methods: laws}
 	for _, law := range experiment.Each(run, laws) {

@@ -123,7 +123,8 @@ var weighted = experiment.Experiment{
 	Weight: 11, Quick: 2, Measure: measureWeighted,
 }
 
-// customers are the classes of section 5.3, each with its flows of a hundred.
+// customers are the classes of section 5.3, each with its number of flows in a
+// hundred.
 var customers = []struct {
 	name string
 	most uint64
@@ -132,8 +133,8 @@ var customers = []struct {
 // weights are those of Fig. 12, and none.
 var weights = [][3]uint32{{1, 1, 1}, {1, 25, 100}, {1, 10, 100}, {1, 50, 2500}}
 
-// A weighing is what came of one size and choice of weights: bronze, silver and
-// gold.
+// A weighing is the result of one size and choice of weights: bronze, silver
+// and gold.
 type weighing [3]*method
 
 // weightSizes are columns of the sketches.
@@ -211,7 +212,7 @@ func judgeWeighted(run *experiment.Run, found [][]weighing) {
 					"in this order", fmt.Sprintf("%s, %s, %s", percent(gold), percent(silver), percent(bronze)), gold < silver && silver < bronze)
 			}
 		}
-		// What the middle weights, 1, 10 and 100, cost and bring.
+		// The cost and benefit of the middle weights, 1, 10 and 100.
 		for _, c := range []int{fromHundred, all} {
 			bronze, before := found[s][2][0].median(c), found[s][0][0].median(c)
 			run.Holds(fmt.Sprintf("%s, weights 1, 10 and 100: what they cost bronze, median, %s", cells, classes[c].Name), "not highly penalised",

@@ -16,7 +16,7 @@ import (
 
 const (
 	probes    = 1000 // references a second of RLI
-	reference = 1    // of the columns below, the one with half as many cells as flows
+	reference = 1    // among the columns below, the one with half as many cells as flows
 )
 
 // columnsOf are the columns of the paper's three sketches of four rows.
@@ -102,7 +102,7 @@ func drawComparison(run *experiment.Run, intervals int, methods []*method) {
 	}
 }
 
-// judgeSketches sets the sketches beside the best of the other methods.
+// judgeSketches compares the sketches with the best of the other methods.
 func judgeSketches(run *experiment.Run, sketches, others []*method) {
 	for i, paper := range []string{"better, for large flows most", "far better"} {
 		for _, c := range []int{fromThousand, fromHundred, all} {
@@ -115,9 +115,9 @@ func judgeSketches(run *experiment.Run, sketches, others []*method) {
 }
 
 // interpolated is RLI's linear interpolation: each packet has the delay on the
-// straight line between the references before and behind it, of which there
-// are so many a second. A reference has the delay of a packet drawn at random,
-// for it cannot be of every flow, and takes one of the paths.
+// straight line between the references before and after it; there are
+// perSecond references a second. A reference has the delay of a packet drawn
+// at random, because it cannot be of every flow, and takes one of the paths.
 func (iv *interval) interpolated(perSecond float64) answer {
 	n := int(iv.Config.Seconds*perSecond) + 2
 	random := rand.New(rand.NewPCG(iv.seed, 1))
@@ -132,7 +132,7 @@ func (iv *interval) interpolated(perSecond float64) answer {
 			}
 		}
 	}
-	// With fewer packets than references, some are taken again.
+	// With fewer packets than references, some are used again.
 	for i := 0; len(references) < n; i++ {
 		references = append(references, references[i])
 	}
@@ -149,12 +149,12 @@ func (iv *interval) interpolated(perSecond float64) answer {
 	}
 }
 
-// A record is what NetFlow keeps of a flow of which packets were sampled: the
-// first and the last of them, one and the same where there is only one.
+// A record is what NetFlow keeps of a flow whose packets were sampled: the
+// first and the last of them, which are the same if there is only one.
 type record struct{ first, last flowsim.Packet }
 
-// netFlow is its records with consistent sampling at a rate, by flow; nil for
-// flows without a sample. kept is how many flows have one.
+// netFlow returns NetFlow's records with consistent sampling at a rate, by
+// flow; nil for flows without a sample. kept is how many flows have one.
 func (iv *interval) netFlow(rate float64) (by []*record, kept int) {
 	threshold := hashing.Threshold(rate)
 	by = make([]*record, len(iv.Flows))
@@ -173,9 +173,9 @@ func (iv *interval) netFlow(rate float64) (by []*record, kept int) {
 	return by, kept
 }
 
-// multiPoint is the multi-point estimator: the mean of the samples of all flows
-// from the first to the last of this one. As in the paper, flows without a
-// sample have the mean of all packets.
+// multiPoint is the multi-point estimator: the mean of the samples of all
+// flows from the first to the last of this one. As in the paper, flows without
+// a sample have the mean of all packets.
 func (iv *interval) multiPoint(records []*record) answer {
 	var samples perflow.Samples
 	for _, r := range records {
@@ -196,8 +196,8 @@ func (iv *interval) multiPoint(records []*record) answer {
 	}
 }
 
-// twoSamples is the mean of the flow's own first and last sample: the better
-// estimate where neighbours in time have nothing to do with each other.
+// twoSamples returns the mean of the flow's own first and last sample: the
+// better estimate if neighbours in time are independent of each other.
 func (iv *interval) twoSamples(records []*record) answer {
 	return func(i int) float64 {
 		if r := records[i]; r != nil {

@@ -23,13 +23,13 @@ var (
 	crossingLoss  = []float64{0, 0.001, 0.01, 0.05}
 )
 
-// An accumulation is what came of a number of comparisons at a loss.
+// An accumulation is the result of a number of comparisons at a loss.
 type accumulation struct {
 	loss           float64
 	comparisons    int
 	read, decoded  *method
 	covered        [2]perflow.Coverage // of flows of 100 packets and more, read and decoded
-	answered       perflow.Coverage    // of the same, by reading
+	answered       perflow.Coverage    // likewise, by reading
 	sparse, packed int                 // bytes of all records of a point
 }
 
@@ -78,7 +78,7 @@ func (iv *interval) crossed(run *experiment.Run, config lds.Config, packets [][]
 	return acc
 }
 
-// cut deals the packets into intervals, as each point's clock has it: a packet
+// cut distributes the packets over intervals by each point's clock. A packet
 // is its flow << 32 | its number.
 func (iv *interval) cut(packets [][]flowsim.Packet, a *accumulation) [][2][]uint64 {
 	length := int64(iv.Config.Seconds*1e9)/int64(a.comparisons) + 1
@@ -97,7 +97,7 @@ func (iv *interval) cut(packets [][]flowsim.Packet, a *accumulation) [][2][]uint
 	return parts
 }
 
-// packetsOf are the packets of every flow.
+// packetsOf returns the packets of every flow.
 func (iv *interval) packetsOf(run *experiment.Run) [][]flowsim.Packet {
 	all := make([][]flowsim.Packet, len(iv.Flows))
 	for i := range iv.Flows {
@@ -134,7 +134,7 @@ func (a *accumulation) measure(run *experiment.Run, iv *interval, acc *lds.Accum
 	}
 }
 
-// received are the means of the packets that arrived.
+// received returns the means of the packets that arrived.
 func (iv *interval) received(loss float64) answer {
 	means := make([]float64, len(iv.Flows))
 	for i := range iv.Flows {

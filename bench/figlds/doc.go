@@ -6,16 +6,15 @@
 // The paper's trace, of a university's access link, was not published. Package
 // flowsim makes one of the same size: 146,000 flows and 7.76 million packets,
 // Pareto sizes, delays of two modes. The mean delays of its flows are far
-// apart, some 200 to 800 µs, and nothing ties the delays of neighbours in time
-// to one another, so that errors are larger here than the paper's, for all
-// methods; only what is measured in one run can be compared. A quick run has a
-// tenth of the flows and of the columns, so that the load of the sketch is the
-// same.
+// apart, some 200 to 800 µs, and the delays of neighbours in time are
+// independent. So errors are larger here than in the paper, for all methods,
+// and only results of one run can be compared. A quick run has a tenth of the
+// flows and of the columns, so that the load of the sketch is the same.
 //
-// Errors are relative errors of a flow's mean delay. Those of several intervals,
-// which differ in all that is random, are put together; the ends of a bar are
-// the lowest and the highest of the intervals. A flow for which a method has no
-// answer counts as an error of 100 %.
+// Errors are relative errors of a flow's mean delay. Those of several
+// intervals, which differ in everything random, are combined; the ends of a
+// bar are the lowest and the highest of the intervals. A flow for which a
+// method has no answer counts as an error of 100 %.
 package figlds
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-// Experiments are those of the LDS paper, and then ours.
+// Experiments returns the experiments of the LDS paper, and then ours.
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
 		experiment.In("LDS (delay per flow)", comparison, bySize, underLoss, weighted, mined, byRows),

@@ -19,7 +19,7 @@ var jointDecoding = experiment.Experiment{
 	Weight: 55, Quick: 5, Measure: measureJoint,
 }
 
-// A setting is a sketch and what it is put through.
+// A setting is a sketch with the conditions it meets.
 type setting struct {
 	name    string
 	columns int
@@ -170,8 +170,8 @@ func judgeJoint(run *experiment.Run, races []*race, mean *method) {
 	}
 }
 
-// judgeCovered judges the lowest coverage of any class: as good, if no worse
-// than chance would have it.
+// judgeCovered judges the lowest coverage of any class: as good if no worse
+// than by chance.
 func judgeCovered(run *experiment.Run, races []*race) {
 	for k, name := range []string{"counts known", "counts decoded"} {
 		worst, where := perflow.Coverage{Held: 1, All: 1}, ""

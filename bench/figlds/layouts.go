@@ -30,7 +30,7 @@ const (
 
 var rowsOf = []int{1, 2, 3, 4, 5, 6, 8}
 
-// A division is what came of one number of rows.
+// A division is the result of one number of rows.
 type division struct {
 	rows int
 	reading
@@ -124,9 +124,9 @@ var layouts = experiment.Experiment{
 	Weight: 60, Quick: 6, Measure: measureLayouts,
 }
 
-// A layout is a sketch of four rows that package lds does not have: each row
-// with a spread of its own, and a packet's offset along a flow's cells by a hash
-// for each row, or by one hash for all.
+// A layout is a sketch of four rows that package lds does not have. Each row
+// has its own spread, and a packet's offset along a flow's cells comes from a
+// hash for each row, or from one hash for all.
 type layout struct {
 	name    string
 	spreads [4]int
@@ -149,7 +149,7 @@ var layoutsTried = []layout{
 	{"k = 16, one offset", [4]int{16, 16, 16, 16}, [4]float64{1, 1, 1, 1}, true},
 }
 
-// A grid is the cells of a layout at both points.
+// A grid holds the cells of a layout at both points.
 type grid struct {
 	layout
 	columns        int
@@ -158,7 +158,7 @@ type grid struct {
 	digest         []uint64 // sent less received
 }
 
-// at is a cell of flow f in row r.
+// at returns a cell of flow f in row r.
 func (g *grid) at(f hashing.Flow, r, offset int) int {
 	home := int(hashing.Mix(uint64(f), uint64(r)) % uint64(g.columns))
 	return r*g.columns + (home+offset)%g.columns
@@ -189,7 +189,7 @@ func (g *grid) pass(f hashing.Flow, p flowsim.Packet, arrives bool) {
 
 func (g *grid) usable(at int) bool { return g.sent[at] == g.received[at] && g.digest[at] == 0 }
 
-// read answers by the cell that may hold the fewest packets of others, by an
+// read answers from the cell that may hold the fewest packets of others, by an
 // upper bound of what it stands for, as lds.Estimate does.
 func (g *grid) read(f hashing.Flow) float64 {
 	best, mean := math.Inf(1), math.NaN()
@@ -208,8 +208,8 @@ func (g *grid) read(f hashing.Flow) float64 {
 	return mean
 }
 
-// decode is joint decoding. A row of a lower spread than the highest has each of
-// its cells several times.
+// decode is joint decoding. A row with a lower spread than the highest lists
+// each of its cells several times.
 func (g *grid) decode(run *experiment.Run, iv *interval) answer {
 	most := 1
 	for _, k := range g.spreads {
@@ -310,8 +310,8 @@ func judgeLayouts(run *experiment.Run, readings [][]reading) {
 		everywhere == 0)
 }
 
-// medians are those of flows of 100 packets and more and of 1,000 and more, read
-// and decoded. None is taken for less than so small an error as 0.01 %.
+// medians returns those of flows of 100 packets and more and of 1,000 and
+// more, read and decoded. None counts as smaller than 0.01 %.
 func (r reading) medians() (list [4]float64) {
 	for i, m := range []*method{r.read, r.decoded} {
 		list[2*i], list[2*i+1] = max(m.median(fromHundred), 1e-4), max(m.median(fromThousand), 1e-4)

@@ -15,11 +15,11 @@ var underLoss = experiment.Experiment{
 	Weight: 40, Quick: 3, Measure: measureUnderLoss,
 }
 
-// spread is k where packets are lost, and by how much the sketch is larger for
-// it.
+// spread is k if packets are lost, and the factor by which the sketch is
+// larger for it.
 const spread = 5
 
-// lossy are the shares of packets lost.
+// lossy are the fractions of packets lost.
 var lossy = []float64{0.001, 0.005, 0.01}
 
 // sampled are the rates of the three sketches.
@@ -122,7 +122,7 @@ func drawUnderLoss(run *experiment.Run, intervals int, paper, ours, decoded *est
 	}
 }
 
-// judge sets rows of different rates beside rows of one.
+// judge compares rows of different rates with rows of one rate.
 func (e *estimator) judge(run *experiment.Run) {
 	judge, claimed := run.Keeps, "ours: better than both"
 	if e.paper {

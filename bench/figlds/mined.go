@@ -18,8 +18,8 @@ var mined = experiment.Experiment{
 	Weight: 14, Quick: 2, Measure: measureMined,
 }
 
-// spreads are over how many cells of a row flows are scattered for the
-// deviation.
+// spreads are the numbers of cells of a row over which flows are scattered,
+// for the deviation.
 var spreads = []int{5, 16, 64}
 
 const (
@@ -33,10 +33,10 @@ type mine struct {
 	covered                 perflow.Coverage // of the latter, flows of 100 packets and more, all spreads
 	countMin, decoded, lost *method
 	hits                    []hit // by threshold
-	tooFew                  int   // flows whose packets were told too few
+	tooFew                  int   // flows whose reported packets were too few
 }
 
-// A hit is how many heavy hitters were listed, are there, and were found.
+// A hit counts heavy hitters: listed, real, and found.
 type hit struct {
 	threshold            uint64
 	listed, there, found float64
@@ -93,7 +93,7 @@ func (m *mine) digDelays(iv *interval, observed []points, afterLoss points) {
 		}
 	}
 	m.lost.addOf(iv, func(i int) float64 {
-		r, _ := lds.Estimate(afterLoss.up, afterLoss.down, iv.keys[i]) // Lost is told without a delay, too
+		r, _ := lds.Estimate(afterLoss.up, afterLoss.down, iv.keys[i]) // Lost is valid without a delay, too
 		return float64(r.Lost)
 	}, func(i int) float64 { return losses[i] }, func(i int) bool { return losses[i] > 0 })
 }

@@ -29,10 +29,10 @@ const (
 	betweenProbe = 100 // packets between two references of RLI
 )
 
-// loads are how much faster each path drains than packets come.
+// loads says how much faster each path drains than packets come.
 var loads = []float64{8, 4, 2, 1.3}
 
-// A crossroads is flows on their way over the paths, and who watches them.
+// A crossroads is flows on their way over the paths, with the observers.
 type crossroads struct {
 	hop      *queue.Multipath
 	receiver *rli.Receiver
@@ -102,14 +102,15 @@ func (c *crossroads) drive(run *experiment.Run, packets int) {
 	c.receiver.Flush()
 }
 
-// answers are the errors of RLI, of both readings of LDS, and of the mean of all.
+// answers returns the errors of RLI, of both readings of LDS, and of the mean
+// of all.
 func (c *crossroads) answers(run *experiment.Run) []*method {
 	list := []*method{newMethod("RLI, linear"), newMethod("LDS, Estimate"), newMethod("LDS, joint"), newMethod("mean of all")}
 	var records []joint.FlowRecord
 	for f, n := range c.packets {
 		records = append(records, joint.FlowRecord{Flow: f, Packets: n})
 	}
-	// In an order that is the same each time.
+	// Sort, for an order that is the same each time.
 	slices.SortFunc(records, func(a, b joint.FlowRecord) int { return cmp.Compare(a.Flow, b.Flow) })
 	decoded := experiment.Try(lds.Decode(run.Context(), c.up, c.down, records, joint.Options{}))
 	for i, f := range records {

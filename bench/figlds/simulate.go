@@ -17,10 +17,11 @@ import (
 // How numbers are written in claims and tables.
 var percent, number = experiment.Percent, experiment.Number
 
-// part is a quick run's part of the paper's scale, and of its columns.
+// part is the fraction of the paper's scale, and of its columns, in a quick
+// run.
 const part = 0.1
 
-// An interval is one interval's traffic, and its flows as package lds takes
+// An interval is one interval's traffic, with its flows as package lds takes
 // them.
 type interval struct {
 	*flowsim.Traffic
@@ -29,8 +30,8 @@ type interval struct {
 	seed    uint64 // for what else is random in this interval
 }
 
-// newInterval makes the given one of a run's intervals: the same for every
-// experiment of one seed.
+// newInterval makes the interval of the given number in a run: the same for
+// every experiment with one seed.
 func newInterval(run *experiment.Run, number int) *interval {
 	c := flowsim.Paper
 	if run.Quick {
@@ -62,15 +63,15 @@ func shape(run *experiment.Run, columns, spread int, rates ...float64) lds.Confi
 	return c
 }
 
-// everything is a rate of 1 for each row.
+// everything returns a rate of 1 for each row.
 func everything(rows int) []float64 { return slices.Repeat([]float64{1}, rows) }
 
 // points are the sketches at the two ends.
 type points struct{ up, down *lds.Sketch }
 
-// observe lets all sketches see the interval's packets, of which the share lost
-// does not arrive, each packet by itself. weight is of a flow by its number; nil
-// for 1.
+// observe lets all sketches see the interval's packets. The fraction lost does
+// not arrive, each packet independently. weight returns the weight of a flow
+// by its number; nil means 1.
 func (iv *interval) observe(lost float64, weight func(i int) uint32, configs ...lds.Config) []points {
 	sketches := make([]points, len(configs))
 	for i, c := range configs {
@@ -96,7 +97,7 @@ func (iv *interval) observe(lost float64, weight func(i int) uint32, configs ...
 	return sketches
 }
 
-// loses reports whether a packet is among the share lost.
+// loses reports whether a packet is among the lost.
 func (iv *interval) loses(p flowsim.Packet, share float64) bool {
 	return hashing.Sampled(uint64(hashing.Word(iv.seed, uint64(p.ID))), hashing.Threshold(share)) == 1
 }
@@ -115,11 +116,11 @@ var classes = perflow.Classes("all flows", 1, perflow.Unlimited, "≥ 100 packet
 
 var bins = classes[firstBin:]
 
-// An answer is a method's mean delay for flow i of an interval, NaN if it has
-// none.
+// An answer returns a method's mean delay of flow i of an interval, NaN if it
+// has none.
 type answer func(i int) float64
 
-// A method is a way to estimate, and the relative errors that it had.
+// A method is a way to estimate, with the relative errors that it had.
 type method struct {
 	*perflow.Errors
 	name string
@@ -127,13 +128,13 @@ type method struct {
 
 func newMethod(name string) *method { return &method{perflow.New(name, perflow.Whole), name} }
 
-// add takes the answers about one interval; those about the flows that only
-// accepts, nil for all.
+// add takes the answers about one interval, for the flows that only accepts,
+// or for all if it is nil.
 func (m *method) add(iv *interval, a answer, only func(i int) bool) {
 	m.addOf(iv, a, func(i int) float64 { return iv.Flows[i].Mean }, only)
 }
 
-// addOf is add for another quantity than the mean delay, with its truth.
+// addOf is add for a quantity other than the mean delay, with its truth.
 func (m *method) addOf(iv *interval, a, truth answer, only func(i int) bool) {
 	for i := range iv.Flows {
 		if only == nil || only(i) {
@@ -148,7 +149,7 @@ func (m *method) high(c int) float64    { return m.Quantile(classes[c], 0.95) }
 func (m *method) cell(c int) string     { return m.Cell(classes[c], 0.5, 0.95) }
 func (m *method) cdf(c int) plot.Series { return m.CDF(classes[c]) }
 
-// cells are those of a table for some classes.
+// cells returns the table cells of some classes.
 func (m *method) cells(some ...int) []string {
 	var row []string
 	for _, c := range some {
@@ -157,8 +158,8 @@ func (m *method) cells(some ...int) []string {
 	return row
 }
 
-// byBin are a method's medians over the bins of sizes, in per cent, with the
-// range of the intervals.
+// byBin returns a method's medians over the bins of sizes, in per cent, with
+// the range of the intervals.
 func (m *method) byBin() plot.Series { return m.ByClass(bins, 0.5) }
 
 // errorAxis is for CDFs of errors: in per cent, from where they begin to
@@ -173,7 +174,7 @@ var (
 	binAxis   = perflow.Axis(bins)
 )
 
-// estimated answers as Estimate does, by whichever function.
+// estimated answers as Estimate does, with either function.
 func (iv *interval) estimated(s points, by func(up, down *lds.Sketch, f hashing.Flow) (lds.Result, error)) answer {
 	return func(i int) float64 {
 		if r, err := by(s.up, s.down, iv.keys[i]); err == nil {
@@ -183,7 +184,8 @@ func (iv *interval) estimated(s points, by func(up, down *lds.Sketch, f hashing.
 	}
 }
 
-// records are what a collector knows of the flows: their packets, unless nil.
+// records returns what a collector knows about the flows: their packets,
+// unless nil.
 func (iv *interval) records(packets []float64) []joint.FlowRecord {
 	records := make([]joint.FlowRecord, len(iv.keys))
 	for i, key := range iv.keys {
@@ -195,7 +197,7 @@ func (iv *interval) records(packets []float64) []joint.FlowRecord {
 	return records
 }
 
-// usable answers with the means of flows of which some cell tells.
+// usable answers with the means of flows that have a usable cell.
 func usable(r *joint.Result) answer {
 	return func(i int) float64 {
 		if r.Usable[i] == 0 {
@@ -211,7 +213,7 @@ func (iv *interval) decode(run *experiment.Run, s points, packets []float64) *jo
 	return &r
 }
 
-// A reading is Estimate and joint decoding with known packets, of one sketch.
+// A reading is Estimate and joint decoding with known packets, for one sketch.
 type reading struct{ read, decoded *method }
 
 func newReading(name string) reading { return reading{newMethod(name), newMethod(name)} }
@@ -221,14 +223,14 @@ func (r reading) ask(run *experiment.Run, iv *interval, s points) {
 	r.decoded.add(iv, usable(iv.decode(run, s, iv.packets)), nil)
 }
 
-// cells are those of a table: how many flows of two classes have an answer, and
+// cells returns table cells: how many flows of two classes have an answer, and
 // the errors.
 func (r reading) cells() []string {
 	return []string{percent(r.read.answers(fromHundred)), r.read.cell(fromHundred), percent(r.read.answers(fromThousand)),
 		r.read.cell(fromThousand), r.decoded.cell(fromHundred), r.decoded.cell(fromThousand)}
 }
 
-// answers is the share of a class's flows that have an answer.
+// answers returns the fraction of a class's flows that have an answer.
 func (m *method) answers(c int) float64 {
 	return 1 - float64(m.Missing(classes[c]))/float64(len(m.Of(classes[c])))
 }

@@ -16,8 +16,8 @@ var faults = experiment.Experiment{
 	Weight: 300, Quick: 6, Measure: measureFaults,
 }
 
-// Every run watches a path for as long as history, and then something may be
-// slow.
+// Every run watches a path for history intervals, and then something may
+// become slow.
 const (
 	history     = 48 // intervals
 	packetsEach = 6000
@@ -29,9 +29,9 @@ type outcome struct {
 	runs    int
 	named   int // the fault was named first
 	alone   int // and nothing else was
-	unknown int // the fault's segment was not measured in that interval, and the verdict said so
+	unknown int // the fault's segment was not measured in that interval, and the verdict says so
 	looks   int // at a path without a fault
-	alarms  int // of those, how many named something that was not so
+	alarms  int // of those, how many named something that was not slow
 	bursts  int // and how many named what a burst had made slow
 }
 

@@ -110,7 +110,7 @@ func judgeUpgrades(run *experiment.Run, n *mplane.Network, plans map[mplane.Orde
 		"paths; ours, the router whose paths have most hops together.")
 }
 
-// reached is after how many upgrades a plan has so few hops.
+// reached returns after how many upgrades a plan has at most this many hops.
 func reached(p mplane.UpgradePlan, hops int64) string {
 	for i, step := range p.Steps {
 		if step.Hops <= hops {
@@ -120,8 +120,8 @@ func reached(p mplane.UpgradePlan, hops int64) string {
 	return fmt.Sprintf("more than %d", len(p.Steps))
 }
 
-// sprintFile is where the map of AS 1239 is, where it is: it is not part of
-// the project.
+// sprintFile is the place of the map of AS 1239, which is not part of the
+// project.
 var sprintFile = filepath.Join("..", "shared", "data", "topology", "as1239.weights")
 
 // sprintMap reads the map that the paper used, or returns nil.
@@ -135,8 +135,8 @@ func sprintMap() *mplane.Network {
 	return experiment.Try(mplane.ReadWeights(file))
 }
 
-// makeMap draws a map as backbones are: routers on a plane, each new one
-// linked to some that have many links already or are near, weights by
+// makeMap draws a map similar to a backbone: routers on a plane, each new one
+// linked to some that are near or already have many links, with weights by
 // distance, in steps of 0.5 so that equal costs are common.
 func makeMap(random *rand.Rand, routers, linksEach int) *mplane.Network {
 	n := mplane.NewNetwork()

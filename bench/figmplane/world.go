@@ -32,10 +32,10 @@ type stretch struct {
 	loss     *queue.Loss
 	up, down *lda.Aggregator
 	started  int64
-	means    []float64        // of all intervals so far but slowed ones, exact
+	means    []float64        // of all intervals so far except slowed ones, exact
 	losses   []float64        // shares
-	latest   estimate.Moments // of the last
-	lost     float64          // share of the last
+	latest   estimate.Moments // of the latest interval
+	lost     float64          // fraction in the latest interval
 	found    mplane.Measurement
 	refused  bool
 }
@@ -67,7 +67,7 @@ func newStretch(r *rand.Rand, id mplane.SegmentID) *stretch {
 // beginning, and how fast it gains.
 type course struct{ offset, drift float64 } // ns, and ns a second
 
-// at is what the clock shows some ns after the beginning of an interval.
+// at returns what the clock shows some ns after the beginning of an interval.
 func (c course) at(start int64, after float64) int64 {
 	return start + int64(after+c.offset+c.drift*after/float64(second))
 }
@@ -115,8 +115,9 @@ type wire struct {
 	tracker     *clock.Tracker
 }
 
-// straight is what monitors know of their clocks. How differently long the
-// two directions are does not matter: it is so in every interval.
+// straight is what monitors know about their clocks. How differently long the
+// two directions are does not matter, because it is the same in every
+// interval.
 var straight = func() clock.Config {
 	c := clock.DefaultConfig
 	c.Asymmetry = 0
@@ -124,8 +125,8 @@ var straight = func() clock.Config {
 	return c
 }()
 
-// follow reads the clocks from what both directions measured; middle is by
-// the clock where the way there begins.
+// follow reads the clocks from what both directions measured; middle is by the
+// clock where the direction there begins.
 func (w *wire) follow(middle int64) {
 	there := experiment.Try(lda.AppendClockSamples(nil, w.there.up, w.there.down, clock.There, middle))
 	back := experiment.Try(lda.AppendClockSamples(nil, w.back.up, w.back.down, clock.Back, middle))
@@ -139,8 +140,8 @@ func (w *wire) follow(middle int64) {
 }
 
 // A world is a network, a path of it that is measured packet by packet, and
-// the clocks of its routers. What other segments report, for the clocks' sake,
-// is drawn.
+// the clocks of its routers. The reports of other segments, which only serve
+// the clocks, are drawn at random.
 type world struct {
 	plan    *mplane.Plan
 	station *mplane.Station
@@ -205,21 +206,21 @@ func (w *world) watch(r *rand.Rand, id mplane.SegmentID) {
 	w.watched[id] = newStretch(r, id)
 }
 
-// segments are those of the path, in order.
+// segments returns those of the path, in order.
 func (w *world) segments() []mplane.SegmentID {
 	return experiment.Try(w.plan.Along(w.path, 0))
 }
 
-// simulated is the middle of an interval's packets, about, in ns: their links
+// simulated is roughly the middle of an interval's packets, in ns: their links
 // are busy for a fiftieth of a second.
 const simulated = 1e7
 
-// wander is by how much a clock's rate changes from one interval to the next:
+// wander is how much a clock's rate changes from one interval to the next:
 // 0.01 ppm.
 const wander = 10 // ns a second
 
-// report measures everything in one interval and sends it to the station, but
-// for reports that are lost.
+// report measures everything in one interval and sends it to the station,
+// except for lost reports.
 func (w *world) report(interval uint64, packets int, fault mplane.SegmentID, slow, lostReports float64) {
 	for r := range w.clocks {
 		w.clocks[r].offset += w.clocks[r].drift
@@ -253,7 +254,7 @@ func (w *world) report(interval uint64, packets int, fault mplane.SegmentID, slo
 	}
 }
 
-// ends are the routers whose clocks measure a segment.
+// ends returns the routers whose clocks measure a segment.
 func (w *world) ends(id mplane.SegmentID) (from, to mplane.Router) {
 	if id.Internal() {
 		return id.Via, id.Via
@@ -261,8 +262,9 @@ func (w *world) ends(id mplane.SegmentID) (from, to mplane.Router) {
 	return id.From, id.To
 }
 
-// draw is what is reported of a segment off the path: 20 µs of queueing at its
-// beginning come and go, and its monitors read each other's clocks to 1 µs.
+// draw returns a random report of a segment off the path: 20 µs of queueing at
+// its beginning come and go, and its monitors read each other's clocks to 1
+// µs.
 func (w *world) draw(s mplane.Segment) mplane.Measurement {
 	if w.usual[s.ID] == 0 {
 		w.usual[s.ID] = float64(len(s.Hops)-1) * (5e4 + 4.95e6*w.random.Float64()*w.random.Float64())

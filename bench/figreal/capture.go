@@ -17,14 +17,14 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// A source is where a pair of captures is, and what is known of the queue
+// A source says where a pair of captures is, and what is known about the queue
 // between them.
 type source struct {
 	name, title string
 	files       [2]string // from the project's root, ingress first
-	ships       bool      // with the project: an error where it is not there
-	period      int64     // ns: length of an interval where things are shown over time
-	rate        int64     // bits per second that the queue was shaped to; 0: it was not one queue
+	ships       bool      // with the project: it is an error if it is missing
+	period      int64     // ns: length of an interval in figures over time
+	rate        int64     // bits per second to which the queue was shaped; 0: not a single queue
 	limit       int64     // bytes that it held
 }
 
@@ -55,8 +55,8 @@ type capture struct {
 	leaving []int32  // the numbers of those that left, in that order
 	flows   []flow   // in the order of their first packets
 	lost    int
-	twins   int // packets that had an identical one under way when they left: which is which is a guess
-	others  int // frames that are not of IP, passed over
+	twins   int // packets with an identical one on its way when they left: which is which is a guess
+	others  int // frames without IP, skipped
 }
 
 type packet struct {
@@ -75,11 +75,11 @@ type flow struct {
 	delays estimate.Moments // of the packets that arrived
 }
 
-// identity is the seed of what everything is matched by.
+// identity is the seed for matching everything.
 const identity = 0x9e3779b97f4a7c15
 
-// load reads a pair of captures. The error wraps fs.ErrNotExist where they
-// are not there.
+// load reads a pair of captures. The error wraps fs.ErrNotExist if they are
+// missing.
 func (s source) load() (*capture, error) {
 	var readers [2]*trace.Reader
 	for i, name := range s.files {
@@ -151,8 +151,8 @@ func (c *capture) read(pair *trace.Pair) error {
 	return nil
 }
 
-// loadAll reads the captures of all sources that are there, and notes which
-// are not. Those that ship must be.
+// loadAll reads the captures of all sources that exist, and notes which are
+// missing. Those that ship must exist.
 func loadAll(run *experiment.Run, from ...source) (there []*capture) {
 	for _, s := range from {
 		c, err := s.load()
@@ -176,7 +176,7 @@ func loadAll(run *experiment.Run, from ...source) (there []*capture) {
 // packetKey is a packet's digest under a seed.
 func packetKey(seed uint64, p *packet) hashing.Packet { return hashing.Word(seed, uint64(p.id)) }
 
-// flowKeys are the keys of all flows under a seed.
+// flowKeys returns the keys of all flows under a seed.
 func (c *capture) flowKeys(seed uint64) []hashing.Flow {
 	keys := make([]hashing.Flow, len(c.flows))
 	for i := range keys {
@@ -185,8 +185,8 @@ func (c *capture) flowKeys(seed uint64) []hashing.Flow {
 	return keys
 }
 
-// seen are a capture's packets, those that were lost too or not, and what flow
-// records have: the packets that arrived.
+// seen returns a capture's packets, with or without the lost ones, and the
+// flow records: the packets that arrived.
 func (c *capture) seen(seed uint64, withLost bool) (iter.Seq[counters.Packet], []joint.FlowRecord) {
 	keys := c.flowKeys(seed)
 	records := make([]joint.FlowRecord, len(keys))
@@ -204,7 +204,7 @@ func (c *capture) seen(seed uint64, withLost bool) (iter.Seq[counters.Packet], [
 	}, records
 }
 
-// truth is over all packets that left.
+// truth covers all packets that left.
 func (c *capture) truth() estimate.Moments {
 	var all estimate.Moments
 	for _, number := range c.leaving {
@@ -215,12 +215,12 @@ func (c *capture) truth() estimate.Moments {
 
 func (c *capture) loss() float64 { return float64(c.lost) / float64(len(c.packets)) }
 
-// seconds is from the first packet to the last.
+// seconds returns the time from the first packet to the last.
 func (c *capture) seconds() float64 {
 	return float64(c.packets[len(c.packets)-1].in-c.packets[0].in) / 1e9
 }
 
-// offered is the rate of the packets that came, in bits per second.
+// offered returns the rate of the packets that came, in bits per second.
 func (c *capture) offered() float64 {
 	bits := 0.0
 	for i := range c.packets {

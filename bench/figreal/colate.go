@@ -23,15 +23,15 @@ var realCOLATE = experiment.Experiment{
 	Weight: 15, Quick: 5, Measure: measureCOLATE,
 }
 
-// countersPerFlow are as many as colate.DefaultConfig has for 10,000 flows.
+// countersPerFlow is as many as colate.DefaultConfig has for 10,000 flows.
 const countersPerFlow = 45
 
-// counting is how many bits of a counter count its packets where any do: no
-// flow here has packets enough to overflow it.
+// counting is how many bits of a counter count its packets, if any do: no flow
+// here has enough packets to overflow it.
 const counting = 16
 
 // recorders are the ways to use a counter, without the number of counters: the
-// paper's plain sums, and those that count too.
+// paper's plain sums, and counters that also count.
 var recorders = struct {
 	plain, vectors paper.Config
 	counted        colate.Config
@@ -41,19 +41,21 @@ var recorders = struct {
 	counted: colate.Config{PerFlow: 20, Bits: 60, CountBits: counting, DigestBits: 4, Period: colate.MaxPeriod},
 }
 
-// colateAnswers is what two recorders say of flows.
+// colateAnswers is what two recorders say about flows.
 type colateAnswers struct {
 	bytes int64
-	means []float64        // of each flow asked about by itself
+	means []float64        // of each queried flow by itself
 	joint func() []float64 // of all flows, decoded together
 }
 
-// size is how many counters a vector has with a number for each flow.
+// size returns how many counters a vector has with a given number for each
+// flow.
 func (c *capture) size(perFlow, vectors int, each float64) int {
 	return max(2*perFlow, int(each*float64(len(c.flows))/float64(vectors)))
 }
 
-// askPaper measures a capture by a number of the paper's counters for each flow.
+// askPaper measures a capture with a number of the paper's counters for each
+// flow.
 func (c *capture) askPaper(run *experiment.Run, seed uint64, config paper.Config, each float64, withLost bool, asked []int) *colateAnswers {
 	config.Identity, config.Counters = seed, c.size(config.PerFlow, config.Vectors, each)
 	packets, records := c.seen(seed, withLost)
@@ -67,7 +69,7 @@ func (c *capture) askPaper(run *experiment.Run, seed uint64, config paper.Config
 	return a
 }
 
-// askCOLATE measures a capture by a number of counters for each flow, as
+// askCOLATE measures a capture with a number of counters for each flow, as
 // askPaper does.
 func (c *capture) askCOLATE(run *experiment.Run, seed uint64, each float64, withLost bool, asked []int) *colateAnswers {
 	config := recorders.counted
@@ -92,7 +94,7 @@ func measureCOLATE(run *experiment.Run) {
 	if run.Quick {
 		memories = []float64{5, countersPerFlow}
 	}
-	most := run.Pick(15, 300) // small flows asked about, of each bin
+	most := run.Pick(15, 300) // small flows queried, of each bin
 	seed := run.SeedOf("colate")
 	run.Note("With lost packets Theorem 2 has no answer here: every vector, and with eight the least of them still sees one packet in 128, "+
 		"lost packets and disagrees. So Theorem 2 and joint decoding without counts are shown the packets that arrived, as if none had been "+
@@ -142,7 +144,7 @@ func measureCOLATE(run *experiment.Run) {
 	}
 }
 
-// A countedCapture is what recorders of one memory say of a capture.
+// A countedCapture is what recorders of one memory say about a capture.
 type countedCapture struct {
 	*capture
 	*study
@@ -152,7 +154,7 @@ type countedCapture struct {
 	plainJoint, countedJoint []float64
 }
 
-// answers are those of the lines drawn.
+// answers returns those of the drawn lines.
 func (w *countedCapture) answers() [][]float64 {
 	return [][]float64{w.plain.means, w.plainJoint, w.counted.means, w.countedJoint}
 }

@@ -1,7 +1,7 @@
-// Package figreal holds all four synopses to real packets: the pair of
-// captures that ships with the two-point example, and, where they lie beside
-// the project in ../shared/data, pairs of some 213,000 packets each through
-// shaped queues and one of a hardware switch.
+// Package figreal tests all four synopses on real packets: the pair of
+// captures that ships with the two-point example and, if they lie beside the
+// project in ../shared/data, pairs of some 213,000 packets each through shaped
+// queues and one through a hardware switch.
 //
 // The truth is exact: every packet that left is matched with one that had
 // come, identical ones in order, as in the two-point example. Only IP packets
@@ -11,7 +11,7 @@ package figreal
 
 import "github.com/hoplag/hoplag/bench/experiment"
 
-// Experiments are those of real packets.
+// Experiments returns the experiments on real packets.
 func Experiments() []experiment.Experiment {
 	return experiment.In("Real packets", realLDA, realLDS, realRLI, realCOLATE, realFlows)
 }

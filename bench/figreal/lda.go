@@ -24,7 +24,8 @@ var realLDA = experiment.Experiment{
 // confidence is that of all intervals shown.
 const confidence = 0.95
 
-// hashes is how many runs with different hashes an error is the mean of.
+// hashes is the number of runs with different hashes over which an error is
+// averaged.
 const hashes = 20
 
 // Sizes of aggregators: for a whole capture, and for an interval.
@@ -102,9 +103,9 @@ type measuredLDA struct {
 	mean, paper, ours float64
 	expected          float64 // of the mean, by the sample size
 	sample            float64
-	lossWrong         int       // runs whose number of lost packets is not exact
+	lossWrong         int       // runs in which the number of lost packets is not exact
 	samples           []float64 // of the first seed
-	ranked            int       // runs in which all quantiles are as near to theirs as chance allows
+	ranked            int       // runs in which all quantiles are as close to theirs as chance allows
 	farthest          estimate.Moments
 }
 
@@ -161,7 +162,7 @@ func (m *measuredLDA) judge(run *experiment.Run, c *capture) {
 		fmt.Sprint(hashes-m.lossWrong), m.lossWrong == 0)
 }
 
-// draw draws the delays of the first seed's samples beside all.
+// draw draws the delays of the first seed's samples, and all delays.
 func (m *measuredLDA) draw(run *experiment.Run, c *capture, t *experiment.Table) {
 	found := estimate.NewEmpirical(slices.Clone(m.samples))
 	for _, p := range []float64{0.5, 0.9, 0.99} {
@@ -193,11 +194,11 @@ func (m *measuredLDA) draw(run *experiment.Run, c *capture, t *experiment.Table)
 		plot.Axis{Label: "share of packets", Max: 1}, band, plot.CDF("exact", all, 0), alone)
 }
 
-// rankConfidence is that of the farthest rank which chance allows.
+// rankConfidence is that of the farthest rank that chance allows.
 const rankConfidence = 0.99
 
-// rank is how far the rank of any quantile of the samples is from where it
-// should be.
+// rank returns how far the rank of any quantile of the samples is from where
+// it should be.
 func (m *measuredLDA) rank(found estimate.Empirical) float64 {
 	worst := 0.0
 	for i := 1; i < 1000; i++ {
@@ -212,8 +213,8 @@ func (m *measuredLDA) rank(found estimate.Empirical) float64 {
 
 func (m *measuredLDA) judgeRanks(run *experiment.Run, c *capture) {
 	v := experiment.Win
-	// One run in a hundred may be off; that of twenty more than two are has a
-	// chance of one in a thousand.
+	// One run in a hundred may be off; more than two of twenty are with a
+	// probability of one in a thousand.
 	if m.ranked < hashes-2 {
 		v = experiment.DoesNotHold
 	}
@@ -230,7 +231,7 @@ func quantileOf(e estimate.Empirical, p float64) float64 {
 	return q
 }
 
-// An interval is what an LDA says of one, beside the truth.
+// An interval is what an LDA says about one, with the truth.
 type interval struct {
 	middle float64 // seconds
 	sent   int
@@ -239,8 +240,8 @@ type interval struct {
 
 	answered bool // whether it has a result
 
-	// crossed: packets sent in it came after the receiver's had ended, or
-	// those of another came before.
+	// crossed: packets sent in it came after the receiver's interval had
+	// ended, or those of another came before.
 	crossed bool
 }
 
@@ -319,7 +320,7 @@ func (all intervals) draw(run *experiment.Run, c *capture) {
 	}
 }
 
-// judge judges the intervals' bars, and where nothing was lost the mean.
+// judge judges the intervals' bars and, if nothing was lost, the mean.
 func (all intervals) judge(run *experiment.Run, c *capture) {
 	var exactly perflow.Coverage // where nothing was lost or crossed
 	for _, crossed := range []bool{false, true} {

@@ -20,14 +20,14 @@ var realLDS = experiment.Experiment{
 }
 
 // perFlow is how many cells the paper has for a flow, in its reference sketch
-// and in that against losses: 70,000 and 350,000 for some 146,000 flows.
+// and in the one for losses: 70,000 and 350,000 for some 146,000 flows.
 const (
 	perFlow      = 70_000.0 / 146_000
 	perFlowLossy = 5 * perFlow
 )
 
-// sketches are the paper's two shapes, and one between them that keeps large
-// flows an answer at less cost to the rest; without their columns.
+// sketches are the paper's two shapes, and one between them that keeps answers
+// for large flows at less cost to the rest; without their columns.
 var sketches = []struct {
 	name   string
 	config lds.Config
@@ -38,14 +38,14 @@ var sketches = []struct {
 	{"spread 1, two rows sampled", lds.Config{Rows: 4, Spread: 1, Rates: [lds.MaxRows]float64{1, 1, 0.1, 0.01}, SumBits: 48, DigestBits: 16}},
 }
 
-// ldsAnswers is what two sketches say of all flows of a capture.
+// ldsAnswers is what two sketches say about all flows of a capture.
 type ldsAnswers struct {
 	bytes         int              // of a sketch
 	paper, joint  []float64        // Estimate; Decode with packet counts from flow records
 	withoutCounts func() []float64 // Decode without
 }
 
-// askLDS measures a capture by sketches with a number of cells per flow.
+// askLDS measures a capture with sketches with a number of cells per flow.
 func (c *capture) askLDS(run *experiment.Run, seed uint64, config lds.Config, cells float64) *ldsAnswers {
 	config.Identity = seed
 	config.Columns = max(config.Spread, int(cells*float64(len(c.flows))/float64(config.Rows)))
@@ -126,8 +126,8 @@ func measureLDS(run *experiment.Run) {
 	}
 }
 
-// judgeMiddling judges the flows of 500 to 999 packets, where there are enough,
-// by what the paper reports of them.
+// judgeMiddling judges the flows of 500 to 999 packets, if there are enough,
+// by what the paper reports about them.
 func judgeMiddling(run *experiment.Run, c *capture, s *study, answers []float64, joint bool) {
 	in := s.flows(500, 999)
 	if len(in) < 10 {

@@ -27,11 +27,11 @@ var methods = []struct {
 	paper bool
 }{{"RLI-L", rli.Left, true}, {"RLI", rli.Linear, true}, {"busy-aware", rli.BusyAware, false}}
 
-// every is the distance between references, in packets: middling for the
+// every is the distance between references, in packets: in the middle of the
 // paper's 10 to 300, and the same on all links, which differ in load.
 const every = 50
 
-// A departure is what a receiver is told of: a packet or a reference.
+// A departure is what is reported to a receiver: a packet or a reference.
 type departure struct {
 	flow      int32
 	bytes     int32
@@ -40,9 +40,8 @@ type departure struct {
 	stamp     rli.ReferencePacket
 }
 
-// simulate sends the packets that came, at the times they came, through a
-// simulated link like the queue that was recorded, with references. The
-// study is of the delays there.
+// simulate sends the captured packets at their times through a simulated link
+// like the recorded queue, with references. The study is of the delays there.
 func (c *capture) simulate() (list []departure, s *study, all estimate.Moments, counts queue.Counts) {
 	link := experiment.Try(queue.NewLink(queue.LinkConfig{Rate: c.rate, Queue: queue.QueueConfig{Bytes: c.limit}}))
 	injector := experiment.Try(rli.NewInjector(rli.InjectorConfig{Every: every, ReferenceBytes: rli.DefaultConfig.ReferenceBytes}))
@@ -65,8 +64,8 @@ func (c *capture) simulate() (list []departure, s *study, all estimate.Moments, 
 	return list, c.studyOf(delays), all, link.Counts()
 }
 
-// follow lets a reference without length follow every n packets of those that
-// were captured: it leaves when its packet left.
+// follow lets a reference without length follow every n captured packets: it
+// leaves when its packet left.
 func (c *capture) follow() []departure {
 	injector := experiment.Try(rli.NewInjector(rli.InjectorConfig{Every: every, ReferenceBytes: 1}))
 	stamps := map[int32]rli.ReferencePacket{}
@@ -90,7 +89,7 @@ func (c *capture) follow() []departure {
 	return list
 }
 
-// receive is what a receiver says of the flows of a capture.
+// receive returns what a receiver says about the flows of a capture.
 func (c *capture) receive(config rli.Config, list []departure) ([]float64, *rli.Receiver) {
 	r := experiment.Try(rli.NewReceiver(config))
 	keys := c.flowKeys(config.Identity)
@@ -156,7 +155,7 @@ func measureRLI(run *experiment.Run) {
 	}
 }
 
-// An interpolation is what receivers are shown of a capture.
+// An interpolation is what receivers see of a capture.
 type interpolation struct {
 	*capture
 	kind, title, caption string
@@ -164,8 +163,8 @@ type interpolation struct {
 	study                *study
 }
 
-// compare draws and judges what each method makes of it, and returns a row of
-// the table.
+// compare draws and judges the result of each method, and returns a row of the
+// table.
 func (i *interpolation) compare(run *experiment.Run, seed uint64, cells ...string) []string {
 	var series []plot.Series
 	medians, squares := perflow.Unanswered(len(methods)), perflow.Unanswered(len(methods))

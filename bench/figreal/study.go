@@ -14,25 +14,25 @@ import (
 // How numbers are written in claims and tables.
 var percent, number, duration = experiment.Percent, experiment.Number, experiment.Duration
 
-// large is from how many packets on a flow counts where one figure is given
-// for many flows.
+// large is the number of packets from which on a flow counts if one figure
+// stands for many flows.
 const large = 30
 
-// floor is the smallest relative error that is drawn: exact answers are common,
-// and a logarithmic axis has no place for them.
+// floor is the smallest relative error that is drawn: exact answers are
+// common, and a logarithmic axis has no place for them.
 const floor = 1e-5
 
 // A study compares answers about flows with the truth. Answers are a mean
 // delay in ns for each flow; NaN stands for none, which counts as an answer
 // of 0, an error of 100 %.
 type study struct {
-	truth []float64 // NaN where nothing arrived: the flow does not count
+	truth []float64 // NaN if nothing arrived: the flow does not count
 	size  []int     // packets sent
 	least int       // fewest flows that make a point of a figure
-	large []int     // numbers of the flows that count where one figure is given for many
+	large []int     // numbers of the flows that count if one figure stands for many
 }
 
-// study is that of the delays that were captured.
+// study returns the study of the captured delays.
 func (c *capture) study() *study {
 	delays := make([]estimate.Moments, len(c.flows))
 	for i := range c.flows {
@@ -41,7 +41,7 @@ func (c *capture) study() *study {
 	return c.studyOf(delays)
 }
 
-// studyOf is one of other delays of the same flows.
+// studyOf returns a study of other delays of the same flows.
 func (c *capture) studyOf(delays []estimate.Moments) *study {
 	s := &study{least: 3}
 	for i := range c.flows {
@@ -59,7 +59,7 @@ func (c *capture) studyOf(delays []estimate.Moments) *study {
 // thin keeps at most a number of large flows, for answers that take long.
 func (s *study) thin(most int) { s.large = perflow.Spread(s.large, most) }
 
-// flows are the numbers of flows of least to most packets that count.
+// flows returns the numbers of flows of least to most packets that count.
 func (s *study) flows(least, most int) []int {
 	var list []int
 	for i, truth := range s.truth {
@@ -70,8 +70,8 @@ func (s *study) flows(least, most int) []int {
 	return list
 }
 
-// thinned are the large flows that count and of each bin of smaller ones at
-// most so many.
+// thinned returns the large flows that count, and at most the given number of
+// smaller ones from each bin.
 func (s *study) thinned(most int) []int {
 	list := slices.Clone(s.large)
 	for _, b := range bins {
@@ -82,7 +82,7 @@ func (s *study) thinned(most int) []int {
 	return list
 }
 
-// relative are the errors of answers about flows.
+// relative returns the errors of answers about flows.
 func (s *study) relative(answers []float64, flows []int) []float64 {
 	list := make([]float64, len(flows))
 	for k, i := range flows {
@@ -94,13 +94,13 @@ func (s *study) relative(answers []float64, flows []int) []float64 {
 	return list
 }
 
-// median is the median error of the large flows; NaN without any.
+// median returns the median error of the large flows; NaN without any.
 func (s *study) median(answers []float64) float64 {
 	return perflow.Quantile(s.relative(answers, s.large), 0.5)
 }
 
-// rms is the root mean square error of the large flows, relative to that of
-// their delays: it is decided by those that waited long.
+// rms returns the root mean square error of the large flows, relative to that
+// of their delays. Flows that waited long decide it.
 func (s *study) rms(answers []float64) float64 {
 	var off, delays float64
 	for _, i := range s.large {
@@ -114,7 +114,7 @@ func (s *study) rms(answers []float64) float64 {
 	return math.Sqrt(off / delays)
 }
 
-// answered is the share of the large flows with an answer.
+// answered returns the fraction of the large flows with an answer.
 func (s *study) answered(answers []float64) float64 {
 	n := 0
 	for _, i := range s.large {
@@ -125,12 +125,12 @@ func (s *study) answered(answers []float64) float64 {
 	return float64(n) / float64(len(s.large))
 }
 
-// slack is how much an error may differ from one that was reported for other
-// traffic and count as the same.
+// slack is how much an error may differ from one reported for other traffic
+// and count as the same.
 const slack = 0.5
 
-// byThePaper judges an error against what a paper reports: of its own method,
-// which then does not hold where it is greater, or of ours.
+// byThePaper judges an error against what a paper reports. If the paper's own
+// method does worse, the claim does not hold; if ours does, it is a loss.
 func byThePaper(got, reported float64, ours bool) experiment.Verdict {
 	v := experiment.Judge(got, reported, slack)
 	switch {
@@ -145,8 +145,8 @@ func byThePaper(got, reported float64, ours bool) experiment.Verdict {
 // bins are ranges of flow sizes.
 var bins = [][2]int{{1, 1}, {2, 4}, {5, 9}, {10, 19}, {20, 49}, {50, 99}, {100, 199}, {200, 499}, {500, 999}, {1000, math.MaxInt}}
 
-// series is the median error of the flows of each bin, over their median
-// size. Flows that were not asked about do not count: asked nil means all.
+// series returns the median error of the flows of each bin, over their median
+// size. Flows that were not queried do not count; asked is nil if all were.
 func (s *study) series(p plot.Series, answers []float64, asked []int) plot.Series {
 	p.Kind = plot.Lines
 	for _, b := range bins {
@@ -187,5 +187,5 @@ func drawMemory(run *experiment.Run, c *capture, what, caption string, series []
 	run.Draw("memory-"+c.name, what+": error and memory, "+c.title, caption, plot.LogAxis("memory at each point (kB)"), errorAxis, series...)
 }
 
-// kilobytes prints a size.
+// kilobytes formats a size.
 func kilobytes(bytes float64) string { return number(bytes/1000) + " kB" }

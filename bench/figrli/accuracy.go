@@ -79,7 +79,7 @@ func measureAccuracy(run *experiment.Run) {
 	}
 }
 
-// accurate is what the methods make of one passage.
+// accurate is the result of the methods on one passage.
 type accurate struct {
 	*passage
 	kind      kind
@@ -111,14 +111,14 @@ func (w *accurate) draw(cdfs []plot.Figure) []string {
 	return row
 }
 
-// says judges what the paper says of RLI, wherever it has its references.
+// says judges what the paper says about RLI, wherever it has its references.
 func (w *accurate) says(run *experiment.Run, what, paper string, low, high float64, of func(answers) float64) {
 	behind, ahead := of(w.of[1]), of(w.ahead)
 	run.Holds(w.at+": RLI's "+what+", references behind / ahead", paper, percent(behind)+" / "+percent(ahead),
 		near(behind, low, high) || near(ahead, low, high))
 }
 
-// against sets busy-aware beside RLI.
+// against compares busy-aware with RLI.
 func (w *accurate) against(run *experiment.Run, what string, errors func(answers) []float64) {
 	line, ours := median(errors(w.of[1])), median(errors(w.of[2]))
 	run.Within(w.at+": busy-aware's "+what, percent(line)+" (RLI, same references)", ours, line, 0.1)
@@ -142,8 +142,8 @@ func (w *accurate) judgeHigh(run *experiment.Run) {
 	w.average(run, "deviations above 100 µs", "< 20 %", 0, 0.20, ofDeviation, func(f *flow) bool { return f.deviation() > 100e3 })
 }
 
-// grouped draws average errors of flows by something that is true of them:
-// Figs. 8a, 8b and 9b.
+// grouped draws average errors of flows by a property of theirs: Figs. 8a, 8b
+// and 9b.
 func (w *accurate) grouped(run *experiment.Run, by func(*flow) float64, errors func(answers) []float64, label, name, title string,
 	scale float64) {
 	f := run.Draw(name+"-"+w.kind.slug, fmt.Sprintf(title, w.kind.name),
@@ -171,7 +171,7 @@ func (w *accurate) grouped(run *experiment.Run, by func(*flow) float64, errors f
 	}
 }
 
-// average judges RLI's average error of some flows, where there are enough.
+// average judges RLI's average error of some flows, if there are enough.
 func (w *accurate) average(run *experiment.Run, what, paper string, low, high float64, errors func(answers) []float64,
 	in func(*flow) bool) {
 	var average [2]estimate.Moments
@@ -200,7 +200,7 @@ var busyAware = experiment.Experiment{
 type variant struct {
 	method
 	ahead   bool
-	unnamed bool // references do not tell which packet they were sent behind
+	unnamed bool // references do not say which packet they were sent behind
 	name    string
 }
 
@@ -246,8 +246,8 @@ func measureBusyAware(run *experiment.Run) {
 				biases = append(biases, bias)
 				medians = append(medians, median(a.mean))
 				row = append(row, fmt.Sprintf("%s (%s)", spread(a.mean), percent(bias)))
-				// A median of 0, where half of the flows always found the link
-				// idle, has no place on the axis.
+				// A median of 0, which occurs if half of the flows always
+				// found the link idle, has no place on the axis.
 				middle := max(100*medians[k], shown)
 				figure.Series[k].AddRange(100*u, middle, middle, max(100*quantile(a.mean, 0.75), shown))
 			}
@@ -258,7 +258,7 @@ func measureBusyAware(run *experiment.Run) {
 	}
 }
 
-// as is the passage as a variant's references tell of it.
+// as returns the passage as a variant's references describe it.
 func (p *passage) as(v variant) *passage {
 	if v.unnamed {
 		return p.unnamed()
@@ -285,5 +285,5 @@ func judgeBusyAware(run *experiment.Run, kind kind, u, line, ours, ahead float64
 	run.Beats(where+": against RLI with references ahead", ours, ahead, 0.1)
 }
 
-// shown is the least error that is drawn, in per cent.
+// shown is the smallest error that is drawn, in per cent.
 const shown = 0.01

@@ -21,7 +21,7 @@ var aggregate = experiment.Experiment{
 // perInterval is how many packets the paper's interval of one second has.
 const perInterval = 400_000
 
-// offered loads, up to overload: what loss there is comes of them.
+// offered loads, up to overload, which causes the losses.
 var offered = []float64{0.70, 0.88, 0.92, 0.95, 0.98, 1.02, 1.08}
 
 func measureAggregate(run *experiment.Run) {
@@ -81,14 +81,15 @@ func (p *passage) off(d estimate.Delay) offset {
 	return offset{estimate.RelativeError(d.Mean, p.all.Mean()), estimate.RelativeError(d.StdDev, p.deviation())}
 }
 
-// overall is what LDA and RLI say of all packets at one load.
+// overall is what LDA and RLI say about all packets at one load.
 type overall struct {
 	row []string
 	off []offset // LDA's, and RLI's and busy-aware's for each number of references
 }
 
-// measure adds what is said with one number of references, and returns the
-// offsets of the paper's methods: LDA's, with its deviation by eq. (5), and RLI's.
+// measure adds the results with one number of references, and returns the
+// offsets of the paper's methods: LDA's, with its deviation by eq. (5), and
+// RLI's.
 func (o *overall) measure(p *passage, c lda.Config, k int) [2]offset {
 	l, collapsed := p.aggregated(c)
 	ofLDA, eq5 := p.off(l.Delay), p.off(estimate.Delay{StdDev: collapsed})
@@ -104,7 +105,7 @@ func (o *overall) measure(p *passage, c lda.Config, k int) [2]offset {
 	return [2]offset{{ofLDA.mean, eq5.deviation}, o.off[len(o.off)-2]}
 }
 
-// String is a cell of the table.
+// String returns a cell of the table.
 func (o offset) String() string {
 	return percent(o.mean) + " / " + percent(o.deviation)
 }
@@ -115,7 +116,7 @@ type tally struct {
 	loads, better                         int
 }
 
-// add takes LDA's offset and RLI's, with few references or, k being 1, many.
+// add takes LDA's offset and RLI's, with few references or, if k is 1, many.
 func (t *tally) add(k int, loss float64, of [2]offset) {
 	byLDA, byRLI := of[0], of[1]
 	if k == 0 {
@@ -148,8 +149,8 @@ func (t *tally) judge(run *experiment.Run, name string) {
 	}
 }
 
-// aggregated is what a pair of LDAs at both ends says, and the deviation by
-// eq. (5) of LDA's paper.
+// aggregated returns what a pair of LDAs at both ends says, and the deviation
+// by eq. (5) of LDA's paper.
 func (p *passage) aggregated(c lda.Config) (r lda.Result, collapsed float64) {
 	up := experiment.Try(lda.New(c))
 	down := experiment.Try(lda.New(c))

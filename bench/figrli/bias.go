@@ -92,7 +92,7 @@ func measureBias(run *experiment.Run) {
 	}
 }
 
-// schedule is when references go out, and how many.
+// schedule says when references go out, and how many.
 func (s *setting) schedule(references float64) string {
 	if s.injector.Every > 0 {
 		return fmt.Sprintf("1 in %d", s.injector.Every)
@@ -100,17 +100,17 @@ func (s *setting) schedule(references float64) string {
 	return fmt.Sprintf("adaptive, 1 in %.0f", 1/references)
 }
 
-// A repetition is what came of several runs of a setting.
+// A repetition is the result of several runs of a setting.
 type repetition struct {
 	line, busy, alone, oracle balance
-	medians, tails            [2]float64 // of flows' errors, by line and busy
+	medians, tails            [2]float64 // of flows' errors, by line and busy-aware
 	references, loss, wait    float64
 }
 
 // A balance is the sums of errors and of waits over the packets of each run.
 type balance struct{ errors, waits []float64 }
 
-// of is the bias in parts of the mean wait, and its standard error.
+// of returns the bias as a fraction of the mean wait, and its standard error.
 func (b *balance) of() (mean, standard float64) {
 	err, wait, squares := 0.0, 0.0, 0.0
 	for i := range b.errors {
@@ -130,7 +130,7 @@ func (b *balance) bias() string {
 	return fmt.Sprintf("%+.2f ± %.2f %%", 100*mean, 100*standard)
 }
 
-// run is what one run is off by.
+// run returns how far one run is off.
 func (b *balance) run() float64 {
 	squares := 0.0
 	for i := range b.errors {
@@ -169,8 +169,8 @@ func repeat(run *experiment.Run, s setting, packets, runs int) *repetition {
 	return b
 }
 
-// totals is the sum of all packets' waits, and the mean of those that references
-// name, each for all packets since the reference before.
+// totals returns the sum of all packets' waits, and the mean of those that
+// references name, each for all packets since the reference before.
 func (p *passage) totals() (sum, alone float64) {
 	latest, since, n := 0.0, 0.0, 0.0
 	for i := range p.events {

@@ -65,8 +65,8 @@ func measureComparison(run *experiment.Run) {
 }
 
 // compete returns the errors of the contenders on the flows that sampling
-// finds, how many those are, and the errors of the methods and of probes on
-// all flows.
+// finds, the number of those flows, and the errors of the methods and of
+// probes on all flows.
 func compete(run *experiment.Run, s setting) (lists, everywhere [][]float64, flows int) {
 	p := simulate(run, s)
 	known := p.sample()
@@ -104,8 +104,8 @@ func judgeContenders(run *experiment.Run, where string, high bool, medians []flo
 	run.Within(where+": busy-aware's median error on the same flows", percent(best)+" (best of the others)", ours, best, 0.1)
 }
 
-// sampled is the share of the packets whose times both routers keep, chosen by
-// the same hash (section V-C).
+// sampled is the fraction of the packets whose times both routers keep, chosen
+// by the same hash (section V-C).
 const sampled = 0.001
 
 // A sampling is what routers know that keep the times of sampled packets at
@@ -116,12 +116,12 @@ type sampling struct {
 
 	// Relative errors by flow: of the mean of the flow's own samples
 	// (trajectory sampling), and of the mean of all flows' samples between its
-	// first and its last (multiflow estimator), where those are the first and
-	// last of each flow, as a flow record keeps no others.
+	// first and its last (multiflow estimator). The latter uses only the first
+	// and last of each flow, because a flow record keeps no others.
 	trajectory, multiflow []float64
 }
 
-// sample is the part of the departures' delays that the routers know.
+// sample returns the part of the departures' delays that the routers know.
 func (p *passage) sample() *sampling {
 	threshold := hashing.Threshold(sampled)
 	type record struct {
@@ -173,8 +173,8 @@ func (p *passage) sample() *sampling {
 	return s
 }
 
-// byProbes are the relative errors by flow of the mean of the Poisson probes
-// that arrived from a flow's first packet to its last.
+// byProbes returns the relative errors by flow of the mean of the Poisson
+// probes that arrived from a flow's first packet to its last.
 func (p *passage) byProbes() []float64 {
 	var probes perflow.Samples
 	first, last := slices.Repeat([]int64{math.MinInt64}, len(p.flows)), make([]int64, len(p.flows))

@@ -26,15 +26,15 @@ type place struct {
 	link queue.LinkConfig
 	hop  func(run *experiment.Run) queue.Hop
 	high float64 // load of packets of a higher class
-	tell telling // of them
+	tell telling // about them
 }
 
-// A telling is how a receiver is told of packets of another class.
+// A telling is how packets of another class are reported to a receiver.
 type telling int
 
 const (
 	byPass   telling = iota
-	byUpdate         // as of one more flow: the mistake that it is warned of
+	byUpdate         // as one more flow: the mistake that the documentation warns about
 	notAtAll
 )
 
@@ -72,8 +72,8 @@ func twoLinks(run *experiment.Run) queue.Hop {
 	return chain
 }
 
-// inOrder is two links that packets take by turns, the second half as fast, and
-// what puts them back in order.
+// inOrder returns two links that packets take in turns, the second half as
+// fast, and a resequencer.
 func inOrder(run *experiment.Run) queue.Hop {
 	slow := queue.LinkConfig{Rate: rate / 2}
 	paths := experiment.Try(queue.NewMultipath(queue.RoundRobin, run.SeedOf("paths"), whole, slow))
@@ -85,11 +85,11 @@ func classes(*experiment.Run) queue.Hop {
 	return experiment.Try(queue.NewScheduler(queue.SchedulerConfig{Rate: rate}))
 }
 
-// closedLoop is senders whose transfers of 50 packets, of about five round trips,
-// come to a load as long as nothing holds them up.
+// closedLoop is senders whose transfers of 50 packets, of about five round
+// trips, produce a given load if nothing holds them up.
 var closedLoop = kind{name: "senders that heed loss", slug: "closed", make: func(load trace.Load, seed uint64) (queue.Source, error) {
 	c := queue.ClosedConfig{Senders: 100, Bytes: 1500, Return: 200_000, Gap: 1200, Window: 64, Transfer: 50, Seed: seed}
-	each := c.Transfer * float64(c.Bytes) * 8e9 / (load.Utilisation * float64(load.Rate)) // ns, if there were one sender
+	each := c.Transfer * float64(c.Bytes) * 8e9 / (load.Utilisation * float64(load.Rate)) // ns, with a single sender
 	c.Pause = max(float64(c.Senders)*each-5*float64(c.Return), 0)
 	return queue.NewClosed(c)
 }}
@@ -137,10 +137,10 @@ func (at *place) pass(run *experiment.Run, packets int) *passage {
 	return simulate(run, s)
 }
 
-// otherFlow is what the packets of another class are told as.
+// otherFlow is the flow as which packets of another class are reported.
 const otherFlow = hashing.Flow(0x0ddc1a55)
 
-// receive is what a receiver makes of the departures.
+// receive returns the result of a receiver on the departures.
 func (at *place) receive(p *passage, m method) *rli.Receiver {
 	q := *p
 	switch at.tell {
@@ -157,8 +157,8 @@ func (at *place) receive(p *passage, m method) *rli.Receiver {
 	return q.receive(q.config(m), nil)
 }
 
-// overall is by how much flows' means are off, on average over packets, and by
-// how much the mean of all is, with its sign; both as shares of that mean.
+// overall returns how far flows' means are off, on average over packets, and
+// how far the mean of all is, with its sign; both as fractions of that mean.
 func (p *passage) overall(r *rli.Receiver) (flows, all float64) {
 	off, sum, truth := 0.0, 0.0, 0.0
 	for i := range p.flows {
@@ -172,13 +172,13 @@ func (p *passage) overall(r *rli.Receiver) (flows, all float64) {
 	return off / truth, sum/truth - 1
 }
 
-// An otherMean is what is said of another class's packets.
+// An otherMean is what is said about another class's packets.
 type otherMean struct {
 	text  string
 	right bool
 }
 
-// others is what is said of the packets that were told as another flow.
+// others returns what is said about the packets reported as another flow.
 func (p *passage) others(r *rli.Receiver) otherMean {
 	sum, n := 0.0, 0.0
 	for _, d := range p.events {

@@ -93,8 +93,8 @@ func judgeInjectionRate(run *experiment.Run, where string, low bool, of []*plot.
 
 func last(list []float64) float64 { return list[len(list)-1] }
 
-// near reports whether a paper's own method does here as the paper says: in its
-// range, a quarter more or less allowed.
+// near reports whether a paper's own method does here as the paper says:
+// within its range, give or take a quarter.
 func near(here, low, high float64) bool { return experiment.IsBetween(here, low, high, 0.25) }
 
 var injectionWay = experiment.Experiment{
@@ -104,8 +104,8 @@ var injectionWay = experiment.Experiment{
 	Weight: 30, Quick: 1.5, Measure: measureInjectionWay,
 }
 
-// ways to inject, with the paper's parameters: those of the static ones give
-// as many references as the adaptive one at 90 % utilisation.
+// ways lists the ways to inject, with the paper's parameters: the static ones
+// send as many references as the adaptive one at 90 % utilisation.
 func ways(packetTime float64) []rli.InjectorConfig {
 	tau := int64(300 * packetTime)
 	return []rli.InjectorConfig{
@@ -119,7 +119,7 @@ func ways(packetTime float64) []rli.InjectorConfig {
 var wayNames = []string{"adaptive", "1 in n", "1 in τ", "both"}
 
 // imixTime is how long the link takes for a packet on average, at 90 %
-// utilisation: what distance between packets is there.
+// utilisation: the mean distance between packets there.
 const imixTime = 340.3 * 8e9 / rate / 0.9
 
 func measureInjectionWay(run *experiment.Run) {

@@ -73,8 +73,8 @@ func measureTraces(run *experiment.Run) {
 	}
 }
 
-// waited are the mean queueing delays of the flows that waited at all, and that
-// of all packets.
+// waited returns the mean queueing delays of the flows that waited at all, and
+// that of all packets.
 func (p *passage) waited() (flows []float64, mean float64) {
 	list := p.waits()
 	sums, n := make([]float64, len(p.flows)), make([]float64, len(p.flows))
@@ -108,8 +108,8 @@ var thresholds = []float64{300, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5}
 
 const localUtilisation = 0.88
 
-// waits are the queueing delays of the packets in the order of their sending,
-// without the time to send the packet itself.
+// A wait is the queueing delay of a packet, without the time to send the
+// packet itself.
 type wait struct {
 	at    int64
 	flow  int32
@@ -126,9 +126,9 @@ func (p *passage) waits() []wait {
 	return list
 }
 
-// localise returns each flow's mean wait, and what it is when each packet's is
-// replaced by the mean of all in its window; and how many packets the median
-// window has.
+// localise returns each flow's mean wait, and the same with each packet's wait
+// replaced by the mean of all in its window. It also returns how many packets
+// the median window has.
 func localise(list []wait, flows int, window int64) (actual, local []float64, packets float64) {
 	means := map[int64]*estimate.Moments{}
 	for i := range list {
@@ -153,7 +153,7 @@ func localise(list []wait, flows int, window int64) (actual, local []float64, pa
 	return actual, local, median(sizes)
 }
 
-// relative are the errors where the truth is not 0.
+// relative returns the errors if the truth is not 0.
 func relative(answers []float64, truth []float64) []float64 {
 	var list []float64
 	for i := range truth {
@@ -164,7 +164,7 @@ func relative(answers []float64, truth []float64) []float64 {
 	return list
 }
 
-// bursts are the lengths of the runs of packets that waited longer than a
+// bursts returns the lengths of the runs of packets that waited longer than a
 // threshold, longest first: from the first one's sending to that of the packet
 // after the last.
 func bursts(list []wait, threshold float64) []float64 {
@@ -282,8 +282,8 @@ func drawBursts(run *experiment.Run, kind kind, list []wait) {
 	}
 }
 
-// halfInBursts is the length of the bursts, longest first, from which on they
-// are half of all.
+// halfInBursts returns the length of bursts, longest first, from which on they
+// make up half of the total.
 func halfInBursts(lengths []float64) float64 {
 	all, sum := 0.0, 0.0
 	for _, x := range lengths {

@@ -7,20 +7,20 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// modulated is a Markov-modulated Poisson process: arrivals at 1.8 or 0.2 times
-// their rate, for 100 µs on average.
+// modulated is a Markov-modulated Poisson process: arrivals at 1.8 or 0.2
+// times their rate, for 100 µs on average.
 var modulated = kind{name: "modulated Poisson arrivals", slug: "modulated", make: func(load trace.Load, seed uint64) (queue.Source, error) {
 	source, err := poisson.make(load, seed)
 	return &modulation{Source: source, random: rand.New(rand.NewPCG(seed, 'm'))}, err
 }}
 
-// A modulation lets the time of a source go by 1.8 or 0.2 times as fast.
+// A modulation lets the time of a source pass 1.8 or 0.2 times as fast.
 type modulation struct {
 	queue.Source
 	random      *rand.Rand
 	fast        bool
 	from, until float64 // of the source's time, at this speed
-	begun       float64 // when that was
+	begun       float64 // when that period began
 }
 
 // Next returns the source's next packet.

@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// An oracle knows how long packets wait in every busy period that has a reference,
-// and in all others how long they wait on average that far from its beginning and
-// end. What it is off by is chance.
+// An oracle knows how long packets wait in every busy period that has a
+// reference. For all others it knows how long packets wait on average that far
+// from the beginning and end. Its errors are chance.
 type oracle struct {
 	cells map[[2]int]*cell
 	runs  []unseen
 }
 
-// A cell is of packets at such distances, by halves of a doubling.
+// A cell holds the packets at such distances, by halves of a doubling.
 type cell struct{ packets, wait float64 }
 
 // The unseen packets of a run are those in busy periods without a reference.
@@ -22,8 +22,8 @@ type unseen struct {
 	cells map[[2]int]float64 // how many
 }
 
-// busy returns an iterator over the busy periods: the first departure, and the one
-// after the last.
+// busy returns an iterator over the busy periods: the first departure, and the
+// one after the last.
 func (p *passage) busy() iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		begin := 0
@@ -39,10 +39,10 @@ func (p *passage) busy() iter.Seq2[int, int] {
 	}
 }
 
-// sending is how many ns the link takes to send it.
+// sending returns how many ns the link takes to send it.
 func (d *departure) sending() float64 { return float64(d.bytes) * 8e9 / rate }
 
-// wait is how long it waited.
+// wait returns how long it waited.
 func (d *departure) wait() float64 { return float64(d.delay) - d.sending() }
 
 // look takes in one more run.
@@ -77,7 +77,7 @@ func (o *oracle) look(p *passage) {
 
 func halves(x float64) int { return int(2 * math.Log2(1+max(x, 0))) }
 
-// errors are what it is off by in each run, summed over packets.
+// errors returns the oracle's error in each run, summed over packets.
 func (o *oracle) errors() (list []float64) {
 	for _, u := range o.runs {
 		sum := -u.wait

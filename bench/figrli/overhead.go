@@ -74,7 +74,8 @@ func measureOverhead(run *experiment.Run) {
 	}
 }
 
-// changes are those of the flows' mean delays since another passage.
+// changes returns how the flows' mean delays differ from those of another
+// passage.
 func (p *passage) changes(since *passage) []float64 {
 	was := map[hashing.Flow]float64{}
 	for i := range since.flows {
@@ -89,7 +90,7 @@ func (p *passage) changes(since *passage) []float64 {
 	return changes
 }
 
-// bothWays are the sizes of the changes up and down.
+// bothWays returns the sizes of the changes up and down.
 func bothWays(changes []float64) (up, down []float64) {
 	for _, d := range changes {
 		if d > 0 {
@@ -101,7 +102,8 @@ func bothWays(changes []float64) (up, down []float64) {
 	return up, down
 }
 
-// changed is which share of all flows changes by so much; nothing without any.
+// changed returns which fraction of all flows changes by how much; nothing
+// without any.
 func changed(name string, k int, paper bool, list []float64, all int) []plot.Series {
 	if len(list) == 0 {
 		return nil
@@ -134,14 +136,14 @@ var underLoss = experiment.Experiment{
 	Weight: 8, Quick: 0.6, Measure: measureUnderLoss,
 }
 
-// paperLoss is how many packets the paper loses without references, and how many
-// more, as a share of those, with one in 10.
+// paperLoss is how many packets the paper loses without references, and how
+// many more, as a fraction of those, with one in 10.
 const (
 	paperLoss = 0.0067
 	paperRise = 0.22
 )
 
-// disciplines are who may join the queue.
+// disciplines says who may join the queue.
 var disciplines = []struct {
 	name string
 	link queue.LinkConfig
@@ -150,7 +152,7 @@ var disciplines = []struct {
 	{"drop-tail", queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{Packets: queue.RLIConfig.Queue.Packets}}},
 }
 
-// injections are how references go out, the first being not at all.
+// injections says how references go out, the first being not at all.
 var injections = []struct {
 	name     string
 	injector rli.InjectorConfig
@@ -200,8 +202,8 @@ func measureUnderLoss(run *experiment.Run) {
 // A lossAt is the loss at an offered load without references.
 type lossAt struct{ load, loss float64 }
 
-// losingLoad is the load at which the paper's share of the packets is lost, and
-// what is lost at the loads that were tried.
+// losingLoad returns the load at which the paper's fraction of the packets is
+// lost, and the losses at the loads that were tried.
 func losingLoad(run *experiment.Run, kind kind, packets int) (float64, []lossAt) {
 	low, high := 0.7, 1.5
 	var tried []lossAt

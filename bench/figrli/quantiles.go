@@ -17,10 +17,11 @@ var quantiles = experiment.Experiment{
 	Weight: 12, Quick: 1, Measure: measureQuantiles,
 }
 
-// fewest packets that a flow's 99th percentile is asked of.
+// fewest is the smallest number of packets of a flow whose 99th percentile is
+// used.
 const fewest = 100
 
-// quantileShares are the quantiles asked of a flow.
+// quantileShares are the quantiles that are measured for a flow.
 var quantileShares = [2]float64{0.5, 0.99}
 
 func measureQuantiles(run *experiment.Run) {
@@ -67,8 +68,8 @@ func measureQuantiles(run *experiment.Run) {
 	run.Meets("largest error of the histogram alone, of all flows", "1/16, 6.25 % (as documented)", percent(worst), worst <= 1.0/16+1e-9)
 }
 
-// quantiles are the true ones of the flows that have packets enough; which are
-// measured, from the beginning; and how many.
+// quantiles returns the true quantiles of the flows with enough packets; which
+// flows are measured, from the beginning; and how many.
 func (p *passage) quantiles() (truth [][]float64, born []int32, flows int) {
 	delays := make([][]float64, len(p.flows))
 	for i := range p.events {
@@ -90,7 +91,7 @@ func (p *passage) quantiles() (truth [][]float64, born []int32, flows int) {
 	return truth, born, flows
 }
 
-// quantilesOff are the relative errors of a receiver's quantiles, by flow.
+// quantilesOff returns the relative errors of a receiver's quantiles, by flow.
 func (p *passage) quantilesOff(r *rli.Receiver, truth [][]float64) (off [2][]float64) {
 	for k, q := range quantileShares {
 		off[k] = perflow.Unanswered(len(p.flows))
@@ -108,9 +109,9 @@ const (
 	bucketFloor = 16 // ns; the shortest packet takes 32
 )
 
-// exact is a receiver whose every delay is the true one: RLI-L without a
-// rate, told each packet's delay before it. It measures the flows that were
-// born.
+// exact returns a receiver whose every delay is the true one: RLI-L without a
+// rate, given each packet's delay before the packet. It measures the flows
+// that were born.
 func (p *passage) exact(born []int32) *rli.Receiver {
 	c := p.config(byLeft)
 	c.Rate = 0

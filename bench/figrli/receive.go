@@ -27,7 +27,7 @@ var (
 	methods  = []method{byLeft, byLine, byPeriod}
 )
 
-// config is a receiver's, with room for the flows of a passage.
+// config returns a receiver's Config, with room for the flows of a passage.
 func (p *passage) config(m method) rli.Config {
 	c := rli.DefaultConfig
 	c.Rate, c.ReferenceBytes, c.Method = rate, p.size, m.kind
@@ -39,8 +39,8 @@ func (p *passage) config(m method) rli.Config {
 	return c
 }
 
-// unnamed is the passage with references that do not tell which packet they
-// were sent behind.
+// unnamed returns the passage with references that do not say which packet
+// they were sent behind.
 func (p *passage) unnamed() *passage {
 	q := *p
 	q.stamps = slices.Clone(p.stamps)
@@ -50,9 +50,9 @@ func (p *passage) unnamed() *passage {
 	return &q
 }
 
-// receive is what a receiver makes of the departures. born, if not nil, is for
-// each flow the number of the packet from which on it is measured, negative for
-// never; all others only pass.
+// receive returns the result of a receiver on the departures. born, if not
+// nil, holds for each flow the number of the packet from which on it is
+// measured, negative for never; all other packets only pass.
 func (p *passage) receive(c rli.Config, born []int32) *rli.Receiver {
 	r := experiment.Try(rli.NewReceiver(c))
 	for i := range p.events {
@@ -74,12 +74,11 @@ func (p *passage) receive(c rli.Config, born []int32) *rli.Receiver {
 	return r
 }
 
-// answers are the flows' relative errors, by flow. NaN is no answer, or no truth
-// to compare it with.
+// answers holds the flows' relative errors, by flow. NaN means no answer, or
+// no truth to compare it with.
 type answers struct{ mean, deviation []float64 }
 
-// judge compares a receiver with the truth about flows, of as many as the
-// passage has.
+// judge compares a receiver with the truth about flows.
 func (p *passage) judge(r *rli.Receiver, truth []flow) answers {
 	a := answers{perflow.Unanswered(len(truth)), perflow.Unanswered(len(truth))}
 	for i := range truth {
@@ -99,7 +98,7 @@ func (p *passage) judge(r *rli.Receiver, truth []flow) answers {
 	return a
 }
 
-// measure is what a method is off by, for all flows.
+// measure returns the errors of a method for all flows.
 func (p *passage) measure(m method) (answers, *rli.Receiver) {
 	r := p.receive(p.config(m), nil)
 	return p.judge(r, p.flows), r
@@ -108,12 +107,12 @@ func (p *passage) measure(m method) (answers, *rli.Receiver) {
 func quantile(list []float64, p float64) float64 { return perflow.Quantile(list, p) }
 func median(list []float64) float64              { return perflow.Quantile(list, 0.5) }
 
-// spread is a table's cell: the median and the 75th percentile of errors.
+// spread returns a table cell: the median and the 75th percentile of errors.
 func spread(list []float64) string {
 	return percent(median(list)) + " / " + percent(quantile(list, 0.75))
 }
 
-// spreads are cells for lists of errors.
+// spreads returns cells for lists of errors.
 func spreads(lists ...[]float64) (cells []string) {
 	for _, list := range lists {
 		cells = append(cells, spread(list))
@@ -121,7 +120,7 @@ func spreads(lists ...[]float64) (cells []string) {
 	return cells
 }
 
-// covered is how often intervals hold flows' means and deviations.
+// covered returns how often intervals hold flows' means and deviations.
 func (p *passage) covered(r *rli.Receiver, confidence float64) (means, deviations perflow.Coverage) {
 	for i := range p.flows {
 		if got, err := r.Estimate(p.flows[i].key); err == nil {

@@ -55,13 +55,13 @@ var robust = experiment.Experiment{
 	Weight: 8, Quick: 1, Measure: measureRobust,
 }
 
-// A fault is what the receiver is told wrong.
+// A fault is wrong information for the receiver.
 type fault struct {
 	name      string
 	uncounted int     // bytes of each packet and reference
 	noise     float64 // ns of time stamps
 	drift     float64 // of the injector's clock
-	rate      int64   // that is told: 0 for the link's, -1 for none
+	rate      int64   // configured: 0 for the link's, -1 for none
 }
 
 var faults = []fault{
@@ -98,8 +98,9 @@ func measureRobust(run *experiment.Run) {
 	}
 }
 
-// under is which share of the packets the busy-aware method estimates as such
-// under a fault, and the median errors of straight lines and of it.
+// under returns which fraction of the packets the busy-aware method estimates
+// as such under a fault, and the median errors of straight lines and of the
+// method.
 func (p *passage) under(run *experiment.Run, f fault) (share, line, busy float64) {
 	p.suffer(run, f)
 	c := p.config(byPeriod)
@@ -113,7 +114,7 @@ func (p *passage) under(run *experiment.Run, f fault) (share, line, busy float64
 	return float64(k.Idle+k.Busy) / float64(k.Packets), median(p.judge(p.receive(c, nil), p.flows).mean), median(p.judge(r, p.flows).mean)
 }
 
-// suffer lets the receiver be told wrong.
+// suffer applies a fault to the receiver's information.
 func (p *passage) suffer(run *experiment.Run, f fault) {
 	random := run.Rand("noise")
 	last := int64(math.MinInt64)

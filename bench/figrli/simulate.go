@@ -11,14 +11,14 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// referenceBytes is the paper's reference packet: 8 bytes of time behind 40 of
+// referenceBytes is the paper's reference packet: 8 bytes of time after 40 of
 // header (section III-C).
 const referenceBytes = 48
 
 // adaptive is the paper's injector.
 var adaptive = rli.InjectorConfig{Adaptive: rli.PaperAdaptation, ReferenceBytes: referenceBytes}
 
-// everyNth is the injector of one reference every n packets.
+// everyNth returns an injector of one reference every n packets.
 func everyNth(n int) rli.InjectorConfig {
 	return rli.InjectorConfig{Every: n, ReferenceBytes: referenceBytes}
 }
@@ -29,7 +29,7 @@ type setting struct {
 	utilisation float64
 	packets     int
 	injector    rli.InjectorConfig // the zero value: no references
-	ahead       bool               // references go before their packet, and not behind
+	ahead       bool               // references go before their packet instead of behind it
 	probes      float64            // ns between Poisson probes on average; 0 for none
 	link        queue.LinkConfig   // the zero value: the paper's
 	hop         queue.Hop          // what packets pass instead of a link, if not nil
@@ -41,7 +41,7 @@ type setting struct {
 // A departure is a packet, reference or probe that arrived.
 type departure struct {
 	number int32 // of a packet: how many were sent before
-	flow   int32 // of a packet; -1 of what is not measured
+	flow   int32 // of a packet; -1 if it is not measured
 	bytes  int32
 	stamp  int32 // of a reference or probe, in passage.stamps; -1 of cross traffic
 	out    int64
@@ -50,7 +50,7 @@ type departure struct {
 
 func (d *departure) regular() bool { return d.flow >= 0 }
 
-// A flow is what is true of a flow: the delays of its packets that arrived.
+// A flow holds the truth about a flow: the delays of its packets that arrived.
 type flow struct {
 	key    hashing.Flow
 	delays estimate.Moments
@@ -59,7 +59,7 @@ type flow struct {
 func (f *flow) mean() float64      { return f.delays.Mean() }
 func (f *flow) deviation() float64 { return math.Sqrt(f.delays.PopulationVariance()) }
 
-// A passage is what came of a setting.
+// A passage is the result of a setting.
 type passage struct {
 	sent   []int64 // when the packets were sent, by number
 	events []departure
@@ -69,7 +69,7 @@ type passage struct {
 	lost   int // regular packets
 	cost   rli.Overhead
 	size   int          // of a reference
-	other  hashing.Flow // what cross traffic is told as; 0: it passes
+	other  hashing.Flow // as which cross traffic is reported; 0: with Pass
 }
 
 func (p *passage) deviation() float64 { return math.Sqrt(p.all.PopulationVariance()) }
@@ -118,7 +118,7 @@ func simulate(run *experiment.Run, s setting) *passage {
 	return &w.passage
 }
 
-// A wire sends packets, references and probes, and writes down what arrives.
+// A wire sends packets, references and probes, and records what arrives.
 type wire struct {
 	passage
 	setting
@@ -194,7 +194,7 @@ func (w *wire) put(p *queue.Packet) {
 	}
 }
 
-// drain notes what has come out of the hop by then.
+// drain records what has come out of the hop by then.
 func (w *wire) drain(until int64) {
 	var p queue.Packet
 	for w.hop != nil && w.hop.Next(until, &p) {
@@ -202,7 +202,7 @@ func (w *wire) drain(until int64) {
 	}
 }
 
-// note writes down what became of a packet.
+// note records what became of a packet.
 func (w *wire) note(p *queue.Packet) {
 	d := departure{flow: -1, stamp: -1, bytes: p.Bytes, out: p.Time, delay: p.Time - p.Sent}
 	switch {
@@ -221,7 +221,7 @@ func (w *wire) note(p *queue.Packet) {
 	w.events = append(w.events, d)
 }
 
-// flow is a flow's number.
+// flow returns a flow's number.
 func (w *wire) flow(key hashing.Flow) int32 {
 	number, ok := w.numbers[key]
 	if !ok {

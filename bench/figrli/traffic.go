@@ -19,8 +19,8 @@ import (
 // rate is that of the link, in bits per second.
 const rate = 10e9
 
-// utilisations are those that the paper reports, and injected what share of
-// the packets its adaptive injector adds there (section V-A).
+// utilisations are those that the paper reports, and injected is the fraction
+// of the packets that its adaptive injector adds there (section V-A).
 var (
 	utilisations = []float64{0.20, 0.55, 0.70, 0.88}
 	injected     = []float64{0.10, 0.09, 0.048, 0.006}
@@ -34,11 +34,11 @@ type kind struct {
 	name string // in sentences
 	slug string // in names of files
 	make func(load trace.Load, seed uint64) (queue.Source, error)
-	all  int // how many packets there are, if not as many as one likes
+	all  int // number of packets there are, if limited
 }
 
-// enough is the given number of packets of the kind or, of a recording, all:
-// its beginning is not like the rest.
+// enough returns the given number of packets of the kind or, for a recording,
+// all: its beginning is not like the rest.
 func (k *kind) enough(packets int) int { return max(packets, k.all) }
 
 var (
@@ -57,11 +57,11 @@ var (
 	drawn = []kind{poisson, onOff, heavyTailed}
 )
 
-// recordings is where the capture is whose packets are replayed.
+// recordings is the place of the capture whose packets are replayed.
 var recordings = filepath.Join("..", "shared", "data", "twopoint", "tbf400m_512k", "ingress.pcap.gz")
 
-// recorded is the traffic of a capture; nil, with a note that says so, where it
-// is not here.
+// recorded returns the traffic of a capture, or nil with a note if it is
+// missing.
 func recorded(run *experiment.Run) *kind {
 	file, err := os.Open(recordings)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +91,7 @@ func recorded(run *experiment.Run) *kind {
 	}}
 }
 
-// everyKind is the drawn kinds and, where it is here, the recorded one.
+// everyKind returns the drawn kinds and, if it exists, the recorded one.
 func everyKind(run *experiment.Run) []kind {
 	if r := recorded(run); r != nil {
 		return append(slices.Clone(drawn), *r)
@@ -99,13 +99,13 @@ func everyKind(run *experiment.Run) []kind {
 	return drawn
 }
 
-// source is a kind's packets at a utilisation: the same for every experiment
-// of one seed.
+// source returns a kind's packets at a utilisation: the same for every
+// experiment with one seed.
 func (k *kind) source(run *experiment.Run, utilisation float64) queue.Source {
 	return k.again(run, utilisation, 0)
 }
 
-// again is another run's packets.
+// again returns another run's packets.
 func (k *kind) again(run *experiment.Run, utilisation float64, again int) queue.Source {
 	purpose := "traffic " + k.slug
 	if again > 0 {
@@ -114,5 +114,5 @@ func (k *kind) again(run *experiment.Run, utilisation float64, again int) queue.
 	return experiment.Try(k.make(trace.Load{Rate: rate, Utilisation: utilisation}, run.SeedOf(purpose)))
 }
 
-// identity is a packet's digest, by its number.
+// identity returns a packet's digest, by its number.
 func identity(number int32) hashing.Packet { return hashing.Word(1, uint64(number)) }
