@@ -1,9 +1,7 @@
 // Package mplane finds the router, or the stretch between routers, that makes
 // a path of a network slow. It plans which monitor measures what when only
 // some routers can measure, collects the monitors' reports, and names the
-// segments that explain a slow path. It follows MPLANE, sections II and VI of
-// R. R. Kompella, K. Levchenko, A. C. Snoeren and G. Varghese, Router Support
-// for Fine-Grained Latency Measurements (2012).
+// segments that explain a slow path.
 //
 //	network, err := mplane.ReadWeights(file)                 // the map, with routing weights
 //	upgrades, err := network.PlanUpgrades(ctx, mplane.UpgradeDemand{Count: 45})
@@ -56,7 +54,10 @@
 // clock. A virtual link passes routers that do not measure, so only the whole
 // of it is known. Paths that routing does not take are not measured.
 //
-// # Symbols
+// # Source
+//
+// R. R. Kompella, K. Levchenko, A. C. Snoeren and G. Varghese, Router Support
+// for Fine-Grained Latency Measurements (2012), sections II and VI.
 //
 //	paper                here
 //	m-set                Plan.MSet
