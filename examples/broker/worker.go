@@ -216,8 +216,8 @@ func (w *worker) inspect(ctx context.Context, seq uint64, stamp time.Time) error
 // next returns the next record, or nil after a while.
 func (w *worker) next(messages jetstream.MessagesContext) (jetstream.Msg, *jetstream.MsgMetadata, error) {
 	wait := 2 * every
-	if w.unsaved {
-		wait = every / 5
+	if w.unsaved { // so that it is saved soon, but not more often than without a pause
+		wait = max(every-time.Since(w.saved), every/5)
 	}
 	m, err := messages.Next(jetstream.NextMaxWait(wait))
 	if errors.Is(err, nats.ErrTimeout) {
