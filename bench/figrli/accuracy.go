@@ -191,8 +191,7 @@ func (w *accurate) average(run *experiment.Run, what, paper string, low, high fl
 var busyAware = experiment.Experiment{
 	Name: "ours-rli-busy", Title: "Busy periods against straight lines",
 	Claim: "With the same references and records, where straight lines already go through the packets that references name, what a " +
-		"departure tells of busy periods leaves at most 0.7 of RLI's median error at 20 and 55 % utilisation, and never more than 1.05 of " +
-		"it; and the mean of all packets is within 1 %.",
+		"departure tells of busy periods leaves at most 0.7 of RLI's median error at 20 and 55 % utilisation, and never more than 1.05 of it.",
 	Weight: 28, Quick: 1.5, Measure: measureBusyAware,
 }
 
@@ -218,7 +217,7 @@ func measureBusyAware(run *experiment.Run) {
 		"packets wait; the paper does not say where its references go.",
 		"Where flows have many packets, what is left of an error is a bias that all of them share, and with it the mean of all packets, in "+
 			"brackets. There straight lines, which are unbiased as long as delays change slowly from one reference to the next, can "+
-			"be the better ones.")
+			"be the better ones. What of it is chance, and what would be off in every run: ours-rli-bias.")
 	table := run.Table("", "Relative error of flows' means: median / 75th percentile; in brackets, that of the mean of all packets",
 		"traffic", "utilisation", "packets that found the link idle")
 	for _, v := range variants {
@@ -232,7 +231,7 @@ func measureBusyAware(run *experiment.Run) {
 		}
 		for _, u := range experiment.Each(run, utilisations) {
 			row := []string{kind.name, percent(u), ""}
-			var medians, biases []float64
+			var medians []float64
 			var p *passage
 			for k, v := range experiment.Each(run, variants) {
 				if k == 0 || v.ahead != variants[k-1].ahead {
@@ -243,7 +242,6 @@ func measureBusyAware(run *experiment.Run) {
 				if k == 2 {
 					row[2] = percent(float64(r.Counts().Idle) / float64(r.Counts().Packets))
 				}
-				biases = append(biases, bias)
 				medians = append(medians, median(a.mean))
 				row = append(row, fmt.Sprintf("%s (%s)", spread(a.mean), percent(bias)))
 				// A median of 0, which occurs if half of the flows always
@@ -253,7 +251,6 @@ func measureBusyAware(run *experiment.Run) {
 			}
 			table.Row(row)
 			judgeBusyAware(run, kind, u, medians[1], medians[2], medians[4])
-			run.Within(fmt.Sprintf("%s, %s: the mean of all packets", kind.name, percent(u)), "within 1 %", biases[2], 0.01, 0)
 		}
 	}
 }
