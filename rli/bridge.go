@@ -12,10 +12,10 @@ import "math"
 //	v = u(1−u)·σ²T
 //	E[w²] = m² + v + 2vx/(eˣ−1),  x = 2ab/σ²T
 //
-// The square of its mean is close to m² + v·(2+c)·x/(eˣ−1)·(1+x/24), where
-// c = (8/π−2)·3v/(d²+3v) and d = (1−u)·a − u·b: the mean comes out within 0.3 %.
-// So the course bends away from the straight line, the more the closer it is to
-// zero.
+// The square of its mean is close to m² + v·(2+c)·x/(eˣ−1)·(1+x/24), where c =
+// (8/π−2)·3v/(d²+3v) and d = (1−u)·a − u·b; this gives the mean within 0.3 %.
+// So the course bends away from the straight line, the more the closer it is
+// to zero.
 //
 // The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned
 // from references between the beginning of a period and its end, in proportion

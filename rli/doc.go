@@ -39,11 +39,11 @@
 // A record has the number of packets and the mean and deviation of their
 // delays. On request it has the flow's 5-tuple ([Receiver.UpdateTuple]), and
 // quantiles: from its own histogram, or from histograms that flows share,
-// which take 2 MiB for 65,536 flows ([Config.Histograms]). Where BusyAware
-// estimates a packet, histograms take a draw from what the packet may have
-// waited, and not its mean: means are closer together than delays.
-// [NewRotation] measures interval after interval, and [Receiver.Merge] adds up
-// receivers.
+// which take 2 MiB for 65,536 flows ([Config.Histograms]). If BusyAware
+// estimates a packet, histograms take a random draw from what the packet may
+// have waited instead of the mean, because means are closer together than
+// delays. [NewRotation] measures interval after interval, and [Receiver.Merge]
+// adds up receivers.
 //
 // # Busy periods
 //

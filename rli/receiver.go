@@ -127,7 +127,7 @@ type Packet struct {
 	Time  int64 // of departure
 }
 
-// UpdateBatch calls Update for each of the packets, in order, and takes less
+// UpdateBatch calls Update for each of the packets, in order, but takes less
 // time.
 func (r *Receiver) UpdateBatch(packets []Packet) {
 	for len(packets) > 0 {
@@ -140,8 +140,8 @@ func (r *Receiver) UpdateBatch(packets []Packet) {
 	}
 }
 
-// take puts packets into the buffer until there is more to do for one of them,
-// and returns how many it took.
+// take puts packets into the buffer until one of them needs more work, and
+// returns how many it took.
 func (r *Receiver) take(packets []Packet) int {
 	k, flows, threshold := r.tracker, &r.flows, r.threshold
 	room := k.quick[min(k.waiting, len(k.quick)):]

@@ -2,20 +2,21 @@ package rli
 
 import "math"
 
-// An estimate is the mean of what a packet may have waited, and means are nearer
-// to each other than waits: a flow's 99th percentile of them is too low. So a
-// histogram takes a draw from what the packet may have waited.
+// An estimate is the mean of what a packet may have waited, and means are
+// closer together than waits: a flow's 99th percentile of them is too low. So
+// a histogram takes a draw from what the packet may have waited.
 //
-// A Bessel bridge is the distance of a Brownian bridge in three dimensions, between
-// points a and b from the origin whose directions differ by an angle θ, where
-// cos θ has a density in proportion to exp(κ·cos θ), κ = ab/σ²T. At the part u,
+// A Bessel bridge is the distance from the origin of a Brownian bridge in
+// three dimensions. The directions of its ends, at distances a and b, differ
+// by an angle θ, where cos θ has a density proportional to exp(κ·cos θ), κ =
+// ab/σ²T. At the fraction u,
 //
 //	w = |M + √v·N|,  M² = m² − 2u(1−u)·ab·(1−cos θ)
 //
 // where N is normal in three dimensions; see spread.
 
-// scatter notes by how much a draw is more than the estimate, for some packets of
-// the buffer that are on a bridge.
+// scatter records how much a draw exceeds the estimate, for packets of the
+// buffer that are on a bridge.
 func (r *Receiver) scatter(packets []held, p *period, b *bridge) {
 	first := cap(r.buffer) - cap(packets)
 	for i := range packets {
@@ -48,7 +49,7 @@ func (r *Receiver) distance(middle, variance float64) float64 {
 	return math.Sqrt(x*x + y*y + z*z)
 }
 
-// middle returns M, for an angle that comes of a uniform draw.
+// middle returns M, for an angle that follows from a uniform draw.
 func (b *bridge) middle(since, left, variance, uniform float64) float64 {
 	m := (b.from.wait*left + b.to.wait*since) / b.length
 	x := b.product * since * left / (b.length * b.length)

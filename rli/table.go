@@ -66,8 +66,8 @@ func matches(tags, mixed uint64) uint64 {
 	return (x - lows) &^ x & highs
 }
 
-// first returns which tag of a group the lowest of some highest bits belongs to,
-// or the last if there is none.
+// first returns which tag of a group the lowest set bit belongs to, or the
+// last tag if there is none.
 func first(highest uint64) uint64 { return uint64(bits.TrailingZeros64(highest|1<<63)) / group }
 
 // find returns the place of a flow, or the empty place where its record would
@@ -99,8 +99,9 @@ func (t *table) guess(mixed uint64) int32 {
 }
 
 // fetch reads the places where the packets' records should be, so that memory
-// brings them all together before they are needed one after another. There is
-// nothing else in the loop, so that as many as can be are on their way at a time.
+// brings them all together before they are needed one after another. The loop
+// does nothing else, so that as many reads as possible are under way at a
+// time.
 func (t *table) fetch(packets []held) {
 	records, sum := t.records, uint64(0)
 	for i := range packets {

@@ -52,7 +52,7 @@ type tracker struct {
 	linePerByte float64
 
 	buffer  []held
-	quick   []held          // the buffer, if all there is to do for a packet is to keep it there
+	quick   []held          // the buffer, if packets only need to be kept there
 	tuples  []hashing.Tuple // of the packets in the buffer, with Config.Tuples
 	offsets []int32         // ns that histograms add to the delays of the packets in the buffer, with Buckets
 	random  *rand.Rand

@@ -34,7 +34,7 @@ func values[T any](list []*T) []T {
 	return all
 }
 
-// A Figure is one in the making.
+// A Figure is a figure in progress.
 type Figure struct {
 	plot.Figure
 	Series []*plot.Series
@@ -47,13 +47,13 @@ func (f *Figure) Add(series ...plot.Series) {
 	}
 }
 
-// Line adds a series and returns it, for points to be added to it.
+// Line adds a series and returns it, to add points to it.
 func (f *Figure) Line(s plot.Series) *plot.Series {
 	f.Series = append(f.Series, &s)
 	return &s
 }
 
-// Figure adds a figure and returns it, for series to be added to it.
+// Figure adds a figure and returns it, to add series to it.
 func (r *Run) Figure(f plot.Figure) *Figure {
 	figure := &Figure{Figure: f}
 	figure.Add(f.Series...)
@@ -61,7 +61,7 @@ func (r *Run) Figure(f plot.Figure) *Figure {
 	return figure
 }
 
-// Draw is Figure by the figure's parts, in the order in which they are read:
+// Draw is Figure with the figure's parts as arguments, in reading order:
 //
 //	f := run.Draw("a", "Error of the mean", "Average of ten runs.", lossAxis, errorAxis)
 //	line := f.Line(plot.Series{Name: "LDA"})

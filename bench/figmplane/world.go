@@ -105,7 +105,7 @@ func (s *stretch) measure(r *rand.Rand, start int64, packets int, slow float64, 
 	}
 }
 
-// usualMean is the median of what was.
+// usualMean returns the median so far.
 func (s *stretch) usualMean() float64 { return perflow.Quantile(s.means, 0.5) }
 
 // A wire is the two directions between two monitors of the path, which follow
