@@ -87,43 +87,6 @@ func (a *Accumulator) profile(f hashing.Flow) (p profile) {
 	return p
 }
 
-// A reading is a run of one of a flow's cells, with how far its mean may be
-// from the flow's.
-type reading struct {
-	row       int
-	run       *run
-	packets   float64 // upper bound of the flow's packets in the run
-	purity    float64 // upper bound of the flow's share of the run's packets
-	noise     float64 // relative variance caused by sampling
-	deviation float64 // relative variance altogether
-	used      bool
-}
-
-// maxReadings is more than a flow with a Spread of 1 has.
-const maxReadings = MaxRows * maxRuns
-
-// readings holds the runs of a flow's cells, the purest first.
-type readings struct {
-	best [maxReadings]reading
-	used int
-}
-
-// add inserts a reading in order, unless there are already enough better ones.
-func (l *readings) add(r reading) {
-	if l.used == maxReadings {
-		if l.best[l.used-1].deviation <= r.deviation {
-			return
-		}
-		l.used--
-	}
-	at := l.used
-	for ; at > 0 && l.best[at-1].deviation > r.deviation; at-- {
-		l.best[at] = l.best[at-1]
-	}
-	l.best[at] = r
-	l.used++
-}
-
 // inRun returns how many of a flow's packets were sent during a run, times
 // share.
 func (a *Accumulator) inRun(p *profile, r *run, share float64) (n float64) {
@@ -185,108 +148,51 @@ func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	if p.total == 0 || s.absent(f) {
 		return result, errNoSamples
 	}
-	var list readings
+	if c.Spread > 1 {
+		many := manyReadings.Get().(*[]reading)
+		defer manyReadings.Put(many)
+		*many = a.gather((*many)[:0], f, &p)
+		return a.answer(&result, s, f, &p, *many)
+	}
+	var few [fewReadings]reading
+	return a.answer(&result, s, f, &p, a.gather(few[:0], f, &p))
+}
+
+// gather appends the readings of flow f.
+func (a *Accumulator) gather(all []reading, f hashing.Flow, p *profile) []reading {
+	c := &a.config
 	for r := range c.Rows {
 		share := c.Rates[r] / float64(c.Spread)
 		for offset := range c.Spread {
 			h := &a.cells[c.at(r, f, offset)]
-			if h.used > 0 {
-				result.Usable++
-			}
 			for i := range h.runs[:h.used] {
 				one := reading{row: r, run: &h.runs[i]}
-				if one.packets = a.inRun(&p, one.run, share); one.packets == 0 || one.run.packets == 0 {
+				if one.packets = a.inRun(p, one.run, share); one.packets == 0 || one.run.packets == 0 {
 					continue
 				}
 				one.purity = a.purity(one.packets, float64(one.run.packets))
 				one.noise = (1 - c.Rates[r]) / max(1, min(one.packets, float64(one.run.packets)))
 				one.deviation = (1-one.purity)*(1-one.purity) + one.noise
-				list.add(one)
+				all = append(all, one)
 			}
 		}
 	}
-	if list.used == 0 {
-		return result, errNoSamples
+	return all
+}
+
+// answer completes the result with a mean from the readings, if they are enough.
+func (a *Accumulator) answer(result *Result, s *summary, f hashing.Flow, p *profile, all []reading) (Result, error) {
+	if len(all) == 0 {
+		return *result, errNoSamples
 	}
-	purity, noise := a.read(&result, &p, &list)
+	purity, noise := a.read(result, p, &readings{all: all})
 	if result.Share < leastShare {
-		return result, errNoSamples
+		return *result, errNoSamples
 	}
 	own, variance := s.likely(f, s.prior, &s.others)
 	own = max(own-math.Sqrt(variance), 1)
-	result.MeanError = s.meanError(&result, purity*min(1, own/p.total), own, noise)
-	return result, nil
-}
-
-// read sets the mean from the readings. It weights each by the packets of the
-// flow that no better reading has. It returns the flow's share of these
-// packets, and the relative variance caused by sampling rows.
-func (a *Accumulator) read(result *Result, p *profile, list *readings) (purity, noise float64) {
-	var rows [MaxRows]estimate.Cells
-	var covered, sum float64
-	for i := range list.best[:list.used] {
-		one := &list.best[i]
-		if one.deviation > list.best[0].deviation+mostImpure && covered > enoughShare*p.total {
-			break
-		}
-		one.used = true
-		gain := 0.0
-		for k, packets := range p.packets {
-			if packets > 0 {
-				gain += packets * a.gain(list.best[:i+1], k)
-			}
-		}
-		if one.used = gain > 1e-9*p.total; !one.used {
-			continue
-		}
-		result.Selected++
-		covered += gain
-		sum += gain * one.run.sum / float64(one.run.packets)
-		purity += gain * one.purity
-		noise += gain * gain * one.noise
-		rows[one.row].Add(one.run.sum, uint64(one.run.packets))
-	}
-	result.deviate(&rows)
-	result.Mean = sum / covered
-	result.Share = min(1, covered/p.total)
-	return purity / covered, noise / (covered * covered)
-}
-
-// gain returns the fraction of a flow's packets in a span of time that only
-// the last reading has. Cells of one row hold different packets of the flow.
-// Cells of different rows hold the same ones if the flow has one cell in each
-// row; if it has more, they overlap by chance.
-func (a *Accumulator) gain(readings []reading, span int) float64 {
-	last := &readings[len(readings)-1]
-	part := a.part(last.run, span)
-	if part == 0 {
-		return 0
-	}
-	var before [MaxRows]float64
-	for i := range readings[:len(readings)-1] {
-		if other := &readings[i]; other.used && other.row != last.row {
-			if a.config.Spread == 1 {
-				part -= a.both(last.run, other.run, span)
-			} else {
-				before[other.row] += a.part(other.run, span) / float64(a.config.Spread)
-			}
-		}
-	}
-	for _, covered := range before[:a.config.Rows] {
-		part *= 1 - min(1, covered)
-	}
-	return max(0, part) / float64(a.config.Spread)
-}
-
-// both returns the fraction of a span of time that two runs share, 0 to 1.
-func (a *Accumulator) both(r, other *run, span int) float64 {
-	common := *other
-	common.from, common.to = max(r.from, other.from), min(r.to, other.to)
-	if common.from >= common.to {
-		return 0
-	}
-	common.covered = common.to - common.from
-	return a.part(&common, span) * r.density() * other.density()
+	result.MeanError = s.meanError(result, purity*min(1, own/p.total), own, noise)
+	return *result, nil
 }
 
 // meanError returns the expected error of a flow's mean. The flow makes up the
@@ -316,7 +222,11 @@ func (a *Accumulator) tally(s *summary, f hashing.Flow) (result Result) {
 	for r := range c.Rows {
 		var in float64
 		for offset := range c.Spread {
-			in += float64(a.cells[c.at(r, f, offset)].received)
+			h := &a.cells[c.at(r, f, offset)]
+			in += float64(h.received)
+			if h.used > 0 {
+				result.Usable++
+			}
 		}
 		received = min(received, atMost(in, c.Rates[r]))
 	}

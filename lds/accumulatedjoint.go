@@ -61,6 +61,10 @@ func (a *Accumulator) Decode(ctx context.Context, flows []joint.FlowRecord, opts
 // Flows of fewer packets than this are decoded better than they are read.
 const leastRead = 30
 
+// usualError is the part of MeanError that the mean of an Accumulator is usually
+// off by. It is made for intervals that hold under any law of delays.
+const usualError = 1.0 / 3
+
 // combine sets the mean of flow i to a mixture of what was decoded and what is
 // read, weighted by precision. Reading knows when a flow's packets passed,
 // while decoding knows only their shares, so reading is better for large flows
@@ -73,11 +77,12 @@ func (a *Accumulator) combine(r *joint.Result, i int, f hashing.Flow) {
 	if err != nil || math.IsInf(read.MeanError, 1) {
 		return
 	}
-	total := read.MeanError*read.MeanError + r.StdDev[i]*r.StdDev[i]
+	usual := usualError * read.MeanError
+	total := usual*usual + r.StdDev[i]*r.StdDev[i]
 	if total == 0 {
 		return
 	}
-	weight := read.MeanError * read.MeanError / total // of the decoded mean
+	weight := usual * usual / total // of the decoded mean
 	r.Mean[i] = weight*r.Mean[i] + (1-weight)*read.Mean
 	r.StdDev[i] = weight*r.StdDev[i] + (1-weight)*read.MeanError
 }
