@@ -185,13 +185,13 @@ func (a *Accumulator) answer(result *Result, s *summary, f hashing.Flow, p *prof
 	if len(all) == 0 {
 		return *result, errNoSamples
 	}
-	purity, noise := a.read(result, p, &readings{all: all})
+	purity, noise, scatter := a.read(result, p, &readings{all: all})
 	if result.Share < leastShare {
 		return *result, errNoSamples
 	}
 	own, variance := s.likely(f, s.prior, &s.others)
 	own = max(own-math.Sqrt(variance), 1)
-	result.MeanError = s.meanError(result, purity*min(1, own/p.total), own, noise)
+	result.MeanError = s.meanError(result, purity*min(1, own/p.total), own, noise, scatter)
 	return *result, nil
 }
 
@@ -200,18 +200,20 @@ func (a *Accumulator) answer(result *Result, s *summary, f hashing.Flow, p *prof
 // mean is the overall mean, give or take its deviation. Packets in no run are
 // assumed to be as far from the rest as the mean is from 0, because losses
 // happen where delays are long.
-func (s *summary) meanError(r *Result, purity, own, noise float64) float64 {
+func (s *summary) meanError(r *Result, purity, own, noise, scatter float64) float64 {
 	off := r.Mean - s.mean
 	others := (1 - purity) * (1 - purity) * (off*off + 2*s.deviation*s.deviation)
 	scale := max(r.Mean*r.Mean, s.mean*s.mean)
-	return math.Sqrt(others + scale*(noise+missed(r.Share, own)))
+	within := max(scale, r.StdDev*r.StdDev)
+	bias, chance := missed(r.Share, own)
+	return math.Sqrt(others + scale*bias + within*(noise+chance) + scatter)
 }
 
 // missed returns the relative variance of a mean that rests on this share of a
 // flow's packets: that of the packets it leaves out, and that of which ones
 // are left out.
-func missed(share, packets float64) float64 {
-	return (1-share)*(1-share)/4 + (1-share)/share/max(1, packets)
+func missed(share, packets float64) (bias, chance float64) {
+	return (1 - share) * (1 - share) / 4, (1 - share) / share / max(1, packets)
 }
 
 // tally fills in what is known about a flow whether or not it has an answer.

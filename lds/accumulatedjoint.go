@@ -51,7 +51,8 @@ func (a *Accumulator) Decode(ctx context.Context, flows []joint.FlowRecord, opts
 				return joint.Result{}, fmt.Errorf("lds: %w", ctx.Err())
 			}
 			scale := max(math.Abs(r.Mean[i]), math.Abs(s.mean))
-			r.StdDev[i] = math.Hypot(r.StdDev[i], scale*math.Sqrt(missed(float64(share), r.Packets[i])))
+			bias, chance := missed(float64(share), r.Packets[i])
+			r.StdDev[i] = math.Hypot(r.StdDev[i], scale*math.Sqrt(bias+chance))
 			a.combine(&r, i, flows[i].Flow)
 		}
 	}

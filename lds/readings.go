@@ -17,6 +17,7 @@ type reading struct {
 	purity    float64 // upper bound of the flow's share of the run's packets
 	noise     float64 // relative variance caused by sampling
 	deviation float64 // relative variance altogether
+	gain      float64 // packets of the flow that it has and no purer one, 0 if it is not used
 	used      bool
 }
 
@@ -47,9 +48,9 @@ func (l *readings) take(a *Accumulator, one *reading) {
 // read sets the mean from the readings. It weights each by the packets of the
 // flow that no better reading has. It returns the flow's share of these
 // packets, and the relative variance caused by sampling rows.
-func (a *Accumulator) read(result *Result, p *profile, list *readings) (purity, noise float64) {
+func (a *Accumulator) read(result *Result, p *profile, list *readings) (purity, noise, scatter float64) {
 	var rows [MaxRows]estimate.Cells
-	var covered, sum float64
+	var covered, sum, uneven float64
 	list.sort()
 	for i := range list.all {
 		one := &list.all[i]
@@ -65,7 +66,7 @@ func (a *Accumulator) read(result *Result, p *profile, list *readings) (purity, 
 		if gain <= 1e-9*p.total {
 			continue
 		}
-		one.used = true
+		one.used, one.gain = true, gain
 		if a.config.Spread > 1 {
 			list.take(a, one)
 		}
@@ -74,12 +75,21 @@ func (a *Accumulator) read(result *Result, p *profile, list *readings) (purity, 
 		sum += gain * one.run.sum / float64(one.run.packets)
 		purity += gain * one.purity
 		noise += gain * gain * one.noise
+		uneven += gain * gain / one.packets
 		rows[one.row].Add(one.run.sum, uint64(one.run.packets))
 	}
 	result.deviate(&rows)
 	result.Mean = sum / covered
 	result.Share = min(1, covered/p.total)
-	return purity / covered, noise / (covered * covered)
+	for i := range list.all {
+		if one := &list.all[i]; one.used {
+			off := one.gain * (one.run.sum/float64(one.run.packets) - result.Mean) / covered
+			scatter += off * off * ((1-one.purity)*(1-one.purity) + 1/max(1, one.packets))
+		}
+	}
+	// Packets that some readings have in part count for less than others.
+	noise = noise/(covered*covered) + max(0, uneven/(covered*covered)-1/p.total)
+	return purity / covered, noise, scatter
 }
 
 // gain returns the fraction of a flow's packets in a span of time that reading i
