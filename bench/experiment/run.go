@@ -39,7 +39,10 @@ func (r *Run) SeedOf(purpose string) uint64 {
 }
 
 // Pick returns the size for the kind of run.
-func (r *Run) Pick(quick, full int) int {
+func (r *Run) Pick(quick, full int) int { return Choose(r, quick, full) }
+
+// Choose is Pick for what is no size.
+func Choose[T any](r *Run, quick, full T) T {
 	if r.Quick {
 		return quick
 	}

@@ -49,10 +49,7 @@ func measureClocks(run *experiment.Run) {
 	var certain, likely perflow.Coverage // the likely ones assume paths with equal least delays
 	for i, a := range axes {
 		run.Part(i, len(axes))
-		values := a.values
-		if run.Quick {
-			values = a.only
-		}
+		values := experiment.Choose(run, a.only, a.values)
 		for _, v := range experiment.Each(run, values) {
 			set := usual
 			a.set(&set, v)

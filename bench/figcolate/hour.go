@@ -152,10 +152,7 @@ func poisson(rng *rand.Rand, mean float64) int {
 var hourClasses = perflow.Classes("100–999", 100, 999, "1,000–9,999", 1000, 9999, "≥ 10,000", 10_000, perflow.Unlimited)
 
 func measureHour(run *experiment.Run) {
-	rate := hourRate
-	if run.Quick {
-		rate /= 10
-	}
+	rate := experiment.Choose(run, hourRate/10, hourRate)
 	c := colate.DefaultConfig
 	c.Identity, c.Counters = run.SeedOf("hour"), int(rate*60/hourLoad)
 	table := run.Table("", "Flows of an hour, and their 95 % intervals",

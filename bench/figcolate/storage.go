@@ -23,10 +23,7 @@ const paperBits = 0.1
 
 func measureStorage(run *experiment.Run) {
 	most, seed := run.Pick(200, 1000), run.SeedOf("storage")
-	stored := []float64{0.1, 0.3, 1, 3, 10, 30, 100}
-	if run.Quick {
-		stored = []float64{0.1, 1, 10, 100}
-	}
+	stored := experiment.Choose(run, []float64{0.1, 1, 10, 100}, []float64{0.1, 0.3, 1, 3, 10, 30, 100})
 	shifts := []uint8{15, 18, 21, 24}
 	drawMemory(run)
 	accuracy := run.Draw("10b", "Median error of means and storage, flows of 1,000 packets and more",

@@ -31,9 +31,7 @@ var ldaDefaults = experiment.Experiment{
 func defaultDeviations(run *experiment.Run) {
 	t := run.Table("deviation", "Error of the deviation without loss", "delays", "packets", "ours", "eq. (5)")
 	sizes := []int{10_000, 100_000, 1_000_000}
-	if run.Quick {
-		sizes = sizes[:2]
-	}
+	sizes = sizes[:run.Pick(2, 3)]
 	worst, behind := 0.0, 0.0
 	for _, law := range experiment.Each(run, tails) {
 		for _, packets := range sizes {

@@ -145,8 +145,8 @@ func TestProbes(t *testing.T) {
 		t.Errorf("%v probes arrive, want %v ± %v", pr.sample.Mean(), want, tolerance)
 	}
 	off := math.Sqrt(2/math.Pi) * p.Truth.StdDev / p.Truth.Mean / math.Sqrt(want)
-	if ratio := pr.mean.Mean() / off; math.Abs(ratio-1) > 2.5*chance(trials) {
-		t.Errorf("average error %v, want %v", pr.mean.Mean(), off)
+	if ratio := pr.means.Mean() / off; math.Abs(ratio-1) > 2.5*chance(trials) {
+		t.Errorf("average error %v, want %v", pr.means.Mean(), off)
 	}
 }
 

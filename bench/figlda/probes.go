@@ -24,7 +24,7 @@ var againstProbes = experiment.Experiment{
 type contest struct {
 	loss   float64
 	lda    *point
-	probes []probing // by frequency
+	probes []*point // by frequency
 }
 
 func measureAgainstProbes(run *experiment.Run) {
@@ -75,8 +75,8 @@ func drawContests(run *experiment.Run, law Law, contests []contest) {
 	for i, hertz := range frequencies {
 		name := perSecond(hertz)
 		add(sample, name, false, func(c contest) float64 { return c.probes[i].sample.Mean() })
-		add(mean, name, false, func(c contest) float64 { return 100 * c.probes[i].mean.Mean() })
-		add(deviation, name, false, func(c contest) float64 { return 100 * c.probes[i].stdDev.Mean() })
+		add(mean, name, false, func(c contest) float64 { return 100 * c.probes[i].means.Mean() })
+		add(deviation, name, false, func(c contest) float64 { return 100 * c.probes[i].ours.Mean() })
 	}
 }
 
@@ -92,7 +92,7 @@ func judgeContests(run *experiment.Run, contests []contest) {
 		return m.Mean()
 	}
 	atProbes := func(i int) func(contest) float64 {
-		return func(c contest) float64 { return c.probes[i].mean.Mean() }
+		return func(c contest) float64 { return c.probes[i].means.Mean() }
 	}
 	// near judges a number that the paper gives for probes, whichever way it
 	// is off.
@@ -118,7 +118,7 @@ func judgeContests(run *experiment.Run, contests []contest) {
 	run.Between("deviation by eq. (5), average error below 5 % loss", "3–9 %", eq5, 0.03, 0.09, chance(runs))
 	run.Beats("deviation, count-conditioned, from the same cells", ours, eq5, 0.1)
 	near("deviation from 144 probes a second, average error below 5 % loss", "about 15 %",
-		average(0.05, func(c contest) float64 { return c.probes[2].stdDev.Mean() }), 0.15)
+		average(0.05, func(c contest) float64 { return c.probes[2].ours.Mean() }), 0.15)
 }
 
 // judgeWidths judges the intervals of eq. (1) of every run, and the greatest
@@ -176,28 +176,18 @@ func (p *Passage) probe(hertz float64, random *rand.Rand) estimate.Delay {
 	return d
 }
 
-// probing is the result of runs of probes at one loss rate.
-type probing struct {
-	mean, stdDev estimate.Moments // relative errors
-	sample       estimate.Moments
-	errors       []float64 // relative error of the mean, by run
-}
-
 // probes runs probes at a rate several times. A run in which no probe arrives
 // has no mean, and one with fewer than two has no deviation; both count as
 // answers of 0, an error of 100 %.
-func (p *Passage) probes(run *experiment.Run, hertz float64, runs int) probing {
+func (p *Passage) probes(run *experiment.Run, hertz float64, runs int) *point {
 	random := run.Rand("probes " + number(hertz) + " " + number(p.LossRate))
-	var pr probing
+	pt := new(point)
 	for range runs {
 		d := p.probe(hertz, random)
-		off := estimate.RelativeError(d.Mean, p.Truth.Mean)
-		pr.mean.Add(off)
-		pr.errors = append(pr.errors, off)
-		pr.stdDev.Add(estimate.RelativeError(d.StdDev, p.Truth.StdDev))
-		pr.sample.Add(float64(d.N))
+		pt.add(d, p)
+		pt.ours.Add(estimate.RelativeError(d.StdDev, p.Truth.StdDev))
 	}
-	return pr
+	return pt
 }
 
 // maximum returns the mean of the largest of n absolute values of standard

@@ -186,15 +186,20 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int) *point {
 		result := experiment.Try(lda.Estimate(up, down))
 		collapsed := experiment.Try(lda.Paper.CollapsedVariance(up, down))
 		pt.results = append(pt.results, result)
-		off := estimate.RelativeError(result.Mean, p.Truth.Mean)
-		pt.means.Add(off)
-		pt.errors = append(pt.errors, off)
-		pt.squares += off * off
-		pt.sample.Add(float64(result.N))
+		pt.add(result.Delay, p)
 		pt.paper.Add(estimate.RelativeError(math.Sqrt(max(0, collapsed)), p.Truth.StdDev))
 		pt.ours.Add(estimate.RelativeError(result.StdDev, p.Truth.StdDev))
 	}
 	return pt
+}
+
+// add adds the mean of a run and the number of its packets.
+func (pt *point) add(d estimate.Delay, p *Passage) {
+	off := estimate.RelativeError(d.Mean, p.Truth.Mean)
+	pt.means.Add(off)
+	pt.errors = append(pt.errors, off)
+	pt.squares += off * off
+	pt.sample.Add(float64(d.N))
 }
 
 // chance returns how far the mean of the absolute errors of a number of runs

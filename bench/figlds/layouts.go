@@ -234,10 +234,7 @@ func (g *grid) decode(run *experiment.Run, iv *interval) answer {
 }
 
 func measureLayouts(run *experiment.Run) {
-	columns := 17500
-	if run.Quick {
-		columns = int(part * float64(columns))
-	}
+	columns := run.Pick(part*17500, 17500)
 	iv := newInterval(run, 0)
 	readings := make([][]reading, len(chosenLoss)) // by loss and layout
 	for l, loss := range experiment.Each(run, chosenLoss) {

@@ -33,10 +33,7 @@ type interval struct {
 // newInterval makes the interval of the given number in a run: the same for
 // every experiment with one seed.
 func newInterval(run *experiment.Run, number int) *interval {
-	c := flowsim.Paper
-	if run.Quick {
-		c = c.Scaled(part)
-	}
+	c := experiment.Choose(run, flowsim.Paper.Scaled(part), flowsim.Paper)
 	c.Seed = run.SeedOf(fmt.Sprintf("traffic %d", number))
 	t := experiment.Try(flowsim.New(c))
 	iv := &interval{Traffic: t, seed: run.SeedOf(fmt.Sprintf("interval %d", number))}
@@ -51,12 +48,9 @@ func newInterval(run *experiment.Run, number int) *interval {
 // for each rate.
 func shape(run *experiment.Run, columns, spread int, rates ...float64) lds.Config {
 	c := lds.DefaultConfig
-	c.Columns, c.Spread, c.Rows = columns, spread, len(rates)
+	c.Columns, c.Spread, c.Rows = run.Pick(int(part*float64(columns)), columns), spread, len(rates)
 	if spread > 1 {
 		c.Tolerance = 0.1 // section 5.2
-	}
-	if run.Quick {
-		c.Columns = int(part * float64(columns))
 	}
 	c.Rates = [lds.MaxRows]float64{}
 	copy(c.Rates[:], rates)

@@ -90,10 +90,7 @@ func (c *capture) askCOLATE(run *experiment.Run, seed uint64, each float64, with
 
 func measureCOLATE(run *experiment.Run) {
 	captures := loadAll(run, sources...)
-	memories := []float64{5, 15, countersPerFlow, 135}
-	if run.Quick {
-		memories = []float64{5, countersPerFlow}
-	}
+	memories := experiment.Choose(run, []float64{5, countersPerFlow}, []float64{5, 15, countersPerFlow, 135})
 	most := run.Pick(15, 300) // small flows queried, of each bin
 	seed := run.SeedOf("colate")
 	run.Note("With lost packets Theorem 2 has no answer here: every vector, and with eight the least of them still sees one packet in 128, "+

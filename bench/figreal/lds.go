@@ -73,10 +73,7 @@ func (c *capture) askLDS(run *experiment.Run, seed uint64, config lds.Config, ce
 
 func measureLDS(run *experiment.Run) {
 	captures := loadAll(run, sources...)
-	memories := []float64{perFlow, 1, perFlowLossy, 5, 10}
-	if run.Quick {
-		memories = []float64{perFlow, perFlowLossy, 10}
-	}
+	memories := experiment.Choose(run, []float64{perFlow, perFlowLossy, 10}, []float64{perFlow, 1, perFlowLossy, 5, 10})
 	seed := run.SeedOf("lds")
 	run.Note("Real delays are of two kinds: a microsecond where the queue was empty, and up to tens of milliseconds where it was not. "+
 		"The mean of all, in the pictures for comparison, is wrong for most flows by a factor of hundreds. How much a neighbour in a cell "+

@@ -26,10 +26,7 @@ var offered = []float64{0.70, 0.88, 0.92, 0.95, 0.98, 1.02, 1.08}
 
 func measureAggregate(run *experiment.Run) {
 	packets := run.Pick(perInterval/4, perInterval)
-	kinds := []kind{onOff, heavyTailed}
-	if run.Quick {
-		kinds = kinds[:1]
-	}
+	kinds := []kind{onOff, heavyTailed}[:run.Pick(1, 2)]
 	numbers := []int{288, 1440}
 	c := lda.DefaultConfig
 	c.Identity = run.SeedOf("lda")

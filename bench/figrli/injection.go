@@ -2,6 +2,7 @@ package figrli
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -104,27 +105,19 @@ var injectionWay = experiment.Experiment{
 	Weight: 30, Quick: 1.5, Measure: measureInjectionWay,
 }
 
+// between is the time that 300 packets take at 90 % utilisation, in ns.
+var between = int64(math.Floor(300 * 340.3 * 8e9 / rate / 0.9))
+
 // ways lists the ways to inject, with the paper's parameters: the static ones
 // send as many references as the adaptive one at 90 % utilisation.
-func ways(packetTime float64) []rli.InjectorConfig {
-	tau := int64(300 * packetTime)
-	return []rli.InjectorConfig{
-		adaptive,
-		everyNth(300),
-		{Interval: tau, ReferenceBytes: referenceBytes},
-		{Every: 300, Interval: tau, ReferenceBytes: referenceBytes},
-	}
-}
+var ways = []rli.InjectorConfig{adaptive, everyNth(300), {Interval: between, ReferenceBytes: referenceBytes},
+	{Every: 300, Interval: between, ReferenceBytes: referenceBytes}}
 
 var wayNames = []string{"adaptive", "1 in n", "1 in τ", "both"}
 
-// imixTime is how long the link takes for a packet on average, at 90 %
-// utilisation: the mean distance between packets there.
-const imixTime = 340.3 * 8e9 / rate / 0.9
-
 func measureInjectionWay(run *experiment.Run) {
 	packets := run.Pick(40_000, 600_000)
-	run.Config("packets", packets, "ways", ways(imixTime), "utilisations", utilisations)
+	run.Config("packets", packets, "ways", ways, "utilisations", utilisations)
 	run.Note("n is 300 as in the paper. Its τ of 780 µs is that of its traces; here it is the time that 300 packets take at 90 % "+
 		"utilisation, as there.",
 		"The error is that of RLI's own estimator. Where references go makes as much of a difference as when: behind packets, more of them "+
@@ -145,7 +138,7 @@ func measureInjectionWay(run *experiment.Run) {
 			for k, u := range experiment.Each(run, utilisations) {
 				bars := figure.Line(plot.Series{Name: percent(u), Kind: plot.Bars})
 				row := []string{title, percent(u)}
-				for w, way := range experiment.Each(run, ways(imixTime)) {
+				for w, way := range experiment.Each(run, ways) {
 					p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: way, ahead: place.ahead})
 					a, _ := p.measure(byLine)
 					m := median(a.mean)
