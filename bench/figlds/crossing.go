@@ -36,7 +36,13 @@ type accumulation struct {
 func measureAccumulated(run *experiment.Run) {
 	iv := newInterval(run, 0)
 	config := shape(run, 17500, 1, 1, 1, 0.1, 0.01)
-	packets := iv.packetsOf(run)
+	var packets []passing
+	for i := range iv.Flows {
+		for p := range iv.Flows[i].Packets() {
+			packets = append(packets, passing{i, p})
+		}
+	}
+	run.Alive()
 	var list []*accumulation
 	for _, loss := range experiment.Each(run, crossingLoss) {
 		for _, n := range experiment.Each(run, comparisonsOf) {
@@ -55,21 +61,25 @@ func measureAccumulated(run *experiment.Run) {
 			"see every packet.")
 }
 
+// A passing is a packet of a flow, by the flow's number.
+type passing struct {
+	flow int
+	flowsim.Packet
+}
+
 // crossed accumulates the interval's packets, compared by the clock.
-func (iv *interval) crossed(run *experiment.Run, config lds.Config, packets [][]flowsim.Packet, a *accumulation) *lds.Accumulator {
+func (iv *interval) crossed(run *experiment.Run, config lds.Config, packets []passing, a *accumulation) *lds.Accumulator {
 	acc := experiment.Try(lds.NewAccumulator(config))
 	up, down := experiment.Try(lds.New(config)), experiment.Try(lds.New(config))
 	for k, part := range iv.cut(packets, a) {
 		run.Alive()
 		up.Reset()
 		down.Reset()
-		for _, at := range part[0] {
-			p := &packets[at>>32][uint32(at)]
-			up.Update(iv.keys[at>>32], p.ID, p.Sent)
+		for _, p := range part[0] {
+			up.Update(iv.keys[p.flow], p.ID, p.Sent)
 		}
-		for _, at := range part[1] {
-			p := &packets[at>>32][uint32(at)]
-			down.Update(iv.keys[at>>32], p.ID, p.Sent+p.Delay)
+		for _, p := range part[1] {
+			down.Update(iv.keys[p.flow], p.ID, p.Sent+p.Delay)
 		}
 		a.sparse += len(experiment.Try(up.AppendSparse(nil)))
 		a.packed += config.EncodedSize()
@@ -78,37 +88,20 @@ func (iv *interval) crossed(run *experiment.Run, config lds.Config, packets [][]
 	return acc
 }
 
-// cut distributes the packets over intervals by each point's clock. A packet
-// is its flow << 32 | its number.
-func (iv *interval) cut(packets [][]flowsim.Packet, a *accumulation) [][2][]uint64 {
+// cut distributes the packets over intervals by each point's clock.
+func (iv *interval) cut(packets []passing, a *accumulation) [][2][]*passing {
 	length := int64(iv.Config.Seconds*1e9)/int64(a.comparisons) + 1
-	parts := make([][2][]uint64, a.comparisons+1)
-	for i, flow := range packets {
-		for j, p := range flow {
-			at := uint64(i)<<32 | uint64(j)
-			k := int(p.Sent / length)
-			parts[k][0] = append(parts[k][0], at)
-			if !iv.loses(p, a.loss) {
-				k = int((p.Sent + p.Delay) / length)
-				parts[k][1] = append(parts[k][1], at)
-			}
+	parts := make([][2][]*passing, a.comparisons+1)
+	for i := range packets {
+		p := &packets[i]
+		k := p.Sent / length
+		parts[k][0] = append(parts[k][0], p)
+		if !iv.loses(p.Packet, a.loss) {
+			k = (p.Sent + p.Delay) / length
+			parts[k][1] = append(parts[k][1], p)
 		}
 	}
 	return parts
-}
-
-// packetsOf returns the packets of every flow.
-func (iv *interval) packetsOf(run *experiment.Run) [][]flowsim.Packet {
-	all := make([][]flowsim.Packet, len(iv.Flows))
-	for i := range iv.Flows {
-		if i%4096 == 0 {
-			run.Alive()
-		}
-		for p := range iv.Flows[i].Packets() {
-			all[i] = append(all[i], p)
-		}
-	}
-	return all
 }
 
 func (a *accumulation) measure(run *experiment.Run, iv *interval, acc *lds.Accumulator) {
