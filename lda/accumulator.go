@@ -82,7 +82,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 // MemorySize returns the number of bytes that the accumulator takes: about 260 for
 // each cell.
 func (a *Accumulator) MemorySize() int {
-	return a.levels.MemorySize() + (40+32)*cap(a.groups) + 28*len(a.baseline) + 24*cap(a.alone.samples) + 16*maxSpan
+	return a.levels.MemorySize() + (32+32)*cap(a.groups) + 28*len(a.baseline) + 24*cap(a.alone.samples) + 16*maxSpan
 }
 
 // Reset begins the next report. It keeps following every cell: packets on their
@@ -231,7 +231,7 @@ func (a *Accumulator) cutBank(bank, first int, sent, got []cell, limits *[2]limi
 			a.tellCopies(first+i, &g)
 			continue
 		}
-		of := group{packets: uint64(g.Packets), sum: uint64(g.Sum), copies: a.copies(bank, g.From, g.To), from: g.From}
+		of := group{packets: g.Packets, sum: uint64(g.Sum), copies: a.copies(bank, g.From, g.To), from: g.From}
 		if of.packets == 1 {
 			of.alone = float64(of.copies) * rarity(density, g.To-g.From)
 		}
@@ -251,7 +251,7 @@ const maxSpan = 1024
 // less often than others: with λ losses per cell in the intervals that a group
 // spans beyond one, with probability e^−λ. The group counts e^λ times, rounded
 // up or down at random.
-func (a *Accumulator) copies(bank int, from, to uint32) int {
+func (a *Accumulator) copies(bank int, from, to uint32) uint32 {
 	last := to - 1
 	if from >= last {
 		return 1
@@ -267,7 +267,7 @@ func (a *Accumulator) copies(bank int, from, to uint32) int {
 	if a.alone.uniform() <= weight-whole {
 		whole++
 	}
-	return int(whole)
+	return uint32(whole)
 }
 
 // maxWeight is the logarithm of the greatest number of times that a group

@@ -42,10 +42,11 @@ type sums struct {
 // A group is a number of packets and the sum of their delays, wrapped. It
 // counts copies times.
 type group struct {
-	packets, sum uint64
-	copies       int
-	from         uint32  // cut with which it begins
-	alone        float64 // for one packet: how many delays it stands for
+	sum     uint64
+	alone   float64 // for one packet: how many delays it stands for
+	packets uint32
+	copies  uint32
+	from    uint32 // cut with which it begins
 }
 
 // len returns the number of sums, including those of unusable cells.
@@ -55,7 +56,7 @@ func (s *sums) len() int { return len(s.sent) + len(s.groups) }
 // of their delays, wrapped.
 func (s *sums) at(i int) (packets, sum uint64) {
 	if i < len(s.groups) {
-		return s.groups[i].packets, s.groups[i].sum
+		return uint64(s.groups[i].packets), s.groups[i].sum
 	}
 	up, down := &s.sent[i-len(s.groups)], &s.received[i-len(s.groups)]
 	if (up.tally^down.tally)&s.agree != 0 {
@@ -67,7 +68,7 @@ func (s *sums) at(i int) (packets, sum uint64) {
 // copies returns how often a sum counts.
 func (s *sums) copies(i int) int {
 	if i < len(s.groups) {
-		return s.groups[i].copies
+		return int(s.groups[i].copies)
 	}
 	return 1
 }
@@ -159,11 +160,15 @@ type line struct {
 
 // run takes the cells by rising count, to powers of two.
 func (l *line) run(all *sums, present uint64, base int64, width int) {
+	wide := width == 64 // sums that do not wrap, in any order
+	if wide {
+		present = 1
+	}
 	for ; present != 0; present &= present - 1 {
 		size := bits.TrailingZeros64(present) + 1
 		for i := range all.len() {
 			n, sum := all.at(i)
-			if bits.Len64(n) != size {
+			if bits.Len64(n) != size && (!wide || n == 0) {
 				continue
 			}
 			expected := int64(0)
