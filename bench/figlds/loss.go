@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lds"
 )
 
@@ -173,11 +175,15 @@ func measureByLoss(run *experiment.Run) {
 			of[l] = append(of[l], newReading(c.name))
 		}
 	}
+	held := make([][defaultCandidate + 1]covered, len(chosenLoss))
 	for n := range run.Times(intervals) {
 		iv := newInterval(run, n)
 		for l, loss := range experiment.Each(run, chosenLoss) {
 			for i, s := range experiment.Each(run, iv.observe(loss, nil, configs...)) {
 				of[l][i].ask(run, iv, s)
+				if i == 0 || i == defaultCandidate {
+					iv.ofEstimate(s, &held[l][i])
+				}
 			}
 		}
 	}
@@ -188,6 +194,7 @@ func measureByLoss(run *experiment.Run) {
 			table.Row(c.name, of[l][i].cells())
 		}
 	}
+	judgeEstimates(run, held)
 	last := len(chosenLoss) - 1
 	run.Beats("1 % loss: share of flows of 1,000 packets and more without an answer, default and the paper's four rows",
 		1-of[last][defaultCandidate].read.answers(fromThousand), 1-of[last][0].read.answers(fromThousand), 0.05).Headline = true
@@ -195,4 +202,51 @@ func measureByLoss(run *experiment.Run) {
 		of[0][defaultCandidate].read.median(fromHundred), of[0][0].read.median(fromHundred), 0.05)
 	run.Config("intervals", intervals, "losses", chosenLoss, "sketches", configs)
 	run.Note("A flow without an answer counts as an error of 100 %. Packets are lost one by one.")
+}
+
+// covered is what the intervals of a sketch are, by bin.
+type covered [8]perflow.Coverage
+
+// ofEstimate adds the intervals of the flows that Estimate answers.
+func (iv *interval) ofEstimate(s points, by *covered) {
+	for i := range iv.Flows {
+		f := &iv.Flows[i]
+		r, err := lds.Estimate(s.up, s.down, f.Key)
+		for b := range bins {
+			if err == nil && bins[b].Has(f.Size) {
+				by[b].Add(r.MeanInterval(confidence), f.Mean)
+			}
+		}
+	}
+}
+
+// judgeEstimates tells how wide the intervals of Estimate are and how many hold
+// the truth.
+func judgeEstimates(run *experiment.Run, held [][defaultCandidate + 1]covered) {
+	table := run.Table("intervals", "95 % intervals of Estimate: flows whose mean they hold / median of half their width",
+		"loss", "rows sample")
+	for b := range bins {
+		table.Columns = append(table.Columns, bins[b].Name)
+	}
+	worst, where := perflow.Coverage{Held: 1, All: 1}, ""
+	for l, loss := range chosenLoss {
+		for _, i := range []int{0, defaultCandidate} {
+			row := []string{percent(loss), candidates[i].name}
+			for b := range bins {
+				c := &held[l][i][b]
+				if c.All == 0 {
+					row = append(row, "–")
+					continue
+				}
+				row = append(row, fmt.Sprintf("%.1f %% / %s", 100*c.Share(), percent(c.HalfWidth())))
+				if c.Share() < worst.Share() {
+					worst, where = *c, fmt.Sprintf("%s, %s loss, %s packets", candidates[i].name, percent(loss), bins[b].Name)
+				}
+			}
+			table.Add(row...)
+		}
+	}
+	run.Meets("95 % intervals of Estimate, lowest coverage of any class ("+where+")", "ours: ≥ 95 %",
+		fmt.Sprintf("%.1f %% of %s flows", 100*worst.Share(), number(float64(worst.All))),
+		estimate.ProportionInterval(worst.Held, worst.All, 0.99).High >= confidence)
 }
