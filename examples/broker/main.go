@@ -64,9 +64,9 @@
 // lower, by as much as those take. One process uses all cores by itself. So
 // with n cores, and a broker elsewhere, it takes about 10,000 such records a
 // second for each core, those of 1,000 points. With -cut 1s a record counts
-// 20,000 messages and has 21 KiB; one process and the broker then took 8,900
-// and 9,900 a second on two cores, at 0.14 ms each: 7,000 points for each core
-// that a collector has to itself. Each pair takes 1.5 MB of memory. Checking a
+// 20,000 messages and has 21 KiB; one process and the broker then took 9,900 a
+// second on two cores, at 0.13 and 0.05 ms each: 7,500 points for each core that
+// a collector has to itself. Each pair takes 1.5 MB of memory. Checking a
 // record's key and form takes 0.01 ms of its time, and comparing takes nearly
 // all the rest, as load prints; a process that only reads takes 90,000 records
 // a second and more.
