@@ -108,7 +108,7 @@ func passHour(run *experiment.Run, dir string, c colate.Config, flows []hourFlow
 			for range poisson(rng, f.rate*(to-from)) {
 				at := from + rng.Float64()*(to-from)
 				delay, lost := f.mean*math.Exp(rng.NormFloat64()-0.5), loss/2
-				if burst(run.Seed, int64(at)) {
+				if luck := hashing.Mix(uint64(at), run.Seed); float64(luck>>11)/(1<<53) < burstSeconds { // of this second
 					delay, lost = burstSlowness*delay, loss/2+loss/2/burstSeconds
 				}
 				sent, packet := int64(at*1e9), hashing.Packet(rng.Uint64())
@@ -126,11 +126,6 @@ func passHour(run *experiment.Run, dir string, c colate.Config, flows []hourFlow
 	experiment.Check(up.store.Close())
 	experiment.Check(down.store.Close())
 	return colate.Path{Up: up.store, Down: down.store}
-}
-
-// burst reports whether a second is congested.
-func burst(seed uint64, second int64) bool {
-	return float64(hashing.Mix(uint64(second), seed)>>11)/(1<<53) < burstSeconds
 }
 
 // poisson draws a number of packets.

@@ -24,7 +24,8 @@ var knownLoss = experiment.Experiment{
 type lawSweep = experiment.Sweep[float64, Law, *point]
 
 func measureKnownLoss(run *experiment.Run) {
-	of := overLaws(run, Laws, losses, func(p *Passage) *point { return p.measure(run, bankings[0], runs) })
+	packets := run.Pick(quickSize, fullSize)
+	of := overLaws(run, Laws, losses, packets, func(_, _ int, p *Passage) *point { return p.measure(run, bankings[0], runs) })
 	run.Draw("a", "Relative error of the average delay (Fig. 4a)",
 		fmt.Sprintf("Average over %d runs of one bank of %s cells, sampling p = 0.5·m/(L+1).", runs, number(rows)), LossAxis,
 		errorAxis, of.Lines(byLaw, meanLine)...)
@@ -36,7 +37,7 @@ func measureKnownLoss(run *experiment.Run) {
 	judgeDeviations(run, of)
 	compareSamples(run, of.Found[0])
 	judgeTraces(run)
-	run.Config("packets", run.Pick(quickSize, fullSize), "runs", runs, "rows", rows, "sum bits", sumBits,
+	run.Config("packets", packets, "runs", runs, "rows", rows, "sum bits", sumBits,
 		"alpha", alpha, "losses", losses, "laws", []string{Laws[0].Name, Laws[1].Name, Laws[2].Name, Laws[3].Name}, "mean delay ns", meanDelay)
 	run.Note("Sampling here is exactly p = αm/(L+1), as in the paper: a mask before the aggregator, whose one bank takes all that it is "+
 		"shown.",

@@ -42,20 +42,13 @@ func measureCoverage(run *experiment.Run) {
 	laws := allLaws()
 	packets := run.Pick(5_000, 500_000)
 	run.Part(0, 2)
-	of := &coverageSweep{Places: ourLosses, Methods: laws}
-	for _, law := range experiment.Each(run, laws) {
-		t := NewTrace(run, law)
-		t.Delays = t.Delays[:packets]
-		var counted []*covers
-		for _, loss := range experiment.Each(run, ourLosses) {
-			p, c := t.Lose(run, loss, 0), new(covers)
-			for r := range run.Times(coverageRuns) {
-				c.measure(p, run.SeedOf(fmt.Sprint("hash ", r)))
-			}
-			counted = append(counted, c)
+	of := overLaws(run, laws, ourLosses, packets, func(_, _ int, p *Passage) *covers {
+		c := new(covers)
+		for r := range run.Times(coverageRuns) {
+			c.measure(p, run.SeedOf(fmt.Sprint("hash ", r)))
 		}
-		of.Found = append(of.Found, counted)
-	}
+		return c
+	})
 	drawCoverage(run, of)
 	judgeCoverage(run, of)
 	run.Part(1, 2)

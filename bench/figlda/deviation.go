@@ -56,23 +56,21 @@ func errorOf(estimator int) func(*deviations) float64 {
 func measureDeviation(run *experiment.Run) {
 	runs := run.Pick(10, 40)
 	laws := allLaws()
-	sweep := &deviationSweep{Places: ourLosses, Methods: laws}
-	for i, law := range experiment.Each(run, laws) {
-		t := NewTrace(run, law)
+	sweep := overLaws(run, laws, ourLosses, run.Pick(quickSize, fullSize), func(i, k int, p *Passage) *deviations {
+		random, d := run.Rand(fmt.Sprint("known ", i, k)), new(deviations)
+		for r := range run.Times(runs) {
+			d.measure(p, run.SeedOf(fmt.Sprint("hash ", r)), random)
+		}
+		return d
+	})
+	for i, law := range laws {
 		f := run.Draw(fmt.Sprint(i+1), "Relative error of the standard deviation, "+law.Name,
 			fmt.Sprintf("Average of %d runs; all from the same cells.", runs), LossAxis, errorAxis, estimators[:]...)
-		var points []*deviations
-		for k, share := range experiment.Each(run, ourLosses) {
-			p, random, d := t.Lose(run, share, 0), run.Rand(fmt.Sprint("known ", i, k)), new(deviations)
-			for r := range run.Times(runs) {
-				d.measure(p, run.SeedOf(fmt.Sprint("hash ", r)), random)
-			}
+		for k, d := range sweep.Found[i] {
 			for e := range f.Series {
-				f.Series[e].Add(100*share, 100*errorOf(e)(d))
+				f.Series[e].Add(100*ourLosses[k], 100*errorOf(e)(d))
 			}
-			points = append(points, d)
 		}
-		sweep.Found = append(sweep.Found, points)
 	}
 	tabulateDeviations(run, sweep)
 	judgeBands(run, sweep, runs)

@@ -229,14 +229,16 @@ func onBank(p *Passage, share float64, seed uint64) (up, down *lda.Aggregator) {
 // shareOf returns the share that a shift samples.
 func shareOf(shift uint8) float64 { return math.Ldexp(1, -int(shift)) }
 
-// overLaws measures the laws' packets at every loss rate.
-func overLaws[O any](run *experiment.Run, laws []Law, losses []float64, measure func(p *Passage) O) *experiment.Sweep[float64, Law, O] {
+// overLaws measures the laws' first packets at every loss rate.
+func overLaws[O any](run *experiment.Run, laws []Law, losses []float64, packets int,
+	measure func(law, loss int, p *Passage) O) *experiment.Sweep[float64, Law, O] {
 	of := &experiment.Sweep[float64, Law, O]{Places: losses, Methods: laws}
-	for _, law := range experiment.Each(run, laws) {
+	for i, law := range experiment.Each(run, laws) {
 		t := NewTrace(run, law)
+		t.Delays = t.Delays[:packets]
 		var found []O
-		for _, share := range experiment.Each(run, losses) {
-			found = append(found, measure(t.Lose(run, share, 0)))
+		for k, share := range experiment.Each(run, losses) {
+			found = append(found, measure(i, k, t.Lose(run, share, 0)))
 		}
 		of.Found = append(of.Found, found)
 	}

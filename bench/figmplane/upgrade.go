@@ -34,13 +34,15 @@ var made = experiment.Experiment{
 }
 
 func measureSprint(run *experiment.Run) {
-	n := sprintMap()
-	if n == nil {
+	file, err := os.Open(sprintFile)
+	if errors.Is(err, fs.ErrNotExist) {
 		run.Note("Not measured: the map of AS 1239 is not part of the project. mplane-made does the same on a map that is drawn.")
 		return
 	}
+	run.Try(err)
+	defer file.Close()
 	run.Outside(sprintFile)
-	plans := measureMap(run, n, "Sprint")
+	plans := measureMap(run, experiment.Try(mplane.ReadWeights(file)), "Sprint")
 	greedy, before := plans[mplane.ByPaths], plans[mplane.ByPaths].Before
 	run.Holds("probe hop count of all paths, none upgraded", "about 1,000,000", number(float64(before.Hops)),
 		experiment.IsBetween(float64(before.Hops), 9e5, 1.1e6, 0))
@@ -123,17 +125,6 @@ func reached(p mplane.UpgradePlan, hops int64) string {
 // sprintFile is the place of the map of AS 1239, which is not part of the
 // project.
 var sprintFile = filepath.Join("..", "shared", "data", "topology", "as1239.weights")
-
-// sprintMap reads the map that the paper used, or returns nil.
-func sprintMap() *mplane.Network {
-	file, err := os.Open(sprintFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	experiment.Check(err)
-	defer file.Close()
-	return experiment.Try(mplane.ReadWeights(file))
-}
 
 // makeMap draws a map similar to a backbone: routers on a plane, each new one
 // linked to some that are near or already have many links, with weights by

@@ -116,13 +116,11 @@ func (s *study) rms(answers []float64) float64 {
 
 // answered returns the fraction of the large flows with an answer.
 func (s *study) answered(answers []float64) float64 {
-	n := 0
+	var of perflow.Coverage
 	for _, i := range s.large {
-		if !math.IsNaN(answers[i]) {
-			n++
-		}
+		of.Count(!math.IsNaN(answers[i]))
 	}
-	return float64(n) / float64(len(s.large))
+	return of.Share()
 }
 
 // slack is how much an error may differ from one reported for other traffic
@@ -149,24 +147,20 @@ var bins = [][2]int{{1, 1}, {2, 4}, {5, 9}, {10, 19}, {20, 49}, {50, 99}, {100, 
 // size. Flows that were not queried do not count; asked is nil if all were.
 func (s *study) series(p plot.Series, answers []float64, asked []int) plot.Series {
 	p.Kind = plot.Lines
+	if asked == nil {
+		asked = s.flows(1, math.MaxInt)
+	}
 	for _, b := range bins {
 		var in []int
-		if asked == nil {
-			in = s.flows(b[0], b[1])
-		}
+		var sizes []float64
 		for _, i := range asked {
 			if s.size[i] >= b[0] && s.size[i] <= b[1] {
-				in = append(in, i)
+				in, sizes = append(in, i), append(sizes, float64(s.size[i]))
 			}
 		}
-		if len(in) < s.least {
-			continue
+		if len(in) >= s.least {
+			p.Add(perflow.Quantile(sizes, 0.5), 100*max(floor, perflow.Quantile(s.relative(answers, in), 0.5)))
 		}
-		sizes := make([]float64, len(in))
-		for k, i := range in {
-			sizes[k] = float64(s.size[i])
-		}
-		p.Add(perflow.Quantile(sizes, 0.5), 100*max(floor, perflow.Quantile(s.relative(answers, in), 0.5)))
 	}
 	return p
 }
