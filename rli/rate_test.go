@@ -84,3 +84,28 @@ func TestNoRate(t *testing.T) {
 		}
 	}
 }
+
+// TestRateChanges: a link that goes on at a quarter of its rate is not believed at
+// the old one, and then at the new one.
+func TestRateChanges(t *testing.T) {
+	events, _ := pass(t, queue.RLIConfig, adaptive(), 30_000, source(t, "flows", 0.4, 6), nil)
+	slow := queue.RLIConfig
+	slow.Rate /= 4
+	rest, _ := pass(t, slow, adaptive(), 30_000, source(t, "flows", 0.1, 7), nil)
+	last := events[len(events)-1]
+	for i := len(events) - 1; last.kind != reference; i-- {
+		last = events[i]
+	}
+	for _, e := range rest {
+		e.time += last.time + 1e6
+		e.ref.Sent += last.time + 1e6
+		e.ref.Sequence += last.ref.Sequence + 1
+		e.ref.Packets += last.ref.Packets
+		events = append(events, e)
+	}
+	r := receive(t, config(rli.BusyAware), events)
+	k := r.Counts()
+	if off := math.Abs(r.Rate()/float64(slow.Rate) - 1); off > 1e-3 || k.Rates != 1 || !r.Trusted() || must(r.Total()).Believed < 0.8 {
+		t.Errorf("%v bit/s, trusted %v, %+v", r.Rate(), r.Trusted(), k)
+	}
+}
