@@ -29,7 +29,7 @@
 //   - [Left] takes the delay of the reference before. There is no buffer.
 //   - [Linear] interpolates over the time of departure, on the straight line
 //     between the references on both sides or the packets that they name; eq.
-//     (1).
+//     (1). Packets that are stamped together go by their order.
 //   - [BusyAware] interpolates within busy periods of the link; see below.
 //     [Auto] chooses it once the link's rate is known.
 //

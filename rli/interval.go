@@ -54,8 +54,11 @@ func (r *Receiver) test(right mark) {
 	switch {
 	case r.method == Left && r.left.seen:
 		r.residuals.learn(float64(r.left.delay), float64(right.delay), right.packets)
-	case r.method != Left && r.left.seen && r.earlier.seen && right.departed > r.earlier.departed:
+	case r.method != Left && r.left.seen && r.earlier.seen:
 		share := float64(r.left.departed-r.earlier.departed) / float64(right.departed-r.earlier.departed)
+		if right.departed <= r.earlier.departed { // stamped together
+			share = float64(r.left.packets) / float64(r.left.packets+right.packets)
+		}
 		r.residuals.learn(float64(r.earlier.delay)+share*float64(right.delay-r.earlier.delay), float64(r.left.delay), r.left.packets)
 	}
 }

@@ -68,10 +68,24 @@ func (r *Receiver) paperLine(right *mark) line {
 
 // settleLinear applies eq. (1).
 func (r *Receiver) settleLinear(waiting []held, right *mark) {
+	if right.departed == r.left.departed {
+		r.settleInOrder(waiting, right)
+		return
+	}
 	line, perByte, own := r.paperLine(right), r.linePerByte, r.config.ReferenceBytes
 	for i := range waiting {
 		h := &waiting[i]
 		h.delay = round(line.at(h.time) + longer(h.bytes, own, perByte))
+	}
+}
+
+// settleInOrder interpolates between references that departed at one instant, as
+// packets do that are stamped together: by their order.
+func (r *Receiver) settleInOrder(waiting []held, right *mark) {
+	step := float64(right.delay-r.left.delay) / float64(len(waiting))
+	for i := range waiting {
+		h := &waiting[i]
+		h.delay = r.left.delay + round(step*float64(i+1)+longer(h.bytes, r.config.ReferenceBytes, r.linePerByte))
 	}
 }
 
