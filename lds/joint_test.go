@@ -334,7 +334,7 @@ func TestWeigh(t *testing.T) {
 		var total, sum, squares float64
 		for n := 1.0; n <= max(told, 1)+20*deviation; n++ {
 			z := (n - told) / deviation
-			w := math.Pow(n, -1.8) * math.Exp(-z*z/2)
+			w := (math.Pow(n, -0.8) - math.Pow(n+1, -0.8)) * math.Exp(-z*z/2)
 			total += w
 			sum += w * n
 			squares += w * n * n

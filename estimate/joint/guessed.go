@@ -84,7 +84,11 @@ func (s *system) addNoise(g *guesses, own, reference []float64) {
 			total += v
 			noise[c] += a * v * (1 - (1-spread)*share + s.slack)
 			if s.Doubt != nil {
-				noise[c] += s.Doubt[f] * s.Doubt[f] * share * share * v
+				// Packets that are counted for the wrong flow. A flow's mean is known
+				// about as well as its packets are.
+				doubt := s.Doubt[f] * share
+				off := min(s.Doubt[f]/w, 1)
+				noise[c] += doubt * doubt * (off*off*own[f] + apart*apart)
 			}
 			if s.Parts != nil && s.Parts[at] > 0 {
 				// What is left out is mostly one piece.

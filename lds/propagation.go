@@ -14,6 +14,7 @@ type counting struct {
 	prior  *sizePrior
 	cells  []uint32         // of all flows, Rows × Spread for each
 	told   []message        // from the rows to the flows, Rows for each
+	sent   []amount         // from the flows to each cell of a row, Rows for each
 	rest   []amount         // what cells hold beyond the expected packets of their flows
 	shares [MaxRows]float64 // by row: the share of a flow's packets in each of its cells
 	alike  float64          // see expected
@@ -41,7 +42,7 @@ func (c counts) counting(ctx context.Context, flows []joint.FlowRecord) (*counti
 	d := &counting{
 		counts: c, prior: newSizePrior(), cells: c.cellsOf(keys),
 		fixed: make([]bool, n), rests: make([]uint8, n), mean: make([]float64, n), variance: make([]float64, n), most: make([]float64, n),
-		told: make([]message, n*c.Rows), rest: make([]amount, len(c.held)),
+		told: make([]message, n*c.Rows), sent: make([]amount, n*c.Rows), rest: make([]amount, len(c.held)),
 		// Two flows that meet in one cell of a row mostly meet in its
 		// neighbours too, and the error of one then appears in all of these.
 		// This factor, taken over all distances between the two, corrects for
@@ -70,7 +71,7 @@ func (c counts) counting(ctx context.Context, flows []joint.FlowRecord) (*counti
 		d.most[i] = c.most(f.Flow)
 		if d.variance[i] > 0 {
 			for r := range c.Rows {
-				d.add(i, r, d.expected(i, r), 1)
+				d.send(i, r)
 			}
 		}
 	}
@@ -93,10 +94,8 @@ func (d *counting) round(step float64) (moved float64) {
 			continue
 		}
 		var all message
-		var before [MaxRows]amount
 		for r := range c.Rows {
-			before[r] = d.expected(i, r)
-			row := d.tells(i, r, before[r], misfit)
+			row := d.tells(i, r, d.sent[i*c.Rows+r], misfit)
 			told := &d.told[i*c.Rows+r]
 			told.weighted += step * (row.weighted - told.weighted)
 			told.precision += step * (row.precision - told.precision)
@@ -111,8 +110,7 @@ func (d *counting) round(step float64) (moved float64) {
 			d.rests[i] = decodeRests
 		}
 		for r := range c.Rows {
-			d.add(i, r, before[r], -1)
-			d.add(i, r, d.expected(i, r), 1)
+			d.send(i, r)
 		}
 	}
 	return moved / max(packets, 1)
@@ -157,12 +155,15 @@ func (d *counting) tells(i, r int, expected amount, misfit float64) (row message
 	return message{row.weighted * apart, row.precision * apart}
 }
 
-// add subtracts what is expected of flow i in row r from the rests of its
-// cells, or adds it back if sign is -1.
-func (d *counting) add(i, r int, expected amount, sign float64) {
+// send takes what flow i is newly expected to have in row r off what is left of
+// its cells, instead of what it was expected to have before.
+func (d *counting) send(i, r int) {
+	sent, now := &d.sent[i*d.Rows+r], d.expected(i, r)
+	packets, variance := now.packets-sent.packets, now.variance-sent.variance
+	*sent = now
 	for _, at := range d.run(i, r) {
-		d.rest[at].packets -= sign * expected.packets
-		d.rest[at].variance += sign * expected.variance
+		d.rest[at].packets -= packets
+		d.rest[at].variance += variance
 	}
 }
 
