@@ -147,14 +147,14 @@ func (r *Receiver) take(packets []Packet) int {
 	room := k.quick[min(k.waiting, len(k.quick)):]
 	packets = packets[:min(len(packets), len(room))]
 	perByte, extra, slack := k.perByte, k.extra, k.slack
-	if k.method != BusyAware {
-		slack = math.Inf(1)
-	}
+	busy := k.method == BusyAware
 	before, n := k.latest.time, 0
 	for i := range packets {
 		p := &packets[i]
-		excess := float64(p.Time-before) - (float64(int32(p.Bytes))*perByte + extra)
-		if uint64(p.Bytes) > math.MaxInt32 || math.Abs(excess) > slack || hashing.Sampled(uint64(p.Flow), threshold) == 0 {
+		if uint64(p.Bytes) > math.MaxInt32 || hashing.Sampled(uint64(p.Flow), threshold) == 0 {
+			break
+		}
+		if busy && math.Abs(float64(p.Time-before)-(float64(int32(p.Bytes))*perByte+extra)) > slack {
 			break
 		}
 		before = p.Time
