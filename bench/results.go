@@ -65,7 +65,7 @@ func resultsPage(all []experiment.Experiment, dir string) (string, error) {
 // them.
 var speeds = []struct{ name, title, pattern string }{
 	{"speed", "Updates", `^(LDAUpdate/2banks|LDABatch|HeaderToLDA|Digest40|LDSUpdate/4x17500-1MiB(-batch32)?$|` +
-		`COLATEUpdate/.*default|RLIUpdate/.*counters$)`},
+		`COLATEUpdate/.*default|RLIUpdate/.*counters$|RLIBound)`},
 	{"peers", "Comparison with what people use today, both points together", `^(Live|Pipeline/.*1M|FlowPipeline/.*1M)`},
 }
 
