@@ -2,6 +2,7 @@ package rli_test
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"github.com/hoplag/hoplag/queue"
@@ -13,7 +14,7 @@ func TestUpdateBatch(t *testing.T) {
 	events, _ := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.5, 4), nil)
 	for i := range events {
 		if events[i].kind == measured && i%1000 == 0 {
-			events[i].bytes = []int{-1, 1 << 31, 0}[i/1000%3]
+			events[i].bytes = []int{-1, math.MinInt32, 0}[i/1000%3]
 		}
 	}
 	for name, adapt := range map[string]func(*rli.Config){

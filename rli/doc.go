@@ -134,7 +134,7 @@
 // memory beyond the nearest caches and add to it, whatever else is done. Linear
 // takes nearly half of one if every record is at hand. Together that is more than
 // the half that we aimed at, so Linear reaches that aim only where a map costs
-// more, as with a million flows.
+// more, as with a million flows in batches.
 //
 // # What it assumes
 //
