@@ -28,7 +28,8 @@ type Result struct {
 	DegreesOfFreedom uint64
 
 	// MeanError is the expected root mean square error of Mean, in
-	// nanoseconds. It is +Inf if the cells do not reveal it, as with one row.
+	// nanoseconds. It is +Inf if the cells do not reveal it, as with one row, or
+	// when the only usable cell is of a row that samples.
 	// [Result.MeanInterval] is made from it.
 	MeanError float64
 

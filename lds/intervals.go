@@ -80,7 +80,7 @@ func meanError(up, down *Sketch, f hashing.Flow, mean, least float64) float64 {
 		}
 	}
 	if rows < 2 {
-		return math.Inf(1)
+		return oneRow(up, down, f, purest, mean)
 	}
 	distance := 0.0
 	if told > 0 {
@@ -107,16 +107,34 @@ func meanError(up, down *Sketch, f hashing.Flow, mean, least float64) float64 {
 	return math.Hypot(beside, byRows)
 }
 
+// oneRow is meanError if only one row has a usable cell. Neighbours alone tell
+// what others bring to it, beside the counts of the other rows, and how far those
+// are from the flow. They do not tell how far a sample of the flow is from its
+// mean, and tell too little where there is no other row.
+func oneRow(up, down *Sketch, f hashing.Flow, row int, mean float64) float64 {
+	if c := &up.config; c.Rows < 2 || c.Spread > 1 || c.Rates[row] < 1 {
+		return math.Inf(1)
+	}
+	var l neighbours
+	l.look(up, down, f, row, mean)
+	if l.told == 0 {
+		return math.Inf(1)
+	}
+	part, off := l.contamination(row)
+	return fewestRows * math.Hypot(off, part*math.Sqrt(l.distances/l.told))
+}
+
 // Neighbours say too little about rare events. They say nothing about how far
 // a few samples of a flow are from its mean, or about flows aimed at its
-// cells. So intervals are wider by factors: one for flows that have a cell
-// nearly to themselves, and one for any flow. They are also wider by parts of
-// what the other rows say: for a row that samples, for one that does not
-// beside some that do, and for others. With a Spread above 1, flows that have
-// little of their cells have wider intervals. The factors are those with which
-// MeanInterval holds under all laws of its tests, and when somebody who knows
-// the seed aims at every row.
+// cells. So intervals are wider by factors: one for flows that have one usable
+// cell, one for those that have a cell nearly to themselves, and one for any
+// flow. They are also wider by parts of what the other rows say: for a row that
+// samples, for one that does not beside some that do, and for others. With a
+// Spread above 1, flows that have little of their cells have wider intervals.
+// The factors are those with which MeanInterval holds under all laws of its
+// tests, and when somebody who knows the seed aims at every row.
 const (
+	fewestRows    = 4.5
 	largeFlows    = 1.7
 	anyFlows      = 1.1
 	sampledRow    = 0.4

@@ -29,6 +29,10 @@ type neighbours struct {
 	alike   [MaxRows]int              // the first row of the same rate
 	density [MaxRows][lengths]float64 // relative likelihood that a cell holds a number of packets
 	by      [lengths]nearby
+
+	// Of cells as in by that are usable: how many, and the squares of how far their
+	// means are from the flow's.
+	told, distances float64
 }
 
 // look examines the neighbours of flow f; mean is that of the row's cell.
@@ -57,7 +61,7 @@ func (l *neighbours) look(up, down *Sketch, f hashing.Flow, row int, mean float6
 			a := &up.cells[at]
 			l.density[like][bits.Len32(a.count())]++
 			if n := float64(a.count()); like == l.alike[row] && n < l.counts[row] {
-				l.by[bits.Len32(a.count())].add(n, a, &down.cells[at], mean, c)
+				l.add(n, a, &down.cells[at], mean)
 			}
 		}
 	}
@@ -69,13 +73,16 @@ func (l *neighbours) look(up, down *Sketch, f hashing.Flow, row int, mean float6
 }
 
 // add adds a cell of n packets.
-func (b *nearby) add(n float64, up, down *cell, mean float64, c *Config) {
+func (l *neighbours) add(n float64, up, down *cell, mean float64) {
+	c, b := l.config, &l.by[bits.Len32(up.count())]
 	b.cells++
 	b.packets += n
 	b.squares += n * n
 	if n > 0 && compare(up, down, c.DigestBits) == usable {
 		apart := float64(estimate.Difference(up.sum, down.sum, int(c.SumBits))) - n*mean
 		b.apart += apart * apart
+		l.distances += apart * apart / (n * n)
+		l.told++
 	}
 }
 
