@@ -12,7 +12,7 @@ var bias = experiment.Experiment{
 	Name: "ours-rli-bias", Title: "Bias of the mean of all packets, over many runs",
 	Claim: "Over runs the busy-aware method's mean of all packets is off by at most 1 % of the mean wait; and its flows' errors, " +
 		"in the median and at the 99th percentile, are at most 1.05 of those of straight lines.",
-	Weight: 26, Quick: 1.5, Measure: measureBias,
+	Weight: 55, Quick: 1.5, Measure: measureBias,
 }
 
 // Queues of other places than the paper's.
@@ -49,7 +49,7 @@ var biased = []setting{
 }
 
 func measureBias(run *experiment.Run) {
-	packets, runs := run.Pick(20_000, 100_000), run.Pick(4, 24)
+	packets, runs := run.Pick(20_000, 200_000), run.Pick(4, 24)
 	run.Config("packets", packets, "runs", runs, "adaptive", adaptive, "RED that drops", early.Queue.RED)
 	run.Note("Bias is the sum of all errors of all runs over the sum of all waits, with its standard error. One run is off by the root of "+
 		"the mean square of its error over its own waits.",
