@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -212,7 +213,7 @@ func (m *inside) row(at time.Time, problem error) *row {
 		problem = errors.Join(problem, err)
 	}
 	m.all.Reset()
-	r.Flows, r.UnknownFlows = m.answers(m.flows[0])
+	r.Flows, r.UnknownFlows = m.answers(m.flows[0], deviation(d, err))
 	if m.flows[0] != nil {
 		m.flows[0].Reset()
 	}
@@ -220,31 +221,42 @@ func (m *inside) row(at time.Time, problem error) *row {
 	return r
 }
 
-// answers returns the delays of the flows in question, and how many of them
-// are unknown.
-func (m *inside) answers(a *lds.Accumulator) (rows []flowRow, unknown int) {
+// answers returns the delays of the flows in question, and how many of them are
+// unknown. What losses leave of a flow is of calmer times, in which delays are
+// shorter. Whichever packets are left out, the mean of a share of them is off by
+// no more than the deviation × √((1−share)/share); that of all packets is known.
+func (m *inside) answers(a *lds.Accumulator, deviation float64) (rows []flowRow, unknown int) {
 	for _, t := range m.ask {
 		f, err := a.Estimate(t.Flow(m.seed))
 		if err != nil {
 			unknown++
 			continue
 		}
-		i := f.MeanInterval(0.95)
+		i, apart := f.MeanInterval(0.95), deviation*math.Sqrt((1-f.Share)/f.Share)
 		rows = append(rows, flowRow{
-			Flow: name(&t), Mean: f.Mean, Low: known(i.Low), High: known(i.High), Share: f.Share,
+			Flow: name(&t), Mean: f.Mean, Low: known(i.Low - apart), High: known(i.High + apart), Share: f.Share,
 			Sent: f.Sent, Lost: f.Lost, Overdue: f.Overdue,
 		})
 	}
 	return rows, unknown
 }
 
+// deviation is that of all packets, if it is known.
+func deviation(d lda.Result, err error) float64 {
+	if err != nil {
+		return math.Inf(1)
+	}
+	return d.StdDev
+}
+
 func (m *inside) total() *total {
 	t := &total{seen: m.sum, Missing: int64(m.sum.Sent) - int64(m.sum.Received)}
-	if d, err := m.ever.Estimate(); err == nil {
+	d, err := m.ever.Estimate()
+	if err == nil {
 		i := d.MeanInterval(0.95)
 		t.Mean, t.Low, t.High = known(d.Mean), known(i.Low), known(i.High)
 	}
-	t.Flows, _ = m.answers(m.flows[1])
+	t.Flows, _ = m.answers(m.flows[1], deviation(d, err))
 	return t
 }
 
