@@ -190,7 +190,7 @@ func (c *comparison) end(err error) {
 		}
 		if c.config.Flows > 0 && c.seen != nil {
 			flows := c.routes[d].flows
-			into.Flows, into.UnknownFlows = flowDelays(flows, c.seen(d, c.current*c.cuts))
+			into.Flows, into.UnknownFlows = flowDelays(flows, c.seen(d, c.current*c.cuts), into.StdDev)
 			flows.Reset()
 		}
 	}
