@@ -2,7 +2,6 @@ package hoplag
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"sync"
 
@@ -84,18 +83,9 @@ func (c *census) since(dst []hashing.Flow, direction int, cut int64) []hashing.F
 	return dst
 }
 
-// leftOut returns how far the mean of a share of packets may be from that of all,
-// whichever are left out, if their delays have this deviation (Cauchy and
-// Schwarz). What bursts of losses leave of a flow is of calmer times.
-func leftOut(share, deviation float64) float64 {
-	if share >= 1 {
-		return 0
-	}
-	return deviation * math.Sqrt((1-share)/share)
-}
-
 // flowDelays estimates all flows and returns the slowest first. It also
-// returns how many have no answer. All packets' delays have the deviation.
+// returns how many have no answer. All packets' delays have the deviation. What
+// bursts of losses leave of a flow is of calmer times, so it widens the intervals.
 func flowDelays(a *lds.Accumulator, flows []hashing.Flow, deviation float64) (known []FlowDelay, unknown int) {
 	for _, f := range flows {
 		r, err := a.Estimate(f)
@@ -103,7 +93,7 @@ func flowDelays(a *lds.Accumulator, flows []hashing.Flow, deviation float64) (kn
 			unknown++
 			continue
 		}
-		i, apart := r.MeanInterval(0.95), leftOut(r.Share, deviation)
+		i, apart := r.MeanInterval(0.95), r.LeftOut(deviation)
 		i.Low -= apart
 		i.High += apart
 		known = append(known, FlowDelay{

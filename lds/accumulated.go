@@ -140,7 +140,8 @@ const (
 //
 // It returns [estimate.ErrNoSamples] if the runs hold less than a tenth of
 // what the flow sent. MeanInterval assumes that the mean of packets in no run
-// differs from the mean of the others by about half of it.
+// differs from the mean of the others by about half of it; if losses come in
+// bursts, add [Result.LeftOut].
 func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	c, s := &a.config, a.summary()
 	result := a.tally(s, f)

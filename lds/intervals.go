@@ -20,6 +20,21 @@ var fewRows = [...]float64{0, 4.58, 1.55, 1.15, 1}
 // fewRowsBeside is fewRows if a cell's neighbours provide evidence as well.
 var fewRowsBeside = [...]float64{0, 3.5, 1.5, 1.15, 1}
 
+// LeftOut returns how far Mean may be from the mean of all of the flow's
+// packets if these have the given deviation, whichever of them the answer
+// leaves out (Cauchy and Schwarz): deviation × √((1−Share)/Share).
+//
+// MeanInterval assumes less. If packets are lost in bursts while delays are
+// long, what an [Accumulator] covers of a flow is calmer than the rest, and the
+// mean is low. Then widen the interval by LeftOut of the deviation of all
+// packets, which an LDA tells.
+func (r *Result) LeftOut(deviation float64) float64 {
+	if r.Share >= 1 {
+		return 0
+	}
+	return deviation * math.Sqrt((1-r.Share)/r.Share)
+}
+
 // MeanInterval returns the interval of the flow's mean at the given
 // confidence, between 0 and 1: Student's, from MeanError. It is infinite if
 // MeanError is.

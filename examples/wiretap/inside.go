@@ -223,8 +223,7 @@ func (m *inside) row(at time.Time, problem error) *row {
 
 // answers returns the delays of the flows in question, and how many of them are
 // unknown. What losses leave of a flow is of calmer times, in which delays are
-// shorter. Whichever packets are left out, the mean of a share of them is off by
-// no more than the deviation × √((1−share)/share); that of all packets is known.
+// shorter. The deviation of all packets says how far that may move a mean.
 func (m *inside) answers(a *lds.Accumulator, deviation float64) (rows []flowRow, unknown int) {
 	for _, t := range m.ask {
 		f, err := a.Estimate(t.Flow(m.seed))
@@ -232,7 +231,7 @@ func (m *inside) answers(a *lds.Accumulator, deviation float64) (rows []flowRow,
 			unknown++
 			continue
 		}
-		i, apart := f.MeanInterval(0.95), deviation*math.Sqrt((1-f.Share)/f.Share)
+		i, apart := f.MeanInterval(0.95), f.LeftOut(deviation)
 		rows = append(rows, flowRow{
 			Flow: name(&t), Mean: f.Mean, Low: known(i.Low - apart), High: known(i.High + apart), Share: f.Share,
 			Sent: f.Sent, Lost: f.Lost, Overdue: f.Overdue,
