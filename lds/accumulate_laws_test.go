@@ -1,6 +1,7 @@
 package lds
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -34,39 +35,55 @@ func (l law) alive(flows int, loss float64) *crossing {
 }
 
 // MeanInterval of an Accumulator holds under laws that it was not made for, with
-// packets of tails that reach over many intervals.
+// packets of tails that reach over many intervals, whether flows are spread or not.
 func TestAccumulatorIntervalOfOtherLaws(t *testing.T) {
-	config := DefaultConfig
-	config.Columns = 600
-	for _, law := range []string{"lognormal packets", "one in 10,000 a thousand times slower", "large flows are fast"} {
-		c := laws[law].alive(4000, 0.01)
-		a := c.accumulate(t, config, 1e8)
-		for k := range 4 {
-			flows, covered, narrow := 0.0, 0.0, 0.0
-			for i, f := range c.keys {
-				if min(int(math.Log10(c.sent[i])), 3) != k || math.IsNaN(c.means[i]) {
-					continue
-				}
-				r, err := a.Estimate(f)
-				if err != nil {
-					continue
-				}
-				flows++
-				if r.MeanInterval(0.95).Contains(c.means[i]) {
-					covered++
-				}
-				r.MeanError /= 20 // the negative control
-				if r.MeanInterval(0.95).Contains(c.means[i]) {
-					narrow++
-				}
+	plain, spread := DefaultConfig, DefaultConfig
+	spread.Spread, spread.Rates = 5, [MaxRows]float64{1, 1, 1, 1}
+	for _, name := range []string{
+		"lognormal packets", "one in 10,000 a thousand times slower", "large flows are fast", "lognormal flows",
+	} {
+		c := laws[name].alive(4000, 0.01)
+		holds := func(config Config, columns int) {
+			config.Columns = columns
+			t.Run(fmt.Sprintf("%s/%d×%d", name, config.Spread, columns), func(t *testing.T) {
+				c.intervalsHold(t, c.accumulate(t, config, 1e8))
+			})
+		}
+		holds(plain, 600)
+		holds(spread, 600)
+		holds(spread, 3000)
+		holds(spread, 9000)
+	}
+}
+
+// intervalsHold holds the intervals of all flows to their means, by the power of
+// ten of their packets.
+func (c *crossing) intervalsHold(t *testing.T, a *Accumulator) {
+	for k := range 4 {
+		flows, covered, narrow := 0.0, 0.0, 0.0
+		for i, f := range c.keys {
+			if min(int(math.Log10(c.sent[i])), 3) != k || math.IsNaN(c.means[i]) {
+				continue
 			}
-			t.Logf("%s, class %d: %.3f of %.0f", law, k, covered/flows, flows)
-			if least := 0.95 - 4*math.Sqrt(0.05*0.95/flows); covered < least*flows {
-				t.Errorf("%s, class %d: %.3f of %.0f covered", law, k, covered/flows, flows)
+			r, err := a.Estimate(f)
+			if err != nil {
+				continue
 			}
-			if flows > 100 && narrow >= 0.95*flows {
-				t.Errorf("%s, class %d: intervals a twentieth as wide cover %.3f", law, k, narrow/flows)
+			flows++
+			if r.MeanInterval(0.95).Contains(c.means[i]) {
+				covered++
 			}
+			r.MeanError /= 200 // the negative control
+			if r.MeanInterval(0.95).Contains(c.means[i]) {
+				narrow++
+			}
+		}
+		t.Logf("class %d: %.3f of %.0f", k, covered/flows, flows)
+		if least := 0.95 - 4*math.Sqrt(0.05*0.95/flows); covered < least*flows {
+			t.Errorf("class %d: %.3f of %.0f covered", k, covered/flows, flows)
+		}
+		if flows > 100 && narrow >= 0.95*flows {
+			t.Errorf("class %d: intervals a two-hundredth as wide cover %.3f", k, narrow/flows)
 		}
 	}
 }

@@ -201,12 +201,23 @@ func (a *Accumulator) answer(result *Result, s *summary, f hashing.Flow, p *prof
 // mean is the overall mean, give or take its deviation. Packets in no run are
 // assumed to be as far from the rest as the mean is from 0, because losses
 // happen where delays are long.
+//
+// A spread flow has many cells, so it has an answer even where it loses packets
+// everywhere. What it then lacks, beyond its Share, are its slowest packets:
+// those that are on their way while their cells lose others are in no run.
+// Delays that vary more than exponential ones do show by how much.
 func (s *summary) meanError(r *Result, purity, own, noise, scatter float64) float64 {
 	off := r.Mean - s.mean
 	others := (1 - purity) * (1 - purity) * (off*off + 2*s.deviation*s.deviation)
 	scale := max(r.Mean*r.Mean, s.mean*s.mean)
 	within := max(scale, r.StdDev*r.StdDev)
 	bias, chance := missed(r.Share, own)
+	if s.Spread > 1 {
+		others *= 2
+		if r.Lost > 0 {
+			scatter += max(0, r.StdDev*r.StdDev-r.Mean*r.Mean) / 100
+		}
+	}
 	return math.Sqrt(others + scale*bias + within*(noise+chance) + scatter)
 }
 
