@@ -18,8 +18,8 @@ func FuzzStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, options byte, changes []byte) {
 		load := []float64{0.2, 0.6, 0.9, 1.5}[options&3]
 		in := rli.InjectorConfig{Every: 5 + int(seed%50), ReferenceBytes: referenceBytes}
-		events, _ := pass(t, queue.RLIConfig, in, 1500, source(t, []string{"poisson", "flows"}[options>>2&1], load, seed%8), nil)
-		for ; len(changes) >= 4; changes = changes[4:] {
+		events, _ := pass(t, queue.RLIConfig, in, 400, source(t, "poisson", load, seed%8), nil)
+		for changes = changes[:min(len(changes), 128)]; len(changes) >= 4; changes = changes[4:] {
 			change(events, int(binary.BigEndian.Uint16(changes))%len(events), changes[2], int64(int8(changes[3])))
 		}
 		c := config([]rli.Method{rli.Auto, rli.BusyAware, rli.Auto, rli.Linear}[options>>3&3])
@@ -33,7 +33,7 @@ func FuzzStream(f *testing.F) {
 		}
 		r := newReceiver(t, c)
 		for len(events) > 0 {
-			part := events[:min(len(events), 900)]
+			part := events[:min(len(events), 250)]
 			events = events[len(part):]
 			tell(r, part)
 			checkAnswers(t, r)
