@@ -15,8 +15,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -345,77 +343,4 @@ func TestReportsAreAuthenticated(t *testing.T) {
 	if !failed {
 		t.Error("a stranger is answered")
 	}
-}
-
-// With AS_PROGRAM the test is the program itself.
-func TestMain(m *testing.M) {
-	if os.Getenv("AS_PROGRAM") != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// program is this program with arguments.
-func program(arguments string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], strings.Fields(arguments)...)
-	cmd.Env = append(os.Environ(), "AS_PROGRAM=1")
-	return cmd
-}
-
-// The exit code tells a bad command line from what goes wrong later.
-func TestExitCodes(t *testing.T) {
-	for args, want := range map[string]int{
-		"-h":            0,
-		"-role middle":  2,
-		"-demo -loss 2": 2,
-		"-no-such-flag": 2,
-		"-role ingress -listen 192.0.2.1:1 -to a:1 -reports a:2 -key 0123456789abcdef": 1,
-	} {
-		cmd := program(args)
-		out, _ := cmd.CombinedOutput()
-		if got := cmd.ProcessState.ExitCode(); got != want {
-			t.Errorf("%s: exit code %d, want %d:\n%s", args, got, want, out)
-		}
-	}
-}
-
-// An interrupt ends the program, and what it printed is whole.
-func TestInterrupt(t *testing.T) {
-	rows, last := interrupted(t, "-demo -json")
-	var r hoplag.Report
-	if err := json.Unmarshal(last, &r); err != nil || rows < 2 || r.Length != time.Second {
-		t.Errorf("%d rows, the last one %.300s: %v", rows, last, err)
-	}
-}
-
-// interrupted runs the program until it has printed two rows, interrupts it, and
-// returns how many rows there were and the last one.
-func interrupted(t *testing.T, arguments string) (rows int, last []byte) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	cmd := program(arguments)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
-	defer timer.Stop()
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		last = append(last[:0], lines.Bytes()...)
-		if rows++; rows == 2 {
-			cmd.Process.Signal(os.Interrupt)
-		}
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%s: %v", arguments, err)
-	}
-	return rows, last
 }

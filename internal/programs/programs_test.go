@@ -68,6 +68,12 @@ func code(err error) int {
 	return -1
 }
 
+// wrong is what an error must name: the last argument.
+func wrong(args string) string {
+	fields := strings.Fields(args)
+	return strings.TrimPrefix(fields[len(fields)-1], "-")
+}
+
 // testCodes: a mistake in the command line is exit code 2, a line that names it,
 // and nothing on standard output; -h explains, without a mistake; where standard
 // output takes nothing more the code is 1, and why is said.
@@ -75,6 +81,7 @@ func testCodes(t *testing.T, dir string, names []string) {
 	quick := map[string]string{ // those that need neither root nor a network
 		"twopoint": "", "colate": "", "mplane": "-json", "rli": "-seconds 1", "slowest": "-seconds 1 -json", "proxy": "-demo -json -duration 20s",
 	}
+	mistakes := map[string][]string{"proxy": {"-role middle", "-demo -loss 2"}, "wiretap": {"-demo -rate 1"}}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,11 +89,11 @@ func testCodes(t *testing.T, dir string, names []string) {
 			if runtime.GOOS == "windows" {
 				program += ".exe"
 			}
-			for _, args := range []string{"-no-such-flag", "no-such-argument"} {
+			for _, args := range append(mistakes[name], "-no-such-flag", "no-such-argument") {
 				var stdout, stderr bytes.Buffer
-				cmd := exec.CommandContext(t.Context(), program, args)
+				cmd := exec.CommandContext(t.Context(), program, strings.Fields(args)...)
 				cmd.Stdout, cmd.Stderr = &stdout, &stderr
-				if err := cmd.Run(); code(err) != 2 || stdout.Len() > 0 || !strings.Contains(stderr.String(), strings.TrimPrefix(args, "-")) {
+				if err := cmd.Run(); code(err) != 2 || stdout.Len() > 0 || !strings.Contains(stderr.String(), wrong(args)) {
 					t.Errorf("%s: %v; standard output %q, error %q", args, err, &stdout, &stderr)
 				}
 			}
