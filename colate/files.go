@@ -70,6 +70,7 @@ func (d dir) Lock() (io.Closer, error) {
 	return f, nil
 }
 
+// List returns the names of all files in the directory.
 func (d dir) List() ([]string, error) {
 	entries, err := os.ReadDir(string(d))
 	names := make([]string, len(entries))
@@ -79,6 +80,7 @@ func (d dir) List() ([]string, error) {
 	return names, err
 }
 
+// Open opens a file for reading.
 func (d dir) Open(name string) (File, error) {
 	f, err := os.Open(d.path(name))
 	if err != nil {
@@ -87,6 +89,7 @@ func (d dir) Open(name string) (File, error) {
 	return file{f}, nil
 }
 
+// Create makes a file that is only appended to.
 func (d dir) Create(name string) (File, error) {
 	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
 	if err != nil {
@@ -95,8 +98,10 @@ func (d dir) Create(name string) (File, error) {
 	return file{f}, nil
 }
 
+// Remove removes a file.
 func (d dir) Remove(name string) error { return os.Remove(d.path(name)) }
 
+// Sync makes the names in the directory survive a crash.
 func (d dir) Sync() error {
 	f, err := os.Open(string(d))
 	if err != nil {
@@ -107,6 +112,7 @@ func (d dir) Sync() error {
 
 type file struct{ *os.File }
 
+// Size returns the length of the file in bytes.
 func (f file) Size() (int64, error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -65,6 +65,7 @@ type checked struct {
 	err error
 }
 
+// Write writes b, unless a write failed before.
 func (o *checked) Write(b []byte) (n int, err error) {
 	if o.err == nil {
 		n, o.err = o.w.Write(b)

@@ -129,6 +129,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // usageError is an error of the command line.
 type usageError struct{ error }
 
+// Is reports whether target is errUsage.
 func (usageError) Is(target error) bool { return target == errUsage }
 
 func parse(args []string, stderr io.Writer) (options, error) {
