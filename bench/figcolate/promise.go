@@ -137,10 +137,10 @@ func explainPromises(run *experiment.Run) {
 			"paper's backbone trace at 0.1 bit a packet (37.3 M packets, 3.01 M flows)", percent(r.err)),
 			"enough", fmt.Sprintf("%.2f; %.2f", takes, has), has >= takes)
 	}
-	run.Note(fmt.Sprintf("What is put to the test is lenient, in four ways. “MB” is memory in counters of %d bits, %d to a flow, in which "+
-		"no sum of nanoseconds overflows: three times the paper's 19, and at 1 MB already 2 bits a packet, 20 times the paper's 0.1. Only "+
-		"flows of 1,000 packets and more are asked about, where the paper says any. Nothing is lost. And a promise is kept where the share of "+
-		"flows is, by however little.", counterBits, countersEach),
+	run.Note(fmt.Sprintf("What is put to the test is lenient, in four ways. “MB” is memory in counters of %d bits, %d to a flow, "+
+		"in which no sum of nanoseconds overflows: three times the paper's 19, and at 1 MB already 2 bits a packet, 20 times the paper's 0.1. "+
+		"Only flows of 1,000 packets and more are asked about, where the paper says any. Nothing is lost. And a promise is kept where "+
+		"the share of flows is, by however little.", counterBits, countersEach),
 		"The three kinds of trace are simulated after the paper's Table 2. Theirs went through a RED queue of half a second (section 6.1); "+
 			"ours through that of RLI's evaluation, and at 10 MB through that of section 6.1 too. The overloaded trace is none of the paper's, "+
 			"and is counted by itself: its delays are a third of a second.",

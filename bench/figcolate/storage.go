@@ -182,8 +182,8 @@ func measureParameters(run *experiment.Run) {
 			run.Holds("growth of T, of that of the memory", "more than 1", number(grown/memory), grown > 1.1*memory)
 		}
 	}
-	run.Note("By eqs. (13) and (14) a packet takes b·2^(1−b) times its mean time stamp: the width of a counter decides, and the memory does "+
-		"not occur. By the other two the width hardly depends on the memory either. What moves it is t_min, of which a thousandth changes "+
+	run.Note("By eqs. (13) and (14) a packet takes b·2^(1−b) times its mean time stamp: the width of a counter decides, and the memory "+
+		"does not occur. By the other two the width hardly depends on the memory either. What moves it is t_min, of which a thousandth changes "+
 		"everything: by eqs. (14) and (15) m·T/n is nearly t_max whatever the memory, which leaves eq. (22) to fix t_min rather than the "+
 		"parameters. The paper's Figs. 3 and 4 must be of something else that grows with the memory.",
 		"Eq. (22) is taken with (n−m)² where the paper prints n−m. The example holds only with a part of the delays in the time stamps "+

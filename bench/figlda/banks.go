@@ -97,7 +97,8 @@ func judgeTraces(run *experiment.Run) {
 		errors = append(errors, pt.errors...)
 		mean.Merge(pt.means)
 	}
-	run.Between("greatest relative error of the mean at 6 % loss, of all runs on three other traces", "≤ 3 %", slices.Max(errors), 0, 0.03, 0)
+	run.Between("greatest relative error of the mean at 6 % loss, of all runs on three other traces",
+		"≤ 3 %", slices.Max(errors), 0, 0.03, 0)
 	run.Between("the same, on average", "about 0.2 %", mean.Mean(), 0.002, 0.002, chance(len(errors)))
 }
 

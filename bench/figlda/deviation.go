@@ -77,8 +77,8 @@ func measureDeviation(run *experiment.Run) {
 	run.Config("laws", laws, "losses", ourLosses, "runs", runs, "rows", rows, "sum bits", sumBits)
 	run.Note("One bank of 1,024 cells, sampling the power of two at or below m/L. A variance that comes out negative counts as a deviation "+
 		"of 0, an error of 100 %. The truth is the deviation of the packets that arrived.",
-		"What the cells allow is the mean error of a deviation from M normal sums, √(2/π)/√(2M): 1/√(2M) is their standard error. \"Every "+
-			"delay known\" is the deviation of as many packets, drawn from those that arrived, whose delays are all known, which needs a "+
+		"What the cells allow is the mean error of a deviation from M normal sums, √(2/π)/√(2M): 1/√(2M) is their standard error. "+
+			"\"Every delay known\" is the deviation of as many packets, drawn from those that arrived, whose delays are all known, which needs a "+
 			"timestamp in every packet; no cells do better than that.",
 		"Pareto delays with shape 3 have a deviation but no fourth moment, so the square of a sample's deviation has no variance to speak "+
 			"of: it hangs on whether the sample has one of the few longest delays, which make up much of the whole trace's. At high loss, "+

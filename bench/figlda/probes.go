@@ -250,9 +250,10 @@ func measureWorstCase(run *experiment.Run) {
 		"episode", episode, "law", t.Law.Name, "mean delay ns", meanDelay, "lda", pt.config)
 	run.Notef("Ten runs were repeated %d times; of the largest errors the median is given. The claim does not hold where that is off by more "+
 		"than a factor of 1.5 and the paper's number has a probability below %s.", repeats, percent(doubtful))
-	run.Notef("The mean of S independent delays whose deviation is c times their mean is off by c/√S in the root mean square, whichever way "+
-		"they are picked; %s delays have c = %.2f. The largest of ten such errors is %.2f times that on average. The last column is the chance "+
-		"that ten errors are all as small as the paper's largest: where it is next to nothing, the paper's numbers are not those of averages "+
+	run.Notef("The mean of S independent delays whose deviation is c times their mean is off by c/√S in the root mean square, "+
+		"whichever way they are picked; %s delays have c = %.2f. The largest of ten such errors is %.2f times that on average. "+
+		"The last column is the chance that ten errors are all as small as the paper's largest: "+
+		"where it is next to nothing, the paper's numbers are not those of averages "+
 		"of so many independent delays.", t.Law.Name, variation, maximum(runs))
 }
 

@@ -67,8 +67,8 @@ func measureComparison(run *experiment.Run) {
 	run.Holds("share of all flows that are off by less than 10 %: LDS 17,500 × 4 against the multi-point estimator at 10 %",
 		"consistently better", percent(near(sketches[reference]))+" against "+percent(near(mpe[1])), near(sketches[reference]) > near(mpe[1]))
 	half, own := sketches[reference].median(fromHundred), two.median(fromHundred)
-	run.Claim("median error of LDS 17,500 × 4 against NetFlow's two samples of the flow itself, 10 %: "+classes[fromHundred].Name, "not shown",
-		percent(half)+" against "+percent(own), experiment.Judge(half, own, 0.1))
+	run.Claim("median error of LDS 17,500 × 4 against NetFlow's two samples of the flow itself, 10 %: "+classes[fromHundred].Name,
+		"not shown", percent(half)+" against "+percent(own), experiment.Judge(half, own, 0.1))
 	run.Holds("RLI is better than the multi-point estimator at 10 %: median, "+classes[fromHundred].Name, "yes",
 		percent(rli.median(fromHundred))+" against "+percent(mpe[1].median(fromHundred)),
 		rli.median(fromHundred) < 0.95*mpe[1].median(fromHundred))
