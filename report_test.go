@@ -71,6 +71,31 @@ func TestReportInJSON(t *testing.T) {
 	}
 }
 
+// Whatever the text, a report that is accepted is encoded and decoded as the same.
+func FuzzReportJSON(f *testing.F) {
+	for _, text := range []string{
+		`{"Forth":{"Mean":1,"Err":"no samples"},"Err":"x"}`, `{"Back":{"Quantiles":[{"P":0.5}]}}`, `{}`, `null`, `{"Back":null}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var r, decoded Report
+		if json.Unmarshal(data, &r) != nil {
+			return
+		}
+		first, err := json.Marshal(r)
+		if err != nil {
+			t.Fatalf("%q is read, and not written: %v", data, err)
+		}
+		if err := json.Unmarshal(first, &decoded); err != nil {
+			t.Fatalf("%q: %v", first, err)
+		}
+		if second, err := json.Marshal(decoded); err != nil || !bytes.Equal(first, second) {
+			t.Errorf("%q became %q, %v", first, second, err)
+		}
+	})
+}
+
 func TestReportString(t *testing.T) {
 	r := sampleReport()
 	r.From = "a"

@@ -145,7 +145,8 @@ func openEpoch(data []byte) (*epochHead, error) {
 	return h, nil
 }
 
-// openHead reads the head of an encoded epoch.
+// openHead reads the head of an encoded epoch. The error says too if a block is
+// too short for its counters, before anything is allocated for them.
 func openHead(data []byte) (*epochHead, error) {
 	r, err := wire.Open(data, epochMagic, epochVersion)
 	if err != nil {
@@ -177,10 +178,12 @@ func openHead(data []byte) (*epochHead, error) {
 	h.offsets = make([]int64, c.blocks()+1)
 	h.offsets[0] = int64(len(data))
 	for i := range c.blocks() {
-		h.offsets[i+1] = h.offsets[i] + int64(r.Uint16())
+		length := int64(r.Uint16())
+		// An empty counter takes a bit, so counters take at most 64 times the memory of their encoding.
+		if from, to := c.blockOf(i); length < int64(blockOverhead+(to-from+7)/8) {
+			return nil, fmt.Errorf("%w: a block of %d counters in %d bytes", estimate.ErrEncoding, to-from, length)
+		}
+		h.offsets[i+1] = h.offsets[i] + length
 	}
-	if err := r.Close(); err != nil {
-		return nil, err
-	}
-	return h, nil
+	return h, r.Close()
 }

@@ -2,14 +2,17 @@ package colate
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"hash/crc32"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/wire"
 )
 
 // sealed makes a record out of a body that was tampered with.
@@ -222,6 +225,27 @@ func TestMalformed(t *testing.T) {
 	}
 	if !bytes.Equal(encoded(t, r), before) {
 		t.Error("a failed decoding changed the epoch")
+	}
+}
+
+// A head alone, with blocks of no length, does not make a recorder allocate its
+// counters.
+func TestHeadAsksForLittle(t *testing.T) {
+	c := DefaultConfig
+	c.Counters = MaxCounters
+	data := make([]byte, c.headSize())
+	small := DefaultConfig
+	small.Counters = 300
+	r, _ := New(small)
+	copy(data, encoded(t, r)[:wire.Overhead+fixedSize-4])
+	binary.BigEndian.PutUint32(data[13:], MaxCounters)
+	data = sealed(data)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := r.UnmarshalBinary(data)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, estimate.ErrEncoding) || got > uint64(8*len(data)) {
+		t.Errorf("%d bytes: %v after %d bytes of memory", len(data), err, got)
 	}
 }
 

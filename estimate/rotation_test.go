@@ -167,3 +167,28 @@ func TestIntervalInJSON(t *testing.T) {
 		t.Errorf("%+v, %v", kept, err)
 	}
 }
+
+// Whatever the text, what is accepted is encoded and decoded as the same, and
+// what is refused changes nothing.
+func FuzzIntervalJSON(f *testing.F) {
+	for _, text := range []string{
+		`{"Low":1.5,"High":null,"Confidence":0.98}`, `{}`, `null`, `[]`, `{"Low":"x"}`, `{"High":1e999}`, `{"Low":-0}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		before := estimate.Interval{Low: 7}
+		got := before
+		if err := got.UnmarshalJSON(data); err != nil {
+			if !errors.Is(err, estimate.ErrEncoding) || got != before {
+				t.Errorf("%q: %+v, %v", data, got, err)
+			}
+			return
+		}
+		again, err := json.Marshal(got)
+		decoded := before
+		if err != nil || decoded.UnmarshalJSON(again) != nil || decoded != got {
+			t.Errorf("%q: %+v became %q, %+v, %v", data, got, again, decoded, err)
+		}
+	})
+}

@@ -32,9 +32,9 @@ const (
 	magic   = "HRLI"
 	version = 5
 
-	// maxDecoded limits the memory that an encoded Config may ask for if it is
-	// not the receiver's own.
-	maxDecoded = 64 << 20
+	// decodedShare limits the memory that an encoded Config may ask for, in
+	// lengths of the encoding, if that is more than the receiver's own memory.
+	decodedShare = 64
 
 	configSize = 8 + 4 + 8 + 4 + 1 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2 + 8 + 2 + 1 + 4
 	sumsSize   = recordSize - 8
@@ -158,8 +158,9 @@ func (r *Receiver) MarshalBinary() ([]byte, error) {
 // error wraps [estimate.ErrEncoding]; r is then unchanged.
 //
 // It allocates what the encoded Config asks for, [Config.MemorySize], which
-// can be far more than the length of the encoding. It refuses more than 64
-// MiB, unless r was made with that very Config.
+// can be far more than the length of the encoding. It refuses more than r's own
+// Config takes, that of a zero Receiver being [DefaultConfig], unless it is at
+// most 64 times the length of the encoding.
 func (r *Receiver) UnmarshalBinary(data []byte) error {
 	b, err := r.decode(data)
 	if err != nil {
@@ -189,8 +190,12 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	if err := d.Expect(c.size(flows) - wire.Overhead - configSize); err != nil {
 		return nil, err
 	}
-	if c.memory() > maxDecoded && (r.tracker == nil || c != r.config) {
-		return nil, malformed("a receiver of %d bytes of memory, want up to %d", c.memory(), maxDecoded)
+	own := DefaultConfig
+	if r.tracker != nil {
+		own = r.config
+	}
+	if most := max(own.memory(), decodedShare*int64(len(data))); c.memory() > most {
+		return nil, malformed("a receiver of %d bytes of memory, want up to %d: decode into one that was made with its Config", c.memory(), most)
 	}
 	b, err := NewReceiver(c)
 	if err != nil {

@@ -172,7 +172,7 @@ func (h *History) UnmarshalBinary(data []byte) error {
 	if every < 1 {
 		return bad("a slot has no length")
 	}
-	if r.Len() != n*readingSize {
+	if r.Len()%readingSize != 0 || r.Len()/readingSize != n { // n·readingSize may exceed an int
 		return bad(fmt.Sprintf("%d readings in %d bytes", n, r.Len()))
 	}
 	decoded := History{every: every, readings: make([]Reading, n)}

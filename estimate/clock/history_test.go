@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/wire"
 )
 
 func someHistory(t *testing.T) (*History, func(float64) float64) {
@@ -89,6 +90,24 @@ func TestHistoryEncoding(t *testing.T) {
 	}
 	if _, err := NewHistory(0); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("slots of no length: %v", err)
+	}
+}
+
+// A number of readings whose size exceeds 32 bits is refused, also where an int
+// has no more.
+func TestHistoryTooLong(t *testing.T) {
+	for left := range uint32(readingSize) {
+		// The number of readings that take, modulo 2^32, as many bytes as are left.
+		inverse := uint32(1)
+		for range 5 {
+			inverse *= 2 - readingSize*inverse
+		}
+		data := wire.AppendUint(wire.Begin(nil, magic, version), 1, 8)
+		data = wire.AppendUint(data, uint64(left*inverse), 4)
+		data = wire.Seal(append(data, make([]byte, left)...), 0)
+		if err := new(History).UnmarshalBinary(data); left > 0 && !errors.Is(err, estimate.ErrEncoding) {
+			t.Errorf("%d bytes: %v", len(data), err)
+		}
 	}
 }
 
