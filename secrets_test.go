@@ -3,8 +3,16 @@ package hoplag
 import (
 	"bytes"
 	"encoding"
+	"encoding/base64"
 	"encoding/binary"
+	"encoding/gob"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
 	"go/ast"
+	logger "log"
+	"log/slog"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -129,5 +137,120 @@ func TestNoConfigHasASeed(t *testing.T) {
 	})
 	if seen < 4 {
 		t.Errorf("only %d Configs were looked at", seen)
+	}
+}
+
+var smallTuner = lda.Tuner{Config: lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 16}}, SumBits: 40, DigestBits: 8}}
+
+// keyed are values that were given the key, of each exported type that takes one.
+func keyed() map[string]any {
+	injector := must(rli.NewInjector(rli.InjectorConfig{Every: 10, ReferenceBytes: 64}))
+	receiver := must(rli.NewReceiver(rli.Config{ReferenceBytes: 64, Tolerance: 2, Buffer: 8, Flows: 8, Sample: 1, Hold: 1}))
+	sender, far := must(control.NewSender(smallTuner, 1, 1400)), must(control.NewReceiver(smallTuner))
+	classSender, classFar := must(control.NewClassSender(smallTuner.Config, 2, 1, 1400)), must(control.NewClassReceiver(smallTuner.Config, 2))
+	injector.SetKey(secretKey)
+	receiver.SetKey(secretKey)
+	far.SetKey(secretKey)
+	classFar.SetKey(secretKey)
+	if sender.SetKey(secretKey) != nil || classSender.SetKey(secretKey) != nil {
+		panic("no room for a tag")
+	}
+	return map[string]any{
+		"hashing.SipHash": hashing.SipHashFromKey(secretKey),
+		"rli.Injector":    injector, "rli.Receiver": receiver,
+		"control.Sender": sender, "control.Receiver": far,
+		"control.ClassSender": classSender, "control.ClassReceiver": classFar,
+	}
+}
+
+// printed is a value as every printer shows it, by itself and within others.
+func printed(x any) map[string]string {
+	type exported struct{ X any }
+	type hidden struct{ x any }
+	texts := map[string]string{}
+	for name, v := range map[string]any{"itself": x, "exported field": exported{x}, "hidden field": &hidden{x}, "slice": []any{x}} {
+		for _, verb := range strings.Fields("%v %+v %#v %s %q %x %X %d %o %b %e %t %p") {
+			texts[name+" "+verb] = fmt.Sprintf(verb, v)
+		}
+		var text, lines, javascript bytes.Buffer
+		slog.New(slog.NewTextHandler(&text, nil)).Info("x", "x", v)
+		slog.New(slog.NewJSONHandler(&javascript, nil)).Info("x", "x", v)
+		logger.New(&lines, "", 0).Print(v)
+		plain, _ := json.Marshal(v)
+		markup, _ := xml.Marshal(v)
+		var gobs bytes.Buffer
+		_ = gob.NewEncoder(&gobs).Encode(v)
+		for printer, b := range map[string][]byte{
+			"slog": text.Bytes(), "slog JSON": javascript.Bytes(), "log": lines.Bytes(), "JSON": plain, "XML": markup, "gob": gobs.Bytes(),
+		} {
+			texts[name+" "+printer] = string(b)
+		}
+	}
+	return texts
+}
+
+// shows reports whether a text has a quarter of the key in it, as a number, as
+// bytes or as text.
+func shows(text string) bool {
+	if tells([]byte(text)) {
+		return true
+	}
+	plain := strings.ToLower(text)
+	for _, b := range [][]byte{secretKey[:8], secretKey[8:]} {
+		list := func(format, between string) string {
+			var parts []string
+			for _, c := range b[:4] {
+				parts = append(parts, fmt.Sprintf(format, c))
+			}
+			return strings.Join(parts, between)
+		}
+		texts := []string{list("%d", " "), list("%d", ","), list("0x%x", ", "), list("%02x", ""), list("%x", " "), list("%o", " "),
+			base64.StdEncoding.EncodeToString(b[:6])}
+		for _, n := range []uint64{binary.LittleEndian.Uint64(b), binary.BigEndian.Uint64(b)} {
+			texts = append(texts, fmt.Sprint(n), fmt.Sprintf("%x", n), fmt.Sprintf("%o", n), fmt.Sprintf("%b", n))
+		}
+		for _, s := range texts {
+			if strings.Contains(plain, strings.ToLower(s)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// No printer shows the key of any value that was given it.
+func TestNoPrinterShowsTheKey(t *testing.T) {
+	all := keyed()
+	for name, x := range all {
+		for printer, text := range printed(x) {
+			if shows(text) {
+				t.Errorf("%s, %s: %s", name, printer, text)
+			}
+		}
+	}
+	// Each type with a method SetKey is among them.
+	sources(t, func(pkg, name string, file *ast.File) {
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || f.Name.Name != "SetKey" || strings.Contains(name, "internal/") {
+				continue
+			}
+			of := path.Base(pkg) + "." + f.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name
+			if all[of] == nil {
+				t.Errorf("%s: nothing prints %s with a key", name, of)
+			}
+		}
+	})
+	// Negative control: keys that do not hide.
+	type words struct{ low, high uint64 }
+	for _, x := range []any{
+		secretKey, string(secretKey[:]), secretKey[:],
+		words{binary.LittleEndian.Uint64(secretKey[:]), binary.LittleEndian.Uint64(secretKey[8:])},
+	} {
+		for _, printer := range []string{"itself %v", "itself %x", "hidden field %+v"} {
+			if text := printed(x)[printer]; !shows(text) {
+				t.Errorf("%s of %T goes unnoticed: %s", printer, x, text)
+			}
+		}
 	}
 }

@@ -23,7 +23,8 @@ func Fingerprint(seed uint64) uint64 {
 // Fingerprint returns a one-way function of the key that may be published, like
 // [Fingerprint] of a seed.
 func (s SipHash) Fingerprint() uint64 {
-	return fingerprint("SipHash", s.k0, s.k1)
+	key := s.words()
+	return fingerprint("SipHash", key[0], key[1])
 }
 
 // fingerprint returns the first 64 bits of the SHA-256 of everything that

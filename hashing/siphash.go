@@ -18,22 +18,33 @@ import (
 //   - Choose it wherever someone else chooses the packets and gains by
 //     misleading the measurement. It takes several times as long as [Digest].
 //
-// A SipHash is a value, and safe for concurrent use.
+// A SipHash is a value, and safe for concurrent use. No printer shows its key,
+// wherever it is a part of what is printed. To compare keys, compare
+// Fingerprints.
 type SipHash struct {
-	k0, k1 uint64
+	// Printers show a pointer within a value as an address, but package fmt
+	// follows one if the verb is wrong.
+	key **[2]uint64
 }
+
+var zeroKey [2]uint64
 
 // NewSipHash returns SipHash-2-4 keyed from seed by its first two key words.
 // What is derived from 64 bits can be guessed in 2^64 trials, and a seed that
 // is not secret protects nothing; see [SipHashFromKey].
 func NewSipHash(seed uint64) SipHash {
 	k := newKeys(seed, familySipHash)
-	return SipHash{k.next(), k.next()}
+	return sipHash(k.next(), k.next())
 }
 
 // SipHashFromKey returns SipHash-2-4 with a key as its authors write it.
 func SipHashFromKey(key [16]byte) SipHash {
-	return SipHash{binary.LittleEndian.Uint64(key[:8]), binary.LittleEndian.Uint64(key[8:])}
+	return sipHash(binary.LittleEndian.Uint64(key[:8]), binary.LittleEndian.Uint64(key[8:]))
+}
+
+func sipHash(k0, k1 uint64) SipHash {
+	key := &[2]uint64{k0, k1}
+	return SipHash{&key}
 }
 
 // Bytes returns the hash of b.
@@ -73,11 +84,20 @@ func (s SipHash) Flow(t *Tuple) Flow {
 	return Flow(s.Bytes(t.Append(buf[:0])))
 }
 
+// words returns the key, which is 0 for the zero SipHash.
+func (s SipHash) words() *[2]uint64 {
+	if s.key == nil {
+		return &zeroKey
+	}
+	return *s.key
+}
+
 // start returns the state before the first word: the key, and the constants
 // that spell "somepseudorandomlygeneratedbytes".
 func (s SipHash) start() (v0, v1, v2, v3 uint64) {
-	return s.k0 ^ 0x736f6d6570736575, s.k1 ^ 0x646f72616e646f6d,
-		s.k0 ^ 0x6c7967656e657261, s.k1 ^ 0x7465646279746573
+	key := s.words()
+	return key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d,
+		key[0] ^ 0x6c7967656e657261, key[1] ^ 0x7465646279746573
 }
 
 // sipFinish takes in the last word and returns the hash after four rounds.
