@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Metrics keeps totals and the latest report of each pair of points,
@@ -34,6 +35,7 @@ var _ expvar.Var = (*Metrics)(nil)
 // totals belongs to one pair of points and one class.
 type totals struct {
 	latest          Report
+	came            time.Time // when it was added
 	reports, failed uint64
 	paths           [2]pathTotals
 }
@@ -56,7 +58,7 @@ func (m *Metrics) Add(r Report) {
 		t = new(totals)
 		m.pairs[key] = t
 	}
-	t.latest = r
+	t.latest, t.came = r, time.Now()
 	t.reports++
 	if r.Err != nil {
 		t.failed++
@@ -163,10 +165,16 @@ var families = []family{
 		func(t *totals) (float64, bool) { return float64(t.reports), true }),
 	perPair("hoplag_reports_failed_total", "counter", "Intervals in which the first point could not be compared.",
 		func(t *totals) (float64, bool) { return float64(t.failed), true }),
+	perPair("hoplag_report_age_seconds", "gauge", "How long ago the latest report came: older figures are not of now.",
+		func(t *totals) (float64, bool) { return time.Since(t.came).Seconds(), true }),
 	perPair("hoplag_clock_known", "gauge", "1 if delays are corrected by the clocks' difference.",
 		func(t *totals) (float64, bool) { return map[bool]float64{true: 1}[t.latest.Clock.Known], true }),
 	perPair("hoplag_clock_offset_seconds", "gauge", "By how much the first point's clock is ahead of the second's.",
 		func(t *totals) (float64, bool) { return t.latest.Clock.Offset / 1e9, t.latest.Clock.Known }),
+	perPair("hoplag_clock_offset_low_seconds", "gauge", "Lower end of where the offset certainly is, whatever the delays were.",
+		func(t *totals) (float64, bool) { return t.latest.Clock.Certain.Low / 1e9, t.latest.Clock.Known }),
+	perPair("hoplag_clock_offset_high_seconds", "gauge", "Upper end of where the offset certainly is.",
+		func(t *totals) (float64, bool) { return t.latest.Clock.Certain.High / 1e9, t.latest.Clock.Known }),
 	perPair("hoplag_clock_drift_ratio", "gauge", "By how much faster the first point's clock runs.",
 		func(t *totals) (float64, bool) { return t.latest.Clock.Drift, t.latest.Clock.Known }),
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,11 +109,14 @@ func TestImports(t *testing.T) {
 	})
 	for pkg := range seen {
 		_, library := allowed[pkg]
-		if program := pkg == "bench" || strings.HasPrefix(pkg, "bench/") || strings.HasPrefix(pkg, "examples/"); !library && !program {
-			t.Errorf("package %s is neither listed as a library package, nor an example, nor under bench", pkg)
+		if program := programs.MatchString(pkg); !library && !program {
+			t.Errorf("package %s is neither listed as a library package, nor a program, nor what programs share", pkg)
 		}
 	}
 }
+
+// programs matches the packages of programs, and of what they share.
+var programs = regexp.MustCompile(`^(bench(/.*)?|examples/.*|internal/programs)$`)
 
 // importProblem says what is wrong with an import, or nothing.
 func importProblem(pkg, imported string, library bool, allowed []string) string {

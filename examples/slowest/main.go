@@ -18,33 +18,21 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lds"
 	"github.com/hoplag/hoplag/queue"
 )
 
-func main() {
-	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "slowest:", err)
-		if errors.As(err, new(usageError)) {
-			os.Exit(2)
-		}
-		os.Exit(1)
-	}
-}
-
-// A usageError is an error of the command line.
-type usageError struct{ error }
+func main() { programs.Main("slowest", run) }
 
 type settings struct {
 	flows, seconds, top, rate int
@@ -52,39 +40,29 @@ type settings struct {
 	json                      bool
 }
 
-func run(args []string, out, errs io.Writer) error {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var s settings
-	flags := flag.NewFlagSet("slowest", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error that Parse returns is printed once
-	flags.IntVar(&s.flows, "flows", 5000, "number of `flows`, 1 to 1,000,000")
-	flags.IntVar(&s.seconds, "seconds", 5, "`seconds` of traffic, 1 to 3,600")
-	flags.IntVar(&s.top, "top", 5, "number of `flows` to print each second, 1 or more")
-	flags.IntVar(&s.rate, "rate", 100_000, "`packets` a second, 1,000 to 10,000,000")
+	flags := programs.NewFlags("slowest", "Slowest prints each second which flows of a simulated switch were the slowest.", stderr)
+	programs.Range(flags, &s.flows, "flows", 5000, 1, 1_000_000, "number of `flows`")
+	programs.Range(flags, &s.seconds, "seconds", 5, 1, 3600, "`seconds` of traffic")
+	programs.Range(flags, &s.top, "top", 5, 1, math.MaxInt32, "number of `flows` to print each second")
+	programs.Range(flags, &s.rate, "rate", 100_000, 1000, 10_000_000, "`packets` a second")
 	flags.Uint64Var(&s.seed, "seed", 1, "`seed` of everything random")
 	flags.BoolVar(&s.json, "json", false, "print one JSON object for each second")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(errs)
-		flags.Usage()
+	if err := flags.Parse(args); err != nil {
 		return err
-	} else if err != nil {
-		return usageError{fmt.Errorf("%w; -h explains the flags", err)}
 	}
-	if flags.NArg() > 0 {
-		return usageError{fmt.Errorf("argument %q: want flags only", flags.Arg(0))}
-	}
-	for _, f := range []struct {
-		name             string
-		got, least, most int
-	}{{"flows", s.flows, 1, 1e6}, {"seconds", s.seconds, 1, 3600}, {"top", s.top, 1, math.MaxInt32}, {"rate", s.rate, 1000, 1e7}} {
-		if f.got < f.least || f.got > f.most {
-			return usageError{fmt.Errorf("-%s is %d, want %d to %d", f.name, f.got, f.least, f.most)}
-		}
-	}
-	w, err := newSwitch(s)
+	d, err := newSwitch(s)
 	if err != nil {
 		return err
 	}
-	return w.measure(out)
+	rows := &programs.Rows{W: stdout, JSON: s.json}
+	for second := 0; second < s.seconds && ctx.Err() == nil && rows.Err == nil; second++ {
+		if err := d.measure(rows, second); err != nil {
+			return err
+		}
+	}
+	return rows.Err
 }
 
 // A device is the simulated switch with a sketch at each end.
@@ -92,14 +70,10 @@ type device struct {
 	settings
 	hop     *queue.Multipath
 	in, out *estimate.Rotation[*lds.Keyed]
-	exact   map[hashing.Flow]*record // of the present second
+	exact   map[hashing.Flow]*estimate.Moments // of the present second
 	random  *rand.Rand
 	sizes   *rand.Zipf
-}
-
-// A record is what a table of flows knows about one.
-type record struct {
-	sum, packets float64
+	now     float64 // ns
 }
 
 const packetBytes = 500
@@ -116,7 +90,7 @@ func newSwitch(s settings) (*device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &device{settings: s, hop: hop, exact: map[hashing.Flow]*record{}, random: rand.New(rand.NewPCG(s.seed, 1))}
+	d := &device{settings: s, hop: hop, exact: map[hashing.Flow]*estimate.Moments{}, random: rand.New(rand.NewPCG(s.seed, 1))}
 	d.sizes = rand.NewZipf(d.random, 1.1, 10, uint64(s.flows-1))
 	if d.in, err = lds.NewKeyedRotation(config); err != nil {
 		return nil, err
@@ -125,31 +99,23 @@ func newSwitch(s settings) (*device, error) {
 	return d, err
 }
 
-// measure sends packets at random times and reports at the end of each second.
-func (d *device) measure(out io.Writer) error {
-	now := 0.0
-	for second := range d.seconds {
-		end := int64(second+1) * 1e9
-		for {
-			now += d.random.ExpFloat64() * 1e9 / float64(d.rate)
-			if now >= float64(end) {
-				break
-			}
-			p := queue.Packet{
-				Sent: int64(now), Time: int64(now), Bytes: packetBytes,
-				Flow: hashing.Flow(hashing.Word(d.seed, d.sizes.Uint64())), ID: hashing.Packet(d.random.Uint64()),
-			}
-			d.leave(p.Time)
-			d.in.Active().Update(p.Flow, p.ID, p.Time)
-			d.hop.Send(&p)
+// measure sends packets at random times for a second, and reports.
+func (d *device) measure(rows *programs.Rows, second int) error {
+	end := int64(second+1) * 1e9
+	for d.now += d.wait(); d.now < float64(end); d.now += d.wait() {
+		p := queue.Packet{
+			Sent: int64(d.now), Time: int64(d.now), Bytes: packetBytes,
+			Flow: hashing.Flow(hashing.Word(d.seed, d.sizes.Uint64())), ID: hashing.Packet(d.random.Uint64()),
 		}
-		d.leave(end - 1)
-		if err := d.report(out, second); err != nil {
-			return err
-		}
+		d.leave(p.Time)
+		d.in.Active().Update(p.Flow, p.ID, p.Time)
+		d.hop.Send(&p)
 	}
-	return nil
+	d.leave(end - 1)
+	return d.report(rows, second)
 }
+
+func (d *device) wait() float64 { return d.random.ExpFloat64() * 1e9 / float64(d.rate) }
 
 // leave takes what has come out of the switch by then.
 func (d *device) leave(until int64) {
@@ -159,13 +125,10 @@ func (d *device) leave(until int64) {
 			continue
 		}
 		d.out.Active().Update(p.Flow, p.ID, p.Time)
-		r := d.exact[p.Flow]
-		if r == nil {
-			r = new(record)
-			d.exact[p.Flow] = r
+		if d.exact[p.Flow] == nil {
+			d.exact[p.Flow] = new(estimate.Moments)
 		}
-		r.sum += float64(p.Time - p.Sent)
-		r.packets++
+		d.exact[p.Flow].Add(float64(p.Time - p.Sent))
 	}
 }
 
@@ -184,7 +147,7 @@ type slow struct {
 }
 
 // report swaps both sketches and takes the full ones apart.
-func (d *device) report(out io.Writer, number int) error {
+func (d *device) report(rows *programs.Rows, number int) error {
 	up, err := d.in.Rotate()
 	if err != nil {
 		return err
@@ -201,7 +164,7 @@ func (d *device) report(out io.Writer, number int) error {
 		return err
 	}
 	s := second{Second: number, Flows: len(peeled.Flows), Complete: peeled.Complete, LeftSent: peeled.LeftSent, LeftRecd: peeled.LeftReceived}
-	exact := map[hashing.Flow]*record{}
+	exact := map[hashing.Flow]*estimate.Moments{}
 	for f, r := range d.exact {
 		exact[f>>19<<19] = r
 	}
@@ -215,28 +178,26 @@ func (d *device) report(out io.Writer, number int) error {
 		if s.WithMean++; len(s.Slowest) < d.top {
 			one := slow{Key: fmt.Sprintf("%012x", uint64(f.Key)>>16), Packets: f.Sent, MeanNs: f.Mean}
 			if r := exact[f.Key]; r != nil {
-				one.ExactNs = r.sum / r.packets
+				one.ExactNs = r.Mean()
 			}
 			s.Slowest = append(s.Slowest, one)
 		}
 	}
-	if d.json {
-		return json.NewEncoder(out).Encode(s)
+	if rows.JSON {
+		rows.Object(s)
+	} else {
+		s.print(rows)
 	}
-	return s.print(out)
+	return nil
 }
 
-func (s *second) print(out io.Writer) error {
+func (s *second) print(rows *programs.Rows) {
 	all := "all of them"
 	if !s.Complete {
 		all = fmt.Sprintf("too many: %d packets are of others", s.LeftSent)
 	}
-	_, err := fmt.Fprintf(out, "second %d: %d flows, %s; %d packets, %d lost or on their way\n", s.Second, s.Flows, all, s.Sent, s.Lost)
+	rows.Printf("second %d: %d flows, %s; %d packets, %d lost or on their way\n", s.Second, s.Flows, all, s.Sent, s.Lost)
 	for _, f := range s.Slowest {
-		if _, err := fmt.Fprintf(out, "  flow %s  %6d packets  %9.1f µs  (exactly %9.1f)\n", f.Key, f.Packets, f.MeanNs/1e3,
-			f.ExactNs/1e3); err != nil {
-			return err
-		}
+		rows.Printf("  flow %s  %6d packets  %9.1f µs  (exactly %9.1f)\n", f.Key, f.Packets, f.MeanNs/1e3, f.ExactNs/1e3)
 	}
-	return err
 }

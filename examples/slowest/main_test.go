@@ -9,13 +9,15 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // Every second has its slowest flows, each with the mean that a table of flows
 // has.
 func TestSlowest(t *testing.T) {
 	var out bytes.Buffer
-	if err := run([]string{"-json", "-flows", "3000", "-seconds", "3", "-rate", "60000"}, &out, io.Discard); err != nil {
+	if err := run(t.Context(), []string{"-json", "-flows", "3000", "-seconds", "3", "-rate", "60000"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	lines := json.NewDecoder(&out)
@@ -38,7 +40,7 @@ func TestSlowest(t *testing.T) {
 
 func TestText(t *testing.T) {
 	var out bytes.Buffer
-	if err := run([]string{"-flows", "300", "-seconds", "1", "-rate", "5000", "-top", "2"}, &out, io.Discard); err != nil {
+	if err := run(t.Context(), []string{"-flows", "300", "-seconds", "1", "-rate", "5000", "-top", "2"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); strings.Count(got, "\n") != 3 || !strings.Contains(got, "all of them") || !strings.Contains(got, "exactly") {
@@ -48,11 +50,11 @@ func TestText(t *testing.T) {
 
 func TestBadSettings(t *testing.T) {
 	for _, args := range []string{"-flows 0", "-seconds 0", "-top 0", "-rate 10", "-nonsense"} {
-		if err := run(strings.Fields(args), io.Discard, io.Discard); err == nil {
-			t.Errorf("%s is taken", args)
+		if err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard); !errors.Is(err, programs.ErrUsage) {
+			t.Errorf("%s: %v", args, err)
 		}
 	}
-	if err := run([]string{"-h"}, io.Discard, io.Discard); !errors.Is(err, flag.ErrHelp) {
+	if err := run(t.Context(), []string{"-h"}, io.Discard, io.Discard); !errors.Is(err, flag.ErrHelp) {
 		t.Error(err)
 	}
 }

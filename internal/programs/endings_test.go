@@ -1,5 +1,3 @@
-// Package programs tests what the programs of the examples have in common: that
-// every one of them ends as a user expects.
 package programs
 
 import (
@@ -19,25 +17,26 @@ import (
 // top is the module's: captures that ship are found from there.
 var top = filepath.Join("..", "..")
 
-// TestEndings builds the programs once.
+// TestEndings builds the programs of the examples once: every one of them ends
+// as a user expects.
 func TestEndings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds all programs")
 	}
-	dir, names := programs(t)
+	dir, names := build(t)
 	t.Run("codes", func(t *testing.T) { testCodes(t, dir, names) })
 	t.Run("interrupted", func(t *testing.T) { testInterrupted(t, dir) })
 }
 
-// programs builds them, and returns where they are.
-func programs(t *testing.T) (dir string, names []string) {
+// build builds them, and returns where they are.
+func build(t *testing.T) (dir string, names []string) {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skipf("no go command to build them with: %v", err)
 	}
 	dir = t.TempDir()
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", dir+string(filepath.Separator), "../../examples/...")
-	if out, err := build.CombinedOutput(); err != nil {
+	builds := exec.Command("go", "build", "-buildvcs=false", "-o", dir+string(filepath.Separator), "../../examples/...")
+	if out, err := builds.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	files, err := filepath.Glob(filepath.Join(top, "examples", "*", "main.go"))

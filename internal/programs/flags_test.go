@@ -1,0 +1,102 @@
+package programs
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// What is wrong with the command line is told with the value and what it may be.
+func TestFlags(t *testing.T) {
+	t.Setenv("HOPLAG_KEY", "short")
+	parse := func(stderr io.Writer, args ...string) error {
+		var pairs int
+		var rate float64
+		var wait time.Duration
+		var role, key string
+		f := NewFlags("test", "Test does nothing.", stderr)
+		Range(f, &pairs, "pairs", 4, 1, 100, "number of `pairs`")
+		Range(f, &rate, "rate", 0, 10, 1e8, "`messages` a second; 0 means as fast as possible")
+		Range(f, &wait, "wait", time.Second, time.Millisecond, time.Minute, "`time` to wait")
+		f.Choice(&role, "role", "", "`role` to play", "first", "second")
+		f.Key(&key)
+		return f.Parse(args)
+	}
+	const key = "-key=a key of sixteen bytes and more"
+	for want, args := range map[string][]string{
+		"":                               {key, "-rate", "0", "-wait", "1m", "-role", "second"},
+		"-pairs is 0, want 1 to 100":     {key, "-pairs", "0"},
+		"-rate is NaN, want 10 to 1e+08": {key, "-rate", "NaN"},
+		"-wait is 2m0s, want 1ms to 1m":  {key, "-wait", "2m"},
+		`-role is "third", want one of first, second`: {key, "-role", "third"},
+		"-key has 5 characters":                       {},
+		`argument "more"`:                             {key, "more"},
+		"flag provided but not defined: -no":          {"-no"},
+		`invalid value "x" for flag -pairs`:           {"-pairs", "x"},
+	} {
+		var stderr bytes.Buffer
+		err := parse(&stderr, args...)
+		if want == "" && err == nil {
+			continue
+		}
+		if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) || exitCode(err) != 2 || stderr.Len() > 0 {
+			t.Errorf("%q: %v, prints %q; want %q", args, err, &stderr, want)
+		}
+	}
+	var help bytes.Buffer
+	if err := parse(&help, "-h"); !errors.Is(err, flag.ErrHelp) || exitCode(err) != 0 {
+		t.Error(err)
+	}
+	for _, want := range []string{"Test does nothing.\n", "number of pairs, 1 to 100 (default 4)", "first, second", "$HOPLAG_KEY"} {
+		if !strings.Contains(help.String(), want) {
+			t.Errorf("help does not say %q:\n%s", want, &help)
+		}
+	}
+	if code := exitCode(io.ErrShortWrite); code != 1 {
+		t.Errorf("code %d for any other error", code)
+	}
+}
+
+// The name of a flow is read as it is written.
+func TestFlowNames(t *testing.T) {
+	a, b := netip.MustParseAddrPort("10.0.0.1:80"), netip.MustParseAddrPort("[2001:db8::1]:1234")
+	for _, protocol := range []uint8{1, 6, 17, 58, 132} {
+		flow := hashing.MakeTuple(protocol, a, b)
+		if got, err := ParseFlow(FlowName(&flow)); err != nil || got != flow {
+			t.Errorf("%s: %v, %v", FlowName(&flow), got, err)
+		}
+	}
+	for _, bad := range []string{"", "tcp 10.0.0.1:80", "sctp 10.0.0.1:80 10.0.0.2:80", "tcp 10.0.0.1 10.0.0.2:80", "tcp 10.0.0.1:80 x"} {
+		if got, err := ParseFlow(bad); err == nil {
+			t.Errorf("%q is %v", bad, got)
+		}
+	}
+}
+
+// Of identical packets the first to come is the first to go, and is not unique.
+func TestMatcher(t *testing.T) {
+	var m Matcher[string, int]
+	m.First("twin", 1)
+	m.First("twin", 2)
+	m.First("late", 3)
+	for _, want := range []struct {
+		key        string
+		value      int
+		ok, unique bool
+	}{{"twin", 1, true, false}, {"twin", 2, true, true}, {"twin", 0, false, false}} {
+		if v, ok, unique := m.Second(want.key); v != want.value || ok != want.ok || unique != want.unique {
+			t.Errorf("%s: %d %v %v, want %+v", want.key, v, ok, unique, want)
+		}
+	}
+	m.Forget(func(v int) bool { return v == 3 })
+	if _, ok, _ := m.Second("late"); ok || len(m.between) != 0 {
+		t.Errorf("%v is remembered", m.between)
+	}
+}

@@ -1,0 +1,134 @@
+package programs
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hoplag/hoplag"
+)
+
+//go:embed page.html
+var page []byte
+
+// kept is the number of reports that the page can show: an hour.
+const kept = 3600
+
+// A View serves reports to people and to Prometheus: a page that draws them as
+// they come, and /metrics.
+type View struct {
+	// Drops returns what the program itself dropped, by where: what is lost
+	// there was not lost on the network. It may be nil.
+	Drops func() map[string]uint64
+
+	metrics hoplag.Metrics
+	mu      sync.Mutex
+	came    time.Time       // when the latest report did
+	reports []hoplag.Report // of all; the flows of the latest only
+	classes map[string]hoplag.Report
+}
+
+// Add adds a report.
+func (v *View) Add(r hoplag.Report) {
+	v.metrics.Add(r)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if r.Class != "" {
+		if v.classes == nil {
+			v.classes = map[string]hoplag.Report{}
+		}
+		v.classes[r.Class] = r
+		return
+	}
+	if n := len(v.reports); n > 0 {
+		v.reports[n-1].Forth.Flows, v.reports[n-1].Back.Flows = nil, nil
+	}
+	if len(v.reports) >= 2*kept {
+		v.reports = slices.Clone(v.reports[kept:])
+	}
+	v.came, v.reports = time.Now(), append(v.reports, r)
+}
+
+// news is what the page learns when it asks.
+type news struct {
+	Reports []hoplag.Report
+	Classes map[string]hoplag.Report
+	Drops   map[string]uint64
+	Age     float64 // seconds since the latest report came, or -1
+}
+
+// since returns the reports of intervals after one.
+func (v *View) since(after int64) news {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	from := max(0, len(v.reports)-kept)
+	for from < len(v.reports) && v.reports[from].Number <= after {
+		from++
+	}
+	n := news{Reports: slices.Clone(v.reports[from:]), Classes: maps.Clone(v.classes), Age: -1}
+	if len(v.reports) > 0 {
+		n.Age = time.Since(v.came).Seconds()
+	}
+	if v.Drops != nil {
+		n.Drops = v.Drops()
+	}
+	return n
+}
+
+// ServeMetrics writes the metrics for Prometheus.
+func (v *View) ServeMetrics(w http.ResponseWriter, r *http.Request) {
+	v.metrics.ServeHTTP(w, r)
+	if v.Drops == nil {
+		return
+	}
+	const name = "hoplag_own_drops_total"
+	fmt.Fprintf(w, "# HELP %s Packets that this program dropped, and the network did not.\n# TYPE %s counter\n", name, name)
+	drops := v.Drops()
+	for _, at := range slices.Sorted(maps.Keys(drops)) {
+		fmt.Fprintf(w, "%s{at=%q} %d\n", name, at, drops[at])
+	}
+}
+
+// ServeReports writes what is new after the interval ?after=NUMBER, as JSON.
+func (v *View) ServeReports(w http.ResponseWriter, r *http.Request) {
+	after, err := strconv.ParseInt(r.FormValue("after"), 10, 64)
+	if err != nil {
+		after = -1 << 63
+	}
+	data, err := json.Marshal(v.since(after))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(data)
+}
+
+// Serve serves the page at an address until the server is closed, and returns
+// the page's URL.
+func (v *View) Serve(address string) (server *http.Server, url string, err error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, "", err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy",
+			"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'")
+		w.Write(page)
+	})
+	mux.HandleFunc("GET /metrics", v.ServeMetrics)
+	mux.HandleFunc("GET /reports", v.ServeReports)
+	server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go server.Serve(l)
+	return server, "http://" + strings.Replace(l.Addr().String(), "[::]", "localhost", 1) + "/", nil
+}
