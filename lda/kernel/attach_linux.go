@@ -1,8 +1,10 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -17,14 +19,30 @@ const (
 	attachTCXEgress  = 47
 )
 
+// Flags of links.
+const (
+	driverMode   = 1 << 2 // XDP_FLAGS_DRV_MODE
+	beforeOthers = 1 << 3 // BPF_F_BEFORE
+)
+
 // Attach starts counting what passes a hook of an interface in the calling
 // thread's network namespace. It counts until Close or the end of the process.
 // A Point may be attached to several interfaces, such as those of a bond, or
 // every port of a host, if no packet passes more than one of them.
 //
+// The Point sees packets before the tcx programs that are there already, any of
+// which may hide packets from those after it. It is not asked about programs
+// that later ask to be first. XDP is the driver's own hook, because the kernel's
+// generic one comes after segments are merged: where the driver has none the
+// error is [ErrKernel].
+//
+// When an interface goes away, Rotate returns [ErrDetached]. Attach to one that
+// has the same name takes its place.
+//
 // Before Linux 6.6, which introduced tcx, Attach uses tc filters under a
-// clsact queueing discipline for Ingress and Egress. Those outlive a process
-// that is killed; the next Attach to the interface replaces them.
+// clsact queueing discipline for Ingress and Egress. Filters of a higher
+// priority come first. They outlive a process that is killed; the next Attach to
+// the interface replaces them.
 func (p *Point) Attach(name string, hook Hook) error {
 	if err := p.attach(name, hook, true); err != nil {
 		return fmt.Errorf("kernel: attaching to %s of %s: %w", hook, name, err)
@@ -32,40 +50,81 @@ func (p *Point) Attach(name string, hook Hook) error {
 	return nil
 }
 
+// An attachment is a hook of an interface that a Point counts at.
+type attachment struct {
+	name     string
+	hook     Hook
+	attached func() bool // still, though nobody asked for its end
+	detach   func()
+}
+
 func (p *Point) attach(name string, hook Hook, tcx bool) error {
 	if p.closed {
 		return syscall.EBADF
 	}
+	a, err := p.newAttachment(name, hook, tcx)
+	if err != nil {
+		return err
+	}
+	same := func(old *attachment) bool { return old.name == name && old.hook == hook && !old.attached() }
+	if i := slices.IndexFunc(p.attachments, same); i >= 0 {
+		p.attachments[i].detach()
+		p.attachments[i] = a
+		return nil
+	}
+	p.attachments = append(p.attachments, a)
+	return nil
+}
+
+// detached returns an error that names the interfaces that went away.
+func (p *Point) detached() error {
+	var errs []error
+	for _, a := range p.attachments {
+		if !a.attached() {
+			errs = append(errs, fmt.Errorf("%w: %s of %s", ErrDetached, a.hook, a.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p *Point) newAttachment(name string, hook Hook, tcx bool) (*attachment, error) {
 	if hook < Ingress || hook > XDP {
-		return fmt.Errorf("%w: want Ingress, Egress or XDP", estimate.ErrConfig)
+		return nil, fmt.Errorf("%w: want Ingress, Egress or XDP", estimate.ErrConfig)
 	}
 	index, link, err := lookInterface(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	program, err := p.program(hook, link)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	kind := map[Hook]uint32{Ingress: attachTCXIngress, Egress: attachTCXEgress, XDP: attachXDP}[hook]
+	kind, flags := uint32(attachTCXIngress), uint32(beforeOthers)
+	switch hook {
+	case Egress:
+		kind = attachTCXEgress
+	case XDP:
+		kind, flags = attachXDP, driverMode
+	}
 	if tcx || hook == XDP {
-		descriptor, err := newLink(program, index, kind)
+		descriptor, err := newLink(program, index, kind, flags)
 		switch {
 		case err == nil:
-			p.closers = append(p.closers, func() { syscall.Close(descriptor) })
-			return nil
+			return &attachment{
+				name, hook, func() bool { return linked(descriptor) }, func() { syscall.Close(descriptor) },
+			}, nil
 		case hook == XDP:
-			return explainXDP(err)
+			return nil, explainXDP(err)
 		case err != syscall.EINVAL && err != syscall.EOPNOTSUPP:
-			return explain("tcx", err)
+			return nil, explain("tcx", err)
 		}
 	}
-	remove, err := attachFilter(program, index, hook)
+	a, err := attachFilter(program, index, hook)
 	if err != nil {
-		return explain("no tcx, and of clsact", err)
+		return nil, explain("no tcx, and of clsact", err)
 	}
-	p.closers = append(p.closers, remove)
-	return nil
+	a.name, a.hook = name, hook
+	return a, nil
 }
 
 // explainXDP explains why XDP is not available.

@@ -15,8 +15,8 @@ var (
 	// 386, arm).
 	ErrUnsupported = errors.New("not supported on this system")
 
-	// ErrPrivilege means that the process lacks CAP_BPF or CAP_NET_ADMIN,
-	// which root has.
+	// ErrPrivilege means that the process lacks CAP_BPF, CAP_PERFMON or
+	// CAP_NET_ADMIN, which root has.
 	ErrPrivilege = errors.New("not permitted")
 
 	// ErrKernel means that the kernel or the interface lacks a requested
@@ -26,6 +26,10 @@ var (
 	// ErrOffload means that packets passed in bundles that the point cannot
 	// separate into packets. The interval's other packets were counted.
 	ErrOffload = errors.New("bundles of segments that cannot be told apart")
+
+	// ErrDetached means that an interface that the point was attached to went
+	// away. What it counted until then is in the interval.
+	ErrDetached = errors.New("interface is gone")
 
 	// ErrStep means that the wall clock was set during the interval, or during
 	// an earlier interval that was not released, so that its times mean

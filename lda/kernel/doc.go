@@ -43,13 +43,17 @@
 // and payload that it has on the wire. All of them get the bundle's time
 // stamp.
 //
-// This works for TCP or UDP of at most 256 segments, whose identification
-// rises by one (Linux's own always does), outside tunnels. Other bundles are
-// not counted, and Rotate reports them with [ErrOffload]; ethtool -K eth0 tso
-// off gso off gro off lro off prevents them. Bundles of encapsulated traffic
-// in UDP, whose inside the program does not see, count as cut at the outer
-// header: turn tx-udp_tnl-segmentation off where they pass. A segment that the
-// card merges before XDP (LRO) looks like a packet: turn LRO off.
+// This works for TCP or UDP of at most 256 segments outside tunnels, whose
+// identification rises by one, as that of Linux does, or is always 0, in segments
+// of TCP that nobody may fragment (RFC 6864). Other bundles are not counted, and Rotate
+// reports them with [ErrOffload]; ethtool -K eth0 tso off gso off gro off lro off
+// prevents them. Three kinds look like others. A bundle of Linux's that happens
+// to begin with identification 0, one in 65,536, counts as if all its packets had
+// 0. So do packets that are numbered otherwise count as if their numbers rose.
+// And bundles of a tunnel in UDP count as cut at the outer header, unless its
+// port is one that VXLAN, Geneve, GTP or MPLS have: turn tx-udp_tnl-segmentation
+// off where they pass. A segment that the card merges before XDP (LRO) looks like
+// a packet: turn LRO off.
 //
 // # What it costs
 //

@@ -11,6 +11,7 @@ const (
 	newQueue     = 36 // RTM_NEWQDISC
 	newFilter    = 44 // RTM_NEWTFILTER
 	removeFilter = 45 // RTM_DELTFILTER
+	askFilter    = 46 // RTM_GETTFILTER
 
 	attributeKind    = 1 // TCA_KIND
 	attributeOptions = 2 // TCA_OPTIONS
@@ -40,9 +41,8 @@ type trafficMessage struct {
 	info           uint32
 }
 
-// attachFilter attaches a program as a tc filter, and returns a function that
-// removes it.
-func attachFilter(program, index int, hook Hook) (func(), error) {
+// attachFilter attaches a program as a tc filter.
+func attachFilter(program, index int, hook Hook) (*attachment, error) {
 	parent := uint32(parentIngress)
 	if hook == Egress {
 		parent = parentEgress
@@ -67,9 +67,12 @@ func attachFilter(program, index int, hook Hook) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() {
-		exchange(socket, removeFilter, 0, filter, kind)
-		syscall.Close(socket)
+	return &attachment{
+		attached: func() bool { return exchange(socket, askFilter, 0, filter, kind) == nil },
+		detach: func() {
+			exchange(socket, removeFilter, 0, filter, kind)
+			syscall.Close(socket)
+		},
 	}, nil
 }
 
@@ -114,17 +117,23 @@ func exchange(socket int, kind, flags uint16, message trafficMessage, attributes
 	if err := syscall.Sendto(socket, request, 0, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK}); err != nil {
 		return err
 	}
-	answer := make([]byte, 8192)
-	n, _, err := syscall.Recvfrom(socket, answer, 0)
-	if err != nil {
-		return err
+	for answer := make([]byte, 8192); ; {
+		n, _, err := syscall.Recvfrom(socket, answer, 0)
+		if err != nil {
+			return err
+		}
+		messages, err := syscall.ParseNetlinkMessage(answer[:n])
+		if err != nil {
+			return fmt.Errorf("%w: what netlink answers", ErrKernel)
+		}
+		for _, m := range messages { // what was asked for, and then the end
+			if m.Header.Type != syscall.NLMSG_ERROR || len(m.Data) < 4 {
+				continue
+			}
+			if code := *(*int32)(unsafe.Pointer(&m.Data[0])); code != 0 {
+				return syscall.Errno(-code)
+			}
+			return nil
+		}
 	}
-	messages, err := syscall.ParseNetlinkMessage(answer[:n])
-	if err != nil || len(messages) == 0 || messages[0].Header.Type != syscall.NLMSG_ERROR || len(messages[0].Data) < 4 {
-		return fmt.Errorf("%w: netlink gives no answer", ErrKernel)
-	}
-	if code := *(*int32)(unsafe.Pointer(&messages[0].Data[0])); code != 0 {
-		return syscall.Errno(-code)
-	}
-	return nil
 }

@@ -22,7 +22,9 @@ import (
 
 // A link is two network namespaces and a virtual cable between them.
 type wire struct {
-	a, b string // namespaces, in which the ends are called eth0
+	a, b   string // namespaces
+	device string // in which the ends are called so
+	target string // address of the end in b
 
 	socketSegments uint64 // that the receiving socket was given
 }
@@ -57,7 +59,8 @@ func newWire(t testing.TB, queue string) *wire {
 		t.Skip("needs iproute2")
 	}
 	wires++
-	w := &wire{a: fmt.Sprintf("hk%d.%da", os.Getpid(), wires), b: fmt.Sprintf("hk%d.%db", os.Getpid(), wires)}
+	name := fmt.Sprintf("hk%d.%d", os.Getpid(), wires)
+	w := &wire{a: name + "a", b: name + "b", device: "eth0", target: "10.99.0.2"}
 	t.Cleanup(func() {
 		exec.Command("ip", "netns", "del", w.a).Run()
 		exec.Command("ip", "netns", "del", w.b).Run()
@@ -125,7 +128,7 @@ func in(namespace string, f func() error) error {
 // attach attaches a point to an end of the link.
 func (w *wire) attach(t testing.TB, p *Point, namespace string, hook Hook) {
 	t.Helper()
-	if err := in(namespace, func() error { return p.attach("eth0", hook, true) }); err != nil {
+	if err := in(namespace, func() error { return p.attach(w.device, hook, true) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -159,7 +162,7 @@ func (w *wire) drop(t testing.TB, both *pair) {
 		if err != nil {
 			return err
 		}
-		link, err := newLink(program, index, attachTCXEgress)
+		link, err := newLink(program, index, attachTCXEgress, 0)
 		if err == nil {
 			p.closers = append(p.closers, func() { closeDescriptor(link) })
 		}
@@ -174,7 +177,7 @@ func (w *wire) drop(t testing.TB, both *pair) {
 func (w *wire) sendTCP(n int) error {
 	var listener net.Listener
 	err := in(w.b, func() (err error) {
-		listener, err = net.Listen("tcp4", "10.99.0.2:5000")
+		listener, err = net.Listen("tcp4", w.target+":5000")
 		return err
 	})
 	if err != nil {
@@ -196,7 +199,7 @@ func (w *wire) sendTCP(n int) error {
 	}()
 	var c net.Conn
 	if err := in(w.a, func() (err error) {
-		c, err = net.Dial("tcp4", "10.99.0.2:5000")
+		c, err = net.Dial("tcp4", w.target+":5000")
 		return err
 	}); err != nil {
 		return err

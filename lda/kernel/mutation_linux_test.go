@@ -133,6 +133,30 @@ func TestDifferentialMutations(t *testing.T) {
 	}
 }
 
+// Counts and sums that overflow do so in the kernel as they do elsewhere.
+func TestCountersWrap(t *testing.T) {
+	p := newPoint(t, testConfig)
+	w := newTwin(t, p, Ingress, hashing.LinkEthernet)
+	full := make([]uint64, len(p.sum))
+	for i := range full {
+		full[i] = ^uint64(0)
+	}
+	own := 2 * p.config.ldaCells()
+	for lane := range p.processor {
+		copy(p.memory[lane*p.config.laneSize()/8+countersSize/8:], full)
+		w.want.Aggregator.AddCells(full[:own])
+		w.want.Sketch.AddCells(full[own:])
+	}
+	random := rand.New(rand.NewPCG(15, 4))
+	var frames [][]byte
+	for range 1000 {
+		frames = append(frames, randomFrame(random))
+	}
+	if w.differ(t, byHand(frames)) {
+		t.Error("what overflowed differs")
+	}
+}
+
 // A twin that hashes, stamps or samples otherwise must be found out.
 func TestDifferentialBites(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 2))

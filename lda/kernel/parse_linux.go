@@ -93,7 +93,13 @@ func (p *program) rest() {
 // parseIPv4 prepares what parseTransport needs.
 func (p *program) parseIPv4() {
 	p.need(20)
+	numbered := p.label() // though nobody may fragment it
 	p.storeValue(double, fp, stackStep, 1)
+	p.load(word, r1, r8, 4)
+	p.with(opAnd, r1, swapped(0x4000)<<16|0xffff)
+	p.jumpWith(ifNotEqual, r1, swapped(0x4000)<<16, numbered)
+	p.storeValue(double, fp, stackStep, unlessTCP)
+	p.place(numbered)
 	p.load(byte1, r2, r8, 0)
 	p.with(opAnd, r2, 15)
 	p.with(opLeft, r2, 2) // size of the header

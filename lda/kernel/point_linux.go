@@ -18,16 +18,17 @@ type Point struct {
 	control int
 	barrier *barrier
 
-	memory    []uint64 // of the cells: two halves, each of all lanes
-	flags     []uint64 // of the control map
-	sum       []uint64 // of a half's lanes, cells only
-	rotation  *estimate.Rotation[*Interval]
-	clock     clock
-	carry     error // of a rotation while the reader was busy
-	programs  map[programKind]int
-	closers   []func() // in reverse
-	closed    bool
-	processor int // number of lanes that have a processor
+	memory      []uint64 // of the cells: two halves, each of all lanes
+	flags       []uint64 // of the control map
+	sum         []uint64 // of a half's lanes, cells only
+	rotation    *estimate.Rotation[*Interval]
+	clock       clock
+	carry       error // of a rotation while the reader was busy
+	programs    map[programKind]int
+	closers     []func() // in reverse
+	attachments []*attachment
+	closed      bool
+	processor   int // number of lanes that have a processor
 
 	after func(*program) // in tests: see program
 }
@@ -99,10 +100,13 @@ func (p *Point) Config() Config { return p.config }
 // Close detaches the Point from all hooks and frees its memory in the kernel.
 // What was counted since the last Rotate is lost. A second Close does nothing.
 func (p *Point) Close() error {
+	for _, a := range p.attachments {
+		a.detach()
+	}
 	for i := len(p.closers) - 1; i >= 0; i-- {
 		p.closers[i]()
 	}
-	p.closers, p.closed = nil, true
+	p.attachments, p.closers, p.closed = nil, nil, true
 	return nil
 }
 

@@ -66,6 +66,11 @@ const (
 	stackProto       = stackInvariant + 64
 )
 
+// unlessTCP says that the identification rises by one, but not in segments of
+// TCP: Linux numbers these, so 0 in one that nobody may fragment is of another
+// sender, which has 0 in all of them (RFC 6864, 4.1).
+const unlessTCP = 2
+
 // The control map: what the reader says to the programs.
 const (
 	controlActive = 0 // index of the cells that get packets, 0 or 1

@@ -16,9 +16,9 @@ import (
 // saw packets, with the cells of [lda.DefaultConfig].
 //
 // If the interval before was not released, the error is [estimate.ErrBusy],
-// and what was counted becomes part of the next interval. [ErrStep] and
-// [ErrOffload] come with an interval, which must be released. Its times, or
-// its number of packets, are not reliable.
+// and what was counted becomes part of the next interval. [ErrStep],
+// [ErrOffload] and [ErrDetached] come with an interval, which must be released.
+// Its times, or its number of packets, are not reliable.
 func (p *Point) Rotate() (*Interval, error) {
 	if p.closed {
 		return nil, fmt.Errorf("kernel: %w", syscall.EBADF)
@@ -45,7 +45,7 @@ func (p *Point) Rotate() (*Interval, error) {
 		err = errors.Join(err, fmt.Errorf("%w: %d of them; want: ethtool -K INTERFACE tso off gso off gro off lro off",
 			ErrOffload, done.Counters.Bundles))
 	}
-	if err != nil {
+	if err = errors.Join(err, p.detached()); err != nil {
 		return done, fmt.Errorf("kernel: %w", err)
 	}
 	return done, nil

@@ -5,12 +5,17 @@ package kernel
 // walks through each of them.
 const maxSegments = 256
 
+// tunnelPorts are destination ports of tunnels in UDP: VXLAN, Linux's first
+// choice for it and Cilium's, VXLAN-GPE, Geneve, GTP-U, MPLS. A bundle of theirs
+// is cut inside.
+var tunnelPorts = []uint16{4789, 8472, 8473, 4790, 6081, 2152, 6635}
+
 // bundle turns what is on the stack into the first segment of a bundle (GSO or
 // GRO). r0 is the payload of every segment but the last, r4 tells fragments,
 // and r5 is the protocol. Segments have the headers of the bundle except for
-// lengths, the identification, which rises by one, sequence numbers, and flags
-// that only the first or the last one has. Bundles are made and taken apart by
-// just these rules.
+// lengths, the identification, which rises by one or is always 0, sequence
+// numbers, and flags that only the first or the last one has. Bundles are made
+// and taken apart by just these rules.
 func (p *program) bundle() {
 	udp, known := p.label(), p.label()
 	if p.config.Checksums { // those of segments are not known
@@ -27,6 +32,14 @@ func (p *program) bundle() {
 	p.jumpWith(ifLess, r2, 20, p.lump)
 	p.goTo(known)
 	p.place(udp)
+	p.load(half, r2, fp, stackTransport+2)
+	for _, port := range tunnelPorts {
+		p.jumpWith(ifEqual, r2, swapped(port), p.lump)
+	}
+	p.load(double, r1, fp, stackStep)
+	p.with(opAdd, r1, 1)
+	p.with(opRight, r1, 1)
+	p.store(double, fp, stackStep, r1)
 	p.with(opMove, r2, 8)
 	p.place(known)
 
@@ -48,6 +61,7 @@ func (p *program) bundle() {
 	p.load(double, r1, fp, stackLane)
 	p.store(double, r1, 8*laneProto, r5)
 	p.load(double, r2, fp, stackStep)
+	p.with(opAnd, r2, 1)
 	p.store(double, r1, 8*laneStep, r2)
 	p.jumpWith(ifEqual, r5, protoUDP, p.segment)
 

@@ -11,7 +11,8 @@ import (
 
 // cut takes a bundle apart as the kernel's segmentation offload does
 // (inet_gso_segment, tcp_gso_segment), literally. at is where the IP header
-// begins, transport where TCP or UDP does.
+// begins, transport where TCP or UDP does. Segments of TCP of a sender that
+// does not number them, which GRO merges, all have 0 again (SKB_GSO_TCP_FIXEDID).
 func cut(bundle []byte, at, transport, size int) (segments [][]byte) {
 	be := binary.BigEndian
 	ipv4 := bundle[at]>>4 == 4
@@ -30,7 +31,9 @@ func cut(bundle []byte, at, transport, size int) (segments [][]byte) {
 		payload = payload[n:]
 		if ipv4 {
 			be.PutUint16(segment[at+2:], uint16(len(segment)-at))
-			be.PutUint16(segment[at+4:], be.Uint16(segment[at+4:])+uint16(i))
+			if proto != protoTCP || be.Uint32(segment[at+4:]) != 0x4000 { // 0, and "do not fragment"
+				be.PutUint16(segment[at+4:], be.Uint16(segment[at+4:])+uint16(i))
+			}
 		} else {
 			be.PutUint16(segment[at+4:], uint16(len(segment)-at-40))
 		}
@@ -68,7 +71,7 @@ func bundle(random *rand.Rand) (frame []byte, at, transport int) {
 		head[12] = byte(len(head)/4) << 4
 	} else {
 		head = make([]byte, 8)
-		be.PutUint64(head, random.Uint64())
+		be.PutUint64(head, random.Uint64()|1<<47) // to no port of a tunnel
 	}
 	payload := make([]byte, 1+random.IntN(2500))
 	for i := range payload {
@@ -83,6 +86,15 @@ func bundle(random *rand.Rand) (frame []byte, at, transport int) {
 		ip[0], ip[9] = 0x45, proto
 		be.PutUint16(ip[2:], uint16(20+len(head)+len(payload)))
 		be.PutUint32(ip[4:], random.Uint32()&0xffff4000)
+		switch random.IntN(8) { // not numbered; numbers and sequence numbers that begin anew
+		case 0:
+			be.PutUint16(ip[4:], 0)
+		case 1:
+			be.PutUint16(ip[4:], 0xffff)
+			if tcp {
+				be.PutUint32(head[4:], 0xffffff00)
+			}
+		}
 		be.PutUint64(ip[12:], random.Uint64())
 		frame = append(frame, ip...)
 	} else {
@@ -134,10 +146,13 @@ func TestBundlesRefused(t *testing.T) {
 		checksums bool
 		proto     byte
 		size      int
+		port      uint16
 	}{
-		"checksums": {true, protoTCP, 100},
-		"SCTP":      {false, protoSCTP, 100},
-		"too many":  {false, protoUDP, 1},
+		"checksums": {true, protoTCP, 100, 80},
+		"SCTP":      {false, protoSCTP, 100, 80},
+		"GRE":       {false, 47, 100, 0},
+		"too many":  {false, protoUDP, 1, 80},
+		"VXLAN":     {false, protoUDP, 100, 4789},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := testConfig
@@ -147,6 +162,7 @@ func TestBundlesRefused(t *testing.T) {
 			frame := make([]byte, 14+20+1000)
 			frame[12], frame[14], frame[14+9], frame[34+12] = 8, 0x45, c.proto, 0x50
 			binary.BigEndian.PutUint16(frame[16:], 1020)
+			binary.BigEndian.PutUint16(frame[34+2:], c.port)
 			w.run.setBundle(c.size, 2)
 			if _, err := w.run.run(frame, 1); err != nil {
 				t.Fatal(err)

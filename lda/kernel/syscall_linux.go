@@ -13,7 +13,6 @@ const (
 	mapCreate  = 0
 	mapUpdate  = 2
 	progLoad   = 5
-	objPin     = 6
 	progTest   = 10
 	objInfo    = 15
 	linkCreate = 28
@@ -106,8 +105,11 @@ func loadProgram(kind, attach, flags uint32, code []instruction) (int, error) {
 		license: pointer(unsafe.Pointer(&license)), flags: flags, name: [16]byte{'h', 'o', 'p', 'l', 'a', 'g'}, attach: attach,
 	}
 	descriptor, err := bpf(progLoad, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes))
-	if err == nil || err == syscall.EPERM {
-		return descriptor, explain("program", err)
+	switch {
+	case err == nil:
+		return descriptor, nil
+	case err == syscall.EPERM, !capable(): // without CAP_PERFMON the verifier wants other programs
+		return -1, explain("program", syscall.EPERM)
 	}
 	// Try again for the verifier's messages: its last lines.
 	log := make([]byte, 1<<20)
@@ -123,12 +125,28 @@ func loadProgram(kind, attach, flags uint32, code []instruction) (int, error) {
 
 // newLink attaches a program to a hook of an interface until the link's
 // descriptor is closed, or until the process ends.
-func newLink(program, interfaceIndex int, attach uint32) (int, error) {
+func newLink(program, interfaceIndex int, attach, flags uint32) (int, error) {
 	attributes := struct {
 		program, target, attach, flags uint32
 		rest                           [48]byte
-	}{program: uint32(program), target: uint32(interfaceIndex), attach: attach}
+	}{program: uint32(program), target: uint32(interfaceIndex), attach: attach, flags: flags}
 	return bpf(linkCreate, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes))
+}
+
+// linked reports whether a link still has its interface.
+func linked(descriptor int) bool {
+	var info struct { // struct bpf_link_info
+		kind, id, program, _ uint32
+		interfaceIndex       uint32
+		_                    [44]byte
+	}
+	attributes := struct {
+		descriptor, size uint32
+		info             uint64
+	}{uint32(descriptor), uint32(unsafe.Sizeof(info)), pointer(unsafe.Pointer(&info))}
+	_, err := bpf(objInfo, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes))
+	runtime.KeepAlive(&info)
+	return err == nil && info.interfaceIndex != 0
 }
 
 // updateMap sets the value of a key of four bytes.

@@ -1,0 +1,171 @@
+package kernel
+
+import (
+	"errors"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// ip runs the command ip, or skips the test.
+func ip(t testing.TB, arguments string) {
+	t.Helper()
+	if out, err := exec.Command("ip", strings.Fields(arguments)...).CombinedOutput(); err != nil {
+		t.Skipf("ip %s: %v: %s", arguments, err, out)
+	}
+}
+
+// count returns how many packets an interval has, which ends now.
+func (p *Point) count(t testing.TB) uint64 {
+	t.Helper()
+	i, err := p.Rotate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := estimateSelf(i)
+	if err := p.Release(i); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// The generic hook, which devices without XDP have, comes after segments are
+// merged: a point there would miss packets.
+func TestXDPIsTheDrivers(t *testing.T) {
+	w := newWire(t, "")
+	p := newPoint(t, DefaultConfig)
+	err := in(w.a, func() error { return p.Attach("lo", XDP) })
+	if !errors.Is(err, ErrKernel) || !strings.Contains(err.Error(), "use Ingress") {
+		t.Errorf("a device without XDP: error %v, want ErrKernel and what to do", err)
+	}
+	if err := in(w.a, func() error { return p.Attach("eth0", XDP) }); err != nil {
+		t.Errorf("a device with XDP: %v", err)
+	}
+}
+
+// A program that was there before, and passes packets on past all other
+// programs, hides none.
+func TestBeforeOthers(t *testing.T) {
+	w := newWire(t, "")
+	p := newPoint(t, DefaultConfig)
+	var a assembler
+	a.with(opMove, r0, 0) // TCX_PASS
+	a.exit()
+	hides := p.loadCode(t, Egress, a.assemble())
+	err := in(w.a, func() error {
+		index, _, err := lookInterface("eth0")
+		if err != nil {
+			return err
+		}
+		link, err := newLink(hides, index, attachTCXEgress, 0)
+		p.closers = append(p.closers, func() { closeDescriptor(link) })
+		return err
+	})
+	if err != nil {
+		t.Skipf("no tcx: %v", err)
+	}
+	w.attach(t, p, w.a, Egress)
+	if err := w.sendUDP(1, 50); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.count(t); n < 50 {
+		t.Errorf("%d packets counted, want 50 at least", n)
+	}
+}
+
+// An interface that goes away is named at every rotation, until the point is
+// attached to another one of that name. What passed before is not lost.
+func TestInterfaceGone(t *testing.T) {
+	for name, tcx := range map[string]bool{"tcx": true, "filter": false, "XDP": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWire(t, "")
+			p := newPoint(t, DefaultConfig)
+			end, hook := w.a, Egress
+			if name == "XDP" {
+				end, hook = w.b, XDP
+			}
+			attach := func() {
+				t.Helper()
+				if err := in(end, func() error { return p.attach("eth0", hook, tcx) }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			attach()
+			send := func() {
+				t.Helper()
+				if err := w.sendUDP(1, 50); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			send()
+			ip(t, "-n "+w.a+" link del eth0")
+			for round := range 2 {
+				i, err := p.Rotate()
+				if !errors.Is(err, ErrDetached) || i == nil || !strings.Contains(err.Error(), "eth0") {
+					t.Fatalf("%+v, error %v, want ErrDetached that names eth0", i, err)
+				}
+				if n, _ := estimateSelf(i); n < 50 && round == 0 {
+					t.Errorf("%d packets counted before, want 50 at least", n)
+				}
+				p.Release(i)
+			}
+			ip(t, "link add eth0 netns "+w.a+" type veth peer name eth0 netns "+w.b)
+			for end, address := range map[string]string{w.a: "10.99.0.1/24", w.b: "10.99.0.2/24"} {
+				ip(t, "-n "+end+" addr add "+address+" dev eth0")
+				ip(t, "-n "+end+" link set eth0 up")
+			}
+			attach()
+			send()
+			if n := p.count(t); n < 50 {
+				t.Errorf("%d packets counted after, want 50 at least", n)
+			}
+		})
+	}
+}
+
+// Whoever lacks a capability is told so, and not that the kernel is too old.
+func TestPrivilege(t *testing.T) {
+	const capNetAdmin, capBPF = 12, 39
+	p := newPoint(t, DefaultConfig)
+	p.Close()
+	for name, keep := range map[string]uint64{"CAP_PERFMON": 1<<capNetAdmin | 1<<capBPF, "all": 0} {
+		done := make(chan error)
+		go func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			done <- func() error {
+				if err := setCapabilities(keep); err != nil {
+					return nil
+				}
+				p, err := New(DefaultConfig)
+				if err != nil {
+					return err
+				}
+				defer p.Close()
+				return p.Attach("lo", Ingress)
+			}()
+		}()
+		if err := <-done; !errors.Is(err, ErrPrivilege) || !strings.Contains(err.Error(), "CAP_PERFMON") {
+			t.Errorf("without %s: error %v, want ErrPrivilege", name, err)
+		}
+	}
+}
+
+// setCapabilities leaves the calling thread nothing but the given ones.
+func setCapabilities(keep uint64) error {
+	head := struct {
+		version uint32
+		process int32
+	}{version: capabilities}
+	low, high := uint32(keep), uint32(keep>>32)
+	sets := [2][3]uint32{{low, low}, {high, high}}
+	_, _, errno := syscall.RawSyscall(syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&sets)), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
