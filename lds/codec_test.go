@@ -213,7 +213,7 @@ func TestConfigIsValidated(t *testing.T) {
 		"Rows is 0, want 1 to 8":           with(func(c *Config) { c.Rows = 0 }),
 		"Rows is 9, want 1 to 8":           with(func(c *Config) { c.Rows = 9 }),
 		"Columns is -1, want 1 to 4194304": with(func(c *Config) { c.Columns = -1 }),
-		"Columns is 4194305":               with(func(c *Config) { c.Columns = MaxColumns + 1 }),
+		"Columns is 4194305":               with(func(c *Config) { c.Columns = maxColumns + 1 }),
 		"Spread is 0, want 1 to 64":        with(func(c *Config) { c.Spread = 0 }),
 		"Spread is 65, want 1 to 64":       with(func(c *Config) { c.Spread = 65 }),
 		"Spread is 5, want 1 to 4":         with(func(c *Config) { c.Columns, c.Spread = 4, 5 }),

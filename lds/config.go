@@ -11,9 +11,9 @@ import (
 // Limits of a Config.
 const (
 	MaxRows    = 8
-	MaxColumns = 1 << 22
-	MaxSpread  = 64
-	MinRate    = 1.0 / (1 << 20)
+	maxColumns = 1 << 22
+	maxSpread  = 64
+	minRate    = 1.0 / (1 << 20)
 )
 
 // A Config holds every size of a sketch and the identity of its digests. Two
@@ -31,16 +31,16 @@ type Config struct {
 	Rows int
 
 	// Columns is the number of cells in each row (C in section 2, C/R in
-	// section 3), 1 to MaxColumns.
+	// section 3), 1 to maxColumns.
 	Columns int
 
 	// Spread is the number of neighbouring cells in a row over which a flow's
-	// packets are scattered (k, the length of the virtual LDA), 1 to MaxSpread
+	// packets are scattered (k, the length of the virtual LDA), 1 to maxSpread
 	// and at most Columns. With 1, a single lost packet costs its flow, and
 	// all flows in the same cell, that row.
 	Spread int
 
-	// Rates holds the fraction of packets that each row samples, MinRate to 1.
+	// Rates holds the fraction of packets that each row samples, minRate to 1.
 	// Entries past Rows are zero. Rows of different rates are the banks of
 	// section 4.2.
 	Rates [MaxRows]float64
@@ -88,10 +88,10 @@ func (c *Config) Validate() error {
 	if c.Rows < 1 || c.Rows > MaxRows {
 		return bad("Rows", c.Rows, fmt.Sprintf("1 to %d", MaxRows))
 	}
-	if c.Columns < 1 || c.Columns > MaxColumns {
-		return bad("Columns", c.Columns, fmt.Sprintf("1 to %d", MaxColumns))
+	if c.Columns < 1 || c.Columns > maxColumns {
+		return bad("Columns", c.Columns, fmt.Sprintf("1 to %d", maxColumns))
 	}
-	if most := min(MaxSpread, c.Columns); c.Spread < 1 || c.Spread > most {
+	if most := min(maxSpread, c.Columns); c.Spread < 1 || c.Spread > most {
 		return bad("Spread", c.Spread, fmt.Sprintf("1 to %d", most))
 	}
 	for r, rate := range c.Rates {
@@ -99,8 +99,8 @@ func (c *Config) Validate() error {
 		switch {
 		case r >= c.Rows && rate != 0:
 			return bad(field, rate, fmt.Sprintf("0 past the %d rows", c.Rows))
-		case r < c.Rows && !(rate >= MinRate && rate <= 1):
-			return bad(field, rate, fmt.Sprintf("%.3g to 1", MinRate))
+		case r < c.Rows && !(rate >= minRate && rate <= 1):
+			return bad(field, rate, fmt.Sprintf("%.3g to 1", minRate))
 		}
 	}
 	// -0 is refused as well: it equals 0, but encodes differently.

@@ -14,7 +14,7 @@ import (
 // digests. It is comparable.
 type KeyedConfig struct {
 	Identity uint64 // identifies what packets and flows are hashed with; see Config
-	Columns  int    // cells in each of the three rows, 1 to MaxColumns
+	Columns  int    // cells in each of the three rows, 1 to maxColumns
 }
 
 // DefaultKeyedConfig holds 26,950 flows an interval in 840 kB.
@@ -31,8 +31,8 @@ const (
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (c *KeyedConfig) Validate() error {
-	if c.Columns < 1 || c.Columns > MaxColumns {
-		return estimate.Invalid("lds", "Columns", c.Columns, fmt.Sprintf("1 to %d", MaxColumns))
+	if c.Columns < 1 || c.Columns > maxColumns {
+		return estimate.Invalid("lds", "Columns", c.Columns, fmt.Sprintf("1 to %d", maxColumns))
 	}
 	return nil
 }

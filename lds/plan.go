@@ -140,8 +140,8 @@ func (d *Demand) validate() error {
 		return bad("Comparisons", d.Comparisons, fmt.Sprintf("0 to %d", mostComparisons))
 	case !(d.Failure >= 0 && d.Failure < 1):
 		return bad("Failure", d.Failure, "0 to below 1")
-	case c.Spread < 1 || c.Spread > MaxSpread:
-		return bad("Base.Spread", c.Spread, fmt.Sprintf("1 to %d", MaxSpread))
+	case c.Spread < 1 || c.Spread > maxSpread:
+		return bad("Base.Spread", c.Spread, fmt.Sprintf("1 to %d", maxSpread))
 	case d.Memory < 0 || d.Memory == 0 && d.Failure == 0:
 		return bad("Memory", d.Memory, "more than 0 where Failure is not given")
 	case d.Memory > 0 && d.Memory < cellBytes*c.Spread:
@@ -159,11 +159,11 @@ func (d *Demand) plan(comparisons int) (Forecast, error) {
 	for rows := 1; rows <= mostPlannedRows; rows++ {
 		for _, rates := range d.rates(rows) {
 			fails := func(columns int) float64 { return d.failure(rows, columns, comparisons, rates) }
-			columns := min(d.Memory/cellBytes/rows, MaxColumns)
+			columns := min(d.Memory/cellBytes/rows, maxColumns)
 			if d.Failure > 0 {
 				columns = fewestColumns(c.Spread, func(columns int) bool { return fails(columns) <= d.Failure })
 			}
-			if columns < c.Spread || columns > MaxColumns {
+			if columns < c.Spread || columns > maxColumns {
 				continue
 			}
 			// The cost to minimise: cells, or failures.
@@ -179,7 +179,7 @@ func (d *Demand) plan(comparisons int) (Forecast, error) {
 	need := c.Rows * c.Columns * cellBytes
 	switch {
 	case c.Rows == 0:
-		reach := fmt.Sprintf("what %d rows of %d columns can reach", mostPlannedRows, MaxColumns)
+		reach := fmt.Sprintf("what %d rows of %d columns can reach", mostPlannedRows, maxColumns)
 		return Forecast{}, estimate.Invalid("lds", "Failure", d.Failure, reach)
 	case d.Memory > 0 && need > d.Memory:
 		return Forecast{}, estimate.Invalid("lds", "Memory", d.Memory, fmt.Sprintf("at least %d for a Failure of %g", need, d.Failure))
@@ -245,9 +245,9 @@ func (d *Demand) outstanding(columns int, rate float64) float64 {
 }
 
 // fewestColumns returns the smallest number of columns, from least on, that is
-// enough, or more than MaxColumns if there is none.
+// enough, or more than maxColumns if there is none.
 func fewestColumns(least int, enough func(columns int) bool) int {
-	return least + sort.Search(MaxColumns+1-least, func(more int) bool { return enough(least + more) })
+	return least + sort.Search(maxColumns+1-least, func(more int) bool { return enough(least + more) })
 }
 
 // fitRates returns rates if it has one rate for each row and none beyond, and

@@ -11,7 +11,7 @@ import (
 // thousands of runs. All of them count: as many as the levels give of its packets.
 func TestSpreadFlowIsReadWhole(t *testing.T) {
 	c := accumulatedConfig()
-	c.Columns, c.Spread = 500, MaxSpread
+	c.Columns, c.Spread = 500, maxSpread
 	a, err := NewAccumulator(c)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 type SimpleConfig struct {
 	Identity uint64 // identifies what flows are hashed with; see Config
 	Rows     int    // 1 to MaxRows (R)
-	Columns  int    // cells in each row, 1 to MaxColumns (C)
+	Columns  int    // cells in each row, 1 to maxColumns (C)
 	SumBits  uint8  // width of a delay sum on the wire, 1 to 64; see Config
 }
 

@@ -227,7 +227,7 @@ func TestSimpleConfigIsValidated(t *testing.T) {
 		"Rows is 0":          {Columns: 1, SumBits: 40},
 		"Rows is 9":          {Rows: 9, Columns: 1, SumBits: 40},
 		"Columns is 0":       {Rows: 1, SumBits: 40},
-		"Columns is 4194305": {Rows: 1, Columns: MaxColumns + 1, SumBits: 40},
+		"Columns is 4194305": {Rows: 1, Columns: maxColumns + 1, SumBits: 40},
 		"SumBits is 0":       {Rows: 1, Columns: 1},
 		"SumBits is 65":      {Rows: 1, Columns: 1, SumBits: 65},
 	} {

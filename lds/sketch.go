@@ -389,6 +389,6 @@ func match(up, down *Sketch) error {
 	return up.stamp.match(down.stamp)
 }
 
-func mismatch[config Config | SimpleConfig](a, b config) error {
+func mismatch[config Config | TableConfig | KeyedConfig | SimpleConfig](a, b config) error {
 	return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, a, b)
 }

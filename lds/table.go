@@ -1,0 +1,281 @@
+package lds
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/wire"
+)
+
+// A TableConfig holds the size of a [Table] and the identity of its digests. It
+// is comparable.
+type TableConfig struct {
+	Identity   uint64 // identifies what packets and flows are hashed with; see Config
+	Flows      int    // how many a table holds, a multiple of 8, up to 2^26
+	SumBits    uint8  // width of a time stamp sum on the wire, 1 to 64; see Config
+	DigestBits uint8  // width of a digest on the wire, 0 to 32; see Config
+}
+
+// DefaultTableConfig holds 16,000 flows in 880 kB.
+var DefaultTableConfig = TableConfig{Flows: 16000, SumBits: 56, DigestBits: 16}
+
+const (
+	bucketFlows = 8 // a cache line of keys
+	flowCells   = 3
+	mostHeld    = 1 << 26
+)
+
+// Validate reports what is out of range. The error wraps [estimate.ErrConfig].
+func (c *TableConfig) Validate() error {
+	bad := func(field string, got any, want string) error { return estimate.Invalid("lds", field, got, want) }
+	switch {
+	case c.Flows < bucketFlows || c.Flows > mostHeld || c.Flows%bucketFlows != 0:
+		return bad("Flows", c.Flows, fmt.Sprintf("a multiple of %d up to %d", bucketFlows, mostHeld))
+	case c.SumBits < 1 || c.SumBits > 64:
+		return bad("SumBits", c.SumBits, "1 to 64")
+	case c.DigestBits > 32:
+		return bad("DigestBits", c.DigestBits, "0 to 32")
+	}
+	return nil
+}
+
+// FlowBytes returns the size of a flow on the wire, and in a switch that
+// stores it the same way: 55 for DefaultTableConfig.
+func (c *TableConfig) FlowBytes() int {
+	return 8 + 2*4 + flowCells*(wire.BytesOf(c.SumBits)+countBytes+wire.BytesOf(c.DigestBits))
+}
+
+// EncodedSize returns the size of a full table's encoding in bytes.
+func (c *TableConfig) EncodedSize() int {
+	return tableHeaderBytes + c.Flows/bucketFlows + c.Flows*c.FlowBytes()
+}
+
+// MemorySize returns the number of bytes that the flows take in memory.
+func (c *TableConfig) MemorySize() int { return 64*c.Flows + 4*c.Flows/bucketFlows }
+
+// A Table holds some flows, each in cells of its own (sample and hold): no
+// neighbour disturbs them, and the mean of a flow that lost no packet is exact.
+// For the same memory it holds a tenth to a half of the flows that a [Sketch]
+// answers for, so it is better where the flows that matter fit, and a Sketch
+// where every flow matters; [Plan] compares them, and both together.
+//
+//	up, err := lds.NewTable(lds.DefaultTableConfig)
+//	up.Update(tuple.Flow(seed), hashing.Digest(seed, packet), time.Now().UnixNano())
+//	result, err := lds.EstimateTable(up, down, tuple.Flow(seed))
+//
+// Both points hold the same flows without a marker or an agreement. Every packet
+// of a flow draws a number by its hash, and the lowest counts. Of flows that
+// have no room together, those with the lowest numbers stay. So the flows that
+// are held in the end do not depend on the order of packets, and large ones,
+// which draw often, nearly always are. A flow that came when there was room is
+// held from its first packet on; another from the packet that drew low enough.
+// [Table.Hold] gives rooms to flows that are known to be large.
+//
+// A flow has three cells: of nine tenths of its packets, of nine hundredths, and
+// of one. A loss spoils one cell.
+//
+// A Table has a single writer and no locks: keep one a goroutine, give each flow
+// to one of them, and Merge them. A flow whose hash is 0 is never held.
+type Table struct {
+	config  TableConfig
+	buckets uint64
+	keys    []hashing.Flow // 0: a free room
+	rooms   []room
+	limits  []uint32 // by bucket: the number that a new flow has to draw below
+	stamp
+}
+
+// A room has what is known about the flow that is in it.
+type room struct {
+	rank  uint32 // the lowest number that it drew, 0 for one that Hold put there
+	entry uint32 // the limit below which it drew to be admitted
+	cells [flowCells]cell
+}
+
+const noLimit = math.MaxUint32
+
+// NewTable returns an empty table. The error wraps [estimate.ErrConfig].
+func NewTable(c TableConfig) (*Table, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	t := &Table{config: c, buckets: uint64(c.Flows / bucketFlows), keys: make([]hashing.Flow, c.Flows), rooms: make([]room, c.Flows)}
+	t.limits = make([]uint32, t.buckets)
+	t.Reset()
+	return t, nil
+}
+
+// NewTableRotation returns two empty tables in turn, for one interval after
+// another. The error wraps [estimate.ErrConfig].
+func NewTableRotation(c TableConfig) (*estimate.Rotation[*Table], error) {
+	return estimate.NewRotation(func() (*Table, error) { return NewTable(c) })
+}
+
+// Config returns the configuration that the table was made with.
+func (t *Table) Config() TableConfig { return t.config }
+
+// Update records that packet p of flow f passed at a time, in nanoseconds since
+// an epoch that both points share.
+func (t *Table) Update(f hashing.Flow, p hashing.Packet, at int64) {
+	bucket := t.bucket(f)
+	drawn := hashing.Mix(uint64(p), MaxRows)
+	for i, key := range (*[bucketFlows]hashing.Flow)(t.keys[bucket*bucketFlows:]) {
+		if key == f {
+			r := &t.rooms[bucket*bucketFlows+i]
+			if uint32(drawn) < r.rank {
+				t.lower(r, bucket, uint32(drawn))
+			}
+			r.cells[cellOf(drawn)].add(uint64(at), tally(p, 1))
+			return
+		}
+	}
+	if uint32(drawn) < t.limits[bucket] {
+		if r := t.admit(f, bucket, max(1, uint32(drawn))); r != nil {
+			r.cells[cellOf(drawn)].add(uint64(at), tally(p, 1))
+		}
+	}
+}
+
+// cellOf returns the cell of a packet, from the high half of what it drew.
+func cellOf(drawn uint64) int {
+	which := 0
+	if drawn>>32 < tenth {
+		which = 1
+		if drawn>>32 < hundredth {
+			which = 2
+		}
+	}
+	return which
+}
+
+var tenth, hundredth = hashing.Threshold(0.1), hashing.Threshold(0.01)
+
+// lower lowers the rank of a flow that Hold did not put there.
+func (t *Table) lower(r *room, bucket int, rank uint32) {
+	was := r.rank
+	r.rank = max(1, rank)
+	if was == t.limits[bucket] {
+		t.limit(bucket)
+	}
+}
+
+// limit sets the limit of a bucket: the highest rank, or none if there is room.
+func (t *Table) limit(bucket int) {
+	highest := uint32(0)
+	for i := bucket * bucketFlows; i < (bucket+1)*bucketFlows; i++ {
+		if t.keys[i] == 0 {
+			highest = noLimit
+		}
+		highest = max(highest, t.rooms[i].rank)
+	}
+	t.limits[bucket] = highest
+}
+
+// admit gives a flow a room, in place of the one with the highest rank if all
+// are taken. It returns nil if that one's rank is not higher.
+func (t *Table) admit(f hashing.Flow, bucket int, rank uint32) *room {
+	limit := t.limits[bucket]
+	for i := bucket * bucketFlows; i < (bucket+1)*bucketFlows; i++ {
+		r := &t.rooms[i]
+		if t.keys[i] == 0 && f != 0 || limit != noLimit && r.rank == limit && rank < limit {
+			t.keys[i], *r = f, room{rank: rank, entry: limit}
+			t.limit(bucket)
+			return r
+		}
+	}
+	return nil
+}
+
+func (t *Table) bucket(f hashing.Flow) int {
+	b, _ := split(flowWord(f, 0), t.buckets)
+	return int(b)
+}
+
+// room returns the room of flow f, or nil.
+func (t *Table) room(f hashing.Flow) *room {
+	first := t.bucket(f) * bucketFlows
+	for i, key := range t.keys[first : first+bucketFlows] {
+		if key == f && f != 0 {
+			return &t.rooms[first+i]
+		}
+	}
+	return nil
+}
+
+// Hold empties the table for another interval, and gives rooms to flows that
+// keep them whoever else comes, and are held from their first packet on. At both
+// points these should be the same flows: those that were large in an earlier
+// interval, by [Table.Flows] or [Sketch.Packets]. A flow that only one point
+// holds has no answer; no other flow is worse for it. Beyond eight in a bucket,
+// flows get no room.
+func (t *Table) Hold(flows []hashing.Flow) {
+	t.Reset()
+	for _, f := range flows {
+		if t.room(f) == nil {
+			t.admit(f, t.bucket(f), 0)
+		}
+	}
+}
+
+// Flows returns the flows that are held and had at least the given number of
+// packets since they are.
+func (t *Table) Flows(packets uint64) (flows []hashing.Flow) {
+	for i, key := range t.keys {
+		if key != 0 && t.rooms[i].packets() >= packets {
+			flows = append(flows, key)
+		}
+	}
+	return flows
+}
+
+func (r *room) packets() (n uint64) {
+	for i := range r.cells {
+		n += uint64(r.cells[i].count())
+	}
+	return n
+}
+
+// Merge adds another shard of the same point, of other flows, which makes it
+// hold those that one table would hold that saw all packets. Shards are less
+// crowded than one table, and admit flows earlier. So both points should have
+// equally many, or some flows seem to have lost packets. The error wraps
+// [estimate.ErrMismatch] if the Configs differ; t is then unchanged.
+func (t *Table) Merge(b *Table) error {
+	if t.config != b.config {
+		return mismatch(t.config, b.config)
+	}
+	t.join(b.stamp)
+	for i, f := range b.keys {
+		if f == 0 {
+			continue
+		}
+		from, to := &b.rooms[i], t.room(f)
+		if to == nil {
+			if to = t.admit(f, t.bucket(f), from.rank); to == nil {
+				continue
+			}
+			to.entry = from.entry
+		}
+		to.entry = min(to.entry, from.entry)
+		if from.rank < to.rank {
+			to.rank = from.rank
+			t.limit(t.bucket(f))
+		}
+		for k, c := range from.cells {
+			to.cells[k].add(c.sum, c.tally)
+		}
+	}
+	return nil
+}
+
+// Reset empties the table for another interval.
+func (t *Table) Reset() {
+	clear(t.keys)
+	clear(t.rooms)
+	for i := range t.limits {
+		t.limits[i] = noLimit
+	}
+	t.stamp = stamp{}
+}

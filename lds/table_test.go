@@ -1,0 +1,327 @@
+package lds
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A tablePacket is a packet of the tests of tables: lost if its delay is below 0.
+type tablePacket struct {
+	flow        hashing.Flow
+	id          hashing.Packet
+	sent, delay int64
+}
+
+// tableTraffic has flows of n·2^-k packets each, in random order, with
+// exponential delays of a mean that is the flow's own.
+func tableTraffic(seed uint64, flows, largest int, loss float64) (all []tablePacket, means map[hashing.Flow]float64) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	means = map[hashing.Flow]float64{}
+	for i := range flows {
+		f, mean := hashing.Flow(rng.Uint64()), 1e6*(1+rng.Float64())
+		sum, n := 0.0, 0.0
+		for range max(1, largest>>(i%10)) {
+			p := tablePacket{flow: f, id: hashing.Packet(rng.Uint64()), delay: int64(mean * rng.ExpFloat64())}
+			if rng.Float64() < loss {
+				p.delay = -1
+			} else {
+				sum += float64(p.delay)
+				n++
+			}
+			all = append(all, p)
+		}
+		means[f] = sum / n
+	}
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for i := range all {
+		all[i].sent = int64(i) * 1000
+	}
+	return all, means
+}
+
+func observeTable(t testing.TB, c TableConfig, all []tablePacket, offset int64) (up, down *Table) {
+	t.Helper()
+	up, down = newTable(t, c), newTable(t, c)
+	for _, p := range all {
+		up.Update(p.flow, p.id, p.sent)
+		if p.delay >= 0 {
+			down.Update(p.flow, p.id, p.sent+p.delay+offset)
+		}
+	}
+	return up, down
+}
+
+func newTable(t testing.TB, c TableConfig) *Table {
+	t.Helper()
+	table, err := NewTable(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// While there is room every flow is held from its first packet on, and its mean
+// is exact, whatever the clocks are apart.
+func TestTableIsExactWithRoom(t *testing.T) {
+	all, means := tableTraffic(1, 300, 512, 0)
+	for _, offset := range []int64{0, -3.6e12, 3e15} {
+		up, down := observeTable(t, TableConfig{Flows: 1024, SumBits: 56, DigestBits: 16}, all, offset)
+		for f, want := range means {
+			r, err := EstimateTable(up, down, f)
+			if err != nil || math.Abs(r.Mean-float64(offset)-want) > 1e-12*math.Abs(float64(offset))+1e-6 || r.Share != 1 {
+				t.Fatalf("offset %d: %+v, %v, want a mean of %g", offset, r, err, want)
+			}
+			if i := r.MeanInterval(0.95); i.High-i.Low > 1e-11*math.Abs(float64(offset))+1e-6 {
+				t.Fatalf("offset %d: interval %+v of what is exact", offset, i)
+			}
+		}
+	}
+}
+
+// A full table holds the flows whose lowest number is lowest in their bucket, by
+// a literal search, in whatever order packets come.
+func TestTableHoldsTheLowest(t *testing.T) {
+	c := TableConfig{Flows: 64, SumBits: 56, DigestBits: 16}
+	all, _ := tableTraffic(2, 400, 512, 0)
+	lowest := map[hashing.Flow]uint32{}
+	for _, p := range all {
+		drawn := max(1, uint32(hashing.Mix(uint64(p.id), MaxRows)))
+		if was, ok := lowest[p.flow]; !ok || drawn < was {
+			lowest[p.flow] = drawn
+		}
+	}
+	table := newTable(t, c)
+	buckets := make([][]hashing.Flow, table.buckets)
+	for f := range lowest {
+		buckets[table.bucket(f)] = append(buckets[table.bucket(f)], f)
+	}
+	var want []hashing.Flow
+	for _, flows := range buckets {
+		slices.SortFunc(flows, func(a, b hashing.Flow) int { return int(lowest[a]) - int(lowest[b]) })
+		want = append(want, flows[:min(len(flows), bucketFlows)]...)
+	}
+	slices.Sort(want)
+	for range 3 {
+		table.Reset()
+		for _, p := range all {
+			table.Update(p.flow, p.id, p.sent)
+		}
+		got := table.Flows(0)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+		slices.Reverse(all)
+	}
+}
+
+// Of ten times as many flows as it holds, a table holds the large ones, and its
+// intervals hold the means of all of their packets, those included that came
+// before they were admitted. Intervals of a twentieth of the width do not.
+func TestTableIntervalsHold(t *testing.T) {
+	for _, loss := range []float64{0, 0.01} {
+		all, means := tableTraffic(3, 5000, 1<<9, loss)
+		up, down := observeTable(t, TableConfig{Flows: 512, SumBits: 56, DigestBits: 16}, all, 0)
+		sizes := map[hashing.Flow]int{}
+		for _, p := range all {
+			sizes[p.flow]++
+		}
+		var large, held, answers, in, narrow uint64
+		for f, want := range means {
+			r, err := EstimateTable(up, down, f)
+			if sizes[f] >= 256 {
+				large++
+				if up.room(f) != nil {
+					held++
+				}
+			}
+			if err != nil || sizes[f] < 16 {
+				continue
+			}
+			answers++
+			i := r.MeanInterval(0.95)
+			if i.Contains(want) {
+				in++
+			}
+			if math.Abs(r.Mean-want) <= (i.High-i.Low)/40 {
+				narrow++
+			}
+		}
+		if float64(held) < 0.3*float64(large) || answers < 300 {
+			t.Fatalf("loss %g: %d of %d large flows held, %d answers", loss, held, large, answers)
+		}
+		if estimate.ProportionInterval(in, answers, 0.999).High < 0.95 {
+			t.Errorf("loss %g: %d of %d means in their 95 %% intervals", loss, in, answers)
+		}
+		if estimate.ProportionInterval(narrow, answers, 0.999).High >= 0.95 {
+			t.Errorf("loss %g: intervals of a twentieth of the width hold %d of %d: the test cannot fail", loss, narrow, answers)
+		}
+	}
+}
+
+// Flows that Hold names are there from their first packet on, however many
+// others come.
+func TestTableHold(t *testing.T) {
+	all, means := tableTraffic(4, 4000, 512, 0)
+	c := TableConfig{Flows: 512, SumBits: 56, DigestBits: 16}
+	up, down := observeTable(t, c, all, 0)
+	large := up.Flows(100)
+	up.Hold(large)
+	down.Hold(large)
+	for _, p := range all {
+		up.Update(p.flow, p.id, p.sent)
+		down.Update(p.flow, p.id, p.sent+p.delay)
+	}
+	if len(large) < 50 {
+		t.Fatalf("%d large flows", len(large))
+	}
+	for _, f := range large {
+		r, err := EstimateTable(up, down, f)
+		if err != nil || math.Abs(r.Mean-means[f]) > 1e-6 || r.Share != 1 {
+			t.Fatalf("%+v, %v, want %g", r, err, means[f])
+		}
+	}
+	if other, _ := EstimateTable(up, newTable(t, c), large[0]); other.N != 0 {
+		t.Errorf("%+v of a flow that one point holds", other)
+	}
+}
+
+// Shards of different flows, merged, hold what one table holds. While there is
+// room they are equal.
+func TestTableMerge(t *testing.T) {
+	all, _ := tableTraffic(5, 400, 512, 0)
+	for _, flows := range []int{4096, 64} {
+		c := TableConfig{Flows: flows, SumBits: 56, DigestBits: 16}
+		whole, a, b := newTable(t, c), newTable(t, c), newTable(t, c)
+		for _, p := range all {
+			whole.Update(p.flow, p.id, p.sent)
+			[]*Table{a, b}[p.flow&1].Update(p.flow, p.id, p.sent)
+		}
+		if err := a.Merge(b); err != nil {
+			t.Fatal(err)
+		}
+		got, want := a.Flows(0), whole.Flows(0)
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d flows: %s", flows, diff)
+		}
+		if same := bytes.Equal(encoded(t, a), encoded(t, whole)); flows == 4096 && !same {
+			t.Error("merged shards differ from one table")
+		}
+	}
+	if err := newTable(t, DefaultTableConfig).Merge(newTable(t, TableConfig{Flows: 8, SumBits: 8})); !errors.Is(err, estimate.ErrMismatch) {
+		t.Error(err)
+	}
+}
+
+// A cell of more packets than its sum is wide enough for has no part in an answer.
+func TestTableRefusesWhatWraps(t *testing.T) {
+	c := TableConfig{Flows: 8, SumBits: 40, DigestBits: 16} // 2^40 ns are 18 minutes: 54 packets
+	up, down := newTable(t, c), newTable(t, c)
+	rng := rand.New(rand.NewPCG(6, 1))
+	for i := range int64(200) {
+		p := hashing.Packet(rng.Uint64())
+		up.Update(1<<60, p, i)
+		down.Update(1<<60, p, i+9e9)
+	}
+	r, err := EstimateTable(up, down, 1<<60)
+	if err != nil || r.N > 54 || math.Abs(r.Mean-9e9) > 1 {
+		t.Errorf("%+v, %v, want 9 s from 54 packets at most", r, err)
+	}
+}
+
+func encoded(t testing.TB, table *Table) []byte {
+	t.Helper()
+	b, err := table.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestTableCodec(t *testing.T) {
+	all, _ := tableTraffic(7, 100, 64, 0)
+	table := newTable(t, TableConfig{Identity: 5, Flows: 64, SumBits: 56, DigestBits: 16})
+	table.SetInterval(9, -4)
+	table.Hold([]hashing.Flow{all[0].flow})
+	for _, p := range all {
+		table.Update(p.flow, p.id, p.sent)
+	}
+	data := encoded(t, table)
+	if len(data) > table.config.EncodedSize() {
+		t.Errorf("%d bytes, more than %d", len(data), table.config.EncodedSize())
+	}
+	back := new(Table)
+	if err := back.UnmarshalBinary(data); err != nil {
+		t.Fatal(err)
+	}
+	if again := encoded(t, back); !bytes.Equal(data, again) {
+		t.Error("encoding again gives other bytes")
+	}
+	for i := range data {
+		for _, bad := range [][]byte{data[:i], append(slices.Clone(data[:i]), append([]byte{data[i] ^ 1}, data[i+1:]...)...)} {
+			if err := back.UnmarshalBinary(bad); !errors.Is(err, estimate.ErrEncoding) {
+				t.Fatalf("malformed at %d: %v", i, err)
+			}
+		}
+	}
+	if !bytes.Equal(data, encoded(t, back)) {
+		t.Error("an error changed the table")
+	}
+}
+
+func FuzzTable(f *testing.F) {
+	table := newTable(f, TableConfig{Flows: 8, SumBits: 16, DigestBits: 8})
+	f.Add(encoded(f, table))
+	table.Update(1<<63, 5, 7)
+	f.Add(encoded(f, table))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		table := new(Table)
+		if err := table.UnmarshalBinary(data); err != nil {
+			if !errors.Is(err, estimate.ErrEncoding) || table.keys != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if again := encoded(t, table); !bytes.Equal(again, data) {
+			t.Errorf("%x decodes and encodes as %x", data, again)
+		}
+		for _, flow := range table.Flows(0) {
+			if _, err := EstimateTable(table, table, flow); err != nil && !errors.Is(err, estimate.ErrNoSamples) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestTableAllocatesNothing(t *testing.T) {
+	all, _ := tableTraffic(8, 400, 64, 0.01)
+	up, down := observeTable(t, TableConfig{Flows: 64, SumBits: 56, DigestBits: 16}, all, 0)
+	if n := testing.AllocsPerRun(10, func() {
+		for _, p := range all[:100] {
+			up.Update(p.flow, p.id, p.sent)
+			EstimateTable(up, down, p.flow)
+		}
+		_ = up.Merge(down)
+		up.Reset()
+	}); n != 0 {
+		t.Errorf("%g allocations", n)
+	}
+}
+
+func TestTableConfigIsChecked(t *testing.T) {
+	for _, c := range []TableConfig{{}, {Flows: 12, SumBits: 56}, {Flows: 8}, {Flows: 8, SumBits: 65}, {Flows: 8, SumBits: 1, DigestBits: 33}} {
+		if _, err := NewTable(c); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package lds
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/wire"
+)
+
+// The record of a Table, big-endian:
+//
+//	magic "HLDT", version 1
+//	identity 8 · number of the interval 8 · its beginning 8 (ns, signed)
+//	flows 4 · sum bits 1 · digest bits 1
+//	for each bucket: flows 1
+//	    for each flow, by rising hash: hash 8 · the lowest number that it drew 4
+//	        · the limit below which it drew to be admitted 4
+//	        · for each of three cells: sum · count 4 · digest
+//	CRC-32C 4
+//
+// Sums and digests take as few bytes as hold their bits, with the upper bits
+// zero.
+const (
+	tableMagic       = "HLDT"
+	tableVersion     = 1
+	tableHeaderBytes = 5 + 8 + stampBytes + 4 + 2 + 4
+)
+
+// AppendBinary appends the table's encoding to b. The error is always nil.
+func (t *Table) AppendBinary(b []byte) ([]byte, error) {
+	c, start := &t.config, len(b)
+	b = wire.Begin(b, tableMagic, tableVersion)
+	b = binary.BigEndian.AppendUint64(b, c.Identity)
+	b = t.stamp.appendTo(b)
+	b = binary.BigEndian.AppendUint32(b, uint32(c.Flows))
+	b = append(b, c.SumBits, c.DigestBits)
+	for first := 0; first < c.Flows; first += bucketFlows {
+		b = t.appendBucket(b, first)
+	}
+	return wire.Seal(b, start), nil
+}
+
+// appendBucket appends the flows of a bucket by their hashes, so that equal
+// tables give equal bytes.
+func (t *Table) appendBucket(b []byte, first int) []byte {
+	var rooms [bucketFlows]int
+	used := rooms[:0]
+	for i := first; i < first+bucketFlows; i++ {
+		if t.keys[i] != 0 {
+			used = append(used, i)
+		}
+	}
+	slices.SortFunc(used, func(i, j int) int { return cmp.Compare(t.keys[i], t.keys[j]) })
+	b = append(b, uint8(len(used)))
+	for _, i := range used {
+		r := &t.rooms[i]
+		b = binary.BigEndian.AppendUint64(b, uint64(t.keys[i]))
+		b = binary.BigEndian.AppendUint32(b, r.rank)
+		b = binary.BigEndian.AppendUint32(b, r.entry)
+		for _, cell := range r.cells {
+			b = wire.AppendBits(b, cell.sum, t.config.SumBits)
+			b = wire.AppendUint(b, uint64(cell.count()), countBytes)
+			b = wire.AppendBits(b, uint64(cell.digest()), t.config.DigestBits)
+		}
+	}
+	return b
+}
+
+// MarshalBinary returns the table's encoding. The error is always nil.
+func (t *Table) MarshalBinary() ([]byte, error) { return t.AppendBinary(nil) }
+
+// UnmarshalBinary replaces the table, including its Config, with the decoded
+// one. On error, which wraps [estimate.ErrEncoding], the table is unchanged.
+func (t *Table) UnmarshalBinary(data []byte) error {
+	r, err := wire.Open(data, tableMagic, tableVersion)
+	if err != nil {
+		return fmt.Errorf("lds: %w", err)
+	}
+	identity, of := r.Uint64(), readStamp(&r)
+	c := TableConfig{Identity: identity, Flows: r.Size(), SumBits: r.Uint8(), DigestBits: r.Uint8()}
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
+	}
+	if r.Len() < c.Flows/bucketFlows { // at least, before anything is allocated
+		return fmt.Errorf("lds: %w: %d bytes for %d flows", estimate.ErrEncoding, r.Len(), c.Flows)
+	}
+	decoded, err := NewTable(c)
+	if err != nil {
+		return err
+	}
+	decoded.stamp = of
+	for first := 0; first < c.Flows; first += bucketFlows {
+		if !decoded.readBucket(&r, first) {
+			return fmt.Errorf("lds: %w: bucket %d", estimate.ErrEncoding, first/bucketFlows)
+		}
+	}
+	if err := r.Close(); err != nil {
+		return fmt.Errorf("lds: %w", err)
+	}
+	*t = *decoded
+	return nil
+}
+
+// readBucket reports whether what it reads is a bucket.
+func (t *Table) readBucket(r *wire.Reader, first int) bool {
+	used := int(r.Uint8())
+	if used > bucketFlows {
+		return false
+	}
+	last := hashing.Flow(0)
+	for i := first; i < first+used; i++ {
+		f := hashing.Flow(r.Uint64())
+		if f <= last || t.bucket(f)*bucketFlows != first {
+			return false
+		}
+		last, t.keys[i] = f, f
+		t.rooms[i].rank, t.rooms[i].entry = r.Uint32(), r.Uint32()
+		if t.rooms[i].rank >= t.rooms[i].entry {
+			return false
+		}
+		for k := range t.rooms[i].cells {
+			sum, count, digest := r.Bits(t.config.SumBits), r.Uint(countBytes), r.Bits(t.config.DigestBits)
+			t.rooms[i].cells[k] = cell{sum: uint64(estimate.SignExtend(sum, int(t.config.SumBits))), tally: digest<<32 | count}
+		}
+	}
+	t.limit(first / bucketFlows)
+	return true
+}

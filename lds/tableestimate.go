@@ -1,0 +1,167 @@
+package lds
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// EstimateTable returns the delay of flow f from both points' tables of one
+// interval. Mean is that of the packets in those of the flow's cells that lost
+// none: exact if all are, and otherwise a sample. StdDev is count-conditioned
+// over these cells. Share is the part of the flow's packets that were there when
+// it was admitted, 1 if it was held from its first packet on; the interval
+// takes the mean of those that came before to be off by a deviation.
+//
+// It returns [estimate.ErrNoSamples] if the points do not both hold the flow, or
+// if all of its cells lost packets. It returns [estimate.ErrMismatch] if the
+// Configs or the intervals differ.
+func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
+	if up.config != down.config {
+		return Result{}, mismatch(up.config, down.config)
+	}
+	if err := up.stamp.match(down.stamp); err != nil {
+		return Result{}, err
+	}
+	sent, received := up.room(f), down.room(f)
+	if sent == nil || received == nil {
+		return Result{}, errNoSamples
+	}
+	result := Result{Sent: sent.packets(), Received: received.packets()}
+	result.Lost = result.Sent - min(result.Sent, result.Received)
+	for k := range sent.cells {
+		switch compare(&sent.cells[k], &received.cells[k], up.config.DigestBits) {
+		case usable:
+			result.Usable++
+		case lossy:
+			result.Lossy++
+		case reordered:
+			result.Reordered++
+		}
+	}
+	bucket := tableBucket{up: up, down: down, first: up.bucket(f) * bucketFlows}
+	bucket.centre()
+	own := bucket.read(f)
+	if own.packets == 0 {
+		return result, errNoSamples
+	}
+	result.Selected = own.cells
+	result.N, result.DegreesOfFreedom = uint64(own.packets), uint64(own.cells-1)
+	beyond := own.sum / own.packets
+	result.Mean = float64(bucket.around.delay) + beyond
+	if own.cells > 1 {
+		result.StdDev = math.Sqrt(own.squares / float64(own.cells-1))
+	}
+	// A flow misses as many packets as it draws in vain, on average.
+	before := math.MaxUint32/float64(min(sent.entry, received.entry)) - 1
+	result.Share = float64(result.Received) / (float64(result.Received) + before)
+	// Packets that are in no cell that was read: of the held ones a random part,
+	// and those before the flow was admitted, which are mostly one piece.
+	left := max(0, 1/own.packets-1/float64(result.Received))
+	early := 1 - result.Share
+	variance := 0.0
+	if left+early > 0 {
+		variance = bucket.variance(f, &own) * (left + early*early)
+	}
+	result.MeanError = math.Sqrt(variance) + rounding*(math.Abs(result.Mean)+math.Abs(beyond))
+	return result, nil
+}
+
+// rounding is the relative error of a mean that is exact but for its rounding.
+const rounding = 1e-15
+
+// A tableBucket has the flows that share a bucket, which tell each other the
+// offset of the clocks and how much packets of a flow differ.
+type tableBucket struct {
+	up, down *Table
+	first    int
+	around   centre
+}
+
+// cellsOf calls do for the cells of a flow that lost nothing.
+func (b *tableBucket) cellsOf(f hashing.Flow, do func(up, down *cell)) {
+	sent, received := b.up.room(f), b.down.room(f)
+	if sent == nil || received == nil {
+		return
+	}
+	for k := range sent.cells {
+		u, d := &sent.cells[k], &received.cells[k]
+		if compare(u, d, b.up.config.DigestBits) == usable && fits(uint64(u.count()), b.up.config.SumBits) {
+			do(u, d)
+		}
+	}
+}
+
+// flows returns the flows of the bucket, 0 for a free room.
+func (b *tableBucket) flows() []hashing.Flow { return b.up.keys[b.first : b.first+bucketFlows] }
+
+// centre finds a centre of few packets in this bucket, or in those that follow.
+func (b *tableBucket) centre() {
+	near := *b
+	for range min(b.up.buckets, fewBuckets) {
+		for _, f := range near.flows() {
+			near.cellsOf(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
+		}
+		if n := b.around.packets; n == 1 || n == 2 {
+			return
+		}
+		near.next()
+	}
+}
+
+// fewBuckets are searched for what a bucket does not tell.
+const fewBuckets = 16
+
+func (b *tableBucket) next() { b.first = (b.first + bucketFlows) % len(b.up.keys) }
+
+// A heldSum sums up the cells of a flow: delays beyond the centre, packets, and
+// the count-conditioned squares about the flow's mean.
+type heldSum struct {
+	sum, packets, squares float64
+	cells                 int
+}
+
+func (b *tableBucket) read(f hashing.Flow) (h heldSum) {
+	b.cellsOf(f, func(up, down *cell) {
+		x, n := b.around.beyond(up, down, b.up.config.SumBits), float64(up.count())
+		if h.packets > 0 {
+			off := x/n - h.sum/h.packets
+			h.squares += off * off * n * h.packets / (n + h.packets)
+		}
+		h.sum += x
+		h.packets += n
+		h.cells++
+	})
+	return h
+}
+
+// enoughDegrees of freedom tell a variance of packets within a factor of two.
+const enoughDegrees = 16
+
+// variance returns that of the delays of the packets of flow f. Its own cells are
+// at most three, so other flows, of its bucket and those that follow, weigh as
+// much as one more. It is infinite if there is nothing to go by.
+func (b *tableBucket) variance(f hashing.Flow, own *heldSum) float64 {
+	var squares, degrees float64
+	near := *b
+	for range min(b.up.buckets, fewBuckets) {
+		for _, other := range near.flows() {
+			if h := near.read(other); other != f && h.cells > 1 {
+				squares += h.squares
+				degrees += float64(h.cells - 1)
+			}
+		}
+		if degrees >= enoughDegrees {
+			break
+		}
+		near.next()
+	}
+	free := float64(own.cells - 1)
+	switch {
+	case degrees > 0:
+		return (own.squares + squares/degrees) / (free + 1)
+	case free > 0:
+		return own.squares / free
+	}
+	return math.Inf(1)
+}

@@ -1,0 +1,36 @@
+package lds
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// reach is how far the mean delay of a cell may be from the centre of others,
+// in nanoseconds. Sums wrap, so a cell of n packets tells its mean only up to
+// multiples of 2^bits/n.
+const reach = 10e9
+
+// fits reports whether a sum of the given width tells the mean of n packets.
+func fits(n uint64, bits uint8) bool { return float64(n)*2*reach < math.Ldexp(1, int(bits)) }
+
+// A centre is a delay that others are near. It takes the clocks' offset out of
+// sums before they are read, so that the offset may be as large as one packet's
+// sum can hold. It comes from the cell with the fewest packets, which wraps last.
+type centre struct {
+	delay   int64
+	packets uint64 // of that cell, 0: none
+}
+
+// look makes a cell that has the same packets at both points the centre if it
+// has the fewest so far.
+func (c *centre) look(up, down *cell, bits uint8) {
+	if n := uint64(up.count()); n > 0 && (c.packets == 0 || n < c.packets) {
+		*c = centre{estimate.Difference(up.sum, down.sum, int(bits)) / int64(n), n}
+	}
+}
+
+// beyond returns the sum of the delays of a cell's packets beyond the centre.
+func (c *centre) beyond(up, down *cell, bits uint8) float64 {
+	return float64(estimate.SignExtend(down.sum-up.sum-uint64(c.delay)*uint64(up.count()), int(bits)))
+}
