@@ -91,9 +91,14 @@ func (c counts) solve(ctx context.Context, p *joint.Problem, flows []joint.FlowR
 		opts.Progress = half(report, 0.5)
 	}
 	p.Rows, p.CellsPerRow, p.Rates, p.Cells = c.Rows, c.Spread, c.Rates[:c.Rows], c.cellsOf(keys)
-	p.Packets, p.Doubt = make([]float64, len(flows)), make([]float64, len(flows))
+	p.Packets = make([]float64, len(flows))
+	if slices.ContainsFunc(flows, func(f joint.FlowRecord) bool { return f.Doubt != 0 }) {
+		p.Doubt = make([]float64, len(flows))
+	}
 	for i, f := range flows {
-		p.Packets[i], p.Doubt[i] = f.Packets, f.Doubt
+		if p.Packets[i] = f.Packets; p.Doubt != nil {
+			p.Doubt[i] = f.Doubt
+		}
 	}
 	r, err := p.Solve(ctx, opts)
 	if err != nil {

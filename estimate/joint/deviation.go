@@ -139,7 +139,7 @@ func (d *deviating) round(freedom []float32) {
 		}
 	}
 	ratio := func(c uint32) float64 { return min(d.square[c]/d.expect[c], mostSquare) }
-	var off told
+	var off struct{ squares, weight float64 }
 	for c, x := range d.doubtful {
 		if x > 0 && d.expect[c] > 0 {
 			part := d.factor * x / d.expect[c]

@@ -9,9 +9,6 @@
 // A [Problem] holds the cells and the flows, and [Problem.Solve] returns a
 // [Result]. Users of a synopsis need only [FlowRecord] and [Options]:
 // lds.Decode and colate.Decode build the Problem.
-//
-// The same input gives the same result: a generator with a fixed seed draws
-// the signs that probe the deviations.
 package joint
 
 import "github.com/hoplag/hoplag/hashing"

@@ -1,7 +1,6 @@
 package joint
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -79,30 +78,27 @@ func TestMeansOnly(t *testing.T) {
 	}
 }
 
-// A flow's cells hold the half of its packets that Parts say: it is as if
-// there had been half as many.
-func TestParts(t *testing.T) {
+// A cell counts for less, the larger the variance of its sum: cells that are
+// wrong by what Variance says spoil what others know, but not if it says so.
+func TestVarianceWeighsCells(t *testing.T) {
 	w := determinedWorld(3000, 7, 3)
-	w.Parts = make([]float32, len(w.Cells))
-	clear(w.Sum)
-	clear(w.Count)
-	for f, n := range w.Packets {
-		for i, c := range w.Cells[4*f : 4*f+4] {
-			part := float64(1+(f+i)%4) / 4
-			w.Parts[4*f+i] = float32(part)
-			w.Sum[c] += part * n * w.truth[f]
-			w.Count[c] += part * n
+	rng := rand.New(rand.NewPCG(7, 7))
+	w.Variance = make([]float64, len(w.Sum))
+	for c := range w.Sum {
+		if c%4 == 0 {
+			off := 1000 * w.Count[c]
+			w.Sum[c] += off * rng.NormFloat64()
+			w.Variance[c] = off * off
 		}
 	}
-	told := w.medianError(w.solve(t, Options{}).Mean, 1)
-	w.Parts = nil
-	untold := w.medianError(w.solve(t, Options{}).Mean, 1)
-	if told > 0.6*untold {
-		t.Errorf("median error %.4f with parts, %.4f without", told, untold)
+	r := w.solve(t, Options{})
+	told := w.medianError(r.Mean, 1)
+	if part, n := w.covered(r, 1, math.Inf(1)); part < lowestCoverage(n) {
+		t.Errorf("%.4f of %d flows covered", part, n)
 	}
-	w.Parts = []float32{1}
-	if _, err := w.Solve(context.Background(), Options{}); err == nil {
-		t.Error("one part for all entries")
+	w.Variance = nil
+	if untold := w.medianError(w.solve(t, Options{}).Mean, 1); told > 0.2*untold {
+		t.Errorf("median error %.4f with variances, %.4f without", told, untold)
 	}
 }
 

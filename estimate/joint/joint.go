@@ -36,6 +36,10 @@ type Problem struct {
 	// are usable.
 	Unusable []bool
 
+	// Variance holds, for each cell, that of the error of Sum. Nil means that
+	// sums are exact.
+	Variance []float64
+
 	Rows        int // number of cells that each packet fell in, 1 or more
 	CellsPerRow int // number of cells of a row that a flow's packets are spread over, 1 or more
 	// Rates holds, for each row, the fraction of all packets recorded in it,
@@ -53,44 +57,14 @@ type Problem struct {
 	// Cells holds Rows × CellsPerRow cell indices for each flow. Those of flow
 	// f begin at f × Rows × CellsPerRow, row by row.
 	Cells []uint32
-	// Parts holds, for each entry of Cells, the fraction of the flow's packets
-	// there that are in Sum and Count, 0 to 1, if these leave out packets that
-	// passed at other times. Nil means all packets.
-	Parts []float32
-}
-
-// A Prior is the belief about any flow before its cells are read: a delay is
-// Mean, plus a deviation of the flow, plus a deviation of the packet. It
-// assumes nothing about the distributions but these three moments. It also
-// assumes that a flow's delay does not depend on its size, and that deviations
-// do not depend on the delay.
-//
-// Neither is true of delays in queues. A caller's prior then gives the
-// smallest expected square error. But an error of a hundredth of a slow flow's
-// delay is many times the delay of a fast one, and if delay depends on size,
-// intervals cover too few of the flows of middle sizes. Without a prior,
-// [Problem.Solve] takes deviations in proportion to the delay.
-type Prior struct {
-	Mean    float64 // nanoseconds: the mean delay of flows
-	Between float64 // nanoseconds: standard deviation of flows' means around Mean
-	Within  float64 // nanoseconds: standard deviation of packets around their flow's mean
 }
 
 // Options tunes [Problem.Solve]. The zero value is a good choice.
 type Options struct {
-	// Prior is believed of all flows alike. Nil is better for nearly all
-	// traffic: every flow then has its own prior, in proportion to what its
-	// cells suggest; see [Problem.Solve].
-	Prior *Prior
-	// Tolerance ends the iteration when its error is this fraction of the error
-	// that the noise of the cells makes, which the solver estimates from what
-	// the cells leave unexplained. The estimate errs to the safe side: with
-	// zero, which means 0.3, half of the means are within a tenth of StdDev of
-	// the exact solution.
-	Tolerance float64
 	// MaxIterations limits one linear solve; 0 means 1,000. Reaching it is not
 	// an error: see Result.Converged.
 	MaxIterations int
+	tolerance     float64 // of the iteration, for tests; 0 means enough
 	// MeansOnly leaves StdDev out, which saves half the time or more.
 	MeansOnly bool
 	// Deviations asks for Result.Deviation. There is none if cells do not
@@ -108,8 +82,7 @@ type Result struct {
 	// it sent, in nanoseconds.
 	Mean []float64
 	// StdDev holds, for each flow, the expected root mean square error of
-	// Mean, in nanoseconds. Without a given prior it is such that MeanInterval
-	// covers. It is nil with Options.MeansOnly.
+	// Mean, in nanoseconds. It is nil with Options.MeansOnly.
 	StdDev []float64
 	// Deviation holds, for each flow, the standard deviation of its packets'
 	// delays, and Freedom the squares behind it, its degrees of freedom. If
@@ -122,16 +95,11 @@ type Result struct {
 	// packets, up to 65,535. If it is 0 nothing is known about the flow, and
 	// Mean is that of all flows.
 	Usable []uint16
-	// Share holds, for each flow, the fraction of its packets behind the best
-	// of its usable cells: 1 without Problem.Parts, and 0 without a cell.
-	Share []float32
 	// Packets holds those of the Problem, known or decoded.
 	Packets []float64
 
-	Prior      Prior   // the prior used, or what EstimatePrior says if none was given
-	Iterations int     // conjugate-gradient iterations of the solve for the means
-	Remaining  float64 // error of the iteration, in the measure of Options.Tolerance
-	Converged  bool    // whether Remaining reached the tolerance
+	Iterations int  // of conjugate gradients
+	Converged  bool // whether more of them would change little
 }
 
 // degrees are the degrees of freedom of MeanInterval's Student distribution.
@@ -153,19 +121,16 @@ func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 	return estimate.StudentInterval(estimate.Delay{Mean: r.Mean[f], StdDev: r.StdDev[f], N: 1}, degrees, confidence)
 }
 
-// Solve estimates the mean delay of every flow from all cells at once. It
-// returns the linear estimate of least expected square error under a prior.
+// Solve estimates the mean delay of every flow from all cells at once: the
+// linear estimate of least expected square error.
 //
-// Without a prior in opts, it first guesses every flow's delay above the
-// smallest, by letting cells and flows agree on factors. Then it solves with
-// deviations in proportion to the guesses. Finally it scales StdDev by how far
-// cells are from what the others say, by the same factor for flows of similar
-// size. This suits delays that are a microsecond for most flows and
-// milliseconds for others, as in captured traffic, where one prior for all
-// flows leaves errors many times the delay of a fast one. If all delays are
-// within a factor of four or so of each other, it is mostly as good as the one
-// prior, with wider intervals. It is somewhat worse if dozens of flows share
-// each cell, most of all for the largest of them.
+// It first guesses every flow's delay above the smallest, by letting cells and
+// flows agree on factors. Then it solves with variances in proportion to the
+// squares of the guesses: in captured traffic, where delays are a microsecond for
+// most flows and milliseconds for others, one variance for all would leave errors
+// many times the delay of a fast one. Finally it scales StdDev by how far cells are
+// from what the others say, by the same factor for flows of similar size of which
+// equally much is known.
 //
 // Solve has limits. It guesses a flow of few packets among many in all its
 // cells near the typical delay of its size, with a deviation as wide as delays
@@ -175,10 +140,9 @@ func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 // clock offset must be small. A delay that one packet in thousands has is in
 // no deviation of a flow without such a packet.
 //
-// It holds about 20 numbers per flow, 7 per cell, and 8 bytes per entry of
-// Cells, and takes time in proportion to Cells. The same problem gives the
-// same bits on the same machine: nothing is random but signs drawn from a
-// fixed seed.
+// It holds about 10 numbers per flow, 10 per cell, and 8 bytes per entry of
+// Cells, and takes time in proportion to Cells. Nothing is random: the same
+// problem gives the same bits on the same machine.
 //
 // It returns [estimate.ErrConfig] if the problem's slices do not fit each
 // other or hold a value out of range, [estimate.ErrNoSamples] if no flow has a
@@ -187,149 +151,84 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	if err := p.validate(); err != nil {
 		return Result{}, err
 	}
-	inOrder, order := p.inOrder()
-	r, err := weigh(inOrder).solve(ctx, opts)
-	if err != nil {
-		return Result{}, err
-	}
-	r.putBack(order)
-	r.Packets = p.Packets
-	return r, nil
-}
-
-// solve solves a problem of which the flows are in order.
-func (q *weighted) solve(ctx context.Context, opts Options) (Result, error) {
-	if opts.Tolerance == 0 {
-		opts.Tolerance = enough
-	}
 	if opts.MaxIterations == 0 {
 		opts.MaxIterations = 1000
 	}
-	if !(opts.Tolerance > 0 && opts.Tolerance < 1) || opts.MaxIterations < 0 {
-		return Result{}, fmt.Errorf("%w: tolerance %g and %d iterations, want below 1 and both above 0",
-			estimate.ErrConfig, opts.Tolerance, opts.MaxIterations)
+	if opts.MaxIterations < 0 {
+		return Result{}, fmt.Errorf("%w: %d iterations, want above 0", estimate.ErrConfig, opts.MaxIterations)
 	}
-	work := progress{report: opts.Progress, stages: 2}
-	if !opts.MeansOnly && q.CellsPerRow > 1 {
-		work.stages += probes
+	if opts.tolerance == 0 {
+		opts.tolerance = enough
 	}
+	work := progress{report: opts.Progress, stages: 1}
 	if opts.Deviations {
 		work.stages++
 	}
-	if opts.Prior == nil {
-		return q.solveGuessed(ctx, opts, &work)
-	}
-	prior := *opts.Prior
-	if !(math.Abs(prior.Mean) <= mostSum && prior.Between > 0 && prior.Between <= mostSum && prior.Within >= 0 && prior.Within <= mostSum) {
-		return Result{}, fmt.Errorf("%w: prior %+v, want up to %g, with Between above 0 and Within from 0",
-			estimate.ErrConfig, prior, float64(mostSum))
-	}
-	s := newSystem(q, prior)
-	r, err := s.solve(ctx, s.rightHandSide(), opts, &work)
+	q := weigh(p)
+	s, err := newSolver(q)
 	if err != nil {
 		return Result{}, err
 	}
-	s.finish(r.Mean, r.StdDev)
-	s.mark(&r, opts)
-	if opts.Deviations {
-		base, _ := q.least(prior.Mean, q.expected())
-		if err := q.deviate(ctx, &r, base, &work); err != nil {
-			return Result{}, err
-		}
-	}
-	work.finish()
-	return r, nil
-}
-
-// solveGuessed solves without a prior from the caller.
-func (p *weighted) solveGuessed(ctx context.Context, opts Options, work *progress) (Result, error) {
-	prior, err := p.estimatePrior()
+	h, err := s.solve(ctx, opts, &work)
 	if err != nil {
 		return Result{}, err
 	}
-	work.stages++
-	if !opts.MeansOnly {
-		work.stages++
-		if p.CellsPerRow > 1 {
-			work.stages += 2
-		}
-	}
-	p.classify()
-	expected := p.expected()
-	whole, err := p.guess(ctx, prior.Mean, expected, -1, work)
-	if err != nil {
-		return Result{}, err
-	}
-	s, b := newGuessedSystem(p, prior, expected, whole)
-	r, err := s.solve(ctx, b, opts, work)
-	if err != nil {
-		return Result{}, err
-	}
-	s.finishGuessed(whole, r.Mean, r.StdDev)
-	s.mark(&r, opts)
-	if !opts.MeansOnly && p.CellsPerRow > 1 {
-		even, err := p.guess(ctx, prior.Mean, expected, 0, work)
-		if err != nil {
-			return Result{}, err
-		}
-		odd, err := p.guess(ctx, prior.Mean, expected, 1, work)
-		if err != nil {
-			return Result{}, err
-		}
-		p.check(even, odd, r.StdDev)
-	}
-	if opts.Deviations {
-		if err := p.deviate(ctx, &r, whole.base, work); err != nil {
-			return Result{}, err
-		}
-	}
-	work.finish()
-	return r, nil
-}
-
-// mark fills in from how many cells each flow is known, and removes the
-// deviations if they were not asked for.
-func (s *system) mark(r *Result, opts Options) {
+	work.next()
+	r := Result{Mean: h, Packets: p.Packets, Iterations: s.iterations, Converged: s.converged}
+	rounds := sweeps
 	if opts.MeansOnly {
-		r.StdDev = nil
+		rounds = fewSweeps
 	}
-	r.Usable, r.Share = make([]uint16, len(s.Packets)), make([]float32, len(s.Packets))
+	v, told := s.posterior(rounds)
+	for f := range h {
+		h[f] = s.finished(f, h[f], v[f])
+	}
+	if !opts.MeansOnly {
+		r.StdDev = s.deviations(v, told, h)
+	}
+	s.mark(&r)
+	if opts.Deviations {
+		if err := q.deviate(ctx, &r, s.base, &work); err != nil {
+			return Result{}, err
+		}
+	}
+	work.finish()
+	return r, nil
+}
+
+// finished returns the mean of flow f from h and the variance that is left.
+func (s *solver) finished(f int, h, v float64) float64 {
+	switch {
+	case v == 0:
+		return s.mean
+	case v < determinedLeft*s.variance[f]:
+		return s.base + s.above[f] + h
+	}
+	// Far from its guess, proportion to it means nothing.
+	step := h / s.above[f]
+	if step < 0 {
+		step = math.Expm1(max(step, -mostFall))
+	}
+	return s.base + s.above[f]*(1+min(step, 1))
+}
+
+const (
+	mostFall       = 1.5
+	determinedLeft = 1e-2
+)
+
+// mark fills in from how many cells each flow is known.
+func (s *solver) mark(r *Result) {
+	r.Usable = make([]uint16, len(s.Packets))
 	for f, w := range s.Packets {
 		n := 0
-		for i, c := range s.run(f) {
-			at := f*s.width + i
-			if w > 0 && s.trust[c] > 0 && s.of(at) > 0 {
+		for _, c := range s.run(f) {
+			if w > 0 && s.trust[c] > 0 {
 				n++
-				part := float32(1)
-				if s.Parts != nil {
-					part = s.Parts[at]
-				}
-				r.Share[f] = max(r.Share[f], part)
 			}
 		}
 		r.Usable[f] = uint16(min(n, math.MaxUint16))
 	}
-}
-
-// solve returns the regression's effects h as means and its variances v as
-// deviations, still to be finished.
-func (s *system) solve(ctx context.Context, b []float64, opts Options, work *progress) (Result, error) {
-	if !s.informed {
-		return Result{}, fmt.Errorf("%w: no flow has a packet in a usable cell", estimate.ErrNoSamples)
-	}
-	effect := make([]float64, len(b))
-	iterations, remaining, err := s.conjugateGradient(ctx, effect, b, s.square, opts.Tolerance, opts.MaxIterations, work)
-	if err != nil {
-		return Result{}, err
-	}
-	variance, err := s.posterior(ctx, effect, opts, work)
-	if err != nil {
-		return Result{}, err
-	}
-	return Result{
-		Mean: effect, StdDev: variance,
-		Prior: s.prior, Iterations: iterations, Remaining: remaining, Converged: remaining <= opts.Tolerance,
-	}, nil
 }
 
 // The fourth powers of numbers beyond these need not fit a float64. No sum of
@@ -377,17 +276,17 @@ func (p *Problem) validate() error {
 			return fmt.Errorf("%w: cell %d of flow %d, want below %d", estimate.ErrConfig, c, i/p.Rows/p.CellsPerRow, cells)
 		}
 	}
+	if p.Variance != nil && len(p.Variance) != cells {
+		return fmt.Errorf("%w: %d variances for %d cells", estimate.ErrConfig, len(p.Variance), cells)
+	}
+	for c, v := range p.Variance {
+		if p.usable(c) && !(v >= 0 && v <= mostSum*mostSum) {
+			return fmt.Errorf("%w: variance %g in cell %d, want 0 to %g", estimate.ErrConfig, v, c, mostSum*mostSum)
+		}
+	}
 	for f, d := range p.Doubt {
 		if !(d >= 0 && d <= mostPackets) {
 			return fmt.Errorf("%w: doubt of %g packets in flow %d, want 0 to %g", estimate.ErrConfig, d, f, float64(mostPackets))
-		}
-	}
-	if p.Parts != nil && len(p.Parts) != len(p.Cells) {
-		return fmt.Errorf("%w: %d parts for %d cell indices", estimate.ErrConfig, len(p.Parts), len(p.Cells))
-	}
-	for i, part := range p.Parts {
-		if !(part >= 0 && part <= 1) {
-			return fmt.Errorf("%w: part %g of flow %d, want 0 to 1", estimate.ErrConfig, part, i/p.Rows/p.CellsPerRow)
 		}
 	}
 	for f, w := range p.Packets {
@@ -407,11 +306,6 @@ type progress struct {
 	report        func(float64)
 	stages, stage int
 	done          float64
-}
-
-// residual records that the current solve has reached this relative residual.
-func (w *progress) residual(now, tolerance float64) {
-	w.part(math.Log(now) / math.Log(tolerance))
 }
 
 // part records which fraction of the current stage is done.

@@ -3,6 +3,7 @@ package joint
 import (
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // A weighted is a Problem with the weights of its entries: the fraction of a
@@ -12,31 +13,33 @@ type weighted struct {
 	width   int       // number of cells of a flow
 	uniform float64   // the weight of all entries, if part is nil
 	part    []float32 // by entry
-	exact   bool      // every flow's packets are all in one cell of each row, and counted
-	slack   float64   // see slack
 	class   []uint8   // by flow: of size
+	slack   float64
 }
 
 // slack is noise beyond the model, as a fraction of all packets' variance:
-// clocks tick and hashes are not perfect. If each flow's packets are all in
-// one cell of a row there is no other noise, and the equations would have no
-// solution if one cell did not fit. If there are then fewer flows than cells,
-// the equations determine all flows, and slack is in the way.
+// clocks tick and hashes are not perfect.
 const (
 	slack      = 0.01
-	slackExact = 1e-4
+	slackExact = 1e-4 // where there are fewer flows than cells, which determine them
 )
 
 // weigh returns p with its weights.
 func weigh(p *Problem) *weighted {
-	q := &weighted{Problem: p, width: p.Rows * p.CellsPerRow, uniform: 1 / float64(p.CellsPerRow), slack: slack}
-	uniform := p.Parts == nil
+	if !slices.ContainsFunc(p.Doubt, func(d float64) bool { return d > 0 }) {
+		sure := *p
+		sure.Doubt = nil
+		p = &sure
+	}
+	q := &weighted{Problem: p, width: p.Rows * p.CellsPerRow, uniform: 1 / float64(p.CellsPerRow)}
+	q.classify()
+	uniform := true
 	for _, rate := range p.Rates {
 		uniform = uniform && rate == 1
 	}
+	q.slack = slack
 	if uniform {
-		q.exact = p.CellsPerRow == 1 && !p.doubtful() && p.Count != nil
-		if q.exact && p.flows() < p.usableCells() {
+		if p.CellsPerRow == 1 && p.Doubt == nil && p.Count != nil && len(p.Packets) < p.usableCells() {
 			q.slack = slackExact
 		}
 		return q
@@ -47,32 +50,9 @@ func weigh(p *Problem) *weighted {
 		if p.Rates != nil {
 			part *= p.Rates[i%q.width/p.CellsPerRow]
 		}
-		if p.Parts != nil {
-			part *= float64(p.Parts[i])
-		}
 		q.part[i] = float32(part)
 	}
 	return q
-}
-
-// doubtful reports whether any flow's packets are in doubt.
-func (p *Problem) doubtful() bool {
-	for _, d := range p.Doubt {
-		if d > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// flows returns how many flows have packets.
-func (p *Problem) flows() (n int) {
-	for _, w := range p.Packets {
-		if w > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 func (p *Problem) usableCells() (n int) {

@@ -1,0 +1,236 @@
+package joint
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// How joint decoding models the cells. Let flow f send w packets, of which a = w
+// × rate ÷ k are expected in each of its cells. Its mean is what was guessed plus
+// h, of variance s, and each packet differs from that by itself. What the guesses
+// leave of the cells' sums is
+//
+//	y = A h + e
+//
+// where e has the variance D of how packets fell into cells, and of what the
+// caller says of the sums. A flow that has one cell in a row has all its packets
+// there, which adds next to nothing. The estimate of least square error solves
+//
+//	(S⁻¹ + AᵀD⁻¹A) h = AᵀD⁻¹ y
+//
+// by conjugate gradients, with the diagonal as the preconditioner.
+const (
+	// The variance of a packet's delay about its flow's, as a part of the square
+	// of that delay: as for exponential delays.
+	packetVariance = 1.0
+	// The variance of a flow's delay about its guess, likewise, before the cells
+	// say how good guesses are.
+	guessVariance = 1.0
+	// What is known about clocks: they tick in nanoseconds, twice a packet.
+	clockNoise = 1.0 / 6
+	// Cells may hold packets of flows that are not listed: more than this many
+	// deviations beyond the expected number is not chance.
+	enoughPackets = 2
+	// Iteration ends when what it still gains, foretold from the last two groups of
+	// iterations, is this part of the sum of squares that is minimised.
+	enough   = 0.05
+	lookBack = 4 // iterations in a group
+	leastOf  = 4 // groups
+)
+
+// A solver has the equations of a problem.
+type solver struct {
+	*weighted
+	mean     float64            // of all packets in usable cells
+	base     float64            // what guesses are above
+	expected []float64          // by cell: packets of the listed flows
+	above    []float64          // by flow: its guess
+	told     []float64          // by flow: the fraction of its packets in usable cells, 0: none
+	typical  [sizeCount]float64 // by size: a guess
+	variance []float64          // by flow: s, 0 if it has no equation
+	trust    []float64          // by cell: D⁻¹, 0 if it says nothing
+	rest     []float64          // by cell: y, and then what the solution leaves of it
+	cell     []float64          // by cell: scratch
+	flows    int                // that have an equation
+
+	iterations int
+	converged  bool
+}
+
+// newSolver guesses, and sets up the equations.
+func newSolver(p *weighted) (*solver, error) {
+	flows := func() []float64 { return make([]float64, len(p.Packets)) }
+	s := &solver{
+		weighted: p, expected: p.expected(), above: flows(), told: flows(), variance: flows(),
+		trust: make([]float64, len(p.Sum)), rest: make([]float64, len(p.Sum)), cell: make([]float64, len(p.Sum)),
+	}
+	var sum, packets float64
+	for c, n := range s.expected {
+		if n > 0 && p.usable(c) {
+			if p.Count != nil {
+				n = p.Count[c]
+			}
+			sum += p.Sum[c]
+			packets += n
+		}
+	}
+	if packets == 0 {
+		return nil, fmt.Errorf("%w: no flow has a packet in a usable cell", estimate.ErrNoSamples)
+	}
+	s.mean = sum / packets
+	s.guess()
+	s.equations()
+	return s, nil
+}
+
+// square returns that of a delay that goes with flow f's guess. It is not as
+// small as the guess if that is below what is typical.
+func (s *solver) square(f int) float64 {
+	x, typical := s.above[f], s.typical[s.class[f]]
+	return x*x + typical*typical
+}
+
+// equations fills in s, D⁻¹ and y.
+func (s *solver) equations() {
+	reference := s.cell // the mean of the guesses of a cell's packets, 0 if their number is unknown
+	clear(reference)
+	s.scatter(reference, s.above)
+	for c, n := range s.expected {
+		s.rest[c] = reference[c] + s.base*n
+		if reference[c] /= n; s.Count == nil {
+			reference[c] = -s.base
+		}
+	}
+	spread := 1 - 1/float64(s.CellsPerRow)
+	if s.Rows == 1 && s.CellsPerRow > 1 {
+		spread = 1
+	}
+	for f, w := range s.Packets {
+		if w == 0 {
+			continue
+		}
+		own := packetVariance * s.square(f)
+		for i, c := range s.run(f) {
+			share := s.of(f*s.width + i)
+			apart := s.above[f] - reference[c]
+			v := own + apart*apart
+			noise := w * share * v * (1 - (1-spread)*share + s.slack)
+			if s.Doubt != nil {
+				doubt := s.Doubt[f] * share
+				off := min(s.Doubt[f]/w, 1)
+				noise += doubt * doubt * (off*off*own + apart*apart)
+			}
+			s.trust[c] += noise
+		}
+		if s.told[f] > 0 {
+			s.variance[f] = guessVariance*s.square(f) + own/max(w, 1)
+			s.flows++
+		}
+	}
+	usual := (s.mean - s.base) * (s.mean - s.base)
+	for c, n := range s.expected {
+		if n == 0 || !s.usable(c) || s.Count != nil && s.Count[c] == 0 {
+			s.trust[c], s.rest[c] = 0, 0
+			continue
+		}
+		v, sum := s.trust[c]+n*clockNoise, s.Sum[c]
+		if s.Variance != nil {
+			v += s.Variance[c]
+		}
+		if s.Count != nil {
+			k := s.Count[c]
+			sum *= n / k // as if it had as many packets as expected
+			v += usual * max(0, k-n-enoughPackets*math.Sqrt(k))
+			v *= n / k
+		}
+		s.trust[c] = 1 / v
+		s.rest[c] = sum - s.rest[c]
+	}
+}
+
+// diagonal returns the inverse of the diagonal of S⁻¹ + AᵀD⁻¹A.
+func (s *solver) diagonal() []float64 {
+	inverse := make([]float64, len(s.variance))
+	for f, v := range s.variance {
+		if v > 0 {
+			d := 1 / v
+			for i, c := range s.run(f) {
+				a := s.Packets[f] * s.of(f*s.width+i)
+				d += a * a * s.trust[c]
+			}
+			inverse[f] = 1 / d
+		}
+	}
+	return inverse
+}
+
+// solve returns h, and leaves y − A h in rest.
+func (s *solver) solve(ctx context.Context, opts Options, work *progress) ([]float64, error) {
+	inverse, n := s.diagonal(), len(s.variance)
+	h, residual, direction, image := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	square := 0.0 // yᵀD⁻¹y
+	for c, y := range s.rest {
+		s.cell[c] = y * s.trust[c]
+		square += y * s.cell[c]
+	}
+	norm := 0.0
+	for f, inv := range inverse {
+		if inv > 0 {
+			residual[f] = s.Packets[f] * s.gather(f, s.cell)
+			direction[f] = residual[f] * inv
+			norm += residual[f] * direction[f]
+		}
+	}
+	var before, last, now float64 // how much groups of iterations lowered the sum of squares
+	for s.iterations < opts.MaxIterations && norm > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		s.iterations++
+		clear(s.cell)
+		s.scatter(s.cell, direction)
+		for c, trust := range s.trust {
+			s.cell[c] *= trust
+		}
+		product := 0.0
+		for f, d := range direction {
+			if v := s.variance[f]; v > 0 {
+				image[f] = d/v + s.Packets[f]*s.gather(f, s.cell)
+				product += d * image[f]
+			}
+		}
+		if !(product > 0) {
+			break
+		}
+		step, next := norm/product, 0.0
+		now += step * norm
+		square -= step * norm
+		for f, d := range direction {
+			h[f] += step * d
+			residual[f] -= step * image[f]
+			next += residual[f] * residual[f] * inverse[f]
+		}
+		turn := next / norm
+		for f := range direction {
+			direction[f] = residual[f]*inverse[f] + turn*direction[f]
+		}
+		norm = next
+		if s.iterations%lookBack == 0 {
+			before, last, now = last, now, 0
+			if left := last * last / (before - last); s.iterations >= leastOf*lookBack && last < before && left <= opts.tolerance*max(square, 1e-9*left) {
+				s.converged = true
+				break
+			}
+		}
+		work.part(1 - 1/float64(s.iterations+1))
+	}
+	clear(s.cell)
+	s.scatter(s.cell, h)
+	for c := range s.rest {
+		s.rest[c] -= s.cell[c]
+	}
+	return h, nil
+}

@@ -1,0 +1,193 @@
+package joint
+
+import "math"
+
+// What the cells leave of the flows' variances is the diagonal of the inverse of
+// S⁻¹ + AᵀD⁻¹A. Messages find it: the noise that flow f sees in a cell is D, plus
+// a²v for every other flow there, with their v as the rest of their cells leaves
+// it. That is a fixed point, belief propagation for a normal model, and right to
+// a per cent if few flows meet twice.
+const (
+	sweeps    = 5 // of messages
+	fewSweeps = 2 // enough to see which flows are known well
+	// Classes of flows for scaling: by size, in powers of 16, and by how much is
+	// known about a flow, in powers of 16 of the part of its variance that is left.
+	sizeScales  = 3
+	knownScales = 4
+	scales      = sizeScales * knownScales
+	rounds      = 10 // of scaling
+	distant     = 25 // times their variance that squares count at most
+	shrink      = 20 // squares as all cells have them that every class has besides its own
+)
+
+// posterior returns the variance that the cells leave every flow, and for each
+// entry of Cells what the cell says to the flow, as a part of the most it could.
+func (s *solver) posterior(rounds int) (v []float64, told []float32) {
+	v, told = append([]float64(nil), s.variance...), make([]float32, len(s.Cells))
+	for range rounds {
+		s.sweep(v, told)
+	}
+	return v, told
+}
+
+func (s *solver) sweep(v []float64, told []float32) {
+	noise := s.cell
+	clear(noise)
+	for f, w := range s.Packets {
+		if v[f] == 0 {
+			continue
+		}
+		for i, c := range s.run(f) {
+			a := w * s.of(f*s.width+i)
+			noise[c] += a * a * without(v[f], float64(told[f*s.width+i])*a*a*s.trust[c])
+		}
+	}
+	for f, w := range s.Packets {
+		if v[f] == 0 {
+			continue
+		}
+		precision := 1 / s.variance[f]
+		for i, c := range s.run(f) {
+			a := w * s.of(f*s.width+i)
+			most := a * a * s.trust[c]
+			others := max(0, noise[c]-a*a*without(v[f], float64(told[f*s.width+i])*most))
+			part := 1 / (1 + others*s.trust[c])
+			told[f*s.width+i] = float32(part)
+			precision += part * most
+		}
+		v[f] = 1 / precision
+	}
+}
+
+// without returns the variance that is left after precision told is removed.
+func without(v, told float64) float64 { return v / max(1-v*told, 1e-9) }
+
+// A scaling finds by which factors variances are wrong, for flows of similar size
+// and for D. Each cell is some distance from what the other cells say of its
+// flows, of variance V = D + Σ a²v, with the v that the others leave; the square
+// of what the solution leaves of the cell, times V²/D², is that of the distance.
+// Squares are shared out among the classes by their parts of V, and every class's
+// factor becomes the mean of what its cells say (expectation maximisation for
+// components of variance).
+type scaling [scales + 1]float64
+
+func (s *solver) scale(v []float64, told []float32, sort []uint8) scaling {
+	parts := make([][scales + 1]float32, len(s.trust))
+	total := make([]float64, len(s.trust))
+	for pass := range 2 {
+		for f, w := range s.Packets {
+			if v[f] == 0 {
+				continue
+			}
+			for i, c := range s.run(f) {
+				if s.trust[c] == 0 {
+					continue
+				}
+				a := w * s.of(f*s.width+i)
+				x := a * a * without(v[f], float64(told[f*s.width+i])*a*a*s.trust[c])
+				if pass == 0 {
+					total[c] += x
+				} else {
+					parts[c][sort[f]] += float32(x / total[c])
+				}
+			}
+		}
+		if pass == 0 {
+			for c, trust := range s.trust {
+				if trust > 0 {
+					total[c] += 1 / trust
+				}
+			}
+		}
+	}
+	square := s.cell
+	for c, trust := range s.trust {
+		square[c] = 0
+		if trust > 0 {
+			off := s.rest[c] * trust
+			square[c] = off * off * total[c]
+			parts[c][scales] = float32(1 / trust / total[c])
+		}
+	}
+	var k scaling
+	for i := range k {
+		k[i] = 1
+	}
+	for range rounds {
+		var squares, weight scaling
+		for c, trust := range s.trust {
+			if trust == 0 {
+				continue
+			}
+			now := 0.0
+			for i, part := range parts[c] {
+				now += k[i] * float64(part)
+			}
+			ratio := min(square[c]/now, distant)
+			for i, part := range parts[c] {
+				x := k[i] * float64(part) / now
+				squares[i] += x * ratio
+				weight[i] += x
+			}
+		}
+		var all, of float64
+		for i := range k {
+			all += squares[i]
+			of += weight[i]
+		}
+		for i := range k {
+			k[i] *= max(1e-6, (squares[i]+shrink*all/of)/(weight[i]+shrink))
+		}
+	}
+	return k
+}
+
+// sortOf returns the class of flow f for scaling.
+func (s *solver) sortOf(f int, v float64) uint8 {
+	known := int(math.Log2(s.variance[f]/v+1e-9) / 4)
+	return uint8(min(int(s.class[f])/4, sizeScales-1)*knownScales + min(known, knownScales-1))
+}
+
+// deviations returns the expected errors of the means.
+func (s *solver) deviations(v []float64, told []float32, mean []float64) []float64 {
+	sort := make([]uint8, len(v))
+	for f, left := range v {
+		if left > 0 {
+			sort[f] = s.sortOf(f, left)
+		}
+	}
+	k := s.scale(v, told, sort)
+	alike := s.alike()
+	var squares, flows [sizeCount]float64
+	for f, x := range s.above {
+		squares[s.class[f]] += x * x
+		flows[s.class[f]]++
+	}
+	for f, left := range v {
+		w := s.Packets[f]
+		if left == 0 {
+			v[f] = math.Sqrt(s.square(f))
+			continue
+		}
+		// A flow about which cells say little may be any flow of its size.
+		unknown := left / s.variance[f]
+		d := alike*k[sort[f]]*left + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
+		if s.Doubt != nil {
+			off := s.Doubt[f] / w * (mean[f] - s.base)
+			d += off * off
+		}
+		v[f] = math.Sqrt(d)
+	}
+	return v
+}
+
+// alike returns by what factor variances are larger where a row's cells are
+// neighbours, as an LDS's are. Flows that meet in one then meet in others too, in m
+// of k cells at a time: what one brings to all of them counts m² instead of m.
+func (s *solver) alike() float64 {
+	if s.Rows == 1 {
+		return 1
+	}
+	k := float64(s.CellsPerRow)
+	return (1 + (k-1)*(2*k-1)/3) / k
+}
