@@ -319,7 +319,9 @@ func TestTableAllocatesNothing(t *testing.T) {
 }
 
 func TestTableConfigIsChecked(t *testing.T) {
-	for _, c := range []TableConfig{{}, {Flows: 12, SumBits: 56}, {Flows: 8}, {Flows: 8, SumBits: 65}, {Flows: 8, SumBits: 1, DigestBits: 33}} {
+	for _, c := range []TableConfig{
+		{}, {Flows: 12, SumBits: 56}, {Flows: 8}, {Flows: 8, SumBits: 65}, {Flows: 8, SumBits: 1, DigestBits: 33},
+	} {
 		if _, err := NewTable(c); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%+v: %v", c, err)
 		}

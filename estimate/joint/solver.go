@@ -170,38 +170,15 @@ func (s *solver) diagonal() []float64 {
 // solve returns h, and leaves y − A h in rest.
 func (s *solver) solve(ctx context.Context, opts Options, work *progress) ([]float64, error) {
 	inverse, n := s.diagonal(), len(s.variance)
-	h, residual, direction, image := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
-	square := 0.0 // yᵀD⁻¹y
-	for c, y := range s.rest {
-		s.cell[c] = y * s.trust[c]
-		square += y * s.cell[c]
-	}
-	norm := 0.0
-	for f, inv := range inverse {
-		if inv > 0 {
-			residual[f] = s.Packets[f] * s.gather(f, s.cell)
-			direction[f] = residual[f] * inv
-			norm += residual[f] * direction[f]
-		}
-	}
+	h, direction, image := make([]float64, n), make([]float64, n), make([]float64, n)
+	residual, norm, square := s.begin(direction, inverse)
 	var before, last, now float64 // how much groups of iterations lowered the sum of squares
-	for s.iterations < opts.MaxIterations && norm > 0 {
+	for s.iterations < opts.MaxIterations && norm > 0 && !s.converged {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		s.iterations++
-		clear(s.cell)
-		s.scatter(s.cell, direction)
-		for c, trust := range s.trust {
-			s.cell[c] *= trust
-		}
-		product := 0.0
-		for f, d := range direction {
-			if v := s.variance[f]; v > 0 {
-				image[f] = d/v + s.Packets[f]*s.gather(f, s.cell)
-				product += d * image[f]
-			}
-		}
+		product := s.multiply(image, direction)
 		if !(product > 0) {
 			break
 		}
@@ -213,17 +190,14 @@ func (s *solver) solve(ctx context.Context, opts Options, work *progress) ([]flo
 			residual[f] -= step * image[f]
 			next += residual[f] * residual[f] * inverse[f]
 		}
-		turn := next / norm
 		for f := range direction {
-			direction[f] = residual[f]*inverse[f] + turn*direction[f]
+			direction[f] = residual[f]*inverse[f] + next/norm*direction[f]
 		}
 		norm = next
 		if s.iterations%lookBack == 0 {
 			before, last, now = last, now, 0
-			if left := last * last / (before - last); s.iterations >= leastOf*lookBack && last < before && left <= opts.tolerance*max(square, 1e-9*left) {
-				s.converged = true
-				break
-			}
+			left := last * last / (before - last) // a geometric series
+			s.converged = s.iterations >= leastOf*lookBack && last < before && left <= opts.tolerance*max(square, 1e-9*left)
 		}
 		work.part(1 - 1/float64(s.iterations+1))
 	}
@@ -233,4 +207,39 @@ func (s *solver) solve(ctx context.Context, opts Options, work *progress) ([]flo
 		s.rest[c] -= s.cell[c]
 	}
 	return h, nil
+}
+
+// begin sets the first direction. It returns the residual of h = 0, its norm, and
+// yᵀD⁻¹y.
+func (s *solver) begin(direction, inverse []float64) (residual []float64, norm, square float64) {
+	for c, y := range s.rest {
+		s.cell[c] = y * s.trust[c]
+		square += y * s.cell[c]
+	}
+	residual = make([]float64, len(direction))
+	for f, inv := range inverse {
+		if inv > 0 {
+			residual[f] = s.Packets[f] * s.gather(f, s.cell)
+			direction[f] = residual[f] * inv
+			norm += residual[f] * direction[f]
+		}
+	}
+	return residual, norm, square
+}
+
+// multiply sets image to (S⁻¹ + AᵀD⁻¹A) times a direction, and returns their
+// product.
+func (s *solver) multiply(image, direction []float64) (product float64) {
+	clear(s.cell)
+	s.scatter(s.cell, direction)
+	for c, trust := range s.trust {
+		s.cell[c] *= trust
+	}
+	for f, d := range direction {
+		if v := s.variance[f]; v > 0 {
+			image[f] = d/v + s.Packets[f]*s.gather(f, s.cell)
+			product += d * image[f]
+		}
+	}
+	return product
 }

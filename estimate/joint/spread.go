@@ -71,57 +71,23 @@ func without(v, told float64) float64 { return v / max(1-v*told, 1e-9) }
 // components of variance).
 type scaling [scales + 1]float64
 
-func (s *solver) scale(v []float64, told []float32, sort []uint8) scaling {
-	parts := make([][scales + 1]float32, len(s.trust))
-	total := make([]float64, len(s.trust))
-	for pass := range 2 {
-		for f, w := range s.Packets {
-			if v[f] == 0 {
-				continue
-			}
-			for i, c := range s.run(f) {
-				if s.trust[c] == 0 {
-					continue
-				}
-				a := w * s.of(f*s.width+i)
-				x := a * a * without(v[f], float64(told[f*s.width+i])*a*a*s.trust[c])
-				if pass == 0 {
-					total[c] += x
-				} else {
-					parts[c][sort[f]] += float32(x / total[c])
-				}
-			}
-		}
-		if pass == 0 {
-			for c, trust := range s.trust {
-				if trust > 0 {
-					total[c] += 1 / trust
-				}
-			}
-		}
-	}
-	square := s.cell
-	for c, trust := range s.trust {
-		square[c] = 0
-		if trust > 0 {
-			off := s.rest[c] * trust
-			square[c] = off * off * total[c]
-			parts[c][scales] = float32(1 / trust / total[c])
-		}
-	}
-	var k scaling
+// scalingParts are the parts of a cell's V, by class, and last that of D.
+type scalingParts [scales + 1]float32
+
+func (s *solver) scale(v []float64, told []float32, sort []uint8) (k scaling) {
+	parts, square := s.parts(v, told, sort)
 	for i := range k {
 		k[i] = 1
 	}
 	for range rounds {
 		var squares, weight scaling
-		for c, trust := range s.trust {
-			if trust == 0 {
-				continue
-			}
+		for c := range parts {
 			now := 0.0
 			for i, part := range parts[c] {
 				now += k[i] * float64(part)
+			}
+			if now == 0 {
+				continue
 			}
 			ratio := min(square[c]/now, distant)
 			for i, part := range parts[c] {
@@ -140,6 +106,39 @@ func (s *solver) scale(v []float64, told []float32, sort []uint8) scaling {
 		}
 	}
 	return k
+}
+
+// parts returns, for each cell, the parts of V, and the square of its distance in
+// units of V.
+func (s *solver) parts(v []float64, told []float32, sort []uint8) (parts []scalingParts, square []float64) {
+	total := make([]float64, len(s.trust))
+	for c, trust := range s.trust {
+		if trust > 0 {
+			total[c] = 1 / trust
+		}
+	}
+	each := func(do func(f int, c uint32, variance float64)) {
+		for f, w := range s.Packets {
+			for i, c := range s.run(f) {
+				if v[f] > 0 && s.trust[c] > 0 {
+					a := w * s.of(f*s.width+i)
+					do(f, c, a*a*without(v[f], float64(told[f*s.width+i])*a*a*s.trust[c]))
+				}
+			}
+		}
+	}
+	each(func(_ int, c uint32, variance float64) { total[c] += variance })
+	parts, square = make([]scalingParts, len(s.trust)), s.cell
+	each(func(f int, c uint32, variance float64) { parts[c][sort[f]] += float32(variance / total[c]) })
+	for c, trust := range s.trust {
+		square[c] = 0
+		if trust > 0 {
+			off := s.rest[c] * trust
+			square[c] = off * off * total[c]
+			parts[c][scales] = float32(1 / trust / total[c])
+		}
+	}
+	return parts, square
 }
 
 // sortOf returns the class of flow f for scaling.
