@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+	"unique"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -13,13 +14,22 @@ import (
 )
 
 // A Config says how a [Point] measures. The zero value is good except for the
-// Key: without a Key, anyone who can reach a point can read it and answer in
-// its place. Points that are compared need the same Key, Cut and Cells.
+// Key. Points that are compared need the same Key, SipHash, Cut and Cells.
 type Config struct {
-	// Key is the secret that the points share, of any length. Packets are hashed
-	// and records are signed with what is derived from it; the Key itself never
-	// travels. Use 16 random bytes or more, which cannot be guessed.
-	Key string
+	// Key is the secret that the points share, 16 bytes or more. Packets are
+	// hashed and records are signed with what is derived from it; the Key itself
+	// never travels, and no printer shows it. Use random bytes: whoever has a
+	// record can try to guess a Key that a person made up.
+	Key Key
+
+	// Insecure allows a shorter Key, or none. Without a Key, anyone who can reach
+	// a point can read it and answer in its place.
+	Insecure bool
+
+	// SipHash hashes packets with SipHash-2-4, which nobody without the Key can
+	// aim at a cell, whatever he learns of a point. It costs some 15 ns a message
+	// (BenchmarkPassed). Without it, keep the seed as secret as the Key.
+	SipHash bool
 
 	// Name is what reports call this point, at most 255 bytes.
 	Name string
@@ -30,27 +40,68 @@ type Config struct {
 
 	// Cut is how often the point cuts off what it counted and keeps it for
 	// followers to fetch: 1 ms to an hour, or 0 for 100 ms. Cuts are aligned to
-	// the wall clock. With shorter cuts a lost packet spoils less, and there is
-	// more to send.
+	// the point's clock. With shorter cuts a lost packet spoils less, and there
+	// is more to send.
 	Cut time.Duration
 
 	// Report is the length of the intervals of reports: a multiple of Cut, or 0
 	// for ten cuts.
 	Report time.Duration
 
+	// ClocksAgree says that the clocks of the points need no correction: both are
+	// of one host, or PTP keeps them. Reports then take the delays as they are.
+	// Delays that contradict it are an error.
+	ClocksAgree bool
+
+	// Asymmetry is how much the least delays of the two directions may differ. 0
+	// stands for half of the shortest round trip: one way takes no more than three
+	// times as long as the other. Every mean that is corrected for the clocks is
+	// known to half of it, and no better. In a building, 10 µs will do.
+	Asymmetry time.Duration
+
+	// Clock is a clock to use in place of the system's, such as that of a network
+	// card. It may drift by up to 0.1 %.
+	Clock interface{ Now() time.Time }
+
 	// Cells are the sizes of the counters; the zero value stands for
-	// [lda.DefaultConfig]. The Key sets their Identity.
+	// [lda.DefaultConfig] with digests of 20 bits.
 	Cells lda.Config
 
 	// Flows is the greatest number of flows to tell apart in a report, up to a
-	// million, or 0 for none. Each costs 128 bytes per direction and shard, and 5
-	// KB per direction at the point that makes reports.
+	// million, or 0 for none.
 	Flows int
 
 	// History is the number of bytes of cuts to keep for followers that come late:
 	// 4 KiB to 1 GiB, or 0 for 4 MiB.
 	History int
 }
+
+// A Key is a secret that does not show itself, wherever it is printed, logged or
+// encoded, within other values too. Keys of one secret are equal.
+type Key struct {
+	secret unique.Handle[string] // printers show a pointer within a value as an address
+}
+
+// NewKey returns the Key of a secret, such as 16 random bytes.
+func NewKey(secret string) Key { return Key{unique.Make(secret)} }
+
+// String says that there is a secret.
+func (k Key) String() string { return "(secret)" }
+
+// MarshalText says that there is a secret.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// text returns the secret, "" if there is none.
+func (k Key) text() string {
+	if k == (Key{}) {
+		return ""
+	}
+	return k.secret.Value()
+}
+
+// leastKey is the least length of a Key, in bytes. What is derived from a Key
+// travels, so a short one could be found by trial.
+const leastKey = 16
 
 // withDefaults returns the Config with zeros replaced.
 func (c Config) withDefaults() Config {
@@ -78,6 +129,8 @@ func (c Config) Validate() error {
 		return estimate.Invalid("hoplag", field, got, want)
 	}
 	switch {
+	case len(c.Key.text()) < leastKey && !c.Insecure:
+		return bad("Key", fmt.Sprintf("%d bytes long", len(c.Key.text())), fmt.Sprintf("at least %d, or Insecure", leastKey))
 	case len(c.Name) > 255:
 		return bad("Name", fmt.Sprintf("%d bytes long", len(c.Name)), "at most 255")
 	case len(c.Class) > 255:
@@ -86,6 +139,8 @@ func (c Config) Validate() error {
 		return bad("Cut", c.Cut, "1ms to 1h, or 0 for 100ms")
 	case c.Report < c.Cut || c.Report%c.Cut != 0 || c.Report > 24*time.Hour:
 		return bad("Report", c.Report, fmt.Sprintf("a multiple of Cut, which is %v, of at most 24h, or 0 for ten cuts", c.Cut))
+	case c.Asymmetry < 0:
+		return bad("Asymmetry", c.Asymmetry, "0 or more")
 	case c.Flows < 0 || c.Flows > maxFlows:
 		return bad("Flows", c.Flows, "0 to 1048576")
 	case c.History < 4<<10 || c.History > 1<<30:
@@ -98,9 +153,9 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// MemorySize returns the greatest number of bytes that a point takes: counters
-// for both directions, twice for every shard and once more, logs of what
-// passed, and the history of cuts.
+// MemorySize returns the greatest number of bytes that a busy point takes:
+// counters for both directions in every shard, two cuts of each; logs of what
+// passed; and the history of cuts. An idle point takes a few kilobytes.
 func (c Config) MemorySize() int {
 	c = c.withDefaults()
 	cells, flows := c.lda(), c.lds()
@@ -108,30 +163,44 @@ func (c Config) MemorySize() int {
 	if c.Flows > 0 {
 		tally += flows.MemorySize()
 	}
-	const logs = maxLogs * logSize * 24 // for when many goroutines are interrupted
+	const logs = maxLogs*logSize*24 + 2*maxFew*24 // for when many goroutines are interrupted
 	return 2*(2*c.shards()+1)*tally + 2*c.shards()*logs + c.History
 }
 
 // shards returns how many parts of a direction can be written to at once.
 func (c Config) shards() int { return min(runtime.GOMAXPROCS(0), 8) }
 
-// lda returns the Config of the counters of all packets.
+// lda returns the Config of the counters of all packets. It has no identity, so
+// that points of many Keys can share room: records say whose they are.
 func (c Config) lda() lda.Config {
 	cells := c.Cells
-	cells.Identity = hashing.Fingerprint(c.seed())
+	cells.Identity = 0
 	return cells
 }
 
 // seed returns the seed that packets and flows are hashed with.
-func (c Config) seed() uint64 { return c.derive("packets") }
+func (c Config) seed() uint64 { return binary.BigEndian.Uint64(c.derive("packets")) }
 
-// derive derives from the key a number that reveals nothing about other such
-// numbers.
-func (c Config) derive(purpose string) uint64 {
-	return binary.BigEndian.Uint64(c.deriveKey(purpose))
+// sip returns what hashes packets in place of the seed, or nil.
+func (c Config) sip() *hashing.SipHash {
+	if !c.SipHash {
+		return nil
+	}
+	s := hashing.SipHashFromKey([16]byte(c.derive("siphash")))
+	return &s
 }
 
-func (c Config) deriveKey(purpose string) []byte {
-	sum := sha256.Sum256([]byte("hoplag 1 " + purpose + "\x00" + c.Key))
+// identity is what records tell of what packets are hashed with.
+func (c Config) identity() uint64 {
+	if s := c.sip(); s != nil {
+		return s.Fingerprint()
+	}
+	return hashing.Fingerprint(c.seed())
+}
+
+// derive derives from the Key 32 bytes that reveal nothing of what it derives for
+// other purposes.
+func (c Config) derive(purpose string) []byte {
+	sum := sha256.Sum256([]byte("hoplag 1 " + purpose + "\x00" + c.Key.text()))
 	return sum[:]
 }

@@ -1,11 +1,27 @@
 package hoplag
 
 import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/format"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/session"
+	"github.com/hoplag/hoplag/lda"
 )
 
 // TestDocumentsNameTests looks for every test, package and experiment that the
@@ -53,5 +69,310 @@ func TestDocumentsNameTests(t *testing.T) {
 	}
 	if found < 20 {
 		t.Errorf("the documents name %d tests and experiments: they are not found", found)
+	}
+}
+
+// TestREADMEProgram builds the README's program as it stands, and runs it until
+// it has reported twice.
+func TestREADMEProgram(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
+	if len(blocks) != 1 || !strings.HasPrefix(blocks[0][1], "package main\n") {
+		t.Fatalf("%d pieces of Go in the README, want one program", len(blocks))
+	}
+	program := blocks[0][1]
+	if formatted, err := format.Source([]byte(program)); err != nil || string(formatted) != program {
+		t.Errorf("the README's program is not formatted: %v", err)
+	}
+	if testing.Short() {
+		t.Skip("it is run for two seconds")
+	}
+	free, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Skip(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	dir := t.TempDir()
+	binary, source := filepath.Join(dir, "program.exe"), filepath.Join(dir, "main.go")
+	if err := os.WriteFile(source, []byte(strings.ReplaceAll(program, "localhost:7070", address)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "build", "-o", binary, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	command := exec.CommandContext(ctx, binary)
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer command.Wait()
+	defer cancel()
+	reports := 0
+	for lines := bufio.NewScanner(out); reports < 2 && lines.Scan(); {
+		if regexp.MustCompile(`^client → server  [\d.]+ ms \(.* to .*\), .*sent [1-9]`).MatchString(lines.Text()) {
+			reports++
+		}
+	}
+	if reports < 2 {
+		t.Errorf("the README's program reported %d times", reports)
+	}
+}
+
+// TestREADMELinks looks for the files that the README shows and names.
+func TestREADMELinks(t *testing.T) {
+	text := read(t, "README.md")
+	links := regexp.MustCompile(`\]\(([^):]+)\)`).FindAllStringSubmatch(text, -1)
+	if len(links) < 5 {
+		t.Errorf("the README has %d links to files", len(links))
+	}
+	for _, link := range links {
+		if _, err := os.Stat(link[1]); err != nil {
+			t.Errorf("the README has a link to nothing: %v", err)
+		}
+	}
+	_, programs, _ := strings.Cut(text, "**Programs** in `examples`: ")
+	programs, _, _ = strings.Cut(programs, ". Each")
+	all, err := filepath.Glob("examples/*")
+	if err != nil || strings.Count(programs, "`") != 2*len(all) {
+		t.Errorf("the README names the programs %s, want %q", programs, all)
+	}
+	for _, name := range all {
+		if !strings.Contains(programs, "`"+filepath.Base(name)+"`") {
+			t.Errorf("the README does not name %s among its programs", name)
+		}
+	}
+	if lines := strings.Count(text, "\n"); lines > 120 {
+		t.Errorf("the README has %d lines, want 120 or fewer", lines)
+	}
+	module := strings.Fields(read(t, "go.mod"))[1]
+	for _, want := range []string{"go get " + module + "`", "git clone https://" + module + " && cd hoplag\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the README does not say %q", want)
+		}
+	}
+	if pictured, err := filepath.Glob("docs/*.svg"); err != nil || len(pictured) == 0 {
+		t.Errorf("no drawing in docs: %v", err)
+	} else {
+		for _, name := range pictured {
+			if !strings.Contains(read(t, name), "prefers-color-scheme:dark") {
+				t.Errorf("%s is for light pages only", name)
+			}
+		}
+	}
+}
+
+// TestREADMEFigures finds what the README says of accuracy in the results that
+// are generated.
+func TestREADMEFigures(t *testing.T) {
+	results := read(t, "bench/RESULTS.md")
+	rows := regexp.MustCompile("(?m)^\\| .* \\| ([^|]+) \\| ([^|]+) \\| `([a-z0-9-]+)` \\|$").FindAllStringSubmatch(read(t, "README.md"), -1)
+	if len(rows) != 4 {
+		t.Errorf("%d rows of accuracy in the README, want four", len(rows))
+	}
+	for _, row := range rows {
+		section, _, found := strings.Cut(results, "bench -seed 1 "+row[3]+"`</sub>")
+		if !found {
+			t.Errorf("%s is not among the results", row[3])
+		}
+		section = section[strings.LastIndex(section, "\n### "):]
+		if !holdsBoth(section, row[1], row[2]) {
+			t.Errorf("no result of %s says %s and %s", row[3], row[1], row[2])
+		}
+	}
+	if holdsBoth("- What. Paper: 1.2 %; here: 3 %.", "1.2 %", "0.3 %") {
+		t.Error("the comparison finds what is not there")
+	}
+}
+
+// TestMethodsFigures finds every percentage that METHODS.md says was measured in
+// the results that are generated.
+func TestMethodsFigures(t *testing.T) {
+	results, found := read(t, "bench/RESULTS.md"), 0
+	for _, part := range strings.Split(read(t, "METHODS.md"), "**Measured.**")[1:] {
+		part, _, _ = strings.Cut(strings.ReplaceAll(part, "**It\nloses**", "**It loses**"), "**It loses**")
+		sections := ""
+		for _, name := range regexp.MustCompile("`([a-z0-9-]+)`").FindAllStringSubmatch(part, -1) {
+			if section, _, ok := strings.Cut(results, "bench -seed 1 "+name[1]+"`</sub>"); ok {
+				sections += section[strings.LastIndex(section, "\n### "):]
+			}
+		}
+		for _, figure := range regexp.MustCompile(`[\d.]+\s%`).FindAllString(part, -1) {
+			found++
+			if !holdsBoth(strings.ReplaceAll(sections, "\n", " "), strings.ReplaceAll(figure, "\n", " "), "") {
+				t.Errorf("METHODS.md says %q, and no result of the experiments beside it does", figure)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d figures in METHODS.md", found)
+	}
+}
+
+// holdsBoth reports whether a line of the results has both figures, whole.
+func holdsBoth(section, theirs, ours string) bool {
+	has := func(line, figure string) bool {
+		return regexp.MustCompile(`(^|[^\d.])` + regexp.QuoteMeta(figure)).MatchString(line)
+	}
+	for line := range strings.Lines(section) {
+		if has(line, theirs) && has(line, ours) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestResultsAreOurOwn looks for what comes from captures and maps that are not
+// part of the project: nobody who has the project alone could repeat it.
+func TestResultsAreOurOwn(t *testing.T) {
+	outside := []string{"shared/data", "Sprint:", "hardware switch", "400 Mb/s", "300 Mb/s", "two classes, reordered", "recorded packets,",
+		"seed 1 mplane-9`"}
+	for _, name := range []string{"README.md", "bench/RESULTS.md", "METHODS.md"} {
+		text := read(t, name)
+		for _, of := range outside {
+			if strings.Contains(text, of) {
+				t.Errorf("%s has figures of %q, which is not part of the project", name, of)
+			}
+		}
+	}
+}
+
+// TestREADMECommands looks for the programs that the README runs.
+func TestREADMECommands(t *testing.T) {
+	runs := regexp.MustCompile(`go run (\./[\w/]+)`).FindAllStringSubmatch(read(t, "README.md"), -1)
+	if len(runs) == 0 {
+		t.Error("the README runs nothing")
+	}
+	for _, run := range runs {
+		if files, err := filepath.Glob(filepath.Join(run[1], "*.go")); err != nil || len(files) == 0 {
+			t.Errorf("the README runs %s, which is no program", run[1])
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+var updateSpec = flag.Bool("update-spec", false, "write the vectors of SPEC.md anew: only with a new version")
+
+// spec are the vectors of SPEC.md: bytes and 64-bit numbers in hexadecimal.
+type spec struct {
+	Digest []struct {
+		Seed, Bytes, Digest string
+	}
+	Fingerprint []struct{ Seed, Fingerprint string }
+	LDA         struct {
+		Seed, Config string
+		Updates      []struct {
+			Digest string
+			Time   int64
+		}
+		Record string
+	}
+	Control []struct{ What, Key, Packet string }
+}
+
+func word(x uint64) string { return fmt.Sprintf("%016x", x) }
+
+// makeSpec computes the vectors.
+func makeSpec(t *testing.T) spec {
+	var s spec
+	seeds := []uint64{0, 1, 0x0123456789abcdef, 0x6a09e667f3bcc909}
+	text := []byte("The quick brown fox jumps over the lazy dog, and a packet takes a while from here to there.")
+	for _, seed := range seeds {
+		for _, n := range []int{0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 32, 33, 40, 48, 49, 72, len(text)} {
+			s.Digest = append(s.Digest, struct{ Seed, Bytes, Digest string }{
+				word(seed), hex.EncodeToString(text[:n]), word(uint64(hashing.Digest(seed, text[:n]))),
+			})
+		}
+		s.Fingerprint = append(s.Fingerprint, struct{ Seed, Fingerprint string }{word(seed), word(hashing.Fingerprint(seed))})
+	}
+	s.makeLDA(t, seeds[2])
+	s.makeControl()
+	return s
+}
+
+// makeLDA updates an aggregator of two small banks, of which the second and
+// third of 16 packets are in the same cell.
+func (s *spec) makeLDA(t *testing.T, seed uint64) {
+	config := lda.Config{
+		Identity: hashing.Fingerprint(seed),
+		Banks:    [lda.MaxBanks]lda.Bank{{Rows: 4, Shift: 1}, {Rows: 2, Shift: 3}},
+		SumBits:  40, DigestBits: 12,
+	}
+	a, err := lda.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.LDA.Seed, s.LDA.Config = word(seed), "rows 4 at shift 1, 2 at shift 3; sums of 40 bits, digests of 12"
+	for i := range uint64(16) {
+		p, at := hashing.Word(seed, i), int64(1_800_000_000_000_000_000+1_000_003*i)
+		a.Update(p, at)
+		s.LDA.Updates = append(s.LDA.Updates, struct {
+			Digest string
+			Time   int64
+		}{word(uint64(p)), at})
+	}
+	data, err := a.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.LDA.Record = hex.EncodeToString(data)
+}
+
+func (s *spec) makeControl() {
+	key := [16]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+	none, secret := session.Key{}, session.NewKey(key)
+	for _, c := range []struct {
+		what  string
+		key   *session.Key
+		frame session.Frame
+	}{
+		{"start marker", &none, session.Frame{Kind: session.Start, Fingerprint: 1, Session: 2, Interval: 3}},
+		{"end marker, clock set, tagged", &secret, session.Frame{Kind: session.End, ClockSet: true, Fingerprint: 1, Session: 2, Interval: 3}},
+		{"part 1 of 2, tagged", &secret, session.Frame{Kind: session.Part, Fingerprint: 1, Session: 2, Interval: 3, Part: 1, Parts: 2,
+			Payload: []byte("bytes")}},
+	} {
+		text := ""
+		if c.key == &secret {
+			text = hex.EncodeToString(key[:])
+		}
+		s.Control = append(s.Control, struct{ What, Key, Packet string }{c.what, text, hex.EncodeToString(c.frame.Append(nil, c.key))})
+	}
+}
+
+// The vectors of SPEC.md do not change but with a version.
+func TestSpec(t *testing.T) {
+	file := filepath.Join("testdata", "spec.json")
+	got := makeSpec(t)
+	if *updateSpec {
+		data, err := json.MarshalIndent(got, "", "\t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, append(data, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want spec
+	if err := json.Unmarshal(data, &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the vectors of SPEC.md (-want +got):\n%s", diff)
 	}
 }

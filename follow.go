@@ -1,12 +1,10 @@
 package hoplag
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"iter"
-	"net/http"
+	"sync"
 	"time"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -29,17 +27,18 @@ func (p *Point) Follow(ctx context.Context, url string) iter.Seq[Report] {
 func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		f := follower{point: p, ask: ask, compare: newComparison(p.config)}
-		f.compare.pairing.feeds[second].name = p.config.Name
-		f.compare.seen = func(direction int, since int64) []hashing.Flow { return p.census.since(nil, direction, since) }
+		f.compare.meeting.ends[second].name = p.config.Name
+		f.compare.seen = p.census.since
 		f.compare.begin(p.number(p.clock.now()) - 1)
 		for p.wait(ctx, f.wake()) == nil {
+			now := p.number(p.clock.now()) - 1 // what both points have by now is fetched next
 			f.fetch(ctx)
 			for ctx.Err() == nil {
-				r, ok := f.compare.next(p.number(p.clock.now()) - 1)
+				r, ok := f.compare.next(now, p.clock.elapsed())
 				if !ok {
 					break
 				}
-				if r.Err != nil && f.err != nil {
+				if f.err != nil && r.Err != nil {
 					r.Err = fmt.Errorf("%w: %w", r.Err, f.err)
 				}
 				if !yield(r) {
@@ -64,30 +63,31 @@ type follower struct {
 // point's cuts are up to half a cut later than ours.
 func (f *follower) wake() int64 {
 	cut := int64(f.point.config.Cut)
-	if !f.compare.pairing.warm && f.err == nil {
-		return f.point.clock.now() + cut
+	now := f.point.clock.now()
+	if !f.compare.meeting.warm && f.err == nil {
+		return now + cut
 	}
-	due := (f.compare.last(f.compare.current)+1+f.compare.hold())*cut + cut*6/10
-	return max(due, f.point.clock.now()+cut)
+	due := (f.compare.last(f.compare.current)+1)*cut + cut*6/10 + 2*int64(f.point.config.grace())
+	return min(max(due, now+cut), now+2*int64(f.point.config.Report))
 }
 
 // fetch fetches what both points have.
 func (f *follower) fetch(ctx context.Context) {
-	f.point.mu.Lock()
-	cuts, _ := f.point.history.since(f.local, f.point.config.History)
-	f.point.mu.Unlock()
-	here := &f.compare.pairing.feeds[second]
-	for _, c := range cuts {
-		f.local = position{c.session, c.through}
-		must(0, f.compare.pairing.take(second, c.data)) // our own
-		here.see(-c.wall)
+	p, here := f.point, &f.compare.meeting.ends[second]
+	p.mu.Lock()
+	cuts, _ := p.history.since(f.local, p.config.History)
+	p.mu.Unlock()
+	for i := range cuts {
+		f.local = position{cuts[i].session, cuts[i].through}
+		_, _, err := f.compare.meeting.take(second, "", p.seal.of(&cuts[i]))
+		must(0, err) // our own
+		here.ahead.add(0, -cuts[i].wall)
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, max(f.point.config.Report, time.Second))
+	ctx, cancel := context.WithTimeout(ctx, max(p.config.Report, time.Second))
 	defer cancel()
-	for {
-		more, err := f.fetchOnce(ctx)
-		if f.err = err; !more || err != nil {
+	for more := true; more; {
+		if more, f.err = f.fetchOnce(ctx); f.err != nil {
 			return
 		}
 	}
@@ -95,26 +95,32 @@ func (f *follower) fetch(ctx context.Context) {
 
 // fetchOnce makes one exchange and reports whether there may be more to fetch.
 func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
-	p, feed := f.point, &f.compare.pairing.feeds[first]
-	q := newRequest(feed.at)
-	before := p.clock.elapsed()
+	p, feed := f.point, &f.compare.meeting.ends[first]
+	var at position
+	if len(feed.shards) > 0 {
+		at = feed.shards[0].at
+	}
+	q := newRequest(at)
+	before, sent := p.clock.elapsed(), p.clock.now()
 	data, err := f.ask(ctx, p.seal.request(q))
 	if err != nil {
 		return false, err
 	}
-	after := p.clock.elapsed()
+	after, came := p.clock.elapsed(), p.clock.now()
 	r, err := p.seal.reply(q, data)
 	if err != nil {
 		return false, err
 	}
 	feed.name = r.name
 	for _, record := range r.records {
-		if err := f.compare.pairing.take(first, record); err != nil {
+		if _, _, err := f.compare.meeting.take(first, "", record); err != nil {
 			return false, err
 		}
 	}
-	// The other clock was read between before and after.
-	feed.see(before + (after-before)/2 - r.now)
+	// The other clock was read between before and after, the surer the less time
+	// that took.
+	feed.ahead.add(after-before, before+(after-before)/2-r.now)
+	f.compare.clocks.exchange(sent, r.now, came)
 	return r.more && len(r.records) > 0, nil
 }
 
@@ -126,38 +132,148 @@ func (p *Point) wait(ctx context.Context, until int64) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-p.closing:
-		return context.Canceled
+		return ErrClosed
 	case <-timer.C:
 		return nil
 	}
 }
 
-// HTTP exchanges with the point whose ServeHTTP is at a URL, by a client, or
-// [http.DefaultClient] for nil.
-func HTTP(client *http.Client, url string) Exchange {
-	if client == nil {
-		client = http.DefaultClient
+// Records yields what passes the point as signed records, of one cut each if the
+// caller keeps up, for any bus that carries them to a [Pair]. It begins with the
+// present cut and ends when the context is done or the point is closed.
+func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		p.mu.Lock()
+		latest := p.history.latest()
+		p.mu.Unlock()
+		at := position{latest.session, latest.through}
+		for {
+			p.mu.Lock()
+			if p.waiting == nil {
+				p.waiting = make(chan struct{})
+			}
+			waiting := p.waiting
+			cuts, _ := p.history.since(at, p.config.History)
+			p.mu.Unlock()
+			for i := range cuts {
+				at = position{cuts[i].session, cuts[i].through}
+				if !yield(p.seal.of(&cuts[i])) {
+					return
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-p.closing:
+				return
+			case <-waiting:
+			}
+		}
 	}
-	return func(ctx context.Context, request []byte) ([]byte, error) {
-		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(request))
-		if err != nil {
-			return nil, fmt.Errorf("hoplag: %w", err)
-		}
-		q.Header.Set("Content-Type", contentType)
-		a, err := client.Do(q)
-		if err != nil {
-			return nil, fmt.Errorf("hoplag: %w", err)
-		}
-		defer a.Body.Close()
-		body, err := io.ReadAll(io.LimitReader(a.Body, maxMessage+1))
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("hoplag: %w", err)
-		case a.StatusCode != http.StatusOK:
-			return nil, fmt.Errorf("hoplag: %s answers %s: %.200s", url, a.Status, bytes.TrimSpace(body))
-		case len(body) > maxMessage:
-			return nil, fmt.Errorf("hoplag: %s answers with more than %d bytes", url, maxMessage)
-		}
-		return body, nil
+}
+
+// A Pair compares two points that are elsewhere, by the records that
+// [Point.Records] yields. Records of one point must come in order. A Pair
+// skips records that it has seen and records of sessions that ended, so they
+// may come again. It cannot detect replays of records it never saw; if
+// strangers can send records, use [Point.Follow].
+//
+// Any number of goroutines may call its methods.
+type Pair struct {
+	mu      sync.Mutex
+	clock   *timeline
+	compare *comparison
+	watched []hashing.Flow
+	at      time.Time // zero: use the clock
+}
+
+// NewPair returns a Pair of points of this Config, whose names in reports are
+// from and to. The error wraps [estimate.ErrConfig].
+func NewPair(c Config, from, to string) (*Pair, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
 	}
+	p := &Pair{clock: newTimeline(nil), compare: newComparison(c.withDefaults())}
+	p.compare.meeting.ends[first].name = from
+	p.compare.meeting.ends[second].name = to
+	p.compare.seen = func(int, int64) []hashing.Flow { return p.watched }
+	return p, nil
+}
+
+// Format prints the names of the points, and no secret.
+func (p *Pair) Format(s fmt.State, _ rune) {
+	fmt.Fprintf(s, "hoplag.Pair(%q, %q)", p.compare.meeting.ends[first].name, p.compare.meeting.ends[second].name)
+}
+
+// Watch says which flows to report, if Config.Flows is set.
+func (p *Pair) Watch(flows ...hashing.Flow) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watched = flows
+}
+
+// At sets the time that the Pair uses instead of the clock. For records kept
+// in a stream, pass the time at which each of them arrived there; the same
+// records then give the same reports whenever they are read. Time must not go
+// back.
+func (p *Pair) At(t time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at = t
+}
+
+// elapsed returns the time since some fixed moment.
+func (p *Pair) elapsed() int64 {
+	if p.at.IsZero() {
+		return p.clock.elapsed()
+	}
+	return p.at.UnixNano()
+}
+
+// TakeFirst takes a record of the first point. The error wraps [ErrForged],
+// [estimate.ErrMismatch] or [estimate.ErrEncoding].
+func (p *Pair) TakeFirst(record []byte) error { return p.take(first, "", record) }
+
+// TakeSecond takes a record of the second point.
+func (p *Pair) TakeSecond(record []byte) error { return p.take(second, "", record) }
+
+// TakeFirstShard takes a record of one of several Points that together are the
+// first point: the machines behind one address, each with some of the packets.
+// What they counted is added up cut by cut, and is as good as if one had
+// counted all, whichever of them a packet passes. Their clocks must agree for
+// that, as those of one machine or of a rack do. Shards may come and go:
+// reports then say that they begin anew (Report.Begins). A shard that is
+// silent for 5 seconds counts as gone; until then the others wait for it.
+func (p *Pair) TakeFirstShard(shard string, record []byte) error {
+	return p.take(first, shard, record)
+}
+
+// TakeSecondShard takes a record of one of the shards of the second point.
+func (p *Pair) TakeSecondShard(shard string, record []byte) error {
+	return p.take(second, shard, record)
+}
+
+func (p *Pair) take(point int, shard string, record []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m, now := p.compare.meeting, p.elapsed()
+	r, isNew, err := m.take(point, shard, record)
+	if isNew {
+		// The record was on its way for a while. The smallest of many such
+		// differences is close to that of the clocks.
+		ahead := now - (r.through+1)*m.cut
+		m.ends[point].ahead.add(ahead, ahead)
+	}
+	return err
+}
+
+// Next returns the next report, if one is due. Call it until there is none,
+// after each record and regularly: reports of silent points become due by
+// time. Records wait for it, at most 64 of a point that has just begun; older
+// ones are dropped, and the next report says that it begins (Report.Begins).
+func (p *Pair) Next() (Report, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m, now := p.compare.meeting, p.elapsed()
+	return p.compare.next(floorDiv(now-m.ends[second].ahead.value(), m.cut)-1, now)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,11 +14,32 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
+// testKey is long enough.
+var testKey = NewKey("0123456789abcdef")
+
+// A testClock is a machine's clock: so much ahead, so much faster, and it may be set.
+type testClock struct {
+	since time.Time
+	rate  float64
+	ahead atomic.Int64 // ns
+}
+
+func (c *testClock) Now() time.Time {
+	now := time.Now().Round(0)
+	return now.Add(time.Duration(c.ahead.Load()) + time.Duration(c.rate*float64(now.Sub(c.since))))
+}
+
+func newTestClock(ahead time.Duration, rate float64) *testClock {
+	c := &testClock{since: time.Now().Round(0), rate: rate}
+	c.ahead.Store(int64(ahead))
+	return c
+}
+
 // link is two points and traffic between them, in a synctest bubble.
 type link struct {
 	a      atomic.Pointer[Point]
 	b      *Point
-	steps  map[*Point]*atomic.Int64 // by how much a point's clock was set since
+	clocks map[*Point]*testClock
 	ctx    context.Context
 	cancel context.CancelFunc
 	all    sync.WaitGroup
@@ -25,20 +47,22 @@ type link struct {
 
 func newLink(t *testing.T, c Config, ahead time.Duration) *link {
 	t.Helper()
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	theirs, theirStep := stepped(ahead)
-	ours, ourStep := stepped(0)
-	l := &link{}
-	c.Name = "a"
-	a := newPoint(c.withDefaults(), theirs)
-	l.a.Store(a)
-	c.Name = "b"
-	l.b = newPoint(c.withDefaults(), ours)
-	l.steps = map[*Point]*atomic.Int64{a: theirStep, l.b: ourStep}
+	l := &link{clocks: map[*Point]*testClock{}}
+	l.a.Store(l.newPoint(t, c, "a", newTestClock(ahead, 0)))
+	l.b = l.newPoint(t, c, "b", newTestClock(0, 0))
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
+}
+
+func (l *link) newPoint(t *testing.T, c Config, name string, clock *testClock) *Point {
+	t.Helper()
+	c.Name, c.Clock = name, clock
+	p, err := NewPoint(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.clocks[p] = clock
+	return p
 }
 
 func (l *link) close() {
@@ -48,9 +72,12 @@ func (l *link) close() {
 	l.b.Close()
 }
 
-// exchange is the transport: a takes the requests.
+// exchange is the transport: a takes the requests, which take a while.
 func (l *link) exchange(_ context.Context, request []byte) ([]byte, error) {
-	return l.a.Load().Answer(request)
+	time.Sleep(5 * time.Millisecond)
+	reply, err := l.a.Load().Answer(request)
+	time.Sleep(10 * time.Millisecond)
+	return reply, err
 }
 
 // send sends a message every period, each after the delay that is given for
@@ -95,7 +122,7 @@ func (l *link) reports(n int) []Report {
 // way at every cut, and intervals are consecutive.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: "k"}, 0)
+		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
 		defer l.close()
 		l.send(time.Millisecond, func(i int) time.Duration { return time.Duration(10+i%10) * time.Millisecond }, nil)
 		for i, r := range l.reports(5) {
@@ -126,7 +153,7 @@ func TestFollowCorrectsClocks(t *testing.T) {
 	for _, ahead := range []time.Duration{0, 30 * time.Millisecond, -70 * time.Second, 1000 * time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLink(t, Config{Key: "k"}, ahead)
+				l := newLink(t, Config{Key: testKey}, ahead)
 				defer l.close()
 				l.send(time.Millisecond,
 					func(i int) time.Duration {
@@ -155,7 +182,7 @@ func TestFollowCorrectsClocks(t *testing.T) {
 // What is lost is counted, exactly, within a second; and the mean is near.
 func TestFollowCountsLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: "k"}, 0)
+		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
 		defer l.close()
 		l.send(time.Millisecond, func(i int) time.Duration {
 			if i%100 == 7 {
@@ -181,7 +208,7 @@ func TestFollowCountsLoss(t *testing.T) {
 // passed meanwhile counts when it is there again.
 func TestFollowSurvivesSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: "k"}, 0)
+		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
 		defer l.close()
 		l.send(time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
 		began := time.Now()
@@ -218,6 +245,191 @@ func TestFollowSurvivesSilence(t *testing.T) {
 		}
 		if received < (n-1)*1000 || received > (n+1)*1000 {
 			t.Errorf("%d packets in %d intervals", received, n)
+		}
+	})
+}
+
+// both is delays of messages and responses, of some milliseconds.
+func both(seed uint64) func(int) time.Duration {
+	return func(i int) time.Duration {
+		return time.Duration(2000+hashing.Word(seed, uint64(i))%1000) * time.Microsecond
+	}
+}
+
+// want holds reports to means of 2.5 ms both ways, but for those in which a
+// session begins, and to their being consecutive.
+func want(t *testing.T, reports []Report) (begins int) {
+	t.Helper()
+	for i, r := range reports {
+		if i > 0 && r.Number != reports[i-1].Number+1 {
+			t.Errorf("report %d after %d", r.Number, reports[i-1].Number)
+		}
+		if r.Err != nil {
+			t.Errorf("%v", r)
+		}
+		if r.Begins {
+			begins++
+			continue
+		}
+		for _, d := range []Delay{r.Forth, r.Back} {
+			if !r.Clock.Known || d.Err != nil || math.Abs(d.Mean-2.5e6) > 0.1e6 || d.Lost+d.Extra > 0 {
+				t.Errorf("%v", r)
+			}
+		}
+	}
+	return begins
+}
+
+// A point that is started again begins a session; what its goroutines put down
+// before and after is never mixed.
+func TestFollowSurvivesRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey}, 30*time.Millisecond)
+		defer l.close()
+		l.send(time.Millisecond, both(1), both(2))
+		time.AfterFunc(4300*time.Millisecond, func() {
+			// The other process is gone, and with it what it counted. The
+			// new one's clock is elsewhere.
+			old := l.a.Swap(l.newPoint(t, Config{Key: testKey}, "a", newTestClock(-5*time.Second, 0)))
+			old.Close()
+		})
+		reports := l.reports(10)
+		// What was on its way is lost at the restart, and counted as such or
+		// not at all; at the beginning and at the restart two or three
+		// reports have a session that begins.
+		if n := want(t, reports); n < 3 || n > 6 {
+			t.Errorf("a session begins in %d reports", n)
+		}
+		if last := reports[9].Clock; math.Abs(last.Offset+5e9) > 30e3 {
+			t.Errorf("offset %v", last)
+		}
+	})
+}
+
+// A clock that is stepped begins a session, at either point, before it makes a
+// mean that looks right.
+func TestFollowSurvivesSteps(t *testing.T) {
+	for name, step := range map[string]struct {
+		here bool
+		by   time.Duration
+	}{
+		"theirs ahead":        {false, 37 * time.Millisecond},
+		"theirs by an hour":   {false, -time.Hour},
+		"ours ahead":          {true, 37 * time.Millisecond},
+		"ours by half a year": {true, 4000 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLink(t, Config{Key: testKey}, 0)
+				defer l.close()
+				l.send(time.Millisecond, both(1), both(2))
+				point := l.a.Load()
+				if step.here {
+					point = l.b
+				}
+				time.AfterFunc(4300*time.Millisecond, func() {
+					l.clocks[point].ahead.Add(int64(step.by))
+				})
+				reports := l.reports(10)
+				if step.here && step.by > time.Minute {
+					// Intervals that never were are not reported.
+					if jump := reports[9].Number - reports[0].Number; jump < 3600*4000 {
+						t.Errorf("from %d to %d", reports[0].Number, reports[9].Number)
+					}
+					for i := range reports {
+						reports[i].Number = int64(i)
+					}
+				}
+				named := 0
+				for i := range reports {
+					if errors.Is(reports[i].Err, ErrStep) {
+						if d := reports[i].Forth; !strings.Contains(d.Err.Error(), step.by.String()) || d.Err == nil {
+							t.Errorf("%v does not say that it was by %v", d.Err, step.by)
+						}
+						reports[i].Err = nil
+						named++
+					}
+				}
+				if n := want(t, reports); n < 3 || n > 7 || named != 1 {
+					t.Errorf("a session begins in %d reports, and %d name a step", n, named)
+				}
+				offset := float64(step.by)
+				if step.here {
+					offset = -offset
+				}
+				if last := reports[9].Clock; math.Abs(last.Offset-offset) > 30e3 {
+					t.Errorf("%v, want %v", last, step.by)
+				}
+			})
+		})
+	}
+}
+
+// What was answered once is no answer to another request, and a record that
+// was taken counts once, whatever session came since.
+func TestReplays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey}, 0)
+		defer l.close()
+		l.send(time.Millisecond, both(1), both(2))
+		time.Sleep(time.Second)
+		a := l.a.Load()
+		seal := a.seal
+		q := newRequest(position{})
+		answer, err := a.Answer(seal.request(q))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := seal.reply(newRequest(position{}), answer); !errors.Is(err, ErrForged) {
+			t.Errorf("a reply to another request: %v", err)
+		}
+		r, err := seal.reply(q, answer)
+		if err != nil || len(r.records) != 1 {
+			t.Fatal(err, len(r.records))
+		}
+		p := newMeeting(a.config)
+		other := seal.record(&stored{session: 1, after: 5, through: 6}, [2]*tally{})
+		for _, step := range []struct {
+			data   []byte
+			queued int
+		}{{r.records[0], 1}, {r.records[0], 1}, {other, 2}, {r.records[0], 2}, {other, 2}} {
+			if _, _, err := p.take(first, "", step.data); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(p.ends[first].shards[0].queue); n != step.queued {
+				t.Fatalf("%d records wait, want %d", n, step.queued)
+			}
+		}
+		if _, _, err := p.take(first, "", seal.record(&stored{session: 1, after: 5, through: 9}, [2]*tally{})); err == nil {
+			t.Error("a record that overlaps the one before is taken")
+		}
+	})
+}
+
+// A follower that comes late has the oldest cuts that are left, and one that
+// was away for longer than the history begins anew.
+func TestFollowBeyondHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey, History: 64 << 10}, 0)
+		defer l.close()
+		l.send(time.Millisecond, both(1), both(2))
+		began := time.Now()
+		var reports []Report
+		for r := range l.b.FollowOver(l.ctx, func(ctx context.Context, request []byte) ([]byte, error) {
+			if s := time.Since(began).Seconds(); s > 4 && s < 11 {
+				return nil, errors.New("away")
+			}
+			return l.exchange(ctx, request)
+		}) {
+			if errors.Is(r.Err, ErrSilent) {
+				r.Err, r.Begins = nil, true
+			}
+			if reports = append(reports, r); len(reports) == 18 {
+				break
+			}
+		}
+		if n := want(t, reports); n < 5 || n > 14 {
+			t.Errorf("%d reports of 18 are silent or begin", n)
 		}
 	})
 }

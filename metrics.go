@@ -35,14 +35,16 @@ var _ expvar.Var = (*Metrics)(nil)
 // totals belongs to one pair of points and one class.
 type totals struct {
 	latest          Report
-	came            time.Time // when it was added
 	reports, failed uint64
+	came            time.Time // when the latest was added
 	paths           [2]pathTotals
 }
 
 type pathTotals struct {
-	sent, received, lost, extra, crossed, repeated, measured uint64
-	delay                                                    float64 // of those measured, in seconds
+	sent, received, extra uint64
+	lost, known           int64   // what is known, and the most of it that ever was: counters never fall
+	delay, measured       float64 // seconds, and the packets that they are of
+	atMost                [len(Bounds)]float64
 }
 
 // Add adds a report.
@@ -58,22 +60,25 @@ func (m *Metrics) Add(r Report) {
 		t = new(totals)
 		m.pairs[key] = t
 	}
-	t.latest, t.came = r, time.Now()
+	t.latest = r
 	t.reports++
 	if r.Err != nil {
 		t.failed++
 	}
+	t.came = time.Now()
 	for i, d := range [2]Delay{r.Forth, r.Back} {
 		p := &t.paths[i]
 		p.sent += d.Sent
 		p.received += d.Received
-		p.lost += d.Lost
 		p.extra += d.Extra
-		p.crossed += d.Crossed
-		p.repeated += d.Repeats.Packets
-		if d.Err == nil {
-			p.measured += d.N
-			p.delay += d.Mean * float64(d.N) / 1e9
+		p.known += int64(d.Lost) - int64(d.Extra)
+		p.lost = max(p.lost, p.known)
+		if d.Err == nil && len(d.AtMost) == len(Bounds) {
+			p.measured += float64(d.Received)
+			p.delay += d.Mean * float64(d.Received) / 1e9
+			for j := range Bounds {
+				p.atMost[j] += d.AtMost[j]
+			}
 		}
 	}
 }
@@ -108,8 +113,9 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.WriteTo(w)
 }
 
-// WriteTo writes the metrics in the text format that Prometheus reads. Delays
-// are a summary: quantiles of the latest interval, sum and count of all.
+// WriteTo writes the metrics in the text format that Prometheus reads. Delays are
+// a histogram of all that were measured, which can be added up over points, and
+// quantiles of the latest interval. What is not known has no line.
 func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
 	m.mu.Lock()
 	var b strings.Builder
@@ -136,45 +142,49 @@ type family struct {
 }
 
 var families = []family{
-	perPath("hoplag_packets_sent_total", "counter", "Packets that passed the point that comes first.",
+	perPath("hoplag_packets_sent_total", "counter", "Packets sent of which it is known that they arrived, or did not.",
 		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.sent), true }),
 	perPath("hoplag_packets_received_total", "counter", "Packets that passed the point that comes second.",
 		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.received), true }),
-	perPath("hoplag_packets_lost_total", "counter", "Packets that were found missing.",
+	perPath("hoplag_packets_lost_total", "counter", "Packets that were lost, less those that came after all.",
 		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.lost), true }),
 	perPath("hoplag_packets_extra_total", "counter", "Packets that were received and never sent, or taken for lost before.",
 		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.extra), true }),
-	perPath("hoplag_packets_crossed_total", "counter", "Packets that passed the two points in different intervals, at least.",
-		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.crossed), true }),
-	perPath("hoplag_packets_repeated_total", "counter", "Packets that are copies of others.",
-		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.repeated), true }),
-	{"hoplag_delay_seconds", "summary", "One-way delay: quantiles of the latest interval; all that were measured.", writeSummary},
+	perPath("hoplag_packets_outstanding", "gauge", "Packets on their way, or lost, at the end of the latest interval.",
+		func(d *Delay, _ *pathTotals) (float64, bool) { return float64(d.Outstanding), true }),
+	{"hoplag_delay_seconds", "histogram", "One-way delay of all packets that were measured; counts are estimates.", writeHistogram},
+	{"hoplag_delay_quantile_seconds", "gauge", "Quantiles of the one-way delay of the latest interval.", writeQuantiles},
+	perPath("hoplag_delay_greatest_seconds", "gauge", "Greatest delay seen of a single packet in the latest interval.",
+		func(d *Delay, _ *pathTotals) (float64, bool) { return d.Greatest / 1e9, d.Err == nil && d.Greatest > 0 }),
 	perPath("hoplag_delay_mean_seconds", "gauge", "Mean one-way delay of the latest interval.",
-		func(d *Delay, _ *pathTotals) (float64, bool) { return d.Mean / 1e9, d.Err == nil }),
+		func(d *Delay, _ *pathTotals) (float64, bool) {
+			return d.Mean / 1e9, d.Err == nil && d.MeanInterval95.Bounded()
+		}),
 	perPath("hoplag_delay_mean_low_seconds", "gauge", "Lower end of the mean's 95 % interval.",
 		func(d *Delay, _ *pathTotals) (float64, bool) { return d.MeanInterval95.Low / 1e9, d.Err == nil }),
 	perPath("hoplag_delay_mean_high_seconds", "gauge", "Upper end of the mean's 95 % interval.",
 		func(d *Delay, _ *pathTotals) (float64, bool) { return d.MeanInterval95.High / 1e9, d.Err == nil }),
-	perPath("hoplag_delay_mean_doubt_seconds", "gauge", "What packets that are missing may add to the mean: it is in the interval.",
-		func(d *Delay, _ *pathTotals) (float64, bool) { return d.MeanDoubt / 1e9, d.Err == nil }),
 	perPath("hoplag_delay_deviation_seconds", "gauge", "Standard deviation of the one-way delay of the latest interval.",
 		func(d *Delay, _ *pathTotals) (float64, bool) { return d.StdDev / 1e9, d.Err == nil }),
-	{"hoplag_delay_samples", "gauge", "How many single delays the quantiles of the latest interval are of.", writeSamples},
 	{"hoplag_flow_delay_mean_seconds", "gauge", "Mean one-way delay of the slowest flows of the latest interval, ten at most.", writeFlows},
+	perPair("hoplag_round_trip_seconds", "gauge", "Mean delay there plus mean delay back, whatever the clocks say.",
+		func(t *totals) (float64, bool) { return t.latest.RoundTrip.Mean / 1e9, t.latest.RoundTrip.Known }),
 	perPair("hoplag_reports_total", "counter", "Intervals that were reported.",
 		func(t *totals) (float64, bool) { return float64(t.reports), true }),
 	perPair("hoplag_reports_failed_total", "counter", "Intervals in which the first point could not be compared.",
 		func(t *totals) (float64, bool) { return float64(t.failed), true }),
 	perPair("hoplag_report_age_seconds", "gauge", "How long ago the latest report came: older figures are not of now.",
 		func(t *totals) (float64, bool) { return time.Since(t.came).Seconds(), true }),
-	perPair("hoplag_clock_known", "gauge", "1 if delays are corrected by the clocks' difference.",
-		func(t *totals) (float64, bool) { return map[bool]float64{true: 1}[t.latest.Clock.Known], true }),
+	perPair("hoplag_clock_known", "gauge", "1 if delays are corrected by the clocks' difference, or the clocks are said to agree.",
+		func(t *totals) (float64, bool) {
+			return map[bool]float64{true: 1}[t.latest.Clock.Known || t.latest.Clock.Agree], true
+		}),
 	perPair("hoplag_clock_offset_seconds", "gauge", "By how much the first point's clock is ahead of the second's.",
 		func(t *totals) (float64, bool) { return t.latest.Clock.Offset / 1e9, t.latest.Clock.Known }),
-	perPair("hoplag_clock_offset_low_seconds", "gauge", "Lower end of where the offset certainly is, whatever the delays were.",
-		func(t *totals) (float64, bool) { return t.latest.Clock.Certain.Low / 1e9, t.latest.Clock.Known }),
-	perPair("hoplag_clock_offset_high_seconds", "gauge", "Upper end of where the offset certainly is.",
-		func(t *totals) (float64, bool) { return t.latest.Clock.Certain.High / 1e9, t.latest.Clock.Known }),
+	perPair("hoplag_clock_offset_low_seconds", "gauge", "Lower end of the offset's interval.",
+		func(t *totals) (float64, bool) { return t.latest.Clock.Likely.Low / 1e9, t.latest.Clock.Known }),
+	perPair("hoplag_clock_offset_high_seconds", "gauge", "Upper end of the offset's interval.",
+		func(t *totals) (float64, bool) { return t.latest.Clock.Likely.High / 1e9, t.latest.Clock.Known }),
 	perPair("hoplag_clock_drift_ratio", "gauge", "By how much faster the first point's clock runs.",
 		func(t *totals) (float64, bool) { return t.latest.Clock.Drift, t.latest.Clock.Known }),
 }
@@ -201,22 +211,23 @@ func perPath(name, kind, help string, value func(d *Delay, p *pathTotals) (float
 
 var directions = [2]string{"forth", "back"}
 
-func writeSummary(b *strings.Builder, t *totals, labels string) {
+func writeHistogram(b *strings.Builder, t *totals, labels string) {
 	const name = "hoplag_delay_seconds"
-	for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
-		labels := fmt.Sprintf("%s,direction=%q", labels, directions[i])
-		for _, q := range d.Quantiles {
-			fmt.Fprintf(b, "%s{%s,quantile=\"%s\"} %s\n", name, labels, number(q.P), number(q.Delay/1e9))
+	for i := range t.paths {
+		labels, p := fmt.Sprintf("%s,direction=%q", labels, directions[i]), &t.paths[i]
+		for j, bound := range Bounds {
+			fmt.Fprintf(b, "%s_bucket{%s,le=\"%s\"} %s\n", name, labels, number(bound/1e9), number(p.atMost[j]))
 		}
-		fmt.Fprintf(b, "%s_sum{%s} %s\n", name, labels, number(t.paths[i].delay))
-		fmt.Fprintf(b, "%s_count{%s} %d\n", name, labels, t.paths[i].measured)
+		fmt.Fprintf(b, "%[1]s_bucket{%[2]s,le=\"+Inf\"} %[3]s\n%[1]s_sum{%[2]s} %[4]s\n%[1]s_count{%[2]s} %[3]s\n",
+			name, labels, number(p.measured), number(p.delay))
 	}
 }
 
-func writeSamples(b *strings.Builder, t *totals, labels string) {
+func writeQuantiles(b *strings.Builder, t *totals, labels string) {
 	for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
-		if len(d.Quantiles) > 0 {
-			fmt.Fprintf(b, "hoplag_delay_samples{%s,direction=%q} %d\n", labels, directions[i], d.Quantiles[0].Samples)
+		for _, q := range d.Quantiles {
+			const line = "hoplag_delay_quantile_seconds{%s,direction=%q,quantile=\"%s\"} %s\n"
+			fmt.Fprintf(b, line, labels, directions[i], number(q.P), number(q.Delay/1e9))
 		}
 	}
 }

@@ -2,21 +2,28 @@ package hoplag
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/hoplag/hoplag/hashing"
 )
 
 // A pair that is neither point reports as a follower does: in order, once, and
 // by the second point's clock, whatever comes twice.
 func TestPair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: "k"}, -40*time.Second)
+		l := newLink(t, Config{Key: testKey}, -40*time.Second)
 		defer l.close()
 		l.send(time.Millisecond, both(1), both(2))
-		p, err := NewPair(Config{Key: "k"}, "a", "b")
+		p, err := NewPair(Config{Key: testKey}, "a", "b")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +74,7 @@ func TestPairAt(t *testing.T) {
 		data  []byte
 	}
 	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: "k"}, -40*time.Second)
+		l := newLink(t, Config{Key: testKey}, -40*time.Second)
 		l.send(time.Millisecond, both(1), both(2))
 		stream := make(chan arrival, 1000)
 		for _, point := range []*Point{l.a.Load(), l.b} {
@@ -84,7 +91,7 @@ func TestPairAt(t *testing.T) {
 			kept = append(kept, <-stream)
 		}
 		replay := func(pace time.Duration) (lines []string) {
-			p, err := NewPair(Config{Key: "k"}, "a", "b")
+			p, err := NewPair(Config{Key: testKey}, "a", "b")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,4 +120,238 @@ func TestPairAt(t *testing.T) {
 			t.Errorf("read at once:\n%v\nread slowly:\n%v", atOnce, late)
 		}
 	})
+}
+
+// A shardedPath is packets that pass two points, each of several shards, any of
+// which a packet may pass.
+type shardedPath struct {
+	seal   sealer
+	shards [2]int
+	cuts   int
+	whole  [2][]*tally   // by point and cut
+	parts  [2][][]*tally // by point, shard and cut
+}
+
+const (
+	pathBegin  = int64(17e9) // number of the first cut
+	pathQuiet  = 15          // cuts before the first packet, and after the last
+	pathPacket = 40          // in a cut
+)
+
+func newShardedPath(c Config, seed uint64, first, second, cuts int) *shardedPath {
+	p := &shardedPath{seal: newSealer(c), shards: [2]int{first, second}, cuts: cuts}
+	for point, n := range p.shards {
+		for range cuts {
+			p.whole[point] = append(p.whole[point], newTally(&c))
+		}
+		p.parts[point] = make([][]*tally, n)
+		for s := range n {
+			for range cuts {
+				p.parts[point][s] = append(p.parts[point][s], newTally(&c))
+			}
+		}
+	}
+	r := rand.New(rand.NewPCG(seed, 1))
+	for cut := pathQuiet; cut < cuts-pathQuiet; cut++ {
+		for range pathPacket {
+			packet := hashing.Packet(r.Uint64())
+			at := (pathBegin+int64(cut))*int64(c.Cut) + r.Int64N(int64(c.Cut))
+			p.count(0, at, packet, r)
+			p.count(1, at+int64(r.ExpFloat64()*20e6), packet, r)
+		}
+	}
+	return p
+}
+
+// count counts a packet at some shard of a point.
+func (p *shardedPath) count(point int, at int64, packet hashing.Packet, r *rand.Rand) {
+	cut := at/int64(p.seal.config.Cut) - pathBegin
+	for _, t := range []*tally{p.whole[point][cut], p.parts[point][r.IntN(p.shards[point])][cut]} {
+		t.add([]entry{{time: at, packet: packet}})
+	}
+}
+
+// record is that of a cut.
+func (p *shardedPath) record(session uint64, cut int, t *tally) []byte {
+	at := pathBegin + int64(cut)
+	return p.seal.record(&stored{session: session, after: at - 1, through: at}, [2]*tally{t, nil})
+}
+
+// ended is a moment after a cut.
+func (p *shardedPath) ended(cut int) time.Time {
+	return time.Unix(0, (pathBegin+int64(cut)+1)*int64(p.seal.config.Cut))
+}
+
+// reports are those of a pair that is told of each cut by take.
+func (p *shardedPath) reports(t *testing.T, c Config, take func(pair *Pair, cut int)) (all []Report) {
+	pair, err := NewPair(c, "a", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range p.cuts + 100 {
+		pair.At(p.ended(cut))
+		if cut < p.cuts {
+			take(pair, cut)
+		}
+		for r, ok := pair.Next(); ok; r, ok = pair.Next() {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func must0(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Shards' records give the reports that those of one point with all packets
+// give, in whatever order shards are heard; those of one shard do not.
+func TestShardsAreOne(t *testing.T) {
+	c := Config{Key: testKey}.withDefaults()
+	p := newShardedPath(c, 1, 3, 2, 80)
+	want := p.reports(t, c, func(pair *Pair, cut int) {
+		must0(t, pair.TakeFirst(p.record(1, cut, p.whole[first][cut])))
+		must0(t, pair.TakeSecond(p.record(2, cut, p.whole[second][cut])))
+	})
+	sharded := func(least int) []Report {
+		r := rand.New(rand.NewPCG(2, 2))
+		return p.reports(t, c, func(pair *Pair, cut int) {
+			for _, s := range r.Perm(3) {
+				if s >= least {
+					must0(t, pair.TakeFirstShard(string('a'+rune(s)), p.record(uint64(10+s), cut, p.parts[first][s][cut])))
+				}
+			}
+			for _, s := range r.Perm(2) {
+				must0(t, pair.TakeSecondShard(string('a'+rune(s)), p.record(uint64(20+s), cut, p.parts[second][s][cut])))
+			}
+		})
+	}
+	same := func(x, y []Report) string {
+		ignore := cmpopts.IgnoreFields(Report{}, "Begins") // shards are first heard of one by one
+		return cmp.Diff(x, y, ignore, cmpopts.EquateErrors())
+	}
+	if len(want) < 5 {
+		t.Fatalf("%d reports", len(want))
+	}
+	if diff := same(want, sharded(0)); diff != "" {
+		t.Errorf("of one point − of shards +:\n%s", diff)
+	}
+	if same(want, sharded(1)) == "" {
+		t.Error("one shard can be left out: the test proves nothing")
+	}
+}
+
+// A shard comes, one begins anew, and one goes, while packets pass. Reports say
+// when they begin anew; all others have every packet once, with its delay.
+func TestShardsComeAndGo(t *testing.T) {
+	c := Config{Key: testKey}.withDefaults()
+	const cuts, joins, restarts, goes = 300, 60, 120, 180
+	p := newShardedPath(c, 3, 3, 1, cuts)
+	// Shard 1 has nothing before it comes, shard 2 nothing after it went: shard 0
+	// has it.
+	move := func(from, cut int) {
+		must0(t, p.parts[first][0][cut].all.Merge(p.parts[first][from][cut].all))
+		p.parts[first][from][cut].reset()
+	}
+	for cut := range cuts {
+		if cut < joins {
+			move(1, cut)
+		}
+		if cut >= goes {
+			move(2, cut)
+		}
+	}
+	reports := p.reports(t, c, func(pair *Pair, cut int) {
+		must0(t, pair.TakeFirstShard("0", p.record(1, cut, p.parts[first][0][cut])))
+		if cut >= joins {
+			session := uint64(2)
+			if cut >= restarts {
+				session = 3
+			}
+			must0(t, pair.TakeFirstShard("1", p.record(session, cut, p.parts[first][1][cut])))
+		}
+		if cut < goes {
+			must0(t, pair.TakeFirstShard("2", p.record(4, cut, p.parts[first][2][cut])))
+			must0(t, pair.TakeFirstShard("2", p.record(4, cut, p.parts[first][2][cut]))) // again
+		}
+		must0(t, pair.TakeSecond(p.record(9, cut, p.whole[second][cut])))
+	})
+	var sent, received, lost, extra uint64
+	begins, silent := 0, 0
+	for i, r := range reports {
+		sent += r.Forth.Sent
+		received += r.Forth.Received
+		lost += r.Forth.Lost
+		extra += r.Forth.Extra
+		if i > 0 && r.Begins && !reports[i-1].Begins {
+			begins++
+		}
+		if errors.Is(r.Err, ErrSilent) && r.Start.Before(p.ended(cuts-pathQuiet)) {
+			silent++
+		}
+		if d := r.Forth; d.Err == nil && !r.Begins && math.Abs(d.Mean-20e6) > 6*20e6/math.Sqrt(10*pathPacket) {
+			t.Errorf("report %d: mean %v", r.Number, Format(d.Mean))
+		}
+	}
+	// A record of the shard that comes, and of the one that begins anew, may end
+	// before the others' and is left out: nothing else is.
+	const all = (cuts - 2*pathQuiet) * pathPacket
+	if received != all || sent > all || sent < all-2*pathPacket || lost+extra != 0 {
+		t.Errorf("%d sent, %d received, %d lost, %d extra, of %d", sent, received, lost, extra, all)
+	}
+	if begins != 3 || silent < 3 || silent > 5 {
+		t.Errorf("%d times begun anew, want 3 after the first; %d silent reports while a shard is waited for", begins, silent)
+	}
+}
+
+// BenchmarkPair is what a record costs who compares many pairs of points, most
+// of whose memory is in no cache: one second in three nothing passes, else 2,000
+// packets in a cut, of which one in a hundred is lost.
+func BenchmarkPair(b *testing.B) {
+	c := Config{Key: NewKey("a key of a benchmark")}.withDefaults()
+	const cuts, packets, delay = 60, 2000, int64(5e6)
+	path := newShardedPath(c, 1, 1, 1, cuts)
+	for cut := 10; cut < cuts-10; cut++ {
+		for i := range packets {
+			id := cut*packets + i
+			packet := hashing.Packet(hashing.Word(c.seed(), uint64(id)))
+			at := (pathBegin+int64(cut))*int64(c.Cut) + int64(i)*int64(c.Cut)/packets
+			path.whole[0][cut].add([]entry{{time: at, packet: packet}})
+			if id%100 != 0 {
+				at += delay
+				path.whole[1][at/int64(c.Cut)-pathBegin].add([]entry{{time: at, packet: packet}})
+			}
+		}
+	}
+	var records [2][cuts][]byte
+	for cut := range cuts {
+		for point := range records {
+			records[point][cut] = path.record(1, cut, path.whole[point][cut])
+		}
+	}
+	for _, pairs := range []int{1, 100} {
+		b.Run(fmt.Sprintf("pairs=%d", pairs), func(b *testing.B) {
+			b.ReportAllocs()
+			all := make([]*Pair, pairs)
+			reports := 0
+			for i := range b.N {
+				cut, k, point := i/2/pairs%cuts, i/2%pairs, i%2
+				if cut == 0 && point == 0 {
+					all[k] = must(NewPair(c, "a", "b"))
+				}
+				all[k].At(path.ended(cut).Add(time.Millisecond))
+				if err := all[k].take(point, "", records[point][cut]); err != nil {
+					b.Fatal(err)
+				}
+				for r, ok := all[k].Next(); ok; r, ok = all[k].Next() {
+					reports++
+					_ = r
+				}
+			}
+			b.ReportMetric(float64(reports)/float64(b.N), "reports/op")
+		})
+	}
 }

@@ -2,16 +2,18 @@ package hoplag
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/wire"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lds"
@@ -19,8 +21,9 @@ import (
 
 // A record is what a point counted between two cuts. It travels as
 //
-//	identity   8 bytes, of the key
+//	identity   8 bytes, of what packets are hashed with
 //	session    8
+//	step       8, by how much the clock was set when the session began, in ns
 //	cut        8, Config.Cut in nanoseconds
 //	after      8, number of the cut before
 //	through    8, number of this cut
@@ -33,6 +36,7 @@ import (
 // first tagSize bytes of the HMAC-SHA256 of all that.
 type record struct {
 	session        uint64
+	step           int64
 	after, through int64
 	parts          [2]part // by direction
 }
@@ -45,9 +49,13 @@ type part struct {
 
 const (
 	recordMagic   = "HLPC"
-	recordVersion = 2
+	recordVersion = 3
 	tagSize       = 16
 )
+
+// ErrForged says that bytes were not signed with this point's Key, were changed
+// on the way, or answer another request.
+var ErrForged = errors.New("not signed with this point's Key")
 
 // A sealer encodes and signs with a key, and checks and decodes.
 type sealer struct {
@@ -58,14 +66,14 @@ type sealer struct {
 }
 
 func newSealer(c Config) sealer {
-	return sealer{config: c, cells: c.lda(), identity: hashing.Fingerprint(c.seed()), key: c.deriveKey("records")}
+	return sealer{config: c, cells: c.lda(), identity: c.identity(), key: c.derive("records")}
 }
 
-// tag appends its HMAC to a message.
+// tag returns the tag of a message.
 func (s *sealer) tag(message []byte) []byte {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write(message)
-	return append(message, mac.Sum(nil)[:tagSize]...)
+	return mac.Sum(nil)[:tagSize]
 }
 
 // open checks a message's tag, head and identity, and returns its body.
@@ -79,11 +87,9 @@ func (s *sealer) open(data []byte, magic string) (wire.Reader, error) {
 		return r, err
 	}
 	if identity := r.Uint64(); identity != s.identity {
-		return r, fmt.Errorf("%w: the other point has another Key", estimate.ErrMismatch)
+		return r, fmt.Errorf("%w: the other point has another Key, or SipHash is set at one of them", estimate.ErrMismatch)
 	}
-	mac := hmac.New(sha256.New, s.key)
-	mac.Write(message)
-	if !hmac.Equal(mac.Sum(nil)[:tagSize], data[len(message):]) {
+	if !hmac.Equal(s.tag(message), data[len(message):]) {
 		return r, ErrForged
 	}
 	return r, nil
@@ -95,24 +101,26 @@ func (s *sealer) begin(magic string) []byte {
 }
 
 // seal ends a message.
-func (s *sealer) seal(message []byte) []byte { return s.tag(wire.Seal(message, 0)) }
+func (s *sealer) seal(message []byte) []byte {
+	message = wire.Seal(message, 0)
+	return append(message, s.tag(message)...)
+}
 
-// record encodes what was counted in each direction.
-func (s *sealer) record(session uint64, after, through int64, counted [2]*tally) []byte {
-	b := s.begin(recordMagic)
-	b = binary.BigEndian.AppendUint64(b, session)
-	b = binary.BigEndian.AppendUint64(b, uint64(s.config.Cut))
-	b = binary.BigEndian.AppendUint64(b, uint64(after))
-	b = binary.BigEndian.AppendUint64(b, uint64(through))
+// record encodes what was counted in each direction in a cut.
+func (s *sealer) record(of *stored, counted [2]*tally) []byte {
+	b := binary.BigEndian.AppendUint64(s.begin(recordMagic), of.session)
+	for _, x := range []int64{of.step, int64(s.config.Cut), of.after, of.through} {
+		b = binary.BigEndian.AppendUint64(b, uint64(x))
+	}
 	sizes := len(b)
 	b = append(b, make([]byte, 4*4)...)
 	var flows []byte
 	for i, t := range counted {
-		if t == nil || t.empty() {
+		if t == nil || t.all.Packets() == 0 {
 			continue
 		}
 		before := len(b)
-		b = t.all.AppendPacked(b, (after+1)*int64(s.config.Cut))
+		b = t.all.AppendPacked(b, (of.after+1)*int64(s.config.Cut))
 		binary.BigEndian.PutUint32(b[sizes+8*i:], uint32(len(b)-before))
 		if t.flows != nil {
 			before = len(flows)
@@ -132,12 +140,12 @@ func (s *sealer) record(session uint64, after, through int64, counted [2]*tally)
 
 // decode decodes and checks a record of a point of the same Config. It keeps
 // no reference to data.
-func (s *sealer) decode(data []byte) (record, error) {
+func (s *sealer) decode(data []byte) (rec record, err error) {
 	r, err := s.open(data, recordMagic)
 	if err != nil {
-		return record{}, fmt.Errorf("hoplag: record: %w", err)
+		return rec, fmt.Errorf("hoplag: record: %w", err)
 	}
-	rec := record{session: r.Uint64()}
+	rec.session, rec.step = r.Uint64(), int64(r.Uint64())
 	cut := time.Duration(r.Uint64())
 	rec.after, rec.through = int64(r.Uint64()), int64(r.Uint64())
 	var sizes [4]int
@@ -152,7 +160,7 @@ func (s *sealer) decode(data []byte) (record, error) {
 	if cut != s.config.Cut {
 		return record{}, fmt.Errorf("hoplag: record: %w: Cut is %v at the other point and %v here", estimate.ErrMismatch, cut, s.config.Cut)
 	}
-	if rec.after >= rec.through {
+	if rec.after >= rec.through || rec.after < -farthest || rec.through > farthest {
 		return record{}, fmt.Errorf("hoplag: record: %w: from cut %d to %d", estimate.ErrEncoding, rec.after, rec.through)
 	}
 	for i, p := range packed {
@@ -160,7 +168,7 @@ func (s *sealer) decode(data []byte) (record, error) {
 			continue
 		}
 		if err := s.cells.CheckPacked(p); err != nil {
-			return record{}, fmt.Errorf("hoplag: record: Cells: %w", err)
+			return record{}, fmt.Errorf("hoplag: record: Cells: %w", cmp.Or(s.differ(p), err))
 		}
 		rec.parts[i].packed = bytes.Clone(p)
 	}
@@ -168,6 +176,39 @@ func (s *sealer) decode(data []byte) (record, error) {
 		return record{}, fmt.Errorf("hoplag: record: %w", err)
 	}
 	return rec, nil
+}
+
+// farthest bounds the numbers of cuts: with the shortest, three centuries from 1970.
+const farthest = 1 << 43
+
+// differ says what the Cells of packed counters have that is not as here, or nil.
+func (s *sealer) differ(packed []byte) error {
+	const head = 8 + 3 // identity, and before the banks: SumBits, DigestBits, and how many there are
+	if len(packed) < head || len(packed) < head+2*int(packed[10]) {
+		return nil
+	}
+	unlike := func(field string, there, here any) error {
+		return fmt.Errorf("%w: %s is %v there, %v here", estimate.ErrMismatch, field, there, here)
+	}
+	for i, here := range s.cells.Banks {
+		there := lda.Bank{}
+		if i < int(packed[10]) {
+			there = lda.Bank{Rows: 1 << (packed[head+2*i] & 31), Shift: packed[head+2*i+1]}
+		}
+		switch {
+		case there.Rows != here.Rows:
+			return unlike(fmt.Sprintf("Banks[%d].Rows", i), there.Rows, here.Rows)
+		case there.Shift != here.Shift:
+			return unlike(fmt.Sprintf("Banks[%d].Shift", i), there.Shift, here.Shift)
+		}
+	}
+	switch {
+	case packed[8] != s.cells.SumBits:
+		return unlike("SumBits", packed[8], s.cells.SumBits)
+	case packed[9] != s.cells.DigestBits:
+		return unlike("DigestBits", packed[9], s.cells.DigestBits)
+	}
+	return nil
 }
 
 // decodeFlows decodes the flows of both directions, in the given number of
@@ -203,4 +244,127 @@ func (s *sealer) decodeFlows(parts *[2]part, deflated []byte, forth, back int) e
 		return fmt.Errorf("%w: bytes left over", estimate.ErrEncoding)
 	}
 	return nil
+}
+
+// A follower asks a point for the cuts after those that it has, and the point
+// answers at once. Both messages lie between the head and the checksum of
+// package wire, signed as a record is:
+//
+//	request:  identity 8 · nonce 16 · session 8 · through 8
+//	reply:    identity 8 · nonce 16 · now 8 · length of name 1, name ·
+//	          1 if there are more records, or 0 · number of records 4 ·
+//	          for each: length 4, record
+//
+// The nonce makes every reply an answer to one request, so that no reply can be
+// used twice.
+const (
+	requestMagic = "HLPQ"
+	replyMagic   = "HLPA"
+	nonceSize    = 16
+)
+
+type request struct {
+	nonce [nonceSize]byte
+	at    position
+}
+
+func newRequest(at position) request {
+	q := request{at: at}
+	rand.Read(q.nonce[:]) // never fails
+	return q
+}
+
+func (s *sealer) request(q request) []byte {
+	b := append(s.begin(requestMagic), q.nonce[:]...)
+	b = binary.BigEndian.AppendUint64(b, q.at.session)
+	return s.seal(binary.BigEndian.AppendUint64(b, uint64(q.at.through)))
+}
+
+// A reply holds the cuts that a request asked for.
+type reply struct {
+	now     int64  // by the point's clock, as in its latest session
+	name    string // of the point
+	records [][]byte
+	more    bool // there are more
+}
+
+// maxReply bounds the records of a reply, in bytes.
+const maxReply = 1 << 20
+
+// Answer answers a follower's request, however it arrived. The reply says what
+// passed since the last one, in up to a megabyte. The error wraps [ErrForged],
+// [ErrClosed], [estimate.ErrMismatch] or [estimate.ErrEncoding].
+func (p *Point) Answer(request []byte) ([]byte, error) { return p.answer(request, maxReply) }
+
+// answer is Answer with records of at most limit bytes, unless one alone is longer.
+func (p *Point) answer(request []byte, limit int) ([]byte, error) {
+	r, err := p.seal.open(request, requestMagic)
+	if err != nil {
+		return nil, fmt.Errorf("hoplag: request: %w", err)
+	}
+	nonce := r.Bytes(nonceSize)
+	at := position{r.Uint64(), int64(r.Uint64())}
+	if err := r.Close(); err != nil {
+		return nil, fmt.Errorf("hoplag: request: %w", err)
+	}
+	if p.isClosed() {
+		return nil, fmt.Errorf("hoplag: %w", ErrClosed)
+	}
+	p.mu.Lock()
+	cuts, more := p.history.since(at, limit)
+	wall := p.history.latest().wall // the clock may have been set since
+	p.mu.Unlock()
+
+	now := wall + p.clock.elapsed()
+	if len(cuts) == 0 && wall == 0 || p.config.Clock != nil {
+		now = p.clock.now()
+	}
+	b := append(p.seal.begin(replyMagic), nonce...)
+	b = binary.BigEndian.AppendUint64(b, uint64(now))
+	b = append(append(b, uint8(len(p.config.Name))), p.config.Name...)
+	if more {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(len(cuts)))
+	for i := range cuts {
+		data := p.seal.of(&cuts[i])
+		b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
+		b = append(b, data...)
+	}
+	return p.seal.seal(b), nil
+}
+
+// of returns the record of a cut.
+func (s *sealer) of(cut *stored) []byte {
+	if cut.data != nil {
+		return cut.data
+	}
+	return s.record(cut, [2]*tally{})
+}
+
+// reply decodes the reply to a request.
+func (s *sealer) reply(q request, data []byte) (reply, error) {
+	r, err := s.open(data, replyMagic)
+	if err != nil {
+		return reply{}, fmt.Errorf("hoplag: reply: %w", err)
+	}
+	if string(r.Bytes(nonceSize)) != string(q.nonce[:]) {
+		return reply{}, fmt.Errorf("hoplag: reply: %w: answer to another request", ErrForged)
+	}
+	p := reply{now: int64(r.Uint64())}
+	p.name = string(r.Bytes(int(r.Uint8())))
+	p.more = r.Uint8() == 1
+	for range r.Size() {
+		record := r.Bytes(r.Size())
+		if record == nil {
+			break
+		}
+		p.records = append(p.records, record)
+	}
+	if err := r.Close(); err != nil {
+		return reply{}, fmt.Errorf("hoplag: reply: %w", err)
+	}
+	return p, nil
 }

@@ -1,74 +1,90 @@
 package hoplag
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/estimate/clock"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
 
-// ErrIdle says that no packet passed in the interval.
-var ErrIdle = errors.New("no packets")
+// Why a report, or one direction of it, has no mean.
+var (
+	// ErrIdle says that no packet passed in the interval.
+	ErrIdle = errors.New("no packets")
+	// ErrSilent says that nothing came from the other point for a whole interval.
+	ErrSilent = errors.New("the other point is silent")
+	// ErrStep says that a clock was set in the interval.
+	ErrStep = errors.New("a clock was set")
+	// ErrClocks says that the clocks disagree, by more than the delays.
+	ErrClocks = errors.New("the clocks do not agree")
+	// ErrUnlike says that the points see different packets.
+	ErrUnlike = errors.New("no packet that arrives was sent: do both points pass the same bytes?")
+	// ErrCopies says that packets arrive more often than they are sent.
+	ErrCopies = errors.New("packets arrive more often than they are sent: does one message go to several receivers?")
+)
 
-// A Report says what happened to packets between two points in one interval.
-// Each interval is reported once, in order.
+// A Report says what happened to packets between two points in an interval.
 type Report struct {
-	Number int64         // of the interval: Start in units of Length
+	Number int64         // of the interval in which it ends, in units of Config.Report
 	Start  time.Time     // by the clock of the point that reports
-	Length time.Duration // Config.Report
+	Length time.Duration // Config.Report, or more if it holds what came late, or less
 	From   string        // Config.Name of the first point, as far as it is known
 	To     string        // and of the second
 	Class  string        `json:",omitempty"` // Config.Class of the point that reports
 
-	Forth Delay // of packets that passed the first point and then the second
-	Back  Delay // of those that passed the second and then the first, as Back.Passed said
-	Clock Clock // of the first point, as the second one's clock sees it
+	Forth     Delay     // of packets that passed the first point and then the second
+	Back      Delay     // of those that passed the second and then the first, as Back.Passed said
+	RoundTrip RoundTrip // there and back, whatever the clocks say
+	Clock     Clock     // of the first point, as the second one's clock sees it
 
 	// Begins says that a point began anew in this interval or up to ten cuts
-	// before: it was started, its clock was stepped, or it was unreachable for
-	// longer than its Config.History. Packets on their way then are not
-	// counted. Lost and Extra are unknown, and 0.
+	// before: it was started, its clock was set, or it was unreachable for longer
+	// than its Config.History. Packets on their way then are not counted. Lost and
+	// Extra are unknown, and 0.
 	Begins bool
 
 	// Err says why the interval could not be compared, or not completely:
-	// [ErrSilent], or why the first point cannot be reached. The rest of the
-	// report covers what could be compared; what comes late counts in a later
-	// interval.
+	// [ErrSilent], [ErrStep], or why the first point cannot be reached. The rest of
+	// the report covers what could be compared; what comes late counts in a later
+	// report, whose Start and Length say so.
 	Err error
 }
 
 // A Delay is the one-way delay of the packets of one direction. Numbers are in
 // nanoseconds; [Delay.MeanDuration] and similar methods return a time.Duration.
 type Delay struct {
-	// Result has the mean and the deviation of the delays of the packets
-	// received. Sent and Received count what passed the first and the second
-	// point in the interval; packets on their way at its ends are in only one
-	// of them. Lost counts the packets found missing in the interval: once
-	// others have certainly overtaken them, or eight cuts later. A packet that
-	// counted as lost and still comes is Extra, as duplicates are.
-	//
-	// If Clock.Known, delays are corrected for the clocks' difference.
-	lda.Result
+	// Delay has the mean and the deviation of the delays of the packets received,
+	// corrected for the clocks' difference if Clock.Known. If the clocks are
+	// neither known nor said to agree, the mean is off by their difference, and
+	// its interval has no upper end.
+	estimate.Delay
 
-	// MeanInterval95 and DeviationInterval95 hold the mean and the deviation in at
-	// least 95 of 100 reports, apart from what the clocks add.
-	// [Delay.MeanInterval] is for other confidences.
-	MeanInterval95, DeviationInterval95 estimate.Interval
+	// A report is about the packets whose fate became known in its interval.
+	// Received is those that arrived, Lost those that were given up, and Sent both
+	// together, so that Lost is never more than Sent. Extra arrived and were never
+	// sent: duplicates, or packets that counted as lost before. Outstanding passed
+	// the first point and are neither yet; a later report has them.
+	Sent, Received, Lost, Extra, Outstanding uint64
 
-	// Edge is how many nanoseconds the mean may be off because packets
-	// received close to an end of the interval may count in its neighbour. The
-	// intervals include it.
-	Edge float64
+	// MeanInterval95 holds the mean in at least 95 of 100 reports, and
+	// DeviationInterval95 the deviation. All that is not known is in them: what
+	// counters left out, packets on their way at the ends, and the clocks, as far
+	// as Config.Asymmetry is true. Certain holds the mean whatever the asymmetry.
+	MeanInterval95, DeviationInterval95, Certain estimate.Interval
 
-	// ClockInterval is where the clocks allow the mean to be, whatever the delays
-	// of the two directions, apart from sampling. It is empty if the clocks are
-	// not known.
-	ClockInterval estimate.Interval
+	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known
+	Greatest  float64        // of the delays that were seen one by one; of all, it is no less
 
-	Quantiles []lda.Quantile // p50, p90 and p99, if known
+	// AtMost has about how many of the packets received took no longer than each
+	// of [Bounds], if that is known.
+	AtMost []float64 `json:",omitempty"`
 
 	// Flows holds the delays of the flows that passed the second point,
 	// slowest first, if Config.Flows is set. UnknownFlows is the number of
@@ -76,86 +92,301 @@ type Delay struct {
 	Flows        []FlowDelay `json:",omitempty"`
 	UnknownFlows int         `json:",omitempty"`
 
-	// Err is nil if there is a mean. Otherwise it is [ErrIdle], wraps
-	// [estimate.ErrNoSamples], or says what is wrong.
+	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of
+	// this package, wraps [estimate.ErrNoSamples], or says what is wrong.
 	Err error
 }
 
+// Bounds are the upper ends of [Delay.AtMost], in nanoseconds.
+var Bounds = [...]float64{
+	10e3, 25e3, 50e3, 100e3, 250e3, 500e3, 1e6, 2.5e6, 5e6, 10e6, 25e6, 50e6, 100e6, 250e6, 500e6, 1e9, 2.5e9, 5e9, 10e9,
+}
+
+// A RoundTrip is the mean delay there plus the mean delay back, if both are Known.
+type RoundTrip struct {
+	Known          bool
+	Mean           float64 // nanoseconds
+	MeanInterval95 estimate.Interval
+}
+
+// A FlowDelay is the one-way delay of a flow.
+type FlowDelay struct {
+	Flow   hashing.Flow `json:",string"` // as [Point.Flow] names it; text in JSON, whose numbers are shorter
+	Mean   float64      // nanoseconds
+	StdDev float64      // nanoseconds, 0 if unknown
+	Sent   uint64       // upper bound of its packets sent
+	Share  float64      // fraction of its packets behind the answer
+
+	// Lost is an upper bound of its losses: what its counters miss, including
+	// its neighbours' losses, and packets that were on their way when the
+	// report ended. Overdue is how many of these are certainly lost, the
+	// flow's or its neighbours'.
+	Lost, Overdue uint64
+
+	// MeanInterval95 contains the mean of all its packets in 95 of 100 reports.
+	MeanInterval95 estimate.Interval
+}
+
+// Loss returns the share of the packets that were lost.
+func (d *Delay) Loss() float64 { return float64(d.Lost) / float64(max(d.Sent, 1)) }
+
 // MeanDuration returns the mean.
-func (d *Delay) MeanDuration() time.Duration { return duration(d.Mean) }
+func (d *Delay) MeanDuration() time.Duration { return time.Duration(d.Mean) }
 
 // StdDevDuration returns the standard deviation.
-func (d *Delay) StdDevDuration() time.Duration { return duration(d.StdDev) }
-
-// MeanInterval returns [lda.Result.MeanInterval], widened for packets that
-// crossed the ends of the interval.
-func (d *Delay) MeanInterval(confidence float64) estimate.Interval {
-	i := d.Result.MeanInterval(confidence)
-	i.Low -= d.Edge
-	i.High += d.Edge
-	return i
-}
+func (d *Delay) StdDevDuration() time.Duration { return time.Duration(d.StdDev) }
 
 // Quantile returns the quantile for a share, and whether it is known.
 func (d *Delay) Quantile(share float64) (time.Duration, bool) {
 	for _, q := range d.Quantiles {
 		if q.P == share {
-			return duration(q.Delay), true
+			return time.Duration(q.Delay), true
 		}
 	}
 	return 0, false
 }
 
-func duration(ns float64) time.Duration { return time.Duration(ns) }
-
 // A Clock describes the difference between two points' clocks.
 type Clock struct {
-	// Known says that packets were measured both ways and that delays are
-	// corrected by Offset and Drift. Otherwise a mean is off by the difference of
-	// the clocks.
-	Known bool
+	// Known says that delays are corrected by Offset and Drift: because packets
+	// were measured both ways, or because the second point follows the first, and
+	// their exchanges bound the offset. Agree is Config.ClocksAgree. If neither is
+	// true, Why says why the clocks are not known.
+	Known, Agree bool
+	Why          string `json:",omitempty"`
 
 	Offset    float64           // nanoseconds by which the first point's clock is ahead of the second's
 	Drift     float64           // how much faster it runs: 3e-5 is 30 ppm
 	Certain   estimate.Interval // interval of the offset, whatever the delays were
-	Likely    estimate.Interval // interval of the offset if the smallest delays of both directions are equal
+	Likely    estimate.Interval // interval of the offset if the least delays differ by no more than Config.Asymmetry
 	RoundTrip float64           // nanoseconds: the shortest seen
-	Stepped   bool              // the clock stepped in this interval
 
 	// Apart is how far the second point's clock is ahead, as far as the
 	// transport between the points shows: give or take the time that it takes.
 	Apart time.Duration
 }
 
-func (c *Clock) set(r clock.Reading) {
-	c.Known = true
-	c.Offset, c.Drift = r.Offset, r.Drift
-	c.Certain, c.Likely = r.Certain, r.Likely
-	c.RoundTrip, c.Stepped = r.RoundTrip, r.Stepped
+// String formats the report in one line:
+//
+//	a → b  5.021 ms (5.018 ms to 5.024 ms), p99 9.714 ms, sent 1000, lost 10 (1.00 %)
+//
+// The mean is followed by the interval that holds it in 95 of 100 reports.
+func (r Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s → %s  %v", name(r.From), name(r.To), r.Forth)
+	if !errors.Is(r.Back.Err, ErrIdle) {
+		fmt.Fprintf(&b, "; back %v", r.Back)
+	}
+	if i := r.RoundTrip.MeanInterval95; r.RoundTrip.Known {
+		fmt.Fprintf(&b, "; round trip %s (%s to %s)", Format(r.RoundTrip.Mean), Format(i.Low), Format(i.High))
+	}
+	if !r.Clock.Agree {
+		fmt.Fprintf(&b, "; clocks: %v", r.Clock)
+	}
+	if r.Begins {
+		b.WriteString("; begins anew")
+	}
+	if r.Err != nil {
+		fmt.Fprintf(&b, "; %v", r.Err)
+	}
+	return b.String()
 }
 
-// correct subtracts the clocks' difference. It assumes that the packets are
-// spread evenly over the interval.
-func (d *Delay) correct(r clock.Reading, length time.Duration) {
-	const evenly = 0.28867513459481287 // 1/√12
+func name(s string) string {
+	if s == "" {
+		return "?"
+	}
+	return s
+}
+
+// String formats the delay in one line, with the mean and its 95 % interval.
+func (d Delay) String() string {
+	var b strings.Builder
+	switch i := d.MeanInterval95; {
+	case d.Err != nil:
+		b.WriteString(d.Err.Error())
+	case math.IsInf(i.High, 1):
+		fmt.Fprintf(&b, "at least %s", Format(i.Low))
+	default:
+		fmt.Fprintf(&b, "%s (%s to %s)", Format(d.Mean), Format(i.Low), Format(i.High))
+	}
+	if q, ok := d.Quantile(0.99); ok && d.Err == nil {
+		fmt.Fprintf(&b, ", p99 %s", Format(float64(q)))
+	}
+	if d.Sent+d.Received > 0 {
+		fmt.Fprintf(&b, ", sent %d, lost %d (%.2f %%)", d.Sent, d.Lost, 100*d.Loss())
+	}
+	if d.Extra > 0 {
+		fmt.Fprintf(&b, ", extra %d", d.Extra)
+	}
+	return b.String()
+}
+
+// String says briefly what is known about the clock.
+func (c Clock) String() string {
+	switch {
+	case c.Agree:
+		return "said to agree"
+	case c.Known:
+		return fmt.Sprintf("offset %s ± %s, drift %.3g ppm", Format(c.Offset), Format((c.Likely.High-c.Likely.Low)/2), 1e6*c.Drift)
+	}
+	text := "not known"
+	if c.Why != "" {
+		text += ": " + c.Why
+	}
+	if c.Apart.Abs() > 100*time.Millisecond {
+		text += fmt.Sprintf("; about %v apart", c.Apart.Round(10*time.Millisecond))
+	}
+	return text
+}
+
+// Format formats nanoseconds with four digits and a unit, as in "39.14 ms".
+func Format(ns float64) string {
+	switch {
+	case math.IsInf(ns, 1):
+		return "∞"
+	case math.IsInf(ns, -1):
+		return "-∞"
+	}
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}} {
+		// A value that would round to 1,000 of a unit is 1 of the next.
+		if math.Abs(ns) >= 0.99995*u.size {
+			return digits(ns/u.size) + " " + u.name
+		}
+	}
+	return digits(ns) + " ns"
+}
+
+// digits formats x with four significant digits, one of them before the point.
+func digits(x float64) string {
+	switch a := math.Abs(x); {
+	case a >= 999.95:
+		return fmt.Sprintf("%.0f", x)
+	case a >= 99.995:
+		return fmt.Sprintf("%.1f", x)
+	case a >= 9.9995:
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.3f", x)
+}
+
+// LogValue returns the report as a group of attributes: what passed, the
+// delays, and what is wrong.
+func (r Report) LogValue() slog.Value {
+	attrs := []slog.Attr{
+		slog.String("from", r.From), slog.String("to", r.To), slog.Time("start", r.Start),
+		slog.Any("forth", r.Forth),
+	}
+	if !errors.Is(r.Back.Err, ErrIdle) {
+		attrs = append(attrs, slog.Any("back", r.Back))
+	}
+	attrs = append(attrs, slog.String("clocks", r.Clock.String()))
+	if r.Begins {
+		attrs = append(attrs, slog.Bool("begins", true))
+	}
+	if r.Err != nil {
+		attrs = append(attrs, slog.Any("err", r.Err))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// LogValue returns the delay as a group of attributes.
+func (d Delay) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.Uint64("sent", d.Sent), slog.Uint64("received", d.Received), slog.Uint64("lost", d.Lost)}
 	if d.Err != nil {
-		return
+		return slog.GroupValue(append(attrs, slog.Any("err", d.Err))...)
 	}
-	c := r.Correct(d.Delay, evenly*float64(length))
-	d.Delay, d.ClockInterval = c.Delay, c.Certain
-	// The reading is for the interval's middle, and all packets may have come
-	// at one of its ends.
-	ends := math.Abs(r.Drift) * float64(length) / 2
-	d.ClockInterval.Low -= ends
-	d.ClockInterval.High += ends
-	for i := range d.Quantiles {
-		q := &d.Quantiles[i]
-		q.Delay -= r.Offset
-		q.Interval = r.Shift(q.Interval)
+	attrs = append(attrs, slog.Duration("mean", d.MeanDuration()), slog.Duration("low", time.Duration(d.MeanInterval95.Low)))
+	if d.MeanInterval95.Bounded() {
+		attrs = append(attrs, slog.Duration("high", time.Duration(d.MeanInterval95.High)))
 	}
-	for i := range d.Flows {
-		f := &d.Flows[i]
-		f.Mean -= r.Offset
-		f.MeanInterval95 = r.Shift(f.MeanInterval95)
+	attrs = append(attrs, slog.Duration("deviation", d.StdDevDuration()))
+	for _, q := range d.Quantiles {
+		attrs = append(attrs, slog.Duration(fmt.Sprintf("p%g", 100*q.P), time.Duration(q.Delay)))
 	}
+	return slog.GroupValue(attrs...)
+}
+
+// MarshalJSON encodes the whole report. Durations and delays are in
+// nanoseconds, and errors are text.
+func (r Report) MarshalJSON() ([]byte, error) {
+	type plain Report
+	return json.Marshal(struct {
+		plain
+		Err string `json:",omitempty"`
+	}{plain(r), text(r.Err)})
+}
+
+// UnmarshalJSON decodes what MarshalJSON encoded. Errors keep their text, and
+// [errors.Is] recognizes those of this package.
+func (r *Report) UnmarshalJSON(data []byte) error {
+	type plain Report
+	var j struct {
+		plain
+		Err string
+	}
+	err := json.Unmarshal(data, &j)
+	if err == nil {
+		*r = Report(j.plain)
+		r.Err = known(j.Err)
+	}
+	return err
+}
+
+// MarshalJSON encodes the whole delay, with its error as text.
+func (d Delay) MarshalJSON() ([]byte, error) {
+	type plain Delay
+	return json.Marshal(struct {
+		plain
+		Err string `json:",omitempty"`
+	}{plain(d), text(d.Err)})
+}
+
+// UnmarshalJSON decodes what MarshalJSON encoded.
+func (d *Delay) UnmarshalJSON(data []byte) error {
+	type plain Delay
+	var j struct {
+		plain
+		Err string
+	}
+	err := json.Unmarshal(data, &j)
+	if err == nil {
+		*d = Delay(j.plain)
+		d.Err = known(j.Err)
+	}
+	return err
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// A told is an error that was received as text.
+type told struct {
+	text string
+	is   []error
+}
+
+func (t *told) Error() string   { return t.text }
+func (t *told) Unwrap() []error { return t.is }
+
+// known returns an error with a text, or nil if there is none.
+func known(text string) error {
+	if text == "" {
+		return nil
+	}
+	t := &told{text: text}
+	for _, err := range []error{ErrIdle, ErrSilent, ErrStep, ErrClocks, ErrUnlike, ErrCopies, ErrForged, ErrClosed,
+		estimate.ErrNoSamples, estimate.ErrMismatch, estimate.ErrEncoding} {
+		if strings.Contains(text, err.Error()) {
+			t.is = append(t.is, err)
+		}
+	}
+	return t
 }

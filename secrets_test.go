@@ -2,22 +2,29 @@ package hoplag
 
 import (
 	"bytes"
+	"context"
 	"encoding"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/gob"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"go/ast"
 	logger "log"
 	"log/slog"
+	"math"
 	"path"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/control"
@@ -155,7 +162,11 @@ func keyed() map[string]any {
 	if sender.SetKey(secretKey) != nil || classSender.SetKey(secretKey) != nil {
 		panic("no room for a tag")
 	}
+	config := Config{Key: NewKey(string(secretKey[:])), SipHash: true}
+	point, pair := must(NewPoint(config)), must(NewPair(config, "a", "b"))
+	point.Close()
 	return map[string]any{
+		"hoplag.Key": config.Key, "hoplag.Config": config, "hoplag.Point": point, "hoplag.Direction": point.Back, "hoplag.Pair": pair,
 		"hashing.SipHash": hashing.SipHashFromKey(secretKey),
 		"rli.Injector":    injector, "rli.Receiver": receiver,
 		"control.Sender": sender, "control.Receiver": far,
@@ -251,6 +262,207 @@ func TestNoPrinterShowsTheKey(t *testing.T) {
 			if text := printed(x)[printer]; !shows(text) {
 				t.Errorf("%s of %T goes unnoticed: %s", printer, x, text)
 			}
+		}
+	}
+}
+
+// What passed is in the stores, and a flow's delay can be asked for later.
+func TestKeep(t *testing.T) {
+	var stores [2]*colate.Store
+	for i := range stores {
+		store, err := colate.OpenStore(colate.Dir(t.TempDir()), colate.StoreOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		stores[i] = store
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey}, 0)
+		c := colate.DefaultConfig
+		c.Counters, c.Period, c.Shift = 5000, 1e9, 0
+		for i, p := range []*Point{l.a.Load(), l.b} {
+			if err := p.Keep(stores[i], c, func(err error) { t.Error(err) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.b.Keep(stores[1], c, nil); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("a second store: %v", err)
+		}
+		if err := l.b.Back.Keep(stores[1], colate.Config{}, nil); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("no Config: %v", err)
+		}
+		flow := l.b.Flow([]byte("f"))
+		began := time.Now()
+		for i := range 5000 {
+			id := []byte{byte(i), byte(i >> 8)}
+			l.a.Load().PassedIn(flow, id)
+			l.all.Go(func() {
+				time.Sleep(both(3)(i))
+				l.b.PassedIn(flow, id)
+			})
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		l.close()
+		path := colate.Path{Up: stores[0], Down: stores[1]}
+		r, _, err := path.Estimate(context.Background(), joint.FlowRecord{Flow: flow, Packets: 5000}, began.UnixNano()-2e9, began.UnixNano()+10e9)
+		if err != nil || math.Abs(r.Mean-2.5e6) > 0.05e6 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}
+
+// Packets are kept in the epochs of their own times, however late a log is emptied
+// or a cut comes; those that come after their epoch was cut are left out, and
+// told.
+func TestKeepCutsByTime(t *testing.T) {
+	store, err := colate.OpenStore(colate.Dir(t.TempDir()), colate.StoreOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey}, 0)
+		p := l.a.Load()
+		c := colate.DefaultConfig
+		c.Counters, c.Period = 5000, 1e9
+		var told []error
+		if err := p.Keep(store, c, func(err error) { told = append(told, err) }); err != nil {
+			t.Fatal(err)
+		}
+		k := p.kept.Load()
+		at := func(epoch int64, n int) (entries []entry) {
+			for i := range n {
+				entries = append(entries, entry{packet: hashing.Packet(hashing.Word(1, uint64(i))), flow: 7, time: epoch*1e9 + int64(i)})
+			}
+			return entries
+		}
+		k.add(at(100, 10))
+		k.add(at(101, 3)) // one log is emptied sooner than another
+		k.add(at(100, 5))
+		k.cut(101e9 + 5e6)
+		synctest.Wait() // until it is written
+		k.add(at(101, 20))
+		k.add(at(100, 4)) // their epoch is over
+		k.add(at(102, 2))
+		k.cut(102e9 + 5e6)
+		synctest.Wait()
+		k.add(at(103, 1)) // it is cut when the point is closed
+		l.close()
+		var kept []uint64
+		for r, err := range store.Epochs(100e9, 110e9) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if start, _, _ := r.Span(); start != int64(100+len(kept))*1e9 {
+				t.Errorf("epoch %d begins at %d", len(kept), start)
+			}
+			kept = append(kept, r.Packets())
+		}
+		if !slices.Equal(kept, []uint64{15, 23, 2, 1}) {
+			t.Errorf("epochs of %d packets, want 15, 23, 2 and 1", kept)
+		}
+		if len(told) != 1 || !strings.Contains(told[0].Error(), " 4 packets") {
+			t.Errorf("told %v, want 4 packets that came late", told)
+		}
+	})
+}
+
+// Each flow has its own delay, and the report finds it, although packets cross
+// every cut; the slowest come first.
+func TestFollowFlows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey, Flows: 100}, 0)
+		defer l.close()
+		delay := func(flow int) time.Duration { return time.Duration(1+flow) * time.Millisecond }
+		names := map[hashing.Flow]int{}
+		for flow := range 40 {
+			name := l.a.Load().Flow([]byte{byte(flow)})
+			names[name] = flow
+			l.all.Go(func() {
+				for i := 0; l.ctx.Err() == nil; i++ {
+					id := binary.BigEndian.AppendUint32([]byte{byte(flow)}, uint32(i))
+					l.a.Load().PassedIn(name, id)
+					l.all.Go(func() {
+						time.Sleep(delay(flow))
+						l.b.PassedIn(name, id)
+					})
+					time.Sleep(7 * time.Millisecond)
+				}
+			})
+		}
+		for _, r := range l.reports(3)[1:] {
+			if n := len(r.Forth.Flows) + r.Forth.UnknownFlows; n != 40 || r.Forth.UnknownFlows > 4 {
+				t.Fatalf("%d flows, %d of them unknown", n, r.Forth.UnknownFlows)
+			}
+			right := 0
+			for i, f := range r.Forth.Flows {
+				if want := delay(names[f.Flow]).Seconds() * 1e9; math.Abs(f.Mean/want-1) < 0.01 {
+					right++
+				}
+				if i > 0 && f.Mean > r.Forth.Flows[i-1].Mean {
+					t.Errorf("flow %d comes after a faster one", i)
+				}
+			}
+			// The median of the flows shares no cell.
+			if right < 30 {
+				t.Errorf("%d of 40 flows are right to 1 %%", right)
+			}
+			if slowest := names[r.Forth.Flows[0].Flow]; slowest < 35 {
+				t.Errorf("flow %d is the slowest", slowest)
+			}
+		}
+	})
+}
+
+// A flow that always has dozens of packets on their way loses one in fifty, and
+// the counters never see it without any. Reports do not say that it lost none.
+func TestFlowLosesAmongPacketsOnTheirWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey, Flows: 100}, 0)
+		defer l.close()
+		name := l.a.Load().Flow([]byte("busy"))
+		l.all.Go(func() {
+			for i := 0; l.ctx.Err() == nil; i++ {
+				id := binary.BigEndian.AppendUint32(nil, uint32(i))
+				l.a.Load().PassedIn(name, id)
+				if i%50 > 0 {
+					l.all.Go(func() {
+						time.Sleep(45 * time.Millisecond)
+						l.b.PassedIn(name, id)
+					})
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+		for _, r := range l.reports(6)[1:] {
+			if len(r.Forth.Flows) != 1 {
+				t.Fatalf("%d flows", len(r.Forth.Flows))
+			}
+			// Of 1,000 packets, 20. As far as the counters know, all that was sent in
+			// eight cuts may be on its way at either end.
+			if f := r.Forth.Flows[0]; f.Lost < 20 || f.Lost > 20+45+8*100 || f.Overdue > 20 || f.Sent < 990 || f.Sent > 1010 {
+				t.Errorf("%d to %d of %d lost, really 20", f.Overdue, f.Lost, f.Sent)
+			}
+		}
+	})
+}
+
+// Points that do not agree on the flows say so.
+func TestFlowsMismatch(t *testing.T) {
+	c := quick
+	c.Flows = 100
+	a := newTestPoint(t, c, "a")
+	c.Flows = 200
+	b := newTestPoint(t, c, "b")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for r := range b.FollowOver(ctx, func(_ context.Context, request []byte) ([]byte, error) { return a.Answer(request) }) {
+		a.PassedIn(1, []byte("x"))
+		if r.Err != nil {
+			t.Log(r.Err)
+			return
 		}
 	}
 }

@@ -3,16 +3,20 @@ package hoplag
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // quick is a Config for tests in real time.
-var quick = Config{Key: "k", Cut: 10 * time.Millisecond, Report: 50 * time.Millisecond}
+var quick = Config{Key: testKey, Cut: 10 * time.Millisecond, Report: 50 * time.Millisecond}
 
 func newTestPoint(t *testing.T, c Config, name string) *Point {
 	t.Helper()
@@ -52,7 +56,7 @@ func TestServeHTTP(t *testing.T) {
 	measure(t, a, newTestPoint(t, quick, "b"), HTTP(nil, server.URL))
 
 	other := quick
-	other.Key = "another"
+	other.Key = NewKey("another secret key")
 	stranger := newTestPoint(t, other, "s")
 	for r := range stranger.Follow(context.Background(), server.URL) {
 		if r.Err == nil {
@@ -150,4 +154,213 @@ func TestDialReportsNobody(t *testing.T) {
 	if !errors.As(err, &op) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// attackedLink reports on messages of 5 ms, one each millisecond, beside which
+// someone does his work each millisecond.
+func attackedLink(t *testing.T, n int, attacker func(l *link, i uint64)) (reports []Report) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
+		defer l.close()
+		l.send(time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
+		l.all.Add(1)
+		go func() {
+			defer l.all.Done()
+			for i := uint64(0); l.ctx.Err() == nil; i++ {
+				l.all.Add(1)
+				go func() {
+					defer l.all.Done()
+					attacker(l, i)
+				}()
+				time.Sleep(time.Millisecond)
+			}
+		}()
+		reports = l.reports(n)
+	})
+	return reports
+}
+
+// TestRepeatedMessages: someone who knows nothing sends one message again and
+// again, with 25 ms to go. Where it is a sixth of all, the interval holds the mean
+// of all, whether some of it is lost or not; where it is half, there is no mean.
+func TestRepeatedMessages(t *testing.T) {
+	for _, c := range []struct {
+		every, lose uint64
+		mean        float64
+	}{{5, 0, 5e6 + 20e6/6}, {5, 100, 5e6 + 20e6/6}, {1, 0, math.NaN()}} {
+		for _, r := range attackedLink(t, 8, func(l *link, i uint64) {
+			if i%c.every != 0 {
+				return
+			}
+			l.a.Load().PassedNumber(1 << 50)
+			time.Sleep(25 * time.Millisecond)
+			if c.lose == 0 || i%c.lose != 0 {
+				l.b.PassedNumber(1 << 50)
+			}
+		})[2:] {
+			d := r.Forth
+			if c.mean > 0 && (d.Err != nil || !d.MeanInterval95.Contains(c.mean)) || c.every == 1 && !errors.Is(d.Err, estimate.ErrNoSamples) {
+				t.Errorf("%+v: %v", c, r)
+			}
+		}
+	}
+}
+
+// TestReplayedMessages: whoever sees messages passes some of them at the second
+// point again, a tenth of a second later. They are Extra; no mean has them.
+func TestReplayedMessages(t *testing.T) {
+	extra := uint64(0)
+	for _, r := range attackedLink(t, 20, func(l *link, i uint64) {
+		if i%100 == 50 {
+			time.Sleep(100 * time.Millisecond)
+			l.b.PassedNumber(i)
+		}
+	})[2:] {
+		extra += r.Forth.Extra
+		if d := r.Forth; d.Err != nil || math.Abs(d.Mean-5e6) > 1 {
+			t.Errorf("%v", r)
+		}
+	}
+	if extra < 150 || extra > 190 {
+		t.Errorf("%d extra, want some 180", extra)
+	}
+}
+
+// TestSeedSignsNothing: whoever found out what a point hashes with cannot sign
+// as it does, whatever of it he takes for the key; nor does a point that hashes
+// alike answer for another.
+func TestSeedSignsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey}, 0)
+		defer l.close()
+		seed := l.b.Seed()
+		for _, key := range []string{"", word(seed), string(rune(seed)), "seed"} {
+			forger := must(NewPoint(Config{Key: NewKey(key), Insecure: true}))
+			forger.seal.identity = l.b.seal.identity
+			if _, err := l.b.Answer(forger.seal.request(newRequest(position{}))); !errors.Is(err, ErrForged) {
+				t.Errorf("a request signed with %q: %v", key, err)
+			}
+			forger.Close()
+		}
+	})
+}
+
+// TestKeyForgesAnswers: whoever holds the key and answers in the place of the
+// first point makes up whatever he wants: here messages that are sent 3 ms later
+// than they were.
+func TestKeyForgesAnswers(t *testing.T) {
+	for key, believed := range map[Key]bool{testKey: true, NewKey("another secret key"): false} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLink(t, Config{Key: testKey}, 0)
+			defer l.close()
+			forger := must(NewPoint(Config{Key: key, Insecure: true}))
+			defer forger.Close()
+			l.send(time.Millisecond, func(i int) time.Duration {
+				time.Sleep(3 * time.Millisecond)
+				forger.PassedNumber(uint64(i))
+				return 2 * time.Millisecond
+			}, nil)
+			ask := func(_ context.Context, request []byte) ([]byte, error) { return forger.Answer(request) }
+			n := 0
+			for r := range l.b.FollowOver(l.ctx, ask) {
+				if n++; n <= 2 {
+					continue
+				}
+				if d := r.Forth; believed && (r.Err != nil || math.Abs(d.Mean-2e6) > 1) || !believed && (!errors.Is(r.Err, ErrSilent) || d.N > 0) {
+					t.Errorf("signed with %q: %v", key, r)
+				}
+				if n == 6 {
+					break
+				}
+			}
+		})
+	}
+}
+
+// hostile reports on messages and responses of 2.5 ms between points whose clocks
+// are 30 ms apart, while someone does what he does again and again.
+func hostile(t *testing.T, attacker func(l *link)) (reports []Report) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey}, 30*time.Millisecond)
+		defer l.close()
+		l.send(time.Millisecond, both(1), both(2))
+		l.all.Add(1)
+		go func() {
+			defer l.all.Done()
+			for l.ctx.Err() == nil {
+				attacker(l)
+			}
+		}()
+		reports = l.reports(8)[2:]
+	})
+	return reports
+}
+
+const cutLength = 100 * time.Millisecond
+
+// again is one message, so long before each cut.
+func again(early time.Duration) func(l *link) {
+	return func(l *link) {
+		time.Sleep(cutLength - time.Duration(time.Now().UnixNano())%cutLength - early)
+		l.a.Load().PassedNumber(1 << 50)
+		time.Sleep(3 * time.Millisecond)
+		l.b.PassedNumber(1 << 50)
+	}
+}
+
+// replay is every tenth message and response, again at the second point.
+func replay(later time.Duration) func(l *link) {
+	number := uint64(0)
+	return func(l *link) {
+		time.Sleep(10 * time.Millisecond)
+		number += 10
+		if late := uint64(later / time.Millisecond); number > late {
+			l.b.PassedNumber(number - late)
+			l.b.Back.PassedNumber(number - late)
+		}
+	}
+}
+
+// TestRepeatedMessagesLeaveClocks: one message again and again, so that it is on
+// its way at every cut, moves neither the clocks' offset nor the means that are
+// corrected by it.
+func TestRepeatedMessagesLeaveClocks(t *testing.T) {
+	for _, early := range []time.Duration{2 * time.Millisecond, 30 * time.Millisecond} {
+		for _, r := range hostile(t, again(early)) {
+			for _, d := range []Delay{r.Forth, r.Back} {
+				if d.Err != nil || math.Abs(d.Mean-2.5e6) > 0.1e6 {
+					t.Errorf("%v before a cut: %v", early, r)
+				}
+			}
+			if !r.Clock.Known || errors.Is(r.Err, ErrStep) || math.Abs(r.Clock.Offset-30e6) > 30e3 {
+				t.Errorf("%v before a cut: %v", early, r)
+			}
+		}
+	}
+}
+
+// TestReplaysWhileOnTheirWay: a message that passes again while, by the points'
+// clocks, the first one was on its way at a cut is taken for it. Of one in ten, 50
+// ms later, means are off by a tenth of that at most, and the clocks are right or
+// not known; the numbers of extra and lost messages tell.
+func TestReplaysWhileOnTheirWay(t *testing.T) {
+	off := 0.0
+	for _, r := range hostile(t, replay(50*time.Millisecond)) {
+		if r.Clock.Known && !r.Clock.Certain.Contains(30e6) {
+			t.Errorf("the clock is certainly %v", r.Clock)
+		}
+		if r.Forth.Err == nil {
+			off = max(off, math.Abs(r.Forth.Mean-2.5e6))
+		}
+		t.Log(r)
+		if r.Forth.Extra < 80 || r.Back.Lost < 80 {
+			t.Errorf("%v", r)
+		}
+	}
+	if off > 5e6 || off < 1e5 {
+		t.Errorf("means are off by %s", Format(off))
+	}
+	t.Logf("means are off by %s", Format(off))
 }

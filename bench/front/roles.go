@@ -31,7 +31,7 @@ func freeAddress() (string, error) {
 // first sends messages from many goroutines. It keeps each message for a while
 // after it passed the point: that is the delay to measure.
 func first(ctx context.Context, o options) error {
-	point, err := hoplag.NewPoint(hoplag.Config{Key: "front", Name: "first"})
+	point, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey("a key of the benchmark"), ClocksAgree: true, Name: "first"})
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (t *truth) take(unix int64) (mean, packets float64) {
 
 // second receives messages, reports, and judges the reports.
 func second(ctx context.Context, o options, out io.Writer) error {
-	point, err := hoplag.NewPoint(hoplag.Config{Key: "front", Name: "second"})
+	point, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey("a key of the benchmark"), ClocksAgree: true, Name: "second"})
 	if err != nil {
 		return err
 	}

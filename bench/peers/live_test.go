@@ -26,7 +26,7 @@ type rival struct {
 // receiver. The clock alone, read at both points, is what neither can do
 // without.
 func rivals(b testing.TB) []rival {
-	config := hoplag.Config{Key: "k"}
+	config := hoplag.Config{Key: hoplag.NewKey("a key of sixteen bytes")}
 	sender, receiver := must(hoplag.NewPoint(config)), must(hoplag.NewPoint(config))
 	b.Cleanup(func() { sender.Close(); receiver.Close() })
 	histogram := prometheus.NewHistogram(prometheus.HistogramOpts{Buckets: prometheus.ExponentialBuckets(1e-6, 2, 24)})

@@ -22,7 +22,8 @@ func TestMetricsParse(t *testing.T) {
 		m.Add(hoplag.Report{
 			From: name, To: "b",
 			Forth: hoplag.Delay{
-				Result:         lda.Result{Delay: estimate.Delay{Mean: 2e6, StdDev: 1e6, N: 9}, Sent: 10, Received: 9, Lost: 1},
+				Delay: estimate.Delay{Mean: 2e6, StdDev: 1e6, N: 9}, Sent: 10, Received: 9, Lost: 1,
+				AtMost:         []float64{0, 0, 0, 0, 0, 0, 2, 6, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9},
 				MeanInterval95: estimate.Interval{Low: 1e6, High: math.Inf(1)},
 				Quantiles:      []lda.Quantile{{P: 0.5, Delay: 1.5e6}, {P: 0.99, Delay: 4e6}},
 			},
@@ -39,12 +40,13 @@ func TestMetricsParse(t *testing.T) {
 		t.Fatalf("%v in\n%s", err, &page)
 	}
 	f := families["hoplag_delay_seconds"]
-	if f == nil || f.GetType() != dto.MetricType_SUMMARY || len(f.Metric) != 8 {
-		t.Fatalf("summary %v", f)
+	if f == nil || f.GetType() != dto.MetricType_HISTOGRAM || len(f.Metric) != 8 {
+		t.Fatalf("histogram %v", f)
 	}
-	s := f.Metric[0].GetSummary()
-	if s.GetSampleCount() != 9 || math.Abs(s.GetSampleSum()-0.018) > 1e-12 || len(s.Quantile) != 2 || s.Quantile[1].GetValue() != 0.004 {
-		t.Errorf("summary %v", s)
+	h := f.Metric[0].GetHistogram()
+	if h.GetSampleCount() != 9 || math.Abs(h.GetSampleSum()-0.018) > 1e-12 || len(h.Bucket) != len(hoplag.Bounds)+1 ||
+		h.Bucket[7].GetCumulativeCount() != 6 {
+		t.Errorf("histogram %v", h)
 	}
 	for name, kind := range map[string]dto.MetricType{
 		"hoplag_packets_sent_total": dto.MetricType_COUNTER, "hoplag_packets_lost_total": dto.MetricType_COUNTER,

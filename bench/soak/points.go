@@ -36,7 +36,7 @@ type points struct {
 }
 
 func newPoints() (machine, error) {
-	p := &points{config: hoplag.Config{Key: "soak", Cut: 5 * time.Millisecond, History: 64 << 10, Flows: 100}}
+	p := &points{config: hoplag.Config{Key: hoplag.NewKey("a key of the soak test"), Cut: 5 * time.Millisecond, History: 64 << 10, Flows: 100}}
 	near, err := hoplag.NewPoint(p.config)
 	if err != nil {
 		return machine{}, err

@@ -92,7 +92,9 @@ func TestForeignSenders(t *testing.T) {
 		}
 		strangers++
 	}
-	for _, c := range []hoplag.Config{{Key: "another key"}, {Key: o.key, Cut: 50 * time.Millisecond}} {
+	for _, c := range []hoplag.Config{
+		{Key: hoplag.NewKey("another key of sixteen")}, {Key: hoplag.NewKey(o.key), Cut: 50 * time.Millisecond},
+	} {
 		p, err := hoplag.NewPoint(c)
 		if err != nil {
 			t.Fatal(err)

@@ -279,5 +279,5 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 // config returns the Config of the fleet's points.
 func (o *options) config() hoplag.Config {
-	return hoplag.Config{Key: o.key, Cut: o.cut, History: 64 << 20}
+	return hoplag.Config{Key: hoplag.NewKey(o.key), Cut: o.cut, History: 64 << 20}
 }

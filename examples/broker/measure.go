@@ -51,7 +51,7 @@ func newTraffic(o *options, url string) (*traffic, error) {
 	t := &traffic{options: o, stamps: stamps{seconds: map[int64]*histogram{}}}
 	for name, p := range map[string]**hoplag.Point{"publisher": &t.first, "subscriber": &t.second} {
 		var err error
-		if *p, err = hoplag.NewPoint(hoplag.Config{Key: o.key, Name: name}); err != nil {
+		if *p, err = hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey(o.key), Name: name}); err != nil {
 			return nil, err
 		}
 	}

@@ -44,7 +44,7 @@ func TestMeasure(t *testing.T) {
 		if d.Err == nil {
 			sum += d.Mean * float64(d.Received)
 			// What the sampling leaves open, and what the clocks do.
-			slack += float64(d.Received) * max(d.MeanInterval95.High-d.Mean, d.ClockInterval.High-d.Mean, 0)
+			slack += float64(d.Received) * (d.Certain.High - d.Mean)
 		}
 	}
 	if sent != received || received != stamped || lost != 0 || received < 5000 {

@@ -25,7 +25,7 @@ var classNames = [classes]string{"udp", "tcp"}
 func (h *half) measureClasses(key string) error {
 	for i, class := range classNames {
 		// Separate keys, so that no reply can pass for that of another class.
-		p, err := hoplag.NewPoint(hoplag.Config{Key: key + " " + class, Name: h.point.Config().Name, Class: class})
+		p, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey(key + " " + class), Name: h.point.Config().Name, Class: class})
 		if err != nil {
 			return err
 		}

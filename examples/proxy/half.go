@@ -53,7 +53,7 @@ type peer struct {
 // newHalf begins to forward.
 func newHalf(ingress bool, key, listen, to string) (*half, error) {
 	name := map[bool]string{true: "ingress", false: "egress"}[ingress]
-	point, err := hoplag.NewPoint(hoplag.Config{Key: key, Name: name, Flows: flows})
+	point, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey(key), Name: name, Flows: flows})
 	if err != nil {
 		return nil, err
 	}

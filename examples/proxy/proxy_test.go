@@ -66,7 +66,7 @@ func TestDemo(t *testing.T) {
 			return false
 		}
 		for _, d := range []hoplag.Delay{r.Forth, r.Back} {
-			if low := 15e6; d.ClockInterval.High < low || d.Mean < low || d.Mean > 10e9 {
+			if low := 15e6; d.Certain.High < low || d.Mean < low || d.Mean > 10e9 {
 				t.Errorf("mean %s of a delay of 20 ms and more: %v", hoplag.Format(d.Mean), r)
 			}
 		}
@@ -328,7 +328,7 @@ func median(list []float64) float64 {
 // The reports come over one connection that only the key opens.
 func TestReportsAreAuthenticated(t *testing.T) {
 	ingress, _ := pair(t)
-	stranger, err := hoplag.NewPoint(hoplag.Config{Key: "another key of sixteen bytes"})
+	stranger, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey("another key of sixteen bytes")})
 	if err != nil {
 		t.Fatal(err)
 	}

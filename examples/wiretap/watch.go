@@ -84,7 +84,7 @@ func (w *watch) open() (err error) {
 	}
 	for i, p := range w.places {
 		config := hoplag.Config{
-			Key: key, Name: p.String(), Flows: w.o.flows, Cut: w.o.cut, Report: time.Second, Cells: cells, History: 16 << 20,
+			Key: hoplag.NewKey(key), Name: p.String(), Flows: w.o.flows, Cut: w.o.cut, Report: time.Second, Cells: cells, History: 16 << 20,
 		}
 		if w.points[i], err = hoplag.NewPoint(config); err != nil {
 			return err

@@ -20,7 +20,7 @@ import (
 // pageReport is a report of a second in which 1,000 packets took 25 ms each way.
 func pageReport(number int64, class string) hoplag.Report {
 	d := hoplag.Delay{
-		Result:         lda.Result{Delay: estimate.Delay{Mean: 25e6, StdDev: 1e6, N: 990}, Sent: 1000, Received: 990, Lost: 10},
+		Delay: estimate.Delay{Mean: 25e6, StdDev: 1e6, N: 990}, Sent: 1000, Received: 990, Lost: 10,
 		MeanInterval95: estimate.Interval{Low: 24e6, High: 26e6, Confidence: 0.95},
 		Quantiles:      []lda.Quantile{{P: 0.99, Delay: 31e6, Samples: 500}},
 		Flows:          []hoplag.FlowDelay{{Flow: 7, Mean: 28e6}},

@@ -1,0 +1,252 @@
+package hoplag
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
+)
+
+// clocks knows how far the first point's clock is ahead of the second's: from
+// messages that go both ways, and from a follower's exchanges, which do too.
+type clocks struct {
+	config    Config
+	messages  tracked
+	exchanges tracked
+	from, to  int64 // what a report is about
+}
+
+// A tracked is a tracker and the samples of the current report, by direction.
+type tracked struct {
+	*clock.Tracker
+	samples [2][]clock.Sample
+	reading clock.Reading
+	known   bool
+}
+
+// reset forgets what was known before a moment.
+func (c *clocks) reset(at int64) {
+	for _, t := range []*tracked{&c.messages, &c.exchanges} {
+		if t.Tracker != nil {
+			t.Reset()
+		}
+		t.samples = [2][]clock.Sample{}
+	}
+	c.from, c.to = at, at
+}
+
+// sample takes the stamps of a packet at both points. The near point is the
+// second.
+func (c *clocks) sample(direction int, sent, received uint64, cut int64) {
+	c.to = (cut + 1) * int64(c.config.Cut)
+	c.messages.add(&c.config, direction, sent, received, c.to)
+}
+
+// exchange takes when a request was sent and its reply came, by the second
+// point's clock, and when it was answered, by the first one's.
+func (c *clocks) exchange(before, answered, after int64) {
+	c.exchanges.add(&c.config, back, uint64(before), uint64(answered), before)
+	c.exchanges.add(&c.config, forth, uint64(answered), uint64(after), after)
+}
+
+// leastSamples is how many of each direction's samples, those of the least delay,
+// are kept in a report for each cut.
+const leastSamples = 4
+
+func (t *tracked) add(config *Config, direction int, sent, received uint64, near int64) {
+	if config.ClocksAgree {
+		return
+	}
+	bits := int(config.Cells.SumBits)
+	s := clock.There(sent, received, 1, bits, near)
+	if direction == forth {
+		s = clock.Back(sent, received, 1, bits, near)
+	}
+	all := t.samples[direction]
+	all = append(all, s)
+	if most := 2 * leastSamples * int(config.Report/config.Cut); len(all) > 2*max(most, 64) {
+		slices.SortFunc(all, func(a, b clock.Sample) int { return cmp.Compare(a.Delay, b.Delay) })
+		all = all[:max(most, 64)]
+	}
+	t.samples[direction] = all
+}
+
+// read ends a report.
+func (t *tracked) read(config *Config, from, to int64) {
+	if t.Tracker == nil {
+		if len(t.samples[forth])+len(t.samples[back]) == 0 {
+			return
+		}
+		k := clock.DefaultConfig
+		k.SumBits, k.Asymmetry = int(config.Cells.SumBits), 0
+		t.Tracker = must(clock.New(k)) // SumBits was validated
+	}
+	_, err := t.Add(t.samples[back], t.samples[forth])
+	t.samples[forth], t.samples[back] = t.samples[forth][:0], t.samples[back][:0]
+	if t.known = err == nil; t.known {
+		t.reading, err = t.Between(from, to)
+		t.known = err == nil && t.reading.Certain.Bounded()
+	}
+}
+
+// apply corrects a report for what is known of the clocks, and says what that is.
+func (c *clocks) apply(r *Report, samples [2]estimate.Empirical) {
+	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
+	c.messages.read(&c.config, from, to)
+	c.exchanges.read(&c.config, from, to)
+	if c.config.ClocksAgree {
+		r.Clock = Clock{Agree: true}
+		for i, d := range [2]*Delay{&r.Forth, &r.Back} {
+			if d.Err == nil && d.MeanInterval95.High < 0 {
+				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", ErrClocks, Format(d.Mean))
+			}
+			d.settle(clock.Reading{}, 0, samples[i])
+		}
+		r.roundTrip(0)
+		return
+	}
+	k := &r.Clock
+	switch m, x := &c.messages, &c.exchanges; {
+	case m.known && math.Abs(m.reading.Drift) > steepest || x.known && math.Abs(x.reading.Drift) > steepest:
+		k.Why = "their rates differ by more than 0.1 %"
+	case m.known:
+		k.know(m.reading, c.asymmetry(m.reading))
+		if x.known {
+			k.narrow(x.reading.Certain)
+		}
+	case x.known:
+		k.know(x.reading, math.Inf(1))
+	case r.Forth.Err == nil && r.Back.Err == nil && r.Forth.Mean+r.Back.Mean < 0:
+		k.Why = "messages arrive before they are sent; is Passed called after a message has left?"
+	default:
+		k.Why = "nothing came back"
+	}
+	if m := &c.messages; m.known && m.reading.Stepped || c.exchanges.known && c.exchanges.reading.Stepped {
+		r.Err = cmp.Or(r.Err, fmt.Errorf("%w: that of %s, or its rate changed", ErrStep, name(r.From)))
+		r.Forth.Err, r.Back.Err = cmp.Or(r.Forth.Err, r.Err), cmp.Or(r.Back.Err, r.Err)
+	}
+	r.roundTrip(max(math.Abs(k.Drift), quartz))
+	if k.Known {
+		reading := clock.Reading{Offset: k.Offset, Drift: k.Drift, Certain: k.Certain, Likely: k.Likely}
+		r.Forth.settle(reading.Reverse(), r.Length, samples[forth])
+		r.Back.settle(reading, r.Length, samples[back])
+		return
+	}
+	r.Forth.unsettle(k.Why, samples[forth])
+	r.Back.unsettle(k.Why, samples[back])
+}
+
+// quartz is the greatest drift that clocks are taken to have that are not known.
+const quartz = 1e-4
+
+// steepest is the greatest drift that a reading may have: close to the greatest
+// that its tracker can see.
+const steepest = 0.95e-3
+
+// asymmetry is how much the least delays of both ways are taken to differ.
+func (c *clocks) asymmetry(r clock.Reading) float64 {
+	if c.config.Asymmetry > 0 {
+		return float64(c.config.Asymmetry)
+	}
+	return r.RoundTrip / 2
+}
+
+// know takes over a reading. Infinite asymmetry leaves what is certain.
+func (k *Clock) know(r clock.Reading, asymmetry float64) {
+	k.Known, k.Drift, k.RoundTrip, k.Certain = true, r.Drift, r.RoundTrip, r.Certain
+	k.Likely = estimate.Interval{Low: r.Likely.Low - asymmetry/2, High: r.Likely.High + asymmetry/2, Confidence: r.Likely.Confidence}
+	k.narrow(r.Certain)
+}
+
+// narrow takes into account where the offset certainly is.
+func (k *Clock) narrow(certain estimate.Interval) {
+	k.Certain = meet(k.Certain, certain)
+	k.Likely = meet(k.Likely, k.Certain)
+	k.Offset = k.Likely.Low + (k.Likely.High-k.Likely.Low)/2
+}
+
+// meet returns what two intervals have in common, or the first if that is nothing.
+func meet(a, b estimate.Interval) estimate.Interval {
+	low, high := max(a.Low, b.Low), min(a.High, b.High)
+	if low > high {
+		return a
+	}
+	a.Low, a.High = low, high
+	return a
+}
+
+// roundTrip adds up the delays there and back, in which no clock counts but for its
+// drift between them.
+func (r *Report) roundTrip(drift float64) {
+	a, b := &r.Forth, &r.Back
+	if a.Err != nil || b.Err != nil {
+		return
+	}
+	apart := drift * float64(r.Length) / 2
+	r.RoundTrip = RoundTrip{Known: true, Mean: a.Mean + b.Mean, MeanInterval95: estimate.Interval{
+		Low:        max(0, a.MeanInterval95.Low+b.MeanInterval95.Low-apart),
+		High:       a.MeanInterval95.High + b.MeanInterval95.High + apart,
+		Confidence: confidence,
+	}}
+}
+
+// settle corrects a delay by a reading of the middle of the report. The packets are
+// taken to be spread evenly over it; where they are not, what the clock drifts until
+// its ends is in the intervals.
+func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.Empirical) {
+	const evenly = 0.28867513459481287 // 1/√12
+	if d.Err != nil {
+		return
+	}
+	ends := math.Abs(r.Drift) * float64(length) / 2
+	total := func(i, offset estimate.Interval) estimate.Interval {
+		return estimate.Interval{Low: max(0, i.Low-offset.High-ends), High: max(0, i.High-offset.Low+ends), Confidence: confidence}
+	}
+	d.Delay = r.Correct(d.Delay, evenly*float64(length)).Delay
+	d.Certain = total(d.MeanInterval95, r.Certain)
+	d.MeanInterval95 = total(d.MeanInterval95, r.Likely)
+	d.Mean = min(max(d.Mean, d.MeanInterval95.Low), d.MeanInterval95.High)
+	for i := range d.Quantiles {
+		q := &d.Quantiles[i]
+		q.Delay, q.Interval = max(0, q.Delay-r.Offset), total(q.Interval, r.Likely)
+	}
+	for i := range d.Flows {
+		f := &d.Flows[i]
+		f.Mean, f.MeanInterval95 = max(0, f.Mean-r.Offset), total(f.MeanInterval95, r.Likely)
+	}
+	if samples.N() > 0 {
+		d.Greatest = max(0, d.Greatest-r.Offset)
+		d.AtMost = make([]float64, len(Bounds))
+		for i, b := range Bounds {
+			d.AtMost[i] = samples.CDF(b+r.Offset) * float64(d.Received)
+		}
+	}
+}
+
+// unsettle says what is known of a delay without the clocks: no delay is negative,
+// so the mean is no less than its distance from the least one.
+func (d *Delay) unsettle(why string, samples estimate.Empirical) {
+	if d.Err != nil {
+		return
+	}
+	least, err := samples.Quantile(0)
+	if err != nil {
+		least = d.MeanInterval95.Low
+	}
+	if d.MeanInterval95.High < 0 {
+		d.Err = fmt.Errorf("%w (%s), and messages seem to arrive %s before they are sent", ErrClocks, why, Format(-d.Mean))
+		return
+	}
+	bound := func(i estimate.Interval) estimate.Interval {
+		return estimate.Interval{Low: max(0, i.Low-max(least, 0)), High: math.Inf(1), Confidence: confidence}
+	}
+	d.MeanInterval95 = bound(d.MeanInterval95)
+	d.Certain, d.Quantiles, d.Greatest = d.MeanInterval95, nil, 0
+	for i := range d.Flows {
+		d.Flows[i].MeanInterval95 = bound(d.Flows[i].MeanInterval95)
+	}
+}

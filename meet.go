@@ -1,0 +1,407 @@
+package hoplag
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A meeting takes the cuts of two points, one by one, adds up those of the shards
+// of a point, and finds which cuts of the two end at the same moment, whatever the
+// clocks say. The moments need not agree exactly. A shard takes part from the
+// beginning of a cut of all others. When one comes or goes, what is on its way is
+// unknown, and the pairs begin anew.
+type meeting struct {
+	seal sealer
+	cut  int64 // length, ns
+	ends [2]end
+	lag  int64 // for one moment, its number at the second point less that at the first
+
+	warm   bool         // the sums below begin at a moment that both points know
+	begins bool         // nothing has been compared since
+	step   int64        // by how much a clock was set at that moment
+	whose  string       // and whose
+	after  int64        // where the sums begin, by the second point's numbers
+	sums   [2][2]*tally // by point and direction, nil if nothing
+	added  bool         // since the last pair
+	taken  bool         // the sums belong to the last pair
+
+	blocked bool  // waiting for a shard
+	since   int64 // start of that wait
+}
+
+// The two points, and the two directions, as indices.
+const (
+	first  = 0
+	second = 1
+	forth  = 0
+	back   = 1
+)
+
+// An end is one of the two points: all its shards.
+type end struct {
+	name   string
+	shards []*source
+	ahead  *least // of the latest session: how far one of our clocks is ahead of the point's
+	used   *least // likewise for the session being compared
+}
+
+// A source is a point, or a shard of one.
+type source struct {
+	name    string
+	at      position // of the latest record taken
+	retired []uint64 // sessions before
+	queue   []queued
+	part    bool  // it takes part
+	through int64 // the cut up to which it was added, by its own numbers
+}
+
+type queued struct {
+	record
+	fresh bool // it does not continue the record before
+	ahead *least
+}
+
+const (
+	// maxQueue is how many cuts of a point wait separately for those of the other,
+	// and maxWaiting how many of a shard wait for another shard.
+	maxQueue, maxWaiting = 64, 4096
+
+	// shardPatience is how long the others wait for a shard, in ns.
+	shardPatience = 5e9
+
+	// maxRetired is how many ended sessions are remembered.
+	maxRetired = 64
+)
+
+func newMeeting(c Config) *meeting { return &meeting{seal: newSealer(c), cut: int64(c.Cut)} }
+
+// take takes a record of a shard of a point, unless it was taken before, and
+// reports whether it is new.
+func (m *meeting) take(point int, shard string, data []byte) (r record, isNew bool, err error) {
+	if r, err = m.seal.decode(data); err != nil {
+		return r, false, err
+	}
+	e := &m.ends[point]
+	i := slices.IndexFunc(e.shards, func(s *source) bool { return s.name == shard })
+	if i < 0 {
+		i, e.shards = len(e.shards), append(e.shards, &source{name: shard})
+	}
+	s := e.shards[i]
+	before := s.at
+	fresh, isNew, err := s.accept(&r)
+	if isNew {
+		anew := before != (position{}) && before.session != r.session
+		if e.ahead == nil || anew {
+			e.ahead = new(least)
+		}
+		if !anew {
+			r.step = 0 // it was before
+		}
+		s.queue = append(s.queue, queued{r, fresh, e.ahead})
+	}
+	return r, isNew, err
+}
+
+// accept reports whether a record is new, and whether it does not continue the
+// one before.
+func (s *source) accept(r *record) (fresh, isNew bool, err error) {
+	same := r.session == s.at.session
+	switch {
+	case same && r.through <= s.at.through, slices.Contains(s.retired, r.session):
+		return false, false, nil
+	case same && r.after < s.at.through:
+		return false, false, fmt.Errorf("hoplag: record: %w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding,
+			r.after, r.through, s.at.through)
+	case !same && s.at != (position{}):
+		s.retired = append(s.retired, s.at.session)
+		s.retired = s.retired[max(0, len(s.retired)-maxRetired):]
+	}
+	fresh = !same || r.after > s.at.through
+	s.at = position{r.session, r.through}
+	return fresh, true, nil
+}
+
+func (s *source) pop() queued {
+	q := s.queue[0]
+	s.queue[0] = queued{}
+	s.queue = s.queue[1:]
+	return q
+}
+
+// A least is the number with the smallest key of the latest.
+type least struct {
+	now, before [2]int64 // key, number
+	n           int
+}
+
+// leastOf is the smallest number of numbers that a least covers.
+const leastOf = 32
+
+func (l *least) add(key, x int64) {
+	if l == nil {
+		return
+	}
+	none := [2]int64{math.MaxInt64, math.MaxInt64}
+	if l.n%leastOf == 0 {
+		if l.n == 0 {
+			l.now = none
+		}
+		l.before, l.now = l.now, none
+	}
+	l.n++
+	if key < l.now[0] {
+		l.now = [2]int64{key, x}
+	}
+}
+
+func (l *least) value() int64 {
+	switch {
+	case l == nil || l.n == 0:
+		return 0
+	case l.before[0] < l.now[0]:
+		return l.before[1]
+	}
+	return l.now[1]
+}
+
+// apart returns how far the second point's clock is ahead of the first's, as
+// far as the transport shows: to within a round trip, or the time that records
+// take.
+func (m *meeting) apart() time.Duration {
+	return time.Duration(m.ends[first].used.value() - m.ends[second].used.value())
+}
+
+// align chooses which cuts correspond. It changes its mind only if another
+// choice is clearly better.
+func (m *meeting) align() {
+	apart := float64(m.apart()) / float64(m.cut)
+	if !m.warm || math.Abs(apart-float64(m.lag)) > 0.75 {
+		m.lag = int64(math.Round(apart))
+	}
+}
+
+// number returns the second point's number for a moment that a point numbers n.
+func (m *meeting) number(point int, n int64) int64 {
+	if point == first {
+		return n + m.lag
+	}
+	return n
+}
+
+// A pair is what two points counted between two moments, by point and
+// direction, nil if nothing. It is valid until the next one.
+type pair struct {
+	tallies        [2][2]*tally
+	after, through int64 // by the second point's numbers
+	begins         bool  // what was on its way before is unknown
+	step           int64 // if so, by how much a clock was set
+	whose          string
+}
+
+// next returns the next pair, if both points' cuts have come by now, a time in ns.
+func (m *meeting) next(now int64) (pair, bool) {
+	if m.taken {
+		m.clear()
+	}
+	for m.warm || m.start() {
+		m.align()
+		if !m.added {
+			m.join()
+		}
+		point, s, even := m.behind()
+		switch {
+		case even && m.added:
+			r := pair{m.sums, m.after, m.number(point, s.through), m.begins, m.step, m.whose}
+			m.after, m.begins, m.step, m.taken = r.through, false, 0, true
+			return r, true
+		case len(s.queue) == 0:
+			if !m.letGo(point, s, now) {
+				return pair{}, false
+			}
+		case s.queue[0].fresh:
+			m.leave(point, s)
+		default:
+			m.add(point, s)
+		}
+	}
+	return pair{}, false
+}
+
+// start finds a moment at which a cut of both points begins: the latest of the
+// first that wait.
+func (m *meeting) start() bool {
+	m.clear()
+	for point := range m.ends {
+		e, waiting := &m.ends[point], false
+		for _, s := range e.shards {
+			for len(e.shards) == 1 && len(s.queue) > maxQueue {
+				s.pop() // nothing will be compared with it
+			}
+			if s.part = false; len(s.queue) > 0 && !waiting {
+				e.used, waiting = s.queue[0].ahead, true
+			}
+		}
+		if !waiting {
+			return false
+		}
+	}
+	m.align()
+	for {
+		from := int64(math.MinInt64)
+		m.each(func(point int, s *source) {
+			if len(s.queue) > 0 {
+				from = max(from, m.number(point, s.queue[0].after))
+			}
+		})
+		var parts [2]int
+		m.after = from
+		m.each(func(point int, s *source) {
+			if m.admit(point, s); s.part {
+				parts[point]++
+			}
+		})
+		switch left := m.left(); {
+		case parts[first] > 0 && parts[second] > 0:
+			m.warm, m.begins = true, true
+			return true
+		case !left[first] || !left[second]:
+			return false
+		}
+		m.each(func(_ int, s *source) { s.part = false })
+	}
+}
+
+// each calls f for all shards of both points.
+func (m *meeting) each(f func(point int, s *source)) {
+	for point := range m.ends {
+		for _, s := range m.ends[point].shards {
+			f(point, s)
+		}
+	}
+}
+
+// left reports at which points any record waits.
+func (m *meeting) left() (left [2]bool) {
+	m.each(func(point int, s *source) { left[point] = left[point] || len(s.queue) > 0 })
+	return left
+}
+
+// admit lets a shard take part if it has a record that begins where the sums do.
+// What it counted before is left out; one that begins later has to wait.
+func (m *meeting) admit(point int, s *source) {
+	for len(s.queue) > 0 && m.number(point, s.queue[0].after) < m.after {
+		s.pop()
+	}
+	if len(s.queue) == 0 || m.number(point, s.queue[0].after) > m.after {
+		return
+	}
+	head := &s.queue[0]
+	if head.step != 0 {
+		m.step, m.whose = head.step, m.ends[point].name
+	}
+	m.ends[point].used = head.ahead
+	s.part, s.through, head.fresh = true, head.after, false
+}
+
+// join lets shards take part that do not yet, where a pair begins.
+func (m *meeting) join() {
+	m.each(func(point int, s *source) {
+		if !s.part {
+			m.admit(point, s)
+			m.begins = m.begins || s.part
+		}
+	})
+}
+
+// leave lets a shard go that begins anew. If its point has no other, all do.
+func (m *meeting) leave(point int, s *source) {
+	s.part, m.begins, m.blocked = false, true, false
+	m.warm = slices.ContainsFunc(m.ends[point].shards, func(o *source) bool { return o.part })
+}
+
+// behind returns the shard that was added up least far, preferably one with
+// records waiting, and whether all are equally far. Where a point waits for
+// another for long, what it counted meanwhile can already be added up.
+func (m *meeting) behind() (point int, s *source, even bool) {
+	even = true
+	var full *source
+	fullPoint := 0
+	m.each(func(p int, o *source) {
+		if !o.part {
+			return
+		}
+		if len(o.queue) >= maxQueue && (full == nil || o.through < full.through) {
+			full, fullPoint = o, p
+		}
+		if s == nil {
+			point, s = p, o
+			return
+		}
+		at, least := m.number(p, o.through), m.number(point, s.through)
+		even = even && at == least
+		if at < least || at == least && len(s.queue) == 0 {
+			point, s = p, o
+		}
+	})
+	if !(even && m.added) && len(s.queue) == 0 && len(m.ends[point].shards) == 1 && full != nil {
+		return fullPoint, full, even
+	}
+	return point, s, even
+}
+
+// letGo forgets the shards that the others waited for too long, all that are
+// as far behind as silent, and reports whether it did. A point's last one is
+// waited for.
+func (m *meeting) letGo(point int, silent *source, now int64) bool {
+	e := &m.ends[point]
+	if len(e.shards) == 1 {
+		return false
+	}
+	most, ahead := 0, false
+	for _, s := range e.shards {
+		most, ahead = max(most, len(s.queue)), ahead || s.part && s.through > silent.through
+	}
+	if !m.blocked {
+		m.blocked, m.since = most > 0 || ahead, now
+	}
+	if !m.blocked || now-m.since < shardPatience && most < maxWaiting {
+		return false
+	}
+	e.shards = slices.DeleteFunc(e.shards, func(s *source) bool { return s.part && s.through == silent.through && len(s.queue) == 0 })
+	m.begins, m.blocked = true, false
+	m.warm = slices.ContainsFunc(e.shards, func(s *source) bool { return s.part })
+	return true
+}
+
+// add adds the next cut of a shard to what is being compared.
+func (m *meeting) add(point int, s *source) {
+	q := s.pop()
+	s.through, m.added, m.blocked = q.through, true, false
+	for direction, of := range q.parts {
+		if of.packed == nil && of.flows == nil {
+			continue
+		}
+		into := &m.sums[point][direction]
+		if *into == nil {
+			*into = borrowTally(&m.seal.config)
+		}
+		(*into).addPart(of)
+	}
+}
+
+// clear begins the next sums.
+func (m *meeting) clear() {
+	m.taken, m.added = false, false
+	for point := range m.sums {
+		for direction, t := range m.sums[point] {
+			if t != nil {
+				t.giveBack()
+			}
+			m.sums[point][direction] = nil
+		}
+	}
+}

@@ -1,5 +1,0 @@
-//go:build race
-
-package hoplag
-
-func init() { raceEnabled = true }
