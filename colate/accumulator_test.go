@@ -65,9 +65,9 @@ func (w world) cut(t testing.TB, all []passage) (epochs map[int64]*[2]*Recorder,
 }
 
 // follow adds all epochs, in the order of time.
-func (w world) follow(t testing.TB, epochs map[int64]*[2]*Recorder, flows []joint.FlowRecord) *Accumulator {
+func (w world) follow(t testing.TB, epochs map[int64]*[2]*Recorder, flows []joint.FlowRecord) *accumulator {
 	t.Helper()
-	a, err := NewAccumulator(w.config, flows)
+	a, err := newAccumulator(w.config, flows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func (w world) follow(t testing.TB, epochs map[int64]*[2]*Recorder, flows []join
 	}
 	for start := range last + 1 {
 		if pair := epochs[start]; pair != nil {
-			if err := a.Add(pair[0], pair[1]); err != nil {
+			if err := a.add(pair[0], pair[1]); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -134,7 +134,7 @@ func TestIntervalCoverage(t *testing.T) {
 			a := w.follow(t, epochs, flows)
 			hits, n := 0, 0
 			for i, f := range list {
-				r, err := a.Estimate(i)
+				r, err := a.estimate(i)
 				if errors.Is(err, estimate.ErrNoSamples) {
 					continue
 				}
@@ -183,67 +183,70 @@ func believe(pair *[2]*Recorder) {
 	}
 }
 
-// Groups are whole, whatever crossed the cuts, and without loss they have next to
-// every packet. Of one cell, packet by packet.
-func TestGroupsAreWhole(t *testing.T) {
-	c := Config{Counters: 4, PerFlow: 2, Bits: 64, CountBits: 16, DigestBits: 16, Period: 1}
+// Areas are the time that packets spent on their way in an epoch, whatever
+// crossed its cuts, and without loss they are known of next to every epoch. Of
+// one cell, packet by packet; those of a settled epoch that were sent and lost,
+// or that were on their way before it was settled, are none.
+func TestAreas(t *testing.T) {
+	c := Config{Counters: 4, PerFlow: 2, Bits: 64, CountBits: 8, DigestBits: 24, Period: 1}
 	rng := rand.New(rand.NewPCG(8, 8))
 	for _, loss := range []float64{0, 0.02} {
-		counted, sent := 0, 0
+		settled, epochs := 0, 0
 		for range 400 {
-			table := newCellTable(c, 1, mostCuts)
+			table := newCellTable(c, 1, room)
 			type packet struct {
-				digest   uint64
-				from, to int
-				in, out  int64
+				digest  uint64
+				in, out int64
+				lost    bool
 			}
 			var packets []packet
 			for e := range 50 {
 				for range rng.IntN(4) {
-					p := packet{digest: rng.Uint64() >> 48, from: e, in: int64(e*1000) + rng.Int64N(1000)}
+					p := packet{digest: rng.Uint64() >> 40, in: int64(e*1000) + rng.Int64N(1000), lost: rng.Float64() < loss}
 					p.out = p.in + int64(300*rng.ExpFloat64())
-					p.to = int(p.out / 1000)
-					if rng.Float64() < loss {
-						p.to = -1
-					}
 					packets = append(packets, p)
 				}
 			}
-			word := func(p packet, at int64) uint64 { return uint64(at)<<32 + p.digest<<16 + 1 }
-			for e := range mostCuts {
+			for e := range int64(room - 1) {
 				var up, down uint64
 				for _, p := range packets {
-					if p.from == e {
-						up += word(p, p.in)
+					if p.in/1000 == e {
+						up += uint64(p.in)<<32 + p.digest<<8 + 1
 					}
-					if p.to == e {
-						down += word(p, p.out)
+					if p.out/1000 == e && !p.lost {
+						down += uint64(p.out)<<32 + p.digest<<8 + 1
 					}
 				}
 				table.put(0, up, down)
-				table.epochs++
+				table.end(span{e * 1000, e*1000 + 1000}, true, func() {})
 			}
-			for _, g := range table.groups(nil, 0) {
-				var sum float64
-				n := 0
+			var areas [room]float64
+			s := table.read(0, areas[:])
+			for e := range int64(50) {
+				epochs++
+				if s.settled>>e&1 == 0 {
+					continue
+				}
+				settled++
+				want, crossed, around := int64(0), 1.0, int64(0)
 				for _, p := range packets {
-					if p.to >= 0 && g.mask>>p.to&1 != 0 {
-						n++
-						sum += float64(p.out)
-					}
-					if g.mask>>p.from&1 != 0 {
-						sum -= float64(p.in)
+					if !p.lost {
+						if p.in/1000 != p.out/1000 {
+							crossed++ // may carry from its digest to the time
+						}
+						if loss > 0 && p.in < e*1000 && p.out >= e*1000+1000 {
+							around += 1000 // what is on its way at both of two cuts of equal level
+						}
+						want += max(min(p.out, e*1000+1000)-max(p.in, e*1000), 0)
 					}
 				}
-				if n != int(g.count) || sum != g.sum {
-					t.Fatalf("loss %v: a group of epochs %b of %d packets with %v, want %d with %v", loss, g.mask, g.count, g.sum, n, sum)
+				if math.Abs(float64(want)-areas[e]) > crossed && math.Abs(float64(want-around)-areas[e]) > crossed {
+					t.Fatalf("loss %v: an area of %v, want %v", loss, areas[e], want)
 				}
-				counted += n
 			}
-			sent += len(packets)
 		}
-		if part := float64(counted) / float64(sent); part < 0.7 || loss == 0 && part < 0.99 {
-			t.Errorf("loss %v: groups have %.3f of the packets", loss, part)
+		if part := float64(settled) / float64(epochs); part < 0.7 || loss == 0 && part < 0.99 {
+			t.Errorf("loss %v: areas are known of %.3f of the epochs", loss, part)
 		}
 	}
 }
@@ -254,14 +257,14 @@ func TestWrapping(t *testing.T) {
 	all := traffic.Flows(7, 3000)
 	for sumBits, refused := range map[uint8]bool{36: false, 26: false, 18: true} {
 		c := cutAt(2e6)
-		c.Bits, c.CountBits, c.DigestBits = 28+sumBits, 16, 12
+		c.Bits, c.CountBits, c.DigestBits = 28+sumBits, 12, 16
 		w := world{config: c}
 		epochs, arrived := w.cut(t, all)
 		list := traffic.Truths(arrived, 300)
 		a := w.follow(t, epochs, recordsOf(list))
 		answered := 0
 		for i, f := range list {
-			r, err := a.Estimate(i)
+			r, err := a.estimate(i)
 			if errors.Is(err, estimate.ErrNoSamples) {
 				continue
 			}
@@ -298,7 +301,7 @@ func TestElephant(t *testing.T) {
 	a := w.follow(t, epochs, recordsOf(list))
 	hits, answered := 0, 0
 	for i, f := range list {
-		r, err := a.Estimate(i)
+		r, err := a.estimate(i)
 		if err != nil {
 			continue
 		}
@@ -317,7 +320,7 @@ func TestElephant(t *testing.T) {
 	narrow.config.CountBits = 4
 	epochs, _ = narrow.cut(t, all)
 	a = narrow.follow(t, epochs, []joint.FlowRecord{{Flow: 1, Packets: float64(n)}})
-	if _, err := a.Estimate(0); !errors.Is(err, estimate.ErrNoSamples) {
+	if _, err := a.estimate(0); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("an elephant that 4 bits cannot count: %v", err)
 	}
 }
@@ -337,7 +340,7 @@ func TestThinCounters(t *testing.T) {
 		w.config.Thin = thin
 		epochs, arrived := w.cut(t, all)
 		list := slices.DeleteFunc(traffic.Truths(arrived, 1000), func(f truth) bool { return f.Flow != 1 })
-		r, err := w.follow(t, epochs, recordsOf(list)).Estimate(0)
+		r, err := w.follow(t, epochs, recordsOf(list)).estimate(0)
 		if thin == 0 {
 			if !errors.Is(err, estimate.ErrNoSamples) {
 				t.Errorf("without thin counters: %+v, %v", r.Delay, err)
@@ -346,7 +349,7 @@ func TestThinCounters(t *testing.T) {
 		}
 		interval := r.MeanInterval(0.99)
 		t.Logf("%.0f, in %.0f, is %.0f, share %.3f", r.Mean, interval, list[0].Mean, r.Share)
-		if err != nil || !interval.Contains(list[0].Mean) || interval.High-interval.Low > 0.5*list[0].Mean {
+		if err != nil || !interval.Contains(list[0].Mean) || interval.High-interval.Low > 2*list[0].Mean {
 			t.Errorf("%+v in %v, %v; the mean is %v", r.Delay, interval, err, list[0].Mean)
 		}
 	}
@@ -359,7 +362,7 @@ func TestClockOffset(t *testing.T) {
 	estimateWith := func(offset int64) Result {
 		w := world{config: testConfig, offset: offset}
 		epochs, _ := w.cut(t, all)
-		r, err := w.follow(t, epochs, recordsOf(list)).Estimate(0)
+		r, err := w.follow(t, epochs, recordsOf(list)).estimate(0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -416,33 +419,32 @@ func TestEstimateErrors(t *testing.T) {
 	if _, err := Estimate(up, empty, records(1)[0]); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("nothing at the second point: %v", err)
 	}
-	if _, err := NewAccumulator(testConfig, nil); !errors.Is(err, estimate.ErrConfig) {
+	if _, err := newAccumulator(testConfig, nil); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("no flows: %v", err)
 	}
 	for _, bad := range []float64{-1, math.NaN(), math.Inf(1)} {
-		if _, err := NewAccumulator(testConfig, []joint.FlowRecord{{Packets: bad}}); !errors.Is(err, estimate.ErrConfig) {
+		if _, err := newAccumulator(testConfig, []joint.FlowRecord{{Packets: bad}}); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%v packets: %v", bad, err)
 		}
 	}
-	a, _ := NewAccumulator(testConfig, records(1))
-	if _, err := a.Estimate(0); !errors.Is(err, estimate.ErrNoSamples) {
+	a, _ := newAccumulator(testConfig, records(1))
+	if _, err := a.estimate(0); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("no epochs: %v", err)
-	}
-	if _, err := a.Estimate(1); !errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("a flow that is not there: %v", err)
 	}
 	if _, err := Decode(t.Context(), up, foreign, records(1), joint.Options{}); !errors.Is(err, estimate.ErrMismatch) {
 		t.Errorf("decoding another identity: %v", err)
 	}
 	// Reset makes it new.
-	if err := errors.Join(a.Add(up, down), a.Add(up, empty)); err != nil {
+	if err := errors.Join(a.add(up, down), a.add(up, empty)); err != nil {
 		t.Fatal(err)
 	}
-	if pairs, missing := a.Epochs(); pairs != 1 || missing != 1 {
-		t.Errorf("%d pairs, %d missing", pairs, missing)
+	if a.epochs != 1 || a.missing != 1 {
+		t.Errorf("%d pairs, %d missing", a.epochs, a.missing)
 	}
-	a.Reset()
-	if _, err := a.Estimate(0); !errors.Is(err, estimate.ErrNoSamples) {
+	if err := a.aim(records(2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.estimate(0); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("after Reset: %v", err)
 	}
 }
@@ -450,16 +452,16 @@ func TestEstimateErrors(t *testing.T) {
 // A query of many epochs allocates nothing after the first of them.
 func TestAccumulatorAllocations(t *testing.T) {
 	up, down := recorded(t, testConfig, traffic.Flows(6, 500))
-	a, _ := NewAccumulator(testConfig, records(1, 2, 3))
+	a, _ := newAccumulator(testConfig, records(1, 2, 3))
 	add := func() {
-		for range 3 * mostCuts {
-			if err := a.Add(up, down); err != nil {
+		for range 3 * room {
+			if err := a.add(up, down); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	add()
 	if n := testing.AllocsPerRun(1, add); n > 3*1 {
-		t.Errorf("%v allocations for %d epochs, want one a chunk", n, 3*mostCuts)
+		t.Errorf("%v allocations for %d epochs, want one a chunk", n, 3*room)
 	}
 }

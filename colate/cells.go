@@ -1,131 +1,289 @@
 package colate
 
 import (
-	"math/bits"
+	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// mostCuts is the number of epochs that a cellTable can hold: the number of
-// bits in a mask.
-const mostCuts = 64
+// A span is a time from start to end, in nanoseconds.
+type span struct{ start, end int64 }
 
-// A cellTable holds what some counters of both points say over some epochs.
+// room is the largest number of epochs that a cellTable can hold: the number of
+// bits in a mask.
+const room = 64
+
+// A cellTable holds what some counters of both points say over some epochs,
+// and makes areas of it.
 //
-// It matches them by level. Take the low bits of a word, count and digest, at
-// one point less the other, and add them up over the epochs so far: that is a
-// counter's level. It stands for the packets that one point has seen and the
-// other has not, either on their way or lost. Between two cuts of equal level
-// the same packets came and went. So the words' differences over those epochs
-// are the sum of these packets' delays, whatever crossed the cuts in between,
-// and whatever was lost before and after. Differences are taken epoch by
-// epoch, and wrap only if the delays of one such group do.
+// Take a counter's low bits, count and digest, at the second point less the
+// first, and add them up over the epochs so far: that is its level. It stands
+// for the packets that one point has seen and the other has not, on their way
+// or lost. Between two cuts of equal level whatever was sent has come. With n
+// packets on their way at a cut at time c, let F be the times received less
+// those sent, plus n·c: from one cut to the next F grows by the area under the
+// number of packets on their way, which is the time that they spent there
+// (Little's law, for these very packets). That is small whatever the times
+// are, so that it is taken near zero before its width is extended: no window
+// wraps, only an epoch whose delays do.
 type cellTable struct {
 	config Config
-	cells  int
-	room   int // epochs
+	size   int // epochs that it can hold
 	epochs int
-	prefix []uint64 // for each cell and cut: words' differences up to there
+	live   uint64 // epochs that count; the others only settle levels
+	starts [room]int64
+	ends   [room]int64
+	words  []uint64 // for each cell and cut: words' differences up to there
 	counts []uint32 // for each cell and epoch: packets at the second point
 }
 
-// A group is the packets of one cell between two cuts of equal level, except
-// those of inner groups, which have a level of their own, such as packets that
-// pass while one other packet is long on its way.
-type group struct {
-	sum   float64 // of delays, ns
-	mask  uint64  // the epochs in it
-	count uint32
-}
-
-// one returns the epoch of a group that has only one.
-func (g *group) one() (epoch int, ok bool) {
-	return bits.TrailingZeros64(g.mask), g.mask&(g.mask-1) == 0
-}
-
-func newCellTable(c Config, cells, room int) *cellTable {
-	return &cellTable{
-		config: c, cells: cells, room: room,
-		prefix: make([]uint64, cells*(room+1)),
-		counts: make([]uint32, cells*room),
-	}
+func newCellTable(c Config, cells, size int) *cellTable {
+	return &cellTable{config: c, size: size, words: make([]uint64, cells*(size+1)), counts: make([]uint32, cells*size)}
 }
 
 // put sets the contents of cell i in the epoch after the last.
 func (t *cellTable) put(i int, up, down uint64) {
-	at := i*(t.room+1) + t.epochs
-	t.prefix[at+1] = t.prefix[at] + down - up
-	t.counts[i*t.room+t.epochs] = uint32(down & (1<<t.config.CountBits - 1))
+	at := i*(t.size+1) + t.epochs
+	t.words[at+1] = t.words[at] + down - up
+	t.counts[i*t.size+t.epochs] = uint32(down & (1<<t.config.CountBits - 1))
 }
 
-// clear empties the table. Packets on their way at the last cut get no group.
-func (t *cellTable) clear() { t.epochs = 0 }
-
-// packets returns how many packets cell i has in an epoch.
-func (t *cellTable) packets(i, epoch int) float64 { return float64(t.counts[i*t.room+epoch]) }
-
-// gone returns how many more packets of cell i the first point has in an epoch
-// than the second: lost, or on their way.
-func (t *cellTable) gone(i, epoch int) float64 {
-	at := i*(t.room+1) + epoch
-	c := int(t.config.CountBits)
-	return -float64(estimate.SignExtend(t.prefix[at+1]-t.prefix[at], c))
+// end finishes an epoch. One that does not count helps to settle others. If the
+// table is full, end calls flush and keeps the last epochs. Some of these count
+// only then, when those after them are known.
+func (t *cellTable) end(s span, counts bool, flush func()) {
+	t.starts[t.epochs], t.ends[t.epochs] = s.start, s.end
+	if counts {
+		t.live |= 1 << t.epochs
+	}
+	if t.epochs++; t.epochs < t.size {
+		return
+	}
+	ahead := max(t.size/16, 1)
+	late := t.live >> (t.size - ahead)
+	t.live &= 1<<(t.size-ahead) - 1
+	flush()
+	t.keep(2 * ahead)
+	t.live = late << ahead
 }
 
-func (t *cellTable) total(i int) float64 {
-	n := 0.0
-	for _, count := range t.counts[i*t.room:][:t.epochs] {
-		n += float64(count)
+// keep empties the table but for its last epochs, which no longer count.
+func (t *cellTable) keep(last int) {
+	from := t.epochs - min(last, t.epochs)
+	for at := 0; at < len(t.words); at += t.size + 1 {
+		first := t.words[at+from]
+		for e := range t.epochs - from + 1 {
+			t.words[at+e] = t.words[at+from+e] - first
+		}
+	}
+	for at := 0; at < len(t.counts); at += t.size {
+		copy(t.counts[at:], t.counts[at+from:at+t.epochs])
+	}
+	copy(t.starts[:], t.starts[from:t.epochs])
+	copy(t.ends[:], t.ends[from:t.epochs])
+	t.epochs, t.live = t.epochs-from, 0
+}
+
+// packets returns how many packets of cell i came in an epoch, and sent how
+// many were sent.
+func (t *cellTable) packets(i, epoch int) float64 { return float64(t.counts[i*t.size+epoch]) }
+
+func (t *cellTable) sent(i, epoch int) float64 {
+	return max(t.packets(i, epoch)+t.gone(i, epoch, epoch+1), 0)
+}
+
+// gone returns how many more packets of cell i were sent than came between two
+// cuts: they are lost, or on their way.
+func (t *cellTable) gone(i, from, to int) float64 {
+	at := i * (t.size + 1)
+	return -float64(estimate.SignExtend(t.words[at+to]-t.words[at+from], int(t.config.CountBits)))
+}
+
+// total returns how many packets of cell i came in epochs that count.
+func (t *cellTable) total(i int) (n float64) {
+	for e, count := range t.counts[i*t.size:][:t.epochs] {
+		if t.live>>e&1 != 0 {
+			n += float64(count)
+		}
 	}
 	return n
 }
 
-// groups appends the groups of cell i.
-func (t *cellTable) groups(dst []group, i int) []group {
-	return t.between(dst, t.prefix[i*(t.room+1):], t.counts[i*t.room:], 0, t.epochs)
-}
+// A sight is what a cell shows: the epochs in which it is settled, because no
+// packet was lost between a cut before and one after of equal level, and those
+// in which such a span begins.
+type sight struct{ settled, begins uint64 }
 
-// between appends the groups from one cut to another. From each cut it goes to
-// the next one of the same level.
-func (t *cellTable) between(dst []group, prefix []uint64, counts []uint32, from, to int) []group {
+// read sets the areas of cell i, in nanoseconds, in the epochs in which it is
+// settled, and 0 in others.
+func (t *cellTable) read(i int, areas []float64) (s sight) {
 	c := &t.config
-	low := uint64(1)<<c.lowBits() - 1
-	for a := from; a < to; {
-		b := a + 1
-		for b <= to && (prefix[b]^prefix[a])&low != 0 {
+	words := t.words[i*(t.size+1):][:t.epochs+1]
+	low, width, unit := uint64(1)<<c.lowBits()-1, int(c.sumBits()), c.Unit()
+	ahead := max(1, 1<<c.DigestBits>>10) // so that levels that are equal by chance stay rare
+	for a := 0; a < t.epochs; {
+		b, last := a+1, min(t.epochs, a+ahead)
+		for b <= last && (words[b]^words[a])&low != 0 {
 			b++
 		}
-		if b > to {
+		if b > last {
+			areas[a] = 0
 			a++
 			continue
 		}
-		sum := estimate.SignExtend((prefix[b]-prefix[a])>>c.lowBits(), int(c.sumBits()))
-		rest := group{sum: float64(sum) * c.Unit(), mask: 1<<(b-1)<<1 - 1<<a}
-		for _, n := range counts[a:b] {
-			rest.count += n
-		}
-		whole := rest.count
-		if inner := len(dst); b > a+2 {
-			dst = t.between(dst, prefix, counts, a+1, b-1)
-			for k := range dst[inner:] {
-				g := &dst[inner+k]
-				rest.sum -= g.sum
-				rest.count -= g.count
-				rest.mask &^= g.mask
-			}
-		}
-		if whole > 0 || sum == 0 { // otherwise the levels are equal by chance
-			dst = append(dst, rest)
+		s.begins |= 1 << a
+		before := uint64(0)
+		for e := a; e < b; e++ {
+			sum := words[e+1] - words[a]
+			f := sum>>c.lowBits() - uint64(estimate.SignExtend(sum, int(c.CountBits)))*uint64(t.ends[e]>>c.Shift)
+			areas[e] = float64(estimate.SignExtend(f-before, width)) * unit
+			s.settled |= 1 << e
+			before = f
 		}
 		a = b
 	}
-	return dst
+	return s
 }
 
-// cover returns the epochs that are in some group.
-func cover(groups []group) (mask uint64) {
-	for i := range groups {
-		mask |= groups[i].mask
+// losses adds, for each epoch, the packets that cell i lost, evenly over the
+// epochs between two cuts at which it was settled. What is missing at the end
+// of the table may be on its way.
+func (t *cellTable) losses(i int, s sight, lost *[room]float64) {
+	for a := 0; a < t.epochs; a++ {
+		b := a
+		for b < t.epochs && s.settled>>b&1 == 0 {
+			b++
+		}
+		gone := max(t.gone(i, a, b), 0) / max(float64(b-a), 1)
+		if b == t.epochs && s.settled != 0 {
+			return
+		}
+		for ; a < b; a++ {
+			lost[a] += gone
+		}
 	}
-	return mask
+}
+
+// heaviest is the largest logarithm of a weight.
+const heaviest = 5
+
+// weigh sets the weight of a cell's epochs: the inverse of their chance to be
+// settled, given the number of packets that such a cell loses in each. (How
+// many it receives does not change that.) A span that a slow packet made longer
+// is the likelier to have lost one, and would be missing too often.
+func (s sight) weigh(lost *[room]float64, weights []float64) {
+	for a := 0; a < len(weights); {
+		if s.settled>>a&1 == 0 {
+			weights[a] = 0
+			a++
+			continue
+		}
+		b, x := a, 0.0
+		for ; b < len(weights) && s.settled>>b&1 != 0 && (b == a || s.begins>>b&1 == 0); b++ {
+			x += lost[b]
+		}
+		w := math.Exp(min(x, heaviest))
+		for ; a < b; a++ {
+			weights[a] = w
+		}
+	}
+}
+
+// A common is what typical cells say about the epochs in a table: how all
+// packets fared.
+//
+// Which cells lose a packet in an epoch is chance, because hashes spread
+// packets over them. So those that lose none stand for the others.
+type common struct {
+	mean  [room]float64 // delay, ns
+	known [room]bool    // whether there is a settled cell
+	cell  [room]float64 // packets in one cell
+	lost  [room]float64 // of them, lost
+	loss  [room]float64 // rate at which packets are lost
+	gone  [room]float64 // part of them that is lost, or on its way at the end and not at the beginning
+	seen  [room]float64 // part of the packets in settled cells
+
+	usual float64 // delay over all epochs
+	full  float64 // packets in a typical cell, in epochs that count
+}
+
+// common learns from n cells with no more packets than typical, or delays
+// from all if these have none.
+func (t *cellTable) common(n int, cell func(k int) int, sights []sight, areas []float64, totals, scratch []float64) common {
+	full := middle(totals, scratch)
+	c, some := t.commonUpTo(full+margin(full), n, cell, sights, areas, totals)
+	if !some {
+		all, _ := t.commonUpTo(math.Inf(1), n, cell, sights, areas, totals)
+		c.mean, c.known, c.usual = all.mean, all.known, all.usual
+	}
+	c.full = full
+	return c
+}
+
+// commonUpTo learns from cells with no more packets than the limit, and reports
+// whether they have any.
+func (t *cellTable) commonUpTo(limit float64, n int, cell func(k int) int, sights []sight, areas, totals []float64) (c common, some bool) {
+	var sent, gone [room]float64
+	cells := 0.0
+	for k := range n {
+		if i := cell(k); totals[k] <= limit {
+			cells++
+			t.losses(i, sights[k], &c.lost)
+			for e := range t.epochs {
+				sent[e] += t.sent(i, e)
+				gone[e] += t.gone(i, e, e+1)
+			}
+		}
+	}
+	for e := range t.epochs {
+		c.loss[e] = -math.Log1p(-min(c.lost[e]/max(sent[e], 1), 0.9))
+		c.gone[e] = max(c.lost[e], gone[e]) / max(sent[e], 1)
+		c.lost[e] /= max(cells, 1)
+	}
+	var weights [room]float64
+	var seen, sum, count [room]float64
+	for k := range n {
+		i := cell(k)
+		if totals[k] > limit {
+			continue
+		}
+		sights[k].weigh(&c.lost, weights[:t.epochs])
+		for e := range t.epochs {
+			packets := t.packets(i, e)
+			c.cell[e] += packets / cells
+			if sights[k].settled>>e&1 != 0 {
+				sum[e] += weights[e] * areas[k*room+e]
+				count[e] += weights[e] * packets
+				seen[e] += packets
+			}
+		}
+	}
+	sums, counts := 0.0, 0.0
+	for e := range t.epochs {
+		if c.known[e] = count[e] > 0; c.known[e] {
+			c.mean[e], c.seen[e] = sum[e]/count[e], seen[e]/(c.cell[e]*cells)
+			sums += c.mean[e] * c.cell[e]
+			counts += c.cell[e]
+		}
+	}
+	c.usual = sums / max(counts, 1e-9)
+	for e := range t.epochs {
+		if !c.known[e] {
+			c.mean[e], c.seen[e] = c.usual, 1
+		}
+	}
+	return c, counts > 0
+}
+
+// margin returns how many packets more than the median of its like a cell may
+// have: three deviations of a Poisson number. A fuller one is shared with an
+// elephant, which gives itself away by its count, whatever its delay.
+func margin(median float64) float64 { return 3*math.Sqrt(median) + 2 }
+
+// middle returns the median.
+func middle(numbers, scratch []float64) float64 {
+	sorted := append(scratch[:0], numbers...)
+	slices.Sort(sorted)
+	return sorted[len(sorted)/2]
 }

@@ -1,7 +1,6 @@
 package colate
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -63,21 +62,20 @@ func (k *Clocks) include(r clock.Reading) {
 	k.Known = true
 }
 
-// readings finds the second point's clock for every epoch of a step, or
-// reports that one is unknown.
-func (q *query) readings(s *step) ([]clock.Reading, error) {
-	if len(q.clocks) == 0 {
-		return nil, nil
-	}
-	readings := make([]clock.Reading, 0, len(s.entries[1]))
-	for _, e := range s.entries[1] {
-		r, err := q.clockAt(e.start + (e.end-e.start)/2)
-		if err != nil {
-			return nil, fmt.Errorf("colate: %w", err)
+// ahead returns how far the second point's clock is ahead of the first's at
+// about the time of the window.
+func (q *query) ahead() int64 {
+	for _, h := range q.clocks {
+		if start, end, ok := h.Span(); ok {
+			at := min(max(q.from/2+q.to/2, start), end-1)
+			for _, at := range []int64{at, start, end - 1} {
+				if r, err := h.At(at); err == nil {
+					return int64(r.Offset)
+				}
+			}
 		}
-		readings = append(readings, r)
 	}
-	return readings, nil
+	return 0
 }
 
 // clockAt uses the first history that has an answer.
@@ -90,15 +88,12 @@ func (q *query) clockAt(t int64) (r clock.Reading, err error) {
 	return r, err
 }
 
-// readClocks reads the second point's history of its clock at the times of the
-// epochs that were found. It reports damaged histories. If the store has any
-// history, epochs without one are missing, and are not used as they are.
+// readClocks reads the second point's history of its clock at the time of the
+// window, give or take a day. It reports damaged histories. If the store has
+// any history, epochs without one are missing, and are not used as they are.
 func (q *query) readClocks() {
-	from, to := int64(math.MaxInt64), int64(math.MinInt64)
-	for _, e := range q.found[1] {
-		from, to = min(from, e.start), max(to, e.end)
-	}
-	found, some := q.down.store.clocks(from, to)
+	const day = 86_400_000_000_000
+	found, some := q.down.store.clocks(later64(q.from, -day), later64(q.to, day))
 	for _, e := range found {
 		payload, err := q.down.read(&e, 0, int64(e.length))
 		if err == nil {

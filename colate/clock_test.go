@@ -63,6 +63,9 @@ func storesApart(t *testing.T, config Config, all []passage) (stores [3]*Store, 
 			Time: middle, Offset: offset, Drift: 3e-5,
 			Certain: estimate.Interval{Low: offset - 2e5, High: offset + 3e5, Confidence: 1},
 			Likely:  estimate.Interval{Low: offset - 1e3, High: offset + 1e3, Confidence: 0.95},
+
+			CertainDrift: estimate.Interval{Low: 3e-5, High: 3e-5, Confidence: 1},
+			LikelyDrift:  estimate.Interval{Low: 3e-5, High: 3e-5, Confidence: 0.95},
 		})
 	}
 	return stores, history

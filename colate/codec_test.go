@@ -143,7 +143,7 @@ func TestSizes(t *testing.T) {
 		size := len(encoded(t, r))
 		t.Logf("%d packets in %d counters: %.1f bits a packet, %.1f a counter", packets, c.Counters,
 			float64(8*size)/float64(packets), float64(8*size)/float64(c.Counters))
-		// 31 bits of time and 12 of digest where there is one packet; a count, and
+		// 29 bits of time and 20 of digest where there is one packet; a count, and
 		// 1.5 bits of time more, where there are nine.
 		used := 0
 		for i := range c.Counters {
@@ -151,7 +151,7 @@ func TestSizes(t *testing.T) {
 				used++
 			}
 		}
-		if limit := float64(used)*(12+32+1.5) + float64(c.Counters)*4.5; float64(8*size) > limit {
+		if limit := float64(used)*(20+30+1.5) + float64(c.Counters)*4.5; float64(8*size) > limit {
 			t.Errorf("%d packets take %d bits, want up to %.0f", packets, 8*size, limit)
 		}
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
@@ -26,16 +24,28 @@ import (
 // differ, and [estimate.ErrNoSamples] if no counter holds the same packets at
 // both points.
 func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
-	d := newDifferences(up.config)
-	if up.config.comparable() != down.config.comparable() || up.start != down.start {
-		return joint.Result{}, fmt.Errorf("colate: %w: %+v from %d on and %+v from %d on", estimate.ErrMismatch,
-			up.config, up.start, down.config, down.start)
+	if err := matched(up, down, up.config.comparable()); err != nil {
+		return joint.Result{}, err
 	}
+	d := newDifferences(up.config)
 	for i := range up.words {
 		d.table.put(i, up.words[i], down.words[i])
 	}
-	d.end()
-	return d.decode(ctx, flows, opts)
+	d.end(span{up.start, up.start + up.config.Period}, true)
+	r, err := d.decode(ctx, flows, opts)
+	if err != nil {
+		return r, err
+	}
+	return r, askSingly(&r, flows, func(flows []joint.FlowRecord) ([]Answer, error) {
+		a, err := newAccumulator(up.config, flows)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.add(up, down); err != nil {
+			return nil, err
+		}
+		return a.answers(), nil
+	})
 }
 
 // Decode is [Decode] for the epochs of two stores that overlap the time
@@ -57,7 +67,7 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 	}, func(s *step) error {
 		_, _, err := q.cells(s, all, all, d.table)
 		if err == nil {
-			d.end()
+			d.end(s.span, s.counts)
 		}
 		return err
 	}, func() { d.unread++ })
@@ -65,13 +75,54 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 		return joint.Result{}, q.coverage, err
 	}
 	r, err := d.decode(ctx, flows, opts)
-	return r, q.coverage, err
+	if err != nil {
+		return r, q.coverage, err
+	}
+	return r, q.coverage, askSingly(&r, flows, func(flows []joint.FlowRecord) ([]Answer, error) {
+		answers, _, err := p.EstimateAll(ctx, flows, from, to)
+		return answers, err
+	})
 }
+
+// mostSingly limits the number of flows that are asked for singly.
+const mostSingly = 1000
+
+// askSingly asks for flows that have no usable counter, as elephants have under
+// loss: their thin counters tell of them.
+func askSingly(r *joint.Result, flows []joint.FlowRecord, ask func([]joint.FlowRecord) ([]Answer, error)) error {
+	var which []int
+	var records []joint.FlowRecord
+	for f, n := range r.Usable {
+		if n == 0 && flows[f].Packets > 0 && len(which) < mostSingly {
+			which, records = append(which, f), append(records, flows[f])
+		}
+	}
+	if len(which) == 0 {
+		return nil
+	}
+	answers, err := ask(records)
+	if err != nil {
+		return err
+	}
+	for k, f := range which {
+		if a := &answers[k]; a.Err == nil {
+			interval := a.MeanInterval(0.95)
+			r.Mean[f], r.Usable[f] = (interval.Low+interval.High)/2, 1
+			if r.StdDev != nil {
+				r.StdDev[f] = (interval.High - interval.Low) / 2 / studentQuantile
+			}
+		}
+	}
+	return nil
+}
+
+// studentQuantile is that of 97.5 % with five degrees of freedom, as in
+// [joint.Result.MeanInterval].
+const studentQuantile = 2.5706
 
 // differences accumulates what all counters say about epochs.
 type differences struct {
 	config   Config
-	period   int64
 	table    *cellTable
 	counters []difference
 	epochs   float64 // epochs compared
@@ -80,168 +131,90 @@ type differences struct {
 
 // A difference is what a counter says about all epochs.
 type difference struct {
-	sum, packets float64 // of the delays in its groups, and of all epochs
+	sum, packets float64 // of the delays in epochs in which it is settled, and of all epochs
 	over         float64 // the part of sum above the means of all counters
-	filled       float64 // packets in epochs without a group
+	filled       float64 // packets in other epochs
 	filling      float64 // and their assumed delays
-	dark         float64 // of them, those in epochs in which no counter has a group
+	dark         float64 // of them, those in epochs in which no counter is settled
 	lost, likely float64 // packets that it lost, and would have lost like others
 }
 
-// all returns the sum of all delays. Packets in epochs without a group of this
-// counter waited longer than others by as much as those of its groups.
+// all returns the sum of all delays. Packets in epochs in which this counter
+// is not settled waited longer than others by as much as those of the rest.
 func (d *difference) all() float64 {
 	return d.sum + d.filling + d.filled*d.over/max(d.packets-d.filled, 1)
 }
 
 // differencesRoom is the number of epochs that are matched by level at a time.
-const differencesRoom = 8
+const differencesRoom = 12
 
 func newDifferences(c Config) *differences {
-	return &differences{
-		config: c, period: c.Period, table: newCellTable(c, c.Counters, differencesRoom), counters: make([]difference, c.Counters),
-	}
+	return &differences{config: c, table: newCellTable(c, c.Counters, differencesRoom), counters: make([]difference, c.Counters)}
 }
 
 // end finishes a pair of epochs that was put into the table.
-func (d *differences) end() {
-	d.epochs++
-	if d.table.epochs++; d.table.epochs == d.table.room {
-		d.flush()
+func (d *differences) end(s span, counts bool) {
+	if counts {
+		d.epochs++
 	}
+	d.table.end(s, counts, d.flush)
 }
 
-// flush adds the table's groups. Where a counter has no group for an epoch,
-// because it lost a packet, the mean delay of others in that epoch fills the
-// gap: see [Accumulator].
+// flush adds the table's epochs that count. Where a counter is not settled, the
+// mean delay of others in that epoch fills the gap: see accumulator.
 func (d *differences) flush() {
 	t := d.table
-	likely := d.likely()
-	common := d.common(likely)
-	var groups []group
+	if t.live == 0 {
+		return
+	}
+	common := d.common()
+	var areas [room]float64
 	for i := range d.counters {
-		c, told := &d.counters[i], uint64(0)
-		groups = likely.groups(groups, t, i)
-		for k := range groups {
-			told |= groups[k].mask
-			c.sum += groups[k].sum
-			c.over += groups[k].sum
-		}
+		c, s := &d.counters[i], t.read(i, areas[:])
 		for e := range t.epochs {
-			n, of := t.packets(i, e), &common.epochs[e]
-			c.packets += n
-			c.likely += n * of.lost
-			c.lost += t.gone(i, e)
-			switch {
-			case told>>e&1 != 0:
-				c.over -= n * of.mean
+			if t.live>>e&1 == 0 {
 				continue
-			case of.known:
-				c.filling += n * of.mean
-			default:
-				c.dark += n
-				c.filling += n * common.usual
 			}
+			n := t.packets(i, e)
+			c.packets += n
+			c.likely += n * common.loss[e]
+			c.lost += t.gone(i, e, e+1)
+			if s.settled>>e&1 != 0 {
+				c.sum += areas[e]
+				c.over += areas[e] - n*common.mean[e]
+				continue
+			}
+			if !common.known[e] {
+				c.dark += n
+			}
+			c.filling += n * common.mean[e]
 			c.filled += n
 		}
 	}
-	t.clear()
+	t.live = 0
 }
+
+// typicalCounters is the number of counters of which common learns.
+const typicalCounters = 10_000
 
 // common returns what all counters say about the table's epochs.
-func (d *differences) common(likely likelihood) *common {
-	t, limit := d.table, d.limit()
-	var v view
-	var groups []group
-	each := func(f func(i int, g *group)) {
-		for i := range d.counters {
-			if t.total(i) > limit {
-				continue
-			}
-			groups = likely.groups(groups, t, i)
-			for k := range groups {
-				f(i, &groups[k])
-			}
-		}
+func (d *differences) common() common {
+	t, stride := d.table, 1+len(d.counters)/typicalCounters
+	n := (len(d.counters) + stride - 1) / stride
+	sights, areas, totals := make([]sight, n), make([]float64, n*room), make([]float64, n)
+	for k := range n {
+		sights[k], totals[k] = t.read(k*stride, areas[k*room:]), t.total(k*stride)
 	}
-	k, cells := new(common), 0.0
-	for i := range d.counters {
-		if t.total(i) <= limit {
-			k.see(t, i)
-			cells++
-		}
-	}
-	each(func(_ int, g *group) { v.cover(g.mask) })
-	v.open(cells, 0)
-	each(func(i int, g *group) { v.count(g, t, i) })
-	v.stands = v.grouped
-	each(func(i int, g *group) { v.add(g, t, i, 0) })
-	k.learn(&v, t.epochs, cells)
-	return k
+	return t.common(n, func(k int) int { return k * stride }, sights, areas, totals, make([]float64, 0, n))
 }
 
-// limit returns the largest number of packets that a typical counter has in
-// the table. A fuller one has an elephant.
-func (d *differences) limit() float64 {
-	var totals []float64
-	for i := 0; i < len(d.counters); i += 1 + len(d.counters)/sampled {
-		totals = append(totals, d.table.total(i))
-	}
-	slices.Sort(totals)
-	middle := totals[len(totals)/2]
-	_, limit := limits(middle, middle)
-	return limit
-}
-
-// A likelihood tells groups from levels that were equal by chance. Those
-// subtract the times of different packets, which are some fraction of a Period
-// apart, while the delays of most groups are alike within far less.
-type likelihood struct{ mean, spread, apart float64 }
-
-func (l likelihood) is(g *group) bool {
-	off := math.Abs(g.sum - float64(g.count)*l.mean)
-	return off <= l.apart || off <= float64(g.count)*l.spread
-}
-
-// groups returns the groups of a counter that are not there by chance.
-func (l likelihood) groups(dst []group, t *cellTable, i int) []group {
-	return slices.DeleteFunc(t.groups(dst[:0], i), func(g group) bool { return !l.is(&g) })
-}
-
-// sampled is the number of counters from which likely learns.
-const sampled = 20_000
-
-// likely learns from the table's groups. It sets the limit beyond 300 times
-// the typical distance, and beyond ten times what one group in many is off,
-// which is more than chance makes.
-func (d *differences) likely() likelihood {
-	var means, off []float64
-	var groups []group
-	for i := 0; i < len(d.counters); i += 1 + len(d.counters)/sampled {
-		groups = d.table.groups(groups[:0], i)
-		for k := range groups {
-			if g := &groups[k]; g.count > 0 {
-				means = append(means, g.sum/float64(g.count))
-			}
-		}
-	}
-	if len(means) == 0 {
-		return likelihood{apart: math.Inf(1)}
-	}
-	slices.Sort(means)
-	l := likelihood{mean: means[len(means)/2], apart: float64(d.period) / 100}
-	for _, x := range means {
-		off = append(off, math.Abs(x-l.mean))
-	}
-	slices.Sort(off)
-	chance := min(math.Ldexp(1, 4-int(d.config.DigestBits)), 0.2)
-	l.spread = max(300*max(off[len(off)/2], d.config.Unit()), 10*off[int(float64(len(off))*(1-chance))])
-	return l
-}
-
-// mostFilled is the largest fraction of a counter's packets that may be filled
-// in.
-const mostFilled = 0.8
+const (
+	// mostFilled is the largest fraction of a counter's packets that may be
+	// filled in.
+	mostFilled = 0.8
+	// darkest is that of epochs in which no counter is settled.
+	darkest = 0.05
+)
 
 // problem returns what all epochs say together.
 func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {

@@ -98,7 +98,7 @@ func TestDecodeAddsUp(t *testing.T) {
 			for i := range pair[0].words {
 				d.table.put(i, pair[0].words[i], pair[1].words[i])
 			}
-			d.end()
+			d.end(span{pair[0].start, pair[0].start + pair[0].config.Period}, true)
 		}
 	}
 	p := d.problem(nil)

@@ -28,27 +28,30 @@
 // [Store], and empty ones take over. A few of a flow's counters are thin: they
 // take one packet in a hundred or in thousands.
 //
-// A query compares the two points' counters epoch by epoch. If a counter has
-// the same count and digest at both points, the same packets fell in it. The
-// difference of its sums of times is then the sum of their delays: the flow's,
-// and those of others as noise. If a packet was lost, the query leaves the
-// counter out of that epoch, and the flow's other counters stand for it.
-// Packets on their way when the clock cuts are found by level: see cellTable.
-// The query adds up these differences over an hour or a year. Given the flow's
-// number of packets, as flow records have it, the mean and the deviation
-// follow.
+// A query compares the two points' counters epoch by epoch. Take a counter's
+// count and digests at one point less the other, since any cut of the clock: if
+// they are the same at two cuts, whatever was sent between has come, and
+// nothing was lost. The difference of the sums of times, with what is on its
+// way at each cut, is then the time that the packets spent on their way: the
+// flow's, and those of others as noise (see cellTable). It is exact whatever
+// the delays, and however many packets cross the cuts. If a packet was lost,
+// the query leaves the counter out for a while, and the flow's other counters
+// stand for it. The query adds up these areas over an hour or a year. Given the
+// flow's number of packets, as flow records have it, the mean and the deviation
+// follow. A record that the counters contradict is refused.
 //
 // An elephant may lose packets in each of its counters in every epoch. Its
 // thin counters, which lose none, then stand for it. If none of a flow's
-// counters says anything about an epoch, those of all other flows say how long
-// packets took then, and the interval allows for a flow that took longer, or
-// less long.
+// counters says anything about an epoch in which all flows lost much, those of
+// all flows say how long packets took then, and the interval allows for a flow
+// that took longer, or less long. If others lost little in it, there is no
+// answer, and the error names the epochs.
 //
 // The size of a store depends on packets and counters. With nine packets a
 // counter and minute, as [DefaultConfig] has at 70,000 packets a second, a
-// packet takes 5.6 bits, which is 4.2 GB a day at each point. At a seventh of
-// the rate, a seventh of the counters keep 5.6 bits, and take 0.6 GB a day;
-// all the counters, with about one packet each, take 30 bits a packet. (go
+// packet takes 6.1 bits, which is 4.6 GB a day at each point. At a seventh of
+// the rate, a seventh of the counters keep 6.1 bits, and take 0.7 GB a day;
+// all the counters, with about one packet each, take 33 bits a packet. (go
 // test ./colate -run TestSizes -v prints the bits.) [Plan] computes the size
 // for a rate and a number of bytes, and [Store.DropBefore] and
 // [Store.DropBeyond] remove what is old.
@@ -57,7 +60,8 @@
 //
 //   - An offset between the points' clocks is added to every mean. If package
 //     estimate/clock measured it and [Store.AppendClock] kept it, queries
-//     remove it.
+//     remove it. A drift of 50 millionths adds to deviations as to means: where
+//     all delays grow steadily, they are only known up to that.
 //   - Both points compute the same digests (see package hashing) with the same
 //     Config.
 //   - The number of a flow's packets that passed both points is known, or its
@@ -65,8 +69,8 @@
 //     counters to show needs no record.
 //   - There is a recorder at each end of each link. Packets that only one of
 //     two points sees spoil their counter for an epoch, as losses do.
-//   - The delays in one counter and epoch add up to less than half of what the
-//     sum can hold: see Config.Bits.
+//   - The time that a counter's packets spend on their way in one epoch is
+//     less than half of what the sum can hold: see Config.Bits.
 //
 // # What it cannot measure
 //
@@ -77,9 +81,9 @@
 // alone: they hold mostly the delays of others, and [Result.MeanInterval] is
 // wide. [Path.Decode] explains these delays by the records of the other flows.
 //
-// It cannot tell how long a flow waited that lost far more than all others, on
-// a path of its own, in epochs on which its own counters are silent: such a
-// flow has no answer.
+// It cannot tell how long a flow waited that lost more than all others, on a
+// path of its own, in epochs on which its own counters are silent: such a flow
+// has no answer.
 //
 // Copies of one packet have one digest. If a copy is lost while another is on
 // its way when the clock cuts, one is taken for the other.

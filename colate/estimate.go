@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
@@ -12,30 +13,27 @@ import (
 // A Result is what two points say about the delays of one flow.
 type Result struct {
 	// Delay.Mean is the mean delay of the flow's packets. Delay.N is roughly
-	// the number of packets behind it. Delay.StdDev is 0 unless
-	// DeviationKnown.
+	// the number of packets behind it. Delay.StdDev is 0 if the counters'
+	// spread does not exceed what other flows' packets, or a drift of the
+	// clocks, explain.
 	estimate.Delay
-
-	// DeviationKnown is false if the counters' spread does not exceed what
-	// other flows' packets explain.
-	DeviationKnown bool
 
 	// Packets is the number of packets of the flow: as recorded or, if that is
 	// in doubt or unknown, with the help of the counters.
 	Packets float64
 	// Share is the fraction of them in epochs in which the flow has a usable
-	// counter. The delays of all packets in the other epochs tell how long the
-	// rest took, and the interval widens by what that leaves uncertain.
+	// counter. In the others all flows lost much, and the delays of all tell
+	// how long the flow's packets took. The interval widens by what that
+	// leaves uncertain.
 	Share float64
-	// Groups is the number of groups of packets behind the answer. Each is of
-	// one counter and mostly of one epoch.
-	Groups int
 
 	errors   [absentFlows]float64 // of the mean, from absent flows, in order
 	own      float64              // standard deviation of the additional error
+	few      float64              // by how much few cells widen the interval
 	bias     float64              // possible additional error, from packets that cross a cut and packets not seen
 	variance float64              // of delays, below 0 too
 	apart    float64              // subtracted from it because the flow's mean is not that of others
+	drift    float64              // possible part of it that is a drift of the clocks
 	spreads  [absentFlows]float64 // errors of variance, from absent flows, in order
 	degrees  float64              // of freedom of the variance besides
 	hidden   float64              // possible further variance of packets not seen, and the fraction of these
@@ -49,173 +47,166 @@ type Answer struct {
 	Err error // wraps [estimate.ErrNoSamples]
 }
 
+// accumulators are those of earlier calls of Estimate, for the next.
+var accumulators sync.Pool
+
 // Estimate returns the mean delay, and more, of a flow in an epoch at two
 // points. The result is about all of the flow's packets; the record says how
-// many passed both points. For more than one pair of epochs see [Accumulator],
-// and for epochs in stores [Path.Estimate].
+// many passed both points. A record of 0 packets means that this is unknown;
+// it is then read from the counters, if they show it. For epochs in stores,
+// and many of them, see [Path.Estimate].
 //
 // It returns [estimate.ErrMismatch] if the Configs or times of the epochs
-// differ, and [estimate.ErrNoSamples] as [Accumulator.Estimate] does.
+// differ, and [estimate.ErrNoSamples] if
+//
+//   - half of the flow's packets or more were in epochs in which each of its
+//     counters lost a packet, or were on their way when the clock cut;
+//   - some were, while other flows lost few: nothing tells how long they took;
+//   - the counters contradict the record, or are too narrow for the flow's
+//     delays or packets; or
+//   - the record does not say how many packets the flow has, and the counters
+//     cannot.
 func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
-	answers, err := EstimateAll(up, down, []joint.FlowRecord{flow})
+	a, _ := accumulators.Get().(*accumulator)
+	flows := [1]joint.FlowRecord{flow}
+	var err error
+	if a == nil || a.config != up.config.comparable() {
+		a, err = newAccumulator(up.config, slices.Clone(flows[:]))
+	} else {
+		err = a.aim(flows[:])
+	}
 	if err != nil {
 		return Result{}, err
 	}
-	return answers[0].Result, answers[0].Err
-}
-
-// EstimateAll is Estimate for many flows. Answers are in the order of the
-// flows.
-func EstimateAll(up, down *Recorder, flows []joint.FlowRecord) ([]Answer, error) {
-	a, err := newAccumulator(up.config, flows, 1)
-	if err != nil {
-		return nil, err
+	defer accumulators.Put(a)
+	if err := a.add(up, down); err != nil {
+		return Result{}, err
 	}
-	if err := a.Add(up, down); err != nil {
-		return nil, err
-	}
-	return a.answers(), nil
+	return a.estimate(0)
 }
 
 // answers returns the answers about all flows.
-func (a *Accumulator) answers() []Answer {
+func (a *accumulator) answers() []Answer {
 	answers := make([]Answer, len(a.flows))
 	for i := range answers {
-		answers[i].Result, answers[i].Err = a.Estimate(i)
+		answers[i].Result, answers[i].Err = a.estimate(i)
 	}
 	return answers
 }
 
-// Estimate returns what the epochs so far say about flow i. It returns
-// [estimate.ErrNoSamples] if
-//
-//   - half of the flow's packets or more were in epochs in which each of its
-//     counters lost a packet, or were on their way when the clock cut;
-//   - a twentieth were, and nothing tells how long packets took then, because
-//     the flow lost far more than others;
-//   - the counters are too narrow for its delays or packets; or
-//   - the record does not say how many packets the flow has, and the counters
-//     cannot.
-func (a *Accumulator) Estimate(i int) (Result, error) {
-	if i < 0 || i >= len(a.flows) {
-		return Result{}, estimate.Invalid("colate", "flow", i, fmt.Sprintf("0 to %d", len(a.flows)-1))
-	}
+// estimate returns what the epochs so far say about flow i.
+func (a *accumulator) estimate(i int) (Result, error) {
 	a.flush()
 	none := func(why string, args ...any) (Result, error) {
 		return Result{}, fmt.Errorf("colate: %w: %s", estimate.ErrNoSamples, fmt.Sprintf(why, args...))
 	}
-	own, record := &a.own[i], a.flows[i]
-	switch {
-	case a.epochs == 0:
-		return none("no epoch of both points")
-	case own.packets == 0 || own.count == 0:
-		return none("none of the flow's %d counters holds the same packets at both points", a.config.PerFlow)
-	case 2*own.large > own.groups:
-		return none("the delays in the flow's counters come to a quarter of half their modulus, 2^%d ns, or have wrapped; raise Bits or Shift",
-			int(a.config.sumBits()+a.config.Shift)-1)
-	case record.Packets/float64(a.epochs*a.config.PerFlow) > math.Ldexp(1, int(a.config.CountBits)-1):
-		return none("the flow's %g packets are too many to be counted by %d bits", record.Packets, a.config.CountBits)
+	own := &a.own[i]
+	if why := a.nothing(own); why != "" {
+		return none("%s", why)
 	}
-	absent := a.absent[i*absentFlows:][:absentFlows]
-	noise, usable := newNoise(absent)
-	if usable < absentFlows-absentFlows/100 {
-		return none("too few counters hold the same packets at both points to tell what noise is")
+	e := estimator{own: own, absent: a.absent[i*absentFlows:][:absentFlows], spreads: &a.spreads, read: a.read(), drift: a.trend.variance()}
+	e.noise()
+	if own.dark > 0 {
+		return none("in %d epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets, unlike those of others: "+
+			"nothing tells how long these took", own.darkEpochs, own.darkFrom, own.darkTo, own.dark)
 	}
-	e := estimator{own: own, noise: noise, absent: absent}
-	e.read = a.read()
-	e.share = own.told / (own.told + own.shade.untold) * e.read
-	// A cell in which packets cross a cut has a group less often, so groups
-	// have fewer packets than there are.
-	e.stood = min(own.reached/own.told, 1)
+	if !e.countPackets(a.flows[i]) {
+		return none("the counters do not tell the flow's packets from others'")
+	}
+	if low, high, ok := e.agrees(a.flows[i]); !ok {
+		return none("the flow's record has %.0f packets, its counters have between %.0f and %.0f: the record is of other packets, or "+
+			"some repeat and are in one counter", a.flows[i].Packets, low, high)
+	}
+	e.share = max(1-own.filled/e.packets, 0) * e.read
+	e.stood = min(own.shown/own.told, 1)
 	if e.share < 0.5 {
 		return none("each of the flow's counters lost a packet in epochs with %.0f %% of its packets", 100*(1-e.share))
 	}
 	if e.stood < 0.5 {
-		return none("of the flow's packets %.0f %% cross the cuts of the clock; a longer Period leaves fewer", 100*(1-e.stood))
+		return none("of the flow's packets %.0f %% cross the cuts of the clock; a longer Period leaves fewer%s", 100*(1-e.stood), a.clocks())
 	}
-	if !e.countPackets(record) {
-		return none("the counters do not tell the flow's packets from others'")
-	}
-	if found, missing := e.missing(); missing {
-		const why = "the flow's counters hold some %.0f packets of its %.0f: the others repeat, so that they are in one counter, or are not there"
-		return none(why, found, e.packets)
-	}
-	u := e.unseen()
-	if u.dark > darkest {
-		return none("with %.0f %% of the flow's packets each of its counters lost some, and nothing tells how long these took", 100*u.dark)
-	}
-	return e.result(&u, a.reference), nil
+	return e.result(a.reference), nil
 }
 
-// noise is what absent flows say about the packets of others.
-type noise struct {
-	common   float64 // mean delay above the reference
-	count    float64 // packets in a flow's cells
-	spread   float64 // standard deviation of that
-	variance float64 // of delays, between groups: for the median flow
+// nothing returns why a flow has no answer at all.
+func (a *accumulator) nothing(own *tally) string {
+	switch {
+	case a.epochs == 0:
+		return "no epoch of both points"
+	case own.told == 0 && own.large > 0:
+		return fmt.Sprintf("the delays in the flow's counters come to half of half their modulus, 2^%d ns, or its packets to half of "+
+			"2^%d, or have wrapped; raise Bits, Shift or CountBits%s", a.config.sumBits()+a.config.Shift-1, a.config.CountBits, a.clocks())
+	case own.told == 0:
+		return fmt.Sprintf("none of the flow's %d counters holds the same packets at both points%s", a.config.PerFlow, a.clocks())
+	}
+	return ""
 }
 
-// newNoise also returns how many of the absent flows have a usable counter.
-func newNoise(absent []tally) (n noise, usable int) {
-	sum := 0.0
-	for i := range absent {
-		if absent[i].seen {
-			usable++
-		}
-		sum += absent[i].sum
+// clocks names the clocks, if the delays of all packets look like theirs.
+func (a *accumulator) clocks() string {
+	if period := a.table.ends[0] - a.table.starts[0]; a.reference < 0 || a.reference > float64(period)/20 {
+		return fmt.Sprintf(" (all packets take %.3g s: if that is the points' clocks, say so in Path.Clock)", a.reference/1e9)
 	}
-	count := typical(absent, func(t *tally) float64 { return t.count })
-	n.count, n.spread = count.mean, count.deviation
-	if n.count > 0 {
-		n.common = sum / (n.count * absentFlows)
-	}
-	n.variance = typical(absent, func(t *tally) float64 { v, _ := t.variance(); return v }).median
-	return n, usable
-}
-
-// moments describes a number's distribution among absent flows. The deviation
-// is the one that a normal distribution would have, whatever the tails.
-type moments struct{ mean, median, deviation float64 }
-
-func typical(absent []tally, number func(*tally) float64) (m moments) {
-	var all [absentFlows]float64
-	for i := range absent {
-		all[i] = number(&absent[i])
-		m.mean += all[i] / absentFlows
-	}
-	slices.Sort(all[:])
-	m.median, m.deviation = all[absentFlows/2], (all[absentFlows*84/100]-all[absentFlows*16/100])/2
-	return m
+	return ""
 }
 
 // An estimator turns the tallies of a flow and of its absent flows into a
 // Result.
 type estimator struct {
-	own    *ownTally
-	absent []tally
-	noise  noise
-	read   float64 // fraction of the flow's packets in epochs that were read
-	share  float64 // fraction of these in epochs for which its cells speak
-	stood  float64 // fraction of these that do not cross a cut
+	own     *tally
+	absent  []absentTally
+	spreads *[absentFlows]spread
+	read    float64 // fraction of the flow's packets in epochs that were read
+	share   float64 // fraction of all in epochs for which its cells speak
+	stood   float64 // fraction of these that do not cross a cut
+	drift   float64 // variance of a drift of the clocks
+
+	sum, count float64 // what absent flows have on average: noise that is always there
+	spread     float64 // standard deviation of the number of packets
+	variance   float64 // of delays, between cells: for the median flow
 
 	packets float64 // the flow's packets that the tallies stand for
 	counted float64 // 0 to 1: the weight of the counted number, as against the recorded one
 	doubt   float64 // standard deviation of the recorded number
 }
 
+// noise learns from absent flows.
+func (e *estimator) noise() {
+	var counts, variances [absentFlows]float64
+	for i := range e.absent {
+		e.sum += e.absent[i].sum / absentFlows
+		e.count += e.absent[i].counted / absentFlows
+		counts[i] = e.absent[i].counted
+		variances[i], _ = e.spreads[i].variance()
+	}
+	slices.Sort(counts[:])
+	slices.Sort(variances[:])
+	e.spread = deviationOf(&counts)
+	e.variance = variances[absentFlows/2]
+}
+
+// deviationOf returns the deviation that a normal distribution of the same
+// middle would have.
+func deviationOf(sorted *[absentFlows]float64) float64 {
+	return (sorted[absentFlows*84/100] - sorted[absentFlows*16/100]) / 2
+}
+
 // countPackets weighs the recorded number of the flow's packets against the
 // counters, each by its precision.
 func (e *estimator) countPackets(record joint.FlowRecord) bool {
-	counted := e.own.count - e.noise.count
+	counted := e.own.counted - e.count
 	if record.Packets == 0 {
 		e.packets, e.counted = counted, 1
-		return counted > 3*e.noise.spread && counted >= 1
+		return counted > 3*e.spread && counted >= 1
 	}
 	e.packets = record.Packets * e.read
 	// How many packets were in the epochs that were not read is unknown.
 	e.doubt = math.Hypot(record.Doubt*e.read, record.Packets*(1-e.read)/2)
+	variance := e.spread*e.spread + 1
+	if lost := min(e.packets-counted, e.own.passed-e.own.counted); lost > 2*math.Sqrt(variance) {
+		e.doubt = math.Hypot(e.doubt, lost) // the record may be of what was sent
+	}
 	if e.doubt > 0 {
-		variance := e.noise.spread*e.noise.spread + 1
 		e.counted = e.doubt * e.doubt / (e.doubt*e.doubt + variance)
 		e.packets += e.counted * (counted - e.packets)
 		return e.packets >= 1 && e.packets > 2*math.Sqrt(e.counted*variance)
@@ -223,124 +214,81 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	return true
 }
 
-// missing reports whether the flow's counters hold much less of it than its
-// record says, and how much they hold. Copies of one packet are all in one
-// counter, which is left out as too full, and the rest does not speak for
-// them.
-func (e *estimator) missing() (found float64, missing bool) {
-	found = e.own.count - e.noise.count
-	stands := e.own.stands / e.own.count
-	chance := math.Sqrt(e.noise.spread*e.noise.spread + e.packets*max(stands-1, 0) + e.doubt*e.doubt + 1)
-	return max(found, 0), e.packets-found > e.packets/4+6*chance
+// chance returns how far counters are from the number of the flow's packets, as
+// a standard deviation: the noise of others, and that not all are used.
+func (e *estimator) chance() float64 {
+	return math.Sqrt(e.spread*e.spread + max(e.own.counted, 0)*max(e.own.stands, 0.1) + 1)
 }
 
-func (e *estimator) result(u *unseen, reference float64) Result {
-	own, noise := e.own, &e.noise
-	// If all packets were delayed alike, the noise would be that of counts,
-	// which are known. Only what sets flows apart is left.
-	above := (own.sum - own.count*noise.common) / e.packets
-	r := Result{
-		Packets: e.packets / e.read,
-		Share:   e.share,
-		Groups:  int(own.groups),
-	}
-	r.Mean = reference + noise.common + above + u.shift
-	stands := own.stands / own.count // number of packets that one in a group stands for
-	r.N = uint64(max(e.packets/stands, 1) + 0.5)
+// agrees reports whether the counters hold as many packets as the record says,
+// sent or received, and between which numbers they do.
+func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool) {
+	off := 6 * math.Hypot(e.chance(), record.Doubt)
+	low, high = e.own.counted-e.count-off, max(e.own.passed, e.own.counted)-e.count+off
+	missed := record.Packets * (1 - e.read)
+	return max(low, 0), high, record.Packets == 0 || record.Packets >= low && record.Packets-missed <= high
+}
+
+func (e *estimator) result(reference float64) Result {
+	own := e.own
+	r := Result{Packets: e.packets / e.read, Share: e.share, unseen: min(own.filled/e.packets, 0.9)}
+	sum := own.sum - e.sum
+	// In epochs on which the flow's cells are silent it fared, compared with
+	// all, as in the others.
+	over := (sum - own.usual) / max(e.packets-own.filled+own.extra, 1)
+	sum += own.filling + own.filled*over
+	above := sum / (e.packets + own.extra)
+	r.Mean = reference + above
+	stands := 1 + own.sampled/e.packets // number of packets that each stands for
+	r.N = uint64(max(e.packets*e.share/stands, 1) + 0.5)
 	for i := range e.absent {
 		t := &e.absent[i]
-		r.errors[i] = (t.sum - t.count*noise.common - (t.count-noise.count)*e.counted*above + u.factor*t.over) / e.packets
+		r.errors[i] = (t.sum - e.sum - (t.counted-e.count)*e.counted*above) / e.packets / max(1-r.unseen, 0.1)
 	}
 	slices.Sort(r.errors[:])
 	e.deviation(&r, above)
-	// The packets in groups are a sample of the flow's; and a record may be
-	// wrong.
-	sampled := (stands - 1) / e.packets * (max(r.variance, noise.variance) + above*above)
+	// The packets in settled cells are a sample of the flow's; and a record
+	// may be wrong.
+	variance := max(r.variance, e.variance)
+	if r.StdDev > 0 && r.degrees >= 10 {
+		variance = min(variance, 2*r.variance)
+	}
+	sampled := (own.sampled*variance + own.chance*above*above) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
-	r.own = math.Sqrt(max(sampled, own.thinError()/(e.packets*e.packets)) + recorded*recorded)
+	r.own = math.Sqrt(sampled + recorded*recorded)
+	r.few = 1 + 4*(1-r.Share)/max(float64(own.cells), 1)
+	apart := own.high - own.low
+	longer := r.unseen * (math.Abs(over) + apart)
+	r.hidden = r.unseen * 2 * math.Pow(math.Abs(over)+apart+math.Sqrt(variance), 2)
 	// A packet crosses a cut with a probability proportional to its delay, so
 	// the delays of those that do are larger by variance/mean. Take twice
 	// that, because the variance is of packets that did not cross.
-	deviation := math.Sqrt(max(r.variance, noise.variance))
-	r.unseen, r.hidden = u.part, u.part*2*math.Pow(math.Abs(u.longer)+deviation, 2)
-	r.bias = 2*(1-e.stood)*deviation*max(deviation/math.Max(math.Abs(r.Mean), 1), 1) + u.doubt
+	deviation := math.Sqrt(variance)
+	r.bias = 2*(1-e.stood)*deviation*max(deviation/math.Max(math.Abs(r.Mean), 1), 1) + longer + (1-e.read)*apart
 	return r
 }
 
-// An unseen is the effect on a flow's mean of epochs on which its cells are
-// silent.
-type unseen struct {
-	part   float64 // fraction of the flow's packets in them
-	dark   float64 // fraction of these on which everything else is silent too
-	longer float64 // how much longer all packets took in them
-	factor float64 // how much the flow's packets not seen take longer, relative to all packets
-	shift  float64 // added to the mean
-	doubt  float64 // standard error of that
-}
-
-const (
-	// steepest limits how many times as much as all packets' delays a flow's
-	// may grow from the epochs that are seen to the others.
-	steepest = 3
-	// darkest is the largest fraction of a flow's packets in epochs on which
-	// everything is silent.
-	darkest = 0.05
-)
-
-// unseen assumes that in those epochs the flow's packets fared as in the
-// others, relative to all packets of the same epoch, on which some cells
-// always speak: if these took longer, so did the flow. The proportion is as
-// certain as the seen epochs make it. But a flow that lost far more than
-// others is not like them.
-func (e *estimator) unseen() unseen {
-	own := e.own
-	spread := own.apart()
-	u := unseen{doubt: (1 - e.read) * 3 * spread}
-	if own.shade.untold == 0 {
-		return u
-	}
-	mean := own.shade.first / own.told
-	untold := typical(e.absent, func(t *tally) float64 { return t.untold })
-	u.part = min(max((own.tally.untold-untold.mean+untold.deviation)/e.packets, 0), 0.9)
-	u.dark = u.part * own.dark / own.shade.untold
-	if own.lost > 3*own.expected+0.02*own.shade.untold+10 {
-		u.dark = u.part
-	}
-	u.factor = u.part / (1 - u.part)
-	low, high := 0.0, float64(steepest)
-	if all := e.packets * (1 - u.part) * spread * spread; all > 0 {
-		slope := 1 + (own.slope-own.over*mean)/all
-		margin := 2.6 * typical(e.absent, func(t *tally) float64 { return t.slope - t.over*mean }).deviation / all
-		low, high = max(min(1, slope-margin), 0), min(max(1, slope+margin), steepest)
-	}
-	longer := own.untoldFirst/own.shade.untold - mean
-	u.longer = steepest * longer
-	u.shift = u.factor*own.over/e.packets + u.part*longer*((low+high)/2-1)
-	u.doubt += u.part*math.Abs(longer)*((high-low)/2+0.25) + u.dark*2*max(own.high-mean, mean-own.low)
-	return u
-}
-
-// deviation subtracts from the variance between groups what others' packets
+// deviation subtracts from the variance between cells what others' packets
 // add, and what different numbers of them add.
 func (e *estimator) deviation(r *Result, above float64) {
-	own, noise := e.own, &e.noise
-	part := min(float64(r.N)/own.packets, 1)
+	// A flow's packets are a part of those in its cells.
+	own, part := e.own, min(e.packets*e.share/max(e.own.epochs, 1), 1)
 	// The distance of the flow's mean from others' has an error too, which
 	// makes its square too large.
-	off := (r.errors[absentFlows*84/100] - r.errors[absentFlows*16/100]) / 2
+	off := deviationOf(&r.errors)
 	r.apart = (1 - part) * max(above*above-off*off, 0)
 	mixed, within := own.variance()
-	r.variance = (mixed-(1-part)*noise.variance)/part - r.apart
-	for i := range e.absent {
-		v, _ := e.absent[i].variance()
-		r.spreads[i] = (1 - part) / part * (v - noise.variance)
+	r.variance = (mixed-(1-part)*e.variance)/part - r.apart
+	for i := range e.spreads {
+		v, _ := e.spreads[i].variance()
+		r.spreads[i] = (1 - part) / part * (v - e.variance)
 	}
 	slices.Sort(r.spreads[:])
 	// Half of them: if delays have heavy tails, the squares do not show it.
 	if r.degrees = own.freedom() / 2; within > 0 {
 		r.degrees *= mixed * mixed / (within * within)
 	}
-	if r.DeviationKnown = r.variance > 0 && r.degrees >= 1; r.DeviationKnown {
+	if r.drift = e.drift; r.variance > 4*r.drift && r.degrees >= 1 {
 		r.StdDev = math.Sqrt(r.variance)
 	}
 }
@@ -351,7 +299,8 @@ func (e *estimator) deviation(r *Result, above float64) {
 // absent flows, which hashing ensures; it assumes nothing about their number
 // or delays. It assumes that the flow's own packets choose their counters at
 // random. And it assumes that in epochs on which its counters are silent (see
-// Share), the flow took at most three times as much longer as all packets did.
+// Share), the flow fared, compared with all, as in the others, within as much
+// as epochs differ.
 //
 // For a small flow among big ones the interval is many times wider than the
 // mean. Beyond a confidence of 98 %, for which there are too few absent flows,
@@ -363,10 +312,7 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	}
 	low, high := tails(&r.errors, confidence)
 	half := -estimate.NormalQuantile((1-confidence)/2) * r.own
-	// With few groups, the number of packets that each stands for is
-	// uncertain.
-	few := 1 + 4*(1-r.Share)/max(float64(r.Groups), 1)
-	i.Low, i.High = r.Mean-few*(high+half)-r.bias, r.Mean+few*(half-low)+r.bias
+	i.Low, i.High = r.Mean-r.few*(high+half)-r.bias, r.Mean+r.few*(half-low)+r.bias
 	return i
 }
 
@@ -387,10 +333,10 @@ func tails(errors *[absentFlows]float64, confidence float64) (low, high float64)
 
 // DeviationInterval returns an interval that contains the standard deviation
 // of the flow's delays with the given probability, as far as the squares of
-// finitely many groups tell: the fewer groups hold most of the sum, the less
+// finitely many cells tell: the fewer cells hold most of the sum, the less
 // reliable it is. If the deviation is unknown the interval begins at 0. It
 // widens for packets in epochs on which the flow's counters are silent (see
-// Share).
+// Share), and for a drift of the clocks where all delays look like one.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	i := estimate.Interval{High: math.Inf(1), Confidence: confidence}
 	if !(confidence >= 0 && confidence < 1) || r.degrees < 1 {
@@ -398,7 +344,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	}
 	low, high := tails(&r.spreads, confidence)
 	factor := estimate.DeviationInterval(1, uint64(r.degrees), confidence)
-	i.Low = math.Sqrt(max(r.variance-high, 0)*(1-r.unseen)) * factor.Low
+	i.Low = math.Sqrt(max((r.variance-high)*(1-r.unseen)-r.drift, 0)) * factor.Low
 	i.High = math.Sqrt(max(r.variance+r.apart-low, 0)*factor.High*factor.High + r.hidden)
 	return i
 }

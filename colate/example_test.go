@@ -107,5 +107,5 @@ func ExamplePlan() {
 	}
 	fmt.Printf("%d counters, cut every %.1f s: %.1f bits a packet\n",
 		forecast.Config.Counters, float64(forecast.Config.Period)/1e9, forecast.BitsPerPacket)
-	// Output: 60971 counters, cut every 7.5 s: 5.3 bits a packet
+	// Output: 54776 counters, cut every 7.5 s: 5.3 bits a packet
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -20,9 +21,10 @@ type Path struct {
 
 	// Clock says how far the second point's clock was ahead of the first's
 	// during that time. If it is nil, queries use what Down has, from
-	// [Store.AppendClock], if anything. They correct the second point's times
-	// by it, epoch by epoch; an epoch without a reading is Missing. The clocks
-	// must differ by much less than a Period.
+	// [Store.AppendClock], if anything. They pair epochs by it, and correct
+	// the second point's times; an epoch without a reading is Missing. What an
+	// offset is beyond a multiple of the Period is as a delay of all packets:
+	// more of them cross the cuts.
 	Clock *clock.History
 }
 
@@ -71,19 +73,22 @@ func (p Path) Estimate(ctx context.Context, flow joint.FlowRecord, from, to int6
 func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, to int64) ([]Answer, Coverage, error) {
 	q := newQuery(p, from, to)
 	defer q.close()
-	var a *Accumulator
+	var a *accumulator
 	err := q.run(ctx, func(c Config) (err error) {
-		a, err = NewAccumulator(c, flows)
+		a, err = newAccumulator(c, flows)
 		return err
 	}, func(s *step) error {
 		up, down, err := q.cells(s, a.at, a.order, a.table)
 		if err == nil {
-			a.end(up, down)
+			a.end(s.span, up, down, s.counts)
 		}
 		return err
 	}, func() { a.unread++ })
 	if err != nil {
 		return nil, q.coverage, err
+	}
+	if q.coverage.Clocks.Known {
+		a.trend = trend{} // it is that of delays
 	}
 	return a.answers(), q.coverage, ctx.Err()
 }
@@ -91,32 +96,96 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 // A query walks through the epochs of both points.
 type query struct {
 	up, down epochReader
-	found    [2][]entry
+	from, to int64
+	later    int64 // about how far the second point's clock is ahead
+	found    [2][]foundEntry
 	coverage Coverage
 	sums     [2][]uint64
 	one      []uint64 // of one corrected epoch
 	clocks   []*clock.History
 }
 
+// A foundEntry is an epoch to be compared, with its span by the first point's
+// clock and, at the second point, what its own said.
+type foundEntry struct {
+	entry
+	near    span
+	reading clock.Reading
+	unknown error
+}
+
 // A step is a span that begins and ends with epochs of both points. Usually
 // that is one epoch of each. It is more after a restart, or if one Period is a
 // multiple of the other.
 type step struct {
-	start, end int64
-	entries    [2][]entry
+	span
+	counts  bool // whether it is in the window; others only settle levels
+	entries [2][]foundEntry
 }
 
 func newQuery(p Path, from, to int64) *query {
-	q := &query{
-		up: epochReader{store: p.Up}, down: epochReader{store: p.Down},
-		found: [2][]entry{p.Up.find(from, to), p.Down.find(from, to)},
-	}
+	q := &query{up: epochReader{store: p.Up}, down: epochReader{store: p.Down}, from: from, to: to}
 	if p.Clock != nil {
 		q.clocks = []*clock.History{p.Clock}
 	} else {
 		q.readClocks()
 	}
+	q.later = q.ahead()
+	for i, s := range []*Store{p.Up, p.Down} {
+		later := int64(i) * q.later
+		for _, e := range s.find(later64(from, later), later64(to, later)) {
+			q.put(i, e)
+		}
+		q.around(i, s)
+	}
 	return q
+}
+
+// put adds an epoch in the order of time. One of the second point is put where
+// its clock says, next to the first point's epoch that it is closest to.
+func (q *query) put(point int, e entry) {
+	f := foundEntry{entry: e, near: span{e.start, e.end}}
+	if point == 1 && len(q.clocks) > 0 {
+		if f.reading, f.unknown = q.clockAt(e.start + (e.end-e.start)/2 - q.later); f.unknown == nil {
+			period := float64(e.end - e.start)
+			later := int64(math.Round(f.reading.Offset/period)) * (e.end - e.start)
+			f.near = span{e.start - later, e.end - later}
+		}
+	}
+	q.found[point] = append(q.found[point], f)
+}
+
+// around adds the epochs before and after those of the window, which settle
+// what was on its way at its ends.
+func (q *query) around(point int, s *Store) {
+	found := q.found[point]
+	if len(found) == 0 {
+		return
+	}
+	first, last := found[0], found[len(found)-1]
+	q.found[point] = nil
+	for _, e := range s.find(later64(first.start, first.start-first.end), first.start-1) {
+		if e.end <= first.start {
+			q.put(point, e)
+		}
+	}
+	q.found[point] = append(q.found[point], found...)
+	for _, e := range s.find(last.end, last.end) {
+		if e.start >= last.end {
+			q.put(point, e)
+		}
+	}
+}
+
+// later64 returns the time that is later by d, or the last or first there is.
+func later64(t, d int64) int64 {
+	if sum := t + d; (sum > t) == (d > 0) || d == 0 {
+		return sum
+	}
+	if d > 0 {
+		return math.MaxInt64
+	}
+	return math.MinInt64
 }
 
 func (q *query) close() {
@@ -134,7 +203,7 @@ func (q *query) run(ctx context.Context, begin func(Config) error, each func(*st
 	if err := begin(c); err != nil {
 		return err
 	}
-	for first := true; ; first = false {
+	for first := true; ; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -143,8 +212,14 @@ func (q *query) run(ctx context.Context, begin func(Config) error, each func(*st
 			q.coverage.Bytes = q.up.bytes + q.down.bytes
 			return nil
 		}
+		if s.counts = s.start <= q.to && s.end > q.from; !s.counts {
+			if s.complete() == nil {
+				_ = each(s) // it only helps
+			}
+			continue
+		}
 		if first {
-			q.coverage.Start = s.start
+			q.coverage.Start, first = s.start, false
 		}
 		q.coverage.End = max(q.coverage.End, s.end)
 		err := each(s)
@@ -178,19 +253,19 @@ func (q *query) next() (*step, bool) {
 		// The epoch that begins first, if it is part of the step.
 		next := -1
 		for i, found := range q.found {
-			if len(found) > 0 && (next < 0 || found[0].start < q.found[next][0].start) {
+			if len(found) > 0 && (next < 0 || found[0].near.start < q.found[next][0].near.start) {
 				next = i
 			}
 		}
-		if next < 0 || begun && q.found[next][0].start >= s.end {
+		if next < 0 || begun && q.found[next][0].near.start >= s.end {
 			return s, begun
 		}
 		e := q.found[next][0]
 		q.found[next] = q.found[next][1:]
 		if !begun {
-			begun, s.start, s.end = true, e.start, e.end
+			begun, s.span = true, e.near
 		}
-		s.end = max(s.end, e.end)
+		s.end = max(s.end, e.near.end)
 		s.entries[next] = append(s.entries[next], e)
 	}
 }
@@ -199,7 +274,7 @@ func (q *query) next() (*step, bool) {
 func (q *query) config() (Config, error) {
 	for i, r := range []*epochReader{&q.up, &q.down} {
 		for _, e := range q.found[i] {
-			if h, err := r.head(&e); err == nil {
+			if h, err := r.head(&e.entry); err == nil {
 				return h.config, nil
 			}
 		}
@@ -211,10 +286,12 @@ func (q *query) config() (Config, error) {
 // cells puts a step's contents of these counters into a table, and returns how
 // many packets each point has. If it fails, the table is unchanged.
 func (q *query) cells(s *step, at, order []uint32, table *cellTable) (up, down uint64, err error) {
-	readings, err := q.readings(s)
-	if err != nil {
-		return 0, 0, err
+	for _, e := range s.entries[1] {
+		if e.unknown != nil {
+			return 0, 0, fmt.Errorf("colate: %w", e.unknown)
+		}
 	}
+	corrected := len(q.clocks) > 0
 	packets := [2]*uint64{&up, &down}
 	for i, r := range []*epochReader{&q.up, &q.down} {
 		if q.sums[i] == nil {
@@ -223,22 +300,23 @@ func (q *query) cells(s *step, at, order []uint32, table *cellTable) (up, down u
 		clear(q.sums[i])
 		for k := range s.entries[i] {
 			sums := q.sums[i]
-			if i == 1 && readings != nil {
+			if i == 1 && corrected {
 				q.one = slices.Grow(q.one[:0], len(at))[:len(at)]
 				clear(q.one)
 				sums = q.one
 			}
-			h, err := r.cells(&s.entries[i][k], at, order, sums, &table.config)
+			e := &s.entries[i][k]
+			h, err := r.cells(&e.entry, at, order, sums, &table.config)
 			if err != nil {
 				if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOther) {
-					q.damaged(&s.entries[i][k], err)
+					q.damaged(&e.entry, err)
 				}
 				return 0, 0, fmt.Errorf("colate: %w", err)
 			}
 			*packets[i] += h.packets
-			if i == 1 && readings != nil {
+			if i == 1 && corrected {
 				for j, word := range sums {
-					q.sums[i][j] += table.config.nearWord(word, readings[k])
+					q.sums[i][j] += table.config.nearWord(word, e.reading)
 				}
 			}
 		}
@@ -246,8 +324,10 @@ func (q *query) cells(s *step, at, order []uint32, table *cellTable) (up, down u
 	for i := range at {
 		table.put(i, q.sums[0][i], q.sums[1][i])
 	}
-	for _, r := range readings {
-		q.coverage.Clocks.include(r)
+	if corrected && s.counts {
+		for _, e := range s.entries[1] {
+			q.coverage.Clocks.include(e.reading)
+		}
 	}
 	return up, down, nil
 }

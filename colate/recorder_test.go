@@ -18,7 +18,7 @@ var configs = map[string]Config{
 	"unit":       {Counters: 300, PerFlow: 6, Bits: 40, CountBits: 8, DigestBits: 10, Period: 1 << 20, Shift: 10},
 	"wide":       {Counters: 601, PerFlow: 6, Bits: 64, CountBits: 5, DigestBits: 24, Period: MaxPeriod, Shift: 3},
 	"thin":       {Counters: 257, PerFlow: 10, Thin: 4, Bits: 60, CountBits: 12, DigestBits: 12, Period: 1 << 40},
-	"as default": {Counters: 257, PerFlow: 20, Thin: 5, Bits: 64, CountBits: 16, DigestBits: 12, Period: 60e9, Shift: 6},
+	"as default": {Counters: 257, PerFlow: 20, Thin: 5, Bits: 64, CountBits: 14, DigestBits: 20, Period: 60e9, Shift: 8},
 }
 
 // reference is a recorder as §3.1 describes it and Config says, with big
@@ -226,7 +226,7 @@ func TestConfig(t *testing.T) {
 		"Counters, too many": func(c *Config) { c.Counters = MaxCounters + 1 },
 		"Bits":               func(c *Config) { c.Bits = 65 },
 		"CountBits":          func(c *Config) { c.CountBits = 3 },
-		"DigestBits":         func(c *Config) { c.DigestBits = 25 },
+		"DigestBits":         func(c *Config) { c.DigestBits = 33 },
 		"no room for a sum":  func(c *Config) { c.Bits = c.CountBits + c.DigestBits + 7 },
 		"Shift":              func(c *Config) { c.Shift = c.CountBits + c.DigestBits + 1 },
 		"Period":             func(c *Config) { c.Period = 0 },
@@ -237,7 +237,7 @@ func TestConfig(t *testing.T) {
 		if _, err := New(c); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := NewAccumulator(c, records(1)); !errors.Is(err, estimate.ErrConfig) {
+		if _, err := newAccumulator(c, records(1)); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package colate
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // testConfig is small, and one epoch long.
-var testConfig = Config{Identity: 3, Counters: 3000, PerFlow: 20, Bits: 64, CountBits: 16, DigestBits: 12, Period: MaxPeriod}
+var testConfig = Config{Identity: 3, Counters: 3000, PerFlow: 20, Bits: 64, CountBits: 14, DigestBits: 20, Period: MaxPeriod}
 
 type (
 	passage = traffic.Passage
@@ -34,3 +35,5 @@ func median(x []float64) float64 {
 	slices.Sort(x)
 	return x[len(x)/2]
 }
+
+func sortedKeys(m map[int64]*Recorder) []int64 { return slices.Sorted(maps.Keys(m)) }

@@ -108,10 +108,11 @@ func Count(c colate.Config, packets iter.Seq[Packet]) *Counted {
 
 // Estimate returns our answers for these flows; without samples a mean is NaN.
 func (p *Counted) Estimate(records []joint.FlowRecord) []colate.Answer {
-	answers := experiment.Try(colate.EstimateAll(p.up, p.down, records))
-	for i := range answers {
-		if answers[i].Err != nil {
-			answers[i].Mean = math.NaN()
+	answers := make([]colate.Answer, len(records))
+	for i, record := range records {
+		a := &answers[i]
+		if a.Result, a.Err = colate.Estimate(p.up, p.down, record); a.Err != nil {
+			a.Mean = math.NaN()
 		}
 	}
 	return answers

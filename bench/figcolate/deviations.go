@@ -43,7 +43,7 @@ func measureDeviations(run *experiment.Run) {
 		found := counters.Count(counted(n, seed), t.all).Estimate(t.records(chosen))
 		for a, j := range chosen {
 			got := math.NaN()
-			if found[a].DeviationKnown {
+			if found[a].StdDev > 0 {
 				got = found[a].StdDev
 			}
 			ours.add(&t.flows[j], got)

@@ -60,7 +60,7 @@ func TestRecordListQuery(t *testing.T) {
 	if got := output(t, "query", "-dir", dir, "-flow", tuple, "-from", from, "-to", to); got != whole {
 		t.Errorf("with its lifetime given, the flow has\n%s, not\n%s", got, whole)
 	}
-	if got := output(t, "query", "-dir", dir, "-flow", tuple, "-to", from, "-packets", "100"); !strings.Contains(got, "1 pairs of epochs") {
+	if got := output(t, "query", "-dir", dir, "-flow", tuple, "-to", from, "-packets", "180"); !strings.Contains(got, "1 pairs of epochs") {
 		t.Errorf("a window of the first packet:\n%s", got)
 	}
 }

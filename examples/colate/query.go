@@ -169,12 +169,12 @@ func query(opt queryOptions, stdout io.Writer) error {
 	r := &answers[0].Result
 	mean, deviation := r.MeanInterval(confidence), r.DeviationInterval(confidence)
 	fmt.Fprintf(stdout, "  mean %v, %.0f %% between %v and %v\n", duration(r.Mean), 100*confidence, duration(mean.Low), duration(mean.High))
-	if r.DeviationKnown {
+	if r.StdDev > 0 {
 		fmt.Fprintf(stdout, "  deviation %v, between %v and %v\n", duration(r.StdDev), duration(deviation.Low), duration(deviation.High))
 	} else {
 		fmt.Fprintf(stdout, "  deviation lost in the noise of other flows\n")
 	}
-	fmt.Fprintf(stdout, "  from %d groups of packets, with %.0f %% of the flow's\n", r.Groups, 100*min(float64(r.N)/r.Packets, 1))
+	fmt.Fprintf(stdout, "  from %.0f %% of the flow's packets\n", 100*min(float64(r.N)/r.Packets, 1))
 	return nil
 }
 
@@ -266,7 +266,7 @@ func describe(f *flow, a *colate.Answer, c *colate.Coverage) described {
 		return d
 	}
 	d.Mean, d.MeanInterval, d.PacketsUsed = a.Mean, a.MeanInterval(confidence), a.N
-	if a.DeviationKnown {
+	if a.StdDev > 0 {
 		interval := a.DeviationInterval(confidence)
 		d.Deviation, d.DeviationInterval = &a.StdDev, []float64{interval.Low, interval.High}
 	}

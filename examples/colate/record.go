@@ -26,7 +26,7 @@ type recordOptions struct {
 }
 
 func parseRecord(args []string, stderr io.Writer) (recordOptions, error) {
-	opt := recordOptions{config: colate.Config{CountBits: 12, DigestBits: 12}}
+	opt := recordOptions{config: colate.Config{CountBits: 12, DigestBits: 20, Shift: 6}}
 	f := flags("record", "Reads a capture pair into the stores of a directory.", stderr)
 	f.StringVar(&opt.in, "in", "examples/twopoint/testdata/ingress.pcap.gz", "capture `file` before the delay; pcap or pcapng, also .gz")
 	f.StringVar(&opt.out, "out", "examples/twopoint/testdata/egress.pcap.gz", "capture `file` after the delay")
@@ -35,7 +35,7 @@ func parseRecord(args []string, stderr io.Writer) (recordOptions, error) {
 	f.IntVar(&opt.config.Counters, "counters", 4096, "`number` of counters at each point")
 	f.IntVar(&opt.config.PerFlow, "perflow", 20, "`number` of counters that a flow is spread over")
 	f.DurationVar(&opt.period, "period", 500*time.Millisecond, "`time` between stores of the counters, cut by the clock")
-	bits := f.Uint("bits", 60, "`width` of a counter, 12 bits of which count packets and 12 tell which they were")
+	bits := f.Uint("bits", 64, "`width` of a counter, 12 bits of which count packets and 20 tell which they were")
 	if err := parseDir(f, args, &opt.dir); err != nil {
 		return opt, err
 	}

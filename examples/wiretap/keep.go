@@ -13,7 +13,7 @@ import (
 
 // keepConfig describes the counters of each place that -keep stores every
 // -epoch: at most 128 KiB, a few bytes for each counter that saw something.
-var keepConfig = colate.Config{Counters: 16384, PerFlow: 20, Thin: 5, Bits: 64, CountBits: 14, DigestBits: 14}
+var keepConfig = colate.Config{Counters: 16384, PerFlow: 20, Thin: 5, Bits: 64, CountBits: 14, DigestBits: 20, Shift: 6}
 
 // storeNames are where examples/colate finds the stores of the two places.
 var storeNames = [2]string{"ingress", "egress"}

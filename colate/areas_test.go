@@ -1,0 +1,179 @@
+package colate
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A scene is some minutes of flow 1 among others, of which each has a rate and
+// a law of delays.
+type scene struct {
+	config  Config
+	seconds float64
+	flows   []sceneFlow
+	offset  func(at int64) int64 // of the second point's clock
+}
+
+type sceneFlow struct {
+	rate float64 // packets a second
+	// pass returns how long a packet takes, or whether it is lost.
+	pass func(rng *rand.Rand, at float64) (delay float64, lost bool)
+}
+
+// exponential returns a law of delays, in seconds.
+func exponential(mean, loss float64) func(*rand.Rand, float64) (float64, bool) {
+	return func(rng *rand.Rand, _ float64) (float64, bool) { return mean * rng.ExpFloat64(), rng.Float64() < loss }
+}
+
+// play keeps a scene in two stores. It returns how many packets of the first
+// flow arrived, and their mean.
+func (s *scene) play(t testing.TB, seed uint64) (path Path, packets, mean float64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 4))
+	epochs := [2]map[int64]*Recorder{{}, {}}
+	record := func(point int, f hashing.Flow, p hashing.Packet, at int64) {
+		r := epochs[point][at/s.config.Period]
+		if r == nil {
+			var err error
+			if r, err = New(s.config); err != nil {
+				t.Fatal(err)
+			}
+			epochs[point][at/s.config.Period] = r
+		}
+		r.Update(f, p, at)
+	}
+	for i, f := range s.flows {
+		key := hashing.Flow(hashing.Mix(uint64(i)+1, seed))
+		for at := rng.ExpFloat64() / f.rate; at < s.seconds; at += rng.ExpFloat64() / f.rate {
+			p, sent := hashing.Packet(rng.Uint64()), int64(at*1e9)
+			record(0, key, p, sent)
+			delay, lost := f.pass(rng, at)
+			if lost {
+				continue
+			}
+			came := sent + int64(delay*1e9)
+			if s.offset != nil {
+				record(1, key, p, came+s.offset(came))
+			} else {
+				record(1, key, p, came)
+			}
+			if i == 0 {
+				packets++
+				mean += float64(came - sent)
+			}
+		}
+	}
+	stores := [2]*Store{}
+	for i := range stores {
+		stores[i] = openStore(t, newMemory(), StoreOptions{})
+		for _, at := range sortedKeys(epochs[i]) {
+			if err := stores[i].Append(epochs[i][at]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return Path{Up: stores[0], Down: stores[1]}, packets, mean / max(packets, 1)
+}
+
+// first is the key of the first flow.
+func (s *scene) first(seed uint64) hashing.Flow { return hashing.Flow(hashing.Mix(1, seed)) }
+
+func minutes(counters int) Config {
+	c := DefaultConfig
+	c.Counters = counters
+	return c
+}
+
+// Windows of an hour are right however many packets cross the cuts of the clock,
+// and whatever their delays add up to: neither a choice of fast packets, nor sums
+// that wrap.
+func TestHoursAreRight(t *testing.T) {
+	small := func(rate, mean float64, n int) (flows []sceneFlow) {
+		for range n {
+			flows = append(flows, sceneFlow{rate, exponential(mean, 0)})
+		}
+		return flows
+	}
+	for name, c := range map[string]struct {
+		scene
+		within float64
+	}{
+		"250 packets/s of 100 ms":       {scene{config: minutes(2000), seconds: 1800, flows: small(250, 0.1, 1)}, 0.002},
+		"100 packets/s of 250 ms":       {scene{config: minutes(2000), seconds: 1800, flows: small(100, 0.25, 1)}, 0.002},
+		"ten flows of 10/s, 300 ms":     {scene{config: minutes(2000), seconds: 1800, flows: small(10, 0.3, 10)}, 0.05},
+		"30 minutes of cuts of 1 s":     {scene{config: cutSeconds(2000), seconds: 300, flows: small(20, 0.5, 10)}, 0.1},
+		"cuts of 1 s, 0.5 s, 1 % lost ": {scene{config: cutSeconds(2000), seconds: 300, flows: []sceneFlow{{20, exponential(0.5, 0.01)}}}, 0.1},
+	} {
+		for seed := range uint64(3) {
+			path, packets, mean := c.play(t, seed)
+			r, _, err := path.Estimate(t.Context(), joint.FlowRecord{Flow: c.first(seed), Packets: packets}, 0, 4e12)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			interval := r.MeanInterval(0.999)
+			t.Logf("%s: %.5g ms, in %.5g to %.5g, is %.5g", name, r.Mean/1e6, interval.Low/1e6, interval.High/1e6, mean/1e6)
+			if !interval.Contains(mean) || math.Abs(r.Mean/mean-1) > c.within {
+				t.Errorf("%s: a mean of %v, in %v, is %v", name, r.Mean, interval, mean)
+			}
+		}
+	}
+}
+
+func cutSeconds(counters int) Config {
+	c := minutes(counters)
+	c.Period = 1e9
+	return c
+}
+
+// Two of 60 minutes in which the flow alone waited and lost are not told from
+// the others' packets: the interval holds them, or there is no answer, and the
+// minutes are named. That the others tell is the negative control.
+func TestDarkMinutes(t *testing.T) {
+	for _, rate := range []float64{3, 30, 300} {
+		s := scene{config: minutes(2000), seconds: 3600, flows: []sceneFlow{{rate, func(rng *rand.Rand, at float64) (float64, bool) {
+			if at > 1200 && at < 1320 {
+				return 0.2 * rng.ExpFloat64(), rng.Float64() < 0.3
+			}
+			return 0.001 * rng.ExpFloat64(), false
+		}}}}
+		for range 50 {
+			s.flows = append(s.flows, sceneFlow{3, exponential(0.001, 0)})
+		}
+		path, packets, mean := s.play(t, 7)
+		r, _, err := path.Estimate(t.Context(), joint.FlowRecord{Flow: s.first(7), Packets: packets}, 0, 4e12)
+		if interval := r.MeanInterval(0.999); err == nil && !interval.Contains(mean) {
+			t.Errorf("%v packets/s: %v in %v, is %v", rate, r.Mean, interval, mean)
+		}
+		if err != nil && (!errors.Is(err, estimate.ErrNoSamples) || !strings.Contains(err.Error(), "from 12")) {
+			t.Errorf("%v packets/s: %v, want the minutes named", rate, err)
+		}
+		t.Logf("%v packets/s: %.4g ms, is %.4g, %v", rate, r.Mean/1e6, mean/1e6, err)
+	}
+}
+
+// Records that the counters contradict are refused, too large and too small;
+// those that count what was sent are not.
+func TestContradictedRecords(t *testing.T) {
+	s := scene{config: minutes(2000), seconds: 600, flows: []sceneFlow{{100, exponential(0.02, 0.002)}}}
+	for range 50 {
+		s.flows = append(s.flows, sceneFlow{3, exponential(0.001, 0)})
+	}
+	path, packets, mean := s.play(t, 3)
+	for part, refused := range map[float64]bool{0.5: true, 0.9: true, 1: false, 1.002: false, 1.25: true, 2: true} {
+		r, _, err := path.Estimate(t.Context(), joint.FlowRecord{Flow: s.first(3), Packets: part * packets}, 0, 4e12)
+		if refused != errors.Is(err, estimate.ErrNoSamples) {
+			t.Errorf("%v of the packets recorded: %v, %v", part, r.Mean, err)
+		}
+		if interval := r.MeanInterval(0.999); err == nil && !interval.Contains(mean) {
+			t.Errorf("%v of the packets recorded: %v in %v, is %v", part, r.Mean, interval, mean)
+		}
+	}
+}
