@@ -64,25 +64,62 @@ func BenchmarkFrame(b *testing.B) {
 			}
 			packets[i] = f.Digest(7)
 		}
-		parse := func(from, to int, then func() uint64) {
-			var sum uint64
-			for _, frame := range frames[from:to] {
-				if f.Parse(hashing.LinkEthernet, frame) == nil {
-					sum += then()
-				}
-			}
-			hashed = sum
-		}
+		const burst = 32
+		var ids [burst]hashing.Packet
+		var flows [burst]hashing.Flow
+		identifier := hashing.NewIdentifier(7, hashing.LinkEthernet, hashing.DefaultTunnels)
 		for _, path := range []struct {
 			name string
-			then func() uint64
+			loop loop
 		}{
-			{"parse", func() uint64 { return uint64(f.Length) }},
-			{"parse+digest", func() uint64 { return uint64(f.Digest(7)) }},
-			{"parse+digest+flow", func() uint64 { return uint64(f.Digest(7)) + uint64(f.Tuple.Flow(7)) }},
+			{"parse", func(from, to int) {
+				var sum uint64
+				for _, frame := range frames[from:to] {
+					if f.Parse(hashing.LinkEthernet, frame) == nil {
+						sum += uint64(f.Length)
+					}
+				}
+				hashed = sum
+			}},
+			{"parse+digest", func(from, to int) {
+				var sum uint64
+				for _, frame := range frames[from:to] {
+					if f.Parse(hashing.LinkEthernet, frame) == nil {
+						sum += uint64(f.Digest(7))
+					}
+				}
+				hashed = sum
+			}},
+			{"parse+digest+flow", func(from, to int) {
+				var sum uint64
+				for _, frame := range frames[from:to] {
+					if f.Parse(hashing.LinkEthernet, frame) == nil {
+						sum += uint64(f.Digest(7)) + uint64(f.Tuple.Flow(7))
+					}
+				}
+				hashed = sum
+			}},
+			{"identify", func(from, to int) {
+				var sum uint64
+				for _, frame := range frames[from:to] {
+					p, flow, _ := identifier.Frame(frame)
+					sum += uint64(p) + uint64(flow)
+				}
+				hashed = sum
+			}},
+			{"batch", func(from, to int) {
+				for ; from < to; from += burst {
+					identifier.Frames(frames[from:min(from+burst, to)], ids[:], nil, nil)
+				}
+			}},
+			{"batch+flow", func(from, to int) {
+				for ; from < to; from += burst {
+					identifier.Frames(frames[from:min(from+burst, to)], ids[:], flows[:], nil)
+				}
+			}},
 		} {
 			b.Run(fmt.Sprintf("%s/%s", kind.name, path.name), func(b *testing.B) {
-				compare(b, headerCount, 0, func(from, to int) { parse(from, to, path.then) }, cellFloor(packets))
+				compare(b, headerCount, 0, path.loop, cellFloor(packets))
 			})
 		}
 	}
@@ -124,6 +161,7 @@ var frameKinds = []struct {
 		b[42] = 8 // a network identifier
 		binary.BigEndian.PutUint16(b[50+12:], 0x0800)
 		ipv4(b[64:], 6)
+		b[64+20+12] = 8 << 4
 		binary.BigEndian.PutUint16(b[66:], 1400)
 		return b
 	}},

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 )
 
 // The reasons why [Frame.Parse] refuses a frame. Test for them with errors.Is.
@@ -52,29 +53,38 @@ var (
 //	        after the first, the first 24 bytes
 //	56   4  identification (16 bits in IPv4; in IPv6 the fragment header's 32)
 //	60   2  fragment offset in units of 8 bytes << 3 | more fragments
-//	62   2  length field of the IP header: total in IPv4, payload in IPv6
+//	62   2  in IPv4 the total length; in IPv6 the payload length less that of
+//	        the extension headers; zero if the header's length field is
 //	64   1  protocol, that is the last next-header value in IPv6
 //	65   7  zero
 //
 // They are the fields that RFC 4302 (the IP authentication header) counts as
 // immutable or predictable, as far as they distinguish packets, and the place
-// of a fragment, which stays until a fragment is split again. Digest leaves
-// out what routers rewrite: TTL and hop limit, DSCP and ECN, the IPv4 header
-// checksum, reserved bit and DF, the IPv6 flow label (RFC 6437 lets a router
-// clear or set it), IPv4 options and the contents of IPv6 extension headers
-// (timestamps, recorded and source routes). It also leaves out everything
-// below IP: MAC addresses, VLAN tags, MPLS labels, Ethernet padding. TCP
-// options are left out because the checksum covers them, and to bring the
-// payload within the snap length.
+// of a fragment. They leave out everything below IP, what routers rewrite, and
+// TCP options, because the checksum covers those.
 //
-// Two points thus agree unless something between them makes another packet of
-// it: address translation, tunnels that are not looked into and start or end
-// between them, TCP proxies and option rewriting, fragmentation on the way,
-// IPv4 source routes (Dst is the next hop of one, not its end; routers drop
-// them by default). Network cards do so, too: a capture on the sending host
-// sees segments before the card splits them and checksums before it fills them
-// in, and one on the receiving host may see them merged again. Capture beside
-// the host, or turn the offloads off.
+// # What changes an identity
+//
+// Two points agree unless something between them makes another packet of it:
+//
+//	unchanged                             changed
+//	TTL, hop limit, DSCP, ECN             addresses or ports translated (NAT)
+//	IPv6 flow label                       a TCP proxy, or sequence numbers shifted
+//	IPv4 header checksum, DF              MSS clamped: the SYN, by its checksum
+//	tags, labels, PPPoE, MAC addresses    TCP options rewritten, the same way
+//	Ethernet padding                      IPv4 options added or removed
+//	IPv4 options rewritten in place       an IPv4 source route's next hop
+//	IPv6 extension headers added,         fragmentation, or reassembly
+//	 changed or removed, but fragments'   offloads: segments merged, or captured
+//	a segment routing header visited,      before they are split or summed
+//	 or popped before the end (PSP)       ESP between the points (RFC 4303)
+//	a tunnel that both look into,         AH in IPv4 between the points
+//	 or that one of them is outside of    a tunnel that is not looked into
+//	a capture cut behind these bytes      a capture cut within them: see Cut
+//
+// A path with a cause on the right has packets that one point does not know:
+// all of them, SYNs only, or those that are fragments. Where the cause is the
+// network card, capture beside the host, or turn its offloads off.
 //
 // # Tunnels
 //
@@ -82,15 +92,11 @@ var (
 // identification nor a checksum of their own: the bytes above are the same for
 // thousands of them. So the packet is the one inside. Parse looks into IP in
 // IP, GRE (with Ethernet, PPP, MPLS and ERSPAN in it), EtherIP, MPLS over IP
-// and UDP, and, by their destination port, VXLAN (4789, 8472), VXLAN-GPE
-// (4790), Geneve (6081) and GTP-U (2152). A point within the tunnel and one
-// before or after it then agree. Parse does not look into fragments. If there
-// is no whole IP header inside, as with ARP or encrypted traffic, the packet
-// remains the outer one.
-//
-// A packet in VXLAN takes two and a half times as long to parse as one without,
-// 40 ns instead of 16 (go test -bench Frame ./bench). A snap length of 128
-// covers the inner packet of VXLAN over IPv4, of 160 that over IPv6.
+// and UDP, and, by their destination port, VXLAN, VXLAN-GPE, Geneve and GTP-U.
+// [Tunnels] says how deep, and by which ports. A point within the tunnel and
+// one before or after it then agree. Parse does not look into fragments. If
+// there is no whole IP header inside, as with ARP or encrypted traffic, the
+// packet remains the outer one.
 //
 // # Fragments
 //
@@ -103,7 +109,8 @@ var (
 //
 // Without a tunnel, the 24 bytes fit a snap length of 96 even with one VLAN
 // tag, IPv6 and TCP timestamps (14+4+40+32+4 = 94), and one of 64 with one tag,
-// IPv4 and no options (14+4+20+24 = 62). They end where the IP length field
+// IPv4 and no options (14+4+20+24 = 62); 128 covers the inner packet of VXLAN
+// over IPv4, and 160 that over IPv6. The bytes end where the IP length field
 // says that the packet does, wherever the capture ends. If it ends earlier, Cut
 // is set and the missing bytes count as zeros: then two points agree only if
 // both captures stop at the same byte of the packet, which a tag added between
@@ -114,7 +121,8 @@ var (
 type Frame struct {
 	// Tuple identifies the flow: that of the innermost packet that was looked
 	// into. Ports are those of TCP, UDP, UDP-Lite, SCTP and DCCP, and zero for
-	// every other protocol.
+	// every other protocol. Digest reads addresses and protocol from here: to
+	// change the tuple, change a copy.
 	Tuple Tuple
 
 	// Length is the length in bytes of the outermost IP datagram, including
@@ -132,25 +140,21 @@ type Frame struct {
 	// Cut says that the capture ends before the last byte that Digest covers.
 	Cut bool
 
-	invariant [invariantSize]byte
+	// words are bytes 32 to 63 of those that Digest covers, little-endian. The
+	// others are in the tuple.
+	words [4]uint64
 }
 
-// Offsets of the invariant bytes, multiples of 8 since Digest reads words.
 const (
-	atSource      = 0
-	atDestination = 16
-	atTransport   = 32
-	atID          = 56
-	atProto       = 64
-	invariantSize = 72
-
-	transportSize = atID - atTransport
+	invariantSize = 72 // bytes that Digest covers
+	transportSize = 24 // of these, from the transport
 	tcpHeaderSize = 20
 )
 
 // IP protocol numbers.
 const (
 	protoHopByHop    = 0
+	protoICMP        = 1
 	protoIPv4        = 4
 	protoTCP         = 6
 	protoUDP         = 17
@@ -160,6 +164,7 @@ const (
 	protoFragment    = 44
 	protoGRE         = 47
 	protoAH          = 51
+	protoICMPv6      = 58
 	protoNone        = 59
 	protoDestination = 60
 	protoEtherIP     = 97
@@ -172,30 +177,54 @@ const (
 // transit. For a Frame that was not parsed, or was refused, it is that of
 // zeros.
 func (f *Frame) Digest(seed uint64) Packet {
-	return Digest(seed, f.invariant[:])
+	x, y := split(seed, key1+2*invariantSize)
+	le, t, w, s := binary.LittleEndian, &f.Tuple, &f.words, x
+	x = mix(le.Uint64(t.Src[:8])^s, le.Uint64(t.Src[8:])^y)
+	y = mix(le.Uint64(t.Dst[:8])^s, le.Uint64(t.Dst[8:])^bits.RotateLeft64(y, 32))
+	x = mix(w[0]^s, w[1]^x)
+	x = mix(w[2]^s, w[3]^x)
+	return finish(w[3]^x, uint64(t.Proto)^y)
 }
 
 // Append appends the 72 bytes that Digest covers to dst, for another family of
 // hashes, such as [SipHash] if somebody may craft traffic.
 func (f *Frame) Append(dst []byte) []byte {
-	return append(dst, f.invariant[:]...)
+	dst = append(append(dst, f.Tuple.Src[:]...), f.Tuple.Dst[:]...)
+	for _, w := range f.words {
+		dst = binary.LittleEndian.AppendUint64(dst, w)
+	}
+	return binary.LittleEndian.AppendUint64(dst, uint64(f.Tuple.Proto))
 }
 
-// DefaultDepth is the number of nested tunnels that [Frame.Parse] looks into.
-const DefaultDepth = 2
+// ClearChecksum sets the transport checksum of TCP, UDP, UDP-Lite and SCTP to
+// zero among the bytes that Digest covers. A sending host fills it in last,
+// often in the network card, so that a point inside the host does not see it.
+// Both points do so, or neither.
+func (f *Frame) ClearChecksum() {
+	const offset = 0xfff8 // of a later fragment, which has no such header
+	if bits.ReverseBytes64(f.words[3])>>16&offset != 0 {
+		return
+	}
+	switch f.Tuple.Proto {
+	case protoTCP:
+		f.words[2] &^= 1<<16 - 1
+	case protoUDP, protoUDPLite:
+		f.words[0] &^= (1<<16 - 1) << 48
+	case protoSCTP:
+		f.words[1] &^= 1<<32 - 1
+	}
+}
 
 // Parse reads the headers of one frame; b may hold only its first bytes. It
-// looks into tunnels, one inside another, up to [DefaultDepth] of them. It
-// never panics and allocates nothing. On error, which wraps [ErrNotIP],
-// [ErrTruncated], [ErrMalformed] or [ErrLink], f is the zero Frame.
+// looks into tunnels as [DefaultTunnels] say. It never panics and allocates
+// nothing. On error, which wraps [ErrNotIP], [ErrTruncated], [ErrMalformed] or
+// [ErrLink], f is the zero Frame.
 func (f *Frame) Parse(link Link, b []byte) error {
-	return f.ParseDepth(link, b, DefaultDepth)
+	return f.ParseWith(link, b, &DefaultTunnels)
 }
 
-// ParseDepth is Parse with a limit on the number of nested tunnels to look
-// into. With 0, each tunnel is one flow. Two points must choose the same
-// depth.
-func (f *Frame) ParseDepth(link Link, b []byte, depth int) error {
+// parse is ParseWith for any frame.
+func (f *Frame) parse(link Link, b []byte, tunnels *Tunnels) error {
 	*f = Frame{}
 	packet, err := link.network(b)
 	if err != nil {
@@ -206,9 +235,7 @@ func (f *Frame) ParseDepth(link Link, b []byte, depth int) error {
 		*f = Frame{}
 		return err
 	}
-	if depth > 0 && mayTunnel(&f.Tuple) {
-		f.enter(payload, depth)
-	}
+	f.enter(payload, tunnels)
 	return nil
 }
 
@@ -219,101 +246,4 @@ func (f *Frame) parseIP(packet []byte) (payload []byte, err error) {
 		return f.parseIPv4(packet)
 	}
 	return f.parseIPv6(packet)
-}
-
-func (f *Frame) parseIPv4(b []byte) (payload []byte, err error) {
-	if len(b) < 20 {
-		return nil, errTruncated
-	}
-	be := binary.BigEndian
-	header := (*[20]byte)(b)
-	size, total := int(header[0]&15)*4, int(be.Uint16(header[2:4]))
-	length := total - size
-	if total == 0 {
-		length = unknown
-	}
-	switch {
-	case size < 20 || length < 0:
-		return nil, errMalformed
-	case size > len(b):
-		return nil, errTruncated
-	}
-
-	t := &f.Tuple
-	t.Src[10], t.Src[11] = 0xff, 0xff // IPv4-mapped
-	t.Dst[10], t.Dst[11] = 0xff, 0xff
-	copy(t.Src[12:], header[12:16])
-	copy(t.Dst[12:], header[16:20])
-	t.Proto = header[9]
-	f.Length = total
-	// Flags come before the offset here, and after it in IPv6.
-	flags := be.Uint16(header[6:8])
-	f.setID(uint32(be.Uint16(header[4:6])), flags<<3|flags>>13&moreFragments, uint16(total))
-	return f.parseTransport(b[size:], length, flags<<3 != 0)
-}
-
-// unknown stands for the length of a packet whose header does not say: it ends
-// where the capture does, or later.
-const unknown = 1<<31 - 1
-
-// moreFragments is the flag beside a fragment offset.
-const moreFragments = 1
-
-// setID sets the fields that distinguish a flow's packets and fragments at the
-// IP layer. offset has the form of IPv6, and lengthField is the header's.
-func (f *Frame) setID(id uint32, offset, lengthField uint16) {
-	f.Fragment = offset != 0
-	binary.BigEndian.PutUint64(f.invariant[atID:], uint64(id)<<32|uint64(offset)<<16|uint64(lengthField))
-}
-
-// parseTransport completes f, whose tuple has everything but the ports, from
-// the bytes after the IP headers. length of them were sent; data, which is
-// their beginning or all of them, was captured. A later fragment has no
-// transport header. It returns data without what follows the packet, or
-// nothing for a fragment.
-func (f *Frame) parseTransport(data []byte, length int, later bool) ([]byte, error) {
-	if len(data) > length {
-		data = data[:length] // Ethernet padding
-	}
-	t := &f.Tuple
-	if !later && length >= 4 && hasPorts(t.Proto) {
-		if len(data) < 4 {
-			return nil, errTruncated
-		}
-		t.SrcPort = binary.BigEndian.Uint16(data[:2])
-		t.DstPort = binary.BigEndian.Uint16(data[2:4])
-	}
-	copy(f.invariant[atSource:], t.Src[:])
-	copy(f.invariant[atDestination:], t.Dst[:])
-	f.invariant[atProto] = t.Proto
-
-	into := f.invariant[atTransport:atID]
-	if t.Proto == protoTCP && !later && len(data) >= tcpHeaderSize {
-		if size := int(data[12]>>4) * 4; size > tcpHeaderSize {
-			copy(into, data[:tcpHeaderSize])
-			f.copyInvariant(into[tcpHeaderSize:], data[min(size, len(data)):], length-size)
-			return nil, nil // nothing is carried in TCP
-		}
-	}
-	f.copyInvariant(into, data, length)
-	if f.Fragment {
-		return nil, nil
-	}
-	return data, nil
-}
-
-// copyInvariant fills into from data, the captured part of length bytes sent.
-func (f *Frame) copyInvariant(into, data []byte, length int) {
-	if copy(into, data) < min(len(into), length) {
-		f.Cut = true
-	}
-}
-
-// hasPorts reports whether a protocol's header begins with two 16-bit ports.
-func hasPorts(proto uint8) bool {
-	switch proto {
-	case protoTCP, protoUDP, protoDCCP, protoSCTP, protoUDPLite:
-		return true
-	}
-	return false
 }

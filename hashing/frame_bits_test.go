@@ -188,17 +188,3 @@ func TestFrameBits(t *testing.T) {
 		})
 	}
 }
-
-// A packet keeps its identity along a segment route, whose segments-left
-// field and destination change at each segment.
-func TestFrameSegmentRoute(t *testing.T) {
-	packet := unhex("60000000 0030 2b 40 20010db8000000000000000000000001 20010db8000000000000000000000002 " +
-		"11 04 04 01 01 00 0000 20010db800000000000000000000000a 20010db8000000000000000000000002 0035 1000 0008 0000")
-	before := mustParse(t, hashing.LinkRaw, packet)
-	packet[7]--                           // hop limit
-	packet[40+3]--                        // segments left
-	copy(packet[24:40], packet[48:48+16]) // destination
-	if after := mustParse(t, hashing.LinkRaw, packet); after != before {
-		t.Errorf("before the segment's end %+v\nafter it %+v", before, after)
-	}
-}

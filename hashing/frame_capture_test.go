@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,13 +89,40 @@ func strangeCaptures(t testing.TB) map[string][]record {
 	return captures
 }
 
-// checkAgainstReference parses one frame with both parsers and reports where
-// they differ. It returns Parse's error.
+// identifiers identify by seed 7, by kind of link.
+var identifiers = map[hashing.Link]*hashing.Identifier{}
+
+// checkIdentifier holds an Identifier to what a Frame says.
+func checkIdentifier(t testing.TB, link hashing.Link, frame []byte, f *hashing.Frame, err error) {
+	t.Helper()
+	if identifiers[link] == nil {
+		identifiers[link] = hashing.NewIdentifier(7, link, hashing.DefaultTunnels)
+	}
+	packet, flow, got := identifiers[link].Frame(frame)
+	if got != err || err == nil && (packet != f.Digest(7) || flow != f.Tuple.Flow(7)) {
+		t.Errorf("link %d, frame %x: identified as %#x of %#x, %v; want %#x of %#x, %v", link, frame,
+			packet, flow, got, f.Digest(7), f.Tuple.Flow(7), err)
+	}
+}
+
+// checkAgainstReference parses one frame with both parsers, and a packet also
+// behind Ethernet and up to three tags, and reports where they differ. It
+// returns Parse's error.
 func checkAgainstReference(t testing.TB, link hashing.Link, frame []byte) error {
 	t.Helper()
 	const seed = 7
+	if link == hashing.LinkRaw && len(frame) > 0 {
+		kind := []byte{0x08, 0x00}
+		if frame[0]>>4 == 6 {
+			kind = []byte{0x86, 0xdd}
+		}
+		for _, tags := range []string{"", "8100 0064 ", "88a8 0001 8100 0064 ", "8100 0001 8100 0002 8100 0003 "} {
+			checkAgainstReference(t, hashing.LinkEthernet, slices.Concat(unhex(macs+tags), kind, frame))
+		}
+	}
 	var f hashing.Frame
 	err := f.Parse(link, frame)
+	checkIdentifier(t, link, frame, &f, err)
 	want, wantErr := slowParse(link, frame)
 	if !errors.Is(err, wantErr) {
 		t.Errorf("link %d, frame %x: error %v, reference %v", link, frame, err, wantErr)

@@ -52,7 +52,11 @@ func (f *Frame) parseIPv6(b []byte) (payload []byte, err error) {
 		next, data, length = data[0], data[size:], length-size
 	}
 	f.Tuple.Proto = next
-	f.setID(id, offset, binary.BigEndian.Uint16(header[4:6]))
+	if f.Length == 0 {
+		f.setID(id, offset, 0)
+	} else { // without the headers, which may be added or removed on the way
+		f.setID(id, offset, uint16(length))
+	}
 	return f.parseTransport(data, length, later)
 }
 

@@ -216,6 +216,9 @@ func slowIPv6(packet []byte) (slowFrame, error) {
 			size = func(byte) int { return 8 }
 		}
 		if size == nil || p.offset > 0 {
+			if total > 0 { // what follows the extension headers
+				p.length = []byte{byte((total - at) >> 8), byte(total - at)}
+			}
 			return p.transport(next, whole, at, len(packet))
 		}
 		if extensions == 16 || total > 0 && at+8 > total {
@@ -260,7 +263,7 @@ func slowIPv6(packet []byte) (slowFrame, error) {
 // slowPacket is an IP header, whichever the version.
 type slowPacket struct {
 	source, destination netip.Addr
-	length              []byte // the length field as it is
+	length              []byte // the length field, in IPv6 without extension headers
 	total               int    // the whole packet's length; 0 if not known
 	id                  []byte
 	offset, more        int

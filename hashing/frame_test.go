@@ -393,6 +393,14 @@ func FuzzParse(f *testing.F) {
 		f.Add(uint16(seed.link), frame)
 		f.Add(uint16(seed.link), frame[:len(frame)-10])
 	}
+	for _, packet := range []string{
+		tcp4 + tcp + data, tcp6 + tcp + data, // plain ones, which take the quick way
+		"45 00 0034 0000 0000 40 06 0000 0a000001 0a000002 03e8 01bb 01020304 05060708 8010 2000 cafe 0000 0101080a 00000001 00000002",
+		"45 00 003c 0001 4000 40 01 0000 0a000001 0a000002 0800 1234 0001 0002 " + data + data + data + data,
+		outerUDP(4789, 22+48) + "08000000 00001200 " + macs + "0800 " + tcp4 + tcp + data,
+	} {
+		f.Add(uint16(hashing.LinkRaw), unhex(packet))
+	}
 	for _, tunnel := range tunnels {
 		f.Add(uint16(hashing.LinkRaw), unhex(tunnel.header(48)+tcp4+tcp+data))
 		f.Add(uint16(hashing.LinkRaw), unhex(tunnel.header(68)+tcp6+tcp+data))

@@ -21,29 +21,61 @@ const (
 	typeERSPANIII = 0x22eb
 )
 
-// mayTunnel reports whether a packet is of a kind that carries others.
-func mayTunnel(t *Tuple) bool {
-	switch t.Proto {
-	case protoUDP:
-		switch t.DstPort {
-		case portGTP, portVXLAN, portVXLANGPE, portGeneve, portMPLS, portVXLANOld:
-			return true
-		}
-		return false
-	case protoIPv4, protoIPv6, protoGRE, protoEtherIP, protoMPLS:
-		return true
-	}
-	return false
+// Tunnels say which tunnels [Frame.ParseWith] looks into. The zero value looks
+// into none: each tunnel is one flow. Two points that are compared need the
+// same Tunnels; see [Tunnels.Identity].
+type Tunnels struct {
+	// Depth is how many tunnels to look into, one inside another.
+	Depth int
+
+	// VXLAN, Geneve and GTP are each a further UDP port of their kind of tunnel,
+	// beside the ports that are always looked at: 4789 and 8472 for VXLAN, 4790
+	// for VXLAN-GPE, 6081 for Geneve, 2152 for GTP-U and 6635 for MPLS. Cilium,
+	// for one, can be told to use 8473. 0 is none.
+	VXLAN, Geneve, GTP uint16
 }
 
-// enter replaces f by the packet inside it, up to depth times. payload is what
-// follows f's IP headers. If there is no packet to enter, f stays as it is. If
-// only captured bytes are missing, f is cut, because a longer capture would be
-// entered.
-func (f *Frame) enter(payload []byte, depth int) {
-	for ; depth > 0 && !f.Fragment && mayTunnel(&f.Tuple); depth-- {
+// DefaultTunnels are those that [Frame.Parse] looks into.
+var DefaultTunnels = Tunnels{Depth: 2}
+
+// Identity returns the fingerprint of points that look into these tunnels and
+// hash by the seed or key with the given fingerprint, for the Identity of their
+// Configs. Points that look into others, and so identify other packets, have
+// another one: they are not compared. For [DefaultTunnels] it is the given one.
+func (t Tunnels) Identity(id uint64) uint64 {
+	if t == (Tunnels{Depth: 2}) {
+		return id
+	}
+	return fingerprint("tunnels", id,
+		uint64(max(t.Depth, 0))<<48|uint64(t.VXLAN)<<32|uint64(t.Geneve)<<16|uint64(t.GTP))
+}
+
+// kind returns the first port of the tunnels that the given UDP port may lead
+// into, or 0.
+func (t *Tunnels) kind(port uint16) uint16 {
+	switch port {
+	case 0:
+		return 0
+	case portGTP, portVXLAN, portVXLANGPE, portGeneve, portMPLS:
+		return port
+	case portVXLANOld, t.VXLAN:
+		return portVXLAN
+	case t.Geneve:
+		return portGeneve
+	case t.GTP:
+		return portGTP
+	}
+	return 0
+}
+
+// enter replaces f by the packet inside it, up to tunnels.Depth times. payload
+// is what follows f's IP headers. If there is no packet to enter, f stays as it
+// is. If only captured bytes are missing, f is cut, because a longer capture
+// would be entered.
+func (f *Frame) enter(payload []byte, tunnels *Tunnels) {
+	for depth := tunnels.Depth; depth > 0 && !f.Fragment; depth-- {
 		var inner Frame
-		packet, err := carried(&f.Tuple, payload)
+		packet, err := f.carried(payload, tunnels)
 		if err == nil {
 			payload, err = inner.parseIP(packet)
 		}
@@ -58,8 +90,10 @@ func (f *Frame) enter(payload []byte, depth int) {
 
 // carried returns the IP packet in a tunnel's payload, from the version field
 // of its header on.
-func carried(t *Tuple, b []byte) ([]byte, error) {
-	switch t.Proto {
+func (f *Frame) carried(b []byte, tunnels *Tunnels) ([]byte, error) {
+	switch f.Tuple.Proto {
+	case protoUDP:
+		return udpPayload(b, f.Tuple.DstPort, tunnels)
 	case protoIPv4:
 		return version(4, b)
 	case protoIPv6:
@@ -72,18 +106,26 @@ func carried(t *Tuple, b []byte) ([]byte, error) {
 		if len(b) < 2 {
 			return nil, errTruncated
 		}
-		if b[0] != 0x30 {
-			return nil, errNotIP
+		if b[0] == 0x30 {
+			return LinkEthernet.network(b[2:])
 		}
-		return LinkEthernet.network(b[2:])
+	}
+	return nil, errNotIP
+}
+
+// udpPayload follows the UDP destination port of a tunnel.
+func udpPayload(b []byte, port uint16, tunnels *Tunnels) ([]byte, error) {
+	kind := tunnels.kind(port)
+	if kind == 0 {
+		return nil, errNotIP
 	}
 	if len(b) < udpHeaderSize+4 {
 		return nil, errTruncated
 	}
 	b = b[udpHeaderSize:]
-	switch t.DstPort {
-	case portVXLAN, portVXLANOld, portVXLANGPE:
-		return vxlanPayload(b, t.DstPort == portVXLANGPE)
+	switch kind {
+	case portVXLAN, portVXLANGPE:
+		return vxlanPayload(b, kind == portVXLANGPE)
 	case portGeneve:
 		return genevePayload(b)
 	case portGTP:

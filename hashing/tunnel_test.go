@@ -88,7 +88,7 @@ func TestTunnels(t *testing.T) {
 			}
 			// Without depth it is a flow of its own.
 			var outer hashing.Frame
-			if err := outer.ParseDepth(hashing.LinkRaw, frame, 0); err != nil || outer.Tunnels != 0 || outer.Tuple == want.Tuple {
+			if err := outer.ParseWith(hashing.LinkRaw, frame, &hashing.Tunnels{}); err != nil || outer.Tunnels != 0 || outer.Tuple == want.Tuple {
 				t.Errorf("depth 0: %+v, %v", outer, err)
 			}
 			// A fragment is not looked into.
@@ -110,7 +110,7 @@ func TestTunnelDepth(t *testing.T) {
 	}
 	for depth := range 7 {
 		var f hashing.Frame
-		if err := f.ParseDepth(hashing.LinkRaw, unhex(packet), depth); err != nil || f.Tunnels != min(depth, 4) {
+		if err := f.ParseWith(hashing.LinkRaw, unhex(packet), &hashing.Tunnels{Depth: depth}); err != nil || f.Tunnels != min(depth, 4) {
 			t.Errorf("depth %d: %d tunnels, %v", depth, f.Tunnels, err)
 		}
 		if f.Length != 128 {
@@ -162,7 +162,7 @@ func TestHonestTunnels(t *testing.T) {
 				t.Fatal(err)
 			}
 			distinct[f.Digest(1)] = true
-			f.ParseDepth(hashing.LinkRaw, frame, 0)
+			f.ParseWith(hashing.LinkRaw, frame, &hashing.Tunnels{})
 			flat[f.Digest(1)] = true
 		}
 		// Of pairs with one identification 65,536 apart, one in 400 has one port.

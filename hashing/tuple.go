@@ -55,7 +55,12 @@ func (t *Tuple) Flow(seed uint64) Flow {
 	src := mix(le.Uint64(t.Src[:8])^x, le.Uint64(t.Src[8:])^y)
 	dst := mix(le.Uint64(t.Dst[:8])^x, le.Uint64(t.Dst[8:])^y)
 	ports := uint64(t.SrcPort)<<32 | uint64(t.DstPort)<<16 | uint64(t.Proto)
-	// The rotation keeps the two directions of a flow apart.
+	return finishFlow(ports, src, dst)
+}
+
+// finishFlow joins what the addresses became. The rotation keeps the two
+// directions of a flow apart.
+func finishFlow(ports, src, dst uint64) Flow {
 	return Flow(mix(mix(ports^src, bits.RotateLeft64(dst, 32)), key5))
 }
 

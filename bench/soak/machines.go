@@ -83,7 +83,7 @@ func frames(random *rand.Rand) (tried, refused int, err error) {
 			link = []hashing.Link{hashing.LinkEthernet, hashing.LinkRaw}[random.IntN(2)]
 		}
 		tried++
-		if f.ParseDepth(link, damage(random, templates[random.IntN(len(templates))]), random.IntN(4)) != nil {
+		if f.ParseWith(link, damage(random, templates[random.IntN(len(templates))]), &hashing.Tunnels{Depth: random.IntN(4)}) != nil {
 			refused++
 			if f != (hashing.Frame{}) {
 				return tried, refused, errors.New("a refused frame has something in it")

@@ -121,7 +121,7 @@ func measure(t *testing.T, capture string, seed uint64, config lda.Config) (fram
 			t.Fatal(err)
 		}
 		var f hashing.Frame
-		if !plain(p.Frame) || f.ParseDepth(hashing.LinkEthernet, p.Frame, 0) != nil {
+		if !plain(p.Frame) || f.ParseWith(hashing.LinkEthernet, p.Frame, &hashing.Tunnels{}) != nil {
 			continue
 		}
 		frames = binary.BigEndian.AppendUint64(frames, uint64(p.Time))

@@ -72,7 +72,7 @@ func (t *tap) take(flows *table, packets iter.Seq[captured]) {
 		case c.bundle:
 			bundles++
 			continue
-		case frame.ParseDepth(hashing.LinkEthernet, c.frame, 0) != nil:
+		case frame.ParseWith(hashing.LinkEthernet, c.frame, &hashing.Tunnels{}) != nil:
 			others++
 			continue
 		case t.to.IsValid() && !t.to.Contains(frame.Tuple.Destination().Addr().Unmap()):

@@ -73,7 +73,7 @@ func (w *twin) update(frame []byte) error {
 // expect gives one frame to the twin in Go.
 func (w *twin) expect(frame []byte) {
 	var f hashing.Frame
-	switch err := f.ParseDepth(w.link, frame, 0); {
+	switch err := f.ParseWith(w.link, frame, &hashing.Tunnels{}); {
 	case err == nil:
 	case errors.Is(err, hashing.ErrNotIP):
 		w.want.Counters.NotIP++

@@ -18,8 +18,7 @@
 // New generates a program for the kernel's virtual machine (eBPF) from the
 // Config, assembles it and loads it, using only the standard library: no
 // compiler, no cgo, nothing to install. The program parses frames as
-// [hashing.Frame] does without looking into tunnels, that is, like
-// [hashing.Frame.ParseDepth] with depth 0 (tags, labels, PPPoE, IPv4 with
+// [hashing.Frame.ParseWith] does with no [hashing.Tunnels] (tags, labels, PPPoE, IPv4 with
 // options, IPv6 with extension headers, fragments). It hashes them as
 // [hashing.Digest] does, and adds the time to one cell of the LDA and one cell
 // in each row of the sketch. It counts the frames that it skips, by reason:

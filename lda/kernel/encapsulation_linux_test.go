@@ -95,7 +95,7 @@ func TestEncapsulations(t *testing.T) {
 				frame := append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1}, encapsulate(i)...)
 				frames = append(frames, frame)
 				var f hashing.Frame
-				if err := f.ParseDepth(hashing.LinkEthernet, frame, 0); err != nil {
+				if err := f.ParseWith(hashing.LinkEthernet, frame, &hashing.Tunnels{}); err != nil {
 					t.Fatal(err)
 				}
 				want.Update(Digest(config.Seed, &f), 0)

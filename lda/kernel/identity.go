@@ -4,13 +4,10 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// The place of the transport checksum in the bytes of [hashing.Frame.Append],
-// and of the bytes that say whether there is one.
+// The number of bytes that [hashing.Frame.Append] gives, and the protocols that
+// have ports or checksums.
 const (
-	atTransport = 32
-	atFragment  = 60
-	atProtocol  = 64
-	frameSize   = 72
+	frameSize = 72
 
 	protoTCP     = 6
 	protoUDP     = 17
@@ -20,35 +17,24 @@ const (
 )
 
 // Digest returns the identity of a frame for a Point without Checksums: the
-// digest under seed of the bytes that [hashing.Frame.Digest] covers, with the
-// checksum of TCP, UDP, UDP-Lite and SCTP set to zero. A sending host fills
+// digest under seed after [hashing.Frame.ClearChecksum]. A sending host fills
 // that in last, usually in the network card, so a point inside the host does
 // not see it. Use Digest at the other point if that is not a Point but, say, a
-// capture. Parse its frames with [hashing.Frame.ParseDepth] and depth 0,
-// because a Point looks into no tunnel.
+// capture. Parse its frames with [hashing.Frame.ParseWith] and no
+// [hashing.Tunnels], because a Point looks into none.
 func Digest(seed uint64, f *hashing.Frame) hashing.Packet {
-	var b [frameSize]byte
-	f.Append(b[:0])
-	if b[atFragment] == 0 && b[atFragment+1]&^1 == 0 { // the first fragment has the checksum
-		at := b[atTransport:]
-		switch b[atProtocol] {
-		case protoTCP:
-			clear(at[16:18])
-		case protoUDP, protoUDPLite:
-			clear(at[6:8])
-		case protoSCTP:
-			clear(at[8:12])
-		}
-	}
-	return hashing.Digest(seed, b[:])
+	unsummed := *f
+	unsummed.ClearChecksum()
+	return unsummed.Digest(seed)
 }
 
 // Fingerprint returns the Identity for the Configs of a Point's synopses, and
-// of those that are compared with them. It is the seed's fingerprint if
-// checksums are part of the packets' identity, and another one if not.
+// of those that are compared with them. It says that no tunnels are looked
+// into, and whether checksums are part of the packets' identity.
 func Fingerprint(seed uint64, checksums bool) uint64 {
+	id := hashing.Tunnels{}.Identity(hashing.Fingerprint(seed))
 	if checksums {
-		return hashing.Fingerprint(seed)
+		return id
 	}
-	return hashing.Mix(hashing.Fingerprint(seed), 1)
+	return hashing.Mix(id, 1)
 }

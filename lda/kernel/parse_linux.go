@@ -220,6 +220,7 @@ func (p *program) parseExtension() {
 
 	p.place(sized)
 	p.jump(ifGreater, r2, r3, p.malformed)
+	p.discount()
 	p.move(r1, r8)
 	p.do(opAdd, r1, r2)
 	p.jump(ifGreater, r1, r9, p.pull)
@@ -228,6 +229,22 @@ func (p *program) parseExtension() {
 	p.place(done)
 	p.load(byte1, r5, r8, 0)
 	p.do(opAdd, r8, r2)
+}
+
+// discount takes a header of r2 bytes off the length, which counts from behind
+// it.
+func (p *program) discount() {
+	p.load(double, r1, fp, stackNetwork)
+	p.do(opAdd, r1, r2)
+	p.store(double, fp, stackNetwork, r1)
+	unknown := p.label()
+	p.load(half, r1, fp, stackID+6)
+	p.jumpWith(ifEqual, r1, 0, unknown)
+	p.swap(r1, 16)
+	p.do(opSub, r1, r2)
+	p.swap(r1, 16)
+	p.store(half, fp, stackID+6, r1)
+	p.place(unknown)
 }
 
 // setFinal sets the destination to that of the last segment, if a routing

@@ -1,0 +1,87 @@
+package hashing_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A burst leaves out what carries no IP and says which frames the others are.
+func TestIdentifierFrames(t *testing.T) {
+	arp := unhex(macs + "0806 0001080006040001")
+	frames := [][]byte{arp, unhex(macs + "0800 " + tcp4 + tcp + data), arp,
+		unhex(macs + "8847 000021ff " + tcp4 + tcp + data), unhex(macs + "86dd " + tcp6 + tcp + data), nil}
+	want := []int{1, 3, 4}
+	for _, link := range []hashing.Link{hashing.LinkEthernet, 65535} {
+		if link == 65535 {
+			want = nil
+		}
+		d := hashing.NewIdentifier(9, link, hashing.DefaultTunnels)
+		packets, flows, at := make([]hashing.Packet, 6), make([]hashing.Flow, 6), make([]int, 6)
+		n := d.Frames(frames, packets, flows, at)
+		if !slices.Equal(at[:n], want) {
+			t.Fatalf("link %d: frames %v, want %v", link, at[:n], want)
+		}
+		for i, frame := range at[:n] {
+			f := mustParse(t, link, frames[frame])
+			if packets[i] != f.Digest(9) || flows[i] != f.Tuple.Flow(9) {
+				t.Errorf("frame %d: %#x of %#x, want %#x of %#x", frame, packets[i], flows[i], f.Digest(9), f.Tuple.Flow(9))
+			}
+		}
+		alone := make([]hashing.Packet, 6)
+		if m := d.Frames(frames, alone, nil, nil); m != n || !slices.Equal(alone[:m], packets[:n]) {
+			t.Errorf("without flows: %#x, want %#x", alone[:m], packets[:n])
+		}
+	}
+}
+
+// Further ports are looked into, at any depth, by frames and by identifiers.
+func TestTunnelPorts(t *testing.T) {
+	const packet = tcp4 + tcp + data
+	cilium := hashing.Tunnels{Depth: 1, VXLAN: 8473, Geneve: 9999, GTP: 2153}
+	want := mustParse(t, hashing.LinkRaw, unhex(packet))
+	for _, header := range []string{
+		outerUDP(8473, 22+48) + "08000000 00001200 " + macs + "0800 ",
+		outerUDP(9999, 22+48) + "0000 6558 00001200 " + macs + "0800 ",
+		outerUDP(2153, 8+48) + "30ff 0030 00000001 ",
+	} {
+		frame := unhex(macs + "0800 " + header + packet)
+		for depth := -1; depth < 7; depth++ {
+			tunnels := cilium
+			tunnels.Depth = depth
+			var f, without hashing.Frame
+			if err := f.ParseWith(hashing.LinkEthernet, frame, &tunnels); err != nil || (f.Digest(7) == want.Digest(7)) != (depth > 0) {
+				t.Errorf("%s, depth %d: %+v, %v", header, depth, f, err)
+			}
+			got, _, err := hashing.NewIdentifier(7, hashing.LinkEthernet, tunnels).Frame(frame)
+			if err != nil || got != f.Digest(7) {
+				t.Errorf("%s, depth %d: identified as %#x, want %#x, %v", header, depth, got, f.Digest(7), err)
+			}
+			if without.Parse(hashing.LinkEthernet, frame); without.Tunnels != 0 {
+				t.Errorf("%s: looked into without being told to", header)
+			}
+		}
+	}
+}
+
+// Points that look into different tunnels have different fingerprints; those
+// of the default have the seed's.
+func TestTunnelsIdentity(t *testing.T) {
+	seed := hashing.Fingerprint(7)
+	if got := hashing.DefaultTunnels.Identity(seed); got != seed {
+		t.Errorf("the default has the identity %#x, want the seed's, %#x", got, seed)
+	}
+	seen := map[uint64]hashing.Tunnels{seed: hashing.DefaultTunnels}
+	for _, tunnels := range []hashing.Tunnels{{}, {Depth: 1}, {Depth: 3}, {Depth: 2, VXLAN: 1}, {Depth: 2, Geneve: 1}, {Depth: 2, GTP: 1}} {
+		id := tunnels.Identity(seed)
+		if other, ok := seen[id]; ok || id == tunnels.Identity(seed+1) {
+			t.Errorf("%+v and %+v have one identity", tunnels, other)
+		}
+		seen[id] = tunnels
+	}
+	const golden = 0x815e2de37ec4628f
+	if got := (hashing.Tunnels{}).Identity(hashing.Fingerprint(0)); got != golden {
+		t.Errorf("no tunnels under seed 0: %#x, want %#x", got, uint64(golden))
+	}
+}
