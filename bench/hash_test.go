@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/hashing/families"
 )
 
 // hashed keeps the compiler from leaving hashes out.
@@ -54,11 +55,11 @@ func BenchmarkHash(b *testing.B) {
 		hash func([]byte) uint64
 	}{
 		{"Digest", func(p []byte) uint64 { return uint64(hashing.Digest(7, p)) }},
-		{"H3", must(hashing.NewH3(7, 64)).Bytes},
-		{"Tabulation", must(hashing.NewTabulation(7, 64)).Bytes},
-		{"Toeplitz", must(hashing.NewToeplitz(7, 64)).Bytes},
-		{"Rabin", hashing.NewRabin(7).Bytes},
-		{"Polynomial", hashing.NewPolynomial(7).Bytes},
+		{"H3", must(families.NewH3(7, 64)).Bytes},
+		{"Tabulation", must(families.NewTabulation(7, 64)).Bytes},
+		{"Toeplitz", must(families.NewToeplitz(7, 64)).Bytes},
+		{"Rabin", families.NewRabin(7).Bytes},
+		{"Polynomial", families.NewPolynomial(7).Bytes},
 		{"SipHash", hashing.NewSipHash(7).Bytes},
 		{"std-maphash", func(p []byte) uint64 { return maphash.Bytes(seed, p) }},
 		{"std-crc32c", func(p []byte) uint64 { return uint64(crc32.Checksum(p, castagnoli)) }},
@@ -126,7 +127,7 @@ func BenchmarkFlow(b *testing.B) {
 		packets[i] = hashing.Packet(tuples[i].Flow(7))
 	}
 	sip := hashing.NewSipHash(7)
-	toeplitz := must(hashing.ToeplitzFromKey([]byte(hashing.RSSKey)))
+	toeplitz := must(families.ToeplitzFromKey([]byte(families.RSSKey)))
 	for _, h := range []struct {
 		name string
 		hash func(*hashing.Tuple) uint64

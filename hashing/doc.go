@@ -31,27 +31,9 @@
 //
 // # Which function
 //
-// Use [Digest] and [Tuple.Flow] unless you have a reason not to. The others
-// compute what hardware computes, or give a guarantee that a proof asks for.
-// Each has the methods Bytes, for bytes, and Word, for one 64-bit word.
-//
-//	            guarantee over the seed    bits  key, bits   time  choose it when
-//	Digest      none proven; see tests       64         64      1  nobody crafts packets
-//	SipHash     keyed PRF (computational)    64        128      6  somebody may
-//	H3          3-universal                  64  64 a bit       5  the switch hashes so
-//	Toeplitz    universal                    32   1 a bit       5  the adapter hashes so
-//	Rabin       n bits collide: n/2^d         d          d     23  the switch has a CRC engine
-//	Polynomial  4-universal                  61        305      6  the analysis asks for it
-//	Tabulation  3-universal, Chernoff        64  16384 a byte   5  loads must be bounded
-//
-// The time is for 40 bytes, in multiples of Digest's (2 to 3 ns), on an AMD
-// EPYC with Go 1.26; "go test -bench Hash ./bench" in the module's root
-// measures it anywhere, beside CRC-32C (2), FNV-1a (8) and hash/maphash (1.2,
-// on the processor's AES instructions).
-//
-// Pass a hash of fewer than 64 bits, and Rabin's of any degree, through [Word]
-// before you derive a row, a bank or a sampling decision from it. Word is a
-// fixed function, so independent hashes stay independent.
+// Use [Digest] and [Tuple.Flow], unless somebody may craft packets: then
+// [SipHash], at six times the cost. Package families has what hardware computes
+// (H3, Toeplitz, CRCs) and what a proof asks for.
 //
 // # Packets crafted against us
 //
@@ -64,15 +46,11 @@
 //   - Digest and Tuple.Flow: someone who knows the seed can write collisions
 //     down without a search. A secret seed keeps honest traffic spread and stops
 //     attackers who cannot observe the outcome; nothing beyond that is proven.
-//   - H3, Toeplitz, Rabin, and any CRC: linear. Some hashes, or which packets
-//     share a cell, give the key away, and collisions follow by elimination.
-//   - Tabulation and Polynomial: their guarantees hold for packets chosen
-//     without looking. Four hashes give the polynomial away, and the tables
-//     follow from one hash for each of their entries.
+//   - Any linear hash, such as a CRC: see package families.
 //
 // # Concurrency
 //
-// Functions are pure. The families are read-only after construction; any number
-// of goroutines may share one. Nothing allocates but the constructors, and
-// [Tuple.Append] where its buffer is too small.
+// Functions are pure. An [Identifier] and a [SipHash] are read-only: any number
+// of goroutines may share one. Nothing allocates but constructors, and the Append
+// methods where their buffer is too small.
 package hashing

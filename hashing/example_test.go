@@ -38,33 +38,6 @@ func ExampleTuple_Flow() {
 	// true false
 }
 
-// The hash in a receive descriptor, recomputed: the first packet of the
-// published verification suite.
-func ExampleToeplitz() {
-	rss, err := hashing.ToeplitzFromKey([]byte(hashing.RSSKey))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	tuple := hashing.MakeTuple(6, netip.MustParseAddrPort("66.9.149.187:2794"), netip.MustParseAddrPort("161.142.100.80:1766"))
-	fmt.Printf("with ports %08x, without %08x\n", rss.Tuple(&tuple), rss.Addresses(&tuple))
-	flow := hashing.Flow(hashing.Word(7, rss.Tuple(&tuple))) // 64 bits, for a synopsis
-	fmt.Printf("flow %016x\n", uint64(flow))
-	// Output:
-	// with ports 51ccc178, without 323e8fc2
-	// flow 58602cb7a9468822
-}
-
-func ExampleRabinFromPolynomial() {
-	r, err := hashing.RabinFromPolynomial(64, 0x1b) // x^64+x^4+x^3+x+1
-	fmt.Println(r != nil, err)
-	_, err = hashing.RabinFromPolynomial(32, 0x1edc6f41) // CRC-32C's
-	fmt.Println(err)
-	// Output:
-	// true <nil>
-	// hashing: Rabin polynomial x^32+0x1edc6f41 is reducible, it has a factor of degree 1
-}
-
 // Where packets may be crafted, a secret key identifies packets and flows.
 func ExampleSipHash() {
 	key := [16]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} // from crypto/rand, the same at both points

@@ -33,7 +33,8 @@ var zeroKey [2]uint64
 // What is derived from 64 bits can be guessed in 2^64 trials, and a seed that
 // is not secret protects nothing; see [SipHashFromKey].
 func NewSipHash(seed uint64) SipHash {
-	k := newKeys(seed, familySipHash)
+	const family = 6 // package families has the others
+	k := newKeys(seed, family)
 	return sipHash(k.next(), k.next())
 }
 
@@ -127,4 +128,23 @@ func sipRound(v0, v1, v2, v3 uint64) (uint64, uint64, uint64, uint64) {
 	v1 = bits.RotateLeft64(v1, 17) ^ v2
 	v2 = bits.RotateLeft64(v2, 32)
 	return v0, v1, v2, v3
+}
+
+// keys is a SplitMix64 generator, from which the families of hashes draw their
+// keys, as package families does.
+type keys uint64
+
+func newKeys(seed, family uint64) keys {
+	if seed == key1 { // Mix would turn it into 0, for every family
+		return keys(family)
+	}
+	return keys(Mix(seed, family))
+}
+
+func (k *keys) next() uint64 {
+	*k += 0x9e3779b97f4a7c15
+	z := uint64(*k)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
 }

@@ -67,7 +67,7 @@ func TestSipHashMatchesSlow(t *testing.T) {
 			t.Errorf("length %d: %#x, want %#x", n, got, want)
 		}
 	}
-	next := hashing.FamilyKeys(5, hashing.FamilySipHash)
+	next := hashing.FamilyKeys(5, 6)
 	var key [16]byte
 	binary.LittleEndian.PutUint64(key[:8], next())
 	binary.LittleEndian.PutUint64(key[8:], next())
@@ -99,6 +99,13 @@ func TestSipHashPublished(t *testing.T) {
 
 func TestSipHashIdentities(t *testing.T) {
 	h := hashing.NewSipHash(7)
+	if got, want := h.Bytes(counting(40)), uint64(0x40ff4c8051fd4fbe); got != want {
+		t.Errorf("golden: %#x, want %#x", got, want)
+	}
+	const x = 0x0123456789abcdef
+	if got, want := h.Word(x), h.Bytes(binary.LittleEndian.AppendUint64(nil, x)); got != want {
+		t.Errorf("Word %#x, its bytes %#x", got, want)
+	}
 	tuple := mustTuple(6, "10.0.0.1:80", "10.0.0.2:1234")
 	if got, want := uint64(h.Flow(&tuple)), h.Bytes(tuple.Append(nil)); got != want {
 		t.Errorf("Flow %#x, its bytes %#x", got, want)

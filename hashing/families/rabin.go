@@ -1,4 +1,4 @@
-package hashing
+package families
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 //   - Guarantee: over a random choice among the irreducible polynomials of
 //     degree d, two messages of up to n bits agree with probability at most
 //     about n/2^d. That is all: d bits that identify, and are not uniform. Messages
-//     shorter than d bits are their own fingerprints. Pass it through [Word]
+//     shorter than d bits are their own fingerprints. Pass it through [hashing.Word]
 //     before a derivation of this package sees it.
 //   - Key: the polynomial, d bits.
 //   - Gates: a shift register of d bits with feedback, one bit a clock, or an
@@ -47,13 +47,13 @@ func NewRabin(seed uint64) *Rabin {
 // x^64+x^4+x^3+x+1 is (64, 0x1b). A reducible polynomial is an error.
 func RabinFromPolynomial(degree int, low uint64) (*Rabin, error) {
 	if degree < 8 || degree > 64 {
-		return nil, fmt.Errorf("hashing: Rabin polynomial of degree %d, want 8 to 64", degree)
+		return nil, fmt.Errorf("families: Rabin polynomial of degree %d, want 8 to 64", degree)
 	}
 	if low>>degree != 0 {
-		return nil, fmt.Errorf("hashing: Rabin polynomial's lower coefficients %#x exceed %d bits; leave x^%d out", low, degree, degree)
+		return nil, fmt.Errorf("families: Rabin polynomial's lower coefficients %#x exceed %d bits; leave x^%d out", low, degree, degree)
 	}
 	if f := smallestFactor(degree, low); f != 0 {
-		return nil, fmt.Errorf("hashing: Rabin polynomial x^%d+%#x is reducible, it has a factor of degree %d", degree, low, f)
+		return nil, fmt.Errorf("families: Rabin polynomial x^%d+%#x is reducible, it has a factor of degree %d", degree, low, f)
 	}
 	return newRabin(degree, low), nil
 }

@@ -1,4 +1,4 @@
-package hashing
+package families
 
 // H3 is the hash that switches compute in one clock: the exclusive or of one
 // random 64-bit row per input bit that is set, and of a constant.

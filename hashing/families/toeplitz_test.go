@@ -1,4 +1,4 @@
-package hashing_test
+package families
 
 import (
 	"encoding/binary"
@@ -33,7 +33,7 @@ func TestToeplitzMatchesSlow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	for _, size := range []int{40, 52, 68, 260} {
 		key := randomBytes(rng, size)
-		h := must(hashing.ToeplitzFromKey(key))
+		h := must(ToeplitzFromKey(key))
 		for n := range size + 4 {
 			message := randomBytes(rng, n)
 			if got, want := h.Bytes(message), slowToeplitz(key, message); got != want {
@@ -44,13 +44,13 @@ func TestToeplitzMatchesSlow(t *testing.T) {
 }
 
 func TestToeplitzFromSeed(t *testing.T) {
-	next := hashing.FamilyKeys(9, hashing.FamilyToeplitz)
+	next := familyKeys(9, familyToeplitz)
 	var key []byte
 	for range 6 {
 		key = binary.BigEndian.AppendUint64(key, next())
 	}
 	message := counting(37)
-	if got, want := must(hashing.NewToeplitz(9, 37)).Bytes(message), slowToeplitz(key[:41], message); got != want {
+	if got, want := must(NewToeplitz(9, 37)).Bytes(message), slowToeplitz(key[:41], message); got != want {
 		t.Errorf("%#x, want %#x", got, want)
 	}
 }
@@ -62,7 +62,7 @@ func TestToeplitzRSS(t *testing.T) {
 		Addresses    string `json:"hash_2tuple"`
 		Tuple        string `json:"hash_4tuple"`
 	}
-	h := must(hashing.ToeplitzFromKey([]byte(hashing.RSSKey)))
+	h := must(ToeplitzFromKey([]byte(RSSKey)))
 	check := func(v vector) {
 		t.Helper()
 		src, dst := netip.MustParseAddr(v.Src), netip.MustParseAddr(v.Dst)
@@ -83,8 +83,8 @@ func TestToeplitzRSS(t *testing.T) {
 		Vectors []vector
 	}
 	vectors(t, "rss_toeplitz", &published)
-	if published.Key != fmt.Sprintf("%x", hashing.RSSKey) {
-		t.Errorf("RSSKey is %x, published %s", hashing.RSSKey, published.Key)
+	if published.Key != fmt.Sprintf("%x", RSSKey) {
+		t.Errorf("RSSKey is %x, published %s", RSSKey, published.Key)
 	}
 	for _, v := range published.Vectors {
 		check(v)
@@ -93,11 +93,11 @@ func TestToeplitzRSS(t *testing.T) {
 
 func TestToeplitzSymmetric(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 5))
-	symmetric := must(hashing.ToeplitzFromKey([]byte(hashing.SymmetricRSSKey)))
-	ordinary := must(hashing.ToeplitzFromKey([]byte(hashing.RSSKey)))
+	symmetric := must(ToeplitzFromKey([]byte(SymmetricRSSKey)))
+	ordinary := must(ToeplitzFromKey([]byte(RSSKey)))
 	differ := 0
 	for i := range 100 {
-		tuple := randomTuple(rng)
+		tuple := hashing.Tuple{Src: [16]byte(randomBytes(rng, 16)), Dst: [16]byte(randomBytes(rng, 16)), SrcPort: uint16(i), DstPort: 80}
 		if i%2 == 0 { // IPv4
 			tuple.Src = netip.AddrFrom4([4]byte(tuple.Src[:4])).As16()
 			tuple.Dst = netip.AddrFrom4([4]byte(tuple.Dst[:4])).As16()
@@ -121,9 +121,9 @@ func TestToeplitzSymmetric(t *testing.T) {
 // A tuple with one IPv4-mapped address is an IPv6 tuple: no packet has it, but
 // it must not be cut short.
 func TestToeplitzMixedFamilies(t *testing.T) {
-	h := must(hashing.ToeplitzFromKey([]byte(hashing.RSSKey)))
-	tuple := mustTuple(6, "10.0.0.1:80", "[2001:db8::1]:1234")
-	if got, want := h.Addresses(&tuple), slowToeplitz([]byte(hashing.RSSKey), tuple.Append(nil)[:32]); got != want {
+	h := must(ToeplitzFromKey([]byte(RSSKey)))
+	tuple := hashing.MakeTuple(6, netip.MustParseAddrPort("10.0.0.1:80"), netip.MustParseAddrPort("[2001:db8::1]:1234"))
+	if got, want := h.Addresses(&tuple), slowToeplitz([]byte(RSSKey), tuple.Append(nil)[:32]); got != want {
 		t.Errorf("%#x, want %#x", got, want)
 	}
 }

@@ -1,25 +1,28 @@
-package hashing
+package families
+
+import "github.com/hoplag/hoplag/hashing"
 
 // keys is a SplitMix64 generator: the key material of every family is drawn
 // from it, 64 bits at a time in the order that the family documents, so that
 // a controller can compute what to program into hardware.
 type keys uint64
 
-// The family numbers keep two families with the same seed apart.
+// The family numbers keep two families with the same seed apart. 6 is that of
+// hashing.SipHash.
 const (
 	familyH3 = iota + 1
 	familyTabulation
 	familyToeplitz
 	familyRabin
 	familyPolynomial
-	familySipHash
 )
 
 func newKeys(seed, family uint64) keys {
-	if seed == key1 { // Mix would turn it into 0, for every family
+	const zero = 0xbb67ae8584caa73b // which Mix would turn into 0, for every family
+	if seed == zero {
 		return keys(family)
 	}
-	return keys(Mix(seed, family))
+	return keys(hashing.Mix(seed, family))
 }
 
 func (k *keys) next() uint64 {

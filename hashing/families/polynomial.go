@@ -1,4 +1,4 @@
-package hashing
+package families
 
 import (
 	"encoding/binary"
@@ -16,7 +16,7 @@ import (
 //   - Key: four coefficients and one base of 61 bits.
 //   - Gates: three multipliers of 61 bits, too much for most switches.
 //   - Choose it to hold a synopsis to the letter of its analysis. The result is
-//     below 2^61: pass it through [Word], which keeps the independence, before
+//     below 2^61: pass it through [hashing.Word], which keeps the independence, before
 //     a derivation of this package sees it.
 //   - It does not resist crafted traffic from someone who sees its effects:
 //     four known hashes give the coefficients away.

@@ -1,4 +1,4 @@
-package hashing
+package families
 
 // Tabulation is simple tabulation hashing: the exclusive or of one random
 // word per input byte, looked up by position and value.

@@ -1,13 +1,12 @@
-package hashing_test
+package families
 
 import (
+	"encoding/hex"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"github.com/hoplag/hoplag/hashing"
 )
 
 // slowRabin divides polynomials over GF(2) bit by bit: the message after a
@@ -37,7 +36,7 @@ var rabinPolynomials = []struct {
 func TestRabinMatchesSlow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 6))
 	for _, p := range rabinPolynomials {
-		r, err := hashing.RabinFromPolynomial(p.degree, p.low)
+		r, err := RabinFromPolynomial(p.degree, p.low)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -53,12 +52,12 @@ func TestRabinMatchesSlow(t *testing.T) {
 
 func TestRabinFromSeed(t *testing.T) {
 	for seed := range uint64(20) {
-		next := hashing.FamilyKeys(seed, hashing.FamilyRabin)
+		next := familyKeys(seed, familyRabin)
 		low := next() | 1
 		for tries := 0; slowSmallestFactor(64, low) != 0; tries++ {
 			low = next() | 1
 		}
-		if got, want := hashing.NewRabin(seed).Bytes(counting(40)), slowRabin(64, low, counting(40)); got != want {
+		if got, want := NewRabin(seed).Bytes(counting(40)), slowRabin(64, low, counting(40)); got != want {
 			t.Errorf("seed %d: %#x, want %#x", seed, got, want)
 		}
 	}
@@ -100,7 +99,7 @@ func TestIrreducibleByTrialDivision(t *testing.T) {
 					break
 				}
 			}
-			if got := hashing.SmallestFactor(degree, low); got != want {
+			if got := smallestFactor(degree, low); got != want {
 				t.Fatalf("x^%d+%#x: smallest factor of degree %d, want %d", degree, low, got, want)
 			}
 			if want == 0 {
@@ -120,7 +119,7 @@ func TestIrreducibleLarge(t *testing.T) {
 	for range 200 {
 		degree := 50 + rng.IntN(15)
 		low := rng.Uint64()>>(64-degree) | 1
-		if got, want := hashing.SmallestFactor(degree, low), slowSmallestFactor(degree, low); got != want {
+		if got, want := smallestFactor(degree, low), slowSmallestFactor(degree, low); got != want {
 			t.Errorf("x^%d+%#x: smallest factor of degree %d, want %d", degree, low, got, want)
 		}
 	}
@@ -142,7 +141,7 @@ func TestRabinRejects(t *testing.T) {
 		{64, 0, "reducible, it has a factor of degree 1"},
 		{16, 0x15, "reducible"},
 	} {
-		r, err := hashing.RabinFromPolynomial(bad.degree, bad.low)
+		r, err := RabinFromPolynomial(bad.degree, bad.low)
 		if err == nil || r != nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("degree %d, %#x: error %v, want one with %q", bad.degree, bad.low, err, bad.want)
 		}
@@ -175,7 +174,7 @@ func TestRabinPublished(t *testing.T) {
 		if degree != p.Degree {
 			t.Errorf("%s: degree %d, published %d", name, degree, p.Degree)
 		}
-		r, err := hashing.RabinFromPolynomial(degree, low)
+		r, err := RabinFromPolynomial(degree, low)
 		if (err == nil) != p.Irreducible {
 			t.Errorf("%s: error %v, published irreducible: %v", name, err, p.Irreducible)
 		}
@@ -183,7 +182,7 @@ func TestRabinPublished(t *testing.T) {
 			continue
 		}
 		for i, message := range published.Messages {
-			b := unhex(message)
+			b := must(hex.DecodeString(message))
 			if got := fmt.Sprintf("%x", r.Bytes(b)); got != p.Fingerprints[i] {
 				t.Errorf("%s, message %s: %s, want %s", name, message, got, p.Fingerprints[i])
 			}
@@ -196,7 +195,7 @@ func TestRabinPublished(t *testing.T) {
 	for statement, holds := range published.Restic {
 		poly, _, _ := strings.Cut(statement, " ")
 		degree, low := lower(poly)
-		if _, err := hashing.RabinFromPolynomial(degree, low); (err == nil) != holds {
+		if _, err := RabinFromPolynomial(degree, low); (err == nil) != holds {
 			t.Errorf("%s is published as %v; error %v", statement, holds, err)
 		}
 	}
@@ -205,9 +204,9 @@ func TestRabinPublished(t *testing.T) {
 // Two messages of n bits collide for at most n/degree of the irreducible
 // polynomials of that degree: here all thirty of degree 8.
 func TestRabinGuarantee(t *testing.T) {
-	var all []*hashing.Rabin
+	var all []*Rabin
 	for low := range uint64(256) {
-		if r, err := hashing.RabinFromPolynomial(8, low); err == nil {
+		if r, err := RabinFromPolynomial(8, low); err == nil {
 			all = append(all, r)
 		}
 	}

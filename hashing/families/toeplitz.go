@@ -1,8 +1,10 @@
-package hashing
+package families
 
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/hoplag/hoplag/hashing"
 )
 
 // Toeplitz is the hash that network adapters compute for receive-side scaling
@@ -16,7 +18,7 @@ import (
 //   - Key: 32 bits more than the input; 40 bytes serve IPv6 with ports.
 //   - Gates: as [H3], but the key is a shift register.
 //   - Choose it to use the adapter's hash as flow identity, and pass it through
-//     [Word]: it has 32 bits where the derivations of this package want 64,
+//     [hashing.Word]: it has 32 bits where the derivations of this package want 64,
 //     and it is linear, so that sequential addresses leave patterns.
 //   - It does not resist crafted traffic; the published keys least of all.
 //
@@ -61,7 +63,7 @@ func NewToeplitz(seed uint64, width int) (*Toeplitz, error) {
 func ToeplitzFromKey(key []byte) (*Toeplitz, error) {
 	width := len(key) - 4
 	if width < toeplitzLeast || width > MaxWidth {
-		return nil, fmt.Errorf("hashing: Toeplitz key of %d bytes, want %d to %d", len(key), toeplitzLeast+4, MaxWidth+4)
+		return nil, fmt.Errorf("families: Toeplitz key of %d bytes, want %d to %d", len(key), toeplitzLeast+4, MaxWidth+4)
 	}
 	padded := append(append([]byte(nil), key...), 0, 0, 0, 0)
 	return &Toeplitz{linear(width, func(i int) uint32 {
@@ -78,7 +80,7 @@ func (t *Toeplitz) Word(x uint64) uint64 { return uint64(t.tables.word(0, x)) }
 
 // Tuple returns what an adapter that hashes addresses and ports computes for a
 // TCP, UDP or SCTP packet of the flow: over 12 bytes for IPv4, 36 for IPv6.
-func (t *Toeplitz) Tuple(tuple *Tuple) uint64 {
+func (t *Toeplitz) Tuple(tuple *hashing.Tuple) uint64 {
 	var buf [36]byte
 	n := addresses(&buf, tuple)
 	binary.BigEndian.PutUint16(buf[n:], tuple.SrcPort)
@@ -89,14 +91,14 @@ func (t *Toeplitz) Tuple(tuple *Tuple) uint64 {
 // Addresses returns what an adapter that hashes addresses alone computes for a
 // packet of the flow, as adapters do for fragments and for protocols without
 // ports: over 8 bytes for IPv4, 32 for IPv6.
-func (t *Toeplitz) Addresses(tuple *Tuple) uint64 {
+func (t *Toeplitz) Addresses(tuple *hashing.Tuple) uint64 {
 	var buf [36]byte
 	return t.Bytes(buf[:addresses(&buf, tuple)])
 }
 
 // addresses writes the tuple's addresses as they are on the wire and returns
 // their number of bytes.
-func addresses(buf *[36]byte, tuple *Tuple) int {
+func addresses(buf *[36]byte, tuple *hashing.Tuple) int {
 	if isIPv4(&tuple.Src) && isIPv4(&tuple.Dst) {
 		copy(buf[0:4], tuple.Src[12:])
 		copy(buf[4:8], tuple.Dst[12:])

@@ -1,4 +1,4 @@
-package hashing
+package families
 
 import (
 	"fmt"
@@ -48,7 +48,7 @@ func (t bytewise[T]) word(h T, x uint64) T {
 // family.
 func checkWidth(family string, width, least int) error {
 	if width < least || width > MaxWidth {
-		return fmt.Errorf("hashing: %s of %d input bytes, want %d to %d", family, width, least, MaxWidth)
+		return fmt.Errorf("families: %s of %d input bytes, want %d to %d", family, width, least, MaxWidth)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package hashing_test
+package families
 
 import (
 	"math/big"
@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-
-	"github.com/hoplag/hoplag/hashing"
 )
 
 var prime = big.NewInt(1<<61 - 1)
@@ -23,7 +21,7 @@ func slowHorner(coefficients []uint64, x *big.Int) uint64 {
 }
 
 func slowPolynomialKeys(seed uint64) (coefficients []uint64, base uint64) {
-	next := hashing.FamilyKeys(seed, hashing.FamilyPolynomial)
+	next := familyKeys(seed, familyPolynomial)
 	for len(coefficients) < 5 {
 		if v := next() % (1 << 61); v != 1<<61-1 {
 			coefficients = append(coefficients, v)
@@ -56,7 +54,7 @@ func TestPolynomialMatchesSlow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	for n := range 200 {
 		seed := rng.Uint64()
-		p := hashing.NewPolynomial(seed)
+		p := NewPolynomial(seed)
 		message := randomBytes(rng, n)
 		if n%5 == 0 { // the largest numbers
 			for i := range message {
@@ -84,10 +82,10 @@ func TestMultiply61(t *testing.T) {
 	}
 	for _, a := range edges {
 		for _, b := range edges {
-			product := hashing.Multiply61(a, b)
+			product := multiply61(a, b)
 			want := new(big.Int).Mul(new(big.Int).SetUint64(a), new(big.Int).SetUint64(b))
 			want.Mod(want, prime)
-			if product >= 1<<61+8 || hashing.Canonical61(product) != want.Uint64() {
+			if product >= 1<<61+8 || canonical61(product) != want.Uint64() {
 				t.Fatalf("%d·%d gives %d, want %d", a, b, product, want)
 			}
 		}
@@ -126,18 +124,18 @@ func TestPolynomialPublished(t *testing.T) {
 		return v
 	}
 	for _, v := range published.Mulmod {
-		if got := hashing.Canonical61(hashing.Multiply61(number(v.A), number(v.B))); got != number(v.Product) {
+		if got := canonical61(multiply61(number(v.A), number(v.B))); got != number(v.Product) {
 			t.Errorf("%s·%s = %d, want %s", v.A, v.B, got, v.Product)
 		}
 	}
 	for _, v := range published.Words {
-		if got := hashing.Horner61(numbers(v.Words), number(v.Base)); got != number(v.H) {
+		if got := horner61(numbers(v.Words), number(v.Base)); got != number(v.H) {
 			t.Errorf("words %v at %s: %d, want %s", v.Words, v.Base, got, v.H)
 		}
 	}
 	for _, v := range published.Horner {
 		for _, pair := range v.Pairs {
-			if got := hashing.Horner61(numbers(v.Coefficients), number(pair.X)); got != number(pair.H) {
+			if got := horner61(numbers(v.Coefficients), number(pair.X)); got != number(pair.H) {
 				t.Errorf("coefficients %v at %s: %d, want %s", v.Coefficients, pair.X, got, pair.H)
 			}
 		}

@@ -1,17 +1,15 @@
-package hashing_test
+package families
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
-
-	"github.com/hoplag/hoplag/hashing"
 )
 
 // slowH3 is H3 as a switch computes it, bit by bit.
 func slowH3(seed uint64, width int, message []byte) uint64 {
-	next := hashing.FamilyKeys(seed, hashing.FamilyH3)
+	next := familyKeys(seed, familyH3)
 	hash := next()
 	for i := range 8 * width {
 		row := next()
@@ -23,7 +21,7 @@ func slowH3(seed uint64, width int, message []byte) uint64 {
 }
 
 func TestH3MatchesSlow(t *testing.T) {
-	matchesSlow(t, slowH3, func(seed uint64, width int) hasher { return must(hashing.NewH3(seed, width)) })
+	matchesSlow(t, slowH3, func(seed uint64, width int) hasher { return must(NewH3(seed, width)) })
 }
 
 // matchesSlow holds a family of inputs up to a width to its slow reference.
@@ -44,7 +42,7 @@ func matchesSlow(t *testing.T, slow func(seed uint64, width int, message []byte)
 
 func TestH3Linear(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 4))
-	h := must(hashing.NewH3(1, 8))
+	h := must(NewH3(1, 8))
 	for range 100 {
 		a, b := rng.Uint64(), rng.Uint64()
 		if got, want := h.Word(a^b), h.Word(a)^h.Word(b)^h.Word(0); got != want {
@@ -54,7 +52,7 @@ func TestH3Linear(t *testing.T) {
 }
 
 func slowTabulation(seed uint64, width int, message []byte) uint64 {
-	next := hashing.FamilyKeys(seed, hashing.FamilyTabulation)
+	next := familyKeys(seed, familyTabulation)
 	var hash uint64
 	for i := range width {
 		for value := range 256 {
@@ -68,12 +66,17 @@ func slowTabulation(seed uint64, width int, message []byte) uint64 {
 }
 
 func TestTabulationMatchesSlow(t *testing.T) {
-	matchesSlow(t, slowTabulation, func(seed uint64, width int) hasher { return must(hashing.NewTabulation(seed, width)) })
+	matchesSlow(t, slowTabulation, func(seed uint64, width int) hasher { return must(NewTabulation(seed, width)) })
+}
+
+func keysAt(state uint64) func() uint64 {
+	k := keys(state)
+	return k.next
 }
 
 // The key material is SplitMix64, so that others can compute it.
 func TestKeys(t *testing.T) {
-	next := hashing.KeysAt(42)
+	next := keysAt(42)
 	for i, want := range []uint64{0xbdd732262feb6e95, 0x28efe333b266f103, 0x47526757130f9f52} {
 		if got := next(); got != want {
 			t.Errorf("key word %d from 42 is %#x, want %#x", i, got, want)
@@ -85,7 +88,7 @@ func TestKeys(t *testing.T) {
 	}
 	vectors(t, "splitmix64", &published)
 	for _, v := range published {
-		next := hashing.KeysAt(binary.BigEndian.Uint64(unhex(v.Seed)))
+		next := keysAt(must(strconv.ParseUint(v.Seed, 16, 64)))
 		for i, out := range v.Out {
 			if got := fmt.Sprintf("%016x", next()); got != out {
 				t.Errorf("seed %s, word %d: %s, want %s", v.Seed, i, got, out)
