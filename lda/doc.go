@@ -59,6 +59,10 @@
 //     missing from the cells of one interval; slow packets more often. Estimate
 //     widens its interval for them. An Accumulator uses them.
 //   - A duplicate spoils its cell, as a loss does.
+//   - Identical packets share a cell. Where they overfill it, [Repeats] counts them.
+//     Smaller groups are seen by their effect, and widen the intervals.
+//   - Packets that join hide losses: [Result] estimates how many.
+//   - If something changes all packets on the way, the error is [ErrDifferent].
 //   - Over many intervals, each counts by the number of packets received in it,
 //     so losses that come with long delays do not bias an interval's mean.
 //

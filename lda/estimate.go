@@ -3,6 +3,7 @@ package lda
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -22,8 +23,10 @@ type Result struct {
 	// Lost and Extra add up, cell by cell, how many packets fewer or more passed
 	// downstream, so that Lost - Extra = Sent - Received. Extra packets are
 	// duplicates, or were not seen upstream. If a cell has both lost and extra
-	// packets, only the difference counts.
-	Lost, Extra uint64
+	// packets, only the difference counts; Hidden estimates how many more were
+	// lost, and HiddenError is its standard error.
+	Lost, Extra         uint64
+	Hidden, HiddenError float64
 
 	// Outstanding is the number of packets that were sent, and neither received
 	// nor given up for lost: Lost may still grow by as much. It is 0 for one
@@ -61,13 +64,20 @@ type Result struct {
 	MeanError        float64 // standard error of Mean as the mean of all packets spoken of
 	MeanDegrees      uint64  // degrees of freedom of MeanError
 	DeviationDegrees uint64  // degrees of freedom of StdDev
+
+	// AloneStdDev is the deviation of packets that were alone in their cell if,
+	// beyond chance, fuller cells scatter more: because copies share a cell, or
+	// because of delays too rare to be alone. Else it and its AloneDegrees are 0.
+	AloneStdDev  float64
+	AloneDegrees uint64
 }
 
 // Estimate compares the upstream and the downstream point's aggregators of one
 // interval and changes neither. The error wraps [estimate.ErrMismatch] if their
-// Configs differ, [estimate.ErrNoSamples] if no cell is usable, and
-// [ErrContradiction] if the usable cells cannot all be right. In the last two cases
-// the Result's counts are still right.
+// Configs differ, [ErrDifferent] if the points saw different packets,
+// [estimate.ErrNoSamples] if no cell is usable, and [ErrContradiction] if the
+// usable cells cannot all be right. In the last two cases the Result's counts are
+// still right; if the packets differ, only Sent and Received are.
 //
 // A mean may be negative: then the clocks disagree, or the points are swapped.
 func Estimate(up, down *Aggregator) (Result, error) {
@@ -83,6 +93,12 @@ func compare(up, down *Aggregator, received uint64) (Result, error) {
 	r := count(up, down)
 	r.Spoken, r.Strays = received, min(r.Lost, r.Extra)+uint64(r.Replaced)
 	restUp, restDown, copies := split(up, down)
+	census := takeCensus(restUp, restDown)
+	if err := census.different(); err != nil {
+		r.Lost, r.Extra = r.Sent-min(r.Sent, r.Received), r.Received-min(r.Sent, r.Received)
+		return r, fmt.Errorf("lda: %w: %d sent, %d received", err, r.Sent, r.Received)
+	}
+	r.hide(&census)
 	usable := usableSums(restUp, restDown)
 	found, err := settle(&usable, int(up.config.SumBits))
 	if errors.Is(err, estimate.ErrNoSamples) && copies.received > 0 {
@@ -91,13 +107,36 @@ func compare(up, down *Aggregator, received uint64) (Result, error) {
 		found, err = settle(&usable, int(up.config.SumBits))
 	}
 	r.Repeats = copies.report()
+	var effects effects
+	if err == nil {
+		effects = compareCells(&usable, &found, &up.config)
+		err = effects.contradiction()
+	}
 	if err != nil {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.Usable, r.Cells)
 	}
-	var all sample
-	all.add(&stratum{settlement: found, received: received - min(received, copies.received), told: float64(found.packets)}, 1)
-	all.report(&r)
+	r.report(&found, received-min(received, copies.received))
+	r.seeRepeats(&census, &effects)
 	return r, r.include(&copies)
+}
+
+// report fills in the figures about delays, of packets that were received in one
+// interval: those in usable cells are a sample of them.
+func (r *Result) report(found *settlement, received uint64) {
+	c := &found.cells
+	r.N, r.Spoken, r.Usable, r.Negative = found.packets, max(received, found.packets), found.distinct, found.negative
+	r.Mean = float64(found.base) + found.sum/float64(found.packets)
+	unseen := 1 - float64(r.N)/float64(r.Spoken) // finite population: no guess is needed for the packets seen
+	r.DeviationDegrees = c.PopulationDegrees(1 - unseen)
+	r.MeanDegrees = r.DeviationDegrees
+	if r.DeviationDegrees == 0 {
+		if unseen == 0 {
+			r.MeanDegrees = 1
+		}
+		return
+	}
+	variance := c.Variance()
+	r.StdDev, r.MeanError = math.Sqrt(variance), math.Sqrt(variance*unseen/float64(r.N))
 }
 
 // usableSums returns the sums of the cells that have the same packets at both

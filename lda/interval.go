@@ -25,7 +25,7 @@ const tailReach = 1000
 // judges the intervals that miss packets by the others. An offset between the
 // clocks shifts it.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
-	i := r.CentralLimitInterval(confidence)
+	i := r.studentInterval(confidence)
 	if math.IsInf(i.High, 1) {
 		return i
 	}
@@ -34,8 +34,8 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 		half := (i.High - r.Mean) * math.Sqrt(2*math.Log(2/(1-confidence))) / normal
 		i.Low, i.High = r.Mean-half, r.Mean+half
 	}
-	i.High += r.Unseen(confidence) * tailReach * max(math.Abs(r.Mean), r.StdDev)
-	return i
+	i.High += r.Unseen(confidence) * tailReach * r.scale()
+	return r.withCopies(i)
 }
 
 // CentralLimitInterval returns the interval of the mean delay by the central limit
@@ -44,12 +44,35 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 // nor [Result.MeanInterval]'s for what was not seen. Use it for delays whose tails
 // are known to be light.
 func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
+	return r.withCopies(r.studentInterval(confidence))
+}
+
+func (r *Result) studentInterval(confidence float64) estimate.Interval {
 	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: min(r.N, 1)}, r.MeanDegrees, confidence)
 	margin := r.rounding() + r.MeanDoubt
 	i.Low -= margin
 	i.High += margin
 	return i
 }
+
+// withCopies widens an interval of the mean by the copies of which no delay is
+// known: they may have taken no time at all or, those of which others were seen,
+// copyReach. Those that are Unknown are Strays, too.
+func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
+	i.Low -= r.share(r.Repeats.Excess+r.Repeats.Unknown) * r.scale()
+	i.High += r.share(r.Repeats.Excess) * copyReach * r.scale()
+	return i
+}
+
+// copyReach is the assumed limit of the delay of copies of which others were
+// seen, in multiples like tailReach.
+const copyReach = 10
+
+// share returns a number of packets as a share of those spoken of.
+func (r *Result) share(packets uint64) float64 { return float64(packets) / float64(max(r.Spoken, 1)) }
+
+// scale is what the limits of delays are multiples of.
+func (r *Result) scale() float64 { return max(math.Abs(r.Mean), r.StdDev) }
 
 // rounding returns the possible error of floating-point arithmetic.
 func (r *Result) rounding() float64 { return math.Abs(r.Mean)*0x1p-50 + r.StdDev*0x1p-30 }
@@ -76,8 +99,9 @@ func (r *Result) Unseen(confidence float64) float64 {
 // of the packets that arrived (see [estimate.Cells.PopulationDegrees]). It uses
 // half the probability of a miss, and keeps the other half as a margin because its
 // degrees of freedom are estimated, too. Upwards it allows for [Result.Unseen]
-// packets, as [Result.MeanInterval] does, and for packets that repeat, since only
-// the sum of their delays is known; [EstimateRest] leaves those out.
+// packets, as [Result.MeanInterval] does, and for copies, of which at most the sum
+// of their delays is known; [EstimateRest] leaves those out. Downwards it allows
+// for AloneStdDev.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if !(confidence > 0 && confidence < 1) {
 		return estimate.DeviationInterval(r.StdDev, 0, confidence)
@@ -85,31 +109,37 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	i := estimate.DeviationInterval(r.StdDev, r.DeviationDegrees, 1-(1-confidence)/2)
 	if i.Confidence < 1 {
 		i.Confidence = confidence
-		reach := tailReach * max(math.Abs(r.Mean), r.StdDev)
-		unseen := min(1, r.Unseen(confidence)+float64(r.Repeats.Packets)/float64(r.Spoken))
-		i.High = math.Sqrt(i.High*i.High + unseen*reach*reach)
+		copies := r.share(r.Repeats.Excess + r.Repeats.Packets)
+		more := min(1, r.Unseen(confidence))*tailReach*tailReach + min(1, copies)*copyReach*copyReach
+		i.High = math.Sqrt(i.High*i.High + more*r.scale()*r.scale())
+		if r.AloneDegrees > 0 {
+			i.Low = min(i.Low, estimate.DeviationInterval(r.AloneStdDev, r.AloneDegrees, confidence).Low)
+		}
 		rounding := r.rounding()
 		i.Low, i.High = max(0, i.Low-rounding), i.High+rounding
 	}
 	return i
 }
 
-// Loss returns the share of the packets that were lost, 0 if none was sent.
+// Loss returns the share of the packets that were lost, Hidden ones too, and 0 if
+// none was sent.
 func (r *Result) Loss() float64 {
 	if r.Sent == 0 {
 		return 0
 	}
-	return float64(r.Lost) / float64(r.Sent)
+	return min((float64(r.Lost)+r.Hidden)/float64(r.Sent), 1)
 }
 
 // LossInterval returns the Clopper–Pearson interval of the probability that a
-// packet is lost. The number of packets lost in this interval is known exactly,
-// sampled or not; LossInterval says what to expect of the next one if losses are
-// independent. Outstanding packets may be lost or not.
+// packet is lost. If no other packets joined, the number of packets lost in this
+// interval is known exactly, sampled or not; LossInterval says what to expect of
+// the next one if losses are independent. Outstanding packets may be lost or not,
+// and Hidden ones are known up to HiddenError.
 func (r *Result) LossInterval(confidence float64) estimate.Interval {
 	i := estimate.ProportionInterval(min(r.Lost, r.Sent), r.Sent, confidence)
-	if r.Outstanding > 0 {
-		i.High = estimate.ProportionInterval(min(r.Lost+r.Outstanding, r.Sent), r.Sent, confidence).High
+	if more := r.Hidden + r.HiddenError*estimate.NormalQuantile((1+confidence)/2); r.Outstanding > 0 || more > 0 {
+		most := r.Lost + r.Outstanding + uint64(math.Ceil(max(more, 0)))
+		i.High = estimate.ProportionInterval(min(most, r.Sent), r.Sent, confidence).High
 	}
 	return i
 }

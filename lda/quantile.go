@@ -3,6 +3,7 @@ package lda
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -10,13 +11,14 @@ import (
 // A Distribution is the distribution of the delays of packets that were alone
 // in their cell at both points, so that each delay is known exactly. Their
 // hashes chose them, whatever their delay, so they are a sample of all packets
-// that arrived.
+// that arrived, except of copies of one packet, which are never alone.
 type Distribution struct {
 	samples estimate.Empirical
+	copied  float64 // the greatest share of copies, or 0 if none were seen
 }
 
 func newDistribution(samples []float64) Distribution {
-	return Distribution{estimate.NewEmpirical(samples)}
+	return Distribution{samples: estimate.NewEmpirical(samples)}
 }
 
 // Distribute returns the distribution of the delays of an interval. The error
@@ -31,7 +33,23 @@ func newDistribution(samples []float64) Distribution {
 // [Accumulator]), by a tenth of that.
 func Distribute(up, down *Aggregator) (Distribution, error) {
 	samples, err := AppendSamples(nil, up, down)
-	return newDistribution(samples), err
+	d := newDistribution(samples)
+	if err == nil {
+		d.copied = copied(up, down)
+	}
+	return d, err
+}
+
+// copied returns the greatest share of the packets that may be copies of others
+// or, if the counts of cells do not show any, 0.
+func copied(up, down *Aggregator) float64 {
+	restUp, restDown, overfull := split(up, down)
+	c := takeCensus(restUp, restDown)
+	if overfull.Cells == 0 && c.pairs <= surely*c.pairsError && c.excess <= surely*c.excessError {
+		return 0
+	}
+	share := float64(overfull.Packets) / float64(max(up.Packets(), 1))
+	return min(1, share+max(0, c.pairs)+2*c.pairsError)
 }
 
 // Samples returns the number of packets that the distribution rests on.
@@ -51,8 +69,16 @@ type Quantile struct {
 // Quantile returns the p-quantile of the delays, with the interval that holds it
 // with the given confidence. If the samples are too few to bound it, the error
 // wraps [estimate.ErrNoSamples]: a p99 takes 368 samples at 95 % confidence.
+// If packets were copied, all copies may be faster than that, or slower.
 func (d Distribution) Quantile(p, confidence float64) (Quantile, error) {
 	q := Quantile{P: p, Interval: d.samples.QuantileInterval(p, confidence), Samples: d.samples.N()}
+	if faster, slower := (p-d.copied)/(1-d.copied), p/(1-d.copied); d.copied > 0 {
+		q.Interval.Low, q.Interval.High = math.Inf(-1), math.Inf(1)
+		if faster > 0 && slower < 1 {
+			q.Interval.Low = d.samples.QuantileInterval(faster, confidence).Low
+			q.Interval.High = d.samples.QuantileInterval(slower, confidence).High
+		}
+	}
 	var err error
 	q.Delay, err = d.samples.Quantile(p)
 	if err == nil && !q.Interval.Bounded() {

@@ -276,7 +276,7 @@ func TestEqualsReference(t *testing.T) {
 			kinds["unsampled"] += int(up.unsampledCount())
 			kinds["unusable"] += got.Cells - got.Usable
 			got.Mean, got.StdDev = want.Mean, want.StdDev
-			got.MeanError, got.MeanDegrees, got.DeviationDegrees = 0, 0, 0
+			got.MeanError, got.MeanDegrees, got.DeviationDegrees, got.Hidden, got.HiddenError = 0, 0, 0, 0, 0
 			if got != want {
 				t.Errorf("%+v:\ngot  %+v\nwant %+v", c, got, want)
 			}

@@ -21,6 +21,11 @@ type Repeats struct {
 	Cells   int    // cells that hold more packets than chance puts there
 	Packets uint64 // packets beyond that, at the point that counted more
 	Unknown uint64 // received packets of those cells whose delays are not known
+
+	// Excess is how many packets that arrived may be missing from the sample
+	// because a copy of them was lost. Groups too small to overfill a cell show
+	// by that.
+	Excess uint64
 }
 
 // limits holds the counts of a point's cells, bank by bank, and the greatest
@@ -135,7 +140,9 @@ func (c *copies) report() Repeats {
 // include adds the copies to a Result of all other packets. The error wraps
 // [estimate.ErrNoSamples] if too many are unknown.
 func (r *Result) include(c *copies) error {
+	excess := r.Repeats.Excess
 	r.Repeats = c.report()
+	r.Repeats.Excess = excess
 	if c.received == 0 {
 		return nil
 	}
@@ -152,8 +159,6 @@ func (r *Result) include(c *copies) error {
 	}
 	r.MeanError *= 1 - share
 	r.MeanDoubt *= 1 - share
-	// If the unknown ones took no time at all, the mean would be lower.
-	r.MeanDoubt += float64(r.Repeats.Unknown) / float64(r.Spoken) * max(math.Abs(r.Mean), r.StdDev)
 	if 4*r.Repeats.Unknown > r.Spoken {
 		const unknown = "lda: %w: of %d packets received %d share cells with copies of one, and no delay of them is known"
 		return fmt.Errorf(unknown, estimate.ErrNoSamples, r.Received, r.Repeats.Unknown)

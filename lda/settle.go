@@ -111,18 +111,10 @@ func settle(all *sums, width int) (settlement, error) {
 		}
 		s := settlement{intervals: 1, base: base + int64(math.Round(l.sum/l.packets))}
 		s.fill(all, width)
-		// Groups of slow packets span more time and hold more packets.
-		if z := s.cells.Disagreement(); len(all.groups) == 0 && z > tooFar {
-			return settlement{}, fmt.Errorf("%w: means of full and of sparse cells differ by %.3g standard errors", ErrContradiction, z)
-		}
 		return s, nil
 	}
 	return settlement{}, fmt.Errorf("%w: no number of wraps of %d bits fits all sums", ErrContradiction, width)
 }
-
-// tooFar is the number of standard errors by which means may differ. Chance
-// makes 30 normal squares reach it once in 10^8.
-const tooFar = 8
 
 // fill adds up the cells, relative to the base.
 func (s *settlement) fill(all *sums, width int) {

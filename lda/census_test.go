@@ -1,0 +1,96 @@
+package lda
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// crossing passes packets of about 1 ms, of which some are lost and others join.
+func crossing(t *testing.T, c Config, seed uint64, packets int, loss, join float64, change func(hashing.Packet) hashing.Packet) (up, down *Aggregator) {
+	t.Helper()
+	up, down = mustNewFor(t, c), mustNewFor(t, c)
+	rng := rand.New(rand.NewPCG(seed, 77))
+	for i := range packets {
+		p, now := hashing.Packet(rng.Uint64()), int64(i)*5000
+		up.Update(p, now)
+		if rng.Float64() >= loss {
+			down.Update(change(p), now+int64(1e6*rng.ExpFloat64()))
+		}
+		if rng.Float64() < join {
+			down.Update(hashing.Packet(rng.Uint64()), now)
+		}
+	}
+	return up, down
+}
+
+func same(p hashing.Packet) hashing.Packet { return p }
+
+// Where everything between the points changes, there is no answer but that, with
+// or without digests, and whatever cells happen to agree.
+func TestAllPacketsChanged(t *testing.T) {
+	translated := func(p hashing.Packet) hashing.Packet { return hashing.Word(9, uint64(p)) }
+	plain := Config{Banks: [MaxBanks]Bank{{Rows: 1024}}, SumBits: 64}
+	for _, c := range []Config{DefaultConfig, plain} {
+		for _, packets := range []int{300, 20_000, 200_000} {
+			up, down := crossing(t, c, 1, packets, 0.01, 0, translated)
+			r, err := Estimate(up, down)
+			if !errors.Is(err, ErrDifferent) || r.Sent != uint64(packets) || r.Received != down.Packets() ||
+				r.Lost != r.Sent-r.Received || r.Extra != 0 {
+				t.Errorf("%d packets: %+v, %v", packets, r, err)
+			}
+			// Negative control: as few packets pass both points in an extreme loss, a
+			// flood, or where half are changed; but they are the same.
+			half := func(p hashing.Packet) hashing.Packet {
+				if p>>8&1 == 0 {
+					return p
+				}
+				return translated(p)
+			}
+			for name, points := range map[string][2]float64{"loss": {0.9, 0}, "flood": {0, 9}, "half": {0, 0}} {
+				change := same
+				if name == "half" {
+					change = half
+				}
+				up, down := crossing(t, c, 2, packets, points[0], points[1], change)
+				if _, err := Estimate(up, down); errors.Is(err, ErrDifferent) {
+					t.Errorf("%s of %d packets: %v", name, packets, err)
+				}
+			}
+		}
+	}
+}
+
+// Losses in cells that other packets join are counted in the interval of the
+// probability of loss.
+func TestLossesBehindJoiners(t *testing.T) {
+	const runs, packets = 10, 100_000
+	for _, c := range []struct{ loss, join float64 }{{0.01, 0}, {0.01, 0.001}, {0.01, 0.01}, {0.1, 0.05}, {0.3, 0.001}, {0.001, 0.1}} {
+		missed, counted, wide := 0, 0, 0.0
+		for seed := range uint64(runs) {
+			up, down := crossing(t, DefaultConfig, seed, packets, c.loss, c.join, same)
+			r, err := Estimate(up, down)
+			if err != nil && !errors.Is(err, estimate.ErrNoSamples) {
+				t.Fatal(err)
+			}
+			i := r.LossInterval(0.999)
+			if !i.Contains(c.loss) {
+				missed++
+			}
+			if !estimate.ProportionInterval(r.Lost, r.Sent, 0.999).Contains(c.loss) {
+				counted++
+			}
+			wide += (i.High - c.loss) / c.loss / runs
+		}
+		t.Logf("%+v: %d missed, %d if only counted, upper end %+.1f %%", c, missed, counted, 100*wide)
+		if missed > 0 {
+			t.Errorf("%+v: %d of %d intervals of 99.9 %% miss", c, missed, runs)
+		}
+		if c.join >= 0.01 && counted < runs {
+			t.Errorf("%+v: the counts alone miss only %d times", c, counted)
+		}
+	}
+}
