@@ -10,7 +10,9 @@ import (
 )
 
 // crossing passes packets of about 1 ms, of which some are lost and others join.
-func crossing(t *testing.T, c Config, seed uint64, packets int, loss, join float64, change func(hashing.Packet) hashing.Packet) (up, down *Aggregator) {
+func crossing(
+	t *testing.T, c Config, seed uint64, packets int, loss, join float64, change func(hashing.Packet) hashing.Packet,
+) (up, down *Aggregator) {
 	t.Helper()
 	up, down = mustNewFor(t, c), mustNewFor(t, c)
 	rng := rand.New(rand.NewPCG(seed, 77))
