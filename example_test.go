@@ -334,5 +334,5 @@ func Example_sizes() {
 	// Output:
 	// lda: 28706 bytes an interval
 	// lds: 215280 bytes, compared 1 times an interval
-	// colate: 343140 counters, 5.6 bits a packet
+	// colate: 310289 counters, 5.6 bits a packet
 }

@@ -13,8 +13,10 @@ import (
 // Keep keeps what passes this way in a store, flow by flow, so that you can
 // ask for the delays of any flow months later; see package colate. Each epoch
 // of the Config goes there when it ends, until the point is closed. The
-// point's Key sets the Config's Identity. What the store refuses is lost; Keep
-// then calls failed, if it is not nil, from another goroutine.
+// point's Key sets the Config's Identity. The store syncs and removes what is
+// old by itself: see [colate.StoreOptions]. What it refuses is lost, and so is
+// what passes while it is blocked for longer than an epoch; Keep then calls
+// failed, if it is not nil, from another goroutine.
 //
 // Call Keep before anything passes, and once per direction. The error wraps
 // [estimate.ErrConfig].
@@ -47,6 +49,7 @@ type keeper struct {
 	period   int64
 	from     int64 // when the epoch began
 	late     int   // packets of earlier epochs since the last cut
+	early    int   // packets of later epochs than the next
 }
 
 // add records the packets with a named flow, each in its own epoch: logs are
@@ -61,6 +64,8 @@ func (k *keeper) add(entries []entry) {
 		case e.flow == 0:
 		case e.time < k.from:
 			k.late++
+		case r.Due(e.time) && k.next.Due(e.time):
+			k.early++ // the store is blocked
 		case r.Due(e.time):
 			k.next.Update(e.flow, e.packet, e.time)
 		default:
@@ -78,17 +83,20 @@ func (k *keeper) cut(now int64) {
 	}
 	done, err := k.rotation.Rotate()
 	if err != nil {
-		return // the store is slow: the epoch goes on, and ends later
+		return // the store is slow: the epoch is cut later
 	}
 	must(0, k.rotation.Active().Merge(k.next))
 	k.next.Reset()
 	k.from = now - now%k.period
-	late := k.late
-	k.late = 0
+	if start, _, ok := k.rotation.Active().Span(); ok {
+		k.from = min(k.from, start)
+	}
+	late, early := k.late, k.early
+	k.late, k.early = 0, 0
 	k.writing.Go(func() {
 		k.write(done)
 		must(0, k.rotation.Release(done))
-		k.tell(late)
+		k.tell(late, early)
 	})
 }
 
@@ -99,8 +107,11 @@ func (k *keeper) write(done *colate.Recorder) {
 	}
 }
 
-// tell reports how many packets came late.
-func (k *keeper) tell(late int) {
+// tell reports how many packets came late, or while the store was blocked.
+func (k *keeper) tell(late, early int) {
+	if early > 0 && k.failed != nil {
+		k.failed(fmt.Errorf("hoplag: %w: %d packets passed while the store was blocked, and are not kept", estimate.ErrNoSamples, early))
+	}
 	if late > 0 && k.failed != nil {
 		k.failed(fmt.Errorf("hoplag: %w: %d packets were recorded after their epoch had ended, and are not kept", estimate.ErrNoSamples, late))
 	}
@@ -113,5 +124,8 @@ func (k *keeper) close() {
 	defer k.mu.Unlock()
 	k.write(k.rotation.Active())
 	k.write(k.next)
-	k.tell(k.late)
+	if err := k.store.Sync(); err != nil && k.failed != nil {
+		k.failed(fmt.Errorf("hoplag: %w", err))
+	}
+	k.tell(k.late, k.early)
 }

@@ -22,6 +22,8 @@ type FileSystem interface {
 	// Create creates a file for appending and reading. The file must not
 	// exist.
 	Create(name string) (File, error)
+	// Append opens a file to append to it.
+	Append(name string) (File, error)
 	// Remove deletes a file.
 	Remove(name string) error
 	// Sync makes the effects of Create and Remove survive a crash.
@@ -90,8 +92,13 @@ func (d dir) Open(name string) (File, error) {
 }
 
 // Create makes a file that is only appended to.
-func (d dir) Create(name string) (File, error) {
-	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
+func (d dir) Create(name string) (File, error) { return d.append(name, os.O_CREATE|os.O_EXCL) }
+
+// Append opens a file to append to it.
+func (d dir) Append(name string) (File, error) { return d.append(name, 0) }
+
+func (d dir) append(name string, flags int) (File, error) {
+	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_APPEND|flags, 0o666)
 	if err != nil {
 		return nil, err
 	}

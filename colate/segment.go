@@ -51,6 +51,7 @@ type segment struct {
 	number   uint64
 	size     int64 // of the known frames and damages
 	complete bool
+	unread   bool // because of the file system, not of what is in the file
 	entries  []entry
 	damages  []Damage
 }

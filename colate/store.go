@@ -1,6 +1,7 @@
 package colate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +15,20 @@ import (
 	"github.com/hoplag/hoplag/estimate/clock"
 )
 
-// StoreOptions tunes a [Store]. The zero value is a good choice.
+// StoreOptions tunes a [Store]. The zero value keeps everything, and loses a
+// minute of it at most when the power fails.
 type StoreOptions struct {
 	// SegmentBytes is the size at which a segment is completed and the next
 	// one begun; 0 means 64 MiB. Retention removes whole segments.
 	SegmentBytes int64
+	// Age and Bytes limit what is kept, in nanoseconds and bytes: whenever a
+	// segment is begun, older ones are removed. The age is that of the latest
+	// two epochs, so that one from a clock that ran ahead removes nothing. 0
+	// means no limit.
+	Age, Bytes int64
+	// SyncEvery is how many nanoseconds of epochs may wait for a Sync; 0 means
+	// a minute. Below 0, only Sync and Close sync.
+	SyncEvery int64
 	// ReadOnly opens a store that another process may be writing to, in its
 	// present state (see Refresh). Nothing is repaired, and Append and
 	// retention fail.
@@ -30,10 +40,9 @@ type StoreOptions struct {
 // has returned, epochs survive a crash at any byte. Damage costs only the
 // epochs it is part of, and is reported.
 //
-// One writer (Append, Sync, DropBefore, DropBeyond, Close) and any number of
-// readers may use a Store at the same time. A second writer, in this process
-// or another, gets [ErrLocked]. The package documentation describes the format
-// of segments and epochs.
+// Any number of goroutines may use a Store at the same time. A second writer,
+// in another Store of this process or another, gets [ErrLocked]. The package
+// documentation describes the format of segments and epochs.
 type Store struct {
 	files   FileSystem
 	options StoreOptions
@@ -41,12 +50,15 @@ type Store struct {
 	mu       sync.RWMutex
 	segments []*segment // by number; the last is being written if active is open
 
-	// Used only by the writer.
-	lock   io.Closer
-	active File  // nil until the first Append, and between segments
-	fresh  bool  // active's name has not been synced
-	failed error // the error of the Sync that failed, if any
-	buffer []byte
+	writing sync.Mutex // guards the rest
+	lock    io.Closer
+	active  File  // nil until the first Append, and between segments
+	fresh   bool  // active's name has not been synced
+	closed  error // why nothing can be written
+	failed  error // the error of the Sync that failed, if any
+	buffer  []byte
+	synced  int64    // end of the last epoch that was synced
+	ends    [2]int64 // of the latest epochs
 }
 
 // ErrReadOnly means that a store opened for reading was to be changed.
@@ -57,26 +69,49 @@ var ErrReadOnly = errors.New("store is read-only")
 // could not be saved, including segments that cannot be read. OpenStore fails
 // if there is another writer or the directory cannot be read.
 func OpenStore(files FileSystem, options StoreOptions) (*Store, error) {
-	if options.SegmentBytes < 0 {
-		return nil, estimate.Invalid("colate", "SegmentBytes", options.SegmentBytes, "0 or more")
+	if least := min(options.SegmentBytes, options.Age, options.Bytes); least < 0 {
+		return nil, estimate.Invalid("colate", "SegmentBytes, Age or Bytes", least, "0 or more")
 	}
-	if options.SegmentBytes == 0 {
-		options.SegmentBytes = 64 << 20
-	}
+	options.SegmentBytes = cmp.Or(options.SegmentBytes, 64<<20)
+	options.SyncEvery = cmp.Or(options.SyncEvery, 60_000_000_000)
 	s := &Store{files: files, options: options}
-	if !options.ReadOnly {
+	if options.ReadOnly {
+		s.closed = fmt.Errorf("colate: %w", ErrReadOnly)
+	} else {
 		var err error
 		if s.lock, err = files.Lock(); err != nil {
 			return nil, fmt.Errorf("colate: %w", err)
 		}
 	}
-	if err := s.Refresh(); err != nil {
+	if err := s.load(); err != nil {
 		if s.lock != nil {
 			s.lock.Close()
 		}
 		return nil, err
 	}
+	if !options.ReadOnly {
+		s.indexLeft()
+	}
 	return s, nil
+}
+
+// indexLeft gives the segments that a crash left without an index one. The last
+// may be another writer's, where files cannot be locked.
+func (s *Store) indexLeft() {
+	for _, seg := range s.segments[:max(len(s.segments)-1, 0)] {
+		if seg.complete || seg.unread || len(seg.entries) == 0 {
+			continue
+		}
+		f, err := s.files.Append(segmentName(seg.number))
+		if err != nil {
+			continue
+		}
+		if _, err = f.Write(seg.appendIndex(nil)); err != nil {
+			_ = f.Truncate(seg.size)
+		}
+		seg.complete = err == nil
+		f.Close()
+	}
 }
 
 // Refresh finds what another process has written and removed since the store
@@ -84,9 +119,14 @@ func OpenStore(files FileSystem, options StoreOptions) (*Store, error) {
 // the last segment, does not count as damage. Refresh does nothing for a store
 // that is not read-only.
 func (s *Store) Refresh() error {
-	if s.segments != nil && !s.options.ReadOnly {
+	if !s.options.ReadOnly {
 		return nil
 	}
+	return s.load()
+}
+
+// load learns what is in the directory.
+func (s *Store) load() error {
 	names, err := s.files.List()
 	if err != nil {
 		return fmt.Errorf("colate: %w", err)
@@ -105,7 +145,7 @@ func (s *Store) Refresh() error {
 		}
 		seg := known[number]
 		if seg == nil || !seg.complete {
-			if seg = s.load(number, seg); seg == nil {
+			if seg = s.loadSegment(number, seg); seg == nil {
 				continue // its writer has removed it
 			}
 		}
@@ -134,10 +174,10 @@ func (s *segment) forgetTail() {
 	}
 }
 
-// load learns what is in a segment, from its index if there is one, and
+// loadSegment learns what is in a segment, from its index if there is one, and
 // otherwise by reading on from its known part. It returns nil if the segment
 // does not exist.
-func (s *Store) load(number uint64, known *segment) *segment {
+func (s *Store) loadSegment(number uint64, known *segment) *segment {
 	f, err := s.files.Open(segmentName(number))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -159,6 +199,7 @@ func (s *Store) load(number uint64, known *segment) *segment {
 		err = seg.scan(f, size)
 	}
 	if err != nil {
+		seg.unread = true
 		seg.damage(max(size, seg.size), err)
 	}
 	return seg
@@ -169,11 +210,23 @@ func (s *Store) load(number uint64, known *segment) *segment {
 // and may be appended again, except after Sync has failed.
 func (s *Store) Append(r *Recorder) error {
 	start, end, ok := r.Span()
-	if s.options.ReadOnly || s.failed != nil || !ok {
-		return s.refuse()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if err := cmp.Or(s.closed, s.failed); err != nil || !ok {
+		return err
 	}
 	s.buffer = appendFrame(s.buffer[:0], r)
-	return s.write(entry{head: uint32(r.config.headSize()), start: start, end: end})
+	if err := s.write(entry{head: uint32(r.config.headSize()), start: start, end: end}); err != nil {
+		return err
+	}
+	if s.ends == [2]int64{} {
+		s.synced = start
+	}
+	s.ends = [2]int64{s.ends[1], end}
+	if every := s.options.SyncEvery; every > 0 && max(end-s.synced, s.synced-end) >= every {
+		return s.sync()
+	}
+	return nil
 }
 
 // AppendClock adds the history of this point's clock, relative to the point
@@ -183,19 +236,13 @@ func (s *Store) Append(r *Recorder) error {
 // segment. A history without readings is not kept.
 func (s *Store) AppendClock(h *clock.History) error {
 	start, end, ok := h.Span()
-	if s.options.ReadOnly || s.failed != nil || !ok {
-		return s.refuse()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if err := cmp.Or(s.closed, s.failed); err != nil || !ok {
+		return err
 	}
 	s.buffer = appendClock(s.buffer[:0], h)
 	return s.write(entry{start: start, end: end})
-}
-
-// refuse returns the reason why nothing can be written.
-func (s *Store) refuse() error {
-	if s.options.ReadOnly {
-		return fmt.Errorf("colate: %w", ErrReadOnly)
-	}
-	return s.failed
 }
 
 // write appends the frame of an entry that is in the buffer.
@@ -208,6 +255,9 @@ func (s *Store) write(e entry) error {
 	if s.active == nil {
 		if err := s.begin(); err != nil {
 			return fmt.Errorf("colate: beginning a segment: %w", err)
+		}
+		if err := s.retain(); err != nil {
+			return fmt.Errorf("colate: removing old segments: %w", err)
 		}
 	}
 	seg := s.segments[len(s.segments)-1]
@@ -272,14 +322,14 @@ func (s *Store) complete() error {
 	if s.active == nil {
 		return s.failed
 	}
-	err := s.Sync()
+	err := s.sync()
 	seg := s.segments[len(s.segments)-1]
 	if err == nil {
 		if _, failed := s.active.Write(seg.appendIndex(nil)); failed != nil {
 			failed = s.active.Truncate(seg.size)
 			err = failed
 		} else {
-			err = s.Sync()
+			err = s.sync()
 		}
 	}
 	err = errors.Join(err, s.active.Close())
@@ -295,6 +345,12 @@ func (s *Store) complete() error {
 // failed to write. After that Sync and Append fail until the store is opened
 // again and shows what it has.
 func (s *Store) Sync() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.sync()
+}
+
+func (s *Store) sync() error {
 	if s.active == nil || s.failed != nil {
 		return s.failed
 	}
@@ -306,20 +362,109 @@ func (s *Store) Sync() error {
 		s.failed = fmt.Errorf("colate: syncing: %w", err)
 		return s.failed
 	}
-	s.fresh = false
+	s.fresh, s.synced = false, s.ends[1]
 	return nil
 }
 
 // Close syncs the store, completes its last segment, and allows another
 // writer.
 func (s *Store) Close() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	err := s.complete()
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 		s.lock = nil
-		s.options.ReadOnly = true
+		s.closed = fmt.Errorf("colate: closed: %w", ErrReadOnly)
 	}
 	return err
+}
+
+// DropBefore removes the segments whose epochs all ended by t, in nanoseconds,
+// and returns the number of epochs removed. The segment being written stays.
+// An epoch from a clock that ran ahead keeps only its own segment.
+func (s *Store) DropBefore(t int64) (int, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.dropBefore(t)
+}
+
+func (s *Store) dropBefore(t int64) (int, error) {
+	return s.drop(func(seg *segment, _ int64) bool {
+		if s.active != nil && seg == s.segments[len(s.segments)-1] {
+			return false
+		}
+		return !slices.ContainsFunc(seg.entries, func(e entry) bool { return e.end > t })
+	})
+}
+
+// DropBeyond removes the oldest segments, in the order they were written,
+// until the rest take no more than the given number of bytes. It returns the
+// number of epochs removed. It works on a full disk. If need be it completes
+// and removes the segment being written.
+func (s *Store) DropBeyond(bytes int64) (int, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.drop(func(_ *segment, total int64) bool { return total > bytes })
+}
+
+// retain removes what is older, or more, than the options allow.
+func (s *Store) retain() (err error) {
+	if age, now := s.options.Age, min(s.ends[0], s.ends[1]); age > 0 && now > math.MinInt64+age {
+		_, err = s.dropBefore(now - age)
+	}
+	if most := s.options.Bytes; most > 0 && err == nil {
+		_, err = s.drop(func(seg *segment, total int64) bool {
+			return seg != s.segments[len(s.segments)-1] && total > most-s.options.SegmentBytes
+		})
+	}
+	return err
+}
+
+// drop removes the segments for which old returns true, given the size of all
+// that are left.
+func (s *Store) drop(old func(seg *segment, total int64) bool) (epochs int, err error) {
+	if s.closed != nil {
+		return 0, s.closed
+	}
+	total := s.Summary().Bytes
+	kept := make([]*segment, 0, len(s.segments))
+	for i, seg := range s.segments {
+		if err != nil || !old(seg, total) {
+			kept = append(kept, seg)
+			continue
+		}
+		if err = s.remove(seg, i == len(s.segments)-1); err != nil {
+			kept = append(kept, seg)
+			continue
+		}
+		total -= seg.size
+		epochs += seg.epochs()
+	}
+	s.mu.Lock()
+	s.segments = kept
+	s.mu.Unlock()
+	if err == nil {
+		err = s.files.Sync()
+	}
+	if err != nil {
+		return epochs, fmt.Errorf("colate: %w", err)
+	}
+	return epochs, nil
+}
+
+// remove removes a segment, which may be the one being written.
+func (s *Store) remove(seg *segment, last bool) error {
+	if s.active != nil && last {
+		if err := errors.Join(s.active.Close(), s.failed); err != nil {
+			return err
+		}
+		s.active = nil
+	}
+	if err := s.files.Remove(segmentName(seg.number)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // Config returns the configuration of the latest readable epoch, or

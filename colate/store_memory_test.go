@@ -87,6 +87,17 @@ func (m *memory) Create(name string) (File, error) {
 	return f, nil
 }
 
+func (m *memory) Append(name string) (File, error) {
+	f, err := m.Open(name)
+	if m.fail != nil {
+		return nil, m.fail
+	}
+	if err == nil {
+		f.(*memoryFile).data = bytes.Clone(f.(*memoryFile).data)
+	}
+	return f, err
+}
+
 func (m *memory) Remove(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,0 +1,142 @@
+package colate
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// What is kept is synced every so often without being told, so that a power cut
+// takes no more than that.
+func TestSyncEvery(t *testing.T) {
+	for every, want := range map[int64]int{0: 0, 3000: 9, 1: 10, -1: 0} {
+		files := newMemory()
+		s := openStore(t, files, StoreOptions{SyncEvery: every})
+		fill(t, s, 0, 10)
+		if got, _ := contents(t, openStore(t, files.crash(0), StoreOptions{})); !slices.Equal(got, numbers(0, want)) {
+			t.Errorf("synced every %d ns: a power cut leaves %v, want %d epochs", every, got, want)
+		}
+	}
+	c := storeConfig
+	c.Period = 60e9
+	files := newMemory()
+	s := openStore(t, files, StoreOptions{})
+	for minute := range int64(3) {
+		r, _ := New(c)
+		r.Update(1, 2, minute*60e9)
+		if err := s.Append(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := openStore(t, files.crash(0), StoreOptions{}).Summary().Epochs; got != 3 {
+		t.Errorf("a power cut leaves %d of 3 minutes", got)
+	}
+}
+
+// What is old is removed without being told, by age and by size, and by neither
+// because of one epoch from a clock that ran ahead.
+func TestRetentionByItself(t *testing.T) {
+	for name, c := range map[string]struct {
+		options StoreOptions
+		want    []int
+	}{
+		"age":   {StoreOptions{SegmentBytes: 1, Age: 5000}, numbers(13, 20)},
+		"bytes": {StoreOptions{SegmentBytes: 1, Bytes: int64(sizeOf(t, 0, 4))}, numbers(16, 20)},
+		"none":  {StoreOptions{SegmentBytes: 1}, numbers(0, 20)},
+	} {
+		s := openStore(t, newMemory(), c.options)
+		fill(t, s, 0, 20)
+		if got, _ := contents(t, s); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	s := openStore(t, newMemory(), StoreOptions{SegmentBytes: 1, Age: 50_000})
+	fill(t, s, 0, 10)
+	fill(t, s, 1_000_000, 1_000_001)
+	fill(t, s, 10, 12)
+	if got, _ := contents(t, s); !slices.Equal(got, append(numbers(0, 12), 1_000_000)) {
+		t.Errorf("one epoch from a clock that ran ahead leaves %v", got)
+	}
+}
+
+// Any number of goroutines append, sync and drop.
+func TestManyWriters(t *testing.T) {
+	s := openStore(t, Dir(t.TempDir()), StoreOptions{SegmentBytes: 500})
+	var all sync.WaitGroup
+	failed := make(chan error, 1000)
+	epochs := make([]*Recorder, 100)
+	for i := range epochs {
+		epochs[i] = epochAt(t, i)
+	}
+	for worker := range 4 {
+		all.Go(func() {
+			for i := worker; i < len(epochs); i += 4 {
+				failed <- s.Append(epochs[i])
+				failed <- s.Sync()
+				_, err := s.DropBefore(-5)
+				failed <- err
+				s.Summary()
+			}
+		})
+	}
+	all.Wait()
+	close(failed)
+	for err := range failed {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, damages := contents(t, s); !slices.Equal(got, numbers(0, 100)) || damages != 0 || !errors.Is(s.Append(epochs[0]), ErrReadOnly) {
+		t.Errorf("%d epochs, %d damages", len(got), damages)
+	}
+}
+
+// Removing most of many segments takes time in proportion to them. (When each
+// removal copied the list of the rest, twenty thousand took twenty seconds.)
+func TestDropBeforeIsLinear(t *testing.T) {
+	const n = 20_000
+	s := openStore(t, newMemory(), StoreOptions{SegmentBytes: 1})
+	for i := range n {
+		s.segments = append(s.segments, &segment{number: uint64(i), complete: true, entries: []entry{{head: 1, end: int64(i)}}})
+	}
+	began := time.Now()
+	if dropped, err := s.DropBefore(n - 2); dropped != n-1 || err != nil || len(s.segments) != 1 {
+		t.Errorf("%d dropped, %v", dropped, err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("%v for %d segments", took, n)
+	}
+}
+
+// A segment that a crash left without an index gets one when the store is opened
+// to be written, so that opening it again does not read it through.
+func TestLeftSegmentsAreIndexed(t *testing.T) {
+	files := newMemory()
+	s := openStore(t, files, StoreOptions{})
+	fill(t, s, 0, 20)
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	files = files.crash(0)
+	for first := range 2 {
+		s = openStore(t, files, StoreOptions{})
+		fill(t, s, 20+first, 21+first)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files.read = 0
+	opened := openStore(t, files, StoreOptions{ReadOnly: true})
+	if got, damages := contents(t, opened); !slices.Equal(got, numbers(0, 22)) || damages != 0 || len(opened.Damages()) != 0 {
+		t.Errorf("epochs %v, %v", got, opened.Damages())
+	}
+	files.read = 0
+	if openStore(t, files, StoreOptions{ReadOnly: true}); files.read > 22*entrySize+500 {
+		t.Errorf("%d bytes read to open it", files.read)
+	}
+}
