@@ -44,6 +44,7 @@ import (
 	"strings"
 
 	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 func main() {
@@ -163,16 +164,16 @@ func demonstrate(args []string, stdout, stderr io.Writer) error {
 	if err := record(opt, stdout); err != nil {
 		return err
 	}
-	flows, err := readFlows(dir)
+	flows, err := programs.ReadFlows(dir)
 	if err != nil {
 		return err
 	}
 	for _, flow := range flows[:min(len(flows), 5)] {
 		fmt.Fprintln(stdout)
-		if err := query(queryOptions{dir: dir, seed: 1, flow: flow.tuple}, stdout); err != nil {
+		if err := query(queryOptions{dir: dir, seed: 1, flow: flow.Tuple}, stdout); err != nil {
 			return err
 		}
-		opt.exact.print(flow.tuple, stdout)
+		opt.exact.print(flow.Tuple, stdout)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
@@ -91,7 +92,7 @@ func TestExact(t *testing.T) {
 	for tuple, n := range arrived {
 		m := opt.exact.delays[tuple]
 		if m == nil || m.N() != uint64(n) || estimate.RelativeError(m.Mean(), sums[tuple]/float64(n)) > 1e-9 {
-			t.Errorf("%s: %+v, want %d packets and %v ns", name(&tuple), m, n, sums[tuple]/float64(n))
+			t.Errorf("%s: %+v, want %d packets and %v ns", programs.FlowName(&tuple), m, n, sums[tuple]/float64(n))
 		}
 	}
 }
@@ -100,30 +101,31 @@ func TestExact(t *testing.T) {
 func TestAgainstTruth(t *testing.T) {
 	dir, _ := recorded(t)
 	sums, arrived := truth(t)
-	flows, err := readFlows(dir)
+	flows, err := programs.ReadFlows(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	hits, n := 0, 0
 	for _, f := range flows {
-		if f.packets < 20 {
+		if f.Packets < 20 {
 			continue
 		}
-		if f.packets != uint64(arrived[f.tuple]) {
-			t.Errorf("%s: %d packets, %d arrived", name(&f.tuple), f.packets, arrived[f.tuple])
+		if f.Packets != uint64(arrived[f.Tuple]) {
+			t.Errorf("%s: %d packets, %d arrived", programs.FlowName(&f.Tuple), f.Packets, arrived[f.Tuple])
 		}
 		var said bytes.Buffer
-		if err := query(queryOptions{dir: dir, seed: 1, flow: f.tuple}, &said); err != nil {
+		if err := query(queryOptions{dir: dir, seed: 1, flow: f.Tuple}, &said); err != nil {
 			continue
 		}
 		r := estimated(t, dir, f)
-		mean := sums[f.tuple] / float64(f.packets)
+		mean := sums[f.Tuple] / float64(f.Packets)
 		n++
 		interval := r.MeanInterval(confidence)
 		if interval.Contains(mean) {
 			hits++
 		} else {
-			t.Logf("%s, %d packets: %v to %v, is %v", name(&f.tuple), f.packets, duration(interval.Low), duration(interval.High), duration(mean))
+			t.Logf("%s, %d packets: %v to %v, is %v", programs.FlowName(&f.Tuple), f.Packets,
+				duration(interval.Low), duration(interval.High), duration(mean))
 		}
 	}
 	t.Logf("%d of %d intervals hold", hits, n)
@@ -135,10 +137,10 @@ func TestAgainstTruth(t *testing.T) {
 }
 
 // estimated is what query prints, in numbers.
-func estimated(t *testing.T, dir string, f flow) colate.Result {
+func estimated(t *testing.T, dir string, f programs.FlowRecord) colate.Result {
 	t.Helper()
-	opt := queryOptions{dir: dir, seed: 1, flow: f.tuple}
-	answers, _, err := ask(&opt, []flow{f}, f.first, f.last)
+	opt := queryOptions{dir: dir, seed: 1, flow: f.Tuple}
+	answers, _, err := ask(&opt, []programs.FlowRecord{f}, f.First, f.Last)
 	if err != nil || answers[0].Err != nil {
 		t.Fatal(err, answers[0].Err)
 	}
@@ -228,12 +230,12 @@ func TestDamaged(t *testing.T) {
 	if err := os.WriteFile(segments[0], data, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	flows, err := readFlows(dir)
+	flows, err := programs.ReadFlows(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	err = query(queryOptions{dir: dir, seed: 1, flow: flows[0].tuple}, &said)
+	err = query(queryOptions{dir: dir, seed: 1, flow: flows[0].Tuple}, &said)
 	if !strings.Contains(said.String(), "damaged: ") {
 		t.Errorf("%v, and it said\n%s", err, &said)
 	}
@@ -275,9 +277,9 @@ func TestNames(t *testing.T) {
 	for _, s := range []string{
 		"tcp 10.0.0.1:80 10.0.0.2:1234", "udp [2001:db8::1]:53 [2001:db8::2]:9", "icmp 10.0.0.1:0 10.0.0.2:0", "89 10.0.0.1:0 224.0.0.5:0",
 	} {
-		tuple, err := parseName(s)
-		if err != nil || name(&tuple) != s {
-			t.Errorf("%q becomes %q, %v", s, name(&tuple), err)
+		tuple, err := programs.ParseFlow(s)
+		if err != nil || programs.FlowName(&tuple) != s {
+			t.Errorf("%q becomes %q, %v", s, programs.FlowName(&tuple), err)
 		}
 	}
 	if got := fmt.Sprint(duration(1234567890), duration(1234567), duration(-12345)); got != "1.235s 1.235ms -12.35µs" {

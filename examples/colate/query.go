@@ -15,6 +15,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // confidence is that of the printed intervals.
@@ -61,7 +62,7 @@ func windowFlags(opt *queryOptions, command, what string, stderr io.Writer) (par
 		case *flow == "":
 			errs[2] = errors.New("-flow is missing: a 5-tuple as list prints it, \"tcp 10.0.0.1:80 10.0.0.2:1234\"")
 		default:
-			opt.flow, errs[2] = parseName(*flow)
+			opt.flow, errs[2] = programs.ParseFlow(*flow)
 		}
 		return errors.Join(errs[:]...)
 	}
@@ -91,21 +92,22 @@ func (opt *queryOptions) window(first, last int64) (from, to int64) {
 
 // known returns what the flow collector, or the command line, knows about the
 // flow.
-func (opt *queryOptions) known() (flow, error) {
-	flows, err := readFlows(opt.dir)
+func (opt *queryOptions) known() (programs.FlowRecord, error) {
+	flows, err := programs.ReadFlows(opt.dir)
 	if err != nil {
-		return flow{}, err
+		return programs.FlowRecord{}, err
 	}
 	for _, f := range flows {
-		if f.tuple == opt.flow {
+		if f.Tuple == opt.flow {
 			return f, nil
 		}
 	}
 	if opt.packets == 0 || opt.from.IsZero() || opt.to.IsZero() {
-		return flow{}, fmt.Errorf("%s is not in flows.csv (colate list prints what is); for a flow that is not, give -packets, -from and -to",
-			name(&opt.flow))
+		return programs.FlowRecord{}, fmt.Errorf(
+			"%s is not in flows.csv (colate list prints what is); for a flow that is not, give -packets, -from and -to",
+			programs.FlowName(&opt.flow))
 	}
-	return flow{tuple: opt.flow}, nil
+	return programs.FlowRecord{Tuple: opt.flow}, nil
 }
 
 // openPath opens both points' stores for reading.
@@ -129,14 +131,14 @@ func openPath(opt *queryOptions) (colate.Path, error) {
 }
 
 // ask asks the stores about flows.
-func ask(opt *queryOptions, flows []flow, from, to int64) ([]colate.Answer, colate.Coverage, error) {
+func ask(opt *queryOptions, flows []programs.FlowRecord, from, to int64) ([]colate.Answer, colate.Coverage, error) {
 	path, err := openPath(opt)
 	if err != nil {
 		return nil, colate.Coverage{}, err
 	}
 	records := make([]joint.FlowRecord, len(flows))
 	for i, f := range flows {
-		records[i] = joint.FlowRecord{Flow: f.tuple.Flow(opt.seed), Packets: float64(f.packets)}
+		records[i] = joint.FlowRecord{Flow: f.Tuple.Flow(opt.seed), Packets: float64(f.Packets)}
 	}
 	answers, coverage, err := path.EstimateAll(context.Background(), records, from, to)
 	coverage.Damages = slices.Concat(path.Up.Damages(), path.Down.Damages(), coverage.Damages)
@@ -149,10 +151,10 @@ func query(opt queryOptions, stdout io.Writer) error {
 		return err
 	}
 	if opt.packets != 0 {
-		f.packets = uint64(opt.packets)
+		f.Packets = uint64(opt.packets)
 	}
-	from, to := opt.window(f.first, f.last)
-	answers, coverage, err := ask(&opt, []flow{f}, from, to)
+	from, to := opt.window(f.First, f.Last)
+	answers, coverage, err := ask(&opt, []programs.FlowRecord{f}, from, to)
 	if !opt.json {
 		printCoverage(&coverage, stdout)
 	}
@@ -162,7 +164,7 @@ func query(opt queryOptions, stdout io.Writer) error {
 	if opt.json {
 		return json.NewEncoder(stdout).Encode(describe(&f, &answers[0], &coverage))
 	}
-	fmt.Fprintf(stdout, "%s, %d packets\n", name(&opt.flow), f.packets)
+	fmt.Fprintf(stdout, "%s, %d packets\n", programs.FlowName(&opt.flow), f.Packets)
 	if err := answers[0].Err; err != nil {
 		return err
 	}
@@ -195,13 +197,13 @@ func when(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Na
 
 // rank prints the flows of a window, slowest first.
 func rank(opt queryOptions, stdout io.Writer) error {
-	all, err := readFlows(opt.dir)
+	all, err := programs.ReadFlows(opt.dir)
 	if err != nil {
 		return err
 	}
 	from, to := opt.window(math.MinInt64, math.MaxInt64)
-	flows := slices.DeleteFunc(all, func(f flow) bool {
-		return f.packets < uint64(opt.least) || f.first > to || f.last < from
+	flows := slices.DeleteFunc(all, func(f programs.FlowRecord) bool {
+		return f.Packets < uint64(opt.least) || f.First > to || f.Last < from
 	})
 	if len(flows) == 0 {
 		return fmt.Errorf("no flow of %d packets or more in that time", opt.least)
@@ -233,7 +235,7 @@ func rank(opt queryOptions, stdout io.Writer) error {
 	for _, i := range order {
 		mean := answers[i].MeanInterval(confidence)
 		fmt.Fprintf(stdout, "%10v  %10v to %-10v  %8d packets  %s\n", duration(answers[i].Mean), duration(mean.Low), duration(mean.High),
-			flows[i].packets, name(&flows[i].tuple))
+			flows[i].Packets, programs.FlowName(&flows[i].Tuple))
 	}
 	return nil
 }
@@ -256,9 +258,9 @@ type described struct {
 	DeviationInterval []float64         `json:"deviationInterval,omitempty"`
 }
 
-func describe(f *flow, a *colate.Answer, c *colate.Coverage) described {
+func describe(f *programs.FlowRecord, a *colate.Answer, c *colate.Coverage) described {
 	d := described{
-		Flow: name(&f.tuple), Packets: f.packets, Start: when(c.Start), End: when(c.End),
+		Flow: programs.FlowName(&f.Tuple), Packets: f.Packets, Start: when(c.Start), End: when(c.End),
 		Epochs: c.Epochs, Missing: len(c.Missing), BytesRead: c.Bytes, DamagedPlaces: len(c.Damages),
 	}
 	if a.Err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
@@ -124,7 +125,7 @@ func record(opt recordOptions, stdout io.Writer) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(opt.dir, flowsFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(opt.dir, programs.FlowsFile)); err == nil {
 		return fmt.Errorf("%s already has a recording; choose another -dir", opt.dir)
 	}
 	var at [2]*point
@@ -134,7 +135,7 @@ func record(opt recordOptions, stdout io.Writer) error {
 			return err
 		}
 	}
-	flows := newFlowTable()
+	flows := new(programs.FlowTable)
 	if err := pass(&opt, trace.NewPair(readers[0], readers[1]), at, flows); err != nil {
 		return err
 	}
@@ -144,12 +145,12 @@ func record(opt recordOptions, stdout io.Writer) error {
 		}
 		p.tell(points[i], stdout)
 	}
-	fmt.Fprintf(stdout, "flows:   %d\n", len(flows.flows))
-	return flows.write(opt.dir)
+	fmt.Fprintf(stdout, "flows:   %d\n", flows.Len())
+	return flows.Write(opt.dir)
 }
 
 // pass passes all packets to the points where they were captured.
-func pass(opt *recordOptions, pair *trace.Pair, at [2]*point, flows *flowTable) error {
+func pass(opt *recordOptions, pair *trace.Pair, at [2]*point, flows *programs.FlowTable) error {
 	var frame hashing.Frame
 	for {
 		side, rec, err := pair.Next()
@@ -174,6 +175,10 @@ func pass(opt *recordOptions, pair *trace.Pair, at [2]*point, flows *flowTable) 
 		if opt.exact != nil {
 			opt.exact.update(side, &frame.Tuple, packet, rec.Time)
 		}
-		flows.update(side, &frame.Tuple, rec.Time)
+		seen := programs.FlowRecord{Tuple: frame.Tuple, First: rec.Time, Last: rec.Time}
+		if side == trace.Egress {
+			seen.Packets = 1
+		}
+		flows.Add(seen)
 	}
 }

@@ -1,131 +1,66 @@
+//go:build linux
+
 package main
 
 import (
 	"cmp"
 	"context"
-	"errors"
+	"encoding/binary"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"strings"
+	"math/rand/v2"
+	"net"
 	"time"
+
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
-// A load is the traffic of the demo, and the queue that it passes.
-type load struct {
-	rate      float64 // packets a second
-	bandwidth float64 // Mbit/s
-}
-
-func (l load) check() error {
-	switch {
-	case !(l.rate >= 100 && l.rate <= 1_000_000):
-		return usage("-rate is %v, want 100 to 1000000", l.rate)
-	case !(l.bandwidth >= 1 && l.bandwidth <= 10_000):
-		return usage("-bandwidth is %v, want 1 to 10000", l.bandwidth)
-	}
-	return nil
-}
-
-// A lab is three namespaces in a row. The one in the middle forwards through a
-// queue (a token bucket):
+// newLab returns three namespaces in a row. The one in the middle forwards
+// through a queue (a token bucket):
 //
 //	sender ── in [router] out, queue ── receiver
-type lab struct{ sender, router, receiver string }
-
-func newLab(l load) (n *lab, err error) {
-	if os.Geteuid() != 0 {
-		return nil, errors.New("not root: -demo makes network namespaces: run it with sudo")
-	}
-	for _, tool := range []string{"ip", "tc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return nil, fmt.Errorf("%s is missing: install iproute2", tool)
-		}
-	}
-	prefix := fmt.Sprintf("wiretap%d", os.Getpid())
-	n = &lab{prefix + "s", prefix + "m", prefix + "r"}
-	defer func() {
-		if err != nil {
-			n.remove()
-		}
-	}()
-	for _, name := range []string{n.sender, n.router, n.receiver} {
-		if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("ip netns add: %w: %s", err, strings.TrimSpace(string(out)))
-		}
-		if err := in(name, settings); err != nil {
-			return nil, err
-		}
-	}
-	names := strings.NewReplacer("{S}", n.sender, "{M}", n.router, "{R}", n.receiver)
-	for _, line := range []string{
-		"ip -n {S} link add eth0 type veth peer name in netns {M}",
-		"ip -n {R} link add eth0 type veth peer name out netns {M}",
-		"ip -n {S} addr add 10.97.1.1/24 dev eth0", "ip -n {M} addr add 10.97.1.2/24 dev in",
-		"ip -n {R} addr add 10.97.2.1/24 dev eth0", "ip -n {M} addr add 10.97.2.2/24 dev out",
-		"ip -n {S} link set eth0 up", "ip -n {M} link set in up", "ip -n {M} link set out up", "ip -n {R} link set eth0 up",
-		"ip -n {S} route add default via 10.97.1.2", "ip -n {R} route add default via 10.97.2.2",
-		fmt.Sprintf("tc -n {M} qdisc add dev out root tbf rate %.0fkbit burst 20000 limit 80000", l.bandwidth*1e3),
-	} {
-		words := strings.Fields(names.Replace(line))
-		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("%s: %w: %s", strings.Join(words, " "), err, strings.TrimSpace(string(out)))
-		}
-	}
-	return n, nil
-}
-
-// settings turns forwarding on, and IPv6 off, because its own messages would
-// be counted with the traffic.
-func settings() error {
-	for _, name := range []string{"ipv4/ip_forward", "ipv6/conf/all/disable_ipv6", "ipv6/conf/default/disable_ipv6"} {
-		if err := os.WriteFile("/proc/sys/net/"+name, []byte("1"), 0); err != nil && !os.IsNotExist(err) {
-			return err
-		}
-	}
-	return nil
-}
-
-// remove removes the namespaces with everything in them.
-func (n *lab) remove() {
-	for _, name := range []string{n.sender, n.router, n.receiver} {
-		exec.Command("ip", "netns", "del", name).Run()
-	}
+func newLab(bandwidth float64) (*programs.Lab, error) {
+	return programs.NewLab(3,
+		"ip -n {0} link add eth0 type veth peer name in netns {1}",
+		"ip -n {2} link add eth0 type veth peer name out netns {1}",
+		"ip -n {0} addr add 10.97.1.1/24 dev eth0", "ip -n {1} addr add 10.97.1.2/24 dev in",
+		"ip -n {2} addr add 10.97.2.1/24 dev eth0", "ip -n {1} addr add 10.97.2.2/24 dev out",
+		"ip -n {0} link set eth0 up", "ip -n {1} link set in up", "ip -n {1} link set out up", "ip -n {2} link set eth0 up",
+		"ip -n {0} route add default via 10.97.1.2", "ip -n {2} route add default via 10.97.2.2",
+		fmt.Sprintf("tc -n {1} qdisc add dev out root tbf rate %.0fkbit burst 20000 limit 80000", bandwidth*1e3),
+	)
 }
 
 // calm is how long the demo watches before it sends: a point that has just
 // begun does not know yet what is lost.
-const calm = 3 * time.Second
+const calm = 2 * time.Second
 
 // demo measures the lab's queue, with a capture for comparison.
-func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
-	n, err := newLab(o.load)
+func demo(ctx context.Context, o options, out *output) error {
+	n, err := newLab(o.bandwidth)
 	if err != nil {
 		return err
 	}
-	defer n.remove()
-	o.from = place{namespace: n.router, device: "in"}
-	o.to = place{namespace: n.router, device: "out", out: true}
+	defer n.Remove()
+	o.from = place{namespace: n.Names[1], device: "in"}
+	o.to = place{namespace: n.Names[1], device: "out", out: true}
 	if o.kernel { // it sees outgoing packets before the queue
-		o.to = place{namespace: n.receiver, device: "eth0"}
+		o.to = place{namespace: n.Names[2], device: "eth0"}
 	}
 	o.duration = cmp.Or(o.duration, 10*time.Second)
-	sender, err := newSender(n)
+	flows, sink, err := connect(n.Names[0], n.Names[2])
 	if err != nil {
 		return err
 	}
-	defer sender.close()
+	defer sink.Close()
 	exact, err := newExact(o.from, o.to)
 	if err != nil {
 		return err
 	}
 	defer exact.close()
-	fmt.Fprintf(stderr, "wiretap: %.0f packets a second through a queue of %g Mbit/s, from %v to %v\n",
-		o.load.rate, o.load.bandwidth, o.from, o.to)
+	out.truth = exact.truth
+	out.say("%.0f packets a second through a queue of %g Mbit/s, from %v to %v", o.rate, o.bandwidth, o.from, o.to)
 	sending, stop := context.WithCancel(ctx)
 	defer stop()
-	var sent failures
 	length := o.duration
 	o.duration += calm + settle // for what is left in the queue
 	o.ready = func() {
@@ -133,7 +68,7 @@ func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			pause(sending, calm)
 			sending, cancel := context.WithTimeout(sending, length)
 			defer cancel()
-			sent.add(sender.send(sending, o.load.rate))
+			send(sending, flows, o.rate)
 		}()
 	}
 	// When interrupted, it stops sending first.
@@ -143,7 +78,77 @@ func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		pause(measuring, settle)
 		end()
 	})()
-	out := newOutput(stdout, o.json)
-	out.truth = exact.truth
-	return errors.Join(measure(measuring, &o, out, stderr), sent.take(), exact.failures.take())
+	return measure(measuring, &o, out)
+}
+
+const (
+	senderFlows = 8
+	sinkPort    = 7000
+	firstPort   = 7001 // of the flows
+	maxBurst    = 63
+	payload     = 200 - 20 - 8
+)
+
+// connect opens a socket for each flow, and one for all to end at. Nobody reads
+// from that, so it does not matter that the datagrams are dropped there.
+func connect(sender, receiver string) (flows []*net.UDPConn, sink *net.UDPConn, err error) {
+	to := &net.UDPAddr{IP: net.IPv4(10, 97, 2, 1), Port: sinkPort}
+	if err := programs.In(receiver, func() (err error) { sink, err = net.ListenUDP("udp4", to); return err }); err != nil {
+		return nil, nil, err
+	}
+	err = programs.In(sender, func() error {
+		for i := range senderFlows {
+			c, err := net.DialUDP("udp4", &net.UDPAddr{Port: firstPort + i}, to)
+			if err != nil {
+				return err
+			}
+			flows = append(flows, c)
+		}
+		// The first one makes the neighbours known to each other, before anybody
+		// watches.
+		_, err := flows[0].Write(make([]byte, payload))
+		time.Sleep(200 * time.Millisecond)
+		return err
+	})
+	return flows, sink, err
+}
+
+// send sends bursts of 1 to 63 numbered datagrams at exponential distances; the
+// first flows get the most.
+func send(ctx context.Context, flows []*net.UDPConn, rate float64) {
+	const behind = 100 * time.Millisecond // do not make up for what a busy machine delayed by more than this
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	datagram, number := make([]byte, payload), uint64(0)
+	for next := time.Now(); ctx.Err() == nil; {
+		time.Sleep(time.Until(next))
+		n := 1 + random.IntN(maxBurst)
+		for range n {
+			number++
+			binary.BigEndian.PutUint64(datagram, number)
+			flows[min(random.IntN(senderFlows), random.IntN(senderFlows))].Write(datagram)
+		}
+		next = next.Add(time.Duration(float64(n) / rate * random.ExpFloat64() * float64(time.Second)))
+		if least := time.Now().Add(-behind); next.Before(least) {
+			next = least
+		}
+	}
+}
+
+// A truth is what a capture says about all packets, or about a flow.
+type truth struct {
+	Flow           string `json:",omitempty"`
+	Sent, Received int
+	Dropped        uint64   // by the capture's own rings
+	Mean           *float64 // of the delays
+	Flows          []truth  `json:",omitempty"`
+
+	sum     float64
+	matched int
+}
+
+func (t *truth) match(delay float64, n int) {
+	t.sum += delay
+	if t.matched += n; t.matched > 0 {
+		t.Mean = programs.Finite(t.sum / float64(t.matched))
+	}
 }

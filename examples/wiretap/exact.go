@@ -1,46 +1,34 @@
+//go:build linux
+
 package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"sync"
 	"time"
+
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // exact is a capture of the demo's packets at both places, with its own rings.
 // It remembers each packet by its number until it has seen it at both.
 type exact struct {
-	rings    [2]*ring
-	done     sync.WaitGroup
-	failures failures
+	rings [2]*ring
+	done  sync.WaitGroup
 
-	mu     sync.Mutex
-	once   map[uint64]int64 // when it was seen at one place
-	latest int64            // time of the latest packet
-	sweep  int64            // when to clean up once next
-	flows  [senderFlows]truth
-}
-
-// A truth is what a capture says about all packets, or about a flow.
-type truth struct {
-	Flow     string   `json:"flow,omitempty"`
-	Sent     int      `json:"sent"`
-	Received int      `json:"received"`
-	Dropped  uint64   `json:"dropped"` // by the capture's own rings
-	Mean     *float64 `json:"mean"`
-	Flows    []truth  `json:"flows,omitempty"`
-
-	seen  [2]int
-	sum   float64 // of delays
-	pairs int
+	mu    sync.Mutex
+	once  map[uint64]int64 // when it was seen at one place
+	late  int64            // when to forget what was lost
+	flows [senderFlows]truth
 }
 
 func newExact(places ...place) (*exact, error) {
 	e := &exact{once: map[uint64]int64{}}
 	for i, p := range places {
-		err := in(p.namespace, func() error {
+		err := programs.In(p.namespace, func() error {
 			rings, err := openRings(p, 1, 64<<20, false)
 			if err == nil {
 				e.rings[i] = rings[0]
@@ -58,75 +46,64 @@ func newExact(places ...place) (*exact, error) {
 
 // take takes a block of packets of one place.
 func (e *exact) take(place int, packets iter.Seq[captured]) {
+	const ports, numbered = 14 + 20, 14 + 20 + 8 // Ethernet, IPv4, UDP
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for c := range packets {
-		if len(c.frame) < payloadAt+8 || c.frame[14+9] != 17 || binary.BigEndian.Uint16(c.frame[payloadAt-6:]) != sinkPort {
+		if len(c.frame) < numbered+8 || c.frame[14+9] != 17 || binary.BigEndian.Uint16(c.frame[ports+2:]) != sinkPort {
 			continue
 		}
-		f := int(binary.BigEndian.Uint16(c.frame[payloadAt-8:])) - firstPort
-		if f < 0 || f >= senderFlows {
-			continue
+		t := &e.flows[(binary.BigEndian.Uint16(c.frame[ports:])-firstPort)%senderFlows]
+		if place == 0 {
+			t.Sent++
+		} else {
+			t.Received++
 		}
-		e.latest = max(e.latest, c.at)
-		e.flows[f].seen[place]++
-		number := binary.BigEndian.Uint64(c.frame[payloadAt:])
+		number := binary.BigEndian.Uint64(c.frame[numbered:])
 		other, ok := e.once[number]
 		if !ok {
 			e.once[number] = c.at
+			e.forget(c.at)
 			continue
 		}
 		delete(e.once, number)
-		delay := c.at - other
-		if place == 0 {
-			delay = -delay
-		}
-		e.flows[f].pairs++
-		e.flows[f].sum += float64(delay)
+		t.match(float64((c.at-other)*int64(2*place-1)), 1)
 	}
-	e.forget()
 }
 
-// forget forgets packets that were seen at only one place, a minute ago: they
-// were lost.
-func (e *exact) forget() {
+// forget now and then forgets what was seen at only one place a minute ago.
+func (e *exact) forget(now int64) {
 	const lost = int64(time.Minute)
-	if e.latest < e.sweep {
+	if now < e.late {
 		return
 	}
-	e.sweep = e.latest + lost/10
-	maps.DeleteFunc(e.once, func(_ uint64, at int64) bool { return at < e.latest-lost })
+	e.late = now + lost/10
+	for number, at := range e.once {
+		if at < now-lost {
+			delete(e.once, number)
+		}
+	}
 }
 
 // truth ends the capture and returns what it saw.
-func (e *exact) truth() *truth {
-	var dropped uint64
+func (e *exact) truth() (*truth, error) {
+	all := new(truth)
+	var errs []error
 	for _, r := range e.rings {
-		e.failures.add(r.drain())
-		dropped += r.drops()
+		errs = append(errs, r.drain())
+		_, dropped := r.statistics()
+		all.Dropped += dropped
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := &truth{Dropped: dropped}
 	for i, f := range e.flows {
-		f.Flow = fmt.Sprintf("udp %v:%d %v:%d", senderAddress, firstPort+i, receiverAddress, sinkPort)
-		all.Flows = append(all.Flows, f.settle())
-		all.seen[0] += f.seen[0]
-		all.seen[1] += f.seen[1]
-		all.sum += f.sum
-		all.pairs += f.pairs
+		f.Flow = fmt.Sprintf("udp 10.97.1.1:%d 10.97.2.1:%d", firstPort+i, sinkPort)
+		all.Flows = append(all.Flows, f)
+		all.Sent += f.Sent
+		all.Received += f.Received
+		all.match(f.sum, f.matched)
 	}
-	*all = all.settle()
-	return all
-}
-
-// settle fills in the derived figures.
-func (t truth) settle() truth {
-	t.Sent, t.Received = t.seen[0], t.seen[1]
-	if t.pairs > 0 {
-		t.Mean = known(t.sum / float64(t.pairs))
-	}
-	return t
+	return all, errors.Join(errs...)
 }
 
 func (e *exact) close() {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -7,13 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/netip"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/kernel"
 	"github.com/hoplag/hoplag/lds"
@@ -24,14 +25,13 @@ type inside struct {
 	places [2]place
 	points [2]*kernel.Point
 	seed   uint64
-	ask    tuples
-	all    *lda.Accumulator    // of a second
-	ever   *lda.Accumulator    // since the beginning
-	flows  [2]*lds.Accumulator // likewise for flows, with -flow
-	number uint64
-	told   uint64 // the number at the row before
-	sum    seen   // since the beginning
-	now    seen   // since the row before
+	ask    []hashing.Tuple
+	all    *lda.Accumulator // of a second
+	flows  *lds.Accumulator // likewise, with -flow
+	number uint64           // of cuts
+	told   uint64           // the number at the row before
+	sum    seen             // since the beginning
+	now    seen             // since the row before
 }
 
 // settling is for how many cuts packets that were on their way when the points
@@ -43,6 +43,9 @@ const settling = 16
 var flowCells = lds.Config{
 	Rows: 4, Columns: 16384, Spread: 64, Rates: [lds.MaxRows]float64{1, 1, 1. / 8, 1. / 64}, SumBits: 64, DigestBits: 24,
 }
+
+// tolerable are the errors that come with an interval.
+var tolerable = []error{kernel.ErrOffload, kernel.ErrStep, kernel.ErrDetached}
 
 // watchKernel measures with points in the kernel.
 func watchKernel(ctx context.Context, o *options, out *output) (err error) {
@@ -57,30 +60,51 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 	defer tick.Stop()
 	second := time.Now()
 	var end time.Time // set once only packets on their way are still to come
+	var problems []error
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			ctx, end = context.WithoutCancel(ctx), time.Now().Add(2*settle)
 		}
-		problem := m.compare()
-		if problem != nil && !errors.Is(problem, kernel.ErrOffload) && !errors.Is(problem, kernel.ErrStep) {
-			return problem
+		for _, err := range m.compare() {
+			tells := func(kind error) bool { return errors.Is(err, kind) }
+			switch {
+			case err == nil:
+			case tells(tolerable[0]), tells(tolerable[1]), tells(tolerable[2]):
+				problems = append(problems, err)
+			default:
+				return err
+			}
 		}
-		if time.Since(second) < time.Second && problem == nil {
+		if time.Since(second) < time.Second {
 			continue
 		}
-		if err := out.row(m.row(second, problem)); err != nil {
+		r := m.row(second)
+		r.problem(unlike(problems)...)
+		if err := out.row(r); err != nil {
 			return err
 		}
+		problems = problems[:0]
 		if second = time.Now(); !end.IsZero() && second.After(end) {
-			return out.end(m.total())
+			return out.end(&total{seen: m.sum, Missing: int64(m.sum.Sent) - int64(m.sum.Received)})
 		}
 	}
 }
 
-// open loads the points and attaches them, the second one first, so that
-// nothing looks lost that was not.
+// unlike leaves out errors that say the same as an earlier one.
+func unlike(errs []error) (some []error) {
+	said := map[string]bool{}
+	for _, err := range errs {
+		if !said[err.Error()] {
+			said[err.Error()] = true
+			some = append(some, err)
+		}
+	}
+	return some
+}
+
+// open loads the points and attaches them.
 func (m *inside) open(key string) error {
 	c := kernel.DefaultConfig
 	c.Clock = kernel.Boot // one clock for both
@@ -90,44 +114,55 @@ func (m *inside) open(key string) error {
 	if len(m.ask) > 0 {
 		c.LDS = flowCells
 	}
-	for _, i := range []int{1, 0} {
+	for i := range m.points {
 		point, err := kernel.New(c)
 		if err != nil {
 			return explain(err)
 		}
 		m.points[i] = point
-		p, hook := m.places[i], kernel.Ingress
-		if p.out {
-			hook = kernel.Egress
-		}
-		if err := in(p.namespace, func() error { return point.Attach(p.device, hook) }); err != nil {
-			return fmt.Errorf("%v: %w", p, explain(err))
+		if err := m.attach(i); err != nil {
+			return fmt.Errorf("%v: %w", m.places[i], explain(err))
 		}
 	}
 	c = m.points[0].Config()
-	return m.begin(c.LDA, c.LDS)
+	if err := m.begin(c.LDA, c.LDS); err != nil {
+		return err
+	}
+	return errors.Join(m.restart()...)
 }
 
-// begin makes room for what the points count. Packets are on their way already.
-func (m *inside) begin(all lda.Config, flows lds.Config) error {
-	for _, a := range []**lda.Accumulator{&m.all, &m.ever} {
-		var err error
-		if *a, err = lda.NewAccumulator(all); err != nil {
-			return err
-		}
-		(*a).Gap()
+func (m *inside) attach(i int) error {
+	p, hook := m.places[i], kernel.Ingress
+	if p.out {
+		hook = kernel.Egress
 	}
-	for i := range m.flows {
-		if len(m.ask) == 0 {
-			break
-		}
-		var err error
-		if m.flows[i], err = lds.NewAccumulator(flows); err != nil {
-			return err
-		}
-		m.flows[i].Gap()
+	return programs.In(p.namespace, func() error { return m.points[i].Attach(p.device, hook) })
+}
+
+// begin makes room for what the points count.
+func (m *inside) begin(all lda.Config, flows lds.Config) (err error) {
+	if m.all, err = lda.NewAccumulator(all); err == nil && len(m.ask) > 0 {
+		m.flows, err = lds.NewAccumulator(flows)
 	}
-	return nil
+	m.gap()
+	return err
+}
+
+// gap says that packets are on their way already.
+func (m *inside) gap() {
+	m.all.Gap()
+	if m.flows != nil {
+		m.flows.Gap()
+	}
+}
+
+// restart begins at both points with one rotation: what only one of them has
+// counted until now, because it was attached first, is nobody's loss.
+func (m *inside) restart() []error {
+	of, errs := m.rotate()
+	m.release(of)
+	m.gap()
+	return errs
 }
 
 func (m *inside) close() {
@@ -138,171 +173,128 @@ func (m *inside) close() {
 	}
 }
 
-// compare ends an interval at both points, and adds it to the others. They end
-// as nearly together as possible; packets on their way do not count as lost.
-func (m *inside) compare() error {
-	var of [2]*kernel.Interval
-	var errs [2]error
+// rotate ends an interval at both points, as nearly together as possible.
+func (m *inside) rotate() (of [2]*kernel.Interval, errs []error) {
+	errs = make([]error, len(of))
 	var both sync.WaitGroup
 	for i, p := range m.points {
 		both.Go(func() { of[i], errs[i] = p.Rotate() })
 	}
 	both.Wait()
-	for i, p := range m.points {
-		if of[i] != nil {
-			defer p.Release(of[i])
+	return of, errs
+}
+
+func (m *inside) release(of [2]*kernel.Interval) {
+	for i, interval := range of {
+		if interval != nil {
+			m.points[i].Release(interval)
 		}
 	}
-	problem := errors.Join(errs[:]...)
+}
+
+// compare adds an interval to the others. Packets on their way do not count as
+// lost. A place that is gone is looked for again.
+func (m *inside) compare() []error {
+	of, errs := m.rotate()
+	defer m.release(of)
+	if of[0] == nil || of[1] == nil {
+		return errs
+	}
 	for _, interval := range of {
-		if interval == nil {
-			return problem
-		}
 		c := interval.Counters
 		m.now.PassedOver += c.NotIP + c.Truncated + c.Malformed + c.Deep
 		m.now.Bundles += c.Bundles
 	}
 	if err := m.add(of[0], of[1]); err != nil {
-		return err
+		return append(errs, err)
 	}
-	return problem
+	for i, err := range errs {
+		if errors.Is(err, kernel.ErrDetached) && m.attach(i) == nil {
+			m.gap()
+			m.told = m.number
+		}
+	}
+	return errs
 }
 
 // add adds what both points saw of an interval.
 func (m *inside) add(from, to *kernel.Interval) error {
 	m.number++
-	for _, a := range []*lda.Accumulator{m.all, m.ever} {
-		if err := a.Add(m.number, from.Aggregator, to.Aggregator); err != nil {
-			return err
-		}
-	}
-	for _, a := range m.flows {
-		if a == nil {
-			break
-		}
-		if err := a.Add(m.number, from.Sketch, to.Sketch); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// row returns what the points learned since the row before.
-func (m *inside) row(at time.Time, problem error) *row {
-	d, err := m.all.Estimate()
-	m.now.Sent, m.now.Received = d.Sent, d.Received
-	r := &row{Time: at, seen: m.now, Lost: d.Lost, Extra: d.Extra}
-	if r.Begins = m.told < settling; r.Begins {
-		r.Lost, r.Extra = 0, 0
-	}
-	m.told = m.number
-	m.sum.Sent += d.Sent
-	m.sum.Received += d.Received
-	m.sum.PassedOver += m.now.PassedOver
-	m.sum.Bundles += m.now.Bundles
-	m.now = seen{}
-	if err == nil {
-		i := d.MeanInterval(0.95)
-		r.Mean, r.Low, r.High, r.StdDev = known(d.Mean), known(i.Low), known(i.High), known(d.StdDev)
-		for _, p := range []float64{0.5, 0.99} {
-			if q, err := m.all.Distribution().Quantile(p, 0.95); err == nil {
-				r.quantile(p, q.Delay)
-			}
-		}
-	} else if d.Sent+d.Received > 0 {
-		problem = errors.Join(problem, err)
-	}
-	m.all.Reset()
-	r.Flows, r.UnknownFlows = m.answers(m.flows[0], deviation(d, err))
-	if m.flows[0] != nil {
-		m.flows[0].Reset()
-	}
-	r.problem(problem)
-	return r
-}
-
-// answers returns the delays of the flows in question, and how many of them are
-// unknown. What losses leave of a flow is of calmer times, in which delays are
-// shorter. The deviation of all packets says how far that may move a mean.
-func (m *inside) answers(a *lds.Accumulator, deviation float64) (rows []flowRow, unknown int) {
-	for _, t := range m.ask {
-		f, err := a.Estimate(t.Flow(m.seed))
-		if err != nil {
-			unknown++
-			continue
-		}
-		i, apart := f.MeanInterval(0.95), f.LeftOut(deviation)
-		rows = append(rows, flowRow{
-			Flow: name(&t), Mean: f.Mean, Low: known(i.Low - apart), High: known(i.High + apart), Share: f.Share,
-			Sent: f.Sent, Lost: f.Lost, Overdue: f.Overdue,
-		})
-	}
-	return rows, unknown
-}
-
-// deviation is that of all packets, if it is known.
-func deviation(d lda.Result, err error) float64 {
-	if err != nil {
-		return math.Inf(1)
-	}
-	return d.StdDev
-}
-
-func (m *inside) total() *total {
-	t := &total{seen: m.sum, Missing: int64(m.sum.Sent) - int64(m.sum.Received)}
-	d, err := m.ever.Estimate()
-	if err == nil {
-		i := d.MeanInterval(0.95)
-		t.Mean, t.Low, t.High = known(d.Mean), known(i.Low), known(i.High)
-	}
-	t.Flows, _ = m.answers(m.flows[1], deviation(d, err))
-	return t
-}
-
-// explain adds to an error what the program needs.
-func explain(err error) error {
-	switch {
-	case errors.Is(err, kernel.ErrPrivilege):
-		return fmt.Errorf("%w; run it as root", err)
-	case errors.Is(err, kernel.ErrUnsupported):
-		return fmt.Errorf("%w; it needs Linux", err)
+	err := m.all.Add(m.number, from.Aggregator, to.Aggregator)
+	if m.flows != nil {
+		err = errors.Join(err, m.flows.Add(m.number, from.Sketch, to.Sketch))
 	}
 	return err
 }
 
-// tuples are the flows that -flow names.
-type tuples []hashing.Tuple
-
-func (t *tuples) String() string {
-	var names []string
-	for i := range *t {
-		names = append(names, name(&(*t)[i]))
+// row returns what the points learned since the row before.
+func (m *inside) row(at time.Time) *row {
+	result, err := m.all.Estimate()
+	d := hoplag.Delay{
+		Delay: result.Delay, Sent: result.Sent, Received: result.Received, Lost: result.Lost, Extra: result.Extra,
+		Outstanding: result.Outstanding, Err: err,
 	}
-	return strings.Join(names, ", ")
+	if d.Sent+d.Received == 0 {
+		d.Err = hoplag.ErrIdle
+	}
+	m.now.Sent, m.now.Received = d.Sent, d.Received
+	r := &row{seen: m.now}
+	r.Report = hoplag.Report{
+		Number: at.Unix(), Start: at, Length: time.Second, From: m.places[0].String(), To: m.places[1].String(),
+		Begins: m.told < settling,
+	}
+	if r.Report.Begins {
+		d.Lost, d.Extra = 0, 0
+	}
+	m.told = m.number
+	m.sum = m.sum.plus(m.now)
+	m.now = seen{}
+	if d.Err == nil {
+		d.MeanInterval95 = result.MeanInterval(0.95)
+		for _, p := range []float64{0.5, 0.9, 0.99} {
+			if q, err := m.all.Distribution().Quantile(p, 0.95); err == nil {
+				d.Quantiles = append(d.Quantiles, q)
+			}
+		}
+	}
+	m.all.Reset()
+	if m.flows != nil {
+		m.answers(r, &d)
+		m.flows.Reset()
+	}
+	r.Report.Forth = d
+	return r
 }
 
-// Set parses what name formats.
-func (t *tuples) Set(s string) error {
-	want := errors.New("want a protocol, a source and a destination, as in \"udp 10.0.0.1:80 10.0.0.2:1234\"")
-	fields := strings.Fields(s)
-	if len(fields) != 3 {
-		return want
+// answers adds the delays of the flows in question. What losses leave of a flow
+// is of calmer times, in which delays are shorter. The deviation of all packets
+// says how far that may move a mean.
+func (m *inside) answers(r *row, d *hoplag.Delay) {
+	deviation := math.Inf(1)
+	if d.Err == nil {
+		deviation = d.StdDev
 	}
-	protocol, ok := protocols[fields[0]]
-	if !ok {
-		n, err := strconv.ParseUint(fields[0], 10, 8)
+	for i := range m.ask {
+		id := m.ask[i].Flow(m.seed)
+		f, err := m.flows.Estimate(id)
 		if err != nil {
-			return want
+			d.UnknownFlows++
+			continue
 		}
-		protocol = uint8(n)
+		within, apart := f.MeanInterval(0.95), f.LeftOut(deviation)
+		within.Low -= apart
+		within.High += apart
+		d.Flows = append(d.Flows, hoplag.FlowDelay{
+			Flow: id, Mean: f.Mean, StdDev: f.StdDev, Share: f.Share, Sent: f.Sent, Lost: f.Lost, Overdue: f.Overdue, MeanInterval95: within,
+		})
+		r.Names = append(r.Names, programs.FlowName(&m.ask[i]))
 	}
-	var ends [2]netip.AddrPort
-	for i := range ends {
-		var err error
-		if ends[i], err = netip.ParseAddrPort(fields[1+i]); err != nil {
-			return want
-		}
+}
+
+// explain adds to an error what the program needs.
+func explain(err error) error {
+	if errors.Is(err, kernel.ErrPrivilege) {
+		return fmt.Errorf("%w; run it as root", err)
 	}
-	*t = append(*t, hashing.MakeTuple(protocol, ends[0], ends[1]))
-	return nil
+	return err
 }

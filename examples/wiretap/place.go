@@ -1,7 +1,11 @@
+//go:build linux
+
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/hoplag/hoplag/lda"
@@ -23,7 +27,7 @@ type place struct {
 }
 
 // parsePlace reads [NAMESPACE/]INTERFACE[:in|:out].
-func parsePlace(flag, s string, out bool) (place, error) {
+func parsePlace(s string, out bool) (place, error) {
 	p := place{device: s, out: out}
 	if name, ok := strings.CutSuffix(p.device, ":in"); ok {
 		p.device, p.out = name, false
@@ -33,11 +37,11 @@ func parsePlace(flag, s string, out bool) (place, error) {
 	if namespace, name, ok := strings.Cut(p.device, "/"); ok {
 		p.namespace, p.device = namespace, name
 		if namespace == "" || strings.Contains(namespace, "..") {
-			return p, usage("%s is %q, want NAMESPACE/INTERFACE as ip netns list prints it", flag, s)
+			return p, errors.New("want NAMESPACE/INTERFACE as ip netns list prints it")
 		}
 	}
 	if p.device == "" || len(p.device) > 15 || strings.ContainsAny(p.device, "/ \t") {
-		return p, usage("%s is %q, want an interface of 1 to 15 characters, as in eth0, eth0:out or namespace/eth0:in", flag, s)
+		return p, errors.New("want an interface of 1 to 15 characters, as in eth0, eth0:out or namespace/eth0:in")
 	}
 	return p, nil
 }
@@ -48,7 +52,15 @@ func (p place) String() string {
 		s = p.device + ":out"
 	}
 	if p.namespace != "" {
-		s = fmt.Sprintf("%s/%s", p.namespace, s)
+		s = p.namespace + "/" + s
 	}
 	return s
+}
+
+// permitted adds to an error what the program needs.
+func permitted(err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("%w; run it as root, or with CAP_NET_RAW", err)
+	}
+	return err
 }

@@ -1,73 +1,68 @@
+//go:build linux
+
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // seen is what was counted at both places.
 type seen struct {
-	Sent        uint64 `json:"sent"`
-	Received    uint64 `json:"received"`
-	DroppedFrom uint64 `json:"dropped_from"` // by the kernel, for lack of room in the rings
-	DroppedTo   uint64 `json:"dropped_to"`
-	PassedOver  uint64 `json:"passed_over"` // frames without IP, or to other addresses
-	Bundles     uint64 `json:"bundles"`     // of segments, not counted
+	Sent, Received uint64
+	Dropped        [2]uint64 // by the program's own rings, for lack of room, at each place
+	PassedOver     uint64    // frames without IP, or to other addresses
+	Bundles        uint64    // of segments, not counted
 }
 
 func (s seen) less(o seen) seen {
 	return seen{
-		s.Sent - o.Sent, s.Received - o.Received, s.DroppedFrom - o.DroppedFrom, s.DroppedTo - o.DroppedTo,
+		s.Sent - o.Sent, s.Received - o.Received, [2]uint64{s.Dropped[0] - o.Dropped[0], s.Dropped[1] - o.Dropped[1]},
 		s.PassedOver - o.PassedOver, s.Bundles - o.Bundles,
 	}
 }
 
-// A row is one second. Delays are in nanoseconds, and absent if unknown.
+func (s seen) plus(o seen) seen {
+	return seen{
+		s.Sent + o.Sent, s.Received + o.Received, [2]uint64{s.Dropped[0] + o.Dropped[0], s.Dropped[1] + o.Dropped[1]},
+		s.PassedOver + o.PassedOver, s.Bundles + o.Bundles,
+	}
+}
+
+// A row is one second.
 type row struct {
-	Time time.Time `json:"time"`
+	Report hoplag.Report
+	Names  []string `json:",omitempty"` // of the flows in the report, the slowest
 	seen
-	Lost         uint64    `json:"lost"`
-	Extra        uint64    `json:"extra"`
-	Mean         *float64  `json:"mean,omitempty"`
-	Low          *float64  `json:"low,omitempty"` // of the 95 % interval of the mean
-	High         *float64  `json:"high,omitempty"`
-	StdDev       *float64  `json:"deviation,omitempty"`
-	P50          *float64  `json:"p50,omitempty"`
-	P99          *float64  `json:"p99,omitempty"`
-	Flows        []flowRow `json:"flows,omitempty"` // the slowest
-	UnknownFlows int       `json:"unknown_flows,omitempty"`
-	Begins       bool      `json:"begins,omitempty"` // a point began a moment ago, and lost and extra are not known
-	Error        string    `json:"error,omitempty"`
+	Error string `json:",omitempty"`
 }
 
 // mostFlows is the largest number of flows in a row.
 const mostFlows = 10
 
-// A flowRow is a flow in a second.
-type flowRow struct {
-	Flow    string   `json:"flow"`
-	Mean    float64  `json:"mean"`
-	Low     *float64 `json:"low,omitempty"`
-	High    *float64 `json:"high,omitempty"`
-	Share   float64  `json:"share"`   // fraction of the packets behind the mean
-	Sent    uint64   `json:"sent"`    // upper bound
-	Lost    uint64   `json:"lost"`    // upper bound, including those on their way
-	Overdue uint64   `json:"overdue"` // certainly lost of these: its own, or of flows that share its counters
-}
-
-// losses formats the range of packets that the flow's counters lost.
-func (f *flowRow) losses() string {
-	if f.Overdue == f.Lost {
-		return fmt.Sprint(f.Lost)
+// problem puts errors on one line, with what the counters say about the row.
+func (r *row) problem(errs ...error) {
+	if err := r.Report.Forth.Err; !errors.Is(err, hoplag.ErrIdle) {
+		errs = append(errs, err)
 	}
-	return fmt.Sprintf("%d–%d", f.Overdue, f.Lost)
+	var all []string
+	if err := errors.Join(errs...); err != nil {
+		all = append(all, strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	if n := r.Dropped[0] + r.Dropped[1]; n > 0 {
+		all = append(all, fmt.Sprintf("own rings had no room for %d packets (larger -buffer, more -rings)", n))
+	}
+	if r.Bundles > 0 {
+		all = append(all, fmt.Sprintf("%d bundles of segments not counted (ethtool -K … gro off gso off tso off)", r.Bundles))
+	}
+	r.Error = strings.Join(all, "; ")
 }
 
 // A total is what passed from first to last. Missing is how many packets
@@ -76,166 +71,130 @@ func (f *flowRow) losses() string {
 // drop is counted.
 type total struct {
 	seen
-	Missing int64     `json:"missing"`
-	Exact   *truth    `json:"exact,omitempty"` // of the demo
-	Mean    *float64  `json:"mean,omitempty"`
-	Low     *float64  `json:"low,omitempty"` // of the 95 % interval of the mean
-	High    *float64  `json:"high,omitempty"`
-	Untold  uint64    `json:"untold,omitempty"` // packets received in seconds without a mean
-	Flows   []flowRow `json:"flows,omitempty"`  // with -flow
-}
-
-// known returns a number for JSON, or null if it is not finite.
-func known(v float64) *float64 {
-	if math.IsInf(v, 0) || math.IsNaN(v) {
-		return nil
-	}
-	return &v
-}
-
-func (r *row) quantile(p, delay float64) {
-	switch p {
-	case 0.5:
-		r.P50 = known(delay)
-	case 0.99:
-		r.P99 = known(delay)
-	}
-}
-
-// problem formats an error on one line, with what the counters say about the
-// row.
-func (r *row) problem(err error) {
-	var all []string
-	if err != nil {
-		all = append(all, strings.ReplaceAll(err.Error(), "\n", "; "))
-	}
-	if n := r.DroppedFrom + r.DroppedTo; n > 0 {
-		const advice = "rings had no room for %d packets: lost and extra are off by as many (larger -buffer, more -rings)"
-		all = append(all, fmt.Sprintf(advice, n))
-	}
-	if r.Bundles > 0 {
-		all = append(all, fmt.Sprintf("%d bundles of segments not counted (ethtool -K … gro off gso off tso off)", r.Bundles))
-	}
-	r.Error = strings.Join(all, "; ")
+	Missing         int64
+	Mean, Low, High *float64 `json:",omitempty"` // and the 95 % interval of the mean
+	Untold          uint64   `json:",omitempty"` // packets received in seconds without a mean
+	Exact           *truth   `json:",omitempty"` // of the demo
 }
 
 // together combines all rows, weighed by packets. It combines their intervals,
 // of 95 % each, as if they were all off in the same direction.
 type together struct {
 	mean, low, high float64
-	packets         uint64
-	unbounded       bool
-	untold          uint64
+	packets, untold uint64
 }
 
-func (a *together) add(r *row) {
-	if r.Mean == nil {
-		a.untold += r.Received
+func (a *together) add(d *hoplag.Delay) {
+	if d.Err != nil {
+		a.untold += d.Received
 		return
 	}
-	n := float64(r.Received)
-	a.packets += r.Received
-	a.mean += n * *r.Mean
-	if r.Low == nil || r.High == nil {
-		a.unbounded = a.unbounded || r.Received > 0
-		return
-	}
-	a.low += n * *r.Low
-	a.high += n * *r.High
+	n := float64(d.Received)
+	a.packets += d.Received
+	a.mean += n * d.Mean
+	a.low += n * d.MeanInterval95.Low
+	a.high += n * d.MeanInterval95.High
 }
 
 func (a *together) report(t *total) {
 	t.Untold = a.untold
-	if a.packets == 0 {
-		return
-	}
-	n := float64(a.packets)
-	t.Mean = known(a.mean / n)
-	if !a.unbounded {
-		t.Low, t.High = known(a.low/n), known(a.high/n)
+	if n := float64(a.packets); n > 0 {
+		t.Mean, t.Low, t.High = programs.Finite(a.mean/n), programs.Finite(a.low/n), programs.Finite(a.high/n)
 	}
 }
 
-// An output prints rows: as JSON lines, as a view of a terminal, or as lines.
+// An output prints rows and shows them on the page.
 type output struct {
-	w     io.Writer
-	json  bool
-	view  *view // for terminals
-	count int
-	all   together
-	truth func() *truth // of the demo, or nil
+	programs.Rows
+	stderr io.Writer
+	view   *programs.View // or nil
+	all    together
+	truth  func() (*truth, error) // of the demo, or nil
+
+	mu      sync.Mutex
+	dropped [2]uint64 // in all
+	own     [2]uint64 // drops that no row has taken for what they are yet
 }
 
-func newOutput(w io.Writer, asJSON bool) *output {
-	o := &output{w: w, json: asJSON}
-	if f, ok := w.(*os.File); ok && !asJSON {
-		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			o.view = new(view)
+// say tells the user something that is no row.
+func (o *output) say(format string, args ...any) {
+	fmt.Fprintf(o.stderr, "wiretap: "+format+"\n", args...)
+}
+
+// drops returns the own drops so far, by place.
+func (o *output) drops() map[string]uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return map[string]uint64{"from": o.dropped[0], "to": o.dropped[1]}
+}
+
+// settle takes the own drops off what seems lost or extra: what the second place
+// had no room for seems lost, and what the first one had none for, extra. They may
+// seem so a second later.
+func (o *output) settle(r *row) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, seems := range []*uint64{&r.Report.Forth.Extra, &r.Report.Forth.Lost} {
+		o.dropped[i] += r.Dropped[i]
+		o.own[i] += r.Dropped[i]
+		own := min(o.own[i], *seems)
+		*seems -= own
+		o.own[i] -= own
+		if r.Dropped[i] == 0 {
+			o.own[i] = 0 // both places dropped the same packets
 		}
 	}
-	return o
 }
-
-// The heading is repeated now and then.
-const headingEvery = 30
 
 func (o *output) row(r *row) error {
-	o.all.add(r)
-	switch {
-	case o.json:
-		return json.NewEncoder(o.w).Encode(r)
-	case o.view != nil:
-		_, err := io.WriteString(o.w, o.view.draw(r))
-		return err
+	o.settle(r)
+	d := &r.Report.Forth
+	o.all.add(d)
+	if o.view != nil {
+		o.view.Add(r.Report)
 	}
-	if o.count%headingEvery == 0 {
-		if _, err := fmt.Fprintf(o.w, "%-8s %10s %22s %10s %8s %8s %6s %8s  %s\n",
-			"time", "mean", "95 % of means", "p99", "packets", "lost", "extra", "dropped", "slowest flow"); err != nil {
-			return err
-		}
+	if o.JSON {
+		o.Object(r)
+		return o.Err
 	}
-	o.count++
+	o.Heading("%-8s %10s %22s %10s %8s %8s %6s %8s  %s",
+		"time", "mean", "95 % of means", "p99", "packets", "lost", "extra", "dropped", "slowest flow")
 	note := r.Error
-	if note == "" && len(r.Flows) > 0 {
-		note = format(&r.Flows[0].Mean) + " " + r.Flows[0].Flow
+	if note == "" && len(r.Names) > 0 {
+		note = hoplag.Format(d.Flows[0].Mean) + " " + r.Names[0]
 	}
-	_, err := fmt.Fprintf(o.w, "%-8s %10s %22s %10s %8d %8d %6d %8d  %s\n", r.Time.Format("15:04:05"),
-		format(r.Mean), between(r.Low, r.High), format(r.P99), r.Received, r.Lost, r.Extra, r.DroppedFrom+r.DroppedTo, note)
-	return err
+	mean, between, p99 := programs.Columns(d)
+	o.Printf("%-8s %10s %22s %10s %8d %8d %6d %8d  %s\n", r.Report.Start.Format("15:04:05"),
+		mean, between, p99, d.Received, d.Lost, d.Extra, r.Dropped[0]+r.Dropped[1], note)
+	return o.Err
 }
 
 // end prints the total.
 func (o *output) end(t *total) error {
-	if t.Mean == nil {
-		o.all.report(t)
-	}
+	o.all.report(t)
 	if o.truth != nil {
-		t.Exact = o.truth()
+		var err error
+		if t.Exact, err = o.truth(); err != nil {
+			return err
+		}
 	}
-	if o.json {
-		return json.NewEncoder(o.w).Encode(map[string]*total{"total": t})
+	if o.JSON {
+		o.Object(map[string]*total{"Total": t})
+		return o.Err
 	}
-	_, err := fmt.Fprintf(o.w, "in all: sent %d, received %d, missing %d, dropped by the rings %d and %d, mean %s (%s)\n",
-		t.Sent, t.Received, t.Missing, t.DroppedFrom, t.DroppedTo, format(t.Mean), between(t.Low, t.High))
-	if t.Exact != nil && err == nil {
-		_, err = fmt.Fprintf(o.w, "exact:  sent %d, received %d, missing %d, mean %s\n",
+	o.Printf("in all: sent %d, received %d, missing %d, dropped by the rings %d and %d, mean %s (%s – %s)\n",
+		t.Sent, t.Received, t.Missing, t.Dropped[0], t.Dropped[1], format(t.Mean), format(t.Low), format(t.High))
+	if t.Exact != nil {
+		o.Printf("exact:  sent %d, received %d, missing %d, mean %s\n",
 			t.Exact.Sent, t.Exact.Received, t.Exact.Sent-t.Exact.Received, format(t.Exact.Mean))
 	}
-	return err
-}
-
-// between formats an interval that may be unknown.
-func between(low, high *float64) string {
-	if low == nil && high == nil {
-		return ""
-	}
-	return format(low) + " – " + format(high)
+	return o.Err
 }
 
 // format formats a delay that may be unknown.
 func format(ns *float64) string {
 	if ns == nil {
-		return "–"
+		return hoplag.Format(math.NaN())
 	}
 	return hoplag.Format(*ns)
 }

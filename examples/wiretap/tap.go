@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -11,12 +13,9 @@ import (
 
 	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda/kernel"
 )
-
-// blockTime is the number of milliseconds after which the kernel hands over a
-// block of packets that is not full.
-const blockTime = 10
 
 // A tap reports to a point what the rings at one place see.
 type tap struct {
@@ -25,18 +24,19 @@ type tap struct {
 	to     netip.Prefix // count only packets to these addresses, if it is valid
 	rings  []*ring
 	tables []*table // what each ring saw
-	keeper *keeper  // nil without -keep
 	done   sync.WaitGroup
 	end    sync.Once
 
 	counted, others, bundles atomic.Uint64 // since the beginning
-	failures                 failures
+
+	mu       sync.Mutex
+	failures error // since somebody looked
 }
 
 // openTap opens a place's rings, and starts reporting to the point.
-func openTap(p place, o *options, point *hoplag.Point, keeper *keeper) (*tap, error) {
-	t := &tap{place: p, point: point, keeper: keeper, to: o.net}
-	err := in(p.namespace, func() (err error) {
+func openTap(p place, o *options, point *hoplag.Point, keep func(programs.FlowRecord)) (*tap, error) {
+	t := &tap{place: p, point: point, to: o.net}
+	err := programs.In(p.namespace, func() (err error) {
 		t.rings, err = openRings(p, o.rings, o.buffer<<20, o.promiscuous)
 		return err
 	})
@@ -44,10 +44,10 @@ func openTap(p place, o *options, point *hoplag.Point, keeper *keeper) (*tap, er
 		return nil, err
 	}
 	for _, r := range t.rings {
-		flows := newTable(maxFlows)
+		flows := &table{keep: keep}
 		t.tables = append(t.tables, flows)
 		t.done.Go(func() {
-			t.failures.add(r.run(func(packets iter.Seq[captured]) { t.take(flows, packets) }))
+			t.failed(r.run(func(packets iter.Seq[captured]) { t.take(flows, packets) }))
 		})
 	}
 	return t, nil
@@ -63,10 +63,6 @@ func (t *tap) take(flows *table, packets iter.Seq[captured]) {
 	seed := t.point.Seed()
 	flows.Lock()
 	defer flows.Unlock()
-	if t.keeper != nil {
-		t.keeper.Lock()
-		defer t.keeper.Unlock()
-	}
 	for c := range packets {
 		switch {
 		case c.bundle:
@@ -82,11 +78,7 @@ func (t *tap) take(flows *table, packets iter.Seq[captured]) {
 		counted++
 		id := frame.Tuple.Flow(seed)
 		flows.add(id, &frame.Tuple, c.at)
-		packet := kernel.Digest(seed, &frame)
-		t.point.RecordIn(id, time.Unix(0, c.at), packet)
-		if t.keeper != nil {
-			t.keeper.add(id, packet, c.at)
-		}
+		t.point.RecordIn(id, time.Unix(0, c.at), kernel.Digest(seed, &frame))
 	}
 	t.counted.Add(counted)
 	t.others.Add(others)
@@ -96,7 +88,8 @@ func (t *tap) take(flows *table, packets iter.Seq[captured]) {
 // drops returns how many packets the kernel found no room for.
 func (t *tap) drops() (n uint64) {
 	for _, r := range t.rings {
-		n += r.drops()
+		_, dropped := r.statistics()
+		n += dropped
 	}
 	return n
 }
@@ -106,7 +99,7 @@ func (t *tap) drops() (n uint64) {
 func (t *tap) stop() {
 	t.end.Do(func() {
 		for _, r := range t.rings {
-			t.failures.add(r.drain())
+			t.failed(r.drain())
 			r.stop()
 		}
 		t.done.Wait()
@@ -120,21 +113,28 @@ func (t *tap) close() error {
 		r.close()
 	}
 	t.rings = nil
-	return t.failures.take()
+	return t.problem()
+}
+
+// failed keeps an error for problem.
+func (t *tap) failed(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failures = errors.Join(t.failures, err)
 }
 
 // problem returns what went wrong since the last call, such as that the
 // interface is down.
 func (t *tap) problem() error {
-	err := t.failures.take()
+	t.mu.Lock()
+	err := t.failures
+	t.failures = nil
+	t.mu.Unlock()
 	for _, r := range t.rings {
 		err = errors.Join(err, r.problem())
 	}
 	if err != nil {
 		err = fmt.Errorf("%v: %w", t.place, err)
-	}
-	if t.keeper != nil {
-		err = errors.Join(err, t.keeper.failures.take())
 	}
 	return err
 }

@@ -1,48 +1,50 @@
+//go:build linux
+
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
+	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/hoplag/hoplag"
-	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // A watch is a tap at each of the two places, and what they reported so far.
 type watch struct {
-	o       *options
-	places  [2]place
-	points  [2]*hoplag.Point
-	taps    [2]*tap
-	keepers [2]*keeper
-	written time.Time // when the flows were last written
+	o      *options
+	points [2]*hoplag.Point
+	taps   [2]*tap
+	stores [2]*colate.Store
 
-	last seen
+	mu      sync.Mutex
+	flows   programs.FlowTable // that passed, with -keep
+	written time.Time          // when they were last written
+	last    seen
 }
 
 // settle is how much longer the second place is watched than the first, for
 // packets on their way.
 const settle = time.Second
 
+// keepConfig describes the counters of each place that -keep stores every
+// second: at most 128 KiB, a few bytes for each counter that saw something.
+var keepConfig = colate.Config{
+	Counters: 16384, PerFlow: 20, Thin: 5, Bits: 64, CountBits: 14, DigestBits: 20, Shift: 6, Period: int64(time.Second),
+}
+
 // watchRings measures with rings.
-func watchRings(ctx context.Context, o *options, out *output, stderr io.Writer) (err error) {
-	w := &watch{o: o, places: [2]place{o.from, o.to}, written: time.Now()}
+func watchRings(ctx context.Context, o *options, out *output) (err error) {
+	w := &watch{o: o, written: time.Now()}
 	defer func() { err = errors.Join(err, w.close()) }()
-	if err := w.open(); err != nil {
+	if err := w.open(out); err != nil {
 		return err
-	}
-	if o.keep != "" {
-		const later = "wiretap: keeping what passes; ask later: go run ./examples/colate rank -dir %s -seed %d\n"
-		fmt.Fprintf(stderr, later, o.keep, w.points[0].Seed())
-		for _, k := range w.keepers {
-			for _, d := range k.store.Damages() {
-				fmt.Fprintf(stderr, "wiretap: damaged: %v\n", d)
-			}
-		}
 	}
 	following, cancel := context.WithCancel(context.Background())
 	stopped := make(chan struct{})
@@ -58,13 +60,18 @@ func watchRings(ctx context.Context, o *options, out *output, stderr io.Writer) 
 	}()
 	ask := func(_ context.Context, request []byte) ([]byte, error) { return w.points[0].Answer(request) }
 	for r := range w.points[1].FollowOver(following, ask) {
-		if err = errors.Join(out.row(w.row(&r)), w.remember()); err != nil {
+		err = out.row(w.row(r))
+		if o.keep != "" && time.Since(w.written) > time.Minute {
+			err = errors.Join(err, w.writeFlows())
+		}
+		if err != nil {
 			cancel()
 		}
 	}
 	end()
 	<-stopped
-	return errors.Join(err, out.end(w.total()))
+	s := w.seen()
+	return errors.Join(err, out.end(&total{seen: s, Missing: int64(s.Sent+s.Dropped[0]) - int64(s.Received+s.Dropped[1])}))
 }
 
 // pause waits for a time, or until the context is done.
@@ -77,30 +84,40 @@ func pause(ctx context.Context, d time.Duration) {
 
 // open opens everything, the second place before the first one, so that
 // nothing looks lost that was not.
-func (w *watch) open() (err error) {
-	key := w.o.key
-	if key == "" {
-		key = rand.Text()
-	}
-	for i, p := range w.places {
-		config := hoplag.Config{
-			Key: hoplag.NewKey(key), Name: p.String(), Flows: w.o.flows, Cut: w.o.cut, Report: time.Second, Cells: cells, History: 16 << 20,
-		}
-		if w.points[i], err = hoplag.NewPoint(config); err != nil {
+func (w *watch) open(out *output) (err error) {
+	w.o.key = cmp.Or(w.o.key, rand.Text())
+	places := [2]place{w.o.from, w.o.to}
+	for _, i := range []int{1, 0} {
+		if w.points[i], err = hoplag.NewPoint(w.o.config(places[i])); err != nil {
 			return err
 		}
-	}
-	for _, i := range []int{1, 0} {
+		var keep func(programs.FlowRecord)
 		if w.o.keep != "" {
-			if w.keepers[i], err = newKeeper(w.o.keep, storeNames[i], w.o.epoch, w.points[i].Seed()); err != nil {
+			if err := w.keepAt(i, out); err != nil {
 				return err
 			}
+			keep = func(f programs.FlowRecord) { w.keepFlow(f, i) }
 		}
-		if w.taps[i], err = openTap(w.places[i], w.o, w.points[i], w.keepers[i]); err != nil {
+		if w.taps[i], err = openTap(places[i], w.o, w.points[i], keep); err != nil {
 			return err
 		}
 	}
+	if w.o.keep != "" {
+		out.say("keeping what passes; ask later: go run ./examples/colate rank -dir %s -seed %d", w.o.keep, w.points[0].Seed())
+	}
 	return nil
+}
+
+// keepAt keeps what passes a place where examples/colate looks for it.
+func (w *watch) keepAt(i int, out *output) (err error) {
+	dir := filepath.Join(w.o.keep, [2]string{"ingress", "egress"}[i])
+	if w.stores[i], err = colate.OpenStore(colate.Dir(dir), colate.StoreOptions{}); err != nil {
+		return err
+	}
+	for _, d := range w.stores[i].Damages() {
+		out.say("damaged: %v", d)
+	}
+	return w.points[i].Keep(w.stores[i], keepConfig, func(err error) { w.taps[i].failed(err) })
 }
 
 // close closes everything that was opened.
@@ -109,85 +126,67 @@ func (w *watch) close() (err error) {
 		if w.taps[i] != nil {
 			err = errors.Join(err, w.taps[i].close())
 		}
-		if w.keepers[i] != nil {
-			err = errors.Join(err, w.keepers[i].close())
-		}
 		if w.points[i] != nil {
 			w.points[i].Close()
 		}
+		if w.stores[i] != nil {
+			err = errors.Join(err, w.stores[i].Close())
+		}
 	}
 	if w.o.keep != "" && w.taps[0] != nil {
-		err = errors.Join(err, writeFlows(w.o.keep, w.taps[0].tables, w.taps[1].tables))
+		err = errors.Join(err, w.writeFlows())
 	}
 	return err
 }
 
-// remember regularly writes the list of flows, or forgets those that are over.
-func (w *watch) remember() error {
-	if time.Since(w.written) < time.Minute {
-		return nil
+// maxFlows is the largest number of flows that the program remembers.
+const maxFlows = 1 << 18
+
+// keepFlow adds to what is known about a flow. Those count that arrived.
+func (w *watch) keepFlow(f programs.FlowRecord, place int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f.Packets *= uint64(place)
+	if w.flows.Len() < maxFlows {
+		w.flows.Add(f)
 	}
-	w.written = time.Now()
-	if w.o.keep != "" {
-		return writeFlows(w.o.keep, w.taps[0].tables, w.taps[1].tables)
-	}
+}
+
+// writeFlows writes the list of flows where examples/colate looks for it.
+func (w *watch) writeFlows() error {
 	for _, t := range w.taps {
 		for _, flows := range t.tables {
-			flows.forget(w.written.Add(-time.Minute).UnixNano())
+			flows.keepAll()
 		}
 	}
-	return nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.written = time.Now()
+	return w.flows.Write(w.o.keep)
 }
 
 // seen adds up what both taps saw since the beginning.
-func (w *watch) seen() seen {
-	from, to := w.taps[0], w.taps[1]
-	return seen{
-		Sent: from.counted.Load(), Received: to.counted.Load(),
-		DroppedFrom: from.drops(), DroppedTo: to.drops(),
-		PassedOver: from.others.Load() + to.others.Load(), Bundles: from.bundles.Load() + to.bundles.Load(),
+func (w *watch) seen() (s seen) {
+	for i, t := range w.taps {
+		s.Dropped[i] = t.drops()
+		s.PassedOver += t.others.Load()
+		s.Bundles += t.bundles.Load()
 	}
+	s.Sent, s.Received = w.taps[0].counted.Load(), w.taps[1].counted.Load()
+	return s
 }
 
 // row returns what a report and the taps say about a second.
-func (w *watch) row(report *hoplag.Report) *row {
+func (w *watch) row(r hoplag.Report) *row {
 	now := w.seen()
-	d := &report.Forth
-	r := &row{Time: report.Start, seen: now.less(w.last)}
+	row := &row{Report: r, seen: now.less(w.last)}
 	w.last = now
-	r.Sent, r.Received, r.Lost, r.Extra, r.UnknownFlows = d.Sent, d.Received, d.Lost, d.Extra, d.UnknownFlows
-	r.Begins = report.Begins
-	problem := errors.Join(report.Err, w.taps[0].problem(), w.taps[1].problem())
-	if d.Err != nil && !errors.Is(d.Err, hoplag.ErrIdle) {
-		problem = errors.Join(problem, d.Err)
+	d := &row.Report.Forth
+	row.Sent, row.Received = d.Sent, d.Received
+	d.Flows = d.Flows[:min(len(d.Flows), mostFlows)]
+	for _, f := range d.Flows {
+		row.Names = append(row.Names, flowName(w.taps[1].tables, f.Flow))
 	}
-	r.problem(problem)
-	if d.Err != nil {
-		return r
-	}
-	r.Mean, r.Low, r.High, r.StdDev = known(d.Mean), known(d.MeanInterval95.Low), known(d.MeanInterval95.High), known(d.StdDev)
-	for _, q := range d.Quantiles {
-		r.quantile(q.P, q.Delay)
-	}
-	for _, f := range d.Flows[:min(len(d.Flows), mostFlows)] {
-		r.Flows = append(r.Flows, flowRow{
-			Flow: w.name(f.Flow), Mean: f.Mean, Low: known(f.MeanInterval95.Low), High: known(f.MeanInterval95.High),
-			Share: f.Share, Sent: f.Sent, Lost: f.Lost, Overdue: f.Overdue,
-		})
-	}
-	return r
-}
-
-// name returns a flow's name, if it is known yet.
-func (w *watch) name(id hashing.Flow) string {
-	if f, ok := find(w.taps[1].tables, id); ok {
-		return name(&f.tuple)
-	}
-	return fmt.Sprintf("%016x", uint64(id))
-}
-
-// total returns the total of what passed.
-func (w *watch) total() *total {
-	s := w.seen()
-	return &total{seen: s, Missing: int64(s.Sent+s.DroppedFrom) - int64(s.Received+s.DroppedTo)}
+	row.problem(r.Err, w.taps[0].problem(), w.taps[1].problem())
+	return row
 }

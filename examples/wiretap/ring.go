@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -28,6 +30,10 @@ const (
 	statusUser     = 1
 	mirrorReceived = 1 // PACKET_MR_PROMISC
 )
+
+// blockTime is the number of milliseconds after which the kernel hands over a
+// block of packets that is not full.
+const blockTime = 10
 
 // A captured packet is what the kernel says about it. The frame is valid until
 // the next one.
@@ -204,13 +210,6 @@ func packets(block []byte) iter.Seq[captured] {
 	}
 }
 
-// drops returns how many packets the kernel found no room for since the ring
-// was opened.
-func (r *ring) drops() uint64 {
-	_, dropped := r.statistics()
-	return dropped
-}
-
 // statistics returns how many packets the kernel has put into the ring, and
 // how many it found no room for, since the ring was opened.
 func (r *ring) statistics() (passed, dropped uint64) {
@@ -268,12 +267,4 @@ func (r *ring) stop() { r.file.SetReadDeadline(time.Now()) }
 func (r *ring) close() {
 	syscall.Munmap(r.memory)
 	r.file.Close()
-}
-
-// permitted adds to an error what the program needs.
-func permitted(err error) error {
-	if errors.Is(err, os.ErrPermission) {
-		return fmt.Errorf("%w; run it as root, or with CAP_NET_RAW", err)
-	}
-	return err
 }
