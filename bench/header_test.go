@@ -48,102 +48,132 @@ func BenchmarkHeaderToLDA(b *testing.B) {
 	}
 }
 
-// BenchmarkFrame parses whole frames as captured, up to 96 bytes, and digests
-// what does not change on the way; with the flow, too, where a synopsis is kept
-// by flow. 4,096 frames, 384 KiB.
+// BenchmarkFrame takes whole frames as captured, up to 128 bytes: parses them,
+// digests what does not change on the way, and hashes the flow; with a Frame,
+// with an Identifier, with one in bursts of 32, and from there into cells.
+// 4,096 frames, 384 KiB.
 func BenchmarkFrame(b *testing.B) {
 	for _, kind := range frameKinds {
-		frames := make([][]byte, headerCount)
-		packets := make([]hashing.Packet, headerCount)
-		rng := rand.New(rand.NewPCG(1, 24))
-		var f hashing.Frame
-		for i := range frames {
-			frames[i] = kind.make(rng)
-			if err := f.Parse(hashing.LinkEthernet, frames[i]); err != nil {
-				b.Fatalf("%s: %v", kind.name, err)
-			}
-			packets[i] = f.Digest(7)
-		}
-		const burst = 32
-		var ids [burst]hashing.Packet
-		var flows [burst]hashing.Flow
-		identifier := hashing.NewIdentifier(7, hashing.LinkEthernet, hashing.DefaultTunnels)
+		s := newFrameStream(b, kind.make)
 		for _, path := range []struct {
-			name string
-			loop loop
+			name       string
+			loop       loop
+			bar, vxlan float64
 		}{
-			{"parse", func(from, to int) {
-				var sum uint64
-				for _, frame := range frames[from:to] {
-					if f.Parse(hashing.LinkEthernet, frame) == nil {
-						sum += uint64(f.Length)
-					}
-				}
-				hashed = sum
-			}},
-			{"parse+digest", func(from, to int) {
-				var sum uint64
-				for _, frame := range frames[from:to] {
-					if f.Parse(hashing.LinkEthernet, frame) == nil {
-						sum += uint64(f.Digest(7))
-					}
-				}
-				hashed = sum
-			}},
-			{"parse+digest+flow", func(from, to int) {
-				var sum uint64
-				for _, frame := range frames[from:to] {
-					if f.Parse(hashing.LinkEthernet, frame) == nil {
-						sum += uint64(f.Digest(7)) + uint64(f.Tuple.Flow(7))
-					}
-				}
-				hashed = sum
-			}},
-			{"identify", func(from, to int) {
-				var sum uint64
-				for _, frame := range frames[from:to] {
-					p, flow, _ := identifier.Frame(frame)
-					sum += uint64(p) + uint64(flow)
-				}
-				hashed = sum
-			}},
-			{"batch", func(from, to int) {
-				for ; from < to; from += burst {
-					identifier.Frames(frames[from:min(from+burst, to)], ids[:], nil, nil)
-				}
-			}},
-			{"batch+flow", func(from, to int) {
-				for ; from < to; from += burst {
-					identifier.Frames(frames[from:min(from+burst, to)], ids[:], flows[:], nil)
-				}
-			}},
+			{"parse", s.parse, 0, 0},
+			{"parse+digest", s.digest, 14, 32},
+			{"parse+digest+flow", s.flow, 18, 0},
+			{"identify", s.identify, 18, 0},
+			{"batch", s.bursts(nil, nil), 12, 0},
+			{"batch+flow", s.bursts(make([]hashing.Flow, burst), nil), 15, 0},
+			{"batch+cells", s.bursts(nil, must(lda.New(twoBanks))), 0, 0},
 		} {
+			bar := path.bar
+			if kind.tunnel {
+				bar = path.vxlan
+			}
 			b.Run(fmt.Sprintf("%s/%s", kind.name, path.name), func(b *testing.B) {
-				compare(b, headerCount, 0, path.loop, cellFloor(packets))
+				compare(b, headerCount, bar, path.loop, cellFloor(s.packets))
 			})
+		}
+	}
+}
+
+const burst = 32
+
+// A frameStream is frames of one kind, and what to do with them.
+type frameStream struct {
+	frames     [][]byte
+	packets    []hashing.Packet // of the frames
+	frame      hashing.Frame
+	identifier *hashing.Identifier
+}
+
+func newFrameStream(b *testing.B, make func(*rand.Rand) []byte) *frameStream {
+	s := &frameStream{identifier: hashing.NewIdentifier(7, hashing.LinkEthernet, hashing.DefaultTunnels)}
+	rng := rand.New(rand.NewPCG(1, 24))
+	for range headerCount {
+		frame := make(rng)
+		p, _, err := s.identifier.Frame(frame)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.frames, s.packets = append(s.frames, frame), append(s.packets, p)
+	}
+	return s
+}
+
+func (s *frameStream) parse(from, to int) {
+	for _, frame := range s.frames[from:to] {
+		if s.frame.Parse(hashing.LinkEthernet, frame) == nil {
+			hashed += uint64(s.frame.Length)
+		}
+	}
+}
+
+func (s *frameStream) digest(from, to int) {
+	var sum uint64
+	for _, frame := range s.frames[from:to] {
+		if s.frame.Parse(hashing.LinkEthernet, frame) == nil {
+			sum += uint64(s.frame.Digest(7))
+		}
+	}
+	hashed = sum
+}
+
+func (s *frameStream) flow(from, to int) {
+	var sum uint64
+	for _, frame := range s.frames[from:to] {
+		if s.frame.Parse(hashing.LinkEthernet, frame) == nil {
+			sum += uint64(s.frame.Digest(7)) + uint64(s.frame.Tuple.Flow(7))
+		}
+	}
+	hashed = sum
+}
+
+func (s *frameStream) identify(from, to int) {
+	var sum uint64
+	for _, frame := range s.frames[from:to] {
+		p, f, _ := s.identifier.Frame(frame)
+		sum += uint64(p) + uint64(f)
+	}
+	hashed = sum
+}
+
+// bursts identifies 32 frames at a time, with flows and into cells if there are
+// any.
+func (s *frameStream) bursts(flows []hashing.Flow, cells *lda.Aggregator) loop {
+	packets := make([]hashing.Packet, burst)
+	return func(from, to int) {
+		for ; from < to; from += burst {
+			n := s.identifier.Frames(s.frames[from:min(from+burst, to)], packets, flows, nil)
+			if cells != nil {
+				cells.UpdateBatch(packets[:n], int64(from))
+			}
 		}
 	}
 }
 
 // frameKinds make frames of random addresses, ports and contents.
 var frameKinds = []struct {
-	name string
-	make func(*rand.Rand) []byte
+	name   string
+	tunnel bool
+	make   func(*rand.Rand) []byte
 }{
-	{"ipv4-tcp", func(rng *rand.Rand) []byte {
+	{"ipv4-tcp", false, func(rng *rand.Rand) []byte {
 		b := randomBytes(rng, 96)
 		binary.BigEndian.PutUint16(b[12:], 0x0800)
 		ipv4(b[14:], 6)
 		b[14+20+12] = 8 << 4 // 12 bytes of options
 		return b
 	}},
-	{"ipv4-udp", func(rng *rand.Rand) []byte {
+	{"ipv4-udp", false, func(rng *rand.Rand) []byte {
 		b := randomBytes(rng, 96)
 		binary.BigEndian.PutUint16(b[12:], 0x0800)
 		ipv4(b[14:], 17)
 		return b
 	}},
-	{"vlan-ipv6-tcp", func(rng *rand.Rand) []byte {
+	{"vlan-ipv6-tcp", false, func(rng *rand.Rand) []byte {
 		b := randomBytes(rng, 96)
 		binary.BigEndian.PutUint16(b[12:], 0x8100)
 		binary.BigEndian.PutUint16(b[16:], 0x86dd)
@@ -153,7 +183,7 @@ var frameKinds = []struct {
 		b[18+40+12] = 8 << 4
 		return b
 	}},
-	{"vxlan-ipv4-tcp", func(rng *rand.Rand) []byte {
+	{"vxlan-ipv4-tcp", true, func(rng *rand.Rand) []byte {
 		b := randomBytes(rng, 128)
 		binary.BigEndian.PutUint16(b[12:], 0x0800)
 		ipv4(b[14:], 17)

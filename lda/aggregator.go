@@ -94,7 +94,7 @@ func (a *Aggregator) Update(p hashing.Packet, t int64) {
 }
 
 // UpdateBatch records that the packets passed at one time t, as a burst read
-// from a ring does. It does what Update does for each packet, and is faster.
+// from a ring does. It does what Update does for each packet, in one call.
 func (a *Aggregator) UpdateBatch(packets []hashing.Packet, t int64) {
 	cells, spans := a.cells, &a.spans
 	for _, p := range packets {

@@ -92,3 +92,25 @@ func ExamplePlan() {
 	//    1.031 %         7348      122         3.15 %         6.43 %          0
 	//        2 %         3730       63         4.72 %         9.02 %          0
 }
+
+// A tap takes frames off a ring in bursts: an Identifier finds the packets among
+// them, and one call counts those.
+func ExampleAggregator_UpdateBatch() {
+	const seed = 0x8d3c5f21b96e0a47
+	config := lda.DefaultConfig
+	config.Identity = hashing.Fingerprint(seed)
+	point, _ := lda.New(config)
+	identifier := hashing.NewIdentifier(seed, hashing.LinkEthernet, hashing.DefaultTunnels)
+
+	ethernet := []byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00}
+	udp := []byte{0x45, 0, 0, 28, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 53, 16, 0, 0, 8, 0, 0}
+	arp := []byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x06}
+	ring := [][]byte{append(ethernet, udp...), arp} // what the ring hands over
+
+	packets := make([]hashing.Packet, len(ring))
+	n := identifier.Frames(ring, packets, nil, nil)
+	point.UpdateBatch(packets[:n], 1_800_000_000_000_000_000) // when it was handed over
+	fmt.Println(point.Packets(), "packet of", len(ring), "frames")
+	// Output:
+	// 1 packet of 2 frames
+}

@@ -1,0 +1,215 @@
+// Guard holds the speed of the data paths to what is written in
+// bench/RATIOS.md: multiples of a floor that is measured in the same run, so
+// that they mean the same on any machine. It fails where a path takes more
+// than one and a half times its ratio in each of three runs, or has none.
+//
+//	go run ./bench/guard           # from the module's root
+//	go run ./bench/guard -write    # measure at leisure, and write RATIOS.md
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	file = "bench/RATIOS.md"
+
+	// guarded are the benchmarks whose floors do the same kind of work as they.
+	guarded = "^Benchmark(LDAUpdate|LDABatch|LDASender|LDAClasses|HeaderToLDA|Frame|Digest40|Flow|LDSUpdate|COLATEUpdate)$"
+
+	slack = 1.5
+	tries = 3
+)
+
+func main() {
+	write := flag.Bool("write", false, "write the ratios instead of comparing them")
+	flag.Parse()
+	if err := run(*write, os.Stdout, measure); err != nil {
+		fmt.Fprintln(os.Stderr, "guard:", err)
+		os.Exit(1)
+	}
+}
+
+// A ratio is what a path costs in floors, and may cost at most if it has a bar.
+type ratio struct{ floors, bar float64 }
+
+// errSlow means that a path is slower than is written, or is not written.
+var errSlow = errors.New("slower than " + file + " says, or not in it; if that is meant to be, run it with -write")
+
+// run measures and compares, or writes. measure returns the ratios of the
+// benchmarks that match a pattern.
+func run(write bool, out io.Writer, measure func(pattern string, write bool) (map[string]ratio, error)) error {
+	got, err := measure(guarded, write)
+	if err != nil {
+		return err
+	}
+	if write {
+		return os.WriteFile(file, table(got), 0o644)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	want := parseTable(string(text))
+	for try := 1; ; try++ {
+		slow := compare(out, want, got)
+		if len(slow) == 0 {
+			return nil
+		}
+		if try == tries {
+			return fmt.Errorf("%s: %w", strings.Join(slow, ", "), errSlow)
+		}
+		fmt.Fprintf(out, "again: %s\n", strings.Join(slow, ", "))
+		if got, err = measure(pattern(slow), false); err != nil {
+			return err
+		}
+	}
+}
+
+// compare prints the ratios and returns the names of those that are too high.
+func compare(out io.Writer, want, got map[string]ratio) (slow []string) {
+	for _, name := range sorted(got) {
+		g, w := got[name], want[name]
+		verdict := ""
+		if w.floors == 0 || g.floors > slack*w.floors {
+			verdict = "  TOO HIGH"
+			slow = append(slow, name)
+		}
+		fmt.Fprintf(out, "%-60s %6.2f, written %6.2f%s\n", name, g.floors, w.floors, verdict)
+	}
+	return slow
+}
+
+// pattern returns what selects these benchmarks, and perhaps others, in the
+// form of go test: an expression for each part between slashes.
+func pattern(names []string) string {
+	var parts [][]string
+	for _, name := range names {
+		for i, part := range strings.Split(name, "/") {
+			if i == len(parts) {
+				parts = append(parts, nil)
+			}
+			if part = "^" + regexp.QuoteMeta(part) + "$"; !slices.Contains(parts[i], part) {
+				parts[i] = append(parts[i], part)
+			}
+		}
+	}
+	levels := make([]string, len(parts))
+	for i, alternatives := range parts {
+		levels[i] = strings.Join(alternatives, "|")
+	}
+	return strings.Join(levels, "/")
+}
+
+// measure runs benchmarks.
+func measure(pattern string, write bool) (map[string]ratio, error) {
+	args := []string{"test", "-run", "^$", "-bench", pattern, "-benchtime", "30ms", "-count", "3", "./bench"}
+	if write {
+		args[6], args[8] = "100ms", "7"
+	}
+	var out bytes.Buffer
+	command := exec.Command("go", args...)
+	command.Stdout, command.Stderr = &out, os.Stderr
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out.Bytes())
+	}
+	return parseRun(out.String(), write), nil
+}
+
+var processors = regexp.MustCompile(`-\d+$`)
+
+// parseRun reads the output of go test -bench: the lowest ratio of each
+// benchmark, since what disturbs it makes it higher, or the median.
+func parseRun(text string, median bool) map[string]ratio {
+	all := map[string][]float64{}
+	ratios := map[string]ratio{}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || !strings.HasPrefix(fields[0], "Benchmark") {
+			continue
+		}
+		name := processors.ReplaceAllString(fields[0], "")
+		r := ratios[name]
+		for i := 1; i < len(fields); i++ {
+			value, err := strconv.ParseFloat(fields[i-1], 64)
+			switch {
+			case err != nil:
+			case fields[i] == "x-floor":
+				all[name] = append(all[name], value)
+			case fields[i] == "bar-x":
+				r.bar = value
+			}
+		}
+		ratios[name] = r
+	}
+	for name, values := range all {
+		slices.Sort(values)
+		r := ratios[name]
+		r.floors = values[0]
+		if median {
+			r.floors = values[len(values)/2]
+		}
+		ratios[name] = r
+	}
+	return ratios
+}
+
+const heading = `# What the data paths cost
+
+Per packet, in multiples of the benchmark's floor in the same run: for most of them
+a loop that adds a timestamp to one of 1,024 cells, chosen by a hash of the same
+stream, and counts it (about 0.5 ns; package ` + "`bench/speed`" + `). The bar is what was
+aimed at. ` + "`go run ./bench/guard -write`" + ` made this table;
+` + "`go run ./bench/guard`" + ` fails where a path takes 1.5 times as long as it says.
+
+| benchmark | floors | bar |
+|---|---:|---:|
+`
+
+// table returns the text of the file.
+func table(ratios map[string]ratio) []byte {
+	text := []byte(heading)
+	for _, name := range sorted(ratios) {
+		r := ratios[name]
+		bar := ""
+		if r.bar > 0 {
+			bar = fmt.Sprintf("%.3g", r.bar)
+		}
+		text = fmt.Appendf(text, "| `%s` | %.3g | %s |\n", name, r.floors, bar)
+	}
+	return text
+}
+
+var row = regexp.MustCompile("(?m)^\\| `(\\S+)` \\| (\\S+) \\|")
+
+// parseTable returns the ratios in a text that table made.
+func parseTable(text string) map[string]ratio {
+	ratios := map[string]ratio{}
+	for _, m := range row.FindAllStringSubmatch(text, -1) {
+		if floors, err := strconv.ParseFloat(m[2], 64); err == nil {
+			ratios[m[1]] = ratio{floors: floors}
+		}
+	}
+	return ratios
+}
+
+func sorted(ratios map[string]ratio) []string {
+	var names []string
+	for name, r := range ratios {
+		if r.floors > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
