@@ -34,7 +34,13 @@ func (c *clocks) reset(at int64) {
 		if t.Tracker != nil {
 			t.Reset()
 		}
-		t.samples = [2][]clock.Sample{}
+		for d, all := range t.samples {
+			keep := 0
+			if t == &c.exchanges { // the latest came with the records of this session
+				keep = min(1, len(all))
+			}
+			t.samples[d] = append(all[:0], all[len(all)-keep:]...)
+		}
 	}
 	c.from, c.to = at, at
 }
@@ -76,13 +82,13 @@ func (t *tracked) add(config *Config, direction int, sent, received uint64, near
 }
 
 // read ends a report.
-func (t *tracked) read(config *Config, from, to int64) {
+func (t *tracked) read(config *Config, from, to int64, outliers int) {
 	if t.Tracker == nil {
 		if len(t.samples[forth])+len(t.samples[back]) == 0 {
 			return
 		}
 		k := clock.DefaultConfig
-		k.SumBits, k.Asymmetry = int(config.Cells.SumBits), 0
+		k.SumBits, k.Asymmetry, k.Outliers = int(config.Cells.SumBits), 0, outliers
 		t.Tracker = must(clock.New(k)) // SumBits was validated
 	}
 	_, err := t.Add(t.samples[back], t.samples[forth])
@@ -96,8 +102,8 @@ func (t *tracked) read(config *Config, from, to int64) {
 // apply corrects a report for what is known of the clocks, and says what that is.
 func (c *clocks) apply(r *Report, samples [2]estimate.Empirical) {
 	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
-	c.messages.read(&c.config, from, to)
-	c.exchanges.read(&c.config, from, to)
+	c.messages.read(&c.config, from, to, 1)
+	c.exchanges.read(&c.config, from, to, 0) // they are signed
 	if c.config.ClocksAgree {
 		r.Clock = Clock{Agree: true}
 		for i, d := range [2]*Delay{&r.Forth, &r.Back} {
@@ -111,7 +117,7 @@ func (c *clocks) apply(r *Report, samples [2]estimate.Empirical) {
 	}
 	k := &r.Clock
 	switch m, x := &c.messages, &c.exchanges; {
-	case m.known && math.Abs(m.reading.Drift) > steepest || x.known && math.Abs(x.reading.Drift) > steepest:
+	case m.tooSteep() || x.tooSteep():
 		k.Why = "their rates differ by more than 0.1 %"
 	case m.known:
 		k.know(m.reading, c.asymmetry(m.reading))
@@ -143,9 +149,13 @@ func (c *clocks) apply(r *Report, samples [2]estimate.Empirical) {
 // quartz is the greatest drift that clocks are taken to have that are not known.
 const quartz = 1e-4
 
-// steepest is the greatest drift that a reading may have: close to the greatest
-// that its tracker can see.
-const steepest = 0.95e-3
+// tooSteep reports whether the clock drifts more than its tracker can follow: then
+// all that the samples leave is the greatest drift.
+func (t *tracked) tooSteep() bool {
+	const most = 0.95e-3
+	i := t.reading.CertainDrift
+	return t.known && (i.Low > most || i.High < -most)
+}
 
 // asymmetry is how much the least delays of both ways are taken to differ.
 func (c *clocks) asymmetry(r clock.Reading) float64 {

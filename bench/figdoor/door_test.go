@@ -1,0 +1,58 @@
+package figdoor
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"testing/synctest"
+)
+
+var (
+	settingsFile = flag.String("settings", "", "a file of settings to run, as JSON, in place of a few")
+	verbose      = flag.Bool("outcomes", false, "print the outcomes as JSON")
+)
+
+// TestDoor runs settings in virtual time and holds the reports to the truth.
+func TestDoor(t *testing.T) {
+	settings := []setting{
+		{Ways: "one", Clock: "agree", Rate: 1000, Path: "even", Fault: "none", Loss: "0", Seed: 1, Length: 20},
+		{Ways: "two", Clock: "1 day", Rate: 30, Path: "2 ms", Fault: "slow body", Loss: "1 %", Seed: 2, Length: 20},
+		{Ways: "two", Clock: "50 ppm", Rate: 1000, Path: "even", Fault: "failing", Loss: "0", Seed: 3, Length: 30},
+		{Ways: "one", Clock: "1 s", Rate: 1000, Path: "even", Fault: "slow exchanges", Loss: "0", Seed: 4, Length: 30},
+	}
+	if *settingsFile != "" {
+		settings = nil
+		data, err := os.ReadFile(*settingsFile)
+		if err == nil {
+			err = json.Unmarshal(data, &settings)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	answered, missed := 0, 0
+	for _, s := range settings {
+		synctest.Test(t, func(t *testing.T) {
+			o := run(s)
+			answered, missed = answered+o.Answered, missed+o.Missed
+			if *verbose {
+				data, err := json.Marshal(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				fmt.Printf("outcome %s\n", data)
+				return
+			}
+			t.Logf("%+v: %d reports, %d refused, %d silent, %d answered, %d missed, half %.3g ms, error %.3g ms", s, o.Reports, o.Refused, o.Silent,
+				o.Answered, o.Missed, median(o.Half)/1e6, median(o.Error)/1e6)
+			if o.Answered == 0 || o.Wrong > 0 {
+				t.Errorf("%+v: %d answers, %d of them certainly wrong", s, o.Answered, o.Wrong)
+			}
+		})
+	}
+	if *settingsFile == "" && missed*20 > answered {
+		t.Errorf("%d of %d missed", missed, answered)
+	}
+}

@@ -1,0 +1,372 @@
+package figdoor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/internal/heap"
+)
+
+// A setting is one world: two points, the traffic between them, their clocks and
+// what goes wrong.
+type setting struct {
+	Ways   string  // one or two
+	Clock  string  // of the first point
+	Rate   float64 // messages a second
+	Path   string
+	Fault  string
+	Loss   string
+	Seed   uint64
+	Length int // seconds
+}
+
+// The levels of each factor.
+var (
+	ways   = []string{"one", "two"}
+	clocks = []string{"agree", "same", "1 ms", "1 s", "1 day", "50 ppm", "500 ppm", "2000 ppm", "step"}
+	rates  = []float64{0.5, 3, 30, 1000, 10_000}
+	paths  = []string{"even", "0.1 ms", "2 ms", "20 ms", "standing queue", "80 ms", "300 ms"}
+	faults = []string{"none", "slow body", "slow exchanges", "failing", "truncated", "restart there", "restart here", "pause"}
+	losses = []string{"0", "0.1 %", "1 %", "10 %", "bursts"}
+)
+
+// An outcome is what the reports of a setting say, against the truth.
+type outcome struct {
+	Setting                            setting
+	Reports, Idle, Silent, Refused     int // of both ways
+	Answered, Unbounded, Missed, Wrong int // with a mean; of these, without an upper end; the truth outside; the certain interval wrong
+	Error, Half                        []float64
+	Relative                           []float64 // half widths over the mean
+	SaidLost, Lost, SaidSent, Sent     uint64
+	Why                                map[string]int // of refusals
+}
+
+// A clock is a machine's.
+type clock struct {
+	since time.Time
+	rate  float64
+	ahead atomic.Int64
+}
+
+// Now returns what the clock shows.
+func (c *clock) Now() time.Time {
+	now := time.Now().Round(0)
+	return now.Add(time.Duration(c.ahead.Load()) + time.Duration(c.rate*float64(now.Sub(c.since))))
+}
+
+// A passage is one message, at one of the points or on its way.
+type passage struct {
+	at   time.Time
+	id   uint64
+	back bool
+	far  bool // it arrives
+	sent time.Time
+}
+
+// Before orders passages by time.
+func (p passage) Before(o passage) bool { return p.at.Before(o.at) }
+
+// An arrival is the truth about a message.
+type arrival struct {
+	at    time.Time
+	delay float64
+}
+
+// A world is a setting that runs.
+type world struct {
+	setting
+	config  hoplag.Config
+	random  *rand.Rand
+	first   atomic.Pointer[hoplag.Point]
+	second  atomic.Pointer[hoplag.Point]
+	far     *clock // the first point's
+	began   time.Time
+	bad     bool // losses come in a burst
+	resume  time.Time
+	mu      sync.Mutex
+	arrived [2][]arrival
+	lost    uint64
+	sent    uint64
+}
+
+const (
+	least  = 5 * time.Millisecond // of the path
+	queued = 5 * time.Millisecond // more on average
+)
+
+func newWorld(s setting) *world {
+	w := &world{setting: s, random: rand.New(rand.NewPCG(s.Seed, 77)), began: time.Now().Round(0), far: &clock{since: time.Now().Round(0)}}
+	w.config = hoplag.Config{Key: hoplag.NewKey("a key of an experiment"), ClocksAgree: s.Clock == "agree"}
+	switch s.Clock {
+	case "1 ms":
+		w.far.ahead.Store(1e6)
+	case "1 s":
+		w.far.ahead.Store(1e9)
+	case "1 day":
+		w.far.ahead.Store(86_400e9)
+	case "50 ppm":
+		w.far.rate = 50e-6
+	case "500 ppm":
+		w.far.rate = 500e-6
+	case "2000 ppm":
+		w.far.rate = 2e-3
+	}
+	if s.Path == "20 ms" { // five times as long one way: more than is assumed unless it is said
+		w.config.Asymmetry = 20 * time.Millisecond
+	}
+	return w
+}
+
+func (w *world) newPoint(name string, c *clock) *hoplag.Point {
+	config := w.config
+	config.Name, config.Clock = name, c
+	p, err := hoplag.NewPoint(config)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// delay is how long a message is on its way.
+func (w *world) delay(back bool) time.Duration {
+	d := least + time.Duration(w.random.ExpFloat64()*float64(queued))
+	switch {
+	case back && w.Path == "0.1 ms":
+		d += 100 * time.Microsecond
+	case back && w.Path == "2 ms":
+		d += 2 * time.Millisecond
+	case back && w.Path == "20 ms":
+		d += 20 * time.Millisecond
+	case !back && w.Path == "standing queue":
+		d += 8 * time.Millisecond
+	case w.Path == "80 ms":
+		d = least + time.Duration(w.random.ExpFloat64()*80e6)
+	case w.Path == "300 ms":
+		d = 100*time.Millisecond + time.Duration(w.random.ExpFloat64()*200e6)
+	}
+	return d
+}
+
+// loses decides whether a message is lost.
+func (w *world) loses() bool {
+	p := map[string]float64{"0.1 %": 0.001, "1 %": 0.01, "10 %": 0.1}[w.Loss]
+	if w.Loss == "bursts" { // of five messages on average, 1 % in all
+		if w.bad {
+			w.bad = w.random.Float64() > 0.2
+		} else {
+			w.bad = w.random.Float64() < 0.002
+		}
+		return w.bad
+	}
+	return w.random.Float64() < p
+}
+
+// traffic sends messages until the end, and tells the points.
+func (w *world) traffic(ctx context.Context) {
+	var due heap.Heap[passage]
+	due.Push(passage{at: time.Now()})
+	if w.Ways == "two" {
+		due.Push(passage{at: time.Now(), back: true})
+	}
+	for ctx.Err() == nil {
+		p := due.Pop()
+		if now := time.Now(); p.at.Before(w.resume) {
+			p.at = w.resume
+			due.Push(p)
+			continue
+		} else if p.at.After(now) {
+			time.Sleep(p.at.Sub(now))
+		}
+		here := w.first.Load()
+		if p.far != p.back {
+			here = w.second.Load()
+		}
+		direction := here.Direction
+		if p.back {
+			direction = here.Back
+		}
+		direction.PassedNumber(p.id)
+		if p.far {
+			w.mu.Lock()
+			i := 0
+			if p.back {
+				i = 1
+			}
+			w.arrived[i] = append(w.arrived[i], arrival{p.at, float64(p.at.Sub(p.sent))})
+			w.mu.Unlock()
+			continue
+		}
+		w.sent++
+		if w.loses() {
+			w.lost++
+		} else {
+			due.Push(passage{at: p.at.Add(w.delay(p.back)), id: p.id, back: p.back, far: true, sent: p.at})
+		}
+		due.Push(passage{at: p.at.Add(time.Duration(w.random.ExpFloat64() / w.Rate * 1e9)), id: w.random.Uint64(), back: p.back})
+	}
+}
+
+// exchange carries a request to the first point.
+func (w *world) exchange(random *rand.Rand) hoplag.Exchange {
+	wait := func(ctx context.Context, d time.Duration) error {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return nil
+		}
+	}
+	return func(ctx context.Context, request []byte) ([]byte, error) {
+		there, home := least+time.Duration(random.ExpFloat64()*1e6), least+time.Duration(random.ExpFloat64()*3e6)
+		if w.Fault == "slow exchanges" && random.IntN(10) == 0 {
+			home += time.Duration(random.Float64() * 10e9)
+		}
+		if w.Fault == "failing" && random.IntN(10) != 0 {
+			return nil, errors.New("no route")
+		}
+		if err := wait(ctx, there); err != nil {
+			return nil, err
+		}
+		reply, err := w.first.Load().Answer(request)
+		if err == nil {
+			err = wait(ctx, home)
+		}
+		if w.Fault == "truncated" && random.IntN(2) == 0 && err == nil {
+			reply = reply[:random.IntN(len(reply))]
+		}
+		return reply, err
+	}
+}
+
+// run runs the setting in a bubble of virtual time.
+func run(s setting) outcome {
+	w := newWorld(s)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.Length)*time.Second)
+	defer cancel()
+	near := &clock{since: w.began}
+	w.first.Store(w.newPoint("first", w.far))
+	w.second.Store(w.newPoint("second", near))
+	defer func() {
+		w.first.Load().Close()
+		w.second.Load().Close()
+	}()
+	var done sync.WaitGroup
+	defer done.Wait()
+	done.Go(func() { w.traffic(ctx) })
+	half := time.Duration(s.Length) * time.Second / 2
+	switch {
+	case s.Clock == "step":
+		time.AfterFunc(half+40*time.Millisecond, func() { w.far.ahead.Add(37e6) })
+	case s.Fault == "restart there":
+		time.AfterFunc(half+40*time.Millisecond, func() { w.first.Swap(w.newPoint("first", w.far)).Close() })
+	}
+	var reports []hoplag.Report
+	follow := func(ctx context.Context) {
+		body := 0
+		random := rand.New(rand.NewPCG(s.Seed, 78))
+		for r := range w.second.Load().FollowOver(ctx, w.exchange(random)) {
+			reports = append(reports, r)
+			body++
+			switch {
+			case s.Fault == "slow body":
+				time.Sleep(1500 * time.Millisecond)
+			case s.Fault == "pause" && body == s.Length/3:
+				length := time.Duration(0.5e9 + random.Float64()*float64(s.Length)/4*1e9)
+				w.resume = time.Now().Add(length)
+				time.Sleep(length)
+			}
+		}
+	}
+	if s.Fault == "restart here" {
+		some, stop := context.WithTimeout(ctx, half)
+		follow(some)
+		stop()
+		w.second.Swap(w.newPoint("second", near)).Close()
+	}
+	follow(ctx)
+	cancel()
+	done.Wait()
+	return w.judge(reports)
+}
+
+// judge holds reports to the truth.
+func (w *world) judge(reports []hoplag.Report) outcome {
+	o := outcome{Setting: w.setting, Lost: w.lost, Sent: w.sent, Why: map[string]int{}}
+	for i := range w.arrived {
+		slices.SortFunc(w.arrived[i], func(a, b arrival) int { return a.at.Compare(b.at) })
+	}
+	for _, r := range reports {
+		for i, d := range [2]hoplag.Delay{r.Forth, r.Back} {
+			if i == 1 && w.Ways == "one" {
+				continue
+			}
+			o.Reports++
+			o.SaidLost += d.Lost
+			o.SaidSent += d.Sent
+			if errors.Is(r.Err, hoplag.ErrSilent) && d.Err != nil {
+				o.Silent++
+				continue
+			}
+			if errors.Is(d.Err, hoplag.ErrIdle) {
+				o.Idle++
+				continue
+			}
+			if d.Err != nil {
+				o.Refused++
+				o.Why[d.Err.Error()]++
+				continue
+			}
+			truth, n := w.truth(i, r.Start, r.Start.Add(r.Length))
+			if n == 0 {
+				continue
+			}
+			o.Answered++
+			if !d.MeanInterval95.Contains(truth) {
+				o.Missed++
+			}
+			if !d.Certain.Contains(truth) {
+				o.Wrong++
+			}
+			if !d.MeanInterval95.Bounded() {
+				o.Unbounded++
+				o.Why["without an end: "+r.Clock.Why]++
+				continue
+			}
+			half := (d.MeanInterval95.High - d.MeanInterval95.Low) / 2
+			o.Half = append(o.Half, half)
+			o.Error = append(o.Error, max(d.Mean-truth, truth-d.Mean))
+			o.Relative = append(o.Relative, half/truth)
+		}
+	}
+	return o
+}
+
+// truth is the mean delay of what arrived in a time, by the second point's clock,
+// which is right.
+func (w *world) truth(way int, from, to time.Time) (mean float64, n int) {
+	all := w.arrived[way]
+	at, _ := slices.BinarySearchFunc(all, from, func(a arrival, t time.Time) int { return a.at.Compare(t) })
+	for ; at < len(all) && all[at].at.Before(to); at++ {
+		mean += all[at].delay
+		n++
+	}
+	return mean / float64(max(n, 1)), n
+}
+
+// median returns the middle one.
+func median(x []float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
+	slices.SortFunc(x, cmp.Compare)
+	return x[len(x)/2]
+}
