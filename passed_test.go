@@ -1,14 +1,18 @@
 package hoplag
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -230,5 +234,165 @@ func TestTimelineOf(t *testing.T) {
 		if got, want := clock.of(at.Round(0)), at.UnixNano(); got != want {
 			t.Fatalf("a time stamp is taken for %d, want %d", got, want)
 		}
+	}
+}
+
+// Whoever reads reports may take longer than an interval for each: the other point
+// is not silent for that, and no mean is wrong.
+func TestFollowWithSlowBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
+		defer l.close()
+		l.send(time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
+		n, received := 0, uint64(0)
+		for r := range l.b.FollowOver(l.ctx, l.exchange) {
+			time.Sleep(1500 * time.Millisecond)
+			if r.Err != nil || math.Abs(r.Forth.Mean-5e6) > 1 || r.Forth.Lost > 0 {
+				t.Errorf("%v", r)
+			}
+			received += r.Forth.Received
+			if n++; n == 60 {
+				break
+			}
+		}
+		if received < 59_000 {
+			t.Errorf("%d received in 60 s", received)
+		}
+	})
+}
+
+// Exchanges that take up to ten seconds, one in ten, and of which nine in ten fail,
+// delay reports and make nothing up; what comes late is in a report that says which
+// time it covers.
+func TestFollowOverBadTransport(t *testing.T) {
+	for name, ask := range map[string]func(l *link, random *rand.Rand) Exchange{
+		"slow": func(l *link, random *rand.Rand) Exchange {
+			return func(ctx context.Context, request []byte) ([]byte, error) {
+				if random.IntN(10) == 0 {
+					time.Sleep(time.Duration(random.Float64() * 10e9))
+				}
+				return l.exchange(ctx, request)
+			}
+		},
+		"failing": func(l *link, random *rand.Rand) Exchange {
+			return func(ctx context.Context, request []byte) ([]byte, error) {
+				if random.IntN(10) > 0 {
+					return nil, errors.New("no route")
+				}
+				return l.exchange(ctx, request)
+			}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
+			defer l.close()
+			l.send(time.Millisecond, func(i int) time.Duration {
+				if i%100 == 7 {
+					return -1
+				}
+				return 5 * time.Millisecond
+			}, nil)
+			var received, lost uint64
+			var end time.Time
+			long := 0
+			for r := range l.b.FollowOver(l.ctx, ask(l, rand.New(rand.NewPCG(7, 8)))) {
+				if r.Err == nil && (math.Abs(r.Forth.Mean-5e6) > 1 || r.Start.Before(end)) {
+					t.Errorf("%s: %v, starts %v after the end of the one before", name, r, r.Start.Sub(end))
+				}
+				if r.Err == nil {
+					end = r.Start.Add(r.Length)
+					if perSecond := float64(r.Forth.Received) / r.Length.Seconds(); !r.Begins && (perSecond < 930 || perSecond > 1050) {
+						t.Errorf("%s: %d received in %v", name, r.Forth.Received, r.Length)
+					}
+				}
+				if r.Length > 2*time.Second {
+					long++
+				}
+				received, lost = received+r.Forth.Received, lost+r.Forth.Lost
+				if r.Number > l.b.number(time.Now().UnixNano())/10 || time.Since(end) < 3*time.Second && received > 150_000 {
+					break
+				}
+			}
+			if share := float64(lost) / float64(received+lost); share < 0.0095 || share > 0.0105 || long == 0 {
+				t.Errorf("%s: %d received, %d lost, want one in a hundred; %d reports of several seconds", name, received, lost, long)
+			}
+		})
+	}
+}
+
+// A packet counts in the cut of its stamp, whenever its log is emptied.
+func TestPacketsBelongToTheirCut(t *testing.T) {
+	config := Config{Key: testKey}.withDefaults()
+	d := newDirection(&config, newTimeline(nil))
+	s := d.shards[0]
+	s.rotate(100)
+	var counts []int
+	s.mu.Lock()
+	s.add([]entry{{time: 98}, {time: 103}, {time: 99}, {time: 150}})
+	s.mu.Unlock()
+	for _, end := range []int64{200, 300, 400} {
+		done := s.rotate(end)
+		counts = append(counts, len(done.few))
+		s.release(done)
+	}
+	if counts[0] != 2 || counts[1] != 2 || counts[2] != 0 {
+		t.Errorf("cuts of %v packets, want 2, 2 and 0", counts)
+	}
+}
+
+// An idle point is a timer: it keeps no counters, and its cuts are one.
+func TestIdlePointIsSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := must(NewPoint(Config{Key: testKey}))
+		defer p.Close()
+		time.Sleep(time.Hour)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if n := len(p.history.cuts); n != 1 || p.shards[0].now.many != nil || len(p.shards[0].logs) > 0 {
+			t.Errorf("%d cuts are kept of an hour in which nothing passed", n)
+		}
+	})
+}
+
+// One way and without exchanges, a mean is a bound without an upper end, or refused
+// if messages seem to arrive before they are sent. Where the clocks are said to
+// agree and do not, that is an error, too.
+func TestUnknownClocks(t *testing.T) {
+	for _, c := range []struct {
+		agree bool
+		ahead time.Duration
+		want  error
+	}{{false, -3 * time.Second, nil}, {false, 3 * time.Second, ErrClocks}, {true, 3 * time.Second, ErrClocks}, {true, 0, nil}} {
+		synctest.Test(t, func(t *testing.T) {
+			config := Config{Key: testKey, ClocksAgree: c.agree}
+			l := newLink(t, config, c.ahead)
+			defer l.close()
+			l.send(time.Millisecond, func(i int) time.Duration { return time.Duration(5+i%3) * time.Millisecond }, nil)
+			pair := must(NewPair(config, "a", "b"))
+			for point, take := range map[*Point]func([]byte) error{l.a.Load(): pair.TakeFirst, l.b: pair.TakeSecond} {
+				l.all.Go(func() {
+					for record := range point.Records(l.ctx) {
+						if err := take(record); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			time.Sleep(5 * time.Second)
+			n := 0
+			for r, ok := pair.Next(); ok; r, ok = pair.Next() {
+				n++
+				switch i := r.Forth.MeanInterval95; {
+				case !errors.Is(r.Forth.Err, c.want):
+					t.Errorf("%+v: %v", c, r)
+				case c.want != nil:
+				case c.agree && math.Abs(r.Forth.Mean-6e6) > 1e4 || !c.agree && !i.Contains(6e6) || i.Bounded() != c.agree:
+					t.Errorf("%+v: mean in %v, %v", c, i, r)
+				}
+			}
+			if n < 2 {
+				t.Errorf("%d reports", n)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package hoplag
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -9,10 +10,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -362,4 +365,68 @@ func FuzzDecode(f *testing.F) {
 			m.next(0)
 		}
 	})
+}
+
+// A Key that can be found by trial is refused, unless it is said to be insecure.
+func TestKeysAreLong(t *testing.T) {
+	for _, c := range []struct {
+		config Config
+		ok     bool
+	}{
+		{Config{}, false}, {Config{Key: NewKey("fifteen bytes..")}, false}, {Config{Key: testKey}, true},
+		{Config{Insecure: true}, true}, {Config{Key: NewKey("short"), Insecure: true}, true},
+	} {
+		if err := c.config.Validate(); (err == nil) != c.ok || err != nil && !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%+v: %v", c.config, err)
+		}
+	}
+}
+
+// What a user does wrong is told in words, and each mistake in others.
+func TestMistakesAreNamed(t *testing.T) {
+	base := Config{Key: testKey, ClocksAgree: true}
+	with := func(change func(*Config)) Config {
+		c := base.withDefaults()
+		change(&c)
+		return c
+	}
+	other := func(l *link, i uint64) {}
+	for name, c := range map[string]struct {
+		there Config
+		pass  func(l *link, i uint64) // at the second point
+		want  string
+	}{
+		"ids":     {base, func(l *link, i uint64) { l.b.PassedNumber(^i) }, "do both points pass the same bytes?"},
+		"fan-out": {base, func(l *link, i uint64) { l.b.PassedNumber(i); l.b.PassedNumber(i); l.b.PassedNumber(i) }, "several receivers?"},
+		"key":     {with(func(c *Config) { c.Key = NewKey("another secret key") }), other, "another Key"},
+		"SipHash": {with(func(c *Config) { c.SipHash = true }), other, "SipHash is set at one of them"},
+		"cut":     {with(func(c *Config) { c.Cut = 50 * time.Millisecond }), other, "Cut is 50ms at the other point and 100ms here"},
+		"rows":    {with(func(c *Config) { c.Cells.Banks[0].Rows = 1024 }), other, "Banks[0].Rows is 1024 there, 2048 here"},
+		"digests": {with(func(c *Config) { c.Cells.DigestBits = 12 }), other, "DigestBits is 12 there, 20 here"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLink(t, base, 0)
+			defer l.close()
+			l.a.Swap(l.newPoint(t, c.there, "a", newTestClock(0, 0))).Close()
+			l.all.Go(func() {
+				for i := uint64(0); l.ctx.Err() == nil; i++ {
+					l.a.Load().PassedNumber(i)
+					l.all.Go(func() {
+						time.Sleep(5 * time.Millisecond)
+						c.pass(l, i)
+					})
+					time.Sleep(time.Millisecond)
+				}
+			})
+			r := l.reports(6)[5]
+			if text := r.String(); r.Err == nil && r.Forth.Err == nil || !strings.Contains(text, c.want) {
+				t.Errorf("%s: %s", name, text)
+			}
+		})
+	}
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	if _, err := HTTP(nil, server.URL+"/wrong")(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "is the path right?") {
+		t.Errorf("a wrong URL: %v", err)
+	}
 }

@@ -1,13 +1,18 @@
 package hoplag
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -363,4 +368,145 @@ func TestReplaysWhileOnTheirWay(t *testing.T) {
 		t.Errorf("means are off by %s", Format(off))
 	}
 	t.Logf("means are off by %s", Format(off))
+}
+
+// A pipeListener accepts the far ends of pipes.
+type pipeListener struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{} }
+
+// Connections that show no Key end after ten seconds, those of followers stay, more
+// than there is room for are closed at once, and all end with the point.
+func TestServeEndsConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := must(NewPoint(Config{Key: testKey}))
+		l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+		served := make(chan error, 1)
+		go func() { served <- p.Serve(l) }()
+		connect := func(first []byte) (ended chan time.Time) {
+			here, there := net.Pipe()
+			l.conns <- there
+			ended = make(chan time.Time, 1)
+			go func() {
+				here.Write(first)
+				io.Copy(io.Discard, here)
+				ended <- time.Now()
+			}()
+			return ended
+		}
+		began := time.Now()
+		request := p.seal.request(newRequest(position{}))
+		friend := connect(append(binary.BigEndian.AppendUint32(nil, uint32(len(request))), request...))
+		var strangers []chan time.Time
+		for range maxConns + 100 {
+			strangers = append(strangers, connect([]byte{0, 0, 0, 9, 1}))
+		}
+		atOnce := 0
+		for _, s := range strangers {
+			switch after := (<-s).Sub(began); {
+			case after == 0:
+				atOnce++
+			case after != firstTimeout:
+				t.Fatalf("a stranger's connection ends after %v", after)
+			}
+		}
+		if atOnce < 100 || atOnce > 110 {
+			t.Errorf("%d connections were closed at once, want 100 and a few", atOnce)
+		}
+		time.Sleep(time.Minute)
+		select {
+		case <-friend:
+			t.Error("the connection of a follower ended")
+		default:
+		}
+		p.Close()
+		<-friend
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		if _, err := p.Answer(request); !errors.Is(err, ErrClosed) {
+			t.Errorf("a closed point answers: %v", err)
+		}
+	})
+}
+
+// A packetScript is a socket that receives what it is given, and errors.
+type packetScript struct {
+	net.PacketConn
+	in  chan any // []byte or error
+	out [][]byte
+}
+
+func (s *packetScript) ReadFrom(b []byte) (int, net.Addr, error) {
+	switch x := (<-s.in).(type) {
+	case []byte:
+		return copy(b, x), &net.UDPAddr{}, nil
+	case error:
+		return 0, nil, x
+	}
+	return 0, nil, net.ErrClosed
+}
+
+func (s *packetScript) WriteTo(b []byte, _ net.Addr) (int, error) {
+	s.out = append(s.out, bytes.Clone(b))
+	return len(b), nil
+}
+
+func (s *packetScript) Close() error { return nil }
+
+// An answer to a datagram is at most three times as long, even for one who repeats
+// a request that he saw, and errors that pass do not end the serving.
+func TestServePacketIsNoAmplifier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := must(NewPoint(Config{Key: testKey}))
+		for i := range 5000 {
+			p.PassedNumber(uint64(i))
+		}
+		time.Sleep(time.Second)
+		s := &packetScript{in: make(chan any)}
+		served := make(chan error, 1)
+		go func() { served <- p.ServePacket(s) }()
+		request := p.seal.request(newRequest(position{session: 1})) // of one who has nothing yet
+		var pieces int
+		for _, message := range [][]byte{request, question(request, 0), question(request, 0), question(request, 1), question(request, 60000)} {
+			for range 20 {
+				before := len(s.out)
+				s.in <- error(syscall.ECONNREFUSED)
+				s.in <- message
+				s.in <- error(syscall.ENOBUFS) // taken after the answer
+				total := 0
+				for _, b := range s.out[before:] {
+					total += len(b)
+				}
+				if pieces += len(s.out) - before; total > 3*len(message) {
+					t.Errorf("%d bytes draw %d", len(message), total)
+				}
+			}
+		}
+		if pieces != 3*20 {
+			t.Errorf("%d pieces were sent, want 60", pieces)
+		}
+		p.Close()
+		select {
+		case s.in <- nil:
+		case err := <-served:
+			served <- err
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
 }
