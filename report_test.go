@@ -396,8 +396,12 @@ func TestMistakesAreNamed(t *testing.T) {
 		pass  func(l *link, i uint64) // at the second point
 		want  string
 	}{
-		"ids":     {base, func(l *link, i uint64) { l.b.PassedNumber(^i) }, "do both points pass the same bytes?"},
-		"fan-out": {base, func(l *link, i uint64) { l.b.PassedNumber(i); l.b.PassedNumber(i); l.b.PassedNumber(i) }, "several receivers?"},
+		"ids": {base, func(l *link, i uint64) { l.b.PassedNumber(^i) }, "do both points pass the same bytes?"},
+		"fan-out": {base, func(l *link, i uint64) {
+			for range 3 {
+				l.b.PassedNumber(i)
+			}
+		}, "several receivers?"},
 		"key":     {with(func(c *Config) { c.Key = NewKey("another secret key") }), other, "another Key"},
 		"SipHash": {with(func(c *Config) { c.SipHash = true }), other, "SipHash is set at one of them"},
 		"cut":     {with(func(c *Config) { c.Cut = 50 * time.Millisecond }), other, "Cut is 50ms at the other point and 100ms here"},
@@ -426,7 +430,8 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	if _, err := HTTP(nil, server.URL+"/wrong")(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "is the path right?") {
+	_, err := HTTP(nil, server.URL+"/wrong")(context.Background(), nil)
+	if err == nil || !strings.Contains(err.Error(), "is the path right?") {
 		t.Errorf("a wrong URL: %v", err)
 	}
 }

@@ -267,7 +267,7 @@ func TestNoPrinterShowsTheKey(t *testing.T) {
 // every cut; the slowest come first.
 func TestFollowFlows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey, Flows: 100}, 0)
+		l := newLink(t, Config{Key: testKey, Flows: 100, ClocksAgree: true}, 0)
 		defer l.close()
 		delay := func(flow int) time.Duration { return time.Duration(1+flow) * time.Millisecond }
 		names := map[hashing.Flow]int{}
@@ -314,7 +314,7 @@ func TestFollowFlows(t *testing.T) {
 // the counters never see it without any. Reports do not say that it lost none.
 func TestFlowLosesAmongPacketsOnTheirWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey, Flows: 100}, 0)
+		l := newLink(t, Config{Key: testKey, Flows: 100, ClocksAgree: true}, 0)
 		defer l.close()
 		name := l.a.Load().Flow([]byte("busy"))
 		l.all.Go(func() {

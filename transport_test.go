@@ -251,38 +251,6 @@ func TestSeedSignsNothing(t *testing.T) {
 	})
 }
 
-// TestKeyForgesAnswers: whoever holds the key and answers in the place of the
-// first point makes up whatever he wants: here messages that are sent 3 ms later
-// than they were.
-func TestKeyForgesAnswers(t *testing.T) {
-	for key, believed := range map[Key]bool{testKey: true, NewKey("another secret key"): false} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLink(t, Config{Key: testKey}, 0)
-			defer l.close()
-			forger := must(NewPoint(Config{Key: key, Insecure: true}))
-			defer forger.Close()
-			l.send(time.Millisecond, func(i int) time.Duration {
-				time.Sleep(3 * time.Millisecond)
-				forger.PassedNumber(uint64(i))
-				return 2 * time.Millisecond
-			}, nil)
-			ask := func(_ context.Context, request []byte) ([]byte, error) { return forger.Answer(request) }
-			n := 0
-			for r := range l.b.FollowOver(l.ctx, ask) {
-				if n++; n <= 2 {
-					continue
-				}
-				if d := r.Forth; believed && (r.Err != nil || math.Abs(d.Mean-2e6) > 1) || !believed && (!errors.Is(r.Err, ErrSilent) || d.N > 0) {
-					t.Errorf("signed with %q: %v", key, r)
-				}
-				if n == 6 {
-					break
-				}
-			}
-		})
-	}
-}
-
 // hostile reports on messages and responses of 2.5 ms between points whose clocks
 // are 30 ms apart, while someone does what he does again and again.
 func hostile(t *testing.T, attacker func(l *link)) (reports []Report) {
