@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
@@ -13,73 +14,60 @@ import (
 
 // demo runs an echo service, both halves, a bad network between them, and
 // clients, all on this machine, and prints what the egress half finds.
-func demo(ctx context.Context, o options, stdout, stderr io.Writer) error {
+func demo(ctx context.Context, o options, rows *rows) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server, err := echo()
 	if err != nil {
 		return err
 	}
-	defer server.close()
-	forth, err := newWire(o.impair, 1, ctx.Done())
-	if err != nil {
-		return err
-	}
-	back, err := newWire(o.impair, 2, ctx.Done())
-	if err != nil {
-		return err
-	}
+	defer server.Close()
 	const any = "127.0.0.1:0"
 	key := rand.Text()
-	egress, err := newHalf(false, key, any, server.address())
+	egress, err := newHalf(false, key, any, server.Addr().String(), true)
 	if err != nil {
 		return err
 	}
 	defer egress.close()
-	ingress, err := newHalf(true, key, any, egress.address())
+	ingress, err := newHalf(true, key, any, egress.address(), true)
 	if err != nil {
 		return err
 	}
 	defer ingress.close()
-	ingress.dial = func(network, address string) (net.Conn, error) {
-		conn, err := net.Dial(network, address)
-		if err != nil {
-			return nil, err
-		}
-		return over(conn, forth, back), nil
+	if ingress.dial, err = o.impair.dialer(); err != nil {
+		return err
 	}
-	for _, h := range []*half{ingress, egress} {
-		if err := h.measureClasses(key); err != nil {
-			return err
+	rows.exact = newExact()
+	rows.drops = func() map[string]uint64 {
+		all := ingress.dropped()
+		for name, n := range egress.dropped() {
+			all[name] = n
 		}
+		return all
 	}
-	truth := newExact()
-	ingress.exact, egress.exact = truth, truth
+	ingress.exact, egress.exact = rows.exact, rows.exact
 	ingress.start()
 	egress.start()
 	l, err := net.Listen("tcp", any)
 	if err != nil {
 		return err
 	}
-	defer l.Close()
-	go ingress.answer(l)
-	fmt.Fprintf(stderr, "demo: clients → ingress %s → %d Mbit/s, %v + %v, %g %% loss → egress %s → echo service\n",
+	l.Close()
+	answering := o
+	answering.page, answering.reports = "", l.Addr().String()
+	go ingress.answer(ctx, answering, rows.stderr)
+	fmt.Fprintf(rows.stderr, "demo: clients → ingress %s → %d Mbit/s, %v + %v, %g %% loss → egress %s → echo service\n",
 		ingress.address(), o.impair.rate, o.impair.delay, o.impair.jitter, 100*o.impair.loss, egress.address())
 	for client := range datagramClients {
 		go datagrams(ctx, ingress.address(), client)
 	}
-	for range streamClients {
-		go stream(ctx, ingress.address())
-	}
-	return egress.report(ctx, ask(l.Addr().String()), o, truth, stdout, stderr)
+	go chatter(ctx, ingress.address())
+	return egress.follow(ctx, o, ask(answering.reports), rows)
 }
 
-// The demo's clients: some send datagrams, each client more than the one
-// before, and one sends a stream.
-const (
-	datagramClients = 8
-	streamClients   = 1
-)
+// datagramClients is how many of the demo's clients send datagrams, each more
+// than the one before; one more sends a stream.
+const datagramClients = 8
 
 // datagrams sends numbered datagrams and reads the echoes.
 func datagrams(ctx context.Context, address string, client int) {
@@ -97,8 +85,8 @@ func datagrams(ctx context.Context, address string, client int) {
 	}
 }
 
-// stream sends bytes over a connection and reads the echoes.
-func stream(ctx context.Context, address string) {
+// chatter sends bytes over a connection and reads the echoes.
+func chatter(ctx context.Context, address string) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		return
@@ -111,23 +99,18 @@ func stream(ctx context.Context, address string) {
 	}
 }
 
-// A service echoes datagrams and streams.
-type service struct {
-	packets net.PacketConn
-	streams net.Listener
-}
-
-func echo() (*service, error) {
+// echo echoes datagrams and streams until its listener is closed.
+func echo() (net.Listener, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	p, err := net.ListenPacket("udp", l.Addr().String())
 	if err != nil {
-		l.Close()
-		return nil, err
+		return nil, errors.Join(err, l.Close())
 	}
 	go func() {
+		defer p.Close()
 		for {
 			conn, err := l.Accept()
 			if err != nil {
@@ -143,18 +126,11 @@ func echo() (*service, error) {
 		b := make([]byte, 64<<10)
 		for {
 			n, from, err := p.ReadFrom(b)
-			if err != nil {
+			if errors.Is(err, net.ErrClosed) {
 				return
 			}
 			p.WriteTo(b[:n], from)
 		}
 	}()
-	return &service{p, l}, nil
-}
-
-func (s *service) address() string { return s.streams.Addr().String() }
-
-func (s *service) close() {
-	s.packets.Close()
-	s.streams.Close()
+	return l, nil
 }

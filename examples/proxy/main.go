@@ -1,5 +1,5 @@
 // Proxy forwards UDP datagrams and TCP connections in two halves with any
-// network between them. It measures that network: delay, loss, the clocks of
+// network between them, and measures that network: delay, loss, the clocks of
 // both halves and the slowest flows, in both directions.
 //
 //	go run ./examples/proxy -demo                    # everything on this machine, beside the exact answer
@@ -8,153 +8,83 @@
 //	proxy -role ingress -listen :7000 -to egress:7001 -reports :7002 -key …
 //
 // Clients connect to the ingress half, which forwards to the egress half,
-// which forwards to the server. Each half reports to its point which
-// datagrams, and which pieces of the byte streams, pass it. The egress half
-// asks the ingress half for its counters over one authenticated connection,
-// prints a row a second, and serves a live page and /metrics for Prometheus.
-//
-// A datagram is its own identity. Both halves see the same bytes of a TCP
-// connection between them, though in different pieces. So every 1,024th byte
-// of the stream, by its position, counts as a packet that passes when that
-// byte does.
-//
-// With -classes it measures UDP and TCP separately, with a point for each. The
-// page and /metrics then have both beside the delays of all, those with a label
-// such as class="udp".
-//
-// Anybody who reaches a half can use it: -only names the addresses to serve.
-//
-// With -demo it runs both halves, a network between them that is slow,
-// limited, jittery and lossy, and traffic. It needs no root. Ctrl-C ends
-// everything cleanly.
-//
-// Ten minutes of it (-demo -json -duration 10m) on two cores that were busy
-// with other work carried 668,884 datagrams and pieces of the stream forth and
-// 662,909 back, with 0.9 % of them lost. The mean of all seconds was 28.91 ms
-// forth (exactly 28.95) and 28.97 ms back (exactly 29.01). The exact mean of a
-// second was in 591 of 595 intervals forth and in 590 back. The heap after a
-// collection was at least 95 MB in the second minute, 105 and 112 in the next
-// ones, and 114 to 119 in each of the six minutes after that, when the points'
-// histories were full.
-//
-// A half forwards 95.5 % of the datagrams a second that it would forward
-// unmeasured, with a standard error of 0.3: eight runs gave 94.2 to 96.8 %, at
-// 1.2 to 2.2 µs each, without any network card (go test -run '^$' -bench
-// Forward -benchtime 3s ./examples/proxy). With -classes two runs gave 91.4
-// and 94.2 %.
+// which forwards to the server. The egress half asks the ingress half for its
+// counters over one authenticated connection, prints a row a second, and serves
+// a live page and /metrics for Prometheus. README.md says what counts as a
+// packet, what happens when something fails, and what it costs.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
-	"os"
-	"os/signal"
-	"strings"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "proxy:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "proxy:", err)
-		os.Exit(1)
-	}
+	debug.SetGCPercent(50) // many small connections: rather a little more work than twice the memory
+	programs.Main("proxy", run)
 }
-
-// errUsage is wrapped by what is wrong with the command line.
-var errUsage = errors.New("usage")
 
 // options are the options of the command line.
 type options struct {
 	role, listen, to, reports, page, key string
 	demo, json, classes                  bool
-	duration                             time.Duration
+	duration, drain                      time.Duration
 	only                                 netip.Prefix
 	impair                               impairment
 }
 
-func parse(args []string, stderr io.Writer) (options, error) {
-	var o options
-	flags := flag.NewFlagSet("proxy", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.StringVar(&o.role, "role", "", "`half` to run: ingress or egress")
-	flags.StringVar(&o.listen, "listen", "", "`address` to listen on for datagrams and connections")
-	flags.StringVar(&o.to, "to", "", "`address` to forward them to")
-	flags.StringVar(&o.reports, "reports", "", "`address` at which the ingress half answers, and the egress half asks")
-	flags.StringVar(&o.page, "page", "", "`address` to serve the live page and /metrics on (egress, demo)")
-	flags.StringVar(&o.key, "key", os.Getenv("HOPLAG_KEY"), "`secret` that both halves share (default: $HOPLAG_KEY)")
-	only := flags.String("only", "", "serve only these `addresses`, as in 10.0.0.0/8: others are ignored and counted")
-	flags.BoolVar(&o.demo, "demo", false, "run both halves, a bad network between them, and traffic")
-	flags.BoolVar(&o.classes, "classes", false,
-		"measure UDP and TCP apart as well, for the page and /metrics; both halves need it (demo: always)")
-	flags.BoolVar(&o.json, "json", false, "print a report as a JSON object a second")
-	flags.DurationVar(&o.duration, "duration", 0, "end after this `time` (default: never)")
-	flags.Int64Var(&o.impair.rate, "rate", 20, "demo: bandwidth in `Mbit/s`, 1 to 10000")
-	flags.DurationVar(&o.impair.delay, "delay", 20*time.Millisecond, "demo: smallest delay, each way, up to 10s")
-	flags.DurationVar(&o.impair.jitter, "jitter", 3*time.Millisecond,
-		"demo: mean of a further random delay, up to 10s; datagrams overtake each other")
-	flags.Float64Var(&o.impair.loss, "loss", 0.01, "demo: `fraction` of datagrams lost, 0 to 1")
-	flags.Usage = func() {
-		fmt.Fprintln(stderr, "Proxy forwards UDP and TCP in two halves and measures the network between them.")
-		flags.PrintDefaults()
-	}
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return o, err
-	} else if err != nil {
-		return o, usage("%v", err)
-	}
-	if flags.NArg() > 0 {
-		return o, usage("argument %q, want none", flags.Arg(0))
-	}
-	if *only != "" {
-		var err error
-		if o.only, err = netip.ParsePrefix(*only); err != nil {
-			return o, usage("-only is %q, want addresses as in 10.0.0.0/8", *only)
-		}
-	}
-	return o, o.check()
+func parse(args []string, stderr io.Writer) (o options, err error) {
+	f := programs.NewFlags("proxy", "Proxy forwards UDP and TCP in two halves and measures the network between them.", stderr)
+	f.StringVar(&o.role, "role", "", "`half` to run: ingress or egress")
+	f.StringVar(&o.listen, "listen", "", "`address` to listen on for datagrams and connections")
+	f.StringVar(&o.to, "to", "", "`address` to forward them to")
+	f.StringVar(&o.reports, "reports", "", "`address` at which the ingress half answers, and the egress half asks")
+	f.StringVar(&o.page, "page", "", "`address` to serve the live page and /metrics on")
+	f.Key(&o.key)
+	f.TextVar(&o.only, "only", netip.Prefix{}, "serve only these `addresses`, as in 10.0.0.0/8: others are ignored and counted")
+	f.BoolVar(&o.demo, "demo", false, "run both halves, a bad network between them, and traffic")
+	f.BoolVar(&o.classes, "classes", false, "measure UDP and TCP apart as well; both halves need it (demo: always)")
+	f.BoolVar(&o.json, "json", false, "print a report as a JSON object a second")
+	programs.Range(f, &o.duration, "duration", 0, time.Millisecond, 1e6*time.Hour, "end after this `time`; 0 means never")
+	programs.Range(f, &o.drain, "drain", 10*time.Second, 0, time.Hour, "at the end, `time` for connections to end by themselves")
+	programs.Range(f, &o.impair.rate, "rate", 20, 1, 10_000, "demo: bandwidth in `Mbit/s`")
+	programs.Range(f, &o.impair.delay, "delay", 20*time.Millisecond, 0, 10*time.Second, "demo: smallest delay, each way")
+	programs.Range(f, &o.impair.jitter, "jitter", 3*time.Millisecond, 0, 10*time.Second,
+		"demo: mean of a further random delay; datagrams overtake each other")
+	programs.Range(f, &o.impair.loss, "loss", 0.01, 0, 1, "demo: `fraction` of datagrams lost")
+	f.Check(o.check)
+	return o, f.Parse(args)
 }
 
-// usage is an error of the command line.
-func usage(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
-}
-
-// check reports what is missing or out of range.
+// check reports what is missing.
 func (o *options) check() error {
-	if o.duration < 0 {
-		return usage("-duration is %v, want at least 0", o.duration)
-	}
 	if o.demo {
 		if o.role != "" {
-			return usage("-role is %q, want none with -demo", o.role)
+			return programs.Usage("-role is %q, want none with -demo", o.role)
 		}
-		return o.impair.check()
+		return nil
 	}
 	if o.role != "ingress" && o.role != "egress" {
-		return usage("-role is %q, want ingress or egress, or -demo", o.role)
+		return programs.Usage("-role is %q, want ingress or egress, or -demo", o.role)
 	}
 	for _, needed := range []struct{ name, value string }{{"-listen", o.listen}, {"-to", o.to}, {"-reports", o.reports}} {
 		if _, _, err := net.SplitHostPort(needed.value); err != nil {
-			return usage("%s is %q, want host:port", needed.name, needed.value)
+			return programs.Usage("%s is %q, want host:port", needed.name, needed.value)
 		}
 	}
-	if len(o.key) < 16 {
-		return usage("-key has %d characters, want at least 16: anybody who guesses it can read and forge reports", len(o.key))
+	if o.key == "" {
+		return programs.Usage("-key is missing: both halves need the same")
 	}
 	return nil
 }
@@ -169,68 +99,111 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		ctx, cancel = context.WithTimeout(ctx, o.duration)
 		defer cancel()
 	}
+	rows := &rows{Rows: programs.Rows{W: stdout, JSON: o.json}, stderr: stderr}
 	if o.demo {
-		return demo(ctx, o, stdout, stderr)
+		return demo(ctx, o, rows)
 	}
-	h, err := newHalf(o.role == "ingress", o.key, o.listen, o.to)
+	h, err := newHalf(o.role == "ingress", o.key, o.listen, o.to, o.classes)
 	if err != nil {
 		return err
 	}
+	defer h.close()
+	h.only, h.log = o.only, stderr
+	h.start()
 	defer func() {
-		h.close()
 		if n := h.strangers.Load(); n > 0 {
 			fmt.Fprintf(stderr, "ignored %d datagrams and connections that are not from %v\n", n, o.only)
 		}
 	}()
-	h.only = o.only
-	if o.classes {
-		if err := h.measureClasses(o.key); err != nil {
-			return err
-		}
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	context.AfterFunc(ctx, func() {
+		h.drain(o.drain)
+		stop()
+	})
+	fmt.Fprintf(stderr, "forwarding %s to %s, reports at %s\n", h.address(), o.to, o.reports)
+	if h.ingress {
+		return h.answer(working, o, stderr)
 	}
-	h.start()
-	if o.role == "ingress" {
-		l, err := net.Listen("tcp", o.reports)
-		if err != nil {
-			return err
-		}
-		defer l.Close()
-		go h.answer(l)
-		fmt.Fprintf(stderr, "forwarding %s to %s, reports at %s\n", h.address(), o.to, l.Addr())
-		<-ctx.Done()
-		return nil
-	}
-	fmt.Fprintf(stderr, "forwarding %s to %s, reports from %s\n", h.address(), o.to, o.reports)
-	return h.report(ctx, ask(o.reports), o, nil, stdout, stderr)
+	return h.follow(working, o, ask(o.reports), rows)
 }
 
-// report prints what the egress half finds, a row a second, and serves the
-// page.
-func (h *half) report(ctx context.Context, ask func(path string) hoplag.Exchange, o options, exact *exact, stdout, stderr io.Writer) error {
-	view := newView()
-	if o.page != "" {
-		l, err := net.Listen("tcp", o.page)
-		if err != nil {
-			return err
-		}
-		server := view.serve(l)
-		defer server.Close()
-		fmt.Fprintf(stderr, "live page at http://%s/, metrics at http://%s/metrics\n", local(l.Addr()), local(l.Addr()))
+// answer answers the other half's requests until the context is done: those
+// for all packets at /, and those for a class at its name.
+func (h *half) answer(ctx context.Context, o options, stderr io.Writer) error {
+	view := &programs.View{Drops: h.dropped}
+	if err := show(ctx, view, o.page, stderr); err != nil {
+		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go h.followClasses(ctx, ask, view)
-	rows := &rows{w: stdout, json: o.json, exact: exact}
-	for r := range h.point.FollowOver(ctx, ask("")) {
-		view.add(r)
-		if rows.add(r); rows.err != nil {
-			return rows.err
+	mux := http.NewServeMux()
+	mux.Handle("/{$}", h.points[all])
+	for class, p := range h.points[1:] {
+		if p != nil {
+			mux.Handle("/"+classNames[1+class], p)
 		}
+	}
+	l, err := net.Listen("tcp", o.reports)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
 	}
 	return nil
 }
 
-// local returns an address that a browser on this machine can open.
-func local(a net.Addr) string {
-	return strings.Replace(a.String(), "[::]", "localhost", 1)
+// ask returns functions that ask the other half, all over one connection in
+// turns.
+func ask(reports string) func(path string) hoplag.Exchange {
+	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
+	return func(path string) hoplag.Exchange { return hoplag.HTTP(client, "http://"+reports+"/"+path) }
+}
+
+// show serves the page, if there is to be one, until the context is done.
+func show(ctx context.Context, v *programs.View, address string, stderr io.Writer) error {
+	if address == "" {
+		return nil
+	}
+	server, url, err := v.Serve(address)
+	if err == nil {
+		fmt.Fprintf(stderr, "live page at %s, metrics at %smetrics\n", url, url)
+		context.AfterFunc(ctx, func() { server.Close() })
+	}
+	return err
+}
+
+// follow prints what the egress half finds, a row a second, and serves the
+// page. If rows cannot be printed, it goes on and ends with that error; only the
+// demo ends at once.
+func (h *half) follow(ctx context.Context, o options, ask func(path string) hoplag.Exchange, rows *rows) error {
+	view := &programs.View{Drops: rows.drops}
+	if view.Drops == nil {
+		view.Drops, rows.drops = h.dropped, h.dropped
+	}
+	if err := show(ctx, view, o.page, rows.stderr); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	for class, p := range h.points[1:] {
+		if p != nil {
+			all.Go(func() {
+				for r := range p.FollowOver(ctx, ask(classNames[1+class])) {
+					view.Add(r)
+				}
+			})
+		}
+	}
+	for r := range h.points[0].FollowOver(ctx, ask("")) {
+		view.Add(r)
+		if rows.add(r); rows.Err != nil && o.demo {
+			break
+		}
+		rows.recover()
+	}
+	return errors.Join(rows.failed, rows.Err)
 }

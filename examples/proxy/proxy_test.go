@@ -2,27 +2,22 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hoplag/hoplag"
-	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // until runs the demo and hands each line that it prints to enough, until that
@@ -57,6 +52,7 @@ func until(t *testing.T, enough func(line string) bool, args ...string) {
 // The demo measures both ways at once, finds the clocks, and its means are
 // those of the impairment.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	until(t, func(line string) bool {
 		var r hoplag.Report
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
@@ -81,22 +77,23 @@ func TestShortSoak(t *testing.T) {
 	rows := 0
 	until(t, func(string) bool {
 		rows++
-		if i := rows/5 - 1; rows%5 == 0 {
+		if i := rows/2 - 1; rows%2 == 0 {
 			var m runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&m)
 			held[i] = m.HeapAlloc
 		}
-		return rows == 10
+		return rows == 4
 	}, "-demo", "-json")
-	t.Logf("%d MB held after 5 rows, %d after 10", held[0]>>20, held[1]>>20)
+	t.Logf("%d MB held after 2 rows, %d after 4", held[0]>>20, held[1]>>20)
 	if held[1] > held[0]+held[0]/4+16<<20 {
-		t.Errorf("%d bytes are held after 5 rows, %d after 10", held[0], held[1])
+		t.Errorf("%d bytes are held after 2 rows, %d after 4", held[0], held[1])
 	}
 }
 
 // Rows for people have the exact answer beside.
 func TestDemoRows(t *testing.T) {
+	t.Parallel()
 	heading := false
 	until(t, func(line string) bool {
 		heading = heading || strings.Contains(line, "exact mean")
@@ -110,13 +107,13 @@ func pair(t testing.TB, options ...func(*half)) (ingress, egress *half) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(server.close)
+	t.Cleanup(func() { server.Close() })
 	const key = "a key of sixteen bytes and more"
-	if egress, err = newHalf(false, key, "127.0.0.1:0", server.address()); err != nil {
+	if egress, err = newHalf(false, key, "127.0.0.1:0", server.Addr().String(), false); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(egress.close)
-	if ingress, err = newHalf(true, key, "127.0.0.1:0", egress.address()); err != nil {
+	if ingress, err = newHalf(true, key, "127.0.0.1:0", egress.address(), false); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(ingress.close)
@@ -189,55 +186,21 @@ func TestStrangers(t *testing.T) {
 	t.Errorf("%d strangers, want 2", ingress.strangers.Load())
 }
 
-func TestPage(t *testing.T) {
-	v := newView()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer v.serve(l).Close()
-	for range kept + 5 {
-		v.add(hoplag.Report{From: "a", To: "b"})
-	}
-	v.addClass(hoplag.Report{From: "a", To: "b", Class: "udp"})
-	for path, want := range map[string]string{
-		"/": "prefers-color-scheme:dark", "/metrics": `hoplag_reports_total{from="a",to="b"} 605`, "/reports": `"From":"a"`,
-		"/metrics?": `hoplag_reports_total{from="a",to="b",class="udp"} 1`, "/classes": `"udp":{`,
-	} {
-		response, err := http.Get("http://" + l.Addr().String() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(response.Body)
-		response.Body.Close()
-		if response.StatusCode != 200 || !bytes.Contains(body, []byte(want)) {
-			t.Errorf("%s: status %d, %.300s; want %s", path, response.StatusCode, body, want)
-		}
-		for _, outside := range []string{"http://", "https://", "src="} {
-			if path == "/" && bytes.Contains(bytes.ReplaceAll(body, []byte("http://www.w3.org/2000/svg"), nil), []byte(outside)) {
-				t.Errorf("the page has something from outside: %s", outside)
-			}
-		}
-	}
-	if len(v.reports) != kept {
-		t.Errorf("%d reports are kept, want %d", len(v.reports), kept)
-	}
-}
-
 func TestFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		`-role is ""`:           {},
-		`-role is "middle"`:     {"-role", "middle"},
-		`-listen is "x"`:        {"-role", "egress", "-listen", "x", "-to", "a:1", "-reports", "a:2"},
-		"-key has 5 characters": {"-role", "egress", "-listen", ":1", "-to", "a:1", "-reports", "a:2", "-key", "short"},
-		`-only is "x"`:          {"-role", "egress", "-listen", ":1", "-to", "a:1", "-reports", "a:2", "-only", "x"},
-		"-loss is 2":            {"-demo", "-loss", "2"},
-		"-rate is 0":            {"-demo", "-rate", "0"},
-		"-delay is 1m0s":        {"-demo", "-delay", "1m"},
-		`argument "x"`:          {"-demo", "x"},
-		"flag provided but not": {"-x"},
+		`-role is ""`:              {},
+		`-role is "middle"`:        {"-role", "middle"},
+		`-listen is "x"`:           {"-role", "egress", "-listen", "x", "-to", "a:1", "-reports", "a:2"},
+		"-key has 5 characters":    {"-role", "egress", "-listen", ":1", "-to", "a:1", "-reports", "a:2", "-key", "short"},
+		"-key is missing":          {"-role", "egress", "-listen", ":1", "-to", "a:1", "-reports", "a:2"},
+		`value "x" for flag -only`: {"-role", "egress", "-listen", ":1", "-to", "a:1", "-reports", "a:2", "-only", "x"},
+		"-loss is 2":               {"-demo", "-loss", "2"},
+		"-rate is 0":               {"-demo", "-rate", "0"},
+		"-delay is 1m0s":           {"-demo", "-delay", "1m"},
+		`argument "x"`:             {"-demo", "x"},
+		"flag provided but not":    {"-x"},
 	} {
-		if err := run(t.Context(), args, io.Discard, io.Discard); !errors.Is(err, errUsage) || !strings.Contains(err.Error(), want) {
+		if err := run(t.Context(), args, io.Discard, io.Discard); !errors.Is(err, programs.ErrUsage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want %q", args, err, want)
 		}
 	}
@@ -246,94 +209,16 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A pipe that is closed ends the program with its error.
-func TestOutputFails(t *testing.T) {
-	r, w := io.Pipe()
-	r.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	if err := run(ctx, []string{"-demo"}, w, io.Discard); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("error %v", err)
-	}
-}
-
-// BenchmarkForward forwards datagrams, 64 that wait at a time, to a socket that
-// drops them, measured and bare by turns, and says what measuring leaves of the
-// rate, with its standard error. It compares medians of some turns, which bear
-// other work on the machine.
-func BenchmarkForward(b *testing.B) {
-	b.Run("all", func(b *testing.B) { benchmarkForward(b, false) })
-	b.Run("classes", func(b *testing.B) { benchmarkForward(b, true) })
-}
-
-func benchmarkForward(b *testing.B, apart bool) {
-	sink, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer sink.Close()
-	h, err := newHalf(true, "a key of sixteen bytes and more", "127.0.0.1:0", sink.LocalAddr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer h.close()
-	if apart {
-		if err := h.measureClasses("a key of sixteen bytes and more"); err != nil {
-			b.Fatal(err)
-		}
-	}
-	client, err := net.Dial("udp", h.address())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer client.Close()
-	const waiting, turns = 64, 100
-	datagram, buffer := make([]byte, 200), make([]byte, 64<<10)
-	var spent [2][]float64 // of some turns: bare, measured; ns a datagram
-	var shares estimate.Moments
-	var bare, measured float64
-	for number := 0; b.Loop(); number++ {
-		for i := range waiting {
-			binary.BigEndian.PutUint64(datagram, uint64(number*waiting+i))
-			client.Write(datagram)
-		}
-		way := (number + number/2) % 2 // 0 1 1 0
-		h.bare = way == 0
-		began := time.Now()
-		for range waiting {
-			if err := h.relayOne(buffer); err != nil {
-				b.Fatal(err)
-			}
-		}
-		spent[way] = append(spent[way], float64(time.Since(began))/waiting)
-		if len(spent[0]) >= turns && len(spent[1]) >= turns {
-			bare, measured = median(spent[0]), median(spent[1])
-			shares.Add(100 * bare / measured)
-			spent[0], spent[1] = spent[0][:0], spent[1][:0]
-		}
-	}
-	if n := float64(shares.N()); n > 1 {
-		b.ReportMetric(bare, "bare-ns/packet")
-		b.ReportMetric(measured, "measured-ns/packet")
-		b.ReportMetric(shares.Mean(), "%-of-bare")
-		b.ReportMetric(shares.StdDev()/math.Sqrt(n), "%-error")
-	}
-}
-
-func median(list []float64) float64 {
-	slices.Sort(list)
-	return list[len(list)/2]
-}
-
 // The reports come over one connection that only the key opens.
 func TestReportsAreAuthenticated(t *testing.T) {
+	t.Parallel()
 	ingress, _ := pair(t)
 	stranger, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey("another key of sixteen bytes")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stranger.Close()
-	page := httptest.NewServer(ingress.point)
+	page := httptest.NewServer(ingress.points[all])
 	defer page.Close()
 	failed := false
 	for r := range stranger.Follow(t.Context(), page.URL) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -146,7 +147,7 @@ func testInterrupted(t *testing.T, dir string) {
 					t.Errorf("line %d: %q", n+1, lines.Text())
 				}
 				if n == 1 {
-					cmd.Process.Signal(os.Interrupt)
+					cmd.Process.Signal(map[bool]os.Signal{true: syscall.SIGTERM, false: os.Interrupt}[name == "proxy"])
 				}
 			}
 			// A program without more to say may leave it to the signal to end it.

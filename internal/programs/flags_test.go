@@ -96,7 +96,7 @@ func TestMatcher(t *testing.T) {
 		}
 	}
 	m.Forget(func(v int) bool { return v == 3 })
-	if _, ok, _ := m.Second("late"); ok || len(m.between) != 0 {
+	if _, ok, _ := m.Second("late"); ok || m.Len() != 0 {
 		t.Errorf("%v is remembered", m.between)
 	}
 }

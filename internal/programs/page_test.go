@@ -3,6 +3,7 @@ package programs
 import (
 	"context"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,9 +26,11 @@ func pageReport(number int64, class string) hoplag.Report {
 		Quantiles:      []lda.Quantile{{P: 0.99, Delay: 31e6, Samples: 500}},
 		Flows:          []hoplag.FlowDelay{{Flow: 7, Mean: 28e6}},
 	}
+	offset := estimate.Interval{Low: 2e6, High: 5e6}
 	return hoplag.Report{
 		Number: number, Start: time.Unix(1e9+number, 0).UTC(), Length: time.Second, From: "here", To: "there", Class: class,
-		Forth: d, Back: d, Clock: hoplag.Clock{Known: true, Offset: 3e6, Certain: estimate.Interval{Low: 2e6, High: 5e6}},
+		Forth: d, Back: d,
+		Clock: hoplag.Clock{Known: true, Offset: 3e6, Certain: offset, Likely: offset},
 	}
 }
 
@@ -65,6 +68,7 @@ func TestBrowser(t *testing.T) {
 		r := pageReport(i, "")
 		if i == 30 {
 			r.Forth.MeanInterval95.High = 1e9
+			r.Back.MeanInterval95.High = math.Inf(1)
 		}
 		v.Add(r)
 	}

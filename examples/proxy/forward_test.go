@@ -1,0 +1,350 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand"
+	"net"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// serverOf runs a TCP server for a test.
+func serverOf(t *testing.T, handle func(*net.TCPConn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go handle(conn.(*net.TCPConn))
+		}
+	}()
+	return l.Addr().String()
+}
+
+// between runs both halves before a server at an address.
+func between(t *testing.T, to string, options ...func(*half)) (ingress, egress *half) {
+	t.Helper()
+	const key = "a key of sixteen bytes and more"
+	any := "127.0.0.1:0"
+	if strings.HasPrefix(to, "[") {
+		any = "[::1]:0"
+	}
+	var err error
+	if egress, err = newHalf(false, key, any, to, false); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(egress.close)
+	if ingress, err = newHalf(true, key, any, egress.address(), false); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ingress.close)
+	for _, option := range options {
+		option(ingress)
+		option(egress)
+	}
+	ingress.start()
+	egress.start()
+	return ingress, egress
+}
+
+func dialTo(t testing.TB, network string, h *half) net.Conn {
+	t.Helper()
+	conn, err := net.Dial(network, h.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return conn
+}
+
+// echoes counts how many of some datagrams come back.
+func echoes(conn net.Conn, datagrams int) (n int) {
+	b := make([]byte, 100)
+	for i := range datagrams {
+		fmt.Fprintf(conn, "datagram %d", i)
+		conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		if _, err := conn.Read(b); err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// A listener that fails for a while, as one does when files run out, loses
+// nobody who comes afterwards.
+type failing struct {
+	net.Listener
+	left atomic.Int32
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if f.left.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return f.Listener.Accept()
+}
+
+func TestAcceptGoesOn(t *testing.T) {
+	to := serverOf(t, func(c *net.TCPConn) {
+		io.Copy(c, c)
+		c.Close()
+	})
+	var said bytes.Buffer
+	ingress, _ := between(t, to, func(h *half) {
+		f := &failing{Listener: h.accepts}
+		f.left.Store(5)
+		h.accepts, h.log = f, &said
+	})
+	conn := dialTo(t, "tcp", ingress)
+	io.WriteString(conn, "hello")
+	if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil {
+		t.Errorf("after errors nobody is served: %v", err)
+	}
+	if !strings.Contains(said.String(), "too many open files") {
+		t.Errorf("nothing is said about it: %q", said.String())
+	}
+}
+
+// When the far half restarts, those who send datagrams are forwarded as before.
+func TestFarHalfRestarts(t *testing.T) {
+	t.Parallel()
+	server, err := echo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	ingress, egress := between(t, server.Addr().String())
+	conn := dialTo(t, "udp", ingress)
+	if n := echoes(conn, 100); n < 99 {
+		t.Fatalf("%d of 100 datagrams come back", n)
+	}
+	egress.packets.Close()
+	egress.accepts.Close()
+	echoes(conn, 3) // refused
+	again, err := newHalf(false, "a key of sixteen bytes and more", egress.address(), server.Addr().String(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.close()
+	again.start()
+	if n := echoes(conn, 200); n < 198 {
+		t.Errorf("%d of 200 datagrams come back through a half that was started again", n)
+	}
+}
+
+// A peer who only listens is not idle.
+func TestStreamingServer(t *testing.T) {
+	t.Parallel()
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go func() {
+		_, from, err := server.ReadFrom(make([]byte, 100))
+		for ; err == nil; time.Sleep(20 * time.Millisecond) {
+			_, err = server.WriteTo([]byte("news"), from)
+		}
+	}()
+	ingress, egress := between(t, server.LocalAddr().String(), func(h *half) { h.idle = 200 * time.Millisecond })
+	conn := dialTo(t, "udp", ingress)
+	io.WriteString(conn, "subscribe")
+	for range 40 {
+		if _, err := conn.Read(make([]byte, 100)); err != nil {
+			t.Fatalf("cut off: %v", err)
+		}
+	}
+	server.Close()
+	for range 100 { // then it is idle
+		time.Sleep(20 * time.Millisecond)
+		ingress.mu.Lock()
+		egress.mu.Lock()
+		left := len(ingress.peers) + len(egress.peers)
+		egress.mu.Unlock()
+		ingress.mu.Unlock()
+		if left == 0 {
+			return
+		}
+	}
+	t.Error("a silent peer is kept")
+}
+
+// Either side may end what it sends, and go on to receive.
+func TestHalfClose(t *testing.T) {
+	const text = "what was sent before the end"
+	to := serverOf(t, func(c *net.TCPConn) {
+		defer c.Close()
+		all, _ := io.ReadAll(c) // ends with the client's half
+		c.Write(all)
+	})
+	ingress, _ := between(t, to)
+	conn := dialTo(t, "tcp", ingress)
+	io.WriteString(conn, text)
+	conn.(*net.TCPConn).CloseWrite()
+	if got, err := io.ReadAll(conn); err != nil || string(got) != text {
+		t.Errorf("%q came back, %v", got, err)
+	}
+	heard := make(chan string, 1)
+	to = serverOf(t, func(c *net.TCPConn) {
+		defer c.Close()
+		c.CloseWrite()
+		all, _ := io.ReadAll(c)
+		heard <- string(all)
+	})
+	ingress, _ = between(t, to)
+	conn = dialTo(t, "tcp", ingress)
+	if got, err := io.ReadAll(conn); err != nil || len(got) > 0 {
+		t.Errorf("%q, %v, want an end", got, err)
+	}
+	io.WriteString(conn, text)
+	conn.(*net.TCPConn).CloseWrite()
+	if got := <-heard; got != text {
+		t.Errorf("the server heard %q", got)
+	}
+}
+
+// A slow reader gets everything, and holds up nobody else.
+func TestSlowReader(t *testing.T) {
+	const size = 32 << 20
+	data := make([]byte, size)
+	rand.New(rand.NewSource(1)).Read(data)
+	to := serverOf(t, func(c *net.TCPConn) {
+		defer c.Close()
+		c.Write(data)
+	})
+	ingress, _ := between(t, to)
+	slow := dialTo(t, "tcp", ingress)
+	time.Sleep(200 * time.Millisecond) // everything fills
+	var held runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&held)
+	t.Logf("%d MB held, %d of them by this test", held.HeapAlloc>>20, size>>20)
+	other := dialTo(t, "tcp", ingress)
+	if got, err := io.ReadAll(other); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("beside a slow reader: %d bytes, %v", len(got), err)
+	}
+	if got, err := io.ReadAll(slow); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("a slow reader: %d bytes, %v", len(got), err)
+	}
+}
+
+// What a reset throws away was not lost between the halves: each piece that left
+// one arrived at the other. The other end learns that the connection broke.
+func TestReset(t *testing.T) {
+	t.Parallel()
+	for name, side := range map[string]func(server, client *net.TCPConn){
+		"server": func(server, _ *net.TCPConn) { reset(server) },
+		"client": func(_, client *net.TCPConn) { reset(client) },
+	} {
+		servers := make(chan *net.TCPConn, 1)
+		to := serverOf(t, func(c *net.TCPConn) {
+			servers <- c
+			io.Copy(c, io.LimitReader(c, 1<<20)) // reads some, and no more
+		})
+		truth := newExact()
+		ingress, egress := between(t, to, func(h *half) { h.exact, h.stall = truth, time.Second })
+		client := dialTo(t, "tcp", ingress).(*net.TCPConn)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := io.Copy(client, rand.New(rand.NewSource(1)))
+			failed <- err
+		}()
+		time.Sleep(300 * time.Millisecond) // all queues fill
+		side(<-servers, client)
+		if err := <-failed; err == nil {
+			t.Errorf("%s: the client may still write", name)
+		}
+		done := make(chan struct{})
+		go func() {
+			ingress.streams.Wait()
+			egress.streams.Wait()
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: a connection does not end", name)
+		}
+		for way := range truth.under {
+			if n := truth.under[way].Len(); n > 0 {
+				t.Errorf("%s: %d pieces left and did not arrive, way %d", name, n, way)
+			}
+		}
+		if sum := truth.seconds[forth]; len(sum) == 0 {
+			t.Errorf("%s: nothing was measured", name)
+		}
+	}
+}
+
+// A half that dies breaks its connections, which must not look like their end.
+func TestHalfDies(t *testing.T) {
+	to := serverOf(t, func(c *net.TCPConn) { io.WriteString(c, "half of the ans") })
+	ingress, egress := between(t, to)
+	conn := dialTo(t, "tcp", ingress)
+	if _, err := io.ReadFull(conn, make([]byte, 15)); err != nil {
+		t.Fatal(err)
+	}
+	egress.mu.Lock()
+	for s := range egress.conns {
+		reset(s.inner)
+	}
+	egress.mu.Unlock()
+	if _, err := io.ReadAll(conn); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the client reads %v", err)
+	}
+}
+
+// IPv6 is forwarded like IPv4.
+func TestIPv6(t *testing.T) {
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("no IPv6 here: %v", err)
+	}
+	defer l.Close()
+	p, err := net.ListenPacket("udp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			io.Copy(c, c)
+			c.Close()
+		}
+	}()
+	go func() {
+		b := make([]byte, 100)
+		for {
+			n, from, err := p.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			p.WriteTo(b[:n], from)
+		}
+	}()
+	ingress, _ := between(t, l.Addr().String())
+	if n := echoes(dialTo(t, "udp", ingress), 20); n < 19 {
+		t.Errorf("%d of 20 datagrams come back", n)
+	}
+	conn := dialTo(t, "tcp", ingress)
+	io.WriteString(conn, "hello")
+	conn.(*net.TCPConn).CloseWrite()
+	if got, err := io.ReadAll(conn); err != nil || string(got) != "hello" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

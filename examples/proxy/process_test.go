@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A pipe that is closed ends the demo with its error.
+func TestOutputFails(t *testing.T) {
+	t.Parallel()
+	r, w := io.Pipe()
+	r.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := run(ctx, []string{"-demo"}, w, io.Discard); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A log is what programs write for people, from several goroutines.
+type log struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *log) has(s string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), s)
+}
+
+// free returns an address that nobody uses.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// halves runs both halves as their users do, until the context is done, and
+// returns where clients connect, and how each half ends.
+func halves(ctx context.Context, t *testing.T, to string, stdout io.Writer, stderr io.Writer) (address string, ends [2]chan error) {
+	t.Helper()
+	in, out, reports := free(t), free(t), free(t)
+	for i, args := range [][]string{
+		{"-role", "ingress", "-listen", in, "-to", out, "-reports", reports},
+		{"-role", "egress", "-listen", out, "-to", to, "-reports", reports},
+	} {
+		ends[i] = make(chan error, 1)
+		args = append(args, "-key", "a key of sixteen bytes and more", "-drain", "5s")
+		go func() { ends[i] <- run(ctx, args, stdout, stderr) }()
+	}
+	for range 200 {
+		up := 0
+		for _, address := range []string{in, out} {
+			if c, err := net.Dial("tcp", address); err == nil {
+				c.Close()
+				up++
+			}
+		}
+		if up == 2 {
+			return in, ends
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the halves do not start")
+	return "", ends
+}
+
+// A full disk does not stop what is forwarded: it is told, and is the error at
+// the end.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	server, err := echo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	said := new(log)
+	address, ends := halves(ctx, t, server.Addr().String(), full, said)
+	conn, err := net.Dial("udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for range 100 {
+		if echoes(conn, 1); said.has("rows cannot be printed") {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if n := echoes(conn, 20); n < 19 || !said.has("no space left") {
+		t.Errorf("after the disk is full %d of 20 datagrams come back; told: %v", n, said.has("no space left"))
+	}
+	cancel()
+	if in, out := <-ends[0], <-ends[1]; in != nil || out == nil || !strings.Contains(out.Error(), "no space left") {
+		t.Errorf("the halves end with %v and %v", in, out)
+	}
+}
+
+// Asked to end, both halves take nobody new, let those go on who are there, and
+// end when they have.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	to := serverOf(t, func(c *net.TCPConn) {
+		io.Copy(c, c)
+		c.Close()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	address, ends := halves(ctx, t, to, io.Discard, io.Discard)
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	say := func(text string) {
+		t.Helper()
+		io.WriteString(conn, text)
+		if _, err := io.ReadFull(conn, make([]byte, len(text))); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+	}
+	say("before")
+	cancel()
+	for range 100 {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			break
+		}
+		c.Close()
+		time.Sleep(10 * time.Millisecond)
+	}
+	if c, err := net.Dial("tcp", address); err == nil {
+		c.Close()
+		t.Error("somebody new is served")
+	}
+	say("meanwhile")
+	select {
+	case err := <-ends[0]:
+		t.Errorf("a half ends under a connection: %v", err)
+	default:
+	}
+	began := time.Now()
+	conn.Close()
+	if in, out := <-ends[0], <-ends[1]; in != nil || out != nil || time.Since(began) > 4*time.Second {
+		t.Errorf("the halves end with %v and %v after %v", in, out, time.Since(began))
+	}
+}

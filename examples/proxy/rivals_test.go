@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The programs run as children of this one.
+func TestMain(m *testing.M) {
+	if os.Getenv("PROXY_CHILD") != "" {
+		main()
+		return
+	}
+	if to := os.Getenv("PROXY_BARE"); to != "" {
+		bare(to)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// bare is a relay of connections as it is usually written.
+func bare(to string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(l.Addr())
+	for {
+		from, err := l.Accept()
+		if err != nil {
+			panic(err)
+		}
+		go func() {
+			defer from.Close()
+			to, err := net.Dial("tcp", to)
+			if err != nil {
+				return
+			}
+			defer to.Close()
+			go io.Copy(from, to)
+			io.Copy(to, from)
+		}()
+	}
+}
+
+// A chain is two relays after each other, each a process.
+type chain struct {
+	address string
+	pids    []int
+}
+
+// child starts a program that ends with the benchmark.
+func (c *chain) child(b *testing.B, command *exec.Cmd) io.Reader {
+	b.Helper()
+	out, err := command.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	command.Stderr = os.Stderr
+	if err := command.Start(); err != nil {
+		b.Fatal(err)
+	}
+	c.pids = append(c.pids, command.Process.Pid)
+	b.Cleanup(func() {
+		command.Process.Kill()
+		command.Wait()
+	})
+	return out
+}
+
+func self(variable string, args ...string) *exec.Cmd {
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), variable)
+	return c
+}
+
+func bareChain(b *testing.B, to string) *chain {
+	c := &chain{address: to}
+	for range 2 {
+		line, err := bufio.NewReader(c.child(b, self("PROXY_BARE="+c.address))).ReadString('\n')
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.address = strings.TrimSpace(line)
+	}
+	return c
+}
+
+func proxyChain(b *testing.B, to string) *chain {
+	address := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer l.Close()
+		return l.Addr().String()
+	}
+	c, out, reports := &chain{address: address()}, address(), address()
+	for _, args := range [][]string{
+		{"-role", "egress", "-listen", out, "-to", to, "-reports", reports},
+		{"-role", "ingress", "-listen", c.address, "-to", out, "-reports", reports},
+	} {
+		go io.Copy(io.Discard, c.child(b, self("PROXY_CHILD=1", append(args, "-key", "a key of sixteen bytes and more")...)))
+	}
+	return c
+}
+
+// nginxChain is two servers of nginx's stream module.
+func nginxChain(b *testing.B, to string) *chain {
+	nginx, err := exec.LookPath("nginx")
+	module := "/usr/lib/nginx/modules/ngx_stream_module.so"
+	if _, other := os.Stat(module); err != nil || other != nil {
+		b.Skip("needs nginx and its stream module")
+	}
+	c := &chain{address: to}
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		listen := l.Addr().String()
+		l.Close()
+		dir := b.TempDir()
+		config := fmt.Sprintf("load_module %s;\ndaemon off;\nmaster_process off;\npid %s/pid;\nerror_log /dev/null;\n"+
+			"worker_rlimit_nofile 40000;\nevents { worker_connections 30000; }\n"+
+			"stream { server { listen %s backlog=4096; proxy_pass %s; } }\n", module, dir, listen, c.address)
+		if err := os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(config), 0o644); err != nil {
+			b.Fatal(err)
+		}
+		c.child(b, exec.Command(nginx, "-c", filepath.Join(dir, "nginx.conf"), "-p", dir))
+		c.address = listen
+	}
+	return c
+}
+
+// dial connects once the chain runs.
+func (c *chain) dial(b *testing.B, tries int) net.Conn {
+	b.Helper()
+	for range tries {
+		if conn, err := net.Dial("tcp", c.address); err == nil {
+			conn.SetDeadline(time.Now().Add(time.Minute))
+			conn.Write([]byte{1})
+			if _, err := conn.Read(make([]byte, 1)); err == nil {
+				return conn
+			}
+			conn.Close()
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.Fatal("nobody is at " + c.address)
+	return nil
+}
+
+// proc reads a number from a file of /proc.
+func proc(b *testing.B, file, pattern string) float64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		b.Skip(err)
+	}
+	m := regexp.MustCompile(pattern).FindSubmatch(text)
+	v, _ := strconv.ParseFloat(string(m[1]), 64)
+	return v
+}
+
+// cpu returns how many seconds of a processor the chain took.
+func (c *chain) cpu(b *testing.B) (seconds float64) {
+	for _, pid := range c.pids {
+		stat := fmt.Sprintf("/proc/%d/stat", pid)
+		const fields = `(?:\S+ ){11}`
+		seconds += (proc(b, stat, `\) `+fields+`(\d+)`) + proc(b, stat, `\) `+fields+`\d+ (\d+)`)) / 100
+	}
+	return seconds
+}
+
+// BenchmarkRivals moves bytes, makes round trips and holds connections through
+// both halves, and through two relays as Go programs have them, and two of
+// nginx's.
+func BenchmarkRivals(b *testing.B) {
+	if runtime.GOOS != "linux" {
+		b.Skip("needs /proc")
+	}
+	for name, start := range map[string]func(*testing.B, string) *chain{"proxy": proxyChain, "bare": bareChain, "nginx": nginxChain} {
+		b.Run(name+"/bytes", func(b *testing.B) { benchmarkBytes(b, start) })
+		b.Run(name+"/trips", func(b *testing.B) { benchmarkTrips(b, start) })
+		b.Run(name+"/idle", func(b *testing.B) { benchmarkIdle(b, start) })
+	}
+}
+
+func echoServer(b *testing.B) string {
+	l, err := echo()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+func benchmarkBytes(b *testing.B, start func(*testing.B, string) *chain) {
+	c := start(b, echoServer(b))
+	conn, chunk := c.dial(b, 500), make([]byte, 1<<20)
+	before := c.cpu(b)
+	b.SetBytes(2 << 20) // there and back
+	for b.Loop() {
+		go conn.Write(chunk)
+		if _, err := io.ReadFull(conn, chunk); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(1e3*(c.cpu(b)-before)/float64(b.N)/2*1024, "cpu-ms/GB")
+}
+
+func benchmarkTrips(b *testing.B, start func(*testing.B, string) *chain) {
+	c := start(b, echoServer(b))
+	conn, message := c.dial(b, 500), make([]byte, 100)
+	before := c.cpu(b)
+	for b.Loop() {
+		conn.Write(message)
+		if _, err := io.ReadFull(conn, message); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(1e6*(c.cpu(b)-before)/float64(b.N), "cpu-µs/trip")
+}
+
+// benchmarkIdle holds connections that were used once: 3,000 of them, or with
+// PROXY_CONNECTIONS others, within the files that this process may open.
+func benchmarkIdle(b *testing.B, start func(*testing.B, string) *chain) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // one that takes only one file a connection
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				for one := make([]byte, 1); ; conn.Write(one) {
+					if _, err := conn.Read(one); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	c, many := start(b, l.Addr().String()), 3000 // relays with splice take six files each
+	if n, err := strconv.Atoi(os.Getenv("PROXY_CONNECTIONS")); err == nil {
+		many = n
+	}
+	for range many {
+		defer reset(c.dial(b, 100)) // and leave no port in TIME_WAIT
+	}
+	for b.Loop() {
+	}
+	most := 0.0
+	for _, pid := range c.pids {
+		most = max(most, proc(b, fmt.Sprintf("/proc/%d/status", pid), `VmRSS:\s+(\d+)`)/1024)
+	}
+	b.ReportMetric(most, "MB-resident")
+	b.ReportMetric(float64(many), "connections")
+}
