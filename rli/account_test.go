@@ -1,11 +1,9 @@
 package rli_test
 
 import (
-	"math"
-	"net/netip"
+	"errors"
 	"testing"
 
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/rli"
 )
@@ -13,7 +11,7 @@ import (
 // classes are departures of a link with two classes, of which the second waits
 // for 20 µs more than the first: every other packet is of it, and no reference.
 func classes(t *testing.T) []event {
-	events, _ := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.3, 4), nil)
+	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.3, 4), nil)
 	var high, low []event
 	for _, e := range events {
 		if e.kind == measured && e.flow%2 == 1 {
@@ -37,8 +35,8 @@ func classes(t *testing.T) []event {
 }
 
 // TestOtherClass: packets of a class that references are not of are noticed, and
-// no interval then says that their delays are known. The negative control is
-// what the references say if they do not tell how many packets were sent.
+// nothing is said of the delays then. The negative control is what the references
+// say if they do not tell how many packets were sent.
 func TestOtherClass(t *testing.T) {
 	events := classes(t)
 	truth := 0.0
@@ -46,15 +44,18 @@ func TestOtherClass(t *testing.T) {
 		truth += float64(events[i].delay) / 20000
 	}
 	for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
-		total, err := receive(t, config(m), events).Total()
-		if err != nil || total.MeanInterval(0.99).Bounded() || total.DeviationInterval(0.99).Bounded() {
-			t.Errorf("%v: %+v, %v in %+v", m, total.Delay, err, total.MeanInterval(0.99))
+		r := receive(t, config(m), events)
+		if total, err := r.Total(); !errors.Is(err, rli.ErrUntrusted) {
+			t.Errorf("%v: %+v, %v", m, total.Delay, err)
+		}
+		if n := flowsOf(r); n > 10 {
+			t.Errorf("%v: answers for %d flows", m, n)
 		}
 		silent := append([]event(nil), events...)
 		for i := range silent {
 			silent[i].ref.Packets = 0
 		}
-		if total, _ := receive(t, config(m), silent).Total(); total.MeanInterval(0.99).Contains(truth) {
+		if total := must(receive(t, config(m), silent).Total()); total.MeanInterval(0.99).Contains(truth) {
 			t.Errorf("%v: without the number, the interval also holds the truth", m)
 		}
 	}
@@ -63,7 +64,7 @@ func TestOtherClass(t *testing.T) {
 // TestMissing: packets that were lost are counted, and duplicates and what the
 // injector was not told of are seen.
 func TestMissing(t *testing.T) {
-	events, _ := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.5, 4), nil)
+	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.5, 4), nil)
 	var lossy, doubled []event
 	lost, twice := uint64(0), uint64(0)
 	last := 0
@@ -97,57 +98,7 @@ func TestMissing(t *testing.T) {
 		e.ref.Sent += 1e9
 		again = append(again, e)
 	}
-	if c := receive(t, config(rli.Linear), again).Counts(); c.Missing != 0 || c.Overtaken != 0 || c.Restarts != 1 {
+	if c := receive(t, config(rli.Linear), again).Counts(); c.Missing != 0 || c.Overtaken != 0 {
 		t.Errorf("%+v", c)
-	}
-}
-
-// TestTuples: records tell their 5-tuples, through eviction, merging and encoding.
-func TestTuples(t *testing.T) {
-	tuple := func(i int) hashing.Tuple {
-		at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 1)
-		return hashing.MakeTuple(6, at, at)
-	}
-	c := config(rli.Linear)
-	c.Tuples, c.Flows, c.Buffer = true, 100, 64
-	r := newReceiver(t, c)
-	for i := range 50_000 {
-		at := int64(i) * 1000
-		of := tuple(i * i % 331)
-		r.UpdateTuple(of.Flow(5), of, 100, at)
-		if i%10 == 0 {
-			r.Reference(rli.ReferencePacket{Sequence: uint64(i), Sent: at - 500}, at)
-		}
-	}
-	r.Update(77, 100, math.MaxInt32)
-	if r.Flush(); r.Counts().Evicted == 0 {
-		t.Error("nothing was evicted")
-	}
-	merged, decoded := newReceiver(t, c), new(rli.Receiver)
-	data, _ := r.MarshalBinary()
-	if err := decoded.UnmarshalBinary(data); err != nil || len(data) > c.EncodedSize() {
-		t.Fatal(err, len(data))
-	}
-	if err := merged.Merge(r); err != nil {
-		t.Fatal(err)
-	}
-	for name, r := range map[string]*rli.Receiver{"as measured": r, "merged": merged, "decoded": decoded} {
-		n := 0
-		for f, res := range r.All() {
-			n++
-			if want := res.Tuple.Flow(5); f != want && (f != 77 || res.Tuple != hashing.Tuple{}) {
-				t.Errorf("%s: the record of flow %#x has the tuple of %#x", name, f, want)
-			}
-		}
-		if n < 90 {
-			t.Errorf("%s: %d flows", name, n)
-		}
-	}
-	c.Tuples = false
-	r = newReceiver(t, c)
-	r.UpdateTuple(3, tuple(3), 100, 5)
-	r.Reference(rli.ReferencePacket{}, 10)
-	if res, err := r.Estimate(3); err != nil || res.Tuple != (hashing.Tuple{}) {
-		t.Errorf("%+v, %v", res, err)
 	}
 }

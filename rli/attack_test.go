@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
-	"strconv"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -72,14 +71,14 @@ func TestImplausibleReference(t *testing.T) {
 				s.Reference(lie(s), s.at+10)
 			}
 			k := s.Counts()
-			if mean := s.mean(t); mean < 1300 || mean > 1700 || k.Implausible+k.Foreign != 20 || k.Lost != 0 {
+			if mean := s.mean(t); mean < 1300 || mean > 1700 || k.Refused != 20 || k.Lost != 0 {
 				t.Errorf("%s, rate %d: a mean of %v, %+v", name, rate, mean, k)
 			}
 			// The negative control: a guard that knows nothing.
 			s = newSteady(t, rate)
 			s.run(50)
-			s.guard = guard{}
-			if p := lie(s); p.Injector == 0 && p.Sent > -maxTimeout {
+			s.order = order{}
+			if p := lie(s); p.Injector == 0 && p.Sent > -latestTime {
 				s.Reference(p, s.at+10)
 				s.run(1)
 				if mean := s.mean(t); mean > 1300 && mean < 1700 {
@@ -106,7 +105,7 @@ func TestStepIsBelieved(t *testing.T) {
 				s.Reset()
 			}
 		}
-		if k := s.Counts(); k.Implausible != 0 || s.mean(t) != float64(1500-step) {
+		if k := s.Counts(); k.Refused != 0 || s.mean(t) != float64(1500-step) {
 			t.Errorf("step %d: %+v, mean %v", step, k, s.mean(t))
 		}
 	}
@@ -115,7 +114,7 @@ func TestStepIsBelieved(t *testing.T) {
 // TestTaggedReferences: with a key, only what its holder made is believed, and
 // only once.
 func TestTaggedReferences(t *testing.T) {
-	injector, err := NewInjector(InjectorConfig{Every: 1, ReferenceBytes: 64})
+	injector, err := NewInjector(InjectorConfig{Every: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +124,7 @@ func TestTaggedReferences(t *testing.T) {
 	var sent [][]byte
 	for i := range int64(200) {
 		p, _ := injector.Packet(100, 1000*i)
-		data := injector.Append(nil, p)
+		data := injector.Append(nil, p, p.Sent)
 		if len(data) != TaggedReferenceSize {
 			t.Fatalf("%d bytes", len(data))
 		}
@@ -135,12 +134,13 @@ func TestTaggedReferences(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	plain, _ := (&ReferencePacket{Sequence: 200, Sent: 1e6}).MarshalBinary()
+	last := ReferencePacket{Sequence: 200, Sent: 1e6}
+	plain := last.append(nil)
 	other := key{hashing.SipHashFromKey([16]byte{1, 2, 4}), true}
 	forged := &Injector{key: other}
 	for _, bad := range [][]byte{nil, plain, append(bytes.Clone(plain), 0, 0, 0, 0, 0, 0, 0, 0),
-		forged.Append(nil, ReferencePacket{Sequence: 200, Sent: 1e6})} {
-		if err := s.Accept(bad, 1e6); !errors.Is(err, estimate.ErrEncoding) {
+		forged.Append(nil, last, last.Sent)} {
+		if err := s.Accept(bad, 1e6); !errors.Is(err, estimate.ErrEncoding) && !errors.Is(err, ErrForged) {
 			t.Errorf("%x: %v", bad, err)
 		}
 	}
@@ -151,29 +151,8 @@ func TestTaggedReferences(t *testing.T) {
 		}
 	}
 	k := s.Counts()
-	if mean := s.mean(t); k.Forged != 4 || k.Duplicated+k.Reordered != 200 || k.Restarts != 0 || mean != 500 {
+	if mean := s.mean(t); k.Forged != 4 || k.Refused != 200 || k.Steps != 0 || mean != 500 {
 		t.Errorf("%+v, mean %v", k, mean)
-	}
-}
-
-// TestSizes: impossible sizes are refused, and counted.
-func TestSizes(t *testing.T) {
-	s := newSteady(t, 1e9)
-	s.run(20)
-	sizes := []int{-1, -100, math.MinInt, -math.MaxInt32}
-	if strconv.IntSize > 32 {
-		over := math.MaxInt32
-		sizes = []int{-1, math.MinInt, over + 1, math.MaxInt}
-	}
-	for _, bytes := range sizes {
-		s.Update(1, bytes, s.at)
-		s.Pass(bytes, s.at)
-	}
-	if k := s.Counts(); k.Invalid != 8 || k.Packets != 204 || k.Passed != 4 {
-		t.Errorf("%+v", k)
-	}
-	if mean := s.mean(t); mean < 1300 || mean > 1700 {
-		t.Errorf("a mean of %v", mean)
 	}
 }
 
@@ -185,20 +164,16 @@ func TestFullBucket(t *testing.T) {
 	r.Reference(ReferencePacket{}, 10)
 	r.Update(1, 100, 20)
 	r.flows.histogram(r.flows.find(1))[0] = math.MaxUint32 - 1
-	r.histogram[0] = math.MaxUint32
 	for range 3 {
 		r.Update(1, 100, 20)
 	}
 	if err := r.Merge(r.copyOf(t)); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.flows.histogram(r.flows.find(1))[0]; got != math.MaxUint32 || r.histogram[0] != 2*(math.MaxUint32+3) {
-		t.Errorf("%d and %d", got, r.histogram[0])
+	if got := r.flows.histogram(r.flows.find(1))[0]; got != math.MaxUint32 {
+		t.Errorf("%d", got)
 	}
-	if q, err := r.Quantile(1, 0.5); !errors.Is(err, estimate.ErrNoSamples) {
-		t.Errorf("%v, %v", q, err)
-	}
-	if q, err := r.TotalQuantile(0.5); err != nil || q != 500 {
+	if q, _, err := r.Quantile(1, 0.5, 0.9); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("%v, %v", q, err)
 	}
 }
@@ -252,13 +227,15 @@ func TestFloodGivesWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Reference(ReferencePacket{}, 0)
 	random := rand.New(rand.NewPCG(7, 8))
 	early, late := 0, 0
 	const flows, packets = 50, 400
 	for i := range 200_000 {
 		now := int64(i) * 1e4 // 2 s
 		r.Update(hashing.Flow(random.Uint64()), 100, now)
+		if i%100 == 0 {
+			r.Reference(ReferencePacket{Sequence: uint64(i / 100), Sent: now}, now)
+		}
 		if i%10 == 0 {
 			f := hashing.Flow(i / 10 % flows)
 			if i >= 100_000 {
@@ -337,7 +314,7 @@ func TestForgedReferenceWithinReason(t *testing.T) {
 			s.sequence++
 			if from == nil {
 				s.Reference(p, at)
-			} else if err := s.Accept(from.Append(nil, p), at); (err == nil) != (from.key == s.key) {
+			} else if err := s.Accept(from.Append(nil, p, p.Sent), at); (err == nil) != (from.key == s.key) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -355,6 +332,10 @@ func TestForgedReferenceWithinReason(t *testing.T) {
 				honest, delay = c.forger, c.delay
 			}
 			give(ReferencePacket{Sequence: s.sequence, Sent: s.at - delay}, s.at, honest)
+		}
+		s.Flush()
+		if _, err := s.Total(); errors.Is(err, ErrUntrusted) {
+			continue // so many numbers are missing
 		}
 		if mean := s.mean(t); mean < c.low || mean > c.high {
 			t.Errorf("%s: a mean of %.0f, want %v to %v; %+v", name, mean, c.low, c.high, s.Counts())

@@ -38,6 +38,10 @@ import "math"
 //   - between two known packets: how far waiting times are from the straight
 //     line, relative to the bridge, at references that are estimated from the
 //     others.
+//
+// The predicted variance of a packet's waiting time is that of the bridge: v, or
+// (3 − 8/π)·v from nothing to nothing. Intervals correct it by what references
+// show.
 type spread struct {
 	height                 ratios
 	before, after, between ratios
@@ -116,19 +120,21 @@ func (s *spread) bridge(from, to end) bridge {
 }
 
 // at returns the mean waiting time at a place, for a packet that takes size ns
-// to send.
-func (b *bridge) at(place, size float64) float64 {
+// to send, and its predicted error.
+func (b *bridge) at(place, size float64) (wait, error float64) {
 	since, left := place-b.from.place, b.to.place-place
 	switch {
 	case since <= 0:
-		return b.from.wait
+		return b.from.wait, 0
 	case left <= 0:
-		return b.to.wait
+		return b.to.wait, 0
 	}
 	line, wait, variance := b.plain(since, left, size)
 	switch {
-	case b.mend == nil || variance == 0: // nothing learned yet
-	case b.mend == &b.spread.between:
+	case b.mend == nil:
+		variance = alone * wait * wait
+	case variance == 0: // nothing learned yet
+	case b.from.known && b.to.known:
 		wait = line + b.mend.values[cellOf(since, max(left-size, 0))]*(wait-line)
 	default:
 		wait *= b.mend.values[cellOf(since, max(left-size, 0))]
@@ -136,8 +142,23 @@ func (b *bridge) at(place, size float64) float64 {
 	// A packet waits no longer than the link has been busy. It did not arrive
 	// before the packet from which on the waiting time is known, nor after the
 	// packet up to which it is known.
-	return max(min(wait, b.from.wait+since), b.to.wait-left, 0)
+	low, high := max(b.to.wait-left, 0), b.from.wait+since
+	return max(min(wait, high), low), predict(variance, max(high-low, 0))
 }
+
+// strangeness is the error, over the range of what is possible, that is left to
+// traffic which does not move like a bridge at all.
+const strangeness = 0.15
+
+// predict returns the predicted error of an estimate of the given variance, if
+// what is possible is as far apart as room.
+func predict(variance, room float64) float64 {
+	return min(math.Sqrt(variance+strangeness*strangeness*room*room), room)
+}
+
+// alone is (3 − 8/π)·π/8: the variance of a bridge from nothing to nothing over
+// the square of its mean.
+const alone = 3*math.Pi/8 - 1
 
 // plain returns the straight line, the bridge and its variance v at a place
 // between the ends.

@@ -41,13 +41,9 @@ func (b bounds) plus(x float64) bounds { return bounds{b.low + x, b.high + x} }
 
 func (b bounds) width() float64 { return b.high - b.low }
 
-// The link is trusted after this many references in a row that do not
-// contradict each other. Every loss of trust doubles the number, and that many
-// more that agree halve it.
-const (
-	leastProof = 16
-	mostProof  = 1 << 16
-)
+// proof is the number of references in a row without a contradiction after
+// which the link is trusted.
+const proof = 16
 
 // memory is the number of references after which the oldest bounds are dropped
 // if the newer ones suffice, so that the base delay may drift.
@@ -59,21 +55,15 @@ type link struct {
 	recent, before bounds
 	age            int // references in recent
 	agreed         int // references in a row without contradiction
-	proof          int // how many of them earn trust
 	drift          drift
 }
 
-func newLink(tolerance int64) link {
-	// A reference's delay is the difference of two stamps, and its place that
-	// of two others.
-	return link{tolerance: 2 * float64(tolerance), recent: unbounded, before: unbounded, proof: leastProof}
-}
-
-// relax sets how far stamps may be off. It forgets the base delay, which was
-// learned with another time to send a packet.
+// relax sets how far stamps may be off: a reference's delay is the difference
+// of two, and its place that of two others. It forgets the base delay, which
+// was learned with another time to send a packet.
 func (l *link) relax(slack float64) {
 	d := drift{slope: l.drift.slope, since: l.drift.since}
-	*l = link{tolerance: 2 * slack, recent: unbounded, before: unbounded, proof: l.proof, drift: d}
+	*l = link{tolerance: 2 * slack, recent: unbounded, before: unbounded, drift: d}
 }
 
 // fits reports whether the bounds at time t agree with what is known.
@@ -97,20 +87,11 @@ func (l *link) learn(t int64, b bounds) bool {
 		l.before, l.recent, l.age = l.recent, unbounded, 0
 	}
 	l.agreed++
-	if l.agreed >= 2*l.proof && l.proof > leastProof {
-		l.proof /= 2
-		l.agreed = l.proof
-	}
 	return true
 }
 
 // doubt withdraws trust.
-func (l *link) doubt() {
-	if l.trusted() {
-		l.proof = min(2*l.proof, mostProof)
-	}
-	l.agreed = 0
-}
+func (l *link) doubt() { l.agreed = 0 }
 
 // shift adds to the base delay, as when the origin moves.
 func (l *link) shift(step float64) {
@@ -125,7 +106,10 @@ func (l *link) pinned() bool { return l.recent.and(l.before).width() <= l.tolera
 
 // trusted reports whether the link may be taken to be work-conserving at the
 // configured rate.
-func (l *link) trusted() bool { return l.agreed >= l.proof && l.pinned() }
+func (l *link) trusted() bool { return l.agreed >= proof && l.pinned() }
+
+// blur returns how far the base delay may be off.
+func (l *link) blur() float64 { return math.Abs(l.recent.and(l.before).width())/2 + 0.5 }
 
 // base returns the base delay at time t, if pinned.
 func (l *link) base(t int64) float64 {

@@ -15,7 +15,7 @@ import (
 func twoClasses(t *testing.T, high float64, of queue.Class, both bool, loss queue.LossConfig) (events []event) {
 	t.Helper()
 	link := must(queue.NewScheduler(queue.SchedulerConfig{Rate: linkRate, Loss: loss, Seed: 7}))
-	injector := must(rli.NewInjector(rli.InjectorConfig{Every: 50, ReferenceBytes: referenceBytes}))
+	injector := must(rli.NewInjector(rli.InjectorConfig{Every: 50}))
 	var references []rli.ReferencePacket
 	receive := func(until int64) {
 		for p := (queue.Packet{}); link.Next(until, &p); {

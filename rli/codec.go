@@ -16,30 +16,27 @@ import (
 // Big-endian, between the head and the CRC-32C of package wire:
 //
 //	identity 8 · injector 4 · rate 8 · reference bytes 4 · method 1 · tolerance 4 · buffer 4 ·
-//	flows 4 · sample 8 · hold 8 · inactive 8 · active 8 · buckets 2 · floor 8 · overhead 2 · tuples 1 · histograms 4
+//	flows 4 · buckets 2 · floor 8
 //	counts          8 each, in the order of Counts
+//	quality         15 words of 8, in the order of its fields
 //	origin          8, the mean of all delays, rounded down; 0 without any
-//	residuals       packets 8 · weights 8 · sum 8 · squares 16
-//	total           gaps 2 · count 6 · first 8 · last 8 · bytes 8 · sum 8 · squares 16
-//	total histogram 8 each bucket
-//	shared          of each histogram: scale 1 · 2 each bucket
+//	total           gaps 2 · count 6 · sum 8 · squares 16 · error 8 · doubtful 4
 //	number of flows 4
-//	for each flow, by ascending hash: hash 8 · tuple 37, if tuples are kept · the
-//	same as for the total, but for histograms of 4 bytes each bucket
+//	for each flow, by ascending hash: hash 8 · the same as for the total · histogram 4 each bucket
 //
-// Sums are of the delays less the origin.
+// Sums are of the delays less the origin. What is no whole number is the bits of
+// a float64.
 const (
 	magic   = "HRLI"
-	version = 5
+	version = 6
 
 	// decodedShare limits the memory that an encoded Config may ask for, in
 	// lengths of the encoding, if that is more than the receiver's own memory.
 	decodedShare = 64
 
-	configSize = 8 + 4 + 8 + 4 + 1 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2 + 8 + 2 + 1 + 4
-	sumsSize   = recordSize - 8
-
-	residualsSize = 40
+	configSize  = 8 + 4 + 8 + 4 + 1 + 4 + 4 + 4 + 2 + 8
+	sumsSize    = 8 + 8 + 16 + 8 + 4
+	qualitySize = 8 * qualityFields
 )
 
 var (
@@ -49,8 +46,7 @@ var (
 )
 
 // AppendBinary appends the encoding to dst. It leaves out packets that wait
-// for a reference: call Flush first. Equal measurements give equal bytes, in
-// whatever order they were made. The error is always nil.
+// for a reference: call Flush first. The error is always nil.
 func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	start := len(dst)
 	dst = wire.Begin(dst, magic, version)
@@ -58,18 +54,14 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	for _, n := range r.counts.list() {
 		dst = wire.AppendUint(dst, *n, 8)
 	}
-	for _, v := range [...]uint64{r.residuals.packets, r.residuals.weights, uint64(r.residuals.sum), r.residuals.squares.high,
-		r.residuals.squares.low} {
-		dst = wire.AppendUint(dst, v, 8)
-	}
 	origin, step := r.meanOrigin()
-	dst = wire.AppendUint(dst, uint64(origin), 8)
-	dst = appendSums(dst, r.total, step)
-	for _, n := range r.histogram {
-		dst = wire.AppendUint(dst, n, 8)
+	q := r.quality
+	q.low, q.high = q.low+step, q.high+step
+	for _, x := range q.words() {
+		dst = wire.AppendUint(dst, x, 8)
 	}
-
-	dst = r.shared.append(dst)
+	dst = wire.AppendUint(dst, uint64(origin), 8)
+	dst = r.appendSums(dst, r.total, step)
 	used := make([]int, 0, r.flows.used)
 	for i := range r.flows.records {
 		if r.flows.records[i].count() > 0 {
@@ -82,10 +74,7 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	dst = wire.AppendUint(dst, uint64(len(used)), 4)
 	for _, i := range used {
 		dst = wire.AppendUint(dst, uint64(r.flows.records[i].flow), 8)
-		if r.config.Tuples {
-			dst = r.flows.tuples[i].Append(dst)
-		}
-		dst = appendSums(dst, r.flows.records[i], step)
+		dst = r.appendSums(dst, r.flows.records[i], step)
 		for _, n := range r.flows.histogram(i) {
 			dst = wire.AppendUint(dst, uint64(n), 4)
 		}
@@ -103,13 +92,13 @@ func (r *Receiver) meanOrigin() (origin, step int64) {
 	return r.centre + mean, -mean
 }
 
-func appendSums(dst []byte, sums record, step int64) []byte {
+func (r *Receiver) appendSums(dst []byte, sums record, step int64) []byte {
+	r.seal(&sums)
 	sums.shift(step)
-	for _, v := range [...]uint64{sums.tally, uint64(sums.first), uint64(sums.last), sums.bytes, uint64(sums.sum), sums.squares.high,
-		sums.squares.low} {
+	for _, v := range [...]uint64{sums.tally, uint64(sums.sum), sums.squares.high, sums.squares.low, math.Float64bits(sums.error)} {
 		dst = wire.AppendUint(dst, v, 8)
 	}
-	return dst
+	return wire.AppendUint(dst, uint64(sums.doubtful), 4)
 }
 
 func (c *Config) append(dst []byte) []byte {
@@ -121,31 +110,44 @@ func (c *Config) append(dst []byte) []byte {
 	dst = wire.AppendUint(dst, uint64(c.Tolerance), 4)
 	dst = wire.AppendUint(dst, uint64(c.Buffer), 4)
 	dst = wire.AppendUint(dst, uint64(c.Flows), 4)
-	dst = wire.AppendUint(dst, math.Float64bits(c.Sample), 8)
-	dst = wire.AppendUint(dst, math.Float64bits(c.Hold), 8)
-	dst = wire.AppendUint(dst, uint64(c.Inactive), 8)
-	dst = wire.AppendUint(dst, uint64(c.Active), 8)
 	dst = wire.AppendUint(dst, uint64(c.Buckets), 2)
-	dst = wire.AppendUint(dst, uint64(c.Floor), 8)
-	dst = wire.AppendUint(dst, uint64(c.Overhead), 2)
-	dst = wire.AppendBits(dst, uint64(c.tuples()/hashing.TupleSize), 1)
-	return wire.AppendUint(dst, uint64(c.Histograms), 4)
+	return wire.AppendUint(dst, uint64(c.Floor), 8)
+}
+
+const qualityFields = 15
+
+// words returns what is learned as it is encoded.
+func (q *quality) words() [qualityFields]uint64 {
+	f := math.Float64bits
+	return [...]uint64{q.references, f(q.packets), f(q.seen), f(q.told), f(q.sum), f(q.squares), f(q.predicted), f(q.blur),
+		q.twins, f(q.common), f(q.commonest), uint64(q.low), uint64(q.high), f(q.longest), f(q.slack)}
+}
+
+// readQuality refuses what is not finite, or negative where it cannot be.
+func readQuality(d *wire.Reader) (q quality, err error) {
+	float := func(least float64) float64 {
+		x := math.Float64frombits(d.Uint64())
+		if !(x >= least && x <= math.MaxFloat64) {
+			err = malformed("%v in what references show", x)
+		}
+		return x
+	}
+	any := -math.MaxFloat64
+	q.references = d.Uint64()
+	q.packets, q.seen, q.told = float(0), float(0), float(0)
+	q.sum, q.squares, q.predicted, q.blur = float(any), float(0), float(0), float(0)
+	q.twins = d.Uint64()
+	q.common, q.commonest = float(any), float(0)
+	q.low, q.high = int64(d.Uint64()), int64(d.Uint64())
+	q.longest, q.slack = float(0), float(0)
+	return q, err
 }
 
 // size returns the number of bytes in the encoding of the given number of
 // flows.
 func (c *Config) size(flows int64) int64 {
-	buckets, own := int64(c.Buckets), int64(c.buckets())
-	return wire.Overhead + configSize + 8*countFields + residualsSize + 8 + sumsSize + 8*buckets + int64(c.Histograms)*(1+2*buckets) + 4 +
-		flows*(8+c.tuples()+sumsSize+4*own)
-}
-
-// tuples returns the number of bytes that a tuple takes in a flow's record.
-func (c *Config) tuples() int64 {
-	if c.Tuples {
-		return hashing.TupleSize
-	}
-	return 0
+	buckets := int64(c.Buckets)
+	return wire.Overhead + configSize + 8*countFields + qualitySize + 8 + sumsSize + 4 + flows*(8+sumsSize+4*buckets)
 }
 
 // MarshalBinary returns the encoding. The error is always nil.
@@ -204,13 +206,11 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	for _, n := range b.counts.list() {
 		*n = d.Uint64()
 	}
-	b.residuals = residuals{d.Uint64(), d.Uint64(), int64(d.Uint64()), wide{d.Uint64(), d.Uint64()}}
-	b.centre = int64(d.Uint64())
-	b.total = readSums(&d)
-	for i := range b.histogram {
-		b.histogram[i] = d.Uint64()
+	if b.quality, err = readQuality(&d); err != nil {
+		return nil, err
 	}
-	if err := b.shared.decode(&d); err != nil {
+	b.centre = int64(d.Uint64())
+	if b.total, err = readSums(&d); err != nil {
 		return nil, err
 	}
 	switch sum := b.total.sum; {
@@ -238,10 +238,10 @@ func (r *Receiver) decodeFlows(d *wire.Reader, flows int64) error {
 		}
 		before = f
 		at := r.flows.find(f)
-		if r.config.Tuples {
-			r.flows.tuples[at] = readTuple(d)
+		sums, err := readSums(d)
+		if err != nil {
+			return err
 		}
-		sums := readSums(d)
 		histogram := r.flows.histogram(at)
 		for k := range histogram {
 			histogram[k] = d.Uint32()
@@ -271,57 +271,17 @@ func readConfig(d *wire.Reader) Config {
 		Tolerance:      int64(d.Uint32()),
 		Buffer:         d.Size(),
 		Flows:          d.Size(),
-		Sample:         math.Float64frombits(d.Uint64()),
-		Hold:           math.Float64frombits(d.Uint64()),
-		Inactive:       int64(d.Uint64()),
-		Active:         int64(d.Uint64()),
 		Buckets:        int(d.Uint16()),
 		Floor:          int64(d.Uint64()),
-		Overhead:       int(d.Uint16()),
-		Tuples:         d.Bits(1) == 1,
-		Histograms:     d.Size(),
 	}
 }
 
-func readSums(d *wire.Reader) record {
-	sums := record{
-		tally: d.Uint64(),
-		first: int64(d.Uint64()),
-		last:  int64(d.Uint64()),
-		bytes: d.Uint64(),
-		sum:   int64(d.Uint64()),
+func readSums(d *wire.Reader) (record, error) {
+	sums := record{tally: d.Uint64(), sum: int64(d.Uint64()), squares: wide{d.Uint64(), d.Uint64()}}
+	sums.error = math.Float64frombits(d.Uint64())
+	sums.doubtful = d.Uint32()
+	if !(sums.error >= 0 && sums.error <= math.MaxFloat64) {
+		return sums, malformed("a predicted error of %v", sums.error)
 	}
-	sums.squares = wide{d.Uint64(), d.Uint64()}
-	return sums
-}
-
-// readTuple reads what hashing.Tuple.Append appended.
-func readTuple(d *wire.Reader) (t hashing.Tuple) {
-	copy(t.Src[:], d.Bytes(16))
-	copy(t.Dst[:], d.Bytes(16))
-	t.SrcPort, t.DstPort, t.Proto = d.Uint16(), d.Uint16(), d.Uint8()
-	return t
-}
-
-func (s *shared) append(dst []byte) []byte {
-	for at, scale := range s.scales {
-		dst = append(dst, scale)
-		for _, n := range s.histogram(at) {
-			dst = wire.AppendUint(dst, uint64(n), 2)
-		}
-	}
-	return dst
-}
-
-func (s *shared) decode(d *wire.Reader) error {
-	for at := range s.scales {
-		if s.scales[at] = d.Uint8(); s.scales[at] > maxScale {
-			return malformed("a scale of %d, want 0 to %d", s.scales[at], maxScale)
-		}
-		histogram := s.histogram(at)
-		for i := range histogram {
-			histogram[i] = d.Uint16()
-		}
-	}
-	return nil
+	return sums, nil
 }

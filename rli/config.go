@@ -45,10 +45,7 @@ const (
 	maxFlows   = 1 << 26
 	maxBuckets = 1 << 10
 	maxFloor   = 1 << 40 // ns
-
-	maxHistograms = 1 << 24
-	maxTimeout    = 1 << 62 // ns
-	maxSize       = 1 << 16 // bytes of a reference packet
+	maxSize    = 1 << 16 // bytes of a reference packet
 )
 
 // A Config holds every size of a receiver. Two receivers can be merged only if
@@ -56,15 +53,14 @@ const (
 type Config struct {
 	// Identity identifies what flows are hashed with: the
 	// [hashing.Fingerprint] of a seed or of a [hashing.SipHash]. Encodings
-	// carry it, so it must not be the secret itself. It also starts the draws
-	// of Hold.
+	// carry it, so it must not be the secret itself.
 	Identity uint64
 
 	// Rate is the rate of the link at whose transmitter or far end the
 	// receiver is, in bits per second, up to 10^15. Zero means unknown: Auto
 	// then learns it from references, and straight lines ignore the sizes of
 	// packets. If references show another rate, Auto and BusyAware use that; see
-	// Receiver.Rate.
+	// [Receiver.Rate].
 	Rate int64
 
 	// Injector identifies the injector whose references the receiver takes.
@@ -77,12 +73,6 @@ type Config struct {
 	// ReferenceBytes is the size of a reference packet on the link, 1 to
 	// 65,536. Count it as the sizes of other packets are counted.
 	ReferenceBytes int
-
-	// Overhead is the number of bytes that the link sends with every packet
-	// but that packet sizes leave out, 0 to 1,024: 4 for an Ethernet checksum,
-	// 24 with preamble and gap. If references show a different overhead, the
-	// receiver uses that.
-	Overhead int
 
 	// Method is how delays are estimated.
 	Method Method
@@ -108,37 +98,13 @@ type Config struct {
 	// includes all packets.
 	Flows int
 
-	// Sample is the fraction of flows to measure, above 0 and up to 1. The
-	// flow's hash decides.
-	Sample float64
-
-	// Tuples keeps a 5-tuple with every record, for Result.Tuple: see
-	// Receiver.UpdateTuple. It takes 37 bytes a flow.
-	Tuples bool
-
-	// Hold is the probability that a packet of a sampled flow without a record
-	// starts one (sample and hold), above 0 and up to 1. Once started, a
-	// record takes all packets of its flow.
-	Hold float64
-
-	// Inactive and Active say when a record is due for [Receiver.Expire]: that
-	// many nanoseconds after its latest or its first packet. Zero means never.
-	Inactive, Active int64
-
 	// Buckets is the length of the delay histograms, up to 1,024; 0 for none.
-	// There is one histogram for each flow and one for the total. The first
-	// bucket holds all delays below Floor, 8 to 2^40 nanoseconds, and the last
-	// bucket everything too long for the others. From Floor on there are 8
-	// buckets to each doubling, so a quantile is within 1/16 of a delay of
-	// that rank.
-	//
-	// Each flow has its own histogram, at four bytes a bucket, if Histograms
-	// is 0. Otherwise flows share that many histograms, an even number, at two
-	// bytes a bucket: 16,384 histograms of 63 buckets take 2 MiB. A quantile
-	// is then within the bounds of [Receiver.QuantileInterval].
-	Buckets    int
-	Floor      int64
-	Histograms int
+	// Each flow has one, at four bytes a bucket. The first bucket holds all
+	// delays below Floor, 8 to 2^40 nanoseconds, and the last bucket everything
+	// too long for the others. From Floor on there are 8 buckets to each
+	// doubling.
+	Buckets int
+	Floor   int64
 }
 
 // DefaultConfig is for a link of unknown rate, up to 65,536 flows, and
@@ -150,14 +116,11 @@ var DefaultConfig = Config{
 	Tolerance:      2,
 	Buffer:         1024,
 	Flows:          65536,
-	Sample:         1,
-	Hold:           1,
 }
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (c *Config) Validate() error {
 	bad := func(field string, got any, want string) error { return estimate.Invalid("rli", field, got, want) }
-	share := func(p float64) bool { return p > 0 && p <= 1 }
 	switch {
 	case c.Method >= methods:
 		return bad("Method", uint8(c.Method), "one of the methods")
@@ -167,8 +130,6 @@ func (c *Config) Validate() error {
 		return bad("Rate", c.Rate, "1 to 10^15 for the busy-aware method")
 	case c.ReferenceBytes < 1 || c.ReferenceBytes > maxSize:
 		return bad("ReferenceBytes", c.ReferenceBytes, fmt.Sprintf("1 to %d", maxSize))
-	case c.Overhead < 0 || c.Overhead > 1024:
-		return bad("Overhead", c.Overhead, "0 to 1024")
 	case c.Tolerance < 1 || c.Tolerance > 1e6:
 		return bad("Tolerance", c.Tolerance, "1 to 10^6")
 	case c.Method == Left && c.Buffer != 0:
@@ -177,22 +138,12 @@ func (c *Config) Validate() error {
 		return bad("Buffer", c.Buffer, fmt.Sprintf("1 to %d", maxBuffer))
 	case c.Flows < 1 || c.Flows > maxFlows:
 		return bad("Flows", c.Flows, fmt.Sprintf("1 to %d", maxFlows))
-	case !share(c.Sample):
-		return bad("Sample", c.Sample, "over 0, up to 1")
-	case !share(c.Hold):
-		return bad("Hold", c.Hold, "over 0, up to 1")
-	case c.Inactive < 0 || c.Inactive > maxTimeout:
-		return bad("Inactive", c.Inactive, "0 to 2^62")
-	case c.Active < 0 || c.Active > maxTimeout:
-		return bad("Active", c.Active, "0 to 2^62")
 	case c.Buckets < 0 || c.Buckets > maxBuckets || c.Buckets == 1:
 		return bad("Buckets", c.Buckets, fmt.Sprintf("0 or 2 to %d", maxBuckets))
 	case c.Buckets == 0 && c.Floor != 0:
 		return bad("Floor", c.Floor, "0 without Buckets")
 	case c.Buckets > 0 && (c.Floor < 8 || c.Floor > maxFloor):
 		return bad("Floor", c.Floor, "8 to 2^40")
-	case c.checkHistograms() != nil:
-		return c.checkHistograms()
 	case max(c.memory(), c.size(int64(c.Flows))) > math.MaxInt: // on 32 bits
 		return bad("Flows", c.Flows, fmt.Sprintf("fewer: %d bytes are more than this machine can address", c.memory()))
 	}
@@ -232,29 +183,11 @@ func (c *Config) MemorySize() int { return int(min(c.memory(), math.MaxInt)) }
 // records are in use.
 func (c *Config) EncodedSize() int { return int(min(c.size(int64(c.Flows)), math.MaxInt)) }
 
-// buckets returns the length of each flow's own histogram.
-func (c *Config) buckets() int {
-	if c.Histograms > 0 {
-		return 0
-	}
-	return c.Buckets
-}
-
-// tupleSize is the size of a hashing.Tuple in memory.
-const tupleSize = 38
-
 func (c *Config) memory() int64 {
-	size := int64(c.slots())*(recordSize+1+4*int64(c.buckets())) + 8*int64(c.Buckets)
-	size += int64(c.Histograms) * (2*int64(c.Buckets) + 1)
+	size := int64(c.slots()) * (recordSize + 1 + 4*int64(c.Buckets))
 	size += int64(max(c.Buffer, 1)) * heldSize
-	if c.Tuples {
-		size += (int64(c.slots()) + int64(max(c.Buffer, 1))) * tupleSize
-	}
 	if c.mayBelieve() {
-		size += int64(c.Buffer+1) * periodSize
-		if c.Buckets > 0 {
-			size += 4 * int64(c.Buffer)
-		}
+		size += int64(c.Buffer+1)*periodSize + spreadSize
 	}
 	return size
 }

@@ -12,7 +12,7 @@ import (
 // References whose sending times are corrected give the delays that they give
 // where clocks agree, though the injector's drifts.
 func TestCorrectedReferences(t *testing.T) {
-	events, _ := pass(t, queue.RLIConfig, adaptive(), 10000, source(t, "flows", 0.7, 2), nil)
+	events := pass(t, queue.RLIConfig, adaptive(), 10000, source(t, "flows", 0.7, 2), nil)
 	reading := clock.Reading{Time: events[len(events)/2].ref.Sent, Offset: -100e6, Drift: 1e-4}
 	skewed := make([]event, len(events))
 	copy(skewed, events)

@@ -13,20 +13,20 @@ import "github.com/hoplag/hoplag/hashing"
 // policy (Basat et al., Randomized Admission Policy for Efficient Top-k,
 // Frequency, and Heavy Hitters, 2017) in each group.
 
-// minLife is the shortest time, in ns, after which a silent record weighs
-// half.
-const minLife = 1e9
+// minLife is the shortest time, in gaps between references, after which a
+// silent record weighs half.
+const minLife = 16
 
-// weight returns the record's weight at time now.
-func (r *record) weight(now int64) uint64 {
-	life := max(r.last-r.first, minLife)
-	return r.count() >> min(uint64(max(now-r.last, 0)/life), 63)
+// weight returns the record's weight in a gap.
+func (r *record) weight(gap uint32) uint64 {
+	life := max(int32(r.last-r.first), minLife)
+	return r.count() >> min(max(int32(gap-r.last), 0)/life, 63)
 }
 
 // lightest returns the record of least weight in the first group with records
 // on the search path of f. Of equals it returns the one that has been silent
 // longest.
-func (t *table) lightest(f hashing.Flow, now int64) (place int, weight uint64) {
+func (t *table) lightest(f hashing.Flow, gap uint32) (place int, weight uint64) {
 	g := t.mix(f) & t.mask
 	for t.tags[g] == 0 {
 		g = (g + 1) & t.mask
@@ -37,7 +37,7 @@ func (t *table) lightest(f hashing.Flow, now int64) (place int, weight uint64) {
 		if t.tags[g]>>(i%group*8)&0x80 == 0 {
 			continue
 		}
-		if w := r.weight(now); place < 0 || w < weight || w == weight && r.last < t.records[place].last {
+		if w := r.weight(gap); place < 0 || w < weight || w == weight && int32(r.last-t.records[place].last) < 0 {
 			place, weight = i, w
 		}
 	}
@@ -47,8 +47,9 @@ func (t *table) lightest(f hashing.Flow, now int64) (place int, weight uint64) {
 // evict makes room for a packet's record, if the draw says so, and puts the
 // record's place into h.
 func (r *Receiver) evict(h *held) bool {
-	place, weight := r.flows.lightest(h.flow, h.time)
-	if !r.drawn(hashing.Threshold(1 / (float64(weight) + 1))) {
+	place, weight := r.flows.lightest(h.flow, r.gap)
+	r.draws++
+	if hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.draws)), hashing.Threshold(1/(float64(weight)+1))) == 0 {
 		return false
 	}
 	r.counts.Evicted += r.flows.records[place].count()

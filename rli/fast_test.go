@@ -25,23 +25,22 @@ func TestSums(t *testing.T) {
 			packets := r.buffer[:1+random.IntN(300)]
 			for i := range packets {
 				delay := int64(random.Uint64N(1<<size)) - 1<<size/2
-				packets[i] = held{flow: hashing.Flow(random.Uint64N(100)), delay: delay, bytes: int32(random.IntN(1500))}
+				packets[i] = held{flow: hashing.Flow(random.Uint64N(100)), delay: delay}
 				want.sum += delay
 				want.squares.add(product(delay, delay))
-				want.bytes += uint64(packets[i].bytes)
 			}
 			want.tally += uint64(len(packets))
-			r.record(packets)
+			r.record(packets, 0)
 		}
 		got := r.total
-		if got.sum != want.sum || got.squares != want.squares || got.bytes != want.bytes || got.count() != want.count() {
+		if got.sum != want.sum || got.squares != want.squares || got.count() != want.count() {
 			t.Errorf("delays of %d bits: %+v, want %+v", size, got, want)
 		}
 		flows := record{}
 		for _, f := range r.flows.records {
 			flows.merge(&f)
 		}
-		if flows.sum != want.sum || flows.squares != want.squares || flows.bytes != want.bytes || flows.count() != want.count() {
+		if flows.sum != want.sum || flows.squares != want.squares || flows.count() != want.count() {
 			t.Errorf("delays of %d bits: flows have %+v, want %+v", size, flows, want)
 		}
 	}
@@ -49,15 +48,18 @@ func TestSums(t *testing.T) {
 
 // TestEnter: a gap counts once, and when no more gaps fit, packets still count.
 func TestEnter(t *testing.T) {
-	r := record{last: 5}
-	for _, left := range []int64{4, 5, 6} {
-		r.enter(left)
+	r := record{}
+	for _, gap := range []uint32{4, 4, 6} {
+		r.enter(1, gap, 3)
+	}
+	if r.error != 6*6+3*3 {
+		t.Errorf("two errors of 3 in a gap and one in another: %v", r.error)
 	}
 	if r.count() != 3 || r.gaps() != 2 {
 		t.Errorf("%d packets in %d gaps, want 3 in 2", r.count(), r.gaps())
 	}
 	r.tally = maxGaps<<countBits | 7
-	if r.enter(6); r.count() != 8 || r.gaps() != maxGaps {
+	if r.enter(1, 7, 0); r.count() != 8 || r.gaps() != maxGaps {
 		t.Errorf("%d packets in %d gaps, want 8 in %d", r.count(), r.gaps(), maxGaps)
 	}
 }

@@ -1,30 +1,33 @@
 package rli
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 )
 
 // An InjectorConfig says when references go out (section III-B.1): after Every
 // packets, after Interval nanoseconds, or whichever comes first. With
 // Adaptive, the number of packets follows the link's utilisation instead.
+//
+// The injector draws each distance at random, so that references keep step
+// with no flow.
 type InjectorConfig struct {
-	// Every is the n of 1-in-n: a reference goes out after this many packets,
-	// up to 10^9. Zero means not by number. It must be 0 with Adaptive.
+	// Every is the n of 1-in-n: a reference goes out after this many packets on
+	// average, up to 10^9, give or take a quarter. Zero means not by number. It
+	// must be 0 with Adaptive.
 	Every int
 
-	// Interval is the τ of 1-in-τ: a reference goes out this many nanoseconds
-	// after the one before, up to 10^15. Zero means not by time.
+	// Interval is the τ of 1-in-τ: references go out this many nanoseconds apart
+	// on average, up to 10^15: after as many packets as pass in that time
+	// lately. The first packet after a given time has followed a longer
+	// silence than others, and waits less; so only the first distance is by
+	// time. Zero means not by time.
 	Interval int64
 
 	// Adaptive chooses the rate by Algorithm 1.
 	Adaptive Adaptation
-
-	// ReferenceBytes is the size of a reference packet on the link, 1 to
-	// 65,536, for [Injector.Overhead].
-	ReferenceBytes int
 
 	// Injector identifies the injector in its references: see Config.Injector.
 	Injector uint32
@@ -63,8 +66,6 @@ func (c *InjectorConfig) Validate() error {
 		return bad("Every", c.Every, "0 to 10^9")
 	case c.Interval < 0 || c.Interval > 1e15:
 		return bad("Interval", c.Interval, "0 to 10^15")
-	case c.ReferenceBytes < 1 || c.ReferenceBytes > maxSize:
-		return bad("ReferenceBytes", c.ReferenceBytes, fmt.Sprintf("1 to %d", maxSize))
 	case adaptive && c.Every != 0:
 		return bad("Every", c.Every, "0 with Adaptive")
 	case !adaptive && c.Every == 0 && c.Interval == 0:
@@ -84,53 +85,32 @@ func (c *InjectorConfig) Validate() error {
 
 // MaxDistance returns the largest number of packets between two references, by
 // number of packets alone. The receiver's buffer must hold that many. It
-// returns 0 if Interval alone decides; then it is as many as the link
-// transmits in that time.
+// returns 0 if Interval alone decides.
 func (c *InjectorConfig) MaxDistance() int {
+	n := c.Every
 	if c.Adaptive != (Adaptation{}) {
-		return c.Adaptive.distance(c.Adaptive.MinRate)
+		n = c.Adaptive.distance(c.Adaptive.MinRate)
 	}
-	return c.Every
+	return n + n/4
 }
 
 // An Injector decides when reference packets go out. It is not safe for
 // concurrent use.
 type Injector struct {
-	config      InjectorConfig
-	begun       bool
-	left        int   // packets until the next reference
-	last        int64 // when the latest reference went out
-	next        uint64
+	config  InjectorConfig
+	left    int     // packets until the next reference
+	last    int64   // when the latest reference went out
+	since   uint32  // packets by then
+	passed  float64 // packets lately
+	took    float64 // ns that they took
+	next    uint64
+	packets uint32
+	key     key
+
+	// For Algorithm 1:
 	bytes       float64 // c_b: of packets since the utilisation was last measured
-	since       int64   // when that was
+	measured    int64   // when that was
 	utilisation float64 // u_est
-	overhead    Overhead
-	first, now  int64 // times of the first and the latest packet
-	key         key
-}
-
-// An Overhead is the cost of references.
-type Overhead struct {
-	Packets, Bytes                 uint64 // that the injector saw
-	References, ReferenceBytesSent uint64 // that it sent
-	Elapsed                        int64  // ns from the first packet to the latest
-}
-
-// Rate returns the number of references per packet, 0 without packets.
-func (o Overhead) Rate() float64 {
-	if o.Packets == 0 {
-		return 0
-	}
-	return float64(o.References) / float64(o.Packets)
-}
-
-// Capacity returns the fraction of a link of the given rate, in bits per
-// second, that the references took. It returns 0 if no time has passed.
-func (o Overhead) Capacity(rate int64) float64 {
-	if o.Elapsed <= 0 || rate <= 0 {
-		return 0
-	}
-	return float64(o.ReferenceBytesSent) * 8e9 / float64(o.Elapsed) / float64(rate)
 }
 
 // NewInjector returns a new injector. The error wraps [estimate.ErrConfig].
@@ -141,86 +121,70 @@ func NewInjector(c InjectorConfig) (*Injector, error) {
 	return &Injector{config: c}, nil
 }
 
-// Config returns the configuration that the injector was made with.
-func (j *Injector) Config() InjectorConfig { return j.config }
-
 // Packet reports a packet of the given size that goes out at time t. If it
-// returns true, send the reference directly behind that packet, as at the same
-// instant. The first packet is followed by a reference. Times must not
+// returns true, send the reference directly behind that packet: encode it
+// with Append. The first packet is followed by a reference. Times must not
 // decrease.
 func (j *Injector) Packet(bytes int, t int64) (ReferencePacket, bool) {
-	if j.overhead.Packets == 0 {
-		j.first = t
-	}
-	j.now = t
-	j.overhead.Packets++
-	j.overhead.Bytes += uint64(max(bytes, 0))
+	j.packets++
 	j.bytes += float64(bytes)
 	j.left--
-	if j.begun && !j.spent() && !j.timeUp(t) {
+	if j.next > 0 && j.left > 0 && !(j.took == 0 && j.timeUp(t)) {
 		return ReferencePacket{}, false
 	}
-	return j.inject(t, behind(bytes)), true
-}
-
-// Tick reports whether Interval is over at time t, for callers that send
-// references even without packets. If it returns true, send the reference now.
-func (j *Injector) Tick(t int64) (ReferencePacket, bool) {
-	if !j.begun || !j.timeUp(t) {
-		return ReferencePacket{}, false
+	p := ReferencePacket{Sequence: j.next, Sent: t, Packets: j.packets, Injector: j.config.Injector}
+	if bytes >= 0 && bytes <= math.MaxUint16 {
+		p.Behind = uint16(bytes)
 	}
-	j.now = t
-	return j.inject(t, 0), true
-}
-
-func (j *Injector) spent() bool {
-	return j.left <= 0 && (j.config.Every > 0 || j.config.Adaptive != Adaptation{})
+	j.left = j.distance(t)
+	j.next++
+	j.last, j.since = t, j.packets
+	return p, true
 }
 
 func (j *Injector) timeUp(t int64) bool {
 	return j.config.Interval > 0 && t-j.last >= j.config.Interval
 }
 
-// inject makes the reference and decides the distance to the next one.
-func (j *Injector) inject(t int64, behind uint16) ReferencePacket {
-	p := ReferencePacket{Sequence: j.next, Sent: t, Behind: behind, Packets: uint32(j.overhead.Packets), Injector: j.config.Injector}
-	j.next++
-	j.overhead.References++
-	j.overhead.ReferenceBytesSent += uint64(j.config.ReferenceBytes)
-	j.left = j.config.Every
+// distance draws the number of packets to the next reference.
+func (j *Injector) distance(t int64) int {
+	n := math.MaxInt32
+	if j.config.Every > 0 {
+		n = j.draw(j.config.Every)
+	}
 	if j.config.Adaptive != (Adaptation{}) {
 		j.measure(t)
-		j.left = j.config.Adaptive.distance(j.config.Adaptive.rate(j.utilisation))
+		n = j.draw(j.config.Adaptive.distance(j.config.Adaptive.rate(j.utilisation)))
 	}
-	j.begun, j.last = true, t
-	return p
+	if j.config.Interval == 0 || j.next == 0 {
+		return n
+	}
+	j.passed += float64(j.packets-j.since) - j.passed/lately
+	j.took += float64(max(t-j.last, 1)) - j.took/lately
+	return min(n, j.draw(int(min(max(j.passed/j.took*float64(j.config.Interval), 1), 1e9))))
+}
+
+// draw returns a distance of n packets, give or take a quarter, so that
+// references keep step with no flow.
+func (j *Injector) draw(n int) int {
+	uniform := float64(hashing.Word(uint64(j.config.Injector), j.next)>>11) / (1 << 53)
+	return n - n/4 + int(uniform*float64(2*(n/4)+1))
 }
 
 // measure updates the moving average (lines 10 and 11). If no time has passed
 // since it was last updated, the bytes count in the next measurement.
 func (j *Injector) measure(t int64) {
-	if !j.begun {
-		j.bytes, j.since = 0, t
+	if j.next == 0 {
+		j.bytes, j.measured = 0, t
 		return
 	}
-	if t <= j.since {
+	if t <= j.measured {
 		return
 	}
 	a := &j.config.Adaptive
-	now := j.bytes * 8e9 / float64(t-j.since) / float64(a.Rate)
+	now := j.bytes * 8e9 / float64(t-j.measured) / float64(a.Rate)
 	j.utilisation = now*a.Smoothing + j.utilisation*(1-a.Smoothing)
-	j.bytes, j.since = 0, t
-}
-
-// Utilisation returns the moving average of the link's utilisation (u_est) as
-// of the latest reference, 0 without Adaptive.
-func (j *Injector) Utilisation() float64 { return j.utilisation }
-
-// Overhead returns the cost of references so far.
-func (j *Injector) Overhead() Overhead {
-	o := j.overhead
-	o.Elapsed = j.now - j.first
-	return o
+	j.bytes, j.measured = 0, t
 }
 
 // rate returns the injection rate at utilisation u (lines 12 and 13).
@@ -233,4 +197,28 @@ func (a *Adaptation) rate(u float64) float64 {
 // distance returns the number of packets per reference at the given rate.
 func (a *Adaptation) distance(rate float64) int {
 	return max(1, int(math.Round(1/rate)))
+}
+
+// SetKey tags every reference with SipHash under a secret key. The receiver
+// needs the same key: see [Receiver.SetKey].
+func (j *Injector) SetKey(secret [16]byte) { j.key = key{hashing.SipHashFromKey(secret), true} }
+
+// Append appends the encoding of a reference that goes out at time now to dst,
+// with a tag if there is a key, as [Receiver.Accept] takes it:
+// ReferenceSize or TaggedReferenceSize bytes. In software a reference leaves
+// later than its packet: it carries both times.
+func (j *Injector) Append(dst []byte, p ReferencePacket, now int64) []byte {
+	if late := now - p.Sent; late > 0 {
+		if late > math.MaxUint32-int64(p.After) {
+			p.Behind, late = 0, 0
+			p.After = 0
+		}
+		p.Sent, p.After = now, p.After+uint32(late)
+	}
+	start := len(dst)
+	dst = p.append(dst)
+	if j.key.set {
+		dst = j.key.seal(dst, start)
+	}
+	return dst
 }

@@ -6,68 +6,60 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// The receiver learns from references how far off estimates are. It estimates
-// each reference from its neighbours, as if it had not come, and compares the
-// estimate with the reference's own delay, on behalf of all packets since the
-// reference before. Two references are twice as far apart as usual then, so
-// the error comes out rather too large.
-type residuals struct {
-	packets uint64 // that references stand for
-	weights uint64 // sum of their squares
-	sum     int64  // estimate less truth, ns, for each packet
-	squares wide
-}
-
-func (s *residuals) learn(estimated, told float64, packets uint32) {
-	x, n := round(estimated-told), uint64(packets)
-	s.packets += n
-	s.weights += n * n
-	s.sum += x * int64(n)
-	s.squares.add(product(x*int64(n), x))
-}
-
-func (s *residuals) add(b *residuals) {
-	s.packets += b.packets
-	s.weights += b.weights
-	s.sum += b.sum
-	s.squares.add(b.squares)
-}
-
 // least is the smallest number of references from which intervals are made.
 const least = 16
 
-// of returns the mean square of the residuals, and the common error of all
-// estimates. Both are infinite if there are too few references.
-func (s *residuals) of() (variance, bias float64) {
-	n := float64(s.packets)
-	references := n * n / float64(s.weights) // as if all stood for equally many
-	if s.weights == 0 || references < least {
-		return math.Inf(1), math.Inf(1)
-	}
-	variance = s.squares.float() / n
-	return variance, 2*math.Abs(float64(s.sum))/n + 3*math.Sqrt(variance/references)
+// A Result is what is known about the packets of one flow, or of all flows.
+type Result struct {
+	// Delay describes the estimated delays of the packets, eq. (5) and (6). N
+	// is their number, and the divisor of the deviation. A delay includes the
+	// time to send the packet itself.
+	estimate.Delay
+
+	error  float64 // deviation of the mean's error
+	single float64 // of one packet's
+	bias   float64 // of all estimates
 }
 
-// test estimates the left reference from the line between the one before it
-// and the right one or, with Left, the right one from the left one.
-func (r *Receiver) test(right mark) {
-	switch {
-	case r.method == Left && r.left.seen:
-		r.residuals.learn(float64(r.left.delay), float64(right.delay), right.packets)
-	case r.method != Left && r.left.seen && r.earlier.seen:
-		share := float64(r.left.departed-r.earlier.departed) / float64(right.departed-r.earlier.departed)
-		if right.departed <= r.earlier.departed { // stamped together
-			share = float64(r.left.packets) / float64(r.left.packets+right.packets)
-		}
-		r.residuals.learn(float64(r.earlier.delay)+share*float64(right.delay-r.earlier.delay), float64(r.left.delay), r.left.packets)
+// result returns the estimate of a record, of which a fraction is doubtful.
+func (r *Receiver) result(f *record, doubtful float64) Result {
+	q, n, gaps := &r.quality, float64(f.count()), float64(max(f.gaps(), 1))
+	res := Result{Delay: f.delay(r.centre)}
+	if q.references < least {
+		res.error, res.single = math.Inf(1), math.Inf(1)
+		return res
 	}
+	m := float64(q.references)
+	variance := f.error / (n * n) // of the mean
+	single := variance * gaps
+	ratio := q.seen / q.told
+	common := 0.0
+	if pairs := float64(q.twins); pairs >= least {
+		// Only what is no chance.
+		share, off := q.common/pairs, math.Sqrt(q.commonest)/pairs
+		if share > 2*off {
+			common = min((share+off)/ratio, 1)
+		}
+	}
+	res.error = math.Sqrt(ratio*(variance+common*single) + q.slack*q.slack/9/n)
+	res.single = math.Sqrt(ratio * single)
+	res.bias = math.Sqrt(single)*(math.Abs(q.sum)+2*math.Sqrt(q.squares))/q.predicted + q.blur/m + doubtful*float64(q.high-q.low)
+	if r.counts.Missing > 0 {
+		// A full queue lets a reference in only if there is room for one, so
+		// the references that arrive have waited up to a packet less than
+		// others.
+		res.bias += q.longest
+	}
+	return res
 }
+
+// degrees are those of the Student distribution. They allow for the heavy
+// tails of errors.
+const degrees = 4
 
 // MeanInterval returns the interval of the mean of all the flow's delays at a
-// confidence above 0 and below 1. It assumes one independent error for each
-// pair of references that the packets came between, each as large as
-// references showed, and one error that they have in common. It is unbounded
-// with fewer than 16 references.
+// confidence above 0 and below 1. It is unbounded with fewer than 16
+// references.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	half := r.half(confidence) + r.bias
 	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
@@ -76,15 +68,11 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 // half returns half the width of the mean's interval, without the error that
 // all estimates have in common.
 func (r *Result) half(confidence float64) float64 {
-	if math.IsInf(r.variance, 1) {
+	if math.IsInf(r.error, 1) {
 		return math.Inf(1)
 	}
-	return -estimate.StudentQuantile((1-confidence)/2, degrees) * math.Sqrt(r.variance/float64(max(r.gaps, 1)))
+	return -estimate.StudentQuantile((1-confidence)/2, degrees) * r.error
 }
-
-// degrees are those of the Student distribution. They allow for the heavy
-// tails of errors.
-const degrees = 4
 
 // DeviationInterval returns the interval of the deviation of the flow's delays
 // at a confidence above 0 and below 1. Estimates are smoother than delays, so
@@ -94,7 +82,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	half := math.Sqrt2 * r.half(confidence)
 	return estimate.Interval{
 		Low:        max(r.StdDev-half, 0),
-		High:       math.Sqrt(r.StdDev*r.StdDev+r.variance) + half + r.bias,
+		High:       math.Hypot(r.StdDev, r.single) + half + r.bias,
 		Confidence: confidence,
 	}
 }

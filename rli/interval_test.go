@@ -15,7 +15,7 @@ import (
 // negative control is the interval as if every packet were a sample of its own.
 func TestIntervalsCover(t *testing.T) {
 	tail := queue.LinkConfig{Rate: linkRate, Queue: queue.QueueConfig{Packets: 1000}}
-	hundredth := rli.InjectorConfig{Every: 100, ReferenceBytes: referenceBytes}
+	hundredth := rli.InjectorConfig{Every: 100}
 	const confidence = 0.95
 	missed := false
 	for _, test := range []struct {
@@ -30,7 +30,7 @@ func TestIntervalsCover(t *testing.T) {
 		{"modulated, 50 %", tail, hundredth, newModulated(0.5, 3)},
 		{"flows, 70 %", queue.RLIConfig, hundredth, source(t, "flows", 0.7, 9)},
 	} {
-		events, _ := pass(t, test.link, test.injector, 100_000, test.source, nil)
+		events := pass(t, test.link, test.injector, 100_000, test.source, nil)
 		truth := map[hashing.Flow]*estimate.Moments{}
 		var all estimate.Moments
 		for i := range events {

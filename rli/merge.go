@@ -16,7 +16,6 @@ func (r *Receiver) Merge(b *Receiver) error {
 		return fmt.Errorf("rli: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
 	}
 	r.counts.add(&b.counts)
-	r.residuals.add(&b.residuals)
 	if b.total.count() == 0 {
 		return nil
 	}
@@ -24,18 +23,22 @@ func (r *Receiver) Merge(b *Receiver) error {
 		r.centre = b.centre
 	}
 	step := b.centre - r.centre
+	others := b.quality
+	others.low, others.high = others.low+step, others.high+step
+	r.quality.add(&others)
 	total := b.total
+	b.seal(&total)
 	total.shift(step)
-	r.total.merge(&total)
-	for i, n := range b.histogram {
-		r.histogram[i] += n
+	if r.total.count() == 0 {
+		total.first = r.gap
 	}
-	r.shared.merge(&b.shared)
+	r.total.merge(&total)
 	for i := range b.flows.records {
 		theirs := b.flows.records[i]
 		if theirs.count() == 0 {
 			continue
 		}
+		b.seal(&theirs)
 		theirs.shift(step)
 		at := r.flows.find(theirs.flow)
 		mine := &r.flows.records[at]
@@ -43,8 +46,8 @@ func (r *Receiver) Merge(b *Receiver) error {
 			r.counts.Shed += theirs.count()
 			continue
 		}
-		if r.config.Tuples && mine.count() == 0 {
-			r.flows.tuples[at] = b.flows.tuples[i]
+		if mine.count() == 0 {
+			theirs.first = r.gap
 		}
 		mine.merge(&theirs)
 		histogram := r.flows.histogram(at)

@@ -14,19 +14,17 @@ import (
 // not safe for concurrent use.
 type Receiver struct {
 	*tracker
-	threshold uint64 // for hashing.Sampled, of flows
-	hold      uint64 // of packets that start a record
-	draws     uint64
+	draws uint64
 
 	// The current interval. Delays in records are relative to centre, which is
 	// the tracker's origin as of the interval's first packet.
-	centre    int64
-	flows     table
-	total     record
-	histogram []uint64 // of the total
-	shared    shared
-	counts    Counts
-	residuals residuals
+	centre  int64
+	flows   table
+	total   record
+	counts  Counts
+	quality quality
+
+	stepFirst, stepLast uint32 // gaps in which clocks were stepped; 0 for none
 }
 
 // NewReceiver returns a new receiver. The error wraps [estimate.ErrConfig].
@@ -37,12 +35,8 @@ func NewReceiver(c Config) (*Receiver, error) {
 	var secret [16]byte
 	rand.Read(secret[:]) // never fails
 	return &Receiver{
-		tracker:   newTracker(c),
-		threshold: hashing.Threshold(c.Sample),
-		hold:      hashing.Threshold(c.Hold),
-		flows:     newTable(&c, [2]uint64{binary.LittleEndian.Uint64(secret[:]), binary.LittleEndian.Uint64(secret[8:])}),
-		histogram: make([]uint64, c.Buckets),
-		shared:    newShared(&c),
+		tracker: newTracker(c),
+		flows:   newTable(&c, [2]uint64{binary.LittleEndian.Uint64(secret[:]), binary.LittleEndian.Uint64(secret[8:])}),
 	}, nil
 }
 
@@ -72,103 +66,25 @@ func (r *Receiver) Config() Config { return r.config }
 
 // Update records a packet of flow f with the given size, whose last bit
 // departed at time t, in nanoseconds, between -2^62 and 2^62. Times must not
-// decrease over all calls of Update, Pass and Reference. Update refuses a
-// packet of fewer than 0 or more than 2^31-1 bytes, and counts it in
-// Counts.Invalid.
+// decrease over all calls of Update, Pass and Reference. Sizes are 0 to
+// 2^31-1; others count as the nearest.
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
-	k := r.tracker
+	k, size := r.tracker, int32(min(max(bytes, 0), math.MaxInt32))
 	r.counts.Packets++
-	if uint64(bytes) > math.MaxInt32 {
-		r.counts.Invalid++
-		k.account.told++
-		return
+	if k.method == BusyAware && math.Abs(k.excess(size, t)) > k.slack {
+		r.interrupt(size, t)
 	}
-	if k.method == BusyAware && math.Abs(k.excess(int32(bytes), t)) > k.slack {
-		r.interrupt(int32(bytes), t)
-	}
-	k.latest.time, k.latest.bytes, k.latest.reference = t, int32(bytes), false
+	k.latest.time, k.latest.bytes, k.latest.packet = t, size, true
 	k.account.told++
-	if hashing.Sampled(uint64(f), r.threshold) == 0 {
-		r.counts.Unsampled++
-		return
-	}
 	if uint(k.waiting) >= uint(len(k.buffer)) {
-		r.overflow()
-	}
-	if k.tuples != nil {
-		k.tuples[k.waiting] = k.tuple
+		r.settle(nil, nil)
 	}
 	h := &k.buffer[k.waiting]
-	h.flow, h.time, h.bytes, h.at = f, t, int32(bytes), r.flows.guess(r.flows.mix(f))
+	h.flow, h.time, h.bytes, h.at = f, t, size, r.flows.guess(r.flows.mix(f))
 	k.waiting++
 	if k.method == Left {
 		r.settle(nil, nil)
 	}
-}
-
-// overflow makes room in the buffer.
-func (r *Receiver) overflow() {
-	r.counts.Overflowed += uint64(r.waiting)
-	r.settle(nil, nil)
-}
-
-// UpdateTuple is Update, and keeps the packet's 5-tuple with the flow's record
-// if the packet starts one: see Config.Tuples and Result.Tuple.
-func (r *Receiver) UpdateTuple(f hashing.Flow, tuple hashing.Tuple, bytes int, t int64) {
-	r.tuple = tuple
-	r.Update(f, bytes, t)
-	r.tuple = hashing.Tuple{}
-}
-
-// A Packet holds the arguments of one Update.
-type Packet struct {
-	Flow  hashing.Flow
-	Bytes int
-	Time  int64 // of departure
-}
-
-// UpdateBatch calls Update for each of the packets, in order, but takes less
-// time.
-func (r *Receiver) UpdateBatch(packets []Packet) {
-	for len(packets) > 0 {
-		packets = packets[r.take(packets):]
-		if len(packets) > 0 {
-			p := &packets[0]
-			r.Update(p.Flow, p.Bytes, p.Time)
-			packets = packets[1:]
-		}
-	}
-}
-
-// take puts packets into the buffer until one of them needs more work, and
-// returns how many it took.
-func (r *Receiver) take(packets []Packet) int {
-	k, flows, threshold := r.tracker, &r.flows, r.threshold
-	room := k.quick[min(k.waiting, len(k.quick)):]
-	packets = packets[:min(len(packets), len(room))]
-	perByte, extra, slack := k.perByte, k.extra, k.slack
-	busy := k.method == BusyAware
-	before, n := k.latest.time, 0
-	for i := range packets {
-		p := &packets[i]
-		if uint64(p.Bytes) > math.MaxInt32 || hashing.Sampled(uint64(p.Flow), threshold) == 0 {
-			break
-		}
-		if busy && math.Abs(float64(p.Time-before)-(float64(int32(p.Bytes))*perByte+extra)) > slack {
-			break
-		}
-		before = p.Time
-		h := &room[i]
-		h.flow, h.time, h.bytes, h.at = p.Flow, p.Time, int32(p.Bytes), flows.guess(flows.mix(p.Flow))
-		n++
-	}
-	if n > 0 {
-		r.counts.Packets += uint64(n)
-		k.account.told += uint32(n)
-		k.waiting += n
-		k.latest = departure{time: before, bytes: int32(packets[n-1].Bytes)}
-	}
-	return n
 }
 
 // Pass records the departure of a packet that is not measured because it did
@@ -176,16 +92,8 @@ func (r *Receiver) take(packets []Packet) int {
 // from another interface. BusyAware needs all departures; the other methods do
 // not.
 func (r *Receiver) Pass(bytes int, t int64) {
-	r.counts.Passed++
-	if uint64(bytes) > math.MaxInt32 {
-		r.counts.Invalid++
-		return
-	}
-	if r.method == BusyAware {
-		r.depart(bytes, t, false)
-	} else {
-		r.latest = departure{time: t, bytes: int32(bytes)}
-	}
+	r.passed++
+	r.depart(int32(min(max(bytes, 0), math.MaxInt32)), t, false)
 }
 
 // Flush estimates the packets that wait for a reference from what was seen so
@@ -199,7 +107,6 @@ func (r *Receiver) Flush() { r.settle(nil, nil) }
 func (r *Receiver) Reset() {
 	r.flows.reset()
 	r.total = record{}
-	clear(r.histogram)
-	r.shared.reset()
-	r.counts, r.residuals = Counts{}, residuals{}
+	r.counts, r.quality = Counts{}, quality{}
+	r.stepFirst, r.stepLast = 0, 0
 }

@@ -12,19 +12,27 @@ import (
 // relative to the receiver's origin, one of the delays that it saw, so that no
 // clock offset makes the sums large. They are whole nanoseconds, so that the
 // order of packets and merges makes no difference.
+//
+// A gap is what is between two references. Errors of packets within one gap are
+// taken to be the same but for their size, errors of different gaps to be
+// independent: the square of the sum's error is the sum over gaps of the square
+// of the sum over packets.
 type record struct {
-	flow        hashing.Flow
-	tally       uint64 // count and gaps
-	first, last int64  // departures of the first and the latest packet
-	bytes       uint64
-	sum         int64 // m(f), eq. (3)
-	squares     wide  // v(f), eq. (4)
+	flow    hashing.Flow
+	tally   uint64  // count and gaps
+	sum     int64   // m(f), eq. (3)
+	squares wide    // v(f), eq. (4)
+	error   float64 // predicted square of the sum's error
+
+	partial     float32 // predicted error of the packets in the latest gap
+	first, last uint32  // numbers of gaps
+	doubtful    uint32  // packets whose estimate rests on what is doubtful, and why
 }
 
 const recordSize = 64
 
 // A tally counts packets in its low bits. Above them it counts, up to a limit,
-// the pairs of references that the packets came between.
+// the gaps that the packets came in.
 const (
 	countBits = 48
 	countMask = 1<<countBits - 1
@@ -35,21 +43,20 @@ const (
 // record.
 func (r *record) count() uint64 { return r.tally & countMask }
 
-// gaps returns the number of pairs of references that the packets came
-// between. Errors within one pair are much the same.
+// gaps returns the number of gaps that the packets came in.
 func (r *record) gaps() uint64 { return r.tally >> countBits }
 
-// enter counts a packet, and a gap if it is the flow's first after the left
-// reference departed.
-func (r *record) enter(left int64) {
-	tally := r.tally + 1
-	if r.last <= left {
-		tally += 1 << countBits
+// enter counts packets of a gap, with the sum of their predicted errors.
+func (r *record) enter(n uint64, gap uint32, errors float32) {
+	if r.last != gap {
+		r.last, r.partial = gap, 0
+		if r.gaps() < maxGaps {
+			r.tally += 1 << countBits
+		}
 	}
-	if tally < r.tally { // no room for another gap
-		tally = r.tally + 1
-	}
-	r.tally = tally
+	r.tally += n
+	r.error += float64(errors) * float64(2*r.partial+errors)
+	r.partial += errors
 }
 
 // merge adds all packets of b.
@@ -61,11 +68,11 @@ func (r *record) merge(b *record) {
 		*r = *b
 		return
 	}
-	r.first, r.last = min(r.first, b.first), max(r.last, b.last)
 	r.tally = min(r.gaps()+b.gaps(), maxGaps)<<countBits | (r.count()+b.count())&countMask
-	r.bytes += b.bytes
 	r.sum += b.sum
 	r.squares.add(b.squares)
+	r.error += b.error
+	r.doubt(doubts(b.doubtful&allDoubts), uint64(b.doubtful>>doubtBits))
 }
 
 // shift moves the origin down by step, which adds step to all differences:
@@ -77,25 +84,15 @@ func (r *record) shift(step int64) {
 	r.sum += int64(r.count()) * step
 }
 
-// result returns the estimate of the record, eq. (5) and (6).
-func (r *record) result(origin int64) Result {
+// delay returns the estimate of the record, eq. (5) and (6).
+func (r *record) delay(origin int64) estimate.Delay {
 	n := int64(r.count())
 	middle := floorDivide(r.sum, n)
 	rest := float64(r.sum-n*middle) / float64(n) // mean less middle
 	around := *r
 	around.shift(-middle)
 	variance := around.squares.float()/float64(n) - rest*rest
-	return Result{
-		Delay: estimate.Delay{
-			Mean:   float64(origin+middle) + rest,
-			StdDev: math.Sqrt(max(variance, 0)),
-			N:      r.count(),
-		},
-		Bytes: r.bytes,
-		First: r.first,
-		Last:  r.last,
-		gaps:  r.gaps(),
-	}
+	return estimate.Delay{Mean: float64(origin+middle) + rest, StdDev: math.Sqrt(max(variance, 0)), N: r.count()}
 }
 
 // floorDivide returns x/n rounded down, for n above 0, so that the result does

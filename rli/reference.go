@@ -1,10 +1,12 @@
 package rli
 
 import (
-	"encoding"
+	"crypto/subtle"
 	"fmt"
-	"math"
 
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/session"
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
@@ -19,12 +21,14 @@ type ReferencePacket struct {
 	// Sent is when it was sent, by the sender's clock, in nanoseconds.
 	Sent int64
 
-	// Behind is the size of the packet sent directly before it, at the same
-	// instant. It is 0 if there was none or the size does not fit. The
-	// reference then reveals the exact delay of that packet. (A reference that
-	// goes out with a packet always waits for it, so its own delay is not what
-	// packets meet.)
+	// Behind is the size of the packet sent directly before it. It is 0 if
+	// there was none or the size does not fit. The reference then reveals the
+	// exact delay of that packet. (A reference that goes out with a packet
+	// waits for it, so its own delay is not what packets meet.)
 	Behind uint16
+
+	// After is how many nanoseconds after that packet it was sent.
+	After uint32
 
 	// Packets is the number of packets that its injector has seen, modulo
 	// 2^32, or 0 if unknown. It lets a receiver notice packets that were lost,
@@ -39,30 +43,20 @@ type ReferencePacket struct {
 
 // The encoding, big-endian, between the head and the CRC-32C of package wire:
 //
-//	sequence 8 · sent 8 · behind 2 · packets 4 · injector 4
+//	sequence 8 · sent 8 · behind 2 · after 4 · packets 4 · injector 4
 const (
 	referenceMagic   = "HREF"
-	referenceVersion = 3
+	referenceVersion = 4
 
 	// ReferenceSize is the number of bytes in the encoding of a
 	// ReferencePacket.
-	ReferenceSize = wire.Overhead + 26
+	ReferenceSize = wire.Overhead + 30
+
+	// TaggedReferenceSize is that of an Injector that has a key.
+	TaggedReferenceSize = ReferenceSize + tagSize
+
+	tagSize = 8
 )
-
-var (
-	_ encoding.BinaryMarshaler   = (*ReferencePacket)(nil)
-	_ encoding.BinaryAppender    = (*ReferencePacket)(nil)
-	_ encoding.BinaryUnmarshaler = (*ReferencePacket)(nil)
-)
-
-// AppendBinary appends the encoding, ReferenceSize bytes, to dst. The error is
-// always nil.
-func (p *ReferencePacket) AppendBinary(dst []byte) ([]byte, error) { return p.append(dst), nil }
-
-// MarshalBinary returns the encoding. The error is always nil.
-func (p *ReferencePacket) MarshalBinary() ([]byte, error) {
-	return p.append(make([]byte, 0, ReferenceSize)), nil
-}
 
 func (p *ReferencePacket) append(dst []byte) []byte {
 	start := len(dst)
@@ -70,18 +64,10 @@ func (p *ReferencePacket) append(dst []byte) []byte {
 	dst = wire.AppendUint(dst, p.Sequence, 8)
 	dst = wire.AppendUint(dst, uint64(p.Sent), 8)
 	dst = wire.AppendUint(dst, uint64(p.Behind), 2)
+	dst = wire.AppendUint(dst, uint64(p.After), 4)
 	dst = wire.AppendUint(dst, uint64(p.Packets), 4)
 	dst = wire.AppendUint(dst, uint64(p.Injector), 4)
 	return wire.Seal(dst, start)
-}
-
-// UnmarshalBinary replaces p with the decoded packet. The error wraps
-// [estimate.ErrEncoding]; p is then unchanged.
-func (p *ReferencePacket) UnmarshalBinary(data []byte) error {
-	if err := p.decode(data); err != nil {
-		return fmt.Errorf("rli: %w", err)
-	}
-	return nil
 }
 
 func (p *ReferencePacket) decode(data []byte) error {
@@ -92,14 +78,60 @@ func (p *ReferencePacket) decode(data []byte) error {
 	if err := r.Expect(ReferenceSize - wire.Overhead); err != nil {
 		return err
 	}
-	*p = ReferencePacket{Sequence: r.Uint64(), Sent: int64(r.Uint64()), Behind: r.Uint16(), Packets: r.Uint32(), Injector: r.Uint32()}
+	*p = ReferencePacket{r.Uint64(), int64(r.Uint64()), r.Uint16(), r.Uint32(), r.Uint32(), r.Uint32()}
 	return nil
 }
 
-// behind returns the Behind field for a packet of the given size.
-func behind(bytes int) uint16 {
-	if bytes < 0 || bytes > math.MaxUint16 {
-		return 0
+// ErrForged says that a reference lacks the tag of the receiver's key.
+var ErrForged = session.ErrForged
+
+// A key tags references.
+type key struct {
+	hash hashing.SipHash
+	set  bool
+}
+
+// seal appends the tag of what follows start.
+func (k *key) seal(dst []byte, start int) []byte {
+	return wire.AppendUint(dst, k.hash.Bytes(dst[start:]), tagSize)
+}
+
+func (k *key) open(data []byte) (p ReferencePacket, err error) {
+	if !k.set {
+		return p, p.decode(data)
 	}
-	return uint16(bytes)
+	if len(data) != TaggedReferenceSize {
+		return p, fmt.Errorf("%w: %d bytes, want %d for a tagged reference", estimate.ErrEncoding, len(data), TaggedReferenceSize)
+	}
+	plain, tag := data[:ReferenceSize], data[ReferenceSize:]
+	if subtle.ConstantTimeCompare(wire.AppendUint(make([]byte, 0, tagSize), k.hash.Bytes(plain), tagSize), tag) != 1 {
+		return p, ErrForged
+	}
+	return p, p.decode(plain)
+}
+
+// SetKey makes Accept take only references that an Injector with the same
+// secret key has tagged. Without the key nobody can forge or replay a
+// reference. If an injector's clock goes back, the receiver believes it again
+// only after the clock has passed its earlier time, or after another SetKey.
+func (r *Receiver) SetKey(secret [16]byte) {
+	r.key = key{hashing.SipHashFromKey(secret), true}
+	r.order = order{}
+	r.forget()
+}
+
+// Accept records the payload of a reference packet whose last bit departed at
+// time received: see [Receiver.Reference]. The error wraps [ErrForged] if the
+// tag does not match the key, or [estimate.ErrEncoding] if data does not encode
+// a reference. Such a packet only counts as a departure of a reference's size,
+// and in Counts.Forged.
+func (r *Receiver) Accept(data []byte, received int64) error {
+	p, err := r.key.open(data)
+	if err != nil {
+		r.counts.Forged++
+		r.depart(int32(r.config.ReferenceBytes), received, false)
+		return fmt.Errorf("rli: %w", err)
+	}
+	r.Reference(p, received)
+	return nil
 }

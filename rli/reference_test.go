@@ -1,6 +1,7 @@
 package rli_test
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -57,14 +58,14 @@ func source(t testing.TB, name string, utilisation float64, seed uint64) queue.S
 }
 
 func adaptive() rli.InjectorConfig {
-	c := rli.InjectorConfig{Adaptive: rli.PaperAdaptation, ReferenceBytes: referenceBytes}
+	c := rli.InjectorConfig{Adaptive: rli.PaperAdaptation}
 	c.Adaptive.Rate = linkRate
 	return c
 }
 
 // pass sends n packets of a source and the references behind them through a
 // link, together with cross traffic if there is any.
-func pass(t testing.TB, c queue.LinkConfig, in rli.InjectorConfig, n int, src, other queue.Source) ([]event, *rli.Injector) {
+func pass(t testing.TB, c queue.LinkConfig, in rli.InjectorConfig, n int, src, other queue.Source) []event {
 	t.Helper()
 	link, err := queue.NewLink(c)
 	if err != nil {
@@ -93,7 +94,7 @@ func pass(t testing.TB, c queue.LinkConfig, in rli.InjectorConfig, n int, src, o
 			send(event{bytes: referenceBytes, kind: reference, ref: ref}, p.Time)
 		}
 	}
-	return events, injector
+	return events
 }
 
 func config(m rli.Method) rli.Config {
@@ -145,9 +146,6 @@ func markOf(events []event, ref int) event {
 		return e
 	}
 	gap := e.time - events[ref-1].time
-	if gap < 0 || float64(gap) > referenceBytes*8e9/linkRate+2 {
-		return e
-	}
 	longer := float64(events[ref-1].bytes-referenceBytes) * 8e9 / linkRate
 	return event{time: events[ref-1].time, estimate: e.estimate - float64(gap) - math.Round(longer)}
 }
@@ -217,13 +215,15 @@ func compare(t *testing.T, r *rli.Receiver, events []event) {
 	if n < all/2 {
 		t.Fatalf("the reference estimated %d of %d packets", n, all)
 	}
-	if len(flows) != r.Flows() {
-		t.Errorf("%d flows, want %d", r.Flows(), len(flows))
+	if n := flowsOf(r); n > len(flows) || n < len(flows)*19/20 {
+		t.Errorf("%d flows, want %d", n, len(flows))
 	}
 	const half = 0.5 + 1e-3
 	for f, s := range flows {
 		got, err := r.Estimate(f)
-		if err != nil {
+		if errors.Is(err, rli.ErrUntrusted) {
+			continue
+		} else if err != nil {
 			t.Fatal(err)
 		}
 		mean := s.sum / s.n
@@ -238,10 +238,24 @@ func TestPaperEstimators(t *testing.T) {
 	for _, name := range []string{"poisson", "flows"} {
 		for _, m := range []rli.Method{rli.Linear, rli.Left} {
 			t.Run(name+"/"+m.String(), func(t *testing.T) {
-				events, _ := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, name, 0.7, 1), nil)
+				events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, name, 0.7, 1), nil)
 				slowPaper(events, m == rli.Left)
 				compare(t, receive(t, config(m), events), events)
 			})
 		}
 	}
+}
+
+// flowsOf is the number of flows that have an answer.
+func flowsOf(r *rli.Receiver) (n int) {
+	for range r.All() {
+		n++
+	}
+	return n
+}
+
+// believed is the share of packets that were estimated within busy periods.
+func believed(r *rli.Receiver) float64 {
+	k := r.Counts()
+	return float64(k.Idle+k.Busy) / float64(k.Packets)
 }

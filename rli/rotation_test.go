@@ -11,7 +11,7 @@ import (
 // TestRotation: intervals that take turns say what one receiver says that is
 // reset between them, whoever reads them meanwhile.
 func TestRotation(t *testing.T) {
-	events, _ := pass(t, queue.RLIConfig, adaptive(), 60000, source(t, "poisson", 0.5, 4), nil)
+	events := pass(t, queue.RLIConfig, adaptive(), 60000, source(t, "poisson", 0.5, 4), nil)
 	for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
 		r, err := rli.NewRotation(config(m))
 		if err != nil {

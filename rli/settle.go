@@ -3,8 +3,6 @@ package rli
 import (
 	"math"
 	"math/bits"
-
-	"github.com/hoplag/hoplag/hashing"
 )
 
 // settle estimates and removes the packets in the buffer. right is the
@@ -12,32 +10,26 @@ import (
 // if there is none yet.
 func (r *Receiver) settle(right *mark, known *point) {
 	waiting := r.buffer[:r.waiting]
+	n := uint64(len(waiting))
 	if right == nil {
 		r.recentre()
 	}
-	n := uint64(len(waiting))
-	estimated := true
-	if r.offsets != nil {
-		clear(r.offsets[:n])
+	why := r.doubts
+	if right == nil && r.adrift() {
+		why |= unfollowed
+		r.counts.Unfollowed += n
 	}
 	switch {
-	case r.method == BusyAware && r.link.trusted():
+	case n == 0:
+	case r.bridging():
 		r.settleBusy(waiting, known)
-	case r.left.seen && right != nil:
-		r.settleLinear(waiting, right)
+		r.record(waiting, why)
+	case r.left.seen || right != nil:
+		r.settleLine(waiting, right)
+		r.record(waiting, why)
 		r.counts.Linear += n
-	case r.left.seen:
-		r.settleFrom(waiting, &r.left)
-		r.counts.Left += n
-	case right != nil:
-		r.settleFrom(waiting, right)
-		r.counts.Right += n
 	default:
 		r.counts.Unestimated += n
-		estimated = false
-	}
-	if estimated {
-		r.record(waiting)
 	}
 	r.waiting = 0
 	if r.current > 0 {
@@ -47,54 +39,59 @@ func (r *Receiver) settle(right *mark, known *point) {
 	}
 }
 
+// bridging reports whether packets are estimated within busy periods: the link
+// is trusted and, with Auto, straight lines are no closer.
+func (r *Receiver) bridging() bool {
+	return r.method == BusyAware && r.link.trusted() && (r.config.Method != Auto || !r.contest.lines())
+}
+
+// adrift reports whether far more packets came since the latest reference than
+// lately did.
+func (r *Receiver) adrift() bool {
+	return float64(r.account.told-r.left.told) > 2*r.usual+fewest
+}
+
+// fewest is a number of packets without a reference that is never too many.
+const fewest = 256
+
 // A line is the delay of a packet of a reference's size by eq. (1), relative
-// to the origin.
+// to the origin. Between references that departed at the same instant, as
+// packets do that are stamped together, it is level.
 type line struct {
-	begin        int64 // departure of the left reference
+	begin, end   int64 // departures of the references
 	delay, slope float64
 }
 
-func (l *line) at(t int64) float64 { return l.delay + float64(t-l.begin)*l.slope }
+func (l *line) at(t int64) float64 { return l.delay + float64(min(t, l.end)-l.begin)*l.slope }
 
-// paperLine returns the line from the left reference to the right one. It is
-// level if there is no right one, or if both departed at the same instant.
-func (r *Receiver) paperLine(right *mark) line {
-	l := line{begin: r.left.departed, delay: float64(r.left.delay)}
-	if right != nil && right.departed != r.left.departed {
-		l.slope = float64(right.delay-r.left.delay) / float64(right.departed-r.left.departed)
+// lineBetween returns the line from one reference to another.
+func (r *Receiver) lineBetween(from, to *mark) line {
+	if to.departed <= from.departed {
+		return line{begin: to.departed, end: to.departed, delay: float64(from.delay+to.delay) / 2}
 	}
-	return l
+	return line{from.departed, to.departed, float64(from.delay), float64(to.delay-from.delay) / float64(to.departed-from.departed)}
 }
 
-// settleLinear applies eq. (1).
-func (r *Receiver) settleLinear(waiting []held, right *mark) {
-	if right.departed == r.left.departed {
-		r.settleInOrder(waiting, right)
-		return
+// lineTo returns the line from the left reference to the right one. If one of
+// them is missing, it is level: the RLI-L estimator (section III-C) if it is the
+// right one.
+func (r *Receiver) lineTo(right *mark) line {
+	switch {
+	case right == nil:
+		return line{begin: r.left.departed, end: r.left.departed, delay: float64(r.left.delay)}
+	case !r.left.seen:
+		return line{begin: right.departed, end: right.departed, delay: float64(right.delay)}
 	}
-	line, perByte, own := r.paperLine(right), r.linePerByte, r.config.ReferenceBytes
-	for i := range waiting {
-		h := &waiting[i]
-		h.delay = round(line.at(h.time) + longer(h.bytes, own, perByte))
-	}
+	return r.lineBetween(&r.left, right)
 }
 
-// settleInOrder interpolates between references that departed at one instant, as
-// packets do that are stamped together: by their order.
-func (r *Receiver) settleInOrder(waiting []held, right *mark) {
-	step := float64(right.delay-r.left.delay) / float64(len(waiting))
+// settleLine applies eq. (1).
+func (r *Receiver) settleLine(waiting []held, right *mark) {
+	l, perByte, own, error := r.lineTo(right), r.perLineByte(), r.config.ReferenceBytes, float32(r.lineSpread(right))
 	for i := range waiting {
 		h := &waiting[i]
-		h.delay = r.left.delay + round(step*float64(i+1)+longer(h.bytes, r.config.ReferenceBytes, r.linePerByte))
-	}
-}
-
-// settleFrom applies the delay of one reference: the RLI-L estimator (section
-// III-C) if it is the left one.
-func (r *Receiver) settleFrom(waiting []held, reference *mark) {
-	for i := range waiting {
-		h := &waiting[i]
-		h.delay = reference.delay + round(longer(h.bytes, r.config.ReferenceBytes, r.linePerByte))
+		h.delay = round(l.at(h.time) + longer(h.bytes, own, perByte))
+		h.error = error
 	}
 }
 
@@ -128,37 +125,31 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 		if h := &packets[0]; p.place(h.time, r.sending(h.bytes)) <= 0 {
 			idle++ // the first of the period, the only one that did not wait
 			if !from.known {
-				h.delay = round(base + r.sending(h.bytes))
-				if packets = packets[1:]; len(packets) == 0 {
-					continue
-				}
+				h.delay, h.error = round(base+r.sending(h.bytes)), 0
+				packets = packets[1:]
 			}
 		}
 		to := end{point: point{place: p.place(p.end, 0)}}
-		if index == r.current {
-			if known == nil {
-				r.level(packets, p, from.point, base)
-				continue
-			}
+		switch {
+		case index == r.current && known == nil:
+			r.level(packets, p, from.point, base)
+			continue
+		case index == r.current:
 			to = end{*known, true}
-		}
-		if !from.known && !to.known {
+		case !from.known:
 			r.settleAlone(packets, p, to.place, base)
-			if r.offsets != nil {
-				alone := r.spread.bridge(from, to)
-				r.scatter(packets, p, &alone)
-			}
+			continue
+		}
+		if len(packets) == 0 {
 			continue
 		}
 		course := r.spread.bridge(from, to)
-		if r.offsets != nil {
-			r.scatter(packets, p, &course)
-		}
 		r.compare(&course, packets, p)
 		for i := range packets {
 			h := &packets[i]
 			size := r.sending(h.bytes)
-			h.delay = round(base + size + course.at(p.place(h.time, size), size))
+			wait, error := course.at(p.place(h.time, size), size)
+			h.delay, h.error = round(base+size+wait), float32(error)
 		}
 	}
 	r.counts.Busy += uint64(len(waiting) - idle)
@@ -182,7 +173,7 @@ func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
 				wait = since // the link had not been busy for longer
 			}
 		}
-		h.delay = round(base + size + wait)
+		h.delay, h.error = round(base+size+wait), float32(predict(alone*wait*wait, since))
 	}
 }
 
@@ -195,32 +186,30 @@ func (r *Receiver) level(packets []held, p *period, from point, base float64) {
 		h := &packets[i]
 		size := r.sending(h.bytes)
 		since := max(p.place(h.time, size)-from.place, 0)
-		wait := max(from.wait, math.Pi/4*r.spread.expect(since, 1e9))
-		h.delay = round(base + size + min(wait, from.wait+since))
+		moved := r.spread.expect(since, 1e9)
+		wait := max(from.wait, math.Pi/4*moved)
+		h.delay, h.error = round(base+size+min(wait, from.wait+since)), float32(moved)
 	}
 }
 
 // record adds the packets' delays to their flows and the total.
-func (r *Receiver) record(packets []held) {
-	if len(packets) == 0 {
-		return
-	}
-	left := r.left.departed
-	shift := r.origin - r.centre
+func (r *Receiver) record(packets []held, why doubts) {
+	shift, gap := r.origin-r.centre, r.gap
 	r.flows.fetch(packets)
-	r.sumUp(packets, shift, left)
+	r.sumUp(packets, shift, why)
 	records := r.flows.records
 	for i := range packets {
 		h := &packets[i]
 		flow := &records[h.at]
 		if flow.flow != h.flow || flow.tally == 0 {
-			if flow = r.locate(i); flow == nil {
+			if flow = r.locate(h); flow == nil {
 				continue
 			}
 		}
-		flow.enter(left)
-		flow.last = h.time
-		flow.bytes += uint64(h.bytes)
+		flow.enter(1, gap, h.error)
+		if why != 0 && (h.error > 0 || why != unfollowed) {
+			flow.doubt(why, 1)
+		}
 		delay := h.delay + shift
 		flow.sum += delay
 		flow.squares.add(square(delay))
@@ -231,25 +220,31 @@ func (r *Receiver) record(packets []held) {
 }
 
 // sumUp adds the packets' delays to the total.
-func (r *Receiver) sumUp(packets []held, shift, left int64) {
+func (r *Receiver) sumUp(packets []held, shift int64, why doubts) {
 	t := &r.total
 	if t.tally == 0 {
-		t.first, t.last = packets[0].time, left
+		t.first = r.gap
 	}
-	t.enter(left)
-	t.tally += uint64(len(packets) - 1)
-	t.last = packets[len(packets)-1].time
-	sum, squares, bytes, sizes := int64(0), uint64(0), uint64(0), uint64(0)
+	sum, squares, sizes, errors, exact := int64(0), uint64(0), uint64(0), float32(0), 0
 	for i := range packets {
 		h := &packets[i]
 		delay := h.delay + shift
 		sum += delay
 		squares += uint64(delay * delay)
 		sizes |= magnitude(delay)
-		bytes += uint64(h.bytes)
+		errors += h.error
+		if h.error == 0 {
+			exact++
+		}
+	}
+	t.enter(uint64(len(packets)), r.gap, errors)
+	if why != unfollowed {
+		exact = 0
+	}
+	if why != 0 {
+		t.doubt(why, uint64(len(packets)-exact))
 	}
 	t.sum += sum
-	t.bytes += bytes
 	if 2*bits.Len64(sizes)+bits.Len(uint(len(packets))) <= 64 {
 		t.squares.add(wide{0, squares})
 		return
@@ -259,27 +254,29 @@ func (r *Receiver) sumUp(packets []held, shift, left int64) {
 	}
 }
 
-// locate returns the record of packet i of the buffer if the record is not
+// locate returns the record of a packet of the buffer if the record is not
 // where it should be, or nil if the packet gets none.
-func (r *Receiver) locate(i int) *record {
-	h := &r.buffer[i]
+func (r *Receiver) locate(h *held) *record {
 	h.at = int32(r.flows.find(h.flow))
-	if r.flows.records[h.at].tally == 0 && !r.admit(i) {
+	flow := &r.flows.records[h.at]
+	if flow.tally > 0 {
+		return flow
+	}
+	if !r.flows.claim(int(h.at), h.flow) && !r.evict(h) {
+		r.counts.Shed++
+		h.at = -1
 		return nil
 	}
-	return &r.flows.records[h.at]
+	flow = &r.flows.records[h.at]
+	flow.first = r.gap
+	return flow
 }
 
 // distribute adds the packets' delays to the histograms.
 func (r *Receiver) distribute(packets []held) {
 	for i := range packets {
 		h := &packets[i]
-		delay := r.origin + h.delay
-		if r.offsets != nil {
-			delay += int64(r.offsets[i])
-		}
-		bucket := bucketOf(delay, r.config.Floor, r.config.Buckets)
-		r.histogram[bucket]++
+		bucket := bucketOf(r.origin+h.delay, r.config.Floor, r.config.Buckets)
 		if h.at < 0 {
 			continue
 		}
@@ -290,45 +287,13 @@ func (r *Receiver) distribute(packets []held) {
 				continue
 			}
 		}
-		if r.config.Histograms > 0 {
-			r.draws++
-			r.shared.add(h.flow, bucket, uint64(hashing.Word(r.config.Identity, r.draws)))
-			continue
-		}
 		bump(&r.flows.histogram(int(h.at))[bucket])
 	}
 }
 
-// admit starts the record of packet i of the buffer at its place, if the draw
-// says so and there is room. Otherwise the packet is nowhere.
-func (r *Receiver) admit(i int) bool {
-	h := &r.buffer[i]
-	switch {
-	case r.config.Hold < 1 && !r.drawn(r.hold):
-		r.counts.Unheld++
-	case !r.flows.claim(int(h.at), h.flow) && !r.evict(h):
-		r.counts.Shed++
-	default:
-		flow := &r.flows.records[h.at]
-		flow.first, flow.last = h.time, r.left.departed
-		if r.tuples != nil {
-			r.flows.tuples[h.at] = r.tuples[i]
-		}
-		return true
-	}
-	h.at = -1
-	return false
-}
-
-// drawn reports whether a packet may start a record.
-func (r *Receiver) drawn(threshold uint64) bool {
-	r.draws++
-	return hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.draws)), threshold) == 1
-}
-
 // round returns the nearest whole number. The conversion rounds towards zero,
-// so it needs a positive number; 2^40 ns are 18 minutes.
+// so it needs a positive number; 2^41 ns are 36 minutes.
 func round(x float64) int64 {
-	const up = 1 << 40
+	const up = 1 << 41
 	return int64(x+(up+0.5)) - up
 }

@@ -2,6 +2,7 @@ package rli_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"testing"
 
@@ -17,8 +18,8 @@ func FuzzStream(f *testing.F) {
 	f.Add(uint64(3), byte(0x35), []byte{1, 0, 3, 255, 1, 2, 4, 255, 0, 9, 5, 1, 2, 2, 6, 7})
 	f.Fuzz(func(t *testing.T, seed uint64, options byte, changes []byte) {
 		load := []float64{0.2, 0.6, 0.9, 1.5}[options&3]
-		in := rli.InjectorConfig{Every: 5 + int(seed%50), ReferenceBytes: referenceBytes}
-		events, _ := pass(t, queue.RLIConfig, in, 400, source(t, "poisson", load, seed%8), nil)
+		in := rli.InjectorConfig{Every: 5 + int(seed%50)}
+		events := pass(t, queue.RLIConfig, in, 400, source(t, "poisson", load, seed%8), nil)
 		for changes = changes[:min(len(changes), 128)]; len(changes) >= 4; changes = changes[4:] {
 			change(events, int(binary.BigEndian.Uint16(changes))%len(events), changes[2], int64(int8(changes[3])))
 		}
@@ -78,34 +79,31 @@ func checkAnswers(t *testing.T, r *rli.Receiver) {
 	t.Helper()
 	r.Flush()
 	k := r.Counts()
-	estimated := k.Idle + k.Busy + k.Linear + k.Left + k.Right
+	estimated := k.Idle + k.Busy + k.Linear
 	total, err := r.Total()
 	if err != nil {
-		if estimated != 0 {
+		if estimated != 0 && !errors.Is(err, rli.ErrUntrusted) {
 			t.Fatalf("%v of %d estimated packets", err, estimated)
 		}
 		return
 	}
-	if total.N != estimated || estimated+k.Unestimated+k.Invalid < k.Packets {
+	if total.N != estimated || estimated+k.Unestimated < k.Packets {
 		t.Errorf("%d packets in the total: %+v", total.N, k)
 	}
 	in := k.Shed + k.Evicted
 	for f, res := range r.All() {
 		in += res.N
-		if math.IsNaN(res.Mean) || math.IsInf(res.Mean, 0) || !(res.StdDev >= 0) || !(res.Believed >= 0 && res.Believed <= 1) {
+		if math.IsNaN(res.Mean) || math.IsInf(res.Mean, 0) || !(res.StdDev >= 0) {
 			t.Errorf("flow %#x: %+v", f, res)
 		}
 		if i := res.MeanInterval(0.9); !(i.Low <= res.Mean && res.Mean <= i.High) {
 			t.Errorf("flow %#x: %v of %v", f, i, res.Mean)
 		}
 	}
-	if in != total.N {
+	if in > total.N {
 		t.Errorf("%d packets of flows, %d in all", in, total.N)
 	}
 	if rate := r.Rate(); !(rate >= 0 && rate < math.Inf(1)) {
 		t.Errorf("a rate of %v", rate)
-	}
-	if q, err := r.TotalQuantile(0.99); err == nil && !(q >= 0) {
-		t.Errorf("a quantile of %v", q)
 	}
 }

@@ -13,9 +13,8 @@ import (
 // and a word for each group, which are close at hand when the records are not.
 type table struct {
 	records    []record
-	tags       []uint64        // of each group, the first record's in the lowest byte; 0 where there is no record
-	histograms []uint32        // at the same places as the records
-	tuples     []hashing.Tuple // at the same places, with Config.Tuples
+	tags       []uint64 // of each group, the first record's in the lowest byte; 0 where there is no record
+	histograms []uint32 // at the same places as the records
 	buckets    int
 	mask       uint64 // of groups
 	secret     [2]uint64
@@ -32,16 +31,11 @@ const (
 
 func newTable(c *Config, secret [2]uint64) table {
 	n := c.slots()
-	var tuples []hashing.Tuple
-	if c.Tuples {
-		tuples = make([]hashing.Tuple, n)
-	}
 	return table{
-		tuples:     tuples,
 		records:    make([]record, n),
 		tags:       make([]uint64, n/group),
-		histograms: make([]uint32, n*c.buckets()),
-		buckets:    c.buckets(),
+		histograms: make([]uint32, n*c.Buckets),
+		buckets:    c.Buckets,
 		mask:       uint64(n/group - 1),
 		secret:     [2]uint64{secret[0], secret[1] | 1},
 		limit:      c.Flows,
@@ -149,9 +143,6 @@ func (t *table) remove(i int) {
 				t.records[gap] = t.records[at]
 				t.mark(gap, tag(t.mix(t.records[at].flow)))
 				copy(t.histogram(gap), t.histogram(at))
-				if t.tuples != nil {
-					t.tuples[gap] = t.tuples[at]
-				}
 				gap = at
 				break
 			}

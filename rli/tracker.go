@@ -2,9 +2,7 @@ package rli
 
 import (
 	"math"
-	"math/rand/v2"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -12,18 +10,19 @@ import (
 type held struct {
 	flow  hashing.Flow
 	time  int64
-	delay int64 // from the tracker's origin, once estimated
+	delay int64   // from the tracker's origin, once estimated
+	error float32 // ns, predicted
 	bytes int32
 	at    int32 // where its flow's record should be; -1 for nowhere
 }
 
-const heldSize = 32
+const heldSize = 40
 
 // departure is the latest packet that left.
 type departure struct {
-	time      int64
-	bytes     int32
-	reference bool
+	time   int64
+	bytes  int32
+	packet bool // neither a reference nor reported with Pass
 }
 
 // mark is what a reference says for straight lines: the delay of a packet of
@@ -31,9 +30,11 @@ type departure struct {
 type mark struct {
 	seen     bool
 	departed int64
-	delay    int64  // from the origin
-	number   uint32 // of packets so far
-	packets  uint32 // it stands for: those since the reference before
+	delay    int64        // from the origin
+	number   uint32       // of packets so far
+	told     uint32       // of packets that departed so far
+	packets  uint32       // it stands for: those since the reference before
+	flow     hashing.Flow // of the packet it names, or 0
 }
 
 // never is the departure of the latest packet before there is one.
@@ -43,34 +44,30 @@ const never = math.MinInt64 / 2
 // about the link and the references, and the packets that wait. The receivers
 // of a rotation share it.
 type tracker struct {
-	config  Config
-	method  Method  // not Auto
-	perByte float64 // ns that a byte takes on the link; 0 if not known
-	meter   meter   // learns it
-	// ns that straight lines assume for a byte: 0 if Config has no rate,
-	// because the link may be a shaper.
-	linePerByte float64
+	config Config
+	method Method // not Auto
+	pace
+	key     key
+	order   order
+	account account
 
-	buffer  []held
-	quick   []held          // the buffer, if packets only need to be kept there
-	tuples  []hashing.Tuple // of the packets in the buffer, with Config.Tuples
-	offsets []int32         // ns that histograms add to the delays of the packets in the buffer, with Buckets
-	random  *rand.Rand
-	tuple   hashing.Tuple // of the current packet
-	waiting int           // number of packets in the buffer
-	left    mark
-	latest  departure
-	nearest int64   // smallest ns between a reference and the packet that it named
-	slack   float64 // Config.Tolerance, or more if references show so
-	extra   float64 // ns that a packet takes beside its bytes
-	pace    estimate.Moments
+	buffer             []held
+	waiting            int // number of packets in the buffer
+	latest             departure
+	passed, references uint64
+	left, earlier      mark    // the two latest references
+	gap                uint32  // its number, from 1
+	usual              float64 // packets between references, at most, lately
+	doubts             doubts  // about the packets that wait
+	skipped            float64 // references that were lost since the one before
+	vanished           float64 // and while no packet was, of each lately
+	lineError          float64 // mean square, lately
+	tested             int
+	twins              [256]twin
 
 	// Delays are relative to the delay of a reference.
 	origin    int64
 	hasOrigin bool
-	sequence  sequence
-	guard     guard
-	account   account
 
 	// For BusyAware:
 	link     link
@@ -80,37 +77,24 @@ type tracker struct {
 	leftHere bool     // whether the left reference is in periods[0]
 	leftAt   point    // if so, where
 	lessons  lessons
+	probe    probe
 	sample   sample
-	compared uint64 // packets so far
-
-	key     key
-	earlier mark // the reference before left
-	probe   probe
+	contest  contest
 }
 
 func newTracker(c Config) *tracker {
 	t := &tracker{
-		config:  c,
-		method:  c.method(),
-		buffer:  make([]held, max(c.Buffer, 1)),
-		latest:  departure{time: never},
-		nearest: math.MaxInt64,
-		slack:   float64(c.Tolerance),
-		link:    newLink(c.Tolerance),
+		config: c,
+		method: c.method(),
+		buffer: make([]held, max(c.Buffer, 1)),
+		latest: departure{time: never},
+		gap:    1,
 	}
 	if c.Rate > 0 {
 		t.perByte = 8e9 / float64(c.Rate)
-		t.linePerByte = t.perByte
 	}
-	t.extra = float64(c.Overhead) * t.perByte
-	if c.Tuples {
-		t.tuples = make([]hashing.Tuple, len(t.buffer))
-	} else if t.method != Left {
-		t.quick = t.buffer
-	}
-	if c.mayBelieve() && c.Buckets > 0 {
-		t.offsets, t.random = make([]int32, len(t.buffer)), rand.New(rand.NewPCG(c.Identity, uint64(c.Buckets)))
-	}
+	t.slack = t.leastSlack()
+	t.link.relax(t.slack)
 	if c.mayBelieve() {
 		t.periods, t.spread = make([]period, c.Buffer+1), newSpread()
 	}
@@ -142,14 +126,14 @@ func (r *Receiver) recentre() {
 
 // depart follows the busy periods and reports whether the packet found the
 // link idle.
-func (r *Receiver) depart(bytes int, t int64, reference bool) bool {
+func (r *Receiver) depart(bytes int32, t int64, packet bool) bool {
 	idle := false
-	if math.Abs(r.excess(int32(bytes), t)) > r.slack {
-		idle = r.interrupt(int32(bytes), t)
+	if r.method == BusyAware && math.Abs(r.excess(bytes, t)) > r.slack {
+		idle = r.interrupt(bytes, t)
 	}
 	// Set field by field: a copy of the whole would be read back before it is
 	// written.
-	r.latest.time, r.latest.bytes, r.latest.reference = t, int32(bytes), reference
+	r.latest.time, r.latest.bytes, r.latest.packet = t, bytes, packet
 	return idle
 }
 
@@ -163,7 +147,8 @@ func (t *tracker) excess(bytes int32, now int64) float64 {
 // It reports whether the packet found the link idle.
 func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 	if r.excess(bytes, t) < 0 {
-		r.impossible()
+		r.counts.Conflicts++
+		r.link.doubt()
 		return false
 	}
 	idle = r.latest.time != never
@@ -178,7 +163,7 @@ func (r *Receiver) nextPeriod() {
 	p.end = r.latest.time
 	if r.probe.given || r.sample.given || r.lessons.offered > 0 {
 		place := p.place(p.end, 0)
-		r.probe.end(&r.residuals, r.spread, end{point: point{place: place}})
+		r.probe.end(r.spread, end{point: point{place: place}})
 		r.lessons.end(r.spread, place)
 		r.sample.end(r.spread, place)
 	}
@@ -187,16 +172,6 @@ func (r *Receiver) nextPeriod() {
 	} else if r.current == 0 {
 		r.leftHere = false
 	}
-}
-
-// impossible records a packet that departed sooner after the one before than
-// the link can send it.
-func (r *Receiver) impossible() {
-	r.counts.Impossible++
-	if r.link.trusted() {
-		r.counts.Fallbacks++
-	}
-	r.link.doubt()
 }
 
 // start returns the point from which a period's waiting times are known: the

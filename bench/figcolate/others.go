@@ -85,7 +85,7 @@ func interpolate(run *experiment.Run, k kind, least, most float64, method rli.Me
 	c.Identity, c.Rate, c.Method, c.Flows = seed, linkRate, method, 1<<20
 	adaptive := rli.PaperAdaptation
 	adaptive.MinRate, adaptive.MaxRate = least, most
-	injector := experiment.Try(rli.NewInjector(rli.InjectorConfig{Adaptive: adaptive, ReferenceBytes: c.ReferenceBytes}))
+	injector := experiment.Try(rli.NewInjector(rli.InjectorConfig{Adaptive: adaptive}))
 	receiver := experiment.Try(rli.NewReceiver(c))
 	references := 0
 	t := newTrafficOf(run, k, run.Pick(quickPackets, fullPackets), func(p *queue.Packet, out int64, link *queue.Link) {

@@ -44,7 +44,7 @@ type departure struct {
 // like the recorded queue, with references. The study is of the delays there.
 func (c *capture) simulate() (list []departure, s *study, all estimate.Moments, counts queue.Counts) {
 	link := experiment.Try(queue.NewLink(queue.LinkConfig{Rate: c.rate, Queue: queue.QueueConfig{Bytes: c.limit}}))
-	injector := experiment.Try(rli.NewInjector(rli.InjectorConfig{Every: every, ReferenceBytes: rli.DefaultConfig.ReferenceBytes}))
+	injector := experiment.Try(rli.NewInjector(rli.InjectorConfig{Every: every}))
 	delays := make([]estimate.Moments, len(c.flows))
 	now := int64(math.MinInt64)
 	for i := range c.packets {
@@ -67,7 +67,7 @@ func (c *capture) simulate() (list []departure, s *study, all estimate.Moments, 
 // follow lets a reference without length follow every n captured packets: it
 // leaves when its packet left.
 func (c *capture) follow() []departure {
-	injector := experiment.Try(rli.NewInjector(rli.InjectorConfig{Every: every, ReferenceBytes: 1}))
+	injector := experiment.Try(rli.NewInjector(rli.InjectorConfig{Every: every}))
 	stamps := map[int32]rli.ReferencePacket{}
 	now := int64(math.MinInt64)
 	for i := range c.packets {

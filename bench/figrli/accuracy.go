@@ -67,7 +67,7 @@ func measureAccuracy(run *experiment.Run) {
 				w.of = append(w.of, a)
 			}
 			row := []string{kind.name, percent(level.utilisation), duration(w.all.Mean()), percent(w.loss()),
-				percent(w.cost.Rate())}
+				percent(w.cost.rate())}
 			table.Row(row, w.draw(cdfs))
 			w.says(run, "median error of the mean", level.paper, level.low, level.high, func(a answers) float64 { return median(a.mean) })
 			w.against(run, "median error of the mean", ofMean)

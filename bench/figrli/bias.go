@@ -161,7 +161,7 @@ func repeat(run *experiment.Run, s setting, packets, runs int) *repetition {
 		}
 		b.alone.add(alone*all-waited, waited)
 		o.look(p)
-		b.references += part * p.cost.Rate()
+		b.references += part * p.cost.rate()
 		b.loss += part * p.loss()
 		b.wait += part * waited / all
 	}

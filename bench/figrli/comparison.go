@@ -81,7 +81,7 @@ func compete(run *experiment.Run, s setting) (lists, everywhere [][]float64, flo
 	also := q.sample()
 	lists = append(lists, q.judge(q.receive(q.config(byLine), also.born), also.truth).mean)
 	probed := simulate(run, setting{kind: s.kind, utilisation: s.utilisation, packets: s.packets,
-		probes: float64(p.cost.Elapsed) / float64(p.cost.References)})
+		probes: float64(p.cost.elapsed) / float64(p.cost.references)})
 	return lists, append(everywhere, probed.byProbes()), len(perflow.Known(known.trajectory))
 }
 

@@ -110,8 +110,8 @@ var between = int64(math.Floor(300 * 340.3 * 8e9 / rate / 0.9))
 
 // ways lists the ways to inject, with the paper's parameters: the static ones
 // send as many references as the adaptive one at 90 % utilisation.
-var ways = []rli.InjectorConfig{adaptive, everyNth(300), {Interval: between, ReferenceBytes: referenceBytes},
-	{Every: 300, Interval: between, ReferenceBytes: referenceBytes}}
+var ways = []rli.InjectorConfig{adaptive, everyNth(300), {Interval: between},
+	{Every: 300, Interval: between}}
 
 var wayNames = []string{"adaptive", "1 in n", "1 in τ", "both"}
 
@@ -143,10 +143,10 @@ func measureInjectionWay(run *experiment.Run) {
 					a, _ := p.measure(byLine)
 					m := median(a.mean)
 					bars.AddRange(float64(w), 100*m, 100*m, 100*quantile(a.mean, 0.75))
-					row = append(row, percent(p.cost.Rate())+": "+spread(a.mean))
+					row = append(row, percent(p.cost.rate())+": "+spread(a.mean))
 					medians[k] = append(medians[k], m)
 					if w == 0 {
-						rates[k] = p.cost.Rate()
+						rates[k] = p.cost.rate()
 					}
 				}
 				table.Row(row)

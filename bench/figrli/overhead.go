@@ -49,11 +49,11 @@ func measureOverhead(run *experiment.Run) {
 			without := simulate(run, s)
 			s.injector = adaptive
 			with := simulate(run, s)
-			share := with.cost.Capacity(rate)
+			share := with.cost.capacity()
 			taken.Add(100*u, 100*share)
 			lost.Add(100*u, 100*(with.loss()-without.loss()))
 			changes := with.changes(without)
-			table.Row(kind.name, percent(u), percent(with.cost.Rate()), percent(share), duration(without.all.Mean()), duration(with.all.Mean()),
+			table.Row(kind.name, percent(u), percent(with.cost.rate()), percent(share), duration(without.all.Mean()), duration(with.all.Mean()),
 				signed(quantile(changes, 0.1)), signed(median(changes)), signed(quantile(changes, 0.9)), percent(without.loss()), percent(with.loss()))
 			switch u {
 			case 0.8:
@@ -179,7 +179,7 @@ func measureUnderLoss(run *experiment.Run) {
 			var without *passage
 			for _, i := range experiment.Each(run, injections) {
 				p := simulate(run, setting{kind: kind, utilisation: at, packets: packets, link: d.link, injector: i.injector})
-				row := []string{kind.name, percent(at), d.name, i.name, percent(p.cost.Rate()), percent(p.loss())}
+				row := []string{kind.name, percent(at), d.name, i.name, percent(p.cost.rate()), percent(p.loss())}
 				if without == nil {
 					without = p
 					table.Row(row, "", duration(p.all.Mean()), "", "")

@@ -32,7 +32,7 @@ func measureQuantiles(run *experiment.Run) {
 	run.Note("The histogram's own error is that of a receiver that is told each packet's true delay, by a reference of the packet's size " +
 		"at each: at most 1/16 by design.")
 	table := run.Table("", "Relative error of quantiles over flows: median / 75th percentile", "traffic", "utilisation", "flows",
-		"median: histogram alone", "RLI", "busy-aware", "99th: histogram alone", "RLI", "busy-aware")
+		"median: histogram alone", "RLI", "busy-aware", "99th: histogram alone", "RLI", "busy-aware", "in their intervals: medians / 99th")
 	worst := 0.0
 	for _, kind := range experiment.Each(run, drawn) {
 		figure := run.Draw(kind.slug, "Error of flows' 99th percentile, "+kind.name,
@@ -42,11 +42,13 @@ func measureQuantiles(run *experiment.Run) {
 		for _, u := range experiment.Each(run, utilisations) {
 			p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: adaptive})
 			truth, born, flows := p.quantiles()
-			lists := [3][2][]float64{p.quantilesOff(p.exact(born), truth)}
+			exact, _ := p.quantilesOff(p.exact(born), truth)
+			lists := [3][2][]float64{exact}
+			var held [2]perflow.Coverage // by the last method
 			for i, m := range []method{byLine, byPeriod} {
 				c := p.config(m)
 				c.Buckets, c.Floor, c.Flows = buckets, bucketFloor, flows
-				lists[1+i] = p.quantilesOff(p.receive(c, born), truth)
+				lists[1+i], held = p.quantilesOff(p.receive(c, born), truth)
 			}
 			row := []string{kind.name, percent(u), fmt.Sprint(flows)}
 			for k := range quantileShares {
@@ -55,7 +57,11 @@ func measureQuantiles(run *experiment.Run) {
 				}
 				worst = max(worst, quantile(lists[0][k], 1))
 			}
-			table.Row(row)
+			table.Row(append(row, percent(held[0].Share())+" / "+percent(held[1].Share())))
+			for k, name := range []string{"medians", "99th percentiles"} {
+				run.Keeps(fmt.Sprintf("%s, %s: flows' %s that are in busy-aware's interval at 95 %%", kind.name, percent(u), name), "at least 94 %",
+					percent(held[k].Share()), held[k].Share() >= 0.94)
+			}
 			for s, i := range []int{1, 2, 0} {
 				middle := 100 * median(lists[i][1])
 				figure.Series[s].AddRange(100*u, middle, middle, 100*quantile(lists[i][1], 0.75))
@@ -92,16 +98,19 @@ func (p *passage) quantiles() (truth [][]float64, born []int32, flows int) {
 }
 
 // quantilesOff returns the relative errors of a receiver's quantiles, by flow.
-func (p *passage) quantilesOff(r *rli.Receiver, truth [][]float64) (off [2][]float64) {
+func (p *passage) quantilesOff(r *rli.Receiver, truth [][]float64) (off [2][]float64, held [2]perflow.Coverage) {
 	for k, q := range quantileShares {
 		off[k] = perflow.Unanswered(len(p.flows))
 		for i := range truth {
 			if truth[i] != nil {
-				off[k][i] = estimate.RelativeError(experiment.Try(r.Quantile(p.flows[i].key, q)), truth[i][k])
+				if x, in, err := r.Quantile(p.flows[i].key, q, 0.95); err == nil {
+					off[k][i] = estimate.RelativeError(x, truth[i][k])
+					held[k].Count(in.Contains(truth[i][k]))
+				}
 			}
 		}
 	}
-	return off
+	return off, held
 }
 
 const (

@@ -169,11 +169,10 @@ func measureOwnSize(run *experiment.Run) {
 			var taken, off []float64
 			for k, size := range experiment.Each(run, sizes) {
 				injector := adaptive
-				injector.ReferenceBytes = size.bytes
 				p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: injector, reference: size.bytes})
 				line, _ := p.measure(byLine)
 				busy, _ := p.measure(byPeriod)
-				taken, off = append(taken, p.cost.Capacity(rate)), append(off, median(busy.mean))
+				taken, off = append(taken, p.cost.capacity()), append(off, median(busy.mean))
 				table.Row(kind.name, percent(u), size.name, size.bytes, percent(taken[k]), duration(p.all.Mean()), percent(median(line.mean)),
 					percent(off[k]))
 				if kind.slug == heavyTailed.slug {

@@ -16,11 +16,11 @@ import (
 const referenceBytes = 48
 
 // adaptive is the paper's injector.
-var adaptive = rli.InjectorConfig{Adaptive: rli.PaperAdaptation, ReferenceBytes: referenceBytes}
+var adaptive = rli.InjectorConfig{Adaptive: rli.PaperAdaptation}
 
 // everyNth returns an injector of one reference every n packets.
 func everyNth(n int) rli.InjectorConfig {
-	return rli.InjectorConfig{Every: n, ReferenceBytes: referenceBytes}
+	return rli.InjectorConfig{Every: n}
 }
 
 // A setting is one run of the queue.
@@ -67,9 +67,24 @@ type passage struct {
 	flows  []flow // in the order of their first packets that arrived
 	all    estimate.Moments
 	lost   int // regular packets
-	cost   rli.Overhead
+	cost   cost
 	size   int          // of a reference
 	other  hashing.Flow // as which cross traffic is reported; 0: with Pass
+}
+
+// A cost is that of references.
+type cost struct {
+	packets, references int
+	elapsed             int64 // ns
+	size                int   // of a reference
+}
+
+// rate returns the number of references per packet.
+func (c *cost) rate() float64 { return float64(c.references) / float64(c.packets) }
+
+// capacity returns the fraction of the link that references took.
+func (c *cost) capacity() float64 {
+	return float64(c.references*c.size) * 8e9 / float64(c.elapsed) / rate
 }
 
 func (p *passage) deviation() float64 { return math.Sqrt(p.all.PopulationVariance()) }
@@ -112,8 +127,8 @@ func simulate(run *experiment.Run, s setting) *passage {
 		w.send(&packet)
 	}
 	w.drain(math.MaxInt64)
-	if w.injector != nil {
-		w.cost = w.injector.Overhead()
+	if n := len(w.sent); n > 0 {
+		w.cost = cost{n, len(w.stamps), w.sent[n-1] - w.sent[0], w.size}
 	}
 	return &w.passage
 }

@@ -52,7 +52,7 @@ func TestPort(t *testing.T) {
 		"-traffic poisson -rate 200 -seconds 2 -flows 50":                "busy-aware",
 		"-traffic poisson -rate 100 -seconds 2 -method linear -every 10": "linear",
 		"-traffic poisson -rate 100 -seconds 2 -method left -every 5":    "left",
-		"-traffic tcp -rate 300 -seconds 2 -flows 30 -queue 100":         "busy-aware",
+		"-traffic tcp -rate 300 -seconds 2 -flows 30 -queue 100":         "linear", // which is closer in a queue that is never empty
 		"-traffic bursty -rate 100 -seconds 2 -load 130 -queue 50":       "busy-aware",
 		"-traffic poisson -rate 10 -seconds 2 -load 50 -seed 7 -live=0":  "busy-aware",
 	} {

@@ -29,14 +29,15 @@ type port struct {
 	bytes    int    // of a reference, with its headers
 	wire     []byte // the payload of the latest one
 
-	exact   map[hashing.Flow]*estimate.Moments // of this second, from a table of all packets
-	all     estimate.Moments
-	offered int64 // bytes, of this second
-	dropped uint64
-	before  rli.Overhead // at the end of the second before
-	begun   int64        // when this second began
-	look    int64        // when to look at the clock again
-	started time.Time
+	exact               map[hashing.Flow]*estimate.Moments // of this second, from a table of all packets
+	all                 estimate.Moments
+	offered             int64 // bytes, of this second
+	dropped             uint64
+	tuples              map[hashing.Flow]hashing.Tuple
+	packets, references uint64 // of this second
+	begun               int64  // when this second began
+	look                int64  // when to look at the clock again
+	started             time.Time
 }
 
 // kinds are the senders that -traffic names.
@@ -64,7 +65,8 @@ func (o *options) offer(rate int64) trace.Load {
 
 func newPort(o options) (*port, error) {
 	rate := int64(o.rate * 1e6)
-	p := &port{options: o, exact: map[hashing.Flow]*estimate.Moments{}, bytes: 28 + rli.TaggedReferenceSize, started: time.Now()}
+	p := &port{options: o, bytes: 28 + rli.TaggedReferenceSize, started: time.Now()}
+	p.exact, p.tuples = map[hashing.Flow]*estimate.Moments{}, map[hashing.Flow]hashing.Tuple{}
 	var err error
 	if p.source, err = kinds[o.traffic](&o, rate); err != nil {
 		return nil, err
@@ -73,7 +75,7 @@ func newPort(o options) (*port, error) {
 	if p.link, err = queue.NewLink(queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{Packets: o.queue}, Seed: o.seed}); err != nil {
 		return nil, err
 	}
-	when := rli.InjectorConfig{Every: o.every, ReferenceBytes: p.bytes}
+	when := rli.InjectorConfig{Every: o.every}
 	if o.every == 0 {
 		when.Adaptive = rli.PaperAdaptation
 		when.Adaptive.Rate = rate
@@ -83,7 +85,7 @@ func newPort(o options) (*port, error) {
 	}
 	c := rli.DefaultConfig
 	c.Identity = hashing.Fingerprint(o.seed)
-	c.Rate, c.ReferenceBytes, c.Method, c.Flows, c.Tuples = rate, p.bytes, methods[o.method], o.fits, true
+	c.Rate, c.ReferenceBytes, c.Method, c.Flows = rate, p.bytes, methods[o.method], o.fits
 	c.Buffer = max(c.Buffer, when.MaxDistance())
 	if c.Method == rli.Left {
 		c.Buffer = 0
@@ -138,11 +140,13 @@ func (p *port) forward() {
 	} else {
 		p.dropped++
 	}
+	p.packets++
 	reference, due := p.injector.Packet(size, now)
 	if !due {
 		return
 	}
-	p.wire = p.injector.Append(p.wire[:0], reference)
+	p.references++
+	p.wire = p.injector.Append(p.wire[:0], reference, now)
 	if received, fate := p.link.Send(now, p.bytes); fate == queue.Passed {
 		p.receiver.Active().Accept(p.wire, received) // the receiver counts what it refuses
 	}
@@ -152,9 +156,9 @@ func (p *port) forward() {
 func (p *port) depart(packet *queue.Packet) {
 	tuple := tupleOf(packet.Flow)
 	flow := tuple.Flow(p.seed)
-	p.receiver.Active().UpdateTuple(flow, tuple, int(packet.Bytes), packet.Time)
+	p.receiver.Active().Update(flow, int(packet.Bytes), packet.Time)
 	if p.exact[flow] == nil {
-		p.exact[flow] = new(estimate.Moments)
+		p.exact[flow], p.tuples[flow] = new(estimate.Moments), tuple
 	}
 	delay := float64(packet.Time - packet.Sent)
 	p.exact[flow].Add(delay)
@@ -176,8 +180,8 @@ func (p *port) take(number int) (*second, error) {
 		return nil, err
 	}
 	s := &second{Second: number, Missing: full.Counts().Missing, Dropped: p.dropped, Method: method(full).String(), Flows: []row{}}
-	cost, elapsed := p.injector.Overhead(), float64(max(min(p.next.Time, int64(number)*1e9)-p.begun, 1))
-	s.Packets, s.References = cost.Packets-p.before.Packets, cost.References-p.before.References
+	elapsed := float64(max(min(p.next.Time, int64(number)*1e9)-p.begun, 1))
+	s.Packets, s.References = p.packets, p.references
 	s.Elapsed = elapsed
 	s.Offered = float64(p.offered) * 8e3 / elapsed / p.rate
 	s.Taken = float64(s.References) * float64(p.bytes) * 8e3 / elapsed / p.rate
@@ -185,12 +189,15 @@ func (p *port) take(number int) (*second, error) {
 		s.All = makeRow("all packets", &total, &p.all)
 	}
 	for flow, r := range full.All() {
-		name := fmt.Sprintf("tcp %v > %v", r.Tuple.Source(), r.Tuple.Destination())
+		tuple := p.tuples[flow]
+		name := fmt.Sprintf("tcp %v > %v", tuple.Source(), tuple.Destination())
 		s.Flows = append(s.Flows, makeRow(name, &r, p.exact[flow]))
 	}
 	slices.SortFunc(s.Flows, func(a, b row) int { return cmp.Or(cmp.Compare(b.Mean, a.Mean), cmp.Compare(a.Flow, b.Flow)) })
+	s.Refused = len(p.exact) - len(s.Flows)
 	clear(p.exact)
-	p.all, p.offered, p.dropped, p.before, p.begun = estimate.Moments{}, 0, 0, cost, int64(number)*1e9
+	clear(p.tuples)
+	p.all, p.offered, p.dropped, p.packets, p.references, p.begun = estimate.Moments{}, 0, 0, 0, 0, int64(number)*1e9
 	return s, p.receiver.Release(full)
 }
 

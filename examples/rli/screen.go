@@ -22,7 +22,8 @@ type second struct {
 	Taken      float64 `json:"taken"`      // by references, as a fraction of the link's rate
 	Method     string  `json:"method"`     // with which packets were estimated last
 	All        row     `json:"all"`
-	Flows      []row   `json:"flows"` // the slowest first
+	Flows      []row   `json:"flows"`   // the slowest first
+	Refused    int     `json:"refused"` // flows without an answer
 }
 
 // A row holds what is known about a flow.
@@ -130,6 +131,9 @@ func (s *screen) show(r *second) {
 	s.row(&r.All)
 	for i := range r.Flows {
 		s.row(&r.Flows[i])
+	}
+	if r.Refused > 0 {
+		s.print("%d flows without an answer: references do not tell their delays, or there was no room\n", r.Refused)
 	}
 	s.print("\n")
 }

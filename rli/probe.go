@@ -69,8 +69,7 @@ func (r *Receiver) compare(course *bridge, packets []held, p *period) {
 	if course.from.known == course.to.known || !p.whole {
 		return
 	}
-	r.compared++
-	h := &packets[uint64(hashing.Word(r.config.Identity, r.compared))%uint64(len(packets))]
+	h := &packets[uint64(hashing.Word(r.config.Identity, uint64(r.gap)))%uint64(len(packets))]
 	size := r.sending(h.bytes)
 	place := p.place(h.time, size)
 	since, left := place-course.from.place, course.to.place-place
@@ -81,20 +80,19 @@ func (r *Receiver) compare(course *bridge, packets []held, p *period) {
 	if variance == 0 {
 		return
 	}
-	rest := max(left-size, 0)
-	cell, n := cellOf(since, rest), float64(len(packets))
+	rest, n, own := max(left-size, 0), float64(len(packets)), r.sending(int32(r.config.ReferenceBytes))
+	cell := cellOf(since, rest)
 	if course.to.known { // and as if the reference had not come
-		r.sample = sample{true, cell, place, size + r.sending(int32(r.config.ReferenceBytes)), wait, n}
-	} else {
-		// The packets after it have waited for the reference too; the nearer
-		// the period's end, the less.
-		typical := r.spread.expect(place, rest) + r.sending(int32(r.config.ReferenceBytes))*left/(since+left)
-		r.spread.after.learn(cell, n*typical, n*wait, 1)
+		r.sample = sample{true, cell, place, size + own, wait, n}
+		return
 	}
+	// The packets after it have waited for the reference too; the nearer
+	// the period's end, the less.
+	r.spread.after.learn(cell, n*(r.spread.expect(place, rest)+own*left/(since+left)), n*wait, 1)
 }
 
 // A probe is a reference of the current period. It is estimated once the next
-// reference or the end of the period is known.
+// reference or the end of the period is known, as if it had not come.
 type probe struct {
 	given   bool
 	from    end
@@ -102,9 +100,13 @@ type probe struct {
 	size    float64 // ns that its packet takes
 	own     float64 // ns that the reference takes
 	packets uint32  // it stands for
+
+	told         bool // what it was estimated as, once it was
+	wait, spread float64
 }
 
-func (b *probe) end(r *residuals, s *spread, to end) {
+// end estimates the probe, and teaches the spread how far it is off.
+func (b *probe) end(s *spread, to end) {
 	if !b.given {
 		return
 	}
@@ -114,21 +116,45 @@ func (b *probe) end(r *residuals, s *spread, to end) {
 		to.wait = max(to.wait-b.own, 0)
 	}
 	course := s.bridge(b.from, to)
+	b.told = true
+	b.wait, b.spread = course.at(b.at.place, b.size)
 	since, left := b.at.place-b.from.place, to.place-b.at.place
-	r.learn(course.at(b.at.place, b.size), b.at.wait, b.packets)
 	if since <= 0 || left <= 0 || course.mend == nil {
 		return
 	}
 	line, wait, variance := course.plain(since, left, b.size)
+	if variance <= 0 {
+		return
+	}
+	cell, weight, evidence := cellOf(since, max(left-b.size, 0)), float64(b.packets), 1.0
 	seen, expected := b.at.wait, wait
-	weight, evidence := float64(b.packets), 1.0
-	if b.from.known && to.known {
-		// The slope of a regression through the origin.
+	if b.from.known && to.known { // the slope of a regression through the origin
 		seen, expected = seen-line, wait-line
 		weight = expected / variance
 		evidence = weight * expected
 	}
-	if expected > 0 && variance > 0 {
-		course.mend.learn(cellOf(since, max(left-b.size, 0)), weight*seen, weight*expected, evidence)
+	if expected > 0 {
+		course.mend.learn(cell, weight*seen, weight*expected, evidence)
 	}
 }
+
+// A contest compares two ways to estimate references that are known, by the
+// squares of their errors. Older errors fade.
+type contest struct {
+	line, busy float64
+	n          int
+}
+
+func (c *contest) add(line, busy, packets float64) {
+	if c.n++; c.n == rounds {
+		c.line, c.busy, c.n = c.line/2, c.busy/2, rounds/2
+	}
+	c.line += packets * line * line
+	c.busy += packets * busy * busy
+}
+
+// rounds is the number of references after which the older half counts half.
+const rounds = 256
+
+// line reports whether straight lines are closer.
+func (c *contest) lines() bool { return c.n >= acquainted && c.line < c.busy }

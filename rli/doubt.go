@@ -1,0 +1,81 @@
+package rli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrUntrusted says that an answer rests on packets whose delays references do
+// not tell. The text says why.
+var ErrUntrusted = errors.New("references do not tell the delays")
+
+// doubts are reasons not to trust what references say about packets.
+type doubts uint32
+
+const (
+	unfollowed doubts = 1 << iota // no reference followed: the buffer was full, or flushed
+	overtaken                     // packets overtook references lately
+	skipped                       // references were lost, and packets were not
+	stepped                       // a clock was stepped
+)
+
+const (
+	doubtBits = 4
+	allDoubts = 1<<doubtBits - 1
+	maxDoubt  = 1<<(32-doubtBits) - 1
+)
+
+var doubtNames = [doubtBits]string{
+	"no reference followed", "packets overtook others", "references were lost where packets were not", "a clock was stepped",
+}
+
+func (d doubts) String() string {
+	var list []string
+	for i, name := range doubtNames {
+		if d>>i&1 != 0 {
+			list = append(list, name)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// doubt counts n packets that are doubtful.
+func (r *record) doubt(why doubts, n uint64) {
+	r.doubtful = uint32(min(uint64(r.doubtful>>doubtBits)+n, maxDoubt))<<doubtBits | r.doubtful&allDoubts | uint32(why)
+}
+
+// mostDoubtful is the largest fraction of doubtful packets in an answer.
+const mostDoubtful = 1.0 / 20
+
+// doubtful returns the fraction of a record's packets that are doubtful. The
+// error wraps ErrUntrusted if they are too many, or before and after a step.
+func (r *Receiver) doubtful(f *record, others uint64) (share float64, err error) {
+	n := float64(f.count() + others)
+	share = (float64(f.doubtful>>doubtBits) + float64(others)) / n
+	why := doubts(f.doubtful & allDoubts)
+	if r.across(f) {
+		share, why = 1, why|stepped
+	}
+	if others > 0 {
+		why |= unfollowed
+	}
+	if share > mostDoubtful {
+		return share, fmt.Errorf("rli: %w: %v (%.3g %% of %.0f packets)", ErrUntrusted, why, 100*share, n)
+	}
+	return share, nil
+}
+
+// across reports whether a record has packets from before and after a step.
+func (r *Receiver) across(f *record) bool {
+	return r.stepFirst > 0 && f.last > r.stepFirst && f.first <= r.stepLast
+}
+
+// seal makes a record ready to leave the receiver, whose numbers of gaps mean
+// nothing elsewhere.
+func (r *Receiver) seal(f *record) {
+	if r.across(f) {
+		f.doubt(stepped, f.count())
+	}
+	f.first, f.last, f.partial = 0, 0, 0
+}

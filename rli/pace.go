@@ -1,0 +1,219 @@
+package rli
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A pace is what the receiver knows about the time that the link takes to send
+// a packet, and about its time stamps.
+type pace struct {
+	perByte float64 // ns that a byte takes; 0 if not known
+	extra   float64 // ns that a packet takes beside its bytes
+	slack   float64 // ns that time stamps may be off
+
+	late  estimate.Moments // how much later references depart after their packets than their bytes take
+	grain int64            // of departures' stamps: the largest power of ten that divides them all
+	seen  int              // references
+	meter meter            // learns the rate
+}
+
+// sending returns how long the link takes to send a packet.
+func (p *pace) sending(bytes int32) float64 { return float64(bytes)*p.perByte + p.extra }
+
+// perLineByte returns the ns that straight lines assume for a byte. Without a
+// rate that is 0, because the link may be a shaper, which lets a packet pass at
+// once or makes it wait, and takes no time to send it. Behind a shaper
+// references follow their packets sooner than the link could send them.
+func (r *tracker) perLineByte() float64 {
+	alone := float64(r.config.ReferenceBytes) * r.perByte
+	l := &r.late
+	if r.config.Rate == 0 || l.N() >= acquainted && l.Mean()+2*l.StdDev()/math.Sqrt(float64(l.N())) < -alone/4 {
+		return 0
+	}
+	return r.perByte
+}
+
+// follows reports whether the packet before a reference is the one that it was
+// sent behind: the size matches, and either no packet was lost since the
+// reference before, or the reference departed as soon after it as the link
+// sends it.
+func (r *Receiver) follows(p *ReferencePacket, received int64, before departure, lossless bool) bool {
+	if p.Behind == 0 || !before.packet || before.bytes != int32(p.Behind) || received < before.time {
+		return false
+	}
+	gap := float64(received - before.time)
+	alone := float64(r.config.ReferenceBytes) * r.perByte
+	near := r.perByte > 0 && gap <= alone+r.extra+r.slack+float64(p.After)
+	if r.perByte > 0 && p.After == 0 && gap <= alone+mostExtra*r.perByte+r.slack {
+		r.late.Add(gap - alone)
+		r.keepPace()
+	}
+	return near || lossless
+}
+
+const (
+	// rounding is the variance of the difference of two whole nanoseconds.
+	rounding = 1.0 / 6
+	// mostExtra is how many bytes more than its size a packet takes at most.
+	mostExtra = 64
+	// No clock drifts by more than this in the time to send the longest packet,
+	// of so many bytes.
+	apart   = 1e-4
+	longest = 9000
+)
+
+// keepPace sets what the link spends on a packet beside its bytes, such as a
+// preamble or a checksum that sizes leave out: how much later references depart
+// after their packets than their bytes take, on average. The deviation beyond
+// that of whole nanoseconds is how far off time stamps are: none of a million
+// packets by more than six times that. What is learned is used after 16
+// references, and again each time that their number has doubled.
+func (r *tracker) keepPace() {
+	n := r.late.N()
+	if n < acquainted || n&(n-1) != 0 {
+		return
+	}
+	extra, slack := 0.0, max(r.leastSlack(), 6*math.Sqrt(max(r.late.PopulationVariance()-rounding, 0)))
+	if mean := r.late.Mean(); mean > 1 {
+		extra = mean
+	}
+	if math.Abs(extra-r.extra) > 0.5 || math.Abs(slack-r.slack) > 0.1*r.slack {
+		r.extra, r.slack = extra, slack
+		r.link.relax(slack)
+	}
+}
+
+// leastSlack is how far off stamps may be by what is known beforehand: what the
+// Config says, whole grains of time, and clocks that drift.
+func (r *tracker) leastSlack() float64 {
+	slack := max(float64(r.config.Tolerance), apart*longest*r.perByte)
+	if r.seen >= acquainted {
+		slack = max(slack, float64(r.grain))
+	}
+	return slack
+}
+
+// coarsest is the largest grain of time stamps, in ns.
+const coarsest = 1e6
+
+// grind takes in the stamp of a reference's departure. All may be whole
+// microseconds, for example.
+func (r *tracker) grind(received int64) {
+	if r.seen++; r.seen == 1 {
+		r.grain = coarsest
+	}
+	for received%r.grain != 0 {
+		r.grain /= 10
+	}
+	if least := r.leastSlack(); least > r.slack {
+		r.slack = least
+		r.link.relax(least)
+	}
+}
+
+// A meter learns the rate of the link. A reference joins the queue when it is
+// sent, or later by at most the least delay seen. From then until it departs,
+// packets depart back to back:
+//
+//	time = time of a byte · bytes + overhead · packets
+//
+// Least squares over several of these spans give both. If any span is off that
+// line by more than time stamps are, the link is not of this kind, or it sent
+// packets that were not reported to the receiver, and nothing is learned.
+type meter struct {
+	spans [64]span
+	n     int
+
+	// What was counted up to the reference before.
+	told               uint32
+	passed, references uint64
+}
+
+// A span is the time in which packets departed back to back.
+type span struct{ time, bytes, packets float64 }
+
+// add takes in a span, and reports whether there are enough for a rate.
+func (m *meter) add(s span) bool {
+	m.spans[m.n] = s
+	m.n++
+	return m.n == len(m.spans)
+}
+
+// rate returns how many ns a byte takes and a packet takes beside its bytes,
+// the greatest error of a span, and the mean length of spans. Then it begins
+// anew.
+func (m *meter) rate() (perByte, extra, worst, mean float64) {
+	var bb, bp, pp, bt, pt float64
+	for _, s := range m.spans {
+		bb, bp, pp = bb+s.bytes*s.bytes, bp+s.bytes*s.packets, pp+s.packets*s.packets
+		bt, pt = bt+s.bytes*s.time, pt+s.packets*s.time
+		mean += s.time / float64(len(m.spans))
+	}
+	if d := bb*pp - bp*bp; d > 1e-6*bb*pp {
+		perByte, extra = (bt*pp-pt*bp)/d, (pt*bb-bt*bp)/d
+	}
+	if extra < 1 || perByte <= 0 {
+		perByte, extra = bt/bb, 0
+	}
+	for _, s := range m.spans {
+		worst = max(worst, math.Abs(s.time-perByte*s.bytes-extra*s.packets))
+	}
+	m.n = 0
+	return perByte, extra, worst, mean
+}
+
+// measure takes in what a reference reveals about the link's rate, before the
+// packets in the buffer are estimated: all packets since the one before must
+// wait there. It reports whether it is time for learnRate.
+func (r *Receiver) measure(p *ReferencePacket, received int64, before departure, named bool) bool {
+	m := &r.meter
+	whole := r.account.told-m.told == uint32(r.waiting) && r.passed == m.passed && r.references == m.references+1
+	m.told, m.passed, m.references = r.account.told, r.passed, r.references
+	if !whole || p.After > 0 || r.method == BusyAware && r.link.trusted() {
+		return false
+	}
+	s, own := span{}, float64(r.config.ReferenceBytes)
+	joined, bytes := p.Sent+r.order.extent().low, own
+	for i := r.waiting - 1; i >= 0 && r.buffer[i].time >= joined; i-- {
+		s = span{float64(received - r.buffer[i].time), bytes, s.packets + 1}
+		bytes += float64(r.buffer[i].bytes)
+	}
+	if s.packets == 0 {
+		return false
+	}
+	return m.add(s) || named && s.packets > 1 && m.add(span{float64(received - before.time), own, 1})
+}
+
+// learnRate switches to the rate of the meter, unless the link is trusted at
+// another one. The buffer must be empty.
+func (r *Receiver) learnRate(received int64) {
+	perByte, extra, worst, mean := r.meter.rate()
+	known := r.perByte > 0
+	if worst > max(2*r.slack, mean/100) || perByte <= 0 || known && r.method == BusyAware && r.link.trusted() {
+		return
+	}
+	const large = 1500 // bytes
+	if known && math.Abs(perByte-r.perByte)*large+math.Abs(extra-r.extra) <= r.slack {
+		return
+	}
+	r.perByte, r.extra = perByte, extra
+	r.method = BusyAware
+	r.late = estimate.Moments{}
+	r.slack = r.leastSlack()
+	r.link.relax(r.slack)
+	r.current, r.leftHere = 0, false
+	r.periods[0] = period{first: received, lead: r.sending(int32(r.config.ReferenceBytes))}
+	r.probe, r.lessons, r.sample = probe{}, lessons{}, sample{}
+}
+
+// Rate returns the rate of the link in bits per second: Config.Rate or, if
+// that is 0 or wrong, what references have shown. It is 0 if unknown.
+// BusyAware and Auto learn it.
+func (r *Receiver) Rate() float64 {
+	if r.perByte == 0 {
+		return 0
+	}
+	return 8e9 / r.perByte
+}
