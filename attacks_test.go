@@ -310,7 +310,7 @@ func byRLI(t *testing.T, all []passing) func(hashing.Flow) answer {
 		}
 		r.Update(p.flow, 100, p.received)
 	}
-	if k := r.Counts(); k.Implausible > 0 {
+	if k := r.Counts(); k.Refused > 0 {
 		t.Errorf("%+v", k)
 	}
 	return func(f hashing.Flow) answer {

@@ -314,7 +314,7 @@ func TestForgedReferenceWithinReason(t *testing.T) {
 			s.sequence++
 			if from == nil {
 				s.Reference(p, at)
-			} else if err := s.Accept(from.Append(nil, p, p.Sent), at); (err == nil) != (from.key == s.key) {
+			} else if err := s.Accept(from.Append(nil, p, p.Sent), at); (err == nil) != (from.key.hash.Bytes(nil) == s.key.hash.Bytes(nil)) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

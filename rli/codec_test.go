@@ -135,7 +135,7 @@ func TestCodec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back := tiny(t)
+	back := newReceiver(t, c) // whose Config may take so much
 	if err := back.UnmarshalBinary(data); err != nil {
 		t.Fatal(err)
 	}
