@@ -21,17 +21,25 @@ type table struct {
 	keep func(programs.FlowRecord) // nil without -keep
 }
 
-// add counts a packet. The caller holds the lock.
-func (t *table) add(id hashing.Flow, tuple *hashing.Tuple, at int64) {
+// find counts a packet of a flow that has its place, or returns nil. The caller
+// holds the lock.
+func (t *table) find(id hashing.Flow, at int64) *programs.FlowRecord {
 	f := &t.latest[id%hashing.Flow(len(t.latest))]
 	if f.id != id {
-		if t.keep != nil && f.Packets > 0 {
-			t.keep(f.FlowRecord)
-		}
-		f.id, f.FlowRecord = id, programs.FlowRecord{Tuple: *tuple, First: at}
+		return nil
 	}
 	f.Packets++
 	f.Last = at
+	return &f.FlowRecord
+}
+
+// add gives a flow its place, which another one may have had, and counts a packet.
+func (t *table) add(id hashing.Flow, tuple *hashing.Tuple, at int64) {
+	f := &t.latest[id%hashing.Flow(len(t.latest))]
+	if t.keep != nil && f.Packets > 0 {
+		t.keep(f.FlowRecord)
+	}
+	f.id, f.FlowRecord = id, programs.FlowRecord{Tuple: *tuple, Packets: 1, First: at, Last: at}
 }
 
 // keepAll keeps what was counted so far.

@@ -21,7 +21,7 @@ import (
 )
 
 // needsLab skips where the demo cannot run.
-func needsLab(t *testing.T) {
+func needsLab(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it makes network namespaces")

@@ -1,0 +1,261 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"net"
+	"os/exec"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/internal/programs"
+)
+
+// A blaster sends frames from a ring of its own (PACKET_TX_RING), without a
+// queueing discipline: one system call for many.
+type blaster struct {
+	fd     int
+	memory []byte
+	slots  int
+	size   int
+	number uint64
+	flows  int
+}
+
+const (
+	slotSize  = 2048
+	slotFrame = 32 // behind struct tpacket2_hdr, aligned, where the frame begins
+)
+
+func newBlaster(b *testing.B, namespace, device string, size, flows int) *blaster {
+	s := &blaster{slots: 512, size: size, flows: flows}
+	err := programs.In(namespace, func() (err error) {
+		if s.fd, err = syscall.Socket(syscall.AF_PACKET, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, 0); err != nil {
+			return err
+		}
+		const txRing, bypass, version2 = 13, 20, 1
+		const block = 1 << 16
+		var request []byte
+		for _, v := range []int{block, s.slots * slotSize / block, slotSize, s.slots} {
+			request = binary.NativeEndian.AppendUint32(request, uint32(v))
+		}
+		for _, err := range []error{
+			syscall.SetsockoptInt(s.fd, syscall.SOL_PACKET, packetVersion, version2),
+			syscall.SetsockoptInt(s.fd, syscall.SOL_PACKET, bypass, 1),
+			syscall.SetsockoptString(s.fd, syscall.SOL_PACKET, txRing, string(request)),
+		} {
+			if err != nil {
+				return err
+			}
+		}
+		s.memory, err = syscall.Mmap(s.fd, 0, s.slots*slotSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+		if err != nil {
+			return err
+		}
+		nic, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		return syscall.Bind(s.fd, &syscall.SockaddrLinklayer{Protocol: 8, Ifindex: nic.Index})
+	})
+	if err != nil {
+		b.Skipf("no ring to send from: %v", err)
+	}
+	for i := range s.slots {
+		s.fill(s.memory[i*slotSize+slotFrame:][:size])
+		binary.NativeEndian.PutUint32(s.memory[i*slotSize+4:], uint32(size))
+	}
+	b.Cleanup(func() {
+		syscall.Munmap(s.memory)
+		syscall.Close(s.fd)
+	})
+	return s
+}
+
+// fill makes a UDP datagram that nobody takes.
+func (s *blaster) fill(frame []byte) {
+	copy(frame, []byte{2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1, 8, 0, 0x45})
+	binary.BigEndian.PutUint16(frame[16:], uint16(len(frame)-14))
+	frame[22], frame[23] = 64, 17
+	copy(frame[26:], []byte{10, 97, 1, 1, 10, 97, 1, 2})
+	binary.BigEndian.PutUint16(frame[38:], uint16(len(frame)-34))
+}
+
+// send sends all slots once, with new numbers.
+func (s *blaster) send() error {
+	for i := range s.slots {
+		slot := s.memory[i*slotSize:][:slotSize]
+		status := (*atomic.Uint32)(unsafe.Pointer(&slot[0]))
+		for status.Load() != 0 {
+			time.Sleep(10 * time.Microsecond)
+		}
+		s.number++
+		frame := slot[slotFrame:]
+		binary.BigEndian.PutUint16(frame[34:], uint16(1000+int(s.number)%s.flows))
+		binary.BigEndian.PutUint64(frame[42:], s.number)
+		status.Store(1) // TP_STATUS_SEND_REQUEST
+	}
+	_, _, errno := syscall.Syscall6(syscall.SYS_SENDTO, uintptr(s.fd), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// A meter has what it cost to take frames off a ring.
+type meter struct {
+	frames  uint64
+	elapsed time.Duration
+	reader  time.Duration // of the processor, without the sender
+	all     time.Duration // with the sender and the kernel between
+}
+
+// processorTime returns how long the calling thread, or the process, has had a
+// processor.
+func processorTime(who int) time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(who, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// measureRing sends frames as fast as they are taken, and no faster: none are
+// dropped.
+func measureRing(b *testing.B, s *blaster, r *ring, frames int, take func(iter.Seq[captured])) (m meter) {
+	b.Helper()
+	taken := make(chan time.Duration)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		const thread = 1 // RUSAGE_THREAD
+		before := processorTime(thread)
+		if err := r.run(take); err != nil {
+			b.Error(err)
+		}
+		taken <- processorTime(thread) - before
+	}()
+	const window = 16 << 10 // frames in the ring
+	first, start, before := r.taken.Load(), time.Now(), processorTime(syscall.RUSAGE_SELF)
+	for sent := 0; sent < frames; sent += s.slots {
+		for uint64(sent)-min(uint64(sent), r.taken.Load()-first) > window {
+			time.Sleep(50 * time.Microsecond)
+		}
+		if err := s.send(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := r.drain(); err != nil {
+		b.Error(err)
+	}
+	m.elapsed, m.all = time.Since(start), processorTime(syscall.RUSAGE_SELF)-before
+	r.stop()
+	m.reader = <-taken
+	m.frames = r.taken.Load() - first
+	if _, dropped := r.statistics(); dropped > 0 {
+		b.Errorf("%d dropped", dropped)
+	}
+	return m
+}
+
+// BenchmarkTap is how many frames a tap takes off a ring, beside a reader that
+// only looks at every frame. One core sends and another one reads.
+func BenchmarkTap(b *testing.B) {
+	needsLab(b)
+	lab, err := programs.NewLab(2, "ip -n {0} link add eth0 type veth peer name in netns {1}",
+		"ip -n {0} link set eth0 up", "ip -n {1} link set in up")
+	if err != nil {
+		b.Skip(err)
+	}
+	b.Cleanup(lab.Remove)
+	const frames, rounds = 200_000, 3
+	for _, size := range []int{64, 1500} {
+		for _, flows := range []int{1, 1000} {
+			b.Run(fmt.Sprintf("%d bytes/%d flows", size, flows), func(b *testing.B) {
+				s := newBlaster(b, lab.Names[0], "eth0", size, flows)
+				var best [2]meter
+				for b.Loop() {
+					for range rounds {
+						for i, whole := range []bool{false, true} {
+							m := measureTap(b, s, lab.Names[1], frames, whole)
+							if best[i].frames == 0 || m.reader < best[i].reader {
+								best[i] = m
+							}
+						}
+					}
+				}
+				b.ReportMetric(float64(measureTcpdump(b, s, lab.Names[1], frames))/frames, "tcpdump-ns/frame")
+				for i, name := range []string{"bare", "tap"} {
+					n := float64(best[i].frames)
+					b.ReportMetric(float64(best[i].reader)/n, name+"-ns/frame")
+					b.ReportMetric(float64(best[i].all)/n, name+"-all-ns/frame")
+					b.ReportMetric(n/best[i].elapsed.Seconds()/1e6, name+"-Mframes/s")
+				}
+				b.ReportMetric(float64(best[0].all)/float64(best[1].all)*float64(best[1].frames)/float64(best[0].frames), "x-bare")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// measureTap opens a ring, and takes frames off it as a tap does, or looks at
+// them.
+func measureTap(b *testing.B, s *blaster, namespace string, frames int, whole bool) meter {
+	b.Helper()
+	var rings []*ring
+	err := programs.In(namespace, func() (err error) {
+		rings, err = openRings(place{device: "in"}, 1, 32<<20, true)
+		return err
+	})
+	if err != nil {
+		b.Skip(err)
+	}
+	defer rings[0].close()
+	var sum uint64
+	take := func(packets iter.Seq[captured]) {
+		for c := range packets {
+			sum += binary.NativeEndian.Uint64(c.frame[26:]) + uint64(c.at)
+		}
+	}
+	if whole {
+		o := &options{key: "a secret of 26 characters.", flows: 4096, cut: 100 * time.Millisecond}
+		point, err := hoplag.NewPoint(o.config(place{}))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer point.Close()
+		t := newTap(place{}, o, point)
+		flows := new(table)
+		take = func(packets iter.Seq[captured]) { t.take(flows, packets) }
+	}
+	return measureRing(b, s, rings[0], frames, take)
+}
+
+// measureTcpdump returns how long tcpdump has a processor to write frames to
+// nowhere, or 0 if it is not there.
+func measureTcpdump(b *testing.B, s *blaster, namespace string, frames int) time.Duration {
+	b.Helper()
+	cmd := exec.Command("ip", "netns", "exec", namespace, "tcpdump", "-i", "in", "-w", "/dev/null", "-s", "192", "-B", "32768", "-Z", "root")
+	if err := cmd.Start(); err != nil {
+		return 0
+	}
+	time.Sleep(time.Second)
+	for sent := 0; sent < frames; sent += s.slots {
+		if err := s.send(); err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(100 * time.Millisecond)
+	cmd.Process.Signal(syscall.SIGINT)
+	if err := cmd.Wait(); err != nil {
+		return 0
+	}
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+}
