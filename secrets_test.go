@@ -151,12 +151,10 @@ func keyed() map[string]any {
 	injector := must(rli.NewInjector(rli.InjectorConfig{Every: 10}))
 	receiver := must(rli.NewReceiver(rli.Config{ReferenceBytes: 64, Tolerance: 2, Buffer: 8, Flows: 8}))
 	sender, far := must(control.NewSender(smallTuner, 1, 1400)), must(control.NewReceiver(smallTuner))
-	classSender, classFar := must(control.NewClassSender(smallTuner.Config, 2, 1, 1400)), must(control.NewClassReceiver(smallTuner.Config, 2))
 	injector.SetKey(secretKey)
 	receiver.SetKey(secretKey)
 	far.SetKey(secretKey)
-	classFar.SetKey(secretKey)
-	if sender.SetKey(secretKey) != nil || classSender.SetKey(secretKey) != nil {
+	if sender.SetKey(secretKey) != nil {
 		panic("no room for a tag")
 	}
 	config := Config{Key: NewKey(string(secretKey[:])), SipHash: true}
@@ -167,7 +165,6 @@ func keyed() map[string]any {
 		"hashing.SipHash": hashing.SipHashFromKey(secretKey),
 		"rli.Injector":    injector, "rli.Receiver": receiver,
 		"control.Sender": sender, "control.Receiver": far,
-		"control.ClassSender": classSender, "control.ClassReceiver": classFar,
 	}
 }
 

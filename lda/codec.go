@@ -27,8 +27,6 @@ import (
 const (
 	magic   = "HLDA"
 	version = 2
-
-	checksumSize = 4 // at the end
 )
 
 var (
@@ -179,42 +177,6 @@ func (a *Aggregator) setUnsampled(n uint64) {
 		rest[i].tally = part
 		n -= part
 	}
-}
-
-// decodePartly replaces the state with the cells that came of an encoding, and
-// empties the others at both points. It returns the share of cells that came.
-func (a *Aggregator) decodePartly(record []byte, has func(from, to int) bool, down *Aggregator) float64 {
-	c := &a.config
-	size, came := c.cellSize(), 0
-	begin := wire.Overhead - checksumSize + c.headSize()
-	cells := a.sampled()
-	for i := range cells {
-		at := begin + i*size
-		cells[i] = cell{}
-		if !has(at, at+size) {
-			down.cells[i] = cell{}
-			continue
-		}
-		came++
-		field := func(bytes int) uint64 {
-			v := uint64(0)
-			for range bytes {
-				v = v<<8 | uint64(record[at])
-				at++
-			}
-			return v
-		}
-		cells[i].tally = field(4)
-		cells[i].tally |= field(wire.BytesOf(c.DigestBits)) << 32
-		cells[i].sum = field(wire.BytesOf(c.SumBits))
-	}
-	a.setUnsampled(0)
-	if has(begin-8, begin) {
-		a.setUnsampled(binary.BigEndian.Uint64(record[begin-8:]))
-	} else {
-		down.setUnsampled(0)
-	}
-	return float64(came) / float64(len(cells))
 }
 
 // Fingerprint identifies a Config in control packets.

@@ -19,7 +19,7 @@ func TestErrorsNameThePackageOnce(t *testing.T) {
 	one := Tuner{Config: Config{Banks: [MaxBanks]Bank{{Rows: 2}}, SumBits: 8}, Quantiles: true}
 	all["one bank"] = one.Validate()
 	all["SetShifts"] = a.SetShifts(twoBanks(9))
-	_, _, all["EstimateParts"] = EstimateParts(a, b, nil, nil)
+	_, _, all["EstimateParts"] = EstimateParts(a, b, nil)
 	_, all["Plan"] = Plan(Demand{})
 	_, all["Estimate"] = Estimate(a, b)
 	_, all["nothing"] = Estimate(a, a)

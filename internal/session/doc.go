@@ -29,6 +29,10 @@ var (
 	// ErrStep means that the clock of one of the points was set in the
 	// interval.
 	ErrStep = errors.New("clock was set")
+	// ErrPassed means that markers come of a session, or of intervals, that have
+	// passed: sent again by a stranger, or by a sender that was restarted with a
+	// number that is not greater.
+	ErrPassed = errors.New("session or interval has passed")
 	// ErrTurn means that a call, or an interval, is out of turn.
 	ErrTurn = errors.New("out of turn")
 	// ErrForged means that the tag of a control packet is missing, or is not

@@ -12,21 +12,23 @@ import (
 //
 //	kind          1 byte
 //	flags         1: tagged 1, clock was set 2
-//	fingerprint   8, of the Config of the interval
+//	fingerprint   8, of the Config that both points were made with
 //	session       8
 //	interval      8
 //	part, parts   2, 2; zero but for parts of a synopsis
-//	payload       of a part: its bytes of the synopsis' encoding; of feedback: any
+//	payload       what the synopsis makes of a start, a part or feedback
 //	tag           8, if tagged: SipHash-2-4 of all before it
 const (
 	magic   = "HOPC"
-	version = 1
+	version = 2
 	head    = 1 + 1 + 8 + 8 + 8 + 2 + 2
 
 	// FrameSize is the number of bytes in a frame besides its payload and tag.
 	FrameSize = wire.Overhead + head
 	// TagSize is the number of bytes in a tag.
 	TagSize = 8
+	// MaxStart is the largest payload of a Start.
+	MaxStart = 8
 	// MaxParts is the largest number of parts of a synopsis.
 	MaxParts = 1<<16 - 1
 )
@@ -145,18 +147,14 @@ func (f *Frame) valid() bool {
 		return false
 	}
 	switch f.Kind {
-	case Start, End:
+	case End:
 		return f.Part == 0 && f.Parts == 0 && len(f.Payload) == 0
 	case Part:
 		return f.Part < f.Parts
+	case Start:
+		return f.Part == 0 && f.Parts == 0 && len(f.Payload) <= MaxStart
 	case Feedback:
 		return f.Part == 0 && f.Parts == 0
 	}
 	return false
-}
-
-// PartBounds returns where part i of a synopsis of size bytes begins and ends.
-func PartBounds(size, i, parts int) (from, to int) {
-	at := func(i int) int { return int(uint64(size) * uint64(i) / uint64(parts)) }
-	return at(i), at(i + 1)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
-	"math/rand/v2"
 	"reflect"
 	"testing"
 
@@ -22,7 +21,7 @@ func sample() Frame {
 
 func TestGoldenFrames(t *testing.T) {
 	f := sample()
-	const body = "484f5043" + "01" + "03" + "00" + "0102030405060708" + "0000000000000009" + "000000000000000a" + "0001" + "0003" + "aabb"
+	const body = "484f5043" + "02" + "03" + "00" + "0102030405060708" + "0000000000000009" + "000000000000000a" + "0001" + "0003" + "aabb"
 	plain := hex.EncodeToString(f.Append(nil, &noKey))
 	if plain[:len(plain)-8] != body || len(plain)/2 != FrameSize+2 {
 		t.Errorf("frame is\n%s, want\n%s and a checksum", plain, body)
@@ -107,36 +106,6 @@ func TestImpossibleFrames(t *testing.T) {
 		if err := got.Parse(f.Append(nil, &noKey), &noKey); !errors.Is(err, estimate.ErrEncoding) || got.Session != 77 {
 			t.Errorf("%+v: %v", f, err)
 		}
-	}
-}
-
-// Has is what comparing every byte with its part gives.
-func TestRecordHas(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
-		size := 1 + rng.IntN(60)
-		parts := 1 + rng.IntN(size)
-		r := Record{Data: make([]byte, size), have: make([]bool, parts), parts: parts}
-		came := make([]bool, size)
-		for i := range parts {
-			r.have[i] = rng.IntN(3) > 0
-			from, to := PartBounds(size, i, parts)
-			for k := from; k < to; k++ {
-				came[k] = r.have[i]
-			}
-		}
-		from := rng.IntN(size)
-		to := from + 1 + rng.IntN(size-from)
-		want := true
-		for _, c := range came[from:to] {
-			want = want && c
-		}
-		if got := r.Has(from, to); got != want {
-			t.Errorf("%d bytes in %d parts, of which %v came: bytes %d to %d: %v, want %v", size, parts, r.have, from, to, got, want)
-		}
-	}
-	if (&Record{Data: make([]byte, 5)}).Has(0, 1) {
-		t.Error("nothing came, and it has a byte")
 	}
 }
 

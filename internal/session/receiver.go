@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
@@ -11,15 +12,13 @@ import (
 // A Point holds the downstream point's synopses: two, in slots 0 and 1, which
 // take turns.
 type Point[R any] interface {
-	// Known reports whether the synopses can have the Config with the
-	// fingerprint.
-	Known(fingerprint uint64) bool
-	// Open directs the packets from now on to a slot, which is empty.
-	Open(slot int, fingerprint uint64)
+	// Open directs the packets from now on to a slot, which is empty, as the
+	// payload of the Start says. An error refuses it.
+	Open(slot int, start []byte) error
 	// Idle directs the packets nowhere.
 	Idle()
-	// Compare compares the upstream point's record with a slot.
-	Compare(slot int, record *Record) (R, error)
+	// Compare compares the parts of the upstream point's synopsis with a slot.
+	Compare(slot int, parts iter.Seq[[]byte]) (R, error)
 	// Discard empties a slot.
 	Discard(slot int)
 }
@@ -28,7 +27,8 @@ type Point[R any] interface {
 type Report[R any] struct {
 	First, Interval uint64 // intervals without any sign are reported together
 	Session         uint64
-	Fingerprint     uint64 // 0 if the Start did not come
+	Start           string // payload of the Start
+	Started         bool   // the Start came
 	Err             error
 	Result          R
 }
@@ -58,51 +58,36 @@ type Receiver[R any] struct {
 	slots       [2]slot
 	open        int // index of the slot of the interval between Start and End, or free; the other waits for its synopsis
 	fingerprint uint64
+	parts       int // at most
+	bytes       int // of all of them, at most
 }
 
 // slot is an interval in the making.
 type slot struct {
 	used, clockSet bool
 	interval       uint64
-	fingerprint    uint64
-	record         Record
-	missing        int
+	start          string // payload of the Start
+	data           []byte // of the parts, one after another
+	have           []span // by part
+	parts, came    int    // parts is 0 until known
 }
 
-// A Record is the encoding of a synopsis, of which some parts may be missing.
-type Record struct {
-	Data  []byte
-	have  []bool // by part
-	parts int    // 0 until known
-}
+// span is where a part is in the data of a slot: nowhere if both are 0.
+type span struct{ from, to int }
 
-// Has reports whether the bytes from one up to another have come.
-func (r *Record) Has(from, to int) bool {
-	if r.parts == 0 {
-		return false
-	}
-	size := len(r.Data)
-	first := int(uint64(from) * uint64(r.parts) / uint64(size))
-	for i := max(0, first-1); i < r.parts; i++ {
-		low, high := PartBounds(size, i, r.parts)
-		if low >= to {
-			break
-		}
-		if high > from && !r.have[i] {
-			return false
+// all returns the parts that came.
+func (s *slot) all(yield func([]byte) bool) {
+	for _, at := range s.have[:s.parts] {
+		if at.to > 0 && !yield(s.data[at.from:at.to]) {
+			return
 		}
 	}
-	return true
 }
 
-// NewReceiver returns a Receiver of synopses of size bytes for a package's
-// point. Feedback is about the Config with the fingerprint.
-func NewReceiver[R any](pkg string, point Point[R], size int, fingerprint uint64) *Receiver[R] {
-	r := &Receiver[R]{pkg: pkg, point: point, fingerprint: fingerprint}
-	for i := range r.slots {
-		r.slots[i].record = Record{Data: make([]byte, size), have: make([]bool, min(size, MaxParts))}
-	}
-	return r
+// NewReceiver returns a Receiver of synopses of at most so many parts and bytes for
+// a package's point, whose Config has the fingerprint.
+func NewReceiver[R any](pkg string, point Point[R], parts, bytes int, fingerprint uint64) *Receiver[R] {
+	return &Receiver[R]{pkg: pkg, point: point, fingerprint: fingerprint, parts: min(parts, MaxParts), bytes: bytes}
 }
 
 // SetKey makes the receiver accept only frames with the key's tag from now on.
@@ -131,15 +116,20 @@ func (r *Receiver[R]) Receive(data []byte, reports []Report[R]) ([]Report[R], er
 	if !r.bound {
 		r.bound, r.now = true, track{session: f.Session, next: f.Interval}
 	}
-	present, fresh := r.judge(&f)
-	if fresh {
+	switch r.judge(&f) {
+	case fresh:
 		reports = r.adopt(&f, reports)
-	} else if !present {
+	case stale:
 		r.counters.Stale++
 		return reports, nil
+	case repeated:
+		r.counters.Stale++
+		return append(reports, Report[R]{
+			Session: f.Session, First: f.Interval, Interval: f.Interval, Err: fmt.Errorf("%s: %w", r.pkg, ErrPassed),
+		}), nil
 	}
 	if f.Kind == Start {
-		return r.start(&f, reports), nil
+		return r.start(&f, reports)
 	}
 	return r.end(&f, reports), nil
 }
@@ -160,7 +150,7 @@ func (r *Receiver[R]) read(data []byte, f *Frame) error {
 		r.count(err)
 		return err
 	}
-	if !r.point.Known(f.Fingerprint) {
+	if f.Fingerprint != r.fingerprint {
 		r.counters.Foreign++
 		return fmt.Errorf("%w: fingerprint %016x, here %016x: other sizes, widths or seed",
 			estimate.ErrMismatch, f.Fingerprint, r.fingerprint)
@@ -178,20 +168,26 @@ func (r *Receiver[R]) late(again bool) {
 }
 
 // start opens an interval. If another one is open, its End was lost.
-func (r *Receiver[R]) start(f *Frame, reports []Report[R]) []Report[R] {
+func (r *Receiver[R]) start(f *Frame, reports []Report[R]) ([]Report[R], error) {
 	if f.Interval < r.now.next {
 		r.late(r.slots[r.open].used && r.slots[r.open].interval == f.Interval)
-		return reports
+		return reports, nil
 	}
 	if r.slots[r.open].used {
 		reports = r.Flush(reports)
 	}
+	if err := r.point.Open(r.open, f.Payload); err != nil {
+		r.count(err)
+		return reports, r.reject(err)
+	}
 	reports = r.skip(f.Interval, reports)
 	r.now.next = f.Interval + 1
 	s := &r.slots[r.open]
-	s.used, s.clockSet, s.interval, s.fingerprint, s.record.parts = true, false, f.Interval, f.Fingerprint, 0
-	r.point.Open(r.open, f.Fingerprint)
-	return reports
+	s.used, s.clockSet, s.interval, s.parts = true, false, f.Interval, 0
+	if s.start != string(f.Payload) { // which allocates nothing
+		s.start = string(f.Payload)
+	}
+	return reports, nil
 }
 
 // end closes an interval. If the one before still waits for its synopsis, it
@@ -199,12 +195,12 @@ func (r *Receiver[R]) start(f *Frame, reports []Report[R]) []Report[R] {
 func (r *Receiver[R]) end(f *Frame, reports []Report[R]) []Report[R] {
 	open, pending := &r.slots[r.open], &r.slots[1-r.open]
 	switch {
-	case open.used && open.interval == f.Interval && open.fingerprint == f.Fingerprint:
+	case open.used && open.interval == f.Interval:
 		reports = r.due(reports)
 		open.clockSet = open.clockSet || f.ClockSet
 		r.open = 1 - r.open
 		r.point.Idle()
-		if open.record.parts > 0 && open.missing == 0 {
+		if open.parts > 0 && open.came == open.parts {
 			reports = r.decide(reports)
 		}
 		return reports
@@ -224,33 +220,31 @@ func (r *Receiver[R]) part(f *Frame, reports []Report[R]) ([]Report[R], error) {
 		index = r.open
 	}
 	s := &r.slots[index]
-	if !s.used || s.interval != f.Interval || s.fingerprint != f.Fingerprint || f.Session != r.now.session {
+	if !s.used || s.interval != f.Interval || f.Session != r.now.session {
 		r.counters.Stale++
 		return reports, nil
 	}
-	record := &s.record
-	parts, i := int(f.Parts), int(f.Part)
-	if record.parts == 0 && parts <= len(record.have) {
-		record.parts, s.missing = parts, parts
-		clear(record.have)
+	if s.parts == 0 && int(f.Parts) <= r.parts {
+		s.parts, s.came, s.data = int(f.Parts), 0, s.data[:0]
+		s.have = append(s.have[:0], make([]span, s.parts)...)
 	}
-	from, to := 0, 0
-	if parts == record.parts {
-		from, to = PartBounds(len(record.Data), i, parts)
-	}
-	if to-from != len(f.Payload) || parts != record.parts {
+	from := len(s.data)
+	switch to := from + len(f.Payload); {
+	case int(f.Parts) != s.parts || to == from:
 		r.counters.Corrupt++
-		return reports, r.reject(fmt.Errorf("%w: part %d of %d has %d bytes, want %d of %d",
-			estimate.ErrEncoding, i, parts, len(f.Payload), to-from, record.parts))
-	}
-	if record.have[i] {
+		return reports, r.reject(fmt.Errorf("%w: part %d of %d, want one of %d", estimate.ErrEncoding, f.Part, f.Parts, s.parts))
+	case s.have[f.Part].to > 0:
 		r.counters.Duplicate++
 		return reports, nil
+	case to > r.bytes:
+		r.counters.Corrupt++
+		return reports, r.reject(fmt.Errorf("%w: parts of %d bytes, want at most %d", estimate.ErrEncoding, to, r.bytes))
+	default:
+		s.have[f.Part] = span{from, to}
 	}
-	record.have[i] = true
-	s.missing--
-	copy(record.Data[from:to], f.Payload)
-	if index != r.open && s.missing == 0 {
+	s.data = append(s.data, f.Payload...)
+	s.came++
+	if index != r.open && s.came == s.parts {
 		reports = r.decide(reports)
 	}
 	return reports, nil
@@ -259,7 +253,7 @@ func (r *Receiver[R]) part(f *Frame, reports []Report[R]) ([]Report[R], error) {
 // due decides the waiting interval by what has come of its synopsis.
 func (r *Receiver[R]) due(reports []Report[R]) []Report[R] {
 	s := &r.slots[1-r.open]
-	if s.used && s.record.parts > 0 && s.missing < s.record.parts {
+	if s.used && s.parts > 0 && s.came > 0 {
 		return r.decide(reports)
 	}
 	return r.give(1-r.open, ErrParts, reports)
@@ -272,8 +266,8 @@ func (r *Receiver[R]) decide(reports []Report[R]) []Report[R] {
 	if s.clockSet {
 		return r.give(index, ErrStep, reports)
 	}
-	report := Report[R]{Session: r.now.session, First: s.interval, Interval: s.interval, Fingerprint: s.fingerprint}
-	report.Result, report.Err = r.point.Compare(index, &s.record)
+	report := Report[R]{Session: r.now.session, First: s.interval, Interval: s.interval, Start: s.start, Started: true}
+	report.Result, report.Err = r.point.Compare(index, s.all)
 	return r.finish(index, report, reports)
 }
 
@@ -283,7 +277,7 @@ func (r *Receiver[R]) give(index int, why error, reports []Report[R]) []Report[R
 	if !s.used {
 		return reports
 	}
-	report := Report[R]{Session: r.now.session, First: s.interval, Interval: s.interval, Fingerprint: s.fingerprint, Err: r.because(why)}
+	report := Report[R]{Session: r.now.session, First: s.interval, Interval: s.interval, Start: s.start, Started: true, Err: r.because(why)}
 	return r.finish(index, report, reports)
 }
 
@@ -328,6 +322,15 @@ func (r *Receiver[R]) AppendFeedback(dst []byte, session, interval, sent, lost u
 	var counts [16]byte
 	payload := wire.AppendUint(wire.AppendUint(counts[:0], sent, 8), lost, 8)
 	f := Frame{Kind: Feedback, Fingerprint: r.fingerprint, Session: session, Interval: interval, Payload: payload}
+	return f.Append(dst, &r.key)
+}
+
+// AppendGreater appends, for the Sender's Feedback, that a session greater than the
+// present one is asked for.
+func (r *Receiver[R]) AppendGreater(dst []byte, session, interval uint64) []byte {
+	var next [8]byte
+	f := Frame{Kind: Feedback, Fingerprint: r.fingerprint, Session: session, Interval: interval,
+		Payload: wire.AppendUint(next[:0], r.now.session+1, 8)}
 	return f.Append(dst, &r.key)
 }
 

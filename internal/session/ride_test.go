@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"iter"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -20,8 +22,7 @@ type counter struct {
 	target int // slot, or -1
 }
 
-func (c *counter) Known(fingerprint uint64) bool { return fingerprint == 42 }
-func (c *counter) Open(slot int, _ uint64)       { c.target = slot }
+func (c *counter) Open(slot int, _ []byte) error { c.target = slot; return nil }
 func (c *counter) Idle()                         { c.target = -1 }
 func (c *counter) Discard(slot int)              { c.counts[slot] = 0 }
 func (c *counter) update() {
@@ -30,17 +31,18 @@ func (c *counter) update() {
 	}
 }
 
-func (c *counter) Compare(slot int, r *Record) (int64, error) {
-	if !r.Has(0, 8) {
+func (c *counter) Compare(slot int, parts iter.Seq[[]byte]) (int64, error) {
+	all := bytes.Join(slices.Collect(parts), nil)
+	if len(all) < 8 {
 		return 0, errors.New("not all came")
 	}
-	return int64(binary.BigEndian.Uint64(r.Data)) - int64(c.counts[slot]), nil
+	return int64(binary.BigEndian.Uint64(all)) - int64(c.counts[slot]), nil
 }
 
 func TestAnySynopsisRides(t *testing.T) {
 	point := &counter{target: -1}
-	r := NewReceiver[int64]("test", point, 8, 42)
-	s, err := NewSender("test", 1, FrameSize+4, 8)
+	r := NewReceiver[int64]("test", point, 2, 8, 42)
+	s, err := NewSender("test", 1, FrameSize+4, 4, 42)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func TestAnySynopsisRides(t *testing.T) {
 	}
 	random := uint64(1)
 	for interval := range 50 {
-		receive(s.Start(nil, 42))
+		receive(s.Start(nil, nil))
 		sent, lost := uint64(0), int64(0)
 		for range 20 {
 			sent++
@@ -69,7 +71,8 @@ func TestAnySynopsisRides(t *testing.T) {
 		receive(s.End(nil))
 		point.update() // between intervals
 		parts := 0
-		for data := range s.Parts(binary.BigEndian.AppendUint64(nil, sent)) {
+		record := binary.BigEndian.AppendUint64(nil, sent)
+		for data := range s.Parts([][]byte{record[:4], record[4:]}) {
 			parts++
 			receive(data, nil)
 		}

@@ -21,32 +21,49 @@ func (t *track) follows(f *Frame) bool {
 	return f.Session == t.session && f.Interval+1 >= t.next && f.Interval <= t.next+maxAhead
 }
 
-// judge decides whether a marker is of the present track, the first of a new
-// one, or to be ignored. A greater session belongs to a sender that was
-// restarted, and is followed at once. A marker of a lower session, or far from
-// the present interval, may come from a sender whose clock was set back, or
+// A judgement is what a marker belongs to.
+type judgement int
+
+const (
+	present  judgement = iota // the present track
+	fresh                     // the first of a new one
+	stale                     // neither
+	repeated                  // neither, like others before it, and there is a key
+)
+
+// judge decides what a marker belongs to. A greater session belongs to a sender
+// that was restarted, and is followed at once. A marker of a lower session, or far
+// from the present interval, may come from a sender whose clock was set back, or
 // from a stranger. Others must follow it, and none of the present track.
 //
 // With a key nobody can make up a marker, only send one again; it then belongs
-// to an interval or a session that has passed.
-func (r *Receiver[R]) judge(f *Frame) (present, fresh bool) {
+// to an interval or a session that has passed. A sender that was restarted with a
+// number that it had before looks the same, so it is told, by feedback, which
+// number is greater.
+func (r *Receiver[R]) judge(f *Frame) judgement {
 	if r.now.follows(f) {
 		r.rival = track{}
-		return true, false
+		return present
 	}
-	tagged := r.key.set
 	switch {
-	case tagged && f.Session == r.now.session:
-		return f.Interval >= r.now.next, false
+	case r.key.set && f.Session == r.now.session && f.Interval >= r.now.next:
+		return present
 	case f.Session > r.now.session:
-		return false, true
+		return fresh
 	}
 	if r.rival.seen == 0 || !r.rival.follows(f) {
 		r.rival = track{session: f.Session}
 	}
 	r.rival.next = f.Interval + 1
 	r.rival.seen++
-	return false, r.rival.seen >= convincing
+	switch {
+	case r.rival.seen < convincing:
+		return stale
+	case r.key.set:
+		r.rival.seen = 0
+		return repeated
+	}
+	return fresh
 }
 
 // adopt makes a marker's track the present one, and reports the missed

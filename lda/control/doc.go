@@ -15,9 +15,9 @@
 //	reports, err = receiver.Receive(data, reports)  // at the other point
 //	receiver.Update(packet, now)
 //
-// [ClassSender] and [ClassReceiver] do the same for many classes of packets at
-// once. Where markers cannot travel among the packets, let clocks cut the
-// intervals, and use an [lda.Accumulator].
+// For many classes of packets ([lda.Classes]) give each a Sender and a Receiver,
+// and Configs of different Identity. Where markers cannot travel among the packets,
+// let clocks cut the intervals, and use an [lda.Accumulator].
 //
 // A marker or part that is lost, late, doubled, damaged or forged costs its
 // interval or some cells of it, and the [Report] says which and why.

@@ -70,8 +70,7 @@ func TestFeedback(t *testing.T) {
 	}
 }
 
-// Feedback that is so old that the Receiver may have forgotten what it leads to
-// is passed over.
+// Feedback that is old is passed over.
 func TestOldFeedback(t *testing.T) {
 	for age := range 8 {
 		tuner := lda.Tuner{Config: controlConfig()}
@@ -88,43 +87,6 @@ func TestOldFeedback(t *testing.T) {
 		if tuned := l.sender.next != tuner.Config; tuned != (age < 4) {
 			t.Errorf("%d intervals later feedback is used: %v", age, tuned)
 		}
-		l.run()
-		if n := l.receiver.Counters().Foreign; n != 0 {
-			t.Errorf("%d intervals later: %d control packets of a Config that was forgotten", age, n)
-		}
-	}
-}
-
-// Of the Configs that a Sender may use, the Receiver forgets the one that was
-// neither derived nor used for the longest.
-func TestConfigsAreForgottenInOrder(t *testing.T) {
-	tuner := lda.Tuner{Config: controlConfig()}
-	r, err := NewReceiver(tuner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []lda.Config
-	for i := range uint8(8) {
-		c := controlConfig()
-		c.Banks[1].Shift = 5 + i
-		all = append(all, c)
-	}
-	for _, c := range all[:7] {
-		r.remember(c)
-	}
-	for _, used := range []int{0, 4} {
-		if c, ok := r.recall(all[used].Fingerprint()); !ok || c != all[used] {
-			t.Fatalf("Config %d is %+v, %v", used, c, ok)
-		}
-	}
-	r.remember(all[7])
-	for i, c := range all {
-		if got, ok := r.recall(c.Fingerprint()); ok != (i != 1) || ok && got != c {
-			t.Errorf("Config %d: %+v, %v", i, got, ok)
-		}
-	}
-	if c, ok := r.recall(tuner.Config.Fingerprint()); !ok || c != tuner.Config {
-		t.Error("the tuner's own Config is forgotten")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 const (
 	testSession = 100
-	testMTU     = 170 // six parts
+	testMTU     = 170 // three or four parts
 	perInterval = 200 // packets
 )
 
@@ -31,6 +31,7 @@ type link struct {
 	errs     []error
 	ids      uint64
 	interval uint64
+	mtu      int
 
 	afterStart func()
 }
@@ -45,7 +46,7 @@ func newLink(t testing.TB, sender, receiver lda.Tuner, session uint64) *link {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &link{t: t, sender: s, receiver: r}
+	return &link{t: t, sender: s, receiver: r, mtu: testMTU}
 }
 
 // deliver hands a session.Frame to the receiver, or what becomes of it.
@@ -76,6 +77,11 @@ func (l *link) run() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	var f session.Frame
+	if err := f.Parse(start, &l.parse); err != nil {
+		l.t.Fatal(err)
+	}
+	l.interval = f.Interval
 	l.deliver(start)
 	if l.afterStart != nil {
 		l.afterStart()
@@ -94,8 +100,8 @@ func (l *link) run() {
 	}
 	l.deliver(end)
 	for data := range l.sender.Parts() {
-		if len(data) > testMTU {
-			l.t.Errorf("a part takes %d bytes, want at most %d", len(data), testMTU)
+		if len(data) > l.mtu {
+			l.t.Errorf("a part takes %d bytes, want at most %d", len(data), l.mtu)
 		}
 		l.deliver(bytes.Clone(data))
 	}

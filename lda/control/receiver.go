@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/session"
@@ -25,6 +26,11 @@ var (
 	ErrStep = session.ErrStep
 	// ErrForged says that a control packet lacks the tag of the key.
 	ErrForged = session.ErrForged
+	// ErrPassed says that markers come of a session, or of intervals, that have
+	// passed: a stranger repeats them, or the Sender was restarted with a number
+	// that is not greater. AppendFeedback then asks it for a greater one. The
+	// Receiver says so once for three markers.
+	ErrPassed = session.ErrPassed
 	// ErrTurn says that Start was called during an interval, or End outside one.
 	ErrTurn = session.ErrTurn
 	// ErrCrossed says that packets came that were not sent in the interval,
@@ -70,18 +76,12 @@ type Counters = session.Counters
 type Receiver struct {
 	control *session.Receiver[compared]
 	tuner   lda.Tuner
-	known   [8]knownConfig // the tuner's, then those used or derived last
 	reports []session.Report[compared]
 
 	target *lda.Aggregator // gets the packets: a slot's aggregator, or idle
 	idle   *lda.Aggregator
 	down   [2]*lda.Aggregator // by slot
 	up     *lda.Aggregator    // the synopsis, decoded
-}
-
-type knownConfig struct {
-	fingerprint uint64
-	config      lda.Config
 }
 
 // compared is the result of a comparison.
@@ -98,10 +98,8 @@ func NewReceiver(t lda.Tuner) (*Receiver, error) {
 	}
 	r := &Receiver{tuner: t, idle: mustNew(idleConfig), down: [2]*lda.Aggregator{mustNew(t.Config), mustNew(t.Config)}, up: mustNew(t.Config)}
 	r.target = r.idle
-	for i := range r.known {
-		r.known[i] = knownConfig{t.Config.Fingerprint(), t.Config}
-	}
-	r.control = session.NewReceiver("control", slots{r}, t.Config.EncodedSize(), r.known[0].fingerprint)
+	parts, bytes := t.Config.PartsSize()
+	r.control = session.NewReceiver("control", slots{r}, parts, bytes, t.Config.Fingerprint())
 	return r, nil
 }
 
@@ -140,7 +138,10 @@ func (r *Receiver) Flush(reports []Report) []Report {
 func (r *Receiver) appendReports(reports []Report) []Report {
 	for i := range r.reports {
 		in := &r.reports[i]
-		config, _ := r.recall(in.Fingerprint)
+		var config lda.Config
+		if in.Started {
+			config, _ = r.tuner.Config.Shifted([]byte(in.Start))
+		}
 		reports = append(reports, Report{
 			First: in.First, Interval: in.Interval, Session: in.Session,
 			Config: config, Err: in.Err, Result: in.Result.result, Came: in.Result.came,
@@ -150,9 +151,13 @@ func (r *Receiver) appendReports(reports []Report) []Report {
 }
 
 // AppendFeedback appends the bytes that tell the Sender's Feedback how many
-// packets an interval lost. If no synopsis came, it appends nothing.
+// packets an interval lost or, after ErrPassed, which session is greater. If no
+// synopsis came, it appends nothing.
 func (r *Receiver) AppendFeedback(dst []byte, report *Report) []byte {
-	if report.Result.Sent == 0 {
+	switch {
+	case errors.Is(report.Err, ErrPassed):
+		return r.control.AppendGreater(dst, report.Session, report.Interval)
+	case report.Result.Sent == 0:
 		return dst
 	}
 	return r.control.AppendFeedback(dst, report.Session, report.Interval, report.Result.Sent, min(report.Result.Lost, report.Result.Sent))
@@ -161,65 +166,26 @@ func (r *Receiver) AppendFeedback(dst []byte, report *Report) []byte {
 // slots is the Receiver as package session sees it.
 type slots struct{ *Receiver }
 
-func (r slots) Known(fingerprint uint64) bool {
-	_, ok := r.recall(fingerprint)
-	return ok
-}
-
-func (r slots) Open(slot int, fingerprint uint64) {
-	config, _ := r.recall(fingerprint)
+func (r slots) Open(slot int, start []byte) error {
+	config, err := r.tuner.Config.Shifted(start)
+	if err != nil {
+		return err
+	}
 	r.target = r.down[slot]
 	tune(r.target, config)
+	return nil
 }
 
 func (r slots) Idle() { r.target = r.idle }
 
 func (r slots) Discard(slot int) { r.down[slot].Reset() }
 
-// Compare decodes the parts received of the upstream point's synopsis and
-// compares them.
-func (r slots) Compare(slot int, record *session.Record) (compared, error) {
-	c, err := compareRecord(r.up, r.down[slot], record, 0)
-	r.remember(r.tuner.Next(c.result.Sent, min(c.result.Lost, c.result.Sent)))
-	return c, err
-}
-
-// compareRecord compares the parts received of an encoding with down. The
-// encoding begins at start in the record and has the Config of down.
-func compareRecord(up, down *lda.Aggregator, record *session.Record, start int) (c compared, err error) {
-	config := down.Config()
-	came := func(from, to int) bool { return record.Has(start+from, start+to) }
-	c.result, c.came, err = lda.EstimateParts(up, down, record.Data[start:start+config.EncodedSize()], came)
-	if err == nil && c.result.Extra > 0 && config.DigestBits == 0 {
+// Compare compares the parts received of the upstream point's synopsis.
+func (r slots) Compare(slot int, parts iter.Seq[[]byte]) (c compared, err error) {
+	down := r.down[slot]
+	c.result, c.came, err = lda.EstimateParts(r.up, down, parts)
+	if err == nil && c.result.Extra > 0 && down.Config().DigestBits == 0 {
 		err = fmt.Errorf("control: %w: %d of them", ErrCrossed, c.result.Extra)
 	}
 	return c, err
-}
-
-// recall returns the Config with a fingerprint, of those that the Sender may
-// be using, and makes it the last to be forgotten.
-func (r *Receiver) recall(fingerprint uint64) (lda.Config, bool) {
-	if r.known[0].fingerprint == fingerprint {
-		return r.known[0].config, true
-	}
-	recent := r.known[1:]
-	for i, k := range recent {
-		if k.fingerprint == fingerprint {
-			copy(recent[1:i+1], recent[:i])
-			recent[0] = k
-			return k.config, true
-		}
-	}
-	return lda.Config{}, false
-}
-
-// remember adds a Config that the Sender may come to use.
-func (r *Receiver) remember(c lda.Config) {
-	fingerprint := c.Fingerprint()
-	if _, ok := r.recall(fingerprint); ok {
-		return
-	}
-	recent := r.known[1:]
-	copy(recent[1:], recent)
-	recent[0] = knownConfig{fingerprint, c}
 }

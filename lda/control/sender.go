@@ -39,24 +39,24 @@ type Sender struct {
 // turn is one of the aggregators that take turns.
 type turn struct {
 	aggregator *lda.Aggregator
-	dirty      bool   // not empty
-	record     []byte // encoding of a finished interval; empty until Parts needs it
+	dirty      bool     // not empty
+	parts      [][]byte // of a finished interval; empty until Parts needs them
 }
 
 // NewSender returns a Sender of frames of at most mtu bytes. The number of the
 // session tells its frames from those of a Sender before a restart; use the time
-// at which the process started. If there is a key, a Receiver follows a greater
-// number at once, and any other number after three markers.
+// at which the process started. A Receiver follows a greater number at once. Of
+// any other it follows three markers if it has no key; with a key, which keeps
+// frames that strangers repeat from being followed, it asks by feedback for a
+// greater number, and the Sender takes that at its next Start.
 //
 // The first intervals use the tuner's Config. Feedback lets the tuner choose
-// another. After 16 intervals without feedback the Sender returns to the tuner's
-// Config, since a Receiver that was restarted knows no other. The error wraps
-// [estimate.ErrConfig].
+// another, which each Start carries. The error wraps [estimate.ErrConfig].
 func NewSender(t lda.Tuner, number uint64, mtu int) (*Sender, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	control, err := session.NewSender("control", number, mtu, t.Config.EncodedSize())
+	control, err := session.NewSender("control", number, mtu, lda.LeastPart, t.Config.Fingerprint())
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +107,9 @@ func (s *Sender) ClockSet() { s.control.ClockSet() }
 // Start begins an interval and appends its marker to dst. The error wraps
 // [ErrTurn].
 func (s *Sender) Start(dst []byte) ([]byte, error) {
-	if s.control.Silence() > maxSilence {
-		s.next = s.tuner.Config
-	}
 	next := s.next
-	dst, err := s.control.Start(dst, next.Fingerprint())
+	shifts := next.Shifts()
+	dst, err := s.control.Start(dst, shifts[:])
 	if err != nil {
 		return dst, fmt.Errorf("control: %w", err)
 	}
@@ -120,7 +118,7 @@ func (s *Sender) Start(dst []byte) ([]byte, error) {
 		turn.aggregator.Reset()
 	}
 	turn.dirty = true
-	turn.record = turn.record[:0]
+	turn.parts = turn.parts[:0]
 	tune(turn.aggregator, next)
 	s.open = turn.aggregator
 	return dst, nil
@@ -139,35 +137,43 @@ func (s *Sender) End(dst []byte) ([]byte, error) {
 }
 
 // Parts returns the frames that carry the synopsis of the last interval that
-// ended: seven for 1,024 cells of 9 bytes and an mtu of 1,500. A frame is valid
-// until the next one. You may call Parts again to send them twice.
+// ended, packed: 6 to 34 KB for 10^3 to 10^6 packets and [lda.DefaultConfig]. A
+// frame is valid until the next one. You may call Parts again to send them twice.
 func (s *Sender) Parts() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		turn := s.closed
 		if turn == nil {
 			return
 		}
-		if len(turn.record) == 0 {
-			turn.record, _ = turn.aggregator.AppendBinary(turn.record) // its error is always nil
+		if len(turn.parts) == 0 {
+			turn.pack(s.control.Room())
 			s.control.Sent(turn.aggregator.Packets())
 			turn.aggregator.Reset()
 			turn.dirty = false
 		}
-		s.control.Parts(turn.record)(yield)
+		s.control.Parts(turn.parts)(yield)
 	}
 }
 
-// maxSilence is the number of intervals without feedback after which a tuned
-// Config is given up.
-const maxSilence = 16
+// pack divides the synopsis into parts, in the room of earlier ones.
+func (t *turn) pack(room int) {
+	for from, first := 0, true; first || from > 0; first = false {
+		n := len(t.parts)
+		if n < cap(t.parts) {
+			t.parts = t.parts[:n+1]
+		} else {
+			t.parts = append(t.parts, nil)
+		}
+		t.parts[n], from = t.aggregator.AppendPart(t.parts[n][:0], from, room)
+	}
+}
 
 // Feedback takes the bytes of the Receiver's AppendFeedback and tunes the intervals
-// from the next Start on. Without feedback the Config stays as it is for 16
-// intervals. Feedback that is late or comes twice is ignored. The error wraps
+// from the next Start on. Feedback that is late or comes twice is ignored. The error wraps
 // [estimate.ErrEncoding], [ErrForged] or, if the feedback is for another Sender or
 // about packets that were never sent, [estimate.ErrMismatch].
 func (s *Sender) Feedback(data []byte) error {
-	sent, lost, ok, err := s.control.Feedback(data, s.tuner.Config.Fingerprint())
+	sent, lost, ok, err := s.control.Feedback(data)
 	if err != nil {
 		return fmt.Errorf("control: feedback: %w", err)
 	}
