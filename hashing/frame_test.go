@@ -114,6 +114,8 @@ func TestFrameEncapsulations(t *testing.T) {
 		{"802.11", hashing.LinkWireless, "0801 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 ", v4},
 		{"802.11 QoS between access points", hashing.LinkWireless, "8803 0000 020000000001 020000000002 020000000003 3012 020000000004 " +
 			"0000 aaaa03 000000 86dd ", v6},
+		{"FDDI", hashing.LinkFDDI, "50 020000000001 020000000002 aaaa03 000000 0800 ", v4},
+		{"PPI", hashing.LinkPPI, "0000 0c00 69000000 deadbeef 0801 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 ", v4},
 		{"radiotap", hashing.LinkRadiotap, "0000 0900 00000000 00 0802 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 ", v4},
 		{"ATM", hashing.LinkATM, "aaaa03 000000 0800 ", v4},
 		{"SunATM", hashing.LinkSunATM, "02 00 0021 aaaa03 000000 86dd ", v6},
@@ -296,6 +298,8 @@ func TestFrameRefused(t *testing.T) {
 		{"NSH of too few words", hashing.LinkEthernet, macs + "894f 0fc1 01 01 00000101 " + tcp4, hashing.ErrMalformed},
 		{"802.11, encrypted", hashing.LinkWireless, "0841 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 " +
 			tcp4, hashing.ErrNotIP},
+		{"FDDI token", hashing.LinkFDDI, "80 020000000001 020000000002 aaaa03 000000 0800 " + tcp4, hashing.ErrNotIP},
+		{"PPI within itself", hashing.LinkPPI, "0000 0800 c0000000 0000 0800 65000000 " + tcp4, hashing.ErrNotIP},
 		{"802.11 beacon", hashing.LinkWireless, "8000 0000 020000000001 020000000002 020000000003 3012 aaaa03 000000 0800 " +
 			tcp4, hashing.ErrNotIP},
 		{"Frame Relay LMI", hashing.LinkRelay, "0001 03 08 0075 " + tcp4, hashing.ErrNotIP},
@@ -384,6 +388,8 @@ func FuzzParse(f *testing.F) {
 		{hashing.LinkRelay, "1841 03 00 80 000000 0800 " + tcp4 + tcp},
 		{hashing.LinkRadiotap, "0000 0900 00000000 00 8802 0000 020000000001 020000000002 020000000003 3012 0000 aaaa03 000000 0800 " +
 			tcp4 + tcp},
+		{hashing.LinkFDDI, "50 020000000001 020000000002 aaaa03 000000 0800 " + tcp4 + tcp},
+		{hashing.LinkPPI, "0000 0c00 65000000 deadbeef " + tcp4 + tcp},
 		{hashing.LinkNFLOG, "02 00 0000 0800 0100 08000103 3400 0900 " + tcp4 + tcp + data},
 		{hashing.LinkRaw, "46 00 0024 0000 2000 40 11 0000 0a000001 0a000002 94040000 0035 1000 000c 0000 01020304"},
 		{hashing.LinkRaw, "60000000 0038 00 40 20010db8000000000000000000000001 20010db8000000000000000000000002 2b 00 010400000000 " +

@@ -15,6 +15,7 @@ const (
 	LinkEthernet  Link = 1   // Ethernet
 	LinkSLIP      Link = 8   // SLIP, as BSD/OS and NetBSD capture it
 	LinkPPP       Link = 9   // PPP, with or without address and control bytes
+	LinkFDDI      Link = 10  // FDDI
 	LinkRawBSD    Link = 12  // raw IP, as some BSDs number it
 	LinkRawOpen   Link = 14  // raw IP, as OpenBSD numbers it
 	LinkPPPSerial Link = 50  // PPP in HDLC-like framing, or Cisco HDLC
@@ -31,6 +32,7 @@ const (
 	LinkSunATM    Link = 123 // SunATM
 	LinkRadiotap  Link = 127 // IEEE 802.11 behind a radiotap header
 	LinkARCNET    Link = 129 // ARCNET on Linux
+	LinkPPI       Link = 192 // per-packet information, and any other
 	LinkPPPDir    Link = 204 // a byte of direction, and PPP
 	LinkHDLCDir   Link = 205 // a byte of direction, and Cisco HDLC
 	LinkRelayDir  Link = 206 // a byte of direction, and Frame Relay
@@ -105,6 +107,10 @@ func (l Link) rare(b []byte) ([]byte, error) {
 		return after(1, b, serialPayload)
 	case LinkPPPoE:
 		return sessionPayload(b)
+	case LinkFDDI:
+		return fddiPayload(b)
+	case LinkPPI:
+		return informedPayload(b)
 	case LinkRelay:
 		return relayPayload(b)
 	case LinkRelayDir:
@@ -132,6 +138,35 @@ func (l Link) rare(b []byte) ([]byte, error) {
 		return logPayload(b)
 	}
 	return nil, errLink
+}
+
+// fddiPayload strips a frame control, of which some bits say that the frame is
+// an LLC one, and two addresses.
+func fddiPayload(b []byte) ([]byte, error) {
+	const size, kind, llc = 13, 0x38, 0x10
+	switch {
+	case len(b) < size:
+		return nil, errTruncated
+	case b[0]&kind != llc:
+		return nil, errNotIP
+	}
+	return etherPayload(0, b[size:])
+}
+
+// informedPayload strips what a wireless adapter says of a packet in PPI, a
+// header that gives its length and what kind of link follows.
+func informedPayload(b []byte) ([]byte, error) {
+	if len(b) < 8 {
+		return nil, errTruncated
+	}
+	size, link := int(binary.LittleEndian.Uint16(b[2:])), binary.LittleEndian.Uint32(b[4:])
+	switch {
+	case b[0] != 0 || size < 8 || link > 0xffff || link == uint32(LinkPPI):
+		return nil, errNotIP
+	case size > len(b):
+		return nil, errTruncated
+	}
+	return Link(link).network(b[size:])
 }
 
 // after strips a header of size bytes.

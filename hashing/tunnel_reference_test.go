@@ -205,6 +205,21 @@ func slowRare(link hashing.Link, b []byte) (slowFrame, error) {
 		return skip(16, either)
 	case 9, 50:
 		return slowSerial(b)
+	case 10:
+		return slowAfter(b, 13, func() (slowFrame, error) {
+			if b[0]/8%8 != 2 {
+				return slowFrame{}, errNone
+			}
+			return llc(b[13:])
+		})
+	case 192:
+		return slowAfter(b, 8, func() (slowFrame, error) {
+			size, inner := number([]byte{b[3], b[2]}), number([]byte{b[7], b[6], b[5], b[4]})
+			if b[0] != 0 || size < 8 || inner > 65535 || inner == 192 {
+				return slowFrame{}, errNone
+			}
+			return slowAfter(b, size, func() (slowFrame, error) { return slowOuter(hashing.Link(inner), b[size:]) })
+		})
 	case 51:
 		return slowEther(0x8864, b)
 	case 100, 106:

@@ -94,6 +94,9 @@ func (c *captures) feed(ctx context.Context, m *meter) error {
 		}
 		// If link types differ, so do the bytes of frames without IP.
 		m.ipOnly = m.ipOnly || c.pair.Mixed()
+		if point == trace.Egress && c.pair.Broken(trace.Ingress) && !m.knows(&p) {
+			continue // it may have entered after the first capture broke off
+		}
 		m.update(point, rec.Time, &p)
 	}
 }

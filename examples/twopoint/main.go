@@ -37,8 +37,8 @@
 // "cut_packets" end so early that they may not be recognised.
 //
 // If a capture is damaged or cut off, or Ctrl-C ends the reading, the report
-// covers what came before and says so ("stopped" in JSON), and the exit code
-// is 1. It is 2 for wrong flags.
+// covers what came before, with every packet that both captures have, and says
+// so ("stopped" in JSON), and the exit code is 1. It is 2 for wrong flags.
 //
 // record.sh recorded the captures that ship: web pages, DNS, ping, iperf3 over
 // TCP and UDP, through a shaped queue that sometimes overflows.

@@ -83,6 +83,9 @@ func newMeter(c lda.Config, seed uint64, length time.Duration) (*meter, error) {
 	return &meter{config: c, seed: seed, length: int64(length), matcher: newMatcher(), down: down}, nil
 }
 
+// knows reports whether the packet is on its way.
+func (m *meter) knows(p *packet) bool { return len(m.matcher.flying[p.digest(matchSeed)]) > 0 }
+
 // update records a packet. Times do not descend.
 func (m *meter) update(point trace.Point, t int64, p *packet) {
 	if p.cut {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
@@ -387,4 +390,62 @@ func TestProgress(t *testing.T) {
 	if got, want := p.line(2*time.Second), "3,000,000 packets  1.5 M/s"; got != want {
 		t.Errorf("of a pipe %q, want %q", got, want)
 	}
+}
+
+// One damaged file twice has lost nothing, wherever it breaks off; nor does a
+// pair lose what both its files have.
+func TestDamagedLosesNothing(t *testing.T) {
+	in, out := readFile(t, write(t, 96, records(t, "ingress.pcap.gz")[:500])), readFile(t, write(t, 96, records(t, "egress.pcap.gz")[:500]))
+	files := map[string][2][]byte{}
+	for cut := 1; cut < 5000; cut += 333 {
+		files[fmt.Sprintf("one file twice, %d bytes less", cut)] = [2][]byte{in[:len(in)-cut], in[:len(in)-cut]}
+		files[fmt.Sprintf("ingress %d bytes less", cut)] = [2][]byte{in[:len(in)-cut], out}
+	}
+	paths, _ := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", "encapsulation", "tcpdump", "*.pcap*"))
+	for _, path := range paths {
+		data := readFile(t, path)
+		files[path] = [2][]byte{data, data}
+	}
+	damaged := 0
+	for name, pair := range files {
+		var readers [2]*trace.Reader
+		for i, data := range pair {
+			var err error
+			if readers[i], err = trace.NewReader(bytes.NewReader(data)); err != nil {
+				break
+			}
+		}
+		if readers[1] == nil {
+			continue
+		}
+		m, err := newMeter(lda.DefaultConfig, 1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := captures{pair: trace.NewPair(readers[0], readers[1]), progress: progress{w: io.Discard}}
+		if stopped := c.feed(t.Context(), m); stopped == nil || errors.Is(stopped, trace.ErrTime) || errors.Is(stopped, hashing.ErrLink) {
+			continue
+		}
+		damaged++
+		lost := len(m.matcher.flying)
+		if strings.HasPrefix(name, "ingress") {
+			lost = int(m.packets[1] - m.matcher.matched - m.foreign) // what has not gone in is passed over
+		}
+		if lost != 0 {
+			t.Errorf("%s: %d lost of %d", name, lost, m.packets[0])
+		}
+	}
+	t.Logf("%d of %d pairs are damaged", damaged, len(files))
+	if damaged < 30 {
+		t.Errorf("%d damaged pairs: the test sees nothing", damaged)
+	}
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }

@@ -71,6 +71,7 @@ type pairSide struct {
 	returned  bool  // there was one
 	unordered int64
 	err       error // what ended the capture: io.EOF, or what is wrong with it
+	broken    bool  // err is of the reader, after some packets or none
 }
 
 // NewPair returns a Pair of the captures in, of the ingress, and out, of the
@@ -94,6 +95,12 @@ func NewPair(in, out *Reader) *Pair {
 // [Reader.Next]. It comes after all earlier packets of its capture, and it is
 // final: every later call returns it again.
 //
+// A capture that breaks off costs no packet that both captures have. After the
+// end of a broken egress nothing can have been seen leaving, and the sequence
+// ends. After the end of a broken ingress it goes on with the egress, which has
+// packets that were on their way, and others that the ingress no longer tells
+// of: see [Pair.Broken].
+//
 // Two link types can be compared if [hashing.Frame] understands both, because
 // it looks only at what they carry. A single link type can always be compared.
 func (p *Pair) Next() (Point, Record, error) {
@@ -109,7 +116,7 @@ func (p *Pair) Next() (Point, Record, error) {
 		for side.err == nil && !side.settled() {
 			side.err = p.load(side)
 		}
-		if side.err != nil && side.err != io.EOF && side.window.empty() {
+		if side.ended() && !side.broken && side.err != io.EOF {
 			p.err = fmt.Errorf("%v capture: %w", Point(i), side.err)
 			return 0, Record{}, p.err
 		}
@@ -117,8 +124,8 @@ func (p *Pair) Next() (Point, Record, error) {
 	in, out := &p.sides[Ingress].window, &p.sides[Egress].window
 	point := Ingress
 	switch {
-	case in.empty() && out.empty():
-		p.err = io.EOF
+	case p.Broken(Egress), in.empty() && out.empty():
+		p.err = p.end()
 		return 0, Record{}, p.err
 	case in.empty(), !out.empty() && out.first().Time < in.first().Time:
 		point = Egress
@@ -128,6 +135,28 @@ func (p *Pair) Next() (Point, Record, error) {
 	side.passed, side.returned = rec.Time, true
 	p.lent, p.from = rec.Frame, point
 	return point, rec, nil
+}
+
+// end returns what ended the sequence.
+func (p *Pair) end() error {
+	in, out := p.Broken(Ingress), p.Broken(Egress)
+	switch {
+	case in && out:
+		return fmt.Errorf("ingress capture: %w, and egress capture: %w", p.sides[Ingress].err, p.sides[Egress].err)
+	case in:
+		return fmt.Errorf("ingress capture: %w", p.sides[Ingress].err)
+	case out:
+		return fmt.Errorf("egress capture: %w", p.sides[Egress].err)
+	}
+	return io.EOF
+}
+
+// Broken reports whether the point's capture broke off, and all before that
+// was returned. Packets that leave after the ingress broke off, and are not
+// known from before, may have entered then.
+func (p *Pair) Broken(point Point) bool {
+	side := &p.sides[point]
+	return side.broken && side.ended()
 }
 
 // Unordered returns how many of the packets read so far were earlier than one
@@ -140,6 +169,9 @@ func (p *Pair) Unordered(point Point) int64 {
 // with packets of different link types. Frames without IP cannot then be
 // recognised, because their bytes differ.
 func (p *Pair) Mixed() bool { return p.mixed }
+
+// ended reports whether there are no more packets.
+func (side *pairSide) ended() bool { return side.err != nil && side.window.empty() }
 
 // settled reports whether no packet that is still to be read comes before the
 // first one held, or no more can be held.
@@ -155,6 +187,7 @@ func (p *Pair) load(side *pairSide) error {
 		return ErrEmpty
 	}
 	if err != nil {
+		side.broken = err != io.EOF
 		return err
 	}
 	side.packets++

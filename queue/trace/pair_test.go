@@ -259,3 +259,50 @@ func TestPointString(t *testing.T) {
 		}
 	}
 }
+
+// A capture that breaks off costs no packet that both captures have, wherever
+// it does, and whichever it is.
+func TestPairBroken(t *testing.T) {
+	const packets, size, delay = 8, pcapRecordSize + 1, 25
+	var times, later []int64
+	for i := range int64(packets) {
+		times, later = append(times, 10*i), append(later, 10*i+delay)
+	}
+	in, out := captureFile(t, 1, times...), captureFile(t, 1, later...)
+	for _, c := range []struct {
+		name  string
+		files [2][]byte
+		cuts  [2]int
+	}{
+		{"ingress", [2][]byte{in, out}, [2]int{1, 0}},
+		{"egress", [2][]byte{in, out}, [2]int{0, 1}},
+		{"one file twice", [2][]byte{in, in}, [2]int{1, 1}},
+	} {
+		for cut := 1; cut < (packets-1)*size; cut++ {
+			var readers [2]*Reader
+			var whole [2]int // packets
+			for i, file := range c.files {
+				file = file[:len(file)-cut*c.cuts[i]]
+				whole[i] = (len(file) - pcapHeaderSize) / size
+				var err error
+				if readers[i], err = NewReader(bytes.NewReader(file)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pair := NewPair(readers[0], readers[1])
+			all, err := drain(pair)
+			if breaks := cut%size != 0; breaks != errors.Is(err, io.ErrUnexpectedEOF) || breaks != (pair.Broken(Ingress) || pair.Broken(Egress)) {
+				t.Errorf("%s, %d bytes less: %v", c.name, cut, err)
+			}
+			var seen [2][packets]bool
+			for _, s := range all {
+				seen[s.point][s.index] = true
+			}
+			for i := range min(whole[0], whole[1]) {
+				if !seen[0][i] || !seen[1][i] {
+					t.Errorf("%s, %d bytes less: packet %d is in both and was not seen: %v", c.name, cut, i, all)
+				}
+			}
+		}
+	}
+}
