@@ -318,7 +318,7 @@ func Example_sizes() {
 
 	// Flows of 1,000 packets and more, 99 of 100 of them, at 0.1 % loss.
 	flows, err := lds.Plan(lds.Demand{
-		Flows: 100_000, Sizes: lds.Pareto{Shape: 0.8, Scale: 1}, Large: 1000, Loss: 0.001, Failure: 0.01, Base: lds.DefaultConfig,
+		Flows: 100_000, Shape: 0.8, Large: 1000, Loss: 0.001, Failure: 0.01, Base: lds.DefaultConfig,
 	})
 	if err != nil {
 		panic(err)
@@ -333,6 +333,6 @@ func Example_sizes() {
 	fmt.Printf("colate: %d counters, %.1f bits a packet\n", months.Config.Counters, months.BitsPerPacket)
 	// Output:
 	// lda: 28706 bytes an interval
-	// lds: 215280 bytes, compared 1 times an interval
+	// lds: 219980 bytes, compared 1 times an interval
 	// colate: 310289 counters, 5.6 bits a packet
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/hoplag/hoplag/colate/paper"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
+	sds "github.com/hoplag/hoplag/lds/paper"
 )
 
 // BenchmarkLDSUpdate: 4 rows × 17,500 cells, 1.1 MiB, in each of which it
@@ -72,8 +73,8 @@ func BenchmarkLDSUpdate(b *testing.B) {
 			}
 		}, floor)
 	})
-	b.Run("simple-4x17500-1MiB", func(b *testing.B) {
-		s := must(lds.NewSimple(lds.DefaultSimpleConfig))
+	b.Run("sds-4x17500-1MiB", func(b *testing.B) {
+		s := must(sds.NewSDS(4, 17500))
 		compare(b, streamLength, 0, func(from, to int) {
 			for i, f := range flows[from:to] {
 				s.Update(f, int64(i))

@@ -14,7 +14,9 @@ import (
 // flow's delay as it is, once the far sketch is corrected.
 func TestCorrect(t *testing.T) {
 	const start = 1_790_000_000_000_000_000
-	config := lds.Config{Rows: 4, Columns: 64, Spread: 1, Rates: [lds.MaxRows]float64{1, 1, 1, 1}, SumBits: 40, DigestBits: 16}
+	config := lds.Config{
+		Rows: 4, Columns: 64, Spread: 1, Rates: [lds.MaxRows]float64{1, 1, 1, 1}, SumBits: 40, DigestBits: 16, GreatestDelay: 1e6,
+	}
 	sketch := func() *lds.Sketch {
 		s, err := lds.New(config)
 		if err != nil {

@@ -12,10 +12,11 @@ import (
 
 // The record of a sketch, big-endian:
 //
-//	magic "HLDS", version 3
+//	magic "HLDS", version 4
 //	identity 8 · number of the interval 8 · its beginning 8 (ns, signed)
 //	rows 1 · columns 4 · spread 1 · rates 8 each of rows (IEEE 754)
-//	tolerance 8 (IEEE 754) · sum bits 1 · digest bits 1 · bytes 1 (0 or 1)
+//	tolerance 8 (IEEE 754) · greatest delay 8 (ns) · sum bits 1 · digest bits 1 ·
+//	bytes 1 (0 or 1)
 //	cells, row by row: sum · count 4 · digest · byte sum 6 (if bytes is 1)
 //	CRC-32C 4
 //
@@ -23,11 +24,11 @@ import (
 // zero.
 const (
 	magic      = "HLDS"
-	version    = 3
+	version    = 4
 	countBytes = 4
 	byteBytes  = 6
 
-	headerBytes = 5 + 8 + stampBytes + 1 + 4 + 1 + 8 + 3 + 4 // all but rates and cells
+	headerBytes = 5 + 8 + stampBytes + 1 + 4 + 1 + 8 + 8 + 3 + 4 // all but rates and cells
 )
 
 var (
@@ -64,6 +65,7 @@ func (s *Sketch) appendHead(b []byte) []byte {
 		b = binary.BigEndian.AppendUint64(b, math.Float64bits(rate))
 	}
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(c.Tolerance))
+	b = binary.BigEndian.AppendUint64(b, uint64(c.GreatestDelay))
 	b = append(b, c.SumBits, c.DigestBits, 0)
 	if c.Bytes {
 		b[len(b)-1] = 1
@@ -120,6 +122,7 @@ func readHead(r *wire.Reader) (Config, stamp, error) {
 		c.Rates[i] = math.Float64frombits(r.Uint64())
 	}
 	c.Tolerance = math.Float64frombits(r.Uint64())
+	c.GreatestDelay = int64(r.Uint64())
 	c.SumBits, c.DigestBits = r.Uint8(), r.Uint8()
 	flag := r.Uint8()
 	c.Bytes = flag == 1

@@ -47,17 +47,17 @@ func golden(t testing.TB) *Sketch {
 // packets' sum.
 func TestGoldenBytes(t *testing.T) {
 	want := strings.Join(strings.Fields(`
-		484c4453 03
+		484c4453 04
 		0123456789abcdef 0000000000000007 fffffffffffffffe 02 00000003 02
 		3ff0000000000000 3fe0000000000000
-		3fd0000000000000 28 0c 01
+		3fd0000000000000 0000000000000000 28 0c 01
 		0000000009 00000006 0b97 000000000c30
 		0000000000 00000000 0000 000000000000
 		0000000000 00000000 0000 000000000000
 		0000000000 00000000 0000 000000000000
 		0000000000 00000000 0000 000000000000
 		fffffffffa 00000003 0210 000000000bb8
-		8ea32a36
+		e9c8c834
 	`), "")
 	got := hex.EncodeToString(encode(t, golden(t)))
 	if got != want {
@@ -85,7 +85,7 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil || !bytes.Equal(prefixed, append([]byte("before"), b...)) {
 			t.Errorf("%s: AppendBinary does not append", name)
 		}
-		if want := 5 + 16 + 14 + 8*c.Rows + 8 + 3 + c.Rows*c.Columns*c.CellBytes() + 4; len(b) != want {
+		if want := 5 + 16 + 14 + 8*c.Rows + 8 + 8 + 3 + c.Rows*c.Columns*c.CellBytes() + 4; len(b) != want {
 			t.Errorf("%s: %d bytes, want %d", name, len(b), want)
 		}
 	}
@@ -123,11 +123,11 @@ func malformed(t testing.TB) map[string][]byte {
 		return reseal(b)
 	}
 	const rows = 5 + 8 + 16
-	const rates, tolerance, cells = rows + 6, rows + 6 + 16, rows + 6 + 16 + 8 + 3
+	const rates, tolerance, cells = rows + 6, rows + 6 + 16, rows + 6 + 16 + 8 + 8 + 3
 	return map[string][]byte{
 		"empty":                nil,
 		"magic":                tampered(0, 'X'),
-		"version":              tampered(4, 2),
+		"version":              tampered(4, 3),
 		"checksum":             append(bytes.Clone(good[:len(good)-1]), good[len(good)-1]^1),
 		"no rows":              tampered(rows, 0),
 		"too many rows":        tampered(rows, 9),
@@ -143,12 +143,13 @@ func malformed(t testing.TB) map[string][]byte {
 		"tolerance negative":   tampered(tolerance, 0xbf),
 		"tolerance minus zero": tampered(tolerance, 0x80, 0),
 		"tolerance infinite":   tampered(tolerance, 0x7f, 0xf0),
-		"sum bits 0":           tampered(tolerance+8, 0),
-		"sum bits 65":          tampered(tolerance+8, 65),
-		"sum bits narrower":    tampered(tolerance+8, 39),
-		"digest bits 33":       tampered(tolerance+9, 33),
-		"flag 2":               tampered(tolerance+10, 2),
-		"flag 0":               tampered(tolerance+10, 0),
+		"greatest delay":       tampered(tolerance+8, 0x80),
+		"sum bits 0":           tampered(tolerance+16, 0),
+		"sum bits 65":          tampered(tolerance+16, 65),
+		"sum bits narrower":    tampered(tolerance+16, 39),
+		"digest bits 33":       tampered(tolerance+17, 33),
+		"flag 2":               tampered(tolerance+18, 2),
+		"flag 0":               tampered(tolerance+18, 0),
 		"digest too wide":      tampered(cells+5+4, 0x10),
 		"a byte more":          reseal(append(bytes.Clone(good), 0)),
 		"a byte less":          reseal(bytes.Clone(good[:len(good)-1])),

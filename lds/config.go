@@ -53,10 +53,15 @@ type Config struct {
 	Tolerance float64
 
 	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums wrap.
-	// Their differences are exact if the delays of the packets in one cell,
-	// times their weights, add up to less than 2^(SumBits-1) ns: 39 hours at
-	// 48.
+	// A cell is believed up to 2^(SumBits-1) ns ÷ GreatestDelay packets, times
+	// their weights: 3.6 million for 10 s at 56 bits, 14,000 at 48. The clocks
+	// may be apart by 2^(SumBits-1) ns divided by the packets of a cell that has
+	// few.
 	SumBits uint8
+
+	// GreatestDelay is how far delays may be from each other, in nanoseconds.
+	// Zero means 10 s.
+	GreatestDelay int64
 
 	// DigestBits is the width of a cell's stream digest on the wire, 0 to 32.
 	// A cell with as many packets at both points, but not the same ones,
@@ -64,12 +69,12 @@ type Config struct {
 	DigestBits uint8
 
 	// Bytes makes cells sum up packet lengths as well, 48 bits wide on the
-	// wire, for [Sketch.Bytes] and [Sketch.MeanPacketSize].
+	// wire, for [Sketch.Bytes].
 	Bytes bool
 }
 
 // DefaultConfig suits about 150,000 flows an interval. It has 4 rows of 17,500
-// cells of 12 bytes. Two rows see every packet and two sample, so that a loss
+// cells of 13 bytes. Two rows see every packet and two sample, so that a loss
 // of 1 % leaves usable cells to nearly all large flows. Without losses the
 // paper's reference sketch, in which all rows see every packet, is slightly
 // more accurate; ours-lds-default of the project's bench compares the two.
@@ -78,7 +83,7 @@ var DefaultConfig = Config{
 	Columns:    17500,
 	Spread:     1,
 	Rates:      [MaxRows]float64{1, 1, 0.1, 0.01},
-	SumBits:    48,
+	SumBits:    56,
 	DigestBits: 16,
 }
 
@@ -110,6 +115,9 @@ func (c *Config) Validate() error {
 	if c.SumBits < 1 || c.SumBits > 64 {
 		return bad("SumBits", c.SumBits, "1 to 64")
 	}
+	if c.GreatestDelay < 0 {
+		return bad("GreatestDelay", c.GreatestDelay, "0 or more")
+	}
 	if c.DigestBits > 32 {
 		return bad("DigestBits", c.DigestBits, "0 to 32")
 	}
@@ -117,7 +125,7 @@ func (c *Config) Validate() error {
 }
 
 // CellBytes returns the size of a cell on the wire, and in a switch that
-// stores it the same way: 12 for DefaultConfig.
+// stores it the same way: 13 for DefaultConfig.
 func (c *Config) CellBytes() int {
 	n := wire.BytesOf(c.SumBits) + countBytes + wire.BytesOf(c.DigestBits)
 	if c.Bytes {

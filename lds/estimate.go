@@ -28,8 +28,7 @@ type Result struct {
 	DegreesOfFreedom uint64
 
 	// MeanError is the expected root mean square error of Mean, in
-	// nanoseconds. It is +Inf if the cells do not reveal it, as with one row, or
-	// when the only usable cell is of a row that samples.
+	// nanoseconds. It is +Inf if the cells next to the flow's do not reveal it.
 	// [Result.MeanInterval] is made from it.
 	MeanError float64
 
@@ -67,9 +66,12 @@ type Result struct {
 // usable cells, and those that hold up to Config.Tolerance more.
 //
 // If rows sample at different rates, Estimate compares cells by an upper bound
-// of the packets they stand for, unlike [EstimateInverted]. So a cell that
-// happened to sample few of many packets does not pass for the purest. This
-// pays if delays within a flow differ, because few samples make a poor mean.
+// of the packets they stand for, where section 4.2 divides counts by rates. So a
+// cell that happened to sample few of many packets does not pass for the purest.
+// This pays if delays within a flow differ, because few samples make a poor mean.
+//
+// A cell of so many packets that its sum may have wrapped (Config.SumBits) has no
+// part in the answer.
 //
 // It returns [estimate.ErrNoSamples] if no cell of the flow is usable or if
 // the sketches prove that the flow had no packets. The rest of the Result, all
@@ -81,32 +83,25 @@ type Result struct {
 // they are beside f, the more. [Decode] tells them apart. An offset between
 // the points' clocks is added to the mean.
 func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
-	return estimateBy(up, down, f, atMost)
-}
-
-// EstimateInverted is Estimate as in section 4.2: it compares cells of rows
-// with different rates by their counts divided by the rates. If all rates are
-// 1 it equals Estimate.
-func EstimateInverted(up, down *Sketch, f hashing.Flow) (Result, error) {
-	return estimateBy(up, down, f, func(n, rate float64) float64 { return n / rate })
-}
-
-// estimateBy estimates with the given function as the load of a cell, from its
-// count and its row's rate.
-func estimateBy(up, down *Sketch, f hashing.Flow, load func(n, rate float64) float64) (Result, error) {
 	if err := match(up, down); err != nil {
 		return Result{}, err
 	}
 	c := &up.config
 	var result Result
-	least := math.Inf(1)
+	var near others
+	near.look(up, down, f)
+	least, purest, fewest := math.Inf(1), 0, 0.0
 	for r := range c.Rows {
 		for offset := range c.Spread {
-			at := up.at(r, f, offset)
-			switch compare(&up.cells[at], &down.cells[at], c.DigestBits) {
+			a, b := up.pair(down, r, f, offset)
+			switch compare(a, b, c.DigestBits) {
 			case usable:
-				result.Usable++
-				least = min(least, load(float64(up.cells[at].count()), c.Rates[r]))
+				if n := float64(a.count()); c.fits(uint64(n)) {
+					result.Usable++
+					if load := atMost(n, c.Rates[r]); load < least {
+						least, purest, fewest = load, r, n
+					}
+				}
 			case lossy:
 				result.Lossy++
 			case reordered:
@@ -125,19 +120,26 @@ func estimateBy(up, down *Sketch, f hashing.Flow, load func(n, rate float64) flo
 	var parts [MaxRows]int
 	for r := range c.Rows {
 		for offset := range c.Spread {
-			at := up.at(r, f, offset)
-			a, b := &up.cells[at], &down.cells[at]
-			if compare(a, b, c.DigestBits) == usable && load(float64(a.count()), c.Rates[r]) <= (1+c.Tolerance)*least {
+			a, b := up.pair(down, r, f, offset)
+			n := uint64(a.count())
+			if compare(a, b, c.DigestBits) == usable && c.fits(n) && atMost(float64(n), c.Rates[r]) <= (1+c.Tolerance)*least {
 				result.Selected++
 				parts[r]++
-				rows[r].Add(float64(estimate.Difference(a.sum, b.sum, int(c.SumBits))), uint64(a.count()))
+				rows[r].Add(near.around.beyond(a, b, c.SumBits), n)
 			}
 		}
 	}
-	result.Mean = result.deviate(&rows)
+	beyond := result.deviate(&rows)
+	result.Mean = float64(near.around.delay) + beyond
 	result.Share = float64(slices.Max(parts[:])) / float64(c.Spread)
-	result.MeanError = meanError(up, down, f, result.Mean, least)
+	result.MeanError = near.meanError(up, down, f, purest, fewest, beyond) + rounding*math.Abs(result.Mean)
 	return result, nil
+}
+
+// pair returns both points' cells of flow f at an offset in row r.
+func (s *Sketch) pair(down *Sketch, r int, f hashing.Flow, offset int) (*cell, *cell) {
+	at := s.at(r, f, offset)
+	return &s.cells[at], &down.cells[at]
 }
 
 // deviate sets StdDev, DegreesOfFreedom and N from the selected cells of each

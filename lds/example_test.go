@@ -122,22 +122,26 @@ func ExampleDecode() {
 
 // The paper's traffic: 146,000 flows, their sizes Pareto with shape 0.8.
 func ExamplePlan() {
-	sizes := lds.Pareto{Shape: 0.8, Scale: 1}
 	plan, err := lds.Plan(lds.Demand{
-		Flows: 146_000, Sizes: sizes, Large: 50,
+		Flows: 146_000, Shape: 0.8, Large: 50,
 		Failure: 0.05, // of the flows of more than 50 packets
 		Base:    lds.DefaultConfig,
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%d rows of %d columns, %d kB\n", plan.Config.Rows, plan.Config.Columns, plan.Memory/1000)
+	for _, f := range append([]lds.Forecast{plan}, plan.Others...) {
+		cells := f.Config.Rows * f.Config.Columns
+		fmt.Printf("%d flows in a table, %d cells in %d rows: %d kB\n", f.Table.Flows, cells, f.Config.Rows, f.Memory/1000)
+	}
 
 	// The figures of section 3.1.
 	fmt.Printf("Q(1) = %.2f, R = %.2f, q(4, z) = %.3f\n",
 		paper.SmallCollisions(0.0875, 1, 1), paper.OptimalRows(0.0875), paper.SmallCollisions(0.0875, 4, 1))
 	// Output:
-	// 3 rows of 24258 columns, 873 kB
+	// 0 flows in a table, 72774 cells in 3 rows: 946 kB
+	// 27328 flows in a table, 0 cells in 0 rows: 1503 kB
+	// 10928 flows in a table, 46254 cells in 2 rows: 1202 kB
 	// Q(1) = 0.91, R = 4.20, q(4, z) = 0.985
 }
 
@@ -158,16 +162,6 @@ func ExampleNewRotation() {
 	// 100
 	// 200
 	// 300
-}
-
-func ExampleSimple() {
-	s := must(lds.NewSimple(lds.DefaultSimpleConfig))
-	for i := range int64(100) {
-		s.Update(7, 5000+i%2)
-	}
-	r := must(s.Estimate(7))
-	fmt.Println(r.Mean, r.N)
-	// Output: 5000.5 100
 }
 
 // One packet in a hundred is lost, so that few cells have all their packets of

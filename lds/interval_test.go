@@ -43,7 +43,7 @@ func TestIntervalTravels(t *testing.T) {
 	s.Reset()
 	holds("reset", s, 0, 0)
 
-	k := mustKeyed(t, DefaultKeyedConfig)
+	k := mustKeyed(t, KeyedConfig{Flows: 100})
 	k.SetInterval(number, began)
 	var back Keyed
 	if err := back.UnmarshalBinary(encode(t, k)); err != nil {
@@ -65,7 +65,7 @@ func TestIntervalsAreNotMixed(t *testing.T) {
 		up, down := fill(t, lossless, stream)
 		up.SetInterval(test.up, 0)
 		down.SetInterval(test.down, 1) // clocks differ
-		one, other := mustKeyed(t, DefaultKeyedConfig), mustKeyed(t, DefaultKeyedConfig)
+		one, other := mustKeyed(t, KeyedConfig{Flows: 100}), mustKeyed(t, KeyedConfig{Flows: 100})
 		one.Update(1, 2, 3)
 		other.Update(1, 2, 3)
 		one.SetInterval(test.up, 0)

@@ -50,7 +50,9 @@ import (
 // These figures come from the experiments ours-lds-joint and real-lds of the
 // project's bench.
 //
-// Decode holds about 12·Rows·Spread + 170 bytes a flow and 80 bytes a cell.
+// Decode holds about 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell. It
+// leaves out cells of so many packets that their sums may have wrapped
+// (Config.SumBits).
 //
 // It returns [estimate.ErrMismatch] if the Configs or the intervals differ,
 // [estimate.ErrConfig] if packets or doubts are out of range or a flow is
@@ -66,14 +68,24 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 		Count:    make([]float64, len(up.cells)),
 		Unusable: make([]bool, len(up.cells)),
 	}
+	var around centre
+	for i := range up.cells {
+		if compare(&up.cells[i], &down.cells[i], c.DigestBits) == usable {
+			around.look(&up.cells[i], &down.cells[i], c.SumBits)
+		}
+	}
 	for i := range up.cells {
 		a, b := &up.cells[i], &down.cells[i]
-		problem.Sum[i] = float64(estimate.Difference(a.sum, b.sum, int(c.SumBits)))
+		problem.Sum[i] = around.beyond(a, b, c.SumBits)
 		problem.Count[i] = float64(a.count())
 		condition := compare(a, b, c.DigestBits)
-		problem.Unusable[i] = condition == lossy || condition == reordered
+		problem.Unusable[i] = condition == lossy || condition == reordered || !c.fits(uint64(a.count()))
 	}
-	return up.counts().solve(ctx, &problem, flows, opts)
+	r, err := up.counts().solve(ctx, &problem, flows, opts)
+	for i := range r.Mean {
+		r.Mean[i] += float64(around.delay)
+	}
+	return r, err
 }
 
 // solve adds the flows to a problem that already has cells and a Config,

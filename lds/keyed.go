@@ -14,58 +14,51 @@ import (
 // digests. It is comparable.
 type KeyedConfig struct {
 	Identity uint64 // identifies what packets and flows are hashed with; see Config
-	Columns  int    // cells in each of the three rows, 1 to maxColumns
+	Flows    int    // how many flows it can hold, 1 to 2^23
 }
-
-// DefaultKeyedConfig holds 26,950 flows an interval in 840 kB.
-var DefaultKeyedConfig = KeyedConfig{Columns: 11667}
 
 const (
 	// Three rows need the fewest cells a flow. With many cells, peeling begins
-	// to fail at 0.818 flows a cell.
+	// to fail at 0.818 flows a cell: beyond, more than half of the flows meet
+	// others in all of their cells at once (M. Molloy, Random Structures &
+	// Algorithms 27, 2005).
 	keyedRows     = 3
 	keyedFlows    = 0.77 // a cell
 	keyedCellSize = 24
 	keyBits       = 45
+	mostKeyed     = 1 << 23
 )
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (c *KeyedConfig) Validate() error {
-	if c.Columns < 1 || c.Columns > maxColumns {
-		return estimate.Invalid("lds", "Columns", c.Columns, fmt.Sprintf("1 to %d", maxColumns))
+	if c.Flows < 1 || c.Flows > mostKeyed {
+		return estimate.Invalid("lds", "Flows", c.Flows, fmt.Sprintf("1 to %d", mostKeyed))
 	}
 	return nil
 }
 
+// columns returns the cells in each row: enough for three deviations more than
+// Flows at 0.77 a cell.
+func (c *KeyedConfig) columns() int {
+	// With x² cells, 0.77·x² − 3·x flows.
+	x := (3 + math.Sqrt(9+4*keyedFlows*float64(c.Flows))) / (2 * keyedFlows)
+	return int(math.Ceil(x * x / keyedRows))
+}
+
 // MemorySize returns the number of bytes that the cells take in memory.
-func (c *KeyedConfig) MemorySize() int { return keyedRows * keyedCellSize * c.Columns }
+func (c *KeyedConfig) MemorySize() int { return keyedRows * keyedCellSize * c.columns() }
 
 // EncodedSize returns the size of a sketch's encoding in bytes.
 func (c *KeyedConfig) EncodedSize() int { return 5 + 8 + stampBytes + 4 + c.MemorySize() + 4 }
 
-// Flows returns how many flows a sketch can hold: three deviations less than
-// 0.77 a cell. If there are only a few flows, two of them may share all three
-// cells and not come apart: with probability 1 % for 200 flows, 0.2 % for
-// 3,000. Peel says so.
-func (c *KeyedConfig) Flows() int {
-	n := keyedRows * float64(c.Columns)
-	return max(0, int(keyedFlows*n-3*math.Sqrt(n)))
-}
-
-// PlanKeyed returns the smallest KeyedConfig for the given number of flows.
-func PlanKeyed(flows int) (KeyedConfig, error) {
-	if flows < 1 {
-		return KeyedConfig{}, estimate.Invalid("lds", "flows", flows, "1 or more")
-	}
-	var c KeyedConfig
-	for c.Columns = max(1, int(float64(flows)/keyedFlows/keyedRows)); c.Flows() < flows; c.Columns++ {
-	}
-	return c, c.Validate()
-}
-
 // Keyed is a sketch that returns its flows: which were present, how many
 // packets each sent and lost, and how long they took, exactly and without flow
-// records. It can do so for a limited number of flows ([KeyedConfig.Flows]).
+// records. It can do so for a limited number of flows, [KeyedConfig.Flows]. With a
+// few per cent more it is still complete; from 6 % more on it returns half of them
+// or fewer, exactly, and says how many packets the others have. If there are only a
+// few flows, two of them may share all three cells and not come apart: with
+// probability 1 % for 200 flows, 0.2 % for 3,000.
+//
 // Its cells sum up keys of flows beside time stamps, counts and digests. See
 // [Peel].
 //
@@ -76,8 +69,9 @@ func PlanKeyed(flows int) (KeyedConfig, error) {
 // Keyed has a single writer and no locks: keep one sketch a goroutine and
 // Merge them.
 type Keyed struct {
-	config KeyedConfig
-	cells  []keyedCell
+	config  KeyedConfig
+	columns uint64
+	cells   []keyedCell
 	stamp
 }
 
@@ -96,7 +90,8 @@ func NewKeyed(c KeyedConfig) (*Keyed, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &Keyed{config: c, cells: make([]keyedCell, keyedRows*c.Columns)}, nil
+	n := c.columns()
+	return &Keyed{config: c, columns: uint64(n), cells: make([]keyedCell, keyedRows*n)}, nil
 }
 
 // NewKeyedRotation returns two empty sketches in turn, for one interval after
@@ -115,12 +110,13 @@ func keyOf(f hashing.Flow) (key hashing.Flow, checked uint64) {
 	return key, uint64(key)>>(64-keyBits)<<16 | hashing.Mix(uint64(key), keyedRows)>>48
 }
 
-// places returns the cells of a key.
+// places returns the cells of a key. They do not rise with the key, or the mean of
+// two keys in a cell would belong there, too.
 func (s *Keyed) places(key hashing.Flow) (i, j, k uint64) {
-	columns := uint64(s.config.Columns)
-	i, j = split(flowWord(key, 0), columns)
-	k, _ = split(flowWord(key, 1), columns)
-	return i, columns + j, 2*columns + k
+	word := hashing.Flow(hashing.Mix(uint64(key), keyedRows+1))
+	i, j = split(flowWord(word, 0), s.columns)
+	k, _ = split(flowWord(word, 1), s.columns)
+	return i, s.columns + j, 2*s.columns + k
 }
 
 // Update records that packet p of flow f passed at time t, in nanoseconds
@@ -153,7 +149,7 @@ func (c *keyedCell) add(sum, tally, keys uint64) {
 // [estimate.ErrMismatch] if the Configs differ; s is then unchanged.
 func (s *Keyed) Merge(b *Keyed) error {
 	if s.config != b.config {
-		return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, s.config, b.config)
+		return mismatch(s.config, b.config)
 	}
 	s.join(b.stamp)
 	for i, c := range b.cells {
@@ -170,13 +166,13 @@ func (s *Keyed) Reset() {
 
 // The record of a Keyed sketch, big-endian:
 //
-//	magic "HLDK", version 2
-//	identity 8 · number of the interval 8 · its beginning 8 (ns, signed) · columns 4
+//	magic "HLDK", version 3
+//	identity 8 · number of the interval 8 · its beginning 8 (ns, signed) · flows 4
 //	cells, row by row: sum 8 · digest 4 · count 4 · keys 8, below 2^61 − 1
 //	CRC-32C 4
 const (
 	keyedMagic   = "HLDK"
-	keyedVersion = 2
+	keyedVersion = 3
 )
 
 // AppendBinary appends the sketch's encoding to b. The error is always nil.
@@ -185,7 +181,7 @@ func (s *Keyed) AppendBinary(b []byte) ([]byte, error) {
 	b = wire.Begin(b, keyedMagic, keyedVersion)
 	b = binary.BigEndian.AppendUint64(b, s.config.Identity)
 	b = s.stamp.appendTo(b)
-	b = binary.BigEndian.AppendUint32(b, uint32(s.config.Columns))
+	b = binary.BigEndian.AppendUint32(b, uint32(s.config.Flows))
 	for _, c := range s.cells {
 		b = binary.BigEndian.AppendUint64(b, c.sum)
 		b = binary.BigEndian.AppendUint64(b, c.tally)
@@ -205,23 +201,27 @@ func (s *Keyed) UnmarshalBinary(data []byte) error {
 		return fmt.Errorf("lds: %w", err)
 	}
 	identity, of := r.Uint64(), readStamp(&r)
-	c := KeyedConfig{Identity: identity, Columns: r.Size()}
+	c := KeyedConfig{Identity: identity, Flows: r.Size()}
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
 	}
 	if err := r.Expect(int64(c.MemorySize())); err != nil {
 		return fmt.Errorf("lds: cells: %w", err)
 	}
-	cells := make([]keyedCell, keyedRows*c.Columns)
-	for i := range cells {
-		cells[i] = keyedCell{cell{r.Uint64(), r.Uint64()}, r.Uint64()}
-		if cells[i].keys >= keyPrime {
+	decoded, err := NewKeyed(c)
+	if err != nil {
+		return err
+	}
+	decoded.stamp = of
+	for i := range decoded.cells {
+		decoded.cells[i] = keyedCell{cell{r.Uint64(), r.Uint64()}, r.Uint64()}
+		if decoded.cells[i].keys >= keyPrime {
 			return fmt.Errorf("lds: %w: keys of cell %d are beyond their modulus", estimate.ErrEncoding, i)
 		}
 	}
 	if err := r.Close(); err != nil {
 		return fmt.Errorf("lds: %w", err)
 	}
-	s.config, s.cells, s.stamp = c, cells, of
+	*s = *decoded
 	return nil
 }

@@ -54,13 +54,13 @@ func keyedTraffic(t testing.TB, c KeyedConfig, flows int, loss float64, seed uin
 // Up to the flows that it is for, a sketch gives back all of them: packets and
 // losses exactly, means where nothing was lost, the slowest first.
 func TestPeelIsComplete(t *testing.T) {
-	for _, columns := range []int{100, 1000, 4000} {
+	for _, flows := range []int{180, 2100, 8900} {
 		for _, loss := range []float64{0, 0.01} {
-			c := KeyedConfig{Columns: columns}
-			up, down, truth := keyedTraffic(t, c, c.Flows(), loss, uint64(columns))
+			c := KeyedConfig{Flows: flows}
+			up, down, truth := keyedTraffic(t, c, flows, loss, uint64(flows))
 			got, err := Peel(up, down)
 			if err != nil || !got.Complete || got.LeftSent+got.LeftReceived != 0 || len(got.Flows) != len(truth) {
-				t.Fatalf("%d columns: %d of %d flows, complete %v, %v", columns, len(got.Flows), len(truth), got.Complete, err)
+				t.Fatalf("%d of %d flows, complete %v, %v", len(got.Flows), len(truth), got.Complete, err)
 			}
 			for i, f := range got.Flows {
 				want := truth[f.Key]
@@ -83,7 +83,7 @@ func TestPeelIsComplete(t *testing.T) {
 
 // Beyond that, what it gives back is right, and it says that it is not all.
 func TestPeelBeyondItsLimit(t *testing.T) {
-	c := KeyedConfig{Columns: 2000}
+	c := KeyedConfig{Flows: 4400}
 	for _, flows := range []int{5500, 8000, 40_000} {
 		up, down, truth := keyedTraffic(t, c, flows, 0.001, 5)
 		got, err := Peel(up, down)
@@ -98,8 +98,39 @@ func TestPeelBeyondItsLimit(t *testing.T) {
 	}
 }
 
+// The mean of two keys in a cell is no key that belongs there, even where the keys
+// are neighbours: nothing is given back but flows that were there.
+func TestPeelInventsNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	for range 300 {
+		s := mustKeyed(t, KeyedConfig{Flows: 1})
+		there := map[hashing.Flow]bool{}
+		first := hashing.Flow(rng.Uint64())
+		for i := range hashing.Flow(400) { // in any order, all too many for the sketch
+			f := first + (2*i+1)<<(64-keyBits)
+			key, _ := keyOf(f)
+			there[key] = true
+			s.Update(f, hashing.Packet(rng.Uint64()), 0)
+		}
+		flows, _ := s.peel()
+		for key := range flows {
+			if !there[key] {
+				t.Fatalf("%#x was not there", key)
+			}
+		}
+	}
+	for a := range hashing.Flow(1000) { // the mean of two is elsewhere in the first row
+		s := mustKeyed(t, KeyedConfig{Flows: 26_950})
+		i, _, _ := s.places(a << 20)
+		j, _, _ := s.places((a + 2) << 20)
+		if i == j {
+			t.Fatalf("neighbours %d and %d share a cell of the first row", a, a+2)
+		}
+	}
+}
+
 func TestKeyedCodecAndMerge(t *testing.T) {
-	c := KeyedConfig{Identity: 7, Columns: 50}
+	c := KeyedConfig{Identity: 7, Flows: 80}
 	up, down, _ := keyedTraffic(t, c, 60, 0, 3)
 	b := encode(t, up)
 	if len(b) != c.EncodedSize() {
@@ -145,7 +176,7 @@ func TestKeyedCodecAndMerge(t *testing.T) {
 	if !bytes.Equal(encode(t, one), encode(t, mustKeyed(t, c))) {
 		t.Error("Reset left something")
 	}
-	other := mustKeyed(t, KeyedConfig{Columns: 51})
+	other := mustKeyed(t, KeyedConfig{Flows: 81})
 	if err := one.Merge(other); !errors.Is(err, estimate.ErrMismatch) {
 		t.Error(err)
 	}
@@ -165,21 +196,6 @@ func mustKeyed(t testing.TB, c KeyedConfig) *Keyed {
 		t.Fatal(err)
 	}
 	return s
-}
-
-func TestPlanKeyed(t *testing.T) {
-	for _, flows := range []int{1, 100, 28_000, 1_000_000} {
-		c, err := PlanKeyed(flows)
-		smaller := KeyedConfig{Columns: c.Columns - 1}
-		if err != nil || c.Flows() < flows || smaller.Flows() >= flows {
-			t.Errorf("%d flows: %+v for %d, %v", flows, c, c.Flows(), err)
-		}
-	}
-	for _, flows := range []int{0, -1, math.MaxInt32} {
-		if _, err := PlanKeyed(flows); !errors.Is(err, estimate.ErrConfig) {
-			t.Errorf("%d flows: %v", flows, err)
-		}
-	}
 }
 
 // The arithmetic of keys is that of whole numbers of any size.
@@ -204,7 +220,7 @@ func TestKeyArithmetic(t *testing.T) {
 }
 
 func BenchmarkPeel(b *testing.B) {
-	up, down, _ := keyedTraffic(b, DefaultKeyedConfig, DefaultKeyedConfig.Flows(), 0, 2)
+	up, down, _ := keyedTraffic(b, KeyedConfig{Flows: 26_950}, 26_950, 0, 2)
 	for b.Loop() {
 		if got, err := Peel(up, down); err != nil || !got.Complete {
 			b.Fatal(err)

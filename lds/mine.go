@@ -1,8 +1,10 @@
 package lds
 
 import (
+	"fmt"
 	"math"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -23,22 +25,6 @@ func (s *Sketch) Bytes(f hashing.Flow) (uint64, error) {
 	row, _ := s.quietest(f)
 	bytes, err := s.rowBytes(row, f)
 	return s.invert(row, bytes), err
-}
-
-// MeanPacketSize returns the mean length, in bytes, of the packets that
-// [Sketch.Packets] counts: those of flow f and of flows that share its cells.
-// The error wraps [estimate.ErrConfig] without Config.Bytes, and
-// [estimate.ErrNoSamples] if there are no packets.
-func (s *Sketch) MeanPacketSize(f hashing.Flow) (float64, error) {
-	row, packets := s.quietest(f)
-	bytes, err := s.rowBytes(row, f)
-	if err != nil {
-		return 0, err
-	}
-	if packets == 0 {
-		return 0, errNoSamples
-	}
-	return float64(bytes) / float64(packets), nil
 }
 
 // quietest returns the row in which flow f's cells stand for the fewest
@@ -65,7 +51,7 @@ func (s *Sketch) rowPackets(r int, f hashing.Flow) (n uint64) {
 // rowBytes returns how many bytes flow f's cells hold in row r.
 func (s *Sketch) rowBytes(r int, f hashing.Flow) (n uint64, err error) {
 	if s.bytes == nil {
-		return 0, noBytes()
+		return 0, fmt.Errorf("lds: %w: Bytes is false, the sketch has no byte sums", estimate.ErrConfig)
 	}
 	for offset := range s.config.Spread {
 		n += s.bytes[s.at(r, f, offset)]

@@ -2,11 +2,9 @@ package lds
 
 import (
 	"cmp"
-	"fmt"
 	"math/bits"
 	"slices"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -49,7 +47,7 @@ func (p *PeeledFlow) Is(f hashing.Flow) bool {
 // [estimate.ErrNoSamples] if there were no packets.
 func Peel(up, down *Keyed) (Peeled, error) {
 	if up.config != down.config {
-		return Peeled{}, fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, up.config, down.config)
+		return Peeled{}, mismatch(up.config, down.config)
 	}
 	if err := up.match(down.stamp); err != nil {
 		return Peeled{}, err
@@ -98,7 +96,7 @@ func peeledFlow(key hashing.Flow, up, down cell) PeeledFlow {
 // peel returns the flows of one point, each with the sum, count and digest of
 // its packets, and how many packets of other flows are left.
 func (s *Keyed) peel() (flows map[hashing.Flow]cell, left uint64) {
-	rest := &Keyed{config: s.config, cells: slices.Clone(s.cells)}
+	rest := &Keyed{config: s.config, columns: s.columns, cells: slices.Clone(s.cells)}
 	flows = map[hashing.Flow]cell{}
 	waiting := make([]uint32, 0, len(rest.cells))
 	for at := range rest.cells {
@@ -129,9 +127,9 @@ func (s *Keyed) peel() (flows map[hashing.Flow]cell, left uint64) {
 	}
 	most := [keyedRows]uint64{}
 	for at, c := range rest.cells {
-		most[at/s.config.Columns] += uint64(c.count())
+		most[at/int(s.columns)] += uint64(c.count())
 		if c != (keyedCell{}) {
-			most[at/s.config.Columns] = max(most[at/s.config.Columns], 1)
+			most[at/int(s.columns)] = max(most[at/int(s.columns)], 1)
 		}
 	}
 	return flows, slices.Max(most[:])

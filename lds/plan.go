@@ -3,62 +3,63 @@ package lds
 import (
 	"fmt"
 	"math"
-	"slices"
 	"sort"
 
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Demand says what a sketch must do.
+// A Demand says what a sketch, a table, or both together must do.
 type Demand struct {
-	Flows int    // number of flows in an interval (n), at least 1
-	Sizes Pareto // their sizes
+	Flows int // number of flows in an interval (n), at least 1
+
+	// Shape is that of the Pareto distribution of flow sizes, 0.1 to 10: the
+	// fraction x^−Shape of the flows has more than x packets. The paper's
+	// traffic has 0.8.
+	Shape float64
 
 	// Large is the size in packets from which on a flow should be measured
-	// well (x), at least 1. As many packets of other flows, over all its cells
-	// in a row, are a small collision.
+	// well (x), at least 1: held by a table, or in a cell of a sketch to which
+	// others bring at most as many packets.
 	Large float64
 
 	// Loss is the fraction of packets lost, 0 to 0.5. A flow is measured well
-	// only if a cell with a small collision loses no packet.
+	// only if such a cell loses no packet.
 	Loss float64
 
-	// Rate is the number of packets a second of all flows, and Delay their
-	// approximate delay in nanoseconds, or more. If packets are lost, an
-	// [Accumulator] says nothing about cells in which some packet is always on
-	// its way, so Plan does not count on rows that hold more than two at a
-	// time. Zero ignores packets on their way.
-	Rate, Delay float64
-
 	// Comparisons is the number of parts in which the interval is compared,
-	// for an [Accumulator]: 1 to 1,024. Zero means as many as Failure needs,
-	// and one without Failure.
+	// for an [Accumulator] of sketches: 1 to 1,024. Zero means as many as
+	// Failure needs, and one without Failure.
 	Comparisons int
 
 	// Failure is the fraction of the large flows that may be measured badly
 	// (ε), above 0 and below 1. Zero means as few as fit into Memory.
 	Failure float64
 
-	// Memory is the largest size of a sketch on the wire in bytes. Zero means
-	// as many as Failure needs.
+	// Memory is the largest size on the wire in bytes. Zero means as many as
+	// Failure needs.
 	Memory int
 
-	// Base supplies what is not planned: identity, spread, widths, tolerance.
-	// Plan also keeps its rates if they fit the planned rows. Otherwise all
-	// rows see every packet or, if packets are lost and that is better, some
-	// of them sample.
+	// All asks for an answer for small flows too. A table alone has none for
+	// those that it does not hold.
+	All bool
+
+	// Base supplies what is not planned of a sketch: identity, spread, widths,
+	// tolerance. The table has its identity and widths.
 	Base Config
 }
 
-// A Forecast is a planned sketch and what to expect of it.
+// A Forecast is what was planned and what to expect of it.
 type Forecast struct {
-	Config      Config
-	Comparisons int     // parts in which to compare an interval
-	Load        float64 // large flows per cell (z)
-	Failure     float64 // fraction of large flows measured badly
-	Survivable  float64 // number of large flows measured well
-	Outstanding float64 // packets on their way at a time in a cell of the row that holds the fewest
-	Memory      int     // bytes of cells on the wire
+	Config      Config      // of the sketch; without rows there is none
+	Table       TableConfig // of the table; without flows there is none
+	Comparisons int         // parts in which to compare an interval of sketches
+	Failure     float64     // fraction of large flows measured badly
+	Held        float64     // fraction of all flows in the table
+	Memory      int         // bytes on the wire
+
+	// Others are the choices that were not made: what a table, a sketch or
+	// both would give.
+	Others []Forecast
 }
 
 const (
@@ -66,203 +67,261 @@ const (
 	// and worse by half with joint decoding: lds-rows of the project's bench.
 	mostPlannedRows = 4
 	mostComparisons = 1 << 10
-	mostRate        = 1e12 // packets a second
-	mostDelay       = 1e13 // ns
-	// The approximate number of packets of others, relative to the flow's, in
-	// a cell with a small collision.
-	usualCollision = 0.5
-	// With two packets on their way in a cell at a time, a seventh of all cuts
-	// finds it empty.
-	mostOutstanding = 2
+	largeSizes      = 32  // quantiles that stand for the sizes of large flows
+	evenly          = 0.9 // of a table's rooms that flows fill before a bucket is full
 )
 
-// Plan returns a sketch for a demand. With Failure alone it returns the
-// smallest sketch, with Memory alone the one with the fewest failures that
-// fits, and with both the smallest, if it fits. The error wraps
+// Plan returns a sketch, a table, or both in one memory, half for each. With
+// Failure alone it returns the smallest, with Memory alone the one with the
+// fewest failures that fits, and with both the smallest, if it fits. Of equals it
+// prefers the table, whose answers are the most accurate. The error wraps
 // [estimate.ErrConfig].
 //
-// It tries one to four rows with [SmallSums]. It arrives at fewer and larger
-// rows than the paper's formulas (lds/paper), which would not keep the
-// promise. If packets are lost, it also tries rows that sample, and compares
-// more often before it takes more memory, because that costs less.
+// For a sketch it tries one to four rows and adds up what others bring to cells.
+// It arrives at fewer and larger rows than the paper's formulas (lds/paper), which
+// would not keep the promise. If packets are lost, it also tries rows that sample,
+// and compares more often before it takes more memory, because that costs less.
 func Plan(d Demand) (Forecast, error) {
 	if err := d.validate(); err != nil {
 		return Forecast{}, err
 	}
-	least, most := d.Comparisons, d.Comparisons
-	if d.Comparisons == 0 {
-		least, most = 1, 1
-		if d.Failure > 0 && d.Loss > 0 {
-			most = mostComparisons
-		}
-	}
-	var best Forecast
+	var all []Forecast
 	var failed error
-	for n := least; n <= most; n *= 2 {
-		f, err := d.plan(n)
+	for _, kind := range []struct{ table, sketch bool }{{true, false}, {true, true}, {false, true}} {
+		if d.All && !kind.sketch {
+			continue
+		}
+		f, err := d.smallest(kind.table, kind.sketch)
 		if err != nil {
 			failed = err
 			continue
 		}
-		// Comparing twice as often costs twice the bytes. It is worth it if
-		// the sketch is less than half as large.
-		if best.Memory == 0 || f.Memory*f.Comparisons < best.Memory*best.Comparisons {
-			best = f
-		}
+		all = append(all, f)
 	}
-	if best.Memory == 0 {
+	if len(all) == 0 {
 		return Forecast{}, failed
 	}
-	if err := best.Config.Validate(); err != nil {
-		return Forecast{}, err
+	best := 0
+	for i, f := range all {
+		switch b := &all[best]; {
+		case d.Failure > 0 && f.Memory*f.Comparisons < b.Memory*b.Comparisons, d.Failure == 0 && f.Failure < b.Failure*(1-1e-9):
+			best = i
+		}
 	}
-	return best, nil
+	f := all[best]
+	f.Others = append(all[:best:best], all[best+1:]...)
+	return f, nil
 }
 
 func (d *Demand) validate() error {
 	c := &d.Base
-	cellBytes := c.CellBytes()
 	bad := func(field string, got any, want string) error { return estimate.Invalid("lds", field, got, want) }
 	switch {
 	case d.Flows < 1:
 		return bad("Flows", d.Flows, "1 or more")
-	case !(d.Sizes.Shape > 0 && d.Sizes.Scale > 0):
-		return bad("Sizes", d.Sizes, "a positive shape and scale")
+	case !(d.Shape >= 0.1 && d.Shape <= 10):
+		return bad("Shape", d.Shape, "0.1 to 10")
 	case !(d.Large >= 1):
 		return bad("Large", d.Large, "1 or more")
 	case !(d.Loss >= 0 && d.Loss <= 0.5):
 		return bad("Loss", d.Loss, "0 to 0.5")
-	case !(d.Rate >= 0 && d.Rate <= mostRate):
-		return bad("Rate", d.Rate, "0 to 1e12 packets a second")
-	case !(d.Delay >= 0 && d.Delay <= mostDelay):
-		return bad("Delay", d.Delay, "0 to 1e13 ns")
 	case d.Comparisons < 0 || d.Comparisons > mostComparisons:
 		return bad("Comparisons", d.Comparisons, fmt.Sprintf("0 to %d", mostComparisons))
 	case !(d.Failure >= 0 && d.Failure < 1):
 		return bad("Failure", d.Failure, "0 to below 1")
-	case c.Spread < 1 || c.Spread > maxSpread:
-		return bad("Base.Spread", c.Spread, fmt.Sprintf("1 to %d", maxSpread))
 	case d.Memory < 0 || d.Memory == 0 && d.Failure == 0:
 		return bad("Memory", d.Memory, "more than 0 where Failure is not given")
-	case d.Memory > 0 && d.Memory < cellBytes*c.Spread:
-		return bad("Memory", d.Memory, fmt.Sprintf("at least a row of %d cells, %d bytes", c.Spread, cellBytes*c.Spread))
+	case c.Spread < 1 || c.Spread > maxSpread:
+		return bad("Base.Spread", c.Spread, fmt.Sprintf("1 to %d", maxSpread))
 	}
-	return nil
+	one := *c // whatever rows and columns it has
+	one.Rows, one.Columns, one.Rates = 1, maxColumns, [MaxRows]float64{1}
+	return one.Validate()
 }
 
-// plan plans for a given number of comparisons.
-func (d *Demand) plan(comparisons int) (Forecast, error) {
-	c := d.Base
-	cellBytes := c.CellBytes()
-	c.Rows = 0
-	least := math.Inf(1)
-	for rows := 1; rows <= mostPlannedRows; rows++ {
-		for _, rates := range d.rates(rows) {
-			fails := func(columns int) float64 { return d.failure(rows, columns, comparisons, rates) }
-			columns := min(d.Memory/cellBytes/rows, maxColumns)
-			if d.Failure > 0 {
-				columns = fewestColumns(c.Spread, func(columns int) bool { return fails(columns) <= d.Failure })
-			}
-			if columns < c.Spread || columns > maxColumns {
+// smallest returns the smallest choice of a kind that keeps Failure, or the best
+// one in Memory.
+func (d *Demand) smallest(table, sketch bool) (best Forecast, err error) {
+	least, most := max(1, d.Comparisons), max(1, d.Comparisons)
+	if d.Comparisons == 0 && d.Failure > 0 && d.Loss > 0 && sketch {
+		most = mostComparisons
+	}
+	for n := least; n <= most; n *= 2 {
+		memory := d.Memory
+		if d.Failure > 0 {
+			const largest = 1 << 30
+			memory = sort.Search(largest, func(m int) bool {
+				f, ok := d.in(m, n, table, sketch)
+				return ok && f.Failure <= d.Failure
+			})
+			if memory == largest || d.Memory > 0 && memory > d.Memory {
+				err = estimate.Invalid("lds", "Failure", d.Failure, fmt.Sprintf("what fits into %d bytes", max(d.Memory, largest)))
 				continue
 			}
-			// The cost to minimise: cells, or failures.
-			cost := float64(rows) * float64(columns)
-			if d.Failure == 0 {
-				cost = fails(columns)
-			}
-			if cost < least {
-				c.Rows, c.Columns, c.Rates, least = rows, columns, rates, cost
-			}
+		}
+		f, ok := d.in(memory, n, table, sketch)
+		// Comparing twice as often costs twice the bytes. It is worth it if what is
+		// compared is less than half as large.
+		if ok && (best.Memory == 0 || f.Memory*n < best.Memory*best.Comparisons) {
+			best = f
 		}
 	}
-	need := c.Rows * c.Columns * cellBytes
 	switch {
-	case c.Rows == 0:
-		reach := fmt.Sprintf("what %d rows of %d columns can reach", mostPlannedRows, maxColumns)
-		return Forecast{}, estimate.Invalid("lds", "Failure", d.Failure, reach)
-	case d.Memory > 0 && need > d.Memory:
-		return Forecast{}, estimate.Invalid("lds", "Memory", d.Memory, fmt.Sprintf("at least %d for a Failure of %g", need, d.Failure))
+	case best.Memory > 0:
+		return best, nil
+	case err == nil:
+		err = estimate.Invalid("lds", "Memory", d.Memory, "more: not one row of cells, or bucket of flows, fits")
 	}
-	outstanding := d.outstanding(c.Columns, slices.Min(c.Rates[:c.Rows]))
-	if d.Loss > 0 && outstanding > mostOutstanding {
-		want := fmt.Sprintf("at most %.3g ns for so many packets a second and so few cells", d.Delay*mostOutstanding/outstanding)
-		return Forecast{}, estimate.Invalid("lds", "Delay", d.Delay, want)
-	}
-	large := float64(d.Flows) * d.Sizes.Tail(d.Large)
-	failure := d.failure(c.Rows, c.Columns, comparisons, c.Rates)
-	return Forecast{
-		Config: c, Comparisons: comparisons, Memory: need,
-		Outstanding: outstanding,
-		Load:        large / float64(c.Rows) / float64(c.Columns),
-		Failure:     failure,
-		Survivable:  large * (1 - failure),
-	}, nil
+	return best, err
 }
 
-// rates returns the rates to try for the given number of rows.
-func (d *Demand) rates(rows int) [][MaxRows]float64 {
-	if fitted := fitRates(d.Base.Rates, rows); d.Loss == 0 {
-		return [][MaxRows]float64{fitted}
+// in returns the best choice of a kind in the given memory, if there is one.
+func (d *Demand) in(memory, comparisons int, table, sketch bool) (f Forecast, ok bool) {
+	f = Forecast{Comparisons: comparisons, Failure: 1}
+	if table && sketch {
+		memory /= 2
 	}
-	all := fitRates([MaxRows]float64{}, rows)
-	choices := [][MaxRows]float64{all}
-	for first := rows - 1; first > 0; first-- { // the first row that samples
-		rates := all
-		for r, rate := first, 0.1; r < rows; r, rate = r+1, rate/10 {
-			rates[r] = rate
-		}
-		choices = append(choices, rates)
+	if table {
+		f.Table = TableConfig{Identity: d.Base.Identity, SumBits: d.Base.SumBits, DigestBits: d.Base.DigestBits}
+		f.Table.Flows = min(memory/f.Table.FlowBytes(), mostHeld) / bucketFlows * bucketFlows
+		f.Memory = f.Table.Flows * f.Table.FlowBytes()
+		f.Failure, f.Held = d.tableFailure(f.Table.Flows)
 	}
-	return choices
+	if sketch {
+		c, failure := d.sketchIn(memory, comparisons)
+		f.Config = c
+		f.Memory += c.Rows * c.Columns * c.CellBytes()
+		f.Failure *= failure
+	}
+	return f, (!table || f.Table.Flows > 0) && (!sketch || f.Config.Rows > 0)
 }
 
-// failure returns the fraction of large flows that have no cell with a small
-// collision and without losses. Like [SmallSums] it assumes independent cells.
-func (d *Demand) failure(rows, columns, comparisons int, rates [MaxRows]float64) float64 {
-	spread := float64(d.Base.Spread)
-	small := smallSum(float64(d.Flows)/float64(columns)*spread, d.Sizes, d.Large)
-	none := 1.0
-	for _, rate := range rates[:rows] {
-		if d.Loss > 0 && d.outstanding(columns, rate) > mostOutstanding {
+// sketchIn returns the sketch with the fewest failures in the given memory, without
+// rows if there is none.
+func (d *Demand) sketchIn(memory, comparisons int) (best Config, least float64) {
+	least = 2
+	for rows := 1; rows <= mostPlannedRows; rows++ {
+		c := d.Base
+		c.Rows, c.Columns = rows, min(memory/c.CellBytes()/rows, maxColumns)
+		if c.Columns < c.Spread {
 			continue
 		}
-		packets := rate * d.Large * (1 + usualCollision) / spread
-		whole := math.Exp(-d.Loss * packets / float64(comparisons))
-		sampled := 1.0
-		if rate < 1 {
-			sampled = -math.Expm1(-rate * d.Large)
+		small := smallSum(float64(d.Flows)/float64(c.Columns)*float64(c.Spread), d.Shape, d.Large)
+		for sampling := range rows { // rows that sample, if packets are lost
+			if sampling > 0 && d.Loss == 0 {
+				break
+			}
+			c.Rates = ratesOf(rows, sampling)
+			if f := d.sketchFailure(&c, small, comparisons); f < least {
+				best, least = c, f
+			}
 		}
-		none *= math.Pow(1-small*whole*sampled, spread)
 	}
-	return none
+	return best, least
 }
 
-// outstanding returns how many packets are on their way at a time in a cell of
-// a row.
-func (d *Demand) outstanding(columns int, rate float64) float64 {
-	return rate * d.Rate / float64(columns) * d.Delay / 1e9
-}
-
-// fewestColumns returns the smallest number of columns, from least on, that is
-// enough, or more than maxColumns if there is none.
-func fewestColumns(least int, enough func(columns int) bool) int {
-	return least + sort.Search(maxColumns+1-least, func(more int) bool { return enough(least + more) })
-}
-
-// fitRates returns rates if it has one rate for each row and none beyond, and
-// otherwise rates of 1.
-func fitRates(rates [MaxRows]float64, rows int) [MaxRows]float64 {
-	fit := true
-	for r, rate := range rates {
-		fit = fit && (rate != 0) == (r < rows)
-	}
-	if fit {
-		return rates
-	}
-	rates = [MaxRows]float64{}
+// ratesOf returns the rates of rows of which the last ones sample.
+func ratesOf(rows, sampling int) (rates [MaxRows]float64) {
+	rate := 1.0
 	for r := range rows {
-		rates[r] = 1
+		if r >= rows-sampling {
+			rate /= 10
+		}
+		rates[r] = rate
 	}
 	return rates
+}
+
+// each calls f for sizes that stand for the large flows, and returns the mean.
+func (d *Demand) each(f func(packets float64) float64) (mean float64) {
+	for i := range largeSizes {
+		mean += f(d.Large*math.Pow((float64(i)+0.5)/largeSizes, -1/d.Shape)) / largeSizes
+	}
+	return mean
+}
+
+// sketchFailure returns the fraction of large flows that have no cell with a small
+// collision and without losses, if cells are independent.
+func (d *Demand) sketchFailure(c *Config, small float64, comparisons int) float64 {
+	return d.each(func(packets float64) float64 {
+		none := 1.0
+		for _, rate := range c.Rates[:c.Rows] {
+			own := rate * (packets + d.Large) / float64(c.Spread) // with as many of others as may be
+			whole := math.Exp(-d.Loss * own / float64(comparisons))
+			sampled := 1.0
+			if rate < 1 {
+				sampled = -math.Expm1(-rate * packets)
+			}
+			none *= math.Pow(1-small*whole*sampled, float64(c.Spread))
+		}
+		return none
+	})
+}
+
+// tableFailure returns the fraction of large flows that a table of some rooms does
+// not hold, or of which every cell loses a packet, and the fraction of all flows
+// that it holds. The numbers that packets draw are even, so a flow of n packets
+// draws below a limit with probability 1 − (1−limit)^n.
+func (d *Demand) tableFailure(rooms int) (failure, held float64) {
+	limit := 1.0
+	below := func(packets, limit float64) float64 { return -math.Expm1(packets * math.Log1p(-min(limit, 1-1e-15))) }
+	share := func(limit float64) (share float64) {
+		const sizes = 256
+		for i := range sizes {
+			share += below(math.Pow((float64(i)+0.5)/sizes, -1/d.Shape), limit) / sizes
+		}
+		return share
+	}
+	if full := evenly * float64(rooms) / float64(d.Flows); full < 1 {
+		low, high := 0.0, 1.0
+		for range 40 {
+			limit = (low + high) / 2
+			if share(limit) > full {
+				high = limit
+			} else {
+				low = limit
+			}
+		}
+	}
+	failure = d.each(func(packets float64) float64 {
+		spoilt := 1.0
+		for _, part := range []float64{0.9, 0.09, 0.01} {
+			spoilt *= -math.Expm1(-d.Loss * part * packets)
+		}
+		return 1 - below(packets, limit)*(1-spoilt)
+	})
+	return failure, share(limit)
+}
+
+// latticeSteps is the number of steps into which smallSum divides the packets
+// up to large.
+const latticeSteps = 400
+
+// smallSum returns the probability that a Poisson number of flows, of the given
+// mean, have at most large packets together, if the fraction x^−shape of them has
+// more than x. It follows Panjer's recursion,
+//
+//	g(0) = e^−λ,  g(s) = λ/s · Σ j·p(j)·g(s−j),
+//
+// over whole packets, or over larger steps if large is beyond latticeSteps;
+// sizes are rounded up to steps.
+func smallSum(mean, shape, large float64) float64 {
+	tail := func(x float64) float64 { return math.Pow(max(x, 1), -shape) }
+	step := max(1, large/latticeSteps)
+	steps := int(min(large, latticeSteps))
+	exactly := make([]float64, steps+1) // p(j), times j
+	for j := 1; j <= steps; j++ {
+		exactly[j] = float64(j) * (tail(float64(j-1)*step) - tail(float64(j)*step))
+	}
+	sums := make([]float64, steps+1)
+	sums[0] = math.Exp(-mean)
+	total := sums[0]
+	for s := 1; s <= steps; s++ {
+		for j := 1; j <= s; j++ {
+			sums[s] += exactly[j] * sums[s-j]
+		}
+		sums[s] *= mean / float64(s)
+		total += sums[s]
+	}
+	return min(total, 1)
 }

@@ -170,30 +170,6 @@ func (s *Sketch) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t i
 	}
 }
 
-// UpdateBatchWeighted is UpdateBatch for packets with a weight or a length, as
-// in UpdateWeighted: weights[i] and bytes[i] belong to packets[i]. If weights
-// is nil each packet counts as one; if bytes is nil no bytes count. It panics
-// if any other slice is shorter than flows.
-func (s *Sketch) UpdateBatchWeighted(flows []hashing.Flow, packets []hashing.Packet, weights, bytes []uint32, t int64) {
-	packets = packets[:len(flows)]
-	if weights != nil {
-		weights = weights[:len(flows)]
-	}
-	if bytes != nil {
-		bytes = bytes[:len(flows)]
-	}
-	for i, f := range flows {
-		weight, length := uint32(1), uint32(0)
-		if weights != nil {
-			weight = weights[i]
-		}
-		if bytes != nil {
-			length = bytes[i]
-		}
-		s.UpdateWeighted(f, packets[i], t, weight, length)
-	}
-}
-
 // add adds sum, tally and bytes to the cells of packet p of flow f: in row r
 // to (r, (h_r(f) + h'_r(x)) mod C) of section 2.3.4, if the row samples p. It
 // makes no call, which would take a third of the time.
@@ -389,6 +365,6 @@ func match(up, down *Sketch) error {
 	return up.stamp.match(down.stamp)
 }
 
-func mismatch[config Config | TableConfig | KeyedConfig | SimpleConfig](a, b config) error {
+func mismatch[config Config | TableConfig | KeyedConfig](a, b config) error {
 	return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, a, b)
 }

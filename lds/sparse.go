@@ -10,7 +10,7 @@ import (
 
 // The sparse record of a sketch, big-endian:
 //
-//	magic "HLDC", version 2
+//	magic "HLDC", version 3
 //	identity, interval and Config, as in the full record
 //	for each cell that is not empty: how many empty ones are before it, as a
 //	    varint · count, as a varint · sum · digest · byte sum 6 (if bytes is 1)
@@ -20,7 +20,7 @@ import (
 // zero.
 const (
 	sparseMagic   = "HLDC"
-	sparseVersion = 2
+	sparseVersion = 3
 )
 
 // AppendSparse appends an encoding to b that is small if few cells hold

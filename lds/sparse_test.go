@@ -45,8 +45,8 @@ func TestSparseIsSmall(t *testing.T) {
 
 func TestSparseGolden(t *testing.T) {
 	got := hex.EncodeToString(sparse(t, golden(t)))
-	const want = "484c44430201234567" + "89abcdef" + "0000000000000007" + "fffffffffffffffe" +
-		"0200000003023ff00000000000003fe00000000000003fd0000000000000280c01" +
+	const want = "484c44430301234567" + "89abcdef" + "0000000000000007" + "fffffffffffffffe" +
+		"0200000003023ff00000000000003fe00000000000003fd00000000000000000000000000000280c01" +
 		"0006" + "0000000009" + "0b97" + "000000000c30" + "0403" + "fffffffffa" + "0210" + "000000000bb8"
 	if got[:len(got)-8] != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -86,7 +86,7 @@ func (b *tableBucket) cellsOf(f hashing.Flow, do func(up, down *cell)) {
 	}
 	for k := range sent.cells {
 		u, d := &sent.cells[k], &received.cells[k]
-		if compare(u, d, b.up.config.DigestBits) == usable && fits(uint64(u.count()), b.up.config.SumBits) {
+		if compare(u, d, b.up.config.DigestBits) == usable && fits(uint64(u.count()), b.up.config.SumBits, reach) {
 			do(u, d)
 		}
 	}

@@ -39,7 +39,7 @@ func shapes() map[string]Config {
 		"three rows":     with(func(c *Config) { c.Rows, c.Rates = 3, [MaxRows]float64{0.7, 1, 0.3} }),
 		"bytes":          with(func(c *Config) { c.Bytes = true }),
 		"one column":     with(func(c *Config) { c.Columns = 1 }),
-		"narrow":         with(func(c *Config) { c.SumBits, c.DigestBits = 33, 7 }),
+		"narrow":         with(func(c *Config) { c.SumBits, c.DigestBits, c.GreatestDelay = 33, 7, 1e6 }),
 		"no digest":      with(func(c *Config) { c.DigestBits = 0 }),
 		"sampled, bytes": with(func(c *Config) { c.Bytes, c.Rates = true, [MaxRows]float64{0.5, 0.5, 0.5, 0.5} }),
 	}
@@ -222,37 +222,6 @@ func TestUpdateBatchIsUpdate(t *testing.T) {
 				t.Error(diff)
 			}
 		})
-	}
-}
-
-// TestUpdateBatchWeightedIsUpdateWeighted for every Config.
-func TestUpdateBatchWeightedIsUpdateWeighted(t *testing.T) {
-	for name, c := range shapes() {
-		stream := packets(9, 300, 20)
-		var flows []hashing.Flow
-		var ids []hashing.Packet
-		var weights, bytes []uint32
-		for _, p := range stream {
-			flows, ids = append(flows, p.flow), append(ids, p.packet)
-			weights, bytes = append(weights, p.weight), append(bytes, p.bytes)
-		}
-		for _, test := range []struct{ weights, bytes []uint32 }{{nil, nil}, {weights, nil}, {nil, bytes}, {weights, bytes}} {
-			batch, single := mustNew(t, c), mustNew(t, c)
-			batch.UpdateBatchWeighted(flows, ids, test.weights, test.bytes, 12345)
-			for i, f := range flows {
-				weight, length := uint32(1), uint32(0)
-				if test.weights != nil {
-					weight = test.weights[i]
-				}
-				if test.bytes != nil {
-					length = test.bytes[i]
-				}
-				single.UpdateWeighted(f, ids[i], 12345, weight, length)
-			}
-			if !slices.Equal(encode(t, batch), encode(t, single)) {
-				t.Errorf("%s: the batch differs", name)
-			}
-		}
 	}
 }
 

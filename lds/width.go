@@ -6,13 +6,24 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// reach is how far the mean delay of a cell may be from the centre of others,
-// in nanoseconds. Sums wrap, so a cell of n packets tells its mean only up to
-// multiples of 2^bits/n.
+// reach is how far the mean delay of a cell may be from the centre of others, in
+// nanoseconds, if nothing else is known.
 const reach = 10e9
 
-// fits reports whether a sum of the given width tells the mean of n packets.
-func fits(n uint64, bits uint8) bool { return float64(n)*2*reach < math.Ldexp(1, int(bits)) }
+// fits reports whether a sum of the given width tells the mean of n packets, which
+// it knows up to multiples of 2^bits/n, if it is no farther than so many
+// nanoseconds from the centre.
+func fits(n uint64, bits uint8, reach float64) bool {
+	return float64(n)*2*reach < math.Ldexp(1, int(bits))
+}
+
+// fits is fits for a cell of n packets of a sketch.
+func (c *Config) fits(n uint64) bool {
+	if c.GreatestDelay == 0 {
+		return fits(n, c.SumBits, reach)
+	}
+	return fits(n, c.SumBits, float64(c.GreatestDelay))
+}
 
 // A centre is a delay that others are near. It takes the clocks' offset out of
 // sums before they are read, so that the offset may be as large as one packet's

@@ -63,7 +63,7 @@ func measureJoint(run *experiment.Run) {
 		mean.add(iv, same(iv.Mean), nil)
 		for i, r := range experiment.Each(run, races) {
 			observed := iv.observe(r.loss, nil, configs[i])
-			r.paper.add(iv, iv.estimated(observed[0], lds.EstimateInverted), nil)
+			r.paper.add(iv, iv.estimated(observed[0], lds.Estimate), nil)
 			for k, packets := range [][]float64{iv.packets, nil} {
 				decoded := iv.decode(run, observed[0], packets)
 				[]*method{r.known, r.unknown}[k].add(iv, usable(decoded), nil)
@@ -79,8 +79,7 @@ func measureJoint(run *experiment.Run) {
 	run.Config("intervals", intervals, "sketches", configs, "loss of the last", settings[len(settings)-1].loss)
 	run.Note("Both estimators read the same cells. Joint decoding is also given the keys of the interval's flows, as flow records of one of "+
 		"the points have them, and, where counts are known, their packets. It computes for a second or so, for all flows at once.",
-		"With rows of different rates, the paper's estimator is that of section 4.2. Estimate, which compares bounds instead, is in between: "+
-			"see lds-11.",
+		"Where rows have different rates, Estimate compares bounds of what they stand for, where section 4.2 divides by the rates.",
 		"Coverage: small flows have the skew and the modes of the delays themselves, for which a normal interval would be too narrow.")
 }
 

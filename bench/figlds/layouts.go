@@ -65,24 +65,23 @@ func measureByRows(run *experiment.Run) {
 	}
 	perCell := float64(flows) / float64(intervals) / float64(configs[0].Columns)
 	load := perCell * float64(large) / float64(flows)
-	drawRows(run, of, intervals, perCell, load)
+	drawRows(run, of, intervals, load)
 	judgeRows(run, of)
 	run.Config("intervals", intervals, "sketches", configs, "small", small, "large flows a cell", load)
 	run.Note("The paper's model blames a collision on one large flow. With few cells a row there are many flows to a cell, and their small " +
-		"ones add up: 8 flows to a cell with 4 rows bring more than 50 packets together far more often than one of them does. SmallSums, which " +
-		"adds them up, takes sizes as continuous and without an end, and sees too many.")
+		"ones add up: 8 flows to a cell with 4 rows bring more than 50 packets together far more often than one of them does. lds.Plan adds " +
+		"them up.")
 }
 
-func drawRows(run *experiment.Run, of []*division, intervals int, perCell, load float64) {
+func drawRows(run *experiment.Run, of []*division, intervals int, load float64) {
 	axis := plot.Axis{Label: "rows", Min: 1, Max: 8}
-	collisions := []plot.Series{{Name: "the paper's model", Paper: true}, {Name: "all collisions added up (SmallSums)"}, {Name: "measured"}}
+	collisions := []plot.Series{{Name: "the paper's model", Paper: true}, {Name: "measured"}}
 	errors := []plot.Series{{Name: "Fig. 6, median", Paper: true, Pair: 1}, {Name: "Fig. 6, 95th percentile", Paper: true, Pair: 2},
 		{Name: "joint, median", Pair: 1}, {Name: "joint, 95th percentile", Pair: 2}}
 	table := run.Table("rows", "70,000 cells in rows: median / 95th percentile of the relative error", "rows", "Fig. 6, ≥ 100 packets",
 		"≥ 1,000 packets", "all flows", "joint, counts known, ≥ 100 packets", "≥ 1,000 packets", "all flows", "small collisions")
 	for _, d := range of {
-		for i, share := range []float64{paper.SmallCollisions(load, d.rows, 1),
-			lds.SmallSums(perCell, lds.Pareto{Shape: 0.8, Scale: 1}, small, d.rows, 1), d.spared.Share()} {
+		for i, share := range []float64{paper.SmallCollisions(load, d.rows, 1), d.spared.Share()} {
 			collisions[i].Add(float64(d.rows), 1-share)
 		}
 		for i, off := range []float64{d.read.median(fromHundred), d.read.high(fromHundred), d.decoded.median(fromHundred),

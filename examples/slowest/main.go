@@ -86,10 +86,7 @@ func newSwitch(s settings) (*device, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := lds.PlanKeyed(s.flows)
-	if err != nil {
-		return nil, err
-	}
+	config := lds.KeyedConfig{Flows: s.flows}
 	d := &device{settings: s, hop: hop, exact: map[hashing.Flow]*estimate.Moments{}, random: rand.New(rand.NewPCG(s.seed, 1))}
 	d.sizes = rand.NewZipf(d.random, 1.1, 10, uint64(s.flows-1))
 	if d.in, err = lds.NewKeyedRotation(config); err != nil {

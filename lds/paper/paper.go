@@ -21,7 +21,7 @@ import "math"
 //
 // Many smaller flows together cause large collisions as well, the more of them
 // there are to a cell. For the paper's example, with four rows, the formula
-// promises 0.985; lds.SmallSums says 0.93 and simulation 0.95, and two or
+// promises 0.985; adding up says 0.93 and simulation 0.95, and two or
 // three rows are better.
 func SmallCollisions(load float64, rows, spread int) float64 {
 	places := float64(rows) * float64(spread)

@@ -1,0 +1,226 @@
+package lds
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// How far a cell's mean may be from its flow's depends on what other flows bring
+// to the cell. Flows fall at random, so they bring what the cells next to it hold:
+// each of these is a candidate for the others in the flow's cell. If others
+// brought u packets with the sum s to a cell of n packets and the mean m, the mean
+// of the flow is off by (s − u·m) ÷ (n − u). A candidate is the likelier, the better
+// the n − u packets that it leaves the flow explain the flow's cells in all rows,
+// by what cells of these rows usually hold and by how rare sizes are. No flow is
+// taken to be farther from its cell than the farthest of the cells next to it is, by
+// more than these are apart. The interval holds 95 % of the candidates by their likelihood, and as many more as
+// their number leaves in doubt.
+const (
+	nearCells = 24 // on either side of a flow's cells
+	lengths   = 33 // classes of packet counts, by their binary length
+)
+
+// A candidate is an error of a mean, with its likelihood.
+type candidate struct{ off, weight float64 }
+
+// others look for candidates.
+type others struct {
+	config  *Config
+	around  centre
+	row     int                       // of the cell that was read
+	counts  [MaxRows]float64          // packets of the flow's least loaded cell in each row
+	alike   [MaxRows]int              // the first row of the same rate
+	density [MaxRows][lengths]float64 // relative likelihood that a cell holds a number of packets
+
+	list [2 * nearCells * MaxRows]candidate
+	used int
+
+	// Of the cells next to the flow's, for the variance of packets, and how far
+	// their means are from the flow's.
+	cells, packets, sum, squares, distances, farthest float64
+}
+
+// near calls do for the cells next to flow f's in row r.
+func (o *others) near(r int, f hashing.Flow, do func(at int)) {
+	c := o.config
+	home, reach := int(home(r, f, uint64(c.Columns))), min(nearCells, (c.Columns-c.Spread)/2)
+	for k := 1; k <= reach; k++ {
+		do(r*c.Columns + (home-k+c.Columns)%c.Columns)
+		do(r*c.Columns + (home+c.Spread-1+k)%c.Columns)
+	}
+}
+
+// look reads the cells of the flow and those next to them.
+func (o *others) look(up, down *Sketch, f hashing.Flow) {
+	c := &up.config
+	o.config = c
+	look := func(at int) {
+		if compare(&up.cells[at], &down.cells[at], c.DigestBits) == usable {
+			o.around.look(&up.cells[at], &down.cells[at], c.SumBits)
+		}
+	}
+	for r := range c.Rows {
+		for o.alike[r] < r && c.Rates[o.alike[r]] != c.Rates[r] {
+			o.alike[r]++
+		}
+		o.counts[r] = math.Inf(1)
+		for offset := range c.Spread {
+			at := c.at(r, f, offset)
+			o.counts[r] = min(o.counts[r], float64(up.cells[at].count()))
+			look(at)
+		}
+		o.near(r, f, func(at int) {
+			look(at)
+			o.density[o.alike[r]][bits.Len32(up.cells[at].count())]++
+		})
+	}
+	for r := range c.Rows {
+		if o.alike[r] == r {
+			smooth(&o.density[r])
+		}
+	}
+}
+
+// smooth turns numbers of cells into densities. No number of packets is
+// impossible.
+func smooth(cells *[lengths]float64) {
+	const seldom = 0.05
+	before, width := cells[0], 1.0
+	for b, n := range cells {
+		after := cells[min(b+1, lengths-1)]
+		cells[b] = ((before+2*n+after)/4 + seldom) / width
+		before = n
+		if b > 0 {
+			width *= 2
+		}
+	}
+}
+
+// likely returns how likely others are to bring n packets to a cell of row r,
+// if n is uncertain by a variance.
+func (o *others) likely(r int, n, variance float64) float64 {
+	miss := 1.0
+	if n < 0 {
+		if variance == 0 {
+			return 0
+		}
+		miss = math.Exp(-n * n / (2 * variance))
+	}
+	if n*n < variance {
+		n = math.Sqrt(variance)
+	}
+	return miss * o.density[o.alike[r]][bits.Len32(uint32(n+0.5))]
+}
+
+// explains returns how likely it is that the flow has this many packets, by the
+// rows other than its own.
+func (o *others) explains(packets float64) float64 {
+	likely := math.Pow(packets, -1-sizeShape)
+	for r, rate := range o.config.Rates[:o.config.Rows] {
+		if part := rate / float64(o.config.Spread); r != o.row {
+			likely *= o.likely(r, o.counts[r]-part*packets, part*(1-part)*packets)
+		}
+	}
+	return likely
+}
+
+// meanError returns the scale of the error of the mean of a cell of n packets in
+// a row, for Student's distribution of intervalDegrees. The mean is beyond the
+// centre. It is +Inf if there is no candidate.
+func (o *others) meanError(up, down *Sketch, f hashing.Flow, row int, n, mean float64) float64 {
+	c := o.config
+	o.row = row
+	part := c.Rates[row] / float64(c.Spread)
+	for r := range c.Rows {
+		o.near(r, f, func(at int) { o.add(&up.cells[at], &down.cells[at], n, part, mean, o.alike[r] == o.alike[row]) })
+	}
+	variance := 0.0 // of packets
+	if o.cells > 1 {
+		variance = max(0, o.squares-o.sum*o.sum/o.packets) / (o.cells - 1)
+	}
+	off := o.quantile(o.farthest + math.Sqrt(o.distances/max(o.cells, 1)))
+	// Which of the flow's packets are in the cell is chance.
+	return math.Hypot(off, math.Sqrt(variance*(1-part)/n)) + rounding*math.Abs(mean)
+}
+
+// add adds a cell next to the flow's.
+func (o *others) add(up, down *cell, n, part, mean float64, alike bool) {
+	if u := float64(up.count()); u == 0 {
+		if alike {
+			o.list[o.used] = candidate{0, o.explains(n / part)}
+			o.used++
+		}
+	} else if compare(up, down, o.config.DigestBits) == usable {
+		sum := o.around.beyond(up, down, o.config.SumBits)
+		o.cells++
+		o.packets += u
+		o.sum += sum
+		o.squares += sum * sum / u
+		apart := math.Abs(sum/u - mean)
+		o.distances += apart * apart
+		o.farthest = max(o.farthest, apart)
+		if u < n && alike {
+			o.list[o.used] = candidate{math.Abs(sum-u*mean) / (n - u), o.explains((n - u) / part)}
+			o.used++
+		}
+	}
+}
+
+// quantile returns that of the candidates at intervalOf, but at most the given error,
+// as a part of Student's.
+func (o *others) quantile(most float64) float64 {
+	list, total, squares := o.list[:o.used], 0.0, 0.0
+	for _, c := range list {
+		total += c.weight
+		squares += c.weight * c.weight
+	}
+	if total == 0 {
+		return math.Inf(1)
+	}
+	slices.SortFunc(list, func(a, b candidate) int {
+		if a.off < b.off {
+			return -1
+		}
+		return 1
+	})
+	// As many candidates as these are worth miss the next one with a probability
+	// of one in as many and one.
+	worth := total * total / squares
+	left, at := min(1, intervalOf*(worth+1)/worth)*total, 0
+	for ; at < len(list)-1 && left > list[at].weight; at++ {
+		left -= list[at].weight
+	}
+	return min(list[at].off, most) / studentAt
+}
+
+// intervalDegrees are the degrees of freedom of the Student distribution
+// behind MeanInterval: its tails are as heavy as those of sizes.
+const intervalDegrees = 4
+
+const intervalOf = 0.95 // of the candidates, within studentAt times MeanError
+
+var studentAt = estimate.StudentQuantile((1+intervalOf)/2, intervalDegrees)
+
+// MeanInterval returns the interval of the flow's mean at the given
+// confidence, between 0 and 1: Student's, from MeanError. It is infinite if
+// MeanError is.
+func (r *Result) MeanInterval(confidence float64) estimate.Interval {
+	if r.N == 0 || math.IsInf(r.MeanError, 1) {
+		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
+	}
+	return estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: 1}, intervalDegrees, confidence)
+}
+
+// LeftOut returns how far Mean may be from the mean of all of the flow's
+// packets if these have the given deviation, whichever of them the answer
+// leaves out (Cauchy and Schwarz): deviation × √((1−Share)/Share).
+func (r *Result) LeftOut(deviation float64) float64 {
+	if r.Share >= 1 {
+		return 0
+	}
+	return deviation * math.Sqrt((1-r.Share)/r.Share)
+}

@@ -1,0 +1,206 @@
+package lds
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+const paperShape = 0.8 // of the paper's traffic
+
+// lossless is a base whose rows see every packet.
+var lossless = func() Config {
+	c := DefaultConfig
+	c.Rates = [MaxRows]float64{1, 1, 1, 1}
+	return c
+}()
+
+func paretoSize(r *rand.Rand) float64 {
+	return min(math.Ceil(math.Pow(1-r.Float64(), -1/paperShape)), 1e6)
+}
+
+// Plan adds up what others bring to a cell: in sketches filled by the paper's
+// traffic, as many flows meet at most 50 packets of others in some row.
+func TestSmallSum(t *testing.T) {
+	const flows, cells, limit, probes, sketches = 20000, 10000, 50, 5000, 8
+	for _, rows := range []int{1, 2, 4} {
+		s := mustNew(t, Config{Rows: rows, Columns: cells / rows, Spread: 1, SumBits: 48, Rates: ratesOf(rows, 0)})
+		r := rand.New(rand.NewPCG(31, 31))
+		small, flow := 0.0, uint64(0)
+		next := func() hashing.Flow { flow++; return hashing.Flow(hashing.Word(1, flow)) }
+		for range sketches {
+			s.Reset()
+			for range flows {
+				s.UpdateWeighted(next(), 0, 0, uint32(paretoSize(r)), 0)
+			}
+			for range probes { // other flows meet what is there
+				if s.Packets(next()) <= limit {
+					small++
+				}
+			}
+		}
+		got := small / (probes * sketches)
+		// 5 binomial deviations over the probes, half as much again because
+		// probes of one sketch meet the same cells.
+		off := func(load float64) float64 {
+			model := 1 - math.Pow(1-smallSum(load*float64(rows), paperShape, limit), float64(rows))
+			return math.Abs(got-model) / (7.5 * math.Sqrt(got*(1-got)/(probes*sketches)))
+		}
+		if off(flows/float64(cells)) > 1 {
+			t.Errorf("%d rows: %.4f have small collisions", rows, got)
+		}
+		if off(1.2*flows/cells) <= 1 {
+			t.Errorf("%d rows: %.4f, the check does not notice a fifth more flows", rows, got)
+		}
+	}
+	// Coarser steps round sizes up, and change little.
+	exact := smallSum(2, paperShape, latticeSteps)
+	if coarse := smallSum(2, paperShape, latticeSteps*1.01); math.Abs(coarse-exact) > 0.01 {
+		t.Errorf("in steps of 1.01 packets %v, of 1 %v", coarse, exact)
+	}
+}
+
+// What a plan promises it keeps: of the large flows, which are of all sizes from
+// Large on, no more are measured badly than it says, whether a table, a sketch or
+// both measure them; and a half fewer is not what it says.
+func TestPlanKeepsItsPromise(t *testing.T) {
+	for _, d := range []Demand{
+		{Flows: 14_600, Shape: paperShape, Large: 100, Memory: 91_000, Base: lossless},
+		{Flows: 14_600, Shape: paperShape, Large: 100, Memory: 91_000, Base: lossless, Loss: 0.01},
+		{Flows: 14_600, Shape: paperShape, Large: 300, Failure: 0.05, Base: lossless, Loss: 0.001, Comparisons: 1},
+	} {
+		best, err := Plan(d)
+		if err != nil || len(best.Others) != 2 {
+			t.Fatalf("%+v: %+v, %v", d, best, err)
+		}
+		for _, f := range append([]Forecast{best}, best.Others...) {
+			failed, flows := failures(t, &d, &f)
+			t.Logf("loss %g, %d flows, %d rows %v: %.4f of %.0f fail, planned %.4f", d.Loss, f.Table.Flows, f.Config.Rows,
+				f.Config.Rates[:f.Config.Rows], failed/flows, flows, f.Failure)
+			if chance := 4*math.Sqrt(f.Failure/flows) + 1/flows; failed/flows > f.Failure+chance {
+				t.Errorf("%.4f of %.0f large flows are measured badly, planned %.4f", failed/flows, flows, f.Failure)
+			}
+			if d.Failure > 0 && f.Failure > d.Failure || d.Memory > 0 && f.Memory > d.Memory {
+				t.Errorf("%+v for %+v", f, d)
+			}
+		}
+	}
+}
+
+// failures counts the large flows that are measured badly: not held by the table,
+// and in no cell that lost nothing and to which others bring no more than Large.
+func failures(t *testing.T, d *Demand, f *Forecast) (failed, flows float64) {
+	r := rand.New(rand.NewPCG(83, 1))
+	var tables [2]*Table
+	var sketches [2]*Sketch
+	for i := range 2 {
+		if f.Table.Flows > 0 {
+			tables[i] = newTable(t, f.Table)
+		}
+		if f.Config.Rows > 0 {
+			sketches[i] = mustNew(t, f.Config)
+		}
+	}
+	sizes := map[hashing.Flow]float64{}
+	var order []hashing.Flow
+	for range d.Flows {
+		flow := hashing.Flow(r.Uint64())
+		sizes[flow] = min(paretoSize(r), 20_000)
+		for range int(sizes[flow]) {
+			order = append(order, flow)
+		}
+	}
+	r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	for _, flow := range order {
+		p, lost := hashing.Packet(r.Uint64()), r.Float64() < d.Loss
+		for i := range 2 {
+			if i == 1 && lost {
+				continue
+			}
+			if tables[i] != nil {
+				tables[i].Update(flow, p, 0)
+			}
+			if sketches[i] != nil {
+				sketches[i].Update(flow, p, 0)
+			}
+		}
+	}
+	for flow, n := range sizes {
+		if n <= d.Large {
+			continue
+		}
+		flows++
+		good := false
+		if tables[0] != nil {
+			_, err := EstimateTable(tables[0], tables[1], flow)
+			good = err == nil
+		}
+		for k := range f.Config.Rows * f.Config.Spread {
+			at := f.Config.at(k/f.Config.Spread, flow, k%f.Config.Spread)
+			a, b := &sketches[0].cells[at], &sketches[1].cells[at]
+			rate := f.Config.Rates[k/f.Config.Spread]
+			good = good || compare(a, b, 16) == usable && float64(a.count()) <= rate*(n+d.Large)+5*math.Sqrt(rate*(1-rate)*n)
+		}
+		if !good {
+			failed++
+		}
+	}
+	return failed, flows
+}
+
+// A table is better where the flows that matter fit, and a sketch alone where
+// all flows want an answer and it has no room for both.
+func TestPlanChooses(t *testing.T) {
+	few, err := Plan(Demand{Flows: 10_000, Shape: paperShape, Large: 10, Memory: 910_000, Base: lossless})
+	if err != nil || few.Table.Flows == 0 || few.Config.Rows != 0 || few.Failure > 0.01 || few.Held < 0.99 {
+		t.Errorf("%+v, %v", few, err)
+	}
+	many, err := Plan(Demand{Flows: 1_000_000, Shape: paperShape, Large: 10, Memory: 910_000, All: true, Base: lossless})
+	if err != nil || many.Config.Rows == 0 {
+		t.Errorf("%+v, %v", many, err)
+	}
+	small, err := Plan(Demand{Flows: 146_000, Shape: paperShape, Large: 50, Failure: 0.01, Base: lossless})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range small.Others {
+		if other.Memory*other.Comparisons < small.Memory*small.Comparisons || other.Failure > 0.01 {
+			t.Errorf("%+v is smaller than %+v", other, small)
+		}
+	}
+	d := Demand{Flows: 146_000, Shape: paperShape, Large: 50, Failure: 0.01, Memory: small.Memory - 64, Base: lossless}
+	if _, err := Plan(d); err == nil {
+		t.Error("less memory than the smallest")
+	}
+}
+
+func TestPlanRefuses(t *testing.T) {
+	good := Demand{Flows: 1000, Shape: paperShape, Large: 50, Failure: 0.1, Base: lossless}
+	for want, change := range map[string]func(*Demand){
+		"Flows is 0":        func(d *Demand) { d.Flows = 0 },
+		"Shape is NaN":      func(d *Demand) { d.Shape = math.NaN() },
+		"Large is 0":        func(d *Demand) { d.Large = 0 },
+		"Loss is 0.6":       func(d *Demand) { d.Loss = 0.6 },
+		"Loss is NaN":       func(d *Demand) { d.Loss = math.NaN() },
+		"Comparisons is -1": func(d *Demand) { d.Comparisons = -1 },
+		"Failure is 1":      func(d *Demand) { d.Failure = 1 },
+		"Failure is NaN":    func(d *Demand) { d.Failure = math.NaN() },
+		"Memory is 0":       func(d *Demand) { d.Failure = 0 },
+		"Memory is -1":      func(d *Demand) { d.Memory = -1 },
+		"Memory is 11":      func(d *Demand) { d.Memory, d.Failure = 11, 0 },
+		"Spread is 0":       func(d *Demand) { d.Base = Config{} },
+		"SumBits is 77":     func(d *Demand) { d.Base.SumBits = 77 },
+		"Tolerance is -1":   func(d *Demand) { d.Base.Tolerance = -1 },
+	} {
+		d := good
+		change(&d)
+		if _, err := Plan(d); !errors.Is(err, estimate.ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
