@@ -153,20 +153,6 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// MemorySize returns the greatest number of bytes that a busy point takes:
-// counters for both directions in every shard, two cuts of each; logs of what
-// passed; and the history of cuts. An idle point takes a few kilobytes.
-func (c Config) MemorySize() int {
-	c = c.withDefaults()
-	cells, flows := c.lda(), c.lds()
-	tally := cells.MemorySize()
-	if c.Flows > 0 {
-		tally += flows.MemorySize()
-	}
-	const logs = maxLogs*logSize*24 + 2*maxFew*24 // for when many goroutines are interrupted
-	return 2*(2*c.shards()+1)*tally + 2*c.shards()*logs + c.History
-}
-
 // shards returns how many parts of a direction can be written to at once.
 func (c Config) shards() int { return min(runtime.GOMAXPROCS(0), 8) }
 

@@ -4,30 +4,32 @@
 // each point adds times up in a few thousand counters, and one point fetches
 // the other's.
 //
-//	// process A                                    // process B
-//	a, err := hoplag.NewPoint(hoplag.Config{Key: k})    b, err := hoplag.NewPoint(hoplag.Config{Key: k})
-//	http.Handle("/hoplag", a)                           for r := range b.Follow(ctx, "http://a/hoplag") {
-//	                                                    slog.Info("delay", "a→b", r)
-//	a.Passed(id) // in any goroutine                }
-//	                                                b.Passed(id)
+//	// process A                                          // process B
+//	a, err := hoplag.NewPoint(hoplag.Config{Key: k})      b, err := hoplag.NewPoint(hoplag.Config{Key: k})
+//	http.Handle("/hoplag", a)                             for r := range b.Follow(ctx, "http://a/hoplag") {
+//	a.Passed(id) // in any goroutine, before it leaves        slog.Info("delay", "a→b", r)
+//	                                                      }
+//	                                                      b.Passed(id) // after it has come
 //
-// Each second there is a [Report] with the mean delay and its interval, the
-// deviation, quantiles and the loss. The id is whatever both points know a
-// message by; [Direction] says what makes a good one. Package hashing
-// identifies packets and frames.
+// Each second there is a [Report] with the mean delay and the interval that holds
+// it, quantiles and the loss. The id is whatever both points know a message by;
+// [Direction] says what makes a good one. Package hashing identifies packets and
+// frames.
 //
 // # Clocks
 //
-// If messages go one way only, every delay is wrong by the difference of the
-// clocks, and the report says that the clocks are not known. If something comes
-// back, tell the points:
+// If the points are on one host, or PTP keeps their clocks, say so
+// ([Config.ClocksAgree]). Otherwise every delay is off by what the clocks differ,
+// and the interval of a mean says by how much that may be. The exchanges of a
+// follower bound it to a round trip. If something comes back, tell the points:
 //
 //	b.Back.Passed(id) // the response leaves B
 //	a.Back.Passed(id) // and arrives at A
 //
-// Then the same counters give the clocks' offset and drift, and delays are
-// right to microseconds, or to the difference between the least delays of the
-// two paths, even if the clocks are days apart.
+// Then the same counters give the clocks' offset and drift, even if the clocks are
+// days apart, and delays are right to half of what the least delays of the two
+// paths differ by ([Config.Asymmetry]). Nothing that the points can measure tells
+// more than that, but for the round trip, which needs no clocks.
 //
 // # Flows, stores, fleets
 //
@@ -38,16 +40,6 @@
 // and expvar. [Point.FollowOver] follows over connections, datagrams ([Dial])
 // or any [Exchange] of bytes.
 //
-// # How it works
-//
-// A point adds the times and the hashes of what passes to the counters of
-// package lda, and every tenth of a second keeps a cut: what they grew by. A
-// follower fetches these cuts, pairs them with its own of the same moments, and
-// compares counter by counter. If the packets that came out are those that went
-// in, by number and digest, the times differ by the delays, whatever is on its
-// way at a cut (see [estimate.Levels]). A lost packet spoils one counter until
-// the next cut.
-//
 // # When not to use it
 //
 // If you own the message and trust both clocks, put a time stamp into it and
@@ -55,33 +47,16 @@
 // every delay. Use hoplag for what you forward unchanged; for captures,
 // switches and equipment of several vendors; for millions of flows; for loss,
 // which a time stamp that never arrives does not show; and for clocks that
-// disagree.
-//
-// # What it cannot do
-//
-// A packet that changes on the way is a different packet. Nothing tells two
-// messages apart that use the same id at the same time. If too many packets are
-// lost, or on their way at once, hardly any counter holds the same packets at
-// both points, and the delay has an error instead of a mean; use larger
-// [Config.Cells] or a shorter [Config.Cut].
+// disagree. A packet that changes on the way is a different packet, and nothing
+// tells two messages apart that use one id at one time.
 //
 // # Beneath
 //
 // This package is for any number of goroutines and reads the clock. If you have
 // one goroutine and your own clock, as a switch does, use the synopses
-// themselves:
-//
-//   - [github.com/hoplag/hoplag/lda], the mean, deviation and loss of all
-//     packets together;
-//   - [github.com/hoplag/hoplag/rli], each flow's delay, from reference
-//     packets that the sender injects;
-//   - [github.com/hoplag/hoplag/lds], each flow's delay, without a delay model
-//     and without state per flow;
-//   - [github.com/hoplag/hoplag/colate], each flow's delay, asked months
-//     later of shared counters that were kept;
-//
-// and [github.com/hoplag/hoplag/hashing] to tell which packet is which. Each
-// package has a Plan that says how large a synopsis must be for a Demand; see
-// the example Sizes. Package estimate/clock is about clocks.
-// [github.com/hoplag/hoplag/queue] and its traces are for simulation and tests.
+// themselves: [github.com/hoplag/hoplag/lda] for all packets together,
+// [github.com/hoplag/hoplag/rli] for each flow from reference packets,
+// [github.com/hoplag/hoplag/lds] for each flow without state per flow, and
+// [github.com/hoplag/hoplag/colate] for each flow months later. Each has a Plan
+// that says how large it must be for a Demand; see the example Sizes.
 package hoplag

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"strings"
 	"time"
@@ -271,43 +270,6 @@ func digits(x float64) string {
 		return fmt.Sprintf("%.2f", x)
 	}
 	return fmt.Sprintf("%.3f", x)
-}
-
-// LogValue returns the report as a group of attributes: what passed, the
-// delays, and what is wrong.
-func (r Report) LogValue() slog.Value {
-	attrs := []slog.Attr{
-		slog.String("from", r.From), slog.String("to", r.To), slog.Time("start", r.Start),
-		slog.Any("forth", r.Forth),
-	}
-	if !errors.Is(r.Back.Err, ErrIdle) {
-		attrs = append(attrs, slog.Any("back", r.Back))
-	}
-	attrs = append(attrs, slog.String("clocks", r.Clock.String()))
-	if r.Begins {
-		attrs = append(attrs, slog.Bool("begins", true))
-	}
-	if r.Err != nil {
-		attrs = append(attrs, slog.Any("err", r.Err))
-	}
-	return slog.GroupValue(attrs...)
-}
-
-// LogValue returns the delay as a group of attributes.
-func (d Delay) LogValue() slog.Value {
-	attrs := []slog.Attr{slog.Uint64("sent", d.Sent), slog.Uint64("received", d.Received), slog.Uint64("lost", d.Lost)}
-	if d.Err != nil {
-		return slog.GroupValue(append(attrs, slog.Any("err", d.Err))...)
-	}
-	attrs = append(attrs, slog.Duration("mean", d.MeanDuration()), slog.Duration("low", time.Duration(d.MeanInterval95.Low)))
-	if d.MeanInterval95.Bounded() {
-		attrs = append(attrs, slog.Duration("high", time.Duration(d.MeanInterval95.High)))
-	}
-	attrs = append(attrs, slog.Duration("deviation", d.StdDevDuration()))
-	for _, q := range d.Quantiles {
-		attrs = append(attrs, slog.Duration(fmt.Sprintf("p%g", 100*q.P), time.Duration(q.Delay)))
-	}
-	return slog.GroupValue(attrs...)
 }
 
 // MarshalJSON encodes the whole report. Durations and delays are in
