@@ -17,7 +17,7 @@ type clocks struct {
 	config    Config
 	messages  tracked
 	exchanges tracked
-	from, to  int64 // what a report is about
+	exchanged []exchange // in the current report
 }
 
 // A tracked is a tracker and the samples of the current report, by direction.
@@ -28,36 +28,26 @@ type tracked struct {
 	known   bool
 }
 
-// reset forgets what was known before a moment.
-func (c *clocks) reset(at int64) {
+// reset forgets what was known.
+func (c *clocks) reset() {
 	for _, t := range []*tracked{&c.messages, &c.exchanges} {
 		if t.Tracker != nil {
 			t.Reset()
 		}
-		for d, all := range t.samples {
-			keep := 0
-			if t == &c.exchanges { // the latest came with the records of this session
-				keep = min(1, len(all))
-			}
-			t.samples[d] = append(all[:0], all[len(all)-keep:]...)
-		}
+		t.samples = [2][]clock.Sample{}
 	}
-	c.from, c.to = at, at
+	c.exchanged = c.exchanged[max(0, len(c.exchanged)-1):] // the latest came with the records of this session
 }
 
 // sample takes the stamps of a packet at both points. The near point is the
 // second.
 func (c *clocks) sample(direction int, sent, received uint64, cut int64) {
-	c.to = (cut + 1) * int64(c.config.Cut)
-	c.messages.add(&c.config, direction, sent, received, c.to)
+	c.messages.add(&c.config, direction, sent, received, (cut+1)*int64(c.config.Cut))
 }
 
-// exchange takes when a request was sent and its reply came, by the second
-// point's clock, and when it was answered, by the first one's.
-func (c *clocks) exchange(before, answered, after int64) {
-	c.exchanges.add(&c.config, back, uint64(before), uint64(answered), before)
-	c.exchanges.add(&c.config, forth, uint64(answered), uint64(after), after)
-}
+// An exchange is when a request was sent and its reply came, by the second point's
+// clock, and when it was answered, by the first one's.
+type exchange struct{ sent, answered, came int64 }
 
 // leastSamples is how many of each direction's samples, those of the least delay,
 // are kept in a report for each cut.
@@ -88,7 +78,7 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 			return
 		}
 		k := clock.DefaultConfig
-		k.SumBits, k.Asymmetry, k.Outliers = int(config.Cells.SumBits), 0, outliers
+		k.SumBits, k.Asymmetry, k.Outliers, k.MaxDrift = int(config.Cells.SumBits), 0, outliers, 5*mostDrift
 		t.Tracker = must(clock.New(k)) // SumBits was validated
 	}
 	_, err := t.Add(t.samples[back], t.samples[forth])
@@ -100,9 +90,17 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 }
 
 // apply corrects a report for what is known of the clocks, and says what that is.
-func (c *clocks) apply(r *Report, samples [2]estimate.Empirical) {
+//
+// The first point's stamps were shifted.
+func (c *clocks) apply(r *Report, samples [2]estimate.Empirical, shift int64) {
 	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
 	c.messages.read(&c.config, from, to, 1)
+	for _, x := range c.exchanged {
+		answered := uint64(x.answered + shift)
+		c.exchanges.add(&c.config, back, uint64(x.sent), answered, x.sent)
+		c.exchanges.add(&c.config, forth, answered, uint64(x.came), x.came)
+	}
+	c.exchanged = c.exchanged[:0]
 	c.exchanges.read(&c.config, from, to, 0) // they are signed
 	if c.config.ClocksAgree {
 		r.Clock = Clock{Agree: true}
@@ -140,6 +138,10 @@ func (c *clocks) apply(r *Report, samples [2]estimate.Empirical) {
 		reading := clock.Reading{Offset: k.Offset, Drift: k.Drift, Certain: k.Certain, Likely: k.Likely}
 		r.Forth.settle(reading.Reverse(), r.Length, samples[forth])
 		r.Back.settle(reading, r.Length, samples[back])
+		k.Offset -= float64(shift)
+		for _, i := range []*estimate.Interval{&k.Certain, &k.Likely} {
+			i.Low, i.High = i.Low-float64(shift), i.High-float64(shift)
+		}
 		return
 	}
 	r.Forth.unsettle(k.Why, samples[forth])
@@ -149,12 +151,14 @@ func (c *clocks) apply(r *Report, samples [2]estimate.Empirical) {
 // quartz is the greatest drift that clocks are taken to have that are not known.
 const quartz = 1e-4
 
-// tooSteep reports whether the clock drifts more than its tracker can follow: then
-// all that the samples leave is the greatest drift.
+// mostDrift is how far the rates of clocks may differ. Trackers look farther, to see
+// it where they do.
+const mostDrift = 1e-3
+
+// tooSteep reports whether the clock certainly drifts more than it may.
 func (t *tracked) tooSteep() bool {
-	const most = 0.95e-3
 	i := t.reading.CertainDrift
-	return t.known && (i.Low > most || i.High < -most)
+	return t.known && (i.Low > mostDrift || i.High < -mostDrift)
 }
 
 // asymmetry is how much the least delays of both ways are taken to differ.

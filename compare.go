@@ -94,7 +94,7 @@ func (c *comparison) take(p pair) {
 		for _, w := range c.ways {
 			w.begin()
 		}
-		c.clocks.reset(p.after * int64(c.config.Cut))
+		c.clocks.reset()
 		c.fresh, c.settles = true, settling
 		if c.covered > p.after || c.paired != p.after {
 			c.covered = min(c.covered, p.after)
@@ -143,7 +143,7 @@ func (c *comparison) end(err error) Report {
 			d.Err = cmp.Or(d.Err, r.Err)
 		}
 	}
-	c.clocks.apply(&r, [2]estimate.Empirical{c.ways[forth].samples, c.ways[back].samples})
+	c.clocks.apply(&r, [2]estimate.Empirical{c.ways[forth].samples, c.ways[back].samples}, c.meeting.shift)
 	r.Clock.Apart = c.meeting.apart()
 	c.current = max(c.current, floorDiv(c.paired+1, c.cuts)-1) + 1
 	c.fresh, c.step = c.settles > 0, nil

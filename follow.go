@@ -120,7 +120,7 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	// The other clock was read between before and after, the surer the less time
 	// that took.
 	feed.ahead.add(after-before, before+(after-before)/2-r.now)
-	f.compare.clocks.exchange(sent, r.now, came)
+	f.compare.clocks.exchanged = append(f.compare.clocks.exchanged, exchange{sent, r.now, came})
 	return r.more && len(r.records) > 0, nil
 }
 

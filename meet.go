@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 )
 
 // A meeting takes the cuts of two points, one by one, adds up those of the shards
@@ -19,6 +20,10 @@ type meeting struct {
 	cut  int64 // length, ns
 	ends [2]end
 	lag  int64 // for one moment, its number at the second point less that at the first
+
+	// shift is what is added to the first point's stamps, so that hours between the
+	// clocks are not taken for delays: whole cuts, since the pairs began.
+	shift int64
 
 	warm   bool         // the sums below begin at a moment that both points know
 	begins bool         // nothing has been compared since
@@ -178,6 +183,9 @@ func (m *meeting) apart() time.Duration {
 // align chooses which cuts correspond. It changes its mind only if another
 // choice is clearly better.
 func (m *meeting) align() {
+	if m.seal.config.ClocksAgree {
+		return
+	}
 	apart := float64(m.apart()) / float64(m.cut)
 	if !m.warm || math.Abs(apart-float64(m.lag)) > 0.75 {
 		m.lag = int64(math.Round(apart))
@@ -215,6 +223,7 @@ func (m *meeting) next(now int64) (pair, bool) {
 		point, s, even := m.behind()
 		switch {
 		case even && m.added:
+			m.correct((m.after + 1) * m.cut)
 			r := pair{m.sums, m.after, m.number(point, s.through), m.begins, m.step, m.whose}
 			m.after, m.begins, m.step, m.taken = r.through, false, 0, true
 			return r, true
@@ -266,7 +275,7 @@ func (m *meeting) start() bool {
 		})
 		switch left := m.left(); {
 		case parts[first] > 0 && parts[second] > 0:
-			m.warm, m.begins = true, true
+			m.warm, m.begins, m.shift = true, true, m.lag*m.cut
 			return true
 		case !left[first] || !left[second]:
 			return false
@@ -390,6 +399,18 @@ func (m *meeting) add(point int, s *source) {
 			*into = borrowTally(&m.seal.config)
 		}
 		(*into).addPart(of)
+	}
+}
+
+// correct shifts the stamps of the first point, near a time.
+func (m *meeting) correct(near int64) {
+	for _, t := range m.sums[first] {
+		if reading := (clock.Reading{Time: near, Offset: -float64(m.shift)}); t != nil && m.shift != 0 {
+			t.all.Correct(reading)
+			if t.flows != nil {
+				t.flows.Correct(reading)
+			}
+		}
 	}
 }
 

@@ -355,14 +355,9 @@ type timeline struct {
 	next time.Duration // when the clock was last followed, since base
 }
 
-const (
-	// stepLimit is how far a clock may be from where it was, and the time since
-	// then, before that counts as a step.
-	stepLimit = 100 * time.Microsecond
-
-	// mostDrift is by what share of the time a user's clock may gain.
-	mostDrift = 1e-3
-)
+// stepLimit is how far a clock may be from where it was, and the time since then,
+// before that counts as a step.
+const stepLimit = 100 * time.Microsecond
 
 func newTimeline(user interface{ Now() time.Time }) *timeline {
 	t := &timeline{base: time.Now(), user: user}
@@ -406,7 +401,7 @@ func (t *timeline) follow() (step int64) {
 	limit := stepLimit
 	if t.user != nil {
 		at := time.Duration(t.elapsed())
-		limit += time.Duration(mostDrift * float64(at-t.next))
+		limit += time.Duration(5 * mostDrift * float64(at-t.next))
 		t.next = at
 	}
 	for range 5 {

@@ -6,6 +6,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/figclock"
 	"github.com/hoplag/hoplag/bench/figcolate"
+	"github.com/hoplag/hoplag/bench/figdoor"
 	"github.com/hoplag/hoplag/bench/figlda"
 	"github.com/hoplag/hoplag/bench/figlds"
 	"github.com/hoplag/hoplag/bench/figmplane"
@@ -22,6 +23,7 @@ func experiments() []experiment.Experiment {
 		figlds.Experiments(),
 		figcolate.Experiments(),
 		figclock.Experiments(),
+		figdoor.Experiments(),
 		figreal.Experiments(),
 		figmplane.Experiments(),
 	)
