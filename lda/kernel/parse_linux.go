@@ -26,6 +26,8 @@ const (
 // hashing.Frame, for the same reasons and in the same order.
 func (p *program) parse() {
 	either, ip4, ip6, transport := p.label(), p.label(), p.label(), p.label()
+	p.loadEnds()
+	p.move(r8, r7)
 	if !p.raw {
 		p.parseEthernet(either, ip4, ip6)
 	}

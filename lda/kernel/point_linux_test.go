@@ -26,7 +26,7 @@ func (w *wire) sendUDP(senders, each int) error {
 				return err
 			})
 			for n := 0; n < each && errs[i] == nil; {
-				_, err := c.Write([]byte{byte(i), byte(n), byte(n >> 8), byte(n >> 16)})
+				_, err := c.Write([]byte{byte(i), byte(n), byte(n >> 8), byte(n >> 16), 39: 0})
 				switch {
 				case err == nil:
 					n++

@@ -11,7 +11,8 @@ import "math/bits"
 //	count    their digest; the cells of the LDA and of the sketch
 //	segments of a bundle, go on with the next packet of it
 //
-// It keeps these registers throughout parsing, and afterwards only the first.
+// A plain packet takes a short way from begin to count. The program keeps these
+// registers throughout parsing, and afterwards only the first.
 //
 //	r6  the context
 //	r7  the first byte of the packet
@@ -110,7 +111,7 @@ const (
 func (p *program) generate() []instruction {
 	p.labels()
 	p.begin()
-	p.parse()
+	p.plain()
 	p.place(p.count)
 	p.digest()
 	if p.after != nil {
@@ -124,6 +125,8 @@ func (p *program) generate() []instruction {
 	p.place(p.out)
 	p.with(opMove, r0, map[bool]int32{true: xdpPass, false: scheduleNext}[p.hook == XDP])
 	p.exit()
+	p.place(p.start)
+	p.parse()
 	p.refusals()
 	return p.assemble()
 }
@@ -161,14 +164,22 @@ func (p *program) begin() {
 	}
 	p.store(double, fp, stackTime, r0)
 	p.storeValue(double, fp, stackPulled, 0)
-	p.place(p.start)
+	p.storeValue(double, fp, stackSegments, 0)
+	if p.hook != XDP { // where nothing is bundled yet
+		p.load(word, r0, r6, bufferSegment)
+		p.jumpWith(ifNotEqual, r0, 0, p.start)
+	}
+}
+
+// loadEnds sets r7 to the first byte of the packet, and r9 to the end of what can
+// be read.
+func (p *program) loadEnds() {
 	p.loadData()
 	if p.hook == XDP {
 		p.load(word, r9, r6, xdpEnd)
 	} else {
 		p.load(word, r9, r6, bufferEnd)
 	}
-	p.move(r8, r7)
 }
 
 // loadData sets r7 to the first byte of the packet.

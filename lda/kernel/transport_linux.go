@@ -183,10 +183,11 @@ func (p *program) identify() {
 	p.store(double, fp, stackProto, r5)
 	p.do(opOr, r0, r5)
 	p.store(double, fp, stackPorts, r0)
-	p.storeValue(double, fp, stackSegments, 0)
-	if p.hook != XDP { // where nothing is bundled yet
+	if p.hook != XDP {
 		p.load(word, r0, r6, bufferSegment)
 		p.jumpWith(ifEqual, r0, 0, p.count)
 		p.bundle()
+		return
 	}
+	p.goTo(p.count)
 }
