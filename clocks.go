@@ -105,7 +105,7 @@ func (c *clocks) apply(r *Report, samples [2]estimate.Empirical, shift int64) {
 	if c.config.ClocksAgree {
 		r.Clock = Clock{Agree: true}
 		for i, d := range [2]*Delay{&r.Forth, &r.Back} {
-			if d.Err == nil && d.MeanInterval95.High < 0 {
+			if d.backwards(samples[i]) {
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", ErrClocks, Format(d.Mean))
 			}
 			d.settle(clock.Reading{}, 0, samples[i])
@@ -241,6 +241,12 @@ func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.E
 	}
 }
 
+// backwards reports whether all messages seem to arrive before they are sent.
+func (d *Delay) backwards(samples estimate.Empirical) bool {
+	most, err := samples.Quantile(1)
+	return d.Err == nil && (d.MeanInterval95.High < 0 || err == nil && most < 0)
+}
+
 // unsettle says what is known of a delay without the clocks: no delay is negative,
 // so the mean is no less than its distance from the least one.
 func (d *Delay) unsettle(why string, samples estimate.Empirical) {
@@ -251,7 +257,7 @@ func (d *Delay) unsettle(why string, samples estimate.Empirical) {
 	if err != nil {
 		least = d.MeanInterval95.Low
 	}
-	if d.MeanInterval95.High < 0 {
+	if d.backwards(samples) {
 		d.Err = fmt.Errorf("%w (%s), and messages seem to arrive %s before they are sent", ErrClocks, why, Format(-d.Mean))
 		return
 	}
