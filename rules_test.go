@@ -324,12 +324,31 @@ func TestShape(t *testing.T) {
 			names[pkg] = append(names[pkg], s.exported()...)
 		}
 	})
+	if code, tests := rootFiles(t); code > 12 || tests > 10 {
+		t.Errorf("the root has %d files of code and %d of tests, want at most 12 and 10", code, tests)
+	}
 	for pkg := range allowed {
 		if n, most := len(names[pkg]), max(mostNames, mayExportMore[pkg]); n > most {
 			slices.Sort(names[pkg])
 			t.Errorf("package %s exports %d names, want at most %d: %v", pkg, n, most, names[pkg])
 		}
 	}
+}
+
+// rootFiles counts the files of the front door: six rooms, not a tower.
+func rootFiles(t *testing.T) (code, tests int) {
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			tests++
+		} else {
+			code++
+		}
+	}
+	return code, tests
 }
 
 // problems says what is too long in a file, and what lacks a document.
