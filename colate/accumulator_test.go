@@ -124,7 +124,7 @@ func TestIntervalCoverage(t *testing.T) {
 			list = list[:min(len(list), 250)]
 			flows := recordsOf(list)
 			if w.sampled > 0 {
-				sample(flows, w.sampled)
+				sampleRecords(flows, w.sampled)
 			}
 			if w.blind {
 				for _, pair := range epochs {
@@ -159,8 +159,8 @@ func cutAt(period int64) Config {
 	return c
 }
 
-// sample makes records those of a collector that sees one packet in 1/p.
-func sample(flows []joint.FlowRecord, p float64) {
+// sampleRecords makes records those of a collector that sees one packet in 1/p.
+func sampleRecords(flows []joint.FlowRecord, p float64) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for i := range flows {
 		seen := 0

@@ -11,20 +11,20 @@ import (
 
 // An encoded epoch begins with a record of internal/wire, the head:
 //
-//	magic "HCLT" · version 4
-//	Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8
-//	start of the epoch 8 · packets 8
-//	for each block: its length 2
+//	magic "HCLT" · version 5
+//	Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8 · OneIn 4 · Samples 4
+//	start of the epoch 8 · packets 8 · limit of tags 4 · samples 4
+//	for each block: its length 4
 //	CRC-32C 4
 //
-// The blocks follow (block.go), one after another. There are as many as needed
-// for none to have more than 256 counters. All have the same size but the
-// last.
+// The blocks follow, one after another: those of counters (block.go), as many
+// as needed for none to have more than 256, all of the same size but the last;
+// and those of samples (sample.go), one for each 256 samples or part of them.
 const (
 	epochMagic   = "HCLT"
-	epochVersion = 4
+	epochVersion = 5
 
-	fixedSize = 43 // of the head, without overhead and lengths
+	fixedSize = 59 // of the head, without overhead and lengths
 )
 
 // blocks returns the number of blocks of an epoch, blockSize the number of
@@ -38,8 +38,12 @@ func (c *Config) blockOf(i int) (from, to int) {
 	return min(i*size, c.Counters), min((i+1)*size, c.Counters)
 }
 
-// headSize returns the size of an encoded epoch's head.
-func (c *Config) headSize() int { return wire.Overhead + fixedSize + 2*c.blocks() }
+// headSize returns the size of the head of an epoch with so many samples.
+func (c *Config) headSize(samples int) int {
+	return wire.Overhead + fixedSize + 4*(c.blocks()+sampleBlocks(samples))
+}
+
+func (r *Recorder) headSize() int { return r.config.headSize(len(r.samples)) }
 
 // AppendBinary appends the encoding of the epoch. The error is always nil.
 func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
@@ -50,10 +54,14 @@ func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 	dst = be.AppendUint16(dst, uint16(c.PerFlow))
 	dst = append(dst, c.Thin, c.Bits, c.CountBits, c.DigestBits, c.Shift)
 	dst = be.AppendUint64(dst, uint64(c.Period))
+	dst = be.AppendUint32(dst, c.OneIn)
+	dst = be.AppendUint32(dst, uint32(c.Samples))
 	dst = be.AppendUint64(dst, uint64(r.start))
 	dst = be.AppendUint64(dst, r.packets)
-	lengths := len(dst)
-	dst = append(dst, make([]byte, c.headSize()-(lengths-start))...) // and the checksum
+	dst = be.AppendUint32(dst, r.limit)
+	dst = be.AppendUint32(dst, uint32(len(r.samples)))
+	lengths, head := len(dst), r.headSize()
+	dst = append(dst, make([]byte, head-(lengths-start))...) // and the checksum
 	codec := newBlockCodec(c, r.start)
 	words := make([]uint64, c.blockSize())
 	for i := range c.blocks() {
@@ -63,9 +71,20 @@ func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 		}
 		before := len(dst)
 		dst = codec.append(dst, words[:to-from])
-		be.PutUint16(dst[lengths+2*i:], uint16(len(dst)-before))
+		be.PutUint32(dst[lengths+4*i:], uint32(len(dst)-before))
 	}
-	wire.Seal(dst[:start+c.headSize()-4], start)
+	samples, first := r.sorted(), 0
+	coder := newSampleCodec(c, r.start, r.limit, len(samples))
+	for i := range coder.blocks {
+		last, before := first, len(dst)
+		for last < len(samples) && sampleBlock(samples[last].flow, coder.blocks) == i {
+			last++
+		}
+		dst = coder.append(dst, samples[first:last])
+		be.PutUint32(dst[lengths+4*(c.blocks()+i):], uint32(len(dst)-before))
+		first = last
+	}
+	wire.Seal(dst[:start+head-4], start)
 	return dst, nil
 }
 
@@ -93,7 +112,7 @@ func decodeEpoch(data []byte) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	decoded := newRecorder(h.config)
+	decoded := newRecorder(h.config, h.sampled)
 	decoded.start, decoded.packets = h.start, h.packets
 	var scratch []byte
 	for i := range h.config.blocks() {
@@ -101,6 +120,16 @@ func decodeEpoch(data []byte) (*Recorder, error) {
 		if scratch, err = h.codec.read(decoded.words[from:to], data[h.offsets[i]:h.offsets[i+1]], scratch); err != nil {
 			return nil, err
 		}
+	}
+	decoded.limit = h.limit
+	for i := range h.samples.blocks {
+		at := h.config.blocks() + i
+		if decoded.samples, err = h.samples.read(decoded.samples, data[h.offsets[at]:h.offsets[at+1]], i); err != nil {
+			return nil, err
+		}
+	}
+	if len(decoded.samples) != h.sampled {
+		return nil, fmt.Errorf("%w: %d samples, want %d", estimate.ErrEncoding, len(decoded.samples), h.sampled)
 	}
 	return decoded, nil
 }
@@ -112,6 +141,9 @@ type epochHead struct {
 	start   int64
 	packets uint64
 	codec   blockCodec
+	limit   uint32
+	sampled int
+	samples sampleCodec
 	offsets []int64 // of the blocks, and the end
 }
 
@@ -122,10 +154,11 @@ func headLength(data []byte) int {
 		return 0
 	}
 	c := Config{Counters: int(min(binary.BigEndian.Uint32(data[13:]), MaxCounters+1))}
-	if c.Counters < 1 || c.Counters > MaxCounters {
+	samples := int(min(binary.BigEndian.Uint32(data[60:]), MaxCounters+1))
+	if c.Counters < 1 || c.Counters > MaxCounters || samples > MaxCounters {
 		return 0
 	}
-	return c.headSize()
+	return c.headSize(samples)
 }
 
 // openEpoch reads the head of an encoded epoch and checks its length. It does
@@ -162,6 +195,8 @@ func openHead(data []byte) (*epochHead, error) {
 		DigestBits: r.Uint8(),
 		Shift:      r.Uint8(),
 		Period:     int64(r.Uint64()),
+		OneIn:      r.Uint32(),
+		Samples:    r.Size(),
 	}}
 	c := &h.config
 	if err := c.Validate(); err != nil {
@@ -171,14 +206,20 @@ func openHead(data []byte) (*epochHead, error) {
 	if h.start%c.Period != 0 || h.packets == 0 && h.start != 0 {
 		return nil, fmt.Errorf("%w: an epoch of %d packets from %d on", estimate.ErrEncoding, h.packets, h.start)
 	}
-	if err := r.Expect(int64(2 * c.blocks())); err != nil {
+	h.limit, h.sampled = r.Uint32(), r.Size()
+	if h.limit > c.limit() || h.sampled > c.Samples {
+		return nil, fmt.Errorf("%w: %d samples below %d", estimate.ErrEncoding, h.sampled, h.limit)
+	}
+	blocks := c.blocks() + sampleBlocks(h.sampled)
+	if err := r.Expect(int64(4 * blocks)); err != nil {
 		return nil, err
 	}
 	h.codec = newBlockCodec(c, h.start)
-	h.offsets = make([]int64, c.blocks()+1)
+	h.samples = newSampleCodec(c, h.start, h.limit, h.sampled)
+	h.offsets = make([]int64, blocks+1)
 	h.offsets[0] = int64(len(data))
-	for i := range c.blocks() {
-		length := int64(r.Uint16())
+	for i := range blocks {
+		length := int64(r.Uint32())
 		// An empty counter takes a bit, so counters take at most 64 times the memory of their encoding.
 		if from, to := c.blockOf(i); length < int64(blockOverhead+(to-from+7)/8) {
 			return nil, fmt.Errorf("%w: a block of %d counters in %d bytes", estimate.ErrEncoding, to-from, length)

@@ -42,11 +42,12 @@ func TestGolden(t *testing.T) {
 	r.Update(1, 0x3000000080000002, 3<<20)
 	r.Update(1, 0xa000000000000003, 2<<20+5)
 	const want = "" +
-		"48434c5404" + // magic "HCLT", version 4
+		"48434c5405" + // magic "HCLT", version 5
 		"0102030405060708" + // identity
 		"00000005000200" + "1c04080a" + // 5 counters, 2 to a flow, none thin, of 28 bits, 4 of them the count, 8 the digest; unit 2^10 ns
-		"0000000000400000" + "0000000000000000" + "0000000000000003" + // period, start, packets
-		"000c" + "20d27ba8" + // one block of 12 bytes; CRC-32C
+		"0000000000400000" + "0000000000000000" + // period; no samples, no room for any
+		"0000000000000000" + "0000000000000003" + "0000000000000000" + // start, packets, limit of no samples
+		"0000000c" + "f03eb21b" + // one block of 12 bytes; CRC-32C
 		"000b" + // counts as so many ones, sums of 11 bits and half the length of the count
 		// 10 00110000 100000000000: one packet, digest 0x30, 1,024 units after the middle;
 		// 0, 0, 0: three counters without;
@@ -163,7 +164,7 @@ func malformed(t testing.TB) map[string][]byte {
 	r, _ := New(c)
 	some(c, 10, func(f hashing.Flow, p hashing.Packet, now int64) { r.Update(f, p, 5_000_000+now/1000) })
 	good := encoded(t, r)
-	head := c.headSize()
+	head := c.headSize(0)
 	change := func(offset int, b byte) []byte {
 		return append(sealed(append(append(bytes.Clone(good[:offset]), b), good[offset+1:head]...)), good[head:]...)
 	}
@@ -233,7 +234,7 @@ func TestMalformed(t *testing.T) {
 func TestHeadAsksForLittle(t *testing.T) {
 	c := DefaultConfig
 	c.Counters = MaxCounters
-	data := make([]byte, c.headSize())
+	data := make([]byte, c.headSize(0))
 	small := DefaultConfig
 	small.Counters = 300
 	r, _ := New(small)

@@ -64,6 +64,18 @@ type Config struct {
 	// mean has none.
 	Shift uint8
 
+	// OneIn asks for a sample beside the counters: one packet in so many is
+	// kept by itself, by a hash, so that both points keep the same ones; 0
+	// means none. For a flow without a record, or one that nobody has records
+	// of the others of, a sample says more than the counters for as many bytes;
+	// with the records of all flows, [Path.Decode] does. A query combines both.
+	OneIn uint32
+
+	// Samples is the largest number of packets sampled in an epoch, 0 to
+	// MaxCounters. If there would be more, half of them are forgotten, and one
+	// packet in twice as many is sampled.
+	Samples int
+
 	// Period is the length of an epoch in nanoseconds, 1 to MaxPeriod. Epochs
 	// end when the clock is at a multiple of it, so that all points cut alike.
 	Period int64
@@ -107,6 +119,8 @@ func (c *Config) Validate() error {
 		return bad("Bits", c.Bits, "8 more than CountBits and DigestBits, %d, at least", c.lowBits())
 	case c.Shift > c.lowBits():
 		return bad("Shift", c.Shift, "0 to CountBits and DigestBits, %d", c.lowBits())
+	case c.Samples < 0 || c.Samples > MaxCounters || (c.Samples == 0) != (c.OneIn == 0):
+		return bad("Samples", c.Samples, "0 to %d, and 0 if OneIn is", MaxCounters)
 	case c.Period < 1 || c.Period > MaxPeriod:
 		return bad("Period", c.Period, "1 to %d ns", int64(MaxPeriod))
 	}
@@ -120,13 +134,13 @@ func (c *Config) Unit() float64 { return float64(uint64(1) << c.Shift) }
 // take. An epoch with packets in every counter takes some six or seven tenths
 // of that.
 func (c *Config) EncodedSize() int {
-	most := (c.Counters*(c.widest()) + 7) / 8
-	return c.headSize() + most + c.blocks()*(blockOverhead+1)
+	most := (c.Counters*(c.widest())+7)/8 + 18*c.Samples
+	return c.headSize(c.Samples) + most + c.blocks()*(blockOverhead+1) + 10*sampleBlocks(c.Samples)
 }
 
-// MemorySize returns the number of bytes that a recorder's counters take in
-// memory. In hardware they take Counters × Bits bits.
-func (c *Config) MemorySize() int { return 8 * c.Counters }
+// MemorySize returns the number of bytes that a recorder's counters and samples
+// take in memory. In hardware the counters take Counters × Bits bits.
+func (c *Config) MemorySize() int { return 8*c.Counters + 16*c.Samples }
 
 // lowBits returns the width of count and digest together, the low part of a
 // counter, and sumBits that of the sum above them.

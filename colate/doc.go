@@ -102,12 +102,14 @@
 //	          CRC-32C of the index 4
 //	trailer   offset of the index 8 · magic "HCLX"
 //
-//	epoch     head: magic "HCLT" · version 4
-//	          Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8
-//	          start 8 · packets 8
-//	          for each block: its length 2
+//	epoch     head: magic "HCLT" · version 5
+//	          Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1
+//	          Period 8 · OneIn 4 · Samples 4
+//	          start 8 · packets 8 · limit of tags 4 · samples 4
+//	          for each block: its length 4
 //	          CRC-32C of the head 4
-//	          blocks, of up to 256 counters each, all of one size but the last
+//	          blocks of up to 256 counters each, all of one size but the last
+//	          blocks of samples, one for each 256 of them or part of that
 //	block     parameter k of counts 1 · base width of sums 1
 //	          bits, most significant first, for each counter:
 //	            count: 0 for a counter that is 0, and then no more; else the count, or 2^CountBits if
@@ -117,6 +119,15 @@
 //	            sum: less count × (start + Period/2) in units, less half the count, modulo its width,
 //	            signed, x as 2x or -2x-1: base width and half the length of the count, rounded up, but at
 //	            most the sum's width
+//	          zeros to the next byte
+//	          CRC-32C of the block 4
+//	samples   of block i of n: those whose flow's high 32 bits, times n, have i above the lowest 32
+//	          samples 4 · base width of times 1
+//	          bits, for each sample, in the order of flow, time and tag:
+//	            flow: its high 32 bits less those of the one before, as a count, with k such that 2^(32-k)
+//	            is the number of samples in the epoch or less than twice as many, and 33 bits at most
+//	            tag: the high 32 bits of the low 64 of packet × 9e3779b97f4a7c15, in as many bits as the limit less 1
+//	            time: less start, in units, signed as sums are: base width
 //	          zeros to the next byte
 //	          CRC-32C of the block 4
 //

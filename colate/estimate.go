@@ -27,6 +27,18 @@ type Result struct {
 	// leaves uncertain.
 	Share float64
 
+	// Sampled is the number of the flow's packets that were sampled at both
+	// points, if Config.OneIn asked for that, and Lost the fraction of those
+	// sampled at the first that the second has not seen.
+	Sampled uint64
+	Lost    float64
+
+	samples      *flowSamples
+	share        float64 // of the samples in Mean; the rest is countedMean's
+	sampledError float64 // standard deviation
+	skew         float64 // of the samples' mean
+	countedMean  float64
+
 	errors   [absentFlows]float64 // of the mean, from absent flows, in order
 	own      float64              // standard deviation of the additional error
 	few      float64              // by how much few cells widen the interval
@@ -310,9 +322,34 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if !(confidence >= 0 && confidence < 1) {
 		return i
 	}
+	if r.Sampled > 0 {
+		return r.combined(confidence)
+	}
+	return r.counted(r.Mean, confidence)
+}
+
+// combined returns the interval of a mean of which samples have a share.
+func (r *Result) combined(confidence float64) estimate.Interval {
+	counted, part := estimate.Interval{}, 1-r.share
+	if part > 0 {
+		counted = r.counted(r.countedMean, confidence)
+	}
+	// Where delays are skewed the largest are missing from small samples.
+	sampled := r.share * r.sampledError * estimate.StudentQuantile((1+confidence)/2, r.degrees)
+	low, high := sampled*(1+2*max(-r.skew, 0)), sampled*(1+2*max(r.skew, 0))
+	return estimate.Interval{
+		Low:        r.Mean - math.Hypot(part*(r.countedMean-counted.Low), low),
+		High:       r.Mean + math.Hypot(part*(counted.High-r.countedMean), high),
+		Confidence: confidence,
+	}
+}
+
+// counted returns the interval of the counters' mean.
+func (r *Result) counted(mean, confidence float64) estimate.Interval {
+	i := estimate.Interval{Confidence: confidence}
 	low, high := tails(&r.errors, confidence)
 	half := -estimate.NormalQuantile((1-confidence)/2) * r.own
-	i.Low, i.High = r.Mean-r.few*(high+half)-r.bias, r.Mean+r.few*(half-low)+r.bias
+	i.Low, i.High = mean-r.few*(high+half)-r.bias, mean+r.few*(half-low)+r.bias
 	return i
 }
 

@@ -76,6 +76,7 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 	var a *accumulator
 	err := q.run(ctx, func(c Config) (err error) {
 		a, err = newAccumulator(c, flows)
+		q.sampling = newSampling(c, flows)
 		return err
 	}, func(s *step) error {
 		up, down, err := q.cells(s, a.at, a.order, a.table)
@@ -90,7 +91,13 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 	if q.coverage.Clocks.Known {
 		a.trend = trend{} // it is that of delays
 	}
-	return a.answers(), q.coverage, ctx.Err()
+	answers := a.answers()
+	if q.sampling != nil {
+		for i := range answers {
+			q.sampling.flows[i].combine(&answers[i], flows[i])
+		}
+	}
+	return answers, q.coverage, ctx.Err()
 }
 
 // A query walks through the epochs of both points.
@@ -103,6 +110,7 @@ type query struct {
 	sums     [2][]uint64
 	one      []uint64 // of one corrected epoch
 	clocks   []*clock.History
+	sampling *sampling
 }
 
 // A foundEntry is an epoch to be compared, with its span by the first point's
@@ -314,6 +322,11 @@ func (q *query) cells(s *step, at, order []uint32, table *cellTable) (up, down u
 				return 0, 0, fmt.Errorf("colate: %w", err)
 			}
 			*packets[i] += h.packets
+			if q.sampling != nil {
+				if err := q.sampling.read(r, e, h, i == 1, s.counts, i == 1 && corrected); err != nil {
+					return 0, 0, fmt.Errorf("colate: %w", err)
+				}
+			}
 			if i == 1 && corrected {
 				for j, word := range sums {
 					q.sums[i][j] += table.config.nearWord(word, e.reading)
@@ -323,6 +336,9 @@ func (q *query) cells(s *step, at, order []uint32, table *cellTable) (up, down u
 	}
 	for i := range at {
 		table.put(i, q.sums[0][i], q.sums[1][i])
+	}
+	if q.sampling != nil {
+		q.sampling.match(s.end, s.end-s.start, table.config.limit())
 	}
 	if corrected && s.counts {
 		for _, e := range s.entries[1] {

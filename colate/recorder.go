@@ -22,6 +22,8 @@ import (
 type Recorder struct {
 	words   []uint64
 	packets uint64
+	samples []sample
+	limit   uint32 // of the tags of sampled packets
 
 	// What Update needs of the Config, computed once.
 	identity    uint64
@@ -45,12 +47,14 @@ func New(c Config) (*Recorder, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return newRecorder(c), nil
+	return newRecorder(c, c.Samples), nil
 }
 
-func newRecorder(c Config) *Recorder {
+func newRecorder(c Config, samples int) *Recorder {
 	return &Recorder{
 		words:       make([]uint64, c.Counters),
+		samples:     make([]sample, 0, samples),
+		limit:       c.limit(),
 		identity:    c.Identity,
 		chooser:     c.chooser(),
 		timeMask:    ^uint64(0) << c.lowBits(),
@@ -98,6 +102,9 @@ func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 		r.begin(t)
 	}
 	r.packets++
+	if tag := tagOf(p); tag < r.limit {
+		r.sample(sample{uint32(f >> 32), tag, t})
+	}
 	r.words[at] += uint64(t)<<(r.timeShift&63)&r.timeMask + uint64(p)>>(r.digestShift&63)&r.digestMask + 1
 }
 
@@ -134,6 +141,13 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 		at := position(identity, flows[i], chooser.choice(p), uint64(len(words)))
 		words[at] += uint64(p)>>digestShift&digestMask + add
 	}
+	if r.limit > 0 {
+		for i, p := range packets {
+			if tag := tagOf(p); tag < r.limit {
+				r.sample(sample{uint32(flows[i] >> 32), tag, t})
+			}
+		}
+	}
 }
 
 // Merge adds shard b of the same point and epoch to r. It returns
@@ -154,6 +168,7 @@ func (r *Recorder) Merge(b *Recorder) error {
 	for i, word := range b.words {
 		r.words[i] += word
 	}
+	r.mergeSamples(b)
 	return nil
 }
 
@@ -161,6 +176,7 @@ func (r *Recorder) Merge(b *Recorder) error {
 func (r *Recorder) Reset() {
 	clear(r.words)
 	r.packets, r.start = 0, 0
+	r.samples, r.limit = r.samples[:0], r.config.limit()
 }
 
 // word returns counter i as it is in hardware.

@@ -107,7 +107,7 @@ func numberOf(name string) (uint64, bool) {
 // appendFrame appends an epoch's frame.
 func appendFrame(dst []byte, r *Recorder) []byte {
 	start, end, _ := r.Span()
-	return seal(dst, r, entry{head: uint32(r.config.headSize()), start: start, end: end})
+	return seal(dst, r, entry{head: uint32(r.headSize()), start: start, end: end})
 }
 
 // appendClock appends the frame of a history that is not empty.
@@ -270,7 +270,7 @@ func (e *entry) check(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	for i := range h.config.blocks() {
+	for i := range len(h.offsets) - 1 {
 		if !sealedBlock(payload[h.offsets[i]:h.offsets[i+1]]) {
 			return fmt.Errorf("%w: checksum of block %d of counters", estimate.ErrEncoding, i)
 		}

@@ -216,7 +216,7 @@ func (s *Store) Append(r *Recorder) error {
 		return err
 	}
 	s.buffer = appendFrame(s.buffer[:0], r)
-	if err := s.write(entry{head: uint32(r.config.headSize()), start: start, end: end}); err != nil {
+	if err := s.write(entry{head: uint32(r.headSize()), start: start, end: end}); err != nil {
 		return err
 	}
 	if s.ends == [2]int64{} {

@@ -1,226 +1,281 @@
 // Colate records real packets at two points, keeps what it recorded in two
-// directories, and answers later how long the packets of any one flow took.
+// directories, and answers later how long the packets of any flow took.
 //
-//	go run ./examples/colate                       # all of it, over the captures that ship
-//	go run ./examples/colate record -dir kept      # record, and keep
-//	go run ./examples/colate list -dir kept        # the flows there were
-//	go run ./examples/colate query -dir kept -flow "tcp 10.0.0.1:80 10.0.0.2:1234"
-//	go run ./examples/colate rank -dir kept        # the slowest of them
+//	go run ./examples/colate                       # the captures that ship
+//	go run ./examples/colate record -dir kept -in a.pcap -out b.pcap
+//	go run ./examples/colate query -dir kept       # all flows, the slowest first
+//	go run ./examples/colate query -dir kept -flow "tcp 10.0.0.1:80 10.0.0.2:1234" -from 2026-01-31T12:00:00Z
 //
-// Run it from the top of the project to find the captures that ship.
-//
-// The command record reads one traffic stream captured before (-in) and after
-// (-out) whatever delays it. The captures are pcap or pcapng, with or without
-// gzip, stamped by clocks that agree. Each point has a COLATE recorder: shared
-// counters that take one update a packet. Every -period of the clock the
-// counters go to the point's store, in DIR/ingress and DIR/egress. Nothing
-// else is kept of the packets. DIR/flows.csv stands for what a NetFlow
-// collector would know: which flows were present, with how many packets, and
-// when.
-//
-// The captures that ship lose one packet in twenty. A counter that lost one
-// says nothing about that epoch, and the flow's other counters stand for it.
-// There are only 8,000 packets for 4,096 counters, which is why each packet
-// takes so many bits of the stores: a counter is worth its bits if it counts
-// ten packets.
-//
-// The command query reads the epochs of both stores that overlap the flow's
-// lifetime, or the window given by -from and -to, and of these only the few
-// counters that it needs. The flow's number of packets comes from flows.csv,
-// or from -packets. It prints the mean delay with the interval that contains
-// it with 95 % probability. For a flow of few packets among big ones the
-// counters hold mostly the others' delays, and the interval says so. The
-// command rank does the same for all flows of a window in one pass.
+// The captures hold one traffic stream before and after whatever delays it,
+// stamped by clocks that agree. At every -period of the clock each point's
+// counters go to its store, in DIR/ingress and DIR/egress; nothing else is kept
+// of the packets. DIR/flows.csv stands for what a flow collector would know.
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"encoding/csv"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/programs"
+	"github.com/hoplag/hoplag/queue/trace"
 )
 
-func main() {
-	out := &checked{w: os.Stdout}
-	err := run(os.Args[1:], out, os.Stderr)
-	err = cmp.Or(err, out.err)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "colate:", strings.TrimPrefix(err.Error(), "colate: "))
-		if errors.As(err, new(usageError)) {
-			os.Exit(2)
-		}
-		os.Exit(1)
-	}
+func main() { programs.Main("colate", run) }
+
+const about = `Records packets at two points in shared counters, and answers later how long
+the packets of any flow took.
+
+usage: colate [record|query] [flags]`
+
+// options are those of all commands.
+type options struct {
+	in, out, dir, flow string
+	from, to           int64
+	period             time.Duration
+	seed               uint64
+	json               bool
 }
 
-// A checked writer remembers that it failed.
-type checked struct {
-	w   io.Writer
-	err error
-}
-
-// Write writes b, unless a write failed before.
-func (o *checked) Write(b []byte) (n int, err error) {
-	if o.err == nil {
-		n, o.err = o.w.Write(b)
-	}
-	return n, o.err
-}
-
-// A usageError is an error of the command line.
-type usageError struct{ error }
-
-const usage = `Records packets at two points in shared counters, and answers later how long
-the packets of one flow took.
-
-usage: colate [record|list|query|rank] [flags]
-
-  record  read a capture pair into the stores of a directory
-  list    print the flows that were recorded, largest first
-  query   print the delay of one flow
-  rank    print the slowest flows of a window
-  (none)  record the captures that ship into a temporary directory, query
-          its largest flows, and print the exact delays beside
-
-For the flags of a command: colate record -h, and so on. Times are those of the
-captures' clocks. The head of main.go says what is kept, and what an answer is
-worth.
-`
-
-func run(args []string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	command := ""
-	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
 	}
-	switch command {
-	case "record":
-		opt, err := parseRecord(args, stderr)
-		if err != nil {
-			return misused(err)
-		}
-		return record(opt, stdout)
-	case "list":
-		f := flags("list", "Prints the flows that were recorded, largest first.", stderr)
-		dir := f.String("dir", "", "`directory` that record wrote")
-		top := f.Int("top", 20, "print so many `flows`, 0: all")
-		if err := parseDir(f, args, dir); err != nil {
-			return misused(err)
-		}
-		return list(*dir, *top, stdout)
-	case "query":
-		var opt queryOptions
-		if err := windowFlags(&opt, command, "Prints the delay of one flow.", stderr)(args); err != nil {
-			return misused(err)
-		}
-		return query(opt, stdout)
-	case "rank":
-		var opt queryOptions
-		if err := windowFlags(&opt, command, "Prints the flows of a window, slowest first.", stderr)(args); err != nil {
-			return misused(err)
-		}
-		return rank(opt, stdout)
-	case "":
-		return demonstrate(args, stdout, stderr)
+	o := options{from: math.MinInt64, to: math.MaxInt64}
+	f := programs.NewFlags("colate", about, stderr)
+	f.StringVar(&o.in, "in", "examples/twopoint/testdata/ingress.pcap.gz", "record this capture `file` before the delay")
+	f.StringVar(&o.out, "out", "examples/twopoint/testdata/egress.pcap.gz", "and this `file` after the delay")
+	programs.Range(f, &o.period, "period", 500*time.Millisecond, time.Millisecond, 24*time.Hour, "`time` between stores of the counters")
+	f.StringVar(&o.dir, "dir", "", "`directory` of the stores")
+	f.Uint64Var(&o.seed, "seed", 1, "secret `seed` of all digests, which is not kept")
+	f.StringVar(&o.flow, "flow", "", "ask for this `flow` only, such as \"tcp 10.0.0.1:80 10.0.0.2:1234\"")
+	for name, at := range map[string]*int64{"from": &o.from, "to": &o.to} {
+		f.Func(name, "ask "+name+" this `time`, RFC 3339", func(s string) error {
+			t, err := time.Parse(time.RFC3339Nano, s)
+			*at = t.UnixNano()
+			return err
+		})
 	}
-	if command == "help" {
-		fmt.Fprint(stderr, usage)
-		return flag.ErrHelp
-	}
-	return misused(fmt.Errorf("unknown command %q, want record, list, query or rank", command))
-}
-
-// misused makes a usageError of an error, unless it is a request for help.
-func misused(err error) error {
-	if errors.Is(err, flag.ErrHelp) {
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	if err := f.Parse(args); err != nil {
 		return err
 	}
-	return usageError{err}
-}
-
-// demonstrate runs all commands, one after another.
-func demonstrate(args []string, stdout, stderr io.Writer) error {
-	f := flag.NewFlagSet("colate", flag.ContinueOnError)
-	f.Usage = func() { fmt.Fprint(stderr, usage) }
-	if err := parseOnly(f, args); err != nil {
-		return misused(err)
+	if command != "" && command != "record" && command != "query" && command != "rank" {
+		return programs.Usage("command %q, want record or query", command)
 	}
-	dir, err := os.MkdirTemp("", "colate")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	opt, err := parseRecord([]string{"-dir", dir}, stderr)
-	if err != nil {
-		return err
-	}
-	opt.exact = newExact()
-	if err := record(opt, stdout); err != nil {
-		return err
-	}
-	flows, err := programs.ReadFlows(dir)
-	if err != nil {
-		return err
-	}
-	for _, flow := range flows[:min(len(flows), 5)] {
-		fmt.Fprintln(stdout)
-		if err := query(queryOptions{dir: dir, seed: 1, flow: flow.Tuple}, stdout); err != nil {
+	if command == "" {
+		if o.dir, err = os.MkdirTemp("", "colate"); err != nil {
 			return err
 		}
-		opt.exact.print(flow.Tuple, stdout)
+		defer os.RemoveAll(o.dir)
+	} else if o.dir == "" {
+		return programs.Usage("-dir is missing: the directory of the stores")
 	}
-	return nil
-}
-
-func flags(command, what string, stderr io.Writer) *flag.FlagSet {
-	f := flag.NewFlagSet("colate "+command, flag.ContinueOnError)
-	f.Usage = func() {
-		f.SetOutput(stderr)
-		fmt.Fprintf(stderr, "%s\n\nusage: colate %s [flags]\n\n", what, command)
-		f.PrintDefaults()
+	rows := &programs.Rows{W: stdout, JSON: o.json}
+	if command == "record" || command == "" {
+		if err := o.record(ctx, rows); err != nil || command == "record" {
+			return cmp.Or(err, rows.Err)
+		}
 	}
-	return f
-}
-
-// parseDir parses a command's flags and requires -dir.
-func parseDir(f *flag.FlagSet, args []string, dir *string) error {
-	if err := parseOnly(f, args); err != nil {
-		return err
-	}
-	if *dir == "" {
-		return errors.New("-dir is missing: the directory of the stores")
-	}
-	return nil
-}
-
-// parseOnly parses flags and accepts no other arguments. It reports a mistake
-// in one line, and prints the flags only on request.
-func parseOnly(f *flag.FlagSet, args []string) error {
-	usage := f.Usage
-	f.Usage = func() {}
-	f.SetOutput(io.Discard)
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		usage()
-		return err
-	case err != nil:
-		return fmt.Errorf("%w (%s -h lists the flags)", err, f.Name())
-	case f.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q", f.Arg(0))
-	}
-	return nil
+	return cmp.Or(o.query(ctx, rows), rows.Err)
 }
 
 // points are the names of the two points' stores.
 var points = [2]string{"ingress", "egress"}
 
-// openStore opens the store of a point.
-func openStore(dir string, point int, options colate.StoreOptions) (*colate.Store, error) {
-	return colate.OpenStore(colate.Dir(filepath.Join(dir, points[point])), options)
+// A point has a recorder, and a store for its epochs.
+type point struct {
+	*colate.Recorder
+	store   *colate.Store
+	packets float64
+}
+
+func (o *options) open(options colate.StoreOptions) (at [2]point, err error) {
+	for i := range at {
+		if at[i].store, err = colate.OpenStore(colate.Dir(filepath.Join(o.dir, points[i])), options); err != nil {
+			break
+		}
+	}
+	return at, err
+}
+
+// record reads the captures into the stores.
+func (o *options) record(ctx context.Context, rows *programs.Rows) error {
+	var readers [2]*trace.Reader
+	for i, name := range []string{o.in, o.out} {
+		f, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("%w (the captures that ship are found from the top of the project)", err)
+		}
+		defer f.Close()
+		if readers[i], err = trace.NewReader(f); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(o.dir, "flows.csv")); err == nil {
+		return fmt.Errorf("%s already has a recording; choose another -dir", o.dir)
+	}
+	at, err := o.open(colate.StoreOptions{})
+	if err != nil {
+		return err
+	}
+	config := colate.Config{Identity: hashing.Fingerprint(o.seed), Counters: 4096, PerFlow: 20, Bits: 64, CountBits: 12, DigestBits: 20,
+		Shift: 6, Period: int64(o.period)}
+	for i := range at {
+		defer at[i].store.Close()
+		if at[i].Recorder, err = colate.New(config); err != nil {
+			return err
+		}
+	}
+	flows := map[hashing.Tuple]*flow{}
+	if err = o.pass(ctx, trace.NewPair(readers[0], readers[1]), &at, flows); err != nil {
+		return err
+	}
+	for i, p := range at {
+		if err := errors.Join(p.store.Append(p.Recorder), p.store.Close()); err != nil {
+			return err
+		}
+		kept := p.store.Summary()
+		rows.Printf("%s: %.0f packets in %d epochs, %.1f bits a packet\n", points[i], p.packets, kept.Epochs, float64(8*kept.Bytes)/p.packets)
+	}
+	return o.writeFlows(flows)
+}
+
+// pass passes all packets to the points where they were captured.
+func (o *options) pass(ctx context.Context, pair *trace.Pair, at *[2]point, flows map[hashing.Tuple]*flow) error {
+	var frame hashing.Frame
+	for ctx.Err() == nil {
+		side, rec, err := pair.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if frame.Parse(rec.Link, rec.Frame) != nil {
+			continue // no IP
+		}
+		p := &at[side]
+		if p.Due(rec.Time) {
+			if err := p.store.Append(p.Recorder); err != nil {
+				return err
+			}
+			p.Reset()
+		}
+		p.Update(frame.Tuple.Flow(o.seed), frame.Digest(o.seed), rec.Time)
+		p.packets++
+		f := flows[frame.Tuple]
+		if f == nil {
+			f = &flow{first: rec.Time}
+			flows[frame.Tuple] = f
+		}
+		f.last = rec.Time
+		if side == trace.Egress {
+			f.packets++
+		}
+	}
+	return ctx.Err()
+}
+
+// A flow is what a flow collector knows of one.
+type flow struct {
+	packets     uint64 // that arrived
+	first, last int64  // at either point, ns
+}
+
+func (o *options) writeFlows(flows map[hashing.Tuple]*flow) error {
+	file, err := os.Create(filepath.Join(o.dir, "flows.csv"))
+	if err != nil {
+		return err
+	}
+	w := csv.NewWriter(file)
+	for tuple, f := range flows {
+		w.Write([]string{programs.FlowName(&tuple), fmt.Sprint(f.packets), fmt.Sprint(f.first), fmt.Sprint(f.last)})
+	}
+	w.Flush()
+	return errors.Join(w.Error(), file.Close())
+}
+
+// asked returns the flows of flows.csv that are asked for.
+func (o *options) asked() (names []string, records []joint.FlowRecord, err error) {
+	data, err := os.ReadFile(filepath.Join(o.dir, "flows.csv"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: nothing was recorded in %s", err, o.dir)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+	for _, row := range rows {
+		var packets, first, last int64
+		tuple, bad := programs.ParseFlow(row[0])
+		if _, err := fmt.Sscan(strings.Join(row[1:], " "), &packets, &first, &last); err != nil || bad != nil {
+			return nil, nil, fmt.Errorf("flows.csv: %w", cmp.Or(bad, err))
+		}
+		if o.flow == row[0] || o.flow == "" && packets >= 20 && first <= o.to && last >= o.from {
+			names = append(names, row[0])
+			records = append(records, joint.FlowRecord{Flow: tuple.Flow(o.seed), Packets: float64(packets)})
+		}
+	}
+	if len(names) == 0 && err == nil {
+		err = fmt.Errorf("no flow %s of 20 packets at that time in flows.csv", o.flow)
+	}
+	return names, records, err
+}
+
+// An answer is what -json prints for a flow, with times in nanoseconds.
+type answer struct {
+	Flow     string            `json:"flow"`
+	Packets  float64           `json:"packets"`
+	Mean     float64           `json:"mean"`
+	Interval estimate.Interval `json:"meanInterval"`
+}
+
+// query asks the stores, and prints the slowest flows first.
+func (o *options) query(ctx context.Context, rows *programs.Rows) error {
+	names, records, err := o.asked()
+	at, other := o.open(colate.StoreOptions{ReadOnly: true})
+	if err := cmp.Or(err, other); err != nil {
+		return err
+	}
+	path := colate.Path{Up: at[0].store, Down: at[1].store}
+	found, coverage, err := path.EstimateAll(ctx, records, o.from, o.to)
+	if err != nil {
+		return err
+	}
+	answers := []answer{}
+	for i := range found {
+		if r := &found[i]; r.Err == nil {
+			answers = append(answers, answer{names[i], r.Packets, r.Mean, r.MeanInterval(0.95)})
+		} else if o.flow != "" {
+			return r.Err
+		}
+	}
+	slices.SortFunc(answers, func(a, b answer) int { return -cmp.Compare(a.Mean, b.Mean) })
+	if o.json {
+		rows.Object(answers)
+		return nil
+	}
+	for _, d := range slices.Concat(path.Up.Damages(), path.Down.Damages(), coverage.Damages) {
+		rows.Printf("damaged: %v\n", d)
+	}
+	rows.Printf("%d pairs of epochs, %d missing, %d bytes read; %d of %d flows have an answer\n", coverage.Epochs, len(coverage.Missing),
+		coverage.Bytes, len(answers), len(found))
+	for _, a := range answers {
+		rows.Printf("%10s  %-23s %7.0f packets  %s\n", hoplag.Format(a.Mean), programs.Between(a.Interval), a.Packets, a.Flow)
+	}
+	return nil
 }

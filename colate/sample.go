@@ -1,0 +1,152 @@
+package colate
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A sample is one packet, kept by itself.
+type sample struct {
+	flow uint32 // the high bits of its flow
+	tag  uint32 // below the recorder's limit
+	at   int64
+}
+
+// tagOf returns the bits of a packet that decide whether it is sampled, and tell
+// it from others: both points sample alike.
+func tagOf(p hashing.Packet) uint32 { return uint32(uint64(p) * 0x9e3779b97f4a7c15 >> 32) }
+
+// limit returns the tag from which on packets are not sampled.
+func (c *Config) limit() uint32 {
+	if c.OneIn == 0 {
+		return 0
+	}
+	return uint32(min(1<<32/uint64(c.OneIn), 1<<32-1))
+}
+
+// sample keeps a packet whose tag is below the limit. If there is no room, it
+// halves the limit and forgets the packets beyond it.
+//
+//go:noinline
+func (r *Recorder) sample(s sample) {
+	if len(r.samples) >= r.config.Samples {
+		r.limitTo(r.limit / 2)
+	}
+	if s.tag < r.limit {
+		r.samples = append(r.samples, s)
+	}
+}
+
+func (r *Recorder) limitTo(limit uint32) {
+	r.limit = limit
+	r.samples = slices.DeleteFunc(r.samples, func(s sample) bool { return s.tag >= limit })
+}
+
+// mergeSamples adds another shard's samples.
+func (r *Recorder) mergeSamples(b *Recorder) {
+	if b.limit < r.limit {
+		r.limitTo(b.limit)
+	}
+	for _, s := range b.samples {
+		if s.tag < r.limit {
+			r.sample(s)
+		}
+	}
+}
+
+// sampleBlocks returns the number of blocks for so many samples. A flow's
+// samples are in one block, which its hash says.
+func sampleBlocks(samples int) int { return (samples + blockCounters - 1) / blockCounters }
+
+func sampleBlock(flow uint32, blocks int) int { return int(uint64(flow) * uint64(blocks) >> 32) }
+
+// A sampleCodec encodes blocks of samples:
+//
+//	samples 4 · base width of times 1
+//	bits, most significant first, for each sample, by flow, time and tag:
+//	  flow  less that of the one before, as a count of a block of counters
+//	        (k such that 2^(32-k) is the number of samples in the epoch)
+//	  tag   as many bits as the limit has
+//	  time  less the start of the epoch, in units, x as 2x or -2x-1: base width
+//	zeros to the next byte
+//	CRC-32C 4
+type sampleCodec struct {
+	k, tagBits, shift uint
+	start             int64
+	blocks            int
+}
+
+func newSampleCodec(c *Config, start int64, limit uint32, samples int) sampleCodec {
+	return sampleCodec{
+		k: uint(32 - bits.Len32(uint32(max(samples-1, 0)))), tagBits: uint(bits.Len32(max(limit, 1) - 1)), shift: uint(c.Shift),
+		start: start >> c.Shift, blocks: sampleBlocks(samples),
+	}
+}
+
+// sorted returns the samples in their order in an encoding.
+func (r *Recorder) sorted() []sample {
+	all := slices.Clone(r.samples)
+	shift := r.config.Shift
+	slices.SortFunc(all, func(a, b sample) int {
+		return cmp.Or(cmp.Compare(a.flow, b.flow), cmp.Compare(a.at>>shift, b.at>>shift), cmp.Compare(a.tag, b.tag))
+	})
+	return all
+}
+
+func (s *sampleCodec) time(at int64) uint64 {
+	later := at>>s.shift - s.start
+	return uint64(later<<1) ^ uint64(later>>63)
+}
+
+// append appends a block.
+func (s *sampleCodec) append(dst []byte, samples []sample) []byte {
+	from, base := len(dst), 0
+	for _, x := range samples {
+		base = max(base, bits.Len64(s.time(x.at)))
+	}
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(samples)))
+	w, last := bitWriter{dst: append(dst, byte(base))}, uint32(0)
+	for _, x := range samples {
+		w.putCount(uint64(x.flow-last), s.k, 32)
+		w.put(uint64(x.tag), s.tagBits)
+		w.put(s.time(x.at), uint(base))
+		last = x.flow
+	}
+	dst = w.end()
+	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[from:], castagnoli))
+}
+
+// read appends the samples of a block, and checks it. The error wraps
+// [estimate.ErrEncoding].
+func (s *sampleCodec) read(dst []sample, data []byte, block int) ([]sample, error) {
+	bad := fmt.Errorf("%w: block %d of samples", estimate.ErrEncoding, block)
+	if len(data) < 9 || !sealedBlock(data) {
+		return dst, bad
+	}
+	body := data[5 : len(data)-4]
+	n, base := binary.BigEndian.Uint32(data), uint(data[4])
+	if base > 56 || uint64(n)*uint64(1+s.k+s.tagBits+base) > uint64(len(body))*8 {
+		return dst, bad
+	}
+	r, last := bitReader{data: append(slices.Clone(body), make([]byte, 16)...), limit: uint(len(body)) * 8}, uint64(0)
+	for range n {
+		last += r.count(s.k, 32)
+		tag, time := r.take(s.tagBits), r.take(base)
+		if r.at > r.limit || last >= 1<<32 || sampleBlock(uint32(last), s.blocks) != block {
+			return dst, bad
+		}
+		later := int64(time>>1) ^ -int64(time&1)
+		dst = append(dst, sample{uint32(last), uint32(tag), (s.start + later) << s.shift})
+	}
+	if spare := r.limit - r.at; spare >= 8 || r.take(spare) != 0 {
+		return dst, bad
+	}
+	return dst, nil
+}
