@@ -42,7 +42,8 @@ func TestRecordAndQuery(t *testing.T) {
 			t.Errorf("flow %d: %+v", i, a)
 		}
 	}
-	if one := output(t, "query", "-dir", dir, "-flow", list[0].Flow); !strings.Contains(one, "1 of 1 flows") || !strings.Contains(one, list[0].Flow) {
+	one := output(t, "query", "-dir", dir, "-flow", list[0].Flow)
+	if !strings.Contains(one, "1 of 1 flows") || !strings.Contains(one, list[0].Flow) {
 		t.Errorf("one flow:\n%s", one)
 	}
 	if err := run(t.Context(), []string{"query", "-dir", dir, "-from", "2100-01-01T00:00:00Z"}, io.Discard, io.Discard); err == nil {
