@@ -27,7 +27,8 @@ func output(t *testing.T, args ...string) string {
 // the slowest first; a damaged store says so, and answers with the rest.
 func TestRecordAndQuery(t *testing.T) {
 	dir := t.TempDir()
-	if said := output(t, append([]string{"record", "-dir", dir}, captures...)...); !strings.Contains(said, "ingress: 7830 packets in 14 epochs") {
+	said := output(t, append([]string{"record", "-dir", dir}, captures...)...)
+	if !strings.Contains(said, "ingress: 7830 packets in 14 epochs") {
 		t.Errorf("record said\n%s", said)
 	}
 	if err := run(t.Context(), append([]string{"record", "-dir", dir}, captures...), io.Discard, io.Discard); err == nil {
