@@ -27,5 +27,5 @@ import (
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
 		experiment.In("LDS (delay per flow)", comparison, bySize, underLoss, weighted, mined, byRows),
-		experiment.In("Ours: LDS", jointDecoding, byLoss, layouts, accumulated, overPaths))
+		experiment.In("Ours: LDS", jointDecoding, byLoss, layouts, accumulated, overPaths, tables))
 }

@@ -1,0 +1,228 @@
+package figlds
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/flowsim"
+	"github.com/hoplag/hoplag/bench/perflow"
+	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lds"
+)
+
+var tables = experiment.Experiment{
+	Name: "ours-lds-table", Title: "A sketch, a table of some flows, both, and sampled packets, in the same bytes",
+	Claim: "Ours: a table holds nearly all flows of 1,000 packets and more, and is far ahead of a sketch for those that it holds; a sketch " +
+		"answers for all flows; half of each does both.",
+	Weight: 300, Quick: 4, Measure: measureTables,
+}
+
+const (
+	tableBytes  = 910_000 // at each point, what 70,000 cells take
+	recordBytes = 12      // of a sampled packet: digest and time
+)
+
+// A law says how long packets take: those of flowsim, or exponentially about
+// flows' means that are log-normal, a hundred times apart.
+type law struct {
+	name  string
+	delay func(f *flowsim.Flow, p *flowsim.Packet) int64
+}
+
+var tableLaws = []law{
+	{"two modes", func(_ *flowsim.Flow, p *flowsim.Packet) int64 { return p.Delay }},
+	{"exponential", func(f *flowsim.Flow, p *flowsim.Packet) int64 {
+		// By hashes, so that the delay of a packet is the same whenever it is drawn.
+		mean := 1e5 * math.Exp(1.15*normal(uint64(f.Key)))
+		return int64(-mean * math.Log(even(uint64(p.ID), 2)))
+	}},
+}
+
+// even returns a number that is uniform in (0, 1], and normal one that is normal.
+func even(x, salt uint64) float64 { return (float64(hashing.Mix(x, salt)>>11) + 1) / (1 << 53) }
+
+func normal(x uint64) float64 {
+	return math.Sqrt(-2*math.Log(even(x, 3))) * math.Cos(2*math.Pi*even(x, 4))
+}
+
+var tableLoss = []float64{0, 0.001, 0.01}
+
+// A contest has the observers of one law and loss, all of the same bytes, and what
+// is true of each flow.
+type contest struct {
+	law                *law
+	loss               float64
+	sketch, part       points // all bytes, and half of them
+	table, half        [2]*lds.Table
+	rate               uint64 // threshold of sampled packets
+	sampled, n         []float64
+	sums, sampledTimes []float64
+	methods            []*method
+}
+
+var contestants = []string{"Estimate", "Decode", "table", "both", "sampled packets"}
+
+func newContest(run *experiment.Run, l *law, loss float64, flows, packets int) *contest {
+	c := &contest{law: l, loss: loss}
+	bytes := run.Pick(tableBytes/10, tableBytes)
+	sketch := lds.DefaultConfig
+	sketch.Columns = bytes / sketch.CellBytes() / sketch.Rows
+	table := lds.DefaultTableConfig
+	table.Flows = bytes / table.FlowBytes() / 8 * 8
+	half, part := table, sketch
+	half.Flows, part.Columns = table.Flows/16*8, sketch.Columns/2
+	for i := range 2 {
+		c.table[i], c.half[i] = experiment.Try(lds.NewTable(table)), experiment.Try(lds.NewTable(half))
+	}
+	c.sketch = points{experiment.Try(lds.New(sketch)), experiment.Try(lds.New(sketch))}
+	c.part = points{experiment.Try(lds.New(part)), experiment.Try(lds.New(part))}
+	c.rate = hashing.Threshold(min(1, float64(bytes)/recordBytes/float64(packets)))
+	for _, list := range []*[]float64{&c.sampled, &c.n, &c.sums, &c.sampledTimes} {
+		*list = make([]float64, flows)
+	}
+	for _, name := range contestants {
+		c.methods = append(c.methods, newMethod(name))
+	}
+	return c
+}
+
+// pass lets all observers see a packet of flow i.
+func (c *contest) pass(i int, f *flowsim.Flow, p *flowsim.Packet, arrives bool) {
+	c.sketch.up.Update(f.Key, p.ID, p.Sent)
+	c.part.up.Update(f.Key, p.ID, p.Sent)
+	c.table[0].Update(f.Key, p.ID, p.Sent)
+	c.half[0].Update(f.Key, p.ID, p.Sent)
+	if !arrives {
+		return
+	}
+	delay := c.law.delay(f, p)
+	c.sums[i] += float64(delay)
+	c.n[i]++
+	if hashing.Sampled(hashing.Mix(uint64(p.ID), 9), c.rate) == 1 {
+		c.sampledTimes[i] += float64(delay)
+		c.sampled[i]++
+	}
+	c.sketch.down.Update(f.Key, p.ID, p.Sent+delay)
+	c.part.down.Update(f.Key, p.ID, p.Sent+delay)
+	c.table[1].Update(f.Key, p.ID, p.Sent+delay)
+	c.half[1].Update(f.Key, p.ID, p.Sent+delay)
+}
+
+// judge fills in the errors.
+func (c *contest) judge(run *experiment.Run, iv *interval) {
+	all := iv.decode(run, c.sketch, iv.packets)
+	part := experiment.Try(lds.Decode(run.Context(), c.part.up, c.part.down, iv.records(iv.packets), joint.Options{}))
+	held := func(t [2]*lds.Table, i int) float64 {
+		if r, err := lds.EstimateTable(t[0], t[1], iv.keys[i]); err == nil {
+			return r.Mean
+		}
+		return math.NaN()
+	}
+	answers := []answer{
+		iv.estimated(c.sketch, lds.Estimate), usable(all), func(i int) float64 { return held(c.table, i) },
+		func(i int) float64 {
+			if mean := held(c.half, i); !math.IsNaN(mean) {
+				return mean
+			}
+			return usable(&part)(i)
+		},
+		func(i int) float64 { return c.sampledTimes[i] / c.sampled[i] }, // not a number if there is none
+	}
+	for k, a := range answers {
+		c.methods[k].addOf(iv, a, func(i int) float64 { return c.sums[i] / c.n[i] }, func(i int) bool { return c.n[i] > 0 })
+	}
+}
+
+func measureTables(run *experiment.Run) {
+	sizes := experiment.Choose(run, []int{1000, 10_000, 30_000}, []int{10_000, 100_000, 1_000_000})
+	table := run.Table("table", "Flows with an answer, and the median error of those", "flows", "delays", "loss", "method",
+		"10–99 packets", "100–999", "≥ 1,000")
+	byFlows := map[string]*plot.Series{}
+	f := run.Draw("a", "Median error of flows of 100 packets and more, no loss, two modes",
+		"In 910 kB at each point; a flow without an answer counts as 100 %.", plot.LogAxis("flows"), offAxis)
+	for _, name := range contestants {
+		byFlows[name] = f.Line(plot.Series{Name: name, Paper: name == "sampled packets"})
+	}
+	for _, flows := range experiment.Each(run, sizes) {
+		for _, c := range contend(run, flows) {
+			for _, m := range c.methods {
+				table.Row(flows, c.law.name, percent(c.loss), m.name, m.answered(10, 99), m.answered(100, 999), m.answered(1000, 1<<40))
+				if c.law == &tableLaws[0] && c.loss == 0 {
+					byFlows[m.name].Add(float64(flows), 100*m.median(fromHundred))
+				}
+			}
+			judgeTables(run, c, flows, flows == sizes[1])
+		}
+	}
+	run.Config("bytes", run.Pick(tableBytes/10, tableBytes), "flows", sizes, "losses", tableLoss)
+	run.Note("Sizes are Pareto with the shape 0.8, 53 packets a flow on average, in one interval of 287 s that is compared once. The table's "+
+		"answers leave out the packets that came before a flow was admitted. Sampled packets are those of a hash below a threshold at "+
+		"both points, 12 bytes each; a flow's mean is that of its samples.",
+		"A histogram a flow (DDSketch) needs packets that carry the time they were sent, and a map: "+
+			"`(cd bench/peers && go test -run DDSketchPerFlow -v .)` says how many flows fit into the same bytes.")
+}
+
+// contend lets traffic of so many flows pass, under all laws and losses; of a
+// million flows under the first law only, with no loss and the most.
+func contend(run *experiment.Run, flows int) (all []*contest) {
+	config := flowsim.Paper
+	config.Packets = int(float64(flows) / float64(config.Flows) * float64(config.Packets))
+	config.Flows, config.Seed = flows, run.SeedOf(fmt.Sprintf("traffic of %d", flows))
+	t := experiment.Try(flowsim.New(config))
+	iv := &interval{Traffic: t, seed: run.SeedOf("losses")}
+	at := make(map[hashing.Flow]int, flows)
+	for i := range t.Flows {
+		iv.keys, iv.packets = append(iv.keys, t.Flows[i].Key), append(iv.packets, float64(t.Flows[i].Size))
+		at[t.Flows[i].Key] = i
+	}
+	for l := range tableLaws {
+		for _, loss := range tableLoss {
+			if few := flows >= 1_000_000; !few || l == 0 && loss != 0.001 {
+				all = append(all, newContest(run, &tableLaws[l], loss, flows, t.Packets))
+			}
+		}
+	}
+	seen := 0
+	for f, p := range t.InOrder() {
+		if seen++; seen%100_000 == 0 {
+			run.Alive()
+		}
+		i := at[f.Key]
+		for _, c := range all {
+			c.pass(i, f, &p, c.loss == 0 || !iv.loses(p, c.loss))
+		}
+	}
+	for _, c := range all {
+		c.judge(run, iv)
+	}
+	return all
+}
+
+// answered returns the share of a class's flows that have an answer, and the
+// median error of these.
+func (m *method) answered(least, most int) string {
+	class := classes[all]
+	class.Least, class.Most = least, most
+	known := m.Answered(class)
+	n := len(m.Of(class))
+	if len(known) == 0 || n == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%s, %s", percent(float64(len(known))/float64(n)), percent(perflow.Quantile(known, 0.5)))
+}
+
+func judgeTables(run *experiment.Run, c *contest, flows int, main bool) {
+	if c.loss > 0 || c.law != &tableLaws[0] {
+		return
+	}
+	where := fmt.Sprintf("%s flows, no loss: ", number(float64(flows)))
+	decode, table, both := c.methods[1], c.methods[2], c.methods[3]
+	run.Beats(where+"median of flows of 1,000 packets and more, by Decode and by the table", table.median(fromThousand),
+		decode.median(fromThousand), 0.05).Headline = main
+	run.Keeps(where+"flows of 1,000 packets and more that the table holds", "ours: ≥ 99 %", percent(table.answers(fromThousand)),
+		table.answers(fromThousand) >= 0.99)
+	run.Keeps(where+"flows that both together answer", "ours: all", percent(both.answers(all)), both.answers(all) > 0.999)
+}
