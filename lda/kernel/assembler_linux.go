@@ -32,7 +32,6 @@ const (
 	opAdd   = 0x0f
 	opSub   = 0x1f
 	opMul   = 0x2f
-	opDiv   = 0x3f
 	opOr    = 0x4f
 	opAnd   = 0x5f
 	opLeft  = 0x6f

@@ -38,13 +38,8 @@ const (
 //
 // When an interface goes away, Rotate returns [ErrDetached]. Attach to one that
 // has the same name takes its place.
-//
-// Before Linux 6.6, which introduced tcx, Attach uses tc filters under a
-// clsact queueing discipline for Ingress and Egress. Filters of a higher
-// priority come first. They outlive a process that is killed; the next Attach to
-// the interface replaces them.
 func (p *Point) Attach(name string, hook Hook) error {
-	if err := p.attach(name, hook, true); err != nil {
+	if err := p.attach(name, hook); err != nil {
 		return fmt.Errorf("kernel: attaching to %s of %s: %w", hook, name, err)
 	}
 	return nil
@@ -52,23 +47,22 @@ func (p *Point) Attach(name string, hook Hook) error {
 
 // An attachment is a hook of an interface that a Point counts at.
 type attachment struct {
-	name     string
-	hook     Hook
-	attached func() bool // still, though nobody asked for its end
-	detach   func()
+	name string
+	hook Hook
+	link int // its descriptor
 }
 
-func (p *Point) attach(name string, hook Hook, tcx bool) error {
+func (p *Point) attach(name string, hook Hook) error {
 	if p.closed {
 		return syscall.EBADF
 	}
-	a, err := p.newAttachment(name, hook, tcx)
+	a, err := p.newAttachment(name, hook)
 	if err != nil {
 		return err
 	}
-	same := func(old *attachment) bool { return old.name == name && old.hook == hook && !old.attached() }
+	same := func(old *attachment) bool { return old.name == name && old.hook == hook && !linked(old.link) }
 	if i := slices.IndexFunc(p.attachments, same); i >= 0 {
-		p.attachments[i].detach()
+		syscall.Close(p.attachments[i].link)
 		p.attachments[i] = a
 		return nil
 	}
@@ -80,22 +74,22 @@ func (p *Point) attach(name string, hook Hook, tcx bool) error {
 func (p *Point) detached() error {
 	var errs []error
 	for _, a := range p.attachments {
-		if !a.attached() {
+		if !linked(a.link) {
 			errs = append(errs, fmt.Errorf("%w: %s of %s", ErrDetached, a.hook, a.name))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (p *Point) newAttachment(name string, hook Hook, tcx bool) (*attachment, error) {
+func (p *Point) newAttachment(name string, hook Hook) (*attachment, error) {
 	if hook < Ingress || hook > XDP {
 		return nil, fmt.Errorf("%w: want Ingress, Egress or XDP", estimate.ErrConfig)
 	}
-	index, link, err := lookInterface(name)
+	index, layer, err := lookInterface(name)
 	if err != nil {
 		return nil, err
 	}
-	program, err := p.program(hook, link)
+	program, err := p.program(hook, layer)
 	if err != nil {
 		return nil, err
 	}
@@ -106,25 +100,14 @@ func (p *Point) newAttachment(name string, hook Hook, tcx bool) (*attachment, er
 	case XDP:
 		kind, flags = attachXDP, driverMode
 	}
-	if tcx || hook == XDP {
-		descriptor, err := newLink(program, index, kind, flags)
-		switch {
-		case err == nil:
-			return &attachment{
-				name, hook, func() bool { return linked(descriptor) }, func() { syscall.Close(descriptor) },
-			}, nil
-		case hook == XDP:
-			return nil, explainXDP(err)
-		case err != syscall.EINVAL && err != syscall.EOPNOTSUPP:
-			return nil, explain("tcx", err)
-		}
+	link, err := newLink(program, index, kind, flags)
+	switch {
+	case err == nil:
+		return &attachment{name, hook, link}, nil
+	case hook == XDP:
+		return nil, explainXDP(err)
 	}
-	a, err := attachFilter(program, index, hook)
-	if err != nil {
-		return nil, explain("no tcx, and of clsact", err)
-	}
-	a.name, a.hook = name, hook
-	return a, nil
+	return nil, explain("tcx, which is new in Linux 6.6", err)
 }
 
 // explainXDP explains why XDP is not available.

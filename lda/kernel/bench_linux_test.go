@@ -86,8 +86,6 @@ func stages() []stage {
 		{"clock+parse", nil, func(p *program, _ maps) []instruction { return p.until(func() {}) }},
 		{"clock+parse+digest", nil, func(p *program, _ maps) []instruction { return p.until(p.digest) }},
 		{"LDA", nil, whole},
-		{"LDA,TAI", func(c *Config) { c.Clock = TAI }, whole},
-		{"LDA,coarse", func(c *Config) { c.Clock = Coarse }, whole},
 		{"LDA+LDS", func(c *Config) { c.LDS = lds.DefaultConfig; c.LDS.Identity = 0 }, whole},
 		{"match,hash", nil, match(func(m maps) int { return m.hash })},
 		{"match,LRU", nil, match(func(m maps) int { return m.recent })},

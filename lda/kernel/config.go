@@ -10,9 +10,8 @@ import (
 )
 
 var (
-	// ErrUnsupported means that this is not Linux, or not an architecture that
-	// the package knows (little-endian ones: amd64, arm64, riscv64, loong64,
-	// 386, arm).
+	// ErrUnsupported means that the package does not know the architecture. It
+	// knows little-endian ones: amd64, arm64, riscv64, loong64, 386, arm.
 	ErrUnsupported = errors.New("not supported on this system")
 
 	// ErrPrivilege means that the process lacks CAP_BPF, CAP_PERFMON or
@@ -82,41 +81,13 @@ const (
 	// Boot is the time since the machine started, including sleep. Use it for
 	// points on one machine.
 	Boot
-
-	// TAI is the kernel's international atomic time, which is Wall plus leap
-	// seconds if a time daemon has set their number. It is exact across
-	// machines that PTP synchronises. When somebody sets the clock, it follows
-	// without notice. It needs Linux 6.1.
-	TAI
-
-	// Coarse is Boot without sleep, as of the latest tick; ticks are 1 to 10
-	// ms apart. It saves some 30 ns a packet. A stamp is up to a tick old.
-	// Means of delays stay right, because both points' stamps are half a tick
-	// old on average, to about 0.4 ticks / √n for n packets that are spread
-	// over as many ticks; with fewer ticks than packets, n is the number of
-	// ticks. Deviations and quantiles below some ticks mean nothing. Use it
-	// for points on one machine.
-	Coarse
 )
-
-// String returns the name of the clock.
-func (c Clock) String() string {
-	if names := [...]string{"wall", "boot", "TAI", "coarse"}; int(c) < len(names) {
-		return names[c]
-	}
-	return fmt.Sprintf("Clock(%d)", uint8(c))
-}
 
 // A Config says what a Point counts, and by which clock.
 type Config struct {
 	// Seed is the seed for hashing packets and flows. It must be the same at
 	// both points, and secret if somebody may craft traffic. See [Digest].
 	Seed uint64
-
-	// Checksums makes the transport checksum part of a packet's identity, as
-	// in [hashing.Frame.Digest]. Points on the wire may need that. In a host
-	// it needs interfaces without offloads: see the package documentation.
-	Checksums bool
 
 	// LDA configures the cells. Its Identity is zero or [Fingerprint], which
 	// New sets.
@@ -139,7 +110,7 @@ func (c *Config) Validate() error {
 	if err := c.LDA.Validate(); err != nil {
 		return fmt.Errorf("kernel: %w", err)
 	}
-	want := Fingerprint(c.Seed, c.Checksums)
+	want := Fingerprint(c.Seed)
 	if id := c.LDA.Identity; id != 0 && id != want {
 		return c.invalid("LDA.Identity", id, fmt.Sprintf("0 or the fingerprint %d", want))
 	}
@@ -154,8 +125,8 @@ func (c *Config) Validate() error {
 			return c.invalid("LDS.Identity", id, fmt.Sprintf("0 or the fingerprint %d", want))
 		}
 	}
-	if c.Clock > Coarse {
-		return c.invalid("Clock", c.Clock, "Wall, Boot, TAI or Coarse")
+	if c.Clock > Boot {
+		return c.invalid("Clock", c.Clock, "Wall or Boot")
 	}
 	if size := c.laneSize(); size > maxMemory/2 {
 		return c.invalid("the memory of a processor", size, fmt.Sprintf("at most %d bytes", maxMemory/2))
@@ -204,7 +175,7 @@ type Counters struct {
 	NotIP     uint64 // frames that carry no IP, such as ARP
 	Truncated uint64 // frames that end inside their headers
 	Malformed uint64 // frames whose headers contradict themselves
-	Deep      uint64 // frames with more headers than the program follows
+	Deep      uint64 // frames with more headers, or rarer ones, than the program follows
 	Bundles   uint64 // bundles of segments not counted: see ErrOffload
 	Segments  uint64 // packets counted from bundles
 }

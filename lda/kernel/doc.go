@@ -18,12 +18,12 @@
 // New generates a program for the kernel's virtual machine (eBPF) from the
 // Config, assembles it and loads it, using only the standard library: no
 // compiler, no cgo, nothing to install. The program parses frames as
-// [hashing.Frame.ParseWith] does with no [hashing.Tunnels] (tags, labels, PPPoE, IPv4 with
-// options, IPv6 with extension headers, fragments). It hashes them as
-// [hashing.Digest] does, and adds the time to one cell of the LDA and one cell
-// in each row of the sketch. It counts the frames that it skips, by reason:
-// see [Counters]. It follows up to 8 tags and 8 labels, and counts deeper
-// frames as such.
+// [hashing.Frame.ParseWith] does with no [hashing.Tunnels]: VLAN tags, MPLS
+// labels, PPPoE, IPv4 with options, IPv6 with extension headers, fragments. It
+// hashes them as [hashing.Digest] does, and adds the time to one cell of the LDA
+// and one cell in each row of the sketch. It counts the frames that it skips, by
+// reason: see [Counters]. It follows up to 8 tags and 8 labels, and no rarer kinds
+// of tags, such as those of MACsec and NSH, and counts such frames as Deep.
 //
 // Each processor has its own cells, so that none waits for another, and has
 // them twice. Rotate changes one word that tells all programs to use the other
@@ -35,18 +35,17 @@
 //
 // A sending host leaves the transport checksum to the network card, and may
 // leave it the cutting of large segments (GSO, TSO); a receiving host may
-// merge segments (GRO). So by default the checksum is not part of a packet's
-// identity (see Config.Checksums). A point elsewhere computes the same
-// identity with [Digest] of this package. A bundle counts as the packets that
-// it stands for, each with the sequence number, identification, lengths, flags
-// and payload that it has on the wire. All of them get the bundle's time
-// stamp.
+// merge segments (GRO). So the checksum is not part of a packet's
+// identity. A point elsewhere computes the same identity with [Digest] of this
+// package. A bundle counts as the packets that it stands for, each with the
+// sequence number, identification, lengths, flags and payload that it has on the
+// wire. All of them get the bundle's time stamp.
 //
 // This works for TCP or UDP of at most 256 segments outside tunnels, whose
 // identification rises by one, as that of Linux does, or is always 0, in segments
-// of TCP that nobody may fragment (RFC 6864). Other bundles are not counted, and Rotate
-// reports them with [ErrOffload]; ethtool -K eth0 tso off gso off gro off lro off
-// prevents them. Three kinds look like others. A bundle of Linux's that happens
+// of TCP that nobody may fragment (RFC 6864). Other bundles are not counted, and
+// Rotate reports them with [ErrOffload]; ethtool -K eth0 tso off gso off gro off
+// lro off prevents them. Three kinds look like others. A bundle of Linux's that happens
 // to begin with identification 0, one in 65,536, counts as if all its packets had
 // 0. So do packets that are numbered otherwise count as if their numbers rose.
 // And bundles of a tunnel in UDP count as cut at the outer header, unless its
@@ -59,8 +58,8 @@
 // Plain packets, IPv4 or IPv6 with TCP or UDP, take a short way. Measured one by
 // one in a loop (go test -run '^$' -bench Stages ./lda/kernel), a packet costs
 // 95 ns, where the kernel's clock takes 49 and calling a program 31; 109 with a
-// sketch of four rows, and 68 by the [Coarse] clock. Remembering a packet in the
-// kernel's hash map costs 290 at each end. Between two network stacks (-bench
+// sketch of four rows. Remembering a packet in the kernel's hash map costs 290 at
+// each end. Between two network stacks (-bench
 // Live) the kernel says 175 ns a packet at full rate, and 302 in bursts after 10
 // ms without work, of which a program that only returns has 68 and 72. What a
 // burst pays for is one line of memory: a random cell, which is in no cache. At
@@ -72,17 +71,12 @@
 //
 // # What it cannot do
 //
-// A point needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, or root; Linux 5.8, or
-// 5.18 for XDP; and a little-endian machine. Links end with the process (from
-// Linux 6.6 on, and with XDP always).
+// A point needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, or root; Linux 6.6, or
+// 5.18 for XDP alone; and a little-endian machine. Links end with the process.
 //
-// RLI's injector is not available here. A program can neither make a packet
-// nor wait, so a reference packet would be an overwritten clone of a passing
-// packet. It would cost a copy, its length and addresses would depend on what
-// passes, and its checksums would have to be redone. Processors would have to
-// agree on its number by atomic operations, and its receiver keeps state for
-// each flow. A program in user space can send one packet in a hundred just as
-// well, and the point stamps it.
+// RLI's injector is not available here: a program can neither make a packet nor
+// wait, and its receiver keeps state for each flow. A program in user space can
+// send one packet in a hundred just as well, and the point stamps it.
 //
 // [lda] and [lds] name the papers.
 package kernel

@@ -16,12 +16,12 @@ const (
 	protoUDPLite = 136
 )
 
-// Digest returns the identity of a frame for a Point without Checksums: the
-// digest under seed after [hashing.Frame.ClearChecksum]. A sending host fills
-// that in last, usually in the network card, so a point inside the host does
-// not see it. Use Digest at the other point if that is not a Point but, say, a
-// capture. Parse its frames with [hashing.Frame.ParseWith] and no
-// [hashing.Tunnels], because a Point looks into none.
+// Digest returns the identity of a frame for a Point: the digest under seed after
+// [hashing.Frame.ClearChecksum]. A sending host fills the checksum in last,
+// usually in the network card, so a point inside the host does not see it. Use
+// Digest at the other point if that is not a Point but, say, a capture. Parse its
+// frames with [hashing.Frame.ParseWith] and no [hashing.Tunnels], because a Point
+// looks into none.
 func Digest(seed uint64, f *hashing.Frame) hashing.Packet {
 	unsummed := *f
 	unsummed.ClearChecksum()
@@ -30,11 +30,7 @@ func Digest(seed uint64, f *hashing.Frame) hashing.Packet {
 
 // Fingerprint returns the Identity for the Configs of a Point's synopses, and
 // of those that are compared with them. It says that no tunnels are looked
-// into, and whether checksums are part of the packets' identity.
-func Fingerprint(seed uint64, checksums bool) uint64 {
-	id := hashing.Tunnels{}.Identity(hashing.Fingerprint(seed))
-	if checksums {
-		return id
-	}
-	return hashing.Mix(id, 1)
+// into, and that checksums are not part of a packet's identity.
+func Fingerprint(seed uint64) uint64 {
+	return hashing.Mix(hashing.Tunnels{}.Identity(hashing.Fingerprint(seed)), 1)
 }

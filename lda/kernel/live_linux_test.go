@@ -128,7 +128,7 @@ func in(namespace string, f func() error) error {
 // attach attaches a point to an end of the link.
 func (w *wire) attach(t testing.TB, p *Point, namespace string, hook Hook) {
 	t.Helper()
-	if err := in(namespace, func() error { return p.attach(w.device, hook, true) }); err != nil {
+	if err := in(namespace, func() error { return p.attach(w.device, hook) }); err != nil {
 		t.Fatal(err)
 	}
 }

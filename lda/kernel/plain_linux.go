@@ -84,10 +84,8 @@ func (p *program) plainTransport() {
 	p.jumpWith(ifEqual, r5, protoTCP, tcp)
 	p.jumpWith(ifNotEqual, r5, protoUDP, p.start)
 	p.jumpWith(ifSignedBelow, r3, 24, p.start)
-	if !p.config.Checksums {
-		p.with(opLeft, r0, 16)
-		p.with(opRight, r0, 16)
-	}
+	p.with(opLeft, r0, 16) // without the checksum
+	p.with(opRight, r0, 16)
 	p.goTo(done)
 
 	p.place(tcp)
@@ -96,10 +94,8 @@ func (p *program) plainTransport() {
 	p.with(opLeft, r4, 2)
 	p.jumpWith(ifLess, r4, 20, p.start)
 	p.do(opSub, r3, r4)
-	if !p.config.Checksums {
-		p.with(opRight, r2, 16)
-		p.with(opLeft, r2, 16)
-	}
+	p.with(opRight, r2, 16)
+	p.with(opLeft, r2, 16)
 	p.jumpWith(ifEqual, r3, 0, bare)
 	p.jumpWith(ifSignedBelow, r3, 4, p.start)
 	p.jumpWith(ifEqual, r4, 20, done)

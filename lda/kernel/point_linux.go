@@ -39,7 +39,7 @@ func New(c Config) (*Point, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	c.LDA.Identity = Fingerprint(c.Seed, c.Checksums)
+	c.LDA.Identity = Fingerprint(c.Seed)
 	if c.LDS != (lds.Config{}) {
 		c.LDS.Identity = c.LDA.Identity
 	}
@@ -101,7 +101,7 @@ func (p *Point) Config() Config { return p.config }
 // What was counted since the last Rotate is lost. A second Close does nothing.
 func (p *Point) Close() error {
 	for _, a := range p.attachments {
-		a.detach()
+		syscall.Close(a.link)
 	}
 	for i := len(p.closers) - 1; i >= 0; i-- {
 		p.closers[i]()

@@ -85,10 +85,8 @@ const (
 	helperPull         = 39  // 4.9
 	helperProcessor    = 8   // 4.1
 	helperBoot         = 125 // 5.8
-	helperCoarse       = 160 // 5.11
 	helperXDPLength    = 188 // 5.18
 	helperXDPLoadBytes = 189 // 5.18
-	helperTAI          = 208 // 6.1
 )
 
 // Offsets in the contexts: struct __sk_buff of tc, and struct xdp_md.
@@ -152,14 +150,9 @@ func (p *program) begin() {
 	p.setMap(r3, mapValue, p.cells)
 	p.do(opAdd, r3, r0)
 	p.store(double, fp, stackLane, r3)
-	switch {
-	case p.fixedTime:
+	if p.fixedTime {
 		p.load(double, r0, r1, controlTime)
-	case p.config.Clock == TAI:
-		p.call(helperTAI)
-	case p.config.Clock == Coarse:
-		p.call(helperCoarse)
-	default:
+	} else {
 		p.call(helperBoot)
 	}
 	p.store(double, fp, stackTime, r0)

@@ -18,10 +18,6 @@ var tunnelPorts = []uint16{4789, 8472, 8473, 4790, 6081, 2152, 6635}
 // and taken apart by just these rules.
 func (p *program) bundle() {
 	udp, known := p.label(), p.label()
-	if p.config.Checksums { // those of segments are not known
-		p.goTo(p.lump)
-		return
-	}
 	p.storeValue(double, fp, stackFlags, 0)
 	p.jumpWith(ifNotEqual, r4, 0, p.lump)
 	p.jumpWith(ifEqual, r5, protoUDP, udp)

@@ -143,20 +143,17 @@ func TestSegments(t *testing.T) {
 // What cannot be taken apart is refused, and said.
 func TestBundlesRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		checksums bool
-		proto     byte
-		size      int
-		port      uint16
+		proto byte
+		size  int
+		port  uint16
 	}{
-		"checksums": {true, protoTCP, 100, 80},
-		"SCTP":      {false, protoSCTP, 100, 80},
-		"GRE":       {false, 47, 100, 0},
-		"too many":  {false, protoUDP, 1, 80},
-		"VXLAN":     {false, protoUDP, 100, 4789},
+		"SCTP":     {protoSCTP, 100, 80},
+		"GRE":      {47, 100, 0},
+		"too many": {protoUDP, 1, 80},
+		"VXLAN":    {protoUDP, 100, 4789},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := testConfig
-			config.Checksums = c.checksums
 			p := newPoint(t, config)
 			w := newTwin(t, p, Egress, hashing.LinkEthernet)
 			frame := make([]byte, 14+20+1000)

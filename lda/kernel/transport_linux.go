@@ -6,6 +6,9 @@ package kernel
 // fragment after the first, and r5 is the protocol.
 func (p *program) parseTransport() {
 	tcp, ports, plain, copied := p.label(), p.label(), p.label(), p.label()
+	for i := range int16(3) {
+		p.storeValue(double, fp, stackTransport+8*i, 0)
+	}
 	p.with(opMove, r0, 0)
 	p.jumpWith(ifNotEqual, r4, 0, plain)
 	p.jumpWith(ifEqual, r5, protoTCP, tcp)
@@ -36,7 +39,9 @@ func (p *program) parseTransport() {
 	p.with(opRight, r2, 4)
 	p.with(opLeft, r2, 2)
 	p.jumpWith(ifNotAbove, r2, 20, plain)
-	p.copyBehindOptions()
+	p.copyRest(4, stackTransport+20) // the payload's bytes take the place of the options'
+	p.with(opMove, r2, 0)
+	p.copyRest(20, stackTransport)
 	p.goTo(copied)
 
 	p.place(ports)
@@ -44,7 +49,8 @@ func (p *program) parseTransport() {
 	p.need(4)
 	p.loadPorts()
 	p.place(plain)
-	p.copyTransport()
+	p.with(opMove, r2, 0)
+	p.copyRest(24, stackTransport)
 	p.place(copied)
 	p.identify()
 }
@@ -68,60 +74,6 @@ func (p *program) unspill() {
 	for i, r := range []int{r0, r3, r4, r5} {
 		p.load(double, r, fp, int16(stackSpill+8*i))
 	}
-}
-
-// copyTransport puts the first 24 bytes at the cursor in r1, r2 and r3.
-func (p *program) copyTransport() {
-	slow, copied := p.label(), p.label()
-	p.jumpWith(ifLess, r3, 24, slow)
-	p.move(r1, r8)
-	p.with(opAdd, r1, 24)
-	p.jump(ifGreater, r1, r9, slow)
-	p.load(double, r1, r8, 0)
-	p.load(double, r2, r8, 8)
-	p.load(double, r3, r8, 16)
-	p.goTo(copied)
-
-	p.place(slow)
-	for i := range int16(3) {
-		p.storeValue(double, fp, stackTransport+8*i, 0)
-	}
-	p.with(opMove, r2, 0)
-	p.copyRest(24, stackTransport)
-	for i, r := range []int{r1, r2, r3} {
-		p.load(double, r, fp, int16(stackTransport+8*i))
-	}
-	p.place(copied)
-}
-
-// copyBehindOptions puts 24 bytes in r1, r2 and r3: the first 20 bytes of TCP
-// at the cursor, whose header has r2 bytes, and the 4 bytes after the header.
-func (p *program) copyBehindOptions() {
-	slow, copied := p.label(), p.label()
-	// The payload's bytes take the place of the options' first.
-	p.storeValue(double, fp, stackScratch, 0)
-	p.move(r1, r2)
-	p.with(opAdd, r1, 4)
-	p.jump(ifLess, r3, r1, slow)
-	p.move(r1, r8)
-	p.do(opAdd, r1, r2)
-	p.with(opAdd, r1, 4)
-	p.jump(ifGreater, r1, r9, slow)
-	p.load(word, r3, r1, -4)
-	p.goTo(copied)
-
-	p.place(slow)
-	p.copyRest(4, stackScratch)
-	p.load(word, r3, fp, stackScratch)
-	p.place(copied)
-	p.move(r1, r8) // again, because a call may lie between
-	p.with(opAdd, r1, 20)
-	p.jump(ifGreater, r1, r9, p.truncated)
-	p.with(opLeft, r3, 32)
-	p.load(word, r1, r8, 16)
-	p.do(opOr, r3, r1)
-	p.load(double, r1, r8, 0)
-	p.load(double, r2, r8, 8)
 }
 
 // copyRest copies to the stack the packet's bytes at the cursor, r3 in all,
@@ -153,33 +105,23 @@ func (p *program) copyRest(most int32, to int16) {
 	p.unspill()
 }
 
-// identify stores the transport's words in r1, r2 and r3, without the
-// checksum, and the protocol. Then the packet is counted, unless it is a
-// bundle of segments.
+// identify clears the checksum on the stack and stores the rest. Then the packet
+// is counted, unless it is a bundle of segments.
 func (p *program) identify() {
-	done := p.label()
-	if !p.config.Checksums {
-		udp, sctp := p.label(), p.label()
-		p.jumpWith(ifNotEqual, r4, 0, done)
-		p.jumpWith(ifEqual, r5, protoUDP, udp)
-		p.jumpWith(ifEqual, r5, protoUDPLite, udp)
-		p.jumpWith(ifEqual, r5, protoSCTP, sctp)
-		p.jumpWith(ifNotEqual, r5, protoTCP, done)
-		p.with(opRight, r3, 16)
-		p.with(opLeft, r3, 16)
-		p.goTo(done)
-		p.place(sctp)
-		p.with(opRight, r2, 32)
-		p.with(opLeft, r2, 32)
-		p.goTo(done)
-		p.place(udp)
-		p.with(opLeft, r1, 16)
-		p.with(opRight, r1, 16)
-	}
+	udp, sctp, done := p.label(), p.label(), p.label()
+	p.jumpWith(ifNotEqual, r4, 0, done)
+	p.jumpWith(ifEqual, r5, protoUDP, udp)
+	p.jumpWith(ifEqual, r5, protoUDPLite, udp)
+	p.jumpWith(ifEqual, r5, protoSCTP, sctp)
+	p.jumpWith(ifNotEqual, r5, protoTCP, done)
+	p.storeValue(half, fp, stackTransport+16, 0)
+	p.goTo(done)
+	p.place(sctp)
+	p.storeValue(word, fp, stackTransport+8, 0)
+	p.goTo(done)
+	p.place(udp)
+	p.storeValue(half, fp, stackTransport+6, 0)
 	p.place(done)
-	for i, r := range []int{r1, r2, r3} {
-		p.store(double, fp, int16(stackTransport+8*i), r)
-	}
 	p.store(double, fp, stackProto, r5)
 	p.do(opOr, r0, r5)
 	p.store(double, fp, stackPorts, r0)
