@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -240,7 +241,7 @@ func TestSeedSignsNothing(t *testing.T) {
 		l := newLink(t, Config{Key: testKey}, 0)
 		defer l.close()
 		seed := l.b.Seed()
-		for _, key := range []string{"", word(seed), string(rune(seed)), "seed"} {
+		for _, key := range []string{"", fmt.Sprintf("%016x", seed), string(rune(seed)), "seed"} {
 			forger := must(NewPoint(Config{Key: NewKey(key), Insecure: true}))
 			forger.seal.identity = l.b.seal.identity
 			if _, err := l.b.Answer(forger.seal.request(newRequest(position{}))); !errors.Is(err, ErrForged) {

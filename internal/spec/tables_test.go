@@ -1,0 +1,346 @@
+package spec_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/estimate/clock"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/mplane"
+	"github.com/hoplag/hoplag/lds"
+	"github.com/hoplag/hoplag/rli"
+)
+
+// A row of a table of SPEC.md: how often, how many bytes, what.
+type row struct{ times, bytes, what string }
+
+// tables returns the tables of records in SPEC.md by their magic.
+func tables(t *testing.T) map[string][]row {
+	text, err := os.ReadFile(filepath.Join("..", "..", "SPEC.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]row{}
+	for _, table := range strings.Split(string(text), "| times | bytes | what |\n|---|---|---|\n")[1:] {
+		table, _, _ = strings.Cut(table, "\n\n")
+		var rows []row
+		for line := range strings.Lines(table) {
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+			rows = append(rows, row{strings.TrimSpace(cells[0]), strings.TrimSpace(cells[1]), strings.TrimSpace(cells[2])})
+		}
+		all[strings.Trim(rows[0].what, "`")] = rows
+	}
+	return all
+}
+
+// A walk reads a record by its table. named are the numbers that rows name,
+// and what a table leaves to the text.
+type walk struct {
+	data  []byte
+	at    int
+	named map[string]int
+}
+
+var (
+	named   = regexp.MustCompile(`\*([^*]+)\*`)
+	version = regexp.MustCompile(`^version: (\d+)$`)
+	ceiling = regexp.MustCompile(`^⌈(.+)/(\d+)⌉$`)
+)
+
+// value returns what an expression of a table stands for.
+func (w *walk) value(expression string) (int, error) {
+	product := 1
+	for _, factor := range strings.Split(expression, " × ") {
+		n, divisor := 0, 1
+		if m := ceiling.FindStringSubmatch(factor); m != nil {
+			factor = m[1]
+			divisor, _ = strconv.Atoi(m[2])
+		}
+		n, err := strconv.Atoi(factor)
+		if v, ok := w.named[factor]; ok {
+			n, err = v, nil
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%q is not known", factor)
+		}
+		product *= (n + divisor - 1) / divisor
+	}
+	return product, nil
+}
+
+// table walks through the rows and must come to the end.
+func (w *walk) table(rows []row) error {
+	for i := 0; i < len(rows); {
+		group := i + 1
+		for rows[i].times != "" && group < len(rows) && rows[group].times == rows[i].times {
+			group++
+		}
+		times := 1
+		if rows[i].times != "" {
+			var err error
+			if times, err = w.value(rows[i].times); err != nil {
+				return err
+			}
+		}
+		for range times {
+			for k, r := range rows[i:group] {
+				if err := w.row(r, rows[i+k+1:]); err != nil {
+					return fmt.Errorf("at byte %d, %s: %w", w.at, r.what, err)
+				}
+			}
+		}
+		i = group
+	}
+	if w.at != len(w.data) {
+		return fmt.Errorf("the table ends at byte %d of %d", w.at, len(w.data))
+	}
+	return nil
+}
+
+// row reads a field; after are the rows after it.
+func (w *walk) row(r row, after []row) error {
+	size := 0
+	switch r.bytes {
+	case "rest":
+		size = len(w.data) - w.at
+		for _, r := range after {
+			times, bytes := 1, 0
+			var err error
+			if r.times != "" {
+				if times, err = w.value(r.times); err != nil {
+					return err
+				}
+			}
+			if bytes, err = w.value(r.bytes); err != nil {
+				return err
+			}
+			size -= times * bytes
+		}
+	case "varint":
+		if _, size = binary.Uvarint(w.data[w.at:]); size <= 0 {
+			return fmt.Errorf("no varint")
+		}
+	default:
+		var err error
+		if size, err = w.value(r.bytes); err != nil {
+			return err
+		}
+	}
+	if size < 0 || size > len(w.data)-w.at {
+		return fmt.Errorf("%d bytes of %d", size, len(w.data)-w.at)
+	}
+	field := w.data[w.at : w.at+size]
+	w.at += size
+	number := 0
+	for _, b := range field[:min(size, 8)] {
+		number = number<<8 | int(b)
+	}
+	switch m := version.FindStringSubmatch(r.what); {
+	case strings.HasPrefix(r.what, "`"):
+		if want := strings.Trim(r.what, "`"); string(field) != want {
+			return fmt.Errorf("it is %q", field)
+		}
+	case m != nil && m[1] != strconv.Itoa(number):
+		return fmt.Errorf("it is %d", number)
+	case strings.HasPrefix(r.what, "CRC-32C"):
+		if sum := crc32.Checksum(w.data[:w.at-size], crc32.MakeTable(crc32.Castagnoli)); sum != binary.BigEndian.Uint32(field) {
+			return fmt.Errorf("it is %x, want %08x", field, sum)
+		}
+	}
+	if m := named.FindStringSubmatch(r.what); m != nil && size <= 8 {
+		w.named[m[1]] = number
+	}
+	return nil
+}
+
+// A sample is a real record, and the numbers that its table leaves to the text.
+type sample struct {
+	magic string
+	data  []byte
+	named map[string]int
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// synopses are records of the four designs.
+func synopses() []sample {
+	aggregator := must(lda.New(lda.DefaultConfig))
+	flows := must(lds.New(lds.Config{Rows: 2, Columns: 7, Spread: 1, SumBits: 40, DigestBits: 12, Bytes: true,
+		Rates: [lds.MaxRows]float64{1, 0.5}}))
+	keyedConfig := lds.KeyedConfig{Flows: 9}
+	keyed := must(lds.NewKeyed(keyedConfig))
+	table := must(lds.NewTable(lds.TableConfig{Flows: 8, SumBits: 40, DigestBits: 12}))
+	counters := colate.DefaultConfig
+	counters.Counters, counters.PerFlow, counters.Thin = 600, 4, 0
+	recorder := must(colate.New(counters))
+	receive := rli.DefaultConfig
+	receive.Buckets, receive.Floor, receive.Flows = 4, 1000, 16
+	receiver := must(rli.NewReceiver(receive))
+	for i := range int64(100) {
+		at := 1_800_000_000_000_000_000 + 1000*i
+		p := hashing.Word(1, uint64(i))
+		aggregator.Update(p, at)
+		flows.UpdateWeighted(hashing.Flow(i%3), p, at, 1, 100)
+		keyed.Update(hashing.Flow(i%3), p, at)
+		table.Update(hashing.Flow(i%3+1), p, at)
+		recorder.Update(hashing.Flow(i%3), p, at)
+		receiver.Update(hashing.Flow(i%3), 100, at)
+		if i%10 == 9 {
+			receiver.Reference(rli.ReferencePacket{Sequence: uint64(i / 10), Sent: at - 500}, at+1)
+		}
+	}
+	sketch, filled := must(flows.MarshalBinary()), 0
+	const cell = 5 + 4 + 2 + 6
+	for cells := sketch[len(sketch)-4-2*7*cell : len(sketch)-4]; len(cells) > 0; cells = cells[cell:] {
+		if !bytes.Equal(cells[:cell], make([]byte, cell)) {
+			filled++
+		}
+	}
+	history := must(clock.NewHistory(1e9))
+	history.Add(clock.Reading{Time: 1_800_000_000_000_000_000})
+	injector := must(rli.NewInjector(rli.InjectorConfig{Every: 1}))
+	plain := injector.Append(nil, rli.ReferencePacket{Sequence: 1}, 2)
+	injector.SetKey([16]byte{1})
+	report := mplane.Report{Network: 1, Interval: 2, Monitor: 3, Measurements: make([]mplane.Measurement, 2)}
+	part, _ := aggregator.AppendPart(nil, 64, 1000)
+	epoch := must(recorder.MarshalBinary())
+	return []sample{
+		{"HLDA", must(aggregator.MarshalBinary()), map[string]int{"cells": 2048 + 3*1024}},
+		{"fingerprint, and the configuration as in 2.3:", aggregator.AppendPacked(nil, 0), map[string]int{}},
+		{"number of the first cell", part, map[string]int{}},
+		{"HLDS", sketch, map[string]int{}},
+		{"HLDC", must(flows.AppendSparse(nil)), map[string]int{"filled": filled}},
+		{"HLDK", must(keyed.MarshalBinary()), map[string]int{"cells": keyedConfig.MemorySize() / 24}},
+		{"HLDT", must(table.MarshalBinary()), map[string]int{}},
+		{"HREF", plain, map[string]int{"tagged": 0}},
+		{"HREF", injector.Append(nil, rli.ReferencePacket{Sequence: 2}, 3), map[string]int{"tagged": 1}},
+		{"HCLT", epoch, map[string]int{}},
+		{"HRLI", must(receiver.MarshalBinary()), map[string]int{}},
+		{"HCLK", must(history.MarshalBinary()), map[string]int{}},
+		{"HLMS", must(mplane.AppendReport(nil, report, nil)), map[string]int{"tagged": 0}},
+		{"HLMS", must(mplane.AppendReport(nil, report, []byte("key"))), map[string]int{"tagged": 1}},
+	}
+}
+
+// segment are a frame and the index of a store's only segment.
+func segment(t *testing.T) []sample {
+	dir := t.TempDir()
+	store := must(colate.OpenStore(colate.Dir(dir), colate.StoreOptions{}))
+	config := colate.DefaultConfig
+	config.Counters, config.PerFlow, config.Thin = 600, 4, 0
+	recorder := must(colate.New(config))
+	for epoch := range int64(3) {
+		recorder.Update(1, 2, 1_800_000_000_000_000_000+epoch*config.Period)
+		if err := store.Append(recorder); err != nil {
+			t.Fatal(err)
+		}
+		recorder.Reset()
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	names := must(filepath.Glob(filepath.Join(dir, "*.colate")))
+	data := must(os.ReadFile(names[0]))
+	frame := 32 + int(binary.BigEndian.Uint32(data[4:]))
+	index := int(binary.BigEndian.Uint64(data[len(data)-12:]))
+	return []sample{{"HCLG", data[:frame], map[string]int{}}, {"HCLI", data[index:], map[string]int{}}}
+}
+
+// frontDoor are the messages of two points.
+func frontDoor(t *testing.T) (all []sample) {
+	synctest.Test(t, func(t *testing.T) {
+		config := hoplag.Config{Key: hoplag.NewKey("a secret of the test"), Name: "a", Flows: 10}
+		a, b := must(hoplag.NewPoint(config)), must(hoplag.NewPoint(config))
+		defer a.Close()
+		defer b.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		ask := func(_ context.Context, request []byte) ([]byte, error) {
+			reply, err := b.Answer(request)
+			if len(all) < 40 {
+				all = append(all, sample{"HLPQ", bytes.Clone(request), map[string]int{}}, sample{"HLPA", bytes.Clone(reply), map[string]int{}})
+			}
+			return reply, err
+		}
+		go func() {
+			for i := range 200 {
+				id := binary.BigEndian.AppendUint64(nil, uint64(i))
+				a.Record(time.Now(), a.Packet(id))
+				time.Sleep(10 * time.Millisecond)
+				b.Record(time.Now(), b.Packet(id))
+			}
+			cancel()
+		}()
+		go func() {
+			for record := range b.Records(ctx) {
+				all = append(all, sample{"HLPC", bytes.Clone(record), map[string]int{}})
+			}
+		}()
+		for range a.FollowOver(ctx, ask) {
+		}
+		synctest.Wait()
+	})
+	return all
+}
+
+// Real records are what the page's tables say, field by field, to their ends.
+func TestSpecTables(t *testing.T) {
+	all := tables(t)
+	samples := slices.Concat(synopses(), segment(t), frontDoor(t))
+	var s spec
+	s.makeControl()
+	for _, c := range s.Control {
+		samples = append(samples, sample{"HOPC", must(hex.DecodeString(c.Packet)), map[string]int{"tagged": min(len(c.Key), 1)}})
+	}
+	seen := map[string]bool{}
+	for _, sample := range samples {
+		seen[sample.magic] = true
+		w := walk{sample.data, 0, sample.named}
+		if all[sample.magic] == nil {
+			t.Fatalf("SPEC.md has no table of %s", sample.magic)
+		}
+		if err := w.table(all[sample.magic]); err != nil {
+			t.Errorf("%s: %v", sample.magic, err)
+		}
+	}
+	for magic := range all {
+		if !seen[magic] {
+			t.Errorf("no record was held to the table of %s", magic)
+		}
+	}
+}
+
+// A record that is a byte longer, or has another version, is no record.
+func TestSpecTablesBite(t *testing.T) {
+	rows := tables(t)["HLDA"]
+	data := synopses()[0].data
+	for name, bad := range map[string][]byte{
+		"longer": append(bytes.Clone(data), 0), "shorter": data[:len(data)-1],
+		"another version": append(append(bytes.Clone(data[:4]), 9), data[5:]...),
+	} {
+		w := walk{bad, 0, map[string]int{"cells": 2048 + 3*1024}}
+		if w.table(rows) == nil {
+			t.Errorf("%s: it passes", name)
+		}
+	}
+}
