@@ -23,14 +23,21 @@
 // [Estimate] reads a flow's delay from those of its cells that other flows
 // load least; the larger the flow, the less the others matter. [Decode] takes
 // the keys of all flows of the interval, solves all cells at once, and is
-// several times more accurate. The sketches also report loss, packets, bytes,
-// mean packet size and heavy hitters.
+// several times more accurate. The sketches also report loss, packets, bytes
+// and heavy hitters.
+//
+// A [Table] holds some flows in cells of their own, and is far more accurate for
+// these. Of 100,000 flows with 53 packets on average, one of 910 kB holds 53 % of
+// those of 10 to 99 packets, 98 % of those of 100 to 999, and all larger ones, with
+// median errors of 0.8, 0.12 and 0.005 %, where the sketch of as many bytes has 16,
+// 2.5 and 0.2 by Estimate, 8, 0.9 and 0.07 by Decode, and an answer for each flow
+// (ours-lds-table of the project's bench). So take a Table if the flows that matter
+// fit, a Sketch if all flows matter, or half of each; [Plan] compares the three.
 //
 // [NewRotation] measures interval after interval ([Sketch.SetInterval] numbers
-// them), an [Accumulator] adds intervals up so that losses cost little, and
-// [Plan] sizes a sketch. [Keyed] is for users without flow records: up to its
-// limit it returns every flow. [Simple], the paper's SDS, is for packets that
-// carry the time they were sent.
+// them), and an [Accumulator] adds intervals up so that losses cost little.
+// [Keyed] is for users without flow records: up to its limit it returns every
+// flow.
 //
 // # What it assumes
 //
@@ -65,8 +72,8 @@
 //
 // # Choosing a Config
 //
-// [Plan] chooses a Config from the number and sizes of flows, the loss and the
-// memory. With a Spread of 1, a row needs about as many columns as there are
+// [Plan] chooses a sketch, a table or both from the number and sizes of flows, the
+// loss and the memory. With a Spread of 1, a row needs about as many columns as there are
 // flows if most flows matter, and a tenth of that if only large flows do. Four
 // rows are enough.
 //
@@ -87,7 +94,7 @@
 // The experiments lds-rows, ours-lds-default, ours-lds-layouts and
 // ours-lds-accumulate of the project's bench have the figures:
 //
-//	go run ./bench ours-lds-default ours-lds-layouts ours-lds-accumulate
+//	go run ./bench ours-lds-default ours-lds-layouts ours-lds-accumulate ours-lds-table
 //
 // # Source
 //
@@ -101,12 +108,11 @@
 //	Tolerance        α          section 2.3.4
 //	Rates            p          section 4.2, by row
 //	home             h_r(f)     section 2.3.4
-//	Forecast.Load    z = nP/C   section 3.1
 //	Demand.Large     x          section 3.1
 //	Failure          ε = 1 − Q  section 3.1
 //
-// This package goes beyond the paper with the joint decoding of delays and
-// counts, the comparison of cells that sampled at different rates ([Estimate]
-// as against [EstimateInverted]), the count-conditioned deviation within rows,
-// and a digest by addition instead of XOR.
+// This package goes beyond the paper with tables, with the joint decoding of delays
+// and counts, the comparison of cells that sampled at different rates by bounds, the
+// count-conditioned deviation within rows, and a digest by addition instead of
+// XOR. SDS and the paper's formulas are in package paper.
 package lds
