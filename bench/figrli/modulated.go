@@ -2,7 +2,9 @@ package figrli
 
 import (
 	"math/rand/v2"
+	"slices"
 
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/queue/trace"
 )
@@ -41,4 +43,33 @@ func (m *modulation) speed() float64 {
 		return 1.8
 	}
 	return 0.2
+}
+
+// paced are a hundred senders, each as regular as a clock.
+var paced = kind{name: "paced senders", slug: "paced", make: func(load trace.Load, seed uint64) (queue.Source, error) {
+	const bytes = 1000
+	p := &pacing{next: make([]int64, 100), period: int64(100 * bytes * 8e9 / (load.Utilisation * float64(load.Rate))), bytes: bytes}
+	random := rand.New(rand.NewPCG(seed, 'p'))
+	for i := range p.next {
+		p.next[i] = random.Int64N(p.period)
+	}
+	slices.Sort(p.next)
+	return p, nil
+}}
+
+// A pacing has when the senders send next, in order from turn on.
+type pacing struct {
+	next   []int64
+	period int64
+	turn   int
+	bytes  int32
+}
+
+// Next returns the next packet.
+func (p *pacing) Next(packet *queue.Packet) bool {
+	now := p.next[p.turn]
+	*packet = queue.Packet{Flow: hashing.Flow(hashing.Mix(uint64(p.turn), 1)), Sent: now, Time: now, Bytes: p.bytes}
+	p.next[p.turn] += p.period
+	p.turn = (p.turn + 1) % len(p.next)
+	return true
 }

@@ -23,6 +23,9 @@ func everyNth(n int) rli.InjectorConfig {
 	return rli.InjectorConfig{Every: n}
 }
 
+// everyTau returns an injector of one reference every so many ns.
+func everyTau(ns float64) rli.InjectorConfig { return rli.InjectorConfig{Interval: int64(ns)} }
+
 // A setting is one run of the queue.
 type setting struct {
 	kind        kind
@@ -35,6 +38,7 @@ type setting struct {
 	hop         queue.Hop          // what packets pass instead of a link, if not nil
 	cross       queue.Source       // packets that join and that no injector sees, if not nil
 	reference   int                // bytes of a reference; 0: the paper's
+	late        int64              // ns by which a reference is sent after its packet; what follows waits
 	again       int                // which of several runs of the setting
 }
 
@@ -141,6 +145,7 @@ type wire struct {
 	closed   *queue.Closed // the source, if it is one
 	injector *rli.Injector
 	numbers  map[hashing.Flow]int32
+	free     int64 // when the sender may send
 }
 
 // What a packet is, by its Tag.
@@ -168,6 +173,8 @@ func (w *wire) send(packet *queue.Packet) {
 		w.put(packet)
 		return
 	}
+	w.free = max(w.free, packet.Time)
+	packet.Time, packet.Sent = w.free, w.free
 	now := packet.Time
 	var stamp rli.ReferencePacket
 	due := false
@@ -182,7 +189,8 @@ func (w *wire) send(packet *queue.Packet) {
 	w.sent = append(w.sent, now)
 	w.put(packet)
 	if due && !w.ahead {
-		w.refer(stamp, now)
+		stamp.Sent, stamp.After, w.free = now+w.late, uint32(w.late), now+w.late
+		w.refer(stamp, now+w.late)
 	}
 }
 
