@@ -85,7 +85,7 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	if missing > 0 {
 		r.skipped = 0
 	}
-	if r.vanished += (r.skipped - r.vanished) / lately; r.vanished > mostVanished {
+	if r.vanished += (r.skipped - r.vanished) / min(float64(r.seen), lately); r.vanished > mostVanished {
 		r.doubts |= skipped
 	}
 	right = own

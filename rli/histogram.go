@@ -94,7 +94,7 @@ func (r *Receiver) Quantile(f hashing.Flow, p, confidence float64) (float64, est
 		return 0, none, fmt.Errorf("rli: %w: of flow %#016x: a bucket is full, or the delay beyond the last", estimate.ErrNoSamples, uint64(f))
 	}
 	aside := min(p, 1-p) / 2
-	half := res.bias - estimate.StudentQuantile((1-confidence)/2, degrees)*res.single/(2*math.Sqrt(aside))
+	half := res.bias - estimate.StudentQuantile((1-confidence)/2, fewestDegrees+1)*res.single/(2*math.Sqrt(aside))
 	in := estimate.Interval{Low: edge(rank(histogram, p-aside), floor) - half, High: math.Inf(1), Confidence: confidence}
 	if above := rank(histogram, p+aside); above < last {
 		in.High = edge(above+1, floor) + half

@@ -18,7 +18,9 @@ type Result struct {
 
 	error  float64 // deviation of the mean's error
 	single float64 // of one packet's
-	bias   float64 // of all estimates
+	common float64 // of what all estimates have in common
+	bias   float64 // at most, beside
+	gaps   float64
 }
 
 // result returns the estimate of a record, of which a fraction is doubtful.
@@ -43,7 +45,9 @@ func (r *Receiver) result(f *record, doubtful float64) Result {
 	}
 	res.error = math.Sqrt(ratio*(variance+common*single) + q.slack*q.slack/9/n)
 	res.single = math.Sqrt(ratio * single)
-	res.bias = math.Sqrt(single)*(math.Abs(q.sum)+2*math.Sqrt(q.squares))/q.predicted + q.blur/m + doubtful*float64(q.high-q.low)
+	res.gaps = gaps
+	res.common = math.Sqrt(single) * (math.Abs(q.sum) + math.Sqrt(q.squares)) / q.predicted
+	res.bias = q.blur/m + doubtful*float64(q.high-q.low)
 	if r.counts.Missing > 0 {
 		// A full queue lets a reference in only if there is room for one, so
 		// the references that arrive have waited up to a packet less than
@@ -53,9 +57,9 @@ func (r *Receiver) result(f *record, doubtful float64) Result {
 	return res
 }
 
-// degrees are those of the Student distribution. They allow for the heavy
-// tails of errors.
-const degrees = 4
+// fewestDegrees are those of the Student distribution for one gap; each more
+// adds one. They allow for the heavy tails of errors.
+const fewestDegrees = 4
 
 // MeanInterval returns the interval of the mean of all the flow's delays at a
 // confidence above 0 and below 1. It is unbounded with fewer than 16
@@ -66,12 +70,12 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 }
 
 // half returns half the width of the mean's interval, without the error that
-// all estimates have in common.
+// is bounded.
 func (r *Result) half(confidence float64) float64 {
 	if math.IsInf(r.error, 1) {
 		return math.Inf(1)
 	}
-	return -estimate.StudentQuantile((1-confidence)/2, degrees) * r.error
+	return -estimate.StudentQuantile((1-confidence)/2, fewestDegrees+r.gaps) * math.Hypot(r.error, r.common)
 }
 
 // DeviationInterval returns the interval of the deviation of the flow's delays
