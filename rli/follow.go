@@ -1,5 +1,7 @@
 package rli
 
+import "math"
+
 // Reference records a reference packet whose last bit departed at time
 // received, and estimates all packets that wait for it. A reference that came
 // twice, or after a later one, or from another injector, or that contradicts
@@ -85,7 +87,7 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	if missing > 0 {
 		r.skipped = 0
 	}
-	if r.vanished += (r.skipped - r.vanished) / min(float64(r.seen), lately); r.vanished > mostVanished {
+	if r.vanished += (r.skipped - r.vanished) / float64(min(max(r.seen, acquainted), lately)); r.vanished > mostVanished {
 		r.doubts |= skipped
 	}
 	right = own
@@ -160,13 +162,30 @@ func (r *Receiver) place(own *mark, before departure, after float64) (itself, kn
 		// Perhaps another packet of that size was meant.
 		known, b.high = itself, itself.wait
 	}
+	trusted, base := r.link.trusted(), r.link.base(own.departed)
 	if !r.link.learn(own.departed, b) {
-		r.counts.Conflicts++
+		if r.counts.Conflicts++; trusted {
+			r.lostBase, r.lostAt = base, r.gap
+		}
 	}
 	if r.link.pinned() {
 		base := r.link.base(own.departed)
+		r.compareBases(base)
 		known.wait = max(known.wait-base, 0)
 		itself.wait = max(itself.wait-base, 0)
 	}
 	return itself, known
+}
+
+// compareBases notices a step of a clock that looked like longer or shorter waits:
+// the link is trusted again with another base delay.
+func (r *Receiver) compareBases(base float64) {
+	if r.lostAt == 0 || !r.link.trusted() {
+		return
+	}
+	if math.Abs(base-r.lostBase) > leeway*r.link.tolerance {
+		r.counts.Steps++
+		r.mark(r.lostAt)
+	}
+	r.lostAt = 0
 }

@@ -40,26 +40,24 @@ func (r *Receiver) result(f *record, doubtful float64) Result {
 		// Only what is no chance.
 		share, off := q.common/pairs, math.Sqrt(q.commonest)/pairs
 		if share > 2*off {
-			common = min((share+off)/ratio, 1)
+			common = min((share+2*off)/ratio, 1)
 		}
 	}
 	res.error = math.Sqrt(ratio*(variance+common*single) + q.slack*q.slack/9/n)
 	res.single = math.Sqrt(ratio * single)
-	res.gaps = gaps
-	res.common = math.Sqrt(single) * (math.Abs(q.sum) + math.Sqrt(q.squares)) / q.predicted
+	res.gaps = 1 / (1/gaps + common)
+	res.common = math.Sqrt(single) * (math.Abs(q.sum) + 1.5*math.Sqrt(q.squares)) / q.predicted
 	res.bias = q.blur/m + doubtful*float64(q.high-q.low)
-	if r.counts.Missing > 0 {
-		// A full queue lets a reference in only if there is room for one, so
-		// the references that arrive have waited up to a packet less than
-		// others.
-		res.bias += q.longest
-	}
+	// A full queue lets a reference in only if there is room for one, so the
+	// references that arrive have waited up to a packet less than others. While
+	// it is full it loses at least one packet in eight.
+	res.bias += q.longest * min(8*float64(r.counts.Missing)/float64(r.counts.Packets+1), 1)
 	return res
 }
 
-// fewestDegrees are those of the Student distribution for one gap; each more
-// adds one. They allow for the heavy tails of errors.
-const fewestDegrees = 4
+// fewestDegrees, and one more for each gap, are those of the Student
+// distribution. They allow for the heavy tails of errors.
+const fewestDegrees = 3.5
 
 // MeanInterval returns the interval of the mean of all the flow's delays at a
 // confidence above 0 and below 1. It is unbounded with fewer than 16

@@ -161,10 +161,15 @@ const latestTime = 1 << 62
 func (r *Receiver) stepped() {
 	r.forget()
 	r.doubts |= stepped
+	r.mark(r.gap)
+}
+
+// mark records a step in a gap.
+func (r *Receiver) mark(gap uint32) {
 	if r.stepFirst == 0 {
-		r.stepFirst = r.gap
+		r.stepFirst = gap
 	}
-	r.stepLast = r.gap
+	r.stepLast = gap
 }
 
 // forget forgets the references so far, and the base delay.

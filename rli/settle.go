@@ -30,6 +30,11 @@ func (r *Receiver) settle(right *mark, known *point) {
 		r.counts.Linear += n
 	default:
 		r.counts.Unestimated += n
+		for i := range waiting {
+			if flow := &r.flows.records[r.flows.find(waiting[i].flow)]; flow.tally > 0 {
+				flow.doubt(why|unfollowed, 1)
+			}
+		}
 	}
 	r.waiting = 0
 	if r.current > 0 {

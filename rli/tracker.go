@@ -71,6 +71,8 @@ type tracker struct {
 
 	// For BusyAware:
 	link     link
+	lostBase float64 // the base delay when trust was lost
+	lostAt   uint32  // the gap; 0 if there is nothing to compare
 	spread   *spread
 	periods  []period // of the packets in the buffer; the last is under way
 	current  int      // the last
@@ -120,6 +122,7 @@ func (r *Receiver) recentre() {
 			t.leftAt.wait -= float64(step)
 		}
 		t.link.shift(-float64(step))
+		t.lostBase -= float64(step)
 	}
 	r.centre = t.origin
 }
