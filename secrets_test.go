@@ -25,6 +25,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/control"
+	"github.com/hoplag/hoplag/lda/mplane"
 	"github.com/hoplag/hoplag/lds"
 	"github.com/hoplag/hoplag/rli"
 )
@@ -160,11 +161,18 @@ func keyed() map[string]any {
 	config := Config{Key: NewKey(string(secretKey[:])), SipHash: true}
 	point, pair := must(NewPoint(config)), must(NewPair(config, "a", "b"))
 	point.Close()
+	network := mplane.NewNetwork()
+	if network.AddLink("a", "b", 1) != nil {
+		panic("no link")
+	}
+	plan := must(network.Plan(mplane.Deployment{Upgraded: []mplane.Router{0, 1}}))
+	station := mplane.StationConfig{Plan: plan, Key: mplane.NewKey(string(secretKey[:])), Length: 1e9}
 	return map[string]any{
 		"hoplag.Key": config.Key, "hoplag.Config": config, "hoplag.Point": point, "hoplag.Direction": point.Back, "hoplag.Pair": pair,
 		"hashing.SipHash": hashing.SipHashFromKey(secretKey),
 		"rli.Injector":    injector, "rli.Receiver": receiver,
 		"control.Sender": sender, "control.Receiver": far,
+		"mplane.Key": station.Key, "mplane.StationConfig": station, "mplane.Station": must(mplane.NewStation(station)),
 	}
 }
 

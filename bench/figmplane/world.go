@@ -282,7 +282,7 @@ func (w *world) send(router mplane.Router, interval uint64, all []mplane.Measure
 		part := all[:min(len(all), mplane.MaxMeasurements)]
 		all = all[len(part):]
 		r := mplane.Report{Monitor: router, Interval: interval, Network: w.plan.Network().Fingerprint(), Measurements: part}
-		data := experiment.Try(mplane.AppendReport(nil, r, nil))
+		data := experiment.Try(mplane.AppendReport(nil, r, mplane.Key{}))
 		if w.random.Float64() >= lost {
 			experiment.Try(w.station.Receive(int64(interval)*second, data))
 		}

@@ -47,7 +47,7 @@ func newStation() (machine, error) {
 	if err != nil {
 		return machine{}, err
 	}
-	key := []byte("soak")
+	key := mplane.NewKey("soak")
 	const length = int64(1e9)
 	station, err := mplane.NewStation(mplane.StationConfig{Plan: plan, Key: key, Length: length})
 	if err != nil {

@@ -126,7 +126,7 @@ func (w *world) report(interval uint64) error {
 		if id.Internal() {
 			monitor = id.Via
 		}
-		found := mplane.Measurement{Segment: id, Sent: r.Sent, Lost: min(r.Lost, r.Sent), Delay: r.Delay, Error: r.MeanError}
+		found := mplane.Measure(id, &r)
 		if m.reading != nil {
 			found.SetClock(*m.reading)
 		}

@@ -31,7 +31,7 @@ var synopsis = lda.Config{
 }
 
 // key is shared by the monitors and the station.
-var key = []byte("an example of a key")
+var key = mplane.NewKey("an example of a key")
 
 // A meter is both ends of a segment, with an LDA each, and the truth.
 type meter struct {

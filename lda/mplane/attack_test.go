@@ -36,7 +36,7 @@ func TestKeyForgesReports(t *testing.T) {
 			m.Delay.Mean += 5e6
 			key := w.key
 			if c.key != "" {
-				key = []byte(c.key)
+				key = NewKey(c.key)
 			}
 			r := Report{Monitor: path[1], Interval: forged, Network: n.Fingerprint(), Measurements: []Measurement{m}}
 			data, err := AppendReport(nil, r, key)

@@ -35,7 +35,7 @@ func ring(b *testing.B, routers int) *Plan {
 // station does each second. ns/segment × 10,000 should be below a second.
 func BenchmarkStation(b *testing.B) {
 	p := ring(b, 1667)
-	key := []byte("key")
+	key := NewKey("key")
 	s, err := NewStation(StationConfig{Plan: p, Key: key, Length: second, History: 16})
 	if err != nil {
 		b.Fatal(err)

@@ -12,6 +12,7 @@
 //
 //	station, err := mplane.NewStation(mplane.StationConfig{Plan: plan, Key: key, Length: 1e9})
 //	_, err = station.Receive(now, data)                      // at the station, whatever comes
+//	err = station.Take(now, report)                          // or what is measured in its process
 //	verdict, err := station.Localise(path, 0, interval, mplane.Target{Mean: 10e6})
 //
 // # The machine
@@ -30,7 +31,8 @@
 // Localise compares each segment with the segment's own history, both its mean
 // and the part of it that bursts do not explain, and names the segments whose
 // excess is no chance. It names a queue that a burst makes slow only if no
-// earlier burst came near to it.
+// earlier burst came near to it, and the heavier earlier bursts were the less
+// readily. What grows slowly does not hide in its own past.
 //
 // # Clocks
 //

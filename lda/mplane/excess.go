@@ -14,6 +14,8 @@ import (
 const (
 	bursts = 2
 	steady = 6
+
+	heaviest = 1.2 // for bursts, where the past says so
 )
 
 // excess compares x with past values. It returns the usual value, their
@@ -45,8 +47,56 @@ func rare(x, usual float64, past []float64, decay float64) float64 {
 	if more := len(past) - exceed; more > 0 {
 		return float64(more+1) / float64(len(past)+1)
 	}
+	if decay == bursts {
+		decay = min(decay, max(heaviest, heaviness(past, usual)))
+	}
 	return math.Pow((past[exceed-1]-usual)/(x-usual), decay) / float64(len(past)+1)
 }
+
+// heaviness returns the power with which bursts get rarer as they grow, by Hill's
+// estimator from the greatest quarter of past values, which are in order, less a
+// standard error.
+func heaviness(past []float64, usual float64) float64 {
+	k := len(past) / 4
+	sum, least := 0.0, past[len(past)-k-1]-usual
+	for _, x := range past[len(past)-k:] {
+		sum += math.Log((x - usual) / least)
+	}
+	if k < 2 || least <= 0 || sum == 0 {
+		return math.Inf(1)
+	}
+	return (float64(k) - math.Sqrt(float64(k))) / sum
+}
+
+// lossy compares the packets that were lost with those of past intervals. If
+// these vary little more than chance makes them, packets are lost in small bursts,
+// whose number is a Poisson variable.
+func lossy(at *value, past []*value, comparisons int) (confident float64) {
+	var sent, lost, squares float64
+	for _, v := range past {
+		sent, lost = sent+float64(v.Sent), lost+float64(v.Lost)
+	}
+	n := float64(len(past))
+	share := (lost + 1) / (sent + 1)
+	for _, v := range past {
+		expected := share * float64(v.Sent)
+		squares += (float64(v.Lost) - expected) * (float64(v.Lost) - expected) / math.Max(expected, 1)
+	}
+	burst := max(1, squares/(n-1)) * (1 + 2*math.Sqrt(2/n))
+	if burst > smallBurst {
+		return 0
+	}
+	usual := float64(at.Sent) * (share + 3*math.Sqrt(share*burst/sent)) / burst
+	x := float64(at.Lost) / burst
+	if x <= usual {
+		return 0
+	}
+	chernoff := math.Exp(x - usual + x*math.Log(usual/x)) // a bound of the Poisson distribution's tail
+	return 1 - min(1, float64(comparisons)*chernoff)
+}
+
+// smallBurst is the number of packets that are lost together in a small burst.
+const smallBurst = 4
 
 // tail returns the probability that Student's distribution exceeds t.
 func tail(t, degrees float64) float64 {

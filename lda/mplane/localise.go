@@ -56,6 +56,9 @@ type Verdict struct {
 // measured before it can be suspected.
 const MinHistory = 8
 
+// onset is how much of an excess an interval shows that belongs to its growth.
+const onset = 0.05
+
 // sure is the least Sure of a suspect, and part its least Share.
 const (
 	sure = 0.99
@@ -134,12 +137,12 @@ func (s *Station) good(history []*value) float64 {
 // compare compares a measurement's delay and loss with those before.
 // comparisons is the number of comparisons made together.
 func (s *Station) compare(at *value, history []*value, interval uint64, comparisons int) [2]Suspect {
-	slow, lossy := Suspect{Segment: at.Segment, Since: interval}, Suspect{Segment: at.Segment, Since: interval}
+	slow, many := Suspect{Segment: at.Segment, Since: interval}, Suspect{Segment: at.Segment, Since: interval}
 	if d := s.delays(at, history, interval); len(d.means) >= MinHistory {
-		lasted := lasting(d.mean, d.means)
-		if lasted > 0 {
+		if lasted := lasting(d.mean, d.means, 0.5); lasted > 0 {
 			slow.Since = d.intervals[lasted-1]
 		}
+		lasted := lasting(d.mean, d.means, onset)
 		means, deviations := d.means[lasted:], d.deviations[lasted:]
 		slow.Usual, slow.Excess, slow.Sure = excess(d.mean, means, d.floor, bursts, comparisons)
 		rest, past, unit := beyondBursts(d.mean, at.Delay.StdDev, means, deviations)
@@ -152,24 +155,25 @@ func (s *Station) compare(at *value, history []*value, interval uint64, comparis
 		for _, v := range history {
 			losses = append(losses, v.lossRate())
 		}
-		lasted := lasting(at.lossRate(), losses)
-		if lasted > 0 {
-			lossy.Since = history[lasted-1].interval
+		if lasted := lasting(at.lossRate(), losses, 0.5); lasted > 0 {
+			many.Since = history[lasted-1].interval
 		}
+		lasted := lasting(at.lossRate(), losses, onset)
 		rate := (float64(at.Lost) + 1) / (float64(at.Sent) + 2)
 		floor := math.Sqrt(rate * (1 - rate) / float64(at.Sent))
-		lossy.UsualLoss, lossy.ExcessLoss, lossy.Sure = excess(at.lossRate(), losses[lasted:], floor, bursts, comparisons)
+		many.UsualLoss, many.ExcessLoss, many.Sure = excess(at.lossRate(), losses[lasted:], floor, bursts, comparisons)
+		many.Sure = max(many.Sure, lossy(at, history[lasted:], comparisons))
 	}
-	return [2]Suspect{slow, lossy}
+	return [2]Suspect{slow, many}
 }
 
 // lasting returns how many of the past values, the latest first, show the same
-// trouble as x: they are closer to it than to the usual. They do not define
-// what is usual while there are enough others.
-func lasting(x float64, past []float64) int {
+// trouble as x, or its growth: at least a share of the excess over the usual. They
+// do not define what is usual while there are enough others.
+func lasting(x float64, past []float64, share float64) int {
 	usual := median(slices.Clone(past))
 	count := 0
-	for x > usual && count < len(past)-MinHistory && past[count] > (x+usual)/2 {
+	for x > usual && count < len(past)-MinHistory && past[count] > usual+share*(x-usual) {
 		count++
 	}
 	return count

@@ -12,8 +12,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// MaxRouters is the largest number of routers in a Network.
-const MaxRouters = 1 << 20
+// mostRouters is the largest number of routers in a Network.
+const mostRouters = 1 << 20
 
 // A Router is the number of a router in its Network, from 0.
 type Router int32
@@ -49,8 +49,8 @@ func (n *Network) AddRouter(name string) (Router, error) {
 	if name == "" {
 		return 0, invalid("router's name", `""`, "at least one character")
 	}
-	if len(n.names) == MaxRouters {
-		return 0, invalid("number of routers", MaxRouters+1, fmt.Sprintf("at most %d", MaxRouters))
+	if len(n.names) == mostRouters {
+		return 0, invalid("number of routers", mostRouters+1, fmt.Sprintf("at most %d", mostRouters))
 	}
 	r := Router(len(n.names))
 	n.names = append(n.names, name)

@@ -55,8 +55,9 @@ type Plan struct {
 // Plan computes every monitor's m-set (section VI): the segments that it
 // probes. It cuts each shortest path to each other monitor at the first
 // m-router on it, which measures the rest. Equal-cost paths are separate
-// segments, at most MaxPaths between two routers. The error wraps
-// [estimate.ErrConfig].
+// segments, at most MaxPaths between two routers. While routing converges, probe
+// the sets of both plans, so that all paths are covered before and after, and see
+// [Station.Replan]. The error wraps [estimate.ErrConfig].
 func (n *Network) Plan(d Deployment) (*Plan, error) {
 	if d.Classes < 0 || d.Classes > 1<<16 {
 		return nil, invalid("Classes", d.Classes, "0 to 65536")
@@ -221,48 +222,4 @@ func (p *Plan) Along(path []Router, class int) ([]SegmentID, error) {
 		begin = i
 	}
 	return ids, nil
-}
-
-// A Change lists what a new plan has and an old one lacks, and the reverse.
-type Change struct{ Added, Removed []Segment }
-
-// Change compares the m-sets of p with those of the plan after it.
-func (p *Plan) Change(after *Plan) Change {
-	return Change{Added: after.without(p), Removed: p.without(after)}
-}
-
-// without returns the segments between monitors that another plan lacks.
-func (p *Plan) without(other *Plan) []Segment {
-	var missing []Segment
-	for r := range Router(p.network.Routers()) {
-		for _, s := range p.sets[r] {
-			if !other.Has(s.ID) {
-				missing = append(missing, s)
-			}
-		}
-	}
-	return missing
-}
-
-// A Transition measures by two plans while routing converges. Monitors probe
-// the m-sets of both until a deadline, so that all paths are covered before
-// and after (section VI).
-type Transition struct {
-	Old, New *Plan
-	Until    int64 // ns: from then on, only by New
-}
-
-// MSet returns the segments that a router's monitor probes at time now.
-func (t *Transition) MSet(r Router, now int64) []Segment {
-	set := t.New.MSet(r)
-	if now >= t.Until || t.Old == nil {
-		return set
-	}
-	both := slices.Clone(set)
-	for _, s := range t.Old.MSet(r) {
-		if !t.New.Has(s.ID) {
-			both = append(both, s)
-		}
-	}
-	return both
 }

@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math"
+	"unique"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/internal/wire"
+	"github.com/hoplag/hoplag/lda"
 )
 
 // A Measurement is what a monitor measured of a segment in one interval.
@@ -17,16 +19,20 @@ type Measurement struct {
 	Sent, Lost uint64 // packets, or probes
 	Delay      estimate.Delay
 
-	// Error is the standard error of Delay.Mean, in nanoseconds. For an
-	// [lda.Result] it is half the width of its MeanInterval, divided by the
-	// quantile of that confidence.
-	Error float64
+	Error float64 // standard error of Delay.Mean, in nanoseconds
 
 	// Ahead is how far the clock at the segment's end is ahead of the one at
 	// its beginning, in nanoseconds, if the two monitors follow each other's
 	// clocks. AheadError is its standard error. SetClock sets both. They are 0
 	// if nothing is known, and inside a router.
 	Ahead, AheadError float64
+}
+
+// Measure returns what a comparison by LDA says of a segment, whose clocks are
+// those of its monitors. Set those with SetClock if they are known.
+func Measure(id SegmentID, r *lda.Result) Measurement {
+	lost := min(r.Lost+uint64(r.Hidden), r.Sent)
+	return Measurement{Segment: id, Sent: r.Sent, Lost: lost, Delay: r.Delay, Error: math.Hypot(r.MeanError, r.MeanDoubt)}
 }
 
 // SetClock takes a reading of the clock at the segment's end by the one at its
@@ -96,9 +102,24 @@ const (
 	MaxMeasurements = (1400 - wire.Overhead - tagSize - reportHead) / measurementSize
 )
 
-// AppendReport appends the encoding of a report to dst, with a tag if the key
-// is not empty. The error wraps [estimate.ErrConfig].
-func AppendReport(dst []byte, r Report, key []byte) ([]byte, error) {
+// A Key is the secret of the reports' tags. No printer shows it. Without a secret
+// there are no tags.
+type Key struct{ secret unique.Handle[string] }
+
+// NewKey returns the Key of a secret, such as 16 random bytes.
+func NewKey(secret string) Key { return Key{unique.Make(secret)} }
+
+// text returns the secret.
+func (k Key) text() string {
+	if k == (Key{}) {
+		return ""
+	}
+	return k.secret.Value()
+}
+
+// AppendReport appends the encoding of a report to dst, with a tag if there is a
+// key. The error wraps [estimate.ErrConfig].
+func AppendReport(dst []byte, r Report, key Key) ([]byte, error) {
 	if len(r.Measurements) > MaxMeasurements {
 		return dst, invalid("number of measurements", len(r.Measurements), fmt.Sprintf("at most %d", MaxMeasurements))
 	}
@@ -117,8 +138,8 @@ func AppendReport(dst []byte, r Report, key []byte) ([]byte, error) {
 		dst = appendMeasurement(dst, &r.Measurements[i])
 	}
 	dst = wire.Seal(dst, start)
-	if len(key) > 0 {
-		dst = append(dst, tag(key, dst[start:])...)
+	if key.text() != "" {
+		dst = append(dst, key.tag(dst[start:])...)
 	}
 	return dst, nil
 }
@@ -138,21 +159,21 @@ func appendMeasurement(dst []byte, m *Measurement) []byte {
 }
 
 // tag authenticates a record.
-func tag(key, record []byte) []byte {
-	h := hmac.New(sha256.New, key)
+func (k Key) tag(record []byte) []byte {
+	h := hmac.New(sha256.New, []byte(k.text()))
 	h.Write(record)
 	return h.Sum(nil)[:tagSize]
 }
 
 // DecodeReport decodes and checks a report that AppendReport encoded with the
 // same key. The error wraps [estimate.ErrEncoding].
-func DecodeReport(data, key []byte) (Report, error) {
-	if len(key) > 0 {
+func DecodeReport(data []byte, key Key) (Report, error) {
+	if key.text() != "" {
 		if len(data) < tagSize {
 			return Report{}, fmt.Errorf("mplane: %w: %d bytes, too short for a tag", estimate.ErrEncoding, len(data))
 		}
 		record := data[:len(data)-tagSize]
-		if !hmac.Equal(tag(key, record), data[len(record):]) {
+		if !hmac.Equal(key.tag(record), data[len(record):]) {
 			return Report{}, fmt.Errorf("mplane: %w: the tag does not match the key", estimate.ErrEncoding)
 		}
 		data = record

@@ -22,7 +22,7 @@ func someReport() Report {
 
 // The bytes of an encoding do not change from release to release.
 func TestReportGolden(t *testing.T) {
-	data, err := AppendReport(nil, someReport(), []byte("key"))
+	data, err := AppendReport(nil, someReport(), NewKey("key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestReportGolden(t *testing.T) {
 	if len(data) != len(want)/2+4+tagSize {
 		t.Errorf("%d bytes with checksum and tag", len(data))
 	}
-	got, err := DecodeReport(data, []byte("key"))
+	got, err := DecodeReport(data, NewKey("key"))
 	if diff := cmp.Diff(someReport(), got); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
@@ -46,7 +46,7 @@ func TestReportGolden(t *testing.T) {
 // A report that is cut short or has any bit wrong is refused, with a tag and
 // without.
 func TestReportDamage(t *testing.T) {
-	for _, key := range [][]byte{nil, []byte("key")} {
+	for _, key := range []Key{{}, NewKey("key")} {
 		data, err := AppendReport(nil, someReport(), key)
 		if err != nil {
 			t.Fatal(err)
@@ -73,12 +73,12 @@ func TestReportDamage(t *testing.T) {
 // cannot be, is refused.
 func TestReportLimits(t *testing.T) {
 	r := Report{Measurements: make([]Measurement, MaxMeasurements)}
-	data, err := AppendReport(nil, r, []byte("key"))
+	data, err := AppendReport(nil, r, NewKey("key"))
 	if err != nil || len(data) > 1400 {
 		t.Errorf("%d bytes, error %v", len(data), err)
 	}
 	r.Measurements = append(r.Measurements, Measurement{})
-	if _, err := AppendReport(nil, r, nil); !errors.Is(err, estimate.ErrConfig) {
+	if _, err := AppendReport(nil, r, Key{}); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("%d measurements: error %v", len(r.Measurements), err)
 	}
 	for name, m := range map[string]Measurement{
@@ -91,25 +91,25 @@ func TestReportLimits(t *testing.T) {
 		"no clock":            {Ahead: math.NaN(), AheadError: 1},
 		"negative error":      {AheadError: -1},
 	} {
-		if _, err := AppendReport(nil, Report{Measurements: []Measurement{m}}, nil); !errors.Is(err, estimate.ErrConfig) {
+		if _, err := AppendReport(nil, Report{Measurements: []Measurement{m}}, Key{}); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }
 
 func FuzzDecodeReport(f *testing.F) {
-	data, err := AppendReport(nil, someReport(), nil)
+	data, err := AppendReport(nil, someReport(), Key{})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(data)
 	f.Add(data[:len(data)-measurementSize])
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := DecodeReport(data, nil)
+		r, err := DecodeReport(data, Key{})
 		if err != nil {
 			return
 		}
-		again, err := AppendReport(nil, r, nil)
+		again, err := AppendReport(nil, r, Key{})
 		if err != nil || string(again) != string(data) {
 			t.Errorf("decoded and encoded again: %x, %v; want %x", again, err, data)
 		}

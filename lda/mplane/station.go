@@ -1,6 +1,7 @@
 package mplane
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,7 +25,7 @@ var (
 // A StationConfig says what a monitoring station expects.
 type StationConfig struct {
 	Plan *Plan
-	Key  []byte // of the reports' tags; empty for no tags
+	Key  Key // of the reports' tags
 
 	// Length is the length of an interval, in nanoseconds. Intervals are
 	// numbered by the clock, time divided by Length, so that no report can
@@ -101,7 +102,6 @@ func NewStation(c StationConfig) (*Station, error) {
 	if c.Length <= 0 {
 		return nil, invalid("Length", c.Length, "more than 0 ns")
 	}
-	c.Key = slices.Clone(c.Key)
 	return &Station{
 		config:      c,
 		fingerprint: c.Plan.network.Fingerprint(),
@@ -130,14 +130,27 @@ func (s *Station) Replan(p *Plan, until int64) error {
 // ErrUnplanned. A report that comes again changes nothing.
 func (s *Station) Receive(now int64, data []byte) (Report, error) {
 	r, err := DecodeReport(data, s.config.Key)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.counts.Refused++
+		return Report{}, err
+	}
+	return r, s.Take(now, r)
+}
+
+// Take is Receive for a monitor in this process: [Measure] makes its measurements
+// of the results of package lda. It checks them.
+func (s *Station) Take(now int64, r Report) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil {
-		err = s.admit(now, &r)
+	err := s.admit(now, &r)
+	for i := range r.Measurements {
+		err = cmp.Or(err, r.Measurements[i].check())
 	}
 	if err != nil {
 		s.counts.Refused++
-		return Report{}, err
+		return err
 	}
 	s.counts.Reports++
 	s.retire(now)
@@ -153,10 +166,10 @@ func (s *Station) Receive(now int64, data []byte) (Report, error) {
 	}
 	if count > 0 {
 		s.counts.Unplanned += uint64(count)
-		return r, fmt.Errorf("mplane: %w: %d of %d measurements by router %d, the last of %+v", ErrUnplanned, count, len(r.Measurements),
+		return fmt.Errorf("mplane: %w: %d of %d measurements by router %d, the last of %+v", ErrUnplanned, count, len(r.Measurements),
 			r.Monitor, unplanned)
 	}
-	return r, nil
+	return nil
 }
 
 // ahead is the number of intervals that a monitor's clock may be ahead of the

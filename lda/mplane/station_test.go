@@ -21,7 +21,7 @@ type world struct {
 	plan    *Plan
 	station *Station
 	random  *rand.Rand
-	key     []byte
+	key     Key
 
 	offset, drift []float64             // ns, and ns an interval, by router
 	usual         map[SegmentID]float64 // ns
@@ -33,7 +33,7 @@ type world struct {
 
 func newWorld(t *testing.T, p *Plan, seed uint64) *world {
 	t.Helper()
-	key := []byte("the key of all reports")
+	key := NewKey("the key of all reports")
 	s, err := NewStation(StationConfig{Plan: p, Key: key, Length: second})
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func TestBadReports(t *testing.T) {
 	m := w.measure(id, 100)
 	good := Report{Monitor: a, Interval: 100, Network: n.Fingerprint(), Measurements: []Measurement{m}}
 	now := 100 * second
-	try := func(name string, r Report, key []byte, want error) {
+	try := func(name string, r Report, key Key, want error) {
 		t.Helper()
 		data, err := AppendReport(nil, r, key)
 		if err != nil {
@@ -261,8 +261,8 @@ func TestBadReports(t *testing.T) {
 		change(&r)
 		return r
 	}
-	try("no tag", good, nil, estimate.ErrEncoding)
-	try("another key", good, []byte("x"), estimate.ErrEncoding)
+	try("no tag", good, Key{}, estimate.ErrEncoding)
+	try("another key", good, NewKey("x"), estimate.ErrEncoding)
 	try("another network", with(func(r *Report) { r.Network++ }), w.key, estimate.ErrMismatch)
 	try("of the future", with(func(r *Report) { r.Interval = 103 }), w.key, ErrInterval)
 	try("of the far future", with(func(r *Report) { r.Interval = math.MaxUint64 }), w.key, ErrInterval)
@@ -310,7 +310,7 @@ func TestReplan(t *testing.T) {
 		_, err = w.station.Receive(int64(interval)*second, data)
 		return err
 	}
-	newest := w.plan.Change(after).Added[0].ID
+	newest := outside(routers(t, n, "F", "E", "D", "C"))
 	if err := errors.Join(send(old, 4), send(newest, 4), send(newest, 5)); err != nil {
 		t.Error(err)
 	}

@@ -133,6 +133,7 @@ type upgradeSearch struct {
 	gains    []gain     // by router
 	total    probes
 	longest  []int32 // by source
+	direct   []int64 // by source, paths of one link: no router is inside them
 }
 
 // probes counts paths and their hops.
@@ -141,12 +142,17 @@ type probes struct{ paths, hops int64 }
 // plant finds every source's shortest paths.
 func (s *upgradeSearch) plant(ctx context.Context, n *Network) error {
 	s.trees = make([]pathTree, n.Routers())
-	s.longest = make([]int32, n.Routers())
+	s.longest, s.direct = make([]int32, n.Routers()), make([]int64, n.Routers())
 	return s.each(ctx, func(source int, w *upgradeWorker) {
 		if w.search == nil {
 			w.search = newPathSearch(n)
 		}
 		s.trees[source] = w.search.from(Router(source))
+		for _, b := range s.trees[source].before {
+			if b == 0 {
+				s.direct[source]++
+			}
+		}
 		w.count(s, source, +1)
 	})
 }
@@ -240,7 +246,11 @@ func (s *upgradeSearch) bound(count int) int64 {
 	for _, g := range gains[max(0, len(gains)-count):] {
 		bound -= g
 	}
-	return bound
+	least := int64(0)
+	for _, n := range s.direct {
+		least += n
+	}
+	return max(bound, least)
 }
 
 func (s *upgradeSearch) coverage() Coverage {

@@ -116,6 +116,18 @@ func TestUpgradesAgainstAlgorithm1(t *testing.T) {
 	}
 }
 
+// The bound is never less than the paths of one link, which nothing cuts.
+func TestBoundOfManyUpgrades(t *testing.T) {
+	n := small(t, 3, 300)
+	plan, err := n.PlanUpgrades(t.Context(), UpgradeDemand{Count: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := plan.Steps[99].Hops; plan.Bound < int64(n.Routers()) || plan.Bound > last {
+		t.Errorf("bound %d, %d routers, %d hops", plan.Bound, n.Routers(), last)
+	}
+}
+
 // No choice of three routers gets below the bound, and none is more than the
 // promised share better than the greedy one.
 func TestBound(t *testing.T) {

@@ -1,0 +1,79 @@
+package mplane
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// load is how a segment's delay and loss vary: each interval brings a burst of
+// Pareto's law, or there is none and a twentieth of the mean is noise.
+type load float64
+
+// segmentOf returns the measurements of 64 intervals, the latest first. The last
+// 15 may grow by 5 % each, to twice the mean, and the last one may lose a point
+// more.
+func segmentOf(r *rand.Rand, law load, grows, loses bool) []*value {
+	const intervals, growing, usual = 64, 15, 100e3
+	var all []*value
+	busy := 0.0
+	for i := range intervals {
+		v := &value{interval: uint64(i), known: true}
+		v.Segment, v.Error, v.Sent = SegmentID{Via: 1}, 0.01*usual, 6000
+		v.Delay.Mean, v.Delay.StdDev = usual*(1+0.05*r.NormFloat64()), usual/2
+		loss := 0.002
+		if law > 0 {
+			busy = 0.6*busy + 0.1*math.Pow(r.Float64(), -1/float64(law))
+			v.Delay.Mean, v.Delay.StdDev = usual*(0.7+busy), usual*(0.3+busy)*(1+0.1*r.NormFloat64())
+			loss += 0.01 * busy * busy
+		}
+		if grows && i >= intervals-growing {
+			v.Delay.Mean += usual * (math.Pow(1.05, float64(i-intervals+growing+1)) - 1)
+		}
+		if loses && i == intervals-1 {
+			loss += 0.01
+		}
+		for range v.Sent {
+			if r.Float64() < loss {
+				v.Lost++
+			}
+		}
+		all = append(all, v)
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// Slow growth does not hide in its own past, a point of loss more is seen, and
+// bursts alone are not named, however heavy.
+func TestGrowthLossAndBursts(t *testing.T) {
+	const runs, pathSegments = 100, 7
+	s := &Station{config: StationConfig{Wander: 1000, History: 64}}
+	for _, c := range []struct {
+		name         string
+		law          load
+		grows, loses bool
+		least, most  int // runs in which it is named
+	}{
+		{"noise", 0, false, false, 0, 0},
+		{"noise grows", 0, true, false, runs, runs},
+		{"noise, a point of loss", 0, false, true, runs, runs},
+		{"bursts", 1.5, false, false, 0, 1},
+		{"bursts grow", 1.5, true, false, 85, runs}, // 41 where past growth counts as usual
+		{"heavy bursts", 1.1, false, false, 0, 1},
+		{"heavy bursts grow", 1.1, true, false, 55, runs}, // 33
+	} {
+		named := 0
+		for seed := range uint64(runs) {
+			all := segmentOf(rand.New(rand.NewPCG(seed, 4)), c.law, c.grows, c.loses)
+			found := s.compare(all[0], all[1:], 63, 3*pathSegments)
+			if (!c.loses && found[0].Sure >= sure) || (!c.grows && found[1].Sure >= sure) {
+				named++
+			}
+		}
+		if named < c.least || named > c.most {
+			t.Errorf("%s: named in %d of %d runs, want %d to %d", c.name, named, runs, c.least, c.most)
+		}
+	}
+}
