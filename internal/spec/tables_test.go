@@ -238,8 +238,8 @@ func synopses() []sample {
 		{"HCLT", epoch, map[string]int{}},
 		{"HRLI", must(receiver.MarshalBinary()), map[string]int{}},
 		{"HCLK", must(history.MarshalBinary()), map[string]int{}},
-		{"HLMS", must(mplane.AppendReport(nil, report, nil)), map[string]int{"tagged": 0}},
-		{"HLMS", must(mplane.AppendReport(nil, report, []byte("key"))), map[string]int{"tagged": 1}},
+		{"HLMS", must(mplane.AppendReport(nil, report, mplane.Key{})), map[string]int{"tagged": 0}},
+		{"HLMS", must(mplane.AppendReport(nil, report, mplane.NewKey("key"))), map[string]int{"tagged": 1}},
 	}
 }
 
