@@ -68,24 +68,31 @@ func NewLab(namespaces int, commands ...string) (l *Lab, err error) {
 		}
 	}(l)
 	number := labs.Add(1)
-	var names []string
 	for i := range namespaces {
 		name := fmt.Sprintf("hoplag%d.%d.%d", os.Getpid(), number, i)
 		if err := Command("ip netns add " + name); err != nil {
 			return nil, err
 		}
 		l.Names = append(l.Names, name)
-		names = append(names, fmt.Sprintf("{%d}", i), name)
 		if err := In(name, settings); err != nil {
 			return nil, err
 		}
 	}
+	return l, l.Run(commands...)
+}
+
+// Run runs more commands.
+func (l *Lab) Run(commands ...string) error {
+	var names []string
+	for i, name := range l.Names {
+		names = append(names, fmt.Sprintf("{%d}", i), name)
+	}
 	for _, line := range commands {
 		if err := Command(strings.NewReplacer(names...).Replace(line)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return l, nil
+	return nil
 }
 
 // settings are those of a new namespace.

@@ -54,8 +54,16 @@ func bpf(command int, attributes unsafe.Pointer, size uintptr) (int, error) {
 }
 
 // pointer returns a pointer as bpf takes it, 64 bits wide everywhere. The
-// caller must keep alive what it points to.
-func pointer(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) }
+// caller must keep alive what it points to. That cannot be on the stack, which
+// moves when it grows: the compiler takes it to be stored elsewhere.
+func pointer(p unsafe.Pointer) uint64 {
+	if stored != nil { // never
+		stored = p
+	}
+	return uint64(uintptr(p))
+}
+
+var stored unsafe.Pointer
 
 // newMap creates a map. The first failure for lack of privilege may be one of
 // lockable memory, which kernels before 5.11 charge maps to.

@@ -1,0 +1,85 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/internal/programs"
+	"github.com/hoplag/hoplag/lda/kernel"
+)
+
+// cable connects two namespaces, or skips the test.
+var cable = []string{
+	"ip link add eth0 netns {0} type veth peer name eth0 netns {1}",
+	"ip -n {0} addr add 10.96.0.1/24 dev eth0", "ip -n {1} addr add 10.96.0.2/24 dev eth0",
+	"ip -n {0} link set eth0 up", "ip -n {1} link set eth0 up",
+}
+
+// Points in the kernel begin with one rotation, though one was attached before the
+// other while packets passed; and they go on when an interface went away and came
+// again.
+func TestInsideBegins(t *testing.T) {
+	needsLab(t)
+	lab, err := programs.NewLab(2, cable...)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer lab.Remove()
+	var conn net.PacketConn
+	if err := programs.In(lab.Names[0], func() (err error) {
+		conn, err = net.ListenPacket("udp4", ":0")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	go func() { // until the socket is closed
+		for !errors.Is(err, net.ErrClosed) {
+			_, err = conn.WriteTo(make([]byte, 100), &net.UDPAddr{IP: net.IPv4(10, 96, 0, 2), Port: 9})
+			time.Sleep(100 * time.Microsecond)
+		}
+	}()
+	m := &inside{places: [2]place{
+		{namespace: lab.Names[0], device: "eth0", out: true}, {namespace: lab.Names[1], device: "eth0"},
+	}}
+	defer m.close()
+	if err := m.open("a secret of 26 characters."); errors.Is(err, kernel.ErrPrivilege) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	counts := func() {
+		t.Helper()
+		var d hoplag.Delay
+		for range 50 { // until the neighbour is known
+			time.Sleep(200 * time.Millisecond)
+			if err := errors.Join(m.compare()...); err != nil {
+				t.Fatal(err)
+			}
+			if d = m.row(time.Now()).Report.Forth; d.Sent+d.Received > 0 {
+				break
+			}
+		}
+		if off := int64(d.Sent) - int64(d.Received); d.Sent < 20 || off*off > int64(d.Sent*d.Sent/9) {
+			t.Errorf("sent %d, received %d, want as many within a third", d.Sent, d.Received)
+		}
+	}
+	counts()
+	if err := programs.Command("ip -n " + lab.Names[0] + " link del eth0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(m.compare()...); !errors.Is(err, kernel.ErrDetached) {
+		t.Errorf("error %v, want ErrDetached", err)
+	}
+	if err := lab.Run(cable...); err != nil {
+		t.Fatal(err)
+	}
+	m.compare()
+	m.row(time.Now())
+	counts()
+}
