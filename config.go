@@ -31,6 +31,11 @@ type Config struct {
 	// (BenchmarkPassed). Without it, keep the seed as secret as the Key.
 	SipHash bool
 
+	// Tunnels are those that the frames which are reported here were parsed with
+	// ([hashing.Frame.ParseWith]), nil for [hashing.DefaultTunnels]. Points that
+	// look into other ones see other packets, and refuse each other's records.
+	Tunnels *hashing.Tunnels
+
 	// Name is what reports call this point, at most 255 bytes.
 	Name string
 
@@ -178,10 +183,14 @@ func (c Config) sip() *hashing.SipHash {
 
 // identity is what records tell of what packets are hashed with.
 func (c Config) identity() uint64 {
+	id := hashing.Fingerprint(c.seed())
 	if s := c.sip(); s != nil {
-		return s.Fingerprint()
+		id = s.Fingerprint()
 	}
-	return hashing.Fingerprint(c.seed())
+	if c.Tunnels != nil {
+		id = c.Tunnels.Identity(id)
+	}
+	return id
 }
 
 // derive derives from the Key 32 bytes that reveal nothing of what it derives for

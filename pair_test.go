@@ -438,3 +438,27 @@ func TestKeep(t *testing.T) {
 		}
 	})
 }
+
+// Points that look into different tunnels see different packets: no comparison
+// takes records of both.
+func TestTunnelsMustAgree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flat, deep := Config{Key: testKey, Tunnels: &hashing.Tunnels{}}, Config{Key: testKey, Tunnels: &hashing.DefaultTunnels}
+		for _, c := range []struct {
+			point, pair Config
+			want        error
+		}{{flat, flat, nil}, {flat, deep, estimate.ErrMismatch}, {deep, flat, estimate.ErrMismatch}, {deep, Config{Key: testKey}, nil}} {
+			point, pair := must(NewPoint(c.point)), must(NewPair(c.pair, "a", "b"))
+			go func() {
+				point.Record(time.Now(), point.Packet([]byte("id")))
+				time.Sleep(time.Second)
+				point.Close()
+			}()
+			for record := range point.Records(t.Context()) {
+				if err := pair.TakeFirst(record); !errors.Is(err, c.want) {
+					t.Errorf("tunnels %v at the point and %v at the pair: %v, want %v", c.point.Tunnels, c.pair.Tunnels, err, c.want)
+				}
+			}
+		}
+	})
+}

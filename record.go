@@ -87,7 +87,7 @@ func (s *sealer) open(data []byte, magic string) (wire.Reader, error) {
 		return r, err
 	}
 	if identity := r.Uint64(); identity != s.identity {
-		return r, fmt.Errorf("%w: the other point has another Key, or SipHash is set at one of them", estimate.ErrMismatch)
+		return r, fmt.Errorf("%w: the other point has another Key or other Tunnels, or SipHash is set at one of them", estimate.ErrMismatch)
 	}
 	if !hmac.Equal(s.tag(message), data[len(message):]) {
 		return r, ErrForged
