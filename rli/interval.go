@@ -77,13 +77,13 @@ func (r *Result) half(confidence float64) float64 {
 }
 
 // DeviationInterval returns the interval of the deviation of the flow's delays
-// at a confidence above 0 and below 1. Estimates are smoother than delays, so
-// the deviation is more likely to be above StdDev than below: the errors of
-// the estimates add to it. See MeanInterval.
+// at a confidence above 0 and below 1. Where estimates are smoother than delays,
+// their errors are missing from StdDev; where references are off, they are in it.
+// See MeanInterval.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	half := math.Sqrt2 * r.half(confidence)
 	return estimate.Interval{
-		Low:        max(r.StdDev-half, 0),
+		Low:        max(math.Sqrt(max(r.StdDev*r.StdDev-r.single*r.single, 0))-half, 0),
 		High:       math.Hypot(r.StdDev, r.single) + half + r.bias,
 		Confidence: confidence,
 	}

@@ -2,11 +2,11 @@
 // packets of every flow waited in it.
 //
 //	go run ./examples/rli
-//	go run ./examples/rli -live -top 20                # a second takes a second, on one screen
+//	go run ./examples/rli -live tbf -rate 20           # real packets through a real queue; needs root
 //	go run ./examples/rli -traffic tcp -every 100      # senders that slow down; a reference per 100 packets
 //	go run ./examples/rli -load 30 -method linear -json
 //
-// The port is simulated: packets join a queue before a link that sends them at
+// Without -live the port is simulated: packets join a queue before a link that sends them at
 // its rate. At the entrance an injector now and then sends a reference packet
 // into the queue, with the time and a tag that nobody else can make. At the
 // exit a receiver sees the packets of all flows, and learns from each
@@ -64,7 +64,8 @@ type options struct {
 	every              int
 	seconds, top, fits int
 	seed               uint64
-	live, json         bool
+	live               string
+	json               bool
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -81,7 +82,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.IntVar(&o.top, "top", 10, "number of slowest `flows` to print; 0 means all")
 	flags.IntVar(&o.fits, "records", 65536, "`flows` that the receiver can hold, 1 to 1000000")
 	flags.Uint64Var(&o.seed, "seed", 1, "`seed` of everything random")
-	flags.BoolVar(&o.live, "live", false, "let a second take a second, and print each on a fresh screen")
+	flags.StringVar(&o.live, "live", "", "send real packets through a `wire`: veth, or tbf, a token bucket of -rate before it; needs root")
 	flags.BoolVar(&o.json, "json", false, "print a JSON object for each second, and one at the end")
 	flags.Usage = func() {
 		fmt.Fprint(stderr, "Rli measures each flow's delay through a simulated port of a switch, from reference packets.\n\n")
@@ -113,6 +114,12 @@ func (o *options) check() error {
 			return usage("-%s is %v, want %.0f to %.0f", f.name, f.got, f.least, f.most)
 		}
 	}
+	if o.live != "" && o.live != "veth" && o.live != "tbf" {
+		return usage("-live is %q, want veth or tbf", o.live)
+	}
+	if o.live != "" && o.traffic == "tcp" {
+		return usage("-traffic tcp is only simulated")
+	}
 	if _, ok := kinds[o.traffic]; !ok {
 		return usage("-traffic is %q, want bursty, poisson or tcp", o.traffic)
 	}
@@ -135,8 +142,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if p.wires != nil {
+		defer p.wires.close()
+	}
 	s := &screen{w: stdout, options: o}
-	if file, ok := stdout.(*os.File); ok && o.live && !o.json {
+	if file, ok := stdout.(*os.File); ok && o.live != "" && !o.json {
 		about, err := file.Stat()
 		s.clears = err == nil && about.Mode()&os.ModeCharDevice != 0
 	}

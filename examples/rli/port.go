@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -26,8 +27,10 @@ type port struct {
 	link     *queue.Link
 	injector *rli.Injector
 	receiver *estimate.Rotation[*rli.Receiver]
-	bytes    int    // of a reference, with its headers
-	wire     []byte // the payload of the latest one
+	bytes    int        // of a reference, with its headers
+	wire     []byte     // the payload of the latest one
+	wires    *wire      // with -live, instead of the link
+	mu       sync.Mutex // of what follows, and the receiver
 
 	exact               map[hashing.Flow]*estimate.Moments // of this second, from a table of all packets
 	all                 estimate.Moments
@@ -72,6 +75,14 @@ func newPort(o options) (*port, error) {
 		return nil, err
 	}
 	p.source.Next(&p.next)
+	if o.live != "" {
+		if p.wires, err = newWire(&o); err != nil {
+			return nil, err
+		}
+		p.bytes += 14 // of Ethernet
+		p.wires.done.Add(1)
+		defer func() { go p.receiveLive() }()
+	}
 	if p.link, err = queue.NewLink(queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{Packets: o.queue}, Seed: o.seed}); err != nil {
 		return nil, err
 	}
@@ -86,6 +97,9 @@ func newPort(o options) (*port, error) {
 	c := rli.DefaultConfig
 	c.Identity = hashing.Fingerprint(o.seed)
 	c.Rate, c.ReferenceBytes, c.Method, c.Flows = rate, p.bytes, methods[o.method], o.fits
+	if o.live != "" {
+		c.Rate = 0 // a token bucket is no link
+	}
 	c.Buffer = max(c.Buffer, when.MaxDistance())
 	if c.Method == rli.Left {
 		c.Buffer = 0
@@ -103,20 +117,24 @@ func newPort(o options) (*port, error) {
 // pass forwards packets until a second ends, or ctx is done.
 func (p *port) pass(ctx context.Context, second int) {
 	for end := int64(second) * 1e9; p.next.Time < end; p.source.Next(&p.next) {
-		if p.next.Time >= p.look {
+		if p.next.Time >= p.look || p.live != "" {
 			p.look = p.next.Time + 1e6
 			if p.pace(ctx); ctx.Err() != nil {
 				return
 			}
 		}
-		p.forward()
+		if p.wires != nil {
+			p.forwardLive()
+		} else {
+			p.forward()
+		}
 	}
 }
 
-// pace waits, with -live, until real time catches up with the simulation.
+// pace waits, with -live, until real time catches up.
 func (p *port) pace(ctx context.Context) {
 	ahead := time.Duration(p.next.Time) - time.Since(p.started)
-	if !p.live || ahead <= 0 {
+	if p.live == "" || ahead <= 0 {
 		return
 	}
 	select {
@@ -136,7 +154,7 @@ func (p *port) forward() {
 		closed.Tell(&packet)
 	}
 	if packet.Fate == queue.Passed {
-		p.depart(&packet)
+		p.depart(tupleOf(packet.Flow), &packet)
 	} else {
 		p.dropped++
 	}
@@ -153,8 +171,7 @@ func (p *port) forward() {
 }
 
 // depart reports a packet to the receiver, and to the table for comparison.
-func (p *port) depart(packet *queue.Packet) {
-	tuple := tupleOf(packet.Flow)
+func (p *port) depart(tuple hashing.Tuple, packet *queue.Packet) {
 	flow := tuple.Flow(p.seed)
 	p.receiver.Active().Update(flow, int(packet.Bytes), packet.Time)
 	if p.exact[flow] == nil {
@@ -174,6 +191,8 @@ func tupleOf(f hashing.Flow) hashing.Tuple {
 // take returns what the receiver found in a second, and replaces it by an
 // empty one that keeps the knowledge of the link.
 func (p *port) take(number int) (*second, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.receiver.Active().Flush()
 	full, err := p.receiver.Rotate()
 	if err != nil {
