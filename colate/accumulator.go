@@ -24,6 +24,7 @@ type accumulator struct {
 	order  []uint32 // cells, by counter
 	table  *cellTable
 
+	parts     []float64 // of a flow's packets, for each of its cells; the first of two in one place has both
 	own       []tally
 	absent    []absentTally // absentFlows for each flow
 	spreads   [absentFlows]spread
@@ -64,6 +65,7 @@ func newAccumulator(c Config, flows []joint.FlowRecord) (*accumulator, error) {
 		config: c.comparable(), flows: slices.Clone(flows),
 		at: make([]uint32, cells), order: make([]uint32, cells),
 		table: newCellTable(c, cells, room),
+		parts: make([]float64, len(flows)*m),
 		own:   make([]tally, len(flows)), absent: make([]absentTally, len(flows)*absentFlows),
 		sights: make([]sight, noise), areas: make([]float64, noise*room), totals: make([]float64, noise),
 		noise: make([]float32, noise*room), cells: make([]flowCell, m), scratch: make([]float64, noise),
@@ -79,7 +81,10 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 			return estimate.Invalid("colate", fmt.Sprintf("flow %d", i), f, "packets and doubt from 0 to 2^60")
 		}
 		for j := range m {
-			a.at[i*m+j] = uint32(position(c.Identity, f.Flow, uint64(j), uint64(c.Counters)))
+			at := a.at[i*m:][:m]
+			at[j] = c.place(f.Flow, j)
+			a.parts[i*m+j] = 0
+			a.parts[i*m+slices.Index(at, at[j])] += c.part(j)
 		}
 	}
 	copy(a.flows, flows)
@@ -106,7 +111,7 @@ func (c *Config) neighbour(at uint32, absent int) uint32 {
 	from, to := c.blockOf(int(at) / c.blockSize())
 	length := to - from
 	if length == 1 { // an odd one, at the end
-		return uint32(absent % c.Counters)
+		return uint32(absent % c.counters())
 	}
 	return uint32(from + (int(at)-from+1+absent%(length-1))%length)
 }

@@ -12,7 +12,7 @@ import (
 // An encoded epoch begins with a record of internal/wire, the head:
 //
 //	magic "HCLT" · version 5
-//	Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8 · OneIn 4 · Samples 4
+//	Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8 · OneIn 4 · Samples 4 · fold 1
 //	start of the epoch 8 · packets 8 · limit of tags 4 · samples 4
 //	for each block: its length 4
 //	CRC-32C 4
@@ -24,18 +24,25 @@ const (
 	epochMagic   = "HCLT"
 	epochVersion = 5
 
-	fixedSize = 59 // of the head, without overhead and lengths
+	fixedSize = 60 // of the head, without overhead and lengths
+)
+
+// What a query reads of a head before all others.
+const (
+	foldAt     = 40
+	packetsAt  = 49
+	headPrefix = 57
 )
 
 // blocks returns the number of blocks of an epoch, blockSize the number of
 // counters in each of them but the last, and blockOf the counters of block i.
-func (c *Config) blocks() int { return (c.Counters + blockCounters - 1) / blockCounters }
+func (c *Config) blocks() int { return (c.counters() + blockCounters - 1) / blockCounters }
 
-func (c *Config) blockSize() int { return (c.Counters + c.blocks() - 1) / c.blocks() }
+func (c *Config) blockSize() int { return (c.counters() + c.blocks() - 1) / c.blocks() }
 
 func (c *Config) blockOf(i int) (from, to int) {
 	size := c.blockSize()
-	return min(i*size, c.Counters), min((i+1)*size, c.Counters)
+	return min(i*size, c.counters()), min((i+1)*size, c.counters())
 }
 
 // headSize returns the size of the head of an epoch with so many samples.
@@ -45,8 +52,38 @@ func (c *Config) headSize(samples int) int {
 
 func (r *Recorder) headSize() int { return r.config.headSize(len(r.samples)) }
 
+// packed returns the epoch with its counters folded until one has five packets
+// or more on average, which takes less than 12 bits a packet, but not so often
+// that flows meet themselves. Of an elephant's packets ten a counter count.
+func (r *Recorder) packed() *Recorder {
+	packets, c := uint64(0), &r.config
+	for _, word := range r.words {
+		packets += min(word&(1<<c.CountBits-1), 10)
+	}
+	if packets >= 5*uint64(c.counters()) || c.counters() < 64*c.PerFlow {
+		return r
+	}
+	return r.folded(c.fold + 1).packed()
+}
+
+// folded returns the epoch as it is with folded counters, if it is not already.
+func (r *Recorder) folded(fold uint8) *Recorder {
+	if fold <= r.config.fold {
+		return r
+	}
+	c := r.config
+	c.fold = fold
+	f := *r
+	f.config, f.words = c, make([]uint64, c.counters())
+	for i := range r.words {
+		f.words[i>>(fold-r.config.fold)] += r.words[i]
+	}
+	return &f
+}
+
 // AppendBinary appends the encoding of the epoch. The error is always nil.
 func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
+	r = r.packed()
 	be, c, start := binary.BigEndian, &r.config, len(dst)
 	dst = wire.Begin(dst, epochMagic, epochVersion)
 	dst = be.AppendUint64(dst, c.Identity)
@@ -55,7 +92,7 @@ func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 	dst = append(dst, c.Thin, c.Bits, c.CountBits, c.DigestBits, c.Shift)
 	dst = be.AppendUint64(dst, uint64(c.Period))
 	dst = be.AppendUint32(dst, c.OneIn)
-	dst = be.AppendUint32(dst, uint32(c.Samples))
+	dst = append(be.AppendUint32(dst, uint32(c.Samples)), c.fold)
 	dst = be.AppendUint64(dst, uint64(r.start))
 	dst = be.AppendUint64(dst, r.packets)
 	dst = be.AppendUint32(dst, r.limit)
@@ -154,7 +191,8 @@ func headLength(data []byte) int {
 		return 0
 	}
 	c := Config{Counters: int(min(binary.BigEndian.Uint32(data[13:]), MaxCounters+1))}
-	samples := int(min(binary.BigEndian.Uint32(data[60:]), MaxCounters+1))
+	samples := int(min(binary.BigEndian.Uint32(data[61:]), MaxCounters+1))
+	c.fold = min(data[foldAt], 26)
 	if c.Counters < 1 || c.Counters > MaxCounters || samples > MaxCounters {
 		return 0
 	}
@@ -197,9 +235,10 @@ func openHead(data []byte) (*epochHead, error) {
 		Period:     int64(r.Uint64()),
 		OneIn:      r.Uint32(),
 		Samples:    r.Size(),
+		fold:       r.Uint8(),
 	}}
 	c := &h.config
-	if err := c.Validate(); err != nil {
+	if err := c.Validate(); err != nil || c.fold > 26 {
 		return nil, fmt.Errorf("%w: %v", estimate.ErrEncoding, err)
 	}
 	h.start, h.packets = int64(r.Uint64()), r.Uint64()

@@ -79,6 +79,8 @@ type Config struct {
 	// Period is the length of an epoch in nanoseconds, 1 to MaxPeriod. Epochs
 	// end when the clock is at a multiple of it, so that all points cut alike.
 	Period int64
+
+	fold uint8 // 2^fold counters side by side are added up, in an epoch with few packets
 }
 
 // DefaultConfig keeps a minute of 70,000 packets a second in 3.2 MB of a
@@ -134,7 +136,7 @@ func (c *Config) Unit() float64 { return float64(uint64(1) << c.Shift) }
 // take. An epoch with packets in every counter takes some six or seven tenths
 // of that.
 func (c *Config) EncodedSize() int {
-	most := (c.Counters*(c.widest())+7)/8 + 18*c.Samples
+	most := (c.counters()*(c.widest())+7)/8 + 18*c.Samples
 	return c.headSize(c.Samples) + most + c.blocks()*(blockOverhead+1) + 10*sampleBlocks(c.Samples)
 }
 
@@ -150,12 +152,23 @@ func (c *Config) sumBits() uint8 { return c.Bits - c.lowBits() }
 // widthMask returns the bits of a word that are in the counter.
 func (c *Config) widthMask() uint64 { return 1<<(c.Bits-1)<<1 - 1 }
 
-// comparable returns c without the fields in which two points may differ.
+// comparable returns c without the fields in which two points may differ, and
+// unfolded also without what an epoch may differ in from another.
 func (c *Config) comparable() Config {
 	d := *c
 	d.Period = 0
 	return d
 }
+
+func (c *Config) unfolded() Config {
+	d := *c
+	d.fold = 0
+	return d
+}
+
+// counters returns how many counters there are when they are folded.
+func (c *Config) counters() int { return (c.Counters-1)>>c.fold + 1 }
+
 
 // mostThin is the largest number of thin counters, limited by the bits that
 // choose.
@@ -204,6 +217,11 @@ func (c *chooser) choice(p hashing.Packet) uint64 {
 		j = c.first + uint64(bits.TrailingZeros64(uint64(p)>>6|c.stop))/2
 	}
 	return j
+}
+
+// place returns where a flow's counter j is when counters are folded.
+func (c *Config) place(f hashing.Flow, j int) uint32 {
+	return uint32(position(c.Identity, f, uint64(j), uint64(c.Counters)) >> c.fold)
 }
 
 // position returns H(f, j) (§3.1): where a flow's counter j is.

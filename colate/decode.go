@@ -24,6 +24,7 @@ import (
 // differ, and [estimate.ErrNoSamples] if no counter holds the same packets at
 // both points.
 func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
+	up, down = alike(up, down)
 	if err := matched(up, down, up.config.comparable()); err != nil {
 		return joint.Result{}, err
 	}
@@ -59,7 +60,7 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 	var all []uint32
 	err := q.run(ctx, func(c Config) error {
 		d = newDifferences(c)
-		all = make([]uint32, c.Counters)
+		all = make([]uint32, c.counters())
 		for i := range all {
 			all[i] = uint32(i)
 		}
@@ -149,7 +150,7 @@ func (d *difference) all() float64 {
 const differencesRoom = 12
 
 func newDifferences(c Config) *differences {
-	return &differences{config: c, table: newCellTable(c, c.Counters, differencesRoom), counters: make([]difference, c.Counters)}
+	return &differences{config: c, table: newCellTable(c, c.counters(), differencesRoom), counters: make([]difference, c.counters())}
 }
 
 // end finishes a pair of epochs that was put into the table.
@@ -221,7 +222,7 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	d.flush()
 	c := &d.config
 	p := &joint.Problem{
-		Sum: make([]float64, c.Counters), Count: make([]float64, c.Counters), Unusable: make([]bool, c.Counters),
+		Sum: make([]float64, c.counters()), Count: make([]float64, c.counters()), Unusable: make([]bool, c.counters()),
 		Rows: 1, CellsPerRow: c.full(),
 		Packets: make([]float64, len(flows)), Doubt: make([]float64, len(flows)),
 		Cells: make([]uint32, 0, len(flows)*c.full()),
@@ -237,7 +238,7 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 		// unknown.
 		p.Packets[i], p.Doubt[i] = f.Packets*read, math.Hypot(f.Doubt*read, f.Packets*(1-read)/2)
 		for j := range c.full() {
-			p.Cells = append(p.Cells, uint32(position(c.Identity, f.Flow, uint64(j), uint64(c.Counters))))
+			p.Cells = append(p.Cells, c.place(f.Flow, j))
 		}
 	}
 	d.thin(p, flows)
@@ -256,10 +257,10 @@ func (d *differences) thin(p *joint.Problem, flows []joint.FlowRecord) {
 		return
 	}
 	p.Rates = []float64{c.part(0) * float64(c.full())}
-	packets := make([]float64, c.Counters)
+	packets := make([]float64, c.counters())
 	for _, f := range flows {
 		for j := c.full(); j < c.PerFlow; j++ {
-			packets[position(c.Identity, f.Flow, uint64(j), uint64(c.Counters))] += f.Packets * c.part(j)
+			packets[c.place(f.Flow, j)] += f.Packets * c.part(j)
 		}
 	}
 	for i, n := range packets {

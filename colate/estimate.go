@@ -79,6 +79,7 @@ var accumulators sync.Pool
 //   - the record does not say how many packets the flow has, and the counters
 //     cannot.
 func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
+	up, down = alike(up, down)
 	a, _ := accumulators.Get().(*accumulator)
 	flows := [1]joint.FlowRecord{flow}
 	var err error
@@ -95,6 +96,12 @@ func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
 		return Result{}, err
 	}
 	return a.estimate(0)
+}
+
+// alike returns two epochs with their counters folded alike.
+func alike(up, down *Recorder) (*Recorder, *Recorder) {
+	fold := max(up.config.fold, down.config.fold)
+	return up.folded(fold), down.folded(fold)
 }
 
 // answers returns the answers about all flows.

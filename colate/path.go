@@ -2,6 +2,7 @@ package colate
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -118,6 +119,7 @@ type query struct {
 type foundEntry struct {
 	entry
 	near    span
+	fold    uint8
 	reading clock.Reading
 	unknown error
 }
@@ -282,13 +284,47 @@ func (q *query) next() (*step, bool) {
 func (q *query) config() (Config, error) {
 	for i, r := range []*epochReader{&q.up, &q.down} {
 		for _, e := range q.found[i] {
-			if h, err := r.head(&e.entry); err == nil {
-				return h.config, nil
+			h, err := r.head(&e.entry)
+			if err != nil {
+				continue
 			}
+			c := h.config
+			c.fold = q.fold()
+			return c, nil
 		}
 	}
 	return Config{}, fmt.Errorf("colate: %w: no epoch overlaps the window (%d and %d that cannot be read)",
 		estimate.ErrNoSamples, len(q.found[0]), len(q.found[1]))
+}
+
+// sparse is the largest part of the packets in epochs that are left out because
+// their counters are folded more often than the others'.
+const sparse = 0.01
+
+// fold returns how often the counters of nearly all epochs are folded at most,
+// as all are then compared. It leaves the others out.
+func (q *query) fold() (fold uint8) {
+	var packets [28]float64 // by fold
+	for i, r := range []*epochReader{&q.up, &q.down} {
+		for k := range q.found[i] {
+			e := &q.found[i][k]
+			if head, err := r.read(&e.entry, 0, min(headPrefix, int64(e.head))); err == nil && len(head) == headPrefix {
+				e.fold = min(head[foldAt], 27)
+				packets[e.fold] += float64(binary.BigEndian.Uint64(head[packetsAt:]))
+			}
+		}
+	}
+	all, more := 0.0, 0.0
+	for _, n := range packets {
+		all += n
+	}
+	for fold = 27; fold > 0 && more+packets[fold] <= sparse*all; fold-- {
+		more += packets[fold]
+	}
+	for i := range q.found {
+		q.found[i] = slices.DeleteFunc(q.found[i], func(e foundEntry) bool { return e.fold > fold })
+	}
+	return fold
 }
 
 // cells puts a step's contents of these counters into a table, and returns how
@@ -360,8 +396,8 @@ func (r *epochReader) cells(e *entry, at, order []uint32, sums []uint64, c *Conf
 	if err != nil {
 		return nil, err
 	}
-	if h.config.comparable() != c.comparable() {
+	if a, b := h.config.comparable(), c.comparable(); a.unfolded() != b.unfolded() || a.fold > b.fold {
 		return nil, errOther
 	}
-	return h, r.add(e, h, at, order, sums)
+	return h, r.add(e, h, at, order, sums, c.fold-h.config.fold)
 }

@@ -13,6 +13,8 @@ type Demand struct {
 	BytesADay  float64 // bytes a day that a store may take, above 0
 	FlowRate   float64 // packets a second of the largest flow that must have an answer; 0: no particular flow
 	Loss       float64 // fraction of packets lost, 0 to below 1
+	Delay      float64 // nanoseconds that packets take, and clocks differ in all; 0 or more
+	NoRecords  bool    // few flow records will be at hand: packets are sampled instead
 	Identity   uint64
 	MemoryBits float64 // largest memory for counters; 0: no limit
 }
@@ -29,12 +31,17 @@ type Forecast struct {
 	// Usable is the fraction of a flow's counters that lose no packet in an
 	// epoch, and UsableLargest that of the largest flow's.
 	Usable, UsableLargest float64
+	// OnTheWay is the number of packets of a counter on their way when the
+	// clock cuts. A counter is only read between cuts at which there are none,
+	// or the same ones: beyond 2 that is rarely.
+	OnTheWay float64
 }
 
 // Plan returns the Config that keeps the packets of a Demand as well as its
 // bytes allow. It has as many counters as these pay for, and epochs of a
 // minute, or shorter ones if losses would leave the largest flow without a
-// counter.
+// counter. Without records of flows, samples say more than counters for as many
+// bytes, and get all of them.
 //
 // The error wraps [estimate.ErrConfig] if the demand is out of range or no
 // Config meets it.
@@ -51,6 +58,11 @@ func Plan(d Demand) (Forecast, error) {
 		return Forecast{}, bad("Loss", d.Loss, "0 to below 1")
 	case !(d.MemoryBits >= 0):
 		return Forecast{}, bad("MemoryBits", d.MemoryBits, "0 or more")
+	case !(d.Delay >= 0 && d.Delay <= 1e15):
+		return Forecast{}, bad("Delay", d.Delay, "0 to 10^15 ns")
+	}
+	if d.NoRecords {
+		return d.samples()
 	}
 	best := Forecast{}
 	for period := 60.0; period >= 1.0/16; period /= 2 {
@@ -70,6 +82,10 @@ func Plan(d Demand) (Forecast, error) {
 	if best.Config.Counters == 0 {
 		return Forecast{}, bad("BytesADay", d.BytesADay, fmt.Sprintf("more, for %g packets a second: no number of counters takes so few", d.Rate))
 	}
+	if best.OnTheWay > 2 {
+		return Forecast{}, bad("Delay", d.Delay, fmt.Sprintf("up to %.3g ns with %d counters for %g packets a second, or NoRecords",
+			2*d.Delay/best.OnTheWay, best.Config.Counters, d.Rate))
+	}
 	return best, nil
 }
 
@@ -83,8 +99,8 @@ func (d *Demand) forecast(period float64) Forecast {
 	if d.MemoryBits > 0 {
 		most = min(most, d.MemoryBits/float64(c.Bits))
 	}
-	// More counters than packets would be mostly empty.
-	most = min(most, packets)
+	// Of more counters than that, some are folded.
+	most = min(most, packets/6)
 	allowed := d.BytesADay * 8 * period / 86400
 	low, high := 0.0, most
 	if c.epochBits(high, packets) > allowed {
@@ -102,12 +118,36 @@ func (d *Demand) forecast(period float64) Forecast {
 	size := c.epochBits(float64(c.Counters), packets)
 	others := packets / math.Max(high, 1)
 	own := d.FlowRate * period / float64(c.PerFlow)
+	way := d.Delay / (period * 1e9) // of an epoch's packets
+	// The more packets are on their way, the longer until there are none.
+	usable := func(n float64) float64 { return math.Exp(-n * d.Loss * math.Exp(min(n*way, 50))) }
 	return Forecast{
 		Config:        c,
 		BitsPerPacket: size / packets, BytesADay: size / 8 * 86400 / period,
 		PacketsPerCounter: others,
-		Usable:            math.Exp(-others * d.Loss), UsableLargest: math.Exp(-(others + own) * d.Loss),
+		Usable:            usable(others), UsableLargest: usable(others + own), OnTheWay: others * way,
 	}
+}
+
+// sampleBits is about what a sampled packet takes.
+const sampleBits = 72
+
+// samples returns the Forecast for samples, beside as few counters as there may
+// be.
+func (d *Demand) samples() (Forecast, error) {
+	c := DefaultConfig
+	c.Identity, c.Counters = d.Identity, c.PerFlow+1
+	allowed := d.BytesADay * 8 / 86400 / d.Rate // bits a packet
+	c.OneIn = uint32(min(max(math.Ceil(sampleBits/allowed), 1), 1<<31))
+	c.Samples = int(min(1.2*d.Rate*60/float64(c.OneIn)+100, MaxCounters))
+	if d.MemoryBits > 0 {
+		c.Samples = min(c.Samples, int(d.MemoryBits/128))
+	}
+	bits := sampleBits / float64(c.OneIn)
+	return Forecast{
+		Config: c, BitsPerPacket: bits, BytesADay: bits * d.Rate * 86400 / 8, PacketsPerCounter: d.Rate * 60 / float64(c.Counters),
+		Usable: 1, UsableLargest: 1,
+	}, c.Validate()
 }
 
 // epochBits returns approximately how many bits an epoch takes in a store.

@@ -62,6 +62,26 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// Packets on their way need more counters than the bytes pay for.
+	if f, err := Plan(Demand{Rate: 70_000, BytesADay: 4e9, Delay: 2e9}); err != nil || f.OnTheWay > 2 || f.OnTheWay < 0.1 {
+		t.Errorf("2 s of delay: %+v, %v", f, err)
+	}
+	if _, err := Plan(Demand{Rate: 70_000, BytesADay: 4e9, Delay: 60e9}); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("a minute of delay: %v", err)
+	}
+	// Samples take the bytes that are there.
+	f, err := Plan(Demand{Rate: 700, BytesADay: 4e7, NoRecords: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := New(f.Config)
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 700 * 60 {
+		r.Update(hashing.Flow(rng.Uint64()), hashing.Packet(rng.Uint64()), rng.Int64N(60e9))
+	}
+	if bits := float64(8*len(encoded(t, r))) / (700 * 60); math.Abs(bits/f.BitsPerPacket-1) > 0.15 || f.BytesADay > 4e7 {
+		t.Errorf("%+v; seen %.2f bits a packet", f, bits)
+	}
 	// Losses in a large flow's counters ask for a shorter period.
 	large, err := Plan(Demand{Rate: 10_000, BytesADay: 1e9, Loss: 0.01, FlowRate: 3000})
 	if err != nil || large.Config.Period > 10e9 || large.UsableLargest < 0.5 {

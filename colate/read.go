@@ -65,24 +65,25 @@ func (r *epochReader) whole(e *entry) (*Recorder, error) {
 }
 
 // add adds the counters at these places, in order, to the corresponding sums.
-// It reads blocks together if many are needed.
-func (r *epochReader) add(e *entry, h *epochHead, at []uint32, order []uint32, sums []uint64) error {
+// Of counters to be folded, it adds 2^fold for each place. It reads blocks
+// together if many are needed.
+func (r *epochReader) add(e *entry, h *epochHead, at []uint32, order []uint32, sums []uint64, fold uint8) error {
 	c := &h.config
 	size := c.blockSize()
 	if len(r.words) < size {
 		r.words = make([]uint64, size)
 	}
 	// More than one block in four: read all of them at once.
-	if 4*distinct(at, order, size) > c.blocks() {
+	if 4*distinct(at, order, size>>fold+1) > c.blocks() {
 		data, err := r.read(e, int64(e.head), int64(e.length))
 		if err != nil {
 			return err
 		}
-		return r.addBlocks(h, at, order, sums, func(block int) ([]byte, error) {
+		return r.addBlocks(h, at, order, sums, fold, func(block int) ([]byte, error) {
 			return data[h.offsets[block]-int64(e.head) : h.offsets[block+1]-int64(e.head)], nil
 		})
 	}
-	return r.addBlocks(h, at, order, sums, func(block int) ([]byte, error) {
+	return r.addBlocks(h, at, order, sums, fold, func(block int) ([]byte, error) {
 		return r.read(e, h.offsets[block], h.offsets[block+1])
 	})
 }
@@ -98,21 +99,24 @@ func distinct(at, order []uint32, size int) int {
 	return n
 }
 
-func (r *epochReader) addBlocks(h *epochHead, at, order []uint32, sums []uint64, block func(int) ([]byte, error)) error {
+func (r *epochReader) addBlocks(h *epochHead, at []uint32, order []uint32, sums []uint64, fold uint8, block func(int) ([]byte, error)) error {
 	size, last := h.config.blockSize(), -1
 	for _, i := range order {
-		if number := int(at[i]) / size; number != last {
-			from, to := h.config.blockOf(number)
-			data, err := block(number)
-			if err != nil {
-				return err
+		first := int(at[i]) << fold
+		for k := first; k < min(first+1<<fold, h.config.counters()); k++ {
+			if number := k / size; number != last {
+				from, to := h.config.blockOf(number)
+				data, err := block(number)
+				if err != nil {
+					return err
+				}
+				if r.scratch, err = h.codec.read(r.words[:to-from], data, r.scratch); err != nil {
+					return fmt.Errorf("block %d: %w", number, err)
+				}
+				last = number
 			}
-			if r.scratch, err = h.codec.read(r.words[:to-from], data, r.scratch); err != nil {
-				return fmt.Errorf("block %d: %w", number, err)
-			}
-			last = number
+			sums[i] += r.words[k%size]
 		}
-		sums[i] += r.words[int(at[i])%size]
 	}
 	return nil
 }

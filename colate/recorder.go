@@ -27,6 +27,8 @@ type Recorder struct {
 
 	// What Update needs of the Config, computed once.
 	identity    uint64
+	counters    uint64 // before they are folded
+	fold        uint8
 	chooser     chooser
 	timeMask    uint64 // selects the time in a word
 	digestMask  uint64 // and the digest
@@ -52,10 +54,12 @@ func New(c Config) (*Recorder, error) {
 
 func newRecorder(c Config, samples int) *Recorder {
 	return &Recorder{
-		words:       make([]uint64, c.Counters),
+		words:       make([]uint64, c.counters()),
 		samples:     make([]sample, 0, samples),
 		limit:       c.limit(),
 		identity:    c.Identity,
+		counters:    uint64(c.Counters),
+		fold:        c.fold,
 		chooser:     c.chooser(),
 		timeMask:    ^uint64(0) << c.lowBits(),
 		digestMask:  (1<<c.DigestBits - 1) << c.CountBits,
@@ -72,7 +76,7 @@ func NewRotation(c Config) (*estimate.Rotation[*Recorder], error) {
 }
 
 // Config returns the configuration that the recorder was made with.
-func (r *Recorder) Config() Config { return r.config }
+func (r *Recorder) Config() Config { return r.config.unfolded() }
 
 // Packets returns the number of packets in the epoch.
 func (r *Recorder) Packets() uint64 { return r.packets }
@@ -97,7 +101,7 @@ func (r *Recorder) Due(t int64) bool {
 // since an epoch that all points share. It computes one hash and updates one
 // counter.
 func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
-	at := position(r.identity, f, r.chooser.choice(p), uint64(len(r.words)))
+	at := position(r.identity, f, r.chooser.choice(p), r.counters) >> (r.fold & 63)
 	if r.packets == 0 {
 		r.begin(t)
 	}
@@ -138,7 +142,7 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 	add := uint64(t)<<(r.timeShift&63)&r.timeMask + 1
 	digestShift, digestMask := r.digestShift&63, r.digestMask
 	for i, p := range packets {
-		at := position(identity, flows[i], chooser.choice(p), uint64(len(words)))
+		at := position(identity, flows[i], chooser.choice(p), r.counters) >> (r.fold & 63)
 		words[at] += uint64(p)>>digestShift&digestMask + add
 	}
 	if r.limit > 0 {
@@ -154,7 +158,7 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 // [estimate.ErrMismatch] if the Configs or the epochs differ; r is then
 // unchanged.
 func (r *Recorder) Merge(b *Recorder) error {
-	if r.config != b.config {
+	if r.config.unfolded() != b.config.unfolded() {
 		return fmt.Errorf("colate: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
 	}
 	if b.packets == 0 {
@@ -163,6 +167,9 @@ func (r *Recorder) Merge(b *Recorder) error {
 	if r.packets != 0 && r.start != b.start {
 		return fmt.Errorf("colate: %w: epochs of %d and %d", estimate.ErrMismatch, r.start, b.start)
 	}
+	fold := max(r.config.fold, b.config.fold)
+	*r, b = *r.folded(fold), b.folded(fold)
+	r.fold = fold
 	r.start = b.start
 	r.packets += b.packets
 	for i, word := range b.words {
@@ -174,6 +181,9 @@ func (r *Recorder) Merge(b *Recorder) error {
 
 // Reset empties the recorder for another epoch.
 func (r *Recorder) Reset() {
+	if r.config.fold > 0 { // a decoded one
+		*r = *newRecorder(r.config.unfolded(), cap(r.samples))
+	}
 	clear(r.words)
 	r.packets, r.start = 0, 0
 	r.samples, r.limit = r.samples[:0], r.config.limit()

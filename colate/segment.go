@@ -105,9 +105,11 @@ func numberOf(name string) (uint64, bool) {
 }
 
 // appendFrame appends an epoch's frame.
-func appendFrame(dst []byte, r *Recorder) []byte {
+func appendFrame(dst []byte, r *Recorder) ([]byte, entry) {
 	start, end, _ := r.Span()
-	return seal(dst, r, entry{head: uint32(r.headSize()), start: start, end: end})
+	r = r.packed()
+	e := entry{head: uint32(r.headSize()), start: start, end: end}
+	return seal(dst, r, e), e
 }
 
 // appendClock appends the frame of a history that is not empty.

@@ -215,8 +215,9 @@ func (s *Store) Append(r *Recorder) error {
 	if err := cmp.Or(s.closed, s.failed); err != nil || !ok {
 		return err
 	}
-	s.buffer = appendFrame(s.buffer[:0], r)
-	if err := s.write(entry{head: uint32(r.headSize()), start: start, end: end}); err != nil {
+	var e entry
+	s.buffer, e = appendFrame(s.buffer[:0], r)
+	if err := s.write(e); err != nil {
 		return err
 	}
 	if s.ends == [2]int64{} {
@@ -387,7 +388,7 @@ func (s *Store) Config() (Config, error) {
 	defer reader.close()
 	for _, e := range slices.Backward(s.find(math.MinInt64, math.MaxInt64)) {
 		if h, err := reader.head(&e); err == nil {
-			return h.config, nil
+			return h.config.unfolded(), nil
 		}
 	}
 	return Config{}, fmt.Errorf("colate: %w: no epoch in the store can be read", estimate.ErrNoSamples)

@@ -129,7 +129,7 @@ func TestIndexIsOfItsSegment(t *testing.T) {
 
 // Damage may hold what looks like the beginning of a frame, more than once.
 func TestFalseFrames(t *testing.T) {
-	frame := appendFrame(nil, epochAt(t, 0))
+	frame := frameOf(epochAt(t, 0))
 	junk := append([]byte("..."+frameMagic+frameMagic+"...."+frameMagic), frame[4:20]...)
 	files := newMemory()
 	files.names[segmentName(0)] = &memoryFile{fs: files, data: append(junk, frame...)}
@@ -145,10 +145,10 @@ func TestFalseFrames(t *testing.T) {
 // heads of frames without their payloads, and an index that names one place
 // over and over.
 func TestAmplification(t *testing.T) {
-	head := appendFrame(nil, epochAt(t, 0))[:frameSize]
+	head := frameOf(epochAt(t, 0))[:frameSize]
 	files := newMemory()
 	heads := bytes.Repeat(head, 4000)
-	heads = append(heads, appendFrame(nil, epochAt(t, 1))[:frameSize]...)
+	heads = append(heads, frameOf(epochAt(t, 1))[:frameSize]...)
 	files.names[segmentName(0)] = &memoryFile{fs: files, data: heads}
 	s := openStore(t, files, StoreOptions{ReadOnly: true})
 	contents(t, s)
@@ -171,7 +171,7 @@ func TestAmplification(t *testing.T) {
 }
 
 func FuzzSegment(f *testing.F) {
-	frame := func(i int) []byte { return appendFrame(nil, epochAt(f, i)) }
+	frame := func(i int) []byte { return frameOf(epochAt(f, i)) }
 	good := append(frame(1), frame(2)...)
 	f.Add(good)
 	f.Add(good[1:])

@@ -258,7 +258,7 @@ func contents(t testing.TB, s *Store) (found []int, damages int) {
 func sizeOf(t testing.TB, from, to int) int {
 	size := 0
 	for i := from; i < to; i++ {
-		size += len(appendFrame(nil, epochAt(t, i)))
+		size += len(frameOf(epochAt(t, i)))
 	}
 	return size
 }
@@ -278,4 +278,10 @@ func numbers(from, to int) []int {
 		all = append(all, i)
 	}
 	return all
+}
+
+// frameOf is the frame of an epoch.
+func frameOf(r *Recorder) []byte {
+	frame, _ := appendFrame(nil, r)
+	return frame
 }

@@ -137,7 +137,7 @@ func TestRefresh(t *testing.T) {
 		fill(t, s, i, i+1)
 		live := files.names[segmentName(s.segments[len(s.segments)-1].number)]
 		whole := live.data
-		live.data = append(slices.Clone(whole), appendFrame(nil, epochAt(t, 99))[:5+7*i]...)
+		live.data = append(slices.Clone(whole), frameOf(epochAt(t, 99))[:5+7*i]...)
 		files.read = 0
 		if err := reader.Refresh(); err != nil {
 			t.Fatal(err)

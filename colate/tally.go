@@ -57,7 +57,7 @@ func (a *accumulator) tally(f int) {
 	first := f * a.config.PerFlow
 	for j := range a.cells {
 		a.cells[j].sight = t.read(first+j, a.cells[j].areas[:])
-		a.cells[j].count = a.config.part(j)
+		a.cells[j].count = a.parts[first+j]
 	}
 	limit := a.use(first, a.flows[f].Packets)
 	a.weigh(first)
@@ -99,10 +99,7 @@ func (a *accumulator) use(first int, record float64) float64 {
 	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
 	for j := range a.cells {
 		c := &a.cells[j]
-		expected := median
-		if j >= full {
-			expected = a.common.full + own*c.count
-		}
+		expected := a.common.full + own*c.count
 		if totals[j] > expected+margin(expected) || record*c.count > most {
 			c.count = 0
 		}
