@@ -47,14 +47,18 @@
 // that took longer, or less long. If others lost little in it, there is no
 // answer, and the error names the epochs.
 //
-// The size of a store depends on packets and counters. With nine packets a
-// counter and minute, as [DefaultConfig] has at 70,000 packets a second, a
-// packet takes 6.1 bits, which is 4.6 GB a day at each point. At a seventh of
-// the rate, a seventh of the counters keep 6.1 bits, and take 0.7 GB a day;
-// all the counters, with about one packet each, take 33 bits a packet. (go
-// test ./colate -run TestSizes -v prints the bits.) [Plan] computes the size
-// for a rate and a number of bytes, and [Store.DropBefore] and
-// [Store.DropBeyond] remove what is old.
+// The size of a store depends on packets: a packet takes 6 to 12 bits from 100
+// packets a second on, 6.1 at the 70,000 that [DefaultConfig] is for, which is
+// 4.6 GB a day at each point (go test ./colate -run TestSizes -v prints the
+// bits). Where fewer than five packets a counter pass in an epoch, the store
+// adds up counters side by side. [Plan] computes the size for a rate and a
+// number of bytes, and [StoreOptions] limit what is kept.
+//
+// With Config.OneIn, one packet in so many is kept by itself as well, chosen by
+// a hash of it, so that both points keep the same ones, at some 72 bits each.
+// For as many bytes such a sample says more about a flow than its counters do,
+// and needs no records of any flow; the counters win where the records of all
+// flows explain them ([Path.Decode]). A query combines both.
 //
 // # What it assumes
 //
@@ -104,7 +108,7 @@
 //
 //	epoch     head: magic "HCLT" · version 5
 //	          Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1
-//	          Period 8 · OneIn 4 · Samples 4
+//	          Period 8 · OneIn 4 · Samples 4 · fold 1: 2^fold counters side by side are added up
 //	          start 8 · packets 8 · limit of tags 4 · samples 4
 //	          for each block: its length 4
 //	          CRC-32C of the head 4
