@@ -169,7 +169,6 @@ func (c *Config) unfolded() Config {
 // counters returns how many counters there are when they are folded.
 func (c *Config) counters() int { return (c.Counters-1)>>c.fold + 1 }
 
-
 // mostThin is the largest number of thin counters, limited by the bits that
 // choose.
 const mostThin = 10
