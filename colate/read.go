@@ -99,7 +99,8 @@ func distinct(at, order []uint32, size int) int {
 	return n
 }
 
-func (r *epochReader) addBlocks(h *epochHead, at []uint32, order []uint32, sums []uint64, fold uint8, block func(int) ([]byte, error)) error {
+func (r *epochReader) addBlocks(h *epochHead, at, order []uint32, sums []uint64, fold uint8,
+	block func(int) ([]byte, error)) error {
 	size, last := h.config.blockSize(), -1
 	for _, i := range order {
 		first := int(at[i]) << fold
