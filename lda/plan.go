@@ -3,6 +3,7 @@ package lda
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -201,7 +202,7 @@ func (d *Demand) choose(rows int, losses []float64) (Config, bool) {
 				return
 			}
 			share := math.Inf(1)
-			for i, loss := range losses {
+			for i, loss := range slices.Backward(losses) { // most fail at the highest
 				e := d.atLeast(&c, loss, z)
 				if e.MeanError(d.Variation, d.Confidence) > d.MeanError {
 					return

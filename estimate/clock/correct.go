@@ -13,8 +13,7 @@ type Corrected struct {
 	estimate.Delay
 
 	// Certain and Likely hold the mean of the measured packets as far as the
-	// [Reading]'s intervals of the same names tell, apart from sampling error. See
-	// [Total].
+	// [Reading]'s intervals of the same names tell, apart from sampling error.
 	Certain, Likely estimate.Interval
 }
 
@@ -42,34 +41,5 @@ func within(measured float64, offset estimate.Interval) estimate.Interval {
 		Low:        max(0, measured-offset.High),
 		High:       max(0, measured-offset.Low),
 		Confidence: offset.Confidence,
-	}
-}
-
-// Shift returns an interval of measured delays, such as that of a mean or a
-// quantile, minus the offset. The sampling error stays apart from the
-// uncertainty of the clock.
-func (r Reading) Shift(i estimate.Interval) estimate.Interval {
-	i.Low -= r.Offset
-	i.High -= r.Offset
-	return i
-}
-
-// Total adds what an interval of the offset leaves open ([Reading.Certain] or
-// [Reading.Likely]) to a sampling error: an interval of measured delays. Its
-// confidence is that both hold.
-func Total(measured, offset estimate.Interval) estimate.Interval {
-	return estimate.Interval{
-		Low:        max(0, measured.Low-offset.High),
-		High:       max(0, measured.High-offset.Low),
-		Confidence: max(0, measured.Confidence+offset.Confidence-1),
-	}
-}
-
-// Apply subtracts from the delay of each packet the difference of the clocks at
-// its time, in place. Times are by the near point's clock, one for each delay.
-// Use [Reading.Reverse] for the direction back.
-func (r Reading) Apply(delays []float64, times []int64) {
-	for i := range delays[:min(len(delays), len(times))] {
-		delays[i] -= r.Offset + r.Drift*float64(times[i]-r.Time)
 	}
 }

@@ -53,30 +53,4 @@ func TestCorrect(t *testing.T) {
 	if w := there.Likely.High - there.Likely.Low; math.Abs(w-2e3) > 1e-3 {
 		t.Errorf("likely %+v", there.Likely)
 	}
-
-	sampling := estimate.NormalInterval(of(&measured), 0.95)
-	alone, total := r.Shift(sampling), Total(sampling, r.Likely)
-	if math.Abs(alone.High-alone.Low-(sampling.High-sampling.Low)) > 1e-3 || alone.Confidence != 0.95 {
-		t.Errorf("sampling error alone %+v", alone)
-	}
-	if w := total.High - total.Low - (alone.High - alone.Low); math.Abs(w-2e3) > 1e-3 || math.Abs(total.Confidence-0.9) > 1e-9 {
-		t.Errorf("in total %+v", total)
-	}
-}
-
-// Quantiles need every packet's own correction.
-func TestApply(t *testing.T) {
-	theta := steady(7e7, 1e-4)
-	r := Reading{Time: epoch + 5e8, Offset: theta(5e8), Drift: 1e-4}
-	var delays []float64
-	var times []int64
-	for at := 0.0; at < 1e9; at += 1e6 {
-		delays, times = append(delays, 2e5+theta(at)), append(times, epoch+int64(at))
-	}
-	r.Apply(delays, times)
-	for i, d := range delays {
-		if math.Abs(d-2e5) > 1 {
-			t.Fatalf("packet %d: %v ns, want 200 µs", i, d)
-		}
-	}
 }

@@ -77,8 +77,8 @@ func TestIntervalsHold(t *testing.T) {
 	for _, c := range laws {
 		t.Run(c.name, func(t *testing.T) {
 			var got tally
-			for seed := range uint64(30) {
-				drift := (float64(seed) - 15) * 4e-6
+			for seed := range uint64(18) {
+				drift := (float64(seed) - 9) * 4e-6
 				w := newWorld(seed, steady(1e8, drift), [2]float64{5e5, 5e5}, c.rate, c.law(), c.law())
 				tracker := must(New(config))
 				for i := range 20 {
@@ -89,7 +89,7 @@ func TestIntervalsHold(t *testing.T) {
 					}
 				}
 			}
-			if got.n < 140 {
+			if got.n < 80 {
 				t.Fatalf("%d readings", got.n)
 			}
 			if got.certain > 0 || got.certainDrift > 0 {

@@ -16,9 +16,9 @@
 //
 // After that, the synopses give what points with equal clocks would have
 // measured. If you only have the estimates, correct those with
-// [Reading.Correct]. [Reading.NearTime] is for RLI's references, [History] for
-// records that are compared months later, and [SolveNetwork] for many points.
-// Package hoplag does all of this by itself.
+// [Reading.Correct]. [Reading.NearTime] is for RLI's references, and [History] for
+// records that are compared months later. Package hoplag does all of this by
+// itself, and package mplane solves for the clocks of many points.
 //
 // # How it works
 //
