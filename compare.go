@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
-	"github.com/hoplag/hoplag/lds"
 )
 
 // A comparison makes reports from the cuts of two points: one for each
@@ -22,8 +22,6 @@ type comparison struct {
 	meeting *meeting
 	ways    [2]*way
 	clocks  clocks
-
-	seen func(direction int, since int64) []hashing.Flow // the flows to report
 
 	current int64 // number of the current report
 	paired  int64 // the latest cut compared
@@ -96,9 +94,7 @@ func (c *comparison) take(p pair) {
 		}
 		c.clocks.reset()
 		c.fresh, c.settles = true, settling
-		if c.covered > p.after || c.paired != p.after {
-			c.covered = min(c.covered, p.after)
-		}
+		c.covered = min(c.covered, p.after)
 	}
 	if p.step != 0 {
 		c.step = fmt.Errorf("%w: that of %s by %v", ErrStep, name(p.whose), time.Duration(p.step))
@@ -134,8 +130,8 @@ func (c *comparison) end(err error) Report {
 	r.Start = time.Unix(0, start).UTC()
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
 		*into = c.ways[d].delay(c.fresh)
-		if c.config.Flows > 0 && c.seen != nil && c.ways[d].flows != nil {
-			into.Flows, into.UnknownFlows = c.ways[d].flowDelays(c.seen(d, start/int64(c.config.Cut)), into.StdDev)
+		if w := c.ways[d]; w.flows != nil {
+			into.Flows, into.UnknownFlows = w.flows.report()
 		}
 	}
 	if errors.Is(r.Err, ErrStep) {
@@ -155,7 +151,7 @@ func (c *comparison) end(err error) Report {
 type way struct {
 	config *Config
 	total  *lda.Accumulator // nil while nothing passed
-	flows  *lds.Accumulator // nil without Config.Flows
+	flows  *flows           // nil without Config.Flows
 	pairs  uint64           // number compared
 	idle   int              // of them, the latest in which nothing passed
 	begins bool             // the next one is the first of a session
@@ -185,20 +181,14 @@ const (
 	ambiguous // several packets look alike
 )
 
-const (
-	// longestDelay is for how many cuts a packet is waited for that was alone.
-	longestDelay = 300
-
-	// longestIdle is after how many cuts without any packet it is certain that
-	// none is on its way.
-	longestIdle = 300
-)
+// longestDelay is for how many cuts a packet is waited for.
+const longestDelay = 300
 
 // open makes room for what passes.
 func (w *way) open() {
 	w.total = must(lda.NewAccumulator(w.config.lda()))
 	if w.config.Flows > 0 {
-		w.flows = must(lds.NewAccumulator(w.config.lds()))
+		w.flows = &flows{all: map[hashing.Flow]*flow{}}
 	}
 	cells := 0
 	for _, b := range w.config.Cells.Banks {
@@ -220,8 +210,7 @@ func (w *way) begin() {
 	w.total.Reset()
 	clear(w.sent)
 	if w.flows != nil {
-		w.flows.Reset()
-		w.flows.Gap()
+		w.flows = &flows{all: map[hashing.Flow]*flow{}}
 	}
 }
 
@@ -237,7 +226,7 @@ func (d *Delay) count(r *lda.Result) {
 // calls sample for packets that were alone in a cell at both points.
 func (w *way) compare(up, down *tally, cut int64, sample func(sent, received uint64)) {
 	if up == nil && down == nil {
-		if w.idle++; w.total == nil || w.idle > longestIdle {
+		if w.idle++; w.total == nil || w.idle > longestDelay {
 			return
 		}
 	} else {
@@ -261,7 +250,7 @@ func (w *way) compare(up, down *tally, cut int64, sample func(sent, received uin
 		w.err = err
 	}
 	if w.flows != nil {
-		must(0, w.flows.Add(w.pairs, up.flows, down.flows))
+		w.flows.compare(up.flows, down.flows, cut, int64(w.config.Cut))
 	}
 	w.match(up.all, down.all, cut, sample)
 }
@@ -350,39 +339,167 @@ func (w *way) distribute(d *Delay) {
 	d.Greatest, _ = all.Quantile(1)
 }
 
-// lds returns the Config of the counters of flows: eight cells a flow. Two
-// rows see every packet. The rows that sample are for flows that always have
-// packets on their way, whose cells in the other rows are never empty.
-func (c Config) lds() lds.Config {
-	return lds.Config{
-		Rows: 4, Columns: max(64, 2*c.Flows), Spread: 1, Rates: [lds.MaxRows]float64{1, 1, 1.0 / 8, 1.0 / 64},
-		SumBits: 64, DigestBits: 24,
+// flows adds up the delays of each flow, whose cells no other flow has.
+type flows struct {
+	all  map[hashing.Flow]*flow
+	full int // packets of flows that there was no room for, in the report
+}
+
+// A flow is one of them, and what passed of it in the report.
+type flow struct {
+	cells          [flowCells]cell
+	sent, received uint64
+	idle           int // reports without a packet
+
+	delays  estimate.Cells // of spans that ended in the report
+	doubt   float64        // what losses leave open of their sum, ns
+	settled uint64         // packets in them
+}
+
+// A cell follows its level: how many packets were sent and have not come, and their
+// digest. Between two cuts of one level, all that came is all that was sent, and the
+// stamps differ by the delays. A level that is there for good is of packets that are
+// lost: what they add is known but for when they were sent, within the span.
+type cell struct {
+	level, base flowCell // sums are since the latest settled cut
+	at          int64    // when that was
+	received    uint32   // since then
+	seen        [4]sight // levels since then
+}
+
+// A sight is a level at a cut.
+type sight struct {
+	level    flowCell
+	cut      int64
+	received uint32
+}
+
+const (
+	maxFlows  = 1 << 20 // bounds Config.Flows
+	patience  = 10      // for how many cuts a level stays that is there for good
+	idleFlows = 30      // for how many reports a flow is remembered without a packet
+)
+
+// compare takes what both points counted up to the end of a cut.
+func (w *flows) compare(up, down *flowTable, cut, length int64) {
+	limit := min(up.limit, down.limit)
+	for _, t := range [2]*flowTable{up, down} {
+		for f := range t.rows {
+			if w.all[f] == nil && len(w.all) < up.most {
+				w.all[f] = new(flow)
+				for k := range w.all[f].cells {
+					w.all[f].cells[k].at = cut * length
+				}
+			}
+		}
+	}
+	var none flowRow
+	for id, f := range w.all {
+		if placeOf(id) > limit { // a point had no room for it
+			delete(w.all, id)
+			w.full++
+			continue
+		}
+		sent, received := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none)
+		for k := range f.cells {
+			f.sent += uint64(sent[k].count)
+			f.received += uint64(received[k].count)
+			f.cut(&f.cells[k], &sent[k], &received[k], cut, length)
+		}
 	}
 }
 
-// maxFlows bounds Config.Flows.
-const maxFlows = 1 << 20
-
-// flowDelays estimates all flows and returns the slowest first. It also
-// returns how many have no answer. All packets' delays have the deviation. What
-// bursts of losses leave of a flow is of calmer times, so it widens the intervals.
-func (w *way) flowDelays(flows []hashing.Flow, deviation float64) (known []FlowDelay, unknown int) {
-	defer w.flows.Reset()
-	for _, f := range flows {
-		r, err := w.flows.Estimate(f)
-		if err != nil {
-			unknown++
+// cut ends a cut for a cell.
+func (f *flow) cut(c *cell, sent, received *flowCell, cut, length int64) {
+	now := (cut + 1) * length
+	c.level.count += sent.count - received.count
+	c.level.digest += sent.digest - received.digest
+	c.level.sum += received.sum - sent.sum
+	c.received += received.count
+	if c.level.same(&c.base) {
+		f.settle(c, c.level.sum, c.received, 0, now)
+		return
+	}
+	for i := range c.seen {
+		s := &c.seen[i]
+		if s.cut == 0 || !s.level.same(&c.level) {
 			continue
 		}
-		i, apart := r.MeanInterval(sampling), r.LeftOut(deviation)
-		i.Low -= apart
-		i.High += apart
-		known = append(known, FlowDelay{
-			Flow: f, Mean: r.Mean, StdDev: r.StdDev, Sent: r.Sent, Lost: r.Lost, Overdue: r.Overdue, Share: r.Share, MeanInterval95: i,
-		})
+		if cut-s.cut >= patience {
+			lost := int32(s.level.count - c.base.count)
+			then := (s.cut + 1) * length
+			middle := c.at + (then-c.at)/2
+			later, rest := c.level.sum-s.level.sum, c.received-s.received
+			doubt := math.Abs(float64(lost)) * float64(then-c.at) / 2
+			f.settle(c, s.level.sum+uint64(int64(lost)*middle), s.received, doubt, then)
+			f.settle(c, later, rest, 0, now)
+			c.base = c.level
+		}
+		return
 	}
+	// The level of what is lost is lower than any other that comes later.
+	most := slices.MaxFunc(c.seen[:], func(a, b sight) int { return cmp.Compare(a.rank(), b.rank()) })
+	if now := (sight{c.level, cut, c.received}); now.rank() < most.rank() {
+		c.seen[slices.Index(c.seen[:], most)] = now
+	}
+}
+
+// rank orders sights by what should give way first: none, then the most packets.
+func (s *sight) rank() int64 {
+	if s.cut == 0 {
+		return math.MaxInt64
+	}
+	return int64(int32(s.level.count))
+}
+
+// same compares levels but for sums.
+func (c *flowCell) same(o *flowCell) bool { return c.count == o.count && c.digest == o.digest }
+
+// settle ends a span of a cell: so many packets came, whose delays add up to a sum.
+func (f *flow) settle(c *cell, sum uint64, packets uint32, doubt float64, at int64) {
+	if packets > 0 {
+		f.delays.Add(float64(int64(sum)), uint64(packets))
+		f.settled += uint64(packets)
+		f.doubt += doubt
+	}
+	c.level.sum, c.received, c.at = 0, 0, at
+	c.seen = [4]sight{}
+}
+
+// report ends a report: it returns the flows of which packets came, slowest first,
+// and how many more there were.
+func (w *flows) report() (known []FlowDelay, unknown int) {
+	for id, f := range w.all {
+		if f.settled > 0 {
+			known = append(known, f.delay(id))
+		} else if f.sent+f.received > 0 {
+			unknown++
+		}
+		if f.idle++; f.sent+f.received > 0 {
+			f.idle = 0
+		}
+		if f.idle > idleFlows {
+			delete(w.all, id)
+		}
+		f.sent, f.received, f.settled, f.doubt, f.delays = 0, 0, 0, 0, estimate.Cells{}
+	}
+	unknown, w.full = unknown+w.full, 0
 	slices.SortFunc(known, func(a, b FlowDelay) int {
 		return cmp.Or(-cmp.Compare(a.Mean, b.Mean), cmp.Compare(a.Flow, b.Flow))
 	})
 	return known, unknown
+}
+
+// delay says what is known of a flow.
+func (f *flow) delay(id hashing.Flow) FlowDelay {
+	d := FlowDelay{Flow: id, Sent: f.sent, Received: f.received, Lost: max(f.sent, f.received) - f.received}
+	of, _ := f.delays.Delay()
+	d.Mean = of.Mean
+	d.MeanInterval95 = estimate.Interval{Low: of.Mean, High: of.Mean, Confidence: sampling}
+	if f.settled < f.received { // the rest are taken to be like these
+		d.MeanInterval95 = estimate.StudentInterval(of, f.delays.DegreesOfFreedom(), sampling)
+	}
+	d.MeanInterval95.Low -= f.doubt / float64(f.settled)
+	d.MeanInterval95.High += f.doubt / float64(f.settled)
+	return d
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"runtime"
 	"sync"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
-	"github.com/hoplag/hoplag/lds"
 )
 
 // A Direction is one way through a [Point]. Its methods say that a packet or a
@@ -318,20 +318,15 @@ func (p *pile) empty() bool { return p.many == nil && len(p.few) == 0 }
 // A tally adds up the packets of one direction between two cuts.
 type tally struct {
 	all   *lda.Aggregator
-	flows *lds.Sketch               // nil without Config.Flows
-	seen  map[hashing.Flow]struct{} // which flows passed, at most Config.Flows
-	last  hashing.Flow              // the flow of the previous packet
-
-	cells   lda.Config
-	maxSeen int
+	flows *flowTable // nil without Config.Flows
+	cells lda.Config
 }
 
 // newTally returns an empty tally for a validated Config.
 func newTally(c *Config) *tally {
 	t := &tally{all: must(lda.New(c.lda())), cells: c.lda()}
 	if c.Flows > 0 {
-		t.flows = must(lds.New(c.lds()))
-		t.seen, t.maxSeen = map[hashing.Flow]struct{}{}, c.Flows
+		t.flows = &flowTable{rows: map[hashing.Flow]*flowRow{}, most: c.Flows, limit: math.MaxUint64}
 	}
 	return t
 }
@@ -343,7 +338,7 @@ var borrowed sync.Pool
 // borrowTally returns an empty tally for a Config that was validated, which is
 // to be given back.
 func borrowTally(c *Config) *tally {
-	if t, ok := borrowed.Get().(*tally); ok && t.cells == c.lda() && t.maxSeen == c.Flows {
+	if t, ok := borrowed.Get().(*tally); ok && t.cells == c.lda() && t.most() == c.Flows {
 		return t
 	}
 	return newTally(c)
@@ -362,17 +357,20 @@ func must[T any](x T, err error) T {
 	return x
 }
 
+// most is Config.Flows.
+func (t *tally) most() int {
+	if t.flows == nil {
+		return 0
+	}
+	return t.flows.most
+}
+
 func (t *tally) add(entries []entry) {
 	for i := range entries {
 		e := &entries[i]
 		t.all.Update(e.packet, e.time)
-		if e.flow == 0 || t.flows == nil {
-			continue
-		}
-		t.flows.Update(e.flow, e.packet, e.time)
-		if e.flow != t.last && len(t.seen) < t.maxSeen {
-			t.seen[e.flow] = struct{}{}
-			t.last = e.flow
+		if e.flow != 0 && t.flows != nil {
+			t.flows.add(e)
 		}
 	}
 }
@@ -385,22 +383,16 @@ func (t *tally) addPile(p pile) {
 	}
 	must(0, t.all.Merge(p.many.all))
 	if t.flows != nil {
-		must(0, t.flows.Merge(p.many.flows))
-	}
-	for f := range p.many.seen {
-		if len(t.seen) < t.maxSeen {
-			t.seen[f] = struct{}{}
-		}
+		t.flows.merge(p.many.flows)
 	}
 }
 
 func (t *tally) reset() {
 	t.all.Reset()
 	if t.flows != nil {
-		t.flows.Reset()
+		clear(t.flows.rows)
+		t.flows.limit = math.MaxUint64
 	}
-	clear(t.seen)
-	t.last = 0
 }
 
 // addPart adds what passed in one direction, from a checked record.
@@ -409,6 +401,95 @@ func (t *tally) addPart(p part) {
 		must(0, t.all.AddPacked(p.packed))
 	}
 	if t.flows != nil && p.flows != nil {
-		must(0, t.flows.Merge(p.flows))
+		t.flows.merge(p.flows)
+	}
+}
+
+// A flowTable has the packets of flows, each flow in cells of its own. Where there
+// are more flows than it has room for, it keeps those whose places are within a
+// limit: nearly the same ones at both points.
+type flowTable struct {
+	rows  map[hashing.Flow]*flowRow
+	most  int
+	limit uint64
+}
+
+// A flowRow is the cells of a flow. A packet's hash chooses one, so that a loss
+// spoils one of them; the last one is seldom chosen, for flows that always have
+// packets on their way.
+type flowRow [flowCells]flowCell
+
+type flowCell struct {
+	count, digest uint32
+	sum           uint64 // of time stamps
+}
+
+const flowCells = 3
+
+func flowCellOf(p hashing.Packet) int {
+	switch n := p % 64; {
+	case n == 0:
+		return 2
+	case n < 12:
+		return 1
+	}
+	return 0
+}
+
+// placeOf is a number by which flows are chosen, whatever they are named.
+func placeOf(f hashing.Flow) uint64 { return uint64(hashing.Word(flowSeed, uint64(f))) }
+
+// row returns the row of a flow, or nil if there is no room.
+func (t *flowTable) row(f hashing.Flow) *flowRow {
+	if r := t.rows[f]; r != nil {
+		return r
+	}
+	if placeOf(f) > t.limit {
+		return nil
+	}
+	t.rows[f] = new(flowRow)
+	for len(t.rows) > t.most {
+		t.narrow(t.limit / 2)
+	}
+	return t.rows[f]
+}
+
+// narrow makes the limit no greater than this.
+func (t *flowTable) narrow(limit uint64) {
+	if limit < t.limit {
+		t.limit = limit
+		maps.DeleteFunc(t.rows, func(f hashing.Flow, _ *flowRow) bool { return placeOf(f) > limit })
+	}
+}
+
+func (t *flowTable) add(e *entry) {
+	if r := t.row(e.flow); r != nil {
+		c := &r[flowCellOf(e.packet)]
+		c.count++
+		c.digest += uint32(e.packet >> 32)
+		c.sum += uint64(e.time)
+	}
+}
+
+// merge adds another table.
+func (t *flowTable) merge(o *flowTable) {
+	t.narrow(o.limit)
+	for f, from := range o.rows {
+		if r := t.row(f); r != nil {
+			for i := range r {
+				r[i].count += from[i].count
+				r[i].digest += from[i].digest
+				r[i].sum += from[i].sum
+			}
+		}
+	}
+}
+
+// shift adds a time to every stamp.
+func (t *flowTable) shift(by int64) {
+	for _, r := range t.rows {
+		for i := range r {
+			r[i].sum += uint64(r[i].count) * uint64(by)
+		}
 	}
 }

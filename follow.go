@@ -6,8 +6,6 @@ import (
 	"iter"
 	"sync"
 	"time"
-
-	"github.com/hoplag/hoplag/hashing"
 )
 
 // An Exchange carries a request to another point's [Point.Answer] and returns
@@ -28,7 +26,6 @@ func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		f := follower{point: p, ask: ask, compare: newComparison(p.config)}
 		f.compare.meeting.ends[second].name = p.config.Name
-		f.compare.seen = p.census.since
 		f.compare.begin(p.number(p.clock.now()) - 1)
 		for p.wait(ctx, f.wake()) == nil {
 			now := p.number(p.clock.now()) - 1 // what both points have by now is fetched next
@@ -183,7 +180,6 @@ type Pair struct {
 	mu      sync.Mutex
 	clock   *timeline
 	compare *comparison
-	watched []hashing.Flow
 	at      time.Time // zero: use the clock
 }
 
@@ -196,20 +192,12 @@ func NewPair(c Config, from, to string) (*Pair, error) {
 	p := &Pair{clock: newTimeline(nil), compare: newComparison(c.withDefaults())}
 	p.compare.meeting.ends[first].name = from
 	p.compare.meeting.ends[second].name = to
-	p.compare.seen = func(int, int64) []hashing.Flow { return p.watched }
 	return p, nil
 }
 
 // Format prints the names of the points, and no secret.
 func (p *Pair) Format(s fmt.State, _ rune) {
 	fmt.Fprintf(s, "hoplag.Pair(%q, %q)", p.compare.meeting.ends[first].name, p.compare.meeting.ends[second].name)
-}
-
-// Watch says which flows to report, if Config.Flows is set.
-func (p *Pair) Watch(flows ...hashing.Flow) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.watched = flows
 }
 
 // At sets the time that the Pair uses instead of the clock. For records kept

@@ -408,7 +408,7 @@ func (m *meeting) correct(near int64) {
 		if reading := (clock.Reading{Time: near, Offset: -float64(m.shift)}); t != nil && m.shift != 0 {
 			t.all.Correct(reading)
 			if t.flows != nil {
-				t.flows.Correct(reading)
+				t.flows.shift(m.shift)
 			}
 		}
 	}

@@ -27,7 +27,6 @@ type Point struct {
 	config  Config
 	clock   *timeline
 	seal    sealer
-	census  census
 	serving serving
 	closing chan struct{}
 
@@ -205,9 +204,6 @@ func (p *Point) cut() {
 		if k := d.kept.Load(); k != nil {
 			k.cut(now)
 		}
-		if t := total[i]; t != nil && p.config.Flows > 0 {
-			p.census.add(i, t.seen, ended, ended-3*int64(p.config.Report/p.config.Cut))
-		}
 	}
 	p.keep(total, ended)
 	for _, t := range total {
@@ -308,43 +304,6 @@ func (h *history) since(at position, limit int) (found []stored, more bool) {
 type position struct {
 	session uint64
 	through int64
-}
-
-// A census remembers which flows passed a point in the latest intervals.
-type census struct {
-	mu   sync.Mutex
-	last [2]map[hashing.Flow]int64 // the latest cut that a flow was in, by direction
-}
-
-// add takes the flows of a cut, and forgets those that were not seen after the
-// cut before.
-func (c *census) add(direction int, flows map[hashing.Flow]struct{}, cut, before int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.last[direction] == nil {
-		c.last[direction] = map[hashing.Flow]int64{}
-	}
-	last := c.last[direction]
-	for f := range flows {
-		last[f] = cut
-	}
-	for f, seen := range last {
-		if seen <= before {
-			delete(last, f)
-		}
-	}
-}
-
-// since returns the flows that were seen in a cut or later.
-func (c *census) since(direction int, cut int64) (flows []hashing.Flow) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for f, seen := range c.last[direction] {
-		if seen >= cut {
-			flows = append(flows, f)
-		}
-	}
-	return flows
 }
 
 // Keep keeps what passes this way in a store, flow by flow, so that you can

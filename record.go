@@ -3,20 +3,21 @@ package hoplag
 import (
 	"bytes"
 	"cmp"
-	"compress/flate"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/wire"
 	"github.com/hoplag/hoplag/lda"
-	"github.com/hoplag/hoplag/lds"
 )
 
 // A record is what a point counted between two cuts. It travels as
@@ -27,10 +28,14 @@ import (
 //	cut        8, Config.Cut in nanoseconds
 //	after      8, number of the cut before
 //	through    8, number of this cut
-//	sizes      4 × 4: first to last point, of all packets and of the encoding of
-//	           flows, and the same back; 0: no packets
+//	sizes      4 × 4: first to last point, of all packets and of flows, and the same
+//	           back; 0: none
 //	packets    all packets, packed as in package lda, and the same back
-//	flows      DEFLATE of the encodings of flows, if there is one
+//	flows      of the first direction, and of the other: a limit of 8 bytes, and by
+//	           ascending number, for each flow: its number, 8, and for each of its
+//	           cells the count of packets and, unless that is 0, their digest, 4,
+//	           and the sum of their times since the record begins. Counts and sums
+//	           are varints, as in package encoding/binary
 //
 // This lies between the head and the checksum of package wire, followed by the
 // first tagSize bytes of the HMAC-SHA256 of all that.
@@ -43,8 +48,8 @@ type record struct {
 
 // A part is one direction of a checked record.
 type part struct {
-	packed []byte      // all packets, nil if there were none
-	flows  *lds.Sketch // nil without Config.Flows
+	packed []byte     // all packets, nil if there were none
+	flows  *flowTable // nil without Config.Flows
 }
 
 const (
@@ -115,26 +120,21 @@ func (s *sealer) record(of *stored, counted [2]*tally) []byte {
 	sizes := len(b)
 	b = append(b, make([]byte, 4*4)...)
 	var flows []byte
+	begin := (of.after + 1) * int64(s.config.Cut)
 	for i, t := range counted {
 		if t == nil || t.all.Packets() == 0 {
 			continue
 		}
 		before := len(b)
-		b = t.all.AppendPacked(b, (of.after+1)*int64(s.config.Cut))
+		b = t.all.AppendPacked(b, begin)
 		binary.BigEndian.PutUint32(b[sizes+8*i:], uint32(len(b)-before))
-		if t.flows != nil {
+		if t.flows != nil && len(t.flows.rows) > 0 {
 			before = len(flows)
-			flows = must(t.flows.AppendBinary(flows)) // never fails
+			flows = t.flows.append(flows, begin)
 			binary.BigEndian.PutUint32(b[sizes+8*i+4:], uint32(len(flows)-before))
 		}
 	}
-	if len(flows) > 0 {
-		var deflated bytes.Buffer
-		w, _ := flate.NewWriter(&deflated, flate.BestSpeed) // fails for bad levels only
-		w.Write(flows)
-		w.Close()
-		b = append(b, deflated.Bytes()...)
-	}
+	b = append(b, flows...)
 	return s.seal(b)
 }
 
@@ -153,7 +153,7 @@ func (s *sealer) decode(data []byte) (rec record, err error) {
 		sizes[i] = r.Size()
 	}
 	packed := [2][]byte{r.Bytes(sizes[0]), r.Bytes(sizes[2])}
-	deflated := r.Bytes(r.Len())
+	flows := [2][]byte{r.Bytes(sizes[1]), r.Bytes(sizes[3])}
 	if err := r.Close(); err != nil {
 		return record{}, fmt.Errorf("hoplag: record: %w", err)
 	}
@@ -172,8 +172,13 @@ func (s *sealer) decode(data []byte) (rec record, err error) {
 		}
 		rec.parts[i].packed = bytes.Clone(p)
 	}
-	if err := s.decodeFlows(&rec.parts, deflated, sizes[1], sizes[3]); err != nil {
-		return record{}, fmt.Errorf("hoplag: record: %w", err)
+	for i, data := range flows {
+		if len(data) == 0 || s.config.Flows == 0 {
+			continue
+		}
+		if rec.parts[i].flows, err = decodeFlows(data, (rec.after+1)*int64(s.config.Cut)); err != nil {
+			return record{}, fmt.Errorf("hoplag: record: %w", err)
+		}
 	}
 	return rec, nil
 }
@@ -211,39 +216,59 @@ func (s *sealer) differ(packed []byte) error {
 	return nil
 }
 
-// decodeFlows decodes the flows of both directions, in the given number of
-// bytes.
-func (s *sealer) decodeFlows(parts *[2]part, deflated []byte, forth, back int) error {
-	if s.config.Flows == 0 {
-		return nil // what the other point knows about flows is of no use here
+// append encodes a table; times are since begin.
+func (t *flowTable) append(b []byte, begin int64) []byte {
+	b = binary.BigEndian.AppendUint64(b, t.limit)
+	for _, f := range slices.Sorted(maps.Keys(t.rows)) {
+		b = binary.BigEndian.AppendUint64(b, uint64(f))
+		for _, c := range t.rows[f] {
+			if b = binary.AppendUvarint(b, uint64(c.count)); c.count > 0 {
+				b = binary.BigEndian.AppendUint32(b, c.digest)
+				b = binary.AppendVarint(b, int64(c.sum-uint64(c.count)*uint64(begin)))
+			}
+		}
 	}
-	plain := flate.NewReader(bytes.NewReader(deflated))
-	columns := s.config.lds()
-	for i, size := range [2]int{forth, back} {
-		if size == 0 {
-			continue
-		}
-		if want := columns.EncodedSize(); size != want {
-			const differ = "%w: %d bytes of flows, want %d: are Flows the same at both points?"
-			return fmt.Errorf(differ, estimate.ErrMismatch, size, want)
-		}
-		data := make([]byte, size)
-		if _, err := io.ReadFull(plain, data); err != nil {
-			return fmt.Errorf("%w: %v", estimate.ErrEncoding, err)
-		}
-		flows := new(lds.Sketch)
-		if err := flows.UnmarshalBinary(data); err != nil {
-			return err
-		}
-		if got := flows.Config(); got != columns {
-			return fmt.Errorf("%w: Flows differ: %+v at the other point and %+v here", estimate.ErrMismatch, got, columns)
-		}
-		parts[i].flows = flows
+	return b
+}
+
+// decodeFlows decodes a table. What it takes is in proportion to the bytes.
+func decodeFlows(data []byte, begin int64) (*flowTable, error) {
+	bad := fmt.Errorf("%w: flows", estimate.ErrEncoding)
+	if len(data) < 8 {
+		return nil, bad
 	}
-	if n, _ := plain.Read(make([]byte, 1)); n > 0 || forth+back == 0 && len(deflated) > 0 {
-		return fmt.Errorf("%w: bytes left over", estimate.ErrEncoding)
+	t := &flowTable{rows: map[hashing.Flow]*flowRow{}, most: math.MaxInt, limit: binary.BigEndian.Uint64(data)}
+	last := hashing.Flow(0)
+	for data = data[8:]; len(data) > 0; {
+		if len(data) < 8 {
+			return nil, bad
+		}
+		f := hashing.Flow(binary.BigEndian.Uint64(data))
+		if data = data[8:]; f <= last || placeOf(f) > t.limit {
+			return nil, bad
+		}
+		last, t.rows[f] = f, new(flowRow)
+		for i := range t.rows[f] {
+			c := &t.rows[f][i]
+			count, n := binary.Uvarint(data)
+			if n <= 0 || count > math.MaxUint32 {
+				return nil, bad
+			}
+			if data, c.count = data[n:], uint32(count); count == 0 {
+				continue
+			}
+			if len(data) < 5 {
+				return nil, bad
+			}
+			c.digest = binary.BigEndian.Uint32(data)
+			sum, n := binary.Varint(data[4:])
+			if n <= 0 {
+				return nil, bad
+			}
+			c.sum, data = uint64(sum)+count*uint64(begin), data[4+n:]
+		}
 	}
-	return nil
+	return t, nil
 }
 
 // A follower asks a point for the cuts after those that it has, and the point

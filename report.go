@@ -110,20 +110,15 @@ type RoundTrip struct {
 
 // A FlowDelay is the one-way delay of a flow.
 type FlowDelay struct {
-	Flow   hashing.Flow `json:",string"` // as [Point.Flow] names it; text in JSON, whose numbers are shorter
-	Mean   float64      // nanoseconds
-	StdDev float64      // nanoseconds, 0 if unknown
-	Sent   uint64       // upper bound of its packets sent
-	Share  float64      // fraction of its packets behind the answer
-
-	// Lost is an upper bound of its losses: what its counters miss, including
-	// its neighbours' losses, and packets that were on their way when the
-	// report ended. Overdue is how many of these are certainly lost, the
-	// flow's or its neighbours'.
-	Lost, Overdue uint64
+	Flow hashing.Flow `json:",string"` // as [Point.Flow] names it; text in JSON, whose numbers are shorter
+	Mean float64      // nanoseconds
 
 	// MeanInterval95 contains the mean of all its packets in 95 of 100 reports.
 	MeanInterval95 estimate.Interval
+
+	// Sent and Received passed the points in the report, and Lost is how many more
+	// were sent: lost, or on their way when it ends and not when it began.
+	Sent, Received, Lost uint64
 }
 
 // Loss returns the share of the packets that were lost.

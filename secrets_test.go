@@ -2,7 +2,6 @@ package hoplag
 
 import (
 	"bytes"
-	"context"
 	"encoding"
 	"encoding/base64"
 	"encoding/binary"
@@ -291,7 +290,7 @@ func TestFollowFlows(t *testing.T) {
 				}
 			})
 		}
-		for _, r := range l.reports(3)[1:] {
+		for _, r := range l.reports(6)[3:] {
 			if n := len(r.Forth.Flows) + r.Forth.UnknownFlows; n != 40 || r.Forth.UnknownFlows > 4 {
 				t.Fatalf("%d flows, %d of them unknown", n, r.Forth.UnknownFlows)
 			}
@@ -335,35 +334,23 @@ func TestFlowLosesAmongPacketsOnTheirWay(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		})
-		for _, r := range l.reports(6)[1:] {
-			if len(r.Forth.Flows) != 1 {
+		answered := 0
+		for _, r := range l.reports(12)[2:] {
+			if len(r.Forth.Flows)+r.Forth.UnknownFlows != 1 {
 				t.Fatalf("%d flows", len(r.Forth.Flows))
 			}
-			// Of 1,000 packets, 20. As far as the counters know, all that was sent in
-			// eight cuts may be on its way at either end.
-			if f := r.Forth.Flows[0]; f.Lost < 20 || f.Lost > 20+45+8*100 || f.Overdue > 20 || f.Sent < 990 || f.Sent > 1010 {
-				t.Errorf("%d to %d of %d lost, really 20", f.Overdue, f.Lost, f.Sent)
+			if len(r.Forth.Flows) == 0 {
+				continue
+			}
+			answered++
+			if f := r.Forth.Flows[0]; f.Lost != 20 || f.Sent < 990 || f.Sent > 1010 || !f.MeanInterval95.Contains(45e6) {
+				t.Errorf("%+v, want 20 of 1,000 lost", f)
 			}
 		}
-	})
-}
-
-// Points that do not agree on the flows say so.
-func TestFlowsMismatch(t *testing.T) {
-	c := quick
-	c.Flows = 100
-	a := newTestPoint(t, c, "a")
-	c.Flows = 200
-	b := newTestPoint(t, c, "b")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for r := range b.FollowOver(ctx, func(_ context.Context, request []byte) ([]byte, error) { return a.Answer(request) }) {
-		a.PassedIn(1, []byte("x"))
-		if r.Err != nil {
-			t.Log(r.Err)
-			return
+		if answered < 5 {
+			t.Errorf("%d answers of 10", answered)
 		}
-	}
+	})
 }
 
 // A store that is blocked mixes no epochs: what passes beyond the next one is
@@ -414,6 +401,39 @@ func TestBlockedStoreMixesNoEpochs(t *testing.T) {
 		}
 		if len(told) != 1 || !strings.Contains(told[0].Error(), " 30 packets") {
 			t.Errorf("told %v, want 30 packets", told)
+		}
+	})
+}
+
+// Where a point has no room for all flows, both keep nearly the same ones, and the
+// answers for these are right.
+func TestFewFlowsOfMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey, Flows: 64, ClocksAgree: true}, 0)
+		defer l.close()
+		for flow := range 200 {
+			name := l.a.Load().Flow([]byte{byte(flow)})
+			l.all.Go(func() {
+				for i := 0; l.ctx.Err() == nil; i++ {
+					id := binary.BigEndian.AppendUint32([]byte{byte(flow)}, uint32(i))
+					l.a.Load().PassedIn(name, id)
+					l.all.Go(func() {
+						time.Sleep(5 * time.Millisecond)
+						l.b.PassedIn(name, id)
+					})
+					time.Sleep(20 * time.Millisecond)
+				}
+			})
+		}
+		for _, r := range l.reports(6)[3:] {
+			if n := len(r.Forth.Flows); n < 32 || n > 64 {
+				t.Errorf("%d flows have an answer, of 64 that have room", n)
+			}
+			for _, f := range r.Forth.Flows {
+				if math.Abs(f.Mean-5e6) > 1 {
+					t.Errorf("%+v", f)
+				}
+			}
 		}
 	})
 }

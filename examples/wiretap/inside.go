@@ -285,7 +285,7 @@ func (m *inside) answers(r *row, d *hoplag.Delay) {
 		within.Low -= apart
 		within.High += apart
 		d.Flows = append(d.Flows, hoplag.FlowDelay{
-			Flow: id, Mean: f.Mean, StdDev: f.StdDev, Share: f.Share, Sent: f.Sent, Lost: f.Lost, Overdue: f.Overdue, MeanInterval95: within,
+			Flow: id, Mean: f.Mean, Sent: f.Sent, Lost: f.Lost, MeanInterval95: within,
 		})
 		r.Names = append(r.Names, programs.FlowName(&m.ask[i]))
 	}
