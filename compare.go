@@ -27,8 +27,8 @@ type comparison struct {
 	paired  int64 // the latest cut compared
 	covered int64 // the latest cut in a report
 	begun   bool  // these are valid
-	fresh   bool  // a session began in the current report, or settled
-	settles int   // pairs until packets on their way when the session began have come
+	fresh   bool  // a session began in the current report, or was settling
+	settles int   // pairs until packets on their way then have come
 	step    error // that a clock was set in the current report
 }
 
@@ -119,12 +119,8 @@ func (c *comparison) end(err error) Report {
 	}
 	start := c.current * int64(c.config.Report)
 	if c.paired > c.covered {
-		r.Length = time.Duration(c.paired-c.covered) * c.config.Cut
-		start = (c.covered + 1) * int64(c.config.Cut)
+		r.Length, start = time.Duration(c.paired-c.covered)*c.config.Cut, (c.covered+1)*int64(c.config.Cut)
 		r.Number = max(c.current, floorDiv(c.paired, c.cuts))
-		if c.paired < c.last(c.current) {
-			r.Number = c.current
-		}
 		c.covered = c.paired
 	}
 	r.Start = time.Unix(0, start).UTC()
@@ -162,9 +158,8 @@ type way struct {
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
 	sent           []single
-	sentRaw, alone int // in the report: packets sent; alone when sent
-	received       int // packets received
-	arrived, known int // alone when received; of these, known to have been sent
+	sentRaw, alone           int // in the report: packets sent; alone when sent
+	received, arrived, known int // received; alone when received; of these, known to have been sent
 }
 
 // A single is a packet that was alone in its cell.
@@ -176,8 +171,8 @@ type single struct {
 }
 
 const (
-	nobody    = iota
-	onItsWay  // a packet
+	nobody = iota
+	onItsWay
 	ambiguous // several packets look alike
 )
 
@@ -312,8 +307,7 @@ func (w *way) delay(fresh bool) Delay {
 		d = Delay{Sent: uint64(w.sentRaw), Received: uint64(w.received), Err: d.Err}
 	}
 	w.total.Reset()
-	w.err, w.earlier = nil, Delay{}
-	w.sentRaw, w.alone, w.received, w.arrived, w.known = 0, 0, 0, 0, 0
+	w.err, w.earlier, w.sentRaw, w.alone, w.received, w.arrived, w.known = nil, Delay{}, 0, 0, 0, 0, 0
 	return d
 }
 
@@ -329,14 +323,13 @@ const (
 // distribute fills in quantiles, the greatest delay and the histogram.
 func (w *way) distribute(d *Delay) {
 	samples := w.total.Distribution()
-	all := samples.Empirical()
-	w.samples = all
+	w.samples = samples.Empirical()
 	for _, p := range []float64{0.5, 0.9, 0.99, 0.999} {
 		if q, err := samples.Quantile(p, confidence); err == nil {
 			d.Quantiles = append(d.Quantiles, q)
 		}
 	}
-	d.Greatest, _ = all.Quantile(1)
+	d.Greatest, _ = w.samples.Quantile(1)
 }
 
 // flows adds up the delays of each flow, whose cells no other flow has.
@@ -439,8 +432,8 @@ func (f *flow) cut(c *cell, sent, received *flowCell, cut, length int64) {
 	}
 	// The level of what is lost is lower than any other that comes later.
 	most := slices.MaxFunc(c.seen[:], func(a, b sight) int { return cmp.Compare(a.rank(), b.rank()) })
-	if now := (sight{c.level, cut, c.received}); now.rank() < most.rank() {
-		c.seen[slices.Index(c.seen[:], most)] = now
+	if s := (sight{c.level, cut, c.received}); s.rank() < most.rank() {
+		c.seen[slices.Index(c.seen[:], most)] = s
 	}
 }
 
