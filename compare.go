@@ -157,7 +157,7 @@ type way struct {
 	samples estimate.Empirical // of the latest report, as measured
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
-	sent           []single
+	sent                     []single
 	sentRaw, alone           int // in the report: packets sent; alone when sent
 	received, arrived, known int // received; alone when received; of these, known to have been sent
 }
