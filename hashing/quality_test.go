@@ -199,39 +199,6 @@ func TestDigestAvalanche(t *testing.T) {
 	}
 }
 
-// One key throughout, and pairs of bits: no difference may be likelier than
-// another for the seed in use.
-func TestDigestBitIndependence(t *testing.T) {
-	heavy(t)
-	rng := rand.New(rand.NewPCG(2, 1))
-	lengths := []int{1, 2, 3, 4, 7, 8, 9, 13, 16, 17, 24, 25, 31, 32, 33, 40, 48, 49, 64, 65}
-	for _, n := range lengths {
-		const trials = 2048
-		rotations := 32
-		if n > 8 {
-			rotations = 4
-		}
-		worst, cells := worstAvalanche(rng, n, trials, rotations, func(trial int, b []byte) uint64 {
-			seed := uint64(7)
-			if n < 4 { // too few inputs for independent draws
-				seed = uint64(trial)
-			}
-			return uint64(hashing.Digest(seed, b))
-		})
-		if bound := biasBound(trials, len(lengths)*cells); worst > bound {
-			t.Errorf("length %d: two bits of the digest flip together at a rate %.3f from one half, bound %.3f", n, worst, bound)
-		}
-	}
-	const trials = 2048
-	worst, cells := worstAvalanche(rng, 8, trials, 32, func(_ int, b []byte) uint64 {
-		h := uint64(hashing.Digest(7, b))
-		return h&^(1<<20) | h<<17&(1<<20) // bit 20 repeats bit 3
-	})
-	if bound := biasBound(trials, len(lengths)*cells); worst <= bound {
-		t.Errorf("a digest that repeats a bit passes: %.3f, bound %.3f", worst, bound)
-	}
-}
-
 // A change of the seed must change the digest as a change of the input does.
 func TestDigestSeedAvalanche(t *testing.T) {
 	heavy(t)

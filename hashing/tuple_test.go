@@ -119,22 +119,6 @@ func TestFlowAvalanche(t *testing.T) {
 	}
 }
 
-func TestFlowCounters(t *testing.T) {
-	heavy(t)
-	rng := rand.New(rand.NewPCG(3, 3))
-	check := func(hash func(b []byte) uint64) (ok bool, smallest, largest float64) {
-		smallest, largest, tests := worstCounter(rng, hashing.TupleSize, 1, hash)
-		low, high := chiSquareRange(255, tests)
-		return smallest >= low && largest <= high, smallest, largest
-	}
-	if ok, smallest, largest := check(flow7); !ok {
-		t.Errorf("chi-square from %.0f to %.0f of 255 degrees of freedom", smallest, largest)
-	}
-	if ok, smallest, largest := check(foldOnce); ok {
-		t.Errorf("one folded product passes: chi-square from %.0f to %.0f", smallest, largest)
-	}
-}
-
 // flow7 is the flow under one seed of the tuple with these bytes.
 func flow7(b []byte) uint64 {
 	tuple := tupleOf(b)

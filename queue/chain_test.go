@@ -19,18 +19,6 @@ func TestChainAddsUp(t *testing.T) {
 	}
 }
 
-// A chain waits out a long timeout without a step for every moment of it.
-func TestChainWaitsLong(t *testing.T) {
-	const week = 7 * 24 * 3600 * 1e9
-	r := must(NewResequencer(ResequencerConfig{Window: 8, Timeout: week}))(t)
-	chain := must(NewChain(must(NewFIFO(LinkConfig{Rate: 8e9}))(t), r))(t)
-	chain.Send(&Packet{Seq: 1, Time: -5, Bytes: 10}) // 0 never comes
-	var p Packet
-	if !chain.Next(math.MaxInt64, &p) || p.Time != 5+week {
-		t.Errorf("out at %d, want %d", p.Time, int64(5+week))
-	}
-}
-
 // Cross traffic at a hop is as if it had been sent into that link by hand, and
 // leaves after it.
 func TestCrossTraffic(t *testing.T) {

@@ -78,8 +78,6 @@ func TestConfigErrors(t *testing.T) {
 		"no path":        second(NewMultipath(ByFlow, 0)),
 		"spread":         second(NewMultipath(spreads, 0, lossyLink)),
 		"path":           second(NewMultipath(ByFlow, 0, lossyLink, LinkConfig{})),
-		"window":         second(NewResequencer(ResequencerConfig{})),
-		"timeout":        second(NewResequencer(ResequencerConfig{Window: 1, Timeout: -1})),
 		"least jitter":   second(NewJitter(JitterConfig{Least: -1})),
 		"jitter":         second(NewJitter(JitterConfig{Mean: math.NaN()})),
 		"empty chain":    second(NewChain()),

@@ -18,7 +18,7 @@
 // their new time: the interface [Hop]. A [FIFO] is a Link in that form. A
 // [Scheduler] is a link that two classes share (strict priority or weighted).
 // A [Multipath] is several links side by side. A [Jitter] delays each packet
-// at random. A [Resequencer] puts packets back in order. A [Chain] is any of
+// at random. A [Chain] is any of
 // these one after another, with cross traffic that joins at a hop and leaves
 // after it.
 //

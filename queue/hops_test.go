@@ -57,10 +57,8 @@ func hops(t testing.TB) map[string]Hop {
 		"by flow":     must(NewMultipath(ByFlow, 1, lossyLink, slow))(t),
 		"round robin": must(NewMultipath(RoundRobin, 1, lossyLink, slow, lossyLink))(t),
 		"at random":   must(NewMultipath(AtRandom, 1, lossyLink, slow))(t),
-		"resequenced": chain(must(NewMultipath(AtRandom, 1, lossyLink, slow))(t),
-			must(NewResequencer(ResequencerConfig{Window: 64, Timeout: 20000}))(t)),
-		"chain":   chain(fifo(lossyLink), must(NewScheduler(scheduler))(t), must(NewMultipath(ByFlow, 1, slow, slow))(t)),
-		"crossed": crossed,
+		"chain":       chain(fifo(lossyLink), must(NewScheduler(scheduler))(t), must(NewMultipath(ByFlow, 1, slow, slow))(t)),
+		"crossed":     crossed,
 	}
 }
 
@@ -157,16 +155,15 @@ func TestNextIsInclusive(t *testing.T) {
 		hop  Hop
 		want int64 // when the second of two packets of 100 bytes comes out
 	}{
-		"fifo":        {must(NewFIFO(link))(t), 250},
-		"strict":      {must(NewScheduler(SchedulerConfig{Rate: 8e9, Propagation: 50}))(t), 250},
-		"multipath":   {must(NewMultipath(RoundRobin, 1, link, LinkConfig{Rate: 1e9}))(t), 800},
-		"resequencer": {must(NewResequencer(ResequencerConfig{Window: 2, Timeout: 30}))(t), 30},
-		"shaper":      {must(NewFIFO(LinkConfig{Rate: 8e9, Propagation: 50, Burst: 150}))(t), 100},
-		"jitter":      {must(NewChain(must(NewFIFO(link))(t), must(NewJitter(JitterConfig{Least: 7}))(t)))(t), 257},
-		"chain":       {must(NewChain(must(NewFIFO(link))(t), must(NewFIFO(link))(t)))(t), 400},
+		"fifo":      {must(NewFIFO(link))(t), 250},
+		"strict":    {must(NewScheduler(SchedulerConfig{Rate: 8e9, Propagation: 50}))(t), 250},
+		"multipath": {must(NewMultipath(RoundRobin, 1, link, LinkConfig{Rate: 1e9}))(t), 800},
+		"shaper":    {must(NewFIFO(LinkConfig{Rate: 8e9, Propagation: 50, Burst: 150}))(t), 100},
+		"jitter":    {must(NewChain(must(NewFIFO(link))(t), must(NewJitter(JitterConfig{Least: 7}))(t)))(t), 257},
+		"chain":     {must(NewChain(must(NewFIFO(link))(t), must(NewFIFO(link))(t)))(t), 400},
 	} {
 		for seq := range uint64(2) {
-			if fate := c.hop.Send(&Packet{Seq: 2 * seq, Bytes: 100}); fate != Passed { // with 1 missing, for the resequencer
+			if fate := c.hop.Send(&Packet{Seq: seq, Bytes: 100}); fate != Passed {
 				t.Fatalf("%s: %v", name, fate)
 			}
 		}

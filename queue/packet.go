@@ -8,7 +8,7 @@ type Packet struct {
 	Time   int64          // ns: when it got to where it is now
 	Flow   hashing.Flow   // its flow
 	ID     hashing.Packet // its identity
-	Seq    uint64         // its number in the stream, from 0; [Multipath] sets it, [Resequencer] reads it
+	Seq    uint64         // its number in the stream, from 0; [Multipath] sets it
 	Bytes  int32          // on the wire, at least 1
 	Class  Class          // for a [Scheduler]
 	Path   uint8          // which path of a [Multipath] it took
@@ -30,12 +30,11 @@ const (
 	Early               // dropped by RED at random, with the average between its thresholds
 	Forced              // dropped by RED for certain, with the average above its thresholds
 	Lost                // transmitted, and lost on the wire
-	Late                // dropped by a Resequencer: its successors had been released, or it is a duplicate
 	Refused             // not simulated: out of order of time, or without bytes
 	fates
 )
 
-var fateNames = [fates]string{"passed", "full", "early", "forced", "lost", "late", "refused"}
+var fateNames = [fates]string{"passed", "full", "early", "forced", "lost", "refused"}
 
 // String returns the fate's name in lower case.
 func (f Fate) String() string {

@@ -219,7 +219,7 @@ var referenceRates = []int64{3e9, 7e9 + 1, 8e9}
 
 func TestLinkIsReference(t *testing.T) {
 	Heavy(t)
-	packets := bursty(6000, 1)
+	packets := bursty(3000, 1)
 	for name, q := range referenceQueues {
 		for _, rate := range referenceRates {
 			want := make([]referencePacket, len(packets))
@@ -258,7 +258,7 @@ func TestLinkIsReference(t *testing.T) {
 
 func TestSchedulerIsReference(t *testing.T) {
 	Heavy(t)
-	packets := bursty(6000, 2)
+	packets := bursty(3000, 2)
 	for name, q := range referenceQueues {
 		for _, rate := range referenceRates {
 			var want []referencePacket

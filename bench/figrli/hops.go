@@ -48,7 +48,6 @@ var (
 		{name: "link, then jitter of 1 µs, overtaking", kind: heavyTailed, load: 0.55,
 			hop: jittery(queue.JitterConfig{Mean: 1000, Reorder: true})},
 		{name: "two links, cross traffic at the second", kind: heavyTailed, load: 0.3, hop: twoLinks},
-		{name: "two paths, put back in order", kind: heavyTailed, load: 0.55, hop: inOrder},
 		{name: "low class, the high one told by Pass", kind: heavyTailed, load: 0.3, hop: classes, high: 0.4},
 		{name: "low class, the high one not told", kind: heavyTailed, load: 0.3, hop: classes, high: 0.4, tell: notAtAll},
 		{name: "low class, the high one told by Update", kind: heavyTailed, load: 0.3, hop: classes, high: 0.4, tell: byUpdate},
@@ -70,15 +69,6 @@ func twoLinks(run *experiment.Run) queue.Hop {
 	chain := experiment.Try(queue.NewChain(experiment.Try(queue.NewFIFO(whole)), experiment.Try(queue.NewFIFO(whole))))
 	experiment.Check(chain.Join(1, poisson.source(run, 0.3)))
 	return chain
-}
-
-// inOrder returns two links that packets take in turns, the second half as
-// fast, and a resequencer.
-func inOrder(run *experiment.Run) queue.Hop {
-	slow := queue.LinkConfig{Rate: rate / 2}
-	paths := experiment.Try(queue.NewMultipath(queue.RoundRobin, run.SeedOf("paths"), whole, slow))
-	back := experiment.Try(queue.NewResequencer(queue.ResequencerConfig{Window: 4096, Timeout: 1e6}))
-	return experiment.Try(queue.NewChain(paths, back))
 }
 
 func classes(*experiment.Run) queue.Hop {
