@@ -42,17 +42,16 @@ func TestAccumulatorIntervalOfOtherLaws(t *testing.T) {
 	for _, name := range []string{
 		"lognormal packets", "one in 10,000 a thousand times slower", "large flows are fast", "lognormal flows",
 	} {
-		c := laws[name].alive(4000, 0.01)
+		c := laws[name].alive(2000, 0.01)
 		holds := func(config Config, columns int) {
 			config.Columns = columns
 			t.Run(fmt.Sprintf("%s/%d×%d", name, config.Spread, columns), func(t *testing.T) {
 				c.intervalsHold(t, c.accumulate(t, config, 1e8))
 			})
 		}
-		holds(plain, 600)
-		holds(spread, 600)
-		holds(spread, 3000)
-		holds(spread, 9000)
+		holds(plain, 300)
+		holds(spread, 1500)
+		holds(spread, 4500)
 	}
 }
 

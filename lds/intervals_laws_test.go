@@ -55,9 +55,9 @@ var laws = map[string]law{
 	},
 }
 
-// obey fills two sketches with flows by a law, and returns their packets and the
+// obey fills sketches with flows by a law, and returns their packets and the
 // means of those that arrived.
-func (l law) obey(up, down *Sketch, flows int, loss float64) (keys []hashing.Flow, packets []int, means []float64) {
+func (l law) obey(up, down []*Sketch, flows int, loss float64) (keys []hashing.Flow, packets []int, means []float64) {
 	r := rand.New(rand.NewPCG(31, 77))
 	for i := range flows {
 		n, delay := l(r)
@@ -65,9 +65,14 @@ func (l law) obey(up, down *Sketch, flows int, loss float64) (keys []hashing.Flo
 		var sum, arrived float64
 		for range n {
 			p, d := hashing.Packet(r.Uint64()), math.Trunc(delay())
-			up.Update(f, p, 0)
-			if r.Float64() >= loss {
-				down.Update(f, p, int64(d))
+			arrives := r.Float64() >= loss
+			for i := range up {
+				up[i].Update(f, p, 0)
+				if arrives {
+					down[i].Update(f, p, int64(d))
+				}
+			}
+			if arrives {
 				sum += d
 				arrived++
 			}
@@ -101,12 +106,17 @@ func TestMeanIntervalOfOtherLaws(t *testing.T) {
 	spread := lossless
 	spread.Columns, spread.Spread = 5000, 5
 	const enough = 30 // flows of a class
-	for name, c := range map[string]Config{"roomy": roomy, "crowded": crowded, "two rows": two, "default": sampled, "spread": spread} {
-		for law, l := range laws {
-			for _, loss := range []float64{0, 0.01} {
-				up, down := mustNew(t, c), mustNew(t, c)
+	names, configs := []string{"roomy", "crowded", "two rows", "default", "spread"}, []Config{roomy, crowded, two, sampled, spread}
+	for law, l := range laws {
+		for _, loss := range []float64{0, 0.01} {
+			var ups, downs []*Sketch
+			for _, c := range configs {
+				ups, downs = append(ups, mustNew(t, c)), append(downs, mustNew(t, c))
+			}
+			keys, packets, means := l.obey(ups, downs, 4000, loss)
+			for at, name := range names {
+				c, up, down := configs[at], ups[at], downs[at]
 				var classes [4]width // up to 9, 99, 999 packets, and beyond
-				keys, packets, means := l.obey(up, down, 4000, loss)
 				for i, f := range keys {
 					r, err := Estimate(up, down, f)
 					if err != nil {

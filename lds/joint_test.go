@@ -253,7 +253,7 @@ func TestDecodePackets(t *testing.T) {
 		if wrong(doubted) || !wrong(4*doubted) {
 			t.Errorf("%s: squares of errors %.1f, of doubts %.1f", name, square, doubted)
 		}
-		if shrunk > dozens/20 {
+		if shrunk > dozens/10 {
 			t.Errorf("%s: of %.0f flows of dozens of packets %.0f are taken for less than a third", name, dozens, shrunk)
 		}
 		if len(keys) > len(v.flows) && (got[len(keys)-1] != 0 || doubt[len(keys)-1] != 0) {

@@ -94,12 +94,6 @@ func NewKeyed(c KeyedConfig) (*Keyed, error) {
 	return &Keyed{config: c, columns: uint64(n), cells: make([]keyedCell, keyedRows*n)}, nil
 }
 
-// NewKeyedRotation returns two empty sketches in turn, for one interval after
-// another. The error wraps [estimate.ErrConfig].
-func NewKeyedRotation(c KeyedConfig) (*estimate.Rotation[*Keyed], error) {
-	return estimate.NewRotation(func() (*Keyed, error) { return NewKeyed(c) })
-}
-
 // Config returns the configuration that the sketch was made with.
 func (s *Keyed) Config() KeyedConfig { return s.config }
 

@@ -28,24 +28,14 @@ import (
 // hear the same. If cells are farther from their expected counts than the
 // variances allow, as when flows are missing from the list, all variances grow
 // by that factor.
-//
-// If flows are spread and rows sample, much remains open. A flow of dozens of
-// packets then too often seems to have a few, which makes its delay too long
-// by as much. So the counts have the last word: each cell's excess over the
-// expected count is shared out in proportion to it.
 const (
 	decodeRounds = 9   // more gain little
 	decodeStep   = 0.9 // fraction of the way that a row's message moves to its new value
-	shareRounds  = 30  // more fit noise
 	// Once no more than this fraction of the packets still moves, counts all
 	// but determine the flows, and rounds go on until they do.
 	decodeNear    = 1e-3
 	decodeSettled = 1e-7
 	decodeMost    = 20
-	// A flow that moved by less than this fraction of its deviation, or of a
-	// packet, is left alone for this many rounds.
-	decodeStill = 0.01
-	decodeRests = 1
 	// No row is taken to have contributed more than this fraction of the
 	// belief about a flow. Without the limit, next to nothing would be left.
 	decodeMostTold = 0.75
@@ -89,13 +79,9 @@ func (c counts) decode(ctx context.Context, flows []joint.FlowRecord, progress f
 	if err != nil {
 		return nil, err
 	}
-	rounds := decodeRounds
-	if c.Spread > 1 {
-		rounds += shareRounds
-	}
 	tell := func(round int) {
 		if progress != nil {
-			progress(float64(round) / float64(rounds))
+			progress(float64(min(round, decodeRounds)) / decodeRounds)
 		}
 	}
 	step, moved := 1.0, 1.0
@@ -105,21 +91,9 @@ func (c counts) decode(ctx context.Context, flows []joint.FlowRecord, progress f
 		}
 		moved = d.round(step)
 		step = decodeStep
-		tell(min(round+1, decodeRounds))
+		tell(round + 1)
 	}
 	d.widen()
-	if c.Spread > 1 {
-		left := d.beginSharing()
-		for round := range shareRounds {
-			if err := decodingEnds(ctx); err != nil {
-				return nil, err
-			}
-			d.share(left)
-			tell(decodeRounds + round + 1)
-		}
-		d.endSharing()
-	}
-	tell(rounds)
 	records := slices.Clone(flows)
 	for i, fixed := range d.fixed {
 		if !fixed {

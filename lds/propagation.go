@@ -23,7 +23,6 @@ type counting struct {
 	// variance of 0 means no packets. Flows whose packets are known are fixed.
 	mean, variance, most []float64
 	fixed                []bool
-	rests                []uint8 // for how many more rounds to leave a flow alone
 }
 
 // A message is a mean number of packets times its precision, and that
@@ -41,7 +40,7 @@ func (c counts) counting(ctx context.Context, flows []joint.FlowRecord) (*counti
 	}
 	d := &counting{
 		counts: c, prior: newSizePrior(), cells: c.cellsOf(keys),
-		fixed: make([]bool, n), rests: make([]uint8, n), mean: make([]float64, n), variance: make([]float64, n), most: make([]float64, n),
+		fixed: make([]bool, n), mean: make([]float64, n), variance: make([]float64, n), most: make([]float64, n),
 		told: make([]message, n*c.Rows), sent: make([]amount, n*c.Rows), rest: make([]amount, len(c.held)),
 		// Two flows that meet in one cell of a row mostly meet in its
 		// neighbours too, and the error of one then appears in all of these.
@@ -89,10 +88,6 @@ func (d *counting) round(step float64) (moved float64) {
 			continue
 		}
 		packets += d.mean[i]
-		if d.rests[i] > 0 {
-			d.rests[i]--
-			continue
-		}
 		var all message
 		for r := range c.Rows {
 			row := d.tells(i, r, d.sent[i*c.Rows+r], misfit)
@@ -104,11 +99,7 @@ func (d *counting) round(step float64) (moved float64) {
 		}
 		was := d.mean[i]
 		d.mean[i], d.variance[i] = d.prior.weigh(all.weighted/all.precision, 1/all.precision, d.most[i])
-		off := math.Abs(d.mean[i] - was)
-		moved += off
-		if off < decodeStill*math.Sqrt(max(d.variance[i], decodeSurest)) {
-			d.rests[i] = decodeRests
-		}
+		moved += math.Abs(d.mean[i] - was)
 		for r := range c.Rows {
 			d.send(i, r)
 		}
@@ -190,7 +181,7 @@ func (d *counting) expected(i, r int) amount {
 }
 
 // misfit returns by what factor the squares of the cells' rests exceed what
-// they should be, at least 1.
+// they should be, at least 1: flows may be missing from the list.
 func (d *counting) misfit() float64 {
 	var sum, cells float64
 	for _, at := range d.rest {
@@ -200,81 +191,4 @@ func (d *counting) misfit() float64 {
 		}
 	}
 	return max(1, sum/max(1, cells))
-}
-
-// beginSharing prepares to share out every cell's count among its flows, in
-// proportion to their expected packets beyond the first (expectation
-// maximisation for Poisson counts). It returns what the cells hold beyond
-// first packets and packets of fixed flows.
-func (d *counting) beginSharing() []float64 {
-	left := make([]float64, len(d.held))
-	for at, n := range d.held {
-		left[at] = float64(n)
-	}
-	for i, v := range d.variance {
-		if v == 0 {
-			continue
-		}
-		taken := 1.0
-		if d.fixed[i] {
-			taken = d.mean[i]
-		} else {
-			// Leave something, so that every flow can grow.
-			d.mean[i] = max(d.mean[i]-1, 1e-3)
-		}
-		for r := range d.Rows {
-			for _, at := range d.run(i, r) {
-				left[at] -= taken * d.shares[r]
-			}
-		}
-	}
-	return left
-}
-
-// share does one round of sharing. It uses the packets of rest for the
-// expected packets of a cell's flows beyond the first.
-func (d *counting) share(left []float64) {
-	var rates float64
-	for _, rate := range d.Rates {
-		rates += rate
-	}
-	for at := range d.rest {
-		d.rest[at].packets = 0
-	}
-	for i, n := range d.mean {
-		if d.fixed[i] {
-			continue
-		}
-		for r := range d.Rows {
-			for _, at := range d.run(i, r) {
-				d.rest[at].packets += n * d.shares[r]
-			}
-		}
-	}
-	for at, n := range left {
-		if believed := &d.rest[at].packets; *believed > 0 {
-			*believed = max(0, n) / *believed // the ratio of found to expected
-		}
-	}
-	for i, n := range d.mean {
-		if d.fixed[i] {
-			continue
-		}
-		var found float64
-		for r := range d.Rows {
-			for _, at := range d.run(i, r) {
-				found += d.rest[at].packets * d.shares[r]
-			}
-		}
-		d.mean[i] = n * found / rates
-	}
-}
-
-// endSharing gives every flow its first packet back.
-func (d *counting) endSharing() {
-	for i, v := range d.variance {
-		if v > 0 && !d.fixed[i] {
-			d.mean[i]++
-		}
-	}
 }

@@ -45,7 +45,7 @@ func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	var total, sum, squares float64
 	for b := first; b <= last; b++ {
 		off := p.middle[b] - told
-		weight := p.likely[b] * falling((off*off-least*least)*scale)
+		weight := p.likely[b] * math.Exp(min(0, (least*least-off*off)*scale))
 		total += weight
 		weight *= p.middle[b]
 		sum += weight
@@ -53,30 +53,6 @@ func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	}
 	mean := sum / total
 	return min(mean, most), max(squares/total-mean*mean, decodeLeast)
-}
-
-// fallings are e^−x in steps of x of 1/fallingSteps.
-var fallings = func() (table [fallingMost*fallingSteps + 2]float64) {
-	for i := range table {
-		table[i] = math.Exp(-float64(i) / fallingSteps)
-	}
-	return table
-}()
-
-const (
-	fallingSteps = 64
-	fallingMost  = 9 // beyond which e^−x is taken as 0
-)
-
-// falling returns e^−x to 3 parts in 100,000, for x from 0. Decoding would spend
-// much of its time in an exact one.
-func falling(x float64) float64 {
-	if x >= fallingMost {
-		return 0
-	}
-	x = max(0, x) * fallingSteps
-	i := int(x)
-	return fallings[i] + (x-float64(i))*(fallings[i+1]-fallings[i])
 }
 
 // likely returns the mean and variance of flow f's packets. It weights each

@@ -77,7 +77,7 @@ func (c *TableConfig) MemorySize() int { return 64*c.Flows + 4*c.Flows/bucketFlo
 // of one. A loss spoils one cell.
 //
 // A Table has a single writer and no locks: keep one a goroutine, give each flow
-// to one of them, and Merge them. A flow whose hash is 0 is never held.
+// to one of them, and Merge them. An [estimate.Rotation] makes two take turns. A flow whose hash is 0 is never held.
 type Table struct {
 	config  TableConfig
 	buckets uint64
@@ -105,12 +105,6 @@ func NewTable(c TableConfig) (*Table, error) {
 	t.limits = make([]uint32, t.buckets)
 	t.Reset()
 	return t, nil
-}
-
-// NewTableRotation returns two empty tables in turn, for one interval after
-// another. The error wraps [estimate.ErrConfig].
-func NewTableRotation(c TableConfig) (*estimate.Rotation[*Table], error) {
-	return estimate.NewRotation(func() (*Table, error) { return NewTable(c) })
 }
 
 // Config returns the configuration that the table was made with.

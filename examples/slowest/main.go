@@ -89,10 +89,11 @@ func newSwitch(s settings) (*device, error) {
 	config := lds.KeyedConfig{Flows: s.flows}
 	d := &device{settings: s, hop: hop, exact: map[hashing.Flow]*estimate.Moments{}, random: rand.New(rand.NewPCG(s.seed, 1))}
 	d.sizes = rand.NewZipf(d.random, 1.1, 10, uint64(s.flows-1))
-	if d.in, err = lds.NewKeyedRotation(config); err != nil {
+	make := func() (*lds.Keyed, error) { return lds.NewKeyed(config) }
+	if d.in, err = estimate.NewRotation(make); err != nil {
 		return nil, err
 	}
-	d.out, err = lds.NewKeyedRotation(config)
+	d.out, err = estimate.NewRotation(make)
 	return d, err
 }
 
