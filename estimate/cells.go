@@ -264,29 +264,6 @@ func (c *Cells) Kurtosis() float64 {
 	return c.fit().kurtosis
 }
 
-// leastCells is the number of cells that a class needs for the normal
-// approximation.
-const leastCells = 30
-
-// Disagreement returns how many standard errors the mean of a class of cells,
-// those of similar count, is away from the mean of all: a few by chance, many
-// if sums are wrong. Each class is judged by the spread of its own cells,
-// whatever the tails; classes of fewer than 30 cells are not judged.
-func (c *Cells) Disagreement() float64 {
-	mean, worst := c.Mean(), 0.0
-	for i := range c.classes {
-		k := &c.classes[i]
-		if k.cells < leastCells || k.cells == c.Cells() {
-			continue
-		}
-		n := float64(k.packets.n)
-		spread := max(k.powers[2], 0) + n*c.Variance() // the variances of sums
-		rounding := 1 + math.Abs(mean)*1e-12
-		worst = max(worst, math.Abs(k.packets.mean-mean)/(math.Sqrt(spread)/n+rounding))
-	}
-	return worst
-}
-
 // Delay returns mean, deviation and number of packets as a result, or
 // ErrNoSamples. Of a single cell the deviation is 0, because it is unknown.
 func (c *Cells) Delay() (Delay, error) {
