@@ -20,6 +20,7 @@ import "math"
 // is relative to 0 unless a sum is negative.
 const (
 	guessRounds    = 12  // more gain little
+	typifyEach     = 4   // rounds
 	typicalPackets = 0.5 // packets of typical delay that every flow has besides its own
 	sizeShrink     = 20  // flows of all sizes that every class has besides its own
 	sizeCount      = 64  // classes of flow sizes, by powers of two
@@ -68,7 +69,7 @@ func (s *solver) guess() {
 			s.told[f] = s.gather(f, held)
 		}
 	}
-	for range guessRounds {
+	for round := range guessRounds {
 		clear(factor)
 		s.scatter(factor, s.above)
 		for c, x := range factor {
@@ -76,7 +77,9 @@ func (s *solver) guess() {
 				factor[c] = sum[c] / x
 			}
 		}
-		s.typify()
+		if round%typifyEach == 0 {
+			s.typify()
+		}
 		for f, w := range s.Packets {
 			if s.told[f] > 0 {
 				total := w*s.above[f]*s.gather(f, factor) + typicalPackets*s.typical[s.class[f]]

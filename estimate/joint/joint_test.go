@@ -409,3 +409,39 @@ func BenchmarkJoint(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkLDS decodes flows of an LDS with a cell for every two: means, with
+// intervals, and the conjugate gradients alone, which is the floor.
+func BenchmarkLDS(b *testing.B) {
+	const flows = 300_000
+	w := simulate(shape{flows: flows, columns: flows / 8, rows: 4, perRow: 1, counted: true}, 1)
+	var plain float64
+	b.Run("plain", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			s, err := newSolver(weigh(&w.Problem))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+			if _, err := s.solve(context.Background(), Options{MaxIterations: 1000, tolerance: enough}, &progress{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		plain = b.Elapsed().Seconds() / float64(b.N)
+	})
+	for name, opts := range map[string]Options{"means": {MeansOnly: true}, "intervals": {}} {
+		b.Run(name, func(b *testing.B) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for b.Loop() {
+				w.solve(b, opts)
+			}
+			runtime.ReadMemStats(&after)
+			b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/float64(b.N)/flows, "B/flow")
+			if plain > 0 {
+				b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/plain, "x-plain")
+			}
+		})
+	}
+}

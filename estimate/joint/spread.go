@@ -8,8 +8,8 @@ import "math"
 // it. That is a fixed point, belief propagation for a normal model, and right to
 // a per cent if few flows meet twice.
 const (
-	sweeps    = 5 // of messages
-	fewSweeps = 2 // enough to see which flows are known well
+	sweeps    = 4 // of messages
+	fewSweeps = 1 // enough to see which flows are known well
 	// Classes of flows for scaling: by size, in powers of 16, and by how much is
 	// known about a flow, in powers of 16 of the part of its variance that is left.
 	sizeScales  = 3
@@ -37,23 +37,23 @@ func (s *solver) sweep(v []float64, told []float32) {
 		if v[f] == 0 {
 			continue
 		}
-		for i, c := range s.run(f) {
-			a := w * s.of(f*s.width+i)
-			noise[c] += a * a * without(v[f], float64(told[f*s.width+i])*a*a*s.trust[c])
+		run, at := s.run(f), told[f*s.width:]
+		for i, c := range run {
+			a, trust := w*s.of(f*s.width+i), s.trust[c]
+			at[i] = float32(min(a*a*trust*without(v[f], float64(at[i])*a*a*trust), math.MaxFloat32)) // until the flow is told
+			noise[c] += float64(at[i])
 		}
 	}
 	for f, w := range s.Packets {
 		if v[f] == 0 {
 			continue
 		}
-		precision := 1 / s.variance[f]
-		for i, c := range s.run(f) {
-			a := w * s.of(f*s.width+i)
-			most := a * a * s.trust[c]
-			others := max(0, noise[c]-a*a*without(v[f], float64(told[f*s.width+i])*most))
-			part := 1 / (1 + others*s.trust[c])
-			told[f*s.width+i] = float32(part)
-			precision += part * most
+		run, at, precision := s.run(f), told[f*s.width:], 1/s.variance[f]
+		for i, c := range run {
+			a, trust := w*s.of(f*s.width+i), s.trust[c]
+			part := 1 / (1 + max(0, noise[c]-float64(at[i])))
+			at[i] = float32(part)
+			precision += part * a * a * trust
 		}
 		v[f] = 1 / precision
 	}
