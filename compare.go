@@ -120,7 +120,7 @@ func (c *comparison) end(err error) Report {
 	start := c.current * int64(c.config.Report)
 	if c.paired > c.covered {
 		r.Length, start = time.Duration(c.paired-c.covered)*c.config.Cut, (c.covered+1)*int64(c.config.Cut)
-		r.Number = max(c.current, floorDiv(c.paired, c.cuts))
+		r.Number = max(c.current, floorDiv(c.paired+1, c.cuts)-1)
 		c.covered = c.paired
 	}
 	r.Start = time.Unix(0, start).UTC()
@@ -137,7 +137,7 @@ func (c *comparison) end(err error) Report {
 	}
 	c.clocks.apply(&r, [2]estimate.Empirical{c.ways[forth].samples, c.ways[back].samples}, c.meeting.shift)
 	r.Clock.Apart = c.meeting.apart()
-	c.current = max(c.current, floorDiv(c.paired+1, c.cuts)-1) + 1
+	c.current = r.Number + 1
 	c.fresh, c.step = c.settles > 0, nil
 	return r
 }

@@ -181,6 +181,8 @@ type Pair struct {
 	clock   *timeline
 	compare *comparison
 	at      time.Time // zero: use the clock
+	ahead   *least    // of the second point, when Next was last called
+	cut     int64     // and its number then
 }
 
 // NewPair returns a Pair of points of this Config, whose names in reports are
@@ -263,5 +265,11 @@ func (p *Pair) Next() (Report, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m, now := p.compare.meeting, p.elapsed()
-	return p.compare.next(floorDiv(now-m.ends[second].ahead.value(), m.cut)-1, now)
+	ahead := m.ends[second].ahead
+	cut := floorDiv(now-ahead.value(), m.cut) - 1
+	if ahead == p.ahead { // records that come late do not turn back time; a clock that is set does, in a session of its own
+		cut = max(cut, p.cut)
+	}
+	p.ahead, p.cut = ahead, cut
+	return p.compare.next(cut, now)
 }

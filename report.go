@@ -31,7 +31,7 @@ var (
 
 // A Report says what happened to packets between two points in an interval.
 type Report struct {
-	Number int64         // of the interval in which it ends, in units of Config.Report
+	Number int64         // of the interval up to whose end it goes, in units of Config.Report; each report has a higher one
 	Start  time.Time     // by the clock of the point that reports
 	Length time.Duration // Config.Report, or more if it holds what came late, or less
 	From   string        // Config.Name of the first point, as far as it is known
