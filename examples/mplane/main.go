@@ -3,7 +3,7 @@
 // it is found.
 //
 //	go run ./examples/mplane                              # a backbone that ships with it
-//	go run ./examples/mplane -upgrade 4 -svg map.svg      # fewer routers measure; draw the map
+//	go run ./examples/mplane -upgrade 4                   # fewer routers measure
 //	go run ./examples/mplane -map as1239.weights -upgrade 45
 //
 // A map is in Rocketfuel's format: a line for each link, with two routers'
@@ -13,97 +13,52 @@
 //
 // Packets of many flows take shortest paths and wait in a queue at every
 // router. An LDA counts them at both ends of every segment. Each router has
-// its own clock, which nobody has set. If packets pass both ways, two monitors
+// its own clock, which nobody has set; if packets pass both ways, two monitors
 // read each other's clocks from them. Every interval the monitors send reports
-// to a station, and one report in a hundred is lost. The station knows the
-// plan and nothing else. From half-way on one router, or the one that -slow
-// names, holds every packet for 300 µs more. The program prints which paths
-// miss their target, which segments the station names, and the truth.
-//
-// With -json it prints an object for each interval, for programs. With -svg it
-// draws the map, with every segment coloured by how much longer it takes than
-// usual.
+// to a station, and one report in a hundred is lost. From half-way on one router
+// holds every packet for 300 µs more. The program prints which paths miss their
+// target, which segments the station names, and the truth.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
+	"slices"
 	"strings"
 
 	_ "embed"
 
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda/mplane"
 )
 
 //go:embed backbone.weights
 var backbone string
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "mplane:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "mplane:", err)
-		os.Exit(1)
-	}
-}
-
-// errUsage is wrapped by what is wrong with the command line.
-var errUsage = errors.New("usage")
+func main() { programs.Main("mplane", run) }
 
 // options are the options of the command line.
 type options struct {
-	file, svg, slow           string
+	file, slow                string
 	upgrade, intervals, flows int
 	seed                      uint64
 	json                      bool
 }
 
-func parse(args []string, stderr io.Writer) (options, error) {
-	var o options
-	flags := flag.NewFlagSet("mplane", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.StringVar(&o.file, "map", "", "`file` of links and weights (default: the backbone that ships)")
-	flags.StringVar(&o.svg, "svg", "", "`file` to draw the map into")
-	flags.StringVar(&o.slow, "slow", "", "`router` that becomes slow (default: a busy upgraded one)")
-	flags.IntVar(&o.upgrade, "upgrade", -1, "how many `routers` to upgrade (default: all)")
-	flags.IntVar(&o.intervals, "intervals", 24, "how many intervals to simulate, 20 to 1000")
-	flags.IntVar(&o.flows, "flows", 60, "how many flows cross the network, 1 to 10000")
-	flags.Uint64Var(&o.seed, "seed", 1, "`seed` of the random numbers")
-	flags.BoolVar(&o.json, "json", false, "print an object for each interval")
-	flags.Usage = func() {
-		fmt.Fprintln(stderr, "Mplane simulates a network, makes a router slow, and shows how it is found.")
-		flags.PrintDefaults()
-	}
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return o, err
-	} else if err != nil {
-		return o, fmt.Errorf("%w: %v", errUsage, err)
-	}
-	switch {
-	case flags.NArg() > 0:
-		return o, fmt.Errorf("%w: argument %q, want none", errUsage, flags.Arg(0))
-	case o.intervals < 20 || o.intervals > 1000:
-		return o, fmt.Errorf("%w: -intervals is %d, want 20 to 1000", errUsage, o.intervals)
-	case o.flows < 1 || o.flows > 10_000:
-		return o, fmt.Errorf("%w: -flows is %d, want 1 to 10000", errUsage, o.flows)
-	}
-	return o, nil
-}
-
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	o, err := parse(args, stderr)
-	if err != nil {
+	var o options
+	f := programs.NewFlags("mplane", "Mplane simulates a network, makes a router slow, and shows how it is found.", stderr)
+	f.StringVar(&o.file, "map", "", "`file` of links and weights (default: the backbone that ships)")
+	f.StringVar(&o.slow, "slow", "", "`router` that becomes slow (default: a busy one)")
+	programs.Range(f, &o.upgrade, "upgrade", -1, 0, 1_000_000, "how many `routers` to upgrade; -1 means all")
+	programs.Range(f, &o.intervals, "intervals", 24, 20, 1000, "how many intervals to simulate")
+	programs.Range(f, &o.flows, "flows", 60, 1, 10_000, "how many flows cross the network")
+	f.Uint64Var(&o.seed, "seed", 1, "`seed` of the random numbers")
+	f.BoolVar(&o.json, "json", false, "print an object for each interval")
+	if err := f.Parse(args); err != nil {
 		return err
 	}
 	network, err := readMap(o.file)
@@ -114,30 +69,45 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		o.upgrade = network.Routers()
 	}
 	if o.upgrade > network.Routers() {
-		return fmt.Errorf("%w: -upgrade is %d, want at most %d, the routers of the map", errUsage, o.upgrade, network.Routers())
+		return programs.Usage("-upgrade is %d, want at most %d, the routers of the map", o.upgrade, network.Routers())
 	}
 	upgrades, err := network.PlanUpgrades(ctx, mplane.UpgradeDemand{Count: o.upgrade})
 	if err != nil {
 		return err
 	}
-	world, err := newWorld(network, upgrades, o)
+	w, err := newWorld(network, upgrades, o)
 	if err != nil {
 		return err
 	}
-	out := &output{w: stdout, json: o.json, world: world}
-	out.plan(upgrades)
-	var last finding
-	for interval := 0; interval < o.intervals && ctx.Err() == nil && out.err == nil; interval++ {
-		if last, err = world.interval(uint64(interval)); err != nil {
+	rows := &programs.Rows{W: stdout, JSON: o.json}
+	w.plans(rows, upgrades)
+	right, wrong := 0, 0
+	for interval := 0; interval < o.intervals && ctx.Err() == nil && rows.Err == nil; interval++ {
+		found, err := w.interval(uint64(interval))
+		if err != nil {
 			return err
 		}
-		out.row(last)
+		if rows.JSON {
+			rows.Object(found)
+		}
+		if interval < learning {
+			continue
+		}
+		switch ok, named := found.judge(); {
+		case ok:
+			right++
+		case named:
+			wrong++
+		}
+		if !rows.JSON {
+			rows.Printf("  %8d   %8d of %-6d   %9d   %-50s   %s\n", found.Interval, found.Missed, found.Paths, found.Unknown,
+				text(found.Named, true), text(found.Exact, false))
+		}
 	}
-	out.end()
-	if out.err == nil && o.svg != "" {
-		out.err = os.WriteFile(o.svg, world.picture(last), 0o644)
+	if !rows.JSON {
+		rows.Printf("\nright in %d of %d intervals; a segment named that was as usual in %d\n", right, o.intervals-learning, wrong)
 	}
-	return errors.Join(out.err, ctx.Err())
+	return errors.Join(rows.Err, ctx.Err())
 }
 
 // readMap reads the map from a file, or the map that ships. The latter lists
@@ -159,4 +129,56 @@ func readMap(file string) (*mplane.Network, error) {
 		}
 	}
 	return mplane.ReadWeights(strings.NewReader(both.String()))
+}
+
+// plans writes the upgrades and their effect.
+func (w *world) plans(rows *programs.Rows, p mplane.UpgradePlan) {
+	if rows.JSON {
+		return
+	}
+	rows.Printf("map         %d routers, %d links\n", w.network.Routers(), w.network.LinkCount())
+	rows.Printf("upgraded    %d routers\n\n", len(p.Steps))
+	rows.Printf("  routers upgraded   probe hop count   mean segment   the latest\n")
+	const line = "  %16d   %15d   %7.2f hops   %s\n"
+	rows.Printf(line, 0, p.Before.Hops, p.Before.MeanSegment, "")
+	for k, step := range p.Steps {
+		if k < 3 || k == len(p.Steps)-1 {
+			rows.Printf(line, k+1, step.Coverage.Hops, step.Coverage.MeanSegment, w.network.Name(step.Router))
+		} else if k == 3 {
+			rows.Printf("  %16s\n", "…")
+		}
+	}
+	rows.Printf("\nflows       %d, one LDA of %d bytes at each end of %d segments\n", len(w.flows), synopsis.EncodedSize(), len(w.ids))
+	rows.Printf("clocks      up to 50 ms off and drifting by up to 20 ppm; 1 report in 100 is lost\n")
+	rows.Printf("slow        %s, by %d µs, from interval %d on\n\n", w.network.Name(w.slow), slowBy/1000, w.slowFrom)
+	rows.Printf("  interval   paths over target   not known   segments that the station names                      exact\n")
+	rows.Printf("  0 to %d     learning what is usual\n", learning-1)
+}
+
+// judge compares what is named with the truth: whether the segment that explains
+// the most paths is right, and whether a segment is named that was as usual.
+func (f *finding) judge() (right, wrong bool) {
+	for _, s := range f.Named {
+		wrong = wrong || !slices.ContainsFunc(f.Exact, func(e suspect) bool { return e.Name == s.Name })
+	}
+	return !wrong && (len(f.Named) > 0) == (len(f.Exact) > 0), wrong
+}
+
+// text lists the first segments.
+func text(list []suspect, excess bool) string {
+	var all []string
+	for k, s := range list {
+		switch {
+		case k == 2:
+			return fmt.Sprintf("%s +%d more", strings.Join(all, ", "), len(list)-2)
+		case excess:
+			all = append(all, fmt.Sprintf("%s +%.0f µs", s.Name, s.Excess/1000))
+		default:
+			all = append(all, s.Name)
+		}
+	}
+	if len(all) == 0 {
+		return "–"
+	}
+	return strings.Join(all, ", ")
 }

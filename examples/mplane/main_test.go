@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"flag"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 func outputOf(t *testing.T, args ...string) string {
@@ -59,23 +60,6 @@ func TestPartlyUpgraded(t *testing.T) {
 	}
 }
 
-func TestPicture(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "map.svg")
-	outputOf(t, "-svg", file)
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := xml.Unmarshal(data, new(struct{})); err != nil {
-		t.Error(err)
-	}
-	for _, want := range []string{"prefers-color-scheme:dark", ">Berlin<", `class="ring"`, `class="true"`} {
-		if !bytes.Contains(data, []byte(want)) {
-			t.Errorf("the picture has no %s", want)
-		}
-	}
-}
-
 func TestMapOfAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ring.weights")
 	ring := "a b 1\nb c 1\nc d 1\nd a 1\nb a 1\nc b 1\nd c 1\na d 1\n"
@@ -96,12 +80,12 @@ func TestFlags(t *testing.T) {
 		`argument "x"`:          {"x"},
 		"flag provided but not": {"-x"},
 	} {
-		if err := run(t.Context(), args, io.Discard, io.Discard); !errors.Is(err, errUsage) || !strings.Contains(err.Error(), want) {
+		if err := run(t.Context(), args, io.Discard, io.Discard); !errors.Is(err, programs.ErrUsage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want %q", args, err, want)
 		}
 	}
 	var help bytes.Buffer
-	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-svg") {
+	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-slow") {
 		t.Errorf("-h: error %v, says %s", err, help.String())
 	}
 	if err := run(t.Context(), []string{"-map", "no such file"}, io.Discard, io.Discard); !errors.Is(err, os.ErrNotExist) {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -19,7 +20,6 @@ type event struct {
 	id    hashing.Packet
 	seq   uint64
 	bytes int
-	began int64 // when the packet entered the segment that it is on
 }
 
 // Before orders events by time.
@@ -27,20 +27,20 @@ func (e event) Before(f event) bool { return e.time < f.time || e.time == f.time
 
 // A finding is what the station says about an interval, and the truth.
 type finding struct {
-	interval uint64
-	paths    int // with a target
-	missed   int // their target
-	unknown  int // cannot be combined: a report is missing
-	suspects []suspect
-	exact    []suspect // segments that really took longer than usual, by at least 100 µs
+	Interval uint64    `json:"interval"`
+	Paths    int       `json:"paths"`       // with a target
+	Missed   int       `json:"over_target"` // their target
+	Unknown  int       `json:"not_known"`   // cannot be combined: a report is missing
+	Named    []suspect `json:"named"`
+	Exact    []suspect `json:"exact"` // segments with the slow router
 }
 
 // A suspect is a segment, with the number of paths whose verdicts name it.
 type suspect struct {
-	segment mplane.SegmentID
-	excess  float64 // ns
-	sure    float64
-	paths   int
+	Name   string  `json:"name"`
+	Excess float64 `json:"excess_ns"`
+	Sure   float64 `json:"sure,omitempty"`
+	Paths  int     `json:"paths"`
 }
 
 // interval simulates an interval, sends reports, and asks the station about
@@ -63,10 +63,8 @@ func (w *world) interval(interval uint64) (finding, error) {
 	}
 	found, err := w.judge(interval)
 	for _, m := range w.meters {
-		m.shown = m.truth / max(float64(m.packets), 1)
 		m.up.Reset()
 		m.down.Reset()
-		m.truth, m.packets = 0, 0
 	}
 	return found, err
 }
@@ -74,8 +72,7 @@ func (w *world) interval(interval uint64) (finding, error) {
 // arrive moves a packet through a router.
 func (w *world) arrive(e event) {
 	h := &e.flow.hops[e.hop]
-	h.inEnd.end(&e, e.time, w.clock(h.router, e.time))
-	h.inBegin.begin(&e, e.time, w.clock(h.router, e.time))
+	h.passed(h.inEnd, h.inBegin, e.id, w.clock(h.router, e.time))
 	if h.queue == nil {
 		return
 	}
@@ -87,26 +84,19 @@ func (w *world) arrive(e event) {
 	if fate != queue.Passed {
 		return
 	}
-	h.outEnd.end(&e, egress, w.clock(h.router, egress))
-	h.outBegin.begin(&e, egress, w.clock(h.router, egress))
+	h.passed(h.outEnd, h.outBegin, e.id, w.clock(h.router, egress))
 	e.time, e.hop = egress+h.wire, e.hop+1
 	w.events.Push(e)
 }
 
-// begin and end report a packet to a meter, if there is one. The clock at that
-// end may show another time.
-func (m *meter) begin(e *event, t, shown int64) {
-	if m != nil {
-		m.up.Update(e.id, shown)
-		e.began = t
+// passed counts a packet where one segment ends and another begins, if they are
+// measured.
+func (h *hop) passed(end, begin *meter, id hashing.Packet, shown int64) {
+	if end != nil {
+		end.down.Update(id, shown)
 	}
-}
-
-func (m *meter) end(e *event, t, shown int64) {
-	if m != nil {
-		m.down.Update(e.id, shown)
-		m.truth += float64(t - e.began)
-		m.packets++
+	if begin != nil {
+		begin.up.Update(id, shown)
 	}
 }
 
@@ -154,7 +144,7 @@ func (w *world) report(interval uint64) error {
 // judge asks the station about every flow's path: first what is usual, then
 // whether the path keeps its target and, if not, what explains that.
 func (w *world) judge(interval uint64) (finding, error) {
-	found := finding{interval: interval}
+	found := finding{Interval: interval, Named: []suspect{}, Exact: []suspect{}}
 	named := map[mplane.SegmentID]suspect{}
 	for _, f := range w.flows {
 		v, err := w.station.Localise(f.path, 0, interval, mplane.Target{Mean: f.target})
@@ -168,59 +158,60 @@ func (w *world) judge(interval uint64) (finding, error) {
 			}
 			continue
 		}
-		found.paths++
+		found.Paths++
 		switch {
 		case len(v.Path.Missing) > 0:
-			found.unknown++
+			found.Unknown++
 		case v.Broken:
-			found.missed++
+			found.Missed++
 			for _, s := range v.Suspects {
 				n := named[s.Segment]
-				named[s.Segment] = suspect{segment: s.Segment, excess: s.Excess, sure: s.Sure, paths: n.paths + 1}
+				named[s.Segment] = suspect{w.name(s.Segment), s.Excess, s.Sure, n.Paths + 1}
 			}
 		}
 	}
-	found.suspects = ranked(named)
-	found.exact = w.truth(interval)
+	found.Named = ranked(named)
+	found.Exact = w.truth(interval)
 	return found, nil
 }
 
 // truth returns the segments through the slow router that packets passed.
 func (w *world) truth(interval uint64) []suspect {
 	slow := map[mplane.SegmentID]suspect{}
-	if interval >= w.slowFrom {
-		for _, f := range w.flows {
-			w.slowed(f, slow)
+	for _, f := range w.flows {
+		var on *meter // the segment that a packet is on
+		for i := range f.hops {
+			h := &f.hops[i]
+			if h.inBegin != nil {
+				on = h.inBegin
+			}
+			if interval >= w.slowFrom && h.router == w.slow && h.queue != nil && on != nil {
+				slow[on.id] = suspect{Name: w.name(on.id), Excess: float64(slowBy), Paths: slow[on.id].Paths + 1}
+			}
+			if h.outBegin != nil {
+				on = h.outBegin
+			}
 		}
 	}
 	return ranked(slow)
 }
 
-// slowed finds the segments of a flow that contain the slow router.
-func (w *world) slowed(f *flow, slow map[mplane.SegmentID]suspect) {
-	var on *meter // the segment that the packet is on
-	for i := range f.hops {
-		h := &f.hops[i]
-		if h.inBegin != nil {
-			on = h.inBegin
-		}
-		if h.router == w.slow && h.queue != nil && on != nil {
-			slow[on.id] = suspect{segment: on.id, excess: float64(slowBy), paths: slow[on.id].paths + 1}
-		}
-		if h.outBegin != nil {
-			on = h.outBegin
-		}
-	}
-}
-
 // ranked returns suspects by the number of paths.
 func ranked(all map[mplane.SegmentID]suspect) []suspect {
-	var list []suspect
-	for _, s := range all {
-		list = append(list, s)
-	}
-	slices.SortFunc(list, func(a, b suspect) int {
-		return cmp.Or(cmp.Compare(b.paths, a.paths), cmp.Compare(fmt.Sprint(a.segment), fmt.Sprint(b.segment)))
+	return slices.SortedFunc(maps.Values(all), func(a, b suspect) int {
+		return cmp.Or(cmp.Compare(b.Paths, a.Paths), cmp.Compare(a.Name, b.Name))
 	})
-	return list
+}
+
+// name formats a segment: a router with where its packets come from and go to,
+// or a way between two routers.
+func (w *world) name(id mplane.SegmentID) string {
+	from, to := w.network.Name(id.From), w.network.Name(id.To)
+	switch {
+	case id.Internal():
+		return fmt.Sprintf("%s (%s to %s)", w.network.Name(id.Via), from, to)
+	case id.Path != 0:
+		return fmt.Sprintf("%s … %s", from, to)
+	}
+	return fmt.Sprintf("%s – %s", from, to)
 }

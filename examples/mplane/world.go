@@ -2,11 +2,11 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/internal/heap"
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/mplane"
 	"github.com/hoplag/hoplag/queue"
@@ -33,13 +33,10 @@ var synopsis = lda.Config{
 // key is shared by the monitors and the station.
 var key = mplane.NewKey("an example of a key")
 
-// A meter is both ends of a segment, with an LDA each, and the truth.
+// A meter is both ends of a segment, with an LDA each.
 type meter struct {
 	id       mplane.SegmentID
 	up, down *lda.Aggregator
-	truth    float64 // ns: sum of the delays in this interval
-	packets  int
-	shown    float64        // ns: the mean of the last interval
 	reading  *clock.Reading // of the clock at the end by the one at the beginning, or nil
 }
 
@@ -216,7 +213,7 @@ func (w *world) chooseSlow() error {
 	if w.options.slow != "" {
 		r, ok := w.network.Router(w.options.slow)
 		if !ok {
-			return fmt.Errorf("%w: -slow is %q, want a router of the map, such as %q", errUsage, w.options.slow, w.network.Name(0))
+			return programs.Usage("-slow is %q, want a router of the map, such as %q", w.options.slow, w.network.Name(0))
 		}
 		w.slow = r
 		return nil

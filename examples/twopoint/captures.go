@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
@@ -117,7 +118,7 @@ func (p *progress) Write(b []byte) (int, error) {
 	if p.start.IsZero() {
 		p.start, p.shown = now, now.Add(time.Second/2)
 	}
-	if now.Sub(p.shown) >= time.Second/2 && isTerminal(p.w) {
+	if now.Sub(p.shown) >= time.Second/2 && programs.Terminal(p.w) {
 		p.shown = now
 		fmt.Fprintf(p.w, "\r%s ", p.line(now.Sub(p.start)))
 	}
@@ -125,7 +126,7 @@ func (p *progress) Write(b []byte) (int, error) {
 }
 
 func (p *progress) line(elapsed time.Duration) string {
-	s := fmt.Sprintf("%s packets  %.1f M/s", thousands(p.packets), float64(p.packets)/elapsed.Seconds()/1e6)
+	s := fmt.Sprintf("%s packets  %.1f M/s", programs.Thousands(p.packets), float64(p.packets)/elapsed.Seconds()/1e6)
 	if p.endless {
 		return s
 	}
@@ -136,13 +137,4 @@ func (p *progress) end() {
 	if p.shown.After(p.start.Add(time.Second / 2)) {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // maxStrays bounds how many packets the matcher remembers that came out
@@ -10,9 +11,9 @@ import (
 const maxStrays = 1 << 20
 
 // matcher finds when every packet passed both points, by remembering the
-// packets on their way. It matches identical packets in order.
+// packets on their way.
 type matcher struct {
-	flying  map[hashing.Packet][]passage
+	flying  programs.Matcher[hashing.Packet, passage]
 	strays  map[hashing.Packet]int // came out first, so far
 	early   int64                  // came out before they went in
 	matched int64
@@ -44,34 +45,22 @@ func (e *exact) add(delay int64, unique bool) {
 	}
 }
 
-func newMatcher() *matcher {
-	return &matcher{flying: map[hashing.Packet][]passage{}, strays: map[hashing.Packet]int{}}
-}
-
 // in records a packet at the ingress.
 func (m *matcher) in(p hashing.Packet, at passage) {
 	if n := m.strays[p]; n > 0 {
 		m.early++
 		m.strays[p] = n - 1
 	}
-	m.flying[p] = append(m.flying[p], at)
+	m.flying.First(p, at)
 }
 
 // out returns when the packet at the egress was at the ingress, if it was
 // there, and whether it can have been no other packet.
 func (m *matcher) out(p hashing.Packet) (at passage, ok, unique bool) {
-	queue := m.flying[p]
-	if len(queue) == 0 {
-		if len(m.strays) < maxStrays {
-			m.strays[p]++
-		}
-		return passage{}, false, false
+	if at, ok, unique = m.flying.Second(p); ok {
+		m.matched++
+	} else if len(m.strays) < maxStrays {
+		m.strays[p]++
 	}
-	if len(queue) == 1 {
-		delete(m.flying, p)
-	} else {
-		m.flying[p] = queue[1:]
-	}
-	m.matched++
-	return queue[0], true, len(queue) == 1
+	return at, ok, unique
 }

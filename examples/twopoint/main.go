@@ -48,34 +48,16 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
+	"math"
 	"time"
 
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	if err == nil || errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	fmt.Fprintln(os.Stderr, "twopoint:", err)
-	if errors.Is(err, errUsage) {
-		os.Exit(2)
-	}
-	os.Exit(1)
-}
-
-// errUsage is wrapped by what is wrong with the command line.
-var errUsage = errors.New("usage")
+func main() { programs.Main("twopoint", run) }
 
 // options are the options of the command line.
 type options struct {
@@ -89,9 +71,6 @@ type options struct {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	opt, err := parse(args, stderr)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		return usageError{err}
-	}
 	if err != nil {
 		return err
 	}
@@ -126,51 +105,34 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return cmp.Or(err, out.Flush(), stopped)
 }
 
-// usageError is an error of the command line.
-type usageError struct{ error }
-
-// Is reports whether target is errUsage.
-func (usageError) Is(target error) bool { return target == errUsage }
-
-func parse(args []string, stderr io.Writer) (options, error) {
-	var opt options
-	f := flag.NewFlagSet("twopoint", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // the error that Parse returns is printed once
+func parse(args []string, stderr io.Writer) (opt options, err error) {
+	f := programs.NewFlags("twopoint", "Measures delay and loss between two captures of one traffic stream, beside the exact answer.", stderr)
 	f.StringVar(&opt.before, "before", "", "capture `file` before the delay; pcap or pcapng, also .gz (default: the one that ships)")
 	f.StringVar(&opt.after, "after", "", "capture `file` after the delay (default: the one that ships)")
-	f.DurationVar(&opt.interval, "interval", 0, "`length` of a measurement interval, such as 1s; 0 is the whole capture")
+	programs.Range(f, &opt.interval, "interval", 0, time.Millisecond, math.MaxInt64,
+		"`length` of a measurement interval, such as 1s; 0 is the whole capture")
 	f.BoolVar(&opt.json, "json", false, "print JSON instead of text; delays in nanoseconds")
 	f.BoolVar(&opt.ipOnly, "ip", false, "measure only IP packets, and skip ARP, spanning tree and the like")
 	f.Uint64Var(&opt.seed, "seed", 1, "seed of the packet digests")
-	rows := f.Int("rows", 512, "`cells` in each of the two banks, a power of two")
-	shift := f.Uint("shift", 3, "the second bank samples one packet in 2^`n`, the first bank the others; raise it for much loss")
-	digest := f.Uint("digest", 0, "`bits` of a digest in each cell that shows reordering, 0 to 32 less -shift")
-	err := f.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stderr, "Measures delay and loss between two captures of one traffic stream, beside the exact answer.\n\n"+
-			"usage: twopoint [flags]\n\n")
-		f.SetOutput(stderr)
-		f.PrintDefaults()
-		return opt, err
-	case err != nil:
-		return opt, fmt.Errorf("%w; -h explains the flags", err)
-	case f.NArg() > 0:
-		return opt, fmt.Errorf("unexpected argument %q; captures are given by -before and -after", f.Arg(0))
-	case (opt.before == "") != (opt.after == ""):
-		return opt, errors.New("-before and -after go together: a capture before and one after the delay")
-	case opt.interval != 0 && opt.interval < time.Millisecond:
-		return opt, fmt.Errorf("-interval %v: want at least 1ms, or 0 for the whole capture", opt.interval)
-	case *shift > lda.MaxShift:
-		return opt, fmt.Errorf("-shift %d: want 1 to %d", *shift, lda.MaxShift)
-	case *digest > 32:
-		return opt, fmt.Errorf("-digest %d: want 0 to 32", *digest)
-	}
-	opt.config = lda.Config{
-		Identity:   hashing.Fingerprint(opt.seed),
-		Banks:      [lda.MaxBanks]lda.Bank{{Rows: *rows, Shift: 0}, {Rows: *rows, Shift: uint8(*shift)}},
-		SumBits:    40,
-		DigestBits: uint8(*digest),
-	}
-	return opt, opt.config.Validate()
+	rows, shift, digest := 0, 0, 0
+	programs.Range(f, &rows, "rows", 512, 1, 1<<20, "`cells` in each of the two banks, a power of two")
+	programs.Range(f, &shift, "shift", 3, 1, lda.MaxShift,
+		"the second bank samples one packet in 2^`n`, the first bank the others; raise it for much loss")
+	programs.Range(f, &digest, "digest", 0, 0, 32, "`bits` of a digest in each cell that shows reordering, at most 32 less -shift")
+	f.Check(func() error {
+		if (opt.before == "") != (opt.after == "") {
+			return programs.Usage("-before and -after go together: a capture before and one after the delay")
+		}
+		opt.config = lda.Config{
+			Identity:   hashing.Fingerprint(opt.seed),
+			Banks:      [lda.MaxBanks]lda.Bank{{Rows: rows, Shift: 0}, {Rows: rows, Shift: uint8(shift)}},
+			SumBits:    40,
+			DigestBits: uint8(digest),
+		}
+		if err := opt.config.Validate(); err != nil {
+			return programs.Usage("%w", err)
+		}
+		return nil
+	})
+	return opt, f.Parse(args)
 }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // output runs the program and returns what it prints.
@@ -148,12 +150,12 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		{"one only", []string{"-before", in}, "go together"},
 		{"unmatched link types", []string{"-before", unsupported, "-after", out}, "link types"},
 		{"both of an unsupported link type", []string{"-before", unsupported, "-after", unsupported}, "link type: 201"},
-		{"negative interval", []string{"-interval", "-1s"}, "at least 1ms"},
+		{"negative interval", []string{"-interval", "-1s"}, "want 1ms to"},
 		{"rows", []string{"-rows", "500"}, "power of two"},
 		{"shift", []string{"-shift", "64"}, "1 to 32"},
-		{"no shift", []string{"-shift", "0"}, "more than Banks[0].Shift"},
+		{"no shift", []string{"-shift", "0"}, "-shift is 0, want 1 to 32"},
 		{"digest", []string{"-digest", "33"}, "0 to 32"},
-		{"stray argument", []string{"capture.pcap"}, "-before and -after"},
+		{"stray argument", []string{"capture.pcap"}, "want flags only"},
 		{"unknown flag", []string{"-bogus"}, "-bogus; -h explains"},
 		{"interval without a unit", []string{"-interval", "5"}, `"5" for flag -interval`},
 	} {
@@ -178,7 +180,7 @@ func TestHelp(t *testing.T) {
 	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h should stop the program, and no more: %v", err)
 	}
-	for _, want := range []string{"-before", "-after", "-interval", "-json", "-seed", "usage"} {
+	for _, want := range []string{"-before", "-after", "-interval", "-json", "-seed"} {
 		if !strings.Contains(help.String(), want) {
 			t.Errorf("-h does not explain %s", want)
 		}
@@ -260,7 +262,7 @@ func mustParse(t *testing.T) options {
 // What is wrong with the flags is told apart from what is wrong with the data.
 func TestUsageErrors(t *testing.T) {
 	for want, args := range map[bool][]string{true: {"-rows", "500"}, false: {"-before", "none", "-after", "none"}} {
-		if err := run(t.Context(), args, io.Discard, io.Discard); errors.Is(err, errUsage) != want {
+		if err := run(t.Context(), args, io.Discard, io.Discard); errors.Is(err, programs.ErrUsage) != want {
 			t.Errorf("%q: %v", args, err)
 		}
 	}

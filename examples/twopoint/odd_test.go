@@ -427,7 +427,7 @@ func TestDamagedLosesNothing(t *testing.T) {
 			continue
 		}
 		damaged++
-		lost := len(m.matcher.flying)
+		lost := m.matcher.flying.Len()
 		if strings.HasPrefix(name, "ingress") {
 			lost = int(m.packets[1] - m.matcher.matched - m.foreign) // what has not gone in is passed over
 		}

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -76,24 +76,9 @@ type figure struct {
 	Exact    float64 `json:"exact"`
 }
 
-// relative is the error relative to the truth, as a percentage.
-func (f figure) relative() string {
-	switch {
-	case f.Estimate == f.Exact:
-		return "0"
-	case f.Exact == 0:
-		return "of none"
-	}
-	percentage := math.Round(1e4*(f.Estimate-f.Exact)/f.Exact) / 100
-	if percentage == 0 { // and not -0
-		return "0.00 %"
-	}
-	return fmt.Sprintf("%+.2f %%", percentage)
-}
-
 // columns returns an estimated duration, the true one and the error.
 func (f figure) columns() string {
-	return duration(f.Estimate) + "\t" + duration(f.Exact) + "\t" + f.relative()
+	return duration(f.Estimate) + "\t" + duration(f.Exact) + "\t" + programs.Off(f.Estimate, f.Exact)
 }
 
 func (r *report) writeJSON(w io.Writer) error {
@@ -110,7 +95,7 @@ func (r *report) writeText(w io.Writer) error {
 		fmt.Fprintf(w, "           %s\n", note)
 	}
 	fmt.Fprintf(w, "synopsis   2 banks × %d cells, identity %s: %s bytes at each point, %s on the wire\n\n",
-		c.Banks[0].Rows, c.Identity, thousands(int64(r.SynopsisBytes)), thousands(int64(r.WireBytes)))
+		c.Banks[0].Rows, c.Identity, programs.Thousands(r.SynopsisBytes), programs.Thousands(r.WireBytes))
 	if len(r.Intervals) == 1 {
 		return r.Intervals[0].writeText(w)
 	}
@@ -128,21 +113,21 @@ func (r *report) notes() []string {
 		notes = append(notes, "stopped: "+r.Stopped)
 	}
 	if r.PassedOver > 0 {
-		notes = append(notes, fmt.Sprintf("passed over %s frames without whole IP headers", thousands(r.PassedOver)))
+		notes = append(notes, fmt.Sprintf("passed over %s frames without whole IP headers", programs.Thousands(r.PassedOver)))
 	}
 	if n := r.Unmatched - r.Early; n > 0 {
-		note := thousands(n) + " packets came out that had not gone in"
+		note := programs.Thousands(n) + " packets came out that had not gone in"
 		if r.Config.DigestBits == 0 {
 			note += "; where they take the place of lost ones in a cell LDA is misled: give -digest 16"
 		}
 		notes = append(notes, note)
 	}
 	if r.Early > 0 {
-		notes = append(notes, thousands(r.Early)+" packets came out before they went in: the second clock is behind, "+
+		notes = append(notes, programs.Thousands(r.Early)+" packets came out before they went in: the second clock is behind, "+
 			"or both captures have both directions; the exact figures count these as lost")
 	}
 	if r.Unmatched > 0 && r.Cut > 0 {
-		notes = append(notes, fmt.Sprintf("%s packets are %s", thousands(r.Cut), cutShort))
+		notes = append(notes, fmt.Sprintf("%s packets are %s", programs.Thousands(r.Cut), cutShort))
 	}
 	return notes
 }
@@ -158,10 +143,11 @@ func (i *row) writeText(w io.Writer) error {
 		name string
 		figure
 	}{{"sent", i.Sent}, {"received", i.Received}, {"lost", i.Lost}} {
-		line(f.name, thousands(int64(f.Estimate))+"\t"+thousands(int64(f.Exact))+"\t"+thousands(int64(f.Estimate-f.Exact)))
+		line(f.name, programs.Thousands(f.Estimate)+"\t"+programs.Thousands(f.Exact)+"\t"+
+			programs.Thousands(f.Estimate-f.Exact))
 	}
 	loss := figure{i.Lost.Estimate / i.Sent.Estimate, i.Lost.Exact / i.Sent.Exact} // something was sent
-	line("loss", percent(loss.Estimate)+"\t"+percent(loss.Exact)+"\t"+loss.relative())
+	line("loss", percent(loss.Estimate)+"\t"+percent(loss.Exact)+"\t"+programs.Off(loss.Estimate, loss.Exact))
 	if i.Mean != nil {
 		line("mean delay", i.Mean.columns())
 	}
@@ -172,9 +158,10 @@ func (i *row) writeText(w io.Writer) error {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\neffective sample size %s of %s packets, in %s usable cells of %s\n",
-		thousands(int64(i.EffectiveSample)), thousands(int64(i.Received.Estimate)), thousands(int64(i.Usable)), thousands(int64(i.Cells)))
+		programs.Thousands(i.EffectiveSample), programs.Thousands(i.Received.Estimate),
+		programs.Thousands(i.Usable), programs.Thousands(i.Cells))
 	if i.Ambiguous > 0 {
-		fmt.Fprintf(w, "%s packets were identical to one sent before; the exact deviation leaves them out\n", thousands(int64(i.Ambiguous)))
+		fmt.Fprintf(w, "%s packets were identical to one sent before; the exact deviation leaves them out\n", programs.Thousands(i.Ambiguous))
 	}
 	if i.Replaced > 0 {
 		fmt.Fprintf(w, "%d cells had the right number of packets but not the same ones\n", i.Replaced)
@@ -197,8 +184,8 @@ func (r *report) writeTable(w io.Writer) error {
 	fmt.Fprintln(t, "start\tsent\tlost\t(exact)\tmean\t(exact)\terror\tdeviation\t(exact)\terror\tsample\tusable\t  mean delay")
 	for i := range r.Intervals {
 		w := &r.Intervals[i]
-		fmt.Fprintf(t, "%.3f s\t%s\t%s\t%s\t", w.Start, thousands(int64(w.Sent.Estimate)), thousands(int64(w.Lost.Estimate)),
-			thousands(int64(w.Lost.Exact)))
+		fmt.Fprintf(t, "%.3f s\t%s\t%s\t%s\t", w.Start, programs.Thousands(w.Sent.Estimate), programs.Thousands(w.Lost.Estimate),
+			programs.Thousands(w.Lost.Exact))
 		if w.Mean == nil {
 			fmt.Fprintf(t, "-\t-\t-\t-\t-\t-\t%d\t%d of %d\t  %s\n", w.EffectiveSample, w.Usable, w.Cells, w.Problem)
 			continue
@@ -208,7 +195,7 @@ func (r *report) writeTable(w io.Writer) error {
 			deviation = w.StdDev.columns()
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d\t  %s\n", w.Mean.columns(), deviation,
-			thousands(int64(w.EffectiveSample)), w.Usable, w.Cells, cmp.Or(w.Problem, bar(w.Mean.Estimate, highest)))
+			programs.Thousands(w.EffectiveSample), w.Usable, w.Cells, cmp.Or(w.Problem, bar(w.Mean.Estimate, highest)))
 	}
 	return t.Flush()
 }
@@ -242,17 +229,4 @@ func duration(ns float64) string {
 
 func percent(share float64) string {
 	return fmt.Sprintf("%.3f %%", 100*share)
-}
-
-// thousands prints a number with its digits in groups of three.
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
 }

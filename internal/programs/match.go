@@ -42,3 +42,6 @@ func (m *Matcher[K, V]) Forget(late func(V) bool) {
 
 // Len returns how many keys came first and not second yet.
 func (m *Matcher[K, V]) Len() int { return len(m.between) }
+
+// Knows reports whether something came first and not second yet.
+func (m *Matcher[K, V]) Knows(key K) bool { return len(m.between[key]) > 0 }

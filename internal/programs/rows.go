@@ -88,7 +88,7 @@ func Finite(v float64) *float64 {
 }
 
 // Thousands formats a number with its digits in groups of three.
-func Thousands[N int | int64 | uint64](n N) string {
+func Thousands[N int | int64 | uint64 | float64](n N) string {
 	s, sign := strconv.FormatInt(int64(n), 10), ""
 	if n < 0 {
 		sign, s = "-", s[1:]
