@@ -107,13 +107,21 @@ func owner(partition int, names []string) (best string) {
 
 // work works on a partition until the context is done.
 func (c *collector) work(ctx context.Context, partition int) {
-	for ctx.Err() == nil {
-		w := &worker{fleet: c.fleet, partition: partition, config: c.config, counts: &c.counts, out: c.add}
-		if w.run(ctx) != nil {
+	failed := ""
+	for wait := 200 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 5*time.Second) {
+		w := &worker{fleet: c.fleet, partition: partition, config: c.config, counts: &c.counts}
+		w.out = func(r hoplag.Report) {
+			c.add(r)
+			failed = c.tell(fmt.Sprintf("collecting partition %d", partition), failed, nil)
+			wait = 200 * time.Millisecond
+		}
+		if err := w.run(ctx); err != nil {
 			c.counts.restarts.Add(1)
-			sleep(ctx, 200*time.Millisecond)
+			failed = c.tell(fmt.Sprintf("collecting partition %d", partition), failed, err)
+			sleep(ctx, wait)
 		}
 	}
+	c.counts.behind.Delete(partition)
 }
 
 func (c *collector) add(r hoplag.Report) {
@@ -125,13 +133,14 @@ func (c *collector) add(r hoplag.Report) {
 // A status is what /status reports about a process since it began.
 type status struct {
 	ID         string
-	Partitions []int  // it works on
-	Records    uint64 // accepted
-	Bytes      uint64 // of them
-	Refused    uint64 // records of another Key or Config, or of nobody
-	Reports    uint64 // published
-	Restarts   uint64 // of partitions, because others published first or the broker did not answer
-	Damaged    uint64 // records and reports that the broker lost: its store was damaged
+	Partitions []int          // it works on
+	Records    uint64         // accepted
+	Bytes      uint64         // of them
+	Refused    uint64         // records of another Key or Config, or of nobody
+	Reports    uint64         // published
+	Restarts   uint64         // of partitions, because others published first or the broker did not answer
+	Behind     map[int]uint64 // records that were not read yet, by partition
+	Damaged    uint64         // records and reports that the broker lost: its store was damaged
 }
 
 func (c *collector) status() status {
@@ -142,6 +151,11 @@ func (c *collector) status() status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Partitions = slices.Sorted(maps.Keys(c.working))
+	s.Behind = map[int]uint64{}
+	c.counts.behind.Range(func(p, n any) bool {
+		s.Behind[p.(int)] = n.(uint64)
+		return true
+	})
 	return s
 }
 
@@ -161,6 +175,11 @@ func (s *status) writeTo(w io.Writer) {
 	} {
 		const format = "# HELP hoplag_collector_%[1]s %[2]s\n# TYPE hoplag_collector_%[1]s %[3]s\nhoplag_collector_%[1]s %[4]d\n"
 		fmt.Fprintf(w, format, f.name, f.help, f.kind, f.value)
+	}
+	const lag = "hoplag_collector_lag_records"
+	fmt.Fprintf(w, "# HELP %s Records in the broker that were not read yet.\n# TYPE %s gauge\n", lag, lag)
+	for _, p := range s.Partitions {
+		fmt.Fprintf(w, "%s{partition=\"%d\"} %d\n", lag, p, s.Behind[p])
 	}
 }
 

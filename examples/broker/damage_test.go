@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -12,7 +13,7 @@ import (
 // another record or not; what was deleted for its age is no damage. Who comes
 // after the damage reads what there is, though its numbers were lower before.
 func TestDamage(t *testing.T) {
-	b, err := newBroker("127.0.0.1:0", t.TempDir())
+	b, err := newBroker("127.0.0.1:0", t.TempDir(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // The tests start this program anew to kill it.
@@ -83,11 +84,74 @@ func fleetAt(t *testing.T, url, flags string) (*fleet, *options) {
 	return f, o
 }
 
-// Collectors and the broker are killed and come again while points publish.
-// Every message is in exactly one report, and every loss too.
+// A wire carries connections to the broker, until it is cut.
+type wire struct {
+	net.Listener
+	to  string
+	mu  sync.Mutex
+	cut bool
+	all []net.Conn
+}
+
+func newWire(t *testing.T, to string) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	w := &wire{Listener: l, to: to}
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			w.carry(from)
+		}
+	}()
+	return w
+}
+
+// carry carries a connection, or keeps it without an answer.
+func (w *wire) carry(from net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, from)
+	if w.cut {
+		return
+	}
+	to, err := net.Dial("tcp", w.to)
+	if err != nil {
+		from.Close()
+		return
+	}
+	w.all = append(w.all, to)
+	for _, c := range [][2]net.Conn{{to, from}, {from, to}} {
+		go func() {
+			io.Copy(c[0], c[1])
+			c[0].Close()
+		}()
+	}
+}
+
+// set cuts the wire, or mends it.
+func (w *wire) set(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.all {
+		c.Close()
+	}
+	w.all, w.cut = nil, cut
+}
+
+// Collectors and the broker are killed and come again while points publish, and
+// then the network is cut for ten seconds. Every message is in exactly one
+// report, and every loss too.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
-		t.Skip("takes seconds")
+		t.Skip("takes half a minute")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -96,14 +160,15 @@ func TestKill(t *testing.T) {
 	address, store := l.Addr().String(), t.TempDir()
 	l.Close()
 	broker := start(t, "-role", "broker", "-listen", address, "-store", store)
-	url := broker.at
+	network := newWire(t, address)
+	url := "nats://" + network.Addr().String()
 	collector := func() *process { return start(t, "-role", "collector", "-url", url) }
 	a, b := collector(), collector()
 
 	var totals bytes.Buffer
 	finished := make(chan error)
-	f, o := fleetAt(t, url, "-pairs 4 -shards 2 -duration 12s")
-	go func() { finished <- f.points(t.Context(), o, &totals) }()
+	f, o := fleetAt(t, url, "-pairs 4 -shards 2 -duration 22s")
+	go func() { finished <- f.points(t.Context(), o, &programs.Rows{W: &totals, JSON: true}) }()
 	time.Sleep(4 * time.Second)
 	a.kill()
 	time.Sleep(2 * time.Second)
@@ -111,14 +176,24 @@ func TestKill(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	start(t, "-role", "broker", "-listen", address, "-store", store)
 	c := collector() // one more, under load
-	time.Sleep(4 * time.Second)
+	time.Sleep(3 * time.Second)
+	network.set(true)
+	time.Sleep(10 * time.Second)
+	network.set(false)
+	time.Sleep(time.Second)
 	b.kill()
 	if err := <-finished; err != nil {
 		t.Fatal(err)
 	}
 	checkAll(t, f, totals.String())
-	if page := get(t, c.at); !strings.Contains(page, `hoplag_packets_received_total{from="pair-0.1",to="pair-0.2",direction="forth"}`) {
-		t.Errorf("metrics:\n%s", page)
+	page := get(t, c.at)
+	for _, want := range []string{
+		`hoplag_packets_received_total{from="pair-0.1",to="pair-0.2",direction="forth"}`,
+		`hoplag_report_age_seconds{from="pair-0.1",to="pair-0.2"}`, `hoplag_collector_lag_records{partition="`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s in the metrics:\n%s", want, page)
+		}
 	}
 	at := strings.TrimSuffix(c.at, "/metrics")
 	var reports []hoplag.Report
@@ -128,15 +203,23 @@ func TestKill(t *testing.T) {
 	if text := get(t, at+"/reports?pair=a.b"); !strings.Contains(text, `pair is "a.b"`) {
 		t.Errorf("a pair of no name: %s", text)
 	}
+	consumers := map[string]bool{} // as the broker's own tools show them
+	for name := range f.records.ConsumerNames(t.Context()).Name() {
+		consumers[strings.Join(strings.Split(name, "-")[:2], "-")] = true
+	}
+	if !consumers["partition-0"] || !consumers["partition-15"] {
+		t.Errorf("the consumers are %v", consumers)
+	}
 }
 
 // Two collectors that both think that all partitions are theirs, as when one
 // was cut off for a while, give one report of each interval all the same.
 func TestTwoOwners(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	b, err := newBroker("127.0.0.1:0", t.TempDir())
+	b, err := newBroker("127.0.0.1:0", t.TempDir(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +238,7 @@ func TestTwoOwners(t *testing.T) {
 		working.Go(func() { c.work(ctx, 0) })
 	}
 	var totals bytes.Buffer
-	if err := f.points(ctx, o, &totals); err != nil {
+	if err := f.points(ctx, o, &programs.Rows{W: &totals, JSON: true}); err != nil {
 		t.Fatal(err)
 	}
 	checkAll(t, f, totals.String())

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -22,7 +22,7 @@ import (
 // prints how fast they get through it. All pairs have the records of one pair
 // that is really measured, and the broker gets them when they are made: the
 // work is the same as that of as many pairs, and so are the reports.
-func (f *fleet) load(ctx context.Context, o *options, stdout io.Writer) error {
+func (f *fleet) load(ctx context.Context, o *options, rows *programs.Rows) error {
 	records, passed, err := f.fill(ctx, o)
 	if err != nil {
 		return err
@@ -75,7 +75,8 @@ func (f *fleet) load(ctx context.Context, o *options, stdout io.Writer) error {
 		}
 		l.Reports += n
 	}
-	return l.print(stdout, o.json)
+	l.print(rows)
+	return rows.Err
 }
 
 // A loaded is what load prints.
@@ -98,15 +99,16 @@ type loaded struct {
 	Reports           int       // that contain every packet of every pair once
 }
 
-func (l *loaded) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(l)
+func (l *loaded) print(rows *programs.Rows) {
+	if rows.JSON {
+		rows.Object(l)
+		return
 	}
 	var shares strings.Builder
 	for i, s := range l.Shares {
 		fmt.Fprintf(&shares, "  %.2f (%.2f s)", s, l.CPU[i])
 	}
-	_, err := fmt.Fprintf(w, `records      %d of %d pairs, %d bytes each, %.0f packets in a busy one
+	rows.Printf(`records      %d of %d pairs, %d bytes each, %.0f packets in a busy one
 only read    %.0f records/s
 collected    %.0f records/s by %d processes in %.2f s, broker's CPU %.2f s
 for a CPU    %.0f records/s: %.0f µs a record; of one pair by itself %.0f µs to check it, %.0f µs to compare it
@@ -114,7 +116,6 @@ shares       %s
 reports      %d, with every packet of every pair once
 `, l.Records, l.Pairs, uint64(l.Bytes)/l.Records, l.Packets, l.Reading, l.Rate, l.Collectors, l.Seconds, l.Broker,
 		l.PerCPU, 1e6/l.PerCPU, 1e6*l.Checking, 1e6*l.Comparing, strings.TrimSpace(shares.String()), l.Reports)
-	return err
 }
 
 // cpuTime returns how long this process kept CPUs busy.
@@ -309,6 +310,7 @@ func (f *fleet) fill(ctx context.Context, o *options) (records [2][][]byte, pass
 // broker has as many as wanted.
 func (f *fleet) fillCut(ctx context.Context, pairs int, records [2][]byte, want uint64) error {
 	for i := range pairs {
+		f.room(ctx)
 		for end, data := range records {
 			if _, err := f.js.PublishAsync(f.recordSubject(loadName(i), end+1, 0), data); err != nil {
 				return err

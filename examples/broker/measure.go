@@ -3,15 +3,15 @@ package main
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/nats-io/nats.go"
 )
 
@@ -48,7 +48,7 @@ const echoEvery = 64
 const header = 16
 
 func newTraffic(o *options, url string) (*traffic, error) {
-	t := &traffic{options: o, stamps: stamps{seconds: map[int64]*histogram{}}}
+	t := &traffic{options: o, stamps: stamps{seconds: map[int64]*estimate.Moments{}}}
 	for name, p := range map[string]**hoplag.Point{"publisher": &t.first, "subscriber": &t.second} {
 		var err error
 		if *p, err = hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey(o.key), Name: name}); err != nil {
@@ -211,7 +211,7 @@ func exchange(p *hoplag.Point, url string) (ask hoplag.Exchange, done func(), er
 
 // measure prints, a row a second, what the points and what time stamps say
 // about messages through the broker, and then what each costs.
-func measure(ctx context.Context, o *options, url string, stdout io.Writer) error {
+func measure(ctx context.Context, o *options, url string, rows *programs.Rows) error {
 	t, err := newTraffic(o, url)
 	if err != nil {
 		return err
@@ -224,109 +224,67 @@ func measure(ctx context.Context, o *options, url string, stdout io.Writer) erro
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, o.duration+4*time.Second)
 	defer cancel()
-	out := &rows{w: stdout, json: o.json, stamps: &t.stamps}
+	var sum measured
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	var all sync.WaitGroup
 	all.Go(func() {
 		for r := range t.second.FollowOver(following, ask) {
-			out.add(r)
+			sum.add(rows, r, t.stamps.take(r.Start.Add(r.Length-time.Nanosecond).Unix()))
 		}
 	})
 	t.run(ctx, withPoints|withStamps, o.duration)
 	sleep(ctx, 3500*time.Millisecond) // for the last report
 	stop()
 	all.Wait()
-	published, arrived := t.totals()
-	if !o.json {
-		out.print("\n%-10s %10s %10s %9s %12s\n", "in all", "published", "arrived", "lost", "mean")
-		out.print("%-10s %10d %10d %9d %12s\n", "points", out.sent, out.received, out.lost, hoplag.Format(zeroNaN(out.sum/float64(out.measured))))
-		out.print("%-10s %10s %10d %9s %12s\n", "stamps", "", out.all.received, "", hoplag.Format(zeroNaN(out.all.mean())))
-		out.print("%-10s %10d %10d %9d\n", "exactly", published, arrived, published-arrived)
+	if published, arrived := t.totals(); !o.json {
+		d := &sum.Report.Forth
+		rows.Printf("\n%-10s %10s %10s %9s %12s\n", "in all", "published", "arrived", "lost", "mean")
+		rows.Printf("%-10s %10d %10d %9d %12s\n", "points", d.Sent, d.Received, d.Lost, hoplag.Format(d.Mean))
+		rows.Printf("%-10s %10s %10d %9s %12s\n", "stamps", "", sum.StampReceived, "", hoplag.Format(sum.StampMean))
+		rows.Printf("%-10s %10d %10d %9d\n", "exactly", published, arrived, published-arrived)
 	}
-	if out.err == nil && o.costs {
-		out.costs(t)
+	if rows.Err == nil && o.costs {
+		costs(rows, t)
 	}
-	return out.err
+	return rows.Err
 }
 
-// rows prints a row a report, and keeps the first error.
-type rows struct {
-	w                    io.Writer
-	json                 bool
-	stamps               *stamps
-	count                int
-	sent, received, lost uint64
-	measured             uint64  // messages behind the means
-	sum                  float64 // of their delays, ns
-	all                  histogram
-	err                  error
-}
-
-func (o *rows) add(r hoplag.Report) {
-	d := &r.Forth
-	h := o.stamps.take(r.Start.Unix())
-	o.sent += d.Sent
-	o.received += d.Received
-	o.lost += d.Lost
-	o.all.received += h.received
-	o.all.sum += h.sum
-	if d.Err == nil {
-		o.measured += d.Received
-		o.sum += d.Mean * float64(d.Received)
-	}
-	if o.json {
-		data, err := json.Marshal(measured{r, h.received, zeroNaN(h.mean()), zeroNaN(h.quantile(0.99))})
-		o.err = errors.Join(o.err, err)
-		o.print("%s\n", data)
-		return
-	}
-	if o.count%30 == 0 {
-		o.print("%-8s %10s %23s %10s %9s %7s | stamps: %10s %8s %10s %9s | clocks\n",
-			"time", "mean", "95 % of means", "p99", "messages", "lost", "mean", "error", "p99", "messages")
-	}
-	o.count++
-	mean, within, p99, off := "–", "", "", ""
-	if d.Err == nil {
-		mean = hoplag.Format(d.Mean)
-		within = hoplag.Format(d.MeanInterval95.Low) + " – " + hoplag.Format(d.MeanInterval95.High)
-		if q, ok := d.Quantile(0.99); ok {
-			p99 = hoplag.Format(float64(q))
-		}
-		if h.received > 0 {
-			off = fmt.Sprintf("%+.2f %%", 100*(d.Mean/h.mean()-1))
-		}
-	} else if !errors.Is(d.Err, hoplag.ErrIdle) {
-		mean = "unknown"
-	}
-	clocks := r.Clock.String()
-	if r.Err != nil {
-		clocks = r.Err.Error()
-	}
-	o.print("%-8s %10s %23s %10s %9d %7d | %18s %8s %10s %9d | %s\n", r.Start.Format("15:04:05"), mean, within, p99, d.Received, d.Lost,
-		hoplag.Format(zeroNaN(h.mean())), off, hoplag.Format(zeroNaN(h.quantile(0.99))), h.received, clocks)
-}
-
-// A measured is what -json prints: the points' report, and that of the time
-// stamps.
+// A measured is what the points report, and what time stamps say.
 type measured struct {
 	Report        hoplag.Report
 	StampReceived uint64
 	StampMean     float64 // ns
-	StampP99      float64
 }
 
-func zeroNaN(x float64) float64 {
-	if x != x {
-		return 0
+// add prints a report, and adds it up.
+func (sum *measured) add(rows *programs.Rows, r hoplag.Report, s estimate.Moments) {
+	d, all := &r.Forth, &sum.Report.Forth
+	all.Sent += d.Sent
+	all.Lost += d.Lost - d.Extra // what came after all
+	if all.Received += d.Received; d.Err == nil && d.Received > 0 {
+		all.N += d.Received
+		all.Mean += (d.Mean - all.Mean) * float64(d.Received) / float64(all.N)
 	}
-	return x
-}
-
-func (o *rows) print(format string, args ...any) {
-	if o.err == nil {
-		_, o.err = fmt.Fprintf(o.w, format, args...)
+	if sum.StampReceived += s.N(); s.N() > 0 {
+		sum.StampMean += (s.Mean() - sum.StampMean) * float64(s.N()) / float64(sum.StampReceived)
 	}
+	if rows.JSON {
+		rows.Object(measured{r, s.N(), s.Mean()})
+		return
+	}
+	mean, within, p99 := programs.Columns(d)
+	off, note := "", r.Clock.String()
+	if d.Err == nil {
+		off = programs.Off(d.Mean, s.Mean())
+	}
+	if r.Err != nil {
+		note = r.Err.Error()
+	}
+	rows.Heading("%-8s %10s %23s %10s %9s %7s | stamps: %10s %9s %9s | clocks",
+		"time", "mean", "95 % of means", "p99", "messages", "lost", "mean", "error", "messages")
+	rows.Printf("%-8s %10s %23s %10s %9d %7d | %18s %9s %9d | %s\n", r.Start.Format(time.TimeOnly), mean, within, p99, d.Received, d.Lost,
+		hoplag.Format(s.Mean()), off, s.N(), note)
 }
 
 // A cost is the cost of measuring: messages a second with it, and the time per
@@ -340,7 +298,7 @@ type cost struct {
 // costs sends as fast as possible without measuring and with each kind of it,
 // in turns, and prints the best of each: other programs only ever slow them
 // down.
-func (o *rows) costs(t *traffic) {
+func costs(rows *programs.Rows, t *traffic) {
 	kinds := []cost{{Measured: "nothing"}, {Measured: "by stamps"}, {Measured: "by points"}, {Measured: "by both"}}
 	modes := []int32{0, withStamps, withPoints, withPoints | withStamps}
 	const rounds, each = 5, 300 * time.Millisecond
@@ -349,18 +307,15 @@ func (o *rows) costs(t *traffic) {
 			kinds[i].Rate = max(kinds[i].Rate, t.run(context.Background(), modes[i], each))
 		}
 	}
-	if !o.json {
-		o.print("\n%-10s %14s %10s\n", "measured", "messages/s", "of bare")
+	if !rows.JSON {
+		rows.Printf("\n%-10s %14s %10s\n", "measured", "messages/s", "of bare")
 	}
 	for _, k := range kinds {
-		k.Relative = k.Rate / kinds[0].Rate
-		if o.json {
-			data, err := json.Marshal(k)
-			o.err = errors.Join(o.err, err)
-			o.print("%s\n", data)
-			continue
+		if k.Relative = k.Rate / kinds[0].Rate; rows.JSON {
+			rows.Object(k)
+		} else {
+			rows.Printf("%-10s %14.0f %8.1f %%\n", k.Measured, k.Rate, 100*k.Relative)
 		}
-		o.print("%-10s %14.0f %8.1f %%\n", k.Measured, k.Rate, 100*k.Relative)
 	}
 }
 

@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/internal/programs"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // A total is what really passed a pair of points.
@@ -29,7 +29,7 @@ const (
 // points plays pairs of points that messages pass, publishes what they record,
 // and finally prints what really passed. Each end consists of -shards points,
 // and a message passes any of them.
-func (f *fleet) points(ctx context.Context, o *options, stdout io.Writer) error {
+func (f *fleet) points(ctx context.Context, o *options, rows *programs.Rows) error {
 	totals := make([]total, o.pairs)
 	var all sync.WaitGroup
 	for i := range totals {
@@ -53,26 +53,37 @@ func (f *fleet) points(ctx context.Context, o *options, stdout io.Writer) error 
 					go f.publish(recording, p, totals[i].Pair, end+1, shard)
 				}
 			}
-			// Losses are reported once the first reports have begun.
-			sleep(ctx, time.Second+25*o.cut)
+			f.begun(ctx, totals[i].Pair, 2*o.shards)
 			totals[i].pass(ctx, ends, o.duration)
 			sleep(ctx, 5*time.Second+10*o.cut) // for the last reports
 		})
 	}
 	all.Wait()
 	for _, t := range totals {
-		data, err := json.Marshal(t)
-		if err != nil {
-			return err
-		}
-		if !o.json {
-			data = fmt.Appendf(nil, "%-10s %9d sent %9d received %12s mean", t.Pair, t.Sent, t.Received, hoplag.Format(t.Mean))
-		}
-		if _, err := fmt.Fprintf(stdout, "%s\n", data); err != nil {
-			return err
+		if rows.JSON {
+			rows.Object(t)
+		} else {
+			rows.Printf("%-10s %9d sent %9d received %12s mean\n", t.Pair, t.Sent, t.Received, hoplag.Format(t.Mean))
 		}
 	}
-	return nil
+	return rows.Err
+}
+
+// begun waits until the broker has 25 records of each point of a pair: losses are
+// reported once the first reports have begun.
+func (f *fleet) begun(ctx context.Context, pair string, points int) {
+	filter := jetstream.WithSubjectFilter(fmt.Sprintf("%s%d.%s.>", recordPrefix, f.partition(pair), pair))
+	for ready := 0; ready < points && ctx.Err() == nil; sleep(ctx, 100*time.Millisecond) {
+		info, err := f.records.Info(ctx, filter)
+		if ready = 0; err != nil {
+			continue
+		}
+		for _, n := range info.State.Subjects {
+			if n >= 25 {
+				ready++
+			}
+		}
+	}
 }
 
 // pass lets messages pass for a while.

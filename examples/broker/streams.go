@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"regexp"
 	"strconv"
 	"time"
@@ -25,11 +28,16 @@ type fleet struct {
 	records, reports   jetstream.Stream
 	members, positions jetstream.KeyValue
 	partitions         int
+	log                io.Writer
 }
 
 const (
 	recordPrefix = "hoplag.record."
 	reportPrefix = "hoplag.report."
+
+	// mostPending is how many messages may be on their way to the broker at once:
+	// publishing more fails.
+	mostPending = 4096
 
 	// memberLife is how long a collector counts as alive after its latest
 	// message.
@@ -38,13 +46,13 @@ const (
 
 // openFleet finds the streams, or makes them.
 func openFleet(ctx context.Context, conn *nats.Conn, o *options) (*fleet, error) {
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithPublishAsyncMaxPending(mostPending), jetstream.WithPublishAsyncTimeout(5*time.Second))
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	f := &fleet{js: js, partitions: o.partitions}
+	f := &fleet{js: js, partitions: o.partitions, log: io.Discard}
 	for _, s := range []struct {
 		stream *jetstream.Stream
 		name   string
@@ -93,15 +101,45 @@ func (f *fleet) recordSubject(pair string, end, shard int) string {
 // follows.
 func (f *fleet) publish(ctx context.Context, p *hoplag.Point, pair string, end, shard int) {
 	subject := f.recordSubject(pair, end, shard)
+	failed := ""
 	for record := range p.Records(ctx) {
 		for ctx.Err() == nil {
-			try, cancel := context.WithTimeout(ctx, 2*time.Second)
-			_, err := f.js.Publish(try, subject, record)
-			cancel()
-			if err == nil {
+			err := f.send(ctx, subject, record)
+			if failed = f.tell("publishing "+subject, failed, err); err == nil {
 				break
 			}
 			sleep(ctx, 100*time.Millisecond)
 		}
+	}
+}
+
+// send publishes a record. The broker stores it once, even if it is sent again.
+func (f *fleet) send(ctx context.Context, subject string, record []byte) error {
+	id := sha256.Sum256(record)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, err := f.js.Publish(ctx, subject, record, jetstream.WithMsgID(hex.EncodeToString(id[:16])))
+	return err
+}
+
+// tell says why something fails, once for each reason, and that it works again.
+// It returns what was said.
+func (f *fleet) tell(what, before string, err error) string {
+	switch {
+	case err == nil && before != "":
+		fmt.Fprintf(f.log, "%s works again\n", what)
+	case err != nil && err.Error() != before && !errors.Is(err, context.Canceled):
+		fmt.Fprintf(f.log, "%s fails, and is tried again: %v\n", what, err)
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// room waits until some messages are no longer on their way.
+func (f *fleet) room(ctx context.Context) {
+	for f.js.PublishAsyncPending() >= mostPending/2 && ctx.Err() == nil {
+		sleep(ctx, time.Millisecond)
 	}
 }

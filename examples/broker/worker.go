@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +48,12 @@ type worker struct {
 }
 
 // counts covers all workers of a process.
-type counts struct{ records, bytes, refused, reports, restarts, cutOff, missing atomic.Uint64 }
+type counts struct {
+	records, bytes, refused, reports, restarts, cutOff, missing atomic.Uint64
+	behind                                                      sync.Map // records that wait, by partition
+}
+
+func (c *counts) lag(partition int, n uint64) { c.behind.Store(partition, n) }
 
 // A tracked is a pair of points.
 type tracked struct {
@@ -91,6 +98,9 @@ const (
 	// margin is how far behind the broker's time a worker that hears nothing
 	// assumes to be.
 	margin = time.Second
+
+	// patience is how long a broker may take to deliver what it has.
+	patience = 5 * time.Second
 )
 
 // atOnce is how much a reader requests from the broker at once.
@@ -111,7 +121,7 @@ func (w *worker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.connection = w.js.Conn().Stats().Reconnects
+	w.connection, w.arrived = w.js.Conn().Stats().Reconnects, time.Now()
 	messages, err := w.open(ctx)
 	if err != nil {
 		return err
@@ -162,16 +172,28 @@ func (w *worker) rest(ctx context.Context, known map[string]published) error {
 		}
 		return w.save(ctx)
 	}
-	now := w.stamp.Add(time.Since(w.arrived) - margin)
-	if w.stamp.IsZero() || now.Before(w.tick) || !w.idle(ctx) {
+	silent := time.Since(w.arrived)
+	switch now := w.stamp.Add(silent - margin); {
+	case silent < margin:
 		return nil
+	case !w.idle(ctx):
+		if silent > patience {
+			return errors.New("the broker has records and does not deliver them")
+		}
+		return nil
+	case w.stamp.IsZero() || now.Before(w.tick):
+		return nil
+	default:
+		return w.advance(ctx, now, known)
 	}
-	return w.advance(ctx, now, known)
 }
 
 // open begins to read the partition at the saved position.
 func (w *worker) open(ctx context.Context) (jetstream.MessagesContext, error) {
-	from := jetstream.OrderedConsumerConfig{FilterSubjects: []string{fmt.Sprintf("%s%d.>", recordPrefix, w.partition)}}
+	from := jetstream.OrderedConsumerConfig{
+		NamePrefix:     fmt.Sprintf("partition-%d-%s", w.partition, rand.Text()[:6]),
+		FilterSubjects: []string{fmt.Sprintf("%s%d.>", recordPrefix, w.partition)},
+	}
 	if e, err := w.positions.Get(ctx, w.key()); err == nil {
 		var at position
 		if err := json.Unmarshal(e.Value(), &at); err != nil {
@@ -263,6 +285,7 @@ func (w *worker) known(ctx context.Context) (map[string]published, error) {
 func (w *worker) take(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	w.stamp, w.arrived, w.seq = meta.Timestamp, time.Now(), meta.Sequence.Stream
 	w.unsaved = true
+	w.counts.lag(w.partition, meta.NumPending)
 	if len(w.marks) == 0 {
 		w.marks = append(w.marks, w.stamp)
 	}
@@ -353,6 +376,7 @@ func (w *worker) publish(ctx context.Context, known map[string]published) error 
 		if err != nil {
 			return err
 		}
+		w.room(ctx)
 		future, err := w.js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: data}, jetstream.WithExpectLastSequencePerSubject(k.sequence))
 		if err != nil {
 			return err

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hoplag/hoplag/internal/programs"
+)
+
+// A said is what a program says, from any goroutine.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// When the disk is full everybody says so, and when there is room again records
+// and reports go on by themselves, and every message is in a report.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	store := t.TempDir()
+	if err := syscall.Mount("tmpfs", store, "tmpfs", 0, "size=64m"); err != nil {
+		t.Skipf("no small disk: %v", err)
+	}
+	defer syscall.Unmount(store, syscall.MNT_DETACH)
+	log := new(said)
+	b, err := newBroker("127.0.0.1:0", filepath.Join(store, "jetstream"), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	f, o := fleetAt(t, b.url, "-pairs 1 -partitions 1 -duration 4s")
+	f.log = log
+	ctx, cancel := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	defer working.Wait()
+	defer cancel()
+	c := newCollector(f, o.config())
+	working.Go(func() { c.work(ctx, 0) })
+	var totals bytes.Buffer
+	finished := make(chan error, 1)
+	go func() { finished <- f.points(ctx, o, &programs.Rows{W: &totals, JSON: true}) }()
+	time.Sleep(2 * time.Second)
+	ballast := filepath.Join(store, "ballast")
+	disk, err := os.Create(ballast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil { // until it is full
+		_, err = disk.Write(make([]byte, 1<<16))
+	}
+	disk.Close()
+	waitFor(t, log, func() bool { return strings.Contains(log.String(), "publishing") })
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, log, func() bool { return strings.Contains(log.String(), "there is room again") })
+	if err := <-finished; err != nil {
+		t.Fatal(err)
+	}
+	checkAll(t, f, totals.String())
+	if n := c.status().Restarts; n > 20 {
+		t.Errorf("the work began anew %d times", n)
+	}
+	for _, want := range []string{"no space left", "publishing", "works again"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("nobody says %q:\n%s", want, log)
+		}
+	}
+}
+
+func waitFor(t *testing.T, log *said, done func() bool) {
+	t.Helper()
+	for range 300 {
+		if done() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("not in 15 s: %s", log)
+}
