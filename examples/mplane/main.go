@@ -65,22 +65,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.upgrade < 0 {
-		o.upgrade = network.Routers()
-	}
-	if o.upgrade > network.Routers() {
-		return programs.Usage("-upgrade is %d, want at most %d, the routers of the map", o.upgrade, network.Routers())
-	}
-	upgrades, err := network.PlanUpgrades(ctx, mplane.UpgradeDemand{Count: o.upgrade})
-	if err != nil {
-		return err
-	}
-	w, err := newWorld(network, upgrades, o)
+	w, err := plan(ctx, network, o)
 	if err != nil {
 		return err
 	}
 	rows := &programs.Rows{W: stdout, JSON: o.json}
-	w.plans(rows, upgrades)
+	w.plans(rows)
 	right, wrong := 0, 0
 	for interval := 0; interval < o.intervals && ctx.Err() == nil && rows.Err == nil; interval++ {
 		found, err := w.interval(uint64(interval))
@@ -110,6 +100,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return errors.Join(rows.Err, ctx.Err())
 }
 
+// plan plans the upgrades, and builds the world that has them.
+func plan(ctx context.Context, n *mplane.Network, o options) (*world, error) {
+	if o.upgrade < 0 {
+		o.upgrade = n.Routers()
+	}
+	if o.upgrade > n.Routers() {
+		return nil, programs.Usage("-upgrade is %d, want at most %d, the routers of the map", o.upgrade, n.Routers())
+	}
+	upgrades, err := n.PlanUpgrades(ctx, mplane.UpgradeDemand{Count: o.upgrade})
+	if err != nil {
+		return nil, err
+	}
+	return newWorld(n, upgrades, o)
+}
+
 // readMap reads the map from a file, or the map that ships. The latter lists
 // each link once.
 func readMap(file string) (*mplane.Network, error) {
@@ -132,7 +137,8 @@ func readMap(file string) (*mplane.Network, error) {
 }
 
 // plans writes the upgrades and their effect.
-func (w *world) plans(rows *programs.Rows, p mplane.UpgradePlan) {
+func (w *world) plans(rows *programs.Rows) {
+	p := w.upgrades
 	if rows.JSON {
 		return
 	}

@@ -61,6 +61,7 @@ type flow struct {
 type world struct {
 	options  options
 	network  *mplane.Network
+	upgrades mplane.UpgradePlan
 	plan     *mplane.Plan
 	station  *mplane.Station
 	random   *rand.Rand
@@ -80,7 +81,7 @@ type world struct {
 // newWorld builds a world whose flows cross the network at random.
 func newWorld(n *mplane.Network, upgrades mplane.UpgradePlan, o options) (*world, error) {
 	w := &world{
-		options: o, network: n, random: rand.New(rand.NewPCG(o.seed, 0)), slowFrom: uint64(o.intervals / 2),
+		options: o, network: n, upgrades: upgrades, random: rand.New(rand.NewPCG(o.seed, 0)), slowFrom: uint64(o.intervals / 2),
 		meters: map[mplane.SegmentID]*meter{}, queues: map[[2]mplane.Router]*queue.Link{},
 	}
 	var d mplane.Deployment

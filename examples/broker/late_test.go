@@ -1,10 +1,12 @@
-package hoplag
+package main
 
 import (
 	"context"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hoplag/hoplag"
 )
 
 // After a transport was cut for long, reports of silence are followed by one of
@@ -12,15 +14,15 @@ import (
 // whoever reads the same records again knows which reports there were.
 func TestLateRecords(t *testing.T) {
 	const cut, cuts, before, away = 10 * time.Millisecond, 220, 40, 150
-	c := Config{Key: NewKey("a key of sixteen bytes and more"), Cut: cut}
-	var points [2]*Point
+	c := hoplag.Config{Key: hoplag.NewKey("a key of sixteen bytes and more"), Cut: cut}
+	var points [2]*hoplag.Point
 	var records [2][][]byte
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range points {
 		var err error
-		if points[i], err = NewPoint(c); err != nil {
+		if points[i], err = hoplag.NewPoint(c); err != nil {
 			t.Fatal(err)
 		}
 		defer points[i].Close()
@@ -40,13 +42,13 @@ func TestLateRecords(t *testing.T) {
 	sent := uint64(0)
 	time.Sleep(15 * cut)
 	for i := range uint64(150) {
-		points[first].PassedNumber(i)
-		points[second].PassedNumber(i)
+		points[0].PassedNumber(i)
+		points[1].PassedNumber(i)
 		time.Sleep(cut)
 		sent++
 	}
 	<-done
-	pair, err := NewPair(c, "a", "b")
+	pair, err := hoplag.NewPair(c, "a", "b")
 	if err != nil {
 		t.Fatal(err)
 	}
