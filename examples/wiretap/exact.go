@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"sync"
-	"time"
 
 	"github.com/hoplag/hoplag/internal/programs"
 )
@@ -21,7 +20,6 @@ type exact struct {
 
 	mu    sync.Mutex
 	once  map[uint64]int64 // when it was seen at one place
-	late  int64            // when to forget what was lost
 	flows [senderFlows]truth
 }
 
@@ -29,10 +27,10 @@ func newExact(places ...place) (*exact, error) {
 	e := &exact{once: map[uint64]int64{}}
 	for i, p := range places {
 		err := programs.In(p.namespace, func() error {
-			rings, err := openRings(p, 1, 64<<20, false)
+			r, err := openRing(p, 64<<20, false)
 			if err == nil {
-				e.rings[i] = rings[0]
-				e.done.Go(func() { rings[0].run(func(packets iter.Seq[captured]) { e.take(i, packets) }) })
+				e.rings[i] = r
+				e.done.Go(func() { r.run(func(packets iter.Seq[captured]) { e.take(i, packets) }) })
 			}
 			return err
 		})
@@ -63,25 +61,10 @@ func (e *exact) take(place int, packets iter.Seq[captured]) {
 		other, ok := e.once[number]
 		if !ok {
 			e.once[number] = c.at
-			e.forget(c.at)
 			continue
 		}
 		delete(e.once, number)
 		t.match(float64((c.at-other)*int64(2*place-1)), 1)
-	}
-}
-
-// forget now and then forgets what was seen at only one place a minute ago.
-func (e *exact) forget(now int64) {
-	const lost = int64(time.Minute)
-	if now < e.late {
-		return
-	}
-	e.late = now + lost/10
-	for number, at := range e.once {
-		if at < now-lost {
-			delete(e.once, number)
-		}
 	}
 }
 

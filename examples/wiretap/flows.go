@@ -10,7 +10,7 @@ import (
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
-// A table has the names of the flows that passed one ring, because digests do
+// A table has the names of the flows that passed a place, because digests do
 // not reveal them: of the latest ones, and with -keep of all.
 type table struct {
 	sync.Mutex
@@ -21,16 +21,16 @@ type table struct {
 	keep func(programs.FlowRecord) // nil without -keep
 }
 
-// find counts a packet of a flow that has its place, or returns nil. The caller
-// holds the lock.
-func (t *table) find(id hashing.Flow, at int64) *programs.FlowRecord {
+// find counts a packet of a flow that has its place, and reports whether it has.
+// The caller holds the lock.
+func (t *table) find(id hashing.Flow, at int64) bool {
 	f := &t.latest[id%hashing.Flow(len(t.latest))]
 	if f.id != id {
-		return nil
+		return false
 	}
 	f.Packets++
 	f.Last = at
-	return &f.FlowRecord
+	return true
 }
 
 // add gives a flow its place, which another one may have had, and counts a packet.
@@ -54,15 +54,12 @@ func (t *table) keepAll() {
 	}
 }
 
-// flowName returns a flow's name, if any table has it.
-func flowName(tables []*table, id hashing.Flow) string {
-	for _, t := range tables {
-		t.Lock()
-		f := t.latest[id%hashing.Flow(len(t.latest))]
-		t.Unlock()
-		if f.id == id {
-			return programs.FlowName(&f.Tuple)
-		}
+// name returns a flow's name, if the table has it.
+func (t *table) name(id hashing.Flow) string {
+	t.Lock()
+	defer t.Unlock()
+	if f := &t.latest[id%hashing.Flow(len(t.latest))]; f.id == id {
+		return programs.FlowName(&f.Tuple)
 	}
 	return fmt.Sprintf("%016x", uint64(id))
 }

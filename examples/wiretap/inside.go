@@ -44,9 +44,6 @@ var flowCells = lds.Config{
 	Rows: 4, Columns: 16384, Spread: 64, Rates: [lds.MaxRows]float64{1, 1, 1. / 8, 1. / 64}, SumBits: 64, DigestBits: 24,
 }
 
-// tolerable are the errors that come with an interval.
-var tolerable = []error{kernel.ErrOffload, kernel.ErrStep, kernel.ErrDetached}
-
 // watchKernel measures with points in the kernel.
 func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 	m := &inside{places: [2]place{o.from, o.to}, ask: o.ask}
@@ -60,48 +57,33 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 	defer tick.Stop()
 	second := time.Now()
 	var end time.Time // set once only packets on their way are still to come
-	var problems []error
+	var problem error // the latest in a second
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			ctx, end = context.WithoutCancel(ctx), time.Now().Add(2*settle)
 		}
-		for _, err := range m.compare() {
-			tells := func(kind error) bool { return errors.Is(err, kind) }
-			switch {
-			case err == nil:
-			case tells(tolerable[0]), tells(tolerable[1]), tells(tolerable[2]):
-				problems = append(problems, err)
-			default:
-				return err
-			}
+		switch err := errors.Join(m.compare()...); {
+		case err == nil:
+		case errors.Is(err, kernel.ErrOffload), errors.Is(err, kernel.ErrStep), errors.Is(err, kernel.ErrDetached):
+			problem = err
+		default:
+			return err
 		}
 		if time.Since(second) < time.Second {
 			continue
 		}
 		r := m.row(second)
-		r.problem(unlike(problems)...)
+		r.problem(problem)
 		if err := out.row(r); err != nil {
 			return err
 		}
-		problems = problems[:0]
+		problem = nil
 		if second = time.Now(); !end.IsZero() && second.After(end) {
 			return out.end(&total{seen: m.sum, Missing: int64(m.sum.Sent) - int64(m.sum.Received)})
 		}
 	}
-}
-
-// unlike leaves out errors that say the same as an earlier one.
-func unlike(errs []error) (some []error) {
-	said := map[string]bool{}
-	for _, err := range errs {
-		if !said[err.Error()] {
-			said[err.Error()] = true
-			some = append(some, err)
-		}
-	}
-	return some
 }
 
 // open loads the points and attaches them.
@@ -247,7 +229,7 @@ func (m *inside) row(at time.Time) *row {
 		d.Lost, d.Extra = 0, 0
 	}
 	m.told = m.number
-	m.sum = m.sum.plus(m.now)
+	m.sum = m.sum.plus(m.now, 1)
 	m.now = seen{}
 	if d.Err == nil {
 		d.MeanInterval95 = result.MeanInterval(0.95)

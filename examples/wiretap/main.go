@@ -15,8 +15,8 @@
 //	sudo wiretap -kernel -from eth0 -to guest/eth0:in
 //
 // The kernel stamps every packet and writes its first bytes into a ring
-// (AF_PACKET, TPACKET_V3). The program empties each ring in its own goroutine.
-// It reports to one point of the library what passed -from, and to another
+// (AF_PACKET, TPACKET_V3). The program empties the ring of each interface in its
+// own goroutine. It reports to one point of the library what passed -from, and to another
 // what passed -to, and compares them each second. The kernel counts what a
 // ring had no room for. The program shows it as its own drops, second by second,
 // and takes as much off what the network seems to have lost.
@@ -66,22 +66,22 @@ func main() { programs.Main("wiretap", run) }
 
 // options are the options of the command line.
 type options struct {
-	from, to      place
-	net           netip.Prefix
-	rings, buffer int
-	promiscuous   bool
-	flows         int
-	cut           time.Duration
-	keep, key     string
-	kernel        bool
-	ask           []hashing.Tuple
-	page          string
-	json          bool
-	duration      time.Duration
-	demo          bool
-	rate          float64
-	bandwidth     float64
-	ready         func() // called when everything watches
+	from, to    place
+	net         netip.Prefix
+	buffer      int
+	promiscuous bool
+	flows       int
+	cut         time.Duration
+	keep, key   string
+	kernel      bool
+	ask         []hashing.Tuple
+	page        string
+	json        bool
+	duration    time.Duration
+	demo        bool
+	rate        float64
+	bandwidth   float64
+	ready       func() // called when everything watches
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -95,8 +95,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return err
 	})
 	f.TextVar(&o.net, "net", netip.Prefix{}, "count only packets to these `addresses`, as in 10.0.0.0/8")
-	programs.Range(f, &o.rings, "rings", 1, 1, 64, "`number` of rings at each interface")
-	programs.Range(f, &o.buffer, "buffer", 32, 2, 1024, "`MiB` of each ring")
+	programs.Range(f, &o.buffer, "buffer", 32, 2, 1024, "`MiB` of the ring at each interface")
 	f.BoolVar(&o.promiscuous, "promiscuous", false, "take packets that are not for this host, as from mirror ports")
 	programs.Range(f, &o.flows, "flows", 4096, 1, 1_000_000, "`number` of flows to distinguish in a second")
 	programs.Range(f, &o.cut, "cut", 100*time.Millisecond, 20*time.Millisecond, time.Second,

@@ -21,10 +21,8 @@ import (
 const (
 	packetVersion  = 10
 	packetHeaders  = 15 // PACKET_VNET_HDR: a header that describes bundles
-	packetFanout   = 18
 	version3       = 2
-	fanoutUnique   = 0x2000 // the kernel chooses the number of the group
-	headerSize     = 10     // of virtio_net_hdr
+	headerSize     = 10 // of virtio_net_hdr
 	blockSize      = 1 << 18
 	snapLength     = 192
 	statusUser     = 1
@@ -54,46 +52,22 @@ type ring struct {
 	passed, dropped uint64 // by the kernel: into the ring, and for lack of room in it
 }
 
-// openRings opens rings that share what passes an interface, in or out, in the
-// calling thread's network namespace.
-func openRings(p place, count, bytes int, promiscuous bool) (rings []*ring, err error) {
+// openRing opens a ring for what passes an interface, in or out, in the calling
+// thread's network namespace.
+func openRing(p place, bytes int, promiscuous bool) (*ring, error) {
 	nic, err := net.InterfaceByName(p.device)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", p, err)
 	}
-	defer func() {
-		if err != nil {
-			for _, r := range rings {
-				r.close()
-			}
-		}
-	}()
-	group := fanoutUnique << 16
-	for range count {
-		r, err := newRing(bytes)
-		if err != nil {
-			return rings, fmt.Errorf("%v: %w", p, permitted(err))
-		}
-		rings = append(rings, r)
-		if err := r.control(func(fd int) error { return attach(fd, nic.Index, p.out, promiscuous) }); err != nil {
-			return rings, fmt.Errorf("%v: %w", p, err)
-		}
-		if count == 1 {
-			break
-		}
-		err = r.control(func(fd int) error {
-			if err := syscall.SetsockoptInt(fd, syscall.SOL_PACKET, packetFanout, group); err != nil {
-				return fmt.Errorf("fanout: %w", err)
-			}
-			group, err = syscall.GetsockoptInt(fd, syscall.SOL_PACKET, packetFanout)
-			group &= 0xffff // by the hash of the flow
-			return err
-		})
-		if err != nil {
-			return rings, fmt.Errorf("%v: %w", p, err)
-		}
+	r, err := newRing(bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", p, permitted(err))
 	}
-	return rings, nil
+	if err := r.control(func(fd int) error { return attach(fd, nic.Index, p.out, promiscuous) }); err != nil {
+		r.close()
+		return nil, fmt.Errorf("%v: %w", p, err)
+	}
+	return r, nil
 }
 
 // newRing makes a ring that nothing fills yet.

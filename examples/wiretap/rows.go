@@ -22,17 +22,12 @@ type seen struct {
 	Bundles        uint64    // of segments, not counted
 }
 
-func (s seen) less(o seen) seen {
+// plus adds what was counted n times.
+func (s seen) plus(o seen, n int) seen {
+	k := uint64(n)
 	return seen{
-		s.Sent - o.Sent, s.Received - o.Received, [2]uint64{s.Dropped[0] - o.Dropped[0], s.Dropped[1] - o.Dropped[1]},
-		s.PassedOver - o.PassedOver, s.Bundles - o.Bundles,
-	}
-}
-
-func (s seen) plus(o seen) seen {
-	return seen{
-		s.Sent + o.Sent, s.Received + o.Received, [2]uint64{s.Dropped[0] + o.Dropped[0], s.Dropped[1] + o.Dropped[1]},
-		s.PassedOver + o.PassedOver, s.Bundles + o.Bundles,
+		s.Sent + k*o.Sent, s.Received + k*o.Received, [2]uint64{s.Dropped[0] + k*o.Dropped[0], s.Dropped[1] + k*o.Dropped[1]},
+		s.PassedOver + k*o.PassedOver, s.Bundles + k*o.Bundles,
 	}
 }
 
@@ -57,7 +52,7 @@ func (r *row) problem(errs ...error) {
 		all = append(all, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	if n := r.Dropped[0] + r.Dropped[1]; n > 0 {
-		all = append(all, fmt.Sprintf("own rings had no room for %d packets (larger -buffer, more -rings)", n))
+		all = append(all, fmt.Sprintf("own rings had no room for %d packets (larger -buffer)", n))
 	}
 	if r.Bundles > 0 {
 		all = append(all, fmt.Sprintf("%d bundles of segments not counted (ethtool -K … gro off gso off tso off)", r.Bundles))
@@ -73,32 +68,28 @@ type total struct {
 	seen
 	Missing         int64
 	Mean, Low, High *float64 `json:",omitempty"` // and the 95 % interval of the mean
-	Untold          uint64   `json:",omitempty"` // packets received in seconds without a mean
 	Exact           *truth   `json:",omitempty"` // of the demo
 }
 
 // together combines all rows, weighed by packets. It combines their intervals,
 // of 95 % each, as if they were all off in the same direction.
 type together struct {
-	mean, low, high float64
-	packets, untold uint64
+	mean, low, high, packets float64
 }
 
 func (a *together) add(d *hoplag.Delay) {
 	if d.Err != nil {
-		a.untold += d.Received
 		return
 	}
 	n := float64(d.Received)
-	a.packets += d.Received
+	a.packets += n
 	a.mean += n * d.Mean
 	a.low += n * d.MeanInterval95.Low
 	a.high += n * d.MeanInterval95.High
 }
 
 func (a *together) report(t *total) {
-	t.Untold = a.untold
-	if n := float64(a.packets); n > 0 {
+	if n := a.packets; n > 0 {
 		t.Mean, t.Low, t.High = programs.Finite(a.mean/n), programs.Finite(a.low/n), programs.Finite(a.high/n)
 	}
 }

@@ -208,15 +208,15 @@ func BenchmarkTap(b *testing.B) {
 // them.
 func measureTap(b *testing.B, s *blaster, namespace string, frames int, whole bool) meter {
 	b.Helper()
-	var rings []*ring
+	var r *ring
 	err := programs.In(namespace, func() (err error) {
-		rings, err = openRings(place{device: "in"}, 1, 32<<20, true)
+		r, err = openRing(place{device: "in"}, 32<<20, true)
 		return err
 	})
 	if err != nil {
 		b.Skip(err)
 	}
-	defer rings[0].close()
+	defer r.close()
 	var sum uint64
 	take := func(packets iter.Seq[captured]) {
 		for c := range packets {
@@ -230,11 +230,9 @@ func measureTap(b *testing.B, s *blaster, namespace string, frames int, whole bo
 			b.Fatal(err)
 		}
 		defer point.Close()
-		t := newTap(place{}, o, point)
-		flows := new(table)
-		take = func(packets iter.Seq[captured]) { t.take(flows, packets) }
+		take = newTap(place{}, o, point).take
 	}
-	return measureRing(b, s, rings[0], frames, take)
+	return measureRing(b, s, r, frames, take)
 }
 
 // measureTcpdump returns how long tcpdump has a processor to write frames to

@@ -18,15 +18,15 @@ import (
 	"github.com/hoplag/hoplag/lda/kernel"
 )
 
-// A tap reports to a point what the rings at one place see.
+// A tap reports to a point what a ring at one place sees.
 type tap struct {
 	place    place
 	record   func(hashing.Flow, time.Time, ...hashing.Packet) // to a point
 	seed     uint64
 	identify *hashing.Identifier
 	to       netip.Prefix // count only packets to these addresses, if it is valid
-	rings    []*ring
-	tables   []*table // what each ring saw
+	ring     *ring
+	flows    table // what it saw
 	done     sync.WaitGroup
 	end      sync.Once
 
@@ -36,23 +36,18 @@ type tap struct {
 	failures error // since somebody looked
 }
 
-// openTap opens a place's rings, and starts reporting to the point.
+// openTap opens a place's ring, and starts reporting to the point.
 func openTap(p place, o *options, point *hoplag.Point, keep func(programs.FlowRecord)) (*tap, error) {
 	t := newTap(p, o, point)
+	t.flows.keep = keep
 	err := programs.In(p.namespace, func() (err error) {
-		t.rings, err = openRings(p, o.rings, o.buffer<<20, o.promiscuous)
+		t.ring, err = openRing(p, o.buffer<<20, o.promiscuous)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range t.rings {
-		flows := &table{keep: keep}
-		t.tables = append(t.tables, flows)
-		t.done.Go(func() {
-			t.failed(r.run(func(packets iter.Seq[captured]) { t.take(flows, packets) }))
-		})
-	}
+	t.done.Go(func() { t.failed(t.ring.run(t.take)) })
 	return t, nil
 }
 
@@ -67,55 +62,57 @@ func newTap(p place, o *options, point *hoplag.Point) *tap {
 // burst is how many frames are identified at once.
 const burst = 32
 
-// take reports a block of packets to the point. It belongs to one ring.
-func (t *tap) take(flows *table, packets iter.Seq[captured]) {
+// take reports a block of packets to the point.
+func (t *tap) take(packets iter.Seq[captured]) {
 	var frames [burst][]byte
 	var times [burst]int64
 	n, bundles := 0, uint64(0)
-	flows.Lock()
-	defer flows.Unlock()
+	t.flows.Lock()
+	defer t.flows.Unlock()
 	for c := range packets {
-		if c.bundle {
+		switch {
+		case c.bundle:
 			bundles++
+			continue
+		case !clearChecksum(c.frame):
+			t.report([][]byte{c.frame}, []int64{c.at}, true)
 			continue
 		}
 		frames[n], times[n] = c.frame, c.at
 		if n++; n == burst {
-			t.report(flows, frames[:n], times[:n])
+			t.report(frames[:], times[:], false)
 			n = 0
 		}
 	}
-	t.report(flows, frames[:n], times[:n])
+	t.report(frames[:n], times[:n], false)
 	t.bundles.Add(bundles)
 }
 
 // report reports frames to the point. Packets are identified without their
-// transport checksum, which a sending host leaves to the network card.
-func (t *tap) report(flows *table, frames [][]byte, times []int64) {
+// transport checksum, which a sending host leaves to the network card; it is
+// cleared already, unless the frames are odd.
+func (t *tap) report(frames [][]byte, times []int64, odd bool) {
 	var packets [burst]hashing.Packet
 	var ids [burst]hashing.Flow
 	var at [burst]int
 	var frame hashing.Frame
-	parse := func(i int) error { return frame.ParseWith(hashing.LinkEthernet, frames[i], &hashing.Tunnels{}) }
-	for i, f := range frames {
-		if !clearChecksum(f) {
-			at[i] = -1
-		}
-	}
-	odd := at
 	n := t.identify.Frames(frames, packets[:], ids[:], at[:])
 	counted := n
 	for j, i := range at[:n] {
-		if odd[i] != 0 && parse(i) == nil {
-			packets[j] = kernel.Digest(t.seed, &frame)
-		}
-		if f := flows.find(ids[j], times[i]); (f == nil || t.to.IsValid()) && parse(i) == nil {
+		known := t.flows.find(ids[j], times[i])
+		if odd || !known || t.to.IsValid() {
+			if frame.ParseWith(hashing.LinkEthernet, frames[i], &hashing.Tunnels{}) != nil {
+				panic("a frame that was parsed is not")
+			}
 			if t.to.IsValid() && !t.to.Contains(frame.Tuple.Destination().Addr().Unmap()) {
 				counted--
 				continue
 			}
-			if f == nil {
-				flows.add(ids[j], &frame.Tuple, times[i])
+			if odd {
+				packets[j] = kernel.Digest(t.seed, &frame)
+			}
+			if !known {
+				t.flows.add(ids[j], &frame.Tuple, times[i])
 			}
 		}
 		t.record(ids[j], time.Unix(0, times[i]), packets[j])
@@ -153,35 +150,21 @@ func clearChecksum(b []byte) bool {
 	return true
 }
 
-// drops returns how many packets the kernel found no room for.
-func (t *tap) drops() (n uint64) {
-	for _, r := range t.rings {
-		_, dropped := r.statistics()
-		n += dropped
-	}
-	return n
-}
-
-// stop ends the capture. What the kernel has put into the rings is still
-// taken.
+// stop ends the capture. What the kernel has put into the ring is still taken.
 func (t *tap) stop() {
 	t.end.Do(func() {
-		for _, r := range t.rings {
-			t.failed(r.drain())
-			r.stop()
-		}
+		t.failed(t.ring.drain())
+		t.ring.stop()
 		t.done.Wait()
 	})
 }
 
-// close ends the capture and frees the rings.
+// close ends the capture and frees the ring.
 func (t *tap) close() error {
 	t.stop()
-	for _, r := range t.rings {
-		r.close()
-	}
-	t.rings = nil
-	return t.problem()
+	err := t.problem()
+	t.ring.close()
+	return err
 }
 
 // failed keeps an error for problem.
@@ -195,12 +178,9 @@ func (t *tap) failed(err error) {
 // interface is down.
 func (t *tap) problem() error {
 	t.mu.Lock()
-	err := t.failures
+	err := errors.Join(t.failures, t.ring.problem())
 	t.failures = nil
 	t.mu.Unlock()
-	for _, r := range t.rings {
-		err = errors.Join(err, r.problem())
-	}
 	if err != nil {
 		err = fmt.Errorf("%v: %w", t.place, err)
 	}

@@ -155,9 +155,7 @@ func (w *watch) keepFlow(f programs.FlowRecord, place int) {
 // writeFlows writes the list of flows where examples/colate looks for it.
 func (w *watch) writeFlows() error {
 	for _, t := range w.taps {
-		for _, flows := range t.tables {
-			flows.keepAll()
-		}
+		t.flows.keepAll()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,7 +166,7 @@ func (w *watch) writeFlows() error {
 // seen adds up what both taps saw since the beginning.
 func (w *watch) seen() (s seen) {
 	for i, t := range w.taps {
-		s.Dropped[i] = t.drops()
+		_, s.Dropped[i] = t.ring.statistics()
 		s.PassedOver += t.others.Load()
 		s.Bundles += t.bundles.Load()
 	}
@@ -179,13 +177,13 @@ func (w *watch) seen() (s seen) {
 // row returns what a report and the taps say about a second.
 func (w *watch) row(r hoplag.Report) *row {
 	now := w.seen()
-	row := &row{Report: r, seen: now.less(w.last)}
+	row := &row{Report: r, seen: now.plus(w.last, -1)}
 	w.last = now
 	d := &row.Report.Forth
 	row.Sent, row.Received = d.Sent, d.Received
 	d.Flows = d.Flows[:min(len(d.Flows), mostFlows)]
 	for _, f := range d.Flows {
-		row.Names = append(row.Names, flowName(w.taps[1].tables, f.Flow))
+		row.Names = append(row.Names, w.taps[1].flows.name(f.Flow))
 	}
 	row.problem(r.Err, w.taps[0].problem(), w.taps[1].problem())
 	return row

@@ -179,15 +179,6 @@ func TestRings(t *testing.T) {
 	}
 }
 
-// Several rings share what passes.
-func TestManyRings(t *testing.T) {
-	t.Parallel()
-	rows, all, _ := runDemo(t, "-duration", "2s", "-rate", "60000", "-bandwidth", "60", "-flows", "64", "-rings", "3")
-	t.Logf("%.0f packets a second, %.1f %% lost, %d and %d dropped by the rings",
-		float64(all.Exact.Sent)/2, 100*float64(all.Missing)/float64(max(all.Exact.Sent, 1)), all.Dropped[0], all.Dropped[1])
-	checkExact(t, rows, all)
-}
-
 // Points in the kernel say the same.
 func TestKernel(t *testing.T) {
 	t.Parallel()
@@ -247,7 +238,6 @@ func TestFlags(t *testing.T) {
 		"flag -from: want":      {"-from", "/a", "-to", "b"},
 		"flag -to: want":        {"-from", "a", "-to", "../x"},
 		"want two places":       {"-from", "a:out", "-to", "a"},
-		"-rings is 0":           append([]string{"-rings", "0"}, taps...),
 		"-buffer is 1,":         append([]string{"-buffer", "1"}, taps...),
 		"-flows is 0":           append([]string{"-flows", "0"}, taps...),
 		"-cut is 30ms":          append([]string{"-cut", "30ms"}, taps...),
