@@ -36,8 +36,8 @@ func (p *program) updateLDA() {
 	p.with(opRight, r3, 32)
 	p.with(opLeft, r3, 32)
 	p.with(opOr, r3, 1)
-	p.load(double, r4, fp, stackTime)
-	p.addToCell(countersSize)
+	p.load(double, r4, fp, stackStagedTime)
+	p.addToCell(cellsAt)
 }
 
 // addToCell adds a time in r4 and a tally in r3 to the cell with the number in
@@ -65,8 +65,7 @@ func (p *program) updateLDS() {
 	if c.Rows == 0 {
 		return
 	}
-	p.flow()
-	base := countersSize + cellSize*p.config.ldaCells()
+	base := cellsAt + cellSize*p.config.ldaCells()
 	if c.Rates != allOnes(c.Rows) { // compared with the rows' thresholds
 		p.rowHash(lds.MaxRows)
 		p.with(opRight, r1, 32)
@@ -93,7 +92,7 @@ func (p *program) updateLDS() {
 		p.move(r3, r8)
 		p.with(opLeft, r3, 32)
 		p.with(opOr, r3, 1)
-		p.load(double, r4, fp, stackTime)
+		p.load(double, r4, fp, stackStagedTime)
 		p.addToCell(base + cellSize*r*c.Columns)
 		p.place(skip)
 	}

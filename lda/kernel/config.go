@@ -138,11 +138,14 @@ func (c *Config) invalid(field string, got any, want string) error {
 	return estimate.Invalid("kernel", field, got, want)
 }
 
-// A processor's lane has its counters and some scratch space, then the cells
-// of the LDA, then those of the sketch.
+// A processor's lane has its counters and some scratch space, then packets that
+// are set aside, then the cells of the LDA, then those of the sketch.
 const (
 	cellSize     = 16
 	countersSize = 128
+	staged       = 16 // packets
+	stageSize    = 32 // of each: its digest, time and flow
+	cellsAt      = countersSize + staged*stageSize
 	maxMemory    = 1 << 28 // the verifier lets a program address this much
 )
 
@@ -154,7 +157,7 @@ func (c *Config) ldsCells() int { return c.LDS.Rows * c.LDS.Columns }
 // one.
 func (c *Config) laneSize() int {
 	const line = 64
-	return (countersSize + cellSize*(c.ldaCells()+c.ldsCells()) + line - 1) / line * line
+	return (cellsAt + cellSize*(c.ldaCells()+c.ldsCells()) + line - 1) / line * line
 }
 
 // MemorySize returns the number of bytes of kernel memory that a Point takes

@@ -57,13 +57,13 @@
 //
 // Plain packets, IPv4 or IPv6 with TCP or UDP, take a short way. Measured one by
 // one in a loop (go test -run '^$' -bench Stages ./lda/kernel), a packet costs
-// 95 ns, where the kernel's clock takes 49 and calling a program 31; 109 with a
-// sketch of four rows. Remembering a packet in the kernel's hash map costs 290 at
-// each end. Between two network stacks (-bench
-// Live) the kernel says 175 ns a packet at full rate, and 302 in bursts after 10
-// ms without work, of which a program that only returns has 68 and 72. What a
-// burst pays for is one line of memory: a random cell, which is in no cache. At
-// one and the same cell, a burst's packet costs no more than at full rate.
+// 94 ns, where the kernel's clock takes 48 and calling a program 30; 108 with a
+// sketch of four rows. Remembering a packet in the kernel's hash map costs 284 at
+// each end. Between two network stacks (-bench Live) the kernel says 163 ns a
+// packet at full rate, and 191 in bursts after 10 ms without work, when nothing is
+// in a cache. A program that only returns has 70 and 71 of that. Sixteen packets
+// are added to their cells together, and wait for memory once: one by one, a
+// burst's packets took 302.
 //
 // Rotate takes some milliseconds, in which it waits and counting continues;
 // reading takes 35 µs for two processors (-bench Read). A bundle costs as much as

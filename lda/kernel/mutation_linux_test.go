@@ -142,7 +142,7 @@ func TestCountersWrap(t *testing.T) {
 	}
 	own := 2 * p.config.ldaCells()
 	for lane := range p.processor {
-		copy(p.memory[lane*p.config.laneSize()/8+countersSize/8:], full)
+		copy(p.memory[lane*p.config.laneSize()/8+cellsAt/8:], full)
 		w.want.Aggregator.AddCells(full[:own])
 		w.want.Sketch.AddCells(full[own:])
 	}

@@ -163,10 +163,8 @@ func TestClocks(t *testing.T) {
 			stamps := make([]uint64, 0, 1)
 			lane := p.config.laneSize() / 8
 			for at := 0; at < len(p.memory); at += lane {
-				for c := range p.config.ldaCells() {
-					if cell := p.memory[at+countersSize/8+2*c:]; uint32(cell[1]) == 1 {
-						stamps = append(stamps, cell[0])
-					}
+				if words := p.memory[at:]; words[laneStaged] == 1 {
+					stamps = append(stamps, words[countersSize/8+stageTime/8])
 				}
 			}
 			if len(stamps) != 1 {

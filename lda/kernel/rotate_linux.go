@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"unsafe"
+
+	"github.com/hoplag/hoplag/hashing"
 )
 
 // Rotate ends the interval and returns what was counted in it. The interval
@@ -68,7 +70,15 @@ func (p *Point) collect(i *Interval, half int, offset uint64) {
 	for lane := range p.processor {
 		words := p.memory[(half*p.lanes+lane)*stride:][:stride]
 		addCounters(&i.Counters, words)
-		cells := words[countersSize/8:][:len(p.sum)]
+		for n := range words[laneStaged] {
+			e := words[countersSize/8+stageSize/8*n:]
+			packet, t := hashing.Packet(e[stageDigest/8]), int64(e[stageTime/8]+offset)
+			i.Aggregator.Update(packet, t)
+			if i.Sketch != nil {
+				i.Sketch.Update(hashing.Flow(e[stageFlow/8]), packet, t)
+			}
+		}
+		cells := words[cellsAt/8:][:len(p.sum)]
 		for j, v := range cells {
 			p.sum[j] += v
 		}

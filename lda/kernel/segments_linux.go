@@ -71,8 +71,26 @@ func (p *program) bundle() {
 	p.goTo(p.segment)
 }
 
-// segments continues with the next segment of a bundle, if there is one.
+// segments adds each segment of a bundle to the cells. They are not set aside:
+// the verifier, which walks through each, would have to walk through adding them
+// up for each.
 func (p *program) segments() {
+	p.place(p.segment)
+	p.completeSegment()
+	p.digest()
+	p.blind(r8, r1)
+	if p.after != nil {
+		p.after(p)
+	}
+	if p.config.LDS.Rows > 0 {
+		p.flow()
+		p.blind(r9, r1)
+	}
+	p.load(double, r1, fp, stackTime)
+	p.store(double, fp, stackStagedTime, r1)
+	p.updateLDA()
+	p.updateLDS()
+
 	p.load(double, r1, fp, stackSegments)
 	p.jumpWith(ifEqual, r1, 0, p.out)
 	p.load(double, r1, fp, stackCount)
@@ -98,9 +116,7 @@ func (p *program) segments() {
 	p.load(byte1, r1, fp, stackTransport+13)
 	p.with(opAnd, r1, 0x7f) // CWR belongs to the first segment
 	p.store(byte1, fp, stackTransport+13, r1)
-	p.place(p.segment)
-	p.completeSegment()
-	p.goTo(p.count)
+	p.goTo(p.segment)
 }
 
 // completeSegment fills in what depends on the segment's length and on whether
