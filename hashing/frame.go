@@ -132,7 +132,7 @@ type Frame struct {
 	Length int
 
 	// Tunnels is the number of tunnels that were looked into.
-	Tunnels int
+	Tunnels uint8
 
 	// Fragment says that the innermost datagram is a fragment, possibly the first.
 	Fragment bool
@@ -140,9 +140,9 @@ type Frame struct {
 	// Cut says that the capture ends before the last byte that Digest covers.
 	Cut bool
 
-	// words are bytes 32 to 63 of those that Digest covers, little-endian. The
+	// rest are bytes 32 to 63 of those that Digest covers. The
 	// others are in the tuple.
-	words [4]uint64
+	rest [transportSize + 8]byte
 }
 
 const (
@@ -178,21 +178,18 @@ const (
 // zeros.
 func (f *Frame) Digest(seed uint64) Packet {
 	x, y := split(seed, key1+2*invariantSize)
-	le, t, w, s := binary.LittleEndian, &f.Tuple, &f.words, x
+	le, t, r, s := binary.LittleEndian, &f.Tuple, &f.rest, x
 	x = mix(le.Uint64(t.Src[:8])^s, le.Uint64(t.Src[8:])^y)
 	y = mix(le.Uint64(t.Dst[:8])^s, le.Uint64(t.Dst[8:])^bits.RotateLeft64(y, 32))
-	x = mix(w[0]^s, w[1]^x)
-	x = mix(w[2]^s, w[3]^x)
-	return finish(w[3]^x, uint64(t.Proto)^y)
+	x = mix(le.Uint64(r[:8])^s, le.Uint64(r[8:16])^x)
+	x = mix(le.Uint64(r[16:24])^s, le.Uint64(r[24:])^x)
+	return finish(le.Uint64(r[24:])^x, uint64(t.Proto)^y)
 }
 
 // Append appends the 72 bytes that Digest covers to dst, for another family of
 // hashes, such as [SipHash] if somebody may craft traffic.
 func (f *Frame) Append(dst []byte) []byte {
-	dst = append(append(dst, f.Tuple.Src[:]...), f.Tuple.Dst[:]...)
-	for _, w := range f.words {
-		dst = binary.LittleEndian.AppendUint64(dst, w)
-	}
+	dst = append(append(append(dst, f.Tuple.Src[:]...), f.Tuple.Dst[:]...), f.rest[:]...)
 	return binary.LittleEndian.AppendUint64(dst, uint64(f.Tuple.Proto))
 }
 
@@ -201,17 +198,16 @@ func (f *Frame) Append(dst []byte) []byte {
 // often in the network card, so that a point inside the host does not see it.
 // Both points do so, or neither.
 func (f *Frame) ClearChecksum() {
-	const offset = 0xfff8 // of a later fragment, which has no such header
-	if bits.ReverseBytes64(f.words[3])>>16&offset != 0 {
-		return
+	if binary.BigEndian.Uint16(f.rest[transportSize+4:]) > moreFragments {
+		return // a later fragment has no such header
 	}
 	switch f.Tuple.Proto {
 	case protoTCP:
-		f.words[2] &^= 1<<16 - 1
+		clear(f.rest[16:18])
 	case protoUDP, protoUDPLite:
-		f.words[0] &^= (1<<16 - 1) << 48
+		clear(f.rest[6:8])
 	case protoSCTP:
-		f.words[1] &^= 1<<32 - 1
+		clear(f.rest[8:12])
 	}
 }
 

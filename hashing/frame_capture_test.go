@@ -134,7 +134,7 @@ func checkAgainstReference(t testing.TB, link hashing.Link, frame []byte) error 
 		}
 		return err
 	}
-	if f.Tuple != want.tuple || f.Length != want.length || f.Fragment != want.fragment || f.Cut != want.cut || f.Tunnels != want.tunnels {
+	if f.Tuple != want.tuple || f.Length != want.length || f.Fragment != want.fragment || f.Cut != want.cut || int(f.Tunnels) != want.tunnels {
 		t.Errorf("link %d, frame %x:\n got %v length %d, fragment %v, cut %v, tunnels %d\nwant %v length %d, fragment %v, cut %v, "+
 			"tunnels %d", link, frame,
 			f.Tuple, f.Length, f.Fragment, f.Cut, f.Tunnels, want.tuple, want.length, want.fragment, want.cut, want.tunnels)

@@ -107,9 +107,11 @@ func (d *Identifier) plain(b []byte, packet *Packet, flow *Flow) bool {
 	var ok bool
 	proto := b[23]
 	if kind == etherIPv4 {
-		if s1, t1, id, length, ok = plainIPv4((*[plainSize]byte)(b)); !ok {
+		first := le.Uint64(b[14:22])
+		if !isPlain(first) {
 			return false
 		}
+		s1, t1, id, length = plainIPv4(first, le.Uint64(b[26:34]))
 	} else {
 		if kind != etherIPv6 || len(b) < plainSize+longer || b[14]>>4 != 6 {
 			return false

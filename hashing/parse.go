@@ -2,7 +2,6 @@ package hashing
 
 import (
 	"encoding/binary"
-	"math/bits"
 )
 
 func (f *Frame) parseIPv4(b []byte) (payload []byte, err error) {
@@ -47,7 +46,7 @@ const moreFragments = 1
 // IP layer. offset has the form of IPv6, and lengthField is the header's.
 func (f *Frame) setID(id uint32, offset, lengthField uint16) {
 	f.Fragment = offset != 0
-	f.words[3] = bits.ReverseBytes64(uint64(id)<<32 | uint64(offset)<<16 | uint64(lengthField))
+	binary.BigEndian.PutUint64(f.rest[transportSize:], uint64(id)<<32|uint64(offset)<<16|uint64(lengthField))
 }
 
 // parseTransport completes f, whose tuple has everything but the ports, from
@@ -67,16 +66,12 @@ func (f *Frame) parseTransport(data []byte, length int, later bool) ([]byte, err
 		t.SrcPort = binary.BigEndian.Uint16(data[:2])
 		t.DstPort = binary.BigEndian.Uint16(data[2:4])
 	}
-	var transport [transportSize]byte
-	into := transport[:]
+	into := f.rest[:transportSize]
 	if size := tcpSize(data); t.Proto == protoTCP && !later && size > tcpHeaderSize {
 		copy(into, data[:tcpHeaderSize])
 		into, data, length = into[tcpHeaderSize:], data[min(size, len(data)):], length-size
 	}
 	f.Cut = copy(into, data) < min(len(into), length)
-	for i := range f.words[:3] {
-		f.words[i] = binary.LittleEndian.Uint64(transport[8*i:])
-	}
 	if f.Fragment || t.Proto == protoTCP {
 		return nil, nil // nothing is carried in TCP
 	}

@@ -35,20 +35,21 @@ func plainTags(b []byte) []byte {
 	return b
 }
 
+// isPlain reports whether the first word of an IPv4 header is one without
+// options, and not of a fragment.
+func isPlain(first uint64) bool {
+	const plain, mask = 4<<4 | 5, 0xff3f<<48 | 0xff
+	return first&mask == plain
+}
+
 // plainIPv4 returns the addresses, the word of identification and length, and
-// the length of the transport, of a plain packet.
-func plainIPv4(b *[plainSize]byte) (src, dst, id uint64, length int, ok bool) {
-	const (
-		mapped = 0xffff << 16
-		plain  = 4<<4 | 5          // version and header length
-		mask   = 0xff3f<<48 | 0xff // of these and of what tells a fragment
-		idMask = uint64(0xffff) << 16
-	)
-	first, addresses := binary.LittleEndian.Uint64(b[14:22]), binary.LittleEndian.Uint64(b[26:34])
-	ok = first&mask == plain
+// the length of the transport, of the first word of a plain header and of its
+// addresses.
+func plainIPv4(first, addresses uint64) (src, dst, id uint64, length int) {
+	const mapped, idMask = 0xffff << 16, 0xffff << 16
 	first >>= 16
 	return addresses<<32 | mapped, addresses>>32<<32 | mapped, first&idMask | first<<48,
-		int(bits.ReverseBytes16(uint16(first))) - 20, ok
+		int(bits.ReverseBytes16(uint16(first))) - 20
 }
 
 // plainTCP completes the last word of a TCP header, of which the second half is
@@ -92,18 +93,18 @@ func (f *Frame) ParseWith(link Link, b []byte, tunnels *Tunnels) error {
 		kind = le.Uint16(b[12:14])
 	}
 	t := &f.Tuple
-	proto := b[23]
-	var length int
+	proto, length, word := b[23], 0, uint64(0) // of identification and length
 	if kind == etherIPv4 {
-		src, dst, id, n, ok := plainIPv4((*[plainSize]byte)(b))
-		if !ok {
+		first := le.Uint64(b[14:22])
+		if !isPlain(first) {
 			return f.parse(link, whole, tunnels)
 		}
+		src, dst, id, n := plainIPv4(first, le.Uint64(b[26:34]))
 		le.PutUint64(t.Src[:8], 0)
 		le.PutUint64(t.Src[8:], src)
 		le.PutUint64(t.Dst[:8], 0)
 		le.PutUint64(t.Dst[8:], dst)
-		f.words[3], f.Length, length = id, n+20, n
+		f.Length, length, word = n+20, n, id
 	} else {
 		if kind != etherIPv6 || len(b) < plainSize+longer || b[14]>>4 != 6 {
 			return f.parse(link, whole, tunnels)
@@ -111,14 +112,13 @@ func (f *Frame) ParseWith(link Link, b []byte, tunnels *Tunnels) error {
 		size := le.Uint16(b[18:20])
 		length = int(bits.ReverseBytes16(size))
 		t.Src, t.Dst = [16]byte(b[22:38]), [16]byte(b[38:54])
-		f.words[3], f.Length = uint64(size)<<48, length+40
+		f.Length, word = length+40, uint64(size)<<48
 		proto = b[20]
 		b = b[longer:]
 	}
 
 	p := (*[plainSize]byte)(b)
-	ports := bits.RotateLeft32(bits.ReverseBytes32(le.Uint32(p[34:38])), 16)
-	last := le.Uint64(p[50:58])
+	ports, last := bits.RotateLeft32(bits.ReverseBytes32(le.Uint32(p[34:38])), 16), le.Uint64(p[50:58])
 	if proto == protoTCP {
 		size, ok := int(p[46]&0xf0)>>2, false
 		if last, ok = plainTCP(b, last, size, length-size); !ok {
@@ -136,7 +136,9 @@ func (f *Frame) ParseWith(link Link, b []byte, tunnels *Tunnels) error {
 		return f.parse(link, whole, tunnels)
 	}
 	t.SrcPort, t.DstPort, t.Proto = uint16(ports), uint16(ports>>16), proto
-	f.words[0], f.words[1], f.words[2] = le.Uint64(p[34:42]), le.Uint64(p[42:50]), last
+	*(*[16]byte)(f.rest[:16]) = [16]byte(p[34:50])
+	le.PutUint64(f.rest[16:24], last)
+	le.PutUint64(f.rest[24:], word)
 	f.Tunnels, f.Fragment, f.Cut = 0, false, false
 	return nil
 }

@@ -110,7 +110,7 @@ func TestTunnelDepth(t *testing.T) {
 	}
 	for depth := range 7 {
 		var f hashing.Frame
-		if err := f.ParseWith(hashing.LinkRaw, unhex(packet), &hashing.Tunnels{Depth: depth}); err != nil || f.Tunnels != min(depth, 4) {
+		if err := f.ParseWith(hashing.LinkRaw, unhex(packet), &hashing.Tunnels{Depth: depth}); err != nil || int(f.Tunnels) != min(depth, 4) {
 			t.Errorf("depth %d: %d tunnels, %v", depth, f.Tunnels, err)
 		}
 		if f.Length != 128 {

@@ -183,6 +183,9 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+// foldAt is where an epoch says how its 600 counters are folded.
+const foldAt = 40
+
 // synopses are records of the four designs.
 func synopses() []sample {
 	aggregator := must(lda.New(lda.DefaultConfig))
@@ -235,7 +238,7 @@ func synopses() []sample {
 		{"HLDT", must(table.MarshalBinary()), map[string]int{}},
 		{"HREF", plain, map[string]int{"tagged": 0}},
 		{"HREF", injector.Append(nil, rli.ReferencePacket{Sequence: 2}, 3), map[string]int{"tagged": 1}},
-		{"HCLT", epoch, map[string]int{}},
+		{"HCLT", epoch, map[string]int{"blocks": (((600-1)>>epoch[foldAt] + 1) + 255) / 256}},
 		{"HRLI", must(receiver.MarshalBinary()), map[string]int{}},
 		{"HCLK", must(history.MarshalBinary()), map[string]int{}},
 		{"HLMS", must(mplane.AppendReport(nil, report, mplane.Key{})), map[string]int{"tagged": 0}},
