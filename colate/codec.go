@@ -52,15 +52,19 @@ func (c *Config) headSize(samples int) int {
 
 func (r *Recorder) headSize() int { return r.config.headSize(len(r.samples)) }
 
-// packed returns the epoch with its counters folded until one has five packets
-// or more on average, which takes less than 12 bits a packet, but not so often
-// that flows meet themselves. Of an elephant's packets ten a counter count.
+// packed returns the epoch with its counters folded until a packet takes at most
+// 12 bits, as it does where a counter has some four packets or more, but not so
+// often that flows meet themselves. Of an elephant's packets 64 a counter count.
 func (r *Recorder) packed() *Recorder {
-	packets, c := uint64(0), &r.config
+	packets, used, c := uint64(0), uint64(0), &r.config
 	for _, word := range r.words {
-		packets += min(word&(1<<c.CountBits-1), 10)
+		if n := word & (1<<c.CountBits - 1); n > 0 {
+			used++
+			packets += min(n, 64)
+		}
 	}
-	if packets >= 5*uint64(c.counters()) || c.counters() < 64*c.PerFlow {
+	const perUsed, perCounter, perPacket = 52, 2, 12
+	if perUsed*used+perCounter*uint64(c.counters()) <= perPacket*packets || c.counters() < 64*c.PerFlow {
 		return r
 	}
 	return r.folded(c.fold + 1).packed()
@@ -83,7 +87,6 @@ func (r *Recorder) folded(fold uint8) *Recorder {
 
 // AppendBinary appends the encoding of the epoch. The error is always nil.
 func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
-	r = r.packed()
 	be, c, start := binary.BigEndian, &r.config, len(dst)
 	dst = wire.Begin(dst, epochMagic, epochVersion)
 	dst = be.AppendUint64(dst, c.Identity)

@@ -59,6 +59,8 @@ type Store struct {
 	buffer  []byte
 	synced  int64    // end of the last epoch that was synced
 	ends    [2]int64 // of the latest epochs
+	folds   [quiet]uint8
+	fold    uint8
 }
 
 // ErrReadOnly means that a store opened for reading was to be changed.
@@ -216,7 +218,7 @@ func (s *Store) Append(r *Recorder) error {
 		return err
 	}
 	var e entry
-	s.buffer, e = appendFrame(s.buffer[:0], r)
+	s.buffer, e = appendFrame(s.buffer[:0], s.pack(r))
 	if err := s.write(e); err != nil {
 		return err
 	}
@@ -228,6 +230,19 @@ func (s *Store) Append(r *Recorder) error {
 		return s.sync()
 	}
 	return nil
+}
+
+// quiet is the number of epochs with few packets after which counters are
+// folded. Epochs that are folded alike are compared best.
+const quiet = 10
+
+// pack folds the counters of an epoch as often as those of all of the latest
+// epochs can be.
+func (s *Store) pack(r *Recorder) *Recorder {
+	copy(s.folds[1:], s.folds[:])
+	s.folds[0] = r.packed().config.fold
+	s.fold = min(max(s.fold, slices.Min(s.folds[:])), s.folds[0])
+	return r.folded(s.fold)
 }
 
 // AppendClock adds the history of this point's clock, relative to the point
