@@ -12,7 +12,8 @@ import (
 // An encoded epoch begins with a record of internal/wire, the head:
 //
 //	magic "HCLT" · version 5
-//	Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8 · OneIn 4 · Samples 4 · fold 1
+//	Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1
+//	Period 8 · OneIn 4 · Samples 4 · fold 1
 //	start of the epoch 8 · packets 8 · limit of tags 4 · samples 4
 //	for each block: its length 4
 //	CRC-32C 4

@@ -44,7 +44,8 @@ func TestStoreFolds(t *testing.T) {
 	if folds[0] != 0 || folds[29] < 2 || folds[39] != 0 {
 		t.Errorf("counters are folded %v times", folds)
 	}
-	r, coverage, err := Path{Up: stores[0], Down: stores[1]}.Estimate(t.Context(), joint.FlowRecord{Flow: 7, Packets: packets}, 0, math.MaxInt64)
+	path := Path{Up: stores[0], Down: stores[1]}
+	r, coverage, err := path.Estimate(t.Context(), joint.FlowRecord{Flow: 7, Packets: packets}, 0, math.MaxInt64)
 	if interval := r.MeanInterval(0.99); err != nil || !interval.Contains(5e6) || interval.High-interval.Low > 1e6 || coverage.Epochs != 40 {
 		t.Errorf("%v in %v, %v, %+v", r.Mean, interval, err, coverage)
 	}

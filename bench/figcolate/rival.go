@@ -57,7 +57,7 @@ func measureRival(run *experiment.Run) {
 			run.Beats(fmt.Sprintf("%.0f packets/s, flows of %s packets: median error of samples, and of counters", rate, class.Name),
 				sampled, alone, 0.1)
 			decoded := errors["counters, joint, "+class.Name]
-			run.Holds(fmt.Sprintf("%.0f packets/s, flows of %s packets: the better of counters decoded with all records, and samples", rate, class.Name),
+			run.Holds(fmt.Sprintf("%.0f packets/s, flows of %s packets: the better of counters with all records, and samples", rate, class.Name),
 				"counters", fmt.Sprintf("%s; %s", percent(decoded), percent(sampled)), decoded <= sampled)
 		}
 	}
