@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
@@ -69,6 +70,19 @@ func (r *Recorder) packed() *Recorder {
 		return r
 	}
 	return r.folded(c.fold + 1).packed()
+}
+
+// quiet is the number of epochs with few packets after which counters are
+// folded. Epochs that are folded alike are compared best.
+const quiet = 10
+
+// pack folds the counters of an epoch as often as those of all of the latest
+// epochs can be.
+func (s *Store) pack(r *Recorder) *Recorder {
+	copy(s.folds[1:], s.folds[:])
+	s.folds[0] = r.packed().config.fold
+	s.fold = min(max(s.fold, slices.Min(s.folds[:])), s.folds[0])
+	return r.folded(s.fold)
 }
 
 // folded returns the epoch as it is with folded counters, if it is not already.

@@ -232,19 +232,6 @@ func (s *Store) Append(r *Recorder) error {
 	return nil
 }
 
-// quiet is the number of epochs with few packets after which counters are
-// folded. Epochs that are folded alike are compared best.
-const quiet = 10
-
-// pack folds the counters of an epoch as often as those of all of the latest
-// epochs can be.
-func (s *Store) pack(r *Recorder) *Recorder {
-	copy(s.folds[1:], s.folds[:])
-	s.folds[0] = r.packed().config.fold
-	s.fold = min(max(s.fold, slices.Min(s.folds[:])), s.folds[0])
-	return r.folded(s.fold)
-}
-
 // AppendClock adds the history of this point's clock, relative to the point
 // before it on a [Path], as package estimate/clock measured it: since the last
 // call, or from the beginning. Queries use the history added last. Like an
