@@ -31,21 +31,20 @@ func program(stdout io.Writer, args ...string) (exit int, stderr string) {
 // be, and ends the program with 2.
 func TestBadFlags(t *testing.T) {
 	for line, says := range map[string]string{
-		"":                             `-role is missing`,
-		"-role nobody":                 `-role is "nobody"`,
-		"-role measure -size 15":       "-size is 15, want 16 to 1048576",
-		"-role measure -duration 1ms":  "-duration is 1ms, want 1s to 24h0m0s",
-		"-role measure -rate -1":       "-rate is -1, want 1 to 1e+08",
-		"-role measure -rate NaN":      "-rate is NaN, want 1 to 1e+08",
-		"-role measure -key short":     "-key has 5 characters, want at least 16",
-		"-role measure more":           `argument "more", want flags only`,
-		"-role measure -publishers 65": "-publishers is 65, want 1 to 64",
-		"-role points":                 "-url is needed in -role points",
-		"-role load -cut 2m":           "-cut is 2m0s, want 1ms to 1m0s",
-		"-role points -shards 0":       "-shards is 0, want 1 to 64",
-		"-role broker -url x":          `-url is "x", want none`,
-		"-role load -keep 1s":          "-keep is 1s, want 1m0s to 24h0m0s",
-		"-nothing":                     "-nothing",
+		"":                            `-role is missing`,
+		"-role nobody":                `-role is "nobody"`,
+		"-role measure -size 15":      "-size is 15, want 16 to 1048576",
+		"-role measure -duration 1ms": "-duration is 1ms, want 1s to 24h0m0s",
+		"-role measure -rate -1":      "-rate is -1, want 1 to 1e+08",
+		"-role measure -rate NaN":     "-rate is NaN, want 1 to 1e+08",
+		"-role measure -key short":    "-key has 5 characters, want at least 16",
+		"-role measure more":          `argument "more", want flags only`,
+		"-role points":                "-url is needed in -role points",
+		"-role load -cut 2m":          "-cut is 2m0s, want 1ms to 1m0s",
+		"-role points -shards 0":      "-shards is 0, want 1 to 64",
+		"-role broker -url x":         `-url is "x", want none`,
+		"-role load -keep 1s":         "-keep is 1s, want 1m0s to 24h0m0s",
+		"-nothing":                    "-nothing",
 	} {
 		if exit, text := program(io.Discard, strings.Fields(line)...); exit != 2 || !strings.Contains(text, says) {
 			t.Errorf("%q: exit %d, %q; want 2 and %q", line, exit, text, says)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/internal/programs"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // load fills the stream with records of many pairs, starts collectors, and
@@ -33,17 +32,11 @@ func (f *fleet) load(ctx context.Context, o *options, rows *programs.Rows) error
 			l.Bytes += o.pairs * len(r)
 		}
 	}
-	if l.Checking, l.Comparing, err = split(o, records); err != nil {
-		return err
-	}
 	info, err := f.records.Info(ctx)
 	if err != nil {
 		return err
 	}
 	l.Records = info.State.LastSeq
-	if l.Reading, err = f.read(ctx, l.Records); err != nil {
-		return err
-	}
 	children, began, before := []*child(nil), time.Now(), cpuTime()
 	for range o.collectors {
 		c, err := startCollector(ctx, o)
@@ -85,14 +78,11 @@ type loaded struct {
 	Records           uint64
 	Bytes             int
 	Packets           float64   // counted by a busy record
-	Reading           float64   // records a second that one process only reads
 	Seconds           float64   // from the start of the processes to the last report
 	Rate              float64   // records a second
 	Busy              float64   // CPU seconds of the collectors
 	CPU               []float64 // of each
 	PerCPU            float64   // records for each second of a CPU that collectors have
-	Checking          float64   // seconds to authenticate and check a record, for one pair by itself
-	Comparing         float64   // likewise, to unpack, compare and report it
 	Broker            float64   // CPU seconds of the broker meanwhile
 	Collected         uint64    // records that collectors took: more than there are if partitions changed hands
 	Shares            []float64 // of the records, by collector
@@ -109,13 +99,12 @@ func (l *loaded) print(rows *programs.Rows) {
 		fmt.Fprintf(&shares, "  %.2f (%.2f s)", s, l.CPU[i])
 	}
 	rows.Printf(`records      %d of %d pairs, %d bytes each, %.0f packets in a busy one
-only read    %.0f records/s
 collected    %.0f records/s by %d processes in %.2f s, broker's CPU %.2f s
-for a CPU    %.0f records/s: %.0f µs a record; of one pair by itself %.0f µs to check it, %.0f µs to compare it
+for a CPU    %.0f records/s: %.0f µs a record
 shares       %s
 reports      %d, with every packet of every pair once
-`, l.Records, l.Pairs, uint64(l.Bytes)/l.Records, l.Packets, l.Reading, l.Rate, l.Collectors, l.Seconds, l.Broker,
-		l.PerCPU, 1e6/l.PerCPU, 1e6*l.Checking, 1e6*l.Comparing, strings.TrimSpace(shares.String()), l.Reports)
+`, l.Records, l.Pairs, uint64(l.Bytes)/l.Records, l.Packets, l.Rate, l.Collectors, l.Seconds, l.Broker,
+		l.PerCPU, 1e6/l.PerCPU, strings.TrimSpace(shares.String()), l.Reports)
 }
 
 // cpuTime returns how long this process kept CPUs busy.
@@ -232,32 +221,6 @@ func template(ctx context.Context, o *options, records [2]chan<- []byte) (passed
 	return passed, ctx.Err()
 }
 
-// split measures how long the records of one pair take to be checked and to be
-// compared, each in seconds on average, without a broker.
-func split(o *options, records [2][][]byte) (checking, comparing float64, err error) {
-	pair, err := hoplag.NewPair(o.config(), "1", "2")
-	if err != nil {
-		return 0, 0, err
-	}
-	take := [2]func([]byte) error{pair.TakeFirst, pair.TakeSecond}
-	for cut := range records[0] {
-		pair.At(time.Unix(0, 0).Add(time.Duration(cut) * o.cut))
-		for end := range records {
-			began := time.Now()
-			if err := take[end](records[end][cut]); err != nil {
-				return 0, 0, err
-			}
-			checked := time.Now()
-			for _, ok := pair.Next(); ok; _, ok = pair.Next() {
-			}
-			checking += checked.Sub(began).Seconds()
-			comparing += time.Since(checked).Seconds()
-		}
-	}
-	n := float64(2 * len(records[0]))
-	return checking / n, comparing / n, nil
-}
-
 // loadRate is how many packets a second the points of a template count, if
 // they have the processor.
 const loadRate = 20000
@@ -330,27 +293,6 @@ func (f *fleet) fillCut(ctx context.Context, pairs int, records [2][]byte, want 
 }
 
 func loadName(pair int) string { return fmt.Sprintf("load-%d", pair) }
-
-// read reads all records as a collector does, and returns the rate in records
-// a second.
-func (f *fleet) read(ctx context.Context, records uint64) (rate float64, err error) {
-	began := time.Now()
-	consumer, err := f.js.OrderedConsumer(ctx, f.records.CachedInfo().Config.Name, jetstream.OrderedConsumerConfig{})
-	if err != nil {
-		return 0, err
-	}
-	messages, err := consumer.Messages(atOnce)
-	if err != nil {
-		return 0, err
-	}
-	defer messages.Stop()
-	for range records {
-		if _, err := messages.Next(jetstream.NextContext(ctx)); err != nil {
-			return 0, err
-		}
-	}
-	return float64(records) / time.Since(began).Seconds(), nil
-}
 
 // drained waits until the records up to a sequence are collected: for each
 // partition those up to its last one. The pairs' records take turns.

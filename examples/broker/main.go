@@ -22,7 +22,7 @@ type options struct {
 	role, url, key                string
 	json, costs                   bool
 	duration                      time.Duration
-	publishers, size              int
+	size                          int
 	window, pending               int
 	rate                          float64
 	listen, store, page           string
@@ -40,10 +40,9 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.Key(&o.key)
 	f.BoolVar(&o.json, "json", false, "print JSON objects, one a line")
 	programs.Range(f, &o.duration, "duration", 10*time.Second, time.Second, 24*time.Hour, "measure, points: how long")
-	programs.Range(f, &o.publishers, "publishers", 2, 1, 64, "measure: connections that publish")
 	programs.Range(f, &o.size, "size", 128, header, 1<<20, "measure: `bytes` in a message")
 	programs.Range(f, &o.rate, "rate", 0, 1, 1e8, "measure: `messages` a second; 0 means as fast as possible")
-	programs.Range(f, &o.window, "window", 4096, 1, 1_000_000, "measure: most `messages` of a publisher on their way")
+	programs.Range(f, &o.window, "window", 4096, 1, 1_000_000, "measure: most `messages` on their way")
 	programs.Range(f, &o.pending, "pending", 0, 1, 1_000_000,
 		"measure: most `messages` waiting at a receiver before it drops more; 0 means no limit")
 	f.BoolVar(&o.costs, "costs", true, "measure: also measure what measuring costs")

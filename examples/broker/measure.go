@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,21 +14,15 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A traffic is messages through a broker, as fast as it takes them, with a
-// point where they are published and one where they are received.
+// A traffic is messages through a broker, with a point where they are published
+// and one where they are received.
 type traffic struct {
 	first, second *hoplag.Point
 	stamps        stamps
 	mode          atomic.Int32
-	ways          []*way
 	conns         []*nats.Conn
 	options       *options
-}
 
-// A way is one publisher, with its subject and the subscription.
-type way struct {
-	conn               *nats.Conn
-	subject            string
 	published, arrived atomic.Uint64 // messages
 	latest             atomic.Uint64 // number of the latest that arrived
 }
@@ -40,143 +33,99 @@ const (
 	withStamps
 )
 
-// One message in echoEvery is answered, for the clocks.
-const echoEvery = 64
+const (
+	subject = "hoplag.measure"
 
-// header is the size of a message's number and the time at which it was sent,
-// if stamped.
-const header = 16
+	// One message in echoEvery is answered, for the clocks.
+	echoEvery = 64
 
-func newTraffic(o *options, url string) (*traffic, error) {
-	t := &traffic{options: o, stamps: stamps{seconds: map[int64]*estimate.Moments{}}}
+	// header is the size of a message's number, which is its identity, and of the
+	// time at which it was sent, if stamped.
+	header = 16
+)
+
+func newTraffic(o *options, url string) (t *traffic, err error) {
+	t = &traffic{options: o, stamps: stamps{seconds: map[int64]*estimate.Moments{}}}
 	for name, p := range map[string]**hoplag.Point{"publisher": &t.first, "subscriber": &t.second} {
-		var err error
 		if *p, err = hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey(o.key), Name: name}); err != nil {
 			return nil, err
 		}
 	}
-	for i := range o.publishers {
-		w := &way{subject: fmt.Sprintf("hoplag.measure.%d", i)}
-		t.ways = append(t.ways, w)
-		if err := t.connect(w, url); err != nil {
+	for range 2 {
+		conn, err := connect(url)
+		if err != nil {
 			t.close()
 			return nil, err
 		}
+		t.conns = append(t.conns, conn)
 	}
-	return t, nil
-}
-
-// connect makes a way: a connection that publishes and one that receives.
-func (t *traffic) connect(w *way, url string) (err error) {
-	if w.conn, err = connect(url); err != nil {
-		return err
-	}
-	t.conns = append(t.conns, w.conn)
-	receiver, err := connect(url)
-	if err != nil {
-		return err
-	}
-	t.conns = append(t.conns, receiver)
-	echo := w.subject + ".echo"
-	if _, err := w.conn.Subscribe(echo, func(m *nats.Msg) { t.first.Back.Passed(m.Data) }); err != nil {
-		return err
-	}
-	id := []byte(w.subject)
-	s, err := receiver.Subscribe(w.subject, func(m *nats.Msg) { t.receive(w, receiver, echo, id, m.Data) })
-	if err != nil {
-		return err
+	_, err = t.conns[0].Subscribe(subject+".echo", func(m *nats.Msg) { t.first.Back.PassedNumber(binary.BigEndian.Uint64(m.Data)) })
+	s, other := t.conns[1].Subscribe(subject, func(m *nats.Msg) { t.receive(m.Data) })
+	if err = errors.Join(err, other); err != nil {
+		t.close()
+		return nil, err
 	}
 	limit := t.options.pending
 	if limit == 0 {
 		limit = -1
 	}
-	return errors.Join(s.SetPendingLimits(limit, -1), receiver.Flush(), w.conn.Flush())
+	return t, errors.Join(s.SetPendingLimits(limit, -1), t.conns[1].Flush(), t.conns[0].Flush())
 }
 
-// receive handles each message that arrives. Its identity is the subject and
-// the number.
-func (t *traffic) receive(w *way, conn *nats.Conn, echo string, subject, data []byte) {
-	number := binary.BigEndian.Uint64(data)
-	mode := t.mode.Load()
+// receive handles each message that arrives.
+func (t *traffic) receive(data []byte) {
+	number, mode := binary.BigEndian.Uint64(data), t.mode.Load()
 	if mode&withPoints != 0 {
-		id := append(subject, data[:8]...)
-		t.second.Passed(id)
+		t.second.PassedNumber(number)
 		if number%echoEvery == 0 {
-			t.second.Back.Passed(id)
-			conn.Publish(echo, id)
+			t.second.Back.PassedNumber(number)
+			t.conns[1].Publish(subject+".echo", data[:8])
 		}
 	}
 	if mode&withStamps != 0 {
 		t.stamps.add(int64(binary.BigEndian.Uint64(data[8:])), time.Now().UnixNano())
 	}
-	w.arrived.Add(1)
-	w.latest.Store(number)
-}
-
-// send sends messages until the context is done.
-func (t *traffic) send(ctx context.Context, w *way) {
-	data := make([]byte, t.options.size)
-	id := append([]byte(w.subject), make([]byte, 8)...)
-	began, before := time.Now(), w.published.Load()
-	for ctx.Err() == nil {
-		number := w.published.Load() + 1
-		t.wait(w, number, began, number-before)
-		binary.BigEndian.PutUint64(data, number)
-		mode := t.mode.Load()
-		if mode&withStamps != 0 {
-			binary.BigEndian.PutUint64(data[8:], uint64(time.Now().UnixNano()))
-		}
-		if mode&withPoints != 0 {
-			copy(id[len(w.subject):], data)
-			t.first.Passed(id)
-		}
-		if w.conn.Publish(w.subject, data) != nil {
-			return // closed
-		}
-		w.published.Store(number)
-	}
-	w.conn.Flush()
-}
-
-// wait waits while too many messages are on their way, so that the broker does
-// not cut the receiver off, and for the rate. It waits only briefly for lost
-// messages.
-func (t *traffic) wait(w *way, number uint64, began time.Time, sent uint64) {
-	for tries := 0; number > w.latest.Load()+uint64(t.options.window) && tries < 100; tries++ {
-		w.conn.Flush()
-	}
-	if t.options.rate > 0 {
-		due := began.Add(time.Duration(float64(sent) * float64(len(t.ways)) / t.options.rate * float64(time.Second)))
-		if ahead := time.Until(due); ahead > time.Millisecond {
-			w.conn.Flush()
-			time.Sleep(ahead)
-		}
-	}
+	t.arrived.Add(1)
+	t.latest.Store(number)
 }
 
 // run sends for a while, and returns how many messages arrived per second.
 func (t *traffic) run(ctx context.Context, mode int32, d time.Duration) float64 {
 	t.mode.Store(mode)
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	_, before := t.totals()
-	began := time.Now()
-	var all sync.WaitGroup
-	for _, w := range t.ways {
-		all.Go(func() { t.send(ctx, w) })
+	data, began, before, sent := make([]byte, t.options.size), time.Now(), t.arrived.Load(), uint64(0)
+	for ; ctx.Err() == nil && time.Since(began) < d; sent++ {
+		number := t.published.Load() + 1
+		t.wait(number, began, sent)
+		binary.BigEndian.PutUint64(data, number)
+		if mode&withStamps != 0 {
+			binary.BigEndian.PutUint64(data[8:], uint64(time.Now().UnixNano()))
+		}
+		if mode&withPoints != 0 {
+			t.first.PassedNumber(number)
+		}
+		if t.conns[0].Publish(subject, data) != nil {
+			break // closed
+		}
+		t.published.Store(number)
 	}
-	all.Wait()
-	_, after := t.totals()
-	return float64(after-before) / time.Since(began).Seconds()
+	t.conns[0].Flush()
+	return float64(t.arrived.Load()-before) / time.Since(began).Seconds()
 }
 
-// totals returns how many messages were published, and how many arrived.
-func (t *traffic) totals() (published, arrived uint64) {
-	for _, w := range t.ways {
-		published += w.published.Load()
-		arrived += w.arrived.Load()
+// wait waits while too many messages are on their way, so that the broker does
+// not cut the receiver off, and for the rate. It waits only briefly for lost
+// messages.
+func (t *traffic) wait(number uint64, began time.Time, sent uint64) {
+	for tries := 0; number > t.latest.Load()+uint64(t.options.window) && tries < 100; tries++ {
+		t.conns[0].Flush()
 	}
-	return published, arrived
+	if t.options.rate > 0 {
+		due := began.Add(time.Duration(float64(sent) / t.options.rate * float64(time.Second)))
+		if ahead := time.Until(due); ahead > time.Millisecond {
+			t.conns[0].Flush()
+			time.Sleep(ahead)
+		}
+	}
 }
 
 func (t *traffic) close() {
@@ -237,7 +186,7 @@ func measure(ctx context.Context, o *options, url string, rows *programs.Rows) e
 	sleep(ctx, 3500*time.Millisecond) // for the last report
 	stop()
 	all.Wait()
-	if published, arrived := t.totals(); !o.json {
+	if published, arrived := t.published.Load(), t.arrived.Load(); !o.json {
 		d := &sum.Report.Forth
 		rows.Printf("\n%-10s %10s %10s %9s %12s\n", "in all", "published", "arrived", "lost", "mean")
 		rows.Printf("%-10s %10d %10d %9d %12s\n", "points", d.Sent, d.Received, d.Lost, hoplag.Format(d.Mean))

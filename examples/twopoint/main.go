@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	captures, err := open(opt.before, opt.after, stderr)
+	captures, err := open(opt.before, opt.after)
 	if err != nil {
 		return err
 	}

@@ -226,7 +226,7 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := open("", "", io.Discard)
+	c, err := open("", "")
 	if err != nil {
 		t.Fatal(err)
 	}

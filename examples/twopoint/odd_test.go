@@ -381,17 +381,6 @@ func TestNamesInJSON(t *testing.T) {
 	}
 }
 
-func TestProgress(t *testing.T) {
-	p := progress{total: 200, bytes: 50, packets: 3_000_000}
-	if got, want := p.line(2*time.Second), " 25 %  3,000,000 packets  1.5 M/s"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	p = progress{endless: true, bytes: 50, packets: 3_000_000}
-	if got, want := p.line(2*time.Second), "3,000,000 packets  1.5 M/s"; got != want {
-		t.Errorf("of a pipe %q, want %q", got, want)
-	}
-}
-
 // One damaged file twice has lost nothing, wherever it breaks off; nor does a
 // pair lose what both its files have.
 func TestDamagedLosesNothing(t *testing.T) {
@@ -422,7 +411,7 @@ func TestDamagedLosesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := captures{pair: trace.NewPair(readers[0], readers[1]), progress: progress{w: io.Discard}}
+		c := captures{pair: trace.NewPair(readers[0], readers[1])}
 		if stopped := c.feed(t.Context(), m); stopped == nil || errors.Is(stopped, trace.ErrTime) || errors.Is(stopped, hashing.ErrLink) {
 			continue
 		}

@@ -30,7 +30,7 @@ func load(t *testing.T, in, out string) []passed {
 	if _, err := os.Stat(in); err != nil {
 		t.Skipf("needs a capture that is not part of the project: %v", err)
 	}
-	c, err := open(in, out, io.Discard)
+	c, err := open(in, out)
 	if err != nil {
 		t.Fatal(err)
 	}
