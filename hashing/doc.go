@@ -9,8 +9,10 @@
 //	}
 //
 // A data path that needs no tuple is served faster by an [Identifier], one frame
-// or a burst at a time: 15 to 19 times as long as the update of a cell, where a
-// Frame takes 20 (bench/RATIOS.md). For a message that is not a packet, use the [Digest] of any of its bytes.
+// or a burst at a time: 14 to 20 times as long as the update of a cell, where a
+// Frame takes 19 to 23 (bench/RATIOS.md).
+//
+// For a message that is not a packet, use the [Digest] of any of its bytes.
 //
 // # Identity
 //

@@ -123,14 +123,14 @@ func measure(pattern string, write bool) (map[string]ratio, error) {
 	if err := command.Run(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out.Bytes())
 	}
-	return parseRun(out.String(), write), nil
+	return parseRun(out.String()), nil
 }
 
 var processors = regexp.MustCompile(`-\d+$`)
 
 // parseRun reads the output of go test -bench: the lowest ratio of each
-// benchmark, since what disturbs it makes it higher, or the median.
-func parseRun(text string, median bool) map[string]ratio {
+// benchmark, since what disturbs it makes it higher.
+func parseRun(text string) map[string]ratio {
 	all := map[string][]float64{}
 	ratios := map[string]ratio{}
 	for line := range strings.Lines(text) {
@@ -153,12 +153,8 @@ func parseRun(text string, median bool) map[string]ratio {
 		ratios[name] = r
 	}
 	for name, values := range all {
-		slices.Sort(values)
 		r := ratios[name]
-		r.floors = values[0]
-		if median {
-			r.floors = values[len(values)/2]
-		}
+		r.floors = slices.Min(values)
 		ratios[name] = r
 	}
 	return ratios
