@@ -255,7 +255,7 @@ func BenchmarkRLIInjector(b *testing.B) {
 		config rli.InjectorConfig
 	}{
 		{"every100", rli.InjectorConfig{Every: 100}},
-		{"adaptive", rli.InjectorConfig{Adaptive: rli.PaperAdaptation}},
+		{"adaptive", rli.PaperInjector},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			j := must(rli.NewInjector(c.config))

@@ -18,7 +18,7 @@ import (
 //	identity 8 · injector 4 · rate 8 · reference bytes 4 · method 1 · tolerance 4 · buffer 4 ·
 //	flows 4 · buckets 2 · floor 8
 //	counts          8 each, in the order of Counts
-//	quality         15 words of 8, in the order of its fields
+//	quality         14 words of 8, in the order of its fields
 //	origin          8, the mean of all delays, rounded down; 0 without any
 //	total           gaps 2 · count 6 · sum 8 · squares 16 · error 8 · doubtful 4
 //	number of flows 4
@@ -54,12 +54,10 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	for _, n := range r.counts.list() {
 		dst = wire.AppendUint(dst, *n, 8)
 	}
-	origin, step := r.meanOrigin()
-	q := r.quality
-	q.low, q.high = q.low+step, q.high+step
-	for _, x := range q.words() {
-		dst = wire.AppendUint(dst, x, 8)
+	for _, x := range r.quality.list() {
+		dst = wire.AppendUint(dst, math.Float64bits(*x), 8)
 	}
+	origin, step := r.meanOrigin()
 	dst = wire.AppendUint(dst, uint64(origin), 8)
 	dst = r.appendSums(dst, r.total, step)
 	used := make([]int, 0, r.flows.used)
@@ -112,35 +110,6 @@ func (c *Config) append(dst []byte) []byte {
 	dst = wire.AppendUint(dst, uint64(c.Flows), 4)
 	dst = wire.AppendUint(dst, uint64(c.Buckets), 2)
 	return wire.AppendUint(dst, uint64(c.Floor), 8)
-}
-
-const qualityFields = 15
-
-// words returns what is learned as it is encoded.
-func (q *quality) words() [qualityFields]uint64 {
-	f := math.Float64bits
-	return [...]uint64{q.references, f(q.packets), f(q.seen), f(q.told), f(q.sum), f(q.squares), f(q.predicted), f(q.blur),
-		q.twins, f(q.common), f(q.commonest), uint64(q.low), uint64(q.high), f(q.longest), f(q.slack)}
-}
-
-// readQuality refuses what is not finite, or negative where it cannot be.
-func readQuality(d *wire.Reader) (q quality, err error) {
-	float := func(least float64) float64 {
-		x := math.Float64frombits(d.Uint64())
-		if !(x >= least && x <= math.MaxFloat64) {
-			err = malformed("%v in what references show", x)
-		}
-		return x
-	}
-	any := -math.MaxFloat64
-	q.references = d.Uint64()
-	q.packets, q.seen, q.told = float(0), float(0), float(0)
-	q.sum, q.squares, q.predicted, q.blur = float(any), float(0), float(0), float(0)
-	q.twins = d.Uint64()
-	q.common, q.commonest = float(any), float(0)
-	q.low, q.high = int64(d.Uint64()), int64(d.Uint64())
-	q.longest, q.slack = float(0), float(0)
-	return q, err
 }
 
 // size returns the number of bytes in the encoding of the given number of
@@ -206,8 +175,11 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	for _, n := range b.counts.list() {
 		*n = d.Uint64()
 	}
-	if b.quality, err = readQuality(&d); err != nil {
-		return nil, err
+	for _, x := range b.quality.list() {
+		signed := x == &b.quality.sum || x == &b.quality.common
+		if *x = math.Float64frombits(d.Uint64()); !(math.Abs(*x) <= math.MaxFloat64) || *x < 0 && !signed {
+			return nil, malformed("%v in what references show", *x)
+		}
 	}
 	b.centre = int64(d.Uint64())
 	if b.total, err = readSums(&d); err != nil {

@@ -104,10 +104,10 @@ func TestReceiverGolden(t *testing.T) {
 	zero := "0000000000000000"
 	words := map[int]string{
 		0: "0000000000000003", 3: "0000000000000003", 10: "0000000000000002", // packets, linear, references
-		16 + 11: "ffffffffffffffa0", 16 + 12: "ffffffffffffffdc", // the lowest and the highest delay, 100 and 160
-		16 + 14: "401ccccccccccccd", // 7.2, a ten-thousandth of 9,000 bytes
+		16 + 11: "404e000000000000", // from a delay of 100 to one of 160
+		16 + 13: "401ccccccccccccd", // 7.2, a ten-thousandth of 9,000 bytes
 	}
-	for i := range 16 + 15 {
+	for i := range 16 + 14 {
 		want += cmp.Or(words[i], zero)
 	}
 	// The delays are 115, 130 + 200 and 145: a mean of 196, and -81, 134 and
@@ -193,7 +193,7 @@ func TestReceiverMalformed(t *testing.T) {
 	fail(append(bytes.Clone(good), 0))
 	fail(resealed(append(bytes.Clone(good), 0)))
 	const body = 5 + 4 // and the injector
-	const total = body + 43 + 128 + 120 + 8
+	const total = body + 43 + 128 + 112 + 8
 	for name, change := range map[string]struct {
 		at int
 		to string

@@ -86,7 +86,7 @@ type Config struct {
 
 	// Buffer is the number of packets that can wait for the next reference: 1
 	// to 2^24, and at least the injector's longest distance between
-	// references; 0 with Left. When it fills up, the receiver estimates the
+	// references, Every or Sparse and a quarter; 0 with Left. When it fills up, the receiver estimates the
 	// packets in it from what it has seen so far, and counts them in
 	// Counts.Overflowed.
 	Buffer int

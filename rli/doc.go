@@ -85,7 +85,7 @@
 //
 // The mean of all packets is off by less than 1 % of the mean wait in most
 // traffic (ours-rli-bias). If references become rare just when bursts come, as
-// with [PaperAdaptation], most of a burst is never looked at, and nothing can
+// with [PaperInjector], most of a burst is never looked at, and nothing can
 // tell: in bursty traffic inject at a fixed rate instead, with no more references.
 //
 // # What it costs
@@ -120,8 +120,7 @@
 // SIGCOMM 2010; section numbers are of its extended version. Names and
 // symbols:
 //
-//	Adaptation              Algorithm 1   section III-B.1
-//	Adaptation.Smoothing    α
+//	InjectorConfig.Rate     l_c, Algorithm 1, section III-B.1
 //	Linear                  RLI estimator, eq. (1), section III-C
 //	Left                    RLI-L estimator
 //	Config.Rate             l_c

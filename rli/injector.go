@@ -8,15 +8,12 @@ import (
 )
 
 // An InjectorConfig says when references go out (section III-B.1): after Every
-// packets, after Interval nanoseconds, or whichever comes first. With
-// Adaptive, the number of packets follows the link's utilisation instead.
-//
-// The injector draws each distance at random, so that references keep step
-// with no flow.
+// packets, after Interval nanoseconds, or whichever comes first. With Rate, the
+// number of packets follows the link's utilisation, by Algorithm 1.
 type InjectorConfig struct {
 	// Every is the n of 1-in-n: a reference goes out after this many packets on
-	// average, up to 10^9, give or take a quarter. Zero means not by number. It
-	// must be 0 with Adaptive.
+	// average, up to 10^9, give or take a quarter, so that references keep
+	// step with no flow. Zero means not by number.
 	Every int
 
 	// Interval is the τ of 1-in-τ: references go out this many nanoseconds apart
@@ -26,72 +23,48 @@ type InjectorConfig struct {
 	// time. Zero means not by time.
 	Interval int64
 
-	// Adaptive chooses the rate by Algorithm 1.
-	Adaptive Adaptation
+	// Rate is the capacity of the link in bits per second, l_c, up to 10^15. If
+	// it is not 0, Every is the distance up to 60 % of it, 1/r_max, and Sparse,
+	// Every to 10^6, the one from 85 % on, 1/r_min. In between the rate of
+	// references is
+	//
+	//	√(1 − ((umin − u)/(umax − umin))²) · (rmax − rmin) + rmin
+	//
+	// where u is a moving average of the utilisation: an ellipse.
+	Rate   int64
+	Sparse int
 
 	// Injector identifies the injector in its references: see Config.Injector.
 	Injector uint32
 }
 
-// An Adaptation is Algorithm 1. The moving average u of the utilisation,
-// clamped to its limits, gives the injection rate
-//
-//	√(1 − ((umin − u)/(umax − umin))²) · (rmax − rmin) + rmin
-//
-// This is an ellipse from rmax at umin down to rmin at umax. The zero value
-// turns adaptation off.
-type Adaptation struct {
-	Rate                           int64   // l_c: capacity of the link, bits per second, 1 to 10^15
-	MinUtilisation, MaxUtilisation float64 // u_min below u_max, 0 to 1
-	MinRate, MaxRate               float64 // r_min up to r_max, references per packet, 10^-6 to 1
-	Smoothing                      float64 // α: weight of the newest utilisation, over 0 and up to 1
-}
+// PaperInjector adapts with the paper's limits, for a link of 10 Gb/s.
+var PaperInjector = InjectorConfig{Every: 10, Sparse: 300, Rate: 10e9}
 
-// PaperAdaptation has the paper's limits, for a link of 10 Gb/s. The paper
-// does not give its smoothing factor.
-var PaperAdaptation = Adaptation{
-	Rate:           10e9,
-	MinUtilisation: 0.6, MaxUtilisation: 0.85,
-	MinRate: 1.0 / 300, MaxRate: 1.0 / 10,
-	Smoothing: 1.0 / 16,
-}
+// Limits of utilisation, u_min and u_max, of the paper, and the weight of the
+// newest, α, which it does not give.
+const (
+	leastUtilisation = 0.6
+	mostUtilisation  = 0.85
+	smoothing        = 1.0 / 16
+)
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (c *InjectorConfig) Validate() error {
 	bad := func(field string, got any, want string) error { return estimate.Invalid("rli", field, got, want) }
-	a := &c.Adaptive
-	adaptive := *a != Adaptation{}
 	switch {
 	case c.Every < 0 || c.Every > 1e9:
 		return bad("Every", c.Every, "0 to 10^9")
 	case c.Interval < 0 || c.Interval > 1e15:
 		return bad("Interval", c.Interval, "0 to 10^15")
-	case adaptive && c.Every != 0:
-		return bad("Every", c.Every, "0 with Adaptive")
-	case !adaptive && c.Every == 0 && c.Interval == 0:
-		return bad("Every", c.Every, "1 or more without Interval and Adaptive")
-	case !adaptive:
-	case a.Rate < 1 || a.Rate > maxRate:
-		return bad("Adaptive.Rate", a.Rate, "1 to 10^15")
-	case !(a.MinUtilisation >= 0 && a.MinUtilisation < a.MaxUtilisation && a.MaxUtilisation <= 1):
-		return bad("Adaptive's utilisation", [2]float64{a.MinUtilisation, a.MaxUtilisation}, "0 to 1, the lesser first")
-	case !(a.MinRate >= 1e-6 && a.MinRate <= a.MaxRate && a.MaxRate <= 1):
-		return bad("Adaptive's rate", [2]float64{a.MinRate, a.MaxRate}, "10^-6 to 1, the lesser first")
-	case !(a.Smoothing > 0 && a.Smoothing <= 1):
-		return bad("Adaptive.Smoothing", a.Smoothing, "over 0, up to 1")
+	case c.Every == 0 && (c.Interval == 0 || c.Rate != 0):
+		return bad("Every", c.Every, "1 or more without Interval, or with Rate")
+	case c.Rate < 0 || c.Rate > maxRate:
+		return bad("Rate", c.Rate, "0 to 10^15")
+	case c.Rate == 0 && c.Sparse != 0 || c.Rate > 0 && (c.Sparse < c.Every || c.Sparse > 1e6):
+		return bad("Sparse", c.Sparse, "0 without Rate, Every to 10^6 with it")
 	}
 	return nil
-}
-
-// MaxDistance returns the largest number of packets between two references, by
-// number of packets alone. The receiver's buffer must hold that many. It
-// returns 0 if Interval alone decides.
-func (c *InjectorConfig) MaxDistance() int {
-	n := c.Every
-	if c.Adaptive != (Adaptation{}) {
-		n = c.Adaptive.distance(c.Adaptive.MinRate)
-	}
-	return n + n/4
 }
 
 // An Injector decides when reference packets go out. It is not safe for
@@ -149,12 +122,11 @@ func (j *Injector) timeUp(t int64) bool {
 // distance draws the number of packets to the next reference.
 func (j *Injector) distance(t int64) int {
 	n := math.MaxInt32
-	if j.config.Every > 0 {
-		n = j.draw(j.config.Every)
-	}
-	if j.config.Adaptive != (Adaptation{}) {
+	if j.config.Rate > 0 {
 		j.measure(t)
-		n = j.draw(j.config.Adaptive.distance(j.config.Adaptive.rate(j.utilisation)))
+		n = j.draw(j.config.adapted(j.utilisation))
+	} else if j.config.Every > 0 {
+		n = j.draw(j.config.Every)
 	}
 	if j.config.Interval == 0 || j.next == 0 {
 		return n
@@ -181,22 +153,16 @@ func (j *Injector) measure(t int64) {
 	if t <= j.measured {
 		return
 	}
-	a := &j.config.Adaptive
-	now := j.bytes * 8e9 / float64(t-j.measured) / float64(a.Rate)
-	j.utilisation = now*a.Smoothing + j.utilisation*(1-a.Smoothing)
+	now := j.bytes * 8e9 / float64(t-j.measured) / float64(j.config.Rate)
+	j.utilisation = now*smoothing + j.utilisation*(1-smoothing)
 	j.bytes, j.measured = 0, t
 }
 
-// rate returns the injection rate at utilisation u (lines 12 and 13).
-func (a *Adaptation) rate(u float64) float64 {
-	u = min(max(u, a.MinUtilisation), a.MaxUtilisation)
-	x := (u - a.MinUtilisation) / (a.MaxUtilisation - a.MinUtilisation)
-	return math.Sqrt(1-x*x)*(a.MaxRate-a.MinRate) + a.MinRate
-}
-
-// distance returns the number of packets per reference at the given rate.
-func (a *Adaptation) distance(rate float64) int {
-	return max(1, int(math.Round(1/rate)))
+// adapted returns the distance at utilisation u (lines 12 and 13).
+func (c *InjectorConfig) adapted(u float64) int {
+	x := (min(max(u, leastUtilisation), mostUtilisation) - leastUtilisation) / (mostUtilisation - leastUtilisation)
+	least, most := 1/float64(c.Sparse), 1/float64(c.Every)
+	return int(math.Round(1 / (math.Sqrt(1-x*x)*(most-least) + least)))
 }
 
 // SetKey tags every reference with SipHash under a secret key. The receiver

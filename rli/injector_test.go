@@ -100,7 +100,6 @@ func TestInjectorLargePacket(t *testing.T) {
 // its names.
 func TestAlgorithm1(t *testing.T) {
 	c := adaptive()
-	a := c.Adaptive
 	j := newInjector(t, c)
 	src := source(t, "flows", 0.72, 9)
 	var p queue.Packet
@@ -125,11 +124,11 @@ func TestAlgorithm1(t *testing.T) {
 			cb, since = 0, p.Time
 		case drp > 0:
 			uInstant := cb / drp / lc
-			uEst = uInstant*a.Smoothing + uEst*(1-a.Smoothing)
+			uEst = uInstant/16 + uEst*15/16
 			cb, since = 0, p.Time
 		}
-		uEff := min(max(uEst, a.MinUtilisation), a.MaxUtilisation)
-		rEff := math.Sqrt(1-math.Pow((a.MinUtilisation-uEff)/(a.MaxUtilisation-a.MinUtilisation), 2))*(a.MaxRate-a.MinRate) + a.MinRate
+		uEff := min(max(uEst, 0.6), 0.85)
+		rEff := math.Sqrt(1-math.Pow((0.6-uEff)/(0.85-0.6), 2))*(1.0/10-1.0/300) + 1.0/300
 		left = int(math.Round(1 / rEff))
 	}
 	if references < 1000 || math.Abs(float64(expected)/200000-1) > 0.02 {
@@ -172,37 +171,26 @@ func TestInjectorConfig(t *testing.T) {
 		{Every: -1, Interval: 1},
 		{Every: 2e9},
 		{Interval: -1, Every: 1},
-		change(func(c *rli.InjectorConfig) { c.Every = 1 }),
-		change(func(c *rli.InjectorConfig) { c.Adaptive.Rate = 0 }),
-		change(func(c *rli.InjectorConfig) { c.Adaptive.MinUtilisation = 0.9 }),
-		change(func(c *rli.InjectorConfig) { c.Adaptive.MaxUtilisation = math.NaN() }),
-		change(func(c *rli.InjectorConfig) { c.Adaptive.MinRate = 0 }),
-		change(func(c *rli.InjectorConfig) { c.Adaptive.MaxRate = 2 }),
-		change(func(c *rli.InjectorConfig) { c.Adaptive.Smoothing = 0 }),
+		change(func(c *rli.InjectorConfig) { c.Every = 0 }),
+		change(func(c *rli.InjectorConfig) { c.Every = 301 }),
+		change(func(c *rli.InjectorConfig) { c.Rate = -1 }),
+		change(func(c *rli.InjectorConfig) { c.Rate = 0 }),
+		change(func(c *rli.InjectorConfig) { c.Sparse = 2e6 }),
 	} {
 		if _, err := rli.NewInjector(c); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("config %d: %v", i, err)
 		}
-	}
-	if got := ok.MaxDistance(); got != 1 {
-		t.Errorf("distance %d", got)
-	}
-	c := adaptive()
-	if got := c.MaxDistance(); got != 375 {
-		t.Errorf("distance %d of the paper's limits, want 300 and a quarter", got)
 	}
 }
 
 // TestAdaptiveEdges: at and beyond the limits of utilisation the rates are the
 // limits, also a reference for every packet.
 func TestAdaptiveEdges(t *testing.T) {
-	c := rli.InjectorConfig{Adaptive: rli.Adaptation{
-		Rate: 8e9, MinUtilisation: 0.25, MaxUtilisation: 0.5, MinRate: 1.0 / 40, MaxRate: 1, Smoothing: 1,
-	}}
+	c := rli.InjectorConfig{Rate: 8e9, Every: 1, Sparse: 40}
 	for _, of := range []struct {
 		gap      int64 // ns between packets of 1,000 bytes, of 1 ns a byte
 		distance int
-	}{{1_000_000, 1}, {4000, 1}, {2000, 40}, {500, 40}} {
+	}{{1_000_000, 1}, {1700, 1}, {1170, 40}, {500, 40}} {
 		j := newInjector(t, c)
 		references, now := 0, int64(0)
 		const packets = 4000
@@ -215,8 +203,5 @@ func TestAdaptiveEdges(t *testing.T) {
 		if want := packets / 2 / of.distance; math.Abs(float64(references-want)) > 0.1*float64(want) {
 			t.Errorf("%d ns apart: %d references for %d packets, want %d", of.gap, references, packets/2, want)
 		}
-	}
-	if c.MaxDistance() != 50 {
-		t.Errorf("distance %d at most, want 50", c.MaxDistance())
 	}
 }

@@ -27,27 +27,27 @@ type Result struct {
 func (r *Receiver) result(f *record, doubtful float64) Result {
 	q, n, gaps := &r.quality, float64(f.count()), float64(max(f.gaps(), 1))
 	res := Result{Delay: f.delay(r.centre)}
-	if q.references < least {
+	if q.references < least || q.told == 0 || q.predicted == 0 {
 		res.error, res.single = math.Inf(1), math.Inf(1)
 		return res
 	}
-	m := float64(q.references)
+	m := q.references
 	variance := f.error / (n * n) // of the mean
 	single := variance * gaps
 	ratio := q.seen / q.told
 	common := 0.0
-	if pairs := float64(q.twins); pairs >= least {
+	if pairs := q.twins; pairs >= least {
 		// Only what is no chance.
 		share, off := q.common/pairs, math.Sqrt(q.commonest)/pairs
 		if share > 2*off {
-			common = min((share+2*off)/ratio, 1)
+			common = min((share+3*off)/ratio, 1)
 		}
 	}
 	res.error = math.Sqrt(ratio*(variance+common*single) + q.slack*q.slack/9/n)
 	res.single = math.Sqrt(ratio * single)
 	res.gaps = 1 / (1/gaps + common)
-	res.common = math.Sqrt(single) * (math.Abs(q.sum) + 1.5*math.Sqrt(q.squares)) / q.predicted
-	res.bias = q.blur/m + doubtful*float64(q.high-q.low)
+	res.common = math.Sqrt(single) * (math.Abs(q.sum) + 1.25*math.Sqrt(q.squares)) / q.predicted
+	res.bias = q.blur/m + doubtful*q.span
 	// A full queue lets a reference in only if there is room for one, so the
 	// references that arrive have waited up to a packet less than others. While
 	// it is full it loses at least one packet in eight.

@@ -23,9 +23,7 @@ func (r *Receiver) Merge(b *Receiver) error {
 		r.centre = b.centre
 	}
 	step := b.centre - r.centre
-	others := b.quality
-	others.low, others.high = others.low+step, others.high+step
-	r.quality.add(&others)
+	r.quality.add(&b.quality)
 	total := b.total
 	b.seal(&total)
 	total.shift(step)

@@ -17,7 +17,7 @@ import (
 // flows again and again. The product of two residuals of one flow shows that
 // part.
 type quality struct {
-	references uint64
+	references float64
 	packets    float64 // that they stand for
 	seen       float64 // squares of errors, for each packet
 	told       float64 // squares of predicted errors
@@ -25,33 +25,40 @@ type quality struct {
 	squares    float64 // of these, for each reference
 	predicted  float64 // predicted errors, for each packet
 	blur       float64 // of the base delay
-	twins      uint64  // pairs of residuals of one flow
+	twins      float64 // pairs of residuals of one flow
 	common     float64 // their products
 	commonest  float64 // squares of these
-	low, high  int64   // delays of references, from the centre
-	longest    float64 // ns that a packet took to send, at most
-	slack      float64 // ns that stamps may be off, at most
+	extremes
+}
+
+// extremes are the largest there were.
+type extremes struct {
+	span    float64 // ns between the shortest delay of a reference and the longest
+	longest float64 // ns that a packet took to send
+	slack   float64 // ns that stamps may be off
+}
+
+const (
+	qualityFields = 14
+	sumFields     = 11 // of these
+)
+
+// list returns all fields in the order of the encoding.
+func (q *quality) list() [qualityFields]*float64 {
+	return [...]*float64{&q.references, &q.packets, &q.seen, &q.told, &q.sum, &q.squares, &q.predicted, &q.blur, &q.twins, &q.common,
+		&q.commonest, &q.span, &q.longest, &q.slack}
 }
 
 func (q *quality) add(b *quality) {
-	q.span(b.low, b.high)
-	q.references += b.references
-	q.packets += b.packets
-	q.seen += b.seen
-	q.told += b.told
-	q.sum += b.sum
-	q.squares += b.squares
-	q.predicted += b.predicted
-	q.blur += b.blur
-	q.twins += b.twins
-	q.common += b.common
-	q.commonest += b.commonest
-	q.longest = max(q.longest, b.longest)
-	q.slack = max(q.slack, b.slack)
+	theirs := b.list()
+	for i, x := range q.list() {
+		if i < sumFields {
+			*x += *theirs[i]
+		} else {
+			*x = max(*x, *theirs[i])
+		}
+	}
 }
-
-// span extends the range of delays.
-func (q *quality) span(low, high int64) { q.low, q.high = min(q.low, low), max(q.high, high) }
 
 // learn takes in a residual.
 func (q *quality) learn(off, predicted, packets float64) {
@@ -96,8 +103,8 @@ func (r *Receiver) meet(f hashing.Flow, off float64) {
 // test estimates the left reference from the line between the one before it
 // and the right one or, with Left, the right one from the left one.
 func (r *Receiver) test(right mark) {
-	q, at := &r.quality, right.delay+r.origin-r.centre
-	q.span(at, at)
+	q, e := &r.quality, r.order.extent()
+	q.span = max(q.span, float64(e.high-e.low))
 	q.slack = max(q.slack, r.slack)
 	if !r.left.seen || r.method != Left && !r.earlier.seen {
 		return

@@ -58,8 +58,8 @@ func source(t testing.TB, name string, utilisation float64, seed uint64) queue.S
 }
 
 func adaptive() rli.InjectorConfig {
-	c := rli.InjectorConfig{Adaptive: rli.PaperAdaptation}
-	c.Adaptive.Rate = linkRate
+	c := rli.PaperInjector
+	c.Rate = linkRate
 	return c
 }
 

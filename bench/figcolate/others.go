@@ -83,9 +83,9 @@ func (t *traffic) weighted(e *perflow.Errors, limit float64) float64 {
 func interpolate(run *experiment.Run, k kind, least, most float64, method rli.Method, seed uint64, chosen int) (*perflow.Errors, float64) {
 	c := rli.DefaultConfig
 	c.Identity, c.Rate, c.Method, c.Flows = seed, linkRate, method, 1<<20
-	adaptive := rli.PaperAdaptation
-	adaptive.MinRate, adaptive.MaxRate = least, most
-	injector := experiment.Try(rli.NewInjector(rli.InjectorConfig{Adaptive: adaptive}))
+	adaptive := rli.PaperInjector
+	adaptive.Every, adaptive.Sparse = int(math.Round(1/most)), int(math.Round(1/least))
+	injector := experiment.Try(rli.NewInjector(adaptive))
 	receiver := experiment.Try(rli.NewReceiver(c))
 	references := 0
 	t := newTrafficOf(run, k, run.Pick(quickPackets, fullPackets), func(p *queue.Packet, out int64, link *queue.Link) {

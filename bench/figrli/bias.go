@@ -97,7 +97,7 @@ func measureBias(run *experiment.Run) {
 
 // schedule says when references go out, and how many.
 func (s *setting) schedule(references float64) string {
-	if s.injector.Every > 0 {
+	if s.injector.Every > 0 && s.injector.Rate == 0 {
 		return fmt.Sprintf("1 in %d", s.injector.Every)
 	}
 	if s.injector.Interval > 0 {

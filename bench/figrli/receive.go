@@ -58,8 +58,6 @@ func (p *passage) receive(c rli.Config, born []int32) *rli.Receiver {
 	for i := range p.events {
 		d := &p.events[i]
 		switch {
-		case d.stamp < 0 && p.other != 0:
-			r.Update(p.other, int(d.bytes), d.out)
 		case d.stamp < 0:
 			r.Pass(int(d.bytes), d.out)
 		case !d.regular():
@@ -118,15 +116,4 @@ func spreads(lists ...[]float64) (cells []string) {
 		cells = append(cells, spread(list))
 	}
 	return cells
-}
-
-// covered returns how often intervals hold flows' means and deviations.
-func (p *passage) covered(r *rli.Receiver, confidence float64) (means, deviations perflow.Coverage) {
-	for i := range p.flows {
-		if got, err := r.Estimate(p.flows[i].key); err == nil {
-			means.Count(got.MeanInterval(confidence).Contains(p.flows[i].mean()))
-			deviations.Count(got.DeviationInterval(confidence).Contains(p.flows[i].deviation()))
-		}
-	}
-	return means, deviations
 }

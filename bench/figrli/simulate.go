@@ -16,7 +16,7 @@ import (
 const referenceBytes = 48
 
 // adaptive is the paper's injector.
-var adaptive = rli.InjectorConfig{Adaptive: rli.PaperAdaptation}
+var adaptive = rli.PaperInjector
 
 // everyNth returns an injector of one reference every n packets.
 func everyNth(n int) rli.InjectorConfig {
@@ -72,8 +72,7 @@ type passage struct {
 	all    estimate.Moments
 	lost   int // regular packets
 	cost   cost
-	size   int          // of a reference
-	other  hashing.Flow // as which cross traffic is reported; 0: with Pass
+	size   int // of a reference
 }
 
 // A cost is that of references.

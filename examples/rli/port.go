@@ -88,8 +88,8 @@ func newPort(o options) (*port, error) {
 	}
 	when := rli.InjectorConfig{Every: o.every}
 	if o.every == 0 {
-		when.Adaptive = rli.PaperAdaptation
-		when.Adaptive.Rate = rate
+		when = rli.PaperInjector
+		when.Rate = rate
 	}
 	if p.injector, err = rli.NewInjector(when); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func newPort(o options) (*port, error) {
 	if o.live != "" {
 		c.Rate = 0 // a token bucket is no link
 	}
-	c.Buffer = max(c.Buffer, when.MaxDistance())
+	c.Buffer = max(c.Buffer, 2*when.Every)
 	if c.Method == rli.Left {
 		c.Buffer = 0
 	}
