@@ -46,7 +46,7 @@ func (r *Receiver) result(f *record, doubtful float64) Result {
 	res.error = math.Sqrt(ratio*(variance+common*single) + q.slack*q.slack/9/n)
 	res.single = math.Sqrt(ratio * single)
 	res.gaps = 1 / (1/gaps + common)
-	res.common = math.Sqrt(single) * (math.Abs(q.sum) + 1.25*math.Sqrt(q.squares)) / q.predicted
+	res.common = math.Sqrt(single) * (math.Abs(q.sum) + 1.5*math.Sqrt(q.squares)) / q.predicted
 	res.bias = q.blur/m + doubtful*q.span
 	// A full queue lets a reference in only if there is room for one, so the
 	// references that arrive have waited up to a packet less than others. While

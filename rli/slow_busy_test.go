@@ -12,10 +12,8 @@ import (
 
 // slowBusy is the busy-aware estimator with all packets in memory, and every
 // quantity worked out anew from the whole past when it is wanted. It returns
-// how many references contradicted the link. If credulous, it believes the link
-// whatever they say: the broken estimator that tests of the fallback must
-// reject.
-func slowBusy(events []event, rate float64, tolerance float64, credulous bool) int {
+// how many references contradicted the link.
+func slowBusy(events []event, rate float64, tolerance float64) int {
 	size := func(i int) float64 { return float64(events[i].bytes) * 8e9 / rate }
 	between := func(i, j int) float64 { return float64(events[j].time - events[i].time) }
 
@@ -70,7 +68,7 @@ func slowBusy(events []event, rate float64, tolerance float64, credulous bool) i
 	wide := func(b interval) float64 { return b.high - b.low }
 
 	agreed, conflicts := 0, 0
-	trusted := func() bool { return credulous || agreed >= 16 && wide(cut()) <= 2*tolerance }
+	trusted := func() bool { return agreed >= 16 && wide(cut()) <= 2*tolerance }
 	heights := slowRatios{reluctance: 1}
 	befores, afters := slowRatios{prior: 1, reluctance: 16}, slowRatios{prior: 1, reluctance: 16}
 	betweens := slowRatios{prior: 1, reluctance: 10}
@@ -408,7 +406,7 @@ func TestBusyAware(t *testing.T) {
 			for events[len(events)-1].kind != reference {
 				events = events[:len(events)-1]
 			}
-			slowBusy(events, linkRate, 2, false)
+			slowBusy(events, linkRate, 2)
 			r := receive(t, config(rli.BusyAware), events)
 			if c := r.Counts(); c.Idle == 0 || c.Busy == 0 || c.Linear == 0 || !r.Trusted() {
 				t.Errorf("want some of every kind: %+v", c)
@@ -436,7 +434,7 @@ func TestBusyAwareDoubts(t *testing.T) {
 	for events[len(events)-1].kind != reference {
 		events = events[:len(events)-1]
 	}
-	conflicts := slowBusy(events, linkRate, 2, false)
+	conflicts := slowBusy(events, linkRate, 2)
 	r := receive(t, config(rli.BusyAware), events)
 	c := r.Counts()
 	if lies < 5 || conflicts <= lies || c.Conflicts != uint64(conflicts) || c.Busy == 0 || c.Linear == 0 {
