@@ -2,9 +2,7 @@ package figrli
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
@@ -131,44 +129,10 @@ func (w *accurate) judgeHigh(run *experiment.Run) {
 	if w.kind.slug == poisson.slug {
 		return // its flows are all alike
 	}
-	size := func(f *flow) float64 { return float64(f.delays.N()) }
-	w.grouped(run, (*flow).mean, ofMean, "true mean delay of the flow (µs)", "8a", "Error by true delay, %s (Fig. 8a)", 1e-3)
-	w.grouped(run, size, ofMean, "packets of the flow", "8b", "Error by size, %s (Fig. 8b)", 1)
-	w.grouped(run, (*flow).deviation, ofDeviation, "true deviation of the flow's delays (µs)", "9b",
-		"Error of the deviation by true deviation, %s (Fig. 9b)", 1e-3)
 	w.average(run, "flows delayed by more than 100 µs", "about 12 %", 0.12, 0.12, ofMean, func(f *flow) bool { return f.mean() > 100e3 })
 	w.average(run, "flows of more than 10 packets", "< 11 %", 0, 0.11, ofMean, func(f *flow) bool { return f.delays.N() > 10 })
 	w.average(run, "flows of more than 100 packets", "about 3 %", 0.03, 0.03, ofMean, func(f *flow) bool { return f.delays.N() > 100 })
 	w.average(run, "deviations above 100 µs", "< 20 %", 0, 0.20, ofDeviation, func(f *flow) bool { return f.deviation() > 100e3 })
-}
-
-// grouped draws average errors of flows by a property of theirs: Figs. 8a, 8b
-// and 9b.
-func (w *accurate) grouped(run *experiment.Run, by func(*flow) float64, errors func(answers) []float64, label, name, title string,
-	scale float64) {
-	f := run.Draw(name+"-"+w.kind.slug, fmt.Sprintf(title, w.kind.name),
-		fmt.Sprintf("Average relative error of the flows in each group, of at least ten; %s at %s.", w.kind.name,
-			percent(levels[0].utilisation)), plot.LogAxis(label), plot.LogAxis("average relative error (%)"))
-	for k, m := range methods[1:] {
-		groups := map[int]*estimate.Moments{}
-		for i, e := range errors(w.of[1+k]) {
-			x := by(&w.flows[i])
-			if math.IsNaN(e) || !(x > 0) {
-				continue
-			}
-			g := int(math.Floor(2 * math.Log2(x)))
-			if groups[g] == nil {
-				groups[g] = new(estimate.Moments)
-			}
-			groups[g].Add(e)
-		}
-		s := f.Line(plot.Series{Name: m.name, Paper: m.paper, Pair: k + 1})
-		for _, g := range slices.Sorted(maps.Keys(groups)) {
-			if groups[g].N() >= 10 {
-				s.Add(math.Exp2((float64(g)+0.5)/2)*scale, 100*groups[g].Mean())
-			}
-		}
-	}
 }
 
 // average judges RLI's average error of some flows, if there are enough.
@@ -212,12 +176,9 @@ func measureBusyAware(run *experiment.Run) {
 		{byPeriod, true, false, "busy-aware, references ahead"},
 	}
 	run.Config("packets", packets, "injector", adaptive, "utilisations", utilisations)
-	run.Note("References go directly behind their packet and name it, so that they tell its delay: straight lines go through it. Where it "+
-		"is not named, they go through the reference, which waited for it. Ahead of its packet a reference meets what packets meet, and makes "+
-		"packets wait; the paper does not say where its references go.",
-		"Where flows have many packets, what is left of an error is a bias that all of them share, and with it the mean of all packets, in "+
-			"brackets. There straight lines, which are unbiased as long as delays change slowly from one reference to the next, can "+
-			"be the better ones. What of it is chance, and what would be off in every run: ours-rli-bias.")
+	run.Note("References go directly behind their packet and name it, so that they tell its delay: straight lines go through it. Where it " +
+		"is not named, they go through the reference, which waited for it. Ahead of its packet a reference meets what packets meet, and makes " +
+		"packets wait; the paper does not say where its references go.")
 	table := run.Table("", "Relative error of flows' means: median / 75th percentile; in brackets, that of the mean of all packets",
 		"traffic", "utilisation", "packets that found the link idle")
 	for _, v := range variants {

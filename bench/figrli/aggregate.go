@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -36,34 +35,16 @@ func measureAggregate(run *experiment.Run) {
 		"RLI's truth and LDA's are the same: all packets that arrived. Where LDA is exact, as nothing is lost, no method can be better.")
 	table := run.Table("", "Relative error of the mean / of the deviation of all packets", "traffic", "offered", "loss", "mean delay", "LDA",
 		"LDA, eq. (5)")
-	names := []string{"LDA"}
 	for _, n := range numbers {
 		table.Columns = append(table.Columns, fmt.Sprintf("%s, %d", byLine.name, n), fmt.Sprintf("%s, %d", byPeriod.name, n))
-		names = append(names, fmt.Sprintf("RLI, %d references", n), fmt.Sprintf("busy-aware, %d", n))
 	}
 	for _, kind := range experiment.Each(run, kinds) {
-		figure := func(name, title string, y plot.Axis) *experiment.Figure {
-			f := run.Draw(name+"-"+kind.slug, title,
-				fmt.Sprintf("One interval of %d packets at each load. LDA without loss is exact, and off the scale.", packets),
-				plot.LinearAxis("offered load (% of the link)"), y)
-			for k, name := range names {
-				f.Add(plot.Series{Name: name, Paper: k%2 == 1, Pair: 1 + (k+1)/2})
-			}
-			return f
-		}
-		means := figure("mean", "Mean of all packets, "+kind.name+" (Fig. 11)",
-			plot.Axis{Label: "relative error of the mean (%)", Scale: plot.Log, Min: 1e-3, Max: 100})
-		deviations := figure("deviation", "Deviation of all packets, "+kind.name, plot.LogAxis("relative error of the deviation (%)"))
 		var of tally
 		for _, u := range experiment.Each(run, offered) {
 			o := overall{row: []string{kind.name, percent(u)}}
 			for k, n := range experiment.Each(run, numbers) {
 				p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: everyNth(packets / n)})
 				of.add(k, p.loss(), o.measure(p, c, k))
-			}
-			for i, off := range o.off {
-				means.Series[i].Add(100*u, 100*off.mean)
-				deviations.Series[i].Add(100*u, 100*off.deviation)
 			}
 			table.Row(o.row)
 		}
@@ -79,10 +60,7 @@ func (p *passage) off(d estimate.Delay) offset {
 }
 
 // overall is what LDA and RLI say about all packets at one load.
-type overall struct {
-	row []string
-	off []offset // LDA's, and RLI's and busy-aware's for each number of references
-}
+type overall struct{ row []string }
 
 // measure adds the results with one number of references, and returns the
 // offsets of the paper's methods: LDA's, with its deviation by eq. (5), and
@@ -92,14 +70,11 @@ func (o *overall) measure(p *passage, c lda.Config, k int) [2]offset {
 	ofLDA, eq5 := p.off(l.Delay), p.off(estimate.Delay{StdDev: collapsed})
 	if k == 0 {
 		o.row = append(o.row, percent(p.loss()), duration(p.all.Mean()), ofLDA.String(), percent(eq5.deviation))
-		o.off = append(o.off, ofLDA)
 	}
-	for _, m := range []method{byLine, byPeriod} {
-		off := p.off(experiment.Try(p.receive(p.config(m), nil).Total()).Delay)
-		o.row = append(o.row, off.String())
-		o.off = append(o.off, off)
-	}
-	return [2]offset{{ofLDA.mean, eq5.deviation}, o.off[len(o.off)-2]}
+	line := p.off(experiment.Try(p.receive(p.config(byLine), nil).Total()).Delay)
+	busy := p.off(experiment.Try(p.receive(p.config(byPeriod), nil).Total()).Delay)
+	o.row = append(o.row, line.String(), busy.String())
+	return [2]offset{{ofLDA.mean, eq5.deviation}, line}
 }
 
 // String returns a cell of the table.

@@ -56,25 +56,21 @@ var biased = []setting{
 func measureBias(run *experiment.Run) {
 	packets, runs := run.Pick(20_000, 200_000), run.Pick(4, 24)
 	run.Config("packets", packets, "runs", runs, "adaptive", adaptive, "RED that drops", early.Queue.RED)
-	run.Note("Bias is the sum of all errors of all runs over the sum of all waits, with its standard error. One run is off by the root of "+
-		"the mean square of its error over its own waits.",
+	run.Note("Bias is the sum of all errors of all runs over the sum of all waits, with its standard error.",
 		"References alone: the mean wait of the packets that they name, each for all since the reference before. Where that is off by more "+
 			"than chance, references do not come when packets wait: an adaptive injector has seen that a burst is there when it puts references "+
 			"far apart, and so most of the burst is never looked at, by whatever phase. Nobody can tell from references what is there. At a fixed "+
 			"rate, no more references, there is no such bias.",
 	)
-	table := run.Table("", "Bias of the mean of all packets, and what one run is off by, in per cent of the mean wait; relative errors "+
+	table := run.Table("", "Bias of the mean of all packets, in per cent of the mean wait; relative errors "+
 		"of flows' means: median / 99th percentile",
 		"traffic", "utilisation", "references per packet", "loss", "mean wait", "bias: RLI", "busy-aware",
-		"references alone", "one run: RLI", "busy-aware", "references alone", "flows: RLI", "busy-aware")
+		"references alone", "flows: RLI", "busy-aware")
 	for _, s := range experiment.Each(run, biased) {
 		b := repeat(run, s, packets, runs)
 		row := []string{s.kind.name, percent(s.utilisation), s.schedule(b.references), percent(b.loss), duration(b.wait)}
 		for _, who := range []*balance{&b.line, &b.busy, &b.alone} {
 			row = append(row, who.bias())
-		}
-		for _, who := range []*balance{&b.line, &b.busy, &b.alone} {
-			row = append(row, percent(who.run()))
 		}
 		for k := range b.medians {
 			row = append(row, percent(b.medians[k])+" / "+percent(b.tails[k]))
@@ -134,15 +130,6 @@ func (b *balance) of() (mean, standard float64) {
 func (b *balance) bias() string {
 	mean, standard := b.of()
 	return fmt.Sprintf("%+.2f ± %.2f %%", 100*mean, 100*standard)
-}
-
-// run returns how far one run is off.
-func (b *balance) run() float64 {
-	squares := 0.0
-	for i := range b.errors {
-		squares += math.Pow(b.errors[i]/b.waits[i], 2)
-	}
-	return math.Sqrt(squares / float64(len(b.errors)))
 }
 
 func (b *balance) add(err, wait float64) {

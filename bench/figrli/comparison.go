@@ -30,29 +30,21 @@ func measureComparison(run *experiment.Run) {
 	run.Note("Both routers sample the same packets, 0.1 % of them by hash. A flow begins with its first sampled packet, and the truth is of "+
 		"its packets from there on; RLI measures all of those. Trajectory sampling averages the flow's sampled delays, and the multiflow "+
 		"estimator those of all flows' first and last samples within the flow's own.",
-		"RLI's references go behind packets, and in another run ahead of them; claims of RLI are judged by the better.",
-		"Probes are Poisson, of 48 bytes, as many as the references in the same time. A flow is told the mean of those between its first "+
-			"packet and its last, or the latest before it; over all flows, beside RLI over all flows.")
+		"RLI's references go behind packets, and in another run ahead of them; claims of RLI are judged by the better.")
 	table := run.Table("", "Relative error of flows' means: median / 75th percentile",
 		append(append([]string{"traffic", "utilisation", "flows sampled"}, contenders...), "all flows: "+byLeft.name, byLine.name,
-			byPeriod.name, "probes")...)
+			byPeriod.name)...)
 	for _, kind := range experiment.Each(run, kinds) {
 		cdfs := run.Draw("a-"+kind.slug, fmt.Sprintf("Error of the sampled flows at %s, %s (Fig. 10a)",
 			percent(levels[0].utilisation), kind.name), "The flows that sampling finds, from their first sampled packet on.",
 			plot.Axis{Label: "relative error of the mean delay", Scale: plot.Log, Min: 1e-5, Max: 10},
 			plot.Axis{Label: "share of flows", Min: 0, Max: 1})
-		byLoad := run.Draw("b-"+kind.slug, "Median error of the sampled flows by utilisation, "+kind.name+" (Fig. 10b)",
-			"The flows that sampling finds, from their first sampled packet on.", loadAxis, plot.LogAxis("median relative error (%)"))
-		for i, name := range contenders {
-			byLoad.Add(plot.Series{Name: name, Paper: name != byPeriod.name, Pair: i + 1})
-		}
 		for _, u := range experiment.Each(run, utilisations) {
 			lists, everywhere, flows := compete(run, setting{kind: kind, utilisation: u, packets: kind.enough(packets), injector: adaptive})
 			table.Row(kind.name, percent(u), flows, spreads(lists...), spreads(everywhere...))
 			var medians []float64
 			for i, list := range lists {
 				medians = append(medians, median(list))
-				byLoad.Series[i].Add(100*u, 100*medians[i])
 				if u == levels[0].utilisation {
 					c := plot.CDF(contenders[i], list, 150)
 					c.Paper, c.Pair = contenders[i] != byPeriod.name, i+1
@@ -65,8 +57,8 @@ func measureComparison(run *experiment.Run) {
 }
 
 // compete returns the errors of the contenders on the flows that sampling
-// finds, the number of those flows, and the errors of the methods and of
-// probes on all flows.
+// finds, the number of those flows, and the errors of the methods on
+// all flows.
 func compete(run *experiment.Run, s setting) (lists, everywhere [][]float64, flows int) {
 	p := simulate(run, s)
 	known := p.sample()
@@ -80,9 +72,7 @@ func compete(run *experiment.Run, s setting) (lists, everywhere [][]float64, flo
 	q := simulate(run, s)
 	also := q.sample()
 	lists = append(lists, q.judge(q.receive(q.config(byLine), also.born), also.truth).mean)
-	probed := simulate(run, setting{kind: s.kind, utilisation: s.utilisation, packets: s.packets,
-		probes: float64(p.cost.elapsed) / float64(p.cost.references)})
-	return lists, append(everywhere, probed.byProbes()), len(perflow.Known(known.trajectory))
+	return lists, everywhere, len(perflow.Known(known.trajectory))
 }
 
 func judgeContenders(run *experiment.Run, where string, high bool, medians []float64) {
@@ -171,30 +161,4 @@ func (p *passage) sample() *sampling {
 		}
 	}
 	return s
-}
-
-// byProbes returns the relative errors by flow of the mean of the Poisson
-// probes that arrived from a flow's first packet to its last.
-func (p *passage) byProbes() []float64 {
-	var probes perflow.Samples
-	first, last := slices.Repeat([]int64{math.MinInt64}, len(p.flows)), make([]int64, len(p.flows))
-	for i := range p.events {
-		d := &p.events[i]
-		if !d.regular() {
-			probes = append(probes, perflow.Sample{At: d.out, Value: float64(d.delay)})
-			continue
-		}
-		if first[d.flow] == math.MinInt64 {
-			first[d.flow] = d.out
-		}
-		last[d.flow] = d.out
-	}
-	between := probes.Between()
-	errors := perflow.Unanswered(len(p.flows))
-	for i := range p.flows {
-		if m := between(first[i], last[i]); !math.IsNaN(m) {
-			errors[i] = estimate.RelativeError(m, p.flows[i].mean())
-		}
-	}
-	return errors
 }

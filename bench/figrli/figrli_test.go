@@ -95,20 +95,6 @@ func TestLosingLoad(t *testing.T) {
 	}
 }
 
-// As many probes arrive as were asked for: a Poisson number.
-func TestProbes(t *testing.T) {
-	const gap = 10_000.0
-	p := mustPass(t, setting{kind: poisson, utilisation: 0.55, packets: 50000, probes: gap})
-	want := float64(p.sent[len(p.sent)-1]-p.sent[0]) / gap
-	got, tolerance := float64(len(p.stamps)), 5*math.Sqrt(want)
-	if math.Abs(got-want) > tolerance {
-		t.Errorf("%v probes, want %v ± %v", got, want, tolerance)
-	}
-	if math.Abs(1.2*want-want) < tolerance {
-		t.Error("a fifth more would pass")
-	}
-}
-
 // The share of packets sampled is right, a flow begins with its first one, and
 // where it has no other packet its own sample is exact.
 func TestSample(t *testing.T) {
@@ -150,20 +136,6 @@ func TestLocalise(t *testing.T) {
 	// Alone in its window, a packet is its own mean.
 	if _, local, _ := localise(list, 2, 1); !reflect.DeepEqual(local, actual) {
 		t.Errorf("local %v", local)
-	}
-}
-
-func TestBursts(t *testing.T) {
-	var list []wait
-	for i, delay := range []float64{1, 9, 9, 1, 9, 1, 9, 9} {
-		list = append(list, wait{at: int64(10 * i), delay: delay})
-	}
-	// The last one ends with the last packet.
-	if got := bursts(list, 5); !reflect.DeepEqual(got, []float64{20, 10, 10}) {
-		t.Errorf("bursts %v", got)
-	}
-	if got := bursts(list, 9); got != nil {
-		t.Errorf("bursts above the greatest %v", got)
 	}
 }
 

@@ -132,17 +132,13 @@ func measureInjectionWay(run *experiment.Run) {
 	for _, kind := range experiment.Each(run, drawn) {
 		for _, place := range experiment.Each(run, places) {
 			title := kind.name + ", " + place.name
-			figure := run.Draw(kind.slug+place.slug, "Ways to inject, "+title+" (Fig. 6)", "Median over flows, and up to the 75th percentile.",
-				plot.Axis{Categories: wayNames}, plot.LogAxis("relative error of the mean delay (%)"))
 			medians, rates := make([][]float64, len(utilisations)), make([]float64, len(utilisations))
 			for k, u := range experiment.Each(run, utilisations) {
-				bars := figure.Line(plot.Series{Name: percent(u), Kind: plot.Bars})
 				row := []string{title, percent(u)}
 				for w, way := range experiment.Each(run, ways) {
 					p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: way, ahead: place.ahead})
 					a, _ := p.measure(byLine)
 					m := median(a.mean)
-					bars.AddRange(float64(w), 100*m, 100*m, 100*quantile(a.mean, 0.75))
 					row = append(row, percent(p.cost.rate())+": "+spread(a.mean))
 					medians[k] = append(medians[k], m)
 					if w == 0 {

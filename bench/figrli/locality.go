@@ -1,13 +1,10 @@
 package figrli
 
 import (
-	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 )
 
@@ -42,8 +39,6 @@ func measureTraces(run *experiment.Run) {
 	for _, t := range published {
 		table.Row("paper: "+t.name, "", number(t.packets), number(t.flows), number(t.perFlow), duration(t.mean), number(t.span))
 	}
-	figure := run.Draw("a", "Mean queueing delays of flows", fmt.Sprintf("At %s.", percent(loads[1])),
-		plot.LogAxis("mean delay (µs)"), plot.Axis{Label: "share of flows", Min: 0, Max: 1})
 	for _, kind := range experiment.Each(run, everyKind(run)) {
 		var means, spans []float64
 		for k, u := range experiment.Each(run, loads) {
@@ -55,10 +50,6 @@ func measureTraces(run *experiment.Run) {
 			table.Row(kind.name, percent(u), number(float64(p.all.N())), number(float64(len(p.flows))), number(perFlow), duration(mean),
 				number(span))
 			if k == 1 && kind.slug != poisson.slug { // its flows are all alike
-				for i := range waited {
-					waited[i] /= 1e3
-				}
-				figure.Add(plot.CDF(kind.name, waited, 150))
 				run.Holds(kind.name+": packets a flow", "15.9–20.8", number(perFlow), near(perFlow, 15.9, 20.8))
 				run.Holds(kind.name+": flows' mean delays range over", "3 to 4 orders of magnitude: 9,960–45,400", number(span),
 					near(span, 9960, 45400))
@@ -93,18 +84,15 @@ func (p *passage) waited() (flows []float64, mean float64) {
 }
 
 var locality = experiment.Experiment{
-	Name: "rli-1", Title: "How alike delays of neighbours are (Figs. 1 and 2)",
+	Name: "rli-1", Title: "How alike delays of neighbours are (Fig. 1)",
 	Claim: "Mean delays of flows range over 3 to 4 orders of magnitude; the mean delay of all packets in the same short window predicts " +
-		"a flow's far better than the mean over everything, and the better the shorter the window (section II, Figs. 1 and 2).",
+		"a flow's far better than the mean over everything, and the better the shorter the window (section II, Fig. 1).",
 	Weight: 6, Quick: 0.5, Measure: measureLocality,
 }
 
 // windows are those of the localised means, in ns. The paper's 0.1 ms, 10 ms
 // and 1 s are of 600 s of traffic.
 var windows = []int64{1e4, 1e5, 1e6, 1e7}
-
-// thresholds of bursts, in ns.
-var thresholds = []float64{300, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5}
 
 const localUtilisation = 0.88
 
@@ -164,30 +152,9 @@ func relative(answers []float64, truth []float64) []float64 {
 	return list
 }
 
-// bursts returns the lengths of the runs of packets that waited longer than a
-// threshold, longest first: from the first one's sending to that of the packet
-// after the last.
-func bursts(list []wait, threshold float64) []float64 {
-	var lengths []float64
-	begin := -1
-	for i := range list {
-		if above := list[i].delay > threshold; above && begin < 0 {
-			begin = i
-		} else if !above && begin >= 0 {
-			lengths = append(lengths, float64(list[i].at-list[begin].at))
-			begin = -1
-		}
-	}
-	if begin >= 0 {
-		lengths = append(lengths, float64(list[len(list)-1].at-list[begin].at))
-	}
-	slices.SortFunc(lengths, func(a, b float64) int { return cmp.Compare(b, a) })
-	return lengths
-}
-
 func measureLocality(run *experiment.Run) {
 	packets := run.Pick(150_000, 2_000_000)
-	run.Config("packets", packets, "utilisation", localUtilisation, "windows ns", windows, "thresholds ns", thresholds)
+	run.Config("packets", packets, "utilisation", localUtilisation, "windows ns", windows)
 	run.Note("Delays are of queueing alone, as in the paper's section II. Flows of which no packet waited have no relative error and "+
 		"do not count.",
 		"The drawn traffic lasts less than a second, where the paper's lasts ten minutes, and its bursts are shorter, so the windows are.")
@@ -196,7 +163,7 @@ func measureLocality(run *experiment.Run) {
 	for _, w := range windows {
 		table.Columns = append(table.Columns, duration(float64(w)))
 	}
-	table.Columns = append(table.Columns, "mean over everything", "half of the time above the mean delay is in bursts over")
+	table.Columns = append(table.Columns, "mean over everything")
 	for _, kind := range experiment.Each(run, []kind{heavyTailed, onOff}) {
 		p := simulate(run, setting{kind: kind, utilisation: localUtilisation, packets: packets})
 		list := p.waits()
@@ -204,9 +171,8 @@ func measureLocality(run *experiment.Run) {
 		for i := range list {
 			all.Add(list[i].delay)
 		}
-		cells, medians, everything := drawLocal(run, kind, list, len(p.flows), all.Mean())
-		drawBursts(run, kind, list)
-		row := append(append([]string{kind.name}, cells...), percent(everything), duration(halfInBursts(bursts(list, all.Mean()))))
+		cells, medians, everything := localised(list, len(p.flows), all.Mean())
+		row := append(append([]string{kind.name}, cells...), percent(everything))
 		table.Row(row)
 		shorter := true
 		for i := 1; i < len(medians); i++ {
@@ -220,20 +186,11 @@ func measureLocality(run *experiment.Run) {
 	}
 }
 
-// drawLocal is Fig. 1. It returns the span of the flows' means and each
+// localised returns the span of the flows' means and each
 // window's median error as cells of the table, those errors, and that of the
 // mean over everything.
-func drawLocal(run *experiment.Run, kind kind, list []wait, flows int, mean float64) (cells []string, medians []float64,
+func localised(list []wait, flows int, mean float64) (cells []string, medians []float64,
 	everything float64) {
-	figure := run.Draw("1-"+kind.slug, "Localised mean delay against the actual one, "+kind.name+" (Fig. 1)",
-		fmt.Sprintf("Each mark is a flow; 400 of them. Utilisation %s.", percent(localUtilisation)),
-		plot.LogAxis("actual mean queueing delay of the flow (µs)"), plot.LogAxis("predicted (µs)"))
-	random := run.Rand("flows shown")
-	var shown []int
-	for range 400 {
-		shown = append(shown, random.IntN(flows))
-	}
-	least, most := math.Inf(1), 0.0
 	for i, w := range windows {
 		actual, local, size := localise(list, flows, w)
 		if i == 0 {
@@ -244,55 +201,6 @@ func drawLocal(run *experiment.Run, kind kind, list []wait, flows int, mean floa
 		e := median(relative(local, actual))
 		medians = append(medians, e)
 		cells = append(cells, fmt.Sprintf("%s (%s)", percent(e), number(size)))
-		if i == 2 {
-			continue // three sets of marks are enough
-		}
-		s := figure.Line(plot.Series{Name: duration(float64(w)), Kind: plot.Markers})
-		for _, f := range shown {
-			if actual[f] > 0 {
-				s.Add(actual[f]/1e3, local[f]/1e3)
-				least, most = min(least, actual[f]/1e3), max(most, actual[f]/1e3)
-			}
-		}
 	}
-	figure.Add(plot.Level("mean over everything", mean/1e3, least, most),
-		plot.Series{Name: "equal", Kind: plot.Line, X: []float64{least, most}, Y: []float64{least, most}})
 	return cells, medians, everything
-}
-
-// drawBursts is Fig. 2.
-func drawBursts(run *experiment.Run, kind kind, list []wait) {
-	figure := run.Draw("2-"+kind.slug, "How long bursts last, "+kind.name+" (Fig. 2)",
-		"Share of the time that is in bursts at least so long in which delays exceed a threshold.", plot.LogAxis("length of the burst (µs)"),
-		plot.Axis{Label: "share of the time", Min: 0, Max: 1})
-	total := float64(list[len(list)-1].at - list[0].at)
-	for _, d := range thresholds {
-		s := plot.Series{Name: "over " + duration(d), Kind: plot.Line}
-		share, lengths := 0.0, bursts(list, d)
-		every := max(len(lengths)/300, 1)
-		for i, x := range lengths {
-			share += x / total
-			if x > 0 && (i%every == 0 || i < 40 || i == len(lengths)-1) {
-				s.Add(x/1e3, share)
-			}
-		}
-		if len(s.X) > 0 {
-			figure.Add(s)
-		}
-	}
-}
-
-// halfInBursts returns the length of bursts, longest first, from which on they
-// make up half of the total.
-func halfInBursts(lengths []float64) float64 {
-	all, sum := 0.0, 0.0
-	for _, x := range lengths {
-		all += x
-	}
-	for _, x := range lengths {
-		if sum += x; sum >= all/2 {
-			return x
-		}
-	}
-	return 0
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/rli"
@@ -35,15 +34,10 @@ func measureOverhead(run *experiment.Run) {
 		"Where nothing is lost with references or without, no claim about loss is judged: rli-loss is about a load at which packets are lost.")
 	capacity := run.Draw("a", "Capacity that references take (Fig. 12a)", "The adaptive injector, references of 48 bytes.", loadAxis,
 		plot.LogAxis("share of the link's capacity (%)"))
-	delays := run.Draw("b", "How much a flow's mean delay changes at 88 % (Fig. 12b)",
-		"PI: flows whose mean delay rises with references. NI: flows whose falls.",
-		plot.Axis{Label: "change (µs)", Scale: plot.Log, Min: 1e-4, Max: 1e4}, plot.LogAxis("share of all flows that change by at least so much"))
-	losses := run.Draw("c", "Loss with references less loss without (Fig. 12c)", "The same packets with and without references.", loadAxis,
-		plot.LinearAxis("percentage points"))
 	table := run.Table("", "With references and without", "traffic", "utilisation", "references per packet", "capacity",
 		"mean delay without", "with", "a flow's change: 10th percentile", "median", "90th", "loss without", "with")
 	for k, kind := range experiment.Each(run, kinds) {
-		taken, lost := capacity.Line(plot.Series{Name: kind.name, Pair: k + 1}), losses.Line(plot.Series{Name: kind.name, Pair: k + 1})
+		taken := capacity.Line(plot.Series{Name: kind.name, Pair: k + 1})
 		for _, u := range experiment.Each(run, grades) {
 			s := setting{kind: kind, utilisation: u, packets: kind.enough(packets)}
 			without := simulate(run, s)
@@ -51,7 +45,6 @@ func measureOverhead(run *experiment.Run) {
 			with := simulate(run, s)
 			share := with.cost.capacity()
 			taken.Add(100*u, 100*share)
-			lost.Add(100*u, 100*(with.loss()-without.loss()))
 			changes := with.changes(without)
 			table.Row(kind.name, percent(u), percent(with.cost.rate()), percent(share), duration(without.all.Mean()), duration(with.all.Mean()),
 				signed(quantile(changes, 0.1)), signed(median(changes)), signed(quantile(changes, 0.9)), percent(without.loss()), percent(with.loss()))
@@ -61,11 +54,9 @@ func measureOverhead(run *experiment.Run) {
 					run.Holds(kind.name+": additional loss at 80 %", "at most 0.001 %", signedPercent(more), near(more, math.Inf(-1), 0.00001))
 				}
 			case 0.88:
-				up, down := bothWays(changes)
+				down := len(slices.DeleteFunc(slices.Clone(changes), func(d float64) bool { return d >= 0 }))
 				run.Between(kind.name+": flows whose mean delay falls, at 88 %", "about 10 %",
-					float64(len(down))/float64(len(changes)), 0.10, 0.10, 0.5)
-				delays.Add(changed(kind.name+", PI", k, false, up, len(changes))...)
-				delays.Add(changed(kind.name+", NI", k, true, down, len(changes))...)
+					float64(down)/float64(len(changes)), 0.10, 0.10, 0.5)
 			case 0.9:
 				run.Between(kind.name+": capacity at 90 %", "0.007 %", share, 0.00007, 0.00007, 0.5)
 			}
@@ -88,33 +79,6 @@ func (p *passage) changes(since *passage) []float64 {
 		}
 	}
 	return changes
-}
-
-// bothWays returns the sizes of the changes up and down.
-func bothWays(changes []float64) (up, down []float64) {
-	for _, d := range changes {
-		if d > 0 {
-			up = append(up, d)
-		} else if d < 0 {
-			down = append(down, -d)
-		}
-	}
-	return up, down
-}
-
-// changed returns which fraction of all flows changes by how much; nothing
-// without any.
-func changed(name string, k int, paper bool, list []float64, all int) []plot.Series {
-	if len(list) == 0 {
-		return nil
-	}
-	s := plot.Series{Name: name, Kind: plot.Line, Paper: paper, Pair: k + 1}
-	e := estimate.NewEmpirical(list)
-	for q := range 100 {
-		x := experiment.Try(e.Quantile(float64(q) / 100))
-		s.Add(x/1e3, float64(len(list))/float64(all)*(1-float64(q)/100))
-	}
-	return []plot.Series{s}
 }
 
 // signed is a time in ns with its sign.
@@ -166,14 +130,8 @@ func measureUnderLoss(run *experiment.Run) {
 		percent(paperLoss))
 	table := run.Table("", "Loss, and median error of flows' means", "traffic", "offered", "queue", "references", "references per packet",
 		"loss", "more than without", "mean delay", "RLI", "busy-aware")
-	figure := run.Draw("a", "Loss by the load offered", "RED, without references: the loads that were tried.",
-		plot.LinearAxis("offered load (% of the link)"), plot.LinearAxis("loss (% of packets)"))
-	for k, kind := range experiment.Each(run, drawn) {
-		at, losses := losingLoad(run, kind, packets)
-		line := figure.Line(plot.Series{Name: kind.name, Pair: k + 1, Kind: plot.Markers})
-		for _, t := range losses {
-			line.Add(100*t.load, 100*t.loss)
-		}
+	for _, kind := range experiment.Each(run, drawn) {
+		at, _ := losingLoad(run, kind, packets)
 		medians := map[string]float64{}
 		for _, d := range experiment.Each(run, disciplines) {
 			var without *passage

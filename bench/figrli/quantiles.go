@@ -5,7 +5,6 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/rli"
 )
@@ -35,10 +34,6 @@ func measureQuantiles(run *experiment.Run) {
 		"median: histogram alone", "RLI", "busy-aware", "99th: histogram alone", "RLI", "busy-aware", "in their intervals: medians / 99th")
 	worst := 0.0
 	for _, kind := range experiment.Each(run, drawn) {
-		figure := run.Draw(kind.slug, "Error of flows' 99th percentile, "+kind.name,
-			fmt.Sprintf("Median over flows of %d packets and more; bars up to the 75th percentile.", fewest), loadAxis,
-			plot.LogAxis("relative error (%)"), plot.Series{Name: "RLI", Paper: true, Pair: 1}, plot.Series{Name: "busy-aware", Pair: 2},
-			plot.Series{Name: "histogram of true delays", Pair: 3})
 		for _, u := range experiment.Each(run, utilisations) {
 			p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: adaptive})
 			truth, born, flows := p.quantiles()
@@ -61,10 +56,6 @@ func measureQuantiles(run *experiment.Run) {
 			for k, name := range []string{"medians", "99th percentiles"} {
 				run.Keeps(fmt.Sprintf("%s, %s: flows' %s that are in busy-aware's interval at 95 %%", kind.name, percent(u), name), "at least 94 %",
 					percent(held[k].Share()), held[k].Share() >= 0.94)
-			}
-			for s, i := range []int{1, 2, 0} {
-				middle := 100 * median(lists[i][1])
-				figure.Series[s].AddRange(100*u, middle, middle, 100*quantile(lists[i][1], 0.75))
 			}
 			line, ours := median(lists[1][1]), median(lists[2][1])
 			run.Within(fmt.Sprintf("%s, %s: median error of flows' 99th percentile, RLI's delays against busy-aware's", kind.name, percent(u)),

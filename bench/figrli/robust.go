@@ -77,10 +77,7 @@ func trials() (list []trial) {
 		trial{name: "RED that marks, as many as it takes", setting: setting{kind: closedLoop, utilisation: 1.5, injector: hundredth, link: marking}})
 	on("rate not told", heavyTailed, 0.55, nil, func(c *rli.Config) { c.Rate = 0 })
 	on("half the rate told", heavyTailed, 0.55, nil, func(c *rli.Config) { c.Rate /= 2 })
-	on("24 bytes not counted", heavyTailed, 0.55, uncounted(24), func(c *rli.Config) { c.ReferenceBytes -= 24 })
-	on("noise of 20 ns", heavyTailed, 0.55, noise(20), nil)
 	on("straight lines", heavyTailed, 0.55, nil, func(c *rli.Config) { c.Method = rli.Linear })
-	on("RLI-L", heavyTailed, 0.55, nil, func(c *rli.Config) { c.Method, c.Buffer = rli.Left, 0 })
 	return list
 }
 
@@ -162,29 +159,6 @@ func grained(grain int64) func(*experiment.Run, *passage) {
 	}
 }
 
-// noise adds to the stamps of departures, which stay in order.
-func noise(ns float64) func(*experiment.Run, *passage) {
-	return func(run *experiment.Run, p *passage) {
-		random, last := run.Rand("noise"), int64(math.MinInt64)
-		for i := range p.events {
-			last = max(last, p.events[i].out+int64(math.Round(ns*random.NormFloat64())))
-			p.events[i].out = last
-		}
-	}
-}
-
-// uncounted leaves out bytes of each packet and reference.
-func uncounted(bytes int32) func(*experiment.Run, *passage) {
-	return func(_ *experiment.Run, p *passage) {
-		for i := range p.events {
-			d := &p.events[i]
-			if d.bytes -= bytes; !d.regular() {
-				p.stamps[d.stamp].Behind -= uint16(bytes)
-			}
-		}
-	}
-}
-
 func measureRobust(run *experiment.Run) {
 	packets := run.Pick(60_000, 400_000)
 	run.Config("packets", packets, "confidences", []float64{0.95, 0.999})
@@ -206,9 +180,6 @@ func measureRobust(run *experiment.Run) {
 			t.config(&c)
 		}
 		r := p.receive(c, nil)
-		if c.Buffer == 0 {
-			c.Buffer = 4096
-		}
 		c.Method = rli.Linear
 		lines := p.verdict(p.receive(c, nil)).off
 		v := p.verdict(r)

@@ -7,7 +7,6 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
-	"github.com/hoplag/hoplag/queue/trace"
 	"github.com/hoplag/hoplag/rli"
 )
 
@@ -33,21 +32,19 @@ type setting struct {
 	packets     int
 	injector    rli.InjectorConfig // the zero value: no references
 	ahead       bool               // references go before their packet instead of behind it
-	probes      float64            // ns between Poisson probes on average; 0 for none
 	link        queue.LinkConfig   // the zero value: the paper's
 	hop         queue.Hop          // what packets pass instead of a link, if not nil
-	cross       queue.Source       // packets that join and that no injector sees, if not nil
 	reference   int                // bytes of a reference; 0: the paper's
 	late        int64              // ns by which a reference is sent after its packet; what follows waits
 	again       int                // which of several runs of the setting
 }
 
-// A departure is a packet, reference or probe that arrived.
+// A departure is a packet or reference that arrived.
 type departure struct {
 	number int32 // of a packet: how many were sent before
 	flow   int32 // of a packet; -1 if it is not measured
 	bytes  int32
-	stamp  int32 // of a reference or probe, in passage.stamps; -1 of cross traffic
+	stamp  int32 // of a reference, in passage.stamps; -1 of cross traffic
 	out    int64
 	delay  int64
 }
@@ -110,22 +107,10 @@ func simulate(run *experiment.Run, s setting) *passage {
 	if s.injector != (rli.InjectorConfig{}) {
 		w.injector = experiment.Try(rli.NewInjector(s.injector))
 	}
-	if s.cross != nil {
-		source = trace.Merge(source, s.cross)
-	}
-	random := run.Rand("probes")
-	next := math.Inf(1) // probe
 	var packet queue.Packet
 	for i := 0; len(w.sent) < s.packets && source.Next(&packet); i++ {
 		if i%(1<<14) == 0 {
 			run.Alive()
-		}
-		if i == 0 && s.probes > 0 {
-			next = float64(packet.Time) + random.ExpFloat64()*s.probes
-		}
-		for next < float64(packet.Time) {
-			w.refer(rli.ReferencePacket{}, int64(next))
-			next += random.ExpFloat64() * s.probes
 		}
 		w.send(&packet)
 	}
@@ -136,7 +121,7 @@ func simulate(run *experiment.Run, s setting) *passage {
 	return &w.passage
 }
 
-// A wire sends packets, references and probes, and records what arrives.
+// A wire sends packets and references, and records what arrives.
 type wire struct {
 	passage
 	setting
@@ -150,28 +135,10 @@ type wire struct {
 // What a packet is, by its Tag.
 const (
 	measured  uint8 = iota // ID is its number
-	reference              // or probe; ID is that of its stamp
-	crossing               // it joins behind the injector
+	reference              // ID is that of its stamp
 )
 
-// cross marks a source's packets as cross traffic, of a class.
-type cross struct {
-	queue.Source
-	class queue.Class
-}
-
-// Next returns a packet of the cross traffic, marked as such.
-func (c cross) Next(p *queue.Packet) bool {
-	ok := c.Source.Next(p)
-	p.Tag, p.Class = crossing, c.class
-	return ok
-}
-
 func (w *wire) send(packet *queue.Packet) {
-	if packet.Tag == crossing {
-		w.put(packet)
-		return
-	}
 	w.free = max(w.free, packet.Time)
 	packet.Time, packet.Sent = w.free, w.free
 	now := packet.Time
@@ -193,7 +160,7 @@ func (w *wire) send(packet *queue.Packet) {
 	}
 }
 
-// refer sends a reference or a probe.
+// refer sends a reference.
 func (w *wire) refer(stamp rli.ReferencePacket, now int64) {
 	w.put(&queue.Packet{Sent: now, Time: now, Bytes: int32(w.size), Class: queue.Low, Tag: reference, ID: hashing.Packet(len(w.stamps))})
 	w.stamps = append(w.stamps, stamp)
