@@ -73,8 +73,10 @@ func trials() (list []trial) {
 	full := queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{Packets: 300}}
 	marking := queue.LinkConfig{Rate: rate, Queue: marks}
 	list = append(list,
-		trial{name: "drop-tail of 300, as many as it takes", setting: setting{kind: closedLoop, utilisation: 1.5, injector: hundredth, link: full}},
-		trial{name: "RED that marks, as many as it takes", setting: setting{kind: closedLoop, utilisation: 1.5, injector: hundredth, link: marking}})
+		trial{name: "drop-tail of 300, as many as it takes", setting: setting{kind: closedLoop, utilisation: 1.5, injector: hundredth,
+			link: full}},
+		trial{name: "RED that marks, as many as it takes", setting: setting{kind: closedLoop, utilisation: 1.5, injector: hundredth,
+			link: marking}})
 	on("rate not told", heavyTailed, 0.55, nil, func(c *rli.Config) { c.Rate = 0 })
 	on("half the rate told", heavyTailed, 0.55, nil, func(c *rli.Config) { c.Rate /= 2 })
 	on("straight lines", heavyTailed, 0.55, nil, func(c *rli.Config) { c.Method = rli.Linear })
