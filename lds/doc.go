@@ -57,8 +57,11 @@
 // packets, a flow's cells mostly hold other flows, and Estimate returns little
 // more than the mean of all packets.
 //
-// It cannot measure a flow that loses a packet in each of its cells. With a
-// Spread of 1, one loss is enough.
+// It cannot measure a flow that loses a packet in each of its cells, if intervals
+// are much longer than delays. What a cell knows after a loss depends on when the
+// lost packet was sent: in an interval of a second, with delays of 18 ms and losses
+// of 1 %, the median error of flows of 1,000 packets and more is 2 %
+// (TestLossyCellsAreWeighed); in one of minutes there is no answer.
 //
 // It cannot tell the deviation of a flow's packets from their mean if all of
 // them are in one cell of each row. With a Spread, or with rows that sample,

@@ -70,10 +70,12 @@ type Result struct {
 // cell that happened to sample few of many packets does not pass for the purest.
 // This pays if delays within a flow differ, because few samples make a poor mean.
 //
-// A cell of so many packets that its sum may have wrapped (Config.SumBits) has no
-// part in the answer.
+// A cell that lost packets tells the delays of the others but for the times at
+// which the lost ones were sent, which it takes to be like those of all its packets.
+// So it is worth something unless intervals are much longer than delays. A cell of so many packets that its sum may have wrapped
+// (Config.SumBits) has no part in the answer.
 //
-// It returns [estimate.ErrNoSamples] if no cell of the flow is usable or if
+// It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if
 // the sketches prove that the flow had no packets. The rest of the Result, all
 // but its Delay, is valid even then, so it reports the loss of a flow that
 // lost too much. It returns [estimate.ErrMismatch] if the Configs or the
@@ -87,59 +89,66 @@ func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 		return Result{}, err
 	}
 	c := &up.config
-	var result Result
-	var near others
-	near.look(up, down, f)
-	least, purest, fewest := math.Inf(1), 0, 0.0
+	result := Result{Sent: up.Packets(f), Received: down.Packets(f), Lost: lost(up, down, f)}
+	for k := range c.Rows * c.Spread {
+		at := c.at(k/c.Spread, f, k%c.Spread)
+		switch compare(&up.cells[at], &down.cells[at], c.DigestBits) {
+		case usable:
+			result.Usable++
+		case lossy:
+			result.Lossy++
+		case reordered:
+			result.Reordered++
+		}
+	}
+	var near [MaxRows * (maxSpread + 2*nearCells)]uint32
+	cells := newPairs(up, down, c.nearby(near[:0], f))
+	if up.absent(f) || !cells.read(f, &result) {
+		return result, errNoSamples
+	}
+	result.Mean += float64(cells.around.delay)
+	result.MeanError += rounding * math.Abs(result.Mean)
+	return result, nil
+}
+
+// read sets the mean, beyond the centre, and all that goes with it, from the best
+// of the flow's cells: the least loaded, where one that lost packets counts as
+// loaded by more. It reports whether there is one.
+func (p *pairs) read(f hashing.Flow, result *Result) bool {
+	c := &p.up.config
+	best, least, purest := content{}, math.Inf(1), 0
 	for r := range c.Rows {
 		for offset := range c.Spread {
-			a, b := up.pair(down, r, f, offset)
-			switch compare(a, b, c.DigestBits) {
-			case usable:
-				if n := float64(a.count()); c.fits(uint64(n)) {
-					result.Usable++
-					if load := atMost(n, c.Rates[r]); load < least {
-						least, purest, fewest = load, r, n
-					}
+			if one := p.at(c.at(r, f, offset)); one.usable && one.packets > 0 {
+				if load := p.load(&one, c.Rates[r]); load < least {
+					best, least, purest = one, load, r
 				}
-			case lossy:
-				result.Lossy++
-			case reordered:
-				result.Reordered++
 			}
 		}
 	}
-	result.Sent, result.Received, result.Lost = up.Packets(f), down.Packets(f), lost(up, down, f)
-	if result.Usable == 0 || up.absent(f) {
-		return result, errNoSamples
+	if best.packets == 0 {
+		return false
 	}
-
 	// A row's cells hold different packets, so their sums reveal the
 	// deviation. Cells of two rows hold the same packets.
 	var rows [MaxRows]estimate.Cells
 	var parts [MaxRows]int
 	for r := range c.Rows {
 		for offset := range c.Spread {
-			a, b := up.pair(down, r, f, offset)
-			n := uint64(a.count())
-			if compare(a, b, c.DigestBits) == usable && c.fits(n) && atMost(float64(n), c.Rates[r]) <= (1+c.Tolerance)*least {
+			one := p.at(c.at(r, f, offset))
+			if one.usable && one.packets > 0 && p.load(&one, c.Rates[r]) <= (1+c.Tolerance)*least {
 				result.Selected++
 				parts[r]++
-				rows[r].Add(near.around.beyond(a, b, c.SumBits), n)
+				rows[r].Add(one.beyond, uint64(one.packets))
 			}
 		}
 	}
-	beyond := result.deviate(&rows)
-	result.Mean = float64(near.around.delay) + beyond
+	var o others
+	o.look(*p, f)
+	result.Mean = result.deviate(&rows)
 	result.Share = float64(slices.Max(parts[:])) / float64(c.Spread)
-	result.MeanError = near.meanError(up, down, f, purest, fewest, beyond) + rounding*math.Abs(result.Mean)
-	return result, nil
-}
-
-// pair returns both points' cells of flow f at an offset in row r.
-func (s *Sketch) pair(down *Sketch, r int, f hashing.Flow, offset int) (*cell, *cell) {
-	at := s.at(r, f, offset)
-	return &s.cells[at], &down.cells[at]
+	result.MeanError = o.meanError(f, purest, best)
+	return true
 }
 
 // deviate sets StdDev, DegreesOfFreedom and N from the selected cells of each

@@ -3,6 +3,7 @@ package lds
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -62,30 +63,57 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 	if err := match(up, down); err != nil {
 		return joint.Result{}, err
 	}
-	c := &up.config
 	problem := joint.Problem{
 		Sum:      make([]float64, len(up.cells)),
 		Count:    make([]float64, len(up.cells)),
+		Variance: make([]float64, len(up.cells)),
 		Unusable: make([]bool, len(up.cells)),
 	}
-	var around centre
-	for i := range up.cells {
-		if compare(&up.cells[i], &down.cells[i], c.DigestBits) == usable {
-			around.look(&up.cells[i], &down.cells[i], c.SumBits)
-		}
+	every := make([]uint32, len(up.cells))
+	for i := range every {
+		every[i] = uint32(i)
 	}
+	cells := newPairs(up, down, every)
 	for i := range up.cells {
-		a, b := &up.cells[i], &down.cells[i]
-		problem.Sum[i] = around.beyond(a, b, c.SumBits)
-		problem.Count[i] = float64(a.count())
-		condition := compare(a, b, c.DigestBits)
-		problem.Unusable[i] = condition == lossy || condition == reordered || !c.fits(uint64(a.count()))
+		x := cells.at(i)
+		problem.Sum[i], problem.Count[i], problem.Variance[i] = x.beyond, x.packets, x.variance
+		problem.Unusable[i] = !x.usable && up.cells[i].tally|down.cells[i].tally != 0
 	}
 	r, err := up.counts().solve(ctx, &problem, flows, opts)
-	for i := range r.Mean {
-		r.Mean[i] += float64(around.delay)
+	if err != nil {
+		return r, err
 	}
-	return r, err
+	for i, f := range flows {
+		r.Mean[i] += float64(cells.around.delay)
+		cells.amend(&r, i, f.Flow, &problem)
+	}
+	return r, nil
+}
+
+// amend allows for the losses of flow number i: those of its own packets are in
+// all of its cells alike. A flow without a cell has the answer of Estimate, if
+// there is one.
+func (p *pairs) amend(r *joint.Result, i int, f hashing.Flow, problem *joint.Problem) {
+	if r.Usable[i] == 0 {
+		one, err := Estimate(p.up, p.down, f)
+		if err == nil && !math.IsInf(one.MeanError, 1) {
+			r.Mean[i], r.Usable[i] = one.Mean, 1
+			if r.StdDev != nil {
+				r.StdDev[i] = one.MeanError
+			}
+		}
+		return
+	}
+	least, c := math.Inf(1), &p.up.config
+	for k := range c.Rows * c.Spread {
+		at := c.at(k/c.Spread, f, k%c.Spread)
+		if c.Rates[k/c.Spread] == 1 && !problem.Unusable[at] {
+			least = min(least, problem.Variance[at])
+		}
+	}
+	if r.StdDev != nil && least > 0 && !math.IsInf(least, 1) {
+		r.StdDev[i] = math.Hypot(r.StdDev[i], math.Sqrt(least*float64(c.Spread))/max(r.Packets[i], 1))
+	}
 }
 
 // solve adds the flows to a problem that already has cells and a Config,

@@ -27,56 +27,47 @@ const (
 // A candidate is an error of a mean, with its likelihood.
 type candidate struct{ off, weight float64 }
 
+// A content is what is known about a cell: its packets, the time that they took
+// beyond what they are all centred about, and the variance of what is not known of
+// that. A cell that is not usable tells its packets alone.
+type content struct {
+	packets, beyond, variance float64
+	usable                    bool
+}
+
 // others look for candidates.
 type others struct {
+	cells   pairs
 	config  *Config
-	around  centre
 	row     int                       // of the cell that was read
 	counts  [MaxRows]float64          // packets of the flow's least loaded cell in each row
 	alike   [MaxRows]int              // the first row of the same rate
 	density [MaxRows][lengths]float64 // relative likelihood that a cell holds a number of packets
 
+	near [2 * nearCells]uint32 // scratch
 	list [2 * nearCells * MaxRows]candidate
 	used int
 
 	// Of the cells next to the flow's, for the variance of packets, and how far
 	// their means are from the flow's.
-	cells, packets, sum, squares, distances, farthest float64
-}
-
-// near calls do for the cells next to flow f's in row r.
-func (o *others) near(r int, f hashing.Flow, do func(at int)) {
-	c := o.config
-	home, reach := int(home(r, f, uint64(c.Columns))), min(nearCells, (c.Columns-c.Spread)/2)
-	for k := 1; k <= reach; k++ {
-		do(r*c.Columns + (home-k+c.Columns)%c.Columns)
-		do(r*c.Columns + (home+c.Spread-1+k)%c.Columns)
-	}
+	usable, packets, sum, squares, distances, farthest float64
 }
 
 // look reads the cells of the flow and those next to them.
-func (o *others) look(up, down *Sketch, f hashing.Flow) {
-	c := &up.config
-	o.config = c
-	look := func(at int) {
-		if compare(&up.cells[at], &down.cells[at], c.DigestBits) == usable {
-			o.around.look(&up.cells[at], &down.cells[at], c.SumBits)
-		}
-	}
+func (o *others) look(cells pairs, f hashing.Flow) {
+	o.cells, o.config = cells, &cells.up.config
+	c := o.config
 	for r := range c.Rows {
 		for o.alike[r] < r && c.Rates[o.alike[r]] != c.Rates[r] {
 			o.alike[r]++
 		}
 		o.counts[r] = math.Inf(1)
 		for offset := range c.Spread {
-			at := c.at(r, f, offset)
-			o.counts[r] = min(o.counts[r], float64(up.cells[at].count()))
-			look(at)
+			o.counts[r] = min(o.counts[r], float64(cells.up.cells[c.at(r, f, offset)].count()))
 		}
-		o.near(r, f, func(at int) {
-			look(at)
-			o.density[o.alike[r]][bits.Len32(up.cells[at].count())]++
-		})
+		for _, k := range c.nextTo(o.near[:0], r, f) {
+			o.density[o.alike[r]][bits.Len32(cells.up.cells[k].count())]++
+		}
 	}
 	for r := range c.Rows {
 		if o.alike[r] == r {
@@ -128,45 +119,50 @@ func (o *others) explains(packets float64) float64 {
 	return likely
 }
 
-// meanError returns the scale of the error of the mean of a cell of n packets in
-// a row, for Student's distribution of intervalDegrees. The mean is beyond the
-// centre. It is +Inf if there is no candidate.
-func (o *others) meanError(up, down *Sketch, f hashing.Flow, row int, n, mean float64) float64 {
-	c := o.config
+// meanError returns the scale of the error of the mean of a cell in a row, for
+// Student's distribution of intervalDegrees. It is +Inf if there is no candidate.
+func (o *others) meanError(f hashing.Flow, row int, own content) float64 {
+	c, n, mean := o.config, own.packets, own.beyond/own.packets
 	o.row = row
 	part := c.Rates[row] / float64(c.Spread)
 	for r := range c.Rows {
-		o.near(r, f, func(at int) { o.add(&up.cells[at], &down.cells[at], n, part, mean, o.alike[r] == o.alike[row]) })
+		for _, k := range c.nextTo(o.near[:0], r, f) {
+			o.add(o.cells.at(int(k)), n, part, mean, o.alike[r] == o.alike[row])
+		}
 	}
 	variance := 0.0 // of packets
-	if o.cells > 1 {
-		variance = max(0, o.squares-o.sum*o.sum/o.packets) / (o.cells - 1)
+	if o.used > 1 && o.packets > 0 {
+		variance = max(0, o.squares-o.sum*o.sum/o.packets) / max(o.usable-1, 1)
 	}
-	off := o.quantile(o.farthest + math.Sqrt(o.distances/max(o.cells, 1)))
-	// Which of the flow's packets are in the cell is chance.
-	return math.Hypot(off, math.Sqrt(variance*(1-part)/n)) + rounding*math.Abs(mean)
+	off := o.quantile(o.farthest + math.Sqrt(o.distances/max(o.usable, 1)))
+	// Which of the flow's packets are in the cell is chance, and so is how long
+	// those took that are not known.
+	return math.Sqrt(off*off+variance*(1-part)/n+own.variance/(n*n)) + rounding*math.Abs(mean)
 }
 
 // add adds a cell next to the flow's.
-func (o *others) add(up, down *cell, n, part, mean float64, alike bool) {
-	if u := float64(up.count()); u == 0 {
+func (o *others) add(near content, n, part, mean float64, alike bool) {
+	u, sum := near.packets, near.beyond
+	switch {
+	case u == 0:
 		if alike {
 			o.list[o.used] = candidate{0, o.explains(n / part)}
 			o.used++
 		}
-	} else if compare(up, down, o.config.DigestBits) == usable {
-		sum := o.around.beyond(up, down, o.config.SumBits)
-		o.cells++
-		o.packets += u
-		o.sum += sum
-		o.squares += sum * sum / u
-		apart := math.Abs(sum/u - mean)
-		o.distances += apart * apart
-		o.farthest = max(o.farthest, apart)
-		if u < n && alike {
-			o.list[o.used] = candidate{math.Abs(sum-u*mean) / (n - u), o.explains((n - u) / part)}
-			o.used++
-		}
+		return
+	case !near.usable || near.variance > 0:
+		return
+	}
+	o.usable++
+	o.packets += u
+	o.sum += sum
+	o.squares += sum * sum / u
+	apart := math.Abs(sum/u - mean)
+	o.distances += apart * apart
+	o.farthest = max(o.farthest, apart)
+	if u < n && alike {
+		o.list[o.used] = candidate{math.Abs(sum-u*mean) / (n - u), o.explains((n - u) / part)}
+		o.used++
 	}
 }
 

@@ -30,6 +30,7 @@ func (c *Config) fits(n uint64) bool {
 // sum can hold. It comes from the cell with the fewest packets, which wraps last.
 type centre struct {
 	delay   int64
+	sent    uint64 // its time stamps upstream, of one packet its time
 	packets uint64 // of that cell, 0: none
 }
 
@@ -37,7 +38,7 @@ type centre struct {
 // has the fewest so far.
 func (c *centre) look(up, down *cell, bits uint8) {
 	if n := uint64(up.count()); n > 0 && (c.packets == 0 || n < c.packets) {
-		*c = centre{estimate.Difference(up.sum, down.sum, int(bits)) / int64(n), n}
+		*c = centre{estimate.Difference(up.sum, down.sum, int(bits)) / int64(n), up.sum, n}
 	}
 }
 

@@ -32,7 +32,7 @@ func (p *weighted) least(mean float64, expected []float64) (base, unit float64) 
 		base = math.Inf(1)
 	}
 	for c, n := range expected {
-		if n > 0 && p.usable(c) {
+		if n > 0 && p.usable(c) && (p.Variance == nil || p.Variance[c] == 0) {
 			if p.Count != nil {
 				n = p.Count[c]
 			}

@@ -169,8 +169,11 @@ func (s *solver) deviations(v []float64, told []float32, mean []float64) []float
 			continue
 		}
 		// A flow about which cells say little may be any flow of its size.
-		unknown := left / s.variance[f]
-		d := alike*k[sort[f]]*left + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
+		unknown, factor := left/s.variance[f], k[sort[f]]
+		if s.onlySampled(f) { // what a sample is off by, cells that see all packets do not know
+			factor = max(1, factor)
+		}
+		d := alike*factor*left + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
 		if s.Doubt != nil {
 			off := s.Doubt[f] / w * (mean[f] - s.base)
 			d += off * off
@@ -189,4 +192,15 @@ func (s *solver) alike() float64 {
 	}
 	k := float64(s.CellsPerRow)
 	return (1 + (k-1)*(2*k-1)/3) / k
+}
+
+// onlySampled reports whether none of flow f's usable cells is of a row that sees
+// every packet.
+func (s *solver) onlySampled(f int) bool {
+	for i, c := range s.run(f) {
+		if s.trust[c] > 0 && (s.Rates == nil || s.Rates[i/s.CellsPerRow] == 1) {
+			return false
+		}
+	}
+	return true
 }
