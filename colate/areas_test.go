@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
@@ -174,6 +175,59 @@ func TestContradictedRecords(t *testing.T) {
 		}
 		if interval := r.MeanInterval(0.999); err == nil && !interval.Contains(mean) {
 			t.Errorf("%v of the packets recorded: %v in %v, is %v", part, r.Mean, interval, mean)
+		}
+	}
+}
+
+// Points whose clocks are an hour apart are compared by what Path.Clock says,
+// with the epochs that are the same; without it the clocks are named.
+func TestClocksFarApart(t *testing.T) {
+	for _, offset := range []int64{3600e9 + 2e6, -7200e9 + 3e6, 60e9} {
+		s := scene{config: minutes(2000), seconds: 600, flows: []sceneFlow{{30, exponential(0.005, 0)}}}
+		s.offset = func(int64) int64 { return offset + 9960e9 } // so that no time is below 0
+		for range 20 {
+			s.flows = append(s.flows, sceneFlow{3, exponential(0.001, 0)})
+		}
+		path, packets, mean := s.play(t, 5)
+		record := joint.FlowRecord{Flow: s.first(5), Packets: packets}
+		_, _, err := path.Estimate(t.Context(), record, 0, 600e9)
+		if !errors.Is(err, estimate.ErrNoSamples) || !strings.Contains(err.Error(), "Path.Clock") {
+			t.Errorf("%v s apart, not known: %v", offset/1e9, err)
+		}
+		history, err := clock.NewHistory(60e9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := int64(-120e9); at < 800e9; at += 60e9 {
+			ahead := float64(offset + 9960e9)
+			within := estimate.Interval{Low: ahead - 1e3, High: ahead + 1e3, Confidence: 1}
+			history.Add(clock.Reading{Time: at + 30e9, Offset: ahead, Certain: within, Likely: within})
+		}
+		path.Clock = history
+		r, coverage, err := path.Estimate(t.Context(), record, 0, 600e9)
+		if interval := r.MeanInterval(0.999); err != nil || !interval.Contains(mean) || coverage.Epochs < 9 {
+			t.Errorf("%v s apart: %v in %v, is %v, %+v, %v", offset/1e9, r.Mean, interval, mean, coverage, err)
+		}
+	}
+}
+
+// A drift of the clocks looks like delays that vary: the deviation is not taken
+// for known, and its interval begins where it would without.
+func TestDriftAndDeviations(t *testing.T) {
+	for _, drift := range []float64{0, 5e-5, -5e-5} {
+		law := func(rng *rand.Rand, _ float64) (float64, bool) { return 0.2 + 0.0005*rng.ExpFloat64(), false }
+		s := scene{config: minutes(2000), seconds: 900, flows: []sceneFlow{{50, law}}}
+		s.offset = func(at int64) int64 { return int64(drift * float64(at)) }
+		for range 20 {
+			s.flows = append(s.flows, sceneFlow{3, law})
+		}
+		path, packets, _ := s.play(t, 6)
+		r, _, err := path.Estimate(t.Context(), joint.FlowRecord{Flow: s.first(6), Packets: packets}, 0, 900e9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if interval := r.DeviationInterval(0.95); !interval.Contains(0.5e6) || drift != 0 && r.StdDev != 0 {
+			t.Errorf("a drift of %v: a deviation of %v in %v, is 500,000", drift, r.StdDev, interval)
 		}
 	}
 }

@@ -115,6 +115,13 @@ func (t *cellTable) total(i int) (n float64) {
 // in which such a span begins.
 type sight struct{ settled, begins uint64 }
 
+// whole reports whether an epoch is a span of its own: its area is the delays of
+// the packets that came in it, of which none crossed a cut.
+func (s sight) whole(epoch int) bool {
+	next := epoch + 1
+	return s.begins>>epoch&1 != 0 && (s.begins>>next&1 != 0 || s.settled>>next&1 == 0)
+}
+
 // read sets the areas of cell i, in nanoseconds, in the epochs in which it is
 // settled, and 0 in others.
 func (t *cellTable) read(i int, areas []float64) (s sight) {

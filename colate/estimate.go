@@ -151,7 +151,7 @@ func (a *accumulator) estimate(i int) (Result, error) {
 func (a *accumulator) nothing(own *tally) string {
 	switch {
 	case a.epochs == 0:
-		return "no epoch of both points"
+		return "no epoch of both points; if their clocks differ by a Period or more, say so in Path.Clock"
 	case own.told == 0 && own.large > 0:
 		return fmt.Sprintf("the delays in the flow's counters come to half of half their modulus, 2^%d ns, or its packets to half of "+
 			"2^%d, or have wrapped; raise Bits, Shift or CountBits%s", a.config.sumBits()+a.config.Shift-1, a.config.CountBits, a.clocks())
@@ -295,7 +295,9 @@ func (e *estimator) deviation(r *Result, above float64) {
 	// The distance of the flow's mean from others' has an error too, which
 	// makes its square too large.
 	off := deviationOf(&r.errors)
-	r.apart = (1 - part) * max(above*above-off*off, 0)
+	// Others' packets come in lumps, those of their flows.
+	lumps := max(e.spread*e.spread/max(own.epochs-e.packets, 1), 1)
+	r.apart = min(lumps*(1-part), 1) * max(above*above-off*off, 0)
 	mixed, within := own.variance()
 	r.variance = (mixed-(1-part)*e.variance)/part - r.apart
 	for i := range e.spreads {

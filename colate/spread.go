@@ -56,7 +56,7 @@ func (s *spread) variance() (all, within float64) {
 func (t *tally) addEpoch(a *accumulator, first, e int, stands float64) {
 	var s epochSpread
 	for j := range a.cells {
-		if n := a.table.packets(first+j, e); n > 0 && a.cells[j].weights[e] != 0 {
+		if n := a.table.packets(first+j, e); n > 0 && a.cells[j].weights[e] != 0 && a.cells[j].whole(e) {
 			s.add(n, a.cells[j].areas[e]-n*a.reference)
 		}
 	}
@@ -66,7 +66,7 @@ func (t *tally) addEpoch(a *accumulator, first, e int, stands float64) {
 	}
 	mean := s.excess / s.packets
 	for j := range a.cells {
-		if n := a.table.packets(first+j, e); n > 0 && a.cells[j].weights[e] != 0 {
+		if n := a.table.packets(first+j, e); n > 0 && a.cells[j].weights[e] != 0 && a.cells[j].whole(e) {
 			x := a.cells[j].areas[e] - n*(a.reference+mean)
 			z := x * x / n * s.cells / (s.cells - 1)
 			t.squares += z
@@ -111,7 +111,7 @@ func (a *accumulator) spreadNoise() {
 		for e := range t.epochs {
 			var s epochSpread
 			for c := i * m; t.live>>e&1 != 0 && c < (i+1)*m; c++ {
-				if n := t.packets(len(a.flows)*m+c, e); n > 0 && a.totals[c] <= limit && a.sights[c].settled>>e&1 != 0 {
+				if n := t.packets(len(a.flows)*m+c, e); n > 0 && a.totals[c] <= limit && a.sights[c].whole(e) {
 					s.add(n, a.areas[c*room+e]-n*a.reference)
 				}
 			}
