@@ -63,10 +63,10 @@ func BenchmarkUnmarshal(b *testing.B) {
 		})
 	})
 	b.Run("Accumulator", func(b *testing.B) {
-		total, interval := must(lda.NewAccumulator(lda.DefaultConfig)), uint64(0)
+		total, end := must(lda.NewAccumulator(lda.DefaultConfig)), int64(0)
 		times(b, func() {
-			interval++
-			if err := total.Add(interval, a, a); err != nil {
+			end += 1e9
+			if err := total.Add(end-1e9, end, a, a); err != nil {
 				b.Fatal(err)
 			}
 		})

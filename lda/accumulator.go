@@ -7,59 +7,65 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// An Accumulator adds up what two points saw over many intervals. Compare often,
-// so that a loss, a lost report or a refused interval costs little. Report
-// seldom: after as many intervals as a good answer takes.
+// An Accumulator adds up what two points saw over many intervals, although
+// packets cross from one to the next. Compare often, so that a loss or a lost
+// report costs little. Report seldom: after as many intervals as a good answer
+// takes.
 //
 //	total, err := lda.NewAccumulator(config)
 //	for each interval, in order {
-//		err = total.Add(interval, up, down)
+//		err = total.Add(start, end, up, down)
 //	}
 //	result, err := total.Estimate()
 //	p99, err := total.Distribution().Quantile(0.99, 0.95)
 //	total.Reset()
 //
-// Clocks may cut the intervals: a packet that passes the points in different
-// intervals spoils nothing. The accumulator follows the level of each cell, the
-// packets counted upstream minus those counted downstream since the beginning
-// (see [estimate.Levels]). Between two cuts of equal level a cell holds the same
-// packets at both points, and its delays add up exactly. Without losses every
-// packet ends up in the sample, whatever its delay. A loss costs one cell the
-// packets between the cuts around it.
+// It measures the time that packets spent on their way within the report, for
+// each packet received in it (see [estimate.Areas]). Without losses that is
+// exact, whatever the delay and however many packets cross the ends of
+// intervals. A lost packet leaves its cell's areas known up to when it was lost.
 //
-// Memory is fixed, and Add allocates nothing. An Accumulator is not safe for
-// concurrent use.
+// A report is best a little after its end, when it is known what was on its way
+// and what was lost. To wait for that, call End, add intervals until Settled,
+// and then Estimate and Reset.
+//
+// Add allocates room for the packets of as many intervals as the slowest packet
+// takes, and uses it again. An Accumulator is not safe for concurrent use.
 type Accumulator struct {
-	config   Config
-	levels   *estimate.Levels
-	groups   []group // room for those of one interval, to avoid copies
-	whole    []estimate.Group
-	baseline []int32 // by cell, what was outstanding at the last gap
-	last     uint64  // interval
-	started  bool
-	blind    bool // there was a gap, and something may have been on its way
+	config  Config
+	areas   *estimate.Areas
+	end     int64 // of the interval added last
+	started bool
 
-	outstanding [maxSpan]int64  // by cut: packets sent less received since the beginning
-	passed      [maxSpan]uint64 // by cut: packets received since the beginning
+	from int      // the cut after which what is not in whole begins
+	ends []ending // of reports that wait, the oldest first
 
-	net     int64   // packets sent less received since the beginning
-	load    float64 // packets sent in an interval, averaged over the latest
-	counts  Result  // Sent, Received, Lost and Extra up to the last gap, Cells
-	rest    int64   // packets sent less received, of those that no bank samples
-	changed uint64  // differences between the points' counts, by cell and interval
-	sample  sample  // of whole strata
-	open    stratum // the one being filled
-	alone   reservoir
-
-	suspect  [MaxBanks]bool // some cell of the bank is repeated
-	repeated []repeated     // by cell
-	copied   copies         // of these cells
+	whole   transit // up to cut from
+	all     transit // up to the end, if current
+	current bool
+	counts  Result // Sent, Received, Lost and Extra since the last end
+	singles []estimate.Alone
 }
 
-// patience is the number of intervals that a packet may be outstanding before
-// it counts as lost, if nothing passes its cell. If it still comes, it no
-// longer counts as lost.
-const patience = 8
+// An ending is where a report ends, and what it counted.
+type ending struct {
+	to     int // its last cut, or 0 if it is in whole
+	counts Result
+}
+
+// A transit adds up parts of a report.
+type transit struct {
+	parts             int
+	time              float64 // that packets spent on their way
+	received          float64
+	variance          float64 // of the time
+	fourth            float64 // Σ variance² ÷ degrees of freedom
+	exact             float64 // packets received in exact spans
+	negative          float64
+	first, last       estimate.OnWay // at its ends
+	scatter, greatest float64
+	alone             reservoir
+}
 
 // NewAccumulator returns an empty accumulator for aggregators of one Config, whose
 // shifts a [Tuner] may change. The error wraps [estimate.ErrConfig].
@@ -67,79 +73,77 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Accumulator{
-		config:   c,
-		levels:   estimate.NewLevels(c.cells(), c.SumBits, c.DigestBits),
-		groups:   make([]group, 0, c.cells()),
-		whole:    make([]estimate.Group, 0, c.cells()),
-		baseline: make([]int32, c.cells()),
-		alone:    newReservoir(),
-		repeated: make([]repeated, c.cells()),
+	a := &Accumulator{config: c, whole: transit{alone: newReservoir()}, all: transit{alone: newReservoir()}}
+	var groups []int
+	for _, b := range c.Banks[:c.banks()] {
+		groups = append(groups, b.Rows)
 	}
+	a.areas = estimate.NewAreas(groups, c.SumBits, c.DigestBits)
 	return a, nil
 }
 
-// MemorySize returns the number of bytes that the accumulator takes: about 260 for
-// each cell.
-func (a *Accumulator) MemorySize() int {
-	return a.levels.MemorySize() + (32+32)*cap(a.groups) + 28*len(a.baseline) + 24*cap(a.alone.samples) + 16*maxSpan
-}
-
-// Reset begins the next report. It keeps following every cell: packets on their
-// way belong to the report in which their cell returns to its level.
-func (a *Accumulator) Reset() {
-	for i := range a.baseline {
-		a.baseline[i] = a.levels.Lost(i, patience)
-	}
-	a.counts, a.rest, a.changed, a.sample, a.open = Result{}, 0, 0, sample{}, stratum{from: a.levels.Cuts()}
-	a.alone.reset()
-	if a.suspect != none {
-		clear(a.repeated)
-	}
-	a.suspect, a.copied = none, copies{}
-}
-
 // Gap says that the next interval does not follow the last one, whatever its
-// number: a point was restarted, or its clock was set. The accumulator leaves out
-// the packets that were on their way, and from then on does not know the delays
-// of cells that hold copies of one packet: it cannot tell a copy that was on its
-// way from one that came after. One that begins while packets are on their way
-// begins with a Gap.
+// time: a point was restarted, or its clock was set. The accumulator leaves out
+// the packets that were on their way. One that begins while packets are on their
+// way begins with a Gap, too: what comes without having been sent is Extra.
 func (a *Accumulator) Gap() {
-	a.blind = true
-	a.close()
-	for i := range a.baseline {
-		a.counts.addNet(int64(a.levels.Lost(i, patience)) - int64(a.baseline[i]))
-		a.baseline[i] = a.levels.Outstanding(i)
+	if !a.started {
+		return
 	}
-	a.levels.Gap()
-	a.started = false
+	a.fold(a.through())
+	for i := 1; i < len(a.ends); i++ { // nobody will know more of them
+		a.ends[i].to = 0
+	}
+	if len(a.ends) > 0 {
+		a.ends[0].to = 0
+	}
+	a.from, a.started = 0, false
 }
 
-// Add adds what both points saw of an interval. Intervals come by ascending
-// number; if one is missing, the packets that were on their way around it are left
-// out. The error wraps [estimate.ErrMismatch] if a Config differs in more than
-// shifts, and [estimate.ErrOrder] if the interval does not come after the last.
-// After an error nothing has changed, except for one: an interval whose cells
-// contradict each other is left out, and the error wraps [ErrContradiction].
-func (a *Accumulator) Add(interval uint64, up, down *Aggregator) error {
+// through returns the last cut of the report so far.
+func (a *Accumulator) through() int {
+	if len(a.ends) > 0 {
+		return a.ends[0].to
+	}
+	return a.areas.Cuts()
+}
+
+// Add adds what both points saw of an interval, from its start to its end in
+// nanoseconds by their clocks. If it does not begin where the last one ended,
+// some are missing, and the packets that were on their way are left out. The
+// error wraps [estimate.ErrMismatch] if a Config differs in more than shifts, and
+// [estimate.ErrOrder] if the interval is empty or begins before the last one
+// ended; nothing has changed then.
+func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	if err := sameConfig(up, down); err != nil {
 		return err
 	}
 	if !a.config.sameButShifts(&up.config) {
 		return fmt.Errorf("lda: %w: %+v and %+v", estimate.ErrMismatch, up.config, a.config)
 	}
-	if a.started && interval <= a.last {
-		return fmt.Errorf("lda: %w: %d after %d", estimate.ErrOrder, interval, a.last)
+	if end <= start || a.started && start < a.end {
+		return fmt.Errorf("lda: %w: an interval from %d to %d after %d", estimate.ErrOrder, start, end, a.end)
 	}
-	if a.started && interval != a.last+1 || a.config != up.config {
+	if a.started && start != a.end || a.config != up.config {
 		a.Gap()
 	}
-	a.config, a.last, a.started = up.config, interval, true
-	received := a.cut(up, down)
-	a.levels.Next()
-	return a.settle(received)
+	if !a.started {
+		a.areas.Begin(start)
+	}
+	a.config, a.end, a.started, a.current = up.config, end, true, false
+	a.cut(up, down)
+	a.areas.Next(end)
+	if len(a.ends) == 0 {
+		// What is settled goes into the whole, so that memory stays fixed.
+		if n := a.areas.Cuts() - a.Settling(); n-a.from >= foldedCuts {
+			a.fold(n)
+		}
+	}
+	return nil
 }
+
+// foldedCuts is how many settled intervals are added up at once.
+const foldedCuts = 32
 
 // sameButShifts reports whether two Configs have the same cells.
 func (c *Config) sameButShifts(o *Config) bool {
@@ -150,168 +154,231 @@ func (c *Config) sameButShifts(o *Config) bool {
 	return x == *o
 }
 
-// addNet accounts for lost packets or, if lost is negative, for extra ones.
-func (r *Result) addNet(lost int64) {
-	if lost > 0 {
-		r.Lost += uint64(lost)
-	} else {
-		r.Extra += uint64(-lost)
-	}
-}
-
-// Groups returns the packets that the interval added last has shown to be
-// whole, in the order of cells. They are valid until the next Add. Group.From
-// and Group.To count the intervals added since NewAccumulator.
-func (a *Accumulator) Groups() []estimate.Group { return a.whole }
-
-// cut compares the cells at the end of an interval and collects the groups of
-// packets that are whole. It returns how many packets were received.
-func (a *Accumulator) cut(up, down *Aggregator) (received uint64) {
-	a.groups, a.whole = a.groups[:0], a.whole[:0]
-	limits := [2]limits{up.limits(), down.limits()}
+// cut compares the cells at the end of an interval.
+func (a *Accumulator) cut(up, down *Aggregator) {
+	counts := &a.counts
 	restSent, restReceived := up.unsampledCount(), down.unsampledCount()
-	if n := float64(limits[0].packets + restSent); a.load == 0 {
-		a.load = n
-	} else {
-		a.load += (n - a.load) / 8
-	}
-	first := 0
-	for bank, b := range a.config.Banks[:a.config.banks()] {
-		end := first + b.Rows
-		received += a.cutBank(bank, first, up.cells[first:end], down.cells[first:end], &limits)
-		first = end
-	}
-	a.counts.Sent += restSent
-	a.net += int64(restSent)
-	a.rest += int64(restSent - restReceived)
-	received += restReceived
-	a.counts.Received += received
-	a.net -= int64(received)
-	cut := a.levels.Cuts()
-	a.outstanding[(cut+1)%maxSpan] = a.net
-	a.passed[(cut+1)%maxSpan] = a.passed[cut%maxSpan] + received
-	return received
-}
-
-// cutBank is cut for the cells of a bank, which begins with cell first. It
-// returns how many packets were received, except those of cells that hold
-// copies.
-func (a *Accumulator) cutBank(bank, first int, sent, got []cell, limits *[2]limits) (received uint64) {
-	if limits[0].beyond[bank] || limits[1].beyond[bank] {
-		a.suspect[bank] = true
-	}
-	suspect := a.suspect[bank]
-	density := a.config.rate(bank) * a.load / float64(len(sent))
-	cells, packets := 0, uint64(0)
+	counts.Sent += restSent
+	counts.Received += restReceived
+	sent, got := up.sampled(), down.sampled()
 	for i := range sent {
 		s, d := &sent[i], &got[i]
 		if s.sum|s.tally|d.sum|d.tally == 0 {
 			continue
 		}
-		out, in := uint64(s.count()), uint64(d.count())
-		if out|in != 0 {
-			cells++
-		}
-		packets += out
-		a.changed += max(out, in) - min(out, in)
-		repeated := suspect && a.repeats(first+i, bank, s.count(), d.count(), limits)
-		if repeated {
-			a.copied.received += in
-			a.counts.Received += in
-			a.net -= int64(in)
-		} else {
-			received += in
-		}
-		g, ok := a.levels.Cut(first+i, estimate.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
-		if !ok {
-			continue
-		}
-		a.whole = append(a.whole, g)
-		if repeated {
-			a.tellCopies(first+i, &g)
-			continue
-		}
-		of := group{packets: g.Packets, sum: uint64(g.Sum), copies: a.copies(bank, g.From, g.To), from: g.From}
-		if of.packets == 1 {
-			of.alone = float64(of.copies) * rarity(density, g.To-g.From)
-		}
-		a.groups = append(a.groups, of)
+		counts.Cells++
+		counts.Sent += uint64(s.count())
+		counts.Received += uint64(d.count())
+		a.areas.Cut(i, estimate.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
 	}
-	a.counts.Cells += cells
-	a.counts.Sent += packets
-	a.net += int64(packets)
-	return received
 }
 
-// maxSpan is the number of cuts over which losses are remembered.
-const maxSpan = 1024
-
-// copies returns how often a group counts. A loss in its cell would have
-// spoilt it. So groups of slow packets, which span many intervals, survive
-// less often than others: with λ losses per cell in the intervals that a group
-// spans beyond one, with probability e^−λ. The group counts e^λ times, rounded
-// up or down at random.
-func (a *Accumulator) copies(bank int, from, to uint32) uint32 {
-	last := to - 1
-	if from >= last {
-		return 1
+// Settling returns how many more intervals it takes until packets of the one
+// added last have come or are known to be lost, by the greatest delay seen
+// lately. It is at most 60.
+func (a *Accumulator) Settling() int {
+	if a.areas.Cuts() == 0 {
+		return 0
 	}
-	first := max(from, last-min(last, maxSpan-1))
-	lost := float64(a.outstanding[last%maxSpan] - a.outstanding[first%maxSpan])
-	lambda := lost * a.config.rate(bank) / float64(a.config.Banks[bank].Rows)
-	if lambda < 0.03 { // numbers on their way vary by as much
-		return 1
-	}
-	weight := math.Exp(min(lambda, maxWeight))
-	whole := math.Floor(weight)
-	if a.alone.uniform() <= weight-whole {
-		whole++
-	}
-	return uint32(whole)
+	return a.areas.Settling(mostSettling)
 }
 
-// maxWeight is the logarithm of the greatest number of times that a group
-// counts.
-const maxWeight = 4
+// mostSettling bounds for how long a report waits for slow packets.
+const mostSettling = 60
 
-// Estimate returns what is known so far: the mean and deviation of the packets
-// received since the beginning or the last Reset, and their loss. The mean is
-// exact if N is Received: every received packet is in a group of packets that is
-// whole. Other packets are taken to be like those received at about the same time,
-// and MeanDoubt says how wrong that may be. Estimate changes nothing. If no group
-// is whole yet, the error wraps [estimate.ErrNoSamples] and the counts are right
-// all the same.
+// End ends the report with the interval added last, and begins the next one.
+// Intervals added from now on belong to later reports, but tell what this one
+// has to wait for. Estimate, Distribution and Reset are about the oldest report
+// that has ended.
+func (a *Accumulator) End() {
+	a.ends = append(a.ends, ending{a.areas.Cuts(), a.counts})
+	a.counts, a.current = Result{}, false
+}
+
+// Settled reports whether a report has ended that is as good as it will be.
+func (a *Accumulator) Settled() bool {
+	return len(a.ends) > 0 && (a.ends[0].to == 0 || a.areas.Cuts()-a.ends[0].to >= a.Settling())
+}
+
+// Reset forgets the report. If none has ended, the next one begins now.
+func (a *Accumulator) Reset() {
+	if to := a.through(); a.started && to > a.from {
+		a.areas.Settle(to)
+		a.from = to
+	}
+	if len(a.ends) > 0 {
+		a.ends = append(a.ends[:0], a.ends[1:]...)
+	} else {
+		a.counts = Result{}
+	}
+	a.current = false
+	a.whole.reset()
+}
+
+// report returns the counts of the report.
+func (a *Accumulator) report() *Result {
+	if len(a.ends) > 0 {
+		return &a.ends[0].counts
+	}
+	return &a.counts
+}
+
+// fold adds what is known up to a cut to the whole.
+func (a *Accumulator) fold(to int) {
+	if to <= a.from {
+		return
+	}
+	lost, extra := a.areas.Losses(to)
+	of := a.report()
+	of.Lost += uint64(lost)
+	of.Extra += uint64(extra)
+	a.take(&a.whole, to)
+	a.areas.Settle(to)
+	a.from = to
+}
+
+// take adds what is known from the last fold up to a cut.
+func (a *Accumulator) take(into *transit, to int) {
+	a.singles = a.singles[:0]
+	t, err := a.areas.Transit(a.from, to, func(s estimate.Alone) { a.singles = append(a.singles, s) })
+	if err != nil {
+		return
+	}
+	rate := a.config.sampledRate()
+	received := t.Received / rate
+	left := received - t.Received // packets that no bank samples
+	variance := sq(t.Error*received) + t.Scatter*left*(1+left/t.Received)
+	into.time += t.Mean * received
+	into.received += received
+	into.variance += variance
+	into.fourth += variance * variance / float64(t.Degrees)
+	into.exact += t.Exact
+	into.negative += t.Negative
+	if into.parts == 0 {
+		into.first = t.First
+		into.first.Packets /= rate
+	}
+	into.parts++
+	into.last = t.Last
+	into.last.Packets /= rate
+	into.scatter += t.Scatter * received
+	into.greatest = max(into.greatest, t.Greatest)
+	a.weigh(&into.alone, received)
+}
+
+// reset empties a transit.
+func (t *transit) reset() {
+	alone := t.alone
+	alone.reset()
+	*t = transit{alone: alone}
+}
+
+// copy makes t a copy of another one.
+func (t *transit) copy(from *transit) {
+	samples := append(t.alone.samples[:0], from.alone.samples...)
+	*t = *from
+	t.alone.samples = samples
+}
+
+// complete adds up the whole report.
+func (a *Accumulator) complete() *transit {
+	if !a.current {
+		a.all.copy(&a.whole)
+		if to := a.through(); a.started && to > a.from {
+			a.take(&a.all, to)
+		}
+		a.current = true
+	}
+	return &a.all
+}
+
+// weigh adds the packets that were alone to the sample, so that every packet
+// received is represented alike. A bank counts by how many packets its own are
+// worth.
+func (a *Accumulator) weigh(into *reservoir, received float64) {
+	var weights, squares [MaxBanks]float64
+	for _, s := range a.singles {
+		weights[s.Group] += s.Weight
+		squares[s.Group] += sq(s.Weight)
+	}
+	total := 0.0
+	for g, w := range weights {
+		if w > 0 {
+			total += w * w / squares[g]
+		}
+	}
+	for _, s := range a.singles {
+		into.add(float64(s.Delay), s.Weight*weights[s.Group]/squares[s.Group]/total*received)
+	}
+}
+
+func sq(x float64) float64 { return x * x }
+
+// Estimate returns what is known of the report so far: the mean delay and its
+// deviation, and how many packets were lost. If no packet was received or
+// nothing is known of any, the error wraps [estimate.ErrNoSamples], and the
+// counts are right all the same.
 //
-// A packet is Outstanding until others have passed its cell, for at most eight
-// intervals. Then it counts as lost.
+// The mean is the time that packets spent on their way within the report, for
+// each that was received in it. Where the report begins and ends, packets are on
+// their way; MeanDoubt and MeanError allow for the difference to the mean delay
+// of those received. A packet is Outstanding until it comes, or has been
+// outstanding for half as long again as any packet lately. Then it is Lost; if
+// it comes after all, it is Extra.
 func (a *Accumulator) Estimate() (Result, error) {
-	r := a.counts
-	outstanding := int64(0)
-	for i := range a.baseline {
-		lost := a.levels.Lost(i, patience)
-		r.addNet(int64(lost) - int64(a.baseline[i]))
-		outstanding += int64(a.levels.Outstanding(i) - lost)
+	r, whole := *a.report(), a.complete()
+	if to := a.through(); a.started && to > a.from {
+		lost, extra := a.areas.Losses(to)
+		r.Lost += uint64(lost)
+		r.Extra += uint64(extra)
 	}
-	r.addNet(a.rest)
-	r.Outstanding = uint64(max(outstanding, 0))
-	r.Repeats = a.copied.report()
-	r.Crossed = (max(a.changed, r.Lost+r.Extra) - r.Lost - r.Extra) / 2
-	s := a.sample
-	if a.open.cells.Cells() > 0 {
-		s.add(&a.open, a.config.sampledRate())
-	}
-	if s.packets == 0 {
-		const none = "lda: %w: %d packets sent, %d received, no cell came back to a level it had"
+	r.Outstanding = uint64(max(0, a.areas.Outstanding(a.through())))
+	if whole.received == 0 {
+		const none = "lda: %w: %d packets sent, %d received, nothing is known of them"
 		return r, fmt.Errorf(none, estimate.ErrNoSamples, r.Sent, r.Received)
 	}
-	s.report(&r)
-	of := a.copied
-	return r, r.include(&of)
+	r.Mean = whole.time / whole.received
+	r.N, r.Usable = uint64(whole.exact), int(whole.exact)
+	r.Spoken = r.N
+	if whole.negative > float64(whole.parts)/2 {
+		r.Negative = int(whole.exact)
+	}
+	r.MeanDegrees = uint64(math.MaxInt32)
+	if whole.fourth > 0 {
+		r.MeanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
+	}
+	r.StdDev, r.DeviationDegrees = whole.alone.deviation()
+	owed, variance := whole.owed()
+	r.MeanDoubt = math.Abs(owed) / whole.received
+	r.MeanError = math.Sqrt(whole.variance+variance) / whole.received
+	return r, nil
+}
+
+// owed returns by how much the ages of the packets on their way at the end
+// exceed those at the beginning, and the variance of that. A packet is on its
+// way in proportion to its delay, and its age is uniform up to that, so that with
+// moments m of the delays the mean age is m₂/(2m₁), and the mean square m₃/(3m₁).
+// The third is at least m₂²/m₁, and at most m₂ times the greatest delay. Packets
+// that are alone know better if delays have changed.
+func (t *transit) owed() (owed, variance float64) {
+	mean := math.Abs(t.time / t.received)
+	if mean == 0 {
+		return 0, 0
+	}
+	second := t.scatter/t.received + mean*mean
+	age := second / (2 * mean)
+	square := second / (3 * mean) * math.Sqrt(second/mean*max(t.greatest, second/mean))
+	first, last := age, age
+	if f, l := &t.first, &t.last; f.AgeError > 0 && l.AgeError > 0 && math.Abs(l.Age-f.Age) > 2.5*math.Hypot(f.AgeError, l.AgeError) {
+		first, last = f.Age, l.Age
+	}
+	return t.last.Packets*last - t.first.Packets*first, square * (max(t.first.Packets, 0) + max(t.last.Packets, 0))
 }
 
 // Distribution returns the distribution of the delays of packets that were alone
-// in their cell between two cuts of equal level. The accumulator keeps up to 4,096
-// of them, chosen at random so that every received packet is represented alike.
+// in their cell. The accumulator keeps up to 4,096 of them, chosen at random so
+// that every received packet is represented alike. It has those that Estimate
+// would use.
 func (a *Accumulator) Distribution() Distribution {
-	return newDistribution(a.alone.delays())
+	return newDistribution(a.complete().alone.delays())
 }

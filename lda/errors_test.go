@@ -14,6 +14,7 @@ func TestErrorsNameThePackageOnce(t *testing.T) {
 	all := map[string]error{}
 	_, all["New"] = New(Config{})
 	_, all["NewRotation"] = NewRotation(Config{})
+	_, all["NewClasses"] = NewClasses(c, 0)
 	_, all["NewAccumulator"] = NewAccumulator(Config{})
 	one := Tuner{Config: Config{Banks: [MaxBanks]Bank{{Rows: 2}}, SumBits: 8}, Quantiles: true}
 	all["one bank"] = one.Validate()
@@ -30,7 +31,7 @@ func TestErrorsNameThePackageOnce(t *testing.T) {
 	bad := append(wire.Begin(nil, magic, version), make([]byte, 40)...)
 	all["impossible Config"] = a.UnmarshalBinary(wire.Seal(bad, 0))
 	total, _ := NewAccumulator(c)
-	all["Add"] = total.Add(1, b, b)
+	all["Add"] = total.Add(0, 1, b, b)
 	_, all["no groups"] = total.Estimate()
 
 	for name, err := range all {

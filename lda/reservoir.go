@@ -116,3 +116,27 @@ func (r *reservoir) delays() []float64 {
 	}
 	return delays
 }
+
+// deviation returns the deviation of the delays in the sample, and its degrees of
+// freedom.
+func (r *reservoir) deviation() (deviation float64, degrees uint64) {
+	delays := r.delays()
+	n := float64(len(delays))
+	if n < 2 {
+		return 0, 0
+	}
+	var mean, second, fourth float64
+	for _, d := range delays {
+		mean += d / n
+	}
+	for _, d := range delays {
+		x := (d - mean) * (d - mean)
+		second += x
+		fourth += x * x
+	}
+	degrees = uint64(n - 1)
+	if second > 0 { // the variance of a variance follows from the kurtosis
+		degrees = uint64(max(1, 2*n/max(n*fourth/(second*second)-1, 2)))
+	}
+	return math.Sqrt(second / (n - 1)), degrees
+}

@@ -18,59 +18,31 @@ var ErrContradiction = errors.New("cells contradict each other")
 // sums are settled. Sums of delays are relative to base for each packet, so an
 // offset between clocks, however large, costs no digits.
 type settlement struct {
-	base      int64
-	cells     estimate.Cells
-	packets   uint64  // of all cells, each counted once
-	sum       float64 // of their delays
-	crossed   uint64  // of these, in groups that span cuts
-	intervals int     // number merged
-	squares   float64 // of these, each counted as often as the square of its cell's copies
-	excess    float64 // variance of the sum of delays, caused by copies
-	distinct  int     // cells, each counted once
-	negative  int     // cells whose delays add up to less than 0
+	base     int64
+	cells    estimate.Cells
+	packets  uint64  // of all cells
+	sum      float64 // of their delays
+	distinct int     // cells
+	negative int     // cells whose delays add up to less than 0
 }
 
-// sums is the input of a settlement: the usable cells of two points being
-// compared, or groups of packets that are whole.
+// sums is the input of a settlement: the cells of two points being compared.
 type sums struct {
 	sent, received []cell
 	agree          uint64 // bits of the tallies in which usable cells agree
-	groups         []group
-	cut            uint32 // with which the groups end
 }
 
-// A group is a number of packets and the sum of their delays, wrapped. It
-// counts copies times.
-type group struct {
-	sum     uint64
-	alone   float64 // for one packet: how many delays it stands for
-	packets uint32
-	copies  uint32
-	from    uint32 // cut with which it begins
-}
+// len returns the number of cells, including unusable ones.
+func (s *sums) len() int { return len(s.sent) }
 
-// len returns the number of sums, including those of unusable cells.
-func (s *sums) len() int { return len(s.sent) + len(s.groups) }
-
-// at returns the number of packets of a sum, 0 if it is not usable, and the sum
+// at returns the number of packets of a cell, 0 if it is not usable, and the sum
 // of their delays, wrapped.
 func (s *sums) at(i int) (packets, sum uint64) {
-	if i < len(s.groups) {
-		return uint64(s.groups[i].packets), s.groups[i].sum
-	}
-	up, down := &s.sent[i-len(s.groups)], &s.received[i-len(s.groups)]
+	up, down := &s.sent[i], &s.received[i]
 	if (up.tally^down.tally)&s.agree != 0 {
 		return 0, 0
 	}
 	return uint64(up.count()), down.sum - up.sum
-}
-
-// copies returns how often a sum counts.
-func (s *sums) copies(i int) int {
-	if i < len(s.groups) {
-		return int(s.groups[i].copies)
-	}
-	return 1
 }
 
 // settle finds how often the sums of cells, whose low bits alone are known,
@@ -109,7 +81,7 @@ func settle(all *sums, width int) (settlement, error) {
 		if l.widest >= modulus/4 || 5*doubt > modulus/2 {
 			return settlement{}, fmt.Errorf("%w: sums of %d bits have wrapped, and delays vary too much to tell how often", ErrContradiction, width)
 		}
-		s := settlement{intervals: 1, base: base + int64(math.Round(l.sum/l.packets))}
+		s := settlement{base: base + int64(math.Round(l.sum/l.packets))}
 		s.fill(all, width)
 		return s, nil
 	}
@@ -124,17 +96,9 @@ func (s *settlement) fill(all *sums, width int) {
 			continue
 		}
 		x := float64(estimate.SignExtend(sum-n*uint64(s.base), width))
-		copies := all.copies(i)
-		for range copies {
-			s.cells.Add(x, n)
-		}
+		s.cells.Add(x, n)
 		s.packets += n
 		s.sum += x
-		if i < len(all.groups) && all.cut-all.groups[i].from > 1 {
-			s.crossed += n
-		}
-		s.squares += float64(n) * float64(copies) * float64(copies)
-		s.excess += x * x * float64(copies) * float64(copies-1)
 		s.distinct++
 		if x+float64(n)*float64(s.base) < 0 {
 			s.negative++

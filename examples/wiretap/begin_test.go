@@ -27,7 +27,7 @@ func beginUnderWay(t *testing.T, copies int) (cuts [][2]*kernel.Interval, mean f
 			if err != nil {
 				t.Fatal(err)
 			}
-			cuts[i][end] = &kernel.Interval{Aggregator: a}
+			cuts[i][end] = &kernel.Interval{Aggregator: a, Start: int64(i) * length, End: int64(i+1) * length}
 		}
 	}
 	rng := rand.New(rand.NewPCG(17, 4))
@@ -64,7 +64,7 @@ func TestBeginUnderWay(t *testing.T) {
 			if err := m.add(c[0], c[1]); err != nil {
 				t.Fatal(err)
 			}
-			if err := careless.Add(m.number, c[0].Aggregator, c[1].Aggregator); err != nil {
+			if err := careless.Add(c[0].Start, c[0].End, c[0].Aggregator, c[1].Aggregator); err != nil {
 				t.Fatal(err)
 			}
 			if i%10 != 9 {

@@ -202,7 +202,7 @@ func (m *inside) compare() []error {
 // add adds what both points saw of an interval.
 func (m *inside) add(from, to *kernel.Interval) error {
 	m.number++
-	err := m.all.Add(m.number, from.Aggregator, to.Aggregator)
+	err := m.all.Add(from.Start, from.End, from.Aggregator, to.Aggregator)
 	if m.flows != nil {
 		err = errors.Join(err, m.flows.Add(m.number, from.Sketch, to.Sketch))
 	}

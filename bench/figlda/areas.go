@@ -1,0 +1,253 @@
+package figlda
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+)
+
+// ldaAreas tries reports of packets that cross the ends of intervals.
+var ldaAreas = experiment.Experiment{
+	Name: "ours-areas", Title: "Packets that cross the cuts",
+	Claim: "Areas are right whatever the delay: without loss exact, with losses inside their intervals, " +
+		"whose half-widths are a few times their errors.",
+	Weight: 400, Quick: 12, Measure: measureAreas,
+}
+
+const (
+	areaCut    = 100 * time.Millisecond
+	areaWindow = 10 // cuts a report
+)
+
+// An areaLaw draws delays, in seconds, of packets sent at a time.
+type areaLaw struct {
+	name string
+	mean float64
+	make func(random *rand.Rand) func(now float64) (delay float64, slow bool)
+}
+
+func areaLaws() []areaLaw {
+	exponential := func(mean float64) areaLaw {
+		return areaLaw{"exponential", mean, func(random *rand.Rand) func(float64) (float64, bool) {
+			return func(float64) (float64, bool) { d := mean * random.ExpFloat64(); return d, d > 2*mean }
+		}}
+	}
+	bimodal := func(share, slow float64) areaLaw {
+		name := fmt.Sprintf("5 ms, and %g s for %g %%", slow, 100*share)
+		return areaLaw{name, 0.005 + share*slow, func(random *rand.Rand) func(float64) (float64, bool) {
+			return func(float64) (float64, bool) {
+				if random.Float64() < share {
+					return slow, true
+				}
+				return 0.005 * random.ExpFloat64(), false
+			}
+		}}
+	}
+	return []areaLaw{
+		exponential(0.001), exponential(0.005), exponential(0.1), exponential(0.3), exponential(3),
+		bimodal(0.02, 0.3), bimodal(0.02, 1), bimodal(0.002, 1), bimodal(0.002, 3),
+		{"lognormal, σ 2", 0.005, func(random *rand.Rand) func(float64) (float64, bool) {
+			return func(float64) (float64, bool) { d := 0.005 * math.Exp(2*random.NormFloat64()-2); return d, d > 0.01 }
+		}},
+		{"spells × 10", 0.0275, func(random *rand.Rand) func(float64) (float64, bool) {
+			until, busy := 0.0, false
+			return func(now float64) (float64, bool) {
+				if now > until {
+					busy, until = !busy, now+0.3*random.ExpFloat64()
+				}
+				if busy {
+					return 0.05 * random.ExpFloat64(), true
+				}
+				return 0.005 * random.ExpFloat64(), false
+			}
+		}},
+		{"a step × 20", 0.05, func(random *rand.Rand) func(float64) (float64, bool) {
+			return func(now float64) (float64, bool) {
+				if now > 15 {
+					return 0.1 * random.ExpFloat64(), true
+				}
+				return 0.005 * random.ExpFloat64(), false
+			}
+		}},
+		{"a queue", 0.01, func(random *rand.Rand) func(float64) (float64, bool) {
+			wait, last := 0.0, 0.0 // a random walk that stays positive
+			return func(now float64) (float64, bool) {
+				wait += 0.1 * math.Sqrt(now-last) * random.NormFloat64()
+				wait -= 0.5 * wait * (now - last)
+				last, wait = now, math.Abs(wait)
+				return 0.001 + wait, wait > 0.1
+			}
+		}},
+	}
+}
+
+// An areaLoss says how packets are lost.
+type areaLoss struct {
+	name  string
+	share float64
+	make  func(random *rand.Rand) func(now float64, slow bool) bool
+}
+
+func areaLosses(shares []float64) (all []areaLoss) {
+	all = append(all, areaLoss{"none", 0, func(*rand.Rand) func(float64, bool) bool {
+		return func(float64, bool) bool { return false }
+	}})
+	for _, share := range shares {
+		all = append(all,
+			areaLoss{"even", share, func(random *rand.Rand) func(float64, bool) bool {
+				return func(float64, bool) bool { return random.Float64() < share }
+			}},
+			areaLoss{"bursts", share, func(random *rand.Rand) func(float64, bool) bool {
+				until, next := 0.0, 0.0 // half of 20 ms
+				return func(now float64, _ bool) bool {
+					if now > next {
+						until, next = now+0.02, now+0.02+random.ExpFloat64()*0.01/share
+					}
+					return now < until && random.Float64() < 0.5
+				}
+			}},
+			areaLoss{"of the slow", share, func(random *rand.Rand) func(float64, bool) bool {
+				return func(_ float64, slow bool) bool { return slow && random.Float64() < min(1, 4*share) }
+			}})
+	}
+	return all
+}
+
+// areaScore is how the reports of one kind of traffic fared.
+type areaScore struct {
+	reports, refused, outside95, outside999, late int
+	errors, halves, exact                         []float64
+	lost, wantLost                                float64
+}
+
+func (s *areaScore) median(of []float64) float64 {
+	if len(of) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(of)
+	return of[len(of)/2]
+}
+
+// areaTruth is what happened within a report: the time that packets spent on
+// their way, the packets received, and their delays.
+type areaTruth struct{ way, received, delays float64 }
+
+type areaPassing struct {
+	p hashing.Packet
+	t int64
+}
+
+// runAreas passes so many seconds of traffic and judges each report.
+func runAreas(run *experiment.Run, config lda.Config, law areaLaw, loss areaLoss, rate float64, seconds int, seed string) *areaScore {
+	random := run.Rand(seed)
+	delay, lost := law.make(random), loss.make(random)
+	cuts := seconds * areaWindow
+	up, down := make([][]areaPassing, cuts), make([][]areaPassing, cuts)
+	truth := make([]areaTruth, seconds)
+	s := new(areaScore)
+	for now := random.ExpFloat64() / rate; now < float64(seconds); now += random.ExpFloat64() / rate {
+		p, d := hashing.Packet(random.Uint64()), 0.0
+		d, slow := delay(now)
+		up[int(now*10)] = append(up[int(now*10)], areaPassing{p, int64(now * 1e9)})
+		if lost(now, slow) {
+			continue
+		}
+		came := now + d
+		for w := int(now); w < seconds && float64(w) < came; w++ {
+			truth[w].way += min(came, float64(w+1)) - max(now, float64(w))
+		}
+		if came < float64(seconds) {
+			truth[int(came)].received++
+			truth[int(came)].delays += d
+			down[int(came*10)] = append(down[int(came*10)], areaPassing{p, int64(came * 1e9)})
+		}
+	}
+	total := experiment.Try(lda.NewAccumulator(config))
+	a, b := experiment.Try(lda.New(config)), experiment.Try(lda.New(config))
+	report := 0
+	for k := range cuts {
+		a.Reset()
+		b.Reset()
+		for _, x := range up[k] {
+			a.Update(x.p, x.t)
+		}
+		for _, x := range down[k] {
+			b.Update(x.p, x.t)
+		}
+		experiment.Check(total.Add(int64(k)*int64(areaCut), int64(k+1)*int64(areaCut), a, b))
+		if (k+1)%areaWindow == 0 {
+			total.End()
+		}
+		for total.Settled() {
+			s.judge(total, &truth[report], report, law.mean)
+			total.Reset()
+			report++
+		}
+	}
+	run.Alive()
+	return s
+}
+
+// judge compares a report with the truth.
+func (s *areaScore) judge(total *lda.Accumulator, truth *areaTruth, number int, mean float64) {
+	if number < 2 || truth.received == 0 {
+		return
+	}
+	s.reports++
+	r, err := total.Estimate()
+	if err != nil {
+		s.refused++
+		return
+	}
+	way, delays := 1e9*truth.way/truth.received, 1e9*truth.delays/truth.received
+	i, j := r.MeanInterval(0.95), r.MeanInterval(0.999)
+	if !i.Contains(delays) || !i.Contains(way) && math.Abs(r.Mean-way) > 1e-5*way {
+		s.outside95++
+	}
+	if !j.Contains(delays) {
+		s.outside999++
+	}
+	s.errors = append(s.errors, math.Abs(r.Mean-delays)/delays)
+	s.exact = append(s.exact, estimate.RelativeError(r.Mean, way))
+	s.halves = append(s.halves, (i.High-i.Low)/2/delays)
+}
+
+func measureAreas(run *experiment.Run) {
+	t := run.Table("areas", "Reports of ten cuts of 0.1 s, DefaultConfig",
+		"delays", "mean", "packets/s", "loss", "reports", "refused", "outside 95 %", "99.9 %",
+		"error to the time on the way", "error", "half-width", "over error")
+	rates := []float64{1e5, 1e3, 30}[:run.Pick(1, 3)]
+	shares := [][]float64{{0.01}, {0.001, 0.01, 0.05, 0.2}}[run.Pick(0, 1)]
+	reports, outside, worst, wide := 0, 0, 0.0, 0.0
+	for _, law := range experiment.Each(run, areaLaws()) {
+		for _, rate := range rates {
+			for _, loss := range areaLosses(shares) {
+				s := runAreas(run, lda.DefaultConfig, law, loss, rate, run.Pick(16, 40),
+					fmt.Sprint(law.name, law.mean, rate, loss.name, loss.share))
+				e, exact, half := s.median(s.errors), s.median(s.exact), s.median(s.halves)
+				t.Row(law.name, experiment.Duration(1e9*law.mean), rate, fmt.Sprintf("%s %s", percent(loss.share), loss.name), s.reports, s.refused,
+					s.outside95, s.outside999, percent(exact), percent(e), percent(half), half/e)
+				reports += s.reports - s.refused
+				outside += s.outside95
+				if loss.share == 0 && law.mean < 1 {
+					worst = max(worst, exact)
+				}
+				if loss.share <= 0.01 && rate == 1e5 {
+					wide = max(wide, half/e)
+				}
+			}
+		}
+	}
+	run.Keeps("reports outside their 95 % interval", "at most 5 %",
+		fmt.Sprintf("%d of %d", outside, reports), 20*outside <= reports).Headline = true
+	run.Within("without loss: error to the time on the way", "≤ 0.1 %", worst, 0.001, 0)
+	run.Within("losses up to 1 %, 10⁵ packets/s: half-width over error", "≤ 4", wide, 4, 0)
+	run.Config("cut", areaCut, "window", areaWindow)
+}

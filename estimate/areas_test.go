@@ -1,0 +1,237 @@
+package estimate
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// A passing is a packet that passes two points; received is 0 if it is lost.
+type passing struct {
+	cell           int
+	digest         uint32
+	sent, received int64
+}
+
+const areaLength = 1000 // of an interval
+
+// passAreas gives cells what passes them, up to a number of cuts.
+func passAreas(a *Areas, cells int, packets []passing, cuts int) {
+	pairs := make([][]CellPair, cuts)
+	for k := range pairs {
+		pairs[k] = make([]CellPair, cells)
+	}
+	for _, p := range packets {
+		tally := uint64(p.digest)<<32 | 1
+		if k := p.sent / areaLength; k < int64(cuts) {
+			c := &pairs[k][p.cell]
+			c.SentSum += uint64(p.sent)
+			c.SentTally += tally
+		}
+		if k := p.received / areaLength; p.received > 0 && k < int64(cuts) {
+			c := &pairs[k][p.cell]
+			c.ReceivedSum += uint64(p.received)
+			c.ReceivedTally += tally
+		}
+	}
+	a.Begin(0)
+	for k := range pairs {
+		for i, c := range pairs[k] {
+			if c != (CellPair{}) {
+				a.Cut(i, c)
+			}
+		}
+		a.Next(int64(k+1) * areaLength)
+	}
+}
+
+// onTheWay is the slow and literal reference: the time that packets that came
+// spent on their way between two times, and how many came.
+func onTheWay(packets []passing, from, to int64) (time, received float64) {
+	for _, p := range packets {
+		if p.received == 0 {
+			continue
+		}
+		time += float64(max(0, min(p.received, to)-max(p.sent, from)))
+		if p.received >= from && p.received < to {
+			received++
+		}
+	}
+	return time, received
+}
+
+// areaTraffic draws packets for cells: delays is a mean in intervals, slow the
+// share of packets that take ten times as long.
+func areaTraffic(random *rand.Rand, cells, cuts int, each, delay, slow, loss float64) (packets []passing) {
+	rate := each * float64(cells) / areaLength
+	for now := random.ExpFloat64() / rate; now < float64(cuts)*areaLength; now += random.ExpFloat64() / rate {
+		p := passing{cell: random.IntN(cells), digest: random.Uint32(), sent: int64(now)}
+		if random.Float64() >= loss {
+			d := delay * areaLength * random.ExpFloat64()
+			if random.Float64() < slow {
+				d *= 10
+			}
+			p.received = p.sent + 1 + int64(d)
+		}
+		packets = append(packets, p)
+	}
+	return packets
+}
+
+// Without loss the areas are exact in every window, whatever the delay, with
+// sums of any width that holds what a cell has in an interval.
+func TestAreasAreExact(t *testing.T) {
+	for _, c := range []struct {
+		each, delay, slow float64
+		bits              uint8
+	}{{5, 0.01, 0, 64}, {5, 1, 0, 64}, {0.2, 3, 0.02, 64}, {3, 0.3, 0.05, 64}, {0.02, 30, 0, 64}, {3, 0.3, 0, 24}, {0.05, 2, 0, 32}} {
+		const cells, cuts, window = 50, 60, 7
+		random := rand.New(rand.NewPCG(1, uint64(100*c.delay)))
+		packets := areaTraffic(random, cells, cuts, c.each, c.delay, c.slow, 0)
+		a := NewAreas([]int{cells}, c.bits, 32)
+		passAreas(a, cells, packets, cuts)
+		for from := 0; from+window <= cuts; from += window {
+			time, received := onTheWay(packets, int64(from)*areaLength, int64(from+window)*areaLength)
+			got, err := a.Transit(from, from+window, nil)
+			if received == 0 {
+				continue
+			}
+			if err != nil || got.Received != received || math.Abs(got.Mean*received-time) > 1e-6*time {
+				t.Errorf("%+v, from cut %d: %v for %v packets, want %v for %v; %v", c, from, got.Mean*got.Received, got.Received, time, received, err)
+			}
+			sum := 0.0
+			a.Each(from, from+window, func(_ int, area, _, variance float64) {
+				if variance != 0 && c.bits == 64 && c.each*c.delay < 1 && c.delay < 30 && c.slow == 0 {
+					t.Errorf("%+v: variance %v without loss", c, variance)
+				}
+				sum += area
+			})
+			if math.Abs(sum-time) > 1e-6*time {
+				t.Errorf("%+v, from cut %d: cells add up to %v, want %v", c, from, sum, time)
+			}
+			a.Settle(from + window)
+		}
+	}
+}
+
+// With losses, the mean is inside its interval about as often as it says. Were
+// lost packets left to age, or cells that lost some left out with what they
+// hold, it would not be.
+func TestAreasUnderLoss(t *testing.T) {
+	const cells, cuts, window, settling = 200, 400, 10, 60
+	for _, c := range []struct{ each, delay, slow, loss float64 }{
+		{3, 0.05, 0, 0.01}, {3, 0.05, 0, 0.05}, {0.5, 1, 0, 0.01}, {0.5, 1, 0.01, 0.01}, {0.05, 3, 0, 0.05}, {1, 0.2, 0.02, 0.1},
+	} {
+		random := rand.New(rand.NewPCG(2, uint64(1000*c.loss)))
+		packets := areaTraffic(random, cells, cuts, c.each, c.delay, c.slow, c.loss)
+		a := NewAreas([]int{cells}, 64, 32)
+		all := [3]int{} // windows, misses, misses of the control
+		var bias, width float64
+		for from := 40; from+window+settling <= cuts; from += window {
+			passAreas(a, cells, packets, from+window+settling)
+			if from > 100 {
+				a.Settle(from - 60)
+			}
+			time, received := onTheWay(packets, int64(from)*areaLength, int64(from+window)*areaLength)
+			got, err := a.Transit(from, from+window, nil)
+			if err != nil {
+				t.Fatalf("%+v: %v", c, err)
+			}
+			truth := time / received
+			half := 3 * got.Error
+			all[0]++
+			if math.Abs(got.Mean-truth) > half+1e-9*truth {
+				all[1]++
+			}
+			aged := c.loss * c.each * cells * window * window / 2 * areaLength / received // what is lost in the window ages on
+			if math.Abs(got.Mean+aged-truth) > half {
+				all[2]++
+			}
+			bias += got.Mean/truth - 1
+			width += half / truth
+		}
+		n := float64(all[0])
+		t.Logf("%+v: %v, bias %+.2f %%, half-width %.2f %%", c, all, 100*bias/n, 100*width/n)
+		if limit := 0.01*n + 3*math.Sqrt(0.01*n) + 1; float64(all[1]) > limit {
+			t.Errorf("%+v: %d of %d outside three standard errors, want at most %.0f", c, all[1], all[0], limit)
+		}
+		if 2*all[2] < all[0] && c.delay < 1 {
+			t.Errorf("%+v: the control, in which lost packets age on, is outside %d of %d times only", c, all[2], all[0])
+		}
+	}
+}
+
+// What is lost is counted once, whenever it is known, and what comes late is
+// taken back.
+func TestAreasLosses(t *testing.T) {
+	const cells, cuts = 100, 300
+	random := rand.New(rand.NewPCG(3, 4))
+	packets := areaTraffic(random, cells, cuts-100, 1, 0.3, 0, 0.02)
+	wantLost := 0
+	for i := range packets {
+		p := &packets[i]
+		if p.received == 0 {
+			wantLost++
+		}
+		if i%500 == 100 && p.received > 0 {
+			p.received = p.sent + 60*areaLength // far later than any before it
+		}
+	}
+	a := NewAreas([]int{cells}, 64, 32)
+	lost, extra := 0, 0
+	full := NewAreas([]int{cells}, 64, 32)
+	passAreas(full, cells, packets, cuts)
+	a.Begin(0)
+	next := 0
+	for k := 1; k <= cuts; k++ {
+		for _, e := range full.cuts[k].events {
+			a.Cut(int(e.cell), CellPair{
+				SentTally: uint64(e.sent), ReceivedTally: uint64(e.received), SentSum: e.sentSum, ReceivedSum: e.sentSum + e.delay,
+			})
+			c := &a.cells[e.cell] // with the same level, digest and all
+			c.level = e.level
+			now := a.cuts[len(a.cuts)-1].events
+			now[len(now)-1].level = e.level
+		}
+		a.Next(int64(k) * areaLength)
+		if k-next >= 20 {
+			a.Transit(next, next+10, nil)
+			l, e := a.Losses(next + 10)
+			lost, extra = lost+l, extra+e
+			a.Settle(next + 10)
+			next += 10
+		}
+	}
+	out := a.Outstanding(a.Cuts())
+	l, e := a.Losses(a.Cuts())
+	if lost, extra = lost+l, extra+e; lost-extra+out != wantLost {
+		t.Errorf("%d lost, %d extra, %d outstanding, want %d lost in all", lost, extra, out, wantLost)
+	}
+	if extra == 0 {
+		t.Error("no late packet was taken back")
+	}
+}
+
+// Cut, Next and Settle use again what they have allocated.
+func TestAreasAllocate(t *testing.T) {
+	const cells = 100
+	a := NewAreas([]int{cells}, 64, 32)
+	a.Begin(0)
+	k := int64(0)
+	step := func() {
+		for i := range cells {
+			a.Cut(i, CellPair{SentSum: 5, SentTally: 1, ReceivedSum: 9, ReceivedTally: 1})
+		}
+		k++
+		a.Next(k * areaLength)
+		if k%20 == 0 {
+			a.Settle(a.Cuts() - 5)
+		}
+	}
+	for range 200 {
+		step()
+	}
+	if n := testing.AllocsPerRun(100, step); n > 0.5 {
+		t.Errorf("%v allocations an interval", n)
+	}
+}

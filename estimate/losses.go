@@ -1,0 +1,439 @@
+package estimate
+
+import "math"
+
+// losses says how many packets were lost and when, as far as all cells together
+// tell.
+type losses struct {
+	areas *Areas
+	from  int // the window: cuts from+1 to to
+	to    int
+
+	sent, lost []float64 // by cut: packets sent that are accounted for, and those of them that were lost
+	total      float64   // lost, of all that are accounted for lately
+	of         float64
+	share      float64 // of packets lost
+	burst      float64 // variance of the number lost in a cut, over what it would be if losses were independent
+	uneven     float64 // variance of the share lost in a cut, over the square of its mean
+	longest    float64 // delay of a packet
+	late       int     // spans in which packets came that had been taken for lost
+	latest     float64 // greatest delay of these
+	groups     []groupLosses
+}
+
+// groupLosses is what the cells of a group tell of losses.
+type groupLosses struct {
+	covered float64 // share of the packets of a patience ago that are accounted for
+	doubt   float64 // time by which losses may have been later than assumed, added up
+	cuts    []cutLosses
+}
+
+// cutLosses is what the cells of a group tell of losses in a cut.
+type cutLosses struct {
+	all, known, lost float64 // packets sent; of these, accounted for; of these, lost
+	others           float64 // cells in a span that is not exact
+	many, ones       float64 // cells in an exact span with packets on their way, and with just one
+	risen            float64 // packets that seem to have been lost in spans that are not over
+	gone             float64 // the share of these that was lost
+}
+
+// observe takes what all spans tell of losses.
+func (l *losses) observe(a *Areas, from, to int) {
+	cuts := a.latest() + 1
+	l.areas, l.from, l.to, l.longest, l.late, l.latest = a, from, to, 0, 0, 0
+	l.sent, l.lost, l.groups = resize(l.sent, cuts), resize(l.lost, cuts), resize(l.groups, len(a.groups)-1)
+	clear(l.sent)
+	clear(l.lost)
+	for g := range l.groups {
+		of := &l.groups[g]
+		of.covered, of.doubt, of.cuts = 0, 0, resize(of.cuts, cuts)
+		clear(of.cuts)
+	}
+	a.walk(0, l.add)
+	if l.believed() {
+		l.longest = max(l.longest, l.latest)
+	}
+	l.pool()
+	l.total, l.of = max(0, a.past.lost+sum(l.lost)), a.past.sent+sum(l.sent)
+	l.share = 0
+	if l.of > 0 && l.total >= 0.5 {
+		l.share = l.total / l.of
+	}
+	l.disperse()
+	a.walk(0, func(x *span) {
+		if x.open {
+			for k, step := range l.find(x) {
+				l.groups[x.group].cuts[x.from+1+k].risen += step
+			}
+		}
+	})
+	for g := range l.groups {
+		l.withdraw(g)
+	}
+}
+
+// believed reports whether packets came late. One or two cells may seem so that
+// hold copies of one packet, of which there is always one on its way.
+func (l *losses) believed() bool { return l.late > 2 }
+
+// disperse finds how much more the losses vary from cut to cut than
+// independent ones would.
+func (l *losses) disperse() {
+	l.burst, l.uneven = 1, 0
+	varied, expected, n := 0.0, 0.0, 0.0
+	for k := 1; k < len(l.sent); k++ {
+		if e := l.share * l.sent[k]; e > 0 {
+			varied += sq(l.lost[k] - e)
+			expected += e
+			n++
+		}
+	}
+	if n > 4 {
+		l.burst = max(1, varied/expected)
+		chance := 2 * math.Sqrt(2/n)
+		l.uneven = max(0, l.burst-1-chance) / (expected / n)
+	}
+}
+
+// withdraw finds which share of the packets that seem to have been lost in open
+// spans was lost; the others are on their way. What has been outstanding for a
+// patience is lost, unless other packets took its place, as they do in cells
+// that are seldom empty. There, and of late, as many are lost as elsewhere.
+func (l *losses) withdraw(group int) {
+	of := &l.groups[group]
+	idle, lossy := l.idle(group), sum(l.lost) >= 0.5
+	expected, risen, gone := 0.0, 0.0, 0.0
+	for k := 1; k < len(of.cuts); k++ {
+		c := &of.cuts[k]
+		if l.areas.old(k) && idle && lossy {
+			c.gone = 1
+			continue
+		}
+		expected += l.expected(of, k)
+		risen += c.risen
+		now := min(expected, risen)
+		if c.risen > 0 {
+			c.gone = min(1, (now-gone)/c.risen)
+		}
+		gone = now
+	}
+}
+
+// add takes a span.
+func (l *losses) add(x *span) {
+	cuts := l.groups[x.group].cuts
+	switch {
+	case x.late > 0 && x.before == 0:
+		l.late++
+		l.latest = max(l.latest, x.owed/float64(x.late)+l.areas.length(x.to))
+	case x.alone():
+		l.longest = max(l.longest, float64(x.sum))
+	case x.exact && x.late == 0:
+		l.longest = max(l.longest, l.areas.standing(x, l.longest))
+	}
+	n := float64(x.sent) + x.before
+	cuts[0].all += x.before
+	if x.late > 0 {
+		n = math.Inf(1)
+		cuts[x.to].lost -= float64(x.late)
+	}
+	if x.known && n > 0 {
+		cuts[0].known += x.before
+		cuts[0].lost += float64(x.lost) * x.before / n
+	}
+	for k, out := range x.out {
+		c := &cuts[x.from+1+k]
+		c.all += float64(out)
+		if x.known && n > 0 {
+			c.known += float64(out)
+			c.lost += float64(x.lost) * float64(out) / n
+		}
+		switch {
+		case !x.exact || x.late > 0:
+			c.others++
+		case k == len(x.out)-1:
+		case x.on[k] == 1:
+			c.ones++
+			c.many++
+		default:
+			c.many++
+		}
+	}
+}
+
+// standing returns for how long the same packets, which came later, were
+// outstanding in a span, if that is longer than least.
+func (a *Areas) standing(x *span, least float64) float64 {
+	for i := range x.levels {
+		for j := len(x.levels) - 1; j > i; j-- {
+			long := float64(a.cuts[x.from+1+j].end - a.cuts[x.from+1+i].end)
+			if long <= least {
+				break
+			}
+			if x.levels[i] == x.levels[j] {
+				least = long
+			}
+		}
+	}
+	return least
+}
+
+// alone reports whether the span is the way of one packet.
+func (x *span) alone() bool {
+	return x.exact && x.late == 0 && x.sent == 1 && x.received == 1 && x.before == 0
+}
+
+// pool adds up the losses of the groups that account for most packets. In
+// a group whose cells seldom settle, those that do are a choice.
+func (l *losses) pool() {
+	const mostOfAll, enough = 0.8, 100
+	best, which := -1.0, 0
+	for g := range l.groups {
+		of := &l.groups[g]
+		all, known := 0.0, 0.0
+		for k := 0; k < len(of.cuts) && l.areas.old(k); k++ {
+			all += of.cuts[k].all
+			known += of.cuts[k].known
+		}
+		if all == 0 {
+			continue
+		}
+		of.covered = known / all
+		if of.covered > best && known > enough {
+			best, which = of.covered, g
+		}
+	}
+	for g := range l.groups {
+		if of := &l.groups[g]; of.covered >= mostOfAll || g == which {
+			for k := range of.cuts {
+				l.sent[k] += of.cuts[k].known
+				l.lost[k] += of.cuts[k].lost
+			}
+		}
+	}
+}
+
+func sum(x []float64) (s float64) {
+	for _, v := range x {
+		s += v
+	}
+	return s
+}
+
+// idle reports whether the cells of a group are mostly empty.
+func (l *losses) idle(group int) bool {
+	g := &l.groups[group]
+	busy := 0.0
+	for k := range g.cuts {
+		busy += g.cuts[k].many + g.cuts[k].others
+	}
+	return busy < 0.75*float64(l.areas.size(group)*(len(g.cuts)-1))
+}
+
+// expected returns how many packets of a group that were sent in a cut are lost
+// and not accounted for.
+func (l *losses) expected(g *groupLosses, k int) float64 {
+	e := l.rate(k)*g.cuts[k].all - g.cuts[k].lost
+	if k == 1 {
+		e += l.share*g.cuts[0].all - g.cuts[0].lost
+	}
+	return max(0, e)
+}
+
+// rate returns the share of the packets sent in a cut that was lost. With few
+// losses it is near the share of all.
+func (l *losses) rate(k int) float64 {
+	if l.share == 0 || k == 0 {
+		return l.share
+	}
+	return max(0, l.lost[k]+1) / (l.sent[k] + 1/l.share)
+}
+
+// age returns for how long a packet that was lost in cut k has aged within the
+// window and up to cut to, on average and squared.
+func (l *losses) age(k, to int) (mean, square float64) {
+	to = min(to, l.to)
+	if k > to || to <= l.from {
+		return 0, 0
+	}
+	half := 0.0
+	if k > l.from {
+		half = l.areas.length(k) / 2
+	}
+	mean = float64(l.areas.cuts[to].end-l.areas.cuts[max(k, l.from)].end) + half
+	return mean, mean*mean + half*half/3
+}
+
+// empty returns how likely a cell in which a packet was lost was empty at a
+// cut. Otherwise one packet was on its way and another one was lost later,
+// which takes two losses in one span.
+func (l *losses) empty(group, cut int) float64 {
+	c := &l.groups[group].cuts[cut]
+	none := max(0, float64(l.areas.size(group))-c.others-c.many)
+	return (none + 1) / (none + c.ones/2 + 1.5)
+}
+
+func sq(x float64) float64 { return x * x }
+
+// resolve takes from the areas of a span what packets that were lost in it have
+// aged, as expected. It returns the variance of what is left of the areas
+// within the window.
+func (l *losses) resolve(x *span) (variance float64) {
+	switch {
+	case x.exact:
+		return 0
+	case x.received == 0 && !x.open && x.joined == 0:
+		clear(x.area)
+		clear(x.way)
+		return 0
+	case x.open || x.lost > 1:
+		return l.steps(x)
+	}
+	return l.spread(x)
+}
+
+// spread is resolve for a span in which at most one packet was lost: that was
+// when packets were sent, any of them.
+func (l *losses) spread(x *span) (variance float64) {
+	net, sent, first := float64(x.lost), float64(x.sent)+x.before, 0.0
+	if len(x.out) > 1 && x.before == 0 && x.out[0] > 0 && sent > 1 {
+		first = 1 // was on its way at the first cut, and so was not lost
+		sent--
+	}
+	m, s := l.age(0, x.to)
+	done := x.before / max(sent, 1)
+	mean, square := done*m, done*s
+	for k := range x.out {
+		cut, share := x.from+1+k, (float64(x.out[k])-first)/max(sent, 1)
+		first = 0
+		if sent == 0 {
+			share = 1 / float64(len(x.out))
+		}
+		m, s := l.age(cut, x.to)
+		mean += share * m
+		square += share * s
+		x.area[k] -= net * (done + share/2) * l.areas.length(cut)
+		done += share
+		x.way[k] -= net * done
+	}
+	if x.lost == 0 && x.joined == 0 {
+		net = math.Sqrt2 // one was lost, and another one joined
+	}
+	return max(0, square-mean*mean) * (net*net + float64(x.joined))
+}
+
+// steps is resolve for a span in which several packets may have been lost.
+func (l *losses) steps(x *span) (variance float64) {
+	g, before := &l.groups[x.group], 0.0
+	for k, step := range l.find(x) {
+		cut := x.from + 1 + k
+		if step > 0 && x.open {
+			m, s := l.age(cut, x.to)
+			all := step
+			gone := g.cuts[cut].gone
+			step *= gone
+			variance += step*(s-m*m) + all*gone*(1-gone)*m*m
+		}
+		x.area[k] -= (before + step/2) * l.areas.length(cut)
+		before += step
+		x.way[k] -= before
+	}
+	return variance + x.spread
+}
+
+// find tells how many packets were lost in each cut of a span in which several may have been lost. Wherever the least number
+// outstanding from then on rises, packets were lost from there to the cut at which the cell was empty again. That is the last
+// one at which no more are outstanding, or one with the same level.
+func (l *losses) find(x *span) []float64 {
+	n := len(x.out)
+	x.steps, x.spread = resize(x.steps, n), 0
+	clear(x.steps)
+	least := int32(0)
+	for k := range n {
+		up := x.most[k] - least
+		if up <= 0 {
+			continue
+		}
+		least = x.most[k]
+		end, next := k, k
+		for ; next < n && x.most[next] == least; next++ {
+			if x.on[next] == least {
+				end = next
+			}
+		}
+		again := end
+		for i := end; i >= k; i-- {
+			if x.levels[i] == x.levels[end] && x.on[i] == least {
+				again = i
+			}
+		}
+		chance := 1.0
+		if again < end {
+			end = again
+		} else if next < n || x.open {
+			chance = l.empty(x.group, x.from+1+end)
+		}
+		l.place(x, float64(up), k, end, chance)
+	}
+	return x.steps
+}
+
+// place distributes packets lost over the cuts from k to end, or with the rest of the chance after it.
+func (l *losses) place(x *span, number float64, k, end int, chance float64) {
+	var mean, square float64
+	put := func(i int, w float64) {
+		x.steps[i] += number * w
+		m, s := l.age(x.from+1+i, x.to)
+		mean += w * m
+		square += w * s
+	}
+	if chance < 1 {
+		after := min(end+1, len(x.out)-1)
+		put(after, 1-chance)
+		if cut := x.from + 1 + after; cut > l.from && cut <= l.to {
+			l.groups[x.group].doubt += number * min(chance, 1-chance) * l.areas.length(cut)
+		}
+	}
+	sent, alone := 0.0, 0.0
+	for i := k; i <= end; i++ {
+		sent += float64(x.out[i])
+	}
+	if end > k && sent > 1 && x.out[k] > 0 {
+		alone = 1 // was still on its way
+	}
+	for i := k; i <= end; i++ {
+		w := float64(x.out[i])
+		if i == k {
+			w -= alone
+		}
+		if sent > 0 {
+			put(i, chance*w/(sent-alone))
+		} else if i == k {
+			put(i, chance)
+		}
+	}
+	x.spread += number * max(0, square-mean*mean)
+}
+
+// variance returns the variance of the areas of a group's spans that is due to
+// how many packets were lost in open ones, and to when they were lost in all.
+func (l *losses) variance(group int) float64 {
+	g := &l.groups[group]
+	var own, aged, vague, unseen, unsure float64
+	for k := range g.cuts {
+		c := &g.cuts[k]
+		if c.risen == 0 {
+			continue
+		}
+		m, _ := l.age(k, l.areas.latest())
+		expected := l.expected(g, k)
+		own += min(expected, sq(c.risen)/4) * m * m
+		aged += c.risen * c.gone * m
+		unsure += c.risen * c.gone * (1 - c.gone) * m
+		if c.known < c.all/2 {
+			vague += min(expected, c.risen) * m
+		}
+		unseen += min((c.all-c.known)/max(1, l.of), c.risen) * m
+	}
+	return own + sq(vague)*l.uneven + sq(aged)*l.burst/max(1, l.total) + sq(unseen) + (sq(g.doubt)+sq(unsure))/3
+}
