@@ -190,10 +190,10 @@ func headLength(data []byte) int {
 	if len(data) < wire.Overhead+fixedSize {
 		return 0
 	}
-	c := Config{Counters: int(min(binary.BigEndian.Uint32(data[13:]), MaxCounters+1))}
-	samples := int(min(binary.BigEndian.Uint32(data[61:]), MaxCounters+1))
+	c := Config{Counters: int(min(binary.BigEndian.Uint32(data[13:]), maxCounters+1))}
+	samples := int(min(binary.BigEndian.Uint32(data[61:]), maxCounters+1))
 	c.fold = min(data[foldAt], 26)
-	if c.Counters < 1 || c.Counters > MaxCounters || samples > MaxCounters {
+	if c.Counters < 1 || c.Counters > maxCounters || samples > maxCounters {
 		return 0
 	}
 	return c.headSize(samples)

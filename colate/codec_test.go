@@ -242,13 +242,13 @@ func TestMalformed(t *testing.T) {
 // counters.
 func TestHeadAsksForLittle(t *testing.T) {
 	c := DefaultConfig
-	c.Counters = MaxCounters
+	c.Counters = maxCounters
 	data := make([]byte, c.headSize(0))
 	small := DefaultConfig
 	small.Counters = 300
 	r, _ := New(small)
 	copy(data, encoded(t, r)[:wire.Overhead+fixedSize-4])
-	binary.BigEndian.PutUint32(data[13:], MaxCounters)
+	binary.BigEndian.PutUint32(data[13:], maxCounters)
 	data = sealed(data)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

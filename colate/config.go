@@ -11,8 +11,8 @@ import (
 
 // Limits of a Config.
 const (
-	MaxCounters = 1 << 26
-	MaxPerFlow  = 4096
+	maxCounters = 1 << 26
+	maxPerFlow  = 4096
 	MaxPeriod   = 1 << 53 // ns: 104 days
 )
 
@@ -26,11 +26,11 @@ type Config struct {
 	Identity uint64
 
 	// Counters is the number of counters in a recorder (n): more than PerFlow
-	// and at most MaxCounters.
+	// and at most 2^26.
 	Counters int
 
 	// PerFlow is the number of counters that the packets of a flow are spread
-	// over (m): 2 to MaxPerFlow.
+	// over (m): 2 to 4,096.
 	PerFlow int
 
 	// Thin says how many of these take few of the flow's packets, 0 to half of
@@ -72,7 +72,7 @@ type Config struct {
 	OneIn uint32
 
 	// Samples is the largest number of packets sampled in an epoch, 0 to
-	// MaxCounters. If there would be more, half of them are forgotten, and one
+	// 2^26. If there would be more, half of them are forgotten, and one
 	// packet in twice as many is sampled.
 	Samples int
 
@@ -105,12 +105,12 @@ func (c *Config) Validate() error {
 		return estimate.Invalid("colate", field, got, fmt.Sprintf(want, args...))
 	}
 	switch {
-	case c.PerFlow < 2 || c.PerFlow > MaxPerFlow:
-		return bad("PerFlow", c.PerFlow, "2 to %d", MaxPerFlow)
+	case c.PerFlow < 2 || c.PerFlow > maxPerFlow:
+		return bad("PerFlow", c.PerFlow, "2 to %d", maxPerFlow)
 	case int(c.Thin) > c.PerFlow/2 || c.Thin > mostThin:
 		return bad("Thin", c.Thin, "0 to half of PerFlow, and at most %d", min(c.PerFlow/2, mostThin))
-	case c.Counters <= c.PerFlow || c.Counters > MaxCounters:
-		return bad("Counters", c.Counters, "more than PerFlow, %d, and at most %d", c.PerFlow, MaxCounters)
+	case c.Counters <= c.PerFlow || c.Counters > maxCounters:
+		return bad("Counters", c.Counters, "more than PerFlow, %d, and at most %d", c.PerFlow, maxCounters)
 	case c.Bits < 16 || c.Bits > 64:
 		return bad("Bits", c.Bits, "16 to 64")
 	case c.CountBits < 4 || c.CountBits > 24:
@@ -121,8 +121,8 @@ func (c *Config) Validate() error {
 		return bad("Bits", c.Bits, "8 more than CountBits and DigestBits, %d, at least", c.lowBits())
 	case c.Shift > c.lowBits():
 		return bad("Shift", c.Shift, "0 to CountBits and DigestBits, %d", c.lowBits())
-	case c.Samples < 0 || c.Samples > MaxCounters || (c.Samples == 0) != (c.OneIn == 0):
-		return bad("Samples", c.Samples, "0 to %d, and 0 if OneIn is", MaxCounters)
+	case c.Samples < 0 || c.Samples > maxCounters || (c.Samples == 0) != (c.OneIn == 0):
+		return bad("Samples", c.Samples, "0 to %d, and 0 if OneIn is", maxCounters)
 	case c.Period < 1 || c.Period > MaxPeriod:
 		return bad("Period", c.Period, "1 to %d ns", int64(MaxPeriod))
 	}

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// A FileSystem is the directory in which a [Store] keeps its files. [Dir] is
+// A fileSystem is the directory in which a [Store] keeps its files. [Dir] is
 // the real one; tests use others that fail.
-type FileSystem interface {
+type fileSystem interface {
 	// Lock makes the directory if it is missing, and keeps other writers out
 	// until the lock is closed. It returns ErrLocked if there is another
 	// writer.
@@ -18,20 +18,20 @@ type FileSystem interface {
 	List() ([]string, error)
 	// Open opens a file for reading. If the file does not exist, the error
 	// matches fs.ErrNotExist.
-	Open(name string) (File, error)
+	Open(name string) (openFile, error)
 	// Create creates a file for appending and reading. The file must not
 	// exist.
-	Create(name string) (File, error)
+	Create(name string) (openFile, error)
 	// Append opens a file to append to it.
-	Append(name string) (File, error)
+	Append(name string) (openFile, error)
 	// Remove deletes a file.
 	Remove(name string) error
 	// Sync makes the effects of Create and Remove survive a crash.
 	Sync() error
 }
 
-// A File is an open file of a FileSystem.
-type File interface {
+// An openFile is an open file of a fileSystem.
+type openFile interface {
 	io.ReaderAt
 	io.Writer // appends
 	io.Closer
@@ -48,7 +48,7 @@ var ErrLocked = errors.New("the store already has a writer")
 
 // Dir returns the file system of one directory. Only a writer creates the
 // directory.
-func Dir(path string) FileSystem { return dir(path) }
+func Dir(path string) fileSystem { return dir(path) }
 
 type dir string
 
@@ -83,26 +83,26 @@ func (d dir) List() ([]string, error) {
 }
 
 // Open opens a file for reading.
-func (d dir) Open(name string) (File, error) {
+func (d dir) Open(name string) (openFile, error) {
 	f, err := os.Open(d.path(name))
 	if err != nil {
 		return nil, err
 	}
-	return file{f}, nil
+	return diskFile{f}, nil
 }
 
 // Create makes a file that is only appended to.
-func (d dir) Create(name string) (File, error) { return d.append(name, os.O_CREATE|os.O_EXCL) }
+func (d dir) Create(name string) (openFile, error) { return d.append(name, os.O_CREATE|os.O_EXCL) }
 
 // Append opens a file to append to it.
-func (d dir) Append(name string) (File, error) { return d.append(name, 0) }
+func (d dir) Append(name string) (openFile, error) { return d.append(name, 0) }
 
-func (d dir) append(name string, flags int) (File, error) {
+func (d dir) append(name string, flags int) (openFile, error) {
 	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_APPEND|flags, 0o666)
 	if err != nil {
 		return nil, err
 	}
-	return file{f}, nil
+	return diskFile{f}, nil
 }
 
 // Remove removes a file.
@@ -117,10 +117,10 @@ func (d dir) Sync() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-type file struct{ *os.File }
+type diskFile struct{ *os.File }
 
 // Size returns the length of the file in bytes.
-func (f file) Size() (int64, error) {
+func (f diskFile) Size() (int64, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err

@@ -95,7 +95,7 @@ func (d *Demand) forecast(period float64) Forecast {
 	c := DefaultConfig
 	c.Identity, c.Period = d.Identity, int64(period*1e9)
 	packets := d.Rate * period
-	most := float64(MaxCounters)
+	most := float64(maxCounters)
 	if d.MemoryBits > 0 {
 		most = min(most, d.MemoryBits/float64(c.Bits))
 	}
@@ -139,7 +139,7 @@ func (d *Demand) samples() (Forecast, error) {
 	c.Identity, c.Counters = d.Identity, c.PerFlow+1
 	allowed := d.BytesADay * 8 / 86400 / d.Rate // bits a packet
 	c.OneIn = uint32(min(max(math.Ceil(sampleBits/allowed), 1), 1<<31))
-	c.Samples = int(min(1.2*d.Rate*60/float64(c.OneIn)+100, MaxCounters))
+	c.Samples = int(min(1.2*d.Rate*60/float64(c.OneIn)+100, maxCounters))
 	if d.MemoryBits > 0 {
 		c.Samples = min(c.Samples, int(d.MemoryBits/128))
 	}

@@ -10,7 +10,7 @@ import (
 // It keeps a segment open until it needs another.
 type epochReader struct {
 	store  *Store
-	file   File
+	file   openFile
 	number uint64
 
 	data, scratch []byte

@@ -221,9 +221,9 @@ func TestConfig(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"Thin":               func(c *Config) { c.Thin = 11 },
 		"PerFlow":            func(c *Config) { c.PerFlow = 1 },
-		"PerFlow, too large": func(c *Config) { c.PerFlow = MaxPerFlow + 1 },
+		"PerFlow, too large": func(c *Config) { c.PerFlow = maxPerFlow + 1 },
 		"Counters":           func(c *Config) { c.Counters = c.PerFlow },
-		"Counters, too many": func(c *Config) { c.Counters = MaxCounters + 1 },
+		"Counters, too many": func(c *Config) { c.Counters = maxCounters + 1 },
 		"Bits":               func(c *Config) { c.Bits = 65 },
 		"CountBits":          func(c *Config) { c.CountBits = 3 },
 		"DigestBits":         func(c *Config) { c.DigestBits = 33 },
@@ -245,7 +245,7 @@ func TestConfig(t *testing.T) {
 		t.Error(err)
 	}
 	// What is accepted can be made where an int has 32 bits.
-	largest := Config{Counters: MaxCounters, PerFlow: MaxPerFlow, Bits: 64, CountBits: 24, DigestBits: 24, Period: 1}
+	largest := Config{Counters: maxCounters, PerFlow: maxPerFlow, Bits: 64, CountBits: 24, DigestBits: 24, Period: 1}
 	if err := largest.Validate(); err != nil || int64(largest.MemorySize()) > 1<<30 || int64(largest.EncodedSize()) > 1<<30 {
 		t.Errorf("%v; %d bytes of memory, %d encoded", err, largest.MemorySize(), largest.EncodedSize())
 	}

@@ -44,7 +44,7 @@ type StoreOptions struct {
 // in another Store of this process or another, gets [ErrLocked]. The package
 // documentation describes the format of segments and epochs.
 type Store struct {
-	files   FileSystem
+	files   fileSystem
 	options StoreOptions
 
 	mu       sync.RWMutex
@@ -52,10 +52,10 @@ type Store struct {
 
 	writing sync.Mutex // guards the rest
 	lock    io.Closer
-	active  File  // nil until the first Append, and between segments
-	fresh   bool  // active's name has not been synced
-	closed  error // why nothing can be written
-	failed  error // the error of the Sync that failed, if any
+	active  openFile // nil until the first Append, and between segments
+	fresh   bool     // active's name has not been synced
+	closed  error    // why nothing can be written
+	failed  error    // the error of the Sync that failed, if any
 	buffer  []byte
 	synced  int64    // end of the last epoch that was synced
 	ends    [2]int64 // of the latest epochs
@@ -68,7 +68,7 @@ var ErrReadOnly = errors.New("store is read-only")
 // without an index from the start, as after a crash. Damages reports what
 // could not be saved, including segments that cannot be read. OpenStore fails
 // if there is another writer or the directory cannot be read.
-func OpenStore(files FileSystem, options StoreOptions) (*Store, error) {
+func OpenStore(files fileSystem, options StoreOptions) (*Store, error) {
 	if least := min(options.SegmentBytes, options.Age, options.Bytes); least < 0 {
 		return nil, estimate.Invalid("colate", "SegmentBytes, Age or Bytes", least, "0 or more")
 	}

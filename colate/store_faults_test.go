@@ -84,14 +84,14 @@ func TestNoRoomForAnIndex(t *testing.T) {
 	}
 }
 
-// unreadable is a FileSystem of which one file cannot be opened.
+// unreadable is a fileSystem of which one file cannot be opened.
 type unreadable struct {
 	*memory
 	name string
 	err  error
 }
 
-func (u *unreadable) Open(name string) (File, error) {
+func (u *unreadable) Open(name string) (openFile, error) {
 	if name == u.name {
 		return nil, u.err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// memory is a FileSystem that counts what is read, forgets on crash what was
+// memory is a fileSystem that counts what is read, forgets on crash what was
 // not synced, and fails when told to.
 type memory struct {
 	mu     sync.Mutex
@@ -63,7 +63,7 @@ func (m *memory) List() ([]string, error) {
 	return slices.Sorted(maps.Keys(m.names)), nil
 }
 
-func (m *memory) Open(name string) (File, error) {
+func (m *memory) Open(name string) (openFile, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f, ok := m.names[name]
@@ -73,7 +73,7 @@ func (m *memory) Open(name string) (File, error) {
 	return f, nil
 }
 
-func (m *memory) Create(name string) (File, error) {
+func (m *memory) Create(name string) (openFile, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.fail != nil {
@@ -87,7 +87,7 @@ func (m *memory) Create(name string) (File, error) {
 	return f, nil
 }
 
-func (m *memory) Append(name string) (File, error) {
+func (m *memory) Append(name string) (openFile, error) {
 	f, err := m.Open(name)
 	if m.fail != nil {
 		return nil, m.fail
@@ -213,7 +213,7 @@ func epochAt(t testing.TB, i int) *Recorder {
 	return r
 }
 
-func openStore(t testing.TB, files FileSystem, options StoreOptions) *Store {
+func openStore(t testing.TB, files fileSystem, options StoreOptions) *Store {
 	t.Helper()
 	s, err := OpenStore(files, options)
 	if err != nil {

@@ -161,7 +161,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// backwards is a FileSystem that lists its files in another order.
+// backwards is a fileSystem that lists its files in another order.
 type backwards struct{ *memory }
 
 func (b backwards) List() ([]string, error) {
