@@ -92,26 +92,25 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 
 // apply corrects a report for what is known of the clocks, and says what that is.
 //
-// The first point's stamps were shifted.
-func (c *clocks) apply(r *Report, samples [2]estimate.Empirical, shift int64) {
+// Delays of each way were measured with so much added.
+func (c *clocks) apply(r *Report, samples [2]estimate.Empirical, added [2]int64) {
 	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
 	c.messages.read(&c.config, from, to, 1)
 	for _, x := range c.exchanged {
-		answered := uint64(x.answered + shift)
-		c.exchanges.add(&c.config, back, uint64(x.sent), answered, x.sent)
-		c.exchanges.add(&c.config, forth, answered, uint64(x.came), x.came)
+		c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered), x.sent)
+		c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came), x.came)
 	}
 	c.exchanged = c.exchanged[:0]
 	c.exchanges.read(&c.config, from, to, 0) // they are signed
 	if c.config.ClocksAgree {
 		r.Clock = Clock{Agree: true}
 		for i, d := range [2]*Delay{&r.Forth, &r.Back} {
-			if d.backwards(samples[i]) {
+			if d.backwards(samples[i], 0) {
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", ErrClocks, Format(d.Mean))
 			}
 			d.settle(clock.Reading{}, 0, samples[i])
 		}
-		r.roundTrip(0)
+		r.roundTrip(0, 0)
 		return
 	}
 	k := &r.Clock
@@ -125,7 +124,7 @@ func (c *clocks) apply(r *Report, samples [2]estimate.Empirical, shift int64) {
 		}
 	case x.known:
 		k.know(x.reading, math.Inf(1))
-	case r.Forth.Err == nil && r.Back.Err == nil && r.Forth.Mean+r.Back.Mean < 0:
+	case r.Forth.Err == nil && r.Back.Err == nil && r.Forth.Mean+r.Back.Mean < float64(added[forth]+added[back]):
 		k.Why = "messages arrive before they are sent; is Passed called after a message has left?"
 	default:
 		k.Why = "nothing came back"
@@ -134,19 +133,15 @@ func (c *clocks) apply(r *Report, samples [2]estimate.Empirical, shift int64) {
 		r.Err = cmp.Or(r.Err, fmt.Errorf("%w: that of %s, or its rate changed", ErrStep, name(r.From)))
 		r.Forth.Err, r.Back.Err = cmp.Or(r.Forth.Err, r.Err), cmp.Or(r.Back.Err, r.Err)
 	}
-	r.roundTrip(max(math.Abs(k.Drift), quartz))
+	r.roundTrip(max(math.Abs(k.Drift), quartz), float64(added[forth]+added[back]))
 	if k.Known {
 		reading := clock.Reading{Offset: k.Offset, Drift: k.Drift, Certain: k.Certain, Likely: k.Likely}
-		r.Forth.settle(reading.Reverse(), r.Length, samples[forth])
-		r.Back.settle(reading, r.Length, samples[back])
-		k.Offset -= float64(shift)
-		for _, i := range []*estimate.Interval{&k.Certain, &k.Likely} {
-			i.Low, i.High = i.Low-float64(shift), i.High-float64(shift)
-		}
+		r.Forth.settle(shifted(reading.Reverse(), added[forth]), r.Length, samples[forth])
+		r.Back.settle(shifted(reading, added[back]), r.Length, samples[back])
 		return
 	}
-	r.Forth.unsettle(k.Why, samples[forth])
-	r.Back.unsettle(k.Why, samples[back])
+	r.Forth.unsettle(k.Why, samples[forth], float64(added[forth]))
+	r.Back.unsettle(k.Why, samples[back], float64(added[back]))
 }
 
 // quartz is the greatest drift that clocks are taken to have that are not known.
@@ -160,6 +155,16 @@ const mostDrift = 1e-3
 func (t *tracked) tooSteep() bool {
 	i := t.reading.CertainDrift
 	return t.known && (i.Low > mostDrift || i.High < -mostDrift)
+}
+
+// shifted returns a reading for delays to which so much was added.
+func shifted(r clock.Reading, added int64) clock.Reading {
+	x := float64(added)
+	r.Offset += x
+	for _, i := range []*estimate.Interval{&r.Certain, &r.Likely} {
+		i.Low, i.High = i.Low+x, i.High+x
+	}
+	return r
 }
 
 // asymmetry is how much the least delays of both ways are taken to differ.
@@ -196,17 +201,18 @@ func meet(a, b estimate.Interval) estimate.Interval {
 
 // roundTrip adds up the delays there and back, in which no clock counts but for its
 // drift between them.
-func (r *Report) roundTrip(drift float64) {
+func (r *Report) roundTrip(drift, added float64) {
 	a, b := &r.Forth, &r.Back
 	if a.Err != nil || b.Err != nil {
 		return
 	}
 	apart := drift * float64(r.Length) / 2
-	r.RoundTrip = RoundTrip{Known: true, Mean: a.Mean + b.Mean, MeanInterval95: estimate.Interval{
-		Low:        max(0, a.MeanInterval95.Low+b.MeanInterval95.Low-apart),
-		High:       a.MeanInterval95.High + b.MeanInterval95.High + apart,
+	r.RoundTrip = RoundTrip{Known: true, Mean: a.Mean + b.Mean - added, MeanInterval95: estimate.Interval{
+		Low:        max(0, a.MeanInterval95.Low+b.MeanInterval95.Low-apart-added),
+		High:       a.MeanInterval95.High + b.MeanInterval95.High + apart - added,
 		Confidence: confidence,
 	}}
+	r.RoundTrip.Mean = max(r.RoundTrip.Mean, r.RoundTrip.MeanInterval95.Low)
 }
 
 // settle corrects a delay by a reading of the middle of the report. The packets are
@@ -243,14 +249,14 @@ func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.E
 }
 
 // backwards reports whether all messages seem to arrive before they are sent.
-func (d *Delay) backwards(samples estimate.Empirical) bool {
+func (d *Delay) backwards(samples estimate.Empirical, added float64) bool {
 	most, err := samples.Quantile(1)
-	return d.Err == nil && (d.MeanInterval95.High < 0 || err == nil && most < 0)
+	return d.Err == nil && (d.MeanInterval95.High < added || err == nil && most < added)
 }
 
 // unsettle says what is known of a delay without the clocks: no delay is negative,
 // so the mean is no less than its distance from the least one.
-func (d *Delay) unsettle(why string, samples estimate.Empirical) {
+func (d *Delay) unsettle(why string, samples estimate.Empirical, added float64) {
 	if d.Err != nil {
 		return
 	}
@@ -258,7 +264,8 @@ func (d *Delay) unsettle(why string, samples estimate.Empirical) {
 	if err != nil {
 		least = d.MeanInterval95.Low
 	}
-	if d.backwards(samples) {
+	d.Mean -= added
+	if d.backwards(samples, added) {
 		d.Err = fmt.Errorf("%w (%s), and messages seem to arrive %s before they are sent", ErrClocks, why, Format(-d.Mean))
 		return
 	}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -30,6 +30,14 @@ type comparison struct {
 	fresh   bool  // a session began in the current report, or was settling
 	settles int   // pairs until packets on their way then have come
 	step    error // that a clock was set in the current report
+	held    []held
+	waiting *pair // not yet taken
+}
+
+// held is a report that is held back, and its last cut.
+type held struct {
+	*Report
+	ended int64
 }
 
 func newComparison(c Config) *comparison {
@@ -50,21 +58,34 @@ func (c *comparison) last(report int64) int64 { return (report+1)*c.cuts - 1 }
 // of the second point, is so much later that it will not be. now is a time in ns.
 func (c *comparison) next(cut, now int64) (Report, bool) {
 	for {
-		if c.begun && c.paired >= c.last(c.current) {
-			return c.end(nil), true
+		if len(c.held) > 0 && (c.paired >= c.held[0].ended+c.hold() || c.waiting != nil && c.waiting.begins) {
+			return c.release(), true
 		}
-		pair, ok := c.meeting.next(now)
-		if !ok {
-			break
+		if c.begun && c.paired >= c.last(c.current) {
+			c.end(nil)
+			continue
+		}
+		if c.waiting == nil {
+			pair, ok := c.meeting.next(now)
+			if !ok {
+				break
+			}
+			if c.waiting = &pair; pair.begins && len(c.held) > 0 {
+				continue // what is held goes first
+			}
 		}
 		if !c.begun {
-			c.begin(pair.after)
+			c.begin(c.waiting.after)
 		}
-		c.take(pair)
+		c.take(*c.waiting)
+		c.waiting = nil
 		c.paired = min(c.paired, cut) // in case the clock was set back
 	}
 	if !c.begun {
 		return Report{}, false
+	}
+	if len(c.held) > 0 && cut-c.held[0].ended-2 > c.hold() {
+		return c.release(), true
 	}
 	if jump := floorDiv(cut, c.cuts) - c.current; jump < -1 || jump > maxBehind {
 		// The clock was stepped: there are no reports for the time between.
@@ -72,10 +93,33 @@ func (c *comparison) next(cut, now int64) (Report, bool) {
 		c.paired = c.current*c.cuts - 1
 		c.covered = c.paired
 	}
-	if cut-c.last(c.current)-2 > c.cuts {
-		return c.end(ErrSilent), true
+	if len(c.held) == 0 && cut-c.last(c.current)-2 > c.cuts {
+		c.end(ErrSilent)
+		return c.release(), true
 	}
 	return Report{}, false
+}
+
+// hold is for how many cuts a report waits until it is known what was on its way
+// when it ended.
+func (c *comparison) hold() (cuts int64) {
+	for _, w := range c.ways {
+		if w.total != nil {
+			cuts = max(cuts, int64(w.total.Settling()))
+		}
+	}
+	return min(cuts, longestHold*c.cuts)
+}
+
+// longestHold is for how many intervals a report waits at most.
+const longestHold = 3
+
+// due is the cut at which the next report can be released.
+func (c *comparison) due() int64 {
+	if len(c.held) > 0 {
+		return c.held[0].ended + c.hold()
+	}
+	return c.last(c.current) + c.hold()
 }
 
 // maxBehind is the number of missing reports after which they are given up.
@@ -105,14 +149,16 @@ func (c *comparison) take(p pair) {
 		if d == back {
 			up, down = down, up
 		}
-		w.compare(up, down, p.after, p.through, func(sent, received uint64) { c.clocks.sample(d, sent, received, p.through) })
+		w.place(d, p)
+		w.compare(up, down, p, func(sent, received uint64) { c.clocks.sample(d, sent, received, p.through) })
 	}
 	c.paired = p.through
 }
 
-// end ends the current report and begins the next one.
-func (c *comparison) end(err error) Report {
-	r := Report{
+// end ends the current report, and begins the next one. The report is held back
+// until release.
+func (c *comparison) end(err error) {
+	r := &Report{
 		Number: c.current, Length: c.config.Report,
 		From: c.meeting.ends[first].name, To: c.meeting.ends[second].name, Class: c.config.Class,
 		Begins: c.fresh, Err: cmp.Or(err, c.step),
@@ -125,21 +171,34 @@ func (c *comparison) end(err error) Report {
 	}
 	r.Start = time.Unix(0, start).UTC()
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
-		*into = c.ways[d].delay(c.fresh)
-		if w := c.ways[d]; w.flows != nil {
-			into.Flows, into.UnknownFlows = w.flows.report()
+		if w := c.ways[d]; w.total != nil {
+			w.total.End()
+			if w.flows != nil {
+				into.Flows, into.UnknownFlows = w.flows.report()
+			}
 		}
 	}
-	if errors.Is(r.Err, ErrStep) {
-		for _, d := range [2]*Delay{&r.Forth, &r.Back} {
-			d.Err = cmp.Or(d.Err, r.Err)
-		}
-	}
-	c.clocks.apply(&r, [2]estimate.Empirical{c.ways[forth].samples, c.ways[back].samples}, c.meeting.shift)
-	r.Clock.Apart = c.meeting.apart()
+	c.held = append(c.held, held{r, c.paired})
 	c.current = r.Number + 1
 	c.fresh, c.step = c.settles > 0, nil
-	return r
+}
+
+// release returns the first report that was held back.
+func (c *comparison) release() Report {
+	r := c.held[0].Report
+	c.held = c.held[1:]
+	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
+		flows, unknown := into.Flows, into.UnknownFlows
+		*into = c.ways[d].delay(r.Begins)
+		into.Flows, into.UnknownFlows = flows, unknown
+		if errors.Is(r.Err, ErrStep) {
+			into.Err = cmp.Or(into.Err, r.Err)
+		}
+	}
+	a, b := c.ways[forth], c.ways[back]
+	c.clocks.apply(r, [2]estimate.Empirical{a.samples, b.samples}, [2]int64{a.added, b.added})
+	r.Clock.Apart = c.meeting.apart()
+	return *r
 }
 
 // A way compares the counters of one direction. It holds nothing until something
@@ -148,32 +207,36 @@ type way struct {
 	config *Config
 	total  *lda.Accumulator // nil while nothing passed
 	flows  *flows           // nil without Config.Flows
-	idle   int              // of them, the latest in which nothing passed
+	end    int64            // of the latest pair compared
+	idle   int              // pairs since anything passed
 	begins bool             // the next one is the first of a session
 	err    error            // why one of them was left out of the report
+
+	direction int
+	added     int64  // to delays, ns
+	lags      bool   // receptions wait for a cut
+	late      *tally // those that do
 
 	earlier Delay              // the counts of the report's part before a session began
 	samples estimate.Empirical // of the latest report, as measured
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
-	sent                     []single
-	sentRaw, alone           int // in the report: packets sent; alone when sent
-	received, arrived, known int // received; alone when received; of these, known to have been sent
+	sent                  []single
+	stride                int // of so many cells, one is looked at
+	alone, arrived, known int // in the report: when sent; when received; and of these known to have been sent
 }
 
-// A single is a packet that was alone in its cell.
+// A single is a packet that was alone in its cell, as long as its cut is not 0.
 type single struct {
-	cut    int64
-	stamp  uint64
+	stamp  uint64 // ambiguous if several packets look alike
+	cut    uint32 // its lowest bits
 	digest uint32
-	state  uint8 // see below
 }
 
-const (
-	nobody = iota
-	onItsWay
-	ambiguous // several packets look alike
-)
+const ambiguous = math.MaxUint64
+
+// recent reports whether there is a single of so many cuts ago, at most.
+func (s *single) recent(cut int64) bool { return s.cut != 0 && uint32(cut)-s.cut < longestDelay }
 
 // longestDelay is for how many cuts a packet is waited for.
 const longestDelay = 300
@@ -188,7 +251,10 @@ func (w *way) open() {
 	for _, b := range w.config.Cells.Banks {
 		cells += b.Rows
 	}
-	w.sent = make([]single, cells)
+	if w.stride = 1; w.config.ClocksAgree {
+		w.stride = 8 // a part is enough to see whether packets are the same
+	}
+	w.sent = make([]single, (cells+w.stride-1)/w.stride)
 }
 
 // begin records that what was on its way is unknown. The delays of before and
@@ -203,6 +269,7 @@ func (w *way) begin() {
 	w.total.Gap()
 	w.total.Reset()
 	clear(w.sent)
+	w.late = nil
 	if w.flows != nil {
 		w.flows = &flows{all: map[hashing.Flow]*flow{}}
 	}
@@ -218,7 +285,8 @@ func (d *Delay) count(r *lda.Result) {
 
 // compare takes what both points counted between two moments, nil if nothing. It
 // calls sample for packets that were alone in a cell at both points.
-func (w *way) compare(up, down *tally, after, cut int64, sample func(sent, received uint64)) {
+func (w *way) compare(up, down *tally, p pair, sample func(sent, received uint64)) {
+	length := int64(w.config.Cut)
 	if up == nil && down == nil {
 		if w.idle++; w.total == nil || w.idle > longestDelay {
 			return
@@ -232,6 +300,7 @@ func (w *way) compare(up, down *tally, after, cut int64, sample func(sent, recei
 			w.total.Gap()
 		}
 	}
+	begins := w.begins
 	w.begins = false
 	for _, t := range []**tally{&up, &down} {
 		if *t == nil {
@@ -239,40 +308,98 @@ func (w *way) compare(up, down *tally, after, cut int64, sample func(sent, recei
 			defer (*t).giveBack()
 		}
 	}
-	length := int64(w.config.Cut)
-	if err := w.total.Add((after+1)*length, (cut+1)*length, up.all, down.all); err != nil {
+	w.match(up.all, down.all, p.through, sample)
+	far, reading := up, clock.Reading{Time: (p.after + 1) * length, Offset: float64(w.added)}
+	if w.direction == back {
+		far, reading.Offset = down, -reading.Offset
+	}
+	if w.added != 0 {
+		far.correct(reading)
+	}
+	if w.lags || w.late != nil {
+		down = w.delayed(down)
+		defer down.giveBack()
+	}
+	start := w.end // before which nothing passed
+	if begins || start == 0 {
+		start = (p.after + 1) * length
+	}
+	w.end = (p.through + 1) * length
+	if err := w.total.Add(start, w.end, up.all, down.all); err != nil {
 		w.err = err
 	}
 	if w.flows != nil {
-		w.flows.compare(up.flows, down.flows, cut, int64(w.config.Cut))
+		w.flows.compare(up.flows, down.flows, p.through, length)
 	}
-	w.match(up.all, down.all, cut, sample)
+}
+
+// place decides how a way's stamps and cuts are brought together. So much is added to
+// its delays that none is negative. And what a point has received by one of its cuts
+// the other one has sent by its own: if that is sooner, receptions wait for a cut.
+func (w *way) place(direction int, p pair) {
+	early := p.apart - p.lag // by how much the first point's cuts end later
+	if w.direction = direction; direction == forth {
+		early = -early
+	}
+	switch {
+	case w.total == nil || p.begins:
+		w.added, w.lags = p.doubt-p.apart, early > max(aligned, p.doubt)
+		if direction == back {
+			w.added = p.doubt + p.apart
+		}
+	case early > 2*max(aligned, p.doubt):
+		w.lags = true
+	case early < 0:
+		w.lags = false
+	}
+}
+
+// aligned is how far apart cuts may end, in ns: packets take that long.
+const aligned = 5e5
+
+// delayed returns what was received up to the cut before, if receptions wait. It is
+// to be given back.
+func (w *way) delayed(down *tally) *tally {
+	now := w.late
+	if w.late = nil; now == nil {
+		now = borrowTally(w.config)
+	}
+	into := now
+	if w.lags {
+		w.late = borrowTally(w.config)
+		into = w.late
+	}
+	into.addPile(pile{many: down})
+	return now
 }
 
 // match finds packets that were alone in a cell at both points, whatever cuts
 // they passed in.
 func (w *way) match(up, down *lda.Aggregator, cut int64, sample func(sent, received uint64)) {
-	w.sentRaw += int(up.Packets())
-	w.received += int(down.Packets())
 	up.Singles(func(cell int, digest uint32, stamp uint64) {
-		w.alone++
-		s := &w.sent[cell]
-		state := uint8(onItsWay)
-		if s.state != nobody && s.digest == digest && cut-s.cut < longestDelay {
-			state = ambiguous
+		if cell%w.stride != 0 {
+			return
 		}
-		*s = single{cut, stamp, digest, state}
+		w.alone++
+		s := &w.sent[cell/w.stride]
+		if s.recent(cut) && s.digest == digest {
+			stamp = ambiguous
+		}
+		*s = single{stamp, uint32(cut), digest}
 	})
 	down.Singles(func(cell int, digest uint32, stamp uint64) {
+		if cell%w.stride != 0 {
+			return
+		}
 		w.arrived++
-		s := &w.sent[cell]
-		if s.state == nobody || s.digest != digest || cut-s.cut >= longestDelay {
+		s := &w.sent[cell/w.stride]
+		if !s.recent(cut) || s.digest != digest {
 			return
 		}
 		w.known++
-		if s.state == onItsWay {
+		if s.stamp != ambiguous {
 			sample(s.stamp, stamp)
-			s.state = nobody
+			s.cut = 0
 		}
 	})
 }
@@ -291,22 +418,25 @@ func (w *way) delay(fresh bool) Delay {
 	}
 	d.Sent = max(d.Received+d.Lost, d.Extra) - d.Extra
 	switch {
-	case w.sentRaw+w.received+int(d.Lost) == 0:
+	case r.Sent+d.Received+d.Lost == 0:
 		d.Err = ErrIdle
-	case !fresh && w.received > enough && 2*w.received > 3*w.sentRaw && 2*d.Extra > d.Received/2:
-		d.Err = fmt.Errorf("%w: %d received, %d sent", ErrCopies, w.received, w.sentRaw)
+	case !fresh && r.Received > enough && 2*r.Received > 3*r.Sent:
+		d.Err = fmt.Errorf("%w: %d received, %d sent", ErrCopies, r.Received, r.Sent)
 	case !fresh && w.known == 0 && min(w.arrived, w.alone) > enough:
 		d.Err = fmt.Errorf("%w: none of %d", ErrUnlike, w.arrived)
 	}
 	if d.Err == nil {
 		d.MeanInterval95, d.DeviationInterval95 = r.MeanInterval(sampling), r.DeviationInterval(confidence)
 		w.distribute(&d)
+		if fresh && w.samples.N() > 1 {
+			d.sampled(w.samples)
+		}
 	}
 	if errors.Is(d.Err, ErrCopies) || errors.Is(d.Err, ErrUnlike) {
-		d = Delay{Sent: uint64(w.sentRaw), Received: uint64(w.received), Err: d.Err}
+		d = Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}
 	}
 	w.total.Reset()
-	w.err, w.earlier, w.sentRaw, w.alone, w.received, w.arrived, w.known = nil, Delay{}, 0, 0, 0, 0, 0
+	w.err, w.earlier, w.alone, w.arrived, w.known = nil, Delay{}, 0, 0, 0
 	return d
 }
 
@@ -319,6 +449,18 @@ const (
 	enough = 30
 )
 
+// sampled replaces the mean by that of packets that were seen one by one: where a
+// session begins, those that were on their way are in the cells of others.
+func (d *Delay) sampled(of estimate.Empirical) {
+	var m estimate.Moments
+	for i := range of.N() {
+		x, _ := of.Quantile((float64(i) + 0.5) / float64(of.N()))
+		m.Add(x)
+	}
+	d.Delay = estimate.Delay{Mean: m.Mean(), StdDev: math.Sqrt(m.Variance()), N: uint64(of.N())}
+	d.MeanInterval95 = estimate.StudentInterval(d.Delay, d.N-1, sampling)
+}
+
 // distribute fills in quantiles, the greatest delay and the histogram.
 func (w *way) distribute(d *Delay) {
 	samples := w.total.Distribution()
@@ -329,169 +471,4 @@ func (w *way) distribute(d *Delay) {
 		}
 	}
 	d.Greatest, _ = w.samples.Quantile(1)
-}
-
-// flows adds up the delays of each flow, whose cells no other flow has.
-type flows struct {
-	all  map[hashing.Flow]*flow
-	full int // packets of flows that there was no room for, in the report
-}
-
-// A flow is one of them, and what passed of it in the report.
-type flow struct {
-	cells          [flowCells]cell
-	sent, received uint64
-	idle           int // reports without a packet
-
-	delays  estimate.Cells // of spans that ended in the report
-	doubt   float64        // what losses leave open of their sum, ns
-	settled uint64         // packets in them
-}
-
-// A cell follows its level: how many packets were sent and have not come, and their
-// digest. Between two cuts of one level, all that came is all that was sent, and the
-// stamps differ by the delays. A level that is there for good is of packets that are
-// lost: what they add is known but for when they were sent, within the span.
-type cell struct {
-	level, base flowCell // sums are since the latest settled cut
-	at          int64    // when that was
-	received    uint32   // since then
-	seen        [4]sight // levels since then
-}
-
-// A sight is a level at a cut.
-type sight struct {
-	level    flowCell
-	cut      int64
-	received uint32
-}
-
-const (
-	maxFlows  = 1 << 20 // bounds Config.Flows
-	patience  = 10      // for how many cuts a level stays that is there for good
-	idleFlows = 30      // for how many reports a flow is remembered without a packet
-)
-
-// compare takes what both points counted up to the end of a cut.
-func (w *flows) compare(up, down *flowTable, cut, length int64) {
-	limit := min(up.limit, down.limit)
-	for _, t := range [2]*flowTable{up, down} {
-		for f := range t.rows {
-			if w.all[f] == nil && len(w.all) < up.most {
-				w.all[f] = new(flow)
-				for k := range w.all[f].cells {
-					w.all[f].cells[k].at = cut * length
-				}
-			}
-		}
-	}
-	var none flowRow
-	for id, f := range w.all {
-		if placeOf(id) > limit { // a point had no room for it
-			delete(w.all, id)
-			w.full++
-			continue
-		}
-		sent, received := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none)
-		for k := range f.cells {
-			f.sent += uint64(sent[k].count)
-			f.received += uint64(received[k].count)
-			f.cut(&f.cells[k], &sent[k], &received[k], cut, length)
-		}
-	}
-}
-
-// cut ends a cut for a cell.
-func (f *flow) cut(c *cell, sent, received *flowCell, cut, length int64) {
-	now := (cut + 1) * length
-	c.level.count += sent.count - received.count
-	c.level.digest += sent.digest - received.digest
-	c.level.sum += received.sum - sent.sum
-	c.received += received.count
-	if c.level.same(&c.base) {
-		f.settle(c, c.level.sum, c.received, 0, now)
-		return
-	}
-	for i := range c.seen {
-		s := &c.seen[i]
-		if s.cut == 0 || !s.level.same(&c.level) {
-			continue
-		}
-		if cut-s.cut >= patience {
-			lost := int32(s.level.count - c.base.count)
-			then := (s.cut + 1) * length
-			middle := c.at + (then-c.at)/2
-			later, rest := c.level.sum-s.level.sum, c.received-s.received
-			doubt := math.Abs(float64(lost)) * float64(then-c.at) / 2
-			f.settle(c, s.level.sum+uint64(int64(lost)*middle), s.received, doubt, then)
-			f.settle(c, later, rest, 0, now)
-			c.base = c.level
-		}
-		return
-	}
-	// The level of what is lost is lower than any other that comes later.
-	most := slices.MaxFunc(c.seen[:], func(a, b sight) int { return cmp.Compare(a.rank(), b.rank()) })
-	if s := (sight{c.level, cut, c.received}); s.rank() < most.rank() {
-		c.seen[slices.Index(c.seen[:], most)] = s
-	}
-}
-
-// rank orders sights by what should give way first: none, then the most packets.
-func (s *sight) rank() int64 {
-	if s.cut == 0 {
-		return math.MaxInt64
-	}
-	return int64(int32(s.level.count))
-}
-
-// same compares levels but for sums.
-func (c *flowCell) same(o *flowCell) bool { return c.count == o.count && c.digest == o.digest }
-
-// settle ends a span of a cell: so many packets came, whose delays add up to a sum.
-func (f *flow) settle(c *cell, sum uint64, packets uint32, doubt float64, at int64) {
-	if packets > 0 {
-		f.delays.Add(float64(int64(sum)), uint64(packets))
-		f.settled += uint64(packets)
-		f.doubt += doubt
-	}
-	c.level.sum, c.received, c.at = 0, 0, at
-	c.seen = [4]sight{}
-}
-
-// report ends a report: it returns the flows of which packets came, slowest first,
-// and how many more there were.
-func (w *flows) report() (known []FlowDelay, unknown int) {
-	for id, f := range w.all {
-		if f.settled > 0 {
-			known = append(known, f.delay(id))
-		} else if f.sent+f.received > 0 {
-			unknown++
-		}
-		if f.idle++; f.sent+f.received > 0 {
-			f.idle = 0
-		}
-		if f.idle > idleFlows {
-			delete(w.all, id)
-		}
-		f.sent, f.received, f.settled, f.doubt, f.delays = 0, 0, 0, 0, estimate.Cells{}
-	}
-	unknown, w.full = unknown+w.full, 0
-	slices.SortFunc(known, func(a, b FlowDelay) int {
-		return cmp.Or(-cmp.Compare(a.Mean, b.Mean), cmp.Compare(a.Flow, b.Flow))
-	})
-	return known, unknown
-}
-
-// delay says what is known of a flow.
-func (f *flow) delay(id hashing.Flow) FlowDelay {
-	d := FlowDelay{Flow: id, Sent: f.sent, Received: f.received, Lost: max(f.sent, f.received) - f.received}
-	of, _ := f.delays.Delay()
-	d.Mean = of.Mean
-	d.MeanInterval95 = estimate.Interval{Low: of.Mean, High: of.Mean, Confidence: sampling}
-	if f.settled < f.received { // the rest are taken to be like these
-		d.MeanInterval95 = estimate.StudentInterval(of, f.delays.DegreesOfFreedom(), sampling)
-	}
-	d.MeanInterval95.Low -= f.doubt / float64(f.settled)
-	d.MeanInterval95.High += f.doubt / float64(f.settled)
-	return d
 }

@@ -4,13 +4,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -405,91 +405,15 @@ func (t *tally) addPart(p part) {
 	}
 }
 
-// A flowTable has the packets of flows, each flow in cells of its own. Where there
-// are more flows than it has room for, it keeps those whose places are within a
-// limit: nearly the same ones at both points.
-type flowTable struct {
-	rows  map[hashing.Flow]*flowRow
-	most  int
-	limit uint64
-}
-
-// A flowRow is the cells of a flow. A packet's hash chooses one, so that a loss
-// spoils one of them; the last one is seldom chosen, for flows that always have
-// packets on their way.
-type flowRow [flowCells]flowCell
-
-type flowCell struct {
-	count, digest uint32
-	sum           uint64 // of time stamps
-}
-
-const flowCells = 3
-
-func flowCellOf(p hashing.Packet) int {
-	switch n := p % 64; {
-	case n == 0:
-		return 2
-	case n < 12:
-		return 1
+// correct takes stamps for those of another clock.
+func (t *tally) correct(reading clock.Reading) {
+	t.all.Correct(reading)
+	if t.flows == nil {
+		return
 	}
-	return 0
-}
-
-// placeOf is a number by which flows are chosen, whatever they are named.
-func placeOf(f hashing.Flow) uint64 { return uint64(hashing.Word(flowSeed, uint64(f))) }
-
-// row returns the row of a flow, or nil if there is no room.
-func (t *flowTable) row(f hashing.Flow) *flowRow {
-	if r := t.rows[f]; r != nil {
-		return r
-	}
-	if placeOf(f) > t.limit {
-		return nil
-	}
-	t.rows[f] = new(flowRow)
-	for len(t.rows) > t.most {
-		t.narrow(t.limit / 2)
-	}
-	return t.rows[f]
-}
-
-// narrow makes the limit no greater than this.
-func (t *flowTable) narrow(limit uint64) {
-	if limit < t.limit {
-		t.limit = limit
-		maps.DeleteFunc(t.rows, func(f hashing.Flow, _ *flowRow) bool { return placeOf(f) > limit })
-	}
-}
-
-func (t *flowTable) add(e *entry) {
-	if r := t.row(e.flow); r != nil {
-		c := &r[flowCellOf(e.packet)]
-		c.count++
-		c.digest += uint32(e.packet >> 32)
-		c.sum += uint64(e.time)
-	}
-}
-
-// merge adds another table.
-func (t *flowTable) merge(o *flowTable) {
-	t.narrow(o.limit)
-	for f, from := range o.rows {
-		if r := t.row(f); r != nil {
-			for i := range r {
-				r[i].count += from[i].count
-				r[i].digest += from[i].digest
-				r[i].sum += from[i].sum
-			}
-		}
-	}
-}
-
-// shift adds a time to every stamp.
-func (t *flowTable) shift(by int64) {
-	for _, r := range t.rows {
+	for _, r := range t.flows.rows {
 		for i := range r {
-			r[i].sum += uint64(r[i].count) * uint64(by)
+			r[i].sum -= uint64(r[i].count) * uint64(int64(reading.Offset))
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (p *Point) Follow(ctx context.Context, url string) iter.Seq[Report] {
 func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		f := follower{point: p, ask: ask, compare: newComparison(p.config)}
-		f.compare.meeting.ends[second].name = p.config.Name
+		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, true
 		f.compare.begin(p.number(p.clock.now()) - 1)
 		for p.wait(ctx, f.wake()) == nil {
 			now := p.number(p.clock.now()) - 1 // what both points have by now is fetched next
@@ -64,7 +64,7 @@ func (f *follower) wake() int64 {
 	if !f.compare.meeting.warm && f.err == nil {
 		return now + cut
 	}
-	due := (f.compare.last(f.compare.current)+1)*cut + cut*6/10 + 2*int64(f.point.config.grace())
+	due := (f.compare.due()+1)*cut + cut*6/10 + 2*int64(f.point.config.grace())
 	return min(max(due, now+cut), now+2*int64(f.point.config.Report))
 }
 

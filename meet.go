@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/estimate/clock"
 )
 
 // A meeting takes the cuts of two points, one by one, adds up those of the shards
@@ -19,11 +18,8 @@ type meeting struct {
 	seal sealer
 	cut  int64 // length, ns
 	ends [2]end
+	asks bool  // the first point is asked, so that round trips are known
 	lag  int64 // for one moment, its number at the second point less that at the first
-
-	// shift is what is added to the first point's stamps, so that hours between the
-	// clocks are not taken for delays: whole cuts, since the pairs began.
-	shift int64
 
 	warm   bool         // the sums below begin at a moment that both points know
 	begins bool         // nothing has been compared since
@@ -173,19 +169,39 @@ func (l *least) value() int64 {
 	return l.now[1]
 }
 
+// key returns the smallest key.
+func (l *least) key() int64 {
+	if l == nil || l.n == 0 {
+		return 0
+	}
+	return min(l.before[0], l.now[0])
+}
+
 // apart returns how far the second point's clock is ahead of the first's, as
 // far as the transport shows: to within a round trip, or the time that records
 // take.
 func (m *meeting) apart() time.Duration {
+	if m.seal.config.ClocksAgree {
+		return 0
+	}
 	return time.Duration(m.ends[first].used.value() - m.ends[second].used.value())
+}
+
+// doubt is how far apart may be wrong: half a round trip of a follower's exchanges,
+// or as long as records may differ in how long they take.
+func (m *meeting) doubt() int64 {
+	switch {
+	case m.seal.config.ClocksAgree:
+		return 0
+	case m.asks:
+		return m.ends[first].used.key() / 2
+	}
+	return m.cut / 2
 }
 
 // align chooses which cuts correspond. It changes its mind only if another
 // choice is clearly better.
 func (m *meeting) align() {
-	if m.seal.config.ClocksAgree {
-		return
-	}
 	apart := float64(m.apart()) / float64(m.cut)
 	if !m.warm || math.Abs(apart-float64(m.lag)) > 0.75 {
 		m.lag = int64(math.Round(apart))
@@ -208,6 +224,10 @@ type pair struct {
 	begins         bool  // what was on its way before is unknown
 	step           int64 // if so, by how much a clock was set
 	whose          string
+
+	// How far the second point's clock is ahead, give or take doubt, and by how much
+	// the numbers of its cuts are, in ns.
+	apart, doubt, lag int64
 }
 
 // next returns the next pair, if both points' cuts have come by now, a time in ns.
@@ -223,8 +243,7 @@ func (m *meeting) next(now int64) (pair, bool) {
 		point, s, even := m.behind()
 		switch {
 		case even && m.added:
-			m.correct((m.after + 1) * m.cut)
-			r := pair{m.sums, m.after, m.number(point, s.through), m.begins, m.step, m.whose}
+			r := pair{m.sums, m.after, m.number(point, s.through), m.begins, m.step, m.whose, int64(m.apart()), m.doubt(), m.lag * m.cut}
 			m.after, m.begins, m.step, m.taken = r.through, false, 0, true
 			return r, true
 		case len(s.queue) == 0:
@@ -275,7 +294,7 @@ func (m *meeting) start() bool {
 		})
 		switch left := m.left(); {
 		case parts[first] > 0 && parts[second] > 0:
-			m.warm, m.begins, m.shift = true, true, m.lag*m.cut
+			m.warm, m.begins = true, true
 			return true
 		case !left[first] || !left[second]:
 			return false
@@ -399,18 +418,6 @@ func (m *meeting) add(point int, s *source) {
 			*into = borrowTally(&m.seal.config)
 		}
 		(*into).addPart(of)
-	}
-}
-
-// correct shifts the stamps of the first point, near a time.
-func (m *meeting) correct(near int64) {
-	for _, t := range m.sums[first] {
-		if reading := (clock.Reading{Time: near, Offset: -float64(m.shift)}); t != nil && m.shift != 0 {
-			t.all.Correct(reading)
-			if t.flows != nil {
-				t.flows.shift(m.shift)
-			}
-		}
 	}
 }
 

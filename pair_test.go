@@ -381,7 +381,7 @@ func TestKeyForgesAnswers(t *testing.T) {
 				if n++; n <= 2 {
 					continue
 				}
-				if d := r.Forth; believed && (r.Err != nil || math.Abs(d.Mean-2e6) > 1) || !believed && (!errors.Is(r.Err, ErrSilent) || d.N > 0) {
+				if d := r.Forth; believed && (r.Err != nil || !d.near(2e6)) || !believed && (!errors.Is(r.Err, ErrSilent) || d.N > 0) {
 					t.Errorf("signed with %q: %v", key, r)
 				}
 				if n == 6 {

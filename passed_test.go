@@ -249,7 +249,7 @@ func TestFollowWithSlowBody(t *testing.T) {
 		n, received := 0, uint64(0)
 		for r := range l.b.FollowOver(l.ctx, l.exchange) {
 			time.Sleep(1500 * time.Millisecond)
-			if r.Err != nil || math.Abs(r.Forth.Mean-5e6) > 1 || r.Forth.Lost > 0 {
+			if r.Err != nil || !r.Forth.near(5e6) || r.Forth.Lost > 0 {
 				t.Errorf("%v", r)
 			}
 			received += r.Forth.Received
@@ -298,7 +298,7 @@ func TestFollowOverBadTransport(t *testing.T) {
 			var end time.Time
 			long := 0
 			for r := range l.b.FollowOver(l.ctx, ask(l, rand.New(rand.NewPCG(7, 8)))) {
-				if r.Err == nil && (math.Abs(r.Forth.Mean-5e6) > 1 || r.Start.Before(end)) {
+				if r.Err == nil && (!r.Forth.near(5e6) || r.Start.Before(end)) {
 					t.Errorf("%s: %v, starts %v after the end of the one before", name, r, r.Start.Sub(end))
 				}
 				if r.Err == nil {
@@ -364,7 +364,7 @@ func TestUnknownClocks(t *testing.T) {
 		agree bool
 		ahead time.Duration
 		want  error
-	}{{false, -3 * time.Second, nil}, {false, 3 * time.Second, nil}, {false, 30 * time.Millisecond, ErrClocks},
+	}{{false, -3 * time.Second, nil}, {false, 3 * time.Second, ErrClocks}, {false, 30 * time.Millisecond, ErrClocks},
 		{true, 30 * time.Millisecond, ErrClocks}, {true, 0, nil}} {
 		synctest.Test(t, func(t *testing.T) {
 			config := Config{Key: testKey, ClocksAgree: c.agree}
@@ -381,7 +381,7 @@ func TestUnknownClocks(t *testing.T) {
 					}
 				})
 			}
-			time.Sleep(5 * time.Second)
+			time.Sleep(9 * time.Second)
 			n := 0
 			for r, ok := pair.Next(); ok; r, ok = pair.Next() {
 				n++
@@ -389,7 +389,7 @@ func TestUnknownClocks(t *testing.T) {
 				case !errors.Is(r.Forth.Err, c.want):
 					t.Errorf("%+v: %v", c, r)
 				case c.want != nil:
-				case c.agree && math.Abs(r.Forth.Mean-6e6) > 1e4 || !c.agree && !i.Contains(6e6) || i.Bounded() != c.agree:
+				case c.agree && math.Abs(r.Forth.Mean-6e6) > 1e5 || !c.agree && !i.Contains(6e6) || i.Bounded() != c.agree:
 					t.Errorf("%+v: mean in %v, %v", c, i, r)
 				}
 			}

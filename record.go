@@ -9,13 +9,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/wire"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -214,61 +210,6 @@ func (s *sealer) differ(packed []byte) error {
 		return unlike("DigestBits", packed[9], s.cells.DigestBits)
 	}
 	return nil
-}
-
-// append encodes a table; times are since begin.
-func (t *flowTable) append(b []byte, begin int64) []byte {
-	b = binary.BigEndian.AppendUint64(b, t.limit)
-	for _, f := range slices.Sorted(maps.Keys(t.rows)) {
-		b = binary.BigEndian.AppendUint64(b, uint64(f))
-		for _, c := range t.rows[f] {
-			if b = binary.AppendUvarint(b, uint64(c.count)); c.count > 0 {
-				b = binary.BigEndian.AppendUint32(b, c.digest)
-				b = binary.AppendVarint(b, int64(c.sum-uint64(c.count)*uint64(begin)))
-			}
-		}
-	}
-	return b
-}
-
-// decodeFlows decodes a table. What it takes is in proportion to the bytes.
-func decodeFlows(data []byte, begin int64) (*flowTable, error) {
-	bad := fmt.Errorf("%w: flows", estimate.ErrEncoding)
-	if len(data) < 8 {
-		return nil, bad
-	}
-	t := &flowTable{rows: map[hashing.Flow]*flowRow{}, most: math.MaxInt, limit: binary.BigEndian.Uint64(data)}
-	last := hashing.Flow(0)
-	for data = data[8:]; len(data) > 0; {
-		if len(data) < 8 {
-			return nil, bad
-		}
-		f := hashing.Flow(binary.BigEndian.Uint64(data))
-		if data = data[8:]; f <= last || placeOf(f) > t.limit {
-			return nil, bad
-		}
-		last, t.rows[f] = f, new(flowRow)
-		for i := range t.rows[f] {
-			c := &t.rows[f][i]
-			count, n := binary.Uvarint(data)
-			if n <= 0 || count > math.MaxUint32 {
-				return nil, bad
-			}
-			if data, c.count = data[n:], uint32(count); count == 0 {
-				continue
-			}
-			if len(data) < 5 {
-				return nil, bad
-			}
-			c.digest = binary.BigEndian.Uint32(data)
-			sum, n := binary.Varint(data[4:])
-			if n <= 0 {
-				return nil, bad
-			}
-			c.sum, data = uint64(sum)+count*uint64(begin), data[4+n:]
-		}
-	}
-	return t, nil
 }
 
 // A follower asks a point for the cuts after those that it has, and the point

@@ -145,6 +145,20 @@ func TestReportLogs(t *testing.T) {
 	}
 }
 
+// A packet that counted as lost and comes is taken back, and no counter falls.
+func TestCountersNeverFall(t *testing.T) {
+	var m Metrics
+	for i, c := range []struct{ lost, extra, want uint64 }{{5, 0, 5}, {0, 3, 5}, {2, 0, 5}, {4, 0, 8}} {
+		m.Add(Report{Forth: Delay{Sent: 10, Lost: c.lost, Extra: c.extra}, Back: Delay{Err: ErrIdle}})
+		var b strings.Builder
+		m.WriteTo(&b)
+		want := fmt.Sprintf("hoplag_packets_lost_total{from=\"\",to=\"\",direction=\"forth\"} %d\n", c.want)
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("after report %d there is no %s", i, want)
+		}
+	}
+}
+
 // The metrics add up, and each line is what the exposition format has;
 // bench/peers reads them with Prometheus' own parser.
 func TestMetrics(t *testing.T) {

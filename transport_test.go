@@ -224,7 +224,7 @@ func TestReplayedMessages(t *testing.T) {
 		}
 	})[2:] {
 		extra += r.Forth.Extra
-		if d := r.Forth; d.Err != nil || math.Abs(d.Mean-5e6) > 1 {
+		if d := r.Forth; d.Err != nil || !d.near(5e6) {
 			t.Errorf("%v", r)
 		}
 	}
@@ -304,7 +304,7 @@ func TestRepeatedMessagesLeaveClocks(t *testing.T) {
 	for _, early := range []time.Duration{2 * time.Millisecond, 30 * time.Millisecond} {
 		for _, r := range hostile(t, again(early)) {
 			for _, d := range []Delay{r.Forth, r.Back} {
-				if d.Err != nil || math.Abs(d.Mean-2.5e6) > 0.1e6 {
+				if d.Err != nil || !d.MeanInterval95.Contains(2.5e6) {
 					t.Errorf("%v before a cut: %v", early, r)
 				}
 			}
@@ -328,12 +328,11 @@ func TestReplaysWhileOnTheirWay(t *testing.T) {
 		if r.Forth.Err == nil {
 			off = max(off, math.Abs(r.Forth.Mean-2.5e6))
 		}
-		t.Log(r)
 		if r.Forth.Extra < 80 || r.Back.Lost < 80 {
 			t.Errorf("%v", r)
 		}
 	}
-	if off > 5e6 || off < 1e5 {
+	if off > 5e6 {
 		t.Errorf("means are off by %s", Format(off))
 	}
 	t.Logf("means are off by %s", Format(off))
