@@ -222,8 +222,9 @@ type way struct {
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
 	sent                  []single
-	stride                int // of so many cells, one is looked at
-	alone, arrived, known int // in the report: when sent; when received; and of these known to have been sent
+	stride                int    // of so many cells, one is looked at
+	copies                uint64 // packets that repeat others, in the report
+	alone, arrived, known int    // in the report: when sent; when received; and of these known to have been sent
 }
 
 // A single is a packet that was alone in its cell, as long as its cut is not 0.
@@ -376,6 +377,7 @@ func (w *way) delayed(down *tally) *tally {
 // match finds packets that were alone in a cell at both points, whatever cuts
 // they passed in.
 func (w *way) match(up, down *lda.Aggregator, cut int64, sample func(sent, received uint64)) {
+	w.copies += max(up.Copies(), down.Copies())
 	up.Singles(func(cell int, digest uint32, stamp uint64) {
 		if cell%w.stride != 0 {
 			return
@@ -422,6 +424,8 @@ func (w *way) delay(fresh bool) Delay {
 		d.Err = ErrIdle
 	case !fresh && r.Received > enough && 2*r.Received > 3*r.Sent:
 		d.Err = fmt.Errorf("%w: %d received, %d sent", ErrCopies, r.Received, r.Sent)
+	case 1000*w.copies > r.Received+r.Sent:
+		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, w.copies, r.Sent)
 	case !fresh && w.known == 0 && min(w.arrived, w.alone) > enough:
 		d.Err = fmt.Errorf("%w: none of %d", ErrUnlike, w.arrived)
 	}
@@ -436,7 +440,7 @@ func (w *way) delay(fresh bool) Delay {
 		d = Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}
 	}
 	w.total.Reset()
-	w.err, w.earlier, w.alone, w.arrived, w.known = nil, Delay{}, 0, 0, 0
+	w.err, w.earlier, w.alone, w.arrived, w.known, w.copies = nil, Delay{}, 0, 0, 0, 0
 	return d
 }
 

@@ -188,8 +188,7 @@ func attackedLink(t *testing.T, n int, attacker func(l *link, i uint64)) (report
 }
 
 // TestRepeatedMessages: someone who knows nothing sends one message again and
-// again, with 25 ms to go. Where it is a sixth of all, the interval holds the mean
-// of all, whether some of it is lost or not; where it is half, there is no mean.
+// again, with 25 ms to go. Reports have no mean, and say that messages repeat.
 func TestRepeatedMessages(t *testing.T) {
 	for _, c := range []struct {
 		every, lose uint64
@@ -206,7 +205,7 @@ func TestRepeatedMessages(t *testing.T) {
 			}
 		})[2:] {
 			d := r.Forth
-			if c.mean > 0 && (d.Err != nil || !d.MeanInterval95.Contains(c.mean)) || c.every == 1 && !errors.Is(d.Err, estimate.ErrNoSamples) {
+			if !errors.Is(d.Err, estimate.ErrNoSamples) {
 				t.Errorf("%+v: %v", c, r)
 			}
 		}
@@ -304,7 +303,7 @@ func TestRepeatedMessagesLeaveClocks(t *testing.T) {
 	for _, early := range []time.Duration{2 * time.Millisecond, 30 * time.Millisecond} {
 		for _, r := range hostile(t, again(early)) {
 			for _, d := range []Delay{r.Forth, r.Back} {
-				if d.Err != nil || !d.MeanInterval95.Contains(2.5e6) {
+				if d.Err == nil && !d.MeanInterval95.Contains(2.5e6) || d.Err != nil && !errors.Is(d.Err, estimate.ErrNoSamples) {
 					t.Errorf("%v before a cut: %v", early, r)
 				}
 			}

@@ -11,3 +11,19 @@ func (a *Aggregator) Singles(f func(cell int, digest uint32, stamp uint64)) {
 		}
 	}
 }
+
+// Copies returns how many packets are in cells that hold more than chance puts
+// there, beyond what it does: copies of one packet.
+func (a *Aggregator) Copies() (packets uint64) {
+	l := a.limits()
+	from := 0
+	for bank, b := range a.config.Banks[:a.config.banks()] {
+		for i := from; l.beyond[bank] && i < from+b.Rows; i++ {
+			if n := uint64(a.cells[i].count()); n > l.most[bank] {
+				packets += n - uint64(l.mean[bank])
+			}
+		}
+		from += b.Rows
+	}
+	return packets
+}
