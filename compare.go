@@ -37,7 +37,8 @@ type comparison struct {
 // held is a report that is held back, and its last cut.
 type held struct {
 	*Report
-	ended int64
+	ended  int64
+	alikes [2]alikes
 }
 
 func newComparison(c Config) *comparison {
@@ -178,18 +179,19 @@ func (c *comparison) end(err error) {
 			}
 		}
 	}
-	c.held = append(c.held, held{r, c.paired})
+	c.held = append(c.held, held{r, c.paired, [2]alikes{c.ways[forth].alikes, c.ways[back].alikes}})
+	c.ways[forth].alikes, c.ways[back].alikes = alikes{}, alikes{}
 	c.current = r.Number + 1
 	c.fresh, c.step = c.settles > 0, nil
 }
 
 // release returns the first report that was held back.
 func (c *comparison) release() Report {
-	r := c.held[0].Report
+	r, seen := c.held[0].Report, c.held[0].alikes
 	c.held = c.held[1:]
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
 		flows, unknown := into.Flows, into.UnknownFlows
-		*into = c.ways[d].delay(r.Begins)
+		*into = c.ways[d].delay(r.Begins, seen[d])
 		into.Flows, into.UnknownFlows = flows, unknown
 		if errors.Is(r.Err, ErrStep) {
 			into.Err = cmp.Or(into.Err, r.Err)
@@ -221,10 +223,16 @@ type way struct {
 	samples estimate.Empirical // of the latest report, as measured
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
-	sent                  []single
-	stride                int    // of so many cells, one is looked at
-	copies                uint64 // packets that repeat others, in the report
-	alone, arrived, known int    // in the report: when sent; when received; and of these known to have been sent
+	sent   []single
+	stride int // of so many cells, one is looked at
+	alikes     // in the report
+}
+
+// alikes are packets that were alone when sent, and when received; of these, those
+// known to have been sent; and packets that repeat others.
+type alikes struct {
+	alone, arrived, known int
+	copies                uint64
 }
 
 // A single is a packet that was alone in its cell, as long as its cut is not 0.
@@ -407,7 +415,7 @@ func (w *way) match(up, down *lda.Aggregator, cut int64, sample func(sent, recei
 }
 
 // delay ends a report.
-func (w *way) delay(fresh bool) Delay {
+func (w *way) delay(fresh bool, seen alikes) Delay {
 	if w.total == nil {
 		return Delay{Err: ErrIdle}
 	}
@@ -424,10 +432,10 @@ func (w *way) delay(fresh bool) Delay {
 		d.Err = ErrIdle
 	case !fresh && r.Received > enough && 2*r.Received > 3*r.Sent:
 		d.Err = fmt.Errorf("%w: %d received, %d sent", ErrCopies, r.Received, r.Sent)
-	case 1000*w.copies > r.Received+r.Sent:
-		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, w.copies, r.Sent)
-	case !fresh && w.known == 0 && min(w.arrived, w.alone) > enough:
-		d.Err = fmt.Errorf("%w: none of %d", ErrUnlike, w.arrived)
+	case 1000*seen.copies > r.Received+r.Sent:
+		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, seen.copies, r.Sent)
+	case !fresh && seen.known == 0 && min(seen.arrived, seen.alone) > enough:
+		d.Err = fmt.Errorf("%w: none of %d", ErrUnlike, seen.arrived)
 	}
 	if d.Err == nil {
 		d.MeanInterval95, d.DeviationInterval95 = r.MeanInterval(sampling), r.DeviationInterval(confidence)
@@ -440,7 +448,7 @@ func (w *way) delay(fresh bool) Delay {
 		d = Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}
 	}
 	w.total.Reset()
-	w.err, w.earlier, w.alone, w.arrived, w.known, w.copies = nil, Delay{}, 0, 0, 0, 0
+	w.err, w.earlier = nil, Delay{}
 	return d
 }
 
