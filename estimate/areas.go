@@ -50,10 +50,11 @@ type Areas struct {
 	center   float64 // mean delay, about which narrow sums are unwrapped
 	past     struct{ sent, lost float64 }
 
-	cells  []areaCell
-	cuts   []areaCut // those kept; of the first, only its time counts
-	before int       // number of cuts that were forgotten
-	spare  [][]areaEvent
+	cells    []areaCell
+	cuts     []areaCut // those kept; of the first, only its time counts
+	before   int       // number of cuts that were forgotten
+	underWay bool      // packets were on their way at the beginning
+	spare    [][]areaEvent
 
 	ordered []areaEvent // events by cell, for a walk
 	ends    []uint32    // by cell, the end of its events in ordered
@@ -73,6 +74,7 @@ type areaCell struct {
 	moved  int64  // time of the first cut at the anchor's level
 	since  uint32 // packets sent from the anchor to the oldest cut
 	losses bool   // the anchor's level is higher than the former
+	copies bool   // holds copies of one packet
 }
 
 // An areaCut is what changed in an interval, and when it ended.
@@ -104,6 +106,7 @@ type span struct {
 	from, to    int     // cuts: it begins after one and ends with the other
 	lost        int     // packets
 	joined      int     // packets that came without being sent
+	unknown     bool    // nothing tells the areas, because of packets that were on their way at the beginning
 	exact       bool    // nothing was lost, and nothing else came
 	late        int     // packets that came, and had been taken for lost
 	owed        float64 // their ages when the span began
@@ -155,6 +158,7 @@ func (a *Areas) Begin(start int64) {
 	}
 	a.cuts, a.before = append(a.cuts[:0], areaCut{end: start}, areaCut{}), 0
 	clear(a.cells)
+	a.underWay = false
 }
 
 func (a *Areas) recycle(events []areaEvent) {
@@ -174,6 +178,15 @@ func (a *Areas) Cut(i int, pair CellPair) {
 		level: c.level, sentSum: pair.SentSum, delay: pair.ReceivedSum - pair.SentSum,
 	})
 }
+
+// Repeats says that cell i holds many copies of one packet. One of them that is
+// on its way at two cuts looks like one that is lost, so such a cell is settled
+// only where it is as empty as before. If packets may have been on their way at
+// the beginning, nothing is known of it.
+func (a *Areas) Repeats(i int) { a.cells[i].copies = true }
+
+// UnderWay says that packets were on their way at the beginning.
+func (a *Areas) UnderWay() { a.underWay = true }
 
 // Next ends the interval.
 func (a *Areas) Next(end int64) {

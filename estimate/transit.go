@@ -18,6 +18,7 @@ type Transit struct {
 
 	Scatter  float64 // variance of the time of one packet
 	Received float64 // packets, in all cells
+	Left     float64 // of these, in cells of which nothing is known
 	Exact    float64 // of these, in spans without losses of groups that are used
 	Negative float64 // share of the exact spans whose areas are negative
 	Groups   uint64  // those that are used, a bit each
@@ -175,23 +176,6 @@ func (a *Areas) Each(from, to int, visit func(cell int, area, received, variance
 	}
 }
 
-// spanClasses is the number of classes of spans, by length.
-const spanClasses = 5
-
-func spanClass(cuts int) int {
-	switch {
-	case cuts <= 1:
-		return 0
-	case cuts == 2:
-		return 1
-	case cuts <= 5:
-		return 2
-	case cuts <= 12:
-		return 3
-	}
-	return 4
-}
-
 // A window is what the groups know of the packets between two cuts.
 type window struct {
 	groups  []groupWindow
@@ -203,6 +187,7 @@ type groupWindow struct {
 	area, variance  float64 // of all
 	first, last     float64 // area in the first and last cut
 	received        float64
+	left            float64 // received, of which nothing is known
 	exact           float64 // received in exact spans
 	cells           float64
 	negative        float64    // exact spans with a negative area
@@ -220,64 +205,6 @@ type groupWindow struct {
 type cutShare struct {
 	exact [spanClasses]share
 	lossy [spanClasses]share
-}
-
-// A share is what cells hold in a cut.
-type share struct {
-	cells, n, a, nn, na, aa float64
-	variance                float64
-}
-
-func (s *share) add(n, a float64) {
-	s.cells++
-	s.n += n
-	s.a += a
-	s.nn += n * n
-	s.na += n * a
-	s.aa += a * a
-}
-
-func (s *share) merge(o *share) {
-	s.cells += o.cells
-	s.n += o.n
-	s.a += o.a
-	s.nn += o.nn
-	s.na += o.na
-	s.aa += o.aa
-	s.variance += o.variance
-}
-
-// line returns the least-squares line of areas by packets, and the variance
-// about it.
-func (s *share) line() (level, slope, variance float64) {
-	if spread := s.nn - s.n*s.n/s.cells; spread > 1e-9*s.nn && s.cells > 2 {
-		slope = (s.na - s.n*s.a/s.cells) / spread
-	} else if s.n > 0 {
-		slope = s.a / s.n
-	}
-	level = (s.a - slope*s.n) / s.cells
-	variance = (s.aa - s.a*level - slope*s.na) / max(1, s.cells-2)
-	return level, slope, max(variance, 0)
-}
-
-// predict returns the area of as many other cells with n packets, by the line
-// of these, and its variance.
-func (s *share) predict(cells, n float64) (area, variance float64) {
-	level, slope, each := s.line()
-	far := 0.0
-	if spread := s.nn - s.n*s.n/s.cells; spread > 1e-9*s.nn {
-		far = sq(n-cells*s.n/s.cells) / spread
-	}
-	return cells*level + n*slope, each * (cells + cells*cells/s.cells + far)
-}
-
-// squares returns the sum of the squared distances from the ratio.
-func (s *share) squares() float64 {
-	if s.n == 0 {
-		return 0
-	}
-	r := s.a / s.n
-	return max(0, s.aa-2*r*s.na+r*r*s.nn)
 }
 
 // pool adds up the spans of the window by group.
@@ -336,6 +263,10 @@ func (r *groupWindow) add(x *span, variance, burst float64, from, to int) {
 	}
 	class, total := spanClass(x.to-x.from), 0.0
 	for k := max(x.from, from); k < min(x.to, to); k++ {
+		if x.unknown {
+			r.left += float64(x.in[k-x.from])
+			continue
+		}
 		area, in := x.area[k-x.from], float64(x.in[k-x.from])
 		total += area
 		r.received += in
@@ -419,11 +350,12 @@ const manyCells = 30
 // combine adds up the groups, and leaves out those that add more variance than
 // knowledge, the densest first: what they hold is known from the others.
 func (w *window) combine() (Transit, error) {
-	total, counted := 0.0, 0.0
+	total, counted, left := 0.0, 0.0, 0.0
 	var squares, of [2]float64 // of all groups, and of the clear ones
 	for g := range w.groups {
 		r := &w.groups[g]
-		total += r.received
+		total += r.received + r.left
+		left += r.left
 		counted += r.exact
 		squares[0] += r.scatter * r.received
 		of[0] += r.received
@@ -432,8 +364,8 @@ func (w *window) combine() (Transit, error) {
 			of[1] += r.received
 		}
 	}
-	if counted == 0 {
-		return Transit{Received: total}, ErrNoSamples
+	if counted == 0 || 4*left > total {
+		return Transit{Received: total, Left: left}, ErrNoSamples
 	}
 	w.scatter = squares[0] / total
 	if of[1] > 0 {
@@ -458,6 +390,7 @@ func (w *window) combine() (Transit, error) {
 			First:    OnWay{Packets: rest.first * total / rest.received},
 			Last:     OnWay{Packets: rest.last * total / rest.received},
 			Scatter:  one,
+			Left:     left,
 			Received: total,
 			Exact:    rest.exact,
 			Negative: rest.negative / rest.cells,

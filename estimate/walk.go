@@ -1,5 +1,7 @@
 package estimate
 
+import "slices"
+
 // walk calls visit for the spans of all cells up to the latest cut, but those
 // that end by cut number after. The span is valid during the call.
 func (a *Areas) walk(after int, visit func(*span)) {
@@ -78,7 +80,7 @@ func (a *Areas) settle(i int, events []areaEvent) {
 			}
 		}
 		end := a.cuts[s[last].to].end
-		long := float64(end-a.cuts[s[j].from].end) >= a.patience
+		long := float64(end-a.cuts[s[j].from].end) >= a.patience && (!c.copies || s[j].settled)
 		for k := j; k <= last; k++ {
 			if s[k].level != s[j].level {
 				// What was outstanding there has come since.
@@ -86,7 +88,7 @@ func (a *Areas) settle(i int, events []areaEvent) {
 				continue
 			}
 			s[k].settled = s[k].settled || long
-			s[k].known = float64(end-a.cuts[s[k].from].end) >= a.patience
+			s[k].known = s[k].settled && float64(end-a.cuts[s[k].from].end) >= a.patience
 		}
 	}
 }
@@ -104,7 +106,8 @@ func (a *Areas) tell(i, after int, events []areaEvent, visit func(*span)) {
 		}
 		x := &a.span
 		x.from, x.to, x.before, x.open, x.known = from, to, before, !closed, known
-		x.lost, x.exact, x.late, x.owed, x.joined = outstanding(now)-outstanding(level), closed && now == level, 0, 0, 0
+		x.lost, x.exact = outstanding(now)-outstanding(level), closed && now == level
+		x.late, x.owed, x.joined, x.unknown = 0, 0, 0, c.copies && a.underWay
 		if closed && c.losses && now == c.former && level == c.anchor && now != level {
 			x.late, x.owed, x.exact = -x.lost, -float64(x.lost)*float64(a.cuts[from].end-c.moved), true
 			level = now
@@ -176,12 +179,17 @@ func (a *Areas) fill(level uint64, events []areaEvent, at int) int {
 }
 
 // join allows for packets that came without being sent: before the beginning,
-// or elsewhere. There are as many of them as packets are outstanding less than
-// none.
+// or elsewhere. As many have joined as fewer than none are outstanding at the
+// end, or all the time of late if the span is open. Cuts of two points that are
+// not at quite the same time make fewer than none outstanding only for a while.
 func (a *Areas) join(x *span) {
-	joined := int32(0)
+	most := int32(x.lost)
+	if x.open {
+		most = slices.Max(x.on[len(x.on)/2:])
+	}
+	joined, all := int32(0), max(0, -most)
 	for k := range x.on {
-		more := max(0, -joined-x.on[k])
+		more := min(max(0, -joined-x.on[k]), all-joined)
 		x.area[k] += (float64(joined) + float64(more)/2) * a.length(x.from+1+k)
 		joined += more
 		x.on[k] += joined
@@ -189,6 +197,7 @@ func (a *Areas) join(x *span) {
 	}
 	x.lost += int(joined)
 	x.joined = int(joined)
+	x.unknown = x.unknown || joined > 0 && a.before+x.from == 0
 }
 
 // resize returns a slice of n elements, which is s if there is room.

@@ -32,10 +32,11 @@ import (
 // Add allocates room for the packets of as many intervals as the slowest packet
 // takes, and uses it again. An Accumulator is not safe for concurrent use.
 type Accumulator struct {
-	config  Config
-	areas   *estimate.Areas
-	end     int64 // of the interval added last
-	started bool
+	config   Config
+	areas    *estimate.Areas
+	end      int64 // of the interval added last
+	started  bool
+	underWay bool // packets were on their way when it began
 
 	from int      // the cut after which what is not in whole begins
 	ends []ending // of reports that wait, the oldest first
@@ -55,16 +56,16 @@ type ending struct {
 
 // A transit adds up parts of a report.
 type transit struct {
-	parts             int
-	time              float64 // that packets spent on their way
-	received          float64
-	variance          float64 // of the time
-	fourth            float64 // Σ variance² ÷ degrees of freedom
-	exact             float64 // packets received in exact spans
-	negative          float64
-	first, last       estimate.OnWay // at its ends
-	scatter, greatest float64
-	alone             reservoir
+	parts                   int
+	time                    float64 // that packets spent on their way
+	received                float64
+	variance                float64 // of the time
+	fourth                  float64 // Σ variance² ÷ degrees of freedom
+	exact                   float64 // packets received in exact spans
+	negative                float64
+	first, last             estimate.OnWay // at its ends
+	scatter, greatest, left float64
+	alone                   reservoir
 }
 
 // NewAccumulator returns an empty accumulator for aggregators of one Config, whose
@@ -87,6 +88,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 // the packets that were on their way. One that begins while packets are on their
 // way begins with a Gap, too: what comes without having been sent is Extra.
 func (a *Accumulator) Gap() {
+	a.underWay = true
 	if !a.started {
 		return
 	}
@@ -129,6 +131,10 @@ func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	}
 	if !a.started {
 		a.areas.Begin(start)
+		if a.underWay {
+			a.areas.UnderWay()
+			a.underWay = false
+		}
 	}
 	a.config, a.end, a.started, a.current = up.config, end, true, false
 	a.cut(up, down)
@@ -160,11 +166,20 @@ func (a *Accumulator) cut(up, down *Aggregator) {
 	restSent, restReceived := up.unsampledCount(), down.unsampledCount()
 	counts.Sent += restSent
 	counts.Received += restReceived
+	limits := [2]limits{up.limits(), down.limits()}
 	sent, got := up.sampled(), down.sampled()
+	bank, end := 0, a.config.Banks[0].Rows
 	for i := range sent {
+		if i == end {
+			bank++
+			end += a.config.Banks[bank].Rows
+		}
 		s, d := &sent[i], &got[i]
 		if s.sum|s.tally|d.sum|d.tally == 0 {
 			continue
+		}
+		if counts.Repeats.see(bank, &limits[0], &limits[1], s.count(), d.count()) {
+			a.areas.Repeats(i)
 		}
 		counts.Cells++
 		counts.Sent += uint64(s.count())
@@ -242,6 +257,7 @@ func (a *Accumulator) take(into *transit, to int) {
 	a.singles = a.singles[:0]
 	t, err := a.areas.Transit(a.from, to, func(s estimate.Alone) { a.singles = append(a.singles, s) })
 	if err != nil {
+		into.left += t.Left / a.config.sampledRate()
 		return
 	}
 	rate := a.config.sampledRate()
@@ -262,6 +278,7 @@ func (a *Accumulator) take(into *transit, to int) {
 	into.last = t.Last
 	into.last.Packets /= rate
 	into.scatter += t.Scatter * received
+	into.left += t.Left / rate
 	into.greatest = max(into.greatest, t.Greatest)
 	a.weigh(&into.alone, received)
 }
@@ -333,13 +350,14 @@ func (a *Accumulator) Estimate() (Result, error) {
 		r.Extra += uint64(extra)
 	}
 	r.Outstanding = uint64(max(0, a.areas.Outstanding(a.through())))
+	r.Repeats.Unknown = uint64(whole.left)
 	if whole.received == 0 {
 		const none = "lda: %w: %d packets sent, %d received, nothing is known of them"
 		return r, fmt.Errorf(none, estimate.ErrNoSamples, r.Sent, r.Received)
 	}
 	r.Mean = whole.time / whole.received
 	r.N, r.Usable = uint64(whole.exact), int(whole.exact)
-	r.Spoken = r.N
+	r.Spoken, r.Strays, r.Repeats.Unknown = r.N+uint64(whole.left), uint64(whole.left), uint64(whole.left)
 	if whole.negative > float64(whole.parts)/2 {
 		r.Negative = int(whole.exact)
 	}
