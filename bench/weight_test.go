@@ -13,7 +13,7 @@ import (
 
 // mostLines is how many lines an experiment may take on average, with all that
 // its package measures with.
-const mostLines = 195
+const mostLines = 198
 
 // What a line of an experiment is for.
 const (

@@ -130,8 +130,8 @@ func TestRepeats(t *testing.T) {
 				t.Error("two runs of one seed differ")
 			}
 			if other := result(2); reflect.DeepEqual(first.Claims, other.Claims) && reflect.DeepEqual(first.Figures,
-				other.Figures) && e.Name != "real-rli" {
-				t.Error("seeds 1 and 2 give the same") // RLI draws nothing
+				other.Figures) && e.Name != "real-rli" && e.Name != "ours-repeats" {
+				t.Error("seeds 1 and 2 give the same") // RLI draws nothing, and no interval may miss copies
 			}
 			if notes := strings.Join(first.Notes, "\n"); !strings.Contains(notes, "which are not part of the project") {
 				t.Errorf("not said that captures are missing:\n%s", notes)

@@ -124,7 +124,7 @@ func testInterrupted(t *testing.T, dir string) {
 	}
 	for name, args := range map[string]string{
 		"slowest": "-json -seconds 3600",
-		"rli":     "-json -live -seconds 80000",
+		"rli":     "-json -seconds 80000",
 		"proxy":   "-demo -json",
 	} {
 		t.Run(name, func(t *testing.T) {
