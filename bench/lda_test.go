@@ -82,15 +82,12 @@ func BenchmarkLDASender(b *testing.B) {
 func BenchmarkLDAClasses(b *testing.B) {
 	const classes = 64
 	packets, flows := packetStream(), flowStream()
-	var all [classes]*lda.Aggregator
-	for i := range all {
-		all[i] = must(lda.New(twoBanks))
-	}
+	all := must(lda.NewClasses(twoBanks, classes))
 	cells := make([]floorCell, classes*2048)
 	compare(b, streamLength, 0, func(from, to int) {
 		t, packets := int64(from), packets[from:to]
 		for i, f := range flows[from:to] {
-			all[f%classes].Update(packets[i], t+int64(i))
+			all.Update(int(f%classes), packets[i], t+int64(i))
 		}
 	}, func(from, to int) {
 		t, packets := uint64(from), packets[from:to]

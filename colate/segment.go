@@ -107,6 +107,7 @@ func numberOf(name string) (uint64, bool) {
 // appendFrame appends an epoch's frame.
 func appendFrame(dst []byte, r *Recorder) ([]byte, entry) {
 	start, end, _ := r.Span()
+	r = r.packed()
 	e := entry{head: uint32(r.headSize()), start: start, end: end}
 	return seal(dst, r, e), e
 }

@@ -1,0 +1,64 @@
+package embedded
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/hoplag/hoplag"
+)
+
+// A Transport measures the way of requests to a [Handler], and of responses back:
+// give it to httputil.ReverseProxy or http.Client. The id is the trace context
+// that requests carry already (W3C), as it is on this hop. Requests without one
+// are not measured.
+type Transport struct {
+	http.RoundTripper
+	Point *hoplag.Point
+}
+
+// RoundTrip tells what leaves and what comes back.
+func (t Transport) RoundTrip(q *http.Request) (*http.Response, error) {
+	id := q.Header.Get("Traceparent")
+	if id != "" {
+		t.Point.Passed([]byte(id))
+	}
+	a, err := t.RoundTripper.RoundTrip(q)
+	if err == nil && id != "" && a.Header.Get("Traceresponse") == id {
+		t.Point.Back.Passed([]byte(id))
+	}
+	return a, err
+}
+
+// Handler measures at the other end. Its responses say in their header
+// Traceresponse that they were counted: what a limiter or a cache before it
+// answers was not. A response leaves when it is first written to.
+func Handler(point *hoplag.Point, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if id := q.Header.Get("Traceparent"); id != "" {
+			point.Passed([]byte(id))
+			w.Header().Set("Traceresponse", id)
+			r := response{w, sync.OnceFunc(func() { point.Back.Passed([]byte(id)) })}
+			defer r.leaves()
+			w = r
+		}
+		next.ServeHTTP(w, q)
+	})
+}
+
+type response struct {
+	http.ResponseWriter
+	leaves func()
+}
+
+func (r response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (r response) Write(b []byte) (int, error) {
+	r.leaves()
+	return r.ResponseWriter.Write(b)
+}
+
+// Log returns what logs every report, all of it where the handler writes JSON.
+func Log(l *slog.Logger) func(hoplag.Report) {
+	return func(r hoplag.Report) { l.Info("hop", "report", r) }
+}

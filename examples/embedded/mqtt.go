@@ -1,0 +1,52 @@
+package embedded
+
+import (
+	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/hoplag/hoplag"
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// A Hook measures the way of messages from an MQTT broker to each subscriber.
+// Add it with AddHook, and give Subscriber to paho's Subscribe.
+//
+// A packet id has 16 bits, is the broker's own for each subscriber, and is absent
+// at QoS 0, so the id here is the client's, the topic and the payload, which must
+// differ from message to message: with a number or a time in it. Where clients
+// use topic aliases, leave the topic out. What is sent again after a lost
+// connection is not counted again: it was lost.
+//
+// One message to three subscribers leaves three times. Without the client in the
+// id it would be one message that arrives three times, and reports would say
+// hoplag.ErrCopies. Each subscriber is a flow, so a report tells their delays
+// apart if Config.Flows is set.
+type Hook struct {
+	mqtt.HookBase
+	Point *hoplag.Point
+}
+
+// Provides says that the hook is for packets that leave.
+func (*Hook) Provides(event byte) bool { return event == mqtt.OnPacketEncode }
+
+// OnPacketEncode tells what leaves for a subscriber.
+func (h *Hook) OnPacketEncode(c *mqtt.Client, p packets.Packet) packets.Packet {
+	if p.FixedHeader.Type == packets.Publish && !p.FixedHeader.Dup {
+		h.Point.PassedIn(h.Point.Flow([]byte(c.ID)), messageID(c.ID, p.TopicName, p.Payload))
+	}
+	return p
+}
+
+// Subscriber tells what arrives at the client with this id, before handle does
+// what there is to do.
+func Subscriber(point *hoplag.Point, client string, handle paho.MessageHandler) paho.MessageHandler {
+	return func(c paho.Client, m paho.Message) {
+		if !m.Duplicate() {
+			point.PassedIn(point.Flow([]byte(client)), messageID(client, m.Topic(), m.Payload()))
+		}
+		handle(c, m)
+	}
+}
+
+func messageID(client, topic string, payload []byte) []byte {
+	return append([]byte(client+"\x00"+topic+"\x00"), payload...)
+}

@@ -1,0 +1,137 @@
+package embedded
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
+	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// A hookTruth is the truth after a Hook.
+type hookTruth struct {
+	mqtt.HookBase
+	*truth
+}
+
+func (*hookTruth) Provides(event byte) bool { return event == mqtt.OnPacketEncode }
+
+func (h *hookTruth) OnPacketEncode(c *mqtt.Client, p packets.Packet) packets.Packet {
+	if p.FixedHeader.Type == packets.Publish {
+		h.left(c.ID + string(p.Payload))
+	}
+	return p
+}
+
+// TestMQTT runs a broker with three subscribers, of which one is far away and
+// loses its connection, with what is on its way.
+func TestMQTT(t *testing.T) {
+	t.Parallel()
+	config := testConfig
+	config.Flows = 10
+	m, exact := newBench(t, config, config), newTruth()
+	m.begins(t)
+	server, address := broker(t, &Hook{Point: m.first}, &hookTruth{truth: exact})
+	far := streams(t, address, 25*time.Millisecond, 25*time.Millisecond)
+	var again atomic.Int64
+	for client, at := range map[string]string{"near 1": address, "near 2": address, "far": far.Addr().String()} {
+		handle := Subscriber(m.second, client, func(paho.Client, paho.Message) {})
+		subscribe(t, client, at, &again, func(c paho.Client, message paho.Message) {
+			exact.arrived(client + string(message.Payload()))
+			handle(c, message)
+		})
+	}
+	for i := range 400 {
+		if i == 200 {
+			far.cut()
+		}
+		if err := server.Publish("sensors/1", fmt.Appendf(nil, "message %d", i), false, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Millisecond)
+	}
+	time.Sleep(100 * time.Millisecond)
+	m.agrees(t, "all", &m.forth, exact)
+	if again.Load() < 4 || exact.came == len(exact.sent) {
+		t.Errorf("%d connections, and %d of %d came: nothing was lost", again.Load(), exact.came, len(exact.sent))
+	}
+	slow := m.second.Flow([]byte("far"))
+	if f := m.flows; len(f) != 3 || f[0].Flow != slow || f[0].Mean < 22e6 || f[1].Mean > 20e6 {
+		t.Errorf("the slowest of three subscribers is not the far one: %+v", f)
+	}
+}
+
+// TestCopies shows what reports say if three subscribers share an id.
+func TestCopies(t *testing.T) {
+	t.Parallel()
+	m := newBench(t, testConfig, testConfig)
+	m.begins(t)
+	server, address := broker(t)
+	for _, client := range []string{"a", "b", "c"} {
+		subscribe(t, client, address, new(atomic.Int64), func(_ paho.Client, message paho.Message) { m.second.Passed(message.Payload()) })
+	}
+	for i := range 100 {
+		payload := fmt.Appendf(nil, "message %d", i)
+		m.first.Passed(payload)
+		if err := server.Publish("sensors/1", payload, false, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Millisecond)
+	}
+	if !m.until(func() bool { return m.copies }) || m.forth.weight > 0 {
+		t.Errorf("100 messages arrive 300 times, and reports do not refuse them: %+v", m.forth)
+	}
+}
+
+func broker(t *testing.T, hooks ...mqtt.Hook) (*mqtt.Server, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := mqtt.New(&mqtt.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})
+	for _, h := range append([]mqtt.Hook{new(auth.AllowHook)}, hooks...) {
+		if err := server.AddHook(h, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := server.AddListener(listeners.NewNet("t", l)); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return server, l.Addr().String()
+}
+
+// subscribe connects a client, and again when its connection is lost.
+func subscribe(t *testing.T, client, address string, connected *atomic.Int64, handle paho.MessageHandler) {
+	t.Helper()
+	ready := make(chan error, 1)
+	options := paho.NewClientOptions().AddBroker("tcp://" + address).SetClientID(client).SetMaxReconnectInterval(100 * time.Millisecond)
+	options.SetOnConnectHandler(func(c paho.Client) {
+		token := c.Subscribe("sensors/#", 0, handle)
+		connected.Add(1)
+		go func() {
+			token.Wait()
+			select {
+			case ready <- token.Error():
+			default:
+			}
+		}()
+	})
+	c := paho.NewClient(options)
+	c.Connect()
+	t.Cleanup(func() { c.Disconnect(0) })
+	if err := <-ready; err != nil {
+		t.Fatal(err)
+	}
+}

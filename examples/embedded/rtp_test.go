@@ -1,0 +1,93 @@
+package embedded
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/pion/interceptor"
+	"github.com/pion/interceptor/pkg/report"
+	"github.com/pion/rtp"
+)
+
+// TestRTP sends a video stream through pion's interceptors, over UDP that loses
+// packets.
+func TestRTP(t *testing.T) {
+	t.Parallel()
+	m, exact := newBench(t, testConfig, testConfig), newTruth()
+	m.begins(t)
+	receiver, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer receiver.Close()
+	sender, err := net.Dial("udp", datagrams(t, receiver.LocalAddr(), 20*time.Millisecond, 0).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sender.Close()
+
+	info := &interceptor.StreamInfo{SSRC: 0xcafe, ClockRate: 90000}
+	out := chain(t, &RTP{Out: m.first.Direction, In: m.first.Back}).BindLocalStream(info, interceptor.RTPWriterFunc(
+		func(h *rtp.Header, payload []byte, _ interceptor.Attributes) (int, error) {
+			exact.left(fmt.Sprint(h.SSRC, h.SequenceNumber))
+			b, err := h.Marshal()
+			if err != nil {
+				return 0, err
+			}
+			return sender.Write(append(b, payload...))
+		}))
+	in := chain(t, &RTP{Out: m.second.Back, In: m.second.Direction}).BindRemoteStream(info, interceptor.RTPReaderFunc(
+		func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
+			n, _, err := receiver.ReadFrom(b)
+			var h rtp.Header
+			if _, bad := h.Unmarshal(b[:n]); err == nil && bad == nil {
+				exact.arrived(fmt.Sprint(h.SSRC, h.SequenceNumber))
+			}
+			return n, a, err
+		}))
+	go func() {
+		for b := make([]byte, 1500); ; {
+			if _, _, err := in.Read(b, interceptor.Attributes{}); err != nil {
+				return
+			}
+		}
+	}()
+	sequence := uint16(65000) // it wraps soon
+	for frame := range 100 {
+		for range 5 {
+			h := &rtp.Header{Version: 2, SSRC: info.SSRC, SequenceNumber: sequence, Timestamp: uint32(3000 * frame)}
+			if _, err := out.Write(h, make([]byte, 1100), interceptor.Attributes{}); err != nil {
+				t.Fatal(err)
+			}
+			sequence++
+		}
+		time.Sleep(12 * time.Millisecond)
+	}
+	time.Sleep(100 * time.Millisecond)
+	m.agrees(t, "media", &m.forth, exact)
+}
+
+// chain builds the interceptors of one end: ours first, and pion's own.
+func chain(t *testing.T, ours *RTP) interceptor.Interceptor {
+	t.Helper()
+	var registry interceptor.Registry
+	registry.Add(ours)
+	sr, err := report.NewSenderInterceptor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rr, err := report.NewReceiverInterceptor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry.Add(sr)
+	registry.Add(rr)
+	c, err := registry.Build("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}

@@ -1,0 +1,289 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hoplag/hoplag"
+)
+
+// A truth is the exact delay of every message, from two clock readings each, next
+// to where the embedding reports it.
+type truth struct {
+	mu       sync.Mutex
+	sent     map[string]time.Time
+	came     int
+	total    time.Duration
+	greatest time.Duration
+	unsent   int // came and were not sent
+}
+
+func newTruth() *truth { return &truth{sent: map[string]time.Time{}} }
+
+func (w *truth) left(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent[id] = time.Now()
+}
+
+func (w *truth) arrived(id string) {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if sent, ok := w.sent[id]; ok {
+		w.came++
+		w.total += now.Sub(sent)
+		w.greatest = max(w.greatest, now.Sub(sent))
+	} else {
+		w.unsent++
+	}
+}
+
+// A measured is what reports say of one direction, added up.
+type measured struct {
+	sent, received, lost, extra uint64
+	sum, weight                 float64 // of means, as their intervals weigh them
+	known, low, high            float64 // packets whose mean is known, and the sum of its ends
+}
+
+func (m *measured) add(d hoplag.Delay) {
+	m.sent, m.received, m.lost, m.extra = m.sent+d.Sent, m.received+d.Received, m.lost+d.Lost, m.extra+d.Extra
+	if d.Err == nil {
+		width := max(1e3, d.MeanInterval95.High-d.MeanInterval95.Low)
+		m.sum += d.Mean / (width * width)
+		m.weight += 1 / (width * width)
+		m.known += float64(d.Received)
+		m.low += float64(d.Received) * d.MeanInterval95.Low
+		m.high += float64(d.Received) * d.MeanInterval95.High
+	}
+}
+
+// A bench has the points of both ends, and what their reports say.
+type bench struct {
+	first, second *hoplag.Point
+
+	mu          sync.Mutex
+	forth, back measured
+	last        hoplag.Report
+	copies      bool               // a report said hoplag.ErrCopies
+	flows       []hoplag.FlowDelay // of the latest report with the most
+}
+
+// TestMain runs all tests at once: they mostly wait.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("test.parallel", "8")
+	os.Exit(m.Run())
+}
+
+var testConfig = hoplag.Config{
+	Key: hoplag.NewKey("a secret of both points"), Cut: 20 * time.Millisecond, Report: 200 * time.Millisecond, ClocksAgree: true,
+}
+
+func newBench(t *testing.T, a, b hoplag.Config, tell ...func(hoplag.Report)) *bench {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m := &bench{}
+	a.Name, b.Name = "first", "second"
+	m.first, m.second, err = Points(ctx, l, a, b, func(r hoplag.Report) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.forth.add(r.Forth)
+		m.back.add(r.Back)
+		m.last = r
+		m.copies = m.copies || errors.Is(r.Forth.Err, hoplag.ErrCopies)
+		if len(r.Forth.Flows) >= len(m.flows) {
+			m.flows = r.Forth.Flows
+		}
+		for _, f := range tell {
+			f(r)
+		}
+		if r.Forth.Sent+r.Back.Sent > 0 {
+			t.Log(r)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); m.first.Close(); m.second.Close(); m.mu.Lock(); m.mu.Unlock() })
+	return m
+}
+
+// begins waits for a report that is not of the beginning, in which losses would
+// not be known.
+func (m *bench) begins(t *testing.T) {
+	t.Helper()
+	if !m.until(func() bool { return m.last.Err == nil && m.last.Number > 0 && !m.last.Begins }) {
+		t.Fatalf("no report but %v", m.last)
+	}
+}
+
+func (m *bench) until(done func() bool) bool {
+	for range 400 {
+		m.mu.Lock()
+		ok := done()
+		m.mu.Unlock()
+		if ok {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
+}
+
+// agrees waits until all that was sent has arrived or is given up, and compares
+// the reports with the truth. Counts are equal, but that what came after it was
+// given up counts as lost and as extra. The mean is in the interval, and within
+// 10 % unless the machine stood still for a while: then it is known to less, as
+// the intervals say.
+func (m *bench) agrees(t *testing.T, way string, got *measured, want *truth) {
+	t.Helper()
+	m.until(func() bool {
+		want.mu.Lock()
+		defer want.mu.Unlock()
+		return got.received+got.lost >= uint64(len(want.sent))+got.extra
+	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	want.mu.Lock()
+	defer want.mu.Unlock()
+	sent, lost := len(want.sent), len(want.sent)-want.came
+	if want.came == 0 || want.unsent > 0 {
+		t.Fatalf("%s: the truth is broken: %d came, %d of them were not sent", way, want.came, want.unsent)
+	}
+	mean, exact := got.sum/got.weight, float64(want.total)/float64(want.came)
+	t.Logf("%-5s exactly:  %s, sent %d, lost %d", way, hoplag.Format(exact), sent, lost)
+	t.Logf("%-5s measured: %s, sent %d, lost %d", way, hoplag.Format(mean), got.sent, got.lost)
+	if got.sent != uint64(sent) || got.lost != uint64(lost)+got.extra {
+		t.Errorf("%s: sent %d, lost %d, extra %d, want %d, %d, 0", way, got.sent, got.lost, got.extra, sent, lost)
+	}
+	if calm := want.greatest < 100*time.Millisecond; calm && !(mean > 0.9*exact && mean < 1.1*exact) {
+		t.Errorf("%s: a mean of %s, want %s", way, hoplag.Format(mean), hoplag.Format(exact))
+	}
+	low, high := 0.95*got.low/got.known, 1.05*got.high/got.known
+	if got.known > 0.95*float64(want.came) && !(low <= exact && exact <= high) {
+		t.Errorf("%s: the mean is %s, in no interval from %s to %s", way, hoplag.Format(exact), hoplag.Format(low), hoplag.Format(high))
+	}
+}
+
+// datagrams relays between whoever sends to it and an address, and back. It delays
+// every datagram, and loses every tenth after the first ten.
+func datagrams(t *testing.T, to net.Addr, forth, back time.Duration) net.Addr {
+	t.Helper()
+	var socket [2]net.PacketConn
+	for i := range socket {
+		var err error
+		if socket[i], err = net.ListenPacket("udp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { socket[i].Close() })
+	}
+	var mu sync.Mutex
+	addresses := [2]net.Addr{nil, to} // the sender's is known when it sends
+	for i, delay := range []time.Duration{forth, back} {
+		go func() {
+			buffer := make([]byte, 2000)
+			for number := 1; ; number++ {
+				n, from, err := socket[i].ReadFrom(buffer)
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				addresses[i] = from
+				mu.Unlock()
+				if number%10 == 0 && number > 10 {
+					continue
+				}
+				datagram := append([]byte(nil), buffer[:n]...)
+				time.AfterFunc(delay, func() {
+					mu.Lock()
+					defer mu.Unlock()
+					socket[1-i].WriteTo(datagram, addresses[1-i])
+				})
+			}
+		}()
+	}
+	return socket[0].LocalAddr()
+}
+
+// A streamRelay relays connections to an address, and delays what passes.
+type streamRelay struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func streams(t *testing.T, to string, forth, back time.Duration) *streamRelay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &streamRelay{Listener: l}
+	t.Cleanup(func() { l.Close(); r.cut() })
+	go func() {
+		for {
+			a, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b, err := net.Dial("tcp", to)
+			if err != nil {
+				a.Close()
+				continue
+			}
+			r.mu.Lock()
+			r.conns = append(r.conns, a, b)
+			r.mu.Unlock()
+			go delayed(b, a, forth)
+			go delayed(a, b, back)
+		}
+	}()
+	return r
+}
+
+// cut closes all connections, with what is on its way.
+func (r *streamRelay) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.conns {
+		c.Close()
+	}
+	r.conns = nil
+}
+
+func delayed(to, from net.Conn, by time.Duration) {
+	type piece struct {
+		bytes []byte
+		due   time.Time
+	}
+	pieces := make(chan piece, 1<<14)
+	go func() {
+		defer to.Close()
+		for p := range pieces {
+			time.Sleep(time.Until(p.due))
+			if _, err := to.Write(p.bytes); err != nil {
+				from.Close()
+			}
+		}
+	}()
+	defer close(pieces)
+	for {
+		b := make([]byte, 4096)
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		pieces <- piece{b[:n], time.Now().Add(by)}
+	}
+}

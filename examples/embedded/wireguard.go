@@ -1,0 +1,45 @@
+package embedded
+
+import (
+	"github.com/hoplag/hoplag"
+	"golang.zx2c4.com/wireguard/conn"
+)
+
+// A Bind is a [conn.Bind] of WireGuard that measures the way between two peers:
+// give it to device.NewDevice in place of the Bind within it. An encrypted
+// datagram is the same at both ends and like no other, so it is its own id. Both
+// directions are measured, so the clocks need not agree.
+type Bind struct {
+	conn.Bind
+
+	// Peer returns what leaves for a peer and what comes from it: the two
+	// directions of a point that this peer alone has, or nil for strangers.
+	Peer func(conn.Endpoint) (out, in *hoplag.Direction)
+}
+
+// Send tells what leaves.
+func (b Bind) Send(datagrams [][]byte, to conn.Endpoint) error {
+	if out, _ := b.Peer(to); out != nil {
+		for _, d := range datagrams {
+			out.Passed(d)
+		}
+	}
+	return b.Bind.Send(datagrams, to)
+}
+
+// Open returns functions that tell what they receive.
+func (b Bind) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
+	receivers, port, err := b.Bind.Open(port)
+	for i, receive := range receivers {
+		receivers[i] = func(buffers [][]byte, sizes []int, from []conn.Endpoint) (int, error) {
+			n, err := receive(buffers, sizes, from)
+			for i := range n {
+				if _, in := b.Peer(from[i]); in != nil && sizes[i] > 0 {
+					in.Passed(buffers[i][:sizes[i]])
+				}
+			}
+			return n, err
+		}
+	}
+	return receivers, port, err
+}
