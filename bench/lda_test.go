@@ -82,12 +82,15 @@ func BenchmarkLDASender(b *testing.B) {
 func BenchmarkLDAClasses(b *testing.B) {
 	const classes = 64
 	packets, flows := packetStream(), flowStream()
-	all := must(lda.NewClasses(twoBanks, classes))
+	var all [classes]*lda.Aggregator
+	for i := range all {
+		all[i] = must(lda.New(twoBanks))
+	}
 	cells := make([]floorCell, classes*2048)
 	compare(b, streamLength, 0, func(from, to int) {
 		t, packets := int64(from), packets[from:to]
 		for i, f := range flows[from:to] {
-			all.Update(int(f%classes), packets[i], t+int64(i))
+			all[f%classes].Update(packets[i], t+int64(i))
 		}
 	}, func(from, to int) {
 		t, packets := uint64(from), packets[from:to]

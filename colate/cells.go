@@ -288,9 +288,11 @@ func (t *cellTable) commonUpTo(limit float64, n int, cell func(k int) int, sight
 // elephant, which gives itself away by its count, whatever its delay.
 func margin(median float64) float64 { return 3*math.Sqrt(median) + 2 }
 
-// middle returns the median.
+// middle returns the median of Poisson numbers some of which are too large,
+// because an elephant shares their cells: by their lower quartile.
 func middle(numbers, scratch []float64) float64 {
 	sorted := append(scratch[:0], numbers...)
 	slices.Sort(sorted)
-	return sorted[len(sorted)/2]
+	quartile := sorted[len(sorted)/4]
+	return quartile + 0.67*math.Sqrt(quartile)
 }

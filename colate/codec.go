@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
@@ -12,7 +13,8 @@ import (
 // An encoded epoch begins with a record of internal/wire, the head:
 //
 //	magic "HCLT" · version 5
-//	Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1 · Period 8 · OneIn 4 · Samples 4 · fold 1
+//	Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1
+//	Period 8 · OneIn 4 · Samples 4 · fold 1
 //	start of the epoch 8 · packets 8 · limit of tags 4 · samples 4
 //	for each block: its length 4
 //	CRC-32C 4
@@ -52,18 +54,35 @@ func (c *Config) headSize(samples int) int {
 
 func (r *Recorder) headSize() int { return r.config.headSize(len(r.samples)) }
 
-// packed returns the epoch with its counters folded until one has five packets
-// or more on average, which takes less than 12 bits a packet, but not so often
-// that flows meet themselves. Of an elephant's packets ten a counter count.
+// packed returns the epoch with its counters folded until a packet takes at most
+// 12 bits, as it does where a counter has some four packets or more, but not so
+// often that flows meet themselves. Of an elephant's packets 64 a counter count.
 func (r *Recorder) packed() *Recorder {
-	packets, c := uint64(0), &r.config
+	packets, used, c := uint64(0), uint64(0), &r.config
 	for _, word := range r.words {
-		packets += min(word&(1<<c.CountBits-1), 10)
+		if n := word & (1<<c.CountBits - 1); n > 0 {
+			used++
+			packets += min(n, 64)
+		}
 	}
-	if packets >= 5*uint64(c.counters()) || c.counters() < 64*c.PerFlow {
+	const perUsed, perCounter, perPacket = 52, 2, 12
+	if perUsed*used+perCounter*uint64(c.counters()) <= perPacket*packets || c.counters() < 64*c.PerFlow {
 		return r
 	}
 	return r.folded(c.fold + 1).packed()
+}
+
+// quiet is the number of epochs with few packets after which counters are
+// folded. Epochs that are folded alike are compared best.
+const quiet = 10
+
+// pack folds the counters of an epoch as often as those of all of the latest
+// epochs can be.
+func (s *Store) pack(r *Recorder) *Recorder {
+	copy(s.folds[1:], s.folds[:])
+	s.folds[0] = r.packed().config.fold
+	s.fold = min(max(s.fold, slices.Min(s.folds[:])), s.folds[0])
+	return r.folded(s.fold)
 }
 
 // folded returns the epoch as it is with folded counters, if it is not already.
@@ -83,7 +102,6 @@ func (r *Recorder) folded(fold uint8) *Recorder {
 
 // AppendBinary appends the encoding of the epoch. The error is always nil.
 func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
-	r = r.packed()
 	be, c, start := binary.BigEndian, &r.config, len(dst)
 	dst = wire.Begin(dst, epochMagic, epochVersion)
 	dst = be.AppendUint64(dst, c.Identity)

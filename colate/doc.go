@@ -50,8 +50,8 @@
 // The size of a store depends on packets: a packet takes 6 to 12 bits from 100
 // packets a second on, 6.1 at the 70,000 that [DefaultConfig] is for, which is
 // 4.6 GB a day at each point (go test ./colate -run TestSizes -v prints the
-// bits). Where fewer than five packets a counter pass in an epoch, the store
-// adds up counters side by side. [Plan] computes the size for a rate and a
+// bits). Where fewer than five packets a counter pass in ten epochs, the store
+// adds up counters side by side, until there are more. [Plan] computes the size for a rate and a
 // number of bytes, and [StoreOptions] limit what is kept.
 //
 // With Config.OneIn, one packet in so many is kept by itself as well, chosen by

@@ -91,7 +91,7 @@ func TestRealCoverage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")
 	}
-	for name, period := range map[string]int64{"tbf400m_512k": 1e9, "tbf300m_2m": MaxPeriod, "htb2_reorder": 1e9} {
+	for name, period := range map[string]int64{"tbf300m_2m": MaxPeriod, "htb2_reorder": 1e9} {
 		t.Run(name, func(t *testing.T) { realCoverage(t, name, period) })
 	}
 }

@@ -107,7 +107,6 @@ func numberOf(name string) (uint64, bool) {
 // appendFrame appends an epoch's frame.
 func appendFrame(dst []byte, r *Recorder) ([]byte, entry) {
 	start, end, _ := r.Span()
-	r = r.packed()
 	e := entry{head: uint32(r.headSize()), start: start, end: end}
 	return seal(dst, r, e), e
 }

@@ -59,6 +59,8 @@ type Store struct {
 	buffer  []byte
 	synced  int64    // end of the last epoch that was synced
 	ends    [2]int64 // of the latest epochs
+	folds   [quiet]uint8
+	fold    uint8
 }
 
 // ErrReadOnly means that a store opened for reading was to be changed.
@@ -216,7 +218,7 @@ func (s *Store) Append(r *Recorder) error {
 		return err
 	}
 	var e entry
-	s.buffer, e = appendFrame(s.buffer[:0], r)
+	s.buffer, e = appendFrame(s.buffer[:0], s.pack(r))
 	if err := s.write(e); err != nil {
 		return err
 	}

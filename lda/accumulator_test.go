@@ -163,7 +163,7 @@ func TestAccumulatorCopies(t *testing.T) {
 	run := cutTraffic(t, 6, 40, 2000, exponentialDelay(5e6), 0)
 	random := rand.New(rand.NewPCG(6, 2))
 	for i := range 3000 {
-		p, sent := hashing.Packet(1e18+7*(random.IntN(50))), int64(i)*cutInterval/100
+		p, sent := hashing.Packet(1e18+7*random.Uint64N(50)), int64(i)*cutInterval/100
 		d := int64(5e6 * random.ExpFloat64())
 		run.up[sent/cutInterval].Update(p, sent)
 		run.down[(sent+d)/cutInterval].Update(p, sent+d)

@@ -49,12 +49,11 @@ func TestMismatch(t *testing.T) {
 	a.Update(1<<40, 1)
 	before, _ := a.MarshalBinary()
 	for name, f := range map[string]func() error{
-		"Merge":           func() error { return a.Merge(b) },
-		"Estimate":        func() error { _, err := Estimate(a, b); return err },
-		"Collapsed":       func() error { _, err := Paper.CollapsedVariance(a, b); return err },
-		"Paired":          func() error { _, err := Paper.PairedVariance(a, b); return err },
-		"AppendSamples":   func() error { _, err := AppendSamples(nil, a, b); return err },
-		"Classes, shared": func() error { all, _ := NewClasses(twoBanks(2), 2); return all.MergeInto(a, 1) },
+		"Merge":         func() error { return a.Merge(b) },
+		"Estimate":      func() error { _, err := Estimate(a, b); return err },
+		"Collapsed":     func() error { _, err := Paper.CollapsedVariance(a, b); return err },
+		"Paired":        func() error { _, err := Paper.PairedVariance(a, b); return err },
+		"AppendSamples": func() error { _, err := AppendSamples(nil, a, b); return err },
 	} {
 		if err := f(); !errors.Is(err, estimate.ErrMismatch) {
 			t.Errorf("%s of two seeds: %v, want ErrMismatch", name, err)
@@ -160,52 +159,6 @@ func TestSumsWrap(t *testing.T) {
 	}
 }
 
-func TestClasses(t *testing.T) {
-	c := twoBanks(1)
-	up, err := NewClasses(c, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	down, _ := NewClasses(c, 3)
-	singles := [3][2]*Aggregator{}
-	for class := range singles {
-		packets := traffic(uint64(class), c.Identity, 500, 0.01, 0)
-		singles[class][0], singles[class][1] = pair(t, c, packets)
-		feed(packets, func(p hashing.Packet, at int64) { up.Update(class, p, at) },
-			func(p hashing.Packet, at int64) { down.Update(class, p, at) })
-	}
-	for class := range singles {
-		assertSame(t, "class", up.Class(class), singles[class][0])
-		assertSame(t, "class", down.Class(class), singles[class][1])
-	}
-	sum, want := mustNewFor(t, c), singles[0][0]
-	if err := up.MergeInto(sum, 0, 2); err != nil {
-		t.Fatal(err)
-	}
-	if err := want.Merge(singles[2][0]); err != nil {
-		t.Fatal(err)
-	}
-	assertSame(t, "subset", sum, want)
-	up.Reset()
-	assertSame(t, "reset", up.Class(1), mustNewFor(t, c))
-	if up.Len() != 3 {
-		t.Errorf("%d classes, want 3", up.Len())
-	}
-	for _, n := range []int{0, -1, 1 << 30} {
-		if _, err := NewClasses(c, n); !errors.Is(err, estimate.ErrConfig) {
-			t.Errorf("%d classes: %v, want ErrConfig", n, err)
-		}
-	}
-	// One class is possible of any Config.
-	largest := Config{Banks: [MaxBanks]Bank{{MaxRows, 0}, {MaxRows, 1}, {MaxRows, 2}, {MaxRows, 3}}, SumBits: 40}
-	if _, err := NewClasses(largest, 2); !errors.Is(err, estimate.ErrConfig) || !strings.Contains(err.Error(), "2 classes, want 1 to 1") {
-		t.Errorf("two classes of the largest Config: %v", err)
-	}
-	if n := testing.AllocsPerRun(10, func() { NewClasses(c, 100) }); n > 3 {
-		t.Errorf("%v allocations for 100 classes, want one of cells, one of aggregators and their head", n)
-	}
-}
-
 func TestNoAllocation(t *testing.T) {
 	up, down := pair(t, DefaultConfig, traffic(1, 0, 3000, 0.01, 0))
 	buf := make([]byte, 0, up.config.EncodedSize())
@@ -236,7 +189,7 @@ func TestUpdateIsInlined(t *testing.T) {
 		t.Skip("a hash takes two registers, and its operations are calls")
 	}
 	notes := compiler.Look(t)
-	notes.WantInlined(t, "(*Aggregator).Update", "(*Classes).Update")
+	notes.WantInlined(t, "(*Aggregator).Update")
 	// The index of the cell depends on the hash; that of the span cannot be
 	// out of bounds.
 	for _, name := range []string{"Update", "UpdateBatch"} {

@@ -17,9 +17,10 @@
 //	Distribute, Distribution                 quantiles
 //	Plan, Forecast                           which Config, and what to expect of it
 //
-// Package control beneath this one sends intervals between points, [Classes]
-// are many aggregators, one for each class of packets, and [AppendClockSamples]
-// finds the offset between clocks.
+// Package control beneath this one sends intervals between points, and
+// [AppendClockSamples] finds the offset between clocks. Many classes of packets
+// take an aggregator each, in an array by class (section V's classifier is an
+// example).
 //
 // # The machine
 //

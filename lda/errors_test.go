@@ -14,7 +14,6 @@ func TestErrorsNameThePackageOnce(t *testing.T) {
 	all := map[string]error{}
 	_, all["New"] = New(Config{})
 	_, all["NewRotation"] = NewRotation(Config{})
-	_, all["NewClasses"] = NewClasses(c, 0)
 	_, all["NewAccumulator"] = NewAccumulator(Config{})
 	one := Tuner{Config: Config{Banks: [MaxBanks]Bank{{Rows: 2}}, SumBits: 8}, Quantiles: true}
 	all["one bank"] = one.Validate()

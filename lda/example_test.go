@@ -2,6 +2,7 @@ package lda_test
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -34,6 +35,39 @@ func ExampleEstimate() {
 	fmt.Printf("mean %.1f ns, deviation %.0f ns, lost %d of %d, error %v\n", r.Mean, r.StdDev, r.Lost, r.Sent, err)
 	// Output:
 	// mean 20049.6 ns, deviation 28 ns, lost 100 of 100000, error <nil>
+}
+
+// Classes of packets, as a switch sorts them: the first rule that fits a packet's
+// header names its class (section V), and each class has an aggregator. Merged,
+// they are what one of all packets would be.
+func ExampleAggregator_classes() {
+	rules := []func(*hashing.Tuple) bool{
+		func(t *hashing.Tuple) bool { return t.Proto == 6 && t.DstPort == 443 },
+		func(t *hashing.Tuple) bool { return t.Proto == 17 },
+		func(*hashing.Tuple) bool { return true },
+	}
+	var classes [3]*lda.Aggregator
+	all, _ := lda.New(lda.DefaultConfig)
+	for i := range classes {
+		classes[i], _ = lda.New(lda.DefaultConfig)
+	}
+	for i := range uint64(600) {
+		t := hashing.Tuple{Proto: uint8(6 + 11*(i%2)), DstPort: uint16(442 + i%3)}
+		class := slices.IndexFunc(rules, func(fits func(*hashing.Tuple) bool) bool { return fits(&t) })
+		classes[class].Update(hashing.Word(1, i), int64(i))
+	}
+	for i, c := range classes {
+		fmt.Println("class", i, c.Packets())
+		if err := all.Merge(c); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println("all", all.Packets())
+	// Output:
+	// class 0 100
+	// class 1 300
+	// class 2 200
+	// all 600
 }
 
 // Packets that are alone in their cell at both points are exact samples.

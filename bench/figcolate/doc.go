@@ -15,8 +15,8 @@
 // The paper's estimators read plain sums of time stamps. Ours read the same
 // sums or, if they are called counted, as many bits of which 16 count packets.
 // Both know the number of the flow's packets, as from flow records. No packet
-// is lost: what RED drops, neither point records. Only ours-colate-hour and
-// ours-colate-buffer have losses; the first has an hour of epochs, and stores.
+// is lost: what RED drops, neither point records. Only ours-colate-hour
+// and ours-colate-rival have losses, and hours of epochs in stores.
 package figcolate
 
 import (
@@ -30,5 +30,5 @@ import (
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
 		experiment.In("COLATE (per-flow delay)", split, parameters, sizes, promise, deviations, triangle, storage, interpolation, countMin),
-		experiment.In("Ours", jointDecoding, intervals, choice, hour))
+		experiment.In("Ours", jointDecoding, intervals, choice, hour, rival))
 }

@@ -221,17 +221,22 @@ func (h *hourRun) record(i int, rng *rand.Rand, sampling float64) (joint.FlowRec
 // ask queries in one of three ways. It returns the fraction of intervals that
 // hold, in the class where it is smallest.
 func (h *hourRun) ask(way int) float64 {
-	method := []string{"Estimate", "Estimate", "joint"}[way]
+	method, kind, asked, means, intervals := h.answers(way)
+	return h.tell(method, kind, asked, means, intervals)
+}
+
+// answers returns what the stores say of the flows that were chosen.
+func (h *hourRun) answers(way int) (method, kind string, asked []int, means []float64, intervals []estimate.Interval) {
+	method = []string{"Estimate", "Estimate", "joint"}[way]
 	sampling := []float64{1, hourSampling, 1}[way]
 	rng := h.run.Rand(fmt.Sprint("records ", h.loss, way))
 	var records []joint.FlowRecord
-	var asked []int
 	for _, i := range h.asked {
 		if r, ok := h.record(i, rng, sampling); ok {
 			records, asked = append(records, r), append(asked, i)
 		}
 	}
-	means, intervals := make([]float64, len(asked)), make([]estimate.Interval, len(asked))
+	means, intervals = make([]float64, len(asked)), make([]estimate.Interval, len(asked))
 	const until = 60 * hourMinutes * 1_000_000_000
 	if method == "joint" {
 		all := make([]joint.FlowRecord, len(h.flows))
@@ -252,11 +257,11 @@ func (h *hourRun) ask(way int) float64 {
 			}
 		}
 	}
-	kind := "all packets"
+	kind = "all packets"
 	if sampling < 1 {
 		kind = fmt.Sprintf("one in %.0f", 1/sampling)
 	}
-	return h.tell(method, kind, asked, means, intervals)
+	return method, kind, asked, means, intervals
 }
 
 // tell adds the rows of an answer.

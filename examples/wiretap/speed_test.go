@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && (amd64 || arm64)
 
 package main
 
@@ -35,7 +35,7 @@ const (
 	slotFrame = 32 // behind struct tpacket2_hdr, aligned, where the frame begins
 )
 
-func newBlaster(b *testing.B, namespace, device string, size, flows int) *blaster {
+func newBlaster(b testing.TB, namespace, device string, size, flows int) *blaster {
 	s := &blaster{slots: 512, size: size, flows: flows}
 	err := programs.In(namespace, func() (err error) {
 		if s.fd, err = syscall.Socket(syscall.AF_PACKET, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, 0); err != nil {
@@ -128,7 +128,7 @@ func processorTime(who int) time.Duration {
 
 // measureRing sends frames as fast as they are taken, and no faster: none are
 // dropped.
-func measureRing(b *testing.B, s *blaster, r *ring, frames int, take func(iter.Seq[captured])) (m meter) {
+func measureRing(b testing.TB, s *blaster, r *ring, frames int, take func(iter.Seq[captured])) (m meter) {
 	b.Helper()
 	taken := make(chan time.Duration)
 	go func() {
@@ -164,9 +164,9 @@ func measureRing(b *testing.B, s *blaster, r *ring, frames int, take func(iter.S
 	return m
 }
 
-// BenchmarkTap is how many frames a tap takes off a ring, beside a reader that
-// only looks at every frame. One core sends and another one reads.
-func BenchmarkTap(b *testing.B) {
+// speedLab is two namespaces with a cable between them.
+func speedLab(b testing.TB) *programs.Lab {
+	b.Helper()
 	needsLab(b)
 	lab, err := programs.NewLab(2, "ip -n {0} link add eth0 type veth peer name in netns {1}",
 		"ip -n {0} link set eth0 up", "ip -n {1} link set in up")
@@ -174,6 +174,33 @@ func BenchmarkTap(b *testing.B) {
 		b.Skip(err)
 	}
 	b.Cleanup(lab.Remove)
+	return lab
+}
+
+// A tap gets 73 % of a bare reader's frames per core at least, as the document
+// says; this fails when it gets two thirds of that.
+func TestTapSpeed(t *testing.T) {
+	const written, frames, rounds = 0.73, 50_000, 4
+	lab := speedLab(t)
+	s := newBlaster(t, lab.Names[0], "eth0", 64, 1000)
+	best := [2]float64{1e9, 1e9}
+	for range rounds {
+		for i, whole := range []bool{false, true} {
+			m := measureTap(t, s, lab.Names[1], frames, whole)
+			best[i] = min(best[i], float64(m.all)/float64(m.frames))
+		}
+	}
+	share := best[0] / best[1]
+	t.Logf("%.0f ns a frame, and %.0f of a bare reader: %.2f", best[1], best[0], share)
+	if share < written/1.5 {
+		t.Errorf("%.2f of the bare reader's frames per core, want %.2f", share, written)
+	}
+}
+
+// BenchmarkTap is how many frames a tap takes off a ring, beside a reader that
+// only looks at every frame. One core sends and another one reads.
+func BenchmarkTap(b *testing.B) {
+	lab := speedLab(b)
 	const frames, rounds = 200_000, 3
 	for _, size := range []int{64, 1500} {
 		for _, flows := range []int{1, 1000} {
@@ -206,7 +233,7 @@ func BenchmarkTap(b *testing.B) {
 
 // measureTap opens a ring, and takes frames off it as a tap does, or looks at
 // them.
-func measureTap(b *testing.B, s *blaster, namespace string, frames int, whole bool) meter {
+func measureTap(b testing.TB, s *blaster, namespace string, frames int, whole bool) meter {
 	b.Helper()
 	var r *ring
 	err := programs.In(namespace, func() (err error) {

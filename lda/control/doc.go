@@ -15,8 +15,8 @@
 //	reports, err = receiver.Receive(data, reports)  // at the other point
 //	receiver.Update(packet, now)
 //
-// For many classes of packets ([lda.Classes]) give each a Sender and a Receiver,
-// and Configs of different Identity. Where markers cannot travel among the packets,
+// Give each of many classes of packets a Sender and a Receiver, with Configs of
+// different Identity. Where markers cannot travel among the packets,
 // let clocks cut the intervals, and use an [lda.Accumulator].
 //
 // A marker or part that is lost, late, doubled, damaged or forged costs its

@@ -257,7 +257,7 @@ func splitCapture(data []byte) (link hashing.Link, frames [][]byte) {
 }
 
 // mostOfOne is how many frames of a capture are tried: those of a queue are alike.
-const mostOfOne = 10_000
+const mostOfOne = 3_000
 
 const (
 	leastByHand = 15 // the kernel wants more than an Ethernet header

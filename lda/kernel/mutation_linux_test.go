@@ -106,7 +106,7 @@ func mutate(random *rand.Rand, frame []byte) []byte {
 // Frames that no capture has: made up, and damaged.
 func TestDifferentialMutations(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 1))
-	number := 40_000
+	number := 20_000
 	if testing.Short() {
 		number = 10_000
 	}
@@ -135,7 +135,7 @@ func TestDifferentialMutations(t *testing.T) {
 // Counts and sums that overflow do so in the kernel as they do elsewhere.
 func TestCountersWrap(t *testing.T) {
 	p := newPoint(t, testConfig)
-	w := newTwin(t, p, Ingress, hashing.LinkEthernet)
+	w := newTwin(t, p, XDP, hashing.LinkEthernet)
 	full := make([]uint64, len(p.sum))
 	for i := range full {
 		full[i] = ^uint64(0)
@@ -167,7 +167,7 @@ func TestDifferentialBites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPoint(t, testConfig)
-			w := newTwin(t, p, Ingress, hashing.LinkEthernet)
+			w := newTwin(t, p, XDP, hashing.LinkEthernet)
 			frame := make([]byte, 14+20+8+8)
 			frame[12], frame[14], frame[17], frame[14+9] = 8, 0x45, 36, protoUDP
 			frame[14+12] = byte(random.Uint32())

@@ -97,7 +97,7 @@ func TestRotateLosesNothing(t *testing.T) {
 // intervals are refused; a closed Point says so.
 func TestRelease(t *testing.T) {
 	p := newPoint(t, testConfig)
-	w := newTwin(t, p, Ingress, 1)
+	w := newTwin(t, p, XDP, 1)
 	frame := make([]byte, 60)
 	frame[12], frame[14], frame[17] = 8, 0x45, 40
 	first, err := p.Rotate()
@@ -152,7 +152,7 @@ func TestClocks(t *testing.T) {
 			config := testConfig
 			config.Clock = kind
 			p := newPoint(t, config)
-			run := runner{program: p.loadTest(t, Ingress, false, false)}
+			run := runner{program: p.loadTest(t, XDP, false, false)}
 			frame := make([]byte, 60)
 			frame[12], frame[14], frame[17] = 8, 0x45, 40
 			before := p.clock.read()

@@ -142,6 +142,8 @@ func TestSegments(t *testing.T) {
 
 // What cannot be taken apart is refused, and said.
 func TestBundlesRefused(t *testing.T) {
+	p := newPoint(t, testConfig)
+	w := newTwin(t, p, Egress, hashing.LinkEthernet)
 	for name, c := range map[string]struct {
 		proto byte
 		size  int
@@ -153,9 +155,6 @@ func TestBundlesRefused(t *testing.T) {
 		"VXLAN":    {protoUDP, 100, 4789},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := testConfig
-			p := newPoint(t, config)
-			w := newTwin(t, p, Egress, hashing.LinkEthernet)
 			frame := make([]byte, 14+20+1000)
 			frame[12], frame[14], frame[14+9], frame[34+12] = 8, 0x45, c.proto, 0x50
 			binary.BigEndian.PutUint16(frame[16:], 1020)
@@ -168,6 +167,7 @@ func TestBundlesRefused(t *testing.T) {
 			if !isOffload(err) || interval == nil || interval.Counters.Bundles != 1 {
 				t.Errorf("got %+v, error %v, want one bundle and ErrOffload", interval, err)
 			}
+			p.Release(interval)
 		})
 	}
 }
