@@ -56,11 +56,13 @@ type Areas struct {
 	underWay bool      // packets were on their way at the beginning
 	spare    [][]areaEvent
 
+	sorted  bool        // ordered is of all events
 	ordered []areaEvent // events by cell, for a walk
 	ends    []uint32    // by cell, the end of its events in ordered
 	states  []areaState
 	span    span
 	losses  losses
+	alone   []Alone
 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which
@@ -158,7 +160,7 @@ func (a *Areas) Begin(start int64) {
 	}
 	a.cuts, a.before = append(a.cuts[:0], areaCut{end: start}, areaCut{}), 0
 	clear(a.cells)
-	a.underWay = false
+	a.underWay, a.sorted = false, false
 }
 
 func (a *Areas) recycle(events []areaEvent) {
@@ -190,6 +192,7 @@ func (a *Areas) UnderWay() { a.underWay = true }
 
 // Next ends the interval.
 func (a *Areas) Next(end int64) {
+	a.sorted = false
 	a.cuts[len(a.cuts)-1].end = end
 	next := areaCut{}
 	if n := len(a.spare); n > 0 {

@@ -70,7 +70,8 @@ func (a *Areas) Transit(from, to int, alone func(Alone)) (Transit, error) {
 		return t, err
 	}
 	var first, last ages
-	if a.single(from, to, nil, &first, &last) < fewAlone && longTail*math.Abs(t.Mean) > a.greatest {
+	a.single(from, to, &first, &last)
+	if len(a.alone) < fewAlone && longTail*math.Abs(t.Mean) > a.greatest {
 		// In cells that always have packets on their way, fast ones are alone.
 		was := a.patience
 		a.greatest = longTail * math.Abs(t.Mean)
@@ -80,7 +81,9 @@ func (a *Areas) Transit(from, to int, alone func(Alone)) (Transit, error) {
 		}
 	}
 	if alone != nil {
-		a.single(from, to, alone, new(ages), new(ages))
+		for _, one := range a.alone {
+			alone(one)
+		}
 	}
 	a.center, t.Greatest = t.Mean, a.greatest
 	t.First.Age, t.First.AgeError = first.mean()
@@ -116,11 +119,11 @@ func (a *ages) mean() (mean, err float64) {
 	return mean, err
 }
 
-// single calls alone, if not nil, for the packets that were alone in their cell
-// and came in the window, and adds up the ages of those on their way at its
-// ends. The chance to be alone falls with the packets that were sent in the
-// meantime. It returns how many came in the window.
-func (a *Areas) single(from, to int, alone func(Alone), first, last *ages) (n int) {
+// single collects the packets that were alone in their cell and came in the
+// window, and adds up the ages of those on their way at its ends. The chance to
+// be alone falls with the packets that were sent in the meantime.
+func (a *Areas) single(from, to int, first, last *ages) {
+	a.alone = a.alone[:0]
 	a.walk(from, func(x *span) {
 		if !x.alone() {
 			return
@@ -130,7 +133,6 @@ func (a *Areas) single(from, to int, alone func(Alone), first, last *ages) (n in
 			others += cuts[k].all
 		}
 		weight := math.Exp(min(others/float64(a.size(x.group)), 30))
-		sent := SignExtend(x.sentSum, a.bits)
 		if x.from < from {
 			first.add(float64(SignExtend(uint64(a.cuts[from].end)-x.sentSum, a.bits)), weight)
 		}
@@ -138,13 +140,9 @@ func (a *Areas) single(from, to int, alone func(Alone), first, last *ages) (n in
 			last.add(float64(SignExtend(uint64(a.cuts[to].end)-x.sentSum, a.bits)), weight)
 		}
 		if x.to <= to {
-			n++
-			if alone != nil {
-				alone(Alone{x.group, sent, x.sum, weight})
-			}
+			a.alone = append(a.alone, Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, weight})
 		}
 	})
-	return n
 }
 
 // Each calls visit for each cell in which packets were on their way or received

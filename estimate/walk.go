@@ -23,6 +23,10 @@ func (a *Areas) walk(after int, visit func(*span)) {
 
 // sort puts the events in the order of cells.
 func (a *Areas) sort() {
+	if a.sorted {
+		return
+	}
+	a.sorted = true
 	clear(a.ends)
 	last := len(a.cuts) - 1
 	for k := 1; k < last; k++ {
@@ -70,8 +74,8 @@ func (a *Areas) settle(i int, events []areaEvent) {
 		}
 	}
 	for j := range s {
-		if s[j].over || s[j].known {
-			continue
+		if s[j].over || s[j].known || j > 0 && !s[j-1].over && s[j-1].level == s[j].level {
+			continue // is judged
 		}
 		last, least := j, outstanding(s[j].level)
 		for k := j + 1; k < len(s) && outstanding(s[k].level) >= least; k++ {
@@ -232,6 +236,7 @@ func (a *Areas) Settle(to int) {
 	for k := 1; k <= keep; k++ {
 		a.recycle(a.cuts[k].events)
 	}
+	a.sorted = a.sorted && keep == 0
 	a.cuts = append(a.cuts[:0], a.cuts[keep:]...)
 	a.cuts[0].events = nil
 	a.before += keep

@@ -366,6 +366,11 @@ func (a *Accumulator) Estimate() (Result, error) {
 		r.MeanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
 	}
 	r.StdDev, r.DeviationDegrees = whole.alone.deviation()
+	all := math.Sqrt(whole.scatter / whole.received)
+	if whole.exact > 0.9*whole.received && all > r.StdDev*(1+2/math.Sqrt(float64(r.DeviationDegrees))) {
+		// Copies of a packet are not alone.
+		r.AloneStdDev, r.AloneDegrees, r.StdDev = r.StdDev, r.DeviationDegrees, all
+	}
 	owed, variance := whole.owed()
 	r.MeanDoubt = math.Abs(owed) / whole.received
 	r.MeanError = math.Sqrt(whole.variance+variance) / whole.received
