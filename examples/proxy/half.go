@@ -182,5 +182,10 @@ func (h *half) dropped() map[string]uint64 {
 }
 
 func (h *half) say(format string, args ...any) {
+	saying.Lock()
+	defer saying.Unlock()
 	fmt.Fprintf(h.log, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
+
+// saying is for the log, which halves may share.
+var saying sync.Mutex

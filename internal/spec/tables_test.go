@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -278,8 +279,11 @@ func frontDoor(t *testing.T) (all []sample) {
 		defer a.Close()
 		defer b.Close()
 		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex // for all
 		ask := func(_ context.Context, request []byte) ([]byte, error) {
 			reply, err := b.Answer(request)
+			mu.Lock()
+			defer mu.Unlock()
 			if len(all) < 40 {
 				all = append(all, sample{"HLPQ", bytes.Clone(request), map[string]int{}}, sample{"HLPA", bytes.Clone(reply), map[string]int{}})
 			}
@@ -296,7 +300,9 @@ func frontDoor(t *testing.T) (all []sample) {
 		}()
 		go func() {
 			for record := range b.Records(ctx) {
+				mu.Lock()
 				all = append(all, sample{"HLPC", bytes.Clone(record), map[string]int{}})
+				mu.Unlock()
 			}
 		}()
 		for range a.FollowOver(ctx, ask) {
