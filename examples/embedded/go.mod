@@ -8,6 +8,7 @@ require (
 	github.com/eclipse/paho.mqtt.golang v1.5.1
 	github.com/hoplag/hoplag v0.0.0
 	github.com/mochi-mqtt/server/v2 v2.7.9
+	github.com/netsampler/goflow2/v2 v2.2.6
 	github.com/pion/interceptor v0.1.51
 	github.com/pion/rtp v1.10.6
 	golang.zx2c4.com/wireguard v0.0.0-20260522210424-ecfc5a8d5446
