@@ -38,7 +38,8 @@ func (c *collector) take(message []byte) {
 	for range 2 {
 		c.capture = binary.BigEndian.AppendUint32(c.capture, uint32(28+len(message)))
 	}
-	c.capture = append(c.capture, 0x45, 0, byte((28+len(message))>>8), byte(28+len(message)), 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2)
+	c.capture = append(c.capture, 0x45, 0, byte((28+len(message))>>8), byte(28+len(message)), 0, 0, 0, 0, 64, 17, 0, 0)
+	c.capture = append(c.capture, 10, 0, 0, 1, 10, 0, 0, 2)
 	c.capture = append(c.capture, 4739>>8, 4739&0xff, 4739>>8, 4739&0xff, byte((8+len(message))>>8), byte(8+len(message)), 0, 0)
 	c.capture = append(c.capture, message...)
 	var v9 netflow.NFv9Packet
