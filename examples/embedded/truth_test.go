@@ -72,6 +72,7 @@ type bench struct {
 	forth, back measured
 	last        hoplag.Report
 	copies      bool               // a report said hoplag.ErrCopies
+	p50, p99    [2]time.Duration   // there and back, of the latest report that knows them
 	flows       []hoplag.FlowDelay // of the latest report with the most
 }
 
@@ -101,6 +102,13 @@ func newBench(t *testing.T, a, b hoplag.Config, tell ...func(hoplag.Report)) *be
 		m.forth.add(r.Forth)
 		m.back.add(r.Back)
 		m.last = r
+		for i, d := range []hoplag.Delay{r.Forth, r.Back} {
+			if p99, ok := d.Quantile(0.99); ok {
+				p50, _ := d.Quantile(0.5)
+				m.p50[i], m.p99[i] = p50, p99
+				t.Logf("%s p50 %v, p99 %v", []string{"forth", "back"}[i], p50, p99)
+			}
+		}
 		m.copies = m.copies || errors.Is(r.Forth.Err, hoplag.ErrCopies)
 		if len(r.Forth.Flows) >= len(m.flows) {
 			m.flows = r.Forth.Flows
