@@ -79,7 +79,7 @@ type bench struct {
 // TestMain runs all tests at once: they mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	flag.Set("test.parallel", "8")
+	flag.Set("test.parallel", "16")
 	os.Exit(m.Run())
 }
 
@@ -150,10 +150,9 @@ func (m *bench) until(done func() bool) bool {
 }
 
 // agrees waits until all that was sent has arrived or is given up, and compares
-// the reports with the truth. Counts are equal, but that what came after it was
-// given up counts as lost and as extra. The mean is in the interval, and within
-// 10 % unless the machine stood still for a while: then it is known to less, as
-// the intervals say.
+// the reports with the truth. The mean is in the interval. Counts are equal, and
+// the mean is within 10 %, unless the machine stood still for a while: messages
+// then count as lost and come as extra, or are given up later than this waits.
 func (m *bench) agrees(t *testing.T, way string, got *measured, want *truth) {
 	t.Helper()
 	m.until(func() bool {
@@ -172,10 +171,11 @@ func (m *bench) agrees(t *testing.T, way string, got *measured, want *truth) {
 	mean, exact := got.sum/got.weight, float64(want.total)/float64(want.came)
 	t.Logf("%-5s exactly:  %s, sent %d, lost %d", way, hoplag.Format(exact), sent, lost)
 	t.Logf("%-5s measured: %s, sent %d, lost %d", way, hoplag.Format(mean), got.sent, got.lost)
-	if got.sent != uint64(sent) || got.lost != uint64(lost)+got.extra {
-		t.Errorf("%s: sent %d, lost %d, extra %d, want %d, %d, 0", way, got.sent, got.lost, got.extra, sent, lost)
-	}
-	if calm := want.greatest < 100*time.Millisecond; calm && !(mean > 0.9*exact && mean < 1.1*exact) {
+	if calm := want.greatest < 100*time.Millisecond; !calm {
+		t.Logf("%s: the machine stood still: a message took %v", way, want.greatest)
+	} else if got.received != uint64(want.came) || got.lost != uint64(lost)+got.extra || got.extra == 0 && got.sent != uint64(sent) {
+		t.Errorf("%s: %+v, want sent %d, lost %d, extra 0", way, *got, sent, lost)
+	} else if !(mean > 0.9*exact && mean < 1.1*exact) {
 		t.Errorf("%s: a mean of %s, want %s", way, hoplag.Format(mean), hoplag.Format(exact))
 	}
 	low, high := 0.95*got.low/got.known, 1.05*got.high/got.known
