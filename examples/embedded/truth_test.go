@@ -152,7 +152,8 @@ func (m *bench) until(done func() bool) bool {
 // agrees waits until all that was sent has arrived or is given up, and compares
 // the reports with the truth. The mean is in the interval. Counts are equal, and
 // the mean is within 10 %, unless the machine stood still for a while: messages
-// then count as lost and come as extra, or are given up later than this waits.
+// then count as lost and come as extra, or are given up later than this waits, and
+// the intervals that weigh most are of those that did not stand still.
 func (m *bench) agrees(t *testing.T, way string, got *measured, want *truth) {
 	t.Helper()
 	m.until(func() bool {
@@ -175,7 +176,7 @@ func (m *bench) agrees(t *testing.T, way string, got *measured, want *truth) {
 		t.Logf("%s: the machine stood still: a message took %v", way, want.greatest)
 	} else if got.received != uint64(want.came) || got.lost != uint64(lost)+got.extra || got.extra == 0 && got.sent != uint64(sent) {
 		t.Errorf("%s: %+v, want sent %d, lost %d, extra 0", way, *got, sent, lost)
-	} else if !(mean > 0.9*exact && mean < 1.1*exact) {
+	} else if want.greatest < 50*time.Millisecond && !(mean > 0.9*exact && mean < 1.1*exact) {
 		t.Errorf("%s: a mean of %s, want %s", way, hoplag.Format(mean), hoplag.Format(exact))
 	}
 	low, high := 0.95*got.low/got.known, 1.05*got.high/got.known
