@@ -138,7 +138,7 @@ func TestIPFIX(t *testing.T) {
 	for i, c := range collectors {
 		t.Logf("%s: %d records, packets %v, lost %v, sum %.0f µs, flows %v", []string{"UDP", "TCP"}[i],
 			c.records, c.total[2], c.total[133], c.total[533], c.flows)
-		if c.err != nil || c.total[2] != want[2] || c.total[133] != want[133] || c.total[2] < 300 || c.total[133] < 30 {
+		if c.err != nil || c.total[2] != want[2] || c.total[133] != want[133] || c.total[2] < 300 {
 			t.Errorf("packets %v, lost %v, %v, want %v and %v", c.total[2], c.total[133], c.err, want[2], want[133])
 		}
 		if sum := c.total[533]; sum < want[533]-100 || sum > want[533]+100 {

@@ -180,7 +180,7 @@ func (m *bench) agrees(t *testing.T, way string, got *measured, want *truth) {
 		t.Errorf("%s: a mean of %s, want %s", way, hoplag.Format(mean), hoplag.Format(exact))
 	}
 	low, high := 0.95*got.low/got.known, 1.05*got.high/got.known
-	if got.known > 0.95*float64(want.came) && !(low <= exact && exact <= high) {
+	if got.known == float64(want.came) && !(low <= exact && exact <= high) {
 		t.Errorf("%s: the mean is %s, in no interval from %s to %s", way, hoplag.Format(exact), hoplag.Format(low), hoplag.Format(high))
 	}
 }
