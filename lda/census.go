@@ -92,6 +92,9 @@ func countBank(up, down []cell) (b bankCensus) {
 		differences += (s - d) * (s - d)
 	}
 	b.pairsVariance = 2 * rows * meanSent * meanSent
+	if rows < leastRows {
+		b.togetherVariance = math.Inf(1)
+	}
 	if extra > 0 && rows > 1 {
 		// The difference of two Poisson variables has as variance the sum of their
 		// means, and its fourth cumulant is the same.
@@ -106,6 +109,9 @@ func countBank(up, down []cell) (b bankCensus) {
 	}
 	return b
 }
+
+// leastRows is how many cells it takes to know how sure a covariance is.
+const leastRows = 64
 
 // leastGood is how many cells of a bank have to be without losses.
 const leastGood = 5
