@@ -52,6 +52,7 @@ type Areas struct {
 
 	cells    []areaCell
 	cuts     []areaCut // those kept; of the first, only its time counts
+	step     float64   // length of the latest interval that has one
 	before   int       // number of cuts that were forgotten
 	underWay bool      // packets were on their way at the beginning
 	spare    [][]areaEvent
@@ -193,6 +194,9 @@ func (a *Areas) UnderWay() { a.underWay = true }
 // Next ends the interval.
 func (a *Areas) Next(end int64) {
 	a.sorted = false
+	if length := float64(end - a.cuts[len(a.cuts)-2].end); length > 0 {
+		a.step = length
+	}
 	a.cuts[len(a.cuts)-1].end = end
 	next := areaCut{}
 	if n := len(a.spare); n > 0 {
@@ -215,8 +219,7 @@ func (a *Areas) Patience() float64 { return a.patience }
 // Settling returns how many intervals as long as the last one make a patience,
 // but at most so many.
 func (a *Areas) Settling(most int) int {
-	last := a.length(max(a.latest(), 1))
-	return int(min(float64(most), math.Ceil(a.patience/last)+1))
+	return int(min(float64(most), math.Ceil(a.patience/max(a.step, 1))+1))
 }
 
 // Outstanding returns the number of packets that were sent and not received by

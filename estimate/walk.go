@@ -229,7 +229,7 @@ func (a *Areas) Losses(to int) (lost, extra int) {
 // the packets on their way. The next call of Losses begins there.
 func (a *Areas) Settle(to int) {
 	keep := to - a.before
-	for keep > 0 && float64(a.cuts[to-a.before].end-a.cuts[keep].end) < min(a.patience, longestKept*a.length(a.latest())) {
+	for keep > 0 && float64(a.cuts[to-a.before].end-a.cuts[keep].end) < min(a.patience, longestKept*a.step) {
 		keep--
 	}
 	a.count(to, func(i int, events []areaEvent) { a.advance(i, keep, to-a.before, events) })

@@ -114,8 +114,9 @@ func (a *Accumulator) through() int {
 // nanoseconds by their clocks. If it does not begin where the last one ended,
 // some are missing, and the packets that were on their way are left out. The
 // error wraps [estimate.ErrMismatch] if a Config differs in more than shifts, and
-// [estimate.ErrOrder] if the interval is empty or begins before the last one
-// ended; nothing has changed then.
+// [estimate.ErrOrder] if the interval ends before it begins, or begins before the
+// last one ended; nothing has changed then. One that has no length adds to the
+// last one.
 func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	if err := sameConfig(up, down); err != nil {
 		return err
@@ -123,7 +124,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	if !a.config.sameButShifts(&up.config) {
 		return fmt.Errorf("lda: %w: %+v and %+v", estimate.ErrMismatch, up.config, a.config)
 	}
-	if end <= start || a.started && start < a.end {
+	if end < start || a.started && start < a.end {
 		return fmt.Errorf("lda: %w: an interval from %d to %d after %d", estimate.ErrOrder, start, end, a.end)
 	}
 	if a.started && start != a.end || a.config != up.config {
