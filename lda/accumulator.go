@@ -22,8 +22,8 @@ import (
 //
 // It measures the time that packets spent on their way within the report, for
 // each packet received in it (see [estimate.Areas]). Without losses that is
-// exact, whatever the delay and however many packets cross the ends of
-// intervals. A lost packet leaves its cell's areas known up to when it was lost.
+// exact once all packets have come, however many cross the ends of intervals;
+// a report waits for them for at most 60 intervals. A lost packet leaves its cell's areas known up to when it was lost.
 //
 // A report is best a little after its end, when it is known what was on its way
 // and what was lost. To wait for that, call End, add intervals until Settled,
