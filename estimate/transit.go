@@ -145,35 +145,6 @@ func (a *Areas) single(from, to int, first, last *ages) {
 	})
 }
 
-// Each calls visit for each cell in which packets were on their way or received
-// after cut number from and up to cut number to: with the time that they spent
-// on their way, how many were received, and the variance of that time, which is
-// 0 where nothing was lost. Call Transit first.
-func (a *Areas) Each(from, to int, visit func(cell int, area, received, variance float64)) {
-	l := &a.losses
-	from, to = from-a.before, to-a.before
-	at, area, received, variance := -1, 0.0, 0.0, 0.0
-	a.walk(from, func(x *span) {
-		if x.from >= to {
-			return
-		}
-		if x.cell != at {
-			if at >= 0 {
-				visit(at, area, received, variance)
-			}
-			at, area, received, variance = x.cell, 0, 0, 0
-		}
-		variance += l.resolve(x) * l.burst
-		for k := max(x.from, from); k < min(x.to, to); k++ {
-			area += x.area[k-x.from]
-			received += float64(x.in[k-x.from])
-		}
-	})
-	if at >= 0 {
-		visit(at, area, received, variance)
-	}
-}
-
 // A window is what the groups know of the packets between two cuts.
 type window struct {
 	groups  []groupWindow
