@@ -269,15 +269,7 @@ func TestReset(t *testing.T) {
 		if err := <-failed; err == nil {
 			t.Errorf("%s: the client may still write", name)
 		}
-		done := make(chan struct{})
-		go func() {
-			ingress.streams.Wait()
-			egress.streams.Wait()
-			close(done)
-		}()
-		select {
-		case <-done:
-		case <-time.After(10 * time.Second):
+		if !ingress.drain(10*time.Second) || !egress.drain(10*time.Second) {
 			t.Fatalf("%s: a connection does not end", name)
 		}
 		for way := range truth.under {

@@ -97,15 +97,15 @@ func newHalf(ingress bool, key, listen, to string, apart bool) (*half, error) {
 func (h *half) start() {
 	go h.relay()
 	go h.forget()
-	go h.accept()
+	h.streams.Go(h.accept) // counts as one, so that none is added while somebody waits for none
 }
 
 // address returns where the half takes datagrams and connections.
 func (h *half) address() string { return h.accepts.Addr().String() }
 
 // drain takes no more connections, and waits until those that there are have
-// ended, but not for long.
-func (h *half) drain(most time.Duration) {
+// ended, but not for long. It reports whether they have.
+func (h *half) drain(most time.Duration) bool {
 	h.accepts.Close()
 	done := make(chan struct{})
 	go func() {
@@ -114,7 +114,9 @@ func (h *half) drain(most time.Duration) {
 	}()
 	select {
 	case <-done:
+		return true
 	case <-time.After(most):
+		return false
 	}
 }
 
