@@ -33,7 +33,6 @@ import (
 // ([Cells.Merge]).
 type Cells struct {
 	classes [cellClasses]cellClass
-	pooled  uint64 // means subtracted by Pool
 }
 
 // cellClasses is the number of classes of counts: 1 to 3, 4 to 15, and so on
@@ -71,7 +70,6 @@ func (c *Cells) Merge(b Cells) {
 	for i := range c.classes {
 		c.classes[i].merge(&b.classes[i])
 	}
-	c.pooled += b.pooled
 }
 
 func (c *cellClass) merge(b *cellClass) {
@@ -84,29 +82,6 @@ func (c *cellClass) merge(b *cellClass) {
 	for k := range c.powers {
 		c.powers[k] += powers[k]
 	}
-}
-
-// Shift adds d to the delay of every packet.
-func (c *Cells) Shift(d float64) {
-	for i := range c.classes {
-		if c.classes[i].cells > 0 {
-			c.classes[i].packets.mean += d
-		}
-	}
-}
-
-// Pool adds the cells of b, whose packets have another mean delay, as those of
-// another interval do. Their deviation is about b's own mean, which costs a
-// degree of freedom. Unless c was empty, its mean no longer means anything.
-func (c *Cells) Pool(b Cells) {
-	if b.N() == 0 {
-		return
-	}
-	if c.N() > 0 {
-		b.Shift(c.Mean() - b.Mean())
-		c.pooled++
-	}
-	c.Merge(b)
 }
 
 // Cells returns the number of cells with packets (M).
@@ -137,13 +112,9 @@ func (c *Cells) Mean() float64 {
 	return all.mean
 }
 
-// DegreesOfFreedom returns the number of cells that the variance rests on:
-// those beyond the first, and beyond the first of each pooled group. If it is
-// 0, the deviation is unknown.
-func (c *Cells) DegreesOfFreedom() uint64 {
-	means := 1 + c.pooled
-	return max(c.Cells(), means) - means
-}
+// DegreesOfFreedom returns the number of cells beyond the first. If it is 0, the
+// deviation is unknown.
+func (c *Cells) DegreesOfFreedom() uint64 { return max(c.Cells(), 1) - 1 }
 
 // A cellFit is what the cells reveal about the variance.
 type cellFit struct {
@@ -187,7 +158,6 @@ func (c *Cells) squares() (squares [cellClasses]cellSquares) {
 // fit estimates the variance. There is at least one degree of freedom.
 func (c *Cells) fit() cellFit {
 	squares, total := c.squares(), float64(c.N())
-	correction := float64(c.Cells()-1) / float64(c.DegreesOfFreedom())
 	weigh := func(of func(k *cellClass) weight) float64 {
 		var sum, by float64
 		for i := range c.classes {
@@ -197,7 +167,7 @@ func (c *Cells) fit() cellFit {
 				by += w.flat*(float64(k.cells)-n/total) + w.slope*(n-k.powers[0]/total)
 			}
 		}
-		return max(sum/by, 0) * correction
+		return max(sum/by, 0)
 	}
 	f := cellFit{variance: weigh(func(*cellClass) weight { return weight{slope: 1} })}
 	for range kurtosisRounds {
@@ -255,15 +225,6 @@ func (c *Cells) Variance() float64 {
 // StdDev returns the square root of [Cells.Variance].
 func (c *Cells) StdDev() float64 { return math.Sqrt(c.Variance()) }
 
-// Kurtosis returns the excess kurtosis of the delay of a packet as far as the
-// cells are sure of it, 0 if they are not. [Cells] says what it is for.
-func (c *Cells) Kurtosis() float64 {
-	if c.DegreesOfFreedom() == 0 {
-		return 0
-	}
-	return c.fit().kurtosis
-}
-
 // Delay returns mean, deviation and number of packets as a result, or
 // ErrNoSamples. Of a single cell the deviation is 0, because it is unknown.
 func (c *Cells) Delay() (Delay, error) {
@@ -273,29 +234,14 @@ func (c *Cells) Delay() (Delay, error) {
 	return Delay{Mean: c.Mean(), StdDev: c.StdDev(), N: c.N()}, nil
 }
 
-// MeanInterval returns a confidence interval of the mean: [StudentInterval]
-// with the cells' degrees of freedom. It is exact if the cells' sums are
-// normal, and unbounded with fewer than two cells.
-func (c *Cells) MeanInterval(confidence float64) Interval {
-	return StudentInterval(Delay{Mean: c.Mean(), StdDev: c.StdDev(), N: c.N()}, c.DegreesOfFreedom(), confidence)
-}
-
-// DeviationInterval returns a confidence interval of the deviation:
-// [DeviationInterval] with the degrees of freedom that the cells' squares
-// really have. Cells with normal sums have M−1. If delays have heavy tails and
-// cells hold few packets, the squares vary more and are worth fewer:
-// 2·mean²/variance of their mean, by Satterthwaite's rule, rounded down and at
-// least 1. That is itself an estimate. Asked for 95 % with 5 delays a cell, the
-// interval covered 93 % with 100 cells and 94 % with 1,000 for exponential
-// delays (with M−1 degrees: 87 % and 86 %), but 71 % and 74 % for Pareto delays
-// of index 3 (39 % and 24 %), whose fourth moment is infinite.
-func (c *Cells) DeviationInterval(confidence float64) Interval {
-	return DeviationInterval(c.StdDev(), c.EffectiveDegrees(), confidence)
-}
-
 // EffectiveDegrees returns the degrees of freedom with which normal sums would
-// give a variance as uncertain as this one, by Satterthwaite's rule: at least 1
-// if there are two cells, and at most [Cells.DegreesOfFreedom].
+// give a variance as uncertain as this one, by Satterthwaite's rule: 2·mean²/variance
+// of the weighted squares, at least 1 if there are two cells, and at most
+// [Cells.DegreesOfFreedom]. If delays have heavy tails and cells hold few packets,
+// squares vary more and are worth fewer. It is itself an estimate: asked for 95 %
+// with 5 delays a cell, [DeviationInterval] covered 93 % with 100 cells and 94 %
+// with 1,000 for exponential delays (with M−1 degrees: 87 % and 86 %), but 71 % and
+// 74 % for Pareto delays of index 3, whose fourth moment is infinite.
 func (c *Cells) EffectiveDegrees() uint64 {
 	if c.DegreesOfFreedom() == 0 {
 		return 0

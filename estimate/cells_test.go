@@ -124,7 +124,7 @@ func TestEffectiveDegrees(t *testing.T) {
 		half := collect(drawn[:len(drawn)/2])
 		half.Merge(collect(drawn[len(drawn)/2:]))
 		most := float64(c.DegreesOfFreedom())
-		want := min(max(slowDegrees(drawn, c.Kurtosis(), c.Variance()), 1), most)
+		want := min(max(slowDegrees(drawn, c.fit().kurtosis, c.Variance()), 1), most)
 		if want < most {
 			fewer++
 		}
@@ -182,15 +182,12 @@ func TestFewCells(t *testing.T) {
 	if _, err := c.Delay(); !errors.Is(err, ErrNoSamples) {
 		t.Errorf("no cells: %v", err)
 	}
-	if i := c.MeanInterval(0.95); i != anywhere {
-		t.Errorf("no cells: %+v", i)
-	}
 	c.Add(30, 3)
 	if d, err := c.Delay(); err != nil || d != (Delay{Mean: 10, N: 3}) || c.DegreesOfFreedom() != 0 {
 		t.Errorf("one cell: %+v, %v", d, err)
 	}
-	if c.MeanInterval(0.95) != anywhere || c.DeviationInterval(0.95) != nonNegative {
-		t.Errorf("one cell: %+v, %+v", c.MeanInterval(0.95), c.DeviationInterval(0.95))
+	if c.StdDev() != 0 || c.EffectiveDegrees() != 0 {
+		t.Errorf("one cell: deviation %v, %d degrees", c.StdDev(), c.EffectiveDegrees())
 	}
 }
 
@@ -283,27 +280,6 @@ func TestDeviationOverUnequalDensities(t *testing.T) {
 	}
 }
 
-// Pooled cells are of their own means.
-func TestPoolTakesOffEachMean(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	var pooled, merged Cells
-	for interval := range 10 {
-		c := collect(randomCells(rng, 500, 64, func() float64 { return float64(1000*interval) + rng.NormFloat64() }))
-		pooled.Pool(c)
-		merged.Merge(c)
-	}
-	if got, want := pooled.DegreesOfFreedom(), merged.Cells()-10; got != want {
-		t.Errorf("%d degrees of freedom, want %d", got, want)
-	}
-	// A standard error is 1/√(2·630) = 2.8 %.
-	if s := pooled.StdDev(); math.Abs(s-1) > 0.14 {
-		t.Errorf("deviation within intervals %.3f, want 1", s)
-	}
-	if s := merged.StdDev(); s < 100 {
-		t.Errorf("deviation of merged cells is %.3f: the test is blunt", s)
-	}
-}
-
 // Cells as registers hold them, of any sign and size, never make NaN.
 func FuzzCells(f *testing.F) {
 	f.Add(int64(1), uint64(1), int64(2), uint64(3), int64(4), uint64(0))
@@ -318,9 +294,8 @@ func FuzzCells(f *testing.F) {
 		if (err != nil) != (nx+ny+nz == 0) {
 			t.Errorf("%d packets: %v", nx+ny+nz, err)
 		}
-		i, j := c.MeanInterval(0.9), c.DeviationInterval(0.9)
-		if !finite(d.Mean) || !(d.StdDev >= 0) || !(i.Low <= i.High) || !(j.Low <= j.High) {
-			t.Errorf("%+v: %+v, %+v, %+v", c, d, i, j)
+		if i := DeviationInterval(d.StdDev, c.EffectiveDegrees(), 0.9); !finite(d.Mean) || !(d.StdDev >= 0) || !(i.Low <= i.High) {
+			t.Errorf("%+v: %+v, %+v", c, d, i)
 		}
 	})
 }

@@ -7,16 +7,16 @@
 //     only sums over groups of packets are known, which is all that LDA, LDS
 //     and COLATE keep; [Difference] reads registers of narrow width.
 //   - Intervals of a mean: [HoeffdingInterval] is LDA's eq. (1),
-//     [NormalInterval] the tighter one for many packets, [StudentInterval] the
-//     one for few cells. [DeviationInterval] and [ProportionInterval] are for a
-//     deviation and for loss.
+//     [StudentInterval] that of Student, tighter and for few cells, too.
+//     [DeviationInterval] and [ProportionInterval] are for a deviation and for
+//     loss.
 //   - [Areas] measures how long packets are on their way across the cuts of a
 //     clock, and how many are lost; [Levels] groups packets between cuts at
 //     which a cell has the same level.
 //   - [Empirical] has quantiles of samples, with intervals that hold for every
 //     distribution, and their CDF; [RelativeError] makes samples of errors.
 //   - [Digamma] and the other special functions are what the papers need and
-//     package math lacks, good to a relative 1e-13.
+//     package math lacks.
 //
 // Each interval states its assumptions. None allows for losses that depend on
 // delay, or for clocks that disagree, which shift a mean and its interval

@@ -22,7 +22,7 @@ func ExampleCells() {
 		fmt.Println(err)
 		return
 	}
-	i := cells.MeanInterval(0.9)
+	i := estimate.StudentInterval(delay, cells.DegreesOfFreedom(), 0.9)
 	fmt.Printf("%.1f ns, deviation %.1f ns, %d packets\n", delay.Mean, delay.StdDev, delay.N)
 	fmt.Printf("between %.1f and %.1f ns\n", i.Low, i.High)
 	// Output:

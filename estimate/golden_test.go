@@ -18,8 +18,6 @@ func TestGolden(t *testing.T) {
 		{"digamma at its root", Digamma(1.4616321449683622), -9.24126552172942751e-17},
 		{"normal quantile", NormalQuantile(0.975), 1.95996398454005385560},
 		{"far normal quantile", NormalQuantile(1e-12), -7.03448382530113193261},
-		{"normal probability", normalCDF(-8), 6.22096057427178412351e-16},
-		{"log binomial", logBinomial(1e6, 1e12-1e6, 1e-6, 1-1e-6), -7.82669339551989312709},
 	} {
 		if e := off(g.got, g.want); !(e <= specialBar) {
 			t.Errorf("%s: got %v, want %v, relative error %.2g", g.name, g.got, g.want, e)
@@ -28,7 +26,7 @@ func TestGolden(t *testing.T) {
 }
 
 func TestChiSquareQuantile(t *testing.T) {
-	check(t, chiSquareGolden, func(g golden) float64 { return chiSquareQuantile(g.p, 1-g.p, g.a) })
+	check(t, chiSquareGolden, func(g golden) float64 { return chiSquareQuantile(g.p, g.a) })
 }
 
 func TestStudentQuantile(t *testing.T) {

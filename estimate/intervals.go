@@ -39,9 +39,8 @@ func around(d Delay, factor, confidence float64) Interval {
 //	Pr[|D − μ| ≥ εμ] ≤ 2 exp(−ε²Sμ² / 2σ²)
 //
 // with d.Mean for D, d.N for the effective sample size S and d.StdDev for σ: a
-// half width of σ√(2 ln(2/(1−confidence)) / S). It is wider than
-// [NormalInterval], by 30 % at 98 % and more at lower confidence. As an
-// inequality it holds if σ is known and tails are no heavier than those of the
+// half width of σ√(2 ln(2/(1−confidence)) / S), wider than the central limit's by 30
+// % at 98 % and more at lower confidence. As an inequality it holds if σ is known and tails are no heavier than those of the
 // normal distribution; for other delays it is a central-limit interval with
 // that margin. If the deviation was estimated from few cells, use
 // [StudentInterval].
@@ -50,18 +49,6 @@ func HoeffdingInterval(d Delay, confidence float64) Interval {
 		return anywhere
 	}
 	return around(d, math.Sqrt(2*math.Log(2/(1-confidence))), confidence)
-}
-
-// NormalInterval returns the central-limit interval of the mean delay, with a
-// half width of zσ/√N. It takes enough packets that their mean is normal and
-// their deviation as good as known: hundreds, and more if tails are heavy.
-// NormalInterval and [HoeffdingInterval] believe a deviation of 0; if it is 0
-// for want of samples, use [StudentInterval].
-func NormalInterval(d Delay, confidence float64) Interval {
-	if !between0And1(confidence) {
-		return anywhere
-	}
-	return around(d, -NormalQuantile((1-confidence)/2), confidence)
 }
 
 // StudentInterval returns the interval of the mean delay if the deviation was
@@ -83,8 +70,8 @@ func DeviationInterval(stdDev float64, degrees uint64, confidence float64) Inter
 		return nonNegative
 	}
 	df, tail := float64(degrees), (1-confidence)/2
-	lower := chiSquareQuantile(tail, 1-tail, df)
-	upper := chiSquareQuantile(1-tail, tail, df)
+	lower := chiSquareQuantile(tail, df)
+	upper := chiSquareQuantile(1-tail, df)
 	return Interval{
 		Low:        stdDev * math.Sqrt(df/upper),
 		High:       stdDev * math.Sqrt(df/lower),

@@ -20,11 +20,6 @@ func (m *Moments) Add(x float64) {
 	m.absorb(x-m.mean, 1)
 }
 
-// AddN adds the sample x count times.
-func (m *Moments) AddN(x float64, count uint64) {
-	m.absorb((x-m.mean)*float64(count), count)
-}
-
 // absorb adds count samples with one value, whose sum exceeds count times the
 // current mean by excess (West, 1979, with the count as the weight).
 func (m *Moments) absorb(excess float64, count uint64) {

@@ -66,12 +66,12 @@ func quantileRanks(n int, p, tail float64) (low, high int) {
 	// The order statistic of rank k exceeds the quantile if fewer than k
 	// samples are at or below it: Pr = I(1−p; n−k+1, k).
 	low = searchLast(n, func(k int) bool {
-		_, above := incompleteBeta(float64(k), float64(n-k+1), p, 1-p)
+		_, above, _ := incompleteBeta(float64(k), float64(n-k+1), p, 1-p)
 		return above <= tail
 	})
 	high = n + 1 - searchLast(n, func(k int) bool {
 		// By symmetry, counting from the greatest sample.
-		_, below := incompleteBeta(float64(k), float64(n-k+1), 1-p, p)
+		_, below, _ := incompleteBeta(float64(k), float64(n-k+1), 1-p, p)
 		return below <= tail
 	})
 	return low, high
@@ -105,18 +105,6 @@ func (e Empirical) CDF(x float64) float64 {
 		return 1
 	})
 	return float64(at) / float64(len(e.sorted))
-}
-
-// RankError returns how far the ranks of all empirical quantiles of n
-// independent samples may be off together, as a fraction of n, with the given
-// confidence (Dvoretzky–Kiefer–Wolfowitz with Massart's constant). With a rank
-// error of 0.01, an empirical median lies between the true 49th and 51st
-// percentiles. It is at most 1, which says nothing, and 1 for bad arguments.
-func RankError(n int, confidence float64) float64 {
-	if n <= 0 || !between0And1(confidence) {
-		return 1
-	}
-	return min(1, math.Sqrt(math.Log(2/(1-confidence))/(2*float64(n))))
 }
 
 // RelativeError returns |estimate − truth| / |truth|: 0 if both are 0, infinite

@@ -163,45 +163,6 @@ func TestQuantileCoverage(t *testing.T) {
 	}
 }
 
-// The greatest distance between the empirical and the true distribution is
-// within RankError as often as promised; within three quarters of it, not.
-func TestRankErrorCoverage(t *testing.T) {
-	const trials, n, confidence = 5_000, 200, 0.9
-	rng := rand.New(rand.NewPCG(3, 3))
-	bound := RankError(n, confidence)
-	within, withinLess := 0, 0
-	for range trials {
-		samples := make([]float64, n)
-		for i := range samples {
-			samples[i] = rng.Float64()
-		}
-		e := NewEmpirical(samples)
-		worst := 0.0
-		for i, x := range e.sorted {
-			worst = max(worst, x-float64(i)/n, float64(i+1)/n-x)
-		}
-		if worst <= bound {
-			within++
-		}
-		if worst <= 0.75*bound {
-			withinLess++
-		}
-	}
-	low := confidence - slack(confidence, trials)
-	if got := float64(within) / trials; got < low {
-		t.Errorf("rank error %v: holds %v", bound, got)
-	}
-	if got := float64(withinLess) / trials; got >= low {
-		t.Errorf("the check accepts three quarters of it, which holds %v", got)
-	}
-	for _, got := range []float64{RankError(0, 0.9), RankError(-1, 0.9), RankError(100, 0), RankError(100, 1),
-		RankError(100, math.NaN()), RankError(1, 0.9)} {
-		if got != 1 {
-			t.Errorf("rank error of nothing: %v", got)
-		}
-	}
-}
-
 func TestRelativeError(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	for _, c := range []struct{ estimate, truth, want float64 }{

@@ -63,8 +63,12 @@ func TestTruth(t *testing.T) {
 
 func TestStudy(t *testing.T) {
 	var none, short, long estimate.Moments
-	short.AddN(1000, 40)
-	long.AddN(5000, 50)
+	for range 40 {
+		short.Add(1000)
+	}
+	for range 50 {
+		long.Add(5000)
+	}
 	c := &capture{flows: []flow{{sent: 60, delays: none}, {sent: 40, delays: short}, {sent: 50, delays: long}, {sent: 5, delays: short}}}
 	s := c.study()
 	if want := []int{1, 2}; !reflect.DeepEqual(s.large, want) {

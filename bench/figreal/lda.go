@@ -139,7 +139,7 @@ func (c *capture) measureLDA(run *experiment.Run, config lda.Config) *measuredLD
 		samples := experiment.Try(lda.AppendSamples(nil, up, down))
 		off := m.rank(estimate.NewEmpirical(slices.Clone(samples)))
 		m.farthest.Add(off)
-		if off <= estimate.RankError(len(samples), rankConfidence) {
+		if off <= rankError(len(samples), rankConfidence) {
 			m.ranked++
 		}
 		if i == 0 {
@@ -183,7 +183,7 @@ func (m *measuredLDA) draw(run *experiment.Run, c *capture, t *experiment.Table)
 	alone.Pair = 2
 	band := plot.Series{Name: fmt.Sprintf("%.0f %% of such samples", 100*rankConfidence), Kind: plot.Band, Pair: 2}
 	const pieces = 200
-	off := estimate.RankError(len(few), rankConfidence)
+	off := rankError(len(few), rankConfidence)
 	for i := range pieces + 1 {
 		p := float64(i) / pieces
 		band.AddRange(quantileOf(m.exact, p)/unit, p, max(0, p-off), min(1, p+off))
@@ -196,6 +196,13 @@ func (m *measuredLDA) draw(run *experiment.Run, c *capture, t *experiment.Table)
 
 // rankConfidence is that of the farthest rank that chance allows.
 const rankConfidence = 0.99
+
+// rankError returns how far the ranks of all quantiles of n independent samples may
+// be off together, as a fraction of n (Dvoretzky–Kiefer–Wolfowitz with Massart's
+// constant).
+func rankError(n int, confidence float64) float64 {
+	return min(1, math.Sqrt(math.Log(2/(1-confidence))/(2*float64(n))))
+}
 
 // rank returns how far the rank of any quantile of the samples is from where
 // it should be.
