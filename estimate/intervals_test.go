@@ -152,7 +152,9 @@ func TestCellsCoverage(t *testing.T) {
 	}); got < low {
 		t.Errorf("the mean's interval covers %v", got)
 	}
-	if got := draw(5_000, 1_000, func(c *Cells) Interval { return DeviationInterval(c.StdDev(), c.EffectiveDegrees(), confidence) }); got < low {
+	if got := draw(5_000, 1_000, func(c *Cells) Interval {
+		return DeviationInterval(c.StdDev(), c.EffectiveDegrees(), confidence)
+	}); got < low {
 		t.Errorf("the deviation's interval covers %v", got)
 	}
 	// Negative controls: the deviation from 4 cells taken as known, and the
