@@ -56,8 +56,8 @@ func (c *comparison) begin(now int64) {
 func (c *comparison) last(report int64) int64 { return (report+1)*c.cuts - 1 }
 
 // next returns the next report if its interval has been compared, or if cut, one
-// of the second point, is so much later that it will not be. now is a time in ns.
-func (c *comparison) next(cut, now int64) (Report, bool) {
+// of the second point, is so much later that it will not be.
+func (c *comparison) next(cut int64) (Report, bool) {
 	for {
 		if len(c.held) > 0 && (c.paired >= c.held[0].ended+c.hold() || c.waiting != nil && c.waiting.begins) {
 			return c.release(), true
@@ -67,7 +67,7 @@ func (c *comparison) next(cut, now int64) (Report, bool) {
 			continue
 		}
 		if c.waiting == nil {
-			pair, ok := c.meeting.next(now)
+			pair, ok := c.meeting.next()
 			if !ok {
 				break
 			}

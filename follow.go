@@ -31,7 +31,7 @@ func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
 			now := p.number(p.clock.now()) - 1 // what both points have by now is fetched next
 			f.fetch(ctx)
 			for ctx.Err() == nil {
-				r, ok := f.compare.next(now, p.clock.elapsed())
+				r, ok := f.compare.next(now)
 				if !ok {
 					break
 				}
@@ -253,6 +253,7 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 		// differences is close to that of the clocks.
 		ahead := now - (r.through+1)*m.cut
 		m.ends[point].ahead.add(ahead, ahead)
+		m.hear(point, now)
 	}
 	return err
 }
@@ -271,5 +272,5 @@ func (p *Pair) Next() (Report, bool) {
 		cut = max(cut, p.cut)
 	}
 	p.ahead, p.cut = ahead, cut
-	return p.compare.next(cut, now)
+	return p.compare.next(cut)
 }

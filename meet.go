@@ -30,8 +30,7 @@ type meeting struct {
 	added  bool         // since the last pair
 	taken  bool         // the sums belong to the last pair
 
-	blocked bool  // waiting for a shard
-	since   int64 // start of that wait
+	blocked bool // waiting for a shard
 }
 
 // The two points, and the two directions, as indices.
@@ -46,6 +45,8 @@ const (
 type end struct {
 	name   string
 	shards []*source
+	heard  int64  // when the latest record of any shard came
+	since  int64  // start of the wait for a shard
 	ahead  *least // of the latest session: how far one of our clocks is ahead of the point's
 	used   *least // likewise for the session being compared
 }
@@ -230,8 +231,8 @@ type pair struct {
 	apart, doubt, lag int64
 }
 
-// next returns the next pair, if both points' cuts have come by now, a time in ns.
-func (m *meeting) next(now int64) (pair, bool) {
+// next returns the next pair, if both points' cuts have come.
+func (m *meeting) next() (pair, bool) {
 	if m.taken {
 		m.clear()
 	}
@@ -247,11 +248,13 @@ func (m *meeting) next(now int64) (pair, bool) {
 			m.after, m.begins, m.step, m.taken = r.through, false, 0, true
 			return r, true
 		case len(s.queue) == 0:
-			if !m.letGo(point, s, now) {
+			if !m.letGo(point, s) {
 				return pair{}, false
 			}
-		case s.queue[0].fresh:
+		case s.queue[0].fresh || s.queue[0].after < s.through && s.through < s.queue[0].through:
 			m.leave(point, s)
+		case s.queue[0].after < s.through:
+			s.pop() // it counted this before it took part
 		default:
 			m.add(point, s)
 		}
@@ -335,13 +338,19 @@ func (m *meeting) admit(point int, s *source) {
 	s.part, s.through, head.fresh = true, head.after, false
 }
 
-// join lets shards take part that do not yet, where a pair begins.
+// join lets shards take part that do not yet, where a pair begins. The others
+// wait for one whose records only come later than theirs.
 func (m *meeting) join() {
 	m.each(func(point int, s *source) {
-		if !s.part {
-			m.admit(point, s)
-			m.begins = m.begins || s.part
+		if s.part {
+			return
 		}
+		m.admit(point, s)
+		late := m.after - m.number(point, s.at.through)
+		if !s.part && len(s.queue) == 0 && late >= 0 && late*m.cut < shardPatience {
+			s.part, s.through = true, s.at.through+late
+		}
+		m.begins = m.begins || s.part
 	})
 }
 
@@ -381,10 +390,20 @@ func (m *meeting) behind() (point int, s *source, even bool) {
 	return point, s, even
 }
 
+// hear notes that a record of a point came. While none of its shards is heard,
+// the transport is cut, and those that wait for one of them wait on.
+func (m *meeting) hear(point int, now int64) {
+	e := &m.ends[point]
+	if gap := now - e.heard; gap > max(shardPatience/5, 2*m.cut) {
+		e.since += gap
+	}
+	e.heard = now
+}
+
 // letGo forgets the shards that the others waited for too long, all that are
 // as far behind as silent, and reports whether it did. A point's last one is
 // waited for.
-func (m *meeting) letGo(point int, silent *source, now int64) bool {
+func (m *meeting) letGo(point int, silent *source) bool {
 	e := &m.ends[point]
 	if len(e.shards) == 1 {
 		return false
@@ -394,9 +413,9 @@ func (m *meeting) letGo(point int, silent *source, now int64) bool {
 		most, ahead = max(most, len(s.queue)), ahead || s.part && s.through > silent.through
 	}
 	if !m.blocked {
-		m.blocked, m.since = most > 0 || ahead, now
+		m.blocked, e.since = most > 0 || ahead, e.heard
 	}
-	if !m.blocked || now-m.since < shardPatience && most < maxWaiting {
+	if !m.blocked || e.heard-e.since < shardPatience && most < maxWaiting {
 		return false
 	}
 	e.shards = slices.DeleteFunc(e.shards, func(s *source) bool { return s.part && s.through == silent.through && len(s.queue) == 0 })

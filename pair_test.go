@@ -311,6 +311,41 @@ func TestShardsComeAndGo(t *testing.T) {
 	}
 }
 
+// A bus is cut for ten seconds while one shard waits for another. What points
+// kept comes afterwards, one point's after the other's: nothing is left out.
+func TestShardsAfterSilence(t *testing.T) {
+	c := Config{Key: testKey}.withDefaults()
+	const cuts, silent, mended = 200, 50, 150
+	p := newShardedPath(c, 5, 1, 2, cuts)
+	var received uint64
+	count := func(pair *Pair) {
+		for r, ok := pair.Next(); ok; r, ok = pair.Next() {
+			received += r.Forth.Received
+		}
+	}
+	for _, r := range p.reports(t, c, func(pair *Pair, now int) {
+		for i, take := range []func(cut int) error{
+			func(cut int) error { return pair.TakeFirst(p.record(1, cut, p.whole[first][cut])) },
+			func(cut int) error { return pair.TakeSecondShard("a", p.record(2, cut, p.parts[second][0][cut])) },
+			func(cut int) error { return pair.TakeSecondShard("b", p.record(3, cut, p.parts[second][1][cut])) },
+		} {
+			from, last := now, silent-i/2 // last is what came of this point before the silence
+			if now == mended {
+				from = last + 1
+			}
+			for cut := from; cut <= now && (now <= last || now >= mended); cut++ {
+				must0(t, take(cut))
+				count(pair)
+			}
+		}
+	}) {
+		received += r.Forth.Received
+	}
+	if want := uint64(cuts-2*pathQuiet) * pathPacket; received != want {
+		t.Errorf("reports have %d packets of %d", received, want)
+	}
+}
+
 // BenchmarkPair is what a record costs who compares many pairs of points, most
 // of whose memory is in no cache: one second in three nothing passes, else 2,000
 // packets in a cut, of which one in a hundred is lost.

@@ -378,7 +378,7 @@ func FuzzDecode(f *testing.F) {
 		m := newMeeting(c)
 		if _, _, err := m.take(first, "", data); err == nil {
 			m.take(second, "", record)
-			m.next(0)
+			m.next()
 		}
 	})
 }
