@@ -13,5 +13,5 @@ import "github.com/hoplag/hoplag/bench/experiment"
 
 // Experiments returns the experiments on real packets.
 func Experiments() []experiment.Experiment {
-	return experiment.In("Real packets", realLDA, oursRepeats, realLDS, realRLI, realCOLATE, realFlows)
+	return experiment.In("Real packets", realLDA, oursRepeats, realFlows)
 }

@@ -3,12 +3,12 @@ package figreal
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/lda"
-	"github.com/hoplag/hoplag/rli"
 )
 
 var realFlows = experiment.Experiment{
@@ -31,19 +31,19 @@ func measureFlows(run *experiment.Run) {
 	median := run.Draw("median", "Median error of flows",
 		fmt.Sprintf("Flows of at least %d packets; the bars' ends are the quartiles. LDS and COLATE have equal memory, %.1f cells "+
 			"of 12 bytes for each flow; without an answer the error is 100 %%. COLATE without counts was shown only the packets that arrived.",
-			large, perFlowLossy), plot.Axis{}, axis)
+			large, cellsPerFlow), plot.Axis{}, axis)
 	squares := run.Draw("rms", "Root mean square error of flows",
 		"The same, relative to the root mean square of the flows' delays: this is decided by the flows that waited.", plot.Axis{}, axis)
 	table := run.Table("", fmt.Sprintf("Flows of at least %d packets", large), "capture", "method", "memory at a point", "needs",
 		"with an answer", "median error", "90th percentile", "r.m.s. error")
-	run.Note("LDA answers with one delay for all. RLI has references on the captured delays as in real-rli; its memory is a record for each "+
+	run.Note("LDA answers with one delay for all. RLI has references on the captured delays; its memory is a record for each "+
 		"flow, at the receiver only, and grows with them. Where it is said that nothing was lost, the synopsis was shown only the packets that "+
-		"arrived, since it has no answer otherwise (see real-colate).",
+		"arrived, since it has no answer otherwise.",
 		"Where packets leave in the order they came, a reference every fifty packets tells most of what there is to tell, and RLI has the "+
 			"smallest errors in time by far; it needs the references, and a record for each flow. Behind two queues it has no such thing to go "+
 			"by. LDS, joint, has the smallest relative errors, and LDS gives the few large flows that lost a packet, which are those that "+
 			"waited longest, next to nothing: they are its errors in time.")
-	run.Config("cells per flow", perFlowLossy, "lds", sketches[0], "colate", recorders.plain, "colate with counts", recorders.counted,
+	run.Config("cells per flow", cellsPerFlow, "lds", sketch, "colate", plain, "colate with counts", counted,
 		"references every", every, "large flows", large, "seed", seed)
 	for _, c := range experiment.Each(run, captures) {
 		s := c.study()
@@ -77,24 +77,19 @@ func (c *capture) contenders(run *experiment.Run, seed uint64, s *study) []conte
 	config := lda.DefaultConfig
 	config.Identity = seed
 	all := experiment.Try(lda.Estimate(c.aggregate(config)))
-	list := []contender{{"LDA, mean of all", kilobytes(float64(config.EncodedSize())), "", sameForAll(len(c.flows), all.Mean)}}
-
-	departures := c.follow()
-	receiver := c.receiverConfig(seed, rli.Linear, 0)
-	answers, _ := c.receive(receiver, departures)
-	list = append(list, contender{"RLI", kilobytes(float64(receiver.MemorySize())), fmt.Sprintf("a reference every %d packets", every),
-		answers})
-
-	sketch := c.askLDS(run, seed, sketches[0].config, perFlowLossy)
-	lossy := c.askLDS(run, seed, sketches[1].config, perFlowLossy)
-	memory := kilobytes(float64(sketch.bytes))
-	list = append(list, contender{"LDS, least loaded", memory, "", sketch.paper},
-		contender{"LDS, joint", memory, "all flow records", sketch.joint}, contender{"LDS, spread 5", memory, "", lossy.paper})
-
-	each := perFlowLossy * float64(8*sketches[0].config.CellBytes()) / float64(recorders.plain.Bits)
-	plain, counted := c.askPaper(run, seed, recorders.plain, each, false, s.large), c.askCOLATE(run, seed, each, true, s.large)
-	memory = kilobytes(float64(plain.bytes))
-	return append(list, contender{"COLATE, Theorem 2", memory, "the flow's record; nothing lost", plain.means},
-		contender{"COLATE, counting", memory, "the flow's record", counted.means},
-		contender{"COLATE, joint", memory, "all flow records; nothing lost", plain.joint()})
+	byRLI, receiver := c.askRLI(seed)
+	least, joined, size := c.askLDS(run, seed, sketch)
+	spread, _, _ := c.askLDS(run, seed, lossy)
+	theorem2, together := c.askPaper(run, seed, s.large)
+	memory := kilobytes(float64(size))
+	return []contender{
+		{"LDA, mean of all", kilobytes(float64(config.EncodedSize())), "", slices.Repeat([]float64{all.Mean}, len(c.flows))},
+		{"RLI", kilobytes(float64(receiver)), fmt.Sprintf("a reference every %d packets", every), byRLI},
+		{"LDS, least loaded", memory, "", least},
+		{"LDS, joint", memory, "all flow records", joined},
+		{"LDS, spread 5", memory, "", spread},
+		{"COLATE, Theorem 2", memory, "the flow's record; nothing lost", theorem2},
+		{"COLATE, counting", memory, "the flow's record", c.askCOLATE(seed, s.large)},
+		{"COLATE, joint", memory, "all flow records; nothing lost", together},
+	}
 }

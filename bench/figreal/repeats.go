@@ -190,13 +190,13 @@ func measureRepeats(run *experiment.Run) {
 	}
 	run.Meets("intervals of 99.9 % of mean and deviation that miss", "0", fmt.Sprint(missed), missed == 0).Headline = true
 	run.Meets(fmt.Sprintf("alarms in %d runs of unique packets", unique/4*4), "0", fmt.Sprint(alarms), alarms == 0)
-	counted(run, captures[min(1, len(captures)-1)])
+	occurrences(run, captures[min(1, len(captures)-1)])
 }
 
-// counted measures what telling copies apart is worth: each point counts how
+// occurrences measures what telling copies apart is worth: each point counts how
 // often it saw an identity, in a bank of small counters that the identity
 // chooses, and hashes that in. It needs that no packet of a counter is lost.
-func counted(run *experiment.Run, c *capture) {
+func occurrences(run *experiment.Run, c *capture) {
 	const bits = 16 // counters of a byte: 64 KiB
 	table := run.Table("counted", "Identities that occurrences are hashed into, 65,536 counters of a byte at each point",
 		"loss", "usable cells", "the same, counted", "received packets in them", "the same, counted", "deviation is off by", "the same, counted")

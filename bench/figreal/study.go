@@ -1,13 +1,10 @@
 package figreal
 
 import (
-	"fmt"
 	"math"
-	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 )
 
@@ -70,18 +67,6 @@ func (s *study) flows(least, most int) []int {
 	return list
 }
 
-// thinned returns the large flows that count, and at most the given number of
-// smaller ones from each bin.
-func (s *study) thinned(most int) []int {
-	list := slices.Clone(s.large)
-	for _, b := range bins {
-		if b[0] < large {
-			list = append(list, perflow.Spread(s.flows(b[0], min(b[1], large-1)), most)...)
-		}
-	}
-	return list
-}
-
 // relative returns the errors of answers about flows.
 func (s *study) relative(answers []float64, flows []int) []float64 {
 	list := make([]float64, len(flows))
@@ -121,64 +106,6 @@ func (s *study) answered(answers []float64) float64 {
 		of.Count(!math.IsNaN(answers[i]))
 	}
 	return of.Share()
-}
-
-// slack is how much an error may differ from one reported for other traffic
-// and count as the same.
-const slack = 0.5
-
-// byThePaper judges an error against what a paper reports. If the paper's own
-// method does worse, the claim does not hold; if ours does, it is a loss.
-func byThePaper(got, reported float64, ours bool) experiment.Verdict {
-	v := experiment.Judge(got, reported, slack)
-	switch {
-	case ours:
-		return v
-	case v == experiment.Loss:
-		return experiment.DoesNotHold
-	}
-	return experiment.AsGood
-}
-
-// bins are ranges of flow sizes.
-var bins = [][2]int{{1, 1}, {2, 4}, {5, 9}, {10, 19}, {20, 49}, {50, 99}, {100, 199}, {200, 499}, {500, 999}, {1000, math.MaxInt}}
-
-// series returns the median error of the flows of each bin, over their median
-// size. Flows that were not queried do not count; asked is nil if all were.
-func (s *study) series(p plot.Series, answers []float64, asked []int) plot.Series {
-	p.Kind = plot.Lines
-	if asked == nil {
-		asked = s.flows(1, math.MaxInt)
-	}
-	for _, b := range bins {
-		var in []int
-		var sizes []float64
-		for _, i := range asked {
-			if s.size[i] >= b[0] && s.size[i] <= b[1] {
-				in, sizes = append(in, i), append(sizes, float64(s.size[i]))
-			}
-		}
-		if len(in) >= s.least {
-			p.Add(perflow.Quantile(sizes, 0.5), 100*max(floor, perflow.Quantile(s.relative(answers, in), 0.5)))
-		}
-	}
-	return p
-}
-
-// drawSizes shows errors over the size of flows.
-func drawSizes(run *experiment.Run, name string, c *capture, what, caption string, series []plot.Series) {
-	run.Draw(name+"-"+c.name, what+", "+c.title, fmt.Sprintf("Median error of the flows of similar size. %s Errors below %s are drawn there.",
-		caption, percent(floor)), plot.LogAxis("packets in the flow"), errorAxis, series...)
-}
-
-var errorAxis = plot.LogAxis("median relative error (%)")
-
-// sameForAll answers with one delay.
-func sameForAll(flows int, delay float64) []float64 { return slices.Repeat([]float64{delay}, flows) }
-
-// drawMemory shows errors over memory.
-func drawMemory(run *experiment.Run, c *capture, what, caption string, series []plot.Series) {
-	run.Draw("memory-"+c.name, what+": error and memory, "+c.title, caption, plot.LogAxis("memory at each point (kB)"), errorAxis, series...)
 }
 
 // kilobytes formats a size.
