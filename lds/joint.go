@@ -48,7 +48,7 @@ import (
 // some cell with others that did not wait either, which is all that [Estimate]
 // needs.
 //
-// These figures come from the experiments ours-lds-joint and real-lds of the
+// These figures come from the experiments ours-lds-joint and real-flows of the
 // project's bench.
 //
 // Decode holds about 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell. It

@@ -2,19 +2,17 @@ package figlda
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
-	"github.com/hoplag/hoplag/queue"
 )
 
 var ldaCoverage = experiment.Experiment{
 	Name: "ours-lda-coverage", Title: "Do 98 % intervals hold the truth 98 times in a hundred?",
 	Claim: "The paper bounds the error of the mean by eq. (1), with the true deviation in it (section III-D). An interval that is printed " +
-		"has an estimated deviation, and should hold nevertheless; so should those of the loss and, where tails are light, of the deviation.",
+		"has an estimated deviation; it should hold nevertheless, and so should, where tails are light, that of the deviation.",
 	Weight: 65, Quick: 2.5, Measure: measureCoverage,
 }
 
@@ -41,7 +39,6 @@ type coverageSweep = experiment.Sweep[float64, Law, *covers]
 func measureCoverage(run *experiment.Run) {
 	laws := allLaws()
 	packets := run.Pick(5_000, 500_000)
-	run.Part(0, 2)
 	of := overLaws(run, laws, ourLosses, packets, func(_, _ int, p *Passage) *covers {
 		c := new(covers)
 		for r := range run.Times(coverageRuns) {
@@ -51,14 +48,10 @@ func measureCoverage(run *experiment.Run) {
 	})
 	drawCoverage(run, of)
 	judgeCoverage(run, of)
-	run.Part(1, 2)
-	coverLoss(run)
-	coverFew(run)
-	run.Config("laws", laws, "losses", ourLosses, "runs", coverageRuns, "packets", packets, "packets for loss", lossPackets,
-		"runs for loss", lossRuns, "rows", rows, "confidence", confidence)
+	run.Config("laws", laws, "losses", ourLosses, "runs", coverageRuns, "packets", packets, "rows", rows,
+		"confidence", confidence)
 	run.Notef("One bank of 1,024 cells that samples the power of two at or below m/L of %d packets; %d runs with different hashes. The truth "+
-		"is the mean and the deviation of the packets that arrived. For the loss, every run of %d loses other packets of %d, and the truth is "+
-		"the probability.", packets, coverageRuns, lossRuns, lossPackets)
+		"is the mean and the deviation of the packets that arrived.", packets, coverageRuns)
 	run.Note("By chance alone, an interval that holds the truth with a probability of 98 % does so in 971 to 989 of 1,000 runs, 95 times in "+
 		"a hundred.",
 		"Where nearly all packets are in usable cells, at the lowest losses, every interval of the mean is wider than it need be: what is "+
@@ -139,82 +132,6 @@ func judgeLowest(run *experiment.Run, what string, least, runs int) *experiment.
 	return run.Meets("98 % intervals of the "+what+": lowest coverage at any loss rate", "98 %",
 		fmt.Sprintf("%.1f %%", 100*float64(least)/float64(runs)),
 		estimate.ProportionInterval(uint64(least), uint64(runs), 0.9998).High >= confidence)
-}
-
-const (
-	lossPackets = 5_000
-	lossRuns    = 5 * coverageRuns
-)
-
-// coverLoss measures how often intervals hold the probability of a loss. Only
-// the counts matter, which an LDA knows exactly.
-func coverLoss(run *experiment.Run) {
-	s := plot.Series{Name: "Clopper–Pearson"}
-	least := lossRuns
-	for _, probability := range ourLosses {
-		seed := run.SeedOf(fmt.Sprint("losses ", probability))
-		loss := experiment.Try(queue.NewLoss(queue.LossConfig{Probability: probability}, seed))
-		held := 0
-		for range lossRuns {
-			r := lda.Result{Sent: lossPackets}
-			for range lossPackets {
-				if loss.Drop() {
-					r.Lost++
-				}
-			}
-			if r.LossInterval(confidence).Contains(probability) {
-				held++
-			}
-		}
-		least = min(least, held)
-		s.Add(100*probability, 100*float64(held)/lossRuns)
-	}
-	run.Draw("loss", "Interval of the loss", fmt.Sprintf("Of %d runs of %d packets at each point.", lossRuns, lossPackets), LossAxis,
-		holdAxis, s, nominal())
-	judgeLowest(run, "loss", least, lossRuns)
-}
-
-// All runs together have as many packets as a quick trace.
-const (
-	fewPackets = 500
-	fewLoss    = 0.2
-)
-
-// coverFew measures how often the interval of the mean holds it if only a few
-// packets are in usable cells: for short intervals at high loss, measured with
-// few cells.
-func coverFew(run *experiment.Run) {
-	f := run.Draw("few", "Interval of the mean, from few packets",
-		fmt.Sprintf("Of %d runs of %d packets each, %s of them lost, with 8 to 256 cells.", coverageRuns, fewPackets, percent(fewLoss)),
-		plot.LogAxis("packets in usable cells, on average"), holdAxis)
-	least, most := math.Inf(1), 0.0
-	for _, law := range experiment.Each(run, allLaws()) {
-		p := NewTrace(run, law).Lose(run, fewLoss, 0)
-		s := f.Line(plot.Series{Name: law.Name})
-		for few := 8; few <= 256; few *= 2 {
-			sample, held := p.fewHeld(run, few)
-			s.Add(sample, 100*float64(held)/coverageRuns)
-			least, most = min(least, sample), max(most, sample)
-		}
-	}
-	f.Add(plot.Level("98 %", 100*confidence, least, most))
-}
-
-// fewHeld returns the average sample of few cells, and how many intervals held
-// the truth. A run without an estimate has an interval without bounds.
-func (p *Passage) fewHeld(run *experiment.Run, few int) (sample float64, held int) {
-	var samples estimate.Moments
-	for r := range coverageRuns {
-		w := window(p, r*fewPackets, (r+1)*fewPackets)
-		c := lda.Config{Identity: run.SeedOf(fmt.Sprint("few ", r)), SumBits: sumBits}
-		c.Banks[0] = lda.Bank{Rows: few, Shift: lda.ShiftFor(few, fewLoss*fewPackets)}
-		result, _ := experiment.Answer(lda.Estimate(w.Measure(c, 1)))
-		samples.Add(float64(result.N))
-		if result.MeanInterval(confidence).Contains(arrivals(w).Mean()) {
-			held++
-		}
-	}
-	return samples.Mean(), held
 }
 
 // arrivals returns the delays of a window's packets that arrived.
