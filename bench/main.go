@@ -9,13 +9,12 @@
 //	go run ./bench -all                 # all: an hour
 //	go run ./bench -soak 10m            # every machine under hostile load
 //	go run ./bench -results bench/RESULTS.md  # write what full runs found, in sentences
-//	go run ./bench -readme page.md            # rewrite the tables and figures of a file
 //
 // Results go to -out, by default out/. The same -seed gives the same bytes.
 //
 // To measure the speed of the library, use go test:
 //
-//	go test -run '^$' -bench . -benchtime 0.5s ./bench | tee out/speed.txt
+//	go test -run '^$' -bench . -benchtime 0.5s ./bench
 package main
 
 import (
@@ -65,15 +64,14 @@ func (e usageError) Unwrap() error { return e.error }
 
 // settings are the options of the command line.
 type settings struct {
-	names  []string
-	all    bool
-	quick  bool
-	seed   uint64
-	out    string
-	jobs   int
-	readme string
-	page   string
-	soak   time.Duration
+	names []string
+	all   bool
+	quick bool
+	seed  uint64
+	out   string
+	jobs  int
+	page  string
+	soak  time.Duration
 }
 
 func command(ctx context.Context, all []experiment.Experiment, args []string, stdout, stderr io.Writer) error {
@@ -83,9 +81,6 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 	}
 	if set.soak > 0 {
 		return soak.Run(ctx, set.soak, set.seed, stdout, func(line string) { fmt.Fprintln(stderr, line) })
-	}
-	if set.readme != "" {
-		return rewriteTables(all, set.readme, set.out, stdout)
 	}
 	if set.page != "" {
 		return writeResults(all, set.page, set.out)
@@ -122,7 +117,6 @@ usage: bench                       list the experiments
                                    some names, or a pattern such as 'lda-*'
        bench [flags] -all          run all of them
        bench -soak 10m             run every machine under hostile load, and say what was tried
-       bench -readme FILE          rewrite the tables and figures of FILE from the results in -out
        bench -results FILE         write FILE: what the full runs in -out found, in sentences
 
 flags:
@@ -135,7 +129,6 @@ flags:
 	f.Uint64Var(&set.seed, "seed", 1, "`number` from which everything random follows")
 	f.StringVar(&set.out, "out", "out", "`directory` for the results; the report covers all that it holds")
 	f.IntVar(&set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), "`number` of experiments to run side by side")
-	f.StringVar(&set.readme, "readme", "", "rewrite the tables and figures between markers in this `file`, and run nothing")
 	f.StringVar(&set.page, "results", "", "write what the full runs found to this `file`, in sentences, and run nothing")
 	f.DurationVar(&set.soak, "soak", 0, "run every machine under hostile load for this `time`, and no experiments")
 	for { // flags may come before, between and after names
@@ -154,11 +147,9 @@ flags:
 	switch {
 	case set.all && len(set.names) > 0:
 		return set, fmt.Errorf("-all and %q: want one or the other", set.names[0])
-	case set.readme != "" && (set.all || len(set.names) > 0):
-		return set, errors.New("-readme runs nothing: run the experiments first, then -readme alone")
-	case set.page != "" && (set.all || len(set.names) > 0 || set.readme != ""):
+	case set.page != "" && (set.all || len(set.names) > 0):
 		return set, errors.New("-results runs nothing: run the experiments first, then -results alone")
-	case set.soak < 0 || set.soak > 0 && (set.all || len(set.names) > 0 || set.readme != "" || set.page != ""):
+	case set.soak < 0 || set.soak > 0 && (set.all || len(set.names) > 0 || set.page != ""):
 		return set, fmt.Errorf("-soak %v: want a length of time, and nothing else to run", set.soak)
 	case set.jobs < 1:
 		return set, fmt.Errorf("-j %d: want at least 1", set.jobs)

@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -57,45 +55,7 @@ func resultsPage(all []experiment.Experiment, dir string) (string, error) {
 	if len(ran) == 0 {
 		return "", errors.New("no result in " + dir + ": go run ./bench -all")
 	}
-	speeds, err := speedSection(dir)
-	return opened(ran, left, seed) + body.String() + speeds, err
-}
-
-// speeds lists the benchmarks on the page, with the name of what measured
-// them.
-var speeds = []struct{ name, title, pattern string }{
-	{"speed", "Updates", `^(LDAUpdate/2banks|LDABatch|HeaderToLDA|Digest40|LDSUpdate/4x17500-1MiB(-batch32)?$|` +
-		`COLATEUpdate/.*default|RLIUpdate/.*counters$|RLIBound)`},
-	{"peers", "Comparison with what people use today, both points together", `^(Live|Pipeline/.*1M|FlowPipeline/.*1M)`},
-}
-
-// speedSection returns the tables of what go test -bench printed, if there are
-// any.
-func speedSection(dir string) (string, error) {
-	var out strings.Builder
-	for _, s := range speeds {
-		table, err := speedTable(filepath.Join(dir, s.name+".txt"), benchmarks[s.name], s.pattern)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return "", err
-		}
-		if out.Len() == 0 {
-			out.WriteString(`
-## Speed
-
-Times on a shared machine mean little, but ratios in one run mean more. "Of the
-least" is a time in multiples of the time of a reference loop over the same
-packets. For LDA the loop adds a time to one cell of 1,024 and counts the packet;
-for LDS it uses four cells of as much memory, for COLATE one; for RLI the same
-three counters in a Go map. "Aim" is what we set out to reach: if "of the least"
-is above it, we have not reached it.
-`)
-		}
-		fmt.Fprintf(&out, "\n### %s\n\n%s", s.title, strings.NewReplacer("x-floor", "of the least", "bar-x", "aim").Replace(table))
-	}
-	return out.String(), nil
+	return opened(ran, left, seed) + body.String(), nil
 }
 
 // opened returns the beginning of the page: how to read it, and what was not

@@ -1,12 +1,10 @@
-// Package soak runs every machine of the library under hostile load for a
-// given time, and reports what it tried. It fails on a panic, on an answer that
-// is not a number, on a decoder that changes its receiver on error, and on
-// memory that grows.
+// Package soak runs the machines of the library that go on for months under
+// hostile load for a given time, and reports what it tried. It fails on a
+// panic, on an answer that is not a number, and on memory that grows.
 //
-// It sends frames, captures and records with changed bytes, and feeds synopses
-// with copies, replays and impossible times. It damages the files of stores,
-// lets strangers talk to points and restarts them, and lies to stations and
-// clocks.
+// It feeds sessions and receivers with damaged records, copies, replays and
+// impossible times. It damages the files of stores, lets strangers talk to
+// points and restarts them, and lies to stations and clocks.
 package soak
 
 import (

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
 )
 
 // stores are those of two points, in a directory that is removed at the end.
@@ -116,4 +118,39 @@ func (s *stores) damage(random *rand.Rand, i int) (tried, found int, err error) 
 		found = 1
 	}
 	return 1, found, nil
+}
+
+// small is for a recorder in which many packets meet in a counter.
+var small = colate.Config{Counters: 2000, PerFlow: 10, Bits: 64, CountBits: 14, DigestBits: 20, Period: 1e9}
+
+// flows are those in a query, with records that may be wrong.
+func flows(random *rand.Rand) (records []joint.FlowRecord) {
+	for k := range uint64(30) {
+		f := hashing.Flow(hashing.Word(2, k))
+		records = append(records, joint.FlowRecord{Flow: f, Packets: float64(random.IntN(100)), Doubt: float64(random.IntN(3))})
+	}
+	return records
+}
+
+// fill lets two recorders count, mostly, the packets of an epoch.
+func fill(random *rand.Rand, points [2]*colate.Recorder, start int64) {
+	for i := range 2000 {
+		f, p := hashing.Flow(hashing.Word(2, random.Uint64N(300))), hostilePacket(random)
+		for _, r := range points[random.IntN(20)/19:] {
+			r.Update(f, p, hostileTime(random, start+int64(i)*1000))
+		}
+	}
+}
+
+// delays checks answers.
+func delays(answers []colate.Answer) (tried, refused int, err error) {
+	for i := range answers {
+		tried++
+		if answers[i].Err != nil {
+			refused++
+		} else if err := finite(answers[i].Delay); err != nil {
+			return tried, refused, err
+		}
+	}
+	return tried, refused, nil
 }
