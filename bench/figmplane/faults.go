@@ -2,6 +2,7 @@ package figmplane
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
@@ -65,11 +66,9 @@ func (o *outcome) watch(run *experiment.Run, seed uint64, share, times float64) 
 	}
 	v := experiment.Try(w.station.Localise(w.path, 0, history, mplane.Target{Mean: 1}))
 	o.runs++
-	for _, id := range v.Unknown {
-		if id == fault {
-			o.unknown++
-			return
-		}
+	if slices.Contains(v.Unknown, fault) {
+		o.unknown++
+		return
 	}
 	if len(v.Suspects) > 0 && v.Suspects[0].Segment == fault {
 		o.named++
@@ -129,7 +128,7 @@ func measureFaults(run *experiment.Run) {
 	run.Config("history", history, "packets an interval", packetsEach, "reports lost", lostReports, "runs", runs, "lda", small)
 	run.Note("Every run draws a map of 14 routers, a path of at least three links, and for each of its segments, there and back, a queue or "+
 		"a queue and a wire with its own load, Poisson or bursty on all scales of time, and loss. Both ends have an LDA of 512 cells, and "+
-		"two neighbours read each other's clocks from them; of the other segments drawn reports come. One clock is set by up to 10 ms at "+
+		"two neighbours read each other's clocks from them. One clock is set by up to 10 ms at "+
 		"some time in half of the runs.",
 		"A suspicion is untrue if the segment's packets, by their exact delays, did not exceed its usual by half of what it is suspected of. "+
 			"Bursts make queues slow, too: a suspicion of these is true, and counted beside.")

@@ -55,71 +55,68 @@ func measureSprint(run *experiment.Run) {
 
 // measureMap upgrades a map's routers in each order, and draws Fig. 9.
 func measureMap(run *experiment.Run, n *mplane.Network, name string) map[mplane.Order]mplane.UpgradePlan {
-	const most = 105 // a third of the routers
+	const most, every = 105, 15 // up to a third of the routers
 	hops := run.Draw("a", "Probe hop count, "+name, "", plot.LinearAxis("upgraded routers"), plot.LogAxis("hops of all probes"))
 	segments := run.Draw("b", "Hops of a segment, "+name, "", plot.LinearAxis("upgraded routers"), plot.LinearAxis("hops"))
 	table := run.Table("upgrades", "Coverage, "+name, "order", "upgraded", "probe hop count", "mean segment", "longest segment")
-	plans := map[mplane.Order]mplane.UpgradePlan{}
-	orders := []struct {
-		order mplane.Order
-		name  string
-		paper bool
-	}{{mplane.ByPaths, "Algorithm 1, by paths", true}, {mplane.ByHops, "by hops", false}, {mplane.AtRandom, "at random", true}}
-	for k, o := range experiment.Each(run, orders) {
-		demand := mplane.UpgradeDemand{Count: most, Order: o.order, Seed: run.SeedOf("order")}
-		plan := experiment.Try(n.PlanUpgrades(run.Context(), demand))
-		plans[o.order] = plan
-		line := plot.Series{Name: o.name, Paper: o.paper, Pair: k + 1}
+	draw := func(pair int, name string, paper bool, plan mplane.UpgradePlan, every int) {
+		line := plot.Series{Name: name, Paper: paper, Pair: pair}
 		mean, longest := line, line
-		mean.Name, longest.Name = o.name+", mean", o.name+", longest"
-		add := func(upgraded int, c mplane.Coverage) {
-			x := float64(upgraded)
-			line.Add(x, float64(c.Hops))
-			mean.Add(x, c.MeanSegment)
-			longest.Add(x, float64(c.Longest))
-			if upgraded%15 == 0 {
-				table.Row(o.name, upgraded, number(float64(c.Hops)), number(c.MeanSegment), c.Longest)
+		mean.Name, longest.Name = name+", mean", name+", longest"
+		for i := 0; i*every <= most; i++ {
+			c, upgraded := plan.Before, i*every
+			if i > 0 {
+				c = plan.Steps[i-1].Coverage
 			}
-		}
-		add(0, plan.Before)
-		for i, step := range plan.Steps {
-			add(i+1, step.Coverage)
+			line.Add(float64(upgraded), float64(c.Hops))
+			mean.Add(float64(upgraded), c.MeanSegment)
+			longest.Add(float64(upgraded), float64(c.Longest))
+			if upgraded%15 == 0 {
+				table.Row(name, upgraded, number(float64(c.Hops)), number(c.MeanSegment), c.Longest)
+			}
 		}
 		hops.Add(line)
 		segments.Add(mean, longest)
 	}
-	judgeUpgrades(run, n, plans)
+	plans := map[mplane.Order]mplane.UpgradePlan{}
+	for _, order := range []mplane.Order{mplane.ByPaths, mplane.ByHops} {
+		plans[order] = experiment.Try(n.PlanUpgrades(run.Context(), mplane.UpgradeDemand{Count: most, Order: order}))
+		run.Alive()
+	}
+	random := mplane.UpgradePlan{Before: plans[mplane.ByHops].Before}
+	shuffled := run.Rand("order").Perm(n.Routers())
+	var upgraded []mplane.Router
+	for _, r := range shuffled[:most] {
+		if upgraded = append(upgraded, mplane.Router(r)); len(upgraded)%every == 0 {
+			plan := experiment.Try(n.PlanUpgrades(run.Context(), mplane.UpgradeDemand{Upgraded: upgraded}))
+			random.Steps = append(random.Steps, mplane.Step{Coverage: plan.Before})
+		}
+	}
+	draw(1, "Algorithm 1, by paths", true, plans[mplane.ByPaths], 1)
+	draw(2, "by hops", false, plans[mplane.ByHops], 1)
+	draw(3, "at random", true, random, every)
+	judgeUpgrades(run, n, plans, random.Steps[len(random.Steps)-1].Hops)
 	run.Config("map", name, "routers", n.Routers(), "links", n.LinkCount())
 	return plans
 }
 
-// judgeUpgrades compares the orders.
-func judgeUpgrades(run *experiment.Run, n *mplane.Network, plans map[mplane.Order]mplane.UpgradePlan) {
+// judgeUpgrades compares the orders, and random choices of a third of the routers.
+func judgeUpgrades(run *experiment.Run, n *mplane.Network, plans map[mplane.Order]mplane.UpgradePlan, random int64) {
 	const fifteenPercent = 44
-	ours, paper, random := plans[mplane.ByHops], plans[mplane.ByPaths], plans[mplane.AtRandom]
+	ours, paper := plans[mplane.ByHops], plans[mplane.ByPaths]
 	at := func(p mplane.UpgradePlan) float64 {
 		return float64(p.Steps[fifteenPercent].Hops) / float64(p.Before.Hops)
 	}
 	run.Keeps("probe hop count with 45 upgraded, of that with none", "a hundredth", percent(at(ours)), at(ours) <= 0.01).Headline = true
 	run.Beats("probe hop count with 45 upgraded, of that with none: by hops, and by Algorithm 1", at(ours), at(paper), 0.02)
-	run.Holds("upgrades at random that are as good as 45 chosen ones", "far more", reached(random, paper.Steps[fifteenPercent].Hops),
-		random.Steps[len(random.Steps)-1].Hops > paper.Steps[fifteenPercent].Hops)
+	run.Holds("probe hop count of 105 upgraded at random", "more than of 45 chosen ones", number(float64(random)),
+		random > paper.Steps[fifteenPercent].Hops)
 	bound := experiment.Try(n.PlanUpgrades(run.Context(), mplane.UpgradeDemand{Count: fifteenPercent + 1})).Bound
 	run.Notef("With 45 routers ours leaves %s of %s hops to the probes; no choice whatever leaves fewer than %s.",
 		number(float64(ours.Steps[fifteenPercent].Hops)), number(float64(ours.Before.Hops)), number(float64(bound)))
 	run.Note("Every shortest path between two routers is probed, in both directions and each of several of equal cost on its own, but where " +
 		"an upgraded router is on it: then its parts are, which are paths of their own. Algorithm 1 upgrades the router on most such " +
 		"paths; ours, the router whose paths have most hops together.")
-}
-
-// reached returns after how many upgrades a plan has at most this many hops.
-func reached(p mplane.UpgradePlan, hops int64) string {
-	for i, step := range p.Steps {
-		if step.Hops <= hops {
-			return fmt.Sprint(i + 1)
-		}
-	}
-	return fmt.Sprintf("more than %d", len(p.Steps))
 }
 
 // sprintFile is the place of the map of AS 1239, which is not part of the

@@ -100,9 +100,7 @@ func (s *stretch) measure(r *rand.Rand, start int64, packets int, slow float64, 
 	}
 	result, err := lda.Estimate(s.up, s.down)
 	s.refused = err != nil
-	s.found = mplane.Measurement{
-		Segment: s.id, Sent: result.Sent, Lost: min(result.Lost, result.Sent), Delay: result.Delay, Error: result.MeanError,
-	}
+	s.found = mplane.Measure(s.id, &result)
 }
 
 // usualMean returns the median so far.
@@ -139,9 +137,8 @@ func (w *wire) follow(middle int64) {
 	}
 }
 
-// A world is a network, a path of it that is measured packet by packet, and
-// the clocks of its routers. The reports of other segments, which only serve
-// the clocks, are drawn at random.
+// A world is a path of a network, each segment measured packet by packet there
+// and back, and the clocks of its routers.
 type world struct {
 	plan    *mplane.Plan
 	station *mplane.Station
@@ -150,9 +147,7 @@ type world struct {
 	ids     []mplane.SegmentID // that are simulated, in order
 	watched map[mplane.SegmentID]*stretch
 	wires   []wire
-	usual   map[mplane.SegmentID]float64 // of others
-
-	clocks []course // by router
+	clocks  []course // by router
 }
 
 // newWorld draws a map, upgrades a share of its routers, and picks a path.
@@ -171,10 +166,7 @@ func newWorld(run *experiment.Run, seed uint64, share float64) *world {
 	for router := range mplane.Router(n.Routers()) {
 		d.Servers = append(d.Servers, router)
 	}
-	w := &world{
-		plan: experiment.Try(n.Plan(d)), random: r, path: path,
-		watched: map[mplane.SegmentID]*stretch{}, usual: map[mplane.SegmentID]float64{},
-	}
+	w := &world{plan: experiment.Try(n.Plan(d)), random: r, path: path, watched: map[mplane.SegmentID]*stretch{}}
 	w.station = experiment.Try(mplane.NewStation(mplane.StationConfig{Plan: w.plan, Length: second}))
 	for _, id := range w.segments() {
 		w.watch(r, id)
@@ -238,19 +230,16 @@ func (w *world) report(interval uint64, packets int, fault mplane.SegmentID, slo
 	for i := range w.wires {
 		w.wires[i].follow(w.clocks[w.wires[i].there.id.From].at(start, simulated))
 	}
-	for router := range mplane.Router(w.plan.Network().Routers()) {
-		var all []mplane.Measurement
-		for _, probed := range w.plan.MSet(router) {
-			if w.watched[probed.ID] == nil {
-				all = append(all, w.draw(probed))
-			}
-		}
+	for router := range mplane.Router(len(w.clocks)) {
+		r := mplane.Report{Monitor: router, Interval: interval, Network: w.plan.Network().Fingerprint()}
 		for _, id := range w.ids {
 			if s := w.watched[id]; !s.refused && (id.Via == router || !id.Internal() && id.From == router) {
-				all = append(all, s.found)
+				r.Measurements = append(r.Measurements, s.found)
 			}
 		}
-		w.send(router, interval, all, lostReports)
+		if w.random.Float64() >= lostReports {
+			experiment.Check(w.station.Take(start, r))
+		}
 	}
 }
 
@@ -260,31 +249,4 @@ func (w *world) ends(id mplane.SegmentID) (from, to mplane.Router) {
 		return id.Via, id.Via
 	}
 	return id.From, id.To
-}
-
-// draw returns a random report of a segment off the path: 20 µs of queueing at
-// its beginning come and go, and its monitors read each other's clocks to 1
-// µs.
-func (w *world) draw(s mplane.Segment) mplane.Measurement {
-	if w.usual[s.ID] == 0 {
-		w.usual[s.ID] = float64(len(s.Hops)-1) * (5e4 + 4.95e6*w.random.Float64()*w.random.Float64())
-	}
-	usual, ahead := w.usual[s.ID], w.clocks[s.ID.To].offset-w.clocks[s.ID.From].offset
-	back, _ := w.plan.Opposite(s.ID)
-	return mplane.Measurement{
-		Segment: s.ID, Sent: 1000, Delay: estimate.Delay{Mean: usual + 2e4*w.random.ExpFloat64() + ahead, StdDev: 3e4, N: 1000}, Error: 1e3,
-		Ahead: ahead + (usual-w.usual[back])/2 + 1e3*w.random.NormFloat64(), AheadError: 1e3,
-	}
-}
-
-func (w *world) send(router mplane.Router, interval uint64, all []mplane.Measurement, lost float64) {
-	for len(all) > 0 {
-		part := all[:min(len(all), mplane.MaxMeasurements)]
-		all = all[len(part):]
-		r := mplane.Report{Monitor: router, Interval: interval, Network: w.plan.Network().Fingerprint(), Measurements: part}
-		data := experiment.Try(mplane.AppendReport(nil, r, mplane.Key{}))
-		if w.random.Float64() >= lost {
-			experiment.Try(w.station.Receive(int64(interval)*second, data))
-		}
-	}
 }

@@ -58,7 +58,7 @@ func TestKeyForgesReports(t *testing.T) {
 			w.report(forged)
 			forge()
 		}
-		m, known := w.station.Segment(target, forged)
+		m, known := w.segment(target, forged)
 		_, err := w.station.Path(path, 0, forged)
 		switch {
 		case c.believed:

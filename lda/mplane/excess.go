@@ -18,16 +18,15 @@ const (
 	heaviest = 1.2 // for bursts, where the past says so
 )
 
-// excess compares x with past values. It returns the usual value, their
-// median; how far x is above it; and the confidence that none of the given
-// number of comparisons shows as much by chance. The confidence comes from
-// Student's distribution, because the spread, from the median of absolute
-// deviations, is an estimate too, worth some third of the values; and from how
-// far above the usual past values got.
+// excess compares x with past values. It returns their median, how far x is
+// above it, and the confidence that none of so many comparisons shows as much
+// by chance: by Student's distribution, because the spread, from the median of
+// absolute deviations, is an estimate too, worth some third of the values; and
+// by how far above the usual past values got.
 func excess(x float64, past []float64, floor, decay float64, comparisons int) (usual, above, confident float64) {
 	n := float64(len(past))
 	past = slices.Clone(past)
-	usual, spread := middle(past)
+	usual, spread := centred(past)
 	spread = math.Hypot(spread*math.Sqrt(1+1/n), floor)
 	above = x - usual
 	if above <= 0 || spread == 0 {
@@ -68,9 +67,8 @@ func heaviness(past []float64, usual float64) float64 {
 	return (float64(k) - math.Sqrt(float64(k))) / sum
 }
 
-// lossy compares the packets that were lost with those of past intervals. If
-// these vary little more than chance makes them, packets are lost in small bursts,
-// whose number is a Poisson variable.
+// lossy compares the packets that were lost with those of past intervals, if
+// these were lost in small bursts: their number is a Poisson variable.
 func lossy(at *value, past []*value, comparisons int) (confident float64) {
 	var sent, lost, squares float64
 	for _, v := range past {
@@ -115,48 +113,73 @@ func tail(t, degrees float64) float64 {
 	return 1 - low
 }
 
-// beyondBursts returns, for a mean delay and for past ones, the part that the
-// deviation beside it does not explain, in units of that deviation. When a
-// queue is busier its delays are longer and vary more, in a nearly constant
-// proportion. So the rest varies far less than the means do, and in proportion
-// less the busier the queue is. A router that became slower delays all packets
-// alike. The line is the one with the least absolute residuals through the
-// medians.
-func beyondBursts(mean, deviation float64, means, deviations []float64) (rest float64, past []float64, unit float64) {
-	centre, middle := median(slices.Clone(means)), median(slices.Clone(deviations))
+// A few intervals are looked at together, too: what grows shows in several, of
+// which bursts hide some.
+const few = 8
+
+// beyondBursts returns how surely the first sample is greater than those
+// before, by the part of the mean that the deviation beside it does not
+// explain, in units of that deviation. When a queue is busier its delays are
+// longer and vary more, in a nearly constant proportion; a router that became
+// slower delays all packets alike. The samples of the intervals that the
+// trouble has lasted do not define what is usual.
+func beyondBursts(all []sample, lasted, comparisons int) (confident float64) {
+	centre, middle, slope := burstLine(all[1+lasted:])
+	var rest, unit []float64
+	for _, p := range all {
+		u := max(p.deviation, middle/10, 1)
+		rest, unit = append(rest, (p.mean-centre-slope*(p.deviation-middle))/u), append(unit, u)
+	}
+	_, _, confident = excess(rest[0], rest[1+lasted:], all[0].chance/unit[0], steady, 2*comparisons)
+	if len(all)-1-lasted < 2*few {
+		return confident
+	}
+	var sums []float64 // of a few intervals in a row, each weighed by how well it is known
+	for i := range len(all) - few + 1 {
+		sum, weight := 0.0, 0.0
+		for j := i; j < i+few; j++ {
+			sum += rest[j] / unit[j]
+			weight += 1 / (unit[j] * unit[j])
+		}
+		sums = append(sums, sum/math.Sqrt(weight))
+	}
+	_, spread := centred(rest[1+lasted:])
+	_, _, together := excess(sums[0], sums[1+lasted:], spread, steady, 2*comparisons)
+	return max(confident, together)
+}
+
+// burstLine returns the line that mean delays follow as their deviations vary:
+// through the medians, with the least absolute residuals.
+func burstLine(past []sample) (centre, middle, slope float64) {
+	var means, deviations []float64
+	for _, p := range past {
+		means, deviations = append(means, p.mean), append(deviations, p.deviation)
+	}
+	centre, middle = median(means), median(deviations)
 	type step struct{ slope, weight float64 }
 	var steps []step
 	total := 0.0
-	for i, d := range deviations {
-		if weight := math.Abs(d - middle); weight > 0 {
-			steps = append(steps, step{max(0, (means[i]-centre)/(d-middle)), weight})
+	for _, p := range past {
+		if weight := math.Abs(p.deviation - middle); weight > 0 {
+			steps = append(steps, step{max(0, (p.mean-centre)/(p.deviation-middle)), weight})
 			total += weight
 		}
 	}
 	slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.slope, b.slope) })
-	slope, sum := 0.0, 0.0
+	sum := 0.0
 	for _, step := range steps {
 		if slope = step.slope; sum+step.weight >= total/2 {
 			break
 		}
 		sum += step.weight
 	}
-	of := func(mean, deviation float64) (rest, unit float64) {
-		unit = max(deviation, middle/10, 1)
-		return (mean - centre - slope*(deviation-middle)) / unit, unit
-	}
-	for i, d := range deviations {
-		r, _ := of(means[i], d)
-		past = append(past, r)
-	}
-	rest, unit = of(mean, deviation)
-	return rest, past, unit
+	return centre, middle, slope
 }
 
-// middle returns the median of at least one number, and their spread about it:
+// centred returns the median of at least one number, and their spread about it:
 // what the median of absolute deviations implies for the standard deviation of
 // normal values. It sorts the numbers.
-func middle(xs []float64) (centre, spread float64) {
+func centred(xs []float64) (centre, spread float64) {
 	centre = median(xs)
 	deviations := make([]float64, len(xs))
 	for i, x := range xs {

@@ -22,6 +22,10 @@ type Suspect struct {
 	Usual, Excess         float64
 	UsualLoss, ExcessLoss float64
 
+	// BothWays means that no reading of the clocks tells the segment from the
+	// way back: Usual and Excess are those of the round trip.
+	BothWays bool
+
 	// Share is the segment's fraction, 0 to 1, of the total excess delay of
 	// the segments that are surely slow, or of the total excess loss of those
 	// that surely lose.
@@ -47,17 +51,14 @@ type Verdict struct {
 	Suspects []Suspect
 
 	// Unknown lists the segments without a measurement, those without a
-	// history of at least MinHistory intervals, and those with a clock at one
-	// end that was set. The cause may be one of them.
+	// history of at least MinHistory intervals, and those between two clocks
+	// without a reading and without the way back. The cause may be one of them.
 	Unknown []SegmentID
 }
 
 // MinHistory is the number of intervals for which a segment must have been
 // measured before it can be suspected.
 const MinHistory = 8
-
-// onset is how much of an excess an interval shows that belongs to its growth.
-const onset = 0.05
 
 // sure is the least Sure of a suspect, and part its least Share.
 const (
@@ -66,9 +67,9 @@ const (
 )
 
 // Localise compares every segment of a path in an interval with its own
-// history, after subtracting clocks. If the path misses its target, it names
-// the segments that explain it. The error wraps [estimate.ErrConfig] if the
-// plan does not have the path; if segments are missing the Verdict says so.
+// history. If the path misses its target, it names the segments that explain
+// it. The error wraps [estimate.ErrConfig] if the plan does not have the path;
+// if segments are missing the Verdict says so.
 func (s *Station) Localise(path []Router, class int, interval uint64, target Target) (Verdict, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,19 +81,15 @@ func (s *Station) Localise(path []Router, class int, interval uint64, target Tar
 	v.Broken = target.Mean > 0 && r.Mean > target.Mean || target.Loss > 0 && r.Loss > target.Loss
 	var slow, lossy []Suspect
 	for _, id := range r.Segments {
-		at, history := s.segments[id].at(interval), s.history(id, interval)
-		if at == nil || len(history) < MinHistory {
+		all := s.history(id, interval)
+		delay, ok := s.slow(all, kinds*len(r.Segments))
+		if !ok {
 			v.Unknown = append(v.Unknown, id)
-			continue
+		} else if delay.Sure >= sure {
+			slow = append(slow, delay)
 		}
-		suspect := s.compare(at, history, interval, 3*len(r.Segments))
-		if suspect[0].Sure >= sure {
-			slow = append(slow, suspect[0])
-		} else if at.kind() == byReading && at.AheadError > s.good(history) {
-			v.Unknown = append(v.Unknown, id)
-		}
-		if suspect[1].Sure >= sure {
-			lossy = append(lossy, suspect[1])
+		if loss := loses(all, kinds*len(r.Segments)); loss.Sure >= sure {
+			lossy = append(lossy, loss)
 		}
 	}
 	share(slow, func(p *Suspect) float64 { return p.Excess })
@@ -106,128 +103,148 @@ func (s *Station) Localise(path []Router, class int, interval uint64, target Tar
 	return v, nil
 }
 
-// history returns the measurements of a segment before an interval, the latest
-// first.
+// kinds is in how many ways a segment is compared: by its mean, by what bursts
+// do not explain, and by its losses.
+const kinds = 3
+
+// history returns the measurements of a segment in an interval and before it,
+// the latest first, or nothing if there are too few.
 func (s *Station) history(id SegmentID, interval uint64) []*value {
 	var all []*value
-	for k := uint64(1); k < uint64(s.config.History) && k <= interval; k++ {
-		if v := s.segments[id].at(interval - k); v != nil {
+	for k := uint64(0); k < uint64(s.config.History) && k <= interval; k++ {
+		if v := s.at(id, interval-k); v != nil {
 			all = append(all, v)
+		} else if k == 0 {
+			return nil
 		}
+	}
+	return enough(all)
+}
+
+func enough[T any](all []T) []T {
+	if len(all) <= MinHistory {
+		return nil
 	}
 	return all
 }
 
-// good returns the greatest error of a reading that is no worse than usual. In
-// the interval in which a clock is set, readings are worse.
-func (s *Station) good(history []*value) float64 {
-	var all []float64
-	for _, v := range history {
-		if v.kind() == byReading {
-			all = append(all, v.AheadError)
+// A sample is what a measurement says of a segment's delay, whatever the
+// clocks at its ends show.
+type sample struct {
+	mean, deviation, chance float64 // chance is the standard error of the mean
+	interval                uint64
+}
+
+// samples returns those of an interval and of the ones before, all made in the
+// same way: as measured inside a router; else by readings of the clocks; else
+// there and back together, as in the interval in which a clock was set.
+func (s *Station) samples(all []*value) (of []sample, bothWays bool) {
+	if len(all) == 0 || all[0].Segment.Internal() {
+		return sampled(all, func(v *value) (float64, float64, float64, bool) {
+			return v.Delay.Mean, v.Delay.StdDev, v.Error, true
+		}), false
+	}
+	good := good(all)
+	of = sampled(all, func(v *value) (float64, float64, float64, bool) {
+		return v.Delay.Mean - v.Ahead, v.Delay.StdDev, math.Hypot(v.Error, v.AheadError), v.AheadError > 0 && v.AheadError <= good
+	})
+	if of != nil {
+		return of, false
+	}
+	return sampled(all, func(v *value) (float64, float64, float64, bool) {
+		back := s.back(v)
+		if back == nil {
+			return 0, 0, 0, false
+		}
+		return v.Delay.Mean + back.Delay.Mean, v.Delay.StdDev + back.Delay.StdDev, math.Hypot(v.Error, back.Error), true
+	}), true
+}
+
+// sampled returns the samples of one kind, or nothing if there are too few, or
+// not of the first.
+func sampled(all []*value, by func(*value) (mean, deviation, chance float64, ok bool)) []sample {
+	var of []sample
+	for i, v := range all {
+		if mean, deviation, chance, ok := by(v); ok {
+			of = append(of, sample{mean, deviation, chance, v.interval})
+		} else if i == 0 {
+			return nil
 		}
 	}
+	return enough(of)
+}
+
+// good returns the greatest error of a reading that is not far worse than
+// usual.
+func good(all []*value) float64 {
 	const worse = 10
-	if len(all) == 0 {
-		return s.config.Wander
+	var errors []float64
+	for _, v := range all {
+		if v.AheadError > 0 {
+			errors = append(errors, v.AheadError)
+		}
 	}
-	return max(worse*median(all), s.config.Wander)
+	if len(errors) == 0 {
+		return 0
+	}
+	return worse * median(errors)
 }
 
-// compare compares a measurement's delay and loss with those before.
-// comparisons is the number of comparisons made together.
-func (s *Station) compare(at *value, history []*value, interval uint64, comparisons int) [2]Suspect {
-	slow, many := Suspect{Segment: at.Segment, Since: interval}, Suspect{Segment: at.Segment, Since: interval}
-	if d := s.delays(at, history, interval); len(d.means) >= MinHistory {
-		if lasted := lasting(d.mean, d.means, 0.5); lasted > 0 {
-			slow.Since = d.intervals[lasted-1]
-		}
-		lasted := lasting(d.mean, d.means, onset)
-		means, deviations := d.means[lasted:], d.deviations[lasted:]
-		slow.Usual, slow.Excess, slow.Sure = excess(d.mean, means, d.floor, bursts, comparisons)
-		rest, past, unit := beyondBursts(d.mean, at.Delay.StdDev, means, deviations)
-		if _, _, confident := excess(rest, past, d.floor/unit, steady, comparisons); slow.Excess > 0 {
-			slow.Sure = max(slow.Sure, confident)
-		}
+// onset is how much of an excess an interval shows that belongs to its growth,
+// and half how much one shows that is as troubled.
+const (
+	onset = 0.05
+	half  = 0.5
+)
+
+// slow compares a segment's delay with those before. ok is false if there are
+// too few.
+func (s *Station) slow(all []*value, comparisons int) (p Suspect, ok bool) {
+	of, bothWays := s.samples(all)
+	if of == nil {
+		return p, false
 	}
-	if at.Sent > 0 {
-		var losses []float64
-		for _, v := range history {
-			losses = append(losses, v.lossRate())
-		}
-		if lasted := lasting(at.lossRate(), losses, 0.5); lasted > 0 {
-			many.Since = history[lasted-1].interval
-		}
-		lasted := lasting(at.lossRate(), losses, onset)
-		rate := (float64(at.Lost) + 1) / (float64(at.Sent) + 2)
-		floor := math.Sqrt(rate * (1 - rate) / float64(at.Sent))
-		many.UsualLoss, many.ExcessLoss, many.Sure = excess(at.lossRate(), losses[lasted:], floor, bursts, comparisons)
-		many.Sure = max(many.Sure, lossy(at, history[lasted:], comparisons))
+	var means []float64
+	for _, d := range of {
+		means = append(means, d.mean)
 	}
-	return [2]Suspect{slow, many}
+	lasted := lasting(means, onset)
+	p = Suspect{Segment: all[0].Segment, Since: of[lasting(means, half)].interval, BothWays: bothWays}
+	p.Usual, p.Excess, p.Sure = excess(means[0], means[1+lasted:], of[0].chance, bursts, comparisons)
+	if p.Excess > 0 {
+		p.Sure = max(p.Sure, beyondBursts(of, lasted, comparisons))
+	}
+	return p, true
 }
 
-// lasting returns how many of the past values, the latest first, show the same
-// trouble as x, or its growth: at least a share of the excess over the usual. They
-// do not define what is usual while there are enough others.
-func lasting(x float64, past []float64, share float64) int {
+// loses compares a segment's losses with those before.
+func loses(all []*value, comparisons int) (p Suspect) {
+	if len(all) == 0 || all[0].Sent == 0 {
+		return p
+	}
+	var losses []float64
+	for _, v := range all {
+		losses = append(losses, float64(v.Lost)/float64(max(v.Sent, 1)))
+	}
+	sent, lasted := float64(all[0].Sent), lasting(losses, onset)
+	rate := (float64(all[0].Lost) + 1) / (sent + 2)
+	p = Suspect{Segment: all[0].Segment, Since: all[lasting(losses, half)].interval}
+	p.UsualLoss, p.ExcessLoss, p.Sure = excess(losses[0], losses[1+lasted:], math.Sqrt(rate*(1-rate)/sent), bursts, comparisons)
+	p.Sure = max(p.Sure, lossy(all[0], all[1+lasted:], comparisons))
+	return p
+}
+
+// lasting returns how many values before the first, the latest first, show the
+// same trouble as it, or its growth: at least a share of its excess over the
+// usual. They do not define what is usual while there are enough others.
+func lasting(all []float64, share float64) int {
+	x, past := all[0], all[1:]
 	usual := median(slices.Clone(past))
 	count := 0
 	for x > usual && count < len(past)-MinHistory && past[count] > usual+share*(x-usual) {
 		count++
 	}
 	return count
-}
-
-// delays holds a segment's mean delay with clocks subtracted, and past ones
-// with the deviations beside them. floor is the smallest standard error of
-// any.
-type delays struct {
-	mean, floor       float64
-	means, deviations []float64 // the latest first
-	intervals         []uint64
-}
-
-func (d *delays) add(v *value, offset float64) {
-	d.means = append(d.means, v.Delay.Mean-offset)
-	d.deviations = append(d.deviations, v.Delay.StdDev)
-	d.intervals = append(d.intervals, v.interval)
-}
-
-// delays subtracts the clocks: by the monitors' own readings if these, and
-// enough before them, are known, and otherwise by what all segments said.
-func (s *Station) delays(at *value, history []*value, interval uint64) delays {
-	if at.kind() == byReading {
-		d := delays{mean: at.Delay.Mean - at.Ahead, floor: math.Hypot(at.Error, at.AheadError)}
-		good := s.good(history)
-		for _, v := range history {
-			if v.kind() == byReading && v.AheadError <= good {
-				d.add(v, v.Ahead)
-			}
-		}
-		if len(d.means) >= MinHistory {
-			return d
-		}
-	}
-	id := at.Segment
-	offset, _ := s.course.between(id, interval)
-	d := delays{mean: at.Delay.Mean - offset, floor: at.Error}
-	if !id.Internal() {
-		d.floor = math.Hypot(d.floor, s.config.Wander)
-	}
-	for _, v := range history {
-		if offset, ok := s.course.between(id, v.interval); ok {
-			d.add(v, offset)
-		}
-	}
-	return d
-}
-
-func (v *value) lossRate() float64 {
-	if v.Sent == 0 {
-		return 0
-	}
-	return float64(v.Lost) / float64(v.Sent)
 }
 
 // share sets each suspect's share of the sum.

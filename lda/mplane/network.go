@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -70,11 +69,8 @@ func (n *Network) AddLink(from, to string, weight float64) error {
 		return invalid("weight", weight, "a finite number above 0")
 	}
 	f, err := n.AddRouter(from)
-	if err != nil {
-		return err
-	}
-	t, err := n.AddRouter(to)
-	if err != nil {
+	t, err2 := n.AddRouter(to)
+	if err = cmp.Or(err, err2); err != nil {
 		return err
 	}
 	at, found := n.find(f, t)
@@ -108,16 +104,6 @@ func (n *Network) find(from, to Router) (int, bool) {
 
 func (n *Network) has(r Router) bool { return r >= 0 && int(r) < len(n.names) }
 
-// Clone returns an independent copy.
-func (n *Network) Clone() *Network {
-	c := &Network{names: slices.Clone(n.names), numbers: maps.Clone(n.numbers)}
-	for r := range n.names {
-		c.links = append(c.links, slices.Clone(n.links[r]))
-		c.into = append(c.into, slices.Clone(n.into[r]))
-	}
-	return c
-}
-
 // Routers returns the number of routers.
 func (n *Network) Routers() int { return len(n.names) }
 
@@ -142,6 +128,19 @@ func (n *Network) Router(name string) (Router, bool) {
 // Links returns the links that leave a router, in the order of the routers
 // that they lead to. Do not change them: they belong to the network.
 func (n *Network) Links(r Router) []Link { return n.links[r] }
+
+// neighbours returns the routers with a link to or from r, in order.
+func (n *Network) neighbours(r Router) []Router {
+	var all []Router
+	for _, l := range n.links[r] {
+		all = append(all, l.To)
+	}
+	for _, l := range n.into[r] {
+		all = append(all, l.From)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
 // invalid returns the error for a value out of range.
 func invalid(field string, got any, want string) error {

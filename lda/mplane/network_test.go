@@ -11,8 +11,8 @@ import (
 )
 
 func TestReadWeights(t *testing.T) {
-	n, err := ReadWeights(strings.NewReader("# a map\n\nSan+Jose,+CA4062 Anaheim,+CA4101 2.5\nAnaheim,+CA4101\tSan+Jose%2c%20CA4062 3\n" +
-		"a\\2Bb x 1e-3\n"))
+	n, err := ReadWeights(strings.NewReader("# a map\n\nSan+Jose,+CA4062 Anaheim,+CA4101 2.5\nAnaheim,+CA4101\tSan+Jose,+CA4062 3\n" +
+		"a x 1e-3\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +20,7 @@ func TestReadWeights(t *testing.T) {
 	for r := range n.Routers() {
 		names = append(names, n.Name(Router(r)))
 	}
-	if diff := cmp.Diff([]string{"San Jose, CA4062", "Anaheim, CA4101", "a+b", "x"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"San Jose, CA4062", "Anaheim, CA4101", "a", "x"}, names); diff != "" {
 		t.Error(diff)
 	}
 	want := []Link{{From: 1, To: 0, Weight: 3}}
@@ -40,10 +40,6 @@ func TestReadWeightsErrors(t *testing.T) {
 		"a b +Inf":        "weight is +Inf",
 		"a a 1":           `from "a" to itself`,
 		"a b 1\na b 2":    `line 2: mplane: invalid configuration: link is from "a" to "b" twice`,
-		"a%2 b 1":         "two hexadecimal digits",
-		"a% b 1":          "two hexadecimal digits",
-		"a b%+1 1":        "two hexadecimal digits",
-		"a \\zz 1":        "two hexadecimal digits",
 		"x y 1\n\x00 y 1": "",
 	} {
 		_, err := ReadWeights(strings.NewReader(text))
@@ -64,7 +60,7 @@ func TestReadWeightsErrors(t *testing.T) {
 
 func FuzzReadWeights(f *testing.F) {
 	f.Add("San+Jose,+CA4062 Anaheim,+CA4101 2.5\n")
-	f.Add("a%20b c\\41 1e300\nb c 1\nc b 1\n")
+	f.Add("a+b c 1e300\nb c 1\nc b 1\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		n, err := ReadWeights(strings.NewReader(text))
 		if err != nil {

@@ -28,7 +28,7 @@ type PathResult struct {
 	Loss float64
 
 	Segments []SegmentID // of the path, in order
-	Missing  []SegmentID // those about which nothing is known; the result then describes only a part of the path
+	Missing  []SegmentID // those whose delay is not known; the result then describes only a part of the path
 
 	roundError float64 // standard error of Certain's ends
 }
@@ -59,20 +59,19 @@ func (s *Station) path(path []Router, class int, interval uint64) (PathResult, e
 	if err != nil {
 		return PathResult{}, err
 	}
-	s.follow(interval)
 	r := PathResult{Segments: ids, Certain: estimate.Interval{Confidence: 1}}
 	kept := 1.0
 	for _, id := range ids {
-		v := s.segments[id].at(interval)
-		if v == nil {
+		v := s.at(id, interval)
+		mean, known := s.mean(v)
+		if !known {
 			r.Missing = append(r.Missing, id)
 			continue
 		}
-		offset, _ := s.course.between(id, interval)
-		r.Mean += v.Delay.Mean - offset
+		r.Mean += mean
 		r.StdDev = math.Hypot(r.StdDev, v.Delay.StdDev)
 		r.Error = math.Hypot(r.Error, v.Error)
-		s.certain(&r, v, interval)
+		s.certain(&r, v)
 		if v.Sent > 0 {
 			kept *= 1 - float64(v.Lost)/float64(v.Sent)
 		}
@@ -89,14 +88,32 @@ func (s *Station) path(path []Router, class int, interval uint64) (PathResult, e
 	return r, nil
 }
 
+// mean returns a segment's mean delay: by the reading of its clocks or, without
+// one, half of the round trip, and whether one of these is known.
+func (s *Station) mean(v *value) (mean float64, known bool) {
+	switch {
+	case v == nil:
+		return 0, false
+	case v.Segment.Internal():
+		return v.Delay.Mean, true
+	case v.AheadError > 0:
+		return v.Delay.Mean - v.Ahead, true
+	}
+	back := s.back(v)
+	if back == nil {
+		return 0, false
+	}
+	return (v.Delay.Mean + back.Delay.Mean) / 2, true
+}
+
 // certain adds a segment to the certain interval of a path. Inside a router
 // there is one clock, and no uncertainty.
-func (s *Station) certain(r *PathResult, v *value, interval uint64) {
+func (s *Station) certain(r *PathResult, v *value) {
 	chance := v.Error
 	if v.Segment.Internal() {
 		r.Certain.Low += v.Delay.Mean
 		r.Certain.High += v.Delay.Mean
-	} else if back := s.opposite(v.Segment).at(interval); back != nil {
+	} else if back := s.back(v); back != nil {
 		r.Certain.High += max(v.Delay.Mean+back.Delay.Mean, 0)
 		chance = math.Hypot(chance, back.Error)
 	} else {

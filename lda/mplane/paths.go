@@ -11,8 +11,17 @@ import (
 // through which it is reached.
 type pathTree struct {
 	routers []Router
-	counts  []uint16 // how many entries of before each router has
-	before  []int32  // positions of the last routers but one, one router's after another's
+	before  []int32 // positions of the last routers but one, one router's after another's
+	ends    []int32 // of each router's part of before
+}
+
+// into returns the positions of the routers through which one is reached, if it
+// is not the source.
+func (t *pathTree) into(at int32) []int32 {
+	if at == 0 {
+		return nil
+	}
+	return t.before[t.ends[at-1]:t.ends[at]]
 }
 
 // A distance is a router on the frontier of a search.
@@ -75,15 +84,13 @@ func (s *pathSearch) from(source Router) pathTree {
 // settle makes a router the next of the tree, behind every settled router
 // through which it can be reached at the same cost.
 func (s *pathSearch) settle(t *pathTree, d distance) {
-	count := uint16(0)
 	for _, l := range s.network.into[d.router] {
 		if at := s.position[l.From]; at != unsettled && s.cost[l.From]+l.Weight <= d.cost*(1+sameCost) {
 			t.before = append(t.before, at)
-			count++
 		}
 	}
 	s.position[d.router] = int32(len(t.routers))
-	t.routers, t.counts = append(t.routers, d.router), append(t.counts, count)
+	t.routers, t.ends = append(t.routers, d.router), append(t.ends, int32(len(t.before)))
 }
 
 // MaxPaths is the largest number of equal-cost paths between two routers that
@@ -102,21 +109,12 @@ func (n *Network) Paths(from, to Router) [][]Router {
 	if at < 0 {
 		return nil
 	}
-	return t.paths(t.starts(), int32(at), func(Router) bool { return true })
-}
-
-// starts returns where each router's part of before begins.
-func (t *pathTree) starts() []int32 {
-	starts := make([]int32, len(t.counts)+1)
-	for i, n := range t.counts {
-		starts[i+1] = starts[i] + int32(n)
-	}
-	return starts
+	return t.paths(int32(at), func(Router) bool { return true })
 }
 
 // paths lists the paths to the router at a position whose inner routers all
 // pass, at most MaxPaths, in the order of their routers' numbers.
-func (t *pathTree) paths(starts []int32, at int32, passes func(Router) bool) (paths [][]Router) {
+func (t *pathTree) paths(at int32, passes func(Router) bool) (paths [][]Router) {
 	var tail []Router
 	var walk func(at int32)
 	walk = func(at int32) {
@@ -128,7 +126,7 @@ func (t *pathTree) paths(starts []int32, at int32, passes func(Router) bool) (pa
 			paths = append(paths, path)
 			return
 		}
-		for _, b := range t.before[starts[at]:starts[at+1]] {
+		for _, b := range t.into(at) {
 			if len(paths) < MaxPaths && (b == 0 || passes(t.routers[b])) {
 				walk(b)
 			}
@@ -137,4 +135,27 @@ func (t *pathTree) paths(starts []int32, at int32, passes func(Router) bool) (pa
 	walk(at)
 	slices.SortFunc(paths, slices.Compare[[]Router])
 	return paths
+}
+
+// prune drops the routers that are not kept. The others stay in order.
+func (t *pathTree) prune(keep func(at int32) bool) {
+	moved := make([]int32, len(t.routers))
+	kept, links, from := int32(0), int32(0), int32(0)
+	for i, r := range t.routers {
+		before := t.before[from:t.ends[i]]
+		from = t.ends[i]
+		if !keep(int32(i)) {
+			continue
+		}
+		for _, b := range before {
+			if keep(b) {
+				t.before[links] = moved[b]
+				links++
+			}
+		}
+		moved[i] = kept
+		t.routers[kept], t.ends[kept] = r, links
+		kept++
+	}
+	t.routers, t.ends, t.before = t.routers[:kept], t.ends[:kept], t.before[:links]
 }

@@ -38,18 +38,16 @@ type Segment struct {
 	Hops []Router // from From to To, including both: more than two on a virtual link
 }
 
-// Virtual reports whether the segment passes routers that do not measure.
-func (s Segment) Virtual() bool { return len(s.Hops) > 2 }
-
 // A Plan says who measures what. It does not change, so any number of
 // goroutines may read it.
 type Plan struct {
-	network   *Network
-	upgraded  []bool
-	monitors  []bool
-	classes   int
-	sets      map[Router][]Segment
-	neighbour [][]Router // by router, those with a link to or from it
+	network     *Network
+	fingerprint uint64
+	upgraded    []bool
+	monitors    []bool
+	classes     int
+	sets        map[Router][]Segment
+	neighbour   [][]Router // by router, those with a link to or from it
 }
 
 // Plan computes every monitor's m-set (section VI): the segments that it
@@ -62,7 +60,7 @@ func (n *Network) Plan(d Deployment) (*Plan, error) {
 	if d.Classes < 0 || d.Classes > 1<<16 {
 		return nil, invalid("Classes", d.Classes, "0 to 65536")
 	}
-	p := &Plan{network: n.Clone(), classes: max(d.Classes, 1), sets: map[Router][]Segment{}}
+	p := &Plan{network: n, fingerprint: n.Fingerprint(), classes: max(d.Classes, 1), sets: map[Router][]Segment{}}
 	var err error
 	if p.upgraded, err = n.set("Upgraded", d.Upgraded); err != nil {
 		return nil, err
@@ -73,10 +71,9 @@ func (n *Network) Plan(d Deployment) (*Plan, error) {
 	for _, r := range d.Upgraded {
 		p.monitors[r] = true
 	}
-	p.neighbour = make([][]Router, n.Routers())
-	search := newPathSearch(p.network)
+	search := newPathSearch(n)
 	for r := range Router(n.Routers()) {
-		p.neighbour[r] = p.network.neighbours(r)
+		p.neighbour = append(p.neighbour, n.neighbours(r))
 		if p.monitors[r] {
 			p.sets[r] = p.set(search.from(r))
 		}
@@ -84,28 +81,14 @@ func (n *Network) Plan(d Deployment) (*Plan, error) {
 	return p, nil
 }
 
-// neighbours returns the routers with a link to or from r, in order.
-func (n *Network) neighbours(r Router) []Router {
-	var all []Router
-	for _, l := range n.links[r] {
-		all = append(all, l.To)
-	}
-	for _, l := range n.into[r] {
-		all = append(all, l.From)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // set returns the m-set of a tree's source.
 func (p *Plan) set(t pathTree) []Segment {
 	var set []Segment
-	starts := t.starts()
 	for at, r := range t.routers[1:] {
 		if !p.monitors[r] {
 			continue
 		}
-		for _, hops := range t.paths(starts, int32(at+1), func(r Router) bool { return !p.upgraded[r] }) {
+		for _, hops := range t.paths(int32(at+1), func(r Router) bool { return !p.upgraded[r] }) {
 			set = append(set, Segment{ID: outside(hops), Hops: hops})
 		}
 	}
@@ -158,12 +141,8 @@ func (p *Plan) Internal(r Router) []SegmentID {
 
 // Has reports whether the plan has a segment.
 func (p *Plan) Has(id SegmentID) bool {
-	n := p.network
-	if !n.has(id.From) || !n.has(id.To) {
-		return false
-	}
 	if id.Internal() {
-		return n.has(id.Via) && p.upgraded[id.Via] && int(id.Class) < p.classes && id.Path == 0 &&
+		return id.Via >= 0 && int(id.Via) < len(p.upgraded) && p.upgraded[id.Via] && int(id.Class) < p.classes && id.Path == 0 &&
 			slices.Contains(p.neighbour[id.Via], id.From) && slices.Contains(p.neighbour[id.Via], id.To)
 	}
 	_, ok := p.probed(id)
@@ -198,8 +177,8 @@ func (p *Plan) Opposite(id SegmentID) (SegmentID, bool) {
 // must begin and end at monitors and take shortest paths, as [Network.Paths]
 // returns them. The error wraps [estimate.ErrConfig].
 func (p *Plan) Along(path []Router, class int) ([]SegmentID, error) {
-	if len(path) < 2 || slices.ContainsFunc(path, func(r Router) bool { return !p.network.has(r) }) {
-		return nil, invalid("path", path, fmt.Sprintf("at least two routers from 0 to %d", p.network.Routers()-1))
+	if len(path) < 2 || slices.ContainsFunc(path, func(r Router) bool { return r < 0 || int(r) >= len(p.upgraded) }) {
+		return nil, invalid("path", path, fmt.Sprintf("at least two routers from 0 to %d", len(p.upgraded)-1))
 	}
 	if class < 0 || class >= p.classes {
 		return nil, invalid("class", class, fmt.Sprintf("0 to %d", p.classes-1))

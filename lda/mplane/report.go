@@ -23,8 +23,9 @@ type Measurement struct {
 
 	// Ahead is how far the clock at the segment's end is ahead of the one at
 	// its beginning, in nanoseconds, if the two monitors follow each other's
-	// clocks. AheadError is its standard error. SetClock sets both. They are 0
-	// if nothing is known, and inside a router.
+	// clocks. AheadError is its standard error. SetClock sets both. Clocks that
+	// something else keeps together are 0 ahead, and AheadError says how well.
+	// Both are 0 if nothing is known, and inside a router.
 	Ahead, AheadError float64
 }
 
@@ -36,10 +37,9 @@ func Measure(id SegmentID, r *lda.Result) Measurement {
 }
 
 // SetClock takes a reading of the clock at the segment's end by the one at its
-// beginning: see [clock.Tracker]. With it the precision of the reading decides
-// whether a segment is slow or a clock was set; without it, all segments
-// around decide. How differently long the two directions are does not matter,
-// because it is the same in every interval: let [clock.Config.Asymmetry] be 0.
+// beginning: see [clock.Tracker]. How differently long the two directions are
+// does not matter, because it is the same in every interval: let
+// [clock.Config.Asymmetry] be 0.
 func (m *Measurement) SetClock(r clock.Reading) {
 	const widths = 4 // number of standard errors from end to end of Likely
 	if width := r.Likely.High - r.Likely.Low; !math.IsNaN(width) && !math.IsInf(width, 0) {
@@ -49,20 +49,18 @@ func (m *Measurement) SetClock(r clock.Reading) {
 
 // check reports what is wrong with a measurement.
 func (m *Measurement) check() error {
-	finite := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+	for _, x := range m.numbers() {
+		if math.IsNaN(*x) || math.IsInf(*x, 0) {
+			return invalid("a number of the measurement", *x, "finite")
+		}
+	}
 	switch {
+	case min(m.Delay.StdDev, m.Error, m.AheadError) < 0:
+		return invalid("StdDev, Error or AheadError", min(m.Delay.StdDev, m.Error, m.AheadError), "at least 0")
 	case m.Lost > m.Sent:
 		return invalid("Lost", m.Lost, fmt.Sprintf("at most Sent, which is %d", m.Sent))
-	case !finite(m.Delay.Mean):
-		return invalid("Delay.Mean", m.Delay.Mean, "a finite number")
-	case !finite(m.Delay.StdDev) || m.Delay.StdDev < 0:
-		return invalid("Delay.StdDev", m.Delay.StdDev, "a finite number, at least 0")
-	case !finite(m.Error) || m.Error < 0:
-		return invalid("Error", m.Error, "a finite number, at least 0")
-	case !finite(m.AheadError) || m.AheadError < 0:
-		return invalid("AheadError", m.AheadError, "a finite number, at least 0")
-	case !finite(m.Ahead) || m.AheadError == 0 && m.Ahead != 0:
-		return invalid("Ahead", m.Ahead, "a finite number, and 0 if AheadError is")
+	case m.AheadError == 0 && m.Ahead != 0:
+		return invalid("Ahead", m.Ahead, "0 if AheadError is")
 	}
 	return nil
 }
@@ -109,13 +107,7 @@ type Key struct{ secret unique.Handle[string] }
 // NewKey returns the Key of a secret, such as 16 random bytes.
 func NewKey(secret string) Key { return Key{unique.Make(secret)} }
 
-// text returns the secret.
-func (k Key) text() string {
-	if k == (Key{}) {
-		return ""
-	}
-	return k.secret.Value()
-}
+func (k Key) empty() bool { return k == Key{} || k.secret.Value() == "" }
 
 // AppendReport appends the encoding of a report to dst, with a tag if there is a
 // key. The error wraps [estimate.ErrConfig].
@@ -138,7 +130,7 @@ func AppendReport(dst []byte, r Report, key Key) ([]byte, error) {
 		dst = appendMeasurement(dst, &r.Measurements[i])
 	}
 	dst = wire.Seal(dst, start)
-	if key.text() != "" {
+	if !key.empty() {
 		dst = append(dst, key.tag(dst[start:])...)
 	}
 	return dst, nil
@@ -149,18 +141,18 @@ func appendMeasurement(dst []byte, m *Measurement) []byte {
 		dst = wire.AppendUint(dst, uint64(r), 4)
 	}
 	dst = wire.AppendUint(dst, uint64(m.Segment.Class), 2)
-	for _, v := range []uint64{m.Sent, m.Lost, m.Delay.N} {
-		dst = wire.AppendUint(dst, v, 8)
+	for _, v := range m.counts() {
+		dst = wire.AppendUint(dst, *v, 8)
 	}
-	for _, x := range []float64{m.Delay.Mean, m.Delay.StdDev, m.Error, m.Ahead, m.AheadError} {
-		dst = wire.AppendUint(dst, math.Float64bits(x), 8)
+	for _, x := range m.numbers() {
+		dst = wire.AppendUint(dst, math.Float64bits(*x), 8)
 	}
 	return dst
 }
 
 // tag authenticates a record.
 func (k Key) tag(record []byte) []byte {
-	h := hmac.New(sha256.New, []byte(k.text()))
+	h := hmac.New(sha256.New, []byte(k.secret.Value()))
 	h.Write(record)
 	return h.Sum(nil)[:tagSize]
 }
@@ -168,7 +160,7 @@ func (k Key) tag(record []byte) []byte {
 // DecodeReport decodes and checks a report that AppendReport encoded with the
 // same key. The error wraps [estimate.ErrEncoding].
 func DecodeReport(data []byte, key Key) (Report, error) {
-	if key.text() != "" {
+	if !key.empty() {
 		if len(data) < tagSize {
 			return Report{}, fmt.Errorf("mplane: %w: %d bytes, too short for a tag", estimate.ErrEncoding, len(data))
 		}
@@ -205,9 +197,18 @@ func decodeMeasurement(b *wire.Reader) Measurement {
 	m := Measurement{Segment: SegmentID{
 		From: Router(b.Uint32()), To: Router(b.Uint32()), Via: Router(b.Uint32()), Path: b.Uint32(), Class: b.Uint16(),
 	}}
-	m.Sent, m.Lost, m.Delay.N = b.Uint64(), b.Uint64(), b.Uint64()
-	for _, x := range []*float64{&m.Delay.Mean, &m.Delay.StdDev, &m.Error, &m.Ahead, &m.AheadError} {
+	for _, v := range m.counts() {
+		*v = b.Uint64()
+	}
+	for _, x := range m.numbers() {
 		*x = math.Float64frombits(b.Uint64())
 	}
 	return m
+}
+
+// counts and numbers are a measurement's fields in the order of the encoding.
+func (m *Measurement) counts() [3]*uint64 { return [3]*uint64{&m.Sent, &m.Lost, &m.Delay.N} }
+
+func (m *Measurement) numbers() [5]*float64 {
+	return [5]*float64{&m.Delay.Mean, &m.Delay.StdDev, &m.Error, &m.Ahead, &m.AheadError}
 }

@@ -79,6 +79,14 @@ func (w *world) report(interval uint64) {
 	}
 }
 
+// segment returns what the station knows of a segment.
+func (w *world) segment(id SegmentID, interval uint64) (Measurement, bool) {
+	if v := w.station.at(id, interval); v != nil {
+		return v.Measurement, true
+	}
+	return Measurement{}, false
+}
+
 func (w *world) send(r Report) {
 	w.t.Helper()
 	data, err := AppendReport(nil, r, w.key)
@@ -128,7 +136,7 @@ func TestPathDelay(t *testing.T) {
 	for _, id := range got.Segments {
 		want += w.truth(id)
 		variance += math.Pow(0.5*w.usual[id], 2)
-		m, ok := w.station.Segment(id, 9)
+		m, ok := w.segment(id, 9)
 		if !ok {
 			t.Fatalf("nothing known of %+v", id)
 		}
@@ -214,6 +222,7 @@ func TestMissing(t *testing.T) {
 	n := toy(t)
 	path := routers(t, n, "A", "F", "C", "D")
 	w := newWorld(t, toyPlan(t, n), 1)
+	w.readings = true
 	for interval := range uint64(12) {
 		w.report(interval)
 	}
@@ -226,9 +235,6 @@ func TestMissing(t *testing.T) {
 	v, err := w.station.Localise(path, 0, 12, Target{})
 	if err != nil || len(v.Unknown) != 2 {
 		t.Errorf("%+v, %v", v, err)
-	}
-	if missing := w.station.Missing(12); len(missing) != len(w.plan.MSet(path[1])) {
-		t.Errorf("%d segments missing, want those of one m-set, %d", len(missing), len(w.plan.MSet(path[1])))
 	}
 	if _, err := w.station.Path(path[:1], 0, 12); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("a path of one router: error %v", err)
@@ -270,16 +276,16 @@ func TestBadReports(t *testing.T) {
 	try("no such router", with(func(r *Report) { r.Monitor = -7 }), w.key, ErrUnplanned)
 	try("somebody else's segment", with(func(r *Report) { r.Monitor = f; r.Measurements[0].Segment.To = 1 }), w.key, ErrUnplanned)
 	try("no such segment", with(func(r *Report) { r.Measurements[0].Segment.Path = 5 }), w.key, ErrUnplanned)
-	if _, ok := w.station.Segment(id, 100); ok {
+	if _, ok := w.segment(id, 100); ok {
 		t.Error("a bad report was stored")
 	}
 	try("a good one", good, w.key, nil)
 	try("the same again", good, w.key, nil)
-	if got, ok := w.station.Segment(id, 100); !ok || got != m {
+	if got, ok := w.segment(id, 100); !ok || got != m {
 		t.Errorf("%+v, want %+v", got, m)
 	}
 	try("another of the same", with(func(r *Report) { r.Measurements[0].Lost++ }), w.key, nil)
-	if _, ok := w.station.Segment(id, 100); ok {
+	if _, ok := w.segment(id, 100); ok {
 		t.Error("one of two contradictory measurements is believed")
 	}
 	want := StationCounts{Reports: 6, Refused: 6, Unplanned: 3, Repeated: 1, Contradictory: 1}
@@ -340,27 +346,9 @@ func TestStationConfig(t *testing.T) {
 		"no length":       {Plan: p},
 		"short history":   {Plan: p, Length: 1, History: 7},
 		"endless history": {Plan: p, Length: 1, History: 1 << 20},
-		"wander":          {Plan: p, Length: 1, Wander: math.NaN()},
 	} {
 		if _, err := NewStation(c); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: error %v", name, err)
-		}
-	}
-}
-
-// What a clock does is told from what a segment does; a solver that takes the
-// mean of what is around would not.
-func TestSolveClocks(t *testing.T) {
-	edges := []edge{
-		{0, 1, 1000, 1}, {1, 0, -1000, 1}, // the clock of 1 is 1,000 ns ahead
-		{1, 2, -1000, 1}, {2, 1, 1000, 1},
-		{0, 2, 5000, 1}, {2, 0, 0, 1}, // one direction of one link is slow
-		{0, 3, 0, 1}, {3, 0, 0, 1}, {3, 2, 0, 1}, {2, 3, 0, 1},
-	}
-	got := newClockSolver(edges, make([]float64, 4), []float64{100, 100, 100, 100}).best()
-	for r, want := range []float64{0, 1000, 0, 0} {
-		if math.Abs(got[r]-got[0]-want) > 20 {
-			t.Errorf("the clock of %d is %.1f ahead, want %.0f", r, got[r]-got[0], want)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -23,8 +22,6 @@ const (
 	// ByPaths is Algorithm 1 of section VI: the router on the most probed
 	// paths.
 	ByPaths
-	// AtRandom chooses any, for comparison.
-	AtRandom
 )
 
 // An UpgradeDemand says what to plan.
@@ -32,11 +29,6 @@ type UpgradeDemand struct {
 	Count    int      // number of routers to upgrade
 	Upgraded []Router // those already upgraded
 	Order    Order
-	Seed     uint64 // for AtRandom
-
-	// PlanUpgrades calls Progress, if not nil, with the number of routers
-	// chosen so far.
-	Progress func(chosen int)
 }
 
 // A Coverage says how much probing and how fine a localisation result from
@@ -47,10 +39,10 @@ type Coverage struct {
 	Probes int64 // probed paths
 	Hops   int64 // of all probes together: the probe hop count of section VI-A
 
-	// MeanSegment, Shortest and Longest are the numbers of hops in a probed
-	// segment: how precisely a fault is located (Fig. 9b).
-	MeanSegment       float64
-	Shortest, Longest int
+	// MeanSegment and Longest are the numbers of hops in a probed segment: how
+	// precisely a fault is located (Fig. 9b).
+	MeanSegment float64
+	Longest     int
 }
 
 // A Step is one router's upgrade and the coverage after it.
@@ -77,31 +69,26 @@ func (n *Network) PlanUpgrades(ctx context.Context, d UpgradeDemand) (UpgradePla
 	if want := n.Routers() - len(d.Upgraded); d.Count < 0 || d.Count > want {
 		return UpgradePlan{}, invalid("Count", d.Count, fmt.Sprintf("0 to %d, as many as are not upgraded", want))
 	}
-	if d.Order > AtRandom {
-		return UpgradePlan{}, invalid("Order", d.Order, "ByHops, ByPaths or AtRandom")
+	if d.Order > ByPaths {
+		return UpgradePlan{}, invalid("Order", d.Order, "ByHops or ByPaths")
 	}
 	upgraded, err := n.set("Upgraded", d.Upgraded)
 	if err != nil {
 		return UpgradePlan{}, err
 	}
-	s := &upgradeSearch{upgraded: upgraded, gains: make([]gain, n.Routers())}
-	if err := s.plant(ctx, n); err != nil {
-		return UpgradePlan{}, err
-	}
-	random := rand.New(rand.NewPCG(d.Seed, 0))
+	s := &upgradeSearch{network: n, upgraded: upgraded, trees: make([]pathTree, n.Routers())}
+	s.recount(ctx)
 	plan := UpgradePlan{Before: s.coverage(), Bound: s.bound(d.Count)}
 	for range d.Count {
-		r := s.choose(d.Order, random)
-		if err := s.upgrade(ctx, r); err != nil {
-			return UpgradePlan{}, err
+		r := s.choose(d.Order)
+		s.upgraded[r] = true
+		if s.recount(ctx); ctx.Err() != nil {
+			break
 		}
 		plan.Steps = append(plan.Steps, Step{r, s.coverage()})
 		plan.Bound = max(plan.Bound, s.bound(d.Count))
-		if d.Progress != nil {
-			d.Progress(len(plan.Steps))
-		}
 	}
-	return plan, nil
+	return plan, ctx.Err()
 }
 
 // set returns which routers are listed.
@@ -116,118 +103,129 @@ func (n *Network) set(field string, routers []Router) ([]bool, error) {
 	return in, nil
 }
 
-// A gain is what upgrading a router would save of the probes.
-type gain struct{ paths, hops int64 }
-
-// An upgradeSearch keeps, for every source, the paths that no upgraded router
-// cuts and, for every router, what upgrading it would gain. Upgrading a router
-// affects the sources whose paths it cuts, and shortens what is kept of them:
-// the first few upgrades take nearly all of the time.
-//
-// The gain of a set of routers is the weight of the paths that they cut, and
-// so it is submodular: a greedy choice is within 1−1/e of the best, and the
-// best gains of single routers bound what any set adds (bound).
+// An upgradeSearch keeps every source's paths and, for every router, what
+// upgrading it would gain. The gain of a set of routers is the weight of the
+// paths that they cut, and so it is submodular: a greedy choice is within 1−1/e
+// of the best, and the best gains of single routers bound what any set adds.
 type upgradeSearch struct {
+	network  *Network
 	upgraded []bool
 	trees    []pathTree // by source
-	gains    []gain     // by router
-	total    probes
-	longest  []int32 // by source
-	direct   []int64 // by source, paths of one link: no router is inside them
+	counts
 }
 
 // probes counts paths and their hops.
 type probes struct{ paths, hops int64 }
 
-// plant finds every source's shortest paths.
-func (s *upgradeSearch) plant(ctx context.Context, n *Network) error {
-	s.trees = make([]pathTree, n.Routers())
-	s.longest, s.direct = make([]int32, n.Routers()), make([]int64, n.Routers())
-	return s.each(ctx, func(source int, w *upgradeWorker) {
-		if w.search == nil {
-			w.search = newPathSearch(n)
-		}
-		s.trees[source] = w.search.from(Router(source))
-		for _, b := range s.trees[source].before {
-			if b == 0 {
-				s.direct[source]++
-			}
-		}
-		w.count(s, source, +1)
-	})
+// maxCount keeps numbers of paths and hops from overflowing: a map with more
+// equal-cost paths counts as if it had this many.
+const maxCount = math.MaxInt64 >> 24
+
+func (p *probes) add(paths, hops int64) {
+	p.paths, p.hops = min(p.paths+paths, maxCount), min(p.hops+hops, maxCount)
 }
 
-// upgrade marks a router and counts again from all sources whose paths it
-// cuts.
-func (s *upgradeSearch) upgrade(ctx context.Context, r Router) error {
-	var concerned []int
-	for source := range s.trees {
-		if source != int(r) && s.trees[source].passes(r) {
-			concerned = append(concerned, source)
-		}
-	}
-	counting := func(sign int64) error {
-		return s.each(ctx, func(i int, w *upgradeWorker) {
-			if i < len(concerned) {
-				w.count(s, concerned[i], sign)
-			}
-		})
-	}
-	if err := counting(-1); err != nil {
-		return err
-	}
-	s.upgraded[r] = true
-	return counting(+1)
+// counts are what one goroutine counts, of some sources.
+type counts struct {
+	total   probes
+	direct  int64    // paths of one link: no router is inside them
+	gains   []probes // by router, what upgrading it would save
+	longest int32    // hops of a path
+
+	to, from []probes // for one source, by position: the paths to there, and those on from there
+	hops     []int32  // of the longest path to there
 }
 
-// each calls f for every source, from several goroutines, and adds up what
-// their workers counted. The sums are integers, so their order does not
-// matter.
-func (s *upgradeSearch) each(ctx context.Context, f func(source int, w *upgradeWorker)) error {
-	workers := runtime.GOMAXPROCS(0)
-	counted := make([]upgradeWorker, workers)
+// recount counts all paths, by several goroutines. The sums are integers, so
+// their order does not matter.
+func (s *upgradeSearch) recount(ctx context.Context) {
+	workers := make([]counts, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
-	for k := range counted {
-		w := &counted[k]
-		w.gains = make([]gain, len(s.gains))
+	for k := range workers {
+		w := &workers[k]
+		w.gains = make([]probes, len(s.trees))
 		wg.Go(func() {
-			for source := k; source < len(s.trees) && ctx.Err() == nil; source += workers {
-				f(source, w)
+			search := newPathSearch(s.network)
+			for source := k; source < len(s.trees) && ctx.Err() == nil; source += len(workers) {
+				if s.trees[source].routers == nil {
+					s.trees[source] = search.from(Router(source))
+				}
+				w.count(&s.trees[source], s.upgraded)
 			}
 		})
 	}
 	wg.Wait()
-	for i := range counted {
-		w := &counted[i]
-		s.total.paths += w.total.paths
-		s.total.hops += w.total.hops
-		for r := range s.gains {
-			s.gains[r].paths += w.gains[r].paths
-			s.gains[r].hops += w.gains[r].hops
+	s.counts = workers[0]
+	for _, w := range workers[1:] {
+		s.total.add(w.total.paths, w.total.hops)
+		s.direct += w.direct
+		s.longest = max(s.longest, w.longest)
+		for r, g := range w.gains {
+			s.gains[r].add(g.paths, g.hops)
 		}
 	}
-	return ctx.Err()
 }
 
-// choose returns the next router to upgrade: of equally good ones, the first.
-func (s *upgradeSearch) choose(order Order, random *rand.Rand) Router {
-	if order == AtRandom {
-		for {
-			if r := random.IntN(len(s.gains)); !s.upgraded[r] {
-				return Router(r)
+// count counts the paths of a source that no upgraded router cuts and, for
+// every router on them, what upgrading it would gain. It does so as J. Brandes
+// counts shortest paths, once along the tree and once back. It drops from the
+// tree what upgraded routers have cut off.
+func (c *counts) count(t *pathTree, upgraded []bool) {
+	n := len(t.routers)
+	c.to, c.from, c.hops = append(c.to[:0], make([]probes, n)...), append(c.from[:0], make([]probes, n)...), make([]int32, n)
+	c.countTo(t, upgraded)
+	c.countFrom(t, upgraded)
+	for i, r := range t.routers {
+		if to, from := c.to[i], c.from[i]; i > 0 {
+			c.total.add(to.paths, to.hops)
+			c.longest = max(c.longest, c.hops[i])
+			if !upgraded[r] {
+				c.gains[r].add(to.paths*from.paths, to.hops*from.paths+to.paths*from.hops)
 			}
 		}
 	}
-	best := Router(-1)
-	value := func(r Router) int64 {
-		if order == ByPaths {
-			return s.gains[r].paths
+	t.prune(func(at int32) bool { return c.to[at].paths > 0 })
+}
+
+// countTo counts the paths from the source to every router.
+func (c *counts) countTo(t *pathTree, upgraded []bool) {
+	c.to[0].paths = 1
+	for i := range t.routers {
+		for _, b := range t.into(int32(i)) {
+			if b == 0 {
+				c.direct++
+			}
+			if to := c.to[b]; to.paths > 0 && (b == 0 || !upgraded[t.routers[b]]) {
+				c.to[i].add(to.paths, to.hops+to.paths)
+				c.hops[i] = max(c.hops[i], c.hops[b]+1)
+			}
 		}
-		return s.gains[r].hops
 	}
-	for r := range Router(len(s.gains)) {
-		if !s.upgraded[r] && (best < 0 || value(r) > value(best)) {
-			best = r
+}
+
+// countFrom counts the paths that continue from every router.
+func (c *counts) countFrom(t *pathTree, upgraded []bool) {
+	for i := len(t.routers) - 1; i > 0; i-- {
+		on := probes{paths: 1} // the path that ends here, and those that continue
+		if !upgraded[t.routers[i]] {
+			on.add(c.from[i].paths, c.from[i].hops)
+		}
+		for _, b := range t.into(int32(i)) {
+			c.from[b].add(on.paths, on.hops+on.paths)
+		}
+	}
+}
+
+// choose returns the next router to upgrade: of equally good ones, the first.
+func (s *upgradeSearch) choose(order Order) Router {
+	best, most := Router(-1), int64(-1)
+	for r, gain := range s.gains {
+		value := gain.hops
+		if order == ByPaths {
+			value = gain.paths
+		}
+		if !s.upgraded[r] && value > most {
+			best, most = Router(r), value
 		}
 	}
 	return best
@@ -246,21 +244,13 @@ func (s *upgradeSearch) bound(count int) int64 {
 	for _, g := range gains[max(0, len(gains)-count):] {
 		bound -= g
 	}
-	least := int64(0)
-	for _, n := range s.direct {
-		least += n
-	}
-	return max(bound, least)
+	return max(bound, s.direct)
 }
 
 func (s *upgradeSearch) coverage() Coverage {
-	c := Coverage{Probes: s.total.paths, Hops: s.total.hops, Longest: int(slices.Max(append([]int32{0}, s.longest...)))}
+	c := Coverage{Probes: s.total.paths, Hops: s.total.hops, Longest: int(s.longest)}
 	if c.Probes > 0 {
-		c.MeanSegment, c.Shortest = float64(c.Hops)/float64(c.Probes), 1
+		c.MeanSegment = float64(c.Hops) / float64(c.Probes)
 	}
 	return c
 }
-
-// maxCount keeps numbers of paths and hops from overflowing: a map with more
-// equal-cost paths counts as if it had this many.
-const maxCount = math.MaxInt64 >> 24

@@ -12,9 +12,9 @@ import (
 
 // ReadWeights reads a map in Rocketfuel's weights.intra format. Each link has
 // a line with the two routers' names and the link's weight, separated by white
-// space. A plus in a name stands for a space, and %XX or \XX for the byte with
-// that hexadecimal number. ReadWeights skips empty lines and those that begin
-// with #. The error wraps [estimate.ErrEncoding] and names the line.
+// space. A plus in a name stands for a space. ReadWeights skips empty lines and
+// those that begin with #. The error wraps [estimate.ErrEncoding] and names the
+// line.
 func ReadWeights(r io.Reader) (*Network, error) {
 	n := NewNetwork()
 	lines := bufio.NewScanner(r)
@@ -38,41 +38,9 @@ func (n *Network) readLink(line string) error {
 	if len(fields) != 3 {
 		return fmt.Errorf("%d fields, want two names and a weight", len(fields))
 	}
-	from, err := unescape(fields[0])
-	if err != nil {
-		return err
-	}
-	to, err := unescape(fields[1])
-	if err != nil {
-		return err
-	}
 	weight, err := strconv.ParseFloat(fields[2], 64)
 	if err != nil {
 		return fmt.Errorf("weight %q is not a number", fields[2])
 	}
-	return n.AddLink(from, to, weight)
-}
-
-// unescape returns the name that a field stands for.
-func unescape(field string) (string, error) {
-	if !strings.ContainsAny(field, `+%\`) {
-		return field, nil
-	}
-	var name strings.Builder
-	for i := 0; i < len(field); i++ {
-		switch field[i] {
-		case '+':
-			name.WriteByte(' ')
-		case '%', '\\':
-			code, err := strconv.ParseUint(field[i+1:min(i+3, len(field))], 16, 8)
-			if err != nil || i+2 >= len(field) {
-				return "", fmt.Errorf("name %q: %q is not followed by two hexadecimal digits", field, field[i])
-			}
-			name.WriteByte(byte(code))
-			i += 2
-		default:
-			name.WriteByte(field[i])
-		}
-	}
-	return name.String(), nil
+	return n.AddLink(strings.ReplaceAll(fields[0], "+", " "), strings.ReplaceAll(fields[1], "+", " "), weight)
 }
