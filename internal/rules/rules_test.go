@@ -1,7 +1,8 @@
-package hoplag
+// Package rules holds the tree to its rules: what may import what, how long a
+// function may be, and how many lines a package may have. It is all tests.
+package rules
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -14,10 +15,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// TestMain runs the tests at the module's root.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	m.Run()
+}
 
 const module = "github.com/hoplag/hoplag"
 
@@ -258,213 +266,5 @@ func TestDependencies(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"github.com/google/go-cmp"}, required); diff != "" {
 		t.Errorf("go.mod requires other than go-cmp (-want +got):\n%s", diff)
-	}
-}
-
-const (
-	longestLine     = 140 // characters
-	longestFunction = 60  // lines, in code; tests may have tables of cases
-	longestFile     = 500 // lines
-	mostNames       = 40  // exported by a package of the library
-)
-
-// mayExportMore are the packages that are no synopses: kinds of links by their
-// numbers in captures, hops and sources.
-var mayExportMore = map[string]int{"hashing": 70, "queue": 50, "queue/trace": 50}
-
-// A sourceFile is a Go file, parsed, and its text.
-type sourceFile struct {
-	name string // with slashes
-	text string
-	set  *token.FileSet
-	file *ast.File
-}
-
-// allSources calls f for every Go file, tests and nested modules included.
-func allSources(t *testing.T, f func(*sourceFile)) {
-	t.Helper()
-	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(name, ".go"):
-			return nil
-		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		s := &sourceFile{name: filepath.ToSlash(name), text: string(text), set: token.NewFileSet()}
-		if s.file, err = parser.ParseFile(s.set, name, text, parser.ParseComments|parser.SkipObjectResolution); err != nil {
-			return err
-		}
-		f(s)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (s *sourceFile) line(p token.Pos) int { return s.set.Position(p).Line }
-
-func (s *sourceFile) isTest() bool { return strings.HasSuffix(s.name, "_test.go") }
-
-// Code is read in pieces that fit a screen, and what is exported says what it is.
-func TestShape(t *testing.T) {
-	names := map[string][]string{}
-	allSources(t, func(s *sourceFile) {
-		pkg := path.Dir(s.name)
-		for _, problem := range s.problems() {
-			t.Errorf("%s:%s", s.name, problem)
-		}
-		if !s.isTest() {
-			names[pkg] = append(names[pkg], s.exported()...)
-		}
-	})
-	if code, tests := rootFiles(t); code > 12 || tests > 10 {
-		t.Errorf("the root has %d files of code and %d of tests, want at most 12 and 10", code, tests)
-	}
-	for pkg := range allowed {
-		if n, most := len(names[pkg]), max(mostNames, mayExportMore[pkg]); n > most {
-			slices.Sort(names[pkg])
-			t.Errorf("package %s exports %d names, want at most %d: %v", pkg, n, most, names[pkg])
-		}
-	}
-}
-
-// rootFiles counts the files of the front door: six rooms, not a tower.
-func rootFiles(t *testing.T) (code, tests int) {
-	names, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			tests++
-		} else {
-			code++
-		}
-	}
-	return code, tests
-}
-
-// problems says what is too long in a file, and what lacks a document.
-func (s *sourceFile) problems() (all []string) {
-	report := func(line int, format string, args ...any) {
-		all = append(all, fmt.Sprintf("%d: %s", line, fmt.Sprintf(format, args...)))
-	}
-	lines := strings.Split(s.text, "\n")
-	if n := len(lines) - 1; n > longestFile {
-		report(n, "%d lines, want at most %d", n, longestFile)
-	}
-	for i, line := range lines {
-		if n := utf8.RuneCountInString(line); n > longestLine && !ast.IsGenerated(s.file) {
-			report(i+1, "%d characters, want at most %d", n, longestLine)
-		}
-	}
-	if s.isTest() {
-		return all
-	}
-	for _, d := range s.file.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok {
-			if n := s.line(f.End()) - s.line(f.Pos()) + 1; n > longestFunction {
-				report(s.line(f.Pos()), "%s takes %d lines, want at most %d", f.Name, n, longestFunction)
-			}
-		}
-	}
-	for _, name := range undocumented(s.file) {
-		report(s.line(name.Pos()), "%s is exported and has no document", name)
-	}
-	return all
-}
-
-// exported returns the names that a file's package gets from it, methods and
-// fields aside.
-func (s *sourceFile) exported() (names []string) {
-	declared(s.file, func(name *ast.Ident, method, _ bool) {
-		if !method {
-			names = append(names, name.Name)
-		}
-	})
-	return names
-}
-
-// undocumented returns the exported names that no comment is about.
-func undocumented(file *ast.File) (names []*ast.Ident) {
-	declared(file, func(name *ast.Ident, _, documented bool) {
-		if !documented {
-			names = append(names, name)
-		}
-	})
-	return names
-}
-
-// declared calls f for every exported name of a file: functions, types,
-// constants, variables, and the methods of exported types.
-func declared(file *ast.File, f func(name *ast.Ident, method, documented bool)) {
-	for _, d := range file.Decls {
-		switch d := d.(type) {
-		case *ast.FuncDecl:
-			if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver(d.Recv.List[0].Type))) {
-				f(d.Name, d.Recv != nil, d.Doc != nil)
-			}
-		case *ast.GenDecl:
-			for _, spec := range d.Specs {
-				switch s := spec.(type) {
-				case *ast.TypeSpec:
-					if s.Name.IsExported() {
-						f(s.Name, false, d.Doc != nil || s.Doc != nil)
-					}
-				case *ast.ValueSpec:
-					for _, name := range s.Names {
-						if name.IsExported() {
-							f(name, false, d.Doc != nil || s.Doc != nil || s.Comment != nil)
-						}
-					}
-				}
-			}
-		}
-	}
-}
-
-// receiver is the name of a receiver's type.
-func receiver(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.StarExpr:
-		return receiver(e.X)
-	case *ast.IndexExpr:
-		return receiver(e.X)
-	case *ast.IndexListExpr:
-		return receiver(e.X)
-	case *ast.Ident:
-		return e.Name
-	}
-	return ""
-}
-
-// The rules of shape reject what they are there to reject.
-func TestShapeRulesBite(t *testing.T) {
-	long := strings.Repeat("\tprintln()\n", longestFunction-1)
-	text := "package bad\n\n// F.\nfunc F() {\n" + long + "}\n\nfunc G() {\n" + long[1:] + "}\n\nconst A = 1 // a\n\n" +
-		"type (\n\tT[X any] int\n\tu int\n)\n\nfunc (t *T[X]) M() {}\n\nfunc (u u) M() {}\n// " + strings.Repeat("x", longestLine)
-	s := &sourceFile{name: "bad.go", text: text, set: token.NewFileSet()}
-	var err error
-	if s.file, err = parser.ParseFile(s.set, s.name, text, parser.ParseComments); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := s.exported(), []string{"F", "G", "A", "T"}; !slices.Equal(got, want) {
-		t.Errorf("exports %v, want %v", got, want)
-	}
-	var got []string
-	for _, problem := range s.problems() {
-		got = append(got, strings.SplitN(problem, ": ", 2)[1])
-	}
-	want := []string{"143 characters, want at most 140", "F takes 61 lines, want at most 60", "G takes 61 lines, want at most 60",
-		"G is exported and has no document", "T is exported and has no document", "M is exported and has no document"}
-	if !slices.Equal(got, want) {
-		t.Errorf("problems %q, want %q", got, want)
 	}
 }
