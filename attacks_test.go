@@ -21,6 +21,11 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
+// A secret as a seed and as a key.
+const secretSeed = 0x8d3c5f21b96e0a47
+
+var secretKey = [16]byte([]byte("\xc9\x1e\x7b\x53\xa4\x08\xd6\x2f\x91\x3a\xee\x65\x0b\xf7\x48\xdc"))
+
 // The attacks of SECURITY.md, by what the attacker knows.
 
 // keysOf is what whoever knows a seed knows of its digests: the keys that the

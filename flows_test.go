@@ -1,0 +1,185 @@
+package hoplag
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// Each flow has its own delay, and the report finds it, although packets cross
+// every cut; the slowest come first.
+func TestFollowFlows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey, Flows: 100, ClocksAgree: true}, 0)
+		defer l.close()
+		delay := func(flow int) time.Duration { return time.Duration(1+flow) * time.Millisecond }
+		names := map[hashing.Flow]int{}
+		for flow := range 40 {
+			name := l.a.Load().Flow([]byte{byte(flow)})
+			names[name] = flow
+			l.all.Go(func() {
+				for i := 0; l.ctx.Err() == nil; i++ {
+					id := binary.BigEndian.AppendUint32([]byte{byte(flow)}, uint32(i))
+					l.a.Load().PassedIn(name, id)
+					l.all.Go(func() {
+						time.Sleep(delay(flow))
+						l.b.PassedIn(name, id)
+					})
+					time.Sleep(7 * time.Millisecond)
+				}
+			})
+		}
+		for _, r := range l.reports(6)[3:] {
+			if n := len(r.Forth.Flows) + r.Forth.UnknownFlows; n != 40 || r.Forth.UnknownFlows > 4 {
+				t.Fatalf("%d flows, %d of them unknown", n, r.Forth.UnknownFlows)
+			}
+			right := 0
+			for i, f := range r.Forth.Flows {
+				if want := delay(names[f.Flow]).Seconds() * 1e9; math.Abs(f.Mean/want-1) < 0.01 {
+					right++
+				}
+				if i > 0 && f.Mean > r.Forth.Flows[i-1].Mean {
+					t.Errorf("flow %d comes after a faster one", i)
+				}
+			}
+			// The median of the flows shares no cell.
+			if right < 30 {
+				t.Errorf("%d of 40 flows are right to 1 %%", right)
+			}
+			if slowest := names[r.Forth.Flows[0].Flow]; slowest < 35 {
+				t.Errorf("flow %d is the slowest", slowest)
+			}
+		}
+	})
+}
+
+// A flow that always has dozens of packets on their way loses one in fifty, and
+// the counters never see it without any. Reports do not say that it lost none.
+func TestFlowLosesAmongPacketsOnTheirWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey, Flows: 100, ClocksAgree: true}, 0)
+		defer l.close()
+		name := l.a.Load().Flow([]byte("busy"))
+		l.all.Go(func() {
+			for i := 0; l.ctx.Err() == nil; i++ {
+				id := binary.BigEndian.AppendUint32(nil, uint32(i))
+				l.a.Load().PassedIn(name, id)
+				if i%50 > 0 {
+					l.all.Go(func() {
+						time.Sleep(45 * time.Millisecond)
+						l.b.PassedIn(name, id)
+					})
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+		answered := 0
+		for _, r := range l.reports(12)[2:] {
+			if len(r.Forth.Flows)+r.Forth.UnknownFlows != 1 {
+				t.Fatalf("%d flows", len(r.Forth.Flows))
+			}
+			if len(r.Forth.Flows) == 0 {
+				continue
+			}
+			answered++
+			if f := r.Forth.Flows[0]; f.Lost != 20 || f.Sent < 990 || f.Sent > 1010 || !f.MeanInterval95.Contains(45e6) {
+				t.Errorf("%+v, want 20 of 1,000 lost", f)
+			}
+		}
+		if answered < 5 {
+			t.Errorf("%d answers of 10", answered)
+		}
+	})
+}
+
+// A store that is blocked mixes no epochs: what passes beyond the next one is
+// left out, and told.
+func TestBlockedStoreMixesNoEpochs(t *testing.T) {
+	store, err := colate.OpenStore(colate.Dir(t.TempDir()), colate.StoreOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey}, 0)
+		p := l.a.Load()
+		c := colate.DefaultConfig
+		c.Counters, c.Period = 5000, 1e9
+		var told []error
+		if err := p.Keep(store, c, func(err error) { told = append(told, err) }); err != nil {
+			t.Fatal(err)
+		}
+		k := p.kept.Load()
+		blocked, err := k.rotation.Rotate() // as if it were being written
+		if err != nil {
+			t.Fatal(err)
+		}
+		for epoch := range int64(5) {
+			var entries []entry
+			for i := range int64(10) {
+				entries = append(entries, entry{packet: hashing.Packet(hashing.Word(1, uint64(i))), flow: 7, time: (100+epoch)*1e9 + i})
+			}
+			k.add(entries)
+			k.cut((101 + epoch) * 1e9)
+		}
+		if err := k.rotation.Release(blocked); err != nil {
+			t.Fatal(err)
+		}
+		k.cut(105e9)
+		synctest.Wait()
+		l.close()
+		var kept []uint64
+		for r, err := range store.Epochs(100e9, 110e9) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept = append(kept, r.Packets())
+		}
+		if !slices.Equal(kept, []uint64{10, 10}) {
+			t.Errorf("epochs of %d packets, want 10 each", kept)
+		}
+		if len(told) != 1 || !strings.Contains(told[0].Error(), " 30 packets") {
+			t.Errorf("told %v, want 30 packets", told)
+		}
+	})
+}
+
+// Where a point has no room for all flows, both keep nearly the same ones, and the
+// answers for these are right.
+func TestFewFlowsOfMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey, Flows: 64, ClocksAgree: true}, 0)
+		defer l.close()
+		for flow := range 200 {
+			name := l.a.Load().Flow([]byte{byte(flow)})
+			l.all.Go(func() {
+				for i := 0; l.ctx.Err() == nil; i++ {
+					id := binary.BigEndian.AppendUint32([]byte{byte(flow)}, uint32(i))
+					l.a.Load().PassedIn(name, id)
+					l.all.Go(func() {
+						time.Sleep(5 * time.Millisecond)
+						l.b.PassedIn(name, id)
+					})
+					time.Sleep(20 * time.Millisecond)
+				}
+			})
+		}
+		for _, r := range l.reports(6)[3:] {
+			if n := len(r.Forth.Flows); n < 32 || n > 64 {
+				t.Errorf("%d flows have an answer, of 64 that have room", n)
+			}
+			for _, f := range r.Forth.Flows {
+				if math.Abs(f.Mean-5e6) > 1 {
+					t.Errorf("%+v", f)
+				}
+			}
+		}
+	})
+}
