@@ -1,4 +1,4 @@
-package hoplag
+package rules
 
 import (
 	"bufio"
@@ -41,13 +41,9 @@ func TestDocumentsNameTests(t *testing.T) {
 	for _, name := range []string{"README.md", "SECURITY.md", "CONTRIBUTING.md", "METHODS.md", "SPEC.md", "CHANGELOG.md"} {
 		text := read(t, name)
 		for _, m := range regexp.MustCompile("`(?:([a-z/]+)\\.)?(Test\\w+)`").FindAllStringSubmatch(text, -1) {
-			dir := m[1]
-			if dir == "" {
-				dir = "."
-			}
 			found++
-			if !tests[dir+"."+m[2]] {
-				t.Errorf("%s names %s in %s, which is not there", name, m[2], dir)
+			if !tests[m[1]+"."+m[2]] && (m[1] != "" || !tests[".."+m[2]] && !tests["internal/rules."+m[2]]) {
+				t.Errorf("%s names %s in %q, which is not there", name, m[2], m[1])
 			}
 		}
 		for _, m := range regexp.MustCompile("`((?:ours|real|lda|rli|lds|colate|mplane)-[a-z0-9-]+)`").FindAllStringSubmatch(text, -1) {
