@@ -7,9 +7,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/hoplag/hoplag/colate"
@@ -209,32 +207,6 @@ func TestFloodOfFlows(t *testing.T) {
 	if err != nil || got.N != 1000 || totalErr != nil || total.N != 100_000 || flows != 1000 || r.Counts().Shed == 0 ||
 		r.Counts().Evicted == 0 {
 		t.Errorf("%+v, %v; total %+v, %v; %d flows, %+v", got, err, total, totalErr, flows, r.Counts())
-	}
-}
-
-// Every cell of SECURITY.md's table has a figure and the name of a test or an
-// experiment. That those exist is TestDocumentsNameTests' business.
-func TestEveryCellHasATest(t *testing.T) {
-	rows, cells := 0, 0
-	for line := range strings.Lines(read(t, "SECURITY.md")) {
-		row := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") || strings.TrimSpace(row[0]) == "" {
-			continue
-		}
-		rows++
-		if len(row) != 5 {
-			t.Errorf("%d cells in the row of %q, want 5", len(row), row[0])
-		}
-		for i, cell := range row[1:] {
-			cells++
-			named := regexp.MustCompile("`(([a-z/]+\\.)?Test[A-Za-z0-9]+|ours-[a-z-]+)`")
-			if text := named.ReplaceAllString(cell, ""); text == cell || !strings.ContainsAny(text, "0123456789") {
-				t.Errorf("column %d of %q has no test, or no figure: %s", i+1, strings.TrimSpace(row[0]), cell)
-			}
-		}
-	}
-	if rows < 8 || cells < 32 {
-		t.Errorf("%d rows with %d cells: the table is not found", rows, cells)
 	}
 }
 
