@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"sync/atomic"
 	"time"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -13,55 +12,63 @@ import (
 // A peer is somebody who sends us datagrams, with the socket that forwards
 // them.
 type peer struct {
-	conn net.Conn
+	conn *net.UDPConn
 	from netip.AddrPort
 	flow hashing.Flow // the same at both halves
-	used atomic.Int64 // when something passed, either way
-	full uint32       // drops of the socket, as told so far
+	idle *time.Timer  // forgets the peer
+}
+
+// A source is a socket from which datagrams come one way.
+type source struct {
+	*net.UDPConn
+	way   int
+	full  uint32 // datagrams that it had no room for, as told so far
+	data  [64 << 10]byte
+	about [128]byte // what the kernel says about a datagram
+}
+
+// next waits for a datagram, and returns who sent it and when it came: our own
+// queue is not the network.
+func (h *half) next(s *source) (datagram []byte, from netip.AddrPort, at time.Time, err error) {
+	n, others, _, from, err := s.ReadMsgUDPAddrPort(s.data[:], s.about[:])
+	if err != nil {
+		return nil, from, at, err
+	}
+	at, full := read(s.about[:others])
+	if full != 0 {
+		h.drops[s.way].Add(uint64(full - s.full))
+		s.full = full
+	}
+	if h.leaves(s.way) {
+		at = time.Now()
+	}
+	return s.data[:n], from, at, nil
 }
 
 // relay forwards the datagrams of every peer, each over its own socket, so
 // that replies find the way back.
 func (h *half) relay() {
-	b := new(buffer)
-	for full := uint32(0); !errors.Is(h.relayOne(b, &full), net.ErrClosed); {
+	for s := (&source{UDPConn: h.packets, way: forth}); !errors.Is(h.relayOne(s), net.ErrClosed); {
 	}
 }
 
 // relayOne forwards the next datagram.
-func (h *half) relayOne(b *buffer, full *uint32) error {
-	n, others, _, from, err := h.packets.ReadMsgUDPAddrPort(b.data[:], b.about[:])
+func (h *half) relayOne(s *source) error {
+	datagram, from, at, err := h.next(s)
 	if err != nil {
 		return err
-	}
-	datagram, at := b.data[:n], h.seen(forth, b.about[:others], full)
-	if !h.serves(from.Addr()) {
-		return nil
 	}
 	p, err := h.peer(from)
 	if err != nil { // no socket, or the target cannot be resolved
 		h.drops[forth].Add(1)
 		return nil
 	}
-	if p.used.Store(at.UnixNano()); h.leaves(forth) {
-		at = time.Now()
-	}
-	h.passed(forth, udp, p.flow, at, datagram)
+	p.idle.Reset(h.idle)
+	h.passed(forth, p.flow, at, datagram)
 	if _, err := p.conn.Write(datagram); err != nil {
 		p.conn.Write(datagram) // the error was that of an earlier datagram
 	}
 	return nil
-}
-
-// seen returns when a datagram came, and counts those before it for which the
-// socket had no room.
-func (h *half) seen(way int, about []byte, full *uint32) time.Time {
-	at, drops := read(about)
-	if drops != 0 {
-		h.drops[way].Add(uint64(drops - *full))
-		*full = drops
-	}
-	return at
 }
 
 // peer returns what forwards what comes from an address.
@@ -71,19 +78,23 @@ func (h *half) peer(from netip.AddrPort) (*peer, error) {
 	if p := h.peers[from]; p != nil {
 		return p, nil
 	}
-	conn, err := h.dial("udp", h.to)
+	to, err := net.Dial("udp", h.to)
 	if err != nil {
 		return nil, err
 	}
-	stamped(conn)
-	name := "udp " + from.String()
+	conn := to.(*net.UDPConn)
+	tell(conn)
+	name := from.String()
 	if h.ingress { // the egress half sees this socket as the peer
-		name = "udp " + conn.LocalAddr().String()
+		name = conn.LocalAddr().String()
 	}
-	p := &peer{conn: conn, from: from}
-	if h.points[all] != nil {
-		p.flow = h.points[all].Flow([]byte(name))
-	}
+	p := &peer{conn: conn, from: from, flow: h.point.Flow([]byte(name))}
+	p.idle = time.AfterFunc(h.idle, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.peers, from)
+		conn.Close()
+	})
 	h.peers[from] = p
 	go h.replies(p)
 	return p, nil
@@ -92,41 +103,17 @@ func (h *half) peer(from netip.AddrPort) (*peer, error) {
 // replies forwards what comes back to a peer, until its socket is closed: an
 // error may say no more than that the other end restarts.
 func (h *half) replies(p *peer) {
-	for s := newSource(p.conn); ; {
-		b, datagram, others, err := s.next()
-		if err == nil {
-			at := h.seen(back, others, &p.full)
-			if p.used.Store(at.UnixNano()); h.leaves(back) {
-				at = time.Now()
-			}
-			h.passed(back, udp, p.flow, at, datagram)
-			h.packets.WriteToUDPAddrPort(datagram, p.from)
-		}
-		buffers.Put(b)
-		if errors.Is(err, net.ErrClosed) {
+	for s := (&source{UDPConn: p.conn, way: back}); ; {
+		datagram, _, at, err := h.next(s)
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			return
-		} else if err != nil {
+		case err != nil:
 			time.Sleep(time.Millisecond)
+			continue
 		}
-	}
-}
-
-// forget forgets peers that have long been silent.
-func (h *half) forget() {
-	for tick := time.NewTicker(h.idle / 4); ; {
-		select {
-		case <-tick.C:
-		case <-h.closed:
-			tick.Stop()
-			return
-		}
-		h.mu.Lock()
-		for from, p := range h.peers {
-			if time.Since(time.Unix(0, p.used.Load())) > h.idle {
-				p.conn.Close()
-				delete(h.peers, from)
-			}
-		}
-		h.mu.Unlock()
+		p.idle.Reset(h.idle)
+		h.passed(back, p.flow, at, datagram)
+		h.packets.WriteToUDPAddrPort(datagram, p.from)
 	}
 }

@@ -16,11 +16,11 @@ import (
 )
 
 // serverOf runs a TCP server for a test.
-func serverOf(t *testing.T, handle func(*net.TCPConn)) string {
+func serverOf(t testing.TB, address string, handle func(*net.TCPConn)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", address)
 	if err != nil {
-		t.Fatal(err)
+		t.Skipf("no server at %s: %v", address, err)
 	}
 	t.Cleanup(func() { l.Close() })
 	go func() {
@@ -35,27 +35,28 @@ func serverOf(t *testing.T, handle func(*net.TCPConn)) string {
 	return l.Addr().String()
 }
 
+const testKey = "a key of sixteen bytes and more"
+
 // between runs both halves before a server at an address.
-func between(t *testing.T, to string, options ...func(*half)) (ingress, egress *half) {
+func between(t testing.TB, to string, options ...func(*half)) (ingress, egress *half) {
 	t.Helper()
-	const key = "a key of sixteen bytes and more"
 	any := "127.0.0.1:0"
 	if strings.HasPrefix(to, "[") {
 		any = "[::1]:0"
 	}
-	var err error
-	if egress, err = newHalf(false, key, any, to, false); err != nil {
-		t.Fatal(err)
+	make := func(side bool, to string) *half {
+		h, err := newHalf(side, testKey, any, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(h.close)
+		for _, option := range options {
+			option(h)
+		}
+		return h
 	}
-	t.Cleanup(egress.close)
-	if ingress, err = newHalf(true, key, any, egress.address(), false); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(ingress.close)
-	for _, option := range options {
-		option(ingress)
-		option(egress)
-	}
+	egress = make(false, to)
+	ingress = make(true, egress.accepts.Addr().String())
 	ingress.start()
 	egress.start()
 	return ingress, egress
@@ -63,7 +64,7 @@ func between(t *testing.T, to string, options ...func(*half)) (ingress, egress *
 
 func dialTo(t testing.TB, network string, h *half) net.Conn {
 	t.Helper()
-	conn, err := net.Dial(network, h.address())
+	conn, err := net.Dial(network, h.accepts.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,35 +101,27 @@ func (f *failing) Accept() (net.Conn, error) {
 }
 
 func TestAcceptGoesOn(t *testing.T) {
-	to := serverOf(t, func(c *net.TCPConn) {
-		io.Copy(c, c)
-		c.Close()
-	})
-	var said bytes.Buffer
-	ingress, _ := between(t, to, func(h *half) {
+	said := new(log)
+	ingress, _ := between(t, echo(t), func(h *half) {
 		f := &failing{Listener: h.accepts}
-		f.left.Store(5)
-		h.accepts, h.log = f, &said
+		f.left.Store(3)
+		h.accepts, h.log = f, said
 	})
 	conn := dialTo(t, "tcp", ingress)
 	io.WriteString(conn, "hello")
 	if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil {
 		t.Errorf("after errors nobody is served: %v", err)
 	}
-	if !strings.Contains(said.String(), "too many open files") {
-		t.Errorf("nothing is said about it: %q", said.String())
+	if !said.has("too many open files") {
+		t.Error("nothing is said about it")
 	}
 }
 
 // When the far half restarts, those who send datagrams are forwarded as before.
 func TestFarHalfRestarts(t *testing.T) {
 	t.Parallel()
-	server, err := echo()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	ingress, egress := between(t, server.Addr().String())
+	server := echo(t)
+	ingress, egress := between(t, server)
 	conn := dialTo(t, "udp", ingress)
 	if n := echoes(conn, 100); n < 99 {
 		t.Fatalf("%d of 100 datagrams come back", n)
@@ -136,7 +129,7 @@ func TestFarHalfRestarts(t *testing.T) {
 	egress.packets.Close()
 	egress.accepts.Close()
 	echoes(conn, 3) // refused
-	again, err := newHalf(false, "a key of sixteen bytes and more", egress.address(), server.Addr().String(), false)
+	again, err := newHalf(false, testKey, egress.accepts.Addr().String(), server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +180,7 @@ func TestStreamingServer(t *testing.T) {
 // Either side may end what it sends, and go on to receive.
 func TestHalfClose(t *testing.T) {
 	const text = "what was sent before the end"
-	to := serverOf(t, func(c *net.TCPConn) {
+	to := serverOf(t, "127.0.0.1:0", func(c *net.TCPConn) {
 		defer c.Close()
 		all, _ := io.ReadAll(c) // ends with the client's half
 		c.Write(all)
@@ -200,7 +193,7 @@ func TestHalfClose(t *testing.T) {
 		t.Errorf("%q came back, %v", got, err)
 	}
 	heard := make(chan string, 1)
-	to = serverOf(t, func(c *net.TCPConn) {
+	to = serverOf(t, "127.0.0.1:0", func(c *net.TCPConn) {
 		defer c.Close()
 		c.CloseWrite()
 		all, _ := io.ReadAll(c)
@@ -223,7 +216,7 @@ func TestSlowReader(t *testing.T) {
 	const size = 32 << 20
 	data := make([]byte, size)
 	rand.New(rand.NewSource(1)).Read(data)
-	to := serverOf(t, func(c *net.TCPConn) {
+	to := serverOf(t, "127.0.0.1:0", func(c *net.TCPConn) {
 		defer c.Close()
 		c.Write(data)
 	})
@@ -252,12 +245,12 @@ func TestReset(t *testing.T) {
 		"client": func(_, client *net.TCPConn) { reset(client) },
 	} {
 		servers := make(chan *net.TCPConn, 1)
-		to := serverOf(t, func(c *net.TCPConn) {
+		to := serverOf(t, "127.0.0.1:0", func(c *net.TCPConn) {
 			servers <- c
 			io.Copy(c, io.LimitReader(c, 1<<20)) // reads some, and no more
 		})
-		truth := newExact()
-		ingress, egress := between(t, to, func(h *half) { h.exact, h.stall = truth, time.Second })
+		truth := new(truth)
+		ingress, egress := between(t, to, truth.watch, func(h *half) { h.stall = time.Second })
 		client := dialTo(t, "tcp", ingress).(*net.TCPConn)
 		failed := make(chan error, 1)
 		go func() {
@@ -277,7 +270,7 @@ func TestReset(t *testing.T) {
 				t.Errorf("%s: %d pieces left and did not arrive, way %d", name, n, way)
 			}
 		}
-		if sum := truth.seconds[forth]; len(sum) == 0 {
+		if len(truth.received[forth]) == 0 {
 			t.Errorf("%s: nothing was measured", name)
 		}
 	}
@@ -285,7 +278,7 @@ func TestReset(t *testing.T) {
 
 // A half that dies breaks its connections, which must not look like their end.
 func TestHalfDies(t *testing.T) {
-	to := serverOf(t, func(c *net.TCPConn) { io.WriteString(c, "half of the ans") })
+	to := serverOf(t, "127.0.0.1:0", func(c *net.TCPConn) { io.WriteString(c, "half of the ans") })
 	ingress, egress := between(t, to)
 	conn := dialTo(t, "tcp", ingress)
 	if _, err := io.ReadFull(conn, make([]byte, 15)); err != nil {
@@ -303,33 +296,12 @@ func TestHalfDies(t *testing.T) {
 
 // IPv6 is forwarded like IPv4.
 func TestIPv6(t *testing.T) {
-	l, err := net.Listen("tcp", "[::1]:0")
-	if err != nil {
-		t.Skipf("no IPv6 here: %v", err)
-	}
-	defer l.Close()
-	p, err := net.ListenPacket("udp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	go func() {
-		if c, err := l.Accept(); err == nil {
-			io.Copy(c, c)
-			c.Close()
-		}
-	}()
-	go func() {
-		b := make([]byte, 100)
-		for {
-			n, from, err := p.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			p.WriteTo(b[:n], from)
-		}
-	}()
-	ingress, _ := between(t, l.Addr().String())
+	to := serverOf(t, "[::1]:0", func(c *net.TCPConn) {
+		io.Copy(c, c)
+		c.Close()
+	})
+	echoUDP(t, to)
+	ingress, _ := between(t, to)
 	if n := echoes(dialTo(t, "udp", ingress), 20); n < 19 {
 		t.Errorf("%d of 20 datagrams come back", n)
 	}

@@ -13,19 +13,6 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// flows is the largest number of flows that are told apart.
-const flows = 1024
-
-// What is measured, each with a point: all, and with -classes each class too.
-const (
-	all = iota
-	udp
-	tcp
-	classes
-)
-
-var classNames = [classes]string{"", "udp", "tcp"}
-
 // The two ways between the halves.
 const (
 	forth = iota
@@ -34,74 +21,54 @@ const (
 
 // A half is one of the two ends of the proxy. It takes datagrams and
 // connections at one address and forwards them to another, and reports to its
-// points what passes between the halves.
+// point what passes between the halves.
 type half struct {
-	points  [classes]*hoplag.Point // nil if not measured
+	point   *hoplag.Point
 	ingress bool
 	to      string
-	dial    func(network, address string) (net.Conn, error)
-	exact   *exact // nil but in the demo
+	watch   func(way int, at time.Time, id []byte) // called beside the point, if not nil
 	log     io.Writer
-
-	only      netip.Prefix     // whom to serve; everybody if it is not valid
-	strangers atomic.Uint64    // datagrams and connections of others
-	drops     [2]atomic.Uint64 // datagrams that found no room in our own sockets, or none to take, by way
 
 	packets *net.UDPConn
 	accepts net.Listener
+	drops   [2]atomic.Uint64 // datagrams that found no room in our own sockets, or none to take, by way
+	idle    time.Duration    // after which a silent peer is forgotten
+	stall   time.Duration    // after which a connection breaks whose client or server reads nothing
 
 	mu      sync.Mutex
-	idle    time.Duration // after which a silent peer is forgotten
-	stall   time.Duration // after which a connection breaks whose client or server reads nothing
 	peers   map[netip.AddrPort]*peer
 	conns   map[*stream]bool
-	streams sync.WaitGroup
-	closed  chan struct{}
+	streams sync.WaitGroup // and what accepts them
 }
 
-// newHalf begins to listen.
-func newHalf(ingress bool, key, listen, to string, apart bool) (*half, error) {
+// newHalf begins to listen, for datagrams and connections at the same port.
+func newHalf(ingress bool, key, listen, to string) (*half, error) {
 	name := map[bool]string{true: "ingress", false: "egress"}[ingress]
-	h := &half{
-		ingress: ingress, to: to, dial: net.Dial, log: io.Discard, idle: time.Minute, stall: 10 * time.Minute,
-		peers: map[netip.AddrPort]*peer{}, conns: map[*stream]bool{}, closed: make(chan struct{}),
-	}
-	for class := range h.points {
-		c := hoplag.Config{Key: hoplag.NewKey(key), Name: name, Class: classNames[class]}
-		if class == all {
-			c.Flows = flows
-		} else if c.Key = hoplag.NewKey(key + " " + classNames[class]); !apart { // no reply can pass for that of another class
-			continue
-		}
-		var err error
-		if h.points[class], err = hoplag.NewPoint(c); err != nil {
-			return nil, err
-		}
-	}
-	var err error
-	if h.accepts, err = net.Listen("tcp", listen); err != nil {
-		h.close()
+	point, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey(key), Name: name, Flows: 1024})
+	if err != nil {
 		return nil, err
 	}
-	// Use the same port for datagrams, even if any port was requested.
+	h := &half{
+		point: point, ingress: ingress, to: to, log: io.Discard, idle: time.Minute, stall: 10 * time.Minute,
+		peers: map[netip.AddrPort]*peer{}, conns: map[*stream]bool{},
+	}
+	if h.accepts, err = net.Listen("tcp", listen); err != nil {
+		return nil, err
+	}
 	a := h.accepts.Addr().(*net.TCPAddr)
 	if h.packets, err = net.ListenUDP("udp", &net.UDPAddr{IP: a.IP, Port: a.Port, Zone: a.Zone}); err != nil {
-		h.close()
+		h.accepts.Close()
 		return nil, err
 	}
-	stamped(h.packets)
+	tell(h.packets)
 	return h, nil
 }
 
 // start begins to forward, once everything is set.
 func (h *half) start() {
 	go h.relay()
-	go h.forget()
 	h.streams.Go(h.accept) // counts as one, so that none is added while somebody waits for none
 }
-
-// address returns where the half takes datagrams and connections.
-func (h *half) address() string { return h.accepts.Addr().String() }
 
 // drain takes no more connections, and waits until those that there are have
 // ended, but not for long. It reports whether they have.
@@ -122,14 +89,10 @@ func (h *half) drain(most time.Duration) bool {
 
 // close ends the forwarding and closes everything that is open.
 func (h *half) close() {
-	close(h.closed)
-	if h.packets != nil {
-		h.packets.Close()
-	}
-	if h.accepts != nil {
-		h.accepts.Close()
-	}
+	h.packets.Close()
+	h.accepts.Close()
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, p := range h.peers {
 		p.conn.Close()
 	}
@@ -137,57 +100,35 @@ func (h *half) close() {
 		s.inner.Close()
 		s.outer.Close()
 	}
-	h.mu.Unlock()
-	for _, p := range h.points {
-		if p != nil {
-			p.Close()
-		}
-	}
-}
-
-// serves reports whether to forward what an address sends, and counts what it
-// refuses.
-func (h *half) serves(from netip.Addr) bool {
-	if !h.only.IsValid() || h.only.Contains(from.Unmap().WithZone("")) {
-		return true
-	}
-	h.strangers.Add(1)
-	return false
+	h.point.Close()
 }
 
 // leaves reports whether what goes this way leaves here for the other half,
 // and does not come from it.
 func (h *half) leaves(way int) bool { return h.ingress == (way == forth) }
 
-// passed reports something of a class that passes between the halves.
-func (h *half) passed(way, class int, flow hashing.Flow, at time.Time, id []byte) {
-	for _, c := range [...]int{all, class} {
-		if p := h.points[c]; p != nil {
-			d := p.Direction
-			if way == back {
-				d = p.Back
-			}
-			d.RecordIn(flow, at, p.Packet(id))
-		}
+// passed reports something that passes between the halves.
+func (h *half) passed(way int, flow hashing.Flow, at time.Time, id []byte) {
+	d := h.point.Direction
+	if way == back {
+		d = h.point.Back
 	}
-	h.exact.passed(way, h.leaves(way), at, id)
+	d.RecordIn(flow, at, d.Packet(id))
+	if h.watch != nil {
+		h.watch(way, at, id)
+	}
 }
 
 // dropped returns what this half dropped itself, by where. Only what came from
 // the other half counts as lost between them.
 func (h *half) dropped() map[string]uint64 {
-	names := [2]string{"forth, at the egress half", "back, from the server"}
+	names := [2]string{"on the way forth", "on the way back, from the server"}
 	if h.ingress {
-		names = [2]string{"forth, from clients", "back, at the ingress half"}
+		names = [2]string{"on the way forth, from clients", "on the way back"}
 	}
 	return map[string]uint64{names[forth]: h.drops[forth].Load(), names[back]: h.drops[back].Load()}
 }
 
 func (h *half) say(format string, args ...any) {
-	saying.Lock()
-	defer saying.Unlock()
 	fmt.Fprintf(h.log, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
-
-// saying is for the log, which halves may share.
-var saying sync.Mutex

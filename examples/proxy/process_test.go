@@ -10,19 +10,10 @@ import (
 	"sync"
 	"testing"
 	"time"
-)
 
-// A pipe that is closed ends the demo with its error.
-func TestOutputFails(t *testing.T) {
-	t.Parallel()
-	r, w := io.Pipe()
-	r.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	if err := run(ctx, []string{"-demo"}, w, io.Discard); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("error %v", err)
-	}
-}
+	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/internal/programs"
+)
 
 // A log is what programs write for people, from several goroutines.
 type log struct {
@@ -43,7 +34,7 @@ func (l *log) has(s string) bool {
 }
 
 // free returns an address that nobody uses.
-func free(t *testing.T) string {
+func free(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -63,7 +54,7 @@ func halves(ctx context.Context, t *testing.T, to string, stdout io.Writer, stde
 		{"-role", "egress", "-listen", out, "-to", to, "-reports", reports},
 	} {
 		ends[i] = make(chan error, 1)
-		args = append(args, "-key", "a key of sixteen bytes and more", "-drain", "5s")
+		args = append(args, "-key", testKey, "-drain", "5s")
 		go func() { ends[i] <- run(ctx, args, stdout, stderr) }()
 	}
 	for range 200 {
@@ -92,22 +83,17 @@ func TestFullDisk(t *testing.T) {
 		t.Skip(err)
 	}
 	defer full.Close()
-	server, err := echo()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	said := new(log)
-	address, ends := halves(ctx, t, server.Addr().String(), full, said)
+	address, ends := halves(ctx, t, echo(t), full, said)
 	conn, err := net.Dial("udp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	for range 100 {
-		if echoes(conn, 1); said.has("rows cannot be printed") {
+		if echoes(conn, 1); said.has("reports cannot be printed") {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -125,13 +111,9 @@ func TestFullDisk(t *testing.T) {
 // end when they have.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	to := serverOf(t, func(c *net.TCPConn) {
-		io.Copy(c, c)
-		c.Close()
-	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	address, ends := halves(ctx, t, to, io.Discard, io.Discard)
+	address, ends := halves(ctx, t, echo(t), io.Discard, io.Discard)
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -168,5 +150,44 @@ func TestDrain(t *testing.T) {
 	conn.Close()
 	if in, out := <-ends[0], <-ends[1]; in != nil || out != nil || time.Since(began) > 4*time.Second {
 		t.Errorf("the halves end with %v and %v after %v", in, out, time.Since(began))
+	}
+}
+
+func TestFlags(t *testing.T) {
+	good := "-role egress -listen 127.0.0.1:0 -to a:1 -reports a:2 -key " + strings.Repeat("x", 16)
+	for want, args := range map[string]string{
+		"is missing":            "",
+		`-role is "middle"`:     good + " -role middle",
+		"-key has 5 characters": good + " -key short",
+		"-to is missing":        good + " -to=",
+		"-drain is 2h0m0s":      good + " -drain 2h",
+		`argument "x"`:          good + " x",
+		"flag provided but not": "-x",
+	} {
+		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
+		if !errors.Is(err, programs.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want %q", args, err, want)
+		}
+	}
+}
+
+// Who has another key learns nothing, and is told so.
+func TestReportsAreAuthenticated(t *testing.T) {
+	ingress, _ := between(t, echo(t))
+	stranger, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey("another key of sixteen bytes")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go ingress.point.Serve(l)
+	for r := range stranger.FollowOver(t.Context(), hoplag.Dial("tcp", l.Addr().String())) {
+		if r.Err == nil {
+			t.Error("a stranger is answered")
+		}
+		break
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -61,7 +62,7 @@ type chain struct {
 }
 
 // child starts a program that ends with the benchmark.
-func (c *chain) child(b *testing.B, command *exec.Cmd) io.Reader {
+func (c *chain) child(b testing.TB, command *exec.Cmd) io.Reader {
 	b.Helper()
 	out, err := command.StdoutPipe()
 	if err != nil {
@@ -85,7 +86,7 @@ func self(variable string, args ...string) *exec.Cmd {
 	return c
 }
 
-func bareChain(b *testing.B, to string) *chain {
+func bareChain(b testing.TB, to string) *chain {
 	c := &chain{address: to}
 	for range 2 {
 		line, err := bufio.NewReader(c.child(b, self("PROXY_BARE="+c.address))).ReadString('\n')
@@ -97,16 +98,9 @@ func bareChain(b *testing.B, to string) *chain {
 	return c
 }
 
-func proxyChain(b *testing.B, to string) *chain {
-	address := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer l.Close()
-		return l.Addr().String()
-	}
-	c, out, reports := &chain{address: address()}, address(), address()
+func proxyChain(b testing.TB, to string) *chain {
+	b.Helper()
+	c, out, reports := &chain{address: free(b)}, free(b), free(b)
 	for _, args := range [][]string{
 		{"-role", "egress", "-listen", out, "-to", to, "-reports", reports},
 		{"-role", "ingress", "-listen", c.address, "-to", out, "-reports", reports},
@@ -117,7 +111,7 @@ func proxyChain(b *testing.B, to string) *chain {
 }
 
 // nginxChain is two servers of nginx's stream module.
-func nginxChain(b *testing.B, to string) *chain {
+func nginxChain(b testing.TB, to string) *chain {
 	nginx, err := exec.LookPath("nginx")
 	module := "/usr/lib/nginx/modules/ngx_stream_module.so"
 	if _, other := os.Stat(module); err != nil || other != nil {
@@ -145,7 +139,7 @@ func nginxChain(b *testing.B, to string) *chain {
 }
 
 // dial connects once the chain runs.
-func (c *chain) dial(b *testing.B, tries int) net.Conn {
+func (c *chain) dial(b testing.TB, tries int) net.Conn {
 	b.Helper()
 	for range tries {
 		if conn, err := net.Dial("tcp", c.address); err == nil {
@@ -163,7 +157,7 @@ func (c *chain) dial(b *testing.B, tries int) net.Conn {
 }
 
 // proc reads a number from a file of /proc.
-func proc(b *testing.B, file, pattern string) float64 {
+func proc(b testing.TB, file, pattern string) float64 {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		b.Skip(err)
@@ -174,7 +168,7 @@ func proc(b *testing.B, file, pattern string) float64 {
 }
 
 // cpu returns how many seconds of a processor the chain took.
-func (c *chain) cpu(b *testing.B) (seconds float64) {
+func (c *chain) cpu(b testing.TB) (seconds float64) {
 	for _, pid := range c.pids {
 		stat := fmt.Sprintf("/proc/%d/stat", pid)
 		const fields = `(?:\S+ ){11}`
@@ -190,24 +184,15 @@ func BenchmarkRivals(b *testing.B) {
 	if runtime.GOOS != "linux" {
 		b.Skip("needs /proc")
 	}
-	for name, start := range map[string]func(*testing.B, string) *chain{"proxy": proxyChain, "bare": bareChain, "nginx": nginxChain} {
+	for name, start := range map[string]func(testing.TB, string) *chain{"proxy": proxyChain, "bare": bareChain, "nginx": nginxChain} {
 		b.Run(name+"/bytes", func(b *testing.B) { benchmarkBytes(b, start) })
 		b.Run(name+"/trips", func(b *testing.B) { benchmarkTrips(b, start) })
 		b.Run(name+"/idle", func(b *testing.B) { benchmarkIdle(b, start) })
 	}
 }
 
-func echoServer(b *testing.B) string {
-	l, err := echo()
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { l.Close() })
-	return l.Addr().String()
-}
-
-func benchmarkBytes(b *testing.B, start func(*testing.B, string) *chain) {
-	c := start(b, echoServer(b))
+func benchmarkBytes(b *testing.B, start func(testing.TB, string) *chain) {
+	c := start(b, echo(b))
 	conn, chunk := c.dial(b, 500), make([]byte, 1<<20)
 	before := c.cpu(b)
 	b.SetBytes(2 << 20) // there and back
@@ -220,8 +205,8 @@ func benchmarkBytes(b *testing.B, start func(*testing.B, string) *chain) {
 	b.ReportMetric(1e3*(c.cpu(b)-before)/float64(b.N)/2*1024, "cpu-ms/GB")
 }
 
-func benchmarkTrips(b *testing.B, start func(*testing.B, string) *chain) {
-	c := start(b, echoServer(b))
+func benchmarkTrips(b *testing.B, start func(testing.TB, string) *chain) {
+	c := start(b, echo(b))
 	conn, message := c.dial(b, 500), make([]byte, 100)
 	before := c.cpu(b)
 	for b.Loop() {
@@ -233,43 +218,42 @@ func benchmarkTrips(b *testing.B, start func(*testing.B, string) *chain) {
 	b.ReportMetric(1e6*(c.cpu(b)-before)/float64(b.N), "cpu-µs/trip")
 }
 
-// benchmarkIdle holds connections that were used once: 3,000 of them, or with
-// PROXY_CONNECTIONS others, within the files that this process may open.
-func benchmarkIdle(b *testing.B, start func(*testing.B, string) *chain) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // one that takes only one file a connection
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
+// hold opens connections that are used once, and returns the resident memory
+// of the larger relay, in MB.
+func (c *chain) hold(b testing.TB, many int) (most float64) {
+	var opening sync.WaitGroup
+	for range 4 {
+		opening.Go(func() {
+			for range many / 4 {
+				conn := c.dial(b, 100).(*net.TCPConn)
+				b.Cleanup(func() { reset(conn) }) // and leave no port in TIME_WAIT
 			}
-			go func() {
-				defer conn.Close()
-				for one := make([]byte, 1); ; conn.Write(one) {
-					if _, err := conn.Read(one); err != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	c, many := start(b, l.Addr().String()), 3000 // relays with splice take six files each
-	if n, err := strconv.Atoi(os.Getenv("PROXY_CONNECTIONS")); err == nil {
-		many = n
+		})
 	}
-	for range many {
-		defer reset(c.dial(b, 100)) // and leave no port in TIME_WAIT
-	}
-	for b.Loop() {
-	}
-	most := 0.0
+	opening.Wait()
 	for _, pid := range c.pids {
 		most = max(most, proc(b, fmt.Sprintf("/proc/%d/status", pid), `VmRSS:\s+(\d+)`)/1024)
 	}
+	return most
+}
+
+// once answers one byte of each connection, which takes one file.
+func once(b testing.TB) string {
+	return serverOf(b, "127.0.0.1:0", func(c *net.TCPConn) {
+		defer c.Close()
+		for one := make([]byte, 1); ; c.Write(one) {
+			if _, err := c.Read(one); err != nil {
+				return
+			}
+		}
+	})
+}
+
+func benchmarkIdle(b *testing.B, start func(testing.TB, string) *chain) {
+	const many = 3000 // relays with splice take six files each
+	most := start(b, once(b)).hold(b, many)
+	for b.Loop() {
+	}
 	b.ReportMetric(most, "MB-resident")
-	b.ReportMetric(float64(many), "connections")
+	b.ReportMetric(many, "connections")
 }

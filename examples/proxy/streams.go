@@ -7,17 +7,16 @@ import (
 	"io"
 	"net"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 )
 
 // Between the halves a connection begins with nameSize random bytes that name
 // it, because addresses may be translated, and continues with frames: a length
 // in head bytes, and so many bytes. Two lengths stand for no bytes: an end, after
-// which the sender's side writes no more, and a break: the sender's side is gone,
-// and wants no more. Whoever is told of a break sends a last frame, and the other
-// half takes everything up to it. So nothing that was sent is thrown away on the
-// way, to count as lost.
+// which the sender's side writes no more, and a break: it is gone, and wants no
+// more. Each half takes everything up to that, and hangs up once it has sent and
+// heard one. So nothing that was sent is thrown away on the way, to count as lost.
 const (
 	nameSize = 16
 	head     = 4
@@ -28,264 +27,210 @@ const (
 // every so many bytes of a connection one counts as a packet.
 const every = 1024
 
-// A buffer holds what was read, after room for the head of a frame.
-type buffer struct {
-	data  [head + 64<<10]byte
-	about [128]byte
-}
+// A connection that waits holds only few bytes to read into; these are for those
+// that are busy.
+type many [head + 64<<10]byte
 
-var buffers = sync.Pool{New: func() any { return new(buffer) }}
-
-// A source is a socket to read from.
-type source struct {
-	conn   net.Conn
-	raw    syscall.RawConn // nil if it is none of the kernel's
-	stream bool
-}
-
-func newSource(c net.Conn) *source {
-	s := &source{conn: c}
-	_, s.stream = c.(*net.TCPConn)
-	if k, ok := c.(syscall.Conn); ok {
-		s.raw, _ = k.SyscallConn()
-	}
-	return s
-}
-
-// plain is next for any connection.
-func (s *source) plain() (b *buffer, got, about []byte, err error) {
-	b = buffers.Get().(*buffer)
-	n, err := s.conn.Read(b.data[head:])
-	return b, b.data[head : head+n], nil, err
-}
+var buffers = sync.Pool{New: func() any { return new(many) }}
 
 // accept forwards connections. An error, as when files run out, passes.
 func (h *half) accept() {
-	for wait := time.Millisecond; ; {
+	for {
 		conn, err := h.accepts.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			h.say("%v, trying again in %v", err, wait)
-			time.Sleep(wait)
-			wait = min(2*wait, time.Second)
-			continue
-		case !h.serves(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr()):
-			conn.Close()
-			continue
+			h.say("%v, trying again", err)
+			time.Sleep(100 * time.Millisecond)
+		default:
+			h.streams.Add(1)
+			go h.forward(conn.(*net.TCPConn))
 		}
-		wait = time.Millisecond
-		h.streams.Add(1)
-		go h.forward(conn)
 	}
 }
 
 // A stream is one connection through the half.
 type stream struct {
 	half         *half
-	inner, outer net.Conn // to the other half, to the client or the server
+	inner, outer *net.TCPConn // to the other half, to the client or the server
 	name         [nameSize]byte
-	pieces       [2]pieces
-	mu           sync.Mutex // guards what is written to inner
-	last         int        // frames that end a direction, sent or received
-	done         int        // goroutines that have ended
+	size         [head]byte   // of the frame that comes
+	parts        [2]uint64    // bytes that passed
+	done         atomic.Int32 // goroutines that have ended
+
+	mu    sync.Mutex
+	said  bool // an end or a break was sent
+	heard bool // one came
+	gone  bool // outer takes no more
 }
 
 // forward begins to forward a connection, both ways.
-func (h *half) forward(from net.Conn) {
+func (h *half) forward(from *net.TCPConn) {
 	s := &stream{half: h, inner: from, outer: from}
+	h.mu.Lock()
+	h.conns[s] = true
+	h.mu.Unlock()
 	if err := s.open(from); err != nil {
 		h.say("connection from %v: %v", from.RemoteAddr(), err)
-		s.close()
+		s.leave()
+		s.leave()
 		return
 	}
-	h.opened(s, true)
+	tell(s.inner)
 	go s.receive() // on new stacks: those of who opens a connection are larger
 	go s.send()
 }
 
 // open connects to where the connection goes, and agrees on its name with the
 // other half.
-func (s *stream) open(from net.Conn) (err error) {
-	if s.half.ingress {
-		rand.Read(s.name[:]) // never fails
-		if s.inner, err = s.half.dial("tcp", s.half.to); err != nil {
-			s.inner = from
+func (s *stream) open(from *net.TCPConn) error {
+	if !s.half.ingress {
+		from.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := io.ReadFull(from, s.name[:]); err != nil {
 			return err
 		}
-		shallow(s.inner)
-		_, err = s.inner.Write(s.name[:])
+		from.SetReadDeadline(time.Time{})
+	}
+	conn, err := net.Dial("tcp", s.half.to)
+	if err != nil {
 		return err
 	}
-	from.SetReadDeadline(time.Now().Add(10 * time.Second))
-	if _, err := io.ReadFull(from, s.name[:]); err != nil {
-		return err
-	}
-	from.SetReadDeadline(time.Time{})
-	shallow(from)
-	if s.outer, err = s.half.dial("tcp", s.half.to); err != nil {
-		s.outer = from
+	to := conn.(*net.TCPConn)
+	s.half.mu.Lock()
+	defer s.half.mu.Unlock()
+	if s.outer = to; s.half.ingress {
+		s.inner, s.outer = to, from
+		rand.Read(s.name[:]) // never fails
+		_, err = to.Write(s.name[:])
 	}
 	return err
 }
 
 // leave ends a goroutine, and the connection with the last one.
 func (s *stream) leave() {
-	s.mu.Lock()
-	s.done++
-	both := s.done == 2
-	s.mu.Unlock()
-	if both {
-		s.close()
+	if s.done.Add(1) < 2 {
+		return
 	}
-}
-
-// close closes a connection for good.
-func (s *stream) close() {
 	s.inner.Close()
 	s.outer.Close()
-	s.half.opened(s, false)
+	s.half.mu.Lock()
+	delete(s.half.conns, s)
+	s.half.mu.Unlock()
 	s.half.streams.Done()
-}
-
-// way is the direction of what is sent to the other half, or received.
-func (s *stream) way(sends bool) int {
-	if s.half.leaves(forth) == sends {
-		return forth
-	}
-	return back
 }
 
 // send sends frames of what comes from outside, and what ended it.
 func (s *stream) send() {
 	defer s.leave()
-	way, from, kind := s.way(true), newSource(s.outer), uint32(broken)
-	for {
-		b, got, _, err := from.next()
-		if len(got) > 0 {
-			s.passed(way, time.Now(), got)
-			err = errors.Join(err, s.frame(uint32(len(got)), b.data[:head+len(got)]))
+	few := make([]byte, head+252)
+	b, busy := few, (*many)(nil)
+	var err error
+	for n := 0; err == nil; {
+		if n, err = s.outer.Read(b[head:]); n > 0 {
+			s.passed(true, b[head:head+n])
+			binary.BigEndian.PutUint32(b, uint32(n))
+			_, failed := s.inner.Write(b[:head+n])
+			err = errors.Join(err, failed)
 		}
-		buffers.Put(b)
-		if errors.Is(err, io.EOF) {
-			kind = ended
-		}
-		if err != nil {
-			break
+		if full := n == len(b)-head; full && busy == nil {
+			busy = buffers.Get().(*many)
+			b = busy[:]
+		} else if !full && busy != nil {
+			buffers.Put(busy)
+			b, busy = few, nil
 		}
 	}
-	s.frame(kind, make([]byte, head))
-	s.finish()
-}
-
-// frame writes a frame whose bytes have room for the head.
-func (s *stream) frame(length uint32, b []byte) error {
-	binary.BigEndian.PutUint32(b, length)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := s.inner.Write(b)
-	return err
+	kind := uint32(broken)
+	if errors.Is(err, io.EOF) && !s.gone {
+		kind = ended
+	}
+	s.say(kind)
+	s.hangUp()
 }
 
-// finish says that a direction has ended. After both, the other half has
-// nothing more to say, and soon hangs up too.
-func (s *stream) finish() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.last++; s.last == 2 {
-		closeWrite(s.inner)
-		s.inner.SetReadDeadline(time.Now().Add(10 * time.Second))
+// say sends an end or a break.
+func (s *stream) say(kind uint32) {
+	s.said = true
+	s.inner.Write(binary.BigEndian.AppendUint32(nil, kind))
+}
+
+// hangUp tells the other half that nothing more comes.
+func (s *stream) hangUp() {
+	if s.said && s.heard {
+		s.inner.CloseWrite()
 	}
 }
 
 // receive passes on what comes in frames, until the other half hangs up.
 func (s *stream) receive() {
 	defer s.leave()
-	defer s.outer.Close() // which ends send
-	var size [head]byte
-	way, from, have, left, gone, last := s.way(false), newSource(s.inner), 0, uint32(0), false, false
 	for {
-		b, got, about, err := from.next()
-		at, _ := read(about)
-		for len(got) > 0 {
-			if left > 0 {
-				n := min(int(left), len(got))
-				s.passed(way, at, got[:n])
-				s.outer.SetWriteDeadline(time.Now().Add(s.half.stall))
-				if _, err := s.outer.Write(got[:n]); err != nil && !gone {
-					gone = true // take the rest all the same
-					reset(s.outer)
-					go s.frame(broken, make([]byte, head)) // behind what send may still be writing
-				}
-				left -= uint32(n)
-				got = got[n:]
-				continue
-			}
-			n := copy(size[have:], got)
-			got = got[n:]
-			if have += n; have < head {
-				break
-			}
-			have = 0
-			switch left = binary.BigEndian.Uint32(size[:]); left {
-			case broken:
-				left = 0
-				reset(s.outer)
-			case ended:
-				closeWrite(s.outer)
-			default:
-				continue
-			}
-			if !last {
-				last = true
-				s.finish()
-			}
-		}
-		buffers.Put(b)
-		if err != nil {
-			if !last { // the network or the other half failed
+		if _, err := io.ReadFull(s.inner, s.size[:]); err != nil {
+			if !s.heard { // the network or the other half failed
 				reset(s.outer)
 			}
 			return
 		}
+		switch length := binary.BigEndian.Uint32(s.size[:]); length {
+		case broken:
+			reset(s.outer)
+		case ended:
+			s.outer.CloseWrite()
+		default:
+			s.take(int(length))
+			continue
+		}
+		s.mu.Lock()
+		s.heard = true
+		s.hangUp()
+		s.mu.Unlock()
 	}
 }
 
-// A pieces knows how far a stream is.
-type pieces struct {
-	part   int
-	number uint64
-}
-
-// passed reports the pieces that pass with these bytes.
-func (s *stream) passed(way int, at time.Time, b []byte) {
-	p := &s.pieces[way]
-	for p.part += len(b); p.part >= every; p.part -= every {
-		p.number++
-		s.half.passed(way, tcp, 0, at, binary.BigEndian.AppendUint64(s.name[:nameSize:nameSize], p.number))
+// take passes on the bytes of a frame, as they come. If nobody wants them, it
+// takes them all the same, and send says that the connection is broken; or take
+// does, if send has seen an end: after a break the kernel may show one.
+func (s *stream) take(left int) {
+	b := buffers.Get().(*many)
+	defer buffers.Put(b)
+	for left > 0 {
+		n, err := s.inner.Read(b[:min(left, len(b))])
+		if err != nil {
+			return // as will be the next
+		}
+		left -= n
+		s.passed(false, b[:n])
+		s.outer.SetWriteDeadline(time.Now().Add(s.half.stall))
+		if _, err := s.outer.Write(b[:n]); err != nil && !s.gone {
+			reset(s.outer)
+			s.mu.Lock()
+			if s.gone = true; s.said {
+				s.say(broken)
+			}
+			s.mu.Unlock()
+		}
 	}
 }
 
-func closeWrite(c net.Conn) {
-	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		half.CloseWrite()
+// passed reports the pieces that end in these bytes, which are sent to the
+// other half or received.
+func (s *stream) passed(sent bool, b []byte) {
+	way := back
+	if s.half.leaves(forth) == sent {
+		way = forth
+	}
+	at, before := time.Now(), s.parts[way]
+	s.parts[way] += uint64(len(b))
+	for number := before/every + 1; number <= s.parts[way]/every; number++ {
+		s.half.passed(way, 0, at, binary.BigEndian.AppendUint64(s.name[:nameSize:nameSize], number))
 	}
 }
 
-// reset closes a connection so that its other end sees that it failed.
-func reset(c net.Conn) {
-	if t, ok := c.(*net.TCPConn); ok {
-		t.SetLinger(0)
-	}
+// reset breaks a connection, so that the other end learns that it did not end.
+func reset(c *net.TCPConn) {
+	c.SetLinger(0)
 	c.Close()
-}
-
-// opened keeps streams, to close them with the half, or forgets them.
-func (h *half) opened(s *stream, open bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if delete(h.conns, s); open {
-		h.conns[s] = true
-	}
 }

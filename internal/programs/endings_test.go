@@ -79,9 +79,9 @@ func wrong(args string) string {
 // output takes nothing more the code is 1, and why is said.
 func testCodes(t *testing.T, dir string, names []string) {
 	quick := map[string]string{ // those that need neither root nor a network
-		"twopoint": "", "colate": "", "mplane": "-json", "rli": "-seconds 1", "slowest": "-seconds 1 -json", "proxy": "-demo -json -duration 20s",
+		"twopoint": "", "colate": "", "mplane": "-json", "rli": "-seconds 1", "slowest": "-seconds 1 -json",
 	}
-	mistakes := map[string][]string{"proxy": {"-role middle", "-demo -loss 2"}, "wiretap": {"-demo -rate 1"}}
+	mistakes := map[string][]string{"proxy": {"-role middle"}, "wiretap": {"-demo -rate 1"}}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +125,6 @@ func testInterrupted(t *testing.T, dir string) {
 	for name, args := range map[string]string{
 		"slowest": "-json -seconds 3600",
 		"rli":     "-json -seconds 80000",
-		"proxy":   "-demo -json",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,7 +146,7 @@ func testInterrupted(t *testing.T, dir string) {
 					t.Errorf("line %d: %q", n+1, lines.Text())
 				}
 				if n == 1 {
-					cmd.Process.Signal(map[bool]os.Signal{true: syscall.SIGTERM, false: os.Interrupt}[name == "proxy"])
+					cmd.Process.Signal(map[bool]os.Signal{true: syscall.SIGTERM, false: os.Interrupt}[name == "rli"])
 				}
 			}
 			// A program without more to say may leave it to the signal to end it.

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/programs"
+)
+
+// The demonstration's network takes so long, and in the mean so much longer,
+// each way, and loses this share of the datagrams.
+const networkDelay, networkJitter, networkLoss = 20 * time.Millisecond, 3 * time.Millisecond, 0.01
+
+// TestDemo runs both halves as their users do, a bad network between them, and
+// clients, and prints reports. Their means, and the exact mean of what the
+// network did, are in each other's intervals; and so is the loss.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	truth := new(truth)
+	ingress, egress := between(t, echo(t), truth.watch, func(h *half) {
+		if h.ingress {
+			h.to = network(t, h.to)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for client := range 8 {
+		go chat(ctx, ingress.accepts.Addr().String(), client)
+	}
+	reports, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go ingress.point.Serve(reports)
+	known, outside := 0, 0
+	out := &lines{test: t, each: func(line string) {
+		var r hoplag.Report
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Error(err)
+		}
+		for way, d := range []hoplag.Delay{r.Forth, r.Back} {
+			exact := truth.mean(way, r.Start, r.Length)
+			t.Logf("%s %v; exactly %s", []string{"forth", "back "}[way], d, hoplag.Format(exact))
+			if r.Begins || r.Err != nil || d.Err != nil {
+				continue
+			}
+			if known++; exact < d.Certain.Low || exact > d.Certain.High {
+				outside++
+			}
+			if d.Loss() > 0.2 {
+				t.Errorf("%v is said to be lost", d.Loss())
+			}
+		}
+		if known >= 6 {
+			cancel()
+		}
+	}}
+	if err := egress.follow(ctx, options{reports: reports.Addr().String(), json: true}, &programs.Rows{W: out, JSON: true}); err != nil {
+		t.Error(err)
+	}
+	if known < 6 || outside > 1 {
+		t.Errorf("of %d means %d are not where they must be", known, outside)
+	}
+}
+
+// lines hands on what is written, line by line.
+type lines struct {
+	test *testing.T
+	each func(line string)
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.each(strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+// chat sends numbered datagrams, a client with a higher number more often, and
+// reads the echoes.
+func chat(ctx context.Context, to string, client int) {
+	conn, err := net.Dial("udp", to)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	go io.Copy(io.Discard, conn)
+	datagram := make([]byte, 200)
+	for n := uint64(0); ctx.Err() == nil; n++ {
+		binary.BigEndian.PutUint64(datagram, uint64(client)<<48|n)
+		conn.Write(datagram)
+		time.Sleep(time.Duration(float64(20*time.Millisecond) / float64(1+client) * rand.ExpFloat64()))
+	}
+}
+
+// network carries datagrams to an address and back, with delay and loss, and
+// returns where it takes them. They overtake each other.
+func network(t *testing.T, to string) string {
+	near := listenUDP(t, "127.0.0.1:0")
+	later := func(deliver func(datagram []byte), datagram []byte) {
+		if datagram = bytes.Clone(datagram); rand.Float64() >= networkLoss {
+			time.AfterFunc(networkDelay+time.Duration(rand.ExpFloat64()*float64(networkJitter)), func() { deliver(datagram) })
+		}
+	}
+	go func() {
+		far := map[string]net.Conn{}
+		for b := make([]byte, 64<<10); ; {
+			n, from, err := near.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			conn := far[from.String()]
+			if conn == nil {
+				if conn, err = net.Dial("udp", to); err != nil {
+					return
+				}
+				defer conn.Close()
+				far[from.String()] = conn
+				go func() {
+					for b := make([]byte, 64<<10); ; {
+						n, err := conn.Read(b)
+						if errors.Is(err, net.ErrClosed) {
+							return
+						}
+						later(func(datagram []byte) { near.WriteTo(datagram, from) }, b[:n])
+					}
+				}()
+			}
+			later(func(datagram []byte) { conn.Write(datagram) }, b[:n])
+		}
+	}()
+	return near.LocalAddr().String()
+}
+
+func listenUDP(t testing.TB, address string) net.PacketConn {
+	t.Helper()
+	p, err := net.ListenPacket("udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// A truth remembers every packet from one half to the other, which a point never
+// does.
+type truth struct {
+	mu       sync.Mutex
+	under    [2]programs.Matcher[string, time.Time]
+	received [2][]received
+}
+
+type received struct {
+	at   time.Time
+	took time.Duration
+}
+
+// watch watches a half.
+func (e *truth) watch(h *half) {
+	h.watch = func(way int, at time.Time, id []byte) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if h.leaves(way) {
+			e.under[way].First(string(id), at)
+		} else if sent, ok, _ := e.under[way].Second(string(id)); ok {
+			e.received[way] = append(e.received[way], received{at, at.Sub(sent)})
+		}
+	}
+}
+
+// mean returns the exact mean of what was received in some time.
+func (e *truth) mean(way int, from time.Time, d time.Duration) float64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var m estimate.Moments
+	for _, r := range e.received[way] {
+		if after := r.at.Sub(from); after >= 0 && after < d {
+			m.Add(float64(r.took))
+		}
+	}
+	return m.Mean()
+}
+
+// echo echoes datagrams and streams.
+func echo(t testing.TB) (address string) {
+	address = serverOf(t, "127.0.0.1:0", func(c *net.TCPConn) {
+		defer c.Close()
+		io.Copy(c, c)
+	})
+	echoUDP(t, address)
+	return address
+}
+
+func echoUDP(t testing.TB, address string) {
+	p := listenUDP(t, address)
+	go func() {
+		for b := make([]byte, 64<<10); ; {
+			n, from, err := p.ReadFrom(b)
+			if errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) {
+				return
+			}
+			p.WriteTo(b[:n], from)
+		}
+	}()
+}
