@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -93,7 +92,8 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 // apply corrects a report for what is known of the clocks, and says what that is.
 //
 // Delays of each way were measured with so much added.
-func (c *clocks) apply(r *Report, samples [2]estimate.Empirical, added [2]int64) {
+func (c *clocks) apply(r *Report, ways [2]*way) {
+	samples, added := [2]estimate.Empirical{ways[forth].samples, ways[back].samples}, [2]int64{ways[forth].added, ways[back].added}
 	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
 	c.messages.read(&c.config, from, to, 1)
 	for _, x := range c.exchanged {
@@ -277,76 +277,4 @@ func (d *Delay) unsettle(why string, samples estimate.Empirical, added float64) 
 	for i := range d.Flows {
 		d.Flows[i].MeanInterval95 = bound(d.Flows[i].MeanInterval95)
 	}
-}
-
-// A timeline tells the time in nanoseconds since 1970. Of the system's clocks it
-// reads the monotonic one, which is cheaper than the wall clock and never steps,
-// and notices when the wall clock is set.
-type timeline struct {
-	base time.Time
-	wall atomic.Int64 // what the clock said, as far as is known, at base
-	user interface{ Now() time.Time }
-	next time.Duration // when the clock was last followed, since base
-}
-
-// stepLimit is how far a clock may be from where it was, and the time since then,
-// before that counts as a step.
-const stepLimit = 100 * time.Microsecond
-
-func newTimeline(user interface{ Now() time.Time }) *timeline {
-	t := &timeline{base: time.Now(), user: user}
-	t.wall.Store(t.set())
-	return t
-}
-
-// set returns what the clock says that the time at base was.
-func (t *timeline) set() int64 {
-	now := time.Now()
-	if t.user != nil {
-		return t.user.Now().UnixNano() - int64(now.Sub(t.base))
-	}
-	return now.UnixNano() - int64(now.Sub(t.base))
-}
-
-// now returns the time.
-func (t *timeline) now() int64 {
-	if t.user != nil {
-		return t.user.Now().UnixNano()
-	}
-	return t.wall.Load() + t.elapsed()
-}
-
-// of returns the timeline's time for a time.Time; if that came from time.Now,
-// by the monotonic clock as well.
-func (t *timeline) of(at time.Time) int64 {
-	if t.user != nil || at == at.Round(0) { // it has no monotonic reading
-		return at.UnixNano()
-	}
-	return t.wall.Load() + int64(at.Sub(t.base))
-}
-
-// elapsed returns the time since the timeline began, whatever the clock says.
-func (t *timeline) elapsed() int64 { return int64(time.Since(t.base)) }
-
-// follow sets the timeline to the clock if that was stepped, and returns by how
-// much, or 0. Two clocks are read one after the other, so a single reading may be
-// off because of the scheduler.
-func (t *timeline) follow() (step int64) {
-	limit := stepLimit
-	if t.user != nil {
-		at := time.Duration(t.elapsed())
-		limit += time.Duration(5 * mostDrift * float64(at-t.next))
-		t.next = at
-	}
-	for range 5 {
-		set := t.set()
-		if step = set - t.wall.Load(); time.Duration(step).Abs() <= limit {
-			if t.user != nil {
-				t.wall.Store(set)
-			}
-			return 0
-		}
-	}
-	t.wall.Add(step)
-	return step
 }

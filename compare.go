@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -27,8 +26,8 @@ type comparison struct {
 	paired  int64 // the latest cut compared
 	covered int64 // the latest cut in a report
 	begun   bool  // these are valid
-	fresh   bool  // a session began in the current report, or was settling
-	settles int   // pairs until packets on their way then have come
+	settled int64 // the cut by which packets on their way when a session began have come
+	fresh   bool  // that was in the current report
 	step    error // that a clock was set in the current report
 	held    []held
 	waiting *pair // not yet taken
@@ -36,14 +35,16 @@ type comparison struct {
 
 // held is a report that is held back, and its last cut.
 type held struct {
-	*Report
+	Report
 	ended  int64
 	alikes [2]alikes
 }
 
 func newComparison(c Config) *comparison {
-	made := &comparison{config: c, cuts: int64(c.Report / c.Cut), meeting: newMeeting(c), clocks: clocks{config: c}}
-	made.ways = [2]*way{{config: &made.config}, {config: &made.config}}
+	made := &comparison{config: c, cuts: int64(c.Report / c.Cut), meeting: newMeeting(c), clocks: clocks{config: c}, settled: math.MinInt64}
+	for d := range made.ways {
+		made.ways[d] = &way{config: &made.config, direction: d}
+	}
 	return made
 }
 
@@ -78,7 +79,7 @@ func (c *comparison) next(cut int64) (Report, bool) {
 		if !c.begun {
 			c.begin(c.waiting.after)
 		}
-		c.take(*c.waiting)
+		c.take(c.waiting)
 		c.waiting = nil
 		c.paired = min(c.paired, cut) // in case the clock was set back
 	}
@@ -94,26 +95,34 @@ func (c *comparison) next(cut int64) (Report, bool) {
 		c.paired = c.current*c.cuts - 1
 		c.covered = c.paired
 	}
-	if len(c.held) == 0 && cut-c.last(c.current)-2 > c.cuts {
-		c.end(ErrSilent)
-		return c.release(), true
+	if len(c.held) > 0 || cut-c.last(c.current)-2 <= c.cuts {
+		return Report{}, false
 	}
-	return Report{}, false
+	c.end(ErrSilent)
+	return c.release(), true
 }
 
 // hold is for how many cuts a report waits until it is known what was on its way
 // when it ended.
 func (c *comparison) hold() (cuts int64) {
 	for _, w := range c.ways {
-		if w.total != nil {
-			cuts = max(cuts, int64(w.total.Settling()))
+		if w.total == nil {
+			continue
+		}
+		if settling := int64(w.total.Settling()); settling < unsettled {
+			cuts = max(cuts, settling)
+		} else {
+			cuts = max(cuts, min(settling, longestHold*c.cuts))
 		}
 	}
-	return min(cuts, longestHold*c.cuts)
+	return cuts
 }
 
-// longestHold is for how many intervals a report waits at most.
-const longestHold = 3
+const (
+	// unsettled is the number of cuts, that it takes packets to settle, which says
+	// that it is not known, and longestHold for how many intervals a report waits then.
+	unsettled, longestHold = 60, 3
+)
 
 // due is the cut at which the next report can be released.
 func (c *comparison) due() int64 {
@@ -123,34 +132,35 @@ func (c *comparison) due() int64 {
 	return c.last(c.current) + c.hold()
 }
 
-// maxBehind is the number of missing reports after which they are given up.
-const maxBehind = 60
+const (
+	// maxBehind is the number of missing reports after which they are given up.
+	maxBehind = 60
 
-// settling is the number of cuts after the beginning of a session in which
-// packets that were on their way may still arrive, or seem lost because only
-// one point counted them.
-const settling = 10
+	// settling is the number of cuts after the beginning of a session in which
+	// packets that were on their way may still arrive, or seem lost because only
+	// one point counted them.
+	settling = 10
+)
 
 // take compares a pair.
-func (c *comparison) take(p pair) {
+func (c *comparison) take(p *pair) {
 	if p.begins {
 		for _, w := range c.ways {
 			w.begin()
 		}
 		c.clocks.reset()
-		c.fresh, c.settles = true, settling
+		c.fresh, c.settled = true, p.after+settling
 		c.covered = min(c.covered, p.after)
 	}
 	if p.step != 0 {
 		c.step = fmt.Errorf("%w: that of %s by %v", ErrStep, name(p.whose), time.Duration(p.step))
 	}
-	c.settles--
 	for d, w := range c.ways {
 		up, down := p.tallies[first][d], p.tallies[second][d]
 		if d == back {
 			up, down = down, up
 		}
-		w.place(d, p)
+		w.place(p)
 		w.compare(up, down, p, func(sent, received uint64) { c.clocks.sample(d, sent, received, p.through) })
 	}
 	c.paired = p.through
@@ -159,11 +169,11 @@ func (c *comparison) take(p pair) {
 // end ends the current report, and begins the next one. The report is held back
 // until release.
 func (c *comparison) end(err error) {
-	r := &Report{
+	r := held{Report: Report{
 		Number: c.current, Length: c.config.Report,
 		From: c.meeting.ends[first].name, To: c.meeting.ends[second].name, Class: c.config.Class,
 		Begins: c.fresh, Err: cmp.Or(err, c.step),
-	}
+	}, ended: c.paired}
 	start := c.current * int64(c.config.Report)
 	if c.paired > c.covered {
 		r.Length, start = time.Duration(c.paired-c.covered)*c.config.Cut, (c.covered+1)*int64(c.config.Cut)
@@ -172,23 +182,26 @@ func (c *comparison) end(err error) {
 	}
 	r.Start = time.Unix(0, start).UTC()
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
-		if w := c.ways[d]; w.total != nil {
-			w.total.End()
+		w := c.ways[d]
+		r.alikes[d], w.alikes = w.alikes, alikes{}
+		if w.total != nil {
+			if w.total.End(); w.total.Settling() >= unsettled {
+				w.total.Estimate() // tells it how long packets take
+			}
 			if w.flows != nil {
 				into.Flows, into.UnknownFlows = w.flows.report()
 			}
 		}
 	}
-	c.held = append(c.held, held{r, c.paired, [2]alikes{c.ways[forth].alikes, c.ways[back].alikes}})
-	c.ways[forth].alikes, c.ways[back].alikes = alikes{}, alikes{}
+	c.held = append(c.held, r)
 	c.current = r.Number + 1
-	c.fresh, c.step = c.settles > 0, nil
+	c.fresh, c.step = c.paired < c.settled, nil
 }
 
 // release returns the first report that was held back.
 func (c *comparison) release() Report {
 	r, seen := c.held[0].Report, c.held[0].alikes
-	c.held = c.held[1:]
+	c.held = append(c.held[:0], c.held[1:]...)
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
 		flows, unknown := into.Flows, into.UnknownFlows
 		*into = c.ways[d].delay(r.Begins, seen[d])
@@ -197,30 +210,32 @@ func (c *comparison) release() Report {
 			into.Err = cmp.Or(into.Err, r.Err)
 		}
 	}
-	a, b := c.ways[forth], c.ways[back]
-	c.clocks.apply(r, [2]estimate.Empirical{a.samples, b.samples}, [2]int64{a.added, b.added})
-	r.Clock.Apart = c.meeting.apart()
-	return *r
+	c.clocks.apply(&r, c.ways)
+	apart, _ := c.meeting.apart()
+	r.Clock.Apart = time.Duration(apart)
+	return r
 }
 
 // A way compares the counters of one direction. It holds nothing until something
 // passes.
 type way struct {
-	config *Config
-	total  *lda.Accumulator // nil while nothing passed
-	flows  *flows           // nil without Config.Flows
-	end    int64            // of the latest pair compared
-	idle   int              // pairs since anything passed
-	begins bool             // the next one is the first of a session
-	err    error            // why one of them was left out of the report
-
+	config    *Config
 	direction int
-	added     int64  // to delays, ns
-	lags      bool   // receptions wait for a cut
-	late      *tally // those that do
+	total     *lda.Accumulator // nil while nothing passed
+	flows     *flows           // nil without Config.Flows
+	end       int64            // of the latest pair compared
+	idle      int              // pairs since anything passed
+	begins    bool             // the next one is the first of a session
+	err       error            // why one of them was left out of the report
+
+	added int64  // to delays, ns
+	lags  bool   // receptions wait for a cut
+	late  *tally // those that do
 
 	earlier Delay              // the counts of the report's part before a session began
 	samples estimate.Empirical // of the latest report, as measured
+	balance int64              // packets sent less those received, since a session began
+	extra   uint64             // packets found to be extra, of which earlier reports told no reception
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
 	sent   []single
@@ -244,11 +259,9 @@ type single struct {
 
 const ambiguous = math.MaxUint64
 
-// recent reports whether there is a single of so many cuts ago, at most.
-func (s *single) recent(cut int64) bool { return s.cut != 0 && uint32(cut)-s.cut < longestDelay }
+const longestDelay = 300 // for so many cuts a packet is waited for
 
-// longestDelay is for how many cuts a packet is waited for.
-const longestDelay = 300
+func (s *single) recent(cut int64) bool { return s.cut != 0 && uint32(cut)-s.cut < longestDelay }
 
 // open makes room for what passes.
 func (w *way) open() {
@@ -278,7 +291,11 @@ func (w *way) begin() {
 	w.total.Gap()
 	w.total.Reset()
 	clear(w.sent)
-	w.late = nil
+	w.balance, w.extra = 0, 0
+	if w.late != nil {
+		w.late.giveBack()
+		w.late = nil
+	}
 	if w.flows != nil {
 		w.flows = &flows{all: map[hashing.Flow]*flow{}}
 	}
@@ -292,16 +309,15 @@ func (d *Delay) count(r *lda.Result) {
 	d.Outstanding = r.Outstanding
 }
 
-// compare takes what both points counted between two moments, nil if nothing. It
-// calls sample for packets that were alone in a cell at both points.
-func (w *way) compare(up, down *tally, p pair, sample func(sent, received uint64)) {
+// compare takes what both points counted between two moments, nil if nothing, and
+// gives it back. It calls sample for packets that were alone in a cell at both points.
+func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint64)) {
 	length := int64(w.config.Cut)
-	if up == nil && down == nil {
-		if w.idle++; w.total == nil || w.idle > longestDelay {
-			return
-		}
-	} else {
+	if w.idle++; up != nil || down != nil {
 		w.idle = 0
+	}
+	if w.idle > 0 && (w.total == nil || w.idle > longestDelay) {
+		return
 	}
 	if w.total == nil {
 		w.open()
@@ -314,48 +330,44 @@ func (w *way) compare(up, down *tally, p pair, sample func(sent, received uint64
 	for _, t := range []**tally{&up, &down} {
 		if *t == nil {
 			*t = borrowTally(w.config)
-			defer (*t).giveBack()
 		}
 	}
 	w.match(up.all, down.all, p.through, sample)
-	far, reading := up, clock.Reading{Time: (p.after + 1) * length, Offset: float64(w.added)}
-	if w.direction == back {
-		far, reading.Offset = down, -reading.Offset
-	}
-	if w.added != 0 {
-		far.correct(reading)
+	if w.added != 0 && w.direction == forth {
+		up.shift(-w.added)
+	} else if w.added != 0 {
+		down.shift(w.added)
 	}
 	if w.lags || w.late != nil {
 		down = w.delayed(down)
-		defer down.giveBack()
 	}
+	w.balance += int64(up.all.Packets()) - int64(down.all.Packets())
 	start := w.end // before which nothing passed
 	if begins || start == 0 {
 		start = (p.after + 1) * length
 	}
 	w.end = (p.through + 1) * length
-	if err := w.total.Add(start, w.end, up.all, down.all); err != nil {
+	if err := w.total.AddSparse(start, w.end, up.all, down.all); err != nil {
 		w.err = err
 	}
 	if w.flows != nil {
 		w.flows.compare(up.flows, down.flows, p.through, length)
 	}
+	up.giveBack()
+	down.giveBack()
 }
 
 // place decides how a way's stamps and cuts are brought together. So much is added to
 // its delays that none is negative. And what a point has received by one of its cuts
 // the other one has sent by its own: if that is sooner, receptions wait for a cut.
-func (w *way) place(direction int, p pair) {
-	early := p.apart - p.lag // by how much the first point's cuts end later
-	if w.direction = direction; direction == forth {
-		early = -early
+func (w *way) place(p *pair) {
+	apart, early := p.apart, p.apart-p.lag // by how much the first point's cuts end later
+	if w.direction == forth {
+		apart, early = -apart, -early
 	}
 	switch {
 	case w.total == nil || p.begins:
-		w.added, w.lags = p.doubt-p.apart, early > max(aligned, p.doubt)
-		if direction == back {
-			w.added = p.doubt + p.apart
-		}
+		w.added, w.lags = p.doubt+apart, early > max(aligned, p.doubt)
 	case early > 2*max(aligned, p.doubt):
 		w.lags = true
 	case early < 0:
@@ -366,25 +378,24 @@ func (w *way) place(direction int, p pair) {
 // aligned is how far apart cuts may end, in ns: packets take that long.
 const aligned = 5e5
 
-// delayed returns what was received up to the cut before, if receptions wait. It is
-// to be given back.
+// delayed returns what was received up to the cut before, if receptions wait.
 func (w *way) delayed(down *tally) *tally {
-	now := w.late
-	if w.late = nil; now == nil {
-		now = borrowTally(w.config)
+	before := w.late
+	if w.late = nil; before == nil {
+		before = borrowTally(w.config)
 	}
-	into := now
 	if w.lags {
-		w.late = borrowTally(w.config)
-		into = w.late
+		w.late = down
+		return before
 	}
-	into.addPile(pile{many: down})
-	return now
+	before.merge(down)
+	down.giveBack()
+	return before
 }
 
 // match finds packets that were alone in a cell at both points, whatever cuts
 // they passed in.
-func (w *way) match(up, down *lda.Aggregator, cut int64, sample func(sent, received uint64)) {
+func (w *way) match(up, down *lda.Sparse, cut int64, sample func(sent, received uint64)) {
 	w.copies += max(up.Copies(), down.Copies())
 	up.Singles(func(cell int, digest uint32, stamp uint64) {
 		if cell%w.stride != 0 {
@@ -426,11 +437,14 @@ func (w *way) delay(fresh bool, seen alikes) Delay {
 	if fresh {
 		d.Lost, d.Extra = 0, 0
 	}
-	d.Sent = max(d.Received+d.Lost, d.Extra) - d.Extra
+	w.extra += d.Extra // some may have been received in the report before
+	d.Extra = min(w.extra, d.Received+d.Lost)
+	w.extra -= d.Extra
+	d.Sent = d.Received + d.Lost - d.Extra
 	switch {
 	case r.Sent+d.Received+d.Lost == 0:
 		d.Err = ErrIdle
-	case !fresh && r.Received > enough && 2*r.Received > 3*r.Sent:
+	case !fresh && r.Received > enough && 2*r.Received > 3*r.Sent && w.balance < -int64(r.Received/3):
 		d.Err = fmt.Errorf("%w: %d received, %d sent", ErrCopies, r.Received, r.Sent)
 	case 1000*seen.copies > r.Received+r.Sent:
 		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, seen.copies, r.Sent)

@@ -1,6 +1,7 @@
 package hoplag
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -10,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -50,10 +50,10 @@ type Direction struct {
 	kept   atomic.Pointer[keeper]
 }
 
-// newDirection returns a direction with shards of its own.
+// newDirection returns a direction with shards of its own, at most eight.
 func newDirection(c *Config, clock *timeline) *Direction {
 	d := &Direction{clock: clock, seed: c.seed(), sip: c.sip()}
-	for range c.shards() {
+	for range min(runtime.GOMAXPROCS(0), 8) {
 		d.shards = append(d.shards, &shard{config: c, end: math.MaxInt64})
 	}
 	d.pool.New = func() any { return d.shards[int(d.next.Add(1))%len(d.shards)].newHandle() }
@@ -201,65 +201,21 @@ func (l *log) fold() {
 	l.folded = n
 }
 
+// A handle is what a pool holds of a log. The pool may drop it, as the garbage
+// collector sees fit; the log, which the shard holds too, is then used again.
+type handle struct{ log *log }
+
 // A shard has what some of the logs had, cut by cut.
 type shard struct {
 	mu        sync.Mutex
 	config    *Config
-	now, next pile    // of the current cut, and of what passed after its end
-	end       int64   // of the current cut
-	spare     []entry // room
+	now, next pile  // of the current cut, and of what passed after its end
+	end       int64 // of the current cut
 	logs      []*log
 	free      []*log // those in no pool
 	keeper    *keeper
 	_         [64]byte
 }
-
-// add adds each entry to the cut that it passed in. The caller holds the lock.
-func (s *shard) add(entries []entry) {
-	if s.keeper != nil {
-		s.keeper.add(entries)
-	}
-	for len(entries) > 0 {
-		later, n := entries[0].time >= s.end, 1
-		for n < len(entries) && (entries[n].time >= s.end) == later {
-			n++
-		}
-		if later {
-			s.next.add(s.config, entries[:n])
-		} else {
-			s.now.add(s.config, entries[:n])
-		}
-		entries = entries[n:]
-	}
-}
-
-// rotate ends the current cut and returns what passed in it, to be given back with
-// release. The next cut ends at end.
-func (s *shard) rotate(end int64) pile {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.logs {
-		l.fold()
-	}
-	done := s.now
-	s.now, s.next, s.end = s.next, pile{few: s.spare}, end
-	s.spare = nil
-	return done
-}
-
-// release takes back what rotate returned.
-func (s *shard) release(done pile) {
-	if done.many != nil {
-		done.many.giveBack()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.spare = done.few[:0]
-}
-
-// A handle is what a pool holds of a log. The pool may drop it, as the garbage
-// collector sees fit; the log, which the shard holds too, is then used again.
-type handle struct{ log *log }
 
 // maxLogs is the largest number of logs of a shard: enough for as many
 // goroutines as are interrupted in the middle of Passed at one time. Any
@@ -291,6 +247,66 @@ func (s *shard) newHandle() *handle {
 	return h
 }
 
+// add adds each entry to the cut that it passed in. The caller holds the lock.
+func (s *shard) add(entries []entry) {
+	if s.keeper != nil {
+		s.keeper.add(entries)
+	}
+	for len(entries) > 0 {
+		into, later, n := &s.now, entries[0].time >= s.end, 1
+		for n < len(entries) && (entries[n].time >= s.end) == later {
+			n++
+		}
+		if later {
+			into = &s.next
+		}
+		into.add(s.config, entries[:n])
+		entries = entries[n:]
+	}
+}
+
+// rotate ends the current cut, and returns a tally with what passed in it added, nil
+// if there is none. The next cut ends at end.
+func (s *shard) rotate(end int64, total *tally) *tally {
+	s.mu.Lock()
+	for _, l := range s.logs {
+		l.fold()
+	}
+	many := s.now.many
+	if len(s.now.few) > 0 {
+		if total == nil {
+			total = borrowTally(s.config)
+		}
+		total.add(s.now.few)
+	}
+	s.now, s.next, s.end = s.next, pile{few: s.now.few[:0]}, end
+	s.mu.Unlock()
+	if total == nil || many == nil {
+		return cmp.Or(total, many)
+	}
+	total.merge(many)
+	many.giveBack()
+	return total
+}
+
+// rotate ends the current cut of all shards, and returns what passed in it, nil if
+// nothing did.
+func (d *Direction) rotate(end int64) (total *tally) {
+	for _, s := range d.shards {
+		total = s.rotate(end, total)
+	}
+	return total
+}
+
+// drop forgets what was counted, and what seemed to pass later.
+func (d *Direction) drop(end int64) {
+	for range 2 {
+		if t := d.rotate(end); t != nil {
+			t.giveBack()
+		}
+	}
+}
+
 // A pile is packets of one cut: a list while they are few, then counters.
 type pile struct {
 	few  []entry
@@ -313,22 +329,11 @@ func (p *pile) add(c *Config, entries []entry) {
 	p.many.add(entries)
 }
 
-func (p *pile) empty() bool { return p.many == nil && len(p.few) == 0 }
-
 // A tally adds up the packets of one direction between two cuts.
 type tally struct {
-	all   *lda.Aggregator
+	all   *lda.Sparse
 	flows *flowTable // nil without Config.Flows
 	cells lda.Config
-}
-
-// newTally returns an empty tally for a validated Config.
-func newTally(c *Config) *tally {
-	t := &tally{all: must(lda.New(c.lda())), cells: c.lda()}
-	if c.Flows > 0 {
-		t.flows = &flowTable{rows: map[hashing.Flow]*flowRow{}, most: c.Flows, limit: math.MaxUint64}
-	}
-	return t
 }
 
 // borrowed has empty tallies. Few are in use at a time, however many points there
@@ -338,15 +343,30 @@ var borrowed sync.Pool
 // borrowTally returns an empty tally for a Config that was validated, which is
 // to be given back.
 func borrowTally(c *Config) *tally {
-	if t, ok := borrowed.Get().(*tally); ok && t.cells == c.lda() && t.most() == c.Flows {
+	if t, ok := borrowed.Get().(*tally); ok && t.cells == c.lda() && (t.flows == nil) == (c.Flows == 0) {
+		if t.flows != nil {
+			t.flows.most = c.Flows
+		}
 		return t
 	}
 	return newTally(c)
 }
 
+// newTally returns an empty tally for a validated Config.
+func newTally(c *Config) *tally {
+	t := &tally{all: must(lda.NewSparse(c.lda())), cells: c.lda()}
+	if c.Flows > 0 {
+		t.flows = newFlowTable(c.Flows)
+	}
+	return t
+}
+
 // giveBack empties a tally that was borrowed.
 func (t *tally) giveBack() {
-	t.reset()
+	t.all.Reset()
+	if t.flows != nil {
+		t.flows.reset()
+	}
 	borrowed.Put(t)
 }
 
@@ -355,14 +375,6 @@ func must[T any](x T, err error) T {
 		panic(err)
 	}
 	return x
-}
-
-// most is Config.Flows.
-func (t *tally) most() int {
-	if t.flows == nil {
-		return 0
-	}
-	return t.flows.most
 }
 
 func (t *tally) add(entries []entry) {
@@ -375,23 +387,10 @@ func (t *tally) add(entries []entry) {
 	}
 }
 
-// addPile adds what passed.
-func (t *tally) addPile(p pile) {
-	t.add(p.few)
-	if p.many == nil {
-		return
-	}
-	must(0, t.all.Merge(p.many.all))
+func (t *tally) merge(o *tally) {
+	must(0, t.all.Merge(o.all))
 	if t.flows != nil {
-		t.flows.merge(p.many.flows)
-	}
-}
-
-func (t *tally) reset() {
-	t.all.Reset()
-	if t.flows != nil {
-		clear(t.flows.rows)
-		t.flows.limit = math.MaxUint64
+		t.flows.merge(o.flows)
 	}
 }
 
@@ -405,15 +404,10 @@ func (t *tally) addPart(p part) {
 	}
 }
 
-// correct takes stamps for those of another clock.
-func (t *tally) correct(reading clock.Reading) {
-	t.all.Correct(reading)
-	if t.flows == nil {
-		return
-	}
-	for _, r := range t.flows.rows {
-		for i := range r {
-			r[i].sum -= uint64(r[i].count) * uint64(int64(reading.Offset))
-		}
+// shift moves all stamps by so many ns.
+func (t *tally) shift(by int64) {
+	t.all.Shift(by)
+	if t.flows != nil {
+		t.flows.shift(by)
 	}
 }

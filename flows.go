@@ -43,6 +43,15 @@ func flowCellOf(p hashing.Packet) int {
 	return 0
 }
 
+func newFlowTable(most int) *flowTable {
+	return &flowTable{rows: map[hashing.Flow]*flowRow{}, most: most, limit: math.MaxUint64}
+}
+
+func (t *flowTable) reset() {
+	clear(t.rows)
+	t.limit = math.MaxUint64
+}
+
 // placeOf is a number by which flows are chosen, whatever they are named.
 func placeOf(f hashing.Flow) uint64 { return uint64(hashing.Word(flowSeed, uint64(f))) }
 
@@ -92,6 +101,15 @@ func (t *flowTable) merge(o *flowTable) {
 	}
 }
 
+// shift moves all stamps by so many ns.
+func (t *flowTable) shift(by int64) {
+	for _, r := range t.rows {
+		for i := range r {
+			r[i].sum += uint64(r[i].count) * uint64(by)
+		}
+	}
+}
+
 // append encodes a table; times are since begin.
 func (t *flowTable) append(b []byte, begin int64) []byte {
 	b = binary.BigEndian.AppendUint64(b, t.limit)
@@ -113,7 +131,8 @@ func decodeFlows(data []byte, begin int64) (*flowTable, error) {
 	if len(data) < 8 {
 		return nil, bad
 	}
-	t := &flowTable{rows: map[hashing.Flow]*flowRow{}, most: math.MaxInt, limit: binary.BigEndian.Uint64(data)}
+	t := newFlowTable(math.MaxInt)
+	t.limit = binary.BigEndian.Uint64(data)
 	last := hashing.Flow(0)
 	for data = data[8:]; len(data) > 0; {
 		if len(data) < 8 {

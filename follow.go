@@ -24,7 +24,7 @@ func (p *Point) Follow(ctx context.Context, url string) iter.Seq[Report] {
 // FollowOver is [Point.Follow] over any transport.
 func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
-		f := follower{point: p, ask: ask, compare: newComparison(p.config)}
+		f := follower{point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
 		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, true
 		f.compare.begin(p.number(p.clock.now()) - 1)
 		for p.wait(ctx, f.wake()) == nil {
@@ -51,6 +51,7 @@ type follower struct {
 	point   *Point
 	ask     Exchange
 	compare *comparison
+	name    uint64 // as a reader of both points
 	local   position
 	err     error // why the other point could not be reached
 }
@@ -72,7 +73,7 @@ func (f *follower) wake() int64 {
 func (f *follower) fetch(ctx context.Context) {
 	p, here := f.point, &f.compare.meeting.ends[second]
 	p.mu.Lock()
-	cuts, _ := p.history.since(f.local, p.config.History)
+	cuts, _ := p.history.read(f.name, f.local, p.config.History, p.clock.elapsed())
 	p.mu.Unlock()
 	for i := range cuts {
 		f.local = position{cuts[i].session, cuts[i].through}
@@ -97,14 +98,14 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	if len(feed.shards) > 0 {
 		at = feed.shards[0].at
 	}
-	q := newRequest(at)
+	q := newRequest(f.name, at)
 	before, sent := p.clock.elapsed(), p.clock.now()
 	data, err := f.ask(ctx, p.seal.request(q))
 	if err != nil {
 		return false, err
 	}
 	after, came := p.clock.elapsed(), p.clock.now()
-	r, err := p.seal.reply(q, data)
+	r, err := p.seal.answered(q, data)
 	if err != nil {
 		return false, err
 	}
@@ -143,14 +144,14 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 		p.mu.Lock()
 		latest := p.history.latest()
 		p.mu.Unlock()
-		at := position{latest.session, latest.through}
+		at, name := position{latest.session, latest.through}, randomNumber()
 		for {
 			p.mu.Lock()
 			if p.waiting == nil {
 				p.waiting = make(chan struct{})
 			}
 			waiting := p.waiting
-			cuts, _ := p.history.since(at, p.config.History)
+			cuts, _ := p.history.read(name, at, p.config.History, p.clock.elapsed())
 			p.mu.Unlock()
 			for i := range cuts {
 				at = position{cuts[i].session, cuts[i].through}
@@ -267,7 +268,8 @@ func (p *Pair) Next() (Report, bool) {
 	defer p.mu.Unlock()
 	m, now := p.compare.meeting, p.elapsed()
 	ahead := m.ends[second].ahead
-	cut := floorDiv(now-ahead.value(), m.cut) - 1
+	_, difference := ahead.value()
+	cut := floorDiv(now-difference, m.cut) - 1
 	if ahead == p.ahead { // records that come late do not turn back time; a clock that is set does, in a session of its own
 		cut = max(cut, p.cut)
 	}

@@ -381,15 +381,15 @@ func TestReplays(t *testing.T) {
 		time.Sleep(time.Second)
 		a := l.a.Load()
 		seal := a.seal
-		q := newRequest(position{})
+		q := newRequest(1, position{})
 		answer, err := a.Answer(seal.request(q))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := seal.reply(newRequest(position{}), answer); !errors.Is(err, ErrForged) {
+		if _, err := seal.answered(newRequest(1, position{}), answer); !errors.Is(err, ErrForged) {
 			t.Errorf("a reply to another request: %v", err)
 		}
-		r, err := seal.reply(q, answer)
+		r, err := seal.answered(q, answer)
 		if err != nil || len(r.records) != 1 {
 			t.Fatal(err, len(r.records))
 		}

@@ -1,12 +1,12 @@
 package hoplag
 
 import (
-	"cmp"
 	"encoding/json"
 	"expvar"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -52,20 +52,17 @@ func (m *Metrics) Add(r Report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := [3]string{r.From, r.To, r.Class}
-	t := m.pairs[key]
-	if t == nil {
-		if m.pairs == nil {
-			m.pairs = map[[3]string]*totals{}
-		}
-		t = new(totals)
-		m.pairs[key] = t
+	if m.pairs == nil {
+		m.pairs = map[[3]string]*totals{}
 	}
-	t.latest = r
-	t.reports++
-	if r.Err != nil {
+	if m.pairs[key] == nil {
+		m.pairs[key] = new(totals)
+	}
+	t := m.pairs[key]
+	t.latest, t.came = r, time.Now()
+	if t.reports++; r.Err != nil {
 		t.failed++
 	}
-	t.came = time.Now()
 	for i, d := range [2]Delay{r.Forth, r.Back} {
 		p := &t.paths[i]
 		p.sent += d.Sent
@@ -83,6 +80,15 @@ func (m *Metrics) Add(r Report) {
 	}
 }
 
+// sorted returns the pairs by name and class.
+func (m *Metrics) sorted() (all []*totals) {
+	keys := slices.SortedFunc(maps.Keys(m.pairs), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) })
+	for _, key := range keys {
+		all = append(all, m.pairs[key])
+	}
+	return all
+}
+
 // String returns the latest reports as a JSON array, ordered by the names of
 // the points and by class.
 func (m *Metrics) String() string {
@@ -97,14 +103,6 @@ func (m *Metrics) String() string {
 		return fmt.Sprintf("%q", err)
 	}
 	return string(data)
-}
-
-// sorted returns the pairs by name.
-func (m *Metrics) sorted() []*totals {
-	return slices.SortedFunc(maps.Values(m.pairs), func(a, b *totals) int {
-		x, y := &a.latest, &b.latest
-		return cmp.Or(strings.Compare(x.From, y.From), strings.Compare(x.To, y.To), strings.Compare(x.Class, y.Class))
-	})
 }
 
 // ServeHTTP writes the metrics in the text format that Prometheus reads.
@@ -127,7 +125,20 @@ func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
 			if t.latest.Class != "" {
 				labels += ",class=" + label(t.latest.Class)
 			}
-			f.write(&b, t, labels)
+			line := func(suffix, labels string, value float64) {
+				if !math.IsNaN(value) {
+					fmt.Fprintf(&b, "%s%s{%s} %s\n", f.name, suffix, labels, number(value))
+				}
+			}
+			if f.pair != nil {
+				line("", labels, f.pair(t))
+				continue
+			}
+			for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
+				f.path(d, &t.paths[i], func(suffix, more string, value float64) {
+					line(suffix, fmt.Sprintf("%s,direction=%q%s", labels, [2]string{"forth", "back"}[i], more), value)
+				})
+			}
 		}
 	}
 	m.mu.Unlock()
@@ -135,110 +146,102 @@ func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// A family is the metrics with one name.
+// A family is the metrics with one name: of a pair, or of each direction, of which
+// it writes lines with a suffix of the name and more labels.
 type family struct {
 	name, kind, help string
-	write            func(b *strings.Builder, t *totals, labels string)
+	pair             func(t *totals) float64 // NaN: not known
+	path             func(d *Delay, p *pathTotals, line func(suffix, more string, value float64))
 }
 
-var families = []family{
-	perPath("hoplag_packets_sent_total", "counter", "Packets sent of which it is known that they arrived, or did not.",
-		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.sent), true }),
-	perPath("hoplag_packets_received_total", "counter", "Packets that passed the point that comes second.",
-		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.received), true }),
-	perPath("hoplag_packets_lost_total", "counter", "Packets that were lost, less those that came after all.",
-		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.lost), true }),
-	perPath("hoplag_packets_extra_total", "counter", "Packets that were received and never sent, or taken for lost before.",
-		func(_ *Delay, p *pathTotals) (float64, bool) { return float64(p.extra), true }),
-	perPath("hoplag_packets_outstanding", "gauge", "Packets on their way, or lost, at the end of the latest interval.",
-		func(d *Delay, _ *pathTotals) (float64, bool) { return float64(d.Outstanding), true }),
-	{"hoplag_delay_seconds", "histogram", "One-way delay of all packets that were measured; counts are estimates.", writeHistogram},
-	{"hoplag_delay_quantile_seconds", "gauge", "Quantiles of the one-way delay of the latest interval.", writeQuantiles},
-	perPath("hoplag_delay_greatest_seconds", "gauge", "Greatest delay seen of a single packet in the latest interval.",
-		func(d *Delay, _ *pathTotals) (float64, bool) { return d.Greatest / 1e9, d.Err == nil && d.Greatest > 0 }),
-	perPath("hoplag_delay_mean_seconds", "gauge", "Mean one-way delay of the latest interval.",
-		func(d *Delay, _ *pathTotals) (float64, bool) {
-			return d.Mean / 1e9, d.Err == nil && d.MeanInterval95.Bounded()
+var families = slices.Concat(pathFamilies, []family{
+	{"hoplag_delay_seconds", "histogram", "One-way delay of all packets that were measured; counts are estimates.", nil, writeHistogram},
+	{"hoplag_delay_quantile_seconds", "gauge", "Quantiles of the one-way delay of the latest interval.", nil, writeQuantiles},
+	{"hoplag_flow_delay_mean_seconds", "gauge", "Mean one-way delay of the slowest flows of the latest interval, ten at most.",
+		nil, writeFlows},
+}, pairFamilies)
+
+var pathFamilies = []family{
+	perPath("packets_sent_total", "counter", "Packets sent of which it is known that they arrived, or did not.",
+		func(_ *Delay, p *pathTotals) float64 { return float64(p.sent) }),
+	perPath("packets_received_total", "counter", "Packets that passed the point that comes second.",
+		func(_ *Delay, p *pathTotals) float64 { return float64(p.received) }),
+	perPath("packets_lost_total", "counter", "Packets that were lost, less those that came after all.",
+		func(_ *Delay, p *pathTotals) float64 { return float64(p.lost) }),
+	perPath("packets_extra_total", "counter", "Packets that were received and never sent, or taken for lost before.",
+		func(_ *Delay, p *pathTotals) float64 { return float64(p.extra) }),
+	perPath("packets_outstanding", "gauge", "Packets on their way, or lost, at the end of the latest interval.",
+		func(d *Delay, _ *pathTotals) float64 { return float64(d.Outstanding) }),
+	perPath("delay_greatest_seconds", "gauge", "Greatest delay seen of a single packet in the latest interval.",
+		func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil && d.Greatest > 0, d.Greatest/1e9) }),
+	perPath("delay_mean_seconds", "gauge", "Mean one-way delay of the latest interval.",
+		func(d *Delay, _ *pathTotals) float64 {
+			return when(d.Err == nil && d.MeanInterval95.Bounded(), d.Mean/1e9)
 		}),
-	perPath("hoplag_delay_mean_low_seconds", "gauge", "Lower end of the mean's 95 % interval.",
-		func(d *Delay, _ *pathTotals) (float64, bool) { return d.MeanInterval95.Low / 1e9, d.Err == nil }),
-	perPath("hoplag_delay_mean_high_seconds", "gauge", "Upper end of the mean's 95 % interval.",
-		func(d *Delay, _ *pathTotals) (float64, bool) { return d.MeanInterval95.High / 1e9, d.Err == nil }),
-	perPath("hoplag_delay_deviation_seconds", "gauge", "Standard deviation of the one-way delay of the latest interval.",
-		func(d *Delay, _ *pathTotals) (float64, bool) { return d.StdDev / 1e9, d.Err == nil }),
-	{"hoplag_flow_delay_mean_seconds", "gauge", "Mean one-way delay of the slowest flows of the latest interval, ten at most.", writeFlows},
-	perPair("hoplag_round_trip_seconds", "gauge", "Mean delay there plus mean delay back, whatever the clocks say.",
-		func(t *totals) (float64, bool) { return t.latest.RoundTrip.Mean / 1e9, t.latest.RoundTrip.Known }),
-	perPair("hoplag_reports_total", "counter", "Intervals that were reported.",
-		func(t *totals) (float64, bool) { return float64(t.reports), true }),
-	perPair("hoplag_reports_failed_total", "counter", "Intervals in which the first point could not be compared.",
-		func(t *totals) (float64, bool) { return float64(t.failed), true }),
-	perPair("hoplag_report_age_seconds", "gauge", "How long ago the latest report came: older figures are not of now.",
-		func(t *totals) (float64, bool) { return time.Since(t.came).Seconds(), true }),
-	perPair("hoplag_clock_known", "gauge", "1 if delays are corrected by the clocks' difference, or the clocks are said to agree.",
-		func(t *totals) (float64, bool) {
-			return map[bool]float64{true: 1}[t.latest.Clock.Known || t.latest.Clock.Agree], true
-		}),
-	perPair("hoplag_clock_offset_seconds", "gauge", "By how much the first point's clock is ahead of the second's.",
-		func(t *totals) (float64, bool) { return t.latest.Clock.Offset / 1e9, t.latest.Clock.Known }),
-	perPair("hoplag_clock_offset_low_seconds", "gauge", "Lower end of the offset's interval.",
-		func(t *totals) (float64, bool) { return t.latest.Clock.Likely.Low / 1e9, t.latest.Clock.Known }),
-	perPair("hoplag_clock_offset_high_seconds", "gauge", "Upper end of the offset's interval.",
-		func(t *totals) (float64, bool) { return t.latest.Clock.Likely.High / 1e9, t.latest.Clock.Known }),
-	perPair("hoplag_clock_drift_ratio", "gauge", "By how much faster the first point's clock runs.",
-		func(t *totals) (float64, bool) { return t.latest.Clock.Drift, t.latest.Clock.Known }),
+	perPath("delay_mean_low_seconds", "gauge", "Lower end of the mean's 95 % interval.",
+		func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil, d.MeanInterval95.Low/1e9) }),
+	perPath("delay_mean_high_seconds", "gauge", "Upper end of the mean's 95 % interval.",
+		func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil, d.MeanInterval95.High/1e9) }),
+	perPath("delay_deviation_seconds", "gauge", "Standard deviation of the one-way delay of the latest interval.",
+		func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil, d.StdDev/1e9) }),
 }
 
-// perPair returns a family with one value for each pair, if it is known.
-func perPair(name, kind, help string, value func(t *totals) (float64, bool)) family {
-	return family{name, kind, help, func(b *strings.Builder, t *totals, labels string) {
-		if v, ok := value(t); ok {
-			fmt.Fprintf(b, "%s{%s} %s\n", name, labels, number(v))
-		}
-	}}
+var pairFamilies = []family{
+	{"hoplag_round_trip_seconds", "gauge", "Mean delay there plus mean delay back, whatever the clocks say.",
+		func(t *totals) float64 { return when(t.latest.RoundTrip.Known, t.latest.RoundTrip.Mean/1e9) }, nil},
+	{"hoplag_reports_total", "counter", "Intervals that were reported.",
+		func(t *totals) float64 { return float64(t.reports) }, nil},
+	{"hoplag_reports_failed_total", "counter", "Intervals in which the first point could not be compared.",
+		func(t *totals) float64 { return float64(t.failed) }, nil},
+	{"hoplag_report_age_seconds", "gauge", "How long ago the latest report came: older figures are not of now.",
+		func(t *totals) float64 { return time.Since(t.came).Seconds() }, nil},
+	{"hoplag_clock_known", "gauge", "1 if delays are corrected by the clocks' difference, or the clocks are said to agree.",
+		func(t *totals) float64 {
+			return map[bool]float64{true: 1}[t.latest.Clock.Known || t.latest.Clock.Agree]
+		}, nil},
+	{"hoplag_clock_offset_seconds", "gauge", "By how much the first point's clock is ahead of the second's.",
+		func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Offset/1e9) }, nil},
+	{"hoplag_clock_offset_low_seconds", "gauge", "Lower end of the offset's interval.",
+		func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Likely.Low/1e9) }, nil},
+	{"hoplag_clock_offset_high_seconds", "gauge", "Upper end of the offset's interval.",
+		func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Likely.High/1e9) }, nil},
+	{"hoplag_clock_drift_ratio", "gauge", "By how much faster the first point's clock runs.",
+		func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Drift) }, nil},
 }
 
 // perPath returns a family with one value for each direction.
-func perPath(name, kind, help string, value func(d *Delay, p *pathTotals) (float64, bool)) family {
-	return family{name, kind, help, func(b *strings.Builder, t *totals, labels string) {
-		for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
-			if v, ok := value(d, &t.paths[i]); ok {
-				fmt.Fprintf(b, "%s{%s,direction=%q} %s\n", name, labels, directions[i], number(v))
-			}
-		}
+func perPath(name, kind, help string, value func(d *Delay, p *pathTotals) float64) family {
+	return family{"hoplag_" + name, kind, help, nil, func(d *Delay, p *pathTotals, line func(suffix, more string, value float64)) {
+		line("", "", value(d, p))
 	}}
 }
 
-var directions = [2]string{"forth", "back"}
+// when returns x if it is known.
+func when(known bool, x float64) float64 {
+	if !known {
+		return math.NaN()
+	}
+	return x
+}
 
-func writeHistogram(b *strings.Builder, t *totals, labels string) {
-	const name = "hoplag_delay_seconds"
-	for i := range t.paths {
-		labels, p := fmt.Sprintf("%s,direction=%q", labels, directions[i]), &t.paths[i]
-		for j, bound := range Bounds {
-			fmt.Fprintf(b, "%s_bucket{%s,le=\"%s\"} %s\n", name, labels, number(bound/1e9), number(p.atMost[j]))
-		}
-		fmt.Fprintf(b, "%[1]s_bucket{%[2]s,le=\"+Inf\"} %[3]s\n%[1]s_sum{%[2]s} %[4]s\n%[1]s_count{%[2]s} %[3]s\n",
-			name, labels, number(p.measured), number(p.delay))
+func writeHistogram(_ *Delay, p *pathTotals, line func(suffix, more string, value float64)) {
+	for j, bound := range Bounds {
+		line("_bucket", fmt.Sprintf(`,le="%s"`, number(bound/1e9)), p.atMost[j])
+	}
+	line("_bucket", `,le="+Inf"`, p.measured)
+	line("_sum", "", p.delay)
+	line("_count", "", p.measured)
+}
+
+func writeQuantiles(d *Delay, _ *pathTotals, line func(suffix, more string, value float64)) {
+	for _, q := range d.Quantiles {
+		line("", fmt.Sprintf(`,quantile="%s"`, number(q.P)), q.Delay/1e9)
 	}
 }
 
-func writeQuantiles(b *strings.Builder, t *totals, labels string) {
-	for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
-		for _, q := range d.Quantiles {
-			const line = "hoplag_delay_quantile_seconds{%s,direction=%q,quantile=\"%s\"} %s\n"
-			fmt.Fprintf(b, line, labels, directions[i], number(q.P), number(q.Delay/1e9))
-		}
-	}
-}
-
-func writeFlows(b *strings.Builder, t *totals, labels string) {
-	const most = 10
-	for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
-		for _, f := range d.Flows[:min(len(d.Flows), most)] {
-			const line = "hoplag_flow_delay_mean_seconds{%s,direction=%q,flow=\"%016x\"} %s\n"
-			fmt.Fprintf(b, line, labels, directions[i], uint64(f.Flow), number(f.Mean/1e9))
-		}
+func writeFlows(d *Delay, _ *pathTotals, line func(suffix, more string, value float64)) {
+	for _, f := range d.Flows[:min(len(d.Flows), 10)] {
+		line("", fmt.Sprintf(`,flow="%016x"`, uint64(f.Flow)), f.Mean/1e9)
 	}
 }
 

@@ -258,7 +258,7 @@ func TestShardsComeAndGo(t *testing.T) {
 	// has it.
 	move := func(from, cut int) {
 		must0(t, p.parts[first][0][cut].all.Merge(p.parts[first][from][cut].all))
-		p.parts[first][from][cut].reset()
+		p.parts[first][from][cut].all.Reset()
 	}
 	for cut := range cuts {
 		if cut < joins {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hoplag/hoplag/colate"
@@ -76,16 +77,16 @@ func (p *Point) Close() error {
 	p.serving.close()
 	p.cutting.Lock()
 	defer p.cutting.Unlock()
-	for _, d := range []*Direction{p.Direction, p.Back} {
+	for _, d := range p.directions() {
 		if k := d.kept.Swap(nil); k != nil {
-			for _, s := range d.shards {
-				s.release(s.rotate(s.end)) // the keeper sees what is in the logs
-			}
+			d.drop(p.end()) // the keeper sees what is in the logs
 			k.close()
 		}
 	}
 	return nil
 }
+
+func (p *Point) directions() [2]*Direction { return [2]*Direction{p.Direction, p.Back} }
 
 func (p *Point) isClosed() bool {
 	select {
@@ -120,17 +121,18 @@ const flowSeed = 0x9e3779b97f4a7c15
 // one clock that did not step. Goroutines that read the clock before it was set
 // may still log packets, so what is being counted is thrown away.
 func (p *Point) begin(step int64) {
-	var random [8]byte
-	rand.Read(random[:]) // never fails
-	p.session, p.step = binary.BigEndian.Uint64(random[:]), step
+	p.session, p.step = randomNumber(), step
 	p.current = p.number(p.clock.now())
 	p.through, p.discard = p.current-1, true
-	for _, d := range [2]*Direction{p.Direction, p.Back} {
-		for _, s := range d.shards {
-			s.release(s.rotate(p.end()))
-			s.release(s.rotate(p.end()))
-		}
+	for _, d := range p.directions() {
+		d.drop(p.end())
 	}
+}
+
+func randomNumber() uint64 {
+	var random [8]byte
+	rand.Read(random[:]) // never fails
+	return binary.BigEndian.Uint64(random[:])
 }
 
 // end is when the current cut ends.
@@ -179,38 +181,23 @@ func (p *Point) cut() {
 		p.begin(step)
 		return
 	}
-	now := p.clock.now()
-	ended := p.current
+	now, ended := p.clock.now(), p.current
 	if now < p.end() {
 		return // the timer was early
 	}
 	p.current = max(ended+1, p.number(now-int64(p.config.grace())))
-	end := p.end()
 	var total [2]*tally
-	for i, d := range [2]*Direction{p.Direction, p.Back} {
-		for _, s := range d.shards {
-			if p.discard { // what the clock before the session stamped, even if it seems later
-				s.release(s.rotate(end))
-			}
-			done := s.rotate(end)
-			if !done.empty() && !p.discard {
-				if total[i] == nil {
-					total[i] = borrowTally(&p.config)
-				}
-				total[i].addPile(done)
-			}
-			s.release(done)
+	for i, d := range p.directions() {
+		if p.discard { // what the clock before the session stamped, even if it seems later
+			d.drop(p.end())
+		} else {
+			total[i] = d.rotate(p.end())
 		}
 		if k := d.kept.Load(); k != nil {
 			k.cut(now)
 		}
 	}
 	p.keep(total, ended)
-	for _, t := range total {
-		if t != nil {
-			t.giveBack()
-		}
-	}
 	p.through, p.discard = ended, false
 }
 
@@ -220,90 +207,20 @@ func (p *Point) keep(total [2]*tally, ended int64) {
 	if total != [2]*tally{} {
 		s.data = p.seal.record(&s, total)
 	}
+	for _, t := range total {
+		if t != nil {
+			t.giveBack()
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.discard {
-		p.history.add(s)
+		p.history.add(s, p.clock.elapsed())
 	}
 	if p.waiting != nil {
 		close(p.waiting)
 		p.waiting = nil
 	}
-}
-
-// A history is the latest cuts of a point for followers to fetch. Cuts in a row in
-// which nothing passed are one.
-type history struct {
-	limit, size int // bytes
-	cuts        []stored
-}
-
-type stored struct {
-	session        uint64
-	step           int64
-	after, through int64
-	wall           int64  // timeline.wall in the session
-	data           []byte // the record, nil if nothing passed
-}
-
-// storedSize is what a cut takes beside its record.
-const storedSize = 64
-
-// latest returns the latest cut, or the zero value.
-func (h *history) latest() stored {
-	if len(h.cuts) == 0 {
-		return stored{}
-	}
-	return h.cuts[len(h.cuts)-1]
-}
-
-// add keeps a cut, and drops the oldest ones if there is no room.
-func (h *history) add(s stored) {
-	if last := h.latest(); s.data == nil && last.data == nil && last.session == s.session && last.through == s.after {
-		h.cuts[len(h.cuts)-1].through = s.through
-		return
-	}
-	h.cuts = append(h.cuts, s)
-	h.size += storedSize + len(s.data)
-	for h.size > h.limit && len(h.cuts) > 1 {
-		h.size -= storedSize + len(h.cuts[0].data)
-		h.cuts[0] = stored{}
-		h.cuts = h.cuts[1:]
-	}
-}
-
-// since returns the cuts after a position, as many as fit the limit but at
-// least one, and whether there are more. A follower without any cuts begins
-// with the latest; one whose cuts are gone continues with the oldest there is.
-func (h *history) since(at position, limit int) (found []stored, more bool) {
-	cuts := h.cuts
-	if at == (position{}) && len(cuts) > 0 {
-		cuts = cuts[len(cuts)-1:]
-	}
-	for i := len(cuts) - 1; i >= 0; i-- {
-		if cuts[i].session == at.session && cuts[i].through <= at.through {
-			cuts = cuts[i+1:]
-			break
-		}
-	}
-	for size := 0; len(found) < len(cuts); {
-		next := cuts[len(found)]
-		if size += storedSize + len(next.data); size > limit && len(found) > 0 {
-			return found, true
-		}
-		if next.session == at.session && next.data == nil {
-			next.after = max(next.after, at.through)
-		}
-		found = append(found, next)
-	}
-	return found, false
-}
-
-// A position says how far a follower has a point's cuts. The zero value means
-// that it has none.
-type position struct {
-	session uint64
-	through int64
 }
 
 // Keep keeps what passes this way in a store, flow by flow, so that you can
@@ -360,12 +277,12 @@ func (k *keeper) add(entries []entry) {
 		case e.flow == 0:
 		case e.time < k.from:
 			k.late++
-		case r.Due(e.time) && k.next.Due(e.time):
-			k.early++ // the store is blocked
-		case r.Due(e.time):
+		case !r.Due(e.time):
+			r.Update(e.flow, e.packet, e.time)
+		case !k.next.Due(e.time):
 			k.next.Update(e.flow, e.packet, e.time)
 		default:
-			r.Update(e.flow, e.packet, e.time)
+			k.early++ // the store is blocked
 		}
 	}
 }
@@ -390,26 +307,26 @@ func (k *keeper) cut(now int64) {
 	late, early := k.late, k.early
 	k.late, k.early = 0, 0
 	k.writing.Go(func() {
-		k.write(done)
+		k.check(k.store.Append(done))
 		must(0, k.rotation.Release(done))
 		k.tell(late, early)
 	})
 }
 
-// write writes an epoch to the store.
-func (k *keeper) write(done *colate.Recorder) {
-	if err := k.store.Append(done); err != nil && k.failed != nil {
+// check reports an error.
+func (k *keeper) check(err error) {
+	if err != nil && k.failed != nil {
 		k.failed(fmt.Errorf("hoplag: %w", err))
 	}
 }
 
 // tell reports how many packets came late, or while the store was blocked.
 func (k *keeper) tell(late, early int) {
-	if early > 0 && k.failed != nil {
-		k.failed(fmt.Errorf("hoplag: %w: %d packets passed while the store was blocked, and are not kept", estimate.ErrNoSamples, early))
+	if early > 0 {
+		k.check(fmt.Errorf("%w: %d packets passed while the store was blocked, and are not kept", estimate.ErrNoSamples, early))
 	}
-	if late > 0 && k.failed != nil {
-		k.failed(fmt.Errorf("hoplag: %w: %d packets were recorded after their epoch had ended, and are not kept", estimate.ErrNoSamples, late))
+	if late > 0 {
+		k.check(fmt.Errorf("%w: %d packets were recorded after their epoch had ended, and are not kept", estimate.ErrNoSamples, late))
 	}
 }
 
@@ -418,10 +335,80 @@ func (k *keeper) close() {
 	k.writing.Wait()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.write(k.rotation.Active())
-	k.write(k.next)
-	if err := k.store.Sync(); err != nil && k.failed != nil {
-		k.failed(fmt.Errorf("hoplag: %w", err))
-	}
+	k.check(k.store.Append(k.rotation.Active()))
+	k.check(k.store.Append(k.next))
+	k.check(k.store.Sync())
 	k.tell(k.late, k.early)
+}
+
+// A timeline tells the time in nanoseconds since 1970. Of the system's clocks it
+// reads the monotonic one, which is cheaper than the wall clock and never steps,
+// and notices when the wall clock is set.
+type timeline struct {
+	base time.Time
+	wall atomic.Int64 // what the clock said, as far as is known, at base
+	user interface{ Now() time.Time }
+	next time.Duration // when the clock was last followed, since base
+}
+
+// stepLimit is how far a clock may be from where it was, and the time since then,
+// before that counts as a step.
+const stepLimit = 100 * time.Microsecond
+
+func newTimeline(user interface{ Now() time.Time }) *timeline {
+	t := &timeline{base: time.Now(), user: user}
+	t.wall.Store(t.set())
+	return t
+}
+
+// set returns what the clock says that the time at base was.
+func (t *timeline) set() int64 {
+	now := time.Now()
+	if t.user != nil {
+		return t.user.Now().UnixNano() - int64(now.Sub(t.base))
+	}
+	return now.UnixNano() - int64(now.Sub(t.base))
+}
+
+// now returns the time.
+func (t *timeline) now() int64 {
+	if t.user != nil {
+		return t.user.Now().UnixNano()
+	}
+	return t.wall.Load() + t.elapsed()
+}
+
+// of returns the timeline's time for a time.Time; if that came from time.Now,
+// by the monotonic clock as well.
+func (t *timeline) of(at time.Time) int64 {
+	if t.user != nil || at == at.Round(0) { // it has no monotonic reading
+		return at.UnixNano()
+	}
+	return t.wall.Load() + int64(at.Sub(t.base))
+}
+
+// elapsed returns the time since the timeline began, whatever the clock says.
+func (t *timeline) elapsed() int64 { return int64(time.Since(t.base)) }
+
+// follow sets the timeline to the clock if that was stepped, and returns by how
+// much, or 0. Two clocks are read one after the other, so a single reading may be
+// off because of the scheduler.
+func (t *timeline) follow() (step int64) {
+	limit := stepLimit
+	if t.user != nil {
+		at := time.Duration(t.elapsed())
+		limit += time.Duration(5 * mostDrift * float64(at-t.next))
+		t.next = at
+	}
+	for range 5 {
+		set := t.set()
+		if step = set - t.wall.Load(); time.Duration(step).Abs() <= limit {
+			if t.user != nil {
+				t.wall.Store(set)
+			}
+			return 0
+		}
+	}
+	t.wall.Add(step)
+	return step
 }

@@ -2,13 +2,12 @@ package hoplag
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -40,6 +39,7 @@ type record struct {
 	step           int64
 	after, through int64
 	parts          [2]part // by direction
+	size           int     // of the encoding, and what a cut takes beside it
 }
 
 // A part is one direction of a checked record.
@@ -141,7 +141,7 @@ func (s *sealer) decode(data []byte) (rec record, err error) {
 	if err != nil {
 		return rec, fmt.Errorf("hoplag: record: %w", err)
 	}
-	rec.session, rec.step = r.Uint64(), int64(r.Uint64())
+	rec.session, rec.step, rec.size = r.Uint64(), int64(r.Uint64()), storedSize+len(data)
 	cut := time.Duration(r.Uint64())
 	rec.after, rec.through = int64(r.Uint64()), int64(r.Uint64())
 	var sizes [4]int
@@ -164,7 +164,7 @@ func (s *sealer) decode(data []byte) (rec record, err error) {
 			continue
 		}
 		if err := s.cells.CheckPacked(p); err != nil {
-			return record{}, fmt.Errorf("hoplag: record: Cells: %w", cmp.Or(s.differ(p), err))
+			return record{}, fmt.Errorf("hoplag: record: Cells: %w", err)
 		}
 		rec.parts[i].packed = bytes.Clone(p)
 	}
@@ -182,34 +182,120 @@ func (s *sealer) decode(data []byte) (rec record, err error) {
 // farthest bounds the numbers of cuts: with the shortest, three centuries from 1970.
 const farthest = 1 << 43
 
-// differ says what the Cells of packed counters have that is not as here, or nil.
-func (s *sealer) differ(packed []byte) error {
-	const head = 8 + 3 // identity, and before the banks: SumBits, DigestBits, and how many there are
-	if len(packed) < head || len(packed) < head+2*int(packed[10]) {
-		return nil
+// A history is the latest cuts of a point. Cuts in a row in which nothing passed are
+// one. It keeps what any of its readers has not read, and some more for readers
+// that are about to begin.
+type history struct {
+	limit, size int // bytes
+	cuts        []stored
+	readers     []reader
+}
+
+type stored struct {
+	session        uint64
+	step           int64
+	after, through int64
+	wall           int64  // timeline.wall in the session
+	data           []byte // the record, nil if nothing passed
+}
+
+// A position says how far a reader has a point's cuts. The zero value means
+// that it has none.
+type position struct {
+	session uint64
+	through int64
+}
+
+// A reader is whoever asks for cuts, under a number that it chose.
+type reader struct {
+	name uint64
+	at   position
+	seen int64 // when it asked, ns
+}
+
+const (
+	storedSize = 64 // what a cut takes beside its record
+	keptCuts   = 16 // at least, whoever has read them
+
+	// A reader that did not ask for so long, in ns, is not waited for, nor are more
+	// than so many.
+	readerPatience, maxReaders = 300e9, 64
+)
+
+// latest returns the latest cut, or the zero value.
+func (h *history) latest() stored {
+	if len(h.cuts) == 0 {
+		return stored{}
 	}
-	unlike := func(field string, there, here any) error {
-		return fmt.Errorf("%w: %s is %v there, %v here", estimate.ErrMismatch, field, there, here)
+	return h.cuts[len(h.cuts)-1]
+}
+
+// add keeps a cut, and drops the oldest ones if there is no room.
+func (h *history) add(s stored, now int64) {
+	if last := h.latest(); s.data == nil && last.data == nil && last.session == s.session && last.through == s.after {
+		h.cuts[len(h.cuts)-1].through = s.through
+		return
 	}
-	for i, here := range s.cells.Banks {
-		there := lda.Bank{}
-		if i < int(packed[10]) {
-			there = lda.Bank{Rows: 1 << (packed[head+2*i] & 31), Shift: packed[head+2*i+1]}
+	h.cuts = append(h.cuts, s)
+	h.size += storedSize + len(s.data)
+	for h.size > h.limit && len(h.cuts) > 1 {
+		h.drop()
+	}
+	h.forget(now)
+}
+
+// drop drops the oldest cut.
+func (h *history) drop() {
+	h.size -= storedSize + len(h.cuts[0].data)
+	h.cuts[0] = stored{}
+	h.cuts = h.cuts[1:]
+}
+
+// read returns the cuts after a position, as many as fit the limit but at least
+// one, and whether there are more. A reader without any cuts begins with the latest;
+// one whose cuts are gone continues with the oldest there is. now is a time in ns.
+func (h *history) read(name uint64, at position, limit int, now int64) (found []stored, more bool) {
+	cuts := h.cuts[h.after(at):]
+	if at == (position{}) && len(cuts) > 0 {
+		cuts = cuts[len(cuts)-1:]
+	}
+	for size := 0; len(found) < len(cuts); {
+		next := cuts[len(found)]
+		if size += storedSize + len(next.data); size > limit && len(found) > 0 {
+			more = true
+			break
 		}
-		switch {
-		case there.Rows != here.Rows:
-			return unlike(fmt.Sprintf("Banks[%d].Rows", i), there.Rows, here.Rows)
-		case there.Shift != here.Shift:
-			return unlike(fmt.Sprintf("Banks[%d].Shift", i), there.Shift, here.Shift)
+		if next.session == at.session && next.data == nil {
+			next.after = max(next.after, at.through)
+		}
+		found = append(found, next)
+	}
+	h.readers = slices.DeleteFunc(h.readers, func(r reader) bool { return r.name == name })
+	h.readers = append(h.readers[max(0, len(h.readers)-maxReaders+1):], reader{name, at, now})
+	h.forget(now)
+	return found, more
+}
+
+// after returns the index of the first cut after a position.
+func (h *history) after(at position) int {
+	for i := len(h.cuts) - 1; i >= 0; i-- {
+		if h.cuts[i].session == at.session && h.cuts[i].through <= at.through {
+			return i + 1
 		}
 	}
-	switch {
-	case packed[8] != s.cells.SumBits:
-		return unlike("SumBits", packed[8], s.cells.SumBits)
-	case packed[9] != s.cells.DigestBits:
-		return unlike("DigestBits", packed[9], s.cells.DigestBits)
+	return 0
+}
+
+// forget forgets what all readers have.
+func (h *history) forget(now int64) {
+	h.readers = slices.DeleteFunc(h.readers, func(r reader) bool { return now-r.seen > readerPatience })
+	read := len(h.cuts) - keptCuts
+	for _, r := range h.readers {
+		read = min(read, h.after(r.at))
 	}
-	return nil
+	for ; read > 0; read-- {
+		h.drop()
+	}
 }
 
 // A follower asks a point for the cuts after those that it has, and the point
@@ -222,7 +308,7 @@ func (s *sealer) differ(packed []byte) error {
 //	          for each: length 4, record
 //
 // The nonce makes every reply an answer to one request, so that no reply can be
-// used twice.
+// used twice: a random number of the follower's own, and a random number.
 const (
 	requestMagic = "HLPQ"
 	replyMagic   = "HLPA"
@@ -234,9 +320,10 @@ type request struct {
 	at    position
 }
 
-func newRequest(at position) request {
+func newRequest(reader uint64, at position) request {
 	q := request{at: at}
-	rand.Read(q.nonce[:]) // never fails
+	binary.BigEndian.PutUint64(q.nonce[:], reader)
+	binary.BigEndian.PutUint64(q.nonce[8:], randomNumber())
 	return q
 }
 
@@ -277,29 +364,18 @@ func (p *Point) answer(request []byte, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("hoplag: %w", ErrClosed)
 	}
 	p.mu.Lock()
-	cuts, more := p.history.since(at, limit)
+	cuts, more := p.history.read(binary.BigEndian.Uint64(nonce), at, limit, p.clock.elapsed())
 	wall := p.history.latest().wall // the clock may have been set since
 	p.mu.Unlock()
 
-	now := wall + p.clock.elapsed()
+	a := reply{now: wall + p.clock.elapsed(), name: p.config.Name, more: more}
 	if len(cuts) == 0 && wall == 0 || p.config.Clock != nil {
-		now = p.clock.now()
+		a.now = p.clock.now()
 	}
-	b := append(p.seal.begin(replyMagic), nonce...)
-	b = binary.BigEndian.AppendUint64(b, uint64(now))
-	b = append(append(b, uint8(len(p.config.Name))), p.config.Name...)
-	if more {
-		b = append(b, 1)
-	} else {
-		b = append(b, 0)
-	}
-	b = binary.BigEndian.AppendUint32(b, uint32(len(cuts)))
 	for i := range cuts {
-		data := p.seal.of(&cuts[i])
-		b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
-		b = append(b, data...)
+		a.records = append(a.records, p.seal.of(&cuts[i]))
 	}
-	return p.seal.seal(b), nil
+	return p.seal.reply(nonce, a), nil
 }
 
 // of returns the record of a cut.
@@ -310,8 +386,24 @@ func (s *sealer) of(cut *stored) []byte {
 	return s.record(cut, [2]*tally{})
 }
 
-// reply decodes the reply to a request.
-func (s *sealer) reply(q request, data []byte) (reply, error) {
+// reply encodes a reply.
+func (s *sealer) reply(nonce []byte, a reply) []byte {
+	b := append(s.begin(replyMagic), nonce...)
+	b = binary.BigEndian.AppendUint64(b, uint64(a.now))
+	b = append(append(b, uint8(len(a.name))), a.name...)
+	if b = append(b, 0); a.more {
+		b[len(b)-1] = 1
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(len(a.records)))
+	for _, data := range a.records {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
+		b = append(b, data...)
+	}
+	return s.seal(b)
+}
+
+// answered decodes the reply to a request.
+func (s *sealer) answered(q request, data []byte) (reply, error) {
 	r, err := s.open(data, replyMagic)
 	if err != nil {
 		return reply{}, fmt.Errorf("hoplag: reply: %w", err)
@@ -319,18 +411,18 @@ func (s *sealer) reply(q request, data []byte) (reply, error) {
 	if string(r.Bytes(nonceSize)) != string(q.nonce[:]) {
 		return reply{}, fmt.Errorf("hoplag: reply: %w: answer to another request", ErrForged)
 	}
-	p := reply{now: int64(r.Uint64())}
-	p.name = string(r.Bytes(int(r.Uint8())))
-	p.more = r.Uint8() == 1
+	a := reply{now: int64(r.Uint64())}
+	a.name = string(r.Bytes(int(r.Uint8())))
+	a.more = r.Uint8() == 1
 	for range r.Size() {
 		record := r.Bytes(r.Size())
 		if record == nil {
 			break
 		}
-		p.records = append(p.records, record)
+		a.records = append(a.records, record)
 	}
 	if err := r.Close(); err != nil {
 		return reply{}, fmt.Errorf("hoplag: reply: %w", err)
 	}
-	return p, nil
+	return a, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -236,35 +237,17 @@ func (c Clock) String() string {
 
 // Format formats nanoseconds with four digits and a unit, as in "39.14 ms".
 func Format(ns float64) string {
-	switch {
-	case math.IsInf(ns, 1):
-		return "∞"
-	case math.IsInf(ns, -1):
-		return "-∞"
+	if math.IsInf(ns, 0) {
+		return strings.TrimPrefix(strings.Replace(number(ns), "Inf", "∞", 1), "+")
 	}
-	for _, u := range []struct {
-		size float64
-		name string
-	}{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}} {
-		// A value that would round to 1,000 of a unit is 1 of the next.
-		if math.Abs(ns) >= 0.99995*u.size {
-			return digits(ns/u.size) + " " + u.name
-		}
+	unit, decimals := 0, 3
+	for ; math.Abs(ns) >= 999.95 && unit < 3; unit++ { // what would round to 1,000 is 1 of the next
+		ns /= 1000
 	}
-	return digits(ns) + " ns"
-}
-
-// digits formats x with four significant digits, one of them before the point.
-func digits(x float64) string {
-	switch a := math.Abs(x); {
-	case a >= 999.95:
-		return fmt.Sprintf("%.0f", x)
-	case a >= 99.995:
-		return fmt.Sprintf("%.1f", x)
-	case a >= 9.9995:
-		return fmt.Sprintf("%.2f", x)
+	for a := math.Abs(ns); a >= 9.9995 && decimals > 0; a /= 10 {
+		decimals--
 	}
-	return fmt.Sprintf("%.3f", x)
+	return strconv.FormatFloat(ns, 'f', decimals, 64) + [...]string{" ns", " µs", " ms", " s"}[unit]
 }
 
 // MarshalJSON encodes the whole report. Durations and delays are in

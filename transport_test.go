@@ -152,7 +152,7 @@ func TestServePacket(t *testing.T) {
 	}
 }
 
-func newSealerRequest(p *Point) []byte { return p.seal.request(newRequest(position{})) }
+func newSealerRequest(p *Point) []byte { return p.seal.request(newRequest(1, position{})) }
 
 func TestDialReportsNobody(t *testing.T) {
 	_, err := Dial("tcp", "127.0.0.1:1")(context.Background(), nil)
@@ -243,7 +243,7 @@ func TestSeedSignsNothing(t *testing.T) {
 		for _, key := range []string{"", fmt.Sprintf("%016x", seed), string(rune(seed)), "seed"} {
 			forger := must(NewPoint(Config{Key: NewKey(key), Insecure: true}))
 			forger.seal.identity = l.b.seal.identity
-			if _, err := l.b.Answer(forger.seal.request(newRequest(position{}))); !errors.Is(err, ErrForged) {
+			if _, err := l.b.Answer(forger.seal.request(newRequest(1, position{}))); !errors.Is(err, ErrForged) {
 				t.Errorf("a request signed with %q: %v", key, err)
 			}
 			forger.Close()
@@ -375,7 +375,7 @@ func TestServeEndsConnections(t *testing.T) {
 			return ended
 		}
 		began := time.Now()
-		request := p.seal.request(newRequest(position{}))
+		request := p.seal.request(newRequest(1, position{}))
 		friend := connect(append(binary.BigEndian.AppendUint32(nil, uint32(len(request))), request...))
 		var strangers []chan time.Time
 		for range maxConns + 100 {
@@ -446,7 +446,7 @@ func TestServePacketIsNoAmplifier(t *testing.T) {
 		s := &packetScript{in: make(chan any)}
 		served := make(chan error, 1)
 		go func() { served <- p.ServePacket(s) }()
-		request := p.seal.request(newRequest(position{session: 1})) // of one who has nothing yet
+		request := p.seal.request(newRequest(1, position{session: 1})) // of one who has nothing yet
 		var pieces int
 		for _, message := range [][]byte{request, question(request, 0), question(request, 0), question(request, 1), question(request, 60000)} {
 			for range 20 {

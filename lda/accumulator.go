@@ -118,6 +118,16 @@ func (a *Accumulator) through() int {
 // last one ended; nothing has changed then. One that has no length adds to the
 // last one.
 func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
+	return a.add(start, end, up, down, allCells)
+}
+
+// AddSparse is Add of sparse aggregators.
+func (a *Accumulator) AddSparse(start, end int64, up, down *Sparse) error {
+	return a.add(start, end, &up.of, &down.of, func(block int) uint64 { return up.which[block] | down.which[block] })
+}
+
+// add is Add. Cells may be other than empty where the bits of a block are set.
+func (a *Accumulator) add(start, end int64, up, down *Aggregator, which func(block int) uint64) error {
 	if err := sameConfig(up, down); err != nil {
 		return err
 	}
@@ -138,7 +148,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 		}
 	}
 	a.config, a.end, a.started, a.current = up.config, end, true, false
-	a.cut(up, down)
+	a.cut(up, down, which)
 	a.areas.Next(end)
 	if len(a.ends) == 0 {
 		// What is settled goes into the whole, so that memory stays fixed.
@@ -162,22 +172,17 @@ func (c *Config) sameButShifts(o *Config) bool {
 }
 
 // cut compares the cells at the end of an interval.
-func (a *Accumulator) cut(up, down *Aggregator) {
+func (a *Accumulator) cut(up, down *Aggregator, which func(block int) uint64) {
 	counts := &a.counts
 	restSent, restReceived := up.unsampledCount(), down.unsampledCount()
 	counts.Sent += restSent
 	counts.Received += restReceived
-	limits := [2]limits{up.limits(), down.limits()}
+	limits := [2]limits{up.limits(which), down.limits(which)}
 	sent, got := up.sampled(), down.sampled()
-	bank, end := 0, a.config.Banks[0].Rows
-	for i := range sent {
-		if i == end {
-			bank++
-			end += a.config.Banks[bank].Rows
-		}
+	up.banked(which, func(bank, i int) {
 		s, d := &sent[i], &got[i]
 		if s.sum|s.tally|d.sum|d.tally == 0 {
-			continue
+			return
 		}
 		if counts.Repeats.see(bank, &limits[0], &limits[1], s.count(), d.count()) {
 			a.areas.Repeats(i)
@@ -186,7 +191,7 @@ func (a *Accumulator) cut(up, down *Aggregator) {
 		counts.Sent += uint64(s.count())
 		counts.Received += uint64(d.count())
 		a.areas.Cut(i, estimate.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
-	}
+	})
 }
 
 // Settling returns how many more intervals it takes until packets of the one

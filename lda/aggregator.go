@@ -2,6 +2,7 @@ package lda
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -134,6 +135,34 @@ func (a *Aggregator) clone() *Aggregator {
 
 // sampled returns the cells of all banks.
 func (a *Aggregator) sampled() []cell { return a.cells[:len(a.cells)-unsampled] }
+
+// allCells is for cells any of which may not be empty.
+func allCells(int) uint64 { return math.MaxUint64 }
+
+// some calls f for the cells that may not be empty: those whose bits are set in
+// their block, the first one highest.
+func (a *Aggregator) some(which func(block int) uint64, f func(i int)) {
+	for block, n := 0, len(a.sampled()); packedBlock*block < n; block++ {
+		for bit := which(block); bit != 0; {
+			i := bits.LeadingZeros64(bit)
+			bit &^= 1 << (63 - i)
+			if i += packedBlock * block; i < n {
+				f(i)
+			}
+		}
+	}
+}
+
+// banked is some, and also tells which bank a cell is of.
+func (a *Aggregator) banked(which func(block int) uint64, f func(bank, i int)) {
+	bank, end := 0, a.config.Banks[0].Rows
+	a.some(which, func(i int) {
+		for ; i >= end; end += a.config.Banks[bank].Rows {
+			bank++
+		}
+		f(bank, i)
+	})
+}
 
 // unsampledCount returns how many packets no bank sampled.
 func (a *Aggregator) unsampledCount() uint64 {

@@ -32,21 +32,29 @@ const (
 // about is to the time stamps, as the beginning of the interval is, the fewer
 // bytes it takes; any time will do.
 func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
+	return a.pack(dst, about, allCells)
+}
+
+// pack appends the packed form. Cells may be other than empty where the bits of
+// a block are set, the first one highest.
+func (a *Aggregator) pack(dst []byte, about int64, which func(block int) uint64) []byte {
 	dst = a.config.append(dst)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(about))
 	dst = binary.BigEndian.AppendUint64(dst, a.unsampledCount())
 	cells := a.sampled()
 	for from := 0; from < len(cells); from += packedBlock {
-		dst = a.config.appendBlock(dst, cells[from:min(from+packedBlock, len(cells))], about)
+		dst = a.config.appendBlock(dst, cells[from:min(from+packedBlock, len(cells))], which(from/packedBlock), about)
 	}
 	return dst
 }
 
-// appendBlock appends at most 64 cells.
-func (c *Config) appendBlock(dst []byte, cells []cell, about int64) []byte {
+// appendBlock appends at most 64 cells, of which only some may not be empty.
+func (c *Config) appendBlock(dst []byte, cells []cell, some uint64, about int64) []byte {
 	var which, counts, sums uint64
 	var rest [packedBlock]uint64
-	for i := range cells {
+	for some &= ^uint64(0) << (packedBlock - len(cells)); some != 0; {
+		i := bits.LeadingZeros64(some)
+		some &^= 1 << (63 - i)
 		count, sum := uint64(cells[i].count()), cells[i].sum
 		if sum<<(64-c.SumBits)|cells[i].tally&(c.digestMask()|math.MaxUint32) == 0 {
 			continue
@@ -83,7 +91,7 @@ func (c *Config) CheckPacked(data []byte) error {
 		return fmt.Errorf("lda: %w: %d bytes of a packed aggregator, want at least %d", estimate.ErrEncoding, len(data), size)
 	}
 	if got := data[:len(head)]; string(got) != string(head) {
-		return fmt.Errorf("lda: %w: packed aggregator of another Config, %x, want %+v", estimate.ErrMismatch, got, *c)
+		return fmt.Errorf("lda: %w: %s", estimate.ErrMismatch, c.differ(got))
 	}
 	if n := binary.BigEndian.Uint64(data[size-8:]); n > unsampled*math.MaxUint32 {
 		return fmt.Errorf("lda: %w: %d packets not sampled, at most %d", estimate.ErrEncoding, n, uint64(unsampled*math.MaxUint32))
@@ -100,6 +108,29 @@ func (c *Config) CheckPacked(data []byte) error {
 		return fmt.Errorf("lda: %w: %d bytes behind the packed cells", estimate.ErrEncoding, len(data))
 	}
 	return nil
+}
+
+// differ says what an encoded Config has that is not as in this one.
+func (c *Config) differ(there []byte) string {
+	const first = 8 + 3 // identity, and before the banks: SumBits, DigestBits, and how many there are
+	for i, b := range c.Banks[:c.banks()] {
+		at := first + 2*i
+		if i >= int(there[first-1]) {
+			return fmt.Sprintf("Banks[%d] is not there, %+v here", i, b)
+		}
+		if rows := 1 << (there[at] & 31); rows != b.Rows {
+			return fmt.Sprintf("Banks[%d].Rows is %d there, %d here", i, rows, b.Rows)
+		}
+		if shift := there[at+1]; shift != b.Shift {
+			return fmt.Sprintf("Banks[%d].Shift is %d there, %d here", i, shift, b.Shift)
+		}
+	}
+	for i, field := range [3]string{"SumBits", "DigestBits", "the number of banks"} {
+		if here := [3]uint8{c.SumBits, c.DigestBits, uint8(c.banks())}[i]; there[8+i] != here {
+			return fmt.Sprintf("%s is %d there, %d here", field, there[8+i], here)
+		}
+	}
+	return "the identities differ"
 }
 
 // A block is up to 64 packed cells.
@@ -138,6 +169,12 @@ func (c *Config) block(data []byte) (b block, ok bool) {
 // bits above those of the Config. The error is that of CheckPacked; a is then
 // unchanged.
 func (a *Aggregator) AddPacked(data []byte) error {
+	return a.unpack(data, func(int, uint64) {})
+}
+
+// unpack is AddPacked. It calls mark for each block, with the bits of the cells
+// that are not empty.
+func (a *Aggregator) unpack(data []byte, mark func(block int, which uint64)) error {
 	c := &a.config
 	if err := c.CheckPacked(data); err != nil {
 		return err
@@ -149,7 +186,7 @@ func (a *Aggregator) AddPacked(data []byte) error {
 	for from := 0; from < c.cells(); from += packedBlock {
 		b, _ := c.block(data)
 		fields := data[:b.size]
-		if b.which != 0 {
+		if mark(from/packedBlock, b.which); b.which != 0 {
 			if len(data) < b.size+wire.BitPadding {
 				var padded [10 + packedFields + wire.BitPadding]byte
 				copy(padded[:], fields)

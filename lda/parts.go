@@ -42,7 +42,7 @@ func (a *Aggregator) AppendPart(dst []byte, from, room int) (part []byte, next i
 	dst = wire.AppendUint(dst, a.unsampledCount(), 8)
 	for size := packedBlock; size > 0 && from < len(cells) && from+size-first <= math.MaxUint16; {
 		to := min(from+size, len(cells))
-		if block := a.config.appendBlock(dst, cells[from:to], about); len(block)-start <= room {
+		if block := a.config.appendBlock(dst, cells[from:to], math.MaxUint64, about); len(block)-start <= room {
 			dst, from = block, to
 			if size < packedBlock {
 				break // only the last block is shorter

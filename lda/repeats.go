@@ -37,28 +37,29 @@ type limits struct {
 	beyond  [MaxBanks]bool    // some cell exceeds the limit
 }
 
-func (a *Aggregator) limits() (l limits) {
+// limits looks at the cells that may not be empty (see some).
+func (a *Aggregator) limits(which func(block int) uint64) (l limits) {
+	var sum, greatest [MaxBanks]uint64
+	a.banked(which, func(bank, i int) {
+		n := uint64(a.cells[i].count())
+		sum[bank] += n
+		greatest[bank] = max(greatest[bank], n)
+	})
 	from := 0
 	for j, b := range a.config.Banks[:a.config.banks()] {
 		cells := a.cells[from : from+b.Rows]
 		from += b.Rows
-		var sum, greatest uint64
-		for i := range cells {
-			n := uint64(cells[i].count())
-			sum += n
-			greatest = max(greatest, n)
-		}
-		l.packets += sum
-		l.most[j] = estimate.CountLimit(b.Rows, sum, greatest, func(i int) uint64 { return uint64(cells[i].count()) })
-		l.beyond[j] = greatest > l.most[j]
+		l.packets += sum[j]
+		l.most[j] = estimate.CountLimit(b.Rows, sum[j], greatest[j], func(i int) uint64 { return uint64(cells[i].count()) })
+		l.beyond[j] = greatest[j] > l.most[j]
 		within := b.Rows
 		for i := 0; l.beyond[j] && i < len(cells); i++ {
 			if n := uint64(cells[i].count()); n > l.most[j] {
-				sum -= n
+				sum[j] -= n
 				within--
 			}
 		}
-		l.mean[j] = float64(sum) / float64(max(within, 1))
+		l.mean[j] = float64(sum[j]) / float64(max(within, 1))
 	}
 	return l
 }
@@ -89,7 +90,7 @@ type copies struct {
 // split removes the cells that are overfull at either point. It returns
 // aggregators without them or, if there are none, those that it was given.
 func split(up, down *Aggregator) (restUp, restDown *Aggregator, c copies) {
-	of := [2]limits{up.limits(), down.limits()}
+	of := [2]limits{up.limits(allCells), down.limits(allCells)}
 	if of[0].beyond == none && of[1].beyond == none {
 		return up, down, c
 	}

@@ -97,7 +97,7 @@ var sizes = map[string][2]int{
 	"estimate":       {3300, 2500},
 	"estimate/joint": {1300, 1100},
 	"estimate/clock": {1500, 1100},
-	"lda":            {3200, 3100},
+	"lda":            {3360, 3100},
 	"lda/control":    {450, 1450},
 	"lda/mplane":     {1950, 1450},
 	"lda/kernel":     {2800, 2150},

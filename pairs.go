@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -28,7 +27,6 @@ type meeting struct {
 	after  int64        // where the sums begin, by the second point's numbers
 	sums   [2][2]*tally // by point and direction, nil if nothing
 	added  bool         // since the last pair
-	taken  bool         // the sums belong to the last pair
 
 	blocked bool // waiting for a shard
 }
@@ -57,6 +55,7 @@ type source struct {
 	at      position // of the latest record taken
 	retired []uint64 // sessions before
 	queue   []queued
+	size    int   // of the queue, in bytes
 	part    bool  // it takes part
 	through int64 // the cut up to which it was added, by its own numbers
 }
@@ -68,9 +67,9 @@ type queued struct {
 }
 
 const (
-	// maxQueue is how many cuts of a point wait separately for those of the other,
-	// and maxWaiting how many of a shard wait for another shard.
-	maxQueue, maxWaiting = 64, 4096
+	// maxQueue is how many cuts of a point wait while nothing was compared. Later
+	// they wait as long as they take no more than Config.History.
+	maxQueue = 64
 
 	// shardPatience is how long the others wait for a shard, in ns.
 	shardPatience = 5e9
@@ -93,19 +92,24 @@ func (m *meeting) take(point int, shard string, data []byte) (r record, isNew bo
 		i, e.shards = len(e.shards), append(e.shards, &source{name: shard})
 	}
 	s := e.shards[i]
-	before := s.at
+	anew := s.at != (position{}) && s.at.session != r.session
 	fresh, isNew, err := s.accept(&r)
-	if isNew {
-		anew := before != (position{}) && before.session != r.session
-		if e.ahead == nil || anew {
-			e.ahead = new(least)
-		}
-		if !anew {
-			r.step = 0 // it was before
-		}
-		s.queue = append(s.queue, queued{r, fresh, e.ahead})
+	if !isNew {
+		return r, false, err
 	}
-	return r, isNew, err
+	if e.ahead == nil || anew {
+		e.ahead = new(least)
+	}
+	if !anew {
+		r.step = 0 // it was before
+	}
+	s.queue = append(s.queue, queued{r, fresh, e.ahead})
+	s.size += r.size
+	for len(s.queue) > 1 && (s.size > m.seal.config.History || !m.warm && len(e.shards) == 1 && len(s.queue) > maxQueue) {
+		s.pop()
+		s.queue[0].fresh = true
+	}
+	return r, true, nil
 }
 
 // accept reports whether a record is new, and whether it does not continue the
@@ -131,6 +135,7 @@ func (s *source) pop() queued {
 	q := s.queue[0]
 	s.queue[0] = queued{}
 	s.queue = s.queue[1:]
+	s.size -= q.size
 	return q
 }
 
@@ -160,52 +165,39 @@ func (l *least) add(key, x int64) {
 	}
 }
 
-func (l *least) value() int64 {
+// value returns the smallest key and its number, 0 if there is none.
+func (l *least) value() (key, x int64) {
 	switch {
 	case l == nil || l.n == 0:
-		return 0
+		return 0, 0
 	case l.before[0] < l.now[0]:
-		return l.before[1]
+		return l.before[0], l.before[1]
 	}
-	return l.now[1]
-}
-
-// key returns the smallest key.
-func (l *least) key() int64 {
-	if l == nil || l.n == 0 {
-		return 0
-	}
-	return min(l.before[0], l.now[0])
+	return l.now[0], l.now[1]
 }
 
 // apart returns how far the second point's clock is ahead of the first's, as
 // far as the transport shows: to within a round trip, or the time that records
-// take.
-func (m *meeting) apart() time.Duration {
+// take. It may be wrong by doubt: half a round trip of a follower's exchanges, or
+// as long as records may differ in how long they take.
+func (m *meeting) apart() (apart, doubt int64) {
 	if m.seal.config.ClocksAgree {
-		return 0
+		return 0, 0
 	}
-	return time.Duration(m.ends[first].used.value() - m.ends[second].used.value())
-}
-
-// doubt is how far apart may be wrong: half a round trip of a follower's exchanges,
-// or as long as records may differ in how long they take.
-func (m *meeting) doubt() int64 {
-	switch {
-	case m.seal.config.ClocksAgree:
-		return 0
-	case m.asks:
-		return m.ends[first].used.key() / 2
+	key, ahead := m.ends[first].used.value()
+	_, behind := m.ends[second].used.value()
+	if doubt = m.cut / 2; m.asks {
+		doubt = key / 2
 	}
-	return m.cut / 2
+	return ahead - behind, doubt
 }
 
 // align chooses which cuts correspond. It changes its mind only if another
 // choice is clearly better.
 func (m *meeting) align() {
-	apart := float64(m.apart()) / float64(m.cut)
-	if !m.warm || math.Abs(apart-float64(m.lag)) > 0.75 {
-		m.lag = int64(math.Round(apart))
+	apart, _ := m.apart()
+	if cuts := float64(apart) / float64(m.cut); !m.warm || math.Abs(cuts-float64(m.lag)) > 0.75 {
+		m.lag = int64(math.Round(cuts))
 	}
 }
 
@@ -217,8 +209,8 @@ func (m *meeting) number(point int, n int64) int64 {
 	return n
 }
 
-// A pair is what two points counted between two moments, by point and
-// direction, nil if nothing. It is valid until the next one.
+// A pair is what two points counted between two moments, by point and direction,
+// nil if nothing.
 type pair struct {
 	tallies        [2][2]*tally
 	after, through int64 // by the second point's numbers
@@ -231,11 +223,9 @@ type pair struct {
 	apart, doubt, lag int64
 }
 
-// next returns the next pair, if both points' cuts have come.
+// next returns the next pair, if both points' cuts have come. Its tallies are to be
+// given back.
 func (m *meeting) next() (pair, bool) {
-	if m.taken {
-		m.clear()
-	}
 	for m.warm || m.start() {
 		m.align()
 		if !m.added {
@@ -244,15 +234,17 @@ func (m *meeting) next() (pair, bool) {
 		point, s, even := m.behind()
 		switch {
 		case even && m.added:
-			r := pair{m.sums, m.after, m.number(point, s.through), m.begins, m.step, m.whose, int64(m.apart()), m.doubt(), m.lag * m.cut}
-			m.after, m.begins, m.step, m.taken = r.through, false, 0, true
+			r := pair{tallies: m.sums, after: m.after, through: m.number(point, s.through), begins: m.begins, step: m.step, whose: m.whose,
+				lag: m.lag * m.cut}
+			r.apart, r.doubt = m.apart()
+			m.after, m.begins, m.step, m.added, m.sums = r.through, false, 0, false, [2][2]*tally{}
 			return r, true
 		case len(s.queue) == 0:
 			if !m.letGo(point, s) {
 				return pair{}, false
 			}
 		case s.queue[0].fresh || s.queue[0].after < s.through && s.through < s.queue[0].through:
-			m.leave(point, s)
+			m.leave(point, func(o *source) bool { return o == s })
 		case s.queue[0].after < s.through:
 			s.pop() // it counted this before it took part
 		default:
@@ -266,43 +258,31 @@ func (m *meeting) next() (pair, bool) {
 // first that wait.
 func (m *meeting) start() bool {
 	m.clear()
-	for point := range m.ends {
-		e, waiting := &m.ends[point], false
-		for _, s := range e.shards {
-			for len(e.shards) == 1 && len(s.queue) > maxQueue {
-				s.pop() // nothing will be compared with it
+	for {
+		var waiting, part [2]bool
+		m.each(func(point int, s *source) {
+			if s.part = false; len(s.queue) > 0 && !waiting[point] {
+				m.ends[point].used, waiting[point] = s.queue[0].ahead, true
 			}
-			if s.part = false; len(s.queue) > 0 && !waiting {
-				e.used, waiting = s.queue[0].ahead, true
-			}
-		}
-		if !waiting {
+		})
+		if waiting != [2]bool{true, true} {
 			return false
 		}
-	}
-	m.align()
-	for {
-		from := int64(math.MinInt64)
+		m.align()
+		m.after = math.MinInt64
 		m.each(func(point int, s *source) {
 			if len(s.queue) > 0 {
-				from = max(from, m.number(point, s.queue[0].after))
+				m.after = max(m.after, m.number(point, s.queue[0].after))
 			}
 		})
-		var parts [2]int
-		m.after = from
 		m.each(func(point int, s *source) {
-			if m.admit(point, s); s.part {
-				parts[point]++
-			}
+			m.admit(point, s)
+			part[point] = part[point] || s.part
 		})
-		switch left := m.left(); {
-		case parts[first] > 0 && parts[second] > 0:
+		if part == [2]bool{true, true} {
 			m.warm, m.begins = true, true
 			return true
-		case !left[first] || !left[second]:
-			return false
 		}
-		m.each(func(_ int, s *source) { s.part = false })
 	}
 }
 
@@ -313,12 +293,6 @@ func (m *meeting) each(f func(point int, s *source)) {
 			f(point, s)
 		}
 	}
-}
-
-// left reports at which points any record waits.
-func (m *meeting) left() (left [2]bool) {
-	m.each(func(point int, s *source) { left[point] = left[point] || len(s.queue) > 0 })
-	return left
 }
 
 // admit lets a shard take part if it has a record that begins where the sums do.
@@ -354,39 +328,32 @@ func (m *meeting) join() {
 	})
 }
 
-// leave lets a shard go that begins anew. If its point has no other, all do.
-func (m *meeting) leave(point int, s *source) {
-	s.part, m.begins, m.blocked = false, true, false
-	m.warm = slices.ContainsFunc(m.ends[point].shards, func(o *source) bool { return o.part })
+// leave lets shards of a point go. If the point has no other, all go.
+func (m *meeting) leave(point int, which func(*source) bool) {
+	m.begins, m.blocked, m.warm = true, false, false
+	for _, s := range m.ends[point].shards {
+		s.part = s.part && !which(s)
+		m.warm = m.warm || s.part
+	}
 }
 
 // behind returns the shard that was added up least far, preferably one with
-// records waiting, and whether all are equally far. Where a point waits for
-// another for long, what it counted meanwhile can already be added up.
+// records waiting, and whether all are equally far.
 func (m *meeting) behind() (point int, s *source, even bool) {
 	even = true
-	var full *source
-	fullPoint := 0
 	m.each(func(p int, o *source) {
-		if !o.part {
-			return
-		}
-		if len(o.queue) >= maxQueue && (full == nil || o.through < full.through) {
-			full, fullPoint = o, p
-		}
-		if s == nil {
+		switch {
+		case !o.part:
+		case s == nil:
 			point, s = p, o
-			return
-		}
-		at, least := m.number(p, o.through), m.number(point, s.through)
-		even = even && at == least
-		if at < least || at == least && len(s.queue) == 0 {
-			point, s = p, o
+		default:
+			at, least := m.number(p, o.through), m.number(point, s.through)
+			even = even && at == least
+			if at < least || at == least && len(s.queue) == 0 {
+				point, s = p, o
+			}
 		}
 	})
-	if !(even && m.added) && len(s.queue) == 0 && len(m.ends[point].shards) == 1 && full != nil {
-		return fullPoint, full, even
-	}
 	return point, s, even
 }
 
@@ -408,19 +375,18 @@ func (m *meeting) letGo(point int, silent *source) bool {
 	if len(e.shards) == 1 {
 		return false
 	}
-	most, ahead := 0, false
-	for _, s := range e.shards {
-		most, ahead = max(most, len(s.queue)), ahead || s.part && s.through > silent.through
-	}
 	if !m.blocked {
-		m.blocked, e.since = most > 0 || ahead, e.heard
+		for _, s := range e.shards {
+			m.blocked = m.blocked || len(s.queue) > 0 || s.part && s.through > silent.through
+		}
+		e.since = e.heard
 	}
-	if !m.blocked || e.heard-e.since < shardPatience && most < maxWaiting {
+	if !m.blocked || e.heard-e.since < shardPatience {
 		return false
 	}
-	e.shards = slices.DeleteFunc(e.shards, func(s *source) bool { return s.part && s.through == silent.through && len(s.queue) == 0 })
-	m.begins, m.blocked = true, false
-	m.warm = slices.ContainsFunc(e.shards, func(s *source) bool { return s.part })
+	gone := func(s *source) bool { return s.part && s.through == silent.through && len(s.queue) == 0 }
+	e.shards = slices.DeleteFunc(e.shards, gone)
+	m.leave(point, gone)
 	return true
 }
 
@@ -442,13 +408,11 @@ func (m *meeting) add(point int, s *source) {
 
 // clear begins the next sums.
 func (m *meeting) clear() {
-	m.taken, m.added = false, false
-	for point := range m.sums {
-		for direction, t := range m.sums[point] {
-			if t != nil {
-				t.giveBack()
-			}
-			m.sums[point][direction] = nil
+	m.added = false
+	for _, t := range slices.Concat(m.sums[first][:], m.sums[second][:]) {
+		if t != nil {
+			t.giveBack()
 		}
 	}
+	m.sums = [2][2]*tally{}
 }

@@ -1,0 +1,115 @@
+package lda
+
+import (
+	"math/bits"
+
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A Sparse is an [Aggregator] for intervals of few packets. It remembers which
+// cells they are in, so that packing, comparing and emptying it take as long as
+// there are packets, not cells. Update takes a little longer.
+type Sparse struct {
+	of    Aggregator
+	which []uint64 // a bit for each cell that may not be empty, the first one highest
+}
+
+// NewSparse returns an empty one. The error wraps [estimate.ErrConfig].
+func NewSparse(c Config) (*Sparse, error) {
+	a, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Sparse{of: *a, which: make([]uint64, (c.cells()+packedBlock-1)/packedBlock)}, nil
+}
+
+// Update records that packet p passed at time t, as [Aggregator.Update] does.
+func (s *Sparse) Update(p hashing.Packet, t int64) {
+	a := &s.of
+	at := a.spans[bits.Len64(uint64(p)|1)]
+	i := at.base + uint32(p)&at.mask
+	c := &a.cells[i]
+	c.sum += uint64(t)
+	c.tally += uint64(p)>>32<<32 | 1
+	if block := i / packedBlock; block < uint32(len(s.which)) { // the unsampled come after
+		s.which[block] |= 1 << (63 - i%packedBlock)
+	}
+}
+
+// each calls f for the cells that may not be empty.
+func (s *Sparse) each(f func(i int, c *cell)) {
+	s.of.some(s.block, func(i int) { f(i, &s.of.cells[i]) })
+}
+
+func (s *Sparse) block(i int) uint64 { return s.which[i] }
+
+// Merge adds another part of the same point. The error wraps
+// [estimate.ErrMismatch], and s is then unchanged.
+func (s *Sparse) Merge(o *Sparse) error {
+	if err := sameConfig(&s.of, &o.of); err != nil {
+		return err
+	}
+	o.each(func(i int, c *cell) {
+		s.of.cells[i].sum += c.sum
+		s.of.cells[i].tally += c.tally
+	})
+	for i := range s.which {
+		s.which[i] |= o.which[i]
+	}
+	s.of.setUnsampled(s.of.unsampledCount() + o.of.unsampledCount())
+	return nil
+}
+
+// Packets returns the number of packets that passed.
+func (s *Sparse) Packets() uint64 {
+	n := s.of.unsampledCount()
+	s.each(func(_ int, c *cell) { n += uint64(c.count()) })
+	return n
+}
+
+// Shift adds to all time stamps.
+func (s *Sparse) Shift(by int64) {
+	s.each(func(_ int, c *cell) { c.sum += uint64(c.count()) * uint64(by) })
+}
+
+// Reset empties it.
+func (s *Sparse) Reset() {
+	s.each(func(_ int, c *cell) { *c = cell{} })
+	clear(s.which)
+	s.of.setUnsampled(0)
+}
+
+// AppendPacked appends what [Aggregator.AppendPacked] would.
+func (s *Sparse) AppendPacked(dst []byte, about int64) []byte {
+	return s.of.pack(dst, about, s.block)
+}
+
+// AddPacked adds what AppendPacked appended at a point with the same Config, as
+// [Aggregator.AddPacked] does.
+func (s *Sparse) AddPacked(data []byte) error {
+	return s.of.unpack(data, func(block int, which uint64) { s.which[block] |= which })
+}
+
+// Singles calls f for every cell that holds one packet: with the cell's number,
+// the packet's digest, as wide as the Config says, and its stamp modulo
+// 2^SumBits. Cells are numbered bank by bank.
+func (s *Sparse) Singles(f func(cell int, digest uint32, stamp uint64)) {
+	unknown, mask := 64-s.of.config.SumBits, s.of.config.digestMask()>>32
+	s.each(func(i int, c *cell) {
+		if c.count() == 1 {
+			f(i, uint32(c.tally>>32&mask), c.sum<<unknown>>unknown)
+		}
+	})
+}
+
+// Copies returns how many packets are in cells that hold more than chance puts
+// there, beyond what it does: copies of one packet.
+func (s *Sparse) Copies() (packets uint64) {
+	l := s.of.limits(s.block)
+	s.of.banked(s.block, func(bank, i int) {
+		if n := uint64(s.of.cells[i].count()); n > l.most[bank] {
+			packets += n - uint64(l.mean[bank])
+		}
+	})
+	return packets
+}
