@@ -49,6 +49,9 @@ type Areas struct {
 	greatest float64 // delay seen lately
 	center   float64 // mean delay, about which narrow sums are unwrapped
 	past     struct{ sent, lost float64 }
+	taken    []taken           // in the cuts that are kept
+	known    map[int]knownCell // by cell
+	named    bool              // Trails has been used
 
 	cells    []areaCell
 	cuts     []areaCut // those kept; of the first, only its time counts
@@ -114,10 +117,12 @@ type span struct {
 	late        int     // packets that came, and had been taken for lost
 	owed        float64 // their ages when the span began
 	open        bool    // the cell has not settled since
+	sure        int     // if so, the cut up to which nothing that is outstanding was lost
 	known       bool    // would be over by now also if packets had been lost
 	before      float64 // packets sent in it before the oldest cut that is kept
 
 	sent, received uint32
+	level          uint64 // where it began
 	sum            int64  // of delays, if exact
 	sentSum        uint64 // wrapped
 
@@ -140,7 +145,7 @@ func NewAreas(groups []int, sumBits, digestBits uint8) *Areas {
 	if sumBits < 1 || sumBits > 64 || digestBits > 32 {
 		panic("estimate: Areas of a width out of range")
 	}
-	a := &Areas{mask: 1<<(32+digestBits) - 1, bits: int(sumBits), patience: math.Inf(1)}
+	a := &Areas{mask: 1<<(32+digestBits) - 1, bits: int(sumBits), patience: math.Inf(1), known: map[int]knownCell{}}
 	total := 0
 	for _, n := range groups {
 		a.groups = append(a.groups, total)
@@ -162,6 +167,8 @@ func (a *Areas) Begin(start int64) {
 	a.cuts, a.before = append(a.cuts[:0], areaCut{end: start}, areaCut{}), 0
 	clear(a.cells)
 	a.underWay, a.sorted = false, false
+	a.taken = a.taken[:0]
+	clear(a.known)
 }
 
 func (a *Areas) recycle(events []areaEvent) {
@@ -233,7 +240,7 @@ func (a *Areas) Outstanding(to int) (n int) {
 			n += int(a.cuts[k].events[i].received) - int(a.cuts[k].events[i].sent)
 		}
 	}
-	lost, extra := a.Losses(to)
+	lost, extra := a.count(to, func(int, []areaEvent) {})
 	return n - lost + extra
 }
 
@@ -246,6 +253,14 @@ func (a *Areas) length(k int) float64 { return float64(a.cuts[k].end - a.cuts[k-
 // old reports whether cut k is at least a patience before the latest cut.
 func (a *Areas) old(k int) bool {
 	return float64(a.cuts[a.latest()].end-a.cuts[k].end) >= a.patience
+}
+
+// groupOf returns the group of a cell.
+func (a *Areas) groupOf(cell int) (g int) {
+	for a.groups[g+1] <= cell {
+		g++
+	}
+	return g
 }
 
 // size returns the number of cells of a group.

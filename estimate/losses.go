@@ -50,6 +50,10 @@ func (l *losses) observe(a *Areas, from, to int) {
 		clear(of.cuts)
 	}
 	a.walk(0, l.add)
+	for _, x := range a.taken {
+		c := &l.groups[a.groupOf(x.Cell)].cuts[x.Cut-a.before]
+		c.all, c.known, c.lost = c.all+1, c.known+1, c.lost+1
+	}
 	if l.believed() {
 		l.longest = max(l.longest, l.latest)
 	}
@@ -61,7 +65,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 	}
 	l.disperse()
 	a.walk(0, func(x *span) {
-		if x.open {
+		if x.open && x.sure < to {
 			for k, step := range l.find(x) {
 				l.groups[x.group].cuts[x.from+1+k].risen += step
 			}
@@ -280,7 +284,7 @@ func sq(x float64) float64 { return x * x }
 // within the window.
 func (l *losses) resolve(x *span) (variance float64) {
 	switch {
-	case x.exact:
+	case x.exact, x.open && x.sure >= l.to:
 		return 0
 	case x.received == 0 && !x.open && x.joined == 0:
 		clear(x.area)

@@ -224,7 +224,7 @@ func (r *groupWindow) next() {
 
 // add adds a span, whose areas have the given variance.
 func (r *groupWindow) add(x *span, variance, burst float64, from, to int) {
-	sure := x.exact || x.received == 0 && !x.open && x.joined == 0
+	sure := x.exact || x.open && x.sure >= to || x.received == 0 && !x.open && x.joined == 0
 	single := !sure && !x.open && x.lost == 1 && x.joined == 0
 	r.noise += variance
 	if !single {

@@ -1,6 +1,9 @@
 package estimate
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // walk calls visit for the spans of all cells up to the latest cut, but those
 // that end by cut number after. The span is valid during the call.
@@ -112,6 +115,7 @@ func (a *Areas) tell(i, after int, events []areaEvent, visit func(*span)) {
 		x.from, x.to, x.before, x.open, x.known = from, to, before, !closed, known
 		x.lost, x.exact = outstanding(now)-outstanding(level), closed && now == level
 		x.late, x.owed, x.joined, x.unknown = 0, 0, 0, c.copies && a.underWay
+		x.sure = a.known[i].sure - a.before
 		if closed && c.losses && now == c.former && level == c.anchor && now != level {
 			x.late, x.owed, x.exact = -x.lost, -float64(x.lost)*float64(a.cuts[from].end-c.moved), true
 			level = now
@@ -144,7 +148,7 @@ func (a *Areas) fill(level uint64, events []areaEvent, at int) int {
 	n := x.to - x.from
 	x.area, x.in, x.out = resize(x.area, n), resize(x.in, n), resize(x.out, n)
 	x.on, x.most, x.levels, x.way = resize(x.on, n), resize(x.most, n), resize(x.levels, n), resize(x.way, n)
-	x.sent, x.received, x.sentSum = 0, 0, 0
+	x.sent, x.received, x.sentSum, x.level = 0, 0, 0, level
 	lost := outstanding(level)
 	now, sum := a.cells[x.cell].oldest, uint64(0)
 	if at > 0 {
@@ -222,7 +226,13 @@ func (a *Areas) near(sum uint64, packets uint32) float64 {
 // to, and how many to be extra, since the last call of Settle. Extra packets
 // came without being sent, or had been taken for lost.
 func (a *Areas) Losses(to int) (lost, extra int) {
-	return a.count(to, func(int, []areaEvent) {})
+	lost, extra = a.count(to, func(int, []areaEvent) {})
+	for _, x := range a.taken {
+		if !x.told && x.Cut <= to {
+			lost++
+		}
+	}
+	return lost, extra
 }
 
 // Settle forgets what happened up to cut number to, but for as much as tells of
@@ -232,6 +242,9 @@ func (a *Areas) Settle(to int) {
 	for keep > 0 && float64(a.cuts[to-a.before].end-a.cuts[keep].end) < min(a.patience, longestKept*a.step) {
 		keep--
 	}
+	if a.named {
+		keep = max(0, keep-keptForTrails)
+	}
 	a.count(to, func(i int, events []areaEvent) { a.advance(i, keep, to-a.before, events) })
 	for k := 1; k <= keep; k++ {
 		a.recycle(a.cuts[k].events)
@@ -240,6 +253,11 @@ func (a *Areas) Settle(to int) {
 	a.cuts = append(a.cuts[:0], a.cuts[keep:]...)
 	a.cuts[0].events = nil
 	a.before += keep
+	for i := range a.taken {
+		a.taken[i].told = a.taken[i].told || a.taken[i].Cut <= to
+	}
+	maps.DeleteFunc(a.known, func(_ int, k knownCell) bool { return k.at < a.before })
+	a.taken = slices.DeleteFunc(a.taken, func(x taken) bool { return x.Cut <= a.before })
 	a.fade(keep)
 }
 
@@ -269,6 +287,10 @@ func (a *Areas) count(to int, visit func(cell int, events []areaEvent)) (lost, e
 	}
 	return lost, extra
 }
+
+// keptForTrails is how many more cuts are kept to find what was lost in spans
+// that began before a report.
+const keptForTrails = 4
 
 // longestKept is the greatest number of cuts that are kept for packets on
 // their way.

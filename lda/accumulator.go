@@ -207,6 +207,23 @@ func (a *Accumulator) Settling() int {
 // mostSettling bounds for how long a report waits for slow packets.
 const mostSettling = 60
 
+// Trails calls visit for what cells had outstanding that lost packets in the
+// report. Package lost finds out which.
+func (a *Accumulator) Trails(visit func(estimate.Trail)) {
+	if to := a.through(); a.started && to > a.from {
+		a.complete() // learns how long packets take
+		a.areas.Trails(a.from, to, visit)
+	}
+}
+
+// TakeOut takes packets of trails that are known to be lost out of the areas;
+// they still count as Lost. Cells that lost nothing else are then exact. onWay is
+// what is on its way in cells of which all that is outstanding is known.
+func (a *Accumulator) TakeOut(lost []estimate.Lost, onWay map[int][]estimate.Lost) {
+	a.areas.TakeOut(lost, onWay)
+	a.current = false
+}
+
 // End ends the report with the interval added last, and begins the next one.
 // Intervals added from now on belong to later reports, but tell what this one
 // has to wait for. Estimate, Distribution and Reset are about the oldest report

@@ -94,6 +94,13 @@ func (a *Aggregator) Update(p hashing.Packet, t int64) {
 	c.tally += uint64(p)>>32<<32 | 1
 }
 
+// Cell returns the number of the cell of packet p. Those of packets that no
+// bank samples come last.
+func (a *Aggregator) Cell(p hashing.Packet) int {
+	s := &a.spans[bits.Len64(uint64(p)|1)]
+	return int(s.base + uint32(p)&s.mask)
+}
+
 // UpdateBatch records that the packets passed at one time t, as a burst read
 // from a ring does. It does what Update does for each packet, in one call.
 func (a *Aggregator) UpdateBatch(packets []hashing.Packet, t int64) {

@@ -34,10 +34,10 @@ type Config struct {
 	// 2^(SumBits-1) ns: 549 s at 40, and 292 years at 64.
 	SumBits uint8
 
-	// DigestBits is the width of a cell's stream digest, from 0 to 32 minus the
-	// greatest Shift; the hash's other bits are the same for all packets of that
-	// bank. Without a digest, a cell that gained as many packets as it lost looks
-	// usable. With w bits, one such cell in 2^w does.
+	// DigestBits is the width of a cell's stream digest, from 0 to 32. With w bits,
+	// one cell in 2^w that gained as many packets as it lost looks usable; without
+	// a digest all do. Of 32 less a bank's Shift bits, the rest is the same for all
+	// its packets.
 	DigestBits uint8
 }
 
@@ -89,8 +89,8 @@ func (c *Config) Validate() error {
 	if c.SumBits < 1 || c.SumBits > 64 {
 		return bad("SumBits", c.SumBits, "1 to 64")
 	}
-	if varying := 32 - c.Banks[c.banks()-1].Shift; c.DigestBits > varying {
-		return bad("DigestBits", c.DigestBits, fmt.Sprintf("0 to %d, 32 less the greatest Shift", varying))
+	if c.DigestBits > 32 {
+		return bad("DigestBits", c.DigestBits, "0 to 32")
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		{Config{Banks: [MaxBanks]Bank{{Rows: 8}, {Shift: 2}}, SumBits: 40}, "Banks[1].Rows is 0"},
 		{Config{Banks: one(Bank{Rows: 8})}, "SumBits is 0, want 1 to 64"},
 		{Config{Banks: one(Bank{Rows: 8}), SumBits: 65}, "SumBits is 65"},
-		{Config{Banks: one(Bank{Rows: 8, Shift: 6}), SumBits: 40, DigestBits: 27}, "DigestBits is 27, want 0 to 26"},
+		{Config{Banks: one(Bank{Rows: 8, Shift: 6}), SumBits: 40, DigestBits: 33}, "DigestBits is 33, want 0 to 32"},
 	} {
 		_, err := New(c.config)
 		if !errors.Is(err, estimate.ErrConfig) || !strings.Contains(err.Error(), c.want) {

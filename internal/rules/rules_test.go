@@ -46,6 +46,7 @@ var allowed = map[string][]string{
 	"lda":               {"hashing", "estimate", "estimate/clock", "internal/wire"},
 	"lda/control":       {"hashing", "lda", "internal/session"},
 	"lda/kernel":        {"hashing", "estimate", "lda", "lds"},
+	"lda/lost":          {"hashing", "estimate", "lda"},
 	"lda/mplane":        {"hashing", "estimate", "estimate/clock", "lda", "internal/heap", "internal/wire"},
 	"rli":               {"hashing", "estimate", "internal/wire", "internal/session"},
 	"lds":               {"hashing", "estimate", "estimate/joint", "estimate/clock", "internal/wire", "internal/session"},

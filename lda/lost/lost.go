@@ -1,0 +1,211 @@
+// Package lost names the packets that were lost between two points, from the
+// counters that are there anyway and the sender's memory of what it sent.
+//
+//	var trails []estimate.Trail         // where both points are compared, for each report
+//	total.Trails(func(t estimate.Trail) { trails = append(trails, t.Clone()) })
+//	f, err := lost.NewFinder(config, trails)
+//	for each packet that was sent, as a [Memory] remembers it {
+//		f.Offer(packet, id, t)
+//	}
+//	names := f.Names(lost.Budget)
+//	total.TakeOut(names.Lost(config, trails)) // so that losses do not spoil delays
+//
+// # How
+//
+// A cell's level is the number and the digest of the packets that are
+// outstanding. Follow it from a cut at which nothing is on its way: at the next
+// one, those outstanding are some of those that were, and of those that were
+// sent in between. There are few such packets, few sets of so many of them, and
+// seldom two with one digest. Cut by cut this tells which are outstanding,
+// whether they are lost or on their way. What is outstanding for longer than
+// any packet takes is lost.
+//
+// # What is not named
+//
+// A name is false only if the level is not that of a set of the packets offered,
+// such as where a duplicate came in the same cell and cut as a loss, and another
+// set has its digest by chance. With s sets and a digest of w bits that chance is
+// s/2^w, and where no set has the digest the trail is given up: so the cut at
+// which the level first is none of a set decides. A cut for which that chance is
+// more than [MostChance] is passed over. So digests of 32 bits allow 4,294 sets at
+// a cut, those of 20 bits one. Nor is a packet named if the memory lacks one that
+// the cell counted, if several sets remain, or if the budget is used up. One of
+// several packets of one hash is named Repeated.
+package lost
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+)
+
+const (
+	// MostChance is the greatest chance that a name is false.
+	MostChance = 1e-6
+
+	// Budget is how many sets of packets to try for a report: about 2 ms.
+	Budget = 1 << 20
+)
+
+// A Name is a packet that was outstanding at the end of a trail.
+type Name struct {
+	Trail, Step int    // of which trail, and the interval of which step it was sent in; ^i: it is Start[i]
+	ID          uint64 // as offered
+	Packet      hashing.Packet
+	Sent        int64
+	OnWay       bool // not lost, as far as is known
+
+	// Repeated says that packets of the same hash passed that were not lost. It is
+	// not known which of them was.
+	Repeated bool
+}
+
+// Names are packets that were lost, or are on their way.
+type Names struct {
+	Names []Name
+	Known []int // open trails of which all that is outstanding is named
+	Left  int   // packets that are outstanding at the end of trails, and are not known
+}
+
+// Lost returns what [lda.Accumulator.TakeOut] takes of the names of packets of
+// trails. What is repeated stays, because it is not known when it was lost.
+func (n *Names) Lost(c lda.Config, trails []estimate.Trail) (lost []estimate.Lost, onWay map[int][]estimate.Lost) {
+	onWay = map[int][]estimate.Lost{}
+	for _, i := range n.Known {
+		onWay[trails[i].Cell] = nil
+	}
+	for i := range n.Names {
+		n := &n.Names[i]
+		t := &trails[n.Trail]
+		l := estimate.Lost{Cell: t.Cell, Digest: digest(&c, n.Packet), Sent: n.Sent}
+		if n.Step < 0 {
+			l.Cut = t.Start[^n.Step].Cut
+		} else {
+			l.Cut = t.Steps[n.Step].Cut
+		}
+		switch {
+		case n.OnWay:
+			if on, known := onWay[t.Cell]; known {
+				onWay[t.Cell] = append(on, l)
+			}
+		case !n.Repeated:
+			lost = append(lost, l)
+		}
+	}
+	return lost, onWay
+}
+
+// digest returns what a packet adds to the digest of its cell.
+func digest(c *lda.Config, p hashing.Packet) uint32 { return uint32(p>>32) & (1<<c.DigestBits - 1) }
+
+// A Finder looks among packets that were sent for those that were lost. It is
+// not safe for concurrent use.
+type Finder struct {
+	config  lda.Config
+	place   *lda.Aggregator
+	trails  []estimate.Trail
+	cells   []int32 // by cell: its first trail, plus 1
+	next    []int32 // by trail: the next one of the same cell, plus 1
+	ends    []int   // by trail: of what was offered
+	from    int64   // of the earliest trail
+	until   int64   // of the latest
+	offered []candidate
+}
+
+// A candidate is a packet that was sent while a trail went on.
+type candidate struct {
+	trail  int32
+	digest uint32
+	packet hashing.Packet
+	id     uint64
+	sent   int64
+}
+
+// is reports whether a packet of a trail's start is this one.
+func (c *candidate) is(l estimate.Lost) bool { return c.sent == l.Sent && c.digest == l.Digest }
+
+// NewFinder returns a Finder for trails of cells of a Config. The error wraps
+// [estimate.ErrConfig], or [estimate.ErrMismatch] if there is no such cell.
+func NewFinder(c lda.Config, trails []estimate.Trail) (*Finder, error) {
+	place, err := lda.New(c)
+	if err != nil {
+		return nil, err
+	}
+	f := &Finder{config: c, place: place, trails: trails, from: math.MaxInt64, until: math.MinInt64}
+	f.next, f.ends = make([]int32, len(trails)), make([]int, len(trails))
+	for _, b := range c.Banks {
+		f.cells = append(f.cells, make([]int32, b.Rows)...)
+	}
+	for i := range trails {
+		t := &trails[i]
+		if t.Cell < 0 || t.Cell >= len(f.cells) {
+			return nil, fmt.Errorf("lost: %w: cell %d of %d", estimate.ErrMismatch, t.Cell, len(f.cells))
+		}
+		f.next[i], f.cells[t.Cell] = f.cells[t.Cell], int32(i)+1
+		f.from, f.until = min(f.from, t.From), max(f.until, end(t))
+		for j := range t.Start {
+			f.from = min(f.from, t.Start[j].Sent)
+		}
+	}
+	return f, nil
+}
+
+// end returns when a trail ends.
+func end(t *estimate.Trail) int64 {
+	if len(t.Steps) == 0 {
+		return t.From
+	}
+	return t.Steps[len(t.Steps)-1].End
+}
+
+// Wants reports whether a packet that was sent at a time may be in a trail.
+func (f *Finder) Wants(t int64) bool { return t >= f.from && t < f.until }
+
+// Offer says that a packet was sent, which the sender knows by an id.
+func (f *Finder) Offer(p hashing.Packet, id uint64, t int64) {
+	cell := f.place.Cell(p)
+	if cell >= len(f.cells) {
+		return
+	}
+	for i := f.cells[cell]; i > 0; i = f.next[i-1] {
+		trail, c := &f.trails[i-1], candidate{i - 1, digest(&f.config, p), p, id, t}
+		if t >= trail.From && t < end(trail) || slices.ContainsFunc(trail.Start, c.is) {
+			f.offered = append(f.offered, c)
+			f.ends[i-1]++
+		}
+	}
+}
+
+// Names returns the packets that were lost, as many as are found by trying so
+// many sets.
+func (f *Finder) Names(budget int) (all Names) {
+	total := 0
+	for i, n := range f.ends {
+		f.ends[i] = total
+		total += n
+	}
+	sorted := make([]candidate, total)
+	for i := range f.offered {
+		c := &f.offered[i]
+		sorted[f.ends[c.trail]] = *c
+		f.ends[c.trail]++
+	}
+	f.offered = f.offered[:0]
+	w := walker{budget: budget}
+	first := 0
+	for i := range f.trails {
+		t := &f.trails[i]
+		w.begin(sorted[first:f.ends[i]], f.config, t.Cell)
+		first = f.ends[i]
+		left, known := w.follow(i, t, &all.Names)
+		if all.Left += left; known && t.Open {
+			all.Known = append(all.Known, i)
+		}
+	}
+	clear(f.ends)
+	return all
+}
