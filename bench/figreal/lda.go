@@ -77,7 +77,7 @@ func measureLDA(run *experiment.Run) {
 			over.judge(run, c)
 		}
 		if len(r.samples) >= 50 {
-			r.draw(run, c, quantiles)
+			r.tabulate(c, quantiles)
 			r.judgeRanks(run, c)
 		}
 	}
@@ -162,36 +162,14 @@ func (m *measuredLDA) judge(run *experiment.Run, c *capture) {
 		fmt.Sprint(hashes-m.lossWrong), m.lossWrong == 0)
 }
 
-// draw draws the delays of the first seed's samples, and all delays.
-func (m *measuredLDA) draw(run *experiment.Run, c *capture, t *experiment.Table) {
+// tabulate adds quantiles of the first seed's samples.
+func (m *measuredLDA) tabulate(c *capture, t *experiment.Table) {
 	found := estimate.NewEmpirical(slices.Clone(m.samples))
 	for _, p := range []float64{0.5, 0.9, 0.99} {
 		exact, _ := m.exact.Quantile(p)
 		got, _ := found.Quantile(p)
 		t.Row(c.title, found.N(), fmt.Sprintf("p%.0f", 100*p), duration(exact), duration(got), fmt.Sprintf("p%.1f", 100*m.exact.CDF(got)))
 	}
-	const unit = 1e3
-	all := make([]float64, 0, m.exact.N())
-	for _, number := range c.leaving {
-		all = append(all, c.packets[number].delay()/unit)
-	}
-	few := make([]float64, len(m.samples))
-	for i, delay := range m.samples {
-		few[i] = delay / unit
-	}
-	alone := plot.CDF("alone in a cell", few, 0)
-	alone.Pair = 2
-	band := plot.Series{Name: fmt.Sprintf("%.0f %% of such samples", 100*rankConfidence), Kind: plot.Band, Pair: 2}
-	const pieces = 200
-	off := rankError(len(few), rankConfidence)
-	for i := range pieces + 1 {
-		p := float64(i) / pieces
-		band.AddRange(quantileOf(m.exact, p)/unit, p, max(0, p-off), min(1, p+off))
-	}
-	run.Draw("cdf-"+c.name, "Distribution of delays, "+c.title,
-		fmt.Sprintf("All %d packets that arrived, and the %d that were alone in their cell of an LDA, with the first seed. "+
-			"The band is how far chance may take that many.", len(all), len(few)), plot.LogAxis("delay (µs)"),
-		plot.Axis{Label: "share of packets", Max: 1}, band, plot.CDF("exact", all, 0), alone)
 }
 
 // rankConfidence is that of the farthest rank that chance allows.
