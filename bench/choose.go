@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -100,38 +99,5 @@ func matching(all []experiment.Experiment, name string) ([]int, error) {
 		}
 		return runnable, nil
 	}
-	return nil, fmt.Errorf("no experiment %q: did you mean %s? (without arguments the command lists them)", name,
-		strings.Join(closest(all, name), ", "))
-}
-
-// closest returns the three names nearest to one that does not exist.
-func closest(all []experiment.Experiment, name string) []string {
-	names := make([]string, 0, len(all))
-	for _, e := range all {
-		names = append(names, e.Name)
-	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(edits(a, name), edits(b, name)) })
-	return names[:min(3, len(names))]
-}
-
-// edits returns the Levenshtein distance: how many bytes to insert, delete or
-// replace.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
+	return nil, fmt.Errorf("no experiment %q (without arguments the command lists them)", name)
 }

@@ -111,8 +111,8 @@ func TestChoose(t *testing.T) {
 		{"*-1*", "coin-1 coin-10"},
 		{"die coin-2 coin-2", "coin-2 die"},
 		{"coin-2b", "coin-2"}, // a figure of coin-2
-		{"coin-3", `no experiment "coin-3": did you mean coin-1, coin-2, coin-10?`},
-		{"dice coni-1", `no experiment "dice": did you mean die,`},
+		{"coin-3", `no experiment "coin-3"`},
+		{"dice coni-1", `no experiment "dice"`},
 		{"card", "card: not yet measured"},
 		{"[", "syntax error in pattern"},
 	} {
