@@ -21,7 +21,7 @@ func TestInlined(t *testing.T) {
 	}
 	// Nor may Digest check a bound, but where it slices: the compiler sees
 	// that the length was looked at.
-	for _, check := range notes.BoundsChecks("digest.go") {
+	for _, check := range notes.BoundsChecks(t, "digest.go", "") {
 		if !check.Slice {
 			t.Errorf("%+v", check)
 		}

@@ -193,7 +193,7 @@ func TestUpdateIsInlined(t *testing.T) {
 	// The index of the cell depends on the hash; that of the span cannot be
 	// out of bounds.
 	for _, name := range []string{"Update", "UpdateBatch"} {
-		if checks := notes.BoundsChecksIn(t, "aggregator.go", name); len(checks) != 1 {
+		if checks := notes.BoundsChecks(t, "aggregator.go", name); len(checks) != 1 {
 			t.Errorf("%s has bounds checks %+v, want one", name, checks)
 		}
 	}

@@ -15,13 +15,8 @@ func (h *Heap[T]) Push(v T) {
 	*h = append(*h, v)
 	s := *h
 	i := len(s) - 1
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !v.Before(s[parent]) {
-			break
-		}
-		s[i] = s[parent]
-		i = parent
+	for ; i > 0 && v.Before(s[(i-1)/2]); i = (i - 1) / 2 {
+		s[i] = s[(i-1)/2]
 	}
 	s[i] = v
 }
@@ -31,8 +26,7 @@ func (h *Heap[T]) Pop() T {
 	s := *h
 	first, last := s[0], len(s)-1
 	v := s[last]
-	var zero T
-	s[last] = zero // so that what it points to can be freed
+	clear(s[last:]) // so that what it points to can be freed
 	*h = s[:last]
 	if last > 0 {
 		h.Replace(v)
@@ -44,11 +38,7 @@ func (h *Heap[T]) Pop() T {
 // Push. The heap must not be empty.
 func (h *Heap[T]) Replace(v T) {
 	s, i := *h, 0
-	for {
-		child := 2*i + 1
-		if child >= len(s) {
-			break
-		}
+	for child := 1; child < len(s); child = 2*i + 1 {
 		if child+1 < len(s) && s[child+1].Before(s[child]) {
 			child++
 		}

@@ -1,3 +1,12 @@
+// Package session frames what one point tells another of its intervals, and
+// follows them at the other end: markers in the stream of packets that say
+// where an interval begins and ends, the parts of an encoded synopsis, and
+// feedback. It knows nothing about the synopsis: a [Point] holds that.
+//
+// A point that has a key tags its control packets and accepts only those with
+// the right tag; a packet recorded and sent again belongs to an interval that
+// has passed. Without a key strangers can make up intervals, but no packet
+// silences a receiver for longer than three markers of the true sender take.
 package session
 
 import (
@@ -111,15 +120,11 @@ func (f *Frame) Parse(data []byte, key *Key) error {
 	flags := r.Uint8()
 	g.Fingerprint, g.Session, g.Interval = r.Uint64(), r.Uint64(), r.Uint64()
 	g.Part, g.Parts = r.Uint16(), r.Uint16()
-	tagged := flags&flagTagged != 0
-	if tagged {
-		g.Payload = r.Bytes(r.Len() - TagSize)
-	} else {
+	tagged, tag := flags&flagTagged != 0, uint64(0)
+	if !tagged {
 		g.Payload = r.Bytes(r.Len())
-	}
-	tagAt := len(data) - r.Len() - 4 // before the checksum
-	tag := uint64(0)
-	if tagged {
+	} else {
+		g.Payload = r.Bytes(r.Len() - TagSize)
 		tag = r.Uint64()
 	}
 	if err := r.Close(); err != nil {
@@ -128,7 +133,7 @@ func (f *Frame) Parse(data []byte, key *Key) error {
 	switch {
 	case tagged && !key.set:
 		return fmt.Errorf("%w: it carries a tag, and there is no key here", estimate.ErrMismatch)
-	case key.set && (!tagged || tag != key.hash.Bytes(data[:tagAt])):
+	case key.set && (!tagged || tag != key.hash.Bytes(data[:len(data)-4-TagSize])):
 		return ErrForged
 	}
 	g.ClockSet = flags&flagSet != 0
@@ -143,18 +148,19 @@ func (f *Frame) Parse(data []byte, key *Key) error {
 // valid reports whether the fields fit each other. The last possible interval
 // has no next one.
 func (f *Frame) valid() bool {
-	if f.Interval == 1<<64-1 || f.ClockSet && f.Kind != End {
+	switch {
+	case f.Interval == 1<<64-1, f.ClockSet && f.Kind != End:
+		return false
+	case f.Kind == Part:
+		return f.Part < f.Parts
+	case f.Part != 0 || f.Parts != 0:
 		return false
 	}
 	switch f.Kind {
-	case End:
-		return f.Part == 0 && f.Parts == 0 && len(f.Payload) == 0
-	case Part:
-		return f.Part < f.Parts
 	case Start:
-		return f.Part == 0 && f.Parts == 0 && len(f.Payload) <= MaxStart
-	case Feedback:
-		return f.Part == 0 && f.Parts == 0
+		return len(f.Payload) <= MaxStart
+	case End:
+		return len(f.Payload) == 0
 	}
-	return false
+	return f.Kind == Feedback
 }

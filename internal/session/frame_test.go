@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/wire"
 )
 
 var (
@@ -129,3 +130,6 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// seal appends the checksum of a record.
+func seal(b []byte) []byte { return wire.Seal(b, 0) }

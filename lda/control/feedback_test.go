@@ -49,18 +49,12 @@ func TestFeedback(t *testing.T) {
 		t.Errorf("%d reports with %d Configs, want 200 with 2 or more", len(l.reports), len(used))
 	}
 	other := newLink(t, tuner, tuner, testSession+1)
-	for name, data := range map[string][]byte{
-		"marker":          func() []byte { d, _ := other.sender.Start(nil); return d }(),
-		"noise":           {1, 2, 3},
-		"another session": first,
-	} {
-		want := estimate.ErrEncoding
-		if name == "another session" {
-			want = estimate.ErrMismatch
-		}
-		if err := other.sender.Feedback(data); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", name, err, want)
-		}
+	if err := other.sender.Feedback(first); !errors.Is(err, estimate.ErrMismatch) {
+		t.Errorf("feedback for another session: %v", err)
+	}
+	marker, _ := other.sender.Start(nil)
+	if err := other.sender.Feedback(marker); !errors.Is(err, estimate.ErrEncoding) {
+		t.Errorf("a marker as feedback: %v", err)
 	}
 	if _, err := l.receiver.Receive(first, nil); !errors.Is(err, estimate.ErrEncoding) {
 		t.Errorf("feedback at a receiver: %v", err)
@@ -70,46 +64,44 @@ func TestFeedback(t *testing.T) {
 	}
 }
 
-// Feedback that is old is passed over.
-func TestOldFeedback(t *testing.T) {
-	for age := range 8 {
-		tuner := lda.Tuner{Config: controlConfig()}
-		tuner.Config.Banks[1].Shift = 9 // to be tuned away
-		l := newLink(t, tuner, tuner, testSession)
-		l.run()
-		first := l.receiver.AppendFeedback(nil, &l.reports[0])
-		for range age {
-			l.run()
-		}
-		if err := l.sender.Feedback(first); err != nil {
-			t.Fatal(err)
-		}
-		if tuned := l.sender.next != tuner.Config; tuned != (age < 4) {
-			t.Errorf("%d intervals later feedback is used: %v", age, tuned)
-		}
-	}
-}
-
-// Feedback that was overtaken, or comes twice, is passed over.
-func TestOvertakenFeedback(t *testing.T) {
-	tuner := lda.Tuner{Config: controlConfig()}
-	l := newLink(t, tuner, tuner, testSession)
-	for range 3 {
+// Feedback is used if it is on one of the last four intervals, on none before
+// what was used already, and on packets that were sent.
+func TestFeedbackInTurn(t *testing.T) {
+	l := plainLink(t)
+	tuner := l.sender.tuner
+	for range 6 {
 		l.run()
 	}
-	for _, step := range []struct{ interval, lost, want uint64 }{{1, 10, 10}, {0, 100, 10}, {1, 100, 10}, {2, 100, 100}} {
+	for _, step := range []struct {
+		interval, sent, lost uint64
+		tuned                uint64 // to this loss
+		want                 error
+	}{
+		{0, perInterval, 100, 0, nil},                       // too old
+		{3, perInterval, 10, 10, nil},                       // good
+		{2, perInterval, 100, 10, nil},                      // overtaken
+		{3, perInterval, 100, 10, nil},                      // again
+		{4, perInterval + 1, 100, 10, estimate.ErrMismatch}, // more than were sent
+		{4, 100, 101, 10, estimate.ErrMismatch},             // more than it says
+		{6, perInterval, 100, 10, estimate.ErrMismatch},     // not sent yet
+		{5, perInterval, 100, 100, nil},
+	} {
 		f := session.Frame{
 			Kind: session.Feedback, Fingerprint: tuner.Config.Fingerprint(), Session: testSession, Interval: step.interval,
-			Payload: binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, perInterval), step.lost),
+			Payload: binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, step.sent), step.lost),
 		}
-		if err := l.sender.Feedback(f.Append(nil, new(session.Key))); err != nil {
-			t.Fatal(err)
+		if err := l.sender.Feedback(f.Append(nil, new(session.Key))); !errors.Is(err, step.want) {
+			t.Errorf("%+v: %v", step, err)
 		}
-		if want := tuner.Next(perInterval, step.want); l.sender.next != want {
-			t.Errorf("after feedback on interval %d: %+v, want %+v", step.interval, l.sender.next, want)
+		want := tuner.Next(perInterval, step.tuned)
+		if step.tuned == 0 {
+			want = tuner.Config
+		}
+		if l.sender.next != want {
+			t.Errorf("after feedback %+v: %+v, want %+v", step, l.sender.next, want)
 		}
 	}
-	if tuner.Next(perInterval, 10) == tuner.Next(perInterval, 100) {
+	if tuner.Next(perInterval, 10) == tuner.Next(perInterval, 100) || tuner.Next(perInterval, 10) == tuner.Config {
 		t.Error("the same Config for all losses, so the test tests nothing")
 	}
 }

@@ -3,7 +3,6 @@ package control
 import (
 	"bytes"
 	"errors"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -17,8 +16,7 @@ var testKey = [16]byte{1, 2, 3}
 // keyedLink returns a link whose points have a key.
 func keyedLink(t *testing.T) *link {
 	t.Helper()
-	tuner := lda.Tuner{Config: controlConfig()}
-	l := newLink(t, tuner, tuner, testSession)
+	l := plainLink(t)
 	l.parse = session.NewKey(testKey)
 	if err := l.sender.SetKey(testKey); err != nil {
 		t.Fatal(err)
@@ -117,7 +115,7 @@ func TestKeyMakesUpIntervals(t *testing.T) {
 	}
 }
 
-// A receiver without a key does not take tagged frames: it could not tell.
+// A receiver without the key takes no tagged frames: it could not tell.
 func TestKeyOnOneSide(t *testing.T) {
 	l := keyedLink(t)
 	l.receiver.SetKey([16]byte{5})
@@ -126,19 +124,13 @@ func TestKeyOnOneSide(t *testing.T) {
 		t.Errorf("another key: %d forged, reports %+v", n, l.reports)
 	}
 	l = keyedLink(t)
-	var err error
-	if l.receiver, err = NewReceiver(lda.Tuner{Config: controlConfig()}); err != nil {
-		t.Fatal(err)
-	}
+	l.receiver = plainLink(t).receiver
 	l.run()
 	if n := l.receiver.Counters().Foreign; n < 5 || len(l.reports) != 0 || !errors.Is(l.errs[0], estimate.ErrMismatch) {
 		t.Errorf("no key: %d foreign, %v, reports %+v", n, l.errs, l.reports)
 	}
-	if _, err := NewSender(lda.Tuner{Config: controlConfig()}, 1, session.FrameSize+lda.LeastPart); err != nil {
-		t.Fatal(err)
-	}
-	s, _ := NewSender(lda.Tuner{Config: controlConfig()}, 1, session.FrameSize+lda.LeastPart)
-	if err := s.SetKey(testKey); !errors.Is(err, estimate.ErrConfig) {
+	l.sender.mtu = session.FrameSize + lda.LeastPart
+	if err := l.sender.SetKey(testKey); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("no room for a tag: %v", err)
 	}
 }
@@ -154,8 +146,7 @@ func TestOneFrameSilencesNobody(t *testing.T) {
 		"another and ahead": func(f *session.Frame) { f.Session, f.Interval = 1<<64-1, 1<<63 },
 	} {
 		for _, kind := range []session.Kind{session.Start, session.End} {
-			tuner := lda.Tuner{Config: controlConfig()}
-			l := newLink(t, tuner, tuner, testSession)
+			l := plainLink(t)
 			l.tamper = func(interval uint64, f session.Frame, data []byte) [][]byte {
 				if interval == 5 && f.Kind == kind {
 					forge(&f)
@@ -187,8 +178,7 @@ func TestOneFrameSilencesNobody(t *testing.T) {
 func TestRestartWithAnyNumber(t *testing.T) {
 	for _, number := range []uint64{testSession + 1, testSession, testSession - 1, 0} {
 		for _, withKey := range []bool{false, true} {
-			tuner := lda.Tuner{Config: controlConfig()}
-			l := newLink(t, tuner, tuner, testSession)
+			l := plainLink(t)
 			if withKey {
 				l = keyedLink(t)
 			}
@@ -285,84 +275,25 @@ func TestRepeatedSessionIsNotFollowed(t *testing.T) {
 // A point that is told that its clock was set refuses the interval, and only
 // that.
 func TestClockSet(t *testing.T) {
-	for _, side := range []string{"upstream", "downstream"} {
-		tuner := lda.Tuner{Config: controlConfig()}
-		l := newLink(t, tuner, tuner, testSession)
+	for side, set := range map[string]func(l *link){
+		"upstream":   func(l *link) { l.sender.ClockSet() },
+		"downstream": func(l *link) { l.receiver.ClockSet() },
+	} {
+		l := plainLink(t)
 		for i := range 6 {
-			l.tamper = func(_ uint64, f session.Frame, data []byte) [][]byte {
-				if f.Kind == session.Start && side == "downstream" && i == 2 {
-					l.reports, _ = l.receiver.Receive(data, l.reports)
-					l.receiver.ClockSet()
-					return nil
-				}
-				return [][]byte{data}
-			}
-			if side == "upstream" && i == 2 {
-				l.afterStart = l.sender.ClockSet
+			l.afterStart = nil
+			if i == 2 {
+				l.afterStart = func() { set(l) }
 			}
 			l.run()
-			l.afterStart = nil
-			l.sender.ClockSet() // between intervals it spoils nothing
-			l.receiver.ClockSet()
+			set(l) // between intervals it spoils nothing
 		}
 		for i := range l.reports {
-			if i == 2 {
-				if !errors.Is(l.reports[2].Err, ErrStep) {
-					t.Errorf("%s: %v, want ErrStep", side, l.reports[2].Err)
-				}
-				continue
-			}
-			assertRight(t, &l.reports[i])
-		}
-	}
-}
-
-// Feedback that nobody can have sent tunes nothing.
-func TestFeedbackOnPacketsNeverSent(t *testing.T) {
-	tuner := lda.Tuner{Config: controlConfig()}
-	l := newLink(t, tuner, tuner, testSession)
-	l.run()
-	for _, c := range []struct{ sent, lost uint64 }{{1 << 40, 1 << 39}, {perInterval + 1, 0}, {100, 101}} {
-		data := l.receiver.control.AppendFeedback(nil, testSession, 0, c.sent, c.lost)
-		if err := l.sender.Feedback(data); !errors.Is(err, estimate.ErrMismatch) || l.sender.next != tuner.Config {
-			t.Errorf("%+v: %v, tuned to %+v", c, err, l.sender.next)
-		}
-	}
-}
-
-// Whichever parts are lost, the cells that came are right.
-func TestLostPartsCostTheirCells(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 3))
-	tuner := lda.Tuner{Config: controlConfig()}
-	l := newLink(t, tuner, tuner, testSession)
-	lost, parts := map[uint64]int{}, map[uint64]int{}
-	l.tamper = func(interval uint64, f session.Frame, data []byte) [][]byte {
-		parts[interval] = int(f.Parts)
-		if f.Kind == session.Part && rng.IntN(3) == 0 {
-			lost[interval]++
-			return nil
-		}
-		return [][]byte{data}
-	}
-	const intervals = 200
-	for range intervals {
-		l.run()
-	}
-	l.reports = l.receiver.Flush(l.reports)
-	usable := 0
-	for i := range l.reports {
-		r := &l.reports[i]
-		if n := lost[r.Interval]; n == parts[r.Interval] && !errors.Is(r.Err, ErrParts) || (n == 0) != (r.Came == 1) {
-			t.Errorf("interval %d, %d parts of %d lost: %v of the cells came, %v", r.Interval, n, parts[r.Interval], r.Came, r.Err)
-		}
-		if r.Err == nil {
-			usable++
-			if want := float64(delayOf(r.Interval)); r.Result.Mean != want || !r.Result.MeanInterval(0.98).Contains(want) {
-				t.Errorf("interval %d: %+v, want mean %v", r.Interval, r.Result, want)
+			if i != 2 {
+				assertRight(t, &l.reports[i])
+			} else if !errors.Is(l.reports[2].Err, ErrStep) {
+				t.Errorf("%s: %v, want ErrStep", side, l.reports[2].Err)
 			}
 		}
-	}
-	if len(l.reports) != intervals || usable < intervals*90/100 {
-		t.Errorf("%d reports, %d usable, of %d", len(l.reports), usable, intervals)
 	}
 }

@@ -49,6 +49,12 @@ func newLink(t testing.TB, sender, receiver lda.Tuner, session uint64) *link {
 	return &link{t: t, sender: s, receiver: r, mtu: testMTU}
 }
 
+// plainLink returns a link of two points that are alike.
+func plainLink(t testing.TB) *link {
+	tuner := lda.Tuner{Config: controlConfig()}
+	return newLink(t, tuner, tuner, testSession)
+}
+
 // deliver hands a session.Frame to the receiver, or what becomes of it.
 func (l *link) deliver(data []byte) {
 	frames := [][]byte{data}

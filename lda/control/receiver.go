@@ -1,9 +1,9 @@
 package control
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/session"
@@ -32,7 +32,7 @@ var (
 	// Receiver says so once for three markers.
 	ErrPassed = session.ErrPassed
 	// ErrTurn says that Start was called during an interval, or End outside one.
-	ErrTurn = session.ErrTurn
+	ErrTurn = errors.New("out of turn")
 	// ErrCrossed says that packets came that were not sent in the interval,
 	// because they or a marker were overtaken, or duplicated. A cell that gained
 	// as many packets as it lost would spoil the estimate, and only a digest
@@ -74,20 +74,14 @@ type Counters = session.Counters
 // this if packets never stop, because the last part of a synopsis makes
 // Receive decode and compare all cells.
 type Receiver struct {
-	control *session.Receiver[compared]
+	control session.Receiver
 	tuner   lda.Tuner
-	reports []session.Report[compared]
+	reports []Report // of the call of Receive
 
 	target *lda.Aggregator // gets the packets: a slot's aggregator, or idle
 	idle   *lda.Aggregator
 	down   [2]*lda.Aggregator // by slot
 	up     *lda.Aggregator    // the synopsis, decoded
-}
-
-// compared is the result of a comparison.
-type compared struct {
-	result lda.Result
-	came   float64
 }
 
 // NewReceiver returns a Receiver for a Sender with an equal tuner. The error wraps
@@ -99,13 +93,13 @@ func NewReceiver(t lda.Tuner) (*Receiver, error) {
 	r := &Receiver{tuner: t, idle: mustNew(idleConfig), down: [2]*lda.Aggregator{mustNew(t.Config), mustNew(t.Config)}, up: mustNew(t.Config)}
 	r.target = r.idle
 	parts, bytes := t.Config.PartsSize()
-	r.control = session.NewReceiver("control", slots{r}, parts, bytes, t.Config.Fingerprint())
+	r.control = session.Receiver{Point: slots{r}, Fingerprint: t.Config.Fingerprint(), Parts: parts, Bytes: bytes}
 	return r, nil
 }
 
 // SetKey makes the Receiver accept only control packets that a Sender with the same
 // secret key has tagged, and tag its feedback.
-func (r *Receiver) SetKey(key [16]byte) { r.control.SetKey(session.NewKey(key)) }
+func (r *Receiver) SetKey(key [16]byte) { r.control.Key = session.NewKey(key) }
 
 // Update records that packet p passed at time t. Between intervals it does
 // nothing.
@@ -116,51 +110,44 @@ func (r *Receiver) Update(p hashing.Packet, t int64) { r.target.Update(p, t) }
 func (r *Receiver) ClockSet() { r.control.ClockSet() }
 
 // Counters returns how many control packets were not used, and why.
-func (r *Receiver) Counters() Counters { return r.control.Counters() }
+func (r *Receiver) Counters() Counters { return r.control.Counters }
 
 // Receive takes a control packet and appends the reports that follow from it.
 // If it rejects the packet, the error wraps [estimate.ErrEncoding],
 // [estimate.ErrMismatch] or [ErrForged]; the interval is still good if the
 // packet comes again. A packet that is late or comes twice is no error.
 func (r *Receiver) Receive(data []byte, reports []Report) ([]Report, error) {
-	var err error
-	r.reports, err = r.control.Receive(data, r.reports[:0])
-	return r.appendReports(reports), err
+	r.reports = reports
+	if err := r.control.Receive(data); err != nil {
+		return r.reports, fmt.Errorf("control: %w", err)
+	}
+	return r.reports, nil
 }
 
 // Flush reports on the undecided intervals by what has come. Call it when no
 // more control packets are expected.
 func (r *Receiver) Flush(reports []Report) []Report {
-	r.reports = r.control.Flush(r.reports[:0])
-	return r.appendReports(reports)
-}
-
-func (r *Receiver) appendReports(reports []Report) []Report {
-	for i := range r.reports {
-		in := &r.reports[i]
-		var config lda.Config
-		if in.Started {
-			config, _ = r.tuner.Config.Shifted([]byte(in.Start))
-		}
-		reports = append(reports, Report{
-			First: in.First, Interval: in.Interval, Session: in.Session,
-			Config: config, Err: in.Err, Result: in.Result.result, Came: in.Result.came,
-		})
-	}
-	return reports
+	r.reports = reports
+	r.control.Flush()
+	return r.reports
 }
 
 // AppendFeedback appends the bytes that tell the Sender's Feedback how many
 // packets an interval lost or, after ErrPassed, which session is greater. If no
 // synopsis came, it appends nothing.
 func (r *Receiver) AppendFeedback(dst []byte, report *Report) []byte {
+	var payload [16]byte
+	f := session.Frame{Kind: session.Feedback, Fingerprint: r.control.Fingerprint, Session: report.Session, Interval: report.Interval}
 	switch {
 	case errors.Is(report.Err, ErrPassed):
-		return r.control.AppendGreater(dst, report.Session, report.Interval)
+		f.Payload = binary.BigEndian.AppendUint64(payload[:0], r.control.Greater())
 	case report.Result.Sent == 0:
 		return dst
+	default:
+		sent := binary.BigEndian.AppendUint64(payload[:0], report.Result.Sent)
+		f.Payload = binary.BigEndian.AppendUint64(sent, min(report.Result.Lost, report.Result.Sent))
 	}
-	return r.control.AppendFeedback(dst, report.Session, report.Interval, report.Result.Sent, min(report.Result.Lost, report.Result.Sent))
+	return f.Append(dst, &r.control.Key)
 }
 
 // slots is the Receiver as package session sees it.
@@ -178,14 +165,22 @@ func (r slots) Open(slot int, start []byte) error {
 
 func (r slots) Idle() { r.target = r.idle }
 
-func (r slots) Discard(slot int) { r.down[slot].Reset() }
-
-// Compare compares the parts received of the upstream point's synopsis.
-func (r slots) Compare(slot int, parts iter.Seq[[]byte]) (c compared, err error) {
-	down := r.down[slot]
-	c.result, c.came, err = lda.EstimateParts(r.up, down, parts)
-	if err == nil && c.result.Extra > 0 && down.Config().DigestBits == 0 {
-		err = fmt.Errorf("control: %w: %d of them", ErrCrossed, c.result.Extra)
+// Report compares the parts received of the upstream point's synopsis.
+func (r slots) Report(in session.Report) {
+	report := Report{First: in.First, Interval: in.Interval, Session: in.Session, Err: in.Err}
+	if in.Slot != session.None {
+		down := r.down[in.Slot]
+		report.Config = down.Config()
+		if in.Err == nil {
+			report.Result, report.Came, report.Err = lda.EstimateParts(r.up, down, in.Parts)
+		}
+		if report.Err == nil && report.Result.Extra > 0 && report.Config.DigestBits == 0 {
+			report.Err = fmt.Errorf("%w: %d of them", ErrCrossed, report.Result.Extra)
+		}
+		down.Reset()
 	}
-	return c, err
+	if report.Err != nil {
+		report.Err = fmt.Errorf("control: %w", report.Err)
+	}
+	r.reports = append(r.reports, report)
 }

@@ -1,9 +1,12 @@
 package control
 
 import (
+	"encoding/binary"
 	"fmt"
 	"iter"
+	"strconv"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/session"
 	"github.com/hoplag/hoplag/lda"
@@ -26,9 +29,17 @@ import (
 // A Sender is not safe for concurrent use, except that one goroutine may use Parts
 // while another one calls Update, if it finishes before the next End.
 type Sender struct {
-	control *session.Sender
-	tuner   lda.Tuner
-	next    lda.Config // of the next interval
+	tuner lda.Tuner
+	next  lda.Config // of the next interval
+	key   session.Key
+	mtu   int
+
+	session, interval uint64 // interval is the open one, or the next
+	clockSet          bool
+	greater           uint64    // session that the Receiver asked for, or 0
+	heard             uint64    // the interval after that of the latest feedback used
+	packets           [8]uint64 // sent in the last intervals, by number
+	buffer            []byte    // the last frame of Parts
 
 	open   *lda.Aggregator // gets the packets; idle between intervals
 	idle   *lda.Aggregator
@@ -56,16 +67,12 @@ func NewSender(t lda.Tuner, number uint64, mtu int) (*Sender, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	control, err := session.NewSender("control", number, mtu, lda.LeastPart, t.Config.Fingerprint())
-	if err != nil {
-		return nil, err
-	}
-	s := &Sender{control: control, tuner: t, next: t.Config, idle: mustNew(idleConfig)}
+	s := &Sender{tuner: t, next: t.Config, session: number, mtu: mtu, idle: mustNew(idleConfig)}
 	s.open = s.idle
 	for i := range s.turns {
 		s.turns[i].aggregator = mustNew(t.Config)
 	}
-	return s, nil
+	return s, s.useKey(session.Key{})
 }
 
 // SetKey makes the Sender tag every control packet with SipHash under a secret key
@@ -73,8 +80,21 @@ func NewSender(t lda.Tuner, number uint64, mtu int) (*Sender, error) {
 // strangers can neither forge nor replay anything. If the mtu leaves no room for
 // tags, the error wraps [estimate.ErrConfig].
 func (s *Sender) SetKey(key [16]byte) error {
-	return s.control.SetKey("control", session.NewKey(key))
+	return s.useKey(session.NewKey(key))
 }
+
+func (s *Sender) useKey(key session.Key) error {
+	before := s.key
+	s.key = key
+	if room := s.room(); room < lda.LeastPart {
+		s.key = before
+		return estimate.Invalid("control", "mtu", s.mtu, "at least "+strconv.Itoa(s.mtu-room+lda.LeastPart))
+	}
+	return nil
+}
+
+// room returns the number of bytes of a part that fit a frame.
+func (s *Sender) room() int { return s.mtu - session.FrameSize - s.key.Size() }
 
 // idleConfig is for an aggregator for the packets between intervals, which
 // nobody reads: without a branch, Update costs the same then.
@@ -102,38 +122,47 @@ func (s *Sender) Update(p hashing.Packet, t int64) { s.open.Update(p, t) }
 
 // ClockSet says that this point's clock was set. The Receiver refuses the open
 // interval, because its sums mix two clocks.
-func (s *Sender) ClockSet() { s.control.ClockSet() }
+func (s *Sender) ClockSet() { s.clockSet = s.open != s.idle }
 
-// Start begins an interval and appends its marker to dst. The error wraps
-// [ErrTurn].
+// frame returns a frame of the open interval, or the next.
+func (s *Sender) frame(kind session.Kind) session.Frame {
+	return session.Frame{Kind: kind, Fingerprint: s.tuner.Config.Fingerprint(), Session: s.session, Interval: s.interval}
+}
+
+// Start begins an interval and appends its marker to dst. If the Receiver asked for
+// a greater session, that begins. The error wraps [ErrTurn].
 func (s *Sender) Start(dst []byte) ([]byte, error) {
-	next := s.next
-	shifts := next.Shifts()
-	dst, err := s.control.Start(dst, shifts[:])
-	if err != nil {
-		return dst, fmt.Errorf("control: %w", err)
+	if s.open != s.idle {
+		return dst, fmt.Errorf("control: %w: interval %d has started", ErrTurn, s.interval)
 	}
-	turn := &s.turns[s.control.Interval()%2]
+	if s.greater > s.session {
+		s.session, s.interval, s.heard = s.greater, 0, 0
+	}
+	turn := &s.turns[s.interval%2]
 	if turn.dirty { // nobody asked for its Parts
 		turn.aggregator.Reset()
 	}
-	turn.dirty = true
-	turn.parts = turn.parts[:0]
-	tune(turn.aggregator, next)
+	turn.dirty, turn.parts, s.clockSet = true, turn.parts[:0], false
+	tune(turn.aggregator, s.next)
 	s.open = turn.aggregator
-	return dst, nil
+	shifts := s.next.Shifts()
+	f := s.frame(session.Start)
+	f.Payload = shifts[:]
+	return f.Append(dst, &s.key), nil
 }
 
 // End ends the interval and appends its marker to dst. The error wraps
 // [ErrTurn].
 func (s *Sender) End(dst []byte) ([]byte, error) {
-	turn := &s.turns[s.control.Interval()%2]
-	dst, err := s.control.End(dst)
-	if err != nil {
-		return dst, fmt.Errorf("control: %w", err)
+	if s.open == s.idle {
+		return dst, fmt.Errorf("control: %w: interval %d has not started", ErrTurn, s.interval)
 	}
-	s.open, s.closed = s.idle, turn
-	return dst, nil
+	f := s.frame(session.End)
+	f.ClockSet = s.clockSet
+	s.open, s.closed = s.idle, &s.turns[s.interval%2]
+	s.packets[s.interval%uint64(len(s.packets))] = s.closed.aggregator.Packets()
+	s.interval++
+	return f.Append(dst, &s.key), nil
 }
 
 // Parts returns the frames that carry the synopsis of the last interval that
@@ -146,12 +175,19 @@ func (s *Sender) Parts() iter.Seq[[]byte] {
 			return
 		}
 		if len(turn.parts) == 0 {
-			turn.pack(s.control.Room())
-			s.control.Sent(turn.aggregator.Packets())
+			turn.pack(s.room())
 			turn.aggregator.Reset()
 			turn.dirty = false
 		}
-		s.control.Parts(turn.parts)(yield)
+		f := s.frame(session.Part)
+		f.Interval, f.Parts = s.interval-1, uint16(len(turn.parts))
+		for i, part := range turn.parts {
+			f.Part, f.Payload = uint16(i), part
+			s.buffer = f.Append(s.buffer[:0], &s.key)
+			if !yield(s.buffer) {
+				return
+			}
+		}
 	}
 }
 
@@ -173,12 +209,30 @@ func (t *turn) pack(room int) {
 // [estimate.ErrEncoding], [ErrForged] or, if the feedback is for another Sender or
 // about packets that were never sent, [estimate.ErrMismatch].
 func (s *Sender) Feedback(data []byte) error {
-	sent, lost, ok, err := s.control.Feedback(data)
-	if err != nil {
+	const oldest = 4 // intervals
+	var f session.Frame
+	if err := f.Parse(data, &s.key); err != nil {
 		return fmt.Errorf("control: feedback: %w", err)
 	}
-	if ok {
-		s.next = s.tuner.Next(sent, lost)
+	want := s.frame(session.Feedback)
+	counts := len(f.Payload) == 16
+	switch {
+	case f.Kind != want.Kind || !counts && len(f.Payload) != 8:
+		return fmt.Errorf("control: %w: control packet of kind %d with %d bytes is no feedback", estimate.ErrEncoding, f.Kind, len(f.Payload))
+	case f.Session != want.Session, f.Interval > want.Interval, f.Fingerprint != want.Fingerprint, counts && f.Interval == want.Interval:
+		return fmt.Errorf("control: %w: feedback on interval %d of session %d, here is interval %d of session %d",
+			estimate.ErrMismatch, f.Interval, f.Session, want.Interval, want.Session)
+	case f.Interval < s.heard || f.Interval+oldest < want.Interval:
+		return nil
+	case !counts: // about a marker of now, so not one that a stranger repeats
+		s.greater = binary.BigEndian.Uint64(f.Payload)
+		return nil
 	}
+	sent, lost := binary.BigEndian.Uint64(f.Payload), binary.BigEndian.Uint64(f.Payload[8:])
+	if own := s.packets[f.Interval%uint64(len(s.packets))]; lost > sent || sent > own {
+		return fmt.Errorf("control: %w: feedback says %d of %d packets lost, of %d", estimate.ErrMismatch, lost, sent, own)
+	}
+	s.heard = f.Interval + 1
+	s.next = s.tuner.Next(sent, lost)
 	return nil
 }

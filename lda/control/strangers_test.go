@@ -2,8 +2,6 @@ package control
 
 import (
 	"errors"
-	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -11,42 +9,6 @@ import (
 	"github.com/hoplag/hoplag/internal/session"
 	"github.com/hoplag/hoplag/lda"
 )
-
-// A sender that starts again has a greater session; frames of the one before
-// are stale. An interval of which nothing at all was heard is in a gap.
-func TestSessionsAndGaps(t *testing.T) {
-	tuner := lda.Tuner{Config: controlConfig()}
-	l := newLink(t, tuner, tuner, 7)
-	l.run()
-	old, err := l.sender.Start(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.deliver(old)
-	if l.sender, err = NewSender(tuner, 8, testMTU); err != nil {
-		t.Fatal(err)
-	}
-	l.interval = 0
-	l.run()
-	l.deliver(old)
-	l.tamper = func(uint64, session.Frame, []byte) [][]byte { return nil }
-	l.run()
-	l.run()
-	l.tamper = nil
-	l.run()
-	var got []string
-	for _, r := range l.reports {
-		got = append(got, fmt.Sprintf("%d: %d-%d %v", r.Session, r.First, r.Interval, r.Err))
-	}
-	want := []string{"7: 0-0 <nil>", "7: 1-1 control: end marker missing", "8: 0-0 <nil>", "8: 1-2 control: start marker missing",
-		"8: 3-3 <nil>"}
-	if !slices.Equal(got, want) {
-		t.Errorf("reports %q, want %q", got, want)
-	}
-	if n := l.receiver.Counters().Stale; n != 1 {
-		t.Errorf("%d stale, want 1", n)
-	}
-}
 
 // Parts of a synopsis of another shape in frames that say otherwise are not
 // believed.
@@ -72,23 +34,6 @@ func TestForeignSynopsis(t *testing.T) {
 	for i, want := range []error{nil, estimate.ErrEncoding, nil} {
 		if got := l.reports[i].Err; !errors.Is(got, want) {
 			t.Errorf("interval %d: %v, want %v", i, got, want)
-		}
-	}
-}
-
-// Both points with different seeds: every frame is refused, and nothing is
-// estimated.
-func TestForeignSender(t *testing.T) {
-	other := controlConfig()
-	other.Identity++
-	l := newLink(t, lda.Tuner{Config: other}, lda.Tuner{Config: controlConfig()}, 1)
-	l.run()
-	if len(l.reports) != 0 || len(l.errs) < 5 {
-		t.Errorf("reports %+v, errors %v; want none and one for each frame", l.reports, l.errs)
-	}
-	for _, err := range l.errs {
-		if !errors.Is(err, estimate.ErrMismatch) {
-			t.Errorf("%v, want ErrMismatch", err)
 		}
 	}
 }
