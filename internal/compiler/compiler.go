@@ -4,7 +4,10 @@
 package compiler
 
 import (
-	"os"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -55,19 +58,20 @@ type BoundsCheck struct {
 // in it.
 func (n Notes) BoundsChecks(t testing.TB, file, function string) (all []BoundsCheck) {
 	t.Helper()
-	source, err := os.ReadFile(file)
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head := regexp.MustCompile(`(?ms)^func (\([^)]*\) )?` + function + `[\[(].*?^}$`).FindIndex(source)
-	if function == "" {
-		head = []int{0, len(source)}
+	from, to := 1, math.MaxInt
+	for _, d := range parsed.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == function {
+			from, to = set.Position(f.Pos()).Line, set.Position(f.End()).Line
+		}
 	}
-	if head == nil {
+	if function != "" && from == 1 {
 		t.Fatalf("no %s in %s", function, file)
 	}
-	from := strings.Count(string(source[:head[0]]), "\n") + 1
-	to := from + strings.Count(string(source[head[0]:head[1]]), "\n")
 	notes := regexp.MustCompile(`(?m)^\S*?` + regexp.QuoteMeta(file) + `:(\d+):\d+: Found (IsInBounds|IsSliceInBounds)$`)
 	for _, m := range notes.FindAllStringSubmatch(n.text, -1) {
 		if line, _ := strconv.Atoi(m[1]); line >= from && line <= to {

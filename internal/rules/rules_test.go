@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"internal/traffic":  {"hashing", "estimate"},
 	"internal/wire":     {"estimate"},
 	"lda":               {"hashing", "estimate", "estimate/clock", "internal/wire"},
-	"lda/control":       {"hashing", "lda", "internal/session"},
+	"lda/control":       {"hashing", "estimate", "lda", "internal/session"},
 	"lda/kernel":        {"hashing", "estimate", "lda", "lds"},
 	"lda/lost":          {"hashing", "estimate", "lda"},
 	"lda/mplane":        {"hashing", "estimate", "estimate/clock", "lda", "internal/heap", "internal/wire"},
