@@ -234,7 +234,7 @@ type way struct {
 
 	earlier Delay              // the counts of the report's part before a session began
 	samples estimate.Empirical // of the latest report, as measured
-	balance int64              // packets sent less those received, since a session began
+	lately  [2]float64         // packets sent and received in this report, and less and less of earlier ones
 	extra   uint64             // packets found to be extra, of which earlier reports told no reception
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
@@ -291,7 +291,7 @@ func (w *way) begin() {
 	w.total.Gap()
 	w.total.Reset()
 	clear(w.sent)
-	w.balance, w.extra = 0, 0
+	w.lately, w.extra = [2]float64{}, 0
 	if w.late != nil {
 		w.late.giveBack()
 		w.late = nil
@@ -341,7 +341,6 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	if w.lags || w.late != nil {
 		down = w.delayed(down)
 	}
-	w.balance += int64(up.all.Packets()) - int64(down.all.Packets())
 	start := w.end // before which nothing passed
 	if begins || start == 0 {
 		start = (p.after + 1) * length
@@ -441,10 +440,11 @@ func (w *way) delay(fresh bool, seen alikes) Delay {
 	d.Extra = min(w.extra, d.Received+d.Lost)
 	w.extra -= d.Extra
 	d.Sent = d.Received + d.Lost - d.Extra
+	w.lately = [2]float64{0.9*w.lately[0] + float64(r.Sent), 0.9*w.lately[1] + float64(r.Received)}
 	switch {
 	case r.Sent+d.Received+d.Lost == 0:
 		d.Err = ErrIdle
-	case !fresh && r.Received > enough && 2*r.Received > 3*r.Sent && w.balance < -int64(r.Received/3):
+	case !fresh && r.Received > enough && 2*w.lately[1] > 3*w.lately[0]:
 		d.Err = fmt.Errorf("%w: %d received, %d sent", ErrCopies, r.Received, r.Sent)
 	case 1000*seen.copies > r.Received+r.Sent:
 		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, seen.copies, r.Sent)

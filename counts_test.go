@@ -1,0 +1,93 @@
+package hoplag
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Traffic that ends early in an interval leaves more to arrive than to send there:
+// those are no copies. Copies are.
+func TestLastPacketsAreNoCopies(t *testing.T) {
+	for _, copies := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
+			defer l.close()
+			l.all.Go(func() {
+				for i := range uint64(3050) {
+					l.a.Load().PassedNumber(i)
+					l.all.Go(func() {
+						time.Sleep(300 * time.Millisecond)
+						for range copies {
+							l.b.PassedNumber(i)
+						}
+					})
+					time.Sleep(time.Millisecond)
+				}
+			})
+			named := false
+			for _, r := range l.reports(9) {
+				named = named || errors.Is(r.Forth.Err, ErrCopies)
+			}
+			if named != (copies > 1) {
+				t.Errorf("each packet arrives %d times: ErrCopies %t", copies, named)
+			}
+		})
+	}
+}
+
+// On a link that is nearly idle a session begins in one report or two, not in as
+// many as it takes to fill ten cuts.
+func TestBeginsIsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
+		defer l.close()
+		l.send(4*time.Second, func(int) time.Duration { return 5 * time.Millisecond }, nil)
+		begins := 0
+		for _, r := range l.reports(30) {
+			if r.Begins {
+				begins++
+			}
+		}
+		if begins < 1 || begins > 2 {
+			t.Errorf("%d of 30 reports begin", begins)
+		}
+	})
+}
+
+// Packets that were given up and come after all count once as sent, whatever
+// report tells of their coming.
+func TestLatePacketsWereSentOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
+		defer l.close()
+		const packets, late = 8000, 40
+		l.all.Go(func() {
+			time.Sleep(time.Second)
+			for i := range uint64(packets) {
+				l.a.Load().PassedNumber(i)
+				delay := 5 * time.Millisecond
+				if i >= 3000 && i < 3000+late {
+					delay = 6 * time.Second
+				}
+				l.all.Go(func() {
+					time.Sleep(delay)
+					l.b.PassedNumber(i)
+				})
+				time.Sleep(time.Millisecond)
+			}
+		})
+		var sent, received, lost, extra uint64
+		for _, r := range l.reports(26) {
+			d := r.Forth
+			if d.Lost > d.Sent || d.Sent+d.Extra != d.Received+d.Lost {
+				t.Errorf("%d sent, %d received, %d lost, %d extra", d.Sent, d.Received, d.Lost, d.Extra)
+			}
+			sent, received, lost, extra = sent+d.Sent, received+d.Received, lost+d.Lost, extra+d.Extra
+		}
+		if sent != packets || received != packets || lost != extra || lost > late {
+			t.Errorf("%d sent, %d received, %d lost, %d extra, want %d sent and received", sent, received, lost, extra, packets)
+		}
+	})
+}
