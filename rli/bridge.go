@@ -14,21 +14,17 @@ import "math"
 //
 // The square of its mean is close to m² + v·(2+c)·x/(eˣ−1)·(1+x/24), where c =
 // (8/π−2)·3v/(d²+3v) and d = (1−u)·a − u·b; this gives the mean within 0.3 %.
-// So the course bends away from the straight line, the more the closer it is
-// to zero.
 //
 // The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned
 // from references between the beginning of a period and its end, in proportion
 // to √(T·u(1−u)), by doublings of the time since the beginning and the time
-// left. Bursts of arrivals bring more variance on a larger scale, and packets
+// left: bursts of arrivals bring more variance on a larger scale, and packets
 // are whole. The time left starts after the packet itself, so neither its size
 // nor a reference behind it matters. A period ends with a packet, not at zero,
 // so one packet of mean size is added.
 //
-// Between known packets, waiting times do not quite follow a bridge. A burst
-// makes them rise slowly and fall fast, as departing packets see it. A few
-// packets do not move like Brownian motion. References that follow the load
-// come at other times than packets do. So the bridge's estimate is multiplied
+// Waiting times do not quite follow a bridge: a burst makes them rise slowly and
+// fall fast, as departing packets see it. So the bridge's estimate is multiplied
 // by a learned factor, again by doublings:
 //
 //   - from or to a known packet: by how much longer all such packets together
@@ -39,25 +35,29 @@ import "math"
 //     line, relative to the bridge, at references that are estimated from the
 //     others.
 //
-// The predicted variance of a packet's waiting time is that of the bridge: v, or
-// (3 − 8/π)·v from nothing to nothing. Intervals correct it by what references
-// show.
+// A packet's predicted error is the bridge's deviation and a part of what is
+// possible at all, multiplied by another learned factor: how far off references
+// are that are estimated from the others, over what was predicted of them.
 type spread struct {
 	height                 ratios
 	before, after, between ratios
-	size                   float64 // mean ns a packet takes
+	miss                   [3]ratios // by the number of known ends
+	size                   float64   // mean ns a packet takes
 }
 
-const spreadSize = 4*ratiosSize + 8
+const spreadSize = 7*ratiosSize + 8
 
 func newSpread() *spread {
 	s := new(spread)
 	s.height.reluctance = 1
-	for _, r := range []*ratios{&s.before, &s.after, &s.between} {
+	for _, r := range []*ratios{&s.before, &s.after, &s.between, &s.miss[0], &s.miss[1], &s.miss[2]} {
 		r.prior, r.reluctance = 1, 16
 		r.workOut()
 	}
 	s.between.reluctance = 10 // of what is there to be seen, over its variance
+	for i := range s.miss {
+		s.miss[i].root, s.miss[i].reluctance = true, 8
+	}
 	return s
 }
 
@@ -104,17 +104,21 @@ type bridge struct {
 	product  float64 // 2ab
 	spread   *spread
 	mend     *ratios // nil from nothing to nothing
+	miss     *ratios
+	closer   float64 // what errors are of those of probes
 }
 
 func (s *spread) bridge(from, to end) bridge {
-	b := bridge{from: from, to: to, length: to.place - from.place, product: 2 * from.wait * to.wait, spread: s}
+	b := bridge{from: from, to: to, length: to.place - from.place, product: 2 * from.wait * to.wait, spread: s, miss: &s.miss[1], closer: 0.92}
 	switch {
 	case from.known && to.known:
-		b.mend = &s.between
+		b.mend, b.miss = &s.between, &s.miss[2]
 	case from.known:
 		b.mend = &s.after
 	case to.known:
 		b.mend = &s.before
+	default: // a probe is no farther from what is known than packets are
+		b.miss, b.closer = &s.miss[0], 1
 	}
 	return b
 }
@@ -129,41 +133,41 @@ func (b *bridge) at(place, size float64) (wait, error float64) {
 	case left <= 0:
 		return b.to.wait, 0
 	}
-	line, wait, variance := b.plain(since, left, size)
+	rest := max(left-size, 0)
+	cell := cellOf(since, rest)
+	line, wait, variance := b.plain(since, left, rest)
+	deviation := math.Sqrt(variance)
 	switch {
 	case b.mend == nil:
-		variance = alone * wait * wait
+		deviation = alone * wait
 	case variance == 0: // nothing learned yet
 	case b.from.known && b.to.known:
-		wait = line + b.mend.values[cellOf(since, max(left-size, 0))]*(wait-line)
+		wait = line + b.mend.values[cell]*(wait-line)
 	default:
-		wait *= b.mend.values[cellOf(since, max(left-size, 0))]
+		wait *= b.mend.values[cell]
 	}
 	// A packet waits no longer than the link has been busy. It did not arrive
 	// before the packet from which on the waiting time is known, nor after the
 	// packet up to which it is known.
 	low, high := max(b.to.wait-left, 0), b.from.wait+since
-	return max(min(wait, high), low), predict(variance, max(high-low, 0))
+	return max(min(wait, high), low), predict(deviation, max(high-low, 0), b.miss.values[cell]*b.closer)
 }
 
-// strangeness is the error, over the range of what is possible, that is left to
-// traffic which does not move like a bridge at all.
-const strangeness = 0.15
-
-// predict returns the predicted error of an estimate of the given variance, if
+// predict returns the predicted error of an estimate of the given deviation, if
 // what is possible is as far apart as room.
-func predict(variance, room float64) float64 {
-	return min(math.Sqrt(variance+strangeness*strangeness*room*room), room)
+func predict(deviation, room, factor float64) float64 {
+	const strangeness = 0.2 // of traffic that does not move like a bridge at all
+	return min((deviation+strangeness*room)*factor, room)
 }
 
-// alone is (3 − 8/π)·π/8: the variance of a bridge from nothing to nothing over
-// the square of its mean.
-const alone = 3*math.Pi/8 - 1
+// alone is √((3 − 8/π)·π/8): the deviation of a bridge from nothing to nothing over
+// its mean.
+const alone = 0.42202
 
 // plain returns the straight line, the bridge and its variance v at a place
 // between the ends.
-func (b *bridge) plain(since, left, size float64) (line, wait, variance float64) {
-	height := b.spread.expect(since, max(left-size, 0))
+func (b *bridge) plain(since, left, rest float64) (line, wait, variance float64) {
+	height := b.spread.expect(since, rest)
 	if b.mend == nil {
 		return 0, height, 0
 	}
@@ -179,8 +183,8 @@ func (b *bridge) plain(since, left, size float64) (line, wait, variance float64)
 	return m, math.Sqrt(m*m + near*v*(2+excess*3*v/(m*m-2*x+3*v))), v
 }
 
-// A bridge with x above far is straight within a few parts in a million of v.
-const far = 16
-
-// excess is 8/π − 2.
-const excess = 8/math.Pi - 2
+const (
+	// A bridge with x above far is straight within a few parts in a million of v.
+	far    = 16
+	excess = 8/math.Pi - 2
+)

@@ -16,7 +16,7 @@ func TestBridge(t *testing.T) {
 	} {
 		b := s.bridge(end{point{0, c.from}, true}, end{point{1000, c.to}, true})
 		since, left := 1000*c.at, 1000*(1-c.at)
-		line, plain, v := b.plain(since, left, 0)
+		line, plain, v := b.plain(since, left, left)
 		if mean := exactMean(&b, since, left, v); math.Abs(plain-mean) > 0.003*mean || math.Abs(line-mean) <= 0.003*mean {
 			t.Errorf("%+v: the bridge says %v, the line %v, its mean is %v", c, plain, line, mean)
 		}

@@ -15,28 +15,25 @@ import (
 // The encoding holds what was measured, and nothing about the link.
 // Big-endian, between the head and the CRC-32C of package wire:
 //
-//	identity 8 · injector 4 · rate 8 · reference bytes 4 · method 1 · tolerance 4 · buffer 4 ·
-//	flows 4 · buckets 2 · floor 8
+//	Config          identity, rate, injector, reference bytes, method, buffer, flows: 8 each
 //	counts          8 each, in the order of Counts
-//	quality         14 words of 8, in the order of its fields
-//	origin          8, the mean of all delays, rounded down; 0 without any
-//	total           gaps 2 · count 6 · sum 8 · squares 16 · error 8 · doubtful 4
-//	number of flows 4
-//	for each flow, by ascending hash: hash 8 · the same as for the total · histogram 4 each bucket
+//	quality         8 each, in the order of its fields
+//	total           gaps 2 · count 6 · base 8 · sum 8 · squares 8 · error 8 · doubtful 8
+//	number of flows 8
+//	for each flow, by ascending hash: hash 8 · the same as for the total
 //
-// Sums are of the delays less the origin. What is no whole number is the bits of
-// a float64.
+// The base is the mean of the delays, rounded down, and sums are of the delays
+// less the base. What is no whole number is the bits of a float64.
 const (
 	magic   = "HRLI"
-	version = 6
+	version = 7
 
 	// decodedShare limits the memory that an encoded Config may ask for, in
 	// lengths of the encoding, if that is more than the receiver's own memory.
 	decodedShare = 64
 
-	configSize  = 8 + 4 + 8 + 4 + 1 + 4 + 4 + 4 + 2 + 8
-	sumsSize    = 8 + 8 + 16 + 8 + 4
-	qualitySize = 8 * qualityFields
+	configFields = 7
+	sumsFields   = 6
 )
 
 var (
@@ -45,78 +42,70 @@ var (
 	_ encoding.BinaryUnmarshaler = (*Receiver)(nil)
 )
 
+// size returns the number of bytes in the encoding of the given number of
+// flows.
+func (c *Config) size(flows int64) int64 {
+	return wire.Overhead + 8*(configFields+countFields+qualityFields+sumsFields+1+flows*(1+sumsFields))
+}
+
+// words returns the fields as they are encoded.
+func (c *Config) words() [configFields]uint64 {
+	return [...]uint64{c.Identity, uint64(c.Rate), uint64(c.Injector), uint64(c.ReferenceBytes), uint64(c.Method),
+		uint64(c.Buffer), uint64(c.Flows)}
+}
+
+func (c *Config) fromWords(w [configFields]uint64) {
+	*c = Config{w[0], int64(w[1]), uint32(w[2]), int(w[3]), Method(w[4]), int(w[5]), int(w[6])}
+}
+
+// words returns the sums as they are encoded.
+func (r *record) words() [sumsFields]uint64 {
+	return [...]uint64{r.tally, uint64(r.base), uint64(r.sum), math.Float64bits(r.squares), math.Float64bits(r.error), uint64(r.doubtful)}
+}
+
+func (r *record) fromWords(w [sumsFields]uint64) {
+	*r = record{tally: w[0], base: int64(w[1]), sum: int64(w[2]), squares: math.Float64frombits(w[3]),
+		error: math.Float64frombits(w[4]), doubtful: uint32(w[5])}
+}
+
+func appendWords(dst []byte, words ...uint64) []byte {
+	for _, w := range words {
+		dst = wire.AppendUint(dst, w, 8)
+	}
+	return dst
+}
+
 // AppendBinary appends the encoding to dst. It leaves out packets that wait
 // for a reference: call Flush first. The error is always nil.
 func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	start := len(dst)
 	dst = wire.Begin(dst, magic, version)
-	dst = r.config.append(dst)
+	config := r.config.words()
+	dst = appendWords(dst, config[:]...)
 	for _, n := range r.counts.list() {
-		dst = wire.AppendUint(dst, *n, 8)
+		dst = appendWords(dst, *n)
 	}
 	for _, x := range r.quality.list() {
-		dst = wire.AppendUint(dst, math.Float64bits(*x), 8)
+		dst = appendWords(dst, math.Float64bits(*x))
 	}
-	origin, step := r.meanOrigin()
-	dst = wire.AppendUint(dst, uint64(origin), 8)
-	dst = r.appendSums(dst, r.total, step)
-	used := make([]int, 0, r.flows.used)
+	sums := func(f record) {
+		w := f.words()
+		dst = appendWords(dst, w[:]...)
+	}
+	sums(r.seal(r.total))
+	used := make([]*record, 0, r.flows.used)
 	for i := range r.flows.records {
-		if r.flows.records[i].count() > 0 {
-			used = append(used, i)
+		if f := &r.flows.records[i]; f.count() > 0 {
+			used = append(used, f)
 		}
 	}
-	slices.SortFunc(used, func(a, b int) int {
-		return cmp.Compare(r.flows.records[a].flow, r.flows.records[b].flow)
-	})
-	dst = wire.AppendUint(dst, uint64(len(used)), 4)
-	for _, i := range used {
-		dst = wire.AppendUint(dst, uint64(r.flows.records[i].flow), 8)
-		dst = r.appendSums(dst, r.flows.records[i], step)
-		for _, n := range r.flows.histogram(i) {
-			dst = wire.AppendUint(dst, uint64(n), 4)
-		}
+	slices.SortFunc(used, func(a, b *record) int { return cmp.Compare(a.flow, b.flow) })
+	dst = appendWords(dst, uint64(len(used)))
+	for _, f := range used {
+		dst = appendWords(dst, uint64(f.flow))
+		sums(r.seal(*f))
 	}
 	return wire.Seal(dst, start), nil
-}
-
-// meanOrigin returns the origin of the encoding, and how far it is below the
-// receiver's.
-func (r *Receiver) meanOrigin() (origin, step int64) {
-	if r.total.count() == 0 {
-		return 0, 0
-	}
-	mean := floorDivide(r.total.sum, int64(r.total.count()))
-	return r.centre + mean, -mean
-}
-
-func (r *Receiver) appendSums(dst []byte, sums record, step int64) []byte {
-	r.seal(&sums)
-	sums.shift(step)
-	for _, v := range [...]uint64{sums.tally, uint64(sums.sum), sums.squares.high, sums.squares.low, math.Float64bits(sums.error)} {
-		dst = wire.AppendUint(dst, v, 8)
-	}
-	return wire.AppendUint(dst, uint64(sums.doubtful), 4)
-}
-
-func (c *Config) append(dst []byte) []byte {
-	dst = wire.AppendUint(dst, c.Identity, 8)
-	dst = wire.AppendUint(dst, uint64(c.Injector), 4)
-	dst = wire.AppendUint(dst, uint64(c.Rate), 8)
-	dst = wire.AppendUint(dst, uint64(c.ReferenceBytes), 4)
-	dst = append(dst, uint8(c.Method))
-	dst = wire.AppendUint(dst, uint64(c.Tolerance), 4)
-	dst = wire.AppendUint(dst, uint64(c.Buffer), 4)
-	dst = wire.AppendUint(dst, uint64(c.Flows), 4)
-	dst = wire.AppendUint(dst, uint64(c.Buckets), 2)
-	return wire.AppendUint(dst, uint64(c.Floor), 8)
-}
-
-// size returns the number of bytes in the encoding of the given number of
-// flows.
-func (c *Config) size(flows int64) int64 {
-	buckets := int64(c.Buckets)
-	return wire.Overhead + configSize + 8*countFields + qualitySize + 8 + sumsSize + 4 + flows*(8+sumsSize+4*buckets)
 }
 
 // MarshalBinary returns the encoding. The error is always nil.
@@ -149,7 +138,14 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := readConfig(&d)
+	var words [configFields]uint64
+	for i := range words {
+		words[i] = d.Uint64()
+	}
+	var c Config
+	if c.fromWords(words); c.words() != words {
+		return nil, malformed("sizes of %d", words)
+	}
 	if err := c.Validate(); err != nil {
 		return nil, malformed("%w", err)
 	}
@@ -158,7 +154,7 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	if flows < 0 || flows > int64(c.Flows) {
 		return nil, malformed("%d bytes do not hold up to %d flows", len(data), c.Flows)
 	}
-	if err := d.Expect(c.size(flows) - wire.Overhead - configSize); err != nil {
+	if err := d.Expect(c.size(flows) - wire.Overhead - 8*configFields); err != nil {
 		return nil, err
 	}
 	own := DefaultConfig
@@ -181,17 +177,13 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 			return nil, malformed("%v in what references show", *x)
 		}
 	}
-	b.centre = int64(d.Uint64())
-	if b.total, err = readSums(&d); err != nil {
+	if err := b.total.read(&d); err != nil {
 		return nil, err
 	}
-	switch sum := b.total.sum; {
-	case b.total.count() == 0 && (b.total != record{} || b.centre != 0):
+	if b.total.count() == 0 && b.total != (record{}) {
 		return nil, malformed("delays of no packets")
-	case b.total.count() > 0 && uint64(sum) >= b.total.count():
-		return nil, malformed("delays of %d packets less their origin add up to %d, want the mean rounded down", b.total.count(), sum)
 	}
-	if n := d.Uint32(); int64(n) != flows {
+	if n := d.Uint64(); n != uint64(flows) {
 		return nil, malformed("%d flows, room for %d", n, flows)
 	}
 	if err := b.decodeFlows(&d, flows); err != nil {
@@ -209,51 +201,36 @@ func (r *Receiver) decodeFlows(d *wire.Reader, flows int64) error {
 			return malformed("flow %#016x after %#016x", uint64(f), uint64(before))
 		}
 		before = f
-		at := r.flows.find(f)
-		sums, err := readSums(d)
-		if err != nil {
+		var sums record
+		if err := sums.read(d); err != nil {
 			return err
 		}
-		histogram := r.flows.histogram(at)
-		for k := range histogram {
-			histogram[k] = d.Uint32()
-		}
-		sums.flow = f
 		if sums.count() == 0 || sums.count() > r.total.count()-packets {
 			return malformed("%d packets of flow %d of %d in all", sums.count(), i, r.total.count())
 		}
 		packets += sums.count()
+		at := r.flows.find(f)
 		r.flows.claim(at, f)
+		sums.flow = f
 		r.flows.records[at] = sums
+	}
+	return nil
+}
+
+// read sets the sums from the encoding.
+func (r *record) read(d *wire.Reader) error {
+	var words [sumsFields]uint64
+	for i := range words {
+		words[i] = d.Uint64()
+	}
+	r.fromWords(words)
+	exact := r.words() == words && (r.count() == 0 || uint64(r.sum) < r.count()) // the base is the mean, rounded down
+	if !exact || !(min(r.error, r.squares) >= 0 && max(r.error, r.squares) <= math.MaxFloat64) {
+		return malformed("sums of %d", words)
 	}
 	return nil
 }
 
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{estimate.ErrEncoding}, args...)...)
-}
-
-func readConfig(d *wire.Reader) Config {
-	return Config{
-		Identity:       d.Uint64(),
-		Injector:       d.Uint32(),
-		Rate:           int64(d.Uint64()),
-		ReferenceBytes: d.Size(),
-		Method:         Method(d.Uint8()),
-		Tolerance:      int64(d.Uint32()),
-		Buffer:         d.Size(),
-		Flows:          d.Size(),
-		Buckets:        int(d.Uint16()),
-		Floor:          int64(d.Uint64()),
-	}
-}
-
-func readSums(d *wire.Reader) (record, error) {
-	sums := record{tally: d.Uint64(), sum: int64(d.Uint64()), squares: wide{d.Uint64(), d.Uint64()}}
-	sums.error = math.Float64frombits(d.Uint64())
-	sums.doubtful = d.Uint32()
-	if !(sums.error >= 0 && sums.error <= math.MaxFloat64) {
-		return sums, malformed("a predicted error of %v", sums.error)
-	}
-	return sums, nil
 }

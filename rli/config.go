@@ -16,8 +16,8 @@ const (
 	// from references. Until then it is Linear.
 	Auto Method = iota
 	// BusyAware interpolates within busy periods of the link. It falls back to
-	// Linear until the link has shown that it behaves as assumed; see the
-	// package documentation. It needs Config.Rate; Auto does not.
+	// Linear until the link has shown that it behaves as assumed. It needs
+	// Config.Rate; Auto does not.
 	BusyAware
 	// Linear interpolates between the references on both sides: the RLI
 	// estimator, eq. (1).
@@ -40,12 +40,10 @@ func (m Method) String() string {
 
 // Limits of a Config.
 const (
-	maxRate    = 1_000_000_000_000_000 // bits per second
-	maxBuffer  = 1 << 24
-	maxFlows   = 1 << 26
-	maxBuckets = 1 << 10
-	maxFloor   = 1 << 40 // ns
-	maxSize    = 1 << 16 // bytes of a reference packet
+	maxRate   = 1_000_000_000_000_000 // bits per second
+	maxBuffer = 1 << 24
+	maxFlows  = 1 << 26
+	maxSize   = 1 << 16 // bytes of a reference packet
 )
 
 // A Config holds every size of a receiver. Two receivers can be merged only if
@@ -64,10 +62,10 @@ type Config struct {
 	Rate int64
 
 	// Injector identifies the injector whose references the receiver takes.
-	// References of other injectors only count as departures, and in
-	// Counts.Foreign. If several injectors send to one place, use a receiver
-	// for each, and report the others' packets to it with Pass. If one sender
-	// sends to several places, use an injector for each.
+	// References of other injectors only count as departures. If several
+	// injectors send to one place, use a receiver for each, and report the
+	// others' packets to it with Pass. If one sender sends to several places,
+	// use an injector for each.
 	Injector uint32
 
 	// ReferenceBytes is the size of a reference packet on the link, 1 to
@@ -77,18 +75,10 @@ type Config struct {
 	// Method is how delays are estimated.
 	Method Method
 
-	// Tolerance is how many nanoseconds time stamps may be off, 1 to 10^6:
-	// their resolution, plus the jitter of whoever takes them. BusyAware reads
-	// a longer gap as an idle link, and a larger contradiction as a link that
-	// does not behave as assumed. If references show larger errors of the
-	// stamps, the tolerance grows.
-	Tolerance int64
-
 	// Buffer is the number of packets that can wait for the next reference: 1
-	// to 2^24, and at least the injector's longest distance between
-	// references, Every or Sparse and a quarter; 0 with Left. When it fills up, the receiver estimates the
-	// packets in it from what it has seen so far, and counts them in
-	// Counts.Overflowed.
+	// to 2^24, and at least the injector's longest distance between references,
+	// Every or Sparse and a quarter; 0 with Left. When it fills up, the receiver
+	// estimates the packets in it from what it has seen so far.
 	Buffer int
 
 	// Flows is the number of flow records, 1 to 2^26. When all are in use, a
@@ -97,26 +87,12 @@ type Config struct {
 	// more packets a record has, the less likely it is to give way. The total
 	// includes all packets.
 	Flows int
-
-	// Buckets is the length of the delay histograms, up to 1,024; 0 for none.
-	// Each flow has one, at four bytes a bucket. The first bucket holds all
-	// delays below Floor, 8 to 2^40 nanoseconds, and the last bucket everything
-	// too long for the others. From Floor on there are 8 buckets to each
-	// doubling.
-	Buckets int
-	Floor   int64
 }
 
 // DefaultConfig is for a link of unknown rate, up to 65,536 flows, and
 // references in this package's wire form in UDP over IPv4. Set Rate if it is
 // known.
-var DefaultConfig = Config{
-	ReferenceBytes: 28 + ReferenceSize,
-	Method:         Auto,
-	Tolerance:      2,
-	Buffer:         1024,
-	Flows:          65536,
-}
+var DefaultConfig = Config{ReferenceBytes: 28 + ReferenceSize, Method: Auto, Buffer: 1024, Flows: 65536}
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (c *Config) Validate() error {
@@ -124,41 +100,20 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Method >= methods:
 		return bad("Method", uint8(c.Method), "one of the methods")
-	case c.Rate < 0 || c.Rate > maxRate:
-		return bad("Rate", c.Rate, "0 to 10^15")
-	case c.Rate == 0 && c.Method == BusyAware:
-		return bad("Rate", c.Rate, "1 to 10^15 for the busy-aware method")
+	case c.Rate < 0 || c.Rate > maxRate || c.Rate == 0 && c.Method == BusyAware:
+		return bad("Rate", c.Rate, "0 to 10^15, and not 0 for the busy-aware method")
 	case c.ReferenceBytes < 1 || c.ReferenceBytes > maxSize:
 		return bad("ReferenceBytes", c.ReferenceBytes, fmt.Sprintf("1 to %d", maxSize))
-	case c.Tolerance < 1 || c.Tolerance > 1e6:
-		return bad("Tolerance", c.Tolerance, "1 to 10^6")
 	case c.Method == Left && c.Buffer != 0:
 		return bad("Buffer", c.Buffer, "0 for the left method")
 	case c.Method != Left && (c.Buffer < 1 || c.Buffer > maxBuffer):
 		return bad("Buffer", c.Buffer, fmt.Sprintf("1 to %d", maxBuffer))
 	case c.Flows < 1 || c.Flows > maxFlows:
 		return bad("Flows", c.Flows, fmt.Sprintf("1 to %d", maxFlows))
-	case c.Buckets < 0 || c.Buckets > maxBuckets || c.Buckets == 1:
-		return bad("Buckets", c.Buckets, fmt.Sprintf("0 or 2 to %d", maxBuckets))
-	case c.Buckets == 0 && c.Floor != 0:
-		return bad("Floor", c.Floor, "0 without Buckets")
-	case c.Buckets > 0 && (c.Floor < 8 || c.Floor > maxFloor):
-		return bad("Floor", c.Floor, "8 to 2^40")
 	case max(c.memory(), c.size(int64(c.Flows))) > math.MaxInt: // on 32 bits
 		return bad("Flows", c.Flows, fmt.Sprintf("fewer: %d bytes are more than this machine can address", c.memory()))
 	}
 	return nil
-}
-
-// method returns the method that Method stands for.
-func (c *Config) method() Method {
-	switch {
-	case c.Method != Auto:
-		return c.Method
-	case c.Rate > 0:
-		return BusyAware
-	}
-	return Linear
 }
 
 // mayBelieve reports whether the receiver is BusyAware, now or once it has learned
@@ -184,8 +139,7 @@ func (c *Config) MemorySize() int { return int(min(c.memory(), math.MaxInt)) }
 func (c *Config) EncodedSize() int { return int(min(c.size(int64(c.Flows)), math.MaxInt)) }
 
 func (c *Config) memory() int64 {
-	size := int64(c.slots()) * (recordSize + 1 + 4*int64(c.Buckets))
-	size += int64(max(c.Buffer, 1)) * heldSize
+	size := int64(c.slots())*(recordSize+1) + int64(max(c.Buffer, 1))*heldSize
 	if c.mayBelieve() {
 		size += int64(c.Buffer+1)*periodSize + spreadSize
 	}

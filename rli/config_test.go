@@ -20,9 +20,7 @@ func TestConfig(t *testing.T) {
 	for i, c := range []rli.Config{
 		rli.DefaultConfig,
 		config(rli.BusyAware), config(rli.Linear), config(rli.Left),
-		change(func(c *rli.Config) { c.Buckets, c.Floor = 2, 8 }),
-		change(func(c *rli.Config) { c.Rate, c.ReferenceBytes, c.Tolerance = 1e15, 1<<16, 1e6 }),
-		change(func(c *rli.Config) { c.Buckets, c.Floor = 2, 1<<40 }),
+		change(func(c *rli.Config) { c.Rate, c.ReferenceBytes = 1e15, 1<<16 }),
 	} {
 		if _, err := rli.NewReceiver(c); err != nil {
 			t.Errorf("config %d: %v", i, err)
@@ -36,16 +34,11 @@ func TestConfig(t *testing.T) {
 		change(func(c *rli.Config) { c.Rate = 1e15 + 1 }),
 		change(func(c *rli.Config) { c.ReferenceBytes = 0 }),
 		change(func(c *rli.Config) { c.ReferenceBytes = 1<<16 + 1 }),
-		change(func(c *rli.Config) { c.Tolerance = 0 }),
-		change(func(c *rli.Config) { c.Tolerance = 1e6 + 1 }),
 		change(func(c *rli.Config) { c.Buffer = 0 }),
 		change(func(c *rli.Config) { c.Buffer = 1<<24 + 1 }),
 		change(func(c *rli.Config) { c.Method = rli.Left }),
 		change(func(c *rli.Config) { c.Flows = 0 }),
 		change(func(c *rli.Config) { c.Flows = 1<<26 + 1 }),
-		change(func(c *rli.Config) { c.Buckets, c.Floor = 1, 8 }),
-		change(func(c *rli.Config) { c.Buckets = 8 }),
-		change(func(c *rli.Config) { c.Floor = 8 }),
 	} {
 		if _, err := rli.NewReceiver(c); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("config %d: %v", i, err)
@@ -61,7 +54,6 @@ func TestMemorySize(t *testing.T) {
 		func(c *rli.Config) { c.Flows = 100_000 },
 		func(c *rli.Config) { c.Buffer = 100_000 },
 		func(c *rli.Config) { c.Method, c.Buffer = rli.Linear, 100_000 },
-		func(c *rli.Config) { c.Buckets, c.Floor = 50, 8 },
 	} {
 		c := config(rli.BusyAware)
 		change(&c)
@@ -98,7 +90,7 @@ func TestAuto(t *testing.T) {
 // and accepted elsewhere.
 func TestMoreThanAddressable(t *testing.T) {
 	c := rli.DefaultConfig
-	c.Flows, c.Buckets, c.Floor = 1<<26, 1<<10, 1000
+	c.Flows = 1 << 26
 	err := c.Validate()
 	if refused := errors.Is(err, estimate.ErrConfig); refused != (strconv.IntSize == 32) {
 		t.Errorf("%d bytes with an int of %d bits: %v", c.MemorySize(), strconv.IntSize, err)

@@ -26,53 +26,37 @@
 // # How it works
 //
 // An [Injector] at the sender sees every packet and decides when a reference
-// goes out: after a number of packets, after a time, or at a rate that falls
-// as the link fills. The reference follows directly behind a packet, and says
-// when it was sent, and the packet.
-//
-// A [Receiver] at the far end of the queue sees every departure. It holds
+// goes out. The reference follows directly behind a packet, and says when it
+// was sent, and the packet. A [Receiver] at the far end of the queue holds
 // packets in a buffer until the next reference, gives each one a delay, and
 // adds the delay to the record of the packet's flow. [Config.Method] says how:
 //
 //   - [Left] takes the delay of the reference before. There is no buffer.
 //   - [Linear] interpolates over the time of departure, on the straight line
 //     between the packets that references name, or the references; eq. (1).
-//   - [BusyAware] interpolates within busy periods of the link; see below.
+//   - [BusyAware] interpolates within busy periods of the link.
 //   - [Auto] is BusyAware once the link's rate is known, as long as straight
 //     lines are no closer to the references themselves.
 //
-// A record has the number of packets and the mean and deviation of their
-// delays, and on request a histogram of them. [NewRotation] measures interval
-// after interval, and [Receiver.Merge] adds up receivers.
-//
-// # Busy periods
-//
-// Suppose that the receiver sees all departures of a link that sends at a
-// known rate whenever it has something to send. If the gap before a packet's
-// departure is longer than its own transmission takes, the packet found the
-// link idle and did not wait. It begins a busy period, in which packets depart
-// back to back. No packet can have waited longer than the link had been busy.
-// Between packets whose waiting times are known, and the ends of the period,
-// where nothing waits, BusyAware gives every packet the mean of a Brownian
-// bridge that stays positive, corrected by what references show.
-//
-// The base delay, what is neither waiting nor transmission, is learned, and so
-// is the drift of the clocks. References must agree on it. If they do not, or
-// packets depart faster than the link's rate, some assumption is false:
-// [Counts].Conflicts. Then straight lines are used until 16 references in a row
-// agree. Rate, overhead of packets, and errors of time stamps are learned
-// from references: none needs to be set. A queue that is never empty reveals no
-// base delay; straight lines are used throughout.
+// If the gap before a packet's departure is longer than its own transmission
+// takes, the packet found the link idle and did not wait. It begins a busy
+// period, in which packets depart back to back, and none can have waited longer
+// than the link had been busy. Between packets whose waiting times are known,
+// and the ends of the period, BusyAware gives every packet the mean of a
+// Brownian bridge that stays positive, corrected by what references show. It
+// learns the rate of the link, the overhead of packets, the errors of time
+// stamps, the base delay, which is neither waiting nor transmission, and the
+// drift of the clocks. If references contradict each other, or packets depart
+// faster than the link can send, some assumption is false ([Counts].Conflicts):
+// then straight lines are used until 16 references in a row agree. A queue that
+// is never empty reveals no base delay; straight lines are used throughout.
 //
 // # How sure it is
 //
 // The receiver estimates every reference from its neighbours, as if it had not
-// come, and so learns how far off its estimates are. Each packet adds to its
-// record the error that is predicted for it; from these follow
-// [Result.MeanInterval] and [Result.DeviationInterval]. How often they hold the
-// truth, and how wide they are:
-//
-//	go run ./bench ours-rli-robust
+// come, and so learns how far off its estimates are: [Result.MeanInterval] and
+// [Result.DeviationInterval]. How often they hold the truth, and how wide they
+// are: go run ./bench ours-rli-robust.
 //
 // Some packets have delays that references do not tell. If they are more than
 // one in 20 of a flow, its answer is an error that wraps [ErrUntrusted] and says
@@ -88,14 +72,6 @@
 // with [PaperInjector], most of a burst is never looked at, and nothing can
 // tell: in bursty traffic inject at a fixed rate instead, with no more references.
 //
-// # What it costs
-//
-// With 65,536 flows, a packet and its share of a reference cost about as much as
-// one update of a Go map of three counters by BusyAware, and three quarters of
-// that by Linear. A quarter is to fetch a record of 64 bytes from memory.
-//
-//	go test -run '^$' -bench 'RLIUpdate/.*-65536.*/counters|RLIBound' ./bench
-//
 // # What it assumes
 //
 // The queue is first come, first served, and there is one way. Measure each
@@ -105,13 +81,10 @@
 // not be.
 //
 // The clocks of injector and receiver agree. An offset is added to every mean,
-// exactly, and changes no deviation. If package estimate/clock knows how far
-// the clocks disagree, its Reading.NearTime of the time that a reference was
-// sent removes the offset, drift and all.
-//
-// What loss says about delays is not known: [Counts].Missing counts packets that
-// never departed. A step of a clock that is shorter than the time between two
-// references looks like a longer wait.
+// exactly, and changes no deviation; package estimate/clock can remove it. A
+// step that is shorter than the time between two references looks like a longer
+// wait. What loss says about delays is not known: [Counts].Missing counts
+// packets that never departed.
 //
 // # Source
 //
@@ -128,5 +101,5 @@
 //	record                  c, m, v: eq. (2) to (6)
 //
 // This package goes beyond the paper with BusyAware, what references say of the
-// packets that they follow, intervals and quantiles.
+// packets that they follow, and intervals.
 package rli

@@ -14,10 +14,10 @@ var ErrUntrusted = errors.New("references do not tell the delays")
 type doubts uint32
 
 const (
-	unfollowed doubts = 1 << iota // no reference followed: the buffer was full, or flushed
-	overtaken                     // packets overtook references lately
-	skipped                       // references were lost, and packets were not
-	stepped                       // a clock was stepped
+	unfollowed  doubts = 1 << iota // no reference followed: the buffer was full, or flushed
+	overtaken                      // packets overtook references lately
+	skipped                        // references were lost, and packets were not
+	stepOfClock                    // a clock was stepped
 )
 
 const (
@@ -55,7 +55,7 @@ func (r *Receiver) doubtful(f *record, others uint64) (share float64, err error)
 	share = (float64(f.doubtful>>doubtBits) + float64(others)) / n
 	why := doubts(f.doubtful & allDoubts)
 	if r.across(f) {
-		share, why = 1, why|stepped
+		share, why = 1, why|stepOfClock
 	}
 	if others > 0 {
 		why |= unfollowed
@@ -69,13 +69,4 @@ func (r *Receiver) doubtful(f *record, others uint64) (share float64, err error)
 // across reports whether a record has packets from before and after a step.
 func (r *Receiver) across(f *record) bool {
 	return r.stepFirst > 0 && f.last > r.stepFirst && f.first <= r.stepLast
-}
-
-// seal makes a record ready to leave the receiver, whose numbers of gaps mean
-// nothing elsewhere.
-func (r *Receiver) seal(f *record) {
-	if r.across(f) {
-		f.doubt(stepped, f.count())
-	}
-	f.first, f.last, f.partial = 0, 0, 0
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -20,7 +19,6 @@ type Counts struct {
 	Busy        uint64 // within a busy period, by BusyAware
 	Linear      uint64 // from one reference or two, eq. (1)
 	Unestimated uint64 // not estimated: there was no reference
-	Unfollowed  uint64 // of all of these, without a reference before or after
 
 	Shed    uint64 // packets without a record: all were in use
 	Evicted uint64 // packets whose record gave way to another flow's
@@ -31,8 +29,7 @@ type Counts struct {
 
 	References uint64 // passed to Reference or Accept
 	Lost       uint64 // numbers missing between references
-	Refused    uint64 // references that came twice, late or from another injector, or contradict earlier ones
-	Forged     uint64 // not a reference, or of another key
+	Refused    uint64 // references that came twice, late, forged, from another injector, or contradict earlier ones
 	Steps      uint64 // times that a clock was stepped, or the injector restarted with its clock behind
 	Conflicts  uint64 // times that BusyAware found the link not as it assumes
 }
@@ -40,12 +37,12 @@ type Counts struct {
 // list returns all counts in the order of the encoding.
 func (c *Counts) list() [countFields]*uint64 {
 	return [...]*uint64{
-		&c.Packets, &c.Idle, &c.Busy, &c.Linear, &c.Unestimated, &c.Unfollowed, &c.Shed, &c.Evicted,
-		&c.Missing, &c.Overtaken, &c.References, &c.Lost, &c.Refused, &c.Forged, &c.Steps, &c.Conflicts,
+		&c.Packets, &c.Idle, &c.Busy, &c.Linear, &c.Unestimated, &c.Shed, &c.Evicted,
+		&c.Missing, &c.Overtaken, &c.References, &c.Lost, &c.Refused, &c.Steps, &c.Conflicts,
 	}
 }
 
-const countFields = 16
+const countFields = 14
 
 func (c *Counts) add(b *Counts) {
 	theirs := b.list()
@@ -57,31 +54,14 @@ func (c *Counts) add(b *Counts) {
 // Counts returns what became of the packets and references so far.
 func (r *Receiver) Counts() Counts { return r.counts }
 
-// Trusted reports whether packets are estimated within busy periods at
-// present.
-func (r *Receiver) Trusted() bool { return r.bridging() }
-
 // Estimate returns the delay of flow f. It leaves out packets that wait for a
 // reference. The error wraps [estimate.ErrNoSamples] or [ErrUntrusted].
 func (r *Receiver) Estimate(f hashing.Flow) (Result, error) {
-	flow, err := r.find(f)
-	if err != nil {
-		return Result{}, err
-	}
-	share, err := r.doubtful(flow, 0)
-	if err != nil {
-		return Result{}, err
-	}
-	return r.result(flow, share), nil
-}
-
-// find returns the record of a flow.
-func (r *Receiver) find(f hashing.Flow) (*record, error) {
 	flow := &r.flows.records[r.flows.find(f)]
 	if flow.count() == 0 {
-		return nil, fmt.Errorf("rli: %w: no packet of flow %#016x was estimated", estimate.ErrNoSamples, uint64(f))
+		return Result{}, fmt.Errorf("rli: %w: no packet of flow %#016x was estimated", estimate.ErrNoSamples, uint64(f))
 	}
-	return flow, nil
+	return r.result(flow, 0)
 }
 
 // Total returns the delay of all packets, including those without a record. The
@@ -90,11 +70,7 @@ func (r *Receiver) Total() (Result, error) {
 	if r.total.count() == 0 {
 		return Result{}, fmt.Errorf("rli: %w: no packet was estimated", estimate.ErrNoSamples)
 	}
-	share, err := r.doubtful(&r.total, r.counts.Unestimated)
-	if err != nil {
-		return Result{}, err
-	}
-	return r.result(&r.total, share), nil
+	return r.result(&r.total, r.counts.Unestimated)
 }
 
 // All returns an iterator over the flows that Estimate answers, in no
@@ -106,12 +82,98 @@ func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 			if flow.count() == 0 {
 				continue
 			}
-			if share, err := r.doubtful(flow, 0); err == nil && !yield(flow.flow, r.result(flow, share)) {
+			if res, err := r.result(flow, 0); err == nil && !yield(flow.flow, res) {
 				return
 			}
 		}
 	}
 }
 
-var _ = math.Pi
-var _ = slices.Sort[[]int]
+// A Result is what is known about the packets of one flow, or of all flows.
+type Result struct {
+	// Delay describes the estimated delays of the packets, eq. (5) and (6). N
+	// is their number, and the divisor of the deviation. A delay includes the
+	// time to send the packet itself.
+	estimate.Delay
+
+	error  float64 // deviation of the mean's error
+	single float64 // of one packet's
+	bias   float64 // at most, beside
+	gaps   float64
+}
+
+const (
+	// least is the smallest number of references from which intervals are made.
+	least = 16
+	// fewestDegrees, and one more for each gap, are those of the Student
+	// distribution. They allow for the heavy tails of errors.
+	fewestDegrees = 2.6
+)
+
+// result returns the estimate of a record. others is a number of packets of the
+// same that were not estimated.
+func (r *Receiver) result(f *record, others uint64) (Result, error) {
+	doubtful, err := r.doubtful(f, others)
+	if err != nil {
+		return Result{}, err
+	}
+	q, n, gaps := &r.quality, float64(f.count()), float64(max(f.gaps(), 1))
+	res := Result{Delay: f.delay()}
+	if q.references < least || q.told == 0 || q.predicted == 0 {
+		res.error, res.single = math.Inf(1), math.Inf(1)
+		return res, nil
+	}
+	variance := f.error / (n * n) // of the mean
+	single := variance * gaps
+	ratio := q.seen / q.told
+	shared := 0.0
+	if pairs := q.twins; pairs >= least {
+		// Only what is no chance.
+		share, off := q.common/pairs, math.Sqrt(q.commonest)/pairs
+		if share > 2*off {
+			shared = min((share+3*off)/ratio, 1)
+		}
+	}
+	// What all estimates have in common: the mean of references' errors, give or
+	// take that of so few. Quantiles of Student's distribution are 2 and more.
+	common := math.Sqrt(single) * (math.Abs(q.sum) + 1.65*math.Sqrt(q.squares)) / q.predicted / 2
+	res.error = math.Sqrt(ratio*(variance+shared*single) + q.slack*q.slack/9/n + common*common)
+	res.single = math.Sqrt(ratio * single)
+	res.gaps = 1 / (1/gaps + shared)
+	res.bias = q.blur/q.references + doubtful*q.span
+	// A full queue lets a reference in only if there is room for one, so the
+	// references that arrive have waited up to a packet less than others. While
+	// it is full it loses at least one packet in eight.
+	res.bias += q.longest * min(8*float64(r.counts.Missing)/float64(r.counts.Packets+1), 1)
+	return res, nil
+}
+
+// MeanInterval returns the interval of the mean of all the flow's delays at a
+// confidence above 0 and below 1. It is unbounded with fewer than 16
+// references.
+func (r *Result) MeanInterval(confidence float64) estimate.Interval {
+	half := r.half(confidence) + r.bias
+	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
+}
+
+// half returns half the width of the mean's interval, without the error that
+// is bounded.
+func (r *Result) half(confidence float64) float64 {
+	if math.IsInf(r.error, 1) {
+		return math.Inf(1)
+	}
+	return -estimate.StudentQuantile((1-confidence)/2, fewestDegrees+r.gaps) * r.error
+}
+
+// DeviationInterval returns the interval of the deviation of the flow's delays
+// at a confidence above 0 and below 1. Where estimates are smoother than delays,
+// their errors are missing from StdDev; where references are off, they are in it.
+// See MeanInterval.
+func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
+	half := math.Sqrt2 * r.half(confidence)
+	return estimate.Interval{
+		Low:        max(math.Sqrt(max(r.StdDev*r.StdDev-r.single*r.single, 0))-half, 0),
+		High:       math.Hypot(r.StdDev, r.single) + half + r.bias,
+		Confidence: confidence,
+	}
+}

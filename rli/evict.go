@@ -2,16 +2,12 @@ package rli
 
 import "github.com/hoplag/hoplag/hashing"
 
-// When all records are in use, a new flow's packet may take the place of
-// another flow's record. Of the records in its group of the table, it may
-// replace the one of least weight, with probability 1/(weight+1). A record
+// When all records are in use, a new flow's packet may take the place of the
+// record of least weight in its group of the table, with probability
+// 1/(weight+1): the random admission policy (Basat et al., 2017). A record
 // weighs as much as it has packets, and half as much for each time that it has
-// been silent for as long as it lived, a second at least. So a flow gets a
-// record after about as many packets as the lightest record weighs. A flood of
-// flows of one packet each costs only records that are as light, one place in
-// a group, and cannot keep others out for good. This is the random admission
-// policy (Basat et al., Randomized Admission Policy for Efficient Top-k,
-// Frequency, and Heavy Hitters, 2017) in each group.
+// been silent for as long as it lived. So a flood of flows of one packet each
+// costs only records that are as light, and cannot keep others out for good.
 
 // minLife is the shortest time, in gaps between references, after which a
 // silent record weighs half.
@@ -44,16 +40,17 @@ func (t *table) lightest(f hashing.Flow, gap uint32) (place int, weight uint64) 
 	return place, weight
 }
 
-// evict makes room for a packet's record, if the draw says so, and puts the
-// record's place into h.
-func (r *Receiver) evict(h *held) bool {
-	place, weight := r.flows.lightest(h.flow, r.gap)
+// evict makes room for a record of flow f, if the draw says so, and returns its
+// place, or -1.
+func (r *Receiver) evict(f hashing.Flow) int {
+	place, weight := r.flows.lightest(f, r.gap)
 	r.draws++
 	if hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.draws)), hashing.Threshold(1/(float64(weight)+1))) == 0 {
-		return false
+		return -1
 	}
 	r.counts.Evicted += r.flows.records[place].count()
 	r.flows.remove(place)
-	h.at = int32(r.flows.find(h.flow))
-	return r.flows.claim(int(h.at), h.flow)
+	place = r.flows.find(f)
+	r.flows.claim(place, f)
+	return place
 }

@@ -18,19 +18,11 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		return
 	}
 	r.grind(received)
-	r.recentre()
-	if !r.hasOrigin {
-		r.origin, r.hasOrigin = received-p.Sent, true
-		if r.total.count() == 0 {
-			r.centre = r.origin
-		}
+	if delay := received - p.Sent; r.gap == 1 || max(delay-r.origin, r.origin-delay) >= roomiest {
+		r.forget()
+		r.origin = delay
 	}
-	own, right, named, fits := r.read(&p, received, before)
-	if !fits { // a clock was stepped by more than sums have room for
-		r.left.seen, r.leftHere = false, false
-		r.settle(nil, nil)
-		return
-	}
+	own, right, named := r.read(&p, received, before)
 	due := r.config.mayBelieve() && r.measure(&p, received, before, named)
 	if r.method == BusyAware {
 		if !named || found {
@@ -53,39 +45,28 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 }
 
 const (
-	// farthest is the largest number of packets that one reference may stand
-	// for.
-	farthest = 1 << 20
-	// roomiest is how far, in ns, a delay may be from the origin.
+	// roomiest is how far, in ns, a delay may be from the origin, so that
+	// floating-point numbers are exact. If it is farther, a clock was stepped.
 	roomiest = 1 << 40
+	// mostVanished is the fraction of references that may be lost while packets
+	// are not. If there are more, they may be lost just when packets wait.
+	mostVanished = 1.0 / 16
 )
 
-// mostVanished is the fraction of references that may be lost while packets are
-// not. If there are more, they may be lost just when packets wait.
-const mostVanished = 1.0 / 16
-
 // read returns what a reference says of itself and, if it names the packet
-// before it, of that packet; and whether its delay fits in sums.
-func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (own, right mark, named, fits bool) {
-	own = mark{seen: true, departed: received, delay: received - p.Sent - r.origin, number: r.account.told, told: r.account.told}
-	if p.Packets != 0 {
-		own.number = p.Packets
-	}
-	own.packets = own.number - r.left.number
-	if own.packets-1 >= farthest { // the first, or of an injector that restarted
-		own.packets = 1
-	}
+// before it, of that packet.
+func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (own, right mark, named bool) {
+	told := r.account.told
+	own = mark{seen: true, departed: received, delay: received - p.Sent - r.origin, told: told, packets: max(told-r.left.told, 1)}
 	missing, known := r.account.settle(p.Packets, own.packets)
 	if missing > 0 {
 		r.counts.Missing += uint64(missing)
+		r.skipped = 0
 	} else {
 		r.counts.Overtaken += uint64(-int64(missing))
 	}
 	if missing < 0 || r.account.astray() {
 		r.doubts |= overtaken
-	}
-	if missing > 0 {
-		r.skipped = 0
 	}
 	if r.vanished += (r.skipped - r.vanished) / float64(min(max(r.seen, acquainted), lately)); r.vanished > mostVanished {
 		r.doubts |= skipped
@@ -98,8 +79,7 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 			right.flow = r.buffer[r.waiting-1].flow
 		}
 	}
-	fits = max(own.delay, -own.delay, right.delay, -right.delay) < roomiest
-	return own, right, named, fits
+	return own, right, named
 }
 
 // learn takes in what a reference reveals about busy periods, and estimates
@@ -113,15 +93,8 @@ func (r *Receiver) learn(own, right mark, before departure, after float64) {
 	r.test(right)
 	r.settle(&right, &known)
 	size := r.sending(int32(r.config.ReferenceBytes))
-	named := 0.0 // ns that the packet it names takes
-	if known != itself {
-		named = r.sending(before.bytes)
-	}
 	from, ok := r.start(r.current)
-	r.probe = probe{given: ok && r.link.trusted(), from: from, at: known, size: named, own: size, packets: right.packets}
-	if named == 0 {
-		r.probe.size, r.probe.own = size, 0
-	}
+	r.probe = probe{given: ok && r.link.trusted(), from: from, at: known, size: size, packets: right.packets}
 	if before.bytes > 0 {
 		r.spread.meet(r.sending(before.bytes))
 		r.quality.longest = max(r.quality.longest, r.sending(before.bytes))
@@ -129,12 +102,12 @@ func (r *Receiver) learn(own, right mark, before departure, after float64) {
 	if r.periods[r.current].whole && r.link.pinned() {
 		r.lessons.offer(lesson{known, itself.place + size - known.place, float64(right.packets)})
 	}
-	r.leftHere, r.leftAt = true, known
-	switch {
-	case named > 0 && after > 0:
-		r.leftAt = itself
-	case named > 0: // the reference came at the same instant and took no time of its own
-		r.leftAt = point{known.place + size, known.wait + size}
+	r.leftHere, r.leftAt = true, itself
+	if known != itself { // the packet before it
+		r.probe.size, r.probe.own = r.sending(before.bytes), size
+		if after == 0 { // the reference came at the same instant and took no time of its own
+			r.leftAt = point{known.place + size, known.wait + size}
+		}
 	}
 }
 
@@ -152,8 +125,7 @@ func (r *Receiver) place(own *mark, before departure, after float64) (itself, kn
 		place := here.place(before.time, r.sending(before.bytes))
 		known = point{place, itself.wait - (itself.place - place) + after}
 	}
-	b := unbounded
-	b.high = known.wait
+	b := bounds{math.Inf(-1), known.wait}
 	if here.whole {
 		b.low = known.wait - known.place
 	}

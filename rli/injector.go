@@ -11,16 +11,15 @@ import (
 // packets, after Interval nanoseconds, or whichever comes first. With Rate, the
 // number of packets follows the link's utilisation, by Algorithm 1.
 type InjectorConfig struct {
-	// Every is the n of 1-in-n: a reference goes out after this many packets on
-	// average, up to 10^9, give or take a quarter, so that references keep
-	// step with no flow. Zero means not by number.
+	// Every is the n of 1-in-n: the number of packets between references, up to
+	// 10^9, give or take a quarter, so that references keep step with no flow.
+	// Zero means not by number.
 	Every int
 
-	// Interval is the τ of 1-in-τ: references go out this many nanoseconds apart
-	// on average, up to 10^15: after as many packets as pass in that time
-	// lately. The first packet after a given time has followed a longer
-	// silence than others, and waits less; so only the first distance is by
-	// time. Zero means not by time.
+	// Interval is the τ of 1-in-τ: the nanoseconds between references, up to
+	// 10^15, on average: a reference goes out after as many packets as pass in
+	// that time lately. (The first packet after a given time follows a longer
+	// silence than others, and waits less.) Zero means not by time.
 	Interval int64
 
 	// Rate is the capacity of the link in bits per second, l_c, up to 10^15. If
@@ -102,7 +101,8 @@ func (j *Injector) Packet(bytes int, t int64) (ReferencePacket, bool) {
 	j.packets++
 	j.bytes += float64(bytes)
 	j.left--
-	if j.next > 0 && j.left > 0 && !(j.took == 0 && j.timeUp(t)) {
+	first := j.config.Interval > 0 && j.took == 0 // distance by time
+	if j.next > 0 && j.left > 0 && !(first && t-j.last >= j.config.Interval) {
 		return ReferencePacket{}, false
 	}
 	p := ReferencePacket{Sequence: j.next, Sent: t, Packets: j.packets, Injector: j.config.Injector}
@@ -113,10 +113,6 @@ func (j *Injector) Packet(bytes int, t int64) (ReferencePacket, bool) {
 	j.next++
 	j.last, j.since = t, j.packets
 	return p, true
-}
-
-func (j *Injector) timeUp(t int64) bool {
-	return j.config.Interval > 0 && t-j.last >= j.config.Interval
 }
 
 // distance draws the number of packets to the next reference.
@@ -170,16 +166,14 @@ func (c *InjectorConfig) adapted(u float64) int {
 func (j *Injector) SetKey(secret [16]byte) { j.key = key{hashing.SipHashFromKey(secret), true} }
 
 // Append appends the encoding of a reference that goes out at time now to dst,
-// with a tag if there is a key, as [Receiver.Accept] takes it:
-// ReferenceSize or TaggedReferenceSize bytes. In software a reference leaves
+// with a tag if there is a key, as [Receiver.Accept] takes it. In software a reference leaves
 // later than its packet: it carries both times.
 func (j *Injector) Append(dst []byte, p ReferencePacket, now int64) []byte {
 	if late := now - p.Sent; late > 0 {
-		if late > math.MaxUint32-int64(p.After) {
+		if late += int64(p.After); late > math.MaxUint32 {
 			p.Behind, late = 0, 0
-			p.After = 0
 		}
-		p.Sent, p.After = now, p.After+uint32(late)
+		p.Sent, p.After = now, uint32(late)
 	}
 	start := len(dst)
 	dst = p.append(dst)

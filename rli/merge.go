@@ -16,42 +16,23 @@ func (r *Receiver) Merge(b *Receiver) error {
 		return fmt.Errorf("rli: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
 	}
 	r.counts.add(&b.counts)
+	r.quality.add(&b.quality)
 	if b.total.count() == 0 {
 		return nil
 	}
-	if r.total.count() == 0 {
-		r.centre = b.centre
-	}
-	step := b.centre - r.centre
-	r.quality.add(&b.quality)
-	total := b.total
-	b.seal(&total)
-	total.shift(step)
-	if r.total.count() == 0 {
-		total.first = r.gap
-	}
-	r.total.merge(&total)
+	r.total.merge(b.seal(b.total), r.gap)
 	for i := range b.flows.records {
-		theirs := b.flows.records[i]
+		theirs := &b.flows.records[i]
 		if theirs.count() == 0 {
 			continue
 		}
-		b.seal(&theirs)
-		theirs.shift(step)
 		at := r.flows.find(theirs.flow)
 		mine := &r.flows.records[at]
 		if mine.count() == 0 && !r.flows.claim(at, theirs.flow) {
 			r.counts.Shed += theirs.count()
 			continue
 		}
-		if mine.count() == 0 {
-			theirs.first = r.gap
-		}
-		mine.merge(&theirs)
-		histogram := r.flows.histogram(at)
-		for k, n := range b.flows.histogram(i) {
-			histogram[k] = plus(histogram[k], n)
-		}
+		mine.merge(b.seal(*theirs), r.gap)
 	}
 	return nil
 }

@@ -19,12 +19,26 @@ type pace struct {
 	meter meter            // learns the rate
 }
 
+const (
+	// tolerance is how many ns time stamps may be off if nothing is known.
+	tolerance = 2
+	// coarsest is the largest grain of time stamps, in ns.
+	coarsest = 1e6
+	// rounding is the variance of the difference of two whole nanoseconds.
+	rounding = 1.0 / 6
+	// mostExtra is how many bytes more than its size a packet takes at most.
+	mostExtra = 64
+	// No clock drifts by more than this in the time to send the largest packet,
+	// of so many bytes.
+	apart   = 1e-4
+	largest = 9000
+)
+
 // sending returns how long the link takes to send a packet.
 func (p *pace) sending(bytes int32) float64 { return float64(bytes)*p.perByte + p.extra }
 
-// perLineByte returns the ns that straight lines assume for a byte. Without a
-// rate that is 0, because the link may be a shaper, which lets a packet pass at
-// once or makes it wait, and takes no time to send it. Behind a shaper
+// perLineByte returns the ns that straight lines assume for a byte: 0 without a
+// rate, or behind a shaper, which takes no time to send a packet, so that
 // references follow their packets sooner than the link could send them.
 func (r *tracker) perLineByte() float64 {
 	alone := float64(r.config.ReferenceBytes) * r.perByte
@@ -43,33 +57,20 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure,
 	if p.Behind == 0 || !before.packet || before.bytes != int32(p.Behind) || received < before.time {
 		return false
 	}
-	gap := float64(received - before.time)
-	alone := float64(r.config.ReferenceBytes) * r.perByte
-	near := r.perByte > 0 && gap <= alone+r.extra+r.slack+float64(p.After)
-	if r.perByte > 0 && p.After == 0 && gap <= alone+mostExtra*r.perByte+r.slack {
-		r.late.Add(gap - alone)
+	late := float64(received-before.time) - float64(r.config.ReferenceBytes)*r.perByte
+	near := r.perByte > 0 && late <= r.extra+r.slack+float64(p.After)
+	if r.perByte > 0 && p.After == 0 && late <= mostExtra*r.perByte+r.slack {
+		r.late.Add(late)
 		r.keepPace()
 	}
 	return near || lossless
 }
 
-const (
-	// rounding is the variance of the difference of two whole nanoseconds.
-	rounding = 1.0 / 6
-	// mostExtra is how many bytes more than its size a packet takes at most.
-	mostExtra = 64
-	// No clock drifts by more than this in the time to send the longest packet,
-	// of so many bytes.
-	apart   = 1e-4
-	longest = 9000
-)
-
 // keepPace sets what the link spends on a packet beside its bytes, such as a
-// preamble or a checksum that sizes leave out: how much later references depart
-// after their packets than their bytes take, on average. The deviation beyond
-// that of whole nanoseconds is how far off time stamps are: none of a million
-// packets by more than six times that. What is learned is used after 16
-// references, and again each time that their number has doubled.
+// preamble that sizes leave out: how much later references depart after their
+// packets than their bytes take, on average. The deviation beyond that of whole
+// nanoseconds is how far off time stamps are, hardly any by more than six times
+// that. It does so whenever the number of references has doubled.
 func (r *tracker) keepPace() {
 	n := r.late.N()
 	if n < acquainted || n&(n-1) != 0 {
@@ -85,18 +86,15 @@ func (r *tracker) keepPace() {
 	}
 }
 
-// leastSlack is how far off stamps may be by what is known beforehand: what the
-// Config says, whole grains of time, and clocks that drift.
+// leastSlack is how far off stamps may be by what is known beforehand: whole
+// grains of time, and clocks that drift.
 func (r *tracker) leastSlack() float64 {
-	slack := max(float64(r.config.Tolerance), apart*longest*r.perByte)
+	slack := max(tolerance, apart*largest*r.perByte)
 	if r.seen >= acquainted {
 		slack = max(slack, float64(r.grain))
 	}
 	return slack
 }
-
-// coarsest is the largest grain of time stamps, in ns.
-const coarsest = 1e6
 
 // grind takes in the stamp of a reference's departure. All may be whole
 // microseconds, for example.
@@ -198,14 +196,12 @@ func (r *Receiver) learnRate(received int64) {
 	if known && math.Abs(perByte-r.perByte)*large+math.Abs(extra-r.extra) <= r.slack {
 		return
 	}
-	r.perByte, r.extra = perByte, extra
-	r.method = BusyAware
+	r.perByte, r.extra, r.method = perByte, extra, BusyAware
 	r.late = estimate.Moments{}
 	r.slack = r.leastSlack()
-	r.link.relax(r.slack)
+	r.unlearn()
 	r.current, r.leftHere = 0, false
 	r.periods[0] = period{first: received, lead: r.sending(int32(r.config.ReferenceBytes))}
-	r.probe, r.lessons, r.sample = probe{}, lessons{}, sample{}
 }
 
 // Rate returns the rate of the link in bits per second: Config.Rate or, if

@@ -70,25 +70,23 @@ func (r *Receiver) compare(course *bridge, packets []held, p *period) {
 		return
 	}
 	h := &packets[uint64(hashing.Word(r.config.Identity, uint64(r.gap)))%uint64(len(packets))]
-	size := r.sending(h.bytes)
+	size, own := r.sending(h.bytes), r.sending(int32(r.config.ReferenceBytes))
 	place := p.place(h.time, size)
 	since, left := place-course.from.place, course.to.place-place
+	rest, n := max(left-size, 0), float64(len(packets))
 	if since <= 0 || left <= 0 {
 		return
 	}
-	_, wait, variance := course.plain(since, left, size)
-	if variance == 0 {
-		return
-	}
-	rest, n, own := max(left-size, 0), float64(len(packets)), r.sending(int32(r.config.ReferenceBytes))
-	cell := cellOf(since, rest)
-	if course.to.known { // and as if the reference had not come
+	_, wait, variance := course.plain(since, left, rest)
+	switch cell := cellOf(since, rest); {
+	case variance == 0:
+	case course.to.known: // and as if the reference had not come
 		r.sample = sample{true, cell, place, size + own, wait, n}
-		return
+	default:
+		// The packets after it have waited for the reference too; the nearer
+		// the period's end, the less.
+		r.spread.after.learn(cell, n*(r.spread.expect(place, rest)+own*left/(since+left)), n*wait, 1)
 	}
-	// The packets after it have waited for the reference too; the nearer
-	// the period's end, the less.
-	r.spread.after.learn(cell, n*(r.spread.expect(place, rest)+own*left/(since+left)), n*wait, 1)
 }
 
 // A probe is a reference of the current period. It is estimated once the next
@@ -101,8 +99,8 @@ type probe struct {
 	own     float64 // ns that the reference takes
 	packets uint32  // it stands for
 
-	told         bool // what it was estimated as, once it was
-	wait, spread float64
+	told           bool // what it was estimated as, once it was
+	wait, expected float64
 }
 
 // end estimates the probe, and teaches the spread how far it is off.
@@ -110,23 +108,26 @@ func (b *probe) end(s *spread, to end) {
 	if !b.given {
 		return
 	}
-	b.given = false
+	b.given, b.told = false, true
 	to.place -= b.own // as if it had not come
 	if to.known {
 		to.wait = max(to.wait-b.own, 0)
 	}
 	course := s.bridge(b.from, to)
-	b.told = true
-	b.wait, b.spread = course.at(b.at.place, b.size)
+	course.closer = 1
+	b.wait, b.expected = course.at(b.at.place, b.size)
 	since, left := b.at.place-b.from.place, to.place-b.at.place
-	if since <= 0 || left <= 0 || course.mend == nil {
+	if since <= 0 || left <= 0 {
 		return
 	}
-	line, wait, variance := course.plain(since, left, b.size)
+	rest, weight, evidence := max(left-b.size, 0), float64(b.packets), 1.0
+	cell, off := cellOf(since, rest), b.wait-b.at.wait
+	told := b.expected / course.miss.values[cell]
+	course.miss.learn(cell, weight*off*off, weight*told*told, 1)
+	line, wait, variance := course.plain(since, left, rest)
 	if variance <= 0 {
 		return
 	}
-	cell, weight, evidence := cellOf(since, max(left-b.size, 0)), float64(b.packets), 1.0
 	seen, expected := b.at.wait, wait
 	if b.from.known && to.known { // the slope of a regression through the origin
 		seen, expected = seen-line, wait-line
@@ -137,24 +138,3 @@ func (b *probe) end(s *spread, to end) {
 		course.mend.learn(cell, weight*seen, weight*expected, evidence)
 	}
 }
-
-// A contest compares two ways to estimate references that are known, by the
-// squares of their errors. Older errors fade.
-type contest struct {
-	line, busy float64
-	n          int
-}
-
-func (c *contest) add(line, busy, packets float64) {
-	if c.n++; c.n == rounds {
-		c.line, c.busy, c.n = c.line/2, c.busy/2, rounds/2
-	}
-	c.line += packets * line * line
-	c.busy += packets * busy * busy
-}
-
-// rounds is the number of references after which the older half counts half.
-const rounds = 256
-
-// line reports whether straight lines are closer.
-func (c *contest) lines() bool { return c.n >= acquainted && c.line < c.busy }

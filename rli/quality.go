@@ -6,19 +6,13 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// The receiver learns from references how far off estimates are. It estimates
-// each reference from its neighbours, as if it had not come, and compares the
-// estimate with the reference's own delay, on behalf of all packets since the
-// reference before. Two references are twice as far apart as usual then, so
-// the error comes out rather too large, and so does the error predicted for it.
-//
-// An error over the predicted one is a residual. Residuals of packets of one
-// flow may have a part in common: the packets of a paced flow meet the same
-// flows again and again. The product of two residuals of one flow shows that
-// part.
+// quality is how far off estimates of references are: each is estimated from its
+// neighbours, as if it had not come, on behalf of all packets since the
+// reference before. An error over the predicted one is a residual. Those of one
+// flow may have a part in common, as packets of a paced flow meet the same
+// flows again and again; the product of two residuals of one flow shows it.
 type quality struct {
 	references float64
-	packets    float64 // that they stand for
 	seen       float64 // squares of errors, for each packet
 	told       float64 // squares of predicted errors
 	sum        float64 // of errors, for each packet
@@ -28,24 +22,21 @@ type quality struct {
 	twins      float64 // pairs of residuals of one flow
 	common     float64 // their products
 	commonest  float64 // squares of these
-	extremes
-}
 
-// extremes are the largest there were.
-type extremes struct {
+	// The largest there were:
 	span    float64 // ns between the shortest delay of a reference and the longest
 	longest float64 // ns that a packet took to send
 	slack   float64 // ns that stamps may be off
 }
 
 const (
-	qualityFields = 14
-	sumFields     = 11 // of these
+	qualityFields = 13
+	sumFields     = 10 // of these
 )
 
 // list returns all fields in the order of the encoding.
 func (q *quality) list() [qualityFields]*float64 {
-	return [...]*float64{&q.references, &q.packets, &q.seen, &q.told, &q.sum, &q.squares, &q.predicted, &q.blur, &q.twins, &q.common,
+	return [...]*float64{&q.references, &q.seen, &q.told, &q.sum, &q.squares, &q.predicted, &q.blur, &q.twins, &q.common,
 		&q.commonest, &q.span, &q.longest, &q.slack}
 }
 
@@ -60,15 +51,15 @@ func (q *quality) add(b *quality) {
 	}
 }
 
-// learn takes in a residual.
-func (q *quality) learn(off, predicted, packets float64) {
-	q.references++
-	q.packets += packets
-	q.seen += packets * off * off
-	q.told += packets * predicted * predicted
-	q.sum += packets * off
-	q.squares += packets * packets * off * off
-	q.predicted += packets * predicted
+// A trend is a mean of which older values fade.
+type trend struct {
+	mean float64
+	n    int
+}
+
+func (t *trend) add(x float64) {
+	t.n++
+	t.mean += (x - t.mean) / float64(min(t.n, 256))
 }
 
 // A twin is the latest residual of a flow.
@@ -88,10 +79,10 @@ func (r *Receiver) meet(f hashing.Flow, off float64) {
 		return
 	}
 	t := &r.twins[uint64(f)%uint64(len(r.twins))]
-	if t.flow == f && r.gap-t.number < twinsApart {
-		return
-	}
 	if t.flow == f {
+		if r.gap-t.number < twinsApart {
+			return
+		}
 		q := &r.quality
 		q.twins++
 		q.common += off * t.off
@@ -109,38 +100,33 @@ func (r *Receiver) test(right mark) {
 	if !r.left.seen || r.method != Left && !r.earlier.seen {
 		return
 	}
-	told, off := &r.left, 0.0
+	of, off := &r.left, 0.0
 	if r.method == Left {
-		told = &right
+		of = &right
 		off = float64(r.left.delay - right.delay)
 	} else {
-		line := r.lineBetween(&r.earlier, &right)
-		off = line.at(r.left.departed) - float64(r.left.delay)
+		line := lineBetween(&r.earlier, &right)
+		off = line.at(of.departed) - float64(of.delay)
 	}
-	predicted, n := math.Sqrt(r.lineError), float64(told.packets)
-	r.tested++
-	r.lineError += (off*off - r.lineError) / min(float64(r.tested), rounds)
+	predicted, n := math.Sqrt(r.lineError.mean), float64(of.packets)
+	r.lineError.add(off * off)
 	if b := &r.probe; b.told {
 		b.told = false
 		busy := b.wait - b.at.wait
-		r.contest.add(off, busy, n)
+		r.edge.add(n * (off*off - busy*busy))
 		if r.bridging() {
-			off, predicted = busy, b.spread
+			off, predicted = busy, b.expected
 		}
 	}
 	predicted = math.Hypot(predicted, r.slack)
-	q.learn(off, predicted, n)
+	q.references++
+	q.seen += n * off * off
+	q.told += n * predicted * predicted
+	q.sum += n * off
+	q.squares += n * n * off * off
+	q.predicted += n * predicted
 	if r.link.pinned() {
 		q.blur += r.link.blur()
 	}
-	r.meet(told.flow, off/predicted)
-}
-
-// lineSpread is the predicted error of a packet on a line: what it was lately,
-// and more if the line has one end only.
-func (r *Receiver) lineSpread(right *mark) float64 {
-	if right == nil || !r.left.seen {
-		return 2 * math.Sqrt(r.lineError)
-	}
-	return math.Sqrt(r.lineError)
+	r.meet(of.flow, off/predicted)
 }

@@ -4,11 +4,11 @@ import "math"
 
 // ratios holds the ratio of what was seen to what was expected, by doublings of
 // two times. Coarser cells complete cells that have little evidence. All are
-// ratios of sums, so that estimates multiplied by them add up to what was seen:
-// an average of ratios, or much reluctance, leaves out what is rare and large.
+// ratios of sums, so that estimates multiplied by them add up to what was seen.
 type ratios struct {
 	prior      float64 // if nothing was seen; 0 for unknown
 	reluctance float64 // evidence with which a cell counts as much as the coarser one around it
+	root       bool    // values are square roots of ratios
 	cells      [octaves * octaves]cell
 	values     [octaves * octaves]float64
 	samples    int
@@ -21,9 +21,9 @@ type cell struct{ seen, expected, evidence float64 }
 
 const (
 	octaves    = 32
-	ratiosSize = 32*octaves*octaves + 32
+	ratiosSize = 32*octaves*octaves + 40
 
-	// With a prior, no ratio exceeds this.
+	// With a prior, no factor exceeds this.
 	most = 4
 	// With more evidence than this, the older fades.
 	fading = 1024
@@ -64,6 +64,11 @@ func (r *ratios) workOut() {
 			}
 		}
 	}
+	for i := range r.values {
+		if r.root {
+			r.values[i] = math.Sqrt(r.values[i])
+		}
+	}
 }
 
 // complete refines the values of a square of cells by what was seen in it.
@@ -79,6 +84,8 @@ func (r *ratios) complete(i, k, width int) {
 	}
 	value, weight := all.seen/all.expected, r.reluctance
 	switch {
+	case r.root:
+		value = min(value, most*most)
 	case r.prior > 0:
 		value = min(max(value, 0), most)
 	case width == octaves:

@@ -16,9 +16,7 @@ type Receiver struct {
 	*tracker
 	draws uint64
 
-	// The current interval. Delays in records are relative to centre, which is
-	// the tracker's origin as of the interval's first packet.
-	centre  int64
+	// The current interval:
 	flows   table
 	total   record
 	counts  Counts

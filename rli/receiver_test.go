@@ -21,9 +21,6 @@ func TestNothing(t *testing.T) {
 	if _, err := r.Total(); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("total: %v", err)
 	}
-	if _, _, err := r.Quantile(1, 0.5, 0.9); !errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("quantile without buckets: %v", err)
-	}
 	r.Update(1, 100, 1000)
 	r.Flush()
 	if _, err := r.Estimate(1); !errors.Is(err, estimate.ErrNoSamples) {
@@ -152,7 +149,6 @@ func TestReset(t *testing.T) {
 func TestAllocations(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "flows", 0.7, 3), nil)
 	c := config(rli.BusyAware)
-	c.Buckets, c.Floor = 64, 16
 	r := newReceiver(t, c)
 	other := receive(t, c, events)
 	flow := events[0].flow
@@ -165,7 +161,6 @@ func TestAllocations(t *testing.T) {
 			}
 		},
 		"estimate": func() { _, _ = other.Estimate(flow) },
-		"quantile": func() { _, _, _ = other.Quantile(flow, 0.9, 0.9) },
 		"total":    func() { _, _ = other.Total() },
 		"merge":    func() { _ = r.Merge(other) },
 		"flush":    r.Flush,

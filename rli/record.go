@@ -2,26 +2,24 @@ package rli
 
 import (
 	"math"
-	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
 // A record is what is kept of a flow: eight words, a cache line. Delays are
-// relative to the receiver's origin, one of the delays that it saw, so that no
-// clock offset makes the sums large. They are whole nanoseconds, so that the
-// order of packets and merges makes no difference.
+// relative to that of the flow's first packet, so that no clock offset makes the
+// sums large.
 //
-// A gap is what is between two references. Errors of packets within one gap are
-// taken to be the same but for their size, errors of different gaps to be
-// independent: the square of the sum's error is the sum over gaps of the square
-// of the sum over packets.
+// A gap is what is between two references. Errors of packets of different gaps
+// are taken to be independent, errors within one gap to be alike: so the square
+// of the sum's error is that over packets, and over pairs of one gap.
 type record struct {
 	flow    hashing.Flow
 	tally   uint64  // count and gaps
+	base    int64   // the first packet's delay
 	sum     int64   // m(f), eq. (3)
-	squares wide    // v(f), eq. (4)
+	squares float64 // v(f), eq. (4)
 	error   float64 // predicted square of the sum's error
 
 	partial     float32 // predicted error of the packets in the latest gap
@@ -46,6 +44,10 @@ func (r *record) count() uint64 { return r.tally & countMask }
 // gaps returns the number of gaps that the packets came in.
 func (r *record) gaps() uint64 { return r.tally >> countBits }
 
+// alike is the correlation of the errors of two packets of a gap: that of points
+// of a Brownian bridge is 1/2, that of packets that depart together 1.
+const alike = 0.85
+
 // enter counts packets of a gap, with the sum of their predicted errors.
 func (r *record) enter(n uint64, gap uint32, errors float32) {
 	if r.last != gap {
@@ -55,90 +57,72 @@ func (r *record) enter(n uint64, gap uint32, errors float32) {
 		}
 	}
 	r.tally += n
-	r.error += float64(errors) * float64(2*r.partial+errors)
+	r.error += float64(errors) * float64(2*alike*r.partial+errors)
 	r.partial += errors
 }
 
-// merge adds all packets of b.
-func (r *record) merge(b *record) {
-	if b.count() == 0 {
-		return
-	}
+// add adds a delay to the sums.
+func (r *record) add(delay int64) {
+	d := delay - r.base
+	r.sum += d
+	r.squares += float64(d) * float64(d)
+}
+
+// merge adds all packets of b, in a gap.
+func (r *record) merge(b record, gap uint32) {
 	if r.count() == 0 {
-		*r = *b
+		*r = b
+		r.first = gap
 		return
 	}
+	b.rebase(r.base)
 	r.tally = min(r.gaps()+b.gaps(), maxGaps)<<countBits | (r.count()+b.count())&countMask
 	r.sum += b.sum
-	r.squares.add(b.squares)
+	r.squares += b.squares
 	r.error += b.error
 	r.doubt(doubts(b.doubtful&allDoubts), uint64(b.doubtful>>doubtBits))
 }
 
-// shift moves the origin down by step, which adds step to all differences:
+// rebase makes delays relative to another one:
 //
 //	Σ(x+s)² = Σx² + 2sΣx + ns²
-func (r *record) shift(step int64) {
-	r.squares.add(product(2*step, r.sum))
-	r.squares.add(product(int64(r.count())*step, step))
-	r.sum += int64(r.count()) * step
+func (r *record) rebase(base int64) {
+	step, n := float64(r.base-base), float64(r.count())
+	r.squares += step * (2*float64(r.sum) + n*step)
+	r.sum += int64(r.count()) * (r.base - base)
+	r.base = base
+}
+
+// seal makes a record ready to leave the receiver, whose numbers of gaps mean
+// nothing elsewhere. Its sums are then those of the mean, rounded down.
+func (r *Receiver) seal(f record) record {
+	if f.count() == 0 {
+		return f
+	}
+	if r.across(&f) {
+		f.doubt(stepOfClock, f.count())
+	}
+	f.first, f.last, f.partial = 0, 0, 0
+	f.rebase(f.base + f.floor())
+	f.squares = max(f.squares, 0)
+	return f
+}
+
+// floor returns the mean less the base, rounded down.
+func (r *record) floor() int64 {
+	n := int64(r.count())
+	mean := r.sum / n
+	if r.sum%n < 0 {
+		mean--
+	}
+	return mean
 }
 
 // delay returns the estimate of the record, eq. (5) and (6).
-func (r *record) delay(origin int64) estimate.Delay {
-	n := int64(r.count())
-	middle := floorDivide(r.sum, n)
-	rest := float64(r.sum-n*middle) / float64(n) // mean less middle
-	around := *r
-	around.shift(-middle)
-	variance := around.squares.float()/float64(n) - rest*rest
-	return estimate.Delay{Mean: float64(origin+middle) + rest, StdDev: math.Sqrt(max(variance, 0)), N: r.count()}
-}
-
-// floorDivide returns x/n rounded down, for n above 0, so that the result does
-// not depend on the origin.
-func floorDivide(x, n int64) int64 {
-	q := x / n
-	if x%n < 0 {
-		q--
-	}
-	return q
-}
-
-// A wide is a 128-bit number in two's complement.
-type wide struct{ high, low uint64 }
-
-func (w *wide) add(b wide) {
-	var carry uint64
-	w.low, carry = bits.Add64(w.low, b.low, 0)
-	w.high, _ = bits.Add64(w.high, b.high, carry)
-}
-
-// float returns the value of a non-negative number.
-func (w wide) float() float64 {
-	return float64(w.high)*(1<<64) + float64(w.low)
-}
-
-// product returns x·y exactly.
-func product(x, y int64) wide {
-	high, low := bits.Mul64(magnitude(x), magnitude(y))
-	if x < 0 == (y < 0) {
-		return wide{high, low}
-	}
-	low, borrow := bits.Sub64(0, low, 0)
-	return wide{-high - borrow, low}
-}
-
-// square is x·x.
-func square(x int64) wide {
-	size := magnitude(x)
-	high, low := bits.Mul64(size, size)
-	return wide{high, low}
-}
-
-func magnitude(x int64) uint64 {
-	if x < 0 {
-		return -uint64(x)
-	}
-	return uint64(x)
+func (r *record) delay() estimate.Delay {
+	n, whole := r.count(), r.floor()
+	rest := float64(r.sum-int64(n)*whole) / float64(n)
+	mean := float64(whole) + rest
+	variance := r.squares/float64(n) - mean*mean
+	return estimate.Delay{Mean: float64(r.base+whole) + rest, StdDev: math.Sqrt(max(variance, 0)), N: n}
 }

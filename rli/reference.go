@@ -21,19 +21,16 @@ type ReferencePacket struct {
 	// Sent is when it was sent, by the sender's clock, in nanoseconds.
 	Sent int64
 
-	// Behind is the size of the packet sent directly before it. It is 0 if
-	// there was none or the size does not fit. The reference then reveals the
-	// exact delay of that packet. (A reference that goes out with a packet
-	// waits for it, so its own delay is not what packets meet.)
+	// Behind is the size of the packet sent directly before it, whose delay it
+	// reveals, or 0 if there was none or the size does not fit. (A reference that
+	// goes out with a packet waits for it, so its own delay is not what packets
+	// meet.) After is how many nanoseconds after that packet it was sent.
 	Behind uint16
-
-	// After is how many nanoseconds after that packet it was sent.
-	After uint32
+	After  uint32
 
 	// Packets is the number of packets that its injector has seen, modulo
 	// 2^32, or 0 if unknown. It lets a receiver notice packets that were lost,
-	// or that took another way than the references: see Counts.Missing and
-	// Counts.Overtaken.
+	// or that took another way: see Counts.Missing and Counts.Overtaken.
 	Packets uint32
 
 	// Injector is the InjectorConfig.Injector of its sender. A receiver takes
@@ -48,14 +45,11 @@ const (
 	referenceMagic   = "HREF"
 	referenceVersion = 4
 
-	// ReferenceSize is the number of bytes in the encoding of a
-	// ReferencePacket.
+	// ReferenceSize is the number of bytes in the encoding of a ReferencePacket.
+	// A tag takes another 8: see [Injector.SetKey].
 	ReferenceSize = wire.Overhead + 30
 
-	// TaggedReferenceSize is that of an Injector that has a key.
-	TaggedReferenceSize = ReferenceSize + tagSize
-
-	tagSize = 8
+	tagSize = 8 // of SipHash, if the injector has a key
 )
 
 func (p *ReferencePacket) append(dst []byte) []byte {
@@ -72,10 +66,10 @@ func (p *ReferencePacket) append(dst []byte) []byte {
 
 func (p *ReferencePacket) decode(data []byte) error {
 	r, err := wire.Open(data, referenceMagic, referenceVersion)
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.Expect(ReferenceSize - wire.Overhead)
 	}
-	if err := r.Expect(ReferenceSize - wire.Overhead); err != nil {
+	if err != nil {
 		return err
 	}
 	*p = ReferencePacket{r.Uint64(), int64(r.Uint64()), r.Uint16(), r.Uint32(), r.Uint32(), r.Uint32()}
@@ -100,8 +94,8 @@ func (k *key) open(data []byte) (p ReferencePacket, err error) {
 	if !k.set {
 		return p, p.decode(data)
 	}
-	if len(data) != TaggedReferenceSize {
-		return p, fmt.Errorf("%w: %d bytes, want %d for a tagged reference", estimate.ErrEncoding, len(data), TaggedReferenceSize)
+	if len(data) != ReferenceSize+tagSize {
+		return p, fmt.Errorf("%w: %d bytes, want %d for a tagged reference", estimate.ErrEncoding, len(data), ReferenceSize+tagSize)
 	}
 	plain, tag := data[:ReferenceSize], data[ReferenceSize:]
 	if subtle.ConstantTimeCompare(wire.AppendUint(make([]byte, 0, tagSize), k.hash.Bytes(plain), tagSize), tag) != 1 {
@@ -124,11 +118,11 @@ func (r *Receiver) SetKey(secret [16]byte) {
 // time received: see [Receiver.Reference]. The error wraps [ErrForged] if the
 // tag does not match the key, or [estimate.ErrEncoding] if data does not encode
 // a reference. Such a packet only counts as a departure of a reference's size,
-// and in Counts.Forged.
+// and in Counts.Refused.
 func (r *Receiver) Accept(data []byte, received int64) error {
 	p, err := r.key.open(data)
 	if err != nil {
-		r.counts.Forged++
+		r.counts.Refused++
 		r.depart(int32(r.config.ReferenceBytes), received, false)
 		return fmt.Errorf("rli: %w", err)
 	}

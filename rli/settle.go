@@ -1,23 +1,18 @@
 package rli
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // settle estimates and removes the packets in the buffer. right is the
 // reference after them, and known the point that it makes known; both are nil
 // if there is none yet.
 func (r *Receiver) settle(right *mark, known *point) {
-	waiting := r.buffer[:r.waiting]
+	waiting, why := r.buffer[:r.waiting], r.doubts
 	n := uint64(len(waiting))
 	if right == nil {
-		r.recentre()
-	}
-	why := r.doubts
-	if right == nil && r.adrift() {
-		why |= unfollowed
-		r.counts.Unfollowed += n
+		// Far more packets came since the latest reference than lately did.
+		if float64(r.account.told-r.left.told) > 2*r.usual+fewest {
+			why |= unfollowed
+		}
 	}
 	switch {
 	case n == 0:
@@ -44,24 +39,18 @@ func (r *Receiver) settle(right *mark, known *point) {
 	}
 }
 
-// bridging reports whether packets are estimated within busy periods: the link
-// is trusted and, with Auto, straight lines are no closer.
-func (r *Receiver) bridging() bool {
-	return r.method == BusyAware && r.link.trusted() && (r.config.Method != Auto || !r.contest.lines())
-}
-
-// adrift reports whether far more packets came since the latest reference than
-// lately did.
-func (r *Receiver) adrift() bool {
-	return float64(r.account.told-r.left.told) > 2*r.usual+fewest
-}
-
 // fewest is a number of packets without a reference that is never too many.
 const fewest = 256
 
+// bridging reports whether packets are estimated within busy periods: the link
+// is trusted and, with Auto, straight lines are no closer to references.
+func (r *Receiver) bridging() bool {
+	closer := r.config.Method == Auto && r.edge.n >= acquainted && r.edge.mean < 0
+	return r.method == BusyAware && r.link.trusted() && !closer
+}
+
 // A line is the delay of a packet of a reference's size by eq. (1), relative
-// to the origin. Between references that departed at the same instant, as
-// packets do that are stamped together, it is level.
+// to the origin.
 type line struct {
 	begin, end   int64 // departures of the references
 	delay, slope float64
@@ -69,34 +58,33 @@ type line struct {
 
 func (l *line) at(t int64) float64 { return l.delay + float64(min(t, l.end)-l.begin)*l.slope }
 
-// lineBetween returns the line from one reference to another.
-func (r *Receiver) lineBetween(from, to *mark) line {
-	if to.departed <= from.departed {
+// lineBetween returns the line from one reference to another. It is level if
+// one of them is missing (the RLI-L estimator, section III-C, if the right one)
+// or if both departed at the same instant, as packets do that are stamped
+// together.
+func lineBetween(from, to *mark) line {
+	switch {
+	case to == nil:
+		return line{begin: from.departed, end: from.departed, delay: float64(from.delay)}
+	case !from.seen:
+		return line{begin: to.departed, end: to.departed, delay: float64(to.delay)}
+	case to.departed <= from.departed:
 		return line{begin: to.departed, end: to.departed, delay: float64(from.delay+to.delay) / 2}
 	}
 	return line{from.departed, to.departed, float64(from.delay), float64(to.delay-from.delay) / float64(to.departed-from.departed)}
 }
 
-// lineTo returns the line from the left reference to the right one. If one of
-// them is missing, it is level: the RLI-L estimator (section III-C) if it is the
-// right one.
-func (r *Receiver) lineTo(right *mark) line {
-	switch {
-	case right == nil:
-		return line{begin: r.left.departed, end: r.left.departed, delay: float64(r.left.delay)}
-	case !r.left.seen:
-		return line{begin: right.departed, end: right.departed, delay: float64(right.delay)}
-	}
-	return r.lineBetween(&r.left, right)
-}
-
-// settleLine applies eq. (1).
+// settleLine applies eq. (1). The predicted error is what that of lines was
+// lately, and twice as much if the line has one end only.
 func (r *Receiver) settleLine(waiting []held, right *mark) {
-	l, perByte, own, error := r.lineTo(right), r.perLineByte(), r.config.ReferenceBytes, float32(r.lineSpread(right))
+	l, perByte, own := lineBetween(&r.left, right), r.perLineByte(), r.config.ReferenceBytes
+	error := math.Sqrt(r.lineError.mean)
+	if right == nil || !r.left.seen {
+		error *= 2
+	}
 	for i := range waiting {
 		h := &waiting[i]
-		h.delay = round(l.at(h.time) + longer(h.bytes, own, perByte))
-		h.error = error
+		h.delay, h.error = round(l.at(h.time)+longer(h.bytes, own, perByte)), float32(error)
 	}
 }
 
@@ -111,8 +99,8 @@ func longer(bytes int32, reference int, perByte float64) float64 {
 // nothing waits, or the left reference. It is known again at the new reference
 // if that is in the same period, and otherwise at the period's end, where
 // nothing waits. In between it follows a bridge. If the period is not over and
-// no reference has come, because the buffer is full or was flushed, level
-// takes over.
+// no reference has come, because the buffer is full or was flushed, the latest
+// packet is taken to wait as long as the left reference did.
 func (r *Receiver) settleBusy(waiting []held, known *point) {
 	r.periods[r.current].end = r.latest.time
 	idle := 0
@@ -135,165 +123,104 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 			}
 		}
 		to := end{point: point{place: p.place(p.end, 0)}}
-		switch {
-		case index == r.current && known == nil:
-			r.level(packets, p, from.point, base)
-			continue
-		case index == r.current:
+		if index == r.current && known != nil {
 			to = end{*known, true}
-		case !from.known:
+		} else if index == r.current {
+			to = end{point{to.place, from.wait}, from.known}
+		}
+		switch {
+		case len(packets) == 0:
+		case from.known || to.known:
+			r.settleAlong(packets, p, from, to, base)
+		default:
 			r.settleAlone(packets, p, to.place, base)
-			continue
-		}
-		if len(packets) == 0 {
-			continue
-		}
-		course := r.spread.bridge(from, to)
-		r.compare(&course, packets, p)
-		for i := range packets {
-			h := &packets[i]
-			size := r.sending(h.bytes)
-			wait, error := course.at(p.place(h.time, size), size)
-			h.delay, h.error = round(base+size+wait), float32(error)
 		}
 	}
 	r.counts.Busy += uint64(len(waiting) - idle)
 	r.counts.Idle += uint64(idle)
 }
 
-// settleAlone estimates the packets of a period without any known waiting
-// time.
+// settleAlong estimates packets of a period of which an end is known.
+func (r *Receiver) settleAlong(packets []held, p *period, from, to end, base float64) {
+	course := r.spread.bridge(from, to)
+	r.compare(&course, packets, p)
+	for i := range packets {
+		h := &packets[i]
+		size := r.sending(h.bytes)
+		wait, error := course.at(p.place(h.time, size), size)
+		h.delay, h.error = round(base+size+wait), float32(error)
+	}
+}
+
+// settleAlone does the same where none is known, in fewer steps.
 func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
 	s, perByte, extra := r.spread, r.perByte, r.extra
 	for i := range packets {
 		h := &packets[i]
 		size := float64(h.bytes)*perByte + extra
-		since, wait := p.place(h.time, size), 0.0
+		since := p.place(h.time, size)
 		if left := end - since; since > 0 && left > 0 {
-			rest := left - size
-			if rest < 0 {
-				rest = 0
-			}
-			if wait = s.expect(since, rest); wait > since {
-				wait = since // the link had not been busy for longer
-			}
+			rest := max(left-size, 0)
+			cell := cellOf(since, rest)
+			wait := min(s.height.values[cell]*s.scale(since, rest), since)
+			h.delay = round(base + size + wait)
+			h.error = float32(predict(alone*wait, since, s.miss[0].values[cell]))
+			continue
 		}
-		h.delay, h.error = round(base+size+wait), float32(predict(alone*wait*wait, since))
-	}
-}
-
-// level estimates the packets of an unfinished period from its last known
-// point on. It holds the waiting time of that point, or takes that of a
-// Brownian motion from zero that has stayed positive so far, a meander,
-// whichever is longer.
-func (r *Receiver) level(packets []held, p *period, from point, base float64) {
-	for i := range packets {
-		h := &packets[i]
-		size := r.sending(h.bytes)
-		since := max(p.place(h.time, size)-from.place, 0)
-		moved := r.spread.expect(since, 1e9)
-		wait := max(from.wait, math.Pi/4*moved)
-		h.delay, h.error = round(base+size+min(wait, from.wait+since)), float32(moved)
+		h.delay, h.error = round(base+size), 0
 	}
 }
 
 // record adds the packets' delays to their flows and the total.
 func (r *Receiver) record(packets []held, why doubts) {
-	shift, gap := r.origin-r.centre, r.gap
+	origin, gap, records := r.origin, r.gap, r.flows.records
 	r.flows.fetch(packets)
-	r.sumUp(packets, shift, why)
-	records := r.flows.records
+	total := &r.total
+	if total.tally == 0 {
+		total.first, total.base = gap, origin+packets[0].delay
+	}
+	errors, doubtful := float32(0), uint64(0)
 	for i := range packets {
 		h := &packets[i]
+		delay := origin + h.delay
+		total.add(delay)
+		errors += h.error
+		doubted := why != 0 && (h.error > 0 || why != unfollowed)
+		if doubted {
+			doubtful++
+		}
 		flow := &records[h.at]
 		if flow.flow != h.flow || flow.tally == 0 {
-			if flow = r.locate(h); flow == nil {
+			if flow = r.locate(h, delay); flow == nil {
 				continue
 			}
 		}
 		flow.enter(1, gap, h.error)
-		if why != 0 && (h.error > 0 || why != unfollowed) {
+		flow.add(delay)
+		if doubted {
 			flow.doubt(why, 1)
 		}
-		delay := h.delay + shift
-		flow.sum += delay
-		flow.squares.add(square(delay))
 	}
-	if r.config.Buckets > 0 {
-		r.distribute(packets)
-	}
-}
-
-// sumUp adds the packets' delays to the total.
-func (r *Receiver) sumUp(packets []held, shift int64, why doubts) {
-	t := &r.total
-	if t.tally == 0 {
-		t.first = r.gap
-	}
-	sum, squares, sizes, errors, exact := int64(0), uint64(0), uint64(0), float32(0), 0
-	for i := range packets {
-		h := &packets[i]
-		delay := h.delay + shift
-		sum += delay
-		squares += uint64(delay * delay)
-		sizes |= magnitude(delay)
-		errors += h.error
-		if h.error == 0 {
-			exact++
-		}
-	}
-	t.enter(uint64(len(packets)), r.gap, errors)
-	if why != unfollowed {
-		exact = 0
-	}
-	if why != 0 {
-		t.doubt(why, uint64(len(packets)-exact))
-	}
-	t.sum += sum
-	if 2*bits.Len64(sizes)+bits.Len(uint(len(packets))) <= 64 {
-		t.squares.add(wide{0, squares})
-		return
-	}
-	for i := range packets {
-		t.squares.add(square(packets[i].delay + shift))
-	}
+	total.enter(uint64(len(packets)), gap, errors)
+	total.doubt(why, doubtful)
 }
 
 // locate returns the record of a packet of the buffer if the record is not
 // where it should be, or nil if the packet gets none.
-func (r *Receiver) locate(h *held) *record {
-	h.at = int32(r.flows.find(h.flow))
-	flow := &r.flows.records[h.at]
-	if flow.tally > 0 {
-		return flow
-	}
-	if !r.flows.claim(int(h.at), h.flow) && !r.evict(h) {
-		r.counts.Shed++
-		h.at = -1
-		return nil
-	}
-	flow = &r.flows.records[h.at]
-	flow.first = r.gap
-	return flow
-}
-
-// distribute adds the packets' delays to the histograms.
-func (r *Receiver) distribute(packets []held) {
-	for i := range packets {
-		h := &packets[i]
-		bucket := bucketOf(r.origin+h.delay, r.config.Floor, r.config.Buckets)
-		if h.at < 0 {
-			continue
-		}
-		if flow := &r.flows.records[h.at]; flow.flow != h.flow || flow.count() == 0 {
-			// Another record was evicted since, and this one moved or
-			// disappeared.
-			if h.at = int32(r.flows.find(h.flow)); r.flows.records[h.at].count() == 0 {
-				continue
+func (r *Receiver) locate(h *held, delay int64) *record {
+	at := r.flows.find(h.flow)
+	flow := &r.flows.records[at]
+	if flow.tally == 0 {
+		if !r.flows.claim(at, h.flow) {
+			if at = r.evict(h.flow); at < 0 {
+				r.counts.Shed++
+				return nil
 			}
+			flow = &r.flows.records[at]
 		}
-		bump(&r.flows.histogram(int(h.at))[bucket])
+		flow.first, flow.base = r.gap, delay
 	}
+	return flow
 }
 
 // round returns the nearest whole number. The conversion rounds towards zero,

@@ -29,9 +29,6 @@ func FuzzStream(f *testing.F) {
 			c.Rate = max(c.Rate, 1e9)
 		}
 		c.Buffer, c.Flows = 40, 64
-		if options>>7 > 0 {
-			c.Buckets, c.Floor = 20, 64
-		}
 		r := newReceiver(t, c)
 		for len(events) > 0 {
 			part := events[:min(len(events), 250)]

@@ -12,15 +12,13 @@ import (
 // next group while groups are full. It compares tags, a byte for each record
 // and a word for each group, which are close at hand when the records are not.
 type table struct {
-	records    []record
-	tags       []uint64 // of each group, the first record's in the lowest byte; 0 where there is no record
-	histograms []uint32 // at the same places as the records
-	buckets    int
-	mask       uint64 // of groups
-	secret     [2]uint64
-	used       int
-	limit      int
-	touched    uint64 // keeps the compiler from leaving reads out
+	records []record
+	tags    []uint64 // of each group, the first record's in the lowest byte; 0 where there is no record
+	mask    uint64   // of groups
+	secret  [2]uint64
+	used    int
+	limit   int
+	touched uint64 // keeps the compiler from leaving reads out
 }
 
 const (
@@ -32,13 +30,11 @@ const (
 func newTable(c *Config, secret [2]uint64) table {
 	n := c.slots()
 	return table{
-		records:    make([]record, n),
-		tags:       make([]uint64, n/group),
-		histograms: make([]uint32, n*c.Buckets),
-		buckets:    c.Buckets,
-		mask:       uint64(n/group - 1),
-		secret:     [2]uint64{secret[0], secret[1] | 1},
-		limit:      c.Flows,
+		records: make([]record, n),
+		tags:    make([]uint64, n/group),
+		mask:    uint64(n/group - 1),
+		secret:  [2]uint64{secret[0], secret[1] | 1},
+		limit:   c.Flows,
 	}
 }
 
@@ -115,11 +111,6 @@ func (t *table) claim(i int, f hashing.Flow) bool {
 	return true
 }
 
-// histogram returns the histogram of the record at place i.
-func (t *table) histogram(i int) []uint32 {
-	return t.histograms[i*t.buckets : (i+1)*t.buckets]
-}
-
 // mark sets the tag of place i.
 func (t *table) mark(i int, tag uint64) {
 	shift := i % group * 8
@@ -142,7 +133,6 @@ func (t *table) remove(i int) {
 			if occupied && (g-t.mix(t.records[at].flow))&t.mask >= far {
 				t.records[gap] = t.records[at]
 				t.mark(gap, tag(t.mix(t.records[at].flow)))
-				copy(t.histogram(gap), t.histogram(at))
 				gap = at
 				break
 			}
@@ -150,12 +140,10 @@ func (t *table) remove(i int) {
 	}
 	t.records[gap] = record{}
 	t.mark(gap, 0)
-	clear(t.histogram(gap))
 }
 
 func (t *table) reset() {
 	clear(t.records)
 	clear(t.tags)
-	clear(t.histograms)
 	t.used = 0
 }

@@ -25,20 +25,19 @@ type departure struct {
 	packet bool // neither a reference nor reported with Pass
 }
 
+// never is the departure of the latest packet before there is one.
+const never = math.MinInt64 / 2
+
 // mark is what a reference says for straight lines: the delay of a packet of
 // its size that departed at a given time.
 type mark struct {
 	seen     bool
 	departed int64
 	delay    int64        // from the origin
-	number   uint32       // of packets so far
 	told     uint32       // of packets that departed so far
 	packets  uint32       // it stands for: those since the reference before
 	flow     hashing.Flow // of the packet it names, or 0
 }
-
-// never is the departure of the latest packet before there is one.
-const never = math.MinInt64 / 2
 
 // A tracker is what carries over from one interval to the next: what is known
 // about the link and the references, and the packets that wait. The receivers
@@ -61,13 +60,11 @@ type tracker struct {
 	doubts             doubts  // about the packets that wait
 	skipped            float64 // references that were lost since the one before
 	vanished           float64 // and while no packet was, of each lately
-	lineError          float64 // mean square, lately
-	tested             int
 	twins              [256]twin
+	lineError          trend // mean square
+	edge               trend // of busy periods over lines, by squares of errors
 
-	// Delays are relative to the delay of a reference.
-	origin    int64
-	hasOrigin bool
+	origin int64 // delays are relative to that of a reference
 
 	// For BusyAware:
 	link     link
@@ -81,19 +78,24 @@ type tracker struct {
 	lessons  lessons
 	probe    probe
 	sample   sample
-	contest  contest
 }
 
 func newTracker(c Config) *tracker {
 	t := &tracker{
 		config: c,
-		method: c.method(),
+		method: c.Method,
 		buffer: make([]held, max(c.Buffer, 1)),
 		latest: departure{time: never},
 		gap:    1,
 	}
+	if c.Method == Auto {
+		t.method = Linear
+	}
 	if c.Rate > 0 {
 		t.perByte = 8e9 / float64(c.Rate)
+		if c.Method == Auto {
+			t.method = BusyAware
+		}
 	}
 	t.slack = t.leastSlack()
 	t.link.relax(t.slack)
@@ -103,28 +105,11 @@ func newTracker(c Config) *tracker {
 	return t
 }
 
-// recentre makes the delay of the latest reference the origin, if the receiver
-// has no sums. If a clock was stepped, perhaps by years because it had not
-// been set, sums relative to the old origin would not fit. Without a
-// reference, the next one sets the origin.
-func (r *Receiver) recentre() {
-	if r.total.count() > 0 {
-		return
-	}
-	t := r.tracker
-	t.hasOrigin = t.left.seen
-	step := t.left.delay
-	if step != 0 {
-		t.origin += step
-		t.left.delay = 0
-		t.earlier.delay -= step
-		if !t.link.pinned() { // otherwise it is relative to the base delay
-			t.leftAt.wait -= float64(step)
-		}
-		t.link.shift(-float64(step))
-		t.lostBase -= float64(step)
-	}
-	r.centre = t.origin
+// unlearn forgets the base delay, and what was to be learned from the current
+// period.
+func (t *tracker) unlearn() {
+	t.probe, t.lessons, t.sample = probe{}, lessons{}, sample{}
+	t.link.relax(t.slack)
 }
 
 // depart follows the busy periods and reports whether the packet found the
@@ -151,7 +136,7 @@ func (t *tracker) excess(bytes int32, now int64) float64 {
 func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 	if r.excess(bytes, t) < 0 {
 		r.counts.Conflicts++
-		r.link.doubt()
+		r.link.agreed = 0
 		return false
 	}
 	idle = r.latest.time != never

@@ -23,5 +23,5 @@ func Experiments() []experiment.Experiment {
 	return slices.Concat(
 		experiment.In("RLI (delay per flow from reference packets)", traces, locality, injectionRate, injectionWay, accuracy, comparison,
 			aggregate, overhead, underLoss),
-		experiment.In("Ours: RLI", quantiles, busyAware, robust, bias))
+		experiment.In("Ours: RLI", busyAware, robust, bias))
 }

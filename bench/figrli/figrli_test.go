@@ -9,6 +9,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/rli"
 )
 
 var quick = &experiment.Run{Seed: 1, Quick: true}
@@ -22,7 +23,15 @@ func mustPass(t *testing.T, s setting) *passage {
 // one that interpolates does not.
 func TestExact(t *testing.T) {
 	p := mustPass(t, setting{kind: heavyTailed, utilisation: 0.7, packets: 20000, injector: adaptive})
-	r := p.exact(make([]int32, len(p.flows)))
+	c := p.config(byLeft)
+	c.Rate = 0
+	r := experiment.Try(rli.NewReceiver(c))
+	for i := range p.events {
+		if d := &p.events[i]; d.regular() {
+			r.Reference(rli.ReferencePacket{Sequence: uint64(i), Sent: d.out - d.delay}, d.out)
+			r.Update(p.flows[d.flow].key, int(d.bytes), d.out)
+		}
+	}
 	a := p.judge(r, p.flows)
 	if worst := quantile(a.mean, 1); worst > 1e-12 {
 		t.Errorf("worst error of a mean %v", worst)

@@ -68,7 +68,7 @@ func (o *options) offer(rate int64) trace.Load {
 
 func newPort(o options) (*port, error) {
 	rate := int64(o.rate * 1e6)
-	p := &port{options: o, bytes: 28 + rli.TaggedReferenceSize, started: time.Now()}
+	p := &port{options: o, bytes: 28 + rli.ReferenceSize + 8, started: time.Now()}
 	p.exact, p.tuples = map[hashing.Flow]*estimate.Moments{}, map[hashing.Flow]hashing.Tuple{}
 	var err error
 	if p.source, err = kinds[o.traffic](&o, rate); err != nil {
@@ -220,10 +220,11 @@ func (p *port) take(number int) (*second, error) {
 	return s, p.receiver.Release(full)
 }
 
-// method returns how packets are estimated at present.
+// method returns how most packets were estimated.
 func method(r *rli.Receiver) rli.Method {
+	k := r.Counts()
 	switch {
-	case r.Trusted():
+	case k.Idle+k.Busy > k.Linear:
 		return rli.BusyAware
 	case r.Config().Method == rli.Left:
 		return rli.Left

@@ -148,7 +148,7 @@ var smallTuner = lda.Tuner{Config: lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Row
 // keyed are values that were given the key, of each exported type that takes one.
 func keyed() map[string]any {
 	injector := must(rli.NewInjector(rli.InjectorConfig{Every: 10}))
-	receiver := must(rli.NewReceiver(rli.Config{ReferenceBytes: 64, Tolerance: 2, Buffer: 8, Flows: 8}))
+	receiver := must(rli.NewReceiver(rli.Config{ReferenceBytes: 64, Buffer: 8, Flows: 8}))
 	sender, far := must(control.NewSender(smallTuner, 1, 1400)), must(control.NewReceiver(smallTuner))
 	injector.SetKey(secretKey)
 	receiver.SetKey(secretKey)

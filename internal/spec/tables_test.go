@@ -199,7 +199,7 @@ func synopses() []sample {
 	counters.Counters, counters.PerFlow, counters.Thin = 600, 4, 0
 	recorder := must(colate.New(counters))
 	receive := rli.DefaultConfig
-	receive.Buckets, receive.Floor, receive.Flows = 4, 1000, 16
+	receive.Flows = 16
 	receiver := must(rli.NewReceiver(receive))
 	for i := range int64(100) {
 		at := 1_800_000_000_000_000_000 + 1000*i

@@ -41,13 +41,16 @@ func (b bounds) plus(x float64) bounds { return bounds{b.low + x, b.high + x} }
 
 func (b bounds) width() float64 { return b.high - b.low }
 
-// proof is the number of references in a row without a contradiction after
-// which the link is trusted.
-const proof = 16
-
-// memory is the number of references after which the oldest bounds are dropped
-// if the newer ones suffice, so that the base delay may drift.
-const memory = 16
+const (
+	// proof is the number of references in a row without a contradiction after
+	// which the link is trusted.
+	proof = 16
+	// memory is the number of references after which the oldest bounds are
+	// dropped if the newer ones suffice, so that the base delay may drift.
+	memory = 16
+	// No clock drifts by more than one part in a thousand.
+	fastest = 1e-3
+)
 
 // A link is what the receiver believes about the link.
 type link struct {
@@ -55,29 +58,71 @@ type link struct {
 	recent, before bounds
 	age            int // references in recent
 	agreed         int // references in a row without contradiction
-	drift          drift
+
+	// The base delay changes if one clock runs faster than the other, by slope
+	// ns per ns since a time. References that found the link idle reveal it
+	// exactly; every fourth of them is kept, the latest last.
+	slope float64
+	since int64
+	exact int
+	bases [3]struct {
+		time int64
+		base float64
+	}
 }
 
 // relax sets how far stamps may be off: a reference's delay is the difference
 // of two, and its place that of two others. It forgets the base delay, which
 // was learned with another time to send a packet.
 func (l *link) relax(slack float64) {
-	d := drift{slope: l.drift.slope, since: l.drift.since}
-	*l = link{tolerance: 2 * slack, recent: unbounded, before: unbounded, drift: d}
+	*l = link{tolerance: 2 * slack, recent: unbounded, before: unbounded, slope: l.slope, since: l.since}
 }
+
+// drift returns how much the base delay has changed at time t.
+func (l *link) drift(t int64) float64 { return l.slope * float64(t-l.since) }
+
+// follow takes in the bounds from a reference received at time t. If they are
+// exact, and the base delay goes along another line than it did, the slope
+// changes.
+func (l *link) follow(t int64, b bounds) {
+	if !(b.width() <= l.tolerance) {
+		return
+	}
+	if l.exact++; l.exact%4 != 0 {
+		return
+	}
+	k := &l.bases
+	k[0], k[1] = k[1], k[2]
+	k[2].time, k[2].base = t, b.low+b.width()/2
+	if l.exact < 4*len(k) || k[2].time <= k[0].time {
+		return
+	}
+	span := float64(k[2].time - k[0].time)
+	slope := (k[2].base - k[0].base) / span
+	bend := k[1].base - k[0].base - slope*float64(k[1].time-k[0].time)
+	if math.Abs(bend) > l.tolerance || math.Abs(slope) > fastest || math.Abs(slope-l.slope)*span <= l.tolerance {
+		return
+	}
+	l.slope, l.since = slope, t
+	base, half := (k[0].base+k[1].base+k[2].base)/3+slope*float64(2*k[2].time-k[0].time-k[1].time)/3, l.tolerance/2
+	l.recent, l.before, l.age = bounds{base - half, base + half}, unbounded, 0
+}
+
+// bounds are what all references allow.
+func (l *link) bounds() bounds { return l.recent.and(l.before) }
 
 // fits reports whether the bounds at time t agree with what is known.
 func (l *link) fits(t int64, b bounds) bool {
-	return l.recent.and(l.before).and(b.plus(-l.drift.at(t))).width() >= -l.tolerance
+	return l.bounds().and(b.plus(-l.drift(t))).width() >= -l.tolerance
 }
 
 // learn takes in the bounds of one reference and reports whether they fit. If
 // they do not, it forgets everything it knew.
 func (l *link) learn(t int64, b bounds) bool {
 	fits := l.fits(t, b)
-	b = b.plus(-l.drift.at(t))
+	b = b.plus(-l.drift(t))
 	if !fits {
-		l.doubt()
+		l.agreed = 0
 		l.recent, l.before, l.age = b, unbounded, 1
 		return false
 	}
@@ -90,29 +135,18 @@ func (l *link) learn(t int64, b bounds) bool {
 	return true
 }
 
-// doubt withdraws trust.
-func (l *link) doubt() { l.agreed = 0 }
-
-// shift adds to the base delay, as when the origin moves.
-func (l *link) shift(step float64) {
-	l.recent, l.before = l.recent.plus(step), l.before.plus(step)
-	for i := range l.drift.bases {
-		l.drift.bases[i] += step
-	}
-}
-
 // pinned reports whether the base delay is known.
-func (l *link) pinned() bool { return l.recent.and(l.before).width() <= l.tolerance }
+func (l *link) pinned() bool { return l.bounds().width() <= l.tolerance }
 
 // trusted reports whether the link may be taken to be work-conserving at the
 // configured rate.
 func (l *link) trusted() bool { return l.agreed >= proof && l.pinned() }
 
 // blur returns how far the base delay may be off.
-func (l *link) blur() float64 { return math.Abs(l.recent.and(l.before).width())/2 + 0.5 }
+func (l *link) blur() float64 { return math.Abs(l.bounds().width())/2 + 0.5 }
 
 // base returns the base delay at time t, if pinned.
 func (l *link) base(t int64) float64 {
-	b := l.recent.and(l.before)
-	return b.low + b.width()/2 + l.drift.at(t)
+	b := l.bounds()
+	return b.low + b.width()/2 + l.drift(t)
 }
