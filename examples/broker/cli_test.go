@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"os"
 	"os/exec"
@@ -31,20 +30,16 @@ func program(stdout io.Writer, args ...string) (exit int, stderr string) {
 // be, and ends the program with 2.
 func TestBadFlags(t *testing.T) {
 	for line, says := range map[string]string{
-		"":                            `-role is missing`,
-		"-role nobody":                `-role is "nobody"`,
-		"-role measure -size 15":      "-size is 15, want 16 to 1048576",
-		"-role measure -duration 1ms": "-duration is 1ms, want 1s to 24h0m0s",
-		"-role measure -rate -1":      "-rate is -1, want 1 to 1e+08",
-		"-role measure -rate NaN":     "-rate is NaN, want 1 to 1e+08",
-		"-role measure -key short":    "-key has 5 characters, want at least 16",
-		"-role measure more":          `argument "more", want flags only`,
-		"-role points":                "-url is needed in -role points",
-		"-role load -cut 2m":          "-cut is 2m0s, want 1ms to 1m0s",
-		"-role points -shards 0":      "-shards is 0, want 1 to 64",
-		"-role broker -url x":         `-url is "x", want none`,
-		"-role load -keep 1s":         "-keep is 1s, want 1m0s to 24h0m0s",
-		"-nothing":                    "-nothing",
+		"":                        `-role is missing`,
+		"-role nobody":            `-role is "nobody"`,
+		"-role broker -key short": "-key has 5 characters, want at least 16",
+		"-role broker more":       `argument "more", want flags only`,
+		"-role points":            "-url is needed in -role points",
+		"-role collector -cut 2m": "-cut is 2m0s, want 1ms to 1m0s",
+		"-role points -shards 0":  "-shards is 0, want 1 to 64",
+		"-role broker -url x":     `-url is "x", want none`,
+		"-role broker -keep 1s":   "-keep is 1s, want 1m0s to 24h0m0s",
+		"-nothing":                "-nothing",
 	} {
 		if exit, text := program(io.Discard, strings.Fields(line)...); exit != 2 || !strings.Contains(text, says) {
 			t.Errorf("%q: exit %d, %q; want 2 and %q", line, exit, text, says)
@@ -54,7 +49,7 @@ func TestBadFlags(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	exit, text := program(io.Discard, "-h")
-	if exit != 0 || !strings.Contains(text, "Broker measures") || !strings.Contains(text, "-shards") {
+	if exit != 0 || !strings.Contains(text, "Broker collects") || !strings.Contains(text, "-shards") {
 		t.Errorf("exit %d:\n%s", exit, text)
 	}
 }
@@ -66,10 +61,8 @@ func TestOutputThatFails(t *testing.T) {
 		t.Skip(err)
 	}
 	defer full.Close()
-	for _, line := range []string{"-role measure -duration 1s -costs=false", "-role broker"} {
-		if exit, text := program(full, strings.Fields(line)...); exit != 1 || !strings.Contains(text, "no space left") {
-			t.Errorf("%s: exit %d, %q; want 1", line, exit, text)
-		}
+	if exit, text := program(full, "-role", "broker"); exit != 1 || !strings.Contains(text, "no space left") {
+		t.Errorf("exit %d, %q; want 1", exit, text)
 	}
 }
 
@@ -112,23 +105,17 @@ func TestForeignSenders(t *testing.T) {
 	send("0.pair-0.1.0", []byte("no record"))
 	send("0.pair-0.3.0", []byte("no end"))
 	send("0.pair-0", []byte("no name"))
-	w := &worker{fleet: f, config: o.config(), counts: new(counts), out: func(hoplag.Report) {}}
+	w := &worker{collector: newCollector(f), out: func(hoplag.Report) {}}
 	done := make(chan error)
 	go func() { done <- w.run(ctx) }()
 	var totals bytes.Buffer
-	if err := f.points(ctx, o, &programs.Rows{W: &totals, JSON: true}); err != nil {
+	if err := f.points(ctx, o, &programs.Rows{W: &totals}); err != nil {
 		t.Fatal(err)
 	}
-	var want total
-	if err := json.Unmarshal(totals.Bytes(), &want); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.audit(ctx, want, 30*time.Second); err != nil {
-		t.Error(err)
-	}
+	checkAll(t, f, totals.String())
 	cancel()
 	<-done
-	if n := w.counts.refused.Load(); n != uint64(strangers) || len(w.pairs) != 1 {
+	if n := w.refused.Load(); n != uint64(strangers) || len(w.pairs) != 1 {
 		t.Errorf("%d records refused, want %d; %d pairs followed, want 1", n, strangers, len(w.pairs))
 	}
 }

@@ -56,11 +56,11 @@ func TestFullDisk(t *testing.T) {
 	var working sync.WaitGroup
 	defer working.Wait()
 	defer cancel()
-	c := newCollector(f, o.config())
+	c := newCollector(f)
 	working.Go(func() { c.work(ctx, 0) })
 	var totals bytes.Buffer
 	finished := make(chan error, 1)
-	go func() { finished <- f.points(ctx, o, &programs.Rows{W: &totals, JSON: true}) }()
+	go func() { finished <- f.points(ctx, o, &programs.Rows{W: &totals}) }()
 	time.Sleep(2 * time.Second)
 	ballast := filepath.Join(store, "ballast")
 	disk, err := os.Create(ballast)
@@ -80,7 +80,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkAll(t, f, totals.String())
-	if n := c.status().Restarts; n > 20 {
+	if n := c.restarts.Load(); n > 20 {
 		t.Errorf("the work began anew %d times", n)
 	}
 	for _, want := range []string{"no space left", "publishing", "works again"} {

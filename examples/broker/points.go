@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hoplag/hoplag"
@@ -16,7 +17,6 @@ import (
 type total struct {
 	Pair           string
 	Sent, Received uint64
-	Mean           float64 // ns
 }
 
 // pointsDelay is the mean delay with -role points, and one message in
@@ -37,7 +37,7 @@ func (f *fleet) points(ctx context.Context, o *options, rows *programs.Rows) err
 		var ends [2][]*hoplag.Point
 		for end := range ends {
 			for range o.shards {
-				p, err := hoplag.NewPoint(o.config())
+				p, err := hoplag.NewPoint(f.config)
 				if err != nil {
 					return err
 				}
@@ -60,11 +60,7 @@ func (f *fleet) points(ctx context.Context, o *options, rows *programs.Rows) err
 	}
 	all.Wait()
 	for _, t := range totals {
-		if rows.JSON {
-			rows.Object(t)
-		} else {
-			rows.Printf("%-10s %9d sent %9d received %12s mean\n", t.Pair, t.Sent, t.Received, hoplag.Format(t.Mean))
-		}
+		rows.Object(t)
 	}
 	return rows.Err
 }
@@ -91,26 +87,21 @@ func (t *total) pass(ctx context.Context, ends [2][]*hoplag.Point, d time.Durati
 	some := func(end int) *hoplag.Point { return ends[end][rand.IntN(len(ends[end]))] }
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	var mu sync.Mutex
+	var received atomic.Uint64
 	var under sync.WaitGroup
-	for ctx.Err() == nil {
+	for ; ctx.Err() == nil; sleep(ctx, 2*time.Millisecond) {
 		t.Sent++
 		number := t.Sent
-		began := time.Now()
 		some(0).PassedNumber(number)
 		if number%pointsLoss != 0 {
 			under.Add(1)
 			time.AfterFunc(time.Duration(rand.ExpFloat64()*float64(pointsDelay)), func() {
 				defer under.Done()
 				some(1).PassedNumber(number)
-				took := time.Since(began)
-				mu.Lock()
-				defer mu.Unlock()
-				t.Received++
-				t.Mean += (float64(took) - t.Mean) / float64(t.Received)
+				received.Add(1)
 			})
 		}
-		sleep(ctx, 2*time.Millisecond)
 	}
 	under.Wait()
+	t.Received = received.Load()
 }

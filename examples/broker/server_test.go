@@ -69,17 +69,3 @@ func TestRecordsAgain(t *testing.T) {
 		t.Errorf("%d records are stored of 3, %v", info.State.Msgs, err)
 	}
 }
-
-// Many pairs publish at once without too many records on their way.
-func TestManyRecordsAtOnce(t *testing.T) {
-	b, err := newBroker("127.0.0.1:0", t.TempDir(), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
-	f, _ := fleetAt(t, b.url, "-partitions 16")
-	const pairs = 5000
-	if err := f.fillCut(t.Context(), pairs, [2][]byte{[]byte("one end"), []byte("the other")}, 2*pairs); err != nil {
-		t.Error(err)
-	}
-}

@@ -28,6 +28,7 @@ type fleet struct {
 	records, reports   jetstream.Stream
 	members, positions jetstream.KeyValue
 	partitions         int
+	config             hoplag.Config // of the points
 	log                io.Writer
 }
 
@@ -52,27 +53,28 @@ func openFleet(ctx context.Context, conn *nats.Conn, o *options) (*fleet, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	f := &fleet{js: js, partitions: o.partitions, log: io.Discard}
-	for _, s := range []struct {
-		stream *jetstream.Stream
-		name   string
-		config jetstream.StreamConfig
-	}{
-		{&f.records, "HOPLAG_RECORDS", jetstream.StreamConfig{Subjects: []string{recordPrefix + ">"}, MaxAge: o.keep}},
-		{&f.reports, "HOPLAG_REPORTS", jetstream.StreamConfig{Subjects: []string{reportPrefix + ">"}, MaxAge: 24 * time.Hour}},
-	} {
-		s.config.Name = s.name
-		s.config.Metadata = map[string]string{"partitions": strconv.Itoa(o.partitions)}
-		*s.stream, err = js.Stream(ctx, s.name)
+	f := &fleet{js: js, partitions: o.partitions, config: o.config(), log: io.Discard}
+	open := func(name, prefix string, keep time.Duration) (jetstream.Stream, error) {
+		stream, err := js.Stream(ctx, name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			*s.stream, err = js.CreateOrUpdateStream(ctx, s.config)
+			stream, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+				Name: name, Subjects: []string{prefix + ">"}, MaxAge: keep,
+				Metadata: map[string]string{"partitions": strconv.Itoa(o.partitions)},
+			})
 		}
 		if err != nil {
 			return nil, err
 		}
-		if had := (*s.stream).CachedInfo().Config.Metadata["partitions"]; had != strconv.Itoa(o.partitions) {
-			return nil, fmt.Errorf("-partitions is %d, and %s of stream %s: all that share it need the same", o.partitions, had, s.name)
+		if had := stream.CachedInfo().Config.Metadata["partitions"]; had != strconv.Itoa(o.partitions) {
+			return nil, fmt.Errorf("-partitions is %d, and %s of stream %s: all that share it need the same", o.partitions, had, name)
 		}
+		return stream, nil
+	}
+	if f.records, err = open("HOPLAG_RECORDS", recordPrefix, o.keep); err != nil {
+		return nil, err
+	}
+	if f.reports, err = open("HOPLAG_REPORTS", reportPrefix, 24*time.Hour); err != nil {
+		return nil, err
 	}
 	if f.members, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "HOPLAG_MEMBERS", TTL: memberLife}); err != nil {
 		return nil, err
@@ -100,8 +102,7 @@ func (f *fleet) recordSubject(pair string, end, shard int) string {
 // broker did not acknowledge; meanwhile the point keeps Config.History of what
 // follows.
 func (f *fleet) publish(ctx context.Context, p *hoplag.Point, pair string, end, shard int) {
-	subject := f.recordSubject(pair, end, shard)
-	failed := ""
+	subject, failed := f.recordSubject(pair, end, shard), ""
 	for record := range p.Records(ctx) {
 		for ctx.Err() == nil {
 			err := f.send(ctx, subject, record)
@@ -125,21 +126,22 @@ func (f *fleet) send(ctx context.Context, subject string, record []byte) error {
 // tell says why something fails, once for each reason, and that it works again.
 // It returns what was said.
 func (f *fleet) tell(what, before string, err error) string {
-	switch {
-	case err == nil && before != "":
-		fmt.Fprintf(f.log, "%s works again\n", what)
-	case err != nil && err.Error() != before && !errors.Is(err, context.Canceled):
-		fmt.Fprintf(f.log, "%s fails, and is tried again: %v\n", what, err)
-	}
 	if err == nil {
+		if before != "" {
+			fmt.Fprintf(f.log, "%s works again\n", what)
+		}
 		return ""
+	}
+	if err.Error() != before && !errors.Is(err, context.Canceled) {
+		fmt.Fprintf(f.log, "%s fails, and is tried again: %v\n", what, err)
 	}
 	return err.Error()
 }
 
-// room waits until some messages are no longer on their way.
-func (f *fleet) room(ctx context.Context) {
-	for f.js.PublishAsyncPending() >= mostPending/2 && ctx.Err() == nil {
-		sleep(ctx, time.Millisecond)
+// sleep waits for a time, or until the context is done.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
