@@ -326,13 +326,13 @@ func Example_sizes() {
 	fmt.Println("lds:", flows.Memory, "bytes, compared", flows.Comparisons, "times an interval")
 
 	// 50,000 packets a second, to be kept for months in 3 GB a day.
-	months, err := colate.Plan(colate.Demand{Rate: 50_000, BytesADay: 3e9, Loss: 0.001})
+	months, bits, err := colate.Plan(colate.Demand{Rate: 50_000, BytesADay: 3e9, Delay: 100e6})
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("colate: %d counters, %.1f bits a packet\n", months.Config.Counters, months.BitsPerPacket)
+	fmt.Printf("colate: %d counters, %.1f bits a packet\n", months.Counters, bits)
 	// Output:
 	// lda: 28706 bytes an interval
 	// lds: 219980 bytes, compared 1 times an interval
-	// colate: 310289 counters, 5.6 bits a packet
+	// colate: 245970 counters, 5.6 bits a packet
 }

@@ -102,7 +102,7 @@ func TestFlowLosesAmongPacketsOnTheirWay(t *testing.T) {
 // A store that is blocked mixes no epochs: what passes beyond the next one is
 // left out, and told.
 func TestBlockedStoreMixesNoEpochs(t *testing.T) {
-	store, err := colate.OpenStore(colate.Dir(t.TempDir()), colate.StoreOptions{})
+	store, err := colate.OpenStore(t.TempDir(), colate.StoreOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -431,7 +431,7 @@ func TestKeyForgesAnswers(t *testing.T) {
 func TestKeep(t *testing.T) {
 	var stores [2]*colate.Store
 	for i := range stores {
-		store, err := colate.OpenStore(colate.Dir(t.TempDir()), colate.StoreOptions{})
+		store, err := colate.OpenStore(t.TempDir(), colate.StoreOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -400,7 +400,7 @@ func TestUnknownClocks(t *testing.T) {
 // or a cut comes; those that come after their epoch was cut are left out, and
 // told.
 func TestKeepCutsByTime(t *testing.T) {
-	store, err := colate.OpenStore(colate.Dir(t.TempDir()), colate.StoreOptions{})
+	store, err := colate.OpenStore(t.TempDir(), colate.StoreOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

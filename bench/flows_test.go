@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/colate"
-	"github.com/hoplag/hoplag/colate/paper"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
 	sds "github.com/hoplag/hoplag/lds/paper"
@@ -83,7 +82,7 @@ func BenchmarkLDSUpdate(b *testing.B) {
 	})
 }
 
-// BenchmarkCOLATEUpdate: 455,334 counters, 20 of them a flow's. The floor
+// BenchmarkCOLATEUpdate: 455,334 counters, 16 of them a flow's. The floor
 // updates one of as many counters of the same bytes in memory, by the same
 // hashes. Whether the epoch is over is asked for each packet.
 func BenchmarkCOLATEUpdate(b *testing.B) {
@@ -120,20 +119,6 @@ func BenchmarkCOLATEUpdate(b *testing.B) {
 			}
 		}, floor)
 	})
-}
-
-// BenchmarkCOLATEHybrid is the model of a fast and a slow memory, with half of
-// each counter's bits in either.
-func BenchmarkCOLATEHybrid(b *testing.B) {
-	packets, flows := packetStream(), flowStream()
-	c := paper.Config{Counters: colate.DefaultConfig.Counters, PerFlow: colate.DefaultConfig.PerFlow, Bits: 32, TimeBits: 20, Vectors: 1}
-	h := must(paper.NewHybrid(c, 16))
-	compare(b, streamLength, 0, func(from, to int) {
-		t, packets := int64(from), packets[from:to]
-		for i, f := range flows[from:to] {
-			h.Update(f, packets[i], t+int64(i))
-		}
-	}, counterFloor[uint32](packets, flows))
 }
 
 // calledFloor is the floor's work for one packet behind a call, as that of any

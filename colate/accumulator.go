@@ -2,6 +2,7 @@ package colate
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -18,34 +19,71 @@ const absentFlows = 199
 // of epochs after another, and adds up the delays of the packets that both
 // points recorded. Its size does not depend on the number of epochs.
 type accumulator struct {
-	config Config // without the fields in which points may differ
-	flows  []joint.FlowRecord
-	at     []uint32 // counters: PerFlow for each flow, then those of absent flows
-	order  []uint32 // cells, by counter
-	table  *cellTable
+	config  Config // without the fields in which points may differ
+	flows   []joint.FlowRecord
+	at      []uint32 // counters: PerFlow for each flow, then those of absent flows
+	order   []uint32 // cells, by counter
+	table   *cellTable
+	samples *sampling
 
-	parts     []float64 // of a flow's packets, for each of its cells; the first of two in one place has both
 	own       []tally
 	absent    []absentTally // absentFlows for each flow
-	spreads   [absentFlows]spread
-	trend     trend
-	reference float64 // a delay subtracted from those of all packets
+	reference float64       // a delay subtracted from those of all packets
 	begun     bool
 	epochs    int     // pairs added
 	missing   int     // pairs in which only one point has packets
 	unread    int     // pairs that could not be read
 	sent      float64 // packets at the first point, in pairs that were read
 	unseen    float64 // of these, in pairs in which the second has none
+	scatter   scatter // of all packets
 
-	// Of the current table: what absent flows' cells show, their areas and
-	// numbers of packets, and what they say together.
-	sights  []sight
-	areas   []float64
-	totals  []float64
+	// Of the current table: absent flows' cells, and what they say together.
+	others  *sampleOfCells
 	noise   []float32 // of each cell and epoch, what it adds to a sum
 	common  common
 	cells   []flowCell // of one flow
 	scratch []float64
+}
+
+// A tally adds up what a flow's cells say, epoch by epoch: the delays of its
+// packets above the reference, including the noise of others, which falls in
+// the cells of absent flows alike.
+type tally struct {
+	sum     float64 // delays above the reference
+	counted float64 // the flow's packets, less what a typical cell has
+	passed  float64 // the same at the first point, with what was lost
+	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
+	chance  float64 // of that, what their number adds, where it is not known better
+	shown   float64 // the packets counted in settled cells, scaled to all
+	told    float64 // and all the packets counted in those epochs
+	usual   float64 // Σ packets × how much longer than the reference all packets took in these epochs
+	cells   int     // settled cells and epochs
+	large   bool    // its cells are too narrow
+	scatter
+
+	// Epochs on which the flow's cells are silent: like all others, which lost
+	// much, or unlike them.
+	filled, filling float64 // packets, and how much longer all took in these epochs
+	dark            float64 // packets
+	darkEpochs      int
+	darkSpan        span
+	low, high       float64 // of all packets' means, over the epochs
+}
+
+// An absentTally is the tally of an absent flow. Its cells take the places of
+// the flow's, with the same weights.
+type absentTally struct{ sum, counted float64 }
+
+// A scatter is how far cells are from the mean of an epoch: Σ squares over
+// packets, and their degrees of freedom.
+type scatter struct{ squares, degrees float64 }
+
+// A flowCell is one of a flow's cells in the current table.
+type flowCell struct {
+	sight
+	share   float64 // of the flow's packets in it; 0 if the cell is not used
+	areas   [room]float64
+	weights [room]float64 // by which an epoch's excess adds to the flow's
 }
 
 // newAccumulator returns an empty accumulator for flows at points of Config c.
@@ -64,11 +102,13 @@ func newAccumulator(c Config, flows []joint.FlowRecord) (*accumulator, error) {
 	a := &accumulator{
 		config: c.comparable(), flows: slices.Clone(flows),
 		at: make([]uint32, cells), order: make([]uint32, cells),
-		table: newCellTable(c, cells, room),
-		parts: make([]float64, len(flows)*m),
-		own:   make([]tally, len(flows)), absent: make([]absentTally, len(flows)*absentFlows),
-		sights: make([]sight, noise), areas: make([]float64, noise*room), totals: make([]float64, noise),
-		noise: make([]float32, noise*room), cells: make([]flowCell, m), scratch: make([]float64, noise),
+		table: newCellTable(c, cells, room), own: make([]tally, len(flows)), absent: make([]absentTally, len(flows)*absentFlows),
+		noise: make([]float32, noise*room), cells: make([]flowCell, m), scratch: make([]float64, 2*m),
+	}
+	a.samples = newSampling(&a.config, flows, 0)
+	a.others = newSampleOfCells(a.table, noise)
+	for k := range a.others.cells {
+		a.others.cells[k] = len(flows)*m + k
 	}
 	return a, a.aim(flows)
 }
@@ -81,10 +121,7 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 			return estimate.Invalid("colate", fmt.Sprintf("flow %d", i), f, "packets and doubt from 0 to 2^60")
 		}
 		for j := range m {
-			at := a.at[i*m:][:m]
-			at[j] = c.place(f.Flow, j)
-			a.parts[i*m+j] = 0
-			a.parts[i*m+slices.Index(at, at[j])] += c.part(j)
+			a.at[i*m+j] = c.place(f.Flow, j)
 		}
 	}
 	copy(a.flows, flows)
@@ -98,9 +135,10 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 	}
 	slices.SortFunc(a.order, func(i, j uint32) int { return int(a.at[i]) - int(a.at[j]) })
 	a.table.keep(0)
+	a.samples.aim(flows)
 	clear(a.own)
 	clear(a.absent)
-	a.spreads, a.trend, a.reference, a.begun = [absentFlows]spread{}, trend{}, 0, false
+	a.reference, a.begun, a.scatter = 0, false, scatter{}
 	a.epochs, a.missing, a.unread, a.sent, a.unseen = 0, 0, 0, 0, 0
 	return nil
 }
@@ -116,13 +154,6 @@ func (c *Config) neighbour(at uint32, absent int) uint32 {
 	return uint32(from + (int(at)-from+1+absent%(length-1))%length)
 }
 
-// read returns the fraction of the packets that is in epochs read at both
-// points.
-func (a *accumulator) read() float64 {
-	pairs := float64(a.epochs + a.missing)
-	return (1 - a.unseen/max(a.sent, 1)) * pairs / max(pairs+float64(a.unread), 1)
-}
-
 // add adds what two points recorded in the same epoch. Add epochs in order of
 // time. It returns [estimate.ErrMismatch] if the Configs or the times of the
 // epochs differ.
@@ -133,13 +164,19 @@ func (a *accumulator) add(up, down *Recorder) error {
 	for i, at := range a.at {
 		a.table.put(i, up.words[at], down.words[at])
 	}
-	r := up
+	s := up.span()
 	if up.packets == 0 {
-		r = down
+		s = down.span()
 	}
-	a.end(span{r.start, r.start + r.config.Period}, up.packets, down.packets, true)
+	for i, r := range []*Recorder{up, down} {
+		a.samples.whole(r, i == 1)
+	}
+	a.samples.match(s, min(up.limit, down.limit))
+	a.end(s, up.packets, down.packets, true)
 	return nil
 }
+
+func (r *Recorder) span() span { return span{r.start, r.start + r.config.Period} }
 
 // matched returns why two epochs cannot be compared.
 func matched(up, down *Recorder, c Config) error {
@@ -148,7 +185,7 @@ func matched(up, down *Recorder, c Config) error {
 			return fmt.Errorf("colate: %w: epoch of %+v, not of %+v", estimate.ErrMismatch, r.config, c)
 		}
 	}
-	if up.packets != 0 && down.packets != 0 && (up.start != down.start || up.config.Period != down.config.Period) {
+	if up.packets != 0 && down.packets != 0 && up.span() != down.span() {
 		return fmt.Errorf("colate: %w: epochs of %d and %d ns from %d and %d on", estimate.ErrMismatch,
 			up.config.Period, down.config.Period, up.start, down.start)
 	}
@@ -177,22 +214,223 @@ func (a *accumulator) end(s span, up, down uint64, counts bool) {
 
 // flush adds the epochs of the table that count to the tallies.
 func (a *accumulator) flush() {
-	if a.table.live == 0 {
+	t := a.table
+	if t.live == 0 {
 		return
 	}
-	t, first := a.table, len(a.flows)*a.config.PerFlow
-	for k := range a.sights {
-		a.sights[k] = t.read(first+k, a.areas[k*room:])
-		a.totals[k] = t.total(first + k)
-	}
-	a.common = t.common(len(a.sights), func(k int) int { return first + k }, a.sights, a.areas, a.totals, a.scratch)
+	a.common = a.others.learn()
 	if !a.begun {
 		a.reference, a.begun = a.common.usual, true
 	}
 	a.spreadNoise()
-	a.trend.add(t, &a.common)
 	for f := range a.flows {
 		a.tally(f)
 	}
 	t.live = 0
+}
+
+// spreadNoise turns the areas of absent flows' cells into what they add to a
+// sum of delays above the reference. A cell that is not settled is taken to be
+// like all; the others stand for its noise.
+func (a *accumulator) spreadNoise() {
+	o, k := a.others, &a.common
+	limit := k.full + margin(k.full)
+	for i, cell := range o.cells {
+		for e := range a.table.epochs {
+			n := a.table.packets(cell, e)
+			y := n * (k.mean[e] - a.reference)
+			if o.sights[i].settled>>e&1 != 0 {
+				off := o.areas[i*room+e] - n*k.mean[e]
+				y += off / math.Sqrt(max(k.seen[e], 0.01))
+				if n > 0 && a.table.live>>e&1 != 0 && o.totals[i] <= limit {
+					a.scatter.squares += off * off / n
+					a.scatter.degrees++
+				}
+			}
+			a.noise[i*room+e] = float32(y)
+		}
+	}
+}
+
+// tally adds the epochs of the table to flow f, and to its absent flows.
+func (a *accumulator) tally(f int) {
+	t, own, m := a.table, &a.own[f], a.config.PerFlow
+	limit := a.use(f)
+	var lost [room]float64
+	kept, cells := 0.0, 0.0
+	for j := range a.cells {
+		if c := &a.cells[j]; c.share > 0 {
+			kept += c.share
+			cells++
+			t.losses(f*m+j, c.sight, &lost)
+		}
+	}
+	if kept == 0 {
+		own.large = true
+		return
+	}
+	for e := range t.epochs {
+		lost[e] /= cells
+	}
+	for j := range a.cells {
+		a.cells[j].weigh(&lost, a.cells[j].weights[:t.epochs])
+	}
+	for e := range t.epochs {
+		if t.live>>e&1 != 0 {
+			a.tallyEpoch(own, f*m, e, kept, cells)
+			own.low, own.high = min(own.low, a.common.mean[e]-a.reference), max(own.high, a.common.mean[e]-a.reference)
+			continue
+		}
+		for j := range a.cells {
+			a.cells[j].weights[e] = 0
+		}
+	}
+	a.tallyAbsent(f, limit, kept)
+}
+
+// use reads the cells of a flow, and leaves out those that are too full, of other
+// packets or for their width. It returns how many packets a cell of an absent
+// flow may have.
+func (a *accumulator) use(f int) float64 {
+	t, m := a.table, a.config.PerFlow
+	totals, at := a.scratch[:m], a.at[f*m:][:m]
+	for j := range a.cells {
+		c := &a.cells[j]
+		c.sight, c.share, totals[j] = t.read(f*m+j, c.areas[:]), 0, t.total(f*m+j)
+		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
+	}
+	median := middle(totals, a.scratch[m:m])
+	own := max(median-a.common.full, 0) * float64(m)
+	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
+	large, settled := 0, 0
+	for j := range a.cells {
+		c := &a.cells[j]
+		expected := a.common.full + own*c.share
+		if totals[j] > expected+margin(expected) || a.flows[f].Packets*c.share > most {
+			c.share = 0
+		}
+		for e := range t.epochs {
+			if c.share > 0 && c.settled>>e&1 != 0 {
+				settled++
+				if math.Abs(c.areas[e]) > largestSum(&a.config) {
+					large++
+				}
+			}
+		}
+	}
+	if 20*large > settled {
+		for j := range a.cells {
+			a.cells[j].share = 0
+		}
+	}
+	return a.common.full + margin(median)
+}
+
+// tallyEpoch adds an epoch. The flow's settled cells stand for the others, by
+// the packets in them and the inverse of their chances.
+func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) {
+	t, typical := a.table, a.common.cell[e]
+	var n, sent, in, area, settled, lost, expected float64
+	for j := range a.cells {
+		c := &a.cells[j]
+		if c.share == 0 {
+			continue
+		}
+		x, y := t.packets(first+j, e), t.sent(first+j, e)
+		n += x
+		sent += y
+		lost += max(y-x, 0)
+		expected += a.common.gone[e] * y
+		if c.settled>>e&1 != 0 {
+			settled += c.weights[e]
+			in += c.weights[e] * x
+			area += c.weights[e] * c.areas[e]
+			own.cells++
+		}
+	}
+	counted, passed := (n-cells*typical)/kept, (sent-cells*typical*math.Exp(a.common.loss[e]))/kept
+	own.counted += counted
+	own.passed += passed
+	counted = max(counted, 0)
+	const some = 20 // packets
+	if settled == 0 || in == 0 && n > some {
+		for j := range a.cells {
+			a.cells[j].weights[e] = 0
+		}
+		a.silent(own, e, counted, passed, lost <= 2*expected+5*math.Sqrt(expected)+5)
+		return
+	}
+	// Cells hold alike, but of many packets it is known how many they hold.
+	stand := (n + some) / (in + some*settled/cells)
+	own.told += n
+	own.shown += in * cells / settled
+	own.sum += stand * (area - in*a.reference) / kept
+	own.usual += counted * (a.common.mean[e] - a.reference)
+	own.degrees--
+	stands := -1.0
+	for j := range a.cells {
+		c := &a.cells[j]
+		if x := t.packets(first+j, e); c.share > 0 && c.settled>>e&1 != 0 {
+			c.weights[e] *= stand / kept
+			stands += c.weights[e] * c.weights[e] * x / max(n, 1) * kept
+			if x > 0 {
+				off := c.areas[e] - x*area/in
+				own.squares += off * off / x
+				own.degrees++
+			}
+		} else {
+			c.weights[e] = 0
+		}
+	}
+	stands = max(stands, 1/kept-1, 0)
+	own.sampled += counted * stands
+	own.chance += max(1-counted*kept/max(n, 1), 0) * counted * stands
+}
+
+// silent adds an epoch in which the flow has no settled cell. If its packets
+// were lost like those of others, they waited like them.
+func (a *accumulator) silent(own *tally, e int, counted, passed float64, alike bool) {
+	noise := 3*math.Sqrt(a.common.cell[e]*float64(a.config.PerFlow)) + 3
+	if a.common.known[e] && (alike || passed < noise) {
+		own.filled += counted
+		own.filling += counted * (a.common.mean[e] - a.reference)
+		return
+	}
+	if passed < noise {
+		return
+	}
+	if own.darkEpochs++; own.darkEpochs == 1 {
+		own.darkSpan.start = a.table.spans[e].start
+	}
+	own.darkSpan.end = a.table.spans[e].end
+	own.dark += max(passed, 0)
+}
+
+// tallyAbsent adds what the flow's weights make of the cells of absent flows.
+func (a *accumulator) tallyAbsent(f int, limit, kept float64) {
+	m, t, usual := len(a.cells), a.table, 0.0
+	for e := range t.epochs {
+		if t.live>>e&1 != 0 {
+			usual += a.common.cell[e]
+		}
+	}
+	for i := range absentFlows {
+		sum, counted, used := 0.0, 0.0, 0.0
+		for j := range a.cells {
+			c, k := &a.cells[j], i*m+j
+			if c.share == 0 || a.others.totals[k] > limit {
+				continue
+			}
+			used += c.share
+			counted += a.others.totals[k] - usual
+			noise := a.noise[k*room:][:t.epochs]
+			for e, w := range c.weights[:t.epochs] {
+				sum += w * float64(noise[e])
+			}
+		}
+		scale := kept / max(used, 1e-9)
+		to := &a.absent[f*absentFlows+i]
+		to.sum += scale * sum
+		to.counted += scale * counted / kept
+	}
 }

@@ -88,7 +88,7 @@ func (s *scene) first(seed uint64) hashing.Flow { return hashing.Flow(hashing.Mi
 
 func minutes(counters int) Config {
 	c := DefaultConfig
-	c.Counters = counters
+	c.Counters, c.OneIn, c.Samples = counters, 0, 0
 	return c
 }
 
@@ -217,6 +217,7 @@ func TestDriftAndDeviations(t *testing.T) {
 	for _, drift := range []float64{0, 5e-5, -5e-5} {
 		law := func(rng *rand.Rand, _ float64) (float64, bool) { return 0.2 + 0.0005*rng.ExpFloat64(), false }
 		s := scene{config: minutes(2000), seconds: 900, flows: []sceneFlow{{50, law}}}
+		s.config.OneIn, s.config.Samples = 20, 10_000
 		s.offset = func(at int64) int64 { return int64(drift * float64(at)) }
 		for range 20 {
 			s.flows = append(s.flows, sceneFlow{3, law})

@@ -69,7 +69,7 @@ func TestKeyAimsAtCounters(t *testing.T) {
 	victim := hashing.Flow(key.Word(0))
 	c := testConfig
 	n, m := uint64(c.Counters), uint64(c.PerFlow)
-	theirs, chooser := map[uint64]bool{}, c.chooser()
+	theirs := map[uint64]bool{}
 	for j := range m {
 		theirs[position(c.Identity, victim, j, n)] = true
 	}
@@ -78,7 +78,7 @@ func TestKeyAimsAtCounters(t *testing.T) {
 		for {
 			trials++
 			f, p := hashing.Flow(key.Word(trials)), hashing.Packet(key.Word(trials|1<<63))
-			if at := position(c.Identity, f, chooser.choice(p), n); theirs[at] {
+			if theirs[position(c.Identity, f, hashing.Row(uint64(p), m), n)] {
 				return f, p
 			}
 		}
@@ -114,7 +114,7 @@ func TestKeyAimsAtCounters(t *testing.T) {
 // TestEpochsAtTheEndOfTime: packets whose times are next to what 64 bits can hold,
 // as of broken clocks, make an epoch that can be encoded and kept.
 func TestEpochsAtTheEndOfTime(t *testing.T) {
-	for _, period := range []int64{1, 3, 1e9, MaxPeriod} {
+	for _, period := range []int64{1, 3, 1e9, maxPeriod} {
 		for _, at := range []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, math.MaxInt64 - 1, math.MaxInt64} {
 			c := testConfig
 			c.Period = period

@@ -10,22 +10,7 @@ import (
 )
 
 // Counters are encoded in blocks of blockCounters, the last one smaller. Each
-// block can be read alone:
-//
-//	parameter k of counts 1 · base width of sums 1
-//	bits, most significant first, for each counter:
-//	  count  0 for a counter that is 0, and then no more; else the count, or
-//	         2^CountBits if that is 0. Its high bits, all but k, as so many
-//	         ones and a zero, the low k as they are; from maxOnes on as
-//	         maxOnes ones and CountBits+1 bits
-//	  digest DigestBits
-//	  sum    less count × middle of the epoch and half the count, modulo the
-//	         sum's width, signed, as 2x or -2x-1: base width and half the
-//	         length of the count, rounded up, but at most the sum's width
-//	zeros to the next byte
-//	CRC-32C 4
-//
-// The sum of the times of n packets is close to n times the middle of the
+// block can be read alone: SPEC.md describes it. The sum of the times of n packets is close to n times the middle of the
 // epoch. What is left has some log2(Period) + log2(n)/2 bits, while a sum has
 // half as many more.
 const (

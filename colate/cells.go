@@ -12,7 +12,7 @@ type span struct{ start, end int64 }
 
 // room is the largest number of epochs that a cellTable can hold: the number of
 // bits in a mask.
-const room = 64
+const room = 32
 
 // A cellTable holds what some counters of both points say over some epochs,
 // and makes areas of it.
@@ -31,9 +31,8 @@ type cellTable struct {
 	config Config
 	size   int // epochs that it can hold
 	epochs int
-	live   uint64 // epochs that count; the others only settle levels
-	starts [room]int64
-	ends   [room]int64
+	live   uint32 // epochs that count; the others only settle levels
+	spans  [room]span
 	words  []uint64 // for each cell and cut: words' differences up to there
 	counts []uint32 // for each cell and epoch: packets at the second point
 }
@@ -53,14 +52,14 @@ func (t *cellTable) put(i int, up, down uint64) {
 // table is full, end calls flush and keeps the last epochs. Some of these count
 // only then, when those after them are known.
 func (t *cellTable) end(s span, counts bool, flush func()) {
-	t.starts[t.epochs], t.ends[t.epochs] = s.start, s.end
+	t.spans[t.epochs] = s
 	if counts {
 		t.live |= 1 << t.epochs
 	}
 	if t.epochs++; t.epochs < t.size {
 		return
 	}
-	ahead := max(t.size/16, 1)
+	ahead := max(t.size/8, 1)
 	late := t.live >> (t.size - ahead)
 	t.live &= 1<<(t.size-ahead) - 1
 	flush()
@@ -80,8 +79,7 @@ func (t *cellTable) keep(last int) {
 	for at := 0; at < len(t.counts); at += t.size {
 		copy(t.counts[at:], t.counts[at+from:at+t.epochs])
 	}
-	copy(t.starts[:], t.starts[from:t.epochs])
-	copy(t.ends[:], t.ends[from:t.epochs])
+	copy(t.spans[:], t.spans[from:t.epochs])
 	t.epochs, t.live = t.epochs-from, 0
 }
 
@@ -102,9 +100,9 @@ func (t *cellTable) gone(i, from, to int) float64 {
 
 // total returns how many packets of cell i came in epochs that count.
 func (t *cellTable) total(i int) (n float64) {
-	for e, count := range t.counts[i*t.size:][:t.epochs] {
+	for e := range t.epochs {
 		if t.live>>e&1 != 0 {
-			n += float64(count)
+			n += t.packets(i, e)
 		}
 	}
 	return n
@@ -113,21 +111,14 @@ func (t *cellTable) total(i int) (n float64) {
 // A sight is what a cell shows: the epochs in which it is settled, because no
 // packet was lost between a cut before and one after of equal level, and those
 // in which such a span begins.
-type sight struct{ settled, begins uint64 }
-
-// whole reports whether an epoch is a span of its own: its area is the delays of
-// the packets that came in it, of which none crossed a cut.
-func (s sight) whole(epoch int) bool {
-	next := epoch + 1
-	return s.begins>>epoch&1 != 0 && (s.begins>>next&1 != 0 || s.settled>>next&1 == 0)
-}
+type sight struct{ settled, begins uint32 }
 
 // read sets the areas of cell i, in nanoseconds, in the epochs in which it is
 // settled, and 0 in others.
 func (t *cellTable) read(i int, areas []float64) (s sight) {
 	c := &t.config
 	words := t.words[i*(t.size+1):][:t.epochs+1]
-	low, width, unit := uint64(1)<<c.lowBits()-1, int(c.sumBits()), c.Unit()
+	low, width, unit := uint64(1)<<c.lowBits()-1, int(c.sumBits()), c.unit()
 	ahead := max(1, 1<<c.DigestBits>>10) // so that levels that are equal by chance stay rare
 	for a := 0; a < t.epochs; {
 		b, last := a+1, min(t.epochs, a+ahead)
@@ -143,7 +134,7 @@ func (t *cellTable) read(i int, areas []float64) (s sight) {
 		before := uint64(0)
 		for e := a; e < b; e++ {
 			sum := words[e+1] - words[a]
-			f := sum>>c.lowBits() - uint64(estimate.SignExtend(sum, int(c.CountBits)))*uint64(t.ends[e]>>c.Shift)
+			f := sum>>c.lowBits() - uint64(estimate.SignExtend(sum, int(c.CountBits)))*uint64(t.spans[e].end>>c.Shift)
 			areas[e] = float64(estimate.SignExtend(f-before, width)) * unit
 			s.settled |= 1 << e
 			before = f
@@ -172,14 +163,12 @@ func (t *cellTable) losses(i int, s sight, lost *[room]float64) {
 	}
 }
 
-// heaviest is the largest logarithm of a weight.
-const heaviest = 5
-
 // weigh sets the weight of a cell's epochs: the inverse of their chance to be
 // settled, given the number of packets that such a cell loses in each. (How
 // many it receives does not change that.) A span that a slow packet made longer
 // is the likelier to have lost one, and would be missing too often.
 func (s sight) weigh(lost *[room]float64, weights []float64) {
+	const heaviest = 5
 	for a := 0; a < len(weights); {
 		if s.settled>>a&1 == 0 {
 			weights[a] = 0
@@ -190,8 +179,7 @@ func (s sight) weigh(lost *[room]float64, weights []float64) {
 		for ; b < len(weights) && s.settled>>b&1 != 0 && (b == a || s.begins>>b&1 == 0); b++ {
 			x += lost[b]
 		}
-		w := math.Exp(min(x, heaviest))
-		for ; a < b; a++ {
+		for w := math.Exp(min(x, heaviest)); a < b; a++ {
 			weights[a] = w
 		}
 	}
@@ -206,7 +194,6 @@ type common struct {
 	mean  [room]float64 // delay, ns
 	known [room]bool    // whether there is a settled cell
 	cell  [room]float64 // packets in one cell
-	lost  [room]float64 // of them, lost
 	loss  [room]float64 // rate at which packets are lost
 	gone  [room]float64 // part of them that is lost, or on its way at the end and not at the beginning
 	seen  [room]float64 // part of the packets in settled cells
@@ -215,28 +202,47 @@ type common struct {
 	full  float64 // packets in a typical cell, in epochs that count
 }
 
-// common learns from n cells with no more packets than typical, or delays
-// from all if these have none.
-func (t *cellTable) common(n int, cell func(k int) int, sights []sight, areas []float64, totals, scratch []float64) common {
-	full := middle(totals, scratch)
-	c, some := t.commonUpTo(full+margin(full), n, cell, sights, areas, totals)
+// A sampleOfCells is cells that common learns from.
+type sampleOfCells struct {
+	table  *cellTable
+	cells  []int
+	sights []sight
+	areas  []float64 // room for each cell
+	totals []float64
+	sorted []float64
+}
+
+func newSampleOfCells(t *cellTable, n int) *sampleOfCells {
+	return &sampleOfCells{t, make([]int, n), make([]sight, n), make([]float64, n*room), make([]float64, n), make([]float64, n)}
+}
+
+// learn learns from cells with no more packets than typical, or delays from
+// all if these have none.
+func (s *sampleOfCells) learn() common {
+	for k, i := range s.cells {
+		s.sights[k] = s.table.read(i, s.areas[k*room:])
+		s.totals[k] = s.table.total(i)
+	}
+	full := middle(s.totals, s.sorted)
+	c, some := s.learnUpTo(full + margin(full))
 	if !some {
-		all, _ := t.commonUpTo(math.Inf(1), n, cell, sights, areas, totals)
+		all, _ := s.learnUpTo(math.Inf(1))
 		c.mean, c.known, c.usual = all.mean, all.known, all.usual
 	}
 	c.full = full
 	return c
 }
 
-// commonUpTo learns from cells with no more packets than the limit, and reports
+// learnUpTo learns from cells with no more packets than the limit, and reports
 // whether they have any.
-func (t *cellTable) commonUpTo(limit float64, n int, cell func(k int) int, sights []sight, areas, totals []float64) (c common, some bool) {
-	var sent, gone [room]float64
+func (s *sampleOfCells) learnUpTo(limit float64) (c common, some bool) {
+	t := s.table
+	var sent, gone, lost, seen, sum, count, weights [room]float64
 	cells := 0.0
-	for k := range n {
-		if i := cell(k); totals[k] <= limit {
+	for k, i := range s.cells {
+		if s.totals[k] <= limit {
 			cells++
-			t.losses(i, sights[k], &c.lost)
+			t.losses(i, s.sights[k], &lost)
 			for e := range t.epochs {
 				sent[e] += t.sent(i, e)
 				gone[e] += t.gone(i, e, e+1)
@@ -244,23 +250,20 @@ func (t *cellTable) commonUpTo(limit float64, n int, cell func(k int) int, sight
 		}
 	}
 	for e := range t.epochs {
-		c.loss[e] = -math.Log1p(-min(c.lost[e]/max(sent[e], 1), 0.9))
-		c.gone[e] = max(c.lost[e], gone[e]) / max(sent[e], 1)
-		c.lost[e] /= max(cells, 1)
+		c.loss[e] = -math.Log1p(-min(lost[e]/max(sent[e], 1), 0.9))
+		c.gone[e] = max(lost[e], gone[e]) / max(sent[e], 1)
+		lost[e] /= max(cells, 1)
 	}
-	var weights [room]float64
-	var seen, sum, count [room]float64
-	for k := range n {
-		i := cell(k)
-		if totals[k] > limit {
+	for k, i := range s.cells {
+		if s.totals[k] > limit {
 			continue
 		}
-		sights[k].weigh(&c.lost, weights[:t.epochs])
+		s.sights[k].weigh(&lost, weights[:t.epochs])
 		for e := range t.epochs {
 			packets := t.packets(i, e)
 			c.cell[e] += packets / cells
-			if sights[k].settled>>e&1 != 0 {
-				sum[e] += weights[e] * areas[k*room+e]
+			if s.sights[k].settled>>e&1 != 0 {
+				sum[e] += weights[e] * s.areas[k*room+e]
 				count[e] += weights[e] * packets
 				seen[e] += packets
 			}
@@ -289,10 +292,14 @@ func (t *cellTable) commonUpTo(limit float64, n int, cell func(k int) int, sight
 func margin(median float64) float64 { return 3*math.Sqrt(median) + 2 }
 
 // middle returns the median of Poisson numbers some of which are too large,
-// because an elephant shares their cells: by their lower quartile.
+// because an elephant shares their cells: by their lower quartile. It sorts into
+// scratch.
 func middle(numbers, scratch []float64) float64 {
 	sorted := append(scratch[:0], numbers...)
 	slices.Sort(sorted)
 	quartile := sorted[len(sorted)/4]
 	return quartile + 0.67*math.Sqrt(quartile)
 }
+
+// largestSum returns the area of an epoch beyond which it may have wrapped.
+func largestSum(c *Config) float64 { return math.Ldexp(c.unit(), int(c.sumBits())-2) }

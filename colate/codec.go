@@ -4,36 +4,26 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// An encoded epoch begins with a record of internal/wire, the head:
-//
-//	magic "HCLT" · version 5
-//	Identity 8 · Counters 4 · PerFlow 2 · Thin 1 · Bits 1 · CountBits 1 · DigestBits 1 · Shift 1
-//	Period 8 · OneIn 4 · Samples 4 · fold 1
-//	start of the epoch 8 · packets 8 · limit of tags 4 · samples 4
-//	for each block: its length 4
-//	CRC-32C 4
-//
-// The blocks follow, one after another: those of counters (block.go), as many
-// as needed for none to have more than 256, all of the same size but the last;
-// and those of samples (sample.go), one for each 256 samples or part of them.
+// An encoded epoch begins with a record of internal/wire, the head. The blocks
+// follow, those of counters (block.go) and those of samples (sample.go). SPEC.md
+// describes it byte by byte.
 const (
 	epochMagic   = "HCLT"
-	epochVersion = 5
+	epochVersion = 6
 
-	fixedSize = 60 // of the head, without overhead and lengths
+	fixedSize = 59 // of the head, without overhead and lengths
 )
 
 // What a query reads of a head before all others.
 const (
-	foldAt     = 40
-	packetsAt  = 49
-	headPrefix = 57
+	foldAt     = 39
+	packetsAt  = 48
+	headPrefix = 56
 )
 
 // blocks returns the number of blocks of an epoch, blockSize the number of
@@ -54,52 +44,6 @@ func (c *Config) headSize(samples int) int {
 
 func (r *Recorder) headSize() int { return r.config.headSize(len(r.samples)) }
 
-// packed returns the epoch with its counters folded until a packet takes at most
-// 12 bits, as it does where a counter has some four packets or more, but not so
-// often that flows meet themselves. Of an elephant's packets 64 a counter count.
-func (r *Recorder) packed() *Recorder {
-	packets, used, c := uint64(0), uint64(0), &r.config
-	for _, word := range r.words {
-		if n := word & (1<<c.CountBits - 1); n > 0 {
-			used++
-			packets += min(n, 64)
-		}
-	}
-	const perUsed, perCounter, perPacket = 52, 2, 12
-	if perUsed*used+perCounter*uint64(c.counters()) <= perPacket*packets || c.counters() < 64*c.PerFlow {
-		return r
-	}
-	return r.folded(c.fold + 1).packed()
-}
-
-// quiet is the number of epochs with few packets after which counters are
-// folded. Epochs that are folded alike are compared best.
-const quiet = 10
-
-// pack folds the counters of an epoch as often as those of all of the latest
-// epochs can be.
-func (s *Store) pack(r *Recorder) *Recorder {
-	copy(s.folds[1:], s.folds[:])
-	s.folds[0] = r.packed().config.fold
-	s.fold = min(max(s.fold, slices.Min(s.folds[:])), s.folds[0])
-	return r.folded(s.fold)
-}
-
-// folded returns the epoch as it is with folded counters, if it is not already.
-func (r *Recorder) folded(fold uint8) *Recorder {
-	if fold <= r.config.fold {
-		return r
-	}
-	c := r.config
-	c.fold = fold
-	f := *r
-	f.config, f.words = c, make([]uint64, c.counters())
-	for i := range r.words {
-		f.words[i>>(fold-r.config.fold)] += r.words[i]
-	}
-	return &f
-}
-
 // AppendBinary appends the encoding of the epoch. The error is always nil.
 func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 	be, c, start := binary.BigEndian, &r.config, len(dst)
@@ -107,7 +51,7 @@ func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 	dst = be.AppendUint64(dst, c.Identity)
 	dst = be.AppendUint32(dst, uint32(c.Counters))
 	dst = be.AppendUint16(dst, uint16(c.PerFlow))
-	dst = append(dst, c.Thin, c.Bits, c.CountBits, c.DigestBits, c.Shift)
+	dst = append(dst, c.Bits, c.CountBits, c.DigestBits, c.Shift)
 	dst = be.AppendUint64(dst, uint64(c.Period))
 	dst = be.AppendUint32(dst, c.OneIn)
 	dst = append(be.AppendUint32(dst, uint32(c.Samples)), c.fold)
@@ -209,8 +153,8 @@ func headLength(data []byte) int {
 		return 0
 	}
 	c := Config{Counters: int(min(binary.BigEndian.Uint32(data[13:]), maxCounters+1))}
-	samples := int(min(binary.BigEndian.Uint32(data[61:]), maxCounters+1))
-	c.fold = min(data[foldAt], 26)
+	samples := int(min(binary.BigEndian.Uint32(data[60:]), maxCounters+1))
+	c.fold = min(data[foldAt], maxFold)
 	if c.Counters < 1 || c.Counters > maxCounters || samples > maxCounters {
 		return 0
 	}
@@ -245,7 +189,6 @@ func openHead(data []byte) (*epochHead, error) {
 		Identity:   r.Uint64(),
 		Counters:   r.Size(),
 		PerFlow:    int(r.Uint16()),
-		Thin:       r.Uint8(),
 		Bits:       r.Uint8(),
 		CountBits:  r.Uint8(),
 		DigestBits: r.Uint8(),
@@ -256,7 +199,7 @@ func openHead(data []byte) (*epochHead, error) {
 		fold:       r.Uint8(),
 	}}
 	c := &h.config
-	if err := c.Validate(); err != nil || c.fold > 26 {
+	if err := c.Validate(); err != nil || c.fold > maxFold {
 		return nil, fmt.Errorf("%w: %v", estimate.ErrEncoding, err)
 	}
 	h.start, h.packets = int64(r.Uint64()), r.Uint64()

@@ -42,12 +42,12 @@ func TestGolden(t *testing.T) {
 	r.Update(1, 0x3000000080000002, 3<<20)
 	r.Update(1, 0xa000000000000003, 2<<20+5)
 	const want = "" +
-		"48434c5405" + // magic "HCLT", version 5
+		"48434c5406" + // magic "HCLT", version 6
 		"0102030405060708" + // identity
-		"00000005000200" + "1c04080a" + // 5 counters, 2 to a flow, none thin, of 28 bits, 4 of them the count, 8 the digest; unit 2^10 ns
+		"000000050002" + "1c04080a" + // 5 counters, 2 to a flow, of 28 bits, 4 of them the count, 8 the digest; unit 2^10 ns
 		"0000000000400000" + "0000000000000000" + "00" + // period; no samples, no room for any; not folded
 		"0000000000000000" + "0000000000000003" + "0000000000000000" + // start, packets, limit of no samples
-		"0000000c" + "e8f8db66" + // one block of 12 bytes; CRC-32C
+		"0000000c" + "cd183f44" + // one block of 12 bytes; CRC-32C
 		"000b" + // counts as so many ones, sums of 11 bits and half the length of the count
 		// 10 00110000 100000000000: one packet, digest 0x30, 1,024 units after the middle;
 		// 0, 0, 0: three counters without;
@@ -73,7 +73,7 @@ func TestRoundTrip(t *testing.T) {
 			if err := back.UnmarshalBinary(data); err != nil {
 				t.Fatalf("%s, %d packets: %v", name, packets, err)
 			}
-			if !bytes.Equal(encoded(t, &back), data) || back.Config() != c || back.Packets() != uint64(packets) {
+			if !bytes.Equal(encoded(t, &back), data) || back.config != c || back.packets != uint64(packets) {
 				t.Errorf("%s, %d packets: decoded and encoded again, it differs", name, packets)
 			}
 			for i := range back.words {
@@ -144,8 +144,7 @@ func TestSizes(t *testing.T) {
 			if rate > 3000 {
 				continue
 			}
-			j := r.chooser.choice(p)
-			counts[uint32(position(0, f, j, uint64(c.Counters)))]++
+			counts[uint32(r.place(f, p))]++
 		}
 		data := encoded(t, r.packed())
 		bits := float64(8*len(data)) / float64(60*rate)
@@ -201,15 +200,14 @@ func malformed(t testing.TB) map[string][]byte {
 		"beyond int":            change(config+8, 0xff),
 		"no counters":           change(config+11, 0),
 		"PerFlow":               change(config+13, 1),
-		"thin":                  change(config+14, 7),
-		"an older version":      change(4, 3),
-		"bits":                  change(config+15, 65),
-		"count bits":            change(config+16, 25),
-		"digest bits":           change(config+17, 3),
-		"shift":                 change(config+18, 41),
-		"no period":             change(config+25, 0xfd),
-		"start not aligned":     change(config+34, good[config+34]+1),
-		"no packets":            change(config+42, 0),
+		"an older version":      change(4, 5),
+		"bits":                  change(config+14, 65),
+		"count bits":            change(config+15, 25),
+		"digest bits":           change(config+16, 3),
+		"shift":                 change(config+17, 41),
+		"no period":             change(config+24, 0xfd),
+		"start not aligned":     change(config+33, good[config+33]+1),
+		"no packets":            change(config+41, 0),
 		"length":                change(head-5, good[head-5]+1),
 		"parameter of counts":   tail(0, 5),
 		"base of sums":          tail(1, 65),

@@ -2,8 +2,6 @@ package colate
 
 import (
 	"fmt"
-	"math"
-	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -13,11 +11,12 @@ import (
 const (
 	maxCounters = 1 << 26
 	maxPerFlow  = 4096
-	MaxPeriod   = 1 << 53 // ns: 104 days
+	maxPeriod   = 1 << 53 // ns: 104 days
+	maxFold     = 26
 )
 
 // A Config holds every size of a recorder. Two points can be compared if their
-// Configs differ at most in Period.
+// Configs differ at most in Period and in what they sample.
 type Config struct {
 	// Identity is the fingerprint of the seed or key that flows and packets
 	// are hashed with. Points with another hash hash packets differently, and
@@ -33,24 +32,17 @@ type Config struct {
 	// over (m): 2 to 4,096.
 	PerFlow int
 
-	// Thin says how many of these take few of the flow's packets, 0 to half of
-	// them. They take one packet in 85, in 341 and so on, each a quarter of
-	// the one before. The others share the rest evenly. So a flow with so many
-	// packets that each of its full counters loses one in each epoch has
-	// counters that lose none.
-	Thin uint8
-
 	// Bits is the width of a counter (b), 16 to 64: a count of packets in
 	// CountBits, a sum of their digests in DigestBits, and a sum of their
 	// times in the rest, at least 8 bits. All three wrap. A query uses
 	// differences only. Those of times are exact if the time that a counter's
 	// packets spend on their way in one period is less than half of what the
-	// sum can hold. A query leaves out counters that hold more than half of
-	// that in one epoch of twenty, or by what thinner ones hold.
+	// sum can hold. Flows whose counters hold more than half of that in one
+	// epoch of twenty get no answer from them.
 	Bits uint8
 
 	// CountBits is the width of the count, 4 to 24. Of a flow with more than
-	// 2^CountBits × PerFlow / 2 packets in a period only thin counters tell.
+	// 2^CountBits × PerFlow / 2 packets in a period only samples tell.
 	CountBits uint8
 
 	// DigestBits is the width of the sum of digests, 4 to 32. Levels of equally
@@ -66,9 +58,9 @@ type Config struct {
 
 	// OneIn asks for a sample beside the counters: one packet in so many is
 	// kept by itself, by a hash, so that both points keep the same ones; 0
-	// means none. For a flow without a record, or one that nobody has records
-	// of the others of, a sample says more than the counters for as many bytes;
-	// with the records of all flows, [Path.Decode] does. A query combines both.
+	// means none. Samples tell of flows that lose packets in all of their
+	// counters, of deviations, quantiles and losses, and of flows without
+	// records.
 	OneIn uint32
 
 	// Samples is the largest number of packets sampled in an epoch, 0 to
@@ -76,25 +68,26 @@ type Config struct {
 	// packet in twice as many is sampled.
 	Samples int
 
-	// Period is the length of an epoch in nanoseconds, 1 to MaxPeriod. Epochs
+	// Period is the length of an epoch in nanoseconds, 1 to 2^53. Epochs
 	// end when the clock is at a multiple of it, so that all points cut alike.
 	Period int64
 
 	fold uint8 // 2^fold counters side by side are added up, in an epoch with few packets
 }
 
-// DefaultConfig keeps a minute of 70,000 packets a second in 3.2 MB of a
-// store, 6.1 bits a packet: 455,334 counters, 20 to a flow, five of them thin,
-// in units of 512 ns. The delays in one counter may add up to two minutes in
-// each minute. Identity is 0, the fingerprint of no seed.
+// DefaultConfig keeps a minute of 70,000 packets a second in 3.8 MB of a
+// store, 7.2 bits a packet: 455,334 counters, 16 to a flow, in units of 512 ns,
+// and one packet in 64 by itself. The delays in one counter may add up to two
+// minutes in each minute. Identity is 0, the fingerprint of no seed.
 var DefaultConfig = Config{
 	Counters:   455_334,
-	PerFlow:    20,
-	Thin:       5,
+	PerFlow:    16,
 	Bits:       64,
 	CountBits:  14,
 	DigestBits: 20,
 	Shift:      9,
+	OneIn:      64,
+	Samples:    100_000,
 	Period:     60e9,
 }
 
@@ -107,8 +100,6 @@ func (c *Config) Validate() error {
 	switch {
 	case c.PerFlow < 2 || c.PerFlow > maxPerFlow:
 		return bad("PerFlow", c.PerFlow, "2 to %d", maxPerFlow)
-	case int(c.Thin) > c.PerFlow/2 || c.Thin > mostThin:
-		return bad("Thin", c.Thin, "0 to half of PerFlow, and at most %d", min(c.PerFlow/2, mostThin))
 	case c.Counters <= c.PerFlow || c.Counters > maxCounters:
 		return bad("Counters", c.Counters, "more than PerFlow, %d, and at most %d", c.PerFlow, maxCounters)
 	case c.Bits < 16 || c.Bits > 64:
@@ -123,26 +114,26 @@ func (c *Config) Validate() error {
 		return bad("Shift", c.Shift, "0 to CountBits and DigestBits, %d", c.lowBits())
 	case c.Samples < 0 || c.Samples > maxCounters || (c.Samples == 0) != (c.OneIn == 0):
 		return bad("Samples", c.Samples, "0 to %d, and 0 if OneIn is", maxCounters)
-	case c.Period < 1 || c.Period > MaxPeriod:
-		return bad("Period", c.Period, "1 to %d ns", int64(MaxPeriod))
+	case c.Period < 1 || c.Period > maxPeriod:
+		return bad("Period", c.Period, "1 to %d ns", int64(maxPeriod))
 	}
 	return nil
 }
-
-// Unit returns the unit of time in nanoseconds.
-func (c *Config) Unit() float64 { return float64(uint64(1) << c.Shift) }
 
 // EncodedSize returns the largest number of bytes that an encoded epoch can
 // take. An epoch with packets in every counter takes some six or seven tenths
 // of that.
 func (c *Config) EncodedSize() int {
-	most := (c.counters()*(c.widest())+7)/8 + 18*c.Samples
+	most := (c.counters()*c.widest()+7)/8 + 18*c.Samples
 	return c.headSize(c.Samples) + most + c.blocks()*(blockOverhead+1) + 10*sampleBlocks(c.Samples)
 }
 
 // MemorySize returns the number of bytes that a recorder's counters and samples
 // take in memory. In hardware the counters take Counters × Bits bits.
 func (c *Config) MemorySize() int { return 8*c.Counters + 16*c.Samples }
+
+// unit returns the unit of time in nanoseconds.
+func (c *Config) unit() float64 { return float64(uint64(1) << c.Shift) }
 
 // lowBits returns the width of count and digest together, the low part of a
 // counter, and sumBits that of the sum above them.
@@ -152,71 +143,20 @@ func (c *Config) sumBits() uint8 { return c.Bits - c.lowBits() }
 // widthMask returns the bits of a word that are in the counter.
 func (c *Config) widthMask() uint64 { return 1<<(c.Bits-1)<<1 - 1 }
 
-// comparable returns c without the fields in which two points may differ, and
-// unfolded also without what an epoch may differ in from another.
-func (c *Config) comparable() Config {
-	d := *c
-	d.Period = 0
-	return d
+// comparable returns what must be equal for two points to be compared.
+func (c Config) comparable() Config {
+	c.Period, c.OneIn, c.Samples = 0, 0, 0
+	return c
 }
 
-func (c *Config) unfolded() Config {
-	d := *c
-	d.fold = 0
-	return d
+// unfolded returns the Config that the recorder was made with.
+func (c Config) unfolded() Config {
+	c.fold = 0
+	return c
 }
 
 // counters returns how many counters there are when they are folded.
 func (c *Config) counters() int { return (c.Counters-1)>>c.fold + 1 }
-
-// mostThin is the largest number of thin counters, limited by the bits that
-// choose.
-const mostThin = 10
-
-// full returns how many counters of a flow are not thin.
-func (c *Config) full() int { return c.PerFlow - int(c.Thin) }
-
-// part returns the fraction of a flow's packets that its counter j takes.
-func (c *Config) part(j int) float64 {
-	k := j - c.full()
-	switch {
-	case c.Thin == 0:
-		return 1 / float64(c.PerFlow)
-	case k < 0:
-		return (1 - 1.0/64) / float64(c.full())
-	case k < int(c.Thin)-1:
-		return math.Ldexp(3.0/4, -6-2*k)
-	}
-	return math.Ldexp(1, -6-2*k)
-}
-
-// A chooser chooses counters. Its branch is taken once in 64 packets.
-type chooser struct {
-	full  uint64 // number of counters that are not thin
-	mask  uint64 // bits that are 0 in a packet for a thin counter
-	stop  uint64 // the last thin counter's bit, behind these six
-	first uint64 // the first thin counter
-}
-
-func (c *Config) chooser() chooser {
-	if c.Thin == 0 {
-		return chooser{full: uint64(c.PerFlow), mask: ^uint64(0), stop: 1}
-	}
-	return chooser{full: uint64(c.full()), mask: 63, stop: 1 << (2*c.Thin - 2), first: uint64(c.full())}
-}
-
-// choice returns the number j, 0 to PerFlow-1, of the flow's counter that a
-// packet is added to. The paper draws j at random. Here the digest decides, so
-// that two points agree; otherwise their counters could not be subtracted. Of
-// the packets for thin counters, those with two more zero bits go to the next
-// one.
-func (c *chooser) choice(p hashing.Packet) uint64 {
-	j := hashing.Row(uint64(p), c.full)
-	if uint64(p)&c.mask == 0 {
-		j = c.first + uint64(bits.TrailingZeros64(uint64(p)>>6|c.stop))/2
-	}
-	return j
-}
 
 // place returns where a flow's counter j is when counters are folded.
 func (c *Config) place(f hashing.Flow, j int) uint32 {

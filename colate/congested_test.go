@@ -100,7 +100,7 @@ func (j jam) ask(t *testing.T, c Config, all []passage) (scores [3]score) {
 		}
 		s := &scores[class]
 		s.flows++
-		r, err := a.estimate(i)
+		r, err := a.ask(i)
 		if errors.Is(err, estimate.ErrNoSamples) {
 			continue
 		}
@@ -132,11 +132,11 @@ func TestLostWhenLongest(t *testing.T) {
 	var sum [3]score
 	for n, j := range jams {
 		all, lost := j.pass(uint64(n))
-		for thin, period := range map[uint8]int64{0: 1e8, 5: 4e8} {
+		for oneIn, period := range map[uint32]int64{0: 1e8, 50: 4e8} {
 			c := cutAt(period)
-			c.Counters, c.Thin, c.Shift = 1000, thin, 5
+			c.Counters, c.OneIn, c.Samples, c.Shift = 1000, oneIn, int(oneIn)*1000, 5
 			scores := j.ask(t, c, all)
-			t.Logf("%.1f %% lost, %d thin, epochs of %v ms: %+v", 100*float64(lost)/float64(len(all)), thin, period/1e6, scores)
+			t.Logf("%.1f %% lost, one in %d sampled, epochs of %v ms: %+v", 100*float64(lost)/float64(len(all)), oneIn, period/1e6, scores)
 			for i, s := range scores {
 				sum[i].known += s.known
 				sum[i].held += s.held
@@ -160,10 +160,10 @@ func TestLostWhenLongest(t *testing.T) {
 func TestDecodeLostWhenLongest(t *testing.T) {
 	hits, n, unknown := 0, 0, 0
 	for seed, j := range jams {
-		for _, thin := range []uint8{0, 5} {
+		for _, oneIn := range []uint32{0, 50} {
 			all, _ := j.pass(uint64(seed))
 			w := world{config: cutAt(2e8)}
-			w.config.Counters, w.config.Thin, w.config.Shift = 1000, thin, 5
+			w.config.Counters, w.config.OneIn, w.config.Samples, w.config.Shift = 1000, oneIn, int(oneIn)*1000, 5
 			list, r := w.decoded(t, all, recordsOf)
 			for i, f := range list {
 				if f.Packets < 1000 {
@@ -196,7 +196,7 @@ func TestLostAlone(t *testing.T) {
 	}
 	const seed = 9
 	alone := hashing.Flow(hashing.Mix(77, seed))
-	for _, thin := range []uint8{0, 5} {
+	for _, oneIn := range []uint32{0, 50} {
 		for _, slow := range []int64{1, 3} { // tenths of the time
 			j := jam{rate: 10_000, seconds: 8, buffer: 1, load: 0.5, burst: 0.5, lasting: 1, apart: 1}
 			all, _ := j.pass(seed)
@@ -208,14 +208,14 @@ func TestLostAlone(t *testing.T) {
 				}
 			}
 			c := cutAt(1e8)
-			c.Counters, c.Thin, c.Shift = 1000, thin, 5
+			c.Counters, c.OneIn, c.Samples, c.Shift = 1000, oneIn, int(oneIn)*1000, 5
 			if s := j.ask(t, c, all); s[0].hits < s[0].answers || s[1].answers < s[1].flows {
-				t.Errorf("%d thin, slow %d times in ten: %+v", thin, slow, s)
+				t.Errorf("one in %d sampled, slow %d times in ten: %+v", oneIn, slow, s)
 			}
 			list, r := world{config: c}.decoded(t, all, recordsOf)
 			for i, f := range list {
 				if interval := r.MeanInterval(i, 0.95); f.Flow == alone && !interval.Contains(f.Mean) {
-					t.Errorf("decoded, %d thin, slow %d times in ten: a mean of %v is not in %v", thin, slow, f.Mean, interval)
+					t.Errorf("decoded, one in %d sampled, slow %d times in ten: a mean of %v is not in %v", oneIn, slow, f.Mean, interval)
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
@@ -15,10 +16,10 @@ import (
 // [Path.Decode].
 //
 // The result's flows are in the order of the records. A flow has a Usable of 0
-// if none of its counters holds the same packets at both points. Its mean is
-// then that of all flows, and its interval as wide as flows are apart. Decode
-// allocates. For 455,334 counters and 300,000 flows it takes seconds, and ends
-// early with ctx.
+// if none of its counters holds the same packets at both points and too few of
+// its packets were sampled. Its mean is then that of all flows, and its interval
+// as wide as flows are apart. Decode allocates. For 455,334 counters and a
+// million flows it takes seconds, and ends early with ctx.
 //
 // It returns [estimate.ErrMismatch] if the Configs or times of the epochs
 // differ, and [estimate.ErrNoSamples] if no counter holds the same packets at
@@ -28,25 +29,15 @@ func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, o
 	if err := matched(up, down, up.config.comparable()); err != nil {
 		return joint.Result{}, err
 	}
-	d := newDifferences(up.config)
+	d := newDifferences(up.config, flows, 2)
 	for i := range up.words {
 		d.table.put(i, up.words[i], down.words[i])
 	}
-	d.end(span{up.start, up.start + up.config.Period}, true)
-	r, err := d.decode(ctx, flows, opts)
-	if err != nil {
-		return r, err
-	}
-	return r, askSingly(&r, flows, func(flows []joint.FlowRecord) ([]Answer, error) {
-		a, err := newAccumulator(up.config, flows)
-		if err != nil {
-			return nil, err
-		}
-		if err := a.add(up, down); err != nil {
-			return nil, err
-		}
-		return a.answers(), nil
-	})
+	d.samples.whole(up, false)
+	d.samples.whole(down, true)
+	d.samples.match(up.span(), min(up.limit, down.limit))
+	d.end(up.span(), true)
+	return d.decode(ctx, flows, opts, false)
 }
 
 // Decode is [Decode] for the epochs of two stores that overlap the time
@@ -54,12 +45,16 @@ func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, o
 // time: 75 MB for those of [DefaultConfig], beside what solving takes. The
 // progress in opts begins when all epochs are read.
 func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int64, opts joint.Options) (joint.Result, Coverage, error) {
-	q := newQuery(p, from, to)
+	q, err := newQuery(p, from, to)
+	if err != nil {
+		return joint.Result{}, Coverage{}, err
+	}
 	defer q.close()
 	var d *differences
 	var all []uint32
-	err := q.run(ctx, func(c Config) error {
-		d = newDifferences(c)
+	err = q.run(ctx, func(c Config) error {
+		d = newDifferences(c, flows, differencesRoom)
+		q.samples = d.samples
 		all = make([]uint32, c.counters())
 		for i := range all {
 			all[i] = uint32(i)
@@ -75,56 +70,15 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 	if err != nil {
 		return joint.Result{}, q.coverage, err
 	}
-	r, err := d.decode(ctx, flows, opts)
-	if err != nil {
-		return r, q.coverage, err
-	}
-	return r, q.coverage, askSingly(&r, flows, func(flows []joint.FlowRecord) ([]Answer, error) {
-		answers, _, err := p.EstimateAll(ctx, flows, from, to)
-		return answers, err
-	})
+	r, err := d.decode(ctx, flows, opts, q.corrected())
+	return r, q.coverage, err
 }
-
-// mostSingly limits the number of flows that are asked for singly.
-const mostSingly = 1000
-
-// askSingly asks for flows that have no usable counter, as elephants have under
-// loss: their thin counters tell of them.
-func askSingly(r *joint.Result, flows []joint.FlowRecord, ask func([]joint.FlowRecord) ([]Answer, error)) error {
-	var which []int
-	var records []joint.FlowRecord
-	for f, n := range r.Usable {
-		if n == 0 && flows[f].Packets > 0 && len(which) < mostSingly {
-			which, records = append(which, f), append(records, flows[f])
-		}
-	}
-	if len(which) == 0 {
-		return nil
-	}
-	answers, err := ask(records)
-	if err != nil {
-		return err
-	}
-	for k, f := range which {
-		if a := &answers[k]; a.Err == nil {
-			interval := a.MeanInterval(0.95)
-			r.Mean[f], r.Usable[f] = (interval.Low+interval.High)/2, 1
-			if r.StdDev != nil {
-				r.StdDev[f] = (interval.High - interval.Low) / 2 / studentQuantile
-			}
-		}
-	}
-	return nil
-}
-
-// studentQuantile is that of 97.5 % with five degrees of freedom, as in
-// [joint.Result.MeanInterval].
-const studentQuantile = 2.5706
 
 // differences accumulates what all counters say about epochs.
 type differences struct {
 	config   Config
 	table    *cellTable
+	samples  *sampling
 	counters []difference
 	epochs   float64 // epochs compared
 	unread   float64 // epochs that could not be compared
@@ -149,8 +103,11 @@ func (d *difference) all() float64 {
 // differencesRoom is the number of epochs that are matched by level at a time.
 const differencesRoom = 12
 
-func newDifferences(c Config) *differences {
-	return &differences{config: c, table: newCellTable(c, c.counters(), differencesRoom), counters: make([]difference, c.counters())}
+func newDifferences(c Config, flows []joint.FlowRecord, epochs int) *differences {
+	return &differences{
+		config: c, table: newCellTable(c, c.counters(), epochs), counters: make([]difference, c.counters()),
+		samples: newSampling(&c, flows, max(fewest*float64(c.OneIn)/2, fewest)),
+	}
 }
 
 // end finishes a pair of epochs that was put into the table.
@@ -195,18 +152,16 @@ func (d *differences) flush() {
 	t.live = 0
 }
 
-// typicalCounters is the number of counters of which common learns.
-const typicalCounters = 10_000
-
-// common returns what all counters say about the table's epochs.
+// common returns what all counters say about the table's epochs, learned from
+// some of them.
 func (d *differences) common() common {
-	t, stride := d.table, 1+len(d.counters)/typicalCounters
-	n := (len(d.counters) + stride - 1) / stride
-	sights, areas, totals := make([]sight, n), make([]float64, n*room), make([]float64, n)
-	for k := range n {
-		sights[k], totals[k] = t.read(k*stride, areas[k*room:]), t.total(k*stride)
+	const typical = 10_000
+	stride := 1 + len(d.counters)/typical
+	s := newSampleOfCells(d.table, (len(d.counters)+stride-1)/stride)
+	for k := range s.cells {
+		s.cells[k] = k * stride
 	}
-	return t.common(n, func(k int) int { return k * stride }, sights, areas, totals, make([]float64, 0, n))
+	return s.learn()
 }
 
 const (
@@ -223,9 +178,8 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	c := &d.config
 	p := &joint.Problem{
 		Sum: make([]float64, c.counters()), Count: make([]float64, c.counters()), Unusable: make([]bool, c.counters()),
-		Rows: 1, CellsPerRow: c.full(),
-		Packets: make([]float64, len(flows)), Doubt: make([]float64, len(flows)),
-		Cells: make([]uint32, 0, len(flows)*c.full()),
+		Rows: 1, CellsPerRow: c.PerFlow,
+		Packets: make([]float64, len(flows)), Cells: make([]uint32, 0, len(flows)*c.PerFlow),
 	}
 	for i := range d.counters {
 		k := &d.counters[i]
@@ -234,53 +188,71 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	}
 	read := d.read()
 	for i, f := range flows {
-		// How many packets were in the epochs that could not be read is
-		// unknown.
-		p.Packets[i], p.Doubt[i] = f.Packets*read, math.Hypot(f.Doubt*read, f.Packets*(1-read)/2)
-		for j := range c.full() {
+		p.Packets[i] = f.Packets * read
+		// How many packets were in the epochs that could not be read is unknown.
+		if doubt := math.Hypot(f.Doubt*read, f.Packets*(1-read)/2); doubt > 0 {
+			if p.Doubt == nil {
+				p.Doubt = make([]float64, len(flows))
+			}
+			p.Doubt[i] = doubt
+		}
+		for j := range c.PerFlow {
 			p.Cells = append(p.Cells, c.place(f.Flow, j))
 		}
 	}
-	d.thin(p, flows)
 	return p
 }
+
+// enough is the smallest number of sampled packets that are combined with what
+// counters say: the variance of fewer goes with their mean.
+const enough = 30
 
 // read returns the fraction of the epochs that were compared.
 func (d *differences) read() float64 { return d.epochs / max(d.epochs+d.unread, 1) }
 
-// thin leaves thin counters out of a problem: those of the flows that own them
-// and, if they hold more than a few packets of such flows, those of other
-// flows too.
-func (d *differences) thin(p *joint.Problem, flows []joint.FlowRecord) {
-	c := &d.config
-	if c.Thin == 0 {
-		return
-	}
-	p.Rates = []float64{c.part(0) * float64(c.full())}
-	packets := make([]float64, c.counters())
-	for _, f := range flows {
-		for j := c.full(); j < c.PerFlow; j++ {
-			packets[c.place(f.Flow, j)] += f.Packets * c.part(j)
-		}
-	}
-	for i, n := range packets {
-		p.Unusable[i] = p.Unusable[i] || n > 0.1*p.Count[i]
-	}
-}
-
-func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
+// decode solves for all flows. The samples may be corrected by clocks.
+func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts joint.Options, clocks bool) (joint.Result, error) {
 	p := d.problem(flows)
+	d.table = nil
 	r, err := p.Solve(ctx, opts)
 	if err != nil {
 		return joint.Result{}, fmt.Errorf("colate: %w", err)
 	}
 	d.doubt(p, &r)
-	read := d.read()
+	read := max(d.read(), 1e-9)
 	for i := range r.Packets {
-		r.Packets[i] /= max(read, 1e-9)
+		r.Packets[i] /= read
+	}
+	for i := range flows {
+		if f := d.samples.of(i); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
+			f.finish(flows[i].Packets, clocks)
+			combine(&r, i, &f.sampled)
+		}
 	}
 	return r, nil
 }
+
+// combine adds what samples say of flow i, weighed by its variance.
+func combine(r *joint.Result, i int, f *sampled) {
+	share := 1.0
+	if r.Usable[i] > 0 && r.StdDev == nil {
+		return
+	}
+	if r.StdDev != nil {
+		low, high := f.off(0.95)
+		own, other := (low+high)/2/studentQuantile, r.StdDev[i]
+		if r.Usable[i] > 0 && own+other > 0 {
+			share = other * other / (own*own + other*other)
+		}
+		r.StdDev[i] = math.Hypot(share*own, (1-share)*other)
+	}
+	r.Mean[i] = share*f.mean + (1-share)*r.Mean[i]
+	r.Usable[i] = max(r.Usable[i], 1)
+}
+
+// studentQuantile is that of 97.5 % with five degrees of freedom, as in
+// [joint.Result.MeanInterval].
+var studentQuantile = estimate.StudentQuantile(0.975, 5)
 
 // doubt widens the intervals of flows by what was filled in for their
 // counters: a flow may not have waited longer when others did, or may have

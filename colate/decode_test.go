@@ -8,6 +8,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/traffic"
 )
 
@@ -29,7 +30,7 @@ func (w world) stored(t *testing.T, epochs map[int64]*[2]*Recorder) Path {
 	t.Helper()
 	var stores [2]*Store
 	for i := range stores {
-		stores[i] = openStore(t, newMemory(), StoreOptions{SegmentBytes: 100_000})
+		stores[i] = openStore(t, newMemory(), StoreOptions{segmentBytes: 100_000})
 		for _, pair := range epochs {
 			if err := stores[i].Append(pair[i]); err != nil {
 				t.Fatal(err)
@@ -92,20 +93,19 @@ func TestDecodeAddsUp(t *testing.T) {
 	all := traffic.Flows(5, 1000)
 	w := world{config: cutAt(3e6)}
 	epochs, _ := w.cut(t, all)
-	d := newDifferences(w.config)
-	chooser := w.config.chooser()
+	d := newDifferences(w.config, nil, differencesRoom)
 	for start := range int64(100) {
 		if pair := epochs[start]; pair != nil {
 			for i := range pair[0].words {
 				d.table.put(i, pair[0].words[i], pair[1].words[i])
 			}
-			d.end(span{pair[0].start, pair[0].start + pair[0].config.Period}, true)
+			d.end(pair[0].span(), true)
 		}
 	}
 	p := d.problem(nil)
 	sums, counts := make([]float64, len(p.Sum)), make([]float64, len(p.Sum))
 	for _, packet := range all {
-		at := position(w.config.Identity, packet.Flow, chooser.choice(packet.Packet), uint64(w.config.Counters))
+		at := position(w.config.Identity, packet.Flow, hashing.Row(uint64(packet.Packet), uint64(w.config.PerFlow)), uint64(w.config.Counters))
 		sums[at] += float64(packet.At - packet.Sent)
 		counts[at]++
 	}

@@ -13,9 +13,8 @@ import (
 // A Result is what two points say about the delays of one flow.
 type Result struct {
 	// Delay.Mean is the mean delay of the flow's packets. Delay.N is roughly
-	// the number of packets behind it. Delay.StdDev is 0 if the counters'
-	// spread does not exceed what other flows' packets, or a drift of the
-	// clocks, explain.
+	// the number of packets behind it. Delay.StdDev is 0 if too few packets
+	// were sampled, or a drift of the clocks that is not known explains it.
 	estimate.Delay
 
 	// Packets is the number of packets of the flow: as recorded or, if that is
@@ -33,30 +32,17 @@ type Result struct {
 	Sampled uint64
 	Lost    float64
 
-	samples      *flowSamples
-	share        float64 // of the samples in Mean; the rest is countedMean's
-	sampledError float64 // standard deviation
-	skew         float64 // of the samples' mean
-	countedMean  float64
+	// Err is why there is no answer, if there is none, in what EstimateAll
+	// returns. It wraps [estimate.ErrNoSamples].
+	Err error
 
-	errors   [absentFlows]float64 // of the mean, from absent flows, in order
-	own      float64              // standard deviation of the additional error
-	few      float64              // by how much few cells widen the interval
-	bias     float64              // possible additional error, from packets that cross a cut and packets not seen
-	variance float64              // of delays, below 0 too
-	apart    float64              // subtracted from it because the flow's mean is not that of others
-	drift    float64              // possible part of it that is a drift of the clocks
-	spreads  [absentFlows]float64 // errors of variance, from absent flows, in order
-	degrees  float64              // of freedom of the variance besides
-	hidden   float64              // possible further variance of packets not seen, and the fraction of these
-	unseen   float64
-}
+	samples sampled
+	share   float64 // of the samples in Mean; the rest is the counters'
 
-// An Answer is what a query says about one of several flows: a Result, or why
-// there is none.
-type Answer struct {
-	Result
-	Err error // wraps [estimate.ErrNoSamples]
+	errors [absentFlows]float64 // of the counters' mean, from absent flows, in order
+	own    float64              // standard deviation of the additional error
+	few    float64              // by how much few cells widen the interval
+	bias   float64              // possible additional error, from packets that cross a cut and packets not seen
 }
 
 // accumulators are those of earlier calls of Estimate, for the next.
@@ -69,7 +55,8 @@ var accumulators sync.Pool
 // and many of them, see [Path.Estimate].
 //
 // It returns [estimate.ErrMismatch] if the Configs or times of the epochs
-// differ, and [estimate.ErrNoSamples] if
+// differ, and [estimate.ErrNoSamples] if fewer than ten of the flow's packets
+// were sampled and
 //
 //   - half of the flow's packets or more were in epochs in which each of its
 //     counters lost a packet, or were on their way when the clock cut;
@@ -95,40 +82,72 @@ func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
 	if err := a.add(up, down); err != nil {
 		return Result{}, err
 	}
-	return a.estimate(0)
-}
-
-// alike returns two epochs with their counters folded alike.
-func alike(up, down *Recorder) (*Recorder, *Recorder) {
-	fold := max(up.config.fold, down.config.fold)
-	return up.folded(fold), down.folded(fold)
+	r := a.answer(0, false)
+	r.samples.matched = nil // the accumulator's
+	return r, r.Err
 }
 
 // answers returns the answers about all flows.
-func (a *accumulator) answers() []Answer {
-	answers := make([]Answer, len(a.flows))
+func (a *accumulator) answers(clocks bool) []Result {
+	answers := make([]Result, len(a.flows))
 	for i := range answers {
-		answers[i].Result, answers[i].Err = a.estimate(i)
+		answers[i] = a.answer(i, clocks)
 	}
 	return answers
 }
 
-// estimate returns what the epochs so far say about flow i.
-func (a *accumulator) estimate(i int) (Result, error) {
+// answer returns what the epochs so far say about flow i, of which the samples
+// may be corrected by clocks.
+func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	a.flush()
-	none := func(why string, args ...any) (Result, error) {
-		return Result{}, fmt.Errorf("colate: %w: %s", estimate.ErrNoSamples, fmt.Sprintf(why, args...))
+	if why := a.estimate(i, &r); why != nil {
+		r = Result{Err: why}
+	}
+	r.combine(a.samples.of(i), a.flows[i], clocks)
+	return r
+}
+
+// An estimator turns the tallies of a flow and of its absent flows into a
+// Result.
+type estimator struct {
+	own    *tally
+	absent []absentTally
+	read   float64 // fraction of the flow's packets in epochs that were read
+	share  float64 // fraction of all in epochs for which its cells speak
+	stood  float64 // fraction of these that do not cross a cut
+
+	sum, count float64 // what absent flows have on average: noise that is always there
+	spread     float64 // standard deviation of the number of packets
+	variance   float64 // of a packet's delay
+
+	packets float64 // the flow's packets that the tallies stand for
+	counted float64 // 0 to 1: the weight of the counted number, as against the recorded one
+	doubt   float64 // standard deviation of the recorded number
+}
+
+// estimate fills in what the counters say about flow i, or returns why they say
+// nothing.
+func (a *accumulator) estimate(i int, r *Result) error {
+	none := func(why string, args ...any) error {
+		return fmt.Errorf("colate: %w: %s", estimate.ErrNoSamples, fmt.Sprintf(why, args...))
 	}
 	own := &a.own[i]
-	if why := a.nothing(own); why != "" {
-		return none("%s", why)
-	}
-	e := estimator{own: own, absent: a.absent[i*absentFlows:][:absentFlows], spreads: &a.spreads, read: a.read(), drift: a.trend.variance()}
-	e.noise()
-	if own.dark > 0 {
+	pairs := float64(a.epochs + a.missing)
+	e := estimator{own: own, absent: a.absent[i*absentFlows:][:absentFlows]}
+	e.read = (1 - a.unseen/max(a.sent, 1)) * pairs / max(pairs+float64(a.unread), 1)
+	switch {
+	case a.epochs == 0:
+		return none("no epoch of both points; if their clocks differ by a Period or more, say so in Path.Clock")
+	case own.large:
+		return none("the delays in the flow's counters come to half of half their modulus, 2^%d ns, or its packets to half of "+
+			"2^%d, or have wrapped; raise Bits, Shift or CountBits%s", a.config.sumBits()+a.config.Shift-1, a.config.CountBits, a.clocks())
+	case own.told == 0:
+		return none("none of the flow's %d counters holds the same packets at both points%s", a.config.PerFlow, a.clocks())
+	case own.dark > 0:
 		return none("in %d epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets, unlike those of others: "+
-			"nothing tells how long these took", own.darkEpochs, own.darkFrom, own.darkTo, own.dark)
+			"nothing tells how long these took", own.darkEpochs, own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
+	e.noise(a.scatter)
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
 	}
@@ -144,70 +163,36 @@ func (a *accumulator) estimate(i int) (Result, error) {
 	if e.stood < 0.5 {
 		return none("of the flow's packets %.0f %% cross the cuts of the clock; a longer Period leaves fewer%s", 100*(1-e.stood), a.clocks())
 	}
-	return e.result(a.reference), nil
-}
-
-// nothing returns why a flow has no answer at all.
-func (a *accumulator) nothing(own *tally) string {
-	switch {
-	case a.epochs == 0:
-		return "no epoch of both points; if their clocks differ by a Period or more, say so in Path.Clock"
-	case own.told == 0 && own.large > 0:
-		return fmt.Sprintf("the delays in the flow's counters come to half of half their modulus, 2^%d ns, or its packets to half of "+
-			"2^%d, or have wrapped; raise Bits, Shift or CountBits%s", a.config.sumBits()+a.config.Shift-1, a.config.CountBits, a.clocks())
-	case own.told == 0:
-		return fmt.Sprintf("none of the flow's %d counters holds the same packets at both points%s", a.config.PerFlow, a.clocks())
-	}
-	return ""
+	e.fill(r, a.reference, a.config.unit())
+	return nil
 }
 
 // clocks names the clocks, if the delays of all packets look like theirs.
 func (a *accumulator) clocks() string {
-	if period := a.table.ends[0] - a.table.starts[0]; a.reference < 0 || a.reference > float64(period)/20 {
+	period := float64(a.table.spans[0].end - a.table.spans[0].start)
+	if a.reference < 0 || a.reference > period/20 {
 		return fmt.Sprintf(" (all packets take %.3g s: if that is the points' clocks, say so in Path.Clock)", a.reference/1e9)
 	}
 	return ""
 }
 
-// An estimator turns the tallies of a flow and of its absent flows into a
-// Result.
-type estimator struct {
-	own     *tally
-	absent  []absentTally
-	spreads *[absentFlows]spread
-	read    float64 // fraction of the flow's packets in epochs that were read
-	share   float64 // fraction of all in epochs for which its cells speak
-	stood   float64 // fraction of these that do not cross a cut
-	drift   float64 // variance of a drift of the clocks
-
-	sum, count float64 // what absent flows have on average: noise that is always there
-	spread     float64 // standard deviation of the number of packets
-	variance   float64 // of delays, between cells: for the median flow
-
-	packets float64 // the flow's packets that the tallies stand for
-	counted float64 // 0 to 1: the weight of the counted number, as against the recorded one
-	doubt   float64 // standard deviation of the recorded number
-}
-
-// noise learns from absent flows.
-func (e *estimator) noise() {
-	var counts, variances [absentFlows]float64
-	for i := range e.absent {
-		e.sum += e.absent[i].sum / absentFlows
-		e.count += e.absent[i].counted / absentFlows
-		counts[i] = e.absent[i].counted
-		variances[i], _ = e.spreads[i].variance()
+// noise learns from absent flows, and how much packets' delays differ from their
+// scatter and the flow's own, if that is known.
+func (e *estimator) noise(all scatter) {
+	var counts [absentFlows]float64
+	for i, t := range e.absent {
+		e.sum += t.sum / absentFlows
+		e.count += t.counted / absentFlows
+		counts[i] = t.counted
 	}
 	slices.Sort(counts[:])
-	slices.Sort(variances[:])
-	e.spread = deviationOf(&counts)
-	e.variance = variances[absentFlows/2]
-}
-
-// deviationOf returns the deviation that a normal distribution of the same
-// middle would have.
-func deviationOf(sorted *[absentFlows]float64) float64 {
-	return (sorted[absentFlows*84/100] - sorted[absentFlows*16/100]) / 2
+	// The deviation that a normal distribution of the same middle would have.
+	e.spread = (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
+	const enough = 10
+	e.variance = all.squares / max(all.degrees, 1)
+	if own := e.own.squares / max(e.own.degrees, 1); own > e.variance || e.own.degrees >= enough {
+		e.variance = own
+	}
 }
 
 // countPackets weighs the recorded number of the flow's packets against the
@@ -233,85 +218,43 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	return true
 }
 
-// chance returns how far counters are from the number of the flow's packets, as
-// a standard deviation: the noise of others, and that not all are used.
-func (e *estimator) chance() float64 {
-	return math.Sqrt(e.spread*e.spread + max(e.own.counted, 0)*max(e.own.stands, 0.1) + 1)
-}
-
 // agrees reports whether the counters hold as many packets as the record says,
 // sent or received, and between which numbers they do.
 func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool) {
-	off := 6 * math.Hypot(e.chance(), record.Doubt)
+	off := 6 * math.Hypot(math.Sqrt(e.spread*e.spread+max(e.own.counted, 0)/10+1), record.Doubt)
 	low, high = e.own.counted-e.count-off, max(e.own.passed, e.own.counted)-e.count+off
 	missed := record.Packets * (1 - e.read)
 	return max(low, 0), high, record.Packets == 0 || record.Packets >= low && record.Packets-missed <= high
 }
 
-func (e *estimator) result(reference float64) Result {
+// fill fills in the result of tallies that tell of the flow.
+func (e *estimator) fill(r *Result, reference, unit float64) {
 	own := e.own
-	r := Result{Packets: e.packets / e.read, Share: e.share, unseen: min(own.filled/e.packets, 0.9)}
+	unseen := min(own.filled/e.packets, 0.9)
 	sum := own.sum - e.sum
 	// In epochs on which the flow's cells are silent it fared, compared with
 	// all, as in the others.
-	over := (sum - own.usual) / max(e.packets-own.filled+own.extra, 1)
-	sum += own.filling + own.filled*over
-	above := sum / (e.packets + own.extra)
-	r.Mean = reference + above
+	over := (sum - own.usual) / max(e.packets-own.filled, 1)
+	above := (sum + own.filling + own.filled*over) / e.packets
 	stands := 1 + own.sampled/e.packets // number of packets that each stands for
-	r.N = uint64(max(e.packets*e.share/stands, 1) + 0.5)
-	for i := range e.absent {
-		t := &e.absent[i]
-		r.errors[i] = (t.sum - e.sum - (t.counted-e.count)*e.counted*above) / e.packets / max(1-r.unseen, 0.1)
+	r.Packets, r.Share = e.packets/e.read, e.share
+	r.Mean, r.N = reference+above, uint64(max(e.packets*e.share/stands, 1)+0.5)
+	for i, t := range e.absent {
+		r.errors[i] = (t.sum - e.sum - (t.counted-e.count)*e.counted*above) / e.packets / max(1-unseen, 0.1)
 	}
 	slices.Sort(r.errors[:])
-	e.deviation(&r, above)
-	// The packets in settled cells are a sample of the flow's; and a record
-	// may be wrong.
-	variance := max(r.variance, e.variance)
-	if r.StdDev > 0 && r.degrees >= 10 {
-		variance = min(variance, 2*r.variance)
-	}
-	sampled := (own.sampled*variance + own.chance*above*above) / (e.packets * e.packets)
+	// The packets in settled cells are a sample of the flow's, times are in
+	// units, and a record may be wrong.
+	sampled := (own.sampled*e.variance + own.chance*above*above + e.packets*(unit*unit-1)) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	r.own = math.Sqrt(sampled + recorded*recorded)
 	r.few = 1 + 4*(1-r.Share)/max(float64(own.cells), 1)
-	apart := own.high - own.low
-	longer := r.unseen * (math.Abs(over) + apart)
-	r.hidden = r.unseen * 2 * math.Pow(math.Abs(over)+apart+math.Sqrt(variance), 2)
 	// A packet crosses a cut with a probability proportional to its delay, so
 	// the delays of those that do are larger by variance/mean. Take twice
 	// that, because the variance is of packets that did not cross.
-	deviation := math.Sqrt(variance)
-	r.bias = 2*(1-e.stood)*deviation*max(deviation/math.Max(math.Abs(r.Mean), 1), 1) + longer + (1-e.read)*apart
-	return r
-}
-
-// deviation subtracts from the variance between cells what others' packets
-// add, and what different numbers of them add.
-func (e *estimator) deviation(r *Result, above float64) {
-	// A flow's packets are a part of those in its cells.
-	own, part := e.own, min(e.packets*e.share/max(e.own.epochs, 1), 1)
-	// The distance of the flow's mean from others' has an error too, which
-	// makes its square too large.
-	off := deviationOf(&r.errors)
-	// Others' packets come in lumps, those of their flows.
-	lumps := max(e.spread*e.spread/max(own.epochs-e.packets, 1), 1)
-	r.apart = min(lumps*(1-part), 1) * max(above*above-off*off, 0)
-	mixed, within := own.variance()
-	r.variance = (mixed-(1-part)*e.variance)/part - r.apart
-	for i := range e.spreads {
-		v, _ := e.spreads[i].variance()
-		r.spreads[i] = (1 - part) / part * (v - e.variance)
-	}
-	slices.Sort(r.spreads[:])
-	// Half of them: if delays have heavy tails, the squares do not show it.
-	if r.degrees = own.freedom() / 2; within > 0 {
-		r.degrees *= mixed * mixed / (within * within)
-	}
-	if r.drift = e.drift; r.variance > 4*r.drift && r.degrees >= 1 {
-		r.StdDev = math.Sqrt(r.variance)
-	}
+	apart, deviation := own.high-own.low, math.Sqrt(e.variance)
+	crossing := 2 * (1 - e.stood) * deviation * max(deviation/math.Max(math.Abs(r.Mean), 1), 1)
+	r.bias = crossing + unseen*(math.Abs(over)+apart) + (1-e.read)*apart
 }
 
 // MeanInterval returns an interval that contains the mean delay of the flow's
@@ -331,34 +274,17 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if !(confidence >= 0 && confidence < 1) {
 		return i
 	}
-	if r.Sampled > 0 {
-		return r.combined(confidence)
+	low, high := 0.0, 0.0 // by how much the counters' mean may be too low and too high
+	if r.share < 1 {
+		least, most := tails(&r.errors, confidence)
+		half := -estimate.NormalQuantile((1-confidence)/2) * r.own
+		low, high = r.few*(half-least)+r.bias, r.few*(most+half)+r.bias
 	}
-	return r.counted(r.Mean, confidence)
-}
-
-// combined returns the interval of a mean of which samples have a share.
-func (r *Result) combined(confidence float64) estimate.Interval {
-	counted, part := estimate.Interval{}, 1-r.share
-	if part > 0 {
-		counted = r.counted(r.countedMean, confidence)
+	i.Low, i.High = r.Mean-high, r.Mean+low
+	if r.share > 0 {
+		down, up := r.samples.off(confidence)
+		i.Low, i.High = r.Mean-math.Hypot((1-r.share)*high, r.share*down), r.Mean+math.Hypot((1-r.share)*low, r.share*up)
 	}
-	// Where delays are skewed the largest are missing from small samples.
-	sampled := r.share * r.sampledError * estimate.StudentQuantile((1+confidence)/2, r.degrees)
-	low, high := sampled*(1+2*max(-r.skew, 0)), sampled*(1+2*max(r.skew, 0))
-	return estimate.Interval{
-		Low:        r.Mean - math.Hypot(part*(r.countedMean-counted.Low), low),
-		High:       r.Mean + math.Hypot(part*(counted.High-r.countedMean), high),
-		Confidence: confidence,
-	}
-}
-
-// counted returns the interval of the counters' mean.
-func (r *Result) counted(mean, confidence float64) estimate.Interval {
-	i := estimate.Interval{Confidence: confidence}
-	low, high := tails(&r.errors, confidence)
-	half := -estimate.NormalQuantile((1-confidence)/2) * r.own
-	i.Low, i.High = mean-r.few*(high+half)-r.bias, mean+r.few*(half-low)+r.bias
 	return i
 }
 
@@ -378,19 +304,34 @@ func tails(errors *[absentFlows]float64, confidence float64) (low, high float64)
 }
 
 // DeviationInterval returns an interval that contains the standard deviation
-// of the flow's delays with the given probability, as far as the squares of
-// finitely many cells tell: the fewer cells hold most of the sum, the less
-// reliable it is. If the deviation is unknown the interval begins at 0. It
-// widens for packets in epochs on which the flow's counters are silent (see
-// Share), and for a drift of the clocks where all delays look like one.
+// of the flow's delays with the given probability, as far as the fourth powers
+// of the sampled ones tell. It is unbounded without a sample. Where clocks that
+// are not known may have drifted, it begins at what no drift explains.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
-	i := estimate.Interval{High: math.Inf(1), Confidence: confidence}
-	if !(confidence >= 0 && confidence < 1) || r.degrees < 1 {
-		return i
+	if r.share == 0 || !(confidence >= 0 && confidence < 1) {
+		return estimate.Interval{High: math.Inf(1), Confidence: confidence}
 	}
-	low, high := tails(&r.spreads, confidence)
-	factor := estimate.DeviationInterval(1, uint64(r.degrees), confidence)
-	i.Low = math.Sqrt(max((r.variance-high)*(1-r.unseen)-r.drift, 0)) * factor.Low
-	i.High = math.Sqrt(max(r.variance+r.apart-low, 0)*factor.High*factor.High + r.hidden)
-	return i
+	return r.samples.deviations(confidence)
+}
+
+// Quantile returns the delay that a fraction p of the flow's packets did not
+// exceed, from 0 to 1, and an interval that contains it with the given
+// confidence. ok is false without a sample, or if it is from [Estimate]. The
+// interval is unbounded where the sample ends.
+func (r *Result) Quantile(p, confidence float64) (delay float64, within estimate.Interval, ok bool) {
+	if len(r.samples.matched) == 0 || !(p >= 0 && p <= 1) {
+		return 0, within, false
+	}
+	all := r.samples.matched
+	n := float64(len(all))
+	at := func(rank float64) float64 { return all[min(max(int(rank), 0), len(all)-1)].delay }
+	off := -estimate.NormalQuantile((1-confidence)/2)*math.Sqrt(n*p*(1-p)) + 1
+	within = estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
+	if low := n*p - off; low >= 0 {
+		within.Low = at(low)
+	}
+	if high := n*p + off; high <= n-1 {
+		within.High = at(math.Ceil(high))
+	}
+	return at(n * p), within, true
 }

@@ -55,7 +55,7 @@ func ExampleStore() {
 	config.Counters, config.Period = 1000, 1e9 // cut every second
 
 	record := func(name string, delay int64) {
-		store, err := colate.OpenStore(colate.Dir(filepath.Join(dir, name)), colate.StoreOptions{})
+		store, err := colate.OpenStore(filepath.Join(dir, name), colate.StoreOptions{})
 		if err != nil {
 			panic(err)
 		}
@@ -84,7 +84,7 @@ func ExampleStore() {
 	record("egress", 2_500_000)
 
 	open := func(name string) *colate.Store {
-		store, err := colate.OpenStore(colate.Dir(filepath.Join(dir, name)), colate.StoreOptions{ReadOnly: true})
+		store, err := colate.OpenStore(filepath.Join(dir, name), colate.StoreOptions{ReadOnly: true})
 		if err != nil {
 			panic(err)
 		}
@@ -101,11 +101,10 @@ func ExampleStore() {
 }
 
 func ExamplePlan() {
-	forecast, err := colate.Plan(colate.Demand{Rate: 70_000, BytesADay: 4e9, Loss: 0.001, FlowRate: 1000})
+	config, bits, err := colate.Plan(colate.Demand{Rate: 70_000, BytesADay: 4e9, Delay: 100e6})
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%d counters, cut every %.1f s: %.1f bits a packet\n",
-		forecast.Config.Counters, float64(forecast.Config.Period)/1e9, forecast.BitsPerPacket)
-	// Output: 54776 counters, cut every 7.5 s: 5.3 bits a packet
+	fmt.Printf("%d counters: %.1f bits a packet\n", config.Counters, bits)
+	// Output: 323274 counters: 5.3 bits a packet
 }

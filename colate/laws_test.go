@@ -74,7 +74,7 @@ func TestLaws(t *testing.T) {
 			a := w.follow(t, epochs, recordsOf(list))
 			hits, n := 0, 0
 			for i, f := range list {
-				r, err := a.estimate(i)
+				r, err := a.ask(i)
 				if errors.Is(err, estimate.ErrNoSamples) {
 					continue
 				}

@@ -21,36 +21,40 @@ type Path struct {
 	Up, Down *Store
 
 	// Clock says how far the second point's clock was ahead of the first's
-	// during that time. If it is nil, queries use what Down has, from
-	// [Store.AppendClock], if anything. They pair epochs by it, and correct
-	// the second point's times; an epoch without a reading is Missing. What an
-	// offset is beyond a multiple of the Period is as a delay of all packets:
-	// more of them cross the cuts.
+	// during that time, if that is known. Queries pair epochs by it, and correct
+	// the second point's times, with their drift; an epoch without a reading is
+	// Missing. What an offset is beyond a multiple of the Period is as a delay of
+	// all packets: more of them cross the cuts.
 	Clock *clock.History
 }
 
-// A Coverage says what data a query had.
+// A Coverage says what data a query had, or a store has.
 type Coverage struct {
 	// Start and End are the span of the epochs that overlap the window.
 	// Answers are about this span: about whole epochs, in which the flows had
 	// the packets of their records.
 	Start, End int64
 	// Epochs is the number of pairs of epochs that were compared. Missing
-	// lists the parts of the span that were not, and why.
+	// lists what was not, and why.
 	Epochs  int
 	Missing []Missing
 	// Bytes is the number of bytes read from both stores.
 	Bytes int64
-	// Damages lists what could not be read.
-	Damages []Damage
-	// Clocks describes the error that the points' clocks leave in the answers.
-	Clocks Clocks
+	// Overloaded is the number of epochs that a store has taken with
+	// [ErrOverloaded] since it was opened.
+	Overloaded int
+	// Certain and Likely are intervals of how much too large the mean of any
+	// flow may be because the clock differed from its reading, in nanoseconds,
+	// whenever in the window the flow's packets came. If their Confidence is 0
+	// the clocks were not known, and means are off by their difference.
+	Certain, Likely estimate.Interval
 }
 
-// A Missing is a span in which the points could not be compared.
+// A Missing is a span in which the points could not be compared, or a damaged
+// part of a store, whose span is then 0 if it is not known.
 type Missing struct {
 	Start, End int64
-	Reason     error
+	Err        error
 }
 
 // Estimate returns what two stores say about a flow in the time from from to
@@ -66,18 +70,22 @@ func (p Path) Estimate(ctx context.Context, flow joint.FlowRecord, from, to int6
 	if err != nil {
 		return Result{}, coverage, err
 	}
-	return answers[0].Result, coverage, answers[0].Err
+	return answers[0], coverage, answers[0].Err
 }
 
 // EstimateAll is Estimate for many flows, and reads the epochs once. Answers
-// are in the order of the flows.
-func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, to int64) ([]Answer, Coverage, error) {
-	q := newQuery(p, from, to)
+// are in the order of the flows; some may have an Err.
+func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, to int64) ([]Result, Coverage, error) {
+	q, err := newQuery(p, from, to)
+	if err != nil {
+		return nil, Coverage{}, err
+	}
 	defer q.close()
 	var a *accumulator
-	err := q.run(ctx, func(c Config) (err error) {
-		a, err = newAccumulator(c, flows)
-		q.sampling = newSampling(c, flows)
+	err = q.run(ctx, func(c Config) (err error) {
+		if a, err = newAccumulator(c, flows); err == nil {
+			q.samples = a.samples
+		}
 		return err
 	}, func(s *step) error {
 		up, down, err := q.cells(s, a.at, a.order, a.table)
@@ -89,29 +97,20 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 	if err != nil {
 		return nil, q.coverage, err
 	}
-	if q.coverage.Clocks.Known {
-		a.trend = trend{} // it is that of delays
-	}
-	answers := a.answers()
-	if q.sampling != nil {
-		for i := range answers {
-			q.sampling.flows[i].combine(&answers[i], flows[i])
-		}
-	}
-	return answers, q.coverage, ctx.Err()
+	return a.answers(q.corrected()), q.coverage, ctx.Err()
 }
 
 // A query walks through the epochs of both points.
 type query struct {
-	up, down epochReader
+	readers  [2]epochReader
 	from, to int64
 	later    int64 // about how far the second point's clock is ahead
 	found    [2][]foundEntry
 	coverage Coverage
 	sums     [2][]uint64
-	one      []uint64 // of one corrected epoch
-	clocks   []*clock.History
-	sampling *sampling
+	one      []uint64 // of one epoch
+	clock    *clock.History
+	samples  *sampling
 }
 
 // A foundEntry is an epoch to be compared, with its span by the first point's
@@ -133,58 +132,42 @@ type step struct {
 	entries [2][]foundEntry
 }
 
-func newQuery(p Path, from, to int64) *query {
-	q := &query{up: epochReader{store: p.Up}, down: epochReader{store: p.Down}, from: from, to: to}
-	if p.Clock != nil {
-		q.clocks = []*clock.History{p.Clock}
-	} else {
-		q.readClocks()
+func newQuery(p Path, from, to int64) (*query, error) {
+	q := &query{readers: [2]epochReader{{store: p.Up}, {store: p.Down}}, from: from, to: to, clock: p.Clock}
+	if err := errors.Join(p.Up.refresh(), p.Down.refresh()); err != nil {
+		return nil, err
 	}
 	q.later = q.ahead()
-	for i, s := range []*Store{p.Up, p.Down} {
-		later := int64(i) * q.later
-		for _, e := range s.find(later64(from, later), later64(to, later)) {
+	for i := range q.readers {
+		s, later := q.readers[i].store, int64(i)*q.later
+		found := s.find(later64(from, later), later64(to, later))
+		if len(found) == 0 {
+			continue
+		}
+		// Those before and after settle what was on its way at the ends.
+		first, last := found[0], found[len(found)-1]
+		before := slices.DeleteFunc(s.find(later64(first.start, first.start-first.end), first.start-1),
+			func(e entry) bool { return e.end > first.start })
+		after := slices.DeleteFunc(s.find(last.end, last.end), func(e entry) bool { return e.start < last.end })
+		for _, e := range slices.Concat(before, found, after) {
 			q.put(i, e)
 		}
-		q.around(i, s)
 	}
-	return q
+	return q, nil
 }
 
 // put adds an epoch in the order of time. One of the second point is put where
 // its clock says, next to the first point's epoch that it is closest to.
 func (q *query) put(point int, e entry) {
 	f := foundEntry{entry: e, near: span{e.start, e.end}}
-	if point == 1 && len(q.clocks) > 0 {
-		if f.reading, f.unknown = q.clockAt(e.start + (e.end-e.start)/2 - q.later); f.unknown == nil {
+	if point == 1 && q.corrected() {
+		if f.reading, f.unknown = q.clock.At(e.start + (e.end-e.start)/2 - q.later); f.unknown == nil {
 			period := float64(e.end - e.start)
 			later := int64(math.Round(f.reading.Offset/period)) * (e.end - e.start)
 			f.near = span{e.start - later, e.end - later}
 		}
 	}
 	q.found[point] = append(q.found[point], f)
-}
-
-// around adds the epochs before and after those of the window, which settle
-// what was on its way at its ends.
-func (q *query) around(point int, s *Store) {
-	found := q.found[point]
-	if len(found) == 0 {
-		return
-	}
-	first, last := found[0], found[len(found)-1]
-	q.found[point] = nil
-	for _, e := range s.find(later64(first.start, first.start-first.end), first.start-1) {
-		if e.end <= first.start {
-			q.put(point, e)
-		}
-	}
-	q.found[point] = append(q.found[point], found...)
-	for _, e := range s.find(last.end, last.end) {
-		if e.start >= last.end {
-			q.put(point, e)
-		}
-	}
 }
 
 // later64 returns the time that is later by d, or the last or first there is.
@@ -199,18 +182,18 @@ func later64(t, d int64) int64 {
 }
 
 func (q *query) close() {
-	q.up.close()
-	q.down.close()
+	q.readers[0].close()
+	q.readers[1].close()
 }
 
 // run calls begin once, with the Config of the window's first readable epoch,
 // then each for every step, and missing if that fails.
 func (q *query) run(ctx context.Context, begin func(Config) error, each func(*step) error, missing func()) error {
 	c, err := q.config()
-	if err != nil {
-		return err
+	if err == nil {
+		err = begin(c)
 	}
-	if err := begin(c); err != nil {
+	if err != nil {
 		return err
 	}
 	for first := true; ; {
@@ -219,7 +202,7 @@ func (q *query) run(ctx context.Context, begin func(Config) error, each func(*st
 		}
 		s, ok := q.next()
 		if !ok {
-			q.coverage.Bytes = q.up.bytes + q.down.bytes
+			q.coverage.Bytes = q.readers[0].bytes + q.readers[1].bytes
 			return nil
 		}
 		if s.counts = s.start <= q.to && s.end > q.from; !s.counts {
@@ -280,45 +263,40 @@ func (q *query) next() (*step, bool) {
 	}
 }
 
-// config returns the Config of the first readable epoch.
+// config returns the Config of the first readable epoch, folded as all are.
 func (q *query) config() (Config, error) {
-	for i, r := range []*epochReader{&q.up, &q.down} {
+	for i := range q.readers {
 		for _, e := range q.found[i] {
-			h, err := r.head(&e.entry)
-			if err != nil {
-				continue
+			if h, err := q.readers[i].head(&e.entry); err == nil {
+				c := h.config
+				c.fold = q.fold()
+				return c, nil
 			}
-			c := h.config
-			c.fold = q.fold()
-			return c, nil
 		}
 	}
 	return Config{}, fmt.Errorf("colate: %w: no epoch overlaps the window (%d and %d that cannot be read)",
 		estimate.ErrNoSamples, len(q.found[0]), len(q.found[1]))
 }
 
-// sparse is the largest part of the packets in epochs that are left out because
-// their counters are folded more often than the others'.
-const sparse = 0.01
-
 // fold returns how often the counters of nearly all epochs are folded at most,
-// as all are then compared. It leaves the others out.
+// as all are then compared. It leaves the others out, if they have one packet
+// in a hundred or fewer.
 func (q *query) fold() (fold uint8) {
-	var packets [28]float64 // by fold
-	for i, r := range []*epochReader{&q.up, &q.down} {
+	const sparse = 0.01
+	var packets [maxFold + 1]float64 // by fold
+	all, more := 0.0, 0.0
+	for i := range q.readers {
 		for k := range q.found[i] {
 			e := &q.found[i][k]
-			if head, err := r.read(&e.entry, 0, min(headPrefix, int64(e.head))); err == nil && len(head) == headPrefix {
-				e.fold = min(head[foldAt], 27)
-				packets[e.fold] += float64(binary.BigEndian.Uint64(head[packetsAt:]))
+			if head, err := q.readers[i].read(&e.entry, 0, min(headPrefix, int64(e.head))); err == nil && len(head) == headPrefix {
+				e.fold = min(head[foldAt], maxFold)
+				n := float64(binary.BigEndian.Uint64(head[packetsAt:]))
+				packets[e.fold] += n
+				all += n
 			}
 		}
 	}
-	all, more := 0.0, 0.0
-	for _, n := range packets {
-		all += n
-	}
-	for fold = 27; fold > 0 && more+packets[fold] <= sparse*all; fold-- {
+	for fold = maxFold; fold > 0 && more+packets[fold] <= sparse*all; fold-- {
 		more += packets[fold]
 	}
 	for i := range q.found {
@@ -330,74 +308,112 @@ func (q *query) fold() (fold uint8) {
 // cells puts a step's contents of these counters into a table, and returns how
 // many packets each point has. If it fails, the table is unchanged.
 func (q *query) cells(s *step, at, order []uint32, table *cellTable) (up, down uint64, err error) {
-	for _, e := range s.entries[1] {
-		if e.unknown != nil {
-			return 0, 0, fmt.Errorf("colate: %w", e.unknown)
-		}
-	}
-	corrected := len(q.clocks) > 0
-	packets := [2]*uint64{&up, &down}
-	for i, r := range []*epochReader{&q.up, &q.down} {
-		if q.sums[i] == nil {
-			q.sums[i] = make([]uint64, len(at))
-		}
+	packets, limit := [2]uint64{}, uint32(math.MaxUint32)
+	for i := range q.readers {
+		q.sums[i] = slices.Grow(q.sums[i][:0], len(at))[:len(at)]
 		clear(q.sums[i])
 		for k := range s.entries[i] {
-			sums := q.sums[i]
-			if i == 1 && corrected {
-				q.one = slices.Grow(q.one[:0], len(at))[:len(at)]
-				clear(q.one)
-				sums = q.one
-			}
 			e := &s.entries[i][k]
-			h, err := r.cells(&e.entry, at, order, sums, &table.config)
-			if err != nil {
-				if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOther) {
-					q.damaged(&e.entry, err)
-				}
+			if e.unknown != nil {
+				return 0, 0, fmt.Errorf("colate: %w", e.unknown)
+			}
+			h, err := q.add(i, e, at, order, table.config, s.counts)
+			if err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, estimate.ErrMismatch)) {
 				return 0, 0, fmt.Errorf("colate: %w", err)
 			}
-			*packets[i] += h.packets
-			if q.sampling != nil {
-				if err := q.sampling.read(r, e, h, i == 1, s.counts, i == 1 && corrected); err != nil {
-					return 0, 0, fmt.Errorf("colate: %w", err)
-				}
+			if err != nil {
+				return 0, 0, e.damaged(err)
 			}
-			if i == 1 && corrected {
-				for j, word := range sums {
-					q.sums[i][j] += table.config.nearWord(word, e.reading)
-				}
-			}
+			packets[i] += h.packets
+			limit = min(limit, h.limit)
 		}
 	}
 	for i := range at {
 		table.put(i, q.sums[0][i], q.sums[1][i])
 	}
-	if q.sampling != nil {
-		q.sampling.match(s.end, s.end-s.start, table.config.limit())
-	}
-	if corrected && s.counts {
+	q.samples.match(s.span, limit)
+	if s.counts && q.corrected() {
 		for _, e := range s.entries[1] {
-			q.coverage.Clocks.include(e.reading)
+			q.include(e.reading)
 		}
 	}
-	return up, down, nil
+	return packets[0], packets[1], nil
 }
 
-func (q *query) damaged(e *entry, err error) {
-	q.coverage.Damages = append(q.coverage.Damages, Damage{
-		File: segmentName(e.segment), Offset: e.offset - frameSize, Bytes: frameSize + int64(e.length), Reason: err,
-	})
-}
-
-// cells adds an epoch's counters to sums, if the epoch has that Config.
-func (r *epochReader) cells(e *entry, at, order []uint32, sums []uint64, c *Config) (*epochHead, error) {
-	h, err := r.head(e)
+// add adds an epoch's counters to a point's sums, if the epoch has that Config,
+// and its samples.
+func (q *query) add(point int, e *foundEntry, at, order []uint32, c Config, counts bool) (*epochHead, error) {
+	r := &q.readers[point]
+	h, err := r.head(&e.entry)
 	if err != nil {
 		return nil, err
 	}
 	if a, b := h.config.comparable(), c.comparable(); a.unfolded() != b.unfolded() || a.fold > b.fold {
-		return nil, errOther
+		return nil, fmt.Errorf("%w: recorded with another Config", estimate.ErrMismatch)
 	}
-	return h, r.add(e, h, at, order, sums, c.fold-h.config.fold)
+	q.one = slices.Grow(q.one[:0], len(at))[:len(at)]
+	clear(q.one)
+	if err := r.add(&e.entry, h, at, order, q.one, c.fold-h.config.fold); err != nil {
+		return nil, err
+	}
+	correct := point == 1 && q.corrected()
+	for j, word := range q.one {
+		if correct {
+			word = c.nearWord(word, e.reading)
+		}
+		q.sums[point][j] += word
+	}
+	return h, q.samples.read(r, e, h, point == 1, counts, correct)
+}
+
+// nearWord returns a counter's word of the far point by the near clock, to half
+// a unit of time.
+func (c *Config) nearWord(word uint64, reading clock.Reading) uint64 {
+	packets := word & (1<<c.CountBits - 1)
+	if packets == 0 {
+		return word
+	}
+	// In nanoseconds, as far as 64 bits go. A time in units is half a unit
+	// early on average, at both points.
+	width := min(64, int(c.sumBits()+c.Shift))
+	far := word >> c.lowBits() << c.Shift
+	later := float64(estimate.SignExtend(reading.NearSum(far, packets, width)-far, width))
+	return word + uint64(int64(math.Round(later/c.unit())))<<c.lowBits()
+}
+
+// corrected reports whether the second point's times are corrected.
+func (q *query) corrected() bool { return q.clock != nil }
+
+// include widens the intervals of the clock's error by an epoch's reading. The
+// true offset less that of the reading is in the reading's interval less its
+// offset.
+func (q *query) include(r clock.Reading) {
+	widen := func(all *estimate.Interval, one estimate.Interval) {
+		one.Low, one.High = one.Low-r.Offset, one.High-r.Offset
+		if all.Confidence > 0 {
+			one = estimate.Interval{
+				Low: min(all.Low, one.Low), High: max(all.High, one.High), Confidence: min(all.Confidence, one.Confidence),
+			}
+		}
+		*all = one
+	}
+	widen(&q.coverage.Certain, r.Certain)
+	widen(&q.coverage.Likely, r.Likely)
+}
+
+// ahead returns how far the second point's clock is ahead of the first's at
+// about the time of the window.
+func (q *query) ahead() int64 {
+	if !q.corrected() {
+		return 0
+	}
+	if start, end, ok := q.clock.Span(); ok {
+		at := min(max(q.from/2+q.to/2, start), end-1)
+		for _, at := range []int64{at, start, end - 1} {
+			if r, err := q.clock.At(at); err == nil {
+				return int64(r.Offset)
+			}
+		}
+	}
+	return 0
 }

@@ -21,7 +21,7 @@ func TestPath(t *testing.T) {
 	epochs, arrived := w.cut(t, all)
 	list := traffic.Truths(arrived, 100)
 	path := w.stored(t, epochs)
-	q := newQuery(path, 0, math.MaxInt64)
+	q, _ := newQuery(path, 0, math.MaxInt64)
 	for _, pair := range epochs { // stored epochs are folded
 		for i := range pair {
 			pair[i] = pair[i].folded(q.fold())
@@ -34,8 +34,8 @@ func TestPath(t *testing.T) {
 		t.Fatal(err, coverage)
 	}
 	for i := range list {
-		r, err := want.estimate(i)
-		if (err == nil) != (got[i].Err == nil) || r != got[i].Result {
+		r, err := want.ask(i)
+		if (err == nil) != (got[i].Err == nil) || !same(r, got[i]) {
 			t.Fatalf("flow %d: %+v, %v from stores; %+v, %v from memory", i, got[i].Delay, got[i].Err, r.Delay, err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestUnevenEpochs(t *testing.T) {
 	}
 	slices.SortFunc(coverage.Missing, func(a, b Missing) int { return int(a.Start - b.Start) })
 	if m := coverage.Missing; m[0].Start != 5*2e6 || m[1].Start != 7*2e6 ||
-		!errors.Is(m[0].Reason, estimate.ErrNoSamples) || !errors.Is(m[1].Reason, estimate.ErrMismatch) {
+		!errors.Is(m[0].Err, estimate.ErrNoSamples) || !errors.Is(m[1].Err, estimate.ErrMismatch) {
 		t.Errorf("missing: %+v", m)
 	}
 	check("two epochs missing", less, 2)

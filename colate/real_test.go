@@ -91,7 +91,7 @@ func TestRealCoverage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")
 	}
-	for name, period := range map[string]int64{"tbf300m_2m": MaxPeriod, "htb2_reorder": 1e9} {
+	for name, period := range map[string]int64{"tbf300m_2m": maxPeriod, "htb2_reorder": 1e9} {
 		t.Run(name, func(t *testing.T) { realCoverage(t, name, period) })
 	}
 }
@@ -130,7 +130,7 @@ func realCoverage(t *testing.T, name string, period int64) {
 	hits, none := 0, 0
 	var relative, widths []float64
 	for i, f := range asked {
-		r, err := a.estimate(i)
+		r, err := a.ask(i)
 		if err != nil {
 			none++
 			continue

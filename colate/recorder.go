@@ -27,9 +27,8 @@ type Recorder struct {
 
 	// What Update needs of the Config, computed once.
 	identity    uint64
+	perFlow     uint64
 	counters    uint64 // before they are folded
-	fold        uint8
-	chooser     chooser
 	timeMask    uint64 // selects the time in a word
 	digestMask  uint64 // and the digest
 	timeShift   uint8  // up, from the clock to there
@@ -58,9 +57,8 @@ func newRecorder(c Config, samples int) *Recorder {
 		samples:     make([]sample, 0, samples),
 		limit:       c.limit(),
 		identity:    c.Identity,
+		perFlow:     uint64(c.PerFlow),
 		counters:    uint64(c.Counters),
-		fold:        c.fold,
-		chooser:     c.chooser(),
 		timeMask:    ^uint64(0) << c.lowBits(),
 		digestMask:  (1<<c.DigestBits - 1) << c.CountBits,
 		timeShift:   c.lowBits() - c.Shift,
@@ -74,9 +72,6 @@ func newRecorder(c Config, samples int) *Recorder {
 func NewRotation(c Config) (*estimate.Rotation[*Recorder], error) {
 	return estimate.NewRotation(func() (*Recorder, error) { return New(c) })
 }
-
-// Config returns the configuration that the recorder was made with.
-func (r *Recorder) Config() Config { return r.config.unfolded() }
 
 // Packets returns the number of packets in the epoch.
 func (r *Recorder) Packets() uint64 { return r.packets }
@@ -97,17 +92,24 @@ func (r *Recorder) Due(t int64) bool {
 	return uint64(t-r.start+r.config.Period) >= 2*uint64(r.config.Period) && r.packets != 0
 }
 
+// place returns the counter that a packet is added to. The paper draws one of
+// its flow's counters at random. Here the digest decides, so that two points
+// agree; otherwise their counters could not be subtracted.
+func (r *Recorder) place(f hashing.Flow, p hashing.Packet) uint64 {
+	return position(r.identity, f, hashing.Row(uint64(p), r.perFlow), r.counters) >> (r.config.fold & 63)
+}
+
 // Update records that packet p of flow f passed at time t, in nanoseconds
 // since an epoch that all points share. It computes one hash and updates one
 // counter.
 func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
-	at := position(r.identity, f, r.chooser.choice(p), r.counters) >> (r.fold & 63)
+	at := r.place(f, p)
 	if r.packets == 0 {
 		r.begin(t)
 	}
 	r.packets++
 	if tag := tagOf(p); tag < r.limit {
-		r.sample(sample{uint32(f >> 32), tag, t})
+		r.sample(sample{r.config.key(f), tag, t})
 	}
 	r.words[at] += uint64(t)<<(r.timeShift&63)&r.timeMask + uint64(p)>>(r.digestShift&63)&r.digestMask + 1
 }
@@ -138,18 +140,11 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 	}
 	packets = packets[:len(flows)]
 	r.packets += uint64(len(flows))
-	words, identity, chooser := r.words, r.identity, r.chooser
-	add := uint64(t)<<(r.timeShift&63)&r.timeMask + 1
-	digestShift, digestMask := r.digestShift&63, r.digestMask
+	words, add := r.words, uint64(t)<<(r.timeShift&63)&r.timeMask+1
 	for i, p := range packets {
-		at := position(identity, flows[i], chooser.choice(p), r.counters) >> (r.fold & 63)
-		words[at] += uint64(p)>>digestShift&digestMask + add
-	}
-	if r.limit > 0 {
-		for i, p := range packets {
-			if tag := tagOf(p); tag < r.limit {
-				r.sample(sample{uint32(flows[i] >> 32), tag, t})
-			}
+		words[r.place(flows[i], p)] += uint64(p)>>(r.digestShift&63)&r.digestMask + add
+		if tag := tagOf(p); tag < r.limit {
+			r.sample(sample{r.config.key(flows[i]), tag, t})
 		}
 	}
 }
@@ -167,15 +162,21 @@ func (r *Recorder) Merge(b *Recorder) error {
 	if r.packets != 0 && r.start != b.start {
 		return fmt.Errorf("colate: %w: epochs of %d and %d", estimate.ErrMismatch, r.start, b.start)
 	}
-	fold := max(r.config.fold, b.config.fold)
-	*r, b = *r.folded(fold), b.folded(fold)
-	r.fold = fold
+	folded, b := alike(r, b)
+	*r = *folded
 	r.start = b.start
 	r.packets += b.packets
 	for i, word := range b.words {
 		r.words[i] += word
 	}
-	r.mergeSamples(b)
+	if b.limit < r.limit {
+		r.limitTo(b.limit)
+	}
+	for _, s := range b.samples {
+		if s.tag < r.limit {
+			r.sample(s)
+		}
+	}
 	return nil
 }
 
@@ -191,3 +192,41 @@ func (r *Recorder) Reset() {
 
 // word returns counter i as it is in hardware.
 func (r *Recorder) word(i int) uint64 { return r.words[i] & r.config.widthMask() }
+
+// alike returns two epochs with their counters folded alike.
+func alike(a, b *Recorder) (*Recorder, *Recorder) {
+	fold := max(a.config.fold, b.config.fold)
+	return a.folded(fold), b.folded(fold)
+}
+
+// folded returns the epoch as it is with folded counters, if it is not already.
+func (r *Recorder) folded(fold uint8) *Recorder {
+	if fold <= r.config.fold {
+		return r
+	}
+	f, more := *r, fold-r.config.fold
+	f.config.fold = fold
+	f.words = make([]uint64, f.config.counters())
+	for i, word := range r.words {
+		f.words[i>>more] += word
+	}
+	return &f
+}
+
+// packed returns the epoch with its counters folded until a packet takes at most
+// 12 bits, as it does where a counter has some four packets or more, but not so
+// often that flows meet themselves. Of an elephant's packets 64 a counter count.
+func (r *Recorder) packed() *Recorder {
+	packets, used, c := uint64(0), uint64(0), &r.config
+	for _, word := range r.words {
+		if n := word & (1<<c.CountBits - 1); n > 0 {
+			used++
+			packets += min(n, 64)
+		}
+	}
+	const perUsed, perCounter, perPacket = 52, 2, 11
+	if perUsed*used+perCounter*uint64(c.counters()) <= perPacket*packets || c.counters() < 64*c.PerFlow {
+		return r
+	}
+	return r.folded(c.fold + 1).packed()
+}

@@ -16,9 +16,9 @@ var configs = map[string]Config{
 	"narrow":     {Counters: 50, PerFlow: 4, Bits: 24, CountBits: 6, DigestBits: 8, Period: 100_000, Identity: 7},
 	"counts":     {Counters: 51, PerFlow: 3, Bits: 30, CountBits: 4, DigestBits: 4, Period: 70_001},
 	"unit":       {Counters: 300, PerFlow: 6, Bits: 40, CountBits: 8, DigestBits: 10, Period: 1 << 20, Shift: 10},
-	"wide":       {Counters: 601, PerFlow: 6, Bits: 64, CountBits: 5, DigestBits: 24, Period: MaxPeriod, Shift: 3},
-	"thin":       {Counters: 257, PerFlow: 10, Thin: 4, Bits: 60, CountBits: 12, DigestBits: 12, Period: 1 << 40},
-	"as default": {Counters: 257, PerFlow: 20, Thin: 5, Bits: 64, CountBits: 14, DigestBits: 20, Period: 60e9, Shift: 8},
+	"wide":       {Counters: 601, PerFlow: 6, Bits: 64, CountBits: 5, DigestBits: 24, Period: maxPeriod, Shift: 3},
+	"samples":    {Counters: 257, PerFlow: 10, OneIn: 3, Samples: 50, Bits: 60, CountBits: 12, DigestBits: 12, Period: 1 << 40},
+	"as default": {Counters: 257, PerFlow: 20, Bits: 64, CountBits: 14, DigestBits: 20, Period: 60e9, Shift: 8},
 }
 
 // reference is a recorder as §3.1 describes it and Config says, with big
@@ -32,16 +32,7 @@ type reference struct {
 
 func (r *reference) update(f hashing.Flow, p hashing.Packet, t int64) {
 	c := r.config
-	full := uint64(c.PerFlow) - uint64(c.Thin)
-	j := uint64(uint32(p)) * full >> 32
-	if c.Thin > 0 && p%64 == 0 {
-		// A packet in 64 goes to the thin ones: to the first, or in one case of
-		// four to the next.
-		j = full
-		for rest := p / 64; rest%4 == 0 && j < uint64(c.PerFlow)-1; rest /= 4 {
-			j++
-		}
-	}
+	j := uint64(uint32(p)) * uint64(c.PerFlow) >> 32
 	h := uint64(uint32(hashing.Mix(uint64(f)^c.Identity, j))) * uint64(c.Counters) >> 32
 	floor := func(x, by int64) int64 {
 		if x%by < 0 {
@@ -96,8 +87,8 @@ func TestReference(t *testing.T) {
 				}
 			}
 			start, end, ok := r.Span()
-			if !ok || start != slow.start || end != start+c.Period || r.Packets() != slow.n {
-				t.Fatalf("%s: %d packets from %d to %d, want %d from %d", name, r.Packets(), start, end, slow.n, slow.start)
+			if !ok || start != slow.start || end != start+c.Period || r.packets != slow.n {
+				t.Fatalf("%s: %d packets from %d to %d, want %d from %d", name, r.packets, start, end, slow.n, slow.start)
 			}
 		}
 		some(c, 3000, func(f hashing.Flow, p hashing.Packet, now int64) {
@@ -205,11 +196,11 @@ func TestRotation(t *testing.T) {
 	}
 	rotation.Active().Update(1, 2, 3)
 	done, err := rotation.Rotate()
-	if err != nil || done.Packets() != 1 || rotation.Active().Packets() != 0 {
-		t.Errorf("%v, %d packets", err, done.Packets())
+	if err != nil || done.packets != 1 || rotation.Active().packets != 0 {
+		t.Errorf("%v, %d packets", err, done.packets)
 	}
-	if err := rotation.Release(done); err != nil || done.Packets() != 0 {
-		t.Errorf("released: %v, %d packets", err, done.Packets())
+	if err := rotation.Release(done); err != nil || done.packets != 0 {
+		t.Errorf("released: %v, %d packets", err, done.packets)
 	}
 	c.Period = 0
 	if _, err := NewRotation(c); !errors.Is(err, estimate.ErrConfig) {
@@ -219,7 +210,7 @@ func TestRotation(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"Thin":               func(c *Config) { c.Thin = 11 },
+		"Samples":            func(c *Config) { c.Samples = 0 },
 		"PerFlow":            func(c *Config) { c.PerFlow = 1 },
 		"PerFlow, too large": func(c *Config) { c.PerFlow = maxPerFlow + 1 },
 		"Counters":           func(c *Config) { c.Counters = c.PerFlow },
@@ -230,7 +221,7 @@ func TestConfig(t *testing.T) {
 		"no room for a sum":  func(c *Config) { c.Bits = c.CountBits + c.DigestBits + 7 },
 		"Shift":              func(c *Config) { c.Shift = c.CountBits + c.DigestBits + 1 },
 		"Period":             func(c *Config) { c.Period = 0 },
-		"Period, too long":   func(c *Config) { c.Period = MaxPeriod + 1 },
+		"Period, too long":   func(c *Config) { c.Period = maxPeriod + 1 },
 	} {
 		c := DefaultConfig
 		change(&c)
@@ -270,5 +261,5 @@ func TestRecorderAllocations(t *testing.T) {
 
 // What Update and UpdateBatch call for every packet is inlined, and so is Due.
 func TestInlining(t *testing.T) {
-	compiler.Look(t).WantInlined(t, "(*chooser).choice", "position", "(*Recorder).Due")
+	compiler.Look(t).WantInlined(t, "(*Recorder).place", "position", "(*Recorder).Due")
 }

@@ -14,14 +14,20 @@ import (
 
 // A sample is one packet, kept by itself.
 type sample struct {
-	flow uint32 // the high bits of its flow
+	flow uint32 // its key
 	tag  uint32 // below the recorder's limit
 	at   int64
 }
 
+// key returns the bits by which samples of a flow are found. Flows may be small
+// numbers.
+func (c *Config) key(f hashing.Flow) uint32 {
+	return uint32(hashing.Mix(uint64(f)^c.Identity, 1<<32) >> 32)
+}
+
 // tagOf returns the bits of a packet that decide whether it is sampled, and tell
 // it from others: both points sample alike.
-func tagOf(p hashing.Packet) uint32 { return uint32(uint64(p) * 0x9e3779b97f4a7c15 >> 32) }
+func tagOf(p hashing.Packet) uint32 { return uint32(p >> 32) }
 
 // limit returns the tag from which on packets are not sampled.
 func (c *Config) limit() uint32 {
@@ -49,34 +55,13 @@ func (r *Recorder) limitTo(limit uint32) {
 	r.samples = slices.DeleteFunc(r.samples, func(s sample) bool { return s.tag >= limit })
 }
 
-// mergeSamples adds another shard's samples.
-func (r *Recorder) mergeSamples(b *Recorder) {
-	if b.limit < r.limit {
-		r.limitTo(b.limit)
-	}
-	for _, s := range b.samples {
-		if s.tag < r.limit {
-			r.sample(s)
-		}
-	}
-}
-
 // sampleBlocks returns the number of blocks for so many samples. A flow's
 // samples are in one block, which its hash says.
 func sampleBlocks(samples int) int { return (samples + blockCounters - 1) / blockCounters }
 
 func sampleBlock(flow uint32, blocks int) int { return int(uint64(flow) * uint64(blocks) >> 32) }
 
-// A sampleCodec encodes blocks of samples:
-//
-//	samples 4 · base width of times 1
-//	bits, most significant first, for each sample, by flow, time and tag:
-//	  flow  less that of the one before, as a count of a block of counters
-//	        (k such that 2^(32-k) is the number of samples in the epoch)
-//	  tag   as many bits as the limit has
-//	  time  less the start of the epoch, in units, x as 2x or -2x-1: base width
-//	zeros to the next byte
-//	CRC-32C 4
+// A sampleCodec encodes blocks of samples, as SPEC.md describes.
 type sampleCodec struct {
 	k, tagBits, shift uint
 	start             int64

@@ -11,32 +11,43 @@ import (
 
 // A sampling follows the sampled packets of some flows through epochs.
 type sampling struct {
-	flows  []flowSamples
-	order  []int  // flows by the bits that samples have
-	limit  uint32 // of the last pair of epochs
+	config *Config
+	flows  []flowSamples // by key
+	place  []int32       // of a flow's samples in flows, below 0 if it has none
+	limit  uint32        // of the last pair of epochs
 	buffer []sample
 }
 
-// flowSamples are those of a flow.
+// flowSamples are those of a flow. Σ are over packets that both points have,
+// weighed by how many each stands for.
 type flowSamples struct {
-	flow    uint32
-	open    []passing // not matched yet
-	matched []passed  // up to mostMatched
-	packets float64
-	sent    float64 // packets that those matched or lost stand for
-	lost    float64 // and those lost
-	sum     float64 // delays, weighted
-	squares float64
-	cubes   float64
-	weights float64 // Σ weight², of those matched
+	sampled
+	key     uint32
+	open    []passing  // not matched yet
+	lost    float64    // packets that those lost stand for
+	weights float64    // Σ weight²
+	sums    [5]float64 // Σ (delay - first)^k
+	times   [3]float64 // Σ (time - start), its square, and its product with the delay
+	first   float64    // delay, and
+	start   int64      // time of a packet
+}
+
+// A sampled is what samples say of a flow.
+type sampled struct {
+	packets            float64
+	mean, error, skew  float64 // standard error and skew of the mean
+	deviation, freedom float64
+	drift              float64  // variance that a drift would explain
+	steady             float64  // the deviation without
+	matched            []passed // up to mostMatched
 }
 
 // A passing is a sampled packet at one of the points.
 type passing struct {
 	tag  uint32
 	down bool
+	live bool // in an epoch that counts
 	at   int64
-	live bool // sent in an epoch that counts
 }
 
 // A passed packet is one that both points sampled.
@@ -45,32 +56,81 @@ type passed struct {
 	tag   uint32
 }
 
-// mostMatched is the number of delays of a flow that are kept for quantiles: of
-// more, those with the lowest tags, which are a fair sample.
-const mostMatched = 4096
+const (
+	// mostMatched is the number of delays of a flow that are kept for quantiles: of
+	// more, those with the lowest tags, which are a fair sample.
+	mostMatched = 4096
+	// fewest is the smallest number of sampled packets of which their spread is
+	// believed.
+	fewest = 10
+)
 
-func newSampling(c Config, records []joint.FlowRecord) *sampling {
-	if c.OneIn == 0 {
-		return nil
+// newSampling follows the flows of so many packets at least.
+func newSampling(c *Config, records []joint.FlowRecord, least float64) *sampling {
+	s := &sampling{config: c, place: make([]int32, len(records))}
+	n := 0
+	for i := range records {
+		if s.place[i] = -1; records[i].Packets >= least {
+			s.place[i] = 0
+			n++
+		}
 	}
-	s := &sampling{flows: make([]flowSamples, len(records)), order: make([]int, len(records)), limit: c.limit()}
-	for i, r := range records {
-		s.flows[i].flow, s.order[i] = uint32(r.Flow>>32), i
-	}
-	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(s.flows[a].flow, s.flows[b].flow) })
+	s.flows = make([]flowSamples, n)
+	s.aim(records)
 	return s
 }
 
-// read adds the samples of an epoch at one of the points, whose clock was ahead
-// by so much.
+// aim forgets the samples, and follows as many other flows.
+func (s *sampling) aim(records []joint.FlowRecord) {
+	n := 0
+	for i, r := range records {
+		if s.place[i] >= 0 {
+			f := &s.flows[n]
+			*f = flowSamples{key: s.config.key(r.Flow), open: f.open[:0], sampled: sampled{matched: f.matched[:0]}}
+			n++
+		}
+	}
+	slices.SortFunc(s.flows, func(a, b flowSamples) int { return cmp.Compare(a.key, b.key) })
+	for i, r := range records {
+		if s.place[i] >= 0 {
+			at, _ := s.find(s.config.key(r.Flow))
+			s.place[i] = int32(at)
+		}
+	}
+	s.limit = math.MaxUint32
+}
+
+func (s *sampling) find(key uint32) (int, bool) {
+	return slices.BinarySearchFunc(s.flows, key, func(f flowSamples, key uint32) int { return cmp.Compare(f.key, key) })
+}
+
+// of returns the samples of flow i, nil if there are too few.
+func (s *sampling) of(i int) *flowSamples {
+	if s.place[i] < 0 || s.flows[s.place[i]].packets < fewest {
+		return nil
+	}
+	return &s.flows[s.place[i]]
+}
+
+// whole adds the samples of an epoch in memory.
+func (s *sampling) whole(r *Recorder, down bool) {
+	for _, x := range r.samples {
+		if at, ok := s.find(x.flow); ok {
+			s.flows[at].open = append(s.flows[at].open, passing{x.tag, down, true, x.at})
+		}
+	}
+}
+
+// read adds the samples of an epoch in a store. Of the second point, the times
+// are corrected.
 func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live, corrected bool) (err error) {
 	last := -1
-	for _, i := range s.order {
+	for i := range s.flows {
 		f := &s.flows[i]
 		if h.samples.blocks == 0 {
 			break
 		}
-		if block := sampleBlock(f.flow, h.samples.blocks); block != last {
+		if block := sampleBlock(f.key, h.samples.blocks); block != last {
 			at := h.config.blocks() + block
 			data, err := r.read(&e.entry, h.offsets[at], h.offsets[at+1])
 			if err != nil {
@@ -81,23 +141,24 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 			}
 			last = block
 		}
-		at, _ := slices.BinarySearchFunc(s.buffer, f.flow, func(x sample, flow uint32) int { return cmp.Compare(x.flow, flow) })
-		for ; at < len(s.buffer) && s.buffer[at].flow == f.flow; at++ {
+		at, _ := slices.BinarySearchFunc(s.buffer, f.key, func(x sample, key uint32) int { return cmp.Compare(x.flow, key) })
+		for ; at < len(s.buffer) && s.buffer[at].flow == f.key; at++ {
 			x := s.buffer[at]
 			if corrected {
 				x.at = e.reading.NearTime(x.at)
 			}
-			f.open = append(f.open, passing{x.tag, down, x.at, live})
+			f.open = append(f.open, passing{x.tag, down, live, x.at})
 		}
 	}
-	s.limit = min(s.limit, h.limit)
 	return nil
 }
 
-// match pairs what both points have. A packet that the second point has not seen
-// within a period is lost.
-func (s *sampling) match(end, period int64, limit uint32) {
-	weight := math.Ldexp(1, 32) / float64(max(s.limit, 1))
+// match pairs what both points have after an epoch, whose samples have tags below
+// a limit. A packet that the second point has not seen within a period is lost.
+func (s *sampling) match(epoch span, limit uint32) {
+	period := epoch.end - epoch.start
+	least := min(s.limit, limit)
+	weight := math.Ldexp(1, 32) / float64(max(least, 1))
 	for i := range s.flows {
 		f := &s.flows[i]
 		slices.SortFunc(f.open, func(a, b passing) int { return cmp.Or(cmp.Compare(a.tag, b.tag), cmp.Compare(a.at, b.at)) })
@@ -109,17 +170,16 @@ func (s *sampling) match(end, period int64, limit uint32) {
 					if a.down {
 						a, b = b, a // clocks apart
 					}
-					if k++; a.tag < s.limit && b.live {
-						f.add(float64(b.at-a.at), weight, a.tag)
+					if k++; a.tag < least && b.live {
+						f.add(a.at, float64(b.at-a.at), weight, a.tag)
 					}
 					continue
 				}
 			}
 			switch {
-			case a.at >= end-period && a.tag < s.limit:
+			case a.at >= epoch.end-period && a.tag < least:
 				kept = append(kept, a)
-			case !a.down && a.live && a.tag < s.limit:
-				f.sent += weight
+			case !a.down && a.live && a.tag < least:
 				f.lost += weight
 			}
 		}
@@ -129,13 +189,21 @@ func (s *sampling) match(end, period int64, limit uint32) {
 }
 
 // add adds a packet that both points have.
-func (f *flowSamples) add(delay, weight float64, tag uint32) {
+func (f *flowSamples) add(at int64, delay, weight float64, tag uint32) {
+	if f.packets == 0 {
+		f.first, f.start = delay, at
+	}
 	f.packets++
-	f.sent += weight
-	f.sum += weight * delay
-	f.squares += weight * delay * delay
-	f.cubes += weight * delay * delay * delay
 	f.weights += weight * weight
+	x, power := delay-f.first, weight
+	for k := range f.sums {
+		f.sums[k] += power
+		power *= x
+	}
+	later := float64(at - f.start)
+	f.times[0] += weight * later
+	f.times[1] += weight * later * later
+	f.times[2] += weight * later * x
 	f.matched = append(f.matched, passed{delay, tag})
 	if len(f.matched) == 2*mostMatched {
 		slices.SortFunc(f.matched, func(a, b passed) int { return cmp.Compare(a.tag, b.tag) })
@@ -143,66 +211,73 @@ func (f *flowSamples) add(delay, weight float64, tag uint32) {
 	}
 }
 
-// fewest is the smallest number of sampled packets of which their spread is
-// believed.
-const fewest = 10
+// came is the number of packets that those matched stand for.
+func (f *flowSamples) came() float64 { return f.sums[0] }
+
+// finish computes what the samples say of a flow of so many packets, or of an
+// unknown number if that is 0.
+func (f *flowSamples) finish(packets float64, clocks bool) {
+	n, came := f.packets, f.came()
+	m, second, third, fourth := f.sums[1]/came, f.sums[2]/came, f.sums[3]/came, f.sums[4]/came
+	variance := max(second-m*m, 0)
+	f.mean = f.first + m
+	all := cmp.Or(packets, came)
+	// Half a unit of time, and a packet more or less.
+	f.error = math.Sqrt(max(variance*n/(n-1)*f.weights/(came*came)*max(1-n/all, 0), variance/(n*n)))
+	if variance > 0 {
+		f.skew = (third - 3*m*second + 2*m*m*m) / math.Pow(variance, 1.5) / math.Sqrt(n)
+		// The tails of small samples lack the largest: take those of an exponential law at least.
+		kurtosis := max((fourth-4*m*third+6*m*m*second-3*m*m*m*m)/(variance*variance), 9)
+		f.freedom = max(min(2*n/(kurtosis-1), n-1), 1)
+	}
+	if t := f.times[1] - f.times[0]*f.times[0]/came; t > 0 && !clocks {
+		slope := f.times[2] - f.times[0]*m
+		f.drift = min(slope*slope/(t*came), variance)
+	}
+	if f.drift < 9*variance/n {
+		f.drift = 0 // chance
+	}
+	f.deviation, f.steady = math.Sqrt(variance*n/(n-1)), math.Sqrt((variance-f.drift)*n/(n-2))
+	slices.SortFunc(f.matched, func(a, b passed) int { return cmp.Compare(a.delay, b.delay) })
+}
+
+// off returns by how much the mean may be too high, and too low. Where delays are
+// skewed the largest are missing from small samples.
+func (f *sampled) off(confidence float64) (high, low float64) {
+	off := f.error * estimate.StudentQuantile((1+confidence)/2, f.packets-1)
+	return off * (1 + 2*max(-f.skew, 0)), off * (1 + 2*max(f.skew, 0))
+}
+
+func (f *sampled) deviations(confidence float64) estimate.Interval {
+	i := estimate.DeviationInterval(f.deviation, uint64(f.freedom), confidence)
+	if f.drift > 0 {
+		i.Low = estimate.DeviationInterval(f.steady, uint64(f.freedom), confidence).Low
+	}
+	return i
+}
 
 // combine adds what the samples say to an answer of the counters. Each is
 // weighed by its variance.
-func (f *flowSamples) combine(a *Answer, record joint.FlowRecord) {
-	r, n := &a.Result, f.packets
-	if n < fewest {
+func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool) {
+	if f == nil {
 		return
 	}
-	came := f.sent - f.lost
-	mean := f.sum / came
-	variance := max(f.squares/came-mean*mean, 0) * n / (n - 1)
-	all := cmp.Or(record.Packets, came)
-	error := variance * f.weights / (came * came) * max(1-n/all, 0)
-	// Half a unit of time, and a packet more or less.
-	error = max(error, variance/(n*n))
-	if a.Err != nil {
-		*a = Answer{Result: Result{Packets: all, Share: 1}}
-		r.share = 1
-	} else {
+	f.finish(record.Packets, clocks)
+	share := 1.0
+	if r.Err == nil {
 		i := r.MeanInterval(0.68)
 		other := math.Pow((i.High-i.Low)/2, 2)
-		r.share = 1
-		if error+other > 0 {
-			r.share = other / (error + other)
+		if f.error*f.error+other > 0 {
+			share = other / (f.error*f.error + other)
 		}
+	} else {
+		*r = Result{Packets: f.came(), Share: 1}
 	}
-	if variance > 0 {
-		third := f.cubes/came - 3*mean*f.squares/came + 2*mean*mean*mean
-		r.skew = third / math.Pow(variance, 1.5) / math.Sqrt(n)
+	r.share, r.samples = share, f.sampled
+	r.Sampled, r.Lost = uint64(f.packets), f.lost/(f.came()+f.lost)
+	r.Mean = share*f.mean + (1-share)*r.Mean
+	r.N = max(r.N, uint64(f.packets))
+	if f.drift < f.deviation*f.deviation/4 {
+		r.StdDev = f.deviation
 	}
-	r.sampledError, r.Sampled, r.Lost = math.Sqrt(error), uint64(n), f.lost/f.sent
-	r.countedMean = r.Mean
-	r.Mean = r.share*mean + (1-r.share)*r.Mean
-	r.StdDev, r.degrees, r.spreads, r.variance, r.apart, r.drift = math.Sqrt(variance), n-1, [absentFlows]float64{}, variance, 0, 0
-	r.N = max(r.N, uint64(n))
-	slices.SortFunc(f.matched, func(a, b passed) int { return cmp.Compare(a.delay, b.delay) })
-	r.samples = f
-}
-
-// Quantile returns the delay that a fraction p of the flow's packets did not
-// exceed, from 0 to 1, and an interval that contains it with the given
-// confidence. ok is false without a sample. The interval is unbounded where
-// the sample ends.
-func (r *Result) Quantile(p, confidence float64) (delay float64, within estimate.Interval, ok bool) {
-	if r.samples == nil || !(p >= 0 && p <= 1) {
-		return 0, within, false
-	}
-	all := r.samples.matched
-	n := float64(len(all))
-	at := func(rank float64) float64 { return all[min(max(int(rank), 0), len(all)-1)].delay }
-	off := -estimate.NormalQuantile((1-confidence)/2)*math.Sqrt(n*p*(1-p)) + 1
-	within = estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
-	if low := n*p - off; low >= 0 {
-		within.Low = at(low)
-	}
-	if high := n*p + off; high <= n-1 {
-		within.High = at(math.Ceil(high))
-	}
-	return at(n * p), within, true
 }

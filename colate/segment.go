@@ -2,68 +2,33 @@ package colate
 
 import (
 	"bytes"
-	"encoding"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/estimate/clock"
-	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A segment is a file of frames, one after the other:
-//
-//	magic "HCLG" · payload length 4 · length of its head 4 · start 8 · end 8 · CRC-32C of all these 4
-//	payload: an encoded epoch (codec.go), or, if the head has no length, an
-//	encoded clock.History
-//
-// Only the Store that made a segment appends to it. A complete segment ends
-// with an index, which says where its frames are, and with the place of the
-// index:
-//
-//	magic "HCLI" · version 2
-//	frames 4 · for each: offset of the payload 8 · payload length 4 · length of its head 4 · start 8 · end 8
-//	damages 4 · for each: offset 8 · bytes 8
-//	CRC-32C 4
-//	offset of the index 8 · magic "HCLX" 4
-//
-// The index is a convenience: without it the segment is read from the start.
+// A segment is a file of frames, one after the other: a head of fixed size, and
+// an encoded epoch. Only the Store that made a segment appends to it. Whoever opens it goes from
+// head to head, without the payloads, which have checksums of their own.
 const (
 	frameMagic = "HCLG"
 	frameSize  = 32
-
-	indexMagic   = "HCLI"
-	indexVersion = 2
-	entrySize    = 32
-	damageSize   = 16
-	trailerMagic = "HCLX"
-	trailerSize  = 12
 
 	segmentSuffix = ".colate"
 )
 
 // segment is what a Store knows about a file.
 type segment struct {
-	number   uint64
-	size     int64 // of the known frames and damages
-	complete bool
-	unread   bool // because of the file system, not of what is in the file
-	entries  []entry
-	damages  []Damage
-}
-
-// epochs returns the number of epochs.
-func (s *segment) epochs() (n int) {
-	for i := range s.entries {
-		if !s.entries[i].clock() {
-			n++
-		}
-	}
-	return n
+	number  uint64
+	size    int64 // of the known frames and damages
+	entries []entry
+	damages []error
 }
 
 // entry says where an epoch is, and its span.
@@ -75,25 +40,22 @@ type entry struct {
 	start, end int64
 }
 
-// clock reports whether the entry is a clock history instead of an epoch.
-func (e *entry) clock() bool { return e.head == 0 }
-
-func (e *entry) overlaps(from, to int64) bool { return e.start <= to && e.end > from }
-
-// A Damage is a part of a store's files that holds no whole epoch.
-type Damage struct {
-	File          string
-	Offset, Bytes int64
-	Reason        error // nil if known only from an index
+// A damage is a part of a store's files that holds no whole epoch.
+type damage struct {
+	file          string
+	offset, bytes int64
+	reason        error
 }
 
-// String returns where the damage is and its reason.
-func (d Damage) String() string {
-	s := fmt.Sprintf("%s: %d bytes from %d", d.File, d.Bytes, d.Offset)
-	if d.Reason != nil {
-		s += ": " + d.Reason.Error()
-	}
-	return s
+func (d *damage) Error() string {
+	return fmt.Sprintf("colate: %s: %d bytes from %d: %v", d.file, d.bytes, d.offset, d.reason)
+}
+
+func (d *damage) Unwrap() error { return d.reason }
+
+// damaged says that an entry is damaged.
+func (e *entry) damaged(reason error) error {
+	return &damage{segmentName(e.segment), e.offset - frameSize, frameSize + int64(e.length), reason}
 }
 
 func segmentName(number uint64) string { return fmt.Sprintf("%016x%s", number, segmentSuffix) }
@@ -104,31 +66,19 @@ func numberOf(name string) (uint64, bool) {
 	return number, err == nil && name == segmentName(number)
 }
 
-// appendFrame appends an epoch's frame.
+// appendFrame appends an epoch's frame, and returns its entry but for its place.
 func appendFrame(dst []byte, r *Recorder) ([]byte, entry) {
 	start, end, _ := r.Span()
-	e := entry{head: uint32(r.headSize()), start: start, end: end}
-	return seal(dst, r, e), e
-}
-
-// appendClock appends the frame of a history that is not empty.
-func appendClock(dst []byte, h *clock.History) []byte {
-	start, end, _ := h.Span()
-	return seal(dst, h, entry{start: start, end: end})
-}
-
-// seal appends the frame of an entry whose length and place are still unknown.
-func seal(dst []byte, payload encoding.BinaryAppender, e entry) []byte {
-	from := len(dst)
+	e, from := entry{head: uint32(r.headSize()), start: start, end: end}, len(dst)
 	dst = append(dst, make([]byte, frameSize)...)
-	dst, _ = payload.AppendBinary(dst) // which does not fail
+	dst, _ = r.AppendBinary(dst) // which does not fail
 	head := append(dst[from:from], frameMagic...)
 	head = binary.BigEndian.AppendUint32(head, uint32(len(dst)-from-frameSize))
 	head = binary.BigEndian.AppendUint32(head, e.head)
 	head = binary.BigEndian.AppendUint64(head, uint64(e.start))
 	head = binary.BigEndian.AppendUint64(head, uint64(e.end))
 	binary.BigEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
-	return dst
+	return dst, e
 }
 
 // parseFrame reads the head of a frame at an offset. It reports false unless
@@ -150,103 +100,79 @@ func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 // for the next frame at every byte, so that one bad byte costs at most one
 // epoch. It returns only errors of reading.
 func (s *segment) scan(f io.ReaderAt, size int64) error {
-	var payload []byte
-	head := make([]byte, frameSize)
-	finder := finder{file: f, number: s.number}
+	w := window{file: f, size: size}
 	for s.size < size {
-		head = head[:min(frameSize, size-s.size)]
-		if err := readFull(f, head, s.size); err != nil {
+		data, err := w.from(s.size)
+		if err != nil {
 			return err
 		}
-		e, ok := parseFrame(head, s.number, s.size, size)
-		if !ok {
-			next, err := finder.find(s.size+1, size)
-			if err != nil {
+		if e, ok := parseFrame(data, s.number, s.size, size); ok {
+			s.entries = append(s.entries, e)
+			s.size = e.offset + int64(e.length)
+			continue
+		}
+		next := s.size + 1
+		for next < size {
+			if data, err = w.from(next); err != nil {
 				return err
 			}
-			s.damage(next, fmt.Errorf("%w: not the beginning of a whole frame", estimate.ErrEncoding))
-			continue
+			if at := s.find(data, next, size); at >= 0 {
+				next += int64(at)
+				break
+			}
+			if next += int64(len(data)); next < size {
+				next -= frameSize - 1 // a head may span the end of data
+			}
 		}
-		if int64(cap(payload)) < int64(e.length) {
-			payload = make([]byte, e.length)
-		}
-		payload = payload[:e.length]
-		if err := readFull(f, payload, e.offset); err != nil {
-			return err
-		}
-		end := e.offset + int64(e.length)
-		if err := e.check(payload); err != nil {
-			s.damage(end, err)
-			continue
-		}
-		s.entries = append(s.entries, e)
-		s.size = end
+		reason := fmt.Errorf("%w: not the beginning of a whole frame", estimate.ErrEncoding)
+		s.damages = append(s.damages, &damage{segmentName(s.number), s.size, next - s.size, reason})
+		s.size = next
 	}
 	return nil
 }
 
-// damage records that there is no frame between the known part and end.
-func (s *segment) damage(end int64, reason error) {
-	if last := len(s.damages) - 1; last >= 0 && s.damages[last].Offset+s.damages[last].Bytes == s.size {
-		s.damages[last].Bytes += end - s.size
-	} else {
-		s.damages = append(s.damages, Damage{File: segmentName(s.number), Offset: s.size, Bytes: end - s.size, Reason: reason})
-	}
-	s.size = end
+// A window is the part of a file that was read last.
+type window struct {
+	file         io.ReaderAt
+	offset, size int64
+	data         []byte
 }
 
-// A finder finds frames. It keeps what it has read, so that many frames in a
-// small part of the file are not read one by one.
-type finder struct {
-	file   io.ReaderAt
-	number uint64 // of the segment
-	at     int64  // of data in the file
-	data   []byte
-	buffer []byte
+// from returns some of what follows an offset: the head of a frame at least, if
+// there is one.
+func (w *window) from(offset int64) ([]byte, error) {
+	const length = 1 << 12
+	if end := w.offset + int64(len(w.data)); offset < w.offset || end < min(offset+frameSize, w.size) {
+		w.offset, w.data = offset, slices.Grow(w.data[:0], length)[:min(length, w.size-offset)]
+		if err := readFull(w.file, w.data, offset); err != nil {
+			return nil, err
+		}
+	}
+	return w.data[offset-w.offset:], nil
 }
 
-// find returns the first offset, starting at from, of the head of a whole
-// frame, or size.
-func (f *finder) find(from, size int64) (int64, error) {
-	for from < size {
-		part, err := f.read(from, size)
-		if err != nil {
-			return 0, err
+// find returns where in data, which is at an offset of the file, the head of a
+// whole frame is, or -1.
+func (s *segment) find(data []byte, offset, size int64) int {
+	for at := 0; ; at++ {
+		next := bytes.Index(data[at:], []byte(frameMagic))
+		if next < 0 || at+next+frameSize > len(data) {
+			return -1
 		}
-		for at := 0; ; at++ {
-			next := bytes.Index(part[at:], []byte(frameMagic))
-			if next < 0 || at+next+frameSize > len(part) {
-				break
-			}
-			at += next
-			if _, ok := parseFrame(part[at:], f.number, from+int64(at), size); ok {
-				return from + int64(at), nil
-			}
+		at += next
+		if _, ok := parseFrame(data[at:], s.number, offset+int64(at), size); ok {
+			return at
 		}
-		if from+int64(len(part)) == size {
-			break
-		}
-		from += int64(len(part) - frameSize + 1) // a head may span the end
 	}
-	return size, nil
 }
 
-// read returns the data that follows an offset: at least a head, if one fits
-// before size.
-func (f *finder) read(from, size int64) ([]byte, error) {
-	end := f.at + int64(len(f.data))
-	if from >= f.at && from < end && (end == size || end-from >= frameSize) {
-		return f.data[from-f.at:], nil
+// forgetTail forgets damage at the end, which a writer may be about to complete.
+func (s *segment) forgetTail() {
+	if n := len(s.damages); n > 0 {
+		if d, ok := s.damages[n-1].(*damage); ok && d.offset+d.bytes == s.size {
+			s.size, s.damages = d.offset, s.damages[:n-1]
+		}
 	}
-	if f.buffer == nil {
-		f.buffer = make([]byte, 1<<16)
-	}
-	f.at, f.data = from, f.buffer[:min(int64(len(f.buffer)), size-from)]
-	err := readFull(f.file, f.data, from)
-	if err != nil {
-		f.data = nil
-	}
-	return f.data, err
 }
 
 // open reads and checks the head of the entry's payload.
@@ -257,36 +183,6 @@ func (e *entry) open(head []byte) (*epochHead, error) {
 	}
 	if h.start != e.start || h.start+h.config.Period != e.end || h.offsets[len(h.offsets)-1] != int64(e.length) {
 		return nil, fmt.Errorf("%w: frame and epoch disagree about their span or length", estimate.ErrEncoding)
-	}
-	return h, nil
-}
-
-// check verifies all checksums of a payload.
-func (e *entry) check(payload []byte) error {
-	if e.clock() {
-		_, err := e.history(payload)
-		return err
-	}
-	h, err := e.open(payload[:e.head])
-	if err != nil {
-		return err
-	}
-	for i := range len(h.offsets) - 1 {
-		if !sealedBlock(payload[h.offsets[i]:h.offsets[i+1]]) {
-			return fmt.Errorf("%w: checksum of block %d of counters", estimate.ErrEncoding, i)
-		}
-	}
-	return nil
-}
-
-// history decodes a payload that is a history.
-func (e *entry) history(payload []byte) (*clock.History, error) {
-	h := new(clock.History)
-	if err := h.UnmarshalBinary(payload); err != nil {
-		return nil, err
-	}
-	if start, end, ok := h.Span(); !ok || start != e.start || end != e.end {
-		return nil, fmt.Errorf("%w: frame and history disagree about their span", estimate.ErrEncoding)
 	}
 	return h, nil
 }
@@ -303,84 +199,99 @@ func readFull(f io.ReaderAt, b []byte, offset int64) error {
 	return err
 }
 
-// appendIndex appends the segment's index and trailer.
-func (s *segment) appendIndex(dst []byte) []byte {
-	be, start := binary.BigEndian, len(dst)
-	dst = wire.Begin(dst, indexMagic, indexVersion)
-	dst = be.AppendUint32(dst, uint32(len(s.entries)))
-	for _, e := range s.entries {
-		dst = be.AppendUint64(dst, uint64(e.offset))
-		dst = be.AppendUint32(dst, e.length)
-		dst = be.AppendUint32(dst, e.head)
-		dst = be.AppendUint64(dst, uint64(e.start))
-		dst = be.AppendUint64(dst, uint64(e.end))
-	}
-	dst = be.AppendUint32(dst, uint32(len(s.damages)))
-	for _, d := range s.damages {
-		dst = be.AppendUint64(dst, uint64(d.Offset))
-		dst = be.AppendUint64(dst, uint64(d.Bytes))
-	}
-	dst = wire.Seal(dst, start)
-	dst = be.AppendUint64(dst, uint64(s.size))
-	return append(dst, trailerMagic...)
+// An epochReader reads epochs of a store, only as much of each as requested.
+// It keeps a segment open until it needs another.
+type epochReader struct {
+	store  *Store
+	file   openFile
+	number uint64
+
+	data, scratch []byte
+	words         []uint64
+	bytes         int64 // bytes read
 }
 
-// readIndex reads the index of a segment of the given total size, if it has
-// one.
-func readIndex(f io.ReaderAt, number uint64, size int64) (*segment, error) {
-	none := fmt.Errorf("%w: no index", estimate.ErrEncoding)
-	trailer := make([]byte, trailerSize)
-	if size < trailerSize {
-		return nil, none
+func (r *epochReader) close() {
+	if r.file != nil {
+		r.file.Close()
+		r.file = nil
 	}
-	if err := readFull(f, trailer, size-trailerSize); err != nil {
-		return nil, err
-	}
-	at := int64(binary.BigEndian.Uint64(trailer))
-	if string(trailer[8:]) != trailerMagic || at < 0 || at > size-trailerSize {
-		return nil, none
-	}
-	data := make([]byte, size-trailerSize-at)
-	if err := readFull(f, data, at); err != nil {
-		return nil, err
-	}
-	return parseIndex(data, number, at)
 }
 
-// parseIndex parses the index of a segment whose frames have the given size.
-// Frames follow one another, so that no part of the segment is named twice.
-func parseIndex(data []byte, number uint64, size int64) (*segment, error) {
-	bad := func(what string) error { return fmt.Errorf("%w: %s", estimate.ErrEncoding, what) }
-	r, err := wire.Open(data, indexMagic, indexVersion)
+// read returns a part of an entry's payload, valid until the next call.
+func (r *epochReader) read(e *entry, from, to int64) ([]byte, error) {
+	if r.file == nil || r.number != e.segment {
+		r.close()
+		f, err := r.store.files.Open(segmentName(e.segment))
+		if err != nil {
+			return nil, err
+		}
+		r.file, r.number = f, e.segment
+	}
+	r.data = slices.Grow(r.data[:0], int(to-from))[:to-from]
+	r.bytes += to - from
+	return r.data, readFull(r.file, r.data, e.offset+from)
+}
+
+// head reads the head of an epoch.
+func (r *epochReader) head(e *entry) (*epochHead, error) {
+	data, err := r.read(e, 0, int64(e.head))
 	if err != nil {
 		return nil, err
 	}
-	s := &segment{number: number, size: size, complete: true}
-	count := r.Uint32()
-	if int64(count)*entrySize > int64(r.Len()) {
-		return nil, bad("index ends early")
-	}
-	free := int64(0)
-	for range count {
-		e := entry{
-			segment: number, offset: int64(r.Uint64()), length: r.Uint32(), head: r.Uint32(),
-			start: int64(r.Uint64()), end: int64(r.Uint64()),
-		}
-		if e.offset < free+frameSize || e.offset > size || int64(e.length) > size-e.offset || e.head > e.length {
-			return nil, bad("index points outside its segment, or twice to one place")
-		}
-		free = e.offset + int64(e.length)
-		s.entries = append(s.entries, e)
-	}
-	count = r.Uint32()
-	if int64(count)*damageSize > int64(r.Len()) {
-		return nil, bad("index ends early")
-	}
-	for range count {
-		s.damages = append(s.damages, Damage{File: segmentName(number), Offset: int64(r.Uint64()), Bytes: int64(r.Uint64())})
-	}
-	if err := r.Close(); err != nil {
+	return e.open(data)
+}
+
+// whole reads all of an epoch.
+func (r *epochReader) whole(e *entry) (*Recorder, error) {
+	data, err := r.read(e, 0, int64(e.length))
+	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	if _, err := e.open(data[:e.head]); err != nil {
+		return nil, err
+	}
+	return decodeEpoch(data)
+}
+
+// add adds the counters at these places, in order, to the corresponding sums.
+// Of counters to be folded, it adds 2^fold for each place. It reads blocks
+// together if many are needed.
+func (r *epochReader) add(e *entry, h *epochHead, at, order []uint32, sums []uint64, fold uint8) error {
+	size, last := h.config.blockSize(), -1
+	r.words = slices.Grow(r.words[:0], size)[:size]
+	var all []byte
+	if 4*len(order) > h.config.counters()>>fold { // more than one block in four: read all of them at once
+		var err error
+		if all, err = r.read(e, int64(e.head), int64(e.length)); err != nil {
+			return err
+		}
+	}
+	for _, i := range order {
+		first := int(at[i]) << fold
+		for k := first; k < min(first+1<<fold, h.config.counters()); k++ {
+			if block := k / size; block != last {
+				last = block
+				if err := r.block(e, h, block, all); err != nil {
+					return fmt.Errorf("block %d: %w", block, err)
+				}
+			}
+			sums[i] += r.words[k%size]
+		}
+	}
+	return nil
+}
+
+// block decodes a block of counters into words, from all of them if there are any.
+func (r *epochReader) block(e *entry, h *epochHead, block int, all []byte) (err error) {
+	start, end := h.offsets[block], h.offsets[block+1]
+	data := all
+	if all != nil {
+		data = all[start-int64(e.head) : end-int64(e.head)]
+	} else if data, err = r.read(e, start, end); err != nil {
+		return err
+	}
+	from, to := h.config.blockOf(block)
+	r.scratch, err = h.codec.read(r.words[:to-from], data, r.scratch)
+	return err
 }

@@ -31,7 +31,7 @@ func BenchmarkQuery(b *testing.B) {
 	b.Run("hour", func(b *testing.B) {
 		var path Path
 		for point, r := range []*Recorder{up, down} {
-			files := Dir(b.TempDir())
+			files := dir(b.TempDir())
 			s := openStore(b, files, StoreOptions{})
 			for minute := range int64(60) {
 				r.start = minute * c.Period

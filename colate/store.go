@@ -12,33 +12,34 @@ import (
 	"sync"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/estimate/clock"
 )
 
 // StoreOptions tunes a [Store]. The zero value keeps everything, and loses a
 // minute of it at most when the power fails.
 type StoreOptions struct {
-	// SegmentBytes is the size at which a segment is completed and the next
-	// one begun; 0 means 64 MiB. Retention removes whole segments.
-	SegmentBytes int64
 	// Age and Bytes limit what is kept, in nanoseconds and bytes: whenever a
-	// segment is begun, older ones are removed. The age is that of the latest
-	// two epochs, so that one from a clock that ran ahead removes nothing. 0
-	// means no limit.
+	// segment of 64 MiB, or an eighth of Bytes, is full, older ones are removed.
+	// The age is that of the latest two epochs, so that one from a clock that
+	// ran ahead removes nothing. 0 means no limit.
 	Age, Bytes int64
 	// SyncEvery is how many nanoseconds of epochs may wait for a Sync; 0 means
 	// a minute. Below 0, only Sync and Close sync.
 	SyncEvery int64
-	// ReadOnly opens a store that another process may be writing to, in its
-	// present state (see Refresh). Nothing is repaired, and Append and
-	// retention fail.
+	// Delay is how many nanoseconds packets take, and clocks differ, in all; 0
+	// means a second, or a 60th of a shorter Period. Append warns if the counters
+	// cannot tell such delays.
+	Delay int64
+	// ReadOnly opens a store that another process may be writing to. Each query
+	// finds what has been written and removed since. Nothing is repaired, and
+	// Append and retention fail.
 	ReadOnly bool
+
+	segmentBytes int64
 }
 
 // A Store keeps the epochs of one point in a directory for months. It appends
-// them to segments, which end with an index when they are complete. Once Sync
-// has returned, epochs survive a crash at any byte. Damage costs only the
-// epochs it is part of, and is reported.
+// them to segments. Once Sync has returned, epochs survive a crash at any byte.
+// Damage costs only the epochs it is part of, and is reported.
 //
 // Any number of goroutines may use a Store at the same time. A second writer,
 // in another Store of this process or another, gets [ErrLocked]. The package
@@ -47,8 +48,9 @@ type Store struct {
 	files   fileSystem
 	options StoreOptions
 
-	mu       sync.RWMutex
-	segments []*segment // by number; the last is being written if active is open
+	mu         sync.RWMutex
+	segments   []*segment // by number; the last is being written if active is open
+	overloaded int
 
 	writing sync.Mutex // guards the rest
 	lock    io.Closer
@@ -63,22 +65,30 @@ type Store struct {
 	fold    uint8
 }
 
-// ErrReadOnly means that a store opened for reading was to be changed.
-var ErrReadOnly = errors.New("store is read-only")
+// ErrOverloaded says that an epoch was kept, but that its counters can answer
+// for few flows or none: for so many packets, or such delays, the Config is too
+// small.
+var ErrOverloaded = errors.New("too much in each counter to be told")
 
-// OpenStore opens the store in a directory, or creates one. It reads segments
-// without an index from the start, as after a crash. Damages reports what
-// could not be saved, including segments that cannot be read. OpenStore fails
-// if there is another writer or the directory cannot be read.
-func OpenStore(files fileSystem, options StoreOptions) (*Store, error) {
-	if least := min(options.SegmentBytes, options.Age, options.Bytes); least < 0 {
-		return nil, estimate.Invalid("colate", "SegmentBytes, Age or Bytes", least, "0 or more")
+// OpenStore opens the store in a directory, or creates one. Summary reports
+// what could not be read. OpenStore fails if there is another writer or the
+// directory cannot be read.
+func OpenStore(directory string, options StoreOptions) (*Store, error) {
+	return openFiles(dir(directory), options)
+}
+
+func openFiles(files fileSystem, options StoreOptions) (*Store, error) {
+	if least := min(options.Age, options.Bytes, options.Delay); least < 0 {
+		return nil, estimate.Invalid("colate", "Age, Bytes or Delay", least, "0 or more")
 	}
-	options.SegmentBytes = cmp.Or(options.SegmentBytes, 64<<20)
-	options.SyncEvery = cmp.Or(options.SyncEvery, 60_000_000_000)
+	const segmentBytes, minute = 64 << 20, 60_000_000_000
+	if options.segmentBytes == 0 {
+		options.segmentBytes = min(segmentBytes, cmp.Or(options.Bytes/8, segmentBytes))
+	}
+	options.SyncEvery = cmp.Or(options.SyncEvery, minute)
 	s := &Store{files: files, options: options}
 	if options.ReadOnly {
-		s.closed = fmt.Errorf("colate: %w", ErrReadOnly)
+		s.closed = fmt.Errorf("colate: the store was opened to be read: %w", fs.ErrPermission)
 	} else {
 		var err error
 		if s.lock, err = files.Lock(); err != nil {
@@ -91,54 +101,25 @@ func OpenStore(files fileSystem, options StoreOptions) (*Store, error) {
 		}
 		return nil, err
 	}
-	if !options.ReadOnly {
-		s.indexLeft()
-	}
 	return s, nil
 }
 
-// indexLeft gives the segments that a crash left without an index one. The last
-// may be another writer's, where files cannot be locked.
-func (s *Store) indexLeft() {
-	for _, seg := range s.segments[:max(len(s.segments)-1, 0)] {
-		if seg.complete || seg.unread || len(seg.entries) == 0 {
-			continue
-		}
-		f, err := s.files.Append(segmentName(seg.number))
-		if err != nil {
-			continue
-		}
-		if _, err = f.Write(seg.appendIndex(nil)); err != nil {
-			_ = f.Truncate(seg.size)
-		}
-		seg.complete = err == nil
-		f.Close()
-	}
-}
-
-// Refresh finds what another process has written and removed since the store
-// was opened for reading. What a writer is about to complete, at the end of
-// the last segment, does not count as damage. Refresh does nothing for a store
-// that is not read-only.
-func (s *Store) Refresh() error {
-	if !s.options.ReadOnly {
-		return nil
-	}
-	return s.load()
-}
-
-// load learns what is in the directory.
+// load learns what is in the directory, and what has changed there since.
 func (s *Store) load() error {
 	names, err := s.files.List()
 	if err != nil {
 		return fmt.Errorf("colate: %w", err)
 	}
-	s.mu.RLock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	known := map[uint64]*segment{}
 	for _, seg := range s.segments {
 		known[seg.number] = seg
 	}
-	s.mu.RUnlock()
+	live := uint64(0) // only the last may have grown
+	if n := len(s.segments); n > 0 {
+		live = s.segments[n-1].number
+	}
 	segments := []*segment{}
 	for _, name := range names {
 		number, ok := numberOf(name)
@@ -146,39 +127,23 @@ func (s *Store) load() error {
 			continue // not ours
 		}
 		seg := known[number]
-		if seg == nil || !seg.complete {
+		if seg == nil || number >= live {
 			if seg = s.loadSegment(number, seg); seg == nil {
 				continue // its writer has removed it
 			}
 		}
 		segments = append(segments, seg)
 	}
-	slices.SortFunc(segments, func(a, b *segment) int {
-		if a.number < b.number {
-			return -1
-		}
-		return 1
-	})
-	if n := len(segments); s.options.ReadOnly && n > 0 && !segments[n-1].complete {
+	slices.SortFunc(segments, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
+	if n := len(segments); s.options.ReadOnly && n > 0 {
 		segments[n-1].forgetTail()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.segments = segments
 	return nil
 }
 
-// forgetTail forgets damage at the end.
-func (s *segment) forgetTail() {
-	if n := len(s.damages); n > 0 && s.damages[n-1].Offset+s.damages[n-1].Bytes == s.size {
-		s.size = s.damages[n-1].Offset
-		s.damages = s.damages[:n-1]
-	}
-}
-
-// loadSegment learns what is in a segment, from its index if there is one, and
-// otherwise by reading on from its known part. It returns nil if the segment
-// does not exist.
+// loadSegment learns what is in a segment, by reading on from its known part.
+// It returns nil if the segment does not exist.
 func (s *Store) loadSegment(number uint64, known *segment) *segment {
 	f, err := s.files.Open(segmentName(number))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -187,29 +152,24 @@ func (s *Store) loadSegment(number uint64, known *segment) *segment {
 	seg := &segment{number: number}
 	if known != nil {
 		*seg = *known
-		seg.entries, seg.damages = slices.Clone(known.entries), slices.Clone(known.damages)
 	}
 	var size int64
 	if err == nil {
 		defer f.Close()
-		size, err = f.Size()
-	}
-	if err == nil {
-		if indexed, err := readIndex(f, number, size); err == nil {
-			return indexed
+		if size, err = f.Size(); err == nil {
+			err = seg.scan(f, size)
 		}
-		err = seg.scan(f, size)
 	}
 	if err != nil {
-		seg.unread = true
-		seg.damage(max(size, seg.size), err)
+		seg.damages = append(seg.damages, &damage{segmentName(number), seg.size, size - seg.size, err})
 	}
 	return seg
 }
 
 // Append adds an epoch. Once Sync has returned, the epoch survives a crash. An
 // epoch without packets is not kept. On error the epoch is not in the store
-// and may be appended again, except after Sync has failed.
+// and may be appended again, except after Sync has failed; or the error is
+// [ErrOverloaded], and it is.
 func (s *Store) Append(r *Recorder) error {
 	start, end, ok := r.Span()
 	s.writing.Lock()
@@ -227,30 +187,50 @@ func (s *Store) Append(r *Recorder) error {
 	}
 	s.ends = [2]int64{s.ends[1], end}
 	if every := s.options.SyncEvery; every > 0 && max(end-s.synced, s.synced-end) >= every {
-		return s.sync()
+		if err := s.sync(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return s.warn(r)
 }
 
-// AppendClock adds the history of this point's clock, relative to the point
-// before it on a [Path], as package estimate/clock measured it: since the last
-// call, or from the beginning. Queries use the history added last. Like an
-// epoch, it survives a crash once Sync has returned, and is removed with its
-// segment. A history without readings is not kept.
-func (s *Store) AppendClock(h *clock.History) error {
-	start, end, ok := h.Span()
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	if err := cmp.Or(s.closed, s.failed); err != nil || !ok {
-		return err
+// quiet is the number of epochs with few packets after which counters are
+// folded. Epochs that are folded alike are compared best.
+const quiet = 10
+
+// pack folds the counters of an epoch as often as those of all of the latest
+// epochs can be.
+func (s *Store) pack(r *Recorder) *Recorder {
+	copy(s.folds[1:], s.folds[:])
+	s.folds[0] = r.packed().config.fold
+	s.fold = min(max(s.fold, slices.Min(s.folds[:])), s.folds[0])
+	return r.folded(s.fold)
+}
+
+// warn returns an error if an epoch has so many packets that next to none of
+// its counters can be read, except for samples.
+func (s *Store) warn(r *Recorder) error {
+	const second = 1_000_000_000
+	c := &r.config
+	delay := float64(cmp.Or(s.options.Delay, min(second, c.Period/60)))
+	load := float64(r.packets) / float64(c.counters())
+	way := load * delay / float64(c.Period)
+	switch {
+	case c.Counters < 2*c.PerFlow: // for the samples alone
+		return nil
+	case way <= mostOnTheWay && load <= math.Ldexp(1, int(c.CountBits)-1) && load*delay <= largestSum(c):
+		return nil
 	}
-	s.buffer = appendClock(s.buffer[:0], h)
-	return s.write(entry{start: start, end: end})
+	s.mu.Lock()
+	s.overloaded++
+	s.mu.Unlock()
+	return fmt.Errorf("colate: %w: the epoch from %d on has %.3g packets a counter, %.2g on their way at a time if they take %.3g s",
+		ErrOverloaded, r.start, load, way, delay/1e9)
 }
 
 // write appends the frame of an entry that is in the buffer.
 func (s *Store) write(e entry) error {
-	if s.active != nil && s.segments[len(s.segments)-1].size >= s.options.SegmentBytes {
+	if s.active != nil && s.last().size >= s.options.segmentBytes {
 		if err := s.complete(); err != nil {
 			return fmt.Errorf("colate: completing a segment: %w", err)
 		}
@@ -263,25 +243,28 @@ func (s *Store) write(e entry) error {
 			return fmt.Errorf("colate: removing old segments: %w", err)
 		}
 	}
-	seg := s.segments[len(s.segments)-1]
 	if n, err := s.active.Write(s.buffer); err != nil {
 		return fmt.Errorf("colate: appending to a segment: %w", errors.Join(err, s.takeBack(int64(n), err)))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	seg := s.last()
 	e.segment, e.offset, e.length = seg.number, seg.size+frameSize, uint32(len(s.buffer)-frameSize)
 	seg.entries = append(seg.entries, e)
 	seg.size += int64(len(s.buffer))
 	return nil
 }
 
+func (s *Store) last() *segment { return s.segments[len(s.segments)-1] }
+
 // takeBack removes the written part of a frame, which nobody has been
 // promised. If that fails, the part stays as damage.
 func (s *Store) takeBack(n int64, reason error) error {
-	seg := s.segments[len(s.segments)-1]
+	seg := s.last()
 	if n > 0 && s.active.Truncate(seg.size) != nil {
 		s.mu.Lock()
-		seg.damage(seg.size+n, reason)
+		seg.damages = append(seg.damages, &damage{segmentName(seg.number), seg.size, n, reason})
+		seg.size += n
 		s.mu.Unlock()
 		return s.complete()
 	}
@@ -300,8 +283,8 @@ func (s *Store) takeBack(n int64, reason error) error {
 // begin creates the next segment.
 func (s *Store) begin() error {
 	number := uint64(0)
-	if n := len(s.segments); n > 0 {
-		number = s.segments[n-1].number + 1
+	if len(s.segments) > 0 {
+		number = s.last().number + 1
 	}
 	f, err := s.files.Create(segmentName(number))
 	for errors.Is(err, fs.ErrExist) { // made by another writer, where files cannot be locked
@@ -314,32 +297,17 @@ func (s *Store) begin() error {
 	s.active, s.fresh = f, true
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.segments = append(slices.Clip(s.segments), &segment{number: number})
+	s.segments = append(s.segments, &segment{number: number})
 	return nil
 }
 
-// complete syncs the active segment, writes its index and closes it. Without
-// an index, as on a full disk, the segment is read from the start when the
-// store is opened.
+// complete syncs and closes the active segment.
 func (s *Store) complete() error {
 	if s.active == nil {
 		return s.failed
 	}
-	err := s.sync()
-	seg := s.segments[len(s.segments)-1]
-	if err == nil {
-		if _, failed := s.active.Write(seg.appendIndex(nil)); failed != nil {
-			failed = s.active.Truncate(seg.size)
-			err = failed
-		} else {
-			err = s.sync()
-		}
-	}
-	err = errors.Join(err, s.active.Close())
+	err := errors.Join(s.sync(), s.active.Close())
 	s.active = nil
-	s.mu.Lock()
-	seg.complete = true
-	s.mu.Unlock()
 	return err
 }
 
@@ -369,8 +337,7 @@ func (s *Store) sync() error {
 	return nil
 }
 
-// Close syncs the store, completes its last segment, and allows another
-// writer.
+// Close syncs the store and allows another writer.
 func (s *Store) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -378,101 +345,115 @@ func (s *Store) Close() error {
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 		s.lock = nil
-		s.closed = fmt.Errorf("colate: closed: %w", ErrReadOnly)
+		s.closed = fmt.Errorf("colate: the store is closed: %w", fs.ErrClosed)
 	}
 	return err
 }
 
-// Config returns the configuration of the latest readable epoch, or
-// [estimate.ErrNoSamples] if there is none.
-func (s *Store) Config() (Config, error) {
-	reader := epochReader{store: s}
-	defer reader.close()
-	for _, e := range slices.Backward(s.find(math.MinInt64, math.MaxInt64)) {
-		if h, err := reader.head(&e); err == nil {
-			return h.config.unfolded(), nil
-		}
+// DropBefore removes the segments whose epochs all ended by t, in nanoseconds,
+// and returns the number of epochs removed. The segment being written stays.
+// An epoch from a clock that ran ahead keeps only its own segment.
+func (s *Store) DropBefore(t int64) (int, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.drop(t, math.MaxInt64)
+}
+
+// retain removes what is older, or more, than the options allow.
+func (s *Store) retain() error {
+	before, most := int64(math.MinInt64), int64(math.MaxInt64)
+	if age, now := s.options.Age, min(s.ends[0], s.ends[1]); age > 0 && now > math.MinInt64+age {
+		before = now - age
 	}
-	return Config{}, fmt.Errorf("colate: %w: no epoch in the store can be read", estimate.ErrNoSamples)
+	if s.options.Bytes > 0 {
+		most = s.options.Bytes - s.options.segmentBytes
+	}
+	if before == math.MinInt64 && most == math.MaxInt64 {
+		return nil
+	}
+	_, err := s.drop(before, most)
+	return err
 }
 
-// A Summary describes what is in a store.
-type Summary struct {
-	Epochs, Segments int
-	Bytes            int64 // without indexes
-	Start, End       int64 // ns: the span of all epochs, if there are any
+// drop removes the segments whose epochs all ended by a time, and the oldest
+// ones of those that take more than so many bytes.
+func (s *Store) drop(before, most int64) (epochs int, err error) {
+	if s.closed != nil {
+		return 0, s.closed
+	}
+	total := s.Summary().Bytes
+	kept := make([]*segment, 0, len(s.segments))
+	for _, seg := range s.segments {
+		old := total > most || !slices.ContainsFunc(seg.entries, func(e entry) bool { return e.end > before })
+		if err != nil || !old || s.active != nil && seg == s.last() {
+			kept = append(kept, seg)
+			continue
+		}
+		if err = s.files.Remove(segmentName(seg.number)); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err != nil {
+			kept = append(kept, seg)
+			continue
+		}
+		total -= seg.size
+		epochs += len(seg.entries)
+	}
+	s.mu.Lock()
+	s.segments = kept
+	s.mu.Unlock()
+	if err == nil {
+		err = s.files.Sync()
+	}
+	if err != nil {
+		return epochs, fmt.Errorf("colate: %w", err)
+	}
+	return epochs, nil
 }
 
-// Summary describes what is in the store now.
-func (s *Store) Summary() Summary {
+// Summary describes what is in the store now: its epochs, the span of them, and
+// the bytes of its segments. What is Missing are parts of files in which no
+// whole epoch was found when the store was opened or written. Queries report
+// later damage when they read it.
+func (s *Store) Summary() (c Coverage) {
+	all := s.find(math.MinInt64, math.MaxInt64)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	sum := Summary{Segments: len(s.segments)}
+	c.Overloaded = s.overloaded
 	for _, seg := range s.segments {
-		sum.Bytes += seg.size
-		for _, e := range seg.entries {
-			if e.clock() {
-				continue
-			}
-			if sum.Epochs == 0 {
-				sum.Start, sum.End = e.start, e.end
-			}
-			sum.Epochs++
-			sum.Start, sum.End = min(sum.Start, e.start), max(sum.End, e.end)
+		c.Bytes += seg.size
+		for _, d := range seg.damages {
+			c.Missing = append(c.Missing, Missing{Err: d})
 		}
 	}
-	return sum
-}
-
-// Damages returns the parts of the store's files in which no whole epoch was
-// found when the store was opened or written. Queries report later damage when
-// they read it.
-func (s *Store) Damages() []Damage {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	var all []Damage
-	for _, seg := range s.segments {
-		all = append(all, seg.damages...)
+	if c.Epochs = len(all); c.Epochs > 0 {
+		c.Start, c.End = all[0].start, slices.MaxFunc(all, func(a, b entry) int { return cmp.Compare(a.end, b.end) }).end
 	}
-	return all
+	return c
 }
 
 // find returns the epochs that overlap the time between from and to, in order
 // of their beginning.
-func (s *Store) find(from, to int64) []entry {
+func (s *Store) find(from, to int64) (found []entry) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var found []entry
 	for _, seg := range s.segments {
 		for _, e := range seg.entries {
-			if !e.clock() && e.overlaps(from, to) {
+			if e.start <= to && e.end > from {
 				found = append(found, e)
 			}
 		}
 	}
-	slices.SortStableFunc(found, func(a, b entry) int {
-		if a.start < b.start {
-			return -1
-		}
-		return int(min(a.start-b.start, 1))
-	})
+	slices.SortStableFunc(found, func(a, b entry) int { return cmp.Compare(a.start, b.start) })
 	return found
 }
 
-// clocks returns the histories that overlap the time between from and to, the
-// last first, and whether there are any histories at any time.
-func (s *Store) clocks(from, to int64) (found []entry, some bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, seg := range slices.Backward(s.segments) {
-		for _, e := range slices.Backward(seg.entries) {
-			some = some || e.clock()
-			if e.clock() && e.overlaps(from, to) {
-				found = append(found, e)
-			}
-		}
+// refresh finds what another process has written and removed, if it may.
+func (s *Store) refresh() error {
+	if !s.options.ReadOnly {
+		return nil
 	}
-	return found, some
+	return s.load()
 }
 
 // Epochs returns an iterator over the epochs that overlap the time from from
@@ -481,6 +462,10 @@ func (s *Store) clocks(from, to int64) (found []entry, some bool) {
 // rest. An epoch that retention removes meanwhile is missing.
 func (s *Store) Epochs(from, to int64) iter.Seq2[*Recorder, error] {
 	return func(yield func(*Recorder, error) bool) {
+		if err := s.refresh(); err != nil {
+			yield(nil, err)
+			return
+		}
 		reader := epochReader{store: s}
 		defer reader.close()
 		for _, e := range s.find(from, to) {
@@ -489,7 +474,7 @@ func (s *Store) Epochs(from, to int64) iter.Seq2[*Recorder, error] {
 				continue
 			}
 			if err != nil {
-				r, err = nil, fmt.Errorf("colate: %s: %w", segmentName(e.segment), err)
+				r, err = nil, e.damaged(err)
 			}
 			if !yield(r, err) {
 				return

@@ -2,19 +2,15 @@ package colate
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 	"testing"
-
-	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/estimate/clock"
 )
 
 // Whatever was synced is there after a crash that left any number of bytes of
 // what was not, and one that left none.
 func TestCrash(t *testing.T) {
 	files := newMemory()
-	s := openStore(t, files, StoreOptions{SegmentBytes: int64(sizeOf(t, 0, 2))})
+	s := openStore(t, files, StoreOptions{segmentBytes: int64(sizeOf(t, 0, 2))})
 	fill(t, s, 0, 5) // the fifth begins the third segment
 	if err := s.Sync(); err != nil {
 		t.Fatal(err)
@@ -31,7 +27,7 @@ func TestCrash(t *testing.T) {
 		if keep%size == 0 {
 			wantDamages = 0
 		}
-		if got := after.Damages(); len(got) != wantDamages || wantDamages == 1 && got[0].Bytes != int64(keep) {
+		if got := after.damages(); len(got) != wantDamages || wantDamages == 1 && got[0].bytes != int64(keep) {
 			t.Fatalf("%d bytes of the last epoch left: damages %v", keep, got)
 		}
 		fill(t, after, 10, 11)
@@ -61,7 +57,7 @@ func TestEveryByte(t *testing.T) {
 		after.names[name] = &memoryFile{fs: after, data: data}
 		opened := openStore(t, after, StoreOptions{})
 		found, reports = contents(t, opened)
-		return found, reports + len(opened.Damages())
+		return found, reports + len(opened.damages())
 	}
 	for at := range whole {
 		hit, _ := slices.BinarySearch(ends, at+1)
@@ -69,21 +65,9 @@ func TestEveryByte(t *testing.T) {
 			changed := slices.Clone(whole)
 			changed[at] ^= flip
 			got, reports := damaged(changed)
-			// An index can do without heads, and frames without an index.
 			want := slices.DeleteFunc(numbers(0, 3), func(i int) bool { return i == hit })
-			inHead := hit < 3 && at < ends[hit]-len(encoded(t, epochAt(t, hit)))
-			if inHead || hit == 3 {
-				want = numbers(0, 3)
-			}
-			if !slices.Equal(got, want) || hit < 3 && !inHead && reports != 1 {
+			if !slices.Equal(got, want) || reports != 1 {
 				t.Fatalf("byte %d changed by %#x: epochs %v, want %v; %d reports", at, flip, got, want, reports)
-			}
-			// The same without an index to help.
-			if at < ends[2] {
-				want = slices.DeleteFunc(numbers(0, 3), func(i int) bool { return i == hit })
-				if got, reports := damaged(changed[:ends[2]]); !slices.Equal(got, want) || reports != 1 {
-					t.Fatalf("byte %d changed by %#x, no index: epochs %v, want %v; %d reports", at, flip, got, want, reports)
-				}
 			}
 		}
 		if got, _ := damaged(whole[:at]); !slices.Equal(got, numbers(0, min(countUpTo(ends, at), 3))) {
@@ -103,30 +87,6 @@ func countUpTo(ends []int, at int) int {
 	return n
 }
 
-// A complete segment is not read through again; the index of another does not
-// pass for its own, even of the same size.
-func TestIndexIsOfItsSegment(t *testing.T) {
-	files := newMemory()
-	s := openStore(t, files, StoreOptions{})
-	fill(t, s, 0, 20)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	files.read = 0
-	opened := openStore(t, files, StoreOptions{ReadOnly: true})
-	if got := opened.Summary(); got.Epochs != 20 || files.read > int64(20*entrySize+100) {
-		t.Errorf("%+v, %d bytes read to open it", got, files.read)
-	}
-	data := files.names[segmentName(0)].data
-	index := data[sizeOf(t, 0, 20):]
-	other := append(bytes.Repeat([]byte{7}, sizeOf(t, 0, 20)), index...)
-	files.names[segmentName(1)] = &memoryFile{fs: files, data: other}
-	opened = openStore(t, files, StoreOptions{ReadOnly: true})
-	if got, damages := contents(t, opened); !slices.Equal(got, numbers(0, 20)) || damages != 20 {
-		t.Errorf("with another's index: %v, %d damages, want each of its 20 entries refused", got, damages)
-	}
-}
-
 // Damage may hold what looks like the beginning of a frame, more than once.
 func TestFalseFrames(t *testing.T) {
 	frame := frameOf(epochAt(t, 0))
@@ -135,15 +95,14 @@ func TestFalseFrames(t *testing.T) {
 	files.names[segmentName(0)] = &memoryFile{fs: files, data: append(junk, frame...)}
 	s := openStore(t, files, StoreOptions{ReadOnly: true})
 	got, _ := contents(t, s)
-	damages := s.Damages()
-	if !slices.Equal(got, numbers(0, 1)) || len(damages) != 1 || damages[0].Offset != 0 || damages[0].Bytes != int64(len(junk)) {
+	damages := s.damages()
+	if !slices.Equal(got, numbers(0, 1)) || len(damages) != 1 || damages[0].offset != 0 || damages[0].bytes != int64(len(junk)) {
 		t.Errorf("epochs %v, damages %v; want the first %d bytes", got, damages, len(junk))
 	}
 }
 
 // Crafted files do not make a store read more than a few times what is there:
-// heads of frames without their payloads, and an index that names one place
-// over and over.
+// heads of frames without their payloads, and frames apart.
 func TestAmplification(t *testing.T) {
 	head := frameOf(epochAt(t, 0))[:frameSize]
 	files := newMemory()
@@ -155,18 +114,14 @@ func TestAmplification(t *testing.T) {
 	if most := int64(10 * len(heads)); files.read > most {
 		t.Errorf("%d bytes read of %d", files.read, len(heads))
 	}
-	e := entry{offset: frameSize, length: 1000, head: 100, start: 0, end: 1000}
-	for name, entries := range map[string][]entry{
-		"twice to one place": {e, e},
-		"overlapping":        {e, {offset: frameSize + 500, length: 400, head: 100}},
-		"beyond the end":     {{offset: frameSize, length: 2000, head: 100}},
-		"no room for a head": {{offset: frameSize - 1, length: 10, head: 10}},
-		"head and no more":   {{offset: frameSize, length: 10, head: 11}},
-	} {
-		index := (&segment{size: 1500, entries: entries}).appendIndex(nil)
-		if _, err := parseIndex(index[:len(index)-trailerSize], 0, 1500); !errors.Is(err, estimate.ErrEncoding) {
-			t.Errorf("%s: %v", name, err)
-		}
+	var apart []byte
+	for i := range 1000 {
+		apart = append(append(apart, frameOf(epochAt(t, i))...), 'H')
+	}
+	files.names[segmentName(0)] = &memoryFile{fs: files, data: apart}
+	files.read = 0
+	if s := openStore(t, files, StoreOptions{ReadOnly: true}); files.read > int64(2*len(apart)) || s.Summary().Epochs != 1000 {
+		t.Errorf("%d bytes read of %d, %d epochs", files.read, len(apart), s.Summary().Epochs)
 	}
 }
 
@@ -178,9 +133,6 @@ func FuzzSegment(f *testing.F) {
 	f.Add(good[:len(good)-1])
 	f.Add(append([]byte(frameMagic), good...))
 	f.Add(append(bytes.Repeat([]byte("H"), 1<<16-3), frame(3)...))
-	history, _ := clock.NewHistory(1000)
-	history.Add(clock.Reading{Time: 5})
-	f.Add(append(appendClock(nil, history), good...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := &segment{number: 1}
 		if err := s.scan(bytes.NewReader(data), int64(len(data))); err != nil {
@@ -192,35 +144,10 @@ func FuzzSegment(f *testing.F) {
 			covered += frameSize + int64(e.length)
 		}
 		for _, d := range s.damages {
-			covered += d.Bytes
+			covered += d.(*damage).bytes
 		}
 		if covered != int64(len(data)) || s.size != covered {
 			t.Errorf("%d of %d bytes accounted for", covered, len(data))
-		}
-		whole := s.appendIndex(slices.Clone(data))
-		back, err := readIndex(bytes.NewReader(whole), 1, int64(len(whole)))
-		if err != nil || !slices.Equal(back.entries, s.entries) || len(back.damages) != len(s.damages) {
-			t.Errorf("its index says otherwise: %v", err)
-		}
-	})
-}
-
-func FuzzIndex(f *testing.F) {
-	s := &segment{number: 1, size: 1000, entries: []entry{{1, 32, 100, 60, 3, 4}}, damages: []Damage{{Offset: 132, Bytes: 868}}}
-	index := s.appendIndex(nil)
-	f.Add(index[:len(index)-trailerSize])
-	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, data := range [][]byte{data, sealedOrSame(data)} {
-			s, err := parseIndex(data, 1, 1000)
-			if err != nil {
-				if !errors.Is(err, estimate.ErrEncoding) {
-					t.Errorf("%v is no ErrEncoding", err)
-				}
-				continue
-			}
-			if again := s.appendIndex(nil); !bytes.Equal(again[:len(again)-trailerSize], data) {
-				t.Error("accepted what encodes otherwise")
-			}
 		}
 	})
 }

@@ -46,16 +46,10 @@ func TestFullDisk(t *testing.T) {
 		if err := s.Sync(); err != nil {
 			t.Fatal(err)
 		}
-		if room%7 == 0 { // retention frees a full disk
-			if n, err := s.DropBeyond(0); n != written || err != nil || len(files.names) != 0 {
-				t.Fatalf("%d bytes of room: %d dropped, %v, %d files left", room, n, err, len(files.names))
-			}
-			written = 0
-		}
 		files.room = -1
 		fill(t, s, written, 3)
-		if got, damages := contents(t, s); !slices.Equal(got, numbers(0, 3)) || damages != 0 || len(s.Damages()) != 0 {
-			t.Fatalf("%d bytes of room: epochs %v, damages %v", room, got, s.Damages())
+		if got, damages := contents(t, s); !slices.Equal(got, numbers(0, 3)) || damages != 0 || len(s.damages()) != 0 {
+			t.Fatalf("%d bytes of room: epochs %v, damages %v", room, got, s.damages())
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -63,24 +57,6 @@ func TestFullDisk(t *testing.T) {
 		if got, _ := contents(t, openStore(t, files.crash(0), StoreOptions{})); !slices.Equal(got, numbers(0, 3)) {
 			t.Fatalf("%d bytes of room: after a crash, epochs %v", room, got)
 		}
-	}
-}
-
-// Where there is no room for an index, the segment goes without.
-func TestNoRoomForAnIndex(t *testing.T) {
-	files := newMemory()
-	s := openStore(t, files, StoreOptions{})
-	fill(t, s, 0, 2)
-	files.room = 10
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := len(files.names[segmentName(0)].data); got != sizeOf(t, 0, 2) {
-		t.Errorf("%d bytes, want no part of an index", got)
-	}
-	after := openStore(t, files.crash(0), StoreOptions{})
-	if got, _ := contents(t, after); !slices.Equal(got, numbers(0, 2)) || len(after.Damages()) != 0 {
-		t.Errorf("epochs %v, damages %v", got, after.Damages())
 	}
 }
 
@@ -101,7 +77,7 @@ func (u *unreadable) Open(name string) (openFile, error) {
 // One segment that cannot be read does not stop the rest, and is told.
 func TestUnreadableSegment(t *testing.T) {
 	files := &unreadable{memory: newMemory(), err: errors.New("bad sector")}
-	s := openStore(t, files, StoreOptions{SegmentBytes: 1})
+	s := openStore(t, files, StoreOptions{segmentBytes: 1})
 	fill(t, s, 0, 3)
 	if err := s.Sync(); err != nil {
 		t.Fatal(err)
@@ -128,7 +104,7 @@ func TestUnreadableSegment(t *testing.T) {
 	if got, _ := contents(t, opened); !slices.Equal(got, []int{0, 2}) {
 		t.Errorf("opened with a segment that cannot be read: epochs %v", got)
 	}
-	if d := opened.Damages(); len(d) != 1 || d[0].File != files.name || !errors.Is(d[0].Reason, files.err) {
+	if d := opened.damages(); len(d) != 1 || d[0].file != files.name || !errors.Is(d[0], files.err) {
 		t.Errorf("damages %v", d)
 	}
 	fill(t, opened, 3, 4)
@@ -141,7 +117,7 @@ func TestUnreadableSegment(t *testing.T) {
 // it may be lost, as here, whatever a later one says.
 func TestFaults(t *testing.T) {
 	files := newMemory()
-	s := openStore(t, files, StoreOptions{SegmentBytes: 1})
+	s := openStore(t, files, StoreOptions{segmentBytes: 1})
 	fill(t, s, 0, 2)
 	fault := errors.New("the disk is on fire")
 	files.fail = fault
@@ -152,8 +128,8 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	fails("Append", s.Append(epochAt(t, 2)))
-	_, err := s.DropBeyond(0)
-	fails("DropBeyond", err)
+	_, err := s.DropBefore(1500)
+	fails("DropBefore", err)
 	files.fail = nil
 	fails("Append after a sync that failed", s.Append(epochAt(t, 2)))
 	fails("Sync after one that failed", s.Sync())
@@ -162,7 +138,7 @@ func TestFaults(t *testing.T) {
 		t.Errorf("after the fault: epochs %v", got)
 	}
 
-	s = openStore(t, files.crash(0), StoreOptions{SegmentBytes: 1})
+	s = openStore(t, files.crash(0), StoreOptions{segmentBytes: 1})
 	if got, _ := contents(t, s); !slices.Equal(got, numbers(0, 1)) {
 		t.Errorf("after a crash: epochs %v, want that which was synced", got)
 	}
@@ -188,13 +164,14 @@ func TestQueryDamage(t *testing.T) {
 	at := sizeOf(t, 0, 1) + frameSize + 58
 	files[1].names[segmentName(0)].data[at] ^= 1
 	_, c, err := Path{Up: stores[0], Down: stores[1]}.EstimateAll(t.Context(), records(1, 2), 0, 5000)
-	if err != nil || c.Epochs != 3 || len(c.Missing) != 1 || len(c.Damages) != 1 {
+	if err != nil || c.Epochs != 3 || len(c.Missing) != 1 {
 		t.Fatalf("%+v, %v; want three pairs, and one missing", c, err)
 	}
-	if m := c.Missing[0]; m.Start != 1000 || m.End != 2000 || !errors.Is(m.Reason, estimate.ErrEncoding) {
+	if m := c.Missing[0]; m.Start != 1000 || m.End != 2000 || !errors.Is(m.Err, estimate.ErrEncoding) {
 		t.Errorf("missing %+v", m)
 	}
-	if d := c.Damages[0]; d.File != segmentName(0) || d.Offset != int64(sizeOf(t, 0, 1)) || d.Bytes != int64(sizeOf(t, 1, 2)) {
+	from, to := int64(sizeOf(t, 0, 1)), int64(sizeOf(t, 0, 2))
+	if d, ok := c.Missing[0].Err.(*damage); !ok || d.file != segmentName(0) || d.offset != from || d.bytes != to-from {
 		t.Errorf("damage %+v", d)
 	}
 }

@@ -87,17 +87,6 @@ func (m *memory) Create(name string) (openFile, error) {
 	return f, nil
 }
 
-func (m *memory) Append(name string) (openFile, error) {
-	f, err := m.Open(name)
-	if m.fail != nil {
-		return nil, m.fail
-	}
-	if err == nil {
-		f.(*memoryFile).data = bytes.Clone(f.(*memoryFile).data)
-	}
-	return f, err
-}
-
 func (m *memory) Remove(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,7 +204,7 @@ func epochAt(t testing.TB, i int) *Recorder {
 
 func openStore(t testing.TB, files fileSystem, options StoreOptions) *Store {
 	t.Helper()
-	s, err := OpenStore(files, options)
+	s, err := openFiles(files, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,4 +273,12 @@ func numbers(from, to int) []int {
 func frameOf(r *Recorder) []byte {
 	frame, _ := appendFrame(nil, r)
 	return frame
+}
+
+// damages are what the store says about its files.
+func (s *Store) damages() (all []*damage) {
+	for _, m := range s.Summary().Missing {
+		all = append(all, m.Err.(*damage))
+	}
+	return all
 }

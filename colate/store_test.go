@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -15,8 +16,8 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	files := Dir(filepath.Join(t.TempDir(), "made", "when written"))
-	options := StoreOptions{SegmentBytes: int64(sizeOf(t, 0, 3))}
+	files := dir(filepath.Join(t.TempDir(), "made", "when written"))
+	options := StoreOptions{segmentBytes: int64(sizeOf(t, 0, 3))}
 	s := openStore(t, files, options)
 	empty, _ := New(storeConfig)
 	if err := s.Append(empty); err != nil || s.Summary().Epochs != 0 {
@@ -29,41 +30,38 @@ func TestStore(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Append(epochAt(t, 10)); !errors.Is(err, ErrReadOnly) {
+	if err := s.Append(epochAt(t, 10)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("appending to a closed store: %v", err)
 	}
 	// Opened again, it goes on in a segment of its own.
 	s = openStore(t, files, options)
-	if len(s.Damages()) != 0 {
-		t.Errorf("damages: %v", s.Damages())
+	if len(s.damages()) != 0 {
+		t.Errorf("damages: %v", s.damages())
 	}
 	fill(t, s, 10, 12)
-	want := Summary{Epochs: 12, Segments: s.Summary().Segments, Bytes: int64(sizeOf(t, 0, 12)), Start: 0, End: 12000}
-	if got := s.Summary(); got != want || got.Segments < 4 {
+	want := Coverage{Epochs: 12, Bytes: int64(sizeOf(t, 0, 12)), Start: 0, End: 12000}
+	if got := s.Summary(); !reflect.DeepEqual(got, want) || len(s.segments) < 4 {
 		t.Errorf("summary %+v, want %+v", got, want)
 	}
 	reader := openStore(t, files, StoreOptions{ReadOnly: true})
 	if got, _ := contents(t, reader); !slices.Equal(got, numbers(0, 12)) {
 		t.Errorf("a reader sees epochs %v", got)
 	}
-	if c, err := reader.Config(); err != nil || c != storeConfig {
-		t.Errorf("its Config is %+v, %v", c, err)
-	}
-	if err := reader.Append(epochAt(t, 1)); !errors.Is(err, ErrReadOnly) {
+	if err := reader.Append(epochAt(t, 1)); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("appending to a reader: %v", err)
 	}
-	if _, err := reader.DropBefore(1); !errors.Is(err, ErrReadOnly) {
+	if _, err := reader.DropBefore(1); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("dropping from a reader: %v", err)
 	}
-	if _, err := OpenStore(files, StoreOptions{SegmentBytes: -1}); !errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("negative segments: %v", err)
+	if _, err := openFiles(files, StoreOptions{Age: -1}); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("negative age: %v", err)
 	}
 }
 
 // A store that is opened to be read makes no directory, and changes nothing.
 func TestReadOnlyChangesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing")
-	if _, err := OpenStore(Dir(path), StoreOptions{ReadOnly: true}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := OpenStore(path, StoreOptions{ReadOnly: true}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("opening what is not there: %v", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -90,22 +88,22 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 // files; and a segment is made once, whatever happens.
 func TestTwoWriters(t *testing.T) {
 	path := t.TempDir()
-	s := openStore(t, Dir(path), StoreOptions{})
+	s := openStore(t, dir(path), StoreOptions{})
 	fill(t, s, 0, 12)
 	if err := s.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenStore(Dir(path), StoreOptions{}); !errors.Is(err, ErrLocked) {
+	if _, err := OpenStore(path, StoreOptions{}); !errors.Is(err, ErrLocked) {
 		t.Errorf("a second writer: %v, want ErrLocked", err)
 	}
-	if _, err := Dir(path).Create(segmentName(0)); !errors.Is(err, fs.ErrExist) {
+	if _, err := dir(path).Create(segmentName(0)); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a segment that is there is made again: %v", err)
 	}
 	fill(t, s, 12, 13)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second := openStore(t, Dir(path), StoreOptions{})
+	second := openStore(t, dir(path), StoreOptions{})
 	fill(t, second, 13, 14)
 	if got, _ := contents(t, second); !slices.Equal(got, numbers(0, 14)) {
 		t.Errorf("epochs %v", got)
@@ -131,7 +129,7 @@ func TestTwoWriters(t *testing.T) {
 // that its writer is about to write is no damage.
 func TestRefresh(t *testing.T) {
 	files := newMemory()
-	s := openStore(t, files, StoreOptions{SegmentBytes: int64(sizeOf(t, 0, 2))})
+	s := openStore(t, files, StoreOptions{segmentBytes: int64(sizeOf(t, 0, 2))})
 	reader := openStore(t, files, StoreOptions{ReadOnly: true})
 	for i := range 9 {
 		fill(t, s, i, i+1)
@@ -139,14 +137,11 @@ func TestRefresh(t *testing.T) {
 		whole := live.data
 		live.data = append(slices.Clone(whole), frameOf(epochAt(t, 99))[:5+7*i]...)
 		files.read = 0
-		if err := reader.Refresh(); err != nil {
-			t.Fatal(err)
-		}
-		if files.read > int64(3*sizeOf(t, 0, 2)) {
+		if reader.Summary(); files.read > int64(3*sizeOf(t, 0, 2)) {
 			t.Errorf("to see one more epoch, %d bytes were read", files.read)
 		}
-		if got, _ := contents(t, reader); !slices.Equal(got, numbers(0, i+1)) || len(reader.Damages()) != 0 {
-			t.Fatalf("after epoch %d: %v, damages %v", i, got, reader.Damages())
+		if got, _ := contents(t, reader); !slices.Equal(got, numbers(0, i+1)) || len(reader.damages()) != 0 {
+			t.Fatalf("after epoch %d: %v, damages %v", i, got, reader.damages())
 		}
 		live.data = whole
 	}
@@ -156,8 +151,8 @@ func TestRefresh(t *testing.T) {
 	if got, damages := contents(t, reader); !slices.Equal(got, numbers(4, 9)) || damages != 0 {
 		t.Errorf("of what was removed, a reader says %v, %d damages", got, damages)
 	}
-	if err := reader.Refresh(); err != nil || reader.Summary().Epochs != 5 {
-		t.Errorf("%+v, %v", reader.Summary(), err)
+	if got := reader.Summary(); got.Epochs != 5 {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -174,7 +169,7 @@ func (b backwards) List() ([]string, error) {
 func TestUnsortedDirectory(t *testing.T) {
 	files := backwards{newMemory()}
 	for i := range 4 {
-		s := openStore(t, files, StoreOptions{SegmentBytes: 1})
+		s := openStore(t, files, StoreOptions{segmentBytes: 1})
 		fill(t, s, 3*i, 3*i+3)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -191,7 +186,7 @@ func TestUnsortedDirectory(t *testing.T) {
 
 func TestRetention(t *testing.T) {
 	files := newMemory()
-	s := openStore(t, files, StoreOptions{SegmentBytes: 1}) // one epoch each
+	s := openStore(t, files, StoreOptions{segmentBytes: 1}) // one epoch each
 	fill(t, s, 0, 9)
 	check := func(what string, dropped int, err error, want, from int) {
 		t.Helper()
@@ -203,24 +198,17 @@ func TestRetention(t *testing.T) {
 	check("before the end of epoch 2", n, err, 2, 2)
 	n, err = s.DropBefore(3000)
 	check("at its end", n, err, 1, 3)
-	n, err = s.DropBeyond(int64(sizeOf(t, 6, 9)))
-	check("to the size of 3", n, err, 3, 6)
 	n, err = s.DropBefore(math.MaxInt64)
-	check("all but what is being written", n, err, 2, 8)
-	n, err = s.DropBeyond(0)
-	check("all", n, err, 1, 9)
-	if len(files.names) != 0 {
-		t.Errorf("files left: %v", files.names)
-	}
-	fill(t, s, 20, 21)
-	if got, _ := contents(t, s); !slices.Equal(got, numbers(20, 21)) {
+	check("all but what is being written", n, err, 5, 8)
+	fill(t, s, 9, 10)
+	if got, _ := contents(t, s); !slices.Equal(got, numbers(8, 10)) || len(files.names) != 2 {
 		t.Errorf("after dropping all, it goes on with %v", got)
 	}
 }
 
 // A clock that ran ahead, or back, keeps its own segment only.
 func TestClockJump(t *testing.T) {
-	s := openStore(t, newMemory(), StoreOptions{SegmentBytes: 1})
+	s := openStore(t, newMemory(), StoreOptions{segmentBytes: 1})
 	for _, i := range []int{0, 1, 1_000_000, 2, 3, 0, 4} {
 		fill(t, s, i, i+1)
 	}
@@ -238,7 +226,7 @@ func TestClockJump(t *testing.T) {
 // Readers see whole epochs, in order and without gaps, while one writer
 // appends and drops.
 func TestReadersAndWriter(t *testing.T) {
-	s := openStore(t, Dir(t.TempDir()), StoreOptions{SegmentBytes: 1000})
+	s := openStore(t, dir(t.TempDir()), StoreOptions{segmentBytes: 1000})
 	const epochs = 300
 	var readers sync.WaitGroup
 	done := make(chan struct{})
@@ -265,7 +253,7 @@ func TestReadersAndWriter(t *testing.T) {
 				return fmt.Errorf("the last epoch seen is at %d", previous)
 			}
 			s.Summary()
-			s.Damages()
+			s.damages()
 		}
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // testConfig is small, and one epoch long.
-var testConfig = Config{Identity: 3, Counters: 3000, PerFlow: 20, Bits: 64, CountBits: 14, DigestBits: 20, Period: MaxPeriod}
+var testConfig = Config{Identity: 3, Counters: 3000, PerFlow: 20, Bits: 64, CountBits: 14, DigestBits: 20, Period: maxPeriod}
 
 type (
 	passage = traffic.Passage

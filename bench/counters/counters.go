@@ -3,7 +3,6 @@
 package counters
 
 import (
-	"errors"
 	"iter"
 	"math"
 
@@ -27,57 +26,38 @@ func Pair[C, T any](make func(C) (T, error), c C) (up, down T) {
 	return experiment.Try(make(c)), experiment.Try(make(c))
 }
 
-// Plain holds the paper's epochs of both points, and what a query needs.
-type Plain struct {
-	up, down         *paper.Epoch
-	sender, receiver *paper.Subvector
-}
+// Plain holds the paper's recorders of both points.
+type Plain struct{ Up, Down *paper.Recorder }
 
-// Record feeds all packets to two of the paper's recorders. They must fit an
-// epoch.
+// Record feeds all packets to two of the paper's recorders.
 func Record(c paper.Config, packets iter.Seq[Packet]) *Plain {
-	up, down := Pair(paper.New, c)
-	for p := range packets {
-		if up.Update(p.Flow, p.ID, p.In) != nil || !p.Lost && down.Update(p.Flow, p.ID, p.Out) != nil {
-			experiment.Check(errors.New("the traffic did not fit one epoch"))
+	p := new(Plain)
+	p.Up, p.Down = Pair(paper.New, c)
+	for packet := range packets {
+		p.Up.Update(packet.Flow, packet.ID, packet.In)
+		if !packet.Lost {
+			p.Down.Update(packet.Flow, packet.ID, packet.Out)
 		}
 	}
-	return Read(up, down)
-}
-
-// Read prepares the recorders' current epochs for queries.
-func Read(up, down *paper.Recorder) *Plain {
-	p := &Plain{up: up.Current(), down: down.Current()}
-	p.sender, p.receiver = Pair(paper.NewSubvector, up.Config())
 	return p
-}
-
-// Gather reads a flow's counters at both points.
-func (p *Plain) Gather(f hashing.Flow) (up, down *paper.Subvector) {
-	p.sender.Reset(f)
-	p.receiver.Reset(f)
-	experiment.Check(errors.Join(p.sender.Add(p.up), p.receiver.Add(p.down)))
-	return p.sender, p.receiver
 }
 
 // Theorem2 returns the paper's mean of a flow with this many packets, NaN if
 // there is none.
 func (p *Plain) Theorem2(f hashing.Flow, packets uint64) float64 {
-	up, down := p.Gather(f)
-	return OrNone(paper.Theorem2(up, down, packets))
+	return OrNone(paper.Theorem2(p.Up, p.Down, f, packets))
 }
 
 // Joint decodes all flows from sums alone.
 func (p *Plain) Joint(run *experiment.Run, records []joint.FlowRecord) joint.Result {
-	c := p.sender.Config()
+	c := p.Up.Config()
 	problem := joint.Problem{Sum: make([]float64, c.Counters), Rows: 1, CellsPerRow: c.PerFlow}
 	for i := range problem.Sum {
-		problem.Sum[i] = float64(int64(p.down.Counter(0, i)-p.up.Counter(0, i))) * c.Unit()
+		problem.Sum[i] = float64(int64(p.Down.Counter(i) - p.Up.Counter(i)))
 	}
 	for _, r := range records {
 		problem.Packets = append(problem.Packets, r.Packets)
-		p.sender.Reset(r.Flow)
-		problem.Cells = append(problem.Cells, p.sender.Positions()...)
+		problem.Cells = p.Up.Positions(problem.Cells, r.Flow)
 	}
 	return experiment.Try(problem.Solve(run.Context(), joint.Options{}))
 }
@@ -107,13 +87,14 @@ func Count(c colate.Config, packets iter.Seq[Packet]) *Counted {
 }
 
 // Estimate returns our answers for these flows; without samples a mean is NaN.
-func (p *Counted) Estimate(records []joint.FlowRecord) []colate.Answer {
-	answers := make([]colate.Answer, len(records))
+func (p *Counted) Estimate(records []joint.FlowRecord) []colate.Result {
+	answers := make([]colate.Result, len(records))
 	for i, record := range records {
-		a := &answers[i]
-		if a.Result, a.Err = colate.Estimate(p.up, p.down, record); a.Err != nil {
+		a, err := colate.Estimate(p.up, p.down, record)
+		if a.Err = err; err != nil {
 			a.Mean = math.NaN()
 		}
+		answers[i] = a
 	}
 	return answers
 }

@@ -10,7 +10,7 @@
 // million packets of each, all in one epoch; a quick run has a tenth of the
 // packets with a tenth of the memory. Memory is that of the counters at one
 // point, of 60 bits each, so that no sum of nanoseconds overflows: the paper's
-// 19 bits would need a unit in which the delays do not show (see colate-10).
+// 19 bits would need a unit in which the delays do not show.
 //
 // The paper's estimators read plain sums of time stamps. Ours read the same
 // sums or, if they are called counted, as many bits of which 16 count packets.
@@ -29,6 +29,6 @@ import (
 // same traffic.
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
-		experiment.In("COLATE (per-flow delay)", split, parameters, sizes, promise, deviations, triangle, storage, interpolation, countMin),
+		experiment.In("COLATE (per-flow delay)", promise, deviations),
 		experiment.In("Ours", jointDecoding, intervals, choice, hour, rival))
 }

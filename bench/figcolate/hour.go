@@ -71,7 +71,7 @@ type hourPoint struct {
 }
 
 func newHourPoint(dir string, c colate.Config) *hourPoint {
-	p := &hourPoint{store: experiment.Try(colate.OpenStore(colate.Dir(dir), colate.StoreOptions{}))}
+	p := &hourPoint{store: experiment.Try(colate.OpenStore(dir, colate.StoreOptions{}))}
 	for i := range p.recorders {
 		p.recorders[i] = experiment.Try(colate.New(c))
 	}
@@ -97,7 +97,7 @@ func (p *hourPoint) cut() {
 
 // passHour lets both points record an hour. Each packet's delay is drawn
 // independently, so that most packets overtake another.
-func passHour(run *experiment.Run, dir string, c colate.Config, flows []hourFlow, loss float64) colate.Path {
+func passHour(run *experiment.Run, dir string, c colate.Config, flows []hourFlow, loss float64, offset int64) colate.Path {
 	up, down := newHourPoint(filepath.Join(dir, "up"), c), newHourPoint(filepath.Join(dir, "down"), c)
 	rng := run.Rand(fmt.Sprint("hour ", loss))
 	for minute := range run.Times(hourMinutes) {
@@ -114,8 +114,8 @@ func passHour(run *experiment.Run, dir string, c colate.Config, flows []hourFlow
 				sent, packet := int64(at*1e9), hashing.Packet(rng.Uint64())
 				up.update(f.key, packet, sent, end)
 				if rng.Float64() >= lost {
-					down.update(f.key, packet, sent+int64(delay)+hourOffset, end)
-					f.delays.Add(float64(int64(delay) + hourOffset))
+					down.update(f.key, packet, sent+int64(delay)+offset, end)
+					f.delays.Add(float64(int64(delay) + offset))
 				}
 			}
 		}
@@ -162,10 +162,10 @@ func measureHour(run *experiment.Run) {
 	defer os.RemoveAll(dir)
 	for _, loss := range experiment.Each(run, []float64{0, 0.001, 0.01}) {
 		h := &hourRun{run: run, loss: loss, flows: hourFlows(run, rate), table: table}
-		h.path = passHour(run, filepath.Join(dir, fmt.Sprint(loss)), c, h.flows, loss)
+		h.path = passHour(run, filepath.Join(dir, fmt.Sprint(loss)), c, h.flows, loss, hourOffset)
 		h.choose()
 		for k := range coverage.Series {
-			coverage.Series[k].Add(100*loss, 100*h.ask(k))
+			coverage.Series[k].Add(100*loss, 100*h.ask(ways[k]))
 		}
 		costs.Row(h.costs())
 	}
@@ -175,8 +175,8 @@ func measureHour(run *experiment.Run) {
 	run.Note("The truth is the mean over the packets that arrived. Half of the losses are even and half in bursts, of 2 % of all seconds, "+
 		"in which delays are threefold; larger flows wait longer. Records have the packets that arrived, or one in 100 of them, with the "+
 		"doubt that comes of it; a record of none is left out.",
-		"The elephant has 12,000 packets in each of its full counters and minute. Where one in a thousand is lost, each of them loses "+
-			"some in each minute, and its thin counters answer for it.",
+		"The elephant has 11,000 packets in each of its counters and minute. Where one in a thousand is lost, each of them loses "+
+			"some in each minute, and its samples answer for it.",
 		"A query of one flow takes 10 MB of memory and of 1,000 flows 80 MB, whatever the window; joint decoding holds 160 bytes a counter "+
 			"and what solving takes. Times are those of go test ./colate -bench Query.")
 }
@@ -218,96 +218,110 @@ func (h *hourRun) record(i int, rng *rand.Rand, sampling float64) (joint.FlowRec
 	return r, r.Packets > 0
 }
 
-// ask queries in one of three ways. It returns the fraction of intervals that
-// hold, in the class where it is smallest.
-func (h *hourRun) ask(way int) float64 {
-	method, kind, asked, means, intervals := h.answers(way)
-	return h.tell(method, kind, asked, means, intervals)
+// A way to ask: one by one, with records of all packets or of some, or jointly.
+type way struct {
+	method   string
+	sampling float64
 }
 
-// answers returns what the stores say of the flows that were chosen.
-func (h *hourRun) answers(way int) (method, kind string, asked []int, means []float64, intervals []estimate.Interval) {
-	method = []string{"Estimate", "Estimate", "joint"}[way]
-	sampling := []float64{1, hourSampling, 1}[way]
-	rng := h.run.Rand(fmt.Sprint("records ", h.loss, way))
-	var records []joint.FlowRecord
-	for _, i := range h.asked {
-		if r, ok := h.record(i, rng, sampling); ok {
-			records, asked = append(records, r), append(asked, i)
+var ways = []way{{"Estimate", 1}, {"Estimate", hourSampling}, {"joint", 1}}
+
+// String says what the records are of.
+func (w way) String() string {
+	if w.sampling < 1 {
+		return fmt.Sprintf("one in %.0f", 1/w.sampling)
+	}
+	return "all packets"
+}
+
+const hourEnd = 60 * hourMinutes * 1_000_000_000
+
+// answers returns the errors of what the stores say of the flows that were
+// chosen, and how many intervals hold, by class.
+func (h *hourRun) answers(w way) (errors *perflow.Errors, held map[string]*perflow.Coverage) {
+	rng := h.run.Rand(fmt.Sprint("records ", h.loss, w))
+	errors, held = perflow.New(w.method, perflow.LeftOut), map[string]*perflow.Coverage{}
+	add := func(i int, mean float64, interval estimate.Interval) {
+		delays := &h.flows[i].delays
+		errors.Add(int(delays.N()), mean, delays.Mean())
+		for _, class := range hourClasses {
+			if held[class.Name] == nil {
+				held[class.Name] = new(perflow.Coverage)
+			}
+			if class.Has(int(delays.N())) && !math.IsNaN(mean) {
+				held[class.Name].Add(interval, delays.Mean())
+			}
 		}
 	}
-	means, intervals = make([]float64, len(asked)), make([]estimate.Interval, len(asked))
-	const until = 60 * hourMinutes * 1_000_000_000
-	if method == "joint" {
+	if w.method == "joint" {
 		all := make([]joint.FlowRecord, len(h.flows))
 		for i := range h.flows {
 			all[i], _ = h.record(i, rng, 1)
 		}
-		r, _ := experiment.Try2(h.path.Decode(h.run.Context(), all, 0, until, joint.Options{}))
-		for k, i := range asked {
-			means[k], intervals[k] = r.Mean[i], r.MeanInterval(i, 0.95)
+		r, _ := experiment.Try2(h.path.Decode(h.run.Context(), all, 0, hourEnd, joint.Options{}))
+		for _, i := range h.asked {
+			add(i, r.Mean[i], r.MeanInterval(i, 0.95))
 		}
-	} else {
-		answers, coverage := experiment.Try2(h.path.EstimateAll(h.run.Context(), records, 0, until))
-		h.read = coverage.Bytes
-		for k := range answers {
-			means[k] = math.NaN()
-			if answers[k].Err == nil {
-				means[k], intervals[k] = answers[k].Mean, answers[k].MeanInterval(0.95)
-			}
+		return errors, held
+	}
+	var records []joint.FlowRecord
+	var asked []int
+	for _, i := range h.asked {
+		if r, ok := h.record(i, rng, w.sampling); ok {
+			records, asked = append(records, r), append(asked, i)
 		}
 	}
-	kind = "all packets"
-	if sampling < 1 {
-		kind = fmt.Sprintf("one in %.0f", 1/sampling)
+	answers, coverage := experiment.Try2(h.path.EstimateAll(h.run.Context(), records, 0, hourEnd))
+	h.read = coverage.Bytes
+	for k, i := range asked {
+		mean := math.NaN()
+		if answers[k].Err == nil {
+			mean = answers[k].Mean
+		}
+		add(i, mean, answers[k].MeanInterval(0.95))
 	}
-	return method, kind, asked, means, intervals
+	return errors, held
 }
 
-// tell adds the rows of an answer.
-func (h *hourRun) tell(method, kind string, asked []int, means []float64, intervals []estimate.Interval) float64 {
+// ask adds the rows of one way. It returns the fraction of intervals that
+// hold, in the class where it is smallest.
+func (h *hourRun) ask(w way) float64 {
 	least := 1.0
+	e, all := h.answers(w)
 	for _, class := range hourClasses {
-		e := perflow.New(method, perflow.LeftOut)
-		var held perflow.Coverage
-		for k, i := range asked {
-			delays := &h.flows[i].delays
-			if !class.Has(int(delays.N())) {
-				continue
-			}
-			if e.Add(int(delays.N()), means[k], delays.Mean()); !math.IsNaN(means[k]) {
-				held.Add(intervals[k], delays.Mean())
-			}
-		}
+		held := all[class.Name]
 		share := float64(held.Held) / float64(max(held.All, 1))
-		h.table.Row(percent(h.loss), kind, method, class.Name, int(held.All)+e.Missing(class), e.Missing(class), percent(e.Median(class)),
-			fmt.Sprintf("%.1f %%", 100*share), percent(held.HalfWidth()))
+		h.table.Row(percent(h.loss), w.String(), w.method, class.Name, int(held.All)+e.Missing(class), e.Missing(class),
+			percent(e.Median(class)), fmt.Sprintf("%.1f %%", 100*share), percent(held.HalfWidth()))
 		if held.All >= 20 {
 			least = min(least, share)
 		}
 		if held.All >= 100 {
 			h.run.Keeps(fmt.Sprintf("%s lost, %s, records of %s: 95 %% intervals of %d flows of %s packets that hold",
-				percent(h.loss), method, kind, held.All, class.Name), "≥ 95 %", fmt.Sprintf("%.1f %%", 100*share), share >= 0.95)
+				percent(h.loss), w.method, w, held.All, class.Name), "≥ 95 %", fmt.Sprintf("%.1f %%", 100*share), share >= 0.95)
 		}
 	}
 	return least
 }
 
+// bits returns what a packet takes in a store.
+func (h *hourRun) bits() (bits, packets float64) {
+	for i := range h.flows {
+		packets += float64(h.flows[i].delays.N()) / (1 - h.loss)
+	}
+	return 8 * float64(h.path.Up.Summary().Bytes) / packets, packets
+}
+
 // costs returns a row with the costs of the stores and of a query.
 func (h *hourRun) costs() []string {
-	summary := h.path.Up.Summary()
-	packets := 0.0
-	for _, f := range h.flows {
-		packets += float64(f.delays.N())
-	}
+	bits, packets := h.bits()
 	elephant, _ := h.record(0, nil, 1)
 	answer := "no answer"
-	r, coverage, err := h.path.Estimate(h.run.Context(), elephant, 0, 60*hourMinutes*1_000_000_000)
+	r, coverage, err := h.path.Estimate(h.run.Context(), elephant, 0, hourEnd)
 	if err == nil {
 		i := r.MeanInterval(0.95)
 		answer = fmt.Sprintf("%.4g ms, %.4g to %.4g; is %.4g", r.Mean/1e6, i.Low/1e6, i.High/1e6, h.flows[0].delays.Mean()/1e6)
 	}
-	return []string{percent(h.loss), number(packets / (1 - h.loss)),
-		number(8 * float64(summary.Bytes) / packets * (1 - h.loss)),
-		number(float64(coverage.Bytes) / 1e3), number(float64(h.read) / 1e6), answer}
+	return []string{percent(h.loss), number(packets), number(bits), number(float64(coverage.Bytes) / 1e3),
+		number(float64(h.read) / 1e6), answer}
 }

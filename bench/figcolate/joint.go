@@ -87,7 +87,7 @@ func measureChoice(run *experiment.Run) {
 		down.Update(p.Flow, hashing.Packet(hashing.Mix(uint64(p.ID), 1)), p.Out)
 	}
 	chosen := t.someOfEach(most)
-	random := t.theorem2("chosen at random, at each point", counters.Read(up, down), chosen)
+	random := t.theorem2("chosen at random, at each point", &counters.Plain{Up: up, Down: down}, chosen)
 	digest := t.theorem2("chosen by the packet's digest", alike, chosen)
 	digest.Look.Paper = false
 	run.Draw("", fmt.Sprintf("Median error of Theorem 2 by size, %d counters", n),

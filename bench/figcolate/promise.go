@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
-	"github.com/hoplag/hoplag/colate/paper"
 )
 
 var promise = experiment.Experiment{
@@ -65,7 +62,7 @@ func measurePromise(run *experiment.Run) {
 	configs := map[string]any{}
 	configure(run, "memories, MB", memories, "traffic", configs, "seed", seed)
 	table := run.Table("", "Part of the flows of 1,000 packets and more whose mean is within β", "trace", "memory (MB)", "bits a packet",
-		"required", "Theorem 2", "Estimate, counted", "joint", "best error the equations find, of that allowed")
+		"required", "Theorem 2", "Estimate, counted", "joint")
 	var byMemory []plot.Series
 	sums := map[string]*kept{asPaper: {}, asQueue: {}, notPaper: {}}
 	for i, c := range experiment.Each(run, promiseCases()) {
@@ -108,7 +105,7 @@ func (t *traffic) keep(run *experiment.Run, table *experiment.Table, sum *kept, 
 			sum.joint++
 		}
 		table.Row(t.name, number(mb), number(bitsPerPacket(countersIn(run, mb), counterBits, len(t.packets))), r.String(), percent(share),
-			percent(single.Within(large, r.err)), percent(joint.Within(large, r.err)), t.solve(mb, r))
+			percent(single.Within(large, r.err)), percent(joint.Within(large, r.err)))
 		if mb == 10 {
 			run.Holds(fmt.Sprintf("%s, 10 MB, %v: flows of ≥ 1,000 packets within β by Theorem 2", t.name, r),
 				"≥ "+percent(r.reliability), percent(share), share >= r.reliability)
@@ -122,6 +119,7 @@ func (t *traffic) keep(run *experiment.Run, table *experiment.Table, sum *kept, 
 
 // The paper's backbone trace (Table 2), and what it should take (section 6.2).
 const (
+	paperBits    = 0.1 // a packet
 	paperPackets = 37.3e6
 	paperFlows   = 3.01e6
 )
@@ -146,12 +144,7 @@ func explainPromises(run *experiment.Run) {
 			"and is counted by itself: its delays are a third of a second.",
 		"That delays are microseconds is not why promises are broken: with delays of a third of a second as many are. Both points add up the "+
 			"same packets, so that the noise in a counter is the delays of others, which grow with those of the flow. Nor is it the estimator "+
-			"alone: at 0.1 bit a packet, a flow of the paper's backbone trace has 1.24 bits.",
-		"The requirements are put to the equations of section 5 with t_min the least sum of time stamps of a flow of 1,000 packets, t_max the "+
-			"largest of any flow, and the delays as a part of the time stamps, eq. (12), as in the median of the flows. They have no solution "+
-			"here, so that there is nothing to set by α and β, and one run serves all three. The last column says how many times the error "+
-			"allowed at one point, B, they find at best. They reckon with time units that fall in counters one by one, so that a finer unit "+
-			"alone would meet them, and change nothing.")
+			"alone: at 0.1 bit a packet, a flow of the paper's backbone trace has 1.24 bits.")
 }
 
 func drawPromise(run *experiment.Run, name string, k kind, r race) {
@@ -162,109 +155,4 @@ func drawPromise(run *experiment.Run, name string, k kind, r race) {
 	run.Draw("6"+name, "Error of means, "+k.name+", 10 MB",
 		"Flows of 1,000 packets and more. Marks: what was promised, that so many flows are within so much.",
 		errorAxis(0.01, 1000), shareAxis, r.theorem.CDF(large), r.single.CDF(large), r.joint.CDF(large), marks)
-}
-
-// solve describes what section 5 finds for a requirement: the factor by which
-// the error of one point's sum is too large with any parameters, or that there
-// are parameters.
-func (t *traffic) solve(megabytes float64, r requirement) string {
-	q := paper.Requirements{
-		MemoryBits: megabytes * megabyte, Reliability: r.reliability, Error: r.err,
-		Least: math.Inf(1),
-	}
-	parts := make([]float64, len(t.flows)) // delays, of time stamps: eq. (12)
-	for i := range t.flows {
-		f := &t.flows[i]
-		parts[i] = (f.out - f.in) / (f.out + f.in)
-		q.Most = max(q.Most, f.in)
-		if large.Has(f.packets) {
-			q.Least = min(q.Least, f.in)
-		}
-	}
-	q.DelayPart = perflow.Quantile(parts, 0.5)
-	p, err := q.Solve()
-	if err == nil {
-		return fmt.Sprintf("met, n = %.0f", p.Counters)
-	}
-	// The result of eq. (22) by eqs. (14) and (15), to a hundredth.
-	deviations := math.Sqrt2 * math.Erfinv((1+r.reliability)/2)
-	times := deviations * math.Sqrt(q.Least+q.Most) / (q.TimeError() * q.Least)
-	if times <= 1 {
-		return "met by any"
-	}
-	return number(times) + " times"
-}
-
-var triangle = experiment.Experiment{
-	Name: "colate-8", Title: "Three points, six links",
-	Claim: "With three points that all send to each other, one counter vector at each point for all its links, the means are as accurate " +
-		"as with two: the number of senders and receivers does not matter (section 6.2.1, Fig. 8).",
-	Weight: 15, Quick: 1.5, Measure: measureTriangle,
-}
-
-const ends = 4 // links that begin or end at a point: two in, two out
-
-func measureTriangle(run *experiment.Run) {
-	most, seed := run.Pick(100, 400), run.SeedOf("triangle")
-	n := countersIn(run, 10)
-	shared, links := newTriangle(run, sums(n, seed))
-	f := run.Draw("", "Error of means on the six links of a triangle, 10 MB at each point",
-		"Flows of 100 packets and more. Dashed: one vector at a point, for all its links, by Theorem 2. Else: "+
-			"the same memory, one vector for each end of a link, by Theorem 2 and by joint decoding.", errorAxis(0.01, 1e7), shareAxis)
-	table := run.Table("", "Median error of means, flows of 100 packets and more", "link", "flows", "one vector at a point, Theorem 2",
-		"a vector at each end of a link, Theorem 2", "the same, counted", "the same, joint")
-	none := func(name string) *perflow.Errors { return perflow.New(name, perflow.Infinite) }
-	all, each, decoded := none(""), none("all, a vector at each end"), none("all, joint")
-	for _, t := range experiment.Each(run, links) {
-		chosen := t.some(asked, most)
-		paper := t.theorem2(t.name, counters.Read(shared[t.from], shared[t.to]), chosen)
-		f.Add(paper.CDF(asked))
-		r := t.race(run, n/ends, seed, chosen)
-		all.Merge(paper)
-		each.Merge(r.theorem)
-		decoded.Merge(r.joint)
-		row := []string{t.name, fmt.Sprint(len(chosen))}
-		for _, e := range []*perflow.Errors{paper, r.theorem, r.single, r.joint} {
-			row = append(row, percent(e.Median(asked)))
-		}
-		table.Row(row)
-	}
-	f.Add(each.CDF(asked), decoded.CDF(asked))
-	within := all.Within(asked, 0.1)
-	run.Holds("flows of ≥ 100 packets within 10 %, one vector at a point (α = 0.90)", "≥ 90 %", percent(within), within >= 0.9)
-	run.Beats("median error, one vector at a point and one for each end of a link, equal memory", each.Median(asked), all.Median(asked), 0.1)
-	configure(run, "traffic", enterprise.trace, "memory at a point, MB", 10, "seed", seed)
-	run.Note("A packet of another link is in the vector of one of the two points only, and leaves its whole time stamp in the difference: " +
-		"seconds, against microseconds of delay. So a vector is needed for each end of each link, each of which then holds the same packets " +
-		"as the one at the other end.")
-}
-
-// A link has its traffic, from one point to another.
-type link struct {
-	*traffic
-	from, to int
-}
-
-// newTriangle lets three points see the traffic of all six links, each with
-// one recorder, as in the paper.
-func newTriangle(run *experiment.Run, c paper.Config) (shared [3]*paper.Recorder, links []link) {
-	for i := range shared {
-		shared[i] = experiment.Try(paper.New(c))
-	}
-	for a := range 3 {
-		for b := range 3 {
-			if a == b {
-				continue
-			}
-			k := enterprise
-			k.name = fmt.Sprintf("%c to %c", 'A'+a, 'A'+b)
-			t := newTrafficOf(run, k, run.Pick(quickPackets, fullPackets)/6, nil)
-			for p := range t.all {
-				shared[a].Update(p.Flow, p.ID, p.In)
-				shared[b].Update(p.Flow, p.ID, p.Out)
-			}
-			links = append(links, link{t, a, b})
-		}
-	}
-	return shared, links
 }

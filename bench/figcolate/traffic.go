@@ -33,8 +33,6 @@ type kind struct {
 	trace trace.FlowsConfig
 	red   queue.LinkConfig
 	paper string // flows, packets and duration of the trace (Table 2)
-	// The result of RLI on the paper's trace (Table 3): packets per reference.
-	references [2]float64
 }
 
 const linkRate = 10e9
@@ -47,13 +45,10 @@ func flowsOf(utilisation, shape float64, most int) trace.FlowsConfig {
 }
 
 var (
-	backbone = kind{"backbone", flowsOf(0.75, 1.1, 20_000), queue.RLIConfig, "CHIC: 3.01 M flows, 37.3 M packets in 5 min",
-		[2]float64{18.66, 10}}
-	enterprise = kind{"enterprise", flowsOf(0.7, 0.7, 30_000), queue.RLIConfig, "ICSI: 0.387 M flows, 46.9 M packets in 41 h",
-		[2]float64{17.19, 2.97}}
-	dataCentre = kind{"data centre", flowsOf(0.93, 0.85, 30_000), queue.RLIConfig, "DC: 0.439 M flows, 19.9 M packets in 65 min",
-		[2]float64{245.7, 9.06}}
-	kinds = []kind{backbone, enterprise, dataCentre}
+	backbone   = kind{"backbone", flowsOf(0.75, 1.1, 20_000), queue.RLIConfig, "CHIC: 3.01 M flows, 37.3 M packets in 5 min"}
+	enterprise = kind{"enterprise", flowsOf(0.7, 0.7, 30_000), queue.RLIConfig, "ICSI: 0.387 M flows, 46.9 M packets in 41 h"}
+	dataCentre = kind{"data centre", flowsOf(0.93, 0.85, 30_000), queue.RLIConfig, "DC: 0.439 M flows, 19.9 M packets in 65 min"}
+	kinds      = []kind{backbone, enterprise, dataCentre}
 )
 
 // congested is the backbone at more than the link's rate, with the buffer that
@@ -188,7 +183,7 @@ const (
 // sums returns the Config of a recorder of plain sums of time stamps, as in
 // the paper.
 func sums(n int, seed uint64) paper.Config {
-	return paper.Config{Identity: seed, Counters: n, PerFlow: countersEach, Bits: counterBits, TimeBits: stampBits, Vectors: 1}
+	return paper.Config{Identity: seed, Counters: n, PerFlow: countersEach, Bits: counterBits, TimeBits: stampBits}
 }
 
 // counted returns the Config of a recorder with as many bits, some of which
@@ -196,7 +191,7 @@ func sums(n int, seed uint64) paper.Config {
 func counted(n int, seed uint64) colate.Config {
 	return colate.Config{
 		Identity: seed, Counters: n, PerFlow: countersEach, Bits: counterBits,
-		CountBits: countBits, DigestBits: digestBits, Period: colate.MaxPeriod,
+		CountBits: countBits, DigestBits: digestBits, Period: 1 << 53,
 	}
 }
 

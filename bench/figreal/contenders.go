@@ -29,8 +29,8 @@ var (
 // counters: the paper's sums, and counters that also count. No flow here has
 // enough packets to overflow 16 bits.
 var (
-	plain   = paper.Config{PerFlow: 20, Bits: 60, TimeBits: 42, Vectors: 1}
-	counted = colate.Config{PerFlow: 20, Bits: 60, CountBits: 16, DigestBits: 4, Period: colate.MaxPeriod}
+	plain   = paper.Config{PerFlow: 20, Bits: 60, TimeBits: 42}
+	counted = colate.Config{PerFlow: 20, Bits: 60, CountBits: 16, DigestBits: 4, Period: 1 << 53}
 )
 
 // askLDS returns what two sketches say about all flows of a capture: the

@@ -44,7 +44,7 @@ func newStores() (machine, error) {
 func (s *stores) path(i int) string { return filepath.Join(s.dir, fmt.Sprint("point", i)) }
 
 func (s *stores) open(i int) (err error) {
-	s.points[i], err = colate.OpenStore(colate.Dir(s.path(i)), colate.StoreOptions{SegmentBytes: kept / 8})
+	s.points[i], err = colate.OpenStore(s.path(i), colate.StoreOptions{Bytes: kept})
 	return err
 }
 
@@ -70,9 +70,6 @@ func (s *stores) round(random *rand.Rand) (tried, refused int, err error) {
 		tried++
 		if point.Append(s.epochs[i]) != nil {
 			refused++
-		}
-		if _, err := point.DropBeyond(kept); err != nil {
-			return tried, refused, err
 		}
 	}
 	path := colate.Path{Up: s.points[0], Down: s.points[1]}
@@ -114,7 +111,7 @@ func (s *stores) damage(random *rand.Rand, i int) (tried, found int, err error) 
 	if err := s.open(i); err != nil {
 		return 1, 1, fmt.Errorf("a damaged store does not open: %w", err)
 	}
-	if len(s.points[i].Damages()) > 0 {
+	if len(s.points[i].Summary().Missing) > 0 {
 		found = 1
 	}
 	return 1, found, nil
@@ -143,7 +140,7 @@ func fill(random *rand.Rand, points [2]*colate.Recorder, start int64) {
 }
 
 // delays checks answers.
-func delays(answers []colate.Answer) (tried, refused int, err error) {
+func delays(answers []colate.Result) (tried, refused int, err error) {
 	for i := range answers {
 		tried++
 		if answers[i].Err != nil {

@@ -1,16 +1,14 @@
 // Package paper implements COLATE as its paper describes it: counters that are
-// plain sums of time stamps, epochs that end before a counter overflows, and
-// the paper's estimators, equation by equation.
+// plain sums of time stamps, and the paper's estimators, equation by equation.
 //
 // Use it for comparisons and to check the paper. Package colate does better at
 // all of it with as many bits.
 //
 //	up, err := paper.New(config)
 //	up.Update(flow, packet, now) // for each packet, and the same at the other point
-//	s, err := paper.NewSubvector(config)
-//	s.Reset(flow)
-//	s.Add(up.Current())
-//	mean, err := paper.Theorem2(s, other, packets)
+//	mean, err := paper.Theorem2(up, down, flow, packets)
+//
+// A recorder is one epoch, in which no counter overflows and nothing is lost.
 //
 // # Time stamps
 //
@@ -34,15 +32,12 @@
 //	n            Config.Counters                           §3.1
 //	m            Config.PerFlow                            §3.1
 //	b            Config.Bits                               §3.1
-//	C_X          one vector of an [Epoch]                  §3.1
-//	S_X^f        [Subvector]                               §3.1
+//	C_X          the counters of a [Recorder]              §3.1
+//	S_X^f        Recorder.own                              §3.1
 //	H(f, j)      position                                  §3.1
-//	t_X          Vector.Fill                               §3.2
-//	T            Config.Threshold                          §5
-//	t̃_f,X        Subvector.timeSum, eq. (4)                §4.1
+//	t_X          Recorder.fill                             §3.2
+//	t̃_f,X        Recorder.timeSum, eq. (4)                 §4.1
 //	μ̃_f          [Theorem2], eq. (3)                       §4.1
-//	w̃_f,X        [Subvector.Denoise], eq. (7)              §4.2.1
+//	w̃_f,X        [Denoise], eq. (7)                        §4.2.1
 //	γ            repetitions of [VirtualRepetitions]       §4.2.2
-//	M, α, β      [Requirements]                            §5
-//	B            [Requirements.TimeError], eq. (12)        §5.1
 package paper

@@ -1,34 +1,59 @@
 package paper
 
 import (
+	"fmt"
+
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Recorder is one point (§3.1). Make one with New; it never grows. It holds
-// the epoch being recorded and the one before.
-//
-// It has a single writer and no locks.
+// A Config holds every size of a recorder.
+type Config struct {
+	// Identity keys the hash that maps a flow to its counters. Two points with
+	// the same Identity and Counters map flows alike.
+	Identity uint64
+
+	// Counters is the number of counters (n): more than PerFlow and at most 2^26.
+	Counters int
+
+	// PerFlow is the number of counters that the packets of one flow are
+	// spread over (m), an even number from 2 to 4,096.
+	PerFlow int
+
+	// Bits is the width of a counter (b), 8 to 63.
+	Bits uint8
+
+	// TimeBits is the width of a time stamp, 1 to Bits: the clock in
+	// nanoseconds, modulo 2^TimeBits.
+	TimeBits uint8
+}
+
+// Validate reports the first field that is out of range. The error wraps
+// [estimate.ErrConfig].
+func (c *Config) Validate() error {
+	bad := func(field string, got any, want string, args ...any) error {
+		return estimate.Invalid("paper", field, got, fmt.Sprintf(want, args...))
+	}
+	switch {
+	case c.PerFlow < 2 || c.PerFlow > 4096 || c.PerFlow%2 != 0:
+		return bad("PerFlow", c.PerFlow, "an even number from 2 to 4,096")
+	case c.Counters <= c.PerFlow || c.Counters > 1<<26:
+		return bad("Counters", c.Counters, "more than PerFlow, %d, and at most 2^26", c.PerFlow)
+	case c.Bits < 8 || c.Bits > 63:
+		return bad("Bits", c.Bits, "8 to 63")
+	case c.TimeBits < 1 || c.TimeBits > c.Bits:
+		return bad("TimeBits", c.TimeBits, "1 to Bits, %d", c.Bits)
+	}
+	return nil
+}
+
+// A Recorder is one point in one epoch (§3.1). Make one with New; it never
+// grows. It has a single writer and no locks.
 type Recorder struct {
-	epochs [2]*Epoch // the first is being recorded
-}
-
-// An Epoch is what one point recorded between two handovers (§1.4): counter
-// vectors with sums of time stamps.
-type Epoch struct {
-	config  Config
-	sums    []uint64 // vector after vector
-	vectors [MaxVectors]Vector
-}
-
-// A Vector describes one counter vector of an epoch.
-type Vector struct {
-	Packets uint64
-	Fill    uint64 // the sum of their time stamps in units (t_X)
-}
-
-func (v *Vector) add(o Vector) {
-	v.Packets += o.Packets
-	v.Fill += o.Fill
+	config Config
+	sums   []uint64
+	fill   uint64 // the sum of all time stamps (t_X)
+	over   bool   // a counter overflowed
 }
 
 // New returns an empty recorder. The error wraps [estimate.ErrConfig].
@@ -36,72 +61,46 @@ func New(c Config) (*Recorder, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	r := new(Recorder)
-	for i := range r.epochs {
-		r.epochs[i] = &Epoch{config: c, sums: make([]uint64, c.Vectors*c.Counters)}
-	}
-	return r, nil
+	return &Recorder{config: c, sums: make([]uint64, c.Counters)}, nil
 }
 
 // Config returns the configuration that the recorder was made with.
-func (r *Recorder) Config() Config { return r.epochs[0].config }
-
-// Current returns the epoch being recorded.
-func (r *Recorder) Current() *Epoch { return r.epochs[0] }
+func (r *Recorder) Config() Config { return r.config }
 
 // Update records that packet p of flow f passed at time t, in nanoseconds
-// since an epoch that all points share. If there is no room for it, the
-// current epoch ends and the packet begins the next. Update returns the epoch
-// that ended, which is valid until the next one ends, or nil.
+// since an epoch that all points share.
 //
-// The paper draws j at random. Here the packet's digest decides j and the
-// vector, so that two points agree on them.
-func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) (ended *Epoch) {
-	if !r.epochs[0].add(f, p, t) {
-		r.epochs[0], r.epochs[1] = r.epochs[1], r.epochs[0]
-		r.epochs[0].reset()
-		r.epochs[0].add(f, p, t)
-		return r.epochs[1]
+// The paper draws j at random. Here the packet's digest decides, so that two
+// points agree.
+func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
+	at := r.position(f, hashing.Row(uint64(p), uint64(r.config.PerFlow)))
+	stamp := uint64(t) & (1<<r.config.TimeBits - 1)
+	r.sums[at] += stamp
+	r.fill += stamp
+	r.over = r.over || r.sums[at]>>r.config.Bits != 0
+}
+
+// position returns where counter H(f, j) of a flow is (§3.1).
+func (r *Recorder) position(f hashing.Flow, j uint64) uint64 {
+	return hashing.Row(hashing.Mix(uint64(f)^r.config.Identity, j), uint64(r.config.Counters))
+}
+
+// Positions appends to dst where a flow's counters are.
+func (r *Recorder) Positions(dst []uint32, f hashing.Flow) []uint32 {
+	for j := range uint64(r.config.PerFlow) {
+		dst = append(dst, uint32(r.position(f, j)))
 	}
-	return nil
+	return dst
 }
 
-// add adds a packet and reports whether there was room. An empty epoch has
-// room.
-func (e *Epoch) add(f hashing.Flow, p hashing.Packet, t int64) bool {
-	c := &e.config
-	k := min(hashing.LeadingZeros(uint64(p)), c.Vectors-1)
-	j := hashing.Row(uint64(p), uint64(c.PerFlow))
-	at := uint64(k)*uint64(c.Counters) + position(c.Identity, f, j, uint64(c.Counters))
-	stamp := uint64(t>>(c.Shift&63)) & c.timeMask()
-	v := &e.vectors[k]
-	if c.Threshold != 0 && v.Fill+stamp > c.Threshold || (e.sums[at]+stamp)>>c.Bits != 0 {
-		return false
+// Counter returns the sum in counter i.
+func (r *Recorder) Counter(i int) uint64 { return r.sums[i] }
+
+// own returns the flow's counters.
+func (r *Recorder) own(f hashing.Flow) []float64 {
+	own := make([]float64, r.config.PerFlow)
+	for j := range own {
+		own[j] = float64(r.sums[r.position(f, uint64(j))])
 	}
-	e.sums[at] += stamp
-	v.Packets++
-	v.Fill += stamp
-	return true
-}
-
-func (e *Epoch) reset() {
-	clear(e.sums)
-	e.vectors = [MaxVectors]Vector{}
-}
-
-// Packets returns the number of packets in the epoch.
-func (e *Epoch) Packets() uint64 {
-	var n uint64
-	for _, v := range e.vectors {
-		n += v.Packets
-	}
-	return n
-}
-
-// Vector describes vector k, 0 to Vectors-1.
-func (e *Epoch) Vector(k int) Vector { return e.vectors[:e.config.Vectors][k] }
-
-// Counter returns the sum in counter i of vector k, in units.
-func (e *Epoch) Counter(k, i int) uint64 {
-	return e.sums[k*e.config.Counters : (k+1)*e.config.Counters][i]
+	return own
 }

@@ -108,7 +108,7 @@ type point struct {
 
 func (o *options) open(options colate.StoreOptions) (at [2]point, err error) {
 	for i := range at {
-		if at[i].store, err = colate.OpenStore(colate.Dir(filepath.Join(o.dir, points[i])), options); err != nil {
+		if at[i].store, err = colate.OpenStore(filepath.Join(o.dir, points[i]), options); err != nil {
 			break
 		}
 	}
@@ -135,7 +135,7 @@ func (o *options) record(ctx context.Context, rows *programs.Rows) error {
 	if err != nil {
 		return err
 	}
-	config := colate.Config{Identity: hashing.Fingerprint(o.seed), Counters: 4096, PerFlow: 20, Bits: 64, CountBits: 12, DigestBits: 20,
+	config := colate.Config{Identity: hashing.Fingerprint(o.seed), Counters: 4096, PerFlow: 16, Bits: 64, CountBits: 12, DigestBits: 20,
 		Shift: 6, Period: int64(o.period)}
 	for i := range at {
 		defer at[i].store.Close()
@@ -269,8 +269,8 @@ func (o *options) query(ctx context.Context, rows *programs.Rows) error {
 		rows.Object(answers)
 		return nil
 	}
-	for _, d := range slices.Concat(path.Up.Damages(), path.Down.Damages(), coverage.Damages) {
-		rows.Printf("damaged: %v\n", d)
+	for _, m := range slices.Concat(path.Up.Summary().Missing, path.Down.Summary().Missing, coverage.Missing) {
+		rows.Printf("missing: %v\n", m.Err)
 	}
 	rows.Printf("%d pairs of epochs, %d missing, %d bytes read; %d of %d flows have an answer\n", coverage.Epochs, len(coverage.Missing),
 		coverage.Bytes, len(answers), len(found))

@@ -61,7 +61,7 @@ func TestRecordAndQuery(t *testing.T) {
 	if err := os.WriteFile(segment, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if said := output(t, "query", "-dir", dir); !strings.Contains(said, "damaged: ") {
+	if said := output(t, "query", "-dir", dir); !strings.Contains(said, "missing: ") {
 		t.Errorf("of a damaged store:\n%s", said)
 	}
 }

@@ -36,7 +36,7 @@ const settle = time.Second
 // keepConfig describes the counters of each place that -keep stores every
 // second: at most 128 KiB, a few bytes for each counter that saw something.
 var keepConfig = colate.Config{
-	Counters: 16384, PerFlow: 20, Thin: 5, Bits: 64, CountBits: 14, DigestBits: 20, Shift: 6, Period: int64(time.Second),
+	Counters: 16384, PerFlow: 16, Bits: 64, CountBits: 14, DigestBits: 20, Shift: 6, OneIn: 64, Samples: 4096, Period: int64(time.Second),
 }
 
 // watchRings measures with rings.
@@ -111,11 +111,11 @@ func (w *watch) open(out *output) (err error) {
 // keepAt keeps what passes a place where examples/colate looks for it.
 func (w *watch) keepAt(i int, out *output) (err error) {
 	dir := filepath.Join(w.o.keep, [2]string{"ingress", "egress"}[i])
-	if w.stores[i], err = colate.OpenStore(colate.Dir(dir), colate.StoreOptions{}); err != nil {
+	if w.stores[i], err = colate.OpenStore(dir, colate.StoreOptions{}); err != nil {
 		return err
 	}
-	for _, d := range w.stores[i].Damages() {
-		out.say("damaged: %v", d)
+	for _, m := range w.stores[i].Summary().Missing {
+		out.say("damaged: %v", m.Err)
 	}
 	return w.points[i].Keep(w.stores[i], keepConfig, func(err error) { w.taps[i].failed(err) })
 }

@@ -185,7 +185,7 @@ func must[T any](v T, err error) T {
 }
 
 // foldAt is where an epoch says how its 600 counters are folded.
-const foldAt = 40
+const foldAt = 39
 
 // synopses are records of the four designs.
 func synopses() []sample {
@@ -196,7 +196,7 @@ func synopses() []sample {
 	keyed := must(lds.NewKeyed(keyedConfig))
 	table := must(lds.NewTable(lds.TableConfig{Flows: 8, SumBits: 40, DigestBits: 12}))
 	counters := colate.DefaultConfig
-	counters.Counters, counters.PerFlow, counters.Thin = 600, 4, 0
+	counters.Counters, counters.PerFlow = 600, 4
 	recorder := must(colate.New(counters))
 	receive := rli.DefaultConfig
 	receive.Flows = 16
@@ -247,12 +247,12 @@ func synopses() []sample {
 	}
 }
 
-// segment are a frame and the index of a store's only segment.
+// segment is a frame of a store's only segment.
 func segment(t *testing.T) []sample {
 	dir := t.TempDir()
-	store := must(colate.OpenStore(colate.Dir(dir), colate.StoreOptions{}))
+	store := must(colate.OpenStore(dir, colate.StoreOptions{}))
 	config := colate.DefaultConfig
-	config.Counters, config.PerFlow, config.Thin = 600, 4, 0
+	config.Counters, config.PerFlow = 600, 4
 	recorder := must(colate.New(config))
 	for epoch := range int64(3) {
 		recorder.Update(1, 2, 1_800_000_000_000_000_000+epoch*config.Period)
@@ -267,8 +267,7 @@ func segment(t *testing.T) []sample {
 	names := must(filepath.Glob(filepath.Join(dir, "*.colate")))
 	data := must(os.ReadFile(names[0]))
 	frame := 32 + int(binary.BigEndian.Uint32(data[4:]))
-	index := int(binary.BigEndian.Uint64(data[len(data)-12:]))
-	return []sample{{"HCLG", data[:frame], map[string]int{}}, {"HCLI", data[index:], map[string]int{}}}
+	return []sample{{"HCLG", data[:frame], map[string]int{}}}
 }
 
 // frontDoor are the messages of two points.
