@@ -243,12 +243,9 @@ type way struct {
 	alikes     // in the report
 }
 
-// alikes are packets that were alone when sent, and when received; of these, those
-// known to have been sent; and packets that repeat others.
-type alikes struct {
-	alone, arrived, known int
-	copies                uint64
-}
+// alikes are packets that were alone when sent, and when received; and of these,
+// those known to have been sent.
+type alikes struct{ alone, arrived, known int }
 
 // A single is a packet that was alone in its cell, as long as its cut is not 0.
 type single struct {
@@ -395,7 +392,6 @@ func (w *way) delayed(down *tally) *tally {
 // match finds packets that were alone in a cell at both points, whatever cuts
 // they passed in.
 func (w *way) match(up, down *lda.Sparse, cut int64, sample func(sent, received uint64)) {
-	w.copies += max(up.Copies(), down.Copies())
 	up.Singles(func(cell int, digest uint32, stamp uint64) {
 		if cell%w.stride != 0 {
 			return
@@ -446,8 +442,8 @@ func (w *way) delay(fresh bool, seen alikes) Delay {
 		d.Err = ErrIdle
 	case !fresh && r.Received > enough && 2*w.lately[1] > 3*w.lately[0]:
 		d.Err = fmt.Errorf("%w: %d received, %d sent", ErrCopies, r.Received, r.Sent)
-	case 1000*seen.copies > r.Received+r.Sent:
-		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, seen.copies, r.Sent)
+	case 1000*r.Repeats.Packets > r.Received+r.Sent:
+		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats.Packets, r.Sent)
 	case !fresh && seen.known == 0 && min(seen.arrived, seen.alone) > enough:
 		d.Err = fmt.Errorf("%w: none of %d", ErrUnlike, seen.arrived)
 	}

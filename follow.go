@@ -1,6 +1,7 @@
 package hoplag
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -143,8 +144,8 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		p.mu.Lock()
 		latest := p.history.latest()
-		p.mu.Unlock()
 		at, name := position{latest.session, latest.through}, randomNumber()
+		p.mu.Unlock()
 		for {
 			p.mu.Lock()
 			if p.waiting == nil {
@@ -248,7 +249,7 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m, now := p.compare.meeting, p.elapsed()
-	r, isNew, err := m.take(point, shard, record)
+	r, isNew, err := m.take(point, shard, bytes.Clone(record))
 	if isNew {
 		// The record was on its way for a while. The smallest of many such
 		// differences is close to that of the clocks.

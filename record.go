@@ -7,7 +7,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -63,16 +65,22 @@ type sealer struct {
 	config   Config
 	cells    lda.Config
 	identity uint64
-	key      []byte
+	macs     *sync.Pool // of hash.Hash, keyed
+	rooms    *sync.Pool // of *[]byte, where records are made
 }
 
 func newSealer(c Config) sealer {
-	return sealer{config: c, cells: c.lda(), identity: c.identity(), key: c.derive("records")}
+	key := c.derive("records")
+	macs := &sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}
+	rooms := &sync.Pool{New: func() any { return new([]byte) }}
+	return sealer{config: c, cells: c.lda(), identity: c.identity(), macs: macs, rooms: rooms}
 }
 
 // tag returns the tag of a message.
 func (s *sealer) tag(message []byte) []byte {
-	mac := hmac.New(sha256.New, s.key)
+	mac := s.macs.Get().(hash.Hash)
+	defer s.macs.Put(mac)
+	mac.Reset()
 	mac.Write(message)
 	return mac.Sum(nil)[:tagSize]
 }
@@ -109,7 +117,9 @@ func (s *sealer) seal(message []byte) []byte {
 
 // record encodes what was counted in each direction in a cut.
 func (s *sealer) record(of *stored, counted [2]*tally) []byte {
-	b := binary.BigEndian.AppendUint64(s.begin(recordMagic), of.session)
+	room := s.rooms.Get().(*[]byte)
+	defer s.rooms.Put(room)
+	b := binary.BigEndian.AppendUint64(append((*room)[:0], s.begin(recordMagic)...), of.session)
 	for _, x := range []int64{of.step, int64(s.config.Cut), of.after, of.through} {
 		b = binary.BigEndian.AppendUint64(b, uint64(x))
 	}
@@ -118,7 +128,7 @@ func (s *sealer) record(of *stored, counted [2]*tally) []byte {
 	var flows []byte
 	begin := (of.after + 1) * int64(s.config.Cut)
 	for i, t := range counted {
-		if t == nil || t.all.Packets() == 0 {
+		if t == nil || t.all.Empty() {
 			continue
 		}
 		before := len(b)
@@ -130,12 +140,11 @@ func (s *sealer) record(of *stored, counted [2]*tally) []byte {
 			binary.BigEndian.PutUint32(b[sizes+8*i+4:], uint32(len(flows)-before))
 		}
 	}
-	b = append(b, flows...)
-	return s.seal(b)
+	*room = s.seal(append(b, flows...))
+	return bytes.Clone(*room)
 }
 
-// decode decodes and checks a record of a point of the same Config. It keeps
-// no reference to data.
+// decode decodes and checks a record of a point of the same Config. It keeps data.
 func (s *sealer) decode(data []byte) (rec record, err error) {
 	r, err := s.open(data, recordMagic)
 	if err != nil {
@@ -166,7 +175,7 @@ func (s *sealer) decode(data []byte) (rec record, err error) {
 		if err := s.cells.CheckPacked(p); err != nil {
 			return record{}, fmt.Errorf("hoplag: record: Cells: %w", err)
 		}
-		rec.parts[i].packed = bytes.Clone(p)
+		rec.parts[i].packed = p
 	}
 	for i, data := range flows {
 		if len(data) == 0 || s.config.Flows == 0 {

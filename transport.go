@@ -39,12 +39,11 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	http.NewResponseController(w).SetReadDeadline(time.Now().Add(firstTimeout)) // where the server can
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
 	http.NewResponseController(w).SetReadDeadline(time.Time{})
-	reply, err := p.Answer(body)
+	var reply []byte
+	if err == nil {
+		reply, err = p.Answer(body)
+	}
 	switch {
 	case errors.Is(err, ErrForged):
 		http.Error(w, err.Error(), http.StatusForbidden)
@@ -98,11 +97,12 @@ type serving struct {
 	closed bool
 }
 
-// add reports whether there is room for one more.
+// add reports whether there is room for one more, and closes it if there is none.
 func (s *serving) add(c io.Closer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.open) >= maxConns {
+		c.Close()
 		return false
 	}
 	if s.open == nil {
@@ -127,54 +127,46 @@ func (s *serving) close() {
 	}
 }
 
+// serve calls next until the socket or the point is closed. Other errors, such as
+// too many open files, may pass: it waits a while.
+func (p *Point) serve(socket io.Closer, next func() error) error {
+	p.serving.add(socket)
+	defer p.serving.remove(socket)
+	for wait := time.Duration(0); ; {
+		err := next()
+		switch {
+		case err == nil:
+			wait = 0
+			continue
+		case errors.Is(err, net.ErrClosed), p.isClosed():
+			return nil
+		case wait > 10*time.Second:
+			return fmt.Errorf("hoplag: %w", err)
+		}
+		wait = max(2*time.Millisecond, 2*wait)
+		select {
+		case <-p.closing:
+			return nil
+		case <-time.After(min(wait, time.Second)):
+		}
+	}
+}
+
 // Serve answers the followers that connect, until the listener or the point is
 // closed. Of those who do not show within ten seconds that they have the Key, or
 // are more than a thousand, it closes the connections.
 func (p *Point) Serve(l net.Listener) error {
-	if !p.serving.add(l) {
-		l.Close()
-	}
-	defer p.serving.remove(l)
-	for wait := time.Duration(0); ; {
+	return p.serve(l, func() error {
 		conn, err := l.Accept()
-		if again, done := p.again(err, &wait); done {
-			return again
-		} else if err != nil {
-			continue
+		if err == nil && p.serving.add(conn) {
+			go func() {
+				defer conn.Close()
+				defer p.serving.remove(conn)
+				p.ServeConn(conn)
+			}()
 		}
-		if !p.serving.add(conn) {
-			conn.Close()
-			continue
-		}
-		go func() {
-			defer conn.Close()
-			defer p.serving.remove(conn)
-			p.ServeConn(conn)
-		}()
-	}
-}
-
-// again reports whether an error of a socket ends serving, and what to return
-// then. Others, such as too many open files, may pass: it waits a while.
-func (p *Point) again(err error, wait *time.Duration) (result error, done bool) {
-	switch {
-	case err == nil:
-		*wait = 0
-		return nil, false
-	case errors.Is(err, net.ErrClosed), p.isClosed():
-		return nil, true
-	case *wait > 10*time.Second:
-		return fmt.Errorf("hoplag: %w", err), true
-	}
-	*wait = max(2*time.Millisecond, 2**wait)
-	timer := time.NewTimer(min(*wait, time.Second))
-	defer timer.Stop()
-	select {
-	case <-p.closing:
-		return nil, true
-	case <-timer.C:
-		return nil, false
-	}
+		return err
+	})
 }
 
 // ServeConn answers the follower at the other end of a connection, until the
@@ -278,14 +270,13 @@ func readMessage(r io.Reader, limit uint32) ([]byte, error) {
 		return nil, fmt.Errorf("hoplag: a message of %d bytes, at most %d: is there a point at the other end?", n, limit)
 	}
 	// The length is only the peer's word: memory grows with what really comes.
-	var b strings.Builder
-	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
+	var b bytes.Buffer
+	if _, err := io.CopyN(&b, r, int64(n)); errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("hoplag: %w", io.ErrUnexpectedEOF)
+	} else if err != nil {
 		return nil, fmt.Errorf("hoplag: %w", err)
 	}
-	return []byte(b.String()), nil
+	return b.Bytes(), nil
 }
 
 // Over datagrams, each one asks for one piece of the reply, and is answered by one
@@ -320,45 +311,35 @@ const (
 // point is closed. It drops datagrams that are not signed requests. An answer is at
 // most three times as long as what it answers, whoever seems to have sent that.
 func (p *Point) ServePacket(conn net.PacketConn) error {
-	if !p.serving.add(conn) {
-		conn.Close()
-	}
-	defer p.serving.remove(conn)
 	buffer := make([]byte, maxRequest)
 	var kept [keptReplies]struct{ request, reply string }
 	next := 0
-	for wait := time.Duration(0); ; {
+	return p.serve(conn, func() error {
 		n, from, err := conn.ReadFrom(buffer)
-		if again, done := p.again(err, &wait); done {
-			return again
-		} else if err != nil {
-			continue
-		}
-		b := buffer[:n]
-		if n < questionSize || string(b[:4]) != questionMagic {
-			continue
-		}
-		index, size := int(binary.BigEndian.Uint16(b[4:])), int(binary.BigEndian.Uint16(b[6:]))
-		if size > n-questionHead || size < requestNonce+nonceSize {
-			continue
-		}
-		request := b[questionHead : questionHead+size]
-		at := 0
-		for at < keptReplies && kept[at].request != string(request) {
-			at++
-		}
-		if at == keptReplies {
-			reply, err := p.answer(request, maxPacketReply)
-			if err != nil {
-				continue
+		if b := buffer[:n]; err == nil && n >= questionSize && string(b[:4]) == questionMagic {
+			index, size := int(binary.BigEndian.Uint16(b[4:])), int(binary.BigEndian.Uint16(b[6:]))
+			if size > n-questionHead || size < requestNonce+nonceSize {
+				return nil
 			}
-			at, next = next, (next+1)%keptReplies
-			kept[at].request, kept[at].reply = string(request), string(reply)
+			request := b[questionHead : questionHead+size]
+			at := 0
+			for at < keptReplies && kept[at].request != string(request) {
+				at++
+			}
+			if at == keptReplies {
+				reply, err := p.answer(request, maxPacketReply)
+				if err != nil {
+					return nil
+				}
+				at, next = next, (next+1)%keptReplies
+				kept[at].request, kept[at].reply = string(request), string(reply)
+			}
+			if piece := pieceOf(kept[at].reply, request, index); piece != nil {
+				conn.WriteTo(piece, from) // an error is as if it were lost
+			}
 		}
-		if piece := pieceOf(kept[at].reply, request, index); piece != nil {
-			conn.WriteTo(piece, from) // an error is as if it were lost
-		}
-	}
+		return err
+	})
 }
 
 // pieceOf returns a piece of the reply to a request, or nil.
@@ -384,7 +365,7 @@ func Datagrams(conn net.Conn) Exchange {
 		stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 		defer stop()
 		r := assembly{nonce: request[requestNonce : requestNonce+nonceSize], pieces: make([][]byte, 1), missing: 1}
-		for {
+		for r.missing > 0 {
 			asked := 0
 			for i := 0; i < len(r.pieces) && asked < ahead; i++ {
 				if r.pieces[i] == nil {
@@ -393,19 +374,14 @@ func Datagrams(conn net.Conn) Exchange {
 				}
 			}
 			err := r.read(conn, asked)
-			if r.missing == 0 {
-				return bytes.Join(r.pieces, nil), nil
-			}
-			if ctx.Err() != nil {
+			if ctx.Err() != nil && r.missing > 0 {
 				return nil, fmt.Errorf("hoplag: no whole reply: %w", errors.Join(ctx.Err(), err))
 			}
-			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-				var late net.Error
-				if !errors.As(err, &late) || !late.Timeout() {
-					time.Sleep(retryAfter / 2) // a port that was closed a moment ago may be open again
-				}
+			if late, ok := err.(net.Error); err != nil && !(ok && late.Timeout()) {
+				time.Sleep(retryAfter / 2) // a port that was closed a moment ago may be open again
 			}
 		}
+		return bytes.Join(r.pieces, nil), nil
 	}
 }
 
@@ -442,7 +418,7 @@ func (r *assembly) read(conn net.Conn, asked int) error {
 			r.pieces, r.missing = make([][]byte, count), count
 		}
 		if count == len(r.pieces) && index < count && r.pieces[index] == nil {
-			r.pieces[index] = append([]byte{}, b[pieceHead:]...)
+			r.pieces[index] = bytes.Clone(b[pieceHead:])
 			r.missing--
 			asked--
 		}

@@ -67,6 +67,15 @@ func (s *Sparse) Packets() uint64 {
 	return n
 }
 
+// Empty reports whether no packet passed.
+func (s *Sparse) Empty() bool {
+	var any uint64
+	for _, which := range s.which {
+		any |= which
+	}
+	return any == 0 && s.of.unsampledCount() == 0
+}
+
 // Shift adds to all time stamps.
 func (s *Sparse) Shift(by int64) {
 	s.each(func(_ int, c *cell) { c.sum += uint64(c.count()) * uint64(by) })
@@ -74,7 +83,13 @@ func (s *Sparse) Shift(by int64) {
 
 // Reset empties it.
 func (s *Sparse) Reset() {
-	s.each(func(_ int, c *cell) { *c = cell{} })
+	for block, which := range s.which {
+		if which == 0 {
+			continue
+		}
+		cells := s.of.sampled()[packedBlock*block:]
+		clear(cells[:min(len(cells), packedBlock)])
+	}
 	clear(s.which)
 	s.of.setUnsampled(0)
 }
@@ -100,16 +115,4 @@ func (s *Sparse) Singles(f func(cell int, digest uint32, stamp uint64)) {
 			f(i, uint32(c.tally>>32&mask), c.sum<<unknown>>unknown)
 		}
 	})
-}
-
-// Copies returns how many packets are in cells that hold more than chance puts
-// there, beyond what it does: copies of one packet.
-func (s *Sparse) Copies() (packets uint64) {
-	l := s.of.limits(s.block)
-	s.of.banked(s.block, func(bank, i int) {
-		if n := uint64(s.of.cells[i].count()); n > l.most[bank] {
-			packets += n - uint64(l.mean[bank])
-		}
-	})
-	return packets
 }
