@@ -23,7 +23,7 @@ var (
 	// ErrStep says that a clock was set in the interval.
 	ErrStep = errors.New("a clock was set")
 	// ErrClocks says that the clocks disagree, by more than the delays.
-	ErrClocks = errors.New("the clocks do not agree")
+	ErrClocks = estimate.ErrClocks
 	// ErrUnlike says that the points see different packets.
 	ErrUnlike = errors.New("no packet that arrives was sent: do both points pass the same bytes?")
 	// ErrCopies says that packets arrive more often than they are sent.

@@ -13,7 +13,7 @@ import "math"
 //		}
 //		areas.Next(end)
 //	}
-//	transit := areas.Transit(from, to, nil) // two numbers of cuts
+//	transit, err := areas.Transit(from, to, nil) // two numbers of cuts
 //
 // With cumulative sums of time stamps, and n packets outstanding in a cell at a
 // cut at time c,
@@ -39,8 +39,8 @@ import "math"
 // cells of one group are exchangeable.
 //
 // Cuts are numbered from 0, the beginning. Areas keeps the cuts since the last
-// [Areas.Settle], and grows with the packets that pass between. It is not safe
-// for concurrent use.
+// [Areas.Settle]. Its memory and its time grow with the packets that pass
+// between, and with the cells that they pass. It is not safe for concurrent use.
 type Areas struct {
 	groups   []int  // first cell of each group, and the number of cells
 	mask     uint64 // of the bits of a tally that are known
@@ -48,94 +48,64 @@ type Areas struct {
 	patience float64
 	greatest float64 // delay seen lately
 	center   float64 // mean delay, about which narrow sums are unwrapped
+	negative float64 // share of exact spans whose areas were negative up to the oldest cut, or -1
+	seen     float64 // since
 	past     struct{ sent, lost float64 }
-	taken    []taken           // in the cuts that are kept
-	known    map[int]knownCell // by cell
-	named    bool              // Trails has been used
 
-	cells    []areaCell
-	cuts     []areaCut // those kept; of the first, only its time counts
-	step     float64   // length of the latest interval that has one
-	before   int       // number of cuts that were forgotten
-	underWay bool      // packets were on their way at the beginning
-	spare    [][]areaEvent
+	taken []taken           // in the cuts that are kept
+	known map[int]knownCell // by cell
+	named bool              // Trails has been used
 
-	sorted  bool        // ordered is of all events
-	ordered []areaEvent // events by cell, for a walk
-	ends    []uint32    // by cell, the end of its events in ordered
-	states  []areaState
-	span    span
-	losses  losses
-	alone   []Alone
+	index    []uint32    // of each cell in cells, plus 1; 0 if nothing passes it
+	cells    []areaCell  // those that packets pass
+	events   []areaEvent // the first stands for none
+	spare    uint32      // the first event that is free
+	ends     []int64     // of the cuts that are kept
+	step     float64     // length of the latest interval that has one
+	before   int         // number of cuts that were forgotten
+	underWay bool        // packets were on their way at the beginning
+
+	// For a walk, of one cell at a time.
+	passed []areaEvent
+	states []areaState
+	span   span
+
+	losses losses
+	window window
+	alone  []Alone
 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which
 // nothing was on its way.
 type areaCell struct {
-	level  uint64
-	oldest uint64 // level at the oldest cut that is kept
-	anchor uint64 // level at the latest settled cut up to that
-	former uint64 // the settled level before the anchor's, if losses is set
-	told   uint64 // the settled level up to which losses have been told
-	moved  int64  // time of the first cut at the anchor's level
-	since  uint32 // packets sent from the anchor to the oldest cut
-	losses bool   // the anchor's level is higher than the former
-	copies bool   // holds copies of one packet
-}
-
-// An areaCut is what changed in an interval, and when it ended.
-type areaCut struct {
-	end    int64
-	events []areaEvent
+	level        uint64
+	oldest       uint64 // level at the oldest cut that is kept
+	anchor       uint64 // level at the latest settled cut up to that
+	former       uint64 // the settled level before the anchor's, if losses is set
+	told         uint64 // the settled level up to which losses have been told
+	moved        int64  // time of the first cut at the anchor's level
+	number       uint32
+	first, final uint32 // events
+	since        uint32 // packets sent from the anchor to the oldest cut
+	group        uint8
+	losses       bool // the anchor's level is higher than the former
+	copies       bool // holds copies of one packet
 }
 
 // An areaEvent is what passed a cell in one interval.
 type areaEvent struct {
-	cell, sent, received, cut uint32
-	level                     uint64 // after it
-	sentSum, delay            uint64
+	cut, sent, received uint32
+	next                uint32 // the next event of the cell, or the next free one
+	level               uint64 // after it
+	sentSum, delay      uint64
 }
 
-// An areaState is a run of cuts at which a cell has one level.
-type areaState struct {
-	from, to int // cuts
-	level    uint64
-	settled  bool
-	over     bool // a lower level came back after it
-	known    bool // settled by what was seen a patience later, as it would be after a loss
-}
-
-// A span is the time between two cuts at which a cell is settled, or from the
-// last such cut on.
-type span struct {
-	cell, group int
-	from, to    int     // cuts: it begins after one and ends with the other
-	lost        int     // packets
-	joined      int     // packets that came without being sent
-	unknown     bool    // nothing tells the areas, because of packets that were on their way at the beginning
-	exact       bool    // nothing was lost, and nothing else came
-	late        int     // packets that came, and had been taken for lost
-	owed        float64 // their ages when the span began
-	open        bool    // the cell has not settled since
-	sure        int     // if so, the cut up to which nothing that is outstanding was lost
-	known       bool    // would be over by now also if packets had been lost
-	before      float64 // packets sent in it before the oldest cut that is kept
-
-	sent, received uint32
-	level          uint64 // where it began
-	sum            int64  // of delays, if exact
-	sentSum        uint64 // wrapped
-
-	// By cut, from the one after from on.
-	area   []float64 // less the ages of what was lost before the span
-	in     []uint32  // received
-	out    []uint32  // sent
-	on     []int32   // outstanding at the cut, less what was lost before
-	way    []float64 // of these, those on their way, as estimated
-	most   []int32   // the least number outstanding from then on: the most that may be lost
-	levels []uint64
-	steps  []float64 // packets lost, as estimated
-	spread float64   // variance of their ages
+// A CellPair is what a cell holds at both points after an interval: sums of time
+// stamps, of which only the low bits count, and tallies. A tally has the count of
+// packets in its low 32 bits and their digest, also a sum, above.
+type CellPair struct {
+	SentSum, SentTally         uint64
+	ReceivedSum, ReceivedTally uint64
 }
 
 // NewAreas returns Areas for groups of so many cells, with sums of sumBits and
@@ -152,8 +122,7 @@ func NewAreas(groups []int, sumBits, digestBits uint8) *Areas {
 		total += n
 	}
 	a.groups = append(a.groups, total)
-	a.cells = make([]areaCell, total)
-	a.ends = make([]uint32, total)
+	a.index = make([]uint32, total)
 	a.Begin(0)
 	return a
 }
@@ -161,70 +130,72 @@ func NewAreas(groups []int, sumBits, digestBits uint8) *Areas {
 // Begin says that an interval begins at a time, and that what was outstanding
 // before it is unknown, on its way or lost. The next cut has number 1.
 func (a *Areas) Begin(start int64) {
-	for k := range a.cuts {
-		a.recycle(a.cuts[k].events)
-	}
-	a.cuts, a.before = append(a.cuts[:0], areaCut{end: start}, areaCut{}), 0
-	clear(a.cells)
-	a.underWay, a.sorted = false, false
-	a.taken = a.taken[:0]
+	clear(a.index)
 	clear(a.known)
+	a.taken = a.taken[:0]
+	a.cells, a.events, a.spare = a.cells[:0], append(a.events[:0], areaEvent{}), 0
+	a.ends, a.before, a.underWay, a.negative, a.seen = append(a.ends[:0], start), 0, false, -1, -1
 }
 
-func (a *Areas) recycle(events []areaEvent) {
-	if cap(events) > 0 {
-		a.spare = append(a.spare, events[:0])
-	}
-}
-
-// Cut takes what cell i holds at both points of the interval that ends now.
-// Call it once per cell and interval; you may skip cells that are empty.
-func (a *Areas) Cut(i int, pair CellPair) {
-	c := &a.cells[i]
-	c.level = (c.level + pair.SentTally - pair.ReceivedTally) & a.mask
-	now := &a.cuts[len(a.cuts)-1]
-	now.events = append(now.events, areaEvent{
-		cell: uint32(i), sent: uint32(pair.SentTally), received: uint32(pair.ReceivedTally),
-		level: c.level, sentSum: pair.SentSum, delay: pair.ReceivedSum - pair.SentSum,
-	})
-}
+// UnderWay says that packets were on their way at the beginning.
+func (a *Areas) UnderWay() { a.underWay = true }
 
 // Repeats says that cell i holds many copies of one packet. One of them that is
 // on its way at two cuts looks like one that is lost, so such a cell is settled
 // only where it is as empty as before. If packets may have been on their way at
 // the beginning, nothing is known of it.
-func (a *Areas) Repeats(i int) { a.cells[i].copies = true }
+func (a *Areas) Repeats(i int) { a.cell(i).copies = true }
 
-// UnderWay says that packets were on their way at the beginning.
-func (a *Areas) UnderWay() { a.underWay = true }
+// cell returns the state of cell i.
+func (a *Areas) cell(i int) *areaCell {
+	if a.index[i] == 0 {
+		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i)})
+		a.index[i] = uint32(len(a.cells))
+	}
+	return &a.cells[a.index[i]-1]
+}
+
+// Cut takes what cell i holds at both points of the interval that ends now.
+// Call it once per cell and interval; you may skip cells that are empty.
+func (a *Areas) Cut(i int, pair CellPair) {
+	c := a.cell(i)
+	c.level = (c.level + pair.SentTally - pair.ReceivedTally) & a.mask
+	at := a.spare
+	if at == 0 {
+		at = uint32(len(a.events))
+		a.events = append(a.events, areaEvent{})
+	} else {
+		a.spare = a.events[at].next
+	}
+	a.events[at] = areaEvent{
+		cut: uint32(a.before + len(a.ends)), sent: uint32(pair.SentTally), received: uint32(pair.ReceivedTally),
+		level: c.level, sentSum: pair.SentSum, delay: pair.ReceivedSum - pair.SentSum,
+	}
+	if c.first == 0 {
+		c.first = at
+	} else {
+		a.events[c.final].next = at
+	}
+	c.final = at
+}
 
 // Next ends the interval.
 func (a *Areas) Next(end int64) {
-	a.sorted = false
-	if length := float64(end - a.cuts[len(a.cuts)-2].end); length > 0 {
+	if length := float64(end - a.ends[a.latest()]); length > 0 {
 		a.step = length
 	}
-	a.cuts[len(a.cuts)-1].end = end
-	next := areaCut{}
-	if n := len(a.spare); n > 0 {
-		next.events, a.spare = a.spare[n-1], a.spare[:n-1]
-	}
-	a.cuts = append(a.cuts, next)
+	a.ends = append(a.ends, end)
 }
 
 // Cuts returns the number of the latest cut.
 func (a *Areas) Cuts() int { return a.before + a.latest() }
 
 // latest returns the latest cut, counted from the oldest that is kept.
-func (a *Areas) latest() int { return len(a.cuts) - 2 }
-
-// Patience returns how long a packet may be on its way before it counts as
-// lost, in nanoseconds: half as long again as the greatest delay seen lately.
-// It is infinite while no delay has been seen.
-func (a *Areas) Patience() float64 { return a.patience }
+func (a *Areas) latest() int { return len(a.ends) - 1 }
 
 // Settling returns how many intervals as long as the last one make a patience,
-// but at most so many.
+// but at most so many. A packet counts as lost when it has been on its way for a
+// patience: half as long again as the greatest delay seen lately.
 func (a *Areas) Settling(most int) int {
 	return int(min(float64(most), math.Ceil(a.patience/max(a.step, 1))+1))
 }
@@ -232,36 +203,168 @@ func (a *Areas) Settling(most int) int {
 // Outstanding returns the number of packets that were sent and not received by
 // cut number to, and are not known to be lost.
 func (a *Areas) Outstanding(to int) (n int) {
-	for i := range a.cells {
-		n += outstanding(a.cells[i].level) - outstanding(a.cells[i].told)
-	}
-	for k := to - a.before + 1; k <= a.latest(); k++ {
-		for i := range a.cuts[k].events {
-			n += int(a.cuts[k].events[i].received) - int(a.cuts[k].events[i].sent)
+	for j := range a.cells {
+		c := &a.cells[j]
+		n += outstanding(c.level) - outstanding(c.told)
+		for at := c.first; at != 0; at = a.events[at].next {
+			if e := &a.events[at]; int(e.cut) > to {
+				n += int(e.received) - int(e.sent)
+			}
 		}
 	}
-	lost, extra := a.count(to, func(int, []areaEvent) {})
+	lost, extra := a.count(to, nil)
 	return n - lost + extra
 }
+
+// Losses returns how many packets have shown by now to be lost up to cut number
+// to, and how many to be extra, since the last call of Settle. Extra packets
+// came without being sent, or had been taken for lost.
+func (a *Areas) Losses(to int) (lost, extra int) {
+	lost, extra = a.count(to, nil)
+	for i := range a.taken {
+		if x := &a.taken[i]; !x.told && x.Cut <= to {
+			lost++
+		}
+	}
+	return lost, extra
+}
+
+// count adds up by how much the settled levels have risen or fallen up to cut
+// number to, and calls visit, if not nil, for each cell that may have, settled.
+func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra int) {
+	for j := range a.cells {
+		c := &a.cells[j]
+		if c.first == 0 && c.level == c.told && c.level == c.anchor {
+			continue
+		}
+		a.settle(c)
+		level := c.told
+		for _, s := range a.states {
+			if s.settled && s.from <= to-a.before {
+				level = s.level
+			}
+		}
+		moved := outstanding(level) - outstanding(c.told)
+		lost += max(moved, 0)
+		extra += max(-moved, 0)
+		if visit != nil {
+			visit(c)
+		}
+	}
+	return lost, extra
+}
+
+// longestKept is the greatest number of cuts that are kept for packets on
+// their way.
+const longestKept = 96.0
+
+// Settle forgets what happened up to cut number to, but for as much as tells of
+// the packets on their way. The next call of Losses begins there.
+func (a *Areas) Settle(to int) {
+	keep := to - a.before
+	for keep > 0 && float64(a.ends[to-a.before]-a.ends[keep]) < min(a.patience, longestKept*a.step) {
+		keep--
+	}
+	if a.named {
+		keep = max(0, keep-keptForTrails)
+	}
+	a.count(to, func(c *areaCell) { a.advance(c, keep, to-a.before) })
+	for j := range a.cells {
+		a.forget(&a.cells[j], keep)
+	}
+	a.ends = append(a.ends[:0], a.ends[keep:]...)
+	a.before += keep
+	a.fade(keep)
+	if a.seen >= 0 {
+		a.negative = a.seen
+	}
+	a.forgetTaken(to)
+	// A cell that is as empty as it ever was has no state.
+	kept := a.cells[:0]
+	for _, c := range a.cells {
+		late := c.losses && float64(a.ends[0]-c.moved) < keptLate*a.step // packets may still come
+		if c.first == 0 && c.level == c.anchor && c.level == c.told && !late {
+			a.index[c.number] = 0
+			continue
+		}
+		kept = append(kept, c)
+		a.index[c.number] = uint32(len(kept))
+	}
+	a.cells = kept
+}
+
+// keptLate is for how many intervals a cell remembers what it lost.
+const keptLate = 600
+
+// forget frees the events of a cell up to cut keep.
+func (a *Areas) forget(c *areaCell, keep int) {
+	for c.first != 0 && int(a.events[c.first].cut) <= a.before+keep {
+		e := &a.events[c.first]
+		c.first, e.next, a.spare = e.next, a.spare, c.first
+	}
+}
+
+// advance moves a cell's oldest cut to number keep, and the settled level up to
+// which losses have been told to cut number to.
+func (a *Areas) advance(c *areaCell, keep, to int) {
+	events, at := a.passed, 0
+	for _, s := range a.states {
+		if s.settled && s.from <= to {
+			c.told = s.level
+		}
+		if s.from > keep {
+			continue
+		}
+		for ; at < len(events) && int(events[at].cut)-a.before <= s.from; at++ {
+			c.since += events[at].sent
+		}
+		c.oldest = s.level
+		if s.settled {
+			if s.level != c.anchor {
+				c.losses = outstanding(s.level) > outstanding(c.anchor)
+				c.former, c.moved = c.anchor, a.ends[s.from]
+			}
+			c.anchor, c.since = s.level, 0
+		}
+	}
+}
+
+// fade forgets slowly how long packets took, and how many were lost in cuts
+// that are no longer kept.
+func (a *Areas) fade(keep int) {
+	const rest = 0.98
+	a.greatest *= rest
+	if a.greatest > 0 {
+		a.patience = patienceFactor * a.greatest
+	}
+	l := &a.losses
+	a.past.sent, a.past.lost = rest*a.past.sent, rest*a.past.lost
+	for k := 1; k <= keep && k < len(l.sent); k++ {
+		a.past.sent += l.sent[k]
+		a.past.lost += l.lost[k]
+	}
+	l.sent, l.lost = l.sent[:0], l.lost[:0]
+}
+
+// patienceFactor is how many times the greatest delay seen a packet may take.
+const patienceFactor = 1.5
 
 // outstanding returns the number of packets of a level.
 func outstanding(level uint64) int { return int(int32(level)) }
 
-// length returns the time from the cut before k to k.
-func (a *Areas) length(k int) float64 { return float64(a.cuts[k].end - a.cuts[k-1].end) }
-
-// old reports whether cut k is at least a patience before the latest cut.
-func (a *Areas) old(k int) bool {
-	return float64(a.cuts[a.latest()].end-a.cuts[k].end) >= a.patience
-}
-
 // groupOf returns the group of a cell.
-func (a *Areas) groupOf(cell int) (g int) {
+func (a *Areas) groupOf(cell int) (g uint8) {
 	for a.groups[g+1] <= cell {
 		g++
 	}
 	return g
 }
+
+// length returns the time from the cut before k to k.
+func (a *Areas) length(k int) float64 { return float64(a.ends[k] - a.ends[k-1]) }
+
+// old reports whether cut k is at least a patience before the latest cut.
+func (a *Areas) old(k int) bool { return float64(a.ends[a.latest()]-a.ends[k]) >= a.patience }
 
 // size returns the number of cells of a group.
 func (a *Areas) size(group int) int { return a.groups[group+1] - a.groups[group] }

@@ -77,14 +77,6 @@ type levelState struct {
 	passed bool   // as in levelTop, when a later state came
 }
 
-// A CellPair is what a cell holds at both points after an interval: sums of
-// time stamps, of which only the low bits count, and tallies. A tally has the
-// count of packets in its low 32 bits and their digest, also a sum, above.
-type CellPair struct {
-	SentSum, SentTally         uint64
-	ReceivedSum, ReceivedTally uint64
-}
-
 // A Group is a number of packets that both points counted, none of them lost.
 type Group struct {
 	Sum     int64  // of their delays, in nanoseconds

@@ -24,6 +24,7 @@ type losses struct {
 // groupLosses is what the cells of a group tell of losses.
 type groupLosses struct {
 	covered float64 // share of the packets of a patience ago that are accounted for
+	lost    float64 // of these
 	doubt   float64 // time by which losses may have been later than assumed, added up
 	cuts    []cutLosses
 }
@@ -46,11 +47,12 @@ func (l *losses) observe(a *Areas, from, to int) {
 	clear(l.lost)
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.covered, of.doubt, of.cuts = 0, 0, resize(of.cuts, cuts)
+		of.lost, of.covered, of.doubt, of.cuts = 0, 0, 0, resize(of.cuts, cuts)
 		clear(of.cuts)
 	}
 	a.walk(0, l.add)
-	for _, x := range a.taken {
+	for i := range a.taken {
+		x := &a.taken[i]
 		c := &l.groups[a.groupOf(x.Cell)].cuts[x.Cut-a.before]
 		c.all, c.known, c.lost = c.all+1, c.known+1, c.lost+1
 	}
@@ -66,7 +68,8 @@ func (l *losses) observe(a *Areas, from, to int) {
 	l.disperse()
 	a.walk(0, func(x *span) {
 		if x.open && x.sure < to {
-			for k, step := range l.find(x) {
+			l.find(x)
+			for k, step := range x.steps {
 				l.groups[x.group].cuts[x.from+1+k].risen += step
 			}
 		}
@@ -132,7 +135,8 @@ func (l *losses) add(x *span) {
 		l.latest = max(l.latest, x.owed/float64(x.late)+l.areas.length(x.to))
 	case x.alone():
 		l.longest = max(l.longest, float64(x.sum))
-	case x.exact && x.late == 0:
+	}
+	if wide := l.areas.mask>>(32+digestsTell) != 0; wide && x.exact && x.late == 0 && !x.alone() {
 		l.longest = max(l.longest, l.areas.standing(x, l.longest))
 	}
 	n := float64(x.sent) + x.before
@@ -165,12 +169,16 @@ func (l *losses) add(x *span) {
 	}
 }
 
+// digestsTell is from how many bits on levels are not equal by chance, of all
+// that are compared.
+const digestsTell = 24
+
 // standing returns for how long the same packets, which came later, were
 // outstanding in a span, if that is longer than least.
 func (a *Areas) standing(x *span, least float64) float64 {
 	for i := range x.levels {
 		for j := len(x.levels) - 1; j > i; j-- {
-			long := float64(a.cuts[x.from+1+j].end - a.cuts[x.from+1+i].end)
+			long := float64(a.ends[x.from+1+j] - a.ends[x.from+1+i])
 			if long <= least {
 				break
 			}
@@ -180,11 +188,6 @@ func (a *Areas) standing(x *span, least float64) float64 {
 		}
 	}
 	return least
-}
-
-// alone reports whether the span is the way of one packet.
-func (x *span) alone() bool {
-	return x.exact && x.late == 0 && x.sent == 1 && x.received == 1 && x.before == 0
 }
 
 // pool adds up the losses of the groups that account for most packets. In
@@ -198,6 +201,7 @@ func (l *losses) pool() {
 		for k := 0; k < len(of.cuts) && l.areas.old(k); k++ {
 			all += of.cuts[k].all
 			known += of.cuts[k].known
+			of.lost += of.cuts[k].lost
 		}
 		if all == 0 {
 			continue
@@ -208,7 +212,7 @@ func (l *losses) pool() {
 		}
 	}
 	for g := range l.groups {
-		if of := &l.groups[g]; of.covered >= mostOfAll || g == which {
+		if of := &l.groups[g]; of.covered >= mostOfAll || g == which || of.covered > 0.5 && of.lost == 0 {
 			for k := range of.cuts {
 				l.sent[k] += of.cuts[k].known
 				l.lost[k] += of.cuts[k].lost
@@ -264,7 +268,7 @@ func (l *losses) age(k, to int) (mean, square float64) {
 	if k > l.from {
 		half = l.areas.length(k) / 2
 	}
-	mean = float64(l.areas.cuts[to].end-l.areas.cuts[max(k, l.from)].end) + half
+	mean = float64(l.areas.ends[to]-l.areas.ends[max(k, l.from)]) + half
 	return mean, mean*mean + half*half/3
 }
 
@@ -280,79 +284,49 @@ func (l *losses) empty(group, cut int) float64 {
 func sq(x float64) float64 { return x * x }
 
 // resolve takes from the areas of a span what packets that were lost in it have
-// aged, as expected. It returns the variance of what is left of the areas
-// within the window.
+// aged, as expected. It returns the variance of what is left within the window.
 func (l *losses) resolve(x *span) (variance float64) {
 	switch {
 	case x.exact, x.open && x.sure >= l.to:
 		return 0
-	case x.received == 0 && !x.open && x.joined == 0:
+	case x.certain(l.to):
 		clear(x.area)
 		clear(x.way)
 		return 0
-	case x.open || x.lost > 1:
-		return l.steps(x)
 	}
-	return l.spread(x)
-}
-
-// spread is resolve for a span in which at most one packet was lost: that was
-// when packets were sent, any of them.
-func (l *losses) spread(x *span) (variance float64) {
-	net, sent, first := float64(x.lost), float64(x.sent)+x.before, 0.0
-	if len(x.out) > 1 && x.before == 0 && x.out[0] > 0 && sent > 1 {
-		first = 1 // was on its way at the first cut, and so was not lost
-		sent--
+	spread := l.find(x)
+	if !x.open {
+		variance = spread
 	}
-	m, s := l.age(0, x.to)
-	done := x.before / max(sent, 1)
-	mean, square := done*m, done*s
-	for k := range x.out {
-		cut, share := x.from+1+k, (float64(x.out[k])-first)/max(sent, 1)
-		first = 0
-		if sent == 0 {
-			share = 1 / float64(len(x.out))
-		}
-		m, s := l.age(cut, x.to)
-		mean += share * m
-		square += share * s
-		x.area[k] -= net * (done + share/2) * l.areas.length(cut)
-		done += share
-		x.way[k] -= net * done
+	if x.lost == 0 || x.joined > 0 { // one was lost, and another one joined
+		long := float64(l.areas.ends[min(x.to, l.to)] - l.areas.ends[max(x.from, l.from)])
+		variance += (1 + float64(x.joined)) * long * long / 6
 	}
-	if x.lost == 0 && x.joined == 0 {
-		net = math.Sqrt2 // one was lost, and another one joined
-	}
-	return max(0, square-mean*mean) * (net*net + float64(x.joined))
-}
-
-// steps is resolve for a span in which several packets may have been lost.
-func (l *losses) steps(x *span) (variance float64) {
-	g, before := &l.groups[x.group], 0.0
-	for k, step := range l.find(x) {
+	before := 0.0
+	for k, step := range x.steps {
 		cut := x.from + 1 + k
 		if step > 0 && x.open {
 			m, s := l.age(cut, x.to)
-			all := step
-			gone := g.cuts[cut].gone
+			gone := l.groups[x.group].cuts[cut].gone
 			step *= gone
-			variance += step*(s-m*m) + all*gone*(1-gone)*m*m
+			variance += step * (s - gone*m*m)
 		}
 		x.area[k] -= (before + step/2) * l.areas.length(cut)
 		before += step
 		x.way[k] -= before
 	}
-	return variance + x.spread
+	return variance
 }
 
-// find tells how many packets were lost in each cut of a span in which several may have been lost. Wherever the least number
-// outstanding from then on rises, packets were lost from there to the cut at which the cell was empty again. That is the last
-// one at which no more are outstanding, or one with the same level.
-func (l *losses) find(x *span) []float64 {
-	n := len(x.out)
-	x.steps, x.spread = resize(x.steps, n), 0
+// find tells how many packets were lost in each cut of a span, and returns the
+// variance of their ages. Wherever the least number outstanding from then on
+// rises, packets were lost from there to the cut at which the cell was empty
+// again. That is the last one at which no more are outstanding, or one with the
+// same level.
+func (l *losses) find(x *span) (spread float64) {
+	n, least := len(x.out), int32(0)
+	x.steps = resize(x.steps, n)
 	clear(x.steps)
-	least := int32(0)
 	for k := range n {
 		up := x.most[k] - least
 		if up <= 0 {
@@ -377,13 +351,14 @@ func (l *losses) find(x *span) []float64 {
 		} else if next < n || x.open {
 			chance = l.empty(x.group, x.from+1+end)
 		}
-		l.place(x, float64(up), k, end, chance)
+		spread += l.place(x, float64(up), k, end, chance)
 	}
-	return x.steps
+	return spread
 }
 
-// place distributes packets lost over the cuts from k to end, or with the rest of the chance after it.
-func (l *losses) place(x *span, number float64, k, end int, chance float64) {
+// place distributes packets lost over the cuts from k to end, or with the rest of
+// the chance after it, and returns the variance of their ages.
+func (l *losses) place(x *span, number float64, k, end int, chance float64) (spread float64) {
 	var mean, square float64
 	put := func(i int, w float64) {
 		x.steps[i] += number * w
@@ -394,7 +369,7 @@ func (l *losses) place(x *span, number float64, k, end int, chance float64) {
 	if chance < 1 {
 		after := min(end+1, len(x.out)-1)
 		put(after, 1-chance)
-		if cut := x.from + 1 + after; cut > l.from && cut <= l.to {
+		if cut := x.from + 1 + after; cut > l.from && cut <= l.to && !x.open {
 			l.groups[x.group].doubt += number * min(chance, 1-chance) * l.areas.length(cut)
 		}
 	}
@@ -416,7 +391,7 @@ func (l *losses) place(x *span, number float64, k, end int, chance float64) {
 			put(i, chance)
 		}
 	}
-	x.spread += number * max(0, square-mean*mean)
+	return number * max(0, square-mean*mean)
 }
 
 // variance returns the variance of the areas of a group's spans that is due to

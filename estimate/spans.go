@@ -17,8 +17,8 @@ type Span struct {
 	Open bool // the cell has not settled since
 }
 
-// Spans calls visit for the spans of all cells, in order of cell and time, after
-// cut number from and up to cut number to. Unlike [Areas.Transit], which you
+// Spans calls visit for the spans of all cells, in order of cell and time,
+// after cut number from and up to cut number to. Unlike [Areas.Transit], which you
 // call first, it takes nothing of what a span lacks from other cells.
 func (a *Areas) Spans(from, to int, visit func(Span)) {
 	l := &a.losses

@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -52,14 +53,13 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 	a.named = true
 	old := a.lastOld()
 	var steps []TrailStep
-	taken := a.taken
 	a.walk(from-a.before, func(x *span) {
 		known, ok := a.known[x.cell]
 		begin := x.from
 		if ok = ok && x.open && known.at-a.before > x.from; ok {
 			begin = known.at - a.before
 		}
-		if x.from >= to-a.before || x.exact || x.joined > 0 || x.unknown || x.before > 0 && !ok || a.cells[x.cell].copies {
+		if x.from >= to-a.before || x.exact || x.joined > 0 || x.unknown || x.before > 0 && !ok || x.copies {
 			return
 		}
 		until := x.to
@@ -69,23 +69,24 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 		if until <= x.from || x.most[until-x.from-1] <= 0 && (!x.open || a.losses.total == 0) {
 			return // nothing that is surely lost
 		}
-		for len(taken) > 0 && (taken[0].Cell < x.cell || taken[0].Cell == x.cell && taken[0].Cut <= begin+a.before) {
-			taken = taken[1:]
-		}
+		first, _ := slices.BinarySearchFunc(a.taken, begin+a.before+1, func(y taken, cut int) int {
+			return cmp.Or(y.Cell-x.cell, y.Cut-cut, 1)
+		})
+		out := a.taken[first:]
 		var gone uint64
 		steps = steps[:0]
 		for k := begin - x.from; k < len(x.out); k++ {
 			cut, sent := x.from+1+k, x.out[k]
-			for ; len(taken) > 0 && taken[0].Cell == x.cell && taken[0].Cut == cut+a.before; taken = taken[1:] {
-				gone += taken[0].tally()
+			for ; len(out) > 0 && out[0].Cell == x.cell && out[0].Cut == cut+a.before; out = out[1:] {
+				gone += out[0].tally()
 				sent++
 			}
 			if sent > 0 || x.in[k] > 0 {
 				level := (x.levels[k] - x.level + gone) & a.mask
-				steps = append(steps, TrailStep{cut + a.before, a.cuts[cut].end, sent, uint32(level), uint32(level >> 32)})
+				steps = append(steps, TrailStep{cut + a.before, a.ends[cut], sent, uint32(level), uint32(level >> 32)})
 			}
 		}
-		t := Trail{Cell: x.cell, From: a.cuts[begin].end, Steps: steps, Until: a.cuts[until].end, Open: x.open}
+		t := Trail{Cell: x.cell, From: a.ends[begin], Steps: steps, Until: a.ends[until], Open: x.open}
 		if ok {
 			t.Start = known.on
 		}
@@ -128,34 +129,54 @@ func (a *Areas) TakeOut(lost []Lost, onWay map[int][]Lost) (n int) {
 		_, found := slices.BinarySearchFunc(before, taken{Lost: x}, compareTaken)
 		return found || x.Cut <= a.before || x.Cut > a.Cuts()
 	})
-	slices.SortFunc(lost, func(x, y Lost) int { return cmp.Or(x.Cut-y.Cut, x.Cell-y.Cell) })
-	gone := make([]uint64, len(a.cells)) // by cell, up to a cut
-	for k := 1; k <= a.latest(); k++ {
-		end := 0
-		for end < len(lost) && lost[end].Cut == k+a.before {
-			end++
+	slices.SortFunc(lost, func(x, y Lost) int { return cmp.Or(x.Cell-y.Cell, x.Cut-y.Cut) })
+	for len(lost) > 0 {
+		cell := lost[0].Cell
+		end := slices.IndexFunc(lost, func(x Lost) bool { return x.Cell != cell })
+		if end < 0 {
+			end = len(lost)
 		}
-		now := lost[:end]
+		n += a.takeOut(cell, lost[:end])
 		lost = lost[end:]
-		for i := range a.cuts[k].events {
-			e := &a.cuts[k].events[i]
-			at, _ := slices.BinarySearchFunc(now, int(e.cell), func(x Lost, cell int) int { return x.Cell - cell })
-			for ; at < len(now) && now[at].Cell == int(e.cell) && e.sent > 0; at++ {
-				e.sent--
-				e.sentSum -= uint64(now[at].Sent)
-				e.delay += uint64(now[at].Sent)
-				gone[e.cell] += now[at].tally()
-				a.taken = append(a.taken, taken{Lost: now[at]})
-				n++
-			}
-			e.level = (e.level - gone[e.cell]) & a.mask
-		}
-		a.cuts[k].events = slices.DeleteFunc(a.cuts[k].events, func(e areaEvent) bool { return e.sent|e.received == 0 })
-	}
-	for i := range a.cells {
-		a.cells[i].level = (a.cells[i].level - gone[i]) & a.mask
 	}
 	slices.SortFunc(a.taken, compareTaken)
-	a.sorted = a.sorted && n == 0
 	return n
+}
+
+// takeOut takes packets of one cell out, and returns how many it found.
+func (a *Areas) takeOut(cell int, lost []Lost) (n int) {
+	if a.index[cell] == 0 {
+		return 0
+	}
+	c, gone := &a.cells[a.index[cell]-1], uint64(0)
+	for at := c.first; at != 0; at = a.events[at].next {
+		e := &a.events[at]
+		for ; len(lost) > 0 && lost[0].Cut <= int(e.cut); lost = lost[1:] {
+			if x := &lost[0]; x.Cut == int(e.cut) && e.sent > 0 {
+				e.sent--
+				e.sentSum -= uint64(x.Sent)
+				e.delay += uint64(x.Sent)
+				gone += x.tally()
+				a.taken = append(a.taken, taken{Lost: *x})
+				n++
+			}
+		}
+		e.level = (e.level - gone) & a.mask
+	}
+	c.level = (c.level - gone) & a.mask
+	return n
+}
+
+// keptForTrails is how many more cuts are kept to find what was lost in spans
+// that began before a report.
+const keptForTrails = 4
+
+// forgetTaken forgets what was taken out of cuts that are no longer kept. What was
+// lost up to cut to has been told.
+func (a *Areas) forgetTaken(to int) {
+	for i := range a.taken {
+		a.taken[i].told = a.taken[i].told || a.taken[i].Cut <= to
+	}
+	maps.DeleteFunc(a.known, func(_ int, k knownCell) bool { return k.at < a.before })
+	a.taken = slices.DeleteFunc(a.taken, func(x taken) bool { return x.Cut <= a.before })
 }

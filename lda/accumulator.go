@@ -1,6 +1,7 @@
 package lda
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -56,16 +57,17 @@ type ending struct {
 
 // A transit adds up parts of a report.
 type transit struct {
-	parts                   int
-	time                    float64 // that packets spent on their way
-	received                float64
-	variance                float64 // of the time
-	fourth                  float64 // Σ variance² ÷ degrees of freedom
-	exact                   float64 // packets received in exact spans
-	negative                float64
-	first, last             estimate.OnWay // at its ends
-	scatter, greatest, left float64
-	alone                   reservoir
+	parts         int
+	time          float64 // that packets spent on their way
+	received      float64
+	variance      float64 // of the time
+	fourth        float64 // Σ variance² ÷ degrees of freedom
+	exact         float64 // packets received in exact spans
+	negative      float64
+	first, last   estimate.OnWay // at its ends
+	scatter, left float64
+	clocks        error // that they disagree
+	alone         reservoir
 }
 
 // NewAccumulator returns an empty accumulator for aggregators of one Config, whose
@@ -279,6 +281,9 @@ func (a *Accumulator) fold(to int) {
 func (a *Accumulator) take(into *transit, to int) {
 	a.singles = a.singles[:0]
 	t, err := a.areas.Transit(a.from, to, func(s estimate.Alone) { a.singles = append(a.singles, s) })
+	if errors.Is(err, estimate.ErrClocks) {
+		into.clocks = err
+	}
 	if err != nil {
 		into.left += t.Left / a.config.sampledRate()
 		return
@@ -294,16 +299,18 @@ func (a *Accumulator) take(into *transit, to int) {
 	into.exact += t.Exact
 	into.negative += t.Negative
 	if into.parts == 0 {
-		into.first = t.First
-		into.first.Packets /= rate
+		into.first = whole(t.First, rate)
 	}
 	into.parts++
-	into.last = t.Last
-	into.last.Packets /= rate
+	into.last = whole(t.Last, rate)
 	into.scatter += t.Scatter * received
 	into.left += t.Left / rate
-	into.greatest = max(into.greatest, t.Greatest)
 	a.weigh(&into.alone, received)
+}
+
+// whole is about all packets on their way, of which a share was sampled.
+func whole(o estimate.OnWay, rate float64) estimate.OnWay {
+	return estimate.OnWay{Packets: o.Packets / rate, Ages: o.Ages / rate, Variance: o.Variance / rate / rate}
 }
 
 // reset empties a transit.
@@ -356,8 +363,9 @@ func sq(x float64) float64 { return x * x }
 
 // Estimate returns what is known of the report so far: the mean delay and its
 // deviation, and how many packets were lost. If no packet was received or
-// nothing is known of any, the error wraps [estimate.ErrNoSamples], and the
-// counts are right all the same.
+// nothing is known of any, the error wraps [estimate.ErrNoSamples]; if many
+// delays are negative and hardly any were before, [estimate.ErrClocks]. The counts are
+// right all the same.
 //
 // The mean is the time that packets spent on their way within the report, for
 // each that was received in it. Where the report begins and ends, packets are on
@@ -374,6 +382,9 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.Outstanding = uint64(max(0, a.areas.Outstanding(a.through())))
 	r.Repeats.Unknown = uint64(whole.left)
+	if whole.clocks != nil {
+		return r, fmt.Errorf("lda: %w", whole.clocks)
+	}
 	if whole.received == 0 {
 		const none = "lda: %w: %d packets sent, %d received, nothing is known of them"
 		return r, fmt.Errorf(none, estimate.ErrNoSamples, r.Sent, r.Received)
@@ -394,31 +405,11 @@ func (a *Accumulator) Estimate() (Result, error) {
 		// Copies of a packet are not alone.
 		r.AloneStdDev, r.AloneDegrees, r.StdDev = r.StdDev, r.DeviationDegrees, all
 	}
-	owed, variance := whole.owed()
-	r.MeanDoubt = math.Abs(owed) / whole.received
-	r.MeanError = math.Sqrt(whole.variance+variance) / whole.received
+	// The mean delay of those received differs by what the ends owe each other.
+	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
+	r.MeanDoubt = math.Abs(r.owed)
+	r.MeanError = math.Sqrt(whole.variance+whole.first.Variance+whole.last.Variance) / whole.received
 	return r, nil
-}
-
-// owed returns by how much the ages of the packets on their way at the end
-// exceed those at the beginning, and the variance of that. A packet is on its
-// way in proportion to its delay, and its age is uniform up to that, so that with
-// moments m of the delays the mean age is m₂/(2m₁), and the mean square m₃/(3m₁).
-// The third is at least m₂²/m₁, and at most m₂ times the greatest delay. Packets
-// that are alone know better if delays have changed.
-func (t *transit) owed() (owed, variance float64) {
-	mean := math.Abs(t.time / t.received)
-	if mean == 0 {
-		return 0, 0
-	}
-	second := t.scatter/t.received + mean*mean
-	age := second / (2 * mean)
-	square := second / (3 * mean) * math.Sqrt(second/mean*max(t.greatest, second/mean))
-	first, last := age, age
-	if f, l := &t.first, &t.last; f.AgeError > 0 && l.AgeError > 0 && math.Abs(l.Age-f.Age) > 2.5*math.Hypot(f.AgeError, l.AgeError) {
-		first, last = f.Age, l.Age
-	}
-	return t.last.Packets*last - t.first.Packets*first, square * (max(t.first.Packets, 0) + max(t.last.Packets, 0))
 }
 
 // Distribution returns the distribution of the delays of packets that were alone

@@ -214,3 +214,36 @@ func TestAccumulatorGap(t *testing.T) {
 		t.Errorf("another Config: %v", err)
 	}
 }
+
+// A clock that is set back within a report makes it an error. The next report is
+// of the clocks as they are then.
+func TestAccumulatorStep(t *testing.T) {
+	run := cutTraffic(t, 9, 40, 5000, exponentialDelay(5e6), 0.01)
+	a, err := NewAccumulator(DefaultConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range 30 {
+		if k >= 15 { // the downstream clock is set back by 50 ms in the second report
+			cells := run.down[k].sampled()
+			for i := range cells {
+				cells[i].sum -= 50e6 * uint64(cells[i].count())
+			}
+		}
+		if err := a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k]); err != nil {
+			t.Fatal(err)
+		}
+		if k%10 != 9 {
+			continue
+		}
+		r, err := a.Estimate()
+		if want := []float64{5e6, 0, -45e6}[k/10]; k == 19 {
+			if !errors.Is(err, estimate.ErrClocks) {
+				t.Errorf("the report in which the clock was set: %v, %v", r.Delay, err)
+			}
+		} else if err != nil || math.Abs(r.Mean-want) > 5e5 {
+			t.Errorf("report to cut %d: mean %v, want %v; %v", k, r.Mean, want, err)
+		}
+		a.Reset()
+	}
+}

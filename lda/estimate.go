@@ -70,6 +70,9 @@ type Result struct {
 	// because of delays too rare to be alone. Else it and its AloneDegrees are 0.
 	AloneStdDev  float64
 	AloneDegrees uint64
+
+	fromAreas bool    // by an Accumulator
+	owed      float64 // by how much the mean delay of those received exceeds the time on the way
 }
 
 // Estimate compares the upstream and the downstream point's aggregators of one

@@ -30,7 +30,7 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 		return i
 	}
 	normal := -estimate.NormalQuantile((1 - confidence) / 2)
-	if normal > 0 {
+	if normal > 0 && !r.fromAreas {
 		half := (i.High - r.Mean) * math.Sqrt(2*math.Log(2/(1-confidence))) / normal
 		i.Low, i.High = r.Mean-half, r.Mean+half
 	}
@@ -49,9 +49,8 @@ func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
 
 func (r *Result) studentInterval(confidence float64) estimate.Interval {
 	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: min(r.N, 1)}, r.MeanDegrees, confidence)
-	margin := r.rounding() + r.MeanDoubt
-	i.Low -= margin
-	i.High += margin
+	i.Low += min(r.owed, 0) - r.rounding()
+	i.High += max(r.owed, 0) + r.rounding()
 	return i
 }
 
