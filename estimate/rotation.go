@@ -25,14 +25,14 @@ var (
 //
 // Only one goroutine, the writer, may call Active and Rotate. Any goroutine may
 // call Release. They never wait for each other.
-type Rotation[S Resetter] struct {
+type Rotation[S resetter] struct {
 	synopses [2]S
 	states   [2]atomic.Uint32
 	active   uint32 // index of the one being updated
 }
 
-// A Resetter is a synopsis that can be emptied.
-type Resetter interface {
+// A resetter is a synopsis that can be emptied.
+type resetter interface {
 	comparable
 	Reset()
 }
@@ -49,7 +49,7 @@ const (
 // NewRotation returns a Rotation of two synopses that make returns, or make's
 // error. Each package of a synopsis has its own NewRotation, which calls this
 // one.
-func NewRotation[S Resetter](make func() (S, error)) (*Rotation[S], error) {
+func NewRotation[S resetter](make func() (S, error)) (*Rotation[S], error) {
 	r := new(Rotation[S])
 	for i := range r.synopses {
 		s, err := make()
