@@ -1,25 +1,26 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 
-	"github.com/hoplag/hoplag/estimate/clock"
-	"github.com/hoplag/hoplag/internal/heap"
-	"github.com/hoplag/hoplag/internal/programs"
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/mplane"
-	"github.com/hoplag/hoplag/queue"
 )
 
 const (
 	second     = int64(1e9)
-	linkRate   = int64(300e6) // bits a second
-	flowRate   = 1500.0       // packets a second
-	simulated  = 0.1          // of each second
-	slowBy     = int64(300e3) // ns
-	reportLoss = 0.01
+	packets    = 150   // of a flow in an interval
+	waits      = 30e3  // ns that a packet waits at a router, in the mean
+	slowBy     = 300e3 // ns more at the slow one
 	perWeight  = 200e3 // ns along a link of weight 1
+	reportLoss = 0.01
+	intervals  = 24
 	learning   = 10    // number of intervals from which targets are set
 	above      = 200e3 // ns that a target is above the mean of those
 )
@@ -37,61 +38,46 @@ var key = mplane.NewKey("an example of a key")
 type meter struct {
 	id       mplane.SegmentID
 	up, down *lda.Aggregator
-	reading  *clock.Reading // of the clock at the end by the one at the beginning, or nil
 }
 
-// A hop is a router on a flow's path, with the meters whose ends a packet
-// passes as it comes in and goes out, if any.
+// A hop is a router on a flow's path, with the meters whose segments end and
+// begin as a packet comes in and as it goes out.
 type hop struct {
-	router                           mplane.Router
-	inEnd, inBegin, outEnd, outBegin *meter
-	queue                            *queue.Link // towards the next router
-	wire                             int64       // ns to it
+	router  mplane.Router
+	in, out struct{ ends, begins *meter }
+	wire    float64 // ns to the next one
 }
 
 // A flow sends packets along one shortest path.
 type flow struct {
 	path   []mplane.Router
 	hops   []hop
-	target float64 // ns; 0 until it is set
-	sum    float64 // of the means until then
+	usual  estimate.Moments // means of the path, ns
+	target float64          // above those
 }
 
-// A world is the network with its queues, clocks, monitors and station.
+// A world is the network with its monitors and the station.
 type world struct {
-	options  options
-	network  *mplane.Network
-	upgrades mplane.UpgradePlan
-	plan     *mplane.Plan
-	station  *mplane.Station
-	random   *rand.Rand
-	flows    []*flow
-	meters   map[mplane.SegmentID]*meter
-	ids      []mplane.SegmentID // of the meters, in the order of their creation
-	pairs    []pair
-	queues   map[[2]mplane.Router]*queue.Link
-	slow     mplane.Router
-	slowFrom uint64    // interval
-	ahead    []float64 // ns by which a router's clock is ahead
-	drift    []float64 // ns a second
-	events   heap.Heap[event]
-	packets  uint64
+	network *mplane.Network
+	plan    *mplane.Plan
+	station *mplane.Station
+	random  *rand.Rand
+	flows   []*flow
+	meters  map[mplane.SegmentID]*meter
+	ids     []mplane.SegmentID // of the meters, in the order of their creation
+	slow    mplane.Router      // the one inside the most flows' paths
 }
 
-// newWorld builds a world whose flows cross the network at random.
-func newWorld(n *mplane.Network, upgrades mplane.UpgradePlan, o options) (*world, error) {
-	w := &world{
-		options: o, network: n, upgrades: upgrades, random: rand.New(rand.NewPCG(o.seed, 0)), slowFrom: uint64(o.intervals / 2),
-		meters: map[mplane.SegmentID]*meter{}, queues: map[[2]mplane.Router]*queue.Link{},
-	}
+// newWorld builds a world whose flows cross the network at random, there and
+// back.
+func newWorld(n *mplane.Network, upgrades mplane.UpgradePlan, flows int) (*world, error) {
+	w := &world{network: n, random: rand.New(rand.NewPCG(1, 0)), meters: map[mplane.SegmentID]*meter{}}
 	var d mplane.Deployment
 	for _, step := range upgrades.Steps {
 		d.Upgraded = append(d.Upgraded, step.Router)
 	}
 	for r := range mplane.Router(n.Routers()) {
 		d.Servers = append(d.Servers, r)
-		w.ahead = append(w.ahead, (w.random.Float64()-0.5)*1e8)
-		w.drift = append(w.drift, (w.random.Float64()-0.5)*4e4)
 	}
 	var err error
 	if w.plan, err = n.Plan(d); err != nil {
@@ -100,93 +86,66 @@ func newWorld(n *mplane.Network, upgrades mplane.UpgradePlan, o options) (*world
 	if w.station, err = mplane.NewStation(mplane.StationConfig{Plan: w.plan, Key: key, Length: second}); err != nil {
 		return nil, err
 	}
-	for range 100 * o.flows { // pairs may be neighbours, or the same
-		if len(w.flows) < o.flows {
-			if err := w.addFlow(); err != nil {
+	inside := make([]int, n.Routers())
+	for range 100 * flows { // pairs may be neighbours, or the same
+		from, to := mplane.Router(w.random.IntN(n.Routers())), mplane.Router(w.random.IntN(n.Routers()))
+		there, back := n.Paths(from, to), n.Paths(to, from)
+		if len(w.flows) >= flows || len(there) == 0 || len(there[0]) < 3 || len(back) == 0 {
+			continue
+		}
+		for _, path := range [][]mplane.Router{there[0], back[0]} {
+			f, err := w.flow(path)
+			if err != nil {
 				return nil, err
+			}
+			w.flows = append(w.flows, f)
+			for _, r := range path[1 : len(path)-1] {
+				if inside[r]++; inside[r] > inside[w.slow] {
+					w.slow = r
+				}
 			}
 		}
 	}
 	if len(w.flows) == 0 {
 		return nil, errors.New("the map has no path over two links")
 	}
-	if err := w.pair(); err != nil {
+	return w, nil
+}
+
+// flow returns a flow along a path, with meters for the segments of the path.
+func (w *world) flow(path []mplane.Router) (*flow, error) {
+	ids, err := w.plan.Along(path, 0)
+	if err != nil {
 		return nil, err
 	}
-	return w, w.chooseSlow()
-}
-
-// addFlow adds a flow between two routers drawn at random, there and back, if
-// they are at least two links apart.
-func (w *world) addFlow() error {
-	n := w.network.Routers()
-	from, to := mplane.Router(w.random.IntN(n)), mplane.Router(w.random.IntN(n))
-	there, back := w.network.Paths(from, to), w.network.Paths(to, from)
-	if len(there) == 0 || len(there[0]) < 3 || len(back) == 0 {
-		return nil
-	}
-	for _, path := range [][]mplane.Router{there[0], back[0]} {
-		f := &flow{path: path}
-		for i, r := range path {
-			h := hop{router: r}
-			if i+1 < len(path) {
-				if err := w.connect(&h, path[i+1]); err != nil {
-					return err
-				}
-			}
-			f.hops = append(f.hops, h)
-		}
-		if err := w.measure(f); err != nil {
-			return err
-		}
-		w.flows = append(w.flows, f)
-	}
-	return nil
-}
-
-// connect finds the queue and the wire from a hop to the next router.
-func (w *world) connect(h *hop, next mplane.Router) error {
-	link := [2]mplane.Router{h.router, next}
-	if w.queues[link] == nil {
-		q, err := queue.NewLink(queue.LinkConfig{Rate: linkRate, Queue: queue.QueueConfig{Packets: 500}})
+	var segments []*meter
+	for _, id := range ids {
+		m, err := w.meter(id)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		w.queues[link] = q
+		segments = append(segments, m)
 	}
-	h.queue = w.queues[link]
-	for _, l := range w.network.Links(h.router) {
-		if l.To == next {
-			h.wire = int64(l.Weight * perWeight)
+	f := &flow{path: path}
+	for i, r := range path {
+		h := hop{router: r}
+		switch {
+		case i == 0:
+			h.out.begins = segments[0]
+		case i == len(path)-1:
+			h.in.ends = segments[0]
+		case w.plan.Upgraded(r): // the router is a segment itself
+			h.in.ends, h.in.begins, h.out.ends, h.out.begins = segments[0], segments[1], segments[1], segments[2]
+			segments = segments[2:]
 		}
-	}
-	return nil
-}
-
-// measure adds meters to the segments of a flow's path.
-func (w *world) measure(f *flow) error {
-	ids, err := w.plan.Along(f.path, 0)
-	if err != nil {
-		return err
-	}
-	for i := range f.hops {
-		h := &f.hops[i]
-		if i == 0 {
-			h.outBegin, err = w.meter(ids[0])
-		} else if last := i == len(f.hops)-1; last || w.plan.Upgraded(h.router) {
-			h.inEnd, err = w.meter(ids[0])
-			if ids = ids[1:]; !last && err == nil {
-				h.inBegin, err = w.meter(ids[0])
-				h.outEnd = h.inBegin
-				h.outBegin, _ = w.meter(ids[1])
-				ids = ids[1:]
+		for _, l := range w.network.Links(r) {
+			if i+1 < len(path) && l.To == path[i+1] {
+				h.wire = l.Weight * perWeight
 			}
 		}
-		if err != nil {
-			return err
-		}
+		f.hops = append(f.hops, h)
 	}
-	return nil
+	return f, nil
 }
 
 // meter returns the meter of a segment, and makes it first if need be.
@@ -195,37 +154,94 @@ func (w *world) meter(id mplane.SegmentID) (*meter, error) {
 		return m, nil
 	}
 	up, err := lda.New(synopsis)
-	if err != nil {
-		return nil, err
-	}
-	down, err := lda.New(synopsis)
-	if err != nil {
-		return nil, err
-	}
-	m := &meter{id: id, up: up, down: down}
-	w.meters[id] = m
+	down, other := lda.New(synopsis)
+	w.meters[id] = &meter{id, up, down}
 	w.ids = append(w.ids, id)
-	return m, nil
+	return w.meters[id], errors.Join(err, other)
 }
 
-// chooseSlow chooses the router that becomes slow: the named one, or the one
-// inside the most flows' paths.
-func (w *world) chooseSlow() error {
-	if w.options.slow != "" {
-		r, ok := w.network.Router(w.options.slow)
-		if !ok {
-			return programs.Usage("-slow is %q, want a router of the map, such as %q", w.options.slow, w.network.Name(0))
+// pass lets a packet pass the routers of its flow's path.
+func (w *world) pass(f *flow, t float64, slow bool) {
+	id := hashing.Packet(w.random.Uint64())
+	counted := func(ends, begins *meter) {
+		if ends != nil {
+			ends.down.Update(id, int64(t))
 		}
-		w.slow = r
-		return nil
+		if begins != nil {
+			begins.up.Update(id, int64(t))
+		}
 	}
-	inside := make([]int, w.network.Routers())
-	for _, f := range w.flows {
-		for _, r := range f.path[1 : len(f.path)-1] {
-			if inside[r]++; inside[r] > inside[w.slow] {
-				w.slow = r
+	for _, h := range f.hops {
+		counted(h.in.ends, h.in.begins)
+		if t += w.random.ExpFloat64() * waits; slow && h.router == w.slow {
+			t += slowBy
+		}
+		counted(h.out.ends, h.out.begins)
+		t += h.wire
+	}
+}
+
+// report sends what every monitor measured, except for lost reports.
+func (w *world) report(interval uint64) error {
+	measured := make([][]mplane.Measurement, w.network.Routers())
+	for _, id := range w.ids {
+		m := w.meters[id]
+		r, err := lda.Estimate(m.up, m.down)
+		m.up.Reset()
+		m.down.Reset()
+		if err != nil {
+			continue // nothing passed, or too much was lost: the segment is missing
+		}
+		monitor := id.From
+		if id.Internal() {
+			monitor = id.Via
+		}
+		measured[monitor] = append(measured[monitor], mplane.Measure(id, &r))
+	}
+	for monitor, all := range measured {
+		for part := range slices.Chunk(all, mplane.MaxMeasurements) {
+			data, err := mplane.AppendReport(nil, mplane.Report{
+				Monitor: mplane.Router(monitor), Interval: interval, Network: w.network.Fingerprint(), Measurements: part,
+			}, key)
+			if err == nil && w.random.Float64() >= reportLoss {
+				_, err = w.station.Receive(int64(interval)*second, data)
+			}
+			if err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// truth returns the segments in which packets wait at the slow router.
+func (w *world) truth() []suspect {
+	slow := map[mplane.SegmentID]suspect{}
+	for _, f := range w.flows {
+		var on *meter // the segment that a packet is on
+		for _, h := range f.hops[:len(f.hops)-1] {
+			if on = cmp.Or(h.in.begins, on); h.router == w.slow && on != nil {
+				slow[on.id] = suspect{w.name(on.id), slowBy, slow[on.id].Paths + 1}
+			}
+			on = cmp.Or(h.out.begins, on)
+		}
+	}
+	return ranked(slow)
+}
+
+// ranked returns suspects by the number of paths.
+func ranked(all map[mplane.SegmentID]suspect) []suspect {
+	return slices.SortedFunc(maps.Values(all), func(a, b suspect) int {
+		return cmp.Or(cmp.Compare(b.Paths, a.Paths), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// name formats a segment: a router with where its packets come from and go to,
+// or a way between two routers.
+func (w *world) name(id mplane.SegmentID) string {
+	from, to := w.network.Name(id.From), w.network.Name(id.To)
+	if id.Internal() {
+		return w.network.Name(id.Via) + " (" + from + " to " + to + ")"
+	}
+	return from + " … " + to
 }
