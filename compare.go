@@ -200,11 +200,11 @@ func (c *comparison) end(err error) {
 
 // release returns the first report that was held back.
 func (c *comparison) release() Report {
-	r, seen := c.held[0].Report, c.held[0].alikes
+	r, seen, end := c.held[0].Report, c.held[0].alikes, (c.held[0].ended+1)*int64(c.config.Cut)
 	c.held = append(c.held[:0], c.held[1:]...)
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
 		flows, unknown := into.Flows, into.UnknownFlows
-		*into = c.ways[d].delay(r.Begins, seen[d])
+		*into = c.ways[d].tell(c.meeting, end, r.Begins, seen[d])
 		into.Flows, into.UnknownFlows = flows, unknown
 		if errors.Is(r.Err, ErrStep) {
 			into.Err = cmp.Or(into.Err, r.Err)

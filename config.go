@@ -131,8 +131,14 @@ type Config struct {
 	Clock interface{ Now() time.Time }
 
 	// Cells are the sizes of the counters; the zero value stands for
-	// [lda.DefaultConfig] with digests of 20 bits.
+	// [lda.DefaultConfig] with digests of 32 bits.
 	Cells lda.Config
+
+	// Remember is how many messages a point that is followed remembers of those that
+	// it sent, in 16 bytes each, so that reports can name what was lost
+	// ([Delay.Missing]): up to 2^26, 0 for what passes in three reports but no more
+	// than 65,536, or -1 for none.
+	Remember int
 
 	// Flows is the greatest number of flows to tell apart in a report, up to a
 	// million, or 0 for none.
@@ -180,7 +186,7 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Cells == (lda.Config{}) {
 		c.Cells = lda.DefaultConfig
-		c.Cells.DigestBits = 20
+		c.Cells.DigestBits = 32
 	}
 	if c.History == 0 {
 		c.History = 4 << 20
@@ -208,6 +214,8 @@ func (c Config) Validate() error {
 		return bad("Report", c.Report, fmt.Sprintf("a multiple of Cut, which is %v, of at most 24h, or 0 for ten cuts", c.Cut))
 	case c.Asymmetry < 0:
 		return bad("Asymmetry", c.Asymmetry, "0 or more")
+	case c.Remember < -1 || c.Remember > 1<<26:
+		return bad("Remember", c.Remember, "-1 to 67108864")
 	case c.Flows < 0 || c.Flows > maxFlows:
 		return bad("Flows", c.Flows, "0 to 1048576")
 	case c.History < 4<<10 || c.History > 1<<30:

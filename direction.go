@@ -48,6 +48,7 @@ type Direction struct {
 	next   atomic.Uint32 // counts logs, to spread them over the shards
 	pool   sync.Pool     // of *handle
 	kept   atomic.Pointer[keeper]
+	memory atomic.Pointer[memory]
 }
 
 // newDirection returns a direction with shards of its own, at most eight.
@@ -83,7 +84,7 @@ func (d *Direction) Passed(id []byte) {
 // bytes, little-endian.
 func (d *Direction) PassedNumber(id uint64) {
 	h := d.pool.Get().(*handle)
-	e := entry{time: d.clock.now()}
+	e := entry{time: d.clock.now(), not: ^id}
 	if d.sip != nil {
 		e.packet = hashing.Packet(d.sip.Word(id))
 	} else {
@@ -162,6 +163,7 @@ type entry struct {
 	packet hashing.Packet
 	flow   hashing.Flow // 0: no flow was named
 	time   int64
+	not    uint64 // the complement of the number that it was reported by, or 0
 }
 
 // A log belongs to one goroutine at a time, its writer, who appends to it
@@ -214,6 +216,7 @@ type shard struct {
 	logs      []*log
 	free      []*log // those in no pool
 	keeper    *keeper
+	memory    *memory // nil unless it remembers
 	_         [64]byte
 }
 
@@ -251,6 +254,9 @@ func (s *shard) newHandle() *handle {
 func (s *shard) add(entries []entry) {
 	if s.keeper != nil {
 		s.keeper.add(entries)
+	}
+	if s.memory != nil {
+		s.memory.add(entries)
 	}
 	for len(entries) > 0 {
 		into, later, n := &s.now, entries[0].time >= s.end, 1

@@ -7,6 +7,9 @@ import (
 	"iter"
 	"sync"
 	"time"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/lda/lost"
 )
 
 // An Exchange carries a request to another point's [Point.Answer] and returns
@@ -25,7 +28,11 @@ func (p *Point) Follow(ctx context.Context, url string) iter.Seq[Report] {
 // FollowOver is [Point.Follow] over any transport.
 func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
-		f := follower{point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
+		f := follower{point: p, ask: ask, compare: newComparison(p.config), name: randomNumber(), most: largeQuestion}
+		p.Back.remember(&p.config)
+		f.compare.meeting.which = func(direction int, trails []estimate.Trail, take func([]estimate.Trail, *lost.Names)) {
+			f.which(ctx, direction, trails, take)
+		}
 		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, true
 		f.compare.begin(p.number(p.clock.now()) - 1)
 		for p.wait(ctx, f.wake()) == nil {
@@ -54,6 +61,7 @@ type follower struct {
 	compare *comparison
 	name    uint64 // as a reader of both points
 	local   position
+	most    int   // bytes of a question
 	err     error // why the other point could not be reached
 }
 

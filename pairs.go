@@ -14,11 +14,12 @@ import (
 // beginning of a cut of all others. When one comes or goes, what is on its way is
 // unknown, and the pairs begin anew.
 type meeting struct {
-	seal sealer
-	cut  int64 // length, ns
-	ends [2]end
-	asks bool  // the first point is asked, so that round trips are known
-	lag  int64 // for one moment, its number at the second point less that at the first
+	seal  sealer
+	cut   int64 // length, ns
+	ends  [2]end
+	which whichFunc // asks for messages that were lost, if it is not nil
+	asks  bool      // the first point is asked, so that round trips are known
+	lag   int64     // for one moment, its number at the second point less that at the first
 
 	warm   bool         // the sums below begin at a moment that both points know
 	begins bool         // nothing has been compared since

@@ -29,6 +29,7 @@ type Point struct {
 	clock   *timeline
 	seal    sealer
 	serving serving
+	recall  recall
 	closing chan struct{}
 
 	mu      sync.Mutex

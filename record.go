@@ -360,6 +360,9 @@ func (p *Point) Answer(request []byte) ([]byte, error) { return p.answer(request
 
 // answer is Answer with records of at most limit bytes, unless one alone is longer.
 func (p *Point) answer(request []byte, limit int) ([]byte, error) {
+	if bytes.HasPrefix(request, []byte(whichMagic)) {
+		return p.which(request)
+	}
 	r, err := p.seal.open(request, requestMagic)
 	if err != nil {
 		return nil, fmt.Errorf("hoplag: request: %w", err)
@@ -372,6 +375,7 @@ func (p *Point) answer(request []byte, limit int) ([]byte, error) {
 	if p.isClosed() {
 		return nil, fmt.Errorf("hoplag: %w", ErrClosed)
 	}
+	p.Direction.remember(&p.config)
 	p.mu.Lock()
 	cuts, more := p.history.read(binary.BigEndian.Uint64(nonce), at, limit, p.clock.elapsed())
 	wall := p.history.latest().wall // the clock may have been set since

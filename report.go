@@ -73,6 +73,16 @@ type Delay struct {
 	// the first point and are neither yet; a later report has them.
 	Sent, Received, Lost, Extra, Outstanding uint64
 
+	// Missing are messages that were lost, by name and time, as far as the point that
+	// sent them remembers (Config.Remember) and few enough to find: at most 4,096.
+	// Unnamed is how many more were lost. A name is false once in a million times.
+	Missing []Missing `json:",omitempty"`
+	Unnamed uint64    `json:",omitempty"`
+
+	// Traces tell, without any memory, whether a message that you know was lost: see
+	// [Direction.Lost]. There is one for each that the counters can tell apart.
+	Traces []Trace `json:",omitempty"`
+
 	// MeanInterval95 holds the mean in at least 95 of 100 reports, and
 	// DeviationInterval95 the deviation. All that is not known is in them: what
 	// counters left out, packets on their way at the ends, and the clocks, as far

@@ -346,7 +346,7 @@ func TestSignedNonsense(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	c := small()
 	seal := newSealer(c)
-	p := &Point{config: c, clock: newTimeline(nil), seal: seal}
+	p := &Point{config: c, clock: newTimeline(nil), seal: seal, Direction: newDirection(&c, newTimeline(nil))}
 	p.history.limit = 1 << 20
 	record := seal.someRecord()
 	p.history.add(stored{session: 77, after: -3, through: 9, data: record}, 0)
@@ -420,7 +420,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"SipHash": {with(func(c *Config) { c.SipHash = true }), other, "SipHash is set at one of them"},
 		"cut":     {with(func(c *Config) { c.Cut = 50 * time.Millisecond }), other, "Cut is 50ms at the other point and 100ms here"},
 		"rows":    {with(func(c *Config) { c.Cells.Banks[0].Rows = 1024 }), other, "Banks[0].Rows is 1024 there, 2048 here"},
-		"digests": {with(func(c *Config) { c.Cells.DigestBits = 12 }), other, "DigestBits is 12 there, 20 here"},
+		"digests": {with(func(c *Config) { c.Cells.DigestBits = 12 }), other, "DigestBits is 12 there, 32 here"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLink(t, base, 0)

@@ -292,9 +292,11 @@ const (
 	questionMagic = "HLPP"
 	pieceMagic    = "HLPD"
 	questionHead  = 4 + 2 + 2
-	questionSize  = 400
-	pieceHead     = 4 + nonceSize + 4
-	pieceSize     = 3*questionSize - pieceHead
+	questionSize  = 400 // at least
+
+	longestQuestion = 1200
+	pieceHead       = 4 + nonceSize + 4
+	pieceSize       = 3*questionSize - pieceHead
 
 	// requestNonce is where the nonce is in an encoded request.
 	requestNonce = 5 + 8
@@ -359,7 +361,7 @@ func pieceOf(reply string, request []byte, index int) []byte {
 // done.
 func Datagrams(conn net.Conn) Exchange {
 	return func(ctx context.Context, request []byte) ([]byte, error) {
-		if len(request) < requestNonce+nonceSize || len(request) > questionSize-questionHead {
+		if len(request) < requestNonce+nonceSize || len(request) > longestQuestion-questionHead {
 			return nil, fmt.Errorf("hoplag: %w: a request of %d bytes", estimate.ErrEncoding, len(request))
 		}
 		stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
@@ -390,7 +392,7 @@ func question(request []byte, index int) []byte {
 	b := binary.BigEndian.AppendUint16([]byte(questionMagic), uint16(index))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(request)))
 	b = append(b, request...)
-	return append(b, make([]byte, questionSize-len(b))...)
+	return append(b, make([]byte, max(0, questionSize-len(b)))...)
 }
 
 // An assembly is the pieces received of the reply to a request.

@@ -54,7 +54,7 @@ type Areas struct {
 
 	taken []taken           // in the cuts that are kept
 	known map[int]knownCell // by cell
-	named bool              // Trails has been used
+	named bool              // TakeOut has been used
 
 	index    []uint32    // of each cell in cells, plus 1; 0 if nothing passes it
 	cells    []areaCell  // those that packets pass

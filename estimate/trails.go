@@ -19,7 +19,7 @@ type Trail struct {
 
 // Clone returns a copy that stays valid.
 func (t Trail) Clone() Trail {
-	t.Steps = slices.Clone(t.Steps)
+	t.Steps, t.Start = slices.Clone(t.Steps), slices.Clone(t.Start)
 	return t
 }
 
@@ -50,7 +50,9 @@ type knownCell struct {
 // from and up to cut number to. Neither is before what was settled last. Call
 // Transit first.
 func (a *Areas) Trails(from, to int, visit func(Trail)) {
-	a.named = true
+	if a.losses.total == 0 {
+		return
+	}
 	old := a.lastOld()
 	var steps []TrailStep
 	a.walk(from-a.before, func(x *span) {
@@ -66,7 +68,7 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 		if x.open {
 			until = old
 		}
-		if until <= x.from || x.most[until-x.from-1] <= 0 && (!x.open || a.losses.total == 0) {
+		if until <= x.from || x.most[until-x.from-1] <= 0 && !x.open {
 			return // nothing that is surely lost
 		}
 		first, _ := slices.BinarySearchFunc(a.taken, begin+a.before+1, func(y taken, cut int) int {
@@ -121,6 +123,7 @@ func (a *Areas) lastOld() int {
 // some cells with open trails all is known: what was lost, and what is on its
 // way, which is kept. No interval has been added since the trails were told.
 func (a *Areas) TakeOut(lost []Lost, onWay map[int][]Lost) (n int) {
+	a.named = true
 	for cell, on := range onWay {
 		a.known[cell] = knownCell{a.Cuts(), a.before + a.lastOld(), on}
 	}
@@ -158,6 +161,7 @@ func (a *Areas) takeOut(cell int, lost []Lost) (n int) {
 				e.delay += uint64(x.Sent)
 				gone += x.tally()
 				a.taken = append(a.taken, taken{Lost: *x})
+				c.former, c.losses, c.moved = (c.anchor-x.tally())&a.mask, true, x.Sent // if it comes after all
 				n++
 			}
 		}

@@ -94,11 +94,17 @@ func (a *Aggregator) Update(p hashing.Packet, t int64) {
 	c.tally += uint64(p)>>32<<32 | 1
 }
 
-// Cell returns the number of the cell of packet p. Those of packets that no
-// bank samples come last.
-func (a *Aggregator) Cell(p hashing.Packet) int {
-	s := &a.spans[bits.Len64(uint64(p)|1)]
-	return int(s.base + uint32(p)&s.mask)
+// Cell returns the number of the cell of packet p, counted through all banks, or
+// -1 if no bank samples it.
+func (c *Config) Cell(p hashing.Packet) int {
+	cell, base := -1, 0
+	for _, b := range c.Banks[:c.banks()] {
+		if bits.LeadingZeros64(uint64(p)|1) >= int(b.Shift) {
+			cell = base + int(p)&(b.Rows-1)
+		}
+		base += b.Rows
+	}
+	return cell
 }
 
 // UpdateBatch records that the packets passed at one time t, as a burst read

@@ -283,17 +283,20 @@ func frontDoor(t *testing.T) (all []sample) {
 			reply, err := b.Answer(request)
 			mu.Lock()
 			defer mu.Unlock()
-			if len(all) < 40 {
-				all = append(all, sample{"HLPQ", bytes.Clone(request), map[string]int{}}, sample{"HLPA", bytes.Clone(reply), map[string]int{}})
+			if magic := string(request[:4]); len(all) < 40 || magic != "HLPQ" {
+				all = append(all, sample{magic, bytes.Clone(request), map[string]int{}},
+					sample{string(reply[:4]), bytes.Clone(reply), map[string]int{}})
 			}
 			return reply, err
 		}
 		go func() {
-			for i := range 200 {
+			for i := range 800 {
 				id := binary.BigEndian.AppendUint64(nil, uint64(i))
-				a.Record(time.Now(), a.Packet(id))
-				time.Sleep(10 * time.Millisecond)
 				b.Record(time.Now(), b.Packet(id))
+				time.Sleep(10 * time.Millisecond)
+				if i%10 != 7 { // others are lost
+					a.Record(time.Now(), a.Packet(id))
+				}
 			}
 			cancel()
 		}()

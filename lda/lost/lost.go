@@ -69,6 +69,7 @@ type Names struct {
 	Names []Name
 	Known []int // open trails of which all that is outstanding is named
 	Left  int   // packets that are outstanding at the end of trails, and are not known
+	Spent int   // of the budget
 }
 
 // Lost returns what [lda.Accumulator.TakeOut] takes of the names of packets of
@@ -81,6 +82,9 @@ func (n *Names) Lost(c lda.Config, trails []estimate.Trail) (lost []estimate.Los
 	for i := range n.Names {
 		n := &n.Names[i]
 		t := &trails[n.Trail]
+		if c.Cell(n.Packet) != t.Cell {
+			continue // the sender is wrong
+		}
 		l := estimate.Lost{Cell: t.Cell, Digest: digest(&c, n.Packet), Sent: n.Sent}
 		if n.Step < 0 {
 			l.Cut = t.Start[^n.Step].Cut
@@ -106,7 +110,6 @@ func digest(c *lda.Config, p hashing.Packet) uint32 { return uint32(p>>32) & (1<
 // not safe for concurrent use.
 type Finder struct {
 	config  lda.Config
-	place   *lda.Aggregator
 	trails  []estimate.Trail
 	cells   []int32 // by cell: its first trail, plus 1
 	next    []int32 // by trail: the next one of the same cell, plus 1
@@ -131,11 +134,10 @@ func (c *candidate) is(l estimate.Lost) bool { return c.sent == l.Sent && c.dige
 // NewFinder returns a Finder for trails of cells of a Config. The error wraps
 // [estimate.ErrConfig], or [estimate.ErrMismatch] if there is no such cell.
 func NewFinder(c lda.Config, trails []estimate.Trail) (*Finder, error) {
-	place, err := lda.New(c)
-	if err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	f := &Finder{config: c, place: place, trails: trails, from: math.MaxInt64, until: math.MinInt64}
+	f := &Finder{config: c, trails: trails, from: math.MaxInt64, until: math.MinInt64}
 	f.next, f.ends = make([]int32, len(trails)), make([]int, len(trails))
 	for _, b := range c.Banks {
 		f.cells = append(f.cells, make([]int32, b.Rows)...)
@@ -167,8 +169,8 @@ func (f *Finder) Wants(t int64) bool { return t >= f.from && t < f.until }
 
 // Offer says that a packet was sent, which the sender knows by an id.
 func (f *Finder) Offer(p hashing.Packet, id uint64, t int64) {
-	cell := f.place.Cell(p)
-	if cell >= len(f.cells) {
+	cell := f.config.Cell(p)
+	if cell < 0 {
 		return
 	}
 	for i := f.cells[cell]; i > 0; i = f.next[i-1] {
@@ -207,5 +209,6 @@ func (f *Finder) Names(budget int) (all Names) {
 		}
 	}
 	clear(f.ends)
+	all.Spent = budget - w.budget
 	return all
 }

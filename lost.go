@@ -1,0 +1,358 @@
+package hoplag
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda/lost"
+)
+
+// A Missing is a message that was lost, by name.
+type Missing struct {
+	// ID is the number that the message was reported by, or the hash of its id, as
+	// [Direction.Packet] returns it.
+	ID     uint64 `json:",string"`
+	Number bool
+
+	Sent time.Time // by the clock of the point that sent it
+
+	// Repeated says that other messages of this id came. Which of them is missing is
+	// not known.
+	Repeated bool `json:",omitempty"`
+}
+
+// A Trace is what counters tell of one lost message: some bits of its hash.
+type Trace struct {
+	Bits  uint64 `json:",string"` // of its [hashing.Packet]
+	Known uint64 `json:",string"` // which of them are known
+}
+
+// Lost reports whether the message with this id is among those that were lost, as
+// far as a report tells: is one of Missing, or has one of Traces. chance is that of
+// a yes for a message that was not lost. Call it on the direction that the report's
+// Forth or Back is about, at any point of the Key.
+func (d *Direction) Lost(of *Delay, id []byte) (yes bool, chance float64) {
+	p := d.Packet(id)
+	for _, m := range of.Missing {
+		if m.Number && d.numbered(m.ID) == p || !m.Number && hashing.Packet(m.ID) == p {
+			return true, lost.MostChance
+		}
+	}
+	for _, t := range of.Traces {
+		yes = yes || uint64(p)&t.Known == t.Bits
+		chance += math.Exp2(-float64(bits.OnesCount64(t.Known)))
+	}
+	return yes, min(chance, 1)
+}
+
+// numbered returns the identity of a message whose id is a number.
+func (d *Direction) numbered(id uint64) hashing.Packet {
+	if d.sip != nil {
+		return hashing.Packet(d.sip.Word(id))
+	}
+	return hashing.Word(d.seed, id)
+}
+
+// trace returns what a cell's number and digest tell of a packet.
+func (c *Config) trace(cell int, digest uint32) (t Trace) {
+	for _, b := range c.Cells.Banks {
+		if cell < b.Rows {
+			top := ^(uint64(math.MaxUint64) >> b.Shift) // are 0
+			t.Known = top | uint64(1<<c.Cells.DigestBits-1)<<32 | uint64(b.Rows-1)
+			t.Bits = uint64(digest)<<32 | uint64(cell)
+			break
+		}
+		cell -= b.Rows
+	}
+	return t
+}
+
+// A point remembers what it sent once it is known to send: the first point when
+// it is first asked, the second one, which sends back, when it follows.
+const (
+	defaultRemember = 1 << 16 // messages: 1 MiB
+	rememberReports = 3       // as many intervals at most, by default
+
+	// mostMissing is how many messages a report names.
+	mostMissing = 4096
+)
+
+// A memory is what a direction remembers.
+type memory struct {
+	mu sync.Mutex
+	lost.Memory
+}
+
+// remember makes the direction remember what passes from now on.
+func (d *Direction) remember(c *Config) {
+	if c.Remember < 0 || d.memory.Load() != nil {
+		return
+	}
+	most, keep := c.Remember, int64(math.MaxInt64)
+	if most == 0 {
+		most, keep = defaultRemember, rememberReports*int64(c.Report)
+	}
+	if !d.memory.CompareAndSwap(nil, &memory{Memory: *lost.NewMemory(most, keep)}) {
+		return
+	}
+	for _, s := range d.shards {
+		s.mu.Lock()
+		s.memory = d.memory.Load()
+		s.mu.Unlock()
+	}
+}
+
+func (m *memory) add(entries []entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range entries {
+		if e := &entries[i]; e.not != 0 {
+			m.Update(^e.not, true, e.time)
+		} else {
+			m.Update(uint64(e.packet), false, e.time)
+		}
+	}
+}
+
+// copy copies messages, as [lost.Memory.Copy] does.
+func (m *memory) copy(part []lost.Remembered, i int) int {
+	if m == nil {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.Copy(part, i)
+}
+
+// A recall is how much searching a point may do: the budget of an interval.
+type recall struct {
+	mu    sync.Mutex
+	since int64
+	left  int
+}
+
+// find finds among what a direction remembers what was lost in trails.
+func (r *recall) find(d *Direction, c *Config, trails []estimate.Trail, now int64) (lost.Names, error) {
+	f, err := lost.NewFinder(c.lda(), trails)
+	if err != nil {
+		return lost.Names{}, err
+	}
+	part, memory := make([]lost.Remembered, 512), d.memory.Load()
+	for i, n := 0, memory.copy(part, 0); n > 0; n = memory.copy(part, i) {
+		for j := range part[:n] {
+			m := &part[j]
+			if t := m.Sent(); !f.Wants(t) {
+				continue
+			} else if m.Number() {
+				f.Offer(d.numbered(m.ID), m.ID, t)
+			} else {
+				f.Offer(hashing.Packet(m.ID), m.ID, t)
+			}
+		}
+		i += n
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now-r.since >= int64(c.Report) || r.since == 0 {
+		r.since, r.left = now, lost.Budget
+	}
+	names := f.Names(r.left)
+	r.left -= names.Spent
+	return names, nil
+}
+
+// A follower asks the first point which of the messages that it sent into some
+// cells are missing. Both messages lie between the head and the checksum of package
+// wire, signed as a record is. Names are encrypted with AES-256 in counter mode,
+// by a key of their own, so that nobody else learns an id.
+//
+//	question:  identity 8 · nonce 16 · trails, as in package lda/lost
+//	answer:    identity 8 · nonce 16 · initial counter 16 · names, as in package lda/lost, encrypted
+const (
+	whichMagic = "HLPW"
+	namesMagic = "HLPN"
+)
+
+// crypt encrypts or decrypts names.
+func (s *sealer) crypt(data, counter []byte) {
+	cipher.NewCTR(must(aes.NewCipher(s.config.derive("names"))), counter).XORKeyStream(data, data)
+}
+
+// which answers a question.
+func (p *Point) which(question []byte) ([]byte, error) {
+	r, err := p.seal.open(question, whichMagic)
+	if err != nil {
+		return nil, fmt.Errorf("hoplag: question: %w", err)
+	}
+	nonce := r.Bytes(nonceSize)
+	data := r.Bytes(r.Len())
+	if err := r.Close(); err != nil {
+		return nil, fmt.Errorf("hoplag: question: %w", err)
+	}
+	trails, err := lost.DecodeTrails(data, int64(p.config.Cut))
+	if err != nil {
+		return nil, fmt.Errorf("hoplag: question: %w", err)
+	}
+	names, err := p.recall.find(p.Direction, &p.config, trails, p.clock.elapsed())
+	if err != nil {
+		return nil, fmt.Errorf("hoplag: question: %w", err)
+	}
+	counter := make([]byte, aes.BlockSize)
+	rand.Read(counter) // never fails
+	data = names.Append(nil, trails)
+	p.seal.crypt(data, counter)
+	b := append(append(p.seal.begin(namesMagic), nonce...), counter...)
+	return p.seal.seal(append(b, data...)), nil
+}
+
+// names decodes the answer to a question.
+func (s *sealer) names(q request, answer []byte, trails []estimate.Trail, d *Direction) (lost.Names, error) {
+	r, err := s.open(answer, namesMagic)
+	if err != nil {
+		return lost.Names{}, fmt.Errorf("hoplag: answer: %w", err)
+	}
+	if string(r.Bytes(nonceSize)) != string(q.nonce[:]) {
+		return lost.Names{}, fmt.Errorf("hoplag: answer: %w: to another question", ErrForged)
+	}
+	counter := r.Bytes(aes.BlockSize)
+	data := r.Bytes(r.Len())
+	if err := r.Close(); err != nil {
+		return lost.Names{}, fmt.Errorf("hoplag: answer: %w", err)
+	}
+	data = append([]byte{}, data...)
+	s.crypt(data, counter)
+	return lost.DecodeNames(data, trails, d.numbered)
+}
+
+// A whichFunc asks the sender of a direction what is missing in trails. It calls take
+// for parts of them.
+type whichFunc func(direction int, trails []estimate.Trail, take func([]estimate.Trail, *lost.Names))
+
+// tell ends the report that goes up to a time, and says which messages it lost.
+func (w *way) tell(m *meeting, end int64, fresh bool, seen alikes) Delay {
+	var found, early Delay
+	if w.total != nil {
+		found, early = w.name(m, end)
+	}
+	d := w.delay(fresh, seen)
+	w.earlier.Missing = early.Missing // the next report has them
+	if d.Lost == 0 {
+		d.Missing = nil
+		return d
+	}
+	d.Missing, d.Traces = append(d.Missing, found.Missing...), found.Traces
+	slices.SortFunc(d.Missing, func(x, y Missing) int { return x.Sent.Compare(y.Sent) })
+	d.Missing = d.Missing[:min(len(d.Missing), mostMissing)]
+	d.Unnamed = d.Lost - min(d.Lost, uint64(len(d.Missing)))
+	return d
+}
+
+// name finds out which messages were lost up to a time, and early which ones were
+// lost later, and takes them out of the areas.
+func (w *way) name(m *meeting, end int64) (found, early Delay) {
+	var lag, added int64 // the sender's clock
+	if w.direction == forth {
+		lag, added = m.lag*m.cut, w.added
+	}
+	var trails []estimate.Trail
+	w.total.Trails(func(t estimate.Trail) {
+		if last := len(t.Steps) - 1; !t.Open && t.Until <= end && t.Steps[last].Outstanding == 1 && len(found.Traces) < mostMissing {
+			found.Traces = append(found.Traces, w.config.trace(t.Cell, t.Steps[last].Digest))
+		}
+		if m.which != nil {
+			trails = append(trails, moved(t, -lag, added))
+		}
+	})
+	if len(trails) == 0 {
+		return found, early
+	}
+	all, onWay := []estimate.Lost(nil), map[int][]estimate.Lost{}
+	m.which(w.direction, trails, func(part []estimate.Trail, names *lost.Names) {
+		for i := range names.Names {
+			n, into := &names.Names[i], &found
+			if n.Step >= 0 && part[n.Trail].Steps[n.Step].End+lag > end {
+				into = &early
+			}
+			if !n.OnWay {
+				into.Missing = append(into.Missing, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
+			}
+			n.Sent -= added
+		}
+		gone, known := names.Lost(w.config.lda(), part)
+		all = append(all, gone...)
+		maps.Copy(onWay, known)
+	})
+	w.total.TakeOut(all, onWay)
+	return found, early
+}
+
+// moved returns a copy of a trail by another clock, and of its packets' stamps.
+func moved(t estimate.Trail, by, stamps int64) estimate.Trail {
+	t = t.Clone()
+	t.From += by
+	t.Until += by
+	for i := range t.Steps {
+		t.Steps[i].End += by
+	}
+	for i := range t.Start {
+		t.Start[i].Sent += stamps
+	}
+	return t
+}
+
+// A follower's questions are at most so long, over datagrams smallQuestion, and so
+// many a report.
+const (
+	largeQuestion, smallQuestion = 3500, 1100 // bytes of trails
+	mostQuestions                = 16
+)
+
+// which asks the first point, or this one for messages that went back.
+func (f *follower) which(ctx context.Context, direction int, trails []estimate.Trail, take func([]estimate.Trail, *lost.Names)) {
+	p := f.point
+	if direction == back {
+		if names, err := p.recall.find(p.Back, &p.config, trails, p.clock.elapsed()); err == nil {
+			take(trails, &names)
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(p.config.Report, time.Second)/2)
+	defer cancel()
+	for i := 0; i < mostQuestions && len(trails) > 0; i++ {
+		n, size, unit := 0, 0, int64(p.config.Cut)
+		for n < len(trails) {
+			if size += len(lost.AppendTrails(nil, trails[n:n+1], unit)); size > f.most && n > 0 {
+				break
+			}
+			n++
+		}
+		q := newRequest(f.name, position{})
+		question := append(p.seal.begin(whichMagic), q.nonce[:]...)
+		answer, err := f.ask(ctx, p.seal.seal(lost.AppendTrails(question, trails[:n], unit)))
+		if errors.Is(err, estimate.ErrEncoding) && f.most > smallQuestion {
+			f.most = smallQuestion
+			continue
+		}
+		if err != nil {
+			return
+		}
+		names, err := p.seal.names(q, answer, trails[:n], p.Direction)
+		if err != nil {
+			return
+		}
+		take(trails[:n], &names)
+		trails = trails[n:]
+	}
+}

@@ -1,0 +1,218 @@
+package hoplag
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda/lost"
+)
+
+// Of a thousand messages a second each way, what is lost is named both ways, by
+// number and time, whatever the clocks say; and nothing else is. Long questions
+// are asked in parts where they must.
+func TestMissing(t *testing.T) {
+	for _, c := range []struct {
+		ahead   time.Duration
+		longest int
+	}{{0, maxRequest}, {-40 * time.Millisecond, maxRequest}, {72 * time.Hour, longestQuestion}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLink(t, Config{Key: testKey, ClocksAgree: c.ahead == 0}, c.ahead)
+			defer l.close()
+			drop := func(i int) time.Duration {
+				if i%29 == 7 || i%1000 > 900 && i%1000 < 950 {
+					return -1
+				}
+				return time.Duration(3+i%5) * time.Millisecond
+			}
+			l.send(time.Millisecond, drop, func(i int) time.Duration { return 4 * time.Millisecond })
+			exchange := func(ctx context.Context, request []byte) ([]byte, error) {
+				if len(request) > c.longest {
+					return nil, fmt.Errorf("%w: too long", estimate.ErrEncoding)
+				}
+				return l.exchange(ctx, request)
+			}
+			n, named, ids := 0, uint64(0), map[uint64]bool{}
+			for r := range l.b.FollowOver(l.ctx, exchange) {
+				named += uint64(len(r.Forth.Missing))
+				if n++; r.Err != nil || r.Forth.Unnamed > 0 && n > 4 || r.Forth.Unnamed > 9 || n > 3 && (r.Forth.Lost < 80 || r.Forth.Mean == 0) {
+					t.Errorf("%v: report %d: %v; %d not named", c, n, r, r.Forth.Unnamed)
+				}
+				for _, m := range r.Forth.Missing {
+					if !m.Number || drop(int(m.ID)) >= 0 || ids[m.ID] || m.Repeated {
+						t.Errorf("%v: %+v is not missing", c, m)
+					}
+					ids[m.ID] = true
+					age := r.Start.Add(r.Length + c.ahead).Sub(m.Sent)
+					if age < -200*time.Millisecond || age > r.Length+200*time.Millisecond {
+						t.Errorf("%v: %v is not within %v", c, m.Sent, r.Start)
+					}
+				}
+				if i := r.Forth.MeanInterval95; r.Err == nil && n > 2 && !i.Contains(5e6) {
+					t.Errorf("%v: %v", c, r)
+				}
+				if n == 8 {
+					break
+				}
+			}
+			if len(ids) < 450 {
+				t.Errorf("%v: %d named", c, len(ids))
+			}
+		})
+	}
+}
+
+// What went back is remembered by the point that follows. Ids that are no numbers
+// come back as hashes, and Traces know them again without any memory.
+func TestMissingBack(t *testing.T) {
+	for _, remember := range []int{0, -1, 5000} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLink(t, Config{Key: testKey, ClocksAgree: true, Remember: remember}, 0)
+			defer l.close()
+			id := func(i int) []byte { return fmt.Appendf(nil, "message %d", i) }
+			l.all.Go(func() {
+				for i := 0; l.ctx.Err() == nil; i++ {
+					l.b.Back.Passed(id(i))
+					time.Sleep(time.Millisecond)
+					if i%50 != 3 {
+						l.a.Load().Back.Passed(id(i))
+					}
+				}
+			})
+			lost, named, traced, wrong := 0, 0, 0, 0
+			for i, r := range l.reports(6) {
+				if i < 2 {
+					continue
+				}
+				lost += int(r.Back.Lost)
+				named += len(r.Back.Missing)
+				none := Delay{Traces: r.Back.Traces}
+				for i := range 8000 {
+					yes, chance := l.a.Load().Back.Lost(&none, id(i))
+					switch {
+					case chance > 1e-9:
+						t.Errorf("chance %v of a false yes", chance)
+					case yes && i%50 == 3:
+						traced++
+					case yes:
+						wrong++
+					}
+				}
+				for _, m := range r.Back.Missing {
+					if yes, _ := l.b.Back.Lost(&Delay{Missing: []Missing{m}}, id(3)); m.Number || yes {
+						t.Errorf("%+v", m)
+					}
+				}
+			}
+			want := lost
+			if remember < 0 {
+				want = 0
+			}
+			if lost < 60 || named != want || traced < lost*8/10 || traced > lost || wrong > 0 {
+				t.Errorf("remembering %d: %d lost, %d named, %d known again, %d wrongly", remember, lost, named, traced, wrong)
+			}
+		})
+	}
+}
+
+// A point answers those who have the Key, in time, and nobody else learns an id.
+func TestWhichIsSecret(t *testing.T) {
+	p := must(NewPoint(Config{Key: testKey, Cut: time.Hour}))
+	defer p.Close()
+	p.Direction.remember(&p.config)
+	const id = 0x0123456789abcdef
+	at := time.Unix(3600*400_000, 5)
+	p.pool.Put(p.shards[0].newHandle())
+	h := p.shards[0].newHandle()
+	h.log.append(entry{packet: p.numbered(id), not: ^uint64(id), time: at.UnixNano()})
+	p.rotate(math.MaxInt64)
+	cell, config := 0, p.config.lda()
+	cell = config.Cell(p.numbered(id))
+	end := at.Truncate(time.Hour).Add(time.Hour).UnixNano()
+	trails := []estimate.Trail{{Cell: cell, From: end - int64(time.Hour), Until: end,
+		Steps: []estimate.TrailStep{{End: end, Sent: 1, Outstanding: 1, Digest: uint32(p.numbered(id) >> 32)}}}}
+	ask := func(p *Point) []byte {
+		q := newRequest(1, position{})
+		return p.seal.seal(lost.AppendTrails(append(p.seal.begin(whichMagic), q.nonce[:]...), trails, int64(time.Hour)))
+	}
+	question := ask(p)
+	answer, err := p.Answer(question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := request{nonce: [nonceSize]byte(question[requestNonce:])}
+	names, err := p.seal.names(q, answer, trails, p.Direction)
+	if err != nil || len(names.Names) != 1 || names.Names[0].ID != id || names.Names[0].Sent != at.UnixNano() {
+		t.Errorf("%+v, %v", names, err)
+	}
+	for _, order := range []binary.AppendByteOrder{binary.BigEndian, binary.LittleEndian} {
+		if bytes.Contains(answer, order.AppendUint64(nil, id)) || bytes.Contains(answer, order.AppendUint64(nil, uint64(p.numbered(id)))) {
+			t.Error("the answer shows an id")
+		}
+	}
+	if _, err := p.seal.names(newRequest(1, position{}), answer, trails, p.Direction); !errors.Is(err, ErrForged) {
+		t.Errorf("an answer to another question: %v", err)
+	}
+	for i := range question {
+		b := bytes.Clone(question)
+		b[i] ^= 1
+		if _, err := p.Answer(b); err == nil {
+			t.Fatalf("a question with byte %d changed is answered", i)
+		}
+	}
+	stranger := must(NewPoint(Config{Key: NewKey("another key of 16")}))
+	defer stranger.Close()
+	if _, err := p.Answer(ask(stranger)); err == nil {
+		t.Error("a stranger is answered")
+	}
+	for range 100 { // within one interval
+		p.recall.find(p.Direction, &p.config, trails, 1)
+	}
+	if left := p.recall.left; left >= lost.Budget {
+		t.Errorf("%d of the budget left after 100 questions", left)
+	}
+	p.recall.left = 0
+	if names, err := p.recall.find(p.Direction, &p.config, trails, 1); err != nil || len(names.Names) > 0 {
+		t.Errorf("%+v, %v without a budget", names, err)
+	}
+}
+
+// Remembering allocates nothing once the memory has its size.
+func TestRememberAllocates(t *testing.T) {
+	if raceEnabled() {
+		t.Skip("the race detector makes a sync.Pool drop what it holds")
+	}
+	p := must(NewPoint(Config{Key: testKey, Cut: time.Hour, Remember: 1000}))
+	defer p.Close()
+	p.Direction.remember(&p.config)
+	for i := range uint64(5000) {
+		p.PassedNumber(i)
+	}
+	if n := testing.AllocsPerRun(5000, func() { p.PassedNumber(7) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// BenchmarkRemember compares what passes, beside reading the clock, with and without
+// a memory.
+func BenchmarkRemember(b *testing.B) {
+	for _, remember := range []int{-1, 0} {
+		p := must(NewPoint(Config{Key: testKey, Remember: remember}))
+		p.Direction.remember(&p.config)
+		b.Run(fmt.Sprintf("Remember=%d", remember), func(b *testing.B) {
+			h := p.shards[0].newHandle()
+			for i := range b.N {
+				h.log.append(entry{packet: hashing.Word(1, uint64(i)), time: int64(i), not: ^uint64(i)})
+			}
+		})
+		p.Close()
+	}
+}
