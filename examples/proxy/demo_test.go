@@ -45,7 +45,7 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	go ingress.point.Serve(reports)
-	known, outside := 0, 0
+	known, outside, lost, named := 0, 0, uint64(0), 0
 	out := &lines{test: t, each: func(line string) {
 		var r hoplag.Report
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
@@ -53,7 +53,8 @@ func TestDemo(t *testing.T) {
 		}
 		for way, d := range []hoplag.Delay{r.Forth, r.Back} {
 			exact := truth.mean(way, r.Start, r.Length)
-			t.Logf("%s %v; exactly %s", []string{"forth", "back "}[way], d, hoplag.Format(exact))
+			t.Logf("%s %v; exactly %s; lost: %s", []string{"forth", "back "}[way], d, hoplag.Format(exact), programs.Missing(&d))
+			lost, named = lost+d.Lost, named+len(d.Missing)
 			if r.Begins || r.Err != nil || d.Err != nil {
 				continue
 			}
@@ -70,6 +71,9 @@ func TestDemo(t *testing.T) {
 	}}
 	if err := egress.follow(ctx, options{reports: reports.Addr().String(), json: true}, &programs.Rows{W: out, JSON: true}); err != nil {
 		t.Error(err)
+	}
+	if 10*named < 8*int(lost) {
+		t.Errorf("%d of %d lost are named", named, lost)
 	}
 	if known < 6 || outside > 1 {
 		t.Errorf("of %d means %d are not where they must be", known, outside)

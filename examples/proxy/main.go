@@ -108,6 +108,11 @@ func (h *half) follow(ctx context.Context, o options, rows *programs.Rows) (fail
 			for at, n := range h.dropped() {
 				rows.Printf(", %d dropped %s", n, at)
 			}
+			for way, d := range map[string]*hoplag.Delay{"forth": &r.Forth, "back": &r.Back} {
+				if missing := programs.Missing(d); missing != "" {
+					rows.Printf("\n          lost %s: %s", way, missing)
+				}
+			}
 			if r.Err != nil {
 				rows.Printf(": %v", r.Err)
 			}

@@ -16,7 +16,7 @@ import (
 // proportional to the number of packets that share a cell.
 var cells = lda.Config{
 	Banks:   [lda.MaxBanks]lda.Bank{{Rows: 16384}, {Rows: 4096, Shift: 4}, {Rows: 4096, Shift: 8}, {Rows: 4096, Shift: 12}},
-	SumBits: 64, DigestBits: 20,
+	SumBits: 64, DigestBits: 32,
 }
 
 // A place is where packets are seen: one direction of an interface.

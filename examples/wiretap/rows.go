@@ -157,6 +157,9 @@ func (o *output) row(r *row) error {
 	mean, between, p99 := programs.Columns(d)
 	o.Printf("%-8s %10s %22s %10s %8d %8d %6d %8d  %s\n", r.Report.Start.Format("15:04:05"),
 		mean, between, p99, d.Received, d.Lost, d.Extra, r.Dropped[0]+r.Dropped[1], note)
+	if missing := programs.Missing(d); missing != "" && d.Lost > 0 {
+		o.Printf("         lost: %s\n", missing)
+	}
 	return o.Err
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/estimate"
@@ -107,4 +108,28 @@ func Terminal(w any) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// Missing names the messages that a direction lost: some of them, and how many more.
+func Missing(d *hoplag.Delay) string {
+	const most = 3
+	var b strings.Builder
+	for i, m := range d.Missing[:min(len(d.Missing), most)] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if m.Number {
+			fmt.Fprint(&b, m.ID)
+		} else {
+			fmt.Fprintf(&b, "%016x", m.ID)
+		}
+		fmt.Fprintf(&b, " of %s", m.Sent.Format("15:04:05.000"))
+	}
+	if more := len(d.Missing) - most; more > 0 {
+		fmt.Fprintf(&b, " and %d more", more)
+	}
+	if d.Unnamed > 0 {
+		fmt.Fprintf(&b, ", %d not named", d.Unnamed)
+	}
+	return strings.TrimPrefix(b.String(), ", ")
 }
