@@ -75,31 +75,32 @@ func (d *Direction) Packet(id []byte) hashing.Packet {
 
 // Passed says that the message with this id passes now.
 func (d *Direction) Passed(id []byte) {
-	h := d.pool.Get().(*handle)
-	h.log.append(entry{time: d.clock.now(), packet: d.Packet(id)})
-	d.pool.Put(h)
+	d.put(entry{time: d.clock.now(), packet: d.Packet(id)})
 }
 
 // PassedNumber is Passed for an id that is a number. It stands for its eight
 // bytes, little-endian.
 func (d *Direction) PassedNumber(id uint64) {
-	h := d.pool.Get().(*handle)
 	e := entry{time: d.clock.now(), not: ^id}
 	if d.sip != nil {
 		e.packet = hashing.Packet(d.sip.Word(id))
 	} else {
 		e.packet = hashing.Word(d.seed, id)
 	}
-	h.log.append(e)
-	d.pool.Put(h)
+	d.put(e)
 }
 
 // PassedIn is Passed for a message of a flow, as named by [Point.Flow]: a
 // connection, a customer, a topic, or anything else by which you want to
 // distinguish delays. The message also counts among all messages.
 func (d *Direction) PassedIn(flow hashing.Flow, id []byte) {
+	d.put(entry{time: d.clock.now(), packet: d.Packet(id), flow: flow})
+}
+
+// put logs a packet.
+func (d *Direction) put(e entry) {
 	h := d.pool.Get().(*handle)
-	h.log.append(entry{time: d.clock.now(), packet: d.Packet(id), flow: flow})
+	h.log.append(e)
 	d.pool.Put(h)
 }
 
@@ -107,9 +108,7 @@ func (d *Direction) PassedIn(flow hashing.Flow, id []byte) {
 // [time.Now] returned when a burst came, which is as good as Passed, or a
 // network card's time stamp, which must be of the wall clock or of Config.Clock.
 // [Direction.Packet] and [hashing.Frame] identify packets.
-func (d *Direction) Record(at time.Time, packets ...hashing.Packet) {
-	d.RecordIn(0, at, packets...)
-}
+func (d *Direction) Record(at time.Time, packets ...hashing.Packet) { d.RecordIn(0, at, packets...) }
 
 // RecordIn is [Direction.Record] for packets of one flow.
 func (d *Direction) RecordIn(flow hashing.Flow, at time.Time, packets ...hashing.Packet) {
