@@ -37,24 +37,20 @@
 // every flow, slowest first. [Direction.Keep] keeps what passes in a store that
 // you can ask months later. A [Pair] compares two points by the records that a
 // message bus carries ([Point.Records]). [Metrics] shows reports to Prometheus
-// and expvar. [Point.FollowOver] follows over connections, datagrams ([Dial])
-// or any [Exchange] of bytes.
+// and expvar. [Point.FollowOver] follows over any [Exchange] of bytes.
 //
 // # When not to use it
 //
 // If you own the message and trust both clocks, put a time stamp into it and
-// keep a histogram at the receiver. That is simpler, just as fast, and knows
-// every delay. Use hoplag for what you forward unchanged; for captures,
-// switches and equipment of several vendors; for millions of flows; for loss,
-// which a time stamp that never arrives does not show; and for clocks that
-// disagree. A packet that changes on the way is a different packet, and nothing
-// tells two messages apart that use one id at one time.
+// keep a histogram at the receiver: that is simpler, and knows every delay. Use
+// hoplag for what you forward unchanged; for captures, switches and equipment of
+// several vendors; for millions of flows; for loss, which a time stamp that never
+// arrives does not show; and for clocks that disagree. A packet that changes on
+// the way is a different packet, and nothing tells two messages apart that use
+// one id at one time.
 //
-// # Beneath
-//
-// This package is for any number of goroutines and reads the clock. If you have
-// one goroutine and your own clock, as a switch does, use the synopses
-// themselves: [github.com/hoplag/hoplag/lda] for all packets together,
+// If you have one goroutine and your own clock, as a switch does, use the
+// synopses themselves: [github.com/hoplag/hoplag/lda] for all packets together,
 // [github.com/hoplag/hoplag/rli] for each flow from reference packets,
 // [github.com/hoplag/hoplag/lds] for each flow without state per flow, and
 // [github.com/hoplag/hoplag/colate] for each flow months later. Each has a Plan
@@ -65,7 +61,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"runtime"
 	"time"
 	"unique"
 
@@ -198,9 +193,7 @@ func (c Config) withDefaults() Config {
 // [estimate.ErrConfig].
 func (c Config) Validate() error {
 	c = c.withDefaults()
-	bad := func(field string, got any, want string) error {
-		return estimate.Invalid("hoplag", field, got, want)
-	}
+	bad := func(field string, got any, want string) error { return estimate.Invalid("hoplag", field, got, want) }
 	switch {
 	case len(c.Key.text()) < leastKey && !c.Insecure:
 		return bad("Key", fmt.Sprintf("%d bytes long", len(c.Key.text())), fmt.Sprintf("at least %d, or Insecure", leastKey))
@@ -227,9 +220,6 @@ func (c Config) Validate() error {
 	}
 	return nil
 }
-
-// shards returns how many parts of a direction can be written to at once.
-func (c Config) shards() int { return min(runtime.GOMAXPROCS(0), 8) }
 
 // lda returns the Config of the counters of all packets. It has no identity, so
 // that points of many Keys can share room: records say whose they are.

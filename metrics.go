@@ -135,9 +135,14 @@ func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
 				continue
 			}
 			for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
-				f.path(d, &t.paths[i], func(suffix, more string, value float64) {
+				way := func(suffix, more string, value float64) {
 					line(suffix, fmt.Sprintf("%s,direction=%q%s", labels, [2]string{"forth", "back"}[i], more), value)
-				})
+				}
+				if f.lines != nil {
+					f.lines(d, &t.paths[i], way)
+				} else {
+					way("", "", f.path(d, &t.paths[i]))
+				}
 			}
 		}
 	}
@@ -146,82 +151,70 @@ func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// A family is the metrics with one name: of a pair, or of each direction, of which
-// it writes lines with a suffix of the name and more labels.
+// A family is the metrics with one name: with a value of each pair, or of each
+// direction, NaN where it is not known, or with lines that it writes itself.
 type family struct {
 	name, kind, help string
-	pair             func(t *totals) float64 // NaN: not known
-	path             func(d *Delay, p *pathTotals, line func(suffix, more string, value float64))
+	pair             func(t *totals) float64
+	path             func(d *Delay, p *pathTotals) float64
+	lines            func(d *Delay, p *pathTotals, line func(suffix, more string, value float64))
 }
 
-var families = slices.Concat(pathFamilies, []family{
-	{"hoplag_delay_seconds", "histogram", "One-way delay of all packets that were measured; counts are estimates.", nil, writeHistogram},
-	{"hoplag_delay_quantile_seconds", "gauge", "Quantiles of the one-way delay of the latest interval.", nil, writeQuantiles},
-	{"hoplag_flow_delay_mean_seconds", "gauge", "Mean one-way delay of the slowest flows of the latest interval, ten at most.",
-		nil, writeFlows},
-}, pairFamilies)
-
-var pathFamilies = []family{
-	perPath("packets_sent_total", "counter", "Packets sent of which it is known that they arrived, or did not.",
-		func(_ *Delay, p *pathTotals) float64 { return float64(p.sent) }),
-	perPath("packets_received_total", "counter", "Packets that passed the point that comes second.",
-		func(_ *Delay, p *pathTotals) float64 { return float64(p.received) }),
-	perPath("packets_lost_total", "counter", "Packets that were lost, less those that came after all.",
-		func(_ *Delay, p *pathTotals) float64 { return float64(p.lost) }),
-	perPath("packets_extra_total", "counter", "Packets that were received and never sent, or taken for lost before.",
-		func(_ *Delay, p *pathTotals) float64 { return float64(p.extra) }),
-	perPath("packets_outstanding", "gauge", "Packets on their way, or lost, at the end of the latest interval.",
-		func(d *Delay, _ *pathTotals) float64 { return float64(d.Outstanding) }),
-	perPath("delay_greatest_seconds", "gauge", "Greatest delay seen of a single packet in the latest interval.",
-		func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil && d.Greatest > 0, d.Greatest/1e9) }),
-	perPath("delay_mean_seconds", "gauge", "Mean one-way delay of the latest interval.",
-		func(d *Delay, _ *pathTotals) float64 {
-			return when(d.Err == nil && d.MeanInterval95.Bounded(), d.Mean/1e9)
-		}),
-	perPath("delay_mean_low_seconds", "gauge", "Lower end of the mean's 95 % interval.",
-		func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil, d.MeanInterval95.Low/1e9) }),
-	perPath("delay_mean_high_seconds", "gauge", "Upper end of the mean's 95 % interval.",
-		func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil, d.MeanInterval95.High/1e9) }),
-	perPath("delay_deviation_seconds", "gauge", "Standard deviation of the one-way delay of the latest interval.",
-		func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil, d.StdDev/1e9) }),
-}
-
-var pairFamilies = []family{
-	{"hoplag_round_trip_seconds", "gauge", "Mean delay there plus mean delay back, whatever the clocks say.",
-		func(t *totals) float64 { return when(t.latest.RoundTrip.Known, t.latest.RoundTrip.Mean/1e9) }, nil},
-	{"hoplag_reports_total", "counter", "Intervals that were reported.",
-		func(t *totals) float64 { return float64(t.reports) }, nil},
-	{"hoplag_reports_failed_total", "counter", "Intervals in which the first point could not be compared.",
-		func(t *totals) float64 { return float64(t.failed) }, nil},
-	{"hoplag_report_age_seconds", "gauge", "How long ago the latest report came: older figures are not of now.",
-		func(t *totals) float64 { return time.Since(t.came).Seconds() }, nil},
-	{"hoplag_clock_known", "gauge", "1 if delays are corrected by the clocks' difference, or the clocks are said to agree.",
-		func(t *totals) float64 {
+var families = []family{
+	{name: "hoplag_packets_sent_total", kind: "counter", help: "Packets sent of which it is known that they arrived, or did not.",
+		path: func(_ *Delay, p *pathTotals) float64 { return float64(p.sent) }},
+	{name: "hoplag_packets_received_total", kind: "counter", help: "Packets that passed the point that comes second.",
+		path: func(_ *Delay, p *pathTotals) float64 { return float64(p.received) }},
+	{name: "hoplag_packets_lost_total", kind: "counter", help: "Packets that were lost, less those that came after all.",
+		path: func(_ *Delay, p *pathTotals) float64 { return float64(p.lost) }},
+	{name: "hoplag_packets_extra_total", kind: "counter", help: "Packets that were received and never sent, or taken for lost before.",
+		path: func(_ *Delay, p *pathTotals) float64 { return float64(p.extra) }},
+	{name: "hoplag_packets_outstanding", kind: "gauge", help: "Packets on their way, or lost, at the end of the latest interval.",
+		path: func(d *Delay, _ *pathTotals) float64 { return float64(d.Outstanding) }},
+	{name: "hoplag_delay_seconds", kind: "histogram", help: "One-way delay of all packets that were measured; counts are estimates.",
+		lines: writeHistogram},
+	{name: "hoplag_delay_quantile_seconds", kind: "gauge", help: "Quantiles of the one-way delay of the latest interval.",
+		lines: writeQuantiles},
+	{name: "hoplag_delay_greatest_seconds", kind: "gauge", help: "Greatest delay seen of a single packet in the latest interval.",
+		path: func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil && d.Greatest > 0, d.Greatest) }},
+	{name: "hoplag_delay_mean_seconds", kind: "gauge", help: "Mean one-way delay of the latest interval.",
+		path: func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil && d.MeanInterval95.Bounded(), d.Mean) }},
+	{name: "hoplag_delay_mean_low_seconds", kind: "gauge", help: "Lower end of the mean's 95 % interval.",
+		path: func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil, d.MeanInterval95.Low) }},
+	{name: "hoplag_delay_mean_high_seconds", kind: "gauge", help: "Upper end of the mean's 95 % interval.",
+		path: func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil, d.MeanInterval95.High) }},
+	{name: "hoplag_delay_deviation_seconds", kind: "gauge", help: "Standard deviation of the one-way delay of the latest interval.",
+		path: func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil, d.StdDev) }},
+	{name: "hoplag_flow_delay_mean_seconds", kind: "gauge",
+		help: "Mean one-way delay of the slowest flows of the latest interval, ten at most.", lines: writeFlows},
+	{name: "hoplag_round_trip_seconds", kind: "gauge", help: "Mean delay there plus mean delay back, whatever the clocks say.",
+		pair: func(t *totals) float64 { return when(t.latest.RoundTrip.Known, t.latest.RoundTrip.Mean) }},
+	{name: "hoplag_reports_total", kind: "counter", help: "Intervals that were reported.",
+		pair: func(t *totals) float64 { return float64(t.reports) }},
+	{name: "hoplag_reports_failed_total", kind: "counter", help: "Intervals in which the first point could not be compared.",
+		pair: func(t *totals) float64 { return float64(t.failed) }},
+	{name: "hoplag_report_age_seconds", kind: "gauge", help: "How long ago the latest report came: older figures are not of now.",
+		pair: func(t *totals) float64 { return time.Since(t.came).Seconds() }},
+	{name: "hoplag_clock_known", kind: "gauge", help: "1 if delays are corrected by the clocks' difference, or the clocks are said to agree.",
+		pair: func(t *totals) float64 {
 			return map[bool]float64{true: 1}[t.latest.Clock.Known || t.latest.Clock.Agree]
-		}, nil},
-	{"hoplag_clock_offset_seconds", "gauge", "By how much the first point's clock is ahead of the second's.",
-		func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Offset/1e9) }, nil},
-	{"hoplag_clock_offset_low_seconds", "gauge", "Lower end of the offset's interval.",
-		func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Likely.Low/1e9) }, nil},
-	{"hoplag_clock_offset_high_seconds", "gauge", "Upper end of the offset's interval.",
-		func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Likely.High/1e9) }, nil},
-	{"hoplag_clock_drift_ratio", "gauge", "By how much faster the first point's clock runs.",
-		func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Drift) }, nil},
+		}},
+	{name: "hoplag_clock_offset_seconds", kind: "gauge", help: "By how much the first point's clock is ahead of the second's.",
+		pair: func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Offset) }},
+	{name: "hoplag_clock_offset_low_seconds", kind: "gauge", help: "Lower end of the offset's interval.",
+		pair: func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Likely.Low) }},
+	{name: "hoplag_clock_offset_high_seconds", kind: "gauge", help: "Upper end of the offset's interval.",
+		pair: func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Likely.High) }},
+	{name: "hoplag_clock_drift_ratio", kind: "gauge", help: "By how much faster the first point's clock runs.",
+		pair: func(t *totals) float64 { return when(t.latest.Clock.Known, 1e9*t.latest.Clock.Drift) }},
 }
 
-// perPath returns a family with one value for each direction.
-func perPath(name, kind, help string, value func(d *Delay, p *pathTotals) float64) family {
-	return family{"hoplag_" + name, kind, help, nil, func(d *Delay, p *pathTotals, line func(suffix, more string, value float64)) {
-		line("", "", value(d, p))
-	}}
-}
-
-// when returns x if it is known.
-func when(known bool, x float64) float64 {
+// when returns nanoseconds as seconds if they are known, or NaN.
+func when(known bool, ns float64) float64 {
 	if !known {
 		return math.NaN()
 	}
-	return x
+	return ns / 1e9
 }
 
 func writeHistogram(_ *Delay, p *pathTotals, line func(suffix, more string, value float64)) {
