@@ -234,7 +234,7 @@ func (a *Areas) Losses(to int) (lost, extra int) {
 func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra int) {
 	for j := range a.cells {
 		c := &a.cells[j]
-		if c.first == 0 && c.level == c.told && c.level == c.anchor {
+		if c.level == c.told && c.level == c.anchor && a.quiet(c) {
 			continue
 		}
 		a.settle(c)

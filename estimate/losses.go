@@ -66,7 +66,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 		l.share = l.total / l.of
 	}
 	l.disperse()
-	a.walk(0, func(x *span) {
+	a.some(0, false, func(x *span) {
 		if x.open && x.sure < to {
 			l.find(x)
 			for k, step := range x.steps {

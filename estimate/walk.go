@@ -56,15 +56,51 @@ func (x *span) certain(to int) bool {
 // walk calls visit for the spans of all cells up to the latest cut, but those
 // that end by cut number after, in order of cell and time. The span is valid during
 // the call.
-func (a *Areas) walk(after int, visit func(*span)) {
+func (a *Areas) walk(after int, visit func(*span)) { a.some(after, true, visit) }
+
+// some is walk, or walk without quiet cells.
+func (a *Areas) some(after int, all bool, visit func(*span)) {
 	for _, at := range a.index {
 		if at == 0 {
 			continue
 		}
-		if c := &a.cells[at-1]; c.first != 0 || c.level != c.anchor {
+		switch c := &a.cells[at-1]; {
+		case c.first == 0 && c.level == c.anchor:
+		case a.quiet(c):
+			if all {
+				a.tellQuiet(c, after, visit)
+			}
+		default:
 			a.settle(c)
 			a.tell(c, after, visit)
 		}
+	}
+}
+
+// quiet reports whether nothing was on its way in a cell at any cut that is kept,
+// nor lost.
+func (a *Areas) quiet(c *areaCell) bool {
+	quiet := c.oldest == c.anchor && c.since == 0 && !c.losses && !c.copies
+	for at := c.first; at != 0 && quiet; at = a.events[at].next {
+		quiet = a.events[at].level == c.anchor
+	}
+	return quiet
+}
+
+// tellQuiet is settle and tell for a quiet cell: each interval is a span.
+func (a *Areas) tellQuiet(c *areaCell, after int, visit func(*span)) {
+	for at := c.first; at != 0; at = a.events[at].next {
+		e := &a.events[at]
+		cut := int(e.cut) - a.before
+		if cut <= after || cut > a.latest() || e.sent|e.received == 0 {
+			continue
+		}
+		a.passed = append(a.passed[:0], *e)
+		x := &a.span
+		*x = span{cell: int(c.number), group: int(c.group), from: cut - 1, to: cut, exact: true, known: a.old(cut), sure: x.sure,
+			area: x.area, in: x.in, out: x.out, on: x.on, most: x.most, way: x.way, levels: x.levels, steps: x.steps}
+		a.fill(c, c.anchor, 0)
+		visit(x)
 	}
 }
 
