@@ -211,6 +211,9 @@ func (c *comparison) release() Report {
 		}
 	}
 	c.clocks.apply(&r, c.ways)
+	for _, w := range c.ways {
+		w.samples = estimate.Empirical{}
+	}
 	apart, _ := c.meeting.apart()
 	r.Clock.Apart = time.Duration(apart)
 	return r

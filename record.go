@@ -408,6 +408,11 @@ func (s *sealer) reply(nonce []byte, a reply) []byte {
 		b[len(b)-1] = 1
 	}
 	b = binary.BigEndian.AppendUint32(b, uint32(len(a.records)))
+	size := 2 * wire.Overhead
+	for _, data := range a.records {
+		size += 4 + len(data)
+	}
+	b = slices.Grow(b, size+tagSize)
 	for _, data := range a.records {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
 		b = append(b, data...)

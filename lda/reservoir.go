@@ -18,7 +18,7 @@ type keyed struct{ key, delay, weight float64 }
 const reservoirSize, reservoirRoom = 4096, 1024
 
 func newReservoir() reservoir {
-	return reservoir{samples: make([]keyed, 0, reservoirSize+reservoirRoom), limit: math.Inf(1)}
+	return reservoir{limit: math.Inf(1)}
 }
 
 func (r *reservoir) reset() { r.samples, r.limit = r.samples[:0], math.Inf(1) }
@@ -42,7 +42,7 @@ func (r *reservoir) add(delay, weight float64) {
 	if !(s.key < r.limit) {
 		return
 	}
-	if r.samples = append(r.samples, s); len(r.samples) == cap(r.samples) {
+	if r.samples = append(r.samples, s); len(r.samples) == reservoirSize+reservoirRoom {
 		r.shrink()
 	}
 }
