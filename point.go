@@ -338,7 +338,6 @@ func (k *keeper) close() {
 	defer k.mu.Unlock()
 	k.check(k.store.Append(k.rotation.Active()))
 	k.check(k.store.Append(k.next))
-	k.check(k.store.Sync())
 	k.tell(k.late, k.early)
 }
 

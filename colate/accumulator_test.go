@@ -455,19 +455,25 @@ func TestEstimateErrors(t *testing.T) {
 	}
 }
 
-// A query of many epochs allocates nothing after the first of them.
-func TestAccumulatorAllocations(t *testing.T) {
-	up, down := recorded(t, testConfig, traffic.Flows(6, 500))
-	a, _ := newAccumulator(testConfig, records(1, 2, 3))
-	add := func() {
-		for range 3 * room {
-			if err := a.add(up, down); err != nil {
-				t.Fatal(err)
-			}
-		}
+// An answer about one flow allocates nothing after the first, whether its packets
+// were sampled or not.
+func TestEstimateAllocations(t *testing.T) {
+	if race {
+		t.Skip("the race detector empties pools")
 	}
-	add()
-	if n := testing.AllocsPerRun(1, add); n > 3*1 {
-		t.Errorf("%v allocations for %d epochs, want one a chunk", n, 3*room)
+	c := testConfig
+	c.OneIn, c.Samples = 4, 100_000
+	all := traffic.Flows(6, 500)
+	up, down := recorded(t, c, all)
+	for _, least := range []uint64{2, 200} {
+		list := traffic.Truths(all, least)
+		f := list[len(list)-1]
+		record := joint.FlowRecord{Flow: f.Flow, Packets: float64(f.Packets)}
+		if r, err := Estimate(up, down, record); err != nil || (r.Sampled > 0) != (least > 100) {
+			t.Fatalf("%d packets: %+v, %v", f.Packets, r.Delay, err)
+		}
+		if n := testing.AllocsPerRun(50, func() { Estimate(up, down, record) }); n != 0 {
+			t.Errorf("%d packets: %v allocations", f.Packets, n)
+		}
 	}
 }

@@ -82,7 +82,7 @@ func (b *blockCodec) append(dst []byte, words []uint64) []byte {
 			base = need - has
 		}
 	}
-	k := b.parameter(words, total)
+	k := min(uint(max(bits.Len64(total/uint64(len(words))), 1)-1), b.countBits)
 	w := bitWriter{dst: append(dst, byte(k), byte(base))}
 	for _, word := range words {
 		count, digest, sum := b.split(word)
@@ -94,31 +94,6 @@ func (b *blockCodec) append(dst []byte, words []uint64) []byte {
 	}
 	dst = w.end()
 	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
-}
-
-// parameter returns the best k for counts that add up to total: of the length
-// of the mean and its neighbours, the one that takes the fewest bits.
-func (b *blockCodec) parameter(words []uint64, total uint64) uint {
-	guess := uint(bits.Len64(total / uint64(len(words))))
-	best, least := uint(0), ^uint(0)
-	for k := max(guess, 2) - 2; k <= min(guess, b.countBits); k++ {
-		size := uint(0)
-		for _, word := range words {
-			count, _, _ := b.split(word)
-			size += countWidth(count, k, b.countBits)
-		}
-		if size < least {
-			best, least = k, size
-		}
-	}
-	return best
-}
-
-func countWidth(count uint64, k, countBits uint) uint {
-	if ones := uint(count >> k); ones < maxOnes {
-		return ones + 1 + k
-	}
-	return maxOnes + countBits + 1
 }
 
 // read reads a block into words and checks its checksum. The error wraps

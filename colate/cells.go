@@ -59,7 +59,7 @@ func (t *cellTable) end(s span, counts bool, flush func()) {
 	if t.epochs++; t.epochs < t.size {
 		return
 	}
-	ahead := max(t.size/8, 1)
+	ahead := t.size / 8
 	late := t.live >> (t.size - ahead)
 	t.live &= 1<<(t.size-ahead) - 1
 	flush()

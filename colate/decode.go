@@ -29,14 +29,14 @@ func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, o
 	if err := matched(up, down, up.config.comparable()); err != nil {
 		return joint.Result{}, err
 	}
-	d := newDifferences(up.config, flows, 2)
+	d := newDifferences(up.config, flows, 1)
 	for i := range up.words {
 		d.table.put(i, up.words[i], down.words[i])
 	}
 	d.samples.whole(up, false)
 	d.samples.whole(down, true)
 	d.samples.match(up.span(), min(up.limit, down.limit))
-	d.end(up.span(), true)
+	d.end(up.span(), up.packets, down.packets, true)
 	return d.decode(ctx, flows, opts, false)
 }
 
@@ -46,28 +46,17 @@ func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, o
 // progress in opts begins when all epochs are read.
 func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int64, opts joint.Options) (joint.Result, Coverage, error) {
 	q, err := newQuery(p, from, to)
-	if err != nil {
-		return joint.Result{}, Coverage{}, err
-	}
 	defer q.close()
-	var d *differences
-	var all []uint32
-	err = q.run(ctx, func(c Config) error {
-		d = newDifferences(c, flows, differencesRoom)
-		q.samples = d.samples
-		all = make([]uint32, c.counters())
-		for i := range all {
-			all[i] = uint32(i)
-		}
-		return nil
-	}, func(s *step) error {
-		_, _, err := q.cells(s, all, all, d.table)
-		if err == nil {
-			d.end(s.span, s.counts)
-		}
-		return err
-	}, func() { d.unread++ })
 	if err != nil {
+		return joint.Result{}, q.coverage, err
+	}
+	d := newDifferences(q.config, flows, differencesRoom)
+	all := make([]uint32, q.config.counters())
+	for i := range all {
+		all[i] = uint32(i)
+	}
+	q.samples = d.samples
+	if d.unread, err = q.walk(ctx, all, all, d.table, d.end); err != nil {
 		return joint.Result{}, q.coverage, err
 	}
 	r, err := d.decode(ctx, flows, opts, q.corrected())
@@ -80,24 +69,19 @@ type differences struct {
 	table    *cellTable
 	samples  *sampling
 	counters []difference
-	epochs   float64 // epochs compared
-	unread   float64 // epochs that could not be compared
+	sums     []float64 // of the delays of each counter's packets, as far as it is settled
+	packets  []float64 // of each counter
+	epochs   int // compared
+	unread   int // that could not be compared
 }
 
-// A difference is what a counter says about all epochs.
+// A difference is what else a counter says about all epochs.
 type difference struct {
-	sum, packets float64 // of the delays in epochs in which it is settled, and of all epochs
-	over         float64 // the part of sum above the means of all counters
-	filled       float64 // packets in other epochs
-	filling      float64 // and their assumed delays
-	dark         float64 // of them, those in epochs in which no counter is settled
-	lost, likely float64 // packets that it lost, and would have lost like others
-}
-
-// all returns the sum of all delays. Packets in epochs in which this counter
-// is not settled waited longer than others by as much as those of the rest.
-func (d *difference) all() float64 {
-	return d.sum + d.filling + d.filled*d.over/max(d.packets-d.filled, 1)
+	over         float32 // the part of the sum above the means of all counters
+	filled       float32 // packets in epochs in which it is not settled
+	filling      float32 // and their assumed delays
+	dark         float32 // of them, those in epochs in which no counter is settled
+	lost, likely float32 // packets that it lost, and would have lost like others
 }
 
 // differencesRoom is the number of epochs that are matched by level at a time.
@@ -106,12 +90,13 @@ const differencesRoom = 12
 func newDifferences(c Config, flows []joint.FlowRecord, epochs int) *differences {
 	return &differences{
 		config: c, table: newCellTable(c, c.counters(), epochs), counters: make([]difference, c.counters()),
+		sums: make([]float64, c.counters()), packets: make([]float64, c.counters()),
 		samples: newSampling(&c, flows, max(fewest*float64(c.OneIn)/2, fewest)),
 	}
 }
 
 // end finishes a pair of epochs that was put into the table.
-func (d *differences) end(s span, counts bool) {
+func (d *differences) end(s span, _, _ uint64, counts bool) {
 	if counts {
 		d.epochs++
 	}
@@ -134,19 +119,19 @@ func (d *differences) flush() {
 				continue
 			}
 			n := t.packets(i, e)
-			c.packets += n
-			c.likely += n * common.loss[e]
-			c.lost += t.gone(i, e, e+1)
+			d.packets[i] += n
+			c.likely += float32(n * common.loss[e])
+			c.lost += float32(t.gone(i, e, e+1))
 			if s.settled>>e&1 != 0 {
-				c.sum += areas[e]
-				c.over += areas[e] - n*common.mean[e]
+				d.sums[i] += areas[e]
+				c.over += float32(areas[e] - n*common.mean[e])
 				continue
 			}
 			if !common.known[e] {
-				c.dark += n
+				c.dark += float32(n)
 			}
-			c.filling += n * common.mean[e]
-			c.filled += n
+			c.filling += float32(n * common.mean[e])
+			c.filled += float32(n)
 		}
 	}
 	t.live = 0
@@ -177,14 +162,16 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	d.flush()
 	c := &d.config
 	p := &joint.Problem{
-		Sum: make([]float64, c.counters()), Count: make([]float64, c.counters()), Unusable: make([]bool, c.counters()),
+		Sum: d.sums, Count: d.packets, Unusable: make([]bool, c.counters()),
 		Rows: 1, CellsPerRow: c.PerFlow,
 		Packets: make([]float64, len(flows)), Cells: make([]uint32, 0, len(flows)*c.PerFlow),
 	}
 	for i := range d.counters {
-		k := &d.counters[i]
-		p.Sum[i], p.Count[i] = k.all(), k.packets
-		p.Unusable[i] = k.filled > mostFilled*k.packets || k.dark > darkest*k.packets
+		// Packets in epochs in which this counter is not settled waited longer
+		// than others by as much as those of the rest.
+		k, n := &d.counters[i], p.Count[i]
+		p.Sum[i] += float64(k.filling) + float64(k.filled)*float64(k.over)/max(n-float64(k.filled), 1)
+		p.Unusable[i] = float64(k.filled) > mostFilled*n || float64(k.dark) > darkest*n
 	}
 	read := d.read()
 	for i, f := range flows {
@@ -208,7 +195,7 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 const enough = 30
 
 // read returns the fraction of the epochs that were compared.
-func (d *differences) read() float64 { return d.epochs / max(d.epochs+d.unread, 1) }
+func (d *differences) read() float64 { return float64(d.epochs) / float64(max(d.epochs+d.unread, 1)) }
 
 // decode solves for all flows. The samples may be corrected by clocks.
 func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts joint.Options, clocks bool) (joint.Result, error) {
@@ -260,21 +247,21 @@ var studentQuantile = estimate.StudentQuantile(0.975, 5)
 // like them, and gets no answer.
 func (d *differences) doubt(p *joint.Problem, r *joint.Result) {
 	sum, packets := 0.0, 0.0
-	for i := range d.counters {
-		sum += d.counters[i].all()
-		packets += d.counters[i].packets
+	for i, n := range p.Count {
+		sum += p.Sum[i]
+		packets += n
 	}
 	mean := sum / max(packets, 1)
 	for f := range r.Mean {
 		var lost, likely, filled, all, off, n float64
 		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {
 			k := &d.counters[at]
-			lost += k.lost
-			likely += k.likely
-			filled += k.filled
-			all += k.packets
-			if !p.Unusable[at] && k.packets > 0 {
-				off += math.Abs(k.filling-k.filled*mean) / k.packets
+			lost += float64(k.lost)
+			likely += float64(k.likely)
+			filled += float64(k.filled)
+			all += p.Count[at]
+			if !p.Unusable[at] && p.Count[at] > 0 {
+				off += math.Abs(float64(k.filling)-float64(k.filled)*mean) / p.Count[at]
 				n++
 			}
 		}

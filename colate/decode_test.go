@@ -99,7 +99,7 @@ func TestDecodeAddsUp(t *testing.T) {
 			for i := range pair[0].words {
 				d.table.put(i, pair[0].words[i], pair[1].words[i])
 			}
-			d.end(pair[0].span(), true)
+			d.end(pair[0].span(), 1, 1, true)
 		}
 	}
 	p := d.problem(nil)

@@ -1,6 +1,7 @@
 package colate
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -40,18 +41,16 @@ type Coverage struct {
 	Missing []Missing
 	// Bytes is the number of bytes read from both stores.
 	Bytes int64
-	// Overloaded is the number of epochs that a store has taken with
-	// [ErrOverloaded] since it was opened.
-	Overloaded int
-	// Certain and Likely are intervals of how much too large the mean of any
-	// flow may be because the clock differed from its reading, in nanoseconds,
-	// whenever in the window the flow's packets came. If their Confidence is 0
-	// the clocks were not known, and means are off by their difference.
-	Certain, Likely estimate.Interval
+	// Clock is the interval of how much too large the mean of any flow may be
+	// because the clock differed from its reading, in nanoseconds, whenever in the
+	// window the flow's packets came. If its Confidence is 0 the clocks were not
+	// known, and means are off by their difference.
+	Clock estimate.Interval
 }
 
-// A Missing is a span in which the points could not be compared, or a damaged
-// part of a store, whose span is then 0 if it is not known.
+// A Missing is a span in which the points could not be compared, or that a store
+// has taken with [ErrOverloaded] since it was opened, or a damaged part of a
+// store, whose span is then 0 if it is not known.
 type Missing struct {
 	Start, End int64
 	Err        error
@@ -77,32 +76,25 @@ func (p Path) Estimate(ctx context.Context, flow joint.FlowRecord, from, to int6
 // are in the order of the flows; some may have an Err.
 func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, to int64) ([]Result, Coverage, error) {
 	q, err := newQuery(p, from, to)
-	if err != nil {
-		return nil, Coverage{}, err
-	}
 	defer q.close()
-	var a *accumulator
-	err = q.run(ctx, func(c Config) (err error) {
-		if a, err = newAccumulator(c, flows); err == nil {
-			q.samples = a.samples
-		}
-		return err
-	}, func(s *step) error {
-		up, down, err := q.cells(s, a.at, a.order, a.table)
-		if err == nil {
-			a.end(s.span, up, down, s.counts)
-		}
-		return err
-	}, func() { a.unread++ })
 	if err != nil {
 		return nil, q.coverage, err
 	}
-	return a.answers(q.corrected()), q.coverage, ctx.Err()
+	a, err := newAccumulator(q.config, flows)
+	if err != nil {
+		return nil, q.coverage, err
+	}
+	q.samples = a.samples
+	if a.unread, err = q.walk(ctx, a.at, a.order, a.table, a.end); err != nil {
+		return nil, q.coverage, err
+	}
+	return a.answers(q.corrected()), q.coverage, nil
 }
 
 // A query walks through the epochs of both points.
 type query struct {
 	readers  [2]epochReader
+	config   Config
 	from, to int64
 	later    int64 // about how far the second point's clock is ahead
 	found    [2][]foundEntry
@@ -128,14 +120,15 @@ type foundEntry struct {
 // multiple of the other.
 type step struct {
 	span
-	counts  bool // whether it is in the window; others only settle levels
 	entries [2][]foundEntry
 }
 
+// newQuery finds the epochs, and the Config of the first readable one, folded as
+// all are.
 func newQuery(p Path, from, to int64) (*query, error) {
 	q := &query{readers: [2]epochReader{{store: p.Up}, {store: p.Down}}, from: from, to: to, clock: p.Clock}
 	if err := errors.Join(p.Up.refresh(), p.Down.refresh()); err != nil {
-		return nil, err
+		return q, err
 	}
 	q.later = q.ahead()
 	for i := range q.readers {
@@ -153,7 +146,17 @@ func newQuery(p Path, from, to int64) (*query, error) {
 			q.put(i, e)
 		}
 	}
-	return q, nil
+	for i := range q.readers {
+		for _, e := range q.found[i] {
+			if h, err := q.readers[i].head(&e.entry); err == nil {
+				q.config = h.config
+				q.config.fold = q.fold()
+				return q, nil
+			}
+		}
+	}
+	return q, fmt.Errorf("colate: %w: no epoch overlaps the window (%d and %d that cannot be read)",
+		estimate.ErrNoSamples, len(q.found[0]), len(q.found[1]))
 }
 
 // put adds an epoch in the order of time. One of the second point is put where
@@ -186,43 +189,41 @@ func (q *query) close() {
 	q.readers[1].close()
 }
 
-// run calls begin once, with the Config of the window's first readable epoch,
-// then each for every step, and missing if that fails.
-func (q *query) run(ctx context.Context, begin func(Config) error, each func(*step) error, missing func()) error {
-	c, err := q.config()
-	if err == nil {
-		err = begin(c)
-	}
-	if err != nil {
-		return err
-	}
-	for first := true; ; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+// walk puts these counters of every step into a table, and calls end for it. Steps
+// that are not in the window only settle levels. It returns how many of the
+// others could not be read.
+func (q *query) walk(ctx context.Context, at, order []uint32, table *cellTable,
+	end func(s span, up, down uint64, counts bool)) (unread int, err error) {
+	k := &q.coverage
+	for {
 		s, ok := q.next()
-		if !ok {
-			q.coverage.Bytes = q.readers[0].bytes + q.readers[1].bytes
-			return nil
+		if err := ctx.Err(); err != nil || !ok {
+			k.Bytes = q.readers[0].bytes + q.readers[1].bytes
+			return unread, err
 		}
-		if s.counts = s.start <= q.to && s.end > q.from; !s.counts {
-			if s.complete() == nil {
-				_ = each(s) // it only helps
-			}
+		counts, complete := s.start <= q.to && s.end > q.from, s.complete()
+		if !counts && complete != nil {
 			continue
 		}
-		if first {
-			q.coverage.Start, first = s.start, false
+		up, down, err := q.cells(s, at, order, table, counts)
+		if err == nil {
+			end(s.span, up, down, counts)
 		}
-		q.coverage.End = max(q.coverage.End, s.end)
-		err := each(s)
+		if !counts {
+			continue
+		}
+		if k.Epochs+len(k.Missing) == 0 {
+			k.Start = s.start
+		}
+		k.End = max(k.End, s.end)
 		if err != nil {
-			missing()
-		} else if err = s.complete(); err == nil {
-			q.coverage.Epochs++
-			continue
+			unread++
 		}
-		q.coverage.Missing = append(q.coverage.Missing, Missing{s.start, s.end, err})
+		if err = cmp.Or(err, complete); err != nil {
+			k.Missing = append(k.Missing, Missing{s.start, s.end, err})
+		} else {
+			k.Epochs++
+		}
 	}
 }
 
@@ -263,21 +264,6 @@ func (q *query) next() (*step, bool) {
 	}
 }
 
-// config returns the Config of the first readable epoch, folded as all are.
-func (q *query) config() (Config, error) {
-	for i := range q.readers {
-		for _, e := range q.found[i] {
-			if h, err := q.readers[i].head(&e.entry); err == nil {
-				c := h.config
-				c.fold = q.fold()
-				return c, nil
-			}
-		}
-	}
-	return Config{}, fmt.Errorf("colate: %w: no epoch overlaps the window (%d and %d that cannot be read)",
-		estimate.ErrNoSamples, len(q.found[0]), len(q.found[1]))
-}
-
 // fold returns how often the counters of nearly all epochs are folded at most,
 // as all are then compared. It leaves the others out, if they have one packet
 // in a hundred or fewer.
@@ -307,7 +293,7 @@ func (q *query) fold() (fold uint8) {
 
 // cells puts a step's contents of these counters into a table, and returns how
 // many packets each point has. If it fails, the table is unchanged.
-func (q *query) cells(s *step, at, order []uint32, table *cellTable) (up, down uint64, err error) {
+func (q *query) cells(s *step, at, order []uint32, table *cellTable, counts bool) (up, down uint64, err error) {
 	packets, limit := [2]uint64{}, uint32(math.MaxUint32)
 	for i := range q.readers {
 		q.sums[i] = slices.Grow(q.sums[i][:0], len(at))[:len(at)]
@@ -317,7 +303,7 @@ func (q *query) cells(s *step, at, order []uint32, table *cellTable) (up, down u
 			if e.unknown != nil {
 				return 0, 0, fmt.Errorf("colate: %w", e.unknown)
 			}
-			h, err := q.add(i, e, at, order, table.config, s.counts)
+			h, err := q.add(i, e, at, order, counts)
 			if err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, estimate.ErrMismatch)) {
 				return 0, 0, fmt.Errorf("colate: %w", err)
 			}
@@ -332,7 +318,7 @@ func (q *query) cells(s *step, at, order []uint32, table *cellTable) (up, down u
 		table.put(i, q.sums[0][i], q.sums[1][i])
 	}
 	q.samples.match(s.span, limit)
-	if s.counts && q.corrected() {
+	if counts && q.corrected() {
 		for _, e := range s.entries[1] {
 			q.include(e.reading)
 		}
@@ -342,8 +328,8 @@ func (q *query) cells(s *step, at, order []uint32, table *cellTable) (up, down u
 
 // add adds an epoch's counters to a point's sums, if the epoch has that Config,
 // and its samples.
-func (q *query) add(point int, e *foundEntry, at, order []uint32, c Config, counts bool) (*epochHead, error) {
-	r := &q.readers[point]
+func (q *query) add(point int, e *foundEntry, at, order []uint32, counts bool) (*epochHead, error) {
+	r, c := &q.readers[point], &q.config
 	h, err := r.head(&e.entry)
 	if err != nil {
 		return nil, err
@@ -384,21 +370,16 @@ func (c *Config) nearWord(word uint64, reading clock.Reading) uint64 {
 // corrected reports whether the second point's times are corrected.
 func (q *query) corrected() bool { return q.clock != nil }
 
-// include widens the intervals of the clock's error by an epoch's reading. The
+// include widens the interval of the clock's error by an epoch's reading. The
 // true offset less that of the reading is in the reading's interval less its
 // offset.
 func (q *query) include(r clock.Reading) {
-	widen := func(all *estimate.Interval, one estimate.Interval) {
-		one.Low, one.High = one.Low-r.Offset, one.High-r.Offset
-		if all.Confidence > 0 {
-			one = estimate.Interval{
-				Low: min(all.Low, one.Low), High: max(all.High, one.High), Confidence: min(all.Confidence, one.Confidence),
-			}
-		}
-		*all = one
+	all, one := &q.coverage.Clock, r.Certain
+	one.Low, one.High = one.Low-r.Offset, one.High-r.Offset
+	if all.Confidence > 0 {
+		one.Low, one.High, one.Confidence = min(all.Low, one.Low), max(all.High, one.High), min(all.Confidence, one.Confidence)
 	}
-	widen(&q.coverage.Certain, r.Certain)
-	widen(&q.coverage.Likely, r.Likely)
+	*all = one
 }
 
 // ahead returns how far the second point's clock is ahead of the first's at

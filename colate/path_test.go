@@ -24,10 +24,10 @@ func TestPath(t *testing.T) {
 	q, _ := newQuery(path, 0, math.MaxInt64)
 	for _, pair := range epochs { // stored epochs are folded
 		for i := range pair {
-			pair[i] = pair[i].folded(q.fold())
+			pair[i] = pair[i].folded(q.config.fold)
 		}
 	}
-	w.config.fold = q.fold()
+	w.config.fold = q.config.fold
 	want := w.follow(t, epochs, recordsOf(list))
 	got, coverage, err := path.EstimateAll(t.Context(), recordsOf(list), math.MinInt64, math.MaxInt64)
 	if err != nil || len(coverage.Missing) > 0 || coverage.Start != 0 {

@@ -99,7 +99,11 @@ func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 // what it finds. Anything but a whole frame is damage. After damage it looks
 // for the next frame at every byte, so that one bad byte costs at most one
 // epoch. It returns only errors of reading.
-func (s *segment) scan(f io.ReaderAt, size int64) error {
+func (s *segment) scan(f openFile) error {
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
 	w := window{file: f, size: size}
 	for s.size < size {
 		data, err := w.from(s.size)

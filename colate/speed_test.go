@@ -1,10 +1,14 @@
 package colate
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/hoplag/hoplag/bench/speed"
 	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
 )
 
 // BenchmarkQuery is the answer about one flow from an epoch at each point, in
@@ -28,29 +32,61 @@ func BenchmarkQuery(b *testing.B) {
 			}
 		}
 	})
-	b.Run("hour", func(b *testing.B) {
-		var path Path
-		for point, r := range []*Recorder{up, down} {
-			files := dir(b.TempDir())
-			s := openStore(b, files, StoreOptions{})
-			for minute := range int64(60) {
-				r.start = minute * c.Period
-				if err := s.Append(r); err != nil {
+	for _, queried := range []int{1, 4000} {
+		b.Run(fmt.Sprintf("hour-%d-flows", queried), func(b *testing.B) {
+			var path Path
+			for point, r := range []*Recorder{up, down} {
+				s := openStore(b, dir(b.TempDir()), StoreOptions{})
+				for minute := range int64(60) {
+					r.start = minute * c.Period
+					if err := s.Append(r); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := s.Close(); err != nil {
 					b.Fatal(err)
 				}
+				*[]**Store{&path.Up, &path.Down}[point] = s
 			}
-			if err := s.Close(); err != nil {
-				b.Fatal(err)
+			b.ResetTimer()
+			for i := range b.N {
+				var records []joint.FlowRecord
+				for k := range queried {
+					records = append(records, record(i+k, 60))
+				}
+				_, coverage, err := path.EstimateAll(b.Context(), records, 0, 60*c.Period-1)
+				if err != nil || coverage.Epochs != 60 {
+					b.Fatal(err, coverage)
+				}
+				b.ReportMetric(float64(coverage.Bytes)/1e6, "MB-read/op")
 			}
-			*[]**Store{&path.Up, &path.Down}[point] = s
+		})
+	}
+}
+
+// BenchmarkDecode is the answer about a million flows of nine packets on average
+// from one epoch.
+func BenchmarkDecode(b *testing.B) {
+	up, _ := New(DefaultConfig)
+	down, _ := New(DefaultConfig)
+	rng := rand.New(rand.NewPCG(1, 1))
+	flows := make([]joint.FlowRecord, 1_000_000)
+	for i := range flows {
+		f := hashing.Flow(rng.Uint64())
+		n := int(min(1.2*math.Pow(1-rng.Float64(), -1/1.1), 100_000))
+		flows[i] = joint.FlowRecord{Flow: f, Packets: float64(n)}
+		mean := 100_000 * math.Exp(0.7*rng.NormFloat64())
+		for range n {
+			p, at := hashing.Packet(rng.Uint64()), rng.Int64N(59e9)
+			up.Update(f, p, at)
+			down.Update(f, p, at+int64(mean*rng.ExpFloat64()))
 		}
-		b.ResetTimer()
-		for i := range b.N {
-			_, coverage, err := path.Estimate(b.Context(), record(i, 60), 0, 60*c.Period-1)
-			if err != nil || coverage.Epochs != 60 {
-				b.Fatal(err, coverage)
-			}
-			b.ReportMetric(float64(coverage.Bytes)/1e6, "MB-read/op")
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		if _, err := Decode(b.Context(), up, down, flows, joint.Options{}); err != nil {
+			b.Fatal(err)
 		}
-	})
+	}
 }

@@ -14,17 +14,13 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// StoreOptions tunes a [Store]. The zero value keeps everything, and loses a
-// minute of it at most when the power fails.
+// StoreOptions tunes a [Store]. The zero value keeps everything.
 type StoreOptions struct {
 	// Age and Bytes limit what is kept, in nanoseconds and bytes: whenever a
 	// segment of 64 MiB, or an eighth of Bytes, is full, older ones are removed.
 	// The age is that of the latest two epochs, so that one from a clock that
 	// ran ahead removes nothing. 0 means no limit.
 	Age, Bytes int64
-	// SyncEvery is how many nanoseconds of epochs may wait for a Sync; 0 means
-	// a minute. Below 0, only Sync and Close sync.
-	SyncEvery int64
 	// Delay is how many nanoseconds packets take, and clocks differ, in all; 0
 	// means a second, or a 60th of a shorter Period. Append warns if the counters
 	// cannot tell such delays.
@@ -38,8 +34,8 @@ type StoreOptions struct {
 }
 
 // A Store keeps the epochs of one point in a directory for months. It appends
-// them to segments. Once Sync has returned, epochs survive a crash at any byte.
-// Damage costs only the epochs it is part of, and is reported.
+// them to segments. Once Append has returned, an epoch survives a crash at any
+// byte. Damage costs only the epochs it is part of, and is reported.
 //
 // Any number of goroutines may use a Store at the same time. A second writer,
 // in another Store of this process or another, gets [ErrLocked]. The package
@@ -50,16 +46,15 @@ type Store struct {
 
 	mu         sync.RWMutex
 	segments   []*segment // by number; the last is being written if active is open
-	overloaded int
+	overloaded []Missing
 
 	writing sync.Mutex // guards the rest
 	lock    io.Closer
 	active  openFile // nil until the first Append, and between segments
 	fresh   bool     // active's name has not been synced
 	closed  error    // why nothing can be written
-	failed  error    // the error of the Sync that failed, if any
+	failed  error    // the error of the sync that failed, if any
 	buffer  []byte
-	synced  int64    // end of the last epoch that was synced
 	ends    [2]int64 // of the latest epochs
 	folds   [quiet]uint8
 	fold    uint8
@@ -81,11 +76,10 @@ func openFiles(files fileSystem, options StoreOptions) (*Store, error) {
 	if least := min(options.Age, options.Bytes, options.Delay); least < 0 {
 		return nil, estimate.Invalid("colate", "Age, Bytes or Delay", least, "0 or more")
 	}
-	const segmentBytes, minute = 64 << 20, 60_000_000_000
+	const segmentBytes = 64 << 20
 	if options.segmentBytes == 0 {
 		options.segmentBytes = min(segmentBytes, cmp.Or(options.Bytes/8, segmentBytes))
 	}
-	options.SyncEvery = cmp.Or(options.SyncEvery, minute)
 	s := &Store{files: files, options: options}
 	if options.ReadOnly {
 		s.closed = fmt.Errorf("colate: the store was opened to be read: %w", fs.ErrPermission)
@@ -95,13 +89,11 @@ func openFiles(files fileSystem, options StoreOptions) (*Store, error) {
 			return nil, fmt.Errorf("colate: %w", err)
 		}
 	}
-	if err := s.load(); err != nil {
-		if s.lock != nil {
-			s.lock.Close()
-		}
-		return nil, err
+	err := s.load()
+	if err != nil && s.lock != nil {
+		s.lock.Close()
 	}
-	return s, nil
+	return s, err
 }
 
 // load learns what is in the directory, and what has changed there since.
@@ -112,27 +104,20 @@ func (s *Store) load() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known := map[uint64]*segment{}
+	known, live := map[uint64]*segment{}, uint64(0) // the last one, which may have grown
 	for _, seg := range s.segments {
-		known[seg.number] = seg
-	}
-	live := uint64(0) // only the last may have grown
-	if n := len(s.segments); n > 0 {
-		live = s.segments[n-1].number
+		known[seg.number], live = seg, seg.number
 	}
 	segments := []*segment{}
 	for _, name := range names {
-		number, ok := numberOf(name)
-		if !ok {
-			continue // not ours
-		}
+		number, ours := numberOf(name)
 		seg := known[number]
-		if seg == nil || number >= live {
-			if seg = s.loadSegment(number, seg); seg == nil {
-				continue // its writer has removed it
-			}
+		if ours && (seg == nil || number >= live) {
+			seg = s.loadSegment(number, seg)
 		}
-		segments = append(segments, seg)
+		if ours && seg != nil { // its writer has not removed it
+			segments = append(segments, seg)
+		}
 	}
 	slices.SortFunc(segments, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
 	if n := len(segments); s.options.ReadOnly && n > 0 {
@@ -153,25 +138,24 @@ func (s *Store) loadSegment(number uint64, known *segment) *segment {
 	if known != nil {
 		*seg = *known
 	}
-	var size int64
 	if err == nil {
 		defer f.Close()
-		if size, err = f.Size(); err == nil {
-			err = seg.scan(f, size)
-		}
+		err = seg.scan(f)
 	}
 	if err != nil {
-		seg.damages = append(seg.damages, &damage{segmentName(number), seg.size, size - seg.size, err})
+		seg.damages = append(seg.damages, &damage{segmentName(number), seg.size, 0, err})
 	}
 	return seg
 }
 
-// Append adds an epoch. Once Sync has returned, the epoch survives a crash. An
-// epoch without packets is not kept. On error the epoch is not in the store
-// and may be appended again, except after Sync has failed; or the error is
-// [ErrOverloaded], and it is.
+// Append adds an epoch, which then survives a crash. An epoch without packets is
+// not kept. On error the epoch is not in the store and may be appended again; or
+// the error is [ErrOverloaded], and it is. If a disk fails to sync, nobody can
+// tell what it has, because the next sync may report as written what it failed to
+// write. After that Append fails until the store is opened again and shows what
+// it has.
 func (s *Store) Append(r *Recorder) error {
-	start, end, ok := r.Span()
+	_, end, ok := r.Span()
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if err := cmp.Or(s.closed, s.failed); err != nil || !ok {
@@ -179,17 +163,13 @@ func (s *Store) Append(r *Recorder) error {
 	}
 	var e entry
 	s.buffer, e = appendFrame(s.buffer[:0], s.pack(r))
-	if err := s.write(e); err != nil {
+	err := s.write(e)
+	if err == nil {
+		s.ends = [2]int64{s.ends[1], end}
+		err = s.sync()
+	}
+	if err != nil {
 		return err
-	}
-	if s.ends == [2]int64{} {
-		s.synced = start
-	}
-	s.ends = [2]int64{s.ends[1], end}
-	if every := s.options.SyncEvery; every > 0 && max(end-s.synced, s.synced-end) >= every {
-		if err := s.sync(); err != nil {
-			return err
-		}
 	}
 	return s.warn(r)
 }
@@ -221,11 +201,16 @@ func (s *Store) warn(r *Recorder) error {
 	case way <= mostOnTheWay && load <= math.Ldexp(1, int(c.CountBits)-1) && load*delay <= largestSum(c):
 		return nil
 	}
-	s.mu.Lock()
-	s.overloaded++
-	s.mu.Unlock()
-	return fmt.Errorf("colate: %w: the epoch from %d on has %.3g packets a counter, %.2g on their way at a time if they take %.3g s",
+	err := fmt.Errorf("colate: %w: the epoch from %d on has %.3g packets a counter, %.2g on their way at a time if they take %.3g s",
 		ErrOverloaded, r.start, load, way, delay/1e9)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.overloaded); n > 0 && s.overloaded[n-1].End == r.start {
+		s.overloaded[n-1].End += c.Period
+	} else {
+		s.overloaded = append(s.overloaded, Missing{r.start, r.start + c.Period, err})
+	}
+	return err
 }
 
 // write appends the frame of an entry that is in the buffer.
@@ -301,30 +286,17 @@ func (s *Store) begin() error {
 	return nil
 }
 
-// complete syncs and closes the active segment.
-func (s *Store) complete() error {
-	if s.active == nil {
-		return s.failed
+// complete closes the active segment.
+func (s *Store) complete() (err error) {
+	if s.active != nil {
+		err = s.active.Close()
+		s.active = nil
 	}
-	err := errors.Join(s.sync(), s.active.Close())
-	s.active = nil
-	return err
+	return errors.Join(err, s.failed)
 }
 
-// Sync makes all appended epochs survive a crash. If it fails, nobody can tell
-// which of them do, because the next sync may report as written what a disk
-// failed to write. After that Sync and Append fail until the store is opened
-// again and shows what it has.
-func (s *Store) Sync() error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	return s.sync()
-}
-
+// sync makes what was written survive a crash.
 func (s *Store) sync() error {
-	if s.active == nil || s.failed != nil {
-		return s.failed
-	}
 	err := s.active.Sync()
 	if err == nil && s.fresh {
 		err = s.files.Sync()
@@ -333,11 +305,11 @@ func (s *Store) sync() error {
 		s.failed = fmt.Errorf("colate: syncing: %w", err)
 		return s.failed
 	}
-	s.fresh, s.synced = false, s.ends[1]
+	s.fresh = false
 	return nil
 }
 
-// Close syncs the store and allows another writer.
+// Close allows another writer.
 func (s *Store) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -362,14 +334,11 @@ func (s *Store) DropBefore(t int64) (int, error) {
 // retain removes what is older, or more, than the options allow.
 func (s *Store) retain() error {
 	before, most := int64(math.MinInt64), int64(math.MaxInt64)
-	if age, now := s.options.Age, min(s.ends[0], s.ends[1]); age > 0 && now > math.MinInt64+age {
-		before = now - age
+	if age := s.options.Age; age > 0 {
+		before = later64(min(s.ends[0], s.ends[1]), -age)
 	}
 	if s.options.Bytes > 0 {
 		most = s.options.Bytes - s.options.segmentBytes
-	}
-	if before == math.MinInt64 && most == math.MaxInt64 {
-		return nil
 	}
 	_, err := s.drop(before, most)
 	return err
@@ -385,14 +354,12 @@ func (s *Store) drop(before, most int64) (epochs int, err error) {
 	kept := make([]*segment, 0, len(s.segments))
 	for _, seg := range s.segments {
 		old := total > most || !slices.ContainsFunc(seg.entries, func(e entry) bool { return e.end > before })
-		if err != nil || !old || s.active != nil && seg == s.last() {
-			kept = append(kept, seg)
-			continue
+		if old = old && err == nil && (s.active == nil || seg != s.last()); old {
+			if err = s.files.Remove(segmentName(seg.number)); errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
 		}
-		if err = s.files.Remove(segmentName(seg.number)); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		if err != nil {
+		if !old || err != nil {
 			kept = append(kept, seg)
 			continue
 		}
@@ -412,14 +379,15 @@ func (s *Store) drop(before, most int64) (epochs int, err error) {
 }
 
 // Summary describes what is in the store now: its epochs, the span of them, and
-// the bytes of its segments. What is Missing are parts of files in which no
-// whole epoch was found when the store was opened or written. Queries report
-// later damage when they read it.
+// the bytes of its segments. What is Missing are spans that cannot be asked for
+// most flows, and parts of files in which no whole epoch was found when the store
+// was opened or written. Queries report later damage when they read it.
 func (s *Store) Summary() (c Coverage) {
+	_ = s.refresh() // or as it was
 	all := s.find(math.MinInt64, math.MaxInt64)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	c.Overloaded = s.overloaded
+	c.Missing = slices.Clone(s.overloaded)
 	for _, seg := range s.segments {
 		c.Bytes += seg.size
 		for _, d := range seg.damages {
@@ -449,11 +417,11 @@ func (s *Store) find(from, to int64) (found []entry) {
 }
 
 // refresh finds what another process has written and removed, if it may.
-func (s *Store) refresh() error {
-	if !s.options.ReadOnly {
-		return nil
+func (s *Store) refresh() (err error) {
+	if s.options.ReadOnly {
+		err = s.load()
 	}
-	return s.load()
+	return err
 }
 
 // Epochs returns an iterator over the epochs that overlap the time from from

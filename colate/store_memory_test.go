@@ -2,6 +2,7 @@ package colate
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -18,13 +19,14 @@ import (
 // memory is a fileSystem that counts what is read, forgets on crash what was
 // not synced, and fails when told to.
 type memory struct {
-	mu     sync.Mutex
-	names  map[string]*memoryFile
-	synced map[string]*memoryFile // what names would be after a crash
-	read   int64
-	fail   error // of every change, if not nil
-	room   int   // bytes that can still be written; below 0, all
-	locked bool
+	mu       sync.Mutex
+	names    map[string]*memoryFile
+	synced   map[string]*memoryFile // what names would be after a crash
+	read     int64
+	fail     error // of every change, if not nil
+	failSync error
+	room     int // bytes that can still be written; below 0, all
+	locked   bool
 }
 
 type memoryFile struct {
@@ -156,8 +158,8 @@ func (f *memoryFile) Write(b []byte) (int, error) {
 func (f *memoryFile) Sync() error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	if f.fs.fail != nil {
-		return f.fs.fail
+	if err := cmp.Or(f.fs.fail, f.fs.failSync); err != nil {
+		return err
 	}
 	f.synced = len(f.data)
 	return nil

@@ -9,33 +9,6 @@ import (
 	"time"
 )
 
-// What is kept is synced every so often without being told, so that a power cut
-// takes no more than that.
-func TestSyncEvery(t *testing.T) {
-	for every, want := range map[int64]int{0: 0, 3000: 9, 1: 10, -1: 0} {
-		files := newMemory()
-		s := openStore(t, files, StoreOptions{SyncEvery: every})
-		fill(t, s, 0, 10)
-		if got, _ := contents(t, openStore(t, files.crash(0), StoreOptions{})); !slices.Equal(got, numbers(0, want)) {
-			t.Errorf("synced every %d ns: a power cut leaves %v, want %d epochs", every, got, want)
-		}
-	}
-	c := storeConfig
-	c.Period, c.Bits = 60e9, 64
-	files := newMemory()
-	s := openStore(t, files, StoreOptions{})
-	for minute := range int64(3) {
-		r, _ := New(c)
-		r.Update(1, 2, minute*60e9)
-		if err := s.Append(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := openStore(t, files.crash(0), StoreOptions{}).Summary().Epochs; got != 3 {
-		t.Errorf("a power cut leaves %d of 3 minutes", got)
-	}
-}
-
 // What is old is removed without being told, by age and by size, and by neither
 // because of one epoch from a clock that ran ahead.
 func TestRetentionByItself(t *testing.T) {
@@ -75,7 +48,6 @@ func TestManyWriters(t *testing.T) {
 		all.Go(func() {
 			for i := worker; i < len(epochs); i += 4 {
 				failed <- s.Append(epochs[i])
-				failed <- s.Sync()
 				_, err := s.DropBefore(-5)
 				failed <- err
 				s.Summary()

@@ -37,3 +37,6 @@ func median(x []float64) float64 {
 }
 
 func sortedKeys(m map[int64]*Recorder) []int64 { return slices.Sorted(maps.Keys(m)) }
+
+// race is set where the race detector looks on.
+var race bool

@@ -1,0 +1,5 @@
+//go:build race
+
+package colate
+
+func init() { race = true }
