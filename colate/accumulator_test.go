@@ -91,6 +91,26 @@ func (a *accumulator) ask(i int) (Result, error) {
 	return r, r.Err
 }
 
+// held returns how many of these flows have an answer, and how many of the 95 %
+// intervals hold and are no wider than so many means.
+func (a *accumulator) held(t testing.TB, list []truth, offset, widest float64) (hits, answered int) {
+	t.Helper()
+	for i, f := range list {
+		r, err := a.ask(i)
+		if errors.Is(err, estimate.ErrNoSamples) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered++
+		if interval := r.MeanInterval(0.95); interval.Contains(f.Mean+offset) && interval.High-interval.Low <= widest*f.Mean {
+			hits++
+		}
+	}
+	return hits, answered
+}
+
 // shortfall is how far below n·p a binomial number may fall with a
 // probability of 10⁻⁴.
 func shortfall(n int, p float64) float64 {
@@ -137,19 +157,7 @@ func TestIntervalCoverage(t *testing.T) {
 					believe(pair)
 				}
 			}
-			a := w.follow(t, epochs, flows)
-			hits, n := 0, 0
-			for i, f := range list {
-				r, err := a.ask(i)
-				if errors.Is(err, estimate.ErrNoSamples) {
-					continue
-				}
-				n++
-				interval := r.MeanInterval(confidence)
-				if interval.Contains(f.Mean+float64(w.offset)) && interval.High-interval.Low < 200*f.Mean {
-					hits++
-				}
-			}
+			hits, n := w.follow(t, epochs, flows).held(t, list, float64(w.offset), 200)
 			t.Logf("%s, flows of %d packets or more: %d of %d intervals hold, of %d flows", name, least, hits, n, len(list))
 			good := float64(hits) >= confidence*float64(n)-shortfall(n, confidence)
 			if good == w.blind || n < 5 {
@@ -294,30 +302,16 @@ func TestElephant(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	all := traffic.Flows(4, 6000)
 	n := len(all)
-	for i := range n {
+	for range n {
 		at := all[rng.IntN(n)].Sent
 		all = append(all, passage{Flow: 1, Packet: hashing.Packet(rng.Uint64()), Sent: at, At: at + 900_000})
-		_ = i
 	}
 	c := cutAt(4e6)
 	c.CountBits = 12
 	w := world{config: c, loss: 0.002}
 	epochs, arrived := w.cut(t, all)
 	list := traffic.Truths(arrived, 50)
-	a := w.follow(t, epochs, recordsOf(list))
-	hits, answered := 0, 0
-	for i, f := range list {
-		r, err := a.ask(i)
-		if err != nil {
-			continue
-		}
-		answered++
-		if interval := r.MeanInterval(0.95); interval.Contains(f.Mean) {
-			hits++
-		} else if f.Flow == 1 {
-			t.Errorf("the elephant: %v is not in %v", f.Mean, interval)
-		}
-	}
+	hits, answered := w.follow(t, epochs, recordsOf(list)).held(t, list, 0, math.Inf(1))
 	t.Logf("%d of %d flows have an answer, %d hold", answered, len(list), hits)
 	if answered < len(list)*9/10 || float64(hits) < 0.95*float64(answered)-shortfall(answered, 0.95) {
 		t.Errorf("%d of %d flows have an answer, %d hold", answered, len(list), hits)
@@ -325,7 +319,7 @@ func TestElephant(t *testing.T) {
 	narrow := w
 	narrow.config.CountBits = 4
 	epochs, _ = narrow.cut(t, all)
-	a = narrow.follow(t, epochs, []joint.FlowRecord{{Flow: 1, Packets: float64(n)}})
+	a := narrow.follow(t, epochs, []joint.FlowRecord{{Flow: 1, Packets: float64(n)}})
 	if _, err := a.ask(0); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("an elephant that 4 bits cannot count: %v", err)
 	}
@@ -358,32 +352,6 @@ func TestElephantUnderLoss(t *testing.T) {
 		if err != nil || !interval.Contains(list[0].Mean) || interval.High-interval.Low > 2*list[0].Mean {
 			t.Errorf("%+v in %v, %v; the mean is %v", r.Delay, interval, err, list[0].Mean)
 		}
-	}
-}
-
-// An offset between the clocks shifts a mean by exactly itself.
-func TestClockOffset(t *testing.T) {
-	all := traffic.Flows(3, 3000)
-	list := traffic.Truths(all, 500)[:1]
-	estimateWith := func(offset int64) Result {
-		w := world{config: testConfig, offset: offset}
-		epochs, _ := w.cut(t, all)
-		r, err := w.follow(t, epochs, recordsOf(list)).ask(0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	const offset = 2_345_678
-	before, after := estimateWith(0), estimateWith(offset)
-	if got := after.Mean - before.Mean; math.Abs(got-offset) > 1e-6*offset {
-		t.Errorf("the mean moved by %v, want %v", got, offset)
-	}
-	if got := after.MeanInterval(0.9).Low - before.MeanInterval(0.9).Low; math.Abs(got-offset) > 1e-6*offset {
-		t.Errorf("the interval moved by %v, want %v", got, offset)
-	}
-	if math.Abs(after.StdDev-before.StdDev) > 1e-6*before.StdDev {
-		t.Errorf("the deviation changed from %v to %v", before.StdDev, after.StdDev)
 	}
 }
 

@@ -128,31 +128,5 @@ func TestPathLeavesOutUnknownClocks(t *testing.T) {
 	}
 }
 
-// A corrected epoch is the one that a clock that agrees records, to half a unit
-// a counter.
-func TestRecorderCorrect(t *testing.T) {
-	config := testConfig
-	config.Shift = 3
-	all := traffic.Flows(6, 500)
-	_, down := recorded(t, config, all)
-	far, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reading := clock.Reading{Time: all[len(all)/2].Sent, Offset: -7e8 + 0.5, Drift: -1e-4}
-	for _, p := range all {
-		far.Update(p.Flow, p.Packet, p.At+int64(math.Round(reading.Ahead(p.At))))
-	}
-	for i := range far.words {
-		far.words[i] = config.nearWord(far.words[i], reading)
-		n := float64(down.words[i] & (1<<config.CountBits - 1))
-		off := float64(estimate.Difference(down.words[i]>>config.lowBits(), far.words[i]>>config.lowBits(), int(config.sumBits())))
-		// Stamps lose up to a unit each, to the same side at both.
-		if math.Abs(off) > 0.5+n || (down.words[i]^far.words[i])&(1<<config.lowBits()-1) != 0 {
-			t.Fatalf("counter %d of %.0f packets: off by %.0f units", i, n, off)
-		}
-	}
-}
-
 // same reports whether two answers have the same mean and interval.
 func same(a, b Result) bool { return a.Mean == b.Mean && a.MeanInterval(0.9) == b.MeanInterval(0.9) }

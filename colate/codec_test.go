@@ -95,41 +95,6 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Blocks hold any words, of whatever epoch, in no more bits than was said.
-func TestBlocksOfAnything(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	for name, c := range configs {
-		codec := newBlockCodec(&c, 0)
-		for _, length := range []int{1, 2, 7, 256} {
-			words := make([]uint64, length)
-			for i := range words {
-				words[i] = rng.Uint64() >> rng.IntN(64) & c.widthMask()
-				if rng.IntN(3) == 0 {
-					words[i] = uint64(rng.IntN(4)) << c.CountBits & c.widthMask() // a count that wrapped to 0
-				}
-			}
-			data := codec.append(nil, words)
-			if most := blockOverhead + (length*c.widest()+7)/8; len(data) > most {
-				t.Errorf("%s: a block of %d counters takes %d bytes, want up to %d", name, length, len(data), most)
-			}
-			back := make([]uint64, length)
-			if _, err := codec.read(back, data, nil); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			for i := range words {
-				if back[i] != words[i] {
-					t.Fatalf("%s: word %d is %#x, want %#x", name, i, back[i], words[i])
-				}
-			}
-			for n := range data {
-				if _, err := codec.read(back, data[:n], nil); !errors.Is(err, estimate.ErrEncoding) {
-					t.Fatalf("%s: %d of %d bytes: %v", name, n, len(data), err)
-				}
-			}
-		}
-	}
-}
-
 // An epoch takes at most 12 bits a packet, from 100 packets a second to 70,000,
 // and folded epochs have the same packets in the same places.
 func TestSizes(t *testing.T) {

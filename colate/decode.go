@@ -71,8 +71,8 @@ type differences struct {
 	counters []difference
 	sums     []float64 // of the delays of each counter's packets, as far as it is settled
 	packets  []float64 // of each counter
-	epochs   int // compared
-	unread   int // that could not be compared
+	epochs   int       // compared
+	unread   int       // that could not be compared
 }
 
 // A difference is what else a counter says about all epochs.

@@ -1,12 +1,10 @@
 package colate
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/traffic"
 )
@@ -71,21 +69,7 @@ func TestLaws(t *testing.T) {
 			epochs, arrived := w.cut(t, all)
 			list := traffic.Truths(arrived, 30)
 			list = list[:min(len(list), 120)]
-			a := w.follow(t, epochs, recordsOf(list))
-			hits, n := 0, 0
-			for i, f := range list {
-				r, err := a.ask(i)
-				if errors.Is(err, estimate.ErrNoSamples) {
-					continue
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				n++
-				if interval := r.MeanInterval(0.95); interval.Contains(f.Mean) {
-					hits++
-				}
-			}
+			hits, n := w.follow(t, epochs, recordsOf(list)).held(t, list, 0, math.Inf(1))
 			t.Logf("%s, %v lost: %d of %d intervals hold, %d flows without an answer", name, loss, hits, n, len(list)-n)
 			if float64(hits) < 0.95*float64(n)-shortfall(n, 0.95) {
 				t.Errorf("%s, %v lost: %d of %d intervals hold", name, loss, hits, n)

@@ -153,34 +153,6 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// backwards is a fileSystem that lists its files in another order.
-type backwards struct{ *memory }
-
-func (b backwards) List() ([]string, error) {
-	names, err := b.memory.List()
-	slices.Reverse(names)
-	return names, err
-}
-
-// In whatever order the directory has them, the last segment is the last.
-func TestUnsortedDirectory(t *testing.T) {
-	files := backwards{newMemory()}
-	for i := range 4 {
-		s := openStore(t, files, StoreOptions{segmentBytes: 1})
-		fill(t, s, 3*i, 3*i+3)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := openStore(t, files, StoreOptions{})
-	if got, damages := contents(t, s); !slices.Equal(got, numbers(0, 12)) || damages != 0 {
-		t.Errorf("epochs %v, %d damages", got, damages)
-	}
-	if n, err := s.DropBefore(3000); n != 3 || err != nil {
-		t.Errorf("dropped %d, %v; want the first 3", n, err)
-	}
-}
-
 func TestRetention(t *testing.T) {
 	files := newMemory()
 	s := openStore(t, files, StoreOptions{segmentBytes: 1}) // one epoch each
@@ -200,23 +172,6 @@ func TestRetention(t *testing.T) {
 	fill(t, s, 9, 10)
 	if got, _ := contents(t, s); !slices.Equal(got, numbers(8, 10)) || len(files.names) != 2 {
 		t.Errorf("after dropping all, it goes on with %v", got)
-	}
-}
-
-// A clock that ran ahead, or back, keeps its own segment only.
-func TestClockJump(t *testing.T) {
-	s := openStore(t, newMemory(), StoreOptions{segmentBytes: 1})
-	for _, i := range []int{0, 1, 1_000_000, 2, 3, 0, 4} {
-		fill(t, s, i, i+1)
-	}
-	if got, _ := contents(t, s); !slices.Equal(got, []int{0, 0, 1, 2, 3, 4, 1_000_000}) {
-		t.Errorf("epochs %v", got)
-	}
-	if n, err := s.DropBefore(3000); n != 4 || err != nil {
-		t.Errorf("%d dropped, %v", n, err)
-	}
-	if got, _ := contents(t, s); !slices.Equal(got, []int{3, 4, 1_000_000}) {
-		t.Errorf("epochs %v left", got)
 	}
 }
 

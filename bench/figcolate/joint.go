@@ -26,7 +26,7 @@ func ownDelays(run *experiment.Run) (*traffic, flowsim.Config) {
 		c = c.Scaled(float64(quickPackets) / fullPackets)
 	}
 	simulated := experiment.Try(flowsim.New(c))
-	t := &traffic{name: "flows with delays of their own", flows: make([]flow, len(simulated.Flows)), duration: c.Seconds}
+	t := &traffic{name: "flows with delays of their own", flows: make([]flow, len(simulated.Flows))}
 	for i := range simulated.Flows {
 		f := &simulated.Flows[i]
 		t.flows[i].key = f.Key

@@ -31,8 +31,6 @@ const (
 type kind struct {
 	name  string
 	trace trace.FlowsConfig
-	red   queue.LinkConfig
-	paper string // flows, packets and duration of the trace (Table 2)
 }
 
 const linkRate = 10e9
@@ -45,30 +43,16 @@ func flowsOf(utilisation, shape float64, most int) trace.FlowsConfig {
 }
 
 var (
-	backbone   = kind{"backbone", flowsOf(0.75, 1.1, 20_000), queue.RLIConfig, "CHIC: 3.01 M flows, 37.3 M packets in 5 min"}
-	enterprise = kind{"enterprise", flowsOf(0.7, 0.7, 30_000), queue.RLIConfig, "ICSI: 0.387 M flows, 46.9 M packets in 41 h"}
-	dataCentre = kind{"data centre", flowsOf(0.93, 0.85, 30_000), queue.RLIConfig, "DC: 0.439 M flows, 19.9 M packets in 65 min"}
+	backbone   = kind{"backbone", flowsOf(0.75, 1.1, 20_000)}
+	enterprise = kind{"enterprise", flowsOf(0.7, 0.7, 30_000)}
+	dataCentre = kind{"data centre", flowsOf(0.93, 0.85, 30_000)}
 	kinds      = []kind{backbone, enterprise, dataCentre}
 )
-
-// congested is the backbone at more than the link's rate, with the buffer that
-// section 6.1 gives the queue, half a second of it: delays are near 0.3 s, not
-// microseconds.
-func congested() kind {
-	k := kind{name: "backbone, overloaded", trace: flowsOf(1.5, 1.1, 20_000), paper: "none"}
-	const buffer = linkRate / 8 / 2 // bytes
-	k.red = queue.LinkConfig{Rate: linkRate, Queue: queue.QueueConfig{
-		Bytes: buffer,
-		RED:   queue.REDConfig{Min: 0.475 * buffer, Max: 0.95 * buffer, Weight: 0.002, Probability: 1.0 / 50, Typical: 340},
-	}}
-	return k
-}
 
 // A flow, with the truth about it.
 type flow struct {
 	key     hashing.Flow
 	packets int
-	in, out float64 // sums of its time stamps at the two points, ns
 	delays  estimate.Moments
 }
 
@@ -83,25 +67,23 @@ type passage struct {
 
 // traffic is what passed both points.
 type traffic struct {
-	name     string
-	flows    []flow
-	packets  []passage
-	delays   estimate.Moments
-	dropped  int
-	duration float64 // s
+	name    string
+	flows   []flow
+	packets []passage
+	delays  estimate.Moments
 }
 
 // newTraffic runs a kind's trace through its queue.
 func newTraffic(run *experiment.Run, k kind) *traffic {
-	return newTrafficOf(run, k, run.Pick(quickPackets, fullPackets), nil)
+	return newTrafficOf(run, k, run.Pick(quickPackets, fullPackets))
 }
 
-// newTrafficOf passes the given number of packets of a kind through its queue,
-// and calls then, if it is not nil, for each one that passed.
-func newTrafficOf(run *experiment.Run, k kind, packets int, then func(p *queue.Packet, out int64, link *queue.Link)) *traffic {
-	k.trace.Seed, k.red.Seed = run.SeedOf("trace "+k.name), run.SeedOf("queue "+k.name)
+// newTrafficOf passes the given number of packets of a kind through its queue.
+func newTrafficOf(run *experiment.Run, k kind, packets int) *traffic {
+	red := queue.RLIConfig
+	k.trace.Seed, red.Seed = run.SeedOf("trace "+k.name), run.SeedOf("queue "+k.name)
 	source := experiment.Try(trace.NewFlows(k.trace))
-	link := experiment.Try(queue.NewLink(k.red))
+	link := experiment.Try(queue.NewLink(red))
 	t := &traffic{name: k.name, packets: make([]passage, 0, packets)}
 	number := map[hashing.Flow]uint32{}
 	var p queue.Packet
@@ -111,7 +93,6 @@ func newTrafficOf(run *experiment.Run, k kind, packets int, then func(p *queue.P
 		}
 		out, fate := link.Send(p.Time, int(p.Bytes))
 		if fate != queue.Passed {
-			t.dropped++
 			continue
 		}
 		i, known := number[p.Flow]
@@ -121,19 +102,13 @@ func newTrafficOf(run *experiment.Run, k kind, packets int, then func(p *queue.P
 			t.flows = append(t.flows, flow{key: p.Flow})
 		}
 		t.add(passage{i, p.ID, p.Time, out})
-		if then != nil {
-			then(&p, out, link)
-		}
 	}
-	t.duration = float64(t.packets[packets-1].in) / 1e9
 	return t
 }
 
 func (t *traffic) add(p passage) {
 	f := &t.flows[p.flow]
 	f.packets++
-	f.in += float64(p.in)
-	f.out += float64(p.out)
 	f.delays.Add(float64(p.out - p.in))
 	t.delays.Add(float64(p.out - p.in))
 	t.packets = append(t.packets, p)
@@ -144,7 +119,6 @@ var (
 	bins  = perflow.Classes("1", 1, 1, "2–9", 2, 9, "10–99", 10, 99, "100–999", 100, 999, "≥ 1,000", 1000, perflow.Unlimited)
 	large = bins[4]
 	asked = perflow.Class{Name: "≥ 100", Least: 100, Most: perflow.Unlimited}
-	few   = perflow.Class{Name: "small", Least: 1, Most: 99}
 	every = perflow.Class{Name: "all", Least: 1, Most: perflow.Unlimited}
 )
 

@@ -3,8 +3,7 @@
 //
 //	go run ./examples/colate                       # the captures that ship
 //	go run ./examples/colate record -dir kept -in a.pcap -out b.pcap
-//	go run ./examples/colate query -dir kept       # all flows, the slowest first
-//	go run ./examples/colate query -dir kept -flow "tcp 10.0.0.1:80 10.0.0.2:1234" -from 2026-01-31T12:00:00Z
+//	go run ./examples/colate query -dir kept -from 2026-01-31T12:00:00Z
 //
 // The captures hold one traffic stream before and after whatever delays it,
 // stamped by clocks that agree. At every -period of the clock each point's
@@ -13,10 +12,8 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -45,11 +42,12 @@ usage: colate [record|query] [flags]`
 
 // options are those of all commands.
 type options struct {
-	in, out, dir, flow string
-	from, to           int64
-	period             time.Duration
-	seed               uint64
-	json               bool
+	dir, flow string
+	captures  [2]string
+	from, to  int64
+	period    time.Duration
+	seed      uint64
+	json      bool
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
@@ -59,8 +57,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	o := options{from: math.MinInt64, to: math.MaxInt64}
 	f := programs.NewFlags("colate", about, stderr)
-	f.StringVar(&o.in, "in", "examples/twopoint/testdata/ingress.pcap.gz", "record this capture `file` before the delay")
-	f.StringVar(&o.out, "out", "examples/twopoint/testdata/egress.pcap.gz", "and this `file` after the delay")
+	f.StringVar(&o.captures[0], "in", "examples/twopoint/testdata/ingress.pcap.gz", "record this capture `file` before the delay")
+	f.StringVar(&o.captures[1], "out", "examples/twopoint/testdata/egress.pcap.gz", "and this `file` after the delay")
 	programs.Range(f, &o.period, "period", 500*time.Millisecond, time.Millisecond, 24*time.Hour, "`time` between stores of the counters")
 	f.StringVar(&o.dir, "dir", "", "`directory` of the stores")
 	f.Uint64Var(&o.seed, "seed", 1, "secret `seed` of all digests, which is not kept")
@@ -118,7 +116,7 @@ func (o *options) open(options colate.StoreOptions) (at [2]point, err error) {
 // record reads the captures into the stores.
 func (o *options) record(ctx context.Context, rows *programs.Rows) error {
 	var readers [2]*trace.Reader
-	for i, name := range []string{o.in, o.out} {
+	for i, name := range o.captures {
 		f, err := os.Open(name)
 		if err != nil {
 			return fmt.Errorf("%w (the captures that ship are found from the top of the project)", err)
@@ -143,8 +141,8 @@ func (o *options) record(ctx context.Context, rows *programs.Rows) error {
 			return err
 		}
 	}
-	flows := map[hashing.Tuple]*flow{}
-	if err = o.pass(ctx, trace.NewPair(readers[0], readers[1]), &at, flows); err != nil {
+	var flows programs.FlowTable
+	if err = o.pass(ctx, trace.NewPair(readers[0], readers[1]), &at, &flows); err != nil {
 		return err
 	}
 	for i, p := range at {
@@ -154,11 +152,11 @@ func (o *options) record(ctx context.Context, rows *programs.Rows) error {
 		kept := p.store.Summary()
 		rows.Printf("%s: %.0f packets in %d epochs, %.1f bits a packet\n", points[i], p.packets, kept.Epochs, float64(8*kept.Bytes)/p.packets)
 	}
-	return o.writeFlows(flows)
+	return flows.Write(o.dir)
 }
 
 // pass passes all packets to the points where they were captured.
-func (o *options) pass(ctx context.Context, pair *trace.Pair, at *[2]point, flows map[hashing.Tuple]*flow) error {
+func (o *options) pass(ctx context.Context, pair *trace.Pair, at *[2]point, flows *programs.FlowTable) error {
 	var frame hashing.Frame
 	for ctx.Err() == nil {
 		side, rec, err := pair.Next()
@@ -180,54 +178,23 @@ func (o *options) pass(ctx context.Context, pair *trace.Pair, at *[2]point, flow
 		}
 		p.Update(frame.Tuple.Flow(o.seed), frame.Digest(o.seed), rec.Time)
 		p.packets++
-		f := flows[frame.Tuple]
-		if f == nil {
-			f = &flow{first: rec.Time}
-			flows[frame.Tuple] = f
-		}
-		f.last = rec.Time
+		f := programs.FlowRecord{Tuple: frame.Tuple, First: rec.Time, Last: rec.Time}
 		if side == trace.Egress {
-			f.packets++
+			f.Packets = 1
 		}
+		flows.Add(f)
 	}
 	return ctx.Err()
 }
 
-// A flow is what a flow collector knows of one.
-type flow struct {
-	packets     uint64 // that arrived
-	first, last int64  // at either point, ns
-}
-
-func (o *options) writeFlows(flows map[hashing.Tuple]*flow) error {
-	file, err := os.Create(filepath.Join(o.dir, "flows.csv"))
-	if err != nil {
-		return err
-	}
-	w := csv.NewWriter(file)
-	for tuple, f := range flows {
-		w.Write([]string{programs.FlowName(&tuple), fmt.Sprint(f.packets), fmt.Sprint(f.first), fmt.Sprint(f.last)})
-	}
-	w.Flush()
-	return errors.Join(w.Error(), file.Close())
-}
-
-// asked returns the flows of flows.csv that are asked for.
+// asked returns the flows that are asked for, of those that were recorded.
 func (o *options) asked() (names []string, records []joint.FlowRecord, err error) {
-	data, err := os.ReadFile(filepath.Join(o.dir, "flows.csv"))
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: nothing was recorded in %s", err, o.dir)
-	}
-	rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
-	for _, row := range rows {
-		var packets, first, last int64
-		tuple, bad := programs.ParseFlow(row[0])
-		if _, err := fmt.Sscan(strings.Join(row[1:], " "), &packets, &first, &last); err != nil || bad != nil {
-			return nil, nil, fmt.Errorf("flows.csv: %w", cmp.Or(bad, err))
-		}
-		if o.flow == row[0] || o.flow == "" && packets >= 20 && first <= o.to && last >= o.from {
-			names = append(names, row[0])
-			records = append(records, joint.FlowRecord{Flow: tuple.Flow(o.seed), Packets: float64(packets)})
+	flows, err := programs.ReadFlows(o.dir)
+	for _, f := range flows {
+		name := programs.FlowName(&f.Tuple)
+		if o.flow == name || o.flow == "" && f.Packets >= 20 && f.First <= o.to && f.Last >= o.from {
+			names = append(names, name)
+			records = append(records, joint.FlowRecord{Flow: f.Tuple.Flow(o.seed), Packets: float64(f.Packets)})
 		}
 	}
 	if len(names) == 0 && err == nil {

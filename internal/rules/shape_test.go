@@ -103,7 +103,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1910, 1450},
 	"lda/kernel":     {2800, 2150},
 	"lds":            {4700, 4850},
-	"colate":         {4600, 4100},
+	"colate":         {4450, 3850},
 	"rli":            {3750, 3800},
 	"hashing":        {2750, 4500},
 	"queue":          {3600, 5150},
