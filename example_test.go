@@ -323,7 +323,7 @@ func Example_sizes() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println("lds:", flows.Memory, "bytes, compared", flows.Comparisons, "times an interval")
+	fmt.Println("lds:", flows.Memory, "bytes,", flows.Table.Flows, "flows in a table")
 
 	// 50,000 packets a second, to be kept for months in 3 GB a day.
 	months, bits, err := colate.Plan(colate.Demand{Rate: 50_000, BytesADay: 3e9, Delay: 100e6})
@@ -333,6 +333,6 @@ func Example_sizes() {
 	fmt.Printf("colate: %d counters, %.1f bits a packet\n", months.Counters, bits)
 	// Output:
 	// lda: 28706 bytes an interval
-	// lds: 219980 bytes, compared 1 times an interval
+	// lds: 219980 bytes, 2000 flows in a table
 	// colate: 245970 counters, 5.6 bits a packet
 }

@@ -61,14 +61,12 @@ func BenchmarkLDSUpdate(b *testing.B) {
 			}
 		}, floor)
 	})
-	b.Run("4x17500-1.6MiB-weights-bytes", func(b *testing.B) {
-		c := lds.DefaultConfig
-		c.Bytes = true
-		s := must(lds.New(c))
+	b.Run("4x17500-1MiB-weights", func(b *testing.B) {
+		s := must(lds.New(lds.DefaultConfig))
 		compare(b, streamLength, 0, func(from, to int) {
 			t, packets := int64(from), packets[from:to]
 			for i, f := range flows[from:to] {
-				s.UpdateWeighted(f, packets[i], t+int64(i), 1+uint32(f)%2, 500)
+				s.UpdateWeighted(f, packets[i], t+int64(i), 1+uint32(f)%2)
 			}
 		}, floor)
 	})

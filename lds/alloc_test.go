@@ -13,7 +13,7 @@ func TestNothingAllocates(t *testing.T) {
 		for what, f := range map[string]func(){
 			"Update":         func() { a.Update(1, 2, 3) },
 			"UpdateBatch":    func() { a.UpdateBatch(flows, ids, 3) },
-			"UpdateWeighted": func() { a.UpdateWeighted(1, 2, 3, 4, 5) },
+			"UpdateWeighted": func() { a.UpdateWeighted(1, 2, 3, 4) },
 			"Merge":          func() { _ = a.Merge(b) },
 			"Estimate":       func() { _, _ = Estimate(b, b, hashing.Flow(hashing.Word(1, 0))) },
 			"Packets":        func() { a.Packets(1) },

@@ -12,23 +12,21 @@ import (
 
 // The record of a sketch, big-endian:
 //
-//	magic "HLDS", version 4
+//	magic "HLDS", version 5
 //	identity 8 · number of the interval 8 · its beginning 8 (ns, signed)
 //	rows 1 · columns 4 · spread 1 · rates 8 each of rows (IEEE 754)
-//	tolerance 8 (IEEE 754) · greatest delay 8 (ns) · sum bits 1 · digest bits 1 ·
-//	bytes 1 (0 or 1)
-//	cells, row by row: sum · count 4 · digest · byte sum 6 (if bytes is 1)
+//	tolerance 8 (IEEE 754) · greatest delay 8 (ns) · sum bits 1 · digest bits 1
+//	cells, row by row: sum · count 4 · digest
 //	CRC-32C 4
 //
 // Sums and digests take as few bytes as hold their bits, with the upper bits
 // zero.
 const (
 	magic      = "HLDS"
-	version    = 4
+	version    = 5
 	countBytes = 4
-	byteBytes  = 6
 
-	headerBytes = 5 + 8 + stampBytes + 1 + 4 + 1 + 8 + 8 + 3 + 4 // all but rates and cells
+	headerBytes = 5 + 8 + stampBytes + 1 + 4 + 1 + 8 + 8 + 2 + 4 // all but rates and cells
 )
 
 var (
@@ -39,16 +37,12 @@ var (
 
 // AppendBinary appends the sketch's encoding to b. The error is always nil.
 func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
-	c := &s.config
-	start := len(b)
+	c, start := &s.config, len(b)
 	b = s.appendHead(wire.Begin(b, magic, version))
 	for i := range s.cells {
 		b = wire.AppendBits(b, s.cells[i].sum, c.SumBits)
 		b = wire.AppendUint(b, uint64(s.cells[i].count()), countBytes)
 		b = wire.AppendBits(b, uint64(s.cells[i].digest()), c.DigestBits)
-		if c.Bytes {
-			b = wire.AppendUint(b, s.bytes[i], byteBytes)
-		}
 	}
 	return wire.Seal(b, start), nil
 }
@@ -66,11 +60,7 @@ func (s *Sketch) appendHead(b []byte) []byte {
 	}
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(c.Tolerance))
 	b = binary.BigEndian.AppendUint64(b, uint64(c.GreatestDelay))
-	b = append(b, c.SumBits, c.DigestBits, 0)
-	if c.Bytes {
-		b[len(b)-1] = 1
-	}
-	return b
+	return append(b, c.SumBits, c.DigestBits)
 }
 
 // MarshalBinary returns the sketch's encoding. The error is always nil.
@@ -95,9 +85,6 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 	for i := range decoded.cells {
 		sum, count, digest := r.Bits(c.SumBits), r.Uint(countBytes), r.Bits(c.DigestBits)
 		decoded.cells[i] = cell{sum: uint64(estimate.SignExtend(sum, int(c.SumBits))), tally: digest<<32 | count}
-		if c.Bytes {
-			decoded.bytes[i] = r.Uint(byteBytes)
-		}
 	}
 	if err := r.Close(); err != nil {
 		return fmt.Errorf("lds: %w", err)
@@ -124,13 +111,8 @@ func readHead(r *wire.Reader) (Config, stamp, error) {
 	c.Tolerance = math.Float64frombits(r.Uint64())
 	c.GreatestDelay = int64(r.Uint64())
 	c.SumBits, c.DigestBits = r.Uint8(), r.Uint8()
-	flag := r.Uint8()
-	c.Bytes = flag == 1
 	if err := c.Validate(); err != nil {
 		return Config{}, stamp{}, fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
-	}
-	if flag > 1 {
-		return Config{}, stamp{}, fmt.Errorf("lds: %w: flag %d, want 0 or 1", estimate.ErrEncoding, flag)
 	}
 	return c, of, nil
 }

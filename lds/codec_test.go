@@ -32,10 +32,10 @@ func reseal(b []byte) []byte {
 func golden(t testing.TB) *Sketch {
 	s := mustNew(t, Config{
 		Identity: 0x0123456789abcdef, Rows: 2, Columns: 3, Spread: 2, Rates: [MaxRows]float64{1, 0.5},
-		Tolerance: 0.25, SumBits: 40, DigestBits: 12, Bytes: true,
+		Tolerance: 0.25, SumBits: 40, DigestBits: 12,
 	})
-	s.UpdateWeighted(0xd000000000000000, 0xfedcba9876543210, -2, 3, 1000)
-	s.UpdateWeighted(0xd000000000000000, 0x0f1e2d3c4b5a6987, 5, 3, 40)
+	s.UpdateWeighted(0xd000000000000000, 0xfedcba9876543210, -2, 3)
+	s.UpdateWeighted(0xd000000000000000, 0x0f1e2d3c4b5a6987, 5, 3)
 	s.SetInterval(7, -2)
 	return s
 }
@@ -47,17 +47,17 @@ func golden(t testing.TB) *Sketch {
 // packets' sum.
 func TestGoldenBytes(t *testing.T) {
 	want := strings.Join(strings.Fields(`
-		484c4453 04
+		484c4453 05
 		0123456789abcdef 0000000000000007 fffffffffffffffe 02 00000003 02
 		3ff0000000000000 3fe0000000000000
-		3fd0000000000000 0000000000000000 28 0c 01
-		0000000009 00000006 0b97 000000000c30
-		0000000000 00000000 0000 000000000000
-		0000000000 00000000 0000 000000000000
-		0000000000 00000000 0000 000000000000
-		0000000000 00000000 0000 000000000000
-		fffffffffa 00000003 0210 000000000bb8
-		e9c8c834
+		3fd0000000000000 0000000000000000 28 0c
+		0000000009 00000006 0b97
+		0000000000 00000000 0000
+		0000000000 00000000 0000
+		0000000000 00000000 0000
+		0000000000 00000000 0000
+		fffffffffa 00000003 0210
+		40de7112
 	`), "")
 	got := hex.EncodeToString(encode(t, golden(t)))
 	if got != want {
@@ -85,7 +85,7 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil || !bytes.Equal(prefixed, append([]byte("before"), b...)) {
 			t.Errorf("%s: AppendBinary does not append", name)
 		}
-		if want := 5 + 16 + 14 + 8*c.Rows + 8 + 8 + 3 + c.Rows*c.Columns*c.CellBytes() + 4; len(b) != want {
+		if want := 5 + 16 + 14 + 8*c.Rows + 8 + 8 + 2 + c.Rows*c.Columns*c.CellBytes() + 4; len(b) != want {
 			t.Errorf("%s: %d bytes, want %d", name, len(b), want)
 		}
 	}
@@ -123,7 +123,7 @@ func malformed(t testing.TB) map[string][]byte {
 		return reseal(b)
 	}
 	const rows = 5 + 8 + 16
-	const rates, tolerance, cells = rows + 6, rows + 6 + 16, rows + 6 + 16 + 8 + 8 + 3
+	const rates, tolerance, cells = rows + 6, rows + 6 + 16, rows + 6 + 16 + 8 + 8 + 2
 	return map[string][]byte{
 		"empty":                nil,
 		"magic":                tampered(0, 'X'),
@@ -148,8 +148,6 @@ func malformed(t testing.TB) map[string][]byte {
 		"sum bits 65":          tampered(tolerance+16, 65),
 		"sum bits narrower":    tampered(tolerance+16, 39),
 		"digest bits 33":       tampered(tolerance+17, 33),
-		"flag 2":               tampered(tolerance+18, 2),
-		"flag 0":               tampered(tolerance+18, 0),
 		"digest too wide":      tampered(cells+5+4, 0x10),
 		"a byte more":          reseal(append(bytes.Clone(good), 0)),
 		"a byte less":          reseal(bytes.Clone(good[:len(good)-1])),

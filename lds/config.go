@@ -67,17 +67,13 @@ type Config struct {
 	// A cell with as many packets at both points, but not the same ones,
 	// passes for usable with probability 2^-DigestBits.
 	DigestBits uint8
-
-	// Bytes makes cells sum up packet lengths as well, 48 bits wide on the
-	// wire, for [Sketch.Bytes].
-	Bytes bool
 }
 
 // DefaultConfig suits about 150,000 flows an interval. It has 4 rows of 17,500
 // cells of 13 bytes. Two rows see every packet and two sample, so that a loss
 // of 1 % leaves usable cells to nearly all large flows. Without losses the
 // paper's reference sketch, in which all rows see every packet, is slightly
-// more accurate; ours-lds-default of the project's bench compares the two.
+// more accurate.
 var DefaultConfig = Config{
 	Rows:       4,
 	Columns:    17500,
@@ -127,11 +123,7 @@ func (c *Config) Validate() error {
 // CellBytes returns the size of a cell on the wire, and in a switch that
 // stores it the same way: 13 for DefaultConfig.
 func (c *Config) CellBytes() int {
-	n := wire.BytesOf(c.SumBits) + countBytes + wire.BytesOf(c.DigestBits)
-	if c.Bytes {
-		n += byteBytes
-	}
-	return n
+	return wire.BytesOf(c.SumBits) + countBytes + wire.BytesOf(c.DigestBits)
 }
 
 // EncodedSize returns the size of a sketch's encoding in bytes.
@@ -139,9 +131,4 @@ func (c *Config) EncodedSize() int { return headerBytes + 8*c.Rows + c.Rows*c.Co
 
 // MemorySize returns the number of bytes that the cells of a sketch take in
 // memory.
-func (c *Config) MemorySize() int {
-	if c.Bytes {
-		return 24 * c.Rows * c.Columns
-	}
-	return 16 * c.Rows * c.Columns
-}
+func (c *Config) MemorySize() int { return 16 * c.Rows * c.Columns }

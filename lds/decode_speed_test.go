@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,14 +17,8 @@ import (
 // BenchmarkDecode decodes a million flows over 4 × 120,000 cells, and 146,000 over
 // 4 × 17,500. plain-s is how long a plain conjugate gradient over the same
 // equations takes. The other figures are how many times as long decoding takes:
-// of means alone, of means with deviations, and of packets; and of packets for
-// each of means alone. Each is the least of all rounds. With -short there is a
-// tenth of the million.
-//
-// Of a million flows, packets take as long as means alone. Of 146,000, whose cells
-// fit the cache, they take 1.6 times as long, and 1.2 times as long as means with
-// deviations. It is the rounds that take the time: 7 of them, instead of
-// decodeRounds, make the errors of means 4 % larger.
+// of means alone, of means with deviations, and of packets with means. Each is the
+// least of all rounds. With -short there is a tenth of the million.
 //
 //	go test -run '^$' -bench Decode -benchtime 3x ./lds
 func BenchmarkDecode(b *testing.B) {
@@ -40,9 +35,9 @@ func benchmarkDecode(b *testing.B, flows, columns int) {
 	c.Columns = columns
 	up, down := mustNew(b, c), mustNew(b, c)
 	known := crowd(up, down, flows)
-	unknown := make([]hashing.Flow, flows)
-	for i, f := range known {
-		unknown[i] = f.Flow
+	unknown := slices.Clone(known)
+	for i := range unknown {
+		unknown[i].Packets = 0
 	}
 	decode := func(opts joint.Options) func() error {
 		return func() error { _, err := Decode(context.Background(), up, down, known, opts); return err }
@@ -54,7 +49,10 @@ func benchmarkDecode(b *testing.B, flows, columns int) {
 		{"plain-s", func() error { plainGradient(up, down, known); return nil }},
 		{"means-x", decode(joint.Options{MeansOnly: true})},
 		{"intervals-x", decode(joint.Options{})},
-		{"packets-x", func() error { _, err := up.DecodePackets(context.Background(), unknown, nil); return err }},
+		{"unknown-x", func() error {
+			_, err := Decode(context.Background(), up, down, unknown, joint.Options{MeansOnly: true})
+			return err
+		}},
 	}
 	least := make([]float64, len(work))
 	for i := range least {
@@ -73,7 +71,6 @@ func benchmarkDecode(b *testing.B, flows, columns int) {
 	for i, w := range work[1:] {
 		b.ReportMetric(least[i+1]/least[0], w.unit)
 	}
-	b.ReportMetric(least[3]/least[1], "packets/means")
 }
 
 // crowd puts flows of Pareto sizes into cells of a Spread of 1, all of each
@@ -100,11 +97,8 @@ func crowd(up, down *Sketch, flows int) (records []joint.FlowRecord) {
 func plainGradient(up, down *Sketch, flows []joint.FlowRecord) (x []float64) {
 	const ridge, noise, enough = 1, 0.01, 1e-4
 	c, n := &up.config, len(flows)
-	keys, trust, y := make([]hashing.Flow, n), make([]float64, len(up.cells)), make([]float64, len(up.cells))
-	for i, f := range flows {
-		keys[i] = f.Flow
-	}
-	cells := c.cellsOf(keys)
+	trust, y := make([]float64, len(up.cells)), make([]float64, len(up.cells))
+	cells, _ := c.cellsOf(flows)
 	var all estimate.Cells
 	for i := range y {
 		y[i] = float64(estimate.Difference(up.cells[i].sum, down.cells[i].sum, int(c.SumBits)))

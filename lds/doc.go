@@ -23,8 +23,7 @@
 // [Estimate] reads a flow's delay from those of its cells that other flows
 // load least; the larger the flow, the less the others matter. [Decode] takes
 // the keys of all flows of the interval, solves all cells at once, and is
-// several times more accurate. The sketches also report loss, packets, bytes
-// and heavy hitters.
+// several times more accurate. The sketches also report losses and packets.
 //
 // A [Table] holds some flows in cells of their own, and is far more accurate for
 // these. Of 100,000 flows with 53 packets on average, one of 910 kB holds 53 % of
@@ -36,8 +35,6 @@
 //
 // [NewRotation] measures interval after interval ([Sketch.SetInterval] numbers
 // them), and an [Accumulator] adds intervals up so that losses cost little.
-// [Keyed] is for users without flow records: up to its limit it returns every
-// flow.
 //
 // # What it assumes
 //
@@ -57,9 +54,9 @@
 // packets, a flow's cells mostly hold other flows, and Estimate returns little
 // more than the mean of all packets.
 //
-// It cannot measure a flow that loses a packet in each of its cells, if intervals
-// are much longer than delays. What a cell knows after a loss depends on when the
-// lost packet was sent: in an interval of a second, with delays of 18 ms and losses
+// It cannot measure a flow that loses packets in each of its cells, if cuts are much
+// further apart than delays are long. What a cell knows after a loss depends on when
+// the lost packet was sent: in an interval of a second, with delays of 18 ms and losses
 // of 1 %, the median error of flows of 1,000 packets and more is 2 %
 // (TestLossyCellsAreWeighed); in one of minutes there is no answer.
 //
@@ -69,9 +66,8 @@
 //
 // It cannot tell which of the flows in a cell lost a packet, nor how many
 // packets are lost in a cell that always has some on their way: an Accumulator
-// gives a range, as wide as the packets of eight intervals. Two packets with
-// equal bytes look like one packet that came twice; both points count both, so
-// this costs nothing.
+// gives a range. Two packets with equal bytes look like one packet that came
+// twice; both points count both, so this costs nothing.
 //
 // # Choosing a Config
 //
@@ -85,19 +81,8 @@
 // use an [Accumulator], and let some rows sample, as [DefaultConfig] does:
 // with a Spread of k and a row that samples at p, a flow survives about k/p
 // losses between two comparisons. At the same memory, a Spread costs more
-// precision than rows that sample.
-//
-// A sketch could have a different spread in each row, or one offset along a
-// flow's cells for all rows. None of ten such layouts is better than
-// DefaultConfig throughout. The best have medians that are 5 % smaller on
-// average over twelve cases, read and decoded with no loss, 0.1 % and 1 %.
-// They decode large flows twice as well under loss, and lose 15 % or more
-// without loss. So all rows have one Spread.
-//
-// The experiments lds-rows, ours-lds-default, ours-lds-layouts and
-// ours-lds-accumulate of the project's bench have the figures:
-//
-//	go run ./bench ours-lds-default ours-lds-layouts ours-lds-accumulate ours-lds-table
+// precision than rows that sample. The experiments lds-rows, ours-lds-accumulate
+// and ours-lds-table of the project's bench have the figures.
 //
 // # Source
 //
@@ -114,8 +99,8 @@
 //	Demand.Large     x          section 3.1
 //	Failure          ε = 1 − Q  section 3.1
 //
-// This package goes beyond the paper with tables, with the joint decoding of delays
-// and counts, the comparison of cells that sampled at different rates by bounds, the
-// count-conditioned deviation within rows, and a digest by addition instead of
-// XOR. SDS and the paper's formulas are in package paper.
+// This package goes beyond the paper with tables, the joint decoding of delays
+// and counts, lossy cells that are weighed, the comparison of cells that sampled at
+// different rates by bounds, the count-conditioned deviation within rows, and a digest
+// by addition instead of XOR. SDS and the paper's formulas are in package paper.
 package lds

@@ -3,7 +3,6 @@ package lds
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -53,12 +52,8 @@ type Result struct {
 	// more.
 	Sent, Received, Lost, Overdue uint64
 
-	// Of the flow's Rows × Spread cells, Usable cells had packets, the same
-	// ones at both points, and Selected of those made the estimate. Lossy
-	// cells had different counts at the two points. Reordered cells had equal
-	// counts but different packets: packets crossed the interval's boundary,
-	// or one came where another was lost.
-	Usable, Selected, Lossy, Reordered int
+	// Usable is how many of the flow's Rows × Spread cells tell something.
+	Usable int
 }
 
 // Estimate returns the delay of flow f between two points, from its cells in
@@ -88,22 +83,19 @@ func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 	if err := match(up, down); err != nil {
 		return Result{}, err
 	}
-	c := &up.config
 	result := Result{Sent: up.Packets(f), Received: down.Packets(f), Lost: lost(up, down, f)}
-	for k := range c.Rows * c.Spread {
-		at := c.at(k/c.Spread, f, k%c.Spread)
-		switch compare(&up.cells[at], &down.cells[at], c.DigestBits) {
-		case usable:
-			result.Usable++
-		case lossy:
-			result.Lossy++
-		case reordered:
-			result.Reordered++
-		}
+	if up.absent(f) {
+		return result, errNoSamples
 	}
-	var near [MaxRows * (maxSpread + 2*nearCells)]uint32
-	cells := newPairs(up, down, c.nearby(near[:0], f))
-	if up.absent(f) || !cells.read(f, &result) {
+	var near [mostNearby]uint32
+	var contents [mostNearby]content
+	list := up.config.nearby(&near, f)
+	cells := newPairs(up, down, list)
+	v := view{&up.config, cells.apart, contents[:len(list)]}
+	for i, at := range list {
+		v.cells[i] = cells.at(int(at))
+	}
+	if !v.read(&result) {
 		return result, errNoSamples
 	}
 	result.Mean += float64(cells.around.delay)
@@ -114,40 +106,44 @@ func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 // read sets the mean, beyond the centre, and all that goes with it, from the best
 // of the flow's cells: the least loaded, where one that lost packets counts as
 // loaded by more. It reports whether there is one.
-func (p *pairs) read(f hashing.Flow, result *Result) bool {
-	c := &p.up.config
-	best, least, purest := content{}, math.Inf(1), 0
-	for r := range c.Rows {
-		for offset := range c.Spread {
-			if one := p.at(c.at(r, f, offset)); one.usable && one.packets > 0 {
-				if load := p.load(&one, c.Rates[r]); load < least {
-					best, least, purest = one, load, r
-				}
+func (v *view) read(result *Result) bool {
+	c := v.config
+	var best *content
+	least, purest := math.Inf(1), 0
+	for r, rate := range c.Rates[:c.Rows] {
+		own := v.own(r)
+		for i := range own {
+			one := &own[i]
+			if !one.usable || one.packets == 0 {
+				continue
+			}
+			result.Usable++
+			if load := one.load(rate, v.apart); load < least {
+				best, least, purest = one, load, r
 			}
 		}
 	}
-	if best.packets == 0 {
+	if best == nil {
 		return false
 	}
 	// A row's cells hold different packets, so their sums reveal the
 	// deviation. Cells of two rows hold the same packets.
 	var rows [MaxRows]estimate.Cells
-	var parts [MaxRows]int
-	for r := range c.Rows {
-		for offset := range c.Spread {
-			one := p.at(c.at(r, f, offset))
-			if one.usable && one.packets > 0 && p.load(&one, c.Rates[r]) <= (1+c.Tolerance)*least {
-				result.Selected++
-				parts[r]++
-				rows[r].Add(one.beyond, uint64(one.packets))
+	parts := 0
+	for r, rate := range c.Rates[:c.Rows] {
+		selected := 0
+		for _, one := range v.own(r) {
+			if one.usable && one.packets > 0 && one.load(rate, v.apart) <= (1+c.Tolerance)*least {
+				selected++
+				rows[r].Add(one.beyond, uint64(one.packets+0.5))
 			}
 		}
+		parts = max(parts, selected)
 	}
-	var o others
-	o.look(*p, f)
 	result.Mean = result.deviate(&rows)
-	result.Share = float64(slices.Max(parts[:])) / float64(c.Spread)
-	result.MeanError = o.meanError(f, purest, best)
+	result.Share = float64(parts) / float64(c.Spread)
+	o := others{view: v, row: purest}
+	result.MeanError = o.meanError(best)
 	return true
 }
 

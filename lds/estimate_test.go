@@ -87,7 +87,7 @@ func alone(n int, delay func(i int) int64) []passed {
 
 func TestOneFlowIsExact(t *testing.T) {
 	for name, c := range shapes() {
-		if name == "sampled, bytes" || name == "three rows" || name == "sampled" {
+		if name == "three rows" || name == "sampled" {
 			continue // the sampled packets' mean is not that of all
 		}
 		const n = 1000
@@ -106,7 +106,7 @@ func TestOneFlowIsExact(t *testing.T) {
 		if math.Abs(got.Mean-1004.5) > 6*2.9/math.Sqrt(float64(got.N)) {
 			t.Errorf("%s: mean %v of %d packets", name, got.Mean, got.N)
 		}
-		if got.Sent != n || got.Received != n || got.Lost != 0 || got.Lossy+got.Reordered != 0 {
+		if got.Sent != n || got.Received != n || got.Lost != 0 {
 			t.Errorf("%s: %+v of %d packets without loss", name, got, n)
 		}
 	}
@@ -178,8 +178,8 @@ func TestSumsThatMayHaveWrappedAreRefused(t *testing.T) {
 	c := lossless
 	c.SumBits = 48
 	up, down := mustNew(t, c), mustNew(t, c)
-	up.UpdateWeighted(1, 2, 0, 1e7, 0) // as many packets of 20 ms
-	down.UpdateWeighted(1, 2, 20e6, 1e7, 0)
+	up.UpdateWeighted(1, 2, 0, 1e7) // as many packets of 20 ms
+	down.UpdateWeighted(1, 2, 20e6, 1e7)
 	if r, err := Estimate(up, down, 1); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -213,14 +213,14 @@ func TestLossIsNamed(t *testing.T) {
 	stream[500].lost = true
 	up, down := fill(t, c, stream)
 	got, err := Estimate(up, down, stream[0].flow)
-	if err != nil || got.Mean != 777 || got.Lossy != c.Rows || got.Usable != c.Rows*4 ||
+	if err != nil || got.Mean != 777 || got.Usable != c.Rows*4 ||
 		got.Lost != 1 || got.Sent != 1000 || got.Received != 999 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// Without a spread nothing is left.
 	up, down = fill(t, shapes()["plain"], stream)
 	got, err = Estimate(up, down, stream[0].flow)
-	if !errors.Is(err, estimate.ErrNoSamples) || got != (Result{Sent: 1000, Received: 999, Lost: 1, Lossy: c.Rows}) {
+	if !errors.Is(err, estimate.ErrNoSamples) || got != (Result{Sent: 1000, Received: 999, Lost: 1}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -243,10 +243,8 @@ func TestReorderingAcrossTheIntervalIsNamed(t *testing.T) {
 	if err != nil || got.Mean != 777 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// Where both fell in one cell counts agree, and only the digest tells;
-	// else two cells have different counts.
-	if got.Lossy+2*got.Reordered != 2*c.Rows {
-		t.Errorf("%+v: want %d packets noticed", got, 2*c.Rows)
+	if got.Usable > c.Rows*4 || got.Usable < c.Rows*3 {
+		t.Errorf("%+v: in each row one cell or two are spoilt", got)
 	}
 	// Without a digest the mean is wrong, if both are in one cell.
 	c.DigestBits, c.Spread = 0, 1

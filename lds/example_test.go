@@ -90,8 +90,8 @@ func ExampleEstimate_loss() {
 		}
 	})
 	r := must(lds.Estimate(up, down, flow))
-	fmt.Printf("%.1f µs, %d of %d lost, %d cells lossy, %d usable\n", r.Mean/1e3, r.Lost, r.Sent, r.Lossy, r.Usable)
-	// Output: 20.0 µs, 5 of 1000 lost, 5 cells lossy, 13 usable
+	fmt.Printf("%.1f µs, %d of %d lost, %d cells usable\n", r.Mean/1e3, r.Lost, r.Sent, r.Usable)
+	// Output: 20.0 µs, 5 of 1000 lost, 13 cells usable
 }
 
 // In rows of two cells, three flows cannot but share them. Decode, which knows
@@ -164,28 +164,28 @@ func ExampleNewRotation() {
 	// 300
 }
 
-// One packet in a hundred is lost, so that few cells have all their packets of
-// a second: compared fifty times, most have, most of the time.
+// One packet in 250 is lost. Compared a hundred times a second, most cells are
+// settled most of the time, and it is known when.
 func ExampleAccumulator() {
 	c := lds.DefaultConfig
 	a := must(lds.NewAccumulator(c))
 	up, down := must(lds.New(c)), must(lds.New(c))
-	n := 0
-	for interval := range uint64(50) {
-		for i := range interval + 20 {
-			p := hashing.Word(interval, i)
-			up.Update(7, p, 0)
-			if n++; n%100 != 0 {
-				down.Update(7, p, 200_000)
+	for k := range int64(100) {
+		const length = 10_000_000
+		for i := range int64(50) {
+			p, sent := hashing.Word(uint64(k), uint64(i)), k*length+i*length/60
+			up.Update(7, p, sent)
+			if hashing.Mix(uint64(p), 3)%250 != 0 {
+				down.Update(7, p, sent+200_000)
 			}
 		}
-		if err := a.Add(interval, up, down); err != nil {
+		if err := a.Add(k*length, (k+1)*length, up, down); err != nil {
 			log.Fatal(err)
 		}
 		up.Reset()
 		down.Reset()
 	}
 	r := must(a.Estimate(7))
-	fmt.Printf("%.0f µs, from %.0f %% of the %d packets, at most %d lost\n", r.Mean/1e3, 100*r.Share, r.Sent, r.Lost)
-	// Output: 200 µs, from 83 % of the 2225 packets, at most 22 lost
+	fmt.Printf("%.0f µs, of %d packets %d to %d lost\n", r.Mean/1e3, r.Sent, r.Overdue, r.Lost)
+	// Output: 207 µs, of 5000 packets 17 to 17 lost
 }

@@ -1,48 +1,207 @@
 package lds
 
 import (
-	"encoding/binary"
-	"fmt"
+	"math"
+	"math/bits"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A stamp says which interval a sketch is of, if its point says so.
-type stamp struct {
-	number uint64
-	began  int64
+// How far a cell's mean may be from its flow's depends on what other flows bring
+// to the cell. Flows fall at random, so they bring what the cells next to it hold:
+// each of these is a candidate for the others in the flow's cell. If others
+// brought u packets with the sum s to a cell of n packets and the mean m, the mean
+// of the flow is off by (s − u·m) ÷ (n − u). A candidate is the likelier, the better
+// the n − u packets that it leaves the flow explain the flow's cells in all rows,
+// by what cells of these rows usually hold and by how rare sizes are. No flow is
+// taken to be farther from its cell than the farthest of the cells next to it is, by
+// more than these are apart. The interval holds 95 % of the candidates by their
+// likelihood, and as many more as their number leaves in doubt.
+const lengths = 33 // classes of packet counts, by their binary length
+
+// A candidate is an error of a mean, with its likelihood.
+type candidate struct{ off, weight float64 }
+
+// others look for candidates.
+type others struct {
+	*view
+	row     int                       // of the cell that was read
+	counts  [MaxRows]float64          // packets of the flow's least loaded cell in each row
+	alike   [MaxRows]int              // the first row of the same rate
+	density [MaxRows][lengths]float64 // relative likelihood that a cell holds a number of packets
+
+	list [2 * nearCells * MaxRows]candidate
+	used int
+
+	doubt float64 // variance of how many packets the cell that was read stands for
+	// Of the cells next to the flow's, for the variance of packets, and how far
+	// their means are from the flow's.
+	packets             scatter
+	distances, farthest float64
 }
 
-// SetInterval sets the interval of the sketch: its number, from 1, and when it
-// began by the point's clock, in nanoseconds. Encodings carry both. Sketches
-// with different numbers are not compared. A sketch without SetInterval has
-// the number 0 and compares with any.
-func (i *stamp) SetInterval(number uint64, began int64) { *i = stamp{number, began} }
+// meanError returns the scale of the error of the mean of the cell that was read, for
+// Student's distribution of intervalDegrees. It is +Inf if there is no candidate.
+func (o *others) meanError(own *content) float64 {
+	c, n, mean := o.config, own.packets, own.beyond/own.packets
+	o.look()
+	part := c.Rates[o.row] / float64(c.Spread)
+	o.doubt = n * (1 - part) / (part * part)
+	if own.variance > 0 { // what cells know is not of the same packets
+		o.doubt += sq(n / part / 10)
+	}
+	for r := range c.Rows {
+		for _, near := range o.near(r) {
+			o.add(&near, n, part, mean, o.alike[r] == o.alike[o.row])
+		}
+	}
+	off := o.quantile(o.farthest + math.Sqrt(o.distances/max(o.packets.cells, 1)))
+	// Which of the flow's packets are in the cell is chance, and so is how long
+	// those took that are not known.
+	sampled := 0.0
+	if part < 1 && o.packets.cells > 1 {
+		sampled = o.packets.variance() * (1 - part) / n
+	}
+	return math.Sqrt(off*off+sampled+own.variance/(n*n)) + rounding*math.Abs(mean)
+}
 
-// Interval returns the values passed to SetInterval, or 0 and 0.
-func (i *stamp) Interval() (number uint64, began int64) { return i.number, i.began }
-
-// join makes i the interval of both together: it begins with the earlier one.
-func (i *stamp) join(j stamp) {
-	if i.number == 0 || j.number != 0 && j.number < i.number {
-		*i = j
+// look reads what the flow's cells and those next to them hold.
+func (o *others) look() {
+	c := o.config
+	for r := range c.Rows {
+		for o.alike[r] < r && c.Rates[o.alike[r]] != c.Rates[r] {
+			o.alike[r]++
+		}
+		o.counts[r] = math.Inf(1)
+		for _, own := range o.own(r) {
+			o.counts[r] = min(o.counts[r], own.packets)
+		}
+		for _, near := range o.near(r) {
+			o.density[o.alike[r]][bits.Len32(uint32(near.packets+0.5))]++
+		}
+	}
+	for r := range c.Rows {
+		if o.alike[r] == r {
+			smooth(&o.density[r])
+		}
 	}
 }
 
-// match returns an error if two points' intervals differ.
-func (i stamp) match(j stamp) error {
-	if i.number != 0 && j.number != 0 && i.number != j.number {
-		return fmt.Errorf("lds: %w: intervals %d and %d", estimate.ErrMismatch, i.number, j.number)
+// smooth turns numbers of cells into densities. No number of packets is
+// impossible.
+func smooth(cells *[lengths]float64) {
+	const seldom = 0.05
+	before, width := cells[0], 1.0
+	for b, n := range cells {
+		after := cells[min(b+1, lengths-1)]
+		cells[b] = ((before+2*n+after)/4 + seldom) / width
+		before = n
+		if b > 0 {
+			width *= 2
+		}
 	}
-	return nil
 }
 
-const stampBytes = 16
-
-func (i stamp) appendTo(b []byte) []byte {
-	b = binary.BigEndian.AppendUint64(b, i.number)
-	return binary.BigEndian.AppendUint64(b, uint64(i.began))
+// likely returns how likely others are to bring n packets to a cell of row r,
+// if n is uncertain by a variance.
+func (o *others) likely(r int, n, variance float64) float64 {
+	miss := 1.0
+	if n < 0 {
+		if variance == 0 {
+			return 0
+		}
+		miss = math.Exp(-n * n / (2 * variance))
+	}
+	if n*n < variance {
+		n = math.Sqrt(variance)
+	}
+	return miss * o.density[o.alike[r]][bits.Len32(uint32(n+0.5))]
 }
 
-func readStamp(r *wire.Reader) stamp { return stamp{r.Uint64(), int64(r.Uint64())} }
+// sizeShape is the shape of the Pareto distribution of sizes.
+const sizeShape = 0.8
+
+// explains returns how likely it is that the flow has this many packets, by the
+// rows other than its own.
+func (o *others) explains(packets float64) float64 {
+	likely := math.Pow(packets, -1-sizeShape)
+	for r, rate := range o.config.Rates[:o.config.Rows] {
+		if part := rate / float64(o.config.Spread); r != o.row {
+			likely *= o.likely(r, o.counts[r]-part*packets, part*(1-part)*packets+part*part*o.doubt)
+		}
+	}
+	return likely
+}
+
+// add adds a cell next to the flow's.
+func (o *others) add(near *content, n, part, mean float64, alike bool) {
+	u, sum := near.packets, near.beyond
+	switch {
+	case u == 0:
+		if alike {
+			o.list[o.used] = candidate{0, o.explains(n / part)}
+			o.used++
+		}
+		return
+	case !near.usable || near.variance > certain*u*u*o.apart*o.apart:
+		return
+	}
+	o.packets.add(sum, u, near.variance)
+	distance := math.Abs(sum/u - mean)
+	o.distances += distance * distance
+	o.farthest = max(o.farthest, distance)
+	if u < n && alike {
+		o.list[o.used] = candidate{math.Abs(sum-u*mean) / (n - u), o.explains((n - u) / part)}
+		o.used++
+	}
+}
+
+// certain is the greatest variance of a cell's mean that tells of others, in
+// variances of means of cells.
+const certain = 0.1
+
+// quantile returns that of the candidates at intervalOf, but at most the given error,
+// as a part of Student's.
+func (o *others) quantile(most float64) float64 {
+	list, total, squares := o.list[:o.used], 0.0, 0.0
+	for _, c := range list {
+		total += c.weight
+		squares += c.weight * c.weight
+	}
+	if total == 0 {
+		return math.Inf(1)
+	}
+	slices.SortFunc(list, func(a, b candidate) int {
+		if a.off < b.off {
+			return -1
+		}
+		return 1
+	})
+	// As many candidates as these are worth miss the next one with a probability
+	// of one in as many and one.
+	worth := total * total / squares
+	left, at := min(1, intervalOf*(worth+1)/worth)*total, 0
+	for ; at < len(list)-1 && left > list[at].weight; at++ {
+		left -= list[at].weight
+	}
+	return min(list[at].off, most) / studentAt
+}
+
+// intervalDegrees are the degrees of freedom of the Student distribution
+// behind MeanInterval: its tails are as heavy as those of sizes.
+const intervalDegrees = 4
+
+const intervalOf = 0.95 // of the candidates, within studentAt times MeanError
+
+var studentAt = estimate.StudentQuantile((1+intervalOf)/2, intervalDegrees)
+
+// MeanInterval returns the interval of the flow's mean at the given
+// confidence, between 0 and 1: Student's, from MeanError. It is infinite if
+// MeanError is.
+func (r *Result) MeanInterval(confidence float64) estimate.Interval {
+	if r.N == 0 || math.IsInf(r.MeanError, 1) {
+		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
+	}
+	return estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: 1}, intervalDegrees, confidence)
+}

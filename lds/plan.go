@@ -16,33 +16,22 @@ type Demand struct {
 	// fraction x^−Shape of the flows has more than x packets. The paper's
 	// traffic has 0.8.
 	Shape float64
-
 	// Large is the size in packets from which on a flow should be measured
 	// well (x), at least 1: held by a table, or in a cell of a sketch to which
 	// others bring at most as many packets.
 	Large float64
-
 	// Loss is the fraction of packets lost, 0 to 0.5. A flow is measured well
 	// only if such a cell loses no packet.
 	Loss float64
-
-	// Comparisons is the number of parts in which the interval is compared,
-	// for an [Accumulator] of sketches: 1 to 1,024. Zero means as many as
-	// Failure needs, and one without Failure.
-	Comparisons int
-
 	// Failure is the fraction of the large flows that may be measured badly
 	// (ε), above 0 and below 1. Zero means as few as fit into Memory.
 	Failure float64
-
 	// Memory is the largest size on the wire in bytes. Zero means as many as
 	// Failure needs.
 	Memory int
-
 	// All asks for an answer for small flows too. A table alone has none for
 	// those that it does not hold.
 	All bool
-
 	// Base supplies what is not planned of a sketch: identity, spread, widths,
 	// tolerance. The table has its identity and widths.
 	Base Config
@@ -50,12 +39,11 @@ type Demand struct {
 
 // A Forecast is what was planned and what to expect of it.
 type Forecast struct {
-	Config      Config      // of the sketch; without rows there is none
-	Table       TableConfig // of the table; without flows there is none
-	Comparisons int         // parts in which to compare an interval of sketches
-	Failure     float64     // fraction of large flows measured badly
-	Held        float64     // fraction of all flows in the table
-	Memory      int         // bytes on the wire
+	Config  Config      // of the sketch; without rows there is none
+	Table   TableConfig // of the table; without flows there is none
+	Failure float64     // fraction of large flows measured badly
+	Held    float64     // fraction of all flows in the table
+	Memory  int         // bytes on the wire
 
 	// Others are the choices that were not made: what a table, a sketch or
 	// both would give.
@@ -63,10 +51,8 @@ type Forecast struct {
 }
 
 const (
-	// With 70,000 cells, more rows than four were no better for large flows,
-	// and worse by half with joint decoding: lds-rows of the project's bench.
+	// With 70,000 cells, more rows than four were no better for large flows.
 	mostPlannedRows = 4
-	mostComparisons = 1 << 10
 	largeSizes      = 32  // quantiles that stand for the sizes of large flows
 	evenly          = 0.9 // of a table's rooms that flows fill before a bucket is full
 )
@@ -78,9 +64,7 @@ const (
 // [estimate.ErrConfig].
 //
 // For a sketch it tries one to four rows and adds up what others bring to cells.
-// It arrives at fewer and larger rows than the paper's formulas (lds/paper), which
-// would not keep the promise. If packets are lost, it also tries rows that sample,
-// and compares more often before it takes more memory, because that costs less.
+// If packets are lost, it also tries rows that sample.
 func Plan(d Demand) (Forecast, error) {
 	if err := d.validate(); err != nil {
 		return Forecast{}, err
@@ -91,20 +75,18 @@ func Plan(d Demand) (Forecast, error) {
 		if d.All && !kind.sketch {
 			continue
 		}
-		f, err := d.smallest(kind.table, kind.sketch)
-		if err != nil {
+		if f, err := d.smallest(kind.table, kind.sketch); err != nil {
 			failed = err
-			continue
+		} else {
+			all = append(all, f)
 		}
-		all = append(all, f)
 	}
 	if len(all) == 0 {
 		return Forecast{}, failed
 	}
 	best := 0
 	for i, f := range all {
-		switch b := &all[best]; {
-		case d.Failure > 0 && f.Memory*f.Comparisons < b.Memory*b.Comparisons, d.Failure == 0 && f.Failure < b.Failure*(1-1e-9):
+		if b := &all[best]; d.Failure > 0 && f.Memory < b.Memory || d.Failure == 0 && f.Failure < b.Failure*(1-1e-9) {
 			best = i
 		}
 	}
@@ -125,8 +107,6 @@ func (d *Demand) validate() error {
 		return bad("Large", d.Large, "1 or more")
 	case !(d.Loss >= 0 && d.Loss <= 0.5):
 		return bad("Loss", d.Loss, "0 to 0.5")
-	case d.Comparisons < 0 || d.Comparisons > mostComparisons:
-		return bad("Comparisons", d.Comparisons, fmt.Sprintf("0 to %d", mostComparisons))
 	case !(d.Failure >= 0 && d.Failure < 1):
 		return bad("Failure", d.Failure, "0 to below 1")
 	case d.Memory < 0 || d.Memory == 0 && d.Failure == 0:
@@ -141,43 +121,28 @@ func (d *Demand) validate() error {
 
 // smallest returns the smallest choice of a kind that keeps Failure, or the best
 // one in Memory.
-func (d *Demand) smallest(table, sketch bool) (best Forecast, err error) {
-	least, most := max(1, d.Comparisons), max(1, d.Comparisons)
-	if d.Comparisons == 0 && d.Failure > 0 && d.Loss > 0 && sketch {
-		most = mostComparisons
-	}
-	for n := least; n <= most; n *= 2 {
-		memory := d.Memory
-		if d.Failure > 0 {
-			const largest = 1 << 30
-			memory = sort.Search(largest, func(m int) bool {
-				f, ok := d.in(m, n, table, sketch)
-				return ok && f.Failure <= d.Failure
-			})
-			if memory == largest || d.Memory > 0 && memory > d.Memory {
-				err = estimate.Invalid("lds", "Failure", d.Failure, fmt.Sprintf("what fits into %d bytes", max(d.Memory, largest)))
-				continue
-			}
-		}
-		f, ok := d.in(memory, n, table, sketch)
-		// Comparing twice as often costs twice the bytes. It is worth it if what is
-		// compared is less than half as large.
-		if ok && (best.Memory == 0 || f.Memory*n < best.Memory*best.Comparisons) {
-			best = f
+func (d *Demand) smallest(table, sketch bool) (Forecast, error) {
+	memory := d.Memory
+	if d.Failure > 0 {
+		const largest = 1 << 30
+		memory = sort.Search(largest, func(m int) bool {
+			f, ok := d.in(m, table, sketch)
+			return ok && f.Failure <= d.Failure
+		})
+		if memory == largest || d.Memory > 0 && memory > d.Memory {
+			return Forecast{}, estimate.Invalid("lds", "Failure", d.Failure, fmt.Sprintf("what fits into %d bytes", max(d.Memory, largest)))
 		}
 	}
-	switch {
-	case best.Memory > 0:
-		return best, nil
-	case err == nil:
-		err = estimate.Invalid("lds", "Memory", d.Memory, "more: not one row of cells, or bucket of flows, fits")
+	f, ok := d.in(memory, table, sketch)
+	if !ok {
+		return f, estimate.Invalid("lds", "Memory", d.Memory, "more: not one row of cells, or bucket of flows, fits")
 	}
-	return best, err
+	return f, nil
 }
 
 // in returns the best choice of a kind in the given memory, if there is one.
-func (d *Demand) in(memory, comparisons int, table, sketch bool) (f Forecast, ok bool) {
-	f = Forecast{Comparisons: comparisons, Failure: 1}
+func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
+	f.Failure = 1
 	if table && sketch {
 		memory /= 2
 	}
@@ -188,7 +153,7 @@ func (d *Demand) in(memory, comparisons int, table, sketch bool) (f Forecast, ok
 		f.Failure, f.Held = d.tableFailure(f.Table.Flows)
 	}
 	if sketch {
-		c, failure := d.sketchIn(memory, comparisons)
+		c, failure := d.sketchIn(memory)
 		f.Config = c
 		f.Memory += c.Rows * c.Columns * c.CellBytes()
 		f.Failure *= failure
@@ -198,7 +163,7 @@ func (d *Demand) in(memory, comparisons int, table, sketch bool) (f Forecast, ok
 
 // sketchIn returns the sketch with the fewest failures in the given memory, without
 // rows if there is none.
-func (d *Demand) sketchIn(memory, comparisons int) (best Config, least float64) {
+func (d *Demand) sketchIn(memory int) (best Config, least float64) {
 	least = 2
 	for rows := 1; rows <= mostPlannedRows; rows++ {
 		c := d.Base
@@ -212,7 +177,7 @@ func (d *Demand) sketchIn(memory, comparisons int) (best Config, least float64) 
 				break
 			}
 			c.Rates = ratesOf(rows, sampling)
-			if f := d.sketchFailure(&c, small, comparisons); f < least {
+			if f := d.sketchFailure(&c, small); f < least {
 				best, least = c, f
 			}
 		}
@@ -242,12 +207,12 @@ func (d *Demand) each(f func(packets float64) float64) (mean float64) {
 
 // sketchFailure returns the fraction of large flows that have no cell with a small
 // collision and without losses, if cells are independent.
-func (d *Demand) sketchFailure(c *Config, small float64, comparisons int) float64 {
+func (d *Demand) sketchFailure(c *Config, small float64) float64 {
 	return d.each(func(packets float64) float64 {
 		none := 1.0
 		for _, rate := range c.Rates[:c.Rows] {
 			own := rate * (packets + d.Large) / float64(c.Spread) // with as many of others as may be
-			whole := math.Exp(-d.Loss * own / float64(comparisons))
+			whole := math.Exp(-d.Loss * own)
 			sampled := 1.0
 			if rate < 1 {
 				sampled = -math.Expm1(-rate * packets)

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -43,8 +44,7 @@ func tally(p hashing.Packet, weight uint32) uint64 {
 // Merge them. Functions that only read may run concurrently while nobody
 // writes.
 type Sketch struct {
-	cells      []cell   // row after row
-	bytes      []uint64 // by cell, or nil
+	cells      []cell // row after row
 	columns    uint64
 	spread     uint64
 	thresholds [MaxRows]uint64 // for hashing.Sampled
@@ -67,7 +67,7 @@ const (
 // pathOf returns the path of a valid Config.
 func pathOf(c *Config) path {
 	switch r := &c.Rates; {
-	case c.Rows != 4 || c.Bytes:
+	case c.Rows != 4:
 		return general
 	case c.Spread != 1 || r[0] < 1 || r[1] < 1:
 		return four
@@ -104,9 +104,6 @@ func newSketch(c Config) *Sketch {
 		path:    pathOf(&c),
 		rare:    rare(&c),
 	}
-	if c.Bytes {
-		s.bytes = make([]uint64, len(s.cells))
-	}
 	for r := range c.Rows {
 		s.thresholds[r] = hashing.Threshold(c.Rates[r])
 	}
@@ -130,19 +127,17 @@ func NewRotation(c Config) (*estimate.Rotation[*Sketch], error) {
 // Update records that packet p of flow f passed at time t, in nanoseconds
 // since an epoch that both points share (Fig. 5).
 func (s *Sketch) Update(f hashing.Flow, p hashing.Packet, t int64) {
-	s.add(f, uint64(p), uint64(t), tally(p, 1), 0)
+	s.add(f, uint64(p), uint64(t), tally(p, 1))
 }
 
 // UpdateWeighted is Update for a packet that counts as weight packets (section
-// 4.1) and is bytes long. The caller chooses the weight, the same for all
-// packets of a flow and at both points. 1 is ordinary, and 0 records nothing.
-// Flows of a greater weight are estimated better, at the expense of those that
-// share their cells. All counts that the package reports are then weighted:
-// divide them by the flow's weight. UpdateWeighted ignores bytes without
-// Config.Bytes.
-func (s *Sketch) UpdateWeighted(f hashing.Flow, p hashing.Packet, t int64, weight, bytes uint32) {
+// 4.1). The caller chooses the weight, the same for all packets of a flow and at
+// both points. 1 is ordinary, and 0 records nothing. Flows of a greater weight are
+// estimated better, at the expense of those that share their cells. All counts that
+// the package reports are then weighted: divide them by the flow's weight.
+func (s *Sketch) UpdateWeighted(f hashing.Flow, p hashing.Packet, t int64, weight uint32) {
 	if weight > 0 {
-		s.add(f, uint64(p), uint64(t)*uint64(weight), tally(p, weight), uint64(weight)*uint64(bytes))
+		s.add(f, uint64(p), uint64(t)*uint64(weight), tally(p, weight))
 	}
 }
 
@@ -154,7 +149,7 @@ func (s *Sketch) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t i
 	sum := uint64(t)
 	if s.path != plain {
 		for i, f := range flows {
-			s.add(f, uint64(packets[i]), sum, tally(packets[i], 1), 0)
+			s.add(f, uint64(packets[i]), sum, tally(packets[i], 1))
 		}
 		return
 	}
@@ -170,10 +165,10 @@ func (s *Sketch) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t i
 	}
 }
 
-// add adds sum, tally and bytes to the cells of packet p of flow f: in row r
+// add adds sum and tally to the cells of packet p of flow f: in row r
 // to (r, (h_r(f) + h'_r(x)) mod C) of section 2.3.4, if the row samples p. It
 // makes no call, which would take a third of the time.
-func (s *Sketch) add(f hashing.Flow, p, sum, tally, bytes uint64) {
+func (s *Sketch) add(f hashing.Flow, p, sum, tally uint64) {
 	cells, columns := s.cells, s.columns
 	switch s.path {
 	case plain, banks:
@@ -196,7 +191,7 @@ func (s *Sketch) add(f hashing.Flow, p, sum, tally, bytes uint64) {
 		s.addFour(f, p, sum, tally)
 		return
 	}
-	s.addGeneral(f, p, sum, tally, bytes)
+	s.addGeneral(f, p, sum, tally)
 }
 
 // addFour is add for four rows.
@@ -227,7 +222,7 @@ func (s *Sketch) along(home, offset uint64) uint64 {
 }
 
 // addGeneral is add for any Config. It does not branch on what is sampled.
-func (s *Sketch) addGeneral(f hashing.Flow, p, sum, tally, bytes uint64) {
+func (s *Sketch) addGeneral(f hashing.Flow, p, sum, tally uint64) {
 	chosen := sampling(p)
 	var offsets uint64
 	for r, threshold := range s.thresholds[:s.config.Rows&(2*MaxRows-1)] {
@@ -237,9 +232,6 @@ func (s *Sketch) addGeneral(f hashing.Flow, p, sum, tally, bytes uint64) {
 		at := uint64(r)*s.columns + s.along(home(r, f, s.columns), offsets)
 		offsets >>= 16
 		s.cells[at].sample(sum, tally, chosen, threshold)
-		if s.bytes != nil {
-			s.bytes[at] += bytes & -((chosen - threshold) >> 63)
-		}
 	}
 }
 
@@ -283,28 +275,12 @@ func flowWord(f hashing.Flow, pair int) uint64 {
 
 // at returns the index of a cell of flow f's virtual LDA in row r; offset is
 // below Spread.
-func (s *Sketch) at(r int, f hashing.Flow, offset int) int { return s.config.at(r, f, offset) }
-
-// at is Sketch.at for any sketch of this Config.
 func (c *Config) at(r int, f hashing.Flow, offset int) int {
 	column := int(home(r, f, uint64(c.Columns))) + offset
 	if column >= c.Columns {
 		column -= c.Columns
 	}
 	return r*c.Columns + column
-}
-
-// cellsOf returns the indices of the flows' cells, Rows × Spread for each.
-func (c *Config) cellsOf(flows []hashing.Flow) []uint32 {
-	cells := make([]uint32, 0, len(flows)*c.Rows*c.Spread)
-	for _, f := range flows {
-		for r := range c.Rows {
-			for offset := range c.Spread {
-				cells = append(cells, uint32(c.at(r, f, offset)))
-			}
-		}
-	}
-	return cells
 }
 
 // condition is what a pair of cells reveals about its packets.
@@ -320,10 +296,8 @@ const (
 // compare returns the condition of the cells at one index of two sketches.
 func compare(up, down *cell, digestBits uint8) condition {
 	switch differ := up.digest() ^ down.digest(); {
-	case up.count() != down.count():
+	case up.count() != down.count() || uint64(differ)&(1<<digestBits-1) != 0:
 		return lossy
-	case uint64(differ)&(1<<digestBits-1) != 0:
-		return reordered
 	case up.count() == 0:
 		return empty
 	}
@@ -344,16 +318,12 @@ func (s *Sketch) Merge(b *Sketch) error {
 	for i, c := range b.cells {
 		s.cells[i].add(c.sum, c.tally)
 	}
-	for i, bytes := range b.bytes {
-		s.bytes[i] += bytes
-	}
 	return nil
 }
 
 // Reset empties the sketch for another interval.
 func (s *Sketch) Reset() {
 	clear(s.cells)
-	clear(s.bytes)
 	s.stamp = stamp{}
 }
 
@@ -365,6 +335,34 @@ func match(up, down *Sketch) error {
 	return up.stamp.match(down.stamp)
 }
 
-func mismatch[config Config | TableConfig | KeyedConfig](a, b config) error {
+func mismatch[config Config | TableConfig](a, b config) error {
 	return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, a, b)
+}
+
+// AddCells adds cells that were kept elsewhere, such as in a kernel or on a
+// network card. Each cell is two words, row after row. The first word is the
+// sum of time stamps. The second holds the packet count in its low half and
+// the sum of the low halves of the packets' hashes in its high half. The error
+// wraps [estimate.ErrMismatch] if the number of words is wrong; s is then unchanged.
+func (s *Sketch) AddCells(words []uint64) error {
+	if len(words) != 2*len(s.cells) {
+		return fmt.Errorf("lds: %w: %d words of cells, want %d for %+v", estimate.ErrMismatch, len(words), 2*len(s.cells), s.config)
+	}
+	for i := range s.cells {
+		s.cells[i].add(words[2*i], words[2*i+1])
+	}
+	return nil
+}
+
+// Correct corrects the far point's sketch as if its clock had agreed with the
+// near point's. The delays of all flows are right after that, however much the
+// clocks drifted within the interval, up to the reading's own intervals, which
+// are the same for all flows. The reading must be of the middle of the
+// interval. Package clock makes readings.
+func (s *Sketch) Correct(reading clock.Reading) {
+	for i := range s.cells {
+		if c := &s.cells[i]; c.count() > 0 {
+			c.sum = reading.NearSum(c.sum, uint64(c.count()), int(s.config.SumBits))
+		}
+	}
 }

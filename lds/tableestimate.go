@@ -33,10 +33,6 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 		switch compare(&sent.cells[k], &received.cells[k], up.config.DigestBits) {
 		case usable:
 			result.Usable++
-		case lossy:
-			result.Lossy++
-		case reordered:
-			result.Reordered++
 		}
 	}
 	bucket := tableBucket{up: up, down: down, first: up.bucket(f) * bucketFlows}
@@ -45,7 +41,6 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	if own.packets == 0 {
 		return result, errNoSamples
 	}
-	result.Selected = own.cells
 	result.N, result.DegreesOfFreedom = uint64(own.packets), uint64(own.cells-1)
 	beyond := own.sum / own.packets
 	result.Mean = float64(bucket.around.delay) + beyond

@@ -22,7 +22,7 @@ func multiBank(spread int) Config {
 }
 
 // shapes are Configs that take every path of the code: the unrolled one and
-// the general one, with and without wrapping, sampling, odd rows, bytes.
+// the general one, with and without wrapping, sampling, odd rows.
 func shapes() map[string]Config {
 	base := Config{Rows: 4, Columns: 97, Spread: 1, Rates: [MaxRows]float64{1, 1, 1, 1}, Tolerance: 0.1, SumBits: 48, DigestBits: 16}
 	with := func(change func(*Config)) Config { c := base; change(&c); return c }
@@ -32,16 +32,14 @@ func shapes() map[string]Config {
 		"eight rows": with(func(c *Config) {
 			c.Rows, c.Rates = 8, [MaxRows]float64{1, 1, 1, 1, 1, 1, 1, 1}
 		}),
-		"spread":         with(func(c *Config) { c.Spread = 5 }),
-		"spread is all":  with(func(c *Config) { c.Columns, c.Spread = 7, 7 }),
-		"banks":          with(func(c *Config) { c.Rates = [MaxRows]float64{1, 1, 0.1, 0.01} }),
-		"sampled":        with(func(c *Config) { c.Spread, c.Rates = 5, [MaxRows]float64{1, 0.5, 0.1, 0.01} }),
-		"three rows":     with(func(c *Config) { c.Rows, c.Rates = 3, [MaxRows]float64{0.7, 1, 0.3} }),
-		"bytes":          with(func(c *Config) { c.Bytes = true }),
-		"one column":     with(func(c *Config) { c.Columns = 1 }),
-		"narrow":         with(func(c *Config) { c.SumBits, c.DigestBits, c.GreatestDelay = 33, 7, 1e6 }),
-		"no digest":      with(func(c *Config) { c.DigestBits = 0 }),
-		"sampled, bytes": with(func(c *Config) { c.Bytes, c.Rates = true, [MaxRows]float64{0.5, 0.5, 0.5, 0.5} }),
+		"spread":        with(func(c *Config) { c.Spread = 5 }),
+		"spread is all": with(func(c *Config) { c.Columns, c.Spread = 7, 7 }),
+		"banks":         with(func(c *Config) { c.Rates = [MaxRows]float64{1, 1, 0.1, 0.01} }),
+		"sampled":       with(func(c *Config) { c.Spread, c.Rates = 5, [MaxRows]float64{1, 0.5, 0.1, 0.01} }),
+		"three rows":    with(func(c *Config) { c.Rows, c.Rates = 3, [MaxRows]float64{0.7, 1, 0.3} }),
+		"one column":    with(func(c *Config) { c.Columns = 1 }),
+		"narrow":        with(func(c *Config) { c.SumBits, c.DigestBits, c.GreatestDelay = 33, 7, 1e6 }),
+		"no digest":     with(func(c *Config) { c.DigestBits = 0 }),
 	}
 }
 
@@ -53,7 +51,6 @@ type passed struct {
 	delay    int64
 	lost     bool
 	weight   uint32
-	bytes    uint32
 	position int
 }
 
@@ -69,7 +66,6 @@ func packets(seed uint64, n, flows int) []passed {
 			sent:     r.Int64N(1e9),
 			delay:    1000 + r.Int64N(1e6),
 			weight:   1,
-			bytes:    40 + r.Uint32N(1400),
 			position: i,
 		}
 	}
@@ -80,9 +76,9 @@ func fill(t testing.TB, c Config, stream []passed) (up, down *Sketch) {
 	t.Helper()
 	up, down = mustNew(t, c), mustNew(t, c)
 	for _, p := range stream {
-		up.UpdateWeighted(p.flow, p.packet, p.sent, p.weight, p.bytes)
+		up.UpdateWeighted(p.flow, p.packet, p.sent, p.weight)
 		if !p.lost {
-			down.UpdateWeighted(p.flow, p.packet, p.sent+p.delay, p.weight, p.bytes)
+			down.UpdateWeighted(p.flow, p.packet, p.sent+p.delay, p.weight)
 		}
 	}
 	return up, down
@@ -102,7 +98,6 @@ func mustNew(t testing.TB, c Config) *Sketch {
 type slowCell struct {
 	S    *big.Int
 	N, D uint64
-	B    uint64
 }
 
 type slowSketch struct {
@@ -146,7 +141,6 @@ func (s *slowSketch) update(p passed, t int64) {
 		c.S.Add(c.S, weighted)
 		c.N += uint64(p.weight)
 		c.D += uint64(uint32(p.packet))
-		c.B += uint64(p.weight) * uint64(p.bytes)
 	}
 }
 
@@ -154,7 +148,7 @@ func (s *slowSketch) update(p passed, t int64) {
 func (s *slowSketch) dump() []string {
 	var out []string
 	for at, c := range s.cells {
-		out = append(out, fmt.Sprint(at, c.S, c.N, uint32(c.D), c.B))
+		out = append(out, fmt.Sprint(at, c.S, c.N, uint32(c.D)))
 	}
 	slices.Sort(out)
 	return out
@@ -166,11 +160,7 @@ func dump(s *Sketch) []string {
 		if c == (cell{}) {
 			continue
 		}
-		var bytes uint64
-		if s.bytes != nil {
-			bytes = s.bytes[i]
-		}
-		out = append(out, fmt.Sprint([2]int{i / s.config.Columns, i % s.config.Columns}, int64(c.sum), c.count(), c.digest(), bytes))
+		out = append(out, fmt.Sprint([2]int{i / s.config.Columns, i % s.config.Columns}, int64(c.sum), c.count(), c.digest()))
 	}
 	slices.Sort(out)
 	return out
@@ -182,17 +172,14 @@ func TestUpdateIsFigure5(t *testing.T) {
 			slow := &slowSketch{Config: c, cells: map[[2]int]*slowCell{}}
 			fast := mustNew(t, c)
 			for _, p := range packets(1, 3000, 60) {
-				if !c.Bytes {
-					p.bytes = 0
-				}
 				if p.position%3 == 0 {
 					p.weight = 10
 				}
 				slow.update(p, p.sent)
-				if p.weight == 1 && !c.Bytes {
+				if p.weight == 1 {
 					fast.Update(p.flow, p.packet, p.sent)
 				} else {
-					fast.UpdateWeighted(p.flow, p.packet, p.sent, p.weight, p.bytes)
+					fast.UpdateWeighted(p.flow, p.packet, p.sent, p.weight)
 				}
 			}
 			if diff := cmp.Diff(slow.dump(), dump(fast)); diff != "" {
@@ -244,11 +231,11 @@ func TestWeightIsThatManyPackets(t *testing.T) {
 	c.DigestBits = 0
 	one, many := mustNew(t, c), mustNew(t, c)
 	for _, p := range packets(3, 300, 20) {
-		one.UpdateWeighted(p.flow, p.packet, p.sent, 7, 0)
+		one.UpdateWeighted(p.flow, p.packet, p.sent, 7)
 		for range 7 {
 			many.Update(p.flow, p.packet, p.sent)
 		}
-		one.UpdateWeighted(p.flow, p.packet, p.sent, 0, 100) // records nothing
+		one.UpdateWeighted(p.flow, p.packet, p.sent, 0) // records nothing
 	}
 	if diff := cmp.Diff(encode(t, one), encode(t, many)); diff != "" {
 		t.Error(diff)

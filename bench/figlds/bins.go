@@ -45,11 +45,11 @@ func measureBySize(run *experiment.Run) {
 		observed := iv.observe(0, nil, configs...)
 		mean.add(iv, same(iv.Mean), nil)
 		for i, s := range experiment.Each(run, observed) {
-			sketches[i].add(iv, iv.estimated(s, lds.Estimate), nil)
+			sketches[i].add(iv, iv.estimated(s), nil)
 		}
 		least := 0.0
 		for i, r := range ranges {
-			byDelay[i].add(iv, iv.estimated(observed[reference], lds.Estimate), func(i int) bool {
+			byDelay[i].add(iv, iv.estimated(observed[reference]), func(i int) bool {
 				x := iv.Flows[i].Mean / iv.Mean
 				return least <= x && x < r.most
 			})
@@ -84,13 +84,11 @@ func drawBySize(run *experiment.Run, intervals int, methods, byDelay []*method) 
 	median := run.Draw("a", "Median relative error by size (Fig. 10, top)",
 		fmt.Sprintf("Flows of %d intervals together; bars from the lowest to the highest median of an interval. Hollow: "+
 			"what the paper reports of its trace.", intervals), binAxis, offAxis)
-	high := run.Draw("b", "95th percentile of the relative error by size (Fig. 10, top)", "The same flows.", binAxis, offAxis)
-	delays := run.Draw("c", "Median relative error by size and delay (Fig. 10, bottom)",
+	delays := run.Draw("b", "Median relative error by size and delay (Fig. 10, bottom)",
 		"LDS 17,500 × 4, the same flows, by their mean delay over that of all packets.", binAxis, offAxis)
 	for i, m := range methods {
 		m.Look.Pair = i + 1
 		median.Add(m.byBin())
-		high.Add(m.ByClass(bins, 0.95))
 	}
 	paper := median.Line(plot.Series{Name: "70,000 cells, as reported", Kind: plot.Markers, Paper: true, Pair: reference + 1})
 	for b, value := range reported {
@@ -161,22 +159,21 @@ func measureWeighted(run *experiment.Run) {
 		for w, weights := range experiment.Each(run, weights) {
 			for s, observed := range iv.observe(0, func(i int) uint32 { return weights[customer[i]] }, configs...) {
 				for c, m := range found[s][w] {
-					m.add(iv, iv.estimated(observed, lds.Estimate), func(i int) bool { return customer[i] == c })
+					m.add(iv, iv.estimated(observed), func(i int) bool { return customer[i] == c })
 				}
 			}
 		}
 	}
-	drawWeighted(run, intervals, found)
+	tabulateWeighted(run, found)
 	judgeWeighted(run, found)
 	run.Config("intervals", intervals, "sketches", configs, "weights", weights)
 	run.Note("Bronze is taken to be not highly penalised where its median grows by less than a quarter. Without weights all customers are " +
 		"one, but for chance: of gold there are few flows of 100 packets and more.")
 }
 
-func drawWeighted(run *experiment.Run, intervals int, found [][]weighing) {
+func tabulateWeighted(run *experiment.Run, found [][]weighing) {
 	table := run.Table("weights", "Relative error of flows' means: median / 95th percentile", "cells", "weights", "flows", "bronze",
 		"silver", "gold")
-	letter := 'a'
 	for s, n := range weightSizes {
 		cells := number(float64(4 * n))
 		for w, weights := range weights {
@@ -184,19 +181,6 @@ func drawWeighted(run *experiment.Run, intervals int, found [][]weighing) {
 			m := found[s][w]
 			for _, c := range []int{fromHundred, all} {
 				table.Row(cells, name, classes[c].Name, m[0].cell(c), m[1].cell(c), m[2].cell(c))
-			}
-			if w == 0 {
-				continue
-			}
-			f := run.Draw(string(letter), fmt.Sprintf("Relative error with %s cells and weights %s (Fig. 12)", cells, name),
-				fmt.Sprintf("Flows of 100 packets and more, of %d intervals. Dashed: bronze ones without weights, like all others then.",
-					intervals), errorAxis(0.01), shareAxis)
-			letter++
-			even := found[s][0][0].cdf(fromHundred)
-			even.Name, even.Paper = "bronze, no weights", true
-			f.Add(m[0].cdf(fromHundred), even, m[1].cdf(fromHundred), m[2].cdf(fromHundred))
-			for i, pair := range []int{1, 1, 2, 3} {
-				f.Series[i].Pair = pair
 			}
 		}
 	}

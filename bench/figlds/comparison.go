@@ -9,9 +9,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/flowsim"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/lds"
 )
 
 const (
@@ -34,53 +32,29 @@ func measureComparison(run *experiment.Run) {
 	intervals := run.Pick(3, 5)
 	mean, rli := newMethod("mean of all packets"), newMethod("RLI, 1 kHz")
 	mpe := []*method{newMethod("multi-point, 1 %"), newMethod("multi-point, 10 %")}
-	two := newMethod("two own samples, 10 %")
 	sketches, configs := newSketches(run)
-	var recorded, largeShare estimate.Moments
 	for n := range run.Times(intervals) {
 		iv := newInterval(run, n)
-		large := 0
-		for i := range iv.Flows {
-			if classes[fromHundred].Has(iv.Flows[i].Size) {
-				large += iv.Flows[i].Size
-			}
-		}
-		largeShare.Add(float64(large) / float64(iv.Packets))
 		mean.add(iv, same(iv.Mean), nil)
 		rli.add(iv, iv.interpolated(probes), nil)
 		for i, rate := range experiment.Each(run, []float64{0.01, 0.1}) {
-			records, found := iv.netFlow(rate)
-			mpe[i].add(iv, iv.multiPoint(records), nil)
-			if i == 1 {
-				two.add(iv, iv.twoSamples(records), nil)
-				recorded.Add(float64(found) / float64(len(iv.Flows)))
-			}
+			mpe[i].add(iv, iv.multiPoint(iv.netFlow(rate)), nil)
 		}
 		for i, s := range iv.observe(0, nil, configs...) {
-			sketches[i].add(iv, iv.estimated(s, lds.Estimate), nil)
+			sketches[i].add(iv, iv.estimated(s), nil)
 		}
 	}
 	others := []*method{mean, rli, mpe[0], mpe[1]}
-	drawComparison(run, intervals, slices.Concat(sketches, others, []*method{two}))
+	drawComparison(run, intervals, slices.Concat(sketches, others))
 	judgeSketches(run, sketches, others)
-	near := func(m *method) float64 { return estimate.NewEmpirical(m.Of(classes[all])).CDF(0.1) }
-	run.Holds("share of all flows that are off by less than 10 %: LDS 17,500 × 4 against the multi-point estimator at 10 %",
-		"consistently better", percent(near(sketches[reference]))+" against "+percent(near(mpe[1])), near(sketches[reference]) > near(mpe[1]))
-	half, own := sketches[reference].median(fromHundred), two.median(fromHundred)
-	run.Claim("median error of LDS 17,500 × 4 against NetFlow's two samples of the flow itself, 10 %: "+classes[fromHundred].Name,
-		"not shown", percent(half)+" against "+percent(own), experiment.Judge(half, own, 0.1))
 	run.Holds("RLI is better than the multi-point estimator at 10 %: median, "+classes[fromHundred].Name, "yes",
 		percent(rli.median(fromHundred))+" against "+percent(mpe[1].median(fromHundred)),
 		rli.median(fromHundred) < 0.95*mpe[1].median(fromHundred))
 	run.Config("intervals", intervals, "sketches", configs, "RLI probes a second", probes, "NetFlow sampling", []float64{0.01, 0.1})
 	run.Note("The delays here have nothing to do with when a packet is sent, which is what the sketch is for: interpolation in time then "+
-		"gives the mean of all, whoever does it. On the paper's trace, some of a flow's delay shows in its neighbours'. NetFlow's two samples "+
-		"of a flow itself, which the paper does not show, are the better use of its records here. Of a flow of one packet that was sampled "+
-		"they are the truth: hence NetFlow's share of errors near 0 among all flows.",
+		"gives the mean of all, whoever does it. On the paper's trace, some of a flow's delay shows in its neighbours'.",
 		"A reference of RLI is given the delay of a packet drawn at random. The multi-point estimator is the mean of all flows' first and "+
-			"last samples while the flow lasts.",
-		fmt.Sprintf("Flows of less than 100 packets have %s of the packets here, 20 %% in the paper's trace; at 10 %% sampling NetFlow has a "+
-			"record of %s of the flows, in the paper of about 70,000 of 146,000.", percent(1-largeShare.Mean()), percent(recorded.Mean())))
+			"last samples while the flow lasts.")
 }
 
 func drawComparison(run *experiment.Run, intervals int, methods []*method) {
@@ -154,8 +128,8 @@ func (iv *interval) interpolated(perSecond float64) answer {
 type record struct{ first, last flowsim.Packet }
 
 // netFlow returns NetFlow's records with consistent sampling at a rate, by
-// flow; nil for flows without a sample. kept is how many flows have one.
-func (iv *interval) netFlow(rate float64) (by []*record, kept int) {
+// flow; nil for flows without a sample.
+func (iv *interval) netFlow(rate float64) (by []*record) {
 	threshold := hashing.Threshold(rate)
 	by = make([]*record, len(iv.Flows))
 	for i := range iv.Flows {
@@ -164,13 +138,12 @@ func (iv *interval) netFlow(rate float64) (by []*record, kept int) {
 			case hashing.Sampled(uint64(p.ID), threshold) == 0:
 			case by[i] == nil:
 				by[i] = &record{p, p}
-				kept++
 			default:
 				by[i].last = p
 			}
 		}
 	}
-	return by, kept
+	return by
 }
 
 // multiPoint is the multi-point estimator: the mean of the samples of all
@@ -191,17 +164,6 @@ func (iv *interval) multiPoint(records []*record) answer {
 	return func(i int) float64 {
 		if r := records[i]; r != nil {
 			return between(r.first.Sent, r.last.Sent)
-		}
-		return iv.Mean
-	}
-}
-
-// twoSamples returns the mean of the flow's own first and last sample: the
-// better estimate if neighbours in time are independent of each other.
-func (iv *interval) twoSamples(records []*record) answer {
-	return func(i int) float64 {
-		if r := records[i]; r != nil {
-			return float64(r.first.Delay+r.last.Delay) / 2
 		}
 		return iv.Mean
 	}

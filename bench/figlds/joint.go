@@ -5,7 +5,6 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/lds"
@@ -63,7 +62,7 @@ func measureJoint(run *experiment.Run) {
 		mean.add(iv, same(iv.Mean), nil)
 		for i, r := range experiment.Each(run, races) {
 			observed := iv.observe(r.loss, nil, configs[i])
-			r.paper.add(iv, iv.estimated(observed[0], lds.Estimate), nil)
+			r.paper.add(iv, iv.estimated(observed[0]), nil)
 			for k, packets := range [][]float64{iv.packets, nil} {
 				decoded := iv.decode(run, observed[0], packets)
 				[]*method{r.known, r.unknown}[k].add(iv, usable(decoded), nil)
@@ -72,7 +71,6 @@ func measureJoint(run *experiment.Run) {
 		}
 	}
 	drawJoint(run, intervals, races, mean)
-	drawCovered(run, races)
 	tabulateJoint(run, races, mean)
 	judgeJoint(run, races, mean)
 	judgeCovered(run, races)
@@ -92,23 +90,6 @@ func drawJoint(run *experiment.Run, intervals int, races []*race, mean *method) 
 		run.Draw(string(rune('b'+i)), "Median relative error by size, "+r.name,
 			"The same intervals; bars from the lowest to the highest median of an interval.", binAxis, offAxis, r.paper.byBin(), r.known.byBin(),
 			r.unknown.byBin(), mean.byBin())
-	}
-}
-
-func drawCovered(run *experiment.Run, races []*race) {
-	for k, about := range [][3]string{{"f", "known", "By joint decoding, of the same flows."},
-		{"g", "decoded", "The same flows; their packets are decoded from the cells, too."}} {
-		f := run.Draw(about[0], "Flows whose mean is within its 95 % interval, counts "+about[1], about[2], binAxis,
-			plot.Axis{Label: "flows (%)", Min: 90, Max: 100})
-		for _, r := range races {
-			s := f.Line(plot.Series{Name: r.name})
-			for b, c := range r.covered[k][firstBin:] {
-				if c.All > 0 {
-					s.Add(float64(b), 100*c.Share())
-				}
-			}
-		}
-		f.Add(plot.Level("asked for", 100*confidence, 0, float64(len(bins)-1)))
 	}
 }
 

@@ -3,10 +3,9 @@ package figlds
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lds"
 )
 
@@ -60,7 +59,7 @@ func measureUnderLoss(run *experiment.Run) {
 		iv := newInterval(run, n)
 		for l, share := range experiment.Each(run, lossy) {
 			for i, s := range iv.observe(share, nil, configs...) {
-				paper.by[l][i].add(iv, iv.estimated(s, lds.Estimate), nil)
+				paper.by[l][i].add(iv, iv.estimated(s), nil)
 				decoded.by[l][i].add(iv, usable(iv.decode(run, s, iv.packets)), nil)
 			}
 		}
@@ -99,22 +98,16 @@ func measureUnderLoss(run *experiment.Run) {
 }
 
 func drawUnderLoss(run *experiment.Run, intervals int, paper, decoded *estimator) {
-	name := 'a'
-	for _, c := range []int{fromThousand, fromHundred} {
-		for l, share := range lossy {
-			f := run.Draw(string(name), fmt.Sprintf("Relative error at %s loss, %s (Fig. 11)", percent(share), classes[c].Name),
-				fmt.Sprintf("Over the flows of %d intervals, by what the rows sample. Dashed: Estimate. Solid, multi-bank: "+
-					"joint decoding with known counts, from the same cells.", intervals), errorAxis(0.1), shareAxis)
-			name++
-			add := func(m *method, name string, pair int, paper bool) {
-				s := m.cdf(c)
-				s.Name, s.Pair, s.Paper = name, pair, paper
-				f.Add(s)
+	for l, share := range lossy {
+		f := run.Draw(string(rune('a'+l)), fmt.Sprintf("Relative error at %s loss, flows of 100 packets and more (Fig. 11)", percent(share)),
+			fmt.Sprintf("Over the flows of %d intervals, by what the rows sample. Dashed: Estimate. Solid, multi-bank: "+
+				"joint decoding with known counts, from the same cells.", intervals), errorAxis(0.1), shareAxis)
+		for i, m := range append(slices.Clone(paper.by[l]), decoded.by[l][2]) {
+			s := m.cdf(fromHundred)
+			if s.Pair, s.Paper = i+1, i < 3; i == 3 {
+				s.Name = "multi-bank, joint"
 			}
-			add(paper.by[l][0], sampled[0].name, 1, true)
-			add(paper.by[l][1], sampled[1].name, 2, true)
-			add(paper.by[l][2], sampled[2].name, 3, true)
-			add(decoded.by[l][2], "multi-bank, joint", 4, false)
+			f.Add(s)
 		}
 	}
 }
@@ -134,114 +127,4 @@ func (e *estimator) judge(run *experiment.Run) {
 				banks.median(c) < min(full.median(c), few.median(c)) && banks.high(c) < min(full.high(c), few.high(c)))
 		}
 	}
-}
-
-var byLoss = experiment.Experiment{
-	Name: "ours-lds-default", Title: "Which sketch bears which loss, at the same memory",
-	Claim: "Ours: of 70,000 cells in four rows, two that see every packet and two that sample 10 and 1 % answer nearly all large flows " +
-		"up to 1 % loss, and without loss cost little.",
-	Weight: 85, Quick: 6, Measure: measureByLoss,
-}
-
-// candidates are ways to divide 70,000 cells.
-var candidates = []setting{
-	{"4 rows", 17500, 1, everything(4), 0},
-	{"2 rows", 35000, 1, everything(2), 0},
-	{"1, 1, 10, 1 % (default)", 17500, 1, []float64{1, 1, 0.1, 0.01}, 0},
-	{"1, 10, 1 %", 23333, 1, []float64{1, 0.1, 0.01}, 0},
-	{"1, 1, 1, 10 %", 17500, 1, []float64{1, 1, 1, 0.1}, 0},
-	{"1, 1, 10, 1 %, k = 2", 17500, 2, []float64{1, 1, 0.1, 0.01}, 0},
-	{"4 rows, k = 5", 17500, 5, everything(4), 0},
-	{"1, 50, 10, 1 %, k = 5", 17500, 5, multiBank, 0},
-	{"1, 1, 10, 1 %, k = 16", 17500, 16, []float64{1, 1, 0.1, 0.01}, 0},
-}
-
-const defaultCandidate = 2
-
-var chosenLoss = []float64{0, 0.001, 0.01}
-
-func measureByLoss(run *experiment.Run) {
-	const intervals = 2
-	var configs []lds.Config
-	of := make([][]reading, len(chosenLoss))
-	for _, c := range candidates {
-		configs = append(configs, shape(run, c.columns, c.spread, c.rates...))
-		for l := range of {
-			of[l] = append(of[l], newReading(c.name))
-		}
-	}
-	held := make([][defaultCandidate + 1]covered, len(chosenLoss))
-	for n := range run.Times(intervals) {
-		iv := newInterval(run, n)
-		for l, loss := range experiment.Each(run, chosenLoss) {
-			for i, s := range experiment.Each(run, iv.observe(loss, nil, configs...)) {
-				of[l][i].ask(run, iv, s)
-				if i == 0 || i == defaultCandidate {
-					iv.ofEstimate(s, &held[l][i])
-				}
-			}
-		}
-	}
-	for l, loss := range chosenLoss {
-		table := run.Table(fmt.Sprintf("loss-%d", l), fmt.Sprintf("70,000 cells at a loss of %s: median / 95th percentile", percent(loss)),
-			"rows sample", "Estimate answers, ≥ 100 packets", "errors", "≥ 1,000: answers", "errors", "Decode, ≥ 100", "≥ 1,000")
-		for i, c := range candidates {
-			table.Row(c.name, of[l][i].cells())
-		}
-	}
-	judgeEstimates(run, held)
-	last := len(chosenLoss) - 1
-	run.Beats("1 % loss: share of flows of 1,000 packets and more without an answer, default and the paper's four rows",
-		1-of[last][defaultCandidate].read.answers(fromThousand), 1-of[last][0].read.answers(fromThousand), 0.05).Headline = true
-	run.Beats("no loss: median of Estimate, flows of 100 packets and more, default and the paper's four rows",
-		of[0][defaultCandidate].read.median(fromHundred), of[0][0].read.median(fromHundred), 0.05)
-	run.Config("intervals", intervals, "losses", chosenLoss, "sketches", configs)
-	run.Note("A flow without an answer counts as an error of 100 %. Packets are lost one by one.")
-}
-
-// covered is what the intervals of a sketch are, by bin.
-type covered [8]perflow.Coverage
-
-// ofEstimate adds the intervals of the flows that Estimate answers.
-func (iv *interval) ofEstimate(s points, by *covered) {
-	for i := range iv.Flows {
-		f := &iv.Flows[i]
-		r, err := lds.Estimate(s.up, s.down, f.Key)
-		for b := range bins {
-			if err == nil && bins[b].Has(f.Size) {
-				by[b].Add(r.MeanInterval(confidence), f.Mean)
-			}
-		}
-	}
-}
-
-// judgeEstimates tells how wide the intervals of Estimate are and how many hold
-// the truth.
-func judgeEstimates(run *experiment.Run, held [][defaultCandidate + 1]covered) {
-	table := run.Table("intervals", "95 % intervals of Estimate: flows whose mean they hold / median of half their width",
-		"loss", "rows sample")
-	for b := range bins {
-		table.Columns = append(table.Columns, bins[b].Name)
-	}
-	worst, where := perflow.Coverage{Held: 1, All: 1}, ""
-	for l, loss := range chosenLoss {
-		for _, i := range []int{0, defaultCandidate} {
-			row := []string{percent(loss), candidates[i].name}
-			for b := range bins {
-				c := &held[l][i][b]
-				if c.All == 0 {
-					row = append(row, "–")
-					continue
-				}
-				row = append(row, fmt.Sprintf("%.1f %% / %s", 100*c.Share(), percent(c.HalfWidth())))
-				if c.Share() < worst.Share() {
-					worst, where = *c, fmt.Sprintf("%s, %s loss, %s packets", candidates[i].name, percent(loss), bins[b].Name)
-				}
-			}
-			table.Add(row...)
-		}
-	}
-	run.Meets("95 % intervals of Estimate, lowest coverage of any class ("+where+")", "ours: ≥ 95 %",
-		fmt.Sprintf("%.1f %% of %s flows", 100*worst.Share(), number(float64(worst.All))),
-		estimate.ProportionInterval(worst.Held, worst.All, 0.99).High >= confidence)
 }

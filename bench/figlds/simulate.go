@@ -17,8 +17,7 @@ import (
 // How numbers are written in claims and tables.
 var percent, number = experiment.Percent, experiment.Number
 
-// part is the fraction of the paper's scale, and of its columns, in a quick
-// run.
+// part is the fraction of the paper's scale in a quick run.
 const part = 0.1
 
 // An interval is one interval's traffic, with its flows as package lds takes
@@ -30,8 +29,7 @@ type interval struct {
 	seed    uint64 // for what else is random in this interval
 }
 
-// newInterval makes the interval of the given number in a run: the same for
-// every experiment with one seed.
+// newInterval makes the interval of a number: the same for every experiment with one seed.
 func newInterval(run *experiment.Run, number int) *interval {
 	c := experiment.Choose(run, flowsim.Paper.Scaled(part), flowsim.Paper)
 	c.Seed = run.SeedOf(fmt.Sprintf("traffic %d", number))
@@ -81,9 +79,9 @@ func (iv *interval) observe(lost float64, weight func(i int) uint32, configs ...
 		for p := range f.Packets() {
 			arrives := !iv.loses(p, lost)
 			for _, s := range sketches {
-				s.up.UpdateWeighted(f.Key, p.ID, p.Sent, w, 0)
+				s.up.UpdateWeighted(f.Key, p.ID, p.Sent, w)
 				if arrives {
-					s.down.UpdateWeighted(f.Key, p.ID, p.Sent+p.Delay, w, 0)
+					s.down.UpdateWeighted(f.Key, p.ID, p.Sent+p.Delay, w)
 				}
 			}
 		}
@@ -128,7 +126,7 @@ func (m *method) add(iv *interval, a answer, only func(i int) bool) {
 	m.addOf(iv, a, func(i int) float64 { return iv.Flows[i].Mean }, only)
 }
 
-// addOf is add for a quantity other than the mean delay, with its truth.
+// addOf is add for another truth.
 func (m *method) addOf(iv *interval, a, truth answer, only func(i int) bool) {
 	for i := range iv.Flows {
 		if only == nil || only(i) {
@@ -152,12 +150,10 @@ func (m *method) cells(some ...int) []string {
 	return row
 }
 
-// byBin returns a method's medians over the bins of sizes, in per cent, with
-// the range of the intervals.
+// byBin returns medians over the bins of sizes, with the range of the intervals.
 func (m *method) byBin() plot.Series { return m.ByClass(bins, 0.5) }
 
-// errorAxis is for CDFs of errors: in per cent, from where they begin to
-// matter.
+// errorAxis is for CDFs of errors, from where they begin to matter.
 func errorAxis(least float64) plot.Axis {
 	return plot.Axis{Label: "relative error (%)", Scale: plot.Log, Min: least, Max: 1000}
 }
@@ -168,18 +164,17 @@ var (
 	binAxis   = perflow.Axis(bins)
 )
 
-// estimated answers as Estimate does, with either function.
-func (iv *interval) estimated(s points, by func(up, down *lds.Sketch, f hashing.Flow) (lds.Result, error)) answer {
+// estimated answers as Estimate does.
+func (iv *interval) estimated(s points) answer {
 	return func(i int) float64 {
-		if r, err := by(s.up, s.down, iv.keys[i]); err == nil {
+		if r, err := lds.Estimate(s.up, s.down, iv.keys[i]); err == nil {
 			return r.Mean
 		}
 		return math.NaN()
 	}
 }
 
-// records returns what a collector knows about the flows: their packets,
-// unless nil.
+// records returns what a collector knows: the flows' packets, unless nil.
 func (iv *interval) records(packets []float64) []joint.FlowRecord {
 	records := make([]joint.FlowRecord, len(iv.keys))
 	for i, key := range iv.keys {
@@ -205,23 +200,6 @@ func usable(r *joint.Result) answer {
 func (iv *interval) decode(run *experiment.Run, s points, packets []float64) *joint.Result {
 	r := experiment.Try(lds.Decode(run.Context(), s.up, s.down, iv.records(packets), joint.Options{}))
 	return &r
-}
-
-// A reading is Estimate and joint decoding with known packets, for one sketch.
-type reading struct{ read, decoded *method }
-
-func newReading(name string) reading { return reading{newMethod(name), newMethod(name)} }
-
-func (r reading) ask(run *experiment.Run, iv *interval, s points) {
-	r.read.add(iv, iv.estimated(s, lds.Estimate), nil)
-	r.decoded.add(iv, usable(iv.decode(run, s, iv.packets)), nil)
-}
-
-// cells returns table cells: how many flows of two classes have an answer, and
-// the errors.
-func (r reading) cells() []string {
-	return []string{percent(r.read.answers(fromHundred)), r.read.cell(fromHundred), percent(r.read.answers(fromThousand)),
-		r.read.cell(fromThousand), r.decoded.cell(fromHundred), r.decoded.cell(fromThousand)}
 }
 
 // answers returns the fraction of a class's flows that have an answer.

@@ -7,7 +7,6 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/flowsim"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
@@ -122,7 +121,7 @@ func (c *contest) judge(run *experiment.Run, iv *interval) {
 		return math.NaN()
 	}
 	answers := []answer{
-		iv.estimated(c.sketch, lds.Estimate), usable(all), func(i int) float64 { return held(c.table, i) },
+		iv.estimated(c.sketch), usable(all), func(i int) float64 { return held(c.table, i) },
 		func(i int) float64 {
 			if mean := held(c.half, i); !math.IsNaN(mean) {
 				return mean
@@ -140,19 +139,10 @@ func measureTables(run *experiment.Run) {
 	sizes := experiment.Choose(run, []int{1000, 10_000, 30_000}, []int{10_000, 100_000, 1_000_000})
 	table := run.Table("table", "Flows with an answer, and the median error of those", "flows", "delays", "loss", "method",
 		"10–99 packets", "100–999", "≥ 1,000")
-	byFlows := map[string]*plot.Series{}
-	f := run.Draw("a", "Median error of flows of 100 packets and more, no loss, two modes",
-		"In 910 kB at each point; a flow without an answer counts as 100 %.", plot.LogAxis("flows"), offAxis)
-	for _, name := range contestants {
-		byFlows[name] = f.Line(plot.Series{Name: name, Paper: name == "sampled packets"})
-	}
 	for _, flows := range experiment.Each(run, sizes) {
 		for _, c := range contend(run, flows) {
 			for _, m := range c.methods {
 				table.Row(flows, c.law.name, percent(c.loss), m.name, m.answered(10, 99), m.answered(100, 999), m.answered(1000, math.MaxInt32))
-				if c.law == &tableLaws[0] && c.loss == 0 {
-					byFlows[m.name].Add(float64(flows), 100*m.median(fromHundred))
-				}
 			}
 			judgeTables(run, c, flows, flows == sizes[1])
 		}

@@ -1,29 +1,29 @@
 // Slowest is a switch with two paths. Each second it prints which of its flows
-// were the slowest, without a table of flows.
+// were the slowest.
 //
 //	go run ./examples/slowest
 //	go run ./examples/slowest -flows 20000 -seconds 10 -top 3
 //	go run ./examples/slowest -json
 //
 // A hash assigns each flow to one of two links, one of which is too narrow:
-// its queue is seldom empty and drops what does not fit. A sketch at the
+// its queue is seldom empty and drops what does not fit. An lds.Table at the
 // entrance and one at the exit see every packet's flow, digest and time. Each
-// second they are swapped for empty ones in no time, and lds.Peel takes the
-// full ones apart: it returns every flow, with its packets, losses and mean
-// delay. The exact mean beside it comes from a table of flows, kept for
-// comparison.
+// second they are swapped for empty ones in no time. They have room for all flows;
+// with less room they hold the larger ones. The exact mean beside a flow's comes from
+// a map, kept for comparison.
 //
-// A flow with a packet on its way at the swap, or with a lost packet, has no
-// mean: its packets are not the same at both ends.
+// Printed are flows of which all packets of the second came in it.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -65,11 +65,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return rows.Err
 }
 
-// A device is the simulated switch with a sketch at each end.
+// A device is the simulated switch with a table at each end.
 type device struct {
 	settings
 	hop     *queue.Multipath
-	in, out *estimate.Rotation[*lds.Keyed]
+	in, out *estimate.Rotation[*lds.Table]
 	exact   map[hashing.Flow]*estimate.Moments // of the present second
 	random  *rand.Rand
 	sizes   *rand.Zipf
@@ -86,10 +86,11 @@ func newSwitch(s settings) (*device, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := lds.KeyedConfig{Flows: s.flows}
+	config := lds.DefaultTableConfig
+	config.Flows = (2*s.flows + 7) / 8 * 8
 	d := &device{settings: s, hop: hop, exact: map[hashing.Flow]*estimate.Moments{}, random: rand.New(rand.NewPCG(s.seed, 1))}
 	d.sizes = rand.NewZipf(d.random, 1.1, 10, uint64(s.flows-1))
-	make := func() (*lds.Keyed, error) { return lds.NewKeyed(config) }
+	make := func() (*lds.Table, error) { return lds.NewTable(config) }
 	if d.in, err = estimate.NewRotation(make); err != nil {
 		return nil, err
 	}
@@ -132,10 +133,9 @@ func (d *device) leave(until int64) {
 
 // A second is what is printed for one second.
 type second struct {
-	Second, Flows, WithMean        int
-	Complete                       bool
-	Sent, Lost, LeftSent, LeftRecd uint64
-	Slowest                        []slow
+	Second, Flows, WithMean int
+	Sent, Lost              uint64
+	Slowest                 []slow
 }
 
 type slow struct {
@@ -144,7 +144,7 @@ type slow struct {
 	MeanNs, ExactNs float64
 }
 
-// report swaps both sketches and takes the full ones apart.
+// report swaps both tables and reads the full ones.
 func (d *device) report(rows *programs.Rows, number int) error {
 	up, err := d.in.Rotate()
 	if err != nil {
@@ -154,33 +154,27 @@ func (d *device) report(rows *programs.Rows, number int) error {
 	if err != nil {
 		return err
 	}
-	peeled, err := lds.Peel(up, down)
-	if err != nil && !errors.Is(err, estimate.ErrNoSamples) {
-		return err
+	s := second{Second: number}
+	for _, f := range up.Flows(1) {
+		r, err := lds.EstimateTable(up, down, f)
+		if err != nil && !errors.Is(err, estimate.ErrNoSamples) {
+			return err
+		}
+		s.Flows++
+		s.Sent += r.Sent
+		s.Lost += r.Lost
+		if err != nil || r.N < max(r.Sent, r.Received) {
+			continue
+		}
+		s.WithMean++
+		s.Slowest = append(s.Slowest, slow{fmt.Sprintf("%016x", uint64(f)), r.Sent, r.Mean, d.exact[f].Mean()})
 	}
 	if err := errors.Join(d.in.Release(up), d.out.Release(down)); err != nil {
 		return err
 	}
-	s := second{Second: number, Flows: len(peeled.Flows), Complete: peeled.Complete, LeftSent: peeled.LeftSent, LeftRecd: peeled.LeftReceived}
-	exact := map[hashing.Flow]*estimate.Moments{}
-	for f, r := range d.exact {
-		exact[f>>19<<19] = r
-	}
 	clear(d.exact)
-	for _, f := range peeled.Flows {
-		s.Sent += f.Sent
-		s.Lost += uint64(max(f.Lost, 0))
-		if !f.Whole {
-			continue
-		}
-		if s.WithMean++; len(s.Slowest) < d.top {
-			one := slow{Key: fmt.Sprintf("%012x", uint64(f.Key)>>16), Packets: f.Sent, MeanNs: f.Mean}
-			if r := exact[f.Key]; r != nil {
-				one.ExactNs = r.Mean()
-			}
-			s.Slowest = append(s.Slowest, one)
-		}
-	}
+	slices.SortFunc(s.Slowest, func(a, b slow) int { return cmp.Or(cmp.Compare(b.MeanNs, a.MeanNs), cmp.Compare(a.Key, b.Key)) })
+	s.Slowest = s.Slowest[:min(d.top, len(s.Slowest))]
 	if rows.JSON {
 		rows.Object(s)
 	} else {
@@ -190,11 +184,7 @@ func (d *device) report(rows *programs.Rows, number int) error {
 }
 
 func (s *second) print(rows *programs.Rows) {
-	all := "all of them"
-	if !s.Complete {
-		all = fmt.Sprintf("too many: %d packets are of others", s.LeftSent)
-	}
-	rows.Printf("second %d: %d flows, %s; %d packets, %d lost or on their way\n", s.Second, s.Flows, all, s.Sent, s.Lost)
+	rows.Printf("second %d: %d flows held; %d packets, %d lost or on their way\n", s.Second, s.Flows, s.Sent, s.Lost)
 	for _, f := range s.Slowest {
 		rows.Printf("  flow %s  %6d packets  %9.1f µs  (exactly %9.1f)\n", f.Key, f.Packets, f.MeanNs/1e3, f.ExactNs/1e3)
 	}

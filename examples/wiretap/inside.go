@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -38,10 +37,10 @@ type inside struct {
 // began may seem extra: twice as many as package lda waits for them.
 const settling = 16
 
-// flowCells distinguishes flows: those in question are large, so each has many
-// cells, and a loss spoils one of them.
+// flowCells distinguishes flows: those in question are large, and rows that sample
+// tell when they lost packets.
 var flowCells = lds.Config{
-	Rows: 4, Columns: 16384, Spread: 64, Rates: [lds.MaxRows]float64{1, 1, 1. / 8, 1. / 64}, SumBits: 64, DigestBits: 24,
+	Rows: 4, Columns: 16384, Spread: 1, Rates: [lds.MaxRows]float64{1, 1, 1. / 8, 1. / 64}, SumBits: 64, DigestBits: 24,
 }
 
 // watchKernel measures with points in the kernel.
@@ -204,7 +203,7 @@ func (m *inside) add(from, to *kernel.Interval) error {
 	m.number++
 	err := m.all.Add(from.Start, from.End, from.Aggregator, to.Aggregator)
 	if m.flows != nil {
-		err = errors.Join(err, m.flows.Add(m.number, from.Sketch, to.Sketch))
+		err = errors.Join(err, m.flows.Add(from.Start, from.End, from.Sketch, to.Sketch))
 	}
 	return err
 }
@@ -248,14 +247,8 @@ func (m *inside) row(at time.Time) *row {
 	return r
 }
 
-// answers adds the delays of the flows in question. What losses leave of a flow
-// is of calmer times, in which delays are shorter. The deviation of all packets
-// says how far that may move a mean.
+// answers adds the delays of the flows in question.
 func (m *inside) answers(r *row, d *hoplag.Delay) {
-	deviation := math.Inf(1)
-	if d.Err == nil {
-		deviation = d.StdDev
-	}
 	for i := range m.ask {
 		id := m.ask[i].Flow(m.seed)
 		f, err := m.flows.Estimate(id)
@@ -263,11 +256,8 @@ func (m *inside) answers(r *row, d *hoplag.Delay) {
 			d.UnknownFlows++
 			continue
 		}
-		within, apart := f.MeanInterval(0.95), f.LeftOut(deviation)
-		within.Low -= apart
-		within.High += apart
 		d.Flows = append(d.Flows, hoplag.FlowDelay{
-			Flow: id, Mean: f.Mean, Sent: f.Sent, Lost: f.Lost, MeanInterval95: within,
+			Flow: id, Mean: f.Mean, Sent: f.Sent, Lost: f.Lost, MeanInterval95: f.MeanInterval(0.95),
 		})
 		r.Names = append(r.Names, programs.FlowName(&m.ask[i]))
 	}

@@ -118,9 +118,6 @@ func (c *Config) Validate() error {
 		if err := c.LDS.Validate(); err != nil {
 			return fmt.Errorf("kernel: %w", err)
 		}
-		if c.LDS.Bytes {
-			return c.invalid("LDS.Bytes", true, "false")
-		}
 		if id := c.LDS.Identity; id != 0 && id != want {
 			return c.invalid("LDS.Identity", id, fmt.Sprintf("0 or the fingerprint %d", want))
 		}

@@ -15,7 +15,6 @@ func TestValidate(t *testing.T) {
 		"rows":         func(c *kernel.Config) { c.LDA.Banks[0].Rows = 3 },
 		"identity":     func(c *kernel.Config) { c.LDA.Identity = 1 },
 		"LDS identity": func(c *kernel.Config) { c.LDS = lds.DefaultConfig; c.LDS.Identity = 1 },
-		"LDS bytes":    func(c *kernel.Config) { c.LDS = lds.DefaultConfig; c.LDS.Bytes = true },
 		"LDS rows":     func(c *kernel.Config) { c.LDS.Columns = 5 },
 		"clock":        func(c *kernel.Config) { c.Clock = 200 },
 		"memory":       func(c *kernel.Config) { c.LDA.Banks[0].Rows = 1 << 24 },

@@ -1,58 +1,41 @@
 package lds
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// sizes counts each flow's packets and bytes.
-func sizes(stream []passed) (packets, bytes map[hashing.Flow]uint64) {
-	packets, bytes = map[hashing.Flow]uint64{}, map[hashing.Flow]uint64{}
+// sizes counts each flow's packets.
+func sizes(stream []passed) map[hashing.Flow]uint64 {
+	packets := map[hashing.Flow]uint64{}
 	for _, p := range stream {
 		packets[p.flow]++
-		bytes[p.flow] += uint64(p.bytes)
 	}
-	return packets, bytes
+	return packets
 }
 
-func TestPacketsAndBytesAreUpperBounds(t *testing.T) {
+func TestPacketsIsAnUpperBound(t *testing.T) {
 	for _, spread := range []int{1, 5} {
-		c := shapes()["bytes"]
+		c := shapes()["plain"]
 		c.Spread = spread
 		stream := packets(21, 5000, 300)
 		s, _ := fill(t, c, stream)
-		truePackets, trueBytes := sizes(stream)
 		exact := 0
-		for f, n := range truePackets {
+		for f, n := range sizes(stream) {
 			got := s.Packets(f)
-			bytes, err := s.Bytes(f)
-			if got < n || err != nil || bytes < trueBytes[f] {
-				t.Errorf("%d packets and %d bytes, %v, for %d and %d", got, bytes, err, n, trueBytes[f])
+			if got < n {
+				t.Errorf("%d packets for %d", got, n)
 			}
 			if got == n {
 				exact++
-				if bytes != trueBytes[f] {
-					t.Errorf("%d bytes for %d, with the flow alone in its cells", bytes, trueBytes[f])
-				}
 			}
 		}
 		if exact == 0 && spread == 1 {
 			t.Error("no flow is alone in a row: the test shows nothing")
 		}
-	}
-}
-
-func TestBytesNeedsByteSums(t *testing.T) {
-	s := mustNew(t, lossless)
-	s.UpdateWeighted(1, 2, 3, 1, 1500)
-	if _, err := s.Bytes(1); !errors.Is(err, estimate.ErrConfig) {
-		t.Error(err)
 	}
 }
 
@@ -83,57 +66,6 @@ func TestSampledPackets(t *testing.T) {
 		if z := deviations(uint64(float64(s.Packets(1)) * best)); math.Abs(z) <= 5 {
 			t.Errorf("the check does not notice that %v was forgotten", best)
 		}
-	}
-}
-
-// boundedBy is of how many flows the bound is at least so many packets.
-func boundedBy(s *Sketch, flows []hashing.Flow, packets uint64) (n int) {
-	for _, f := range flows {
-		if s.Packets(f) >= packets {
-			n++
-		}
-	}
-	return n
-}
-
-// Heavy hitters are those that there are, where the
-// bounds of single flows list many more.
-func TestHeavyHitters(t *testing.T) {
-	c := shapes()["bytes"]
-	c.Columns = 500
-	stream := packets(23, 30000, 800)
-	s, _ := fill(t, c, stream)
-	count, _ := sizes(stream)
-	var candidates []hashing.Flow
-	for f := range count {
-		candidates = append(candidates, f)
-	}
-	slices.Sort(candidates)
-	const packets = 60
-	found, err := s.HeavyHitters(t.Context(), candidates, packets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	there, right := 0, 0
-	for _, n := range count {
-		if n >= packets {
-			there++
-		}
-	}
-	for i, v := range found {
-		if count[v.Flow] >= packets {
-			right++
-		}
-		if i > 0 && v.Packets > found[i-1].Packets {
-			t.Errorf("%+v after %+v", v, found[i-1])
-		}
-	}
-	if there < 50 || float64(right) < 0.95*float64(there) || float64(right) < 0.95*float64(len(found)) {
-		t.Errorf("%d listed, %d of them right, of %d", len(found), right, there)
-	}
-	// The control: bounds alone list too many.
-	if bounded := boundedBy(s, candidates, packets); float64(bounded) < 1.05*float64(len(found)) {
-		t.Errorf("bounds list %d, decoding %d: nothing to gain", bounded, len(found))
 	}
 }
 

@@ -190,21 +190,27 @@ func TestDecodeUnderLoss(t *testing.T) {
 	}
 }
 
-// decodePackets takes the records of DecodePackets apart.
-func decodePackets(t *testing.T, s *Sketch, flows []hashing.Flow) (packets, doubt []float64, err error) {
+// decodePackets returns the packets of flows of which none are known, with their doubts.
+func decodePackets(t *testing.T, s *Sketch, flows []hashing.Flow) (packets, doubt []float64) {
 	t.Helper()
-	var reports []float64
-	all, err := s.DecodePackets(t.Context(), flows, func(done float64) { reports = append(reports, done) })
-	for i, f := range all {
-		if f.Flow != flows[i] {
-			t.Fatalf("record %d is of flow %d, want %d", i, f.Flow, flows[i])
-		}
+	held := make([]uint64, len(s.cells))
+	for i := range held {
+		held[i] = uint64(s.cells[i].count())
+	}
+	c := &s.config
+	list, err := c.cellsOf(records(flows, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := joint.Counts{Held: held, Rows: c.Rows, CellsPerRow: c.Spread, Rates: c.Rates[:c.Rows], Cells: list}
+	all, err := counts.Decode(t.Context(), records(flows, nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
 		packets, doubt = append(packets, f.Packets), append(doubt, f.Doubt)
 	}
-	if !slices.IsSorted(reports) || reports[len(reports)-1] != 1 {
-		t.Errorf("progress %v", reports)
-	}
-	return packets, doubt, err
+	return packets, doubt
 }
 
 func TestDecodePackets(t *testing.T) {
@@ -219,10 +225,7 @@ func TestDecodePackets(t *testing.T) {
 		if up.absent(absent) {
 			keys = append(slices.Clone(keys), absent)
 		}
-		got, doubt, err := decodePackets(t, up, keys)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got, doubt := decodePackets(t, up, keys)
 		var errs, bounds []float64
 		var square, doubted, dozens, shrunk float64
 		for i, n := range v.packets {
@@ -269,10 +272,7 @@ func TestDecodePacketsIsExact(t *testing.T) {
 	c.Columns *= 4
 	up, down := mustNew(t, c), mustNew(t, c)
 	v := newInterval(77, up, down, 0)
-	got, doubt, err := decodePackets(t, up, v.flows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got, doubt := decodePackets(t, up, v.flows)
 	bounds := 0
 	for i, n := range v.packets {
 		if math.Abs(got[i]-n) >= 0.5 || doubt[i] >= 0.5 {
@@ -294,10 +294,7 @@ func TestDecodePacketsWithFlowsMissing(t *testing.T) {
 	c := decodeShapes()["plain"]
 	up, down := mustNew(t, c), mustNew(t, c)
 	v := newInterval(78, up, down, 0)
-	_, complete, err := decodePackets(t, up, v.flows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, complete := decodePackets(t, up, v.flows)
 	var flows []hashing.Flow
 	var packets, before []float64
 	for i, f := range v.flows {
@@ -305,10 +302,7 @@ func TestDecodePacketsWithFlowsMissing(t *testing.T) {
 			flows, packets, before = append(flows, f), append(packets, v.packets[i]), append(before, complete[i])
 		}
 	}
-	got, doubt, err := decodePackets(t, up, flows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got, doubt := decodePackets(t, up, flows)
 	wrong := func(doubt []float64) bool {
 		var square, doubted float64
 		for i, n := range packets {
@@ -326,60 +320,12 @@ func TestDecodePacketsWithFlowsMissing(t *testing.T) {
 	}
 }
 
-// TestWeigh holds the weighing of sizes, by steps and where they are too wide, to
-// the sum over all sizes.
-func TestWeigh(t *testing.T) {
-	p := newSizePrior()
-	differs := func(told, deviation, mean, variance float64) bool {
-		var total, sum, squares float64
-		for n := 1.0; n <= max(told, 1)+20*deviation; n++ {
-			z := (n - told) / deviation
-			w := (math.Pow(n, -0.8) - math.Pow(n+1, -0.8)) * math.Exp(-z*z/2)
-			total += w
-			sum += w * n
-			squares += w * n * n
-		}
-		want := sum / total
-		wantVariance := squares/total - want*want
-		// A step is no wider than the deviation: the midpoint rule is good to
-		// far less than a twentieth of it. Large sizes that are known to a
-		// packet are not rounded.
-		if told > exact-1 && deviation < 1 {
-			return math.Abs(mean-want) > 0.5
-		}
-		return math.Abs(mean-want) > 0.05*deviation || math.Abs(variance-wantVariance) > 0.05*wantVariance+2*decodeLeast
-	}
-	passed, caught := 0, 0
-	for _, told := range []float64{-30, 0.4, 1, 3.3, 8, 15.7, 30, 105, 180, 5000} {
-		for _, deviation := range []float64{0.05, 0.4, 1, 1.9, 3, 9, 31, 400} {
-			if told < 1-3*deviation {
-				continue
-			}
-			mean, variance := p.weigh(told, deviation*deviation, math.Inf(1))
-			if differs(told, deviation, mean, variance) {
-				t.Errorf("told %g ± %g: %g ± %g", told, deviation, mean, math.Sqrt(variance))
-			}
-			if most, v := p.weigh(told, deviation*deviation, 7); !(most >= 1 && most <= 7 && v > 0) {
-				t.Errorf("told %g ± %g, at most 7: %g with a variance of %g", told, deviation, most, v)
-			}
-			// Negative control: what is told, as it is.
-			passed++
-			if differs(told, deviation, max(told, 1), deviation*deviation) {
-				caught++
-			}
-		}
-	}
-	if caught < passed/2 {
-		t.Errorf("of %d, %d would do without being weighed", passed, passed-caught)
-	}
-}
-
 func TestDecodeIsExactWithoutCollisions(t *testing.T) {
 	c := shapes()["plain"]
 	c.Columns = 10007
 	stream := packets(75, 300, 20)
 	up, down := fill(t, c, stream)
-	count, _ := sizes(stream)
+	count := sizes(stream)
 	sum := map[hashing.Flow]float64{}
 	for _, p := range stream {
 		sum[p.flow] += float64(p.delay)
@@ -389,10 +335,7 @@ func TestDecodeIsExactWithoutCollisions(t *testing.T) {
 		flows = append(flows, f)
 	}
 	slices.Sort(flows)
-	n, doubt, err := decodePackets(t, up, flows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n, doubt := decodePackets(t, up, flows)
 	r, err := Decode(t.Context(), up, down, records(flows, nil), joint.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -432,23 +375,6 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestSteps(t *testing.T) {
-	next := 0.0
-	for b := range steps {
-		low, width := step(b)
-		if low != next || width < 1 {
-			t.Fatalf("step %d begins at %g and is %g wide, want %g", b, low, width, next)
-		}
-		next = low + width
-		if b < steps-1 && (stepOf(uint64(low)) != b || low < 1<<50 && stepOf(uint64(next)-1) != b) {
-			t.Fatalf("step %d of %g is %d, of %g is %d", b, low, stepOf(uint64(low)), next-1, stepOf(uint64(next)-1))
-		}
-	}
-	if next != 1<<64 || stepOf(1<<64-1) != steps-1 {
-		t.Errorf("steps end at %g, and the largest number's is %d of %d", next, stepOf(1<<64-1), steps)
-	}
-}
-
 // TestDecodeReportsBoth: decoding counts and then means is one work, reported
 // without a fall, and a flow listed twice is refused.
 func TestDecodeReportsBoth(t *testing.T) {
@@ -465,9 +391,6 @@ func TestDecodeReportsBoth(t *testing.T) {
 	if _, err := Decode(t.Context(), up, down, records(append(flows, flows[0]), nil), joint.Options{}); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("a flow listed twice: %v", err)
 	}
-	if _, err := up.DecodePackets(t.Context(), append(flows, flows[0]), nil); !errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("a flow listed twice: %v", err)
-	}
 }
 
 // TestKnownPacketsStay: of two flows in one cell, the one that is known leaves
@@ -480,8 +403,8 @@ func TestKnownPacketsStay(t *testing.T) {
 		up.Update(flows[i&3/3], hashing.Word(2, i), 0)
 	}
 	list := records(flows, []float64{75, 0})
-	got, err := up.counts().decode(t.Context(), list, nil)
-	if err != nil || got[0] != list[0] || math.Abs(got[1].Packets-25) > 0.5 {
-		t.Errorf("%+v, %v; want 75 and 25 packets", got, err)
+	r, err := Decode(t.Context(), up, up, list, joint.Options{})
+	if err != nil || r.Packets[0] != 75 || math.Abs(r.Packets[1]-25) > 0.5 {
+		t.Errorf("%v, %v; want 75 and 25 packets", r.Packets, err)
 	}
 }

@@ -1,0 +1,206 @@
+package lds
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// A content is what is known about a cell: its packets, the time that they took
+// beyond what all are centred about, and the variance of what is not known of
+// that. A cell that is not usable tells its packets alone.
+type content struct {
+	packets, beyond, variance float64
+	usable                    bool
+}
+
+// believe makes a cell that lost packets usable, unless it says less than how far
+// means of cells are apart.
+func (x *content) believe(apart float64) {
+	x.usable = x.packets > 0 && x.variance <= x.packets*x.packets*apart*apart
+}
+
+// load returns how many packets a cell of a row stands for at most. What is unknown
+// of a cell that lost packets makes it as uncertain as others would that have a part
+// of it, by how far means of cells are apart.
+func (x *content) load(rate, apart float64) float64 {
+	load := atMost(x.packets, rate)
+	if x.variance == 0 {
+		return load
+	}
+	return load * (1 + math.Sqrt(x.variance)/(x.packets*max(apart, 1)))
+}
+
+// A scatter adds up sums of some packets, and gives the variance of one.
+type scatter struct{ cells, packets, sum, squares, noise float64 }
+
+func (s *scatter) add(sum, packets, variance float64) {
+	s.cells++
+	s.packets += packets
+	s.sum += sum
+	s.squares += sum * sum / packets
+	s.noise += variance / packets
+}
+
+// variance is infinite for fewer than two cells.
+func (s *scatter) variance() float64 {
+	if s.cells < 2 {
+		return math.Inf(1)
+	}
+	return max(0, s.squares-s.sum*s.sum/s.packets-s.noise) / (s.cells - 1)
+}
+
+// nearCells are so many on either side of a flow's cells.
+const nearCells = 24
+
+// nearby lists flow f's cells and those next to them, row after row.
+func (c *Config) nearby(cells *[mostNearby]uint32, f hashing.Flow) []uint32 {
+	n, reach := 0, min(nearCells, (c.Columns-c.Spread)/2)
+	for r := range c.Rows {
+		home := int(home(r, f, uint64(c.Columns)))
+		for k := range c.Spread + 2*reach {
+			if k >= c.Spread+reach {
+				k -= c.Spread + 2*reach // to the left
+			}
+			cells[n] = uint32(r*c.Columns + (home+k+c.Columns)%c.Columns)
+			n++
+		}
+	}
+	return cells[:n]
+}
+
+// mostNearby is the most cells that nearby appends.
+const mostNearby = MaxRows * (maxSpread + 2*nearCells)
+
+// A view is what is known of a flow's cells, and of those next to them.
+type view struct {
+	config *Config
+	apart  float64   // how far means of cells are apart, as a deviation
+	cells  []content // as nearby lists them
+}
+
+// own returns the flow's cells in row r.
+func (v *view) own(r int) []content { return v.cells[len(v.cells)/v.config.Rows*r:][:v.config.Spread] }
+
+// near returns the cells next to them.
+func (v *view) near(r int) []content {
+	each := len(v.cells) / v.config.Rows
+	return v.cells[each*r+v.config.Spread : each*(r+1)]
+}
+
+// pairs are the cells of two sketches, and what those that lost nothing say of
+// others: about what delay and time they are centred, how far times of packets are
+// apart, and means of cells.
+type pairs struct {
+	up, down *Sketch
+	around   centre
+	origin   uint64  // about which times are counted, if times is not infinite
+	times    float64 // variance of the time at which a packet was sent
+	apart    float64 // deviation of the means of cells
+}
+
+// newPairs reads what the given cells say.
+func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
+	p.up, p.down = up, down
+	digests, bits := up.config.DigestBits, up.config.SumBits
+	for _, at := range cells {
+		if u, d := &up.cells[at], &down.cells[at]; compare(u, d, digests) == usable {
+			p.around.look(u, d, bits)
+		}
+	}
+	// Times are counted from the beginning of the interval, or from a packet that
+	// was alone in its cell.
+	if p.origin = p.around.sent; up.number > 0 {
+		p.origin = uint64(up.began)
+	}
+	var times, means scatter
+	for _, at := range cells {
+		u, d := &up.cells[at], &down.cells[at]
+		if n := float64(u.count()); n > 0 && n <= fewPackets && compare(u, d, digests) == usable {
+			times.add(p.sent(u), n, 0)
+			means.add(p.around.beyond(u, d, bits)/n, 1, 0)
+		}
+	}
+	p.times, p.apart = times.variance(), math.Sqrt(means.variance())
+	if p.around.packets != 1 && up.number == 0 {
+		p.times = math.Inf(1)
+	}
+	return p
+}
+
+// fewPackets are so few that sums of times within hours do not wrap.
+const fewPackets = 1000
+
+// sent returns the sum of a cell's times upstream.
+func (p *pairs) sent(u *cell) float64 {
+	return float64(estimate.SignExtend(u.sum-p.origin*uint64(u.count()), int(p.up.config.SumBits)))
+}
+
+// at returns what is known about a cell. If the points' packets differ, those that
+// only one of them saw, as many as the counts differ by and at least two where they
+// do not, were sent like those of all packets.
+func (p *pairs) at(i int) (x content) {
+	c, u, d := &p.up.config, &p.up.cells[i], &p.down.cells[i]
+	sent, received := float64(u.count()), float64(d.count())
+	x.packets = sent
+	if !c.fits(uint64(u.count())) {
+		return x
+	}
+	switch compare(u, d, c.DigestBits) {
+	case usable:
+		x.beyond, x.usable = p.around.beyond(u, d, c.SumBits), true
+	case lossy:
+		differ := max(math.Abs(sent-received), 2)
+		if received == 0 || sent <= differ || math.IsInf(p.times, 1) || !fits(uint64(sent), c.SumBits, 4*math.Sqrt(p.times)) {
+			return x
+		}
+		moved := d.sum - u.sum - p.origin*(uint64(d.count())-uint64(u.count())) - uint64(p.around.delay)*uint64(d.count())
+		x.packets = received
+		x.beyond = float64(estimate.SignExtend(moved, int(c.SumBits))) - (received-sent)*p.sent(u)/sent
+		x.variance = differ * p.times
+		x.believe(p.apart)
+	}
+	return x
+}
+
+// reach is how far the mean delay of a cell may be from the centre of others, in
+// nanoseconds, if nothing else is known.
+const reach = 10e9
+
+// fits reports whether a sum of the given width tells the mean of n packets, which
+// it knows up to multiples of 2^bits/n, if it is no farther than so many
+// nanoseconds from the centre.
+func fits(n uint64, bits uint8, reach float64) bool {
+	return float64(n)*2*reach < math.Ldexp(1, int(bits))
+}
+
+// fits is fits for a cell of n packets of a sketch.
+func (c *Config) fits(n uint64) bool {
+	if c.GreatestDelay == 0 {
+		return fits(n, c.SumBits, reach)
+	}
+	return fits(n, c.SumBits, float64(c.GreatestDelay))
+}
+
+// A centre is a delay that others are near. It takes the clocks' offset out of
+// sums before they are read, so that the offset may be as large as one packet's
+// sum can hold. It comes from the cell with the fewest packets, which wraps last.
+type centre struct {
+	delay   int64
+	sent    uint64 // its time stamps upstream, of one packet its time
+	packets uint64 // of that cell, 0: none
+}
+
+// look makes a cell that has the same packets at both points the centre if it
+// has the fewest so far.
+func (c *centre) look(up, down *cell, bits uint8) {
+	if n := uint64(up.count()); n > 0 && (c.packets == 0 || n < c.packets) {
+		*c = centre{estimate.Difference(up.sum, down.sum, int(bits)) / int64(n), up.sum, n}
+	}
+}
+
+// beyond returns the sum of the delays of a cell's packets beyond the centre.
+func (c *centre) beyond(up, down *cell, bits uint8) float64 {
+	return float64(estimate.SignExtend(down.sum-up.sum-uint64(c.delay)*uint64(up.count()), int(bits)))
+}

@@ -1,0 +1,164 @@
+package lds
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// Decode estimates the mean delays of all flows of the interval together, from
+// all usable cells at once ([joint.Problem]). A flow's neighbours in a cell
+// are explained by their other cells, where [Estimate] puts up with them.
+// Decode needs the list of flows that were present, each once, as from flow
+// records of either point. Flows missing from the list disturb their
+// neighbours' estimates like noise.
+//
+// A record has the number of packets that its flow sent, times its weight if
+// it has one. If the number is 0, Decode finds it from the counts ([joint.Counts]),
+// and the result has it. With one flow a cell the estimates are no worse for that.
+// With dozens of flows a cell, counts no longer tell a flow of some hundred packets
+// from many flows of a few, and [Estimate] is as close to the truth.
+//
+// The result has, for each flow in the order of flows, its mean and the mean's
+// expected deviation. A flow without a usable cell is marked with a Usable of
+// 0. If flows have weights, and the Spread is above 1 or Rates are below 1,
+// the deviations of heavy flows' neighbours are too small, because the solver
+// takes a weight for that many packets, each in a cell of its own choice.
+//
+// With opts.Deviations it also estimates how far the packets of each flow are
+// from the flow's mean. That needs rows that sample, or a Spread above 1.
+//
+// Decode holds about 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell. It
+// leaves out cells of so many packets that their sums may have wrapped
+// (Config.SumBits).
+//
+// It returns [estimate.ErrMismatch] if the Configs or the intervals differ,
+// [estimate.ErrConfig] if packets or doubts are out of range or a flow is
+// listed twice, [estimate.ErrNoSamples] if no cell is usable, and the
+// context's error once the context is done.
+func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
+	if err := match(up, down); err != nil {
+		return joint.Result{}, err
+	}
+	every := make([]uint32, len(up.cells))
+	for i := range every {
+		every[i] = uint32(i)
+	}
+	cells := newPairs(up, down, every)
+	held := make([]uint64, len(up.cells))
+	for i := range held {
+		held[i] = uint64(up.cells[i].count())
+	}
+	d := decoding{
+		Config: &up.config, held: held, at: cells.at, around: float64(cells.around.delay),
+		read: func(f hashing.Flow) (Result, error) { return Estimate(up, down, f) },
+	}
+	return d.solve(ctx, flows, opts)
+}
+
+// A decoding is what joint decoding takes: packets sent and what is known of each
+// cell, beyond a delay about which all are centred, and how one flow is read.
+type decoding struct {
+	*Config
+	held   []uint64
+	at     func(cell int) content
+	around float64
+	read   func(f hashing.Flow) (Result, error)
+}
+
+// solve decodes the packets that are not known, and then the means.
+func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
+	list, err := d.cellsOf(flows)
+	if err != nil {
+		return joint.Result{}, err
+	}
+	if slices.ContainsFunc(flows, func(f joint.FlowRecord) bool { return f.Packets == 0 }) {
+		counts := joint.Counts{Held: d.held, Rows: d.Rows, CellsPerRow: d.Spread, Rates: d.Rates[:d.Rows], Cells: list}
+		report := opts.Progress
+		if flows, err = counts.Decode(ctx, flows, half(report, 0)); err != nil {
+			return joint.Result{}, fmt.Errorf("lds: %w", err)
+		}
+		opts.Progress = half(report, 0.5)
+	}
+	cells, n := len(d.held), len(flows)
+	p := joint.Problem{
+		Sum: make([]float64, cells), Count: make([]float64, cells), Variance: make([]float64, cells), Unusable: make([]bool, cells),
+		Rows: d.Rows, CellsPerRow: d.Spread, Rates: d.Rates[:d.Rows], Cells: list, Packets: make([]float64, n), Doubt: make([]float64, n),
+	}
+	for i := range cells {
+		x := d.at(i)
+		p.Sum[i], p.Count[i], p.Variance[i] = x.beyond, x.packets, x.variance
+		p.Unusable[i] = !x.usable && (x.packets > 0 || d.held[i] > 0)
+	}
+	for i, f := range flows {
+		p.Packets[i], p.Doubt[i] = f.Packets, f.Doubt
+	}
+	r, err := p.Solve(ctx, opts)
+	if err != nil {
+		return joint.Result{}, fmt.Errorf("lds: %w", err)
+	}
+	for i, f := range flows {
+		r.Mean[i] += d.around
+		d.amend(&r, i, f.Flow, &p)
+	}
+	return r, nil
+}
+
+// amend allows for the losses of flow number i: those of its own packets are in
+// all of its cells alike. A flow without a cell is read by itself, if it can be.
+func (d *decoding) amend(r *joint.Result, i int, f hashing.Flow, p *joint.Problem) {
+	if r.Usable[i] == 0 {
+		if one, err := d.read(f); err == nil && !math.IsInf(one.MeanError, 1) {
+			r.Mean[i], r.Usable[i] = one.Mean, 1
+			if r.StdDev != nil {
+				r.StdDev[i] = one.MeanError
+			}
+		}
+		return
+	}
+	least := math.Inf(1)
+	for k := range d.Rows * d.Spread {
+		at := d.Config.at(k/d.Spread, f, k%d.Spread)
+		if d.Rates[k/d.Spread] == 1 && !p.Unusable[at] {
+			least = min(least, p.Variance[at])
+		}
+	}
+	if r.StdDev != nil && least > 0 && !math.IsInf(least, 1) {
+		r.StdDev[i] = math.Hypot(r.StdDev[i], math.Sqrt(least*float64(d.Spread))/max(r.Packets[i], 1))
+	}
+}
+
+// half returns a progress function for one half of the work that reports to a
+// function for the whole, after the part already done.
+func half(report func(float64), done float64) func(float64) {
+	if report == nil {
+		return nil
+	}
+	return func(part float64) { report(done + part/2) }
+}
+
+// cellsOf returns the flows' cells, Rows × Spread for each, or an error if a flow is
+// listed twice.
+func (c *Config) cellsOf(flows []joint.FlowRecord) ([]uint32, error) {
+	cells, keys := make([]uint32, 0, len(flows)*c.Rows*c.Spread), make([]hashing.Flow, len(flows))
+	for i, f := range flows {
+		keys[i] = f.Flow
+		for r := range c.Rows {
+			for offset := range c.Spread {
+				cells = append(cells, uint32(c.at(r, f.Flow, offset)))
+			}
+		}
+	}
+	slices.Sort(keys)
+	for i := 1; i < len(keys); i++ {
+		if keys[i] == keys[i-1] {
+			return nil, fmt.Errorf("lds: %w: flow %#x is listed twice", estimate.ErrConfig, uint64(keys[i]))
+		}
+	}
+	return cells, nil
+}

@@ -1,0 +1,300 @@
+package lds
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// How an Accumulator follows a cell. What is outstanding, the number and the digest
+// of the packets sent and not received, is the cell's level. Where nothing is on its
+// way, the cell is settled. Between two settled cuts of one level all packets came,
+// and the sum of their delays is exact, however many crossed the cuts in between. A
+// lost packet raises the level for good: if the same level is there at two cuts that
+// are further apart than any packet takes, nothing was on its way at either. Then it
+// is known how many packets the span before lost, but not when they were sent. They
+// are taken to be sent like the others in the span, which has a variance.
+//
+// A cell that always has packets on their way never settles. What it has outstanding
+// at the end is lost but for the number that is on its way at the usual delay.
+
+// A stretch is what passed a cell since it was settled. Sums wrap.
+type stretch struct {
+	delay   uint64 // time stamps received less those sent
+	sent    uint64 // time stamps sent, since the cell was settled
+	in, out uint32
+}
+
+// A follower follows a cell.
+type follower struct {
+	level uint64  // packets and digest outstanding, beyond those known to be lost
+	base  moment  // the cut at which the cell was settled last
+	open  stretch // since the base
+	// There is a mark: the latest cut with the fewest outstanding.
+	marked    bool
+	unsure    bool    // packets may have been on their way at the base
+	calm      float32 // share of intervals with packets at the end of which the cell is settled
+	markLevel uint64
+	first     moment  // cut at the level of the mark
+	last      moment  // cut at it
+	mark      stretch // up to the first
+	rest      stretch // from there to the last
+}
+
+// A moment is a cut: its number and its time.
+type moment struct {
+	cut uint32
+	at  int64
+}
+
+// A total adds up the spans of a cell.
+type total struct {
+	exact, lossy   content // what is known of packets received, in spans that lost none and others
+	sent, received uint64
+	lost           int // packets, for certain
+}
+
+// plus returns what passed in both.
+func (p stretch) plus(q stretch) stretch {
+	return stretch{p.delay + q.delay, p.sent + q.sent, p.in + q.in, p.out + q.out}
+}
+
+func (p stretch) less(q stretch) stretch {
+	return stretch{p.delay - q.delay, p.sent - q.sent, p.in - q.in, p.out - q.out}
+}
+
+// outstanding returns the number of packets of a level.
+func outstanding(level uint64) int { return int(int32(level)) }
+
+// cut takes what passed the cell in the interval that ends now.
+func (f *follower) cut(a *Accumulator, t *total, up, down *cell) {
+	if f.level == 0 && !f.unsure && up.tally|down.tally == 0 {
+		f.base = a.now
+		return
+	}
+	n, now := up.count(), a.now
+	anew := f.level == 0 && n > 0
+	f.open = f.open.plus(stretch{down.sum - up.sum, up.sum - uint64(f.base.at)*uint64(n), down.count(), n})
+	f.level = (f.level + up.tally - down.tally) & a.mask
+	t.sent += uint64(n)
+	t.received += uint64(down.count())
+	if anew {
+		f.calm -= f.calm / calmOver
+		if f.level == 0 {
+			f.calm += 1.0 / calmOver
+		}
+	}
+	switch late := float64(now.at-f.last.at) > a.patience(); {
+	case f.level == 0 && !f.unsure:
+		a.learn(f.open.in, now.at-f.base.at)
+		a.exact(t, f.open)
+		f.settle(now)
+	case f.marked && f.level == f.markLevel:
+		rest := f.open.less(f.mark)
+		a.learn(rest.in-f.rest.in, now.at-f.last.at)
+		f.rest, f.last = rest, now
+		if float64(now.at-f.first.at) >= a.patience() {
+			a.close(t, f)
+		}
+	case f.marked && late && f.calm > calm && outstanding(f.level) > outstanding(f.markLevel):
+		// Others were lost since.
+		a.close(t, f)
+	case !f.marked || late || outstanding(f.level) <= outstanding(f.markLevel):
+		f.marked, f.markLevel, f.first, f.last, f.mark, f.rest = true, f.level, now, now, f.open, stretch{}
+	}
+}
+
+const (
+	calmOver = 8   // intervals with packets
+	calm     = 0.7 // if the cell is settled after so many, those outstanding are lost
+)
+
+// learn takes how long some packets took at most, all of which came.
+func (a *Accumulator) learn(packets uint32, over int64) {
+	switch {
+	case packets == 1:
+		a.longest = max(a.longest, over)
+	case packets > 1 && (a.shortest == 0 || over < a.shortest):
+		a.shortest = over
+	}
+}
+
+// close settles the cell at its mark.
+func (a *Accumulator) close(t *total, f *follower) {
+	if !f.unsure {
+		a.lossy(t, f)
+		t.lost += outstanding(f.markLevel)
+	}
+	a.exact(t, f.rest)
+	left, base := f.open.less(f.mark).less(f.rest), f.base
+	level := (f.level - f.markLevel) & a.mask
+	f.settle(f.last)
+	left.sent -= uint64(f.base.at-base.at) * uint64(left.out)
+	f.open, f.level = left, level
+}
+
+// settle says that nothing was on its way at a cut.
+func (f *follower) settle(at moment) { *f = follower{base: at, calm: f.calm} }
+
+// lapse forgets what is outstanding.
+func (f *follower) lapse(at moment) { *f = follower{base: at, calm: f.calm, unsure: true} }
+
+// exact adds a stretch of which all packets came.
+func (a *Accumulator) exact(t *total, p stretch) {
+	if a.config.fits(uint64(p.in)) {
+		t.exact.beyond += float64(estimate.SignExtend(p.delay, int(a.config.SumBits)))
+		t.exact.packets += float64(p.in)
+	}
+}
+
+// lossy adds what passed up to the mark, at which nothing was on its way. Counted from
+// the base, packets were lost at the mean time s, so
+//
+//	Σ received − Σ sent + lost·s
+//
+// are the delays of those received.
+func (a *Accumulator) lossy(t *total, f *follower) {
+	p := f.mark
+	lost := float64(p.out) - float64(p.in)
+	if cuts := f.first.cut - f.base.cut; cuts <= shortSpan {
+		for k := f.base.cut + 1; k <= f.first.cut; k++ {
+			a.when[k%mostCuts].lost += max(lost, 0) / float64(cuts)
+		}
+	}
+	if p.in == 0 || !a.config.fits(uint64(p.out)) {
+		return
+	}
+	when, variance := a.lostAt(f, p, f.first)
+	t.lossy.beyond += a.moved(p, f.base.at) + lost*when
+	t.lossy.packets += float64(p.in)
+	t.lossy.variance += sq(max(math.Abs(lost), 1)) * variance
+}
+
+// A cutLoss is an interval that ends at a time, and how many packets were lost in it
+// as far as spans of an interval or two tell.
+type cutLoss struct {
+	end  int64
+	lost float64
+}
+
+const (
+	mostCuts  = 256
+	shortSpan = 2
+	unseen    = 1.0 // losses that are like packets sent, beside those seen
+)
+
+// lostAt returns when packets were lost that were sent from a cell's base to a cut, and
+// the variance of that, of all together, as in a burst: by when all cells lost packets,
+// and by when the cell's own were sent.
+func (a *Accumulator) lostAt(f *follower, p stretch, end moment) (mean, variance float64) {
+	over, s := float64(end.at-f.base.at), a.meanSent(p)
+	n, sum, squares := unseen, unseen*s, unseen*(s*s+over*over/12)
+	if end.cut-f.base.cut < mostCuts {
+		begin := f.base.at
+		for k := f.base.cut + 1; k <= end.cut; k++ {
+			c := &a.when[k%mostCuts]
+			from, to := float64(begin-f.base.at), float64(c.end-f.base.at)
+			n += c.lost
+			sum += c.lost * (from + to) / 2
+			squares += c.lost * (from*from + from*to + to*to) / 3
+			begin = c.end
+		}
+	}
+	mean = sum / n
+	return mean, max(squares/n-mean*mean, 0)
+}
+
+// moved returns the times received less those sent, both counted from the base.
+func (a *Accumulator) moved(p stretch, base int64) float64 {
+	return float64(estimate.SignExtend(p.delay+uint64(base)*(uint64(p.out)-uint64(p.in)), int(a.config.SumBits)))
+}
+
+// meanSent returns the mean time at which packets were sent, from the base.
+func (a *Accumulator) meanSent(p stretch) float64 {
+	return float64(estimate.SignExtend(p.sent, int(a.config.SumBits))) / float64(p.out)
+}
+
+// unsettled adds what passed a cell since it was settled, up to now. Of packets sent
+// at rate r that wait d on average, r·d are on their way; the others that are
+// outstanding are lost. With the ages T − s of these, d follows from
+//
+//	Σ received − Σ sent + outstanding·T = received·d + (outstanding − r·d)·(T − s).
+func (a *Accumulator) unsettled(t *total, f *follower) {
+	p, over := f.open, float64(a.now.at-f.base.at)
+	if f.unsure || p.in == 0 || !a.config.fits(uint64(p.out)) {
+		return
+	}
+	when, variance := a.lostAt(f, p, a.now)
+	out, in, age := float64(p.out), float64(p.in), over-when
+	rate, left := out/over, out-in
+	rest := in - rate*age
+	if rest < in/8 {
+		return // nearly all were sent of late
+	}
+	delay := (a.moved(p, f.base.at) + left*when) / rest
+	way := min(max(rate*delay, 1), max(left, 1))
+	t.lossy.beyond += in * delay
+	t.lossy.packets += in
+	t.lossy.variance += sq(in/rest) * (way*age*age + sq(max(left-way, 0))*variance)
+}
+
+// A borrowing says how much longer packets of spans that lost some waited than those
+// of the same cell's exact spans, by all cells: where a queue drops its tail, losses
+// happen where delays are long. It has the variance of that from cell to cell.
+type borrowing struct{ longer, variance float64 }
+
+// borrow compares the lossy spans of all cells with their exact ones. Without
+// evidence it takes them to be alike, up to how far means of cells are apart.
+func (a *Accumulator) borrow() borrowing {
+	b := borrowing{0, sq(a.apart)}
+	if b.variance == 0 {
+		return b
+	}
+	compare := func(visit func(longer, variance, weight float64)) {
+		for i := range a.all {
+			if x, y := &a.all[i].exact, &a.all[i].lossy; x.packets > 0 && y.packets > 0 {
+				v := y.variance / sq(y.packets)
+				visit(y.beyond/y.packets-x.beyond/x.packets, v, y.packets/(v+sq(a.apart)))
+			}
+		}
+	}
+	var sum, weights, squares, excess, of float64
+	compare(func(longer, variance, weight float64) {
+		sum += weight * longer
+		weights += weight
+		squares += sq(weight) * (variance + sq(a.apart))
+	})
+	if weights == 0 {
+		return b
+	}
+	chance := squares / sq(weights)
+	b.longer = sum / weights * b.variance / (b.variance + chance)
+	compare(func(longer, variance, weight float64) {
+		excess += sq(weight) * (sq(longer-b.longer) - variance)
+		of += sq(weight)
+	})
+	if chance < b.variance {
+		b.variance = max(b.variance, excess/of)
+	}
+	return b
+}
+
+// content returns what is known about a cell.
+func (t *total) content(b *borrowing) content {
+	x, y := t.exact, t.lossy
+	x.usable = true
+	if y.packets == 0 {
+		return x
+	}
+	if x.packets > 0 && y.variance > 0 {
+		// The less is exact, the less it says.
+		like := y.packets * (x.beyond/x.packets + b.longer)
+		variance := sq(y.packets) * b.variance * (1 + y.packets/x.packets)
+		part := y.variance / (y.variance + variance)
+		y.beyond += part * (like - y.beyond)
+		y.variance *= 1 - part
+	}
+	return content{x.packets + y.packets, x.beyond + y.beyond, y.variance, true}
+}
+
+func sq(x float64) float64 { return x * x }
