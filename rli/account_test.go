@@ -1,65 +1,11 @@
 package rli_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/rli"
 )
-
-// classes are departures of a link with two classes, of which the second waits
-// for 20 µs more than the first: every other packet is of it, and no reference.
-func classes(t *testing.T) []event {
-	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.3, 4), nil)
-	var high, low []event
-	for _, e := range events {
-		if e.kind == measured && e.flow%2 == 1 {
-			e.time += 20_000
-			e.delay += 20_000
-			low = append(low, e)
-		} else {
-			high = append(high, e)
-		}
-	}
-	merged := make([]event, 0, len(events))
-	for len(high)+len(low) > 0 {
-		from := &high
-		if len(high) == 0 || len(low) > 0 && low[0].time < high[0].time {
-			from = &low
-		}
-		merged = append(merged, (*from)[0])
-		*from = (*from)[1:]
-	}
-	return merged
-}
-
-// TestOtherClass: packets of a class that references are not of are noticed, and
-// nothing is said of the delays then. The negative control is what the references
-// say if they do not tell how many packets were sent.
-func TestOtherClass(t *testing.T) {
-	events := classes(t)
-	truth := 0.0
-	for i := range events {
-		truth += float64(events[i].delay) / 20000
-	}
-	for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
-		r := receive(t, config(m), events)
-		if total, err := r.Total(); !errors.Is(err, rli.ErrUntrusted) {
-			t.Errorf("%v: %+v, %v", m, total.Delay, err)
-		}
-		if n := flowsOf(r); n > 10 {
-			t.Errorf("%v: answers for %d flows", m, n)
-		}
-		silent := append([]event(nil), events...)
-		for i := range silent {
-			silent[i].ref.Packets = 0
-		}
-		if total := must(receive(t, config(m), silent).Total()); total.MeanInterval(0.99).Contains(truth) {
-			t.Errorf("%v: without the number, the interval also holds the truth", m)
-		}
-	}
-}
 
 // TestMissing: packets that were lost are counted, and duplicates and what the
 // injector was not told of are seen.

@@ -3,12 +3,7 @@ package rli_test
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -17,48 +12,6 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 	"github.com/hoplag/hoplag/rli"
 )
-
-// recorded is the first n packets of a capture of real ones, their times
-// scaled to a utilisation of the link.
-func recorded(t testing.TB, utilisation float64, n int) queue.Source {
-	t.Helper()
-	file, err := os.Open(filepath.Join("..", "..", "shared", "data", "twopoint", "tbf400m_512k", "ingress.pcap.gz"))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("no recorded packets here: ", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	reader, err := trace.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var packets []queue.Packet
-	var frame hashing.Frame
-	bytes := 0.0
-	for len(packets) < n {
-		rec, err := reader.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if frame.Parse(rec.Link, rec.Frame) != nil {
-			continue
-		}
-		bytes += float64(rec.Length)
-		packets = append(packets, queue.Packet{Time: rec.Time, Flow: frame.Tuple.Flow(1), Bytes: int32(rec.Length)})
-	}
-	slices.SortStableFunc(packets, func(a, b queue.Packet) int { return int(min(max(a.Time-b.Time, -1), 1)) })
-	load := bytes * 8e9 / float64(packets[len(packets)-1].Time-packets[0].Time) / linkRate
-	s, err := trace.Scale(trace.Replay(packets), load/utilisation)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 // medianError is that of the flows' mean delays, relative to the truth.
 func medianError(t testing.TB, r *rli.Receiver, events []event) float64 {
@@ -108,16 +61,10 @@ func share(utilisation float64) float64 {
 // falls back to must not meet the bar of low load.
 func TestAccuracy(t *testing.T) {
 	const n = 60000
-	for _, name := range []string{"poisson", "flows", "recorded"} {
+	for _, name := range []string{"poisson", "flows"} {
 		for _, utilisation := range []float64{0.2, 0.55, 0.7, 0.88} {
 			t.Run(fmt.Sprintf("%s/%v", name, utilisation), func(t *testing.T) {
-				var src queue.Source
-				if name == "recorded" {
-					src = recorded(t, utilisation, n)
-				} else {
-					src = source(t, name, utilisation, 11)
-				}
-				events := pass(t, queue.RLIConfig, adaptive(), n, src, nil)
+				events := pass(t, queue.RLIConfig, adaptive(), n, source(t, name, utilisation, 11), nil)
 				linear := medianError(t, receive(t, config(rli.Linear), events), events)
 				busy := medianError(t, receive(t, config(rli.BusyAware), events), events)
 				t.Logf("median error %.4f, of RLI %.4f", busy, linear)

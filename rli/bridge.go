@@ -3,10 +3,9 @@ package rli
 import "math"
 
 // Between two packets of a busy period whose waiting times are known, the
-// waiting time goes up and down at random. It never reaches zero, or the
-// period would be over. So it is a Brownian bridge that stays positive, a
-// Bessel bridge of dimension 3. At the fraction u of its length T, from a to
-// b,
+// waiting time goes up and down at random, and never reaches zero, or the period
+// would be over: a Brownian bridge that stays positive, a Bessel bridge of
+// dimension 3. At the fraction u of its length T, from a to b,
 //
 //	m = (1−u)·a + u·b
 //	v = u(1−u)·σ²T
@@ -18,22 +17,18 @@ import "math"
 // The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned
 // from references between the beginning of a period and its end, in proportion
 // to √(T·u(1−u)), by doublings of the time since the beginning and the time
-// left: bursts of arrivals bring more variance on a larger scale, and packets
-// are whole. The time left starts after the packet itself, so neither its size
-// nor a reference behind it matters. A period ends with a packet, not at zero,
-// so one packet of mean size is added.
+// left, since bursts bring more variance on a larger scale. The time left starts
+// after the packet itself. A period ends with a packet, not at zero, so one
+// packet of mean size is added.
 //
-// Waiting times do not quite follow a bridge: a burst makes them rise slowly and
-// fall fast, as departing packets see it. So the bridge's estimate is multiplied
-// by a learned factor, again by doublings:
+// A burst makes waits rise slowly and fall fast. So the bridge's estimate is
+// multiplied by a learned factor, again by doublings:
 //
-//   - from or to a known packet: by how much longer all such packets together
-//     wait than bridges say, compared with their place in the period alone,
-//     which is right on average; and by how much longer references wait that
-//     are estimated from the others;
-//   - between two known packets: how far waiting times are from the straight
-//     line, relative to the bridge, at references that are estimated from the
-//     others.
+//   - from or to a known packet: by how much longer such packets wait than
+//     bridges say, according to their place in the period alone, which is right
+//     on average, and to references that are estimated from the others;
+//   - between two known packets: how far references that are estimated from the
+//     others are from the straight line, relative to the bridge.
 //
 // A packet's predicted error is the bridge's deviation and a part of what is
 // possible at all, multiplied by another learned factor: how far off references

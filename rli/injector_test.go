@@ -85,17 +85,6 @@ func TestDistances(t *testing.T) {
 	}
 }
 
-// TestInjectorLargePacket: a size that does not fit the field is not told.
-func TestInjectorLargePacket(t *testing.T) {
-	j := newInjector(t, rli.InjectorConfig{Every: 1})
-	if p, _ := j.Packet(math.MaxUint16, 0); p.Behind != math.MaxUint16 {
-		t.Errorf("behind %d", p.Behind)
-	}
-	if p, _ := j.Packet(math.MaxUint16+1, 1); p.Behind != 0 {
-		t.Errorf("behind %d, want none", p.Behind)
-	}
-}
-
 // TestAlgorithm1 holds the adaptive injector to the paper's pseudocode, with
 // its names.
 func TestAlgorithm1(t *testing.T) {

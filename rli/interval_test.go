@@ -14,7 +14,6 @@ import (
 // as often as they say, by every method, and so does that of all packets. The
 // negative control is the interval as if every packet were a sample of its own.
 func TestIntervalsCover(t *testing.T) {
-	tail := queue.LinkConfig{Rate: linkRate, Queue: queue.QueueConfig{Packets: 1000}}
 	hundredth := rli.InjectorConfig{Every: 100}
 	const confidence = 0.95
 	missed := false
@@ -27,7 +26,6 @@ func TestIntervalsCover(t *testing.T) {
 		{"Poisson, 20 %", queue.RLIConfig, adaptive(), source(t, "poisson", 0.2, 9)},
 		{"Poisson, 85 %", queue.RLIConfig, adaptive(), source(t, "poisson", 0.85, 9)},
 		{"Poisson, 97 %, RED", queue.RLIConfig, hundredth, source(t, "poisson", 0.97, 9)},
-		{"modulated, 50 %", tail, hundredth, newModulated(0.5, 3)},
 		{"flows, 70 %", queue.RLIConfig, hundredth, source(t, "flows", 0.7, 9)},
 	} {
 		events := pass(t, test.link, test.injector, 100_000, test.source, nil)

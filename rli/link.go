@@ -42,14 +42,9 @@ func (b bounds) plus(x float64) bounds { return bounds{b.low + x, b.high + x} }
 func (b bounds) width() float64 { return b.high - b.low }
 
 const (
-	// proof is the number of references in a row without a contradiction after
-	// which the link is trusted.
-	proof = 16
-	// memory is the number of references after which the oldest bounds are
-	// dropped if the newer ones suffice, so that the base delay may drift.
-	memory = 16
-	// No clock drifts by more than one part in a thousand.
-	fastest = 1e-3
+	proof   = 16   // references in a row without a contradiction after which the link is trusted
+	memory  = 16   // references after which older bounds are dropped if the newer suffice
+	fastest = 1e-3 // no clock drifts by more
 )
 
 // A link is what the receiver believes about the link.

@@ -31,22 +31,13 @@ type extent struct {
 }
 
 const (
-	// If more references than this in a row are late or came before, the
-	// injector restarted with its clock behind.
-	patience = 64
-	// This many references in a row that agree with each other are believed
-	// against all earlier ones.
-	agreement = 4
-	// A delay may be below all others by this many times their range, and this
-	// many ns.
-	leeway = 4
-	coarse = 2000
-	// A delay is compared with at least this many others, and with at most
-	// twice witnesses.
-	acquainted = 16
-	witnesses  = 256
-	// latest is the latest time of a stamp; the earliest is the same before 0.
-	latest = 1 << 62
+	patience   = 64      // if more than this in a row are late, the injector restarted with its clock behind
+	agreement  = 4       // so many in a row that agree are believed against all earlier ones
+	leeway     = 4       // a delay may be below all others by this many times their range,
+	coarse     = 2000    // and this many ns
+	acquainted = 16      // it is compared with at least so many others
+	witnesses  = 256     // and at most twice so many
+	latest     = 1 << 62 // time of a stamp; the earliest is the same before 0
 )
 
 // extent returns the extent of the latest delays.

@@ -20,18 +20,12 @@ type pace struct {
 }
 
 const (
-	// tolerance is how many ns time stamps may be off if nothing is known.
-	tolerance = 2
-	// coarsest is the largest grain of time stamps, in ns.
-	coarsest = 1e6
-	// rounding is the variance of the difference of two whole nanoseconds.
-	rounding = 1.0 / 6
-	// mostExtra is how many bytes more than its size a packet takes at most.
-	mostExtra = 64
-	// No clock drifts by more than this in the time to send the largest packet,
-	// of so many bytes.
-	apart   = 1e-4
-	largest = 9000
+	tolerance = 2       // ns that time stamps may be off if nothing is known
+	coarsest  = 1e6     // ns: the largest grain of time stamps
+	rounding  = 1.0 / 6 // variance of the difference of two whole nanoseconds
+	mostExtra = 64      // bytes more than its size that a packet takes at most
+	apart     = 1e-4    // no clock drifts by more in the time to send the largest packet,
+	largest   = 9000    // of so many bytes
 )
 
 // sending returns how long the link takes to send a packet.
@@ -86,8 +80,7 @@ func (r *tracker) keepPace() {
 	}
 }
 
-// leastSlack is how far off stamps may be by what is known beforehand: whole
-// grains of time, and clocks that drift.
+// leastSlack is how far off stamps may be by whole grains, and clocks that drift.
 func (r *tracker) leastSlack() float64 {
 	slack := max(tolerance, apart*largest*r.perByte)
 	if r.seen >= acquainted {
@@ -117,9 +110,8 @@ func (r *tracker) grind(received int64) {
 //
 //	time = time of a byte · bytes + overhead · packets
 //
-// Least squares over several of these spans give both. If any span is off that
-// line by more than time stamps are, the link is not of this kind, or it sent
-// packets that were not reported to the receiver, and nothing is learned.
+// Least squares over several spans give both. If any is off that line by more
+// than stamps are, the link is not of this kind, and nothing is learned.
 type meter struct {
 	spans [64]span
 	n     int
@@ -140,8 +132,7 @@ func (m *meter) add(s span) bool {
 }
 
 // rate returns how many ns a byte takes and a packet takes beside its bytes,
-// the greatest error of a span, and the mean length of spans. Then it begins
-// anew.
+// the greatest error of a span, and their mean length. Then it begins anew.
 func (m *meter) rate() (perByte, extra, worst, mean float64) {
 	var bb, bp, pp, bt, pt float64
 	for _, s := range m.spans {
@@ -162,9 +153,9 @@ func (m *meter) rate() (perByte, extra, worst, mean float64) {
 	return perByte, extra, worst, mean
 }
 
-// measure takes in what a reference reveals about the link's rate, before the
-// packets in the buffer are estimated: all packets since the one before must
-// wait there. It reports whether it is time for learnRate.
+// measure takes in what a reference reveals about the link's rate, if all packets
+// since the one before wait in the buffer. It reports whether it is time for
+// learnRate.
 func (r *Receiver) measure(p *ReferencePacket, received int64, before departure, named bool) bool {
 	m := &r.meter
 	whole := r.account.told-m.told == uint32(r.waiting) && r.passed == m.passed && r.references == m.references+1

@@ -3,6 +3,7 @@ package rli
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -39,11 +40,10 @@ func NewReceiver(c Config) (*Receiver, error) {
 }
 
 // NewRotation returns two receivers that take turns, one interval after
-// another. What is known about the link, the latest reference, and the packets
-// that wait for the next one pass from one receiver to the other: call Flush
-// on the active one before Rotate to count those packets in its interval. Use
-// the receiver that Rotate returns for queries and encoding only. The error
-// wraps [estimate.ErrConfig].
+// another. What is known about the link, and the packets that wait for a
+// reference, pass from one to the other: call Flush before Rotate to count those
+// packets. Use the receiver that Rotate returns for queries and encoding only.
+// The error wraps [estimate.ErrConfig].
 func NewRotation(c Config) (*estimate.Rotation[*Receiver], error) {
 	var shared *tracker
 	return estimate.NewRotation(func() (*Receiver, error) {
@@ -107,4 +107,35 @@ func (r *Receiver) Reset() {
 	r.total = record{}
 	r.counts, r.quality = Counts{}, quality{}
 	r.stepFirst, r.stepLast = 0, 0
+}
+
+// Merge adds the flows and counts of b, which saw other flows of the same
+// interval or another interval. It adds a flow's record whole or, if there is
+// no room, drops it whole and counts its packets as shed. It leaves out
+// packets that wait in b. The error wraps [estimate.ErrMismatch]; r is then
+// unchanged.
+func (r *Receiver) Merge(b *Receiver) error {
+	if r.config != b.config {
+		return fmt.Errorf("rli: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
+	}
+	r.counts.add(&b.counts)
+	r.quality.add(&b.quality)
+	if b.total.count() == 0 {
+		return nil
+	}
+	r.total.merge(b.seal(b.total), r.gap)
+	for i := range b.flows.records {
+		theirs := &b.flows.records[i]
+		if theirs.count() == 0 {
+			continue
+		}
+		at := r.flows.find(theirs.flow)
+		mine := &r.flows.records[at]
+		if mine.count() == 0 && !r.flows.claim(at, theirs.flow) {
+			r.counts.Shed += theirs.count()
+			continue
+		}
+		mine.merge(b.seal(*theirs), r.gap)
+	}
+	return nil
 }

@@ -111,40 +111,6 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestOneRecordOfAll: the total is what one flow of all packets is.
-func TestOneRecordOfAll(t *testing.T) {
-	events := pass(t, queue.RLIConfig, adaptive(), 10000, source(t, "flows", 0.7, 2), nil)
-	total, err := receive(t, config(rli.BusyAware), events).Total()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range events {
-		events[i].flow = 7
-	}
-	one, err := receive(t, config(rli.BusyAware), events).Estimate(7)
-	if err != nil || one.Delay != total.Delay {
-		t.Errorf("%+v, %v; the total is %+v", one, err, total)
-	}
-}
-
-// TestReset: an interval after another is measured as if by a receiver that
-// knows the link.
-func TestReset(t *testing.T) {
-	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.5, 2), nil)
-	half := len(events) / 2
-	r := newReceiver(t, config(rli.BusyAware))
-	tell(r, events[:half])
-	r.Flush()
-	r.Reset()
-	if flowsOf(r) != 0 || r.Counts() != (rli.Counts{}) || !r.Trusted() {
-		t.Errorf("%d flows, %+v", flowsOf(r), r.Counts())
-	}
-	tell(r, events[half:])
-	if c := r.Counts(); c.Linear != 0 || c.Idle == 0 {
-		t.Errorf("%+v", c)
-	}
-}
-
 // TestAllocations: nothing allocates but iterators and encoders.
 func TestAllocations(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "flows", 0.7, 3), nil)

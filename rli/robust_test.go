@@ -50,6 +50,14 @@ func TestRobustBelief(t *testing.T) {
 		{"as told", 0, func([]event) {}, true},
 		{"a checksum of 4 bytes", 4, func([]event) {}, true},
 		{"24 bytes of preamble, checksum and gap", 24, func([]event) {}, true},
+		{"stamps up to 50 ns late", 0, func(events []event) {
+			random := rand.New(rand.NewPCG(1, 2))
+			last := int64(0)
+			for i := range events {
+				last = max(last, events[i].time+random.Int64N(50))
+				events[i].time = last
+			}
+		}, true},
 		{"noise of 2 ns", 0, func(events []event) {
 			random := rand.New(rand.NewPCG(1, 2))
 			last := int64(math.MinInt64)

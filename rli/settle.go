@@ -94,11 +94,9 @@ func longer(bytes int32, reference int, perByte float64) float64 {
 	return float64(int(bytes)-reference) * perByte
 }
 
-// settleBusy estimates waiting times one busy period after another. In each
-// period the waiting time is known from some point on: its beginning, where
-// nothing waits, or the left reference. It is known again at the new reference
-// if that is in the same period, and otherwise at the period's end, where
-// nothing waits. In between it follows a bridge. If the period is not over and
+// settleBusy estimates waiting times one busy period after another: on a bridge
+// from the period's beginning, where nothing waits, or the left reference, to the
+// new reference or the period's end, where nothing waits. If it is not over and
 // no reference has come, because the buffer is full or was flushed, the latest
 // packet is taken to wait as long as the left reference did.
 func (r *Receiver) settleBusy(waiting []held, known *point) {

@@ -6,11 +6,10 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A table holds the records of flows in arrays that never grow, in groups of
-// eight. A flow's search begins at a group drawn by its hash and a secret, so
-// that nobody can choose flows that begin at the same one. It goes on to the
-// next group while groups are full. It compares tags, a byte for each record
-// and a word for each group, which are close at hand when the records are not.
+// A table holds the records of flows in groups of eight. A flow's search begins
+// at a group drawn by its hash and a secret, so that nobody can choose flows that
+// begin at the same one, and goes on while groups are full. It compares tags, a
+// byte for each record, which are close at hand when the records are not.
 type table struct {
 	records []record
 	tags    []uint64 // of each group, the first record's in the lowest byte; 0 where there is no record
@@ -88,10 +87,8 @@ func (t *table) guess(mixed uint64) int32 {
 	return int32(g*group + first(matches(t.tags[g], mixed)))
 }
 
-// fetch reads the places where the packets' records should be, so that memory
-// brings them all together before they are needed one after another. The loop
-// does nothing else, so that as many reads as possible are under way at a
-// time.
+// fetch reads the places where the packets' records should be. It does nothing
+// else, so that as many reads as possible are under way at a time.
 func (t *table) fetch(packets []held) {
 	records, sum := t.records, uint64(0)
 	for i := range packets {
@@ -118,9 +115,8 @@ func (t *table) mark(i int, tag uint64) {
 	*tags = *tags&^(0xff<<shift) | tag<<shift
 }
 
-// remove empties place i. If its group was full, searches went past it. A
-// record behind it whose search began no later then moves into the gap, and so
-// on with the gap that it leaves.
+// remove empties place i. If its group was full, a record behind it whose search
+// went past it moves into the gap, and so on with the gap that it leaves.
 func (t *table) remove(i int) {
 	t.used--
 	gap := i
@@ -146,4 +142,49 @@ func (t *table) reset() {
 	clear(t.records)
 	clear(t.tags)
 	t.used = 0
+}
+
+// weight returns the record's weight in a gap: as many as it has packets, and
+// half as much for each time that it has been silent for as long as it lived, 16
+// gaps at least.
+func (r *record) weight(gap uint32) uint64 {
+	life := max(int32(r.last-r.first), 16)
+	return r.count() >> min(max(int32(gap-r.last), 0)/life, 63)
+}
+
+// lightest returns the record of least weight, the longest silent of equals, in
+// the first group with records on the search path of f.
+func (t *table) lightest(f hashing.Flow, gap uint32) (place int, weight uint64) {
+	g := t.mix(f) & t.mask
+	for t.tags[g] == 0 {
+		g = (g + 1) & t.mask
+	}
+	place = -1
+	for i := int(g * group); i < int(g*group+group); i++ {
+		r := &t.records[i]
+		if t.tags[g]>>(i%group*8)&0x80 == 0 {
+			continue
+		}
+		if w := r.weight(gap); place < 0 || w < weight || w == weight && int32(r.last-t.records[place].last) < 0 {
+			place, weight = i, w
+		}
+	}
+	return place, weight
+}
+
+// evict makes room for a record of flow f where all are in use, with probability
+// 1/(weight+1) for the lightest of its group: the random admission policy (Basat
+// et al., 2017). It returns the place, or -1. So a flood of flows of one packet
+// each costs only records that are as light, and keeps nobody out for good.
+func (r *Receiver) evict(f hashing.Flow) int {
+	place, weight := r.flows.lightest(f, r.gap)
+	r.draws++
+	if hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.draws)), hashing.Threshold(1/(float64(weight)+1))) == 0 {
+		return -1
+	}
+	r.counts.Evicted += r.flows.records[place].count()
+	r.flows.remove(place)
+	place = r.flows.find(f)
+	r.flows.claim(place, f)
+	return place
 }

@@ -83,28 +83,3 @@ func TestShed(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
-
-// TestTags: flows that are close in the table, or sampled, have tags as
-// different as others: of 128, a thousand flows miss none that matters.
-func TestTags(t *testing.T) {
-	c := DefaultConfig
-	table := newTable(&c, [2]uint64{0x243f6a8885a308d3, 0x13198a2e03707344})
-	for name, flow := range map[string]func(i uint64) hashing.Flow{
-		"high bits alike": func(i uint64) hashing.Flow { return hashing.Flow(hashing.Mix(i, 1) >> 8) },
-		"low bits alike":  func(i uint64) hashing.Flow { return hashing.Flow(hashing.Mix(i, 1) << 16) },
-	} {
-		tags := map[uint64]int{}
-		for i := range uint64(1000) {
-			tags[tag(table.mix(flow(i)))]++
-		}
-		// Each is missed with probability e^-7.8, and 9 of them next to never.
-		if len(tags) < 120 {
-			t.Errorf("%s: %d tags", name, len(tags))
-		}
-		for tag := range tags {
-			if tag < 0x80 || tag > 0xff {
-				t.Errorf("%s: tag %#x", name, tag)
-			}
-		}
-	}
-}

@@ -119,8 +119,6 @@ func (r *Receiver) depart(bytes int32, t int64, packet bool) bool {
 	if r.method == BusyAware && math.Abs(r.excess(bytes, t)) > r.slack {
 		idle = r.interrupt(bytes, t)
 	}
-	// Set field by field: a copy of the whole would be read back before it is
-	// written.
 	r.latest.time, r.latest.bytes, r.latest.packet = t, bytes, packet
 	return idle
 }
