@@ -104,7 +104,7 @@ type bridge struct {
 }
 
 func (s *spread) bridge(from, to end) bridge {
-	b := bridge{from: from, to: to, length: to.place - from.place, product: 2 * from.wait * to.wait, spread: s, miss: &s.miss[1], closer: 0.92}
+	b := bridge{from: from, to: to, length: to.place - from.place, product: 2 * from.wait * to.wait, spread: s, miss: &s.miss[1], closer: 0.96}
 	switch {
 	case from.known && to.known:
 		b.mend, b.miss = &s.between, &s.miss[2]

@@ -127,12 +127,8 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	single := variance * gaps
 	ratio := q.seen / q.told
 	shared := 0.0
-	if pairs := q.twins; pairs >= least {
-		// Only what is no chance.
-		share, off := q.common/pairs, math.Sqrt(q.commonest)/pairs
-		if share > 2*off {
-			shared = min((share+3*off)/ratio, 1)
-		}
+	if q.twins >= least && q.common > 4*math.Sqrt(q.commonest) { // else it is chance
+		shared = min(q.common/math.Sqrt(q.commonest*q.twins)+3/math.Sqrt(q.twins), 1)
 	}
 	// What all estimates have in common: the mean of references' errors, give or
 	// take that of so few. Quantiles of Student's distribution are 2 and more.
@@ -140,7 +136,7 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	res.error = math.Sqrt(ratio*(variance+shared*single) + q.slack*q.slack/9/n + common*common)
 	res.single = math.Sqrt(ratio * single)
 	res.gaps = 1 / (1/gaps + shared)
-	res.bias = q.blur/q.references + doubtful*q.span
+	res.bias = q.blur/q.references + doubtful*q.span + 0x1p-51*math.Abs(res.Mean)
 	// A full queue lets a reference in only if there is room for one, so the
 	// references that arrive have waited up to a packet less than others. While
 	// it is full it loses at least one packet in eight.

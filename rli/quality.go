@@ -78,6 +78,7 @@ func (r *Receiver) meet(f hashing.Flow, off float64) {
 	if f == 0 {
 		return
 	}
+	off = min(max(off, -3), 3) // so that no single one decides
 	t := &r.twins[uint64(f)%uint64(len(r.twins))]
 	if t.flow == f {
 		if r.gap-t.number < twinsApart {

@@ -69,12 +69,14 @@ func TestRestartWithClockBehind(t *testing.T) {
 // TestLateReferenceIsNoReference: packets are estimated as if it had not come.
 func TestLateReferenceIsNoReference(t *testing.T) {
 	r := small(t, nil)
-	r.Reference(ref(0, 0), 1000)
-	r.Reference(ref(2, 1000), 2000)
+	for n := range 32 {
+		r.Reference(ref(n, int64(n)-32), int64(n)+968)
+	}
+	r.Reference(ref(33, 1000), 2000)
 	r.Update(1, 55, 2500)
-	r.Reference(ref(1, 0), 2600) // a delay of 2,600
-	r.Reference(ref(2, 0), 2700)
-	r.Reference(ref(3, 2000), 3000)
+	r.Reference(ref(32, 0), 2600) // a delay of 2,600
+	r.Reference(ref(33, 0), 2700)
+	r.Reference(ref(34, 2000), 3000)
 	wantMean(t, r, 1, 1000, 1)
 }
 

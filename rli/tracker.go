@@ -87,6 +87,8 @@ func newTracker(c Config) *tracker {
 		buffer: make([]held, max(c.Buffer, 1)),
 		latest: departure{time: never},
 		gap:    1,
+		// Until references show otherwise, they may be lost just when packets wait.
+		vanished: mostVanished,
 	}
 	if c.Method == Auto {
 		t.method = Linear

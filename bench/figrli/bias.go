@@ -6,6 +6,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/rli"
 )
 
 var bias = experiment.Experiment{
@@ -31,8 +32,7 @@ var biased = []setting{
 	{kind: poisson, utilisation: 0.88, injector: adaptive},
 	{kind: poisson, utilisation: 0.97, injector: adaptive},
 	{kind: poisson, utilisation: 1.00, injector: adaptive, link: early},
-	{kind: modulated, utilisation: 0.50, injector: everyNth(10), link: dropTail},
-	{kind: modulated, utilisation: 0.50, injector: everyNth(100), link: dropTail},
+	{kind: onOff, utilisation: 0.50, injector: everyNth(10), link: dropTail},
 	{kind: onOff, utilisation: 0.20, injector: adaptive},
 	{kind: onOff, utilisation: 0.55, injector: adaptive},
 	{kind: onOff, utilisation: 0.70, injector: adaptive},
@@ -68,7 +68,7 @@ func measureBias(run *experiment.Run) {
 		"references alone", "flows: RLI", "busy-aware")
 	for _, s := range experiment.Each(run, biased) {
 		b := repeat(run, s, packets, runs)
-		row := []string{s.kind.name, percent(s.utilisation), s.schedule(b.references), percent(b.loss), duration(b.wait)}
+		row := []string{s.kind.name, percent(s.utilisation), way(s.injector, b.references), percent(b.loss), duration(b.wait)}
 		for _, who := range []*balance{&b.line, &b.busy, &b.alone} {
 			row = append(row, who.bias())
 		}
@@ -78,28 +78,20 @@ func measureBias(run *experiment.Run) {
 		table.Row(row)
 		where := s.kind.name + ", " + percent(s.utilisation) + ", " + row[2]
 		mean, standard := b.busy.of()
-		verdict := experiment.Loss
-		switch {
-		case math.Abs(mean) <= 0.01:
-			verdict = experiment.Win
-		case math.Abs(mean) <= 0.01+2*standard:
-			verdict = experiment.AsGood
-		}
-		run.Claim(where+": bias of the mean of all packets", "at most 1 %, or not to be told from it", b.busy.bias(), verdict)
+		run.Keeps(where+": bias of the mean of all packets", "at most 1 %, or not to be told from it", b.busy.bias(),
+			math.Abs(mean) <= 0.01+2*standard)
 		run.Within(where+": median error of flows", "1.05 of "+percent(b.medians[0]), b.medians[1], 1.05*b.medians[0], 0)
 		run.Within(where+": 99th percentile", "1.05 of "+percent(b.tails[0]), b.tails[1], 1.05*b.tails[0], 0)
 	}
 }
 
-// schedule says when references go out, and how many.
-func (s *setting) schedule(references float64) string {
-	if s.injector.Every > 0 && s.injector.Rate == 0 {
-		return fmt.Sprintf("1 in %d", s.injector.Every)
+// way says when references go out.
+func way(c rli.InjectorConfig, references float64) string {
+	name := map[bool]string{true: "adaptive", false: "fixed"}[c.Rate > 0]
+	if c.Interval > 0 {
+		name = "in " + duration(float64(c.Interval))
 	}
-	if s.injector.Interval > 0 {
-		return fmt.Sprintf("1 in %s, 1 in %.0f", duration(float64(s.injector.Interval)), 1/references)
-	}
-	return fmt.Sprintf("adaptive, 1 in %.0f", 1/references)
+	return fmt.Sprintf("%s, 1 in %.0f", name, 1/references)
 }
 
 // A repetition is the result of several runs of a setting.
@@ -152,7 +144,7 @@ func repeat(run *experiment.Run, s setting, packets, runs int) *repetition {
 			b.tails[k] += part * quantile(a.mean, 0.99)
 		}
 		b.alone.add(alone*all-waited, waited)
-		b.references += part * p.cost.rate()
+		b.references += part * p.references()
 		b.loss += part * p.loss()
 		b.wait += part * waited / all
 	}

@@ -25,54 +25,50 @@ var contenders = []string{"trajectory sampling", "multiflow estimator", byLeft.n
 
 func measureComparison(run *experiment.Run) {
 	packets := run.Pick(60_000, 1_500_000)
-	kinds := everyKind(run)
 	run.Config("packets", packets, "injector", adaptive, "sampled", sampled, "utilisations", utilisations)
 	run.Note("Both routers sample the same packets, 0.1 % of them by hash. A flow begins with its first sampled packet, and the truth is of "+
 		"its packets from there on; RLI measures all of those. Trajectory sampling averages the flow's sampled delays, and the multiflow "+
 		"estimator those of all flows' first and last samples within the flow's own.",
 		"RLI's references go behind packets, and in another run ahead of them; claims of RLI are judged by the better.")
 	table := run.Table("", "Relative error of flows' means: median / 75th percentile",
-		append(append([]string{"traffic", "utilisation", "flows sampled"}, contenders...), "all flows: "+byLeft.name, byLine.name,
-			byPeriod.name)...)
-	for _, kind := range experiment.Each(run, kinds) {
+		append([]string{"traffic", "utilisation", "flows sampled"}, contenders...)...)
+	for _, kind := range experiment.Each(run, drawn) {
 		cdfs := run.Draw("a-"+kind.slug, fmt.Sprintf("Error of the sampled flows at %s, %s (Fig. 10a)",
 			percent(levels[0].utilisation), kind.name), "The flows that sampling finds, from their first sampled packet on.",
 			plot.Axis{Label: "relative error of the mean delay", Scale: plot.Log, Min: 1e-5, Max: 10},
 			plot.Axis{Label: "share of flows", Min: 0, Max: 1})
 		for _, u := range experiment.Each(run, utilisations) {
-			lists, everywhere, flows := compete(run, setting{kind: kind, utilisation: u, packets: kind.enough(packets), injector: adaptive})
-			table.Row(kind.name, percent(u), flows, spreads(lists...), spreads(everywhere...))
+			lists, flows := compete(run, setting{kind: kind, utilisation: u, packets: packets, injector: adaptive})
+			row := []string{kind.name, percent(u), fmt.Sprint(flows)}
 			var medians []float64
 			for i, list := range lists {
-				medians = append(medians, median(list))
+				medians, row = append(medians, median(list)), append(row, spread(list))
 				if u == levels[0].utilisation {
 					c := plot.CDF(contenders[i], list, 150)
 					c.Paper, c.Pair = contenders[i] != byPeriod.name, i+1
 					cdfs.Add(c)
 				}
 			}
+			table.Row(row)
 			judgeContenders(run, fmt.Sprintf("%s, %s", kind.name, percent(u)), u == levels[0].utilisation, medians)
 		}
 	}
 }
 
 // compete returns the errors of the contenders on the flows that sampling
-// finds, the number of those flows, and the errors of the methods on
-// all flows.
-func compete(run *experiment.Run, s setting) (lists, everywhere [][]float64, flows int) {
+// finds, and the number of those flows.
+func compete(run *experiment.Run, s setting) (lists [][]float64, flows int) {
 	p := simulate(run, s)
 	known := p.sample()
 	lists = append(lists, known.trajectory, known.multiflow)
 	for _, m := range methods {
 		lists = append(lists, p.judge(p.receive(p.config(m), known.born), known.truth).mean)
-		a, _ := p.measure(m)
-		everywhere = append(everywhere, a.mean)
 	}
 	s.ahead = true
 	q := simulate(run, s)
 	also := q.sample()
 	lists = append(lists, q.judge(q.receive(q.config(byLine), also.born), also.truth).mean)
-	return lists, everywhere, len(perflow.Known(known.trajectory))
+	return lists, len(perflow.Known(known.trajectory))
 }
 
 func judgeContenders(run *experiment.Run, where string, high bool, medians []float64) {

@@ -4,12 +4,10 @@
 // extended version, sections II and V.
 //
 // The paper sends packets of backbone traces, which are not available here,
-// through a simulated queue. Here four kinds of traffic go through that queue,
-// RED with the paper's settings before a link of 10 Gb/s. Three are drawn at
-// random. One is of recorded packets, if the recording is at hand, with times
-// scaled to the utilisation. References follow directly behind a packet, in
-// the same queue. The truth is the simulated delay of the packets that
-// arrived.
+// through a simulated queue. Here drawn traffic goes through that queue, RED with
+// the paper's settings before a link of 10 Gb/s. References follow directly
+// behind a packet, in the same queue. The truth is the simulated delay of the
+// packets that arrived.
 package figrli
 
 import (
@@ -21,7 +19,6 @@ import (
 // Experiments returns the experiments of the RLI paper, and ours on its queue.
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
-		experiment.In("RLI (delay per flow from reference packets)", traces, locality, injectionRate, injectionWay, accuracy, comparison,
-			aggregate, overhead, underLoss),
+		experiment.In("RLI (delay per flow from reference packets)", injectionRate, injectionWay, accuracy, comparison),
 		experiment.In("Ours: RLI", busyAware, robust, bias))
 }

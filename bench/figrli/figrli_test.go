@@ -90,20 +90,6 @@ func TestHop(t *testing.T) {
 	}
 }
 
-// The load that is found loses the paper's share, or the drawn traffic's next
-// step above it.
-func TestLosingLoad(t *testing.T) {
-	at, tried := losingLoad(quick, onOff, 30_000)
-	if len(tried) != 8 || at < 0.7 || at > 1.5 {
-		t.Errorf("%v, tried %v", at, tried)
-	}
-	for _, l := range tried {
-		if l.load >= at && l.loss < paperLoss || l.load < at && l.loss >= paperLoss {
-			t.Errorf("found %v, but %v is lost at %v", at, l.loss, l.load)
-		}
-	}
-}
-
 // The share of packets sampled is right, a flow begins with its first one, and
 // where it has no other packet its own sample is exact.
 func TestSample(t *testing.T) {
@@ -132,19 +118,6 @@ func TestSample(t *testing.T) {
 	}
 	if alone == 0 {
 		t.Error("no flow that ends with its sample")
-	}
-}
-
-// Two windows: flow 0 waits 10 and 30, flow 1 waits 20 in the first.
-func TestLocalise(t *testing.T) {
-	list := []wait{{at: 1, flow: 0, delay: 10}, {at: 5, flow: 1, delay: 20}, {at: 12, flow: 0, delay: 30}}
-	actual, local, size := localise(list, 2, 10)
-	if !reflect.DeepEqual(actual, []float64{20, 20}) || !reflect.DeepEqual(local, []float64{22.5, 15}) || size != 1 {
-		t.Errorf("actual %v, local %v, %v packets", actual, local, size)
-	}
-	// Alone in its window, a packet is its own mean.
-	if _, local, _ := localise(list, 2, 1); !reflect.DeepEqual(local, actual) {
-		t.Errorf("local %v", local)
 	}
 }
 

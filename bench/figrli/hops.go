@@ -1,12 +1,9 @@
 package figrli
 
 import (
-	"math"
-
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/queue/trace"
-	"github.com/hoplag/hoplag/rli"
 )
 
 var (
@@ -33,7 +30,7 @@ func jittery(c queue.JitterConfig) func(*experiment.Run) queue.Hop {
 
 func twoLinks(run *experiment.Run) queue.Hop {
 	chain := experiment.Try(queue.NewChain(experiment.Try(queue.NewFIFO(whole)), experiment.Try(queue.NewFIFO(whole))))
-	experiment.Check(chain.Join(1, poisson.source(run, 0.3)))
+	experiment.Check(chain.Join(1, poisson.source(run, 0.3, 0)))
 	return chain
 }
 
@@ -45,18 +42,3 @@ var closedLoop = kind{name: "senders that heed loss", slug: "closed", make: func
 	c.Pause = max(float64(c.Senders)*each-5*float64(c.Return), 0)
 	return queue.NewClosed(c)
 }}
-
-// overall returns how far flows' means are off, on average over packets, and
-// how far the mean of all is, with its sign; both as fractions of that mean.
-func (p *passage) overall(r *rli.Receiver) (flows, all float64) {
-	off, sum, truth := 0.0, 0.0, 0.0
-	for i := range p.flows {
-		if got, err := r.Estimate(p.flows[i].key); err == nil {
-			n, mean := float64(got.N), p.flows[i].mean()
-			off += n * math.Abs(got.Mean-mean)
-			sum += n * got.Mean
-			truth += n * mean
-		}
-	}
-	return off / truth, sum/truth - 1
-}

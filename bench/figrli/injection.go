@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/rli"
 )
 
@@ -40,14 +39,7 @@ func measureInjectionRate(run *experiment.Run) {
 	}
 	for _, kind := range experiment.Each(run, []kind{poisson, heavyTailed}) {
 		for _, u := range experiment.Each(run, loads) {
-			figure := run.Draw(fmt.Sprintf("%s-%.0f", kind.slug, 100*u), fmt.Sprintf("Error against injection rate, %s, %s utilisation (Fig. 5)",
-				kind.name, percent(u)),
-				"Median over flows; bars from the 25th to the 75th percentile. An error of nothing, where every packet has its reference, "+
-					"is off the scale.", plot.LogAxis("references per packet (%)"),
-				plot.Axis{Label: "relative error of the mean delay (%)", Scale: plot.Log, Min: 0.5, Max: 1000})
-			for k, v := range variants {
-				figure.Add(plot.Series{Name: v.name, Paper: v.unnamed, Pair: k + 1})
-			}
+			medians := make([][]float64, len(variants))
 			row := []string{kind.name, percent(u)}
 			for _, n := range experiment.Each(run, nths) {
 				s := setting{kind: kind, utilisation: u, packets: packets, injector: everyNth(n)}
@@ -63,22 +55,22 @@ func measureInjectionRate(run *experiment.Run) {
 						p = p.unnamed()
 					}
 					a, _ := p.measure(v.method)
-					figure.Series[k].AddRange(100/float64(n), 100*median(a.mean), 100*quantile(a.mean, 0.25), 100*quantile(a.mean, 0.75))
+					medians[k] = append(medians[k], median(a.mean))
 					if k > 0 {
 						cell += " / "
 					}
-					cell += percent(last(figure.Series[k].Y) / 100)
+					cell += percent(median(a.mean))
 				}
 				row = append(row, cell)
 			}
 			table.Row(row)
-			judgeInjectionRate(run, fmt.Sprintf("%s, %s utilisation", kind.name, percent(u)), u < 0.5, figure.Series)
+			judgeInjectionRate(run, fmt.Sprintf("%s, %s utilisation", kind.name, percent(u)), u < 0.5, medians)
 		}
 	}
 }
 
-func judgeInjectionRate(run *experiment.Run, where string, low bool, of []*plot.Series) {
-	at := func(k, n int) float64 { return of[k].Y[slices.Index(nths, n)] / 100 }
+func judgeInjectionRate(run *experiment.Run, where string, low bool, of [][]float64) {
+	at := func(k, n int) float64 { return of[k][slices.Index(nths, n)] }
 	both := func(k int) string { return percent(at(k, 1000)) + " to " + percent(at(k, 10)) }
 	paper, few, many := "43 % to 5 %", [2]float64{0.43, 0.43}, [2]float64{0.05, 0.05}
 	if low {
@@ -91,8 +83,6 @@ func judgeInjectionRate(run *experiment.Run, where string, low bool, of []*plot.
 	run.Holds(where+": RLI's median error, 0.1 to 10 % injection, references behind; ahead", paper, both(0)+"; "+both(1), holds)
 	run.Within(where+": busy-aware, 10 % injection", percent(at(2, 10))+" (RLI here, packets named)", at(3, 10), at(2, 10), 0.1)
 }
-
-func last(list []float64) float64 { return list[len(list)-1] }
 
 // near reports whether a paper's own method does here as the paper says:
 // within its range, give or take a quarter.
@@ -120,38 +110,27 @@ func measureInjectionWay(run *experiment.Run) {
 	run.Config("packets", packets, "ways", ways, "utilisations", utilisations)
 	run.Note("n is 300 as in the paper. Its τ of 780 µs is that of its traces; here it is the time that 300 packets take at 90 % "+
 		"utilisation, as there.",
-		"The error is that of RLI's own estimator. Where references go makes as much of a difference as when: behind packets, more of them "+
-			"help little, as all wait for their packet; so the ways that inject by time, whose references go behind packets that come after "+
-			"silence, do better there than they should.")
+		"The error is that of RLI's own estimator, with references ahead of packets: behind them, all wait for their packet, and more help "+
+			"little.")
 	table := run.Table("", "References per packet, and median / 75th percentile of the relative error",
 		append([]string{"traffic", "utilisation"}, wayNames...)...)
-	places := []struct {
-		ahead      bool
-		slug, name string
-	}{{false, "", "references behind packets"}, {true, "-ahead", "references ahead of packets"}}
 	for _, kind := range experiment.Each(run, drawn) {
-		for _, place := range experiment.Each(run, places) {
-			title := kind.name + ", " + place.name
-			medians, rates := make([][]float64, len(utilisations)), make([]float64, len(utilisations))
-			for k, u := range experiment.Each(run, utilisations) {
-				row := []string{title, percent(u)}
-				for w, way := range experiment.Each(run, ways) {
-					p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: way, ahead: place.ahead})
-					a, _ := p.measure(byLine)
-					m := median(a.mean)
-					row = append(row, percent(p.cost.rate())+": "+spread(a.mean))
-					medians[k] = append(medians[k], m)
-					if w == 0 {
-						rates[k] = p.cost.rate()
-					}
+		medians, rates := make([][]float64, len(utilisations)), make([]float64, len(utilisations))
+		for k, u := range experiment.Each(run, utilisations) {
+			row := []string{kind.name, percent(u)}
+			for w, way := range experiment.Each(run, ways) {
+				p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: way, ahead: true})
+				a, _ := p.measure(byLine)
+				row = append(row, percent(p.references())+": "+spread(a.mean))
+				medians[k] = append(medians[k], median(a.mean))
+				if w == 0 {
+					rates[k] = p.references()
 				}
-				table.Row(row)
 			}
-			if !place.ahead {
-				judgeRates(run, kind.name, rates)
-			}
-			judgeWays(run, title, medians)
+			table.Row(row)
 		}
+		judgeRates(run, kind.name, rates)
+		judgeWays(run, kind.name, medians)
 	}
 }
 

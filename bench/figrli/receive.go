@@ -30,7 +30,7 @@ var (
 // config returns a receiver's Config, with room for the flows of a passage.
 func (p *passage) config(m method) rli.Config {
 	c := rli.DefaultConfig
-	c.Rate, c.ReferenceBytes, c.Method = rate, p.size, m.kind
+	c.Rate, c.ReferenceBytes, c.Method = rate, referenceBytes, m.kind
 	c.Flows = 1 << bits.Len(uint(len(p.flows)))
 	c.Buffer = 4096
 	if m.kind == rli.Left {
@@ -108,12 +108,4 @@ func median(list []float64) float64              { return perflow.Quantile(list,
 // spread returns a table cell: the median and the 75th percentile of errors.
 func spread(list []float64) string {
 	return percent(median(list)) + " / " + percent(quantile(list, 0.75))
-}
-
-// spreads returns cells for lists of errors.
-func spreads(lists ...[]float64) (cells []string) {
-	for _, list := range lists {
-		cells = append(cells, spread(list))
-	}
-	return cells
 }

@@ -34,7 +34,6 @@ type setting struct {
 	ahead       bool               // references go before their packet instead of behind it
 	link        queue.LinkConfig   // the zero value: the paper's
 	hop         queue.Hop          // what packets pass instead of a link, if not nil
-	reference   int                // bytes of a reference; 0: the paper's
 	late        int64              // ns by which a reference is sent after its packet; what follows waits
 	again       int                // which of several runs of the setting
 }
@@ -68,41 +67,21 @@ type passage struct {
 	flows  []flow // in the order of their first packets that arrived
 	all    estimate.Moments
 	lost   int // regular packets
-	cost   cost
-	size   int // of a reference
 }
 
-// A cost is that of references.
-type cost struct {
-	packets, references int
-	elapsed             int64 // ns
-	size                int   // of a reference
-}
-
-// rate returns the number of references per packet.
-func (c *cost) rate() float64 { return float64(c.references) / float64(c.packets) }
-
-// capacity returns the fraction of the link that references took.
-func (c *cost) capacity() float64 {
-	return float64(c.references*c.size) * 8e9 / float64(c.elapsed) / rate
-}
-
-func (p *passage) deviation() float64 { return math.Sqrt(p.all.PopulationVariance()) }
+// references returns the number of references per packet.
+func (p *passage) references() float64 { return float64(len(p.stamps)) / float64(len(p.sent)) }
 
 func (p *passage) loss() float64 { return float64(p.lost) / float64(len(p.sent)) }
 
 // simulate sends packets through the queue.
 func simulate(run *experiment.Run, s setting) *passage {
-	source := s.kind.again(run, s.utilisation, s.again)
+	source := s.kind.source(run, s.utilisation, s.again)
 	if s.link == (queue.LinkConfig{}) {
 		s.link = queue.RLIConfig
 	}
 	w := &wire{setting: s, queue: experiment.Try(queue.NewLink(s.link)), numbers: map[hashing.Flow]int32{}}
 	w.closed, _ = source.(*queue.Closed)
-	w.size = s.reference
-	if w.size == 0 {
-		w.size = referenceBytes
-	}
 	w.sent, w.events = make([]int64, 0, s.packets), make([]departure, 0, s.packets*11/10)
 	if s.injector != (rli.InjectorConfig{}) {
 		w.injector = experiment.Try(rli.NewInjector(s.injector))
@@ -115,9 +94,6 @@ func simulate(run *experiment.Run, s setting) *passage {
 		w.send(&packet)
 	}
 	w.drain(math.MaxInt64)
-	if n := len(w.sent); n > 0 {
-		w.cost = cost{n, len(w.stamps), w.sent[n-1] - w.sent[0], w.size}
-	}
 	return &w.passage
 }
 
@@ -162,7 +138,7 @@ func (w *wire) send(packet *queue.Packet) {
 
 // refer sends a reference.
 func (w *wire) refer(stamp rli.ReferencePacket, now int64) {
-	w.put(&queue.Packet{Sent: now, Time: now, Bytes: int32(w.size), Class: queue.Low, Tag: reference, ID: hashing.Packet(len(w.stamps))})
+	w.put(&queue.Packet{Sent: now, Time: now, Bytes: referenceBytes, Class: queue.Low, Tag: reference, ID: hashing.Packet(len(w.stamps))})
 	w.stamps = append(w.stamps, stamp)
 }
 

@@ -1,16 +1,11 @@
 package figrli
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/queue/trace"
@@ -26,20 +21,12 @@ var (
 	injected     = []float64{0.10, 0.09, 0.048, 0.006}
 )
 
-// loadAxis is for figures by utilisation.
-var loadAxis = plot.Axis{Label: "utilisation (%)", Min: 10, Max: 100}
-
 // A kind of traffic.
 type kind struct {
 	name string // in sentences
 	slug string // in names of files
 	make func(load trace.Load, seed uint64) (queue.Source, error)
-	all  int // number of packets there are, if limited
 }
-
-// enough returns the given number of packets of the kind or, for a recording,
-// all: its beginning is not like the rest.
-func (k *kind) enough(packets int) int { return max(packets, k.all) }
 
 var (
 	poisson = kind{name: "Poisson arrivals", slug: "poisson", make: func(load trace.Load, seed uint64) (queue.Source, error) {
@@ -57,61 +44,40 @@ var (
 	drawn = []kind{poisson, onOff, heavyTailed}
 )
 
-// recordings is the place of the capture whose packets are replayed.
-var recordings = filepath.Join("..", "shared", "data", "twopoint", "tbf400m_512k", "ingress.pcap.gz")
+// paced are a hundred senders, each as regular as a clock.
+var paced = kind{name: "paced senders", slug: "paced", make: func(load trace.Load, seed uint64) (queue.Source, error) {
+	const bytes = 1000
+	p := &pacing{next: make([]int64, 100), period: int64(100 * bytes * 8e9 / (load.Utilisation * float64(load.Rate))), bytes: bytes}
+	random := rand.New(rand.NewPCG(seed, 'p'))
+	for i := range p.next {
+		p.next[i] = random.Int64N(p.period)
+	}
+	slices.Sort(p.next)
+	return p, nil
+}}
 
-// recorded returns the traffic of a capture, or nil with a note if it is
-// missing.
-func recorded(run *experiment.Run) *kind {
-	file, err := os.Open(recordings)
-	if errors.Is(err, fs.ErrNotExist) {
-		run.Note("Without recorded packets, which are not part of the project.")
-		return nil
-	}
-	run.Try(err)
-	defer file.Close()
-	run.Outside(recordings)
-	source := trace.NewRecorded(experiment.Try(trace.NewReader(file)), 1)
-	var packets []queue.Packet
-	var p queue.Packet
-	for source.Next(&p) {
-		packets = append(packets, p)
-	}
-	if err := source.Err(); err != nil {
-		run.Try(fmt.Errorf("%s: %w", recordings, err))
-	}
-	slices.SortStableFunc(packets, func(a, b queue.Packet) int { return cmp.Compare(a.Time, b.Time) })
-	bits := 0.0
-	for i := range packets {
-		bits += 8 * float64(packets[i].Bytes)
-	}
-	offered := bits * 1e9 / float64(packets[len(packets)-1].Time-packets[0].Time)
-	return &kind{name: "recorded packets", slug: "recorded", all: len(packets), make: func(load trace.Load, _ uint64) (queue.Source, error) {
-		return trace.Scale(trace.Replay(packets), offered/(load.Utilisation*float64(load.Rate)))
-	}}
+// A pacing has when the senders send next, in order from turn on.
+type pacing struct {
+	next   []int64
+	period int64
+	turn   int
+	bytes  int32
 }
 
-// everyKind returns the drawn kinds and, if it exists, the recorded one.
-func everyKind(run *experiment.Run) []kind {
-	if r := recorded(run); r != nil {
-		return append(slices.Clone(drawn), *r)
-	}
-	return drawn
+// Next returns the next packet.
+func (p *pacing) Next(packet *queue.Packet) bool {
+	now := p.next[p.turn]
+	*packet = queue.Packet{Flow: hashing.Flow(hashing.Mix(uint64(p.turn), 1)), Sent: now, Time: now, Bytes: p.bytes}
+	p.next[p.turn] += p.period
+	p.turn = (p.turn + 1) % len(p.next)
+	return true
 }
 
-// source returns a kind's packets at a utilisation: the same for every
-// experiment with one seed.
-func (k *kind) source(run *experiment.Run, utilisation float64) queue.Source {
-	return k.again(run, utilisation, 0)
-}
-
-// again returns another run's packets.
-func (k *kind) again(run *experiment.Run, utilisation float64, again int) queue.Source {
-	purpose := "traffic " + k.slug
-	if again > 0 {
-		purpose += fmt.Sprintf(", again %d", again)
-	}
-	return experiment.Try(k.make(trace.Load{Rate: rate, Utilisation: utilisation}, run.SeedOf(purpose)))
+// source returns a kind's packets at a utilisation, of one of several runs: the
+// same for every experiment with one seed.
+func (k *kind) source(run *experiment.Run, utilisation float64, again int) queue.Source {
+	seed := run.SeedOf(fmt.Sprintf("traffic %s, again %d", k.slug, again))
+	return experiment.Try(k.make(trace.Load{Rate: rate, Utilisation: utilisation}, seed))
 }
 
 // identity returns a packet's digest, by its number.
