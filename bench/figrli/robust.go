@@ -167,8 +167,8 @@ func measureRobust(run *experiment.Run) {
 	run.Note("References are one in 100, and the rate is told, where nothing else is said. Refused are flows for which Estimate returns an " +
 		"error, or whose interval is unbounded. Coverage is of the others. Half-widths are medians over flows of those at 95 %, relative to " +
 		"the truth, as errors are.")
-	run.Note("At best: the median half-width over the median error if all intervals were scaled alike so that 95 % of them hold the truth. It is " +
-		"more than 4 where most errors are nothing and some are large, and what is seen does not tell which.")
+	run.Note("At best: the median half-width over the median error if all intervals were scaled alike so that 95 % of them hold the truth. " +
+		"It is more than 4 where most errors are nothing and some are large, and what is seen does not tell which.")
 	table := run.Table("", "Flows' means", "trial", "utilisation", "flows", "refused", "in intervals at 95 %", "at 99.9 %",
 		"median error", "median half-width", "over the error", "at best", "straight lines' median error", "within busy periods", "all packets")
 	for _, t := range experiment.Each(run, trials()) {
