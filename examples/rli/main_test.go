@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 func TestMain(m *testing.M) {
@@ -191,19 +193,19 @@ func TestArguments(t *testing.T) {
 		"-load 151":        "-load is 151, want 1 to 150",
 		"-flows 0":         "-flows is 0, want 1 to 100000",
 		"-queue 0":         "-queue is 0",
-		"-every -1":        "-every is -1, want 0 to 1000000",
+		"-every -1":        "-every is -1, want 1 to 1000000",
 		"-seconds 0":       "-seconds is 0, want 1 to 86400",
 		"-top -1":          "-top is -1",
 		"-records 0":       "-records is 0",
-		"-method best":     `-method is "best", want auto`,
-		"-traffic none":    `-traffic is "none", want bursty`,
-		"-live wifi":       `-live is "wifi", want veth or tbf`,
-		"more":             `argument "more", want none`,
+		"-method best":     `-method is "best", want one of auto`,
+		"-traffic none":    `-traffic is "none", want one of bursty`,
+		"-live wifi":       `-live is "wifi", want one of veth, tbf`,
+		"more":             `argument "more", want flags only`,
 		"-nonsense":        "nonsense",
 		"-seconds several": "several",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
-		if !errors.Is(err, errUsage) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, programs.ErrUsage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
 	}

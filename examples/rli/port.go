@@ -13,6 +13,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/queue/trace"
 	"github.com/hoplag/hoplag/rli"
@@ -96,7 +97,7 @@ func newPort(o options) (*port, error) {
 	}
 	c := rli.DefaultConfig
 	c.Identity = hashing.Fingerprint(o.seed)
-	c.Rate, c.ReferenceBytes, c.Method, c.Flows = rate, p.bytes, methods[o.method], o.fits
+	c.Rate, c.ReferenceBytes, c.Method, c.Flows = rate, p.bytes, methodOf(o.method), o.fits
 	if o.live != "" {
 		c.Rate = 0 // a token bucket is no link
 	}
@@ -133,13 +134,11 @@ func (p *port) pass(ctx context.Context, second int) {
 
 // pace waits, with -live, until real time catches up.
 func (p *port) pace(ctx context.Context) {
-	ahead := time.Duration(p.next.Time) - time.Since(p.started)
-	if p.live == "" || ahead <= 0 {
-		return
-	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(ahead):
+	if ahead := time.Duration(p.next.Time) - time.Since(p.started); p.live != "" && ahead > 0 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(ahead):
+		}
 	}
 }
 
@@ -198,12 +197,12 @@ func (p *port) take(number int) (*second, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &second{Second: number, Missing: full.Counts().Missing, Dropped: p.dropped, Method: method(full).String(), Flows: []row{}}
 	elapsed := float64(max(min(p.next.Time, int64(number)*1e9)-p.begun, 1))
-	s.Packets, s.References = p.packets, p.references
-	s.Elapsed = elapsed
-	s.Offered = float64(p.offered) * 8e3 / elapsed / p.rate
-	s.Taken = float64(s.References) * float64(p.bytes) * 8e3 / elapsed / p.rate
+	s := &second{
+		Second: number, Elapsed: elapsed, Packets: p.packets, Missing: full.Counts().Missing, Dropped: p.dropped, Method: method(full).String(),
+		Offered: float64(p.offered) * 8e3 / elapsed / p.rate, References: p.references,
+		Taken: float64(p.references) * float64(p.bytes) * 8e3 / elapsed / p.rate, Flows: []row{},
+	}
 	if total, err := full.Total(); err == nil {
 		s.All = makeRow("all packets", &total, &p.all)
 	}
@@ -234,13 +233,10 @@ func method(r *rli.Receiver) rli.Method {
 
 // makeRow compares what the receiver says about a flow with the truth.
 func makeRow(name string, r *rli.Result, truth *estimate.Moments) row {
-	mean, deviation := r.MeanInterval(confidence), r.DeviationInterval(confidence)
-	exactDeviation := math.Sqrt(truth.PopulationVariance())
+	mean := r.MeanInterval(0.95)
 	return row{
-		Flow: name, Packets: r.N, Mean: r.Mean, Low: known(mean.Low), High: known(mean.High), Exact: truth.Mean(),
-		Deviation: r.StdDev, ExactDeviation: exactDeviation, whole: r.N == truth.N(),
-		holdsMean: mean.Contains(truth.Mean()), holdsDeviation: deviation.Contains(exactDeviation),
+		Flow: name, Packets: r.N, Mean: r.Mean, Low: programs.Finite(mean.Low), High: programs.Finite(mean.High), Exact: truth.Mean(),
+		Deviation: r.StdDev, ExactDeviation: math.Sqrt(truth.PopulationVariance()),
+		whole: r.N == truth.N(), holds: mean.Contains(truth.Mean()),
 	}
 }
-
-const confidence = 0.95

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"math"
 
 	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // A second holds what is known about one second. Times are in nanoseconds.
@@ -20,7 +18,7 @@ type second struct {
 	Offered    float64 `json:"offered"`    // by packets, as a fraction of the link's rate
 	References uint64  `json:"references"` // sent
 	Taken      float64 `json:"taken"`      // by references, as a fraction of the link's rate
-	Method     string  `json:"method"`     // with which packets were estimated last
+	Method     string  `json:"method"`     // with which most packets were estimated
 	All        row     `json:"all"`
 	Flows      []row   `json:"flows"`   // the slowest first
 	Refused    int     `json:"refused"` // flows without an answer
@@ -37,16 +35,7 @@ type row struct {
 	Deviation      float64  `json:"deviation"`
 	ExactDeviation float64  `json:"exact_deviation"`
 
-	whole                     bool // it has every packet of the flow
-	holdsMean, holdsDeviation bool // the intervals contain the exact values
-}
-
-// known returns a number for JSON, or null if it is not finite.
-func known(x float64) *float64 {
-	if math.IsInf(x, 0) || math.IsNaN(x) {
-		return nil
-	}
-	return &x
+	whole, holds bool // it has every packet of the flow, and the interval the exact mean
 }
 
 // A summary sums up the run.
@@ -56,41 +45,25 @@ type summary struct {
 	MedianError     *float64 `json:"median_error"`     // of these, relative; null: there are none
 	Intervals       uint64   `json:"intervals"`        // of these, if known
 	MeansHeld       *float64 `json:"means_held"`       // the fraction of the intervals that contain the exact mean
-	DeviationsHeld  *float64 `json:"deviations_held"`  // likewise for deviations
 	ReferencesSent  uint64   `json:"references"`       // in all
-	ReferencesRate  *float64 `json:"references_rate"`  // per packet
 	ReferencesTaken *float64 `json:"references_taken"` // as a fraction of the link's rate
 }
 
-// A screen shows seconds and keeps the first error.
+// A screen shows seconds.
 type screen struct {
+	programs.Rows
 	options
-	w      io.Writer
 	clears bool
-	err    error
 
-	total                      summary
-	packets, means, deviations uint64
-	taken, elapsed             float64
-	errors                     []float64
-}
-
-func (s *screen) print(format string, args ...any) {
-	if s.err == nil {
-		_, s.err = fmt.Fprintf(s.w, format, args...)
-	}
-}
-
-func (s *screen) encode(v any) {
-	if s.err == nil {
-		s.err = json.NewEncoder(s.w).Encode(v)
-	}
+	total          summary
+	held           uint64
+	taken, elapsed float64
+	errors         []float64
 }
 
 // show prints a second and adds it to the summary.
 func (s *screen) show(r *second) {
-	for i := range r.Flows {
-		f := &r.Flows[i]
+	for _, f := range r.Flows {
 		if !f.whole {
 			continue
 		}
@@ -98,53 +71,47 @@ func (s *screen) show(r *second) {
 		s.errors = append(s.errors, estimate.RelativeError(f.Mean, f.Exact))
 		if f.Low != nil && f.High != nil {
 			s.total.Intervals++
-			s.means += one(f.holdsMean)
-			s.deviations += one(f.holdsDeviation)
+		}
+		if f.holds && f.Low != nil {
+			s.held++
 		}
 	}
 	s.total.Seconds++
-	s.packets += r.Packets
 	s.total.ReferencesSent += r.References
-	s.taken += r.Taken * r.Elapsed
-	s.elapsed += r.Elapsed
+	s.taken, s.elapsed = s.taken+r.Taken*r.Elapsed, s.elapsed+r.Elapsed
 	flows := len(r.Flows)
 	if s.top > 0 {
 		r.Flows = r.Flows[:min(s.top, flows)]
 	}
-	if s.json {
-		s.encode(r)
+	if s.JSON {
+		s.Object(r)
 		return
 	}
 	if s.clears {
-		s.print("\x1b[H\x1b[J")
+		s.Printf("\x1b[H\x1b[J")
 	}
 	part := ""
 	if r.Elapsed < 1e9 {
 		part = ", interrupted after " + hoplag.Format(r.Elapsed)
 	}
-	s.print("second %d%s: %d packets of %d flows, %s of %g Mbit/s, %d missing (exactly %d); %d references, %s of the link; %s\n",
-		r.Second, part, r.Packets, flows, percent(r.Offered), s.rate, r.Missing, r.Dropped, r.References, percent(r.Taken), r.Method)
+	s.Printf("second %d%s: %d packets of %d flows, %s of %g Mbit/s, %d missing (exactly %d); %d references, %s of the link; %s\n",
+		r.Second, part, r.Packets, flows, percent(&r.Offered), s.rate, r.Missing, r.Dropped, r.References, percent(&r.Taken), r.Method)
 	if r.Packets == 0 {
 		return
 	}
-	s.print("%-42s %8s %11s %25s %11s %9s %11s %11s\n", "", "packets", "mean", "95 %", "exactly", "off", "deviation", "exactly")
-	s.row(&r.All)
-	for i := range r.Flows {
-		s.row(&r.Flows[i])
+	s.Printf("%-42s %8s %11s %25s %11s %9s %11s %11s\n", "", "packets", "mean", "95 %", "exactly", "off", "deviation", "exactly")
+	for _, f := range append([]row{r.All}, r.Flows...) {
+		interval := "not known"
+		if f.Low != nil && f.High != nil {
+			interval = programs.Between(estimate.Interval{Low: *f.Low, High: *f.High})
+		}
+		s.Printf("%-42s %8d %11s %25s %11s %9s %11s %11s\n", f.Flow, f.Packets, hoplag.Format(f.Mean), interval,
+			hoplag.Format(f.Exact), programs.Off(f.Mean, f.Exact), hoplag.Format(f.Deviation), hoplag.Format(f.ExactDeviation))
 	}
 	if r.Refused > 0 {
-		s.print("%d flows without an answer: references do not tell their delays, or there was no room\n", r.Refused)
+		s.Printf("%d flows without an answer: references do not tell their delays, or there was no room\n", r.Refused)
 	}
-	s.print("\n")
-}
-
-func (s *screen) row(f *row) {
-	interval := "not known"
-	if f.Low != nil && f.High != nil {
-		interval = hoplag.Format(*f.Low) + " – " + hoplag.Format(*f.High)
-	}
-	s.print("%-42s %8d %11s %25s %11s %9s %11s %11s\n", f.Flow, f.Packets, hoplag.Format(f.Mean), interval,
-		hoplag.Format(f.Exact), fmt.Sprintf("%+.2f %%", 100*(f.Mean/f.Exact-1)), hoplag.Format(f.Deviation), hoplag.Format(f.ExactDeviation))
+	s.Printf("\n")
 }
 
 // end prints the summary.
@@ -153,37 +120,26 @@ func (s *screen) end() {
 	if t.Seconds == 0 {
 		return
 	}
-	share := func(n, of uint64) *float64 { return known(float64(n) / float64(of)) }
-	t.MeansHeld, t.DeviationsHeld = share(s.means, t.Intervals), share(s.deviations, t.Intervals)
-	t.ReferencesRate, t.ReferencesTaken = share(t.ReferencesSent, s.packets), known(s.taken/s.elapsed)
+	t.MeansHeld = programs.Finite(float64(s.held) / float64(t.Intervals))
+	t.ReferencesTaken = programs.Finite(s.taken / s.elapsed)
 	if off, err := estimate.NewEmpirical(s.errors).Quantile(0.5); err == nil {
 		t.MedianError = &off
 	}
-	if s.json {
-		s.encode(t)
+	if s.JSON {
+		s.Object(t)
 		return
 	}
 	if t.Means > 0 {
-		s.print("%d means of a flow in a second: half are within %s of the exact one. Of %d intervals at 95 %%, %s hold the exact mean,\n"+
-			"and %s the exact deviation. ", t.Means, percent(*t.MedianError), t.Intervals, share100(t.MeansHeld), share100(t.DeviationsHeld))
+		s.Printf("%d means of a flow in a second: half are within %s of the exact one. Of %d intervals at 95 %%, %s hold the exact mean.\n",
+			t.Means, percent(t.MedianError), t.Intervals, percent(t.MeansHeld))
 	}
-	s.print("References: %s of the packets, %s of the link.\n", share100(t.ReferencesRate), share100(t.ReferencesTaken))
+	s.Printf("References: %d packets, %s of the link.\n", t.ReferencesSent, percent(t.ReferencesTaken))
 }
 
-// share100 formats a fraction that may be unknown.
-func share100(x *float64) string {
+// percent formats a fraction that may be unknown.
+func percent(x *float64) string {
 	if x == nil {
 		return "none"
 	}
-	return percent(*x)
+	return fmt.Sprintf("%.3g %%", 100**x)
 }
-
-func one(is bool) uint64 {
-	if is {
-		return 1
-	}
-	return 0
-}
-
-// percent formats a fraction.
-func percent(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) }

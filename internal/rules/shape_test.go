@@ -104,7 +104,7 @@ var sizes = map[string][2]int{
 	"lda/kernel":     {2800, 2150},
 	"lds":            {3100, 3830},
 	"colate":         {4450, 3850},
-	"rli":            {3750, 3800},
+	"rli":            {3240, 3200},
 	"hashing":        {2750, 4500},
 	"queue":          {3600, 5150},
 	"internal":       {1660, 2660},
