@@ -73,7 +73,6 @@ func TestConfigErrors(t *testing.T) {
 		}
 	}
 	for name, err := range map[string]error{
-		"weights":        second(NewScheduler(SchedulerConfig{Rate: 1, Weights: [Classes]int{100, 0}})),
 		"scheduler rate": second(NewScheduler(SchedulerConfig{})),
 		"no path":        second(NewMultipath(ByFlow, 0)),
 		"spread":         second(NewMultipath(spreads, 0, lossyLink)),

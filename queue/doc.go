@@ -16,11 +16,10 @@
 //
 // Everything else takes packets by Send and returns them by Next, in order of
 // their new time: the interface [Hop]. A [FIFO] is a Link in that form. A
-// [Scheduler] is a link that two classes share (strict priority or weighted).
+// [Scheduler] is a link that two classes share by strict priority.
 // A [Multipath] is several links side by side. A [Jitter] delays each packet
-// at random. A [Chain] is any of
-// these one after another, with cross traffic that joins at a hop and leaves
-// after it.
+// at random. A [Chain] is any of these one after another, with cross traffic
+// that joins at a hop and leaves after it.
 //
 // # The machine
 //
@@ -53,11 +52,9 @@
 //
 //   - RED: S. Floyd, V. Jacobson, Random Early Detection Gateways for
 //     Congestion Avoidance, IEEE/ACM Transactions on Networking 1(4), 1993,
-//     figure 2; gentle mode: S. Floyd, 2000, as in ns-2.
+//     figure 2.
 //   - ECN: K. Ramakrishnan, S. Floyd, D. Black, The Addition of Explicit
 //     Congestion Notification (ECN) to IP, RFC 3168, 2001.
-//   - Deficit round robin: M. Shreedhar, G. Varghese, Efficient Fair Queueing
-//     Using Deficit Round Robin, SIGCOMM 1995.
 //   - Loss in episodes: E. N. Gilbert, Capacity of a Burst-Noise Channel,
 //     Bell System Technical Journal 39, 1960.
 //   - The settings of [RLIConfig]: M. Lee, N. Duffield, R. R. Kompella, Not

@@ -36,11 +36,9 @@ func hops(t testing.TB) map[string]Hop {
 	overtaking := jitter
 	overtaking.Reorder = true
 	scheduler := SchedulerConfig{Rate: 3e9, Queues: [Classes]QueueConfig{lossyLink.Queue, {Bytes: 20000}}, Loss: lossyLink.Loss}
-	weighted := scheduler
-	weighted.Weights = [Classes]int{3000, 1500}
 	chain := func(hops ...Hop) Hop { return must(NewChain(hops...))(t) }
 	fifo := func(c LinkConfig) Hop { return must(NewFIFO(c))(t) }
-	crossed := must(NewChain(fifo(lossyLink), must(NewScheduler(weighted))(t), fifo(slow)))(t)
+	crossed := must(NewChain(fifo(lossyLink), must(NewScheduler(scheduler))(t), fifo(slow)))(t)
 	for i := range 3 {
 		if err := crossed.Join(i, &endless{random: generator(uint64(i), 1)}); err != nil {
 			t.Fatal(err)
@@ -53,7 +51,6 @@ func hops(t testing.TB) map[string]Hop {
 		"jitter":      chain(fifo(lossyLink), must(NewJitter(jitter))(t)),
 		"overtaking":  chain(fifo(lossyLink), must(NewJitter(overtaking))(t)),
 		"strict":      must(NewScheduler(scheduler))(t),
-		"weighted":    must(NewScheduler(weighted))(t),
 		"by flow":     must(NewMultipath(ByFlow, 1, lossyLink, slow))(t),
 		"round robin": must(NewMultipath(RoundRobin, 1, lossyLink, slow, lossyLink))(t),
 		"at random":   must(NewMultipath(AtRandom, 1, lossyLink, slow))(t),

@@ -25,9 +25,6 @@ type REDConfig struct {
 	// while the queue was empty, at least 1. The average decays once for each
 	// of them (the paper's s is the transmission time of one).
 	Typical int
-	// Gentle lets the drop probability rise from Probability to 1 between Max
-	// and 2·Max, where the paper drops every packet above Max.
-	Gentle bool
 	// Mark marks packets that would be dropped at random and lets them join
 	// (ECN, RFC 3168; all packets are taken to be ECN-capable). Packets that
 	// would be dropped for certain are dropped.
@@ -155,11 +152,8 @@ func (g *gate) early(t int64, backlog float64, empty bool) Fate {
 // the correction by count (p_b). It is 1 if every packet is dropped.
 func (g *gate) chance() float64 {
 	c := &g.config
-	switch avg := g.average; {
-	case avg < c.Max:
-		return c.Probability * (avg - c.Min) / (c.Max - c.Min)
-	case c.Gentle && avg < 2*c.Max:
-		return c.Probability + (1-c.Probability)*(avg-c.Max)/c.Max
+	if g.average >= c.Max {
+		return 1
 	}
-	return 1
+	return c.Probability * (g.average - c.Min) / (c.Max - c.Min)
 }

@@ -160,8 +160,6 @@ func (q *referenceQueue) red(time *big.Rat, length, rate int64) Fate {
 	switch {
 	case minth <= q.avg && q.avg < maxth:
 		pb = maxp * (q.avg - minth) / (maxth - minth)
-	case maxth <= q.avg && q.avg < 2*maxth && c.Gentle:
-		pb = maxp + (1-maxp)*(q.avg-maxth)/maxth
 	case maxth <= q.avg:
 		q.count = 0
 		return Forced
@@ -208,7 +206,6 @@ var referenceQueues = map[string]QueueConfig{
 	"bytes":      {Bytes: 9000},
 	"red":        {Packets: 100, RED: REDConfig{Min: 5, Max: 15, Weight: 0.1, Probability: 0.1, Typical: 500}},
 	"red bytes":  {Bytes: 60000, RED: REDConfig{Min: 3000, Max: 9000, Weight: 0.05, Probability: 0.1, Typical: 100}},
-	"red gentle": {Packets: 60, RED: REDConfig{Min: 3, Max: 10, Weight: 0.02, Probability: 0.2, Typical: 500, Gentle: true}},
 	"red marks":  {Packets: 25, RED: REDConfig{Min: 2, Max: 15, Weight: 0.3, Probability: 0.5, Typical: 500, Mark: true}},
 	"red eager":  {RED: REDConfig{Min: 0, Max: 4, Weight: 1, Probability: 1, Typical: 40}},
 }

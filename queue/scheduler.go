@@ -1,15 +1,13 @@
 package queue
 
-import (
-	"math"
-)
+import "math"
 
 // A Class is one of the two classes of a [Scheduler].
 type Class uint8
 
 // The classes.
 const (
-	High    Class = iota // goes first under strict priority
+	High    Class = iota // goes first
 	Low                  // goes second
 	Classes              // the number of classes
 )
@@ -20,13 +18,8 @@ type SchedulerConfig struct {
 	Rate        int64                // drain rate, bits per second, 1,000 to 10^15
 	Propagation int64                // ns from the transmitter to the far end, 0 to 10^15
 	Queues      [Classes]QueueConfig // which packets may join each class's queue
-	// Weights shares the link in proportion while both classes wait, by
-	// deficit round robin: this many bytes for each class in turn, 64 to 10^9,
-	// preferably at least the largest packet. If both are 0 the Scheduler uses
-	// strict priority.
-	Weights [Classes]int
-	Loss    LossConfig // on the wire
-	Seed    uint64     // for RED and Loss
+	Loss        LossConfig           // on the wire
+	Seed        uint64               // for RED and Loss
 }
 
 func (c SchedulerConfig) validate() error {
@@ -37,25 +30,14 @@ func (c SchedulerConfig) validate() error {
 			return err
 		}
 	}
-	if c.Weights == [Classes]int{} {
-		return nil
-	}
-	for _, w := range c.Weights {
-		if w < 64 || w > 1e9 {
-			return invalid("Weights", c.Weights, "64 to 10^9 for both classes, or 0 for both")
-		}
-	}
 	return nil
 }
 
-// A Scheduler is a [Hop]: a work-conserving link that serves two classes, each
-// in order of arrival. It never interrupts a packet in transmission. It is for
+// A Scheduler is a [Hop]: a work-conserving link that serves two classes by
+// strict priority, each in order of arrival. It never interrupts a packet in transmission. It is for
 // a single user and has no locks.
 type Scheduler struct {
 	classes [Classes]classQueue
-	strict  bool
-	turn    Class // whose turn it is in the round robin
-	granted bool  // whether it has its bytes for this turn
 	server  server
 	wire    Loss
 	delay   int64
@@ -75,8 +57,6 @@ type classQueue struct {
 	waiting ring[Packet]
 	packets int   // backlog, including the packet in transmission
 	bytes   int64 // likewise
-	weight  int64
-	deficit int64 // bytes it may still send in its turn
 }
 
 // NewScheduler returns an idle Scheduler. The error wraps
@@ -86,7 +66,6 @@ func NewScheduler(c SchedulerConfig) (*Scheduler, error) {
 		return nil, err
 	}
 	s := &Scheduler{
-		strict: c.Weights == [Classes]int{},
 		server: newServer(c.Rate, 0),
 		wire:   newLoss(c.Loss, c.Seed),
 		delay:  c.Propagation,
@@ -95,7 +74,6 @@ func NewScheduler(c SchedulerConfig) (*Scheduler, error) {
 	for i := range s.classes {
 		// Two classes must not draw the same random numbers.
 		s.classes[i].gate = newGate(c.Queues[i], c.Rate, c.Seed+uint64(i))
-		s.classes[i].weight = int64(c.Weights[i])
 	}
 	return s, nil
 }
@@ -156,15 +134,15 @@ func (s *Scheduler) run(t int64) {
 	}
 }
 
-// serve begins to transmit one of the waiting packets.
+// serve begins to transmit one of the waiting packets: there is one.
 func (s *Scheduler) serve() {
-	c := s.pick()
+	c := High
+	if s.classes[High].waiting.len() == 0 {
+		c = Low
+	}
 	q := &s.classes[c]
 	p := *q.waiting.front()
 	q.waiting.drop()
-	if q.waiting.len() == 0 {
-		q.deficit = 0
-	}
 	s.busy, s.serving, s.size = true, c, p.Bytes
 	done, _ := s.server.serve(p.Time, p.Bytes)
 	p.Time, p.Fate = done+s.delay, Passed
@@ -173,29 +151,4 @@ func (s *Scheduler) serve() {
 	}
 	s.counts[c].add(p.Fate, p.Bytes)
 	s.onWay.push(p)
-}
-
-// pick chooses the class to serve next; at least one of them has a waiting
-// packet.
-func (s *Scheduler) pick() Class {
-	if s.strict {
-		if s.classes[High].waiting.len() > 0 {
-			return High
-		}
-		return Low
-	}
-	for {
-		q := &s.classes[s.turn]
-		if q.waiting.len() > 0 {
-			if !s.granted {
-				q.deficit += q.weight
-				s.granted = true
-			}
-			if size := int64(q.waiting.front().Bytes); size <= q.deficit {
-				q.deficit -= size
-				return s.turn
-			}
-		}
-		s.turn, s.granted = 1-s.turn, false
-	}
 }

@@ -1,12 +1,6 @@
 package trace
 
-import (
-	"fmt"
-	"math"
-
-	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/queue"
-)
+import "github.com/hoplag/hoplag/queue"
 
 // Replay returns a source of the given packets, which must be in order of
 // Time. It sets each packet's Sent to its Time.
@@ -54,35 +48,5 @@ func (m *merge) Next(p *queue.Packet) bool {
 	}
 	*p = m.heads[first]
 	m.live[first] = m.sources[first].Next(&m.heads[first])
-	return true
-}
-
-// Scale returns a source of the given source's packets, with all times since
-// its first packet multiplied by a factor above 0: the factor u/v turns
-// recorded packets of load u into a load of v. The error wraps
-// [estimate.ErrConfig].
-func Scale(source queue.Source, factor float64) (queue.Source, error) {
-	if !(factor > 0 && factor < math.Inf(1)) {
-		return nil, fmt.Errorf("%w: time scaled by %v, want over 0", estimate.ErrConfig, factor)
-	}
-	return &scale{source: source, factor: factor}, nil
-}
-
-type scale struct {
-	source queue.Source
-	factor float64
-	origin int64
-	begun  bool
-}
-
-func (s *scale) Next(p *queue.Packet) bool {
-	if !s.source.Next(p) {
-		return false
-	}
-	if !s.begun {
-		s.origin, s.begun = p.Time, true
-	}
-	p.Time = s.origin + int64(float64(p.Time-s.origin)*s.factor)
-	p.Sent = p.Time
 	return true
 }

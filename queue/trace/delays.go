@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // A Law is a family of delay distributions.
@@ -61,27 +59,22 @@ func NewDelays(c DelaysConfig) (*Delays, error) {
 }
 
 func (c DelaysConfig) validate() error {
-	if !(c.Mean > 0 && c.Mean <= 1e15) {
-		return fmt.Errorf("%w: mean delay of %v ns, want over 0 and at most 10^15", estimate.ErrConfig, c.Mean)
-	}
 	low, high := 0.0, 0.0 // of Shape
 	switch c.Law {
-	case Even:
-		if !(c.Spread >= 0 && c.Spread <= c.Mean) {
-			return fmt.Errorf("%w: spread of %v ns, want 0 to the mean, %v ns", estimate.ErrConfig, c.Spread, c.Mean)
-		}
 	case Weibull:
 		low, high = 0.1, 100
 	case Pareto:
 		low, high = math.Nextafter(1, 2), 100
-	default:
-		return fmt.Errorf("%w: delay law %d, want Even, Weibull or Pareto", estimate.ErrConfig, c.Law)
 	}
-	if !(c.Shape >= low && c.Shape <= high) {
-		return fmt.Errorf("%w: shape %v, want %v to %v", estimate.ErrConfig, c.Shape, low, high)
-	}
-	if c.Law != Even && c.Spread != 0 {
-		return fmt.Errorf("%w: spread of %v ns, want 0: Weibull and Pareto take a shape instead", estimate.ErrConfig, c.Spread)
+	switch {
+	case c.Law >= laws:
+		return invalid("Law", c.Law, "Even, Weibull or Pareto")
+	case !(c.Mean > 0 && c.Mean <= 1e15):
+		return invalid("Mean", c.Mean, "over 0 and at most 10^15")
+	case !(c.Spread >= 0 && c.Spread <= c.Mean) || c.Law != Even && c.Spread != 0:
+		return invalid("Spread", c.Spread, "0 to the mean, and 0 with a shape")
+	case !(c.Shape >= low && c.Shape <= high):
+		return invalid("Shape", c.Shape, fmt.Sprintf("%v to %v", low, high))
 	}
 	return nil
 }

@@ -48,8 +48,7 @@
 // [Poisson], [OnOff] and [Flows] are endless sources of packets for the
 // switches of package queue, at a chosen utilisation of a chosen link:
 // independent arrivals, bursts on all time scales, and flows that send as TCP
-// does. [Recorded] makes a source of a capture, [Replay] of packets in memory,
-// [Merge] and [Scale] of other sources. [Delays] draws independent delays, for
+// does. [Replay] makes a source of packets in memory, [Merge] of other sources. [Delays] draws independent delays, for
 // uses that need no queue. Everything random comes from PCG generators seeded
 // by the Config. Traffic streams in bounded memory, and nothing reads a clock.
 //

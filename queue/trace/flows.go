@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/queue"
 )
 
@@ -90,8 +89,7 @@ func NewFlows(c FlowsConfig) (*Flows, error) {
 	}
 	f.gap = c.Sizes.Mean() * f.counts.mean() / c.Load.bytesPerNS()
 	if !(f.gap < maxGap) {
-		return nil, fmt.Errorf("%w: a flow would begin every %.3g ns, want below 10^15: a higher load, or shorter flows",
-			estimate.ErrConfig, f.gap)
+		return nil, invalid("Load", c.Load, fmt.Sprintf("more, or shorter flows: one would begin every %.3g ns", f.gap))
 	}
 	f.begins = f.gap * exponential(f.random)
 	var p queue.Packet
@@ -109,26 +107,21 @@ func (c FlowsConfig) validate() error {
 	if err := c.Sizes.validate(); err != nil {
 		return err
 	}
-	if !(c.Shape > 0 && c.Shape < math.Inf(1)) {
-		return fmt.Errorf("%w: Pareto shape %v, want over 0", estimate.ErrConfig, c.Shape)
-	}
-	if c.Least < 1 || c.Least > c.Most || c.Most > 1<<20 {
-		return fmt.Errorf("%w: flows of %d to %d packets, want 1 ≤ Least ≤ Most ≤ 2^20", estimate.ErrConfig, c.Least, c.Most)
-	}
-	if !(c.RTT > 0 && c.RTT < 1e15) {
-		return fmt.Errorf("%w: round-trip time of %v ns, want over 0 and below 10^15", estimate.ErrConfig, c.RTT)
-	}
-	if c.Access < 1 || c.Access > 1e15 {
-		return fmt.Errorf("%w: access rate of %d bit/s, want 1 to 10^15", estimate.ErrConfig, c.Access)
-	}
-	if c.Window < 1 || c.Window > 1<<20 {
-		return fmt.Errorf("%w: largest window of %d packets, want 1 to 2^20", estimate.ErrConfig, c.Window)
-	}
-	if !(c.Backoff >= 0 && c.Backoff <= 1) {
-		return fmt.Errorf("%w: chance to back off %v, want 0 to 1", estimate.ErrConfig, c.Backoff)
-	}
-	if c.Warmup < 0 || c.Warmup > 1e15 {
-		return fmt.Errorf("%w: warm-up of %d ns, want 0 to 10^15", estimate.ErrConfig, c.Warmup)
+	switch {
+	case !(c.Shape > 0 && c.Shape < math.Inf(1)):
+		return invalid("Shape", c.Shape, "over 0")
+	case c.Least < 1 || c.Least > c.Most || c.Most > 1<<20:
+		return invalid("Least", c.Least, fmt.Sprintf("1 to Most, %d, and that up to 2^20", c.Most))
+	case !(c.RTT > 0 && c.RTT < 1e15):
+		return invalid("RTT", c.RTT, "over 0 and below 10^15")
+	case c.Access < 1 || c.Access > 1e15:
+		return invalid("Access", c.Access, "1 to 10^15")
+	case c.Window < 1 || c.Window > 1<<20:
+		return invalid("Window", c.Window, "1 to 2^20")
+	case !(c.Backoff >= 0 && c.Backoff <= 1):
+		return invalid("Backoff", c.Backoff, "0 to 1")
+	case c.Warmup < 0 || c.Warmup > 1e15:
+		return invalid("Warmup", c.Warmup, "0 to 10^15")
 	}
 	return nil
 }

@@ -47,15 +47,6 @@ func TestHugeOriginalLength(t *testing.T) {
 	}
 }
 
-// Zeros behind the compressed data are padding.
-func TestPaddedGzip(t *testing.T) {
-	file := captureFile(t, 1, 1, 2, 3)
-	recs, err := read(bytes.NewReader(append(zip(t, file), make([]byte, 10_000)...)))
-	if err != nil || len(recs) != 3 {
-		t.Errorf("%d packets, %v", len(recs), err)
-	}
-}
-
 // backwards are n times in blocks of MaxBackstep, each from its end to its
 // beginning.
 func backwards(n int) []int64 {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/queue"
 )
 
@@ -96,30 +95,20 @@ func (c OnOffConfig) validate() error {
 	if err := c.Sizes.validate(); err != nil {
 		return err
 	}
-	if c.Senders < 1 || c.Senders > 1<<20 {
-		return fmt.Errorf("%w: %d senders, want 1 to 2^20", estimate.ErrConfig, c.Senders)
-	}
-	if c.Peak < 1 || c.Peak > 1e15 {
-		return fmt.Errorf("%w: peak rate of %d bit/s, want 1 to 10^15", estimate.ErrConfig, c.Peak)
-	}
-	if least := c.Sizes.Mean() * 8e6 / float64(c.Peak); !(c.On >= least && c.On < maxGap) {
-		return fmt.Errorf("%w: mean time on of %v ns, want at least a thousandth of a packet's at the peak rate, %v, and below 10^15",
-			estimate.ErrConfig, c.On, least)
-	}
-	for _, shape := range [...]float64{c.OnShape, c.OffShape} {
-		if !(shape > 1 && shape < math.Inf(1)) {
-			return fmt.Errorf("%w: Pareto shape %v, want over 1", estimate.ErrConfig, shape)
-		}
-	}
 	share := c.share()
-	if !(share < 1) {
-		return fmt.Errorf("%w: %d senders of %d bit/s would have to be on for %.3g of the time, want less than 1: more senders or a higher peak",
-			estimate.ErrConfig, c.Senders, c.Peak, share)
-	}
-	if off := c.off(share); !(off < maxGap) {
-		return fmt.Errorf("%w: %d senders of %d bit/s would have to be silent for %.3g ns at a time, want below 10^15: less time on, "+
-			"or fewer senders",
-			estimate.ErrConfig, c.Senders, c.Peak, off)
+	switch least := c.Sizes.Mean() * 8e6 / float64(c.Peak); {
+	case c.Senders < 1 || c.Senders > 1<<20:
+		return invalid("Senders", c.Senders, "1 to 2^20")
+	case c.Peak < 1 || c.Peak > 1e15:
+		return invalid("Peak", c.Peak, "1 to 10^15")
+	case !(c.On >= least && c.On < maxGap):
+		return invalid("On", c.On, fmt.Sprintf("at least a thousandth of a packet's time at the peak rate, %v ns, and below 10^15", least))
+	case !(min(c.OnShape, c.OffShape) > 1 && max(c.OnShape, c.OffShape) < math.Inf(1)):
+		return invalid("OnShape and OffShape", [2]float64{c.OnShape, c.OffShape}, "over 1")
+	case !(share < 1):
+		return invalid("Senders", c.Senders, fmt.Sprintf("more, or a higher Peak: they would have to be on for %.3g of the time", share))
+	case !(c.off(share) < maxGap):
+		return invalid("Senders", c.Senders, fmt.Sprintf("fewer, or less time on: they would be silent for %.3g ns at a time", c.off(share)))
 	}
 	return nil
 }

@@ -1,11 +1,9 @@
 package trace
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
 )
@@ -40,7 +38,7 @@ func NewPoisson(c PoissonConfig) (*Poisson, error) {
 		return nil, err
 	}
 	if c.Flows < 1 || c.Flows > math.MaxInt32 {
-		return nil, fmt.Errorf("%w: %d flows, want 1 to 2^31-1", estimate.ErrConfig, c.Flows)
+		return nil, invalid("Flows", c.Flows, "1 to 2^31-1")
 	}
 	return &Poisson{
 		labels: labels{seed: c.Seed},

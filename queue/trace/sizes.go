@@ -1,11 +1,8 @@
 package trace
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // A Size is one packet size of a [Mix].
@@ -22,8 +19,6 @@ var (
 	// IMIX is the "simple IMIX": 7 packets of 40 bytes to 4 of 576 and 1 of
 	// 1,500, 340.3 bytes on average.
 	IMIX = Mix{{40, 7}, {576, 4}, {1500, 1}}
-	// Bimodal is acknowledgements and full packets, half and half.
-	Bimodal = Mix{{40, 1}, {1500, 1}}
 )
 
 // Fixed returns the mix of packets of one size.
@@ -42,16 +37,13 @@ func (m Mix) Mean() float64 {
 func (m Mix) validate() error {
 	total := 0.0
 	for _, s := range m {
-		if !(s.Weight >= 0 && s.Weight < math.Inf(1)) {
-			return fmt.Errorf("%w: size of %d bytes has weight %v, want 0 or more", estimate.ErrConfig, s.Bytes, s.Weight)
-		}
-		if s.Weight > 0 && (s.Bytes < 1 || s.Bytes > 65535) {
-			return fmt.Errorf("%w: packet size of %d bytes, want 1 to 65535", estimate.ErrConfig, s.Bytes)
+		if !(s.Weight >= 0 && s.Weight < math.Inf(1)) || s.Weight > 0 && (s.Bytes < 1 || s.Bytes > 65535) {
+			return invalid("Sizes", m, "1 to 65535 bytes, and weights of 0 or more")
 		}
 		total += s.Weight
 	}
 	if !(total > 0 && total < 1e300) {
-		return fmt.Errorf("%w: packet sizes of total weight %v, want over 0 and below 1e300", estimate.ErrConfig, total)
+		return invalid("Sizes", m, "a total weight over 0 and below 1e300")
 	}
 	return nil
 }

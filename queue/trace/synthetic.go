@@ -20,17 +20,20 @@ const (
 )
 
 func (l Load) validate() error {
-	if l.Rate < 1 || l.Rate > 1e15 {
-		return fmt.Errorf("%w: rate of %d bit/s, want 1 to 10^15", estimate.ErrConfig, l.Rate)
-	}
-	if !(l.Utilisation > 0 && l.Utilisation <= 100) {
-		return fmt.Errorf("%w: utilisation %v, want over 0 and at most 100", estimate.ErrConfig, l.Utilisation)
-	}
-	if load := l.bytesPerNS(); load < leastLoad {
-		return fmt.Errorf("%w: utilisation %v of %d bit/s is %.3g bytes a ns, want at least %v", estimate.ErrConfig, l.Utilisation,
-			l.Rate, load, leastLoad)
+	switch load := l.bytesPerNS(); {
+	case l.Rate < 1 || l.Rate > 1e15:
+		return invalid("Rate", l.Rate, "1 to 10^15")
+	case !(l.Utilisation > 0 && l.Utilisation <= 100):
+		return invalid("Utilisation", l.Utilisation, "over 0 and at most 100")
+	case load < leastLoad:
+		return invalid("Utilisation", l.Utilisation, fmt.Sprintf("more: %.3g bytes a ns are less than %v", load, leastLoad))
 	}
 	return nil
+}
+
+// invalid returns the error for a field out of range.
+func invalid(field string, got any, want string) error {
+	return estimate.Invalid("trace", field, got, want)
 }
 
 // bytesPerNS returns the load in bytes per nanosecond.

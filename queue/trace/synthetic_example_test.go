@@ -31,24 +31,6 @@ func ExampleFlows() {
 	// Output: 251598 packets took 8 µs on average
 }
 
-// Recorded packets are brought to another load by stretching time.
-func ExampleScale() {
-	packets := []queue.Packet{
-		{Time: 1000, Bytes: 500}, {Time: 2000, Bytes: 500}, {Time: 3000, Bytes: 500}, {Time: 5000, Bytes: 500},
-	}
-	const rate, wanted = 1e9, 0.5
-	offered := 3 * 500 * 8e9 / rate / 4000 // up to the last packet
-	source, err := trace.Scale(trace.Replay(packets), offered/wanted)
-	if err != nil {
-		panic(err)
-	}
-	var p queue.Packet
-	for source.Next(&p) {
-		fmt.Print(p.Time, " ")
-	}
-	// Output: 1000 7000 13000 25000
-}
-
 // LDA's delays: Weibull of shape 0.6 and a mean of 200 ns.
 func ExampleDelays() {
 	delays, err := trace.NewDelays(trace.DelaysConfig{Law: trace.Weibull, Mean: 200, Shape: 0.6, Seed: 1})

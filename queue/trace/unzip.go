@@ -2,7 +2,6 @@ package trace
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -39,25 +38,11 @@ func (u *unzip) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		if string(magic) != "\x1f\x8b" {
-			return u.padding()
+			return 0, fmt.Errorf("%w: the compressed data have ended, and what follows them is no gzip", ErrFormat)
 		}
 		if err := u.z.Reset(u.raw); err != nil {
 			return 0, early(err)
 		}
 		u.z.Multistream(false)
-	}
-}
-
-// padding skips zeros, with which tapes and block devices end.
-func (u *unzip) padding() (int, error) {
-	var b [4096]byte
-	for {
-		n, err := u.raw.Read(b[:])
-		if len(bytes.TrimRight(b[:n], "\x00")) > 0 {
-			return 0, fmt.Errorf("%w: the compressed data have ended, and what follows them is no gzip", ErrFormat)
-		}
-		if err != nil {
-			return 0, err
-		}
 	}
 }
