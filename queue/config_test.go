@@ -11,7 +11,7 @@ import (
 func TestRefused(t *testing.T) {
 	link := must(NewLink(LinkConfig{Rate: 1e9}))(t)
 	link.Send(100, 1000)
-	want, _ := link.backlog(100)
+	want := link.Backlog(100)
 	for _, c := range []struct {
 		t     int64
 		bytes int
@@ -20,7 +20,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("Send(%d, %d) = %d, %v", c.t, c.bytes, at, fate)
 		}
 	}
-	if got, _ := link.backlog(100); got != want || link.Counts().Packets[Refused] != 3 {
+	if got := link.Backlog(100); got != want || link.Counts().Packets[Refused] != 3 {
 		t.Errorf("backlog %d, want %d; counts %+v", got, want, link.Counts())
 	}
 	for name, hop := range hops(t) {
@@ -55,7 +55,6 @@ func TestConfigErrors(t *testing.T) {
 		"rate":          bad(func(c *LinkConfig) { c.Rate = 1e15 + 1 }),
 		"burst":         bad(func(c *LinkConfig) { c.Burst = -1 }),
 		"propagation":   bad(func(c *LinkConfig) { c.Propagation = -1 }),
-		"both limits":   bad(func(c *LinkConfig) { c.Queue.Bytes = 1 }),
 		"negative":      bad(func(c *LinkConfig) { c.Queue.Packets = -1 }),
 		"thresholds":    bad(func(c *LinkConfig) { c.Queue.RED.Max = red.Min }),
 		"threshold NaN": bad(func(c *LinkConfig) { c.Queue.RED.Min = math.NaN() }),

@@ -8,29 +8,25 @@
 // # Two ways to use it
 //
 // A [Link] serves first come, first served, so it knows what happens to a
-// packet the moment the packet arrives. [Link.Send] answers at once: when the
-// packet's last bit leaves, or why it was dropped. A sender that injects
-// packets of its own (probes, references) sends them into the same link at the
-// same time, and can base its decision on what it has seen so far. Send cross
-// traffic that joins at the queue in the same way, merged by time.
+// packet the moment the packet arrives: [Link.Send] answers at once. A sender
+// of probes or references, and cross traffic that joins at the queue, send into
+// the same link, merged by time.
 //
 // Everything else takes packets by Send and returns them by Next, in order of
 // their new time: the interface [Hop]. A [FIFO] is a Link in that form. A
-// [Scheduler] is a link that two classes share by strict priority.
-// A [Multipath] is several links side by side. A [Jitter] delays each packet
-// at random. A [Chain] is any of these one after another, with cross traffic
-// that joins at a hop and leaves after it.
+// [Scheduler] is a link that two classes share by strict priority. A [Multipath]
+// is several links side by side. A [Jitter] delays each packet at random. A
+// [Chain] is any of these one after another, with cross traffic that joins at a
+// hop and leaves after it.
 //
 // # The machine
 //
-// Time is int64 nanoseconds, with an absolute value of up to 2^62, so that
-// adding delays does not overflow. A packet arrives whole at an instant,
-// waits, is transmitted at the link's rate, and arrives after the propagation
-// delay. The model has no other cost. Between the packets of a busy period the
-// transmitter never pauses (it is work-conserving) and its clock is exact:
-// fractions of a nanosecond carry over to the next packet, and only the
-// reported time is rounded, down. A packet that arrives at the very instant
-// another has left finds that one gone.
+// Time is int64 nanoseconds, with an absolute value of up to 2^62. A packet
+// arrives whole at an instant, waits, is transmitted at the link's rate, and
+// arrives after the propagation delay. Between the packets of a busy period the
+// transmitter never pauses and its clock is exact: fractions of a nanosecond
+// carry over to the next packet, and only the reported time is rounded, down. A
+// packet that arrives at the very instant another has left finds that one gone.
 //
 // A Link with a Burst is a shaper, a token bucket: packets leave at once while
 // there are tokens for them, and then as tokens come.
@@ -38,15 +34,11 @@
 // Limits and thresholds apply to the backlog: what has arrived and not yet
 // completely left, including the packet in transmission.
 //
-// The sources of queue/trace are open-loop: no sender slows down because a
-// packet was lost. A [Closed] learns what becomes of its packets, and its
-// senders slow down like those of TCP when packets are dropped or marked
-// (ECN).
+// The sources of queue/trace are open-loop. The senders of a [Closed] slow down
+// like those of TCP when packets are dropped or marked (ECN).
 //
-// # Random numbers
-//
-// Everything random (RED, loss, jitter, the choice of a path) comes from a PCG
-// generator seeded by the Config, so a run repeats bit for bit.
+// Everything random comes from a PCG generator seeded by the Config, so a run
+// repeats bit for bit.
 //
 // # Sources
 //

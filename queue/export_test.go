@@ -1,8 +1,11 @@
 package queue
 
-// What tests of queue_test look at.
+// Backlog returns how many packets have arrived and not yet completely left at
+// time t.
+func (l *Link) Backlog(t int64) (packets int) {
+	l.settle(max(t, l.now))
+	return l.leaving.len()
+}
 
-func (l *Link) Backlog(t int64) (packets int, bytes int64) { return l.backlog(t) }
-
-// Average is RED's.
+// Average returns RED's average of the backlog.
 func (l *Link) Average() float64 { return l.gate.average }

@@ -35,7 +35,7 @@ func hops(t testing.TB) map[string]Hop {
 	jitter := JitterConfig{Least: 700, Mean: 3000, Seed: 2}
 	overtaking := jitter
 	overtaking.Reorder = true
-	scheduler := SchedulerConfig{Rate: 3e9, Queues: [Classes]QueueConfig{lossyLink.Queue, {Bytes: 20000}}, Loss: lossyLink.Loss}
+	scheduler := SchedulerConfig{Rate: 3e9, Queues: [Classes]QueueConfig{lossyLink.Queue, {Packets: 40}}, Loss: lossyLink.Loss}
 	chain := func(hops ...Hop) Hop { return must(NewChain(hops...))(t) }
 	fifo := func(c LinkConfig) Hop { return must(NewFIFO(c))(t) }
 	crossed := must(NewChain(fifo(lossyLink), must(NewScheduler(scheduler))(t), fifo(slow)))(t)
@@ -229,34 +229,30 @@ func TestCounts(t *testing.T) {
 func TestLinkConservation(t *testing.T) {
 	link := must(NewLink(lossyLink))(t)
 	var gone []int64 // when each admitted packet has left the queue
-	var bytes []int32
 	dropped := 0
 	for i, p := range bursty(5000, 5) {
 		egress, fate := link.Send(p.Time, int(p.Bytes))
 		if fate == Passed || fate == Lost {
 			gone = append(gone, egress-lossyLink.Propagation)
-			bytes = append(bytes, p.Bytes)
 		} else {
 			dropped++
 		}
-		queued, queuedBytes := 0, int64(0)
+		queued := 0
 		for j := len(gone) - 1; j >= 0 && gone[j] > p.Time; j-- {
 			queued++
-			queuedBytes += int64(bytes[j])
 		}
 		// Departures are reported rounded down: one at this very instant may
 		// be a fraction of a ns in the future.
 		onEdge := len(gone) > queued && gone[len(gone)-1-queued] == p.Time
-		packets, size := link.backlog(p.Time)
-		if !onEdge && (packets != queued || size != queuedBytes) {
-			t.Fatalf("packet %d: backlog %d packets, %d bytes, want %d, %d", i, packets, size, queued, queuedBytes)
+		if packets := link.Backlog(p.Time); !onEdge && packets != queued {
+			t.Fatalf("packet %d: backlog %d packets, want %d", i, packets, queued)
 		}
 		if c := link.Counts(); c.Sent() != uint64(i+1) || c.Packets[Passed]+c.Packets[Lost] != uint64(len(gone)) {
 			t.Fatalf("packet %d: counts %+v, want %d admitted of %d", i, c, len(gone), i+1)
 		}
 	}
-	if packets, size := link.backlog(math.MaxInt64); packets != 0 || size != 0 || dropped == 0 {
-		t.Errorf("in the end %d packets, %d bytes queued, %d dropped", packets, size, dropped)
+	if packets := link.Backlog(math.MaxInt64); packets != 0 || dropped == 0 {
+		t.Errorf("in the end %d packets queued, %d dropped", packets, dropped)
 	}
 }
 

@@ -66,17 +66,10 @@ type Link struct {
 	gate    gate
 	server  server
 	wire    Loss
-	delay   int64         // propagation
-	now     int64         // the latest arrival
-	leaving ring[leaving] // the backlog
-	bytes   int64         // in the backlog
+	delay   int64       // propagation
+	now     int64       // the latest arrival
+	leaving ring[int64] // of the backlog, the first whole ns at which each has completely left
 	counts  Counts
-}
-
-// leaving is one packet of the backlog.
-type leaving struct {
-	gone  int64 // the first whole ns at which it has completely left
-	bytes int32
 }
 
 // NewLink returns an idle link. The error wraps [estimate.ErrConfig].
@@ -106,7 +99,7 @@ func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
 	}
 	l.settle(t)
 	size := int32(bytes)
-	fate = l.gate.admit(t, l.leaving.len(), l.bytes, size)
+	fate = l.gate.admit(t, l.leaving.len())
 	if fate != Passed {
 		l.counts.add(fate, size)
 		if l.leaving.len() == 0 {
@@ -115,8 +108,7 @@ func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
 		return t, fate
 	}
 	done, gone := l.server.serve(t, size)
-	l.leaving.push(leaving{gone: gone, bytes: size})
-	l.bytes += int64(bytes)
+	l.leaving.push(gone)
 	if l.gate.marked {
 		l.counts.Marked++
 	}
@@ -131,23 +123,13 @@ func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
 func (l *Link) settle(t int64) {
 	l.now = t
 	for l.leaving.len() > 0 {
-		head := l.leaving.front()
-		if head.gone > t {
+		if *l.leaving.front() > t {
 			return
 		}
-		l.bytes -= int64(head.bytes)
 		if l.leaving.drop(); l.leaving.len() == 0 {
 			l.gate.idle(l.server.emptied())
 		}
 	}
-}
-
-// backlog returns how many packets and bytes have arrived and not yet
-// completely left at time t. t must not be before the latest Send, and later
-// Sends must not be before t.
-func (l *Link) backlog(t int64) (packets int, bytes int64) {
-	l.settle(max(t, l.now))
-	return l.leaving.len(), l.bytes
 }
 
 // Marked reports whether the latest packet sent joined the queue with a mark

@@ -6,19 +6,16 @@ import (
 	"math/rand/v2"
 )
 
-// A QueueConfig says which packets may join a queue. Its backlog, and so RED's
-// thresholds and average, are in bytes if Bytes is set, and otherwise in
-// packets.
+// A QueueConfig says which packets may join a queue.
 type QueueConfig struct {
 	Packets int       // largest number of packets, 0: no limit
-	Bytes   int64     // largest number of bytes, 0: no limit; not both
 	RED     REDConfig // random early detection; the zero value: drop-tail alone
 }
 
 // A REDConfig sets random early detection. Names in parentheses are those of
 // the 1993 paper.
 type REDConfig struct {
-	Min, Max    float64 // thresholds of the average (min_th, max_th), in the queue's unit, 0 ≤ Min < Max
+	Min, Max    float64 // thresholds of the average (min_th, max_th), in packets, 0 ≤ Min < Max
 	Weight      float64 // of a new backlog in the average (w_q), above 0, at most 1
 	Probability float64 // of a drop as the average reaches Max (max_p), above 0, at most 1
 	// Typical is the size in bytes of the packets that could have been sent
@@ -36,8 +33,6 @@ func (c QueueConfig) validate() error {
 	switch {
 	case c.Packets < 0:
 		return invalid("Queue.Packets", c.Packets, "0 (no limit) or more")
-	case c.Bytes < 0 || c.Bytes > 0 && c.Packets > 0:
-		return invalid("Queue.Bytes", c.Bytes, "0 (no limit) or more, and not both this and Packets")
 	case *r == REDConfig{}:
 		return nil
 	case !(r.Min >= 0 && r.Min < math.Inf(1)):
@@ -56,9 +51,8 @@ func (c QueueConfig) validate() error {
 
 // A gate decides which packets join a queue.
 type gate struct {
-	limit   int64 // in units; MaxInt64 for no limit
-	inBytes bool
-	red     bool
+	limit int // MaxInt for no limit
+	red   bool
 
 	config    REDConfig
 	typical   float64 // ns to transmit config.Typical bytes (s)
@@ -72,12 +66,9 @@ type gate struct {
 }
 
 func newGate(c QueueConfig, rate int64, seed uint64) gate {
-	g := gate{limit: math.MaxInt64, since: -1}
-	switch {
-	case c.Packets > 0:
-		g.limit = int64(c.Packets)
-	case c.Bytes > 0:
-		g.limit, g.inBytes = c.Bytes, true
+	g := gate{limit: math.MaxInt, since: -1}
+	if c.Packets > 0 {
+		g.limit = c.Packets
 	}
 	if c.RED != (REDConfig{}) {
 		g.red, g.config = true, c.RED
@@ -91,20 +82,15 @@ func newGate(c QueueConfig, rate int64, seed uint64) gate {
 // idle records that the queue is empty from t, plus a fraction of a ns.
 func (g *gate) idle(t int64, part float64) { g.emptiedAt, g.part = t, part }
 
-// admit decides about a packet that arrives at time t to a backlog of the
-// given number of packets and bytes.
-func (g *gate) admit(t int64, packets int, bytes int64, size int32) Fate {
+// admit decides about a packet that arrives at time t to a backlog.
+func (g *gate) admit(t int64, backlog int) Fate {
 	g.marked = false
-	backlog, room := int64(packets), int64(1)
-	if g.inBytes {
-		backlog, room = bytes, int64(size)
-	}
 	if g.red {
-		if fate := g.early(t, float64(backlog), packets == 0); fate != Passed {
+		if fate := g.early(t, float64(backlog), backlog == 0); fate != Passed {
 			return fate
 		}
 	}
-	if backlog > g.limit-room {
+	if backlog >= g.limit {
 		g.marked = false
 		return Full
 	}

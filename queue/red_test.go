@@ -38,7 +38,7 @@ func TestREDRegions(t *testing.T) {
 		g := newGate(QueueConfig{RED: testRED}, 1e9, 1)
 		g.average = float64(c.backlog)
 		for range 10000 {
-			if fate := g.admit(0, c.backlog, 0, 500); fate != c.want {
+			if fate := g.admit(0, c.backlog); fate != c.want {
 				t.Fatalf("backlog %d: %v, want %v", c.backlog, fate, c.want)
 			}
 		}
@@ -50,7 +50,7 @@ func TestREDIdle(t *testing.T) {
 	g := newGate(QueueConfig{RED: testRED}, 4e9, 1) // 500 bytes take 1,000 ns
 	g.average = 1000
 	g.idle(7000, 0)
-	g.admit(7000+350*1000, 0, 0, 40)
+	g.admit(7000+350*1000, 0)
 	want := 1000.0
 	for range 350 {
 		want *= 1 - testRED.Weight
@@ -100,7 +100,7 @@ func TestREDGapsAreUniform(t *testing.T) {
 
 	g := newGate(QueueConfig{RED: testRED}, 1e9, 3)
 	g.average = 6500
-	if x := check(bins(func() bool { return g.admit(0, 6500, 0, 500) == Early })); x > limit {
+	if x := check(bins(func() bool { return g.admit(0, 6500) == Early })); x > limit {
 		t.Errorf("gaps between drops: chi-square %.1f, limit %.1f", x, limit)
 	}
 	random := generator(3, 0)

@@ -33,7 +33,6 @@ type referencePacket struct {
 type referenceQueue struct {
 	waiting []*referencePacket
 	packets int64 // with the one in service
-	bytes   int64
 	config  QueueConfig
 
 	avg    float64
@@ -98,11 +97,10 @@ func (r *reference) run(packets []Packet) []referencePacket {
 			r.done = append(r.done, *e.packet)
 			r.serving = nil
 			q.packets--
-			q.bytes -= int64(e.packet.bytes)
 			if q.packets == 0 {
 				q.qTime = e.time
 			}
-		} else if e.packet.fate, e.packet.marked = q.arrive(e.time, e.packet.bytes, r.rate); e.packet.fate == Passed {
+		} else if e.packet.fate, e.packet.marked = q.arrive(e.time, r.rate); e.packet.fate == Passed {
 			q.waiting = append(q.waiting, e.packet)
 		} else {
 			e.packet.egress = e.packet.arrival
@@ -124,11 +122,8 @@ func floor(x *big.Rat) int64 {
 	return new(big.Int).Div(x.Num(), x.Denom()).Int64()
 }
 
-func (q *referenceQueue) arrive(time *big.Rat, size int32, rate int64) (fate Fate, marked bool) {
-	length, limit, room := q.packets, int64(q.config.Packets), int64(1)
-	if q.config.Bytes > 0 {
-		length, limit, room = q.bytes, q.config.Bytes, int64(size)
-	}
+func (q *referenceQueue) arrive(time *big.Rat, rate int64) (fate Fate, marked bool) {
+	length, limit := q.packets, int64(q.config.Packets)
 	if q.config.RED != (REDConfig{}) {
 		if fate = q.red(time, length, rate); fate == Early && q.config.RED.Mark {
 			fate, marked = Passed, true
@@ -137,11 +132,10 @@ func (q *referenceQueue) arrive(time *big.Rat, size int32, rate int64) (fate Fat
 			return fate, false
 		}
 	}
-	if limit > 0 && length+room > limit {
+	if limit > 0 && length+1 > limit {
 		return Full, false
 	}
 	q.packets++
-	q.bytes += int64(size)
 	return Passed, marked
 }
 
@@ -203,9 +197,7 @@ var referenceQueues = map[string]QueueConfig{
 	"unlimited":  {},
 	"one packet": {Packets: 1},
 	"packets":    {Packets: 40},
-	"bytes":      {Bytes: 9000},
 	"red":        {Packets: 100, RED: REDConfig{Min: 5, Max: 15, Weight: 0.1, Probability: 0.1, Typical: 500}},
-	"red bytes":  {Bytes: 60000, RED: REDConfig{Min: 3000, Max: 9000, Weight: 0.05, Probability: 0.1, Typical: 100}},
 	"red marks":  {Packets: 25, RED: REDConfig{Min: 2, Max: 15, Weight: 0.3, Probability: 0.5, Typical: 500, Mark: true}},
 	"red eager":  {RED: REDConfig{Min: 0, Max: 4, Weight: 1, Probability: 1, Typical: 40}},
 }

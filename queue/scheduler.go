@@ -44,7 +44,6 @@ type Scheduler struct {
 
 	busy    bool  // a packet is in transmission,
 	serving Class // of this class,
-	size    int32 // this many bytes
 
 	now    int64
 	onWay  ring[Packet]
@@ -55,8 +54,7 @@ type Scheduler struct {
 type classQueue struct {
 	gate    gate
 	waiting ring[Packet]
-	packets int   // backlog, including the packet in transmission
-	bytes   int64 // likewise
+	packets int // backlog, including the packet in transmission
 }
 
 // NewScheduler returns an idle Scheduler. The error wraps
@@ -86,7 +84,7 @@ func (s *Scheduler) Send(p *Packet) Fate {
 	}
 	s.run(p.Time)
 	q := &s.classes[p.Class]
-	if fate := q.gate.admit(p.Time, q.packets, q.bytes, p.Bytes); fate != Passed {
+	if fate := q.gate.admit(p.Time, q.packets); fate != Passed {
 		s.counts[p.Class].add(fate, p.Bytes)
 		if q.packets == 0 {
 			q.gate.idle(p.Time, 0)
@@ -99,7 +97,6 @@ func (s *Scheduler) Send(p *Packet) Fate {
 		s.counts[p.Class].Marked++
 	}
 	q.packets++
-	q.bytes += int64(p.Bytes)
 	if !s.busy {
 		s.serve()
 	}
@@ -124,7 +121,6 @@ func (s *Scheduler) run(t int64) {
 	for s.busy && s.server.gone() <= t {
 		s.busy = false
 		q := &s.classes[s.serving]
-		q.bytes -= int64(s.size)
 		if q.packets--; q.packets == 0 {
 			q.gate.idle(s.server.emptied())
 		}
@@ -143,7 +139,7 @@ func (s *Scheduler) serve() {
 	q := &s.classes[c]
 	p := *q.waiting.front()
 	q.waiting.drop()
-	s.busy, s.serving, s.size = true, c, p.Bytes
+	s.busy, s.serving = true, c
 	done, _ := s.server.serve(p.Time, p.Bytes)
 	p.Time, p.Fate = done+s.delay, Passed
 	if s.wire.Drop() {

@@ -40,7 +40,7 @@ func waits(t *testing.T, rate int64, n int, next func() (int64, int)) (cycles []
 	}
 	for range n {
 		at, bytes := next()
-		if backlog, _ := link.Backlog(at); backlog == 0 {
+		if backlog := link.Backlog(at); backlog == 0 {
 			cycles = append(cycles, cycle{})
 		}
 		egress, fate := link.Send(at, bytes)

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -41,8 +42,8 @@ func (r *Reader) pcapHeader() error {
 		return err
 	}
 	r.pcap.scale = 1
-	for _, r.order = range []order{false, true} {
-		switch r.order.uint32(b) {
+	for _, r.order = range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		switch r.order.Uint32(b) {
 		case pcapMicros:
 			r.pcap.scale = 1000
 			return r.pcapFields()
@@ -58,12 +59,12 @@ func (r *Reader) pcapFields() error {
 	if err != nil {
 		return err
 	}
-	major, minor := r.order.uint16(b[4:]), r.order.uint16(b[6:])
+	major, minor := r.order.Uint16(b[4:]), r.order.Uint16(b[6:])
 	if major != 2 || minor > 4 {
 		return fmt.Errorf("%w: version %d.%d, want 2.0 to 2.4", ErrFormat, major, minor)
 	}
 	r.pcap.minor = minor
-	link := r.order.uint32(b[20:]) & pcapLinkMask
+	link := r.order.Uint32(b[20:]) & pcapLinkMask
 	if link > math.MaxUint16 {
 		return fmt.Errorf("%w: link type %d, at most %d", ErrFormat, link, math.MaxUint16)
 	}
@@ -77,7 +78,7 @@ func (r *Reader) nextPcap() (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	captured, length := r.order.uint32(b[8:]), r.order.uint32(b[12:])
+	captured, length := r.order.Uint32(b[8:]), r.order.Uint32(b[12:])
 	// Before version 2.3 the lengths were the other way round; files of 2.3
 	// have either order.
 	if r.pcap.minor < 3 || r.pcap.minor == 3 && captured > length {
@@ -92,9 +93,9 @@ func (r *Reader) nextPcap() (Record, error) {
 	}
 	time := int64(NoTime)
 	// The product does not overflow if the fraction is below a second.
-	fraction := int64(r.order.uint32(b[4:])) * int64(r.pcap.scale)
+	fraction := int64(r.order.Uint32(b[4:])) * int64(r.pcap.scale)
 	if fraction < 1e9 {
-		time = int64(r.order.uint32(b))*1e9 + fraction
+		time = int64(r.order.Uint32(b))*1e9 + fraction
 	}
 	return r.record(size, time, r.pcap.link, length, b[pcapRecordSize:size:size])
 }

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
@@ -65,7 +66,7 @@ func (r *Reader) nextNG() (Record, error) {
 		if err != nil {
 			return Record{}, err
 		}
-		kind, length := r.order.uint32(b), r.order.uint32(b[4:])
+		kind, length := r.order.Uint32(b), r.order.Uint32(b[4:])
 		if kind == ngSectionHeader {
 			// The header itself says the byte order that its length is in.
 			if err := r.section(); err != nil {
@@ -145,7 +146,7 @@ func checkLength(length, least uint32) error {
 }
 
 func (r *Reader) checkTrailer(b []byte, length uint32) error {
-	if again := r.order.uint32(b); again != length {
+	if again := r.order.Uint32(b); again != length {
 		return fmt.Errorf("%w: block length %d at its head, %d at its end", ErrFormat, length, again)
 	}
 	return nil
@@ -161,19 +162,19 @@ func (r *Reader) section() error {
 	if err != nil {
 		return err
 	}
-	r.order = false
-	if r.order.uint32(b[8:]) != ngByteOrder {
-		r.order = true
+	r.order = binary.LittleEndian
+	if r.order.Uint32(b[8:]) != ngByteOrder {
+		r.order = binary.BigEndian
 	}
-	if r.order.uint32(b[8:]) != ngByteOrder {
+	if r.order.Uint32(b[8:]) != ngByteOrder {
 		return fmt.Errorf("%w: byte-order magic %x", ErrFormat, b[8:12])
 	}
-	length, major := r.order.uint32(b[4:]), r.order.uint16(b[12:])
+	length, major := r.order.Uint32(b[4:]), r.order.Uint16(b[12:])
 	if err := checkLength(length, ngSectionSize); err != nil {
 		return err
 	}
 	if major != 1 {
-		return fmt.Errorf("%w: version %d.%d, want 1", ErrFormat, major, r.order.uint16(b[14:]))
+		return fmt.Errorf("%w: version %d.%d, want 1", ErrFormat, major, r.order.Uint16(b[14:]))
 	}
 	r.ifaces = r.ifaces[:0]
 	return r.passOver(length)
@@ -188,13 +189,13 @@ func (r *Reader) iface(b []byte) error {
 		return fmt.Errorf("%w: more than %d interfaces in a section", ErrFormat, maxInterfaces)
 	}
 	f := ngInterface{
-		link:    hashing.Link(r.order.uint16(b[8:])),
-		snaplen: r.order.uint32(b[12:]),
+		link:    hashing.Link(r.order.Uint16(b[8:])),
+		snaplen: r.order.Uint32(b[12:]),
 	}
 	f.resolution(6)
 	for options := b[ngOptionOffset : len(b)-ngTrailerSize]; len(options) > 0; {
 		// There are at least 4 bytes, because all lengths are multiples of 4.
-		code, size := r.order.uint16(options), int(r.order.uint16(options[2:]))
+		code, size := r.order.Uint16(options), int(r.order.Uint16(options[2:]))
 		if code == ngOptionEnd {
 			break
 		}
@@ -217,7 +218,7 @@ func (r *Reader) iface(b []byte) error {
 				return fmt.Errorf("%w: timestamp offset of %d bytes, want 8", ErrFormat, size)
 			}
 			const most = math.MaxInt64 / int64(1e9)
-			seconds := int64(r.order.uint64(value))
+			seconds := int64(r.order.Uint64(value))
 			if seconds > most || seconds < -most {
 				return fmt.Errorf("%w: timestamp offset of %d s, beyond ±%d", ErrFormat, seconds, most)
 			}
@@ -274,20 +275,20 @@ func (r *Reader) packet(b []byte, kind uint32) (Record, error) {
 	if len(b) < ngFrameOffset+ngTrailerSize {
 		return Record{}, tooShort(b)
 	}
-	index := r.order.uint32(b[8:])
+	index := r.order.Uint32(b[8:])
 	if kind == ngObsoletePacket {
-		index = uint32(r.order.uint16(b[8:]))
+		index = uint32(r.order.Uint16(b[8:]))
 	}
 	f, err := r.find(index)
 	if err != nil {
 		return Record{}, err
 	}
-	units := uint64(r.order.uint32(b[12:]))<<32 | uint64(r.order.uint32(b[16:]))
-	frame, err := frameOf(b, ngFrameOffset, r.order.uint32(b[20:]))
+	units := uint64(r.order.Uint32(b[12:]))<<32 | uint64(r.order.Uint32(b[16:]))
+	frame, err := frameOf(b, ngFrameOffset, r.order.Uint32(b[20:]))
 	if err != nil {
 		return Record{}, err
 	}
-	return r.record(len(b), f.time(units), f.link, r.order.uint32(b[24:]), frame)
+	return r.record(len(b), f.time(units), f.link, r.order.Uint32(b[24:]), frame)
 }
 
 // simplePacket reads a simple packet block, which belongs to the first
@@ -300,7 +301,7 @@ func (r *Reader) simplePacket(b []byte) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	length := r.order.uint32(b[8:])
+	length := r.order.Uint32(b[8:])
 	captured := length
 	if f.snaplen != 0 { // 0 means no limit
 		captured = min(length, f.snaplen)

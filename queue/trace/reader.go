@@ -43,7 +43,7 @@ type Record struct {
 // may use it.
 type Reader struct {
 	buf    *bufio.Reader
-	order  order
+	order  binary.ByteOrder
 	ng     bool          // pcapng; otherwise pcap
 	pcap   pcapFile      // what the file's header says, if pcap
 	ifaces []ngInterface // of the current section, if pcapng
@@ -168,28 +168,4 @@ func early(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-// An order is a byte order: true is big-endian.
-type order bool
-
-func (big order) uint16(b []byte) uint16 {
-	if big {
-		return binary.BigEndian.Uint16(b)
-	}
-	return binary.LittleEndian.Uint16(b)
-}
-
-func (big order) uint32(b []byte) uint32 {
-	if big {
-		return binary.BigEndian.Uint32(b)
-	}
-	return binary.LittleEndian.Uint32(b)
-}
-
-func (big order) uint64(b []byte) uint64 {
-	if big {
-		return binary.BigEndian.Uint64(b)
-	}
-	return binary.LittleEndian.Uint64(b)
 }
