@@ -106,7 +106,7 @@ var sizes = map[string][2]int{
 	"colate":         {4450, 3850},
 	"rli":            {3240, 3200},
 	"hashing":        {2750, 4500},
-	"queue":          {3600, 5150},
+	"queue":          {3310, 4950},
 	"internal":       {1660, 2660},
 	"examples":       {8500, 5850},
 	"bench":          {16400, 5000},
