@@ -243,6 +243,10 @@ func (e *estimator) fill(r *Result, reference, unit float64) {
 		r.errors[i] = (t.sum - e.sum - (t.counted-e.count)*e.counted*above) / e.packets / max(1-unseen, 0.1)
 	}
 	slices.Sort(r.errors[:])
+	// Where too few cells tell, delays may vary as if they were exponential.
+	if own.degrees < 3 {
+		e.variance = max(e.variance, r.Mean*r.Mean)
+	}
 	// The packets in settled cells are a sample of the flow's, times are in
 	// units, and a record may be wrong.
 	sampled := (own.sampled*e.variance + own.chance*above*above + e.packets*(unit*unit-1)) / (e.packets * e.packets)

@@ -37,17 +37,37 @@ func (c *Config) limit() uint32 {
 	return uint32(min(1<<32/uint64(c.OneIn), 1<<32-1))
 }
 
-// sample keeps a packet whose tag is below the limit. If there is no room, it
-// halves the limit and forgets the packets beyond it.
+// sample keeps a packet whose tag is below the limit, if need be after making
+// room.
 //
 //go:noinline
 func (r *Recorder) sample(s sample) {
 	if len(r.samples) >= r.config.Samples {
-		r.limitTo(r.limit / 2)
+		r.makeRoom()
 	}
 	if s.tag < r.limit {
 		r.samples = append(r.samples, s)
 	}
+}
+
+// makeRoom forgets copies of a packet, of which two tell that there are some, and
+// then halves the limit and forgets the packets beyond it.
+func (r *Recorder) makeRoom() {
+	slices.SortFunc(r.samples, compareSamples)
+	kept := r.samples[:0]
+	for _, s := range r.samples {
+		if n := len(kept); n < 2 || kept[n-2].flow != s.flow || kept[n-2].tag != s.tag {
+			kept = append(kept, s)
+		}
+	}
+	r.samples = kept
+	for len(r.samples) > r.config.Samples*3/4 {
+		r.limitTo(r.limit / 2)
+	}
+}
+
+func compareSamples(a, b sample) int {
+	return cmp.Or(cmp.Compare(a.flow, b.flow), cmp.Compare(a.tag, b.tag), cmp.Compare(a.at, b.at))
 }
 
 func (r *Recorder) limitTo(limit uint32) {

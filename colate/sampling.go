@@ -163,23 +163,25 @@ func (s *sampling) match(epoch span, limit uint32) {
 		f := &s.flows[i]
 		slices.SortFunc(f.open, func(a, b passing) int { return cmp.Or(cmp.Compare(a.tag, b.tag), cmp.Compare(a.at, b.at)) })
 		kept := f.open[:0]
-		for k := 0; k < len(f.open); k++ {
+		for k, next := 0, 0; k < len(f.open); k = next {
 			a := f.open[k]
-			if k+1 < len(f.open) {
-				if b := f.open[k+1]; b.tag == a.tag && b.down != a.down && b.at-a.at < period {
-					if a.down {
-						a, b = b, a // clocks apart
-					}
-					if k++; a.tag < least && b.live {
-						f.add(a.at, float64(b.at-a.at), weight, a.tag)
-					}
-					continue
-				}
+			for next = k + 1; next < len(f.open) && f.open[next].tag == a.tag; next++ {
 			}
+			same := f.open[k:next]
 			switch {
-			case a.at >= epoch.end-period && a.tag < least:
+			case a.tag >= least:
+			case len(same) == 2 && a.down != same[1].down && same[1].at-a.at < period:
+				b := same[1]
+				if a.down {
+					a, b = b, a // clocks apart
+				}
+				if b.live {
+					f.add(a.at, float64(b.at-a.at), weight, a.tag)
+				}
+			case len(same) > 1: // copies, of which nobody knows which is which
+			case a.at >= epoch.end-period:
 				kept = append(kept, a)
-			case !a.down && a.live && a.tag < least:
+			case !a.down && a.live:
 				f.lost += weight
 			}
 		}

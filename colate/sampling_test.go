@@ -104,3 +104,37 @@ func TestSamplesAlike(t *testing.T) {
 		t.Errorf("samples without room: %v", err)
 	}
 }
+
+// Copies of one packet are not taken for others, leave the samples of other flows
+// their room, and cost their own flow these packets only.
+func TestCopiesAreNotSampled(t *testing.T) {
+	c := minutes(2000)
+	c.OneIn, c.Samples = 8, 2000
+	up, _ := New(c)
+	down, _ := New(c)
+	rng := rand.New(rand.NewPCG(4, 3))
+	var delays estimate.Moments // of flow 1
+	for i := range int64(50_000) {
+		for k, p := range []hashing.Packet{hashing.Packet(rng.Uint64()), 12345} {
+			f := hashing.Flow(1 + k)
+			if f == 1 && i%10 > 0 {
+				continue
+			}
+			up.Update(f, p, i*1000)
+			if i%1000 > 0 {
+				delay := int64(1e6 * rng.ExpFloat64())
+				down.Update(f, p, i*1000+delay)
+				if f == 1 {
+					delays.Add(float64(delay))
+				}
+			}
+		}
+	}
+	r, err := Estimate(up, down, joint.FlowRecord{Flow: 1})
+	if err != nil || r.Sampled < 300 || !r.MeanInterval(0.999).Contains(delays.Mean()) {
+		t.Errorf("%d sampled, %v in %v, %v", r.Sampled, r.Mean, r.MeanInterval(0.999), err)
+	}
+	if r, err := Estimate(up, down, joint.FlowRecord{Flow: 2, Packets: 50_000}); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("copies: %v, %v", r.Mean, err)
+	}
+}

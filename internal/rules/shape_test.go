@@ -103,7 +103,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1910, 1450},
 	"lda/kernel":     {2800, 2150},
 	"lds":            {3100, 3830},
-	"colate":         {4450, 3850},
+	"colate":         {4470, 3880},
 	"rli":            {3240, 3200},
 	"hashing":        {2750, 4500},
 	"queue":          {3310, 4950},
