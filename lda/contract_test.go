@@ -51,8 +51,6 @@ func TestMismatch(t *testing.T) {
 	for name, f := range map[string]func() error{
 		"Merge":         func() error { return a.Merge(b) },
 		"Estimate":      func() error { _, err := Estimate(a, b); return err },
-		"Collapsed":     func() error { _, err := Paper.CollapsedVariance(a, b); return err },
-		"Paired":        func() error { _, err := Paper.PairedVariance(a, b); return err },
 		"AppendSamples": func() error { _, err := AppendSamples(nil, a, b); return err },
 	} {
 		if err := f(); !errors.Is(err, estimate.ErrMismatch) {
@@ -172,7 +170,6 @@ func TestNoAllocation(t *testing.T) {
 		"Reset":         func() { up.Reset() },
 		"Estimate":      func() { r, _ = Estimate(down, down) },
 		"intervals":     func() { r.MeanInterval(0.98); r.DeviationInterval(0.98); r.LossInterval(0.98) },
-		"variances":     func() { Paper.CollapsedVariance(down, down); Paper.PairedVariance(down, down) },
 		"AppendSamples": func() { samples, _ = AppendSamples(samples[:0], down, down) },
 		"AppendBinary":  func() { buf, _ = up.AppendBinary(buf[:0]) },
 	} {

@@ -73,8 +73,8 @@
 // # Source
 //
 // R. R. Kompella, K. Levchenko, A. C. Snoeren and G. Varghese, Router Support
-// for Fine-Grained Latency Measurements (2012), sections III to V. [Paper] has
-// its formulas where this package uses others.
+// for Fine-Grained Latency Measurements (2012), sections III to V. Package paper
+// beneath this one has its formulas where this one uses others.
 //
 //	m            Bank.Rows
 //	n            number of Config.Banks with rows
@@ -84,8 +84,7 @@
 //	u_ij         Result.Usable counts them
 //	S, D, σ      Delay.N, Delay.Mean, Delay.StdDev
 //	N, R, L      Result.Sent, Received, Lost
-//	F, s_x       Paper.CollapsedVariance; the lowest bit of the hash
-//	α            of Paper.ShiftFor
+//	F, s_x, α    in package paper
 //
 // Rows and rates of sampling are powers of two, as in section V, so that no
 // packet costs a division. Packets that no bank samples are counted outside the

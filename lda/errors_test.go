@@ -23,7 +23,6 @@ func TestErrorsNameThePackageOnce(t *testing.T) {
 	_, all["Estimate"] = Estimate(a, b)
 	_, all["nothing"] = Estimate(a, a)
 	_, all["AppendSamples"] = AppendSamples(nil, a, b)
-	_, all["CollapsedVariance"] = Paper.CollapsedVariance(a, a)
 	all["Merge"] = a.Merge(b)
 	_, all["Quantile"] = newDistribution(nil).Quantile(0.5, 0.9)
 	all["UnmarshalBinary"] = a.UnmarshalBinary([]byte("HLDA and more"))

@@ -55,24 +55,18 @@ func (r *reference) update(p hashing.Packet, t int64) {
 	r.s[at]++
 }
 
-// compare is section III-D's estimator, and the sums that eq. (5) and the
-// count-conditioned deviation take, by their definitions.
-func (up *reference) compare(down *reference) (r Result, collapsed, paired float64) {
+// compare is section III-D's estimator, by its definition.
+func (up *reference) compare(down *reference) (r Result) {
 	var total big.Int
-	type usable struct{ x, n float64 }
-	var cells []usable
-	var pairSquares, pairPackets, allSquares, allPackets float64
+	var all estimate.Cells // held to its formulas elsewhere
 	modulus := new(big.Int).Lsh(big.NewInt(1), uint(up.config.DigestBits))
 	for j, b := range up.config.Banks {
-		var inBank []usable
-		sums := make([]*big.Int, b.Rows)
 		for i := range b.Rows {
 			at := [2]int{i, j}
 			ta, tb := zero(up.t[at]), zero(down.t[at])
-			sums[i] = new(big.Int).Sub(tb, ta)
+			sum := new(big.Int).Sub(tb, ta)
 			sa, sb := up.s[at], down.s[at]
 			if sa == 0 && sb == 0 {
-				inBank = append(inBank, usable{}) // pairs with others
 				continue
 			}
 			r.Cells++
@@ -85,45 +79,14 @@ func (up *reference) compare(down *reference) (r Result, collapsed, paired float
 			}
 			if sa == sb && same {
 				r.Usable++
-				if sums[i].Sign() < 0 {
+				if sum.Sign() < 0 {
 					r.Negative++
 				}
-				total.Add(&total, sums[i])
+				total.Add(&total, sum)
 				r.N += uint64(sa)
-				x, _ := new(big.Float).SetInt(sums[i]).Float64()
-				inBank = append(inBank, usable{x, float64(sa)})
+				x, _ := new(big.Float).SetInt(sum).Float64()
+				all.Add(x, uint64(sa))
 			}
-		}
-		for _, c := range inBank {
-			if c.n > 0 {
-				cells = append(cells, c)
-			}
-		}
-		for i := 0; i+1 < b.Rows; i += 2 {
-			even, odd := [2]int{i, j}, [2]int{i + 1, j}
-			na, nb := up.s[even]+up.s[odd], down.s[even]+down.s[odd]
-			da := new(big.Int).Add(zero(up.digest[even]), zero(up.digest[odd]))
-			db := new(big.Int).Add(zero(down.digest[even]), zero(down.digest[odd]))
-			d := da.Sub(da, db)
-			if na == nb && d.Mod(d, modulus).Sign() == 0 {
-				// Where one row lost as many packets as the other gained,
-				// the difference has lost its meaning and wraps.
-				f, _ := new(big.Float).SetInt(centre(new(big.Int).Sub(sums[i+1], sums[i]), up.config.SumBits)).Float64()
-				pairSquares += f * f
-				pairPackets += float64(na)
-			}
-		}
-		// The mean over pairings: each cell meets each other with equal
-		// probability, in half as many pairs as there are cells.
-		if m := float64(len(inBank)); m > 1 {
-			var squares float64
-			for a := range inBank {
-				allPackets += inBank[a].n
-				for b := range a {
-					squares += (inBank[a].x - inBank[b].x) * (inBank[a].x - inBank[b].x)
-				}
-			}
-			allSquares += m / 2 * squares / (m * (m - 1) / 2)
 		}
 	}
 	if up.none > down.none {
@@ -142,23 +105,10 @@ func (up *reference) compare(down *reference) (r Result, collapsed, paired float
 	}
 	sum, _ := new(big.Float).SetInt(&total).Float64()
 	r.Mean = sum / float64(r.N)
-	var all estimate.Cells // held to its formulas elsewhere
-	for _, c := range cells {
-		all.Add(c.x, uint64(c.n))
-	}
 	r.StdDev = all.StdDev()
 	r.Spoken = r.Received
 	r.Strays = min(r.Lost, r.Extra) + uint64(r.Replaced)
-	return r, pairSquares/pairPackets - r.Mean*r.Mean, allSquares/allPackets - r.Mean*r.Mean
-}
-
-// centre is the number from -2^(bits-1) to 2^(bits-1)-1 that is congruent to
-// x.
-func centre(x *big.Int, bits uint8) *big.Int {
-	half := new(big.Int).Lsh(big.NewInt(1), uint(bits-1))
-	x = new(big.Int).Add(x, half)
-	x.Mod(x, new(big.Int).Lsh(half, 1))
-	return x.Sub(x, half)
+	return r
 }
 
 func zero(x *big.Int) *big.Int {
@@ -260,7 +210,7 @@ func TestEqualsReference(t *testing.T) {
 			up, down := pair(t, c, packets)
 			slowUp, slowDown := newReference(c), newReference(c)
 			feed(packets, slowUp.update, slowDown.update)
-			want, wantCollapsed, wantPaired := slowUp.compare(slowDown)
+			want := slowUp.compare(slowDown)
 
 			got, err := Estimate(up, down)
 			if err != nil {
@@ -279,14 +229,6 @@ func TestEqualsReference(t *testing.T) {
 			got.MeanError, got.MeanDegrees, got.DeviationDegrees, got.Hidden, got.HiddenError = 0, 0, 0, 0, 0
 			if got != want {
 				t.Errorf("%+v:\ngot  %+v\nwant %+v", c, got, want)
-			}
-			collapsed, err := Paper.CollapsedVariance(up, down)
-			if err != nil || !near(collapsed, wantCollapsed, 1e-8) {
-				t.Errorf("%+v: eq. (5) %v, %v, want %v", c, collapsed, err, wantCollapsed)
-			}
-			paired, err := Paper.PairedVariance(up, down)
-			if err != nil || !near(paired, wantPaired, 1e-8) {
-				t.Errorf("%+v: all pairings %v, %v, want %v", c, paired, err, wantPaired)
 			}
 		}
 	}
@@ -319,22 +261,9 @@ func TestNothingUsable(t *testing.T) {
 	if !errors.Is(err, estimate.ErrNoSamples) || r.Sent != 3000 || r.Lost != 3000 || r.Received != 0 {
 		t.Errorf("all lost: %+v, %v; want ErrNoSamples and right counts", r, err)
 	}
-	for name, f := range map[string]func(a, b *Aggregator) (float64, error){"collapsed": Paper.CollapsedVariance,
-		"paired": Paper.PairedVariance} {
-		if v, err := f(up, down); !errors.Is(err, estimate.ErrNoSamples) {
-			t.Errorf("all lost: %s variance %v, %v, want ErrNoSamples", name, v, err)
-		}
-	}
 	empty := mustNewFor(t, twoBanks(1))
 	if _, err := Estimate(empty, empty); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("empty: %v, want ErrNoSamples", err)
-	}
-	up, down = pair(t, Config{Banks: [MaxBanks]Bank{{Rows: 1}}, SumBits: 40}, traffic(1, 0, 100, 0, 0))
-	for name, f := range map[string]func(a, b *Aggregator) (float64, error){"collapsed": Paper.CollapsedVariance,
-		"paired": Paper.PairedVariance} {
-		if v, err := f(up, down); !errors.Is(err, estimate.ErrNoSamples) {
-			t.Errorf("no two rows: %s variance %v, %v, want ErrNoSamples", name, v, err)
-		}
 	}
 	if !math.IsInf(r.MeanInterval(0.98).High, 1) || !math.IsInf(r.DeviationInterval(0.98).High, 1) {
 		t.Error("intervals of nothing are bounded")

@@ -10,6 +10,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/paper"
 )
 
 var ldaDeviation = experiment.Experiment{
@@ -90,8 +91,8 @@ func measureDeviation(run *experiment.Run) {
 func (d *deviations) measure(p *Passage, seed uint64, random *rand.Rand) {
 	up, down := onBank(p, shareOf(lda.ShiftFor(rows, float64(p.Losses))), seed)
 	result := experiment.Try(lda.Estimate(up, down))
-	collapsed := experiment.Try(lda.Paper.CollapsedVariance(up, down))
-	pairs := experiment.Try(lda.Paper.PairedVariance(up, down))
+	collapsed := experiment.Try(paper.CollapsedVariance(up, down))
+	pairs := experiment.Try(paper.PairedVariance(up, down))
 	off := func(deviation float64) float64 { return estimate.RelativeError(deviation, p.Truth.StdDev) }
 	d[eq5].Add(off(math.Sqrt(max(0, collapsed))))
 	d[paired].Add(off(math.Sqrt(max(0, pairs))))

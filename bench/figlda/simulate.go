@@ -9,6 +9,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/paper"
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/queue/trace"
 )
@@ -153,7 +154,7 @@ func (b banking) config(packets, lost int) (c lda.Config, presampled float64) {
 		return c, min(1, alpha*float64(b.rows[0])/float64(lost+1))
 	}
 	for j, r := range b.rows {
-		c.Banks[j] = lda.Bank{Rows: r, Shift: lda.Paper.ShiftFor(r, b.tuned[j]*float64(packets), alpha)}
+		c.Banks[j] = lda.Bank{Rows: r, Shift: paper.ShiftFor(r, b.tuned[j]*float64(packets), alpha)}
 	}
 	return c, 1
 }
@@ -184,7 +185,7 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int) *point {
 		c.Identity = run.SeedOf("hash " + number(float64(r)))
 		up, down := p.Measure(c, presampled)
 		result := experiment.Try(lda.Estimate(up, down))
-		collapsed := experiment.Try(lda.Paper.CollapsedVariance(up, down))
+		collapsed := experiment.Try(paper.CollapsedVariance(up, down))
 		pt.results = append(pt.results, result)
 		pt.add(result.Delay, p)
 		pt.paper.Add(estimate.RelativeError(math.Sqrt(max(0, collapsed)), p.Truth.StdDev))

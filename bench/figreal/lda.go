@@ -11,6 +11,7 @@ import (
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/paper"
 )
 
 var realLDA = experiment.Experiment{
@@ -117,18 +118,18 @@ func (c *capture) measureLDA(run *experiment.Run, config lda.Config) *measuredLD
 	}
 	m.exact = estimate.NewEmpirical(delays)
 	deviation := math.Sqrt(m.truth.PopulationVariance())
-	var mean, paper, ours, expected estimate.Moments
+	var mean, fifth, ours, expected estimate.Moments
 	for i := range hashes {
 		config.Identity = run.SeedOf(fmt.Sprint("lda ", i))
 		up, down := c.aggregate(config)
 		r := experiment.Try(lda.Estimate(up, down))
-		collapsed := experiment.Try(lda.Paper.CollapsedVariance(up, down))
+		collapsed := experiment.Try(paper.CollapsedVariance(up, down))
 		square := func(of *estimate.Moments, got, truth float64) {
 			e := estimate.RelativeError(got, truth)
 			of.Add(e * e)
 		}
 		square(&mean, r.Mean, m.truth.Mean())
-		square(&paper, math.Sqrt(max(0, collapsed)), deviation)
+		square(&fifth, math.Sqrt(max(0, collapsed)), deviation)
 		square(&ours, r.StdDev, deviation)
 		n, all := float64(r.N), float64(len(c.leaving))
 		expected.Add(m.truth.PopulationVariance() / (m.truth.Mean() * m.truth.Mean()) * max(0, 1-n/all) / n)
@@ -146,7 +147,7 @@ func (c *capture) measureLDA(run *experiment.Run, config lda.Config) *measuredLD
 			m.samples = samples
 		}
 	}
-	m.mean, m.paper, m.ours, m.expected = math.Sqrt(mean.Mean()), math.Sqrt(paper.Mean()), math.Sqrt(ours.Mean()), math.Sqrt(expected.Mean())
+	m.mean, m.paper, m.ours, m.expected = math.Sqrt(mean.Mean()), math.Sqrt(fifth.Mean()), math.Sqrt(ours.Mean()), math.Sqrt(expected.Mean())
 	return m
 }
 

@@ -1,0 +1,119 @@
+package paper
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
+)
+
+func bankOf(rows int) lda.Config {
+	return lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: rows}}, SumBits: 40, DigestBits: 16}
+}
+
+// draw passes packets of one bank and returns what eq. (5), literally, and its mean
+// over the pairings of usable rows give.
+func draw(t *testing.T, rows, packets int, loss float64, delay func(*rand.Rand) float64) (up, down *lda.Aggregator, collapsed, paired float64) {
+	t.Helper()
+	up, err := lda.New(bankOf(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	down, _ = lda.New(bankOf(rows))
+	random := rand.New(rand.NewPCG(5, uint64(rows)))
+	signed, sums := make([]float64, rows/2), make([]float64, rows) // by pair of rows, and by row
+	counts, lost := make([]float64, rows), make([]bool, rows)
+	for i := range packets {
+		p, now, d := hashing.Packet(random.Uint64()), int64(i)*1000, int64(delay(random))
+		row := int(p) & (rows - 1)
+		up.Update(p, now)
+		if random.Float64() < loss {
+			lost[row] = true
+			continue
+		}
+		down.Update(p, now+d)
+		counts[row]++
+		sums[row] += float64(d)
+		signed[row/2] += float64(d)*float64(2*(p&1)) - float64(d) // s_x
+	}
+	var f, n, usable, total float64
+	var all []float64
+	for row := range rows {
+		if !lost[row] {
+			all = append(all, sums[row])
+			usable += counts[row]
+			total += sums[row]
+		}
+		if row%2 == 0 && !lost[row] && !lost[row+1] {
+			f += signed[row/2] * signed[row/2]
+			n += counts[row] + counts[row+1]
+		}
+	}
+	mean := total / usable
+	var pairs float64 // of each with each other one: half the squared difference
+	for i := range all {
+		for j := range i {
+			pairs += (all[i] - all[j]) * (all[i] - all[j])
+		}
+	}
+	return up, down, f/n - mean*mean, pairs/float64(len(all)-1)/usable - mean*mean
+}
+
+func TestVariances(t *testing.T) {
+	for _, c := range []struct {
+		rows, packets int
+		loss          float64
+	}{{16, 300, 0}, {64, 3000, 0.01}, {256, 500, 0.1}} {
+		up, down, collapsed, paired := draw(t, c.rows, c.packets, c.loss, func(r *rand.Rand) float64 { return 1e6 * r.ExpFloat64() })
+		for name, v := range map[string][2]float64{"collapsed": {first(CollapsedVariance(up, down)), collapsed}, "paired": {first(PairedVariance(up, down)), paired}} {
+			if !(math.Abs(v[0]-v[1]) <= 1e-8*math.Abs(v[1])) {
+				t.Errorf("%+v, %s: %v, want %v", c, name, v[0], v[1])
+			}
+		}
+	}
+	// Where delays vary little, nothing is left of their deviation but the spread of
+	// the counts, times the mean.
+	up, down, _, _ := draw(t, 64, 3000, 0, func(r *rand.Rand) float64 { return 200 + 10*r.NormFloat64() })
+	if v := first(CollapsedVariance(up, down)); math.Abs(v) < 10*100 {
+		t.Errorf("eq. (5) sees a deviation of %v after all", math.Sqrt(v))
+	}
+	up, down, _, _ = draw(t, 16, 300, 1, func(*rand.Rand) float64 { return 0 })
+	for _, f := range []func(a, b *lda.Aggregator) (float64, error){CollapsedVariance, PairedVariance} {
+		if _, err := f(up, down); !errors.Is(err, estimate.ErrNoSamples) {
+			t.Errorf("all lost: %v", err)
+		}
+	}
+}
+
+func first(v float64, err error) float64 {
+	if err != nil {
+		return math.NaN()
+	}
+	return v
+}
+
+// The least s with 2^-s ≤ m/(2(L+1)); and what eq. (2) promises of it.
+func TestShiftFor(t *testing.T) {
+	for _, c := range []struct {
+		lost float64
+		want uint8
+	}{{0, 0}, {500, 0}, {511, 0}, {512, 1}, {1024, 2}, {50_000, 7}, {1e6, 11}} {
+		if got := ShiftFor(1024, c.lost, 0.5); got != c.want {
+			t.Errorf("ShiftFor(1024, %v) = %d, want %d", c.lost, got, c.want)
+		}
+	}
+	for loss := 2e-4; loss < 0.2; loss *= 1.1 {
+		const n = 5e6
+		config := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1024, Shift: ShiftFor(1024, n*loss, 0.5)}}}
+		own := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1024, Shift: lda.ShiftFor(1024, n*loss)}}}
+		got := config.Expect(n, loss).Sample
+		// At least α(1−α)·m/(L+1)·R, of which the power of two takes up to half.
+		if bound := 0.5 * 0.5 / 2 * 1024 / (n*loss + 1) * n * (1 - loss); got < bound || got > own.Expect(n, loss).Sample {
+			t.Errorf("loss %v: sample %v, bound %v, ours %v", loss, got, bound, own.Expect(n, loss).Sample)
+		}
+	}
+}
