@@ -43,6 +43,14 @@ func (s *share) predict(cells, n float64) (area, variance float64) {
 	return n * s.a / s.n, s.squares() / max(1, s.cells-1) * cells * (1 + n/s.n)
 }
 
+// like reports whether other cells may hold as many packets as these. Cells that
+// lost one of many copies hold more, and are no match.
+func (s *share) like(o *share) bool {
+	mean := s.n / s.cells
+	apart := o.n - o.cells*mean
+	return apart*apart <= 16*max(s.nn/s.cells-mean*mean, mean)*o.cells*(1+o.cells/s.cells)
+}
+
 // spanClasses is the number of classes of spans, by length.
 const spanClasses = 5
 

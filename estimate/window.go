@@ -138,7 +138,7 @@ func (r *groupWindow) finish(burst float64) {
 			continue
 		}
 		area, variance := lossy.a, lossy.variance*burst
-		if all.cells >= manyCells {
+		if all.cells >= manyCells && all.like(&lossy) {
 			like, spread := 0.0, 0.0
 			for k := range r.cuts {
 				if one, of := &r.cuts[k].lossy[c], &r.cuts[k].exact[c]; one.cells > 0 {
@@ -164,6 +164,9 @@ func (r *groupWindow) finish(burst float64) {
 	}
 }
 
+// fewClear is how many packets may all be of one kind where there are others.
+const fewClear = 1000
+
 // manyCells is how many cells tell what others hold.
 const manyCells = 30
 
@@ -172,12 +175,16 @@ const manyCells = 30
 func (w *window) combine() (Transit, error) {
 	total, counted, left := 0.0, 0.0, 0.0
 	var squares, of [2]float64 // of all groups, and of the clear ones
+	atMost := math.Inf(1)      // scatter, by what many packets show
 	for g := range w.groups {
 		r := &w.groups[g]
 		total += r.received + r.left
 		left += r.left
 		counted += r.exact
 		squares[0] += r.scatter * r.received
+		if r.received > fewClear {
+			atMost = min(atMost, r.each.squares()/r.received)
+		}
 		of[0] += r.received
 		if r.clear {
 			squares[1] += r.scatter * r.received
@@ -190,6 +197,9 @@ func (w *window) combine() (Transit, error) {
 	w.scatter = squares[0] / total
 	if of[1] > 0 {
 		w.scatter = squares[1] / of[1]
+	}
+	if of[1] < fewClear && !math.IsInf(atMost, 1) {
+		w.scatter = max(w.scatter, atMost)
 	}
 	best := Transit{Error: math.Inf(1)}
 	rest := &w.groups[len(w.groups)-1]

@@ -401,7 +401,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.StdDev, r.DeviationDegrees = whole.alone.deviation()
 	all := math.Sqrt(whole.scatter / whole.received)
-	if whole.exact > 0.9*whole.received && all > r.StdDev*(1+2/math.Sqrt(float64(r.DeviationDegrees))) {
+	if whole.exact > whole.received/2 && all > r.StdDev*(1+2/math.Sqrt(float64(r.DeviationDegrees))) {
 		// Copies of a packet are not alone.
 		r.AloneStdDev, r.AloneDegrees, r.StdDev = r.StdDev, r.DeviationDegrees, all
 	}

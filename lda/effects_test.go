@@ -102,3 +102,79 @@ func TestNoFalseRepeats(t *testing.T) {
 		}
 	}
 }
+
+// An Accumulator sees groups of copies by their effect, too: its deviation is of
+// packets that are alone, and of all by the scatter of areas.
+func TestAccumulatorSmallGroups(t *testing.T) {
+	const runs, confidence = 6, 0.999
+	means, deviations, blind := 0, 0, 0
+	kinds := []grouped{
+		{packets: 100_000, group: 2, share: 0.05, loss: 0.05, otherLoss: 0.01}, {packets: 100_000, group: 10, share: 0.05, loss: 0.05},
+		{packets: 100_000, group: 10, share: 0.05}, {packets: 50_000, group: 10, share: 0.05, loss: 0.2, otherLoss: 0.01},
+	}
+	for _, g := range kinds {
+		for seed := range uint64(runs) {
+			a, truth := g.accumulate(t, seed)
+			r, err := a.Estimate()
+			if err != nil {
+				t.Errorf("%+v: %v", g, err)
+				continue
+			}
+			if !r.MeanInterval(confidence).Contains(truth.Mean()) {
+				means++
+			}
+			if !r.DeviationInterval(confidence).Contains(truth.StdDev()) {
+				deviations++
+			}
+			// Negative control: packets that are alone speak for all.
+			if r.AloneDegrees > 0 {
+				r.StdDev, r.DeviationDegrees, r.AloneDegrees = r.AloneStdDev, r.AloneDegrees, 0
+			}
+			if !r.DeviationInterval(confidence).Contains(truth.StdDev()) {
+				blind++
+			}
+		}
+	}
+	t.Logf("of %d intervals %d means and %d deviations miss; of packets that are alone %d", runs*len(kinds), means, deviations, blind)
+	// One in a thousand may miss.
+	if means > 1 || deviations > 1 || blind < runs {
+		t.Errorf("%d means and %d deviations miss; of packets that are alone %d", means, deviations, blind)
+	}
+}
+
+// accumulate passes the traffic in intervals of 50 ms.
+func (g grouped) accumulate(t *testing.T, seed uint64) (*Accumulator, *estimate.Moments) {
+	t.Helper()
+	const length, between = 50_000_000, 5000
+	a, err := NewAccumulator(DefaultConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := g.packets*between/length + 4
+	up, down := make([]*Aggregator, n), make([]*Aggregator, n)
+	for k := range up {
+		up[k], down[k] = mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
+	}
+	truth, rng := new(estimate.Moments), rand.New(rand.NewPCG(seed, 98))
+	begins := g.share / float64(g.group) / (1 - g.share + g.share/float64(g.group))
+	for i := 0; i < g.packets; {
+		p, size, delay, loss := hashing.Packet(rng.Uint64()), 1, 40e3, g.otherLoss
+		if rng.Float64() < begins {
+			size, delay, loss = g.group, 150e3, g.loss
+		}
+		for range size {
+			now, d := int64(i)*between, int64(delay+10e3*rng.ExpFloat64())
+			i++
+			if up[now/length].Update(p, now); rng.Float64() >= loss {
+				down[(now+d)/length].Update(p, now+d)
+				truth.Add(float64(d))
+			}
+		}
+	}
+	for k := range up {
+		if err := a.Add(int64(k)*length, int64(k+1)*length, up[k], down[k]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a, truth
+}
