@@ -174,33 +174,16 @@ const manyCells = 30
 // knowledge, the densest first: what they hold is known from the others.
 func (w *window) combine() (Transit, error) {
 	total, counted, left := 0.0, 0.0, 0.0
-	var squares, of [2]float64 // of all groups, and of the clear ones
-	atMost := math.Inf(1)      // scatter, by what many packets show
 	for g := range w.groups {
 		r := &w.groups[g]
 		total += r.received + r.left
 		left += r.left
 		counted += r.exact
-		squares[0] += r.scatter * r.received
-		if r.received > fewClear {
-			atMost = min(atMost, r.each.squares()/r.received)
-		}
-		of[0] += r.received
-		if r.clear {
-			squares[1] += r.scatter * r.received
-			of[1] += r.received
-		}
 	}
 	if counted == 0 || 4*left > total {
 		return Transit{Received: total, Left: left}, ErrNoSamples
 	}
-	w.scatter = squares[0] / total
-	if of[1] > 0 {
-		w.scatter = squares[1] / of[1]
-	}
-	if of[1] < fewClear && !math.IsInf(atMost, 1) {
-		w.scatter = max(w.scatter, atMost)
-	}
+	w.scatter = w.scatters()
 	best := Transit{Error: math.Inf(1)}
 	rest := &w.groups[len(w.groups)-1]
 	for g := len(w.groups) - 1; g >= 0; g-- {
@@ -235,6 +218,33 @@ func (w *window) combine() (Transit, error) {
 		}
 	}
 	return best, nil
+}
+
+// scatters returns the variance of the time of one packet: of the groups in which it
+// is clear or, if these have few packets, by what many others show.
+func (w *window) scatters() float64 {
+	var squares, of [2]float64 // of all groups, and of the clear ones
+	atMost := math.Inf(1)
+	for g := range w.groups {
+		r := &w.groups[g]
+		squares[0] += r.scatter * r.received
+		of[0] += r.received
+		if r.clear {
+			squares[1] += r.scatter * r.received
+			of[1] += r.received
+		}
+		if r.received > fewClear {
+			atMost = min(atMost, r.each.squares()/r.received)
+		}
+	}
+	scatter := squares[0] / of[0]
+	if of[1] > 0 {
+		scatter = squares[1] / of[1]
+	}
+	if of[1] < fewClear && !math.IsInf(atMost, 1) {
+		scatter = max(scatter, atMost)
+	}
+	return scatter
 }
 
 // steady reports whether numbers vary as Poisson ones do.

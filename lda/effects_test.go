@@ -21,6 +21,18 @@ func (g grouped) pass(t *testing.T, seed uint64) (up, down *Aggregator, truth es
 	up, down = mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
 	rng := rand.New(rand.NewPCG(seed, 99))
 	var delays []float64
+	g.each(rng, func(p hashing.Packet, now, received int64) {
+		if up.Update(p, now); received > 0 {
+			down.Update(p, received)
+			truth.Add(float64(received - now))
+			delays = append(delays, float64(received-now))
+		}
+	})
+	return up, down, truth, estimate.NewEmpirical(delays)
+}
+
+// each calls f for each packet: when it was sent and, if it was not lost, received.
+func (g grouped) each(rng *rand.Rand, f func(p hashing.Packet, now, received int64)) {
 	begins := g.share / float64(g.group) / (1 - g.share + g.share/float64(g.group))
 	for i := 0; i < g.packets; {
 		p, size, delay, loss := hashing.Packet(rng.Uint64()), 1, 40e3, g.otherLoss
@@ -28,17 +40,18 @@ func (g grouped) pass(t *testing.T, seed uint64) (up, down *Aggregator, truth es
 			size, delay, loss = g.group, 150e3, g.loss
 		}
 		for range size {
-			now, d := int64(i)*5000, int64(delay+10e3*rng.ExpFloat64())
+			now, d := int64(i)*groupedSpace, int64(delay+10e3*rng.ExpFloat64())
 			i++
-			if up.Update(p, now); rng.Float64() >= loss {
-				down.Update(p, now+d)
-				truth.Add(float64(d))
-				delays = append(delays, float64(d))
+			if rng.Float64() >= loss {
+				f(p, now, now+d)
+			} else {
+				f(p, now, 0)
 			}
 		}
 	}
-	return up, down, truth, estimate.NewEmpirical(delays)
 }
+
+const groupedSpace = 5000 // ns between packets
 
 // Groups too small to overfill a cell leave every interval right. The whole table,
 // with captured identities, is the experiment ours-repeats.
@@ -145,32 +158,23 @@ func TestAccumulatorSmallGroups(t *testing.T) {
 // accumulate passes the traffic in intervals of 50 ms.
 func (g grouped) accumulate(t *testing.T, seed uint64) (*Accumulator, *estimate.Moments) {
 	t.Helper()
-	const length, between = 50_000_000, 5000
+	const length = 50_000_000
 	a, err := NewAccumulator(DefaultConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := g.packets*between/length + 4
+	n := g.packets*groupedSpace/length + 4
 	up, down := make([]*Aggregator, n), make([]*Aggregator, n)
 	for k := range up {
 		up[k], down[k] = mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
 	}
-	truth, rng := new(estimate.Moments), rand.New(rand.NewPCG(seed, 98))
-	begins := g.share / float64(g.group) / (1 - g.share + g.share/float64(g.group))
-	for i := 0; i < g.packets; {
-		p, size, delay, loss := hashing.Packet(rng.Uint64()), 1, 40e3, g.otherLoss
-		if rng.Float64() < begins {
-			size, delay, loss = g.group, 150e3, g.loss
+	truth := new(estimate.Moments)
+	g.each(rand.New(rand.NewPCG(seed, 98)), func(p hashing.Packet, now, received int64) {
+		if up[now/length].Update(p, now); received > 0 {
+			down[received/length].Update(p, received)
+			truth.Add(float64(received - now))
 		}
-		for range size {
-			now, d := int64(i)*between, int64(delay+10e3*rng.ExpFloat64())
-			i++
-			if up[now/length].Update(p, now); rng.Float64() >= loss {
-				down[(now+d)/length].Update(p, now+d)
-				truth.Add(float64(d))
-			}
-		}
-	}
+	})
 	for k := range up {
 		if err := a.Add(int64(k)*length, int64(k+1)*length, up[k], down[k]); err != nil {
 			t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -68,33 +67,6 @@ func ExampleAggregator_classes() {
 	// class 1 300
 	// class 2 200
 	// all 600
-}
-
-// Packets that are alone in their cell at both points are exact samples.
-func ExampleAppendSamples() {
-	c := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1024, Shift: 5}}, SumBits: 40}
-	up, _ := lda.New(c)
-	down, _ := lda.New(c)
-	for i := range uint64(30_000) { // one in 32 is sampled: about one to a cell
-		p, now := hashing.Word(c.Identity, i), int64(i)*1000
-		up.Update(p, now)
-		down.Update(p, now+int64(i%1000))
-	}
-	samples, err := lda.AppendSamples(nil, up, down)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	delays := estimate.NewEmpirical(samples)
-	for _, q := range []float64{0.5, 0.9, 0.99} {
-		x, _ := delays.Quantile(q)
-		i := delays.QuantileInterval(q, 0.98)
-		fmt.Printf("p%v %v ns (%v to %v)\n", 100*q, x, i.Low, i.High)
-	}
-	// Output:
-	// p50 457 ns (416 to 519)
-	// p90 881 ns (834 to 921)
-	// p99 988 ns (967 to +Inf)
 }
 
 // What to build for a million packets an interval of which up to a fiftieth

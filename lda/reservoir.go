@@ -1,6 +1,10 @@
 package lda
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // A reservoir keeps a sample of weighted delays: those with the smallest keys,
 // which are exponential variables divided by the weight.
@@ -50,39 +54,9 @@ func (r *reservoir) add(delay, weight float64) {
 // shrink drops what is not in the sample.
 func (r *reservoir) shrink() {
 	if len(r.samples) > reservoirSize {
-		smallest(r.samples, reservoirSize-1, func(s *keyed) float64 { return s.key })
+		slices.SortFunc(r.samples, func(x, y keyed) int { return cmp.Compare(x.key, y.key) })
 		r.samples = r.samples[:reservoirSize]
 		r.limit = r.samples[reservoirSize-1].key
-	}
-}
-
-// smallest puts the element of rank k, from 0, in its place by key, with
-// smaller ones before it and greater ones after it (Hoare's quickselect).
-func smallest[T any](list []T, k int, key func(*T) float64) {
-	for low, high := 0, len(list)-1; low < high; {
-		pivot := key(&list[low+(high-low)/2])
-		i, j := low, high
-		for i <= j {
-			for key(&list[i]) < pivot {
-				i++
-			}
-			for key(&list[j]) > pivot {
-				j--
-			}
-			if i <= j {
-				list[i], list[j] = list[j], list[i]
-				i++
-				j--
-			}
-		}
-		switch {
-		case k <= j:
-			high = j
-		case k >= i:
-			low = i
-		default:
-			return
-		}
 	}
 }
 
@@ -105,7 +79,7 @@ func (r *reservoir) delays() []float64 {
 		greatest = max(greatest, stands[i])
 	}
 	copy(ranked, stands)
-	smallest(ranked, len(ranked)/2, func(x *float64) float64 { return *x })
+	slices.Sort(ranked)
 	most := min(greatest, 4*ranked[len(ranked)/2])
 	random := reservoir{state: r.state}
 	delays := ranked[:0] // its room

@@ -17,7 +17,9 @@ func bankOf(rows int) lda.Config {
 
 // draw passes packets of one bank and returns what eq. (5), literally, and its mean
 // over the pairings of usable rows give.
-func draw(t *testing.T, rows, packets int, loss float64, delay func(*rand.Rand) float64) (up, down *lda.Aggregator, collapsed, paired float64) {
+func draw(
+	t *testing.T, rows, packets int, loss float64, delay func(*rand.Rand) float64,
+) (up, down *lda.Aggregator, collapsed, paired float64) {
 	t.Helper()
 	up, err := lda.New(bankOf(rows))
 	if err != nil {
@@ -69,7 +71,9 @@ func TestVariances(t *testing.T) {
 		loss          float64
 	}{{16, 300, 0}, {64, 3000, 0.01}, {256, 500, 0.1}} {
 		up, down, collapsed, paired := draw(t, c.rows, c.packets, c.loss, func(r *rand.Rand) float64 { return 1e6 * r.ExpFloat64() })
-		for name, v := range map[string][2]float64{"collapsed": {first(CollapsedVariance(up, down)), collapsed}, "paired": {first(PairedVariance(up, down)), paired}} {
+		for name, v := range map[string][2]float64{
+			"collapsed": {first(CollapsedVariance(up, down)), collapsed}, "paired": {first(PairedVariance(up, down)), paired},
+		} {
 			if !(math.Abs(v[0]-v[1]) <= 1e-8*math.Abs(v[1])) {
 				t.Errorf("%+v, %s: %v, want %v", c, name, v[0], v[1])
 			}
