@@ -3,7 +3,6 @@ package main
 import (
 	"testing"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -51,17 +50,6 @@ func BenchmarkUnmarshal(b *testing.B) {
 		})
 	})
 	b.Run("AppendPacked", func(b *testing.B) { times(b, func() { packed = a.AppendPacked(packed[:0], begin) }) })
-	b.Run("Levels", func(b *testing.B) {
-		l := estimate.NewLevels(cells, 64, 16)
-		times(b, func() {
-			for i := range cells {
-				if sum, tally := words[2*i], words[2*i+1]; tally != 0 {
-					l.Cut(i, estimate.CellPair{SentSum: sum, SentTally: tally, ReceivedSum: sum, ReceivedTally: tally})
-				}
-			}
-			l.Next()
-		})
-	})
 	b.Run("Accumulator", func(b *testing.B) {
 		total, end := must(lda.NewAccumulator(lda.DefaultConfig)), int64(0)
 		times(b, func() {

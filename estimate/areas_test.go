@@ -109,16 +109,6 @@ func TestAreasAreExact(t *testing.T) {
 			if err != nil || got.Received != received || math.Abs(got.Mean*received-time) > 1e-6*time {
 				t.Errorf("%+v, from cut %d: %v for %v packets, want %v for %v; %v", c, from, got.Mean*got.Received, got.Received, time, received, err)
 			}
-			sum := 0.0
-			a.Spans(from, from+window, func(s Span) {
-				if s.Variance != 0 && c.bits == 64 && c.each*c.delay < 1 && c.delay < 30 && c.slow == 0 {
-					t.Errorf("%+v: variance %v without loss", c, s.Variance)
-				}
-				sum += s.Area
-			})
-			if math.Abs(sum-time) > 1e-6*time {
-				t.Errorf("%+v, from cut %d: cells add up to %v, want %v", c, from, sum, time)
-			}
 			a.Settle(from + window)
 		}
 	}
@@ -168,61 +158,6 @@ func TestAreasUnderLoss(t *testing.T) {
 		if 2*all[2] < all[0] && c.delay < 1 {
 			t.Errorf("%+v: the control, in which lost packets age on, is outside %d of %d times only", c, all[2], all[0])
 		}
-	}
-}
-
-// The spans of a cell tell its packets, losses and areas by themselves: those
-// that lost nothing exactly, the others within what they say.
-func TestSpans(t *testing.T) {
-	const cells, cuts, from, to = 40, 300, 20, 240
-	random := rand.New(rand.NewPCG(5, 6))
-	packets := areaTraffic(random, cells, cuts, 2, 0.1, 0.01, 0.02)
-	a := NewAreas([]int{cells}, 64, 32)
-	passAreas(a, cells, packets, cuts)
-	if _, err := a.Transit(from, to, nil); err != nil {
-		t.Fatal(err)
-	}
-	of := make([][]passing, cells)
-	sent, lost := 0, 0
-	for _, p := range packets {
-		of[p.cell] = append(of[p.cell], p)
-		if k := p.sent / areaLength; k >= from && k < to {
-			sent++
-			if p.received == 0 {
-				lost++
-			}
-		}
-	}
-	lossy, far, exact := 0, 0.0, 0.0
-	last := make([]int, cells)
-	a.Spans(from, to, func(s Span) {
-		if s.From < last[s.Cell] || s.To <= s.From {
-			t.Fatalf("%+v after cut %d", s, last[s.Cell])
-		}
-		last[s.Cell] = s.To
-		sent, lost = sent-int(s.Sent), lost-s.Lost
-		time, received := onTheWay(of[s.Cell], int64(s.From)*areaLength, int64(s.To)*areaLength)
-		if float64(s.Received) != received {
-			t.Errorf("%+v: want %v received", s, received)
-		}
-		if s.Variance == 0 {
-			exact += received
-			if math.Abs(s.Area-time) > 1e-6*time {
-				t.Errorf("%+v: want %v", s, time)
-			}
-			return
-		}
-		lossy++
-		far += sq(s.Area-time) / s.Variance
-	})
-	if sent != 0 || lost < -3 || lost > 3 {
-		t.Errorf("%d packets sent and %d lost are missing", sent, lost)
-	}
-	if mean := far / float64(lossy); lossy < 100 || mean < 0.2 || mean > 3 {
-		t.Errorf("the squared errors of %d lossy spans are %.2f times their variance", lossy, mean)
-	}
-	if exact == 0 {
-		t.Error("no span is exact")
 	}
 }
 

@@ -11,8 +11,7 @@
 //     [DeviationInterval] and [ProportionInterval] are for a deviation and for
 //     loss.
 //   - [Areas] measures how long packets are on their way across the cuts of a
-//     clock, and how many are lost; [Levels] groups packets between cuts at
-//     which a cell has the same level.
+//     clock, and how many are lost.
 //   - [Empirical] has quantiles of samples, with intervals that hold for every
 //     distribution, and their CDF; [RelativeError] makes samples of errors.
 //   - [Digamma] and the other special functions are what the papers need and
