@@ -13,33 +13,19 @@ type Link uint16
 const (
 	LinkNull      Link = 0   // BSD loopback: 4-byte address family, capturer's byte order
 	LinkEthernet  Link = 1   // Ethernet
-	LinkSLIP      Link = 8   // SLIP, as BSD/OS and NetBSD capture it
 	LinkPPP       Link = 9   // PPP, with or without address and control bytes
-	LinkFDDI      Link = 10  // FDDI
 	LinkRawBSD    Link = 12  // raw IP, as some BSDs number it
 	LinkRawOpen   Link = 14  // raw IP, as OpenBSD numbers it
 	LinkPPPSerial Link = 50  // PPP in HDLC-like framing, or Cisco HDLC
 	LinkPPPoE     Link = 51  // PPPoE session
-	LinkATM       Link = 100 // LLC over ATM (RFC 1483)
 	LinkRaw       Link = 101 // raw IPv4 or IPv6
 	LinkHDLC      Link = 104 // Cisco HDLC
-	LinkWireless  Link = 105 // IEEE 802.11
-	LinkATMIP     Link = 106 // classical IP over ATM on Linux
-	LinkRelay     Link = 107 // Frame Relay
 	LinkLoop      Link = 108 // OpenBSD loopback: 4-byte address family, big-endian
-	LinkEncrypted Link = 109 // OpenBSD's interface of decrypted IPsec
 	LinkCooked    Link = 113 // Linux cooked capture v1
-	LinkSunATM    Link = 123 // SunATM
-	LinkRadiotap  Link = 127 // IEEE 802.11 behind a radiotap header
-	LinkARCNET    Link = 129 // ARCNET on Linux
-	LinkPPI       Link = 192 // per-packet information, and any other
 	LinkPPPDir    Link = 204 // a byte of direction, and PPP
 	LinkHDLCDir   Link = 205 // a byte of direction, and Cisco HDLC
-	LinkRelayDir  Link = 206 // a byte of direction, and Frame Relay
-	LinkIPNET     Link = 226 // Solaris IP observability
 	LinkIPv4      Link = 228 // raw IPv4
 	LinkIPv6      Link = 229 // raw IPv6
-	LinkNFLOG     Link = 239 // Linux netfilter log
 	LinkIPoIB     Link = 242 // IP over InfiniBand, behind a global routing header
 	LinkCooked2   Link = 276 // Linux cooked capture v2
 	LinkBroadcom  Link = 281 // Ethernet with a Broadcom switch tag behind the addresses
@@ -104,77 +90,14 @@ func (l Link) rare(b []byte) ([]byte, error) {
 	case LinkPPP, LinkPPPSerial:
 		return serialPayload(b)
 	case LinkPPPDir:
-		return after(1, b, serialPayload)
-	case LinkPPPoE:
-		return sessionPayload(b)
-	case LinkFDDI:
-		return fddiPayload(b)
-	case LinkPPI:
-		return informedPayload(b)
-	case LinkRelay:
-		return relayPayload(b)
-	case LinkRelayDir:
-		return after(1, b, relayPayload)
-	case LinkWireless:
-		return wirelessPayload(b)
-	case LinkRadiotap:
-		return radiotapPayload(b)
-	case LinkATM, LinkATMIP:
-		return etherPayload(0, b)
-	case LinkSunATM:
-		return after(4, b, func(b []byte) ([]byte, error) { return etherPayload(0, b) })
-	case LinkSLIP:
-		return after(16, b, eitherVersion)
-	case LinkIPNET:
-		return after(24, b, eitherVersion)
-	case LinkEncrypted:
-		if len(b) < 12 {
+		if len(b) == 0 {
 			return nil, errTruncated
 		}
-		return familyPayload(binary.BigEndian.Uint32(b), b[12:])
-	case LinkARCNET:
-		return arcnetPayload(b)
-	case LinkNFLOG:
-		return logPayload(b)
+		return serialPayload(b[1:])
+	case LinkPPPoE:
+		return sessionPayload(b)
 	}
 	return nil, errLink
-}
-
-// fddiPayload strips a frame control, of which some bits say that the frame is
-// an LLC one, and two addresses.
-func fddiPayload(b []byte) ([]byte, error) {
-	const size, kind, llc = 13, 0x38, 0x10
-	switch {
-	case len(b) < size:
-		return nil, errTruncated
-	case b[0]&kind != llc:
-		return nil, errNotIP
-	}
-	return etherPayload(0, b[size:])
-}
-
-// informedPayload strips what a wireless adapter says of a packet in PPI, a
-// header that gives its length and what kind of link follows.
-func informedPayload(b []byte) ([]byte, error) {
-	if len(b) < 8 {
-		return nil, errTruncated
-	}
-	size, link := int(binary.LittleEndian.Uint16(b[2:])), binary.LittleEndian.Uint32(b[4:])
-	switch {
-	case b[0] != 0 || size < 8 || link > 0xffff || link == uint32(LinkPPI):
-		return nil, errNotIP
-	case size > len(b):
-		return nil, errTruncated
-	}
-	return Link(link).network(b[size:])
-}
-
-// after strips a header of size bytes.
-func after(size int, b []byte, next func([]byte) ([]byte, error)) ([]byte, error) {
-	if len(b) < size {
-		return nil, errTruncated
-	}
-	return next(b[size:])
 }
 
 // familyPayload accepts the address family in either byte order: families are

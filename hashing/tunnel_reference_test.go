@@ -1,7 +1,6 @@
 package hashing_test
 
 import (
-	"bytes"
 
 	"github.com/hoplag/hoplag/hashing"
 )
@@ -195,67 +194,20 @@ func slowRare(link hashing.Link, b []byte) (slowFrame, error) {
 	skip := func(size int, next func([]byte) (slowFrame, error)) (slowFrame, error) {
 		return slowAfter(b, size, func() (slowFrame, error) { return next(b[size:]) })
 	}
-	either := func(b []byte) (slowFrame, error) { return slowIP(b, 0) }
-	llc := func(b []byte) (slowFrame, error) { return slowEther(0, b) }
 	ether := func(b []byte) (slowFrame, error) {
 		return slowAfter(b, 2, func() (slowFrame, error) { return slowEther(number(b[:2]), b[2:]) })
 	}
 	switch link {
-	case 8:
-		return skip(16, either)
 	case 9, 50:
 		return slowSerial(b)
-	case 10:
-		return slowAfter(b, 13, func() (slowFrame, error) {
-			if b[0]/8%8 != 2 {
-				return slowFrame{}, errNone
-			}
-			return llc(b[13:])
-		})
-	case 192:
-		return slowAfter(b, 8, func() (slowFrame, error) {
-			size, inner := number([]byte{b[3], b[2]}), number([]byte{b[7], b[6], b[5], b[4]})
-			if b[0] != 0 || size < 8 || inner > 65535 || inner == 192 {
-				return slowFrame{}, errNone
-			}
-			return slowAfter(b, size, func() (slowFrame, error) { return slowOuter(hashing.Link(inner), b[size:]) })
-		})
 	case 51:
 		return slowEther(0x8864, b)
-	case 100, 106:
-		return llc(b)
 	case 104:
 		return skip(2, ether)
-	case 105:
-		return slowWireless(b)
-	case 107:
-		return slowRelay(b)
-	case 109:
-		return slowAfter(b, 12, func() (slowFrame, error) {
-			return slowOuter(hashing.LinkNull, append(bytes.Clone(b[:4]), b[12:]...))
-		})
-	case 123:
-		return skip(4, llc)
-	case 127:
-		return slowAfter(b, 4, func() (slowFrame, error) {
-			size := number([]byte{b[3], b[2]})
-			if b[0] != 0 || size < 8 {
-				return slowFrame{}, errNone
-			}
-			return skip(size, slowWireless)
-		})
-	case 129:
-		return slowARCNET(b)
 	case 204:
 		return skip(1, slowSerial)
 	case 205:
 		return skip(3, ether)
-	case 206:
-		return skip(1, slowRelay)
-	case 226:
-		return skip(24, either)
-	case 239:
-		return skip(4, slowAttributes)
 	case 242:
 		return slowAfter(b, 44, func() (slowFrame, error) { return slowEther(number(b[40:42]), b[44:]) })
 	case 281, 282, 284:
@@ -275,90 +227,5 @@ func slowSerial(b []byte) (slowFrame, error) {
 			return slowAfter(b, 4, func() (slowFrame, error) { return slowEther(number(b[2:4]), b[4:]) })
 		}
 		return slowPPP(b)
-	})
-}
-
-func slowWireless(b []byte) (slowFrame, error) {
-	return slowAfter(b, 24, func() (slowFrame, error) {
-		version, kind, subtype := b[0]%4, b[0]/4%4, b[0]/16
-		if version != 0 || kind != 2 || subtype/4%2 == 1 || b[1]/64%2 == 1 || b[22]%16 != 0 {
-			return slowFrame{}, errNone
-		}
-		size := 24
-		if b[1]%4 == 3 {
-			size += 6
-		}
-		if subtype >= 8 {
-			if len(b) >= size+2 && b[size] >= 128 {
-				return slowFrame{}, errNone
-			}
-			if size += 2; b[1] >= 128 && len(b) >= size {
-				size += 4
-			}
-		}
-		return slowAfter(b, size, func() (slowFrame, error) { return slowEther(0, b[size:]) })
-	})
-}
-
-func slowARCNET(b []byte) (slowFrame, error) {
-	return slowAfter(b, 8, func() (slowFrame, error) {
-		switch {
-		case b[4] == 240:
-			return slowIP(b[5:], 4)
-		case b[5] == 0 && b[4] == 212:
-			return slowIP(b[8:], 4)
-		case b[5] == 0 && b[4] == 196:
-			return slowIP(b[8:], 6)
-		}
-		return slowFrame{}, errNone
-	})
-}
-
-func slowRelay(b []byte) (slowFrame, error) {
-	size := 1
-	for size <= min(len(b), 4) && b[size-1]%2 == 0 {
-		size++
-	}
-	return slowAfter(b, size+3, func() (slowFrame, error) {
-		if size < 2 || size > 4 {
-			return slowFrame{}, errNone
-		}
-		rest := b[size:]
-		if rest[0] != 3 {
-			return slowEther(number(rest[:2]), rest[2:])
-		}
-		if rest = rest[1:]; rest[0] == 0 {
-			rest = rest[1:]
-		}
-		switch rest[0] {
-		case 0xcc:
-			return slowIP(rest[1:], 4)
-		case 0x8e:
-			return slowIP(rest[1:], 6)
-		case 0x80:
-			return slowAfter(rest, 6, func() (slowFrame, error) {
-				switch {
-				case number(rest[1:4]) == 0:
-					return slowEther(number(rest[4:6]), rest[6:])
-				case number(rest[1:4]) == 0x80c2 && (number(rest[4:6]) == 1 || number(rest[4:6]) == 7):
-					return slowOuter(hashing.LinkEthernet, rest[6:])
-				}
-				return slowFrame{}, errNone
-			})
-		}
-		return slowFrame{}, errNone
-	})
-}
-
-func slowAttributes(b []byte) (slowFrame, error) {
-	return slowAfter(b, 4, func() (slowFrame, error) {
-		size, kind := number([]byte{b[1], b[0]}), number([]byte{b[3], b[2]})
-		if size < 4 {
-			return slowFrame{}, hashing.ErrMalformed
-		}
-		if kind == 9 {
-			return slowIP(b[4:min(size, len(b))], 0)
-		}
-		return slowAttributes(b[min((size+3)/4*4, len(b)):])
 	})
 }

@@ -2,7 +2,6 @@ package hashing_test
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -170,19 +169,5 @@ func TestHonestTunnels(t *testing.T) {
 			t.Errorf("%s: %d packets have %d digests", tunnel.name, packets, len(distinct))
 		}
 		t.Logf("%s: %d digests, %d without looking inside", tunnel.name, len(distinct), len(flat))
-	}
-}
-
-// The packet of a netfilter log message is among its attributes.
-func TestNetfilterLog(t *testing.T) {
-	packet := unhex(tcp4 + tcp + data)
-	message := unhex("02 00 0000 0800 0100 08000103 0500 0a00 41 000000 3400 0900")
-	want := mustParse(t, hashing.LinkRaw, packet)
-	if got := mustParse(t, hashing.LinkNFLOG, append(message, packet...)); got != want {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
-	var f hashing.Frame
-	if err := f.Parse(hashing.LinkNFLOG, message[:12]); !errors.Is(err, hashing.ErrTruncated) {
-		t.Errorf("no payload: %v", err)
 	}
 }

@@ -105,7 +105,7 @@ var sizes = map[string][2]int{
 	"lds":            {3100, 3830},
 	"colate":         {4470, 3880},
 	"rli":            {3240, 3200},
-	"hashing":        {2750, 4500},
+	"hashing":        {2490, 4320},
 	"queue":          {3310, 4950},
 	"internal":       {1660, 2660},
 	"examples":       {8500, 5850},
