@@ -1,7 +1,6 @@
 package hashing_test
 
 import (
-
 	"github.com/hoplag/hoplag/hashing"
 )
 
