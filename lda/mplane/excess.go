@@ -115,7 +115,7 @@ func tail(t, degrees float64) float64 {
 
 // A few intervals are looked at together, too: what grows shows in several, of
 // which bursts hide some.
-const few = 8
+const few = 4
 
 // beyondBursts returns how surely the first sample is greater than those
 // before, by the part of the mean that the deviation beside it does not

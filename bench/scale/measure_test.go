@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+var measure = flag.Bool("measure", false, "measure the costs again, and write costs.csv")
+
+// TestMeasure is go test -run TestMeasure -measure -timeout 30m ./bench/scale.
+// It counts the processor's time, not the clock's, so a busy machine matters
+// less; it takes some minutes and 8 GB.
+func TestMeasure(t *testing.T) {
+	if !*measure {
+		t.Skip("writes costs.csv, only with -measure")
+	}
+	var m meter
+	m.frames()
+	for _, rate := range []float64{0, 1e3, 1e4, 1e5, 1e6, 1e7} {
+		m.points(t, rate, seconds)
+	}
+	for _, rate := range []float64{1e3, 1e4, 1e5, 1e6, 1e7} {
+		m.pairs(t, rate, 10)
+	}
+	for _, pairs := range []int{100, 1000, 5000} {
+		m.pairs(t, 1e4, pairs)
+	}
+	for _, rate := range []float64{1e4, 1e5, 1e6} {
+		m.store(rate)
+	}
+	if err := os.WriteFile("costs.csv", m.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A meter writes costs, each with its name, the rate or number that it is at, and
+// its value.
+type meter struct{ bytes.Buffer }
+
+func (m *meter) row(name string, at, value float64) { fmt.Fprintf(m, "%s,%g,%.4g\n", name, at, value) }
+
+// processor returns the seconds of processors that this process has used.
+func processor() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// frames measures what a tap spends on a frame: its identity, in bursts of 32,
+// and the point's record.
+func (m *meter) frames() {
+	frame := make([]byte, 96)
+	copy(frame[12:], []byte{8, 0, 0x45, 0, 0, 82})
+	frame[22], frame[23], frame[30] = 64, 17, 9
+	batch, packets, flows, at := make([][]byte, 32), make([]hashing.Packet, 32), make([]hashing.Flow, 32), make([]int, 32)
+	for i := range batch {
+		batch[i] = bytes.Clone(frame)
+	}
+	identifier := hashing.NewIdentifier(1, hashing.LinkEthernet, hashing.DefaultTunnels)
+	p := newPoint()
+	defer p.Close()
+	const bursts = 1 << 18
+	number := uint16(0)
+	run := func(record bool) float64 {
+		begin := processor()
+		for range bursts {
+			number++
+			for _, f := range batch {
+				f[18], f[19] = byte(number>>8), byte(number)
+			}
+			if identifier.Frames(batch, packets, flows, at); record {
+				p.Record(time.Now(), packets...)
+			}
+		}
+		return (processor() - begin) / bursts / 32 * 1e9
+	}
+	identity := run(false)
+	m.row("ns to identify a frame", 0, identity)
+	m.row("ns to record an identity in a burst", 0, run(true)-identity)
+	begin := processor()
+	for i := range uint64(1 << 22) {
+		p.PassedNumber(i)
+	}
+	m.row("ns to record a message", 0, (processor()-begin)/(1<<22)*1e9)
+}
+
+func newPoint() *hoplag.Point {
+	p, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey("a key to measure with"), ClocksAgree: true})
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+const (
+	seconds = 8
+	tick    = time.Millisecond
+	onWay   = 5 // ticks
+)
+
+// A kept record is one that a point cut, and when.
+type kept struct {
+	at   time.Time
+	from int // point
+	data []byte
+}
+
+// points runs two points, and measures what they cost beside recording and what
+// they send. It returns their records.
+func (m *meter) points(t *testing.T, rate float64, seconds int) (records []kept) {
+	synctest.Test(t, func(t *testing.T) {
+		newPoint().Close()
+		free := heap()
+		ends := [2]*hoplag.Point{newPoint(), newPoint()}
+		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for from, p := range ends {
+			all.Go(func() {
+				for data := range p.Records(ctx) {
+					mu.Lock()
+					records = append(records, kept{time.Now(), from, data})
+					mu.Unlock()
+				}
+			})
+		}
+		random, begin := rand.New(rand.NewPCG(1, 2)), processor()
+		way := make([][]hashing.Packet, onWay+1)
+		for i := range seconds * int(time.Second/tick) {
+			time.Sleep(tick)
+			burst := way[i%len(way)][:0]
+			for range int(rate*float64(i+1)/1000) - int(rate*float64(i)/1000) {
+				burst = append(burst, hashing.Packet(random.Uint64()))
+			}
+			way[i%len(way)] = burst
+			ends[0].Record(time.Now(), burst...)
+			arrived := way[(i+1)%len(way)]
+			ends[1].Record(time.Now(), arrived[:len(arrived)*999/1000]...)
+		}
+		used := processor() - begin
+		m.row("KiB of a point", rate, (heap()-free)/2/1024)
+		cancel()
+		all.Wait()
+		size := 0
+		for _, r := range records {
+			size += len(r.data)
+		}
+		m.row("KB a second from a point", rate, float64(size)/2e3/float64(seconds))
+		m.row("ms a second of a point", rate, used*1e3/2/float64(seconds))
+		ends[0].Close()
+		ends[1].Close()
+	})
+	return records
+}
+
+func heap() float64 {
+	runtime.GC()
+	runtime.GC() // which frees what has finalizers
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return float64(s.HeapAlloc)
+}
+
+// pairs measures what a collector spends on each of some pairs that see the same
+// traffic: on a record, and on a report.
+func (m *meter) pairs(t *testing.T, rate float64, pairs int) {
+	var discard meter
+	records := discard.points(t, rate, max(4, seconds*100/(100+pairs)))
+	debug.FreeOSMemory()
+	before := heap()
+	all := make([]*hoplag.Pair, pairs)
+	for i := range all {
+		all[i], _ = hoplag.NewPair(hoplag.Config{Key: hoplag.NewKey("a key to measure with"), ClocksAgree: true}, "a", "b")
+	}
+	var taking, reporting, reports, size float64
+	for _, r := range records {
+		begin := processor()
+		for _, p := range all {
+			p.At(r.at)
+			if take := []func([]byte) error{p.TakeFirst, p.TakeSecond}[r.from]; take(r.data) != nil {
+				panic("a record is refused")
+			}
+		}
+		middle := processor()
+		for _, p := range all {
+			for r, ok := p.Next(); ok; r, ok = p.Next() {
+				text, _ := json.Marshal(r)
+				size += float64(len(text))
+				reports++
+			}
+		}
+		taking, reporting = taking+middle-begin, reporting+processor()-middle
+	}
+	per := float64(len(records) * pairs)
+	suffix, at := "", rate
+	if pairs != 10 {
+		suffix, at = " beside others", float64(pairs)
+	}
+	m.row("µs to take a record"+suffix, at, taking/per*1e6)
+	m.row("µs to report"+suffix, at, reporting/reports*1e6)
+	m.row("KiB of a pair"+suffix, at, (heap()-before)/float64(pairs)/1024)
+	m.row("bytes of a report"+suffix, at, size/reports)
+	runtime.KeepAlive(all)
+}
+
+// store measures what a minute of counters for every flow takes.
+func (m *meter) store(rate float64) {
+	r, err := colate.New(colate.DefaultConfig)
+	if err != nil {
+		panic(err)
+	}
+	begin := processor()
+	for i := range uint64(rate * 60) {
+		r.Update(hashing.Flow(hashing.Mix(i%uint64(rate), 5)), hashing.Word(3, i), int64(float64(i)/rate*1e9))
+	}
+	m.row("ns to count for a store", rate, (processor()-begin)/(rate*60)*1e9)
+	data, err := r.MarshalBinary()
+	if err != nil {
+		panic(err)
+	}
+	m.row("MB a minute in a store", rate, float64(len(data))/1e6)
+}

@@ -1,0 +1,195 @@
+// Scale says what a network of points costs, by costs that were measured on one
+// machine, and checks that by a simulation. It prints the tables of docs/SCALE.md.
+//
+//	go run ./bench/scale                                          # the tables
+//	go test ./bench/scale -run TestMeasure -timeout 30m -measure  # new costs
+package main
+
+import (
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed costs.csv
+var measured string
+
+func main() { pages(os.Stdout, read(measured)) }
+
+// costs are by name, and by the rate or number that they were measured at.
+type costs map[string]map[float64]float64
+
+func read(text string) costs {
+	c := costs{}
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	for _, row := range rows {
+		at, err1 := strconv.ParseFloat(row[1], 64)
+		value, err2 := strconv.ParseFloat(row[2], 64)
+		if err1 != nil || err2 != nil {
+			panic(row)
+		}
+		if c[row[0]] == nil {
+			c[row[0]] = map[float64]float64{}
+		}
+		c[row[0]][at] = value
+	}
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// of returns a cost at a rate, on a straight line between those measured, on
+// logarithmic scales.
+func (c costs) of(name string, at float64) float64 {
+	known := slices.Sorted(maps.Keys(c[name]))
+	i := min(max(1, slices.IndexFunc(append(known, math.Inf(1)), func(x float64) bool { return x >= at })), len(known)-1)
+	if i < 1 || known[i-1] == 0 || c[name][at] > 0 {
+		return c[name][at]
+	}
+	slope := c.slope(name, known[i-1], known[i])
+	return c[name][known[i-1]] * math.Pow(at/known[i-1], slope)
+}
+
+// slope returns the power of the rate with which a cost grows.
+func (c costs) slope(name string, from, to float64) float64 {
+	return math.Log(c[name][to]/c[name][from]) / math.Log(to/from)
+}
+
+const recordsEach = 20 // a second: ten cuts of two points
+
+// pair returns the seconds of one core that a pair takes each second at a
+// collector.
+func (c costs) pair(rate float64) float64 {
+	return (recordsEach*c.of("µs to take a record", rate) + c.of("µs to report", rate)) / 1e6
+}
+
+// table prints rows of cells.
+func table(out io.Writer, rows ...[]any) {
+	for i, row := range rows {
+		for _, cell := range row {
+			if x, ok := cell.(float64); ok {
+				cell = number(x)
+			}
+			fmt.Fprintf(out, "| %v ", cell)
+		}
+		fmt.Fprintln(out, "|")
+		if i == 0 {
+			fmt.Fprintln(out, "|---"+strings.Repeat("|---:", len(row)-1)+"|")
+		}
+	}
+	fmt.Fprintln(out)
+}
+
+// number writes two digits, or all before the point.
+func number(x float64) string {
+	if x >= 100 {
+		s := strconv.FormatFloat(math.Round(x), 'f', 0, 64)
+		for i := len(s) - 3; i > 0; i -= 3 {
+			s = s[:i] + "," + s[i:]
+		}
+		return s
+	}
+	return strconv.FormatFloat(x, 'g', 2, 64)
+}
+
+var rates = []float64{1e3, 1e4, 1e5, 1e6, 1e7}
+
+// by returns a row of a cost by rate, and its slope between 10^4 and 10^7.
+func (c costs) by(name string) []any {
+	row := []any{name}
+	for _, rate := range rates {
+		row = append(row, c[name][rate])
+	}
+	return append(row, fmt.Sprintf("%.2f", c.slope(name, 1e4, 1e7)))
+}
+
+func pages(out io.Writer, c costs) {
+	frame := c.of("ns to identify a frame", 0) + c.of("ns to record an identity in a burst", 0)
+	fmt.Fprintf(out, "A tap spends %.0f ns on a frame, %.0f to identify it and %.0f to record it in a burst: %.0f million frames a\n"+
+		"second and core beside what takes them off the wire. A message that a program reports takes %.0f ns.\n\n",
+		frame, c.of("ns to identify a frame", 0), c.of("ns to record an identity in a burst", 0), 1e3/frame, c.of("ns to record a message", 0))
+	cpu := []any{"ms of a core a second, of a pair"}
+	records := []any{"records a second and core"}
+	for _, rate := range rates {
+		cpu, records = append(cpu, 1e3*c.pair(rate)), append(records, recordsEach/c.pair(rate))
+	}
+	slope := math.Log(c.pair(1e7)/c.pair(1e4)) / math.Log(1e3)
+	head := []any{"packets a second", "10³", "10⁴", "10⁵", "10⁶", "10⁷", "slope"}
+	table(out, head, c.by("ms a second of a point"), c.by("KB a second from a point"), c.by("KiB of a point"),
+		c.by("µs to take a record"), c.by("µs to report"), append(cpu, fmt.Sprintf("%.2f", slope)),
+		append(records, fmt.Sprintf("%.2f", -slope)), c.by("KiB of a pair"), c.by("bytes of a report"))
+	rows := [][]any{{"pairs in one process, 10⁴ packets a second each", "10", "100", "1,000", "5,000"}}
+	for _, name := range []string{"µs to take a record", "µs to report", "KiB of a pair"} {
+		row := []any{name, c.of(name, 1e4)}
+		for _, pairs := range []float64{100, 1000, 5000} {
+			row = append(row, c[name+" beside others"][pairs])
+		}
+		rows = append(rows, row)
+	}
+	table(out, rows...)
+	const month = 30 * 86400
+	table(out, []any{"a month of storage", "GB"},
+		[]any{"a report a second of a pair, as JSON", c.of("bytes of a report", 1e4) * month / 1e9},
+		[]any{"all records of a point at 10⁴ packets a second", c.of("KB a second from a point", 1e4) * month / 1e6},
+		[]any{"all records of a point at 10⁷", c.of("KB a second from a point", 1e7) * month / 1e6},
+		[]any{"counters for every flow, `colate.DefaultConfig`, at 10⁵ packets a second", c.of("MB a minute in a store", 1e5) * month / 60 / 1e3})
+	networks(out, c)
+}
+
+// A network is one to be measured.
+type network struct {
+	name  string
+	pairs int
+	rate  float64 // packets a second of each
+}
+
+// A collector is a machine of two cores.
+const (
+	cores     = 2
+	memory    = 16e9  // bytes
+	wire      = 1.2e9 // bytes a second
+	busy      = 0.7   // the most that is used of any of these
+	partition = 4     // partitions of the stream of records to each core
+)
+
+// bounds returns how many collectors a network takes by each of what they have.
+func (n network) bounds(c costs) map[string]float64 {
+	pairs := float64(n.pairs) / busy
+	return map[string]float64{
+		"processor": pairs * c.pair(n.rate) / cores,
+		"memory":    pairs * c.of("KiB of a pair", n.rate) * 1024 / memory,
+		"wire":      pairs * 2 * c.of("KB a second from a point", n.rate) * 1e3 / wire,
+	}
+}
+
+// networks prints what networks take, and what the simulation says of it.
+func networks(out io.Writer, c costs) {
+	rows := [][]any{{"network", "processor", "memory", "wire", "collectors", "partitions", "GB a second into them"}}
+	checks := [][]any{{"simulated for two minutes", "collectors", "load, mean", "and greatest", "age of a report, median (s)", "99 %",
+		"greatest", "one in 100 fails: greatest age (s)"}}
+	for _, n := range []network{
+		{"1,000 services, 10⁴ messages a second", 1000, 1e4},
+		{"10⁴ links of 100 Gb/s, both ways, 800 bytes a packet", 20_000, 1.56e7},
+		{"10⁶ points, in twos, 10³ messages a second", 500_000, 1e3},
+	} {
+		b := n.bounds(c)
+		need := int(math.Ceil(max(b["processor"], b["memory"], b["wire"])))
+		rows = append(rows, []any{n.name, b["processor"], b["memory"], b["wire"], float64(need), float64(need * cores * partition),
+			float64(n.pairs) * 2 * c.of("KB a second from a point", n.rate) / 1e6})
+		for _, collectors := range []int{need, need * 6 / 10} {
+			s, failed := simulate(n, c, collectors, 0), simulate(n, c, collectors, (collectors+99)/100)
+			checks = append(checks, []any{n.name, float64(collectors), s.load, s.greatest, s.age(0.5), s.age(0.99), s.age(1), failed.age(1)})
+		}
+	}
+	fmt.Fprintf(out, "Collectors of %d cores, %.0f GB and %.0f Gb/s, used to %.0f %%, by what they need of each:\n\n", cores, memory/1e9, wire*8/1e9, 100*busy)
+	table(out, rows...)
+	table(out, checks...)
+}
