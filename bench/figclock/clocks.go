@@ -7,8 +7,6 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
-	"github.com/hoplag/hoplag/estimate/clock"
-	"github.com/hoplag/hoplag/lda"
 )
 
 var clocks = experiment.Experiment{
@@ -68,7 +66,6 @@ func measureClocks(run *experiment.Run) {
 		draw(run, a, values, found[a.name])
 		tabulate(run, a, values, found[a.name])
 	}
-	picture(run)
 	if !run.Quick {
 		judge(run, found, certain, likely)
 	}
@@ -85,25 +82,13 @@ func measureClocks(run *experiment.Run) {
 		"The error of the drift stays near 0.05 ppm however long the window is, since the rate is granted to wander by 0.1 ppm.")
 }
 
-// draw makes the figures of one axis: errors of the offset and, if known, of
-// the drift.
+// draw makes the figure of one axis.
 func draw(run *experiment.Run, a axis, values []float64, found [][]outcome) {
 	f := run.Draw(a.name, a.title, "", a.x, plot.LogAxis("error of the offset (µs)"))
-	for m := range single {
+	for m := range methods {
 		line := looks[m]
 		for i, v := range values {
 			line.Add(v, typical(found[i], func(o *outcome) float64 { return o.offset[m] })/1e3)
-		}
-		f.Add(line)
-	}
-	if a.name != "load" && a.name != "window" {
-		return
-	}
-	f = run.Draw(a.name+"-drift", "Error of the drift against the "+a.name, "", a.x, plot.LogAxis("error of the drift (ppm)"))
-	for _, m := range []int{means, probed, last, ours, single} {
-		line := looks[m]
-		for i, v := range values {
-			line.Add(v, 1e6*typical(found[i], func(o *outcome) float64 { return o.drift[m] }))
 		}
 		f.Add(line)
 	}
@@ -111,16 +96,16 @@ func draw(run *experiment.Run, a axis, values []float64, found [][]outcome) {
 
 // tabulate lists the figures' numbers, and the widths of our intervals.
 func tabulate(run *experiment.Run, a axis, values []float64, found [][]outcome) {
-	t := run.Table(a.name, a.title+" (µs)", a.x.Label, "means", "NTP's filter", "probes of equal bytes", "their line", "cells, 1 s", "cells",
+	t := run.Table(a.name, a.title+" (µs)", a.x.Label, "means", "NTP's filter", "probes of equal bytes", "their line", "cells",
 		"certain ±", "likely ±", "drift (ppm)")
 	for i, v := range values {
 		cells := []string{experiment.Number(v)}
-		for m := range single {
+		for m := range methods {
 			cells = append(cells, number(typical(found[i], func(o *outcome) float64 { return o.offset[m] })/1e3))
 		}
 		t.Row(cells, number(typical(found[i], func(o *outcome) float64 { return o.certain / 2 })/1e3),
 			number(typical(found[i], func(o *outcome) float64 { return o.likely / 2 })/1e3),
-			number(1e6*typical(found[i], func(o *outcome) float64 { return o.drift[ours] })))
+			number(1e6*typical(found[i], func(o *outcome) float64 { return o.drift })))
 	}
 }
 
@@ -145,63 +130,9 @@ func judge(run *experiment.Run, found map[string][][]outcome, certain, likely pe
 	beats("NTP's filter", filter)
 	beats("the shortest of probes of equal bytes", equal)
 	beats("these probes through the same line", probed)
-	drift := 1e6 * typical(found["window"][3], func(o *outcome) float64 { return o.drift[ours] })
+	drift := 1e6 * typical(found["window"][3], func(o *outcome) float64 { return o.drift })
 	run.Keeps("error of the drift in 10 s at 80 % load", "≤ 0.1 ppm", experiment.Number(drift)+" ppm", drift <= 0.1)
 	run.Keeps("certain intervals that hold the offset", "all", fmt.Sprintf("%d of %d", certain.Held, certain.All), certain.Held == certain.All)
 	run.Keeps("likely intervals that hold it, of symmetric paths", "95 %", fmt.Sprintf("%d of %d", likely.Held, likely.All),
 		float64(likely.Held) >= 0.95*float64(likely.All))
-}
-
-// picture draws mean delays over time, as measured and as corrected, with a
-// far clock that drifts, wanders and steps twice.
-func picture(run *experiment.Run) {
-	set := usual
-	set.packets = 2e4
-	seconds := run.Pick(30, 120)
-	length := float64(seconds) * second
-	theta := func(t float64) float64 {
-		x := 2e6 - 25e-6*t + 10e3*math.Sin(2*math.Pi*t/(60*second))
-		if t > 0.35*length {
-			x += 1.5e6
-		}
-		if t > 0.7*length {
-			x -= 4e5
-		}
-		return x
-	}
-	rng := run.Rand("picture")
-	roads := [2]*road{newRoad(rng, &set, 0), newRoad(rng, &set, 1)}
-	config := clock.DefaultConfig
-	config.Wander = 2e-6
-	tracker := experiment.Try(clock.New(config))
-	raw := plot.Series{Name: "as measured", Kind: plot.Line, Paper: true}
-	fixed := plot.Series{Name: "corrected", Kind: plot.Markers}
-	truth := plot.Series{Name: "truth", Kind: plot.Line}
-	band := plot.Series{Name: "certain", Kind: plot.Band}
-	for s := range seconds {
-		run.Alive()
-		end := float64(s+1) * second
-		set.load[0] = 0.5 + 0.4*math.Sin(2*math.Pi*float64(s)/25)
-		exchanges(roads, end, 1, theta)
-		middle := epoch + int64(end-second/2)
-		there, back := cells(roads, middle)
-		_, _ = tracker.Add(there, back)
-		r := experiment.Try(lda.Estimate(roads[0].up, roads[0].down))
-		x := end/second - 0.5
-		raw.Add(x, r.Mean/1e3)
-		truth.Add(x, roads[0].true/roads[0].n/1e3)
-		reading, err := tracker.Between(epoch+int64(end-second), epoch+int64(end))
-		if err != nil {
-			continue
-		}
-		certain := reading.Correct(r.Delay, second/math.Sqrt(12)).Certain
-		roads[0].down.Correct(reading)
-		corrected := experiment.Try(lda.Estimate(roads[0].up, roads[0].down))
-		fixed.Add(x, corrected.Mean/1e3)
-		band.AddRange(x, corrected.Mean/1e3, certain.Low/1e3, certain.High/1e3)
-	}
-	run.Draw("corrected", "Mean delay each second, before and after",
-		"The far clock loses 25 millionths, wanders by 10 µs within a minute, and is set ahead by 1.5 ms and back by 0.4 ms. The "+
-			"band is what is certain of the corrected mean; in a second in which the clock was set it holds both.", plot.LinearAxis("time (s)"),
-		plot.LinearAxis("mean delay (µs)"), band, raw, truth, fixed)
 }

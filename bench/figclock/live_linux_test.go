@@ -55,18 +55,17 @@ func TestLive(t *testing.T) {
 	wire := newWire(t)
 	const interval = 250 * time.Millisecond
 	fake := &falseClock{start: time.Now().UnixNano(), length: float64(*liveFor)}
-	near, far := wire.points(t)
 	flows := [2]*liveFlow{newLiveFlow(t, 0, fake, interval), newLiveFlow(t, 1, fake, interval)}
 	done := make(chan struct{})
-	for i, ends := range [2][2]*endpoint{{near, far}, {far, near}} {
-		wire.run(func() { flows[i].send(t, ends[0], done, uint64(i)) })
-		wire.run(func() { flows[i].receive(ends[1]) })
+	for i := range flows {
+		wire.group.Go(func() { flows[i].send(t, wire.ends[i], wire.peers[i], done, uint64(i)) })
+		wire.group.Go(func() { flows[i].receive(wire.ends[1-i]) })
 	}
 	pass := watch(t, flows, fake, interval)
 	close(done)
-	near.conn.Close()
-	far.conn.Close()
-	wire.wait()
+	wire.ends[0].Close()
+	wire.ends[1].Close()
+	wire.group.Wait()
 	pass.report(t)
 }
 

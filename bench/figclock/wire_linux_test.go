@@ -2,125 +2,59 @@ package figclock
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"net"
-	"os"
-	"os/exec"
-	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda"
 )
 
-// setns is the number of the system call, which package syscall lacks.
-var setns = map[string]uintptr{"amd64": 308, "arm64": 268}
-
 // A wire is two network namespaces with a veth pair between them, each end's
-// egress shaped.
+// egress shaped, and a socket in each.
 type wire struct {
-	names [2]string
+	ends  [2]*net.UDPConn
+	peers [2]*net.UDPAddr
 	group sync.WaitGroup
 }
 
 func newWire(t *testing.T) *wire {
-	if os.Geteuid() != 0 || setns[runtime.GOARCH] == 0 {
-		t.Skip("needs root, to make network namespaces")
+	lab, err := programs.NewLab(2, "ip link add hc0 netns {0} type veth peer name hc0 netns {1}",
+		"ip -n {0} addr add 10.77.0.1/24 dev hc0", "ip -n {0} link set hc0 up",
+		"ip -n {1} addr add 10.77.0.2/24 dev hc0", "ip -n {1} link set hc0 up",
+		"tc -n {0} qdisc add dev hc0 root tbf rate 20mbit burst 4k latency 50ms",
+		"tc -n {1} qdisc add dev hc0 root tbf rate 20mbit burst 4k latency 50ms")
+	if err != nil {
+		t.Skip(err)
 	}
+	t.Cleanup(lab.Remove)
 	w := &wire{}
-	for i := range w.names {
-		w.names[i] = fmt.Sprintf("hoplag-clock-%d-%d", os.Getpid(), i)
-	}
-	commands := []string{
-		"ip netns add " + w.names[0],
-		"ip netns add " + w.names[1],
-		"ip link add hc0 netns " + w.names[0] + " type veth peer name hc0 netns " + w.names[1],
-	}
-	for i, name := range w.names {
-		commands = append(commands,
-			fmt.Sprintf("ip -n %s addr add 10.77.0.%d/24 dev hc0", name, i+1),
-			fmt.Sprintf("ip -n %s link set hc0 up", name),
-			fmt.Sprintf("tc -n %s qdisc add dev hc0 root tbf rate 20mbit burst 4k latency 50ms", name))
-	}
-	t.Cleanup(func() {
-		for _, name := range w.names {
-			_ = exec.Command("ip", "netns", "del", name).Run()
+	for i, name := range lab.Names {
+		address := &net.UDPAddr{IP: net.IPv4(10, 77, 0, byte(i+1)), Port: 7777}
+		w.peers[1-i] = address
+		err := programs.In(name, func() (err error) {
+			w.ends[i], err = net.ListenUDP("udp4", address)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
-	for _, c := range commands {
-		words := strings.Fields(c)
-		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
-			t.Skipf("%s: %v: %s", c, err, out)
+		raw, err := w.ends[i].SyscallConn()
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	return w
-}
-
-// run starts what wait waits for.
-func (w *wire) run(f func()) {
-	w.group.Add(1)
-	go func() {
-		defer w.group.Done()
-		f()
-	}()
-}
-
-func (w *wire) wait() { w.group.Wait() }
-
-// An endpoint is a socket in one of the namespaces.
-type endpoint struct {
-	conn *net.UDPConn
-	peer *net.UDPAddr
-}
-
-func (w *wire) points(t *testing.T) (near, far *endpoint) {
-	ends := [2]*endpoint{}
-	for i := range ends {
-		address := func(i int) *net.UDPAddr { return &net.UDPAddr{IP: net.IPv4(10, 77, 0, byte(i+1)), Port: 7777} }
-		ends[i] = &endpoint{peer: address(1 - i)}
-		opened := make(chan error)
-		go func() {
-			// The thread stays in the namespace, and ends with the goroutine.
-			runtime.LockOSThread()
-			opened <- ends[i].open(w.names[i], address(i))
-		}()
-		if err := <-opened; err != nil {
+		if err := raw.Control(func(fd uintptr) {
+			err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1)
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return ends[0], ends[1]
-}
-
-func (e *endpoint) open(namespace string, address *net.UDPAddr) error {
-	f, err := os.Open("/run/netns/" + namespace)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if _, _, errno := syscall.RawSyscall(setns[runtime.GOARCH], f.Fd(), syscall.CLONE_NEWNET, 0); errno != 0 {
-		return errno
-	}
-	if e.conn, err = net.ListenUDP("udp4", address); err != nil {
-		return err
-	}
-	raw, err := e.conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var option error
-	err = raw.Control(func(fd uintptr) {
-		option = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1)
-	})
-	if err != nil {
-		return err
-	}
-	return option
+	return w
 }
 
 // A liveInterval is one interval of one direction: as both points measure it,
@@ -175,7 +109,7 @@ func (f *liveFlow) take(number int64) *liveInterval {
 
 // send sends bursts that fill the queue now and then. A packet says its
 // interval, so that both points put it in the same.
-func (f *liveFlow) send(t *testing.T, e *endpoint, done chan struct{}, seed uint64) {
+func (f *liveFlow) send(t *testing.T, conn *net.UDPConn, peer *net.UDPAddr, done chan struct{}, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	payload := make([]byte, 1200)
 	for sequence := uint64(0); ; {
@@ -191,7 +125,7 @@ func (f *liveFlow) send(t *testing.T, e *endpoint, done chan struct{}, seed uint
 			number := now / f.length
 			binary.BigEndian.PutUint64(payload, sequence)
 			binary.BigEndian.PutUint64(payload[8:], uint64(number))
-			if _, err := e.conn.WriteToUDP(payload[:size], e.peer); err != nil {
+			if _, err := conn.WriteToUDP(payload[:size], peer); err != nil {
 				t.Logf("send: %v", err)
 				continue
 			}
@@ -206,10 +140,10 @@ func (f *liveFlow) send(t *testing.T, e *endpoint, done chan struct{}, seed uint
 }
 
 // receive takes the kernel's stamps, until the socket is closed.
-func (f *liveFlow) receive(e *endpoint) {
+func (f *liveFlow) receive(conn *net.UDPConn) {
 	payload, control := make([]byte, 2048), make([]byte, 256)
 	for {
-		n, c, _, _, err := e.conn.ReadMsgUDP(payload, control)
+		n, c, _, _, err := conn.ReadMsgUDP(payload, control)
 		if err != nil {
 			return
 		}

@@ -174,9 +174,7 @@ const (
 	filter        // NTP's: of eight polls, one a second, the one with the shortest round trip
 	equal         // half the difference of the means of as many bytes of probes as the LDAs take, in the last second
 	probed        // the same probes, over all seconds, through package clock
-	last          // the cells of the last second alone, through package clock
 	ours          // the cells of all seconds
-	single        // the cells of one direction: drift only
 	methods
 )
 
@@ -185,14 +183,13 @@ var looks = [methods]plot.Series{
 	filter: {Name: "NTP's filter, 1 probe/s", Paper: true},
 	equal:  {Name: "shortest of probes of equal bytes", Paper: true},
 	probed: {Name: "probes of equal bytes, our line", Paper: true},
-	last:   {Name: "cells, 1 s"},
 	ours:   {Name: "cells, 10 s"},
-	single: {Name: "cells, one direction, 10 s"},
 }
 
 // An outcome holds the error of each method, NaN if it has no answer.
 type outcome struct {
-	offset, drift    [methods]float64 // ns, and as a fraction
+	offset           [methods]float64 // ns
+	drift            float64          // error of ours, as a fraction
 	certain, likely  float64          // widths of our intervals, ns
 	excluded, missed bool             // the truth is outside the certain or the likely interval
 }
@@ -205,20 +202,16 @@ func measure(rng *rand.Rand, set setting) outcome {
 	bytes := config.EncodedSize()
 	config.DigestBits = 16
 	trackers := [methods]*clock.Tracker{}
-	for _, m := range []int{probed, last, ours, single} {
+	for _, m := range []int{probed, ours} {
 		c := clock.DefaultConfig
 		c.Window, c.Asymmetry = max(1, set.seconds), 0
-		if m == last {
-			c.Window = 1
-		}
 		trackers[m] = experiment.Try(clock.New(c))
 	}
 	out := outcome{}
 	for m := range methods {
-		out.offset[m], out.drift[m] = math.NaN(), math.NaN()
+		out.offset[m] = math.NaN()
 	}
 	var polled []exchange
-	var first float64 // by means in the first second
 	for s := range set.seconds {
 		end := float64(s+1) * second
 		probes := exchanges(roads, end, bytes/probeBytes, theta)
@@ -227,15 +220,11 @@ func measure(rng *rand.Rand, set setting) outcome {
 		}
 		feed(trackers, roads, probes, end)
 		mean := (roads[0].sum/roads[0].n - roads[1].sum/roads[1].n) / 2
-		if s == 0 {
-			first = mean
-		}
 		if s < set.seconds-1 {
 			continue
 		}
 		middle := end - second/2
 		out.offset[means] = math.Abs(mean - theta(middle))
-		out.drift[means] = math.Abs((mean-first)/(float64(s)*second) - gaining)
 		e := shortest(polled[max(0, len(polled)-polls):])
 		out.offset[filter] = math.Abs(e.offset() - theta(e.sent))
 		e = shortest(probes)
@@ -256,21 +245,19 @@ func feed(trackers [methods]*clock.Tracker, roads [2]*road, probes []exchange, e
 	}
 	// Read what is not known yet at the end.
 	_, _ = trackers[probed].Add(probed2[0], probed2[1])
-	_, _ = trackers[last].Add(there, back)
 	_, _ = trackers[ours].Add(there, back)
-	_, _ = trackers[single].Add(there, nil)
 }
 
 // read reads the trackers.
 func (o *outcome) read(trackers [methods]*clock.Tracker, at int64, truth float64) {
-	for _, m := range []int{probed, last, ours, single} {
+	for _, m := range []int{probed, ours} {
 		r, err := trackers[m].At(at)
-		o.drift[m] = math.Abs(r.Drift - gaining)
 		if err != nil {
 			continue
 		}
 		o.offset[m] = math.Abs(r.Offset - truth)
 		if m == ours {
+			o.drift = math.Abs(r.Drift - gaining)
 			o.certain, o.likely = r.Certain.High-r.Certain.Low, r.Likely.High-r.Likely.Low
 			o.excluded, o.missed = !r.Certain.Contains(truth), !r.Likely.Contains(truth)
 		}

@@ -189,7 +189,8 @@ func networks(out io.Writer, c costs) {
 			checks = append(checks, []any{n.name, float64(collectors), s.load, s.greatest, s.age(0.5), s.age(0.99), s.age(1), failed.age(1)})
 		}
 	}
-	fmt.Fprintf(out, "Collectors of %d cores, %.0f GB and %.0f Gb/s, used to %.0f %%, by what they need of each:\n\n", cores, memory/1e9, wire*8/1e9, 100*busy)
+	fmt.Fprintf(out, "Collectors of %d cores, %.0f GB and %.0f Gb/s, used to %.0f %%, by what they need of each:\n\n",
+		cores, memory/1e9, wire*8/1e9, 100*busy)
 	table(out, rows...)
 	table(out, checks...)
 }

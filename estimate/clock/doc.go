@@ -16,9 +16,8 @@
 //
 // After that, the synopses give what points with equal clocks would have
 // measured. If you only have the estimates, correct those with
-// [Reading.Correct]. [Reading.NearTime] is for RLI's references, and [History] for
-// records that are compared months later. Package hoplag does all of this by
-// itself, and package mplane solves for the clocks of many points.
+// [Reading.Correct]. [Reading.NearTime] is for RLI's references, and [History] for records
+// that are compared months later. Package hoplag does all of this by itself.
 //
 // # How it works
 //
@@ -64,24 +63,10 @@
 // The tracker cannot tell a path and a clock apart that change in the same
 // interval.
 //
-// # Together with NTP and PTP
-//
-// Let NTP or PTP keep the clocks within the same second and their rates within
-// 0.1 % of each other. This package measures the remaining milliseconds, from
-// traffic that is there anyway, in the same intervals as the delays. PTP with
-// hardware stamps and aware switches is better; if you have it, the reading
-// checks it.
-//
 // # Figures
 //
-// Two network namespaces, shaped queues, and a far clock that is 80 ms behind,
-// drifts by 50 millionths one way and the other, wanders and is set twice: in
-// 2,398 intervals of ten minutes the means of corrected cells were off by 0.01
-// µs (median), 0.03 µs (95 %), 0.23 µs at most, never by more than was likely;
-// and of 46,945 certain intervals none excluded the truth. Where the means
-// alone were corrected, by the readings of the intervals' middles, they were
-// off by 0.4 µs (median) and up to 3 µs: packets in bursts are not from the
-// middle.
+// Two network namespaces with shaped queues, and a far clock that is 80 ms
+// behind, drifts, wanders and is set twice:
 //
 //	go test -run TestLive -live 10m -timeout 20m -v ./bench/figclock
 //

@@ -98,8 +98,7 @@ func (s *slot) all(yield func([]byte) bool) {
 	}
 }
 
-// ClockSet reports that the point's clock was set. It spoils the open
-// interval.
+// ClockSet reports that the point's clock was set: it spoils the open interval.
 func (r *Receiver) ClockSet() { r.slots[r.open].clockSet = r.slots[r.open].used }
 
 // Greater returns a session number that a restarted sender may have.

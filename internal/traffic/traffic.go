@@ -3,7 +3,7 @@
 package traffic
 
 import (
-	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -53,20 +53,17 @@ type Truth struct {
 
 // Truths returns the truths of all flows with at least the given number of
 // packets, in order of the flows.
-func Truths(all []Passage, least uint64) []Truth {
-	moments := map[hashing.Flow]*estimate.Moments{}
+func Truths(all []Passage, least uint64) (list []Truth) {
+	moments := map[hashing.Flow]estimate.Moments{}
 	for _, p := range all {
-		if moments[p.Flow] == nil {
-			moments[p.Flow] = new(estimate.Moments)
-		}
-		moments[p.Flow].Add(float64(p.At - p.Sent))
+		m := moments[p.Flow]
+		m.Add(float64(p.At - p.Sent))
+		moments[p.Flow] = m
 	}
-	var list []Truth
-	for flow, m := range moments {
-		if m.N() >= least {
+	for _, flow := range slices.Sorted(maps.Keys(moments)) {
+		if m := moments[flow]; m.N() >= least {
 			list = append(list, Truth{flow, m.N(), m.Mean(), math.Sqrt(m.PopulationVariance())})
 		}
 	}
-	slices.SortFunc(list, func(a, b Truth) int { return cmp.Compare(a.Flow, b.Flow) })
 	return list
 }

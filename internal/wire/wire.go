@@ -60,13 +60,12 @@ func AppendBits(dst []byte, v uint64, bits uint8) []byte {
 // Open checks a whole record's magic, version and checksum and returns a
 // Reader of its body. The error wraps [estimate.ErrEncoding].
 func Open(data []byte, magic string, version uint8) (Reader, error) {
-	if len(data) < Overhead {
+	switch {
+	case len(data) < Overhead:
 		return Reader{}, fmt.Errorf("%w: %d bytes, too short for a %q record of at least %d", estimate.ErrEncoding, len(data), magic, Overhead)
-	}
-	if string(data[:4]) != magic {
+	case string(data[:4]) != magic:
 		return Reader{}, fmt.Errorf("%w: magic %q, want %q", estimate.ErrEncoding, data[:4], magic)
-	}
-	if data[4] != version {
+	case data[4] != version:
 		return Reader{}, fmt.Errorf("%w: %q record of version %d, this release reads version %d", estimate.ErrEncoding, magic, data[4], version)
 	}
 	body := data[:len(data)-crcSize]
@@ -151,13 +150,12 @@ func (r *Reader) Uint64() uint64 { return r.Uint(8) }
 // Close reports a body that ended early, has bytes left over, or has excess
 // bits in a field.
 func (r *Reader) Close() error {
-	if r.short {
+	switch {
+	case r.short:
 		return fmt.Errorf("%w: the record ends early", estimate.ErrEncoding)
-	}
-	if len(r.b) > 0 {
+	case len(r.b) > 0:
 		return fmt.Errorf("%w: %d bytes too many", estimate.ErrEncoding, len(r.b))
-	}
-	if r.excess {
+	case r.excess:
 		return fmt.Errorf("%w: a field is wider than its bits", estimate.ErrEncoding)
 	}
 	return nil
