@@ -51,7 +51,7 @@ func (o *outcome) watch(run *experiment.Run, seed uint64, share, times float64) 
 		if interval < history {
 			w.report(interval, packetsEach, none, 0, lostReports)
 			if interval >= history-2 {
-				v := experiment.Try(w.station.Localise(w.path, 0, interval, mplane.Target{Mean: 1}))
+				v := experiment.Try(w.station.Localise(w.path, 0, interval))
 				o.looks++
 				switch {
 				case w.alarm(v.Suspects):
@@ -64,7 +64,7 @@ func (o *outcome) watch(run *experiment.Run, seed uint64, share, times float64) 
 		}
 		w.report(interval, packetsEach, fault, times*w.watched[fault].usualMean(), lostReports)
 	}
-	v := experiment.Try(w.station.Localise(w.path, 0, history, mplane.Target{Mean: 1}))
+	v := experiment.Try(w.station.Localise(w.path, 0, history))
 	o.runs++
 	if slices.Contains(v.Unknown, fault) {
 		o.unknown++

@@ -80,7 +80,7 @@ func newStation() (machine, error) {
 				}
 			}
 		}
-		v, wrong := station.Localise(path, 0, interval, mplane.Target{Mean: 1e5, Loss: 0.001})
+		v, wrong := station.Localise(path, 0, interval)
 		tried++
 		if wrong != nil {
 			refused++

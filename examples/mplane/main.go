@@ -132,7 +132,7 @@ func (w *world) interval(interval uint64, slow bool) (found finding, err error) 
 	}
 	named := map[mplane.SegmentID]suspect{}
 	for _, f := range w.flows {
-		v, err := w.station.Localise(f.path, 0, interval, mplane.Target{Mean: f.target})
+		v, err := w.station.Localise(f.path, 0, interval)
 		if err != nil {
 			return found, err
 		}
@@ -143,7 +143,7 @@ func (w *world) interval(interval uint64, slow bool) (found finding, err error) 
 			}
 			continue
 		}
-		if found.Paths++; v.Broken {
+		if found.Paths++; v.Path.Mean > f.target {
 			found.Missed++
 			for _, s := range v.Suspects {
 				named[s.Segment] = suspect{w.name(s.Segment), s.Excess, named[s.Segment].Paths + 1}

@@ -109,7 +109,7 @@ var sizes = map[string][2]int{
 	"queue":          {3310, 4950},
 	"internal":       {1660, 2660},
 	"examples":       {8500, 5850},
-	"bench":          {16400, 5000},
+	"bench":          {16400, 5190},
 }
 
 // TestSizes holds what there is to its size: whoever adds takes out.

@@ -62,7 +62,7 @@ func BenchmarkStation(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		if _, err := s.Localise(path, 0, interval, Target{Mean: 1}); err != nil {
+		if _, err := s.Localise(path, 0, interval); err != nil {
 			b.Fatal(err)
 		}
 		interval++

@@ -13,7 +13,7 @@
 //	station, err := mplane.NewStation(mplane.StationConfig{Plan: plan, Key: key, Length: 1e9})
 //	_, err = station.Receive(now, data)                      // at the station, whatever comes
 //	err = station.Take(now, report)                          // or what is measured in its process
-//	verdict, err := station.Localise(path, 0, interval, mplane.Target{Mean: 10e6})
+//	verdict, err := station.Localise(path, 0, interval)
 //
 // # The machine
 //

@@ -6,12 +6,6 @@ import (
 	"slices"
 )
 
-// A Target is what a path should keep to.
-type Target struct {
-	Mean float64 // largest mean in ns; 0 for any
-	Loss float64 // largest fraction of packets lost; 0 for any
-}
-
 // A Suspect is a segment of a path, compared with its own history.
 type Suspect struct {
 	Segment SegmentID
@@ -42,8 +36,7 @@ type Suspect struct {
 
 // A Verdict says what makes a path slow or lossy.
 type Verdict struct {
-	Path   PathResult
-	Broken bool // the path misses the target
+	Path PathResult
 
 	// Suspects are the segments that took longer or lost more than usual, not
 	// by chance (Sure of at least 0.99), and that are a part of the
@@ -67,10 +60,10 @@ const (
 )
 
 // Localise compares every segment of a path in an interval with its own
-// history. If the path misses its target, it names the segments that explain
-// it. The error wraps [estimate.ErrConfig] if the plan does not have the path;
-// if segments are missing the Verdict says so.
-func (s *Station) Localise(path []Router, class int, interval uint64, target Target) (Verdict, error) {
+// history, and names those that are slow or lose. The error wraps
+// [estimate.ErrConfig] if the plan does not have the path; if segments are
+// missing the Verdict says so.
+func (s *Station) Localise(path []Router, class int, interval uint64) (Verdict, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, err := s.path(path, class, interval)
@@ -78,7 +71,6 @@ func (s *Station) Localise(path []Router, class int, interval uint64, target Tar
 		return Verdict{}, err
 	}
 	v := Verdict{Path: r}
-	v.Broken = target.Mean > 0 && r.Mean > target.Mean || target.Loss > 0 && r.Loss > target.Loss
 	var slow, lossy []Suspect
 	for _, id := range r.Segments {
 		all := s.history(id, interval)

@@ -29,7 +29,7 @@ func TestLocaliseLasting(t *testing.T) {
 		if interval < begins {
 			continue
 		}
-		v, err := w.station.Localise(path, 0, interval, Target{Mean: 1})
+		v, err := w.station.Localise(path, 0, interval)
 		if err != nil || len(v.Suspects) != 1 || v.Suspects[0].Segment != ids[1] || v.Suspects[0].Since != begins {
 			t.Errorf("interval %d: %+v, %v; want %+v since %d", interval, v.Suspects, err, ids[1], begins)
 		}
@@ -59,7 +59,7 @@ func TestLocaliseClocks(t *testing.T) {
 				}
 				w.report(interval)
 			}
-			v, err := w.station.Localise(path, 0, 19, Target{Mean: 1})
+			v, err := w.station.Localise(path, 0, 19)
 			if err != nil && !c.oneWay {
 				t.Fatal(err)
 			}

@@ -177,14 +177,14 @@ func TestLocalise(t *testing.T) {
 			}
 			w.report(interval)
 			if interval >= 17 && interval < 20 {
-				v, err := w.station.Localise(path, 0, interval, Target{Mean: 1})
-				if err != nil || !v.Broken || len(v.Unknown) > 0 {
+				v, err := w.station.Localise(path, 0, interval)
+				if err != nil || len(v.Unknown) > 0 {
 					t.Fatalf("%+v, %v", v, err)
 				}
 				alarms += len(v.Suspects)
 			}
 		}
-		v, err := w.station.Localise(path, 0, 20, Target{Mean: 1})
+		v, err := w.station.Localise(path, 0, 20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,8 +211,8 @@ func TestLocaliseLoss(t *testing.T) {
 		}
 		w.report(interval)
 	}
-	v, err := w.station.Localise(path, 0, 19, Target{Loss: 0.02})
-	if err != nil || !v.Broken || len(v.Suspects) != 1 || v.Suspects[0].Segment != ids[3] || v.Suspects[0].ExcessLoss < 0.04 {
+	v, err := w.station.Localise(path, 0, 19)
+	if err != nil || len(v.Suspects) != 1 || v.Suspects[0].Segment != ids[3] || v.Suspects[0].ExcessLoss < 0.04 {
 		t.Errorf("%+v, %v; want segment %+v", v, err, ids[3])
 	}
 }
@@ -232,7 +232,7 @@ func TestMissing(t *testing.T) {
 	if !errors.Is(err, estimate.ErrNoSamples) || len(got.Missing) != 2 {
 		t.Errorf("%+v, %v; want two segments missing", got, err)
 	}
-	v, err := w.station.Localise(path, 0, 12, Target{})
+	v, err := w.station.Localise(path, 0, 12)
 	if err != nil || len(v.Unknown) != 2 {
 		t.Errorf("%+v, %v", v, err)
 	}
