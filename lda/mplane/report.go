@@ -1,8 +1,10 @@
 package mplane
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"unique"
@@ -49,9 +51,9 @@ func (m *Measurement) SetClock(r clock.Reading) {
 
 // check reports what is wrong with a measurement.
 func (m *Measurement) check() error {
-	for _, x := range m.numbers() {
-		if math.IsNaN(*x) || math.IsInf(*x, 0) {
-			return invalid("a number of the measurement", *x, "finite")
+	for _, x := range []float64{m.Delay.Mean, m.Delay.StdDev, m.Error, m.Ahead, m.AheadError} {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return invalid("a number of the measurement", x, "finite")
 		}
 	}
 	switch {
@@ -75,29 +77,32 @@ type Report struct {
 	Measurements []Measurement
 }
 
-// The encoding, big-endian, between the head and the CRC-32C of package wire.
-// With a key, a tag of 16 bytes follows:
-//
-//	network, interval                  8 bytes each
-//	monitor, number of measurements    4, 2
-//	for each measurement:
-//	from, to, via, path, class         4 4 4 4 2
-//	sent, lost, packets in the mean    8 8 8
-//	mean, deviation, error             8 8 8, IEEE 754
-//	clock ahead, its error             8 8, IEEE 754
-//
-// There is no sequence number: a report says the same whenever it comes, and
-// whenever it comes again.
+// A report is encoded, big-endian, as a reportHead and its encodedMeasurements,
+// between the head and the CRC-32C of package wire. With a key, a tag of 16
+// bytes follows. There is no sequence number: a report says the same whenever it
+// comes, and whenever it comes again.
+type reportHead struct {
+	Network, Interval uint64
+	Monitor           Router
+	Count             uint16
+}
+
+type encodedMeasurement struct {
+	Segment                              SegmentID
+	Sent, Lost, Packets                  uint64
+	Mean, StdDev, Error, Ahead, AheadErr float64
+}
+
 const (
 	magic           = "HLMS"
 	version         = 2
-	reportHead      = 2*8 + 4 + 2
+	reportHeadSize  = 2*8 + 4 + 2
 	measurementSize = 4*4 + 2 + 8*8
 	tagSize         = 16
 
 	// MaxMeasurements is the largest number of measurements in a report: what
 	// fits a datagram of 1,400 bytes.
-	MaxMeasurements = (1400 - wire.Overhead - tagSize - reportHead) / measurementSize
+	MaxMeasurements = (1400 - wire.Overhead - tagSize - reportHeadSize) / measurementSize
 )
 
 // A Key is the secret of the reports' tags. No printer shows it. Without a secret
@@ -115,39 +120,27 @@ func AppendReport(dst []byte, r Report, key Key) ([]byte, error) {
 	if len(r.Measurements) > MaxMeasurements {
 		return dst, invalid("number of measurements", len(r.Measurements), fmt.Sprintf("at most %d", MaxMeasurements))
 	}
+	var all []encodedMeasurement
 	for i := range r.Measurements {
-		if err := r.Measurements[i].check(); err != nil {
+		m := &r.Measurements[i]
+		if err := m.check(); err != nil {
 			return dst, err
 		}
+		all = append(all, encodedMeasurement{m.Segment, m.Sent, m.Lost, m.Delay.N, m.Delay.Mean, m.Delay.StdDev, m.Error, m.Ahead, m.AheadError})
 	}
 	start := len(dst)
 	dst = wire.Begin(dst, magic, version)
-	dst = wire.AppendUint(dst, r.Network, 8)
-	dst = wire.AppendUint(dst, r.Interval, 8)
-	dst = wire.AppendUint(dst, uint64(r.Monitor), 4)
-	dst = wire.AppendUint(dst, uint64(len(r.Measurements)), 2)
-	for i := range r.Measurements {
-		dst = appendMeasurement(dst, &r.Measurements[i])
+	for _, part := range []any{reportHead{r.Network, r.Interval, r.Monitor, uint16(len(all))}, all} {
+		var err error
+		if dst, err = binary.Append(dst, binary.BigEndian, part); err != nil {
+			return dst[:start], fmt.Errorf("mplane: %w", err)
+		}
 	}
 	dst = wire.Seal(dst, start)
 	if !key.empty() {
 		dst = append(dst, key.tag(dst[start:])...)
 	}
 	return dst, nil
-}
-
-func appendMeasurement(dst []byte, m *Measurement) []byte {
-	for _, r := range []uint32{uint32(m.Segment.From), uint32(m.Segment.To), uint32(m.Segment.Via), m.Segment.Path} {
-		dst = wire.AppendUint(dst, uint64(r), 4)
-	}
-	dst = wire.AppendUint(dst, uint64(m.Segment.Class), 2)
-	for _, v := range m.counts() {
-		dst = wire.AppendUint(dst, *v, 8)
-	}
-	for _, x := range m.numbers() {
-		dst = wire.AppendUint(dst, math.Float64bits(*x), 8)
-	}
-	return dst
 }
 
 // tag authenticates a record.
@@ -174,41 +167,23 @@ func DecodeReport(data []byte, key Key) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("mplane: %w", err)
 	}
-	r := Report{Network: b.Uint64(), Interval: b.Uint64(), Monitor: Router(b.Uint32())}
-	count := int(b.Uint16())
-	if count > MaxMeasurements || b.Len() != count*measurementSize {
-		return Report{}, fmt.Errorf("mplane: %w: %d bytes of %d measurements, want %d", estimate.ErrEncoding, b.Len(), count,
-			count*measurementSize)
+	var head reportHead
+	body := b.Bytes(b.Len())
+	n, err := binary.Decode(body, binary.BigEndian, &head)
+	if err != nil || len(body)-n != int(head.Count)*measurementSize || head.Count > MaxMeasurements {
+		return Report{}, fmt.Errorf("mplane: %w: %d bytes of %d measurements", estimate.ErrEncoding, len(body), head.Count)
 	}
-	for range count {
-		m := decodeMeasurement(&b)
-		if err := m.check(); err != nil {
-			return Report{}, fmt.Errorf("mplane: %w: %w", estimate.ErrEncoding, err)
-		}
+	all := make([]encodedMeasurement, head.Count)
+	_, err = binary.Decode(body[n:], binary.BigEndian, all)
+	r := Report{Network: head.Network, Interval: head.Interval, Monitor: head.Monitor}
+	for _, e := range all {
+		m := Measurement{Segment: e.Segment, Sent: e.Sent, Lost: e.Lost, Delay: estimate.Delay{Mean: e.Mean, StdDev: e.StdDev, N: e.Packets},
+			Error: e.Error, Ahead: e.Ahead, AheadError: e.AheadErr}
+		err = cmp.Or(err, m.check())
 		r.Measurements = append(r.Measurements, m)
 	}
-	if err := b.Close(); err != nil {
-		return Report{}, fmt.Errorf("mplane: %w", err)
+	if err != nil {
+		return Report{}, fmt.Errorf("mplane: %w: %w", estimate.ErrEncoding, err)
 	}
 	return r, nil
-}
-
-func decodeMeasurement(b *wire.Reader) Measurement {
-	m := Measurement{Segment: SegmentID{
-		From: Router(b.Uint32()), To: Router(b.Uint32()), Via: Router(b.Uint32()), Path: b.Uint32(), Class: b.Uint16(),
-	}}
-	for _, v := range m.counts() {
-		*v = b.Uint64()
-	}
-	for _, x := range m.numbers() {
-		*x = math.Float64frombits(b.Uint64())
-	}
-	return m
-}
-
-// counts and numbers are a measurement's fields in the order of the encoding.
-func (m *Measurement) counts() [3]*uint64 { return [3]*uint64{&m.Sent, &m.Lost, &m.Delay.N} }
-
-func (m *Measurement) numbers() [5]*float64 {
-	return [5]*float64{&m.Delay.Mean, &m.Delay.StdDev, &m.Error, &m.Ahead, &m.AheadError}
 }
