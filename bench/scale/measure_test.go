@@ -1,10 +1,11 @@
+//go:build unix
+
 package main
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -20,8 +21,6 @@ import (
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/hashing"
 )
-
-var measure = flag.Bool("measure", false, "measure the costs again, and write costs.csv")
 
 // TestMeasure is go test -run TestMeasure -measure -timeout 30m ./bench/scale.
 // It counts the processor's time, not the clock's, so a busy machine matters

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"strings"
 	"testing"
 )
+
+var measure = flag.Bool("measure", false, "measure the costs again, and write costs.csv and docs/SCALE.md")
 
 // page returns docs/SCALE.md before, within and after its tables.
 func page(t *testing.T) (before, tables, after string) {

@@ -96,7 +96,7 @@ var sizes = map[string][2]int{
 	".":              {4770, 4300},
 	"estimate":       {2910, 1970},
 	"estimate/joint": {1700, 1150},
-	"estimate/clock": {1500, 1100},
+	"estimate/clock": {1480, 1060},
 	"lda":            {3340, 3090},
 	"lda/control":    {450, 1210},
 	"lda/lost":       {690, 460},
