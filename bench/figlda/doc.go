@@ -27,5 +27,5 @@ import (
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
 		experiment.In("LDA (aggregate delay)", knownLoss, unknownLoss, againstProbes, worstCase, bandwidth),
-		experiment.In("Ours: LDA", ldaDeviation, ldaQuantiles, ldaCoverage, ldaAreas))
+		experiment.In("Ours: LDA", ldaDeviation, ldaQuantiles, ldaCoverage, ldaAreas, ldaLost))
 }

@@ -23,6 +23,7 @@ type matcher struct {
 type passage struct {
 	time     int64
 	interval int
+	number   int64 // of the packet, from 1
 }
 
 // exact is the exact answer for one interval, for the packets sent in it.

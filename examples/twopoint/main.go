@@ -36,6 +36,10 @@
 // frames of both captures, "passed_over_frames" were not measured and
 // "cut_packets" end so early that they may not be recognised.
 //
+// What was lost is named too, from counters that are cut every 10 ms and a memory
+// of what went in: "lost_packets" has the number of each packet among those
+// measured of -before, and its time. "lost_packets_that_came" of them did come.
+//
 // If a capture is damaged or cut off, or Ctrl-C ends the reading, the report
 // covers what came before, with every packet that both captures have, and says
 // so ("stopped" in JSON), and the exit code is 1. It is 2 for wrong flags.

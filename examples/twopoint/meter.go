@@ -34,6 +34,8 @@ type meter struct {
 	receiving int         // index of the receiver's interval
 	down      *synopsis   // of the receiver's interval
 	spare     []*synopsis // for reuse
+	namer     *namer
+	came      []bool // by number of a packet
 }
 
 // synopsis belongs to one point and one interval. Beside the measured
@@ -81,7 +83,11 @@ func newMeter(c lda.Config, seed uint64, length time.Duration) (*meter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &meter{config: c, seed: seed, length: int64(length), matcher: &matcher{strays: map[hashing.Packet]int{}}, down: down}, nil
+	n, err := newNamer()
+	if err != nil {
+		return nil, err
+	}
+	return &meter{config: c, seed: seed, length: int64(length), matcher: &matcher{strays: map[hashing.Packet]int{}}, down: down, namer: n}, nil
 }
 
 // knows reports whether the packet is on its way.
@@ -106,7 +112,9 @@ func (m *meter) update(point trace.Point, t int64, p *packet) {
 		current := m.sending(t)
 		current.up.update(digest, t)
 		current.exact.sent++
-		m.matcher.in(identity, passage{t, len(m.intervals) - 1})
+		m.matcher.in(identity, passage{t, len(m.intervals) - 1, m.packets[point]})
+		m.came = append(m.came, false)
+		m.namer.pass(point, digest, t, m.packets[point])
 		return
 	}
 	at, ok, unique := m.matcher.out(identity)
@@ -116,7 +124,9 @@ func (m *meter) update(point trace.Point, t int64, p *packet) {
 		m.foreign++
 		return
 	}
+	m.namer.pass(point, digest, t, 0)
 	if ok {
+		m.came[at.number-1] = true
 		m.intervals[at.interval].exact.add(t-at.time, unique)
 		if at.interval < m.receiving && m.intervals[at.interval].late && m.receiving < len(m.intervals) {
 			m.intervals[m.receiving].late = true // it has the packet in its place
@@ -191,6 +201,13 @@ func (m *meter) report() (*report, error) {
 		SynopsisBytes:  m.config.MemorySize(),
 		WireBytes:      m.config.EncodedSize(),
 		IntervalLength: m.length,
+	}
+	m.namer.finish()
+	r.Named = m.namer.named
+	for _, one := range r.Named {
+		if m.came[one.Number-1] && !one.Repeated {
+			r.NamedWrongly++
+		}
 	}
 	for i := range m.intervals {
 		r.Intervals = append(r.Intervals, m.intervals[i].row(m))

@@ -185,3 +185,11 @@ func TestRealSwitch(t *testing.T) {
 		t.Errorf("exact deviation %v, want 45.207", w.StdDev.Exact)
 	}
 }
+
+// All packets that the shipped captures lost are named, and none that came.
+func TestLostPacketsAreNamed(t *testing.T) {
+	r := decoded(t)
+	if want := int(r.Intervals[0].Lost.Exact); len(r.Named) < want*95/100 || len(r.Named) > want || r.NamedWrongly > 0 {
+		t.Errorf("%d named, %d wrongly, of %d lost", len(r.Named), r.NamedWrongly, want)
+	}
+}

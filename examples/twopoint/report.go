@@ -28,6 +28,8 @@ type report struct {
 	WireBytes      int      `json:"wire_bytes"`
 	Stopped        string   `json:"stopped,omitempty"`
 	Intervals      []row    `json:"intervals"`
+	Named          []named  `json:"lost_packets,omitempty"`
+	NamedWrongly   int      `json:"lost_packets_that_came"`
 }
 
 // settings is an aggregator's Config.
@@ -97,9 +99,13 @@ func (r *report) writeText(w io.Writer) error {
 	fmt.Fprintf(w, "synopsis   2 banks × %d cells, identity %s: %s bytes at each point, %s on the wire\n\n",
 		c.Banks[0].Rows, c.Identity, programs.Thousands(r.SynopsisBytes), programs.Thousands(r.WireBytes))
 	if len(r.Intervals) == 1 {
-		return r.Intervals[0].writeText(w)
+		err := r.Intervals[0].writeText(w)
+		r.writeNames(w)
+		return err
 	}
-	return r.writeTable(w)
+	err := r.writeTable(w)
+	r.writeNames(w)
+	return err
 }
 
 // cutShort explains why packets that were captured in part are not recognised.

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/programs"
+	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/lost"
+	"github.com/hoplag/hoplag/queue/trace"
+)
+
+const (
+	// nameCut is how often the counters are cut that names are found by, in ns, and
+	// nameReport how many cuts go by between searches.
+	nameCut, nameReport = 10e6, 40
+
+	// mostSent is how many packets sent are kept for a search.
+	mostSent = 1 << 20
+)
+
+// A namer names the packets that were lost: from counters of its own, and what
+// was sent lately, but not from what came.
+type namer struct {
+	config lda.Config
+	points [2]*lda.Sparse
+	total  *lda.Accumulator
+	first  int64 // time of the first packet
+	end    int64 // of the present cut
+	cuts   int
+	sent   []sending
+	named  []named
+}
+
+type sending struct {
+	packet hashing.Packet
+	time   int64
+	number int64
+}
+
+// named is a packet of the first capture that was lost.
+type named struct {
+	Number   int64   `json:"number"` // of the packets measured, from 1
+	Seconds  float64 `json:"seconds"`
+	Repeated bool    `json:"repeated,omitempty"`
+}
+
+func newNamer() (*namer, error) {
+	n := &namer{config: lda.DefaultConfig}
+	n.config.DigestBits = 32
+	var err error
+	if n.total, err = lda.NewAccumulator(n.config); err != nil {
+		return nil, err
+	}
+	for i := range n.points {
+		if n.points[i], err = lda.NewSparse(n.config); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// pass takes a packet. Times do not descend.
+func (n *namer) pass(point trace.Point, p hashing.Packet, t, number int64) {
+	if n.end == 0 {
+		n.first, n.end = t, t+nameCut
+	}
+	if t >= n.end {
+		n.cut(n.end + (t-n.end)/nameCut*nameCut)
+	}
+	n.points[point].Update(p, t)
+	if point == trace.Ingress {
+		n.sent = append(n.sent, sending{p, t, number})
+	}
+}
+
+// cut ends a cut at a time, and searches now and then.
+func (n *namer) cut(end int64) {
+	// Both are of one Config, and the cuts are in order.
+	_ = n.total.AddSparse(n.end-nameCut, end, n.points[trace.Ingress], n.points[trace.Egress])
+	n.points[trace.Ingress].Reset()
+	n.points[trace.Egress].Reset()
+	n.end = end + nameCut
+	if n.cuts++; n.cuts%nameReport == 0 {
+		n.total.End()
+		n.total.Estimate() // tells it how long packets take
+	}
+	for n.total.Settled() {
+		n.search()
+		n.total.Reset()
+	}
+}
+
+func (n *namer) search() {
+	var trails []estimate.Trail
+	n.total.Trails(func(t estimate.Trail) { trails = append(trails, t.Clone()) })
+	f, err := lost.NewFinder(n.config, trails)
+	if err != nil || len(trails) == 0 {
+		return
+	}
+	for _, s := range n.sent {
+		if f.Wants(s.time) {
+			f.Offer(s.packet, uint64(s.number), s.time)
+		}
+	}
+	names := f.Names(lost.Budget)
+	for _, one := range names.Names {
+		if !one.OnWay {
+			n.named = append(n.named, named{int64(one.ID), float64(one.Sent-n.first) / 1e9, one.Repeated})
+		}
+	}
+	n.total.TakeOut(names.Lost(n.config, trails))
+	n.sent = n.sent[max(0, len(n.sent)-mostSent):]
+}
+
+// finish waits for the last ones.
+func (n *namer) finish() {
+	for range 100 {
+		n.cut(n.end)
+	}
+	slices.SortFunc(n.named, func(x, y named) int { return cmp.Compare(x.Number, y.Number) })
+}
+
+// writeNames prints some of the packets that were lost.
+func (r *report) writeNames(w io.Writer) {
+	if len(r.Named) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nlost packets: %s are named, %d of them wrongly:", programs.Thousands(int64(len(r.Named))), r.NamedWrongly)
+	for _, one := range r.Named[:min(len(r.Named), 3)] {
+		fmt.Fprintf(w, " number %s at %.6f s,", programs.Thousands(one.Number), one.Seconds)
+	}
+	fmt.Fprintf(w, " …\n")
+}
