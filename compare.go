@@ -453,9 +453,6 @@ func (w *way) delay(fresh bool, seen alikes) Delay {
 	if d.Err == nil {
 		d.MeanInterval95, d.DeviationInterval95 = r.MeanInterval(sampling), r.DeviationInterval(confidence)
 		w.distribute(&d)
-		if fresh && w.samples.N() > 1 {
-			d.sampled(w.samples)
-		}
 	}
 	if errors.Is(d.Err, ErrCopies) || errors.Is(d.Err, ErrUnlike) {
 		d = Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}
@@ -473,18 +470,6 @@ const (
 	// enough is how many packets it takes to say that points see unlike ones.
 	enough = 30
 )
-
-// sampled replaces the mean by that of packets that were seen one by one: where a
-// session begins, those that were on their way are in the cells of others.
-func (d *Delay) sampled(of estimate.Empirical) {
-	var m estimate.Moments
-	for i := range of.N() {
-		x, _ := of.Quantile((float64(i) + 0.5) / float64(of.N()))
-		m.Add(x)
-	}
-	d.Delay = estimate.Delay{Mean: m.Mean(), StdDev: math.Sqrt(m.Variance()), N: uint64(of.N())}
-	d.MeanInterval95 = estimate.StudentInterval(d.Delay, d.N-1, sampling)
-}
 
 // distribute fills in quantiles, the greatest delay and the histogram.
 func (w *way) distribute(d *Delay) {

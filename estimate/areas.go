@@ -63,7 +63,8 @@ type Areas struct {
 	ends     []int64     // of the cuts that are kept
 	step     float64     // length of the latest interval that has one
 	before   int         // number of cuts that were forgotten
-	underWay bool        // packets were on their way at the beginning
+	begun    int64       // when the beginning was
+	underWay bool        // packets were on their way then
 
 	// For a walk, of one cell at a time.
 	passed []areaEvent
@@ -90,6 +91,7 @@ type areaCell struct {
 	group        uint8
 	losses       bool // the anchor's level is higher than the former
 	copies       bool // holds copies of one packet
+	young        bool // packets of before the beginning may have come since the anchor
 }
 
 // An areaEvent is what passed a cell in one interval.
@@ -134,6 +136,7 @@ func (a *Areas) Begin(start int64) {
 	clear(a.known)
 	a.taken = a.taken[:0]
 	a.cells, a.events, a.spare = a.cells[:0], append(a.events[:0], areaEvent{}), 0
+	a.begun = start
 	a.ends, a.before, a.underWay, a.negative, a.seen = append(a.ends[:0], start), 0, false, -1, -1
 }
 
@@ -149,7 +152,7 @@ func (a *Areas) Repeats(i int) { a.cell(i).copies = true }
 // cell returns the state of cell i.
 func (a *Areas) cell(i int) *areaCell {
 	if a.index[i] == 0 {
-		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i)})
+		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), young: a.underWay && a.before == 0})
 		a.index[i] = uint32(len(a.cells))
 	}
 	return &a.cells[a.index[i]-1]
@@ -235,6 +238,9 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra int) {
 	for j := range a.cells {
 		c := &a.cells[j]
 		if c.level == c.told && c.level == c.anchor && a.quiet(c) {
+			if c.first != 0 {
+				c.young = a.early(int(a.events[c.final].cut) - a.before)
+			}
 			continue
 		}
 		a.settle(c)
@@ -325,6 +331,7 @@ func (a *Areas) advance(c *areaCell, keep, to int) {
 				c.former, c.moved = c.anchor, a.ends[s.from]
 			}
 			c.anchor, c.since = s.level, 0
+			c.young = a.early(s.to)
 		}
 	}
 }
@@ -362,6 +369,11 @@ func (a *Areas) groupOf(cell int) (g uint8) {
 
 // length returns the time from the cut before k to k.
 func (a *Areas) length(k int) float64 { return float64(a.ends[k] - a.ends[k-1]) }
+
+// early reports whether packets of before the beginning may be on their way at cut k.
+func (a *Areas) early(k int) bool {
+	return a.underWay && float64(a.ends[k]-a.begun) < a.patience
+}
 
 // old reports whether cut k is at least a patience before the latest cut.
 func (a *Areas) old(k int) bool { return float64(a.ends[a.latest()]-a.ends[k]) >= a.patience }

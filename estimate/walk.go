@@ -27,6 +27,7 @@ type span struct {
 	open        bool    // the cell has not settled since
 	copies      bool    // the cell holds copies of one packet
 	known       bool    // would be over by now also if packets had been lost
+	young       bool    // packets of before the beginning may have come in it
 
 	sent, received uint32
 	level          uint64 // where it began
@@ -164,6 +165,8 @@ func (a *Areas) tell(c *areaCell, after int, visit func(*span)) {
 			level = now
 		}
 		at = a.fill(c, level, at)
+		x.young = !x.exact && (from == 0 && c.young || from > 0 && a.early(from))
+		x.unknown = x.unknown || x.young
 		visit(x)
 	}
 	final := len(s) - 1

@@ -8,12 +8,14 @@ type window struct {
 	groups   []groupWindow
 	lossy    bool
 	scatter  float64 // variance of the time of one packet
+	young    float64 // packets received that may be of before the beginning
 }
 
 type groupWindow struct {
 	area, variance float64 // of all
 	received       float64
 	left           float64 // received, of which nothing is known
+	young          float64 // likewise, where packets of before the beginning may have come
 	exact          float64 // received in exact spans
 	cells          float64
 	negative       float64    // exact spans with a negative area
@@ -34,6 +36,7 @@ type cutShare struct{ exact, lossy [spanClasses]share }
 // pool adds up the spans of the window by group.
 func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
+	w.young = 0
 	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
 	for g := range w.groups {
 		r := &w.groups[g]
@@ -65,6 +68,9 @@ func (a *Areas) pool(from, to int) *window {
 		r.next()
 		r.variance += l.variance(g)
 		r.finish(l.burst)
+		if a.early(from) {
+			w.young += r.young
+		}
 	}
 	return w
 }
@@ -86,7 +92,10 @@ func (w *window) add(r *groupWindow, x *span, variance, burst float64) {
 	class, total := spanClass(x.to-x.from), 0.0
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
 		area, in := x.area[k-x.from], float64(x.in[k-x.from])
-		if x.unknown {
+		if x.young {
+			r.young += in
+			continue
+		} else if x.unknown {
 			r.left += in
 			continue
 		}
@@ -170,13 +179,16 @@ const fewClear = 1000
 // manyCells is how many cells tell what others hold.
 const manyCells = 30
 
+// mostYoung is the share of the packets of a group that may be in young cells.
+const mostYoung = 0.05
+
 // combine adds up the groups, and leaves out those that add more variance than
 // knowledge, the densest first: what they hold is known from the others.
 func (w *window) combine() (Transit, error) {
 	total, counted, left := 0.0, 0.0, 0.0
 	for g := range w.groups {
 		r := &w.groups[g]
-		total += r.received + r.left
+		total += r.received + r.left + r.young
 		left += r.left
 		counted += r.exact
 	}
@@ -190,6 +202,8 @@ func (w *window) combine() (Transit, error) {
 		r := &w.groups[g]
 		if r == rest {
 			r.squares = r.scatter * r.received
+		} else if r.young > mostYoung*(r.received+r.young) {
+			continue // what is known is of fast packets
 		} else {
 			w.doubt(r, rest)
 			rest.merge(r)
@@ -201,7 +215,7 @@ func (w *window) combine() (Transit, error) {
 		scale := total / rest.received
 		t := Transit{
 			Mean:     rest.area / rest.received,
-			Error:    math.Sqrt(rest.variance*scale*scale+one*out*(1+out/rest.received)) / total,
+			Error:    math.Sqrt(rest.variance*scale*scale+one*out*(1+out/rest.received)+sq(w.young*rest.area/rest.received)) / total,
 			Degrees:  uint64(max(1, rest.cells-1)),
 			First:    OnWay{Packets: rest.way[0] * scale},
 			Last:     OnWay{Packets: rest.way[len(rest.way)-1] * scale},
