@@ -247,3 +247,56 @@ func TestAccumulatorStep(t *testing.T) {
 		a.Reset()
 	}
 }
+
+// Of packets on their way at the beginning only the coming is counted. However
+// crowded the cells are, so that they are seldom empty, intervals hold the mean, and
+// are narrow a patience later.
+func TestAccumulatorBeginsUnderWay(t *testing.T) {
+	const cut, cuts, begins = int64(1e8), 140, 10
+	c := DefaultConfig
+	c.DigestBits = 20
+	var points [2][cuts]*Aggregator
+	for i := range cuts {
+		points[0][i], points[1][i] = mustNewFor(t, c), mustNewFor(t, c)
+	}
+	var sums, counts [cuts]float64
+	r := rand.New(rand.NewPCG(1, 2))
+	for at := int64(0); at < cuts*cut; at += int64(r.ExpFloat64() * 50e3) {
+		p, delay := hashing.Packet(r.Uint64()), int64(100e6+r.ExpFloat64()*200e6)
+		points[0][at/cut].Update(p, at)
+		if k := (at + delay) / cut; k < cuts {
+			points[1][k].Update(p, at+delay)
+			sums[k], counts[k] = sums[k]+float64(delay), counts[k]+1
+		}
+	}
+	a, err := NewAccumulator(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, missed := begins, 0
+	a.Gap()
+	for i := begins; i < cuts; i++ {
+		if err := a.Add(int64(i)*cut, int64(i+1)*cut, points[0][i], points[1][i]); err != nil {
+			t.Fatal(err)
+		}
+		if i%10 == 9 {
+			a.End()
+			a.Estimate()
+		}
+		for ; a.Settled(); a.Reset() {
+			result, err := a.Estimate()
+			sum, n := 0.0, 0.0
+			for k := first; k < first+10; k++ {
+				sum, n = sum+sums[k], n+counts[k]
+			}
+			if i := result.MeanInterval(0.99); err != nil || !i.Contains(sum/n) || first >= 40 && i.High-i.Low > sum/n {
+				t.Logf("from cut %d: %v, %+v, truth %v", first, err, i, sum/n)
+				missed++
+			}
+			first += 10
+		}
+	}
+	if missed > 1 || first < 100 {
+		t.Errorf("%d reports are wrong, of %d", missed, first/10-1)
+	}
+}
