@@ -97,7 +97,7 @@ var sizes = map[string][2]int{
 	"estimate":       {2935, 1970},
 	"estimate/joint": {1700, 1150},
 	"estimate/clock": {1480, 1060},
-	"lda":            {3340, 3090},
+	"lda":            {3340, 3150},
 	"lda/control":    {450, 1210},
 	"lda/lost":       {690, 460},
 	"lda/mplane":     {1870, 1450},
