@@ -288,69 +288,6 @@ func TestDecodePacketsIsExact(t *testing.T) {
 	}
 }
 
-// TestDecodePacketsWithFlowsMissing leaves out one flow in fifty. What they had
-// then passes for others', and the doubts must tell.
-func TestDecodePacketsWithFlowsMissing(t *testing.T) {
-	c := decodeShapes()["plain"]
-	up, down := mustNew(t, c), mustNew(t, c)
-	v := newInterval(78, up, down, 0)
-	_, complete := decodePackets(t, up, v.flows)
-	var flows []hashing.Flow
-	var packets, before []float64
-	for i, f := range v.flows {
-		if i%50 != 0 {
-			flows, packets, before = append(flows, f), append(packets, v.packets[i]), append(before, complete[i])
-		}
-	}
-	got, doubt := decodePackets(t, up, flows)
-	wrong := func(doubt []float64) bool {
-		var square, doubted float64
-		for i, n := range packets {
-			square += (got[i] - n) * (got[i] - n)
-			doubted += doubt[i] * doubt[i]
-		}
-		return square > 4*doubted
-	}
-	if wrong(doubt) {
-		t.Error("errors are more than twice the doubts")
-	}
-	// Negative control: the doubts of the complete list.
-	if !wrong(before) {
-		t.Error("the check does not notice doubts that do not tell")
-	}
-}
-
-func TestDecodeIsExactWithoutCollisions(t *testing.T) {
-	c := shapes()["plain"]
-	c.Columns = 10007
-	stream := packets(75, 300, 20)
-	up, down := fill(t, c, stream)
-	count := sizes(stream)
-	sum := map[hashing.Flow]float64{}
-	for _, p := range stream {
-		sum[p.flow] += float64(p.delay)
-	}
-	var flows []hashing.Flow
-	for f := range count {
-		flows = append(flows, f)
-	}
-	slices.Sort(flows)
-	n, doubt := decodePackets(t, up, flows)
-	r, err := Decode(t.Context(), up, down, records(flows, nil), joint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, f := range flows {
-		if math.Abs(n[i]-float64(count[f])) > 1e-6 || doubt[i] > 1e-2 {
-			t.Errorf("%v ± %v packets, want %d", n[i], doubt[i], count[f])
-		}
-		// The solver's slack is 1 % of a packet's variance.
-		if math.Abs(r.Mean[i]-sum[f]/float64(count[f])) > 4*r.StdDev[i]+1 {
-			t.Errorf("mean %v ± %v, want %v", r.Mean[i], r.StdDev[i], sum[f]/float64(count[f]))
-		}
-	}
-}
-
 func TestDecodeRefuses(t *testing.T) {
 	c := shapes()["plain"]
 	up, down := fill(t, c, packets(76, 300, 20))

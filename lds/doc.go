@@ -33,8 +33,8 @@
 // (ours-lds-table of the project's bench). So take a Table if the flows that matter
 // fit, a Sketch if all flows matter, or half of each; [Plan] compares the three.
 //
-// [NewRotation] measures interval after interval ([Sketch.SetInterval] numbers
-// them), and an [Accumulator] adds intervals up so that losses cost little.
+// An [Accumulator] adds intervals up so that losses cost little. Packets cross from one
+// to the next at no cost.
 //
 // # What it assumes
 //
@@ -50,9 +50,8 @@
 //
 // # What it cannot measure
 //
-// It cannot measure small flows among large ones. Below some dozens of
-// packets, a flow's cells mostly hold other flows, and Estimate returns little
-// more than the mean of all packets.
+// It cannot measure small flows among large ones: below some dozens of packets, a
+// flow's cells mostly hold others, and Estimate returns little more than the mean of all.
 //
 // It cannot measure a flow that loses packets in each of its cells, if cuts are much
 // further apart than delays are long. What a cell knows after a loss depends on when
@@ -79,10 +78,9 @@
 // Without losses, rows that see every packet are best, and fewer but larger
 // rows give Estimate a smaller median error. With losses, compare often and
 // use an [Accumulator], and let some rows sample, as [DefaultConfig] does:
-// with a Spread of k and a row that samples at p, a flow survives about k/p
-// losses between two comparisons. At the same memory, a Spread costs more
-// precision than rows that sample. The experiments lds-rows, ours-lds-accumulate
-// and ours-lds-table of the project's bench have the figures.
+// with fewer packets in a cell it is sooner known when one was lost. The experiments
+// lds-rows, ours-lds-accumulate and ours-lds-table of the project's bench have the
+// figures.
 //
 // # Source
 //

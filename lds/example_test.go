@@ -136,13 +136,12 @@ func ExamplePlan() {
 	}
 
 	// The figures of section 3.1.
-	fmt.Printf("Q(1) = %.2f, R = %.2f, q(4, z) = %.3f\n",
-		paper.SmallCollisions(0.0875, 1, 1), paper.OptimalRows(0.0875), paper.SmallCollisions(0.0875, 4, 1))
+	fmt.Printf("Q(1) = %.2f, q(4, z) = %.3f\n", paper.SmallCollisions(0.0875, 1, 1), paper.SmallCollisions(0.0875, 4, 1))
 	// Output:
 	// 0 flows in a table, 72774 cells in 3 rows: 946 kB
 	// 27328 flows in a table, 0 cells in 0 rows: 1503 kB
 	// 10928 flows in a table, 46254 cells in 2 rows: 1202 kB
-	// Q(1) = 0.91, R = 4.20, q(4, z) = 0.985
+	// Q(1) = 0.91, q(4, z) = 0.985
 }
 
 func ExampleNewRotation() {
@@ -187,5 +186,5 @@ func ExampleAccumulator() {
 	}
 	r := must(a.Estimate(7))
 	fmt.Printf("%.0f µs, of %d packets %d to %d lost\n", r.Mean/1e3, r.Sent, r.Overdue, r.Lost)
-	// Output: 207 µs, of 5000 packets 17 to 17 lost
+	// Output: 206 µs, of 5000 packets 17 to 17 lost
 }

@@ -32,8 +32,7 @@ type follower struct {
 	open  stretch // since the base
 	// There is a mark: the latest cut with the fewest outstanding.
 	marked    bool
-	unsure    bool    // packets may have been on their way at the base
-	calm      float32 // share of intervals with packets at the end of which the cell is settled
+	unsure    bool // packets may have been on their way at the base
 	markLevel uint64
 	first     moment  // cut at the level of the mark
 	last      moment  // cut at it
@@ -73,17 +72,10 @@ func (f *follower) cut(a *Accumulator, t *total, up, down *cell) {
 		return
 	}
 	n, now := up.count(), a.now
-	anew := f.level == 0 && n > 0
 	f.open = f.open.plus(stretch{down.sum - up.sum, up.sum - uint64(f.base.at)*uint64(n), down.count(), n})
 	f.level = (f.level + up.tally - down.tally) & a.mask
 	t.sent += uint64(n)
 	t.received += uint64(down.count())
-	if anew {
-		f.calm -= f.calm / calmOver
-		if f.level == 0 {
-			f.calm += 1.0 / calmOver
-		}
-	}
 	switch late := float64(now.at-f.last.at) > a.patience(); {
 	case f.level == 0 && !f.unsure:
 		a.learn(f.open.in, now.at-f.base.at)
@@ -93,21 +85,19 @@ func (f *follower) cut(a *Accumulator, t *total, up, down *cell) {
 		rest := f.open.less(f.mark)
 		a.learn(rest.in-f.rest.in, now.at-f.last.at)
 		f.rest, f.last = rest, now
-		if float64(now.at-f.first.at) >= a.patience() {
-			a.close(t, f)
+		if float64(now.at-f.first.at) < a.patience() {
+			return
 		}
-	case f.marked && late && f.calm > calm && outstanding(f.level) > outstanding(f.markLevel):
-		// Others were lost since.
-		a.close(t, f)
+		if !f.unsure {
+			a.lossy(t, f)
+			t.lost += outstanding(f.markLevel)
+		}
+		a.exact(t, f.rest)
+		f.settle(now)
 	case !f.marked || late || outstanding(f.level) <= outstanding(f.markLevel):
 		f.marked, f.markLevel, f.first, f.last, f.mark, f.rest = true, f.level, now, now, f.open, stretch{}
 	}
 }
-
-const (
-	calmOver = 8   // intervals with packets
-	calm     = 0.7 // if the cell is settled after so many, those outstanding are lost
-)
 
 // learn takes how long some packets took at most, all of which came.
 func (a *Accumulator) learn(packets uint32, over int64) {
@@ -119,25 +109,11 @@ func (a *Accumulator) learn(packets uint32, over int64) {
 	}
 }
 
-// close settles the cell at its mark.
-func (a *Accumulator) close(t *total, f *follower) {
-	if !f.unsure {
-		a.lossy(t, f)
-		t.lost += outstanding(f.markLevel)
-	}
-	a.exact(t, f.rest)
-	left, base := f.open.less(f.mark).less(f.rest), f.base
-	level := (f.level - f.markLevel) & a.mask
-	f.settle(f.last)
-	left.sent -= uint64(f.base.at-base.at) * uint64(left.out)
-	f.open, f.level = left, level
-}
-
 // settle says that nothing was on its way at a cut.
-func (f *follower) settle(at moment) { *f = follower{base: at, calm: f.calm} }
+func (f *follower) settle(at moment) { *f = follower{base: at} }
 
 // lapse forgets what is outstanding.
-func (f *follower) lapse(at moment) { *f = follower{base: at, calm: f.calm, unsure: true} }
+func (f *follower) lapse(at moment) { *f = follower{base: at, unsure: true} }
 
 // exact adds a stretch of which all packets came.
 func (a *Accumulator) exact(t *total, p stretch) {

@@ -71,7 +71,10 @@ func (c *TableConfig) MemorySize() int { return 64*c.Flows + 4*c.Flows/bucketFlo
 // are held in the end do not depend on the order of packets, and large ones,
 // which draw often, nearly always are. A flow that came when there was room is
 // held from its first packet on; another from the packet that drew low enough.
-// [Table.Hold] gives rooms to flows that are known to be large.
+// [Table.Hold] gives rooms to flows that are known to be large. Of a million flows, a
+// table of 16,000 holds nine tenths of those of 1,000 packets and more by what they draw,
+// and 98 to 99 % once it has held on to the large ones for three intervals
+// (TestTableHoldsOnToTheLarge).
 //
 // A flow has three cells: of nine tenths of its packets, of nine hundredths, and
 // of one. A loss spoils one cell.

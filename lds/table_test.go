@@ -327,3 +327,42 @@ func TestTableConfigIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// Of sixty times as many flows as it has rooms, a table that holds on to the large ones of
+// the interval before has nearly all of 1,000 packets and more in the fourth one.
+func TestTableHoldsOnToTheLarge(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	const flows = 50_000
+	c := DefaultTableConfig
+	c.Flows = flows * c.Flows / 1_000_000
+	table := newTable(t, c)
+	var order, large []hashing.Flow
+	for range flows {
+		f, n := hashing.Flow(r.Uint64()), int(min(paretoSize(r), 60_000))
+		for range n {
+			order = append(order, f)
+		}
+		if n >= 1000 {
+			large = append(large, f)
+		}
+	}
+	r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	var shares []float64
+	for range 5 {
+		table.Hold(table.Flows(500))
+		for _, f := range order {
+			table.Update(f, hashing.Packet(r.Uint64()), 0)
+		}
+		held := 0.0
+		for _, f := range large {
+			if table.room(f) != nil {
+				held++
+			}
+		}
+		shares = append(shares, held/float64(len(large)))
+	}
+	t.Logf("of %d: %.3f", len(large), shares)
+	if shares[0] > 0.95 || shares[4] < 0.975 {
+		t.Errorf("of %d large flows held, by interval: %.3f", len(large), shares)
+	}
+}

@@ -29,21 +29,16 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	}
 	result := Result{Sent: sent.packets(), Received: received.packets()}
 	result.Lost = result.Sent - min(result.Sent, result.Received)
-	for k := range sent.cells {
-		switch compare(&sent.cells[k], &received.cells[k], up.config.DigestBits) {
-		case usable:
-			result.Usable++
-		}
-	}
-	bucket := tableBucket{up: up, down: down, first: up.bucket(f) * bucketFlows}
-	bucket.centre()
-	own := bucket.read(f)
-	if own.packets == 0 {
+	b := tableBucket{up: up, down: down, first: up.bucket(f) * bucketFlows}
+	b.centre()
+	own := b.read(f)
+	if own.cells == 0 {
 		return result, errNoSamples
 	}
+	result.Usable = own.cells
 	result.N, result.DegreesOfFreedom = uint64(own.packets), uint64(own.cells-1)
 	beyond := own.sum / own.packets
-	result.Mean = float64(bucket.around.delay) + beyond
+	result.Mean = float64(b.around.delay) + beyond
 	if own.cells > 1 {
 		result.StdDev = math.Sqrt(own.squares / float64(own.cells-1))
 	}
@@ -52,13 +47,11 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	result.Share = float64(result.Received) / (float64(result.Received) + before)
 	// Packets that are in no cell that was read: of the held ones a random part,
 	// and those before the flow was admitted, which are mostly one piece.
-	left := max(0, 1/own.packets-1/float64(result.Received))
-	early := 1 - result.Share
-	variance := 0.0
+	left, early := max(0, 1/own.packets-1/float64(result.Received)), 1-result.Share
 	if left+early > 0 {
-		variance = bucket.variance(f, &own) * (left + early*early)
+		result.MeanError = math.Sqrt(b.variance(f, &own) * (left + early*early))
 	}
-	result.MeanError = math.Sqrt(variance) + rounding*(math.Abs(result.Mean)+math.Abs(beyond))
+	result.MeanError += rounding * (math.Abs(result.Mean) + math.Abs(beyond))
 	return result, nil
 }
 
@@ -73,41 +66,41 @@ type tableBucket struct {
 	around   centre
 }
 
-// cellsOf calls do for the cells of a flow that lost nothing.
-func (b *tableBucket) cellsOf(f hashing.Flow, do func(up, down *cell)) {
-	sent, received := b.up.room(f), b.down.room(f)
+// cells calls do for the cells of a flow that lost nothing.
+func (b *tableBucket) cells(f hashing.Flow, do func(up, down *cell)) {
+	sent, received, c := b.up.room(f), b.down.room(f), &b.up.config
 	if sent == nil || received == nil {
 		return
 	}
 	for k := range sent.cells {
 		u, d := &sent.cells[k], &received.cells[k]
-		if compare(u, d, b.up.config.DigestBits) == usable && fits(uint64(u.count()), b.up.config.SumBits, reach) {
+		if compare(u, d, c.DigestBits) == usable && fits(uint64(u.count()), c.SumBits, reach) {
 			do(u, d)
 		}
 	}
 }
 
-// flows returns the flows of the bucket, 0 for a free room.
-func (b *tableBucket) flows() []hashing.Flow { return b.up.keys[b.first : b.first+bucketFlows] }
-
-// centre finds a centre of few packets in this bucket, or in those that follow.
-func (b *tableBucket) centre() {
-	near := *b
+// each calls do for the flows of the bucket and those that follow, until it has seen
+// enough of a bucket or of too many.
+func (b *tableBucket) each(do func(f hashing.Flow), enough func() bool) {
+	first := b.first
 	for range min(b.up.buckets, fewBuckets) {
-		for _, f := range near.flows() {
-			near.cellsOf(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
+		for _, f := range b.up.keys[first : first+bucketFlows] {
+			do(f)
 		}
-		if n := b.around.packets; n == 1 || n == 2 {
+		if enough() {
 			return
 		}
-		near.next()
+		first = (first + bucketFlows) % len(b.up.keys)
 	}
 }
 
-// fewBuckets are searched for what a bucket does not tell.
-const fewBuckets = 16
-
-func (b *tableBucket) next() { b.first = (b.first + bucketFlows) % len(b.up.keys) }
+// centre finds a centre of few packets.
+func (b *tableBucket) centre() {
+	b.each(func(f hashing.Flow) {
+		b.cells(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
+	}, func() bool { return b.around.packets == 1 || b.around.packets == 2 })
+}
 
 // A heldSum sums up the cells of a flow: delays beyond the centre, packets, and
 // the count-conditioned squares about the flow's mean.
@@ -117,7 +110,7 @@ type heldSum struct {
 }
 
 func (b *tableBucket) read(f hashing.Flow) (h heldSum) {
-	b.cellsOf(f, func(up, down *cell) {
+	b.cells(f, func(up, down *cell) {
 		x, n := b.around.beyond(up, down, b.up.config.SumBits), float64(up.count())
 		if h.packets > 0 {
 			off := x/n - h.sum/h.packets
@@ -130,27 +123,22 @@ func (b *tableBucket) read(f hashing.Flow) (h heldSum) {
 	return h
 }
 
-// enoughDegrees of freedom tell a variance of packets within a factor of two.
-const enoughDegrees = 16
+const (
+	fewBuckets    = 16 // are searched for what a bucket does not tell
+	enoughDegrees = 16 // of freedom tell a variance of packets within a factor of two
+)
 
 // variance returns that of the delays of the packets of flow f. Its own cells are
 // at most three, so other flows, of its bucket and those that follow, weigh as
 // much as one more. It is infinite if there is nothing to go by.
 func (b *tableBucket) variance(f hashing.Flow, own *heldSum) float64 {
 	var squares, degrees float64
-	near := *b
-	for range min(b.up.buckets, fewBuckets) {
-		for _, other := range near.flows() {
-			if h := near.read(other); other != f && h.cells > 1 {
-				squares += h.squares
-				degrees += float64(h.cells - 1)
-			}
+	b.each(func(other hashing.Flow) {
+		if h := b.read(other); other != f && h.cells > 1 {
+			squares += h.squares
+			degrees += float64(h.cells - 1)
 		}
-		if degrees >= enoughDegrees {
-			break
-		}
-		near.next()
-	}
+	}, func() bool { return degrees >= enoughDegrees })
 	free := float64(own.cells - 1)
 	switch {
 	case degrees > 0:

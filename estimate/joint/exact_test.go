@@ -52,18 +52,6 @@ func TestDeterminedFlowsAreExact(t *testing.T) {
 	}
 }
 
-// Flows that are missing from the list, and a cell that is wrong, are noise
-// where they are and not everywhere.
-func TestDeterminedFlowsBearMissingOnes(t *testing.T) {
-	heavy(t)
-	w := determinedWorld(3000, 4, 1e4)
-	w.Packets, w.truth, w.Cells = w.Packets[30:], w.truth[30:], w.Cells[30*4:]
-	r := w.solve(t, Options{})
-	if part, n := w.covered(r, 1, math.Inf(1)); part < lowestCoverage(n) {
-		t.Errorf("%.4f of %d flows covered", part, n)
-	}
-}
-
 // Means are the same without deviations, but for flows on the edge of being
 // determined.
 func TestMeansOnly(t *testing.T) {

@@ -42,32 +42,3 @@ func TestIterationEndsInTheNoise(t *testing.T) {
 		t.Errorf("off by %.3f of the deviations after 16 iterations", median)
 	}
 }
-
-// In which order flows are listed is nothing to their means.
-func TestOrderOfFlowsIsNoMatter(t *testing.T) {
-	w := determinedWorld(5000, 14, 30)
-	w.Doubt = make([]float64, len(w.Packets))
-	for f := range w.Doubt {
-		w.Doubt[f] = float64(f % 2)
-	}
-	want := w.solve(t, Options{tolerance: 1e-9, Deviations: true})
-	flows := len(w.Packets)
-	other := &world{Problem: w.Problem}
-	other.Packets, other.Doubt, other.Cells = nil, nil, nil
-	for f := flows - 1; f >= 0; f-- {
-		other.Packets, other.Doubt = append(other.Packets, w.Packets[f]), append(other.Doubt, w.Doubt[f])
-		other.Cells = append(other.Cells, w.Cells[4*f:4*f+4]...)
-	}
-	got := other.solve(t, Options{tolerance: 1e-9, Deviations: true})
-	if !slices.Equal(got.Packets, other.Packets) {
-		t.Error("packets in another order than the flows")
-	}
-	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-4*math.Abs(b) }
-	for f := range flows {
-		i := flows - 1 - f
-		if !near(got.Mean[i], want.Mean[f]) || !near(got.StdDev[i], want.StdDev[f]) || !near(got.Deviation[i], want.Deviation[f]) ||
-			!near(float64(got.Freedom[i]), float64(want.Freedom[f])) || got.Usable[i] != want.Usable[f] {
-			t.Fatalf("flow %d: %g ± %g, the other way round %g ± %g", f, want.Mean[f], want.StdDev[f], got.Mean[i], got.StdDev[i])
-		}
-	}
-}

@@ -1,10 +1,8 @@
 package joint
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 )
 
@@ -64,33 +62,5 @@ func TestQueues(t *testing.T) {
 				t.Errorf("a hundredth of the width still covers %.4f of %d", part, n)
 			}
 		})
-	}
-}
-
-// Where all delays are the same, or none is above 0, nothing is divided by 0.
-func TestGuessOfNothing(t *testing.T) {
-	for _, delay := range []float64{0, 4546, -70} {
-		for _, counted := range []bool{true, false} {
-			w := simulate(shape{flows: 50, columns: 40, rows: 2, perRow: 2, counted: true}, 9)
-			for c, n := range w.Count {
-				w.Sum[c] = delay * n
-			}
-			if !counted {
-				w.Count = nil
-			}
-			r, err := w.Solve(context.Background(), Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if i := slices.IndexFunc(r.Mean, func(x float64) bool { return !finite(x) }); i >= 0 {
-				t.Errorf("delay %g, counted %v: mean of flow %d is %g", delay, counted, i, r.Mean[i])
-			}
-			if i := slices.IndexFunc(r.StdDev, func(x float64) bool { return !finite(x) || x < 0 }); i >= 0 {
-				t.Errorf("delay %g, counted %v: deviation of flow %d is %g", delay, counted, i, r.StdDev[i])
-			}
-			if counted && math.Abs(r.Mean[0]-delay) > 1 {
-				t.Errorf("delay %g: %g", delay, r.Mean[0])
-			}
-		}
 	}
 }

@@ -132,31 +132,6 @@ func (w *world) medianError(mean []float64, least float64) float64 {
 	return e[len(e)/2]
 }
 
-// leastLoaded is what LDS does without flow records: the mean of a flow's cell
-// that has the fewest packets.
-func (w *world) leastLoaded() []float64 {
-	mean := make([]float64, len(w.Packets))
-	width := w.Rows * w.CellsPerRow
-	for f := range mean {
-		cells := w.Cells[f*width : (f+1)*width]
-		best := slices.MinFunc(cells, func(a, b uint32) int { return int(w.Count[a] - w.Count[b]) })
-		mean[f] = w.Sum[best] / w.Count[best]
-	}
-	return mean
-}
-
-// A quarter of the error of the least contaminated cell is promised for flows
-// of 100 packets and more.
-func TestBeatsTheLeastLoadedCell(t *testing.T) {
-	heavy(t)
-	w := simulate(shapes["SDS"], 3)
-	joint, least := w.medianError(w.solve(t, Options{}).Mean, 100), w.medianError(w.leastLoaded(), 100)
-	t.Logf("median error of flows of 100 packets: %.4f, least loaded cell %.4f", joint, least)
-	if joint > least/4 {
-		t.Errorf("median error %.4f is more than a quarter of the least loaded cell's %.4f", joint, least)
-	}
-}
-
 func TestClockOffset(t *testing.T) {
 	w := simulate(shapes["LDS"], 2)
 	before := w.solve(t, Options{tolerance: 1e-12})
@@ -222,24 +197,6 @@ func TestProgressAndCancel(t *testing.T) {
 	r, err := w.Solve(context.Background(), Options{MaxIterations: 1})
 	if err != nil || r.Converged || r.Iterations != 1 {
 		t.Errorf("one iteration: %v, converged %v after %d", err, r.Converged, r.Iterations)
-	}
-}
-
-// Memory is in proportion to flows, cells and entries, with the constants that
-// Solve's comment gives (what is dropped on the way counted too).
-func TestMemory(t *testing.T) {
-	for _, size := range []int{1, 4} {
-		shape := shapes["COLATE"]
-		shape.flows, shape.columns = shape.flows*size, shape.columns*size
-		w := simulate(shape, 2)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		w.solve(t, Options{})
-		runtime.ReadMemStats(&after)
-		got, bound := after.TotalAlloc-before.TotalAlloc, uint64(8*(37*len(w.Packets)+20*len(w.Sum))+8*len(w.Cells)+1<<16)
-		if got > bound {
-			t.Errorf("%d flows: %d bytes allocated, want up to %d", len(w.Packets), got, bound)
-		}
 	}
 }
 

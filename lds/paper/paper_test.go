@@ -24,51 +24,11 @@ func TestPaperExample(t *testing.T) {
 	}{
 		{"z", "%.4f", load, "0.0875"},
 		{"Q(1)", "%.2f", SmallCollisions(load, 1, 1), "0.91"},
-		{"R", "%.2f", OptimalRows(0.0875), "4.20"}, // of the rounded load
 		{"q(4, z)", "%.3f", SmallCollisions(load, 4, 1), "0.985"},
-		{"survivable at n = C/(2P)", "%.4f", Survivable(1000/(2*tail(50)), tail(50), 1000), "250.0000"},
 		{"gain of rows at ε = 0.015", "%.2f", math.Pow(0.015, 1.0/4) / 4 / 0.015, "5.83"},
 	} {
 		if got := fmt.Sprintf(c.format, c.got); got != c.want {
 			t.Errorf("%s = %s, want %s", c.name, got, c.want)
-		}
-	}
-}
-
-func TestSurvivableIsGreatestAtHalfLoad(t *testing.T) {
-	large := tail(50)
-	best := Survivable(1/(2*large), large, 1)
-	for n := 0.1; n < 50; n *= 1.01 {
-		if Survivable(n/large/10, large, 1) > best+1e-12 {
-			t.Errorf("%v survivable at load %v", Survivable(n/large/10, large, 1), n/10)
-		}
-	}
-	if Survivable(1e6, 1, 10) != 0 {
-		t.Error("overloaded, there should be none")
-	}
-}
-
-func TestOptimalRowsAreBest(t *testing.T) {
-	for load := 0.001; load < 2; load *= 1.1 {
-		rows := OptimalRows(load)
-		best := SmallCollisions(load, max(1, int(math.Floor(rows))), 1)
-		best = max(best, SmallCollisions(load, int(math.Ceil(rows)), 1))
-		for r := 1; r < 2000; r++ {
-			if SmallCollisions(load, r, 1) > best+1e-12 {
-				t.Fatalf("load %v: %d rows are better than %v", load, r, rows)
-			}
-		}
-	}
-}
-
-func TestTargetRows(t *testing.T) {
-	for _, c := range []struct {
-		failure float64
-		spread  int
-		want    float64
-	}{{0.015, 1, 4.1997}, {0.015, 2, 2.0999}, {0.015, 5, 1}, {0.5, 1, 1}, {1e-3, 1, 6.9078}} {
-		if got := TargetRows(c.failure, c.spread); math.Abs(got-c.want) > 1e-4 {
-			t.Errorf("%+v: %v", c, got)
 		}
 	}
 }
