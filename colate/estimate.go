@@ -275,7 +275,7 @@ func (e *estimator) fill(r *Result, reference, unit float64) {
 // it extrapolates their errors with a Pareto tail of index 2.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	i := estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
-	if !(confidence >= 0 && confidence < 1) {
+	if r.Err != nil || !(confidence >= 0 && confidence < 1) {
 		return i
 	}
 	low, high := 0.0, 0.0 // by how much the counters' mean may be too low and too high

@@ -13,7 +13,7 @@ import (
 )
 
 var deviations = experiment.Experiment{
-	Name: "colate-7", Title: "The error of deviations, and virtual repetitions (Figs. 7 and 9)",
+	Name: "colate-7", Title: "The error of deviations, and virtual repetitions (Fig. 9)",
 	Claim: "The deviation is off by less than 5 % for 91 % of the flows with 1,000 virtual repetitions, and for 98 % with 100,000: " +
 		"its error can be made as small as one likes (sections 4.2 and 6.2.2, Figs. 7 and 9).",
 	Weight: 50, Quick: 1.5, Measure: measureDeviations,
@@ -26,8 +26,6 @@ func measureDeviations(run *experiment.Run) {
 	gammas := []int{1, 10, 100, 1000, 10_000, 100_000}
 	gammas = gammas[:run.Pick(4, 6)]
 	seed := run.SeedOf("deviations")
-	cdf := run.Draw("7", "Error of deviations, flows of 100 packets and more",
-		fmt.Sprintf("%d virtual repetitions, where the paper has 91 %% of flows within 5 %%.", 1000), errorAxis(0.1, 1e5), shareAxis)
 	repetitions := run.Draw("9", "Flows whose deviation is within 5 %, and virtual repetitions",
 		"The last mark is the closed form, which is what infinitely many repetitions give.", plot.LogAxis("virtual repetitions"), flowsAxis)
 	table := run.Table("", "Deviation: median error where there is an answer, and part of all flows within 5 %; 10 MB", "trace", "flows",
@@ -39,8 +37,6 @@ func measureDeviations(run *experiment.Run) {
 		chosen := t.some(asked, most)
 		byGamma, closed := t.repeat(run, sums(n, seed), gammas, chosen)
 		thousand := byGamma[3]
-		thousand.Look.Name, thousand.Look.Pair = k.name, i+1
-		cdf.Add(thousand.CDF(asked))
 		line := repetitions.Line(plot.Series{Name: k.name, Paper: true, Pair: i + 1})
 		for g, gamma := range gammas {
 			line.Add(float64(gamma), 100*byGamma[g].close())
@@ -65,12 +61,11 @@ func (e deviationErrors) add(f *flow, got float64) {
 	e.Add(f.packets, got, math.Sqrt(f.delays.PopulationVariance()))
 }
 
-// median returns the median error of those with an answer, and close the
-// fraction of all flows within the limit.
-func (e deviationErrors) median() float64 { return perflow.Quantile(e.Answered(asked), 0.5) }
-func (e deviationErrors) close() float64  { return e.Within(asked, deviationLimit) }
+// close returns the fraction of all flows within the limit, and cell also the
+// median error of those with an answer.
+func (e deviationErrors) close() float64 { return e.Within(asked, deviationLimit) }
 func (e deviationErrors) cell() string {
-	return percent(e.median()) + "; " + percent(e.close())
+	return percent(perflow.Quantile(e.Answered(asked), 0.5)) + "; " + percent(e.close())
 }
 
 // repeat returns the errors of virtual repetitions, by their number, and of
@@ -109,25 +104,14 @@ func measureIntervals(run *experiment.Run) {
 	own, config := ownDelays(run)
 	all := []*traffic{own, newTraffic(run, backbone), newTraffic(run, dataCentre)}
 	n := scaled(run, 455_000)
-	coverage := run.Draw("coverage", fmt.Sprintf("Flows whose mean is in its 95 %% interval, %d counters", n),
-		"Dashed: the paper's. Solid: ours, of as many bits, some of which count.", binAxis, flowsAxis)
-	widths := run.Draw("width", "Half the width of intervals, median, "+own.name,
-		"Relative to the mean delay. What is wider than its mean says only that little is known.", binAxis, plot.LogAxis("half width (%)"))
 	table := run.Table("", "Coverage of 95 % intervals, and median half width", "traffic", "packets of the flow", "flows", "the paper's",
 		"ours", "joint, sums")
 	configure(run, "traffic", []any{config, backbone.trace, dataCentre.trace}, "counters", n, "seed", seed)
-	for pair, t := range experiment.Each(run, all) {
-		plain := counters.Record(sums(n, seed), t.all)
-		counting := counters.Count(counted(n, seed), t.all)
+	for _, t := range experiment.Each(run, all) {
+		plain, counting := counters.Record(sums(n, seed), t.all), counters.Count(counted(n, seed), t.all)
 		decoded := plain.Joint(run, t.everyRecord())
-		h := t.holding(plain, counting, &decoded, most, pair+1, table)
-		coverage.Add(h.lines[:2]...)
-		h.judge(run, t.name)
-		if pair == 0 {
-			widths.Add(h.breadths[:]...)
-		}
+		t.holding(plain, counting, &decoded, most, table).judge(run, t.name)
 	}
-	coverage.Add(plot.Level("asked for", 100*confidence, 0, float64(len(bins)-1)))
 	run.Note("Flows of every size are asked for alike, so that large ones are far more of those counted than they are of the traffic. " +
 		"The interval of joint decoding supposes that a flow's delays do not depend on its size; the others do not.")
 }
@@ -136,21 +120,16 @@ var intervalNames = [3]string{"the paper's", "ours", "joint"}
 
 // A holding says how often intervals of each kind held on one traffic.
 type holding struct {
-	lines, breadths [3]plot.Series
-	total           [3]perflow.Coverage
-	lowest          [3]float64 // coverage, and of which size
-	where           [3]string
+	total  [3]perflow.Coverage
+	lowest [3]float64 // coverage, and of which size
+	where  [3]string
 }
 
 // holding queries some flows of each size, and adds rows to the table.
-func (t *traffic) holding(plain *counters.Plain, counting *counters.Counted, decoded *joint.Result, most, pair int,
+func (t *traffic) holding(plain *counters.Plain, counting *counters.Counted, decoded *joint.Result, most int,
 	table *experiment.Table) *holding {
 	h := &holding{lowest: [3]float64{1, 1, 1}}
-	for m, name := range intervalNames {
-		h.lines[m] = plot.Series{Name: t.name + ", " + name, Paper: m == 0, Pair: pair}
-		h.breadths[m] = plot.Series{Name: name, Paper: m == 0}
-	}
-	for b, bin := range bins {
+	for _, bin := range bins {
 		chosen := t.some(bin, most)
 		if len(chosen) == 0 {
 			continue
@@ -161,8 +140,6 @@ func (t *traffic) holding(plain *counters.Plain, counting *counters.Counted, dec
 			if len(chosen) >= 100 && of.Share() < h.lowest[m] {
 				h.lowest[m], h.where[m] = of.Share(), bin.Name
 			}
-			h.lines[m].Add(float64(b), 100*of.Share())
-			h.breadths[m].Add(float64(b), 100*of.HalfWidth())
 			cells = append(cells, fmt.Sprintf("%.1f %%, ± %s", 100*of.Share(), percent(of.HalfWidth())))
 		}
 		table.Row(cells)

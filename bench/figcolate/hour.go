@@ -9,7 +9,6 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
@@ -154,22 +153,17 @@ func measureHour(run *experiment.Run) {
 		"loss", "flow records", "method", "packets of the flow", "flows", "no answer", "median error", "intervals that hold", "median half width")
 	costs := run.Table("costs", "What it takes", "loss", "packets", "bits a packet",
 		"read for one flow (kB)", "for 1,000 flows (MB)", "the elephant")
-	coverage := run.Draw("coverage", "Flows of an hour whose mean is in its 95 % interval",
-		"An elephant of 30 % of the packets among them, clocks 2 ms apart, packets that overtake each "+
-			"other, half of the losses in bursts.", plot.LinearAxis("packets lost (%)"), flowsAxis)
-	coverage.Add(plot.Series{Name: "all records"}, plot.Series{Name: "records of one packet in 100"}, plot.Series{Name: "joint, all records"})
 	dir := experiment.Try(os.MkdirTemp("", "hour"))
 	defer os.RemoveAll(dir)
 	for _, loss := range experiment.Each(run, []float64{0, 0.001, 0.01}) {
 		h := &hourRun{run: run, loss: loss, flows: hourFlows(run, rate), table: table}
 		h.path = passHour(run, filepath.Join(dir, fmt.Sprint(loss)), c, h.flows, loss, hourOffset)
 		h.choose()
-		for k := range coverage.Series {
-			coverage.Series[k].Add(100*loss, 100*h.ask(ways[k]))
+		for _, w := range ways {
+			h.ask(w)
 		}
 		costs.Row(h.costs())
 	}
-	coverage.Add(plot.Level("asked for", 95, 0, 1))
 	run.Config("packets a second", rate, "elephant", hourElephant, "recorder", c, "clock offset, ns", hourOffset,
 		"seconds of bursts", burstSeconds)
 	run.Note("The truth is the mean over the packets that arrived. Half of the losses are even and half in bursts, of 2 % of all seconds, "+
@@ -283,25 +277,19 @@ func (h *hourRun) answers(w way) (errors *perflow.Errors, held map[string]*perfl
 	return errors, held
 }
 
-// ask adds the rows of one way. It returns the fraction of intervals that
-// hold, in the class where it is smallest.
-func (h *hourRun) ask(w way) float64 {
-	least := 1.0
+// ask adds the rows of one way.
+func (h *hourRun) ask(w way) {
 	e, all := h.answers(w)
 	for _, class := range hourClasses {
 		held := all[class.Name]
 		share := float64(held.Held) / float64(max(held.All, 1))
 		h.table.Row(percent(h.loss), w.String(), w.method, class.Name, int(held.All)+e.Missing(class), e.Missing(class),
 			percent(e.Median(class)), fmt.Sprintf("%.1f %%", 100*share), percent(held.HalfWidth()))
-		if held.All >= 20 {
-			least = min(least, share)
-		}
 		if held.All >= 100 {
 			h.run.Keeps(fmt.Sprintf("%s lost, %s, records of %s: 95 %% intervals of %d flows of %s packets that hold",
 				percent(h.loss), w.method, w, held.All, class.Name), "≥ 95 %", fmt.Sprintf("%.1f %%", 100*share), share >= 0.95)
 		}
 	}
-	return least
 }
 
 // bits returns what a packet takes in a store.

@@ -47,9 +47,6 @@ func measurePromise(run *experiment.Run) {
 			lines[0].Add(mb, 100*r.theorem.Median(large))
 			lines[1].Add(mb, 100*r.joint.Median(large))
 			t.keep(run, table, &sum, mb, r)
-			if mb == 10 {
-				drawPromise(run, string(rune('a'+i)), k, r)
-			}
 		}
 		byMemory = append(byMemory, lines...)
 	}
@@ -111,14 +108,4 @@ func explainPromises(run *experiment.Run) {
 			"ours through that of RLI's evaluation.",
 		"Both points add up the same packets, so that the noise in a counter is the delays of others, which grow with those of the flow. "+
 			"Nor is it the estimator alone: at 0.1 bit a packet, a flow of the paper's backbone trace has 1.24 bits.")
-}
-
-func drawPromise(run *experiment.Run, name string, k kind, r race) {
-	marks := plot.Series{Name: "promised", Kind: plot.Markers, Paper: true}
-	for _, r := range requirements {
-		marks.Add(100*r.err, r.reliability)
-	}
-	run.Draw("6"+name, "Error of means, "+k.name+", 10 MB",
-		"Flows of 1,000 packets and more. Marks: what was promised, that so many flows are within so much.",
-		errorAxis(0.01, 1000), shareAxis, r.theorem.CDF(large), r.single.CDF(large), r.joint.CDF(large), marks)
 }

@@ -243,17 +243,9 @@ func (t *traffic) race(run *experiment.Run, n int, seed uint64, asked []int) rac
 // medians returns the table cells of a method's errors, by size.
 func medians(e *perflow.Errors) (cells []string) {
 	for _, b := range bins {
-		cells = append(cells, percentFrom(e.Median(b)))
+		cells = append(cells, percent(e.Median(b)))
 	}
 	return cells
-}
-
-// percentFrom formats a percentage, or says that only rounding is left.
-func percentFrom(x float64) string {
-	if x < 1e-9 {
-		return "exact"
-	}
-	return percent(x)
 }
 
 var binAxis = perflow.Axis(bins)
@@ -262,10 +254,7 @@ func errorAxis(least, most float64) plot.Axis {
 	return plot.Axis{Label: "relative error (%)", Scale: plot.Log, Min: least, Max: most}
 }
 
-var (
-	shareAxis = plot.Axis{Label: "share of flows", Min: 0, Max: 1}
-	flowsAxis = plot.Axis{Label: "flows (%)", Min: 0, Max: 100}
-)
+var flowsAxis = plot.Axis{Label: "flows (%)", Min: 0, Max: 100}
 
 // bitsPerPacket returns the size of an epoch in a store.
 func bitsPerPacket(n, bits, packets int) float64 {
@@ -277,6 +266,5 @@ func configure(run *experiment.Run, more ...any) {
 	run.Config(more...)
 	run.Config("packets", run.Pick(quickPackets, fullPackets),
 		"counters", fmt.Sprintf("%d of %d bits to a flow; time stamps of %d bits in ns, or sums that wrap beside counts of %d bits and "+
-			"digests of %d",
-			countersEach, counterBits, stampBits, countBits, digestBits))
+			"digests of %d", countersEach, counterBits, stampBits, countBits, digestBits))
 }
