@@ -65,7 +65,7 @@ func (o *options) config() hoplag.Config {
 	for i := range cells.Banks {
 		cells.Banks[i].Rows = cells.Banks[i].Rows * o.cells / 5120
 	}
-	cells.DigestBits = 20
+	cells.DigestBits = 32
 	return hoplag.Config{Key: hoplag.NewKey(o.key), Cut: o.cut, Cells: cells, History: 64 << 20}
 }
 
