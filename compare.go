@@ -36,8 +36,7 @@ type comparison struct {
 // held is a report that is held back, and its last cut.
 type held struct {
 	Report
-	ended  int64
-	alikes [2]alikes
+	ended int64
 }
 
 func newComparison(c Config) *comparison {
@@ -183,7 +182,6 @@ func (c *comparison) end(err error) {
 	r.Start = time.Unix(0, start).UTC()
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
 		w := c.ways[d]
-		r.alikes[d], w.alikes = w.alikes, alikes{}
 		if w.total != nil {
 			if w.total.End(); w.total.Settling() >= unsettled {
 				w.total.Estimate() // tells it how long packets take
@@ -200,11 +198,11 @@ func (c *comparison) end(err error) {
 
 // release returns the first report that was held back.
 func (c *comparison) release() Report {
-	r, seen, end := c.held[0].Report, c.held[0].alikes, (c.held[0].ended+1)*int64(c.config.Cut)
+	r, end := c.held[0].Report, (c.held[0].ended+1)*int64(c.config.Cut)
 	c.held = append(c.held[:0], c.held[1:]...)
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
 		flows, unknown := into.Flows, into.UnknownFlows
-		*into = c.ways[d].tell(c.meeting, end, r.Begins, seen[d])
+		*into = c.ways[d].tell(c.meeting, end, r.Begins)
 		into.Flows, into.UnknownFlows = flows, unknown
 		if errors.Is(r.Err, ErrStep) {
 			into.Err = cmp.Or(into.Err, r.Err)
@@ -237,18 +235,13 @@ type way struct {
 
 	earlier Delay              // the counts of the report's part before a session began
 	samples estimate.Empirical // of the latest report, as measured
+	strange [2]uint64          // packets sent and received since the delay of any was known
 	lately  [2]float64         // packets sent and received in this report, and less and less of earlier ones
 	extra   uint64             // packets found to be extra, of which earlier reports told no reception
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
-	sent   []single
-	stride int // of so many cells, one is looked at
-	alikes     // in the report
+	sent []single // nil if clocks agree
 }
-
-// alikes are packets that were alone when sent, and when received; and of these,
-// those known to have been sent.
-type alikes struct{ alone, arrived, known int }
 
 // A single is a packet that was alone in its cell, as long as its cut is not 0.
 type single struct {
@@ -269,14 +262,14 @@ func (w *way) open() {
 	if w.config.Flows > 0 {
 		w.flows = &flows{all: map[hashing.Flow]*flow{}}
 	}
+	if w.config.ClocksAgree {
+		return // nobody asks for packets that were alone
+	}
 	cells := 0
 	for _, b := range w.config.Cells.Banks {
 		cells += b.Rows
 	}
-	if w.stride = 1; w.config.ClocksAgree {
-		w.stride = 8 // a part is enough to see whether packets are the same
-	}
-	w.sent = make([]single, (cells+w.stride-1)/w.stride)
+	w.sent = make([]single, cells)
 }
 
 // begin records that what was on its way is unknown. The delays of before and
@@ -291,7 +284,7 @@ func (w *way) begin() {
 	w.total.Gap()
 	w.total.Reset()
 	clear(w.sent)
-	w.lately, w.extra = [2]float64{}, 0
+	w.lately, w.strange, w.extra = [2]float64{}, [2]uint64{}, 0
 	if w.late != nil {
 		w.late.giveBack()
 		w.late = nil
@@ -332,7 +325,9 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 			*t = borrowTally(w.config)
 		}
 	}
-	w.match(up.all, down.all, p.through, sample)
+	if w.sent != nil {
+		w.match(up.all, down.all, p.through, sample)
+	}
 	if w.added != 0 && w.direction == forth {
 		up.shift(-w.added)
 	} else if w.added != 0 {
@@ -396,27 +391,14 @@ func (w *way) delayed(down *tally) *tally {
 // they passed in.
 func (w *way) match(up, down *lda.Sparse, cut int64, sample func(sent, received uint64)) {
 	up.Singles(func(cell int, digest uint32, stamp uint64) {
-		if cell%w.stride != 0 {
-			return
-		}
-		w.alone++
-		s := &w.sent[cell/w.stride]
+		s := &w.sent[cell]
 		if s.recent(cut) && s.digest == digest {
 			stamp = ambiguous
 		}
 		*s = single{stamp, uint32(cut), digest}
 	})
 	down.Singles(func(cell int, digest uint32, stamp uint64) {
-		if cell%w.stride != 0 {
-			return
-		}
-		w.arrived++
-		s := &w.sent[cell/w.stride]
-		if !s.recent(cut) || s.digest != digest {
-			return
-		}
-		w.known++
-		if s.stamp != ambiguous {
+		if s := &w.sent[cell]; s.recent(cut) && s.digest == digest && s.stamp != ambiguous {
 			sample(s.stamp, stamp)
 			s.cut = 0
 		}
@@ -424,7 +406,7 @@ func (w *way) match(up, down *lda.Sparse, cut int64, sample func(sent, received 
 }
 
 // delay ends a report.
-func (w *way) delay(fresh bool, seen alikes) Delay {
+func (w *way) delay(fresh bool) Delay {
 	if w.total == nil {
 		return Delay{Err: ErrIdle}
 	}
@@ -439,6 +421,9 @@ func (w *way) delay(fresh bool, seen alikes) Delay {
 	d.Extra = min(w.extra, d.Received+d.Lost)
 	w.extra -= d.Extra
 	d.Sent = d.Received + d.Lost - d.Extra
+	if w.strange = [2]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received}; r.N > 0 || errors.Is(err, ErrClocks) {
+		w.strange = [2]uint64{}
+	}
 	w.lately = [2]float64{0.9*w.lately[0] + float64(r.Sent), 0.9*w.lately[1] + float64(r.Received)}
 	switch {
 	case r.Sent+d.Received+d.Lost == 0:
@@ -447,8 +432,8 @@ func (w *way) delay(fresh bool, seen alikes) Delay {
 		d.Err = fmt.Errorf("%w: %d received, %d sent", ErrCopies, r.Received, r.Sent)
 	case 1000*r.Repeats.Packets > r.Received+r.Sent:
 		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats.Packets, r.Sent)
-	case !fresh && seen.known == 0 && min(seen.arrived, seen.alone) > enough:
-		d.Err = fmt.Errorf("%w: none of %d", ErrUnlike, seen.arrived)
+	case !fresh && min(w.strange[0], w.strange[1]) > enough:
+		d.Err = fmt.Errorf("%w: none of %d", ErrUnlike, w.strange[1])
 	}
 	if d.Err == nil {
 		d.MeanInterval95, d.DeviationInterval95 = r.MeanInterval(sampling), r.DeviationInterval(confidence)

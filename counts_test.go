@@ -92,3 +92,27 @@ func TestLatePacketsWereSentOnce(t *testing.T) {
 		}
 	})
 }
+
+// Points that see different ids are told so also where messages are few.
+func TestFewUnlikePackets(t *testing.T) {
+	for _, other := range []uint64{0, 1 << 40} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
+			defer l.close()
+			l.all.Go(func() {
+				for i := uint64(0); l.ctx.Err() == nil; i++ {
+					l.a.Load().PassedNumber(i)
+					time.Sleep(100 * time.Millisecond)
+					l.b.PassedNumber(i + other)
+				}
+			})
+			named := false
+			for _, r := range l.reports(8) {
+				named = named || errors.Is(r.Forth.Err, ErrUnlike)
+			}
+			if named != (other > 0) {
+				t.Errorf("10 messages a second, ids differ by %d: named %t", other, named)
+			}
+		})
+	}
+}

@@ -241,12 +241,12 @@ func (s *sealer) names(q request, answer []byte, trails []estimate.Trail, d *Dir
 type whichFunc func(direction int, trails []estimate.Trail, take func([]estimate.Trail, *lost.Names))
 
 // tell ends the report that goes up to a time, and says which messages it lost.
-func (w *way) tell(m *meeting, end int64, fresh bool, seen alikes) Delay {
+func (w *way) tell(m *meeting, end int64, fresh bool) Delay {
 	var found, early Delay
 	if w.total != nil {
 		found, early = w.name(m, end)
 	}
-	d := w.delay(fresh, seen)
+	d := w.delay(fresh)
 	w.earlier.Missing = early.Missing // the next report has them
 	if d.Lost == 0 {
 		d.Missing = nil
