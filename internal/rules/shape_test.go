@@ -100,7 +100,7 @@ var sizes = map[string][2]int{
 	"lda":            {3340, 3150},
 	"lda/control":    {450, 1210},
 	"lda/lost":       {690, 460},
-	"lda/mplane":     {1870, 1450},
+	"lda/mplane":     {1846, 1450},
 	"lda/kernel":     {2800, 2150},
 	"lds":            {3040, 3650},
 	"colate":         {4470, 3880},

@@ -40,16 +40,11 @@
 // segment without one, as while a clock is set, is compared there and back
 // together, which no clock changes.
 //
-// A path's absolute delay is certain only within its round trip
-// ([PathResult]'s Certain). Its changes are known much better than that.
-//
 // # What it cannot tell
 //
-// A fault from before the history began counts as usual, and so does a fault
-// after it has lasted for half of the history. A virtual link passes routers
-// that do not measure, so only the whole of it is known. Paths that routing
-// does not take are not measured. Where bursts lose packets, one more in a
-// hundred is seldom the greatest loss of an hour, and so is seldom named.
+// A fault counts as usual if it is older than the history, or has lasted for half
+// of it. A virtual link passes routers that do not measure, so only the whole of
+// it is known. Paths that routing does not take are not measured.
 //
 // # Source
 //

@@ -8,9 +8,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// How fast an excess over all past values gets less likely as it grows: with
-// the square of the distance from the usual if bursts on all time scales make
-// the value vary, and with the sixth power for what bursts do not explain.
+// How fast an excess over all past values gets less likely: with the square of
+// the distance from the usual if bursts on all time scales make the value vary,
+// and with the sixth power for what bursts do not explain.
 const (
 	bursts = 2
 	steady = 6
@@ -39,17 +39,14 @@ func excess(x float64, past []float64, floor, decay float64, comparisons int) (u
 // rare returns how likely a value is to exceed x, given past values in order:
 // the fraction that did or, if none did, how far the greatest was from x.
 func rare(x, usual float64, past []float64, decay float64) float64 {
-	exceed := len(past)
-	for exceed > 0 && past[exceed-1] >= x {
-		exceed--
-	}
-	if more := len(past) - exceed; more > 0 {
+	at, _ := slices.BinarySearch(past, x)
+	if more := len(past) - at; more > 0 {
 		return float64(more+1) / float64(len(past)+1)
 	}
 	if decay == bursts {
 		decay = min(decay, max(heaviest, heaviness(past, usual)))
 	}
-	return math.Pow((past[exceed-1]-usual)/(x-usual), decay) / float64(len(past)+1)
+	return math.Pow((past[at-1]-usual)/(x-usual), decay) / float64(len(past)+1)
 }
 
 // heaviness returns the power with which bursts get rarer as they grow, by Hill's

@@ -84,11 +84,15 @@ func (s *Station) Localise(path []Router, class int, interval uint64) (Verdict, 
 			lossy = append(lossy, loss)
 		}
 	}
-	share(slow, func(p *Suspect) float64 { return p.Excess })
-	share(lossy, func(p *Suspect) float64 { return p.ExcessLoss })
-	for _, p := range slices.Concat(slow, lossy) {
-		if p.Share >= part {
-			v.Suspects = append(v.Suspects, p)
+	for _, suspects := range [][]Suspect{slow, lossy} {
+		total := 0.0
+		for _, p := range suspects {
+			total += p.Excess + p.ExcessLoss // one of which is 0
+		}
+		for _, p := range suspects {
+			if p.Share = (p.Excess + p.ExcessLoss) / total; p.Share >= part {
+				v.Suspects = append(v.Suspects, p)
+			}
 		}
 	}
 	slices.SortStableFunc(v.Suspects, func(a, b Suspect) int { return cmp.Compare(b.Share, a.Share) })
@@ -237,15 +241,4 @@ func lasting(all []float64, share float64) int {
 		count++
 	}
 	return count
-}
-
-// share sets each suspect's share of the sum.
-func share(suspects []Suspect, of func(*Suspect) float64) {
-	total := 0.0
-	for i := range suspects {
-		total += of(&suspects[i])
-	}
-	for i := range suspects {
-		suspects[i].Share = of(&suspects[i]) / total
-	}
 }

@@ -19,9 +19,7 @@ type PathResult struct {
 
 	// Certain contains the samples' mean whatever the clocks show: between
 	// routers no delay is below zero, nor above the round trip, which no clock
-	// changes. It has no upper end if the way back is not measured. Only the
-	// clocks at the path's two ends matter: what one segment gains by a clock
-	// in between, the next one loses.
+	// changes. It has no upper end if the way back is not measured.
 	Certain estimate.Interval
 
 	// Loss is the fraction of packets lost on the way: 1 − Π(1 − loss).

@@ -1,6 +1,7 @@
 package mplane
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -61,11 +62,10 @@ func (n *Network) Plan(d Deployment) (*Plan, error) {
 		return nil, invalid("Classes", d.Classes, "0 to 65536")
 	}
 	p := &Plan{network: n, fingerprint: n.Fingerprint(), classes: max(d.Classes, 1), sets: map[Router][]Segment{}}
-	var err error
-	if p.upgraded, err = n.set("Upgraded", d.Upgraded); err != nil {
-		return nil, err
-	}
-	if p.monitors, err = n.set("Servers", d.Servers); err != nil {
+	var err, err2 error
+	p.upgraded, err = n.set("Upgraded", d.Upgraded)
+	p.monitors, err2 = n.set("Servers", d.Servers)
+	if err = cmp.Or(err, err2); err != nil {
 		return nil, err
 	}
 	for _, r := range d.Upgraded {
@@ -115,15 +115,13 @@ func (p *Plan) Network() *Network { return p.network }
 // Upgraded reports whether a router is an m-router.
 func (p *Plan) Upgraded(r Router) bool { return p.upgraded[r] }
 
-// MSet returns the segments that a router's monitor probes, with the routers
-// on them. A router without a monitor has none. Do not change them: they
-// belong to the plan.
+// MSet returns the segments that a router's monitor probes, if it has one. Do
+// not change them: they belong to the plan.
 func (p *Plan) MSet(r Router) []Segment { return p.sets[r] }
 
 // Internal returns the segments inside an m-router: one for each neighbour
-// that a packet may come from and each that it may go to, in each class. That
-// makes Σd² segments over all m-routers, times the classes. Other routers have
-// none.
+// that a packet may come from and each that it may go to, in each class: Σd²
+// over all m-routers, times the classes. Other routers have none.
 func (p *Plan) Internal(r Router) []SegmentID {
 	if !p.upgraded[r] {
 		return nil

@@ -49,6 +49,9 @@ func segmentOf(r *rand.Rand, law load, grows, loses bool) []*value {
 // Slow growth does not hide in its own past, a point of loss more is seen, and
 // bursts alone are not named, however heavy.
 func TestGrowthLossAndBursts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("statistics that one goroutine makes")
+	}
 	const runs, pathSegments = 100, 7
 	s := &Station{config: StationConfig{History: 64}}
 	for _, c := range []struct {

@@ -15,9 +15,8 @@ type Order uint8
 // The orders.
 const (
 	// ByHops chooses, each time, the router that removes the most hops from
-	// the probes. No choice of equally many routers removes more than
-	// 1/(1−1/e) times as many hops, and [UpgradePlan.Bound] says how close
-	// this one is.
+	// the probes. No choice of equally many removes more than 1/(1−1/e) times
+	// as many, and [UpgradePlan.Bound] says how close this one is.
 	ByHops Order = iota
 	// ByPaths is Algorithm 1 of section VI: the router on the most probed
 	// paths.
@@ -33,8 +32,7 @@ type UpgradeDemand struct {
 
 // A Coverage says how much probing and how fine a localisation result from
 // upgrading some routers. A probe runs along each shortest path between two
-// routers that passes no upgraded one. Each direction and each equal-cost path
-// counts separately. Longer paths are combined from these.
+// routers that passes no upgraded one: each direction and each equal-cost path.
 type Coverage struct {
 	Probes int64 // probed paths
 	Hops   int64 // of all probes together: the probe hop count of section VI-A
@@ -57,14 +55,12 @@ type UpgradePlan struct {
 	Steps  []Step
 
 	// Bound is a lower bound of the probe hop count for any choice of equally
-	// many routers. A better choice can gain at most the difference between
-	// the last step's hop count and Bound.
+	// many routers.
 	Bound int64
 }
 
-// PlanUpgrades chooses which routers to upgrade. It takes a few seconds for a
-// map of 1,000 routers, and a minute and some 2 GB for 10,000. The error wraps
-// [estimate.ErrConfig], or is that of ctx.
+// PlanUpgrades chooses which routers to upgrade, in a few seconds for a map of
+// 1,000 routers. The error wraps [estimate.ErrConfig], or is that of ctx.
 func (n *Network) PlanUpgrades(ctx context.Context, d UpgradeDemand) (UpgradePlan, error) {
 	if want := n.Routers() - len(d.Upgraded); d.Count < 0 || d.Count > want {
 		return UpgradePlan{}, invalid("Count", d.Count, fmt.Sprintf("0 to %d, as many as are not upgraded", want))
