@@ -2,7 +2,6 @@ package colate
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -75,41 +74,42 @@ func (m *memory) Open(name string) (openFile, error) {
 	return f, nil
 }
 
-func (m *memory) Create(name string) (openFile, error) {
+// change makes a change, if it may.
+func (m *memory) change(make func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.fail != nil {
-		return nil, m.fail
+		return m.fail
 	}
-	if m.names[name] != nil {
-		return nil, fs.ErrExist
-	}
+	return make()
+}
+
+func (m *memory) Create(name string) (openFile, error) {
 	f := &memoryFile{fs: m}
-	m.names[name] = f
-	return f, nil
+	return f, m.change(func() error {
+		if m.names[name] != nil {
+			return fs.ErrExist
+		}
+		m.names[name] = f
+		return nil
+	})
 }
 
 func (m *memory) Remove(name string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.fail != nil {
-		return m.fail
-	}
-	if _, ok := m.names[name]; !ok {
-		return fs.ErrNotExist
-	}
-	delete(m.names, name)
-	return nil
+	return m.change(func() error {
+		if m.names[name] == nil {
+			return fs.ErrNotExist
+		}
+		delete(m.names, name)
+		return nil
+	})
 }
 
 func (m *memory) Sync() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.fail != nil {
-		return m.fail
-	}
-	m.synced = maps.Clone(m.names)
-	return nil
+	return m.change(func() error {
+		m.synced = maps.Clone(m.names)
+		return nil
+	})
 }
 
 // crash returns what a disk would hold after one: of what was not synced,
@@ -137,46 +137,38 @@ func (f *memoryFile) ReadAt(b []byte, offset int64) (int, error) {
 	return n, nil
 }
 
-func (f *memoryFile) Write(b []byte) (int, error) {
-	f.fs.mu.Lock()
-	defer f.fs.mu.Unlock()
-	if f.fs.fail != nil {
-		return 0, f.fs.fail
-	}
-	n := len(b)
-	if f.fs.room >= 0 {
-		n = min(n, f.fs.room)
-		f.fs.room -= n
-	}
-	f.data = append(f.data, b[:n]...)
-	if n < len(b) {
-		return n, errFull
-	}
-	return n, nil
+func (f *memoryFile) Write(b []byte) (n int, err error) {
+	err = f.fs.change(func() error {
+		if n = len(b); f.fs.room >= 0 {
+			n = min(n, f.fs.room)
+			f.fs.room -= n
+		}
+		if f.data = append(f.data, b[:n]...); n < len(b) {
+			return errFull
+		}
+		return nil
+	})
+	return n, err
 }
 
 func (f *memoryFile) Sync() error {
-	f.fs.mu.Lock()
-	defer f.fs.mu.Unlock()
-	if err := cmp.Or(f.fs.fail, f.fs.failSync); err != nil {
-		return err
-	}
-	f.synced = len(f.data)
-	return nil
+	return f.fs.change(func() error {
+		if f.fs.failSync == nil {
+			f.synced = len(f.data)
+		}
+		return f.fs.failSync
+	})
 }
 
 func (f *memoryFile) Truncate(size int64) error {
-	f.fs.mu.Lock()
-	defer f.fs.mu.Unlock()
-	if f.fs.fail != nil {
-		return f.fs.fail
-	}
-	if f.fs.room >= 0 {
-		f.fs.room += len(f.data) - int(size)
-	}
-	f.data = f.data[:size]
-	f.synced = min(f.synced, len(f.data))
-	return nil
+	return f.fs.change(func() error {
+		if f.fs.room >= 0 {
+			f.fs.room += len(f.data) - int(size)
+		}
+		f.data = f.data[:size]
+		f.synced = min(f.synced, len(f.data))
+		return nil
+	})
 }
 
 func (f *memoryFile) Size() (int64, error) {

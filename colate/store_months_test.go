@@ -3,6 +3,7 @@ package colate
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -26,7 +27,17 @@ func TestRetentionByItself(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	s := openStore(t, newMemory(), StoreOptions{segmentBytes: 1, Age: 50_000})
+	s := openStore(t, newMemory(), StoreOptions{segmentBytes: 1})
+	fill(t, s, 0, 9)
+	for _, c := range [][2]int64{{2999, 2}, {3000, 3}, {math.MaxInt64, 8}} { // the one being written stays
+		if _, err := s.DropBefore(c[0]); err != nil {
+			t.Error(err)
+		}
+		if got, _ := contents(t, s); !slices.Equal(got, numbers(int(c[1]), 9)) {
+			t.Errorf("dropped before %d: %v", c[0], got)
+		}
+	}
+	s = openStore(t, newMemory(), StoreOptions{segmentBytes: 1, Age: 50_000})
 	fill(t, s, 0, 10)
 	fill(t, s, 1_000_000, 1_000_001)
 	fill(t, s, 10, 12)

@@ -153,28 +153,6 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-func TestRetention(t *testing.T) {
-	files := newMemory()
-	s := openStore(t, files, StoreOptions{segmentBytes: 1}) // one epoch each
-	fill(t, s, 0, 9)
-	check := func(what string, dropped int, err error, want, from int) {
-		t.Helper()
-		if got, _ := contents(t, s); err != nil || dropped != want || !slices.Equal(got, numbers(from, 9)) {
-			t.Errorf("%s: %d dropped, %v, epochs %v left; want %d, from %d on", what, dropped, err, got, want, from)
-		}
-	}
-	n, err := s.DropBefore(2999)
-	check("before the end of epoch 2", n, err, 2, 2)
-	n, err = s.DropBefore(3000)
-	check("at its end", n, err, 1, 3)
-	n, err = s.DropBefore(math.MaxInt64)
-	check("all but what is being written", n, err, 5, 8)
-	fill(t, s, 9, 10)
-	if got, _ := contents(t, s); !slices.Equal(got, numbers(8, 10)) || len(files.names) != 2 {
-		t.Errorf("after dropping all, it goes on with %v", got)
-	}
-}
-
 // Readers see whole epochs, in order and without gaps, while one writer
 // appends and drops.
 func TestReadersAndWriter(t *testing.T) {

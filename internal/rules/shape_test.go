@@ -103,7 +103,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1846, 1450},
 	"lda/kernel":     {2800, 2150},
 	"lds":            {3040, 3650},
-	"colate":         {4470, 3880},
+	"colate":         {4455, 3865},
 	"rli":            {3240, 3200},
 	"hashing":        {2490, 4320},
 	"queue":          {3310, 4950},
