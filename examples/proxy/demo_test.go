@@ -29,7 +29,7 @@ const networkDelay, networkJitter, networkLoss = 20 * time.Millisecond, 3 * time
 // network did, are in each other's intervals; and so is the loss.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	truth := new(truth)
+	truth := newTruth()
 	ingress, egress := between(t, echo(t), truth.watch, func(h *half) {
 		if h.ingress {
 			h.to = network(t, h.to)
@@ -161,7 +161,7 @@ func listenUDP(t testing.TB, address string) net.PacketConn {
 // does.
 type truth struct {
 	mu       sync.Mutex
-	under    [2]programs.Matcher[string, time.Time]
+	under    [2]map[string]time.Time // sent, by id
 	received [2][]received
 }
 
@@ -170,14 +170,17 @@ type received struct {
 	took time.Duration
 }
 
+func newTruth() *truth { return &truth{under: [2]map[string]time.Time{{}, {}}} }
+
 // watch watches a half.
 func (e *truth) watch(h *half) {
 	h.watch = func(way int, at time.Time, id []byte) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if h.leaves(way) {
-			e.under[way].First(string(id), at)
-		} else if sent, ok, _ := e.under[way].Second(string(id)); ok {
+			e.under[way][string(id)] = at
+		} else if sent, ok := e.under[way][string(id)]; ok {
+			delete(e.under[way], string(id))
 			e.received[way] = append(e.received[way], received{at, at.Sub(sent)})
 		}
 	}

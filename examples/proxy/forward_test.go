@@ -249,7 +249,7 @@ func TestReset(t *testing.T) {
 			servers <- c
 			io.Copy(c, io.LimitReader(c, 1<<20)) // reads some, and no more
 		})
-		truth := new(truth)
+		truth := newTruth()
 		ingress, egress := between(t, to, truth.watch, func(h *half) { h.stall = time.Second })
 		client := dialTo(t, "tcp", ingress).(*net.TCPConn)
 		failed := make(chan error, 1)
@@ -266,7 +266,7 @@ func TestReset(t *testing.T) {
 			t.Fatalf("%s: a connection does not end", name)
 		}
 		for way := range truth.under {
-			if n := truth.under[way].Len(); n > 0 {
+			if n := len(truth.under[way]); n > 0 {
 				t.Errorf("%s: %d pieces left and did not arrive, way %d", name, n, way)
 			}
 		}

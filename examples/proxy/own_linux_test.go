@@ -19,7 +19,7 @@ func TestOwnQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.close()
-	truth := new(truth)
+	truth := newTruth()
 	truth.watch(h)
 	conn := dialTo(t, "udp", h)
 	from := &source{UDPConn: h.packets, way: forth}
@@ -36,7 +36,7 @@ func TestOwnQueue(t *testing.T) {
 	const many = 20_000
 	for i := range many {
 		datagram := append(make([]byte, 1000), byte(i), byte(i>>8))
-		truth.under[forth].First(string(datagram), time.Now()) // as by the other half
+		truth.under[forth][string(datagram)] = time.Now() // as by the other half
 		conn.Write(datagram)
 	}
 	time.Sleep(300 * time.Millisecond) // nobody reads

@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // maxStrays bounds how many packets the matcher remembers that came out
@@ -13,7 +12,7 @@ const maxStrays = 1 << 20
 // matcher finds when every packet passed both points, by remembering the
 // packets on their way.
 type matcher struct {
-	flying  programs.Matcher[hashing.Packet, passage]
+	flying  match[hashing.Packet, passage]
 	strays  map[hashing.Packet]int // came out first, so far
 	early   int64                  // came out before they went in
 	matched int64
@@ -52,13 +51,13 @@ func (m *matcher) in(p hashing.Packet, at passage) {
 		m.early++
 		m.strays[p] = n - 1
 	}
-	m.flying.First(p, at)
+	m.flying.first(p, at)
 }
 
 // out returns when the packet at the egress was at the ingress, if it was
 // there, and whether it can have been no other packet.
 func (m *matcher) out(p hashing.Packet) (at passage, ok, unique bool) {
-	if at, ok, unique = m.flying.Second(p); ok {
+	if at, ok, unique = m.flying.second(p); ok {
 		m.matched++
 	} else if len(m.strays) < maxStrays {
 		m.strays[p]++

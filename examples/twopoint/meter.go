@@ -8,7 +8,6 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/queue/trace"
 )
@@ -91,7 +90,7 @@ func newMeter(c lda.Config, seed uint64, length time.Duration) (*meter, error) {
 }
 
 // knows reports whether the packet is on its way.
-func (m *meter) knows(p *packet) bool { return m.matcher.flying.Knows(p.digest(matchSeed)) }
+func (m *meter) knows(p *packet) bool { return m.matcher.flying.knows(p.digest(matchSeed)) }
 
 // update records a packet. Times do not descend.
 func (m *meter) update(point trace.Point, t int64, p *packet) {
@@ -230,13 +229,13 @@ func (m *meter) diagnose() error {
 	case early > matched:
 		return fmt.Errorf("%s of %s packets are in -after before they are in -before: swap the two captures, "+
 			"or correct the clock of -after, which is behind, or take one direction only, if they have both",
-			programs.Thousands(early), programs.Thousands(out))
+			thousands(early), thousands(out))
 	case matched == 0:
 		return fmt.Errorf("captures of different traffic: none of %s packets of -after is among the %s of -before (address translation "+
-			"or a tunnel between the points changes packets, too)%s", programs.Thousands(out), programs.Thousands(in), m.cutting())
+			"or a tunnel between the points changes packets, too)%s", thousands(out), thousands(in), m.cutting())
 	case matched < (out-m.foreign)/2:
 		return fmt.Errorf("only %s of %s packets of -after are in -before: the captures are of different traffic, "+
-			"or -before began later%s", programs.Thousands(matched), programs.Thousands(out), m.cutting())
+			"or -before began later%s", thousands(matched), thousands(out), m.cutting())
 	}
 	return nil
 }
@@ -247,8 +246,8 @@ func (m *meter) cutting() string {
 	if m.cut == [2]int64{} {
 		return ""
 	}
-	return fmt.Sprintf("; or their snap lengths: %s of -before and %s of -after are %s", programs.Thousands(m.cut[trace.Ingress]),
-		programs.Thousands(m.cut[trace.Egress]), cutShort)
+	return fmt.Sprintf("; or their snap lengths: %s of -before and %s of -after are %s", thousands(m.cut[trace.Ingress]),
+		thousands(m.cut[trace.Egress]), cutShort)
 }
 
 // row compares the interval's estimates with the truth.

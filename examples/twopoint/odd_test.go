@@ -416,7 +416,7 @@ func TestDamagedLosesNothing(t *testing.T) {
 			continue
 		}
 		damaged++
-		lost := m.matcher.flying.Len()
+		lost := len(m.matcher.flying.between)
 		if strings.HasPrefix(name, "ingress") {
 			lost = int(m.packets[1] - m.matcher.matched - m.foreign) // what has not gone in is passed over
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -80,7 +79,7 @@ type figure struct {
 
 // columns returns an estimated duration, the true one and the error.
 func (f figure) columns() string {
-	return duration(f.Estimate) + "\t" + duration(f.Exact) + "\t" + programs.Off(f.Estimate, f.Exact)
+	return duration(f.Estimate) + "\t" + duration(f.Exact) + "\t" + off(f.Estimate, f.Exact)
 }
 
 func (r *report) writeJSON(w io.Writer) error {
@@ -97,7 +96,7 @@ func (r *report) writeText(w io.Writer) error {
 		fmt.Fprintf(w, "           %s\n", note)
 	}
 	fmt.Fprintf(w, "synopsis   2 banks × %d cells, identity %s: %s bytes at each point, %s on the wire\n\n",
-		c.Banks[0].Rows, c.Identity, programs.Thousands(r.SynopsisBytes), programs.Thousands(r.WireBytes))
+		c.Banks[0].Rows, c.Identity, thousands(r.SynopsisBytes), thousands(r.WireBytes))
 	if len(r.Intervals) == 1 {
 		err := r.Intervals[0].writeText(w)
 		r.writeNames(w)
@@ -119,21 +118,21 @@ func (r *report) notes() []string {
 		notes = append(notes, "stopped: "+r.Stopped)
 	}
 	if r.PassedOver > 0 {
-		notes = append(notes, fmt.Sprintf("passed over %s frames without whole IP headers", programs.Thousands(r.PassedOver)))
+		notes = append(notes, fmt.Sprintf("passed over %s frames without whole IP headers", thousands(r.PassedOver)))
 	}
 	if n := r.Unmatched - r.Early; n > 0 {
-		note := programs.Thousands(n) + " packets came out that had not gone in"
+		note := thousands(n) + " packets came out that had not gone in"
 		if r.Config.DigestBits == 0 {
 			note += "; where they take the place of lost ones in a cell LDA is misled: give -digest 16"
 		}
 		notes = append(notes, note)
 	}
 	if r.Early > 0 {
-		notes = append(notes, programs.Thousands(r.Early)+" packets came out before they went in: the second clock is behind, "+
+		notes = append(notes, thousands(r.Early)+" packets came out before they went in: the second clock is behind, "+
 			"or both captures have both directions; the exact figures count these as lost")
 	}
 	if r.Unmatched > 0 && r.Cut > 0 {
-		notes = append(notes, fmt.Sprintf("%s packets are %s", programs.Thousands(r.Cut), cutShort))
+		notes = append(notes, fmt.Sprintf("%s packets are %s", thousands(r.Cut), cutShort))
 	}
 	return notes
 }
@@ -149,11 +148,11 @@ func (i *row) writeText(w io.Writer) error {
 		name string
 		figure
 	}{{"sent", i.Sent}, {"received", i.Received}, {"lost", i.Lost}} {
-		line(f.name, programs.Thousands(f.Estimate)+"\t"+programs.Thousands(f.Exact)+"\t"+
-			programs.Thousands(f.Estimate-f.Exact))
+		line(f.name, thousands(f.Estimate)+"\t"+thousands(f.Exact)+"\t"+
+			thousands(f.Estimate-f.Exact))
 	}
 	loss := figure{i.Lost.Estimate / i.Sent.Estimate, i.Lost.Exact / i.Sent.Exact} // something was sent
-	line("loss", percent(loss.Estimate)+"\t"+percent(loss.Exact)+"\t"+programs.Off(loss.Estimate, loss.Exact))
+	line("loss", percent(loss.Estimate)+"\t"+percent(loss.Exact)+"\t"+off(loss.Estimate, loss.Exact))
 	if i.Mean != nil {
 		line("mean delay", i.Mean.columns())
 	}
@@ -164,10 +163,10 @@ func (i *row) writeText(w io.Writer) error {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\neffective sample size %s of %s packets, in %s usable cells of %s\n",
-		programs.Thousands(i.EffectiveSample), programs.Thousands(i.Received.Estimate),
-		programs.Thousands(i.Usable), programs.Thousands(i.Cells))
+		thousands(i.EffectiveSample), thousands(i.Received.Estimate),
+		thousands(i.Usable), thousands(i.Cells))
 	if i.Ambiguous > 0 {
-		fmt.Fprintf(w, "%s packets were identical to one sent before; the exact deviation leaves them out\n", programs.Thousands(i.Ambiguous))
+		fmt.Fprintf(w, "%s packets were identical to one sent before; the exact deviation leaves them out\n", thousands(i.Ambiguous))
 	}
 	if i.Replaced > 0 {
 		fmt.Fprintf(w, "%d cells had the right number of packets but not the same ones\n", i.Replaced)
@@ -190,8 +189,8 @@ func (r *report) writeTable(w io.Writer) error {
 	fmt.Fprintln(t, "start\tsent\tlost\t(exact)\tmean\t(exact)\terror\tdeviation\t(exact)\terror\tsample\tusable\t  mean delay")
 	for i := range r.Intervals {
 		w := &r.Intervals[i]
-		fmt.Fprintf(t, "%.3f s\t%s\t%s\t%s\t", w.Start, programs.Thousands(w.Sent.Estimate), programs.Thousands(w.Lost.Estimate),
-			programs.Thousands(w.Lost.Exact))
+		fmt.Fprintf(t, "%.3f s\t%s\t%s\t%s\t", w.Start, thousands(w.Sent.Estimate), thousands(w.Lost.Estimate),
+			thousands(w.Lost.Exact))
 		if w.Mean == nil {
 			fmt.Fprintf(t, "-\t-\t-\t-\t-\t-\t%d\t%d of %d\t  %s\n", w.EffectiveSample, w.Usable, w.Cells, w.Problem)
 			continue
@@ -201,7 +200,7 @@ func (r *report) writeTable(w io.Writer) error {
 			deviation = w.StdDev.columns()
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d\t  %s\n", w.Mean.columns(), deviation,
-			programs.Thousands(w.EffectiveSample), w.Usable, w.Cells, cmp.Or(w.Problem, bar(w.Mean.Estimate, highest)))
+			thousands(w.EffectiveSample), w.Usable, w.Cells, cmp.Or(w.Problem, bar(w.Mean.Estimate, highest)))
 	}
 	return t.Flush()
 }

@@ -16,17 +16,13 @@ import (
 	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/kernel"
-	"github.com/hoplag/hoplag/lds"
 )
 
 // inside is a point in the kernel at each of the two places.
 type inside struct {
 	places [2]place
 	points [2]*kernel.Point
-	seed   uint64
-	ask    []hashing.Tuple
 	all    *lda.Accumulator // of a second
-	flows  *lds.Accumulator // likewise, with -flow
 	number uint64           // of cuts
 	told   uint64           // the number at the row before
 	sum    seen             // since the beginning
@@ -37,15 +33,9 @@ type inside struct {
 // began may seem extra: twice as many as package lda waits for them.
 const settling = 16
 
-// flowCells distinguishes flows: those in question are large, and rows that sample
-// tell when they lost packets.
-var flowCells = lds.Config{
-	Rows: 4, Columns: 16384, Spread: 1, Rates: [lds.MaxRows]float64{1, 1, 1. / 8, 1. / 64}, SumBits: 64, DigestBits: 24,
-}
-
 // watchKernel measures with points in the kernel.
 func watchKernel(ctx context.Context, o *options, out *output) (err error) {
-	m := &inside{places: [2]place{o.from, o.to}, ask: o.ask}
+	m := &inside{places: [2]place{o.from, o.to}}
 	defer m.close()
 	if err := m.open(cmp.Or(o.key, rand.Text())); err != nil {
 		return err
@@ -91,10 +81,6 @@ func (m *inside) open(key string) error {
 	c.Clock = kernel.Boot // one clock for both
 	c.LDA = cells
 	c.Seed = uint64(hashing.Digest(0, []byte(key)))
-	m.seed = c.Seed
-	if len(m.ask) > 0 {
-		c.LDS = flowCells
-	}
 	for i := range m.points {
 		point, err := kernel.New(c)
 		if err != nil {
@@ -105,8 +91,7 @@ func (m *inside) open(key string) error {
 			return fmt.Errorf("%v: %w", m.places[i], explain(err))
 		}
 	}
-	c = m.points[0].Config()
-	if err := m.begin(c.LDA, c.LDS); err != nil {
+	if err := m.begin(m.points[0].Config().LDA); err != nil {
 		return err
 	}
 	return errors.Join(m.restart()...)
@@ -120,21 +105,12 @@ func (m *inside) attach(i int) error {
 	return programs.In(p.namespace, func() error { return m.points[i].Attach(p.device, hook) })
 }
 
-// begin makes room for what the points count.
-func (m *inside) begin(all lda.Config, flows lds.Config) (err error) {
-	if m.all, err = lda.NewAccumulator(all); err == nil && len(m.ask) > 0 {
-		m.flows, err = lds.NewAccumulator(flows)
+// begin makes room for what the points count, with packets on their way already.
+func (m *inside) begin(cells lda.Config) (err error) {
+	if m.all, err = lda.NewAccumulator(cells); err == nil {
+		m.all.Gap()
 	}
-	m.gap()
 	return err
-}
-
-// gap says that packets are on their way already.
-func (m *inside) gap() {
-	m.all.Gap()
-	if m.flows != nil {
-		m.flows.Gap()
-	}
 }
 
 // restart begins at both points with one rotation: what only one of them has
@@ -142,7 +118,7 @@ func (m *inside) gap() {
 func (m *inside) restart() []error {
 	of, errs := m.rotate()
 	m.release(of)
-	m.gap()
+	m.all.Gap()
 	return errs
 }
 
@@ -191,7 +167,7 @@ func (m *inside) compare() []error {
 	}
 	for i, err := range errs {
 		if errors.Is(err, kernel.ErrDetached) && m.attach(i) == nil {
-			m.gap()
+			m.all.Gap()
 			m.told = m.number
 		}
 	}
@@ -201,11 +177,7 @@ func (m *inside) compare() []error {
 // add adds what both points saw of an interval.
 func (m *inside) add(from, to *kernel.Interval) error {
 	m.number++
-	err := m.all.Add(from.Start, from.End, from.Aggregator, to.Aggregator)
-	if m.flows != nil {
-		err = errors.Join(err, m.flows.Add(from.Start, from.End, from.Sketch, to.Sketch))
-	}
-	return err
+	return m.all.Add(from.Start, from.End, from.Aggregator, to.Aggregator)
 }
 
 // row returns what the points learned since the row before.
@@ -222,7 +194,7 @@ func (m *inside) row(at time.Time) *row {
 	r := &row{seen: m.now}
 	r.Report = hoplag.Report{
 		Number: at.Unix(), Start: at, Length: time.Second, From: m.places[0].String(), To: m.places[1].String(),
-		Begins: m.told < settling,
+		Begins: m.told < settling, Back: hoplag.Delay{Err: hoplag.ErrIdle}, Clock: hoplag.Clock{Agree: true},
 	}
 	if r.Report.Begins {
 		d.Lost, d.Extra = 0, 0
@@ -239,28 +211,8 @@ func (m *inside) row(at time.Time) *row {
 		}
 	}
 	m.all.Reset()
-	if m.flows != nil {
-		m.answers(r, &d)
-		m.flows.Reset()
-	}
 	r.Report.Forth = d
 	return r
-}
-
-// answers adds the delays of the flows in question.
-func (m *inside) answers(r *row, d *hoplag.Delay) {
-	for i := range m.ask {
-		id := m.ask[i].Flow(m.seed)
-		f, err := m.flows.Estimate(id)
-		if err != nil {
-			d.UnknownFlows++
-			continue
-		}
-		d.Flows = append(d.Flows, hoplag.FlowDelay{
-			Flow: id, Mean: f.Mean, Sent: f.Sent, Lost: f.Lost, MeanInterval95: f.MeanInterval(0.95),
-		})
-		r.Names = append(r.Names, programs.FlowName(&m.ask[i]))
-	}
 }
 
 // explain adds to an error what the program needs.

@@ -5,13 +5,10 @@
 // slowest. Between the interfaces may be a router, a bridge, a firewall, a
 // container, or anything else with two mirror ports.
 //
-//	sudo wiretap -demo                               # namespaces, a queue, traffic, beside the exact answer
-//	sudo wiretap -demo -kernel                       # from inside the kernel
 //	sudo wiretap -from eth0 -to eth1                 # in at eth0, out at eth1
 //	sudo wiretap -from eth0 -to eth1:in -promiscuous # two mirror ports
 //	sudo wiretap -from eth0:out -to guest/eth0:in    # into another network namespace
 //	sudo wiretap -from eth0 -to eth1 -page :8080     # a live page, and /metrics for Prometheus
-//	sudo wiretap -from eth0 -to eth1 -keep kept      # for months: examples/colate asks later
 //	sudo wiretap -kernel -from eth0 -to guest/eth0:in
 //
 // The kernel stamps every packet and writes its first bytes into a ring
@@ -23,10 +20,7 @@
 //
 // With -kernel, package lda/kernel counts the packets inside the kernel, and
 // copies none. It sees an outgoing packet before the interface's queue, while
-// a ring sees it after. It does not know the flows, but answers for those that
-// -flow names. A loss costs the flow all its packets between two cuts at least,
-// so where losses come in bursts its mean is of calmer times, and low. The
-// interval allows for that.
+// a ring sees it after. It does not know the flows.
 //
 // Packets that end in the host, or begin in it, pass only one of the
 // interfaces, and count as lost or extra: -net says which destinations to
@@ -35,8 +29,9 @@
 // them as such and skip them; ethtool -K eth0 gro off gso off tso off prevents
 // them.
 //
-// It needs root, or CAP_NET_RAW (and CAP_BPF and more with -kernel), and with
-// -demo the commands ip and tc.
+// It needs root, or CAP_NET_RAW (and CAP_BPF and more with -kernel). A
+// demonstration, with namespaces, a queue, traffic, and the exact answer beside:
+// sudo go test -v -run 'Rings|Kernel' ./examples/wiretap
 //
 // # Performance
 //
@@ -72,15 +67,11 @@ type options struct {
 	promiscuous bool
 	flows       int
 	cut         time.Duration
-	keep, key   string
+	key         string
 	kernel      bool
-	ask         []hashing.Tuple
 	page        string
 	json        bool
 	duration    time.Duration
-	demo        bool
-	rate        float64
-	bandwidth   float64
 	ready       func() // called when everything watches
 }
 
@@ -100,20 +91,11 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	programs.Range(f, &o.flows, "flows", 4096, 1, 1_000_000, "`number` of flows to distinguish in a second")
 	programs.Range(f, &o.cut, "cut", 100*time.Millisecond, 20*time.Millisecond, time.Second,
 		"`time` between comparisons, a whole part of 1s; shorter ones tolerate more loss")
-	f.StringVar(&o.keep, "keep", "", "`directory` to keep what passes, for later queries by examples/colate")
 	f.Key(&o.key)
 	f.BoolVar(&o.kernel, "kernel", false, "count inside the kernel, without rings")
-	f.Func("flow", "-kernel: `flow` to report, as in \"udp 10.0.0.1:80 10.0.0.2:1234\"; may be repeated", func(s string) error {
-		t, err := programs.ParseFlow(s)
-		o.ask = append(o.ask, t)
-		return err
-	})
 	f.StringVar(&o.page, "page", "", "`address` to serve the live page and /metrics on")
 	f.BoolVar(&o.json, "json", false, "print a JSON object a second")
-	programs.Range(f, &o.duration, "duration", 0, time.Second, 1e6*time.Hour, "end after this `time`; 0 means never, and 10s with -demo")
-	f.BoolVar(&o.demo, "demo", false, "make namespaces with a queue and traffic, and measure that")
-	programs.Range(f, &o.rate, "rate", 15000, 100, 1_000_000, "demo: `packets` of 200 bytes a second, as far as one core can send them")
-	programs.Range(f, &o.bandwidth, "bandwidth", 28, 1, 10_000, "demo: rate of the queue in `Mbit/s`")
+	programs.Range(f, &o.duration, "duration", 0, time.Second, 1e6*time.Hour, "end after this `time`; 0 means never")
 	f.Check(o.check)
 	return o, f.Parse(args)
 }
@@ -122,20 +104,14 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 func (o *options) check() error {
 	none := place{}
 	switch {
-	case o.demo && (o.from != none || o.to != none):
-		return programs.Usage("-from is %q and -to %q, want none with -demo", o.from, o.to)
-	case !o.demo && (o.from == none || o.to == none):
-		return programs.Usage("-from or -to is missing, want two interfaces, or -demo")
-	case !o.demo && o.from == o.to:
+	case o.from == none || o.to == none:
+		return programs.Usage("-from or -to is missing, want two interfaces")
+	case o.from == o.to:
 		return programs.Usage("-from and -to are both %v, want two places", o.to)
 	case time.Second%o.cut != 0:
 		return programs.Usage("-cut is %v, want a part of 1s", o.cut)
-	case o.kernel && o.keep != "":
-		return programs.Usage("-keep is %q, want none with -kernel, which does not know the flows", o.keep)
 	case o.kernel && o.net.IsValid():
 		return programs.Usage("-net is %v, want none with -kernel, which counts all packets", o.net)
-	case !o.kernel && len(o.ask) > 0:
-		return programs.Usage("-flow is %s, want none without -kernel: rings know the flows", programs.FlowName(&o.ask[0]))
 	}
 	return nil
 }
@@ -145,11 +121,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	out := &output{Rows: programs.Rows{W: stdout, JSON: o.json}, stderr: stderr}
-	if o.demo {
-		return demo(ctx, o, out)
-	}
-	return measure(ctx, &o, out)
+	return measure(ctx, &o, &output{Rows: programs.Rows{W: stdout, JSON: o.json}, stderr: stderr})
 }
 
 // begin returns a context that ends after the duration, if there is one.

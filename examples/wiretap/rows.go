@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/internal/programs"
@@ -66,32 +66,7 @@ func (r *row) problem(errs ...error) {
 // drop is counted.
 type total struct {
 	seen
-	Missing         int64
-	Mean, Low, High *float64 `json:",omitempty"` // and the 95 % interval of the mean
-	Exact           *truth   `json:",omitempty"` // of the demo
-}
-
-// together combines all rows, weighed by packets. It combines their intervals,
-// of 95 % each, as if they were all off in the same direction.
-type together struct {
-	mean, low, high, packets float64
-}
-
-func (a *together) add(d *hoplag.Delay) {
-	if d.Err != nil {
-		return
-	}
-	n := float64(d.Received)
-	a.packets += n
-	a.mean += n * d.Mean
-	a.low += n * d.MeanInterval95.Low
-	a.high += n * d.MeanInterval95.High
-}
-
-func (a *together) report(t *total) {
-	if n := a.packets; n > 0 {
-		t.Mean, t.Low, t.High = programs.Finite(a.mean/n), programs.Finite(a.low/n), programs.Finite(a.high/n)
-	}
+	Missing int64
 }
 
 // An output prints rows and shows them on the page.
@@ -99,8 +74,6 @@ type output struct {
 	programs.Rows
 	stderr io.Writer
 	view   *programs.View // or nil
-	all    together
-	truth  func() (*truth, error) // of the demo, or nil
 
 	mu      sync.Mutex
 	dropped [2]uint64 // in all
@@ -137,10 +110,9 @@ func (o *output) settle(r *row) {
 	}
 }
 
+// row prints a row.
 func (o *output) row(r *row) error {
 	o.settle(r)
-	d := &r.Report.Forth
-	o.all.add(d)
 	if o.view != nil {
 		o.view.Add(r.Report)
 	}
@@ -148,15 +120,11 @@ func (o *output) row(r *row) error {
 		o.Object(r)
 		return o.Err
 	}
-	o.Heading("%-8s %10s %22s %10s %8s %8s %6s %8s  %s",
-		"time", "mean", "95 % of means", "p99", "packets", "lost", "extra", "dropped", "slowest flow")
-	note := r.Error
+	d, note := &r.Report.Forth, r.Error
 	if note == "" && len(r.Names) > 0 {
-		note = hoplag.Format(d.Flows[0].Mean) + " " + r.Names[0]
+		note = "slowest " + r.Names[0] + ", " + hoplag.Format(d.Flows[0].Mean)
 	}
-	mean, between, p99 := programs.Columns(d)
-	o.Printf("%-8s %10s %22s %10s %8d %8d %6d %8d  %s\n", r.Report.Start.Format("15:04:05"),
-		mean, between, p99, d.Received, d.Lost, d.Extra, r.Dropped[0]+r.Dropped[1], note)
+	o.Printf("%s  %v, dropped here %d  %s\n", r.Report.Start.Format(time.TimeOnly), d, r.Dropped[0]+r.Dropped[1], note)
 	if missing := programs.Missing(d); missing != "" && d.Lost > 0 {
 		o.Printf("         lost: %s\n", missing)
 	}
@@ -165,30 +133,11 @@ func (o *output) row(r *row) error {
 
 // end prints the total.
 func (o *output) end(t *total) error {
-	o.all.report(t)
-	if o.truth != nil {
-		var err error
-		if t.Exact, err = o.truth(); err != nil {
-			return err
-		}
-	}
 	if o.JSON {
 		o.Object(map[string]*total{"Total": t})
 		return o.Err
 	}
-	o.Printf("in all: sent %d, received %d, missing %d, dropped by the rings %d and %d, mean %s (%s – %s)\n",
-		t.Sent, t.Received, t.Missing, t.Dropped[0], t.Dropped[1], format(t.Mean), format(t.Low), format(t.High))
-	if t.Exact != nil {
-		o.Printf("exact:  sent %d, received %d, missing %d, mean %s\n",
-			t.Exact.Sent, t.Exact.Received, t.Exact.Sent-t.Exact.Received, format(t.Exact.Mean))
-	}
+	o.Printf("in all: sent %d, received %d, missing %d, dropped by the rings %d and %d\n",
+		t.Sent, t.Received, t.Missing, t.Dropped[0], t.Dropped[1])
 	return o.Err
-}
-
-// format formats a delay that may be unknown.
-func format(ns *float64) string {
-	if ns == nil {
-		return hoplag.Format(math.NaN())
-	}
-	return hoplag.Format(*ns)
 }

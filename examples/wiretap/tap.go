@@ -37,9 +37,8 @@ type tap struct {
 }
 
 // openTap opens a place's ring, and starts reporting to the point.
-func openTap(p place, o *options, point *hoplag.Point, keep func(programs.FlowRecord)) (*tap, error) {
+func openTap(p place, o *options, point *hoplag.Point) (*tap, error) {
 	t := newTap(p, o, point)
-	t.flows.keep = keep
 	err := programs.In(p.namespace, func() (err error) {
 		t.ring, err = openRing(p, o.buffer<<20, o.promiscuous)
 		return err
@@ -99,7 +98,7 @@ func (t *tap) report(frames [][]byte, times []int64, odd bool) {
 	n := t.identify.Frames(frames, packets[:], ids[:], at[:])
 	counted := n
 	for j, i := range at[:n] {
-		known := t.flows.find(ids[j], times[i])
+		known := t.flows.has(ids[j])
 		if odd || !known || t.to.IsValid() {
 			if frame.ParseWith(hashing.LinkEthernet, frames[i], &hashing.Tunnels{}) != nil {
 				panic("a frame that was parsed is not")
@@ -112,7 +111,7 @@ func (t *tap) report(frames [][]byte, times []int64, odd bool) {
 				packets[j] = kernel.Digest(t.seed, &frame)
 			}
 			if !known {
-				t.flows.add(ids[j], &frame.Tuple, times[i])
+				t.flows.add(ids[j], &frame.Tuple)
 			}
 		}
 		t.record(ids[j], time.Unix(0, times[i]), packets[j])

@@ -81,7 +81,7 @@ func testCodes(t *testing.T, dir string, names []string) {
 	quick := map[string]string{ // those that need neither root nor a network
 		"twopoint": "", "colate": "", "mplane": "-json", "rli": "-seconds 1", "slowest": "-seconds 1 -json",
 	}
-	mistakes := map[string][]string{"proxy": {"-role middle"}, "wiretap": {"-demo -rate 1"}}
+	mistakes := map[string][]string{"proxy": {"-role middle"}, "wiretap": {"-from lo -cut 1ms"}}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -79,24 +79,3 @@ func TestFlowNames(t *testing.T) {
 		}
 	}
 }
-
-// Of identical packets the first to come is the first to go, and is not unique.
-func TestMatcher(t *testing.T) {
-	var m Matcher[string, int]
-	m.First("twin", 1)
-	m.First("twin", 2)
-	m.First("late", 3)
-	for _, want := range []struct {
-		key        string
-		value      int
-		ok, unique bool
-	}{{"twin", 1, true, false}, {"twin", 2, true, true}, {"twin", 0, false, false}} {
-		if v, ok, unique := m.Second(want.key); v != want.value || ok != want.ok || unique != want.unique {
-			t.Errorf("%s: %d %v %v, want %+v", want.key, v, ok, unique, want)
-		}
-	}
-	m.Forget(func(v int) bool { return v == 3 })
-	if _, ok, _ := m.Second("late"); ok || m.Len() != 0 {
-		t.Errorf("%v is remembered", m.between)
-	}
-}

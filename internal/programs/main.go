@@ -12,10 +12,10 @@ import (
 )
 
 // Main runs a program and exits: with code 0, with 1 after an error, or with 2
-// if the command line is wrong. Ctrl-C, SIGTERM and SIGHUP end the context; the
-// second one ends the program at once.
+// if the command line is wrong. Ctrl-C and SIGTERM end the context; the second
+// one ends the program at once.
 func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	code := exitCode(err)

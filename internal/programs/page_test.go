@@ -19,7 +19,7 @@ import (
 )
 
 // pageReport is a report of a second in which 1,000 packets took 25 ms each way.
-func pageReport(number int64, class string) hoplag.Report {
+func pageReport(number int64) hoplag.Report {
 	d := hoplag.Delay{
 		Delay: estimate.Delay{Mean: 25e6, StdDev: 1e6, N: 990}, Sent: 1000, Received: 990, Lost: 10,
 		MeanInterval95: estimate.Interval{Low: 24e6, High: 26e6, Confidence: 0.95},
@@ -28,7 +28,7 @@ func pageReport(number int64, class string) hoplag.Report {
 	}
 	offset := estimate.Interval{Low: 2e6, High: 5e6}
 	return hoplag.Report{
-		Number: number, Start: time.Unix(1e9+number, 0).UTC(), Length: time.Second, From: "here", To: "there", Class: class,
+		Number: number, Start: time.Unix(1e9+number, 0).UTC(), Length: time.Second, From: "here", To: "there",
 		Forth: d, Back: d,
 		Clock: hoplag.Clock{Known: true, Offset: 3e6, Certain: offset, Likely: offset},
 	}
@@ -36,7 +36,7 @@ func pageReport(number int64, class string) hoplag.Report {
 
 // idleReport is a report of a second in which nothing passed.
 func idleReport(number int64) hoplag.Report {
-	r := pageReport(number, "")
+	r := pageReport(number)
 	r.Forth, r.Back, r.Clock = hoplag.Delay{Err: hoplag.ErrIdle}, hoplag.Delay{Err: hoplag.ErrIdle}, hoplag.Clock{}
 	return r
 }
@@ -51,7 +51,7 @@ func serve(t *testing.T, v *View) string {
 	return url
 }
 
-// A browser shows what the reports say: numbers, curves, classes, and no error.
+// A browser shows what the reports say: numbers, curves, and no error.
 // One wild interval does not squeeze the curves, values at the axes are round,
 // text has its size on a phone too, and idle seconds do not hide what is known.
 func TestBrowser(t *testing.T) {
@@ -65,7 +65,7 @@ func TestBrowser(t *testing.T) {
 	v := &View{Drops: func() map[string]uint64 { return map[string]uint64{"clients": 12345} }}
 	url := serve(t, v)
 	for i := range int64(60) {
-		r := pageReport(i, "")
+		r := pageReport(i)
 		if i == 30 {
 			r.Forth.MeanInterval95.High = 1e9
 			r.Back.MeanInterval95.High = math.Inf(1)
@@ -74,21 +74,18 @@ func TestBrowser(t *testing.T) {
 	}
 	v.Add(idleReport(60))
 	v.Add(idleReport(61))
-	for _, class := range []string{"udp", "tcp"} {
-		v.Add(pageReport(60, class))
-	}
 	var page string
 	for range 3 { // a slow machine may not have drawn everything at first
 		if page, err = draw(t, browser, url); err != nil {
 			t.Skipf("the browser does not run here: %v", err)
 		}
-		if strings.Contains(page, "<td>udp forth</td>") {
+		if strings.Contains(page, "mean delay forth, 2 s ago") {
 			break
 		}
 	}
 	for _, want := range []string{
-		"here → there</h1>", `<b class="forth">25 ms</b>`, "mean delay forth, 2 s ago", "1.00 %", "24 ms – 26 ms", "31 ms", "<td>udp forth</td>",
-		"<td>tcp back</td>", `class="line forth"`, `class="band back"`, "clock offset, 2 ms – 5 ms", "12,345", "dropped here: clients",
+		"here → there</h1>", `<b class="forth">25 ms</b>`, "mean delay forth, 2 s ago", "1.00 %",
+		`class="line forth"`, `class="band back"`, "clock offset, 2 ms – 5 ms", "12,345", "dropped here: clients",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q on the page", want)
@@ -152,11 +149,10 @@ func TestView(t *testing.T) {
 	v := &View{Drops: func() map[string]uint64 { return map[string]uint64{"clients": 3} }}
 	url := serve(t, v)
 	for i := range int64(kept + 5) {
-		v.Add(pageReport(i, ""))
+		v.Add(pageReport(i))
 	}
-	v.Add(pageReport(1, "udp"))
 	for path, want := range map[string]string{
-		"": "prefers-color-scheme:dark", "reports": `"From":"here"`, "reports?after=3603": `"Classes":{"udp":{`,
+		"": "prefers-color-scheme:dark", "reports": `"From":"here"`, "reports?after=3603": `"From":"here"`,
 	} {
 		if body := get(t, url+path); !strings.Contains(body, want) {
 			t.Errorf("%s: %.300s; want %s", path, body, want)
@@ -167,13 +163,13 @@ func TestView(t *testing.T) {
 			t.Errorf("the page has something from outside: %s", outside)
 		}
 	}
-	if all, new := get(t, url+"reports"), get(t, url+"reports?after=3603"); strings.Count(all, `"From"`) != kept+1 ||
-		strings.Count(new, `"From"`) != 1+1 || strings.Count(all, `"Flow":`) != 2+2 {
+	if all, new := get(t, url+"reports"), get(t, url+"reports?after=3603"); strings.Count(all, `"From"`) != kept ||
+		strings.Count(new, `"From"`) != 1 || strings.Count(all, `"Flow":`) != 2 {
 		t.Errorf("%d reports, %d of them new", strings.Count(all, `"From"`), strings.Count(new, `"From"`))
 	}
 	metrics := get(t, url+"metrics")
 	for _, want := range []string{
-		`hoplag_reports_total{from="here",to="there"} 3605`, `hoplag_reports_total{from="here",to="there",class="udp"} 1`,
+		`hoplag_reports_total{from="here",to="there"} 3605`,
 		`hoplag_own_drops_total{at="clients"} 3`, `hoplag_clock_offset_low_seconds{from="here",to="there"} 0.002`,
 		`hoplag_clock_offset_high_seconds{from="here",to="there"} 0.005`,
 	} {

@@ -33,7 +33,6 @@ type View struct {
 	mu      sync.Mutex
 	came    time.Time       // when the latest report did
 	reports []hoplag.Report // of all; the flows of the latest only
-	classes map[string]hoplag.Report
 }
 
 // Add adds a report.
@@ -41,13 +40,6 @@ func (v *View) Add(r hoplag.Report) {
 	v.metrics.Add(r)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if r.Class != "" {
-		if v.classes == nil {
-			v.classes = map[string]hoplag.Report{}
-		}
-		v.classes[r.Class] = r
-		return
-	}
 	if n := len(v.reports); n > 0 {
 		v.reports[n-1].Forth.Flows, v.reports[n-1].Back.Flows = nil, nil
 	}
@@ -60,7 +52,6 @@ func (v *View) Add(r hoplag.Report) {
 // news is what the page learns when it asks.
 type news struct {
 	Reports []hoplag.Report
-	Classes map[string]hoplag.Report
 	Drops   map[string]uint64
 	Age     float64 // seconds since the latest report came, or -1
 }
@@ -73,7 +64,7 @@ func (v *View) since(after int64) news {
 	for from < len(v.reports) && v.reports[from].Number <= after {
 		from++
 	}
-	n := news{Reports: slices.Clone(v.reports[from:]), Classes: maps.Clone(v.classes), Age: -1}
+	n := news{Reports: slices.Clone(v.reports[from:]), Age: -1}
 	if len(v.reports) > 0 {
 		n.Age = time.Since(v.came).Seconds()
 	}
@@ -83,8 +74,8 @@ func (v *View) since(after int64) news {
 	return n
 }
 
-// ServeMetrics writes the metrics for Prometheus.
-func (v *View) ServeMetrics(w http.ResponseWriter, r *http.Request) {
+// serveMetrics writes the metrics for Prometheus.
+func (v *View) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	v.metrics.ServeHTTP(w, r)
 	if v.Drops == nil {
 		return
@@ -97,8 +88,8 @@ func (v *View) ServeMetrics(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ServeReports writes what is new after the interval ?after=NUMBER, as JSON.
-func (v *View) ServeReports(w http.ResponseWriter, r *http.Request) {
+// serveReports writes what is new after the interval ?after=NUMBER, as JSON.
+func (v *View) serveReports(w http.ResponseWriter, r *http.Request) {
 	after, err := strconv.ParseInt(r.FormValue("after"), 10, 64)
 	if err != nil {
 		after = -1 << 63
@@ -126,8 +117,8 @@ func (v *View) Serve(address string) (server *http.Server, url string, err error
 			"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'")
 		w.Write(page)
 	})
-	mux.HandleFunc("GET /metrics", v.ServeMetrics)
-	mux.HandleFunc("GET /reports", v.ServeReports)
+	mux.HandleFunc("GET /metrics", v.serveMetrics)
+	mux.HandleFunc("GET /reports", v.serveReports)
 	server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go server.Serve(l)
 	return server, "http://" + strings.Replace(l.Addr().String(), "[::]", "localhost", 1) + "/", nil

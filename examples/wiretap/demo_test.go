@@ -3,14 +3,20 @@
 package main
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"io"
+	"math"
 	"math/rand/v2"
 	"net"
+	"strings"
+	"testing"
 	"time"
 
+	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
@@ -34,11 +40,14 @@ func newLab(bandwidth float64) (*programs.Lab, error) {
 // begun does not know yet what is lost.
 const calm = 2 * time.Second
 
-// demo measures the lab's queue, with a capture for comparison.
-func demo(ctx context.Context, o options, out *output) error {
-	n, err := newLab(o.bandwidth)
+// demo measures the lab's queue with the options, while packets of 200 bytes pass
+// at a rate, for two seconds, and a capture of them for comparison. It returns the
+// rows, and the totals.
+func demo(t *testing.T, o options, rate, bandwidth float64) (rows []row, all totals, truth *truth) {
+	t.Helper()
+	n, err := newLab(bandwidth)
 	if err != nil {
-		return err
+		t.Skipf("no lab: %v", err)
 	}
 	defer n.Remove()
 	o.from = place{namespace: n.Names[1], device: "in"}
@@ -46,39 +55,93 @@ func demo(ctx context.Context, o options, out *output) error {
 	if o.kernel { // it sees outgoing packets before the queue
 		o.to = place{namespace: n.Names[2], device: "eth0"}
 	}
-	o.duration = cmp.Or(o.duration, 10*time.Second)
 	flows, sink, err := connect(n.Names[0], n.Names[2])
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
 	defer sink.Close()
 	exact, err := newExact(o.from, o.to)
 	if err != nil {
-		return err
+		t.Skipf("no rings: %v", err)
 	}
 	defer exact.close()
-	out.truth = exact.truth
-	out.say("%.0f packets a second through a queue of %g Mbit/s, from %v to %v", o.rate, o.bandwidth, o.from, o.to)
-	sending, stop := context.WithCancel(ctx)
-	defer stop()
-	length := o.duration
-	o.duration += calm + settle // for what is left in the queue
+	o.duration = calm + 2*time.Second + settle // for what is left in the queue
 	o.ready = func() {
 		go func() {
-			pause(sending, calm)
-			sending, cancel := context.WithTimeout(sending, length)
-			defer cancel()
-			send(sending, flows, o.rate)
+			time.Sleep(calm)
+			sending, stop := context.WithTimeout(t.Context(), 2*time.Second)
+			defer stop()
+			send(sending, flows, rate)
 		}()
 	}
-	// When interrupted, it stops sending first.
-	measuring, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	defer context.AfterFunc(ctx, func() {
-		pause(measuring, settle)
-		end()
-	})()
-	return measure(measuring, &o, out)
+	var out bytes.Buffer
+	if err := measure(t.Context(), &o, &output{Rows: programs.Rows{W: &out, JSON: true}, stderr: io.Discard}); err != nil {
+		if strings.Contains(err.Error(), "not permitted") || strings.Contains(err.Error(), "not supported") {
+			t.Skipf("not here: %v", err)
+		}
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(out.Bytes()) {
+		var r struct {
+			row
+			Total *total
+		}
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if r.Total != nil {
+			all.total = *r.Total
+		} else if rows = append(rows, r.row); r.Report.Forth.Err == nil {
+			all.add(&r.Report.Forth)
+			t.Log(&r.Report.Forth, r.Names)
+		}
+	}
+	if truth, err = exact.truth(); err != nil {
+		t.Fatal(err)
+	}
+	if all.report(); truth.Mean == nil || all.Mean == nil {
+		t.Fatalf("no mean, or no exact one beside:\n%s", out.Bytes())
+	}
+	t.Logf("sent %d, received %d, missing %d, mean %.1f µs; exact: sent %d, received %d, mean %.1f µs", all.Sent, all.Received, all.Missing,
+		*all.Mean/1e3, truth.Sent, truth.Received, *truth.Mean/1e3)
+	return rows, all, truth
+}
+
+// totals combine all rows, weighed by packets, and their intervals, of 95 % each,
+// as if they were all off in the same direction.
+type totals struct {
+	total
+	Mean, Low, High *float64
+
+	mean, low, high, packets float64
+}
+
+func (a *totals) add(d *hoplag.Delay) {
+	n := float64(d.Received)
+	a.packets += n
+	a.mean += n * d.Mean
+	a.low += n * d.MeanInterval95.Low
+	a.high += n * d.MeanInterval95.High
+}
+
+func (a *totals) report() {
+	a.Mean, a.Low, a.High = finite(a.mean/a.packets), finite(a.low/a.packets), finite(a.high/a.packets)
+}
+
+// finite returns a number, or nil if it is none.
+func finite(v float64) *float64 {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}
+
+// format formats a delay that may be unknown.
+func format(ns *float64) string {
+	if ns == nil {
+		return "unknown"
+	}
+	return hoplag.Format(*ns)
 }
 
 const (
@@ -136,11 +199,11 @@ func send(ctx context.Context, flows []*net.UDPConn, rate float64) {
 
 // A truth is what a capture says about all packets, or about a flow.
 type truth struct {
-	Flow           string `json:",omitempty"`
+	Flow           string
 	Sent, Received int
 	Dropped        uint64   // by the capture's own rings
 	Mean           *float64 // of the delays
-	Flows          []truth  `json:",omitempty"`
+	Flows          []truth
 
 	sum     float64
 	matched int
@@ -149,6 +212,6 @@ type truth struct {
 func (t *truth) match(delay float64, n int) {
 	t.sum += delay
 	if t.matched += n; t.matched > 0 {
-		t.Mean = programs.Finite(t.sum / float64(t.matched))
+		t.Mean = finite(t.sum / float64(t.matched))
 	}
 }
