@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
@@ -83,11 +84,44 @@ func (c *captures) feed(ctx context.Context, m *meter) error {
 		if err := p.parse(rec); err != nil {
 			return fmt.Errorf("%s: %w: %d", c.names[point], err, rec.Link)
 		}
-		// If link types differ, so do the bytes of frames without IP.
-		m.ipOnly = m.ipOnly || c.pair.Mixed()
-		if point == trace.Egress && c.pair.Broken(trace.Ingress) && !m.knows(&p) {
+		switch {
+		case p.other != nil && c.pair.Mixed(): // the link types differ, and so do the bytes
+			m.passedOver++
+			continue
+		case point == trace.Egress && c.pair.Broken(trace.Ingress) && !m.knows(&p):
 			continue // it may have entered after the first capture broke off
 		}
-		m.update(point, rec.Time, &p)
+		if err := m.update(point, rec.Time, &p); err != nil {
+			return err
+		}
 	}
+}
+
+// A packet is what identifies a frame at both points: an IP packet by what does
+// not change in transit, any other frame by all its bytes.
+type packet struct {
+	frame hashing.Frame
+	other []byte // the frame, if it carries no IP packet or a broken one
+	cut   bool   // the capture ends within the bytes that distinguish IP packets
+}
+
+// parse sets p to the record's packet, valid as long as the record. The only
+// error is an unknown link type.
+func (p *packet) parse(rec trace.Record) error {
+	err := p.frame.Parse(rec.Link, rec.Frame)
+	if errors.Is(err, hashing.ErrLink) {
+		return err
+	}
+	if p.other = nil; err != nil {
+		p.other = rec.Frame
+	}
+	p.cut = p.frame.Cut || errors.Is(err, hashing.ErrTruncated)
+	return nil
+}
+
+func (p *packet) digest(seed uint64) hashing.Packet {
+	if p.other == nil {
+		return p.frame.Digest(seed)
+	}
+	return hashing.Digest(seed, p.other)
 }

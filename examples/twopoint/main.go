@@ -22,23 +22,12 @@
 // if it were neither lost nor overtaken. If packets do overtake it, use
 // -digest 16, so that the cells they spoil are detected.
 //
-// Frames without IP, such as ARP, are recognised by all their bytes if the two
-// captures have one link type. Those that only the second capture has come
-// from what stands between the points, and are skipped.
+// Frames without IP are recognised by all their bytes if the captures have one
+// link type; those that only the second one has come from what stands between the
+// points. With -json it prints one object; delays are in nanoseconds.
 //
-// With -json it prints one object with the same figures. Names that end in _ns
-// are nanoseconds, "seconds" is how long the captures last and "start_seconds"
-// counts from their first packet; the others are numbers of packets, frames,
-// cells and bytes. A figure has the estimate as "lda" and the truth as
-// "exact". If nothing can be said "mean_ns" or "stddev_ns" is absent, and if a
-// row cannot be trusted "problem" says why. "unmatched_packets" came out
-// without having gone in; "early_packets" of these went in later. Of the
-// frames of both captures, "passed_over_frames" were not measured and
-// "cut_packets" end so early that they may not be recognised.
-//
-// What was lost is named too, from counters that are cut every 10 ms and a memory
-// of what went in: "lost_packets" has the number of each packet among those
-// measured of -before, and its time. "lost_packets_that_came" of them did come.
+// What was lost is named too, by the number of each packet among those measured
+// of -before, from counters that are cut every 10 ms and a memory of what went in.
 //
 // If a capture is damaged or cut off, or Ctrl-C ends the reading, the report
 // covers what came before, with every packet that both captures have, and says
@@ -52,6 +41,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"io"
 	"math"
 	"time"
@@ -68,7 +58,6 @@ type options struct {
 	before, after string
 	interval      time.Duration
 	json          bool
-	ipOnly        bool
 	seed          uint64
 	config        lda.Config
 }
@@ -87,9 +76,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	m.ipOnly = opt.ipOnly
 	stopped := captures.feed(ctx, m)
-	if stopped != nil && m.matcher.matched == 0 {
+	if stopped != nil && m.matched == 0 {
 		return stopped
 	}
 	r, err := m.report()
@@ -102,7 +90,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	out := bufio.NewWriter(stdout)
 	if opt.json {
-		err = r.writeJSON(out)
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(r)
 	} else {
 		err = r.writeText(out)
 	}
@@ -116,7 +106,6 @@ func parse(args []string, stderr io.Writer) (opt options, err error) {
 	programs.Range(f, &opt.interval, "interval", 0, time.Millisecond, math.MaxInt64,
 		"`length` of a measurement interval, such as 1s; 0 is the whole capture")
 	f.BoolVar(&opt.json, "json", false, "print JSON instead of text; delays in nanoseconds")
-	f.BoolVar(&opt.ipOnly, "ip", false, "measure only IP packets, and skip ARP, spanning tree and the like")
 	f.Uint64Var(&opt.seed, "seed", 1, "seed of the packet digests")
 	rows, shift, digest := 0, 0, 0
 	programs.Range(f, &rows, "rows", 512, 1, 1<<20, "`cells` in each of the two banks, a power of two")

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/lost"
 	"github.com/hoplag/hoplag/queue/trace"
@@ -44,9 +43,9 @@ type sending struct {
 
 // named is a packet of the first capture that was lost.
 type named struct {
-	Number   int64   `json:"number"` // of the packets measured, from 1
-	Seconds  float64 `json:"seconds"`
-	Repeated bool    `json:"repeated,omitempty"`
+	Number   int64 // of the packets measured, from 1
+	Seconds  float64
+	Repeated bool `json:",omitempty"`
 }
 
 func newNamer() (*namer, error) {
@@ -126,13 +125,14 @@ func (n *namer) finish() {
 }
 
 // writeNames prints some of the packets that were lost.
-func (r *report) writeNames(w io.Writer) {
+func (r *report) writeNames(w io.Writer) error {
 	if len(r.Named) == 0 {
-		return
+		return nil
 	}
-	fmt.Fprintf(w, "\nlost packets: %s are named, %d of them wrongly:", programs.Thousands(int64(len(r.Named))), r.NamedWrongly)
+	fmt.Fprintf(w, "\nlost packets: %s are named, %d of them wrongly:", thousands(int64(len(r.Named))), r.NamedWrongly)
 	for _, one := range r.Named[:min(len(r.Named), 3)] {
-		fmt.Fprintf(w, " number %s at %.6f s,", programs.Thousands(one.Number), one.Seconds)
+		fmt.Fprintf(w, " number %s at %.6f s,", thousands(one.Number), one.Seconds)
 	}
-	fmt.Fprintf(w, " …\n")
+	_, err := fmt.Fprintf(w, " …\n")
+	return err
 }

@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -126,42 +125,27 @@ func marshal(t *testing.T, r report) string {
 }
 
 // Clocks that disagree make delays whose sums wrap in the cells: by 25 s in the
-// fullest, by 2 min in most. They are unwrapped, and nothing is told.
+// fullest, by 2 min in most. They are unwrapped.
 func TestClocksApartAreNoHarm(t *testing.T) {
 	in, out := write(t, 96, records(t, "ingress.pcap.gz")), records(t, "egress.pcap.gz")
-	const told = "more than 40 bits hold"
-	for offset, overflows := range map[time.Duration]bool{
-		0: false, time.Second: false, 25 * time.Second: false, 2 * time.Minute: false,
-	} {
-		args := []string{"-before", in, "-after", write(t, 96, shifted(out, offset))}
-		w := decoded(t, args...).Intervals[0]
-		if off := math.Abs(w.Mean.Estimate-w.Mean.Exact) > tolerance(w); off != overflows {
-			t.Errorf("clocks %v apart: mean %v, exact %v; should be off: %v", offset, w.Mean.Estimate, w.Mean.Exact, overflows)
-		}
-		if text := output(t, args...); strings.Contains(text, told) != overflows {
-			t.Errorf("clocks %v apart: %q should be there: %v, in\n%s", offset, told, overflows, text)
+	for _, offset := range []time.Duration{0, 25 * time.Second, 2 * time.Minute} {
+		w := decoded(t, "-before", in, "-after", write(t, 96, shifted(out, offset))).Intervals[0]
+		if math.Abs(w.Mean.LDA-w.Mean.Exact) > tolerance(w) {
+			t.Errorf("clocks %v apart: mean %v, exact %v", offset, w.Mean.LDA, w.Mean.Exact)
 		}
 	}
 }
 
+// Packets that a capture does not hold enough of are told.
 func TestSnapLengths(t *testing.T) {
 	in, out := records(t, "ingress.pcap.gz"), records(t, "egress.pcap.gz")
 	short := decoded(t, "-before", write(t, 64, in), "-after", write(t, 64, out))
 	if w := short.Intervals[0]; w.Lost != decoded(t).Intervals[0].Lost || short.Cut == 0 {
 		t.Errorf("cut at the same byte: %d cut, lost %+v", short.Cut, w.Lost)
 	}
-	for _, c := range []struct {
-		in, out int
-		want    string
-	}{
-		{96, 64, "0 of -before and"}, {64, 96, "and 0 of -after"}, {34, 34, "of -before and"}, {20, 20, "of -before and"},
-	} {
-		err := failure(t, "-before", write(t, c.in, in), "-after", write(t, c.out, out))
-		if !strings.Contains(err, "snap lengths: ") || !strings.Contains(err, c.want) {
-			t.Errorf("snap lengths %d and %d: error %q does not say so", c.in, c.out, err)
-		}
+	if err := failure(t, "-before", write(t, 96, in), "-after", write(t, 64, out)); !strings.Contains(err, "snap length") {
+		t.Errorf("different snap lengths: error %q does not say so", err)
 	}
-	// Few of them do not make the result worthless, but must be told.
 	some := slices.Clone(out)
 	for i := range some {
 		if i%10 == 0 {
@@ -173,86 +157,22 @@ func TestSnapLengths(t *testing.T) {
 	}
 }
 
-// other returns a frame without IP.
-func other(at int64, kind byte) trace.Record {
-	frame := make([]byte, 60)
-	frame[12], frame[13], frame[20] = 0x08, 0x06, kind
-	return trace.Record{Time: at, Link: hashing.LinkEthernet, Length: len(frame), Frame: frame}
-}
-
-func TestFramesWithoutIP(t *testing.T) {
-	in, out := records(t, "ingress.pcap.gz"), records(t, "egress.pcap.gz")
-	start := in[0].Time
-	in = append([]trace.Record{other(start, 1), other(start, 2)}, in...)
-	out = append([]trace.Record{other(start+1000, 1), other(start+2000, 3)}, out...)
-	plain := decoded(t).Intervals[0]
-	check := func(name string, r report, sent, lost float64, passed int64) {
-		t.Helper()
-		w := r.Intervals[0]
-		if w.Sent.Exact != plain.Sent.Exact+sent || w.Lost.Exact != plain.Lost.Exact+lost || r.PassedOver != passed {
-			t.Errorf("%s: sent %v, lost %v, passed over %d; want %v and %v more than of IP, %d",
-				name, w.Sent.Exact, w.Lost.Exact, r.PassedOver, sent, lost, passed)
-		}
-		if w.Lost.Estimate != w.Lost.Exact || w.Sent.Estimate != w.Sent.Exact {
-			t.Errorf("%s: LDA counts %v sent and %v lost, exact %v and %v", name, w.Sent.Estimate, w.Lost.Estimate, w.Sent.Exact, w.Lost.Exact)
-		}
-	}
-	a, b := write(t, 96, in), write(t, 96, out)
-	check("by all bytes", decoded(t, "-before", a, "-after", b), 2, 1, 1)
-	check("-ip", decoded(t, "-before", a, "-after", b, "-ip"), 0, 0, 4)
-
-	// A cooked capture has other bytes before the EtherType.
-	cooked := slices.Clone(out)
-	for i := range cooked {
-		cooked[i].Link = hashing.LinkCooked
-		cooked[i].Frame = append(make([]byte, 14), cooked[i].Frame[12:]...)
-		cooked[i].Length += 2
-	}
-	check("other link type", decoded(t, "-before", a, "-after", write(t, 98, cooked)), 0, 0, 4)
-
-	// What a switch says itself may be most of what a quiet link carries.
-	quiet := slices.Clone(out[:5])
-	for i := range 20 {
-		quiet = append(quiet, other(out[5].Time, byte(10+i)))
-	}
-	check("quiet", decoded(t, "-before", a, "-after", write(t, 96, quiet)), 2, plain.Received.Exact-3+1, 21)
-
-	only := write(t, 96, []trace.Record{other(start, 1)})
-	for _, args := range [][]string{{"-before", only, "-after", b}, {"-before", a, "-after", only}} {
-		if err := failure(t, append(args, "-ip")...); !strings.Contains(err, "carries IP") {
-			t.Errorf("%v -ip: error %q does not say that there is no IP", args, err)
-		}
-	}
-}
-
 func TestNotes(t *testing.T) {
 	in, out := records(t, "ingress.pcap.gz"), records(t, "egress.pcap.gz")
-	a, b := write(t, 96, in), write(t, 96, out)
-	behind := write(t, 96, shifted(out, -time.Millisecond))
-	began := write(t, 96, in[1000:])
+	a, b, began := write(t, 96, in), write(t, 96, out), write(t, 96, in[1000:])
+	const came, misled = "packets came out that had not gone in", "give -digest 16"
 	for _, c := range []struct {
-		name       string
-		args       []string
-		want, lack string
+		args         []string
+		came, misled bool
 	}{
-		{"nothing odd", []string{"-before", a, "-after", b}, "synopsis", "packets came out"},
-		{"clock a little behind", []string{"-before", a, "-after", behind},
-			"781 packets came out before they went in: the second clock is behind", "had not gone in"},
-		{"ingress began later", []string{"-before", began, "-after", b}, "packets came out that had not gone in; " +
-			"where they take the place of lost ones in a cell LDA is misled: give -digest 16", "before they went in"},
-		{"with digests", []string{"-before", began, "-after", b, "-digest", "16"}, "packets came out that had not gone in\n", "give -digest"},
+		{[]string{"-before", a, "-after", b}, false, false},
+		{[]string{"-before", began, "-after", b}, true, true},
+		{[]string{"-before", began, "-after", b, "-digest", "16"}, true, false},
 	} {
 		text := output(t, c.args...)
-		if !strings.Contains(text, c.want) || strings.Contains(text, c.lack) || strings.Contains(text, "cut off") {
-			t.Errorf("%s: want %q, not %q and nothing cut off in\n%s", c.name, c.want, c.lack, text)
+		if strings.Contains(text, came) != c.came || strings.Contains(text, misled) != c.misled {
+			t.Errorf("%+v:\n%s", c, text)
 		}
-	}
-}
-
-func TestLongestInterval(t *testing.T) {
-	r := decoded(t, "-interval", time.Duration(math.MaxInt64).String())
-	if len(r.Intervals) != 1 || r.Intervals[0].Sent.Exact != decoded(t).Intervals[0].Sent.Exact {
-		t.Errorf("%d intervals, want one of all packets", len(r.Intervals))
 	}
 }
 
@@ -277,10 +197,10 @@ func meterOf(t *testing.T, all ...passing) (*report, error) {
 		frame := make([]byte, 24)
 		frame[0], frame[3], frame[20] = 0x45, 24, one.id
 		var p packet
-		if err := p.parse(trace.Record{Link: hashing.LinkRaw, Frame: frame}); err != nil {
+		err := p.parse(trace.Record{Link: hashing.LinkRaw, Frame: frame})
+		if err = errors.Join(err, m.update(one.point, one.time, &p)); err != nil {
 			t.Fatal(err)
 		}
-		m.update(one.point, one.time, &p)
 	}
 	return m.report()
 }
@@ -299,20 +219,6 @@ func TestTimesBeforeTheEpoch(t *testing.T) {
 	}
 	if r, err := meterOf(t, passing{in, start, 1}, passing{out, math.MaxInt64, 1}); err == nil || !strings.Contains(err.Error(), "292 years") {
 		t.Errorf("times that differ by more than an int64 holds: %v, %v", r, err)
-	}
-}
-
-// A packet that came out first accounts for one that goes in, not for all that
-// are identical to it.
-func TestEarlyOnce(t *testing.T) {
-	r, err := meterOf(t, passing{trace.Egress, 0, 1},
-		passing{trace.Ingress, 10, 1}, passing{trace.Ingress, 20, 1},
-		passing{trace.Egress, 30, 1}, passing{trace.Egress, 40, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if received := r.Intervals[0].Received.Exact; r.Early != 1 || r.Unmatched != 1 || received != 2 {
-		t.Errorf("%d early of %d unmatched, %v received; want 1 of 1, and 2", r.Early, r.Unmatched, received)
 	}
 }
 
@@ -344,40 +250,12 @@ func TestNoDeviation(t *testing.T) {
 		t.Errorf("nothing came out: %+v", last)
 	}
 	var text bytes.Buffer
-	if err := r.writeText(&text); err != nil || strings.Count(text.String(), " - ") < 9 {
+	if err := r.writeText(&text); err != nil || strings.Count(text.String(), " - ") < 8 {
 		t.Errorf("%v; want the missing figures as -, in\n%s", err, &text)
 	}
 	text.Reset()
 	if err := r.Intervals[0].writeText(&text); err != nil || strings.Contains(text.String(), "deviation  ") {
 		t.Errorf("%v; a deviation that is not known, in\n%s", err, &text)
-	}
-}
-
-func TestNamesInJSON(t *testing.T) {
-	var checkNames func(v any)
-	name := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
-	checkNames = func(v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			for key, value := range v {
-				if !name.MatchString(key) {
-					t.Errorf("name %q is not of lower-case words", key)
-				}
-				checkNames(value)
-			}
-		case []any:
-			for _, value := range v {
-				checkNames(value)
-			}
-		}
-	}
-	var all map[string]any
-	if err := json.Unmarshal([]byte(output(t, "-json")), &all); err != nil {
-		t.Fatal(err)
-	}
-	checkNames(all)
-	if n := len(decoded(t).Config.Banks); n != 2 {
-		t.Errorf("%d banks, want the two there are", n)
 	}
 }
 
@@ -416,9 +294,9 @@ func TestDamagedLosesNothing(t *testing.T) {
 			continue
 		}
 		damaged++
-		lost := len(m.matcher.flying.between)
+		lost := len(m.flying)
 		if strings.HasPrefix(name, "ingress") {
-			lost = int(m.packets[1] - m.matcher.matched - m.foreign) // what has not gone in is passed over
+			lost = int(m.packets[1] - m.matched) // what has not gone in is passed over
 		}
 		if lost != 0 {
 			t.Errorf("%s: %d lost of %d", name, lost, m.packets[0])

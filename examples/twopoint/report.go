@@ -1,91 +1,52 @@
 package main
 
 import (
-	"cmp"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
-	"strings"
+	"strconv"
 	"text/tabwriter"
+	"time"
 
 	"github.com/hoplag/hoplag/lda"
 )
 
-// report is what the program prints, as text or JSON.
+// A report is what the program prints, as text or JSON. Delays are in nanoseconds.
 type report struct {
-	In             string   `json:"in"`
-	Out            string   `json:"out"`
-	Seconds        float64  `json:"seconds"`
-	IntervalLength int64    `json:"interval_ns"`
-	PassedOver     int64    `json:"passed_over_frames"`
-	Unmatched      int64    `json:"unmatched_packets"`
-	Early          int64    `json:"early_packets"` // of the unmatched
-	Cut            int64    `json:"cut_packets"`
-	Config         settings `json:"config"`
-	SynopsisBytes  int      `json:"synopsis_bytes"`
-	WireBytes      int      `json:"wire_bytes"`
-	Stopped        string   `json:"stopped,omitempty"`
-	Intervals      []row    `json:"intervals"`
-	Named          []named  `json:"lost_packets,omitempty"`
-	NamedWrongly   int      `json:"lost_packets_that_came"`
+	In, Out                  string
+	Seconds                  float64
+	Interval                 time.Duration
+	PassedOver               int64 // frames that are not measured
+	Unmatched                int64 // packets that came out without having gone in
+	Cut                      int64 // packets that may not be recognised
+	Config                   lda.Config
+	SynopsisBytes, WireBytes int
+	Stopped                  string `json:",omitempty"`
+	Intervals                []row
+	Named                    []named `json:",omitempty"` // packets that were lost
+	NamedWrongly             int     // of them, those that came
 }
 
-// settings is an aggregator's Config.
-type settings struct {
-	Identity   string `json:"identity"` // hexadecimal
-	Banks      []bank `json:"banks"`
-	SumBits    uint8  `json:"sum_bits"`
-	DigestBits uint8  `json:"digest_bits"`
-}
-
-type bank struct {
-	Rows  int   `json:"rows"`
-	Shift uint8 `json:"shift"`
-}
-
-func newSettings(c lda.Config) settings {
-	s := settings{Identity: fmt.Sprintf("%016x", c.Identity), SumBits: c.SumBits, DigestBits: c.DigestBits}
-	for _, b := range c.Banks {
-		if b.Rows > 0 {
-			s.Banks = append(s.Banks, bank{b.Rows, b.Shift})
-		}
-	}
-	return s
-}
-
-// row is one interval. Mean and StdDev are nil if they are unknown.
+// A row is one interval. Mean and StdDev are nil if they are unknown.
 type row struct {
-	Start           float64 `json:"start_seconds"`
-	Sent            figure  `json:"sent"`
-	Received        figure  `json:"received"`
-	Lost            figure  `json:"lost"`
-	Extra           uint64  `json:"extra"`
-	Mean            *figure `json:"mean_ns,omitempty"`
-	StdDev          *figure `json:"stddev_ns,omitempty"`
-	Ambiguous       uint64  `json:"ambiguous_packets"`
-	EffectiveSample uint64  `json:"effective_sample"`
-	Cells           int     `json:"cells"`
-	Usable          int     `json:"usable_cells"`
-	Replaced        int     `json:"replaced_cells"`
-	Problem         string  `json:"problem,omitempty"`
+	Start                      float64 // seconds
+	Sent, Received, Lost       figure
+	Extra                      uint64
+	Mean, StdDev               *figure `json:",omitempty"`
+	Ambiguous, EffectiveSample uint64  // packets
+	Cells, Usable, Replaced    int
+	Problem                    string `json:",omitempty"`
 }
 
-// figure is an estimate with the truth.
+// A figure is an estimate with the truth.
 type figure struct {
-	Estimate float64 `json:"lda"`
-	Exact    float64 `json:"exact"`
+	LDA, Exact float64
 }
 
 // columns returns an estimated duration, the true one and the error.
 func (f figure) columns() string {
-	return duration(f.Estimate) + "\t" + duration(f.Exact) + "\t" + off(f.Estimate, f.Exact)
-}
-
-func (r *report) writeJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
+	return duration(f.LDA) + "\t" + duration(f.Exact) + "\t" + off(f.LDA, f.Exact)
 }
 
 func (r *report) writeText(w io.Writer) error {
@@ -95,16 +56,12 @@ func (r *report) writeText(w io.Writer) error {
 	for _, note := range r.notes() {
 		fmt.Fprintf(w, "           %s\n", note)
 	}
-	fmt.Fprintf(w, "synopsis   2 banks × %d cells, identity %s: %s bytes at each point, %s on the wire\n\n",
+	fmt.Fprintf(w, "synopsis   2 banks × %d cells, identity %016x: %s bytes at each point, %s on the wire\n\n",
 		c.Banks[0].Rows, c.Identity, thousands(r.SynopsisBytes), thousands(r.WireBytes))
 	if len(r.Intervals) == 1 {
-		err := r.Intervals[0].writeText(w)
-		r.writeNames(w)
-		return err
+		return errors.Join(r.Intervals[0].writeText(w), r.writeNames(w))
 	}
-	err := r.writeTable(w)
-	r.writeNames(w)
-	return err
+	return errors.Join(r.writeTable(w), r.writeNames(w))
 }
 
 // cutShort explains why packets that were captured in part are not recognised.
@@ -120,16 +77,12 @@ func (r *report) notes() []string {
 	if r.PassedOver > 0 {
 		notes = append(notes, fmt.Sprintf("passed over %s frames without whole IP headers", thousands(r.PassedOver)))
 	}
-	if n := r.Unmatched - r.Early; n > 0 {
-		note := thousands(n) + " packets came out that had not gone in"
+	if r.Unmatched > 0 {
+		note := thousands(r.Unmatched) + " packets came out that had not gone in, or before they did if the second clock is behind"
 		if r.Config.DigestBits == 0 {
 			note += "; where they take the place of lost ones in a cell LDA is misled: give -digest 16"
 		}
 		notes = append(notes, note)
-	}
-	if r.Early > 0 {
-		notes = append(notes, thousands(r.Early)+" packets came out before they went in: the second clock is behind, "+
-			"or both captures have both directions; the exact figures count these as lost")
 	}
 	if r.Unmatched > 0 && r.Cut > 0 {
 		notes = append(notes, fmt.Sprintf("%s packets are %s", thousands(r.Cut), cutShort))
@@ -148,11 +101,11 @@ func (i *row) writeText(w io.Writer) error {
 		name string
 		figure
 	}{{"sent", i.Sent}, {"received", i.Received}, {"lost", i.Lost}} {
-		line(f.name, thousands(f.Estimate)+"\t"+thousands(f.Exact)+"\t"+
-			thousands(f.Estimate-f.Exact))
+		line(f.name, thousands(f.LDA)+"\t"+thousands(f.Exact)+"\t"+
+			thousands(f.LDA-f.Exact))
 	}
-	loss := figure{i.Lost.Estimate / i.Sent.Estimate, i.Lost.Exact / i.Sent.Exact} // something was sent
-	line("loss", percent(loss.Estimate)+"\t"+percent(loss.Exact)+"\t"+off(loss.Estimate, loss.Exact))
+	loss := figure{i.Lost.LDA / i.Sent.LDA, i.Lost.Exact / i.Sent.Exact} // something was sent
+	line("loss", percent(loss.LDA)+"\t"+percent(loss.Exact)+"\t"+off(loss.LDA, loss.Exact))
 	if i.Mean != nil {
 		line("mean delay", i.Mean.columns())
 	}
@@ -163,7 +116,7 @@ func (i *row) writeText(w io.Writer) error {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\neffective sample size %s of %s packets, in %s usable cells of %s\n",
-		thousands(i.EffectiveSample), thousands(i.Received.Estimate),
+		thousands(i.EffectiveSample), thousands(i.Received.LDA),
 		thousands(i.Usable), thousands(i.Cells))
 	if i.Ambiguous > 0 {
 		fmt.Fprintf(w, "%s packets were identical to one sent before; the exact deviation leaves them out\n", thousands(i.Ambiguous))
@@ -179,17 +132,11 @@ func (i *row) writeText(w io.Writer) error {
 
 // writeTable prints a line for each interval.
 func (r *report) writeTable(w io.Writer) error {
-	highest := 0.0
-	for i := range r.Intervals {
-		if m := r.Intervals[i].Mean; m != nil {
-			highest = max(highest, m.Estimate)
-		}
-	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "start\tsent\tlost\t(exact)\tmean\t(exact)\terror\tdeviation\t(exact)\terror\tsample\tusable\t  mean delay")
+	fmt.Fprintln(t, "start\tsent\tlost\t(exact)\tmean\t(exact)\terror\tdeviation\t(exact)\terror\tsample\tusable\t")
 	for i := range r.Intervals {
 		w := &r.Intervals[i]
-		fmt.Fprintf(t, "%.3f s\t%s\t%s\t%s\t", w.Start, thousands(w.Sent.Estimate), thousands(w.Lost.Estimate),
+		fmt.Fprintf(t, "%.3f s\t%s\t%s\t%s\t", w.Start, thousands(w.Sent.LDA), thousands(w.Lost.LDA),
 			thousands(w.Lost.Exact))
 		if w.Mean == nil {
 			fmt.Fprintf(t, "-\t-\t-\t-\t-\t-\t%d\t%d of %d\t  %s\n", w.EffectiveSample, w.Usable, w.Cells, w.Problem)
@@ -200,22 +147,9 @@ func (r *report) writeTable(w io.Writer) error {
 			deviation = w.StdDev.columns()
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d\t  %s\n", w.Mean.columns(), deviation,
-			thousands(w.EffectiveSample), w.Usable, w.Cells, cmp.Or(w.Problem, bar(w.Mean.Estimate, highest)))
+			thousands(w.EffectiveSample), w.Usable, w.Cells, w.Problem)
 	}
 	return t.Flush()
-}
-
-// bar draws a fraction of 20 characters, in eighths.
-func bar(value, highest float64) string {
-	if !(value > 0) || !(highest > 0) {
-		return ""
-	}
-	eighths := int(math.Round(160 * value / highest))
-	s := strings.Repeat("█", eighths/8)
-	if rest := eighths % 8; rest > 0 {
-		s += string([]rune("▏▎▍▌▋▊▉")[rest-1])
-	}
-	return s
 }
 
 // duration prints nanoseconds with three decimals in the unit that suits them.
@@ -234,4 +168,28 @@ func duration(ns float64) string {
 
 func percent(share float64) string {
 	return fmt.Sprintf("%.3f %%", 100*share)
+}
+
+// off formats how far a figure is from the truth.
+func off(got, exact float64) string {
+	switch share := math.Round(1e4*(got/exact-1)) / 100; {
+	case math.IsNaN(share) || math.IsInf(share, 0):
+		return ""
+	case share == 0:
+		return "0.00 %" // and not -0
+	default:
+		return fmt.Sprintf("%+.2f %%", share)
+	}
+}
+
+// thousands formats a number with its digits in groups of three.
+func thousands[N int | int64 | uint64 | float64](n N) string {
+	s, sign := strconv.FormatInt(int64(n), 10), ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
 }

@@ -59,7 +59,7 @@ func checkExact(t *testing.T, rows []row, all totals, exact *truth) {
 		t.Errorf("rows have %d lost and %d extra, want a difference of %d at most", lost, extra, all.Missing)
 		for _, r := range rows {
 			d := &r.Report.Forth
-			t.Logf("sent %d received %d lost %d extra %d outstanding %d begins %v", d.Sent, d.Received, d.Lost, d.Extra, d.Outstanding, r.Report.Begins)
+			t.Logf("%d = %d + %d − %d, outstanding %d, begins %v", d.Sent, d.Received, d.Lost, d.Extra, d.Outstanding, r.Report.Begins)
 		}
 	}
 	checkMean(t, "all packets", all.Mean, all.Low, all.High, exact.Mean)
