@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"text/tabwriter"
 	"time"
 
+	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -46,7 +47,7 @@ type figure struct {
 
 // columns returns an estimated duration, the true one and the error.
 func (f figure) columns() string {
-	return duration(f.LDA) + "\t" + duration(f.Exact) + "\t" + off(f.LDA, f.Exact)
+	return hoplag.Format(f.LDA) + "\t" + hoplag.Format(f.Exact) + "\t" + programs.Off(f.LDA, f.Exact)
 }
 
 func (r *report) writeText(w io.Writer) error {
@@ -105,7 +106,7 @@ func (i *row) writeText(w io.Writer) error {
 			thousands(f.LDA-f.Exact))
 	}
 	loss := figure{i.Lost.LDA / i.Sent.LDA, i.Lost.Exact / i.Sent.Exact} // something was sent
-	line("loss", percent(loss.LDA)+"\t"+percent(loss.Exact)+"\t"+off(loss.LDA, loss.Exact))
+	line("loss", percent(loss.LDA)+"\t"+percent(loss.Exact)+"\t"+programs.Off(loss.LDA, loss.Exact))
 	if i.Mean != nil {
 		line("mean delay", i.Mean.columns())
 	}
@@ -152,34 +153,8 @@ func (r *report) writeTable(w io.Writer) error {
 	return t.Flush()
 }
 
-// duration prints nanoseconds with three decimals in the unit that suits them.
-func duration(ns float64) string {
-	size := math.Abs(ns)
-	switch {
-	case size >= 1e9:
-		return fmt.Sprintf("%.3f s", ns/1e9)
-	case size >= 1e6:
-		return fmt.Sprintf("%.3f ms", ns/1e6)
-	case size >= 1e3:
-		return fmt.Sprintf("%.3f µs", ns/1e3)
-	}
-	return fmt.Sprintf("%.2f ns", ns)
-}
-
 func percent(share float64) string {
 	return fmt.Sprintf("%.3f %%", 100*share)
-}
-
-// off formats how far a figure is from the truth.
-func off(got, exact float64) string {
-	switch share := math.Round(1e4*(got/exact-1)) / 100; {
-	case math.IsNaN(share) || math.IsInf(share, 0):
-		return ""
-	case share == 0:
-		return "0.00 %" // and not -0
-	default:
-		return fmt.Sprintf("%+.2f %%", share)
-	}
 }
 
 // thousands formats a number with its digits in groups of three.
