@@ -48,6 +48,8 @@ const (
 	// roomiest is how far, in ns, a delay may be from the origin, so that
 	// floating-point numbers are exact. If it is farther, a clock was stepped.
 	roomiest = 1 << 40
+	// farthest is the largest number of packets that one reference stands for.
+	farthest = 1 << 20
 	// mostVanished is the fraction of references that may be lost while packets
 	// are not. If there are more, they may be lost just when packets wait.
 	mostVanished = 1.0 / 16
@@ -56,8 +58,15 @@ const (
 // read returns what a reference says of itself and, if it names the packet
 // before it, of that packet.
 func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (own, right mark, named bool) {
-	told := r.account.told
-	own = mark{seen: true, departed: received, delay: received - p.Sent - r.origin, told: told, packets: max(told-r.left.told, 1)}
+	own = mark{seen: true, departed: received, delay: received - p.Sent - r.origin, number: p.Packets, told: r.account.told}
+	if own.number == 0 {
+		own.number = own.told
+	}
+	// It stands for packets that are not measured here, too.
+	own.packets = own.number - r.left.number
+	if own.packets-1 >= farthest { // the first, or of an injector that restarted
+		own.packets = 1
+	}
 	missing, known := r.account.settle(p.Packets, own.packets)
 	if missing > 0 {
 		r.counts.Missing += uint64(missing)

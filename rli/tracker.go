@@ -34,7 +34,8 @@ type mark struct {
 	seen     bool
 	departed int64
 	delay    int64        // from the origin
-	told     uint32       // of packets that departed so far
+	number   uint32       // of packets sent so far
+	told     uint32       // of those that departed
 	packets  uint32       // it stands for: those since the reference before
 	flow     hashing.Flow // of the packet it names, or 0
 }
