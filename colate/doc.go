@@ -48,8 +48,8 @@
 // long. If others lost little in it, there is no answer, and the error names the
 // epochs.
 //
-// The size of a store depends on packets: a packet takes 6 to 12 bits from 100
-// packets a second on, 7.2 at the 70,000 that [DefaultConfig] is for, which is
+// The size of a store depends on packets: a packet takes 7 to 12 bits from 100
+// packets a second on, 7.1 at the 70,000 that [DefaultConfig] is for, which is
 // 5.4 GB a day at each point (go test ./colate -run TestSizes -v prints the
 // bits). Where an epoch has few packets, the store adds up counters side by side.
 // [Plan] computes the size for a rate and a number of bytes, and [StoreOptions]
