@@ -40,11 +40,21 @@ func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 	c, start := &s.config, len(b)
 	b = s.appendHead(wire.Begin(b, magic, version))
 	for i := range s.cells {
-		b = wire.AppendBits(b, s.cells[i].sum, c.SumBits)
-		b = wire.AppendUint(b, uint64(s.cells[i].count()), countBytes)
-		b = wire.AppendBits(b, uint64(s.cells[i].digest()), c.DigestBits)
+		b = s.cells[i].appendTo(b, c.SumBits, c.DigestBits)
 	}
 	return wire.Seal(b, start), nil
+}
+
+// appendTo appends a cell: its sum, count and digest.
+func (c *cell) appendTo(b []byte, sumBits, digestBits uint8) []byte {
+	b = wire.AppendBits(b, c.sum, sumBits)
+	b = wire.AppendUint(b, uint64(c.count()), countBytes)
+	return wire.AppendBits(b, uint64(c.digest()), digestBits)
+}
+
+func readCell(r *wire.Reader, sumBits, digestBits uint8) cell {
+	sum, count, digest := r.Bits(sumBits), r.Uint(countBytes), r.Bits(digestBits)
+	return cell{sum: uint64(estimate.SignExtend(sum, int(sumBits))), tally: digest<<32 | count}
 }
 
 // appendHead appends the interval and the Config.
@@ -83,8 +93,7 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 	decoded := newSketch(c)
 	decoded.stamp = of
 	for i := range decoded.cells {
-		sum, count, digest := r.Bits(c.SumBits), r.Uint(countBytes), r.Bits(c.DigestBits)
-		decoded.cells[i] = cell{sum: uint64(estimate.SignExtend(sum, int(c.SumBits))), tally: digest<<32 | count}
+		decoded.cells[i] = readCell(&r, c.SumBits, c.DigestBits)
 	}
 	if err := r.Close(); err != nil {
 		return fmt.Errorf("lds: %w", err)

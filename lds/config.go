@@ -128,7 +128,3 @@ func (c *Config) CellBytes() int {
 
 // EncodedSize returns the size of a sketch's encoding in bytes.
 func (c *Config) EncodedSize() int { return headerBytes + 8*c.Rows + c.Rows*c.Columns*c.CellBytes() }
-
-// MemorySize returns the number of bytes that the cells of a sketch take in
-// memory.
-func (c *Config) MemorySize() int { return 16 * c.Rows * c.Columns }

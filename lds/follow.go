@@ -37,7 +37,7 @@ type follower struct {
 	first     moment  // cut at the level of the mark
 	last      moment  // cut at it
 	mark      stretch // up to the first
-	rest      stretch // from there to the last
+	in        uint32  // packets received up to the last
 }
 
 // A moment is a cut: its number and its time.
@@ -82,9 +82,8 @@ func (f *follower) cut(a *Accumulator, t *total, up, down *cell) {
 		a.exact(t, f.open)
 		f.settle(now)
 	case f.marked && f.level == f.markLevel:
-		rest := f.open.less(f.mark)
-		a.learn(rest.in-f.rest.in, now.at-f.last.at)
-		f.rest, f.last = rest, now
+		a.learn(f.open.in-f.in, now.at-f.last.at)
+		f.in, f.last = f.open.in, now
 		if float64(now.at-f.first.at) < a.patience() {
 			return
 		}
@@ -92,10 +91,10 @@ func (f *follower) cut(a *Accumulator, t *total, up, down *cell) {
 			a.lossy(t, f)
 			t.lost += outstanding(f.markLevel)
 		}
-		a.exact(t, f.rest)
+		a.exact(t, f.open.less(f.mark))
 		f.settle(now)
 	case !f.marked || late || outstanding(f.level) <= outstanding(f.markLevel):
-		f.marked, f.markLevel, f.first, f.last, f.mark, f.rest = true, f.level, now, now, f.open, stretch{}
+		f.marked, f.markLevel, f.first, f.last, f.mark, f.in = true, f.level, now, now, f.open, f.open.in
 	}
 }
 

@@ -57,11 +57,9 @@ const (
 	evenly          = 0.9 // of a table's rooms that flows fill before a bucket is full
 )
 
-// Plan returns a sketch, a table, or both in one memory, half for each. With
-// Failure alone it returns the smallest, with Memory alone the one with the
-// fewest failures that fits, and with both the smallest, if it fits. Of equals it
-// prefers the table, whose answers are the most accurate. The error wraps
-// [estimate.ErrConfig].
+// Plan returns a sketch, a table, or both in one memory, half for each: the smallest
+// for Failure, or the one with the fewest failures in Memory. Of equals it prefers the
+// table, whose answers are the most accurate. The error wraps [estimate.ErrConfig].
 //
 // For a sketch it tries one to four rows and adds up what others bring to cells.
 // If packets are lost, it also tries rows that sample.

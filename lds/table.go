@@ -47,14 +47,6 @@ func (c *TableConfig) FlowBytes() int {
 	return 8 + 2*4 + flowCells*(wire.BytesOf(c.SumBits)+countBytes+wire.BytesOf(c.DigestBits))
 }
 
-// EncodedSize returns the size of a full table's encoding in bytes.
-func (c *TableConfig) EncodedSize() int {
-	return tableHeaderBytes + c.Flows/bucketFlows + c.Flows*c.FlowBytes()
-}
-
-// MemorySize returns the number of bytes that the flows take in memory.
-func (c *TableConfig) MemorySize() int { return 64*c.Flows + 4*c.Flows/bucketFlows }
-
 // A Table holds some flows, each in cells of its own (sample and hold): no
 // neighbour disturbs them, and the mean of a flow that lost no packet is exact.
 // For the same memory it holds a tenth to a half of the flows that a [Sketch]

@@ -62,9 +62,7 @@ func (t *Table) appendBucket(b []byte, first int) []byte {
 		b = binary.BigEndian.AppendUint32(b, r.rank)
 		b = binary.BigEndian.AppendUint32(b, r.entry)
 		for _, cell := range r.cells {
-			b = wire.AppendBits(b, cell.sum, t.config.SumBits)
-			b = wire.AppendUint(b, uint64(cell.count()), countBytes)
-			b = wire.AppendBits(b, uint64(cell.digest()), t.config.DigestBits)
+			b = cell.appendTo(b, t.config.SumBits, t.config.DigestBits)
 		}
 	}
 	return b
@@ -123,8 +121,7 @@ func (t *Table) readBucket(r *wire.Reader, first int) bool {
 			return false
 		}
 		for k := range t.rooms[i].cells {
-			sum, count, digest := r.Bits(t.config.SumBits), r.Uint(countBytes), r.Bits(t.config.DigestBits)
-			t.rooms[i].cells[k] = cell{sum: uint64(estimate.SignExtend(sum, int(t.config.SumBits))), tally: digest<<32 | count}
+			t.rooms[i].cells[k] = readCell(r, t.config.SumBits, t.config.DigestBits)
 		}
 	}
 	t.limit(first / bucketFlows)
