@@ -1,8 +1,9 @@
 // Package hoplag measures how long packets or messages take between two points,
 // how many are lost, and how far the points' clocks disagree. Packets carry no
-// time stamp, nothing is stored per packet, and a packet costs nanoseconds:
-// each point adds times up in a few thousand counters, and one point fetches
-// the other's.
+// time stamp, and a packet costs nanoseconds: each point adds times up in a few
+// thousand counters, and one point fetches the other's. Only a sender that is
+// followed remembers packets, those of the latest seconds, to name what was lost
+// ([Config.Remember]).
 //
 //	// process A                                          // process B
 //	a, err := hoplag.NewPoint(hoplag.Config{Key: k})      b, err := hoplag.NewPoint(hoplag.Config{Key: k})

@@ -196,6 +196,9 @@ func (p *Point) which(question []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hoplag: question: %w", err)
 	}
+	if p.isClosed() {
+		return nil, fmt.Errorf("hoplag: %w", ErrClosed)
+	}
 	nonce := r.Bytes(nonceSize)
 	data := r.Bytes(r.Len())
 	if err := r.Close(); err != nil {
