@@ -359,6 +359,10 @@ func (a *Accumulator) weigh(into *reservoir, received float64) {
 	}
 }
 
+// unsure is by how much errors are greater than estimated, because they are
+// estimates themselves.
+const unsure = 1.15
+
 func sq(x float64) float64 { return x * x }
 
 // Estimate returns what is known of the report so far: the mean delay and its
@@ -408,7 +412,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
 	r.MeanDoubt = math.Abs(r.owed)
-	r.MeanError = math.Sqrt(whole.variance+whole.first.Variance+whole.last.Variance) / whole.received
+	r.MeanError = unsure * math.Sqrt(whole.variance+whole.first.Variance+whole.last.Variance) / whole.received
 	return r, nil
 }
 

@@ -33,10 +33,6 @@ type Result struct {
 	// interval.
 	Outstanding uint64
 
-	// Crossed is the least number of packets that passed the two points in
-	// different intervals. An Accumulator knows it, Estimate does not.
-	Crossed uint64
-
 	// Spoken is the number of received packets that mean and deviation speak of:
 	// those of intervals with a usable cell. For one interval it is Received.
 	Spoken uint64
