@@ -302,11 +302,11 @@ func newPair(t testing.TB, w *wire, config Config, hook Hook) *pair {
 
 // rotate ends an interval at both points.
 func (p *pair) rotate() error {
-	up, err := p.up.Rotate()
+	down, err := p.down.Rotate() // first, so that no packet seems to come before it is sent
 	if err != nil {
 		return err
 	}
-	down, err := p.down.Rotate()
+	up, err := p.up.Rotate()
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,9 @@ import (
 // exactly one interval: one word switches the programs to other cells, and
 // then Rotate waits until the last program that may have seen the old word has
 // ended, some milliseconds. Reading takes some 20 µs for each processor that
-// saw packets, with the cells of [lda.DefaultConfig].
+// saw packets, with the cells of [lda.DefaultConfig]. Of two points rotate first
+// the one that packets pass last: those that pass both meanwhile would seem to
+// come before they are sent.
 //
 // If the interval before was not released, the error is [estimate.ErrBusy],
 // and what was counted becomes part of the next interval. [ErrStep],
