@@ -140,8 +140,9 @@ type Config struct {
 	// million, or 0 for none.
 	Flows int
 
-	// History is the number of bytes of cuts to keep for followers that come late:
-	// 4 KiB to 1 GiB, or 0 for 4 MiB.
+	// History is the number of bytes of cuts to keep for followers that come late,
+	// and of records of a point that wait for the other's: 4 KiB to 1 GiB, or 0 for
+	// 4 MiB. What all followers of the last five minutes have is not kept.
 	History int
 }
 

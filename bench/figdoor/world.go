@@ -310,8 +310,10 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 				continue
 			}
 			o.Reports++
-			o.SaidLost += d.Lost
-			o.SaidSent += d.Sent
+			if !r.Begins { // there, Lost is not known
+				o.SaidLost += d.Lost
+				o.SaidSent += d.Sent
+			}
 			if errors.Is(r.Err, hoplag.ErrSilent) && d.Err != nil {
 				o.Silent++
 				continue
