@@ -311,8 +311,7 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 			}
 			o.Reports++
 			if !r.Begins { // there, Lost is not known
-				o.SaidLost += d.Lost
-				o.SaidSent += d.Sent
+				o.SaidLost, o.SaidSent = o.SaidLost+d.Lost, o.SaidSent+d.Sent
 			}
 			if errors.Is(r.Err, hoplag.ErrSilent) && d.Err != nil {
 				o.Silent++
@@ -344,8 +343,7 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 				continue
 			}
 			half := (d.MeanInterval95.High - d.MeanInterval95.Low) / 2
-			o.Half = append(o.Half, half)
-			o.Error = append(o.Error, max(d.Mean-truth, truth-d.Mean))
+			o.Half, o.Error = append(o.Half, half), append(o.Error, max(d.Mean-truth, truth-d.Mean))
 			o.Relative = append(o.Relative, half/truth)
 		}
 	}
