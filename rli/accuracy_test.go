@@ -60,6 +60,7 @@ func share(utilisation float64) float64 {
 // controls are RLI itself, and the busy-aware method at a wrong rate: what it
 // falls back to must not meet the bar of low load.
 func TestAccuracy(t *testing.T) {
+	long(t)
 	const n = 60000
 	for _, name := range []string{"poisson", "flows"} {
 		for _, utilisation := range []float64{0.2, 0.55, 0.7, 0.88} {

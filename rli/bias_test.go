@@ -13,6 +13,7 @@ import (
 // mean wait, and by chance, which the runs themselves show. The negative control
 // are straight lines through references as if they named no packet.
 func TestBias(t *testing.T) {
+	long(t)
 	const runs = 6
 	const unlikely = 4.03 // Student's t of 5 degrees: 0.5 % on each side
 	tenth := rli.InjectorConfig{Every: 10}
@@ -43,6 +44,13 @@ func TestBias(t *testing.T) {
 	}
 	if controls < 2 {
 		t.Errorf("straight lines through references as if they named no packet fail in %d settings only", controls)
+	}
+}
+
+// long skips statistics that one goroutine makes, as for the race detector.
+func long(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
 	}
 }
 

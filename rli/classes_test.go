@@ -64,6 +64,7 @@ func twoClasses(t *testing.T, high float64, of queue.Class, both bool, loss queu
 // answers, and where the other class is told of by Pass, as it should be, answers
 // are bounded.
 func TestTwoClasses(t *testing.T) {
+	long(t)
 	silent, passed := 0, 0
 	for _, high := range []float64{0.2, 0.02} {
 		for _, loss := range []queue.LossConfig{{}, {Probability: 0.03, Burst: 5}} {

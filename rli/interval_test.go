@@ -14,6 +14,7 @@ import (
 // as often as they say, by every method, and so does that of all packets. The
 // negative control is the interval as if every packet were a sample of its own.
 func TestIntervalsCover(t *testing.T) {
+	long(t)
 	hundredth := rli.InjectorConfig{Every: 100}
 	const confidence = 0.95
 	missed := false

@@ -13,6 +13,7 @@ import (
 // if sizes leave something out, and then the method is as good as if it had been
 // told right.
 func TestRate(t *testing.T) {
+	long(t)
 	for _, kind := range []string{"poisson", "flows"} {
 		for _, load := range []float64{0.2, 0.88} {
 			events := pass(t, queue.RLIConfig, adaptive(), 40_000, source(t, kind, load, 11), nil)

@@ -41,6 +41,7 @@ func drifting(part, more float64) func(events []event) {
 // learned from references; so the busy-aware method goes on where Config tells it
 // too little. The negative control is a link that does not send all the time.
 func TestRobustBelief(t *testing.T) {
+	long(t)
 	for _, test := range []struct {
 		name     string
 		missing  int

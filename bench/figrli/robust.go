@@ -2,6 +2,7 @@ package figrli
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -246,14 +247,7 @@ func (p *passage) verdict(r *rli.Receiver) (v verdict) {
 	total, err := r.Total()
 	if v.total = "refused"; err == nil {
 		in := total.MeanInterval(0.95)
-		v.total = signedPercent(sum/want-1) + " ± " + percent((in.High-in.Low)/2/total.Mean)
+		v.total = fmt.Sprintf("%+.2g %%", 100*(sum/want-1)) + " ± " + percent((in.High-in.Low)/2/total.Mean)
 	}
 	return v
-}
-
-func signedPercent(x float64) string {
-	if x < 0 {
-		return "−" + percent(-x)
-	}
-	return "+" + percent(x)
 }

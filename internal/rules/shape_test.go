@@ -104,7 +104,7 @@ var sizes = map[string][2]int{
 	"lda/kernel":     {2800, 2150},
 	"lds":            {3030, 3640},
 	"colate":         {4455, 3865},
-	"rli":            {3240, 3200},
+	"rli":            {3180, 3200},
 	"hashing":        {2490, 4320},
 	"queue":          {3310, 4950},
 	"internal":       {1660, 2660},
