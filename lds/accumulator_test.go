@@ -196,6 +196,7 @@ func (c *crossing) decode(t testing.TB, a *Accumulator, least float64) score {
 // a queue that drops its tail, which causes no bias. Comparing often helps, or does not
 // harm.
 func TestAccumulatorUnderLoss(t *testing.T) {
+	skipShort(t)
 	for _, test := range []struct {
 		name                            string
 		traffic                         *crossing

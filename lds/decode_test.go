@@ -107,6 +107,7 @@ func decodeShapes() map[string]Config {
 }
 
 func TestDecode(t *testing.T) {
+	skipShort(t)
 	for name, c := range decodeShapes() {
 		t.Run(name, func(t *testing.T) {
 			up, down := mustNew(t, c), mustNew(t, c)
@@ -214,6 +215,7 @@ func decodePackets(t *testing.T, s *Sketch, flows []hashing.Flow) (packets, doub
 }
 
 func TestDecodePackets(t *testing.T) {
+	skipShort(t)
 	for name, c := range decodeShapes() {
 		up, down := mustNew(t, c), mustNew(t, c)
 		v := newInterval(73, up, down, 0)

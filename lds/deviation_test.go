@@ -41,6 +41,7 @@ func deviating(up, down *Sketch) (flows []joint.FlowRecord, deviations []float64
 // Deviations are decoded for every flow, within 30 % for half of those of 100
 // packets and more, and their intervals hold them.
 func TestDecodeDeviations(t *testing.T) {
+	skipShort(t)
 	c := Config{Rows: 4, Columns: 4400, Spread: 5, Rates: [MaxRows]float64{1, 1, 1, 1}, SumBits: 48, DigestBits: 16}
 	up, down := mustNew(t, c), mustNew(t, c)
 	flows, truth := deviating(up, down)

@@ -100,6 +100,7 @@ func (w *width) narrowed() float64 {
 // sizes; and is no wider than so many times what would do, nor than a part of the
 // mean where flows of 100 packets and more have a cell each.
 func TestMeanIntervalOfOtherLaws(t *testing.T) {
+	skipShort(t)
 	roomy, crowded, two, sampled := lossless, lossless, lossless, DefaultConfig
 	roomy.Columns, crowded.Columns, sampled.Columns = 4000, 1000, 1000
 	two.Rows, two.Rates, two.Columns = 2, [MaxRows]float64{1, 1}, 2000

@@ -15,6 +15,7 @@ import (
 // second, with exponential delays of 18 ms, nearly all flows of 1,000 packets have an
 // answer, and intervals hold for flows of all sizes.
 func TestLossyCellsAreWeighed(t *testing.T) {
+	skipShort(t)
 	for _, test := range []struct{ loss, answered, median float64 }{{0.001, 0.99, 0.011}, {0.01, 0.99, 0.03}, {0.05, 0.95, 0.061}} {
 		c := DefaultConfig
 		c.Columns = 1750

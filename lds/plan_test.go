@@ -27,6 +27,7 @@ func paretoSize(r *rand.Rand) float64 {
 // Plan adds up what others bring to a cell: in sketches filled by the paper's
 // traffic, as many flows meet at most 50 packets of others in some row.
 func TestSmallSum(t *testing.T) {
+	skipShort(t)
 	const flows, cells, limit, probes, sketches = 20000, 10000, 50, 5000, 8
 	for _, rows := range []int{1, 2, 4} {
 		s := mustNew(t, Config{Rows: rows, Columns: cells / rows, Spread: 1, SumBits: 48, Rates: ratesOf(rows, 0)})
@@ -69,6 +70,7 @@ func TestSmallSum(t *testing.T) {
 // Large on, no more are measured badly than it says, whether a table, a sketch or
 // both measure them; and a half fewer is not what it says.
 func TestPlanKeepsItsPromise(t *testing.T) {
+	skipShort(t)
 	for _, d := range []Demand{
 		{Flows: 14_600, Shape: paperShape, Large: 100, Memory: 91_000, Base: lossless},
 		{Flows: 14_600, Shape: paperShape, Large: 100, Memory: 91_000, Base: lossless, Loss: 0.01},

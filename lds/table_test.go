@@ -328,6 +328,7 @@ func TestTableConfigIsChecked(t *testing.T) {
 // Of sixty times as many flows as it has rooms, a table that holds on to the large ones of
 // the interval before has nearly all of 1,000 packets and more in the fourth one.
 func TestTableHoldsOnToTheLarge(t *testing.T) {
+	skipShort(t)
 	r := rand.New(rand.NewPCG(5, 5))
 	const flows = 50_000
 	c := DefaultTableConfig

@@ -84,6 +84,13 @@ func fill(t testing.TB, c Config, stream []passed) (up, down *Sketch) {
 	return up, down
 }
 
+// skipShort leaves out statistics that one goroutine makes, under the race detector.
+func skipShort(t *testing.T) {
+	if testing.Short() {
+		t.Skip("statistics")
+	}
+}
+
 func mustNew(t testing.TB, c Config) *Sketch {
 	t.Helper()
 	s, err := New(c)
