@@ -123,11 +123,6 @@ func twoBanks(seed uint64) Config {
 	return Config{Identity: seed, Banks: [MaxBanks]Bank{{Rows: 64, Shift: 0}, {Rows: 32, Shift: 2}}, SumBits: 40}
 }
 
-// smallConfig is of two small banks with digests.
-func smallConfig() Config {
-	return Config{Identity: 1, Banks: [MaxBanks]Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 3}}, SumBits: 40, DigestBits: 16}
-}
-
 // configs are of every shape.
 func configs() []Config {
 	return []Config{

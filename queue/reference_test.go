@@ -37,7 +37,6 @@ type referenceQueue struct {
 
 	avg    float64
 	count  int
-	marked bool
 	qTime  *big.Rat
 	random *rand.PCG
 }
