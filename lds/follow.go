@@ -15,8 +15,8 @@ import (
 // is known how many packets the span before lost, but not when they were sent. They
 // are taken to be sent like the others in the span, which has a variance.
 //
-// A cell that always has packets on their way never settles. What it has outstanding
-// at the end is lost but for the number that is on its way at the usual delay.
+// A cell that always has packets on their way never settles. Then its packets' delays
+// lie between what they are if all that is outstanding is lost, and if all is on its way.
 
 // A stretch is what passed a cell since it was settled. Sums wrap.
 type stretch struct {
@@ -38,6 +38,17 @@ type follower struct {
 	last      moment  // cut at it
 	mark      stretch // up to the first
 	in        uint32  // packets received up to the last
+	gone      gone
+}
+
+// Gone are the packets of a cell that count as lost. Those that come after all are
+// taken to have been sent when these were.
+type gone struct {
+	level   uint64 // their number and digest
+	packets float64
+	sent    float64 // mean time, ns
+	spread  float64 // variance of that, of one packet
+	charged float64 // variance that spans were charged for not knowing it
 }
 
 // A moment is a cut: its number and its time.
@@ -81,6 +92,12 @@ func (f *follower) cut(a *Accumulator, t *total, up, down *cell) {
 		a.learn(f.open.in, now.at-f.base.at)
 		a.exact(t, f.open)
 		f.settle(now)
+	case f.gone.packets > 0 && (f.level+f.gone.level)&a.mask == 0:
+		// All came that had counted as lost.
+		f.mark, f.first, f.markLevel = f.open, now, f.level
+		a.lossy(t, f)
+		t.lost += outstanding(f.level)
+		f.settle(now)
 	case f.marked && f.level == f.markLevel:
 		a.learn(f.open.in-f.in, now.at-f.last.at)
 		f.in, f.last = f.open.in, now
@@ -109,7 +126,7 @@ func (a *Accumulator) learn(packets uint32, over int64) {
 }
 
 // settle says that nothing was on its way at a cut.
-func (f *follower) settle(at moment) { *f = follower{base: at} }
+func (f *follower) settle(at moment) { *f = follower{base: at, gone: f.gone} }
 
 // lapse forgets what is outstanding.
 func (f *follower) lapse(at moment) { *f = follower{base: at, unsure: true} }
@@ -127,22 +144,61 @@ func (a *Accumulator) exact(t *total, p stretch) {
 //
 //	Σ received − Σ sent + lost·s
 //
-// are the delays of those received.
+// are the delays of those received. If fewer are outstanding than at the base, packets
+// came that had counted as lost: s is when they were sent, and before the base.
 func (a *Accumulator) lossy(t *total, f *follower) {
 	p := f.mark
 	lost := float64(p.out) - float64(p.in)
+	f.gone.level += f.markLevel
 	if cuts := f.first.cut - f.base.cut; cuts <= shortSpan {
 		for k := f.base.cut + 1; k <= f.first.cut; k++ {
 			a.when[k%mostCuts].lost += max(lost, 0) / float64(cuts)
 		}
 	}
-	if p.in == 0 || !a.config.fits(uint64(p.out)) {
+	when, variance, ok := a.returned(f, -lost)
+	if lost >= 0 {
+		when, variance = a.lostAt(f, p, f.first)
+		f.gone.add(lost, float64(f.base.at)+when, variance)
+		ok = true
+	} else if f.gone.packets == 0 {
+		// All came: what was taken for when they were sent is taken back.
+		t.lossy.variance = max(0, t.lossy.variance-f.gone.charged)
+		f.gone = gone{}
+	}
+	if !ok || p.in == 0 || !a.config.fits(uint64(max(p.out, p.in))) {
 		return
 	}
-	when, variance := a.lostAt(f, p, f.first)
 	t.lossy.beyond += a.moved(p, f.base.at) + lost*when
 	t.lossy.packets += float64(p.in)
-	t.lossy.variance += sq(max(math.Abs(lost), 1)) * variance
+	charge := sq(max(math.Abs(lost), 1)) * variance
+	t.lossy.variance += charge
+	if f.gone.packets > 0 {
+		f.gone.charged += charge
+	}
+}
+
+// add counts packets as lost that were sent at a time.
+func (g *gone) add(packets, sent, spread float64) {
+	if all := g.packets + packets; all > 0 {
+		share := packets / all
+		g.spread += share * (spread - g.spread + (1-share)*sq(sent-g.sent))
+		g.sent += share * (sent - g.sent)
+		g.packets = all
+	}
+}
+
+// returned takes packets that had counted as lost from those that do, and returns when
+// they were sent, from the base, and the variance of that. It is not known of more
+// packets than have been lost.
+func (a *Accumulator) returned(f *follower, packets float64) (when, variance float64, ok bool) {
+	g := &f.gone
+	if packets <= 0 || packets > g.packets {
+		return 0, 0, false
+	}
+	a.longest = max(a.longest, a.now.at-int64(g.sent))
+	variance = g.spread * (1 - packets/g.packets) // of all of them the mean is what was taken before
+	g.packets -= packets
+	return g.sent - float64(f.base.at), variance, true
 }
 
 // A cutLoss is an interval that ends at a time, and how many packets were lost in it
@@ -186,31 +242,38 @@ func (a *Accumulator) moved(p stretch, base int64) float64 {
 
 // meanSent returns the mean time at which packets were sent, from the base.
 func (a *Accumulator) meanSent(p stretch) float64 {
-	return float64(estimate.SignExtend(p.sent, int(a.config.SumBits))) / float64(p.out)
+	return float64(estimate.SignExtend(p.sent, int(a.config.SumBits))) / max(float64(p.out), 1)
 }
 
-// unsettled adds what passed a cell since it was settled, up to now. Of packets sent
-// at rate r that wait d on average, r·d are on their way; the others that are
-// outstanding are lost. With the ages T − s of these, d follows from
+// unsettled adds what passed a cell since it was settled, up to now. With T the time
+// since then, and s when packets were lost, the delays of those received are at least
 //
-//	Σ received − Σ sent + outstanding·T = received·d + (outstanding − r·d)·(T − s).
+//	Σ received − Σ sent + outstanding·s,
+//
+// if all that are outstanding are lost, and at most the same with T for s, if all are
+// on their way. Of packets sent at a steady rate r that wait d on average r·d are on
+// their way, which tells where between the two they are; their variance holds both.
 func (a *Accumulator) unsettled(t *total, f *follower) {
 	p, over := f.open, float64(a.now.at-f.base.at)
-	if f.unsure || p.in == 0 || !a.config.fits(uint64(p.out)) {
+	out, in := float64(p.out), float64(p.in)
+	left := out - in
+	if f.unsure || in == 0 || -left > f.gone.packets || !a.config.fits(uint64(max(p.out, p.in))) {
 		return
 	}
 	when, variance := a.lostAt(f, p, a.now)
-	out, in, age := float64(p.out), float64(p.in), over-when
-	rate, left := out/over, out-in
-	rest := in - rate*age
-	if rest < in/8 {
-		return // nearly all were sent of late
+	if left < 0 {
+		when, variance = f.gone.sent-float64(f.base.at), f.gone.spread
+		over = when
 	}
-	delay := (a.moved(p, f.base.at) + left*when) / rest
-	way := min(max(rate*delay, 1), max(left, 1))
-	t.lossy.beyond += in * delay
+	least := a.moved(p, f.base.at) + left*when
+	most := least + left*(over-when)
+	steady := least
+	if waited := in - out/max(over, 1)*(over-when); waited > 0 {
+		steady = min(max(least*in/waited, least), most)
+	}
+	t.lossy.beyond += steady
 	t.lossy.packets += in
-	t.lossy.variance += sq(in/rest) * (way*age*age + sq(max(left-way, 0))*variance)
+	t.lossy.variance += sq(left)*variance + sq((most-least)/2)
 }
 
 // A borrowing says how much longer packets of spans that lost some waited than those
