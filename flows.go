@@ -192,6 +192,10 @@ type cell struct {
 	at          int64    // when that was
 	received    uint32   // since then
 	seen        [4]sight // levels since then
+
+	gone     int32 // packets that counted as lost last
+	sent     int64 // when they were sent,
+	sentHalf int64 // give or take
 }
 
 // A sight is a level at a cut.
@@ -255,10 +259,10 @@ func (f *flow) cut(c *cell, sent, received *flowCell, cut, length int64) {
 		if cut-s.cut >= patience {
 			lost := int32(s.level.count - c.base.count)
 			then := (s.cut + 1) * length
-			middle := c.at + (then-c.at)/2
 			later, rest := c.level.sum-s.level.sum, c.received-s.received
-			doubt := math.Abs(float64(lost)) * float64(then-c.at) / 2
-			f.settle(c, s.level.sum+uint64(int64(lost)*middle), s.received, doubt, then)
+			if c.lose(lost, then) {
+				f.settle(c, s.level.sum+uint64(int64(lost)*c.sent), s.received, math.Abs(float64(lost))*float64(c.sentHalf), then)
+			}
 			f.settle(c, later, rest, 0, now)
 			c.base = c.level
 		}
@@ -269,6 +273,22 @@ func (f *flow) cut(c *cell, sent, received *flowCell, cut, length int64) {
 	if s := (sight{c.level, cut, c.received}); s.rank() < most.rank() {
 		c.seen[slices.Index(c.seen[:], most)] = s
 	}
+}
+
+// lose takes so many packets as lost between the latest settled cut and a later one. If
+// they are fewer than none, packets came that had counted as lost, and were sent when
+// those were. It reports whether it is known when.
+func (c *cell) lose(packets int32, until int64) bool {
+	if packets < 0 {
+		c.gone += packets
+		if c.gone < 0 { // they were never sent
+			c.gone = 0
+			return false
+		}
+		return true
+	}
+	c.gone, c.sent, c.sentHalf = packets, c.at+(until-c.at)/2, (until-c.at)/2
+	return true
 }
 
 // rank orders sights by what should give way first: none, then the most packets.

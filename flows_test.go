@@ -183,3 +183,39 @@ func TestFewFlowsOfMany(t *testing.T) {
 		}
 	})
 }
+
+// A packet that comes after it has counted as lost is on its way all that time; one
+// that was never sent has no delay.
+func TestFlowWithLatePackets(t *testing.T) {
+	const length = int64(1e8)
+	w := flows{all: map[hashing.Flow]*flow{}}
+	up, down := newFlowTable(10), newFlowTable(10)
+	late := entry{flow: 1, packet: 0x5_0000_0000} // in the cell of few packets
+	late.time = 35e7
+	var got FlowDelay
+	for cut := range int64(60) {
+		up.reset()
+		down.reset()
+		sent := entry{flow: 1, packet: hashing.Packet(uint64(cut+9)<<32 | 63), time: cut*length + 1e6}
+		up.add(&sent)
+		sent.time += 5e6
+		down.add(&sent)
+		switch cut {
+		case 3:
+			up.add(&late)
+		case 30:
+			late.time = 30*length + 5e7
+			down.add(&late)
+			down.add(&entry{flow: 2, packet: 7 << 32, time: 30*length + 5e7})
+		}
+		w.compare(up, down, cut, length)
+	}
+	known, unknown := w.report()
+	if len(known) != 1 || unknown != 1 {
+		t.Fatalf("%+v known, %d not", known, unknown)
+	}
+	got = known[0]
+	if want := (60*5e6 + 2.7e9) / 61; math.Abs(got.Mean-want) > 0.03*want || !got.MeanInterval95.Contains(want) {
+		t.Errorf("mean %.4g in %v, want %.4g", got.Mean, got.MeanInterval95, want)
+	}
+}
