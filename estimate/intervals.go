@@ -96,5 +96,12 @@ func ProportionInterval(successes, trials uint64, confidence float64) Interval {
 	if successes < trials {
 		i.High = betaQuantile(1-tail, tail, hits+1, misses)
 	}
+	// Numbers that no float tells apart have no quantile to be found.
+	if !(i.Low >= 0 && i.Low <= 1) {
+		i.Low = 0
+	}
+	if !(i.High >= i.Low && i.High <= 1) {
+		i.High = 1
+	}
 	return i
 }
