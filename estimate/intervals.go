@@ -40,9 +40,9 @@ func around(d Delay, factor, confidence float64) Interval {
 //
 // with d.Mean for D, d.N for the effective sample size S and d.StdDev for σ: a
 // half width of σ√(2 ln(2/(1−confidence)) / S), wider than the central limit's by 30
-// % at 98 % and more at lower confidence. As an inequality it holds if σ is known and tails are no heavier than those of the
-// normal distribution; for other delays it is a central-limit interval with
-// that margin. If the deviation was estimated from few cells, use
+// % at 98 % and more at lower confidence. As an inequality it holds if σ is known and
+// tails are no heavier than those of the normal distribution; for other delays it is a
+// central-limit interval with that margin. If the deviation was estimated from few cells, use
 // [StudentInterval].
 func HoeffdingInterval(d Delay, confidence float64) Interval {
 	if !between0And1(confidence) {
@@ -72,11 +72,19 @@ func DeviationInterval(stdDev float64, degrees uint64, confidence float64) Inter
 	df, tail := float64(degrees), (1-confidence)/2
 	lower := chiSquareQuantile(tail, df)
 	upper := chiSquareQuantile(1-tail, df)
-	return Interval{
-		Low:        stdDev * math.Sqrt(df/upper),
-		High:       stdDev * math.Sqrt(df/lower),
-		Confidence: confidence,
+	return within(nonNegative, stdDev*math.Sqrt(df/upper), stdDev*math.Sqrt(df/lower), confidence)
+}
+
+// within returns the interval from low to high. Where a quantile is too far out to be
+// found, as that of a tail that is next to no float, the end is that of the range.
+func within(whole Interval, low, high, confidence float64) Interval {
+	if !(low >= whole.Low && low <= whole.High) {
+		low = whole.Low
 	}
+	if !(high >= low && high <= whole.High) {
+		high = whole.High
+	}
+	return Interval{Low: low, High: high, Confidence: confidence}
 }
 
 // ProportionInterval returns the Clopper–Pearson interval of a probability
@@ -89,19 +97,12 @@ func ProportionInterval(successes, trials uint64, confidence float64) Interval {
 	}
 	tail := (1 - confidence) / 2
 	hits, misses := float64(successes), float64(trials-successes)
-	i := Interval{Low: 0, High: 1, Confidence: confidence}
+	low, high := 0.0, 1.0
 	if successes > 0 {
-		i.Low = betaQuantile(tail, 1-tail, hits, misses+1)
+		low = betaQuantile(tail, 1-tail, hits, misses+1)
 	}
 	if successes < trials {
-		i.High = betaQuantile(1-tail, tail, hits+1, misses)
+		high = betaQuantile(1-tail, tail, hits+1, misses)
 	}
-	// Numbers that no float tells apart have no quantile to be found.
-	if !(i.Low >= 0 && i.Low <= 1) {
-		i.Low = 0
-	}
-	if !(i.High >= i.Low && i.High <= 1) {
-		i.High = 1
-	}
-	return i
+	return within(unit, low, high, confidence)
 }

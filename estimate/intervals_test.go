@@ -307,6 +307,7 @@ func FuzzIntervals(f *testing.F) {
 	f.Add(-1e300, 1e-300, uint64(1), uint64(1), 5e-324)
 	f.Add(0.0, 0.0, uint64(math.MaxUint64), uint64(math.MaxUint64-1), 1-0x1p-53)
 	f.Add(0.0, -3.0, uint64(math.MaxUint64), uint64(math.MaxUint64-44), 1-0x1p-53)
+	f.Add(8.0, 18.0, uint64(17), uint64(4), 1-14*0x1p-53)
 	f.Add(math.Inf(1), math.NaN(), uint64(0), uint64(1e9), 0.5)
 	f.Add(math.MaxFloat64, math.MaxFloat64, uint64(1), uint64(1e8), 0.999)
 	f.Fuzz(func(t *testing.T, mean, deviation float64, n, degrees uint64, confidence float64) {
