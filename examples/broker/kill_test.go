@@ -153,8 +153,8 @@ func (w *wire) set(cut bool) {
 // report, and every loss too.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes half a minute")
+	if os.Getenv("BROKER_KILL") == "" {
+		t.Skip("kills processes for half a minute, and asks for exact totals, which a busy machine can spoil: BROKER_KILL=1")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
