@@ -122,9 +122,11 @@ func (a *Accumulator) Gap() {
 // their cell settles.
 func (a *Accumulator) Reset() {
 	for i := range a.cells {
-		if f := &a.cells[i]; f.base.at < a.begun {
+		f := &a.cells[i]
+		if f.base.at < a.begun {
 			f.lapse(a.now) // has not settled in a whole report
 		}
+		f.gone.earlier = f.gone.packets > 0
 	}
 	clear(a.whole)
 	a.begun, a.current = a.now.at, false

@@ -49,6 +49,7 @@ type gone struct {
 	sent    float64 // mean time, ns
 	spread  float64 // variance of that, of one packet
 	charged float64 // variance that spans were charged for not knowing it
+	earlier bool    // some were lost in a report that has ended
 }
 
 // A moment is a cut: its number and its time.
@@ -161,8 +162,11 @@ func (a *Accumulator) lossy(t *total, f *follower) {
 		f.gone.add(lost, float64(f.base.at)+when, variance)
 		ok = true
 	} else if f.gone.packets == 0 {
-		// All came: what was taken for when they were sent is taken back.
-		t.lossy.variance = max(0, t.lossy.variance-f.gone.charged)
+		// All came: what was taken for when they were sent is taken back, unless it is
+		// in a report that has ended.
+		if !f.gone.earlier {
+			t.lossy.variance = max(0, t.lossy.variance-f.gone.charged)
+		}
 		f.gone = gone{}
 	}
 	if !ok || p.in == 0 || !a.config.fits(uint64(max(p.out, p.in))) {
@@ -196,7 +200,10 @@ func (a *Accumulator) returned(f *follower, packets float64) (when, variance flo
 		return 0, 0, false
 	}
 	a.longest = max(a.longest, a.now.at-int64(g.sent))
-	variance = g.spread * (1 - packets/g.packets) // of all of them the mean is what was taken before
+	variance = g.spread
+	if !g.earlier { // of all of them the mean is what was taken before
+		variance *= 1 - packets/g.packets
+	}
 	g.packets -= packets
 	return g.sent - float64(f.base.at), variance, true
 }

@@ -82,8 +82,9 @@ func drawRows(run *experiment.Run, of []*division, intervals int, load float64) 
 	}
 	run.Figures(plot.Figure{
 		Name: "a", Title: "Flows of more than 50 packets that share each of their cells with more than 50",
-		Caption: fmt.Sprintf("Of %d intervals, and by the paper's model, 1 − Q, with the share of large flows that the traffic has.", intervals),
-		X:       axis, Y: plot.LogAxis("share of large flows"), Series: collisions,
+		Caption: fmt.Sprintf("Of %d intervals, and by the paper's model, 1 − Q, with the share of large flows that the traffic has.",
+			intervals),
+		X: axis, Y: plot.LogAxis("share of large flows"), Series: collisions,
 	})
 }
 

@@ -103,7 +103,8 @@ const (
 )
 
 var classes = perflow.Classes("all flows", 1, perflow.Unlimited, "≥ 100 packets", 100, perflow.Unlimited, "≥ 1,000 packets", 1000,
-	perflow.Unlimited, "1", 1, 1, "2–9", 2, 9, "10–49", 10, 49, "50–99", 50, 99, "100–499", 100, 499, "500–999", 500, 999, "1,000–9,999", 1000,
+	perflow.Unlimited, "1", 1, 1, "2–9", 2, 9, "10–49", 10, 49, "50–99", 50, 99, "100–499", 100, 499, "500–999", 500, 999,
+	"1,000–9,999", 1000,
 	9999, "≥ 10,000", 10000, perflow.Unlimited)
 
 var bins = classes[firstBin:]

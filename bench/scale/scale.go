@@ -140,7 +140,8 @@ func pages(out io.Writer, c costs) {
 		[]any{"a report a second of a pair, as JSON", c.of("bytes of a report", 1e4) * month / 1e9},
 		[]any{"all records of a point at 10⁴ packets a second", c.of("KB a second from a point", 1e4) * month / 1e6},
 		[]any{"all records of a point at 10⁷", c.of("KB a second from a point", 1e7) * month / 1e6},
-		[]any{"counters for every flow, `colate.DefaultConfig`, at 10⁵ packets a second", c.of("MB a minute in a store", 1e5) * month / 60 / 1e3})
+		[]any{"counters for every flow, `colate.DefaultConfig`, at 10⁵ packets a second",
+			c.of("MB a minute in a store", 1e5) * month / 60 / 1e3})
 	networks(out, c)
 }
 

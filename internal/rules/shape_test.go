@@ -102,7 +102,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {690, 460},
 	"lda/mplane":     {1846, 1450},
 	"lda/kernel":     {2800, 2150},
-	"lds":            {3095, 3720},
+	"lds":            {3105, 3720},
 	"colate":         {4455, 3865},
 	"rli":            {3180, 3200},
 	"hashing":        {2490, 4320},
