@@ -4,33 +4,28 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-)
 
-// A passing is a packet that passes two points; received is 0 if it is lost.
-type passing struct {
-	cell           int
-	digest         uint32
-	sent, received int64
-}
+	"github.com/hoplag/hoplag/internal/truth"
+)
 
 const areaLength = 1000 // of an interval
 
-// pairsOf returns what passes cells, interval by interval.
-func pairsOf(cells int, packets []passing, cuts int) [][]CellPair {
+// pairsOf returns what passes cells, interval by interval. Flows serve as digests.
+func pairsOf(cells int, packets []truth.Packet, cuts int) [][]CellPair {
 	pairs := make([][]CellPair, cuts)
 	for k := range pairs {
 		pairs[k] = make([]CellPair, cells)
 	}
 	for _, p := range packets {
-		tally := uint64(p.digest)<<32 | 1
-		if k := p.sent / areaLength; k < int64(cuts) {
-			c := &pairs[k][p.cell]
-			c.SentSum += uint64(p.sent)
+		tally := p.Flow<<32 | 1
+		if k := p.Sent / areaLength; k < int64(cuts) {
+			c := &pairs[k][p.Cell]
+			c.SentSum += uint64(p.Sent)
 			c.SentTally += tally
 		}
-		if k := p.received / areaLength; p.received > 0 && k < int64(cuts) {
-			c := &pairs[k][p.cell]
-			c.ReceivedSum += uint64(p.received)
+		if k := p.Received / areaLength; !p.Lost && k < int64(cuts) {
+			c := &pairs[k][p.Cell]
+			c.ReceivedSum += uint64(p.Received)
 			c.ReceivedTally += tally
 		}
 	}
@@ -48,40 +43,25 @@ func pass(a *Areas, pairs []CellPair) {
 }
 
 // passAreas gives cells what passes them, up to a number of cuts.
-func passAreas(a *Areas, cells int, packets []passing, cuts int) {
+func passAreas(a *Areas, cells int, packets []truth.Packet, cuts int) {
 	a.Begin(0)
 	for _, pairs := range pairsOf(cells, packets, cuts) {
 		pass(a, pairs)
 	}
 }
 
-// onTheWay is the slow and literal reference: the time that packets that came
-// spent on their way between two times, and how many came.
-func onTheWay(packets []passing, from, to int64) (time, received float64) {
-	for _, p := range packets {
-		if p.received == 0 {
-			continue
-		}
-		time += float64(max(0, min(p.received, to)-max(p.sent, from)))
-		if p.received >= from && p.received < to {
-			received++
-		}
-	}
-	return time, received
-}
-
 // areaTraffic draws packets for cells: delays is a mean in intervals, slow the
 // share of packets that take ten times as long.
-func areaTraffic(random *rand.Rand, cells, cuts int, each, delay, slow, loss float64) (packets []passing) {
+func areaTraffic(random *rand.Rand, cells, cuts int, each, delay, slow, loss float64) (packets []truth.Packet) {
 	rate := each * float64(cells) / areaLength
 	for now := random.ExpFloat64() / rate; now < float64(cuts)*areaLength; now += random.ExpFloat64() / rate {
-		p := passing{cell: random.IntN(cells), digest: random.Uint32(), sent: int64(now)}
-		if random.Float64() >= loss {
+		p := truth.Packet{Cell: random.IntN(cells), Flow: uint64(random.Uint32()), Sent: int64(now), Lost: random.Float64() < loss}
+		if !p.Lost {
 			d := delay * areaLength * random.ExpFloat64()
 			if random.Float64() < slow {
 				d *= 10
 			}
-			p.received = p.sent + 1 + int64(d)
+			p.Received = p.Sent + 1 + int64(d)
 		}
 		packets = append(packets, p)
 	}
@@ -101,13 +81,13 @@ func TestAreasAreExact(t *testing.T) {
 		a := NewAreas([]int{cells}, c.bits, 32)
 		passAreas(a, cells, packets, cuts)
 		for from := 0; from+window <= cuts; from += window {
-			time, received := onTheWay(packets, int64(from)*areaLength, int64(from+window)*areaLength)
+			want := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength)
 			got, err := a.Transit(from, from+window, nil)
-			if received == 0 {
+			if want.Received == 0 {
 				continue
 			}
-			if err != nil || got.Received != received || math.Abs(got.Mean*received-time) > 1e-6*time {
-				t.Errorf("%+v, from cut %d: %v for %v packets, want %v for %v; %v", c, from, got.Mean*got.Received, got.Received, time, received, err)
+			if err != nil || got.Received != float64(want.Received) || math.Abs(got.Mean*got.Received-want.Way) > 1e-6*want.Way {
+				t.Errorf("%+v, from cut %d: %v for %v packets, want %+v; %v", c, from, got.Mean*got.Received, got.Received, want, err)
 			}
 			a.Settle(from + window)
 		}
@@ -132,23 +112,23 @@ func TestAreasUnderLoss(t *testing.T) {
 			if from > 100 {
 				a.Settle(from - 60)
 			}
-			time, received := onTheWay(packets, int64(from)*areaLength, int64(from+window)*areaLength)
+			of := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength)
 			got, err := a.Transit(from, from+window, nil)
 			if err != nil {
 				t.Fatalf("%+v: %v", c, err)
 			}
-			truth := time / received
+			want := of.PerPacket()
 			half := 3 * got.Error
 			all[0]++
-			if math.Abs(got.Mean-truth) > half+1e-9*truth {
+			if math.Abs(got.Mean-want) > half+1e-9*want {
 				all[1]++
 			}
-			aged := c.loss * c.each * cells * window * window / 2 * areaLength / received // what is lost in the window ages on
-			if math.Abs(got.Mean+aged-truth) > half {
+			aged := c.loss * c.each * cells * window * window / 2 * areaLength / float64(of.Received) // what is lost in the window ages on
+			if math.Abs(got.Mean+aged-want) > half {
 				all[2]++
 			}
-			bias += got.Mean/truth - 1
-			width += half / truth
+			bias += got.Mean/want - 1
+			width += half / want
 		}
 		n := float64(all[0])
 		t.Logf("%+v: %v, bias %+.2f %%, half-width %.2f %%", c, all, 100*bias/n, 100*width/n)
@@ -170,11 +150,11 @@ func TestAreasLosses(t *testing.T) {
 	wantLost := 0
 	for i := range packets {
 		p := &packets[i]
-		if p.received == 0 {
+		if p.Lost {
 			wantLost++
 		}
-		if i%500 == 100 && p.received > 0 {
-			p.received = p.sent + 60*areaLength // far later than any before it
+		if i%500 == 100 && !p.Lost {
+			p.Received = p.Sent + 60*areaLength // far later than any before it
 		}
 	}
 	a := NewAreas([]int{cells}, 64, 32)
@@ -207,8 +187,8 @@ func TestAreasTellStep(t *testing.T) {
 	for _, step := range []int64{0, areaLength / 2, 3 * areaLength} {
 		packets := areaTraffic(rand.New(rand.NewPCG(7, 8)), cells, cuts, 2, 0.2, 0, 0.01)
 		for i := range packets {
-			if p := &packets[i]; p.received > set*areaLength {
-				p.received -= step
+			if p := &packets[i]; p.Received > set*areaLength {
+				p.Received -= step
 			}
 		}
 		a := NewAreas([]int{cells}, 64, 32)

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/hoplag/hoplag/internal/truth"
 )
 
 // Once all packets that were lost are taken out, every window is exact, and each
@@ -14,18 +16,21 @@ func TestTakeOut(t *testing.T) {
 	random := rand.New(rand.NewPCG(27, 1))
 	packets := areaTraffic(random, cells, cuts, 2, 0.3, 0, 0.1)
 	a := NewAreas([]int{cells}, 64, 32)
-	begin, total, want := 0, 0, 0
+	pairs := pairsOf(cells, packets, cuts)
+	a.Begin(0)
+	total, want := 0, 0
 	for from := 0; from+window+settling <= cuts; from += window {
-		addAreas(a, cells, packets, begin, from+window+settling)
-		begin = from + window + settling
-		end := int64(begin) * areaLength
+		for a.Cuts() < from+window+settling {
+			pass(a, pairs[a.Cuts()])
+		}
+		end := int64(a.Cuts()) * areaLength
 		a.Transit(from, from+window, nil)
 		var lost []Lost
 		known := map[int][]Lost{}
 		a.Trails(from, from+window, func(trail Trail) {
 			var on []Lost
 			for _, p := range packets {
-				if p.cell == trail.Cell && p.sent >= trail.Until && p.sent < end && (p.received == 0 || p.received >= end) {
+				if p.Cell == trail.Cell && p.Sent >= trail.Until && p.Sent < end && (p.Lost || p.Received >= end) {
 					on = append(on, lostOf(p))
 				}
 			}
@@ -33,8 +38,8 @@ func TestTakeOut(t *testing.T) {
 				known[trail.Cell] = on
 			}
 			for _, p := range packets {
-				started := p.sent >= trail.From || slices.Contains(trail.Start, lostOf(p))
-				if p.cell == trail.Cell && p.received == 0 && p.sent < trail.Until && started {
+				started := p.Sent >= trail.From || slices.Contains(trail.Start, lostOf(p))
+				if p.Cell == trail.Cell && p.Lost && p.Sent < trail.Until && started {
 					lost = append(lost, lostOf(p))
 				}
 			}
@@ -43,47 +48,21 @@ func TestTakeOut(t *testing.T) {
 		if again := a.TakeOut(lost, known); again != 0 {
 			t.Errorf("%d of %d taken out again", again, n)
 		}
-		time, received := onTheWay(packets, int64(from)*areaLength, int64(from+window)*areaLength)
+		of := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength)
 		got, err := a.Transit(from, from+window, nil)
-		if err != nil || math.Abs(got.Mean*got.Received-time) > 1e-6*time {
-			t.Errorf("from cut %d: %v for %v packets, want %v for %v", from, got.Mean*got.Received, got.Received, time, received)
+		if err != nil || math.Abs(got.Mean*got.Received-of.Way) > 1e-6*of.Way {
+			t.Errorf("from cut %d: %v for %v packets, want %+v; %v", from, got.Mean*got.Received, got.Received, of, err)
 		}
 		l, extra := a.Losses(from + window)
 		total += l - extra
 		a.Settle(from + window)
-		for _, p := range packets {
-			if p.received == 0 && p.sent >= int64(from)*areaLength && p.sent < int64(from+window)*areaLength {
-				want++
-			}
-		}
+		want += of.Lost
 		if total != want {
 			t.Errorf("by cut %d: %d lost, want %d", from+window, total, want)
 		}
 	}
 }
 
-func lostOf(p passing) Lost { return Lost{p.cell, int(p.sent/areaLength) + 1, p.digest, p.sent} }
-
-func addAreas(a *Areas, cells int, packets []passing, from, to int) {
-	for k := int64(from); k < int64(to); k++ {
-		pairs := make([]CellPair, cells)
-		for _, p := range packets {
-			tally := uint64(p.digest)<<32 | 1
-			c := &pairs[p.cell]
-			if p.sent/areaLength == k {
-				c.SentSum += uint64(p.sent)
-				c.SentTally += tally
-			}
-			if p.received > 0 && p.received/areaLength == k {
-				c.ReceivedSum += uint64(p.received)
-				c.ReceivedTally += tally
-			}
-		}
-		for i, c := range pairs {
-			if c != (CellPair{}) {
-				a.Cut(i, c)
-			}
-		}
-		a.Next((k + 1) * areaLength)
-	}
+func lostOf(p truth.Packet) Lost {
+	return Lost{p.Cell, int(p.Sent/areaLength) + 1, uint32(p.Flow), p.Sent}
 }

@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"internal/heap":     {},
 	"internal/session":  {"hashing", "estimate", "internal/wire"},
 	"internal/traffic":  {"hashing", "estimate"},
+	"internal/truth":    {},
 	"internal/wire":     {"estimate"},
 	"lda":               {"hashing", "estimate", "estimate/clock", "internal/wire"},
 	"lda/control":       {"hashing", "estimate", "lda", "internal/session"},
